@@ -27,17 +27,17 @@ type MatchTransfer struct {
 type MemoryMatcher interface {
 	// MaxKey is the greatest key.
 	MaxKey() uint64
-	// Expose lets peers reach a region. An event MatchExposed says that they do, or that the device has no room for it
-	// (ErrNoResource). Errors: ErrNoResource (try again after Progress), ErrInvalid (the rights, or the key: a region
-	// has it).
+	// Expose lets peers reach a region. An event MatchExposed says that they do, or that the device has no room for
+	// it (ErrNoResource). Errors: ErrNoResource (try again after Progress), ErrInvalid (the rights, or the key: a
+	// region has it).
 	Expose(r *MatchRegion) (MatchID, error)
-	// Withdraw ends that. An event MatchWithdrawn says that no peer is at the memory, which must stay until then; if its
-	// Err is set the region is exposed still.
+	// Withdraw ends that. An event MatchWithdrawn says that no peer is at the memory, which must stay until then; if
+	// its Err is set the region is exposed still.
 	// Errors: ErrNoResource (try again after Progress), ErrInvalid (it is not exposed).
 	Withdraw(id MatchID) error
-	// PostTransfer posts a read or write. It ends with an event MatchTransferred, a write when the peer's memory has
-	// it. Its memory must stay until then. Errors of the event: ErrKey (there is no such region, it does not have the
-	// right, or the range is not in it), ErrPeerDead, ErrInvalid, ErrCanceled (Close). Errors: ErrNoResource (try
-	// again after Progress), ErrInvalid, ErrTooLong.
+	// PostTransfer posts a read or write. It ends with an event MatchTransferred, a write when the peer's memory
+	// has it. Its memory must stay until then. Errors of the event: ErrKey (there is no such region, it does not
+	// have the right, or the range is not in it), ErrPeerDead, ErrInvalid, ErrCanceled (Close). Errors:
+	// ErrNoResource (try again after Progress), ErrInvalid, ErrTooLong.
 	PostTransfer(t *MatchTransfer) error
 }

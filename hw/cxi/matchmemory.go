@@ -21,8 +21,8 @@ import (
 const (
 	idControl   = 1
 	firstRegion = 2
-	// maxAsked is how many commands about regions may wait for their answer: each has an event or two, for which the
-	// queue has room.
+	// maxAsked is how many commands about regions may wait for their answer: each has an event or two, for which
+	// the queue has room.
 	maxAsked = 64
 	// maxRegions is how many regions there may be.
 	maxRegions = 1 << 15
@@ -174,7 +174,7 @@ func (m *matcher) Withdraw(id hw.MatchID) error {
 	if p.own != nil {
 		pte = p.own
 	}
-	if err := pte.Invalidate(uint32(id)); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOENT) {
+	if err := pte.Invalidate(uint32(id)); err != nil && !is(err, unix.ENOSYS, unix.ENOENT) {
 		m.i.logf("region: %v", err) // the entry goes all the same
 	}
 	x.portal.q.Unlink(&p.entry)

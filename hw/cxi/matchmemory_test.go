@@ -15,7 +15,8 @@ var exposed = []uint64{0, 99, 100, 0xffffffff}
 func (x *matching) expose(key uint64, access hw.Access) hw.MatchID {
 	x.t.Helper()
 	x.clear()
-	id, err := x.m.(hw.MemoryMatcher).Expose(&hw.MatchRegion{Memory: x.memory, Key: key, Access: access, Context: key})
+	r := hw.MatchRegion{Memory: x.memory, Key: key, Access: access, Context: key}
+	id, err := x.m.(hw.MemoryMatcher).Expose(&r)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -71,8 +72,9 @@ func TestMatchMemory(t *testing.T) {
 				off := size/2 - n/2 + k
 				fillBytes(a.b[:n], key+uint64(n))
 				clear(b.b)
-				if err := a.transfer(hw.MatchTransfer{To: b.self, Key: key, Offset: uint64(off), Local: a.at(0, n),
-					Context: uint64(k)}); err != nil {
+				r := hw.MatchTransfer{To: b.self, Key: key, Offset: uint64(off), Local: a.at(0, n),
+					Context: uint64(k)}
+				if err := a.transfer(r); err != nil {
 					t.Fatalf("key %d, %d bytes are written: %v", key, n, err)
 				}
 				if !bytes.Equal(b.b[off:off+n], a.b[:n]) || bytes.Count(b.b[:off], []byte{0}) != off ||
@@ -80,8 +82,8 @@ func TestMatchMemory(t *testing.T) {
 					t.Fatalf("key %d, %d bytes: others were written", key, n)
 				}
 				clear(a.b)
-				if err := a.transfer(hw.MatchTransfer{To: b.self, Key: key, Offset: uint64(off), Local: a.at(8, n),
-					Get: true}); err != nil || !bytes.Equal(b.b[off:off+n], a.b[8:8+n]) {
+				r.Local, r.Get = a.at(8, n), true
+				if err := a.transfer(r); err != nil || !bytes.Equal(b.b[off:off+n], a.b[8:8+n]) {
 					t.Fatalf("key %d, %d bytes are read: %v", key, n, err)
 				}
 			}

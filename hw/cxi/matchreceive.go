@@ -119,7 +119,8 @@ func (x *matchRx) open() (err error) {
 }
 
 func (x *matchRx) close() error {
-	return errors.Join(x.regions.close(), x.portal.close(), x.events.close(), x.flow.events.close(), x.early.memory.close())
+	return errors.Join(x.regions.close(), x.portal.close(), x.events.close(), x.flow.events.close(),
+		x.early.memory.close())
 }
 
 // idOther is the id of commands of another list, which no buffer or receive has.

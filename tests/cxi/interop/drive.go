@@ -530,7 +530,8 @@ func (x *pair) direction() {
 	for _, key := range []uint64{0, 8, 50, 99, 100, 1 << 20, 0xfffffffe} {
 		for _, n := range []int{1, 200, 5000, 250000} {
 			if x.transfers() {
-				x.check(fmt.Sprintf("%d bytes under key %d", n, key), func() error { return x.transferred(key, n) })
+				name := fmt.Sprintf("%d bytes under key %d", n, key)
+				x.check(name, func() error { return x.transferred(key, n) })
 			}
 		}
 	}

@@ -152,7 +152,8 @@ func (s *side) expose(line string) error {
 		return err
 	}
 	o.fill(id)
-	o.id, err = s.memory().Expose(&hw.MatchRegion{Memory: o.memory, Key: key, Access: hw.RemoteRead | hw.RemoteWrite})
+	o.id, err = s.memory().Expose(&hw.MatchRegion{Memory: o.memory, Key: key,
+		Access: hw.RemoteRead | hw.RemoteWrite})
 	if err == nil {
 		err = s.answered()
 	}
