@@ -30,12 +30,35 @@ func (e *peering) countRemote(a *RMAArgs, l *link, p *path, total uint64) {
 	e.countOwn(a.IOV, extra)
 	for _, r := range a.Remote {
 		if at, often := e.accesses.Copied(l.index+1, r.Key, r.Addr, r.Len, extra); often {
-			d := directScratches.Get().(*directScratch)
-			_ = p.AMShort(wire.AMAccessed, at, wire.PutWord(d.head[:], r.Key), nil) // later again if there is no room
-			directScratches.Put(d)
+			notifyAccessed(p, r.Key, at)
 		}
 		extra = 0
 	}
+}
+
+// notifyAccessed notifies a peer that an address of its region is used often. If there is no room it is later again.
+func notifyAccessed(p *path, key, at uint64) {
+	d := directScratches.Get().(*directScratch)
+	_ = p.AMShort(wire.AMAccessed, at, wire.PutWord(d.head[:], key), nil)
+	directScratches.Put(d)
+}
+
+// countPieces counts elements of a list that the posting thread copies, of all that it has.
+func (op *listOp) countPieces(sel selection, l *link, p *path) {
+	e := op.list.ep
+	e.accesses.Total(op.total)
+	e.accesses.Pieces(sel.len(), op.total, func(piece pages.Piece) {
+		el := sel.at(piece.N)
+		if !el.direct {
+			return
+		}
+		if at, often := e.accesses.CopiedPiece(piece, 0, 0, el.local, el.len); often {
+			pages.Background.Ask(at, 1)
+		}
+		if at, often := e.accesses.CopiedPiece(piece, l.index+1, el.key, el.remote, el.len); often {
+			notifyAccessed(p, el.key, at)
+		}
+	})
 }
 
 // copying reports whether this side itself has copied n bytes since the last call.

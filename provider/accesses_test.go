@@ -97,6 +97,33 @@ func TestAccessesMove(t *testing.T) {
 	wantMoved(t, moved, own, target, pagesOf(sent, 0, 1))
 }
 
+// TestAccessesLists: so do lists, of pieces that are too short to count by themselves, shared with the target or not.
+func TestAccessesLists(t *testing.T) {
+	if !pages.Allowed() {
+		t.Skip("this host has no huge pages of 2 MiB")
+	}
+	const piece = 16 << 10
+	for name, assist := range map[string]int{"alone": 0, "shared": 1 << 20} {
+		t.Run(name, func(t *testing.T) {
+			moved := asked(t)
+			huge := func(c *config.Config) { c.HugeAfter, c.RMAAssistSize = 1<<20, assist }
+			b := newBench(t, huge, rmaHints())
+			x, y := b.side(t), b.side(t)
+			local, remote := mapped(t, 4<<20), mapped(t, 8<<20)
+			to := x.opens(y.token(y.region(remote[1<<20:], 1, fi.RemoteRead|fi.RemoteWrite)))
+			l := x.list(scattered(local, remote[1<<20:5<<20], to, piece))
+			for i := range uint64(16) {
+				post(t, func() error { return l.Post(&ListArgs{Read: i%2 == 0, Context: i}) }, x, y)
+				settle(t, x, y)
+			}
+			for range 100 {
+				y.ep.Progress()
+			}
+			wantMoved(t, moved, pagesOf(local, 0, 4<<20), pagesOf(remote, 1<<20, 5<<20))
+		})
+	}
+}
+
 // TestAccessesHostile: what is said of memory that nobody may reach moves nothing, and does not keep away what
 // is said of other memory after it.
 func TestAccessesHostile(t *testing.T) {

@@ -235,6 +235,7 @@ func (op *listOp) moveAll(sel *selection, link *link, p *path) error {
 	if e.putPending(p, l.addr) {
 		return fi.EAGAIN // a copy would overtake what was posted before
 	}
+	op.countPieces(*sel, link, p)
 	if op.mayShare(p) {
 		if shared, err := op.share(mover, p); shared || err != nil {
 			return e.broken(err)

@@ -87,7 +87,7 @@ static const struct {
 	{ "huge_region_size",
 	  "Smallest memory region for peers that is put on huge pages when it is registered, which copies it once; 0 for none. (size, bytes; default: 0; range: 0 to 1024g)" },
 	{ "huge_after",
-	  "Bytes that are copied between processes of this host to or from 2 MiB of memory, in pieces of 32 KiB and more, before it is put on a huge page; 0 for never. (size, bytes; default: 16m; range: 0 to 1024g)" },
+	  "Bytes that are copied between processes of this host to or from 2 MiB of memory, in pieces of 32 KiB and more, or lists of 4 KiB and more, before it is put on a huge page; 0 for never. (size, bytes; default: 16m; range: 0 to 1024g)" },
 	{ "inject_size",
 	  "Largest message that can be injected; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default. (size, bytes; default: 4096; range: 0 to 16m)" },
 	{ "unexpected_bytes",

@@ -135,7 +135,7 @@ var table = []Var{
 		"Smallest memory region for peers that is put on huge pages when it is registered, which copies it once; 0 for none."),
 	sizeVar("huge_after", "bytes", "16m", 0, 1<<40,
 		func(c *Config) *int { return &c.HugeAfter },
-		"Bytes that are copied between processes of this host to or from 2 MiB of memory, in pieces of 32 KiB and more, before it is put on a huge page; 0 for never."),
+		"Bytes that are copied between processes of this host to or from 2 MiB of memory, in pieces of 32 KiB and more, or lists of 4 KiB and more, before it is put on a huge page; 0 for never."),
 	sizeVar("inject_size", "bytes", "4096", 0, 16<<20,
 		func(c *Config) *int { return &c.InjectSize },
 		"Largest message that can be injected; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default."),

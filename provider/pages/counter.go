@@ -2,6 +2,7 @@ package pages
 
 import (
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 )
@@ -13,6 +14,13 @@ const (
 	sample = 4 << 20
 	// again is how many times as many bytes it takes until a place is reported again, for its move may not have helped.
 	again = 8
+	// pieceSample is how many bytes of lists are copied for each piece of them that is counted, and leastPiece how long
+	// a piece is at least, in bytes.
+	pieceSample = 1 << 20
+	leastPiece  = 4096
+	// spread is 2^64 by the golden ratio: the multiples of it, modulo 2^64, are spread evenly (Knuth, The Art of
+	// Computer Programming, volume 3, 6.4).
+	spread = 0x9e3779b97f4a7c15
 )
 
 // Counter counts the bytes that are copied to and from places, each as much memory as a huge page has. The owner of a
@@ -26,6 +34,8 @@ type Counter struct {
 	// relaxed would do.
 	total atomic.Uint64
 	seen  uint64 // of them by Copying; the lease holder's
+	// pieces is the bytes of lists. Posting threads add; relaxed would do.
+	pieces atomic.Uint64
 
 	// mu guards what follows. Posts of long messages and operations try it, and count nothing if another thread has it.
 	mu     sync.Mutex
@@ -86,6 +96,38 @@ func (c *Counter) Copied(peer uint32, key, addr, n, extra uint64) (at uint64, no
 		addr, extra = addr+part, 0
 	}
 	return 0, false
+}
+
+// Piece is a piece of a list that is counted for others.
+type Piece struct {
+	N      int     // which of the list's
+	within uint64  // where in it, in units of 2^-64 of its length
+	times  float64 // how many of its bytes one of them stands for
+}
+
+// Pieces adds the bytes of n pieces of a list, and calls f for those of them that are to be counted: one for each
+// pieceSample bytes, spread so that over some posts each place of the list comes as often as it is copied. Lists whose
+// pieces are shorter than leastPiece, in the mean, do not count. Any thread.
+func (c *Counter) Pieces(n int, bytes uint64, f func(Piece)) {
+	if n == 0 || !c.On() || bytes/uint64(n) < leastPiece {
+		return
+	}
+	end := c.pieces.Add(bytes)
+	for i := (end - bytes) / pieceSample; i != end/pieceSample; i++ {
+		which, within := bits.Mul64(i*spread, uint64(n))
+		f(Piece{N: int(which), within: within, times: pieceSample * float64(n) / float64(bytes)})
+	}
+}
+
+// CopiedPiece is Copied for a piece of n bytes, with those that it stands for.
+func (c *Counter) CopiedPiece(p Piece, peer uint32, key, addr, n uint64) (at uint64, notify bool) {
+	if n == 0 || !c.mu.TryLock() {
+		return 0, false
+	}
+	defer c.mu.Unlock()
+	offset, _ := bits.Mul64(p.within, n)
+	addr += offset
+	return addr, c.count(place{peer, key, addr / Size}, uint64(p.times*float64(n)))
 }
 
 // count counts bytes of a place, and reports whether its owner is to be notified now. The caller has mu.

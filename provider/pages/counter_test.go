@@ -48,3 +48,49 @@ func TestCounter(t *testing.T) {
 		t.Errorf("reported at copies %d, though nothing is to be", got)
 	}
 }
+
+// TestPieces: the pieces of lists that are counted stand for all of them: over many posts each place counts for about
+// the bytes that were copied there, whatever the lengths of the pieces.
+func TestPieces(t *testing.T) {
+	const after = 1 << 50
+	c := &Counter{}
+	c.Init(after, 32<<10)
+	lengths := []uint64{4096, 16 << 10, 1 << 20, 0, 64 << 10} // each at the beginning of a place of its own
+	total, posts := uint64(0), uint64(10000)
+	for _, n := range lengths {
+		total += n
+	}
+	for range posts {
+		c.Pieces(len(lengths), total, func(p Piece) {
+			n := lengths[p.N]
+			if at, _ := c.CopiedPiece(p, 1, 2, uint64(p.N)*Size, n); n != 0 && at/Size != uint64(p.N) {
+				t.Fatalf("address %#x of piece %d", at, p.N)
+			}
+		})
+	}
+	for i, n := range lengths {
+		got, want := float64(c.places[place{1, 2, uint64(i)}].bytes), float64(n*posts)
+		if got < 0.95*want || got > 1.05*want {
+			t.Errorf("%.0f bytes of pieces of %d are counted, %.0f were copied", got, n, want)
+		}
+	}
+	c.Pieces(3*1024, 3*1024*4095, func(Piece) { t.Error("short pieces count") })
+	c.Pieces(0, 0, func(Piece) { t.Error("no pieces count") })
+}
+
+// TestPiecesLong: every place of a piece that is longer than a place is counted.
+func TestPiecesLong(t *testing.T) {
+	c := &Counter{}
+	c.Init(4*Size, 1)
+	reported := map[uint64]bool{}
+	for range 100 {
+		c.Pieces(1, 8*Size, func(p Piece) {
+			if at, often := c.CopiedPiece(p, 0, 0, Size/2, 8*Size); often {
+				reported[at/Size] = true
+			}
+		})
+	}
+	if len(reported) != 9 {
+		t.Errorf("%d places of 9 are reported", len(reported))
+	}
+}
