@@ -103,6 +103,9 @@ func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error)
 	p := new(Piece)
 	for i := range n {
 		*p = Piece{}
+		if len(l.runs) == cap(l.runs) {
+			l.grow(i, n)
+		}
 		err := at(i, p)
 		if err == nil {
 			err = l.add(p)
@@ -119,8 +122,27 @@ func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error)
 		l.release()
 		return nil, err
 	}
-	l.runs = slices.Clip(l.runs)
+	if cap(l.runs) > 2*len(l.runs) {
+		l.runs = slices.Clone(l.runs)
+	}
 	return l, nil
+}
+
+// firstRuns is for how many runs of a list there is room before it is known how many pieces become one.
+const firstRuns = 16
+
+// grow makes room for more runs, before piece i of n: for as many as there are if those to come join as those before.
+// Most of what a long list takes is the first use of its memory.
+func (l *List) grow(i, n int) {
+	used := len(l.runs)
+	left := min(n-i, MaxElements-used) // a piece adds one at most
+	want := min(left, firstRuns)
+	if used != 0 {
+		want = min(left, max(used, used*left/i+1))
+	}
+	runs := make([]listRun, used, used+want)
+	copy(runs, l.runs)
+	l.runs = runs
 }
 
 // add appends a piece.

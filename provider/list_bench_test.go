@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/weft-fabric/weft/cq"
@@ -16,6 +17,37 @@ func scattered(local, remote []byte, to *Remote, n int) []Piece {
 		pieces[i] = Piece{Local: iovOf(local)[0].Base + uintptr(at), Remote: to, Addr: uint64(at), Len: uint64(n)}
 	}
 	return pieces
+}
+
+// TestListRoom: a list has room for its runs and not for twice as many, whether its pieces join or not, and room is made
+// a few times only.
+func TestListRoom(t *testing.T) {
+	b := newBench(t, nil, rmaHints())
+	x, y := b.side(t), b.side(t)
+	const size, count = 8, 4096
+	memory, local := make([]byte, 2*size*count), make([]byte, 2*size*count)
+	to := x.opens(y.token(y.region(memory, 7, fi.RemoteWrite)))
+	apart := scattered(local, memory, to, size)
+	joined := make([]Piece, count)
+	for i := range joined {
+		joined[i] = Piece{Local: iovOf(local)[0].Base + uintptr(i*size), Remote: to, Addr: uint64(i * size), Len: size}
+	}
+	for what, pieces := range map[string][]Piece{
+		"apart": apart, "joined": joined, "one": joined[:1],
+		"first apart": slices.Concat(apart, joined), "last apart": slices.Concat(joined, apart),
+	} {
+		l := x.list(pieces)
+		if l.Len() != len(pieces) || cap(l.runs) > 2*len(l.runs) {
+			t.Errorf("%s: %d elements in %d runs, room for %d", what, l.Len(), len(l.runs), cap(l.runs))
+		}
+	}
+	l := x.list(apart)
+	if n := len(l.runs); n < count/2 || cap(l.runs) > n+n/8 {
+		t.Errorf("%d runs of %d pieces, room for %d", n, count, cap(l.runs))
+	}
+	if n := testing.AllocsPerRun(3, func() { _ = x.list(apart).Close() }); n > 12 {
+		t.Errorf("%.0f allocations for a list of %d pieces", n, count)
+	}
 }
 
 // BenchmarkListPrepare is the cost of an element.
