@@ -103,7 +103,7 @@ func TestAckByPing(t *testing.T) {
 	if !r.spares(now) {
 		t.Fatal("nothing to spare")
 	}
-	c.acknowledge(now)
+	c.rx.acknowledge(now)
 	if r.pending != 0 || c.tx.sent.Flying() != 1 {
 		t.Errorf("%d packets are not acknowledged, %d under way", r.pending, c.tx.sent.Flying())
 	}

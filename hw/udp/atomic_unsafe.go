@@ -74,23 +74,23 @@ func (c *Endpoint) atomic(op hw.AtomicOp, size int, operand, compare, addr uint6
 }
 
 // serveAtomic performs an atomic of the peer's.
-func (c *Endpoint) serveAtomic(id uint32, b []byte) {
+func (ops *transfers) serveAtomic(id uint32, b []byte) {
 	le := binary.LittleEndian
 	op, size, fetch := hw.AtomicOp(b[0]), uint64(b[1]), b[2] != 0
 	operand, compare, addr, key := le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint64(b[24:]), le.Uint64(b[32:])
 	if size != 4 && size != 8 || !hw.OpMask(fetchMask).Has(op) {
-		c.src.broken = true
+		ops.c.src.broken = true
 		return
 	}
-	m, offset := c.i.cfg.Memory.enter(key, addr, size, hw.RemoteAtomic)
+	m, offset := ops.c.i.cfg.Memory.enter(key, addr, size, hw.RemoteAtomic)
 	if m == nil {
-		c.refuseAtomic(id, fetch)
+		ops.refuseAtomic(id, fetch)
 		return
 	}
 	defer m.leave()
 	p := unsafe.Add(m.about.Addr, offset)
 	if uintptr(p)&uintptr(size-1) != 0 {
-		c.refuseAtomic(id, fetch)
+		ops.refuseAtomic(id, fetch)
 		return
 	}
 	var was uint64
@@ -100,14 +100,14 @@ func (c *Endpoint) serveAtomic(id uint32, b []byte) {
 		was = perform((*uint64)(p), op, operand, compare, atomic.LoadUint64, atomic.CompareAndSwapUint64)
 	}
 	if fetch {
-		c.src.replies = append(c.src.replies, reply{recordResult, id, was})
+		ops.c.src.replies = append(ops.c.src.replies, reply{recordResult, id, was})
 	}
 }
 
-func (c *Endpoint) refuseAtomic(id uint32, fetch bool) {
-	c.i.malformed.Add(1)
+func (ops *transfers) refuseAtomic(id uint32, fetch bool) {
+	ops.c.i.malformed.Add(1)
 	if fetch {
-		c.src.replies = append(c.src.replies, reply{kind: recordRefused, id: id})
+		ops.c.src.replies = append(ops.c.src.replies, reply{kind: recordRefused, id: id})
 	}
 }
 

@@ -65,8 +65,8 @@ func (s *stripe) begone(now congestion.Time) {
 		if c == nil {
 			continue
 		}
-		c.answered() // what was delivered has been performed
-		c.abandon(hw.ErrCanceled)
+		c.ops.answered() // what was delivered has been performed
+		c.ops.abandon(hw.ErrCanceled)
 		switch {
 		case c.at() == up && !c.half:
 			c.phase.Store(uint32(leaving))

@@ -217,7 +217,7 @@ func (i *Iface) drain(c *Endpoint, limit int) int {
 		c.rx.ring.unfold(at, r.size)
 		b := c.rx.ring.at(at, r.size)
 		if r.kind != recordMessage {
-			if !c.control(&r, b[recordHeader:recordHeader+r.n]) {
+			if !c.ops.control(&r, b[recordHeader:recordHeader+r.n]) {
 				break
 			}
 			c.src.consumed.Store(at + uint64(r.size))
@@ -290,7 +290,7 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 	if c.src.broken {
 		c.die("malformed record")
 	}
-	c.answered()
+	c.ops.answered()
 	if c.waiting() || c.tx.closing {
 		c.transmit(now)
 	}
@@ -299,7 +299,7 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 		c.s.ready.Add(-1)
 		c.end()
 		if c.at() == dead {
-			c.abandon(hw.ErrPeerDead)
+			c.ops.abandon(hw.ErrPeerDead)
 		}
 	}
 	window := uint64(c.i.cfg.Window)
@@ -308,9 +308,9 @@ func (c *Endpoint) delivered(now congestion.Time) (spent bool) {
 	case free == 0 || !c.alive():
 	case r.wants:
 		r.creditDue = true
-		c.owe(now, true)
+		c.rx.owe(now, true)
 	case free >= window/4 || r.limit-r.top < window/8:
-		c.owe(now, true)
+		c.rx.owe(now, true)
 	}
 	return spent
 }

@@ -25,8 +25,10 @@ const (
 	dead
 )
 
-// Endpoint is one side of a connection. It implements hw.Endpoint. Everything
-// but what is marked belongs to the holder of the stripe's lease.
+// Endpoint is one side of a connection. It implements hw.Endpoint. Everything but what is marked belongs to the holder
+// of the stripe's lease. Its parts have types of their own, each with what it owns: dialer the handshake until the
+// connection is up, sender the outbound stream and the table of packets, receiver the inbound stream and the
+// acknowledgements that are owed, transfers the one-sided operations of both sides, liveness whether the peer lives.
 type Endpoint struct {
 	i     *Iface    // immutable
 	s     *stripe   // immutable
@@ -45,18 +47,14 @@ type Endpoint struct {
 	// size of full packets when the last put or get was posted; written with the lease, read by everybody
 	packet atomic.Uint32
 
-	dial   dialer
-	tx     sender
-	rx     receiver
-	began  congestion.Time // when it came up
-	heard  congestion.Time // when the peer last said something authentic
-	asked  congestion.Time // since when the peer owes us an answer, 0: it does not
-	hints  int             // words of others that the peer is gone, since heard
-	hintAt congestion.Time // the first of them
-	doomed string          // why the connection ends when the socket is empty; empty: it does not
-	due    congestion.Time // the next timer, 0: none
-	timed  bool            // in stripe.timed
-	half   bool            // in stripe.halfOpen
+	dial  dialer
+	tx    sender
+	rx    receiver
+	life  liveness
+	began congestion.Time // when it came up
+	due   congestion.Time // the next timer, 0: none
+	timed bool            // in stripe.timed
+	half  bool            // in stripe.halfOpen
 	touched,
 	listedDead, // in stripe.dead
 	ended bool // the peer closes in order, and has nothing more to send
@@ -68,9 +66,16 @@ type Endpoint struct {
 		since     congestion.Time
 	}
 
-	ops   opTable
+	ops   transfers
 	probe probeStamps
 	src   delivered // progress lease
+}
+
+// newEndpoint makes a connection of a stripe, without a place in its table.
+func (s *stripe) newEndpoint(known target, addr sock.Addr, key ifaceKey) *Endpoint {
+	c := &Endpoint{i: s.i, s: s, known: known, addr: addr, key: key, stats: new(congestion.Stats)}
+	c.dial.c, c.rx.c, c.ops.c, c.life.c = c, c, c, c
+	return c
 }
 
 // at returns the phase. Any thread may call it.
@@ -181,7 +186,7 @@ func (c *Endpoint) begin(now congestion.Time, peer *wire.Side) error {
 	c.peer = *peer
 	c.tx.limit, c.tx.window = peer.Window, peer.Window
 	c.rx.limit = uint64(c.i.cfg.Window)
-	c.began, c.heard = now, now
+	c.began, c.life.heard = now, now
 	c.open.Store(true)
 	c.s.byPeer[peerKey{c.addr, peer.CID}] = c
 	c.phase.Store(uint32(up))
@@ -198,8 +203,8 @@ func (c *Endpoint) die(format string, args ...any) {
 	c.phase.Store(uint32(dead))
 	c.reason = fmt.Sprintf(format, args...)
 	c.due = 0
-	if c.offer(); !c.rx.queued {
-		c.abandon(hw.ErrPeerDead)
+	if c.rx.offer(); !c.rx.queued {
+		c.ops.abandon(hw.ErrPeerDead)
 	}
 	if !c.listedDead {
 		c.listedDead = true

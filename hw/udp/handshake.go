@@ -12,9 +12,11 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// dialer is what a connection needs until it is up.
+// dialer is what a connection needs until it is up: it sends the messages of the handshake, again and again until an
+// answer comes.
 type dialer struct {
-	client  bool // we asked
+	c       *Endpoint // immutable
+	client  bool      // we asked
 	steer   uint8
 	cookie  [wire.CookieSize]byte
 	has     bool            // a cookie
@@ -45,52 +47,50 @@ func (s *stripe) newSide(index uint32) wire.Side {
 
 // newDial begins to ask for a connection.
 func (s *stripe) newDial(now congestion.Time, to target, key ifaceKey) *Endpoint {
-	c := &Endpoint{i: s.i, s: s, known: to, addr: to.Addr, key: key, stats: new(congestion.Stats)}
+	c := s.newEndpoint(to, to.Addr, key)
 	s.add(c)
-	c.dial = dialer{client: true, steer: uint8(c.own.CID >> 56), wait: dialFirst, wanted: now}
-	c.sendInit(now)
+	c.dial = dialer{c: c, client: true, steer: uint8(c.own.CID >> 56), wait: dialFirst, wanted: now}
+	c.dial.sendInit(now)
 	return c
 }
 
 // sendInit asks, and sets the timer to ask again.
-func (c *Endpoint) sendInit(now congestion.Time) {
-	d := &c.dial
+func (d *dialer) sendInit(now congestion.Time) {
 	p := wire.Init{
-		Auth: c.i.keyed(), Steer: d.steer, HasCookie: d.has, Wanted: c.known.number,
-		Client: c.own, Role: c.i.cfg.role, Cookie: d.cookie,
+		Auth: d.c.i.keyed(), Steer: d.steer, HasCookie: d.has, Wanted: d.c.known.number,
+		Client: d.c.own, Role: d.c.i.cfg.role, Cookie: d.cookie,
 	}
-	b := c.s.take(wire.InitSize)
+	b := d.c.s.take(wire.InitSize)
 	p.Put(b)
-	c.key.sign(b)
-	c.s.answer(&c.addr, wire.InitSize)
+	d.c.key.sign(b)
+	d.c.s.answer(&d.c.addr, wire.InitSize)
 	d.sent++
 	d.sentAt = now
 	d.next = now.Add(d.wait)
-	c.schedule()
+	d.c.schedule()
 }
 
 // redial asks again, until no caller waits for the answer any more.
-func (c *Endpoint) redial(now congestion.Time) {
-	d := &c.dial
+func (d *dialer) redial(now congestion.Time) {
 	if now < d.next {
 		return
 	}
 	if now.Sub(d.wanted) > dialForget {
-		c.die("not wanted any more")
+		d.c.die("not wanted any more")
 		return
 	}
 	d.wait = min(2*d.wait, dialMost)
 	d.has = d.has && d.sent < 4 // a cookie grows old
 	if d.moved && (d.refused || d.sent >= 4) {
-		c.dialAt(c.known.Addr, false) // where it is now
+		d.dialAt(d.c.known.Addr, false) // where it is now
 	}
-	c.sendInit(now)
+	d.sendInit(now)
 }
 
 // dialAt has the next Init go to addr; moved: a Moved named it.
-func (c *Endpoint) dialAt(addr sock.Addr, moved bool) {
-	c.addr = addr
-	c.dial.moved, c.dial.has, c.dial.refused, c.dial.sent = moved, false, false, 0
+func (d *dialer) dialAt(addr sock.Addr, moved bool) {
+	d.c.addr = addr
+	d.moved, d.has, d.refused, d.sent = moved, false, false, 0
 }
 
 // onInit answers a client.
@@ -118,7 +118,7 @@ func (s *stripe) onInit(now congestion.Time, from *sock.Addr, b []byte) {
 		c = s.accept(now, from, &p, key)
 	}
 	if c != nil && c.key == key && !c.dial.client && c.peer.Nonce == p.Client.Nonce && c.at() == up {
-		c.sendAccept(now)
+		c.dial.sendAccept(now)
 	}
 }
 
@@ -168,7 +168,7 @@ func (s *stripe) accept(now congestion.Time, from *sock.Addr, init *wire.Init, k
 		oldest.die("others want to connect too")
 	}
 	known := target{nameIn(from, init.Role), init.Role.Number, key.number}
-	c := &Endpoint{i: s.i, s: s, known: known, addr: *from, key: key, stats: new(congestion.Stats)}
+	c := s.newEndpoint(known, *from, key)
 	s.add(c)
 	if err := c.begin(now, client); err != nil {
 		s.i.logf("connection of %s: %v", from.String(), err)
@@ -209,14 +209,14 @@ func (s *stripe) confirm(c *Endpoint) {
 	s.byTarget[c.known] = c // the newest: the client does not know the others any more, likely
 }
 
-func (c *Endpoint) sendAccept(now congestion.Time) {
-	p := wire.Accept{Reply: wire.ReplyTo(c.i.keyed(), &c.peer), Server: c.own}
-	b := c.s.take(wire.AcceptSize)
+func (d *dialer) sendAccept(now congestion.Time) {
+	p := wire.Accept{Reply: wire.ReplyTo(d.c.i.keyed(), &d.c.peer), Server: d.c.own}
+	b := d.c.s.take(wire.AcceptSize)
 	p.Put(b)
-	c.key.sign(b)
-	c.s.answer(&c.addr, wire.AcceptSize)
-	c.dial.sent++
-	c.dial.sentAt = now
+	d.c.key.sign(b)
+	d.c.s.answer(&d.c.addr, wire.AcceptSize)
+	d.sent++
+	d.sentAt = now
 }
 
 // dialed returns the connection that an answer is for, nil if there is none. The
@@ -245,7 +245,7 @@ func (s *stripe) onRetry(now congestion.Time, from *sock.Addr, b []byte) {
 		return
 	}
 	c.dial.has, c.dial.cookie, c.dial.sent = true, p.Cookie, 0
-	c.sendInit(now)
+	c.dial.sendInit(now)
 }
 
 // onMoved takes in at which port the interface is that we asked for. It comes
@@ -260,8 +260,8 @@ func (s *stripe) onMoved(now congestion.Time, b []byte) {
 	if c == nil || c.dial.moved {
 		return
 	}
-	c.dialAt(c.known.WithPort(p.Port), true)
-	c.sendInit(now)
+	c.dial.dialAt(c.known.WithPort(p.Port), true)
+	c.dial.sendInit(now)
 }
 
 // onAccept takes in that the connection is there.

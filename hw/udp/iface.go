@@ -221,7 +221,7 @@ func (i *Iface) SetEagerWindow(open bool) {
 		for _, c := range s.conns {
 			if c != nil && c.alive() && c.rx.seen.Any() {
 				c.rx.creditDue = true
-				c.owe(now, true)
+				c.rx.owe(now, true)
 			}
 		}
 		s.acks(now)

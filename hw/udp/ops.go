@@ -44,6 +44,13 @@ const (
 	maxServed = 128
 )
 
+// transfers are the one-sided operations of one connection: puts, gets, atomics and flushes of this side, and what is
+// served of the peer's. It sends their bytes, performs what the peer asks for, and completes what has ended.
+type transfers struct {
+	opTable
+	c *Endpoint // immutable
+}
+
 // opTable holds the operations of one connection.
 type opTable struct {
 	list    []*operation // by index
@@ -134,19 +141,19 @@ type finished struct {
 }
 
 // finish ends an operation of ours.
-func (c *Endpoint) finish(o *operation, err error) {
+func (ops *transfers) finish(o *operation, err error) {
 	if o.c != nil {
-		c.s.finished = append(c.s.finished, finished{o.c, err})
-		c.s.ready.Add(1)
+		ops.c.s.finished = append(ops.c.s.finished, finished{o.c, err})
+		ops.c.s.ready.Add(1)
 	}
-	c.ops.end(o)
+	ops.end(o)
 }
 
 // abandon ends all operations with err. What the peer is answered stays.
-func (c *Endpoint) abandon(err error) {
-	for _, o := range c.ops.list {
+func (ops *transfers) abandon(err error) {
+	for _, o := range ops.list {
 		if o.kind != opFree {
-			c.finish(o, err)
+			ops.finish(o, err)
 		}
 	}
 }

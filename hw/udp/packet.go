@@ -81,7 +81,7 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 	if span.To > span.From {
 		p.Len = uint32(span.To - span.From)
 	}
-	ack := c.ackRoom(now)
+	ack := c.rx.ackRoom(now)
 	if ack > 0 {
 		p.Reported = c.rx.seen.Report()
 	}
@@ -148,15 +148,15 @@ func (c *Endpoint) emit(now congestion.Time, kind uint8, span recovery.Span, fla
 		p.Flight.Sent = now
 	}
 	t.sent.Add(now, p)
-	if c.asked == 0 {
-		c.asked = now
+	if c.life.asked == 0 {
+		c.life.asked = now
 	}
 }
 
 // frames writes the frames of a packet behind its header in b, the first an acknowledgement
 // of ack bytes if that is not 0; stream data follows b.
 func (c *Endpoint) frames(b []byte, ack int, kind uint8, span recovery.Span, o *operation) {
-	at := wire.HeaderSize + c.putAck(b[wire.HeaderSize:], ack)
+	at := wire.HeaderSize + c.rx.putAck(b[wire.HeaderSize:], ack)
 	c.rx.creditDue = false
 	switch kind {
 	case carryStream:
@@ -204,10 +204,10 @@ func (c *Endpoint) ship(b, tail []byte, alone bool) {
 }
 
 // sendAck sends an acknowledgement alone. It is not acknowledged itself.
-func (c *Endpoint) sendAck(now congestion.Time) {
-	t, s := &c.tx, c.s
+func (r *receiver) sendAck(now congestion.Time) {
+	t, s := &r.c.tx, r.c.s
 	t.number()
-	ack := c.makeAck(now)
+	ack := r.makeAck(now)
 	size := wire.HeaderSize + ack
 	total := size
 	if t.seal != nil {
@@ -217,47 +217,46 @@ func (c *Endpoint) sendAck(now congestion.Time) {
 		s.flush()
 	}
 	b := s.out.Take(total)[:size]
-	c.header(b, 0)
-	c.putAck(b[wire.HeaderSize:], ack)
-	c.ship(b, nil, false)
+	r.c.header(b, 0)
+	r.putAck(b[wire.HeaderSize:], ack)
+	r.c.ship(b, nil, false)
 	t.sent.Void()
 }
 
 // ackRoom makes the acknowledgement that is owed if it is to go with something now, and
 // returns its size, else 0.
-func (c *Endpoint) ackRoom(now congestion.Time) int {
-	if r := &c.rx; !r.owes() || r.spares(now) {
+func (r *receiver) ackRoom(now congestion.Time) int {
+	if !r.owes() || r.spares(now) {
 		return 0
 	}
-	return c.makeAck(now)
+	return r.makeAck(now)
 }
 
 // makeAck makes an acknowledgement and returns its size, 0 if there is nothing to acknowledge.
-func (c *Endpoint) makeAck(now congestion.Time) int {
-	r := &c.rx
+func (r *receiver) makeAck(now congestion.Time) int {
 	if !r.seen.Any() {
 		return 0
 	}
-	a := &c.s.frame.ack
+	a := &r.c.s.frame.ack
 	r.seen.Fill(a)
-	a.Delay, a.Limit, a.Marked, a.Open = now.Sub(r.largestAt), c.newLimit(), r.marked, c.i.eager.Load()
+	a.Delay, a.Limit, a.Marked, a.Open = now.Sub(r.largestAt), r.newLimit(), r.marked, r.c.i.eager.Load()
 	return a.Size()
 }
 
 // ackMost is the greatest size of the acknowledgement that is owed, if it is sent now: what is delivered meanwhile may
 // add a new limit to it.
-func (c *Endpoint) ackMost(now congestion.Time) int {
-	n := c.ackRoom(now)
-	if n > 0 && c.s.frame.ack.Limit == 0 {
+func (r *receiver) ackMost(now congestion.Time) int {
+	n := r.ackRoom(now)
+	if n > 0 && r.c.s.frame.ack.Limit == 0 {
 		n += wire.LimitSize
 	}
 	return n
 }
 
 // newLimit is the peer's new credit, up to where it may send, if that is enough more than before, else 0.
-func (c *Endpoint) newLimit() uint64 {
-	r, window := &c.rx, uint64(c.i.cfg.Window)
-	limit := max(r.limit, c.src.consumed.Load()+window)
+func (r *receiver) newLimit() uint64 {
+	window := uint64(r.c.i.cfg.Window)
+	limit := max(r.limit, r.c.src.consumed.Load()+window)
 	if r.wants || r.creditDue || limit-r.limit >= window/64 {
 		return limit
 	}
@@ -265,11 +264,11 @@ func (c *Endpoint) newLimit() uint64 {
 }
 
 // putAck writes the acknowledgement that ackRoom or makeAck has just made, and returns its size.
-func (c *Endpoint) putAck(b []byte, room int) int {
+func (r *receiver) putAck(b []byte, room int) int {
 	if room == 0 {
 		return 0
 	}
-	r, a := &c.rx, &c.s.frame.ack
+	a := &r.c.s.frame.ack
 	if a.Limit > r.limit {
 		r.limit, r.wants = a.Limit, false
 	}

@@ -47,7 +47,7 @@ func (i *Iface) report() {
 	for _, e := range events {
 		c, to := e.Endpoint.(*Endpoint)
 		if to {
-			if began, ok := oldest[c.addr]; ok && began <= c.heard {
+			if began, ok := oldest[c.addr]; ok && began <= c.life.heard {
 				d.events = append(d.events, e)
 				continue
 			}
@@ -88,7 +88,7 @@ func (i *Iface) peersThat(is func(*Endpoint) bool) map[sock.Addr]bool {
 func (s *stripe) keepAlive(now congestion.Time) {
 	interval := max(s.i.cfg.KeepAlive, time.Duration(len(s.conns))*time.Millisecond)
 	for _, c := range s.conns {
-		if c != nil && c.at() == up && !c.half && c.tx.sent.Flying() == 0 && now.Sub(c.heard) >= interval {
+		if c != nil && c.at() == up && !c.half && c.tx.sent.Flying() == 0 && now.Sub(c.life.heard) >= interval {
 			c.tx.ping, c.tx.urgent = true, true
 			c.transmit(now)
 		}

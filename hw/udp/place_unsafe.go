@@ -37,24 +37,24 @@ func scatter(segs []hw.Segment, offset uint64, b []byte) {
 	}
 }
 
-// served returns n bytes of what o serves, from offset on, nil if the peer may not
+// bytesOf returns n bytes of what o serves, from offset on, nil if the peer may not
 // have them any more. They are in use until the stripe is flushed.
-func (c *Endpoint) served(o *operation, offset, n uint64) []byte {
-	m, at := c.i.cfg.Memory.enter(o.key, o.addr+offset, n, hw.RemoteRead)
+func (ops *transfers) bytesOf(o *operation, offset, n uint64) []byte {
+	m, at := ops.c.i.cfg.Memory.enter(o.key, o.addr+offset, n, hw.RemoteRead)
 	if m == nil {
 		return nil
 	}
-	c.s.entered = append(c.s.entered, m)
+	ops.c.s.entered = append(ops.c.s.entered, m)
 	return unsafe.Slice((*byte)(unsafe.Add(m.about.Addr, at)), n)
 }
 
 // placePieces copies the bytes of the next n packets of a train, which are in b, to where
 // they belong. It reports false, and has done nothing, if they do not follow what has come
 // or the peer may not.
-func (c *Endpoint) placePieces(train *wire.Train, b []byte, n int) bool {
+func (ops *transfers) placePieces(train *wire.Train, b []byte, n int) bool {
 	all := uint64(n) * train.Len()
 	if train.Kind() == wire.KindPut {
-		m, at := c.i.cfg.Memory.enter(train.Key(), train.Place(), all, hw.RemoteWrite)
+		m, at := ops.c.i.cfg.Memory.enter(train.Key(), train.Place(), all, hw.RemoteWrite)
 		if m == nil {
 			return false
 		}
@@ -65,7 +65,7 @@ func (c *Endpoint) placePieces(train *wire.Train, b []byte, n int) bool {
 		m.leave()
 		return true
 	}
-	o := c.ops.find(train.Op())
+	o := ops.find(train.Op())
 	if o == nil || o.kind != opGet || o.done.Len() > 0 || o.moved != train.Place() || all > o.total-o.moved {
 		return false
 	}
@@ -75,26 +75,26 @@ func (c *Endpoint) placePieces(train *wire.Train, b []byte, n int) bool {
 		o.moved += uint64(len(data))
 	}
 	if o.moved == o.total {
-		c.finish(o, nil)
-		c.flushed()
+		ops.finish(o, nil)
+		ops.flushed()
 	}
 	return true
 }
 
-// sendOp sends one packet of an operation.
-func (c *Endpoint) sendOp(now congestion.Time, o *operation) {
+// send sends one packet of an operation.
+func (ops *transfers) send(now congestion.Time, o *operation) {
 	if o.kind == opGet {
 		o.next = o.total // the peer sends
 		o.lost.Clear()
-		c.send(now, carryGet, recovery.Span{From: uint64(o.id)}, 0)
+		ops.c.send(now, carryGet, recovery.Span{From: uint64(o.id)}, 0)
 		return
 	}
 	head := wire.PutHeader
 	if o.kind == opServe {
 		head = wire.DataHeader
 	}
-	room := uint64(c.tx.mtu.Size() - wire.HeaderSize - head - c.ackMost(now))
-	if c.tx.seal != nil {
+	room := uint64(ops.c.tx.mtu.Size() - wire.HeaderSize - head - ops.c.rx.ackMost(now))
+	if ops.c.tx.seal != nil {
 		room -= wire.TagSize
 	}
 	var span recovery.Span
@@ -105,25 +105,25 @@ func (c *Endpoint) sendOp(now congestion.Time, o *operation) {
 		span = recovery.Span{From: o.next, To: o.next + o.piece(o.next, room)}
 		o.next = span.To
 	}
-	n := int(min(c.wholeTrain(), o.total-span.From)/room) + 1 // a train may follow
+	n := int(min(ops.c.wholeTrain(), o.total-span.From)/room) + 1 // a train may follow
 	if n > 2 {
-		c.tx.numbers(uint32(n))
+		ops.c.tx.numbers(uint32(n))
 	}
-	if c.s.out.Full(n * c.tx.mtu.Size()) {
-		c.s.flush() // not later: a flush leaves the region
+	if ops.c.s.out.Full(n * ops.c.tx.mtu.Size()) {
+		ops.c.s.flush() // not later: a flush leaves the region
 	}
 	kind := carryPut
 	if o.kind == opServe {
 		kind = carryData
-		data := c.served(o, span.From, span.To-span.From)
+		data := ops.bytesOf(o, span.From, span.To-span.From)
 		if data == nil {
-			c.refuse(now, o.theirs)
-			c.ops.end(o)
+			ops.refuse(now, o.theirs)
+			ops.end(o)
 			return
 		}
 		o.segs = append(o.segs[:0], hw.Segment{Addr: unsafe.Pointer(unsafe.SliceData(data)), Len: len(data)})
 	}
-	c.sendPiece(now, kind, span, o)
+	ops.c.sendPiece(now, kind, span, o)
 }
 
 // piece returns how many bytes of o from offset go into a packet with that much
@@ -136,20 +136,20 @@ func (o *operation) piece(offset, room uint64) uint64 {
 }
 
 // refuse reports to the peer that an operation of its is not performed.
-func (c *Endpoint) refuse(now congestion.Time, theirs uint32) {
-	c.i.malformed.Add(1)
-	if c.tx.sent.Room() {
-		c.send(now, carryRefuse, recovery.Span{From: uint64(theirs)}, 0)
-		c.s.touch(c)
+func (ops *transfers) refuse(now congestion.Time, theirs uint32) {
+	ops.c.i.malformed.Add(1)
+	if ops.c.tx.sent.Room() {
+		ops.c.send(now, carryRefuse, recovery.Span{From: uint64(theirs)}, 0)
+		ops.c.s.touch(ops.c)
 	}
 }
 
 // handlePut performs a put. It returns false if the packet must not be
 // acknowledged, because the operation is refused.
-func (c *Endpoint) handlePut(now congestion.Time, f *wire.Frame) bool {
-	m, at := c.i.cfg.Memory.enter(f.Key, f.Addr, uint64(len(f.Data)), hw.RemoteWrite)
+func (ops *transfers) handlePut(now congestion.Time, f *wire.Frame) bool {
+	m, at := ops.c.i.cfg.Memory.enter(f.Key, f.Addr, uint64(len(f.Data)), hw.RemoteWrite)
 	if m == nil {
-		c.refuse(now, f.Op)
+		ops.refuse(now, f.Op)
 		return false
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Add(m.about.Addr, at)), len(f.Data)), f.Data)
@@ -159,36 +159,36 @@ func (c *Endpoint) handlePut(now congestion.Time, f *wire.Frame) bool {
 
 // handleGet begins to serve a get. It returns false if the packet must not be
 // acknowledged, because the operation is refused or there is no room for it.
-func (c *Endpoint) handleGet(now congestion.Time, f *wire.Frame) bool {
-	for _, o := range c.ops.list {
+func (ops *transfers) handleGet(now congestion.Time, f *wire.Frame) bool {
+	for _, o := range ops.list {
 		if o.kind == opServe && o.theirs == f.Op {
 			return true // asked twice
 		}
 	}
-	m, _ := c.i.cfg.Memory.enter(f.Key, f.Addr, f.Len, hw.RemoteRead)
+	m, _ := ops.c.i.cfg.Memory.enter(f.Key, f.Addr, f.Len, hw.RemoteRead)
 	if m == nil || f.Len == 0 {
-		c.refuse(now, f.Op)
+		ops.refuse(now, f.Op)
 		if m != nil {
 			m.leave()
 		}
 		return false
 	}
 	m.leave()
-	if c.ops.served >= maxServed {
+	if ops.served >= maxServed {
 		return false
 	}
-	o := c.ops.begin(opServe)
+	o := ops.begin(opServe)
 	if o == nil {
 		return false
 	}
 	o.total, o.addr, o.key, o.theirs = f.Len, f.Addr, f.Key, f.Op
-	c.ops.sending = append(c.ops.sending, o)
+	ops.sending = append(ops.sending, o)
 	return true
 }
 
 // handleData takes in bytes of a get of ours.
-func (c *Endpoint) handleData(f *wire.Frame) bool {
-	o := c.ops.find(f.Op)
+func (ops *transfers) handleData(f *wire.Frame) bool {
+	o := ops.find(f.Op)
 	if o == nil || o.kind != opGet {
 		return true // it has ended
 	}
@@ -198,16 +198,16 @@ func (c *Endpoint) handleData(f *wire.Frame) bool {
 	}
 	scatter(o.segs, f.Offset, f.Data)
 	if o.arrived(span) {
-		c.finish(o, nil)
-		c.flushed()
+		ops.finish(o, nil)
+		ops.flushed()
 	}
 	return true
 }
 
 // handleRefuse takes in that an operation of ours is not performed.
-func (c *Endpoint) handleRefuse(f *wire.Frame) {
-	if o := c.ops.find(f.Op); o != nil && (o.kind == opPut || o.kind == opGet) {
-		c.finish(o, hw.ErrKey)
-		c.flushed()
+func (ops *transfers) handleRefuse(f *wire.Frame) {
+	if o := ops.find(f.Op); o != nil && (o.kind == opPut || o.kind == opGet) {
+		ops.finish(o, hw.ErrKey)
+		ops.flushed()
 	}
 }

@@ -120,7 +120,7 @@ func (c *Endpoint) lay(now congestion.Time, size int) {
 	}
 	full, lead := c.full(), 0
 	if uint64(size) > full {
-		lead = c.ackMost(now)
+		lead = c.rx.ackMost(now)
 	}
 	t.ring.lay(t.tail, full, uint64(lead))
 	t.unfit = 0

@@ -132,7 +132,7 @@ func (s *stripe) onReset(now congestion.Time, from *sock.Addr, b []byte) {
 	if c == nil || !c.sentNumber(&h) {
 		return // forged, or of a connection that is forgotten here, too
 	}
-	c.hint(now, "the peer does not know the connection")
+	c.life.hint(now, "the peer does not know the connection")
 }
 
 // sentNumber reports whether h may be of a packet of ours.
@@ -175,73 +175,9 @@ func (s *stripe) onSendError(t *sock.SendError) {
 		}
 		switch {
 		case t.Err == unix.ECONNREFUSED:
-			c.hint(now, "the port is closed")
+			c.life.hint(now, "the port is closed")
 		case t.Err == unix.EMSGSIZE && t.MTU > 0:
 			c.tx.mtu.TooBig(t.MTU - sock.Overhead(&c.addr))
 		}
 	}
-}
-
-// hint takes in a Reset or an ICMP error that says that the peer is gone. Its sender has seen a packet of this
-// connection. Without an authorisation key it is believed; with one, only if the peer does not answer within hintTime.
-func (c *Endpoint) hint(now congestion.Time, why string) {
-	if c.at() == leaving {
-		c.die("%s", why)
-		return
-	}
-	if c.at() != up || c.ended {
-		return
-	}
-	if c.tx.seal == nil {
-		c.doom(why)
-		return
-	}
-	if c.hints++; c.hints == 1 {
-		c.hintAt = now
-	}
-	if c.hints >= hints && now.Sub(c.hintAt) >= hintTime {
-		c.doom(why + ", and does not answer")
-		return
-	}
-	c.schedule()
-}
-
-// doom has the connection end when the socket has been read empty: the kernel reports errors first, and what the
-// peer sent before its end may stand in the queue.
-func (c *Endpoint) doom(why string) {
-	if c.doomed == "" {
-		c.s.doomed = append(c.s.doomed, c)
-	}
-	c.doomed = why
-}
-
-// endDoomed ends the connections of which it is known that their peers are gone, but not those that their peers have
-// closed.
-func (s *stripe) endDoomed() {
-	if len(s.doomed) == 0 {
-		return
-	}
-	for n, c := range s.doomed {
-		if c.at() == up && !c.ended {
-			c.die("%s", c.doomed)
-		}
-		c.doomed, s.doomed[n] = "", nil
-	}
-	s.doomed = s.doomed[:0]
-}
-
-// expired ends the connection if its time is up.
-func (c *Endpoint) expired(now congestion.Time) bool {
-	switch {
-	case c.half && now >= c.dial.expires:
-		c.s.offList(c)
-		c.die("never used")
-	case c.asked != 0 && now.Sub(c.asked) >= c.i.cfg.PeerTimeout:
-		c.die("no answer for %v", now.Sub(c.asked).Round(time.Millisecond))
-	case c.hints > 0 && now.Sub(c.hintAt) >= hintTime*2:
-		c.hints, c.hintAt = 0, 0 // no more of them came: forget it
-	case c.hints > 0 && now.Sub(c.hintAt) >= hintTime:
-		c.tx.ping, c.tx.urgent = true, true
-	}
-	return c.at() == dead
 }

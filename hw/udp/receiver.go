@@ -11,11 +11,12 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// receiver is the receiving side of a connection. Offsets count bytes of the
-// stream:
+// receiver is the receiving side of a connection: it puts the peer's stream together, and makes and sends the
+// acknowledgements that are owed. Offsets count bytes of the stream:
 //
 //	consumed <= contig <= top <= limit <= consumed + size of the ring
 type receiver struct {
+	c      *Endpoint // immutable
 	ring   ring
 	opener *crypt.Open // nil without authorisation
 	seen   recovery.Received
@@ -40,17 +41,16 @@ type receiver struct {
 }
 
 // owe notes that an acknowledgement is owed, at once or soon.
-func (c *Endpoint) owe(now congestion.Time, atOnce bool) {
-	r := &c.rx
+func (r *receiver) owe(now congestion.Time, atOnce bool) {
 	r.now = r.now || atOnce
 	switch {
 	case r.owing:
 	case r.now || r.pending >= ackEvery:
 		r.owing = true
-		c.s.owing = append(c.s.owing, c)
+		r.c.s.owing = append(r.c.s.owing, r.c)
 	case r.ackDue == 0:
 		r.ackDue = now.Add(ackHold)
-		c.schedule()
+		r.c.schedule()
 	}
 }
 
@@ -76,18 +76,17 @@ func (r *receiver) spares(now congestion.Time) bool {
 }
 
 // acknowledge sends the acknowledgement if it is still owed.
-func (c *Endpoint) acknowledge(now congestion.Time) {
-	r := &c.rx
+func (r *receiver) acknowledge(now congestion.Time) {
 	switch {
-	case !c.alive() || !r.owes() || !r.seen.Any():
+	case !r.c.alive() || !r.owes() || !r.seen.Any():
 		return
-	case r.creditDue, r.seen.Many() && c.tx.sent.Flying() == 0:
+	case r.creditDue, r.seen.Many() && r.c.tx.sent.Flying() == 0:
 		r.now = true // it is not spared
-		c.sendPing(now)
+		r.c.sendPing(now)
 	default:
-		c.sendAck(now)
+		r.sendAck(now)
 	}
-	c.schedule()
+	r.c.schedule()
 }
 
 // data takes in a Data packet. b is changed.
@@ -140,18 +139,18 @@ func (c *Endpoint) take(now, at congestion.Time, h *wire.Header, frames []byte, 
 	if marked {
 		r.marked++
 	}
-	c.hear(now)
+	c.life.hear(now)
 	if h.Flags&wire.FlagBlocked != 0 {
 		r.wants = true
 	}
 	if asks {
 		r.asks(now)
-		c.owe(now, h.Flags&wire.FlagAckNow != 0 || gap && r.seen.Gaps() || marked)
+		c.rx.owe(now, h.Flags&wire.FlagAckNow != 0 || gap && r.seen.Gaps() || marked)
 	}
 	c.s.touch(c)
 	if closed {
 		r.now = true
-		c.sendAck(now)
+		c.rx.sendAck(now)
 		c.ended = true
 	}
 }
@@ -160,18 +159,6 @@ func (c *Endpoint) take(now, at congestion.Time, h *wire.Header, frames []byte, 
 func (c *Endpoint) end() {
 	if c.ended && !c.rx.queued {
 		c.die("closed by the peer")
-	}
-}
-
-// hear takes down that an authentic packet of the peer came: the peer lives.
-func (c *Endpoint) hear(now congestion.Time) {
-	c.heard, c.hints = now, 0
-	c.asked = 0
-	if c.tx.sent.Flying() > 0 {
-		c.asked = now
-	}
-	if c.half {
-		c.s.confirm(c)
 	}
 }
 
@@ -193,27 +180,27 @@ func (c *Endpoint) handleFrames(now, at congestion.Time, b []byte, newest bool) 
 			}
 		case wire.KindStream:
 			asks = true
-			if !c.handleStream(f.Offset, f.Data) {
+			if !c.rx.handleStream(f.Offset, f.Data) {
 				return false, false, false
 			}
 		case wire.KindPut:
 			asks = true
-			if !c.handlePut(now, f) {
+			if !c.ops.handlePut(now, f) {
 				return false, false, false
 			}
 		case wire.KindGet:
 			asks = true
-			if !c.handleGet(now, f) {
+			if !c.ops.handleGet(now, f) {
 				return false, false, false
 			}
 		case wire.KindData:
 			asks = true
-			if !c.handleData(f) {
+			if !c.ops.handleData(f) {
 				return false, false, false
 			}
 		case wire.KindRefuse:
 			asks = true
-			c.handleRefuse(f)
+			c.ops.handleRefuse(f)
 		case wire.KindPing:
 			asks = true
 		case wire.KindProbe:
@@ -242,7 +229,7 @@ func (c *Endpoint) handleAck(now, at congestion.Time, a *wire.Ack, newest bool) 
 	c.arrived(t.sent.Acked)
 	if a.Limit > t.limit {
 		t.limit, t.wanting = a.Limit, false
-		c.reply()
+		c.ops.reply()
 	}
 	if newest {
 		c.open.Store(a.Open)
@@ -251,18 +238,17 @@ func (c *Endpoint) handleAck(now, at congestion.Time, a *wire.Ack, newest bool) 
 }
 
 // handleStream handles bytes of the stream.
-func (c *Endpoint) handleStream(offset uint64, data []byte) bool {
-	r := &c.rx
+func (r *receiver) handleStream(offset uint64, data []byte) bool {
 	contig, end := r.contig.Load(), offset+uint64(len(data))
 	if end > r.limit {
-		c.i.malformed.Add(1)
+		r.c.i.malformed.Add(1)
 		return false
 	}
 	if end <= contig {
 		return true // a second copy
 	}
-	if err := r.ring.open(c.i.cfg.Window, c.i.maxRecord()); err != nil {
-		c.i.logf("message from %s: %v", c.addr.String(), err)
+	if err := r.ring.open(r.c.i.cfg.Window, r.c.i.maxRecord()); err != nil {
+		r.c.i.logf("message from %s: %v", r.c.addr.String(), err)
 		return false // it will come again
 	}
 	if offset < contig {
@@ -287,7 +273,7 @@ func (c *Endpoint) handleStream(offset uint64, data []byte) bool {
 // settle does what follows from what came in one batch.
 func (c *Endpoint) settle(now congestion.Time) {
 	t := &c.tx
-	c.offer()
+	c.rx.offer()
 	c.end()
 	if !c.alive() {
 		return
@@ -296,20 +282,19 @@ func (c *Endpoint) settle(now congestion.Time) {
 	c.resend(t.sent.Lost)
 	if c.rx.wants && c.src.consumed.Load()+uint64(c.i.cfg.Window) > c.rx.limit {
 		c.rx.creditDue = true
-		c.owe(now, true)
+		c.rx.owe(now, true)
 	}
 	c.transmit(now)
 }
 
 // offer puts the connection on the list of those with something to deliver.
-func (c *Endpoint) offer() {
-	r := &c.rx
-	if r.queued || r.ring.b == nil || c.src.broken {
+func (r *receiver) offer() {
+	if r.queued || r.ring.b == nil || r.c.src.broken {
 		return
 	}
-	if _, ok := c.record(); ok {
+	if _, ok := r.c.record(); ok {
 		r.queued = true
-		c.s.readyList = append(c.s.readyList, c)
-		c.s.ready.Add(1)
+		r.c.s.readyList = append(r.c.s.readyList, r.c)
+		r.c.s.ready.Add(1)
 	}
 }

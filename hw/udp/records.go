@@ -66,8 +66,8 @@ func (c *Endpoint) endRecord(head, n int) int {
 }
 
 // reply sends as many of the replies that wait as there is room for.
-func (c *Endpoint) reply() {
-	t := &c.tx
+func (ops *transfers) reply() {
+	t := &ops.c.tx
 	n := 0
 	for ; n < len(t.replies); n++ {
 		r := &t.replies[n]
@@ -76,7 +76,7 @@ func (c *Endpoint) reply() {
 		if r.kind == recordResult {
 			payload = binary.LittleEndian.AppendUint64(payload, r.value)
 		}
-		if !c.postControl(r.kind, r.id, payload) {
+		if !ops.c.postControl(r.kind, r.id, payload) {
 			t.wanting = true
 			break
 		}
@@ -87,27 +87,27 @@ func (c *Endpoint) reply() {
 // control performs a record that is no message, while delivering. It returns
 // false if it must wait, and marks the stream as broken if it is malformed. Answers
 // of a connection that is dead are not read.
-func (c *Endpoint) control(r *record, payload []byte) bool {
+func (ops *transfers) control(r *record, payload []byte) bool {
 	id := uint32(r.word)
 	switch r.kind {
 	case recordFlush, recordAtomic:
-		if len(c.src.replies)+int(c.src.owed) >= maxReplies {
-			return c.at() == dead
+		if len(ops.c.src.replies)+int(ops.c.src.owed) >= maxReplies {
+			return ops.c.at() == dead
 		}
 	}
 	switch {
 	case r.kind == recordFlush && len(payload) == 0:
-		c.src.replies = append(c.src.replies, reply{kind: recordFlushed, id: id})
+		ops.c.src.replies = append(ops.c.src.replies, reply{kind: recordFlushed, id: id})
 	case r.kind == recordAtomic && len(payload) == atomicBytes:
-		c.serveAtomic(id, payload)
+		ops.serveAtomic(id, payload)
 	case r.kind == recordResult && len(payload) == 8:
-		c.src.results = append(c.src.results, result{id, binary.LittleEndian.Uint64(payload), nil})
+		ops.c.src.results = append(ops.c.src.results, result{id, binary.LittleEndian.Uint64(payload), nil})
 	case r.kind == recordRefused && len(payload) == 0:
-		c.src.results = append(c.src.results, result{id, 0, hw.ErrKey})
+		ops.c.src.results = append(ops.c.src.results, result{id, 0, hw.ErrKey})
 	case r.kind == recordFlushed && len(payload) == 0:
-		c.src.results = append(c.src.results, result{id, 0, nil})
+		ops.c.src.results = append(ops.c.src.results, result{id, 0, nil})
 	default:
-		c.src.broken = true
+		ops.c.src.broken = true
 	}
 	return true
 }
@@ -120,49 +120,49 @@ type result struct {
 }
 
 // answered takes in, with the lease, what was collected while delivering.
-func (c *Endpoint) answered() {
-	c.tx.replies = append(c.tx.replies, c.src.replies...)
-	c.src.replies = c.src.replies[:0]
-	c.reply()
-	c.src.owed = int32(len(c.tx.replies))
-	for n := range c.src.results {
-		r := &c.src.results[n]
-		o := c.ops.find(r.id)
+func (ops *transfers) answered() {
+	ops.c.tx.replies = append(ops.c.tx.replies, ops.c.src.replies...)
+	ops.c.src.replies = ops.c.src.replies[:0]
+	ops.reply()
+	ops.c.src.owed = int32(len(ops.c.tx.replies))
+	for n := range ops.c.src.results {
+		r := &ops.c.src.results[n]
+		o := ops.find(r.id)
 		switch {
 		case o == nil:
 		case o.kind == opAtomic:
 			if o.result != nil {
 				*o.result = r.value
 			}
-			c.finish(o, r.err)
+			ops.finish(o, r.err)
 		case o.kind == opFlush:
 			o.moved = 1
-			c.flushed()
+			ops.flushed()
 		}
 	}
-	c.src.results = c.src.results[:0]
+	ops.c.src.results = ops.c.src.results[:0]
 }
 
 // flushed ends the flushes that have been answered if no put or get is in
 // progress: those posted later are waited for too, which is more than asked.
-func (c *Endpoint) flushed() {
-	for _, o := range c.ops.list {
+func (ops *transfers) flushed() {
+	for _, o := range ops.list {
 		if o.kind == opPut || o.kind == opGet {
 			return
 		}
 	}
 	sure := true
-	for _, o := range c.ops.list {
+	for _, o := range ops.list {
 		if o.kind != opFlush {
 			continue
 		}
 		if o.moved >= 1 {
-			c.finish(o, nil)
+			ops.finish(o, nil)
 		} else {
 			sure = false
 		}
 	}
-	if sure && c.tx.acked == c.tx.tail {
-		c.tx.unsure = false
+	if sure && ops.c.tx.acked == ops.c.tx.tail {
+		ops.c.tx.unsure = false
 	}
 }

@@ -124,10 +124,10 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 		if o == nil {
 			break
 		}
-		c.sendOp(now, o)
+		c.ops.send(now, o)
 		now = c.s.freshen(now)
 		if o = c.ops.waiting(); o != nil {
-			c.sendOpTrain(now, o)
+			c.ops.sendTrain(now, o)
 		}
 	}
 	if !c.waiting() {
@@ -144,7 +144,7 @@ func (c *Endpoint) push(now congestion.Time, rest uint64) {
 func (c *Endpoint) sendStream(now congestion.Time, flags uint8) {
 	t := &c.tx
 	full := c.full()
-	room := full - uint64(c.ackMost(now))
+	room := full - uint64(c.rx.ackMost(now))
 	var span recovery.Span
 	if t.lost.Len() > 0 {
 		span = t.lost.Cut(room)
@@ -265,8 +265,8 @@ func (c *Endpoint) arrived(list []recovery.Packet) {
 				break
 			}
 			if o.kind == opPut {
-				c.finish(o, nil)
-				c.flushed()
+				c.ops.finish(o, nil)
+				c.ops.flushed()
 			} else {
 				c.ops.end(o)
 			}
@@ -310,15 +310,15 @@ func (c *Endpoint) onTimer(now congestion.Time) {
 	case dead:
 		return
 	case dialing:
-		c.redial(now)
+		c.dial.redial(now)
 		return
 	}
-	if c.expired(now) {
+	if c.life.expired(now) {
 		return
 	}
 	if c.rx.ackDue != 0 && now >= c.rx.ackDue {
 		c.rx.now = true
-		c.acknowledge(now)
+		c.rx.acknowledge(now)
 	}
 	if at := t.sent.Timer(t.path, ackHold); at != 0 && now >= at {
 		if t.sent.LossTimer() {
@@ -354,7 +354,7 @@ func (c *Endpoint) timeout(now congestion.Time) {
 	case p.Kind == carryStream && t.sent.Room():
 		// The oldest bytes once more, as far as they are still wanted.
 		span := recovery.Span{From: max(p.Offset, t.acked), To: p.Offset + uint64(p.Len)}
-		span.To = min(span.To, span.From+c.full()-uint64(c.ackMost(now)))
+		span.To = min(span.To, span.From+c.full()-uint64(c.rx.ackMost(now)))
 		if span.From < span.To {
 			c.send(now, carryStream, span, wire.FlagAckNow)
 			return
@@ -384,11 +384,11 @@ func (c *Endpoint) deadline() congestion.Time {
 	if c.half {
 		d = earliest(d, c.dial.expires)
 	}
-	if c.asked != 0 {
-		d = earliest(d, c.asked.Add(c.i.cfg.PeerTimeout))
+	if c.life.asked != 0 {
+		d = earliest(d, c.life.asked.Add(c.i.cfg.PeerTimeout))
 	}
-	if c.hints > 0 {
-		d = earliest(d, c.hintAt.Add(hintTime))
+	if c.life.hints > 0 {
+		d = earliest(d, c.life.hintAt.Add(hintTime))
 	}
 	return d
 }

@@ -237,7 +237,7 @@ func (s *stripe) wake(at congestion.Time) {
 func (s *stripe) acks(now congestion.Time) {
 	for _, c := range s.owing {
 		c.rx.owing = false
-		c.acknowledge(now)
+		c.rx.acknowledge(now)
 	}
 	s.owing = s.owing[:0]
 }

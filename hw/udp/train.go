@@ -24,7 +24,7 @@ func (c *Endpoint) sendTrain(now congestion.Time) bool {
 		return false
 	}
 	if !c.rx.spares(now) {
-		c.acknowledge(now)
+		c.rx.acknowledge(now)
 	}
 	if s.out.Full(0) {
 		s.flush()
@@ -50,15 +50,15 @@ func (c *Endpoint) sendTrain(now congestion.Time) bool {
 		train.PutRow(row, flags)
 		s.out.AddRow(s.socket, &c.addr, owner, row, k)
 	}
-	if c.asked == 0 {
-		c.asked = now
+	if c.life.asked == 0 {
+		c.life.asked = now
 	}
 	return true
 }
 
-// sendOpTrain is sendTrain for the bytes of an operation. The last packet of a put
+// sendTrain is Endpoint.sendTrain for the bytes of an operation. The last packet of a put
 // is not among them: it asks for an answer.
-func (c *Endpoint) sendOpTrain(now congestion.Time, o *operation) {
+func (ops *transfers) sendTrain(now congestion.Time, o *operation) {
 	if o.lost.Len() > 0 || o.kind != opPut && o.kind != opServe {
 		return
 	}
@@ -66,11 +66,11 @@ func (c *Endpoint) sendOpTrain(now congestion.Time, o *operation) {
 	if o.kind == opPut {
 		left, head = min(left, o.total-o.next-1), wire.HeaderSize+wire.PutHeader
 	}
-	n, full := c.trainRoom(now, head, left)
+	n, full := ops.c.trainRoom(now, head, left)
 	if n <= 0 {
 		return
 	}
-	h := c.head(0)
+	h := ops.c.head(0)
 	p := recovery.Packet{Offset: o.next, Op: o.id}
 	var train wire.Train
 	var data []byte
@@ -81,19 +81,19 @@ func (c *Endpoint) sendOpTrain(now congestion.Time, o *operation) {
 	} else {
 		p.Kind = carryData
 		train = wire.NewDataTrain(&h, o.theirs, o.next, full)
-		if data = c.served(o, o.next, uint64(n*full)); data == nil {
-			return // sendOp refuses it
+		if data = ops.bytesOf(o, o.next, uint64(n*full)); data == nil {
+			return // send refuses it
 		}
 	}
 	o.next += uint64(len(data))
-	c.joinTrain(now, &train, p, data, n)
+	ops.c.joinTrain(now, &train, p, data, n)
 }
 
 // trainRoom returns how many packets, of a head and full bytes each, may leave and join
 // the one sent last, of left bytes. 0 or less: none.
 func (c *Endpoint) trainRoom(now congestion.Time, head int, left uint64) (n, full int) {
 	t, s := &c.tx, c.s
-	if t.seal != nil || t.skip == 0 || c.ackRoom(now) > 0 {
+	if t.seal != nil || t.skip == 0 || c.rx.ackRoom(now) > 0 {
 		return 0, 0
 	}
 	size := t.mtu.Size()
@@ -175,9 +175,9 @@ func (s *stripe) handleTrain(now, at congestion.Time, from *sock.Addr, first, re
 	}
 	n := 0
 	if wire.Kind(rest[wire.HeaderSize]) == wire.KindStream {
-		n = c.handleStreamTrain(first, rest)
+		n = c.rx.handleStreamTrain(first, rest)
 	} else if uint32(h.Number) == uint32(r.seen.Largest()) {
-		n = c.handlePieces(first, rest)
+		n = c.ops.handlePieces(first, rest)
 	}
 	if n == 0 {
 		return 0
@@ -186,15 +186,14 @@ func (s *stripe) handleTrain(now, at congestion.Time, from *sock.Addr, first, re
 	r.largestAt = at
 	r.wants = r.wants || h.Flags&wire.FlagBlocked != 0
 	r.pending += n
-	c.hear(now)
-	c.owe(now, h.Flags&wire.FlagAckNow != 0)
+	c.life.hear(now)
+	c.rx.owe(now, h.Flags&wire.FlagAckNow != 0)
 	s.touch(c)
 	return n * len(first)
 }
 
 // handleStreamTrain takes in the stream's bytes in rest, and returns how many packets that were.
-func (c *Endpoint) handleStreamTrain(first, rest []byte) (n int) {
-	r := &c.rx
+func (r *receiver) handleStreamTrain(first, rest []byte) (n int) {
 	var train wire.Train
 	contig := r.contig.Load()
 	if r.have.Len() > 0 || r.ring.b == nil || !train.Follow(first, r.seen.Largest()+1, contig) {
@@ -219,13 +218,13 @@ func (c *Endpoint) handleStreamTrain(first, rest []byte) (n int) {
 // handlePieces takes in the bytes of a get or a put in rest, which follow those in first, and returns
 // how many packets that were. What is not in order, or not allowed, is left to the
 // general way.
-func (c *Endpoint) handlePieces(first, rest []byte) int {
+func (ops *transfers) handlePieces(first, rest []byte) int {
 	var train wire.Train
 	if !train.FollowPiece(first) {
 		return 0
 	}
 	n := train.Count(rest)
-	if n == 0 || !c.placePieces(&train, rest, n) {
+	if n == 0 || !ops.placePieces(&train, rest, n) {
 		return 0
 	}
 	return n

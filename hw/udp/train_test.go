@@ -339,7 +339,7 @@ func TestServedCrowded(t *testing.T) {
 	c.s.lease.lock()
 	c.s.flush()
 	c.crowded()
-	c.sendOp(c.s.time(), &operation{kind: opServe, key: key[0], total: uint64(len(region))})
+	c.ops.send(c.s.time(), &operation{kind: opServe, key: key[0], total: uint64(len(region))})
 	if c.s.out.Empty() || len(c.s.entered) != 1 {
 		t.Errorf("%d regions are in use before a flush", len(c.s.entered))
 	}

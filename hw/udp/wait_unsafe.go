@@ -90,7 +90,7 @@ func (s *stripe) hush() {
 	now := s.i.now()
 	for _, c := range s.timed {
 		if c.rx.ackDue != 0 {
-			c.owe(now, true)
+			c.rx.owe(now, true)
 		}
 	}
 	s.acks(now)
