@@ -25,8 +25,8 @@ import (
 type exchanges struct {
 	c      *collectives    // immutable
 	list   []*collOp       // under way
-	store  *exchange.Store // of what is relayed, nil before the first engine that may; set under collectives.mu
-	always bool            // for tests, set before the first operation: relays are used where they are not faster, too
+	store  *exchange.Store // of what is relayed, set under collectives.mu for the first engine that may
+	always bool            // for tests, set before the first operation: relays that are not faster are used, too
 }
 
 // exchangeChunk is the most bytes of a chunk, exchangeShort those of a slice that goes at once and
