@@ -25,7 +25,7 @@ bool weft_thread_enroll(void);
 /* Whether this thread has a line, which who posts needs. */
 static inline bool weft_thread_posts(void)
 {
-	return __builtin_expect(weft_self.poster != NULL, 1) || weft_thread_enroll();
+	return __builtin_expect(weft_self.line != NULL, 1) || weft_thread_enroll();
 }
 
 /* Makes a copy between this process and another (poll.c). */

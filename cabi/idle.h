@@ -35,10 +35,10 @@ static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft_hot_ep *ep)
 {
 	const struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
-	uint32_t rings = atomic_load_explicit(ep->lanes, memory_order_relaxed), polled;
+	uint32_t rings = atomic_load_explicit(ep->rx_rings, memory_order_relaxed), polled;
 
-	if (rings > WEFT_LANES)
-		rings = WEFT_LANES;
+	if (rings > WEFT_RX_RINGS)
+		rings = WEFT_RX_RINGS;
 	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + rings; in++)
 		if (weft_ring_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
 			return false;

@@ -18,7 +18,7 @@ static bool have_key;
 static void leave(void *thread)
 {
 	struct weft_hot_thread *self = thread;
-	struct weft_poster *line = self->poster;
+	struct weft_epoch_reader *line = self->line;
 
 	if (line && atomic_load_explicit(&line->posting, memory_order_relaxed) & 1)
 		atomic_fetch_add_explicit(&line->posting, 1, memory_order_release);
@@ -26,7 +26,7 @@ static void leave(void *thread)
 		atomic_store_explicit(&line->taken, 0, memory_order_release);
 	if (self->numbers && self->number < WEFT_STAT_LINES)
 		atomic_fetch_and_explicit(self->numbers, ~(1ull << (self->number - 1)), memory_order_release);
-	self->poster = NULL;
+	self->line = NULL;
 	self->number = 0;
 }
 
@@ -40,5 +40,5 @@ bool weft_thread_enroll(void)
 		weft_self.number = WEFT_STAT_LINES;
 	if (have_key && pthread_setspecific(at_exit, &weft_self) == 0)
 		weft_plane_call(WEFT_PLANE_ENROLL, &weft_self);
-	return weft_self.poster != NULL;
+	return weft_self.line != NULL;
 }

@@ -25,7 +25,7 @@
 // delayed between its claim and its store of the tail) or stand still (it was
 // killed there) and costs steps, never progress.
 //
-// # Threads
+// # Which thread may call what
 //
 // Any number of producers, in any process that maps the ring, call Claim and
 // Publish; a producer that passes exclusive must be the only one. One consumer

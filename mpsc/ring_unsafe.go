@@ -175,11 +175,10 @@ func (r *Ring) Release(pos uint64) {
 	order.Store64(r.word(pos), r.seq(pos+r.Slots()))
 }
 
-// Reclaim takes back the slot at pos from a producer that claimed it and died:
-// the slot goes to the producers of the next lap, and true says to the consumer
-// to go on with pos+1. False means that the slot is not taken by owner at pos,
-// because it was published before; look again. The caller must know that no
-// thread of owner runs any more: a publish after Reclaim would corrupt the ring.
+// Reclaim takes back the slot at pos from a producer that claimed it and died: the slot goes to the producers of the
+// next lap, and true means for the consumer to go on with pos+1. False means that the slot is not taken by owner at
+// pos, because it was published before; check again. The caller must know that no thread of owner runs any more: a
+// publish after Reclaim would corrupt the ring.
 func (r *Ring) Reclaim(pos uint64, owner uint32) bool {
 	taken := r.seq(pos) | uint64(owner&hot.SeqOwnerMask)<<hot.SeqOwnerShift | hot.SlotTaken
 	return atomic.CompareAndSwapUint64(r.word(pos), taken, r.seq(pos+r.Slots()))

@@ -17,7 +17,7 @@ import (
 // unmapped, but used again for tables of the same kind, and a late reader can
 // do no harm:
 //
-//   - What it reads are valid addresses. hot.EP.Inbound, hot.EP.Lanes and hot.Rx.Posts
+//   - What it reads are valid addresses. hot.EP.Inbound, hot.EP.RxRings and hot.Rx.Posts
 //     are never cleared; rings of another size are another kind; and the memory of
 //     an inbound ring outlives its interface too.
 //   - What it finds is nothing, or work that is not there. Before it acts it

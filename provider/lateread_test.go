@@ -47,8 +47,8 @@ func (p *poller) poll(q *cq.Queue) {
 
 // anyArrived reports whether a message stands in an inbound ring.
 func anyArrived(ep *hot.EP) bool {
-	lanes := atomic.LoadUint32((*uint32)(pointerAt(uint64(ep.Lanes))))
-	for n := range min(lanes, hot.Lanes) {
+	lanes := atomic.LoadUint32((*uint32)(pointerAt(uint64(ep.RxRings))))
+	for n := range min(lanes, hot.RxRings) {
 		in := &ep.Inbound[n]
 		if mpsc.View(&in.Ring).Ready(atomic.LoadUint64(&in.Head)) {
 			return true

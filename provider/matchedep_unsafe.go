@@ -121,7 +121,7 @@ func (e *MatchedEndpoint) allocate() (err error) {
 		return err
 	}
 	e.hot = (*hot.EP)(unsafe.Pointer(unsafe.SliceData(e.block)))
-	e.hot.Lanes = uintptr(unsafe.Pointer(&noRings))
+	e.hot.RxRings = uintptr(unsafe.Pointer(&noRings))
 	e.rx = (*hot.Rx)(unsafe.Pointer(unsafe.SliceData(e.rxBlock)))
 	e.leased = lease.Guard(&e.rx.Lease, &leasedMatched{e: e})
 	e.hide()

@@ -24,7 +24,7 @@ const (
 	// before it reclaims it.
 	lendPatience = 16
 	// lendRest is how many copies the data plane makes without asking when one could
-	// not be delegated (hot.EP.LendRest).
+	// not be delegated (hot.EP.DelegateRest).
 	lendRest = 64
 )
 
@@ -57,7 +57,7 @@ func (s span) meets(o span) bool { return s.at-o.at < o.n || o.at-s.at < s.n }
 func (e *initiator) lend(a *RMAArgs, l *link, p *path, total uint64, completes bool) bool {
 	least := uint64(e.domain.cfg.RMALendSize)
 	if least == 0 || total < least || total > wire.MaxShareChunk || !completes || !e.mayHelp(a, p) ||
-		e.txCQ.Unread() < hot.LendAhead {
+		e.txCQ.Unread() < hot.DelegateAhead {
 		return false
 	}
 	e.reapShares(nil)
@@ -69,13 +69,13 @@ func (e *initiator) lend(a *RMAArgs, l *link, p *path, total uint64, completes b
 	last := r.last
 	r.last = memoryOf(a)
 	if r.last.meets(last) {
-		atomic.StoreUint32(&e.hot.LendRest, lendRest)
+		atomic.StoreUint32(&e.hot.DelegateRest, lendRest)
 		return false
 	}
 	round, ok := e.offerRound(p, 1, a.Remote[0].Addr, shareOf(a, max(total, wire.MinShareChunk)))
 	if !ok {
 		if claim.Unseen(atomic.LoadUint64(&r.words[1]), r.offers) >= claim.MaxRounds {
-			atomic.StoreUint32(&e.hot.LendRest, lendRest) // the target reads no offers
+			atomic.StoreUint32(&e.hot.DelegateRest, lendRest) // the target reads no offers
 		}
 		return false
 	}
@@ -113,7 +113,7 @@ func (e *peering) regain(op *sharedOp, lease bool) bool {
 		return r.taken()
 	}
 	if late {
-		atomic.StoreUint32(&e.hot.LendRest, lendRest)
+		atomic.StoreUint32(&e.hot.DelegateRest, lendRest)
 	}
 	r.lent, r.open = nil, false
 	r.rounds--

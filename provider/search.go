@@ -39,7 +39,7 @@ func (r *receiving) peek(eng *match.Engine, entry *hot.RecvEntry) {
 	m := eng.Peek(source, entry.Tag, entry.Ignore)
 	if m == nil {
 		for _, e := range r.eps {
-			e.arrivals(r.cfg.RingSlots * hot.Lanes)
+			e.arrivals(r.cfg.RingSlots * hot.RxRings)
 		}
 		m = eng.Peek(source, entry.Tag, entry.Ignore)
 	}

@@ -10,9 +10,8 @@ import (
 // Table holds the requests of an endpoint that wait for an answer, off the Go
 // heap: a fixed number for each stripe. T must hold no Go pointers.
 //
-// Alloc is called by the holder of the stripe's lease. Free may be called by
-// any thread, once for each request. Lookup and Range are for a thread that may
-// free, the holder of the progress lease.
+// Alloc is called by the holder of the stripe's lease. Free may be called by any thread, once for each request.
+// Lookup and Range are for threads that may free, the holder of the progress lease.
 //
 // A request's id is
 //
@@ -47,10 +46,9 @@ type entry[T any] struct {
 
 const freeBit = 1 << 31
 
-// list is the free entries of one stripe: a stack that anyone pushes on and
-// only the lease holder pops from. With one popper at a time no entry that it
-// has looked at can leave the stack and come back, which is the ABA case: only
-// a pop takes entries off.
+// list is the free entries of one stripe: a stack that anyone pushes on and only the lease holder pops from. With one
+// popper at a time no entry that it has read can leave the stack and come back, which is the ABA case: only a pop
+// takes entries off.
 type list struct {
 	head  uint32 // index plus one; CAS by pushers (release) and the popper (acquire)
 	fresh uint32 // entries from here on were never used; the lease holder's
@@ -69,7 +67,7 @@ func NewTable[T any](n, perStripe int) (*Table[T], error) {
 	return &Table[T]{perStripe: perStripe, entries: entries, lists: make([]list, n)}, nil
 }
 
-// Close gives the memory back. The table has no user any more.
+// Close gives the memory back. The table is not used any more.
 func (t *Table[T]) Close() error { return t.entries.Free() }
 
 func (t *Table[T]) at(stripe, index int) *entry[T] {

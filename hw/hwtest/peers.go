@@ -319,7 +319,7 @@ func testDirect(t *testing.T, open Factory) {
 	d.WakePeer(1 << 31)
 	var hotEP hot.EP
 	b.Iface.(hw.Direct).FillEP(&hotEP)
-	if in := hotEP.Inbound[0].Ring; in.Slots == 0 || in.SlotBytes != hot.SlotBytes || hotEP.RxState == 0 || hotEP.Lanes == 0 {
+	if in := hotEP.Inbound[0].Ring; in.Slots == 0 || in.SlotBytes != hot.SlotBytes || hotEP.RxState == 0 || hotEP.RxRings == 0 {
 		t.Errorf("endpoint %+v", hotEP)
 	}
 	for n := range uint64(10) {

@@ -46,7 +46,7 @@ func targets(g *geometry) []victim {
 		{"lanes", 256, 264},
 		{"tails", g.ringOffset, g.ringOffset + 8},
 		{"ring", g.ringOffset + ringHeader, g.ringOffset + ringBytes(g.ringLog2)},
-		{"rings", g.ringOffset, g.ringOffset + hot.Lanes*ringBytes(g.ringLog2)},
+		{"rings", g.ringOffset, g.ringOffset + hot.RxRings*ringBytes(g.ringLog2)},
 		{"attach", g.attachOffset, g.attachOffset + uint64(g.attachCount)*attachBytes},
 		{"bounce", g.bounceOffset, g.bounceOffset + uint64(g.bounceCount)*uint64(g.bounceStride)},
 		{"all", 0, g.bytes},
@@ -155,7 +155,7 @@ func chat(t *testing.T, i, peer *Iface, stop *atomic.Bool) {
 func repair(i *Iface) {
 	h := i.seg.geo.header(&i.seg.id)
 	h.RxState = hot.RxOpen
-	h.Lanes = hot.Lanes
+	h.RxRings = hot.RxRings
 	*i.seg.header() = h
 	for n := range i.seg.geo.attachCount {
 		i.seg.attach(n).State = hot.AttachLeaving

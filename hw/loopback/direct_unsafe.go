@@ -84,7 +84,7 @@ func (i *Iface) FillEP(ep *hot.EP) {
 		l.headWord = &in.Head
 	}
 	ep.RxState = uintptr(unsafe.Pointer(i.seg.rxState()))
-	ep.Lanes = uintptr(unsafe.Pointer(i.rx.inUse))
+	ep.RxRings = uintptr(unsafe.Pointer(i.rx.inUse))
 	ep.PID, ep.StartTime = i.host.self.pid, i.host.self.start
 }
 

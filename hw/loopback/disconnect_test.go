@@ -11,7 +11,7 @@ import (
 // posting.
 func TestPeersComeAndGo(t *testing.T) {
 	dir := shmDir(t)
-	posters := []*hot.Poster{hot.PosterAt(0), hot.PosterAt(1)}
+	posters := []*hot.EpochReader{hot.EpochReaderAt(0), hot.EpochReaderAt(1)}
 	c := Config{Dir: dir, RingLog2: 4, AttachCount: 78} // a size of its own
 	sender := open(t, c)
 	size := uintptr(newGeometry(new(c.withDefaults())).bytes)

@@ -50,7 +50,7 @@ type Iface struct {
 // receiver is the consumer's state. It belongs to the holder of the progress
 // lease, but for what is marked.
 type receiver struct {
-	rings    [hot.Lanes]rxRing
+	rings    [hot.RxRings]rxRing
 	inUse    *uint32 // segment.ringsInUse; stays valid after Close, for late readers
 	next     uint32  // ring at which Progress begins
 	handlers [hw.MaxAM]hw.Handler

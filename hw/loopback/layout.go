@@ -45,7 +45,7 @@ func newGeometry(c *Config) geometry {
 	}
 	g.bounceStride = g.bounceBytes + uint32(bounceHeader)
 	g.ringOffset = roundUp(headerBytes, hot.SlotBytes)
-	g.attachOffset = roundUp(g.ringOffset+hot.Lanes*ringBytes(g.ringLog2), attachBytes)
+	g.attachOffset = roundUp(g.ringOffset+hot.RxRings*ringBytes(g.ringLog2), attachBytes)
 	g.keyOffset = roundUp(g.attachOffset+uint64(g.attachCount)*attachBytes, pageBytes)
 	g.authOffset = roundUp(g.keyOffset+g.keyBytes(), hot.CacheLine)
 	g.bounceOffset = roundUp(g.authOffset+g.authBytes(), pageBytes)
@@ -94,7 +94,7 @@ func (g *geometry) check(size uint64) error {
 		what        string
 		offset, len uint64
 	}{
-		{"rings", g.ringOffset, hot.Lanes * ringBytes(g.ringLog2)},
+		{"rings", g.ringOffset, hot.RxRings * ringBytes(g.ringLog2)},
 		{"attach table", g.attachOffset, uint64(g.attachCount) * attachBytes},
 		{"key table", g.keyOffset, g.keyBytes()},
 		{"authorisation keys", g.authOffset, g.authBytes()},

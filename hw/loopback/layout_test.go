@@ -51,7 +51,7 @@ func FuzzHeader(f *testing.F) {
 			type part struct{ begin, count, each uint64 }
 			end := headerBytes
 			for _, p := range []part{
-				{g.ringOffset, hot.Lanes, ringBytes(g.ringLog2)},
+				{g.ringOffset, hot.RxRings, ringBytes(g.ringLog2)},
 				{g.attachOffset, uint64(g.attachCount), attachBytes},
 				{g.bounceOffset, uint64(g.bounceCount), uint64(g.bounceStride)},
 			} {

@@ -25,10 +25,10 @@ type rxRing struct {
 }
 
 // ringOf is the number of the ring that the sender in an attach entry writes to.
-func ringOf(entry uint32) uint32 { return min(entry, hot.Lanes-1) }
+func ringOf(entry uint32) uint32 { return min(entry, hot.RxRings-1) }
 
 // ownsRing reports whether that ring is the sender's alone.
-func ownsRing(entry uint32) bool { return entry < hot.Lanes-1 }
+func ownsRing(entry uint32) bool { return entry < hot.RxRings-1 }
 
 // useRing raises the number of rings in use so that it includes one.
 func (s *segment) useRing(n uint32) {
@@ -56,4 +56,4 @@ func (l *rxRing) renew() {
 
 // active are the rings that have, or had, a sender. Any thread may ask. A peer
 // may have written anything there.
-func (r *receiver) active() []rxRing { return r.rings[:min(atomic.LoadUint32(r.inUse), hot.Lanes)] }
+func (r *receiver) active() []rxRing { return r.rings[:min(atomic.LoadUint32(r.inUse), hot.RxRings)] }

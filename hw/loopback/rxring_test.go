@@ -12,7 +12,7 @@ import (
 // TestRings has more senders than a receiver has rings of their own. Each one's
 // messages come in order, and only those alone on a ring send without locks.
 func TestRings(t *testing.T) {
-	const senders, laps = hot.Lanes + 4, 5
+	const senders, laps = hot.RxRings + 4, 5
 	dir := shmDir(t)
 	to := open(t, Config{Dir: dir, RingLog2: 3, AttachCount: senders})
 	next := make([]uint64, senders)
@@ -30,14 +30,14 @@ func TestRings(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := ep.(*Endpoint)
-		if want := n%2 == 0 && n < hot.Lanes-1; e.exclusive != want {
+		if want := n%2 == 0 && n < hot.RxRings-1; e.exclusive != want {
 			t.Errorf("sender %d: exclusive %v", n, e.exclusive)
 		}
 		var line hot.Peer
 		if err := from.FillPeer(ep, &line); err != nil || (line.Exclusive != 0) != e.exclusive {
 			t.Errorf("sender %d: line %+v, %v", n, line, err)
 		}
-		if used, want := len(to.rx.active()), min(n+1, hot.Lanes); used != want {
+		if used, want := len(to.rx.active()), min(n+1, hot.RxRings); used != want {
 			t.Errorf("%d rings are in use by %d senders, want %d", used, n+1, want)
 		}
 		eps = append(eps, e)

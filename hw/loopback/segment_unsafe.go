@@ -17,7 +17,7 @@ import (
 // Sizes of the parts of a segment, in bytes.
 const (
 	headerBytes  = uint64(unsafe.Sizeof(hot.Segment{}))
-	ringHeader   = uint64(unsafe.Sizeof(hot.Lane{}))
+	ringHeader   = uint64(unsafe.Sizeof(hot.RxRing{}))
 	attachBytes  = uint64(unsafe.Sizeof(hot.Attach{}))
 	bounceHeader = uint64(unsafe.Sizeof(hot.Bounce{}))
 	keyBytes     = uint64(unsafe.Sizeof(hot.Key{}))
@@ -157,9 +157,9 @@ func (s *segment) gone() bool { return atomic.LoadUint32(s.rxState())&hot.RxGone
 
 // ringsInUse is the number of inbound rings in use: raised by senders, CAS; read by
 // the owner's pollers, relaxed.
-func (s *segment) ringsInUse() *uint32 { return &s.header().Lanes }
+func (s *segment) ringsInUse() *uint32 { return &s.header().RxRings }
 
-// ring returns inbound ring n, less than hot.Lanes.
+// ring returns inbound ring n, less than hot.RxRings.
 func (s *segment) ring(n uint32) mpsc.Ring {
 	header := s.at(s.geo.ringOffset + uint64(n)*ringBytes(s.geo.ringLog2))
 	return mpsc.NewView(unsafe.Add(header, ringHeader), header, s.geo.ringLog2, hot.SlotBytes)

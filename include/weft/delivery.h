@@ -36,7 +36,7 @@ enum weft_delivery_code {
 	WEFT_DELIVERY_GO = 1, /* the runtime is to make progress: what comes next is not for the data plane */
 	WEFT_DELIVERY_PAUSE = 2, /* pause for a moment: more is likely to come at once */
 	WEFT_DELIVERY_ACK = 3, /* the runtime takes the acknowledgement of source for request, whose outcome is data */
-	WEFT_DELIVERY_READ = 4, /* make weft_delivery.copy, which reads the message */
+	WEFT_DELIVERY_READ = 4, /* read the message of the RTS; then say so in weft_delivery.read */
 	WEFT_DELIVERY_SETTLE = 5, /* the runtime gives the message to the receive that it matched */
 	WEFT_DELIVERY_COMPLETE = 6, /* the runtime writes weft_delivery.entry to the queue, whose ring is full */
 	WEFT_DELIVERY_ACKNOWLEDGE = 7, /* the runtime acknowledges request to source, when there is room */
@@ -49,7 +49,7 @@ enum weft_delivery_code {
 #define WEFT_TODO_TRIGGERED 4 /* operations that wait for a counter may be due */
 #define WEFT_TODO_WAKE_PEER 8 /* ring the doorbell of peer */
 #define WEFT_TODO_COMPLETE 16 /* the queue's ring is full: the runtime writes the completion */
-#define WEFT_TODO_PEER_LOST 32 /* the peer may have gone: the runtime looks for operations that wait for it */
+#define WEFT_TODO_PEER_LOST 32 /* the peer may have gone: the runtime finds the operations that wait for it */
 #define WEFT_TODO_WAKE_TX_CQ 64 /* the queue of transmits */
 #define WEFT_TODO_WAKE_READ_CNTR 128 /* the counter of reads */
 #define WEFT_TODO_WAKE_TX_CNTR 256 /* of a delivery: the counter of transmits */
@@ -89,7 +89,7 @@ struct weft_delivery {
 	uint32_t flags; /* WEFT_MESSAGE_* */
 	uint32_t held; /* data plane only: messages held when it began */
 	uint32_t peer; /* with WEFT_DELIVERY_WAKE_PEER: number of the peer */
-	uint32_t looks; /* data plane only: looks at an empty ring */
+	uint32_t polls; /* data plane only: polls of an empty ring */
 	uint32_t stream; /* data plane only: the last operation was one that more may follow at once */
 	uint32_t wake; /* data plane only: the peer that was answered sleeps */
 	struct weft_cqe entry; /* with WEFT_DELIVERY_COMPLETE */

@@ -34,7 +34,7 @@ struct weft_cqe {
 	uint64_t src; /* fi_addr_t */
 };
 
-/* weft_cq_error is what fi_cq_readerr tells beyond the completion itself. Allocated and freed by Go. */
+/* weft_cq_error is what fi_cq_readerr says beyond the completion itself. Allocated and freed by Go. */
 struct weft_cq_error {
 	uint64_t buf;
 	uint64_t olen;
@@ -45,7 +45,7 @@ struct weft_cq_error {
 
 /* Bits of weft_hot_cq.flags, and of weft_hot_cntr.flags. */
 #define WEFT_CQ_EXCLUSIVE 1 /* one thread at a time uses the queue (FI_THREAD_DOMAIN, COMPLETION) */
-#define WEFT_CQ_WAITABLE 2 /* has a wait object: look at armed after publishing */
+#define WEFT_CQ_WAITABLE 2 /* has a wait object: read armed after publishing */
 #define WEFT_CNTR_TRIGGERS 4 /* something waits for the counter to reach a value */
 #define WEFT_CNTR_BYTES 8 /* bytes are counted, not operations */
 
@@ -63,11 +63,12 @@ struct weft_hot_cq {
 	_Atomic(struct weft_hot_ep **) eps;
 	uint64_t pad0[2];
 	/* line 1 */
-	_Atomic uint32_t armed; /* 1: a reader sleeps or is about to (set by waiters, cleared by who wakes them) */
+	/* 1: a reader sleeps or is about to (set by waiters, cleared by the thread that wakes them) */
+	_Atomic uint32_t armed;
 	_Atomic uint32_t signaled; /* fi_cq_signal calls not yet seen by a waiter */
 	_Atomic uint64_t overflow; /* Go: completions held off the rings because ring 0 was full */
-	/* 1: messages that complete here are held (WEFT_PATH_HELD). Set before the completion is published, cleared by
-	 * who reads it and sends them; relaxed */
+	/* 1: messages that complete here are corked (WEFT_PATH_HELD). Set before the completion is published, cleared by
+	 * the reader, which sends them; relaxed */
 	_Atomic uint32_t held;
 	uint8_t pad1[44];
 };
@@ -115,8 +116,8 @@ struct weft_recv_entry {
 };
 
 /* Bits of weft_hot_rx.attention. */
-#define WEFT_ATTENTION_GO 1 /* work of Go's: pending sends, timers, ports that only Go looks at */
-#define WEFT_ATTENTION_PORTS 2 /* the endpoints' ports (struct weft_hot_port) are looked at */
+#define WEFT_ATTENTION_GO 1 /* work of Go's: pending sends, timers, ports that only Go polls */
+#define WEFT_ATTENTION_PORTS 2 /* the endpoints' ports (struct weft_hot_port) are polled */
 
 /* WEFT_EXCLUSIVE is a bit of weft_hot_rx.flags: FI_THREAD_DOMAIN or COMPLETION, so no lease and no
  * compare-and-swap inside the process. */
@@ -127,8 +128,8 @@ struct weft_recv_entry {
 #define WEFT_RX_EXACT 2
 
 /* States of a progress thread's bell (package proxy), which weft_hot_rx.bell names. */
-#define WEFT_BELL_AWAKE 0 /* the thread looks by itself */
-#define WEFT_BELL_ASLEEP 1 /* who has work for it wakes it */
+#define WEFT_BELL_AWAKE 0 /* the thread polls by itself */
+#define WEFT_BELL_ASLEEP 1 /* a thread that has work for it wakes it */
 
 /* weft_hot_rx is a receive context: what one progress lease protects. */
 struct weft_hot_rx {
@@ -146,8 +147,8 @@ struct weft_hot_rx {
 	uint8_t pad0[60];
 	/* line 2: written by the lease holder */
 	_Atomic uint64_t posts_head; /* data plane and provider */
-	/* 1: unexpected messages are held, or a search or cancel was posted (who posts it sets this), so what is on the
-	 * post ring is work */
+	/* 1: unexpected messages are kept, or a search or cancel was posted (the thread that posts it sets this), so what
+	 * is on the post ring is work */
 	_Atomic uint32_t want_posts;
 	_Atomic uint32_t attention; /* WEFT_ATTENTION_*: progress has work that no ring shows */
 	uint32_t turn; /* data plane only: inbound ring at which the next delivery begins */
@@ -158,8 +159,8 @@ struct weft_hot_rx {
 };
 
 /* weft_hot_source is a sender, by its attach index, as the receiver sees it: what is needed to deliver its
- * messages without the provider. Written and read under the progress lease, except that addr is zeroed by whoever
- * removes the address from the address vector. */
+ * messages without the provider. Written and read under the progress lease, except that addr is zeroed by the
+ * thread that removes the address from the address vector. */
 struct weft_hot_source {
 	_Atomic uint64_t addr; /* fi_addr_t plus one, 0: ask Go */
 	unsigned char *bounce; /* the sender's bounce buffers, NULL: ask Go */
@@ -189,7 +190,7 @@ struct weft_hot_peer {
 	_Atomic uint64_t *tail;
 	_Atomic uint32_t *rx_state; /* WEFT_RX_*, armed is the word after it */
 	uint16_t log2_slots;
-	uint16_t exclusive; /* one thread at a time writes to this ring, nobody else does */
+	uint16_t exclusive; /* one thread at a time writes to this ring, and no other side does */
 	uint32_t owner; /* our attach index at the peer plus one */
 	uint32_t peer; /* the interface's number for the peer */
 	_Atomic uint32_t link; /* Go only: the endpoint's number for the peer plus one, 0 not resolved */
@@ -199,16 +200,16 @@ struct weft_hot_peer {
 	_Atomic uint64_t put; /* position plus one of C's last unanswered write or atomic; relaxed */
 };
 
-/* weft_poster is what a thread that posts says about itself, one cache line: whether it may be using what it has
- * read in a line of struct weft_hot_peer ([PosterAt]). */
-struct weft_poster {
+/* weft_epoch_reader is what a thread says about itself, one cache line: whether it may be using what it has read
+ * in a line of struct weft_hot_peer ([EpochReaderAt]). */
+struct weft_epoch_reader {
 	_Atomic uint64_t posting; /* odd: yes. Written by the thread; relaxed, then release */
 	_Atomic uint32_t taken; /* 1: a thread has this line */
 	uint8_t pad0[52];
 };
 
-/* WEFT_STARVED_MS is for how many milliseconds no bounce buffer has been free when messages that need one are
- * announced, as longer ones are: their receiver has not looked for as long. */
+/* WEFT_STARVED_MS is for how many milliseconds no bounce buffer has been free when messages that need one go as
+ * rendezvous, as longer ones do: their receiver has not polled for as long. */
 #define WEFT_STARVED_MS 8
 
 /* weft_hot_stripe is a transmit stripe: what a thread leases while it uses a bounce buffer or a request. */
@@ -222,20 +223,19 @@ struct weft_hot_stripe {
 	uint32_t bounce_count;
 	uint32_t bounce_next;
 	uint32_t bounce_stride;
-	uint32_t fetch_next; /* of the stripe's part of fetches: where to look first */
+	uint32_t fetch_next; /* of the stripe's part of fetches: where the search begins */
 	uint32_t starved; /* since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was */
 	uint64_t pad1[4];
 };
 
 /* ---- Ports to other hosts ---- */
 
-/* Whether a message may be held, to go in one packet with those that come behind it. */
+/* Whether a message may be corked, to go in one packet with those that come behind it. */
 #define WEFT_HOLD_NEVER 0
-#define WEFT_HOLD_IN_ROW 1 /* if several were sent in a row since the port was looked at */
+#define WEFT_HOLD_IN_ROW 1 /* if several were sent in a row since the port was polled */
 #define WEFT_HOLD_MORE 2 /* the next one is at hand (FI_MORE) */
 
-/* weft_port_message is a message, arrived or to be sent. Of one that has arrived nobody changes the bytes any
- * more. */
+/* weft_port_message is a message, arrived or to be sent. The bytes of one that has arrived do not change any more. */
 struct weft_port_message {
 	uint64_t header;
 	const unsigned char *head; /* of an arrival: the payload comes behind it */
@@ -253,15 +253,14 @@ struct weft_port_message {
 #define WEFT_PORT_ARRIVAL 1
 #define WEFT_PORT_GO 2 /* something that Go must deal with */
 
-/* weft_hot_port is an interface to other hosts that the data plane looks at and takes messages from, made by a
- * backend. Its functions belong to the progress lease, flush also to threads that say that they post (struct
- * weft_poster). */
+/* weft_hot_port is an interface to other hosts that the data plane polls and takes messages from, made by a
+ * backend. Its functions belong to the progress lease, flush also to epoch readers (struct weft_epoch_reader). */
 struct weft_hot_port {
 	/* WEFT_PORT_*; the same message until it is taken */
 	int (*next)(struct weft_hot_port *port, struct weft_port_message *m);
 	/* the message that next found last is done with; whether another one is at hand */
 	bool (*take)(struct weft_hot_port *port);
-	void (*flush)(struct weft_hot_port *port); /* sends what is held; next does, too */
+	void (*flush)(struct weft_hot_port *port); /* sends what is corked; next does, too */
 	/* as next, of senders only whose messages ring no bell */
 	int (*peek)(struct weft_hot_port *port, struct weft_port_message *m);
 	_Atomic uint64_t taken; /* messages so far; stored by the lease holder, relaxed */
@@ -276,8 +275,7 @@ struct weft_hot_port {
 #define WEFT_PATH_GO 2 /* nothing happened; only Go can send now */
 #define WEFT_PATH_HELD 3 /* it goes with what is sent behind it, or when the port is flushed */
 
-/* weft_hot_path is the way to a peer over such an interface. Any thread may send that says that it posts (struct
- * weft_poster). */
+/* weft_hot_path is the way to a peer over such an interface. Any epoch reader (struct weft_epoch_reader) may send. */
 struct weft_hot_path {
 	int (*send)(struct weft_hot_path *path, const struct weft_port_message *m);
 	uint32_t max; /* bytes of head and payload; immutable */
@@ -286,10 +284,10 @@ struct weft_hot_path {
 
 /* ---- One-sided operations ---- */
 
-/* weft_hot_region is a region that peers may access, as who serves them sees it, one line. Go fills the entry and
- * sets live last (release). After clearing it Go has all threads pass a barrier and waits for those that are
- * posting ([Grace]) before the region ends or the entry is used again; whoever uses a region says that it posts.
- * An entry stands within WEFT_KEY_PROBES of the place that weft_key_place gives. */
+/* weft_hot_region is a region that peers may access, as the side that serves them sees it, one line. Go fills the
+ * entry and sets live last (release). After clearing it Go has all threads pass a barrier and waits for those that
+ * are posting ([Grace]) before the region ends or the entry is used again; a thread that uses a region is an epoch
+ * reader. An entry stands within WEFT_KEY_PROBES of the place that weft_key_place gives. */
 struct weft_hot_region {
 	_Atomic uint32_t live;
 	uint32_t access; /* WEFT_KEY_* */
@@ -304,8 +302,8 @@ struct weft_hot_region {
  * that polls takes in a shorter one faster than the kernel copies it. */
 #define WEFT_COPY_MIN_WRITE 2048
 
-/* WEFT_LEND_AHEAD is how many completions nobody has read when an application posts ahead. */
-#define WEFT_LEND_AHEAD 2
+/* WEFT_DELEGATE_AHEAD is how many completions are unread when an application posts ahead. */
+#define WEFT_DELEGATE_AHEAD 2
 
 /* WEFT_ACCESS_MIN is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of
  * the memory (provider/pages). */
@@ -319,12 +317,12 @@ struct weft_hot_region {
  * frees it. */
 struct weft_hot_fetch {
 	_Atomic uint32_t busy; /* 1: in use. Stored with release by both */
-	uint32_t generation; /* raised by who takes it */
+	uint32_t generation; /* raised by the thread that takes it */
 	uint64_t result; /* where the answer goes */
 	uint64_t bytes; /* of it */
 	uint64_t context;
 	uint64_t dest; /* fi_addr_t */
-	const unsigned char *ring; /* slots of the peer's ring, which tells this peer from a later one */
+	const unsigned char *ring; /* slots of the peer's ring, by which this peer differs from a later one */
 	uint32_t completes; /* 1: on the transmit queue */
 	uint32_t pad0;
 	uint64_t pad1;
@@ -460,14 +458,14 @@ struct weft_note_take {
 
 /* Bits of weft_hot_ep.flags. */
 #define WEFT_EP_EXCLUSIVE 1 /* as WEFT_EXCLUSIVE */
-#define WEFT_EP_TX_ALWAYS 2 /* transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION) */
+#define WEFT_EP_TX_ALWAYS 2 /* transmits write completions by default (no FI_SELECTIVE_COMPLETION) */
 #define WEFT_EP_FAST 4 /* C may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go) */
 #define WEFT_EP_MATCHES 8 /* its messages are matched with receives of weft's own, not with an owner's (fi_peer(3)) */
 #define WEFT_EP_RX_SELECTIVE 16 /* receives complete only with FI_COMPLETION */
 #define WEFT_EP_CTX_SHIFT 24 /* above it: how many of an fi_addr's high bits name a receive context */
 
 /* WEFT_POLLED_ENOUGH is the value of weft_hot_ep.polled that says that the application makes progress by itself:
- * so many looks at the endpoint since the progress thread asked last. Without a thread the count stays there. All
+ * so many polls of the endpoint since the progress thread asked last. Without a thread the count stays there. All
  * its accesses are relaxed, and lost additions do not matter. */
 #define WEFT_POLLED_ENOUGH 16
 
@@ -496,12 +494,12 @@ struct weft_hot_ep {
 	weft_stat *stats_threads; /* WEFT_STAT_LINES lines of counters (stats.h) */
 	/* Go: release; another one, which never has work, when the endpoint is closed */
 	_Atomic(struct weft_hot_rx *) rx;
-	_Atomic uint32_t *lanes; /* of the own segment */
+	_Atomic uint32_t *rx_rings; /* of the own segment */
 	_Atomic uint32_t *rx_state; /* of the own segment, armed is the word after it */
 	struct weft_hot_source *sources; /* source_limit of them */
 	struct weft_hot_cq *rx_cq;
 	uint32_t source_limit;
-	_Atomic uint32_t polled; /* looks, up to WEFT_POLLED_ENOUGH; pollers add, a thread sets 0 */
+	_Atomic uint32_t polled; /* polls, up to WEFT_POLLED_ENOUGH; pollers add, a thread sets 0 */
 	weft_stat *stats_rx; /* the lease holder's counters; immutable after enable */
 	/* line 2: one-sided operations, immutable after enable */
 	const struct weft_hot_region *regions; /* what C may serve, NULL: nothing */
@@ -513,21 +511,21 @@ struct weft_hot_ep {
 	uint64_t copy_max; /* bytes that a post may copy to or from a peer's memory (dataplane.RMA) */
 	uint64_t start_time; /* of this process, as claims have it */
 	uint32_t pid; /* of this process */
-	uint32_t lend_min; /* bytes from which Go may lend a copy to its target, 0: none */
+	uint32_t delegate_min; /* bytes from which Go may delegate a copy to its target, 0: none */
 	/* line 3: immutable after enable, but for what two of them point at, and what Go and C count */
-	struct weft_hot_port *port; /* NULL: none that C looks at */
+	struct weft_hot_port *port; /* NULL: none that C polls */
 	/* with port, by lines of peers: Go stores with release; NULL: ask Go */
 	_Atomic(struct weft_hot_path *) *paths;
 	struct weft_hot_port_source *port_sources; /* with port, source_limit of them, by the port's numbers */
 	/* copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter */
-	_Atomic uint32_t lend_rest;
-	/* bytes of an announced message that C reads from its sender's memory (internal/dataplane); 0: none */
+	_Atomic uint32_t delegate_rest;
+	/* bytes of the message of an RTS that C reads from its sender's memory (internal/dataplane); 0: none */
 	uint32_t read_max;
 	/* bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all */
 	uint64_t copied_max;
 	/* those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter */
 	_Atomic uint64_t copied;
-	/* with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed */
+	/* with port, 1: polls include it, and do until nothing is corked there. Go stores; relaxed */
 	_Atomic uint32_t port_active;
 	uint32_t number; /* among the endpoints of its receive context */
 	struct weft_hot_cntr *rx_cntr; /* counts receives, NULL: none; stored once, under the lease after enable */
@@ -541,7 +539,7 @@ struct weft_hot_ep {
 	_Atomic uint32_t link_limit; /* links that there is memory for; as peer_limit */
 	uint32_t pad0;
 	uint64_t pad1;
-	struct weft_inbound inbound[WEFT_LANES];
+	struct weft_inbound inbound[WEFT_RX_RINGS];
 };
 
 #endif

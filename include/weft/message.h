@@ -21,7 +21,7 @@ enum weft_am {
 	WEFT_AM_MSG_DATA = 2,
 	WEFT_AM_TAG = 3,
 	WEFT_AM_TAG_DATA = 4,
-	WEFT_AM_RTS = 5, /* an announced message, ready to send: head struct weft_rts_head, header the tag */
+	WEFT_AM_RTS = 5, /* a message is ready to send: head struct weft_rts_head, header the tag */
 	WEFT_AM_SYNC = 6, /* complete, and asks for an acknowledgement: header the tag */
 	WEFT_AM_ACK = 7, /* the header is the sender's request, head its outcome, 0: done */
 	WEFT_AM_CTS = 8, /* clear to send: the header is the sender's request */
@@ -57,7 +57,8 @@ enum weft_am {
  * rendezvous it always does. */
 #define WEFT_RTS_MATCH 64
 
-/* weft_rts_head announces a message of one element, which stays with its sender. Others have more behind it. */
+/* weft_rts_head is the head of the RTS of a message of one element, which stays with its sender. Others have more
+ * behind it. */
 struct weft_rts_head {
 	uint64_t request; /* of the sender, for the acknowledgement */
 	uint64_t length; /* bytes of the message */
@@ -68,8 +69,8 @@ struct weft_rts_head {
 	uint64_t element; /* its bytes */
 };
 
-/* Bits of weft_write_head.flags that the data plane knows, beside that of a write whose initiator waits to be told
- * (1). */
+/* Bits of weft_write_head.flags that the data plane knows, beside that of a write whose initiator waits for the
+ * outcome (1). */
 #define WEFT_WRITE_DATA 2 /* Data and Length are there */
 #define WEFT_WRITE_LAST 4 /* the last message of its operation */
 
@@ -80,7 +81,7 @@ struct weft_rts_head {
 /* weft_write_head is the head of a write, or of a piece of one. */
 struct weft_write_head {
 	uint64_t key;
-	uint64_t request; /* 0: nobody waits for an answer */
+	uint64_t request; /* 0: no answer is expected */
 	uint64_t flags; /* WEFT_WRITE_* */
 	uint64_t data; /* this and length with WEFT_WRITE_DATA only */
 	uint64_t length; /* bytes of the whole operation */
@@ -105,10 +106,10 @@ struct weft_atomic_head {
 
 /* Values of weft_notice_head.kind; others are package provider's. */
 #define WEFT_NOTICE_DATA 1 /* bytes of a notification */
-/* a whole notification, then the bytes of the write that it tells of: a struct weft_notice_where follows the head */
+/* a whole notification, then the bytes of the write that it is about: a struct weft_notice_where follows the head */
 #define WEFT_NOTICE_MOVE 4
 
-/* What a notification tells of, in weft_notice_head.op. */
+/* What a notification is about, in weft_notice_head.op. */
 #define WEFT_NOTICE_WRITE 0
 #define WEFT_NOTICE_READ 1
 #define WEFT_NOTICE_ALONE 2

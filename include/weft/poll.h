@@ -28,7 +28,7 @@ enum weft_plane_function {
 
 /* weft_hot_thread is what a thread of C has in storage of its own. Only the thread reads and writes it. */
 struct weft_hot_thread {
-	struct weft_poster *poster; /* the thread's line, NULL: it has none (yet) */
+	struct weft_epoch_reader *line; /* the thread's line, NULL: it has none (yet) */
 	uint32_t number; /* of its line of counters, plus one; 0: none yet */
 	/* polls before one is due (WEFT_POLL_DUE); the shim counts down, to WEFT_POLLS_OVER with the one that is */
 	uint32_t left;

@@ -29,7 +29,7 @@ enum weft_slot_state {
 #define WEFT_SEQ_LAP_SHIFT 18
 
 /* weft_ring is a producer's or consumer's private view of a ring. The words it points to may be shared; the view
- * itself is not, so that nobody else can change the geometry under it. */
+ * itself is not, so that no other process can change the geometry under it. */
 struct weft_ring {
 	unsigned char *slots; /* first slot, cache-line aligned */
 	_Atomic uint64_t *tail; /* producers' hint, own cache line */

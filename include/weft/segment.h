@@ -10,8 +10,8 @@
  *
  *     header | inbound rings | attach table | key table | claims | proofs | bounce buffers
  *
- * There are WEFT_LANES inbound rings, each a struct weft_lane and its slots. The sender in attach entry i writes to
- * ring i, all for itself; those behind the last entries with a ring of their own share the last ring.
+ * There are WEFT_RX_RINGS inbound rings, each a struct weft_rx_ring and its slots. The sender in attach entry i
+ * writes to ring i, all for itself; those behind the last entries with a ring of their own share the last ring.
  */
 #ifndef WEFT_SEGMENT_H
 #define WEFT_SEGMENT_H
@@ -38,18 +38,18 @@
 
 /* Bits of weft_segment.rx_state: what senders must know before each message. */
 #define WEFT_RX_OPEN 1 /* eager payloads are welcome */
-#define WEFT_RX_WAITABLE 2 /* the owner may sleep: look at armed after publishing */
+#define WEFT_RX_WAITABLE 2 /* the owner may sleep: read armed after publishing */
 #define WEFT_RX_GONE 4 /* the endpoint was closed */
 
 /* weft_segment is the header of an endpoint's segment. */
 struct weft_segment {
 	/* lines 0-2: written by the owner before the file gets its name, then immutable; up to start_time the same in
-	 * every version, so that leftovers of all can be told */
+	 * every version, so that leftovers of all can be recognised */
 	uint64_t magic;
 	uint32_t version;
 	uint32_t pid;
 	uint64_t bytes; /* of the whole file */
-	uint64_t cookie; /* random, tells two segments of one name apart */
+	uint64_t cookie; /* random, differs in two segments of one name */
 	uint64_t boot_id[2];
 	uint64_t pid_namespace; /* inode */
 	uint64_t net_namespace; /* inode */
@@ -58,7 +58,7 @@ struct weft_segment {
 	uint32_t name_bytes;
 	uint8_t name[28]; /* sockaddr that the endpoint is known by */
 	uint32_t ring_log2; /* slots of each inbound ring */
-	uint64_t ring_offset; /* of the first; the stride is sizeof(struct weft_lane) and the slots */
+	uint64_t ring_offset; /* of the first; the stride is sizeof(struct weft_rx_ring) and the slots */
 	uint64_t attach_offset;
 	uint32_t attach_count;
 	uint32_t bounce_count;
@@ -78,17 +78,17 @@ struct weft_segment {
 	uint8_t pad1[56];
 	/* line 4: raised by each new sender before its first message (CAS), and by the owner for senders that it finds in
 	 * the attach table. Loaded by pollers of the owner, relaxed. */
-	_Atomic uint32_t lanes; /* inbound rings in use: the first so many */
+	_Atomic uint32_t rx_rings; /* inbound rings in use: the first so many */
 	uint8_t pad2[60];
 };
 
-/* WEFT_LANES is the number of inbound rings of a segment: seven that belong to one sender each, and one for all
- * others. Nobody shares a ring as a rule, so a sender that posts from one thread needs no locked instruction; and
- * eight are few enough to poll. */
-#define WEFT_LANES 8
+/* WEFT_RX_RINGS is the number of inbound rings of a segment: seven that belong to one sender each, and one for all
+ * others. No two senders share a ring as a rule, so a sender that posts from one thread needs no locked
+ * instruction; and eight are few enough to poll. */
+#define WEFT_RX_RINGS 8
 
-/* weft_lane stands before the slots of an inbound ring. */
-struct weft_lane {
+/* weft_rx_ring stands before the slots of an inbound ring. */
+struct weft_rx_ring {
 	_Atomic uint64_t tail; /* written and read by the ring's senders, relaxed (see ring.h) */
 	/* of a ring with one sender: positions that are free end here (hw/loopback/outbound); his, relaxed */
 	_Atomic uint64_t free;
@@ -160,7 +160,7 @@ struct weft_bounce {
 #define WEFT_KEY_PROBES 16
 
 /* weft_key is a published memory region: peers may read and write it by themselves. The owner fills an entry and
- * stores the state last (release); who uses it copies it and looks at the state again. An entry stands within
+ * stores the state last (release); a peer that uses it copies it and reads the state again. An entry stands within
  * WEFT_KEY_PROBES of the place that weft_key_place gives, cyclically. */
 struct weft_key {
 	_Atomic uint64_t state; /* generation << 1 | published; changes with each use of the entry */
@@ -176,8 +176,8 @@ struct weft_key {
 #define WEFT_CLAIMS 64
 
 /* weft_claim says that a process is at a region now, so that its owner waits with the end of the registration:
- * claimed by one compare-and-swap of word before the region's state is looked at (sequentially consistent both),
- * freed by a store of 0 (release). A claim of a dead process counts for nothing. */
+ * claimed by one compare-and-swap of word before the region's state is read (sequentially consistent both), freed
+ * by a store of 0 (release). A claim of a dead process counts for nothing. */
 struct weft_claim {
 	_Atomic uint64_t word; /* process id << 32 | entry of the key table + 1 */
 	_Atomic uint64_t start_time; /* of the process, 0 until it is stored */

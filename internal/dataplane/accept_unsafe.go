@@ -163,7 +163,7 @@ func finish(ep *hot.EP, a *Arrival, context, flags, buf uint64, out *Outlet) Ver
 	return verdict
 }
 
-// InWord is how many bytes of a held message's payload its node has room for: such a message is matched without a look
+// InWord is how many bytes of a held message's payload its node has room for: such a message is matched without a read
 // at memory of its own.
 const InWord = 8
 

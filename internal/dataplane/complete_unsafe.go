@@ -47,7 +47,7 @@ func put(to *hot.Reader, format uint32, e *hot.CQE) {
 	to.Left--
 }
 
-// spot is where a completion goes: a reader, or a slot of ring 0 of the queue. Whoever takes one fills it.
+// spot is where a completion goes: a reader, or a slot of ring 0 of the queue. The thread that takes one fills it.
 // Its addresses are no pointers, which would need write barriers.
 type spot struct {
 	reader uintptr // of the hot.Reader, 0: the queue

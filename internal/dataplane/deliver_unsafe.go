@@ -112,11 +112,11 @@ func end(d *hot.Delivery, ep *hot.EP) uintptr {
 
 // rxRings is how many inbound rings are in use. Senders write the number.
 func rxRings(ep *hot.EP) uint32 {
-	return min(atomic.LoadUint32((*uint32)(pointer(ep.Lanes))), hot.Lanes)
+	return min(atomic.LoadUint32((*uint32)(pointer(ep.RxRings))), hot.RxRings)
 }
 
 // inbound returns the ring at hand.
-func inbound(d *hot.Delivery, ep *hot.EP) *hot.Inbound { return &ep.Inbound[d.Ring%hot.Lanes] }
+func inbound(d *hot.Delivery, ep *hot.EP) *hot.Inbound { return &ep.Inbound[d.Ring%hot.RxRings] }
 
 // reader returns where completions of receives go, nil: the queue.
 func reader(d *hot.Delivery) *hot.Reader { return (*hot.Reader)(pointer(d.Reader)) }
@@ -175,8 +175,8 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	for ; d.Budget != 0; d.Budget-- {
 		owner, state, lapOK := ring.Load(in.Head)
 		if state != hot.SlotReady || !lapOK {
-			if d.Stream != 0 && d.Looks < linger {
-				d.Looks++
+			if d.Stream != 0 && d.Polls < linger {
+				d.Polls++
 				return hot.DeliveryPause
 			}
 			return next
@@ -194,7 +194,7 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	return next
 }
 
-// takeOne takes in one arrival, or returns the code for the one who does: the shim or the runtime.
+// takeOne takes in one arrival, or returns the code for what does: the shim or the runtime.
 func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.Slot) uintptr {
 	var m message
 	m.read(slot)

@@ -3,7 +3,7 @@
 //
 // # Posting
 //
-// [Send], [Datagram], [RMA], [Atomic] and [Note] post one operation each: they look for room for the message and its
+// [Send], [Datagram], [RMA], [Atomic] and [Note] post one operation each: they find room for the message and its
 // completion, write the message into the peer's ring (package outbound) and complete it. What is not for them, because
 // it needs a system call, the backend's own function or the runtime, they report by a code of hot.Post, and nothing has
 // happened then. [Recv] puts a receive on the post ring. [Enroll] gives a thread what it needs for that.
@@ -31,7 +31,7 @@
 //
 // # Concurrency
 //
-// A Receiver, and what an endpoint's inbound rings hold, belong to whoever holds the progress lease of the receive
+// A Receiver, and what an endpoint's inbound rings hold, belong to the holder of the progress lease of the receive
 // context. Completion queues and counters have several writers; their words are written as package cq does.
 //
 // # Trust

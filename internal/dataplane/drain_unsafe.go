@@ -69,7 +69,7 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 		return hot.DeliveryGo // its memory is a mapping of its own
 	}
 	if flags&^known != 0 || m.Len > post.Len || m.Flags>>HeldEndpointShift != uint64(ep.Number) {
-		return hot.DeliveryGo // announced, truncated, or of another endpoint
+		return hot.DeliveryGo // a rendezvous, acknowledged, truncated, or of another endpoint
 	}
 	source := uint32(m.Flags>>HeldSourceShift) & 0xffffff
 	src, addr := sender(ep, source+1)

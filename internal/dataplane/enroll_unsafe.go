@@ -24,10 +24,10 @@ func Enroll(at, _, _, _ uintptr) uintptr {
 	if t.Number == 0 || t.Number == stats.Lines {
 		t.Number, t.Numbers = freeNumber()+1, uintptr(unsafe.Pointer(&numbers))
 	}
-	for i := range hot.Posters {
-		p := hot.PosterAt(i)
+	for i := range hot.EpochReaders {
+		p := hot.EpochReaderAt(i)
 		if atomic.LoadUint32(&p.Taken) == 0 && atomic.CompareAndSwapUint32(&p.Taken, 0, 1) {
-			t.Poster = uintptr(unsafe.Pointer(p))
+			t.Line = uintptr(unsafe.Pointer(p))
 			break
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // TestEnroll has more threads than there are numbers and lines: those have the shared number, or no line. What a thread
 // had that ends is the next one's.
 func TestEnroll(t *testing.T) {
-	threads := make([]hot.Thread, hot.Posters+1)
+	threads := make([]hot.Thread, hot.EpochReaders+1)
 	at := func(i int) uintptr { return uintptr(unsafe.Pointer(&threads[i])) }
 	for i := range threads {
 		Enroll(at(i), 0, 0, 0)
@@ -21,14 +21,14 @@ func TestEnroll(t *testing.T) {
 		if want := uint32(min(i+1, stats.Lines)); th.Number != want {
 			t.Fatalf("thread %d has the number %d, not %d", i, th.Number, want)
 		}
-		if (th.Poster == 0) != (i == hot.Posters) || lines[th.Poster] || th.Poster%unsafe.Sizeof(hot.Poster{}) != 0 {
-			t.Fatalf("thread %d has the line at %#x", i, th.Poster)
+		if (th.Line == 0) != (i == hot.EpochReaders) || lines[th.Line] || th.Line%unsafe.Sizeof(hot.EpochReader{}) != 0 {
+			t.Fatalf("thread %d has the line at %#x", i, th.Line)
 		}
-		lines[th.Poster] = true
+		lines[th.Line] = true
 	}
-	last := hot.Posters
+	last := hot.EpochReaders
 	leave := func(i int) { // as the shim does
-		if line := (*hot.Poster)(pointer(threads[i].Poster)); line != nil {
+		if line := (*hot.EpochReader)(pointer(threads[i].Line)); line != nil {
 			line.Taken = 0
 		}
 		if n := threads[i].Number; n < stats.Lines {
@@ -37,8 +37,8 @@ func TestEnroll(t *testing.T) {
 	}
 	leave(3)
 	Enroll(at(last), 0, 0, 0)
-	if threads[last].Poster != threads[3].Poster || threads[last].Number != 4 {
-		t.Errorf("the next one has the line at %#x and the number %d", threads[last].Poster, threads[last].Number)
+	if threads[last].Line != threads[3].Line || threads[last].Number != 4 {
+		t.Errorf("the next one has the line at %#x and the number %d", threads[last].Line, threads[last].Number)
 	}
 	for i := range threads {
 		if i != 3 {

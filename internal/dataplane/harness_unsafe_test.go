@@ -72,7 +72,7 @@ func newWorld(t testing.TB) *world {
 		BounceBytes:  bounceBytes,
 	}
 	w.ep.Sources, w.ep.SourceLimit = uintptr(unsafe.Pointer(source)), 1
-	w.ep.Lanes = uintptr(unsafe.Pointer(lanes))
+	w.ep.RxRings = uintptr(unsafe.Pointer(lanes))
 	w.ep.Flags = hot.EPMatches
 	w.ep.ReadMax = 1 << 16
 	w.ep.StatsRx = uintptr(w.memory(1024))

@@ -13,7 +13,7 @@ import (
 type poller struct {
 	*loop
 	self    hot.Thread
-	line    *hot.Poster
+	line    *hot.EpochReader
 	list    *[3]uintptr
 	entries []byte
 	sources []uint64
@@ -23,8 +23,8 @@ type poller struct {
 func newPoller(t testing.TB) *poller {
 	p := &poller{loop: newLoop(t)}
 	p.grow()
-	p.line = (*hot.Poster)(p.memory(int(unsafe.Sizeof(hot.Poster{}))))
-	p.self = hot.Thread{Poster: uintptr(unsafe.Pointer(p.line)), Number: 1}
+	p.line = (*hot.EpochReader)(p.memory(int(unsafe.Sizeof(hot.EpochReader{}))))
+	p.self = hot.Thread{Line: uintptr(unsafe.Pointer(p.line)), Number: 1}
 	p.list = (*[3]uintptr)(p.memory(int(unsafe.Sizeof(*p.list))))
 	p.list[0] = uintptr(unsafe.Pointer(p.ep))
 	p.cq.EPs = uintptr(unsafe.Pointer(p.list))

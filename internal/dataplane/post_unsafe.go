@@ -31,7 +31,7 @@ const (
 
 // Send posts a message that goes out as a whole, and returns a code of hot.Post. at is the address of a hot.Post.
 //
-// Room for the message and for its completion is looked for first, and nothing is taken of either if one has none. So a
+// Room for the message and for its completion is found first, and nothing is taken of either if one has none. So a
 // post that is refused leaves no trace, however often it is tried. Then the message goes out and the completion is
 // written. Should another thread have taken its place meanwhile, the runtime keeps it until there is room.
 func Send(at, _, _, _ uintptr) uintptr { return endPost(at, send(beginPost(at))) }

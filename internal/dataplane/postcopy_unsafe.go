@@ -16,7 +16,7 @@ import (
 // Reads and writes that the posting thread copies from or to the peer's memory: one piece on either side, of at most
 // EP.CopyMax bytes. Whatever is refused, or fails, is the runtime's, which does it again from the beginning and says
 // what is wrong. The peer's process id is a private copy that has been checked; the key table and the claims are the
-// peer's, who can only spoil its own memory by them.
+// peer's, which can only spoil its own memory by them.
 
 // copyFlags are the flags of such an operation.
 const copyFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
@@ -39,7 +39,7 @@ func postCopy(p *hot.Post) uintptr {
 	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
-	if lends(p, ep, &e) || !claimCopy(p, ep, peer, slots) {
+	if delegates(p, ep, &e) || !claimCopy(p, ep, peer, slots) {
 		return hot.PostGo
 	}
 	p.Step = stepCopied
@@ -92,20 +92,21 @@ func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
 	return true
 }
 
-// lends reports whether to ask the runtime first, which may lend the copy to its target (provider/rma_lend.go): if the
-// application posts ahead of what it reads, and the runtime does not rest from being asked.
-func lends(p *hot.Post, ep *hot.EP, e *place) bool {
-	if ep.LendMin == 0 || p.Len < uint64(ep.LendMin) || e.at == 0 || unreadOf(e.queue(), p.Thread&ep.StripeMask) < hot.LendAhead {
+// delegates reports whether to ask the runtime first, which may delegate the copy to its target
+// (provider/rma_lend.go): if the application posts ahead of what it reads, and the runtime does not rest from being
+// asked.
+func delegates(p *hot.Post, ep *hot.EP, e *place) bool {
+	if ep.DelegateMin == 0 || p.Len < uint64(ep.DelegateMin) || e.at == 0 || unreadOf(e.queue(), p.Thread&ep.StripeMask) < hot.DelegateAhead {
 		return false
 	}
-	rest := atomic.LoadUint32(&ep.LendRest)
+	rest := atomic.LoadUint32(&ep.DelegateRest)
 	if rest != 0 {
-		order.Store32(&ep.LendRest, rest-1)
+		order.Store32(&ep.DelegateRest, rest-1)
 	}
 	return rest == 0
 }
 
-// unreadOf is about how many completions nobody has read: in the ring of a stripe, and in the one for all.
+// unreadOf is about how many completions are unread: in the ring of a stripe, and in the one for all.
 func unreadOf(q *hot.CQ, stripe uint32) uint64 {
 	n := cqring.Of(q, 0).Unread()
 	if ring := stripeRing(q, stripe); ring != 0 {

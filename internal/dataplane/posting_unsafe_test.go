@@ -39,7 +39,7 @@ type loop struct {
 func newLoop(t testing.TB) *loop {
 	l := &loop{world: newWorld(t)}
 	w := l.world
-	lane := (*hot.Lane)(w.memory(laneBytes))
+	lane := (*hot.RxRing)(w.memory(laneBytes))
 	w.ep.Inbound[0].Ring.Tail = uintptr(unsafe.Pointer(&lane.Tail))
 	l.state = (*[2]uint32)(w.memory(64))
 	l.state[0] = hot.RxOpen

@@ -127,7 +127,7 @@ func noteCopied(p *hot.Post, ep *hot.EP) uintptr {
 	return hot.PostDone
 }
 
-// sendNote sends a notification, or, without really, looks whether it could be sent.
+// sendNote sends a notification, or, without really, checks whether it could be sent.
 func sendNote(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, out *hot.NoteOut, really bool) uintptr {
 	if !atomic.CompareAndSwapUint32(&out.Lock, 0, 1) {
 		return hot.PostAgain

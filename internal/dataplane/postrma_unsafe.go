@@ -9,11 +9,11 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// One-sided operations that need one message in the peer's ring. The peer's key table is mapped here, so a key, a range
-// or a right that the peer does not have is found before anything is sent; such an operation is the runtime's, which
-// has the peer refuse it in so many words. The peer looks again when the message arrives. What it refuses then, because
-// the region was closed in between, is known to nobody here any more if the operation has completed: that is what
-// FI_TRANSMIT_COMPLETE promises, and FI_DELIVERY_COMPLETE is the runtime's.
+// One-sided operations that need one message in the peer's ring. The peer's key table is mapped here, so a key, a
+// range or a right that the peer does not have is found before anything is sent; such an operation is the runtime's,
+// which has the peer refuse it in so many words. The peer checks again when the message arrives. What it refuses
+// then, because the region was closed in between, is not known here any more if the operation has completed: that is
+// what FI_TRANSMIT_COMPLETE promises, and FI_DELIVERY_COMPLETE is the runtime's.
 
 // onesided returns the peer of a one-sided operation and the slots of its ring; 0: it is the runtime's.
 func onesided(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {

@@ -155,7 +155,7 @@ func hasWork(ep *hot.EP, rx *hot.Rx) bool {
 // ringsHaveWork reports whether an inbound ring has an arrival.
 func ringsHaveWork(ep *hot.EP) bool {
 	for i := range rxRings(ep) {
-		in := &ep.Inbound[i%hot.Lanes]
+		in := &ep.Inbound[i%hot.RxRings]
 		if mpsc.View(&in.Ring).Ready(atomic.LoadUint64(&in.Head)) {
 			return true
 		}
@@ -242,7 +242,7 @@ func beginDelivery(p *hot.Poll, ep *hot.EP) {
 		d.TxReader = readerOf(p, ep.TxCQ)
 	}
 	d.Begun, d.Todo, d.Worked, d.Finish = 0, 0, 0, 0
-	d.Messages, d.Bytes, d.Looks, d.Stream = 0, 0, 0, 0
+	d.Messages, d.Bytes, d.Polls, d.Stream = 0, 0, 0, 0
 }
 
 // readerOf is the reader to which completions of a queue go instead of to the queue, 0: none. There is none while the

@@ -26,8 +26,8 @@ type Receiver struct {
 
 	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder; relaxed.
 	MinMulti atomic.Uint64
-	// Urgent counts the entries on the post ring that complete without an arrival: searches and cancels. Added to by
-	// who posts, subtracted from by the lease holder; sequentially consistent.
+	// Urgent counts the entries on the post ring that complete without an arrival: searches and cancels. Added to
+	// by threads that post, subtracted from by the lease holder; sequentially consistent.
 	Urgent atomic.Int32
 }
 
@@ -81,7 +81,7 @@ func (r *Receiver) identity(addr, flags uint64) (id uint32, ok bool) {
 	return id, id != 0
 }
 
-// pointer turns an address into a pointer. The detour through memory tells vet that this is no arithmetic on a Go
+// pointer turns an address into a pointer. The detour through memory shows vet that this is no arithmetic on a Go
 // pointer.
 func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 

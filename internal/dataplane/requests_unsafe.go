@@ -30,9 +30,9 @@ type Request struct {
 	Ring uintptr
 
 	// Live is the generation of the request's id while the peer's end ends it, else 0: not while its fields are
-	// written, nor when the poster takes it back. Stored by the poster, before the message goes out. The one that ends
-	// the request changes it to 0 by compare-and-swap: the lease holder, or a poster that takes it back; sequentially
-	// consistent.
+	// written, nor when the sender takes it back. Stored by the sender, before the message goes out. The one that
+	// ends the request changes it to 0 by compare-and-swap: the lease holder, or a sender that takes it back;
+	// sequentially consistent.
 	Live atomic.Uint32
 
 	Fragments Fragments // used by the lease holder only

@@ -8,11 +8,11 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// resume makes the thread an epoch reader: it marks the thread's line (hot.Poster) while the thread uses what it reads
-// in lines of peers. False: the thread has no line, and must not read those. That the store is seen before the lines
-// are read needs no fence: a thread that reclaims memory has all others pass a barrier.
+// resume makes the thread an epoch reader: it marks the thread's line (hot.EpochReader) while the thread uses what it
+// reads in lines of peers. False: the thread has no line, and must not read those. That the store is seen before the
+// lines are read needs no fence: a thread that reclaims memory has all others pass a barrier.
 func resume(t *hot.Thread) bool {
-	line := (*hot.Poster)(pointer(t.Poster))
+	line := (*hot.EpochReader)(pointer(t.Line))
 	if line == nil {
 		return false
 	}
@@ -21,10 +21,10 @@ func resume(t *hot.Thread) bool {
 }
 
 // pause ends what resume began. Release: what was read and written before is done.
-func pause(t *hot.Thread) { turn((*hot.Poster)(pointer(t.Poster))) }
+func pause(t *hot.Thread) { turn((*hot.EpochReader)(pointer(t.Line))) }
 
 // turn makes a thread's word odd, or even again.
-func turn(line *hot.Poster) { order.Store64(&line.Posting, line.Posting+1) }
+func turn(line *hot.EpochReader) { order.Store64(&line.Posting, line.Posting+1) }
 
 // beginPost begins a post, or goes on with one. The thread has a line.
 func beginPost(at uintptr) *hot.Post {
@@ -32,7 +32,7 @@ func beginPost(at uintptr) *hot.Post {
 	if p.Step == stepBegin {
 		t := (*hot.Thread)(pointer(p.Self))
 		p.Thread = t.Number - 1
-		turn((*hot.Poster)(pointer(t.Poster)))
+		turn((*hot.EpochReader)(pointer(t.Line)))
 		if p.Kind&hot.PostInject != 0 {
 			uncounted(p)
 		}

@@ -72,7 +72,7 @@ func Map(fd int, writable bool) (*Mapping, error) {
 }
 
 func (m *Mapping) open(writable bool) error {
-	size, err := unix.Seek(m.fd, 0, unix.SEEK_END) // the kernel's way to ask a dma-buf's size
+	size, err := unix.Seek(m.fd, 0, unix.SEEK_END) // how the kernel reports a dma-buf's size
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotDMABuf, err)
 	}

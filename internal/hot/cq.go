@@ -32,7 +32,7 @@ type CQE struct {
 	Src     uint64 // fi_addr_t
 }
 
-// CQError is what fi_cq_readerr tells beyond the completion itself. Allocated and freed by Go.
+// CQError is what fi_cq_readerr says beyond the completion itself. Allocated and freed by Go.
 //
 //weft:name weft_cq_error
 type CQError struct {
@@ -47,7 +47,7 @@ type CQError struct {
 // Bits of [CQ].Flags, and of [Cntr].Flags.
 const (
 	CQExclusive  = 1 // one thread at a time uses the queue (FI_THREAD_DOMAIN, COMPLETION)
-	CQWaitable   = 2 // has a wait object: look at armed after publishing
+	CQWaitable   = 2 // has a wait object: read armed after publishing
 	CntrTriggers = 4 // something waits for the counter to reach a value
 	CntrBytes    = 8 // bytes are counted, not operations
 )
@@ -68,10 +68,10 @@ type CQ struct {
 	EPs        uintptr `c:"_Atomic(struct weft_hot_ep **)"` // Go: release; NULL-terminated, replaced as a whole, old ones live until close
 	_          [2]uint64
 	// line 1
-	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by who wakes them)
+	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by the thread that wakes them)
 	Signaled uint32 `c:"_Atomic"` // fi_cq_signal calls not yet seen by a waiter
 	Overflow uint64 `c:"_Atomic"` // Go: completions held off the rings because ring 0 was full
-	Held     uint32 `c:"_Atomic"` // 1: messages that complete here are held (PathHeld). Set before the completion is published, cleared by who reads it and sends them; relaxed
+	Held     uint32 `c:"_Atomic"` // 1: messages that complete here are corked (PathHeld). Set before the completion is published, cleared by the reader, which sends them; relaxed
 	_        [44]byte
 }
 

@@ -39,7 +39,7 @@ const (
 	DeliveryGo          = 1 // the runtime is to make progress: what comes next is not for the data plane
 	DeliveryPause       = 2 // pause for a moment: more is likely to come at once
 	DeliveryAck         = 3 // the runtime takes the acknowledgement of source for request, whose outcome is data
-	DeliveryRead        = 4 // make [Delivery].Copy, which reads the message
+	DeliveryRead        = 4 // read the message of the RTS; then say so in [Delivery].Read
 	DeliverySettle      = 5 // the runtime gives the message to the receive that it matched
 	DeliveryComplete    = 6 // the runtime writes [Delivery].Entry to the queue, whose ring is full
 	DeliveryAcknowledge = 7 // the runtime acknowledges request to source, when there is room
@@ -53,7 +53,7 @@ const (
 	TodoTriggered    = 4   // operations that wait for a counter may be due
 	TodoWakePeer     = 8   // ring the doorbell of peer
 	TodoComplete     = 16  // the queue's ring is full: the runtime writes the completion
-	TodoPeerLost     = 32  // the peer may have gone: the runtime looks for operations that wait for it
+	TodoPeerLost     = 32  // the peer may have gone: the runtime finds the operations that wait for it
 	TodoWakeTxCQ     = 64  // the queue of transmits
 	TodoWakeReadCntr = 128 // the counter of reads
 	TodoWakeTxCntr   = 256 // of a delivery: the counter of transmits
@@ -99,7 +99,7 @@ type Delivery struct {
 	Flags   uint32 // Message*
 	Held    uint32 // data plane only: messages held when it began
 	Peer    uint32 // with DeliveryWakePeer: number of the peer
-	Looks   uint32 // data plane only: looks at an empty ring
+	Polls   uint32 // data plane only: polls of an empty ring
 	Stream  uint32 // data plane only: the last operation was one that more may follow at once
 	Wake    uint32 // data plane only: the peer that was answered sleeps
 	Entry   CQE    // with DeliveryComplete

@@ -4,7 +4,7 @@
 //
 // All objects of these types live off the Go heap (package internal/mem); pointers between them are C pointers. Fields
 // that several threads use (_Atomic in C) are accessed only through sync/atomic, or by the data plane, which has the
-// same instructions; their comments say who writes, who reads and with which order.
+// same instructions; their comments say which side writes, which reads, and with which order.
 //
 // # What the generator reads
 //

@@ -7,14 +7,14 @@ import "structs"
 // Bits of [EP].Flags.
 const (
 	EPExclusive   = 1  // as RxExclusive
-	EPTxAlways    = 2  // transmits complete unless told otherwise (no FI_SELECTIVE_COMPLETION)
+	EPTxAlways    = 2  // transmits write completions by default (no FI_SELECTIVE_COMPLETION)
 	EPFast        = 4  // C may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go)
 	EPMatches     = 8  // its messages are matched with receives of weft's own, not with an owner's (fi_peer(3))
 	EPRxSelective = 16 // receives complete only with FI_COMPLETION
 	EPCtxShift    = 24 // above it: how many of an fi_addr's high bits name a receive context
 )
 
-// PolledEnough is the value of [EP].Polled that says that the application makes progress by itself: so many looks at
+// PolledEnough is the value of [EP].Polled that says that the application makes progress by itself: so many polls of
 // the endpoint since the progress thread asked last. Without a thread the count stays there. All its accesses are
 // relaxed, and lost additions do not matter.
 const PolledEnough = 16
@@ -48,12 +48,12 @@ type EP struct {
 	// line 1
 	StatsThreads uintptr `c:"weft_stat *"`                   // WEFT_STAT_LINES lines of counters (stats.h)
 	Rx           uintptr `c:"_Atomic(struct weft_hot_rx *)"` // Go: release; another one, which never has work, when the endpoint is closed
-	Lanes        uintptr `c:"_Atomic uint32_t *"`            // of the own segment
+	RxRings      uintptr `c:"_Atomic uint32_t *"`            // of the own segment
 	RxState      uintptr `c:"_Atomic uint32_t *"`            // of the own segment, armed is the word after it
 	Sources      uintptr `c:"struct weft_hot_source *"`      // source_limit of them
 	RxCQ         uintptr `c:"struct weft_hot_cq *"`
 	SourceLimit  uint32
-	Polled       uint32  `c:"_Atomic"`     // looks, up to PolledEnough; pollers add, a thread sets 0
+	Polled       uint32  `c:"_Atomic"`     // polls, up to PolledEnough; pollers add, a thread sets 0
 	StatsRx      uintptr `c:"weft_stat *"` // the lease holder's counters; immutable after enable
 	// line 2: one-sided operations, immutable after enable
 	Regions     uintptr `c:"const struct weft_hot_region *"` // what C may serve, NULL: nothing
@@ -65,17 +65,17 @@ type EP struct {
 	CopyMax     uint64  // bytes that a post may copy to or from a peer's memory (dataplane.RMA)
 	StartTime   uint64  // of this process, as claims have it
 	PID         uint32  // of this process
-	LendMin     uint32  // bytes from which Go may lend a copy to its target, 0: none
+	DelegateMin uint32  // bytes from which Go may delegate a copy to its target, 0: none
 	// line 3: immutable after enable, but for what two of them point at, and what Go and C count
-	Port        uintptr `c:"struct weft_hot_port *"`            // NULL: none that C looks at
-	Paths       uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: Go stores with release; NULL: ask Go
-	PortSources uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by the port's numbers
-	LendRest    uint32  `c:"_Atomic"`                           // copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter
-	// bytes of an announced message that C reads from its sender's memory (internal/dataplane); 0: none
+	Port         uintptr `c:"struct weft_hot_port *"`            // NULL: none that C polls
+	Paths        uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: Go stores with release; NULL: ask Go
+	PortSources  uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by the port's numbers
+	DelegateRest uint32  `c:"_Atomic"`                           // copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter
+	// bytes of the message of an RTS that C reads from its sender's memory (internal/dataplane); 0: none
 	ReadMax    uint32
 	CopiedMax  uint64  // bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all
 	Copied     uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
-	PortActive uint32  `c:"_Atomic"` // with port, 1: polls look at it, and do until nothing is held there. Go stores; relaxed
+	PortActive uint32  `c:"_Atomic"` // with port, 1: polls include it, and do until nothing is corked there. Go stores; relaxed
 	Number     uint32  // among the endpoints of its receive context
 	RxCntr     uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
 	// line 4: immutable after enable
@@ -88,5 +88,5 @@ type EP struct {
 	LinkLimit   uint32  `c:"_Atomic"` // links that there is memory for; as PeerLimit
 	_           uint32
 	_           uint64
-	Inbound     [Lanes]Inbound
+	Inbound     [RxRings]Inbound
 }

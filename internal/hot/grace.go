@@ -2,26 +2,25 @@ package hot
 
 import "sync/atomic"
 
-// Grace waits until no thread uses any more what it has read in lines of
-// [Peer], so that the memory they point at can be given to another peer. Threads
-// say what they do with plain stores, so the lines must have been cleared, and
-// then every thread must have passed a memory barrier (membarrier), before
-// NewGrace: whoever looks at a line later finds it clear.
+// Grace waits until no thread uses any more what it has read in lines of [Peer], so that the memory they point at can
+// be given to another peer. Threads mark their epochs with plain stores, so the lines must have been cleared, and
+// then every thread must have passed a memory barrier (membarrier), before NewGrace: a thread that reads a line later
+// finds it clear.
 type Grace struct {
 	waits []wait
 }
 
 // wait is a thread that was posting.
 type wait struct {
-	poster  *Poster
+	reader  *EpochReader
 	posting uint64
 }
 
-// NewGrace takes down who is posting now.
+// NewGrace notes which threads are posting now.
 func NewGrace() *Grace {
 	g := &Grace{}
-	for i := range Posters {
-		p := PosterAt(i)
+	for i := range EpochReaders {
+		p := EpochReaderAt(i)
 		if n := atomic.LoadUint64(&p.Posting); n&1 != 0 {
 			g.waits = append(g.waits, wait{p, n})
 		}
@@ -34,7 +33,7 @@ func NewGrace() *Grace {
 func (g *Grace) Over() bool {
 	for len(g.waits) != 0 {
 		w := g.waits[len(g.waits)-1]
-		if atomic.LoadUint64(&w.poster.Posting) == w.posting {
+		if atomic.LoadUint64(&w.reader.Posting) == w.posting {
 			return false
 		}
 		g.waits = g.waits[:len(g.waits)-1]

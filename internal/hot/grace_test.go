@@ -5,9 +5,9 @@ import "testing"
 // TestGrace waits for those that were posting when it began, and for no others.
 func TestGrace(t *testing.T) {
 	if !NewGrace().Over() {
-		t.Error("without posters")
+		t.Error("without epochReaders")
 	}
-	list := []*Poster{PosterAt(0), PosterAt(1), PosterAt(Posters - 1)}
+	list := []*EpochReader{EpochReaderAt(0), EpochReaderAt(1), EpochReaderAt(EpochReaders - 1)}
 	defer func() {
 		for _, p := range list {
 			p.Posting = 0

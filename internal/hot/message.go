@@ -18,7 +18,7 @@ const (
 	AMMsgData   = 2
 	AMTag       = 3
 	AMTagData   = 4
-	AMRTS       = 5  // an announced message, ready to send: head [RTSHead], header the tag
+	AMRTS       = 5  // a message is ready to send: head [RTSHead], header the tag
 	AMSync      = 6  // complete, and asks for an acknowledgement: header the tag
 	AMAck       = 7  // the header is the sender's request, head its outcome, 0: done
 	AMCTS       = 8  // clear to send: the header is the sender's request
@@ -56,7 +56,7 @@ const (
 	RTSMatch = 1 << 6
 )
 
-// RTSHead announces a message of one element, which stays with its sender. Others have more behind it.
+// RTSHead is the head of the RTS of a message of one element, which stays with its sender. Others have more behind it.
 //
 //weft:name weft_rts_head
 type RTSHead struct {
@@ -70,7 +70,8 @@ type RTSHead struct {
 	Element uint64 // its bytes
 }
 
-// Bits of [WriteHead].Flags that the data plane knows, beside that of a write whose initiator waits to be told (1).
+// Bits of [WriteHead].Flags that the data plane knows, beside that of a write whose initiator waits for the outcome
+// (1).
 const (
 	WriteData = 2 // Data and Length are there
 	WriteLast = 4 // the last message of its operation
@@ -88,7 +89,7 @@ const (
 type WriteHead struct {
 	_       structs.HostLayout
 	Key     uint64
-	Request uint64 // 0: nobody waits for an answer
+	Request uint64 // 0: no answer is expected
 	Flags   uint64 // Write*
 	Data    uint64 // this and length with WriteData only
 	Length  uint64 // bytes of the whole operation
@@ -119,11 +120,11 @@ type AtomicHead struct {
 // Values of [NoticeHead].Kind; others are package provider's.
 const (
 	NoticeData = 1 // bytes of a notification
-	// a whole notification, then the bytes of the write that it tells of: a [NoticeWhere] follows the head
+	// a whole notification, then the bytes of the write that it is about: a [NoticeWhere] follows the head
 	NoticeMove = 4
 )
 
-// What a notification tells of, in [NoticeHead].Op.
+// What a notification is about, in [NoticeHead].Op.
 const (
 	NoticeWrite = 0
 	NoticeRead  = 1

@@ -4,10 +4,10 @@ import "structs"
 
 // One-sided operations.
 
-// Region is a region that peers may access, as who serves them sees it, one line. Go fills the entry and sets Live
-// last (release). After clearing it Go has all threads pass a barrier and waits for those that are posting ([Grace])
-// before the region ends or the entry is used again; whoever uses a region says that it posts. An entry stands within
-// KeyProbes of the place that [KeyPlace] gives.
+// Region is a region that peers may access, as the side that serves them sees it, one line. Go fills the entry and
+// sets Live last (release). After clearing it Go has all threads pass a barrier and waits for those that are posting
+// ([Grace]) before the region ends or the entry is used again; a thread that uses a region is an epoch reader. An
+// entry stands within KeyProbes of the place that [KeyPlace] gives.
 //
 //weft:name weft_hot_region
 type Region struct {
@@ -25,8 +25,8 @@ type Region struct {
 // takes in a shorter one faster than the kernel copies it.
 const CopyMinWrite = 2048
 
-// LendAhead is how many completions nobody has read when an application posts ahead.
-const LendAhead = 2
+// DelegateAhead is how many completions are unread when an application posts ahead.
+const DelegateAhead = 2
 
 // AccessMin is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of the memory
 // (provider/pages).
@@ -42,12 +42,12 @@ const FetchID = 1 << 63
 type Fetch struct {
 	_          structs.HostLayout
 	Busy       uint32 `c:"_Atomic"` // 1: in use. Stored with release by both
-	Generation uint32 // raised by who takes it
+	Generation uint32 // raised by the thread that takes it
 	Result     uint64 // where the answer goes
 	Bytes      uint64 // of it
 	Context    uint64
 	Dest       uint64  // fi_addr_t
-	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, which tells this peer from a later one
+	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, by which this peer differs from a later one
 	Completes  uint32  // 1: on the transmit queue
 	_          uint32
 	_          uint64

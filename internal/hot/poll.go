@@ -28,7 +28,7 @@ const (
 //weft:name weft_hot_thread
 type Thread struct {
 	_      structs.HostLayout
-	Poster uintptr `c:"struct weft_poster *"` // the thread's line, NULL: it has none (yet)
+	Line   uintptr `c:"struct weft_epoch_reader *"` // the thread's line, NULL: it has none (yet)
 	Number uint32  // of its line of counters, plus one; 0: none yet
 	Left   uint32  // polls before one is due (PollDue); the shim counts down, to PollsOver with the one that is
 	Base   uint32  // data plane only, as what follows up to Since: Left when Empty was brought up to date

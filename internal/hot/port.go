@@ -4,14 +4,14 @@ import "structs"
 
 // Ports to other hosts.
 
-// Whether a message may be held, to go in one packet with those that come behind it.
+// Whether a message may be corked, to go in one packet with those that come behind it.
 const (
 	HoldNever = 0
-	HoldInRow = 1 // if several were sent in a row since the port was looked at
+	HoldInRow = 1 // if several were sent in a row since the port was polled
 	HoldMore  = 2 // the next one is at hand (FI_MORE)
 )
 
-// PortMessage is a message, arrived or to be sent. Of one that has arrived nobody changes the bytes any more.
+// PortMessage is a message, arrived or to be sent. The bytes of one that has arrived do not change any more.
 //
 //weft:name weft_port_message
 type PortMessage struct {
@@ -34,15 +34,15 @@ const (
 	PortGo      = 2 // something that Go must deal with
 )
 
-// Port is an interface to other hosts that the data plane looks at and takes messages from, made by a backend. Its
-// functions belong to the progress lease, Flush also to threads that say that they post ([Poster]).
+// Port is an interface to other hosts that the data plane polls and takes messages from, made by a backend. Its
+// functions belong to the progress lease, Flush also to epoch readers ([EpochReader]).
 //
 //weft:name weft_hot_port
 type Port struct {
 	_      structs.HostLayout
 	Next   uintptr `c:"int (*next)(struct weft_hot_port *port, struct weft_port_message *m)"` // Port*; the same message until it is taken
 	Take   uintptr `c:"bool (*take)(struct weft_hot_port *port)"`                             // the message that next found last is done with; whether another one is at hand
-	Flush  uintptr `c:"void (*flush)(struct weft_hot_port *port)"`                            // sends what is held; next does, too
+	Flush  uintptr `c:"void (*flush)(struct weft_hot_port *port)"`                            // sends what is corked; next does, too
 	Peek   uintptr `c:"int (*peek)(struct weft_hot_port *port, struct weft_port_message *m)"` // as next, of senders only whose messages ring no bell
 	Taken  uint64  `c:"_Atomic"`                                                              // messages so far; stored by the lease holder, relaxed
 	Silent uint32  `c:"_Atomic"`                                                              // how many such senders there are: polls never pass the port by. By the backend; sequentially consistent
@@ -57,7 +57,7 @@ const (
 	PathHeld = 3 // it goes with what is sent behind it, or when the port is flushed
 )
 
-// Path is the way to a peer over such an interface. Any thread may send that says that it posts ([Poster]).
+// Path is the way to a peer over such an interface. Any epoch reader ([EpochReader]) may send.
 //
 //weft:name weft_hot_path
 type Path struct {

@@ -30,8 +30,8 @@ type RecvEntry struct {
 
 // Bits of [Rx].Attention.
 const (
-	AttentionGo    = 1 // work of Go's: pending sends, timers, ports that only Go looks at
-	AttentionPorts = 2 // the endpoints' ports ([Port]) are looked at
+	AttentionGo    = 1 // work of Go's: pending sends, timers, ports that only Go polls
+	AttentionPorts = 2 // the endpoints' ports ([Port]) are polled
 )
 
 // RxExclusive is a bit of [Rx].Flags: FI_THREAD_DOMAIN or COMPLETION, so no lease and no compare-and-swap inside the
@@ -45,8 +45,8 @@ const RxExact = 2
 
 // States of a progress thread's bell (package proxy), which [Rx].Bell names.
 const (
-	BellAwake  = 0 // the thread looks by itself
-	BellAsleep = 1 // who has work for it wakes it
+	BellAwake  = 0 // the thread polls by itself
+	BellAsleep = 1 // a thread that has work for it wakes it
 )
 
 // Rx is a receive context: what one progress lease protects.
@@ -68,7 +68,7 @@ type Rx struct {
 	_     [60]byte
 	// line 2: written by the lease holder
 	PostsHead uint64  `c:"_Atomic"` // data plane and provider
-	WantPosts uint32  `c:"_Atomic"` // 1: unexpected messages are held, or a search or cancel was posted (who posts it sets this), so what is on the post ring is work
+	WantPosts uint32  `c:"_Atomic"` // 1: unexpected messages are kept, or a search or cancel was posted (the thread that posts it sets this), so what is on the post ring is work
 	Attention uint32  `c:"_Atomic"` // Attention*: progress has work that no ring shows
 	Turn      uint32  // data plane only: inbound ring at which the next delivery begins
 	Timers    uint32  `c:"_Atomic"`   // data plane only: when the timers ran last, ms; the lease holder stores, pollers load; relaxed
@@ -77,8 +77,8 @@ type Rx struct {
 }
 
 // Source is a sender, by its attach index, as the receiver sees it: what is needed to deliver its messages without
-// the provider. Written and read under the progress lease, except that Addr is zeroed by whoever removes the address
-// from the address vector.
+// the provider. Written and read under the progress lease, except that Addr is zeroed by the thread that removes the
+// address from the address vector.
 //
 //weft:name weft_hot_source
 type Source struct {

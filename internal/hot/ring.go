@@ -25,7 +25,7 @@ const (
 )
 
 // Ring is a producer's or consumer's private view of a ring. The words it points to may be shared; the view itself is
-// not, so that nobody else can change the geometry under it.
+// not, so that no other process can change the geometry under it.
 //
 //weft:name weft_ring
 type Ring struct {

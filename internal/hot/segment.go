@@ -10,8 +10,8 @@ import "structs"
 //
 //	header | inbound rings | attach table | key table | claims | proofs | bounce buffers
 //
-// There are Lanes inbound rings, each a [Lane] and its slots. The sender in attach entry i writes to ring i, all for
-// itself; those behind the last entries with a ring of their own share the last ring.
+// There are RxRings inbound rings, each a [RxRing] and its slots. The sender in attach entry i writes to ring i, all
+// for itself; those behind the last entries with a ring of their own share the last ring.
 
 // SegMagic and SegVersion identify the segment layout.
 const (
@@ -40,7 +40,7 @@ const AuthBytes = 16
 // Bits of [Segment].RxState: what senders must know before each message.
 const (
 	RxOpen     = 1 // eager payloads are welcome
-	RxWaitable = 2 // the owner may sleep: look at armed after publishing
+	RxWaitable = 2 // the owner may sleep: read armed after publishing
 	RxGone     = 4 // the endpoint was closed
 )
 
@@ -49,13 +49,13 @@ const (
 //weft:name weft_segment
 type Segment struct {
 	_ structs.HostLayout
-	// lines 0-2: written by the owner before the file gets its name, then immutable; up to start_time the same in every
-	// version, so that leftovers of all can be told
+	// lines 0-2: written by the owner before the file gets its name, then immutable; up to start_time the same in
+	// every version, so that leftovers of all can be recognised
 	Magic        uint64
 	Version      uint32
 	PID          uint32
 	Bytes        uint64 // of the whole file
-	Cookie       uint64 // random, tells two segments of one name apart
+	Cookie       uint64 // random, differs in two segments of one name
 	BootID       [2]uint64
 	PIDNamespace uint64 // inode
 	NetNamespace uint64 // inode
@@ -64,7 +64,7 @@ type Segment struct {
 	NameBytes    uint32
 	Name         [28]byte // sockaddr that the endpoint is known by
 	RingLog2     uint32   // slots of each inbound ring
-	RingOffset   uint64   // of the first; the stride is sizeof([Lane]) and the slots
+	RingOffset   uint64   // of the first; the stride is sizeof([RxRing]) and the slots
 	AttachOffset uint64
 	AttachCount  uint32
 	BounceCount  uint32
@@ -84,19 +84,19 @@ type Segment struct {
 	_       [56]byte
 	// line 4: raised by each new sender before its first message (CAS), and by the owner for senders that it finds in
 	// the attach table. Loaded by pollers of the owner, relaxed.
-	Lanes uint32 `c:"_Atomic"` // inbound rings in use: the first so many
-	_     [60]byte
+	RxRings uint32 `c:"_Atomic"` // inbound rings in use: the first so many
+	_       [60]byte
 }
 
-// Lanes is the number of inbound rings of a segment: seven that belong to one sender each, and one for all others.
-// Nobody shares a ring as a rule, so a sender that posts from one thread needs no locked instruction; and eight are few
-// enough to poll.
-const Lanes = 8
+// RxRings is the number of inbound rings of a segment: seven that belong to one sender each, and one for all others.
+// No two senders share a ring as a rule, so a sender that posts from one thread needs no locked instruction; and
+// eight are few enough to poll.
+const RxRings = 8
 
-// Lane stands before the slots of an inbound ring.
+// RxRing stands before the slots of an inbound ring.
 //
-//weft:name weft_lane
-type Lane struct {
+//weft:name weft_rx_ring
+type RxRing struct {
 	_    structs.HostLayout
 	Tail uint64 `c:"_Atomic"` // written and read by the ring's senders, relaxed (see ring.h)
 	Free uint64 `c:"_Atomic"` // of a ring with one sender: positions that are free end here (hw/loopback/outbound); his, relaxed
@@ -186,8 +186,8 @@ const (
 const KeyProbes = 16
 
 // Key is a published memory region: peers may read and write it by themselves. The owner fills an entry and stores
-// the state last (release); who uses it copies it and looks at the state again. An entry stands within KeyProbes of
-// the place that [KeyPlace] gives, cyclically.
+// the state last (release); a peer that uses it copies it and reads the state again. An entry stands within KeyProbes
+// of the place that [KeyPlace] gives, cyclically.
 //
 //weft:name weft_key
 type Key struct {
@@ -205,7 +205,7 @@ type Key struct {
 const Claims = 64
 
 // Claim says that a process is at a region now, so that its owner waits with the end of the registration: claimed by
-// one compare-and-swap of Word before the region's state is looked at (sequentially consistent both), freed by a
+// one compare-and-swap of Word before the region's state is read (sequentially consistent both), freed by a
 // store of 0 (release). A claim of a dead process counts for nothing.
 //
 //weft:name weft_claim

@@ -14,7 +14,7 @@ type Peer struct {
 	Tail      uintptr `c:"_Atomic uint64_t *"`
 	RxState   uintptr `c:"_Atomic uint32_t *"` // Rx*, armed is the word after it
 	Log2Slots uint16
-	Exclusive uint16  // one thread at a time writes to this ring, nobody else does
+	Exclusive uint16  // one thread at a time writes to this ring, and no other side does
 	Owner     uint32  // our attach index at the peer plus one
 	Peer      uint32  // the interface's number for the peer
 	Link      uint32  `c:"_Atomic"` // Go only: the endpoint's number for the peer plus one, 0 not resolved
@@ -24,19 +24,19 @@ type Peer struct {
 	Put       uint64  `c:"_Atomic"`                 // position plus one of C's last unanswered write or atomic; relaxed
 }
 
-// Poster is what a thread that posts says about itself, one cache line: whether it may be using what it has read in a
-// line of [Peer] ([PosterAt]).
+// EpochReader is what a thread says about itself, one cache line: whether it may be using what it has read in a line
+// of [Peer] ([EpochReaderAt]).
 //
-//weft:name weft_poster
-type Poster struct {
+//weft:name weft_epoch_reader
+type EpochReader struct {
 	_       structs.HostLayout
 	Posting uint64 `c:"_Atomic"` // odd: yes. Written by the thread; relaxed, then release
 	Taken   uint32 `c:"_Atomic"` // 1: a thread has this line
 	_       [52]byte
 }
 
-// StarvedMillis is for how many milliseconds no bounce buffer has been free when messages that need one are announced,
-// as longer ones are: their receiver has not looked for as long.
+// StarvedMillis is for how many milliseconds no bounce buffer has been free when messages that need one go as
+// rendezvous, as longer ones do: their receiver has not polled for as long.
 //
 //weft:name WEFT_STARVED_MS
 const StarvedMillis = 8
@@ -55,7 +55,7 @@ type Stripe struct {
 	BounceCount  uint32
 	BounceNext   uint32
 	BounceStride uint32
-	FetchNext    uint32 // of the stripe's part of fetches: where to look first
+	FetchNext    uint32 // of the stripe's part of fetches: where the search begins
 	Starved      uint32 // since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was
 	_            [4]uint64
 }

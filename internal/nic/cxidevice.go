@@ -166,10 +166,10 @@ func (d *CXIDevice) launched(env func(string) string) {
 	}
 }
 
-// Telemetry is a counter of a NIC that shows how its traffic goes, by the name of its file below device/telemetry.
+// Telemetry is a counter of a NIC about its traffic, by the name of its file below device/telemetry.
 type Telemetry struct{ Name, Help string }
 
-// CXITelemetry are the counters that people look at first.
+// CXITelemetry are the counters to read first.
 var CXITelemetry = []Telemetry{
 	{"lpe_success_cntr", "operations that arrived and found an entry"},
 	{"lpe_err_entry_not_found_no_match_in_overflow", "operations refused: the receiver had no entry"},

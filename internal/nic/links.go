@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Link is what the kernel reports of a network interface of this network namespace,
+// Link is what the kernel says of a network interface of this network namespace,
 // whatever /sys shows, which may be that of another one.
 type Link struct {
 	Name  string

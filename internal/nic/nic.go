@@ -1,10 +1,9 @@
 // Package nic describes the network interfaces of this host: what hardware or
 // software they are, which RDMA device stands on them, and which are better than others.
 //
-// Two sources are put together: [Links], what the kernel reports of the interfaces of this
-// network namespace, and what sysfs shows of their devices. A sysfs that was mounted in
-// another network namespace shows other interfaces under the same names; [Describe]
-// takes from it only what belongs to the same interface.
+// Two sources are put together: [Links], what the kernel says of the interfaces of this network namespace, and what
+// sysfs shows of their devices. A sysfs that was mounted in another network namespace shows other interfaces under
+// the same names; [Describe] takes from it only what belongs to the same interface.
 package nic
 
 import (
@@ -112,7 +111,7 @@ func hex(s string) uint64 {
 	return v
 }
 
-// rdma looks for an RDMA device among those at class that stands on the interface.
+// rdma finds an RDMA device among those at class that stands on the interface.
 func (n *NIC) rdma(class string) {
 	list, _ := filepath.Glob(filepath.Join(class, "*")) // the pattern is well formed
 	for _, dir := range list {

@@ -15,7 +15,7 @@ import (
 // Host is where a program would find what RDMA needs. Tests give others.
 type Host struct {
 	Sys, Dev string
-	// Cache is the loader's list of libraries, Dirs where it looks besides.
+	// Cache is the loader's list of libraries, Dirs where it searches besides.
 	Cache string
 	Dirs  []string
 }

@@ -9,9 +9,8 @@
 // order. Under the race detector and elsewhere the store is sync/atomic's; on
 // arm64 that is a release store already.
 //
-// What a release store does not do is order itself before a later load. Where
-// that is needed (check for sleepers after publishing) [Fence] goes
-// between.
+// What a release store does not do is order itself before a later load. Where that is needed (check whether a thread
+// sleeps after publishing) [Fence] goes between.
 package order
 
 import "sync/atomic"

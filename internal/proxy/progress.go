@@ -57,7 +57,7 @@ type Progress struct {
 	engines []Engine   // under mu
 	next    atomic.Pointer[[]Engine]
 	// seen is the list of engines that the loop works with. Written by the
-	// thread, read by the thread that waits for that.
+	// thread, read by threads that wait for that.
 	seen atomic.Pointer[[]Engine]
 
 	stopping atomic.Bool

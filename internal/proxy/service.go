@@ -39,7 +39,7 @@ type Service struct {
 	epoll  int
 	event  int // raised for answers, stop and abort
 
-	mu       sync.Mutex // taken by the answering thread and by the loop, for a few words; not on the data path
+	mu       sync.Mutex // taken by threads that answer and by the loop, for a few words; not on the data path
 	answers  []*Request // to be sent
 	stopping bool
 	aborted  bool

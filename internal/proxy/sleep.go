@@ -101,9 +101,8 @@ func (p *Progress) watchEvery() time.Duration {
 	return p.o.Policy.Watch << min(p.kept/8, 2)
 }
 
-// tick finds out, every Watch, which engines the application drives by itself.
-// Work that is found there then has waited for that long: the thread does one
-// batch of it, whichever thread drives the engine.
+// tick finds out, every Watch, which engines the application drives by itself. Work that is found there then has
+// waited for that long: the thread does one batch of it, whichever thread drives the engine.
 func (p *Progress) tick(now time.Time) {
 	if now.Sub(p.lastTick) < p.o.Policy.Watch {
 		return

@@ -38,7 +38,7 @@ type thread struct {
 	tid  atomic.Int32
 	done chan struct{} // closed when it has ended
 	cpus string        // that it may use, for the dump; set before start returns
-	// alone: it has one processor, which is the only one of its starter, too, so
+	// alone: it has one processor, which is the only one of the thread that started it, too, so
 	// it must not spin there. Set before start returns.
 	alone bool
 }

@@ -9,5 +9,5 @@
 // line from there as shared, and to write it takes it again as exclusive. The only sender of a ring does not read it:
 // the peer frees slots in the order of their positions, so if one some way ahead is free, so are all before it. The
 // position up to which slots are free is kept beside the ring's tail, in a line that no other sender uses (struct
-// weft_lane), and serves until it is reached.
+// weft_rx_ring), and serves until it is reached.
 package outbound

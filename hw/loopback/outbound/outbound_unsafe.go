@@ -12,7 +12,7 @@ import (
 // FreeWord is where the only sender of an inbound ring keeps the position up to which slots are free; that sender reads
 // and writes it, relaxed. The owner stores 0 when the ring is about to get another sender.
 func FreeWord(r *mpsc.Ring) *uint64 {
-	return &(*hot.Lane)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.Lane{}.Tail)))).Free
+	return &(*hot.RxRing)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.RxRing{}.Tail)))).Free
 }
 
 // Room reports whether the ring has room now. For the only sender of a ring [Claim] succeeds after true; for others it

@@ -25,7 +25,7 @@ func memory(t testing.TB, n int) unsafe.Pointer {
 }
 
 func newRing(t testing.TB) mpsc.Ring {
-	lane := (*hot.Lane)(memory(t, int(unsafe.Sizeof(hot.Lane{}))))
+	lane := (*hot.RxRing)(memory(t, int(unsafe.Sizeof(hot.RxRing{}))))
 	return mpsc.NewView(memory(t, hot.SlotBytes<<log2), unsafe.Pointer(&lane.Tail), log2, hot.SlotBytes)
 }
 

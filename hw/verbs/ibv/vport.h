@@ -134,7 +134,7 @@ void weft_vport_init(struct weft_vport *v);
 void weft_vpeer_init(struct weft_vpeer *p, struct weft_vport *v);
 
 /* Sends the corked messages. The caller holds the lease or says that it posts (struct
- * weft_poster), or no other thread posts or polls. */
+ * weft_epoch_reader), or no other thread posts or polls. */
 void weft_vport_flush(struct weft_vport *v);
 
 /* Gives buffers back and stages what the queues have. Nothing is staged, and the

@@ -24,7 +24,7 @@ type source struct {
 	cname map[string]string // of constants, and of types with "struct " before it
 }
 
-// load parses a package without its tests. Imports that only code needs are not looked at.
+// load parses a package without its tests. Imports that only code needs are not read.
 func load(dir, name string) (*source, error) {
 	p, err := build.ImportDir(dir, 0)
 	if err != nil {
@@ -102,7 +102,7 @@ func directive(key string, groups ...*ast.CommentGroup) string {
 	return ""
 }
 
-// words are the parts of names that the case of their letters does not tell.
+// words are the parts of names that the case of their letters does not separate.
 var words = regexp.MustCompile(`^(AM|IPv4|IPv6|EPs|NRings|OLen)`)
 
 // snake writes a Go name in snake case.
