@@ -65,7 +65,7 @@ func (e *Endpoint) Register(b []byte, access Access) (*Region, error) {
 	return nil, fmt.Errorf("weft: register %d bytes: %w", len(b), err)
 }
 
-// Token returns the line of text by which peers open the region. Its holder may use the region.
+// Token returns the line of text by which peers open the region. A process that has it may use the region.
 func (r *Region) Token() string { return r.token }
 
 // Bytes returns the memory.

@@ -39,12 +39,10 @@
 //
 // # Proof
 //
-// The tests run a model of pop beside a producer in every order of their steps,
-// with x86's store buffers (package internal/interleave): each completion is
-// read once and whole, none behind an error. The argument: a reader that moved
-// the head from h to e saw the words of all slots between READY in their laps,
-// and only the reader that moved the head past a slot releases it, so they are still; two
-// readers cannot move the head from the same h.
+// The tests run a model of pop beside a producer in every order of their steps, with x86's store buffers (package
+// internal/interleave): each completion is read once and whole, none behind an error. The argument: a reader that
+// moved the head from h to e saw the words of all slots between READY in their laps, and only the reader that moved
+// the head past a slot releases it, so they are still; two readers cannot move the head from the same h.
 //
 // # Locks
 //

@@ -31,7 +31,7 @@ type Options struct {
 	RingEntries int
 }
 
-// Queue is a completion queue. See the package comment for what each thread may call.
+// Queue is a completion queue. See the package comment for which thread may call what.
 type Queue struct {
 	hot       *hot.CQ
 	rings     []ring

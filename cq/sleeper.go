@@ -34,7 +34,7 @@ var started = time.Now()
 // stays raised until there is nothing to read.
 //
 // mu is taken by threads that are about to sleep or have slept, and when
-// members or sources change; never by completing or waking threads.
+// members or sources change; never by threads that complete or wake.
 type sleeper struct {
 	kind fi.WaitObj // never WaitUnspec
 	// Descriptors, immutable until close, -1 if the kind has none. epoll holds

@@ -151,7 +151,7 @@ func (s *sources) attention() bool {
 	return false
 }
 
-// timed reports whether a source leaves its timers to sleeping threads.
+// timed reports whether a source leaves its timers to the sleeper.
 func (s *sources) timed() bool {
 	return slices.ContainsFunc(s.all(), func(src *Source) bool { return src.Timers != nil })
 }

@@ -37,7 +37,7 @@ type triggers struct {
 	heaps [2]triggerHeap
 	armed uint64 // how many ever were; orders equal thresholds
 	// next is the lowest threshold of each heap, MaxUint64 without one. Written
-	// under mu, read by counting threads; sequentially consistent.
+	// under mu, read by threads that count; sequentially consistent.
 	next [2]atomic.Uint64
 }
 

@@ -98,9 +98,8 @@ func (w *Waiter) OnWake(f func()) {
 // Waitable reports whether producers must find out whether a thread sleeps.
 func (w *Waiter) Waitable() bool { return w.s != nil && w.s.epoll >= 0 }
 
-// Wake wakes sleeping threads. It is called after what they wait for was published
-// with sync/atomic, or behind a full fence (W0). It costs one load when no thread
-// sleeps.
+// Wake wakes the sleepers. It is called after what they wait for was published with sync/atomic, or behind a full
+// fence (W0). It costs one load when no thread sleeps.
 func (w *Waiter) Wake() {
 	if atomic.LoadUint32(w.word) == 1 && atomic.CompareAndSwapUint32(w.word, 1, 0) {
 		w.s.event.raise()

@@ -55,9 +55,8 @@ type PollAttr struct {
 	Flags uint64
 }
 
-// IOVec is a part of a scattered buffer, with the layout of struct iovec. Base
-// is an address, not a reference: the holder of an IOVec of Go memory keeps
-// that memory alive and in place.
+// IOVec is a part of a scattered buffer, with the layout of struct iovec. Base is an address, not a reference: the
+// holder of an IOVec of Go memory keeps that memory alive and in place.
 type IOVec struct {
 	Base uintptr
 	Len  uint64 // bytes

@@ -128,9 +128,8 @@ const (
 // Protocol identifies an endpoint's wire protocol.
 type Protocol uint32
 
-// Protocols of other providers. Two providers that return the same protocol
-// and version must interoperate, so weft uses none of these, see [ProtoWeft], unless
-// it is configured to answer in another's place (FI_WEFT_NAME).
+// Protocols of other providers. Two providers that return the same protocol and version must interoperate, so weft
+// uses none of these, see [ProtoWeft], unless FI_WEFT_NAME has it answer in another's place.
 const (
 	ProtoUnspec Protocol = iota
 	ProtoRDMACMIBRC

@@ -2,7 +2,7 @@
 // plane share. They need nothing of the runtime. Package cq says what the rings are for.
 //
 // A ring is one of package mpsc with a head word above it, which its readers share. The owner field of a slot's
-// sequence word says what the slot holds (hot.CQMark*), so that a reader, which looks before it owns the slots, reads
+// sequence word says what the slot holds (hot.CQMark*), so that a reader, which checks before it owns the slots, reads
 // sequence words only. One ordering point stands beside package mpsc's:
 //
 //	H0 take   CAS on head: the slots below are this reader's (L0 made them visible)
@@ -60,7 +60,7 @@ func (r Ring) holds(pos uint64, mark uint64) bool {
 	return atomic.LoadUint64(&r.At(pos).Seq) == mpsc.Sequence(pos, r.log2)|mark<<hot.SeqOwnerShift|hot.SlotReady
 }
 
-// Unread is about how many unread entries there are.
+// Unread returns about how many entries are unread.
 func (r Ring) Unread() uint64 {
 	return atomic.LoadUint64(&r.header.Tail) - atomic.LoadUint64(&r.header.Head)
 }
@@ -88,7 +88,7 @@ func (r Ring) advance(head, end uint64, exclusive bool) bool {
 	return atomic.CompareAndSwapUint64(&r.header.Head, head, end)
 }
 
-// scan looks for up to want entries from head on. It returns where they end, and whether an error follows.
+// scan finds up to want entries from head on. It returns where they end, and whether an error follows.
 func (r Ring) scan(head, want uint64) (end uint64, failed bool) {
 	for end = head; want > 0; end++ {
 		if !r.holds(end, hot.CQMarkEntry) {
