@@ -22,7 +22,7 @@ const (
 	CapPeerMemory                        // endpoints implement PeerMemory
 	CapNamedKeys                         // endpoints implement KeyDirectory
 	CapConnectToEndpoint                 // the Iface implements Connector
-	CapKeep                              // the Iface implements Keeper
+	CapKeep                              // the Iface implements Retainer
 	CapDirectRing                        // peers' inbound rings can be written by the CPU: the Iface implements Direct
 	CapWakeup                            // the Iface implements Waiter
 	// the peer's process has no part in one-sided operations: they end without its Progress
@@ -48,7 +48,7 @@ type Attr struct {
 	MaxAMHead  int // head of AMBcopy and AMZcopy
 	MaxAMBcopy int // payload, head not counted
 	MaxAMZcopy int // likewise
-	// payload of AMBcopy up to which a message is sent sooner than announced; 0: that is the caller's to know
+	// payload of AMBcopy up to which a message is sent sooner than as a rendezvous; 0: that is the caller's to know
 	EagerAM     int
 	MaxPutShort int     // payload
 	MaxPutBcopy int     // payload

@@ -16,7 +16,7 @@
 // [Attr].Caps and reached by a small interface that the Endpoint or Iface
 // implements:
 //
-//	bit                  interface     who
+//	bit                  interface     implemented by
 //	CapPut…, CapGet…     OneSided      Endpoint
 //	CapAtomics           Atomics       Endpoint
 //	CapFlush             Flusher       Endpoint and Iface
@@ -25,7 +25,7 @@
 //	CapNamedKeys         KeyDirectory  Endpoint
 //	CapPieces            PieceMover    Endpoint
 //	CapConnectToEndpoint Connector     Iface
-//	CapKeep              Keeper        Iface
+//	CapKeep              Retainer      Iface
 //	CapDirectRing        Direct        Iface
 //	CapDriven            Driven        Iface, and DrivenEndpoint Endpoint
 //	CapWakeup            Waiter        Iface
@@ -43,12 +43,10 @@
 //
 // # Threads
 //
-// Operations on endpoints may be posted by any number of goroutines and
-// threads, but for the operations whose comment says that they belong to the
-// lease holder. Progress is called by one at a time for each interface: by a
-// [Worker] whose [ThreadMode] says how that is ensured, or by a caller who
-// ensures it himself (the progress lease). A handler may send, but must not
-// call Progress.
+// Operations on endpoints may be posted by any number of goroutines and threads, but for the operations whose comment
+// says that they belong to the lease holder. Progress is called by one at a time for each interface: by a [Worker]
+// whose [ThreadMode] says how that is ensured, or by a caller that ensures it itself (the progress lease). A handler
+// may send, but must not call Progress.
 //
 // Nothing a peer writes can make these calls fault: bad messages are counted
 // in [Stats] and dropped with a log line.
@@ -67,11 +65,9 @@ const MaxAM = 32
 // previous holder is undelivered.
 type Source uint32
 
-// Handler consumes one arrived active message: its 64-bit header, its head and
-// its payload, as they were given to the send operation. Both are valid until
-// the handler returns, or longer with [Keeper]; they lie in memory that the
-// peer may still be able to write, so a handler reads each word once and
-// checks what it read.
+// Handler consumes one arrived active message: its 64-bit header, its head and its payload, as they were given to the
+// send operation. Both are valid until the handler returns, or longer with [Retainer]; they lie in memory that the
+// peer may still be able to write, so a handler reads each word once and checks what it read.
 type Handler func(src Source, header uint64, head, payload []byte)
 
 // Errors that say what happened to a posted operation.

@@ -8,10 +8,9 @@ import (
 // MaxKeys is the highest number of a [Key].
 const MaxKeys = 254
 
-// Key is one of several authorisation keys of an interface. Whoever holds one of
-// them reaches the interface. On the side that has several, an address ends in the
-// number of the key under which the peer is meant ([AppendKey]), and a peer that
-// sends under two of them is two sources. Peers do not learn the numbers.
+// Key is one of several authorisation keys of an interface. A process that holds one of them reaches the interface.
+// On the side that has several, an address ends in the number of the key under which the peer is meant ([AppendKey]),
+// and a peer that sends under two of them is two sources. Peers do not learn the numbers.
 type Key struct {
 	Number uint8 // 1 to MaxKeys
 	Secret []byte

@@ -20,7 +20,7 @@ const (
 // and takes off those that returned Done or an error with Update. It must not
 // move while operations are in progress.
 type Completion struct {
-	// Func is called once, by whoever ends the last operation: in Progress or
+	// Func is called once, by the thread that ends the last operation: in Progress or
 	// in the caller's own Update. It may start operations.
 	Func func(c *Completion)
 	// Context is the caller's.
@@ -31,11 +31,11 @@ type Completion struct {
 	// started.
 	Idempotent bool
 	// Late is how long ago the last operation had ended when it was reported, by the
-	// clock of a device; 0: not known. Cleared by Expect, written by who holds the
+	// clock of a device; 0: not known. Cleared by Expect, written by the holder of the
 	// backend's progress lease before the count goes down, read by Func.
 	Late time.Duration
 
-	// count is written by callers and by who holds the progress lease, added
+	// count is written by callers and by the holder of the progress lease, added
 	// to atomically; sequentially consistent.
 	count atomic.Int32
 	// status is the first error, nil while all succeed. Written by

@@ -76,8 +76,8 @@ type Unjoined interface {
 // Kept names the memory of a message that a handler wants longer.
 type Kept uint64
 
-// Keeper is what an Iface with CapKeep implements.
-type Keeper interface {
+// Retainer is what an Iface with CapKeep implements.
+type Retainer interface {
 	// Keep, called in a handler, leaves head and payload valid until Release.
 	// False: this message must be copied now.
 	Keep() (Kept, bool)
@@ -103,7 +103,7 @@ type Direct interface {
 	// Close.
 	FillEP(ep *hot.EP)
 	// FillStripe writes the bounce buffers of stripe i into s, and from then on
-	// shares s.BounceNext with whoever leases s, until Close.
+	// shares s.BounceNext with the thread that leases s, until Close.
 	FillStripe(i int, s *hot.Stripe) error
 	// FillSource writes what the C path needs to deliver src's messages into
 	// line, and clears the line when src is gone, until Close. False: this

@@ -13,13 +13,11 @@ import (
 // completion that it updates does when it posts more.
 type Retry func() error
 
-// Pending holds operations that met ErrNoResource, in order for each endpoint.
-// A caller who finds operations of his endpoint here must add his own behind
-// them ([Pending.Has]) if he wants order. The zero Pending is empty.
+// Pending holds operations that met ErrNoResource, in order for each endpoint. A caller that finds operations of its
+// endpoint here must add its own behind them ([Pending.Has]) if he wants order. The zero Pending is empty.
 type Pending struct {
-	// n is the number of waiting operations. Written under mu, read by any thread
-	// who wants to know whether there is anything to do; sequentially
-	// consistent.
+	// n is the number of waiting operations. Written under mu, read by any thread that checks whether
+	// there is anything to do; sequentially consistent.
 	n atomic.Int64
 
 	// mu guards what follows. It is not on the data path: an operation comes here

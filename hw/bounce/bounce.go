@@ -10,12 +10,12 @@ type Pools struct {
 	gets    getPool
 }
 
-// stripePool is one stripe's. Who holds the stripe's lease takes them; who learns of the end of an operation gives them
-// back.
+// stripePool is one stripe's. The holder of the stripe's lease takes them; the thread that learns of the end of an
+// operation gives them back.
 type stripePool struct {
 	first int32           // number of buffer 0, immutable
-	next  uint32          // where to look; written by who holds the stripe's lease
-	busy  []atomic.Uint32 // 1 while taken: stored by the taker, cleared (release) by who frees it
+	next  uint32          // where the search begins; written by the holder of the stripe's lease
+	busy  []atomic.Uint32 // 1 while taken: stored by the taker, cleared (release) by the thread that frees it
 	_     [24]byte
 }
 
@@ -23,7 +23,7 @@ type stripePool struct {
 type getPool struct {
 	first int32 // number of buffer 0, immutable
 	next  atomic.Uint32
-	busy  []atomic.Uint32 // 1 while taken: by compare-and-swap by any thread, cleared (release) by who frees it
+	busy  []atomic.Uint32 // 1 while taken: by compare-and-swap by any thread, cleared (release) by the thread that frees it
 }
 
 // ForGets is how many buffers gets have beside count for the stripes.

@@ -40,7 +40,7 @@ func (l *List) Add(f Flush, c *hw.Completion) {
 // Any reports whether there are any. Any thread.
 func (l *List) Any() bool { return l.count.Load() != 0 }
 
-// Count is the number of flushes under way, for whom looks often: to be read only.
+// Count is the number of flushes under way, for threads that poll often: to be read only.
 func (l *List) Count() *atomic.Uint32 { return &l.count }
 
 // Complete updates the completions of the flushes that have passed and returns how many these are. It costs a load if

@@ -11,7 +11,7 @@ import (
 )
 
 // testDriven sends and receives as C does, mixed with Go's own: every message
-// comes once and in order, whoever sends and whoever takes it.
+// comes once and in order, whichever thread sends and whichever takes it.
 func testDriven(t *testing.T, open Factory) {
 	a, b := newNode(t, open), newNode(t, open)
 	ep := a.connect(b)
@@ -65,7 +65,7 @@ func testDriven(t *testing.T, open Factory) {
 		switch found {
 		case hot.PortArrival:
 			if again, found := drive.Next(port); found != hot.PortArrival || again.Header != m.Header {
-				t.Fatalf("the next look finds %d, message %d instead of %d", found, again.Header, m.Header)
+				t.Fatalf("the next poll finds %d, message %d instead of %d", found, again.Header, m.Header)
 			}
 			check(m.ID, m.Header, m.Head, m.Payload)
 			if drive.Take(port) {

@@ -29,7 +29,7 @@ func testJoin(t *testing.T, open Factory) {
 	}
 	for name, err := range map[string]error{
 		"no endpoint's address":   x[0].Join(b.Address(), nil),
-		"no interface's address":  x[0].Join([]byte("nobody"), y[0].EndpointAddress()),
+		"no interface's address":  x[0].Join([]byte("no address"), y[0].EndpointAddress()),
 		"an address of 100 bytes": x[0].Join(b.Address(), make([]byte, 100)),
 	} {
 		if !errors.Is(err, hw.ErrInvalid) {

@@ -14,8 +14,8 @@ import (
 func testKeep(t *testing.T, open Factory) {
 	a, b := newNode(t, open), newNode(t, open)
 	ep := a.connect(b)
-	keeper := b.Iface.(hw.Keeper)
-	if _, ok := keeper.Keep(); ok {
+	retainer := b.Iface.(hw.Retainer)
+	if _, ok := retainer.Keep(); ok {
 		t.Error("Keep outside of a handler")
 	}
 	type kept struct {
@@ -27,12 +27,12 @@ func testKeep(t *testing.T, open Factory) {
 	refused, came := 0, 0
 	b.SetHandler(5, func(_ hw.Source, header uint64, head, payload []byte) {
 		came++
-		k, ok := keeper.Keep()
+		k, ok := retainer.Keep()
 		if !ok {
 			refused++
 			return
 		}
-		if _, again := keeper.Keep(); again {
+		if _, again := retainer.Keep(); again {
 			t.Error("a message is kept twice")
 		}
 		list = append(list, kept{k, header, head, payload})
@@ -54,7 +54,7 @@ func testKeep(t *testing.T, open Factory) {
 		for half := range 2 {
 			all.Go(func() {
 				for n := half; n < len(list); n += 2 {
-					keeper.Release(list[n].k)
+					retainer.Release(list[n].k)
 				}
 			})
 		}

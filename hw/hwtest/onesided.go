@@ -34,10 +34,9 @@ func (n *node) register(b []byte, base uint64, access hw.Access) hw.Memory {
 	return m
 }
 
-// target returns n bytes for peers to access, off the Go heap: a network interface
-// may read them once more after an operation has ended, when it did not hear of
-// the end, and the race detector does not look there. They are never given back,
-// since interfaces are closed late.
+// target returns n bytes for peers to access, off the Go heap: a network interface may read them once more after an
+// operation has ended, when it did not hear of the end, and the race detector does not watch there. They are never
+// given back, since interfaces are closed late.
 func target(t testing.TB, n int) []byte {
 	t.Helper()
 	b, err := mem.Map(n, 0)
@@ -243,7 +242,8 @@ func testKeys(t *testing.T, open Factory) {
 			if !bytes.Equal(remote, want) {
 				t.Fatalf("%s, %s: the memory was changed", v.name, name)
 			}
-			// A put whose bytes were copied has no completion to be told: only its call can say that the key is wrong.
+			// A put whose bytes were copied has no completion to write: only its call can say that the
+			// key is wrong.
 			silent := v.need&(hw.CapPutShort|hw.CapPutBcopy) != 0 && err == nil && a.networked()
 			if !errors.Is(err, hw.ErrKey) && !silent {
 				t.Errorf("%s, %s: %v, want %v", v.name, name, err, hw.ErrKey)

@@ -21,7 +21,7 @@ func testReceiverCloses(t *testing.T, open Factory) {
 	ep, ok := a.connect(b), a.connect(other)
 	bcopy := a.Attr().Caps&hw.CapAMBcopy != 0
 	if bcopy {
-		fill(t, ep, true, 0) // nobody fetches these
+		fill(t, ep, true, 0) // these are not fetched
 	}
 	b.Close()
 	until(t, "peer event", func() bool { a.CheckPeers(); return len(a.gone) > 0 })
@@ -79,7 +79,7 @@ func testSenderCloses(t *testing.T, open Factory) {
 }
 
 // testAnswerThenClose has a peer that is sent to as well close after its last message: also that
-// there is nobody to send to any more is reported after it, for it may be an answer.
+// there is no peer to send to any more is reported after it, for it may be an answer.
 func testAnswerThenClose(t *testing.T, open Factory) {
 	b := newNode(t, open)
 	for n := range uint64(20) {
@@ -255,7 +255,7 @@ func testWakeup(t *testing.T, open Factory) {
 		until(t, "arrival", w.Pending)
 	}
 	if readable(t, fd, 0) || !w.Pending() {
-		t.Error("the bell rings for nobody, or the message is not seen")
+		t.Error("the bell rings without a sleeper, or the message is not seen")
 	}
 	b.receive(1)
 	for range 3 {

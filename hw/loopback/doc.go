@@ -25,7 +25,7 @@
 // one, so users and network namespaces do not meet. With Config.Across it has one more name, with 0 for the namespace,
 // by which it is found from all. A file becomes visible with its name only when it is complete (link of a nameless
 // file). An interface that answers at all addresses of a family has a second name, that of the wildcard address, and is
-// found under it by who knows another address than its own.
+// found under it by peers that know another address than its own.
 //
 // # Threads
 //
@@ -58,14 +58,12 @@
 //
 // # Bounce buffers
 //
-// A buffer's state goes from 0 to its receiver's number for the sender, by the
-// thread that has the stripe, and back to 0 by the receiver when it has read the
-// payload, or by CheckPeers when the receiver is dead. For whom it is stands in it
-// before it is marked and does not change while it is. So what CheckPeers reads
-// after a mark belongs to that mark or a later one; if to a later one, its
-// compare-and-swap frees the buffer of that one, whose receiver is dead, or
-// fails. The tests run a model of the three in every order of their steps, with
-// x86's store buffers (package internal/interleave).
+// A buffer's state goes from 0 to its receiver's number for the sender, by the thread that has the stripe, and back
+// to 0 by the receiver when it has read the payload, or by CheckPeers when the receiver is dead. Its receiver stands
+// in it before it is marked and does not change while it is. So what CheckPeers reads after a mark belongs to that
+// mark or a later one; if to a later one, its compare-and-swap frees the buffer of that one, whose receiver is dead,
+// or fails. The tests run a model of the three in every order of their steps, with x86's store buffers (package
+// internal/interleave).
 //
 // # Limits
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/proclock"
 )
 
-// host is what peers must have in common, who we are, and where segments are. Immutable.
+// host is what peers must have in common, which process this is, and where segments are. Immutable.
 type host struct {
 	dir    string
 	bootID [2]uint64

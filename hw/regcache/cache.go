@@ -1,9 +1,8 @@
 // Package regcache keeps registrations of memory, because registering pins
 // pages and takes longer than many a transfer.
 //
-// A registration is kept only while it stands for the pages that the process
-// sees: a [Watch] tells of changes, and every Get asks it first. What cannot be
-// watched is registered for one use.
+// A registration is kept only while it stands for the pages that the process sees: a [Watch] reports changes, and
+// every Get asks it first. What cannot be watched is registered for one use.
 package regcache
 
 import (
@@ -23,8 +22,7 @@ type Range struct{ Start, End uint64 }
 func (r Range) overlaps(o Range) bool { return r.Start < o.End && o.Start < r.End }
 func (r Range) has(o Range) bool      { return r.Start <= o.Start && o.End <= r.End }
 
-// Watch tells when the pages behind addresses are others than before; package
-// memwatch has one.
+// Watch reports when the pages behind addresses are others than before; package memwatch has one.
 type Watch interface {
 	// Cover begins to watch whole pages, all of which are mapped. Covering
 	// what is covered does nothing.

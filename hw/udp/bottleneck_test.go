@@ -26,8 +26,10 @@ func TestBottleneck(t *testing.T) {
 			got, sent := counting(t, b), new(uint64)
 			flow(t, a, b, ep, sent, got, messages, size)
 			c := ep.(*Endpoint)
-			s := c.tx.path.Control().Inspect()
-			t.Logf("window %d, %s, %d cuts, %d packets lost, round trip %v", s.Window, s.Phase, s.Cuts, c.stats.Read().Lost, c.tx.path.RTT().SRTT())
+			c.s.lease.lock()
+			s, srtt := c.tx.path.Control().Inspect(), c.tx.path.RTT().SRTT()
+			c.s.leave()
+			t.Logf("window %d, %s, %d cuts, %d packets lost, round trip %v", s.Window, s.Phase, s.Cuts, c.stats.Read().Lost, srtt)
 			if adapts := name != "fixed"; adapts != (s.Window < queue) {
 				t.Errorf("a window of %d bytes for a queue of %d", s.Window, queue)
 			}

@@ -19,7 +19,7 @@ func (t Keys) Entry(i uint32) *hot.Key {
 	return *(**hot.Key)(unsafe.Pointer(&at))
 }
 
-// Find looks a name up and returns its entry, the number of the entry, and its state; nil: the peer has none.
+// Find finds a name and returns its entry, the number of the entry, and its state; nil: the peer has none.
 func (t Keys) Find(name uint64) (k *hot.Key, i uint32, state uint64) {
 	place := hot.KeyPlace(name, t.Count)
 	for n := range min(hot.KeyProbes, t.Count) {

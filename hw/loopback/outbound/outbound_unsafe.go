@@ -90,7 +90,7 @@ func Mark(b *hot.Bounce, owner, peer uint32) {
 // Payload is the address of a bounce buffer's payload.
 func Payload(b *hot.Bounce) uintptr { return uintptr(unsafe.Pointer(b)) + unsafe.Sizeof(*b) }
 
-// bounceAt views buffer n of a stripe. The detour through memory tells vet that this is no arithmetic on a Go pointer.
+// bounceAt views buffer n of a stripe. The detour through memory shows vet that this is no arithmetic on a Go pointer.
 func bounceAt(s *hot.Stripe, n uint32) *hot.Bounce {
 	at := s.Bounce + uintptr(n)*uintptr(s.BounceStride)
 	return *(**hot.Bounce)(unsafe.Pointer(&at))
