@@ -110,7 +110,7 @@ type Config struct {
 	AllToAll          string        // name of an algorithm
 	Relay             string        // of all-to-alls: auto or no
 	RelaySize         int           // bytes kept for others
-	PTP               Tri           // look for a synchronised clock
+	PTP               Tri           // find a synchronised clock
 	PTPRequire        bool          // refuse to work without
 	PTPDevice         string        // path, empty: the interface's
 	PTPMaxOffset      int           // ns
@@ -123,9 +123,9 @@ type Config struct {
 	MPIMinSize        int           // bytes, likewise
 	PeerTimeout       time.Duration // of peers on other hosts
 	ConnectTimeout    time.Duration // for a peer's segment to answer
-	PeerCheckInterval time.Duration // between looks whether peers are alive
+	PeerCheckInterval time.Duration // between checks whether peers are alive
 	SHMDir            string        // absolute path
-	SHMAcross         Tri           // whether peers of other network namespaces are looked for in SHMDir; see Across
+	SHMAcross         Tri           // whether peers of other network namespaces are searched for in SHMDir; see Across
 	Stats             bool          // show the page of counters
 	Direct            bool          // C calls the data plane without the runtime
 	Iface             string        // interface name, empty: all
@@ -133,11 +133,11 @@ type Config struct {
 	ProgressThread    Tri           // progress threads: Auto where the application asks for automatic progress
 	ProgressEndpoints int           // endpoints per progress thread, 0: a domain has one
 	ProgressCPU       cpuset.Set    // of progress threads, empty: any
-	ProgressSpin      time.Duration // that a progress thread looks before it sleeps
-	ProgressWatch     time.Duration // between looks whether the application polls by itself
+	ProgressSpin      time.Duration // that a progress thread polls before it sleeps
+	ProgressWatch     time.Duration // between checks whether the application polls by itself
 	Service           Tri           // service thread: Auto where there are progress threads
-	AppendOpFreq      int           // rounds of a busy progress thread between looks at the operations pool
-	AppendBatch       int           // operations taken at a look
+	AppendOpFreq      int           // rounds of a busy progress thread between polls of the operations pool
+	AppendBatch       int           // operations taken at a poll
 	DumpSignal        int           // that writes the threads' state, 0: none
 }
 
@@ -190,8 +190,8 @@ func (c *Config) SHMBounceSize() int { return max(c.BounceSize, c.SHMEagerSize) 
 // defaultSHMDir is where segments are unless FI_WEFT_SHM_DIR says otherwise.
 const defaultSHMDir = "/dev/shm"
 
-// Across reports whether peers of other network namespaces are looked for in SHMDir: where that is
-// not the default, somebody has chosen it for those who share it.
+// Across reports whether peers of other network namespaces are searched for in SHMDir: where that is
+// not the default, it has been chosen for the processes that share it.
 func (c *Config) Across() bool {
 	return c.SHMAcross == Yes || c.SHMAcross == Auto && c.SHMDir != defaultSHMDir
 }

@@ -234,8 +234,7 @@ func deviceVar(name, def string, field func(*Config) *string, help string) Var {
 	return v
 }
 
-// pathVar is the absolute path of a directory. Whether it exists is for the
-// one who opens it to say.
+// pathVar is the absolute path of a directory. Whether it exists is for the process that opens it to say.
 func pathVar(name, def string, field func(*Config) *string, help string) Var {
 	return Var{
 		Name: name, Kind: String, Default: def, Help: help,

@@ -9,7 +9,7 @@
 // segments. It starts with a header that names the process and the layout;
 // then follows one block for each endpoint:
 //
-//	header   who, which table; counters of the process
+//	header   which process, which table; counters of the process
 //	block    name | the lease holder's words | shared words
 //	         64 lines of threads             (C's posting path)
 //	         64 lines of stripes             (Go's posting path)
@@ -20,7 +20,7 @@
 // Prometheus metrics all come from it. The header holds a hash of the table: a
 // reader that has another table shows the process without its counters.
 //
-// # Who writes what
+// # Which side writes what
 //
 // Every word is written by one owner at a time with a plain load, addition and
 // store: a thread writes its line, the holder of a stripe's lease that stripe's,

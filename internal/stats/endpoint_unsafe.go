@@ -15,8 +15,7 @@ type Endpoint struct {
 	peers int // lines in use; the lease holder's
 }
 
-// Shown reports whether the block is in the page: if not, its counters count in
-// memory that nobody reads.
+// Shown reports whether the block is in the page: if not, its counters count in memory that is not read.
 func (e *Endpoint) Shown() bool { return e.index >= 0 }
 
 // word returns a word of an area that has no lines.
@@ -30,13 +29,13 @@ func (e *Endpoint) Threads() uintptr { return uintptr(unsafe.Add(e.block, thread
 // RxLine is the address of the lease holder's words, for C.
 func (e *Endpoint) RxLine() uintptr { return uintptr(unsafe.Add(e.block, rxAt)) }
 
-// Rx adds to a word of the progress lease's holder, who calls it.
+// Rx adds to a word of the progress lease's holder, which calls it.
 func (e *Endpoint) Rx(i int, n uint64) {
 	w := e.word(rxAt, i)
 	order.Store64(w, *w+n)
 }
 
-// RxSet sets a gauge of the progress lease's holder, who calls it.
+// RxSet sets a gauge of the progress lease's holder, which calls it.
 func (e *Endpoint) RxSet(i int, v uint64) { order.Store64(e.word(rxAt, i), v) }
 
 // RxPeak raises a gauge and its peak, which is the word at peak.

@@ -53,11 +53,9 @@ func sweep(dir string, host *proc.Host) {
 	}
 }
 
-// RemoveStale removes a page whose process has ended, and reports whether it did.
-// Nobody can take the name meanwhile but a new process with the same id, which
-// exists only after the old one has gone; the look at the file just before it
-// is removed leaves no time for that in practice, and what is lost then are
-// counters.
+// RemoveStale removes a page whose process has ended, and reports whether it did. Nothing can take the name meanwhile
+// but a new process with the same id, which exists only after the old one has gone; the check of the file just before
+// it is removed leaves no time for that in practice, and what is lost then are counters.
 func RemoveStale(path string, host *proc.Host) bool {
 	s, err := identify(path)
 	if s == nil || err != nil && s.PID == 0 || s.Alive(host) {

@@ -63,7 +63,7 @@ type header struct {
 type blockHead struct {
 	State  uint32 // 0 free, 1 in use
 	Name   uint32 // bytes
-	Opened int64  // ns since 1970: tells two endpoints in one block apart
+	Opened int64  // ns since 1970: differs in two endpoints in one block
 	Addr   [32]byte
 	_      [16]byte
 }

@@ -33,13 +33,13 @@ type Snapshot struct {
 	Values    []uint64 // by index in Table; of those at the level of the process
 	Endpoints []EndpointSnapshot
 
-	unlocked bool // the page's process holds a lock while it lives, and nobody held it
+	unlocked bool // the page's process holds a lock while it lives, and none had it
 }
 
 // EndpointSnapshot is one endpoint.
 type EndpointSnapshot struct {
 	Name   string // address and port
-	Opened int64  // tells two endpoints of one name apart
+	Opened int64  // differs in two endpoints of one name
 	Values []uint64
 	Peers  []PeerSnapshot
 }
@@ -57,7 +57,7 @@ var (
 	ErrMalformed = errors.New("not a page of counters")
 	// ErrVersion is wrapped when a page is of another version of weft.
 	ErrVersion = errors.New("page of counters of another version of weft")
-	// ErrPermission is wrapped when a page belongs to somebody else, or may have been written by somebody else.
+	// ErrPermission is wrapped when a page belongs to another user, or may have been written by another.
 	ErrPermission = errors.New("page of counters not to be trusted")
 )
 
@@ -89,9 +89,8 @@ func List(dir string, uid uint32, all bool) ([]string, error) {
 // snapshot has the process's identity.
 func Read(path string) (*Snapshot, error) { return read(path, fileBytes) }
 
-// identify reads as much of a page as says whose it is, and the counters of
-// the process: an opening process looks at all pages of its user, and a whole
-// one is hundreds of KiB.
+// identify reads as much of a page as says whose it is, and the counters of the process: an opening process reads all
+// pages of its user, and a whole one is hundreds of KiB.
 func identify(path string) (*Snapshot, error) { return read(path, headerBytes) }
 
 // read is Read of the first bytes of a page, the header at least.
@@ -306,7 +305,7 @@ func (s *Snapshot) Value(name string) uint64 {
 }
 
 // Alive reports whether the process that wrote the page still runs. Of those in other
-// pid namespaces the page's lock tells; without one they count as alive.
+// pid namespaces the page's lock shows it; without one they count as alive.
 func (s *Snapshot) Alive(h *proc.Host) bool {
 	switch {
 	case s.BootID != h.BootID:

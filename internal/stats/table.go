@@ -33,7 +33,7 @@ const (
 	areas
 )
 
-// String returns who counts, for the documentation.
+// String returns what counts, for the documentation.
 func (a Area) String() string {
 	return [...]string{"process", "endpoint", "endpoint", "endpoint", "endpoint", "peer"}[a]
 }
@@ -133,7 +133,7 @@ const (
 )
 
 // Words of the lease holder. C writes the first seven; those of one-sided
-// operations and announced messages Go writes too, under the same lease.
+// operations and rendezvous Go writes too, under the same lease.
 //
 //weft:enum weft_stat_rx
 const (
@@ -317,7 +317,7 @@ var table = []Counter{
 	{"tx_eager_bytes", unitBytes, Sum, "Payload of tx_eager.", at(Place{Stripe, StripeEagerBytes})},
 	{"tx_sync", unitMessages, Sum, "Messages sent with their payload that the receiver acknowledges.", at(Place{Stripe, StripeSync})},
 	{"tx_sync_bytes", unitBytes, Sum, "Payload of tx_sync.", at(Place{Stripe, StripeSyncBytes})},
-	{"tx_rendezvous", unitMessages, Sum, "Messages announced to the receiver, which fetches them.",
+	{"tx_rendezvous", unitMessages, Sum, "Messages of which an RTS went to the receiver, which fetches them.",
 		at(Place{Stripe, StripeRendezvous}, Place{Thread, ThreadRendezvous})},
 	{"tx_rendezvous_bytes", unitBytes, Sum, "Payload of tx_rendezvous.",
 		at(Place{Stripe, StripeRendezvousBytes}, Place{Thread, ThreadRendezvousBytes})},
@@ -325,7 +325,7 @@ var table = []Counter{
 		at(Place{Thread, ThreadRTSDirect})},
 	{"tx_acks_direct", unitMessages, Sum, "Acknowledgements of transmits that did not enter the Go runtime.",
 		at(Place{Rx, RxAcksDirect})},
-	{"tx_fragments", unitMessages, Sum, "Fragments sent of announced messages that the receiver could not read.", at(Place{Stripe, StripeFragments})},
+	{"tx_fragments", unitMessages, Sum, "Fragments sent of rendezvous messages that the receiver could not read.", at(Place{Stripe, StripeFragments})},
 	{"tx_fragment_bytes", unitBytes, Sum, "Payload of tx_fragments, part of tx_rendezvous_bytes.", at(Place{Stripe, StripeFragmentBytes})},
 	{"tx_in_flight", unitMessages, Gauge, "Transmits that wait for an acknowledgement.", at(Place{Rx, RxInFlight})},
 
@@ -368,9 +368,9 @@ var table = []Counter{
 	{"rx_direct_bytes", unitBytes, Sum, "Payload of rx_direct.", at(Place{Rx, RxDirectBytes})},
 	{"rx_eager", unitMessages, Sum, "Messages with their payload that entered the Go runtime, expected or not.", at(Place{Rx, RxEager})},
 	{"rx_eager_bytes", unitBytes, Sum, "Payload of rx_eager.", at(Place{Rx, RxEagerBytes})},
-	{"rx_unexpected", unitMessages, Sum, "Messages and announcements that came before a receive for them.", at(Place{Rx, RxUnexpected})},
+	{"rx_unexpected", unitMessages, Sum, "Messages and RTS that came before a receive for them.", at(Place{Rx, RxUnexpected})},
 	{"rx_unexpected_bytes", unitBytes, Sum, "Payload copied for rx_unexpected.", at(Place{Rx, RxUnexpectedBytes})},
-	{"rx_rendezvous", unitMessages, Sum, "Announced messages fetched from their senders.", at(Place{Rx, RxRendezvous})},
+	{"rx_rendezvous", unitMessages, Sum, "Rendezvous messages fetched from their senders.", at(Place{Rx, RxRendezvous})},
 	{"rx_rendezvous_bytes", unitBytes, Sum, "Payload of rx_rendezvous.", at(Place{Rx, RxRendezvousBytes})},
 	{"rx_fragments", unitMessages, Sum, "Fragments received where the kernel refuses to read the sender's memory.", at(Place{Rx, RxFragments})},
 	{"rx_fragment_bytes", unitBytes, Sum, "Payload of rx_fragments, part of rx_rendezvous_bytes.", at(Place{Rx, RxFragmentBytes})},
@@ -412,13 +412,13 @@ var table = []Counter{
 	{"unexpected_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxHeldPeak})},
 	{"unexpected_held_bytes", unitBytes, Gauge, "Payload that they hold.", at(Place{Rx, RxHeldBytes})},
 	{"unexpected_held_bytes_peak", unitBytes, Peak, "Most of it.", at(Place{Rx, RxHeldBytesPeak})},
-	{"match_steps", "steps", Sum, "Entries of matching tables and lists that were looked at beyond the first place of a key.", at(Place{Rx, RxMatchSteps})},
+	{"match_steps", "steps", Sum, "Entries of matching tables and lists that were read beyond the first place of a key.", at(Place{Rx, RxMatchSteps})},
 	{"ring_depth", unitMessages, Gauge, "Messages in the inbound ring.", at(Place{Rx, RxRingDepth})},
-	{"ring_peak", unitMessages, Peak, "Most of them when progress looked.", at(Place{Rx, RxRingPeak})},
+	{"ring_peak", unitMessages, Peak, "Most of them at a poll of progress.", at(Place{Rx, RxRingPeak})},
 	{"tx_cq_depth", "entries", Gauge, "Completions in the transmit queue.", at(Place{Rx, RxTxCQDepth})},
 	{"rx_cq_depth", "entries", Gauge, "Completions in the receive queue.", at(Place{Rx, RxRxCQDepth})},
 	{"cq_overflow", "entries", Gauge, "Completions held off these queues, which are full.", at(Place{Rx, RxOverflow})},
-	{"operations", "operations", Gauge, "Announced messages that are being fetched.", at(Place{Rx, RxOps})},
+	{"operations", "operations", Gauge, "Rendezvous messages that are being fetched.", at(Place{Rx, RxOps})},
 	{"controls", unitMessages, Gauge, "Messages of the protocol that wait for room at their peer.", at(Place{Rx, RxControls})},
 	{"window_closes", unitTimes, Sum, "Times that too much unexpected payload closed the eager window.", at(Place{Rx, RxWindowCloses})},
 	{"window_closed", "flag", Gauge, "1 while the eager window is closed.", at(Place{Rx, RxWindowClosed})},
@@ -437,7 +437,7 @@ var table = []Counter{
 	{"probes_echoed", "probes", Sum, "Probes answered in time.", at(Place{Rx, RxProbesEchoed})},
 	{"probes_lost", "probes", Sum, "Probes not answered in time.", at(Place{Rx, RxProbesLost})},
 	{"probes_stray", "probes", Sum, "Answers to no probe in flight: late, doubled or forged.", at(Place{Rx, RxProbesStray})},
-	{"ptp_synchronised", "flag", Gauge, "1 while PTP synchronises this host's clock, where that is looked at.", at(Place{Rx, RxPTP})},
+	{"ptp_synchronised", "flag", Gauge, "1 while PTP synchronises this host's clock, where that is watched.", at(Place{Rx, RxPTP})},
 	{"exchange_chunks", "chunks", Sum,
 		"Chunks of all-to-alls that were sent in an order that followed the network.",
 		at(Place{Rx, RxExchangeChunks})},
