@@ -14,7 +14,7 @@ import (
 type Retry func() error
 
 // Pending holds operations that met ErrNoResource, in order for each endpoint. A caller that finds operations of its
-// endpoint here must add its own behind them ([Pending.Has]) if he wants order. The zero Pending is empty.
+// endpoint here must add its own behind them ([Pending.Has]) if it wants order. The zero Pending is empty.
 type Pending struct {
 	// n is the number of waiting operations. Written under mu, read by any thread that checks whether
 	// there is anything to do; sequentially consistent.
