@@ -279,14 +279,14 @@ func sleep(p *C.struct_weft_poll) C.int {
 // forDelivery is what a delivery asks for of its endpoint.
 func forDelivery(e *provider.Endpoint, d *C.struct_weft_delivery, code C.uint32_t) {
 	switch code {
-	case hot.DeliveryAck:
-		e.Acknowledged(uint32(d.source), uint64(d.request), uint64(d.data))
+	case hot.DeliveryAckReceived:
+		e.AckReceived(uint32(d.source), uint64(d.request), uint64(d.data))
 	case hot.DeliverySettle:
 		e.Settle((*hot.Delivery)(unsafe.Pointer(d)))
 	case hot.DeliveryComplete:
 		e.Deliver((*hot.Delivery)(unsafe.Pointer(d)))
-	case hot.DeliveryAcknowledge:
-		e.Acknowledge(uint32(d.source), uint64(d.request))
+	case hot.DeliverySendAck:
+		e.SendAck(uint32(d.source), uint64(d.request))
 	case hot.DeliveryWakePeer:
 		e.WakePeer(uint32(d.peer))
 	}

@@ -65,7 +65,7 @@ func (r *receiving) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, 
 		status = a.ep.storeFailed(&t, a, err)
 	}
 	if a.flags&msgSync != 0 {
-		r.acknowledge(a, status)
+		r.sendAck(a, status)
 	}
 }
 

@@ -97,7 +97,7 @@ func (r *receiving) refusePeer(a *arrived, status fi.Errno) {
 	log.Warnf(log.EPData, "message of %d bytes from %s dropped: the owner of the receive context says %v", a.length,
 		r.addressOf(a.sender()), status)
 	if a.flags&(msgRTS|msgSync) != 0 {
-		r.acknowledge(a, status)
+		r.sendAck(a, status)
 	}
 }
 
@@ -189,7 +189,7 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 		r.owner.Free(entry)
 		r.refusePeer(a, status)
 	} else if a.untilHere() {
-		r.acknowledge(a, fi.Success)
+		r.sendAck(a, fi.Success)
 	}
 }
 
@@ -244,7 +244,7 @@ func DiscardPeer(id uint64) error {
 	r := m.rx.acquire()
 	defer r.give()
 	if m.a.ep = r.byNumber(m.ep); m.a.ep != nil && m.a.flags&(msgRTS|msgSync) != 0 {
-		r.acknowledge(&m.a, fi.Success)
+		r.sendAck(&m.a, fi.Success)
 	}
 	r.freePeer(m)
 	r.publish()

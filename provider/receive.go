@@ -266,9 +266,9 @@ func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) {
 	}
 	switch ok := r.holdEager(eng, &held, payload); {
 	case !ok && a.flags&msgSync != 0:
-		r.acknowledge(a, fi.ENOMEM)
+		r.sendAck(a, fi.ENOMEM)
 	case ok && a.untilHere():
-		r.acknowledge(a, fi.Success)
+		r.sendAck(a, fi.Success)
 	}
 }
 
@@ -378,11 +378,11 @@ func (r *receiving) deliver(t target, a *arrived, payload []byte) {
 	}
 	r.release(t)
 	if a.flags&msgSync != 0 {
-		r.acknowledge(a, status)
+		r.sendAck(a, status)
 	}
 }
 
-// acknowledge sends a message's sender the ACK, with the outcome.
-func (r *receiving) acknowledge(a *arrived, status fi.Errno) {
+// sendAck sends a message's sender the ACK, with the outcome.
+func (r *receiving) sendAck(a *arrived, status fi.Errno) {
 	r.answer(a.ep, a.src, a.sender(), wire.AMAck, a.request, wire.PutAck(r.head[:], status))
 }

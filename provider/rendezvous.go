@@ -142,7 +142,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, announced *wire.RTS) 
 	addr, err := r.Pool.Get(rtsSize)
 	if err != nil {
 		log.Warnf(log.EPData, "no memory to hold an announcement: %v", err)
-		r.acknowledge(a, fi.ENOMEM)
+		r.sendAck(a, fi.ENOMEM)
 		return
 	}
 	*rtsAt(addr) = *announced
@@ -150,7 +150,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, announced *wire.RTS) 
 	if m == nil {
 		log.Warnf(log.EPData, "no memory to hold an announcement: %v", eng.Err())
 		r.Pool.Put(addr, rtsSize)
-		r.acknowledge(a, fi.ENOMEM)
+		r.sendAck(a, fi.ENOMEM)
 		return
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
@@ -163,7 +163,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, announced *wire.RTS) 
 func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, announced *wire.RTS) {
 	op, index := r.ops.Alloc()
 	if op == nil {
-		r.acknowledge(a, fi.ENOMEM)
+		r.sendAck(a, fi.ENOMEM)
 		r.endRecv(t, a.tag, fi.ENOMEM)
 		return
 	}
@@ -333,7 +333,7 @@ func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	}
 	// On another host a connection may be lost and the sender not.
 	if op.status != fi.ECONNRESET || a.src > sourceMask && e.lives(a.src, a.sender()) {
-		r.acknowledge(&a, op.status)
+		r.sendAck(&a, op.status)
 	}
 	r.release(op.t)
 	if op.pulled || op.help != helpNone {
@@ -385,12 +385,12 @@ func (r *leasedRx) loseOps(e *leasedEP, src hw.Source) {
 // onAck completes a tracked transmit.
 func (e *leasedEP) onAck(src hw.Source, header uint64, head, payload []byte) {
 	status, ok := wire.ParseAck(head)
-	e.acknowledged(src, header, status, ok)
+	e.ackReceived(src, header, status, ok)
 }
 
-// acknowledged completes a tracked transmit with the status in an acknowledgement of src. ok is false for one that does
+// ackReceived completes a tracked transmit with the status in an acknowledgement of src. ok is false for one that does
 // not parse.
-func (e *leasedEP) acknowledged(src hw.Source, header uint64, status fi.Errno, ok bool) {
+func (e *leasedEP) ackReceived(src hw.Source, header uint64, status fi.Errno, ok bool) {
 	req, known := e.requests.Lookup(header)
 	if !ok || !known || !e.ownsLink(src, req.Link) {
 		e.malformed(src, "acknowledgement of unknown request %#x", header)
@@ -410,21 +410,21 @@ func (e *leasedEP) acknowledged(src hw.Source, header uint64, status fi.Errno, o
 	e.finishTx(req, header, status)
 }
 
-// Acknowledged is onAck of an ACK that the data plane has taken in. The caller holds the progress lease.
-func (e *Endpoint) Acknowledged(source uint32, request, status uint64) {
+// AckReceived is onAck of an ACK that the data plane has taken in. The caller holds the progress lease.
+func (e *Endpoint) AckReceived(source uint32, request, status uint64) {
 	outcome, ok := wire.AckStatus(status)
-	e.leased.Taken().acknowledged(hw.Source(source), request, outcome, ok)
+	e.leased.Taken().ackReceived(hw.Source(source), request, outcome, ok)
 }
 
-// Acknowledge sends a source the ACK of its request, whose message the data plane has taken in, or keeps the ACK until
+// SendAck sends a source the ACK of its request, whose message the data plane has taken in, or keeps the ACK until
 // there is room. The caller holds the progress lease.
-func (e *Endpoint) Acknowledge(source uint32, request uint64) {
-	e.leased.Taken().acknowledge(source, request)
+func (e *Endpoint) SendAck(source uint32, request uint64) {
+	e.leased.Taken().sendAck(source, request)
 }
 
-func (e *leasedEP) acknowledge(source uint32, request uint64) {
+func (e *leasedEP) sendAck(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
-	e.rx.acknowledge(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
+	e.rx.sendAck(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
 	if len(e.rx.out) != 0 {
 		atomic.OrUint32(&e.rx.hot.Attention, hot.AttentionGo) // it goes out with the next progress
 	}

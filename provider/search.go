@@ -77,7 +77,7 @@ func (r *receiving) searchFailed(entry *hot.RecvEntry) {
 // was received.
 func (r *receiving) discard(eng *match.Engine, m *match.Message) {
 	if a := r.heldAs(m); a.flags&(msgRTS|msgSync) != 0 {
-		r.acknowledge(&a, fi.Success)
+		r.sendAck(&a, fi.Success)
 	}
 	r.releaseHeld(eng, m)
 }

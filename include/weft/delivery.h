@@ -35,11 +35,11 @@ enum weft_delivery_code {
 	WEFT_DELIVERY_DONE = 0, /* nothing: all that is here is taken in */
 	WEFT_DELIVERY_GO = 1, /* the runtime is to make progress: what comes next is not for the data plane */
 	WEFT_DELIVERY_PAUSE = 2, /* pause for a moment: more is likely to come at once */
-	WEFT_DELIVERY_ACK = 3, /* the runtime takes the acknowledgement of source for request, whose outcome is data */
+	WEFT_DELIVERY_ACK_RECEIVED = 3, /* the runtime takes the ACK of source for request, whose outcome is data */
 	WEFT_DELIVERY_READ = 4, /* read the message of the RTS; then say so in weft_delivery.read */
 	WEFT_DELIVERY_SETTLE = 5, /* the runtime gives the message to the receive that it matched */
 	WEFT_DELIVERY_COMPLETE = 6, /* the runtime writes weft_delivery.entry to the queue, whose ring is full */
-	WEFT_DELIVERY_ACKNOWLEDGE = 7, /* the runtime acknowledges request to source, when there is room */
+	WEFT_DELIVERY_SEND_ACK = 7, /* the runtime sends source the ACK of request, when there is room */
 	WEFT_DELIVERY_WAKE_PEER = 8, /* ring the doorbell of peer */
 };
 

@@ -36,8 +36,8 @@ enum weft_stat_thread {
 	WEFT_STAT_TX_RTS_DIRECT = 19,
 };
 
-/* Words of the lease holder. C writes the first seven; those of one-sided operations and announced messages Go
- * writes too, under the same lease. */
+/* Words of the lease holder. C writes the first seven; those of one-sided operations and rendezvous Go writes too,
+ * under the same lease. */
 enum weft_stat_rx {
 	WEFT_STAT_RX_DIRECT = 0,
 	WEFT_STAT_RX_DIRECT_BYTES = 1,

@@ -236,7 +236,7 @@ func FuzzSlot(f *testing.F) {
 				break
 			}
 			d.Copy.Error = 0
-			if code == hot.DeliveryAck {
+			if code == hot.DeliveryAckReceived {
 				break
 			}
 		}

@@ -141,7 +141,7 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 		if copyFailed(&d.Copy, ep, d.Addr-1) {
 			return hot.DeliveryGo
 		}
-		if code := acknowledge(d, ep); code != next {
+		if code := sendAck(d, ep); code != next {
 			d.Finish = finishAcked
 			return code
 		}

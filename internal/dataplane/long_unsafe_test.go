@@ -64,7 +64,7 @@ func (l *long) settle(t *testing.T, d *hot.Delivery) (codes []uintptr) {
 		code := deliver(d)
 		codes = append(codes, code)
 		switch code {
-		case hot.DeliveryDone, hot.DeliveryGo, hot.DeliveryAck:
+		case hot.DeliveryDone, hot.DeliveryGo, hot.DeliveryAckReceived:
 			return codes
 		case hot.DeliveryRead:
 			move(uintptr(d.Copy.Buf), uintptr(d.Copy.At), uintptr(d.Copy.Len))
@@ -263,7 +263,7 @@ func TestAckIsChecked(t *testing.T) {
 		l.send(a.slot())
 		d := l.delivery()
 		codes := l.settle(t, d)
-		if codes[0] != hot.DeliveryAck || d.Request != a.id || d.Data != a.status || d.Source != 0 {
+		if codes[0] != hot.DeliveryAckReceived || d.Request != a.id || d.Data != a.status || d.Source != 0 {
 			t.Errorf("%s: codes %d, request %#x, status %d", name, codes, d.Request, d.Data)
 		}
 		if l.inUse() != 1 || l.link.InFlight.Load() != 1 || a.req.Live.Load() != live || l.sent.Value != 0 {

@@ -169,19 +169,19 @@ func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *messa
 		return hot.DeliveryGo
 	}
 	status := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.Body)))
-	if status == 0 && acknowledged(d, ep, addr-1, m.header) {
+	if status == 0 && ackReceived(d, ep, addr-1, m.header) {
 		d.Bounce = 0
 		release(d, ep)
 		return next
 	}
 	d.Source, d.Request, d.Data = owner-1, m.header, status
 	d.Bounce, d.Finish = 0, finishSlot
-	return hot.DeliveryAck
+	return hot.DeliveryAckReceived
 }
 
-// acknowledged ends a request that a peer has acknowledged, which has to be the request's own; false: it is for the
+// ackReceived ends a request that a peer has acknowledged, which has to be the request's own; false: it is for the
 // runtime.
-func acknowledged(d *hot.Delivery, ep *hot.EP, addr, id uint64) bool {
+func ackReceived(d *hot.Delivery, ep *hot.EP, addr, id uint64) bool {
 	table := requestsOf(ep)
 	if table == nil {
 		return false

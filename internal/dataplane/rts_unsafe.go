@@ -79,19 +79,19 @@ func ringBack(ep *hot.EP, addr uint64) uintptr {
 	return atomic.LoadUintptr(&peer.Slots)
 }
 
-// acknowledge sends the ACK of a message. Where the sender's ring has no room, the shim has the runtime send it;
+// sendAck sends the ACK of a message. Where the sender's ring has no room, the shim has the runtime send it;
 // where the sender sleeps, the shim rings its doorbell.
-func acknowledge(d *hot.Delivery, ep *hot.EP) uintptr {
+func sendAck(d *hot.Delivery, ep *hot.EP) uintptr {
 	slots := ringBack(ep, d.Addr)
 	if slots == 0 {
-		return hot.DeliveryAcknowledge
+		return hot.DeliverySendAck
 	}
 	_, peer := peerOf(ep, d.Addr-1)
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
-		return hot.DeliveryAcknowledge
+		return hot.DeliverySendAck
 	}
 	outbound.Put(slot, hot.AMAck, 0, 8, 0, d.Request)
 	*(*uint64)(unsafe.Pointer(&slot.Body)) = 0 // the outcome: success

@@ -38,11 +38,11 @@ const (
 	DeliveryDone        = 0 // nothing: all that is here is taken in
 	DeliveryGo          = 1 // the runtime is to make progress: what comes next is not for the data plane
 	DeliveryPause       = 2 // pause for a moment: more is likely to come at once
-	DeliveryAck         = 3 // the runtime takes the acknowledgement of source for request, whose outcome is data
+	DeliveryAckReceived = 3 // the runtime takes the ACK of source for request, whose outcome is data
 	DeliveryRead        = 4 // read the message of the RTS; then say so in [Delivery].Read
 	DeliverySettle      = 5 // the runtime gives the message to the receive that it matched
 	DeliveryComplete    = 6 // the runtime writes [Delivery].Entry to the queue, whose ring is full
-	DeliveryAcknowledge = 7 // the runtime acknowledges request to source, when there is room
+	DeliverySendAck     = 7 // the runtime sends source the ACK of request, when there is room
 	DeliveryWakePeer    = 8 // ring the doorbell of peer
 )
 
