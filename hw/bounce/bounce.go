@@ -23,7 +23,7 @@ type stripePool struct {
 type getPool struct {
 	first int32 // number of buffer 0, immutable
 	next  atomic.Uint32
-	busy  []atomic.Uint32 // 1 while taken: by compare-and-swap by any thread, cleared (release) by the thread that frees it
+	busy  []atomic.Uint32 // 1 while taken: by compare-and-swap by any thread, cleared (release) by its user
 }
 
 // ForGets is how many buffers gets have beside count for the stripes.

@@ -29,7 +29,8 @@ func TestBottleneck(t *testing.T) {
 			c.s.lease.lock()
 			s, srtt := c.tx.path.Control().Inspect(), c.tx.path.RTT().SRTT()
 			c.s.leave()
-			t.Logf("window %d, %s, %d cuts, %d packets lost, round trip %v", s.Window, s.Phase, s.Cuts, c.stats.Read().Lost, srtt)
+			t.Logf("window %d, %s, %d cuts, %d packets lost, round trip %v",
+				s.Window, s.Phase, s.Cuts, c.stats.Read().Lost, srtt)
 			if adapts := name != "fixed"; adapts != (s.Window < queue) {
 				t.Errorf("a window of %d bytes for a queue of %d", s.Window, queue)
 			}

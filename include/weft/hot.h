@@ -63,8 +63,7 @@ struct weft_hot_cq {
 	_Atomic(struct weft_hot_ep **) eps;
 	uint64_t pad0[2];
 	/* line 1 */
-	/* 1: a reader sleeps or is about to (set by waiters, cleared by the thread that wakes them) */
-	_Atomic uint32_t armed;
+	_Atomic uint32_t armed; /* 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them) */
 	_Atomic uint32_t signaled; /* fi_cq_signal calls not yet seen by a waiter */
 	_Atomic uint64_t overflow; /* Go: completions held off the rings because ring 0 was full */
 	/* 1: messages that complete here are corked (WEFT_PATH_HELD). Set before the completion is published, cleared by
@@ -322,7 +321,7 @@ struct weft_hot_fetch {
 	uint64_t bytes; /* of it */
 	uint64_t context;
 	uint64_t dest; /* fi_addr_t */
-	const unsigned char *ring; /* slots of the peer's ring, by which this peer differs from a later one */
+	const unsigned char *ring; /* slots of the peer's ring, not those of a later peer */
 	uint32_t completes; /* 1: on the transmit queue */
 	uint32_t pad0;
 	uint64_t pad1;
@@ -516,9 +515,8 @@ struct weft_hot_ep {
 	struct weft_hot_port *port; /* NULL: none that C polls */
 	/* with port, by lines of peers: Go stores with release; NULL: ask Go */
 	_Atomic(struct weft_hot_path *) *paths;
-	struct weft_hot_port_source *port_sources; /* with port, source_limit of them, by the port's numbers */
-	/* copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter */
-	_Atomic uint32_t delegate_rest;
+	struct weft_hot_port_source *port_sources; /* with port, source_limit of them, by its numbers */
+	_Atomic uint32_t delegate_rest; /* copies without asking; Go sets it, C counts down; relaxed */
 	/* bytes of the message of an RTS that C reads from its sender's memory (internal/dataplane); 0: none */
 	uint32_t read_max;
 	/* bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all */

@@ -96,7 +96,8 @@ func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
 // (provider/rma_lend.go): if the application posts ahead of what it reads, and the runtime does not rest from being
 // asked.
 func delegates(p *hot.Post, ep *hot.EP, e *place) bool {
-	if ep.DelegateMin == 0 || p.Len < uint64(ep.DelegateMin) || e.at == 0 || unreadOf(e.queue(), p.Thread&ep.StripeMask) < hot.DelegateAhead {
+	if ep.DelegateMin == 0 || p.Len < uint64(ep.DelegateMin) || e.at == 0 ||
+		unreadOf(e.queue(), p.Thread&ep.StripeMask) < hot.DelegateAhead {
 		return false
 	}
 	rest := atomic.LoadUint32(&ep.DelegateRest)

@@ -112,6 +112,6 @@ func (r *Receiver) setWant(rx *hot.Rx, want uint32) {
 	}
 	atomic.StoreUint32(&rx.WantPosts, want)
 	if want == 0 && r.Urgent.Load() != 0 {
-		atomic.StoreUint32(&rx.WantPosts, 1) // an urgent entry came between: the thread that posted it counted before it stored
+		atomic.StoreUint32(&rx.WantPosts, 1) // an urgent entry came between: it is counted before it is stored
 	}
 }

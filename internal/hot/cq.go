@@ -68,7 +68,7 @@ type CQ struct {
 	EPs        uintptr `c:"_Atomic(struct weft_hot_ep **)"` // Go: release; NULL-terminated, replaced as a whole, old ones live until close
 	_          [2]uint64
 	// line 1
-	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by the thread that wakes them)
+	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them)
 	Signaled uint32 `c:"_Atomic"` // fi_cq_signal calls not yet seen by a waiter
 	Overflow uint64 `c:"_Atomic"` // Go: completions held off the rings because ring 0 was full
 	Held     uint32 `c:"_Atomic"` // 1: messages that complete here are corked (PathHeld). Set before the completion is published, cleared by the reader, which sends them; relaxed

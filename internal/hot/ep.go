@@ -69,8 +69,8 @@ type EP struct {
 	// line 3: immutable after enable, but for what two of them point at, and what Go and C count
 	Port         uintptr `c:"struct weft_hot_port *"`            // NULL: none that C polls
 	Paths        uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: Go stores with release; NULL: ask Go
-	PortSources  uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by the port's numbers
-	DelegateRest uint32  `c:"_Atomic"`                           // copies without asking; Go sets it, C counts down; all relaxed, and lost counts do not matter
+	PortSources  uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by its numbers
+	DelegateRest uint32  `c:"_Atomic"`                           // copies without asking; Go sets it, C counts down; relaxed
 	// bytes of the message of an RTS that C reads from its sender's memory (internal/dataplane); 0: none
 	ReadMax    uint32
 	CopiedMax  uint64  // bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all

@@ -47,7 +47,7 @@ type Fetch struct {
 	Bytes      uint64 // of it
 	Context    uint64
 	Dest       uint64  // fi_addr_t
-	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, by which this peer differs from a later one
+	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, not those of a later peer
 	Completes  uint32  // 1: on the transmit queue
 	_          uint32
 	_          uint64
