@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 GO=${GO:-go}
 module=$("$GO" list -m)
-mapfile -t roots < <(sed -n '/^var plane = /,/}$/p' cabi/plane.go | tr -d '\n\t ' | sed 's/.*direct\.Func{\(.*[^,]\),*}$/\1/' | tr ',' '\n')
+mapfile -t roots < <(sed -n '/^var plane = /,/}$/p' cabi/plane.go | tr -d '\n\t ' | sed 's/.*direct\.Func{\(.*[^,]\),*}$/\1/' | sed 's/hot\.[A-Za-z]*://g' | tr ',' '\n')
 ((${#roots[@]} > 0))
 # those of hw/cxi that C calls
 mapfile -t driven < <(sed -n 's/^var drivenFunctions = .*Functions{\(.*\)}$/\1/p' hw/cxi/driven_unsafe.go | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
