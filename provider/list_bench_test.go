@@ -19,8 +19,8 @@ func scattered(local, remote []byte, to *Remote, n int) []Piece {
 	return pieces
 }
 
-// TestListRoom: a list has room for its runs and not for twice as many, whether its pieces join or not, and room is made
-// a few times only.
+// TestListRoom: a list has room for its runs and not for twice as many, whether its pieces join or not, and room is
+// made a few times only.
 func TestListRoom(t *testing.T) {
 	b := newBench(t, nil, rmaHints())
 	x, y := b.side(t), b.side(t)
@@ -30,7 +30,8 @@ func TestListRoom(t *testing.T) {
 	apart := scattered(local, memory, to, size)
 	joined := make([]Piece, count)
 	for i := range joined {
-		joined[i] = Piece{Local: iovOf(local)[0].Base + uintptr(i*size), Remote: to, Addr: uint64(i * size), Len: size}
+		at := i * size
+		joined[i] = Piece{Local: iovOf(local)[0].Base + uintptr(at), Remote: to, Addr: uint64(at), Len: size}
 	}
 	for what, pieces := range map[string][]Piece{
 		"apart": apart, "joined": joined, "one": joined[:1],

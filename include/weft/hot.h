@@ -66,8 +66,8 @@ struct weft_hot_cq {
 	_Atomic uint32_t armed; /* 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them) */
 	_Atomic uint32_t signaled; /* fi_cq_signal calls not yet seen by a waiter */
 	_Atomic uint64_t overflow; /* Go: completions held off the rings because ring 0 was full */
-	/* 1: messages that complete here are corked (WEFT_PATH_HELD). Set before the completion is published, cleared by
-	 * the reader, which sends them; relaxed */
+	/* 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them;
+	 * relaxed */
 	_Atomic uint32_t held;
 	uint8_t pad1[44];
 };
@@ -146,8 +146,7 @@ struct weft_hot_rx {
 	uint8_t pad0[60];
 	/* line 2: written by the lease holder */
 	_Atomic uint64_t posts_head; /* data plane and provider */
-	/* 1: unexpected messages are kept, or a search or cancel was posted (the thread that posts it sets this), so what
-	 * is on the post ring is work */
+	/* 1: a search or cancel was posted (posts set this) or unexpected messages are kept: the post ring has work */
 	_Atomic uint32_t want_posts;
 	_Atomic uint32_t attention; /* WEFT_ATTENTION_*: progress has work that no ring shows */
 	uint32_t turn; /* data plane only: inbound ring at which the next delivery begins */

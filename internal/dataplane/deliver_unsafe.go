@@ -152,7 +152,7 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	case finishSync:
 		return endSync(d, ep)
 	case finishHeld:
-		return acknowledge(d, ep)
+		return sendAck(d, ep)
 	}
 	return next
 }
@@ -205,7 +205,7 @@ func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.S
 	case m.id == hot.AMRTS:
 		return r.takeRTS(d, ep, owner, slot, &m)
 	case m.id == hot.AMSync:
-		return r.takeSync(d, ep, owner, slot, &m)
+		return takeSync(r, d, ep, owner, slot, &m)
 	case m.id == hot.AMAck:
 		return takeAck(d, ep, owner, slot, &m)
 	case ep.FetchCount != 0 && (m.id == hot.AMWrite || m.id == hot.AMAtomic || m.id == hot.AMReadData):

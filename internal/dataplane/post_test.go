@@ -337,7 +337,8 @@ func TestCopyIsClaimed(t *testing.T) {
 	buf := l.bytes(64)
 	p := l.message(buf, hot.PostRead, 8, 4)
 	p.Key = regionKey
-	if code := postCopy(&p); code != hot.PostCopy || p.Copy.At != l.key.Addr+8 || p.Copy.PID != 1 || p.Copy.Write != 0 {
+	code := postCopy(&p)
+	if code != hot.PostCopy || p.Copy.At != l.key.Addr+8 || p.Copy.PID != 1 || p.Copy.Write != 0 {
 		t.Fatalf("code %d, copy %+v", code, p.Copy)
 	}
 	c := (*hot.Claim)(pointer(p.Claim))

@@ -134,8 +134,8 @@ func copied(p *hot.Post, ep *hot.EP) uintptr {
 	return hot.PostDone
 }
 
-// copyFailed reports whether a copy between this process and a peer's has failed. A kernel that does not let this process
-// make it is not asked again.
+// copyFailed reports whether a copy between this process and a peer's has failed. A kernel that does not let this
+// process make it is not asked again.
 func copyFailed(c *hot.Copy, ep *hot.EP, addr uint64) bool {
 	switch fi.Errno(c.Error) {
 	case 0:

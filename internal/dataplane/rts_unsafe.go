@@ -12,7 +12,7 @@ import (
 )
 
 // Rendezvous without the runtime. At the receiver: takeRTS matches an RTS, the shim copies the payload out of the
-// sender's memory, acknowledge sends the ACK and received completes the receive (proceed). At the sender: rendezvous
+// sender's memory, sendAck sends the ACK and received completes the receive (proceed). At the sender: rendezvous
 // and takeAck.
 
 // takeRTS takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at

@@ -19,7 +19,7 @@ type syncHead struct {
 
 // takeSync takes in a message whose sender waits for an ACK. One that the data plane could not acknowledge is the
 // runtime's.
-func (r *Receiver) takeSync(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
 	if src == nil || src.Context != 0 || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 ||
 		m.head != uint32(unsafe.Sizeof(syncHead{})) {
@@ -67,7 +67,7 @@ func (r *Receiver) takeSync(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot
 
 // endSync acknowledges a message that is taken in.
 func endSync(d *hot.Delivery, ep *hot.EP) uintptr {
-	code := acknowledge(d, ep)
+	code := sendAck(d, ep)
 	if code == next {
 		release(d, ep)
 	} else {
@@ -76,12 +76,12 @@ func endSync(d *hot.Delivery, ep *hot.EP) uintptr {
 	return code
 }
 
-// endHeld acknowledges a message that was unexpected if its sender waits for that, and has the shim write the completion
-// before if verdict says so. d.Entry is written already.
+// endHeld acknowledges a message that was unexpected if its sender waits for that, and has the shim write the
+// completion before if verdict says so. d.Entry is written already.
 func endHeld(d *hot.Delivery, ep *hot.EP, verdict Verdict, sync bool) uintptr {
 	switch {
 	case verdict != Complete && sync:
-		return acknowledge(d, ep)
+		return sendAck(d, ep)
 	case verdict != Complete:
 		return next
 	case sync:

@@ -51,7 +51,8 @@ func TestSync(t *testing.T) {
 			}
 			post := func() {
 				l.post(hot.RecvEntry{
-					Flags: recv, Buf: uint64(at(buf)), Len: 16, Src: uint64(fi.AddrUnspec), Tag: 5, Context: 9,
+					Flags: recv, Buf: uint64(at(buf)), Len: 16,
+					Src: uint64(fi.AddrUnspec), Tag: 5, Context: 9,
 				})
 			}
 			if !c.unexpected {
@@ -65,16 +66,18 @@ func TestSync(t *testing.T) {
 				}
 				post()
 				codes = append(codes, l.settle(t, l.delivery())...)
-				codes = append(codes, l.settle(t, l.delivery())...) // the ACK, which waits for the next one
+				// The ACK, which waits for the next one.
+				codes = append(codes, l.settle(t, l.delivery())...)
 			}
 			for i, code := range codes {
-				if code != hot.DeliveryDone && (i != 2 || code != hot.DeliveryGo) { // nothing is left then
+				if code != hot.DeliveryDone && (i != 2 || code != hot.DeliveryGo) { // the end
 					t.Errorf("%s: code %d", name, code)
 				}
 			}
 			got, ok := l.pop()
 			if !ok || got.Context != 9 || got.Len != 9 || string(buf[:9]) != "a payload" ||
-				(got.Flags&fi.RemoteCQData != 0) != (c.flags == hot.RTSData) || tagged != (got.Flags&fi.Tagged != 0) {
+				(got.Flags&fi.RemoteCQData != 0) != (c.flags == hot.RTSData) ||
+				tagged != (got.Flags&fi.Tagged != 0) {
 				t.Errorf("%s: received %+v, %v: %q", name, got, ok, buf)
 			}
 			if e, ok := l.completed(); ok == c.early || ok && e.Context != 3 {
@@ -148,7 +151,8 @@ func TestSyncIsChecked(t *testing.T) {
 		b := l.awaited(t, 0, 0, 3, []byte("a payload"))
 		change(b)
 		l.send(b)
-		if code := deliver(l.delivery()); code != hot.DeliveryGo || l.ep.Inbound[0].Head != 0 || l.recv.HeldMessages() != 0 {
+		code := deliver(l.delivery())
+		if code != hot.DeliveryGo || l.ep.Inbound[0].Head != 0 || l.recv.HeldMessages() != 0 {
 			t.Errorf("%s: code %d, head %d", name, code, l.ep.Inbound[0].Head)
 		}
 	}

@@ -71,7 +71,7 @@ type CQ struct {
 	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them)
 	Signaled uint32 `c:"_Atomic"` // fi_cq_signal calls not yet seen by a waiter
 	Overflow uint64 `c:"_Atomic"` // Go: completions held off the rings because ring 0 was full
-	Held     uint32 `c:"_Atomic"` // 1: messages that complete here are corked (PathHeld). Set before the completion is published, cleared by the reader, which sends them; relaxed
+	Held     uint32 `c:"_Atomic"` // 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them; relaxed
 	_        [44]byte
 }
 

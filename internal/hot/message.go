@@ -51,8 +51,8 @@ const (
 const (
 	RTSTagged = 1
 	RTSData   = 2 // data is valid
-	// RTSMatch is of a message with its payload: the acknowledgement waits until a receive has matched. Of a rendezvous
-	// it always does.
+	// RTSMatch is of a message with its payload: the acknowledgement waits until a receive has matched. Of a
+	// rendezvous it always does.
 	RTSMatch = 1 << 6
 )
 

@@ -68,7 +68,7 @@ type Rx struct {
 	_     [60]byte
 	// line 2: written by the lease holder
 	PostsHead uint64  `c:"_Atomic"` // data plane and provider
-	WantPosts uint32  `c:"_Atomic"` // 1: unexpected messages are kept, or a search or cancel was posted (the thread that posts it sets this), so what is on the post ring is work
+	WantPosts uint32  `c:"_Atomic"` // 1: a search or cancel was posted (posts set this) or unexpected messages are kept: the post ring has work
 	Attention uint32  `c:"_Atomic"` // Attention*: progress has work that no ring shows
 	Turn      uint32  // data plane only: inbound ring at which the next delivery begins
 	Timers    uint32  `c:"_Atomic"`   // data plane only: when the timers ran last, ms; the lease holder stores, pollers load; relaxed

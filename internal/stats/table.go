@@ -402,7 +402,7 @@ var table = []Counter{
 		at(Place{Rx, RxMatchOnloaded})},
 	{"matched_software", unitMessages, Sum, "Those of matched_onloaded that have found their receive.",
 		at(Place{Rx, RxMatchSoftware})},
-	{"matched_doorbells", unitTimes, Sum, "Times that the NIC was told of commands.", at(Place{Rx, RxMatchDoorbells})},
+	{"matched_doorbells", unitTimes, Sum, "Times that a NIC's doorbell was rung.", at(Place{Rx, RxMatchDoorbells})},
 	{"matched_refused", "commands", Sum, "Commands that the NIC has refused.", at(Place{Rx, RxMatchRefused})},
 
 	{"posted", unitMessages, Gauge, "Receives that wait in matching.", at(Place{Rx, RxPosted})},

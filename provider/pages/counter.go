@@ -14,8 +14,8 @@ const (
 	sample = 4 << 20
 	// again is how many times as many bytes it takes until a place is reported again, for its move may not have helped.
 	again = 8
-	// pieceSample is how many bytes of lists are copied for each piece of them that is counted, and leastPiece how long
-	// a piece is at least, in bytes.
+	// pieceSample is how many bytes of lists are copied for each piece of them that is counted, and leastPiece how
+	// long a piece is at least, in bytes.
 	pieceSample = 1 << 20
 	leastPiece  = 4096
 	// spread is 2^64 by the golden ratio: the multiples of it, modulo 2^64, are spread evenly (Knuth, The Art of
