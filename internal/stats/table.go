@@ -302,12 +302,17 @@ const (
 // table declares every counter. Immutable after package initialisation.
 var table = []Counter{
 	{"endpoints", "endpoints", Gauge, "Enabled endpoints of the process.", at(Place{Process, ProcEndpoints})},
-	{"endpoints_opened", "endpoints", Sum, "Endpoints enabled since the page was made.", at(Place{Process, ProcOpened})},
-	{"endpoints_hidden", "endpoints", Gauge, "Enabled endpoints whose counters are not shown: the page or its file system is full.", at(Place{Process, ProcHidden})},
+	{"endpoints_opened", "endpoints", Sum, "Endpoints enabled since the page was made.",
+		at(Place{Process, ProcOpened})},
+	{"endpoints_hidden", "endpoints", Gauge, "Enabled endpoints whose counters are not shown: the page or its file system is full.",
+		at(Place{Process, ProcHidden})},
 
-	{"thread_activations", unitTimes, Sum, "Times that a progress thread of weft's went from idle to active.", at(Place{Process, ProcActivations})},
-	{"thread_idlings", unitTimes, Sum, "Times that a progress thread went from active to idle.", at(Place{Process, ProcIdlings})},
-	{"thread_sleeps", unitTimes, Sum, "Times that a progress thread went to sleep on its doorbells.", at(Place{Process, ProcSleeps})},
+	{"thread_activations", unitTimes, Sum, "Times that a progress thread of weft's went from idle to active.",
+		at(Place{Process, ProcActivations})},
+	{"thread_idlings", unitTimes, Sum, "Times that a progress thread went from active to idle.",
+		at(Place{Process, ProcIdlings})},
+	{"thread_sleeps", unitTimes, Sum, "Times that a progress thread went to sleep on its doorbells.",
+		at(Place{Process, ProcSleeps})},
 
 	{"tx_inline", unitMessages, Sum, "Short messages that C sent: in a slot of the peer's ring, or by an RDMA device.", at(Place{Thread, ThreadInline})},
 	{"tx_inline_bytes", unitBytes, Sum, "Payload of tx_inline.", at(Place{Thread, ThreadInlineBytes})},
