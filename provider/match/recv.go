@@ -43,8 +43,7 @@ func (e *Engine) postHeld(cl *class, hash uint64, source uint32, tag uint64) (*R
 }
 
 // Queue posts a receive like Post, for a caller that knows that no unexpected message matches it, because Take or Post
-// has
-// just said so. It returns nil when there is no memory (see Err).
+// has just said so. It returns nil when there is no memory (see Err).
 func (e *Engine) Queue(source uint32, tag, ignore uint64) *Recv {
 	cl := e.classOf(source, ignore)
 	if cl == nil {
