@@ -63,5 +63,10 @@
 //
 // # Costs
 //
-// Nothing is allocated after [Engine.Start]; an event costs O(log n) for n peers.
+// A peer with bytes to exchange has a record, and one that relays have to do with gets one. Of the others, whose
+// empty slices go at once, five bytes are kept. So memory follows what a member exchanges and not the group's size:
+// records of former operations stay for what they say of paths, at most [keptRecords] of them.
+//
+// Nothing is allocated per chunk, but for a first record, or for more chunks on their way than before; an event costs
+// O(log n) for n peers with records.
 package exchange

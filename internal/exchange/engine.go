@@ -28,8 +28,8 @@ type peer struct {
 	total, sent, acked int64
 	tail               int64 // of total, that goes through relays
 
-	step   int64           // bytes of a chunk if slow or relayed, 0: by the rate
-	flight [Deepest]flight // chunks on their way, the oldest first
+	step   int64            // bytes of a chunk if slow or relayed, 0: by the rate
+	flight *[Deepest]flight // chunks on their way, the oldest first; nil: none
 	flying int8
 
 	invited bool // by a credit that has not been used
@@ -75,8 +75,10 @@ func (p *peer) left() int64 { return p.total - p.tail - p.sent }
 // Engine decides for one member, in one operation at a time. It is not safe for
 // concurrent use. What it has learnt of paths stays for the next operation.
 type Engine struct {
-	cfg   Config
-	peers []peer
+	cfg     Config
+	known   *records
+	empties int32 // peers below it have been sent their empty slices, if they have no record
+	givers  int   // peers with bytes to be sent
 
 	waiting heap // have data left and have not begun, or gave way
 	ages    list // the same, the one that has waited longest first
@@ -132,25 +134,27 @@ func New(cfg Config) (*Engine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	n := cfg.Peers
+	n, known := cfg.Peers, newRecords(cfg.Peers)
 	return &Engine{
-		cfg: cfg, peers: make([]peer, n), waiting: newHeap(n), ages: newList(n), begun: newList(n),
-		emits: newList(n), words: newList(n), in: inLink{waiting: newHeap(n)},
-		outOver: n, inOver: n, chunk: cfg.Chunk,
+		cfg: cfg, known: known, waiting: newHeap(known), ages: newList(known), begun: newList(known),
+		emits: newList(known), words: newList(known), in: inLink{waiting: newHeap(known)},
+		outOver: n, inOver: n, empties: int32(n), chunk: cfg.Chunk,
 	}, nil
 }
 
 // Patience is how many choices a peer that has data left waits before it is given
 // one out of turn.
-func (e *Engine) Patience() uint64 { return max(64, 8*uint64(e.cfg.Peers)) }
+func (e *Engine) Patience() uint64 { return max(64, 8*uint64(e.givers)) }
 
 // Start begins an operation. out and in have the bytes to send to and to receive
 // from each peer. The operation before it is over.
 func (e *Engine) Start(now congestion.Time, out, in []int64) {
-	e.waiting.clear()
-	e.in.waiting.clear()
+	e.stopRelays()
+	e.known.reserve(out, in)
+	e.waiting.clear(len(e.known.recs))
+	e.in.waiting.clear(len(e.known.recs))
 	for _, l := range []*list{&e.ages, &e.begun, &e.emits, &e.words} {
-		l.clear()
+		l.clear(len(e.known.recs))
 	}
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
 	e.active = 0
@@ -159,18 +163,26 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.trial = trial{next: trialFirst, gap: trialFirst}
 	e.width = e.report.Most
 	e.report = Report{}
-	e.stopRelays()
+	e.empties, e.givers = 0, 0
 	e.in.start(now)
-	for i := range e.peers {
-		p := &e.peers[i]
+	for i := range out {
+		e.known.marks[i] &= markLost
+		p := e.known.find(int32(i))
+		if p == nil {
+			continue
+		}
+		e.known.putAir(p)
 		*p = peer{
 			total: out[i], lost: p.lost, slow: p.tail != 0 && e.narrow(p), rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev,
 			in: inPeer{want: in[i]},
 		}
+		if p.total != 0 {
+			e.givers++
+		}
 		e.left += p.total
 		e.report.Out, e.report.In = e.report.Out+out[i], e.report.In+in[i]
 	}
-	for i := range e.peers {
+	for i := range out {
 		e.enlist(int32(i))
 	}
 	e.fill(now)
@@ -178,7 +190,11 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 
 // enlist takes in a peer at the start of an operation.
 func (e *Engine) enlist(i int32) {
-	p := &e.peers[i]
+	p := e.known.find(i)
+	if p == nil {
+		e.failed = e.gone(i) && e.lostEmpty(i) || e.failed
+		return
+	}
 	switch {
 	case p.lost:
 		e.failed, p.over = true, true
@@ -195,7 +211,7 @@ func (e *Engine) enlist(i int32) {
 
 // wait puts a peer among those that wait.
 func (e *Engine) wait(i int32) {
-	e.peers[i].since = e.choices
+	e.at(i).since = e.choices
 	e.waiting.push(i, e.key(i))
 	e.ages.push(i)
 }
@@ -211,7 +227,7 @@ func (e *Engine) Begun() int { return e.begun.count }
 
 // Done reports whether everything has been sent, acknowledged and received.
 func (e *Engine) Done() bool {
-	return e.outOver == len(e.peers) && e.inOver == len(e.peers) && e.words.count == 0 && e.relays.done()
+	return e.outOver == e.cfg.Peers && e.inOver == e.cfg.Peers && e.words.count == 0 && e.relays.done()
 }
 
 // Failed reports whether a peer was lost that the operation needs.
@@ -273,7 +289,7 @@ func (e *Engine) fill(now congestion.Time) {
 
 // choose takes a peer out of those that wait. There is one.
 func (e *Engine) choose() int32 {
-	first := e.ages.first
+	first := e.ages.head()
 	i, key := e.waiting.least()
 	if e.overdue(first) && first != i {
 		e.forcedAt = e.choices
@@ -289,12 +305,12 @@ func (e *Engine) choose() int32 {
 // overdue reports whether a peer has waited for so long that it is due, and the choice
 // before was not such a one.
 func (e *Engine) overdue(i int32) bool {
-	return i >= 0 && e.choices-e.peers[i].since >= e.Patience() && e.choices >= e.forcedAt+2
+	return i >= 0 && e.choices-e.at(i).since >= e.Patience() && e.choices >= e.forcedAt+2
 }
 
 // begin begins with a peer that does not wait.
 func (e *Engine) begin(now congestion.Time, i int32) {
-	p := &e.peers[i]
+	p := e.at(i)
 	share := e.rate
 	if p.rate > 0 {
 		share = min(share, p.rate)
@@ -329,7 +345,7 @@ func (e *Engine) reach(p *peer) int8 {
 
 // discount takes a pair out of those that have begun.
 func (e *Engine) discount(i int32) {
-	p := &e.peers[i]
+	p := e.at(i)
 	if p.counted {
 		p.counted = false
 		e.shares -= p.share
@@ -386,7 +402,7 @@ type Action struct {
 // until it returns false. The caller may keep what is to be sent until there is
 // room, in order for each peer.
 func (e *Engine) Next(now congestion.Time) (Action, bool) {
-	if i := e.words.first; i >= 0 {
+	if i := e.words.head(); i >= 0 {
 		e.words.remove(i)
 		return Action{Kind: SendWord, Peer: int(i), Word: e.word(i), Place: -1}, true
 	}
@@ -396,11 +412,14 @@ func (e *Engine) Next(now congestion.Time) (Action, bool) {
 	if a, ok := e.relays.pieces.pop(); ok {
 		return a, true
 	}
-	i := e.emits.first
+	if i, ok := e.nextEmpty(); ok {
+		return Action{Kind: SendChunk, Peer: int(i), Place: -1}, true
+	}
+	i := e.emits.head()
 	if i < 0 {
 		return e.relays.onward.pop()
 	}
-	p := &e.peers[i]
+	p := e.at(i)
 	a := Action{Kind: SendChunk, Peer: int(i), Head: e.emit(now, i, p), Place: -1}
 	if p.left() == 0 || p.flying >= e.reach(p) || p.over {
 		e.emits.remove(i)
@@ -439,10 +458,12 @@ func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
 	if e.flying == 0 {
 		f.began = now
 	}
-	p.flight[p.flying] = f
-	if p.flying++; p.flying == 1 {
+	if p.flying == 0 {
+		e.known.takeAir(p)
 		e.active++
 	}
+	p.flight[p.flying] = f
+	p.flying++
 	e.flying++
 	return c
 }
@@ -452,42 +473,4 @@ func (e *Engine) sentAll(i int32, p *peer) {
 	p.over = true
 	e.outOver++
 	e.discount(i)
-}
-
-// Needs reports whether something is to be sent to a peer, acknowledged by it or received from it.
-func (e *Engine) Needs(peer int) bool {
-	p := &e.peers[peer]
-	return e.outOver < len(e.peers) && !p.over || e.inOver < len(e.peers) && !p.in.over
-}
-
-// Lost takes in that a peer is gone, and returns whether the operation, if any, still
-// needs it. What others have for this member can be received nevertheless.
-func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
-	i, p := int32(peer), &e.peers[peer]
-	if p.lost {
-		return false
-	}
-	p.lost = true
-	if !p.over && e.outOver < len(e.peers) {
-		needed = true
-		if e.waiting.has(i) {
-			e.unwait(i)
-		}
-		e.left -= p.left()
-		e.flying -= int(p.flying)
-		if p.flying != 0 {
-			e.active--
-		}
-		p.flying = 0
-		e.emits.remove(i)
-		e.sentAll(i, p)
-	}
-	if e.forget(i) {
-		needed = true
-	}
-	e.words.remove(i)
-	e.relayLost(now, i)
-	e.failed = e.failed || needed
-	e.fill(now)
-	return needed
 }

@@ -118,7 +118,7 @@ func drain(e *Engine, now congestion.Time) (sent []Action) {
 
 // answer acknowledges everything on its way to a peer.
 func answer(e *Engine, now congestion.Time, peer int, w Word) {
-	w.Got = e.peers[peer].sent
+	w.Got = e.at(int32(peer)).sent
 	e.OnWord(now, peer, w)
 }
 
@@ -135,9 +135,9 @@ func TestOrder(t *testing.T) {
 			order = append(order, a.Peer)
 		}
 		now += congestion.Time(time.Millisecond)
-		for p := range e.peers {
-			if e.peers[p].flying > 0 {
-				e.OnWord(now, p, Word{Got: e.peers[p].flight[0].end})
+		for p := range e.cfg.Peers {
+			if e.at(int32(p)).flying > 0 {
+				e.OnWord(now, p, Word{Got: e.at(int32(p)).flight[0].end})
 				break
 			}
 		}
@@ -171,8 +171,8 @@ func settle(t testing.TB, n int, policy Policy, slice int64) (*Engine, congestio
 		out[i] = slice
 	}
 	e.rate = 125e6
-	for i := range e.peers {
-		e.peers[i].rate, e.peers[i].base = 125e6, time.Millisecond
+	for i := range e.cfg.Peers {
+		e.at(int32(i)).rate, e.at(int32(i)).base = 125e6, time.Millisecond
 	}
 	now := congestion.Time(time.Second)
 	e.Start(now, out, make([]int64, n))
@@ -183,7 +183,7 @@ func settle(t testing.TB, n int, policy Policy, slice int64) (*Engine, congestio
 // known to be slow begins first.
 func TestSlowTakesNoPlace(t *testing.T) {
 	e, now := settle(t, 7, Adaptive, 1<<20)
-	e.peers[5].rate = 125e6 / 16
+	e.at(5).rate = 125e6 / 16
 	all := []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20}
 	e.Start(now, all, make([]int64, 7))
 	if !e.begun.has(5) || !e.begun.has(0) || e.begun.count != 2 {
@@ -243,7 +243,7 @@ func TestInvites(t *testing.T) {
 		e.Start(now, make([]int64, 7), in)
 		for range 2 { // both senders' chunks, within a period
 			for _, from := range []int{5, 6} {
-				got := e.peers[from].in.got
+				got := e.at(int32(from)).in.got
 				head := Chunk{Total: 1 << 20, Offset: got, Length: c.bytes, Delay: c.delay}
 				e.Arrived(now, from, &head, got, c.bytes, true)
 			}
@@ -304,21 +304,21 @@ func TestPolicies(t *testing.T) {
 		set    func(e *Engine)
 		first  int32
 	}{
-		{Greedy, func(e *Engine) { e.peers[2].queue, e.peers[3].queue = 0, 5*ms }, 2},
-		{Threshold, func(e *Engine) { e.peers[1].queue = 5 * ms }, 2},
-		{Threshold, func(e *Engine) { e.peers[1].queue, e.peers[1].dev = 5*ms, 5*ms }, 1},
-		{Threshold, func(e *Engine) { e.peers[1].busy = true }, 2},
-		{Balanced, func(e *Engine) { e.peers[1].queue = ms / 4 }, 1},
-		{Balanced, func(e *Engine) { e.peers[1].queue = 5 * ms }, 2},
-		{Balanced, func(e *Engine) { e.peers[1].queue, e.cfg.Window = 5*ms, 1 }, 1},
-		{Adaptive, func(e *Engine) { e.peers[1].busy = true }, 2},
-		{Adaptive, func(e *Engine) { e.peers[5].total += 10 << 20 }, 5},
-		{Adaptive, func(e *Engine) { e.peers[5].invited = true }, 5},
+		{Greedy, func(e *Engine) { e.at(2).queue, e.at(3).queue = 0, 5*ms }, 2},
+		{Threshold, func(e *Engine) { e.at(1).queue = 5 * ms }, 2},
+		{Threshold, func(e *Engine) { e.at(1).queue, e.at(1).dev = 5*ms, 5*ms }, 1},
+		{Threshold, func(e *Engine) { e.at(1).busy = true }, 2},
+		{Balanced, func(e *Engine) { e.at(1).queue = ms / 4 }, 1},
+		{Balanced, func(e *Engine) { e.at(1).queue = 5 * ms }, 2},
+		{Balanced, func(e *Engine) { e.at(1).queue, e.cfg.Window = 5*ms, 1 }, 1},
+		{Adaptive, func(e *Engine) { e.at(1).busy = true }, 2},
+		{Adaptive, func(e *Engine) { e.at(5).total += 10 << 20 }, 5},
+		{Adaptive, func(e *Engine) { e.at(5).invited = true }, 5},
 	} {
 		e, _ := settle(t, 7, c.policy, 1<<20)
-		for i := range e.peers {
+		for i := range e.cfg.Peers {
 			if c.policy == Greedy {
-				e.peers[i].queue = ms
+				e.at(int32(i)).queue = ms
 			}
 		}
 		c.set(e)
@@ -363,9 +363,15 @@ func BenchmarkChoice(b *testing.B) {
 				drain(e, now)
 				b.ResetTimer()
 				for i := range b.N {
+					if e.waiting.len() == 0 { // all slices go whole, and there is nothing to choose
+						b.StopTimer()
+						e, now = settle(b, n, policy, 1<<40)
+						drain(e, now)
+						b.StartTimer()
+					}
 					now += 500000 + congestion.Time(i*7919%100000)
-					p := int(e.begun.first)
-					e.OnWord(now, p, Word{Got: e.peers[p].flight[0].end})
+					p := int(e.begun.head())
+					e.OnWord(now, p, Word{Got: e.at(int32(p)).flight[0].end})
 					for _, ok := e.Next(now); ok; _, ok = e.Next(now) {
 					}
 				}
@@ -380,8 +386,8 @@ func TestAllocations(t *testing.T) {
 	drain(e, now)
 	if n := testing.AllocsPerRun(1000, func() {
 		now += 500000
-		p := int(e.begun.first)
-		e.OnWord(now, p, Word{Got: e.peers[p].flight[0].end})
+		p := int(e.begun.head())
+		e.OnWord(now, p, Word{Got: e.at(int32(p)).flight[0].end})
 		for _, ok := e.Next(now); ok; _, ok = e.Next(now) {
 		}
 	}); n != 0 {

@@ -1,73 +1,93 @@
 package exchange
 
-// heap is a binary heap of peers by key, the least first. A peer is in it once.
+// heap is a binary heap of peers that have records, by key, the least first. A peer is in it once.
 type heap struct {
-	keys  []uint64
-	peers []int32
-	at    []int32 // of each peer in peers, plus 1; 0: not in the heap
+	known   *records
+	entries []heapEntry
+	at      []int32 // by slot: the entry, plus 1; 0 or beyond the end: not in the heap
 }
 
-// newHeap returns an empty heap for peers 0 to n-1.
-func newHeap(n int) heap {
-	return heap{keys: make([]uint64, n), peers: make([]int32, 0, n), at: make([]int32, n)}
+type heapEntry struct {
+	key  uint64
+	slot int32
 }
 
-func (h *heap) len() int { return len(h.peers) }
+// newHeap returns an empty heap.
+func newHeap(known *records) heap { return heap{known: known} }
+
+func (h *heap) len() int { return len(h.entries) }
+
+// place is a slot's entry, below 0: it is not in the heap.
+func (h *heap) place(s int32) int {
+	if s < 0 || int(s) >= len(h.at) {
+		return -1
+	}
+	return int(h.at[s]) - 1
+}
 
 // has reports whether a peer is in the heap.
-func (h *heap) has(p int32) bool { return h.at[p] != 0 }
+func (h *heap) has(p int32) bool { return h.place(h.known.slot(p)) >= 0 }
 
 // least returns the first peer and its key. The heap is not empty.
-func (h *heap) least() (p int32, key uint64) { return h.peers[0], h.keys[h.peers[0]] }
+func (h *heap) least() (p int32, key uint64) { return h.known.ids[h.entries[0].slot], h.entries[0].key }
 
 // push puts a peer that is not in the heap into it.
 func (h *heap) push(p int32, key uint64) {
-	h.keys[p] = key
-	h.peers = append(h.peers, p)
-	h.at[p] = int32(len(h.peers))
-	h.up(len(h.peers) - 1)
+	s := h.known.slot(p)
+	for int(s) >= len(h.at) {
+		h.at = append(h.at, 0)
+	}
+	h.entries = append(h.entries, heapEntry{key: key, slot: s})
+	h.at[s] = int32(len(h.entries))
+	h.up(len(h.entries) - 1)
 }
 
-// set changes a peer's key.
+// set changes the key of a peer that is in the heap.
 func (h *heap) set(p int32, key uint64) {
-	if h.keys[p] == key {
+	s := h.known.slot(p)
+	i := h.place(s)
+	if h.entries[i].key == key {
 		return
 	}
-	h.keys[p] = key
-	i := int(h.at[p]) - 1
+	h.entries[i].key = key
 	h.up(i)
-	h.down(int(h.at[p]) - 1)
+	h.down(h.place(s))
 }
 
-// remove takes a peer out.
+// remove takes out a peer that is in the heap.
 func (h *heap) remove(p int32) {
-	i, last := int(h.at[p])-1, len(h.peers)-1
+	s := h.known.slot(p)
+	i, last := h.place(s), len(h.entries)-1
 	h.swap(i, last)
-	h.peers = h.peers[:last]
-	h.at[p] = 0
+	h.entries = h.entries[:last]
+	h.at[s] = 0
 	if i < last {
-		moved := h.peers[i]
+		moved := h.entries[i].slot
 		h.up(i)
-		h.down(int(h.at[moved]) - 1)
+		h.down(h.place(moved))
 	}
 }
 
-// clear empties the heap.
-func (h *heap) clear() {
-	h.peers = h.peers[:0]
+// clear empties the heap, and has room for so many peers.
+func (h *heap) clear(room int) {
+	h.entries = h.entries[:0]
+	if cap(h.at) < room || cap(h.at) > 2*room+keptRecords {
+		h.entries, h.at = make([]heapEntry, 0, room), make([]int32, room)
+	}
+	h.at = h.at[:room]
 	clear(h.at)
 }
 
 func (h *heap) swap(i, j int) {
-	a, b := h.peers[i], h.peers[j]
-	h.peers[i], h.peers[j] = b, a
-	h.at[a], h.at[b] = int32(j+1), int32(i+1)
+	a, b := h.entries[i], h.entries[j]
+	h.entries[i], h.entries[j] = b, a
+	h.at[a.slot], h.at[b.slot] = int32(j+1), int32(i+1)
 }
 
 func (h *heap) up(i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if h.keys[h.peers[parent]] <= h.keys[h.peers[i]] {
+		if h.entries[parent].key <= h.entries[i].key {
 			return
 		}
 		h.swap(i, parent)
@@ -78,13 +98,13 @@ func (h *heap) up(i int) {
 func (h *heap) down(i int) {
 	for {
 		child := 2*i + 1
-		if child >= len(h.peers) {
+		if child >= len(h.entries) {
 			return
 		}
-		if child+1 < len(h.peers) && h.keys[h.peers[child+1]] < h.keys[h.peers[child]] {
+		if child+1 < len(h.entries) && h.entries[child+1].key < h.entries[child].key {
 			child++
 		}
-		if h.keys[h.peers[i]] <= h.keys[h.peers[child]] {
+		if h.entries[i].key <= h.entries[child].key {
 			return
 		}
 		h.swap(i, child)

@@ -36,7 +36,7 @@ func (l *inLink) start(now congestion.Time) {
 
 // expect takes in a peer at the start of an operation.
 func (e *Engine) expect(i int32) {
-	p := &e.peers[i]
+	p := e.at(i)
 	if p.lost {
 		e.inOver++
 		p.in.over = true
@@ -44,7 +44,7 @@ func (e *Engine) expect(i int32) {
 	}
 	if p.in.want > e.cfg.Short {
 		// the last peer comes first, for which this member is peer 0
-		place := uint64(len(e.peers)) - 1 - uint64(i)
+		place := uint64(e.cfg.Peers) - 1 - uint64(i)
 		e.in.waiting.push(i, (mostMeasure-clampMeasure(p.in.want/e.chunk))<<placeBits|place)
 	}
 }
@@ -53,7 +53,10 @@ func (e *Engine) expect(i int32) {
 // slice, and whether the chunk ends with them. It returns false if they are not those
 // that come next, which drops them: the caller must not keep them.
 func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, ends bool) bool {
-	i, p := int32(from), &e.peers[from]
+	i, p := int32(from), e.known.find(int32(from))
+	if p == nil {
+		return e.arrivedEmpty(i, c, off, n)
+	}
 	in := &p.in
 	if in.over || c.Total != in.want || off != in.got || n < 0 || n > in.want-in.tail.top()*e.cfg.Piece-off ||
 		n == 0 && in.want != 0 {
@@ -87,7 +90,7 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 
 // whole takes in that everything of a peer is here, and reports whether it is.
 func (e *Engine) whole(now congestion.Time, i int32) bool {
-	p := &e.peers[i]
+	p := e.at(i)
 	in := &p.in
 	if in.got+in.tail.count()*e.cfg.Piece != in.want {
 		return false
@@ -110,7 +113,7 @@ func (e *Engine) speak(i int32) {
 
 // word makes the word for a peer.
 func (e *Engine) word(i int32) Word {
-	in := &e.peers[i].in
+	in := &e.at(i).in
 	w := Word{Got: in.got, Invite: in.invite, Busy: e.in.busy, Low: in.tail.low, Have: in.tail.have}
 	if w.Rested = e.in.rate > 0; w.Rested {
 		w.Rest = time.Duration(float64(e.in.left) / e.in.rate * second)
@@ -122,8 +125,8 @@ func (e *Engine) word(i int32) Word {
 // forget stops waiting for a peer that is lost, and returns whether something of it
 // is missing.
 func (e *Engine) forget(i int32) bool {
-	in := &e.peers[i].in
-	if in.over || e.inOver == len(e.peers) {
+	in := &e.at(i).in
+	if in.over || e.inOver == e.cfg.Peers {
 		return false
 	}
 	e.in.left -= in.want - in.got - in.tail.count()*e.cfg.Piece
@@ -175,7 +178,7 @@ func (e *Engine) tickIn(now congestion.Time) {
 	if idles && !l.busy && l.waiting.len() != 0 {
 		i, _ := l.waiting.least()
 		l.waiting.remove(i)
-		e.peers[i].in.invite = true
+		e.at(i).in.invite = true
 		e.report.Invited++
 		e.speak(i)
 	}

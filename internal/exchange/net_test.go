@@ -117,7 +117,7 @@ func (n *net) pump(rank int) {
 		n.starves(m)
 		msg := message{from: rank, to: n.rankOf(rank, a.Peer), kind: a.Kind, w: a.Word, c: a.Head}
 		msg.note, msg.piece = a.Note, a.Piece
-		if m.e.peers[a.Peer].lost {
+		if m.e.gone(int32(a.Peer)) {
 			n.t.Fatalf("%s: something for a peer that is lost", n.what)
 		}
 		if a.Kind == SendChunk {
@@ -140,7 +140,10 @@ func (n *net) pump(rank int) {
 
 // limits checks what the engine promises of a chunk.
 func (n *net) limits(m *member, a Action) {
-	p := &m.e.peers[a.Peer]
+	p := m.e.known.find(int32(a.Peer))
+	if p == nil {
+		return
+	}
 	flying, length := Deepest, a.Head.Total
 	if p.acked == 0 || m.e.waiting.len() != 0 {
 		length = m.e.cfg.Chunk * 5 / 4
@@ -155,9 +158,9 @@ func (n *net) limits(m *member, a Action) {
 
 // starves checks the bound on waiting.
 func (n *net) starves(m *member) {
-	i := m.e.ages.first
-	if bound := m.e.Patience() + 2*uint64(m.e.cfg.Peers) + Early; i >= 0 && m.e.choices-m.e.peers[i].since > bound {
-		n.t.Fatalf("%s: peer %d waits for %d choices, at most %d", n.what, i, m.e.choices-m.e.peers[i].since, bound)
+	i := m.e.ages.head()
+	if bound := m.e.Patience() + 2*uint64(m.e.cfg.Peers) + Early; i >= 0 && m.e.choices-m.e.at(int32(i)).since > bound {
+		n.t.Fatalf("%s: peer %d waits for %d choices, at most %d", n.what, i, m.e.choices-m.e.at(int32(i)).since, bound)
 	}
 }
 
@@ -271,7 +274,7 @@ func (n *net) takes(ok bool, msg *message) {
 
 // lie brings messages that no member has sent.
 func (n *net) lie(m *member, from int) {
-	p := &m.e.peers[from]
+	p := m.e.at(int32(from))
 	forged := m.e.report.Forged
 	switch n.r.IntN(4) {
 	case 0:
@@ -325,7 +328,7 @@ func (n *net) run() {
 	for i, m := range n.members {
 		if n.judge(i); !m.finished && !m.dead {
 			n.t.Fatalf("%s: rank %d never ends: %d of %d sent, %d received",
-				n.what, i, m.e.outOver, len(m.e.peers), m.e.inOver)
+				n.what, i, m.e.outOver, m.e.cfg.Peers, m.e.inOver)
 		}
 	}
 }

@@ -12,7 +12,10 @@ const second = float64(time.Second)
 // OnWord takes in a peer's word. It returns false if it cannot be true, which drops it:
 // it acknowledges what was not sent.
 func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
-	i, p := int32(from), &e.peers[from]
+	i, p := int32(from), e.known.find(int32(from))
+	if p == nil {
+		return e.unasked(w)
+	}
 	if w.Got < 0 || w.Got > p.sent || w.Got > 0 && p.total <= e.cfg.Short || !e.arrivedAt(i, &w) {
 		e.report.Forged++
 		return false
@@ -46,11 +49,21 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 	return true
 }
 
+// unasked takes in a word of a peer that was sent nothing to answer. It returns false if that cannot be true.
+func (e *Engine) unasked(w Word) bool {
+	if w.Got != 0 || w.Low != 0 || w.Have != 0 {
+		e.report.Forged++
+		return false
+	}
+	return true
+}
+
 // ack takes in the end of a pair's oldest chunk on its way.
 func (e *Engine) ack(now congestion.Time, p *peer) {
 	f := p.flight[0]
 	copy(p.flight[:], p.flight[1:])
 	if p.flying--; p.flying == 0 {
+		e.known.putAir(p)
 		e.active--
 	}
 	e.flying--
@@ -106,7 +119,7 @@ func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
 		e.discount(i) // the next pair may begin while the last chunk is on its way
 	case e.waiting.has(i):
 		e.waiting.set(i, e.key(i))
-	case e.overdue(e.ages.first) || !e.keeps(i):
+	case e.overdue(e.ages.head()) || !e.keeps(i):
 		e.emits.remove(i)
 		e.discount(i)
 		e.wait(i)
@@ -120,7 +133,7 @@ func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
 // Wake returns when Tick is to be called if nothing comes before, or false.
 func (e *Engine) Wake() (congestion.Time, bool) {
 	at, ok := e.wakeIn()
-	if i := e.begun.first; i >= 0 && e.waiting.len() != 0 {
+	if i := e.begun.head(); i >= 0 && e.waiting.len() != 0 {
 		if out := e.silent(i); !ok || out < at {
 			at, ok = out, true
 		}
@@ -134,7 +147,7 @@ func (e *Engine) Wake() (congestion.Time, bool) {
 // silent is when a pair has been without an acknowledgement for so long that it cannot
 // be the own link that holds it back.
 func (e *Engine) silent(i int32) congestion.Time {
-	return e.peers[i].news.Add(max(2*time.Duration(e.flying)*e.airtime(e.chunk), e.patient()))
+	return e.at(i).news.Add(max(2*time.Duration(e.flying)*e.airtime(e.chunk), e.patient()))
 }
 
 // patient is the least time for which an acknowledgement is waited for.
@@ -145,11 +158,11 @@ func (e *Engine) Tick(now congestion.Time) {
 	e.tickIn(now)
 	e.tickRelays(now)
 	for n := e.begun.count; n > 0 && e.waiting.len() != 0; n-- {
-		i := e.begun.first
+		i := e.begun.head()
 		if e.silent(i) > now {
 			break
 		}
-		p := &e.peers[i]
+		p := e.at(i)
 		p.news = now
 		e.setShare(p, p.share/2)
 		e.begun.renew(i)

@@ -61,7 +61,7 @@ const (
 
 // key is what a peer that waits is chosen by.
 func (e *Engine) key(i int32) uint64 {
-	p := &e.peers[i]
+	p := e.at(i)
 	key := uint64(i)
 	switch e.cfg.Policy {
 	case Greedy:
@@ -94,7 +94,7 @@ func clampMeasure(v int64) uint64 { return uint64(min(max(v, 0), mostMeasure)) }
 // it in the order, and its delay, which counts for as much as Window places.
 func (e *Engine) placed(i int32) int64 {
 	chunk := e.airtime(e.chunk)
-	delay := e.peers[i].queue
+	delay := e.at(i).queue
 	if e.cfg.Window > 0 {
 		delay = min(delay, time.Duration(e.cfg.Window)*chunk)
 	}
@@ -129,7 +129,7 @@ func (e *Engine) keeps(i int32) bool {
 	if e.waiting.len() == 0 {
 		return true
 	}
-	p := &e.peers[i]
+	p := e.at(i)
 	_, least := e.waiting.least()
 	switch e.cfg.Policy {
 	case Greedy, Balanced:

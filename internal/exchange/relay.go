@@ -76,12 +76,12 @@ func (q *queue[T]) empty() bool { return q.taken == len(q.items) }
 
 // third is the number that a peer has for another peer, which is not the same one.
 func (e *Engine) third(other, at int32) int32 {
-	n := int32(len(e.peers)) + 1
+	n := int32(e.cfg.Peers) + 1
 	return (other - at - 1 + n) % n
 }
 
 // relaying reports whether this member may relay and have pieces relayed.
-func (e *Engine) relaying() bool { return e.cfg.Store != nil && len(e.peers) >= 3 }
+func (e *Engine) relaying() bool { return e.cfg.Store != nil && e.cfg.Peers >= 3 }
 
 // stopRelays drops everything about relays.
 func (e *Engine) stopRelays() {
@@ -115,7 +115,7 @@ func (e *Engine) Stop() { e.stopRelays() }
 // drops it.
 func (e *Engine) OnNote(now congestion.Time, from int, n Note) bool {
 	i := int32(from)
-	ok := e.relaying() && !e.peers[i].absent()
+	ok := e.relaying() && !e.at(i).absent()
 	switch {
 	case !ok:
 	case n.Kind == NoteAsk:
@@ -137,7 +137,11 @@ func (p *peer) absent() bool { return p.lost || p.away }
 
 // Gone takes in that a peer which the operation does not need is not there any more.
 func (e *Engine) Gone(now congestion.Time, peer int) {
-	e.peers[peer].away = true
+	if p := e.known.find(int32(peer)); p != nil {
+		p.away = true
+	} else {
+		e.known.marks[peer] |= markAway
+	}
 	e.relayLost(now, int32(peer))
 	e.fill(now)
 }
@@ -188,7 +192,7 @@ func (e *Engine) dropTo(q *queue[Action], i int32) {
 
 // note has something be said to a peer about relays.
 func (e *Engine) note(to int32, n Note) {
-	if e.peers[to].absent() {
+	if e.at(to).absent() {
 		return
 	}
 	e.relays.notes.push(Action{Kind: SendNote, Peer: int(to), Note: n, Place: -1})

@@ -21,7 +21,7 @@ type relayAsk struct {
 // onAsk takes in a request. A member without a place for it, or with a path to the target
 // that is not faster, refuses.
 func (e *Engine) onAsk(i int32, n *Note) bool {
-	if n.Third < 0 || n.Third >= int32(len(e.peers)) || n.Third == i {
+	if n.Third < 0 || n.Third >= int32(e.cfg.Peers) || n.Third == i {
 		return false
 	}
 	var free *relayAsk
@@ -34,7 +34,7 @@ func (e *Engine) onAsk(i int32, n *Note) bool {
 			free = a
 		}
 	}
-	t := &e.peers[n.Third]
+	t := e.at(n.Third)
 	slow := t.rate > 0 && t.rate < relaySlow*n.Rate && e.slow(t) && !e.cfg.Always
 	if free == nil || t.absent() || slow || e.asksOf(i) == relayMost {
 		e.note(i, Note{Kind: NoteRefuse, Serial: n.Serial})

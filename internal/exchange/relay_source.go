@@ -133,7 +133,7 @@ func (e *Engine) relay(now congestion.Time, i int32) {
 	if !e.relaying() {
 		return
 	}
-	p := &e.peers[i]
+	p := e.at(i)
 	r := e.pairOf(i)
 	if r == nil && e.relays.open < relayPairs && e.late(p) {
 		for k := range e.relays.pairs {
@@ -154,7 +154,7 @@ func (e *Engine) relay(now congestion.Time, i int32) {
 // goOnPair sends the pieces for which there are grants, asks for more relays, and ends what
 // has come to its end.
 func (e *Engine) goOnPair(now congestion.Time, r *relayPair) {
-	p := &e.peers[r.target]
+	p := e.at(r.target)
 	more := e.pays(p)
 	again := r.again()
 	if !more && again == 0 {
@@ -269,7 +269,7 @@ func (e *Engine) direct(now congestion.Time, r *relayPair, p *peer) {
 
 // ask asks members for help, as far as it lacks: those with faster paths that have begun.
 func (e *Engine) ask(r *relayPair, p *peer) {
-	n := int32(len(e.peers))
+	n := int32(e.cfg.Peers)
 	for range min(relayTries, n) {
 		h := r.place()
 		if h == nil {
@@ -277,7 +277,10 @@ func (e *Engine) ask(r *relayPair, p *peer) {
 		}
 		r.from = (r.from + 1) % n
 		i := r.from
-		m := &e.peers[i]
+		if e.known.find(i) == nil && !e.cfg.Always {
+			continue // nothing is known of its path
+		}
+		m := e.at(i)
 		slow := m.rate < relaySlow*p.rate && e.slow(m) && !e.cfg.Always
 		if i == r.target || m.absent() || m.busy || m.refused == r.target+1 || !m.heard || slow || r.uses(i) {
 			continue
@@ -324,7 +327,7 @@ func (e *Engine) onAnswer(now congestion.Time, i int32, n *Note) bool {
 			switch {
 			case n.Kind == NoteRefuse:
 				e.report.Refused++
-				e.peers[i].refused = r.target + 1
+				e.at(i).refused = r.target + 1
 				e.takeBack(now, r, i)
 			case n.Count < h.granted || n.Count > h.used+relayGrants:
 				return false
@@ -371,13 +374,13 @@ func (e *Engine) closePair(r *relayPair) {
 	r.end(e)
 	r.open = false
 	e.relays.open--
-	e.peers[r.target].relayed = false
+	e.at(r.target).relayed = false
 }
 
 // arrivedAt takes in what a target says of a slice's pieces. It returns false if that cannot be true.
 func (e *Engine) arrivedAt(i int32, w *Word) bool {
 	r := e.pairOf(i)
-	p := &e.peers[i]
+	p := e.at(i)
 	sent := uint32(p.tail / max(e.cfg.Piece, 1))
 	if w.Low > sent || w.Have != 0 && uint32(bits.Len64(w.Have)) > sent-w.Low {
 		return false

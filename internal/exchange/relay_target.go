@@ -48,12 +48,12 @@ func (e *Engine) OnPiece(now congestion.Time, from int, c *Piece, n int64) (orig
 	if o == Own {
 		o = int32(from)
 	}
-	if !e.relaying() || o < 0 || o >= int32(len(e.peers)) || c.Third == int32(from) {
+	if !e.relaying() || o < 0 || o >= int32(e.cfg.Peers) || c.Third == int32(from) {
 		e.report.Forged++
 		return 0, 0, false, false
 	}
-	in := &e.peers[o].in
-	by := &e.peers[from].carries
+	in := &e.at(o).in
+	by := &e.at(int32(from)).carries
 	off = in.want - (int64(c.Number)+1)*e.cfg.Piece
 	next := by.origin == o && by.number == c.Number && by.at == c.Offset || c.Offset == 0
 	if c.Total != in.want || in.want <= e.cfg.Short || off < 0 || n <= 0 || n > e.cfg.Piece-c.Offset || !next {

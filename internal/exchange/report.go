@@ -63,9 +63,12 @@ func (e *Engine) Report() Report {
 	return r
 }
 
-// Peer returns what became of the slices of a peer.
+// Peer returns what became of the slices of a peer; the zero value if these are empty.
 func (e *Engine) Peer(i int) PeerReport {
-	p := &e.peers[i]
+	p := e.known.find(int32(i))
+	if p == nil {
+		return PeerReport{}
+	}
 	r := p.stats
 	r.Queue, r.Rate = p.queue, p.rate
 	return r

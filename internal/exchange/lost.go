@@ -1,0 +1,66 @@
+package exchange
+
+import "github.com/weft-fabric/weft/internal/congestion"
+
+// Needs reports whether something is to be sent to a peer, acknowledged by it or received from it.
+func (e *Engine) Needs(peer int) bool {
+	p := e.known.find(int32(peer))
+	if p == nil {
+		m := e.known.marks[peer]
+		return e.outOver < e.cfg.Peers && m&markSent == 0 || e.inOver < e.cfg.Peers && m&markGot == 0
+	}
+	return e.outOver < e.cfg.Peers && !p.over || e.inOver < e.cfg.Peers && !p.in.over
+}
+
+// Lost takes in that a peer is gone, and returns whether the operation, if any, still
+// needs it. What others have for this member can be received nevertheless.
+func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
+	i, p := int32(peer), e.known.find(int32(peer))
+	if e.gone(i) {
+		return false
+	}
+	if p == nil {
+		needed = e.lostEmpty(i)
+		e.failed = e.failed || needed
+		return needed
+	}
+	p.lost = true
+	if !p.over && e.outOver < e.cfg.Peers {
+		needed = true
+		if e.waiting.has(i) {
+			e.unwait(i)
+		}
+		e.left -= p.left()
+		e.flying -= int(p.flying)
+		if p.flying != 0 {
+			e.active--
+			e.known.putAir(p)
+		}
+		p.flying = 0
+		e.emits.remove(i)
+		e.sentAll(i, p)
+	}
+	if e.forget(i) {
+		needed = true
+	}
+	e.words.remove(i)
+	e.relayLost(now, i)
+	e.failed = e.failed || needed
+	e.fill(now)
+	return needed
+}
+
+// lostEmpty takes in that a peer without a record is gone, and returns whether its empty slices are missing.
+func (e *Engine) lostEmpty(i int32) (needed bool) {
+	m := &e.known.marks[i]
+	if e.outOver < e.cfg.Peers && *m&markSent == 0 {
+		e.outOver++
+		needed = true
+	}
+	if e.inOver < e.cfg.Peers && *m&markGot == 0 {
+		e.inOver++
+		needed = true
+	}
+	*m |= markLost | markSent | markGot
+	return needed
+}
