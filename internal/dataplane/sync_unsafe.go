@@ -17,7 +17,7 @@ type syncHead struct {
 	flags   uint64 // hot.RTS*
 }
 
-// takeSync takes in a message whose sender waits for an ACK. One that the data plane could not acknowledge is the
+// takeSync takes in a message with a sender that waits for an ACK. One that the data plane could not acknowledge is the
 // runtime's.
 func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
