@@ -103,7 +103,7 @@ func weftGoAVInsert(av C.uint64_t, addr unsafe.Pointer, count C.size_t, addrs *C
 	if a.Format() == fi.AddrStr {
 		return inserted(a.InsertNames(stringsAt(addr, count), in))
 	}
-	// The family of the first address tells the size of all.
+	// The family of the first address gives the size of all.
 	size := C.size_t(a.AddrSize(*(*uint16)(addr)))
 	return inserted(a.Insert(view[byte](addr, count*size), int(count), in))
 }

@@ -99,7 +99,7 @@ func weftGoEPConnect(ep C.uint64_t, addr, param unsafe.Pointer, size C.size_t) (
 }
 
 // socketAddr copies an address that comes without its length: its family or
-// its end tells.
+// its end says.
 func socketAddr(format fi.AddrFormat, addr unsafe.Pointer) []byte {
 	n := C.size_t(unsafe.Sizeof(C.struct_sockaddr_in{}))
 	if format != fi.AddrStr && (*C.struct_sockaddr)(addr).sa_family == C.AF_INET6 {

@@ -198,7 +198,7 @@ func weftGoJoin(ep C.uint64_t, addr unsafe.Pointer, flags C.uint64_t, self unsaf
 	return result(err)
 }
 
-// Tells the members of the group, and names self in the event that follows.
+// Notifies the members of the group, and names self in the event that follows.
 //
 //export weftGoAnnounce
 func weftGoAnnounce(group C.uint64_t, self unsafe.Pointer) (rc C.int) {

@@ -19,7 +19,7 @@ type waker interface {
 	OnWake(f func())
 }
 
-// connect tells C about a wait object, and the wait object whom to wake: the
+// connect gives C a wait object, and the wait object what it is to wake: the
 // threads that wait on the condition variable of native.
 func connect(w waker, native *C.struct_weft_wait_native) {
 	native.fd = C.int(w.FD())

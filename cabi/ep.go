@@ -123,7 +123,7 @@ func weftGoEPEnable(ep C.uint64_t, out *C.struct_weft_opened) (rc C.int) {
 	return 0
 }
 
-// enabled tells C where an enabled endpoint is. Receives of a matched one are posted by Go.
+// enabled says to C where an enabled endpoint is. Receives of a matched one are posted by Go.
 func enabled(e endpoint, out *C.struct_weft_opened) {
 	out.hot = unsafe.Pointer(e.Hot())
 	p, ok := e.(*provider.Endpoint)

@@ -90,9 +90,9 @@ int weft_fork_init(void) { return watching; }
 
 int weft_fork_refusal(void)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag logged = ATOMIC_FLAG_INIT;
 
-	if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+	if (!atomic_flag_test_and_set_explicit(&logged, memory_order_relaxed))
 		weft_log(FI_LOG_WARN, FI_LOG_CORE, __func__, __LINE__,
 			 "call in a forked process: weft's objects work only in the process that "
 			 "opened them, and after fork only exec gives a new one");

@@ -26,7 +26,7 @@ struct weft_opened {
 	enum fi_ep_type ep_type;        /* endpoints: likewise */
 };
 
-/* waitobj.c: wakes whoever waits on the condition of FI_WAIT_MUTEX_COND; the handle of a wait set. */
+/* waitobj.c: wakes the threads that wait on the condition of FI_WAIT_MUTEX_COND; the handle of a wait set. */
 void weft_wait_signal(struct weft_wait_native *wait);
 uint64_t weft_wait_set_of(const struct fid_wait *set);
 

@@ -106,7 +106,7 @@ int weftGoAllToAllVFree(uint64_t request);
 int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr, uint64_t flags);
 /* Of collective groups: there is no other multicast. The context of the event that follows is that of self. */
 int weftGoJoin(uint64_t ep, void *addr, uint64_t flags, void *self, struct weft_opened *out);
-/* Tells the members of the group, and names self in the event that follows. */
+/* Notifies the members of the group, and names self in the event that follows. */
 int weftGoAnnounce(uint64_t group, void *self);
 int weftGoAVSetOpen(uint64_t av, struct fi_av_set_attr *attr, void *_, struct weft_opened *out);
 int weftGoAVSetUnion(uint64_t dst, uint64_t src);
@@ -191,8 +191,8 @@ int64_t weftGoPost(uint64_t ep, uint32_t function, struct weft_post *p, uint32_t
 int64_t weftGoRecv(uint64_t object, struct weft_hot_rx *rx, struct weft_post *p, uint32_t code);
 /* Counts the receives for which there is room on the post ring, a lower bound. */
 int64_t weftGoRxSizeLeft(uint64_t object);
-/* What is left when an operation is posted: to write a completion that found no room, to wake who waits, to post what
- * waited for a counter. */
+/* What is left when an operation is posted: to write a completion that found no room, to wake waiting threads, to post
+ * what waited for a counter. */
 void weftGoAfterPost(struct weft_post *p);
 /* What a poll asks for by a code, but for what the shim does itself. The lease is taken where the code says so. */
 void weftGoForPoll(struct weft_poll *p, uint32_t code);

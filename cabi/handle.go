@@ -130,7 +130,7 @@ func optional[T any](h C.uint64_t) (T, error) {
 func enter(object io.Closer) (C.uint64_t, error) {
 	h, err := handles.add(object)
 	if err != nil {
-		_ = object.Close() // nobody uses it yet
+		_ = object.Close() // it has no user yet
 	}
 	return C.uint64_t(h), err
 }

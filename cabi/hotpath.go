@@ -167,8 +167,8 @@ func postRecv(r interface {
 	})
 }
 
-// What is left when an operation is posted: to write a completion that found no room, to wake who waits, to post what
-// waited for a counter.
+// What is left when an operation is posted: to write a completion that found no room, to wake waiting threads, to post
+// what waited for a counter.
 //
 //export weftGoAfterPost
 func weftGoAfterPost(p *C.struct_weft_post) {
@@ -292,7 +292,7 @@ func forDelivery(e *provider.Endpoint, d *C.struct_weft_delivery, code C.uint32_
 	}
 }
 
-// wakeReaders wakes who waits for what a delivery has completed.
+// wakeReaders wakes the threads that wait for what a delivery has completed.
 func wakeReaders(d *C.struct_weft_delivery) {
 	if d.todo&hot.TodoWakeCQ != 0 {
 		wakeQueue(d.ep.rx_cq)

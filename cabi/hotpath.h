@@ -22,7 +22,7 @@ extern __thread struct weft_hot_thread weft_self __attribute__((tls_model("initi
 /* Gives this thread a number and a line, and reports whether there was a line left (threadnum.c). */
 bool weft_thread_enroll(void);
 
-/* Whether this thread has a line, which who posts needs. */
+/* Whether this thread has a line, which a posting thread needs. */
 static inline bool weft_thread_posts(void)
 {
 	return __builtin_expect(weft_self.line != NULL, 1) || weft_thread_enroll();

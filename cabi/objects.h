@@ -59,7 +59,7 @@ struct weft_domain_obj {
 struct weft_wait_native {
 	enum fi_wait_obj kind;          /* never FI_WAIT_UNSPEC: what was chosen for it */
 	int fd;                         /* -1: none */
-	pthread_mutex_t mutex;          /* FI_WAIT_MUTEX_COND; taken by waiters and by who wakes them */
+	pthread_mutex_t mutex;          /* FI_WAIT_MUTEX_COND; taken by waiters and by their wakers */
 	pthread_cond_t cond;
 };
 
@@ -109,7 +109,7 @@ struct weft_wait_obj {
 };
 
 /* An endpoint, an alias of one, a scalable endpoint, one of its transmit or
- * receive contexts, or a shared receive context: fid.fid.fclass tells. */
+ * receive contexts, or a shared receive context: fid.fid.fclass says which. */
 struct weft_ep_obj {
 	struct fid_ep fid;
 	struct weft_hot_ep *hot;        /* NULL for shared receive contexts */
@@ -229,7 +229,7 @@ int weft_tostr(const struct fid *fid, char *buf, size_t len);
 int weft_no_export_xpu(struct fid *fid, uint64_t flags, void *xpu); /* refuses */
 
 /* What is known about each class (tables_gen.c): the name in fi_tostr, the table that marks weft's objects, NULL
- * where token.c tells them apart, the size, and where the handle and the link lie; in waiting ones the wait object,
+ * where token.c distinguishes them, the size, and where the handle and the link lie; in waiting ones the wait object,
  * too, and in those that can be imported what they need then. Where its objects have which tables, with those of a
  * forked process. */
 struct weft_class {

@@ -141,7 +141,7 @@ static inline void *weft_peer_of(void *context)
 	return c && c->size >= sizeof(*c) ? c->object : NULL;
 }
 
-/* struct weft_import: completions on their way to the owner, or what he was told
+/* struct weft_import: completions on their way to the owner, or what it got
  * of a counter. Under lock, which only readers of imported objects take. */
 struct weft_import {
 	pthread_mutex_t lock;
@@ -166,7 +166,7 @@ int weft_peer_av_import(struct fi_av_attr *attr, void *context);
 /* peersrx.c */
 int weft_peer_srx_import(struct weft_ep_obj *o);
 void weft_peer_srx_closed(struct weft_peer_srx *srx); /* NULL: it was none */
-/* Tells the owners of imported contexts that n addresses have become known. Returns n. */
+/* Notifies the owners of imported contexts that n addresses have become known. Returns n. */
 int weft_peer_addresses_changed(int n);
 
 /* Called by Go under the progress lease. Matches and errors as fi_peer(3) has them. */

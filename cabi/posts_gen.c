@@ -13,7 +13,7 @@
 
 ssize_t weft_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -29,7 +29,7 @@ ssize_t weft_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_a
 
 ssize_t weft_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = iov;
@@ -45,7 +45,7 @@ ssize_t weft_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, 
 
 ssize_t weft_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -62,7 +62,7 @@ ssize_t weft_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t f
 
 ssize_t weft_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -78,7 +78,7 @@ ssize_t weft_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc
 
 ssize_t weft_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = iov;
@@ -94,7 +94,7 @@ ssize_t weft_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, 
 
 ssize_t weft_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -111,7 +111,7 @@ ssize_t weft_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t f
 
 ssize_t weft_msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -126,7 +126,7 @@ ssize_t weft_msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_
 
 ssize_t weft_msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -142,7 +142,7 @@ ssize_t weft_msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *
 
 ssize_t weft_msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -157,7 +157,7 @@ ssize_t weft_msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint
 
 ssize_t weft_tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t tag, uint64_t ignore, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -173,7 +173,7 @@ ssize_t weft_tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, f
 
 ssize_t weft_tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t tag, uint64_t ignore, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = iov;
@@ -189,7 +189,7 @@ ssize_t weft_tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **des
 
 ssize_t weft_tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -206,7 +206,7 @@ ssize_t weft_tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, 
 
 ssize_t weft_tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -222,7 +222,7 @@ ssize_t weft_tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *d
 
 ssize_t weft_tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = iov;
@@ -238,7 +238,7 @@ ssize_t weft_tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **des
 
 ssize_t weft_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -255,7 +255,7 @@ ssize_t weft_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, 
 
 ssize_t weft_tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr, uint64_t tag)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -270,7 +270,7 @@ ssize_t weft_tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_ad
 
 ssize_t weft_tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -286,7 +286,7 @@ ssize_t weft_tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, voi
 
 ssize_t weft_tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr, uint64_t tag)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -301,7 +301,7 @@ ssize_t weft_tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, u
 
 ssize_t weft_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -318,7 +318,7 @@ ssize_t weft_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_a
 
 ssize_t weft_rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = iov;
@@ -335,7 +335,7 @@ ssize_t weft_rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, 
 
 ssize_t weft_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -353,7 +353,7 @@ ssize_t weft_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64
 
 ssize_t weft_rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -370,7 +370,7 @@ ssize_t weft_rma_write(struct fid_ep *ep, const void *buf, size_t len, void *des
 
 ssize_t weft_rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = iov;
@@ -387,7 +387,7 @@ ssize_t weft_rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc,
 
 ssize_t weft_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -405,7 +405,7 @@ ssize_t weft_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint6
 
 ssize_t weft_rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr, uint64_t addr, uint64_t key)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -421,7 +421,7 @@ ssize_t weft_rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_
 
 ssize_t weft_rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -438,7 +438,7 @@ ssize_t weft_rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void 
 
 ssize_t weft_rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -454,7 +454,7 @@ ssize_t weft_rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint
 
 ssize_t weft_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -473,7 +473,7 @@ ssize_t weft_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void
 
 ssize_t weft_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = iov;
@@ -492,7 +492,7 @@ ssize_t weft_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **d
 
 ssize_t weft_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -512,7 +512,7 @@ ssize_t weft_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg,
 
 ssize_t weft_atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = count;
@@ -530,7 +530,7 @@ ssize_t weft_atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_
 
 ssize_t weft_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)result_desc;
@@ -551,7 +551,7 @@ ssize_t weft_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, 
 
 ssize_t weft_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)result_desc;
@@ -573,7 +573,7 @@ ssize_t weft_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void
 
 ssize_t weft_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)result_desc;
 	if (!msg)
@@ -596,7 +596,7 @@ ssize_t weft_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *
 
 ssize_t weft_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare, void *compare_desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)compare_desc;
@@ -619,7 +619,7 @@ ssize_t weft_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, 
 
 ssize_t weft_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)compare_desc;
@@ -644,7 +644,7 @@ ssize_t weft_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void
 
 ssize_t weft_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)compare_desc;
 	(void)result_desc;
@@ -738,7 +738,7 @@ ssize_t weft_collective_barrier2(struct fid_ep *ep, fi_addr_t coll_addr, uint64_
 
 static ssize_t connected_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -755,7 +755,7 @@ static ssize_t connected_msg_send(struct fid_ep *ep, const void *buf, size_t len
 
 static ssize_t connected_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -772,7 +772,7 @@ static ssize_t connected_msg_sendv(struct fid_ep *ep, const struct iovec *iov, v
 
 static ssize_t connected_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -789,7 +789,7 @@ static ssize_t connected_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg
 
 static ssize_t connected_msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)dest_addr;
 	p.buf = buf;
@@ -805,7 +805,7 @@ static ssize_t connected_msg_inject(struct fid_ep *ep, const void *buf, size_t l
 
 static ssize_t connected_msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -822,7 +822,7 @@ static ssize_t connected_msg_senddata(struct fid_ep *ep, const void *buf, size_t
 
 static ssize_t connected_msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)dest_addr;
 	p.buf = buf;
@@ -840,7 +840,7 @@ static struct fi_ops_msg weft_connected_msg;
 
 static ssize_t connected_tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -857,7 +857,7 @@ static ssize_t connected_tagged_send(struct fid_ep *ep, const void *buf, size_t 
 
 static ssize_t connected_tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -874,7 +874,7 @@ static ssize_t connected_tagged_sendv(struct fid_ep *ep, const struct iovec *iov
 
 static ssize_t connected_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -891,7 +891,7 @@ static ssize_t connected_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_t
 
 static ssize_t connected_tagged_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr, uint64_t tag)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)dest_addr;
 	p.buf = buf;
@@ -907,7 +907,7 @@ static ssize_t connected_tagged_inject(struct fid_ep *ep, const void *buf, size_
 
 static ssize_t connected_tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -924,7 +924,7 @@ static ssize_t connected_tagged_senddata(struct fid_ep *ep, const void *buf, siz
 
 static ssize_t connected_tagged_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr, uint64_t tag)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)dest_addr;
 	p.buf = buf;
@@ -942,7 +942,7 @@ static struct fi_ops_tagged weft_connected_tagged;
 
 static ssize_t connected_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)src_addr;
@@ -960,7 +960,7 @@ static ssize_t connected_rma_read(struct fid_ep *ep, void *buf, size_t len, void
 
 static ssize_t connected_rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)src_addr;
@@ -978,7 +978,7 @@ static ssize_t connected_rma_readv(struct fid_ep *ep, const struct iovec *iov, v
 
 static ssize_t connected_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -996,7 +996,7 @@ static ssize_t connected_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma 
 
 static ssize_t connected_rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -1014,7 +1014,7 @@ static ssize_t connected_rma_write(struct fid_ep *ep, const void *buf, size_t le
 
 static ssize_t connected_rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -1032,7 +1032,7 @@ static ssize_t connected_rma_writev(struct fid_ep *ep, const struct iovec *iov, 
 
 static ssize_t connected_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1050,7 +1050,7 @@ static ssize_t connected_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma
 
 static ssize_t connected_rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr, uint64_t addr, uint64_t key)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)dest_addr;
 	p.buf = buf;
@@ -1067,7 +1067,7 @@ static ssize_t connected_rma_inject(struct fid_ep *ep, const void *buf, size_t l
 
 static ssize_t connected_rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -1085,7 +1085,7 @@ static ssize_t connected_rma_writedata(struct fid_ep *ep, const void *buf, size_
 
 static ssize_t connected_rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)dest_addr;
 	p.buf = buf;
@@ -1104,7 +1104,7 @@ static struct fi_ops_rma weft_connected_rma;
 
 static ssize_t connected_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -1124,7 +1124,7 @@ static ssize_t connected_atomic_write(struct fid_ep *ep, const void *buf, size_t
 
 static ssize_t connected_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)dest_addr;
@@ -1144,7 +1144,7 @@ static ssize_t connected_atomic_writev(struct fid_ep *ep, const struct fi_ioc *i
 
 static ssize_t connected_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1164,7 +1164,7 @@ static ssize_t connected_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_
 
 static ssize_t connected_atomic_inject(struct fid_ep *ep, const void *buf, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)dest_addr;
 	p.buf = buf;
@@ -1183,7 +1183,7 @@ static ssize_t connected_atomic_inject(struct fid_ep *ep, const void *buf, size_
 
 static ssize_t connected_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)result_desc;
@@ -1205,7 +1205,7 @@ static ssize_t connected_atomic_readwrite(struct fid_ep *ep, const void *buf, si
 
 static ssize_t connected_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)result_desc;
@@ -1228,7 +1228,7 @@ static ssize_t connected_atomic_readwritev(struct fid_ep *ep, const struct fi_io
 
 static ssize_t connected_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)result_desc;
 	if (!msg)
@@ -1251,7 +1251,7 @@ static ssize_t connected_atomic_readwritemsg(struct fid_ep *ep, const struct fi_
 
 static ssize_t connected_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare, void *compare_desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)compare_desc;
@@ -1275,7 +1275,7 @@ static ssize_t connected_atomic_compwrite(struct fid_ep *ep, const void *buf, si
 
 static ssize_t connected_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	(void)compare_desc;
@@ -1301,7 +1301,7 @@ static ssize_t connected_atomic_compwritev(struct fid_ep *ep, const struct fi_io
 
 static ssize_t connected_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)compare_desc;
 	(void)result_desc;
@@ -1329,7 +1329,7 @@ static struct fi_ops_atomic weft_connected_atomic;
 
 static ssize_t dgram_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -1345,7 +1345,7 @@ static ssize_t dgram_msg_send(struct fid_ep *ep, const void *buf, size_t len, vo
 
 static ssize_t dgram_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = iov;
@@ -1361,7 +1361,7 @@ static ssize_t dgram_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void 
 
 static ssize_t dgram_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1378,7 +1378,7 @@ static ssize_t dgram_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, ui
 
 static ssize_t dgram_msg_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest_addr)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1393,7 +1393,7 @@ static ssize_t dgram_msg_inject(struct fid_ep *ep, const void *buf, size_t len, 
 
 static ssize_t dgram_msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	(void)desc;
 	p.buf = buf;
@@ -1409,7 +1409,7 @@ static ssize_t dgram_msg_senddata(struct fid_ep *ep, const void *buf, size_t len
 
 static ssize_t dgram_msg_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1426,7 +1426,7 @@ static struct fi_ops_msg weft_dgram_msg;
 
 static ssize_t hmem_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1442,7 +1442,7 @@ static ssize_t hmem_msg_recv(struct fid_ep *ep, void *buf, size_t len, void *des
 
 static ssize_t hmem_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1458,7 +1458,7 @@ static ssize_t hmem_msg_recvv(struct fid_ep *ep, const struct iovec *iov, void *
 
 static ssize_t hmem_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1476,7 +1476,7 @@ static ssize_t hmem_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uin
 
 static ssize_t hmem_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1492,7 +1492,7 @@ static ssize_t hmem_msg_send(struct fid_ep *ep, const void *buf, size_t len, voi
 
 static ssize_t hmem_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1508,7 +1508,7 @@ static ssize_t hmem_msg_sendv(struct fid_ep *ep, const struct iovec *iov, void *
 
 static ssize_t hmem_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1526,7 +1526,7 @@ static ssize_t hmem_msg_sendmsg(struct fid_ep *ep, const struct fi_msg *msg, uin
 
 static ssize_t hmem_msg_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1544,7 +1544,7 @@ static struct fi_ops_msg weft_hmem_msg;
 
 static ssize_t hmem_tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t tag, uint64_t ignore, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1560,7 +1560,7 @@ static ssize_t hmem_tagged_recv(struct fid_ep *ep, void *buf, size_t len, void *
 
 static ssize_t hmem_tagged_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t tag, uint64_t ignore, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1576,7 +1576,7 @@ static ssize_t hmem_tagged_recvv(struct fid_ep *ep, const struct iovec *iov, voi
 
 static ssize_t hmem_tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1594,7 +1594,7 @@ static ssize_t hmem_tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged
 
 static ssize_t hmem_tagged_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1610,7 +1610,7 @@ static ssize_t hmem_tagged_send(struct fid_ep *ep, const void *buf, size_t len, 
 
 static ssize_t hmem_tagged_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1626,7 +1626,7 @@ static ssize_t hmem_tagged_sendv(struct fid_ep *ep, const struct iovec *iov, voi
 
 static ssize_t hmem_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1644,7 +1644,7 @@ static ssize_t hmem_tagged_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged
 
 static ssize_t hmem_tagged_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t tag, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1662,7 +1662,7 @@ static struct fi_ops_tagged weft_hmem_tagged;
 
 static ssize_t hmem_rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1679,7 +1679,7 @@ static ssize_t hmem_rma_read(struct fid_ep *ep, void *buf, size_t len, void *des
 
 static ssize_t hmem_rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t src_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1696,7 +1696,7 @@ static ssize_t hmem_rma_readv(struct fid_ep *ep, const struct iovec *iov, void *
 
 static ssize_t hmem_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1715,7 +1715,7 @@ static ssize_t hmem_rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *msg,
 
 static ssize_t hmem_rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1732,7 +1732,7 @@ static ssize_t hmem_rma_write(struct fid_ep *ep, const void *buf, size_t len, vo
 
 static ssize_t hmem_rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1749,7 +1749,7 @@ static ssize_t hmem_rma_writev(struct fid_ep *ep, const struct iovec *iov, void 
 
 static ssize_t hmem_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1768,7 +1768,7 @@ static ssize_t hmem_rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg
 
 static ssize_t hmem_rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc, uint64_t data, fi_addr_t dest_addr, uint64_t addr, uint64_t key, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = len;
@@ -1787,7 +1787,7 @@ static struct fi_ops_rma weft_hmem_rma;
 
 static ssize_t hmem_atomic_write(struct fid_ep *ep, const void *buf, size_t count, void *desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = count;
@@ -1806,7 +1806,7 @@ static ssize_t hmem_atomic_write(struct fid_ep *ep, const void *buf, size_t coun
 
 static ssize_t hmem_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1825,7 +1825,7 @@ static ssize_t hmem_atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, v
 
 static ssize_t hmem_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1846,7 +1846,7 @@ static ssize_t hmem_atomic_writemsg(struct fid_ep *ep, const struct fi_msg_atomi
 
 static ssize_t hmem_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = count;
@@ -1867,7 +1867,7 @@ static ssize_t hmem_atomic_readwrite(struct fid_ep *ep, const void *buf, size_t 
 
 static ssize_t hmem_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1889,7 +1889,7 @@ static ssize_t hmem_atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *io
 
 static ssize_t hmem_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;
@@ -1913,7 +1913,7 @@ static ssize_t hmem_atomic_readwritemsg(struct fid_ep *ep, const struct fi_msg_a
 
 static ssize_t hmem_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t count, void *desc, const void *compare, void *compare_desc, void *result, void *result_desc, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = buf;
 	p.len = count;
@@ -1936,7 +1936,7 @@ static ssize_t hmem_atomic_compwrite(struct fid_ep *ep, const void *buf, size_t 
 
 static ssize_t hmem_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, void **desc, size_t count, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, fi_addr_t dest_addr, uint64_t addr, uint64_t key, enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	p.buf = iov;
 	p.len = count;
@@ -1961,7 +1961,7 @@ static ssize_t hmem_atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *io
 
 static ssize_t hmem_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *msg, const struct fi_ioc *comparev, void **compare_desc, size_t compare_count, struct fi_ioc *resultv, void **result_desc, size_t result_count, uint64_t flags)
 {
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!msg)
 		return -FI_EINVAL;

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// profilePiece is how much time one file tells of: processes end without notice.
+// profilePiece is how much time one file covers: processes end without notice.
 const profilePiece = 300 * time.Millisecond
 
 // A build with the tag profile writes where each process spends its time into the directory

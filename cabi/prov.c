@@ -24,7 +24,7 @@ static struct {
 } init = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The host that called last of those that are attached, NULL if none is: its log is
- * written, and its variables are read. Written under init.lock with release, read by whoever
+ * written, and its variables are read. Written under init.lock with release, read by a thread that
  * logs with acquire. What it points to is valid until the process ends. */
 static struct weft_host *_Atomic current;
 
@@ -92,7 +92,7 @@ void weft_detach(struct weft_host *host)
 	pthread_mutex_unlock(&init.lock);
 }
 
-/* What closed endpoints sent and nobody has acknowledged yet is in this process alone. */
+/* What closed endpoints sent and is not acknowledged yet is in this process alone. */
 __attribute__((destructor)) static void settle(void)
 {
 	if (init.done && !weft_forked())

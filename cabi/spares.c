@@ -13,7 +13,7 @@
  * Slack. Each thread is given that of its timers: whichever thread makes one has another. The runtime's
  * monitor sleeps 20 us at a time while threads call into Go, and each time it wakes it takes the
  * processor from a thread that polls. It has a slack of its own: what it is there for, taking places for
- * Go from threads that have returned to C, nobody waits for, because there is a free one (procs.go).
+ * Go from threads that have returned to C, no thread waits for, because there is a free one (procs.go).
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

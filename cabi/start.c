@@ -40,7 +40,7 @@ __attribute__((constructor(101))) static void prepare(void)
 	pthread_sigmask(SIG_BLOCK, &all, &mask);
 }
 
-/* A limit that somebody else has changed meanwhile stays. */
+/* A limit that another thread has changed meanwhile stays. */
 static void restore_files(void)
 {
 	struct rlimit now;

@@ -14,7 +14,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool have_key;
 
 /* The thread ends, perhaps in the middle of a post. Not by the data plane: no callback may be made any more. Release,
- * with the acquire of who takes them next: what this thread added to its lines is there for the next to add to. */
+ * with the acquire of the thread that takes its lines next: what this thread added to them is there for that one. */
 static void leave(void *thread)
 {
 	struct weft_hot_thread *self = thread;

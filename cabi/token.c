@@ -26,7 +26,7 @@ ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, 
 {
 	struct weft_token_obj *o = weft_token_list_of(list);
 	bool read = op & WEFT_READ;
-	struct weft_post p; /* nobody reads what is not set here */
+	struct weft_post p; /* what is not set here is not read */
 
 	if (!o || op & ~(WEFT_READ | WEFT_PICK_BITS | WEFT_NOTE_ON_ERROR) || count > WEFT_LIST_MAX)
 		return -FI_EINVAL;

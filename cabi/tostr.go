@@ -185,7 +185,7 @@ func (t *toStr) fid(fid *C.struct_fid) {
 }
 
 // address shows a transport address in the form of FI_ADDR_STR, or its bytes where only another provider can read it.
-// Of socket addresses the family tells; those that are not of the internet stay empty.
+// Of socket addresses the family says it; those that are not of the internet stay empty.
 func (t *toStr) address(format C.uint32_t, addr []byte) {
 	switch format {
 	case C.FI_SOCKADDR, C.FI_SOCKADDR_IN, C.FI_SOCKADDR_IN6:

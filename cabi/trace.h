@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * What "weft trace" reads in the library's file to find the functions behind
- * libfabric's calls. Nobody reads it in the process. It stays when the library
+ * libfabric's calls. It is not read in the process. It stays when the library
  * is stripped, and a command of another version understands it: a newer one
  * must, as long as version is the same, and only fields at the ends are new.
  * cmd/weft/internal/trace reads it.
@@ -14,7 +14,7 @@
 #define WEFT_TRACE_VERSION 1
 #define WEFT_TRACE_POINTS 60
 
-/* What a call is to who follows operations. */
+/* What a call is to a reader that follows operations. */
 enum weft_trace_role {
 	WEFT_TRACE_CALL,    /* nothing */
 	WEFT_TRACE_POST,    /* starts an operation, named by its context */

@@ -35,7 +35,7 @@ void weft_wait_destroy(struct weft_wait_native *wait)
 	pthread_mutex_destroy(&wait->mutex);
 }
 
-/* Wakes whoever waits on the condition. The lock makes a waiter that has
+/* Wakes the threads that wait on the condition. The lock makes a waiter that has
  * looked and not yet slept see the signal. */
 void weft_wait_signal(struct weft_wait_native *wait)
 {

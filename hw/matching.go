@@ -168,7 +168,7 @@ type MatchStats struct {
 	Dropped   uint64               // own messages that a receiver had no room for, and that were or will be sent again
 	Onloaded  uint64               // messages that software took over from the device
 	Software  uint64               // of those, messages that have found their receive
-	Doorbells uint64               // how often the device was told of commands
+	Doorbells uint64               // how often a doorbell was rung for commands
 	Refused   uint64               // commands that the device has refused
 	Malformed uint64               // what no peer of the protocol sends
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // Progress without the application. A domain's progress threads drive its
-// endpoints through the same lease as everybody else, so nothing in the data
+// endpoints through the same lease as all other threads, so nothing in the data
 // path knows of them:
 //
 //	models (control, data)  the thread

@@ -15,7 +15,7 @@ import (
 // ranks of a group send each other; here is how it gets there:
 //
 //	coll.go        what an endpoint has for it, and its progress
-//	coll_group.go  groups: who the members are, how they join and leave
+//	coll_group.go  groups: the members, how they join and leave
 //	coll_post.go   the calls, and their arguments
 //	coll_run.go    operations under way, and the messages of their steps
 //	coll_long.go   payloads that stay with the sender until they are fetched

@@ -184,7 +184,7 @@ func (c *collectives) failWhere(g *Group, hit func(o *collOp) bool) {
 	}
 }
 
-// sourceLost is told when a source is gone, after its last message.
+// sourceLost is called when a source is gone, after its last message.
 func (c *collectives) sourceLost(src hw.Source) {
 	c.early = slices.DeleteFunc(c.early, func(j earlyJoin) bool { return j.src == src })
 	for _, g := range c.groups {

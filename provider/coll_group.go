@@ -17,7 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// A group is joined by all of its members, each of whom tells all others its own
+// A group is joined by all of its members, each of which sends all others its own
 // number of the group. When a member has heard of all, it has joined: its messages
 // name the group by the receiver's number, so nothing has to be agreed on.
 //
@@ -66,7 +66,7 @@ type Group struct {
 	hosts   int  // members that are so
 	members []collMember
 	left    int                 // members that have not joined
-	unsent  int                 // members that were not told
+	unsent  int                 // members that have not got this side's word
 	token   uint64              // what all members know alike when they have joined
 	started uint32              // number of the next operation to begin
 	ops     map[uint32]*collOp  // under way
@@ -113,7 +113,7 @@ const joinFlags = fi.Collective | fi.Send | fi.Recv
 
 // Join begins to join the group of a set's members. addr is the set's address,
 // fi.AddrNotAvail, or the address of a group that this endpoint is in, with
-// which joins of equal sets are told apart. [Group.Announce] tells the others;
+// which joins of equal sets are distinguished. [Group.Announce] notifies the others;
 // the event comes then. Errors: fi.ENOSYS without the capability or on a
 // context of a scalable endpoint, fi.EOPBADSTATE before Enable, fi.ENOEQ
 // without an event queue, fi.EBADFLAGS for flags other than fi.Collective and
@@ -154,7 +154,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 	return g, g.open()
 }
 
-// through returns what a join through an address is told apart by.
+// through returns what a join through an address is distinguished by.
 func (c *collectives) through(addr fi.Addr, set *AVSet) (token uint64, ok bool) {
 	if addr == fi.AddrNotAvail || addr == set.Addr() {
 		return 0, true
@@ -248,7 +248,7 @@ func (g *Group) open() error {
 // Addr is the address by which operations name the group.
 func (g *Group) Addr() fi.Addr { return g.addr() }
 
-// Announce tells the members. fid is the C object, which the event names: of
+// Announce notifies the members. fid is the C object, which the event names: of
 // fi.JoinComplete when all have joined, or the error why that cannot be.
 func (g *Group) Announce(fid uintptr) {
 	r := g.ep.Endpoint.rx.acquire()
@@ -260,7 +260,7 @@ func (g *Group) Announce(fid uintptr) {
 	r.give()
 }
 
-// pumpJoins tells members who were not told, and ends the joins that are complete.
+// pumpJoins notifies members that have not been, and ends the joins that are complete.
 func (c *collectives) pumpJoins() {
 	for _, g := range c.joining {
 		if g.unsent != 0 {
@@ -295,7 +295,7 @@ func (g *Group) announce() {
 		}
 		p, err := e.connect(m.link)
 		if m.dead {
-			err = fi.ECONNRESET // whoever has its address now is another
+			err = fi.ECONNRESET // its address has another process now
 		}
 		if err == nil {
 			h := wire.CollJoin{Group: g.id, Size: uint32(len(g.members)), Rank: uint32(g.rank),

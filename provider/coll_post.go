@@ -89,7 +89,7 @@ func collectiveValid(k collective.Kind, d fi.Datatype, op fi.Op) bool {
 	return k == collective.Barrier || d.Size() != 0
 }
 
-// QueryCollective tells what a kind of operation can do (fi_query_collective):
+// QueryCollective says what a kind of operation can do (fi_query_collective):
 // the most elements of a call, by its way of counting (0 for a barrier), the
 // size of one, and the most members. Errors: fi.EOPNOTSUPP.
 func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, members uint64, err error) {

@@ -107,7 +107,7 @@ func (c *collectives) advance(o *collOp) {
 	}
 }
 
-// ended tells an operation that a transfer has ended.
+// ended takes in that a transfer of an operation has ended.
 func (c *collectives) ended(s *collStep) {
 	o := s.op
 	c.freeStep(s)

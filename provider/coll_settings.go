@@ -59,7 +59,7 @@ func (g *Group) reach() error {
 			continue
 		}
 		if m.dead {
-			return fi.ECONNRESET // whoever has its address now is another
+			return fi.ECONNRESET // its address has another process now
 		}
 		p, err := g.ep.connect(m.link)
 		if err != nil {

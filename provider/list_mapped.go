@@ -115,7 +115,7 @@ func (m *mappedRegion) end() {
 }
 
 // copyMapped copies elements, and leaves those of regions that cannot be mapped in the selection. It is the goroutine
-// of the operation, which nobody else is at.
+// of the operation, which no other thread is at.
 func (op *listOp) copyMapped(elements []uint32) {
 	regions := map[uint64]*mappedRegion{}
 	for _, r := range op.list.remotes {
@@ -237,7 +237,7 @@ func copyDMABufs(dst, src, n uint64) error {
 	return errors.Join(err, inner)
 }
 
-// mapRegion reaches the region, of which nobody knows whether it is there still. near is memory whose context is to be
+// mapRegion reaches the region, which may be there no more. near is memory whose context is to be
 // used.
 func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
 	rights := fi.RemoteWrite
@@ -310,7 +310,7 @@ func (m *mappedRegion) ask(r *Remote, near uint64) error {
 // in it what was asked for begins.
 const regionAnswerBytes = 24
 
-// answerRegion tells another process how to map a region, or why it cannot.
+// answerRegion says to another process how to map a region, or why it cannot.
 func answerRegion(r *proxy.Request) {
 	if len(r.Body) != 40 {
 		r.Reply(proxy.StatusBad, nil)

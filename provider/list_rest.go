@@ -13,21 +13,22 @@ import (
 
 // listOp is a post of a list that is not copied at once.
 type listOp struct {
-	list      *List
-	args      ListArgs  // without the picks
-	sel       selection // the elements that are left; the poster's, then of who runs the work queue
-	total     uint64    // bytes of the operation
+	list *List
+	args ListArgs // without the picks
+	// the elements that are left; the posting thread's, then of the one that runs the work queue
+	sel       selection
+	total     uint64 // bytes of the operation
 	completes bool
 	to        *link    // to the owner; immutable from the post on
 	link      *link    // the same from begin on, nil before
 	plain     *plainOp // it is a read or write, nil: a post of the application's list
 	note      *noteOut // its notification, nil: none; immutable from the post on
 	slot      uint32
-	next      int // in sel, of who runs the work queue
+	next      int // in sel, of the thread that runs the work queue
 
 	// pending counts the elements that are posted and have not ended, and one for the post. Added to by
-	// who runs the work queue, taken from by him and by whoever ends an element; sequentially consistent, as
-	// what follows.
+	// the thread that runs the work queue, taken from by it and by threads that end an element; sequentially
+	// consistent, as what follows.
 	pending atomic.Int64
 	done    atomic.Uint64 // bytes of the elements that have ended well
 	first   atomic.Uint64 // the first element that failed, above its errno; noFailure: none
@@ -267,7 +268,7 @@ func (q *workQueue) addList(op *listOp) {
 	r.ring()
 }
 
-// anyNewList reports whether an operation has begun that nobody has posted elements of.
+// anyNewList reports whether an operation has begun of which no element was posted.
 func (q *workQueue) anyNewList() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -101,15 +101,15 @@ const (
 	MaxAgent = hot.AgentLongest
 	// noteWindow is what a sender may have on its way to a receiver, or waiting there, without asking.
 	noteWindow = 16 << 10
-	// noteExtra is what a receiver lends a sender beyond its window without being asked, while nobody asks and less
-	// than half of what it lends is lent.
+	// noteExtra is what a receiver lends a sender beyond its window without being asked, while it does not ask and
+	// less than half of what it lends is lent.
 	noteExtra = 240 << 10
 )
 
-// NoteOp is what a notification tells of.
+// NoteOp is what a notification is about.
 type NoteOp uint8
 
-// What a notification tells of.
+// What a notification is about.
 const (
 	NoteWrite NoteOp = hot.NoticeWrite // a write to the receiver's memory
 	NoteRead  NoteOp = hot.NoticeRead  // a read of it
@@ -122,7 +122,7 @@ type Note struct {
 	Name  []byte   // the sender's address, as [AV.Insert] takes it
 	Agent string   // what the sender calls itself ([Endpoint.SetAgent])
 	Tag   uint64   // of the list, or of Notify
-	Op    NoteOp   // what it tells of
+	Op    NoteOp   // what it is about
 	Err   fi.Errno // why the post failed, fi.Success: it did not
 	Data  []byte   // at most MaxNote bytes, the receiver's to keep
 }

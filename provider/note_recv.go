@@ -18,7 +18,7 @@ import (
 // Notifications, the receiver's side. Each sender may have noteWindow on its way or waiting here, which it gets back as
 // what it sent is taken. It asks for more, and gets it in the order of asking while what all senders have beyond their
 // windows is within FI_WEFT_NOTE_BYTES. So that and the windows bound what waits here, and a sender that has
-// something to send waits for nobody who has not.
+// something to send waits for no sender that has not.
 
 // noteIn is a stream of notifications. It is guarded by noteInbox.mu.
 type noteIn struct {
@@ -32,7 +32,7 @@ type noteIn struct {
 	need   uint64 // how far it has to go, with asking
 	want   uint64 // how far it would
 	owed   bool   // it is in noteInbox.owing
-	tell   bool   // it waits to be told that what it sent is here
+	ackDue bool   // it waits for the ACK of what it sent
 }
 
 func (in *noteIn) arrived() uint64 { return in.line.Arrived }
@@ -66,7 +66,7 @@ type unexpectedNote struct {
 // maxStreams bounds the streams of an endpoint, which peers choose.
 const maxStreams = 1 << 20
 
-// noteInbox is what has arrived at an endpoint. The lock is taken by the lease holder, and by who takes
+// noteInbox is what has arrived at an endpoint. The lock is taken by the lease holder, and by threads that take
 // notifications; nothing is called under it that takes another.
 type noteInbox struct {
 	ep         *Endpoint
@@ -119,7 +119,7 @@ func (b *noteInbox) find(e *leasedEP, src hw.Source, stream uint64, fresh bool) 
 	return in
 }
 
-// arrive takes in some bytes of a notification, or all of them with the write that they tell of.
+// arrive takes in some bytes of a notification, or all of them with their write.
 func (b *noteInbox) arrive(e *leasedEP, src hw.Source, stream uint64, head, payload []byte, moved *wire.Move) {
 	var h wire.Notice
 	if !h.Parse(head, len(payload)) {
@@ -180,7 +180,7 @@ func (in *noteIn) fits(h *wire.Notice) bool {
 // keep keeps a notification that is whole, unless they are only counted. The caller has b.mu.
 func (b *noteInbox) keep(e *leasedEP, n *unexpectedNote) {
 	n.src, n.name = e.addrOf(n.in.from.id), e.rx.idNames[idSlot(n.in.from.id)]
-	n.in.tell = n.in.tell || n.head.Ack
+	n.in.ackDue = n.in.ackDue || n.head.Ack
 	switch {
 	case b.only:
 		b.release(n)
@@ -227,7 +227,7 @@ func (b *noteInbox) taken(in *noteIn, cost uint64) {
 	}
 }
 
-// share tells the data plane whether the runtime has notifications, and whether senders wait. The caller has b.mu.
+// share shows the data plane whether the runtime has notifications, and whether senders wait. The caller has b.mu.
 func (b *noteInbox) share() {
 	if h := b.ep.notes.memory.hot; h != nil {
 		atomic.StoreUint32(&h.Unexpected, uint32(min(1, len(b.unexpected))))
@@ -263,7 +263,7 @@ func (b *noteInbox) asked(e *leasedEP, src hw.Source, stream uint64, w *wire.Not
 	b.mu.Unlock()
 }
 
-// pump gives credit to those who are due some.
+// pump gives credit to senders that are due some.
 func (b *noteInbox) pump(e *leasedEP) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -285,7 +285,7 @@ func (b *noteInbox) pump(e *leasedEP) {
 		in.asking = false
 		b.recount(in)
 		b.askers = slices.Delete(b.askers, 0, 1)
-		in.tell = true
+		in.ackDue = true
 		if !in.owed {
 			in.owed = true
 			b.owing = append(b.owing, in)
@@ -303,12 +303,12 @@ func (b *noteInbox) pump(e *leasedEP) {
 			}
 			if next := taken + noteWindow + extra; next > in.limit() {
 				in.grant(next)
-				in.tell = true
+				in.ackDue = true
 				b.recount(in)
 			}
 		}
-		if in.tell {
-			in.tell = false
+		if in.ackDue {
+			in.ackDue = false
 			w := wire.NoticeWords{Kind: wire.NoticeCredit, A: in.limit(), B: in.arrived()}
 			e.rx.answer(e, in.src, in.from, wire.AMNotice, in.stream, w.Put(e.rx.head[:]))
 		}

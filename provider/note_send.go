@@ -49,7 +49,7 @@ type noteQueue struct {
 }
 
 // noteOutbox are the notifications of an endpoint that have not ended. The lock is held for short times by posting
-// threads, by who ends a post, and by the lease holder; it is taken with the lease held, and no lease under it.
+// threads, by threads that end a post, and by the lease holder; it is taken with the lease held, and no lease under it.
 type noteOutbox struct {
 	ep     *Endpoint
 	mu     sync.Mutex
@@ -319,7 +319,7 @@ func (o *noteOutbox) ask(q *noteQueue, p *path) error {
 	return nil
 }
 
-// credit takes in what a receiver tells.
+// credit takes in what a receiver grants.
 func (o *noteOutbox) credit(e *leasedEP, src hw.Source, stream uint64, w *wire.NoticeWords) {
 	var ends []noteEnd
 	o.mu.Lock()

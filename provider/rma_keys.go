@@ -25,7 +25,7 @@ const (
 // Sizes of their heads:
 //
 //	asked: link:4 | 4 zeros
-//	told:  link:4 | status:4 | the device's key, if there is one
+//	answer: link:4 | status:4 | the device's key, if there is one
 const keyHeadBytes = 8
 
 // Status of an answer.
@@ -130,13 +130,13 @@ func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 	}
 	var b [keyHeadBytes + maxKey]byte
 	copy(b[:4], head)
-	told := b[:keyHeadBytes]
+	answer := b[:keyHeadBytes]
 	status := uint32(keyNever)
 	if p.keys != nil && !e.counted() {
-		told, status = e.domain.deviceKey(p.port, key, told)
+		answer, status = e.domain.deviceKey(p.port, key, answer)
 	}
 	binary.LittleEndian.PutUint32(b[4:], status)
-	_ = p.AMShort(amKeyAnswer, key, told, nil) // no room: the peer asks again
+	_ = p.AMShort(amKeyAnswer, key, answer, nil) // no room: the peer asks again
 }
 
 // deviceKey appends the device's key of a region, which it registers with the

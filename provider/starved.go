@@ -28,7 +28,7 @@ func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error
 // sendCopy announces a copy of a message and completes it.
 func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error {
 	c := *s
-	c.Inject, c.told, c.Context = true, true, 0
+	c.Inject, c.reported, c.Context = true, true, 0
 	if err := e.sendTracked(&c, l, p, total, false); err != nil {
 		return err
 	}

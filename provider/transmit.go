@@ -34,8 +34,8 @@ type SendArgs struct {
 	Inject  bool      // fi_inject forms: never a completion
 	On      Threshold // with fi.Trigger in Flags
 
-	work uint64 // the number of the deferred work that this is, or 0
-	told bool   // its success is reported already: it writes no completion
+	work     uint64 // the number of the deferred work that this is, or 0
+	reported bool   // its success is reported already: it writes no completion
 }
 
 // sendFlags are the flags that a transmit may carry.
@@ -371,7 +371,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 	if s.work != 0 && s.Flags&fi.Completion != 0 {
 		req.Flags |= txAsked
 	}
-	if s.told {
+	if s.reported {
 		req.Flags |= txTold
 	}
 	if !eager && (s.Inject || s.Flags&fi.Inject != 0) {

@@ -27,7 +27,7 @@ static struct slot slots[SLOTS]; /* under the lock, but for what host may read b
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* attach returns the core for the libfabric of a slot, which it loads if it must.
- * named: the application named weft, and is told more loudly why it cannot have it. */
+ * named: the application named weft, and the log says at a higher level why it cannot have it. */
 static int attach(struct slot *s, bool named, const struct weft_core **core)
 {
 	enum fi_log_level level = named ? FI_LOG_WARN : FI_LOG_INFO;

@@ -43,7 +43,7 @@ static inline const char *weft_top_of(const char *name)
 
 /* weft_host_find fills the functions of host from the library that addr lies in, or
  * else from the libfabric that the process can see. It returns what weft_host_hold
- * takes and what tells libraries apart, NULL if there is none. */
+ * takes and what distinguishes libraries, NULL if there is none. */
 const void *weft_host_find(struct weft_host *host, const void *addr);
 
 /* weft_host_hold keeps a library that weft_host_find returned, and the loader, from
@@ -57,7 +57,7 @@ bool weft_unwanted(const struct weft_host *host, uint32_t version, uint64_t flag
 /* weft_named reports whether hints name weft, and not only admit it. */
 bool weft_named(const struct weft_host *host, const struct fi_info *hints);
 
-/* weft_trial tells by doing the like whether this process may have what the Go runtime
+/* weft_trial finds out by doing the like whether this process may have what the Go runtime
  * takes when it starts and ends the process without: address space, memory, threads,
  * descriptors, calls of the kernel. It leaves everything as it was. It returns 0, or a
  * negative errno with what was refused in *what. */

@@ -32,7 +32,7 @@
 #define STACK ((size_t)256 << 10)
 
 /* The threads that are started: one for each processor on which goroutines run, and
- * those that run none (the monitor, who waits in the kernel, who starts threads). */
+ * those that run none (the monitor, those that wait in the kernel, those that start threads). */
 #define OTHER_THREADS 3
 #define LEAST_PROCESSORS 4
 

@@ -189,7 +189,7 @@ func (f *family) body(k *kind, o *op) string {
 		return fmt.Sprintf("\t(void)ep;\n\treturn weftGoAtomicCount(WEFT_ATOMIC_%s, datatype, op, count);\n", kind)
 	}
 	var b bytes.Buffer
-	b.WriteString("\tstruct weft_post p; /* nobody reads what is not set here */\n\n")
+	b.WriteString("\tstruct weft_post p; /* what is not set here is not read */\n\n")
 	for _, p := range o.params {
 		if strings.HasSuffix(p.name, "desc") && !f.device || f.dest != "" && p.name == address(o) {
 			fmt.Fprintf(&b, "\t(void)%s;\n", p.name)

@@ -85,7 +85,7 @@ func initializer(b *bytes.Buffer, k *kind, name string, function func(o *op) str
 	b.WriteString("};\n")
 }
 
-// tablesSource defines the tables and the functions that nobody wrote.
+// tablesSource defines the tables and the functions that are generated.
 func tablesSource(tables []*table, objects []*object) ([]byte, error) {
 	var b bytes.Buffer
 	file(&b, "The tables of functions of libfabric's objects. No member of a table is NULL: libfabric's inline functions\n"+

@@ -30,7 +30,7 @@ type Endpoint struct {
 	names [][]byte
 
 	// failure is why the endpoint no longer works. Stored once, by the thread that
-	// finds out first; read by everybody.
+	// finds out first; read by any thread.
 	failure atomic.Pointer[error]
 	// ready says that messages may be posted: the peer's NIC has answered, or the peer has sent. Set by the thread
 	// that sees it.

@@ -42,7 +42,7 @@ type Iface struct {
 	pools  bounce.Pools
 	bell   *bell
 
-	closed atomic.Bool // set by Close; read by everybody
+	closed atomic.Bool // set by Close; read by any thread
 	// window is 1 while the eager window is closed. Written by SetEagerWindow.
 	window atomic.Uint32
 

@@ -26,7 +26,7 @@ type Endpoint struct {
 	// exclusive: one thread at a time writes to ring, and no other sender does.
 	exclusive bool
 
-	dead atomic.Bool // written by CheckPeers, then stays; read by everybody
+	dead atomic.Bool // written by CheckPeers, then stays; read by any thread
 	// reported is set when the peer's end has been reported, and stays. Written by CheckPeers, read by any
 	// thread; sequentially consistent.
 	reported atomic.Bool

@@ -10,7 +10,7 @@ import (
 
 // forkMark points to a word that is 1 in this process and that the kernel
 // zeroes in a child after fork, which has the parent's mappings but must not
-// touch them. Written once by Open, then read by everybody with one load.
+// touch them. Written once by Open, then read by any thread with one load.
 var forkMark = sync.OnceValue(func() *uint32 {
 	p, err := unix.MmapPtr(-1, 0, nil, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {

@@ -23,7 +23,7 @@ type Iface struct {
 	mark *uint32        // forkMark
 	lock *proclock.Lock // nil: the file system has none
 
-	closed  atomic.Bool // set by Close; read by everybody
+	closed  atomic.Bool // set by Close; read by any thread
 	stripes []*hot.Stripe
 	own     []hot.Stripe // what stripes points to until FillStripe
 

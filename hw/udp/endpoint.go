@@ -38,13 +38,13 @@ type Endpoint struct {
 	own   wire.Side // immutable
 	peer  wire.Side // set with phase up
 
-	// stats has what path measured: written with the lease, read by everybody.
+	// stats has what path measured: written with the lease, read by any thread.
 	stats *congestion.Stats
 
-	phase    atomic.Uint32 // written with the lease, read by everybody
-	open     atomic.Bool   // the peer's eager window; written with the lease, read by everybody
+	phase    atomic.Uint32 // written with the lease, read by any thread
+	open     atomic.Bool   // the peer's eager window; written with the lease, read by any thread
 	attached atomic.Bool   // Connect gave it out; written under Iface.mu and read with the lease
-	// size of full packets when the last put or get was posted; written with the lease, read by everybody
+	// size of full packets when the last put or get was posted; written with the lease, read by any thread
 	packet atomic.Uint32
 
 	dial  dialer

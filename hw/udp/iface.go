@@ -28,10 +28,10 @@ type Iface struct {
 	timerLoop timerLoop
 	wait      waiter
 	nextOne   atomic.Uint32 // stripe of the next connection that we ask for
-	count     atomic.Int32  // connections; written with a stripe's lease, read by everybody
+	count     atomic.Int32  // connections; written with a stripe's lease, read by any thread
 
-	closed atomic.Bool // set by Close; read by everybody
-	eager  atomic.Bool // our eager window; written by SetEagerWindow, read by everybody
+	closed atomic.Bool // set by Close; read by any thread
+	eager  atomic.Bool // our eager window; written by SetEagerWindow, read by any thread
 
 	// mu guards peers. Connect, Close and CheckPeers take it when a peer
 	// comes or goes; no send and no arrival does.

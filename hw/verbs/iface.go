@@ -51,7 +51,7 @@ type Iface struct {
 	bell    *bell
 	svc     *service
 
-	closed atomic.Bool // set by Close; read by everybody
+	closed atomic.Bool // set by Close; read by any thread
 	// signalsDue asks Progress to have the completions of all queues signaled, because
 	// buffers or places are short. Set by threads that post, taken by the lease holder.
 	signalsDue atomic.Bool

@@ -5,7 +5,7 @@ import "time"
 // drain makes a flow empty its part of a queue now and then, to see the base
 // RTT. A flow that starts on a busy link takes the others' queue for its base;
 // aiming at a delay above that it would crowd them out and keep a queue of its
-// own that hides the base from everybody. The flow that has the most in the
+// own that hides the base from all. The flow that has the most in the
 // queue uncovers the most by draining.
 //
 // Many flows uncover nothing one by one, so they drain together: a flow that sees

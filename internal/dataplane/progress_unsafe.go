@@ -342,7 +342,7 @@ func timers(p *hot.Poll) uintptr {
 	}
 }
 
-// resting reports whether the timers of a receive context may rest. Who runs them has asked with the lease.
+// resting reports whether the timers of a receive context may rest. The thread that runs them asks with the lease.
 func resting(rx *hot.Rx, now uint32) bool {
 	rest := rx.Rest
 	if rest < timerMillis || atomic.LoadUint32(&rx.Attention)&hot.AttentionGo != 0 {

@@ -31,7 +31,7 @@
 // # Which one
 //
 // In shifted order, as long as nothing speaks against it: rank r begins with
-// r+1 and expects r-1, and so on, so that no member is everybody's target. The
+// r+1 and expects r-1, and so on, so that no member is the target of all. The
 // policies ([Policy]) say what does. The default sends the first chunk of each
 // slice to a peer of which nothing is known, and then begins those first that take
 // longest at the rate that they were seen to have (LPT: Graham 1969).

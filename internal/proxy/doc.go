@@ -4,7 +4,7 @@
 // # Threads
 //
 // A [Progress] thread drives engines, which are endpoints with their receive
-// contexts, through the lease that everybody else takes, too. It starts on first
+// contexts, through the lease that all other threads take, too. It starts on first
 // need. It is a Go-owned thread (runtime.LockOSThread) with a name that "ps -L"
 // shows, on the processors that a [Placement] gives, with the application's
 // signals blocked; it runs Go and nothing else, so what it does costs no call

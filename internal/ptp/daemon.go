@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// DaemonSockets are where ptp4l takes questions: the socket that everybody may
+// DaemonSockets are where ptp4l takes questions: the socket that every user may
 // ask, and the one for root.
 var DaemonSockets = []string{"/var/run/ptp4lro", "/var/run/ptp4l"}
 

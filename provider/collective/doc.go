@@ -18,7 +18,7 @@
 // # Order of arithmetic
 //
 // An operation need not be associative as computers do it, and minima of
-// numbers that are not comparable depend on who comes first. All algorithms
+// numbers that are not comparable depend on which comes first. All algorithms
 // that leave one result at several ranks compute it from the same operands in
 // the same order everywhere, so that all ranks have the same bits.
 //

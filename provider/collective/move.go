@@ -15,7 +15,7 @@ func (b *builder) relative() int        { return (b.Rank - b.Root + b.Size) % b.
 func (b *builder) absolute(rel int) int { return (rel + b.Root) % b.Size }
 
 // dissemination is the barrier of Hensgen, Finkel, Manber, "Two Algorithms for
-// Barrier Synchronization", IJPP 17(1), 1988: in round k each rank tells the
+// Barrier Synchronization", IJPP 17(1), 1988: in round k each rank notifies the
 // one 2^k further on, so after ⌈log₂ n⌉ rounds each has heard of all.
 func (b *builder) dissemination() {
 	for d := 1; d < b.Size; d *= 2 {
@@ -124,7 +124,7 @@ func (b *builder) pairwiseAllToAll() {
 }
 
 // pairwise exchanges something with each other rank: in step i with the ranks at
-// distance i, so that no rank is everybody's target (Thakur et al. 2005,
+// distance i, so that no rank is the target of all (Thakur et al. 2005,
 // section 4.3).
 func (b *builder) pairwise(in, out func(peer int) Region) {
 	for i := 1; i < b.Size; i++ {

@@ -5,7 +5,7 @@ type Kind uint8
 
 // Kinds. Call.Count says what is counted.
 const (
-	Barrier       Kind = iota // nobody ends before all have begun
+	Barrier       Kind = iota // no rank ends before all have begun
 	Broadcast                 // the root's data goes to all
 	AllToAll                  // slice j of rank i becomes slice i of rank j
 	AllReduce                 // all get the reduction of all data
@@ -81,7 +81,7 @@ const (
 	In Buffer = iota
 	// Out is what the caller gets.
 	Out
-	// Scratch is Plan.Scratch bytes that nobody else uses.
+	// Scratch is Plan.Scratch bytes that have no other user.
 	Scratch
 )
 

@@ -29,7 +29,7 @@ func (r *Run) Start(p *Plan, in, out, scratch []byte, fold func(dst, a, b []byte
 	*r = Run{plan: p, bufs: [3][]byte{in, out, scratch}, fold: fold}
 }
 
-// Ended tells that a transfer has ended which was not when it was begun.
+// Ended says that a transfer has ended which was not when it was begun.
 func (r *Run) Ended() { r.open-- }
 
 // Open is the number of transfers that have not ended.

@@ -15,7 +15,7 @@ import (
 //	CLAIM         receives the message that was set aside with this context
 //	CLAIM|DISCARD throws it away
 
-// contextNone is the context of what nobody waits for: no operation has it.
+// contextNone is the context of what is not waited for: no operation has it.
 const contextNone = ^uint64(0)
 
 // search posts a search.

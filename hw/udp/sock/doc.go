@@ -6,7 +6,7 @@
 //
 // A group is one socket for each stripe, all bound to one address with
 // SO_REUSEPORT. The first is bound without it, so that the kernel refuses an
-// address that anybody else has. Another process of the same user could join
+// address that another process has. Another process of the same user could join
 // the group afterwards, but no datagram would go there: a datagram goes to the socket that byte 1
 // of its payload names, by an eBPF program; where that is not allowed, by a
 // classic BPF program, which every process may attach; where even that does not

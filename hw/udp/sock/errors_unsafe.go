@@ -17,7 +17,7 @@ type SendError struct {
 }
 
 // Errors calls f with everything in the socket's error queue, up to a bound.
-// Whoever can forge ICMP messages can put what he likes there, but Quoted shows
+// A host that can forge ICMP messages can put anything there, but Quoted shows
 // whether he saw the datagram.
 func (s *Socket) Errors(f func(*SendError)) {
 	if s.near.used {

@@ -29,7 +29,7 @@ type Where int
 const (
 	// Best is in the interface's driver where it runs programs, and else behind
 	// it. It is behind that of a pair of virtual interfaces (veth): in the driver, a program
-	// makes the kernel at the other end cut up all that anybody sends, before it is copied.
+	// makes the kernel at the other end cut up all that is sent, before it is copied.
 	Best         Where = iota
 	InDriver           // or not at all
 	BehindDriver       // for all drivers

@@ -37,7 +37,7 @@ type point struct {
 }
 
 // library is a file with weft in it, and what its table (cabi/trace.h) says.
-// The file may be anybody's: nothing in it is believed before it is checked.
+// The file may be any user's: nothing in it is believed before it is checked.
 type library struct {
 	path   string // by which this process reaches it
 	mapped string // as the traced process calls it

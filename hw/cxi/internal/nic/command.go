@@ -29,7 +29,7 @@ func (a *Address) dfa() uint64 {
 // MatchID is how the receiver of a command sees its sender.
 func MatchID(nid, pid, pidBits uint32) uint32 { return pid<<(32-pidBits) | nid }
 
-// AnyID as the match id of a list entry admits everybody: any PID, and in all bits below any rank or NIC.
+// AnyID as the match id of a list entry admits all: any PID, and in all bits below any rank or NIC.
 func AnyID() uint32 { return MatchID(wire.LimitRankAny, wire.LimitPidAny, maxPIDBits) }
 
 // maxPIDBits is the most bits that a PID has.

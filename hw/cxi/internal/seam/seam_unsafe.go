@@ -138,7 +138,7 @@ func (p *Port) Iface() unsafe.Pointer { return at(p.iface) }
 // SetPeer says to which peer the path leads; nil: to none any more.
 func (p *Path) SetPeer(peer unsafe.Pointer) { p.peer.Store(uintptr(peer)) }
 
-// Peer is what SetPeer said last. Whoever has it keeps it only for a post (hot.EpochReader).
+// Peer is what SetPeer said last. A caller keeps it only for a post (hot.EpochReader).
 func (p *Path) Peer() unsafe.Pointer { return at(p.peer.Load()) }
 
 // PortAt is a port by its address, PathAt a path, MessageAt a message and BellAt a doorbell.
