@@ -102,8 +102,8 @@ func TestFindsLostUpdate(t *testing.T) {
 
 func TestFindsDeadlockCheckAndPanic(t *testing.T) {
 	for want, body := range map[string]func(*T){
-		"nobody can go on: a waits in await": func(t *T) { t.Await(func(m Memory) bool { return m.Load(0) == 1 }) },
-		"nobody can go on: a waits in pause": func(t *T) { t.Load(0); t.Pause() },
+		"no thread can go on: a waits in await": func(t *T) { t.Await(func(m Memory) bool { return m.Load(0) == 1 }) },
+		"no thread can go on: a waits in pause": func(t *T) { t.Load(0); t.Pause() },
 		"a: word is 0":                       func(t *T) { v := t.Load(0); t.Check(v == 1, "word is %d", v) },
 		"a: panic: oh":                       func(t *T) { t.Load(0); panic("oh") },
 	} {
