@@ -104,8 +104,8 @@ func TestFindsDeadlockCheckAndPanic(t *testing.T) {
 	for want, body := range map[string]func(*T){
 		"no thread can go on: a waits in await": func(t *T) { t.Await(func(m Memory) bool { return m.Load(0) == 1 }) },
 		"no thread can go on: a waits in pause": func(t *T) { t.Load(0); t.Pause() },
-		"a: word is 0":                       func(t *T) { v := t.Load(0); t.Check(v == 1, "word is %d", v) },
-		"a: panic: oh":                       func(t *T) { t.Load(0); panic("oh") },
+		"a: word is 0":                          func(t *T) { v := t.Load(0); t.Check(v == 1, "word is %d", v) },
+		"a: panic: oh":                          func(t *T) { t.Load(0); panic("oh") },
 	} {
 		_, err := Explore(&Program{Names: []string{"word"}, Threads: []Thread{{Name: "a", Body: body}}})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

@@ -132,10 +132,10 @@ func check(attr *fi.AVAttr, o *Options) error {
 		return fmt.Errorf("authorisation keys in an address vector that others share: %w", fi.EINVAL)
 	case attr.Flags&fi.AVUserID != 0 && attr.Name != "":
 		return fmt.Errorf("user ids in an address vector that others share: %w", fi.EINVAL)
-	case attr.Flags&fi.AVUserID != 0 && !o.UserIDs:
-		return fmt.Errorf("FI_AV_USER_ID: the domain was opened without it: %w", fi.EBADFLAGS)
 	case attr.Flags&fi.Read != 0 && attr.Name == "":
 		return fmt.Errorf("read-only without a name: %w", fi.EINVAL)
+	case attr.Flags&fi.AVUserID != 0 && !o.UserIDs:
+		return fmt.Errorf("FI_AV_USER_ID: the domain was opened without it: %w", fi.EBADFLAGS)
 	}
 	return nil
 }
@@ -213,13 +213,13 @@ func (a *AV) Find(n names.Name) fi.Addr {
 
 // Generation changes with every insertion and removal, after it is done. So
 // a thread that loads it, looks something up, and later finds it unchanged may use what
-// he found.
+// it found.
 func (a *AV) Generation() uint64 { return a.addrs.Generation() }
 
 // Subscribe has f called for each address that is removed, after Name ceased
 // to find it and before its index is used again. The call is made under the
 // address vector's lock: f must not call the address vector, nor wait for
-// every thread that may. After cancel has returned f is not called again.
+// any thread that may. After cancel has returned f is not called again.
 func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
 	a.addrs.Lock()
 	defer a.addrs.Unlock()
