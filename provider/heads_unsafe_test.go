@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -22,6 +23,13 @@ func TestHeads(t *testing.T) {
 	if got, want := *(*hot.RTSHead)(at), (hot.RTSHead{Request: 1, Length: 2, Data: 3, Flags: hot.RTSTagged | hot.RTSData, Count: 1, Addr: 4, Element: 2}); got != want ||
 		n != int(unsafe.Sizeof(got)) {
 		t.Errorf("announced: %+v in %d bytes", got, n)
+	}
+	// As the data plane keeps one that comes before its receive (dataplane.KeptRTSBytes): at the beginning of
+	// what this package keeps.
+	var kept wire.RTS
+	*(*hot.RTSHead)(unsafe.Pointer(&kept)) = *(*hot.RTSHead)(at)
+	if kept != announced || unsafe.Sizeof(kept) != dataplane.KeptRTSBytes {
+		t.Errorf("kept: %+v", kept)
 	}
 
 	write := wire.Write{Key: 1, Request: 2, Flags: wire.WriteData | wire.WriteLast, Data: 3, Length: 4}

@@ -14,7 +14,7 @@ import (
 
 const (
 	iovBytes = int(unsafe.Sizeof(fi.IOVec{}))
-	rtsSize  = int(unsafe.Sizeof(wire.RTS{}))
+	rtsSize  = dataplane.KeptRTSBytes
 )
 
 // pointerAt turns an address that a request carries into a pointer.

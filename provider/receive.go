@@ -109,7 +109,7 @@ type arrived struct {
 const (
 	msgTagged uint64 = hot.MessageTagged
 	msgData   uint64 = hot.MessageData        // data is valid
-	msgRTS    uint64 = 1 << 2                 // the payload is with the sender: Payload is the address of an rts
+	msgRTS    uint64 = dataplane.MessageRTS   // the payload is with the sender: Payload is the address of an rts
 	msgSync   uint64 = dataplane.MessageSync  // the sender waits for an acknowledgement
 	msgMatch  uint64 = dataplane.MessageMatch // until a receive has matched
 )

@@ -82,7 +82,7 @@ struct weft_delivery {
 	uint64_t request; /* with WEFT_DELIVERY_READ: the sender's */
 	uint64_t addr; /* of the sender, plus one */
 	uint64_t bounce; /* address of the bounce buffer that holds the payload, 0: none */
-	uint64_t recv; /* address of the receive that it matched */
+	uint64_t recv; /* address of the receive that it matched, or of the message of which the RTS was kept */
 	struct weft_copy copy; /* with WEFT_DELIVERY_READ: to the receive's buffer */
 	uint32_t source; /* number of the sender */
 	uint32_t id; /* its identity */

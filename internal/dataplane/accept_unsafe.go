@@ -29,6 +29,7 @@ type Arrival struct {
 
 // Bits of the flags of a message beside hot.Message*.
 const (
+	MessageRTS   = 1 << 2 // the payload is with the sender: match.Message.Payload is the address of a hot.RTSHead
 	MessageSync  = 1 << 3 // the sender waits for an acknowledgement
 	MessageMatch = 1 << 4 // until a receive has matched
 )
@@ -194,21 +195,31 @@ func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) V
 		}
 		return Refused
 	}
-	m.Len, m.Data, m.Payload, m.Request = a.Length, a.Data, addr, a.Request
-	m.Flags = uint64(a.Flags) | uint64(a.Source)<<HeldSourceShift | uint64(a.Number)<<HeldNumberShift |
-		uint64(ep.Number)<<HeldEndpointShift
+	a.describe(ep, m, addr)
 	to := uintptr(addr)
 	if addr == 0 {
 		to = uintptr(unsafe.Pointer(&m.Payload))
 	}
 	move(to, a.Payload, uintptr(n))
 	r.Held += n
-	stat(ep, stats.RxUnexpected, 1)
 	stat(ep, stats.RxUnexpectedBytes, a.Length)
+	countUnexpected(r, ep, rx)
+	return Held
+}
+
+// describe notes in m what is known of a message, with its payload, or the head of its RTS, at an address.
+func (a *Arrival) describe(ep *hot.EP, m *match.Message, payload uint64) {
+	m.Len, m.Data, m.Payload, m.Request = a.Length, a.Data, payload, a.Request
+	m.Flags = uint64(a.Flags) | uint64(a.Source)<<HeldSourceShift | uint64(a.Number)<<HeldNumberShift |
+		uint64(ep.Number)<<HeldEndpointShift
+}
+
+// countUnexpected counts an unexpected message, and has posted receives taken in before arrivals from now on.
+func countUnexpected(r *Receiver, ep *hot.EP, rx *hot.Rx) {
+	stat(ep, stats.RxUnexpected, 1)
 	if rx.WantPosts == 0 {
 		r.setWant(rx, 1)
 	}
-	return Held
 }
 
 // stat adds to a word of the endpoint's line of counters that belongs to the lease holder.

@@ -51,6 +51,8 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 		}
 	}
 	switch {
+	case m != nil && post.Flags&^plainPost == 0 && m.Flags&MessageRTS != 0:
+		return readKept(d, ep, post, m)
 	case m != nil && post.Flags&^plainPost == 0:
 		return r.deliverHeld(d, ep, rx, eng, post, m)
 	case m != nil || !r.Enqueue(post):
@@ -61,7 +63,7 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 	return next
 }
 
-// deliverHeld gives a held message to the oldest entry of the post ring, if that is all there is to do.
+// deliverHeld gives an unexpected message to the oldest entry of the post ring, if that is all there is to do.
 func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message) uintptr {
 	const known = hot.MessageTagged | hot.MessageData | MessageSync | MessageMatch
 	flags := m.Flags & (1<<HeldSourceShift - 1)
@@ -69,7 +71,7 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 		return hot.DeliveryGo // its memory is a mapping of its own
 	}
 	if flags&^known != 0 || m.Len > post.Len || m.Flags>>HeldEndpointShift != uint64(ep.Number) {
-		return hot.DeliveryGo // a rendezvous, acknowledged, truncated, or of another endpoint
+		return hot.DeliveryGo // truncated, or of another endpoint
 	}
 	source := uint32(m.Flags>>HeldSourceShift) & 0xffffff
 	src, addr := sender(ep, source+1)
@@ -104,7 +106,7 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 	return endHeld(d, ep, verdict, sync)
 }
 
-// HeldMessages is how many messages are held.
+// HeldMessages is how many messages are unexpected.
 func (r *Receiver) HeldMessages() int { return r.Tagged.Held() + r.Untagged.Held() }
 
 // Posted is how many receives are in matching.

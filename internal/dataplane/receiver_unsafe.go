@@ -15,7 +15,7 @@ import (
 type Receiver struct {
 	Tagged   *match.Engine // of tagged messages; immutable
 	Untagged *match.Engine // of the others; immutable
-	Pool     *mem.Pool     // payload of held messages; immutable
+	Pool     *mem.Pool     // payload of unexpected messages; immutable
 
 	Held      int     // bytes of held payload
 	HeldMax   int     // bytes of held payload above which the eager window closes; immutable

@@ -11,12 +11,13 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// Rendezvous without the runtime. At the receiver: takeRTS matches an RTS, the shim copies the payload out of the
-// sender's memory, sendAck sends the ACK and received completes the receive (proceed). At the sender: rendezvous
-// and takeAck.
+// Rendezvous without the runtime, at the receiver: takeRTS matches an RTS, or keepRTS keeps it until readKept finds the
+// receive that it matches (drain); the shim copies the payload out of the sender's memory, sendAck sends the ACK and
+// received completes the receive (proceed). The sender's part is in postlong_unsafe.go, and takeAck.
 
-// takeRTS takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at
-// most EP.ReadMax bytes, for a receive that has room for it. All others are the runtime's.
+// takeRTS takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at most
+// EP.ReadMax bytes, for a receive that has room for it. One that matches no receive is kept. All others are the
+// runtime's.
 func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
 	if src == nil || src.Context != 0 || ep.Flags&hot.EPMatches == 0 || r.Ended {
@@ -26,47 +27,117 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		return hot.DeliveryGo
 	}
 	head := *(*hot.RTSHead)(unsafe.Pointer(&slot.Body))
-	if head.Flags&^(hot.RTSTagged|hot.RTSData) != 0 || head.Count != 1 || head.Element != head.Length ||
-		head.Length == 0 || head.Length > uint64(ep.ReadMax) {
+	if !plainRTS(ep, &head) {
 		return hot.DeliveryGo
 	}
 	a := Arrival{
-		ID: src.ID, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length, Payload: uintptr(head.Addr),
-		Flags: head.Flags, Data: head.Data,
+		ID: src.ID, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length,
+		Payload: uintptr(head.Addr), Flags: head.Flags, Data: head.Data,
 	}
-	_, peer := peerOf(ep, addr-1)
-	if peer == nil {
+	a.Request = head.Request
+	pid := readable(ep, addr)
+	if pid == 0 {
 		return hot.DeliveryGo
 	}
-	pid := atomic.LoadUint32(&peer.PID)
-	if pid == 0 || atomic.LoadUintptr(&peer.Slots) == 0 {
-		return hot.DeliveryGo // its memory cannot be read
-	}
-	rv := r.find(ep, &a)
+	rv, known := r.find(ep, &a)
 	if rv == nil {
-		return hot.DeliveryGo
+		d.Bounce = 0
+		if !known || !keepRTS(r, ep, &a, &head) {
+			return hot.DeliveryGo
+		}
+		release(d, ep)
+		return next
 	}
 	buf, ok := space(rv, a.Length)
 	if !ok {
 		return hot.DeliveryGo
 	}
 	describe(d, &a, uint64(uintptr(unsafe.Pointer(rv))))
-	d.Request, d.Bounce, d.Finish = head.Request, 0, finishRead
+	return fetch(d, pid, buf, &a)
+}
+
+// readable returns the process of a sender of which the memory can be read and the ring is known here, for the ACK; 0:
+// it cannot, or is not. addr is the sender's address plus one.
+func readable(ep *hot.EP, addr uint64) (pid uint32) {
+	_, peer := peerOf(ep, addr-1)
+	if peer == nil || atomic.LoadUintptr(&peer.Slots) == 0 {
+		return 0
+	}
+	return atomic.LoadUint32(&peer.PID)
+}
+
+// fetch has the shim copy the payload of a message, which is described in d, out of a process's memory to buf.
+func fetch(d *hot.Delivery, pid uint32, buf uint64, a *Arrival) uintptr {
+	d.Request, d.Bounce, d.Finish = a.Request, 0, finishRead
 	d.Copy.PID, d.Copy.Write = pid, 0
-	d.Copy.Buf, d.Copy.At, d.Copy.Len = buf, head.Addr, a.Length
+	d.Copy.Buf, d.Copy.At, d.Copy.Len = buf, uint64(a.Payload), a.Length
 	return hot.DeliveryRead
 }
 
-// find returns the receive that was posted first and matches a message, and leaves it in matching.
-func (r *Receiver) find(ep *hot.EP, a *Arrival) *match.Recv {
+// find returns the receive that was posted first and matches a message, nil if there is none, and leaves it in
+// matching. known is false where the runtime has to go through the receives that are posted.
+func (r *Receiver) find(ep *hot.EP, a *Arrival) (rv *match.Recv, known bool) {
 	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
-	if rv := eng.Find(a.ID, a.Tag); rv != nil {
-		return rv
+	if rv = eng.Find(a.ID, a.Tag); rv != nil {
+		return rv, true
 	}
-	if found, _ := r.take(context(ep), eng, a.ID, a.Tag); !found {
-		return nil
+	found, known := r.take(context(ep), eng, a.ID, a.Tag)
+	if !found {
+		return nil, known
 	}
-	return eng.Find(a.ID, a.Tag)
+	return eng.Find(a.ID, a.Tag), true
+}
+
+// KeptRTSBytes is how many bytes of Receiver.Pool an RTS that is kept takes: what package provider keeps of one, the
+// keys of its elements included, of which a hot.RTSHead is the beginning.
+const KeptRTSBytes = RTSBytes + 32*VectorMax
+
+// keepRTS keeps an RTS that matches no receive as unexpected. It reports false, and has done nothing, where memory has
+// to be mapped first.
+func keepRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
+	at := r.Pool.TryGet(KeptRTSBytes)
+	if at == 0 {
+		return false
+	}
+	m := r.Engine(a.Flags&hot.MessageTagged != 0).TryHold(a.ID, a.Tag)
+	if m == nil {
+		r.Pool.TryPut(at, KeptRTSBytes)
+		return false
+	}
+	a.Flags |= MessageRTS
+	a.describe(ep, m, at)
+	*(*hot.RTSHead)(pointer(uintptr(at))) = *head
+	countUnexpected(r, ep, context(ep))
+	return true
+}
+
+// readKept has the shim copy a message, of which the RTS was kept, to the oldest entry of the post ring, if it is one
+// that takeRTS would take in for a receive with room for it. Message and entry stay where they are until it is read.
+func readKept(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.Message) uintptr {
+	const known = hot.MessageTagged | hot.MessageData | MessageRTS
+	head := (*hot.RTSHead)(pointer(uintptr(m.Payload)))
+	source := uint32(m.Flags>>HeldSourceShift) & 0xffffff
+	src, addr := sender(ep, source+1)
+	if m.Flags&(1<<HeldSourceShift-1)&^known != 0 || m.Flags>>HeldEndpointShift != uint64(ep.Number) ||
+		src == nil || src.ID != m.Source() || src.Context != 0 || !plainRTS(ep, head) || m.Len > post.Len {
+		return hot.DeliveryGo
+	}
+	pid := readable(ep, addr)
+	if pid == 0 {
+		return hot.DeliveryGo
+	}
+	a := Arrival{
+		ID: src.ID, Source: source, Addr: addr, Tag: m.Tag(), Length: m.Len, Payload: uintptr(head.Addr),
+		Flags: uint32(m.Flags) & known, Data: m.Data, Request: m.Request,
+	}
+	describe(d, &a, uint64(uintptr(unsafe.Pointer(m))))
+	return fetch(d, pid, post.Buf, &a)
+}
+
+// plainRTS reports whether the message of an RTS is of one element, and one that the shim reads.
+func plainRTS(ep *hot.EP, head *hot.RTSHead) bool {
+	return head.Flags&^(hot.RTSTagged|hot.RTSData) == 0 && head.Count == 1 && head.Element == head.Length &&
+		head.Length != 0 && head.Length <= uint64(ep.ReadMax)
 }
 
 // ringBack returns the slots of the ring of a message's sender, for the ACK; 0: it has none that is known here. addr is
@@ -108,24 +179,55 @@ func (r *Receiver) received(d *hot.Delivery, ep *hot.EP) uintptr {
 	a := Arrival{
 		ID: d.ID, Source: d.Source, Flags: d.Flags, Addr: d.Addr, Tag: d.Tag, Data: d.Data, Length: d.Length,
 	}
-	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
-	rv := eng.Arrive(a.ID, a.Tag) // the one that find has found: nothing was done in between
-	context, flags, buf := rv.Context, rv.Flags, d.Copy.Buf
-	if rv.Kept() {
-		rv.User[MultiUsed] += a.Length
-		flags = flags&^multiFlag | r.Retire(eng, rv)
+	kept := a.Flags&MessageRTS != 0
+	var context, flags uint64
+	if kept {
+		context, flags = endKept(r, d, ep)
 	} else {
-		eng.Put(rv)
+		context, flags = endMatched(r, &a)
 	}
+	buf := d.Copy.Buf
 	stat(ep, stats.RxRendezvous, 1)
+	stat(ep, stats.RxRendezvousDirect, 1)
 	stat(ep, stats.RxRendezvousBytes, a.Length)
 	out := Outlet{Reader: reader(d)}
 	verdict := finish(ep, &a, context, flags, buf, &out)
 	d.Todo |= out.Todo
-	release(d, ep)
+	d.Worked = 1
+	if !kept {
+		release(d, ep)
+	}
 	if verdict == Complete {
 		d.Entry = out.Entry
 		return hot.DeliveryComplete
 	}
 	return next
+}
+
+// endMatched takes the receive of a message that is read out of matching: the one that find has found, as nothing was
+// done in between.
+func endMatched(r *Receiver, a *Arrival) (context, flags uint64) {
+	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
+	rv := eng.Arrive(a.ID, a.Tag)
+	context, flags = rv.Context, rv.Flags
+	if rv.Kept() {
+		rv.User[MultiUsed] += a.Length
+		return context, flags&^multiFlag | r.Retire(eng, rv)
+	}
+	eng.Put(rv)
+	return context, flags
+}
+
+// endKept takes a message that is read, and of which the RTS was kept, out of the queue, and its receive off the post
+// ring: those that readKept was given, as nothing was done in between.
+func endKept(r *Receiver, d *hot.Delivery, ep *hot.EP) (value, flags uint64) {
+	rx, m := context(ep), (*match.Message)(pointer(uintptr(d.Recv)))
+	post := headPost(rx)
+	value, flags = post.Context, post.Flags
+	dropPost(rx)
+	eng := r.Engine(d.Flags&hot.MessageTagged != 0)
+	eng.RemoveMessage(m)
+	r.Pool.TryPut(m.Payload, KeptRTSBytes)
+	eng.PutMessage(m)
+	return value, flags
 }

@@ -92,7 +92,7 @@ type Delivery struct {
 	Request uint64 // with DeliveryRead: the sender's
 	Addr    uint64 // of the sender, plus one
 	Bounce  uint64 // address of the bounce buffer that holds the payload, 0: none
-	Recv    uint64 // address of the receive that it matched
+	Recv    uint64 // address of the receive that it matched, or of the message of which the RTS was kept
 	Copy    Copy   // with DeliveryRead: to the receive's buffer
 	Source  uint32 // number of the sender
 	ID      uint32 // its identity

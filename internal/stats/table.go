@@ -219,6 +219,7 @@ const (
 	RxMatchSoftware
 	RxMatchDoorbells
 	RxMatchRefused
+	RxRendezvousDirect
 )
 
 // Shared words.
@@ -376,6 +377,8 @@ var table = []Counter{
 	{"rx_unexpected", unitMessages, Sum, "Messages and RTS that came before their receive.", at(Place{Rx, RxUnexpected})},
 	{"rx_unexpected_bytes", unitBytes, Sum, "Payload copied for rx_unexpected.", at(Place{Rx, RxUnexpectedBytes})},
 	{"rx_rendezvous", unitMessages, Sum, "Rendezvous messages fetched from their senders.", at(Place{Rx, RxRendezvous})},
+	{"rx_rendezvous_direct", unitMessages, Sum, "Those of rx_rendezvous that were fetched without the Go runtime.",
+		at(Place{Rx, RxRendezvousDirect})},
 	{"rx_rendezvous_bytes", unitBytes, Sum, "Payload of rx_rendezvous.", at(Place{Rx, RxRendezvousBytes})},
 	{"rx_fragments", unitMessages, Sum, "Fragments received where the kernel refuses to read the sender's memory.", at(Place{Rx, RxFragments})},
 	{"rx_fragment_bytes", unitBytes, Sum, "Payload of rx_fragments, part of rx_rendezvous_bytes.", at(Place{Rx, RxFragmentBytes})},

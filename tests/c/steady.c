@@ -75,6 +75,13 @@ static const struct ask asks[] = {
 	{ .name = "long_domain", .len = LONG, .o = { .threading = FI_THREAD_DOMAIN } },
 	{ .name = "long_context", .len = LONG, .o = { .format = FI_CQ_FORMAT_CONTEXT } },
 	{ .name = "long_reversed", .len = LONG, .reversed = true },
+	{ .name = "long_unexpected", .len = LONG, .unexpected = true },
+	{ .name = "long_unexpected_untagged", .len = LONG, .untagged = true, .unexpected = true },
+	{ .name = "long_unexpected_data", .len = LONG, .form = F_DATA, .unexpected = true },
+	{ .name = "long_unexpected_mpi", .len = LONG, .form = F_MSG, .flags = FI_COMPLETION,
+	  .o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .rx_bind = FI_SELECTIVE_COMPLETION, .one_cq = true,
+		 .tx_bind = FI_SELECTIVE_COMPLETION, .threading = FI_THREAD_DOMAIN },
+	  .signals = true, .unexpected = true, .ahead = true },
 	{ .name = "long_pages", .len = 65536 }, /* one in 4 MiB of these is counted by the runtime */
 	{ .name = "long_mpi", .len = LONG, .form = F_MSG, .flags = FI_COMPLETION,
 	  .o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .rx_bind = FI_SELECTIVE_COMPLETION, .one_cq = true,
@@ -160,7 +167,7 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 
 /* What the counters say of a number of messages. */
 struct seen {
-	uint64_t eager, direct, held, announced, acknowledged, arrivals;
+	uint64_t eager, direct, held, announced, fetched, acknowledged, arrivals;
 };
 
 static struct seen look(struct node *n)
@@ -168,7 +175,8 @@ static struct seen look(struct node *n)
 	return (struct seen){
 		.eager = node_counter(n, "rx_eager"), .direct = node_counter(n, "rx_direct"),
 		.held = node_counter(n, "rx_unexpected"), .announced = node_counter(n, "tx_rendezvous_direct"),
-		.acknowledged = node_counter(n, "tx_acks_direct"), .arrivals = node_counter(n, "progress_arrivals"),
+		.fetched = node_counter(n, "rx_rendezvous_direct"), .acknowledged = node_counter(n, "tx_acks_direct"),
+		.arrivals = node_counter(n, "progress_arrivals"),
 	};
 }
 
@@ -181,6 +189,9 @@ static void check_late(const struct seen *was, const struct seen *now, uint64_t 
 		EXPECTF(now->announced - was->announced + most >= count && now->announced - was->announced <= count,
 			"%llu of %llu were announced directly", (unsigned long long)(now->announced - was->announced),
 			(unsigned long long)count);
+	if (len >= LONG)
+		EXPECTF(now->fetched - was->fetched == count, "%llu of %llu were fetched directly",
+			(unsigned long long)(now->fetched - was->fetched), (unsigned long long)count);
 	EXPECTF(now->acknowledged - was->acknowledged == count, "%llu of %llu were acknowledged directly",
 		(unsigned long long)(now->acknowledged - was->acknowledged), (unsigned long long)count);
 	EXPECTF(now->arrivals == was->arrivals, "%llu arrivals entered the runtime",
