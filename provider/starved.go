@@ -14,7 +14,8 @@ import (
 // get -FI_EAGAIN for as long, which for MPI_Isend of a few hundred bytes
 // surprises. So from then on those of up to the inject size are announced, as long ones
 // are, until a buffer is free again: the receiver reads them from a copy in their
-// request's own buffer. With the copy made they complete, so in the order of posting as ever.
+// request's own buffer. With the copy made they complete, so in the order of posting as ever, unless they are of
+// fi.TransmitComplete.
 
 // sendShort sends a message of up to the port's eager size.
 func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
@@ -25,9 +26,14 @@ func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error
 	return err
 }
 
-// sendCopy announces a copy of a message and completes it.
+// sendCopy announces a copy of a message and completes it. One of fi.TransmitComplete completes when the copy is read:
+// till then it would be lost with this process.
 func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error {
 	c := *s
+	if s.Flags&fi.TransmitComplete != 0 {
+		c.Flags |= fi.Inject
+		return e.sendTracked(&c, l, p, total, false)
+	}
 	c.Inject, c.reported, c.Context = true, true, 0
 	if err := e.sendTracked(&c, l, p, total, false); err != nil {
 		return err
