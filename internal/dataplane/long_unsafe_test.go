@@ -175,23 +175,31 @@ func TestLongNeedsRoom(t *testing.T) {
 // TestLongIsTheRuntimes lists what the data plane does not post.
 func TestLongIsTheRuntimes(t *testing.T) {
 	cases := map[string]func(l *long, p *hot.Post){
-		"nothing":            func(_ *long, _ *hot.Post) {}, // the case that is posted
-		"a fence":            func(_ *long, p *hot.Post) { p.Flags |= fi.Fence },
-		"deferred":           func(_ *long, p *hot.Post) { p.Flags |= fi.Trigger },
-		"injected":           func(l *long, p *hot.Post) { l.ep.InjectMax = 1 << 20; p.Kind |= hot.PostInject },
-		"injected by flag":   func(l *long, p *hot.Post) { l.ep.InjectMax = 1 << 20; p.Flags |= fi.Inject },
-		"too long":           func(l *long, p *hot.Post) { l.ep.RTSMax = p.Len - 1 },
-		"no buffer":          func(_ *long, p *hot.Post) { p.Buf = 0 },
-		"no address":         func(_ *long, p *hot.Post) { p.Buf |= 1 << 63 },
-		"no length":          func(l *long, p *hot.Post) { l.state[0] = 0; p.Len = 0 },
-		"two pieces":         func(_ *long, p *hot.Post) { p.Kind |= hot.PostVector; p.Len = 2 },
-		"device":             func(_ *long, p *hot.Post) { p.Kind |= hot.PostDevice },
-		"no link":            func(l *long, _ *hot.Post) { l.peer.Link = 0 },
-		"link beyond":        func(l *long, _ *hot.Post) { l.peer.Link = 2 },
-		"gone":               func(l *long, _ *hot.Post) { l.state[0] |= hot.RxGone },
-		"another host":       func(l *long, _ *hot.Post) { l.peer.Slots = 0 },
-		"not enabled":        func(l *long, _ *hot.Post) { l.ep.Flags &^= hot.EPFast },
-		"short, and awaited": func(_ *long, p *hot.Post) { p.Len = 8; p.Flags |= fi.DeliveryComplete },
+		"nothing":          func(_ *long, _ *hot.Post) {}, // the case that is posted
+		"a fence":          func(_ *long, p *hot.Post) { p.Flags |= fi.Fence },
+		"deferred":         func(_ *long, p *hot.Post) { p.Flags |= fi.Trigger },
+		"injected":         func(l *long, p *hot.Post) { l.ep.InjectMax = 1 << 20; p.Kind |= hot.PostInject },
+		"injected by flag": func(l *long, p *hot.Post) { l.ep.InjectMax = 1 << 20; p.Flags |= fi.Inject },
+		"too long":         func(l *long, p *hot.Post) { l.ep.RTSMax = p.Len - 1 },
+		"no buffer":        func(_ *long, p *hot.Post) { p.Buf = 0 },
+		"no address":       func(_ *long, p *hot.Post) { p.Buf |= 1 << 63 },
+		"no length":        func(l *long, p *hot.Post) { l.state[0] = 0; p.Len = 0 },
+		"two pieces":       func(_ *long, p *hot.Post) { p.Kind |= hot.PostVector; p.Len = 2 },
+		"device":           func(_ *long, p *hot.Post) { p.Kind |= hot.PostDevice },
+		"no link":          func(l *long, _ *hot.Post) { l.peer.Link = 0 },
+		"link beyond":      func(l *long, _ *hot.Post) { l.peer.Link = 2 },
+		"gone":             func(l *long, _ *hot.Post) { l.state[0] |= hot.RxGone },
+		"another host":     func(l *long, _ *hot.Post) { l.peer.Slots = 0 },
+		"not enabled":      func(l *long, _ *hot.Post) { l.ep.Flags &^= hot.EPFast },
+		"short, injected, awaited": func(l *long, p *hot.Post) {
+			p.Len, l.ep.InjectMax = 8, 1<<20
+			p.Kind |= hot.PostInject
+			p.Flags |= fi.DeliveryComplete
+		},
+		"short, no buffer, awaited": func(_ *long, p *hot.Post) {
+			p.Len, p.Buf = 8, 0
+			p.Flags |= fi.DeliveryComplete
+		},
 		"to be counted": func(l *long, p *hot.Post) {
 			p.Len, l.ep.RTSBytes, l.ep.RTSBytesMax = hot.AccessMin, 5, 5
 		},

@@ -16,7 +16,7 @@ import (
 
 // Posting a message. Its way through this file: send checks the peer's line and finds room, transmit writes the slot
 // (putHead, move), publish makes it visible, wakePeer finds whether the peer needs its doorbell. A payload longer than
-// a slot goes by bounce; one too long for that is a rendezvous (postlong_unsafe.go).
+// a slot goes by bounce; one too long for that, or that asks for an ACK, is in postlong_unsafe.go.
 
 // messageFlags are the flags of a message that the data plane posts.
 const messageFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.RemoteCQData
@@ -70,14 +70,14 @@ func send(p *hot.Post) uintptr {
 	}
 	line, peer := peerOf(ep, p.Dest)
 	if peer == nil || !posts(ep) || p.Len > uint64(ep.EagerMax) || p.Flags&^messageFlags != 0 || !plausible(p, ep) {
-		return rendezvous(p, ep)
+		return sendAwaited(p, ep)
 	}
 	slots := atomic.LoadUintptr(&peer.Slots)
 	if slots == 0 {
 		return sendPath(p, ep, line)
 	}
 	if state := atomic.LoadUint32((*uint32)(pointer(peer.RxState))); state&(hot.RxOpen|hot.RxGone) != hot.RxOpen {
-		return rendezvous(p, ep)
+		return sendAwaited(p, ep)
 	}
 	var e place
 	if !e.room(p, ep) {
@@ -155,6 +155,8 @@ func inSlot(p *hot.Post, id uint8) bool { return p.Len <= uint64(hot.SlotBody-he
 func headBytes(p *hot.Post, id uint8) int {
 	data := p.Kind&hot.PostData != 0
 	switch {
+	case id == hot.AMSync:
+		return int(unsafe.Sizeof(syncHead{}))
 	case id == hot.AMWrite && data:
 		return hot.WriteHeadDataBytes
 	case id == hot.AMWrite:

@@ -12,20 +12,26 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// Posting a message of which the payload stays here until its receiver has read it: an RTS, and a request that waits
-// for the ACK (requests_unsafe.go). It is one piece of the process's own memory, for a peer of this host. Of any
-// completion level it completes with the ACK.
+// Posting a message that completes with its receiver's ACK, and a request that waits for it (requests_unsafe.go): a
+// rendezvous, of which an RTS goes out and the payload stays here until its receiver has read it, of any completion
+// level; or one with its payload (hot.AMSync), of the levels delivery and match. It is one piece of the process's own
+// memory, for a peer of this host.
 
-// rtsFlags are the flags of such a message.
-const rtsFlags = messageFlags&^fi.Inject | fi.DeliveryComplete | fi.MatchComplete
+// awaitedFlags are the flags of such a message.
+const awaitedFlags = messageFlags&^fi.Inject | fi.DeliveryComplete | fi.MatchComplete
 
-// rendezvous posts a message that is too long to go with its payload, or that its receiver takes no payload of now.
-func rendezvous(p *hot.Post, ep *hot.EP) uintptr {
-	if p.Len-1 >= ep.RTSMax || p.Buf == 0 || p.Buf>>63 != 0 || p.Kind&hot.PostInject != 0 || p.Flags&^rtsFlags != 0 {
+// sendAwaited posts a message that is too long to go with its payload, that its receiver takes no payload of now, or
+// that asks for an ACK.
+func sendAwaited(p *hot.Post, ep *hot.EP) uintptr {
+	if p.Kind&hot.PostInject != 0 || p.Flags&^awaitedFlags != 0 || ep.RTSMax == 0 {
 		return hot.PostGo
 	}
 	peer, slots := reach(p, ep)
-	if peer == nil || !isLong(p, ep, peer) || !rtsCounts(p, ep) {
+	if peer == nil {
+		return hot.PostGo
+	}
+	id := awaitedAs(p, ep, peer)
+	if id == 0 {
 		return hot.PostGo
 	}
 	link := atomic.LoadUint32(&peer.Link) - 1 // one without a number is beyond all
@@ -36,21 +42,36 @@ func rendezvous(p *hot.Post, ep *hot.EP) uintptr {
 	if s == nil {
 		return hot.PostAgain
 	}
-	code := sendRTS(p, ep, peer, slots, s, link)
+	code := sendRequest(p, ep, peer, slots, s, link, id)
 	giveStripe(ep, s)
-	if code == hot.PostDone {
+	if code != hot.PostDone {
+		return code
+	}
+	if id == hot.AMSync {
+		countPost(p, ep, stats.ThreadSync, 1)
+		countPost(p, ep, stats.ThreadSyncBytes, p.Len)
+	} else {
 		countPost(p, ep, stats.ThreadRendezvous, 1)
 		countPost(p, ep, stats.ThreadRendezvousBytes, p.Len)
 		countPost(p, ep, stats.ThreadRTSDirect, 1)
-		wakePeer(p, peer)
 	}
+	wakePeer(p, peer)
 	return code
 }
 
-// isLong reports whether a message does not go with its payload: it is too long, or the peer takes none. One that does,
-// and waits for its receiver, is the runtime's.
-func isLong(p *hot.Post, ep *hot.EP, peer *hot.Peer) bool {
-	return p.Len > uint64(ep.EagerMax) || atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&hot.RxOpen == 0
+// awaitedAs is the active message that a message goes as, which completes with its ACK: with its payload, if that is
+// not too long and the peer takes any. 0: it is the runtime's.
+func awaitedAs(p *hot.Post, ep *hot.EP, peer *hot.Peer) uint8 {
+	open := atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&hot.RxOpen != 0
+	switch {
+	case open && p.Len <= uint64(ep.EagerMax):
+		if plausible(p, ep) && p.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0 {
+			return hot.AMSync
+		}
+	case p.Len-1 < ep.RTSMax && p.Buf != 0 && p.Buf>>63 == 0 && rtsCounts(p, ep):
+		return hot.AMRTS
+	}
+	return 0
 }
 
 // rtsCounts reports whether the bytes of a message may be counted here; if not, the runtime is to do so now, with
@@ -59,14 +80,25 @@ func rtsCounts(p *hot.Post, ep *hot.EP) bool {
 	return p.Len < hot.AccessMin || atomic.LoadUint64(&ep.RTSBytes) < ep.RTSBytesMax
 }
 
-// sendRTS makes the request, and sends its RTS. The stripe is leased. A slot of the ring is claimed before the request
-// is live, so nothing is to be taken back from there on.
-func sendRTS(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, s *hot.Stripe, number uint32) uintptr {
+// sendRequest makes the request, and sends its RTS, or its message with its payload (am is awaitedAs'). The stripe is
+// leased. A slot of the ring is claimed before the request is live, so nothing is to be taken back from there on.
+func sendRequest(
+	p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, s *hot.Stripe, number uint32, am uint8,
+) uintptr {
 	view := ringOf(peer, slots)
 	ring, exclusive := mpsc.View(&view), peer.Exclusive != 0
 	if !outbound.Room(ring, exclusive) {
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
+	}
+	var b *hot.Bounce
+	var index uint32
+	if am == hot.AMSync && !inSlot(p, am) {
+		if b, index = outbound.FreeBounce(s); b == nil {
+			return noBounce(p, ep, s, am)
+		}
+		s.Starved = 0
+		move(outbound.Payload(b), p.Buf, uintptr(p.Len))
 	}
 	table := requestsOf(ep)
 	req, id, ok := table.Alloc(int((uintptr(unsafe.Pointer(s)) - ep.Stripes) / unsafe.Sizeof(*s)))
@@ -92,9 +124,16 @@ func sendRTS(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, s *hot.Stri
 	}
 	beginRequest(p, ep, req, number, slots)
 	order.Store32((*uint32)(unsafe.Pointer(&req.Live)), uint32(id>>32))
-	putRTS(p, slot, id)
-	publish(p, peer, ring, slot, pos, hot.AMRTS)
-	if p.Len >= hot.AccessMin {
+	if am == hot.AMSync {
+		putSync(p, peer, slot, id, b, index)
+	} else {
+		putRTS(p, slot, id)
+	}
+	publish(p, peer, ring, slot, pos, am)
+	if b != nil {
+		p.Next = outbound.NextBounce(s)
+	}
+	if am == hot.AMRTS && p.Len >= hot.AccessMin {
 		order.Store64(&ep.RTSBytes, atomic.LoadUint64(&ep.RTSBytes)+p.Len)
 	}
 	// As in sendFetch: if the peer is lost now, either the runtime finds this request, or the line is found without its
@@ -120,4 +159,26 @@ func putRTS(p *hot.Post, slot *hot.Slot, id uint64) {
 	piece := [1]fi.IOVec{{Base: p.Buf, Len: p.Len}}
 	flags := RTSFlags(p.Kind&hot.PostTagged != 0, p.Kind&hot.PostData != 0)
 	PutRTS((*[RTSBytes]byte)(pointer(bodyOf(slot))), id, p.Len, p.Data, flags, piece[:])
+}
+
+// putSync writes a message that asks for an ACK into a slot. Its payload is in a bounce buffer unless that is nil.
+func putSync(p *hot.Post, peer *hot.Peer, slot *hot.Slot, id uint64, b *hot.Bounce, index uint32) {
+	flags := uint8(0)
+	if b != nil {
+		flags = hot.SlotBounce
+	}
+	outbound.Put(slot, hot.AMSync, flags, int(unsafe.Sizeof(syncHead{})), int(p.Len), p.Header)
+	head := (*syncHead)(unsafe.Pointer(&slot.Body))
+	head.request, head.data = id, p.Data
+	head.flags = uint64(RTSFlags(p.Kind&hot.PostTagged != 0, p.Kind&hot.PostData != 0))
+	if p.Flags&fi.MatchComplete != 0 {
+		head.flags |= hot.RTSMatch
+	}
+	at := bodyOf(slot) + unsafe.Sizeof(*head)
+	if b == nil {
+		move(at, p.Buf, uintptr(p.Len))
+		return
+	}
+	outbound.Mark(b, peer.Owner, peer.Peer)
+	*(*hot.BounceRef)(pointer(at)) = hot.BounceRef{Index: index}
 }

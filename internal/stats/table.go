@@ -110,6 +110,8 @@ const (
 	ThreadRendezvousBytes = 17 //weft:name WEFT_STAT_TX_RENDEZVOUS_BYTES
 	ThreadNoRequest       = 18 //weft:name WEFT_STAT_EAGAIN_REQUEST
 	ThreadRTSDirect       = 19 //weft:name WEFT_STAT_TX_RTS_DIRECT
+	ThreadSync            = 20 //weft:name WEFT_STAT_TX_SYNC
+	ThreadSyncBytes       = 21 //weft:name WEFT_STAT_TX_SYNC_BYTES
 )
 
 // Words of a stripe's line.
@@ -321,8 +323,12 @@ var table = []Counter{
 	{"tx_bounce_bytes", unitBytes, Sum, "Payload of tx_bounce.", at(Place{Thread, ThreadBounceBytes})},
 	{"tx_eager", unitMessages, Sum, "Messages sent with their payload from Go: vectors, and the first to a peer.", at(Place{Stripe, StripeEager})},
 	{"tx_eager_bytes", unitBytes, Sum, "Payload of tx_eager.", at(Place{Stripe, StripeEagerBytes})},
-	{"tx_sync", unitMessages, Sum, "Messages sent with their payload that the receiver acknowledges.", at(Place{Stripe, StripeSync})},
-	{"tx_sync_bytes", unitBytes, Sum, "Payload of tx_sync.", at(Place{Stripe, StripeSyncBytes})},
+	{"tx_sync", unitMessages, Sum, "Messages sent with their payload that the receiver acknowledges.",
+		at(Place{Stripe, StripeSync}, Place{Thread, ThreadSync})},
+	{"tx_sync_direct", unitMessages, Sum, "Those of tx_sync that did not enter the Go runtime.",
+		at(Place{Thread, ThreadSync})},
+	{"tx_sync_bytes", unitBytes, Sum, "Payload of tx_sync.",
+		at(Place{Stripe, StripeSyncBytes}, Place{Thread, ThreadSyncBytes})},
 	{"tx_rendezvous", unitMessages, Sum, "Messages of which an RTS went to the receiver, which fetches them.",
 		at(Place{Stripe, StripeRendezvous}, Place{Thread, ThreadRendezvous})},
 	{"tx_rendezvous_bytes", unitBytes, Sum, "Payload of tx_rendezvous.",

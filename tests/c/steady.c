@@ -167,7 +167,7 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 
 /* What the counters say of a number of messages. */
 struct seen {
-	uint64_t eager, direct, held, announced, fetched, acknowledged, arrivals;
+	uint64_t eager, direct, held, announced, fetched, acknowledged, arrivals, waits;
 };
 
 static struct seen look(struct node *n)
@@ -176,7 +176,7 @@ static struct seen look(struct node *n)
 		.eager = node_counter(n, "rx_eager"), .direct = node_counter(n, "rx_direct"),
 		.held = node_counter(n, "rx_unexpected"), .announced = node_counter(n, "tx_rendezvous_direct"),
 		.fetched = node_counter(n, "rx_rendezvous_direct"), .acknowledged = node_counter(n, "tx_acks_direct"),
-		.arrivals = node_counter(n, "progress_arrivals"),
+		.arrivals = node_counter(n, "progress_arrivals"), .waits = node_counter(n, "tx_sync_direct"),
 	};
 }
 
@@ -192,9 +192,13 @@ static void check_late(const struct seen *was, const struct seen *now, uint64_t 
 	if (len >= LONG)
 		EXPECTF(now->fetched - was->fetched == count, "%llu of %llu were fetched directly",
 			(unsigned long long)(now->fetched - was->fetched), (unsigned long long)count);
+	else
+		EXPECTF(now->waits - was->waits == count, "%llu of %llu were posted directly",
+			(unsigned long long)(now->waits - was->waits), (unsigned long long)count);
 	EXPECTF(now->acknowledged - was->acknowledged == count, "%llu of %llu were acknowledged directly",
 		(unsigned long long)(now->acknowledged - was->acknowledged), (unsigned long long)count);
-	EXPECTF(now->arrivals == was->arrivals, "%llu arrivals entered the runtime",
+	/* The runtime is entered now and then for its timers, and takes in what is there at that moment. */
+	EXPECTF(now->arrivals - was->arrivals <= count / 50, "%llu arrivals entered the runtime",
 		(unsigned long long)(now->arrivals - was->arrivals));
 }
 
