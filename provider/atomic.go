@@ -56,7 +56,7 @@ func (e *Endpoint) Atomic(a *AtomicArgs) error {
 		return e.domain.triggeredAtomic(e, a)
 	}
 	err := e.atomic(a)
-	e.domain.work.postReady()
+	e.domain.work.PostReady()
 	return err
 }
 

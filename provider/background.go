@@ -244,7 +244,7 @@ func (b *background) Attention() bool {
 // Progress does a batch of the work.
 func (b *background) Progress() bool {
 	worked := b.progress()
-	b.rx.domain.work.postReady()
+	b.rx.domain.work.PostReady()
 	return worked
 }
 

@@ -20,7 +20,7 @@
 // docs/architecture.md follows operations through it. Files are named after what they are about: endpoint_*.go, link.go
 // and peer.go (peers), transmit.go and receive.go (messages), rendezvous.go, assist.go and fragments.go (long
 // messages), rma_*.go, transfer*.go and segmentflow.go (one-sided operations), conn*.go (connections), coll_*.go
-// (collectives), work*.go (triggered and deferred operations), mr*.go and keys.go (regions), device*.go (memory of
+// (collectives), work*.go (what triggered and deferred operations do), mr*.go and keys.go (regions), device*.go (memory of
 // devices). The packages below hold what needs no endpoint:
 //
 //	addrs, names  indexes of address vectors; names of endpoints
@@ -29,6 +29,7 @@
 //	atomics       operations of fi_atomic(3) on memory
 //	cm            messages of connection management
 //	collective    algorithms of collective operations
+//	deferred      operations that wait for counters
 //	info          fi_getinfo
 //	lease         state that one thread has at a time
 //	pages         huge pages for memory that is used often

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/deferred"
 	offers "github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/refs"
@@ -28,7 +29,8 @@ type Domain struct {
 	auth   authkey.Key // of endpoints and regions that bring none; immutable
 	refs   refs.Count  // users: address vectors, endpoints, regions, shared contexts
 	queues openSet     // completion queues and counters
-	work   workQueue
+	work   deferred.Queue
+	drives *deferred.Drives[*Endpoint] // immutable
 	// imports says whether it has mapped memory of other processes; under shares.
 	imports int
 
@@ -85,6 +87,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		resolver:   names.SystemResolver,
 		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
 	}
+	d.drives = deferred.NewDrives((*Endpoint).drive, (*Endpoint).undrive)
 	d.memory = newMemoryDomain()
 	if d.format == fi.FormatUnspec {
 		d.format = fi.Sockaddr

@@ -68,8 +68,8 @@ func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, 
 		log.Warnf(log.Cntr, "open counter: %v", err)
 		return nil, err
 	}
-	c.OnChange(d.work.postReady)
-	c.OnClose(func() { d.work.undrive(c) })
+	c.OnChange(d.work.PostReady)
+	c.OnClose(func() { d.drives.Undrive(c) })
 	d.queues.add(c, func() bool { return c.Hot() != nil })
 	return c, nil
 }

@@ -272,7 +272,7 @@ func (e *Endpoint) Cancel(context uint64) error {
 		return fi.EOPBADSTATE
 	}
 	if e.lists.cancel(context) {
-		e.domain.work.postReady()
+		e.domain.work.PostReady()
 		return nil
 	}
 	if e.notes.out.cancel(context) {
@@ -294,9 +294,9 @@ func (e *Endpoint) Close() error {
 	}
 	if e.state.Swap(stateClosed) == stateEnabled {
 		e.lists.end(e)
-		e.domain.work.leave(e)
+		e.domain.work.Leave(e)
 		if e.srx == nil {
-			e.domain.work.leave(e.rx)
+			e.domain.work.Leave(e.rx)
 		}
 		e.disable()
 	}

@@ -67,7 +67,7 @@ func (e *Endpoint) Enable() error {
 		return err
 	}
 	if e.info.Caps&(fi.Trigger|fi.RMA|fi.Atomic) != 0 {
-		if err := e.domain.work.join(e); err != nil {
+		if err := e.domain.drives.Join(e); err != nil {
 			log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
 			e.disable()
 			return fi.ErrnoOf(err)

@@ -73,13 +73,12 @@ func (e *peering) listen(c *cq.Counter) error {
 // sourceFor returns the endpoint as threads that may sleep on a counter see it, or only
 // poll it. If one can sleep on it and on no queue of the endpoint, the endpoint
 // gets its doorbell now.
-func (e *peering) sourceFor(c *cq.Counter) (*cq.Source, error) {
-	e.domain.work.driveMu.Lock()
-	defer e.domain.work.driveMu.Unlock()
-	return e.sourceOf(c)
+func (e *peering) sourceFor(c *cq.Counter) (source *cq.Source, err error) {
+	e.domain.drives.Do(func() { source, err = e.sourceOf(c) })
+	return source, err
 }
 
-// sourceOf is sourceFor with driveMu held.
+// sourceOf is sourceFor with the lock of the domain's drives held.
 func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 	if !c.Waiter().Waitable() || e.source.FD >= 0 {
 		return e.source, nil
@@ -94,6 +93,24 @@ func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 		}
 	}
 	return e.bell, nil
+}
+
+// drive makes readers of a counter make progress of the endpoint, and undrive takes that back. The lock of the domain's
+// drives is held.
+func (e *peering) drive(c *cq.Counter) error {
+	source, err := e.sourceOf(c)
+	if err != nil {
+		return err
+	}
+	return c.Drive(e.hot, source)
+}
+
+func (e *peering) undrive(c *cq.Counter) {
+	if e.bell == nil {
+		c.Undrive(e.hot, e.source)
+		return
+	}
+	c.Undrive(e.hot, e.source, e.bell)
 }
 
 // withdrawRegions takes the domain's regions out of what peers reach through

@@ -113,9 +113,8 @@ func (r *rxContext) wantsPosts() bool {
 }
 
 func (e *peering) detachQueues() {
-	e.domain.work.driveMu.Lock()
-	bell := e.bell
-	e.domain.work.driveMu.Unlock()
+	var bell *cq.Source
+	e.domain.drives.Do(func() { bell = e.bell })
 	for _, q := range e.attached {
 		_ = q.RemoveSource(e.source) // an error says that it was not added
 		if bell != nil {

@@ -126,7 +126,7 @@ func (op *listOp) copyMapped(elements []uint32) {
 		for _, m := range regions {
 			m.end()
 		}
-		op.list.ep.domain.work.addList(op)
+		op.list.ep.domain.work.AddSeries(op, &op.list.ep.rx.deferred)
 	}()
 	var batch cuda.Batch
 	sel := selection{list: op.list, picks: elements}

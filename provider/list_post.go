@@ -51,7 +51,7 @@ func (l *List) Read(context uint64) error { return l.Post(&ListArgs{Context: con
 // RMA about the endpoint and the peer.
 func (l *List) Post(a *ListArgs) error {
 	err := l.post(a)
-	l.ep.domain.work.postReady()
+	l.ep.domain.work.PostReady()
 	return err
 }
 
@@ -203,7 +203,7 @@ func (l *List) Noted(a *ListArgs) {
 	op.note = op.noteOf(a)
 	_ = e.notes.out.add(op.note, link, p, a.Note, true) // which does not fail
 	op.finish()
-	e.domain.work.postReady()
+	e.domain.work.PostReady()
 }
 
 // noteOf is the notification of the operation.

@@ -6,10 +6,11 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/deferred"
 )
 
 // What a post of a list leaves is posted as reads and writes of single elements, some at a time, at the points
-// where deferred work is (workrun.go): there the thread holds nothing.
+// where deferred work is (package deferred): there the thread holds nothing.
 
 // listOp is a post of a list that is not copied at once.
 type listOp struct {
@@ -47,7 +48,7 @@ const (
 )
 
 // listWork reports whether a number of work is an element's.
-func listWork(work uint64) bool { return work&(workBit|listBit) == listBit }
+func listWork(work uint64) bool { return work&(deferred.NumberBit|listBit) == listBit }
 
 // listOps are the operations of an endpoint, by slot. The lock is taken once for each element that goes by
 // itself, and when an operation begins and ends.
@@ -103,7 +104,7 @@ func (o *listOps) cancel(context uint64) bool {
 	return false
 }
 
-// begin has the elements that are left go. The caller holds the link, and calls postReady. fi.EAGAIN: too
+// begin has the elements that are left go. The caller holds the link, and calls PostReady. fi.EAGAIN: too
 // many operations are under way, and this one is not.
 func (op *listOp) begin(l *link) error {
 	e := op.list.ep
@@ -123,13 +124,13 @@ func (op *listOp) begin(l *link) error {
 		go op.copyMapped(mapped)
 		return nil
 	}
-	e.domain.work.addList(op)
+	e.domain.work.AddSeries(op, &e.rx.deferred)
 	return nil
 }
 
-// pump posts elements as far as there is room, and reports whether it is done with that. The caller runs the work
+// Pump posts elements as far as there is room, and reports whether it is done with that. The caller runs the work
 // queue.
-func (op *listOp) pump() bool {
+func (op *listOp) Pump() bool {
 	if op.plain != nil {
 		return op.pumpPlain()
 	}
@@ -254,43 +255,4 @@ func (op *listOp) copied(elements, n uint64) {
 	if op.plain == nil {
 		op.to.countWay(&op.list.ep.initiator, WayIPC, elements, n)
 	}
-}
-
-// addList enters an operation of which elements are to be posted.
-func (q *workQueue) addList(op *listOp) {
-	q.mu.Lock()
-	q.newLists = append(q.newLists, op)
-	q.mu.Unlock()
-	r := op.list.ep.rx
-	q.ready.Add(1)
-	r.deferred.Add(1)
-	atomic.StoreUint32(&r.hot.Attention, 1)
-	r.ring()
-}
-
-// anyNewList reports whether an operation has begun of which no element was posted.
-func (q *workQueue) anyNewList() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.newLists) != 0
-}
-
-// pumpLists posts what is left of lists. The caller has runMu.
-func (q *workQueue) pumpLists() {
-	q.mu.Lock()
-	q.lists = append(q.lists, q.newLists...)
-	q.newLists = nil
-	q.mu.Unlock()
-	kept := q.lists[:0]
-	for _, op := range q.lists {
-		rx := op.list.ep.rx // before the operation ends, after which its endpoint may be closed
-		if !op.pump() {
-			kept = append(kept, op)
-			continue
-		}
-		rx.deferred.Add(-1)
-		q.ready.Add(-1)
-	}
-	clear(q.lists[len(kept):])
-	q.lists = kept
 }

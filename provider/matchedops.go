@@ -97,7 +97,7 @@ func (e *MatchedEndpoint) PostRoom() uint64 {
 // Progress makes progress. The caller, C, has taken the lease. It returns whether Triggered is to be called.
 func (e *MatchedEndpoint) Progress() bool {
 	e.leased.Taken().progress()
-	return e.domain.work.ready.Load() != 0
+	return e.domain.work.Ready()
 }
 
 func (l *leasedMatched) progress() {
@@ -115,14 +115,14 @@ func (l *leasedMatched) progress() {
 func (e *MatchedEndpoint) Housekeeping() bool { return false }
 
 // Triggered posts what counters have triggered in the domain.
-func (e *MatchedEndpoint) Triggered() { e.domain.work.postReady() }
+func (e *MatchedEndpoint) Triggered() { e.domain.work.PostReady() }
 
 // Advance makes progress, unless another thread does.
 func (e *MatchedEndpoint) Advance() {
 	if l := e.leased.Take(); l != nil {
 		l.progress()
 		e.leased.Give()
-		e.domain.work.postReady()
+		e.domain.work.PostReady()
 	}
 }
 

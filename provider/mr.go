@@ -315,7 +315,7 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if !m.domain.queues.has(c) {
 		return fi.EDOMAIN
 	}
-	if err := m.domain.work.drive(c); err != nil {
+	if err := m.domain.drives.Drive(c); err != nil {
 		return fi.ErrnoOf(err)
 	}
 	if !m.counter.CompareAndSwap(nil, c) {

@@ -163,7 +163,7 @@ func (n *network) attend() {
 	for _, q := range *n.queues.Load() {
 		q.Waiter().Wake()
 	}
-	n.ep.domain.work.wake()
+	n.ep.domain.drives.Wake()
 }
 
 // attention is the bit of the context's attention word by which polls include this port.

@@ -125,7 +125,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 		return err
 	}
 	e.notes.out.settle(n, fi.Success)
-	e.domain.work.postReady()
+	e.domain.work.PostReady()
 	return nil
 }
 

@@ -21,7 +21,7 @@ type peering struct {
 	name names.Name
 
 	source *cq.Source
-	bell   *cq.Source  // of counters that drive it, nil: source is; under workQueue.driveMu
+	bell   *cq.Source  // of counters that drive it, nil: source is; under the lock of the domain's drives
 	conn   *connection // nil: not connection-oriented
 	options
 

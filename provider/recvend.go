@@ -50,7 +50,7 @@ func (e *attributes) workIn(entry *cq.Entry, flags uint64) uint64 {
 		return 0
 	}
 	work := entry.Context
-	entry.Context = e.domain.work.contextOf(work)
+	entry.Context = e.domain.work.ContextOf(work)
 	return work
 }
 

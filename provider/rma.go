@@ -49,7 +49,7 @@ func (e *Endpoint) RMA(a *RMAArgs) error {
 		return e.domain.triggeredRMA(e, a)
 	}
 	err := e.rma(a)
-	e.domain.work.postReady()
+	e.domain.work.PostReady()
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -207,7 +208,7 @@ func (a *RMAArgs) fail(e *initiator, status fi.Errno) {
 func (o *listOps) end(e *Endpoint) {
 	o.halt()
 	o.copying.Wait()
-	e.domain.work.dropLists(e)
+	e.domain.work.DropSeries(func(s deferred.Series) bool { return s.(*listOp).list.ep == e })
 }
 
 // halt has no further pieces of operations copied.
@@ -219,21 +220,4 @@ func (o *listOps) halt() {
 			op.halted.Store(true)
 		}
 	}
-}
-
-// dropLists takes out the operations of an endpoint.
-func (q *workQueue) dropLists(e *Endpoint) {
-	q.runMu.Lock()
-	defer q.runMu.Unlock()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	drop := func(op *listOp) bool {
-		if op.list.ep != e {
-			return false
-		}
-		e.rx.deferred.Add(-1)
-		q.ready.Add(-1)
-		return true
-	}
-	q.lists, q.newLists = slices.DeleteFunc(q.lists, drop), slices.DeleteFunc(q.newLists, drop)
 }

@@ -21,18 +21,18 @@ func (r *rxContext) setHandle(h uint64) {
 // none (C takes it before it calls). It returns whether Triggered is to be called.
 func (r *rxContext) Progress() bool {
 	r.leased.Taken().progress()
-	return r.domain.work.ready.Load() != 0
+	return r.domain.work.Ready()
 }
 
 // Housekeeping is Progress that also runs the timers.
 func (r *rxContext) Housekeeping() bool {
 	r.leased.Taken().housekeeping()
-	return r.domain.work.ready.Load() != 0
+	return r.domain.work.Ready()
 }
 
 // Triggered posts the domain's operations whose counters have reached their
 // thresholds. The caller does not hold the lease.
-func (r *rxContext) Triggered() { r.domain.work.postReady() }
+func (r *rxContext) Triggered() { r.domain.work.PostReady() }
 
 // PostRecv posts a receive on the context, with fi.Trigger when a counter reaches
 // a value. Errors as of Endpoint.PostRecv.
@@ -41,7 +41,7 @@ func (r *rxContext) PostRecv(a *RecvArgs) error {
 		return r.triggeredRecv(a)
 	}
 	err := r.postRecv(a)
-	r.domain.work.postReady()
+	r.domain.work.PostReady()
 	return err
 }
 
@@ -50,11 +50,11 @@ func (r *rxContext) PostRecv(a *RecvArgs) error {
 // may be nil, that wait with it.
 func (r *rxContext) cancelContext(e *Endpoint, context uint64) error {
 	q := &r.domain.work
-	if q.cancelTriggered(r, e, context) {
+	if q.CancelTriggered(context, r, e) {
 		return nil
 	}
-	err := r.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: q.receiveOf(r, context)})
-	q.postReady()
+	err := r.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: q.PostedAs(r, context)})
+	q.PostReady()
 	return err
 }
 
@@ -105,7 +105,7 @@ func (r *rxContext) tick() {
 			l.housekeeping()
 		}
 		l.give()
-		r.domain.work.postReady()
+		r.domain.work.PostReady()
 	}
 }
 
@@ -113,7 +113,7 @@ func (r *rxContext) tick() {
 // counters have triggered.
 func (r *rxContext) advanceAll() {
 	r.advance()
-	r.domain.work.postReady()
+	r.domain.work.PostReady()
 }
 
 // attach adds an endpoint that delivers into the context.
@@ -143,7 +143,7 @@ func (e *Endpoint) disable() {
 	e.setFast(false)
 	removeName(e)
 	e.stopBackground()
-	e.domain.work.part(e)
+	e.domain.drives.Part(e)
 	e.detachQueues()
 	r := e.rx.acquire()
 	l := r.of(e)

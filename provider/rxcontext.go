@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
+	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/match"
@@ -44,10 +45,8 @@ type rxContext struct {
 	urgent   *atomic.Int32
 
 	// deferred counts the operations on the context and its endpoints whose
-	// counters have reached their thresholds and that are not posted. Added to by
-	// the counting thread, subtracted from by the posting one, read by busy; sequentially
-	// consistent.
-	deferred atomic.Int32
+	// counters have reached their thresholds and that are not posted.
+	deferred deferred.Backlog
 
 	thread *progressThread            // that drives it, nil: none; under progressThreads.mu
 	bell   atomic.Pointer[proxy.Bell] // the thread's; set once, when the first endpoint is enabled
@@ -132,6 +131,10 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	}
 	r.leased, r.minMulti, r.urgent = lease.Guard(word, r), &r.MinMulti, &r.Urgent
 	r.MinMulti.Store(defaultMinMultiRecv)
+	r.deferred.Notify = func() {
+		atomic.StoreUint32(&r.hot.Attention, 1)
+		r.ring()
+	}
 	base := unsafe.Pointer(r.hot)
 	rxBytes := int(unsafe.Sizeof(hot.Rx{}))
 	view := mpsc.NewView(unsafe.Add(base, rxBytes+hot.CacheLine), unsafe.Add(base, rxBytes),
@@ -231,7 +234,7 @@ func (r *leasedRx) proceed(local bool) {
 
 // pending reports whether there is work that no ring shows.
 func (r *leasedRx) pending() bool {
-	if r.active.head != 0 && !r.offload || len(r.out) != 0 || r.deferred.Load() != 0 || r.ends.Load() {
+	if r.active.head != 0 && !r.offload || len(r.out) != 0 || !r.deferred.Empty() || r.ends.Load() {
 		return true
 	}
 	for _, e := range r.eps {
@@ -269,7 +272,7 @@ func (r *receiving) onNetwork() bool {
 
 // calledFor reports whether other threads have left something to progress.
 func (r *receiving) calledFor() bool {
-	if r.deferred.Load() != 0 || r.ends.Load() {
+	if !r.deferred.Empty() || r.ends.Load() {
 		return true
 	}
 	for _, e := range r.eps {

@@ -68,7 +68,7 @@ func (s *SharedRx) Close() error {
 	if err := s.refs.Close(); err != nil {
 		return err
 	}
-	s.domain.work.leave(s.rx)
+	s.domain.work.Leave(s.rx)
 	s.rx.close()
 	s.domain.refs.Release()
 	return nil

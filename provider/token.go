@@ -137,7 +137,8 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 // tokenEndpoint is the endpoint by which a token says that the region is reached.
 func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 	if asked == nil {
-		if e := m.domain.work.endpoint(func(e *Endpoint) bool { return e.auth == m.auth && e.conn == nil && !e.lossy }); e != nil {
+		fits := func(e *Endpoint) bool { return e.auth == m.auth && e.conn == nil && !e.lossy }
+		if e, ok := m.domain.drives.Find(fits); ok {
 			return e, nil
 		}
 		return nil, fmt.Errorf("no endpoint of the domain is enabled by which peers could reach the region: %w", fi.EOPBADSTATE)

@@ -83,7 +83,7 @@ func (e *Endpoint) Send(s *SendArgs) error {
 		return e.domain.triggeredSend(e, s)
 	}
 	err := e.send(s)
-	e.domain.work.postReady()
+	e.domain.work.PostReady()
 	return err
 }
 

@@ -6,25 +6,12 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/deferred"
 )
 
-// Operations that wait for a counter (fi_trigger(3)): triggered ones, which are
-// posted with fi.Trigger, and deferred work, which is queued to the domain.
-//
-//	waiting → fired → posted → gone
-//	             ↘ blocked ↗
-//
-// A waiting operation has armed a trigger of its counter (package cq). The thread that
-// advances the counter fires it, in the middle of anything, so firing only
-// enters the operation into a list (fired). The operations of the list are
-// posted at points where this thread holds nothing: at the end of calls that
-// post or count, and after progress. There one thread at a time goes through the list
-// (workrun.go). What finds no room is tried again with every progress of its
-// endpoint, before later ones to the same peer.
-//
-// A triggered operation is an ordinary one from then on. Deferred work is
-// known until it completes, because it is counted by its own counter and not by
-// the endpoint's queue and counters, unless it has fi.Completion.
+// What libfabric's objects add to operations that wait for a counter (fi_trigger(3)): package deferred has them queued,
+// posted and ended. Deferred work is counted by its own counter and not by the endpoint's queue and counters, unless it
+// has fi.Completion.
 
 // Threshold is what an operation waits for: that a counter reaches a value.
 type Threshold struct {
@@ -51,43 +38,8 @@ type Work struct {
 	Add     bool
 }
 
-// workBit is set in the numbers of work, which take the place of contexts that
-// are addresses.
-const workBit = 1 << 63
-
-// States of work. Changed under workQueue.mu.
-const (
-	workWaiting = iota // for its counter
-	workFired          // in the list, or blocked
-	workPosted         // or being posted
-	workGone
-)
-
-// queuedOp is an operation that waits for a counter.
-type queuedOp struct {
-	id       uint64 // immutable, with workBit
-	deferred bool   // not a triggered operation
-	user     uint64 // how the application names it: context, or address of its structure
-	context  uint64 // of the operation's completion
-	trigger  cq.Trigger
-	on       *cq.Counter // of the trigger
-	held     bool        // on is retained: until the operation is posted or gone; under workQueue.mu
-	done     *cq.Counter // retained until it is gone; nil: none
-	counter  *cq.Counter // that the operation changes; likewise
-	ep       *Endpoint   // of the operation, nil for receives on a shared context and for counters
-	rx       *rxContext  // whose progress tries again, nil for operations on counters
-	sequence sequence
-	post     func() error   // posts the operation; immutable
-	fail     func(fi.Errno) // reports one that could not be posted; immutable, nil: it can
-	state    int            // under workQueue.mu
-}
-
-// sequence is what keeps its order: the operations of an endpoint to one address,
-// or the receives of a context.
-type sequence struct {
-	owner any // *Endpoint or *rxContext
-	dest  fi.Addr
-}
+// queuedOp is an operation that is prepared for the queue.
+type queuedOp struct{ deferred.Op }
 
 // triggers reports whether the domain's operations may wait for counters.
 func (d *Domain) triggers() bool { return d.info.Caps&fi.Trigger != 0 }
@@ -119,9 +71,8 @@ func (e *peering) addressed(what string, a fi.Addr) error {
 
 // trigger queues a triggered operation.
 func (d *Domain) trigger(w *queuedOp, on Threshold) error {
-	w.user, w.on = w.context, on.Counter
-	w.trigger.Threshold = on.Value
-	d.work.queue(w)
+	w.User, w.On, w.At = w.Context, on.Counter, on.Value
+	d.work.Add(&w.Op)
 	return nil
 }
 
@@ -148,8 +99,8 @@ func (d *Domain) QueueWork(w *Work) error {
 			return refuse(log.Domain, fi.EDOMAIN, "queue work: the %s counter is not the domain's", c.what)
 		}
 	}
-	q := &queuedOp{deferred: true, user: w.User, on: w.On.Counter, done: w.Done, id: d.work.number()}
-	q.trigger.Threshold, q.trigger.Total = w.On.Value, true
+	q := &queuedOp{deferred.Op{Deferred: true, User: w.User, On: w.On.Counter, At: w.On.Value, Done: w.Done,
+		Number: d.work.Number()}}
 	if err := d.prepare(q, w); err != nil {
 		return err
 	}
@@ -157,11 +108,11 @@ func (d *Domain) QueueWork(w *Work) error {
 		if c == nil {
 			continue
 		}
-		if err := d.work.drive(c); err != nil {
+		if err := d.drives.Drive(c); err != nil {
 			return refuse(log.Domain, fi.ErrnoOf(err), "queue work: %v", err)
 		}
 	}
-	d.work.queue(q)
+	d.work.Add(&q.Op)
 	return nil
 }
 
@@ -199,25 +150,14 @@ func (d *Domain) prepareCounter(q *queuedOp, w *Work) error {
 	if w.Done != nil {
 		return refuse(log.Domain, fi.EINVAL, "queue work: an operation on a counter has no completion counter")
 	}
-	q.counter = w.Counter
-	value := w.Value
-	change := func(c *cq.Counter) { c.Set(value) }
-	if w.Add {
-		change = func(c *cq.Counter) { c.Add(value) }
-	}
-	q.post = func() error {
-		if d.work.remove(q.id) != nil {
-			q.counter.Finish(change)
-		}
-		return nil
-	}
+	d.work.Changes(&q.Op, w.Counter, w.Value, w.Add)
 	return nil
 }
 
 // CancelWork takes back the work that the application names so, as far as it was
 // not posted yet. fi.ENOENT: there is none.
 func (d *Domain) CancelWork(user uint64) error {
-	if len(d.work.cancel(func(w *queuedOp) bool { return w.deferred && w.user == user })) == 0 {
+	if len(d.work.Cancel(func(w *deferred.Op) bool { return w.Deferred && w.User == user })) == 0 {
 		return fmt.Errorf("no such work waits: %w", fi.ENOENT)
 	}
 	return nil
@@ -229,6 +169,6 @@ func (d *Domain) FlushWork(on *cq.Counter) error {
 	if on != nil && !d.queues.has(on) {
 		return refuse(log.Domain, fi.EDOMAIN, "flush work: the counter is not the domain's")
 	}
-	d.work.cancel(func(w *queuedOp) bool { return w.deferred && (on == nil || w.on == on) })
+	d.work.Cancel(func(w *deferred.Op) bool { return w.Deferred && (on == nil || w.On == on) })
 	return nil
 }

@@ -275,8 +275,8 @@ func TestTriggeredCancel(t *testing.T) {
 		}
 	}
 	on.Add(1)
-	if n := x.domain.work.ready.Load(); n != 0 || len(x.domain.work.all) != 0 {
-		t.Fatalf("%d operations are left, %d ready", len(x.domain.work.all), n)
+	if n, ready := x.domain.work.Len(), x.domain.work.Ready(); n != 0 || ready {
+		t.Fatalf("%d operations are left, ready %v", n, ready)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestCloseWithWork(t *testing.T) {
 	}
 	x.queue(Work{On: Threshold{on, 0}, Done: done, EP: x.ep, Recv: &RecvArgs{Src: fi.AddrUnspec}})
 	x.close()
-	if n := len(b.domain.work.all); n != 0 {
+	if n := b.domain.work.Len(); n != 0 {
 		t.Fatalf("%d operations are left", n)
 	}
 	z.queue(Work{On: Threshold{on, 5}, Done: on, EP: z.ep, RMA: &RMAArgs{Dest: z.addr[y]}})

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/deferred"
 )
 
 // Each kind of operation as work: what can be checked now is, the arguments
@@ -16,15 +17,7 @@ import (
 
 // transfer sets what all transfers of an endpoint have.
 func (w *queuedOp) transfer(e *Endpoint, dest fi.Addr, context uint64) {
-	w.ep, w.rx, w.sequence, w.context = e, e.rx, sequence{e, dest}, context
-}
-
-// number is what the operation's completion names, 0 for a triggered one.
-func (w *queuedOp) number() uint64 {
-	if w.deferred {
-		return w.id
-	}
-	return 0
+	w.Backlog, w.Sequence, w.Context = &e.rx.deferred, deferred.Sequence{Owner: e, Dest: dest}, context
 }
 
 func (w *queuedOp) prepareSend(e *Endpoint, s *SendArgs) error {
@@ -36,14 +29,14 @@ func (w *queuedOp) prepareSend(e *Endpoint, s *SendArgs) error {
 	if err := e.addressed("send", c.Dest); err != nil {
 		return err
 	}
-	c.work = w.number()
+	c.work = w.Completes()
 	w.transfer(e, c.Dest, c.Context)
 	kept := w.keep(&c.IOV, c.Flags)
-	w.post = func() error {
+	w.Post = func() error {
 		defer runtime.KeepAlive(kept)
 		return e.send(&c)
 	}
-	w.fail = e.failure(w, txEntry(c.Context, c.Tagged), e.txCntr.Load(), c.Flags)
+	w.Fail = e.failure(w, txEntry(c.Context, c.Tagged), e.txCntr.Load(), c.Flags)
 	return nil
 }
 
@@ -56,10 +49,10 @@ func (w *queuedOp) prepareRMA(e *Endpoint, a *RMAArgs) error {
 	if err := e.addressed("operation", c.Dest); err != nil {
 		return err
 	}
-	c.work, c.Remote = w.number(), slices.Clone(a.Remote)
+	c.work, c.Remote = w.Completes(), slices.Clone(a.Remote)
 	w.transfer(e, c.Dest, c.Context)
 	kept := w.keep(&c.IOV, c.Flags)
-	w.post = func() error {
+	w.Post = func() error {
 		defer runtime.KeepAlive(kept)
 		return e.rma(&c)
 	}
@@ -67,7 +60,7 @@ func (w *queuedOp) prepareRMA(e *Endpoint, a *RMAArgs) error {
 	if c.Read {
 		flags, counter = fi.RMA|fi.Read, e.readCntr.Load()
 	}
-	w.fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
+	w.Fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
 	return nil
 }
 
@@ -80,10 +73,10 @@ func (w *queuedOp) prepareAtomic(e *Endpoint, a *AtomicArgs) error {
 	if err := e.addressed("operation", c.Dest); err != nil {
 		return err
 	}
-	c.work, c.Remote, c.Result = w.number(), slices.Clone(a.Remote), slices.Clone(a.Result)
+	c.work, c.Remote, c.Result = w.Completes(), slices.Clone(a.Remote), slices.Clone(a.Result)
 	w.transfer(e, c.Dest, c.Context)
 	operands, comparands := w.keep(&c.Operand, c.Flags), w.keep(&c.Compare, c.Flags)
-	w.post = func() error {
+	w.Post = func() error {
 		defer runtime.KeepAlive(operands)
 		defer runtime.KeepAlive(comparands)
 		return e.atomic(&c)
@@ -92,7 +85,7 @@ func (w *queuedOp) prepareAtomic(e *Endpoint, a *AtomicArgs) error {
 	if c.Kind != atomics.Base {
 		flags, counter = fi.Atomic|fi.Read, e.readCntr.Load()
 	}
-	w.fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
+	w.Fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
 	return nil
 }
 
@@ -102,10 +95,10 @@ func (r *rxContext) prepareRecv(w *queuedOp, a *RecvArgs) error {
 	if err := r.checkRecv(&c); err != nil {
 		return err
 	}
-	c.work, c.IOV = w.number(), slices.Clone(a.IOV)
-	w.rx, w.sequence, w.context = r, sequence{owner: r}, c.Context
-	w.post = func() error { return r.postRecv(&c) }
-	w.fail = func(err fi.Errno) {
+	c.work, c.IOV = w.Completes(), slices.Clone(a.IOV)
+	w.Backlog, w.Sequence, w.Context = &r.deferred, deferred.Sequence{Owner: r}, c.Context
+	w.Post = func() error { return r.postRecv(&c) }
+	w.Fail = func(err fi.Errno) {
 		l := r.acquire()
 		defer l.give()
 		entry := c.entry()
@@ -118,7 +111,7 @@ func (r *rxContext) prepareRecv(w *queuedOp, a *RecvArgs) error {
 // at once: for triggered operations with fi.Inject. It returns those bytes, which
 // must live as long as the vector is used.
 func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
-	if w.deferred || flags&fi.Inject == 0 {
+	if w.Deferred || flags&fi.Inject == 0 {
 		*iov = slices.Clone(*iov)
 		return nil
 	}
@@ -142,7 +135,7 @@ func (e *initiator) failure(w *queuedOp, entry cq.Entry, c *cq.Counter, flags ui
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: err})
 		}
-		e.countEnd(c, w.number(), flags&fi.Completion != 0, true, 0)
+		e.countEnd(c, w.Completes(), flags&fi.Completion != 0, true, 0)
 	}
 }
 
@@ -155,7 +148,7 @@ func (e *initiator) countEnd(c *cq.Counter, work uint64, asked, failed bool, n u
 		e.listEnded(work, fi.Success, n)
 		return
 	}
-	if c != nil && (work == 0 || asked && !e.domain.work.doneBy(work, c)) {
+	if c != nil && (work == 0 || asked && !e.domain.work.DoneBy(work, c)) {
 		if failed {
 			c.CountError(1)
 		} else {
@@ -163,13 +156,13 @@ func (e *initiator) countEnd(c *cq.Counter, work uint64, asked, failed bool, n u
 		}
 	}
 	if work != 0 {
-		e.domain.work.finish(work, failed, n)
+		e.domain.work.Finish(work, failed, n)
 	}
 }
 
 // triggeredSend makes a send wait for its counter.
 func (d *Domain) triggeredSend(e *Endpoint, s *SendArgs) error {
-	w := &queuedOp{id: d.work.number()}
+	w := &queuedOp{deferred.Op{Number: d.work.Number()}}
 	if err := d.checkTrigger("send", s.On, e.info.Caps); err != nil {
 		return err
 	}
@@ -181,7 +174,7 @@ func (d *Domain) triggeredSend(e *Endpoint, s *SendArgs) error {
 
 // triggeredRMA makes a read or write wait for its counter.
 func (d *Domain) triggeredRMA(e *Endpoint, a *RMAArgs) error {
-	w := &queuedOp{id: d.work.number()}
+	w := &queuedOp{deferred.Op{Number: d.work.Number()}}
 	if err := d.checkTrigger("read or write", a.On, e.info.Caps); err != nil {
 		return err
 	}
@@ -193,7 +186,7 @@ func (d *Domain) triggeredRMA(e *Endpoint, a *RMAArgs) error {
 
 // triggeredAtomic makes an atomic operation wait for its counter.
 func (d *Domain) triggeredAtomic(e *Endpoint, a *AtomicArgs) error {
-	w := &queuedOp{id: d.work.number()}
+	w := &queuedOp{deferred.Op{Number: d.work.Number()}}
 	if err := d.checkTrigger("atomic", a.On, e.info.Caps); err != nil {
 		return err
 	}
@@ -205,7 +198,7 @@ func (d *Domain) triggeredAtomic(e *Endpoint, a *AtomicArgs) error {
 
 // triggeredRecv makes a receive wait for its counter.
 func (r *rxContext) triggeredRecv(a *RecvArgs) error {
-	w := &queuedOp{id: r.domain.work.number()}
+	w := &queuedOp{deferred.Op{Number: r.domain.work.Number()}}
 	if err := r.domain.checkTrigger("receive", a.On, r.attr.Caps); err != nil {
 		return err
 	}

@@ -1,35 +1,38 @@
-package provider
+package deferred
 
 import (
 	"github.com/weft-fabric/weft/fi"
 )
 
-// postReady posts the operations whose counters have reached their thresholds. It is
+// Ready reports whether PostReady has something to do.
+func (q *Queue) Ready() bool { return q.ready.Load() != 0 }
+
+// PostReady posts the operations whose counters have reached their thresholds. It is
 // called where this thread holds neither a lease nor a stripe.
-func (q *workQueue) postReady() {
-	if q.ready.Load() != 0 {
+func (q *Queue) PostReady() {
+	if q.Ready() {
 		q.run()
 	}
 }
 
 // run goes through the lists, unless another thread does or this one does
 // further up its stack: that thread polls again when it has finished.
-func (q *workQueue) run() {
+func (q *Queue) run() {
 	for q.runMu.TryLock() {
 		q.retry()
 		for w := q.next(); w != nil; w = q.next() {
 			q.step(w)
 		}
-		q.pumpLists()
+		q.pumpSeries()
 		q.runMu.Unlock()
-		if q.fresh.Load() == 0 && !q.anyNewList() {
+		if q.fresh.Load() == 0 && !q.anyNewSeries() {
 			return
 		}
 	}
 }
 
 // next takes the first operation off the list, nil for none.
-func (q *workQueue) next() *queuedOp {
+func (q *Queue) next() *Op {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.fired) == 0 {
@@ -45,20 +48,20 @@ func (q *workQueue) next() *queuedOp {
 
 // step posts an operation, or puts it behind those of its sequence that wait for
 // room.
-func (q *workQueue) step(w *queuedOp) {
+func (q *Queue) step(w *Op) {
 	for _, b := range q.blocked {
-		if b.sequence == w.sequence {
+		if b.sequence == w.Sequence {
 			b.list = append(b.list, w)
 			return
 		}
 	}
 	if !q.attempt(w) {
-		q.blocked = append(q.blocked, &blockedSequence{w.sequence, []*queuedOp{w}})
+		q.blocked = append(q.blocked, &blockedSequence{w.Sequence, []*Op{w}})
 	}
 }
 
 // retry posts what waits for room, as far as there is some now.
-func (q *workQueue) retry() {
+func (q *Queue) retry() {
 	kept := q.blocked[:0]
 	for _, b := range q.blocked {
 		n := 0
@@ -74,13 +77,13 @@ func (q *workQueue) retry() {
 }
 
 // sweep drops the canceled operations that wait for room.
-func (q *workQueue) sweep() {
+func (q *Queue) sweep() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, b := range q.blocked {
 		kept := b.list[:0]
 		for _, w := range b.list {
-			if w.state == workGone {
+			if w.state == gone {
 				q.ready.Add(-1)
 			} else {
 				kept = append(kept, w)
@@ -92,37 +95,35 @@ func (q *workQueue) sweep() {
 
 // attempt posts an operation. False: there is no room, and it stays what it
 // was.
-func (q *workQueue) attempt(w *queuedOp) bool {
+func (q *Queue) attempt(w *Op) bool {
 	q.mu.Lock()
-	if w.state != workFired { // canceled
+	if w.state != fired { // canceled
 		q.mu.Unlock()
 		q.ready.Add(-1)
 		return true
 	}
-	w.state = workPosted
-	held := w.held
-	w.held = false
+	w.state = posted
+	retained := w.retained
+	w.retained = false
 	q.mu.Unlock()
-	if held {
-		w.on.Release() // before the operation ends, which may be what the application waits for to close it
+	if retained {
+		w.On.Release() // before the operation ends, which may be what the application waits for to close it
 	}
-	err := w.post()
+	err := w.Post()
 	if err != nil && fi.ErrnoOf(err) == fi.EAGAIN {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		w.state = workFired
+		w.state = fired
 		return false
 	}
-	if w.rx != nil {
-		w.rx.deferred.Add(-1)
-	}
+	w.Backlog.subtract()
 	q.ready.Add(-1)
 	switch {
 	case err != nil:
-		w.fail(fi.ErrnoOf(err))
-		q.remove(w.id)
-	case !w.deferred:
-		q.remove(w.id)
+		w.Fail(fi.ErrnoOf(err))
+		q.remove(w.Number)
+	case !w.Deferred:
+		q.remove(w.Number)
 	}
 	return true
 }
