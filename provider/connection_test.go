@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/provider/cm"
 )
 
 // connBench is what both ends of connections share in a test.
@@ -186,7 +184,7 @@ func TestConnection(t *testing.T) {
 }
 
 // TestEndTakesPosts has the end of a connection end the receives that are still
-// on their ring, in order and at once: who waits for them may be asleep.
+// on their ring, in order and at once: a thread that waits for them may be asleep.
 func TestEndTakesPosts(t *testing.T) {
 	c := newConnBench(t, nil)
 	a, b := c.join(t)
@@ -290,8 +288,8 @@ func TestReject(t *testing.T) {
 	}
 }
 
-// TestStrangersAtConnection has somebody send to a connected endpoint's name
-// who is not its peer.
+// TestStrangersAtConnection has an endpoint send to a connected endpoint's name
+// that is not its peer.
 func TestStrangersAtConnection(t *testing.T) {
 	c := newConnBench(t, nil)
 	a, b := c.join(t)
@@ -311,109 +309,6 @@ func TestStrangersAtConnection(t *testing.T) {
 	b.completion(a)
 	if string(got) != "my peer!" {
 		t.Errorf("received %q", got)
-	}
-}
-
-// TestHostileBytes says nonsense to a passive endpoint and fills it with silent
-// connections; who keeps to the protocol still gets through.
-func TestHostileBytes(t *testing.T) {
-	c := newConnBench(t, nil)
-	to := tcpAddr(c.pep.name).String()
-	good := (&cm.Message{Kind: cm.Request, Port: 9}).Append(nil)
-	for i, b := range [][]byte{
-		bytes.Repeat([]byte{0xff}, 100), good[:5], (&cm.Message{Kind: cm.Accept, Port: 9}).Append(nil),
-		[]byte("GET / HTTP/1.1\r\n\r\n"),
-	} {
-		conn, err := net.Dial("tcp", to)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = conn.Write(b)
-		_ = conn.(*net.TCPConn).CloseWrite()
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
-		if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil {
-			t.Errorf("bytes %d: answered", i)
-		}
-		_ = conn.Close()
-	}
-	for range greetMax + 20 {
-		conn, err := net.Dial("tcp", to)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
-	}
-	if _, err := c.eq.Next(); err != fi.EAGAIN {
-		t.Errorf("an event for nonsense: %v", err)
-	}
-	c.join(t)
-}
-
-// TestHostileAnswer has an endpoint connect to somebody who does not answer as
-// the protocol says.
-func TestHostileAnswer(t *testing.T) {
-	for name, tc := range map[string]struct {
-		answer []byte
-		want   fi.Errno
-	}{
-		"nonsense": {bytes.Repeat([]byte{7}, 50), fi.EPROTO},
-		"request":  {(&cm.Message{Kind: cm.Request, Port: 1}).Append(nil), fi.EPROTO},
-		"nothing":  {nil, fi.ECONNRESET},
-		"half":     {(&cm.Message{Kind: cm.Reject}).Append(nil)[:7], fi.ECONNRESET},
-	} {
-		c := newConnBench(t, nil)
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			if conn, err := l.Accept(); err == nil {
-				_, _ = cm.Read(conn)
-				_, _ = conn.Write(tc.answer)
-				_ = conn.Close()
-			}
-		}()
-		a := c.end(t, c.info)
-		if err := a.ep.Connect(tcpName(l.Addr()).AppendSockaddr(nil), nil); err != nil {
-			t.Fatal(err)
-		}
-		if e := c.failure(t); e.Err != tc.want {
-			t.Errorf("%s: %v, want %v", name, e.Err, tc.want)
-		}
-		_ = l.Close()
-	}
-}
-
-func TestBacklog(t *testing.T) {
-	c := newConnBench(t, nil)
-	if err := c.pep.SetBacklog(0); fi.ErrnoOf(err) != fi.EINVAL {
-		t.Errorf("backlog of 0: %v", err)
-	}
-	if err := c.pep.SetBacklog(1); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if err := c.end(t, c.info).ep.Connect(c.at, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// One waits in Accept when the backlog is reached, so two may be reported.
-	requests := []*ConnReq{c.event(t, fi.ConnReq).Info.Handle.(*ConnReq)}
-	for answered := range 3 {
-		if len(requests) == answered {
-			requests = append(requests, c.event(t, fi.ConnReq).Info.Handle.(*ConnReq))
-		}
-		time.Sleep(20 * time.Millisecond)
-		if e, err := c.eq.Next(); err == nil {
-			requests = append(requests, e.Info.Handle.(*ConnReq))
-		}
-		if open := len(requests) - answered; open > 2 {
-			t.Errorf("%d requests are open, backlog 1", open)
-		}
-		if err := c.pep.Reject(requests[answered], nil); err != nil {
-			t.Fatal(err)
-		}
-		c.failure(t)
 	}
 }
 

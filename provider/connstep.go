@@ -28,13 +28,13 @@ func (c *connected) only(h hw.Handler) hw.Handler {
 
 // mute reports whether arrivals are left where they are: the peer's identity will be
 // known in a moment.
-func (c *connection) mute() bool { return c.peer.Load() == nil }
+func (c *connection) mute() bool { return c.Sender() == nil }
 
 // isPeer reports whether a source is the peer.
 func (c *connected) isPeer(src hw.Source) bool {
 	s := c.e.senderOf(src)
 	if c.peerID == 0 {
-		if c.e.rx.idNames[idSlot(s.id)] != *c.peer.Load() {
+		if c.e.rx.idNames[idSlot(s.id)] != *c.Sender() {
 			return false
 		}
 		c.peerID = s.id
@@ -55,7 +55,7 @@ func (c *connected) handlers() map[hw.AMID]hw.Handler { return nil }
 func (c *connected) busy() bool                       { return c.ending() }
 func (c *connected) requested() bool                  { return c.ending() }
 func (c *connected) sourceLost(hw.Source)             {}
-func (c *connected) linkLost(*link, fi.Errno)         {} // peerGone does
+func (c *connected) linkLost(*link, fi.Errno)         {} // PeerGone does
 
 // pump ends what is under way on a connection that has ended.
 func (c *connected) pump() {

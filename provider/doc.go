@@ -28,6 +28,7 @@
 //	claim         chunks of a copy that two processes share
 //	atomics       operations of fi_atomic(3) on memory
 //	cm            messages of connection management
+//	conn          connections and listeners of connection-oriented endpoints
 //	collective    algorithms of collective operations
 //	deferred      operations that wait for counters
 //	info          fi_getinfo

@@ -223,8 +223,8 @@ func (e *Endpoint) Name() ([]byte, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.conn != nil && e.conn.request != nil {
-		return names.Encode(e.format, e.conn.request.local)
+	if e.conn != nil && e.conn.Request() != nil {
+		return names.Encode(e.format, e.conn.Request().Local())
 	}
 	return names.Encode(e.format, e.name)
 }
@@ -237,7 +237,7 @@ func (e *Endpoint) SetName(raw []byte) error {
 	if e.state.Load() != stateCreated {
 		return fi.EOPBADSTATE
 	}
-	if e.scalable != nil || e.conn != nil && e.conn.request != nil {
+	if e.scalable != nil || e.conn != nil && e.conn.Request() != nil {
 		return fi.EINVAL
 	}
 	return e.bindName(raw)
@@ -290,7 +290,7 @@ func (e *Endpoint) Close() error {
 		return err
 	}
 	if e.conn != nil {
-		e.conn.stop()
+		e.conn.Stop()
 	}
 	if e.state.Swap(stateClosed) == stateEnabled {
 		e.lists.end(e)

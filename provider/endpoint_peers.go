@@ -150,7 +150,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 			e.silentLost(l.to, p.peer)
 			l.leave(p)
 			if e.conn != nil {
-				e.conn.peerGone()
+				e.conn.PeerGone()
 			}
 		}
 	}

@@ -328,7 +328,7 @@ func (e *peering) linkNumber(addr fi.Addr) uint32 {
 // of a connected endpoint fi.ENOTCONN or fi.ESHUTDOWN.
 func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 	if e.conn != nil {
-		if err := e.conn.ready(); err != nil {
+		if err := e.conn.Ready(); err != nil {
 			return nil, err
 		}
 	}

@@ -1,59 +1,36 @@
 package provider
 
 import (
-	"fmt"
-	"net"
 	"sync"
-	"time"
-
-	"golang.org/x/sys/unix"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/cm"
+	"github.com/weft-fabric/weft/provider/conn"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // Passive is a passive endpoint (fi_passive_ep): a name at which connection
-// requests arrive. It listens on a TCP socket of that name; package cm has the
-// protocol.
-//
-// A goroutine takes connections as long as fewer requests than the backlog are
-// unanswered; more wait in the kernel. One goroutine each reads the request of
-// a connection. Of those that have not said anything yet there are greetMax at
-// most, for greetTime each, so strangers can neither fill the memory nor shut
-// the others out.
+// requests arrive. Package conn listens there.
 type Passive struct {
 	refs   refs.Count
 	fabric *Fabric
 	info   *fi.Info // complete but for names, immutable
 	format fi.AddrFormat
-	auth   authkey.Key // of those whose requests are heard, and of the answers; immutable
+	fid    atomic.Uintptr // of C's object, in events
+	listen *conn.Listener
 
 	// mu guards what follows. It is not on the data path.
-	mu       sync.Mutex
-	room     sync.Cond // fewer requests, or closed
-	fd       int       // the socket, -1 once closed or taken over
-	want     names.Name
-	name     names.Name
-	eq       *eq.Queue
-	fid      uintptr
-	backlog  int
-	listener *net.TCPListener // nil: not listening
-	greeting []*net.TCPConn   // that said nothing yet, oldest first
-	requests map[*ConnReq]bool
-	closed   bool
-	over     sync.WaitGroup
+	mu   sync.Mutex
+	name names.Name
+	eq   *eq.Queue // does not change once the endpoint listens
 }
 
-const (
-	defaultBacklog = 128
-	greetMax       = 128
-	greetTime      = 5 * time.Second
-)
+// ConnReq is a connection request, the handle in the info of FI_CONNREQ.
+type ConnReq = conn.Request
 
 // OpenPassive opens a passive endpoint with info's source address, or a port
 // of the first local address. Errors: fi.EINVAL for another type than
@@ -67,11 +44,8 @@ func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
 	if err != nil {
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open passive endpoint: %v", err)
 	}
-	p := &Passive{
-		auth: auth, fabric: f, info: info.Clone(), format: info.AddrFormat, fd: -1, backlog: defaultBacklog,
-		requests: map[*ConnReq]bool{},
-	}
-	p.room.L = &p.mu
+	p := &Passive{fabric: f, info: info.Clone(), format: info.AddrFormat}
+	p.listen = conn.NewListener(auth, p.report)
 	if p.format == fi.FormatUnspec {
 		p.format = fi.Sockaddr
 	}
@@ -115,23 +89,16 @@ func (p *Passive) bind(raw []byte) error {
 	if want.IsZero() {
 		want = name
 	}
-	fd, got, err := bindTCP(want, names.Fits(p.format, names.Any(names.AFInet, 0)))
+	got, err := p.listen.Bind(want, names.Fits(p.format, names.Any(names.AFInet, 0)))
 	if err != nil {
 		return err
 	}
-	if p.fd >= 0 {
-		_ = unix.Close(p.fd)
-	}
-	p.fd, p.want, p.name = fd, got, name.WithPort(got.Port)
+	p.name = name.WithPort(got.Port)
 	return nil
 }
 
 // SetFID sets the address of the C object, which events name.
-func (p *Passive) SetFID(fid uintptr) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fid = fid
-}
+func (p *Passive) SetFID(fid uintptr) { p.fid.Store(fid) }
 
 // Info is what the endpoint was opened with.
 func (p *Passive) Info() *fi.Info { return p.info }
@@ -148,7 +115,7 @@ func (p *Passive) Name() ([]byte, error) {
 func (p *Passive) SetName(raw []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.listener != nil || p.fd < 0 {
+	if !p.listen.Bound() {
 		return fi.EOPBADSTATE
 	}
 	if err := p.bind(raw); err != nil {
@@ -193,21 +160,7 @@ func (p *Passive) SetBacklog(n int) error {
 	if n < 1 {
 		return refuse(log.EPCtrl, fi.EINVAL, "backlog of %d", n)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.backlog = n
-	p.room.Broadcast()
-	if p.listener == nil {
-		return nil
-	}
-	return p.listen()
-}
-
-func (p *Passive) listen() error {
-	if err := unix.Listen(p.fd, p.backlog); err != nil {
-		return refuse(log.EPCtrl, fi.ErrnoOf(err), "listen at %s: %v", p.want, err)
-	}
-	return nil
+	return refused(p.listen.SetBacklog(n))
 }
 
 // Listen begins to take connection requests. Errors: fi.EOPBADSTATE when it
@@ -216,116 +169,35 @@ func (p *Passive) Listen() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.listener != nil || p.fd < 0:
+	case !p.listen.Bound():
 		return fi.EOPBADSTATE
 	case p.eq == nil:
 		return refuse(log.EPCtrl, fi.ENOEQ, "listen: no event queue")
 	}
-	if err := p.listen(); err != nil {
-		return err
-	}
-	l, err := listener(p.fd)
-	if err != nil {
-		return err
-	}
-	p.listener = l
-	p.over.Go(p.accept)
-	return nil
+	return refused(p.listen.Listen())
 }
 
-// accept takes connections until the listener is closed.
-func (p *Passive) accept() {
-	for p.waitRoom() {
-		c, err := p.listener.AcceptTCP()
-		if err == nil {
-			p.greet(c)
-			continue
-		}
-		p.mu.Lock()
-		closed := p.closed
-		p.mu.Unlock()
-		if closed {
-			return
-		}
-		log.Warnf(log.EPCtrl, "take a connection at %s: %v", p.want, err) // no descriptors, likely
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-// waitRoom waits until there are fewer requests than the backlog; false: closed.
-func (p *Passive) waitRoom() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for !p.closed && len(p.requests) >= p.backlog {
-		p.room.Wait()
-	}
-	return !p.closed
-}
-
-// greet has the request of a connection read.
-func (p *Passive) greet(c *net.TCPConn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		_ = c.Close()
-		return
-	}
-	if len(p.greeting) == greetMax {
-		_ = p.greeting[0].Close() // its reader takes it off the list
-		p.greeting = p.greeting[1:]
-	}
-	p.greeting = append(p.greeting, c)
-	p.over.Go(func() { p.hear(c) })
-}
-
-// hear reads a connection's request and reports it.
-func (p *Passive) hear(c *net.TCPConn) {
-	r, err := readRequest(c, p.auth)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range p.greeting {
-		if p.greeting[i] == c {
-			p.greeting = append(p.greeting[:i:i], p.greeting[i+1:]...)
-			break
-		}
-	}
-	if err == nil && p.closed {
-		err = net.ErrClosed
-	}
+// refused logs what the system refused a passive endpoint.
+func refused(err error) error {
 	if err == nil {
-		err = p.report(r)
+		return nil
 	}
-	if err != nil {
-		if !p.closed {
-			log.Infof(log.EPCtrl, "connection from %s to %s: %v", c.RemoteAddr(), p.want, err)
-		}
-		_ = c.Close()
-	}
+	return refuse(log.EPCtrl, fi.ErrnoOf(err), "%v", err)
 }
 
-// report posts the event of a request. The caller has p.mu.
+// report posts the event of a request.
 func (p *Passive) report(r *ConnReq) error {
-	r.passive = p
 	i := p.info.Clone()
 	var err error
-	if i.SrcAddr, err = names.Encode(p.format, r.local); err != nil {
+	if i.SrcAddr, err = names.Encode(p.format, r.Local()); err != nil {
 		return err
 	}
-	if i.DestAddr, err = names.Encode(p.format, r.peer); err != nil {
+	if i.DestAddr, err = names.Encode(p.format, r.Peer()); err != nil {
 		return err
 	}
 	i.Handle = r
-	p.requests[r] = true
-	p.eq.Post(eq.CMEvent(fi.ConnReq, p.fid, i, r.data))
+	p.eq.Post(eq.CMEvent(fi.ConnReq, p.fid.Load(), i, r.Data()))
 	return nil
-}
-
-// answered takes a request off the list.
-func (p *Passive) answered(r *ConnReq) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.requests, r)
-	p.room.Broadcast()
 }
 
 // Reject refuses a connection request with data for the peer. Errors:
@@ -333,30 +205,12 @@ func (p *Passive) answered(r *ConnReq) {
 // or more than FI_OPT_CM_DATA_SIZE bytes.
 func (p *Passive) Reject(r *ConnReq, data []byte) error {
 	switch {
-	case r == nil || r.passive != p:
-		return refuse(log.EPCtrl, fi.EINVAL, "reject: not a request of this passive endpoint")
 	case len(data) > cm.MaxData:
 		return refuse(log.EPCtrl, fi.EINVAL, "reject: %d bytes of data, at most %d", len(data), cm.MaxData)
-	case !r.end(reqOpen) && !r.end(reqTaken):
-		return refuse(log.EPCtrl, fi.EINVAL, "reject: the request was answered already")
+	case r == nil || !p.listen.Reject(r, data):
+		return refuse(log.EPCtrl, fi.EINVAL, "reject: not an unanswered request of this passive endpoint")
 	}
-	_ = r.reply(cm.Message{Kind: cm.Reject, Data: data}, p.auth) // a peer that is gone needs no answer
-	_ = r.conn.Close()
-	r.done()
 	return nil
-}
-
-// takeName gives the endpoint's address to an active one: it takes no requests
-// from now on. false if it has none any more.
-func (p *Passive) takeName() (names.Name, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fd < 0 || p.listener != nil {
-		return names.Name{}, false
-	}
-	_ = unix.Close(p.fd)
-	p.fd = -1
-	return p.want, true
 }
 
 // Close ends the endpoint. Requests for which no endpoint was opened are
@@ -365,43 +219,12 @@ func (p *Passive) Close() error {
 	if err := p.refs.Close(); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	p.closed = true
-	p.room.Broadcast()
-	if p.listener != nil {
-		_ = p.listener.Close()
-	}
-	if p.fd >= 0 {
-		_ = unix.Close(p.fd)
-	}
-	for _, c := range p.greeting {
-		_ = c.Close()
-	}
-	var open []*ConnReq
-	for r := range p.requests {
-		open = append(open, r)
-	}
-	p.mu.Unlock()
-	p.over.Wait()
+	p.listen.Close()
 	if p.eq != nil {
-		p.eq.Forget(p.fid)
+		p.eq.Forget(p.fid.Load())
 		p.eq.Release()
 	}
-	for _, r := range open {
-		if r.end(reqOpen) {
-			r.drop()
-		}
-	}
+	p.listen.Drop()
 	p.fabric.refs.Release()
-	return nil
-}
-
-// send sends one message of the connection protocol.
-func send(c *net.TCPConn, m cm.Message) error {
-	_ = c.SetWriteDeadline(time.Now().Add(greetTime)) // it fits into any socket's buffer
-	_, err := c.Write(m.Append(nil))
-	if err != nil {
-		return fmt.Errorf("send to %s: %w", c.RemoteAddr(), err)
-	}
 	return nil
 }

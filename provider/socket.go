@@ -71,31 +71,7 @@ func reach(fd int, family uint16) (inet, inet6 bool) {
 func bindTo(fd int, want names.Name) (names.Name, error) {
 	// It is never read: let the kernel keep as little as it can.
 	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 1)
-	return bindFD(fd, want)
-}
-
-// bindFD binds a socket and returns the name that it got.
-func bindFD(fd int, want names.Name) (names.Name, error) {
-	var sa unix.Sockaddr
-	if want.Family == names.AFInet6 {
-		sa = &unix.SockaddrInet6{Port: int(want.Port), ZoneId: want.Scope, Addr: want.IP}
-	} else {
-		sa = &unix.SockaddrInet4{Port: int(want.Port), Addr: [4]byte(want.IP[:4])}
-	}
-	if err := unix.Bind(fd, sa); err != nil {
-		return names.Name{}, err
-	}
-	got, err := unix.Getsockname(fd)
-	if err != nil {
-		return names.Name{}, err
-	}
-	switch a := got.(type) {
-	case *unix.SockaddrInet4:
-		return want.WithPort(uint16(a.Port)), nil
-	case *unix.SockaddrInet6:
-		return want.WithPort(uint16(a.Port)), nil
-	}
-	return names.Name{}, unix.EAFNOSUPPORT
+	return names.Bind(fd, want)
 }
 
 func (s *boundSocket) close() { _ = unix.Close(s.fd) }

@@ -1,4 +1,4 @@
-package provider
+package conn
 
 import (
 	"fmt"
@@ -11,8 +11,6 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/names"
 )
-
-// TCP sockets of passive endpoints, as connections of FI_EP_MSG use them (passive.go, connwatch.go).
 
 // bindTCP binds a TCP socket to want, of any port if that is 0, and returns
 // the name that it got. An IPv6 wildcard takes IPv4 connections too if both.
@@ -37,7 +35,7 @@ func bindTCP(want names.Name, both bool) (fd int, got names.Name, err error) {
 		err = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err == nil {
-		got, err = bindFD(fd, want)
+		got, err = names.Bind(fd, want)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
@@ -61,8 +59,8 @@ func listener(fd int) (*net.TCPListener, error) {
 	return l.(*net.TCPListener), nil
 }
 
-// tcpName is the name that a TCP address stands for.
-func tcpName(a net.Addr) names.Name {
+// NameOf is the name that a TCP address stands for.
+func NameOf(a net.Addr) names.Name {
 	t, ok := a.(*net.TCPAddr)
 	if !ok {
 		return names.Name{}
@@ -71,8 +69,8 @@ func tcpName(a net.Addr) names.Name {
 	return names.New(p.Addr().Unmap(), p.Port())
 }
 
-// tcpAddr is a name as package net takes it.
-func tcpAddr(n names.Name) *net.TCPAddr {
+// AddrOf is a name as package net takes it.
+func AddrOf(n names.Name) *net.TCPAddr {
 	a := n.Addr()
 	if n.Scope != 0 {
 		a = a.WithZone(fmt.Sprint(n.Scope))

@@ -1,21 +1,17 @@
-package provider
+package conn
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"sync/atomic"
 	"time"
 
-	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/cm"
 	"github.com/weft-fabric/weft/provider/names"
 )
-
-// What a connection's goroutine does.
 
 // rejection is the error of a connection that the peer refused, with its data.
 type rejection struct{ data []byte }
@@ -27,17 +23,17 @@ func (*rejection) Unwrap() error { return fi.ECONNREFUSED }
 
 // dial establishes the connection from the active side. The TCP connection
 // comes from the endpoint's own address, by which the peer knows it.
-func (c *connection) dial(to names.Name, data []byte) error {
-	d := net.Dialer{LocalAddr: tcpAddr(c.ep.name.WithPort(0)), Timeout: c.ep.domain.cfg.ConnectTimeout}
-	conn, err := d.DialContext(c.ctx, "tcp", tcpAddr(to).String())
+func (c *Connection) dial(to names.Name, data []byte) error {
+	d := net.Dialer{LocalAddr: AddrOf(c.own.WithPort(0)), Timeout: c.settings.ConnectTimeout}
+	conn, err := d.DialContext(c.ctx, "tcp", AddrOf(to).String())
 	if err != nil {
 		return err
 	}
 	if err := c.hold(conn.(*net.TCPConn)); err != nil {
 		return err
 	}
-	key, between, nonce := c.ep.auth.Bytes(), ends(c.sock.LocalAddr(), c.sock.RemoteAddr()), cm.NewNonce()
-	ask := cm.Message{Kind: cm.Request, Port: c.ep.name.Port, Data: data}
+	key, between, nonce := c.settings.Key.Bytes(), ends(c.sock.LocalAddr(), c.sock.RemoteAddr()), cm.NewNonce()
+	ask := cm.Message{Kind: cm.Request, Port: c.own.Port, Data: data}
 	ask.Sign(key, between, nonce)
 	if err := send(c.sock, ask); err != nil {
 		return err
@@ -58,42 +54,42 @@ func (c *connection) dial(to names.Name, data []byte) error {
 	case m.Kind != cm.Accept:
 		return fmt.Errorf("message of kind %d instead of an answer: %w", m.Kind, cm.ErrMalformed)
 	}
-	peer := tcpName(c.sock.RemoteAddr()).WithPort(m.Port)
+	peer := NameOf(c.sock.RemoteAddr()).WithPort(m.Port)
 	c.peer.Store(&peer)
-	if err := c.reach(peer); err != nil {
+	if err := c.ep.Reach(c.ctx, peer); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.up(m.Data)
+	return c.establish(m.Data)
 }
 
 // answer establishes the connection from the passive side. The peer may send,
 // and be gone, as soon as it has the answer; what this side sends before waits
-// in the peer's ring (mute).
-func (c *connection) answer(data []byte) error {
+// in the peer's ring, which is not polled while Sender is nil.
+func (c *Connection) answer(data []byte) error {
 	r := c.request
 	defer r.done()
 	if err := c.hold(r.conn); err != nil {
 		return err
 	}
 	c.peer.Store(&r.peer)
-	if err := c.reach(r.peer); err != nil {
+	if err := c.ep.Reach(c.ctx, r.peer); err != nil {
 		return err
 	}
 	// The event comes before whatever the peer does when it has the answer. If
 	// the answer does not get there, the end of the connection follows.
 	c.mu.Lock() // so that a shutdown does not come before the answer
 	defer c.mu.Unlock()
-	if err := c.up(nil); err != nil {
+	if err := c.establish(nil); err != nil {
 		return err
 	}
-	_ = r.reply(cm.Message{Kind: cm.Accept, Port: c.ep.name.Port, Data: data}, c.ep.auth)
+	_ = r.reply(cm.Message{Kind: cm.Accept, Port: c.own.Port, Data: data}, c.settings.Key)
 	return nil
 }
 
 // hold keeps the TCP connection.
-func (c *connection) hold(s *net.TCPConn) error {
+func (c *Connection) hold(s *net.TCPConn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
@@ -102,64 +98,37 @@ func (c *connection) hold(s *net.TCPConn) error {
 	}
 	c.sock = s
 	_ = s.SetDeadline(time.Time{}) // of the reader of the request
-	t := max(c.ep.domain.cfg.PeerTimeout/3, time.Second)
+	t := max(c.settings.PeerTimeout/3, time.Second)
 	return s.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: t, Interval: t, Count: 2})
 }
 
-// reach opens the path that carries the data. Errors: those of connecting to a
-// peer, fi.EHOSTUNREACH also if no transport leads to it.
-func (c *connection) reach(peer names.Name) error {
-	e := c.ep
-	if len(e.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.has(peer) {
-		return fmt.Errorf("no transport from %s to %s: %w", e.name, peer, fi.EHOSTUNREACH)
-	}
-	if err := e.av.Add(peer); err != nil {
-		return err
-	}
-	for {
-		l := e.holdLinkTo(address{Name: peer})
-		_, err := e.connect(l)
-		l.release()
-		if err != fi.EAGAIN {
-			return err
-		}
-		select {
-		case <-c.ctx.Done():
-			return net.ErrClosed
-		case <-time.After(retryInterval):
-		}
-	}
-}
-
-// up reports to the application that the connection is established. The caller has c.mu.
-func (c *connection) up(data []byte) error {
+// establish reports to the application that the connection is established. The caller has c.mu.
+func (c *Connection) establish(data []byte) error {
 	if c.stopped {
 		return net.ErrClosed
 	}
-	c.state.Store(connUp)
-	c.event(fi.Connected, data)
+	c.state.Store(up)
+	c.ep.Connected(data)
 	return nil
 }
 
 // fail reports that there is no connection.
-func (c *connection) fail(err error) {
+func (c *Connection) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.sock != nil {
 		_ = c.sock.Close()
 	}
-	c.state.Store(connDown)
+	c.state.Store(down)
 	if c.stopped {
 		return
 	}
-	log.Infof(log.EPCtrl, "connection of %s: %v", c.ep.name, err)
-	entry := eq.ErrEntry{FID: c.fid, Err: failure(err)}
-	entry.ProvErrno = int32(entry.Err)
+	log.Infof(log.EPCtrl, "connection of %s: %v", c.own, err)
+	var data []byte
 	if r := (*rejection)(nil); errors.As(err, &r) {
-		entry.ErrData = r.data
+		data = r.data
 	}
-	c.ep.eq.Load().PostError(entry)
-	c.attend()
+	c.ep.Failed(failure(err), data)
 }
 
 // failure is the errno for an error of a connection: fi.EPROTO for a peer that
@@ -178,7 +147,7 @@ func failure(err error) fi.Errno {
 }
 
 // watch waits for the end of an established connection.
-func (c *connection) watch() {
+func (c *Connection) watch() {
 	n, err := c.sock.Read(make([]byte, 1))
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,45 +157,8 @@ func (c *connection) watch() {
 	if c.stopped {
 		return
 	}
-	log.Debugf(log.EPCtrl, "connection of %s with %s ends: %v", c.ep.name, c.sock.RemoteAddr(), err)
+	log.Debugf(log.EPCtrl, "connection of %s with %s ends: %v", c.own, c.sock.RemoteAddr(), err)
 	_ = c.sock.Close()
-	c.state.Store(connDown)
-	c.ep.closeLines()
-	c.event(fi.Shutdown, nil)
-	c.attend()
-}
-
-// closeLines takes the peer away from the C path, so that posts ask for the
-// connection's state.
-func (e *peering) closeLines() {
-	for _, l := range *e.links.Load() {
-		if l != nil {
-			l.mu.Lock()
-			e.forget(l)
-			l.mu.Unlock()
-		}
-	}
-}
-
-// peerGone ends the connection when the path that carries the data has no
-// peer any more: the goroutine sees it.
-func (c *connection) peerGone() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.sock != nil {
-		_ = c.sock.Close()
-	}
-}
-
-// attend has the lease holder end what is under way, and wakes sleeping threads.
-// c.mu is held and the endpoint is enabled.
-func (c *connection) attend() {
-	c.ended = time.Now()
-	c.flush.Store(1)
-	r := c.ep.rx
-	atomic.StoreUint32(&r.hot.Attention, 1)
-	r.ring()
-	for _, q := range c.ep.queues() {
-		q.Waiter().Wake()
-	}
+	c.state.Store(down)
+	c.ep.Ended()
 }
