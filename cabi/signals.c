@@ -135,19 +135,19 @@ void weft_signals_prepare(void)
 /* ---- alternate stacks ---- */
 
 /* Room for a handler that interrupts a thread's first call into Go, in bytes. */
-#define LENT_STACK (64ul << 10)
+#define SPARE_STACK (64ul << 10)
 
 void weft_enter_go(unsigned threads)
 {
-	stack_t own = { 0 }, lent = { .ss_size = LENT_STACK };
+	stack_t own = { 0 }, spare = { .ss_size = SPARE_STACK };
 
 	if (!WEFT_PROFILE && !sigaltstack(NULL, &own) && own.ss_flags & SS_DISABLE)
-		lent.ss_sp = malloc(LENT_STACK);
-	if (lent.ss_sp)
-		sigaltstack(&lent, NULL);
+		spare.ss_sp = malloc(SPARE_STACK);
+	if (spare.ss_sp)
+		sigaltstack(&spare, NULL);
 	weftGoEnterThread(threads);
-	if (lent.ss_sp) {
+	if (spare.ss_sp) {
 		sigaltstack(&own, NULL);
-		free(lent.ss_sp);
+		free(spare.ss_sp);
 	}
 }

@@ -75,7 +75,7 @@ func TestAccessesMove(t *testing.T) {
 	}
 	const piece = 256 << 10
 	moved := asked(t)
-	b := newBench(t, func(c *config.Config) { c.HugeAfter, c.RMALendSize, c.RMAAssistSize = 1<<20, 0, 0 }, rmaHints())
+	b := newBench(t, func(c *config.Config) { c.HugeAfter, c.RMADelegateSize, c.RMAAssistSize = 1<<20, 0, 0 }, rmaHints())
 	x, y := b.side(t), b.side(t)
 	x.know(y)
 	local, remote, sent, received := mapped(t, piece), mapped(t, 8<<20), mapped(t, piece), mapped(t, piece)

@@ -35,7 +35,7 @@ func (e *Endpoint) Enable() error {
 		return fi.EOPBADSTATE
 	}
 	if e.scalable != nil {
-		e.scalable.lend(e)
+		e.scalable.share(e)
 	}
 	if err := e.checkEnable(); err != nil {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
@@ -279,7 +279,7 @@ func (e *Endpoint) fillHot() {
 	if e.srx == nil {
 		e.rx.minMulti.Store(e.minMulti)
 	}
-	// Last, with release: a late reader of another endpoint that had this memory looks at it first.
+	// Last, with release: a late reader of another endpoint that had this memory reads it first.
 	atomic.StoreUintptr(&h.Rx, uintptr(unsafe.Pointer(e.rx.hot)))
 }
 

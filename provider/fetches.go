@@ -40,7 +40,7 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 	}
 	h.FetchCount = uint32(e.fetches.table.Len() / e.stripeCount())
 	h.Fetches = uintptr(unsafe.Pointer(e.fetches.table.At(0)))
-	h.CopyMax, h.DelegateMin, h.CopiedMax = e.copyMax(), e.lendMin(), e.accesses.Sample()
+	h.CopyMax, h.DelegateMin, h.CopiedMax = e.copyMax(), e.delegateMin(), e.accesses.Sample()
 	if e.published() == nil {
 		return
 	}

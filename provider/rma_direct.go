@@ -169,7 +169,7 @@ func (e *initiator) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, er
 	outcome := notShared
 	if e.mayShare(a, p, total) {
 		outcome = e.share(a, l, p, keys[0], completes)
-	} else if e.lend(a, l, p, total, completes) {
+	} else if e.delegate(a, l, p, total, completes) {
 		outcome = sharedPart
 	}
 	switch outcome {

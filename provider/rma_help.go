@@ -65,7 +65,7 @@ func (e *rmaTarget) stepHelps() {
 	e.helps = kept
 }
 
-// stepHelp copies chunks, and reports whether there is no more to do. The caller looks at no later message of the peer
+// stepHelp copies chunks, and reports whether there is no more to do. The caller handles no later message of the peer
 // before a chunk that was taken is copied.
 func (e *rmaTarget) stepHelp(h *help) bool {
 	words := claim.OneSidedWords(e.sourceWords(h.src))

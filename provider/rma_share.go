@@ -45,15 +45,15 @@ type sharedOps struct {
 // peerRounds is what an initiator knows of the rounds with one target. Guarded by
 // sharedOps.mu, but for words, which are immutable.
 type peerRounds struct {
-	words  *[2]uint64
-	round  uint16    // the last
-	rounds int       // not finished
-	open   bool      // the last has chunks that are not taken
-	lent   *sharedOp // the operation of that round, if it is delegated whole (rma_lend.go)
-	last   span      // what the last operation that might have been delegated writes
-	never  bool      // the target or the kernel refuses: operations are not shared
-	offers uint16    // made; the target's word has how many it has read
-	count  uint32    // the target's when all chunks that it took are finished
+	words     *[2]uint64
+	round     uint16    // the last
+	rounds    int       // not finished
+	open      bool      // the last has chunks that are not taken
+	delegated *sharedOp // the operation of that round, if it is delegated whole (rma_delegate.go)
+	last      span      // what the last operation that might have been delegated writes
+	never     bool      // the target or the kernel refuses: operations are not shared
+	offers    uint16    // made; the target's word has how many it has read
+	count     uint32    // the target's when all chunks that it took are finished
 }
 
 // sharedOp is an operation of which the target has not finished its share.
@@ -71,7 +71,7 @@ type sharedOp struct {
 	list *listShare // it is a list (list_share.go), which has neither args, local nor remote; else nil
 
 	round uint16 // of one that is delegated whole
-	looks int    // polls since, while the target has not taken it
+	polls int    // since, while the target has not taken it
 }
 
 // shareOutcome is what sharing an operation has led to.
@@ -190,7 +190,7 @@ func shareOf(a *RMAArgs, chunk uint64) *wire.Share {
 // offerRound begins a round of n chunks and offers it to the target. It reports false
 // when that cannot be now. The caller has sharedOps.mu.
 func (e *peering) offerRound(p *path, n, addr uint64, h *wire.Share) (round uint16, ok bool) {
-	if r := p.rounds; r.lent != nil && !r.taken() {
+	if r := p.rounds; r.delegated != nil && !r.taken() {
 		return 0, false // the target has enough to do
 	}
 	if round, ok = p.rounds.begin(n); !ok {
@@ -280,7 +280,7 @@ func (e *initiator) reapShares(l *leasedEP) {
 // reapShare reports whether it has ended an operation. The caller has sharedOps.mu.
 func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 	r := op.path.rounds
-	if r.lent == op && !e.regain(op, l != nil) {
+	if r.delegated == op && !e.reclaim(op, l != nil) {
 		return false
 	}
 	if !op.ended {
@@ -370,7 +370,7 @@ func (e *leasedEP) abandonShares() {
 	defer s.mu.Unlock()
 	end := time.Now().Add(abandonTime)
 	for _, op := range s.ops {
-		if r := op.path.rounds; r.lent == op {
+		if r := op.path.rounds; r.delegated == op {
 			_, op.ended = claim.TakeFront(&r.words[0], uint64(op.round), 1)
 		}
 		for done := op.ended; !done && op.path.Err() == nil && time.Now().Before(end); {

@@ -105,9 +105,9 @@ func (s *Scalable) openContext(open []bool, index, first int, full *fi.Info) (*E
 	return e, nil
 }
 
-// lend gives a context that is about to be enabled what it shares with the
+// share gives a context that is about to be enabled what it shares with the
 // others.
-func (s *Scalable) lend(e *Endpoint) {
+func (s *Scalable) share(e *Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.socket, e.name, e.av = s.socket, s.name, s.av

@@ -67,7 +67,7 @@ type Config struct {
 	SHMEagerSize      int           // bytes, 0: EagerSize
 	AssistSize        int           // bytes, 0: senders never help
 	RMAAssistSize     int           // bytes, 0: targets never help
-	RMALendSize       int           // bytes, 0: nothing is left to targets
+	RMADelegateSize   int           // bytes, 0: nothing is left to targets
 	HugeRegionSize    int           // bytes, 0: registering regions leaves them on the pages that they are on
 	HugeAfter         int           // bytes, 0: copying leaves memory on the pages that it is on
 	InjectSize        int           // bytes, at most BounceSize

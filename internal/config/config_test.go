@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Name:      "weft",
 		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10,
-		RMAAssistSize: 1 << 20, RMALendSize: 32 << 10, HugeAfter: 16 << 20,
+		RMAAssistSize: 1 << 20, RMADelegateSize: 32 << 10, HugeAfter: 16 << 20,
 		InjectSize: 4096, HMEMMapSize: 256 << 10, IPCCache: 1024, IPCCacheSize: 64 << 30, UnexpectedBytes: 64 << 20,
 		MaxPeers: 1024, AVSizeMax: 1 << 20,
 		MPIMinSize: 32 << 10, PeerTimeout: 15 * time.Second, ConnectTimeout: 10 * time.Second,

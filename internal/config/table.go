@@ -128,7 +128,7 @@ var table = []Var{
 		func(c *Config) *int { return &c.RMAAssistSize },
 		"Smallest read, write or list that a target on this host helps to copy while it makes progress; 0 for none."),
 	sizeVar("rma_lend_size", "bytes", "32k", 0, 1<<40,
-		func(c *Config) *int { return &c.RMALendSize },
+		func(c *Config) *int { return &c.RMADelegateSize },
 		"Smallest read or write that is left whole to the target on this host while the application posts others; 0 for none."),
 	sizeVar("huge_region_size", "bytes", "0", 0, 1<<40,
 		func(c *Config) *int { return &c.HugeRegionSize },

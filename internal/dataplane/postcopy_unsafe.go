@@ -93,7 +93,7 @@ func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
 }
 
 // delegates reports whether to ask the runtime first, which may delegate the copy to its target
-// (provider/rma_lend.go): if the application posts ahead of what it reads, and the runtime does not rest from being
+// (provider/rma_delegate.go): if the application posts ahead of what it reads, and the runtime does not rest from being
 // asked.
 func delegates(p *hot.Post, ep *hot.EP, e *place) bool {
 	if ep.DelegateMin == 0 || p.Len < uint64(ep.DelegateMin) || e.at == 0 ||

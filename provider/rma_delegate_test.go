@@ -12,39 +12,39 @@ import (
 	"github.com/weft-fabric/weft/provider/claim"
 )
 
-// lendPiece is the length in bytes of operations that are lent here.
-const lendPiece = 16 << 10
+// delegatePiece is the length in bytes of operations that are delegated here.
+const delegatePiece = 16 << 10
 
-// lendBench has operations of lendPiece bytes lent, and none shared by chunks.
-func lendBench(t *testing.T) (x, y *side) {
+// delegateBench has operations of delegatePiece bytes delegated, and none shared by chunks.
+func delegateBench(t *testing.T) (x, y *side) {
 	t.Helper()
-	b := newBench(t, func(c *config.Config) { c.RMALendSize, c.RMAAssistSize = lendPiece, 0 }, rmaHints())
+	b := newBench(t, func(c *config.Config) { c.RMADelegateSize, c.RMAAssistSize = delegatePiece, 0 }, rmaHints())
 	return b.pair(t)
 }
 
 // piece posts an operation on piece n of both memories.
 func (s *side) piece(to *side, local []byte, n int, read bool) {
 	s.t.Helper()
-	at := n * lendPiece
+	at := n * delegatePiece
 	a := RMAArgs{
-		IOV: iovOf(local[at : at+lendPiece]), Remote: []fi.RMAIOVec{{Addr: uint64(at), Len: lendPiece, Key: 1}},
+		IOV: iovOf(local[at : at+delegatePiece]), Remote: []fi.RMAIOVec{{Addr: uint64(at), Len: delegatePiece, Key: 1}},
 		Dest: s.addr[to], Context: uint64(n), Read: read,
 	}
 	post(s.t, func() error { return s.ep.RMA(&a) }, s)
 }
 
-// lent is how many operations are offered and not ended.
-func (s *side) lent() int { return int(s.ep.shares.waiting.Load()) }
+// delegated is how many operations are offered and not ended.
+func (s *side) delegated() int { return int(s.ep.shares.waiting.Load()) }
 
-// TestLendAgainstModel has a target that polls do every other one of random operations,
+// TestDelegateAgainstModel has a target that polls do every other one of random operations,
 // posted some at a time, and compares memory with a model.
-func TestLendAgainstModel(t *testing.T) {
-	x, y := lendBench(t)
+func TestDelegateAgainstModel(t *testing.T) {
+	x, y := delegateBench(t)
 	const places = 32
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	remote, local := make([]byte, places*lendPiece), make([]byte, places*lendPiece)
+	remote, local := make([]byte, places*delegatePiece), make([]byte, places*delegatePiece)
 	y.region(remote, 1, fi.RemoteRead|fi.RemoteWrite)
 	y.polling()
 	for i := range local {
@@ -56,7 +56,7 @@ func TestLendAgainstModel(t *testing.T) {
 		count := 1 + r.IntN(places)
 		for _, k := range r.Perm(places)[:count] {
 			read := r.IntN(2) == 0
-			if from, to := k*lendPiece, (k+1)*lendPiece; read {
+			if from, to := k*delegatePiece, (k+1)*delegatePiece; read {
 				copy(want[from:to], model[from:])
 			} else {
 				copy(model[from:to], want[from:])
@@ -71,30 +71,30 @@ func TestLendAgainstModel(t *testing.T) {
 			t.Fatalf("the target has done %d of %d offers, words %x", x.rounds().copied(), x.rounds().offers, *x.rounds().words)
 		}
 	}
-	if f := x.ep.linkAt(0).inFlight.Load(); f != 0 || x.lent() != 0 {
-		t.Errorf("%d operations are in flight, %d lent", f, x.lent())
+	if f := x.ep.linkAt(0).inFlight.Load(); f != 0 || x.delegated() != 0 {
+		t.Errorf("%d operations are in flight, %d delegated", f, x.delegated())
 	}
 }
 
-// TestLendAlone: a target that does not poll gets two offers, and the initiator takes the operations
+// TestDelegateAlone: a target that does not poll gets two offers, and the initiator takes the operations
 // back when it has nothing else to read, or has looked often.
-func TestLendAlone(t *testing.T) {
-	x, y := lendBench(t)
+func TestDelegateAlone(t *testing.T) {
+	x, y := delegateBench(t)
 	const places = 64
-	memory, local := make([]byte, places*lendPiece), pattern(places*lendPiece, 3)
+	memory, local := make([]byte, places*delegatePiece), pattern(places*delegatePiece, 3)
 	y.region(memory, 1, fi.RemoteWrite)
-	posted := lendOne(t, x, y, local)
-	for n := range lendPatience { // completions are there to be read, so it waits for the target
-		if x.lent() != 1 {
+	posted := delegateOne(t, x, y, local)
+	for n := range delegatePatience { // completions are there to be read, so it waits for the target
+		if x.delegated() != 1 {
 			t.Fatalf("taken back after %d looks", n)
 		}
 		x.ep.Progress()
 	}
-	if x.lent() != 0 {
+	if x.delegated() != 0 {
 		t.Error("not taken back")
 	}
 	x.completions(posted)
-	posted = lendOne(t, x, y, local)
+	posted = delegateOne(t, x, y, local)
 	x.completions(posted) // it is taken back when all others are read
 	for n := range places {
 		x.piece(y, local, n, false)
@@ -105,11 +105,11 @@ func TestLendAlone(t *testing.T) {
 	}
 }
 
-// TestLendNotToMeet: what writes the same memory as the operation before is not lent, nor what
+// TestDelegateNotToMeet: what writes the same memory as the operation before is not delegated, nor what
 // is posted by an application that waits for each.
-func TestLendNotToMeet(t *testing.T) {
-	x, y := lendBench(t)
-	memory, local := make([]byte, 4*lendPiece), pattern(4*lendPiece, 3)
+func TestDelegateNotToMeet(t *testing.T) {
+	x, y := delegateBench(t)
+	memory, local := make([]byte, 4*delegatePiece), pattern(4*delegatePiece, 3)
 	y.region(memory, 1, fi.RemoteRead|fi.RemoteWrite)
 	for _, read := range []bool{false, true} {
 		for range 20 {
@@ -126,28 +126,28 @@ func TestLendNotToMeet(t *testing.T) {
 	}
 }
 
-// lendOne posts until an operation is lent to a target that does not poll, and
+// delegateOne posts until an operation is delegated to a target that does not poll, and
 // returns how many operations wait to be read.
-func lendOne(t *testing.T, x, y *side, local []byte) int {
+func delegateOne(t *testing.T, x, y *side, local []byte) int {
 	t.Helper()
 	for n := range 8 {
 		x.piece(y, local, n, false)
-		if x.lent() != 0 {
+		if x.delegated() != 0 {
 			return n + 1
 		}
 	}
-	t.Fatal("none is lent")
+	t.Fatal("none is delegated")
 	return 0
 }
 
-// TestLendLost: a lent operation whose target is gone ends with an error, whether the target has
+// TestDelegateLost: a delegated operation whose target is gone ends with an error, whether the target has
 // taken it or not.
-func TestLendLost(t *testing.T) {
+func TestDelegateLost(t *testing.T) {
 	for _, taken := range []bool{false, true} {
-		x, y := lendBench(t)
-		memory, local := make([]byte, 8*lendPiece), pattern(8*lendPiece, 3)
+		x, y := delegateBench(t)
+		memory, local := make([]byte, 8*delegatePiece), pattern(8*delegatePiece, 3)
 		y.region(memory, 1, fi.RemoteWrite)
-		n := lendOne(t, x, y, local)
+		n := delegateOne(t, x, y, local)
 		if r := x.rounds(); taken {
 			if _, ok := claim.TakeBack(&r.words[0], uint64(r.round), 1); !ok {
 				t.Fatal("nothing to take")
@@ -158,21 +158,21 @@ func TestLendLost(t *testing.T) {
 		if _, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET {
 			t.Errorf("taken %v: %+v", taken, bad)
 		}
-		if f := x.ep.linkAt(0).inFlight.Load(); f != 0 || x.lent() != 0 {
-			t.Errorf("%d operations are in flight, %d lent", f, x.lent())
+		if f := x.ep.linkAt(0).inFlight.Load(); f != 0 || x.delegated() != 0 {
+			t.Errorf("%d operations are in flight, %d delegated", f, x.delegated())
 		}
 	}
 }
 
-// TestLendRegionEnds: an operation that is lent on a region that ends is refused.
-func TestLendRegionEnds(t *testing.T) {
-	x, y := lendBench(t)
-	memory, local := make([]byte, 8*lendPiece), pattern(8*lendPiece, 3)
+// TestDelegateRegionEnds: an operation that is delegated on a region that ends is refused.
+func TestDelegateRegionEnds(t *testing.T) {
+	x, y := delegateBench(t)
+	memory, local := make([]byte, 8*delegatePiece), pattern(8*delegatePiece, 3)
 	m, err := y.domain.RegMR(&fi.MRAttr{IOV: iovOf(memory), Access: fi.RemoteWrite, RequestedKey: 1}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := lendOne(t, x, y, local)
+	n := delegateOne(t, x, y, local)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,14 +187,14 @@ func TestLendRegionEnds(t *testing.T) {
 	}
 }
 
-// TestLendClosing: closing an endpoint takes back what the target has not taken, and waits for
+// TestDelegateClosing: closing an endpoint takes back what the target has not taken, and waits for
 // what it has.
-func TestLendClosing(t *testing.T) {
+func TestDelegateClosing(t *testing.T) {
 	for _, taken := range []bool{false, true} {
-		x, y := lendBench(t)
-		memory, local := make([]byte, 8*lendPiece), pattern(8*lendPiece, 3)
+		x, y := delegateBench(t)
+		memory, local := make([]byte, 8*delegatePiece), pattern(8*delegatePiece, 3)
 		y.region(memory, 1, fi.RemoteWrite)
-		lendOne(t, x, y, local)
+		delegateOne(t, x, y, local)
 		r := x.rounds()
 		var finished atomic.Bool
 		if taken {

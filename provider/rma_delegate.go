@@ -14,24 +14,24 @@ import (
 // application posts some ahead of what it reads from its completion queue, every other one is left to the target, whose
 // processor copies it while the initiator's copies the next. A delegated operation is a round of one chunk that the
 // initiator does not take at once. The initiator reclaims it if the target does not take it: when the application has
-// read all completions, and so waits for this one, or after lendPatience polls.
+// read all completions, and so waits for this one, or after delegatePatience polls.
 //
 // Two processors that write to the same lines are slower than one alone. So an operation is delegated only if the one
 // before it was of other memory.
 
 const (
-	// lendPatience is how often an initiator finds a delegated operation not taken
+	// delegatePatience is how often an initiator finds a delegated operation not taken
 	// before it reclaims it.
-	lendPatience = 16
-	// lendRest is how many copies the data plane makes without asking when one could
+	delegatePatience = 16
+	// delegateRest is how many copies the data plane makes without asking when one could
 	// not be delegated (hot.EP.DelegateRest).
-	lendRest = 64
+	delegateRest = 64
 )
 
-// lendMin is the shortest operation, in bytes, about which the data plane asks the
+// delegateMin is the shortest operation, in bytes, about which the data plane asks the
 // runtime before it copies (dataplane.RMA); 0: none.
-func (e *peering) lendMin() uint32 {
-	if least := e.domain.cfg.RMALendSize; least <= wire.MaxShareChunk && e.txCQ != nil &&
+func (e *peering) delegateMin() uint32 {
+	if least := e.domain.cfg.RMADelegateSize; least <= wire.MaxShareChunk && e.txCQ != nil &&
 		e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
 		return uint32(least)
 	}
@@ -53,9 +53,9 @@ type span struct{ at, n uint64 }
 // meets reports whether two spans have bytes in common.
 func (s span) meets(o span) bool { return s.at-o.at < o.n || o.at-s.at < s.n }
 
-// lend offers an operation to the target. It reports false when the caller is to do it.
-func (e *initiator) lend(a *RMAArgs, l *link, p *path, total uint64, completes bool) bool {
-	least := uint64(e.domain.cfg.RMALendSize)
+// delegate offers an operation to the target. It reports false when the caller is to do it.
+func (e *initiator) delegate(a *RMAArgs, l *link, p *path, total uint64, completes bool) bool {
+	least := uint64(e.domain.cfg.RMADelegateSize)
 	if least == 0 || total < least || total > wire.MaxShareChunk || !completes || !e.mayHelp(a, p) ||
 		e.txCQ.Unread() < hot.DelegateAhead {
 		return false
@@ -69,19 +69,19 @@ func (e *initiator) lend(a *RMAArgs, l *link, p *path, total uint64, completes b
 	last := r.last
 	r.last = memoryOf(a)
 	if r.last.meets(last) {
-		atomic.StoreUint32(&e.hot.DelegateRest, lendRest)
+		atomic.StoreUint32(&e.hot.DelegateRest, delegateRest)
 		return false
 	}
 	round, ok := e.offerRound(p, 1, a.Remote[0].Addr, shareOf(a, max(total, wire.MinShareChunk)))
 	if !ok {
 		if claim.Unseen(atomic.LoadUint64(&r.words[1]), r.offers) >= claim.MaxRounds {
-			atomic.StoreUint32(&e.hot.DelegateRest, lendRest) // the target reads no offers
+			atomic.StoreUint32(&e.hot.DelegateRest, delegateRest) // the target reads no offers
 		}
 		return false
 	}
 	r.count++ // unless it is taken back
-	r.lent = e.addShared(sharedOf(a, l, p, completes))
-	r.lent.round = round
+	r.delegated = e.addShared(sharedOf(a, l, p, completes))
+	r.delegated.round = round
 	return true
 }
 
@@ -89,23 +89,23 @@ func (e *initiator) lend(a *RMAArgs, l *link, p *path, total uint64, completes b
 // caller has sharedOps.mu.
 func (r *peerRounds) taken() bool {
 	round, front, back := claim.Split(atomic.LoadUint64(&r.words[0]))
-	if round == uint64(r.lent.round) && front < back {
-		r.lent.looks++
+	if round == uint64(r.delegated.round) && front < back {
+		r.delegated.polls++
 		return false
 	}
-	r.lent, r.open = nil, false
+	r.delegated, r.open = nil, false
 	return true
 }
 
-// regain reports whether an operation is delegated no more. It reclaims and does one that should not wait for the
-// target any longer: all completions are read, or lendPatience polls have passed. lease: the caller holds the progress
+// reclaim reports whether an operation is delegated no more. It reclaims and does one that should not wait for the
+// target any longer: all completions are read, or delegatePatience polls have passed. lease: the caller holds the progress
 // lease, without which none is reclaimed. The caller has sharedOps.mu.
-func (e *peering) regain(op *sharedOp, lease bool) bool {
+func (e *peering) reclaim(op *sharedOp, lease bool) bool {
 	r := op.path.rounds
 	if r.taken() {
 		return true
 	}
-	late := op.looks >= lendPatience
+	late := op.polls >= delegatePatience
 	if !lease || !late && e.txCQ.Unread() != 0 {
 		return false
 	}
@@ -113,9 +113,9 @@ func (e *peering) regain(op *sharedOp, lease bool) bool {
 		return r.taken()
 	}
 	if late {
-		atomic.StoreUint32(&e.hot.DelegateRest, lendRest)
+		atomic.StoreUint32(&e.hot.DelegateRest, delegateRest)
 	}
-	r.lent, r.open = nil, false
+	r.delegated, r.open = nil, false
 	r.rounds--
 	r.count--
 	op.ended = true
