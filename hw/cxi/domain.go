@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 )
 
-// DomainConfig says which NIC a memory domain uses, and where it is looked for.
+// DomainConfig says which NIC a memory domain uses, and where it is found.
 type DomainConfig struct {
 	Device  string // default: the first whose link is up, else the first
 	Sysfs   string // default: DefaultSysfs

@@ -63,8 +63,8 @@ func (d *driver) close() {
 	_ = d.port.Free()
 }
 
-// openWatch lets C look by itself whether there is nothing, which it is not worth entering Go for, unless there are
-// more queues than it looks at.
+// openWatch lets C find by itself that there is nothing, which it is not worth entering Go for, unless there are
+// more queues than it polls.
 func (i *Iface) openWatch() error {
 	if i.driver.port.Len() == 0 {
 		return nil
@@ -84,13 +84,13 @@ func (i *Iface) openWatch() error {
 		ok = ok && w.Queue(q.Place())
 	}
 	if !ok || i.tracer != nil {
-		i.driver.lookAlways()
+		i.driver.pollAlways()
 	}
 	return nil
 }
 
-// lookAlways has C enter Go for each look.
-func (d *driver) lookAlways() {
+// pollAlways has C enter Go for each poll.
+func (d *driver) pollAlways() {
 	if d.port.Len() != 0 {
 		d.port.At(0).Watch = seam.Watch{}
 	}
@@ -188,7 +188,7 @@ func (e *Endpoint) HotPath() *hot.Path { return &e.path.Hot }
 // Written is false: every message has an event, which rings the bell.
 func (i *Iface) Written() bool { return false }
 
-// Of messages in a row to one peer, since C has looked at the port, so many are rung for at once; and so many are held
+// Of messages in a row to one peer, since C has polled the port, so many are rung for at once; and so many are held
 // at most.
 const (
 	inRow    = 4
@@ -198,8 +198,8 @@ const (
 // holds reports whether a message is left without a doorbell. The caller has the queue's lock.
 func (e *Endpoint) holds(hold uint8) bool {
 	q := e.q
-	if look := atomic.LoadUint32(&e.i.driver.port.At(0).Looks); e.look != look {
-		e.look, e.row = look, 0
+	if polls := atomic.LoadUint32(&e.i.driver.port.At(0).Polls); e.polls != polls {
+		e.polls, e.row = polls, 0
 	}
 	e.row++
 	if hold == hot.HoldNever || hold == hot.HoldInRow && e.row <= inRow || q.held >= mostHeld {
@@ -308,11 +308,11 @@ func (i *Iface) ringAll() {
 	}
 }
 
-// NextArrival looks for a message, after what has become of those that were sent (seam.Functions). Lease.
+// NextArrival polls for a message, after what has become of those that were sent (seam.Functions). Lease.
 func NextArrival(port, message, bell, _ uintptr) uintptr {
 	p, b := seam.PortAt(port), seam.BellAt(bell)
 	i := (*Iface)(p.Iface())
-	order.Store32(&p.Looks, p.Looks+1)
+	order.Store32(&p.Polls, p.Polls+1)
 	if i.ringOne(b) {
 		return seam.Again
 	}
@@ -378,7 +378,7 @@ func (q *txQueue) plain(e nic.Event) bool {
 	return true
 }
 
-// next looks at the first event.
+// next returns the first event.
 func (r *receiver) next(m *hot.PortMessage, b *seam.Bell) uintptr {
 	if r.unlisted > 0 {
 		if !r.listAt.IsZero() {

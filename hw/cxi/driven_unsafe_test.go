@@ -82,8 +82,8 @@ func (s *steady) send() {
 	rung(&s.bell)
 }
 
-// look looks at a port until it has nothing more.
-func (s *steady) look(i *Iface) {
+// poll polls a port until it has nothing more.
+func (s *steady) poll(i *Iface) {
 	port := uintptr(unsafe.Pointer(i.driver.port.At(0)))
 	for {
 		found := NextArrival(port, s.atIn, s.atBell, 0)
@@ -121,8 +121,8 @@ func TestDrivenSteady(t *testing.T) {
 	bells := s.a.Doorbells()
 	if n := testing.AllocsPerRun(count-1, func() {
 		s.send()
-		s.look(s.b)
-		s.look(s.a)
+		s.poll(s.b)
+		s.poll(s.a)
 	}); n != 0 {
 		t.Errorf("%v allocations for each message", n)
 	}
@@ -143,8 +143,8 @@ func TestDrivenHeld(t *testing.T) {
 		for range 64 {
 			s.send()
 		}
-		s.look(s.b)
-		s.look(s.a)
+		s.poll(s.b)
+		s.poll(s.a)
 	}
 	if s.gos != 0 || s.got != 64*windows {
 		t.Errorf("Go is entered %d times for %d messages, %d came", s.gos, 64*windows, s.got)
@@ -193,7 +193,7 @@ func BenchmarkHostLookEmpty(b *testing.B) {
 	s, _ := hostSteady(b)
 	s.send()
 	for n := 0; n < b.N; n += 512 {
-		if drive.Looks(s.a.HotPort(), 512) != 512 {
+		if drive.Polls(s.a.HotPort(), 512) != 512 {
 			b.Fatal("a look finds something")
 		}
 	}
@@ -204,7 +204,7 @@ func BenchmarkHostLookEmptyGo(b *testing.B) {
 	s, _ := hostSteady(b)
 	s.send()
 	for b.Loop() {
-		s.look(s.a)
+		s.poll(s.a)
 	}
 }
 
@@ -221,9 +221,9 @@ func TestLookQuiet(t *testing.T) {
 		}
 	}
 	quiet("with a message on its way", true)
-	looks := port.Looks
-	if n := drive.Looks(i.HotPort(), 3); n != 3 || port.Looks != looks+3 {
-		t.Errorf("%d of 3 looks find nothing, %d are counted", n, port.Looks-looks)
+	polls := port.Polls
+	if n := drive.Polls(i.HotPort(), 3); n != 3 || port.Polls != polls+3 {
+		t.Errorf("%d of 3 polls find nothing, %d are counted", n, port.Polls-polls)
 	}
 	for what, word := range map[string]*atomic.Uint32{
 		"held": &i.driver.held.v, "flush": i.flushes.Count(),
@@ -246,7 +246,7 @@ func TestLookQuiet(t *testing.T) {
 	i.rx.unlisted = 0
 	h.acknowledge(s.e, s.e.w.head, wire.RcOk)
 	quiet("an acknowledgement", false)
-	s.look(i)
+	s.poll(i)
 	quiet("it is taken in", true)
 	i.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
 	quiet("a tracer", false)
@@ -269,7 +269,7 @@ func BenchmarkHostLook(b *testing.B) {
 		}
 		h.reset()
 		b.StartTimer()
-		s.look(s.a)
+		s.poll(s.a)
 		n += 512
 	}
 	if s.gos != 0 {
@@ -289,7 +289,7 @@ func BenchmarkHostLookOne(b *testing.B) {
 		b.StartTimer()
 		for pos := from; pos < s.e.w.tail; pos++ {
 			h.acknowledge(s.e, pos, wire.RcOk)
-			s.look(s.a)
+			s.poll(s.a)
 		}
 		b.StopTimer()
 		h.reset()

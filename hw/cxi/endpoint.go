@@ -69,8 +69,8 @@ type Endpoint struct {
 	fence   mark
 	word    lastWord
 
-	path      *seam.Path // what C sends with; nil: C does not drive the interface. Immutable
-	look, row uint32     // messages in a row, and since which look of C; under the queue's lock
+	path       *seam.Path // what C sends with; nil: C does not drive the interface. Immutable
+	polls, row uint32     // messages in a row, and since which poll of C; under the queue's lock
 
 	listed bool // in Iface.todo; under todoMu
 
@@ -209,7 +209,7 @@ func (e *Endpoint) end(err error) bool {
 	if !e.failure.CompareAndSwap(nil, &err) {
 		return false
 	}
-	e.i.attend(e)
+	e.i.notify(e)
 	return true
 }
 

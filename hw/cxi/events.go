@@ -98,7 +98,7 @@ func (q *eventQueue) close() error {
 // answerTime bounds how long the own NIC may take to answer a command about a list.
 const answerTime = 10 * time.Second
 
-// await looks for an event that f takes, in this queue and in others, and passes by the rest. f reports whether it was
+// await polls for an event that f takes, in this queue and in others, and passes by the rest. f reports whether it was
 // the one. A command that the NIC refuses is an error at once.
 func (q *eventQueue) await(what string, f func(nic.Event) bool, others ...*eventQueue) error {
 	for end := time.Now().Add(answerTime); ; time.Sleep(20 * time.Microsecond) {

@@ -240,13 +240,13 @@ func BenchmarkHostPoll(b *testing.B) {
 	}
 }
 
-// BenchmarkHostPollEmpty looks for events while one is to come.
+// BenchmarkHostPollEmpty polls for events while one is to come.
 func BenchmarkHostPollEmpty(b *testing.B) {
 	i, peers, _ := hostIface(1)
 	if err := peers[0].AMShort(1, 0, nil, nil); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		i.tx[0].look()
+		i.tx[0].tryPoll()
 	}
 }

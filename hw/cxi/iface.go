@@ -210,7 +210,7 @@ func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
 // SetTracer installs a function that sees every message, before the first one.
 func (i *Iface) SetTracer(t hw.Tracer) {
 	i.tracer = t
-	i.driver.lookAlways()
+	i.driver.pollAlways()
 }
 
 // traced is how many bytes of a payload a tracer sees.
@@ -274,14 +274,14 @@ func (i *Iface) peer(index uint32) *Endpoint {
 	return nil
 }
 
-// attend has the lease holder look at an endpoint.
-func (i *Iface) attend(e *Endpoint) {
-	i.attendLater(e)
+// notify has the lease holder serve an endpoint.
+func (i *Iface) notify(e *Endpoint) {
+	i.notifyLater(e)
 	i.bell.ring()
 }
 
-// attendLater does so without a wake-up.
-func (i *Iface) attendLater(e *Endpoint) {
+// notifyLater does so without a wake-up.
+func (i *Iface) notifyLater(e *Endpoint) {
 	i.todoMu.Lock()
 	if !e.listed {
 		e.listed = true
@@ -291,7 +291,7 @@ func (i *Iface) attendLater(e *Endpoint) {
 	i.todoMu.Unlock()
 }
 
-// takeTodo returns the endpoints to look at.
+// takeTodo returns the endpoints to serve.
 func (i *Iface) takeTodo() []*Endpoint {
 	i.todoMu.Lock()
 	defer i.todoMu.Unlock()

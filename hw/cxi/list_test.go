@@ -74,7 +74,7 @@ func (f *filled) fill() {
 	f.t.Helper()
 	for end := time.Now().Add(time.Minute); f.ep.(*Endpoint).w.mode == flowing; {
 		f.send(f.sent + 1)
-		f.a.tx[0].look()
+		f.a.tx[0].tryPoll()
 		if time.Now().After(end) {
 			f.t.Fatal("the receiver refuses nothing")
 		}
@@ -108,7 +108,7 @@ func TestBusyPeerIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	sent := 0
-	for e := ep.(*Endpoint); e.w.mode == flowing && sent < 1e4; a.tx[0].look() {
+	for e := ep.(*Endpoint); e.w.mode == flowing && sent < 1e4; a.tx[0].tryPoll() {
 		if ep.AMShort(1, 0, nil, nil) == nil {
 			sent++
 		}

@@ -67,7 +67,7 @@ func (e *Endpoint) welcome() {
 	e.isThere()
 	if e.i.window.Load() != 0 {
 		e.owesWindow.Store(true)
-		e.i.attendLater(e)
+		e.i.notifyLater(e)
 	}
 }
 
@@ -86,7 +86,7 @@ func (i *Iface) upkeep() {
 	now := time.Now()
 	for _, e := range i.takeTodo() {
 		if !e.step(now) {
-			i.attendLater(e)
+			i.notifyLater(e)
 		}
 	}
 }
@@ -265,7 +265,7 @@ func (e *Endpoint) gone() error {
 	return fmt.Errorf("%w: %w", err, hw.ErrPeerDead)
 }
 
-// CheckPeers looks for peers that are gone. The caller holds the progress lease.
+// CheckPeers reports peers that are gone. The caller holds the progress lease.
 func (i *Iface) CheckPeers() {
 	if i.closed.Load() {
 		return
@@ -290,7 +290,7 @@ func (i *Iface) CheckPeers() {
 		}
 	}
 	for _, q := range i.tx {
-		q.look()
+		q.tryPoll()
 		q.completeAll()
 	}
 	if i.anyTodo.Load() {
@@ -351,7 +351,7 @@ func (i *Iface) SetEagerWindow(open bool) {
 	for _, e := range *i.peers.Load() {
 		if e != nil {
 			e.owesWindow.Store(true)
-			i.attend(e)
+			i.notify(e)
 		}
 	}
 }

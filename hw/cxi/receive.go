@@ -46,8 +46,8 @@ type receiver struct {
 	inside  bool // a handler runs
 	keeping bool // and keeps its message
 	pinning int  // buffers of which something is kept
-	fresh   bool // this Progress has delivered messages, whose sources its caller may look at
-	empty   bool // nothing had arrived when that was last looked at
+	fresh   bool // this Progress has delivered messages, whose sources its caller may read
+	empty   bool // nothing had arrived when that was last polled
 	// returned says that a kept message was given back. Set by any thread, taken by the lease holder.
 	returned atomic.Bool
 
@@ -145,7 +145,7 @@ func (r *receiver) append() {
 	}
 }
 
-// settle looks whether a buffer that the NIC has taken off its list is free.
+// settle finds whether a buffer that the NIC has taken off its list is free.
 func (r *receiver) settle(n int) {
 	b := &r.buffers[n]
 	if b.listed && b.end != 0 && b.used == b.end && b.kept == 0 {
@@ -385,7 +385,7 @@ func (r *receiver) takeReturned() {
 	if !r.returned.Load() {
 		return
 	}
-	r.returned.Store(false) // before it looks
+	r.returned.Store(false) // before it polls
 	for n := range r.buffers {
 		b := &r.buffers[n]
 		if got := b.released.Swap(0); got != 0 {
@@ -406,7 +406,7 @@ func (i *Iface) Progress(limit int) int {
 	n := 0
 	i.ringAll()
 	for _, q := range i.tx {
-		q.look()
+		q.tryPoll()
 		n += q.completeAll()
 	}
 	r.takeReturned()

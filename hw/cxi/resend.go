@@ -91,7 +91,7 @@ func (e *Endpoint) pump() {
 	}
 	for w.sent < w.tail {
 		if !e.emit() {
-			e.i.attendLater(e)
+			e.i.notifyLater(e)
 			return
 		}
 	}
@@ -157,7 +157,7 @@ func (e *Endpoint) acknowledged(low uint16, code uint32) {
 		e.pump()
 	}
 	if e.failure.Load() != nil {
-		e.i.attendLater(e)
+		e.i.notifyLater(e)
 	}
 }
 
@@ -224,7 +224,7 @@ func (e *Endpoint) rewind() {
 	w.mode = waiting
 	w.backoff = min(max(2*w.backoff, firstBackoff), lastBackoff)
 	w.retryAt = time.Now().Add(w.backoff)
-	e.i.attendLater(e)
+	e.i.notifyLater(e)
 }
 
 // resend tries the first message again when its time has come, and returns when to try again; zero: there is nothing to

@@ -78,7 +78,7 @@ type txQueue struct {
 }
 
 // counted is a number that is changed under a queue's lock, by a release store, and read by any thread
-// whether to look.
+// before it polls.
 type counted struct{ n uint64 }
 
 // add changes the number. The caller has the queue's lock.
@@ -141,7 +141,7 @@ func (q *txQueue) close() error {
 
 func (q *txQueue) take() { q.lock.take() }
 
-// give gives the lock back, and has the NIC look at what was posted, unless a thread waits for the lock, which will.
+// give gives the lock back, and has the NIC read what was posted, unless a thread waits for the lock, which will.
 func (q *txQueue) give() {
 	if q.q.Waiting() && q.lock.waiting.Load() == 0 {
 		q.q.Ring()
@@ -152,8 +152,8 @@ func (q *txQueue) give() {
 // room reports whether a command may be posted. The caller has the lock.
 func (q *txQueue) room() bool { return q.posted.load() < q.limit && q.q.Room(1) }
 
-// look takes in all events, if there are any.
-func (q *txQueue) look() {
+// tryPoll takes in all events, if there are any.
+func (q *txQueue) tryPoll() {
 	if q.posted.load() != 0 && q.events.Waiting() {
 		q.take()
 		q.poll()
@@ -321,7 +321,7 @@ func (q *txQueue) opEnded(n, code uint32) {
 	*o = op{}
 	q.free = append(q.free, n)
 	if e.failure.Load() != nil {
-		q.i.attend(e)
+		q.i.notify(e)
 	}
 }
 

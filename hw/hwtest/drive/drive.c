@@ -6,7 +6,7 @@ int weft_drive_next(struct weft_hot_port *port, struct weft_port_message *m)
 	return port->next(port, m);
 }
 
-int weft_drive_looks(struct weft_hot_port *port, int times)
+int weft_drive_polls(struct weft_hot_port *port, int times)
 {
 	struct weft_port_message m;
 	int empty = 0;

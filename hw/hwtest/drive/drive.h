@@ -6,7 +6,7 @@
 #include "../../../include/weft/hot.h"
 
 int weft_drive_next(struct weft_hot_port *port, struct weft_port_message *m);
-int weft_drive_looks(struct weft_hot_port *port, int times);
+int weft_drive_polls(struct weft_hot_port *port, int times);
 int weft_drive_takes(struct weft_hot_port *port, int times);
 int weft_drive_peek(struct weft_hot_port *port, struct weft_port_message *m);
 int weft_drive_take(struct weft_hot_port *port);

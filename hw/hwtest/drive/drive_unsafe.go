@@ -22,7 +22,7 @@ type Message struct {
 	Head, Payload []byte
 }
 
-// Next looks for a message at a port and returns it with hot.PortArrival; the same
+// Next polls a port for a message and returns it with hot.PortArrival; the same
 // again until Take. The caller holds the progress lease.
 func Next(p *hot.Port) (Message, int) {
 	var m hot.PortMessage
@@ -30,12 +30,12 @@ func Next(p *hot.Port) (Message, int) {
 	return copied(&m, found)
 }
 
-// Looks looks at a port so many times in a row and returns how many found nothing. The caller holds the progress lease.
-func Looks(p *hot.Port, times int) int {
-	return int(C.weft_drive_looks((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))
+// Polls polls a port so many times in a row and returns how many found nothing. The caller holds the progress lease.
+func Polls(p *hot.Port, times int) int {
+	return int(C.weft_drive_polls((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))
 }
 
-// Takes takes messages in, times at most, as long as each look finds one, and returns how many there were. The caller
+// Takes takes messages in, times at most, as long as each poll finds one, and returns how many there were. The caller
 // holds the progress lease.
 func Takes(p *hot.Port, times int) int {
 	return int(C.weft_drive_takes((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))

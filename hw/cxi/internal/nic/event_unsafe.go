@@ -171,8 +171,8 @@ type EventQueue struct {
 	quiet uint64 // bits of the word that keep interrupts off; under lock
 	// seen is read when the reader has last found the queue empty. Stored by it, read by Waiting and Interrupts.
 	seen atomic.Uint64
-	// look is off at that time, for Waiting.
-	look atomic.Uint32
+	// stop is off at that time, for Waiting.
+	stop atomic.Uint32
 }
 
 const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDisableShift
@@ -180,7 +180,7 @@ const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDi
 // Init makes a queue of size bytes of zeroed memory at base, and the word at word. Interrupts are off.
 func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 	q.base, q.word, q.size, q.off, q.quiet = base, word, size, firstEvent, intsOff
-	q.look.Store(firstEvent)
+	q.stop.Store(firstEvent)
 	Bell(q.Due())
 	q.lock.Store(0)
 }
@@ -208,7 +208,7 @@ func (q *EventQueue) PeekAny() Event {
 		}
 	}
 	if q.seen.Load() != q.read {
-		q.Pause() // so that Waiting looks here, be it at an event of which a part is written
+		q.Pause() // so that Waiting reads here, be it at an event of which a part is written
 	}
 	return Event{}
 }
@@ -286,20 +286,20 @@ func (q *EventQueue) place(read uint64) uint64 { return firstEvent + read%uint64
 
 // Pause says to Waiting where the reader stops, if there may be something there.
 func (q *EventQueue) Pause() {
-	q.look.Store(q.off)
+	q.stop.Store(q.off)
 	q.seen.Store(q.read)
 }
 
 // Waiting reports whether there is something where the reader has stopped: with the queue empty, or by Pause.
 func (q *EventQueue) Waiting() bool {
-	w := (*[2]uint64)(unsafe.Add(q.base, q.look.Load()))
+	w := (*[2]uint64)(unsafe.Add(q.base, q.stop.Load()))
 	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
 }
 
-// Place is what Waiting looks at: the queue's memory, where in it, in bytes, and the bits of an event's second word of
+// Place is what Waiting reads: the queue's memory, where in it, in bytes, and the bits of an event's second word of
 // which one is set where there is an event.
 func (q *EventQueue) Place() (base unsafe.Pointer, at *atomic.Uint32, event uint64) {
-	return q.base, &q.look, wire.EventTargetLongEventSizeMask << wire.EventTargetLongEventSizeShift
+	return q.base, &q.stop, wire.EventTargetLongEventSizeMask << wire.EventTargetLongEventSizeShift
 }
 
 // Dropped reports whether the NIC had to drop events because the queue was full.

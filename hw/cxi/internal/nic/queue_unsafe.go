@@ -21,7 +21,7 @@ type Queue struct {
 	size   uint32 // half slots
 	wp     uint32 // where the next command goes
 	rung   uint32 // up to which the doorbell was rung
-	rp     uint32 // up to which it had read when that was looked at
+	rp     uint32 // up to which it had read when that was read
 	// Bells counts doorbells.
 	Bells uint64
 }

@@ -56,9 +56,9 @@ static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 	int found;
 
 	if (weft_cxi_quiet(p)) {
-		uint32_t looks = atomic_load_explicit(&p->looks, memory_order_relaxed);
+		uint32_t polls = atomic_load_explicit(&p->polls, memory_order_relaxed);
 
-		atomic_store_explicit(&p->looks, looks + 1, memory_order_release);
+		atomic_store_explicit(&p->polls, polls + 1, memory_order_release);
 		return WEFT_PORT_EMPTY;
 	}
 	do {

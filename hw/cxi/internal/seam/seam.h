@@ -18,26 +18,26 @@ struct weft_cxi_bell {
 /* trampoline(entry, a, b, c, d), as in package direct. */
 typedef uintptr_t (*weft_cxi_enter)(uintptr_t entry, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
 
-/* How many words and queues a look may be at. */
+/* How many words and queues a poll may read. */
 #define WEFT_CXI_WORDS 12
 #define WEFT_CXI_QUEUES 5
 
-/* What a look without Go is at. The NIC's events and the words are read where they lie; all else is immutable but queues. */
+/* What a poll without Go reads. The NIC's events and the words are read where they lie; all else is immutable but queues. */
 struct weft_cxi_watch {
 	const _Atomic uint32_t *word[WEFT_CXI_WORDS]; /* Go has nothing to do while all are 0 */
 	const unsigned char *base[WEFT_CXI_QUEUES];   /* of event queues */
 	const _Atomic uint32_t *at[WEFT_CXI_QUEUES];  /* where in it the reader has stopped, bytes */
 	uint64_t event;				      /* bits of an event's second word, of which one is set where there is an event */
-	uint32_t words, queues;			      /* queues 0: Go looks itself. Stored by the lease holder */
+	uint32_t words, queues;			      /* queues 0: Go polls itself. Stored by the lease holder */
 };
 
-/* The port of an interface. All but what hot says, looks and watch is immutable. */
+/* The port of an interface. All but what hot says, polls and watch is immutable. */
 struct weft_cxi_port {
 	struct weft_hot_port hot;
 	uintptr_t iface; /* for Go */
 	weft_cxi_enter enter;
 	uintptr_t next, take, flush; /* entry points */
-	_Atomic uint32_t looks;	     /* how many there were. Stored by the lease holder (release), read by threads that post */
+	_Atomic uint32_t polls;	     /* how many there were. Stored by the lease holder (release), read by threads that post */
 	uint32_t reserved;
 	struct weft_cxi_watch watch;
 };

@@ -38,13 +38,13 @@ type Port struct {
 	iface             uintptr
 	enter             uintptr
 	next, take, flush uintptr
-	// Looks is how many looks there were. Stored by the lease holder (release), read by threads that post (atomic).
-	Looks uint32
+	// Polls is how many polls there were. Stored by the lease holder (release), read by threads that post (atomic).
+	Polls uint32
 	_     uint32
 	Watch Watch
 }
 
-// Watch is what a look without Go is at (struct weft_cxi_watch). The zero Watch has Go look itself.
+// Watch is what a poll without Go reads (struct weft_cxi_watch). The zero Watch has Go poll itself.
 type Watch struct {
 	_             structs.HostLayout
 	word          [C.WEFT_CXI_WORDS]uintptr
@@ -53,7 +53,7 @@ type Watch struct {
 	words, queues uint32
 }
 
-// Words has a look find nothing only while all these words are 0, which something else keeps alive. False: too many.
+// Words has a poll find nothing only while all these words are 0, which something else keeps alive. False: too many.
 func (w *Watch) Words(words ...unsafe.Pointer) bool {
 	if int(w.words)+len(words) > len(w.word) {
 		return false
@@ -77,7 +77,7 @@ func (w *Watch) Queue(base unsafe.Pointer, at *atomic.Uint32, event uint64) bool
 	return true
 }
 
-// Quiet reports whether a look finds nothing without Go. Lease.
+// Quiet reports whether a poll finds nothing without Go. Lease.
 func (p *Port) Quiet() bool {
 	return bool(C.weft_cxi_quiet((*C.struct_weft_cxi_port)(unsafe.Pointer(p))))
 }
@@ -95,7 +95,7 @@ var (
 	_ = [1]byte{}[unsafe.Sizeof(Bell{})-C.sizeof_struct_weft_cxi_bell]
 	_ = [1]byte{}[unsafe.Sizeof(Port{})-C.sizeof_struct_weft_cxi_port]
 	_ = [1]byte{}[unsafe.Offsetof(Port{}.iface)-unsafe.Offsetof(C.struct_weft_cxi_port{}.iface)]
-	_ = [1]byte{}[unsafe.Offsetof(Port{}.Looks)-unsafe.Offsetof(C.struct_weft_cxi_port{}.looks)]
+	_ = [1]byte{}[unsafe.Offsetof(Port{}.Polls)-unsafe.Offsetof(C.struct_weft_cxi_port{}.polls)]
 	_ = [1]byte{}[unsafe.Offsetof(Port{}.Watch)-unsafe.Offsetof(C.struct_weft_cxi_port{}.watch)]
 	_ = [1]byte{}[unsafe.Sizeof(Watch{})-C.sizeof_struct_weft_cxi_watch]
 	_ = [1]byte{}[unsafe.Offsetof(Watch{}.base)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.base)]
