@@ -60,7 +60,7 @@ func postSend(e endpoint, p *C.struct_weft_post) error {
 	})
 }
 
-// local returns the buffers of an operation, which are looked at during the call only. Memory of a device has the
+// local returns the buffers of an operation, which are read during the call only. Memory of a device has the
 // addresses by which Go knows it. Errors: fi.EINVAL for a vector that is NULL.
 func local(o interface{ Domain() *provider.Domain }, p *C.struct_weft_post) ([]fi.IOVec, error) {
 	iov := unsafe.Slice((*fi.IOVec)(unsafe.Pointer(&p.buf)), 1)

@@ -35,7 +35,7 @@ func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t,
 	return 0
 }
 
-// mrFromC converts the attributes of a region of d. The parts are looked at during the
+// mrFromC converts the attributes of a region of d. The parts are read during the
 // call only.
 func mrFromC(d *provider.Domain, c *C.struct_fi_mr_attr, flags uint64) *fi.MRAttr {
 	a := mrFromMemory(c, flags)

@@ -41,7 +41,7 @@ func postRMA(e *provider.Endpoint, p *C.struct_weft_post) error {
 	return e.RMA(&args)
 }
 
-// rmaArgs turns an application's arguments into Go's. The vectors are looked at during the call only.
+// rmaArgs turns an application's arguments into Go's. The vectors are read during the call only.
 func rmaArgs(e *provider.Endpoint, to *room, p *C.struct_weft_post) (provider.RMAArgs, error) {
 	iov, err := local(e, p)
 	if err != nil {

@@ -128,7 +128,7 @@ func newQueue(attr *fi.CQAttr, opts Options, set *WaitSet, l layout, memory []by
 
 // Close frees the queue; what it holds is lost. EBUSY: endpoints or poll sets
 // use it. No call that reads it or completes into it may be in progress: a thread that
-// completes still looks whether to wake after a reader has seen the completion,
+// completes still checks whether to wake after a reader has seen the completion,
 // so an endpoint must wait for its own progress and posts before it detaches.
 func (q *Queue) Close() error {
 	if q.eps.busy() {

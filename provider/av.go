@@ -94,7 +94,7 @@ func (l *localAddrs) find(n names.Name) (bool, error) {
 }
 
 // all returns the addresses, with port 0, as they were when they were last
-// looked at.
+// read.
 func (l *localAddrs) all() []names.Name {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -276,7 +276,7 @@ func (b *background) Polled() bool {
 }
 
 // String describes the endpoint for the dump. Nothing that the lease protects
-// is looked at.
+// is checked.
 func (b *background) String() string {
 	h := b.rx.hot
 	s := b.iface.Stats()

@@ -14,17 +14,17 @@ import (
 )
 
 // clock is what a domain knows about this host's clock: whether PTP synchronises
-// it, looked at again and again. Only one-way delays need that, which probes
+// it, read again and again. Only one-way delays need that, which probes
 // measure; the round-trip times do not. The nil clock knows nothing.
 type clock struct {
 	monitor *ptp.Monitor
 	stop    func()
 }
 
-// clockSources are what the monitors of tests look at; the zero value is this host.
+// clockSources are what the monitors of tests read; the zero value is this host.
 var clockSources ptp.Sources
 
-// ptpConfig is how the configuration says to look, on a network interface.
+// ptpConfig is what the configuration says of PTP on a network interface.
 func ptpConfig(c *config.Config, iface string) ptp.Config {
 	p := ptp.DefaultConfig()
 	p.Mode = map[config.Tri]ptp.Mode{config.Auto: ptp.Auto, config.Yes: ptp.Yes, config.No: ptp.No}[c.PTP]
@@ -38,7 +38,7 @@ func wantsClock(c *config.Config) bool {
 	return c.PTP == config.Yes || c.PTP == config.Auto && (c.Probe || c.PTPRequire)
 }
 
-// openClock begins to look at the clock, if there is use for it. fi.ENODEV: the
+// openClock begins to read the clock, if there is use for it. fi.ENODEV: the
 // configuration asks for a clock that is not there, or not synchronised.
 func (d *Domain) openClock() error {
 	if !wantsClock(d.cfg) {
@@ -69,7 +69,7 @@ func (d *Domain) openClock() error {
 	return nil
 }
 
-// close ends the looks.
+// close ends the readings.
 func (c *clock) close() {
 	if c != nil {
 		c.stop()
@@ -111,7 +111,7 @@ type ClockReport struct {
 	Reason       error         // why it is not synchronised, nil if it is
 }
 
-// Clock looks at the clock of a network interface once.
+// Clock reads the clock of a network interface once.
 func Clock(c *config.Config, iface string) ClockReport {
 	r := ClockReport{Interface: iface}
 	if i, err := ptp.FindInterface(iface); err == nil {

@@ -188,7 +188,7 @@ func (m *MR) unmapDMABuf() {
 	_ = m.dmabuf.mapping.Close()
 }
 
-// descSpecial is set in descriptors of regions of device memory. C looks at it
+// descSpecial is set in descriptors of regions of device memory. C reads it
 // (WEFT_DESC_SPECIAL in cabi/objects.h); other descriptors mean nothing.
 const descSpecial = 1
 

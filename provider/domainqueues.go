@@ -10,7 +10,7 @@ import (
 )
 
 // OpenCQ opens a completion queue. wait is the wait set of wait object
-// fi.WaitSet, and not looked at for others. attr.Format is set where it was
+// fi.WaitSet, and not read for others. attr.Format is set where it was
 // unspecified. Errors: fi.EINVAL for a nil attr, an unknown format, wait object
 // or condition, a missing wait set, a size beyond the limit, and a negative
 // signaling vector if fi.Affinity says that it counts; fi.EBADFLAGS for flags

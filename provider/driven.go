@@ -10,12 +10,12 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// An endpoint's driven port is one to other hosts that C looks at and sends over
+// An endpoint's driven port is one to other hosts that C polls and sends over
 // (hw.Driven), so that a short message between two hosts enters Go on neither
 // side. Go is entered for all else that comes there, and for what C finds no
 // receive for. Datagrams have none: they are dropped by rules of their own.
 
-// drivenPort is the port to other hosts that C looks at, and what C knows of its peers.
+// drivenPort is the port to other hosts that C polls, and what C knows of its peers.
 type drivenPort struct {
 	driven      *port                     // nil: none
 	paths       mem.Array[uintptr]        // the ways over it, by lines of peers
@@ -44,7 +44,7 @@ func (e *peering) openDriven() error {
 	return nil
 }
 
-// drive has C look at the port and send over it, before start.
+// drive has C poll the port and send over it, before start.
 func (n *network) drive(driven *hot.Port, ep *hot.EP) {
 	n.driven, n.active = driven, &ep.PortActive
 	atomic.StoreUint32(n.active, 0)
@@ -112,7 +112,7 @@ func (e *leasedEP) fillPortSource(src hw.Source) {
 	line := e.portSources.At(own)
 	line.ID, line.Context, line.Source = s.id, uint32(s.number), uint32(src)
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.av.Generation() != seen { // the address may be gone again: dropPortSources looked before we stored
+	if e.av.Generation() != seen { // the address may be gone again: dropPortSources ran before the store
 		atomic.StoreUint64(&line.Addr, 0)
 	}
 }
@@ -134,9 +134,9 @@ func (e *drivenPort) dropPortSources(addr fi.Addr) {
 	}
 }
 
-// looked reports whether polls of C look at the endpoint's driven port: while there is traffic, and always
+// portPolled reports whether polls of C include the endpoint's driven port: while there is traffic, and always
 // where peers may write what rings no bell.
-func (e *drivenPort) looked() bool {
+func (e *drivenPort) portPolled() bool {
 	if e.driven == nil {
 		return false
 	}
@@ -144,10 +144,10 @@ func (e *drivenPort) looked() bool {
 	return n.busy() || atomic.LoadUint32(&n.driven.Silent) != 0
 }
 
-// looked says the same of any of the context's endpoints.
-func (r *receiving) looked() bool {
+// portPolled says the same of any of the context's endpoints.
+func (r *receiving) portPolled() bool {
 	for _, e := range r.eps {
-		if e.looked() {
+		if e.portPolled() {
 			return true
 		}
 	}

@@ -59,7 +59,7 @@ func (e *leasedEP) fillSource(src hw.Source) {
 	}
 	line.Context, line.ID = uint32(s.number), s.id
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.av.Generation() != seen { // the address may be gone again: dropAddress looked before we stored
+	if e.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
 		atomic.StoreUint64(&line.Addr, 0)
 	}
 }

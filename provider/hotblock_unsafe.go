@@ -21,7 +21,7 @@ import (
 //     are never cleared; rings of another size are another kind; and the memory of
 //     an inbound ring outlives its interface too.
 //   - What it finds is nothing, or work that is not there. Before it acts it
-//     takes the lease of the receive context that it has read, and then looks
+//     takes the lease of the receive context that it has read, and then reads
 //     whether the endpoint still delivers there (hot.EP.Rx). Closing an endpoint
 //     puts noRx there under that lease.
 //   - The lease is not cleared between two users, because a late reader may
@@ -35,7 +35,7 @@ import (
 type blockKind struct {
 	rx        bool // a hot.Rx and its post ring, else a hot.EP and its stripes
 	bytes     int
-	ringLog2  uint32 // of the ring that is looked at
+	ringLog2  uint32 // of the ring that is polled
 	exclusive bool   // the context's lease is not used
 }
 

@@ -279,7 +279,7 @@ func TestShareEndsWithItsPeer(t *testing.T) {
 	claim.Count(&r.words[1], false)
 	y.close()
 	x.ep.rx.acquire()
-	leasedOf(x.ep).rx.lookAtPeers()
+	leasedOf(x.ep).rx.checkPeers()
 	leasedOf(x.ep).rx.give()
 	if e, bad, ok := settle(t, x); !ok || e.Context != 9 {
 		t.Errorf("%+v %+v", e, bad)

@@ -269,7 +269,7 @@ func (l *link) detour(p *port, err error) {
 	}
 }
 
-// unreachable says how a failing link looks to the caller. The caller has l.mu.
+// unreachable says what the caller gets of a failing link. The caller has l.mu.
 func (e *attributes) unreachable(l *link, now time.Time) error {
 	if l.lost {
 		return fi.ECONNRESET
@@ -339,7 +339,7 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 	shared := e.av.Shared()
 	for {
 		// Another process may change a shared address vector at any time:
-		// this looks, and drops the lines of addresses that are gone.
+		// this runs, and drops the lines of addresses that are gone.
 		seen := e.av.Generation()
 		n := atomic.LoadUint32(&line.Link)
 		if n != 0 && !shared {

@@ -86,11 +86,11 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 // unused once a peer's operation on the region is done.
 //
 // As with other providers, a region may have no bytes, and what attr has beside is not
-// looked at: bits of attr.Access that are no rights, attr.Offset.
+// read: bits of attr.Access that are no rights, attr.Offset.
 //
 // In a domain opened with fi.HMEM attr says what kind of memory it is: the
 // process's own, that of a GPU (fi.HMEMCUDA), or with fi.MRDMABuf a dma-buf. Others
-// have memory of their own only, and the kind is not looked at.
+// have memory of their own only, and the kind is not read.
 //
 // In a domain with authorisation keys in address vectors attr.AV has those of the
 // region, and attr.Src restricts it to one address, or with fi.AuthKey to one key, if

@@ -79,7 +79,7 @@ func (s *mrScope) admits(k authkey.Key) bool {
 }
 
 // opens reports whether a peer of an endpoint reaches the region: without a scope through an endpoint with the region's
-// key, with one under a key of the region, and if the scope names a peer it must be that one. peer is not looked at
+// key, with one under a key of the region, and if the scope names a peer it must be that one. peer is not read
 // without a scope.
 func (m *MR) opens(e *leasedEP, peer names.Name) bool {
 	if m.scope == nil {

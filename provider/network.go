@@ -45,7 +45,7 @@ type network struct {
 
 	// The lease holder's: polls in a row that found nothing, and when the first of
 	// them was, since began.
-	looks uint32
+	polls uint32
 	seen  time.Duration
 
 	// patience is how long nothing arrives before the port is left to the
@@ -68,8 +68,8 @@ const (
 	leastPatience = time.Millisecond
 	mostPatience  = 64 * time.Millisecond
 	soon          = 250 * time.Millisecond
-	// lookOften is how many empty polls there are between two reads of the clock.
-	lookOften = 32
+	// clockEvery is how many empty polls there are between two reads of the clock.
+	clockEvery = 32
 )
 
 func newNetwork(e *Endpoint, p *port) *network {
@@ -89,7 +89,7 @@ func (n *network) listen(queues []queue) {
 func (n *network) start() error {
 	n.listen(n.ep.attached)
 	if n.wait == nil {
-		n.wake() // no doorbell: always look
+		n.wake() // no doorbell: always poll
 		return nil
 	}
 	if err := n.wait.EnableWait(); err != nil {
@@ -113,7 +113,7 @@ func (n *network) watch() {
 	raw, err := n.file.SyscallConn()
 	if err != nil {
 		log.Warnf(log.EPCtrl, "network doorbell: %v", err)
-		n.attend()
+		n.notify()
 		return
 	}
 	for {
@@ -133,7 +133,7 @@ func (n *network) watch() {
 		case <-n.calm: // of before
 		default:
 		}
-		n.attend()
+		n.notify()
 		select {
 		case <-n.calm:
 		case <-n.done:
@@ -142,7 +142,7 @@ func (n *network) watch() {
 	}
 }
 
-// learn takes in that something has arrived while no poll looked.
+// learn takes in that something has arrived while nothing polled.
 func (n *network) learn() {
 	patience := time.Duration(n.patience.Load())
 	if time.Since(n.began)-time.Duration(n.calmed.Load()) < soon {
@@ -153,8 +153,8 @@ func (n *network) learn() {
 	n.patience.Store(int64(patience))
 }
 
-// attend has polls include the port, and wakes the threads that sleep on the endpoint's queues.
-func (n *network) attend() {
+// notify has polls include the port, and wakes the threads that sleep on the endpoint's queues.
+func (n *network) notify() {
 	n.woken.Store(int64(time.Since(n.began)))
 	atomic.StoreUint32(n.active, 1)
 	r := n.ep.rx
@@ -194,15 +194,15 @@ func (n *network) poll(e *leasedEP, limit int) int {
 	got := n.port.Progress(limit)
 	switch {
 	case got != 0 || n.drove():
-		n.looks = 0
+		n.polls = 0
 		return got
 	case n.wait == nil:
 		return 0
-	case n.looks == 0:
+	case n.polls == 0:
 		n.seen = time.Since(n.began)
 	}
-	if n.looks++; n.looks%lookOften != 0 && n.driven == nil {
-		return 0 // C's looks lead here only now and then
+	if n.polls++; n.polls%clockEvery != 0 && n.driven == nil {
+		return 0 // C's polls lead here only now and then
 	}
 	now := time.Since(n.began)
 	patience := time.Duration(n.patience.Load())

@@ -111,7 +111,7 @@ func (e *peering) connectOver(l *link) (hw.Endpoint, *port, error) {
 // connectFirst connects over the first of some ports that leads to the peer.
 func (e *peering) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error) {
 	for _, p := range list {
-		p.wake() // the answer is worth looking for
+		p.wake() // the answer is worth polling for
 	}
 	for i, p := range list {
 		ep, err := p.Connect(l.raw)

@@ -20,7 +20,7 @@ import (
 //	step (the service thread or a goroutine): poll → send → next time
 //	echoed (the holder of the transport's lease): the round-trip time
 //
-// The peers are those that the endpoint is connected to when step looks.
+// The peers are those that the endpoint is connected to when step reads the links.
 
 // probing is what an interface implements that sends probes.
 type probing interface {
@@ -49,14 +49,14 @@ type probed struct {
 
 // prober probes the peers over one port.
 type prober struct {
-	e       *peering
-	port    *port
-	iface   probing
-	cfg     congestion.ProbeConfig
-	clock   *clock
-	stop    func()
-	started congestion.Time
-	looked  congestion.Time // step's: at the links
+	e         *peering
+	port      *port
+	iface     probing
+	cfg       congestion.ProbeConfig
+	clock     *clock
+	stop      func()
+	started   congestion.Time
+	refreshed congestion.Time // step's: when it last read the links
 
 	// mu is taken for each probe and echo: some ten times a second.
 	mu    sync.Mutex
@@ -113,21 +113,21 @@ func (e *portSet) stopProbers() {
 	e.probers = nil
 }
 
-// lookEvery is how often a prober looks for peers that came or went.
-const lookEvery = 100 * time.Millisecond
+// refreshEvery is how often a prober finds peers that came or went.
+const refreshEvery = 100 * time.Millisecond
 
 // step sends the probes that are due and returns the time to the next step.
 func (pr *prober) step() time.Duration {
 	now := pr.iface.Now()
-	if pr.looked == 0 || now.Sub(pr.looked) >= lookEvery {
-		pr.looked = now
+	if pr.refreshed == 0 || now.Sub(pr.refreshed) >= refreshEvery {
+		pr.refreshed = now
 		pr.refresh(now)
 	}
 	for {
 		pr.mu.Lock()
 		if pr.core == nil {
 			pr.mu.Unlock()
-			return lookEvery
+			return refreshEvery
 		}
 		probe, ok := pr.core.Poll(now)
 		var to *probed
@@ -143,7 +143,7 @@ func (pr *prober) step() time.Duration {
 			p.target.ProbeLost()
 		}
 		if !ok {
-			return min(max(next.Sub(now), 0), lookEvery)
+			return min(max(next.Sub(now), 0), refreshEvery)
 		}
 		pr.send(now, to, probe)
 	}

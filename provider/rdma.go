@@ -17,8 +17,8 @@ import (
 // rdmaDomain is a domain's RDMA device, opened when the first endpoint that may
 // use one is enabled.
 type rdmaDomain struct {
-	mu     sync.Mutex // control operations only
-	looked bool
+	mu     sync.Mutex      // control operations only
+	opened bool            // or that was tried
 	device hw.MemoryDomain // nil: there is none
 	cache  *regcache.Cache // of device's registrations
 	err    error           // why
@@ -43,10 +43,10 @@ func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
 	r := &d.rdma
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.looked {
+	if r.opened {
 		return r.device, r.err
 	}
-	r.looked = true
+	r.opened = true
 	switch {
 	case d.Matches():
 		r.device, r.err = openMatchDevice(d)

@@ -17,7 +17,7 @@ func openRDMADevice(*config.Config, string) (hw.MemoryDomain, error) {
 	return nil, fmt.Errorf("this program was built without cgo, so without libibverbs: %w", hw.ErrUnreachable)
 }
 
-// probeRDMA looks for what a program with libweft finds when it opens the device that the
+// probeRDMA finds what a program with libweft finds when it opens the device that the
 // configuration names, or any.
 func probeRDMA(c *config.Config) error { return nic.ThisHost().Verbs(c.VerbsDevice) }
 
@@ -26,7 +26,7 @@ func openCXIDevice(*config.Config, string) (hw.MemoryDomain, error) {
 	return nil, fmt.Errorf("this program was built without cgo, so without libcxi: %w", hw.ErrUnreachable)
 }
 
-// probeCXI looks for what a program with libweft finds when it opens the NIC that the configuration names, or any.
+// probeCXI finds what a program with libweft finds when it opens the NIC that the configuration names, or any.
 func probeCXI(c *config.Config) error { return nic.ThisHost().CXI(c.CXIDevice) }
 
 // matchDevices fails likewise.

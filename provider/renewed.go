@@ -10,13 +10,13 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// A peer may end and begin anew under its name before its end is noticed, or lose a connection that looks
+// A peer may end and begin anew under its name before its end is noticed, or lose a connection that is
 // well from here. A path to its name then leads to the process that is gone, while messages come from its successor.
 // What is answered over such a path is lost, without a sign.
 //
 //	the transport has connections that carry both ways  → answers, and reads, go over the source's own (backPath)
-//	else: a source is met, and its name has a path      → that leads to a live process, or peers are looked at
-//	                                                      before anything goes by names (greet, lookAtPeers)
+//	else: a source is met, and its name has a path      → that leads to a live process, or peers are checked
+//	                                                      before anything goes by names (greet, checkPeers)
 //	a path is lost, and the source is not               → answers and reads wait for another (connectBack)
 //	the source itself is lost                           → its answers are dropped: a successor's requests have the
 //	                                                      same numbers
@@ -42,8 +42,8 @@ func (e *linkTable) linkByName(a address) *link {
 	return e.linkByAddr[a]
 }
 
-// lookAtPeers has the transports report peers that are gone.
-func (r *receiving) lookAtPeers() {
+// checkPeers has the transports report peers that are gone.
+func (r *receiving) checkPeers() {
 	r.recheck = false
 	r.ends.Store(false)
 	for _, e := range r.eps {

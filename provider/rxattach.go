@@ -64,8 +64,8 @@ func (e *Endpoint) Rx() *RxContext { return e.rx }
 // SharesRx reports whether the endpoint's receive context is a shared one.
 func (e *Endpoint) SharesRx() bool { return e.srx != nil }
 
-// Calls of advance between two looks at the clock, and the time between two
-// looks at the timers; as in the data plane, which does the same for C threads.
+// Calls of advance between two readings of the clock, and the time between two
+// runs of the timers; as in the data plane, which does the same for C threads.
 const (
 	idleAdvances  = 32
 	timerInterval = 20 * time.Millisecond
@@ -73,8 +73,8 @@ const (
 
 // restMillis is how long C lets the timers rest while it needs nothing of Go, in
 // milliseconds: a call into Go has the runtime's monitor wake some sixty times in
-// the next 10 ms. The clock that C looks at has ticks of up to 10 ms, and a run just
-// before the time would not look at peers.
+// the next 10 ms. The clock that C reads has ticks of up to 10 ms, and a run just
+// before the time would not check peers.
 func restMillis(peerCheck time.Duration) uint32 {
 	return uint32(min(peerCheck, time.Minute)/time.Millisecond) + 10
 }
@@ -159,7 +159,7 @@ func (r *receiving) flushOut(e *leasedEP) {
 	end, owed := time.Now().Add(flushTime), e.owed()
 	for r.waits(e) && time.Now().Before(end) {
 		if r.ends.Load() {
-			r.lookAtPeers() // messages to peers that are gone are dropped
+			r.checkPeers() // messages to peers that are gone are dropped
 		}
 		r.flush()
 		e.target.pumpReplies()

@@ -218,7 +218,7 @@ func (r *leasedRx) proceed(local bool) {
 		}
 	}
 	if r.recheck || r.ends.Load() {
-		r.lookAtPeers()
+		r.checkPeers()
 	}
 	if r.pending() {
 		r.flush()
@@ -260,7 +260,7 @@ func (r *leasedRx) busy() bool {
 }
 
 // onNetwork reports whether there was traffic with other hosts a moment ago: the
-// answer to what was sent is worth looking for.
+// answer to what was sent is worth polling for.
 func (r *receiving) onNetwork() bool {
 	for _, e := range r.eps {
 		if e.watched() {
@@ -289,18 +289,18 @@ func (r *leasedRx) publish() {
 	if r.busy() {
 		attention |= hot.AttentionGo
 	}
-	if r.looked() {
+	if r.portPolled() {
 		attention |= hot.AttentionPorts
 	}
 	if atomic.LoadUint32(&r.hot.Attention) != attention {
 		atomic.StoreUint32(&r.hot.Attention, attention)
-		// queueRMA, network.attend or connection.attend may have come between: they leave what calledFor and looked
-		// find before they store the word
+		// queueRMA, network.notify or connection.notify may have come between: they leave what calledFor and
+		// portPolled find before they store the word
 		more := uint32(0)
 		if r.calledFor() {
 			more |= hot.AttentionGo
 		}
-		if r.looked() {
+		if r.portPolled() {
 			more |= hot.AttentionPorts
 		}
 		if more&^attention != 0 {
@@ -337,7 +337,7 @@ func (r *leasedRx) housekeeping() {
 		return
 	}
 	r.lastCheck = now
-	r.lookAtPeers()
+	r.checkPeers()
 	for _, e := range r.eps {
 		e.sweepLinks()
 	}

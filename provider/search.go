@@ -32,7 +32,7 @@ func (r *leasedRx) search(eng *match.Engine, entry *hot.RecvEntry) {
 	}
 }
 
-// peek looks for a held message, after everything that has arrived was taken
+// peek finds a held message, after everything that has arrived was taken
 // in: a peek must find what was sent before it.
 func (r *receiving) peek(eng *match.Engine, entry *hot.RecvEntry) {
 	source := r.sourceOf(fi.Addr(entry.Src), entry.Flags)

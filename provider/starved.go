@@ -10,7 +10,7 @@ import (
 )
 
 // Messages too long for a slot of the receiver's ring stand in bounce buffers
-// until he looks. When he does not look for long they run out, and the sender would
+// until it polls. When it does not poll for long they run out, and the sender would
 // get -FI_EAGAIN for as long, which for MPI_Isend of a few hundred bytes
 // surprises. So from then on those of up to the inject size are announced, as long ones
 // are, until a buffer is free again: the receiver reads them from a copy in their

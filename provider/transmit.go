@@ -59,7 +59,7 @@ type txRequests struct {
 
 	// rmaQueue are the ids of requests that found no room for all
 	// messages, under rmaMu, which no other post takes. rmaQueued is their
-	// number, for progress to look at without the lock.
+	// number, for progress to read without the lock.
 	rmaMu     sync.Mutex
 	rmaQueue  []uint64
 	rmaQueued atomic.Int32

@@ -20,7 +20,7 @@ const (
 	lockEntries = 1
 )
 
-// lockPause is the pause between two looks at a lock that another process
+// lockPause is the pause between two tries of a lock that another process
 // holds; it is held for microseconds.
 const lockPause = 50 * time.Microsecond
 

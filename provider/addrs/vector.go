@@ -43,7 +43,7 @@ type Vector struct {
 	file    *file  // nil: private; immutable
 	limit   uint64 // immutable
 	removed func(i uint64, n names.Name)
-	// generation is added to by the holder of the lock after each change, and loaded by any thread before it looks
+	// generation is added to by the holder of the lock after each change, and loaded by any thread before it searches
 	// something up; sequentially consistent. If it is unchanged afterwards, what was found still holds.
 	generation atomic.Uint64
 }

@@ -90,7 +90,7 @@ var capabilities = []Capability{
 	{fi.RMAEvent, "FI_RMA_EVENT", SecondaryAsked, false, true, false,
 		"counters of endpoints and memory regions count what peers do"},
 	{fi.MultiRecv, "FI_MULTI_RECV", SecondaryFree, false, true, false,
-		"a receive may hold several messages; only such receives look at it"},
+		"a receive may hold several messages; only such receives read it"},
 	{fi.Source, "FI_SOURCE", SecondaryAsked, false, true, false,
 		"completions carry the sender's address, looked up per message"},
 	{fi.SourceErr, "FI_SOURCE_ERR", SecondaryCostly, false, true, false,

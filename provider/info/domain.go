@@ -131,7 +131,7 @@ func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 
 // takenModes are the registration modes that an application gets if it offers them. weft
 // needs none of them, but there are applications that do what they have offered without a
-// look at what came back. fi_mr(3) leaves it to the provider.
+// check what came back. fi_mr(3) leaves it to the provider.
 const takenModes = fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey | fi.MREndpoint
 
 // mrMode returns the registration mode for a hint, which offers modes that the

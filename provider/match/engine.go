@@ -62,7 +62,7 @@ func (e *Engine) Posted() int { return int(e.posted.live) }
 // Held returns how many messages are held, without claimed ones.
 func (e *Engine) Held() int { return int(e.held.live) }
 
-// Steps returns how many groups of tables and entries of lists were looked at beyond the first place of a key, ever.
+// Steps returns how many groups of tables and entries of lists were read beyond the first place of a key, ever.
 func (e *Engine) Steps() uint64 { return e.nodes.steps }
 
 // Err returns why the last call that returned nothing for lack of memory did so. It wraps an errno, ENOMEM as a rule.

@@ -118,7 +118,7 @@ func (e *Engine) Take(source uint32, tag, ignore uint64) *Message {
 	return m
 }
 
-// searchHeld looks for the first matching message one by one, for a receive that has no class.
+// searchHeld finds the first matching message one by one, for a receive that has no class.
 func (e *Engine) searchHeld(source uint32, tag, ignore uint64) *Message {
 	k := key{ignore, sourceBits(source)}
 	for pos := e.held.head; pos != e.held.tail; pos++ {

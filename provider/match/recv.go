@@ -2,7 +2,7 @@ package match
 
 import "math/bits"
 
-// Post looks for the held message that arrived first and matches a receive from source (AnySource: any) with a tag,
+// Post finds the held message that arrived first and matches a receive from source (AnySource: any) with a tag,
 // of which the bits set in ignore do not count. If there is one it is taken out of the queue and returned: it is the
 // caller's until ReleaseMessage. If not, the receive is queued and returned; the caller sets its user words before
 // anything else is done with the engine. Both are nil when there is no memory for the receive (see Err).
@@ -283,7 +283,7 @@ func (e *Engine) Release(r *Recv) { e.release(&r.head) }
 func (e *Engine) Put(r *Recv) { e.put(&r.head) }
 
 // Rename makes the posted receives from one source receives from another, at
-// their places in the queue. It is linear in the posted receives and looks at
+// their places in the queue. It is linear in the posted receives and reads
 // no held message: those that match now are the caller's to find.
 func (e *Engine) Rename(from, to uint32) {
 	for r := range e.Recvs() {

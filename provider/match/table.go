@@ -24,7 +24,7 @@ type key struct {
 	source uint32 // all ones, those of the group, or 0 if any source matches
 }
 
-// equal reports whether a node has the given source and tag, as far as the class looks.
+// equal reports whether a node has the given source and tag, as far as the class compares.
 func (k *key) equal(n *node, source uint32, tag uint64) bool {
 	return (n.tag^tag)&^k.ignore == 0 && (n.source^source)&k.source == 0
 }

@@ -38,7 +38,7 @@ const (
 	WordLen        = 8  // a word of Matched
 
 	// OpaqueLen is an address in a format of another provider (FI_ADDR_EFA, FI_ADDR_CXI),
-	// which programs do not look into: a socket address, and zeros. It is what a
+	// which programs do not read: a socket address, and zeros. It is what a
 	// FI_ADDR_EFA takes.
 	OpaqueLen = 32
 
@@ -211,7 +211,7 @@ func Encode(f fi.AddrFormat, n Name) ([]byte, error) {
 }
 
 // Decode is the inverse of Encode. FI_ADDR_STR may end with a NUL byte, after
-// which nothing is looked at. Errors wrap fi.EINVAL.
+// which nothing is read. Errors wrap fi.EINVAL.
 func Decode(f fi.AddrFormat, b []byte) (Name, error) {
 	var n Name
 	var err error

@@ -20,7 +20,7 @@ const (
 	prefixWord = "fi_addr_cxi://"
 )
 
-// IsAddrStr reports whether s looks like an FI_ADDR_STR address rather than a
+// IsAddrStr reports whether s is written as an FI_ADDR_STR address rather than a
 // node, as fi_getinfo has to say.
 func IsAddrStr(s string) bool {
 	return strings.HasPrefix(s, "fi_") && strings.Contains(s, "://")
