@@ -109,7 +109,7 @@ func (c *capture) probe(b []byte, at time.Duration) {
 	case !m.Echo:
 		c.probes[m.Token] = at
 	case c.probes[m.Token] != 0:
-		c.probes[m.Token] = at - c.probes[m.Token] - m.Held
+		c.probes[m.Token] = at - c.probes[m.Token] - m.Residence
 	}
 }
 
@@ -146,7 +146,7 @@ func BenchmarkProbeError(b *testing.B) {
 	var sent atomic.Int64
 	came := make(chan congestion.ProbeMessage, 1000)
 	x.SetProbes(congestion.Probes{Echoed: func(_ any, at congestion.Time, m congestion.ProbeMessage) time.Duration {
-		m.Held = at.Sub(congestion.Time(sent.Load())) - m.Held
+		m.Residence = at.Sub(congestion.Time(sent.Load())) - m.Residence
 		came <- m
 		return 0
 	}})
@@ -162,7 +162,7 @@ func BenchmarkProbeError(b *testing.B) {
 			x.Progress(1)
 		}
 		m := <-came
-		samples[m.Token] = m.Held
+		samples[m.Token] = m.Residence
 		c.read()
 	}
 	c.read()

@@ -26,8 +26,8 @@ func (h *heard) echoed(_ any, at congestion.Time, m congestion.ProbeMessage) tim
 		return 0
 	}
 	delete(h.sent, m.Sequence)
-	h.list, h.rtts = append(h.list, m), append(h.rtts, at.Sub(sent)-m.Held)
-	return at.Sub(sent) - m.Held
+	h.list, h.rtts = append(h.list, m), append(h.rtts, at.Sub(sent)-m.Residence)
+	return at.Sub(sent) - m.Residence
 }
 
 func (h *heard) count() int {

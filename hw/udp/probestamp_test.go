@@ -16,7 +16,7 @@ func TestProbeStamps(t *testing.T) {
 	got := make(chan time.Duration, 100)
 	posted := make(map[uint64]congestion.Time)
 	a.SetProbes(congestion.Probes{Echoed: func(_ any, at congestion.Time, m congestion.ProbeMessage) time.Duration {
-		got <- at.Sub(posted[m.Token]) - m.Held
+		got <- at.Sub(posted[m.Token]) - m.Residence
 		return 0
 	}})
 	stamped := 0

@@ -4,12 +4,12 @@ import "time"
 
 // lately is how fast a path delivered lately, as a mean over times that are long
 // beside what a token bucket on the path lets through at once, and without heaps of
-// acknowledgements that hosts held up. The rates of single flights ([Delivery]) are
+// acknowledgements that hosts delayed. The rates of single flights ([Delivery]) are
 // neither: after a pause they are those of the bucket or of the host's own link.
 //
 // There are two means, of which the greater counts: over all of the time, in
 // pieces at least as long as hosts hold acknowledgements up, and over pieces in
-// which they held none up. Where hosts seldom run, only the latter is the path's rate.
+// which they delayed none. Where hosts seldom run, only the latter is the path's rate.
 type lately struct {
 	rate         filter // greatest means of latelyWindow, negated
 	whole, clear mean
@@ -23,21 +23,21 @@ type mean struct {
 
 // latelyLeast is the least time that a mean is taken over: Linux' tbf and policers
 // let through what takes a few milliseconds. latelyWindow is how long it counts,
-// and latelyHeld how long an acknowledgement is held up that comes in a heap.
+// and latelyDelay how long an acknowledgement is held up that comes in a heap.
 const (
 	latelyLeast  = 10 * time.Millisecond
 	latelyWindow = time.Second
-	latelyHeld   = latelyLeast / 4
+	latelyDelay  = latelyLeast / 4
 )
 
 // add takes in that delivered bytes are there at a time, by an
-// acknowledgement that hosts held up for d, and others lately for up to held.
-func (l *lately) add(now Time, delivered int64, d, held time.Duration) {
-	if d > latelyHeld {
+// acknowledgement that hosts delayed for d, and others lately for up to ackDelay.
+func (l *lately) add(now Time, delivered int64, d, ackDelay time.Duration) {
+	if d > latelyDelay {
 		l.clear = mean{now, delivered}
 	}
 	l.take(&l.clear, now, delivered, latelyLeast)
-	l.take(&l.whole, now, delivered, max(latelyLeast, held))
+	l.take(&l.whole, now, delivered, max(latelyLeast, ackDelay))
 }
 
 // take ends a mean that is long enough, and begins the next.

@@ -20,27 +20,27 @@ import "time"
 // A segment of a long operation is a packet too. Path is not safe for
 // concurrent use and does not allocate.
 type Path struct {
-	rtt      Estimator
-	delivery Delivery
-	pacer    Pacer
-	control  Controller
-	stats    *Stats
-	inflight int64
-	ack      Sample
-	lost     Loss
-	judge    Judge
-	cuts     uint64        // the controller's, when a probe was last judged
-	held     filter        // greatest times that hosts held acknowledgements up, negated
-	hold     time.Duration // how long this acknowledgement was
-	lately   lately        // how fast it delivers
-	heard    Time          // when an acknowledgement last came, or what is in flight began to leave
-	spare    int64
-	extra    int64 // of the window, for what hosts hold
+	rtt       Estimator
+	delivery  Delivery
+	pacer     Pacer
+	control   Controller
+	stats     *Stats
+	inflight  int64
+	ack       Sample
+	lost      Loss
+	judge     Judge
+	cuts      uint64        // the controller's, when a probe was last judged
+	ackDelays filter        // greatest times by which hosts delayed acknowledgements, negated
+	hold      time.Duration // how long this acknowledgement was
+	lately    lately        // how fast it delivers
+	heard     Time          // when an acknowledgement last came, or what is in flight began to leave
+	spare     int64
+	extra     int64 // of the window, for what hosts hold
 }
 
-// heldWindow is how long a time that a host held an acknowledgement up counts:
+// ackDelayWindow is how long a time by which a host delayed an acknowledgement counts:
 // several of a scheduler's time slices.
-const heldWindow = 200 * time.Millisecond
+const ackDelayWindow = 200 * time.Millisecond
 
 // longWait is for how long a packet may have to wait, beyond a round trip, by the pace at
 // which the one before left. Shorter waits are part of how the algorithms spread packets.
@@ -82,10 +82,10 @@ func (p *Path) SetBurst(d time.Duration) { p.pacer.Burst = d }
 // and were not yet polled. Default 0.
 func (p *Path) SetSpare(bytes int64) { p.spare = max(bytes, 0) }
 
-// Hold reports that an acknowledgement that comes now was held up for d by the two
+// Hold reports that an acknowledgement that comes now was delayed for d by the two
 // hosts, because their programs did not run: that is no part of the round-trip
 // time. Meanwhile what has arrived counts as in flight. So as long as no
-// acknowledgement comes, and for no longer than hosts held one up lately, packets
+// acknowledgement comes, and for no longer than hosts delayed one lately, packets
 // go on leaving beyond the controller's window, as fast as the path delivered
 // lately and a quarter more, as far as the peer's host has room (extra_acked in
 // draft-ietf-ccwg-bbr, section 5.5.9, has the same aim). A window that were larger
@@ -94,11 +94,11 @@ func (p *Path) SetSpare(bytes int64) { p.spare = max(bytes, 0) }
 // without a pace have a window that is meant as it is.
 func (p *Path) Hold(now Time, d time.Duration) {
 	p.hold = max(d, 0)
-	p.held.add(now, heldWindow, -int64(p.hold))
+	p.ackDelays.add(now, ackDelayWindow, -int64(p.hold))
 }
 
-// Held returns the longest time that hosts held an acknowledgement up lately.
-func (p *Path) Held() time.Duration { return time.Duration(-p.held.get()) }
+// AckDelay returns the longest time by which hosts delayed an acknowledgement lately.
+func (p *Path) AckDelay() time.Duration { return time.Duration(-p.ackDelays.get()) }
 
 // beyond is how many bytes per second leave beyond the controller's window.
 func (p *Path) beyond() int64 { return p.lately.get() * 5 / 4 }
@@ -188,7 +188,7 @@ func (p *Path) OnAckMany(now Time, state *PacketState, size int64, n int) {
 }
 
 // EndAck ends an acknowledgement. rtt is the round-trip time it measures, less
-// what the peer held it back, or 0 if it measures none: when the packet that
+// what the peer delayed it, or 0 if it measures none: when the packet that
 // made the peer answer was acknowledged before, or sent twice under one number.
 // Without a newly acknowledged packet EndAck does nothing.
 func (p *Path) EndAck(now Time, rtt time.Duration) {
@@ -216,11 +216,11 @@ func (p *Path) EndAck(now Time, rtt time.Duration) {
 		p.pacer.Quicken(now, p.control.PacingRate())
 	}
 	p.heard = now
-	p.lately.add(now, s.Delivered, p.hold, p.Held())
+	p.lately.add(now, s.Delivered, p.hold, p.AckDelay())
 	p.hold = 0
 	p.extra = 0
 	if p.control.PacingRate() > 0 {
-		p.extra = min(product(p.beyond(), p.Held()), p.spare)
+		p.extra = min(product(p.beyond(), p.AckDelay()), p.spare)
 	}
 	if p.stats != nil && s.RTT > 0 {
 		p.stats.Add(now, s.RTT, p.control.Window())

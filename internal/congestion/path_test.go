@@ -317,8 +317,8 @@ func TestHold(t *testing.T) {
 	if got, want := beyond(), int64(62500); got < want*95/100 || got > want*105/100 {
 		t.Errorf("held up for %v at 10^7 bytes/s: the window is larger by %d, want %d", held, got, want)
 	}
-	if p.Held() != held {
-		t.Errorf("held for %v", p.Held())
+	if p.AckDelay() != held {
+		t.Errorf("held for %v", p.AckDelay())
 	}
 
 	// Without acknowledgements: what leaves in a time, by the pace of the window
@@ -359,9 +359,9 @@ func TestHold(t *testing.T) {
 	}
 
 	p.Discard(p.Inflight())
-	last(0, 3*heldWindow)
-	if got := beyond(); got != 0 || p.Held() != 0 {
-		t.Errorf("no longer held up: the window is larger by %d, held for %v", got, p.Held())
+	last(0, 3*ackDelayWindow)
+	if got := beyond(); got != 0 || p.AckDelay() != 0 {
+		t.Errorf("no longer held up: the window is larger by %d, held for %v", got, p.AckDelay())
 	}
 }
 

@@ -18,7 +18,7 @@ const ProbeHeader = 32
 //	 4  sequence, 32 bits
 //	 8  token, 64 bits
 //	16  time of arrival at the responder, 64 bits
-//	24  time held by the responder in nanoseconds, 32 bits
+//	24  time at the responder in nanoseconds, 32 bits
 //	28  domain of that time of arrival, 32 bits
 type ProbeMessage struct {
 	// Echo marks an answer to a probe.
@@ -38,9 +38,9 @@ type ProbeMessage struct {
 	Arrived int64
 	Domain  uint32
 
-	// Held is how long the responder had the probe, at most 4 s. It is taken
+	// Residence is how long the responder had the probe (residence time), at most 4 s. It is taken
 	// out of the RTT.
-	Held time.Duration
+	Residence time.Duration
 }
 
 // Probes takes the results of the probes that a transport carries. Its functions are
@@ -76,7 +76,7 @@ func (m *ProbeMessage) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, m.Sequence)
 	b = binary.LittleEndian.AppendUint64(b, m.Token)
 	b = binary.LittleEndian.AppendUint64(b, uint64(m.Arrived))
-	b = binary.LittleEndian.AppendUint32(b, uint32(min(max(m.Held, 0), 1<<32-1)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(min(max(m.Residence, 0), 1<<32-1)))
 	b = binary.LittleEndian.AppendUint32(b, m.Domain)
 	for len(b) < start+m.Size {
 		b = append(b, 0)
@@ -91,13 +91,13 @@ func ParseProbe(b []byte) (ProbeMessage, error) {
 		return ProbeMessage{}, fmt.Errorf("%w: %d bytes", errProbe, len(b))
 	}
 	m := ProbeMessage{
-		Echo:     b[1] == echoKind,
-		Size:     int(binary.LittleEndian.Uint16(b[2:])),
-		Sequence: binary.LittleEndian.Uint32(b[4:]),
-		Token:    binary.LittleEndian.Uint64(b[8:]),
-		Arrived:  int64(binary.LittleEndian.Uint64(b[16:])),
-		Held:     time.Duration(binary.LittleEndian.Uint32(b[24:])),
-		Domain:   binary.LittleEndian.Uint32(b[28:]),
+		Echo:      b[1] == echoKind,
+		Size:      int(binary.LittleEndian.Uint16(b[2:])),
+		Sequence:  binary.LittleEndian.Uint32(b[4:]),
+		Token:     binary.LittleEndian.Uint64(b[8:]),
+		Arrived:   int64(binary.LittleEndian.Uint64(b[16:])),
+		Residence: time.Duration(binary.LittleEndian.Uint32(b[24:])),
+		Domain:    binary.LittleEndian.Uint32(b[28:]),
 	}
 	switch {
 	case b[0] != probeVersion:
@@ -113,9 +113,9 @@ func ParseProbe(b []byte) (ProbeMessage, error) {
 }
 
 // Reply returns the echo of a probe that arrived at a PTP time, the zero one
-// for none, and was held for so long.
-func (m ProbeMessage) Reply(arrived PTPTime, held time.Duration) ProbeMessage {
-	m.Echo, m.Arrived, m.Domain, m.Held = true, arrived.At, arrived.Domain, held
+// for none, and stayed for so long.
+func (m ProbeMessage) Reply(arrived PTPTime, residence time.Duration) ProbeMessage {
+	m.Echo, m.Arrived, m.Domain, m.Residence = true, arrived.At, arrived.Domain, residence
 	return m
 }
 

@@ -254,7 +254,7 @@ func (p *Prober) find(peer int, m *ProbeMessage) *pending {
 
 // OnEcho takes in an echo that peer sent and that arrived now. It returns the
 // RTT, or false for an echo of no probe in flight. An echo that claims to have
-// been held for longer than it was under way counts as an answer that measures
+// been at the responder for longer than it was under way counts as an answer that measures
 // nothing: then the RTT is 0.
 func (p *Prober) OnEcho(now Time, peer int, m ProbeMessage) (time.Duration, bool) {
 	slot := p.find(peer, &m)
@@ -262,7 +262,7 @@ func (p *Prober) OnEcho(now Time, peer int, m ProbeMessage) (time.Duration, bool
 		p.count.Stray++
 		return 0, false
 	}
-	rtt := max(now.Sub(slot.sent)-m.Held, 0)
+	rtt := max(now.Sub(slot.sent)-m.Residence, 0)
 	p.settle(slot)
 	p.count.Echoed++
 	if rtt > 0 {

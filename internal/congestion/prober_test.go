@@ -302,7 +302,7 @@ func TestProbeConfig(t *testing.T) {
 
 // FuzzProbe: what parses comes out again as it went in, and nothing panics.
 func FuzzProbe(f *testing.F) {
-	m := ProbeMessage{Size: 64, Sequence: 3, Token: 4, Held: 5}
+	m := ProbeMessage{Size: 64, Sequence: 3, Token: 4, Residence: 5}
 	f.Add(m.Append(nil))
 	m = m.Reply(PTPTime{Domain: 9, At: 77}, 6)
 	f.Add(m.Append(nil))
@@ -321,7 +321,7 @@ func FuzzProbe(f *testing.F) {
 
 // TestProbeMessage goes through the wire format.
 func TestProbeMessage(t *testing.T) {
-	m := ProbeMessage{Echo: true, Size: 48, Sequence: 0x01020304, Token: 0x05060708090a0b0c, Arrived: 99, Domain: 5, Held: 2 * time.Second}
+	m := ProbeMessage{Echo: true, Size: 48, Sequence: 0x01020304, Token: 0x05060708090a0b0c, Arrived: 99, Domain: 5, Residence: 2 * time.Second}
 	b := m.Append([]byte("x"))[1:]
 	if len(b) != 48 {
 		t.Fatalf("%d bytes", len(b))

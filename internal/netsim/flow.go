@@ -194,7 +194,7 @@ func (f *Flow) transmit(now congestion.Time) {
 func (f *Flow) rto(now congestion.Time) congestion.Time {
 	due := now.Add(f.Path.RTT().RTO())
 	if f.far != nil {
-		due = due.Add(max(ackHold, f.Path.Held()))
+		due = due.Add(max(ackHold, f.Path.AckDelay()))
 	}
 	return due
 }
@@ -272,7 +272,7 @@ func (f *Flow) take(p *Packet, at congestion.Time) {
 	}
 	f.news, f.probed = true, false
 	now := f.net.now
-	held := time.Duration(p.Stamp)
+	ackDelay := time.Duration(p.Stamp)
 	n := int(p.Number - f.logged)
 	var rtt time.Duration
 	late := now.Sub(at)
@@ -289,9 +289,9 @@ func (f *Flow) take(p *Packet, at congestion.Time) {
 		f.newest = max(f.newest, a.number+1)
 		if i == n-1 {
 			rtt = at.Sub(packet.state.Sent)
-			rtt = max(rtt-held, min(rtt, f.Path.RTT().Min()/2))
+			rtt = max(rtt-ackDelay, min(rtt, f.Path.RTT().Min()/2))
 			if packet.asked {
-				late += held
+				late += ackDelay
 			}
 		}
 	}

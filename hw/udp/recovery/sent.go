@@ -340,7 +340,7 @@ func (s *Sent) Timer(path *congestion.Path, hold time.Duration) congestion.Time 
 	if s.fly == 0 {
 		return 0
 	}
-	return s.lastSent.Add(path.RTT().RTO() + max(hold, path.Held()))
+	return s.lastSent.Add(path.RTT().RTO() + max(hold, path.AckDelay()))
 }
 
 // LossTimer reports whether what Timer returned is Detect's.
