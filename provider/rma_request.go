@@ -173,7 +173,7 @@ func (e *leasedEP) pumpRMAs() {
 		}
 	}
 	e.rmaStreams = kept
-	e.pumpLanes()
+	e.pumpFlows()
 	e.target.pumpReplies()
 	if e.fetches.lost.Swap(false) {
 		e.lostFetches(nil)

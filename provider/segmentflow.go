@@ -170,8 +170,8 @@ func (n *segmentFlow) turn(e *Endpoint) bool {
 	return true
 }
 
-// pumpLanes resumes the lanes that waited for room or time.
-func (e *leasedEP) pumpLanes() {
+// pumpFlows resumes the flows that waited for room or time.
+func (e *leasedEP) pumpFlows() {
 	if len(e.flows) == 0 {
 		return
 	}
