@@ -68,6 +68,8 @@ const (
 	MatchWithdrawn
 	// MatchTransferred: a read or write has ended; Err says how.
 	MatchTransferred
+	// MatchWritten: a peer has written into a region with Notify, Length bytes at Offset, with Data.
+	MatchWritten
 )
 
 // MatchEvent is what has become of something posted. It is the callee's only for the time of the call.
@@ -82,7 +84,7 @@ type MatchEvent struct {
 	HasData bool
 	Length  uint64 // bytes that the receive has room for
 	Wanted  uint64 // bytes that were sent; more than Length: it was cut off
-	Offset  uint64 // of a receive of many messages: where in its memory
+	Offset  uint64 // of a receive of many messages, and of a region: where in its memory
 	Last    bool   // nothing more comes of the receive
 	Claim   Claim  // of MatchFound: the message is set aside, and this names it; 0: it is not
 	// Err of a message: ErrPeerDead, ErrNoResource (the receiver has no room for it), ErrInvalid, ErrCanceled (Close).

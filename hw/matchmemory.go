@@ -2,23 +2,38 @@ package hw
 
 // MatchRegion is memory that peers of a MemoryMatcher read and write by a key.
 type MatchRegion struct {
-	// Memory is the whole of it, of the interface's device. With RemoteWrite it is registered with LocalWrite.
+	// Memory is the whole of it, of the interface's device. With RemoteWrite it is registered with LocalWrite. nil:
+	// it has no bytes.
 	Memory Memory
-	Key    uint64 // at most MaxKey, and no other region's
+	Key    uint64 // at most MaxKey, and no other region's with the same Notify
 	Access Access // RemoteRead, RemoteWrite or both
+	// Notify has it take writes with data and nothing else (MatchTransfer.HasData): an event MatchWritten says of
+	// each that it is there. Access is RemoteWrite then.
+	Notify bool
 	// Context is in its events.
 	Context uint64
 }
 
 // MatchTransfer is a read or write of a region.
 type MatchTransfer struct {
-	To      MatchAddress
-	Key     uint64
-	Offset  uint64  // in the region, bytes
-	Get     bool    // it is a read, else a write
-	Local   Segment // may have no bytes
-	More    bool    // another call follows at once, which rings the doorbell
-	Context uint64  // in its event
+	To     MatchAddress
+	Key    uint64
+	Offset uint64  // in the region, bytes
+	Get    bool    // it is a read, else a write
+	Local  Segment // may have no bytes
+	// Inject is what is written if Local has no bytes: it is copied before the call returns. At most
+	// MatchAttr.MaxInject bytes.
+	Inject []byte
+	// Data comes with a write if HasData: the region is one with Notify.
+	Data    uint64
+	HasData bool
+	// Ordered has a write be performed after the writes before it that were posted for the same peer, where the
+	// device does not do so anyway.
+	Ordered bool
+	// Delivered has a write end only when the peer's processors see it.
+	Delivered bool
+	More      bool   // another call follows at once, which rings the doorbell
+	Context   uint64 // in its event
 }
 
 // MemoryMatcher is what a Matcher may implement: its interface's peers reach memory by keys that the owner chooses.

@@ -14,8 +14,8 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 )
 
-// Memory that peers read and write by a key, and reads and writes of theirs. A region is an entry of a list: of one at
-// indices of its own, without matching, or of the one that regions share with control messages.
+// Memory that peers read and write by a key. A region is an entry of a list: of one at indices of its own, without
+// matching, or of the one that regions share with control messages. transfer.go has reads and writes of theirs.
 
 // Ids of entries whose events come to the queue of control messages.
 const (
@@ -41,11 +41,17 @@ const (
 // region is memory that peers reach. Under the receiver's lock.
 type region struct {
 	state   regionState
-	key     uint64
+	name    regionName
 	context uint64
 	entry   nic.Entry
 	slot    uint32        // of the command that waits for its answer
 	own     *libcxi.PtlTE // nil: the shared list
+}
+
+// regionName is what no two regions have in common.
+type regionName struct {
+	key    uint64
+	notify bool
 }
 
 // regions are the regions of a matcher. Everything is guarded by the receiver's lock.
@@ -54,13 +60,13 @@ type regions struct {
 	pte   *libcxi.PtlTE // the shared list; the matcher's
 	list  []region      // by id, from firstRegion
 	free  []uint16      // ids of list that none has, the one that rests longest first
-	keys  map[uint64]bool
+	names map[regionName]bool
 	asked int
 }
 
 // open takes the shared list.
 func (g *regions) open(x *matchRx, pte *libcxi.PtlTE) {
-	g.x, g.pte, g.keys = x, pte, map[uint64]bool{}
+	g.x, g.pte, g.names = x, pte, map[regionName]bool{}
 }
 
 // MaxKey is the greatest key.
@@ -70,10 +76,11 @@ func (m *matcher) MaxKey() uint64 { return proto.MaxKey }
 func (m *matcher) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
 	memory, ok := r.Memory.(*Memory)
 	switch {
-	case !ok || memory.d != m.i.d:
+	case r.Memory != nil && (!ok || memory.d != m.i.d):
 		return 0, fmt.Errorf("cxi: region of memory that is not this device's: %w", hw.ErrInvalid)
 	case r.Key > proto.MaxKey || r.Access == 0 || r.Access&^(hw.RemoteRead|hw.RemoteWrite) != 0,
-		r.Access&hw.RemoteWrite != 0 && memory.region.Access&hw.LocalWrite == 0:
+		r.Notify && r.Access != hw.RemoteWrite,
+		memory != nil && r.Access&hw.RemoteWrite != 0 && memory.region.Access&hw.LocalWrite == 0:
 		return 0, fmt.Errorf("cxi: region with key %#x and rights %#x: %w", r.Key, r.Access, hw.ErrInvalid)
 	case m.i.closed.Load():
 		return 0, errClosed
@@ -86,7 +93,8 @@ func (m *matcher) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
 
 // add appends a region's entry. The caller has the lock.
 func (g *regions) add(r *hw.MatchRegion, memory *Memory) (hw.MatchID, error) {
-	if g.keys[r.Key] {
+	name := regionName{r.Key, r.Notify}
+	if g.names[name] {
 		return 0, fmt.Errorf("cxi: a region has key %#x: %w", r.Key, hw.ErrInvalid)
 	}
 	q := &g.x.portal.q
@@ -95,11 +103,16 @@ func (g *regions) add(r *hw.MatchRegion, memory *Memory) (hw.MatchID, error) {
 		return 0, hw.ErrNoResource
 	}
 	at := proto.RegionOf(r.Key)
-	p := region{state: regionAppended, key: r.Key, context: r.Context, entry: nic.Entry{
-		PtlTE: g.pte.Number(), Memory: memory.local(memory.addr, 0), Length: uint64(memory.region.Len),
-		MatchBits: at.MatchBits, MatchID: nic.AnyID(), Put: r.Access&hw.RemoteWrite != 0,
-		Get: r.Access&hw.RemoteRead != 0, Silent: true,
+	if r.Notify {
+		at = proto.NotifyOf(r.Key)
+	}
+	p := region{state: regionAppended, name: name, context: r.Context, entry: nic.Entry{
+		PtlTE: g.pte.Number(), MatchBits: at.MatchBits, MatchID: nic.AnyID(), Put: r.Access&hw.RemoteWrite != 0,
+		Get: r.Access&hw.RemoteRead != 0, Silent: !r.Notify,
 	}}
+	if memory != nil {
+		p.entry.Memory, p.entry.Length = memory.local(memory.addr, 0), uint64(memory.region.Len)
+	}
 	if at.Own {
 		if err := g.place(&p, at); err != nil {
 			return 0, err
@@ -109,7 +122,7 @@ func (g *regions) add(r *hw.MatchRegion, memory *Memory) (hw.MatchID, error) {
 	q.Append(&p.entry)
 	g.ask(&p)
 	g.list[p.entry.ID-firstRegion] = p
-	g.keys[r.Key] = true
+	g.names[name] = true
 	return hw.MatchID(p.entry.ID), nil
 }
 
@@ -183,16 +196,38 @@ func (m *matcher) Withdraw(id hw.MatchID) error {
 	return nil
 }
 
-// take takes in an answer of the NIC about a region, and returns how much it has said. Lease.
+// take takes in an event of a region: an answer of the NIC about it, or a write with data. It returns how much it has
+// said. Lease.
 func (g *regions) take(e nic.Event) int {
 	g.x.lock.take()
 	p := g.at(uint64(e.BufferID()))
-	if p == nil || e.Type() != wire.EventLink && e.Type() != wire.EventUnlink {
+	if p == nil {
 		g.x.lock.release()
 		return 0
 	}
-	ev := hw.MatchEvent{Kind: hw.MatchExposed, Context: p.context}
+	ev := hw.MatchEvent{Context: p.context}
+	said := 1
+	switch {
+	case e.Type() == wire.EventPut && p.name.notify && e.Code() == wire.RcOk:
+		ev.Kind, ev.Length, ev.Offset = hw.MatchWritten, uint64(e.Length()), e.Offset()
+		ev.Data, ev.HasData = e.HeaderData(), true
+		ev.From = g.x.m.address(e.Initiator(), e.VNI())
+	case e.Type() == wire.EventLink || e.Type() == wire.EventUnlink:
+		g.answered(p, e, &ev)
+	default:
+		said = 0
+	}
+	g.x.lock.release()
+	if said != 0 {
+		g.x.say(&ev)
+	}
+	return said
+}
+
+// answered takes in an answer of the NIC. The caller has the lock.
+func (g *regions) answered(p *region, e nic.Event, ev *hw.MatchEvent) {
 	g.asked--
+	ev.Kind = hw.MatchExposed
 	switch {
 	case e.Type() == wire.EventUnlink:
 		ev.Kind = hw.MatchWithdrawn
@@ -204,9 +239,6 @@ func (g *regions) take(e nic.Event) int {
 		p.state = regionExposed
 	}
 	ev.Last = p.state == regionNone
-	g.x.lock.release()
-	g.x.say(&ev)
-	return 1
 }
 
 // refused takes in that the NIC has refused a region's command, and reports whether it was one. A region that was to be
@@ -240,7 +272,7 @@ func (g *regions) remove(p *region) {
 			g.x.m.i.logf("region: %v", err)
 		}
 	}
-	delete(g.keys, p.key)
+	delete(g.names, p.name)
 	g.free = append(g.free, p.entry.ID)
 	p.state, p.own = regionNone, nil
 }
@@ -254,51 +286,4 @@ func (g *regions) close() (err error) {
 		}
 	}
 	return err
-}
-
-// PostTransfer posts a read or write of a region of a peer's.
-func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
-	at := proto.RegionOf(p.Key)
-	index := at.Write
-	if p.Get {
-		index = at.Read
-	}
-	to, err := m.at(p.To, index)
-	if err != nil {
-		return err
-	}
-	memory, err := segmentMemory(&p.Local, p.Get, maxMatched)
-	switch {
-	case err != nil:
-		return err
-	case p.Key > proto.MaxKey || p.Offset > wire.DmaRemoteOffsetMask:
-		return fmt.Errorf("cxi: key %#x, offset %#x: %w", p.Key, p.Offset, hw.ErrInvalid)
-	case m.i.closed.Load():
-		return errClosed
-	}
-	t := &m.tx
-	t.lock.take()
-	defer t.release(p.More)
-	s, n := t.begin(receiverPlaces)
-	if s == nil {
-		return hw.ErrNoResource
-	}
-	c := nic.Transfer{Message: nic.Message{To: to, MatchBits: at.MatchBits, UserPtr: s.cookie(n)}, Offset: p.Offset,
-		Local: memory, Initiator: m.self, EQ: t.events.number, Restricted: at.Own}
-	if p.Get {
-		t.q.Get(&c)
-	} else {
-		t.q.Put(&c)
-	}
-	t.commit(s, sentTransfer, p.Context)
-	s.own = at.Own
-	return nil
-}
-
-// transferError is what the answer to a read or write means. An index of its own is there as long as the region is.
-func transferError(own bool, code uint32) error {
-	if own && code == wire.RcPtlteNotFound {
-		return fmt.Errorf("cxi: no region: %s: %w", codeText(code), hw.ErrKey)
-	}
-	return codeError(code)
 }

@@ -106,6 +106,7 @@ type matchTx struct {
 	replaying []uint32      // places of messages that are to be sent again, in order
 	controls  []control
 
+	places         pinned // memory of what transfers inject, of MaxInline bytes for each place
 	ended, spare   []hw.MatchEvent
 	answers, taken []answer
 	// anyEnded says that ended or answers is not empty. Written under the lock, read by the lease holder.
@@ -146,7 +147,7 @@ func (t *matchTx) close() error {
 		err = t.cq.Close()
 		t.cq = nil
 	}
-	return errors.Join(err, t.events.close())
+	return errors.Join(err, t.events.close(), t.places.close())
 }
 
 // state writes what inline messages have in common.

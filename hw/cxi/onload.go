@@ -89,6 +89,10 @@ const (
 	idFlow       = 1<<16 - flowCommands
 )
 
+// controlEvents is how many control messages, and writes with data, may wait for Progress. The NIC refuses those
+// beyond, and their senders know: control messages go again, writes fail.
+const controlEvents = 4095
+
 // idOnload is the id of searches that take messages over.
 func (x *matchRx) idOnload() uint16 { return uint16(len(x.early.buffers)) + 1 }
 
@@ -123,7 +127,7 @@ func (f *flow) open(x *matchRx) error {
 	if i.d.dev.Version>>4 < 2 {
 		f.core.first, f.core.drops = -1, -1
 	}
-	if err := f.events.open(i.d, 255, true, i.wait, 0); err != nil {
+	if err := f.events.open(i.d, controlEvents, true, i.wait, 0); err != nil {
 		return err
 	}
 	pte, err := x.portal.place(i.d, &f.events, libcxi.PtlTEMatching|libcxi.PtlTELong, i.pid, proto.IndexControl)

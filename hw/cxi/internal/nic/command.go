@@ -106,13 +106,15 @@ type Transfer struct {
 	EQ        uint32
 	// Restricted has it go to an index without matching, in no order with others.
 	Restricted bool
+	// Flush has a put be acknowledged only when the receiver's processors see it.
+	Flush bool
 }
 
 // dma writes the words that all transfers have.
 func (t *Transfer) dma(w *[32]uint64, size, opcode uint64) {
 	w[0] = command(wire.CmdTypeDma, size, opcode) | uint64(t.To.Index&wire.DmaIndexExtMask)<<wire.DmaIndexExtShift |
 		uint64(t.Local.LAC)<<wire.DmaLacShift | 1<<wire.DmaEventSendDisableShift | bit(t.Restricted,
-		wire.DmaRestrictedShift) |
+		wire.DmaRestrictedShift) | bit(t.Flush, wire.DmaFlushShift) |
 		t.To.dfa()<<wire.DmaDfaShift
 	w[1] = t.Offset & wire.DmaRemoteOffsetMask
 	w[2] = t.Local.IOVA & wire.DmaLocalAddrMask

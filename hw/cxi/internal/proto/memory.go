@@ -16,6 +16,10 @@ const (
 
 	indexOwnWrite = 17  // and the key behind it
 	indexOwnRead  = 128 // the same
+
+	// notifyBit in match bits has the target of a write get an event with its data. libfabric's provider has the
+	// same bit in the keys that it chooses, and no such writes by keys that the owner chooses.
+	notifyBit = 1 << 59
 )
 
 // Region is where a region is reached.
@@ -32,4 +36,9 @@ func RegionOf(key uint64) Region {
 		return Region{Write: indexOwnWrite + uint32(key), Read: indexOwnRead + uint32(key), Own: true}
 	}
 	return Region{Write: IndexWrite, Read: IndexRead, MatchBits: key}
+}
+
+// NotifyOf is where writes with data to the region with a key go, of at most MaxKey: all to the shared index.
+func NotifyOf(key uint64) Region {
+	return Region{Write: IndexWrite, Read: IndexRead, MatchBits: key | notifyBit}
 }

@@ -60,6 +60,11 @@ func TestRegions(t *testing.T) {
 			t.Errorf("key %d is a control message", key)
 		}
 	}
+	for _, key := range []uint64{0, 99, 100, MaxKey} {
+		if r := NotifyOf(key); r != (Region{Write: 117, Read: 228, MatchBits: key | 1<<59}) {
+			t.Errorf("writes with data, key %d: %+v", key, r)
+		}
+	}
 }
 
 // TestBits writes each field alone.
