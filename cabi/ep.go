@@ -32,6 +32,7 @@ type endpoint interface {
 	BindSharedTx(s *provider.SharedTx) error
 	Enable() error
 	Send(s *provider.SendArgs) error
+	RMA(a *provider.RMAArgs) error
 	PostRecv(a *provider.RecvArgs) error
 }
 

@@ -33,15 +33,14 @@ func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post, code 
 	if function != C.WEFT_PLANE_RMA && function != C.WEFT_PLANE_ATOMIC {
 		return C.int64_t(result(postSend(object, p)))
 	}
+	if function == C.WEFT_PLANE_RMA {
+		return C.int64_t(result(postRMA(object, p)))
+	}
 	e, ok := object.(*provider.Endpoint)
 	if !ok {
-		return C.int64_t(fi.EOPNOTSUPP.Code()) // C has no tables for it
+		return C.int64_t(fi.EOPNOTSUPP.Code())
 	}
-	post := postRMA
-	if function == C.WEFT_PLANE_ATOMIC {
-		post = postAtomic
-	}
-	return C.int64_t(result(post(e, p)))
+	return C.int64_t(result(postAtomic(e, p)))
 }
 
 func postSend(e endpoint, p *C.struct_weft_post) error {

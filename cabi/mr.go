@@ -114,6 +114,8 @@ func weftGoMRBind(mr C.uint64_t, other *C.struct_fid, flags C.uint64_t, _ *C.str
 		if other.fclass == C.FI_CLASS_EP {
 			return result(m.BindEP(o, uint64(flags)))
 		}
+	case *provider.MatchedEndpoint:
+		return result(m.BindMatched(o, uint64(flags)))
 	}
 	return result(fi.EINVAL)
 }

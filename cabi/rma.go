@@ -28,7 +28,7 @@ type room struct {
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
-func postRMA(e *provider.Endpoint, p *C.struct_weft_post) error {
+func postRMA(e endpoint, p *C.struct_weft_post) error {
 	to := rooms.Get().(*room)
 	defer rooms.Put(to)
 	args, err := rmaArgs(e, to, p)
@@ -42,7 +42,7 @@ func postRMA(e *provider.Endpoint, p *C.struct_weft_post) error {
 }
 
 // rmaArgs turns an application's arguments into Go's. The vectors are read during the call only.
-func rmaArgs(e *provider.Endpoint, to *room, p *C.struct_weft_post) (provider.RMAArgs, error) {
+func rmaArgs(e endpoint, to *room, p *C.struct_weft_post) (provider.RMAArgs, error) {
 	iov, err := local(e, p)
 	if err != nil {
 		return provider.RMAArgs{}, err

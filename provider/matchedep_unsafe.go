@@ -88,6 +88,8 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	switch caps := full.Caps &^ info.MatchedCaps; {
 	case caps != 0:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: FI_PROTO_CXI has no capabilities %#x", caps)
+	case full.Caps&fi.RMA != 0 && d.info.Domain.MRMode&fi.MREndpoint == 0:
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: FI_RMA in a domain without FI_MR_ENDPOINT")
 	case authkey.Key(full.EP.AuthKey) != d.auth:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: an authorisation key that is not the domain's")
 	case full.EP.Protocol != fi.ProtoUnspec && full.EP.Protocol != fi.ProtoCXI:
@@ -196,8 +198,12 @@ func (e *MatchedEndpoint) SetOpt(name fi.Opt, value uint64) error {
 	return nil
 }
 
-// BindCounter is as an Endpoint's.
+// BindCounter is as an Endpoint's, but for what peers do, which the device does not say. Errors: fi.EOPNOTSUPP.
 func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
+	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "bind counter: FI_PROTO_CXI has no FI_RMA_EVENT (flags %#x)",
+			flags)
+	}
 	return e.bindCounter(c, flags, func() error {
 		if !slices.Contains(e.attached, queue(c)) {
 			if err := e.attach(c); err != nil {
@@ -235,8 +241,10 @@ func (e *MatchedEndpoint) Enable() error {
 	case e.av == nil:
 		return refuse(log.EPCtrl, fi.ENOAV, "enable: no address vector")
 	case caps&fi.Send != 0 && e.txCQ == nil && e.txCntr.Load() == nil,
-		caps&fi.Recv != 0 && e.rxCQ == nil && e.rxCntr.Load() == nil:
-		return refuse(log.EPCtrl, fi.ENOCQ, "enable: neither completion queue nor counter for sends or receives")
+		caps&fi.Recv != 0 && e.rxCQ == nil && e.rxCntr.Load() == nil,
+		caps&(fi.Read|fi.Write) != 0 && e.txCQ == nil && e.readCntr.Load() == nil && e.writeCntr.Load() == nil:
+		return refuse(log.EPCtrl, fi.ENOCQ,
+			"enable: neither completion queue nor counter for sends, receives or transfers")
 	}
 	t, err := e.open()
 	if err == nil {
@@ -284,6 +292,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		Iface: i, Matcher: m.Matcher(), Cache: e.domain.cacheOf(device),
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
 		Address: e.addressIn(m.Matcher()), Source: e.sourceIn(m.Matcher()), Ended: e.ended,
+		Await: e.await,
 	})
 	if err := t.SetMinMulti(e.min); err != nil {
 		return nil, errors.Join(err, t.Close())

@@ -2,10 +2,13 @@ package provider
 
 import (
 	"fmt"
+	"runtime"
+	"time"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
@@ -58,6 +61,28 @@ func (e *MatchedEndpoint) Send(s *SendArgs) error {
 	return t.Send(&matched.Send{
 		IOV: s.IOV, Dest: s.Dest, Tag: s.Tag, Data: s.Data, Flags: s.Flags, Context: s.Context, Tagged: s.Tagged,
 		HasData: s.HasData, Inject: s.Inject,
+	})
+}
+
+// RMA posts a read or write. Errors as of matched.Endpoint.Transfer, fi.EOPBADSTATE, and fi.EOPNOTSUPP for an endpoint
+// without the capability.
+func (e *MatchedEndpoint) RMA(a *RMAArgs) error {
+	t, err := e.enabled()
+	if err != nil {
+		return err
+	}
+	need := fi.RMA | fi.Write
+	if a.Read {
+		need = fi.RMA | fi.Read
+	}
+	if e.info.Caps&need != need {
+		return refuse(log.EPData, fi.EOPNOTSUPP, "read or write: the endpoint has not the capabilities %#x",
+			need)
+	}
+	return t.Transfer(&matched.Transfer{
+		IOV: a.IOV, Remote: a.Remote, Dest: a.Dest, Data: a.Data, Flags: a.Flags, Context: a.Context,
+		Read:    a.Read,
+		HasData: a.HasData, Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&(fi.OrderWAW|fi.OrderRMAWAW) != 0,
 	})
 }
 
@@ -126,15 +151,42 @@ func (e *MatchedEndpoint) Advance() {
 	}
 }
 
+// awaitTime bounds how long the device may take for what a control operation waits for.
+const awaitTime = 20 * time.Second
+
+// await makes progress until done holds. Errors: fi.ETIMEDOUT.
+func (e *MatchedEndpoint) await(done func() bool) error {
+	for end := time.Now().Add(awaitTime); !done(); runtime.Gosched() {
+		if time.Now().After(end) {
+			return fmt.Errorf("no answer of the device within %v: %w", awaitTime, fi.ETIMEDOUT)
+		}
+		e.Advance()
+	}
+	return nil
+}
+
+// reports is where the end of an operation is reported: the queue, the counter, and whether a success completes.
+func (e *MatchedEndpoint) reports(n *matched.Ended) (q *cq.Queue, c *cq.Counter, completes bool) {
+	switch {
+	case n.Receive:
+		return e.rxCQ, e.rxCntr.Load(),
+			!e.rxSelective || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0
+	case n.Entry.Flags&fi.RemoteWrite != 0:
+		return e.rxCQ, nil, true
+	case n.Entry.Flags&fi.Read != 0:
+		c = e.readCntr.Load()
+	case n.Entry.Flags&fi.Write != 0:
+		c = e.writeCntr.Load()
+	default:
+		c = e.txCntr.Load()
+	}
+	return e.txCQ, c, !n.Inject && e.txCompletes(0, n.Flags)
+}
+
 // ended takes in what has become of an operation. Lease.
 func (e *MatchedEndpoint) ended(n *matched.Ended) {
 	e.count(n)
-	q, c := e.txCQ, e.txCntr.Load()
-	completes := !n.Inject && e.txCompletes(0, n.Flags)
-	if n.Receive {
-		q, c = e.rxCQ, e.rxCntr.Load()
-		completes = q != nil && (!e.rxSelective || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0)
-	}
+	q, c, completes := e.reports(n)
 	failure := cq.ErrorInfo{Err: n.Err, OLen: n.OLen}
 	if n.Err == fi.Success && len(n.Name) != 0 && e.info.Caps&fi.SourceErr != 0 {
 		failure.Err, failure.ErrData = fi.EADDRNOTAVAIL, n.Name
@@ -142,7 +194,7 @@ func (e *MatchedEndpoint) ended(n *matched.Ended) {
 	switch {
 	case failure.Err != fi.Success && q != nil:
 		q.CompleteError(n.Entry, failure)
-	case failure.Err == fi.Success && completes:
+	case failure.Err == fi.Success && completes && q != nil:
 		q.Complete(n.Entry)
 	}
 	switch {

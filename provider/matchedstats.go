@@ -23,6 +23,12 @@ func (e *MatchedEndpoint) count(n *matched.Ended) {
 		return
 	case n.Search:
 		return
+	case n.Entry.Flags&fi.RemoteWrite != 0:
+		return
+	case n.Entry.Flags&fi.Read != 0:
+		word = stats.RxMatchRead
+	case n.Entry.Flags&fi.Write != 0:
+		word = stats.RxMatchWritten
 	case n.Err == fi.ETRUNC:
 		e.stats.Rx(stats.RxErrTruncated, 1)
 		fallthrough

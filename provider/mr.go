@@ -43,6 +43,7 @@ type MR struct {
 	bindMu  sync.Mutex // control operations only
 	ep      *Endpoint  // that it is bound to, nil: none; bindMu
 	enabled bool       // peers may ask for it; bindMu
+	matched matchedMR  // the same of a matched endpoint
 
 	own   keyEntry  // of key, written before it is entered; mrTable.mu
 	alias *keyEntry // the key that tokens have, if it is not key (token.go), nil: none; mrTable.mu
@@ -98,12 +99,12 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 //
 // Errors: fi.EBADFLAGS for flags (there is no persistent memory) but fi.MRSingleUse, fi.RMAEvent,
 // which every region can do, fi.AuthKey and those about the kind of memory with fi.HMEM; fi.ENOSYS
-// for a kind that weft does not know or that this host does not have; fi.EINVAL
-// for no or too many parts, one that wraps around the address
+// for a kind that weft does not know or that this host does not have, and for several parts in a domain of matched
+// endpoints; fi.EINVAL for no or too many parts, one that wraps around the address
 // space, an authorisation key that is too long, memory that is not of
 // the kind, a range beyond a dma-buf, and an address vector without keys; fi.ENOKEY if the
-// requested key is in use; fi.EKEYREJECTED if it is fi.KeyNotAvail; what the system says
-// about a dma-buf.
+// requested key is in use; fi.EKEYREJECTED if it is fi.KeyNotAvail or longer than the domain's keys; what the system
+// says about a dma-buf.
 func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	if attr == nil {
 		return nil, fi.EINVAL
@@ -146,10 +147,14 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *m
 		return nil, err
 	}
 	d.regions.describe(m)
-	if mode&fi.MREndpoint != 0 {
-		return m, nil
+	var err error
+	switch {
+	case d.atEndpoints():
+		err = m.take(false)
+	case mode&fi.MREndpoint == 0:
+		err = m.open()
 	}
-	if err := m.open(); err != nil {
+	if err != nil {
 		d.regions.remove(m)
 		d.refs.Release()
 		m.leaveMemory()
@@ -158,11 +163,21 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *m
 	return m, nil
 }
 
+// take gives the region its key, a random one or the one that was requested.
+func (m *MR) take(random bool) error {
+	if err := m.checkKey(); err != nil {
+		return err
+	}
+	if err := m.domain.regions.enter(m, random); err != nil {
+		return refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", m.key, err)
+	}
+	return nil
+}
+
 // open gives the region its key and lets peers ask for it.
 func (m *MR) open() error {
-	d := m.domain
-	if err := d.regions.enter(m, d.info.Domain.MRMode&(fi.MRBasic|fi.MRProvKey) != 0); err != nil {
-		return refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", m.key, err)
+	if err := m.take(m.domain.info.Domain.MRMode&(fi.MRBasic|fi.MRProvKey) != 0); err != nil {
+		return err
 	}
 	m.publish()
 	m.offer()
@@ -184,6 +199,8 @@ func (d *Domain) checkMR(a *fi.MRAttr, flags uint64) error {
 	case flags&fi.MRDMABuf != 0 && a.DMABuf == nil:
 		return fmt.Errorf("FI_MR_DMABUF without a dma-buf: %w", fi.EINVAL)
 	case flags&fi.MRDMABuf != 0:
+	case d.Matches() && len(a.IOV) > 1:
+		return fmt.Errorf("%d parts, 1 is possible with FI_PROTO_CXI: %w", len(a.IOV), fi.ENOSYS)
 	case len(a.IOV) == 0 || len(a.IOV) > info.MRIOVLimit:
 		return fmt.Errorf("%d parts, 1 to %d are possible: %w", len(a.IOV), info.MRIOVLimit, fi.EINVAL)
 	}
@@ -306,11 +323,15 @@ func (m *MR) Desc() uint64 { return m.desc }
 // BindCounter counts what peers write into the region (FI_RMA_EVENT), for
 // flags fi.RemoteWrite. A reader of the counter makes progress of the domain's
 // endpoints, any of which peers may write through. Errors: fi.EBADFLAGS for
-// other flags, fi.EINVAL for a second counter, or what stopped the system from
-// giving descriptors to a counter that can be slept on.
+// other flags, fi.EINVAL for a second counter, fi.EOPNOTSUPP in a domain of matched endpoints, or what stopped the
+// system from giving descriptors to a counter that can be slept on.
 func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags != fi.RemoteWrite {
 		return refuse(log.MR, fi.EBADFLAGS, "bind counter to a memory region: flags %#x", flags)
+	}
+	if m.domain.Matches() {
+		return refuse(log.MR, fi.EOPNOTSUPP,
+			"bind counter to a memory region: FI_PROTO_CXI has no FI_RMA_EVENT")
 	}
 	if !m.domain.queues.has(c) {
 		return fi.EDOMAIN
@@ -331,6 +352,17 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 // endpoints, too. Errors: fi.ENOSYS in other domains, fi.EBADFLAGS unless flags is 0,
 // fi.EDOMAIN, fi.EINVAL for a second endpoint, fi.EOPBADSTATE after Enable.
 func (m *MR) BindEP(e *Endpoint, flags uint64) error {
+	return m.bindEP(e.domain, flags, func() error {
+		if err := e.refs.Acquire(); err != nil {
+			return err
+		}
+		m.ep = e
+		return nil
+	})
+}
+
+// bindEP has bind tie the region to an endpoint of a domain.
+func (m *MR) bindEP(of *Domain, flags uint64, bind func() error) error {
 	const what = "bind endpoint to a memory region: "
 	m.bindMu.Lock()
 	defer m.bindMu.Unlock()
@@ -339,18 +371,14 @@ func (m *MR) BindEP(e *Endpoint, flags uint64) error {
 		return refuse(log.MR, fi.EBADFLAGS, what+"flags %#x", flags)
 	case m.domain.info.Domain.MRMode&fi.MREndpoint == 0:
 		return refuse(log.MR, fi.ENOSYS, what+"FI_MR_ENDPOINT is not set")
-	case e.domain != m.domain:
+	case of != m.domain:
 		return refuse(log.MR, fi.EDOMAIN, what+"it is another domain's")
-	case m.ep != nil:
+	case m.ep != nil || m.matched.ep != nil:
 		return refuse(log.MR, fi.EINVAL, what+"one is bound already")
 	case m.enabled:
 		return refuse(log.MR, fi.EOPBADSTATE, what+"it is enabled")
 	}
-	if err := e.refs.Acquire(); err != nil {
-		return err
-	}
-	m.ep = e
-	return nil
+	return bind()
 }
 
 // Announce reports the registration as complete if the domain has an event
@@ -372,8 +400,12 @@ func (m *MR) Enable() error {
 	switch {
 	case m.enabled:
 		return nil
-	case m.ep == nil:
+	case m.ep == nil && m.matched.ep == nil:
 		return refuse(log.MR, fi.EINVAL, "enable a memory region: no endpoint is bound to it")
+	case m.matched.ep != nil:
+		err := m.expose()
+		m.enabled = err == nil
+		return err
 	}
 	return m.open()
 }
@@ -391,6 +423,7 @@ func (m *MR) Close() error {
 	if err := m.refs.Close(); err != nil {
 		return err
 	}
+	m.leaveEndpoint() // its key may be another region's afterwards
 	m.domain.regions.remove(m)
 	m.withdraw()
 	m.gate.shut()

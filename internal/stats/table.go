@@ -221,6 +221,10 @@ const (
 	RxMatchSoftware
 	RxMatchDoorbells
 	RxMatchRefused
+	RxMatchWritten
+	RxMatchWrittenBytes
+	RxMatchRead
+	RxMatchReadBytes
 	RxRendezvousDirect
 )
 
@@ -418,6 +422,11 @@ var table = []Counter{
 		at(Place{Rx, RxMatchSoftware})},
 	{"matched_doorbells", unitTimes, Sum, "Times that a NIC's doorbell was rung.", at(Place{Rx, RxMatchDoorbells})},
 	{"matched_refused", "commands", Sum, "Commands that the NIC has refused.", at(Place{Rx, RxMatchRefused})},
+	{"matched_writes", "operations", Sum, "Writes of peers' memory by an endpoint with a NIC that matches.",
+		at(Place{Rx, RxMatchWritten})},
+	{"matched_write_bytes", unitBytes, Sum, "Payload of matched_writes.", at(Place{Rx, RxMatchWrittenBytes})},
+	{"matched_reads", "operations", Sum, "Reads of peers' memory by such an endpoint.", at(Place{Rx, RxMatchRead})},
+	{"matched_read_bytes", unitBytes, Sum, "Payload of matched_reads.", at(Place{Rx, RxMatchReadBytes})},
 
 	{"posted", unitMessages, Gauge, "Receives that wait in matching.", at(Place{Rx, RxPosted})},
 	{"posted_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxPostedPeak})},

@@ -22,7 +22,7 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool, t epType) (*
 	return &fi.TxAttr{
 		Caps:       ctx,
 		OpFlags:    h.OpFlags,
-		MsgOrder:   order(h.MsgOrder, noHints),
+		MsgOrder:   t.order(h.MsgOrder, noHints),
 		InjectSize: inject,
 		Size:       ctxSize(h.Size),
 		IOVLimit:   t.iovs(),
@@ -49,7 +49,7 @@ func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool, t epType) (*
 	return &fi.RxAttr{
 		Caps:     ctx,
 		OpFlags:  h.OpFlags,
-		MsgOrder: order(h.MsgOrder, noHints),
+		MsgOrder: t.order(h.MsgOrder, noHints),
 		Size:     ctxSize(h.Size),
 		IOVLimit: t.iovs(),
 	}, nil

@@ -35,21 +35,21 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 		ResourceMgmt:    orDefault(h.ResourceMgmt, fi.RMEnabled),
 		AVType:          h.AVType, // unspecified: either, they are alike
 		MRMode:          q.mrMode(h.MRMode, caps, t),
-		MRKeySize:       MRKeySize,
+		MRKeySize:       t.keySize(),
 		CQDataSize:      CQDataSize,
-		CQCnt:           ObjectCount,
-		EPCnt:           ObjectCount,
+		CQCnt:           t.count(h.CQCnt, matchedCQCount),
+		EPCnt:           t.count(h.EPCnt, matchedEPCount),
 		TxCtxCnt:        ObjectCount,
 		RxCtxCnt:        ObjectCount,
 		MaxEPTxCtx:      t.ctx,
 		MaxEPRxCtx:      t.ctx,
 		MaxEPSTxCtx:     t.sharing(),
 		MaxEPSRxCtx:     t.sharing(),
-		CntrCnt:         ObjectCount,
-		MRIOVLimit:      MRIOVLimit,
+		CntrCnt:         t.count(h.CntrCnt, matchedCounters),
+		MRIOVLimit:      t.regionIOVs(),
 		Caps:            q.domainCaps(caps),
 		MaxErrData:      MaxErrData,
-		MRCnt:           max(h.MRCnt, MRCount),
+		MRCnt:           t.regions(h.MRCnt),
 		TClass:          h.TClass,
 		AuthKey:         h.AuthKey,
 		AuthKeySize:     keySize(&h),
@@ -111,7 +111,7 @@ func (q *query) checkModels(h fi.DomainAttr, t epType) *refusal {
 // regions the application will have; any number is met.
 func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 	return firstRefusal(
-		atMost("domain_attr.mr_key_size", h.MRKeySize, MRKeySize),
+		atMost("domain_attr.mr_key_size", h.MRKeySize, t.keySize()),
 		atMost("domain_attr.cq_data_size", h.CQDataSize, CQDataSize),
 		atMost("domain_attr.cq_cnt", h.CQCnt, ObjectCount),
 		atMost("domain_attr.ep_cnt", h.EPCnt, ObjectCount),
@@ -122,7 +122,7 @@ func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 		atMost("domain_attr.max_ep_stx_ctx", h.MaxEPSTxCtx, t.sharing()),
 		atMost("domain_attr.max_ep_srx_ctx", h.MaxEPSRxCtx, t.sharing()),
 		atMost("domain_attr.cntr_cnt", h.CntrCnt, ObjectCount),
-		atMost("domain_attr.mr_iov_limit", h.MRIOVLimit, MRIOVLimit),
+		atMost("domain_attr.mr_iov_limit", h.MRIOVLimit, t.regionIOVs()),
 		atMost("domain_attr.max_err_data", h.MaxErrData, MaxErrData),
 		atMost("domain_attr.max_ep_auth_key", h.MaxEPAuthKey, t.keys()),
 		atMost("domain_attr.max_group_id", uint64(h.MaxGroupID), 0),
@@ -150,7 +150,10 @@ func (q *query) mrMode(asked fi.MRMode, caps uint64, t epType) fi.MRMode {
 	}
 	taken := asked & takenModes
 	if t.match != nil {
-		return taken // its memory needs no registration by the application
+		if caps&fi.RMA != 0 {
+			return matchedMR // FI_MR_ALLOCATED whether offered or not, as libfabric's provider has it
+		}
+		return taken // the memory of messages needs no registration by the application
 	}
 	if q.flags&layered != 0 {
 		taken = 0

@@ -13,13 +13,14 @@ func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order uint64, t 
 	tx, rtx := ctxCount("ep_attr.tx_ctx_cnt", h.TxCtxCnt, t.ctx)
 	rx, rrx := ctxCount("ep_attr.rx_ctx_cnt", h.RxCtxCnt, t.ctx)
 	protocol, version, rproto := q.protocol(&h, t)
+	raw, war, waw := t.orderedSizes(order)
 	if r = firstRefusal(
 		rproto,
 		atMost("ep_attr.max_msg_size", h.MaxMsgSize, q.maxMsgSize(t)),
 		atMost("ep_attr.msg_prefix_size", h.MsgPrefixSize, 0),
-		atMost("ep_attr.max_order_raw_size", h.MaxOrderRAWSize, orderedSize(order, orderRAW)),
-		atMost("ep_attr.max_order_war_size", h.MaxOrderWARSize, orderedSize(order, orderWAR)),
-		atMost("ep_attr.max_order_waw_size", h.MaxOrderWAWSize, orderedSize(order, orderWAW)),
+		atMost("ep_attr.max_order_raw_size", h.MaxOrderRAWSize, raw),
+		atMost("ep_attr.max_order_war_size", h.MaxOrderWARSize, war),
+		atMost("ep_attr.max_order_waw_size", h.MaxOrderWAWSize, waw),
 		r, rtx, rrx,
 		q.authKey("ep_attr.auth_key_size", h.AuthKeySize, &h.AuthKey), q.oneKind(h, domain),
 	); r != nil {
@@ -30,9 +31,9 @@ func (q *query) negotiateEP(h fi.EPAttr, domain *fi.DomainAttr, order uint64, t 
 		Protocol:        protocol,
 		ProtocolVersion: version,
 		MaxMsgSize:      q.maxMsgSize(t),
-		MaxOrderRAWSize: orderedSize(order, orderRAW),
-		MaxOrderWARSize: orderedSize(order, orderWAR),
-		MaxOrderWAWSize: orderedSize(order, orderWAW),
+		MaxOrderRAWSize: raw,
+		MaxOrderWARSize: war,
+		MaxOrderWAWSize: waw,
 		MemTagFormat:    tag,
 		TxCtxCnt:        tx,
 		RxCtxCnt:        rx,

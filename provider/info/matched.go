@@ -2,6 +2,7 @@ package info
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -26,8 +27,24 @@ const (
 const matchedFabric = "cxi"
 
 // MatchedCaps are the capabilities that matched endpoints can have.
-const MatchedCaps uint64 = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.DirectedRecv | fi.Source | fi.SourceErr |
-	commCaps
+const MatchedCaps = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.DirectedRecv | fi.Source | fi.SourceErr |
+	commCaps | matchedRMA
+
+// matchedRMA are those about memory, which is reached through an endpoint (fi.MREndpoint).
+const matchedRMA uint64 = fi.RMA | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
+
+// Attributes of libfabric's provider for such endpoints.
+const (
+	matchedKeySize  = 4 // bytes, of keys that the application chooses
+	matchedMRCount  = 100
+	matchedCQCount  = 32
+	matchedEPCount  = 128
+	matchedCounters = 16
+	// matchedMR are the registration modes of a domain with reads and writes.
+	matchedMR = fi.MREndpoint | fi.MRAllocated
+	// matchedOrders are the message orders, without hints too.
+	matchedOrders = fi.OrderSAS | fi.OrderWAW | fi.OrderRMAWAW | fi.OrderRMARAR
+)
 
 // MatchDevice is a device that matches messages.
 type MatchDevice struct {
@@ -97,7 +114,11 @@ func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
 
 // matchedInfo makes the offer of a device.
 func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice) (*fi.Info, error) {
-	i, r := q.negotiate(hints, epType{fi.EPRDM, MatchedCaps, TxOpFlags, 1, &d.Attr})
+	caps, r := q.matchedCaps(hints, h)
+	if r != nil {
+		return nil, r
+	}
+	i, r := q.negotiate(hints, epType{fi.EPRDM, caps, TxOpFlags, 1, &d.Attr})
 	if r != nil {
 		return nil, r
 	}
@@ -118,6 +139,20 @@ func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice) (*fi.Info, error)
 	return i, nil
 }
 
+// matchedCaps are the capabilities that hints admit: those about memory need regions of endpoints.
+func (q *query) matchedCaps(hints, h *fi.Info) (uint64, *refusal) {
+	const attr = "domain_attr.mr_mode"
+	mode := h.Domain.MRMode
+	if q.version >= fi.Version(1, 5) && (hints == nil || mode != fi.MRBasic && mode != fi.MRScalable &&
+		mode&fi.MREndpoint != 0) {
+		return MatchedCaps, nil
+	}
+	if h.Caps&matchedRMA != 0 {
+		return 0, refuse(attr, "FI_RMA with FI_PROTO_CXI needs FI_MR_ENDPOINT")
+	}
+	return MatchedCaps &^ matchedRMA, nil
+}
+
 // protocol is the protocol of endpoints of a type, and its version.
 func (q *query) protocol(h *fi.EPAttr, t epType) (fi.Protocol, uint32, *refusal) {
 	if t.match == nil {
@@ -131,9 +166,58 @@ func (q *query) protocol(h *fi.EPAttr, t epType) (fi.Protocol, uint32, *refusal)
 // orders are the message orders of endpoints of a type.
 func (t epType) orders() uint64 {
 	if t.match != nil {
-		return fi.OrderSAS
+		return matchedOrders
 	}
 	return MsgOrder
+}
+
+// order is the message order of a context for what was asked. Without hints it is what libfabric's provider has where a
+// NIC matches.
+func (t epType) order(asked uint64, noHints bool) uint64 {
+	if t.match != nil && noHints {
+		return matchedOrders
+	}
+	return order(asked, noHints)
+}
+
+// orderedSizes are the sizes of operations up to which data is in order: reads after writes, writes after reads, writes
+// after writes.
+func (t epType) orderedSizes(order uint64) (raw, war, waw uint64) {
+	if t.match != nil {
+		return 0, 0, math.MaxUint64
+	}
+	return orderedSize(order, orderRAW), orderedSize(order, orderWAR), orderedSize(order, orderWAW)
+}
+
+// count is how many objects of a kind a domain is said to support, libfabric's number at least where a NIC matches.
+func (t epType) count(asked, matched uint64) uint64 {
+	if t.match != nil {
+		return max(asked, matched)
+	}
+	return ObjectCount
+}
+
+// keySize is the size of memory keys, in bytes.
+func (t epType) keySize() uint64 {
+	if t.match != nil {
+		return matchedKeySize
+	}
+	return MRKeySize
+}
+
+// regions is how many regions a domain is said to support, regionIOVs how many parts one may have.
+func (t epType) regions(asked uint64) uint64 {
+	if t.match != nil {
+		return max(asked, matchedMRCount)
+	}
+	return max(asked, MRCount)
+}
+
+func (t epType) regionIOVs() uint64 {
+	if t.match != nil {
+		return 1
+	}
+	return MRIOVLimit
 }
 
 // iovs is how many pieces a message may have, rmaIOVs how many a one-sided operation.
@@ -146,7 +230,7 @@ func (t epType) iovs() uint64 {
 
 func (t epType) rmaIOVs() uint64 {
 	if t.match != nil {
-		return 0
+		return 1
 	}
 	return IOVLimit
 }

@@ -48,16 +48,25 @@ func TestMatched(t *testing.T) {
 		hints *fi.Info
 		want  int
 	}{
-		"no hints":               {nil, nil, 0},
-		"native":                 {native(), nil, 2},
-		"format":                 {nil, newHints(func(h *fi.Info) { h.AddrFormat = fi.AddrCXI }), 2},
-		"protocol":               {nil, newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXI }), 2},
-		"device":                 {native(), newHints(func(h *fi.Info) { h.Domain.Name = "cxi1" }), 1},
-		"another fabric":         {native(), newHints(func(h *fi.Info) { h.Fabric.Name = "10.0.0.0/24" }), 0},
-		"native, sockets":        {native(), newHints(func(h *fi.Info) { h.AddrFormat = fi.SockaddrIn }), 0},
-		"the name cxi":           {cxi, newHints(func(h *fi.Info) { h.AddrFormat = fi.AddrCXI }), 0},
-		"the protocol without":   {nil, newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXIRNR }), 0},
-		"one-sided":              {native(), newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.RMA }), 0},
+		"no hints":             {nil, nil, 0},
+		"native":               {native(), nil, 2},
+		"format":               {nil, newHints(func(h *fi.Info) { h.AddrFormat = fi.AddrCXI }), 2},
+		"protocol":             {nil, newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXI }), 2},
+		"device":               {native(), newHints(func(h *fi.Info) { h.Domain.Name = "cxi1" }), 1},
+		"another fabric":       {native(), newHints(func(h *fi.Info) { h.Fabric.Name = "10.0.0.0/24" }), 0},
+		"native, sockets":      {native(), newHints(func(h *fi.Info) { h.AddrFormat = fi.SockaddrIn }), 0},
+		"the name cxi":         {cxi, newHints(func(h *fi.Info) { h.AddrFormat = fi.AddrCXI }), 0},
+		"the protocol without": {nil, newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXIRNR }), 0},
+		"one-sided":            {native(), newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.RMA }), 0},
+		"regions of endpoints": {native(), newHints(func(h *fi.Info) {
+			h.Caps, h.Domain.MRMode = fi.Msg|fi.RMA, fi.MREndpoint
+		}), 2},
+		"long keys": {native(), newHints(func(h *fi.Info) {
+			h.Domain.MRMode, h.Domain.MRKeySize = fi.MREndpoint, 8
+		}), 0},
+		"several remote buffers": {native(), newHints(func(h *fi.Info) { h.Tx.RMAIOVLimit = 2 }), 0},
+		"regions of two parts":   {native(), newHints(func(h *fi.Info) { h.Domain.MRIOVLimit = 2 }), 0},
+		"more queues":            {native(), newHints(func(h *fi.Info) { h.Domain.CQCnt = 1000 }), 2},
 		"connected":              {native(), newHints(func(h *fi.Info) { h.EP.Type = fi.EPMsg }), 0},
 		"automatic progress":     {native(), newHints(func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto }), 0},
 		"wider tags":             {native(), newHints(func(h *fi.Info) { h.EP.MemTagFormat = 1 << 50 }), 0},
@@ -93,6 +102,56 @@ func wantMatched(t *testing.T, name string, i *fi.Info) {
 		len(i.SrcAddr) != 8 ||
 		i.Caps&^MatchedCaps != 0 || i.Domain.MaxEPTxCtx != 1 || i.Domain.DataProgress != fi.ProgressManual {
 		t.Errorf("%s: %+v %+v %+v", name, *i, *e, *i.Tx)
+	}
+}
+
+// TestMatchedMemory compares what is said of memory with what libfabric's provider fixes, and with it what needs no
+// region.
+func TestMatchedMemory(t *testing.T) {
+	version := fi.Version(1, 20)
+	const all = fi.RMA | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
+	for name, c := range map[string]struct {
+		version uint32
+		hints   *fi.Info
+		caps    uint64
+		mode    fi.MRMode
+		order   uint64
+	}{
+		"no hints": {version, nil, all, fi.MREndpoint | fi.MRAllocated,
+			fi.OrderSAS | fi.OrderWAW | fi.OrderRMAWAW | fi.OrderRMARAR},
+		"nothing asked": {version, newHints(func(*fi.Info) {}), 0, 0, 0},
+		"regions of endpoints": {version, newHints(func(h *fi.Info) {
+			h.Caps, h.Domain.MRMode, h.Tx.MsgOrder = fi.RMA, fi.MREndpoint|fi.MRVirtAddr|fi.MRLocal,
+				fi.OrderRMAWAW
+		}), all, fi.MREndpoint | fi.MRAllocated, fi.OrderRMAWAW},
+		"reads": {version, newHints(func(h *fi.Info) {
+			h.Caps, h.Domain.MRMode = fi.RMA|fi.Read,
+				fi.MREndpoint
+		}), fi.RMA | fi.Read, fi.MREndpoint | fi.MRAllocated, 0},
+		"basic": {version, newHints(func(h *fi.Info) { h.Domain.MRMode = fi.MRBasic }), 0, fi.MRBasic,
+			0},
+		"before modes": {fi.Version(1, 4), nil, 0, fi.MRScalable,
+			fi.OrderSAS | fi.OrderWAW | fi.OrderRMAWAW | fi.OrderRMARAR},
+	} {
+		infos, err := matching().GetInfo(c.version, "", "", 0, c.hints, native())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		i := infos[0]
+		d, e := i.Domain, i.EP
+		if i.Caps&all != c.caps || d.MRMode != c.mode || i.Tx.MsgOrder != c.order || i.Rx.MsgOrder != c.order &&
+			c.hints == nil {
+			t.Errorf("%s: capabilities %#x, modes %#x, order %#x", name, i.Caps, d.MRMode, i.Tx.MsgOrder)
+		}
+		if d.MRKeySize != 4 || d.MRIOVLimit != 1 || d.MRCnt != 100 || d.CQCnt != 32 || d.EPCnt != 128 ||
+			d.CntrCnt != 16 ||
+			i.Tx.RMAIOVLimit != 1 || d.CQDataSize != 8 {
+			t.Errorf("%s: %+v", name, *d)
+		}
+		if e.MaxOrderRAWSize != 0 || e.MaxOrderWARSize != 0 || e.MaxOrderWAWSize != 1<<64-1 {
+			t.Errorf("%s: %+v", name, *e)
+		}
 	}
 }
 

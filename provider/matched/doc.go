@@ -1,6 +1,6 @@
 // Package matched is an endpoint with a device that matches its messages ([hw.Matcher]): it posts sends, receives,
-// searches and cancels, keeps what is known of them until the device says what has become of them, and turns that into
-// completions.
+// searches, cancels, and reads and writes of peers' memory ([hw.MemoryMatcher]), keeps what is known of them until the
+// device says what has become of them, and turns that into completions.
 //
 // Package provider has the object around it: names, bindings, completion queues, counters, wait objects.
 //
@@ -11,6 +11,6 @@
 //
 // # Memory
 //
-// A message that the device takes in at once (MatchAttr.MaxInject) needs no registration. Other memory, and that of
-// receives, is registered for as long as the operation is under way, by way of the cache of registrations.
+// A message or write that the device takes in at once (MatchAttr.MaxInject) needs no registration. Other memory, and
+// that of receives, is registered for as long as the operation is under way, by way of the cache of registrations.
 package matched

@@ -12,14 +12,15 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// Ended is what has become of an operation. It is the callee's only for the time of the call.
+// Ended is what has become of an operation, or with fi.RemoteWrite in Entry.Flags a peer's write with data. It is the
+// callee's only for the time of the call.
 type Ended struct {
-	Entry   cq.Entry
-	Flags   uint64 // with which the operation was posted
-	Receive bool   // it is a receive or a search, else a send
-	Search  bool   // it is a search
-	Inject  bool   // of a send: it writes no completion unless it fails
-	Bytes   uint64 // that were sent or received
+	Entry   cq.Entry // its flags have fi.Read or fi.Write if it was a transfer
+	Flags   uint64   // with which the operation was posted
+	Receive bool     // it is a receive or a search
+	Search  bool     // it is a search
+	Inject  bool     // of a send or write: it writes no completion unless it fails
+	Bytes   uint64   // that were sent, received, read or written
 	// Err is why the operation has failed, fi.Success else; OLen as cq.ErrorInfo has it.
 	Err  fi.Errno
 	OLen uint64
@@ -41,6 +42,9 @@ type Options struct {
 	Source func(hw.MatchAddress) fi.Addr
 	// Ended takes in what has become of an operation. Lease.
 	Ended func(*Ended)
+	// Await makes progress until done holds, which it calls again and again. For control operations. Errors:
+	// fi.ETIMEDOUT.
+	Await func(done func() bool) error
 }
 
 // Endpoint posts messages for a device to match.
@@ -50,6 +54,9 @@ type Endpoint struct {
 	ops  *table
 	// claimer is the matcher, if it sets messages aside, else nil.
 	claimer hw.Claimer
+	// memory is the matcher, if peers reach memory through it, else nil.
+	memory  hw.MemoryMatcher
+	regions entries
 	// minMulti is how many bytes a buffer of many messages must have left to stay. Written by SetMinMulti, read by
 	// posts; relaxed.
 	minMulti atomic.Uint64
@@ -72,6 +79,7 @@ const DefaultMinMulti = 64
 func Open(o Options) *Endpoint {
 	e := &Endpoint{o: o, attr: o.Matcher.MatchAttr(), ops: newTable(o.Limit)}
 	e.claimer, _ = o.Matcher.(hw.Claimer)
+	e.memory, _ = o.Matcher.(hw.MemoryMatcher)
 	e.minMulti.Store(DefaultMinMulti)
 	o.Matcher.OnMatch(e.event)
 	return e
@@ -154,7 +162,7 @@ func Errno(err error) fi.Errno {
 	}{
 		{hw.ErrNoResource, fi.ENORX}, {hw.ErrPeerDead, fi.ECONNRESET}, {hw.ErrUnreachable, fi.EHOSTUNREACH},
 		{hw.ErrInvalid, fi.EINVAL}, {hw.ErrTooLong, fi.EMSGSIZE}, {hw.ErrCanceled, fi.ECANCELED},
-		{hw.ErrPermission, fi.EACCES},
+		{hw.ErrPermission, fi.EACCES}, {hw.ErrKey, fi.EIO},
 	} {
 		if errors.Is(err, c.is) {
 			return c.errno

@@ -8,6 +8,11 @@ import (
 
 // event takes in what has become of an operation. Lease.
 func (e *Endpoint) event(ev *hw.MatchEvent) {
+	switch ev.Kind {
+	case hw.MatchExposed, hw.MatchWithdrawn, hw.MatchWritten:
+		e.regionEvent(ev)
+		return
+	}
 	o, ok := e.ops.take(ev.Context, ev.Last)
 	if !ok {
 		return
@@ -22,7 +27,7 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 	if e.closing.Load() {
 		return
 	}
-	e.ended = Ended{Flags: o.flags, Receive: o.kind != kindSend, Search: o.kind == kindSearch, Inject: o.inject,
+	e.ended = Ended{Flags: o.flags, Receive: o.kind.receives(), Search: o.kind == kindSearch, Inject: o.inject,
 		Bytes: o.len}
 	e.ended.Entry = cq.Entry{Context: o.context, Flags: flagsOf(&o), Src: fi.AddrNotAvail}
 	if ev.Err != nil {
@@ -49,7 +54,12 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 // flagsOf are the completion flags of an operation.
 func flagsOf(o *operation) uint64 {
 	flags := uint64(fi.Send)
-	if o.kind != kindSend {
+	switch {
+	case o.kind == kindRead:
+		return fi.RMA | fi.Read
+	case o.kind == kindWrite:
+		return fi.RMA | fi.Write
+	case o.kind.receives():
 		flags = fi.Recv
 	}
 	if o.tagged {

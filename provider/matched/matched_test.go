@@ -85,6 +85,15 @@ func openOn(i hw.Iface, m hw.Matcher) (*Endpoint, *[]Ended) {
 			return fi.Addr(a - 10)
 		},
 		Ended: func(e *Ended) { *list = append(*list, *e) },
+		Await: func(done func() bool) error {
+			for range 10 {
+				if done() {
+					return nil
+				}
+				i.Progress(1)
+			}
+			return fi.ETIMEDOUT
+		},
 	}), list
 }
 

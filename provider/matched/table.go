@@ -16,7 +16,12 @@ const (
 	kindReceive
 	kindSearch
 	kindDiscard // a receive that throws away what was set aside
+	kindRead
+	kindWrite
 )
+
+// receives reports whether an operation is a receive or a search.
+func (k kind) receives() bool { return k == kindReceive || k == kindSearch || k == kindDiscard }
 
 // operation is one that the device has, from its post to its last event.
 type operation struct {

@@ -53,9 +53,7 @@ static void open_endpoint(const char *provider)
 	uint64_t name = 0;
 	size_t n = sizeof name, least = 1000;
 
-	hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV;
-	if (!strcmp(provider, "cxi"))
-		hints->caps |= FI_RMA;
+	hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV | FI_RMA;
 	hints->mode = FI_CONTEXT2;
 	hints->addr_format = FI_ADDR_CXI;
 	hints->ep_attr->type = FI_EP_RDM;
@@ -158,6 +156,27 @@ static void access_peer(unsigned int id, int get, uint64_t key, uint64_t off, si
 		posted(rc);
 }
 
+/* put writes with a completion level, or with data. */
+static void put(unsigned int id, uint64_t key, uint64_t off, size_t n, const char *level, uint64_t data)
+{
+	struct op *o = begin(id, n);
+	struct iovec iov = { o->b, n };
+	struct fi_rma_iov remote = { off, n, key };
+	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = peer, .rma_iov = &remote, .rma_iov_count = 1,
+		.context = o, .data = data };
+	uint64_t flags = FI_COMPLETION;
+	long rc;
+
+	fill(o, id);
+	flags |= !strcmp(level, "delivery") ? FI_DELIVERY_COMPLETE : !strcmp(level, "inject") ? FI_INJECT :
+		!strcmp(level, "data") ? FI_REMOTE_CQ_DATA : 0;
+	rc = fi_writemsg(ep, &m, flags);
+	if (rc == 0)
+		printf("ok %" PRIx64 "\n", sum(o->b, n));
+	else
+		posted(rc);
+}
+
 static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int has_data, uint64_t data,
 	const char *level)
 {
@@ -201,8 +220,13 @@ static void take(unsigned int id, size_t n)
 static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
 {
 	struct op *o = e->op_context;
-	const unsigned char *b = e->flags & FI_MULTI_RECV || !o->search ? e->buf : o->b;
+	const unsigned char *b;
 
+	if (e->flags & FI_REMOTE_WRITE) { /* its context is the region's */
+		printf("written %" PRIx64 " %zu %d\n", e->data, e->len, from == peer);
+		return;
+	}
+	b = e->flags & FI_MULTI_RECV || !o->search ? e->buf : o->b;
 	if (!b || b < o->b || b > o->b + o->n)
 		b = o->b;
 	if (e->flags & FI_READ)
@@ -227,7 +251,7 @@ static int failed(void)
 	o = e.op_context;
 	if (e.err == FI_ECANCELED)
 		printf("canceled %d\n", (int)(o - ops));
-	else if (e.flags & FI_RMA)
+	else if (e.flags & FI_RMA && e.err == FI_EIO)
 		printf("refused %d\n", (int)(o - ops));
 	else if (e.err == FI_ENOMSG)
 		printf("missing %d\n", (int)(o - ops));
@@ -303,6 +327,10 @@ int main(int argc, char **argv)
 			access_peer(id, 0, tag, data, n);
 		} else if (sscanf(line, "read %u %" SCNx64 " %" SCNu64 " %zu", &id, &tag, &data, &n) == 4) {
 			access_peer(id, 1, tag, data, n);
+		} else if (sscanf(line, "put %u %" SCNx64 " %" SCNu64 " %zu %15s %" SCNx64, &id, &tag, &ignore, &n,
+			level,
+			&data) == 6) {
+			put(id, tag, ignore, n, level, data);
 		} else if (sscanf(line, "cancel %u", &id) == 1) {
 			posted(fi_cancel(&ep->fid, &ops[id % OPS]));
 		} else if (sscanf(line, "await %d", &count) == 1) {

@@ -367,61 +367,6 @@ func (x *pair) claimed(n int) error {
 	return err
 }
 
-// transfers reports whether both sides read and write memory by keys: weft's provider does not.
-func (x *pair) transfers() bool {
-	return !strings.HasSuffix(x.a.command, " weft") && !strings.HasSuffix(x.b.command, " weft")
-}
-
-// transferred writes and reads memory under a key, which is there for that time only.
-func (x *pair) transferred(key uint64, n int) error {
-	const size, off = 300000, 77
-	if _, err := x.b.do("expose 1 %x %d", key, size); err != nil {
-		return err
-	}
-	first, err := x.a.do("write 2 %x %d %d", key, off, n)
-	if err != nil {
-		return err
-	}
-	ends, _, err := x.await(1, 0)
-	if err != nil || ends[0] != "sent 2" {
-		return fmt.Errorf("a write: %q, %w", ends, err)
-	}
-	if there, err := x.b.do("content 1 %d %d", off, n); err != nil || there != first {
-		return fmt.Errorf("%s is there, not %s: %w", there, first, err)
-	}
-	rest, err := x.b.do("content 1 %d %d", off+n, size-off-n)
-	if err != nil {
-		return err
-	}
-	for _, c := range []struct {
-		off, n int
-		want   string
-	}{{off, n, first}, {off + n, size - off - n, rest}} {
-		if _, err := x.a.do("read 3 %x %d %d", key, c.off, c.n); err != nil {
-			return err
-		}
-		if ends, _, err = x.await(1, 0); err != nil || ends[0] != "read 3 "+c.want {
-			return fmt.Errorf("a read: %q, not %s: %w", ends, c.want, err)
-		}
-	}
-	if _, err := x.a.do("write 4 %x %d %d", key, size-3, 8); err != nil {
-		return err
-	}
-	if ends, _, err = x.await(1, 0); err != nil || ends[0] != "refused 4" {
-		return fmt.Errorf("a write over the end: %q, %w", ends, err)
-	}
-	if _, err := x.b.do("withdraw 1"); err != nil {
-		return err
-	}
-	if _, err := x.a.do("read 5 %x 0 8", key); err != nil {
-		return err
-	}
-	if ends, _, err = x.await(1, 0); err != nil || ends[0] != "refused 5" {
-		return fmt.Errorf("a read of what is withdrawn: %q, %w", ends, err)
-	}
-	return nil
-}
-
 // canceled takes a receive back while a message may be on its way to it: either the receive has it, or the next.
 func (x *pair) canceled(n, rests int) error {
 	if _, err := x.b.do("receive 1 1 79 0 %d 0 0", n); err != nil {
@@ -527,14 +472,7 @@ func (x *pair) direction() {
 		n := []int{0, 8, 5000, 30000}[k%4]
 		x.check(fmt.Sprintf("%d bytes or cancelled", n), func() error { return x.canceled(n, k/4) })
 	}
-	for _, key := range []uint64{0, 8, 50, 99, 100, 1 << 20, 0xfffffffe} {
-		for _, n := range []int{1, 200, 5000, 250000} {
-			if x.transfers() {
-				name := fmt.Sprintf("%d bytes under key %d", n, key)
-				x.check(name, func() error { return x.transferred(key, n) })
-			}
-		}
-	}
+	x.memory()
 	x.check("burst", x.burst)
 	for k := range 3 {
 		x.check(fmt.Sprintf("flood %d", k), x.flood)

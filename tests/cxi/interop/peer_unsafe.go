@@ -19,6 +19,7 @@ type op struct {
 	memory hw.Memory
 	b      []byte
 	id     hw.MatchID
+	notify hw.MatchID // of a region: its entry for writes with data
 	search bool
 	claim  hw.Claim
 }
@@ -158,6 +159,13 @@ func (s *side) expose(line string) error {
 		err = s.answered()
 	}
 	if err == nil {
+		o.notify, err = s.memory().Expose(&hw.MatchRegion{Memory: o.memory, Key: key, Access: hw.RemoteWrite,
+			Notify: true})
+	}
+	if err == nil {
+		err = s.answered()
+	}
+	if err == nil {
 		fmt.Printf("ok %x\n", sum(o.b))
 	}
 	return err
@@ -193,6 +201,45 @@ func (s *side) transfer(line string) error {
 		fmt.Printf("ok %x\n", sum(o.b))
 	}
 	return err
+}
+
+// put writes with a completion level, or with data.
+func (s *side) put(line string) error {
+	var id, n int
+	var key, off, data uint64
+	var level string
+	if _, err := fmt.Sscanf(line, "put %d %x %d %d %s %x", &id, &key, &off, &n, &level, &data); err != nil {
+		return err
+	}
+	o, local, err := s.begin(id, n)
+	if err != nil {
+		return err
+	}
+	o.fill(id)
+	t := hw.MatchTransfer{To: s.peer, Key: key, Offset: off, Local: local, Context: uint64(id),
+		Delivered: level == "delivery", HasData: level == "data", Data: data}
+	if level == "inject" {
+		t.Inject, t.Local = o.b, hw.Segment{}
+	}
+	if err = s.memory().PostTransfer(&t); err == nil {
+		fmt.Printf("ok %x\n", sum(o.b))
+	}
+	return err
+}
+
+// withdraw ends a region.
+func (s *side) withdraw(id int) error {
+	o := &s.ops[id%len(s.ops)]
+	for _, entry := range []hw.MatchID{o.id, o.notify} {
+		err := s.memory().Withdraw(entry)
+		if err == nil {
+			err = s.answered()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *side) search(line string) error {
@@ -253,6 +300,8 @@ func (s *side) say(e *hw.MatchEvent) {
 	case e.Kind == hw.MatchExposed || e.Kind == hw.MatchWithdrawn:
 		err := e.Err
 		s.region = &err
+	case e.Kind == hw.MatchWritten:
+		s.note("written %x %d %d", e.Data, e.Length, s.from(e))
 	case e.Kind == hw.MatchTransferred && e.Err != nil:
 		s.note("refused %d", e.Context)
 	case e.Kind == hw.MatchTransferred && o.search:
@@ -273,13 +322,17 @@ func (s *side) say(e *hw.MatchEvent) {
 	case e.Wanted > e.Length:
 		s.note("truncated %d %d %d", e.Context, e.Length, e.Wanted-e.Length)
 	default:
-		from := 0
-		if e.From == s.peer {
-			from = 1
-		}
-		s.note("received %d %d %x %x %d %x", e.Context, e.Length, e.Tag, e.Data, from,
+		s.note("received %d %d %x %x %d %x", e.Context, e.Length, e.Tag, e.Data, s.from(e),
 			sum(o.b[e.Offset:e.Offset+e.Length]))
 	}
+}
+
+// from says whether an event is of the other side.
+func (s *side) from(e *hw.MatchEvent) int {
+	if e.From == s.peer {
+		return 1
+	}
+	return 0
 }
 
 // note adds a line for await.
@@ -336,11 +389,11 @@ func (s *side) do(line string) (err error) {
 	case "withdraw":
 		var id int
 		fmt.Sscan(rest, &id)
-		if err = s.memory().Withdraw(s.ops[id%len(s.ops)].id); err == nil {
-			err = s.answered()
-		}
+		err = s.withdraw(id)
 	case "write", "read":
 		err, ok = s.transfer(line), false
+	case "put":
+		err, ok = s.put(line), false
 	case "cancel":
 		var id int
 		fmt.Sscan(rest, &id)

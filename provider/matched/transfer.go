@@ -1,0 +1,94 @@
+package matched
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Transfer describes one read or write of a region of a peer's.
+type Transfer struct {
+	IOV     []fi.IOVec    // local memory
+	Remote  []fi.RMAIOVec // the peer's: one, as long as IOV
+	Dest    fi.Addr
+	Data    uint64
+	Flags   uint64
+	Context uint64
+	Read    bool
+	HasData bool // Data goes with the write
+	Inject  bool // fi_inject_write forms: no completion
+	// Ordered has writes to a peer be performed one after the other.
+	Ordered bool
+}
+
+const (
+	writeFlags = sendFlags
+	readFlags  = fi.Completion | fi.More | fi.Priority | fi.InjectComplete | fi.TransmitComplete |
+		fi.DeliveryComplete
+)
+
+// checkTransfer judges a read or write, and returns its buffers.
+func (e *Endpoint) checkTransfer(what string, t *Transfer) (v fi.IOVec, remote fi.RMAIOVec, err error) {
+	if v, err = one(what, t.IOV); err != nil {
+		return v, remote, err
+	}
+	allowed := writeFlags
+	if t.Read {
+		allowed = readFlags
+	}
+	inject := t.Inject || t.Flags&fi.Inject != 0
+	switch {
+	case e.memory == nil:
+		return v, remote, refuse(fi.EOPNOTSUPP, "%s: the device reaches no memory of peers", what)
+	case len(t.Remote) != 1:
+		return v, remote, refuse(fi.EINVAL, "%s: %d remote elements, not 1", what, len(t.Remote))
+	case t.Flags&^allowed != 0:
+		return v, remote, refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, t.Flags&^allowed)
+	case v.Len > e.attr.MaxMessage || inject && v.Len > uint64(e.attr.MaxInject):
+		return v, remote, refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d, injected %d", what, v.Len,
+			e.attr.MaxMessage,
+			e.attr.MaxInject)
+	case t.Remote[0].Len != v.Len:
+		return v, remote, refuse(fi.EINVAL, "%s: %d bytes here, %d there", what, v.Len, t.Remote[0].Len)
+	case t.Remote[0].Key > e.memory.MaxKey():
+		return v, remote, refuse(fi.EKEYREJECTED, "%s: key %#x, at most %#x", what, t.Remote[0].Key,
+			e.memory.MaxKey())
+	}
+	return v, t.Remote[0], nil
+}
+
+// Transfer posts a read or write. What the peer's device refuses (a key that no region has, a range or a right that the
+// region has not) ends with an error. Errors: fi.EAGAIN (nothing happened, the caller may try again after progress),
+// fi.EBADFLAGS, fi.EINVAL, fi.EMSGSIZE (also for more bytes than can be injected), fi.EKEYREJECTED for a key that is
+// too long, fi.EHOSTUNREACH, fi.EOPNOTSUPP where the device has no such operations.
+func (e *Endpoint) Transfer(t *Transfer) error {
+	what, kind, access := "write", kindWrite, hw.Access(0)
+	if t.Read {
+		what, kind, access = "read", kindRead, hw.LocalWrite
+	}
+	v, remote, err := e.checkTransfer(what, t)
+	if err != nil {
+		return err
+	}
+	to, err := e.o.Address(t.Dest)
+	if err != nil {
+		return refuse(Errno(err), "%s at address %d: %v", what, t.Dest, err)
+	}
+	o := operation{kind: kind, context: t.Context, flags: t.Flags, inject: t.Inject, len: v.Len}
+	m := hw.MatchTransfer{To: to, Key: remote.Key, Offset: remote.Addr, Get: t.Read, Data: t.Data,
+		HasData: t.HasData || t.Flags&fi.RemoteCQData != 0, Ordered: t.Ordered,
+		Delivered: t.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: t.Flags&fi.More != 0}
+	switch {
+	case v.Len == 0:
+	case !t.Read && v.Len <= uint64(e.attr.MaxInject):
+		m.Inject = bytesAt(uint64(v.Base), v.Len)
+	default:
+		if o.memory, err = e.register(what, uint64(v.Base), v.Len, access); err != nil {
+			return err
+		}
+		m.Local = segmentAt(uint64(v.Base), v.Len, o.memory.Memory())
+	}
+	return e.post(what, &o, func(context uint64) error {
+		m.Context = context
+		return e.memory.PostTransfer(&m)
+	}, m.More)
+}

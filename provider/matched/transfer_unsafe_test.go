@@ -1,0 +1,269 @@
+package matched
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// memoryDevice is a device with regions; the test gives its answers.
+type memoryDevice struct {
+	device
+	exposed   []hw.MatchRegion
+	withdrawn []hw.MatchID
+	transfers []hw.MatchTransfer
+	injected  [][]byte
+	busy      int   // how many commands about regions find no room
+	refuse    error // what the next answers say
+	silent    bool  // there are none
+	answers   []hw.MatchEvent
+}
+
+func (d *memoryDevice) MaxKey() uint64 { return 1<<32 - 1 }
+
+func (d *memoryDevice) room() error {
+	if d.busy > 0 {
+		d.busy--
+		return hw.ErrNoResource
+	}
+	return nil
+}
+
+func (d *memoryDevice) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
+	if err := d.room(); err != nil {
+		return 0, err
+	}
+	d.exposed = append(d.exposed, *r)
+	d.answers = append(d.answers, hw.MatchEvent{Kind: hw.MatchExposed, Context: r.Context, Err: d.refuse})
+	return hw.MatchID(len(d.exposed)), d.err
+}
+
+func (d *memoryDevice) Withdraw(id hw.MatchID) error {
+	if err := d.room(); err != nil {
+		return err
+	}
+	d.withdrawn = append(d.withdrawn, id)
+	d.answers = append(d.answers, hw.MatchEvent{Kind: hw.MatchWithdrawn, Context: d.exposed[id-1].Context,
+		Err: d.refuse})
+	return d.err
+}
+
+func (d *memoryDevice) PostTransfer(t *hw.MatchTransfer) error {
+	d.transfers = append(d.transfers, *t)
+	d.injected = append(d.injected, slices.Clone(t.Inject))
+	return d.err
+}
+
+func (d *memoryDevice) Progress(int) int {
+	answers := d.answers
+	if d.answers = nil; d.silent {
+		return 0
+	}
+	for k := range answers {
+		d.on(&answers[k])
+	}
+	return len(answers)
+}
+
+func openMemory() (*Endpoint, *memoryDevice, *[]Ended) {
+	d := new(memoryDevice)
+	e, ended := openOn(d, d)
+	return e, d, ended
+}
+
+// vector is a piece of memory.
+func vector(b []byte) []fi.IOVec {
+	return []fi.IOVec{{Base: uintptr(unsafe.Pointer(unsafe.SliceData(b))), Len: uint64(len(b))}}
+}
+
+func remoteOf(key, at, n uint64) []fi.RMAIOVec { return []fi.RMAIOVec{{Addr: at, Len: n, Key: key}} }
+
+// TestTransferRefused holds what is refused, after which nothing is under way.
+func TestTransferRefused(t *testing.T) {
+	e, d, _ := openMemory()
+	b := make([]byte, 200)
+	for what, c := range map[string]struct {
+		t    Transfer
+		want fi.Errno
+	}{
+		"two buffers": {Transfer{IOV: slices.Concat(vector(b), vector(b)), Remote: remoteOf(1, 0, 400)},
+			fi.EINVAL},
+		"no remote buffer":   {Transfer{IOV: vector(b)}, fi.EINVAL},
+		"two remote buffers": {Transfer{Remote: make([]fi.RMAIOVec, 2)}, fi.EINVAL},
+		"another length":     {Transfer{IOV: vector(b), Remote: remoteOf(1, 0, 199)}, fi.EINVAL},
+		"a buffer at 0":      {Transfer{IOV: []fi.IOVec{{Len: 8}}, Remote: remoteOf(1, 0, 8)}, fi.EINVAL},
+		"a long key":         {Transfer{Remote: remoteOf(1<<32, 0, 0)}, fi.EKEYREJECTED},
+		"a fence":            {Transfer{Remote: remoteOf(1, 0, 0), Flags: fi.Fence}, fi.EBADFLAGS},
+		"a read with data": {Transfer{Remote: remoteOf(1, 0, 0), Read: true, Flags: fi.RemoteCQData},
+			fi.EBADFLAGS},
+		"an injected read": {Transfer{Remote: remoteOf(1, 0, 0), Read: true, Flags: fi.Inject}, fi.EBADFLAGS},
+		"injected, too long": {Transfer{IOV: vector(b), Remote: remoteOf(1, 0, 200), Inject: true},
+			fi.EMSGSIZE},
+		"FI_INJECT, as well": {Transfer{IOV: vector(b), Remote: remoteOf(1, 0, 200), Flags: fi.Inject},
+			fi.EMSGSIZE},
+		"too long": {Transfer{IOV: []fi.IOVec{{Base: 1, Len: 1<<20 + 1}}, Remote: remoteOf(1, 0, 1<<20+1),
+			Read: true},
+			fi.EMSGSIZE},
+		"no such peer": {Transfer{Remote: remoteOf(1, 0, 0), Dest: 4}, fi.EINVAL},
+	} {
+		if err := e.Transfer(&c.t); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
+	}
+	if len(d.transfers) != 0 || e.Room() != 4 {
+		t.Errorf("%d reached the device, room for %d", len(d.transfers), e.Room())
+	}
+	for _, c := range []struct{ device, want error }{
+		{hw.ErrNoResource, fi.EAGAIN}, {hw.ErrInvalid, fi.EINVAL}, {hw.ErrTooLong, fi.EMSGSIZE},
+	} {
+		d.err = c.device
+		if err := e.Transfer(&Transfer{Remote: remoteOf(1, 0, 0)}); !errors.Is(err, c.want) || e.Room() != 4 {
+			t.Errorf("the device says %v: %v, room for %d", c.device, err, e.Room())
+		}
+	}
+	plain, _, _ := opened()
+	if err := plain.Transfer(&Transfer{Remote: remoteOf(1, 0, 0)}); !errors.Is(err, fi.EOPNOTSUPP) {
+		t.Errorf("a device without regions: %v", err)
+	}
+	if _, err := plain.Expose(&RegionAttr{Access: hw.RemoteRead}); !errors.Is(err, fi.EOPNOTSUPP) ||
+		plain.MaxKey() != 0 {
+		t.Errorf("a region of such a device: %v", err)
+	}
+}
+
+// TestTransfers posts writes and reads of each kind and has them end.
+func TestTransfers(t *testing.T) {
+	e, d, ended := openMemory()
+	b := []byte("written")
+	for k, c := range []struct {
+		t    Transfer
+		want hw.MatchTransfer
+		bits uint64 // of the completion
+		err  error  // of the device
+		says fi.Errno
+	}{
+		{Transfer{IOV: vector(b), Remote: remoteOf(5, 9, 7), Dest: 1},
+			hw.MatchTransfer{To: 11, Key: 5, Offset: 9, Inject: b}, fi.RMA | fi.Write, nil, fi.Success},
+		{Transfer{IOV: vector(b), Remote: remoteOf(5, 9, 7), Inject: true, Data: 3, HasData: true,
+			Ordered: true},
+			hw.MatchTransfer{To: 10, Key: 5, Offset: 9, Inject: b, Data: 3, HasData: true, Ordered: true},
+			fi.RMA | fi.Write,
+			hw.ErrKey, fi.EIO},
+		{Transfer{Remote: remoteOf(5, 0, 0), Flags: fi.RemoteCQData | fi.DeliveryComplete | fi.More, Data: 4},
+			hw.MatchTransfer{To: 10, Key: 5, Data: 4, HasData: true, Delivered: true, More: true},
+			fi.RMA | fi.Write,
+			hw.ErrPeerDead, fi.ECONNRESET},
+		{Transfer{Remote: remoteOf(0, 0, 0), Read: true, Flags: fi.DeliveryComplete},
+			hw.MatchTransfer{To: 10, Get: true, Delivered: true}, fi.RMA | fi.Read, nil, fi.Success},
+	} {
+		c.t.Context = uint64(k + 1)
+		if err := e.Transfer(&c.t); err != nil {
+			t.Fatal(err)
+		}
+		got := d.transfers[k]
+		context := got.Context
+		if !bytes.Equal(d.injected[k], c.want.Inject) {
+			t.Errorf("transfer %d injects %q", k, d.injected[k])
+		}
+		got.Inject, c.want.Inject, got.Context = nil, nil, 0
+		if g, w := got, c.want; g.To != w.To || g.Key != w.Key || g.Offset != w.Offset || g.Get != w.Get ||
+			g.Data != w.Data ||
+			g.HasData != w.HasData || g.Ordered != w.Ordered || g.Delivered != w.Delivered ||
+			g.More != w.More {
+			t.Errorf("transfer %d: %+v, not %+v", k, got, c.want)
+		}
+		d.on(&hw.MatchEvent{Kind: hw.MatchTransferred, Context: context, Last: true, Err: c.err})
+		n := (*ended)[k]
+		if n.Entry.Flags != c.bits || n.Entry.Context != uint64(k+1) || n.Err != c.says ||
+			n.Inject != c.t.Inject || n.Receive ||
+			n.Search || n.Bytes != c.t.Remote[0].Len || n.Flags != c.t.Flags {
+			t.Errorf("transfer %d ends: %+v", k, n)
+		}
+	}
+	if e.Room() != 4 {
+		t.Errorf("room for %d", e.Room())
+	}
+}
+
+// TestRegions: a region has an entry, and another for writes with data; both are gone when it is closed.
+func TestRegions(t *testing.T) {
+	e, d, ended := openMemory()
+	d.busy = 3
+	r, err := e.Expose(&RegionAttr{Addr: 1000, Key: 7, Access: hw.RemoteRead | hw.RemoteWrite, Notify: true,
+		Context: 99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.exposed) != 2 || d.exposed[0].Notify || !d.exposed[1].Notify || d.exposed[0].Key != 7 ||
+		d.exposed[1].Key != 7 ||
+		d.exposed[0].Access != hw.RemoteRead|hw.RemoteWrite || d.exposed[1].Access != hw.RemoteWrite {
+		t.Errorf("exposed %+v", d.exposed)
+	}
+	written := hw.MatchEvent{Kind: hw.MatchWritten, Context: d.exposed[1].Context, From: 12, Data: 5, HasData: true,
+		Length: 8,
+		Offset: 24}
+	d.on(&written)
+	if len(*ended) != 1 {
+		t.Fatalf("%+v", *ended)
+	}
+	n := (*ended)[0]
+	if n.Entry.Flags != fi.RMA|fi.RemoteWrite|fi.RemoteCQData || n.Entry.Context != 99 || n.Entry.Data != 5 ||
+		n.Entry.Len != 8 ||
+		n.Entry.Buf != 1024 || n.Entry.Src != 2 || n.Err != fi.Success || n.Receive {
+		t.Errorf("%+v", n)
+	}
+	d.refuse = hw.ErrInvalid
+	if err := r.Close(); !errors.Is(err, fi.EINVAL) {
+		t.Errorf("the device refuses: %v", err)
+	}
+	d.refuse, d.busy = nil, 2
+	if err := r.Close(); err != nil || len(d.withdrawn) != 3 {
+		t.Errorf("%v, withdrawn %v", err, d.withdrawn)
+	}
+	d.on(&written) // of an entry that is gone
+	if len(*ended) != 1 {
+		t.Errorf("%+v", *ended)
+	}
+
+	for what, c := range map[string]struct {
+		attr RegionAttr
+		want int
+	}{"reads": {RegionAttr{Access: hw.RemoteRead, Notify: true}, 1}, "writes": {RegionAttr{Access: hw.RemoteWrite},
+		1}} {
+		d.exposed, d.withdrawn = nil, nil
+		r, err := e.Expose(&c.attr)
+		if err != nil || len(d.exposed) != c.want {
+			t.Errorf("%s: %v, exposed %+v", what, err, d.exposed)
+			continue
+		}
+		if err := r.Close(); err != nil || len(d.withdrawn) != c.want {
+			t.Errorf("%s: %v, withdrawn %v", what, err, d.withdrawn)
+		}
+	}
+}
+
+// TestRegionsRefused: what the device has no room for, refuses or does not answer is no region.
+func TestRegionsRefused(t *testing.T) {
+	e, d, _ := openMemory()
+	a := RegionAttr{Key: 7, Access: hw.RemoteRead | hw.RemoteWrite, Notify: true}
+	d.err = hw.ErrInvalid
+	if _, err := e.Expose(&a); !errors.Is(err, fi.EINVAL) {
+		t.Errorf("refused at once: %v", err)
+	}
+	d.err, d.refuse = nil, hw.ErrNoResource
+	if _, err := e.Expose(&a); !errors.Is(err, fi.ENOSPC) {
+		t.Errorf("no room: %v", err)
+	}
+	d.refuse, d.silent = nil, true
+	if _, err := e.Expose(&a); !errors.Is(err, fi.ETIMEDOUT) {
+		t.Errorf("no answer: %v", err)
+	}
+	if n := len(e.regions.by); n != 0 {
+		t.Errorf("%d entries are left", n)
+	}
+}

@@ -1,0 +1,120 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/matched"
+)
+
+// Regions of a domain of matched endpoints with fi.MREndpoint. Peers reach each through the endpoint that it is bound
+// to, by list entries of the endpoint's device: from Enable to Close.
+
+// matchedMR is what such a region has, under MR.bindMu.
+type matchedMR struct {
+	ep     *MatchedEndpoint // that it is bound to, nil: none
+	memory hw.Memory        // the registration, nil: none
+	region *matched.Region  // nil: peers do not reach it
+}
+
+// atEndpoints reports whether regions of the domain are those of matched endpoints.
+func (d *Domain) atEndpoints() bool { return d.Matches() && d.info.Domain.MRMode&fi.MREndpoint != 0 }
+
+// keyBytes is how long keys are that the application chooses.
+func (d *Domain) keyBytes() uint64 { return d.info.Domain.MRKeySize }
+
+// checkKey refuses a key that is too long for the domain's regions, of a region that peers are to reach. Errors:
+// fi.EKEYREJECTED.
+func (m *MR) checkKey() error {
+	if n := m.domain.keyBytes(); m.domain.atEndpoints() && m.remote() && n < 8 && m.key>>(8*n) != 0 {
+		return refuse(log.MR, fi.EKEYREJECTED, "register memory: key %#x is longer than %d bytes", m.key, n)
+	}
+	return nil
+}
+
+// BindMatched ties the region to an endpoint, which stays open as long. Errors: as of BindEP.
+func (m *MR) BindMatched(e *MatchedEndpoint, flags uint64) error {
+	return m.bindEP(e.domain, flags, func() error {
+		if err := e.refs.Acquire(); err != nil {
+			return err
+		}
+		m.matched.ep = e
+		return nil
+	})
+}
+
+// hwAccess are the rights of peers as devices have them.
+func (m *MR) hwAccess() (a hw.Access) {
+	if m.access&fi.RemoteRead != 0 {
+		a |= hw.RemoteRead
+	}
+	if m.access&fi.RemoteWrite != 0 {
+		a |= hw.RemoteWrite
+	}
+	return a
+}
+
+// expose lets peers reach the region through its endpoint. Errors: fi.EOPBADSTATE for one that is not enabled, and what
+// keeps the device from registering the memory. The caller has bindMu.
+func (m *MR) expose() error {
+	if !m.remote() {
+		return nil
+	}
+	e := m.matched.ep
+	t, err := e.enabled()
+	if err != nil {
+		return refuse(log.MR, fi.EOPBADSTATE, "enable a memory region: its endpoint is not enabled")
+	}
+	a := matched.RegionAttr{Key: m.key, Access: m.hwAccess(), Notify: e.rxCQ != nil, Context: m.context}
+	if m.length != 0 {
+		a.Addr = uint64(m.parts[0].Base)
+		if a.Memory, err = m.registerWith(e); err != nil {
+			return refuse(log.MR, matched.Errno(err), "enable a memory region: %v", err)
+		}
+	}
+	r, err := t.Expose(&a)
+	if err != nil {
+		if a.Memory != nil {
+			_ = a.Memory.Close() // the error that counts is the first
+		}
+		return err
+	}
+	m.matched.region, m.matched.memory = r, a.Memory
+	return nil
+}
+
+// registerWith registers the region's memory with the device of an endpoint.
+func (m *MR) registerWith(e *MatchedEndpoint) (hw.Memory, error) {
+	device, err := e.domain.rdmaDevice()
+	if err != nil {
+		return nil, err
+	}
+	access := hw.Access(0)
+	if m.access&fi.RemoteWrite != 0 {
+		access = hw.LocalWrite
+	}
+	return device.Register(hw.Region{Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: access})
+}
+
+// leaveEndpoint ends what expose and BindMatched have begun. A device that does not let go of the memory keeps its
+// registration.
+func (m *MR) leaveEndpoint() {
+	m.bindMu.Lock()
+	defer m.bindMu.Unlock()
+	own := &m.matched
+	if own.ep == nil {
+		return
+	}
+	var err error
+	if own.region != nil {
+		err = own.region.Close()
+	}
+	if err == nil && own.memory != nil {
+		err = own.memory.Close()
+	}
+	if err != nil {
+		log.Warnf(log.MR, "close a memory region: %v", err)
+	}
+	own.ep.refs.Release()
+	*own = matchedMR{}
+}

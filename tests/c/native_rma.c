@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads and writes of peers' memory by endpoints of FI_PROTO_CXI: regions belong to an endpoint and have keys that the
+ * application chooses. Without a NIC of Slingshot, or its model (tests/clients/cxi.sh), everything is skipped. */
+#include <rdma/fi_rma.h>
+
+#include "counts.h"
+
+#define LARGE (1 << 20)
+#define ALL (FI_REMOTE_READ | FI_REMOTE_WRITE)
+
+static struct node_opts opts = {
+	.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE,
+	.mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED,
+	.addr_format = FI_ADDR_CXI,
+};
+static struct node n;
+static unsigned char memory[LARGE + 64], local[LARGE], back[LARGE];
+
+/* Keys with indices of their own, and such without. */
+static const uint64_t keys[] = { 0, 57, 99, 100, 5000, 0xfffffffe };
+
+/* fi_getinfo with hints, which it frees; NULL: nothing fits. */
+static struct fi_info *asked(struct fi_info *hints)
+{
+	struct fi_info *info = NULL;
+	int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
+
+	fi_freeinfo(hints);
+	CHECK(rc == 0 || rc == -FI_ENODATA);
+	return rc ? NULL : info;
+}
+
+static void open_node(struct node_opts o)
+{
+	struct fi_info *info = asked(node_hints(&o));
+
+	if (!info)
+		SKIP("no device here reads and writes memory with FI_PROTO_CXI");
+	fi_freeinfo(info);
+	node_open(&n, &o);
+}
+
+/* A region that peers reach through the node's endpoint. */
+static struct fid_mr *expose(void *buf, size_t len, uint64_t access, uint64_t key)
+{
+	struct fid_mr *mr;
+
+	OK(fi_mr_reg(n.domain, buf, len, access, 0, key, 0, &mr, &n));
+	OK(fi_mr_bind(mr, &n.ep->fid, 0));
+	OK(fi_mr_enable(mr));
+	CHECK(fi_mr_key(mr) == key);
+	return mr;
+}
+
+/* What is offered, field by field, as far as libfabric's provider fixes it, and what is refused. */
+static void test_offer(long arg)
+{
+	struct fi_info *hints = node_hints(&opts), *info;
+	uint64_t caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+	(void)arg;
+	hints->domain_attr->mr_mode |= FI_MR_LOCAL | FI_MR_VIRT_ADDR;
+	hints->tx_attr->msg_order = FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAR | FI_ORDER_SAS | FI_ORDER_WAW;
+	info = asked(hints);
+	if (!info)
+		SKIP("no device here reads and writes memory with FI_PROTO_CXI");
+	CHECK((info->caps & caps) == caps && !(info->caps & (FI_ATOMIC | FI_RMA_EVENT)));
+	CHECK(info->domain_attr->mr_mode == (FI_MR_ENDPOINT | FI_MR_ALLOCATED));
+	CHECK(info->domain_attr->mr_key_size == 4 && info->domain_attr->mr_iov_limit == 1);
+	CHECK(info->domain_attr->mr_cnt == 100 && info->domain_attr->cq_data_size == 8);
+	CHECK(info->domain_attr->cq_cnt == 32 && info->domain_attr->ep_cnt == 128 && info->domain_attr->cntr_cnt == 16);
+	CHECK(info->tx_attr->rma_iov_limit == 1 && info->tx_attr->inject_size == 192);
+	CHECK(info->ep_attr->max_msg_size == 4294967295u && info->ep_attr->max_order_waw_size == SIZE_MAX);
+	CHECK(info->ep_attr->max_order_raw_size == 0 && info->ep_attr->max_order_war_size == 0);
+	fi_freeinfo(info);
+	for (int what = 0; what < 5; what++) {
+		hints = node_hints(&opts);
+		switch (what) {
+		case 0:
+			hints->domain_attr->mr_mode = FI_MR_ALLOCATED;
+			break;
+		case 1:
+			hints->domain_attr->mr_key_size = 8;
+			break;
+		case 2:
+			hints->tx_attr->rma_iov_limit = 2;
+			break;
+		case 3:
+			hints->caps |= FI_RMA_EVENT;
+			break;
+		case 4:
+			hints->tx_attr->msg_order = FI_ORDER_RAW;
+			break;
+		}
+		CHECKF(!asked(hints), "hint %d is met", what);
+	}
+}
+
+/* How a write is called. */
+enum call { WRITE, WRITEV, MESSAGE, DELIVERED, INJECT, INJECT_FLAG, DATA, INJECT_DATA, WAYS };
+
+static bool injects(enum call w) { return w == INJECT || w == INJECT_FLAG || w == INJECT_DATA; }
+static bool completes(enum call w) { return w != INJECT && w != INJECT_DATA; }
+static bool has_data(enum call w) { return w == DATA || w == INJECT_DATA; }
+
+static ssize_t try_write(enum call w, size_t len, uint64_t off, uint64_t key)
+{
+	struct iovec iov = { local, len };
+	struct fi_rma_iov remote = { off, len, key };
+	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
+		.rma_iov_count = 1,
+		.context = local };
+
+	switch (w) {
+	case WRITE:
+		return fi_write(n.ep, local, len, NULL, n.peer[1], off, key, local);
+	case WRITEV:
+		return fi_writev(n.ep, &iov, NULL, 1, n.peer[1], off, key, local);
+	case MESSAGE:
+		return fi_writemsg(n.ep, &m, FI_COMPLETION);
+	case DELIVERED:
+		return fi_writemsg(n.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	case INJECT:
+		return fi_inject_write(n.ep, local, len, n.peer[1], off, key);
+	case INJECT_FLAG:
+		return fi_writemsg(n.ep, &m, FI_COMPLETION | FI_INJECT);
+	case DATA:
+		return fi_writedata(n.ep, local, len, NULL, ~key, n.peer[1], off, key, local);
+	default:
+		return fi_inject_writedata(n.ep, local, len, ~key, n.peer[1], off, key);
+	}
+}
+
+/* A write, until there is room; what is injected is the caller's at once. */
+static void do_write(enum call w, size_t len, uint64_t off, uint64_t key)
+{
+	struct fi_cq_tagged_entry e;
+	ssize_t rc;
+
+	while ((rc = try_write(w, len, off, key)) == -FI_EAGAIN)
+		progress(&n);
+	CHECK_RC(rc, 0);
+	if (injects(w))
+		memset(local, 0xee, len);
+	if (!completes(w))
+		return;
+	wait_ok(&n, n.txcq, &e);
+	CHECK(e.op_context == local && e.flags == (FI_RMA | FI_WRITE));
+}
+
+static void do_read(int form, size_t len, uint64_t off, uint64_t key)
+{
+	struct iovec iov = { back, len };
+	struct fi_rma_iov remote = { off, len, key };
+	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
+		.rma_iov_count = 1,
+		.context = back };
+	struct fi_cq_tagged_entry e;
+	ssize_t rc;
+
+	do {
+		rc = form == 0 ? fi_read(n.ep, back, len, NULL, n.peer[1], off, key, back) :
+			form == 1 ? fi_readv(n.ep, &iov, NULL, 1, n.peer[1], off, key, back) :
+			fi_readmsg(n.ep, &m, FI_COMPLETION);
+		if (rc == -FI_EAGAIN)
+			progress(&n);
+	} while (rc == -FI_EAGAIN);
+	CHECK_RC(rc, 0);
+	wait_ok(&n, n.txcq, &e);
+	CHECK(e.op_context == back && e.flags == (FI_RMA | FI_READ));
+}
+
+/* Memory is written in every way and read back; nothing beside it changes, and data comes with its write. */
+static void test_transfers(long order)
+{
+	static const size_t sizes[] = { 0, 1, 8, 192, 193, 4096, 70001, LARGE };
+	struct node_opts o = opts;
+	struct fi_cq_tagged_entry e;
+
+	o.order = (uint64_t)order;
+	open_node(o);
+	node_connect(&n);
+	for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+		struct fid_mr *mr = test_rank ? expose(memory, sizeof(memory), ALL, keys[k]) : NULL;
+
+		for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+			size_t len = sizes[s];
+			uint64_t off = 3 + s;
+
+			for (enum call w = 0; w < WAYS; w++) {
+				uint64_t seed = keys[k] + 10 * len + w;
+
+				if (injects(w) && len > 192)
+					continue;
+				if (test_rank)
+					memset(memory, 0x77, sizeof(memory));
+				barrier(&n);
+				if (test_rank == 0) {
+					fill(local, len, seed);
+					do_write(w, len, off, keys[k]);
+					do_read((int)w % 3, len, off, keys[k]); /* behind an injected write, too */
+					if (completes(w) || order)
+						verify(back, len, seed);
+					if (has_data(w))
+						barrier(&n);
+					barrier(&n);
+					continue;
+				}
+				if (has_data(w)) {
+					wait_ok(&n, n.rxcq, &e);
+					CHECK(e.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA));
+					CHECK(e.data == ~keys[k] && e.len == len && e.op_context == &n);
+					barrier(&n);
+				}
+				barrier(&n);
+				if (completes(w) || has_data(w))
+					verify(memory + off, len, seed);
+				CHECK(memory[off - 1] == 0x77 && memory[off + len] == 0x77);
+			}
+		}
+		if (mr)
+			OK(fi_close(&mr->fid));
+	}
+	barrier(&n);
+	node_close(&n);
+}
+
+/* A write or read of rank 1's memory that it refuses. */
+static void refused(bool read, size_t len, uint64_t off, uint64_t key)
+{
+	ssize_t rc = read ? fi_read(n.ep, back, len, NULL, n.peer[1], off, key, back) :
+		fi_write(n.ep, back, len, NULL, n.peer[1], off, key, back);
+
+	CHECK_RC(rc, 0);
+	wait_err(&n, n.txcq, FI_EIO);
+	CHECK(n.err.op_context == back && n.err.flags == (uint64_t)(FI_RMA | (read ? FI_READ : FI_WRITE)));
+}
+
+/* Bounds and rights hold, a closed key is one no more, and it may be another region's afterwards. */
+static void test_rights(long arg)
+{
+	(void)arg;
+	open_node(opts);
+	node_connect(&n);
+	for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+		static unsigned char first[4096], second[4096];
+		struct fid_mr *mr = NULL;
+
+		if (test_rank) {
+			memset(first, 1, sizeof(first));
+			memset(second, 2, sizeof(second));
+			mr = expose(first, sizeof(first), FI_REMOTE_READ, keys[k]);
+		}
+		barrier(&n);
+		if (test_rank == 0) {
+			refused(false, 8, 0, keys[k]);
+			refused(true, 8, 4089, keys[k]);
+			refused(true, 300, 1ull << 40, keys[k]);
+			do_read(0, 4096, 0, keys[k]);
+			CHECK(back[0] == 1 && back[4095] == 1);
+		}
+		barrier(&n);
+		if (test_rank) {
+			OK(fi_close(&mr->fid));
+			mr = NULL;
+		}
+		barrier(&n);
+		if (test_rank == 0)
+			refused(true, 8, 0, keys[k]);
+		barrier(&n);
+		if (test_rank)
+			mr = expose(second, sizeof(second), FI_REMOTE_WRITE, keys[k]);
+		barrier(&n);
+		if (test_rank == 0) {
+			refused(true, 8, 0, keys[k]);
+			refused(false, 4096, 1, keys[k]);
+			memset(local, 9, 8);
+			do_write(WRITE, 8, 4088, keys[k]);
+		}
+		barrier(&n);
+		if (test_rank) {
+			CHECK(first[0] == 1 && first[4095] == 1 && second[4087] == 2 && second[4095] == 9);
+			OK(fi_close(&mr->fid));
+		}
+	}
+	barrier(&n);
+	node_close(&n);
+}
+
+/* What no region can be, and what no call's argument is. */
+static void test_bad(long arg)
+{
+	struct iovec iov[2] = { { local, 8 }, { local + 8, 8 } };
+	struct fi_rma_iov remote[2] = { { 0, 8, 5 }, { 8, 8, 5 } };
+	struct fi_msg_rma m = { .msg_iov = iov, .iov_count = 1, .rma_iov = remote, .rma_iov_count = 2,
+		.context = local };
+	struct fi_mr_attr attr = { .mr_iov = iov, .iov_count = 2, .access = ALL, .requested_key = 70 };
+	struct fi_cntr_attr counts = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_mr *mr, *other;
+	struct fid_cntr *cntr;
+
+	(void)arg;
+	open_node(opts);
+	node_connect(&n);
+	m.addr = n.peer[0];
+	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, 1ull << 32, 0, &mr, NULL), -FI_EKEYREJECTED);
+	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, FI_KEY_NOTAVAIL, 0, &mr, NULL), -FI_EKEYREJECTED);
+	EXPECT_RC(fi_mr_regattr(n.domain, &attr, 0, &mr), -FI_ENOSYS);
+	OK(fi_mr_reg(n.domain, local, 8, FI_SEND | FI_RECV, 0, 1ull << 40, 0, &mr, NULL)); /* its key is nobody's */
+	OK(fi_close(&mr->fid));
+	OK(fi_mr_reg(n.domain, local, 8, ALL, 0, 70, 0, &mr, NULL));
+	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, 70, 0, &other, NULL), -FI_ENOKEY);
+	EXPECT_RC(fi_mr_enable(mr), -FI_EINVAL);
+	OK(fi_cntr_open(n.domain, &counts, &cntr, NULL));
+	EXPECT_RC(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_ep_bind(n.ep, &cntr->fid, FI_REMOTE_WRITE), -FI_EOPNOTSUPP);
+	OK(fi_close(&cntr->fid));
+	OK(fi_mr_bind(mr, &n.ep->fid, 0));
+	EXPECT_RC(fi_mr_bind(mr, &n.ep->fid, 0), -FI_EINVAL);
+	OK(fi_mr_enable(mr));
+	OK(fi_mr_enable(mr));
+	EXPECT_RC(fi_close(&n.ep->fid), -FI_EBUSY);
+	OK(fi_close(&mr->fid));
+
+	EXPECT_RC(fi_writemsg(n.ep, &m, 0), -FI_EINVAL);
+	m.rma_iov_count = 1;
+	m.iov_count = 2;
+	EXPECT_RC(fi_readmsg(n.ep, &m, 0), -FI_EINVAL);
+	m.iov_count = 1;
+	EXPECT_RC(fi_writemsg(n.ep, &m, FI_FENCE), -FI_EBADFLAGS);
+	EXPECT_RC(fi_readmsg(n.ep, &m, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
+	remote[0].len = 7;
+	EXPECT_RC(fi_writemsg(n.ep, &m, 0), -FI_EINVAL);
+	EXPECT_RC(fi_write(n.ep, local, 8, NULL, n.peer[0], 0, 1ull << 32, local), -FI_EKEYREJECTED);
+	EXPECT_RC(fi_write(n.ep, local, 8, NULL, 99, 0, 5, local), -FI_EINVAL);
+	EXPECT_RC(fi_write(n.ep, NULL, 8, NULL, n.peer[0], 0, 5, local), -FI_EINVAL);
+	EXPECT_RC(fi_inject_write(n.ep, local, 193, n.peer[0], 0, 5), -FI_EMSGSIZE);
+	wait_none(&n, n.txcq, 10);
+	node_close(&n);
+}
+
+/* Operations, failures and bytes are counted apart for reads and writes; a region without bytes is one. */
+static void test_counters(long arg)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct node_opts o = opts;
+	struct fid_cntr *reads, *writes;
+	struct fid_mr *mr;
+
+	(void)arg;
+	o.disabled = true;
+	open_node(o);
+	OK(fi_cntr_open(n.domain, &attr, &reads, NULL));
+	OK(fi_cntr_open(n.domain, &attr, &writes, NULL));
+	OK(fi_ep_bind(n.ep, &reads->fid, FI_READ));
+	OK(fi_ep_bind(n.ep, &writes->fid, FI_WRITE));
+	OK(fi_enable(n.ep));
+	n.peer[1] = node_insert(&n, &n);
+	mr = expose(NULL, 0, ALL, 150);
+	do_write(WRITE, 0, 0, 150);
+	do_read(0, 0, 0, 150);
+	refused(false, 1, 0, 150);
+	OK(fi_close(&mr->fid));
+	mr = expose(memory, sizeof(memory), ALL, 15);
+	for (int k = 0; k < 20; k++)
+		do_write(k % 2 ? INJECT : WRITE, 100, 0, 15);
+	do_read(0, 1000, 0, 15);
+	refused(true, 8, 0, 16);
+	OK(fi_cntr_wait(writes, 21, 60000));
+	CHECK(fi_cntr_readerr(writes) == 1);
+	CHECK(fi_cntr_read(reads) == 2 && fi_cntr_readerr(reads) == 1);
+	if (test_is_weft()) {
+		CHECK(node_counter(&n, "matched_writes") == 21 && node_counter(&n, "matched_write_bytes") == 2000);
+		CHECK(node_counter(&n, "matched_reads") == 2 && node_counter(&n, "matched_read_bytes") == 1000);
+		CHECK(node_counter(&n, "matched_sent") == 0);
+	}
+	OK(fi_close(&mr->fid));
+	n.txcntr = reads; /* closed with the node */
+	n.rxcntr = writes;
+	node_close(&n);
+}
+
+/* With selective completion only what asks for it completes, but for failures. */
+static void test_selective(long arg)
+{
+	struct node_opts o = opts;
+	struct fid_mr *mr;
+
+	(void)arg;
+	o.tx_bind = FI_SELECTIVE_COMPLETION;
+	open_node(o);
+	n.peer[1] = node_insert(&n, &n);
+	mr = expose(memory, sizeof(memory), ALL, 99);
+	OK(fi_write(n.ep, local, 300, NULL, n.peer[1], 0, 99, local));
+	OK(fi_inject_write(n.ep, local, 30, n.peer[1], 0, 99));
+	do_write(MESSAGE, 400, 0, 99);
+	wait_none(&n, n.txcq, 20);
+	OK(fi_inject_write(n.ep, local, 30, n.peer[1], 0, 98));
+	wait_err(&n, n.txcq, FI_EIO);
+	OK(fi_close(&mr->fid));
+	node_close(&n);
+}
+
+/* An endpoint is closed with transfers under way, again and again. */
+static void test_close(long arg)
+{
+	(void)arg;
+	for (int round = 0; round < 10; round++) {
+		struct fid_mr *mr;
+
+		open_node(opts);
+		node_connect(&n);
+		mr = expose(memory, sizeof(memory), ALL, 7);
+		barrier(&n);
+		for (int k = 0; k < 16; k++) {
+			(void)fi_write(n.ep, local, LARGE, NULL, n.peer[!test_rank], 0, 7, local);
+			(void)fi_read(n.ep, back, LARGE, NULL, n.peer[!test_rank], 0, 7, back);
+		}
+		if (round % 2)
+			barrier(NULL);
+		OK(fi_close(&mr->fid)); /* the peer's transfers end with or without an error */
+		node_close(&n);
+		barrier(NULL);
+	}
+}
+
+static const struct test tests[] = {
+	{ "offer", test_offer, 0, 0, 0 },
+	{ "transfers", test_transfers, 2, 0, 0 },
+	{ "transfers_ordered", test_transfers, 2, 0, (long)FI_ORDER_RMA_WAW },
+	{ "rights", test_rights, 2, 0, 0 },
+	{ "bad", test_bad, 0, 0, 0 },
+	{ "counters", test_counters, 0, 0, 0 },
+	{ "selective", test_selective, 0, 0, 0 },
+	{ "close", test_close, 2, 0, 0 },
+};
+
+int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
