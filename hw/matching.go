@@ -66,7 +66,7 @@ const (
 	MatchExposed
 	// MatchWithdrawn: peers no longer do.
 	MatchWithdrawn
-	// MatchTransferred: a read or write has ended; Err says how.
+	// MatchTransferred: a read, write or atomic operation has ended; Err says how.
 	MatchTransferred
 	// MatchWritten: a peer has written into a region with Notify, Length bytes at Offset, with Data.
 	MatchWritten
@@ -86,7 +86,9 @@ type MatchEvent struct {
 	Wanted  uint64 // bytes that were sent; more than Length: it was cut off
 	Offset  uint64 // of a receive of many messages, and of a region: where in its memory
 	Last    bool   // nothing more comes of the receive
-	Claim   Claim  // of MatchFound: the message is set aside, and this names it; 0: it is not
+	// Fetched is what an element was before an atomic operation, in its first bytes.
+	Fetched [16]byte
+	Claim   Claim // of MatchFound: the message is set aside, and this names it; 0: it is not
 	// Err of a message: ErrPeerDead, ErrNoResource (the receiver has no room for it), ErrInvalid, ErrCanceled (Close).
 	Err error
 }

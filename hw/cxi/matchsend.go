@@ -25,6 +25,7 @@ const (
 	sentNotice              // a notice to a sender
 	sentControl             // a control message
 	sentTransfer            // a read or write of a peer's region
+	sentAtomic              // an atomic operation on one
 	sentDropped             // a message that its receiver had no room for, and that is sent again
 )
 
@@ -38,7 +39,9 @@ type sent struct {
 	context    uint64
 	a          *arriving // of sentFetch and sentNotice
 	acked      bool      // a message has arrived, so that what comes behind it may
-	own        bool      // of sentTransfer: the region has indices of its own
+	own        bool      // of sentTransfer and sentAtomic: the region has indices of its own
+	awaited    uint8     // of sentAtomic: answers that are to come
+	fetched    uint8     // of sentAtomic: bytes that it fetches
 	out        outgoing
 }
 
@@ -216,11 +219,14 @@ func (t *matchTx) end(n uint32) {
 // finish ends a message.
 func (t *matchTx) finish(n uint32, err error) {
 	s := &t.slots[n]
-	kind := hw.MatchSent
-	if s.kind == sentTransfer {
-		kind = hw.MatchTransferred
+	ev := hw.MatchEvent{Kind: hw.MatchSent, Context: s.context, Last: true, Err: err}
+	switch s.kind {
+	case sentTransfer:
+		ev.Kind = hw.MatchTransferred
+	case sentAtomic:
+		ev.Kind, ev.Fetched = hw.MatchTransferred, t.fetchedBy(n)
 	}
-	t.ended = append(t.ended, hw.MatchEvent{Kind: kind, Context: s.context, Last: true, Err: err})
+	t.ended = append(t.ended, ev)
 	t.anyEnded.Store(true)
 	t.end(n)
 }
@@ -473,6 +479,8 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 		t.finish(n, sendError(code))
 	case sentTransfer:
 		t.finish(n, transferError(s.own, code))
+	case sentAtomic:
+		t.performed(n, code)
 	case sentMatched:
 		if code != wire.RcOk || list == wire.ListPriority {
 			t.finish(n, sendError(code))

@@ -82,7 +82,7 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 // of all places is mapped the first time. The caller has the lock.
 func (t *matchTx) injected(place uint32, b []byte) (nic.Memory, error) {
 	if t.places.md == nil {
-		p, err := t.m.i.d.newPinned(len(t.slots)*nic.MaxInline, libcxi.MapRead)
+		p, err := t.m.i.d.newPinned(len(t.slots)*nic.MaxInline, libcxi.MapRead|libcxi.MapWrite)
 		if err != nil {
 			return nic.Memory{}, err
 		}

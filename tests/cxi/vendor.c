@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -35,6 +36,8 @@ static struct op {
 	unsigned char *b;
 	size_t n;
 	int search;
+	int atomic;
+	uint64_t element[6]; /* operand, comparand, result */
 	struct fid_mr *mr;
 } ops[OPS];
 
@@ -54,6 +57,8 @@ static void open_endpoint(const char *provider)
 	size_t n = sizeof name, least = 1000;
 
 	hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV | FI_RMA;
+	if (!strcmp(provider, "cxi"))
+		hints->caps |= FI_ATOMIC;
 	hints->mode = FI_CONTEXT2;
 	hints->addr_format = FI_ADDR_CXI;
 	hints->ep_attr->type = FI_EP_RDM;
@@ -96,6 +101,7 @@ static struct op *begin(unsigned int id, size_t n)
 	o->b = calloc(1, n + 1);
 	o->n = n;
 	o->search = 0;
+	o->atomic = 0;
 	return o;
 }
 
@@ -177,6 +183,26 @@ static void put(unsigned int id, uint64_t key, uint64_t off, size_t n, const cha
 		posted(rc);
 }
 
+/* atomic performs an operation on an element. */
+static void atomic(unsigned int id, uint64_t key, uint64_t off, int op, int type, int fetch, const uint64_t v[4])
+{
+	struct op *o = begin(id, 0);
+	uint64_t *e = o->element;
+
+	memcpy(e, v, 4 * sizeof *v);
+	e[4] = e[5] = 0;
+	o->atomic = 1;
+	if (op >= FI_CSWAP)
+		posted(fi_compare_atomic(ep, e, 1, NULL, e + 2, NULL, e + 4, NULL, peer, off, key,
+			(enum fi_datatype)type,
+			(enum fi_op)op, o));
+	else if (fetch)
+		posted(fi_fetch_atomic(ep, e, 1, NULL, e + 4, NULL, peer, off, key, (enum fi_datatype)type,
+			(enum fi_op)op, o));
+	else
+		posted(fi_atomic(ep, e, 1, NULL, peer, off, key, (enum fi_datatype)type, (enum fi_op)op, o));
+}
+
 static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int has_data, uint64_t data,
 	const char *level)
 {
@@ -229,7 +255,9 @@ static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
 	b = e->flags & FI_MULTI_RECV || !o->search ? e->buf : o->b;
 	if (!b || b < o->b || b > o->b + o->n)
 		b = o->b;
-	if (e->flags & FI_READ)
+	if (o->atomic)
+		printf("performed %d %" PRIx64 " %" PRIx64 "\n", (int)(o - ops), o->element[4], o->element[5]);
+	else if (e->flags & FI_READ)
 		printf("read %d %" PRIx64 "\n", (int)(o - ops), sum(o->b, o->n));
 	else if (!(e->flags & FI_RECV))
 		printf("sent %d\n", (int)(o - ops));
@@ -251,7 +279,7 @@ static int failed(void)
 	o = e.op_context;
 	if (e.err == FI_ECANCELED)
 		printf("canceled %d\n", (int)(o - ops));
-	else if (e.flags & FI_RMA && e.err == FI_EIO)
+	else if (e.flags & (FI_RMA | FI_ATOMIC) && e.err == FI_EIO)
 		printf("refused %d\n", (int)(o - ops));
 	else if (e.err == FI_ENOMSG)
 		printf("missing %d\n", (int)(o - ops));
@@ -286,7 +314,7 @@ static void await(int n)
 int main(int argc, char **argv)
 {
 	unsigned int id, name[8], tagged, directed, many, has_data;
-	uint64_t tag, ignore, data;
+	uint64_t tag, ignore, data, v[4];
 	char line[256], level[16];
 	struct timespec rest = { .tv_nsec = 1000000 };
 	size_t n;
@@ -331,6 +359,10 @@ int main(int argc, char **argv)
 			level,
 			&data) == 6) {
 			put(id, tag, ignore, n, level, data);
+		} else if (sscanf(line,
+			"atomic %u %" SCNx64 " %" SCNu64 " %u %u %u %" SCNx64 " %" SCNx64 " %" SCNx64 " %"
+			SCNx64, &id, &tag, &ignore, &tagged, &directed, &many, v, v + 1, v + 2, v + 3) == 10) {
+			atomic(id, tag, ignore, (int)tagged, (int)directed, (int)many, v);
 		} else if (sscanf(line, "cancel %u", &id) == 1) {
 			posted(fi_cancel(&ep->fid, &ops[id % OPS]));
 		} else if (sscanf(line, "await %d", &count) == 1) {

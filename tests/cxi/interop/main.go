@@ -13,6 +13,7 @@
 //	withdraw ID                                      ends that
 //	write ID KEY OFFSET BYTES                        "ok SUM"
 //	read ID KEY OFFSET BYTES                         "ok ..."
+//	atomic ID KEY OFFSET OP TYPE FETCH OPERAND COMPARE   libfabric's numbers; elements as two words
 //	put ID KEY OFFSET BYTES LEVEL DATA               as write; LEVEL: delivery, inject or data
 //	rest                                             a few milliseconds pass
 //	await N                                          a line for each of N ends, and "end"

@@ -25,6 +25,16 @@ func (x *pair) memory() {
 			}
 		}
 	}
+	for _, key := range []uint64{8, 99, 1 << 20} {
+		if x.atomics() {
+			for _, c := range atomicCases {
+				x.check(fmt.Sprintf("%+v under key %d", c, key), func() error {
+					return x.atomic(key,
+						c)
+				})
+			}
+		}
+	}
 }
 
 // notifies reports whether writes by keys that their owner chooses may have data: libfabric's CXI provider has such by
@@ -104,4 +114,92 @@ func (x *pair) transferred(key uint64, n int) error {
 		return fmt.Errorf("a read of what is withdrawn: %q, %w", ends, err)
 	}
 	return nil
+}
+
+// atomics reports whether both sides perform atomic operations: weft's provider does not.
+func (x *pair) atomics() bool {
+	return !strings.HasSuffix(x.a.command, " weft") && !strings.HasSuffix(x.b.command, " weft")
+}
+
+// atomicCase is an operation on an element, by libfabric's numbers.
+type atomicCase struct {
+	op, kind                    int
+	was, operand, compare, want uint64
+}
+
+// Types of elements, and operations that others are made of.
+const (
+	int8Type, uint8Type, int16Type, int32Type, uint32Type, int64Type, uint64Type = 0, 1, 2, 4, 5, 6, 7
+	floatType, doubleType, complexType, uint128Type                              = 8, 9, 10, 15
+
+	readOp, writeOp = 10, 11
+)
+
+// atomicCases are each operation, and each type.
+var atomicCases = []atomicCase{
+	{0, int32Type, 5, 0xfffffffe, 0, 0xfffffffe}, {0, uint32Type, 5, 0xfffffffe, 0, 5}, {1, int64Type, 5, 1<<64 - 2,
+		0, 5},
+	{1, uint64Type, 5, 1<<64 - 2, 0, 1<<64 - 2}, {2, uint64Type, 1 << 40, 7, 0, 1<<40 + 7}, {2, int8Type, 0x7f, 2,
+		0, 0x81},
+	{2, int16Type, 0xffff, 3, 0, 2}, {2, floatType, 0x3fc00000, 0x40100000, 0, 0x40700000},
+	{2, doubleType, 0x3ff8000000000000, 0x4002000000000000, 0, 0x400e000000000000},
+	{2, complexType, 0x40000000_3f800000, 0x3f800000_3f800000, 0, 0x40400000_40000000}, {4, uint8Type, 0, 3, 0, 1},
+	{5, int32Type, 7, 0, 0, 0}, {6, uint64Type, 0xf0, 0x0f, 0, 0xff}, {7, uint32Type, 0xf3, 0x3f, 0, 0x33},
+	{8, int16Type, 7, 9, 0, 0}, {9, uint64Type, 0xff, 0x0f, 0, 0xf0}, {readOp, uint64Type, 77, 5, 0, 77},
+	{writeOp, doubleType, 77, 99, 0, 99}, {12, uint64Type, 7, 9, 7, 9}, {12, uint64Type, 7, 9, 8, 7},
+	{12, uint128Type, 7, 9, 7, 9}, {13, int32Type, 7, 9, 8, 9}, {14, int32Type, 7, 9, 7, 9}, {15, int32Type, 7, 9,
+		7, 7},
+	{16, uint32Type, 7, 9, 8, 9}, {17, uint32Type, 7, 9, 7, 7}, {18, uint64Type, 0x1234, 0xabcd, 0xff00, 0xab34},
+}
+
+// perform does an operation, and returns what it says.
+func (x *pair) perform(key uint64, op, kind, fetch int, operand, compare uint64) (uint64, error) {
+	const off = 64
+	if _, err := x.a.do("atomic 3 %x %d %d %d %d %x 0 %x 0", key, off, op, kind, fetch, operand,
+		compare); err != nil {
+		return 0, err
+	}
+	a, _, err := x.await(1, 0)
+	if err != nil {
+		return 0, err
+	}
+	var got, high uint64
+	if _, err := fmt.Sscanf(a[0], "performed 3 %x %x", &got, &high); err != nil || high != 0 {
+		return 0, fmt.Errorf("%q: %w", a, err)
+	}
+	return got, nil
+}
+
+// atomic writes an element, changes it in each way, and reads it.
+func (x *pair) atomic(key uint64, c atomicCase) error {
+	if _, err := x.b.do("expose 1 %x 256", key); err != nil {
+		return err
+	}
+	for fetch := range 2 {
+		if c.op >= readOp && c.op != writeOp && fetch == 0 {
+			continue // it fetches
+		}
+		// What is 16 bytes long is written in two parts, of which the upper is 0.
+		wide := c.kind == uint128Type
+		if _, err := x.perform(key, writeOp, uint64Type, 0, c.was, 0); err != nil {
+			return err
+		}
+		if wide {
+			if _, err := x.a.do("atomic 3 %x 72 %d %d 0 0 0 0 0", key, writeOp, uint64Type); err != nil {
+				return err
+			}
+			if _, _, err := x.await(1, 0); err != nil {
+				return err
+			}
+		}
+		got, err := x.perform(key, c.op, c.kind, fetch, c.operand, c.compare)
+		if err != nil || fetch == 1 && got != c.was {
+			return fmt.Errorf("fetched %x, not %x: %w", got, c.was, err)
+		}
+		if got, err = x.perform(key, readOp, uint64Type, 1, 0, 0); err != nil || got != c.want {
+			return fmt.Errorf("%x is there, not %x: %w", got, c.want, err)
+		}
+	}
+	_, err := x.b.do("withdraw 1")
+	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -21,6 +22,7 @@ type op struct {
 	id     hw.MatchID
 	notify hw.MatchID // of a region: its entry for writes with data
 	search bool
+	atomic bool
 	claim  hw.Claim
 }
 
@@ -227,6 +229,28 @@ func (s *side) put(line string) error {
 	return err
 }
 
+// atomic performs an operation on an element.
+func (s *side) atomic(line string) error {
+	var id int
+	a := hw.MatchAtomic{To: s.peer}
+	var op, kind uint8
+	var v [4]uint64
+	if _, err := fmt.Sscanf(line, "atomic %d %x %d %d %d %t %x %x %x %x", &id, &a.Key, &a.Offset, &op, &kind,
+		(*flag)(&a.Fetch), &v[0], &v[1], &v[2], &v[3]); err != nil {
+		return err
+	}
+	o, _, err := s.begin(id, 0)
+	if err != nil {
+		return err
+	}
+	o.atomic = true
+	a.Op, a.Type, a.Context = hw.MatchOp(op), hw.MatchType(kind), uint64(id)
+	for k, b := range [][]byte{a.Operand[:8], a.Operand[8:], a.Compare[:8], a.Compare[8:]} {
+		binary.NativeEndian.PutUint64(b, v[k])
+	}
+	return s.m.(hw.AtomicMatcher).PostAtomic(&a)
+}
+
 // withdraw ends a region.
 func (s *side) withdraw(id int) error {
 	o := &s.ops[id%len(s.ops)]
@@ -304,6 +328,9 @@ func (s *side) say(e *hw.MatchEvent) {
 		s.note("written %x %d %d", e.Data, e.Length, s.from(e))
 	case e.Kind == hw.MatchTransferred && e.Err != nil:
 		s.note("refused %d", e.Context)
+	case e.Kind == hw.MatchTransferred && o.atomic:
+		s.note("performed %d %x %x", e.Context, binary.NativeEndian.Uint64(e.Fetched[:]),
+			binary.NativeEndian.Uint64(e.Fetched[8:]))
 	case e.Kind == hw.MatchTransferred && o.search:
 		s.note("read %d %x", e.Context, sum(o.b))
 	case e.Kind == hw.MatchTransferred:
@@ -394,6 +421,8 @@ func (s *side) do(line string) (err error) {
 		err, ok = s.transfer(line), false
 	case "put":
 		err, ok = s.put(line), false
+	case "atomic":
+		err = s.atomic(line)
 	case "cancel":
 		var id int
 		fmt.Sscan(rest, &id)

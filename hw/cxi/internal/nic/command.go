@@ -156,11 +156,13 @@ func (q *Queue) transfer(t *Transfer, opcode uint64) bool {
 // Atomic is an operation on a word: its operand is in Local.
 type Atomic struct {
 	Transfer
-	Op      uint64 // wire.AmoSum, …
-	Type    uint64 // wire.AmoTypeU64, …
-	Fetch   bool   // the word as it was goes to Result
-	Result  Memory
-	Compare uint64 // of wire.AmoCswap
+	Op     uint64 // wire.AmoSum, …
+	Type   uint64 // wire.AmoTypeU64, …
+	Fetch  bool   // the word as it was goes to Result
+	Result Memory
+	// Compare and CompareHigh are the words of the other operand, of wire.AmoCswap and wire.AmoAxor.
+	Compare, CompareHigh uint64
+	Condition            uint64 // of wire.AmoCswap: wire.CswapEq, …
 }
 
 // Atomic writes the operation. False: no room.
@@ -176,8 +178,8 @@ func (q *Queue) Atomic(a *Atomic) bool {
 	a.dma(w, wire.CmdSizeB128, opcode)
 	w[8] = a.Result.IOVA & wire.DmaAtomicLocalWriteAddrMask
 	w[9] = a.Op<<wire.DmaAtomicAtomicOpShift | a.Type<<wire.DmaAtomicAtomicTypeShift |
-		wire.CswapEq<<wire.DmaAtomicCswapOpShift | uint64(a.Result.LAC)<<wire.DmaAtomicWriteLacShift
-	w[10], w[11] = a.Compare, 0
+		a.Condition<<wire.DmaAtomicCswapOpShift | uint64(a.Result.LAC)<<wire.DmaAtomicWriteLacShift
+	w[10], w[11] = a.Compare, a.CompareHigh
 	return true
 }
 

@@ -1,0 +1,183 @@
+package cxi
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+// Atomic operations on peers' regions, which their NICs perform. Operand and result lie in the memory of the command's
+// place.
+
+const (
+	operandBytes = 16
+	resultAt     = 32 // in the memory of a place, behind the operand
+)
+
+// atomicOp is what the NIC has for an operation.
+type atomicOp struct {
+	code, condition uint64
+	types           uint16 // bits by hw.MatchType
+	fetches         bool   // it always does
+}
+
+// Types of operations: all integers to 64 bits, and real numbers, and complex ones.
+const (
+	integers = 1<<8 - 1
+	reals    = integers | 1<<hw.MatchFloat | 1<<hw.MatchDouble
+	numeric  = reals | 1<<hw.MatchComplex64 | 1<<hw.MatchComplex
+	wide     = 1<<hw.MatchInt128 | 1<<hw.MatchUint128
+)
+
+// atomicOps are the operations. A write is a swap on another value, and a read a sum with 0, as in libfabric's
+// provider: a NIC may have been set up to do something else for a swap.
+var atomicOps = map[hw.MatchOp]atomicOp{
+	hw.MatchMin:        {wire.AmoMin, 0, reals, false},
+	hw.MatchMax:        {wire.AmoMax, 0, reals, false},
+	hw.MatchSum:        {wire.AmoSum, 0, numeric, false},
+	hw.MatchLogicalOr:  {wire.AmoLor, 0, integers, false},
+	hw.MatchLogicalAnd: {wire.AmoLand, 0, integers, false},
+	hw.MatchOr:         {wire.AmoBor, 0, integers, false},
+	hw.MatchAnd:        {wire.AmoBand, 0, integers, false},
+	hw.MatchLogicalXor: {wire.AmoLxor, 0, integers, false},
+	hw.MatchXor:        {wire.AmoBxor, 0, integers, false},
+	hw.MatchRead:       {wire.AmoSum, 0, numeric, true},
+	hw.MatchWrite:      {wire.AmoCswap, wire.CswapNe, numeric, false},
+	hw.MatchSwap:       {wire.AmoCswap, wire.CswapEq, numeric | wide, true},
+	hw.MatchSwapNE:     {wire.AmoCswap, wire.CswapNe, numeric, true},
+	hw.MatchSwapLE:     {wire.AmoCswap, wire.CswapLe, reals, true},
+	hw.MatchSwapLT:     {wire.AmoCswap, wire.CswapLt, reals, true},
+	hw.MatchSwapGE:     {wire.AmoCswap, wire.CswapGe, reals, true},
+	hw.MatchSwapGT:     {wire.AmoCswap, wire.CswapGt, reals, true},
+	hw.MatchMasked:     {wire.AmoAxor, 0, integers, true},
+}
+
+// atomicType is what the NIC has for a type.
+type atomicType struct {
+	code  uint64
+	bytes int
+}
+
+var atomicTypes = map[hw.MatchType]atomicType{
+	hw.MatchInt8: {wire.AmoTypeI8, 1}, hw.MatchUint8: {wire.AmoTypeU8, 1},
+	hw.MatchInt16: {wire.AmoTypeI16, 2}, hw.MatchUint16: {wire.AmoTypeU16, 2},
+	hw.MatchInt32: {wire.AmoTypeI32, 4}, hw.MatchUint32: {wire.AmoTypeU32, 4},
+	hw.MatchInt64: {wire.AmoTypeI64, 8}, hw.MatchUint64: {wire.AmoTypeU64, 8},
+	hw.MatchFloat: {wire.AmoTypeF32, 4}, hw.MatchDouble: {wire.AmoTypeF64, 8},
+	hw.MatchComplex64: {wire.AmoTypeC32, 8}, hw.MatchComplex: {wire.AmoTypeC64, 16},
+	hw.MatchInt128: {wire.AmoTypeU128, 16}, hw.MatchUint128: {wire.AmoTypeU128, 16},
+}
+
+// AtomicValid reports whether there is an operation on a type.
+func (m *matcher) AtomicValid(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
+	o, ok := atomicOps[op]
+	return ok && t < 16 && o.types>>t&1 != 0 && (fetch || !o.fetches)
+}
+
+// PostAtomic posts an operation.
+func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
+	o := atomicOps[p.Op]
+	fetch := p.Fetch || o.fetches
+	switch {
+	case !m.AtomicValid(p.Op, p.Type, fetch):
+		return fmt.Errorf("cxi: no atomic operation %d on type %d: %w", p.Op, p.Type, hw.ErrInvalid)
+	case p.Key > proto.MaxKey || p.Offset > wire.DmaRemoteOffsetMask:
+		return fmt.Errorf("cxi: key %#x, offset %#x: %w", p.Key, p.Offset, hw.ErrInvalid)
+	case m.i.closed.Load():
+		return errClosed
+	}
+	at := proto.RegionOf(p.Key)
+	index := at.Write
+	if fetch {
+		index = at.Read
+	}
+	to, err := m.at(p.To, index)
+	if err != nil {
+		return err
+	}
+	c := nic.Atomic{Op: o.code, Condition: o.condition, Type: atomicTypes[p.Type].code, Fetch: fetch}
+	c.Message = nic.Message{To: to, MatchBits: at.MatchBits}
+	c.Offset, c.Initiator, c.EQ = p.Offset, m.self, m.tx.events.number
+	c.Restricted = at.Own && !p.Ordered && !p.Delivered
+	c.Flush = p.Delivered && !fetch
+	return m.tx.atomic(p, &c, at.Own)
+}
+
+// operands are what the NIC gets: p's, but for operations that it knows under other names.
+func operands(p *hw.MatchAtomic, bytes int) (operand, compare [operandBytes]byte) {
+	copy(operand[:bytes], p.Operand[:])
+	copy(compare[:bytes], p.Compare[:])
+	switch p.Op {
+	case hw.MatchRead:
+		clear(operand[:])
+	case hw.MatchWrite:
+		compare = operand
+	case hw.MatchMasked: // (element and not compare) xor operand
+		for k := range operand {
+			operand[k] &= compare[k]
+		}
+	}
+	return operand, compare
+}
+
+// atomic writes the command. One that fetches and is to be flushed has a put of no bytes behind it, which the peer's
+// NIC performs later: its own flush says nothing of the element.
+func (t *matchTx) atomic(p *hw.MatchAtomic, c *nic.Atomic, own bool) error {
+	t.lock.take()
+	defer t.release(p.More)
+	s, n := t.begin(receiverPlaces)
+	flush := c.Fetch && p.Delivered
+	if s == nil || flush && !t.q.Room(2) {
+		return hw.ErrNoResource
+	}
+	bytes := atomicTypes[p.Type].bytes
+	operand, compare := operands(p, bytes)
+	var err error
+	if c.Local, err = t.injected(n, operand[:bytes]); err != nil {
+		return err
+	}
+	if c.Fetch {
+		c.Result = t.places.at(int(n)*nic.MaxInline+resultAt, bytes)
+	}
+	if c.Op == wire.AmoCswap || c.Op == wire.AmoAxor {
+		c.Compare, c.CompareHigh = binary.NativeEndian.Uint64(compare[:]),
+			binary.NativeEndian.Uint64(compare[8:])
+	}
+	c.UserPtr = s.cookie(n)
+	t.q.Atomic(c)
+	t.commit(s, sentAtomic, p.Context)
+	s.own, s.awaited, s.fetched = own, 1, 0
+	if c.Fetch {
+		s.fetched = uint8(bytes)
+	}
+	if flush {
+		put := nic.Transfer{Message: c.Message, Offset: c.Offset, Initiator: c.Initiator, EQ: c.EQ, Flush: true}
+		t.q.Put(&put)
+		s.awaited++
+	}
+	return nil
+}
+
+// performed takes in an answer about an atomic operation, which ends with the last.
+func (t *matchTx) performed(n, code uint32) {
+	s := &t.slots[n]
+	if code != wire.RcOk {
+		s.code = code
+	}
+	if s.awaited--; s.awaited == 0 {
+		t.finish(n, transferError(s.own, s.code))
+	}
+}
+
+// fetchedBy is what an operation has fetched.
+func (t *matchTx) fetchedBy(n uint32) (b [operandBytes]byte) {
+	if k := int(t.slots[n].fetched); k != 0 {
+		off := int(n)*nic.MaxInline + resultAt
+		copy(b[:k], t.places.memory[off:off+k])
+	}
+	return b
+}
