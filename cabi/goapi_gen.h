@@ -50,7 +50,6 @@ struct weft_post;
 struct weft_remote_info;
 struct weft_remote_piece;
 struct weft_token_attr;
-struct weft_token_one;
 
 /* ---- av.go ---- */
 /* self goes into the events of asynchronous inserts. */
@@ -263,8 +262,7 @@ int weftGoTokenPack(uint64_t mr, struct weft_token_attr *attr, void *to, size_t 
 int weftGoTokenText(void *t, size_t n, char *to, size_t *size);
 int weftGoTokenOpen(uint64_t ep, void *b, size_t n, void *self, struct weft_opened *out);
 int weftGoTokenInfo(uint64_t remote, struct weft_remote_info *to, size_t size);
-int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote, size_t count, uint64_t *out, struct weft_token_one *one);
-int64_t weftGoTokenPost(uint64_t list, uint32_t op, void *picks, size_t count, void *note, size_t noteLen, uint64_t flags, void *context);
+int weftGoTokenList(uint64_t ep, struct weft_local_piece *local, struct weft_remote_piece *remote, size_t count, uint64_t *out, uintptr_t *shape);
 void weftGoTokenCredit(uint64_t ep, uint32_t source);
 int weftGoTokenTag(uint64_t list, uint64_t tag);
 int weftGoTokenAgent(uint64_t ep, char *name);

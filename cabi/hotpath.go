@@ -23,17 +23,20 @@ import (
 //export weftGoPost
 func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("transfer", &rc)
-	if function == hot.PlaneNote {
-		return C.int64_t(result(postNote(ep, p, code)))
+	switch {
+	case function == hot.PlaneNote:
+		return C.int64_t(result(postNote(ep, p)))
+	case function == hot.PlaneList && (p.kind&hot.PostListed == 0 || p.note != nil):
+		return C.int64_t(result(postList(p, code)))
 	}
 	object, ok := handles.get(uint64(ep)).(endpoint)
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	if function != C.WEFT_PLANE_RMA && function != C.WEFT_PLANE_ATOMIC {
+	if function != hot.PlaneRMA && function != hot.PlaneList && function != hot.PlaneAtomic {
 		return C.int64_t(result(postSend(object, p)))
 	}
-	if function == C.WEFT_PLANE_RMA {
+	if function != hot.PlaneAtomic {
 		return C.int64_t(result(postRMA(object, p)))
 	}
 	e, ok := object.(*provider.Endpoint)

@@ -30,6 +30,7 @@ var plane = [hot.PlaneFunctions]direct.Func{
 	hot.PlaneNote:     dataplane.Note,
 	hot.PlaneTake:     dataplane.Take,
 	hot.PlaneEnroll:   dataplane.Enroll,
+	hot.PlaneList:     dataplane.PostList,
 }
 
 // weftGoPlane calls a function of the data plane on the route that enters the runtime.

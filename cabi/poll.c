@@ -18,8 +18,8 @@
 /* A copy that is made in part is as one that is not made. */
 void weft_vm_copy(struct weft_copy *c)
 {
-	struct iovec here = { (void *)c->buf, c->len }, there = { (void *)c->at, c->len };
-	ssize_t n = (c->write ? process_vm_writev : process_vm_readv)((pid_t)c->pid, &here, 1, &there, 1, 0);
+	ssize_t n = (c->write ? process_vm_writev : process_vm_readv)((pid_t)c->pid, c->here, c->pieces, c->there,
+								      c->pieces, 0);
 
 	c->error = n == (ssize_t)c->len ? 0 : n < 0 ? errno : EFAULT;
 }

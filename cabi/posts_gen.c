@@ -8,6 +8,7 @@
 #include "goapi.h"
 #include "connected.h"
 #include "posting.h"
+#include "token.h"
 
 #define EP(f) WEFT_OBJ(f, struct weft_ep_obj)
 
@@ -734,6 +735,42 @@ ssize_t weft_collective_gather(struct fid_ep *ep, const void *buf, size_t count,
 ssize_t weft_collective_barrier2(struct fid_ep *ep, fi_addr_t coll_addr, uint64_t flags, void *context)
 {
 	return weftGoCollective(EP(ep)->handle, FI_BARRIER, NULL, NULL, 0, NULL, NULL, coll_addr, FI_ADDR_NOTAVAIL, FI_VOID, FI_NOOP, flags, context);
+}
+
+ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note, size_t notelen, uint64_t flags, void *context)
+{
+	struct weft_token_obj *o = weft_token_list_of(list);
+	struct weft_post p; /* what is not set here is not read */
+
+	if (!o)
+		return -FI_EINVAL;
+	p.kind = 0;
+	p.list = o->handle;
+	p.shape = o->shape;
+	p.op = op;
+	p.picks = picks;
+	p.count = count;
+	p.note = note;
+	p.note_len = notelen;
+	p.flags = flags;
+	p.context = (uintptr_t)context;
+	return weft_post(EP(o->ep), WEFT_PLANE_LIST, &p);
+}
+
+ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen, uint64_t flags, void *context)
+{
+	struct weft_post p; /* what is not set here is not read */
+
+	if (!weft_token_endpoint(ep))
+		return -FI_EINVAL;
+	p.kind = WEFT_POST_ALONE;
+	p.dest = dest;
+	p.note_tag = tag;
+	p.note = note;
+	p.note_len = notelen;
+	p.flags = flags;
+	p.context = (uintptr_t)context;
+	return weft_post(EP(ep), WEFT_PLANE_NOTE, &p);
 }
 
 static ssize_t connected_msg_send(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest_addr, void *context)

@@ -1581,7 +1581,7 @@ static int weft_token_table_tag(struct weft_list *list, uint64_t tag)
 		return weft_fork_refusal();
 	if (!list)
 		return -FI_EINVAL;
-	return weft_token_tag(list, tag);
+	return weftGoTokenTag(weft_handle_of((const struct fid *)list), tag);
 }
 
 static int weft_token_table_agent(struct fid_ep *ep, const char *name)

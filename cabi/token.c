@@ -1,61 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Memory tokens (include/weft/token.h): posts of lists that are one read or write, and notifications. The opening of
- * lists is in tokenlist.c; the other calls are Go's (shims/tables.txt).
+ * Memory tokens (include/weft/token.h): notifications that have arrived. Posts are in posts_gen.c, the opening of lists
+ * is in tokenlist.c; the other calls are Go's (shims/tables.txt).
  */
-#include "posting.h"
+#include "hotpath.h"
+#include "plane.h"
 #include "token.h"
-
-/* Flags of posts of lists, which are those that reads and writes have too, but for FI_INJECT. */
-#define FLAGS (FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
-
-/* Posts a notification behind what p has, or alone. */
-static ssize_t post_note(struct fid_ep *ep, struct weft_post *p, const void *note, size_t notelen, uint64_t tag,
-			 uint64_t flags, void *context)
-{
-	p->note = note;
-	p->note_len = notelen;
-	p->note_tag = tag;
-	p->flags = flags;
-	p->context = (uintptr_t)context;
-	return weft_post(WEFT_OBJ(ep, struct weft_ep_obj), WEFT_PLANE_NOTE, p);
-}
-
-ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note,
-			size_t notelen, uint64_t flags, void *context)
-{
-	struct weft_token_obj *o = weft_token_list_of(list);
-	bool read = op & WEFT_READ;
-	struct weft_post p; /* what is not set here is not read */
-
-	if (!o || op & ~(WEFT_READ | WEFT_PICK_BITS | WEFT_NOTE_ON_ERROR) || count > WEFT_LIST_MAX)
-		return -FI_EINVAL;
-	if (!o->one.is || picks || !(read ? o->one.read : o->one.write) || (!note && flags & ~FLAGS))
-		return weftGoTokenPost(o->handle, op, (void *)picks, count, (void *)note, notelen, flags, context);
-	p.list = o->handle;
-	p.op = op;
-	p.buf = o->one.local.iov_base;
-	p.len = o->one.local.iov_len;
-	p.dest = o->one.dest;
-	p.header = o->one.remote.addr;
-	p.key = o->one.remote.key;
-	p.flags = flags;
-	p.context = (uintptr_t)context;
-	p.kind = read ? WEFT_POST_READ : 0;
-	if (!note)
-		return weft_post(WEFT_OBJ(o->ep, struct weft_ep_obj), WEFT_PLANE_RMA, &p);
-	return post_note(o->ep, &p, note, notelen, atomic_load_explicit(&o->tag, memory_order_relaxed), flags, context);
-}
-
-ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen,
-			  uint64_t flags, void *context)
-{
-	struct weft_post p;
-
-	p.dest = dest;
-	p.kind = WEFT_POST_ALONE;
-	return weft_token_endpoint(ep) ? post_note(ep, &p, note, notelen, tag, flags, context) : -FI_EINVAL;
-}
 
 /* Has the data plane take notifications: *rc is what notes returns. False: the runtime does. */
 static bool take(struct weft_hot_ep *ep, struct weft_note *entries, size_t max, ssize_t *rc)

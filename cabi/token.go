@@ -89,7 +89,8 @@ func weftGoTokenInfo(remote C.uint64_t, to *C.struct_weft_remote_info, size C.si
 }
 
 //export weftGoTokenList
-func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.struct_weft_remote_piece, count C.size_t, out *C.uint64_t, one *C.struct_weft_token_one) (rc C.int) {
+func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.struct_weft_remote_piece,
+	count C.size_t, out *C.uint64_t, shape *C.uintptr_t) (rc C.int) {
 	defer guard("prepare a list", &rc)
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
@@ -126,59 +127,53 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 	if err != nil {
 		return result(err)
 	}
-	if a, read, write := l.Alone(); a != nil {
-		one.is, one.read, one.write, one.dest = true, C.bool(read), C.bool(write), C.fi_addr_t(a.Dest)
-		storeAddr(unsafe.Pointer(&one.local.iov_base), uint64(a.IOV[0].Base))
-		one.local.iov_len = C.size_t(a.IOV[0].Len)
-		r := a.Remote[0]
-		one.remote.addr, one.remote.len, one.remote.key = C.uint64_t(r.Addr), C.size_t(r.Len), C.uint64_t(r.Key)
-	}
+	*shape = C.uintptr_t(l.Shape().Address())
 	*out, err = enter(l)
 	return result(err)
 }
 
-//export weftGoTokenPost
-func weftGoTokenPost(list C.uint64_t, op C.uint32_t, picks unsafe.Pointer, count C.size_t, note unsafe.Pointer, noteLen C.size_t, flags C.uint64_t, context unsafe.Pointer) (rc C.int64_t) {
-	defer guard("post a list", &rc)
-	l, ok := handles.get(uint64(list)).(*provider.List)
-	if !ok {
-		return C.int64_t(fi.EINVAL.Code())
-	}
-	a := provider.ListArgs{Read: op&C.WEFT_READ != 0, Flags: uint64(flags), Context: uint64(uintptr(context)), Note: noteAt(note, noteLen), NoteOnError: op&C.WEFT_NOTE_ON_ERROR != 0}
+// The bits of a list's post, as the data plane has them.
+var _ = [1]struct{}{}[C.WEFT_READ^hot.ListRead|C.WEFT_PICK_BITS^hot.ListBits|C.WEFT_NOTE_ON_ERROR^hot.ListNoteOnError]
+
+// postList posts a list: all elements, or its picks. The copies are made, and the notification is left, where the code
+// is hot.PostNote.
+func postList(p *C.struct_weft_post, code C.uint32_t) error {
+	l, err := objectOf[*provider.List](p.list)
 	switch {
-	case picks == nil:
-	case op&C.WEFT_PICK_BITS != 0:
-		a.Bits = view[uint64](picks, (count+63)/64)
+	case err != nil:
+		return err
+	case p.op&^(C.WEFT_READ|C.WEFT_PICK_BITS|C.WEFT_NOTE_ON_ERROR) != 0 || p.count > C.WEFT_LIST_MAX:
+		return fi.EINVAL
+	case p.picks != nil && p.count == 0:
+		return fi.EINVAL
+	}
+	a := provider.ListArgs{
+		Read: p.op&C.WEFT_READ != 0, Flags: uint64(p.flags), Context: uint64(p.context),
+		Note: noteAt(unsafe.Pointer(p.note), C.size_t(p.note_len)), NoteOnError: p.op&C.WEFT_NOTE_ON_ERROR != 0,
+	}
+	switch {
+	case code == hot.PostNote:
+		l.Noted(&a, uint64(p.len))
+		return nil
+	case p.picks == nil:
+	case p.op&C.WEFT_PICK_BITS != 0:
+		a.Bits = view[uint64](unsafe.Pointer(p.picks), C.size_t(p.count+63)/64)
 	default:
-		a.Picks = view[uint32](picks, count)
+		a.Picks = view[uint32](unsafe.Pointer(p.picks), C.size_t(p.count))
 	}
-	if picks != nil && count == 0 {
-		return C.int64_t(result(fi.EINVAL))
-	}
-	return C.int64_t(result(l.Post(&a)))
+	return l.Post(&a)
 }
 
-// postNote posts a notification: alone, or with a list's operation, which is done where the code is hot.PostNote.
-func postNote(ep C.uint64_t, p *C.struct_weft_post, code C.uint32_t) error {
-	note := noteAt(unsafe.Pointer(p.note), C.size_t(p.note_len))
-	if p.kind&hot.PostAlone != 0 {
-		e, err := objectOf[*provider.Endpoint](ep)
-		if err != nil {
-			return err
-		}
-		return e.Notify(&provider.NotifyArgs{Dest: fi.Addr(p.dest), Tag: uint64(p.note_tag), Note: note, Flags: uint64(p.flags), Context: uint64(p.context)})
-	}
-	l, err := objectOf[*provider.List](p.list)
+// postNote posts a notification alone.
+func postNote(ep C.uint64_t, p *C.struct_weft_post) error {
+	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
 		return err
 	}
-	a := provider.ListArgs{Read: p.op&C.WEFT_READ != 0, Flags: uint64(p.flags), Context: uint64(p.context), Note: note}
-	if code == hot.PostNote {
-		l.Noted(&a)
-		return nil
-	}
-	a.NoteOnError = p.op&C.WEFT_NOTE_ON_ERROR != 0
-	return l.Post(&a)
+	return e.Notify(&provider.NotifyArgs{
+		Dest: fi.Addr(p.dest), Tag: uint64(p.note_tag), Note: noteAt(unsafe.Pointer(p.note), C.size_t(p.note_len)),
+		Flags: uint64(p.flags), Context: uint64(p.context),
+	})
 }
 
 //export weftGoTokenCredit

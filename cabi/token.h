@@ -8,23 +8,13 @@
 #include "../include/weft/token.h"
 #include "goapi.h"
 
-/* What a list of one element, with memory of processes on both sides, is as a read or write. */
-struct weft_token_one {
-	bool is;                /* it is such a one, and no way is turned off */
-	bool read, write;       /* the region may be read, or written */
-	struct iovec local;
-	struct fi_rma_iov remote;
-	fi_addr_t dest;
-};
-
 /* A remote region or a list: the structure that applications have, and what is behind it. */
 struct weft_token_obj {
 	struct fid fid;
 	uint64_t handle;
 	struct weft_link link;
 	struct fid_ep *ep;              /* of a list, as what follows */
-	struct weft_token_one one;
-	_Atomic uint64_t tag;           /* of its notifications; relaxed */
+	uintptr_t shape;                /* Go's dataplane.List */
 };
 
 /* The operations, and those of them that are C. */
@@ -33,7 +23,6 @@ int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, con
 		    size_t count, uint64_t flags, struct weft_list **list);
 ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note,
 			size_t notelen, uint64_t flags, void *context);
-int weft_token_tag(struct weft_list *list, uint64_t tag);
 ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen,
 			  uint64_t flags, void *context);
 ssize_t weft_token_notes(struct fid_ep *ep, struct weft_note *entries, size_t max);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Lists of memory tokens (include/weft/token.h): their opening, and the tag of their notifications.
+ * Lists of memory tokens (include/weft/token.h): their opening.
  */
 #include "hotpath.h"
 #include "token.h"
@@ -41,19 +41,9 @@ int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, con
 	o->fid.ops = &weft_list_fi_ops;
 	o->ep = ep;
 	rc = weftGoTokenList(weft_token_endpoint(ep), (struct weft_local_piece *)local,
-			     (struct weft_remote_piece *)remote, count, &opened.handle, &o->one);
+			     (struct weft_remote_piece *)remote, count, &opened.handle, &o->shape);
 	rc = weft_object_open(o, rc, &opened);
 	if (!rc)
 		*list = (struct weft_list *)o;
 	return rc;
-}
-
-int weft_token_tag(struct weft_list *list, uint64_t tag)
-{
-	struct weft_token_obj *o = weft_token_list_of(list);
-
-	if (!o)
-		return -FI_EINVAL;
-	atomic_store_explicit(&o->tag, tag, memory_order_relaxed);
-	return weftGoTokenTag(o->handle, tag);
 }

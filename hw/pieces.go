@@ -20,6 +20,25 @@ type Pieces struct {
 	Keys   [MaxPieces]uint64 // the names of the regions, as for KeyDirectory
 }
 
+// Add adds a piece of n bytes behind the others: to the last, if it goes on where that ends, else as one of its own. It
+// reports false, and adds nothing, where there is no room.
+func (p *Pieces) Add(local, remote, n, key uint64) bool {
+	at := p.N
+	if at != 0 && p.Keys[at-1] == key {
+		if l, r := &p.Local[at-1], &p.Remote[at-1]; l.Addr+l.Len == local && r.Addr+r.Len == remote {
+			l.Len += n
+			r.Len += n
+			return true
+		}
+	}
+	if at == MaxPieces {
+		return false
+	}
+	p.Local[at], p.Remote[at], p.Keys[at] = Span{Addr: local, Len: n}, Span{Addr: remote, Len: n}, key
+	p.N++
+	return true
+}
+
 // PieceMover is what endpoints implement with CapPieces: many short operations on
 // named regions, at the cost of one.
 type PieceMover interface {

@@ -43,20 +43,22 @@ func notifyAccessed(p *path, key, at uint64) {
 	directScratches.Put(d)
 }
 
-// countPieces counts elements of a list that the posting thread copies, of all that it has.
+// countPieces counts elements of a list that the posting thread copies, of all that it has, and what the data plane has
+// done since the last operation.
 func (op *listOp) countPieces(sel selection, l *link, p *path) {
 	e := op.list.ep
-	e.accesses.Total(op.total)
-	e.accesses.Pieces(sel.len(), op.total, func(piece pages.Piece) {
+	extra := atomic.SwapUint64(&e.hot.Copied, 0)
+	e.accesses.Total(op.total + extra)
+	e.accesses.Pieces(sel.len(), op.total, extra, func(piece pages.Piece) {
 		el := sel.at(piece.N)
-		if !el.direct {
+		if !el.Direct {
 			return
 		}
-		if at, often := e.accesses.CopiedPiece(piece, 0, 0, el.local, el.len); often {
+		if at, often := e.accesses.CopiedPiece(piece, 0, 0, el.Local, el.Len); often {
 			pages.Background.Ask(at, 1)
 		}
-		if at, often := e.accesses.CopiedPiece(piece, l.index+1, el.key, el.remote, el.len); often {
-			notifyAccessed(p, el.key, at)
+		if at, often := e.accesses.CopiedPiece(piece, l.index+1, el.Key, el.Remote, el.Len); often {
+			notifyAccessed(p, el.Key, at)
 		}
 	})
 }

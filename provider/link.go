@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -28,10 +29,11 @@ type link struct {
 	path atomic.Pointer[path]
 
 	// inFlight counts operations that wait for this peer's answer, but for transmits. Added to by posting threads,
-	// subtracted from by the lease holder. transmits counts those: it is dataplane.Link.InFlight of the link's number,
-	// or a word of its own where the data plane has none; the pointer is immutable.
+	// subtracted from by the lease holder. transmits counts those: it is InFlight of line, which is the data plane's of
+	// the link's number, or its own where the data plane has none; both pointers are immutable.
 	inFlight  atomic.Int64
 	transmits *atomic.Int64
+	line      *dataplane.Link
 
 	// For an endpoint that keeps one-sided operations in order (rma_order.go), of
 	// those that go to this peer as messages: oneSided counts the ones that are

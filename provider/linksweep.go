@@ -43,7 +43,8 @@ func (e *linkTable) addLink(a address, h *hot.EP, t *transmits) *link {
 		l.index = uint32(len(list))
 		list = append(list[:len(list):len(list)], l)
 	}
-	l.transmits = t.countOf(h, l.index)
+	l.line = t.lineOf(h, l.index)
+	l.transmits = &l.line.InFlight
 	e.links.Store(&list)
 	e.linkByAddr[a] = l
 	e.linksMade.Add(1)

@@ -3,10 +3,9 @@ package provider
 import (
 	"fmt"
 	"slices"
-	"sort"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/token"
@@ -18,7 +17,7 @@ import (
 // way of each element chosen, and is one operation with one completion.
 
 // MaxElements is how many elements a list has at most.
-const MaxElements = 1 << 20
+const MaxElements = dataplane.MaxElements
 
 // Piece is one entry of a list: Count elements of Len bytes each, at regular distances here
 // and there.
@@ -36,42 +35,12 @@ type Piece struct {
 // thread, and a list may be posted again before an earlier post of it has ended.
 type List struct {
 	ep      *Endpoint
-	refs    refs.Count // users: posts that have not ended
-	runs    []listRun
-	remotes []*Remote // held until Close
-	count   uint32    // elements
-	flat    bool      // each run has one element
-	mapped  bool      // some elements are
-	direct  bool      // all elements are
-	near    uint64    // local memory of a device, 0: all is the process's own
-	read    bool      // all regions may be read
-	write   bool      // all regions may be written
-	addr    fi.Addr   // of the owner
-	bytes   uint64    // of all elements
-	// tag is that of notifications. Stored by SetTag, loaded by posts; sequentially consistent.
-	tag atomic.Uint64
-}
-
-// listRun is some elements of a list that lie at regular distances. Immutable.
-type listRun struct {
-	first, count  uint32 // elements
-	local, remote uint64 // addresses of the first
-	len           uint64
-	here, there   uint64 // from one element to the next
-	key           uint64
-	direct        bool // memory of processes on both sides
-	mapped        bool // memory of a device, which may be reached by a mapping (list_mapped.go)
-}
-
-// element is one element of a list.
-type element struct {
-	local, remote, len, key uint64
-	direct, mapped          bool
-}
-
-func (r *listRun) at(i uint32) element {
-	n := uint64(i - r.first)
-	return element{r.local + n*r.here, r.remote + n*r.there, r.len, r.key, r.direct, r.mapped}
+	refs    refs.Count     // users: posts that have not ended
+	shape   dataplane.List // what posts read of it
+	remotes []*Remote      // held until Close
+	mapped  bool           // some elements are
+	near    uint64         // local memory of a device, 0: all is the process's own
+	addr    fi.Addr        // of the owner
 }
 
 // NewList prepares a list. Elements are numbered from 0 in the order of the pieces. Local memory must
@@ -99,11 +68,12 @@ func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, erro
 }
 
 func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error) {
-	l := &List{ep: e, flat: true, direct: true, read: true, write: true, addr: fi.AddrNotAvail}
+	l := &List{ep: e, addr: fi.AddrNotAvail}
+	l.shape.Flat, l.shape.Direct, l.shape.Read, l.shape.Write = true, true, true, true
 	p := new(Piece)
 	for i := range n {
 		*p = Piece{}
-		if len(l.runs) == cap(l.runs) {
+		if len(l.shape.Runs) == cap(l.shape.Runs) {
 			l.grow(i, n)
 		}
 		err := at(i, p)
@@ -115,18 +85,32 @@ func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error)
 			return nil, fmt.Errorf("piece %d: %w", i, err)
 		}
 	}
-	if l.count == 0 {
+	if l.shape.Count == 0 {
 		return nil, fmt.Errorf("no elements: %w", fi.EINVAL)
 	}
 	if err := e.refs.Acquire(); err != nil {
 		l.release()
 		return nil, err
 	}
-	if cap(l.runs) > 2*len(l.runs) {
-		l.runs = slices.Clone(l.runs)
+	if cap(l.shape.Runs) > 2*len(l.shape.Runs) {
+		l.shape.Runs = slices.Clone(l.shape.Runs)
 	}
+	l.prepare()
 	return l, nil
 }
+
+// prepare sets what the data plane needs to post the list.
+func (l *List) prepare() {
+	on, s := &l.ep.domain.cfg.TokenWays, &l.shape
+	s.Dest = uint64(l.addr)
+	s.Single = s.Count == 1 && s.Direct && *on == allWays
+	if s.Direct && !s.Single && on.IPC {
+		s.Batches = l.ep.lists.forPosts().Address()
+	}
+}
+
+// Shape is what the data plane knows of the list.
+func (l *List) Shape() *dataplane.List { return &l.shape }
 
 // firstRuns is for how many runs of a list there is room before it is known how many pieces become one.
 const firstRuns = 16
@@ -134,61 +118,65 @@ const firstRuns = 16
 // grow makes room for more runs, before piece i of n: for as many as there are if those to come join as those before.
 // Most of what a long list takes is the first use of its memory.
 func (l *List) grow(i, n int) {
-	used := len(l.runs)
+	used := len(l.shape.Runs)
 	left := min(n-i, MaxElements-used) // a piece adds one at most
 	want := min(left, firstRuns)
 	if used != 0 {
 		want = min(left, max(used, used*left/i+1))
 	}
-	runs := make([]listRun, used, used+want)
-	copy(runs, l.runs)
-	l.runs = runs
+	runs := make([]dataplane.Run, used, used+want)
+	copy(runs, l.shape.Runs)
+	l.shape.Runs = runs
 }
 
 // add appends a piece.
 func (l *List) add(p *Piece) error {
 	count := max(1, p.Count)
-	run := listRun{first: l.count, local: uint64(p.Local), remote: p.Addr, len: p.Len, here: p.LocalStride, there: p.RemoteStride}
-	if run.here == 0 {
-		run.here = p.Len
+	run := dataplane.Run{
+		First: l.shape.Count, Local: uint64(p.Local), Remote: p.Addr, Len: p.Len, Here: p.LocalStride,
+		There: p.RemoteStride,
 	}
-	if run.there == 0 {
-		run.there = p.Len
+	if run.Here == 0 {
+		run.Here = p.Len
+	}
+	if run.There == 0 {
+		run.There = p.Len
 	}
 	switch {
 	case p.Remote == nil:
 		return fmt.Errorf("no remote region: %w", fi.EINVAL)
 	case p.Remote.ep != l.ep:
 		return fmt.Errorf("its remote region was opened by another endpoint: %w", fi.EDOMAIN)
-	case count > MaxElements-uint64(l.count):
+	case count > MaxElements-uint64(l.shape.Count):
 		return fmt.Errorf("over %d elements in all: %w", MaxElements, fi.EINVAL)
-	case p.Len > wire.MaxMessage || count*p.Len > wire.MaxMessage-l.bytes:
+	case p.Len > wire.MaxMessage || count*p.Len > wire.MaxMessage-l.shape.Bytes:
 		return fmt.Errorf("%d elements of %d bytes, at most %d in all: %w", count, p.Len,
 			uint64(wire.MaxMessage), fi.EMSGSIZE)
 	case p.Local == 0 && p.Len != 0:
 		return fmt.Errorf("no local memory: %w", fi.EINVAL)
 	}
-	if _, ok := extent(run.local, run.here, run.len, count); !ok {
-		return fmt.Errorf("%d elements of %d bytes at %#x, %d bytes apart: %w", count, p.Len, p.Local, run.here, fi.EINVAL)
+	if _, ok := extent(run.Local, run.Here, run.Len, count); !ok {
+		return fmt.Errorf("%d elements of %d bytes at %#x, %d bytes apart: %w", count, p.Len, p.Local, run.Here,
+			fi.EINVAL)
 	}
 	about := &p.Remote.about
-	length, ok := extent(run.remote, run.there, run.len, count)
-	if offset := run.remote - about.Base; !ok || offset > about.Length || length > about.Length-offset {
-		return fmt.Errorf("%d elements of %d bytes at %#x, %d bytes apart, are not in %d bytes at %#x: %w", count, p.Len, p.Addr, run.there,
-			about.Length, about.Base, fi.EACCES)
+	length, ok := extent(run.Remote, run.There, run.Len, count)
+	if offset := run.Remote - about.Base; !ok || offset > about.Length || length > about.Length-offset {
+		return fmt.Errorf("%d elements of %d bytes at %#x, %d bytes apart, are not in %d bytes at %#x: %w", count, p.Len,
+			p.Addr, run.There, about.Length, about.Base, fi.EACCES)
 	}
 	if err := l.hold(p.Remote); err != nil {
 		return err
 	}
-	run.count, run.key, run.direct = uint32(count), about.Key, about.Kind == token.Host && !onDevice(run.local)
-	run.mapped = !run.direct && p.Remote.whyNotMapped(run.local) == ""
-	l.mapped, l.direct = l.mapped || run.mapped, l.direct && run.direct
-	if onDevice(run.local) {
-		l.near = run.local
+	run.Count, run.Key, run.Direct = uint32(count), about.Key, about.Kind == token.Host && !onDevice(run.Local)
+	run.Mapped = !run.Direct && p.Remote.whyNotMapped(run.Local) == ""
+	l.mapped, l.shape.Direct = l.mapped || run.Mapped, l.shape.Direct && run.Direct
+	if onDevice(run.Local) {
+		l.near = run.Local
 	}
 	l.append(run)
-	l.count += run.count
-	l.bytes += count * p.Len
+	l.shape.Count += run.Count
+	l.shape.Bytes += count * p.Len
 	return nil
 }
 
@@ -215,39 +203,41 @@ func (l *List) hold(r *Remote) error {
 	}
 	l.addr = r.addr
 	l.remotes = append(l.remotes, r)
-	l.read = l.read && r.about.Rights&token.Read != 0
-	l.write = l.write && r.about.Rights&token.Write != 0
+	l.shape.Read = l.shape.Read && r.about.Rights&token.Read != 0
+	l.shape.Write = l.shape.Write && r.about.Rights&token.Write != 0
 	return nil
 }
 
 // append appends a run, or makes it part of the last.
-func (l *List) append(run listRun) {
-	if n := len(l.runs); n != 0 {
-		if last := &l.runs[n-1]; last.takes(&run) {
-			last.count += run.count
-			l.flat = false
+func (l *List) append(run dataplane.Run) {
+	if n := len(l.shape.Runs); n != 0 {
+		if last := &l.shape.Runs[n-1]; takes(last, &run) {
+			last.Count += run.Count
+			l.shape.Flat = false
 			return
 		}
 	}
-	l.flat = l.flat && run.count == 1
-	l.runs = append(l.runs, run)
+	l.shape.Flat = l.shape.Flat && run.Count == 1
+	l.shape.Runs = append(l.shape.Runs, run)
 }
 
-// takes reports whether a run goes on where this one ends, and if this one has a single element makes
-// the distances those to the run's.
-func (r *listRun) takes(next *listRun) bool {
-	if r.len != next.len || r.key != next.key || r.direct != next.direct || r.mapped != next.mapped || next.local < r.local || next.remote < r.remote {
+// takes reports whether a run goes on where r ends, and if that has a single element makes the distances those to the
+// run's.
+func takes(r, next *dataplane.Run) bool {
+	if r.Len != next.Len || r.Key != next.Key || r.Direct != next.Direct || r.Mapped != next.Mapped ||
+		next.Local < r.Local || next.Remote < r.Remote {
 		return false
 	}
-	here, there := r.here, r.there
-	if r.count == 1 {
-		here, there = next.local-r.local, next.remote-r.remote
+	here, there := r.Here, r.There
+	if r.Count == 1 {
+		here, there = next.Local-r.Local, next.Remote-r.Remote
 	}
-	n := uint64(r.count)
-	if next.local != r.local+n*here || next.remote != r.remote+n*there || next.count != 1 && (next.here != here || next.there != there) {
+	n := uint64(r.Count)
+	if next.Local != r.Local+n*here || next.Remote != r.Remote+n*there ||
+		next.Count != 1 && (next.Here != here || next.There != there) {
 		return false
 	}
-	r.here, r.there = here, there
+	r.Here, r.There = here, there
 	return true
 }
 
@@ -268,13 +258,13 @@ func (l *List) Close() error {
 }
 
 // Len is the number of elements, Bytes that of their bytes.
-func (l *List) Len() int { return int(l.count) }
+func (l *List) Len() int { return int(l.shape.Count) }
 
 // Bytes is the number of bytes of all elements.
-func (l *List) Bytes() uint64 { return l.bytes }
+func (l *List) Bytes() uint64 { return l.shape.Bytes }
 
 // SetTag gives the notifications of later posts a tag.
-func (l *List) SetTag(tag uint64) { l.tag.Store(tag) }
+func (l *List) SetTag(tag uint64) { l.shape.Tag.Store(tag) }
 
 // Addr is the address of the owner.
 func (l *List) Addr() fi.Addr { return l.addr }
@@ -289,7 +279,7 @@ type selection struct {
 // len is the number of elements.
 func (s *selection) len() int {
 	if s.picks == nil {
-		return int(s.list.count)
+		return int(s.list.shape.Count)
 	}
 	return len(s.picks)
 }
@@ -303,34 +293,17 @@ func (s *selection) number(i int) uint32 {
 }
 
 // at returns the i-th element.
-func (s *selection) at(i int) element {
-	n := s.number(i)
-	runs := s.list.runs
-	if s.list.flat {
-		return runs[n].at(n)
-	}
-	if r := &runs[s.run]; n-r.first < r.count {
-		return r.at(n)
-	}
-	if s.run+1 < len(runs) {
-		if r := &runs[s.run+1]; n-r.first < r.count {
-			s.run++
-			return r.at(n)
-		}
-	}
-	s.run = sort.Search(len(runs), func(i int) bool { return runs[i].first > n }) - 1
-	return runs[s.run].at(n)
-}
+func (s *selection) at(i int) dataplane.Element { return s.list.shape.At(s.number(i), &s.run) }
 
 // bytes is the number of bytes of the elements.
 func (s *selection) bytes() uint64 {
 	if s.picks == nil {
-		return s.list.bytes
+		return s.list.shape.Bytes
 	}
 	total := uint64(0)
 	for i := range s.picks {
 		e := s.at(i)
-		total += e.len
+		total += e.Len
 	}
 	return total
 }
@@ -338,8 +311,8 @@ func (s *selection) bytes() uint64 {
 // check finds that the picks are elements of the list.
 func (s *selection) check() error {
 	for i, n := range s.picks {
-		if n >= s.list.count {
-			return fmt.Errorf("pick %d is element %d of %d: %w", i, n, s.list.count, fi.EINVAL)
+		if n >= s.list.shape.Count {
+			return fmt.Errorf("pick %d is element %d of %d: %w", i, n, s.list.shape.Count, fi.EINVAL)
 		}
 	}
 	return nil

@@ -38,13 +38,13 @@ func TestListRoom(t *testing.T) {
 		"first apart": slices.Concat(apart, joined), "last apart": slices.Concat(joined, apart),
 	} {
 		l := x.list(pieces)
-		if l.Len() != len(pieces) || cap(l.runs) > 2*len(l.runs) {
-			t.Errorf("%s: %d elements in %d runs, room for %d", what, l.Len(), len(l.runs), cap(l.runs))
+		if l.Len() != len(pieces) || cap(l.shape.Runs) > 2*len(l.shape.Runs) {
+			t.Errorf("%s: %d elements in %d runs, room for %d", what, l.Len(), len(l.shape.Runs), cap(l.shape.Runs))
 		}
 	}
 	l := x.list(apart)
-	if n := len(l.runs); n < count/2 || cap(l.runs) > n+n/8 {
-		t.Errorf("%d runs of %d pieces, room for %d", n, count, cap(l.runs))
+	if n := len(l.shape.Runs); n < count/2 || cap(l.shape.Runs) > n+n/8 {
+		t.Errorf("%d runs of %d pieces, room for %d", n, count, cap(l.shape.Runs))
 	}
 	if n := testing.AllocsPerRun(3, func() { _ = x.list(apart).Close() }); n > 12 {
 		t.Errorf("%.0f allocations for a list of %d pieces", n, count)

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
 )
@@ -86,10 +87,10 @@ type delegation struct {
 }
 
 // add has an element of a region copied, now or with the next request.
-func (l *delegation) add(n uint32, el *element, m *mappedRegion) {
-	if l.pid != m.pid || l.request.key != m.key || !l.from.has(el.local, el.len) {
+func (l *delegation) add(n uint32, el *dataplane.Element, m *mappedRegion) {
+	if l.pid != m.pid || l.request.key != m.key || !l.from.has(el.Local, el.Len) {
 		l.flush()
-		from, ok := l.op.list.ep.domain.exportedAt(el.local, el.len)
+		from, ok := l.op.list.ep.domain.exportedAt(el.Local, el.Len)
 		if !ok {
 			l.left = append(l.left, n)
 			return
@@ -100,12 +101,12 @@ func (l *delegation) add(n uint32, el *element, m *mappedRegion) {
 		}
 	}
 	whole := true
-	for at := uint64(0); at < el.len; {
+	for at := uint64(0); at < el.Len; {
 		if len(l.request.pieces) == batchElements || l.bytes == delegatedBytes {
 			whole = l.flush() && whole
 		}
-		k := min(el.len-at, delegatedBytes-l.bytes)
-		l.request.pieces = append(l.request.pieces, delegatedPiece{el.local - l.from.base + at, el.remote + at, k})
+		k := min(el.Len-at, delegatedBytes-l.bytes)
+		l.request.pieces = append(l.request.pieces, delegatedPiece{el.Local - l.from.base + at, el.Remote + at, k})
 		l.bytes += k
 		at += k
 	}
@@ -114,7 +115,7 @@ func (l *delegation) add(n uint32, el *element, m *mappedRegion) {
 		return
 	}
 	l.numbers = append(l.numbers, n)
-	l.whole += el.len
+	l.whole += el.Len
 }
 
 // flush asks for what is entered, and reports whether it is copied. An element of which a piece is still to be entered
@@ -201,7 +202,7 @@ func (q *delegatedRequest) copy(m *MR, use *cuda.Use) error {
 			err = fmt.Errorf("%d bytes at %#x and %d of %d: %w", p.n, p.addr, p.offset, f.size, fi.EACCES)
 			break
 		}
-		el := element{local: uint64(m.parts[0].Base) + (p.addr - m.base), remote: p.offset, len: p.n}
+		el := dataplane.Element{Local: uint64(m.parts[0].Base) + (p.addr - m.base), Remote: p.offset, Len: p.n}
 		if err = from.copy(&batch, &el, write); err != nil {
 			break
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proxy"
@@ -81,7 +82,7 @@ func (op *listOp) takeMapped() (mapped []uint32) {
 	}
 	left := []uint32{}
 	for i := range op.sel.len() {
-		if n := op.sel.number(i); op.sel.at(i).mapped {
+		if n := op.sel.number(i); op.sel.at(i).Mapped {
 			mapped = append(mapped, n)
 		} else {
 			left = append(left, n)
@@ -144,7 +145,7 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions ma
 	failed, out := i, delegation{op: op}
 	for ; i < sel.len() && i < began+batchElements && err == nil; i++ {
 		el := sel.at(i)
-		m := regions[el.key]
+		m := regions[el.Key]
 		switch {
 		case m.err == nil && m.own == nil && m.use == nil:
 			out.add(sel.number(i), &el, m)
@@ -152,7 +153,7 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions ma
 			failed = i
 			if err = m.copy(batch, &el, op.args.Read); err == nil {
 				copied++
-				bytes += el.len
+				bytes += el.Len
 			}
 		case errors.Is(m.err, fi.EIO):
 			failed, err = i, m.err
@@ -175,28 +176,28 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions ma
 }
 
 // copy copies an element, or begins to.
-func (m *mappedRegion) copy(batch *cuda.Batch, el *element, read bool) error {
-	at := el.remote - m.base + m.offset
+func (m *mappedRegion) copy(batch *cuda.Batch, el *dataplane.Element, read bool) error {
+	at := el.Remote - m.base + m.offset
 	if m.own != nil {
 		remote := uint64(m.own.parts[0].Base) + at
 		if read {
-			return copyAny(batch, el.local, remote, el.len)
+			return copyAny(batch, el.Local, remote, el.Len)
 		}
-		return copyAny(batch, remote, el.local, el.len)
+		return copyAny(batch, remote, el.Local, el.Len)
 	}
 	f := m.use.Mapping().(*foreignMapping)
 	if f.mapping == nil {
 		if read {
-			return copyAny(batch, el.local, f.base+at, el.len)
+			return copyAny(batch, el.Local, f.base+at, el.Len)
 		}
-		return copyAny(batch, f.base+at, el.local, el.len)
+		return copyAny(batch, f.base+at, el.Local, el.Len)
 	}
 	var err error
 	e := f.mapping.Access(!read, func() {
 		if read {
-			err = store(el.local, f.mapping.Bytes()[at:at+el.len])
+			err = store(el.Local, f.mapping.Bytes()[at:at+el.Len])
 		} else {
-			err = load(f.mapping.Bytes()[at:at+el.len], el.local)
+			err = load(f.mapping.Bytes()[at:at+el.Len], el.Local)
 		}
 	})
 	return errors.Join(e, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -61,9 +62,9 @@ func (l *List) post(a *ListArgs) error {
 	if a.Bits != nil {
 		sel.picks = picksOf(a.Bits)
 	}
-	what, allowed := "write a list", l.write
+	what, allowed := "write a list", l.shape.Write
 	if a.Read {
-		what, allowed = "read a list", l.read
+		what, allowed = "read a list", l.shape.Read
 	}
 	switch {
 	case e.state.Load() != stateEnabled:
@@ -84,7 +85,7 @@ func (l *List) post(a *ListArgs) error {
 		}
 		return l.postMany(a, &sel)
 	}
-	if sel.len() == 1 && sel.number(0) == 0 && !l.runs[0].mapped {
+	if sel.len() == 1 && sel.number(0) == 0 && !l.shape.Runs[0].Mapped {
 		return l.postOne(a)
 	}
 	return l.postMany(a, &sel)
@@ -107,22 +108,13 @@ func picksOf(words []uint64) []uint32 {
 
 // postOne posts the first element, as the operation that it is.
 func (l *List) postOne(a *ListArgs) error {
-	args := l.argsOf(l.runs[0].at(0), a)
+	args := l.argsOf(l.shape.Runs[0].At(0), a)
 	args.Flags, args.Context = a.Flags, a.Context
 	args.listed = l.ep.domain.cfg.TokenWays != allWays
 	return l.ep.rma(args)
 }
 
 var allWays = config.Ways{IPC: true, RDMA: true, Message: true}
-
-// Alone returns the operation that the list is if it has one element, with memory of processes on both sides,
-// and no way is turned off; else nil. read, write: whether it may be one.
-func (l *List) Alone() (a *RMAArgs, read, write bool) {
-	if l.count != 1 || !l.runs[0].direct || l.ep.domain.cfg.TokenWays != allWays {
-		return nil, false, false
-	}
-	return l.argsOf(l.runs[0].at(0), &ListArgs{}), l.read, l.write
-}
 
 // listArgs are the arguments of an element's operation.
 type listArgs struct {
@@ -132,10 +124,10 @@ type listArgs struct {
 }
 
 // argsOf returns the arguments of an element's operation, which need no memory but their own.
-func (l *List) argsOf(el element, a *ListArgs) *RMAArgs {
+func (l *List) argsOf(el dataplane.Element, a *ListArgs) *RMAArgs {
 	args := &listArgs{
-		iov:    [1]fi.IOVec{{Base: uintptr(el.local), Len: el.len}},
-		remote: [1]fi.RMAIOVec{{Addr: el.remote, Len: el.len, Key: el.key}},
+		iov:    [1]fi.IOVec{{Base: uintptr(el.Local), Len: el.Len}},
+		remote: [1]fi.RMAIOVec{{Addr: el.Remote, Len: el.Len, Key: el.Key}},
 	}
 	args.RMAArgs = RMAArgs{IOV: args.iov[:], Remote: args.remote[:], Dest: l.addr, Read: a.Read, listed: true}
 	return &args.RMAArgs
@@ -183,14 +175,14 @@ func (op *listOp) announce(a *ListArgs, link *link, p *path) error {
 	return nil
 }
 
-// Noted takes over a post of the first element with a notification, whose element is done: this sends the notification,
+// Noted takes over a post with a notification of which all elements, n bytes, are done: this sends the notification,
 // when there is room for it, and completes the post.
-func (l *List) Noted(a *ListArgs) {
+func (l *List) Noted(a *ListArgs, n uint64) {
 	e := l.ep
-	op := &listOp{list: l, args: *a, total: l.bytes, completes: e.txCompletes(0, a.Flags)}
+	op := &listOp{list: l, args: *a, total: n, completes: e.txCompletes(0, a.Flags)}
 	op.args.Note = nil
 	op.first.Store(noFailure)
-	op.done.Store(l.bytes)
+	op.done.Store(n)
 	link, p, err := e.peerFor(l.addr, a.Flags)
 	if err == nil {
 		defer link.release()
@@ -208,7 +200,7 @@ func (l *List) Noted(a *ListArgs) {
 
 // noteOf is the notification of the operation.
 func (op *listOp) noteOf(a *ListArgs) *noteOut {
-	n := &noteOut{op: op, flags: a.Flags, head: wire.Notice{Tag: op.list.tag.Load()}}
+	n := &noteOut{op: op, flags: a.Flags, head: wire.Notice{Tag: op.list.shape.Tag.Load()}}
 	if a.Read {
 		n.head.Op = uint8(NoteRead)
 	}
@@ -299,7 +291,7 @@ func (op *listOp) copyPieces(mover hw.PieceMover) error {
 // move, and all from the one on that was the first to fail.
 func (op *listOp) leave(left []uint32, from, failed int) []uint32 {
 	for i := from; i < op.sel.len(); i++ {
-		if i >= failed || !op.sel.at(i).direct {
+		if i >= failed || !op.sel.at(i).Direct {
 			left = append(left, op.sel.number(i))
 		}
 	}
@@ -309,27 +301,21 @@ func (op *listOp) leave(left []uint32, from, failed int) []uint32 {
 // gather fills in the next pieces of a selection, from the i-th element on, and returns where it stopped. Neighbours
 // are joined. Elements that others have to move are appended to left.
 func (s *pieceScratch) gather(sel *selection, i int, left *[]uint32) int {
-	n, end := 0, sel.len()
-	for ; i < end; i++ {
+	s.N = 0
+	for end := sel.len(); i < end; i++ {
 		el := sel.at(i)
-		if !el.direct {
+		if !el.Direct {
 			*left = append(*left, sel.number(i))
 			continue
 		}
-		if n != 0 && s.Keys[n-1] == el.key {
-			if l, r := &s.Local[n-1], &s.Remote[n-1]; l.Addr+l.Len == el.local && r.Addr+r.Len == el.remote {
-				l.Len += el.len
-				r.Len += el.len
-				continue
-			}
-		}
-		if n == hw.MaxPieces {
+		n := s.N
+		if !s.Add(el.Local, el.Remote, el.Len, el.Key) {
 			break
 		}
-		s.Local[n], s.Remote[n], s.Keys[n], s.at[n] = hw.Span{Addr: el.local, Len: el.len}, hw.Span{Addr: el.remote, Len: el.len}, el.key, i
-		n++
+		if s.N != n {
+			s.at[n] = i
+		}
 	}
-	s.N = n
 	return i
 }
 
@@ -343,12 +329,12 @@ func (s *pieceScratch) position(sel *selection, moved uint64) int {
 	}
 	for i := s.at[n]; ; i++ {
 		el := sel.at(i)
-		if !el.direct {
+		if !el.Direct {
 			continue
 		}
-		if moved < el.len || i+1 == sel.len() {
+		if moved < el.Len || i+1 == sel.len() {
 			return i
 		}
-		moved -= el.len
+		moved -= el.Len
 	}
 }

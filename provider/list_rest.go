@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/deferred"
 )
 
@@ -58,6 +59,18 @@ type listOps struct {
 	free  []uint32
 	// copying counts the goroutines that are at an operation. Added to by posts, waited for when the endpoint closes.
 	copying sync.WaitGroup
+	// batches are what the data plane copies elements by, nil before the first list that needs them.
+	batches *dataplane.Batches
+}
+
+// forPosts returns batches.
+func (o *listOps) forPosts() *dataplane.Batches {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.batches == nil {
+		o.batches = new(dataplane.Batches)
+	}
+	return o.batches
 }
 
 func (o *listOps) add(op *listOp) bool {
@@ -145,7 +158,7 @@ func (op *listOp) Pump() bool {
 			return false
 		}
 		el := op.sel.at(op.next)
-		if el.len == 0 && !e.domain.cfg.TokenWays.Message {
+		if el.Len == 0 && !e.domain.cfg.TokenWays.Message {
 			op.next++ // nothing that a device could move
 			continue
 		}
@@ -237,7 +250,7 @@ func (op *listOp) complete(status fi.Errno) {
 	switch {
 	case failed:
 		if e.txCQ != nil {
-			entry.Len, entry.Data = op.done.Load(), uint64(op.list.count)
+			entry.Len, entry.Data = op.done.Load(), uint64(op.list.shape.Count)
 			if first := op.first.Load(); first != noFailure {
 				entry.Data = first >> 32
 			}

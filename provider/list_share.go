@@ -32,7 +32,7 @@ var listShares = sync.Pool{New: func() any { return new(listShare) }}
 func (op *listOp) mayShare(p *path) bool {
 	e := op.list.ep
 	least := uint64(e.domain.cfg.RMAAssistSize)
-	return least != 0 && op.total >= least && op.list.direct && op.sel.len() > 1 && p.rounds != nil &&
+	return least != 0 && op.total >= least && op.list.shape.Direct && op.sel.len() > 1 && p.rounds != nil &&
 		e.iface.DoorbellFD() < 0
 }
 
@@ -42,17 +42,17 @@ func (s *listShare) describe(op *listOp) {
 	last := &wire.Piece{}
 	for i := range op.sel.len() {
 		el := op.sel.at(i)
-		if last.Key == el.key && last.Local+last.Len == el.local && last.Addr+last.Len == el.remote &&
-			el.len <= wire.MaxShareChunk-last.Len {
-			last.Len += el.len
+		if last.Key == el.Key && last.Local+last.Len == el.Local && last.Addr+last.Len == el.Remote &&
+			el.Len <= wire.MaxShareChunk-last.Len {
+			last.Len += el.Len
 			continue
 		}
-		for el.len != 0 {
-			n := min(el.len, wire.MaxShareChunk)
-			s.pieces, s.at = append(s.pieces, wire.Piece{Local: el.local, Addr: el.remote, Len: n,
-				Key: el.key}), append(s.at, i)
+		for el.Len != 0 {
+			n := min(el.Len, wire.MaxShareChunk)
+			s.pieces, s.at = append(s.pieces, wire.Piece{Local: el.Local, Addr: el.Remote, Len: n,
+				Key: el.Key}), append(s.at, i)
 			last = &s.pieces[len(s.pieces)-1]
-			el.local, el.remote, el.len = el.local+n, el.remote+n, el.len-n
+			el.Local, el.Remote, el.Len = el.Local+n, el.Remote+n, el.Len-n
 		}
 	}
 	each := max(op.total/max(uint64(len(s.pieces)), 1), 1)
@@ -185,7 +185,7 @@ func (s *listShare) known() {
 	n := uint64(0)
 	for i := range s.from {
 		el := s.op.sel.at(i)
-		n += el.len
+		n += el.Len
 	}
 	s.op.copied(uint64(s.from), n)
 }

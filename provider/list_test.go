@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/stats"
 )
@@ -391,7 +392,8 @@ func TestListStrides(t *testing.T) {
 		local[i] = byte(i)
 	}
 	l := x.list([]Piece{{Local: iovOf(local)[0].Base, Remote: to, Len: 1, RemoteStride: 2, Count: count}})
-	if bytes := unsafe.Sizeof(*l) + uintptr(cap(l.runs))*unsafe.Sizeof(listRun{}); bytes > 4096 || l.Len() != count {
+	bytes := unsafe.Sizeof(*l) + uintptr(cap(l.shape.Runs))*unsafe.Sizeof(dataplane.Run{})
+	if bytes > 4096 || l.Len() != count {
 		t.Errorf("a list of %d elements takes %d bytes", l.Len(), bytes)
 	}
 	post(t, func() error { return l.Write(1) }, x, y)
@@ -405,8 +407,8 @@ func TestListStrides(t *testing.T) {
 	for i := range 1000 {
 		one = append(one, Piece{Local: iovOf(local)[0].Base + uintptr(8*i), Remote: to, Addr: uint64(16 * i), Len: 8})
 	}
-	if l := x.list(one); len(l.runs) != 1 || l.Len() != 1000 {
-		t.Errorf("%d runs of %d elements", len(l.runs), l.Len())
+	if l := x.list(one); len(l.shape.Runs) != 1 || l.Len() != 1000 {
+		t.Errorf("%d runs of %d elements", len(l.shape.Runs), l.Len())
 	}
 }
 

@@ -51,12 +51,19 @@ func (l *link) countWay(e *initiator, w Way, elements, n uint64) {
 
 // sampleWays shows which ways elements have taken to the peer. The caller holds the lease.
 func (l *link) sampleWays() {
-	counts := l.ways.Load()
-	if counts == nil {
+	counts, n := l.ways.Load(), [ways][2]uint64{}
+	if counts == nil && l.line.Listed.Load() == 0 {
 		return
 	}
+	for w := range n {
+		if counts != nil {
+			n[w] = [2]uint64{counts[w].elements.Load(), counts[w].bytes.Load()}
+		}
+	}
+	n[WayIPC][0] += l.line.Listed.Load()
+	n[WayIPC][1] += l.line.ListedBytes.Load()
 	for w, word := range [...]int{stats.PeerTokenIPC, stats.PeerTokenRDMA, stats.PeerTokenMessage} {
-		l.stats.Set(word, counts[w].elements.Load())
-		l.stats.Set(word+1, counts[w].bytes.Load())
+		l.stats.Set(word, n[w][0])
+		l.stats.Set(word+1, n[w][1])
 	}
 }

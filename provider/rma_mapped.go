@@ -70,7 +70,8 @@ func (a *RMAArgs) asList(e *Endpoint, p *path) *List {
 	if !ok {
 		return nil
 	}
-	l := &List{ep: e, flat: true, read: true, write: true, addr: fi.AddrNotAvail}
+	l := &List{ep: e, addr: fi.AddrNotAvail}
+	l.shape.Flat, l.shape.Read, l.shape.Write = true, true, true
 	remotes := make([]*Remote, len(a.Remote))
 	for i := range a.Remote {
 		remotes[i] = a.remoteOf(e, i, remotes, dir, peer.Instance().Cookie, ipc)
@@ -90,8 +91,8 @@ func (a *RMAArgs) asList(e *Endpoint, p *path) *List {
 			}
 		}
 	}
-	for i := range l.runs {
-		if !l.runs[i].direct && !l.runs[i].mapped {
+	for i := range l.shape.Runs {
+		if !l.shape.Runs[i].Direct && !l.shape.Runs[i].Mapped {
 			return nil
 		}
 	}

@@ -55,13 +55,16 @@ func (t *transmits) fill(h *hot.EP) {
 	atomic.StoreUint32(&h.LinkLimit, t.links.Ready())
 }
 
-// countOf is where transmits that wait for a peer are counted, by the number of its link. The caller has linkMu.
-func (t *transmits) countOf(h *hot.EP, index uint32) *atomic.Int64 {
+// lineOf is where the data plane counts for a peer, by the number of its link. The caller has linkMu.
+func (t *transmits) lineOf(h *hot.EP, index uint32) *dataplane.Link {
 	if int(index) >= t.links.Len() || t.links.Grow(int(index)+1) != nil {
-		return new(atomic.Int64) // the data plane finds the number beyond its limit
+		return new(dataplane.Link) // the data plane finds the number beyond its limit
 	}
 	atomic.StoreUint32(&h.LinkLimit, t.links.Ready())
-	return &t.links.At(uint64(index)).InFlight
+	line := t.links.At(uint64(index))
+	line.Listed.Store(0)
+	line.ListedBytes.Store(0)
+	return line
 }
 
 // injectBuffer is the buffer of a request for a payload that was injected.

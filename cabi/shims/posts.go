@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -42,7 +43,7 @@ func postsSource(kinds []*kind) []byte {
 	var b bytes.Buffer
 	file(&b, "Posting: what applications call, on endpoints and contexts of all types (connected.h) and for memory of devices, and\n"+
 		" * their tables, but for those of FI_EP_RDM. The others are made of these when the library is loaded.",
-		"goapi.h", "connected.h", "posting.h")
+		"goapi.h", "connected.h", "posting.h", "token.h")
 	b.WriteString("\n#define EP(f) WEFT_OBJ(f, struct weft_ep_obj)\n")
 	for _, name := range base.kinds {
 		k := kindOf(kinds, name)
@@ -52,6 +53,7 @@ func postsSource(kinds []*kind) []byte {
 		}
 	}
 	collectives(&b, kindOf(kinds, "collective"))
+	tokenPosts(&b)
 	var set bytes.Buffer
 	for _, f := range families {
 		for _, name := range f.kinds {
@@ -97,6 +99,26 @@ func collectives(b *bytes.Buffer, k *kind) {
 			of(o, "result", "NULL"), of(o, "result_desc", "NULL"), of(o, "root_addr", "FI_ADDR_NOTAVAIL"), datatype,
 			of(o, "op", "FI_NOOP"), of(o, "flags", forBarriers))
 	}
+}
+
+// tokenPosts defines the posts of weft/token.h: of lists, and of notifications alone.
+func tokenPosts(b *bytes.Buffer) {
+	const note = "const void *note, size_t notelen, uint64_t flags, void *context)"
+	const list = "ssize_t weft_token_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, " + note
+	const notify = "ssize_t weft_token_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, " + note
+	both := []string{"note = note", "note_len = notelen", "flags = flags", "context = (uintptr_t)context"}
+	write := func(prototype, object, refused, ep, function string, values ...string) {
+		fmt.Fprintf(b, "\n%s\n{\n%s\tstruct weft_post p; /* what is not set here is not read */\n\n\tif (%s)\n"+
+			"\t\treturn -FI_EINVAL;\n", prototype, object, refused)
+		for _, v := range slices.Concat(values, both) {
+			fmt.Fprintf(b, "\tp.%s;\n", v)
+		}
+		fmt.Fprintf(b, "\treturn weft_post(EP(%s), WEFT_PLANE_%s, &p);\n}\n", ep, function)
+	}
+	write(list, "\tstruct weft_token_obj *o = weft_token_list_of(list);\n", "!o", "o->ep", "LIST", "kind = 0",
+		"list = o->handle", "shape = o->shape", "op = op", "picks = picks", "count = count")
+	write(notify, "", "!weft_token_endpoint(ep)", "ep", "NOTE", "kind = WEFT_POST_ALONE", "dest = dest",
+		"note_tag = tag")
 }
 
 // cast is of for what Go is passed without const.

@@ -1,9 +1,7 @@
 package loopback
 
 import (
-	"errors"
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,18 +13,6 @@ import (
 
 // An operation on pieces is one system call for as many of them as are in a few
 // regions. All these are claimed while it lasts, and checked before it.
-
-// pieceRegions is how many regions the pieces of one system call are in at most.
-// Their claims are of a table that all peers of the owner share.
-const pieceRegions = 4
-
-// pieceRegion is a region that is claimed.
-type pieceRegion struct {
-	name      uint64
-	claim     *hot.Claim
-	base, len uint64 // of the addresses by which the owner names it
-	shift     uint64 // what is added to make them addresses in its process
-}
 
 // MovePieces moves pieces. See [hw.PieceMover].
 func (e *Endpoint) MovePieces(p *hw.Pieces, write bool) (uint64, error) {
@@ -87,100 +73,34 @@ func (e *Endpoint) moveSome(p *hw.Pieces, first int, write bool) (n int, moved u
 	if write {
 		right = hot.KeyWrite
 	}
-	var s claimSet
-	defer s.release()
-	end, total, err := s.locate(e, p, first, right)
+	self := &e.iface.host.self
+	claimant := outbound.Claimant{PID: self.pid, Start: self.start, First: e.claimHint.Load()}
+	hint := claimant.First
+	var regions outbound.Regions
+	defer regions.Release()
+	end, total, why := regions.Locate(e.keys(), &claimant, p, first, right)
+	if claimant.First != hint {
+		e.claimHint.Store(claimant.First)
+	}
 	if end != first {
-		var failed error
-		if moved, failed = e.transferPieces(p, first, end, total, write); failed != nil {
-			return 0, moved, failed
+		if moved, err = e.transferPieces(p, first, end, total, write); err != nil {
+			return 0, moved, err
 		}
 	}
-	return end - first, moved, err
+	return end - first, moved, refusal(p, first, end, why)
 }
 
-// claimSet are the regions that are claimed for one system call.
-type claimSet struct {
-	regions [pieceRegions]pieceRegion
-	used    int
-	last    int // that find returned
-}
-
-func (s *claimSet) release() {
-	for i := range s.used {
-		outbound.Release(s.regions[i].claim)
-	}
-}
-
-// locate makes the remote addresses of pieces from one on those of the peer's process, as far as
-// the regions are few and the pieces lie in them. It returns where it ends, how many bytes
-// precede it, and if the piece there is refused why.
-func (s *claimSet) locate(e *Endpoint, p *hw.Pieces, first int, right uint32) (end int, total uint64, err error) {
-	for end = first; end < p.N; end++ {
-		local, remote := &p.Local[end], &p.Remote[end]
-		r, err := s.find(e, p.Keys[end], right)
-		switch {
-		case errors.Is(err, hw.ErrNoResource) && end != first: // with what is claimed
-			return end, total, nil
-		case err != nil:
-			return end, total, err
-		}
-		if offset := remote.Addr - r.base; offset > r.len || remote.Len > r.len-offset {
-			return end, total, hw.ErrKey
-		}
-		if local.Len != remote.Len || local.Len > maxOneSided-total {
-			return end, total, fmt.Errorf("loopback: a piece of %d bytes there, %d here: %w", remote.Len, local.Len, hw.ErrInvalid)
-		}
-		remote.Addr += r.shift
-		total += local.Len
-	}
-	return end, total, nil
-}
-
-// find returns the region of a name, which it claims if need be. hw.ErrNoResource: no claim is left, here or
-// in the table.
-func (s *claimSet) find(e *Endpoint, name uint64, right uint32) (*pieceRegion, error) {
-	if s.used != 0 && s.regions[s.last].name == name {
-		return &s.regions[s.last], nil
-	}
-	for s.last = range s.used {
-		if s.regions[s.last].name == name {
-			return &s.regions[s.last], nil
-		}
-	}
-	if s.used == pieceRegions {
-		s.last = 0
-		return nil, hw.ErrNoResource
-	}
-	if err := e.claimRegion(&s.regions[s.used], name, right); err != nil {
-		s.last = 0
-		return nil, err
-	}
-	s.last = s.used
-	s.used++
-	return &s.regions[s.last], nil
-}
-
-// claimRegion claims the region of a name, and checks that it has a right. Errors as of claim.
-func (e *Endpoint) claimRegion(r *pieceRegion, name uint64, right uint32) error {
-	key, err := e.FindKey(name)
-	if err != nil {
-		return err
-	}
-	entry := uint32(key[keyEntry]) - 1
-	c := e.takeClaim(entry)
-	if c == nil {
+// refusal is the error of the piece at which what is claimed for those from one on ends, nil: it goes on behind them.
+func refusal(p *hw.Pieces, first, end int, why outbound.Refusal) error {
+	switch {
+	case why == outbound.Later && end == first:
 		return hw.ErrNoResource
-	}
-	k := e.seg.key(entry)
-	state := atomic.LoadUint64(&k.State)
-	r.base, r.len = atomic.LoadUint64(&k.Base), atomic.LoadUint64(&k.Len)
-	r.shift = atomic.LoadUint64(&k.Addr) - r.base
-	if state != key[keyState] || atomic.LoadUint32(&k.Access)&right != right || atomic.LoadUint64(&k.State) != state {
-		outbound.Release(c)
+	case why == outbound.Refused:
 		return hw.ErrKey
+	case why == outbound.Mismatch:
+		return fmt.Errorf("loopback: a piece of %d bytes there, %d here: %w", p.Remote[end].Len, p.Local[end].Len,
+			hw.ErrInvalid)
 	}
-	r.name, r.claim = name, c
 	return nil
 }
 

@@ -23,9 +23,14 @@ struct weft_reader {
 struct weft_copy {
 	uint32_t pid; /* of the other one */
 	uint32_t write; /* 1: to it; 0: from it */
-	uint64_t buf; /* address here */
-	uint64_t at; /* address there */
-	uint64_t len; /* bytes */
+	const void *here; /* the pieces here */
+	const void *there; /* and there */
+	uint64_t pieces; /* of either */
+	uint64_t len; /* bytes of all */
+	uint64_t buf; /* of a single piece: its address here, and size bytes */
+	uint64_t size;
+	uint64_t at; /* its address there, and as many bytes */
+	uint64_t size_at;
 	int32_t error; /* set by the shim: 0 when all is copied, else why it is not (FI_E*) */
 	uint32_t pad0;
 };

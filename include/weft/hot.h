@@ -307,6 +307,9 @@ struct weft_hot_region {
  * the memory (provider/pages). */
 #define WEFT_ACCESS_MIN 32768
 
+/* WEFT_ACCESS_PIECE_MIN is the same for the pieces of a list, in the mean. */
+#define WEFT_ACCESS_PIECE_MIN 4096
+
 /* WEFT_FETCH_ID is set in the ids of struct weft_hot_fetch and in no other. */
 #define WEFT_FETCH_ID (1ull << 63)
 

@@ -23,7 +23,8 @@ enum weft_plane_function {
 	WEFT_PLANE_NOTE = 9, /* posts a notification, alone or behind a copy */
 	WEFT_PLANE_TAKE = 10, /* a struct weft_note_take: takes notifications that have arrived */
 	WEFT_PLANE_ENROLL = 11, /* a struct weft_hot_thread begins to poll and post */
-	WEFT_PLANE_FUNCTIONS = 12, /* how many there are */
+	WEFT_PLANE_LIST = 12, /* a struct weft_post: posts a list */
+	WEFT_PLANE_FUNCTIONS = 13, /* how many there are */
 };
 
 /* weft_hot_thread is what a thread of C has in storage of its own. Only the thread reads and writes it. */

@@ -15,7 +15,7 @@ enum weft_post_code {
 	WEFT_POST_AGAIN = 11, /* nothing has happened, for want of room: FI_EAGAIN */
 	/* above it, what is no errno of the call */
 	WEFT_POST_GO = 12, /* nothing has happened: the runtime posts it */
-	WEFT_POST_NOTE = 13, /* the copy is made: the runtime sends the notification behind it, and completes both */
+	WEFT_POST_NOTE = 13, /* the copies are made: the runtime sends the notification behind them, and completes all */
 	/* above it, but for WEFT_POST_BELL: the shim is to do something, and to call again */
 	WEFT_POST_TIME = 14, /* nothing has happened: set weft_post.now */
 	WEFT_POST_PATH = 15, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
@@ -32,6 +32,12 @@ enum weft_post_code {
 #define WEFT_POST_VECTOR 32 /* Buf, Compare and Result are addresses of vectors of Len, Compares and Results elements */
 #define WEFT_POST_REMOTE 64 /* one-sided: Remote is a vector of Remotes elements, in the place of Header and Key */
 #define WEFT_POST_DEVICE 128 /* a buffer is memory of a device, as a descriptor says: the runtime's */
+#define WEFT_POST_LISTED 256 /* of a list: the read or write of its one element, with the notification behind it if there is one */
+
+/* Bits of weft_post.op of a list (weft/token.h). */
+#define WEFT_LIST_READ 1 /* WEFT_READ */
+#define WEFT_LIST_BITS 2 /* WEFT_PICK_BITS */
+#define WEFT_LIST_NOTE_ON_ERROR 4 /* WEFT_NOTE_ON_ERROR */
 
 /* weft_post is one operation to be posted. The shim sets what stands before step as far as the operation has it,
  * and step and now to 0; the rest is the data plane's. The same structure goes to the runtime where the code is
@@ -55,8 +61,11 @@ struct weft_post {
 	const void *note; /* of notifications, as the next two */
 	uint64_t note_len; /* bytes of it */
 	uint64_t note_tag;
-	uint64_t list; /* of notifications behind a list's operation: Go's */
-	uint32_t op; /* atomics: libfabric's; with list: the list's (weft/token.h) */
+	uint64_t list; /* of lists: Go's handle */
+	uintptr_t shape; /* of lists: Go's dataplane.list */
+	const void *picks; /* of lists: the elements, NULL: all */
+	uint64_t count; /* with picks: of them, or of those that there are bits for */
+	uint32_t op; /* atomics: libfabric's; of lists: weft/token.h's */
 	uint32_t datatype; /* atomics: libfabric's */
 	uint32_t atomic; /* atomics: WEFT_ATOMIC_* */
 	uint32_t pad0;
@@ -81,6 +90,7 @@ struct weft_post {
 	struct weft_port_message message; /* with WEFT_POST_PATH: what it is given */
 	struct weft_copy copy; /* with WEFT_POST_COPY */
 	void *claim; /* data plane only, as what follows */
+	void *batch; /* of lists */
 	struct weft_hot_note_out *stream;
 };
 

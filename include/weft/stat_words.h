@@ -33,9 +33,11 @@ enum weft_stat_thread {
 	WEFT_STAT_TX_RENDEZVOUS = 16,
 	WEFT_STAT_TX_RENDEZVOUS_BYTES = 17,
 	WEFT_STAT_EAGAIN_REQUEST = 18,
-	WEFT_STAT_TX_RTS_DIRECT = 19,
-	WEFT_STAT_TX_SYNC = 20,
-	WEFT_STAT_TX_SYNC_BYTES = 21,
+	WEFT_STAT_TX_SYNC = 19,
+	WEFT_STAT_TX_SYNC_BYTES = 20,
+	WEFT_STAT_TX_LIST_IPC = 21,
+	WEFT_STAT_TX_LIST_IPC_BYTES = 22,
+	WEFT_STAT_TX_LIST_DIRECT = 23,
 };
 
 /* Words of the lease holder. C writes the first seven; those of one-sided operations and rendezvous Go writes too,

@@ -130,8 +130,8 @@ func TestLongArrives(t *testing.T) {
 					t.Fatalf("transmit completed with %+v, %v", e, ok)
 				}
 				l.idle(t, "message")
-				if l.sent.Value != n+1 || l.thread(stats.ThreadRTSDirect) != n+1 {
-					t.Fatalf("%d counted, %d by the data plane", l.sent.Value, l.thread(stats.ThreadRTSDirect))
+				if l.sent.Value != n+1 || l.thread(stats.ThreadRendezvous) != n+1 {
+					t.Fatalf("%d counted, %d by the data plane", l.sent.Value, l.thread(stats.ThreadRendezvous))
 				}
 			}
 		})

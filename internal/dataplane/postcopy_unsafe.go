@@ -87,9 +87,21 @@ func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
 		return false
 	}
 	p.Claim = uintptr(unsafe.Pointer(c))
-	p.Copy.PID, p.Copy.Write = atomic.LoadUint32(&peer.PID), 1-p.Kind&hot.PostRead/hot.PostRead
-	p.Copy.Buf, p.Copy.At, p.Copy.Len = uint64(p.Buf), at, p.Len
+	setCopy(&p.Copy, peer, p.Kind)
+	onePiece(&p.Copy, uint64(p.Buf), at, p.Len)
 	return true
+}
+
+// setCopy sets between which processes a copy is, and in which direction, as the kind of its post says.
+func setCopy(c *hot.Copy, peer *hot.Peer, kind uint32) {
+	c.PID, c.Write = atomic.LoadUint32(&peer.PID), 1-kind&hot.PostRead/hot.PostRead
+}
+
+// onePiece makes a copy one of a single piece of n bytes.
+func onePiece(c *hot.Copy, buf, at, n uint64) {
+	c.Buf, c.Size, c.At, c.SizeAt = buf, n, at, n
+	c.Here, c.There = uintptr(unsafe.Pointer(&c.Buf)), uintptr(unsafe.Pointer(&c.At))
+	c.Pieces, c.Len = 1, n
 }
 
 // delegates reports whether to ask the runtime first, which may delegate the copy to its target

@@ -53,7 +53,6 @@ func sendAwaited(p *hot.Post, ep *hot.EP) uintptr {
 	} else {
 		countPost(p, ep, stats.ThreadRendezvous, 1)
 		countPost(p, ep, stats.ThreadRendezvousBytes, p.Len)
-		countPost(p, ep, stats.ThreadRTSDirect, 1)
 	}
 	wakePeer(p, peer)
 	return code

@@ -113,7 +113,10 @@ type Link struct {
 	// InFlight counts transmits that wait for the peer's acknowledgement. Added to by posting threads, subtracted from
 	// by the lease holder; sequentially consistent: while it is not 0 the number is no other peer's.
 	InFlight atomic.Int64
-	_        [56]byte
+	// Listed are the elements of lists that were copied from and to the peer's memory, ListedBytes their bytes. Added
+	// to by posting threads, read by the lease holder, set to 0 with a new link's number; sequentially consistent.
+	Listed, ListedBytes atomic.Uint64
+	_                   [40]byte
 }
 
 // linkAt returns the line of a number, nil if there is none for the data plane.

@@ -70,7 +70,7 @@ func readable(ep *hot.EP, addr uint64) (pid uint32) {
 func fetch(d *hot.Delivery, pid uint32, buf uint64, a *Arrival) uintptr {
 	d.Request, d.Bounce, d.Finish = a.Request, 0, finishRead
 	d.Copy.PID, d.Copy.Write = pid, 0
-	d.Copy.Buf, d.Copy.At, d.Copy.Len = buf, uint64(a.Payload), a.Length
+	onePiece(&d.Copy, buf, uint64(a.Payload), a.Length)
 	return hot.DeliveryRead
 }
 

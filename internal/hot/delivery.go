@@ -21,14 +21,19 @@ type Reader struct {
 //
 //weft:name weft_copy
 type Copy struct {
-	_     structs.HostLayout
-	PID   uint32 // of the other one
-	Write uint32 // 1: to it; 0: from it
-	Buf   uint64 // address here
-	At    uint64 // address there
-	Len   uint64 // bytes
-	Error int32  // set by the shim: 0 when all is copied, else why it is not (FI_E*)
-	_     uint32
+	_      structs.HostLayout
+	PID    uint32  // of the other one
+	Write  uint32  // 1: to it; 0: from it
+	Here   uintptr `c:"const void *"` // the pieces here
+	There  uintptr `c:"const void *"` // and there
+	Pieces uint64  // of either
+	Len    uint64  // bytes of all
+	Buf    uint64  // of a single piece: its address here, and Size bytes
+	Size   uint64
+	At     uint64 // its address there, and as many bytes
+	SizeAt uint64
+	Error  int32 // set by the shim: 0 when all is copied, else why it is not (FI_E*)
+	_      uint32
 }
 
 // What a [Delivery] asks of the shim before it goes on.

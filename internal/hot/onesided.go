@@ -32,6 +32,9 @@ const DelegateAhead = 2
 // (provider/pages).
 const AccessMin = 32768
 
+// AccessPieceMin is the same for the pieces of a list, in the mean.
+const AccessPieceMin = 4096
+
 // FetchID is set in the ids of [Fetch] and in no other.
 const FetchID = 1 << 63
 

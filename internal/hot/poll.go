@@ -20,7 +20,8 @@ const (
 	PlaneNote      = 9  // posts a notification, alone or behind a copy
 	PlaneTake      = 10 // a [NoteTake]: takes notifications that have arrived
 	PlaneEnroll    = 11 // a [Thread] begins to poll and post
-	PlaneFunctions = 12 // how many there are
+	PlaneList      = 12 // a [Post]: posts a list
+	PlaneFunctions = 13 // how many there are
 )
 
 // Thread is what a thread of C has in storage of its own. Only the thread reads and writes it.

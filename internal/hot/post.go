@@ -12,7 +12,7 @@ const (
 	PostAgain = 11 // nothing has happened, for want of room: FI_EAGAIN
 	// above it, what is no errno of the call
 	PostGo   = 12 // nothing has happened: the runtime posts it
-	PostNote = 13 // the copy is made: the runtime sends the notification behind it, and completes both
+	PostNote = 13 // the copies are made: the runtime sends the notification behind them, and completes all
 	// above it, but for PostBell: the shim is to do something, and to call again
 	PostTime = 14 // nothing has happened: set [Post].Now
 	PostPath = 15 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
@@ -30,6 +30,14 @@ const (
 	PostVector = 32  // Buf, Compare and Result are addresses of vectors of Len, Compares and Results elements
 	PostRemote = 64  // one-sided: Remote is a vector of Remotes elements, in the place of Header and Key
 	PostDevice = 128 // a buffer is memory of a device, as a descriptor says: the runtime's
+	PostListed = 256 // of a list: the read or write of its one element, with the notification behind it if there is one
+)
+
+// Bits of [Post].Op of a list (weft/token.h).
+const (
+	ListRead        = 1 // WEFT_READ
+	ListBits        = 2 // WEFT_PICK_BITS
+	ListNoteOnError = 4 // WEFT_NOTE_ON_ERROR
 )
 
 // Post is one operation to be posted. The shim sets what stands before Step as far as the operation has it, and Step
@@ -55,10 +63,13 @@ type Post struct {
 	Note        uintptr `c:"const void *"` // of notifications, as the next two
 	NoteLen     uint64  // bytes of it
 	NoteTag     uint64
-	List        uint64 // of notifications behind a list's operation: Go's
-	Op          uint32 // atomics: libfabric's; with List: the list's (weft/token.h)
-	Datatype    uint32 // atomics: libfabric's
-	Atomic      uint32 // atomics: Atomic*
+	List        uint64  // of lists: Go's handle
+	Shape       uintptr `c:"uintptr_t"`    // of lists: Go's dataplane.List
+	Picks       uintptr `c:"const void *"` // of lists: the elements, NULL: all
+	Count       uint64  // with Picks: of them, or of those that there are bits for
+	Op          uint32  // atomics: libfabric's; of lists: weft/token.h's
+	Datatype    uint32  // atomics: libfabric's
+	Atomic      uint32  // atomics: Atomic*
 	_           uint32
 	Compares    uint64  // with PostVector
 	Results     uint64  // with PostVector
@@ -81,5 +92,6 @@ type Post struct {
 	Message     PortMessage // with PostPath: what it is given
 	Copy        Copy        // with PostCopy
 	Claim       uintptr     `c:"void *"` // data plane only, as what follows
+	Batch       uintptr     `c:"void *"` // of lists
 	Stream      uintptr     `c:"struct weft_hot_note_out *"`
 }

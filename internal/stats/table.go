@@ -109,9 +109,12 @@ const (
 	ThreadRendezvous      = 16 //weft:name WEFT_STAT_TX_RENDEZVOUS
 	ThreadRendezvousBytes = 17 //weft:name WEFT_STAT_TX_RENDEZVOUS_BYTES
 	ThreadNoRequest       = 18 //weft:name WEFT_STAT_EAGAIN_REQUEST
-	ThreadRTSDirect       = 19 //weft:name WEFT_STAT_TX_RTS_DIRECT
-	ThreadSync            = 20 //weft:name WEFT_STAT_TX_SYNC
-	ThreadSyncBytes       = 21 //weft:name WEFT_STAT_TX_SYNC_BYTES
+	ThreadSync            = 19 //weft:name WEFT_STAT_TX_SYNC
+	ThreadSyncBytes       = 20 //weft:name WEFT_STAT_TX_SYNC_BYTES
+
+	ThreadListIPC      = 21 //weft:name WEFT_STAT_TX_LIST_IPC
+	ThreadListIPCBytes = 22 //weft:name WEFT_STAT_TX_LIST_IPC_BYTES
+	ThreadListDirect   = 23 //weft:name WEFT_STAT_TX_LIST_DIRECT
 )
 
 // Words of a stripe's line.
@@ -338,7 +341,7 @@ var table = []Counter{
 	{"tx_rendezvous_bytes", unitBytes, Sum, "Payload of tx_rendezvous.",
 		at(Place{Stripe, StripeRendezvousBytes}, Place{Thread, ThreadRendezvousBytes})},
 	{"tx_rendezvous_direct", unitMessages, Sum, "Those of tx_rendezvous that did not enter the Go runtime.",
-		at(Place{Thread, ThreadRTSDirect})},
+		at(Place{Thread, ThreadRendezvous})},
 	{"tx_acks_direct", unitMessages, Sum, "Acknowledgements of transmits that did not enter the Go runtime.",
 		at(Place{Rx, RxAcksDirect})},
 	{"tx_fragments", unitMessages, Sum, "Fragments sent of rendezvous messages that the receiver could not read.", at(Place{Stripe, StripeFragments})},
@@ -353,8 +356,12 @@ var table = []Counter{
 	{"rma_mapped", "operations", Sum, "Reads and writes with memory of a device that went by mappings.",
 		at(Place{Shared, SharedMapped})},
 	{"rma_mapped_bytes", unitBytes, Sum, "Bytes of rma_mapped.", at(Place{Shared, SharedMappedBytes})},
-	{"list_ipc", "elements", Sum, "Elements of lists of memory under tokens that this process copied to or from the memory of another one of this host.", at(Place{Shared, SharedTokenIPC})},
-	{"list_ipc_bytes", unitBytes, Sum, "Bytes of list_ipc.", at(Place{Shared, SharedTokenIPCBytes})},
+	{"list_ipc", "elements", Sum, "Elements of lists of memory under tokens that this process copied to or from the " +
+		"memory of another one of this host.", at(Place{Shared, SharedTokenIPC}, Place{Thread, ThreadListIPC})},
+	{"list_ipc_bytes", unitBytes, Sum, "Bytes of list_ipc.",
+		at(Place{Shared, SharedTokenIPCBytes}, Place{Thread, ThreadListIPCBytes})},
+	{"lists_direct", "operations", Sum, "Posts of lists of several elements that did not enter the Go runtime.",
+		at(Place{Thread, ThreadListDirect})},
 	{"list_rdma", "elements", Sum, "Elements of lists that were posted to an RDMA device.", at(Place{Shared, SharedTokenRDMA})},
 	{"list_rdma_bytes", unitBytes, Sum, "Bytes of list_rdma.", at(Place{Shared, SharedTokenRDMABytes})},
 	{"list_message", "elements", Sum, "Elements of lists that went as messages.", at(Place{Shared, SharedTokenMessage})},

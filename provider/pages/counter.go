@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 const (
@@ -14,10 +16,8 @@ const (
 	sample = 4 << 20
 	// again is how many times as many bytes it takes until a place is reported again, for its move may not have helped.
 	again = 8
-	// pieceSample is how many bytes of lists are copied for each piece of them that is counted, and leastPiece how
-	// long a piece is at least, in bytes.
+	// pieceSample is how many bytes of lists are copied for each piece of them that is counted.
 	pieceSample = 1 << 20
-	leastPiece  = 4096
 	// spread is 2^64 by the golden ratio: the multiples of it, modulo 2^64, are spread evenly (Knuth, The Art of
 	// Computer Programming, volume 3, 6.4).
 	spread = 0x9e3779b97f4a7c15
@@ -105,15 +105,15 @@ type Piece struct {
 	times  float64 // how many of its bytes one of them stands for
 }
 
-// Pieces adds the bytes of n pieces of a list, and calls f for those of them that are to be counted: one for each
-// pieceSample bytes, spread so that over some posts each place of the list comes as often as it is copied. Lists whose
-// pieces are shorter than leastPiece, in the mean, do not count. Any thread.
-func (c *Counter) Pieces(n int, bytes uint64, f func(Piece)) {
-	if n == 0 || !c.On() || bytes/uint64(n) < leastPiece {
+// Pieces adds the bytes of n pieces of a list, and extra ones of others, and calls f for those of the pieces that are
+// to be counted: one for each pieceSample bytes, spread so that over some posts each place of the list comes as often
+// as it is copied. Lists with pieces shorter than hot.AccessPieceMin, in the mean, do not count. Any thread.
+func (c *Counter) Pieces(n int, bytes, extra uint64, f func(Piece)) {
+	if n == 0 || !c.On() || bytes/uint64(n) < hot.AccessPieceMin {
 		return
 	}
-	end := c.pieces.Add(bytes)
-	for i := (end - bytes) / pieceSample; i != end/pieceSample; i++ {
+	end := c.pieces.Add(bytes + extra)
+	for i := (end - bytes - extra) / pieceSample; i != end/pieceSample; i++ {
 		which, within := bits.Mul64(i*spread, uint64(n))
 		f(Piece{N: int(which), within: within, times: pieceSample * float64(n) / float64(bytes)})
 	}

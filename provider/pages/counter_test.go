@@ -61,7 +61,7 @@ func TestPieces(t *testing.T) {
 		total += n
 	}
 	for range posts {
-		c.Pieces(len(lengths), total, func(p Piece) {
+		c.Pieces(len(lengths), total, 0, func(p Piece) {
 			n := lengths[p.N]
 			if at, _ := c.CopiedPiece(p, 1, 2, uint64(p.N)*Size, n); n != 0 && at/Size != uint64(p.N) {
 				t.Fatalf("address %#x of piece %d", at, p.N)
@@ -74,8 +74,8 @@ func TestPieces(t *testing.T) {
 			t.Errorf("%.0f bytes of pieces of %d are counted, %.0f were copied", got, n, want)
 		}
 	}
-	c.Pieces(3*1024, 3*1024*4095, func(Piece) { t.Error("short pieces count") })
-	c.Pieces(0, 0, func(Piece) { t.Error("no pieces count") })
+	c.Pieces(3*1024, 3*1024*4095, 0, func(Piece) { t.Error("short pieces count") })
+	c.Pieces(0, 0, 0, func(Piece) { t.Error("no pieces count") })
 }
 
 // TestPiecesLong: every place of a piece that is longer than a place is counted.
@@ -84,7 +84,7 @@ func TestPiecesLong(t *testing.T) {
 	c.Init(4*Size, 1)
 	reported := map[uint64]bool{}
 	for range 100 {
-		c.Pieces(1, 8*Size, func(p Piece) {
+		c.Pieces(1, 8*Size, 0, func(p Piece) {
 			if at, often := c.CopiedPiece(p, 0, 0, Size/2, 8*Size); often {
 				reported[at/Size] = true
 			}
