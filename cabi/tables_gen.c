@@ -1557,7 +1557,7 @@ static int weft_token_table_info(struct weft_remote *remote, struct weft_remote_
 	return weftGoTokenInfo(weft_handle_of((const struct fid *)remote), info, size);
 }
 
-static int weft_token_table_list(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote, size_t count, uint64_t flags, struct weft_list **list)
+static WEFT_TRACE_ENTRY int weft_token_table_list(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote, size_t count, uint64_t flags, struct weft_list **list)
 {
 	if (weft_forked())
 		return weft_fork_refusal();
@@ -1566,7 +1566,7 @@ static int weft_token_table_list(struct fid_ep *ep, const struct weft_local_piec
 	return weft_token_list(ep, local, remote, count, flags, list);
 }
 
-static ssize_t weft_token_table_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note, size_t notelen, uint64_t flags, void *context)
+static WEFT_TRACE_ENTRY ssize_t weft_token_table_post(struct weft_list *list, uint32_t op, const void *picks, size_t count, const void *note, size_t notelen, uint64_t flags, void *context)
 {
 	if (weft_forked())
 		return weft_fork_refusal();
@@ -1593,7 +1593,7 @@ static int weft_token_table_agent(struct fid_ep *ep, const char *name)
 	return weftGoTokenAgent(weft_token_endpoint(ep), (char *)name);
 }
 
-static ssize_t weft_token_table_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen, uint64_t flags, void *context)
+static WEFT_TRACE_ENTRY ssize_t weft_token_table_notify(struct fid_ep *ep, fi_addr_t dest, uint64_t tag, const void *note, size_t notelen, uint64_t flags, void *context)
 {
 	if (weft_forked())
 		return weft_fork_refusal();
@@ -1602,7 +1602,7 @@ static ssize_t weft_token_table_notify(struct fid_ep *ep, fi_addr_t dest, uint64
 	return weft_token_notify(ep, dest, tag, note, notelen, flags, context);
 }
 
-static ssize_t weft_token_table_notes(struct fid_ep *ep, struct weft_note *entries, size_t max)
+static WEFT_TRACE_ENTRY ssize_t weft_token_table_notes(struct fid_ep *ep, struct weft_note *entries, size_t max)
 {
 	if (weft_forked())
 		return weft_fork_refusal();

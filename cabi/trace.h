@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define WEFT_TRACE_VERSION 1
-#define WEFT_TRACE_POINTS 60
+#define WEFT_TRACE_POINTS 64
 
 /* What a call is to a reader that follows operations. */
 enum weft_trace_role {

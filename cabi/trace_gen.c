@@ -6,9 +6,10 @@
  */
 #include "hotpath.h"
 #include "objects.h"
+#include "token.h"
 #include "trace.h"
 
-_Static_assert(WEFT_TRACE_POINTS == 60, "every call");
+_Static_assert(WEFT_TRACE_POINTS == 64, "every call");
 
 #define AT(what, ops, op) .name = what, .table = &(ops), .member = offsetof(__typeof__(ops), op)
 
@@ -79,5 +80,9 @@ const struct weft_trace_table weft_trace = {
 		{ AT("fi_mr_reg", weft_ops_mr, reg), .role = WEFT_TRACE_CALL },
 		{ AT("fi_mr_regv", weft_ops_mr, regv), .role = WEFT_TRACE_CALL },
 		{ AT("fi_mr_regattr", weft_ops_mr, regattr), .role = WEFT_TRACE_CALL },
+		{ AT("weft_token_post", weft_token_table, post), .role = WEFT_TRACE_POST, .operation = "list", .context_arg = 8 },
+		{ AT("weft_token_notify", weft_token_table, notify), .role = WEFT_TRACE_POST, .operation = "notification", .context_arg = 7 },
+		{ AT("weft_token_list", weft_token_table, list), .role = WEFT_TRACE_CALL },
+		{ AT("weft_token_notes", weft_token_table, notes), .role = WEFT_TRACE_CALL },
 	},
 };

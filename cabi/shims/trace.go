@@ -33,7 +33,21 @@ var points = slices.Concat(
 	calls("eq", "CALL", "read", "readerr", "write", "sread"),
 	calls("av", "CALL", "insert", "insertsvc", "insertsym", "remove", "lookup"),
 	calls("mr", "CALL", "reg", "regv", "regattr"),
+	tokens("POST", "post", "notify"),
+	tokens("CALL", "list", "notes"),
 )
+
+// tokens are calls of weft/token.h.
+func tokens(role string, members ...string) []point {
+	operation := map[string]string{"post": "list", "notify": "notification"}
+	var list []point
+	for _, m := range members {
+		list = append(list, point{
+			name: "weft_token_" + m, table: "weft_token_table", kind: "token", member: m, operation: operation[m], role: role,
+		})
+	}
+	return list
+}
 
 func calls(kind, role string, members ...string) []point {
 	var list []point
@@ -66,7 +80,7 @@ func posts(kind, prefix, operation string, members ...string) []point {
 // traceSource defines the table of trace.h.
 func traceSource(kinds []*kind) []byte {
 	var b bytes.Buffer
-	file(&b, "The table of trace.h: libfabric's calls, and where the functions for them are.", "hotpath.h", "objects.h", "trace.h")
+	file(&b, "The table of trace.h: libfabric's calls, and where the functions for them are.", "hotpath.h", "objects.h", "token.h", "trace.h")
 	fmt.Fprintf(&b, "\n_Static_assert(WEFT_TRACE_POINTS == %d, \"every call\");\n\n", len(points))
 	b.WriteString("#define AT(what, ops, op) .name = what, .table = &(ops), .member = offsetof(__typeof__(ops), op)\n\n" +
 		"const struct weft_trace_table weft_trace = {\n\t.version = WEFT_TRACE_VERSION,\n\t.count = WEFT_TRACE_POINTS,\n" +

@@ -5,11 +5,12 @@
  * it is through, and stays until there is "end".
  */
 #include "common.h"
+#include "tokens.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-enum { PAIRS = 1000, VECTORS = 100, REFUSED = 50, WAITS = 20, SHARED = 10 };
+enum { PAIRS = 1000, VECTORS = 100, REFUSED = 50, WAITS = 20, SHARED = 10, LISTS = 30, NOTES = 40 };
 
 static const char *dir;
 
@@ -59,6 +60,48 @@ static void share_context(struct node *n, uint64_t *buf)
 	wait_ctx(n, n->rxcq, buf);
 }
 
+/* Writes to own memory by lists of one element and of two, and notifications of nothing. */
+static void lists(struct node *n, uint64_t *mem)
+{
+	struct weft_token_ops *t = token_ops(&n->ep->fid);
+	struct weft_local_piece here = { .addr = mem, .len = 8, .stride = 16 };
+	struct weft_remote_piece there = { .len = 8, .stride = 16 };
+	struct weft_remote_info info;
+	struct weft_list *list;
+	char token[WEFT_TOKEN_MAX], got[8];
+	struct weft_note e = { .data = got, .size = sizeof(got) };
+	size_t len = sizeof(token);
+	struct fid_mr *mr;
+	ssize_t rc;
+
+	OK(fi_mr_reg(n->domain, mem, 4 * sizeof(*mem), FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	OK(t->pack(mr, NULL, token, &len));
+	OK(t->open(n->ep, token, len, &there.remote));
+	OK(t->info(there.remote, &info, sizeof(info)));
+	there.addr = info.base;
+	for (here.count = 1; here.count <= 2; here.count++) {
+		there.count = here.count;
+		OK(t->list(n->ep, &here, &there, 1, 0, &list));
+		for (int i = 0; i < LISTS; i++) {
+			while ((rc = t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, list)) == -FI_EAGAIN)
+				progress(n);
+			OK(rc);
+			wait_ctx(n, n->txcq, list);
+		}
+		OK(fi_close(&list->fid));
+	}
+	for (int i = 0; i < NOTES; i++) {
+		while ((rc = t->notify(n->ep, info.addr, 0, mem, 8, 0, mem)) == -FI_EAGAIN)
+			progress(n);
+		OK(rc);
+		wait_ctx(n, n->txcq, mem);
+		while (t->notes(n->ep, &e, 1) != 1)
+			;
+	}
+	OK(fi_close(&there.remote->fid));
+	OK(fi_close(&mr->fid));
+}
+
 static void known_numbers(long arg)
 {
 	struct node n;
@@ -68,7 +111,7 @@ static void known_numbers(long arg)
 
 	(void)arg;
 	dir = getenv("WEFT_TRACED_DIR");
-	node_open(&n, &(struct node_opts){ .wait = FI_WAIT_FD });
+	node_open(&n, &(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_RMA, .wait = FI_WAIT_FD });
 	node_connect(&n);
 	if (dir) {
 		snprintf(id, sizeof(id), "%d\n", (int)getpid());
@@ -85,6 +128,7 @@ static void known_numbers(long arg)
 		EXPECT_RC(fi_cq_sread(n.rxcq, &e, 1, NULL, 1), -FI_EAGAIN);
 	for (int i = 0; i < SHARED; i++)
 		share_context(&n, in);
+	lists(&n, in);
 	trecv(&n, in, 8, FI_ADDR_UNSPEC, 9, 0, in);
 	OK(fi_cancel(&n.ep->fid, in));
 	wait_err(&n, n.rxcq, FI_ECANCELED);

@@ -74,9 +74,10 @@ numbers() {
 		operations = {o["name"]: o["count"] for o in t["operations"]}
 		want = {("fi_tsend", "ok"): 1000, ("fi_tsendv", "ok"): 100, ("fi_tsend", "error"): 50,
 		        ("fi_trecv", "ok"): 1121, ("fi_tinject", "ok"): 20, ("fi_cq_sread", "again"): 20,
-		        ("fi_cq_readerr", "ok"): 1}
+		        ("fi_cq_readerr", "ok"): 1, ("weft_token_post", "ok"): 60, ("weft_token_notify", "ok"): 40,
+		        ("weft_token_list", "ok"): 2}
 		wrong = [f"{k}: {calls.get(k)}, not {n}" for k, n in want.items() if calls.get(k) != n]
-		for name, n in {"tagged send": 1100, "tagged receive": 1100}.items():
+		for name, n in {"tagged send": 1100, "tagged receive": 1100, "list": 60, "notification": 40}.items():
 		    if operations.get(name) != n:
 		        wrong.append(f"{name}: {operations.get(name)}, not {n}")
 		for h in t["calls"] + t["operations"]:
