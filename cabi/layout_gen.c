@@ -130,6 +130,13 @@ FIELD(struct weft_notice_head, tag, 16, 8);
 FIELD(struct weft_notice_head, length, 24, 4);
 FIELD(struct weft_notice_head, offset, 28, 4);
 
+SIZE(struct weft_notice_short, 8);
+FIELD(struct weft_notice_short, kind, 0, 1);
+FIELD(struct weft_notice_short, op, 1, 1);
+FIELD(struct weft_notice_short, agent, 2, 1);
+FIELD(struct weft_notice_short, rest, 3, 1);
+FIELD(struct weft_notice_short, mark, 4, 4);
+
 SIZE(struct weft_notice_where, 24);
 FIELD(struct weft_notice_where, key, 0, 8);
 FIELD(struct weft_notice_where, addr, 8, 8);

@@ -94,6 +94,8 @@ func (e *leasedEP) onNotice(src hw.Source, stream uint64, head, payload []byte) 
 			return
 		}
 		e.notes.in.arrive(e, src, stream, plain[:], note, &moved)
+	case len(head) != 0 && head[0] == wire.NoticeBrief && e.notes.possible():
+		e.notes.in.arriveShort(e, src, stream, head, payload)
 	case !e.notes.possible() || !w.Parse(head, len(payload)):
 		e.malformed(src, "message of notifications with a head of %d bytes", len(head))
 	case w.Kind == wire.NoticeCredit:
@@ -117,6 +119,25 @@ func (b *noteInbox) find(e *leasedEP, src hw.Source, stream uint64, fresh bool) 
 		return nil
 	}
 	return in
+}
+
+// arriveShort takes in a notification behind a short head: of the stream that its sender has.
+func (b *noteInbox) arriveShort(e *leasedEP, src hw.Source, tag uint64, head, payload []byte) {
+	var h wire.Notice
+	mark, ok := h.ParseShort(head, tag, len(payload))
+	b.mu.Lock()
+	in := b.ofSource(src)
+	if ok = ok && in != nil && mark == hot.NoticeMark(in.stream, in.arrived()); ok {
+		h.Start = in.arrived() // which the lease holder alone changes
+	}
+	b.mu.Unlock()
+	if !ok {
+		e.malformed(src, "notification of %d bytes with a short head of %d, not the next of its stream", len(payload),
+			len(head))
+		return
+	}
+	var long [wire.NoticeBytes]byte
+	b.arrive(e, src, in.stream, h.Put(long[:]), payload, &wire.Move{})
 }
 
 // arrive takes in some bytes of a notification, or all of them with their write.
@@ -162,6 +183,19 @@ func (b *noteInbox) arrive(e *leasedEP, src hw.Source, stream uint64, head, payl
 		b.ep.stats.Rx(stats.RxNotes, 1)
 		b.report(n)
 	}
+}
+
+// ofSource returns the stream of a sender, nil: it has none. The caller has b.mu.
+func (b *noteInbox) ofSource(src hw.Source) *noteIn {
+	if ins := b.ep.notes.memory.ins; int(src) < len(ins) && ins[src].Stream != 0 {
+		return b.streams[ins[src].Stream]
+	}
+	for _, in := range b.streams { // one that found no room in the table
+		if in.src == src {
+			return in
+		}
+	}
+	return nil
 }
 
 // fits reports whether a message is the next one of its stream.

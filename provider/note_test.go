@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -288,6 +289,7 @@ func FuzzNotice(f *testing.F) {
 		Offset: 1}).Put(b[:]), []byte("x"))
 	f.Add((&wire.Notice{}).Put(b[:]), []byte{})
 	f.Add((&wire.NoticeWords{Kind: wire.NoticeAsk, A: 100, B: 200}).Put(b[:]), []byte{})
+	f.Add([]byte{wire.NoticeBrief, uint8(NoteAlone), 0, 0, 1, 2, 3, 4}, []byte("x"))
 	f.Add((&wire.NoticeWords{Kind: wire.NoticeCredit, A: 200, B: 100}).Put(b[:]), []byte{})
 	bench := newBench(f, nil, rmaHints())
 	x, y := bench.side(f), bench.side(f)
@@ -320,6 +322,43 @@ func FuzzNotice(f *testing.F) {
 				t.Fatalf("%d bytes wait", n)
 			}
 		})
+	}
+}
+
+// A short head is that of the next notification of the sender's stream, or refused.
+func TestNoteShort(t *testing.T) {
+	b := newBench(t, nil, rmaHints())
+	x, y := b.side(t), b.side(t)
+	x.know(y)
+	post(t, func() error { return x.ep.Notify(&NotifyArgs{Dest: x.addr[y], Note: []byte("first")}) }, x, y)
+	wantDone(t, x, y, 0, fi.Send|fi.Msg)
+	var list []Note
+	for len(list) == 0 {
+		list, _ = y.ep.Notes()
+		x.ep.Progress()
+	}
+	in := &y.ep.notes.in
+	for _, s := range in.streams {
+		for _, c := range []struct {
+			off  uint32
+			head int
+			want int
+		}{{1, 8, 0}, {0, 7, 0}, {0, 8, 1}, {0, 9, 0}} {
+			mark := hot.NoticeMark(s.stream, s.arrived()) + c.off
+			head := binary.LittleEndian.AppendUint32([]byte{wire.NoticeBrief, uint8(NoteAlone), 0, 0}, mark)
+			y.ep.rx.acquire()
+			leasedOf(y.ep).onNotice(s.src, 77, append(head, 0)[:c.head], []byte("second"))
+			leasedOf(y.ep).rx.give()
+			list, err := y.ep.Notes()
+			if err != nil || len(list) != c.want {
+				t.Errorf("%+v: %+v, %v", c, list, err)
+			}
+			for _, n := range list {
+				if string(n.Data) != "second" || n.Tag != 77 {
+					t.Errorf("%+v: %+v", c, n)
+				}
+			}
+		}
 	}
 }
 

@@ -108,6 +108,9 @@ struct weft_atomic_head {
 #define WEFT_NOTICE_DATA 1 /* bytes of a notification */
 /* a whole notification, then the bytes of the write that it is about: a struct weft_notice_where follows the head */
 #define WEFT_NOTICE_MOVE 4
+/* a whole notification of a stream that the receiver knows, behind a struct weft_notice_short: with up to 32 bytes
+ * it is in one cache line */
+#define WEFT_NOTICE_BRIEF 5
 
 /* What a notification is about, in weft_notice_head.op. */
 #define WEFT_NOTICE_WRITE 0
@@ -126,6 +129,17 @@ struct weft_notice_head {
 	uint64_t tag;
 	uint32_t length; /* bytes of the name and the notification */
 	uint32_t offset; /* of the message's payload in these */
+};
+
+/* weft_notice_short is the head of a message with a whole notification, which is not to be acknowledged. The
+ * message's header is its tag; the stream is the sender's, and mark says that it is the one and where in it the
+ * notification is. */
+struct weft_notice_short {
+	uint8_t kind; /* WEFT_NOTICE_BRIEF */
+	uint8_t op; /* WEFT_NOTICE_* */
+	uint8_t agent; /* bytes of the name */
+	uint8_t rest; /* 0 */
+	uint32_t mark; /* NoticeMark */
 };
 
 /* weft_notice_where is where the bytes of a write belong that come with its notification. */

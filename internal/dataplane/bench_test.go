@@ -42,6 +42,63 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
+// BenchmarkNotes posts, receives and takes 8 notifications of 32 bytes; beside it as many messages.
+func BenchmarkNotes(b *testing.B) {
+	const each, n = 8, 32
+	b.Run("notes", func(b *testing.B) {
+		l := newNotes(b)
+		l.out.AgentLen, l.in.NameLen = 0, 16
+		l.out.Limit, l.in.Limit, l.in.Due = 1<<62, 1<<62, 1<<62
+		entries := unsafe.Slice((*hot.NoteEntry)(l.memory(each*int(unsafe.Sizeof(hot.NoteEntry{})))), each)
+		for i := range entries {
+			entries[i].Data, entries[i].Size = at(l.bytes(n)), n
+		}
+		p := l.note(l.bytes(n))
+		for b.Loop() {
+			for range each {
+				if postNote(&p) != hot.PostDone {
+					b.Fatal("refused")
+				}
+			}
+			d := hot.Delivery{EP: p.EP}
+			if deliver(&d) != hot.DeliveryDone {
+				b.Fatal("not received")
+			}
+			t := hot.NoteTake{EP: p.EP, Entries: uintptr(unsafe.Pointer(&entries[0])), Left: each}
+			if takeNotes(&t) != hot.TakeDone || t.Taken != each {
+				b.Fatal("not taken")
+			}
+			for range each {
+				l.completed()
+			}
+		}
+	})
+	b.Run("messages", func(b *testing.B) {
+		l := newLoop(b)
+		l.grow()
+		recv := hot.RecvEntry{
+			Flags: hot.RecvTagged, Buf: uint64(at(l.bytes(n))), Len: n, Src: uint64(fi.AddrUnspec), Tag: 7, Context: 1,
+		}
+		p, entries := l.message(l.bytes(n), hot.PostTagged, 7, 1), l.bytes(each*taggedBytes)
+		for b.Loop() {
+			for range each {
+				l.post(recv)
+				if send(&p) != hot.PostDone {
+					b.Fatal("refused")
+				}
+			}
+			r := hot.Reader{CQ: l.ep.RxCQ, Buf: at(entries), Left: each}
+			d := hot.Delivery{EP: p.EP, Reader: uintptr(unsafe.Pointer(&r))}
+			if deliver(&d) != hot.DeliveryDone || r.Left != 0 {
+				b.Fatal("not received")
+			}
+			for range each {
+				l.completed()
+			}
+		}
+	})
+}
+
 // BenchmarkQueued receives into the second of two receives, by way of matching.
 func BenchmarkQueued(b *testing.B) {
 	l := newLoop(b)

@@ -230,6 +230,53 @@ func TestNoteIsChecked(t *testing.T) {
 	}
 }
 
+// TestNoteShortIsChecked takes in a later notification of a stream, of which the short head and 32 bytes are in one
+// cache line, and leaves to the runtime what a sender may not write there.
+func TestNoteShortIsChecked(t *testing.T) {
+	for name, change := range map[string]func(n *notes, s *hot.Slot, h *hot.NoticeShort){
+		"":               func(*notes, *hot.Slot, *hot.NoticeShort) {},
+		"another stream": func(n *notes, s *hot.Slot, h *hot.NoticeShort) { n.in.Stream++ },
+		"no stream": func(n *notes, s *hot.Slot, h *hot.NoticeShort) {
+			n.in.Stream, h.Mark = 0, uint32(n.in.Arrived)
+		},
+		"a gap":              func(n *notes, s *hot.Slot, h *hot.NoticeShort) { h.Mark++ },
+		"beyond its credit":  func(n *notes, s *hot.Slot, h *hot.NoticeShort) { n.in.Limit = n.in.Arrived + 10 },
+		"an agent's name":    func(n *notes, s *hot.Slot, h *hot.NoticeShort) { h.Agent = hot.AgentLongest + 1 },
+		"less than the name": func(n *notes, s *hot.Slot, h *hot.NoticeShort) { s.Length = 3 },
+		"more than the slot": func(n *notes, s *hot.Slot, h *hot.NoticeShort) { s.Length = hot.SlotBody },
+		"an operation":       func(n *notes, s *hot.Slot, h *hot.NoticeShort) { h.Op = 3 },
+		"what is 0":          func(n *notes, s *hot.Slot, h *hot.NoticeShort) { h.Rest = 1 },
+		"another kind":       func(n *notes, s *hot.Slot, h *hot.NoticeShort) { h.Kind = hot.NoticeData },
+		"another head":       func(n *notes, s *hot.Slot, h *hot.NoticeShort) { s.Head = 32 },
+	} {
+		n := newNotes(t)
+		second := (*hot.Slot)(pointer(n.ep.Inbound[0].Ring.Slots + hot.SlotBytes))
+		for i := range second.Body {
+			second.Body[i] = 0xff // what was there before
+		}
+		for range 2 {
+			p := n.note(n.bytes(32 - len("agent")))
+			if code := postNote(&p); code != hot.PostDone {
+				t.Fatalf("%s: code %d", name, code)
+			}
+		}
+		d := hot.Delivery{EP: uintptr(unsafe.Pointer(n.ep)), Budget: 2}
+		if !deliverOne(&d, n.loop) {
+			t.Fatalf("%s: the first is not taken in", name)
+		}
+		h := (*hot.NoticeShort)(unsafe.Pointer(&second.Body))
+		if h.Kind != hot.NoticeBrief || int(second.Head)+int(second.Length) != 40 {
+			t.Fatalf("kind %d, %d bytes behind a head of %d", h.Kind, second.Length, second.Head)
+		}
+		change(n, second, h)
+		arrived := n.in.Arrived
+		codes := n.serve()
+		if left := codes[len(codes)-1] == hot.DeliveryGo; left == (name == "") || left != (n.in.Arrived == arrived) {
+			t.Errorf("%s: codes %v", name, codes)
+		}
+	}
+}
+
 // TestNoteCompletes writes a completion for a notification to the queue of receives, if it completes there, and leaves
 // it to the runtime while that is full.
 func TestNoteCompletes(t *testing.T) {

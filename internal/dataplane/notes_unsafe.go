@@ -24,8 +24,8 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *me
 		return hot.DeliveryGo
 	}
 	in := (*hot.NoteIn)(pointer(n.Ins + uintptr(owner-1)*unsafe.Sizeof(hot.NoteIn{})))
-	head := *(*hot.NoticeHead)(unsafe.Pointer(&slot.Body))
-	if in.Stream != m.header || in.Stream == 0 || m.length < head.Length || !wholeNote(&head, in) {
+	head, known := noticeHead(slot, m, in)
+	if !known || m.length < head.Length || !wholeNote(&head, in) {
 		return hot.DeliveryGo
 	}
 	moved := uint64(m.length - head.Length)
@@ -71,6 +71,19 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *me
 	return next
 }
 
+// noticeHead is the head of a message of notifications, a short one as the long one that it stands for. False: it is
+// not of the stream that is known here.
+func noticeHead(slot *hot.Slot, m *message, in *hot.NoteIn) (h hot.NoticeHead, known bool) {
+	if int(m.head) != noticeShortBytes {
+		h = *(*hot.NoticeHead)(unsafe.Pointer(&slot.Body))
+		return h, in.Stream == m.header && in.Stream != 0 && h.Kind != hot.NoticeBrief
+	}
+	s := *(*hot.NoticeShort)(unsafe.Pointer(&slot.Body))
+	h.Kind, h.Op, h.Agent, h.Start, h.Tag, h.Length = s.Kind, s.Op, s.Agent, in.Arrived, m.header, m.length
+	return h, s.Kind == hot.NoticeBrief && s.Rest == 0 && in.Stream != 0 &&
+		s.Mark == hot.NoticeMark(in.Stream, in.Arrived)
+}
+
 // noteEvents are the flags of completions of notifications, by their operation.
 var noteEvents = [...]uint64{
 	hot.NoticeWrite: fi.RMA | fi.RemoteWrite,
@@ -80,7 +93,10 @@ var noteEvents = [...]uint64{
 
 // destination is where the bytes go that come with a notification, 0: none do. False: the runtime says what is wrong.
 func destination(ep *hot.EP, slot *hot.Slot, h *hot.NoticeHead, m *message, moved uint64) (to uintptr, ok bool) {
-	if h.Kind == hot.NoticeData {
+	switch h.Kind {
+	case hot.NoticeBrief:
+		return 0, true // it is as long as the message
+	case hot.NoticeData:
 		return 0, int(m.head) == noticeHeadBytes && moved == 0
 	}
 	w := *(*hot.NoticeWhere)(pointer(bodyOf(slot) + uintptr(noticeHeadBytes)))

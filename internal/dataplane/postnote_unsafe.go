@@ -20,10 +20,12 @@ import (
 // noteFlags are the flags of a notification that the data plane posts.
 const noteFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete
 
-// wire.NoticeBytes are those of a hot.NoticeHead, wire.NoticeMoveBytes those of one with a hot.NoticeWhere.
+// wire.NoticeShortBytes are those of a hot.NoticeShort, wire.NoticeBytes those of a hot.NoticeHead,
+// wire.NoticeMoveBytes those of one with a hot.NoticeWhere.
 const (
-	noticeHeadBytes = int(unsafe.Sizeof(hot.NoticeHead{}))
-	noticeMoveBytes = noticeHeadBytes + int(unsafe.Sizeof(hot.NoticeWhere{}))
+	noticeShortBytes = int(unsafe.Sizeof(hot.NoticeShort{}))
+	noticeHeadBytes  = int(unsafe.Sizeof(hot.NoticeHead{}))
+	noticeMoveBytes  = noticeHeadBytes + int(unsafe.Sizeof(hot.NoticeWhere{}))
 )
 
 // Note posts a notification; with hot.PostAlone that is all, else there is a read or a write. at is the
@@ -157,9 +159,12 @@ func sendOwn(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, out *hot.No
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
-	head := noticeHeadBytes
-	if p.Step == stepMoves {
+	head := noticeShortBytes
+	switch {
+	case p.Step == stepMoves:
 		head, payload = noticeMoveBytes, payload+p.Len
+	case out.Sent == 0:
+		head = noticeHeadBytes
 	}
 	if int(payload) > hot.SlotBody-head {
 		if code := bounce(p, ep, peer, ring, hot.AMNotice); code != hot.PostDone {
@@ -203,15 +208,9 @@ func noCredit(p *hot.Post, ep *hot.EP, out *hot.NoteOut) uintptr {
 }
 
 // putNotice writes all but the payload of a notification into a slot, and returns the address of what follows the head.
+// The first of a stream says which that is.
 func putNotice(p *hot.Post, out *hot.NoteOut, slot *hot.Slot, flags uint8) uintptr {
 	length := out.AgentLen + uint32(p.NoteLen)
-	kind, bytes, payload := uint8(hot.NoticeData), noticeHeadBytes, int(length)
-	if p.Step == stepMoves {
-		kind, bytes, payload = hot.NoticeMove, noticeMoveBytes, payload+int(p.Len)
-		w := (*hot.NoticeWhere)(pointer(bodyOf(slot) + uintptr(noticeHeadBytes)))
-		w.Key, w.Addr, w.Bytes = p.Key, p.Header, p.Len
-	}
-	outbound.Put(slot, hot.AMNotice, flags, bytes, payload, out.Stream)
 	op := uint8(hot.NoticeWrite)
 	switch {
 	case p.Kind&hot.PostAlone != 0:
@@ -219,6 +218,20 @@ func putNotice(p *hot.Post, out *hot.NoteOut, slot *hot.Slot, flags uint8) uintp
 	case p.Kind&hot.PostRead != 0:
 		op = hot.NoticeRead
 	}
+	if out.Sent != 0 && p.Step != stepMoves {
+		outbound.Put(slot, hot.AMNotice, flags, noticeShortBytes, int(length), p.NoteTag)
+		h := (*hot.NoticeShort)(unsafe.Pointer(&slot.Body))
+		h.Kind, h.Op, h.Agent, h.Rest = hot.NoticeBrief, op, uint8(out.AgentLen), 0
+		h.Mark = hot.NoticeMark(out.Stream, out.Sent)
+		return bodyOf(slot) + uintptr(noticeShortBytes)
+	}
+	kind, bytes, payload := uint8(hot.NoticeData), noticeHeadBytes, int(length)
+	if p.Step == stepMoves {
+		kind, bytes, payload = hot.NoticeMove, noticeMoveBytes, payload+int(p.Len)
+		w := (*hot.NoticeWhere)(pointer(bodyOf(slot) + uintptr(noticeHeadBytes)))
+		w.Key, w.Addr, w.Bytes = p.Key, p.Header, p.Len
+	}
+	outbound.Put(slot, hot.AMNotice, flags, bytes, payload, out.Stream)
 	h := (*hot.NoticeHead)(unsafe.Pointer(&slot.Body))
 	h.Kind, h.Op, h.Agent, h.Ack, h.Status = kind, op, uint8(out.AgentLen), 0, 0
 	h.Start, h.Tag, h.Length, h.Offset = out.Sent, p.NoteTag, length, 0

@@ -122,6 +122,9 @@ const (
 	NoticeData = 1 // bytes of a notification
 	// a whole notification, then the bytes of the write that it is about: a [NoticeWhere] follows the head
 	NoticeMove = 4
+	// a whole notification of a stream that the receiver knows, behind a [NoticeShort]: with up to 32 bytes it is in
+	// one cache line
+	NoticeBrief = 5
 )
 
 // What a notification is about, in [NoticeHead].Op.
@@ -147,6 +150,22 @@ type NoticeHead struct {
 	Length uint32 // bytes of the name and the notification
 	Offset uint32 // of the message's payload in these
 }
+
+// NoticeShort is the head of a message with a whole notification, which is not to be acknowledged. The message's header
+// is its tag; the stream is the sender's, and Mark says that it is the one and where in it the notification is.
+//
+//weft:name weft_notice_short
+type NoticeShort struct {
+	_     structs.HostLayout
+	Kind  uint8  // NoticeBrief
+	Op    uint8  // Notice*
+	Agent uint8  // bytes of the name
+	Rest  uint8  // 0
+	Mark  uint32 // NoticeMark
+}
+
+// NoticeMark is [NoticeShort].Mark of a notification that start bytes of cost precede in a stream.
+func NoticeMark(stream, start uint64) uint32 { return uint32(stream) + uint32(start) }
 
 // NoticeWhere is where the bytes of a write belong that come with its notification.
 //

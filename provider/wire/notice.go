@@ -12,6 +12,7 @@ const (
 	NoticeCredit                         // receiver to sender: head NoticeWords, limit and arrived
 	NoticeAsk                            // sender to receiver: head NoticeWords, need and want
 	NoticeMove                           // sender to receiver, hot.NoticeMove: by the data plane only
+	NoticeBrief                          // sender to receiver, hot.NoticeBrief: likewise
 )
 
 // NoticeWant is how much a sender asks for beyond the notification at hand, at most, in bytes.
@@ -63,6 +64,16 @@ func (h *Notice) Parse(b []byte, n int) bool {
 	return h.Op <= hot.NoticeAlone && status < 1024 && h.Agent <= hot.AgentLongest &&
 		uint32(h.Agent) <= h.Length && h.Length-uint32(h.Agent) <= hot.NoticeLongest &&
 		(n != 0) == (h.Length != 0) && uint64(h.Offset)+uint64(n) <= uint64(h.Length)
+}
+
+// ParseShort decodes the head of a message of kind NoticeBrief with n bytes of payload, all of the notification. mark
+// is to be hot.NoticeMark of the stream that its sender has, and of Start, which is not set.
+func (h *Notice) ParseShort(b []byte, tag uint64, n int) (mark uint32, ok bool) {
+	if len(b) != NoticeShortBytes || b[0] != NoticeBrief || b[3] != 0 || n > hot.NoticeLongest+hot.AgentLongest {
+		return 0, false
+	}
+	*h = Notice{Op: b[1], Agent: b[2], Tag: tag, Length: uint32(n)}
+	return binary.LittleEndian.Uint32(b[4:]), true
 }
 
 // SplitMove takes a message of kind NoticeMove apart: what it is as one of NoticeData, and the write. ok: it is one.

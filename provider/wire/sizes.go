@@ -25,6 +25,7 @@ const (
 
 // Bytes of the heads of notifications.
 const (
+	NoticeShortBytes = 8
 	NoticeBytes      = 32
 	NoticeMoveBytes  = NoticeBytes + 24
 	NoticeWordsBytes = 24
