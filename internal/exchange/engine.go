@@ -53,10 +53,9 @@ type peer struct {
 	news    congestion.Time // when it began, or a chunk of it was acknowledged, or its share was halved
 
 	rest    time.Duration // that its own link needs for what it has to receive, as it said
+	stats   PeerReport
 	carries carried
 	in      inPeer
-
-	stats PeerReport
 }
 
 // flight is a chunk on its way.

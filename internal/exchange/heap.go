@@ -1,6 +1,9 @@
 package exchange
 
-// heap is a binary heap of peers that have records, by key, the least first. A peer is in it once.
+// heapWidth is how many children an entry of a heap has: those of one are in a cache line or two.
+const heapWidth = 4
+
+// heap is a heap of peers that have records, by key, the least first. A peer is in it once.
 type heap struct {
 	known   *records
 	entries []heapEntry
@@ -37,34 +40,26 @@ func (h *heap) push(p int32, key uint64) {
 	for int(s) >= len(h.at) {
 		h.at = append(h.at, 0)
 	}
-	h.entries = append(h.entries, heapEntry{key: key, slot: s})
-	h.at[s] = int32(len(h.entries))
-	h.up(len(h.entries) - 1)
+	e := heapEntry{key: key, slot: s}
+	h.entries = append(h.entries, e)
+	h.up(len(h.entries)-1, e)
 }
 
 // set changes the key of a peer that is in the heap.
 func (h *heap) set(p int32, key uint64) {
 	s := h.known.slot(p)
-	i := h.place(s)
-	if h.entries[i].key == key {
-		return
-	}
-	h.entries[i].key = key
-	h.up(i)
-	h.down(h.place(s))
+	h.fill(h.place(s), heapEntry{key: key, slot: s})
 }
 
 // remove takes out a peer that is in the heap.
 func (h *heap) remove(p int32) {
 	s := h.known.slot(p)
 	i, last := h.place(s), len(h.entries)-1
-	h.swap(i, last)
+	moved := h.entries[last]
 	h.entries = h.entries[:last]
 	h.at[s] = 0
 	if i < last {
-		moved := h.entries[i].slot
-		h.up(i)
-		h.down(h.place(moved))
+		h.fill(i, moved)
 	}
 }
 
@@ -78,36 +73,52 @@ func (h *heap) clear(room int) {
 	clear(h.at)
 }
 
-func (h *heap) swap(i, j int) {
-	a, b := h.entries[i], h.entries[j]
-	h.entries[i], h.entries[j] = b, a
-	h.at[a.slot], h.at[b.slot] = int32(j+1), int32(i+1)
+// fill puts an entry in the place of another one.
+func (h *heap) fill(i int, e heapEntry) {
+	if e.key < h.entries[i].key {
+		h.up(i, e)
+	} else {
+		h.down(i, e)
+	}
 }
 
-func (h *heap) up(i int) {
+// put writes an entry to its place.
+func (h *heap) put(i int, e heapEntry) {
+	h.entries[i] = e
+	h.at[e.slot] = int32(i + 1)
+}
+
+// up puts an entry in a place or above it, where it belongs.
+func (h *heap) up(i int, e heapEntry) {
 	for i > 0 {
-		parent := (i - 1) / 2
-		if h.entries[parent].key <= h.entries[i].key {
-			return
+		parent := (i - 1) / heapWidth
+		if h.entries[parent].key <= e.key {
+			break
 		}
-		h.swap(i, parent)
+		h.put(i, h.entries[parent])
 		i = parent
 	}
+	h.put(i, e)
 }
 
-func (h *heap) down(i int) {
+// down puts an entry in a place or below it, where it belongs.
+func (h *heap) down(i int, e heapEntry) {
 	for {
-		child := 2*i + 1
+		child := heapWidth*i + 1
 		if child >= len(h.entries) {
-			return
+			break
 		}
-		if child+1 < len(h.entries) && h.entries[child+1].key < h.entries[child].key {
-			child++
+		least := child
+		for c := child + 1; c < min(child+heapWidth, len(h.entries)); c++ {
+			if h.entries[c].key < h.entries[least].key {
+				least = c
+			}
 		}
-		if h.entries[i].key <= h.entries[child].key {
-			return
+		if e.key <= h.entries[least].key {
+			break
 		}
-		h.swap(i, child)
-		i = child
+		h.put(i, h.entries[least])
+		i = least
 	}
+	h.put(i, e)
 }

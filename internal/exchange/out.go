@@ -61,7 +61,7 @@ func (e *Engine) unasked(w Word) bool {
 // ack takes in the end of a pair's oldest chunk on its way.
 func (e *Engine) ack(now congestion.Time, p *peer) {
 	f := p.flight[0]
-	copy(p.flight[:], p.flight[1:])
+	copy(p.flight[:], p.flight[1:p.flying])
 	if p.flying--; p.flying == 0 {
 		e.known.putAir(p)
 		e.active--

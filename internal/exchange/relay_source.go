@@ -381,7 +381,10 @@ func (e *Engine) closePair(r *relayPair) {
 func (e *Engine) arrivedAt(i int32, w *Word) bool {
 	r := e.pairOf(i)
 	p := e.at(i)
-	sent := uint32(p.tail / max(e.cfg.Piece, 1))
+	if p.tail == 0 {
+		return w.Low == 0 && w.Have == 0
+	}
+	sent := uint32(p.tail / e.cfg.Piece)
 	if w.Low > sent || w.Have != 0 && uint32(bits.Len64(w.Have)) > sent-w.Low {
 		return false
 	}
