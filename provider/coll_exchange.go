@@ -27,6 +27,7 @@ type exchanges struct {
 	list   []*collOp       // under way
 	store  *exchange.Store // of what is relayed, set under collectives.mu for the first engine that may
 	always bool            // for tests, set before the first operation: relays that are not faster are used, too
+	lens   [2][]int64      // of what a member gives and gets, by peer, while an operation begins
 }
 
 // exchangeChunk is the most bytes of a chunk, exchangeShort those of a slice that goes at once and
@@ -42,13 +43,14 @@ const (
 // from the operation's start on.
 type collExchange struct {
 	engine  *exchange.Engine
-	in, out []collective.Piece // by rank: of what is given, and of what is got
+	peers   exchangePeers
 	given   []byte
 	inPlace bool // what is given is what got holds at first, copied to scratch memory
 	got     []byte
-	lens    [2][]int64 // by peer, for the engine
-	pending []pendingChunks
-	ready   []int32 // peers with pending chunks
+	ownIn   collective.Piece // of what this member has for itself, in given
+	ownOut  collective.Piece // and in got
+	ready   []int32          // peers with pending chunks
+	empties []int32          // peers whose empty slices were chosen and are not sent yet
 	pieces  []pendingPiece
 	more    bool // the engine has to be asked again
 	seen    exchange.Report
@@ -100,10 +102,7 @@ func (g *Group) exchanger() (*collExchange, error) {
 	if err != nil {
 		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
 	}
-	return &collExchange{
-		engine: engine, in: make([]collective.Piece, n), out: make([]collective.Piece, n),
-		lens: [2][]int64{make([]int64, n-1), make([]int64, n-1)}, pending: make([]pendingChunks, n-1),
-	}, nil
+	return &collExchange{engine: engine, peers: exchangePeers{slots: make([]int32, n-1)}}, nil
 }
 
 // peerOf is the engine's number of a rank, and rankOf the rank of such a number.
@@ -120,17 +119,13 @@ func (xs *exchanges) begin(o *collOp) {
 		copy(o.scratch, x.got)
 		x.given = o.scratch
 	}
-	copy(x.got[x.out[g.rank].Off:][:x.out[g.rank].Len], x.given[x.in[g.rank].Off:])
-	for p := range x.pending {
-		r := g.rankOf(p)
-		x.lens[0][p], x.lens[1][p] = int64(x.in[r].Len), int64(x.out[r].Len)
-		x.pending[p] = pendingChunks{}
-	}
-	x.ready, x.pieces, x.seen = x.ready[:0], x.pieces[:0], exchange.Report{}
+	copy(x.got[x.ownOut.Off:][:x.ownOut.Len], x.given[x.ownIn.Off:])
+	x.ready, x.empties, x.pieces, x.seen = x.ready[:0], x.empties[:0], x.pieces[:0], exchange.Report{}
 	xs.list = append(xs.list, o)
 	o.advancing = true
-	x.engine.Start(xs.c.ep.now(), x.lens[0], x.lens[1])
-	for p := range x.pending {
+	out, in := xs.lengths(g, x)
+	x.engine.Start(xs.c.ep.now(), out, in)
+	for p := range len(g.members) - 1 {
 		m := &g.members[g.rankOf(p)]
 		for h := m.takeHeld(o.seq); h != nil; h = m.takeHeld(o.seq) {
 			xs.takeEarly(o, m, h)
@@ -215,8 +210,8 @@ func (xs *exchanges) holdChunk(g *Group, m *collMember, h *wire.CollChunk, paylo
 
 // takeChunk takes in a fragment: its bytes are in place when the engine knows of them.
 func (xs *exchanges) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payload []byte) {
-	x, part := o.exchange, &h.Part
-	to := x.out[h.Rank]
+	x, part, peer := o.exchange, &h.Part, o.group.peerOf(int(h.Rank))
+	to := x.peers.out(peer)
 	switch {
 	case o.status != fi.Success:
 		return
@@ -229,7 +224,7 @@ func (xs *exchanges) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payl
 		return
 	}
 	n := int64(len(payload))
-	if !x.engine.Arrived(xs.c.ep.now(), o.group.peerOf(int(h.Rank)), part, part.Offset, n, n == part.Length) {
+	if !x.engine.Arrived(xs.c.ep.now(), peer, part, part.Offset, n, n == part.Length) {
 		xs.c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next",
 			n, part.Offset, part.Total)
 		return
@@ -278,10 +273,13 @@ func (xs *exchanges) goOn(o *collOp) {
 	}
 	o.advancing = false
 	x.count(xs.c.ep.stats)
-	if o.status != fi.Success || len(x.ready)+len(x.pieces) == 0 && x.engine.Done() {
+	if o.status != fi.Success || x.sent() && x.engine.Done() {
 		xs.c.end(o)
 	}
 }
+
+// sent reports whether nothing that was chosen waits for room.
+func (x *collExchange) sent() bool { return len(x.ready)+len(x.empties)+len(x.pieces) == 0 }
 
 // choose takes what the engine says is to be sent, and sends what is short.
 func (xs *exchanges) choose(o *collOp) {
@@ -306,7 +304,11 @@ func (xs *exchanges) say(m *collMember, head []byte) { xs.c.control(m, wire.AMCo
 
 // add keeps a chunk until it is sent.
 func (x *collExchange) add(peer int, h *exchange.Chunk) {
-	p := &x.pending[peer]
+	if h.Total == 0 {
+		x.empties = append(x.empties, int32(peer))
+		return
+	}
+	p := &x.peers.at(peer).pending
 	if p.n == 0 {
 		p.head = *h
 	}
@@ -321,28 +323,39 @@ func (x *collExchange) add(peer int, h *exchange.Chunk) {
 // sendChunks sends pending chunks, as far as there is room for each peer.
 func (xs *exchanges) sendChunks(o *collOp) {
 	x := o.exchange
+	empties := x.empties[:0]
+	for _, peer := range x.empties {
+		if !xs.sendTo(o, int(peer), &pendingChunks{n: 1}) {
+			empties = append(empties, peer)
+		}
+	}
+	x.empties = empties
 	kept := x.ready[:0]
 	for _, peer := range x.ready {
-		p := &x.pending[peer]
-		err := error(nil)
-		for p.n != 0 && err == nil && o.status == fi.Success {
-			err = xs.sendPart(o, int(peer), p)
-		}
-		if err != nil && err != fi.EAGAIN {
-			xs.c.fail(o, fi.ErrnoOf(err))
-		}
-		if p.in = p.n != 0; p.in {
+		p := &x.peers.at(int(peer)).pending
+		if p.in = !xs.sendTo(o, int(peer), p); p.in {
 			kept = append(kept, peer)
 		}
 	}
 	x.ready = kept
 }
 
+// sendTo sends the pending chunks of a peer, as far as there is room, and reports whether that was all of them.
+func (xs *exchanges) sendTo(o *collOp, peer int, p *pendingChunks) bool {
+	err := error(nil)
+	for p.n != 0 && err == nil && o.status == fi.Success {
+		err = xs.sendPart(o, peer, p)
+	}
+	if err != nil && err != fi.EAGAIN {
+		xs.c.fail(o, fi.ErrnoOf(err))
+	}
+	return p.n == 0
+}
+
 // sendPart sends a fragment of the first pending chunk of a peer.
 func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	e, g, x := xs.c.ep, o.group, o.exchange
-	rank := g.rankOf(peer)
-	m := &g.members[rank]
+	m := &g.members[g.rankOf(peer)]
 	if m.dead {
 		return fi.ECONNRESET
 	}
@@ -356,7 +369,11 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	p.head.Length = p.ends[0] - p.head.Offset
 	n := min(p.head.Length, int64(path.port.attr.MaxAMBcopy))
 	h := wire.CollChunk{CollStep: o.head(), Part: p.head}
-	data := x.given[x.in[rank].Off:][:x.in[rank].Len][p.head.Offset:][:n]
+	data := []byte(nil)
+	if n != 0 {
+		in := x.peers.at(peer).in
+		data = x.given[in.Off:][:in.Len][p.head.Offset:][:n]
+	}
 	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(n)})
 	if err := e.sendPayload(path, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, int(n), lease); err != nil {
 		return err
@@ -377,7 +394,7 @@ func (xs *exchanges) pump() {
 	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange
 		at, timed := x.engine.Wake()
-		if timed = timed && at <= now; !timed && len(x.ready)+len(x.pieces) == 0 {
+		if timed = timed && at <= now; !timed && x.sent() {
 			continue
 		}
 		o.advancing = true
@@ -391,7 +408,7 @@ func (xs *exchanges) pump() {
 // timed reports whether an exchange waits for room or time.
 func (xs *exchanges) timed() bool {
 	for _, o := range xs.list {
-		if _, timed := o.exchange.engine.Wake(); timed || len(o.exchange.ready)+len(o.exchange.pieces) != 0 {
+		if _, timed := o.exchange.engine.Wake(); timed || !o.exchange.sent() {
 			return true
 		}
 	}

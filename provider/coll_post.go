@@ -140,10 +140,10 @@ func (c *collectives) postOrdered(g *Group, a *CollectiveArgs, call *collective.
 	if err != nil {
 		return err
 	}
-	for r := range n {
-		x.in[r] = collective.Piece{Off: uint64(r) * slice, Len: slice}
-		x.out[r] = x.in[r]
-	}
+	x.layOut(g, func(r int) (in, out collective.Piece) {
+		in = collective.Piece{Off: uint64(r) * slice, Len: slice}
+		return in, in
+	})
 	o, err := c.take(&collective.Plan{})
 	if err != nil {
 		g.spare = append(g.spare, x)

@@ -33,7 +33,7 @@ func (xs *exchanges) sendPieces(o *collOp) {
 	kept := x.pieces[:0]
 	for i := range x.pieces {
 		p := &x.pieces[i]
-		to := &x.pending[p.action.Peer]
+		to := &x.peers.at(p.action.Peer).pending
 		err := error(fi.EAGAIN)
 		if to.n == 0 && !to.full {
 			err = xs.sendPiece(o, p)
@@ -48,7 +48,7 @@ func (xs *exchanges) sendPieces(o *collOp) {
 	}
 	x.pieces = kept
 	for i := range kept {
-		x.pending[kept[i].action.Peer].full = false
+		x.peers.at(kept[i].action.Peer).pending.full = false
 	}
 }
 
@@ -87,7 +87,7 @@ func (x *collExchange) pieceOf(g *Group, a *exchange.Action) []byte {
 	if a.Place >= 0 {
 		return g.c.ordered.store.Data(a.Place)
 	}
-	in := x.in[g.rankOf(a.Slice)]
+	in := x.peers.at(a.Slice).in
 	end := in.Off + in.Len - uint64(a.Piece.Number)*relayPiece
 	return x.given[end-relayPiece : end]
 }
@@ -171,7 +171,7 @@ func (xs *exchanges) takePiece(o *collOp, h *wire.CollPiece, payload []byte) boo
 	}
 	origin, off, keep, ok := x.engine.OnPiece(now, from, &h.Part, n)
 	if ok && keep {
-		copy(x.got[x.out[g.rankOf(origin)].Off+uint64(off):][:n], payload)
+		copy(x.got[x.peers.out(origin).Off+uint64(off):][:n], payload)
 	}
 	return ok
 }

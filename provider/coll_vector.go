@@ -143,8 +143,7 @@ func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) er
 	if a.InPlace {
 		l.in, l.inEnd, aside = l.out, 0, l.outEnd
 	}
-	copy(x.in, l.in)
-	copy(x.out, l.out)
+	x.layOut(g, func(r int) (in, out collective.Piece) { return l.in[r], l.out[r] })
 	o, err := c.take(&collective.Plan{Scratch: aside})
 	if err != nil {
 		g.spare = append(g.spare, x)

@@ -1,0 +1,84 @@
+package provider
+
+import "github.com/weft-fabric/weft/provider/collective"
+
+// exchangePeers are the peers of which an exchange keeps more than four bytes: those with bytes to exchange, and
+// those to which pieces go.
+type exchangePeers struct {
+	slots []int32 // by peer: of its entry, plus 1; 0: it has none
+	ids   []int32 // by entry: the peer
+	all   []exchangePeer
+}
+
+// exchangePeer is one.
+type exchangePeer struct {
+	in, out collective.Piece // of what is given, and of what is got
+	pending pendingChunks
+}
+
+// keptPeers is how many entries an exchange has memory for at most beyond twice those that an operation needs.
+const keptPeers = 256
+
+// clear takes the entries from all peers, and has room for so many.
+func (ps *exchangePeers) clear(room int) {
+	for _, p := range ps.ids {
+		ps.slots[p] = 0
+	}
+	if cap(ps.all) < room || cap(ps.all) > 2*room+keptPeers {
+		ps.ids, ps.all = make([]int32, 0, room), make([]exchangePeer, 0, room)
+	}
+	ps.ids, ps.all = ps.ids[:0], ps.all[:0]
+}
+
+// at is a peer's entry, until there is another one more. A peer that has none gets one.
+func (ps *exchangePeers) at(peer int) *exchangePeer {
+	if ps.slots[peer] == 0 {
+		ps.ids, ps.all = append(ps.ids, int32(peer)), append(ps.all, exchangePeer{})
+		ps.slots[peer] = int32(len(ps.ids))
+	}
+	return &ps.all[ps.slots[peer]-1]
+}
+
+// out is what is got of a peer: a piece without bytes if it has no entry.
+func (ps *exchangePeers) out(peer int) collective.Piece {
+	if s := ps.slots[peer]; s != 0 {
+		return ps.all[s-1].out
+	}
+	return collective.Piece{}
+}
+
+// layOut takes in what a member gives to each rank and gets from it.
+func (x *collExchange) layOut(g *Group, of func(rank int) (in, out collective.Piece)) {
+	some := 0
+	for r := range g.members {
+		if in, out := of(r); in.Len|out.Len != 0 {
+			some++
+		}
+	}
+	x.peers.clear(some)
+	x.ownIn, x.ownOut = of(g.rank)
+	for r := range g.members {
+		if in, out := of(r); r != g.rank && in.Len|out.Len != 0 {
+			p := x.peers.at(g.peerOf(r))
+			p.in, p.out = in, out
+		}
+	}
+}
+
+// lengths are the bytes to send to each peer and to receive from it, as an engine takes them. The lists are the
+// endpoint's, and good until the next call.
+func (xs *exchanges) lengths(g *Group, x *collExchange) (out, in []int64) {
+	n := len(g.members) - 1
+	for i := range xs.lens {
+		if cap(xs.lens[i]) < n {
+			xs.lens[i] = make([]int64, n)
+		}
+		clear(xs.lens[i][:n])
+	}
+	out, in = xs.lens[0][:n], xs.lens[1][:n]
+	for i, peer := range x.peers.ids {
+		p := &x.peers.all[i]
+		out[peer], in[peer] = int64(p.in.Len), int64(p.out.Len)
+	}
+	return out, in
+}
