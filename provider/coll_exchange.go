@@ -72,7 +72,7 @@ func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {
 	cfg := exchange.DefaultConfig(peers)
 	cfg.Policy, cfg.Chunk, cfg.Short = policy, exchangeChunk, exchangeShort
 	cfg.Threshold, cfg.Factor, cfg.Most = c.SchedThreshold, c.SchedFactor, c.SchedMost
-	cfg.Window, cfg.Backoff = c.SchedWindow, c.SchedBackoff
+	cfg.Window, cfg.Backoff, cfg.Percent = c.SchedWindow, c.SchedBackoff, c.PercentBW
 	return cfg, err
 }
 

@@ -37,12 +37,16 @@ func everyRank(n int) (all []int) {
 }
 
 // TestExchangeOverUDP: between hosts all-to-alls go by the engine without a variable, with every
-// policy, those of equal slices from 16 KiB on; the report says what came of the last one.
+// policy and at a share of the link, those of equal slices from 16 KiB on; the report says what came of the last one.
 func TestExchangeOverUDP(t *testing.T) {
 	for _, policy := range []string{"adaptive", "greedy", "threshold", "balanced"} {
 		t.Run(policy, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 4))
-			c := apartCircle(t, 4, func(c *config.Config) { c.SchedPolicy = policy })
+			c := apartCircle(t, 4, func(c *config.Config) {
+				if c.SchedPolicy = policy; policy == "balanced" {
+					c.PercentBW = 50
+				}
+			})
 			members := everyRank(4)
 			groups := c.joinAll(members)
 			if !groups[0].scheduled {

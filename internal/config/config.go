@@ -108,6 +108,7 @@ type Config struct {
 	SchedWindow       int           // places, 0: all
 	SchedBackoff      time.Duration // before an idle link is seen to be idle
 	AllToAll          string        // name of an algorithm
+	PercentBW         int           // of the link, that an all-to-all sends
 	Relay             string        // of all-to-alls: auto or no
 	RelaySize         int           // bytes kept for others
 	PTP               Tri           // find a synchronised clock

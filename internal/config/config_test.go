@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 		ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
 		SchedPolicy: "adaptive", SchedThreshold: 100 * time.Microsecond, SchedFactor: 2,
-		SchedBackoff: 100 * time.Microsecond, AllToAll: "auto", Relay: "auto", RelaySize: 4 << 20,
+		SchedBackoff: 100 * time.Microsecond, AllToAll: "auto", PercentBW: 100, Relay: "auto", RelaySize: 4 << 20,
 		ProgressSpin: 20 * time.Microsecond, ProgressWatch: time.Millisecond, AppendOpFreq: 1, AppendBatch: 16,
 	}
 	if got := *Default(); got != want {
@@ -226,8 +226,9 @@ func TestOrder(t *testing.T) {
 
 // TestSched holds the numbers that need not be whole to their ranges.
 func TestSched(t *testing.T) {
-	c, err := Load(env("RTT_SCHED_BACKOFF_MS=0.25", "RTT_SCHED_VARIANCE_FACTOR=1.5", "RTT_SCHED_THRESHOLD=0s"))
-	if err != nil || c.SchedBackoff != 250*time.Microsecond || c.SchedFactor != 1.5 || c.SchedThreshold != 0 {
+	c, err := Load(env("RTT_SCHED_BACKOFF_MS=0.25", "RTT_SCHED_VARIANCE_FACTOR=1.5", "RTT_SCHED_THRESHOLD=0s",
+		"ALLTOALL_PERCENT_BW=30"))
+	if err != nil || c.PercentBW != 30 || c.SchedBackoff != 250*time.Microsecond || c.SchedFactor != 1.5 || c.SchedThreshold != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, bad := range []string{
@@ -235,6 +236,7 @@ func TestSched(t *testing.T) {
 		"RTT_SCHED_VARIANCE_FACTOR=-1", "RTT_SCHED_VARIANCE_FACTOR=x", "RTT_SCHED_VARIANCE_FACTOR=1001",
 		"RTT_SCHED_THRESHOLD=100", "RTT_SCHED_THRESHOLD=2m", "RTT_SCHED_POLICY=fast", "RTT_SCHED_MAX_CONCURRENT=-1",
 		"RTT_SCHED_REORDER_WINDOW=x", "RTT_SCHED_ENABLE=maybe", "ALLTOALL_ALGORITHM=ring",
+		"ALLTOALL_PERCENT_BW=0", "ALLTOALL_PERCENT_BW=101", "ALLTOALL_PERCENT_BW=50%",
 	} {
 		name, value, _ := strings.Cut(bad, "=")
 		if _, err := Load(env(bad)); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) {

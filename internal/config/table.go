@@ -259,6 +259,10 @@ var table = []Var{
 			"and others (2005) describe them, message in chunks whose order follows the network also for "+
 			"slices below 16 KiB, as far as FI_WEFT_RTT_SCHED_ENABLE has it. Of those with lengths of their "+
 			"own bruck is pairwise. Alike at all members of a group, else the join fails."),
+	intVar("alltoall_percent_bw", "percent", "100", 1, 100,
+		func(c *Config) *int { return &c.PercentBW },
+		"Share of this host's link that an endpoint's all-to-all in an order that follows the network sends at most, "+
+			"on average over some chunks."),
 	choiceVar("alltoall_relay", "auto", []string{"auto", "no"},
 		func(c *Config) *string { return &c.Relay },
 		"Let a member of an all-to-all in an order that follows the network send the end of a slice through "+

@@ -40,6 +40,9 @@ type Config struct {
 	// acknowledgement comes: above 0, at most a minute.
 	Backoff time.Duration
 
+	// Percent is the share of the own link that is used at most, on average over some chunks: 1 to 100.
+	Percent int
+
 	// Piece is the bytes of a piece that goes through a relay, above Short, alike at all
 	// members. Store is where this member keeps pieces for others; nil: none go through relays.
 	Piece int64
@@ -55,7 +58,7 @@ type Config struct {
 func DefaultConfig(peers int) Config {
 	return Config{
 		Peers: peers, Policy: Adaptive, Chunk: 64 << 10,
-		Threshold: 100 * time.Microsecond, Factor: 2, Backoff: 100 * time.Microsecond,
+		Threshold: 100 * time.Microsecond, Factor: 2, Backoff: 100 * time.Microsecond, Percent: 100,
 	}
 }
 
@@ -76,6 +79,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("threshold %v or factor %v is below 0", c.Threshold, c.Factor)
 	case c.Store != nil && (c.Piece < 1 || c.Piece <= c.Short || c.Piece > 1<<30 || c.Piece != c.Store.piece):
 		return fmt.Errorf("pieces of %d bytes are not those of the store, or not above %d", c.Piece, c.Short)
+	case c.Percent < 1 || c.Percent > 100:
+		return fmt.Errorf("%d percent of the link are not between 1 and 100", c.Percent)
 	case c.Backoff <= 0 || c.Backoff > time.Minute:
 		return fmt.Errorf("backoff of %v is not between 0 and a minute", c.Backoff)
 	}

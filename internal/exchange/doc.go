@@ -48,7 +48,8 @@
 // A choice is the sending of one chunk. A peer that has data left and waits gets
 // a chunk within [Engine.Patience] + 2 × peers + [Early] choices under every policy: when the
 // one that has waited longest has waited for Patience choices, it is chosen,
-// at every other choice at most.
+// at every other choice at most. Below 100 percent of the link ([Config.Percent]) those that have begun in a pause go
+// before it, which are 2 × peers more.
 //
 // # Relays
 //

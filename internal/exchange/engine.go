@@ -66,6 +66,7 @@ type flight struct {
 	all    int64           // Engine.acked when it was sent
 	began  congestion.Time // from when on all counts
 	length int64
+	burst  uint32
 }
 
 // left is what has not been sent and does not go through relays.
@@ -101,6 +102,7 @@ type Engine struct {
 	dev      time.Duration
 	free     bool // the link was idle when the timer ran out, and nothing is known of its rate
 	trial    trial
+	pace     pace
 
 	in     inLink
 	relays relays
@@ -159,7 +161,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.active = 0
 	e.acked, e.ackedAt, e.started = 0, now, now
 	e.outOver, e.inOver, e.failed, e.free = 0, 0, false, false
-	e.trial = trial{next: trialFirst, gap: trialFirst}
+	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
 	e.width = e.report.Most
 	e.report = Report{}
 	e.empties, e.givers = 0, 0
@@ -172,8 +174,8 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 		}
 		e.known.putAir(p)
 		*p = peer{
-			total: out[i], lost: p.lost, slow: p.tail != 0 && e.narrow(p), rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev,
-			in: inPeer{want: in[i]},
+			total: out[i], lost: p.lost, slow: p.tail != 0 && e.narrow(p),
+			rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev, in: inPeer{want: in[i]},
 		}
 		if p.total != 0 {
 			e.givers++
@@ -247,7 +249,7 @@ func (e *Engine) room() bool {
 		return false
 	case e.begun.count == 0:
 		return true
-	case e.cfg.Most > 0 && e.begun.count >= e.cfg.Most:
+	case e.full():
 		return false
 	case e.free:
 		e.free = false
@@ -257,6 +259,9 @@ func (e *Engine) room() bool {
 	}
 	return e.try()
 }
+
+// full reports whether no more peers may be sent to at a time.
+func (e *Engine) full() bool { return e.cfg.Most > 0 && e.begun.count >= e.cfg.Most }
 
 // try reports whether it is time to try one pair more, and judges the attempt before.
 func (e *Engine) try() bool {
@@ -336,7 +341,7 @@ func (e *Engine) reach(p *peer) int8 {
 	switch {
 	case e.sounds(p) || p.relayed || p.slow:
 		return 1
-	case e.waiting.len() == 0 && p.acked > 0 && !e.wary(p):
+	case e.waiting.len() == 0 && p.acked > 0 && e.cfg.Percent == 100 && !e.wary(p):
 		return Deepest
 	}
 	return Early
@@ -408,15 +413,23 @@ func (e *Engine) Next(now congestion.Time) (Action, bool) {
 	if a, ok := e.relays.notes.pop(); ok {
 		return a, true
 	}
-	if a, ok := e.relays.pieces.pop(); ok {
-		return a, true
-	}
 	if i, ok := e.nextEmpty(); ok {
 		return Action{Kind: SendChunk, Peer: int(i), Place: -1}, true
 	}
+	if e.pausing(now) {
+		return Action{}, false
+	}
+	if a, ok := e.relays.pieces.pop(); ok {
+		e.paced(now, e.cfg.Piece)
+		return a, true
+	}
 	i := e.emits.head()
 	if i < 0 {
-		return e.relays.onward.pop()
+		a, ok := e.relays.onward.pop()
+		if ok {
+			e.paced(now, e.cfg.Piece)
+		}
+		return a, ok
 	}
 	p := e.at(i)
 	a := Action{Kind: SendChunk, Peer: int(i), Head: e.emit(now, i, p), Place: -1}
@@ -441,6 +454,7 @@ func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
 	if rest := p.left() - n; rest > 0 && rest <= e.chunk/4 && n+rest <= 1<<30 {
 		n += rest
 	}
+	e.paced(now, n)
 	c := Chunk{Total: p.total, Offset: p.sent, Length: n, Delay: p.queue}
 	p.sent += n
 	e.left -= n
@@ -453,7 +467,9 @@ func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
 		e.sentAll(i, p)
 		return c
 	}
-	f := flight{end: p.sent, at: now, acked: p.acked, all: e.acked, began: e.ackedAt, length: n}
+	f := flight{
+		end: p.sent, at: now, acked: p.acked, all: e.acked, began: e.ackedAt, length: n, burst: e.pace.number,
+	}
 	if e.flying == 0 {
 		f.began = now
 	}

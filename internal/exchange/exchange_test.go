@@ -18,6 +18,9 @@ func randomConfig(r *rand.Rand) Config {
 	cfg.Window = r.IntN(3)
 	cfg.Factor = float64(r.IntN(3))
 	cfg.Threshold = time.Duration(r.Int64N(int64(time.Millisecond)))
+	if r.IntN(3) == 0 {
+		cfg.Percent = 1 + r.IntN(100)
+	}
 	return cfg
 }
 
@@ -345,6 +348,7 @@ func TestValidate(t *testing.T) {
 		func(c *Config) { c.Peers = 0 }, func(c *Config) { c.Policy = policies }, func(c *Config) { c.Chunk = 0 },
 		func(c *Config) { c.Short = c.Chunk + 1 }, func(c *Config) { c.Most = -1 }, func(c *Config) { c.Window = -1 },
 		func(c *Config) { c.Threshold = -1 }, func(c *Config) { c.Factor = -1 }, func(c *Config) { c.Backoff = 0 },
+		func(c *Config) { c.Percent = 0 }, func(c *Config) { c.Percent = 101 },
 	} {
 		cfg := DefaultConfig(1)
 		if change(&cfg); cfg.Validate() == nil {

@@ -159,7 +159,11 @@ func (n *net) limits(m *member, a Action) {
 // starves checks the bound on waiting.
 func (n *net) starves(m *member) {
 	i := m.e.ages.head()
-	if bound := m.e.Patience() + 2*uint64(m.e.cfg.Peers) + Early; i >= 0 && m.e.choices-m.e.at(int32(i)).since > bound {
+	bound := m.e.Patience() + 2*uint64(m.e.cfg.Peers) + Early
+	if m.e.cfg.Percent < 100 {
+		bound += 2 * uint64(m.e.cfg.Peers)
+	}
+	if i >= 0 && m.e.choices-m.e.at(int32(i)).since > bound {
 		n.t.Fatalf("%s: peer %d waits for %d choices, at most %d", n.what, i, m.e.choices-m.e.at(int32(i)).since, bound)
 	}
 }

@@ -41,7 +41,7 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 		e.waiting.set(i, e.key(i))
 	}
 	e.relay(now, i)
-	if p.invited && e.waiting.has(i) && (e.cfg.Most == 0 || e.begun.count < e.cfg.Most) {
+	if p.invited && e.waiting.has(i) && !e.full() {
 		e.unwait(i)
 		e.begin(now, i)
 	}
@@ -72,9 +72,11 @@ func (e *Engine) ack(now congestion.Time, p *peer) {
 	e.ackedAt = now
 	took := max(now.Sub(f.at), 1)
 	share := float64(p.acked-f.acked) * second / float64(took)
-	if all := float64(e.acked-f.all) * second / float64(max(now.Sub(f.began), 1)); e.smooth == 0 {
+	all := float64(e.acked-f.all) * second / float64(max(now.Sub(f.began), 1))
+	switch {
+	case e.smooth == 0:
 		e.smooth = all
-	} else {
+	case f.burst == e.pace.number && !e.pausing(now):
 		e.smooth += (all - e.smooth) / 8
 	}
 	e.rate = max(e.smooth, e.rate-e.rate/512)
@@ -133,6 +135,9 @@ func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
 // Wake returns when Tick is to be called if nothing comes before, or false.
 func (e *Engine) Wake() (congestion.Time, bool) {
 	at, ok := e.wakeIn()
+	if pause, is := e.wakePace(); is && (!ok || pause < at) {
+		at, ok = pause, true
+	}
 	if i := e.begun.head(); i >= 0 && e.waiting.len() != 0 {
 		if out := e.silent(i); !ok || out < at {
 			at, ok = out, true
@@ -145,9 +150,9 @@ func (e *Engine) Wake() (congestion.Time, bool) {
 }
 
 // silent is when a pair has been without an acknowledgement for so long that it cannot
-// be the own link that holds it back.
+// be the own link that holds it back, nor a pause.
 func (e *Engine) silent(i int32) congestion.Time {
-	return e.at(i).news.Add(max(2*time.Duration(e.flying)*e.airtime(e.chunk), e.patient()))
+	return max(e.at(i).news, e.pace.until).Add(max(2*time.Duration(e.flying)*e.airtime(e.chunk), e.patient()))
 }
 
 // patient is the least time for which an acknowledgement is waited for.

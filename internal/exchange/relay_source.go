@@ -105,7 +105,9 @@ func (e *Engine) needs(p *peer) time.Duration {
 }
 
 // hosts is when both hosts of a pair could have sent and received everything.
-func (e *Engine) hosts(p *peer) time.Duration { return max(e.airtime(e.report.Out-e.acked), p.rest) }
+func (e *Engine) hosts(p *peer) time.Duration {
+	return max(e.sparing(e.airtime(e.report.Out-e.acked)), p.rest)
+}
 
 // pays reports whether one piece more through a relay ends before it would on the pair's own path.
 func (e *Engine) pays(p *peer) bool {
