@@ -20,13 +20,14 @@
 //
 // A member begins with one peer, and begins another as soon as its own link idles:
 // when the pairs that have begun deliver less than nine tenths of the most that
-// all together delivered lately. A pair that something else holds back counts
+// all together delivered lately, or when it has sent, at that rate, everything that it was
+// given, so that what is on its way waits elsewhere. A pair that something else holds back counts
 // only with what it delivers, so it keeps going and takes no place. Now and then
 // one pair more is tried; if all together deliver more then, the link has more
 // room than was known. The receiver does the same for what arrives: while its
-// link has room it invites a sender that has not begun, and the sender begins
-// with it at once (after dcPIM, SIGCOMM 2022, and SIRD, NSDI 2025: links with one
-// owner are scheduled, shared ones left to the congestion control).
+// link has room it invites a sender of which nothing is on its way, the one with the longest
+// remainder first, and the sender begins with it at once (after dcPIM, SIGCOMM 2022,
+// and SIRD, NSDI 2025: links with one owner are scheduled, shared ones left to the congestion control).
 //
 // # Which one
 //

@@ -100,7 +100,8 @@ type Engine struct {
 	ackedAt  congestion.Time
 	queue    time.Duration // mean of all pairs' delays
 	dev      time.Duration
-	free     bool // the link was idle when the timer ran out, and nothing is known of its rate
+	free     bool            // the link was idle when the timer ran out, and nothing is known of its rate
+	drained  congestion.Time // when the own link has sent everything, at the rate that it was seen to have
 	trial    trial
 	pace     pace
 
@@ -158,7 +159,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 		l.clear(len(e.known.recs))
 	}
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
-	e.active = 0
+	e.active, e.drained = 0, now
 	e.acked, e.ackedAt, e.started = 0, now, now
 	e.outOver, e.inOver, e.failed, e.free = 0, 0, false, false
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
@@ -243,7 +244,7 @@ func (e *Engine) airtime(bytes int64) time.Duration {
 }
 
 // room reports whether the own link has room for one pair more.
-func (e *Engine) room() bool {
+func (e *Engine) room(now congestion.Time) bool {
 	switch {
 	case e.waiting.len() == 0:
 		return false
@@ -251,6 +252,8 @@ func (e *Engine) room() bool {
 		return true
 	case e.full():
 		return false
+	case e.empty(now):
+		return true
 	case e.free:
 		e.free = false
 		return true
@@ -262,6 +265,12 @@ func (e *Engine) room() bool {
 
 // full reports whether no more peers may be sent to at a time.
 func (e *Engine) full() bool { return e.cfg.Most > 0 && e.begun.count >= e.cfg.Most }
+
+// empty reports whether the own link idles for sure: it has sent everything, so that all chunks that are on their way
+// wait elsewhere, and there is nothing more for it.
+func (e *Engine) empty(now congestion.Time) bool {
+	return e.rate > 0 && e.emits.count == 0 && now >= e.drained && !e.pausing(now)
+}
 
 // try reports whether it is time to try one pair more, and judges the attempt before.
 func (e *Engine) try() bool {
@@ -286,7 +295,7 @@ func (e *Engine) try() bool {
 
 // fill begins pairs while the own link has room.
 func (e *Engine) fill(now congestion.Time) {
-	for e.room() {
+	for e.room(now) {
 		e.begin(now, e.choose())
 	}
 }
@@ -455,6 +464,7 @@ func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
 		n += rest
 	}
 	e.paced(now, n)
+	e.drained = max(e.drained, now).Add(e.airtime(n))
 	c := Chunk{Total: p.total, Offset: p.sent, Length: n, Delay: p.queue}
 	p.sent += n
 	e.left -= n

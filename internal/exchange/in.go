@@ -17,7 +17,7 @@ type inPeer struct {
 
 // inLink is what is received from all peers.
 type inLink struct {
-	waiting heap    // senders that have not begun and were not invited
+	waiting heap    // senders of which nothing is on its way, as far as is known, and that were not invited since
 	begun   int     // senders that have begun and not ended
 	rate    float64 // the most that arrived lately, bytes per second; 0: not known
 	since   congestion.Time
@@ -43,10 +43,15 @@ func (e *Engine) expect(i int32) {
 		return
 	}
 	if p.in.want > e.cfg.Short {
-		// the last peer comes first, for which this member is peer 0
-		place := uint64(e.cfg.Peers) - 1 - uint64(i)
-		e.in.waiting.push(i, (mostMeasure-clampMeasure(p.in.want/e.chunk))<<placeBits|place)
+		e.in.waiting.push(i, e.inKey(i, &p.in))
 	}
+}
+
+// inKey is what a sender is invited by: the one with the longest remainder first, and among equals the last peer, for
+// which this member is peer 0.
+func (e *Engine) inKey(i int32, in *inPeer) uint64 {
+	place := uint64(e.cfg.Peers) - 1 - uint64(i)
+	return (mostMeasure-clampMeasure((in.want-in.got)/e.chunk))<<placeBits | place
 }
 
 // Arrived takes in bytes of a chunk that have arrived: n bytes at the offset off of the
@@ -68,12 +73,8 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 	e.in.left -= n
 	e.report.Received += n
 	e.in.bytes += n
-	if !in.begun && in.want > e.cfg.Short {
-		in.begun = true
-		e.in.begun++
-		if e.in.waiting.has(i) {
-			e.in.waiting.remove(i)
-		}
+	if in.want > e.cfg.Short {
+		e.sends(i, in, ends)
 	}
 	if ends {
 		if e.in.chunks == 0 || c.Delay < e.in.least {
@@ -88,6 +89,23 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 	return true
 }
 
+// sends takes in that bytes of a sender have come. At the end of a chunk it may be invited for the next one.
+func (e *Engine) sends(i int32, in *inPeer, ends bool) {
+	if !in.begun {
+		in.begun = true
+		e.in.begun++
+	}
+	is := e.in.waiting.has(i)
+	switch {
+	case ends && is:
+		e.in.waiting.set(i, e.inKey(i, in))
+	case ends:
+		e.in.waiting.push(i, e.inKey(i, in))
+	case is:
+		e.in.waiting.remove(i)
+	}
+}
+
 // whole takes in that everything of a peer is here, and reports whether it is.
 func (e *Engine) whole(now congestion.Time, i int32) bool {
 	p := e.at(i)
@@ -99,6 +117,9 @@ func (e *Engine) whole(now congestion.Time, i int32) bool {
 	e.inOver++
 	if in.begun {
 		e.in.begun--
+	}
+	if e.in.waiting.has(i) {
+		e.in.waiting.remove(i)
 	}
 	p.stats.Received = now.Sub(e.started)
 	return true

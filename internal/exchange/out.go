@@ -42,7 +42,11 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 	}
 	e.relay(now, i)
 	if p.invited && e.waiting.has(i) && !e.full() {
-		e.unwait(i)
+		if e.overdue(e.ages.head()) {
+			i = e.choose()
+		} else {
+			e.unwait(i)
+		}
 		e.begin(now, i)
 	}
 	e.fill(now)
@@ -77,7 +81,7 @@ func (e *Engine) ack(now congestion.Time, p *peer) {
 	case e.smooth == 0:
 		e.smooth = all
 	case f.burst == e.pace.number && !e.pausing(now):
-		e.smooth += (all - e.smooth) / 8
+		e.smooth += (all - e.smooth) / 4
 	}
 	e.rate = max(e.smooth, e.rate-e.rate/512)
 	e.chunk = min(max(int64(e.rate*longestChunk.Seconds()), e.cfg.Chunk/16, 1), e.cfg.Chunk)
@@ -138,15 +142,25 @@ func (e *Engine) Wake() (congestion.Time, bool) {
 	if pause, is := e.wakePace(); is && (!ok || pause < at) {
 		at, ok = pause, true
 	}
-	if i := e.begun.head(); i >= 0 && e.waiting.len() != 0 {
-		if out := e.silent(i); !ok || out < at {
-			at, ok = out, true
-		}
+	if out, is := e.wakeOut(); is && (!ok || out < at) {
+		at, ok = out, true
 	}
 	if relay, is := e.wakeRelays(); is && (!ok || relay < at) {
 		at, ok = relay, true
 	}
 	return at, ok
+}
+
+// wakeOut is when the own link may have room for another pair, if one waits: when it has sent everything or, if
+// nothing is known of its rate, when a pair has been silent for too long.
+func (e *Engine) wakeOut() (congestion.Time, bool) {
+	switch i := e.begun.head(); {
+	case i < 0 || e.waiting.len() == 0 || e.full():
+		return 0, false
+	case e.rate == 0:
+		return e.silent(i), true
+	}
+	return max(e.drained, e.pace.until), e.emits.count == 0
 }
 
 // silent is when a pair has been without an acknowledgement for so long that it cannot

@@ -101,13 +101,14 @@ func (e *Engine) placed(i int32) int64 {
 	return int64((time.Duration(i)*chunk + delay) / time.Microsecond)
 }
 
-// slowness is by how many halvings a path is slower than the own link; half of it
-// is not slow, because the pairs that have begun share the link.
+// slowness is by how many halvings a path is slower than its part of the own link, which the pairs with chunks on
+// their way share; half of that is not slow.
 func (e *Engine) slowness(p *peer) int {
-	if p.rate <= 0 || e.rate < 2*p.rate {
+	part := p.rate * float64(max(e.active, 1))
+	if part <= 0 || e.rate < 2*part {
 		return 0
 	}
-	return min(bits.Len64(uint64(e.rate/p.rate))-1, 10)
+	return min(bits.Len64(uint64(e.rate/part))-1, 10)
 }
 
 // above reports whether a peer's delay is above the threshold that was set.

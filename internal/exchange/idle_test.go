@@ -1,0 +1,89 @@
+package exchange
+
+import (
+	"testing"
+	"time"
+)
+
+// TestEmptyLink: as soon as the own link has sent everything, another pair begins, although no acknowledgement has
+// come; not before, and not beyond Most.
+func TestEmptyLink(t *testing.T) {
+	e, now := settle(t, 7, Adaptive, 1<<20)
+	e.cfg.Most = 3
+	for begun := 1; begun <= e.cfg.Most; begun++ {
+		bytes := int64(0)
+		for _, a := range drain(e, now) {
+			bytes += a.Head.Length
+		}
+		if bytes == 0 || e.begun.count != begun {
+			t.Fatalf("%d peers have begun, want %d; %d bytes", e.begun.count, begun, bytes)
+		}
+		at, ok := e.Wake()
+		if begun == e.cfg.Most {
+			if ok {
+				t.Errorf("a timer while %d peers are sent to, at most %d", begun, e.cfg.Most)
+			}
+			break
+		}
+		if sent := now.Add(e.airtime(bytes)); !ok || at < sent-1000 || at > sent+1000 {
+			t.Fatalf("the link is empty at %v, but the timer is set to %v, %v", sent, at, ok)
+		}
+		e.Tick(at - 1)
+		if e.begun.count != begun {
+			t.Error("a pair begins while the link is busy")
+		}
+		now = at
+		e.Tick(now)
+	}
+	for p, want := range []int8{Early, Early, Early, 0} {
+		if n := e.at(int32(p)).flying; n != want {
+			t.Errorf("%d chunks are on their way to peer %d", n, p)
+		}
+	}
+}
+
+// TestInvitesAgain: senders of which a chunk has ended are invited again, after those that have more left; senders in
+// the middle of a chunk, and those that have sent everything, are not.
+func TestInvitesAgain(t *testing.T) {
+	const peers, slice, part = 5, 1 << 20, 100 << 10
+	e, err := New(DefaultConfig(peers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := make([]int64, peers)
+	for i := range in {
+		in[i] = slice
+	}
+	e.in.rate = 125e6
+	now := e.started.Add(time.Second)
+	e.Start(now, make([]int64, peers), in)
+	chunk := func(from int, n int64, ends bool) {
+		off := e.at(int32(from)).in.got
+		head := Chunk{Total: slice, Offset: off, Length: n}
+		if !ends {
+			head.Length++
+		}
+		if !e.Arrived(now, from, &head, off, n, ends) {
+			t.Fatalf("a chunk of peer %d is refused", from)
+		}
+	}
+	chunk(0, part, true)
+	chunk(1, 2*part, true)
+	chunk(2, slice, true)
+	chunk(3, part, true)
+	chunk(3, part, false)
+	drain(e, now)
+	var invited []int
+	for range 10 {
+		now = now.Add(e.period())
+		e.Tick(now)
+		for _, a := range drain(e, now) {
+			if a.Word.Invite {
+				invited = append(invited, a.Peer)
+			}
+		}
+	}
+	if len(invited) != 3 || invited[0] != 4 || invited[1] != 0 || invited[2] != 1 {
+		t.Errorf("peers %v are invited, want 4, 0 and 1", invited)
+	}
+}
