@@ -11,6 +11,9 @@
 // (RFC 8985) and a retransmission timer. A [PingPong] sends one small message
 // back and forth. A [ProbeHost] drives a congestion.Prober.
 //
+// A [Group] exchanges slices over packets, a [Fabric] over flows instead, for thousands of hosts: its [Port]s serve
+// chunks.
+//
 // A [Host] is a processor that several flows share, and that does not run their
 // programs now and then. Without one a host takes no time to send or receive.
 package netsim
