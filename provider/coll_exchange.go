@@ -50,7 +50,7 @@ type collExchange struct {
 	ownIn   collective.Piece // of what this member has for itself, in given
 	ownOut  collective.Piece // and in got
 	ready   []int32          // peers with pending chunks
-	empties []int32          // peers whose empty slices were chosen and are not sent yet
+	empties []int32          // peers: the empty slices to them were chosen and are not sent
 	pieces  []pendingPiece
 	more    bool // the engine has to be asked again
 	seen    exchange.Report

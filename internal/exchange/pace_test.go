@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPause: at a share of the link chunks go in bursts, whose ends are the times for another one; words go in the
-// pauses, and what the link carries does not seem less for these.
+// TestPause: at a share of the link chunks go in bursts; words go in the pauses, and what the link carries does not
+// seem less for these.
 func TestPause(t *testing.T) {
 	e, now := settle(t, 1, Balanced, 1<<40)
 	e.cfg.Percent, e.smooth = 25, e.rate

@@ -156,7 +156,7 @@ func (m *fabricMember) begin(out, in []int64) {
 }
 
 // start sends what the members have at first. Empty slices go to all, so that it takes them by tiles of members and
-// peers, whose records are near each other.
+// peers, because their records are near each other.
 func (f *Fabric) start() {
 	const tile = 64
 	for members := range slices.Chunk(f.members, tile) {

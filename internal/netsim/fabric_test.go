@@ -136,8 +136,8 @@ func TestFlowsMany(t *testing.T) {
 	if os.Getenv("NETSIM_FLOWS") == "" {
 		t.Skip("takes minutes: NETSIM_FLOWS=1")
 	}
-	t.Run("1000", func(t *testing.T) { tryFabric(t, 1000, 999, 256<<10) })
-	t.Run("10000", func(t *testing.T) { tryFabric(t, 10_000, 128, 256<<10) })
+	t.Run("1000", func(t *testing.T) { tryFabric(t, 1000, 999, 128<<10) })
+	t.Run("10000", func(t *testing.T) { tryFabric(t, 10_000, 128, 128<<10) })
 }
 
 // TestPercent: at a share of the link an operation takes as much longer, and not more.
