@@ -33,6 +33,7 @@ type endpoint interface {
 	Enable() error
 	Send(s *provider.SendArgs) error
 	RMA(a *provider.RMAArgs) error
+	Atomic(a *provider.AtomicArgs) error
 	PostRecv(a *provider.RecvArgs) error
 }
 

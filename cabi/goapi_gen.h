@@ -243,9 +243,9 @@ void weftGoCleanup(void);
 
 /* ---- rma.go ---- */
 /* Count may be NULL. */
-int weftGoAtomicCount(uint32_t kind, int datatype, int op, size_t *count);
+int weftGoAtomicCount(uint64_t ep, uint32_t kind, int datatype, int op, size_t *count);
 /* There are no tagged atomics. */
-int weftGoQueryAtomic(uint64_t _, int datatype, int op, struct fi_atomic_attr *attr, uint64_t flags);
+int weftGoQueryAtomic(uint64_t domain, int datatype, int op, struct fi_atomic_attr *attr, uint64_t flags);
 
 /* ---- sep.go ---- */
 int weftGoSEPOpen(uint64_t domain, struct fi_info *info, void *_, struct weft_opened *out);

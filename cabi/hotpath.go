@@ -36,14 +36,11 @@ func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post, code 
 	if function != hot.PlaneRMA && function != hot.PlaneList && function != hot.PlaneAtomic {
 		return C.int64_t(result(postSend(object, p)))
 	}
-	if function != hot.PlaneAtomic {
-		return C.int64_t(result(postRMA(object, p)))
+	post := postRMA
+	if function == hot.PlaneAtomic {
+		post = postAtomic
 	}
-	e, ok := object.(*provider.Endpoint)
-	if !ok {
-		return C.int64_t(fi.EOPNOTSUPP.Code())
-	}
-	return C.int64_t(result(postAtomic(e, p)))
+	return C.int64_t(result(post(object, p)))
 }
 
 func postSend(e endpoint, p *C.struct_weft_post) error {

@@ -671,20 +671,17 @@ ssize_t weft_atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic *
 
 int weft_atomic_writevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return weftGoAtomicCount(WEFT_ATOMIC_PLAIN, datatype, op, count);
+	return weftGoAtomicCount(EP(ep)->handle, WEFT_ATOMIC_PLAIN, datatype, op, count);
 }
 
 int weft_atomic_readwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return weftGoAtomicCount(WEFT_ATOMIC_FETCH, datatype, op, count);
+	return weftGoAtomicCount(EP(ep)->handle, WEFT_ATOMIC_FETCH, datatype, op, count);
 }
 
 int weft_atomic_compwritevalid(struct fid_ep *ep, enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	(void)ep;
-	return weftGoAtomicCount(WEFT_ATOMIC_COMPARE, datatype, op, count);
+	return weftGoAtomicCount(EP(ep)->handle, WEFT_ATOMIC_COMPARE, datatype, op, count);
 }
 
 ssize_t weft_collective_barrier(struct fid_ep *ep, fi_addr_t coll_addr, void *context)

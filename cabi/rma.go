@@ -65,7 +65,7 @@ func rmaArgs(e endpoint, to *room, p *C.struct_weft_post) (provider.RMAArgs, err
 	}, nil
 }
 
-func postAtomic(e *provider.Endpoint, p *C.struct_weft_post) error {
+func postAtomic(e endpoint, p *C.struct_weft_post) error {
 	to := rooms.Get().(*room)
 	defer rooms.Put(to)
 	args, err := atomicArgs(to, p)
@@ -183,9 +183,13 @@ func translateAtomic(d *provider.Domain, a *provider.AtomicArgs, p *C.struct_wef
 // Count may be NULL.
 //
 //export weftGoAtomicCount
-func weftGoAtomicCount(kind C.uint32_t, datatype, op C.int, count *C.size_t) (rc C.int) {
+func weftGoAtomicCount(ep C.uint64_t, kind C.uint32_t, datatype, op C.int, count *C.size_t) (rc C.int) {
 	defer guard("fi_atomicvalid", &rc)
-	n, err := atomicCount(atomics.Kind(kind), fi.Datatype(datatype), fi.Op(op))
+	e, err := objectOf[interface{ Domain() *provider.Domain }](ep)
+	if err != nil {
+		return result(err)
+	}
+	n, err := atomicCount(e.Domain(), atomics.Kind(kind), fi.Datatype(datatype), fi.Op(op))
 	if err == nil && count != nil {
 		*count = n
 	}
@@ -193,17 +197,16 @@ func weftGoAtomicCount(kind C.uint32_t, datatype, op C.int, count *C.size_t) (rc
 }
 
 // atomicCount returns the most elements of an operation, fi.EOPNOTSUPP for those that there are not.
-func atomicCount(k atomics.Kind, d fi.Datatype, op fi.Op) (C.size_t, error) {
-	if !atomics.Valid(k, d, op) {
-		return 0, fi.EOPNOTSUPP
-	}
-	return C.size_t(provider.AtomicCount(k, d)), nil
+func atomicCount(d *provider.Domain, k atomics.Kind, t fi.Datatype, op fi.Op) (C.size_t, error) {
+	n, err := d.AtomicCount(k, t, op)
+	return C.size_t(n), err
 }
 
 // There are no tagged atomics.
 //
 //export weftGoQueryAtomic
-func weftGoQueryAtomic(_ C.uint64_t, datatype, op C.int, attr *C.struct_fi_atomic_attr, flags C.uint64_t) (rc C.int) {
+func weftGoQueryAtomic(domain C.uint64_t, datatype, op C.int, attr *C.struct_fi_atomic_attr,
+	flags C.uint64_t) (rc C.int) {
 	defer guard("fi_query_atomic", &rc)
 	kind := atomics.Base
 	switch {
@@ -218,7 +221,11 @@ func weftGoQueryAtomic(_ C.uint64_t, datatype, op C.int, attr *C.struct_fi_atomi
 	case flags == C.FI_COMPARE_ATOMIC:
 		kind = atomics.Compare
 	}
-	n, err := atomicCount(kind, fi.Datatype(datatype), fi.Op(op))
+	d, err := objectOf[*provider.Domain](domain)
+	if err != nil {
+		return result(err)
+	}
+	n, err := atomicCount(d, kind, fi.Datatype(datatype), fi.Op(op))
 	if err == nil && attr != nil {
 		attr.count, attr.size = n, C.size_t(fi.Datatype(datatype).Size())
 	}

@@ -67,6 +67,7 @@ type MatchAtomic struct {
 // AtomicMatcher is what a MemoryMatcher may implement: elements in regions change atomically with respect to other such
 // operations through the same device.
 type AtomicMatcher interface {
+	MemoryMatcher
 	// AtomicValid reports whether there is an operation on a type.
 	AtomicValid(op MatchOp, t MatchType, fetch bool) bool
 	// PostAtomic posts an operation. It ends with an event MatchTransferred; errors of the event and of the call

@@ -94,6 +94,11 @@ func openMatchDevice(d *Domain) (hw.MemoryDomain, error) {
 	return m, nil
 }
 
+// matchAtomic reports whether matched endpoints have an atomic operation.
+func matchAtomic(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
+	return cxi.AtomicValid(op, t, fetch)
+}
+
 // openMatchIface opens the interface of a matched endpoint. Errors: fi.EADDRINUSE for a PID that is taken.
 func openMatchIface(device hw.MemoryDomain, e *MatchedEndpoint) (hw.Iface, error) {
 	m := device.(*cxi.MemoryDomain)

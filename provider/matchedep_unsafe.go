@@ -88,8 +88,9 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	switch caps := full.Caps &^ info.MatchedCaps; {
 	case caps != 0:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: FI_PROTO_CXI has no capabilities %#x", caps)
-	case full.Caps&fi.RMA != 0 && d.info.Domain.MRMode&fi.MREndpoint == 0:
-		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: FI_RMA in a domain without FI_MR_ENDPOINT")
+	case full.Caps&(fi.RMA|fi.Atomic) != 0 && d.info.Domain.MRMode&fi.MREndpoint == 0:
+		return nil, refuse(log.EPCtrl, fi.EINVAL,
+			"open endpoint: FI_RMA or FI_ATOMIC in a domain without FI_MR_ENDPOINT")
 	case authkey.Key(full.EP.AuthKey) != d.auth:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: an authorisation key that is not the domain's")
 	case full.EP.Protocol != fi.ProtoUnspec && full.EP.Protocol != fi.ProtoCXI:

@@ -25,6 +25,8 @@ func (e *MatchedEndpoint) count(n *matched.Ended) {
 		return
 	case n.Entry.Flags&fi.RemoteWrite != 0:
 		return
+	case n.Entry.Flags&fi.Atomic != 0:
+		word = stats.RxMatchAtomic
 	case n.Entry.Flags&fi.Read != 0:
 		word = stats.RxMatchRead
 	case n.Entry.Flags&fi.Write != 0:

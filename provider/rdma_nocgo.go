@@ -37,6 +37,8 @@ func matchDevices(*config.Config) ([]info.MatchDevice, error) {
 // openMatchDevice and openMatchIface are not called without a device.
 func openMatchDevice(*Domain) (hw.MemoryDomain, error) { return nil, hw.ErrUnreachable }
 
+func matchAtomic(hw.MatchOp, hw.MatchType, bool) bool { return false }
+
 func openMatchIface(hw.MemoryDomain, *MatchedEndpoint) (hw.Iface, error) {
 	return nil, hw.ErrUnreachable
 }

@@ -208,7 +208,8 @@ func address(o *op) string {
 func (f *family) body(k *kind, o *op) string {
 	if valid(o) {
 		kind := map[string]string{"write": "PLAIN", "readwrite": "FETCH", "compwrite": "COMPARE"}[strings.TrimSuffix(o.name, "valid")]
-		return fmt.Sprintf("\t(void)ep;\n\treturn weftGoAtomicCount(WEFT_ATOMIC_%s, datatype, op, count);\n", kind)
+		return fmt.Sprintf("\treturn weftGoAtomicCount(EP(ep)->handle, WEFT_ATOMIC_%s, datatype, op, count);\n",
+			kind)
 	}
 	var b bytes.Buffer
 	b.WriteString("\tstruct weft_post p; /* what is not set here is not read */\n\n")

@@ -74,6 +74,11 @@ var atomicTypes = map[hw.MatchType]atomicType{
 
 // AtomicValid reports whether there is an operation on a type.
 func (m *matcher) AtomicValid(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
+	return AtomicValid(op, t, fetch)
+}
+
+// AtomicValid is what matchers' AtomicValid reports.
+func AtomicValid(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
 	o, ok := atomicOps[op]
 	return ok && t < 16 && o.types>>t&1 != 0 && (fetch || !o.fetches)
 }

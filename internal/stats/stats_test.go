@@ -88,7 +88,7 @@ func TestLayout(t *testing.T) {
 	if unsafe.Sizeof(blockHead{}) != rxAt || unsafe.Sizeof(peerHead{}) != peerWordsAt {
 		t.Errorf("heads of %d and %d bytes", unsafe.Sizeof(blockHead{}), unsafe.Sizeof(peerHead{}))
 	}
-	if blockBytes%4096 != 0 || rxAt+8*(RxMatchReadBytes+1) > sharedAt {
+	if blockBytes%4096 != 0 || rxAt+8*(RxMatchAtomicBytes+1) > sharedAt {
 		t.Errorf("block of %d bytes", blockBytes)
 	}
 }

@@ -228,6 +228,8 @@ const (
 	RxMatchWrittenBytes
 	RxMatchRead
 	RxMatchReadBytes
+	RxMatchAtomic
+	RxMatchAtomicBytes
 	RxRendezvousDirect
 )
 
@@ -434,6 +436,9 @@ var table = []Counter{
 	{"matched_write_bytes", unitBytes, Sum, "Payload of matched_writes.", at(Place{Rx, RxMatchWrittenBytes})},
 	{"matched_reads", "operations", Sum, "Reads of peers' memory by such an endpoint.", at(Place{Rx, RxMatchRead})},
 	{"matched_read_bytes", unitBytes, Sum, "Payload of matched_reads.", at(Place{Rx, RxMatchReadBytes})},
+	{"matched_atomics", "operations", Sum, "Atomic operations on peers' memory by such an endpoint.",
+		at(Place{Rx, RxMatchAtomic})},
+	{"matched_atomic_bytes", unitBytes, Sum, "Elements of matched_atomics.", at(Place{Rx, RxMatchAtomicBytes})},
 
 	{"posted", unitMessages, Gauge, "Receives that wait in matching.", at(Place{Rx, RxPosted})},
 	{"posted_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxPostedPeak})},

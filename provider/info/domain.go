@@ -150,7 +150,7 @@ func (q *query) mrMode(asked fi.MRMode, caps uint64, t epType) fi.MRMode {
 	}
 	taken := asked & takenModes
 	if t.match != nil {
-		if caps&fi.RMA != 0 {
+		if caps&(fi.RMA|fi.Atomic) != 0 {
 			return matchedMR // FI_MR_ALLOCATED whether offered or not, as libfabric's provider has it
 		}
 		return taken // the memory of messages needs no registration by the application

@@ -31,7 +31,7 @@ const MatchedCaps = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.D
 	commCaps | matchedRMA
 
 // matchedRMA are those about memory, which is reached through an endpoint (fi.MREndpoint).
-const matchedRMA uint64 = fi.RMA | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
+const matchedRMA uint64 = fi.RMA | fi.Atomic | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
 
 // Attributes of libfabric's provider for such endpoints.
 const (
@@ -43,7 +43,8 @@ const (
 	// matchedMR are the registration modes of a domain with reads and writes.
 	matchedMR = fi.MREndpoint | fi.MRAllocated
 	// matchedOrders are the message orders, without hints too.
-	matchedOrders = fi.OrderSAS | fi.OrderWAW | fi.OrderRMAWAW | fi.OrderRMARAR
+	matchedOrders = fi.OrderSAS | fi.OrderWAW | fi.OrderRMAWAW | fi.OrderRMARAR | fi.OrderAtomicRAR |
+		fi.OrderAtomicRAW | fi.OrderAtomicWAR | fi.OrderAtomicWAW
 )
 
 // MatchDevice is a device that matches messages.
@@ -148,7 +149,7 @@ func (q *query) matchedCaps(hints, h *fi.Info) (uint64, *refusal) {
 		return MatchedCaps, nil
 	}
 	if h.Caps&matchedRMA != 0 {
-		return 0, refuse(attr, "FI_RMA with FI_PROTO_CXI needs FI_MR_ENDPOINT")
+		return 0, refuse(attr, "FI_RMA and FI_ATOMIC with FI_PROTO_CXI need FI_MR_ENDPOINT")
 	}
 	return MatchedCaps &^ matchedRMA, nil
 }

@@ -109,7 +109,9 @@ func wantMatched(t *testing.T, name string, i *fi.Info) {
 // region.
 func TestMatchedMemory(t *testing.T) {
 	version := fi.Version(1, 20)
-	const all = fi.RMA | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
+	const every = fi.OrderSAS | fi.OrderWAW | fi.OrderRMAWAW | fi.OrderRMARAR | fi.OrderAtomicRAR |
+		fi.OrderAtomicRAW | fi.OrderAtomicWAR | fi.OrderAtomicWAW
+	const all = fi.RMA | fi.Atomic | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
 	for name, c := range map[string]struct {
 		version uint32
 		hints   *fi.Info
@@ -118,11 +120,11 @@ func TestMatchedMemory(t *testing.T) {
 		order   uint64
 	}{
 		"no hints": {version, nil, all, fi.MREndpoint | fi.MRAllocated,
-			fi.OrderSAS | fi.OrderWAW | fi.OrderRMAWAW | fi.OrderRMARAR},
+			every},
 		"nothing asked": {version, newHints(func(*fi.Info) {}), 0, 0, 0},
 		"regions of endpoints": {version, newHints(func(h *fi.Info) {
-			h.Caps, h.Domain.MRMode, h.Tx.MsgOrder = fi.RMA, fi.MREndpoint|fi.MRVirtAddr|fi.MRLocal,
-				fi.OrderRMAWAW
+			h.Caps, h.Tx.MsgOrder = fi.RMA|fi.Atomic, fi.OrderRMAWAW
+			h.Domain.MRMode = fi.MREndpoint | fi.MRVirtAddr | fi.MRLocal
 		}), all, fi.MREndpoint | fi.MRAllocated, fi.OrderRMAWAW},
 		"reads": {version, newHints(func(h *fi.Info) {
 			h.Caps, h.Domain.MRMode = fi.RMA|fi.Read,
@@ -131,7 +133,7 @@ func TestMatchedMemory(t *testing.T) {
 		"basic": {version, newHints(func(h *fi.Info) { h.Domain.MRMode = fi.MRBasic }), 0, fi.MRBasic,
 			0},
 		"before modes": {fi.Version(1, 4), nil, 0, fi.MRScalable,
-			fi.OrderSAS | fi.OrderWAW | fi.OrderRMAWAW | fi.OrderRMARAR},
+			every},
 	} {
 		infos, err := matching().GetInfo(c.version, "", "", 0, c.hints, native())
 		if err != nil {

@@ -55,7 +55,9 @@ type Endpoint struct {
 	// claimer is the matcher, if it sets messages aside, else nil.
 	claimer hw.Claimer
 	// memory is the matcher, if peers reach memory through it, else nil.
-	memory  hw.MemoryMatcher
+	memory hw.MemoryMatcher
+	// atomics is the matcher, if it has atomic operations on that, else nil.
+	atomics hw.AtomicMatcher
 	regions entries
 	// minMulti is how many bytes a buffer of many messages must have left to stay. Written by SetMinMulti, read by
 	// posts; relaxed.
@@ -80,6 +82,7 @@ func Open(o Options) *Endpoint {
 	e := &Endpoint{o: o, attr: o.Matcher.MatchAttr(), ops: newTable(o.Limit)}
 	e.claimer, _ = o.Matcher.(hw.Claimer)
 	e.memory, _ = o.Matcher.(hw.MemoryMatcher)
+	e.atomics, _ = o.Matcher.(hw.AtomicMatcher)
 	e.minMulti.Store(DefaultMinMulti)
 	o.Matcher.OnMatch(e.event)
 	return e

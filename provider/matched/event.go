@@ -1,6 +1,8 @@
 package matched
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -45,6 +47,13 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 		e.describe(ev)
 		e.ended.Entry.Len = ev.Wanted
 		e.found(&o, ev.Claim)
+	case hw.MatchTransferred:
+		switch {
+		case o.kind == kindFetch && ev.Err == nil:
+			copy(bytesAt(o.buf, o.len), ev.Fetched[:])
+		case errors.Is(ev.Err, hw.ErrInvalid): // the device finds an element out of alignment, or the like
+			e.ended.Err = fi.EIO
+		}
 	case hw.MatchMissing:
 		e.ended.Err, e.ended.Entry.Tag = fi.ENOMSG, o.tag
 	}
@@ -59,6 +68,10 @@ func flagsOf(o *operation) uint64 {
 		return fi.RMA | fi.Read
 	case o.kind == kindWrite:
 		return fi.RMA | fi.Write
+	case o.kind == kindAtomic:
+		return fi.Atomic | fi.Write
+	case o.kind == kindFetch:
+		return fi.Atomic | fi.Read
 	case o.kind.receives():
 		flags = fi.Recv
 	}

@@ -18,6 +18,8 @@ const (
 	kindDiscard // a receive that throws away what was set aside
 	kindRead
 	kindWrite
+	kindAtomic
+	kindFetch // an atomic operation with a result
 )
 
 // receives reports whether an operation is a receive or a search.

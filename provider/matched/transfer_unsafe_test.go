@@ -267,3 +267,98 @@ func TestRegionsRefused(t *testing.T) {
 		t.Errorf("%d entries are left", n)
 	}
 }
+
+// atomicDevice is one with atomic operations, as far as the test says.
+type atomicDevice struct {
+	memoryDevice
+	ops []hw.MatchAtomic
+}
+
+func (d *atomicDevice) AtomicValid(op hw.MatchOp, _ hw.MatchType, fetch bool) bool {
+	return op == hw.MatchSum || op == hw.MatchSwap && fetch || op == hw.MatchRead && fetch
+}
+
+func (d *atomicDevice) PostAtomic(a *hw.MatchAtomic) error {
+	d.ops = append(d.ops, *a)
+	return d.err
+}
+
+// TestAtomics posts operations of each kind, has them end, and refuses what is none.
+func TestAtomics(t *testing.T) {
+	d := new(atomicDevice)
+	e, ended := openOn(d, d)
+	operand, compare, result := []byte("operands"), []byte("compares"), make([]byte, 8)
+	base := Atomic{Op: hw.MatchSum, Type: hw.MatchUint64, Size: 8, Operand: vector(operand), Remote: remoteOf(5, 16,
+		8),
+		Dest: 2, Flags: fi.DeliveryComplete | fi.More, Context: 7, Inject: true, Ordered: true}
+	fetch, swap, read := base, base, base
+	fetch.Fetch, fetch.Result = true, vector(result)
+	swap.Op, swap.Fetch, swap.Result, swap.Compares, swap.Compare = hw.MatchSwap, true, vector(result), true,
+		vector(compare)
+	read.Op, read.Fetch, read.Result, read.Operand = hw.MatchRead, true, vector(result), nil
+	for k, a := range []Atomic{base, fetch, swap, read} {
+		*ended, d.ops = nil, nil
+		clear(result)
+		if err := e.Atomic(&a); err != nil {
+			t.Fatal(err)
+		}
+		o := d.ops[0]
+		if o.To != 12 || o.Key != 5 || o.Offset != 16 || o.Op != a.Op || o.Type != a.Type ||
+			o.Fetch != a.Fetch || !o.Ordered ||
+			!o.Delivered || !o.More || k < 3 != (string(o.Operand[:8]) == "operands") ||
+			k == 2 != (string(o.Compare[:8]) == "compares") {
+			t.Errorf("operation %d: %+v", k, o)
+		}
+		ev := hw.MatchEvent{Kind: hw.MatchTransferred, Context: o.Context, Last: true}
+		copy(ev.Fetched[:], "what was, and more")
+		d.on(&ev)
+		n := (*ended)[0]
+		bits := map[bool]uint64{false: fi.Atomic | fi.Write, true: fi.Atomic | fi.Read}[a.Fetch]
+		if n.Entry.Flags != bits || n.Entry.Context != 7 || n.Err != fi.Success || n.Bytes != 8 || !n.Inject ||
+			n.Receive ||
+			a.Fetch != (string(result) == "what was") {
+			t.Errorf("operation %d: %+v, result %q", k, n, result)
+		}
+	}
+	clear(result)
+	if err := e.Atomic(&fetch); err != nil {
+		t.Fatal(err)
+	}
+	last := d.ops[len(d.ops)-1]
+	d.on(&hw.MatchEvent{Kind: hw.MatchTransferred, Context: last.Context, Last: true, Err: hw.ErrInvalid,
+		Fetched: [16]byte{1}})
+	if n := (*ended)[len(*ended)-1]; n.Err != fi.EIO || result[0] != 0 {
+		t.Errorf("a refused operation: %+v, result %q", n, result)
+	}
+
+	posted := len(d.ops)
+	for what, c := range map[string]struct {
+		change func(a *Atomic)
+		want   fi.Errno
+	}{
+		"another operation":    {func(a *Atomic) { a.Op = hw.MatchMin }, fi.EOPNOTSUPP},
+		"a fence":              {func(a *Atomic) { a.Flags = fi.Fence }, fi.EBADFLAGS},
+		"data":                 {func(a *Atomic) { a.Flags = fi.RemoteCQData }, fi.EBADFLAGS},
+		"two elements":         {func(a *Atomic) { a.Remote = remoteOf(5, 0, 16) }, fi.EINVAL},
+		"no remote element":    {func(a *Atomic) { a.Remote = nil }, fi.EINVAL},
+		"a long key":           {func(a *Atomic) { a.Remote = remoteOf(1<<32, 0, 8) }, fi.EKEYREJECTED},
+		"a short operand":      {func(a *Atomic) { a.Operand = vector(operand[:4]) }, fi.EINVAL},
+		"no comparand":         {func(a *Atomic) { a.Compare = nil }, fi.EINVAL},
+		"a result at 0":        {func(a *Atomic) { a.Result = []fi.IOVec{{Len: 8}} }, fi.EINVAL},
+		"a peer that is none":  {func(a *Atomic) { a.Dest = 4 }, fi.EINVAL},
+		"an element too large": {func(a *Atomic) { a.Size = 17 }, fi.EOPNOTSUPP},
+	} {
+		a := swap
+		c.change(&a)
+		if err := e.Atomic(&a); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
+	}
+	plain, _, _ := openMemory()
+	if err := plain.Atomic(&base); !errors.Is(err, fi.EOPNOTSUPP) {
+		t.Errorf("a device without such operations: %v", err)
+	}
+	if len(d.ops) != posted || e.Room() != 4 {
+		t.Errorf("%d operations, room for %d", len(d.ops), e.Room())
+	}
+}

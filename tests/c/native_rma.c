@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reads and writes of peers' memory by endpoints of FI_PROTO_CXI: regions belong to an endpoint and have keys that the
- * application chooses. Without a NIC of Slingshot, or its model (tests/clients/cxi.sh), everything is skipped. */
+/* Reads, writes and atomic operations on peers' memory by endpoints of FI_PROTO_CXI: regions belong to an endpoint and
+ * have keys that the application chooses. Without a NIC of Slingshot, or its model (tests/clients/cxi.sh), all is
+ * skipped. */
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
 #include "counts.h"
@@ -9,7 +11,7 @@
 #define ALL (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 static struct node_opts opts = {
-	.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_SOURCE,
+	.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SOURCE,
 	.mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED,
 	.addr_format = FI_ADDR_CXI,
 };
@@ -56,7 +58,7 @@ static struct fid_mr *expose(void *buf, size_t len, uint64_t access, uint64_t ke
 static void test_offer(long arg)
 {
 	struct fi_info *hints = node_hints(&opts), *info;
-	uint64_t caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+	uint64_t caps = FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 
 	(void)arg;
 	hints->domain_attr->mr_mode |= FI_MR_LOCAL | FI_MR_VIRT_ADDR;
@@ -64,7 +66,7 @@ static void test_offer(long arg)
 	info = asked(hints);
 	if (!info)
 		SKIP("no device here reads and writes memory with FI_PROTO_CXI");
-	CHECK((info->caps & caps) == caps && !(info->caps & (FI_ATOMIC | FI_RMA_EVENT)));
+	CHECK((info->caps & caps) == caps && !(info->caps & FI_RMA_EVENT));
 	CHECK(info->domain_attr->mr_mode == (FI_MR_ENDPOINT | FI_MR_ALLOCATED));
 	CHECK(info->domain_attr->mr_key_size == 4 && info->domain_attr->mr_iov_limit == 1);
 	CHECK(info->domain_attr->mr_cnt == 100 && info->domain_attr->cq_data_size == 8);
@@ -380,6 +382,85 @@ static void test_counters(long arg)
 	node_close(&n);
 }
 
+/* An atomic operation that ends with these flags. */
+static void ended(ssize_t rc, uint64_t flags)
+{
+	struct fi_cq_tagged_entry e;
+
+	CHECK_RC(rc, 0);
+	wait_ok(&n, n.txcq, &e);
+	CHECK(e.op_context == back && e.flags == flags);
+}
+
+/* Elements of peers change, are fetched and compared; what there is not is not valid, and rights hold. */
+static void test_atomics(long order)
+{
+	struct node_opts o = opts;
+	uint64_t *there = (uint64_t *)memory, was = 0, operand = 5, compare = 12;
+	double real = 1.5;
+	struct fi_atomic_attr attr;
+	size_t count = 0;
+	fi_addr_t to;
+
+	o.order = (uint64_t)order;
+	open_node(o);
+	to = node_insert(&n, &n);
+	OK(fi_atomicvalid(n.ep, FI_UINT64, FI_SUM, &count));
+	CHECK(count == 1);
+	OK(fi_fetch_atomicvalid(n.ep, FI_DOUBLE, FI_ATOMIC_READ, &count));
+	OK(fi_compare_atomicvalid(n.ep, FI_INT32, FI_MSWAP, &count));
+	EXPECT_RC(fi_atomicvalid(n.ep, FI_UINT64, FI_PROD, &count), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_atomicvalid(n.ep, FI_UINT64, FI_CSWAP, &count), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_compare_atomicvalid(n.ep, FI_UINT64, FI_SUM, &count), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_atomicvalid(n.ep, FI_DOUBLE, FI_BOR, &count), -FI_EOPNOTSUPP);
+	OK(fi_query_atomic(n.domain, FI_FLOAT, FI_MAX, &attr, FI_FETCH_ATOMIC));
+	CHECK(attr.count == 1 && attr.size == 4);
+	EXPECT_RC(fi_query_atomic(n.domain, FI_LONG_DOUBLE, FI_SUM, &attr, 0), -FI_EOPNOTSUPP);
+	for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+		struct fid_mr *mr = expose(memory, 4096, ALL, keys[k]);
+
+		there[2] = 7;
+		ended(fi_atomic(n.ep, &operand, 1, NULL, to, 16, keys[k], FI_UINT64, FI_SUM, back),
+			FI_ATOMIC | FI_WRITE);
+		CHECK(there[2] == 12);
+		ended(fi_compare_atomic(n.ep, &operand, 1, NULL, &compare, NULL, &was, NULL, to, 16, keys[k], FI_UINT64,
+			FI_CSWAP, back), FI_ATOMIC | FI_READ);
+		CHECK(was == 12 && there[2] == 5);
+		ended(fi_fetch_atomic(n.ep, NULL, 1, NULL, &was, NULL, to, 16, keys[k], FI_UINT64, FI_ATOMIC_READ,
+			back),
+			FI_ATOMIC | FI_READ);
+		CHECK(was == 5);
+		memcpy(&there[3], &real, 8);
+		ended(fi_fetch_atomic(n.ep, &real, 1, NULL, &was, NULL, to, 24, keys[k], FI_DOUBLE, FI_SUM, back),
+			FI_ATOMIC | FI_READ);
+		CHECK(!memcmp(&was, &real, 8) && *(double *)&there[3] == 3.0);
+		OK(fi_inject_atomic(n.ep, &operand, 1, to, 32, keys[k], FI_UINT64, FI_ATOMIC_WRITE));
+		for (int tries = 0; ((volatile uint64_t *)there)[4] != 5; tries++) {
+			CHECK(tries < 1000);
+			wait_none(&n, n.txcq, 1);
+		}
+		there[4] = 0;
+		EXPECT_RC(fi_atomic(n.ep, &operand, 2, NULL, to, 16, keys[k], FI_UINT64, FI_SUM, back), -FI_EINVAL);
+		EXPECT_RC(fi_atomic(n.ep, &operand, 1, NULL, to, 16, 1ull << 32, FI_UINT64, FI_SUM, back),
+			-FI_EKEYREJECTED);
+		EXPECT_RC(fi_atomic(n.ep, &operand, 1, NULL, to, 16, keys[k], FI_UINT64, FI_PROD, back),
+			-FI_EOPNOTSUPP);
+		OK(fi_atomic(n.ep, &operand, 1, NULL, to, 17, keys[k], FI_UINT64, FI_SUM, back)); /* out of alignment */
+		wait_err(&n, n.txcq, FI_EIO);
+		CHECK(n.err.flags == (FI_ATOMIC | FI_WRITE));
+		OK(fi_close(&mr->fid));
+		mr = expose(memory, 4096, FI_REMOTE_READ, keys[k]);
+		OK(fi_atomic(n.ep, &operand, 1, NULL, to, 16, keys[k], FI_UINT64, FI_SUM, back));
+		wait_err(&n, n.txcq, FI_EIO);
+		CHECK(there[2] == 5);
+		OK(fi_close(&mr->fid));
+	}
+	if (test_is_weft())
+		CHECK(node_counter(&n, "matched_atomics") == 5 * ARRAY_LEN(keys) &&
+			node_counter(&n, "matched_atomic_bytes") == 40 * ARRAY_LEN(keys));
+	node_close(&n);
+}
+
 /* With selective completion only what asks for it completes, but for failures. */
 static void test_selective(long arg)
 {
@@ -432,6 +513,8 @@ static const struct test tests[] = {
 	{ "bad", test_bad, 0, 0, 0 },
 	{ "counters", test_counters, 0, 0, 0 },
 	{ "selective", test_selective, 0, 0, 0 },
+	{ "atomics", test_atomics, 0, 0, 0 },
+	{ "atomics_ordered", test_atomics, 0, 0, (long)(FI_ORDER_ATOMIC_WAW | FI_ORDER_ATOMIC_RAW) },
 	{ "close", test_close, 2, 0, 0 },
 };
 

@@ -56,9 +56,7 @@ static void open_endpoint(const char *provider)
 	uint64_t name = 0;
 	size_t n = sizeof name, least = 1000;
 
-	hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV | FI_RMA;
-	if (!strcmp(provider, "cxi"))
-		hints->caps |= FI_ATOMIC;
+	hints->caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV | FI_RMA | FI_ATOMIC;
 	hints->mode = FI_CONTEXT2;
 	hints->addr_format = FI_ADDR_CXI;
 	hints->ep_attr->type = FI_EP_RDM;

@@ -26,13 +26,8 @@ func (x *pair) memory() {
 		}
 	}
 	for _, key := range []uint64{8, 99, 1 << 20} {
-		if x.atomics() {
-			for _, c := range atomicCases {
-				x.check(fmt.Sprintf("%+v under key %d", c, key), func() error {
-					return x.atomic(key,
-						c)
-				})
-			}
+		for _, c := range atomicCases {
+			x.check(fmt.Sprintf("%+v under key %d", c, key), func() error { return x.atomic(key, c) })
 		}
 	}
 }
@@ -114,11 +109,6 @@ func (x *pair) transferred(key uint64, n int) error {
 		return fmt.Errorf("a read of what is withdrawn: %q, %w", ends, err)
 	}
 	return nil
-}
-
-// atomics reports whether both sides perform atomic operations: weft's provider does not.
-func (x *pair) atomics() bool {
-	return !strings.HasSuffix(x.a.command, " weft") && !strings.HasSuffix(x.b.command, " weft")
 }
 
 // atomicCase is an operation on an element, by libfabric's numbers.

@@ -1,0 +1,95 @@
+package matched
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// Atomic describes an atomic operation on one element of a region of a peer's. Lengths are in bytes.
+type Atomic struct {
+	Op       hw.MatchOp
+	Type     hw.MatchType
+	Size     uint64        // of an element
+	Operand  []fi.IOVec    // one element; none for hw.MatchRead
+	Compare  []fi.IOVec    // likewise, for operations that compare
+	Result   []fi.IOVec    // likewise, if Fetch
+	Remote   []fi.RMAIOVec // one
+	Dest     fi.Addr
+	Flags    uint64
+	Context  uint64
+	Fetch    bool
+	Inject   bool // fi_inject_atomic: no completion
+	Ordered  bool
+	Compares bool // the operation has a comparand
+}
+
+const (
+	atomicFlags = sendFlags &^ fi.RemoteCQData
+	elementMax  = 16 // bytes
+)
+
+// element is the address of the only element of a vector. Errors: fi.EINVAL.
+func (a *Atomic) element(what string, iov []fi.IOVec) (uint64, error) {
+	v, err := one("atomic "+what, iov)
+	if err == nil && v.Len != a.Size {
+		err = refuse(fi.EINVAL, "atomic: %s of %d bytes, not %d", what, v.Len, a.Size)
+	}
+	return uint64(v.Base), err
+}
+
+// check judges an operation.
+func (e *Endpoint) checkAtomic(a *Atomic) error {
+	switch {
+	case e.atomics == nil || !e.atomics.AtomicValid(a.Op, a.Type, a.Fetch) || a.Size > elementMax:
+		return refuse(fi.EOPNOTSUPP, "atomic: the device has no operation %d on type %d", a.Op, a.Type)
+	case a.Flags&^atomicFlags != 0:
+		return refuse(fi.EBADFLAGS, "atomic: flags %#x are not for it", a.Flags&^atomicFlags)
+	case len(a.Remote) != 1 || a.Remote[0].Len != a.Size:
+		return refuse(fi.EINVAL, "atomic: not one remote element of %d bytes", a.Size)
+	case a.Remote[0].Key > e.memory.MaxKey():
+		return refuse(fi.EKEYREJECTED, "atomic: key %#x, at most %#x", a.Remote[0].Key, e.memory.MaxKey())
+	}
+	return nil
+}
+
+// Atomic posts an atomic operation. What the peer's device refuses ends with an error. Errors: as Transfer's, and
+// fi.EOPNOTSUPP for an operation that the device does not have on the type.
+func (e *Endpoint) Atomic(a *Atomic) error {
+	if err := e.checkAtomic(a); err != nil {
+		return err
+	}
+	o := operation{kind: kindAtomic, context: a.Context, flags: a.Flags, inject: a.Inject, len: a.Size}
+	m := hw.MatchAtomic{Key: a.Remote[0].Key, Offset: a.Remote[0].Addr, Op: a.Op, Type: a.Type, Fetch: a.Fetch,
+		Ordered: a.Ordered, Delivered: a.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0,
+		More: a.Flags&fi.More != 0}
+	if a.Op != hw.MatchRead {
+		from, err := a.element("operand", a.Operand)
+		if err != nil {
+			return err
+		}
+		copy(m.Operand[:], bytesAt(from, a.Size))
+	}
+	if a.Compares {
+		from, err := a.element("comparand", a.Compare)
+		if err != nil {
+			return err
+		}
+		copy(m.Compare[:], bytesAt(from, a.Size))
+	}
+	if a.Fetch {
+		to, err := a.element("result", a.Result)
+		if err != nil {
+			return err
+		}
+		o.kind, o.buf = kindFetch, to
+	}
+	to, err := e.o.Address(a.Dest)
+	if err != nil {
+		return refuse(Errno(err), "atomic at address %d: %v", a.Dest, err)
+	}
+	m.To = to
+	return e.post("atomic", &o, func(context uint64) error {
+		m.Context = context
+		return e.atomics.PostAtomic(&m)
+	}, m.More)
+}

@@ -1,0 +1,62 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/matched"
+)
+
+// Atomic operations of matched endpoints: on one element, as far as the device has them.
+
+// matchedAtomic is what devices that match call an operation. False: they have none of this kind.
+func matchedAtomic(k atomics.Kind, d fi.Datatype, op fi.Op) (hw.MatchOp, hw.MatchType, bool) {
+	o, t := hw.MatchOp(op), hw.MatchType(d)
+	fits := op >= 0 && int(op) == int(o) && d >= 0 && int(d) == int(t) &&
+		(k == atomics.Compare) == (op >= fi.OpCSwap)
+	return o, t, fits && matchAtomic(o, t, k != atomics.Base)
+}
+
+// AtomicCount is the number of elements of a datatype that one call of a kind can operate on, at endpoints of the
+// domain. Errors: fi.EOPNOTSUPP when there is no such operation.
+func (d *Domain) AtomicCount(k atomics.Kind, t fi.Datatype, op fi.Op) (uint64, error) {
+	if d.Matches() {
+		if _, _, ok := matchedAtomic(k, t, op); !ok {
+			return 0, fi.EOPNOTSUPP
+		}
+		return 1, nil
+	}
+	if !atomics.Valid(k, t, op) {
+		return 0, fi.EOPNOTSUPP
+	}
+	return uint64(AtomicCount(k, t)), nil
+}
+
+// orderedAtomics are the message orders with which atomic operations keep theirs.
+const orderedAtomics = fi.OrderWAW | fi.OrderAtomicRAR | fi.OrderAtomicRAW | fi.OrderAtomicWAR | fi.OrderAtomicWAW
+
+// Atomic posts an atomic operation. Errors as of matched.Endpoint.Atomic, fi.EOPBADSTATE, and fi.EOPNOTSUPP for an
+// endpoint without the capability.
+func (e *MatchedEndpoint) Atomic(a *AtomicArgs) error {
+	t, err := e.enabled()
+	if err != nil {
+		return err
+	}
+	need := fi.Atomic | fi.Write
+	if a.Kind != atomics.Base {
+		need = fi.Atomic | fi.Read
+	}
+	op, kind, ok := matchedAtomic(a.Kind, a.Datatype, a.Op)
+	if !ok || e.info.Caps&need != need {
+		return refuse(log.EPData, fi.EOPNOTSUPP,
+			"atomic: no operation %d on datatype %d, or no capabilities %#x", a.Op,
+			a.Datatype, need)
+	}
+	return t.Atomic(&matched.Atomic{
+		Op: op, Type: kind, Size: uint64(a.Datatype.Size()), Operand: a.Operand, Compare: a.Compare,
+		Result: a.Result,
+		Remote: a.Remote, Dest: a.Dest, Flags: a.Flags, Context: a.Context, Fetch: a.Kind != atomics.Base,
+		Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&orderedAtomics != 0, Compares: a.Kind == atomics.Compare,
+	})
+}
