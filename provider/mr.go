@@ -352,7 +352,7 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 // endpoints, too. Errors: fi.ENOSYS in other domains, fi.EBADFLAGS unless flags is 0,
 // fi.EDOMAIN, fi.EINVAL for a second endpoint, fi.EOPBADSTATE after Enable.
 func (m *MR) BindEP(e *Endpoint, flags uint64) error {
-	return m.bindEP(e.domain, flags, func() error {
+	return m.bindEP(func() *Domain { return e.domain }, flags, func() error {
 		if err := e.refs.Acquire(); err != nil {
 			return err
 		}
@@ -361,8 +361,8 @@ func (m *MR) BindEP(e *Endpoint, flags uint64) error {
 	})
 }
 
-// bindEP has bind tie the region to an endpoint of a domain.
-func (m *MR) bindEP(of *Domain, flags uint64, bind func() error) error {
+// bindEP has bind tie the region to an endpoint, of the domain that of returns.
+func (m *MR) bindEP(of func() *Domain, flags uint64, bind func() error) error {
 	const what = "bind endpoint to a memory region: "
 	m.bindMu.Lock()
 	defer m.bindMu.Unlock()
@@ -371,7 +371,7 @@ func (m *MR) bindEP(of *Domain, flags uint64, bind func() error) error {
 		return refuse(log.MR, fi.EBADFLAGS, what+"flags %#x", flags)
 	case m.domain.info.Domain.MRMode&fi.MREndpoint == 0:
 		return refuse(log.MR, fi.ENOSYS, what+"FI_MR_ENDPOINT is not set")
-	case of != m.domain:
+	case of() != m.domain:
 		return refuse(log.MR, fi.EDOMAIN, what+"it is another domain's")
 	case m.ep != nil || m.matched.ep != nil:
 		return refuse(log.MR, fi.EINVAL, what+"one is bound already")

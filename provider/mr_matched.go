@@ -34,7 +34,7 @@ func (m *MR) checkKey() error {
 
 // BindMatched ties the region to an endpoint, which stays open as long. Errors: as of BindEP.
 func (m *MR) BindMatched(e *MatchedEndpoint, flags uint64) error {
-	return m.bindEP(e.domain, flags, func() error {
+	return m.bindEP(func() *Domain { return e.domain }, flags, func() error {
 		if err := e.refs.Acquire(); err != nil {
 			return err
 		}
