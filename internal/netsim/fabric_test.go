@@ -74,7 +74,7 @@ func partnersOf(hosts, count int) func(rank int, give func(to int)) {
 
 // tryFabric runs one operation of each case, and checks that it ends soon after what ports and paths take, and that no
 // peer waits for longer than the engine promises.
-func tryFabric(t *testing.T, hosts, count int, slice int64) {
+func tryFabric(t *testing.T, hosts, count int, slice int64, most float64) {
 	partners := partnersOf(hosts, count)
 	promised := max(64, 8*uint64(count)) + 2*uint64(hosts-1) + exchange.Early
 	t.Logf("%d hosts with %d partners each:", hosts, count)
@@ -94,8 +94,8 @@ func tryFabric(t *testing.T, hosts, count int, slice int64) {
 		ratio := took.Seconds() / bound.Seconds()
 		t.Logf("%s: %v, %.3f of the bound, waited %d of %d choices, %d bytes a host, %.1f s of processor time",
 			c.name, took, ratio, f.Waited, promised, bytes, used.Seconds())
-		if ratio > 1.10 || ratio < 1 {
-			t.Errorf("%s: %.3f of the bound, at most 1.10", c.name, ratio)
+		if ratio > most || ratio < 1 {
+			t.Errorf("%s: %.3f of the bound, at most %v", c.name, ratio, most)
 		}
 		if f.Waited > promised {
 			t.Errorf("%s: a peer waited for %d choices, at most %d", c.name, f.Waited, promised)
@@ -127,8 +127,8 @@ func processorTime() time.Duration {
 // TestFlows: the engine is within a few percent of what ports and paths take, with all others as partners and
 // with some.
 func TestFlows(t *testing.T) {
-	tryFabric(t, 40, 39, 1<<20)
-	tryFabric(t, 100, 32, 1<<20)
+	tryFabric(t, 40, 39, 1<<20, 1.10)
+	tryFabric(t, 100, 32, 1<<20, 1.10)
 }
 
 // TestFlowsMany is the same with thousands of hosts, each case of which takes a minute or two: NETSIM_FLOWS=1
@@ -137,8 +137,8 @@ func TestFlowsMany(t *testing.T) {
 	if os.Getenv("NETSIM_FLOWS") == "" {
 		t.Skip("takes minutes: NETSIM_FLOWS=1")
 	}
-	t.Run("1000", func(t *testing.T) { tryFabric(t, 1000, 999, 128<<10) })
-	t.Run("10000", func(t *testing.T) { tryFabric(t, 10_000, 128, 256<<10) })
+	t.Run("1000", func(t *testing.T) { tryFabric(t, 1000, 999, 128<<10, 1.10) })
+	t.Run("10000", func(t *testing.T) { tryFabric(t, 10_000, 128, 256<<10, 1.12) })
 }
 
 // TestPercent: at a share of the link an operation takes as much longer, and not more.
