@@ -81,8 +81,8 @@ func (e *MatchedEndpoint) RMA(a *RMAArgs) error {
 	}
 	return t.Transfer(&matched.Transfer{
 		IOV: a.IOV, Remote: a.Remote, Dest: a.Dest, Data: a.Data, Flags: a.Flags, Context: a.Context,
-		Read:    a.Read,
-		HasData: a.HasData, Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&(fi.OrderWAW|fi.OrderRMAWAW) != 0,
+		Read: a.Read, HasData: a.HasData, Inject: a.Inject,
+		Ordered: e.info.Tx.MsgOrder&(fi.OrderWAW|fi.OrderRMAWAW) != 0,
 	})
 }
 

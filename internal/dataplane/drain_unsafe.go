@@ -51,11 +51,13 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 		}
 	}
 	switch {
-	case m != nil && post.Flags&^plainPost == 0 && m.Flags&MessageRTS != 0:
+	case m != nil && post.Flags&^plainPost != 0:
+		return hot.DeliveryGo
+	case m != nil && m.Flags&MessageRTS != 0:
 		return readKept(d, ep, post, m)
-	case m != nil && post.Flags&^plainPost == 0:
+	case m != nil:
 		return r.deliverHeld(d, ep, rx, eng, post, m)
-	case m != nil || !r.Enqueue(post):
+	case !r.Enqueue(post):
 		return hot.DeliveryGo
 	}
 	dropPost(rx)
@@ -70,12 +72,8 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 	if m.Len > mem.MaxShared {
 		return hot.DeliveryGo // its memory is a mapping of its own
 	}
-	if flags&^known != 0 || m.Len > post.Len || m.Flags>>HeldEndpointShift != uint64(ep.Number) {
-		return hot.DeliveryGo // truncated, or of another endpoint
-	}
-	source := uint32(m.Flags>>HeldSourceShift) & 0xffffff
-	src, addr := sender(ep, source+1)
-	if src == nil || src.ID != m.Source() {
+	src, source, addr := senderOf(ep, m)
+	if flags&^known != 0 || m.Len > post.Len || src == nil {
 		return hot.DeliveryGo
 	}
 	payload := uintptr(m.Payload)
@@ -104,6 +102,17 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 		d.Entry = out.Entry
 	}
 	return endHeld(d, ep, verdict, sync)
+}
+
+// senderOf returns the line of the sender of an unexpected message, its number and its fi_addr_t plus one; nil: it is
+// in no line any more, or the message is of another endpoint.
+func senderOf(ep *hot.EP, m *match.Message) (src *hot.Source, number uint32, addr uint64) {
+	number = uint32(m.Flags>>HeldSourceShift) & 0xffffff
+	src, addr = sender(ep, number+1)
+	if src == nil || src.ID != m.Source() || m.Flags>>HeldEndpointShift != uint64(ep.Number) {
+		return nil, 0, 0
+	}
+	return src, number, addr
 }
 
 // HeldMessages is how many messages are unexpected.

@@ -33,18 +33,18 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 	a := Arrival{
 		ID: src.ID, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length,
 		Payload: uintptr(head.Addr), Flags: head.Flags, Data: head.Data,
+		Request: head.Request,
 	}
-	a.Request = head.Request
 	pid := readable(ep, addr)
 	if pid == 0 {
 		return hot.DeliveryGo
 	}
 	rv, known := r.find(ep, &a)
 	if rv == nil {
-		d.Bounce = 0
 		if !known || !keepRTS(r, ep, &a, &head) {
 			return hot.DeliveryGo
 		}
+		d.Bounce = 0
 		release(d, ep)
 		return next
 	}
@@ -116,10 +116,9 @@ func keepRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
 func readKept(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.Message) uintptr {
 	const known = hot.MessageTagged | hot.MessageData | MessageRTS
 	head := (*hot.RTSHead)(pointer(uintptr(m.Payload)))
-	source := uint32(m.Flags>>HeldSourceShift) & 0xffffff
-	src, addr := sender(ep, source+1)
-	if m.Flags&(1<<HeldSourceShift-1)&^known != 0 || m.Flags>>HeldEndpointShift != uint64(ep.Number) ||
-		src == nil || src.ID != m.Source() || src.Context != 0 || !plainRTS(ep, head) || m.Len > post.Len {
+	src, source, addr := senderOf(ep, m)
+	if m.Flags&(1<<HeldSourceShift-1)&^known != 0 || src == nil || src.Context != 0 ||
+		!plainRTS(ep, head) || m.Len > post.Len {
 		return hot.DeliveryGo
 	}
 	pid := readable(ep, addr)

@@ -45,8 +45,7 @@ func (e *Endpoint) checkTransfer(what string, t *Transfer) (v fi.IOVec, remote f
 		return v, remote, refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, t.Flags&^allowed)
 	case v.Len > e.attr.MaxMessage || inject && v.Len > uint64(e.attr.MaxInject):
 		return v, remote, refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d, injected %d", what, v.Len,
-			e.attr.MaxMessage,
-			e.attr.MaxInject)
+			e.attr.MaxMessage, e.attr.MaxInject)
 	case t.Remote[0].Len != v.Len:
 		return v, remote, refuse(fi.EINVAL, "%s: %d bytes here, %d there", what, v.Len, t.Remote[0].Len)
 	case t.Remote[0].Key > e.memory.MaxKey():
