@@ -221,6 +221,7 @@ FIELD(struct weft_hot_source, bounce_stride, 20, 4);
 FIELD(struct weft_hot_source, bounce_bytes, 24, 4);
 FIELD(struct weft_hot_source, context, 28, 4);
 FIELD(struct weft_hot_source, id, 32, 4);
+FIELD(struct weft_hot_source, back, 40, 8);
 
 SIZE(struct weft_hot_port_source, 32);
 FIELD(struct weft_hot_port_source, addr, 0, 8);

@@ -303,6 +303,7 @@ func (e *Endpoint) release() {
 	e.closeStats()
 	_ = e.peers.Free()
 	_ = e.sourceLines.Free()
+	_ = e.backLines.Free()
 	e.closeDriven()
 	e.notes.memory.close()
 	if e.rx != nil && e.srx == nil {

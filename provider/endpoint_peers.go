@@ -1,11 +1,14 @@
 package provider
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -75,11 +78,16 @@ func (e *leasedEP) acquainting(h hw.Handler) hw.Handler {
 // fillBack connects to a sender and fills its line (fill), so that the data plane answers it. A connection that does
 // not come up is tried again with the next RTS or atomic operation of that sender.
 func (e *leasedEP) fillBack(src hw.Source) {
-	if e.rx.recheck || int(src) >= e.sourceLines.Len() || e.sourceLines.At(uint32(src)).Context != 0 {
+	if e.rx.recheck || int(src) >= e.sourceLines.Len() {
 		return
 	}
-	addr := fi.Addr(atomic.LoadUint64(&e.sourceLines.At(uint32(src)).Addr) - 1)
+	source := e.sourceLines.At(uint32(src))
+	addr := fi.Addr(atomic.LoadUint64(&source.Addr) - 1)
 	if addr == fi.AddrNotAvail {
+		return
+	}
+	if source.Context != 0 {
+		fillBackLine(e, uint32(src), source)
 		return
 	}
 	if line := e.peers.At(e.av.Line(addr)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
@@ -93,6 +101,39 @@ func (e *leasedEP) fillBack(src hw.Source) {
 		e.fill(addr, l, p)
 	}
 	l.release()
+}
+
+// fillBackLine is fillBack of a sender that is a context of a scalable endpoint: no address of the address vector need
+// lead to it, so it has a line of its own.
+func fillBackLine(e *leasedEP, src uint32, source *hot.Source) {
+	if source.Back != 0 && atomic.LoadUintptr(&e.backLines.At(src).Slots) != 0 {
+		return
+	}
+	l := e.linkBack(sender{source.ID, uint8(source.Context)})
+	p, err := e.connect(l)
+	if err != nil || p.port.number != 0 {
+		return
+	}
+	if e.backLines.Len() == 0 {
+		if e.backLines, err = mem.NewSparseArray[hot.Peer](e.sourceLines.Len()); err != nil {
+			log.Warnf(log.EPData, "lines of senders with several contexts: %v", err)
+			return
+		}
+	}
+	line := e.backLines.At(src)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.path.Load() != p || p.Err() != nil {
+		return
+	}
+	atomic.StoreUint32(&line.Link, l.index+1)
+	if e.iface.FillPeer(p.Endpoint, line) != nil {
+		return
+	}
+	if !slices.Contains(l.backs, src) {
+		l.backs = append(l.backs, src)
+	}
+	source.Back = addressOfLine(line)
 }
 
 // linkBack is the link to a peer that sent to this endpoint.

@@ -52,6 +52,10 @@ type hotMemory struct {
 	fast        fastGate              // of C's posts
 	peers       mem.Growing[hot.Peer] // grown under linkMu
 	sourceLines mem.Array[hot.Source] // by hw.Source
+	// backLines lead back to senders that are contexts of scalable endpoints, by hw.Source; of length 0 before
+	// the first. Made and filled by the lease holder under the link's mutex, under which Slots is zeroed; read
+	// by the lease holder.
+	backLines mem.Array[hot.Peer]
 	// sourcesSeen is how many of sourceLines were ever used. Written by the
 	// lease holder, read by the thread that removes addresses; sequentially consistent.
 	sourcesSeen atomic.Uint32

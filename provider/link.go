@@ -75,6 +75,7 @@ type link struct {
 	refused string   // the last refusal that was logged
 	around  []*port  // that do not lead to the peer
 	filled  []uint32 // lines of the hot peer table that point at path
+	backs   []uint32 // lines of the endpoint's backLines that do
 	stall   stall    // of datagrams
 }
 
@@ -294,6 +295,12 @@ func (e *peering) forget(l *link) {
 		}
 	}
 	l.filled = l.filled[:0]
+	for _, i := range l.backs {
+		if line := e.backLines.At(i); atomic.LoadUint32(&line.Link) == l.index+1 {
+			atomic.StoreUintptr(&line.Slots, 0)
+		}
+	}
+	l.backs = l.backs[:0]
 }
 
 // lineOf returns the line of an address, which there is memory for from then on. fi.EINVAL for an address that the

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -45,6 +46,9 @@ func rtsAt(addr uint64) *wire.RTS { return (*wire.RTS)(pointerAt(addr)) }
 
 // wordAt is a word that other threads or processes write; for sync/atomic.
 func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }
+
+// addressOfLine is where a line of a table outside the Go heap is.
+func addressOfLine(line *hot.Peer) uintptr { return uintptr(unsafe.Pointer(line)) }
 
 // addressOfBytes is where a slice that is not empty begins. The caller keeps it
 // alive, and in place: memory of the Go heap does not move.

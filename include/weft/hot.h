@@ -165,9 +165,12 @@ struct weft_hot_source {
 	uint32_t bounce_count;
 	uint32_t bounce_stride;
 	uint32_t bounce_bytes;
-	uint32_t context; /* not 0: it is a context of a scalable endpoint, and addr does not lead to it */
+	/* not 0: number of the sender's context of a scalable endpoint, to which addr does not lead */
+	uint32_t context;
 	uint32_t id; /* by which matching knows the sender */
-	uint8_t pad0[28];
+	uint32_t pad0;
+	struct weft_hot_peer *back; /* where answers to such a context go, NULL: ask Go */
+	uint8_t pad1[16];
 };
 
 /* weft_hot_port_source is a sender behind a port to other hosts, as struct weft_hot_source. */

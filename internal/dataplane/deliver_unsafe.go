@@ -139,7 +139,7 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	case finishSlot:
 		release(d, ep)
 	case finishRead:
-		if copyFailed(&d.Copy, ep, d.Addr-1) {
+		if copyFailed(&d.Copy, back(ep, sourceAt(ep, d.Source), d.Addr)) {
 			return hot.DeliveryGo
 		}
 		if code := sendAck(d, ep); code != next {
@@ -235,7 +235,7 @@ func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 	if owner-1 >= ep.SourceLimit {
 		return nil, 0
 	}
-	src := (*hot.Source)(pointer(ep.Sources + uintptr(owner-1)*unsafe.Sizeof(hot.Source{})))
+	src := sourceAt(ep, owner-1)
 	addr := atomic.LoadUint64(&src.Addr)
 	if addr == 0 {
 		return nil, 0

@@ -85,9 +85,6 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 	a.Flags, a.Addr, a.Tag, a.Data, a.Length = uint32(flags), addr, m.Tag(), m.Data, m.Len
 	sync := flags&MessageSync != 0
 	if sync {
-		if src.Context != 0 {
-			return hot.DeliveryGo // the ACK goes to another interface than that of the address
-		}
 		d.Addr, d.Source, d.Request = addr, source, m.Request
 	}
 	context, buf, postFlags := post.Context, post.Buf, post.Flags

@@ -68,6 +68,9 @@ func send(p *hot.Post) uintptr {
 	if p.Kind&unlikely != 0 && !single(p) {
 		return hot.PostGo
 	}
+	if p.Kind&hot.PostInject != 0 && ep.TxCntr == 0 {
+		p.Flags &^= fi.DeliveryComplete // of an injected message only a counter says that it is delivered
+	}
 	line, peer := peerOf(ep, p.Dest)
 	if peer == nil || !posts(ep) || p.Len > uint64(ep.EagerMax) || p.Flags&^messageFlags != 0 || !plausible(p, ep) {
 		return sendAwaited(p, ep)

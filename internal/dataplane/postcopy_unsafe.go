@@ -146,14 +146,20 @@ func copied(p *hot.Post, ep *hot.EP) uintptr {
 	return hot.PostDone
 }
 
-// copyFailed reports whether a copy between this process and a peer's has failed. A kernel that does not let this
-// process make it is not asked again.
-func copyFailed(c *hot.Copy, ep *hot.EP, addr uint64) bool {
+// postFailed is copyFailed of a post.
+func postFailed(p *hot.Post, ep *hot.EP) bool {
+	_, peer := peerOf(ep, p.Dest)
+	return copyFailed(&p.Copy, peer)
+}
+
+// copyFailed reports whether a copy between this process and a peer's, of which peer is the line, nil: it has none, has
+// failed. A kernel that does not let this process make it is not asked again.
+func copyFailed(c *hot.Copy, peer *hot.Peer) bool {
 	switch fi.Errno(c.Error) {
 	case 0:
 		return false
 	case fi.EPERM, fi.EACCES, fi.ENOSYS:
-		if _, peer := peerOf(ep, addr); peer != nil {
+		if peer != nil {
 			order.Store32(&peer.PID, 0)
 		}
 	}
@@ -163,7 +169,7 @@ func copyFailed(c *hot.Copy, ep *hot.EP, addr uint64) bool {
 // endCopy gives the claim of a copy back, and reports whether the copy was made.
 func endCopy(p *hot.Post, ep *hot.EP) bool {
 	outbound.Release((*hot.Claim)(pointer(p.Claim)))
-	if copyFailed(&p.Copy, ep, p.Dest) {
+	if postFailed(p, ep) {
 		return false
 	}
 	if p.Len >= hot.AccessMin {

@@ -128,7 +128,7 @@ func goOnList(p *hot.Post, ep *hot.EP, l *List) uintptr {
 	if p.Step == stepCopied {
 		b.regions.Release()
 		b.first = b.end
-		if copyFailed(&p.Copy, ep, p.Dest) {
+		if postFailed(p, ep) {
 			b.give()
 			return hot.PostGo
 		}

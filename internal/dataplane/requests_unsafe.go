@@ -172,7 +172,7 @@ func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *messa
 		return hot.DeliveryGo
 	}
 	status := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.Body)))
-	if status == 0 && ackReceived(d, ep, addr-1, m.header) {
+	if status == 0 && ackReceived(d, ep, fullAddr(ep, src, addr), m.header) {
 		d.Bounce = 0
 		release(d, ep)
 		return next

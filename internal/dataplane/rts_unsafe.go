@@ -20,7 +20,7 @@ import (
 // runtime's.
 func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || src.Context != 0 || ep.Flags&hot.EPMatches == 0 || r.Ended {
+	if src == nil || ep.Flags&hot.EPMatches == 0 || r.Ended {
 		return hot.DeliveryGo
 	}
 	if uintptr(m.head) != unsafe.Sizeof(hot.RTSHead{}) || m.length != 0 || m.flags != 0 {
@@ -35,7 +35,7 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		Payload: uintptr(head.Addr), Flags: head.Flags, Data: head.Data,
 		Request: head.Request,
 	}
-	pid := readable(ep, addr)
+	pid := readable(ep, src, addr)
 	if pid == 0 {
 		return hot.DeliveryGo
 	}
@@ -58,8 +58,8 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 
 // readable returns the process of a sender of which the memory can be read and the ring is known here, for the ACK; 0:
 // it cannot, or is not. addr is the sender's address plus one.
-func readable(ep *hot.EP, addr uint64) (pid uint32) {
-	_, peer := peerOf(ep, addr-1)
+func readable(ep *hot.EP, src *hot.Source, addr uint64) (pid uint32) {
+	peer := back(ep, src, addr)
 	if peer == nil || atomic.LoadUintptr(&peer.Slots) == 0 {
 		return 0
 	}
@@ -117,11 +117,11 @@ func readKept(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.Message
 	const known = hot.MessageTagged | hot.MessageData | MessageRTS
 	head := (*hot.RTSHead)(pointer(uintptr(m.Payload)))
 	src, source, addr := senderOf(ep, m)
-	if m.Flags&(1<<HeldSourceShift-1)&^known != 0 || src == nil || src.Context != 0 ||
-		!plainRTS(ep, head) || m.Len > post.Len {
+	if m.Flags&(1<<HeldSourceShift-1)&^known != 0 || src == nil || !plainRTS(ep, head) ||
+		m.Len > post.Len {
 		return hot.DeliveryGo
 	}
-	pid := readable(ep, addr)
+	pid := readable(ep, src, addr)
 	if pid == 0 {
 		return hot.DeliveryGo
 	}
@@ -139,24 +139,50 @@ func plainRTS(ep *hot.EP, head *hot.RTSHead) bool {
 		head.Length != 0 && head.Length <= uint64(ep.ReadMax)
 }
 
+// back returns the line by which a sender is answered, nil if there is none, or none yet: that of its address, or its
+// own if it is a context of a scalable endpoint. addr is the sender's address plus one.
+func back(ep *hot.EP, src *hot.Source, addr uint64) (peer *hot.Peer) {
+	if src.Context != 0 {
+		return (*hot.Peer)(pointer(src.Back))
+	}
+	_, peer = peerOf(ep, addr-1)
+	return peer
+}
+
+// fullAddr returns the fi_addr_t of a sender, by which operations to it are posted: it names the receive context, if the
+// sender is one of a scalable endpoint. addr is the address of the whole peer plus one.
+func fullAddr(ep *hot.EP, src *hot.Source, addr uint64) uint64 {
+	n := atomic.LoadUint32(&ep.Flags) >> hot.EPCtxShift
+	if addr--; src.Context>>(n&31) == 0 {
+		return addr | uint64(src.Context)<<(64-n)
+	}
+	return addr // a transmit context, to which nothing is posted
+}
+
 // ringBack returns the slots of the ring of a message's sender, for the ACK; 0: it has none that is known here. addr is
 // the sender's address plus one.
-func ringBack(ep *hot.EP, addr uint64) uintptr {
-	_, peer := peerOf(ep, addr-1)
+func ringBack(ep *hot.EP, src *hot.Source, addr uint64) uintptr {
+	peer := back(ep, src, addr)
 	if peer == nil {
 		return 0
 	}
 	return atomic.LoadUintptr(&peer.Slots)
 }
 
+// sourceAt is the line of the sender with a number.
+func sourceAt(ep *hot.EP, number uint32) *hot.Source {
+	return (*hot.Source)(pointer(ep.Sources + uintptr(number)*unsafe.Sizeof(hot.Source{})))
+}
+
 // sendAck sends the ACK of a message. Where the sender's ring has no room, the shim has the runtime send it;
 // where the sender sleeps, the shim rings its doorbell.
 func sendAck(d *hot.Delivery, ep *hot.EP) uintptr {
-	slots := ringBack(ep, d.Addr)
+	src := sourceAt(ep, d.Source)
+	slots := ringBack(ep, src, d.Addr)
 	if slots == 0 {
 		return hot.DeliverySendAck
 	}
-	_, peer := peerOf(ep, d.Addr-1)
+	peer := back(ep, src, d.Addr)
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)

@@ -38,7 +38,7 @@ func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message
 	case hot.AMAtomic:
 		done = ep.Regions != 0 && m.flags == 0 && serveAtomic(d, ep, src, addr, slot, m)
 	case hot.AMReadData:
-		done = m.flags == 0 && takeAnswer(d, ep, addr, slot, m)
+		done = m.flags == 0 && takeAnswer(d, ep, fullAddr(ep, src, addr), slot, m)
 	}
 	if !done {
 		return hot.DeliveryGo
@@ -136,7 +136,7 @@ func serveAtomic(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot
 		want += size
 	}
 	if size == 0 || head.Count != 1 || head.Last != 1 || head.At != 0 || uint64(m.length) != want ||
-		plain != (head.Request == 0) || !plain && src.Context != 0 {
+		plain != (head.Request == 0) {
 		return false
 	}
 	rights := uint32(0)
@@ -161,7 +161,7 @@ func serveAtomic(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot
 	if plain {
 		atomics.Integer(op, datatype, pointer(to), operand, compare)
 		d.Stream = 1
-	} else if !serveFetch(d, ep, addr, &head, to, operand, compare, size) {
+	} else if !serveFetch(d, back(ep, src, addr), &head, to, operand, compare, size) {
 		return false
 	}
 	stat(ep, stats.RxServedAtomics, 1)
@@ -180,8 +180,7 @@ func load(at uintptr, size uint64) uint64 {
 // all stores before it, and a store to the answer's slot waits for the line, which the initiator polls. So where the
 // slot is known to be free, it is taken after the operation: claim, answer and publication are then one burst of
 // stores.
-func serveFetch(d *hot.Delivery, ep *hot.EP, addr uint64, head *hot.AtomicHead, to uintptr, operand, compare, size uint64) bool {
-	_, peer := peerOf(ep, addr-1)
+func serveFetch(d *hot.Delivery, peer *hot.Peer, head *hot.AtomicHead, to uintptr, operand, compare, size uint64) bool {
 	if peer == nil {
 		return false
 	}
@@ -224,7 +223,7 @@ func takeAnswer(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m *mes
 		return false
 	}
 	f := (*hot.Fetch)(pointer(ep.Fetches + uintptr(at)*unsafe.Sizeof(hot.Fetch{})))
-	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != m.header>>32&math.MaxInt32 || f.Dest != addr-1 ||
+	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != m.header>>32&math.MaxInt32 || f.Dest != addr ||
 		f.Bytes != uint64(m.length) {
 		return false
 	}

@@ -21,12 +21,12 @@ type syncHead struct {
 // runtime's.
 func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || src.Context != 0 || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 ||
+	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 ||
 		m.head != uint32(unsafe.Sizeof(syncHead{})) {
 		return hot.DeliveryGo
 	}
 	head := *(*syncHead)(unsafe.Pointer(&slot.Body))
-	if head.flags&^(hot.RTSTagged|hot.RTSData|hot.RTSMatch) != 0 || ringBack(ep, addr) == 0 {
+	if head.flags&^(hot.RTSTagged|hot.RTSData|hot.RTSMatch) != 0 || ringBack(ep, src, addr) == 0 {
 		return hot.DeliveryGo
 	}
 	var a Arrival

@@ -200,6 +200,7 @@ func TestLayout(t *testing.T) {
 		{"Source.BounceBytes", unsafe.Offsetof(Source{}.BounceBytes), 24},
 		{"Source.Context", unsafe.Offsetof(Source{}.Context), 28},
 		{"Source.ID", unsafe.Offsetof(Source{}.ID), 32},
+		{"Source.Back", unsafe.Offsetof(Source{}.Back), 40},
 		{"PortSource", unsafe.Sizeof(PortSource{}), 32},
 		{"PortSource.Addr", unsafe.Offsetof(PortSource{}.Addr), 0},
 		{"PortSource.ID", unsafe.Offsetof(PortSource{}.ID), 8},

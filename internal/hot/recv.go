@@ -88,9 +88,11 @@ type Source struct {
 	BounceCount  uint32
 	BounceStride uint32
 	BounceBytes  uint32
-	Context      uint32 // not 0: it is a context of a scalable endpoint, and addr does not lead to it
+	Context      uint32 // not 0: number of the sender's context of a scalable endpoint, to which addr does not lead
 	ID           uint32 // by which matching knows the sender
-	_            [28]byte
+	_            uint32
+	Back         uintptr `c:"struct weft_hot_peer *"` // where answers to such a context go, NULL: ask Go
+	_            [16]byte
 }
 
 // PortSource is a sender behind a port to other hosts, as [Source].

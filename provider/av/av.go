@@ -3,7 +3,9 @@
 package av
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -104,7 +106,11 @@ func Open(attr *fi.AVAttr, o Options) (*AV, error) {
 		Removed: a.removed, Name: attr.Name, Domain: o.Domain, Dir: o.Dir, Timeout: o.Timeout,
 		ReadOnly: attr.Flags&fi.Read != 0,
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && attr.Flags&fi.Read != 0: // clients ask so whether it is there
+		log.Infof(log.AV, "there is no named address vector %q", attr.Name)
+		return nil, err
+	case err != nil:
 		log.Warnf(log.AV, "open named address vector %q: %v", attr.Name, err)
 		return nil, err
 	}

@@ -26,6 +26,7 @@ struct ask {
 	enum form form;   /* of a send with a len */
 	uint64_t flags;   /* of F_MSG */
 	bool untagged;
+	int contexts;     /* not 0: of a scalable endpoint, to the last of whose receive contexts the messages go */
 };
 
 static const struct ask asks[] = {
@@ -57,6 +58,20 @@ static const struct ask asks[] = {
 	{ .name = "match_unexpected", .len = 8, .form = F_MSG, .flags = FI_MATCH_COMPLETE, .unexpected = true },
 	{ .name = "match_unexpected_bounce", .len = 4096, .form = F_MSG, .flags = FI_MATCH_COMPLETE,
 	  .unexpected = true },
+	{ .name = "inject_delivery", .o = { .tx_flags = FI_DELIVERY_COMPLETE } },
+	{ .name = "scalable", .contexts = 1 },
+	{ .name = "scalable_bounce", .contexts = 2, .len = 4096 },
+	{ .name = "scalable_delivery", .contexts = 1, .len = 8, .form = F_MSG, .flags = FI_DELIVERY_COMPLETE },
+	{ .name = "scalable_delivery_bounce", .contexts = 2, .len = 4096, .form = F_MSG, .flags = FI_DELIVERY_COMPLETE },
+	{ .name = "scalable_match", .contexts = 2, .len = 8, .form = F_MSG, .flags = FI_MATCH_COMPLETE },
+	{ .name = "scalable_match_unexpected", .contexts = 1, .len = 8, .form = F_MSG, .flags = FI_MATCH_COMPLETE,
+	  .unexpected = true },
+	{ .name = "scalable_long", .contexts = 1, .len = LONG },
+	{ .name = "scalable_long_second", .contexts = 2, .len = LONG },
+	{ .name = "scalable_long_unexpected", .contexts = 2, .len = LONG, .unexpected = true },
+	{ .name = "mpich", /* as MPICH opens and posts: contexts, everything delivered, injected where it is short */
+	  .contexts = 1, .o = { .tx_flags = FI_DELIVERY_COMPLETE, .tx_bind = FI_SELECTIVE_COMPLETION,
+				.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .threading = FI_THREAD_DOMAIN } },
 	{ .name = "mpi", /* as Open MPI's mtl opens and posts */
 	  .o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .rx_bind = FI_SELECTIVE_COMPLETION, .one_cq = true,
 		 .tx_bind = FI_SELECTIVE_COMPLETION, .threading = FI_THREAD_DOMAIN },
@@ -95,13 +110,71 @@ static bool late(const struct ask *a)
 	return a->len >= LONG || a->flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE);
 }
 
+/* The scalable endpoint and its contexts, which all have n's queues. */
+#define CTX_BITS 1
+static struct fid_ep *sep, *tx[2], *rx[2];
+static struct fid_ep *receiver; /* the context that messages go to, NULL: the endpoint */
+
+static void open_contexts(struct node *n, const struct ask *a)
+{
+	struct fi_av_attr av = { .type = FI_AV_TABLE, .rx_ctx_bits = CTX_BITS };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
+
+	node_open_domain(n, &a->o);
+	NEED(n->info->domain_attr->max_ep_rx_ctx >= 2, "scalable endpoints");
+	n->info->ep_attr->tx_ctx_cnt = n->info->ep_attr->rx_ctx_cnt = (size_t)a->contexts;
+	OK(fi_av_open(n->domain, &av, &n->av, NULL));
+	OK(fi_cq_open(n->domain, &cq, &n->txcq, NULL));
+	OK(fi_cq_open(n->domain, &cq, &n->rxcq, NULL));
+	OK(fi_scalable_ep(n->domain, n->info, &sep, NULL));
+	OK(fi_scalable_ep_bind(sep, &n->av->fid, 0));
+	for (int i = 0; i < a->contexts; i++) {
+		OK(fi_tx_context(sep, i, NULL, &tx[i], NULL));
+		OK(fi_rx_context(sep, i, NULL, &rx[i], NULL));
+		OK(fi_ep_bind(tx[i], &n->txcq->fid, FI_TRANSMIT | a->o.tx_bind));
+		OK(fi_ep_bind(rx[i], &n->rxcq->fid, FI_RECV));
+		OK(fi_enable(tx[i]));
+		OK(fi_enable(rx[i]));
+	}
+	OK(fi_enable(sep));
+	n->ep = sep;
+	node_connect(n);
+	n->ep = tx[a->contexts - 1];
+	receiver = rx[a->contexts - 1];
+	n->peer[0] = fi_rx_addr(n->peer[0], a->contexts - 1, CTX_BITS);
+}
+
+static void close_contexts(struct node *n, const struct ask *a)
+{
+	for (int i = 0; i < a->contexts; i++) {
+		OK(fi_close(&tx[i]->fid));
+		OK(fi_close(&rx[i]->fid));
+	}
+	OK(fi_close(&sep->fid));
+	OK(fi_close(&n->txcq->fid));
+	OK(fi_close(&n->rxcq->fid));
+	OK(fi_close(&n->av->fid));
+	node_close_domain(n);
+}
+
 static void receive(struct node *n, const struct ask *a, int k, uint64_t tag)
 {
+	struct node r = *n;
 	struct op o = { .form = F_MSG, .tagged = !a->untagged, .addr = a->from ? n->peer[0] : FI_ADDR_UNSPEC, .tag = tag,
 			.ignore = a->any_tag ? ~0ull : 0, .flags = a->signals ? FI_COMPLETION : 0, .ctx = in[k] };
 
 	op_split(&o, in[k], sizeof(in[k]), 1, false);
-	post_recv(n, &o);
+	if (receiver)
+		r.ep = receiver;
+	post_recv(&r, &o);
+}
+
+static uint64_t counter(struct node *n, const char *name)
+{
+	struct node r = *n;
+
+	r.ep = receiver;
+	return node_counter(n, name) + (receiver ? node_counter(&r, name) : 0);
 }
 
 static void transmit(struct node *n, const struct ask *a, uint64_t tag)
@@ -141,7 +214,7 @@ static void both(struct node *n, const struct ask *a, void *ctx)
 /* Has what was sent arrive without a receive. */
 static void settle(struct node *n, uint64_t before)
 {
-	for (int i = 0; i < 100000 && node_counter(n, "rx_unexpected") == before; i++)
+	for (int i = 0; i < 100000 && counter(n, "rx_unexpected") == before; i++)
 		progress(n);
 }
 
@@ -153,7 +226,7 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 		int at = a->reversed ? count - 1 - k : k;
 
 		if (a->unexpected) {
-			uint64_t before = node_counter(n, "rx_unexpected");
+			uint64_t before = counter(n, "rx_unexpected");
 
 			transmit(n, a, (uint64_t)at);
 			settle(n, before);
@@ -173,10 +246,10 @@ struct seen {
 static struct seen look(struct node *n)
 {
 	return (struct seen){
-		.eager = node_counter(n, "rx_eager"), .direct = node_counter(n, "rx_direct"),
-		.held = node_counter(n, "rx_unexpected"), .announced = node_counter(n, "tx_rendezvous_direct"),
-		.fetched = node_counter(n, "rx_rendezvous_direct"), .acknowledged = node_counter(n, "tx_acks_direct"),
-		.arrivals = node_counter(n, "progress_arrivals"), .waits = node_counter(n, "tx_sync_direct"),
+		.eager = counter(n, "rx_eager"), .direct = counter(n, "rx_direct"),
+		.held = counter(n, "rx_unexpected"), .announced = counter(n, "tx_rendezvous_direct"),
+		.fetched = counter(n, "rx_rendezvous_direct"), .acknowledged = counter(n, "tx_acks_direct"),
+		.arrivals = counter(n, "progress_arrivals"), .waits = counter(n, "tx_sync_direct"),
 	};
 }
 
@@ -211,8 +284,12 @@ static void test_ask(long arg)
 
 	if (!test_is_weft())
 		SKIP("counters of weft");
-	node_open(&n, &a->o);
-	node_connect(&n);
+	if (a->contexts) {
+		open_contexts(&n, a);
+	} else {
+		node_open(&n, &a->o);
+		node_connect(&n);
+	}
 	for (int k = 0; k < BURST && a->ahead; k++)
 		receive(&n, a, 0, 1000 + (uint64_t)k);
 	for (int i = 0; i < 20; i++) /* sources are met, pools and tables are mapped */
@@ -230,7 +307,10 @@ static void test_ask(long arg)
 		EXPECTF(a->unexpected ? now.held == ROUNDS : now.direct == (uint64_t)(ROUNDS * count) && !now.held,
 			"%llu delivered, %llu held, of %d", (unsigned long long)now.direct, (unsigned long long)now.held,
 			ROUNDS * count);
-	node_close(&n);
+	if (a->contexts)
+		close_contexts(&n, a);
+	else
+		node_close(&n);
 }
 
 int main(int argc, char **argv)
