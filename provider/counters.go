@@ -258,7 +258,7 @@ func (e *peering) samplePeers() {
 		up++
 		l.samplePath(p)
 		if l.flow != nil {
-			l.flow.sample(l.stats)
+			l.flow.Sample(l.stats)
 		}
 		if probed := l.probed.Load(); probed != nil {
 			probed.sample(l.stats)

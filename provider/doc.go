@@ -31,6 +31,7 @@
 //	conn          connections and listeners of connection-oriented endpoints
 //	collective    algorithms of collective operations
 //	deferred      operations that wait for counters
+//	flow          segments of long operations under congestion windows
 //	info          fi_getinfo
 //	lease         state that one thread has at a time
 //	pages         huge pages for memory that is used often

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/names"
@@ -81,12 +82,11 @@ type leasedEP struct {
 	help          rendezvousHelp
 	target        rmaTarget
 
-	rmaStreams     []uint64             // requests that wait for room, by id
-	transfers      map[uint64]*transfer // requests in segments, by id
-	spareTransfers []*transfer
-	spareSegments  segmentPool
-	flows          []*segmentFlow // that time or room resumes
-	regionIOV      [info.MRIOVLimit]fi.IOVec
+	rmaStreams    []uint64                  // requests that wait for room, by id
+	transfers     map[uint64]*flow.Transfer // requests in segments, by id
+	spareSegments segmentPool
+	flows         flow.Set
+	regionIOV     [info.MRIOVLimit]fi.IOVec
 }
 
 // OpenEndpoint makes an endpoint and binds its name: info's source address, or
@@ -145,6 +145,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.help.leasedEP, l.target.leasedEP = l, l
+	l.flows = flow.NewSet(l.now)
 	e := &l.Endpoint
 	e.linkByAddr = map[address]*link{}
 	e.leased = lease.Guard(nil, l)

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -23,7 +24,8 @@ type getter struct {
 	n     uint64 // bytes
 	next  *getter
 
-	t       *transfer // of which it is a segment, or nil
+	t       *flow.Transfer // of which it is a segment, or nil
+	flow    *segmentFlow   // of t
 	segment congestion.Segment
 }
 
@@ -42,7 +44,9 @@ func (r *leasedRx) startGet(e *leasedEP, op *recvOp, n uint64) *getter {
 	return g
 }
 
-func (r *leasedRx) putGetter(g *getter) { g.e, g.t, g.next, r.getters = nil, nil, r.getters, g }
+func (r *leasedRx) putGetter(g *getter) {
+	g.e, g.t, g.flow, g.next, r.getters = nil, nil, nil, r.getters, g
+}
 
 // ended takes in that a get has ended. The transport calls it under the
 // progress lease, or while the endpoint closes, which has dropped the operation
@@ -101,7 +105,7 @@ func (r *leasedRx) stepGet(e *leasedEP, op *recvOp) bool {
 		return true
 	} else if op.asked == 0 && e.segmented(p.port, op.want) {
 		if n := e.flowOf(e.linkBack(op.sender()), p); n != nil {
-			r.startSegmented(e, op, n, getMover{})
+			r.startSegmented(op, n, getMover{n})
 			return true
 		}
 	}
@@ -203,7 +207,7 @@ func (e *leasedEP) dropRegions() {
 	closeAll(e.exposed.all())
 	closeAll(e.devices.regions())
 	for _, t := range e.transfers {
-		if m, ok := t.mover.(*deviceMover); ok {
+		if m, ok := t.Mover.(*deviceMover); ok {
 			closeAll(m.op.regions)
 		}
 	}

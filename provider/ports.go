@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/flow"
 )
 
 // An endpoint has a port for each transport that it uses: port 0 to peers that share this host's memory, and one for
@@ -63,7 +64,7 @@ func (e *leasedEP) addPort(i hw.Iface) *port {
 		p.answer = a.Answer
 	}
 	p.eager = eagerOver(e.domain.cfg, &p.attr)
-	p.segments = segmentsOn(e.domain.cfg, &p.attr)
+	p.segments = flow.On(e.domain.cfg, &p.attr)
 	e.ports = append(e.ports, p)
 	e.setHandlers(p)
 	return p

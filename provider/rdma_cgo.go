@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/flow"
 )
 
 // answerTime bounds how long a peer that has sent its device address may take to
@@ -155,7 +156,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		AwaitPeer:      true,
 		EagerPeers:     eager,
 		ConnectTimeout: limit,
-		Stamps:         segmentsOn(cfg, &hw.Attr{}), // devices drop nothing
+		Stamps:         flow.On(cfg, &hw.Attr{}), // devices drop nothing
 		PathTimeout:    cfg.PeerTimeout,
 		Class:          e.domain.dscp(e.info),
 		Name:           address{e.name, e.context}.raw(),

@@ -219,7 +219,7 @@ func (r *leasedRx) step(e *leasedEP, op *recvOp, patience int) bool {
 		}
 		if err == nil && op.done == 0 && !op.whole && !r.offload && e.segmented(p.port, op.want) {
 			if n := e.flowOf(e.linkBack(op.sender()), p); n != nil {
-				r.startSegmented(e, op, n, copyMover{})
+				r.startSegmented(op, n, copyMover{n})
 				return true
 			}
 		}

@@ -91,7 +91,7 @@ func (e *leasedEP) backPath(l *link, p *port, own hw.Source) (*path, error) {
 func (e *leasedEP) dropBack(src hw.Source) {
 	p, own := e.portOf(src)
 	if int(own) < len(p.backs) && p.backs[own] != nil {
-		e.dropFlow(p.backs[own].flow, fi.ECONNRESET)
+		p.backs[own].flow.drop(fi.ECONNRESET)
 		p.backs[own] = nil
 	}
 }

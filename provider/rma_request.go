@@ -173,7 +173,7 @@ func (e *leasedEP) pumpRMAs() {
 		}
 	}
 	e.rmaStreams = kept
-	e.pumpFlows()
+	e.flows.Pump()
 	e.target.pumpReplies()
 	if e.fetches.lost.Swap(false) {
 		e.lostFetches(nil)
@@ -182,7 +182,7 @@ func (e *leasedEP) pumpRMAs() {
 
 // rmaBusy reports whether something waits for room.
 func (e *leasedEP) rmaBusy() bool {
-	return len(e.rmaStreams)+len(e.target.replies)+len(e.flows) != 0 ||
+	return len(e.rmaStreams)+len(e.target.replies) != 0 || e.flows.Busy() ||
 		e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
 }
 
@@ -194,7 +194,7 @@ func (e *leasedEP) answered(src hw.Source, id uint64, d *wire.Done) {
 		return
 	}
 	if req.flags&rmaSegmented != 0 {
-		if !e.segmentAnswered(req, id, d) {
+		if !e.segmentAnswered(req, id, d.At, d.Units, d.Status) {
 			e.malformed(src, "answer to request %#x, of which nothing is under way", id)
 		}
 		return
@@ -242,7 +242,7 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 		payload = payload[v.Len:]
 	}
 	if req.flags&rmaSegmented != 0 {
-		if !e.segmentAnswered(req, header, &wire.Done{Status: req.status, Units: n, At: at}) {
+		if !e.segmentAnswered(req, header, at, n, req.status) {
 			e.malformed(src, "%d bytes at %d for request %#x, which has no segment there", n, at, header)
 		}
 		return
@@ -297,7 +297,7 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 // lostRMAs ends the operations that wait for a peer that is gone.
 func (e *leasedEP) lostRMAs(l *link, status fi.Errno) {
 	e.lostFetches(l)
-	e.dropFlow(l.flow, status)
+	l.flow.drop(status)
 	l.flow = nil
 	e.rmas.Range(func(id uint64, req *rmaRequest) {
 		// the link is valid once live is

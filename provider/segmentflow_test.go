@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -320,12 +321,13 @@ func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.R
 	op.keys[0], op.keys[1] = key, key
 	e.rx.acquire()
 	defer leasedOf(e).rx.give()
-	tr := leasedOf(e).newTransfer(id, &deviceMover{op: op})
+	f := leasedOf(e).flowOf(l, p)
+	tr := leasedOf(e).flows.Transfer(id, &deviceMover{segmentFlow: f, op: op})
 	if leasedOf(e).transfers == nil {
-		leasedOf(e).transfers = map[uint64]*transfer{}
+		leasedOf(e).transfers = map[uint64]*flow.Transfer{}
 	}
 	leasedOf(e).transfers[id] = tr
-	leasedOf(e).flowOf(l, p).start(tr, n)
+	f.Begin(tr, n)
 }
 
 // TestSegmentsByDevice has the transport move segments, and messages move what it

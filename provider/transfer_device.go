@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -16,6 +17,7 @@ import (
 // deviceMover moves the data of one request. Where the device refuses, the
 // request begins anew as messages.
 type deviceMover struct {
+	*segmentFlow
 	op      *deviceOp
 	refused bool
 }
@@ -24,31 +26,35 @@ type deviceMover struct {
 // holder and is used again.
 type segmentPiece struct {
 	done hw.Completion
-	t    *transfer
+	m    *deviceMover
+	t    *flow.Transfer
 	seg  congestion.Segment
 	next *segmentPiece
 }
 
 // moverOf chooses how a request's segments move.
-func (e *leasedEP) moverOf(req *rmaRequest, id uint64, l *link, p *path) mover {
+func (e *leasedEP) moverOf(req *rmaRequest, id uint64, l *link, n *segmentFlow) flow.Mover {
 	if req.flags&(rmaDelivers|rmaMessages) != 0 { // messages are answered when they are in place
-		return e.moverByMessages(req, l, p)
+		return e.moverByMessages(req, l, n)
 	}
-	a := RMAArgs{listed: req.flags&rmaListed != 0, IOV: req.iov[:req.count], Remote: req.remote[:req.parts], Read: req.flags&rmaIsRead != 0, HasData: req.flags&rmaHasData != 0}
-	op, _ := e.newDeviceOp(&a, l, p, req.total)
+	a := RMAArgs{
+		listed: req.flags&rmaListed != 0, IOV: req.iov[:req.count], Remote: req.remote[:req.parts],
+		Read: req.flags&rmaIsRead != 0, HasData: req.flags&rmaHasData != 0,
+	}
+	op, _ := e.newDeviceOp(&a, l, n.path, req.total)
 	if op == nil {
-		return e.moverByMessages(req, l, p)
+		return e.moverByMessages(req, l, n)
 	}
 	op.id = id
 	e.stats.Shared(stats.SharedDevice, 1)
 	l.countListed(&e.initiator, &a, nil, WayRDMA, req.total)
-	return &deviceMover{op: op}
+	return &deviceMover{segmentFlow: n, op: op}
 }
 
 // moverByMessages moves a request's segments as messages, or copies them.
-func (e *initiator) moverByMessages(req *rmaRequest, l *link, p *path) mover {
+func (e *initiator) moverByMessages(req *rmaRequest, l *link, n *segmentFlow) flow.Mover {
 	a, way := RMAArgs{listed: req.flags&rmaListed != 0}, WayMessage
-	if p.port.attr.Caps&directCaps == directCaps {
+	if n.path.port.attr.Caps&directCaps == directCaps {
 		if e.mayTake(&a, WayIPC) {
 			way = WayIPC
 		} else {
@@ -56,41 +62,44 @@ func (e *initiator) moverByMessages(req *rmaRequest, l *link, p *path) mover {
 		}
 	}
 	l.countListed(e, &a, nil, way, req.total)
-	return rmaMover{}
+	return rmaMover{n}
 }
 
-func (*deviceMover) lost() bool { return false }
+// Lost is false: the transport ends what is with the device.
+func (*deviceMover) Lost() bool { return false }
 
-func (m *deviceMover) finish(t *transfer) {
-	e, id, n := t.e, t.id, t.flow
+// Finish completes the request, or begins it anew as messages.
+func (m *deviceMover) Finish(t *flow.Transfer) {
+	e, id := m.e, t.ID
 	closeAll(m.op.regions)
 	m.op.regions = nil
 	req, ok := e.rmas.Lookup(id)
-	if !ok || !m.refused || n.path.Err() != nil {
-		rmaMover{}.finish(t)
+	if !ok || !m.refused || m.path.Err() != nil {
+		rmaMover{m.segmentFlow}.Finish(t)
 		return
 	}
 	m.op.forgetKeys(req)
 	req.flags |= rmaMessages
-	again := e.newTransfer(id, rmaMover{})
+	again := e.flows.Transfer(id, rmaMover{m.segmentFlow})
 	e.transfers[id] = again
-	n.start(again, req.total)
+	m.Begin(again, req.total)
 }
 
-func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
-	e, p := t.e, t.flow.path
-	req, ok := e.rmas.Lookup(t.id)
-	if !ok || p.Err() != nil {
-		return t.fail(seg, fi.ECONNRESET)
+// Post gives a segment to the device.
+func (m *deviceMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted bool) {
+	e := m.e
+	req, ok := e.rmas.Lookup(t.ID)
+	if !ok || m.path.Err() != nil {
+		return t.Fail(seg, fi.ECONNRESET)
 	}
 	i, part, at, left := req.locate(uint64(seg.Offset))
 	var room [wire.IOVLimit]hw.Segment
 	local, bytes := m.op.gather(room[:0], req, uint64(seg.Offset), min(left, uint64(seg.Length)))
 	n := int64(bytes)
 	if n < seg.Length {
-		t.flow.Trim(&t.Operation, &seg, n)
+		t.Trim(&seg, n)
 	}
-	d := e.spareSegments.take(t, seg)
+	d := e.spareSegments.take(m, t, seg)
 	status, err := m.op.move(req, local, part.Addr+at, m.op.keys[i], &d.done)
 	if err == nil && status == hw.InProgress {
 		return false, true
@@ -98,12 +107,12 @@ func (m *deviceMover) post(t *transfer, seg congestion.Segment) (ended, posted b
 	e.spareSegments.put(d)
 	switch {
 	case err == nil:
-		t.ended(seg, 0)
+		t.Ended(seg, 0)
 		return true, true
 	case errors.Is(err, hw.ErrNoResource):
-		return t.unpost(seg)
+		return t.Unpost(seg)
 	}
-	return t.fail(seg, m.failed(err))
+	return t.Fail(seg, m.failed(err))
 }
 
 // failed notes why a segment failed.
@@ -119,7 +128,7 @@ func (m *deviceMover) failed(err error) fi.Errno {
 type segmentPool struct{ free *segmentPiece }
 
 // take returns a piece for a segment of a transfer.
-func (p *segmentPool) take(t *transfer, seg congestion.Segment) *segmentPiece {
+func (p *segmentPool) take(m *deviceMover, t *flow.Transfer, seg congestion.Segment) *segmentPiece {
 	d := p.free
 	if d == nil {
 		d = &segmentPiece{}
@@ -127,27 +136,27 @@ func (p *segmentPool) take(t *transfer, seg congestion.Segment) *segmentPiece {
 	} else {
 		p.free = d.next
 	}
-	d.t, d.seg, d.next = t, seg, nil
+	d.m, d.t, d.seg, d.next = m, t, seg, nil
 	d.done.Expect(1)
 	return d
 }
 
 func (p *segmentPool) put(d *segmentPiece) {
-	d.t, d.next, p.free = nil, p.free, d
+	d.m, d.t, d.next, p.free = nil, nil, p.free, d
 }
 
 // ended takes in that a segment has ended. The transport calls it under the
 // progress lease, or while the endpoint closes.
 func (d *segmentPiece) ended(err error) {
-	t, seg, late := d.t, d.seg, d.done.Late
-	e, n := t.e, t.flow
+	m, t, seg, late := d.m, d.t, d.seg, d.done.Late
+	e := m.e
 	if e.state.Load() == stateClosed {
 		return
 	}
 	e.spareSegments.put(d)
-	if err != nil && t.status == fi.Success {
-		t.status = t.mover.(*deviceMover).failed(err)
+	if err != nil && t.Status == fi.Success {
+		t.Status = m.failed(err)
 	}
-	t.ended(seg, late)
-	n.pump(e)
+	t.Ended(seg, late)
+	m.Pump()
 }

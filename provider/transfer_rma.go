@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -23,25 +24,27 @@ func (e *leasedEP) startTransfer(req *rmaRequest, id uint64) bool {
 	if n == nil {
 		return false
 	}
-	t := e.newTransfer(id, e.moverOf(req, id, l, p))
+	t := e.flows.Transfer(id, e.moverOf(req, id, l, n))
 	if e.transfers == nil {
-		e.transfers = map[uint64]*transfer{}
+		e.transfers = map[uint64]*flow.Transfer{}
 	}
 	e.transfers[id] = t
 	t.Grain = n.grain(req.flags&rmaIsRead != 0)
-	n.start(t, req.total)
+	n.Begin(t, req.total)
 	return true
 }
 
 // rmaMover moves the data of requests.
-type rmaMover struct{}
+type rmaMover struct{ *segmentFlow }
 
-func (rmaMover) lost() bool { return true }
+// Lost is true: a peer that is gone answers nothing.
+func (rmaMover) Lost() bool { return true }
 
-func (rmaMover) finish(t *transfer) {
-	delete(t.e.transfers, t.id)
-	if req, ok := t.e.rmas.Lookup(t.id); ok {
-		t.e.finishRMA(req, t.id, t.status)
+// Finish completes the request.
+func (m rmaMover) Finish(t *flow.Transfer) {
+	delete(m.e.transfers, t.ID)
+	if req, ok := m.e.rmas.Lookup(t.ID); ok {
+		m.e.finishRMA(req, t.ID, t.Status)
 	}
 }
 
@@ -58,32 +61,32 @@ func (req *rmaRequest) locate(at uint64) (number int, part *fi.RMAIOVec, offset,
 	return number, part, at, part.Len - at
 }
 
-func (rmaMover) post(t *transfer, seg congestion.Segment) (ended, posted bool) {
-	req, ok := t.e.rmas.Lookup(t.id)
-	if !ok || t.flow.path.Err() != nil {
-		return t.fail(seg, fi.ECONNRESET)
+// Post copies a segment, or sends the messages that move it.
+func (m rmaMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted bool) {
+	req, ok := m.e.rmas.Lookup(t.ID)
+	if !ok || m.path.Err() != nil {
+		return t.Fail(seg, fi.ECONNRESET)
 	}
 	_, _, _, left := req.locate(uint64(seg.Offset))
 	if left < uint64(seg.Length) {
-		t.flow.Trim(&t.Operation, &seg, int64(left))
+		t.Trim(&seg, int64(left))
 	}
-	if done, err := t.direct(req, seg); err != nil {
-		return t.fail(seg, fi.ECONNRESET)
+	if done, err := m.direct(req, seg); err != nil {
+		return t.Fail(seg, fi.ECONNRESET)
 	} else if done {
-		t.ended(seg, 0)
+		t.Ended(seg, 0)
 		return true, true
 	}
 	if req.flags&rmaIsRead != 0 {
-		return t.postRead(req, seg)
+		return m.postRead(t, req, seg)
 	}
-	t.part, t.sent, t.flow.sending = flight{segment: seg}, 0, t
-	return false, t.proceed()
+	return t.SendSegment(seg)
 }
 
 // direct copies a segment if the transport can. The last segment of a write with CQ data is a message, which carries
 // it.
-func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error) {
-	e, p := t.e, t.flow.path
+func (m rmaMover) direct(req *rmaRequest, seg congestion.Segment) (bool, error) {
+	e, p := m.e, m.path
 	if p.port.attr.Caps&directCaps != directCaps || req.flags&rmaMessages != 0 || anyOnDevice(req.iov[:req.count]) {
 		return false, nil
 	}
@@ -110,52 +113,34 @@ func (t *transfer) direct(req *rmaRequest, seg congestion.Segment) (bool, error)
 }
 
 // postRead asks for a segment.
-func (t *transfer) postRead(req *rmaRequest, seg congestion.Segment) (ended, posted bool) {
+func (m rmaMover) postRead(t *flow.Transfer, req *rmaRequest, seg congestion.Segment) (ended, posted bool) {
 	_, part, at, _ := req.locate(uint64(seg.Offset))
-	h := wire.Read{Key: part.Key, Request: t.id, Length: uint64(seg.Length), At: uint64(seg.Offset),
+	h := wire.Read{Key: part.Key, Request: t.ID, Length: uint64(seg.Length), At: uint64(seg.Offset),
 		Last: uint64(seg.Offset+seg.Length) == req.total}
-	head := h.Put(t.e.scratch[t.e.progressStripe].head[:])
-	err := sendError(t.flow.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
+	head := h.Put(m.e.scratch[m.e.progressStripe].head[:])
+	err := sendError(m.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
 	switch {
 	case err == fi.EAGAIN:
-		return t.unpost(seg)
+		return t.Unpost(seg)
 	case err != nil:
-		return t.fail(seg, fi.ErrnoOf(err))
+		return t.Fail(seg, fi.ErrnoOf(err))
 	}
 	req.left.Add(uint64(seg.Length))
-	t.flying = append(t.flying, flight{seg, uint64(seg.Length)})
+	t.Flies(seg, uint64(seg.Length))
 	return false, true
 }
 
-// proceed sends the messages of a write's segment, as far as there is room, and
-// reports whether it is done with it.
-func (t *transfer) proceed() bool {
-	e, n, seg := t.e, t.flow, t.part.segment
-	req, ok := e.rmas.Lookup(t.id)
-	for ok && t.sent < uint64(seg.Length) {
-		err := t.sendWrite(req, uint64(seg.Offset)+t.sent, uint64(seg.Length)-t.sent)
-		if err == fi.EAGAIN {
-			return false
-		}
-		if err != nil {
-			n.sending = nil
-			t.fail(seg, fi.ErrnoOf(err))
-			return true
-		}
+// Send sends the next message of a write's segment. The last asks for an answer.
+func (m rmaMover) Send(t *flow.Transfer, at, most uint64) (n uint64, err error) {
+	e, p := m.e, m.path
+	req, ok := e.rmas.Lookup(t.ID)
+	if !ok {
+		return 0, fi.ECONNRESET
 	}
-	n.sending = nil
-	t.flying = append(t.flying, flight{seg, 1})
-	return true
-}
-
-// sendWrite sends the next message of a segment of which most bytes are left.
-// The last asks for an answer.
-func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
-	e, p := t.e, t.flow.path
 	_, part, offset, _ := req.locate(at)
-	n := min(most, uint64(p.port.attr.MaxAMBcopy))
+	n = min(most, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
-	h := wire.Write{Key: part.Key, Request: t.id, Data: req.data, Length: req.total}
+	h := wire.Write{Key: part.Key, Request: t.ID, Data: req.data, Length: req.total}
 	if n == most {
 		h.Flags |= wire.WriteAck
 	}
@@ -165,60 +150,17 @@ func (t *transfer) sendWrite(req *rmaRequest, at, most uint64) error {
 			h.Flags |= wire.WriteData
 		}
 	}
-	err := e.sendPayload(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), window(sc.frag[:0],
+	err = e.sendPayload(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), window(sc.frag[:0],
 		req.iov[:req.count], at, n), int(n), e.progressStripe)
-	if err == nil {
-		t.sent += n
-		if n == most {
-			req.left.Add(1)
-		}
+	if err == nil && n == most {
+		req.left.Add(1)
 	}
-	return err
+	return n, err
 }
 
 // segmentAnswered takes in the target's answer to a request in segments: bytes of a read, or segments of a write, which
 // are answered in order. It reports false if no segment waits for it.
-func (e *leasedEP) segmentAnswered(req *rmaRequest, id uint64, d *wire.Done) bool {
+func (e *leasedEP) segmentAnswered(req *rmaRequest, id, at, units uint64, status fi.Errno) bool {
 	t := e.transfers[id]
-	if t == nil {
-		return false
-	}
-	if d.Status != fi.Success && t.status == fi.Success {
-		t.status = d.Status
-	}
-	n, units := t.flow, d.Units
-	for units > 0 {
-		i := t.flightAt(d.At)
-		if i < 0 {
-			return false
-		}
-		f := &t.flying[i]
-		took := min(units, f.left)
-		units -= took
-		req.left.Add(-took)
-		if f.left -= took; f.left > 0 {
-			continue
-		}
-		seg := f.segment
-		t.flying = append(t.flying[:i], t.flying[i+1:]...)
-		last := len(t.flying) == 0
-		t.ended(seg, 0)
-		if last {
-			break // the transfer may have ended
-		}
-	}
-	n.pump(e)
-	return true
-}
-
-// flightAt returns which segment in flight byte at of the operation is of: the
-// first for noPlace; -1 for none.
-func (t *transfer) flightAt(at uint64) int {
-	for i := range t.flying {
-		s := &t.flying[i].segment
-		if at == wire.NoPlace || at >= uint64(s.Offset) && at < uint64(s.Offset+s.Length) {
-			return i
-		}
-	}
-	return -1
+	return t != nil && t.Answered(at, units, status, &req.left)
 }
