@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/cuda"
+	"github.com/weft-fabric/weft/provider/hmem"
 )
 
 // hmem reports whether the domain was opened for device memory.
@@ -56,13 +57,14 @@ func (m *MR) enterDMABuf(attr *fi.MRAttr) error {
 	if len(attr.IOV) > 1 {
 		return fmt.Errorf("%d dma-bufs, one is possible: %w", len(attr.IOV), fi.EINVAL)
 	}
-	part, err := m.mapDMABuf(attr.DMABuf)
+	b, part, err := hmem.Register(attr.DMABuf, m.access&(fi.Recv|fi.Read|fi.RemoteWrite) != 0)
 	if err != nil {
 		return err
 	}
+	m.dmabuf = b
 	m.parts = []fi.IOVec{part}
 	m.named = []fi.IOVec{{Base: attr.DMABuf.Base + uintptr(attr.DMABuf.Offset), Len: part.Len}}
-	m.shares = []*share{enterShare(m.dmabuf.start, m.dmabuf.size, 0, m.dmabuf.mapping, m.domain.cfg.PeerTimeout)}
+	m.shares = []*hmem.Share{b.Share(m.domain.cfg.PeerTimeout)}
 	return nil
 }
 
@@ -76,7 +78,7 @@ func (m *MR) enterCUDA(device int) error {
 			return fmt.Errorf("%d bytes at %#x: %v: %w", v.Len, v.Base, err, fi.EINVAL)
 		}
 		parts[i].Base = uintptr(addr)
-		if !onDevice(addr) {
+		if !hmem.OnDevice(addr) {
 			continue
 		}
 		special = true
@@ -90,7 +92,7 @@ func (m *MR) enterCUDA(device int) error {
 			m.leaveMemory()
 			return fmt.Errorf("%d bytes at %#x: %v: %w", v.Len, v.Base, err, fi.EINVAL)
 		}
-		m.shares = append(m.shares, enterShare(base, size, buffer, nil, m.domain.cfg.PeerTimeout))
+		m.shares = append(m.shares, hmem.Enter(base, size, buffer, m.domain.cfg.PeerTimeout))
 	}
 	if special {
 		m.parts, m.named = parts, m.parts
@@ -102,10 +104,10 @@ func (m *MR) enterCUDA(device int) error {
 // peers is over.
 func (m *MR) leaveMemory() {
 	for _, s := range m.shares {
-		s.leave(m.domain.cfg.PeerTimeout)
+		s.Leave(m.domain.cfg.PeerTimeout)
 	}
 	m.shares = nil
 	if m.dmabuf != nil {
-		m.unmapDMABuf()
+		m.dmabuf.Close()
 	}
 }

@@ -20,8 +20,8 @@
 // docs/architecture.md follows operations through it. Files are named after what they are about: endpoint_*.go, link.go
 // and peer.go (peers), transmit.go and receive.go (messages), rendezvous.go, assist.go and fragments.go (long
 // messages), rma_*.go, transfer*.go and segmentflow.go (one-sided operations), conn*.go (connections), coll_*.go
-// (collectives), work*.go (what triggered and deferred operations do), mr*.go and keys.go (regions), device*.go (memory of
-// devices). The packages below hold what needs no endpoint:
+// (collectives), work*.go (what triggered and deferred operations do), mr*.go and keys.go (regions), device*.go (regions and
+// messages in memory of devices). The packages below hold what needs no endpoint:
 //
 //	addrs, names  indexes of address vectors; names of endpoints
 //	match         receives and unexpected messages
@@ -32,6 +32,7 @@
 //	collective    algorithms of collective operations
 //	deferred      operations that wait for counters
 //	flow          segments of long operations under congestion windows
+//	hmem          memory of devices, and mappings of it by other processes
 //	info          fi_getinfo
 //	lease         state that one thread has at a time
 //	pages         huge pages for memory that is used often

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/deferred"
+	"github.com/weft-fabric/weft/provider/hmem"
 	offers "github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/refs"
@@ -22,17 +23,16 @@ import (
 // Domain is an interface's share of a fabric: endpoints and what they are bound
 // to belong to one domain. Its methods may be called from any thread.
 type Domain struct {
-	fabric *Fabric
-	cfg    *config.Config
-	info   *fi.Info // what it was opened with, its own copy; immutable
-	format fi.AddrFormat
-	auth   authkey.Key // of endpoints and regions that bring none; immutable
-	refs   refs.Count  // users: address vectors, endpoints, regions, shared contexts
-	queues openSet     // completion queues and counters
-	work   deferred.Queue
-	drives *deferred.Drives[*Endpoint] // immutable
-	// imports says whether it has mapped memory of other processes; under shares.
-	imports int
+	fabric   *Fabric
+	cfg      *config.Config
+	info     *fi.Info // what it was opened with, its own copy; immutable
+	format   fi.AddrFormat
+	auth     authkey.Key // of endpoints and regions that bring none; immutable
+	refs     refs.Count  // users: address vectors, endpoints, regions, shared contexts
+	queues   openSet     // completion queues and counters
+	work     deferred.Queue
+	drives   *deferred.Drives[*Endpoint] // immutable
+	importer hmem.Importer               // of memory of other processes
 
 	local    localAddrs
 	resolver names.Resolver
@@ -149,7 +149,7 @@ func (d *Domain) Close() error {
 	}
 	d.stopThreads()
 	d.stopService()
-	d.leaveImporter()
+	d.importer.Leave()
 	d.clock.close()
 	_ = d.memory.Close()
 	d.closeRDMA()

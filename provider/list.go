@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/token"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -168,10 +169,10 @@ func (l *List) add(p *Piece) error {
 	if err := l.hold(p.Remote); err != nil {
 		return err
 	}
-	run.Count, run.Key, run.Direct = uint32(count), about.Key, about.Kind == token.Host && !onDevice(run.Local)
+	run.Count, run.Key, run.Direct = uint32(count), about.Key, about.Kind == token.Host && !hmem.OnDevice(run.Local)
 	run.Mapped = !run.Direct && p.Remote.whyNotMapped(run.Local) == ""
 	l.mapped, l.shape.Direct = l.mapped || run.Mapped, l.shape.Direct && run.Direct
-	if onDevice(run.Local) {
+	if hmem.OnDevice(run.Local) {
 		l.near = run.Local
 	}
 	l.append(run)

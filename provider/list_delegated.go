@@ -3,7 +3,6 @@ package provider
 import (
 	"encoding/binary"
 	"fmt"
-	"time"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
@@ -11,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
+	"github.com/weft-fabric/weft/provider/hmem"
 )
 
 // Elements with memory of a device here and of another process there. That process copies them, from or to a mapping of
@@ -21,9 +21,6 @@ const (
 	// delegatedBytes bounds the bytes of one request: for as long the owner's region stays open, and other requests
 	// wait.
 	delegatedBytes = 16 << 20
-	// delegatedTime bounds a request. It ends with the owner's process: one that is stopped must not copy when it
-	// goes on, after the operation has ended.
-	delegatedTime = 24 * time.Hour
 
 	delegatedHead = 40
 	delegatedEach = 24
@@ -77,18 +74,18 @@ type delegation struct {
 	op      *listOp
 	pid     int
 	request delegatedRequest
-	from    exported // the allocation that the pieces are in
-	bytes   uint64   // of the pieces
-	numbers []uint32 // the elements that end with the request
-	whole   uint64   // bytes of them
-	left    []uint32 // elements that go as messages
-	copied  uint64   // elements that are copied
-	done    uint64   // bytes of them
+	from    hmem.Exported // the allocation that the pieces are in
+	bytes   uint64        // of the pieces
+	numbers []uint32      // the elements that end with the request
+	whole   uint64        // bytes of them
+	left    []uint32      // elements that go as messages
+	copied  uint64        // elements that are copied
+	done    uint64        // bytes of them
 }
 
 // add has an element of a region copied, now or with the next request.
 func (l *delegation) add(n uint32, el *dataplane.Element, m *mappedRegion) {
-	if l.pid != m.pid || l.request.key != m.key || !l.from.has(el.Local, el.Len) {
+	if l.pid != m.pid || l.request.key != m.key || !l.from.Has(el.Local, el.Len) {
 		l.flush()
 		from, ok := l.op.list.ep.domain.exportedAt(el.Local, el.Len)
 		if !ok {
@@ -97,7 +94,7 @@ func (l *delegation) add(n uint32, el *dataplane.Element, m *mappedRegion) {
 		}
 		l.pid, l.from = m.pid, from
 		l.request = delegatedRequest{
-			incarnation: m.incarnation, key: m.key, rights: m.rights, token: from.token, buffer: from.buffer,
+			incarnation: m.incarnation, key: m.key, rights: m.rights, token: from.Token, buffer: from.Buffer,
 		}
 	}
 	whole := true
@@ -106,7 +103,7 @@ func (l *delegation) add(n uint32, el *dataplane.Element, m *mappedRegion) {
 			whole = l.flush() && whole
 		}
 		k := min(el.Len-at, delegatedBytes-l.bytes)
-		l.request.pieces = append(l.request.pieces, delegatedPiece{el.Local - l.from.base + at, el.Remote + at, k})
+		l.request.pieces = append(l.request.pieces, delegatedPiece{el.Local - l.from.Base + at, el.Remote + at, k})
 		l.bytes += k
 		at += k
 	}
@@ -123,7 +120,7 @@ func (l *delegation) add(n uint32, el *dataplane.Element, m *mappedRegion) {
 func (l *delegation) flush() bool {
 	var err error
 	if len(l.request.pieces) != 0 {
-		_, err = askOwner(l.pid, proxy.KindCopy, l.request.append(nil))
+		_, err = hmem.Ask(l.pid, proxy.KindCopy, l.request.append(nil))
 	}
 	if err != nil {
 		log.Infof(log.EPData, "memory of a device goes as messages: %v", err)
@@ -144,7 +141,7 @@ func (m *MR) offer() {
 	if !d.hmem() || !m.remote() || d.cfg.HMEMMapSize == 0 || d.cfg.Service == config.No {
 		return
 	}
-	if err := d.enterImporter(); err != nil {
+	if err := d.importer.Enter(); err != nil {
 		log.Infof(log.MR, "peers reach region %#x, or memory of devices from it, by messages: %v", m.key, err)
 	}
 }
@@ -170,7 +167,7 @@ func (q *delegatedRequest) perform(pid int) proxy.Status {
 	if !d.hmem() || d.cfg.HMEMMapSize == 0 {
 		return proxy.StatusRefused
 	}
-	use, err := d.acquire(cuda.Foreign{PID: pid, Token: q.token, Buffer: q.buffer}, 0, cuda.Load() == nil)
+	use, err := d.importer.Acquire(cuda.Foreign{PID: pid, Token: q.token, Buffer: q.buffer}, d.ipcLimits(), 0, cuda.Load() == nil)
 	if err != nil {
 		log.Infof(log.MR, "map memory of process %d, which asks for copies: %v", pid, err)
 		return proxy.StatusNone
@@ -189,17 +186,17 @@ func (q *delegatedRequest) perform(pid int) proxy.Status {
 
 // copy copies the pieces between a region and an allocation.
 func (q *delegatedRequest) copy(m *MR, use *cuda.Use) error {
-	f := use.Mapping().(*foreignMapping)
+	f := use.Mapping().(*hmem.Mapping)
 	write := q.rights&fi.RemoteWrite != 0
-	if onDevice(uint64(m.parts[0].Base)) || !write && !f.writable {
+	if hmem.OnDevice(uint64(m.parts[0].Base)) || !write && !f.Writable() {
 		return fi.EACCES
 	}
 	from := mappedRegion{use: use}
 	var batch cuda.Batch
 	var err error
 	for _, p := range q.pieces {
-		if p.offset > f.size || p.n > f.size-p.offset || !m.covers(p.addr, p.n) {
-			err = fmt.Errorf("%d bytes at %#x and %d of %d: %w", p.n, p.addr, p.offset, f.size, fi.EACCES)
+		if p.offset > f.Size() || p.n > f.Size()-p.offset || !m.covers(p.addr, p.n) {
+			err = fmt.Errorf("%d bytes at %#x and %d of %d: %w", p.n, p.addr, p.offset, f.Size(), fi.EACCES)
 			break
 		}
 		el := dataplane.Element{Local: uint64(m.parts[0].Base) + (p.addr - m.base), Remote: p.offset, Len: p.n}

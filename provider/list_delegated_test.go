@@ -40,7 +40,7 @@ func TestDelegatedRefused(t *testing.T) {
 		t.Fatal("the dma-buf is not shared")
 	}
 	good := delegatedRequest{
-		y.ep.incarnation, m.key, fi.RemoteRead, share.token, share.buffer, []delegatedPiece{{8, m.base + 16, 32}},
+		y.ep.incarnation, m.key, fi.RemoteRead, share.Token, share.Buffer, []delegatedPiece{{8, m.base + 16, 32}},
 	}
 	for what, c := range map[string]struct {
 		change func(q *delegatedRequest)
@@ -53,7 +53,7 @@ func TestDelegatedRefused(t *testing.T) {
 		"no such memory":    {func(q *delegatedRequest) { q.token++ }, proxy.StatusNone},
 		"beyond the region": {func(q *delegatedRequest) { q.pieces[0].addr = m.base + 4090 }, proxy.StatusRefused},
 		"before the region": {func(q *delegatedRequest) { q.pieces[0].addr = m.base - 1 }, proxy.StatusRefused},
-		"beyond the memory": {func(q *delegatedRequest) { q.pieces[0].offset = share.size - 31 }, proxy.StatusRefused},
+		"beyond the memory": {func(q *delegatedRequest) { q.pieces[0].offset = share.Size - 31 }, proxy.StatusRefused},
 		"offset that wraps": {func(q *delegatedRequest) { q.pieces[0].offset = ^uint64(0) - 15 }, proxy.StatusRefused},
 		"length that wraps": {func(q *delegatedRequest) { q.pieces[0].n = ^uint64(0) - 7 }, proxy.StatusRefused},
 	} {

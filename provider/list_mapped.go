@@ -12,11 +12,12 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proxy"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
 // Elements of lists with memory of a device. Where the region is this process's or a device's, they are copied by this
-// process: from and to a mapping of the owner's allocation (device_foreign.go). Else the memory of the device is this
+// process: from and to a mapping of the owner's allocation (package hmem). Else the memory of the device is this
 // process's, and the owner maps it and copies (list_delegated.go). That waits for the owner, and for copies, so a
 // goroutine does it: it asks the owner once for each region what of its memory is where, which is how memory that is
 // gone is found, begins all copies on one stream, and waits for the stream once for batchElements of them. What cannot
@@ -48,7 +49,7 @@ func (r *Remote) whyNotMapped(local uint64) string {
 		return "the owner is in another namespace"
 	case there.PID == here.Self.PID:
 		return ""
-	case r.about.Kind == token.Host && onDevice(local) && cfg.Service != config.No:
+	case r.about.Kind == token.Host && hmem.OnDevice(local) && cfg.Service != config.No:
 		return "" // the owner maps it
 	case r.about.Kind == token.Host:
 		return "the memory there is host memory"
@@ -181,61 +182,11 @@ func (m *mappedRegion) copy(batch *cuda.Batch, el *dataplane.Element, read bool)
 	if m.own != nil {
 		remote := uint64(m.own.parts[0].Base) + at
 		if read {
-			return copyAny(batch, el.Local, remote, el.Len)
+			return hmem.Copy(batch, el.Local, remote, el.Len)
 		}
-		return copyAny(batch, remote, el.Local, el.Len)
+		return hmem.Copy(batch, remote, el.Local, el.Len)
 	}
-	f := m.use.Mapping().(*foreignMapping)
-	if f.mapping == nil {
-		if read {
-			return copyAny(batch, el.Local, f.base+at, el.Len)
-		}
-		return copyAny(batch, f.base+at, el.Local, el.Len)
-	}
-	var err error
-	e := f.mapping.Access(!read, func() {
-		if read {
-			err = store(el.Local, f.mapping.Bytes()[at:at+el.Len])
-		} else {
-			err = load(f.mapping.Bytes()[at:at+el.Len], el.Local)
-		}
-	})
-	return errors.Join(e, err)
-}
-
-// copyAny copies between addresses of any kind, or begins to in the batch.
-func copyAny(batch *cuda.Batch, dst, src, n uint64) error {
-	switch {
-	case n == 0:
-		return nil
-	case isDMABuf(dst) && isDMABuf(src):
-		return copyDMABufs(dst, src, n)
-	case isDMABuf(dst):
-		return accessDMABuf(dst, n, true, func(b []byte) error { return load(b, src) })
-	case isDMABuf(src):
-		return accessDMABuf(src, n, false, func(b []byte) error { return store(dst, b) })
-	case onDevice(dst) || onDevice(src):
-		return batch.Copy(dst, src, n)
-	}
-	copy(bytesAt(dst, n), bytesAt(src, n))
-	return nil
-}
-
-// copyDMABufs copies from one registered dma-buf to another.
-func copyDMABufs(dst, src, n uint64) error {
-	dmabufs.RLock()
-	defer dmabufs.RUnlock()
-	to, from := findDMABuf(dst, n), findDMABuf(src, n)
-	if to == nil || from == nil {
-		return errClosedRegion
-	}
-	var inner error
-	err := to.mapping.Access(true, func() {
-		inner = from.mapping.Access(false, func() {
-			copy(to.mapping.Bytes()[dst-to.start:][:n], from.mapping.Bytes()[src-from.start:][:n])
-		})
-	})
-	return errors.Join(err, inner)
+	return m.use.Mapping().(*hmem.Mapping).Copy(batch, el.Local, at, el.Len, read)
 }
 
 // mapRegion reaches the region, which may be there no more. near is memory whose context is to be
@@ -262,7 +213,7 @@ func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
 			m.offset = r.about.Base - m.own.base
 		}
 	case r.about.Kind == token.Host:
-		m.err = r.ep.domain.enterImporter() // its connections end with the domain
+		m.err = r.ep.domain.importer.Enter() // its connections end with the domain
 	default:
 		m.err = m.ask(r, near)
 	}
@@ -279,7 +230,7 @@ func (m *mappedRegion) ask(r *Remote, near uint64) error {
 	for _, v := range [...]uint64{r.about.Key, rights, r.about.Base, r.about.Length} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	answer, err := askOwner(pid, proxy.KindRegion, b)
+	answer, err := hmem.Ask(pid, proxy.KindRegion, b)
 	if s := (*proxy.StatusError)(nil); errors.As(err, &s) && s.Status == proxy.StatusStale {
 		return fmt.Errorf("region %#x is of memory that was freed: %w", r.about.Key, fi.EIO)
 	}
@@ -294,14 +245,16 @@ func (m *mappedRegion) ask(r *Remote, near uint64) error {
 	if body, ok := r.devicePart(); ok && (body.Offset != word(2) || body.Buffer != word(1)) {
 		return fmt.Errorf("region %#x is at %d of memory %d, the token says at %d of %d: %w", r.about.Key, word(2), word(1), body.Offset, body.Buffer, fi.EIO)
 	}
-	use, err := r.ep.domain.acquire(a, near, r.ep.info.Caps&fi.HMEM != 0 && cuda.Load() == nil)
+	d := r.ep.domain
+	use, err := d.importer.Acquire(a, d.ipcLimits(), near, r.ep.info.Caps&fi.HMEM != 0 && cuda.Load() == nil)
 	if err != nil {
 		return err
 	}
-	f := use.Mapping().(*foreignMapping)
-	if m.offset = word(2); m.offset > f.size || r.about.Length > f.size-m.offset || rights == fi.RemoteWrite && !f.writable {
+	f := use.Mapping().(*hmem.Mapping)
+	m.offset = word(2)
+	if m.offset > f.Size() || r.about.Length > f.Size()-m.offset || rights == fi.RemoteWrite && !f.Writable() {
 		use.Release()
-		return fmt.Errorf("process %d offers %d bytes at %d of %d", pid, r.about.Length, m.offset, f.size)
+		return fmt.Errorf("process %d offers %d bytes at %d of %d", pid, r.about.Length, m.offset, f.Size())
 	}
 	m.use = use
 	return nil
@@ -325,12 +278,12 @@ func answerRegion(r *proxy.Request) {
 	}
 	defer m.gate.leave()
 	addr := uint64(m.parts[0].Base) + (word(3) - m.base)
-	if !onDevice(uint64(m.parts[0].Base)) || !m.covers(word(3), word(4)) {
+	if !hmem.OnDevice(uint64(m.parts[0].Base)) || !m.covers(word(3), word(4)) {
 		r.Reply(proxy.StatusRefused, nil)
 		return
 	}
-	_, buffer := allocationOf(addr, word(4))
-	if m.shares[0].buffer != buffer {
+	buffer := hmem.BufferOf(addr, word(4))
+	if m.shares[0].Buffer() != buffer {
 		log.Warnf(log.MR, "process %d asks for region %#x, whose memory was freed", r.PID, m.key)
 		r.Reply(proxy.StatusStale, nil)
 		return
@@ -365,7 +318,7 @@ func (m *MR) devicePart() (token.Part, bool) {
 	if !ok {
 		return token.Part{}, false
 	}
-	d := token.Device{Allocation: cuda.Pointer(s.base), Offset: offset, Buffer: s.buffer}
+	d := token.Device{Allocation: cuda.Pointer(s.Base()), Offset: offset, Buffer: s.Buffer()}
 	return token.Part{Type: typ, Body: d.Append(nil)}, true
 }
 

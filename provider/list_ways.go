@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/hmem"
 )
 
 // FI_WEFT_TOKEN_WAYS, for the elements of lists that go as operations of their own. Others may take every way.
@@ -19,7 +20,7 @@ func (e *attributes) mayTake(a *RMAArgs, w Way) bool {
 
 // deviceLeads reports whether an operation may go to a path by an RDMA device, as soon as its key is known.
 func (e *attributes) deviceLeads(a *RMAArgs, p *path) bool {
-	return e.mayTake(a, WayRDMA) && p.keys != nil && !e.orderedRMA() && !anyOnDevice(a.IOV)
+	return e.mayTake(a, WayRDMA) && p.keys != nil && !e.orderedRMA() && !hmem.AnyOnDevice(a.IOV)
 }
 
 // countListed counts an operation that was posted, if it is an element of a list.

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/refs"
 )
@@ -33,8 +34,8 @@ type MR struct {
 	desc    uint64        // immutable
 	parts   []fi.IOVec    // where the memory is, immutable
 	named   []fi.IOVec    // what the application calls it, of device memory only; immutable
-	dmabuf  *mappedDMABuf // immutable, nil: it is none
-	shares  []*share      // allocations that other processes may map, immutable
+	dmabuf  *hmem.DMABuf  // immutable, nil: it is none
+	shares  []*hmem.Share // allocations that other processes may map, immutable
 	length  uint64        // bytes of all parts, immutable
 	base    uint64        // the address by which peers name the first byte, immutable
 	single  bool          // FI_MR_SINGLE_USE: the key ends with the first operation of a peer; immutable

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -132,7 +133,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 		if err := a.ep.domain.Translate(iov[:n], p.Descs); err != nil {
 			return t, fi.ErrnoOf(err)
 		}
-		if anyOnDevice(iov[:n]) {
+		if hmem.AnyOnDevice(iov[:n]) {
 			t.flags |= hot.RecvDevice
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -36,7 +37,7 @@ func targetIn(rv *match.Recv) target {
 // buffer is the address that a completion names: the target's first byte.
 func (t *target) buffer() uint64 {
 	if t.flags&hot.RecvDevice != 0 {
-		return appAddress(t.first())
+		return hmem.AppAddress(t.first())
 	}
 	return t.first()
 }

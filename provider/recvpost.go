@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -35,7 +36,7 @@ func (a *RecvArgs) entry() hot.RecvEntry {
 	if a.Tagged {
 		e.Flags |= hot.RecvTagged
 	}
-	if anyOnDevice(a.IOV) {
+	if hmem.AnyOnDevice(a.IOV) {
 		e.Flags |= hot.RecvDevice
 	}
 	if a.work != 0 {

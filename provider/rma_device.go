@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -111,7 +112,8 @@ func (d *deviceOps) regions() (list []hw.Memory) {
 
 // newDeviceOp prepares an operation for the device. nil: it goes as messages. known: the device's keys are.
 func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (op *deviceOp, known bool) {
-	if !e.mayTake(a, WayRDMA) || p.keys == nil || e.orderedRMA() || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 || anyOnDevice(a.IOV) {
+	if !e.mayTake(a, WayRDMA) || p.keys == nil || e.orderedRMA() || total == 0 || a.Inject || a.HasData ||
+		a.Flags&(fi.Inject|fi.RemoteCQData) != 0 || hmem.AnyOnDevice(a.IOV) {
 		return nil, false
 	}
 	op = &deviceOp{e: e, path: p, deliver: a.Flags&fi.DeliveryComplete != 0 && !a.Read}

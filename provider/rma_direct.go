@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/pages"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -144,7 +145,8 @@ func (e *bindings) counted() bool {
 // direct does an operation at once, if it can: it reports false when the
 // operation has to go as messages. Errors as of RMA.
 func (e *initiator) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, error) {
-	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 || !a.Read && total < hot.CopyMinWrite || anyOnDevice(a.IOV) {
+	if p.port.attr.Caps&directCaps != directCaps || a.Flags&fi.Fence != 0 || total == 0 ||
+		!a.Read && total < hot.CopyMinWrite || hmem.AnyOnDevice(a.IOV) {
 		return false, nil
 	}
 	if e.orderedRMA() && !e.carriedOut(l, p) {

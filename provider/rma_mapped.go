@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/deferred"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -59,7 +60,7 @@ func (a *RMAArgs) asList(e *Endpoint, p *path) *List {
 	if !known || !here {
 		return nil
 	}
-	device := anyOnDevice(a.IOV)
+	device := hmem.AnyOnDevice(a.IOV)
 	for _, r := range a.Remote {
 		device = device || dir.OfDevice(r.Key)
 	}

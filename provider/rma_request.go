@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -236,7 +237,7 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 		return
 	}
 	for _, v := range window(e.scratch[e.progressStripe].frag[:0], req.iov[:req.count], at, n) {
-		if err := store(uint64(v.Base), payload[:v.Len]); err != nil && req.status == fi.Success {
+		if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil && req.status == fi.Success {
 			req.status = fi.ErrnoOf(e.refuse(fi.EIO, "copy %d bytes to a device: %v", v.Len, err))
 		}
 		payload = payload[v.Len:]

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -45,7 +46,7 @@ func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []
 			status = e.refuseAccess(src, "write", w.Key, addr, n, err)
 		} else {
 			for _, v := range m.window(e.regionIOV[:0], offset, n) {
-				if err := store(uint64(v.Base), payload[:v.Len]); err != nil {
+				if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil {
 					status = e.refuseAccess(src, "write to a device", w.Key, addr, n,
 						fmt.Errorf("%v: %w", err, fi.EIO))
 					break
@@ -323,7 +324,7 @@ func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64,
 	}
 	for _, v := range pieces {
 		j.Target, j.Count = pointerAt(uint64(v.Base)), int(v.Len/size)
-		if err := applyAtomic(&j, uint64(v.Base), v.Len); err != nil {
+		if err := hmem.Apply(&j, uint64(v.Base), v.Len); err != nil {
 			return e.refuseAccess(src, "atomic on a device", h.Key, addr, n, fmt.Errorf("%v: %w",
 				err, fi.EIO))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/deferred"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/match"
@@ -78,10 +79,10 @@ type leasedRx struct {
 	// scratch; cleared before an operation ends: the collector would take a pointer to freed memory for a fault
 	local    [wire.IOVLimit]hw.Segment
 	remote   [wire.IOVLimit]hw.RemoteSegment
-	pulls    map[uint64]uint32         // operations that wait for fragments or gets: id to index
-	getters  *getter                   // that are free, linked
-	helpTurn bool                      // in this pass over the active list an operation with a helper was served
-	foreign  map[uint64]*foreignMemory // by id, of the operations that read the sender's device memory
+	pulls    map[uint64]uint32       // operations that wait for fragments or gets: id to index
+	getters  *getter                 // that are free, linked
+	helpTurn bool                    // in this pass over the active list an operation with a helper was served
+	foreign  map[uint64]*hmem.Memory // by id, of the operations that read the sender's device memory
 }
 
 // control is a message of the protocol that found its peer's ring full.
@@ -118,7 +119,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 			ports:     map[uint16][]names.Name{},
 		},
 		pulls:   map[uint64]uint32{},
-		foreign: map[uint64]*foreignMemory{},
+		foreign: map[uint64]*hmem.Memory{},
 	}
 	r.Pool, r.HeldMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
 	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/hmem"
 )
 
 // Messages too long for a slot of the receiver's ring stand in bounce buffers
@@ -20,7 +21,7 @@ import (
 // sendShort sends a message of up to the port's eager size.
 func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
 	starved, err := e.sendEager(s, p, total)
-	if err == fi.EAGAIN && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 && !anyOnDevice(s.IOV) {
+	if err == fi.EAGAIN && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 && !hmem.AnyOnDevice(s.IOV) {
 		return e.sendCopy(s, l, p, total)
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/wire"
 	"github.com/weft-fabric/weft/stripe"
 )
@@ -92,7 +93,7 @@ func (e *initiator) send(s *SendArgs) error {
 	if err != nil {
 		return err
 	}
-	if (s.Inject || s.Flags&fi.Inject != 0) && anyOnDevice(s.IOV) {
+	if (s.Inject || s.Flags&fi.Inject != 0) && hmem.AnyOnDevice(s.IOV) {
 		return e.refuse(fi.EINVAL, "inject: only memory of the process itself")
 	}
 	if e.lossy {
@@ -253,7 +254,7 @@ func (e *initiator) sendPayload(
 	p *path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int,
 ) error {
 	sc := &e.scratch[lease]
-	if anyOnDevice(iov) {
+	if hmem.AnyOnDevice(iov) {
 		var err error
 		if iov, err = sc.fetch(iov, total); err != nil {
 			return e.refuse(fi.EIO, "copy %d bytes from a device: %v", total, err)
@@ -278,7 +279,7 @@ func (sc *scratch) fetch(iov []fi.IOVec, total int) ([]fi.IOVec, error) {
 	}
 	at := sc.host
 	for _, v := range iov {
-		if err := load(at[:v.Len], uint64(v.Base)); err != nil {
+		if err := hmem.Load(at[:v.Len], uint64(v.Base)); err != nil {
 			return nil, err
 		}
 		at = at[v.Len:]
@@ -415,12 +416,12 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	}
 	if p.port.attr.Caps&hw.CapPeerMemory == 0 {
 		r.Flags |= wire.FlagNoGet
-		if p.port.exposes() && !anyOnDevice(s.IOV) {
+		if p.port.exposes() && !hmem.AnyOnDevice(s.IOV) {
 			return e.sendExposed(s, p, req, id, &r, lease)
 		}
 	}
-	if anyOnDevice(s.IOV) {
-		e.announceDevice(&r, s, p)
+	if hmem.AnyOnDevice(s.IOV) {
+		e.deviceRTS(&r, s, p)
 	} else if r.Flags&wire.FlagNoGet == 0 {
 		e.countOwn(req.IOV[:req.Count], atomic.SwapUint64(&e.hot.RTSBytes, 0))
 	}

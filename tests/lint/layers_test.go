@@ -39,7 +39,7 @@ var layers = [][]string{
 		"provider/refs",
 	},
 	{"internal/dataplane"},
-	{"provider/addrs", "provider/info", "provider/token", "provider/wire"},
+	{"provider/addrs", "provider/hmem", "provider/info", "provider/token", "provider/wire"},
 	{"provider/authkey"},
 	{"provider/av", "provider/conn", "provider/flow"},
 	{"provider"},

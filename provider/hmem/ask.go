@@ -1,9 +1,10 @@
-package provider
+package hmem
 
 import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/weft-fabric/weft/internal/proxy"
 )
@@ -20,11 +21,16 @@ type ownerKey struct {
 	copies bool
 }
 
-// askOwner asks the descriptor thread of a process.
-func askOwner(pid int, kind proxy.Kind, body []byte) ([]byte, error) {
+// copyTime bounds a request to copy. It ends with the owner's process: one that is stopped must not copy when it goes
+// on, after the operation has ended.
+const copyTime = 24 * time.Hour
+
+// Ask asks the descriptor thread of a process, and waits for its answer: long where it is to copy. A
+// *proxy.StatusError says why it refuses.
+func Ask(pid int, kind proxy.Kind, body []byte) ([]byte, error) {
 	to, limit := ownerKey{pid, kind == proxy.KindCopy}, fetchTime
 	if to.copies {
-		limit = delegatedTime
+		limit = copyTime
 	}
 	owners.mu.Lock()
 	c := owners.list[to]

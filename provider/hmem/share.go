@@ -1,31 +1,19 @@
-package provider
+package hmem
 
 import (
+	"maps"
 	"os"
 	"sync"
 	"time"
 
-	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// Memory of a device is read and written by processes of the same host that map it (device_foreign.go). Which processes
-// may do so has a token of the allocation, by which it fetches a dma-buf's descriptor or an allocation's CUDA handle
-// from the owner's descriptor thread, which answers processes of the same user only: so says the kernel, of both sides.
-//
-// Mappings are kept. Before a region is closed those of its allocation are recalled from all processes that have
-// fetched it, and a process that has none any more says so; it is not fetched by that token again. So memory that is
-// freed after its regions are closed is mapped nowhere. Memory that was freed without that is found by the driver's
-// number of it, and its token is good no longer.
-
-// share is an allocation that registered regions lie in.
-type share struct {
+// Share is an allocation that registered regions lie in.
+type Share struct {
 	base, size uint64 // tagged address; bytes
 	buffer     uint64 // the driver's number of the memory, 0: it has none
 	mapping    *dmabuf.Mapping
@@ -34,21 +22,26 @@ type share struct {
 	hopeless   bool   // it cannot be exported; under shares
 }
 
-// shares are the allocations by their first address. Control operations and announcements of
-// large messages in device memory take the lock.
+// shares are the allocations by their first address. Control operations and RTS of large messages in device memory take
+// the lock.
 var shares struct {
 	sync.Mutex
-	byBase    map[uint64]*share
+	byBase    map[uint64]*Share
 	importers int                // domains that have mapped memory of others
 	thread    *proxy.Descriptors // started with the first export or mapping, ends with the last region and importer
 }
 
-// enterShare counts a region in an allocation. If what was there is freed, without its regions having been closed, what
-// others have of it is recalled.
-func enterShare(base, size, buffer uint64, mapping *dmabuf.Mapping, limit time.Duration) *share {
+// Enter counts a region in a device's allocation, which begins at a tagged address and has size bytes and the driver's
+// number buffer. If what was there is freed, without its regions having been closed, what others have of it is
+// recalled, for at most limit.
+func Enter(base, size, buffer uint64, limit time.Duration) *Share {
+	return enter(base, size, buffer, nil, limit)
+}
+
+func enter(base, size, buffer uint64, mapping *dmabuf.Mapping, limit time.Duration) *Share {
 	shares.Lock()
 	if shares.byBase == nil {
-		shares.byBase = map[uint64]*share{}
+		shares.byBase = map[uint64]*Share{}
 	}
 	s := shares.byBase[base]
 	if s != nil && s.buffer != buffer {
@@ -56,7 +49,7 @@ func enterShare(base, size, buffer uint64, mapping *dmabuf.Mapping, limit time.D
 		s = nil
 	}
 	if s == nil {
-		s = &share{base: base, size: size, buffer: buffer, mapping: mapping}
+		s = &Share{base: base, size: size, buffer: buffer, mapping: mapping}
 		shares.byBase[base] = s
 	}
 	s.users++
@@ -64,8 +57,14 @@ func enterShare(base, size, buffer uint64, mapping *dmabuf.Mapping, limit time.D
 	return s
 }
 
-// leave takes a region off, and takes back what others have of the allocation, for at most limit.
-func (s *share) leave(limit time.Duration) {
+// Base is the allocation's first address.
+func (s *Share) Base() uint64 { return s.base }
+
+// Buffer is the driver's number of the memory, 0: it has none.
+func (s *Share) Buffer() uint64 { return s.buffer }
+
+// Leave takes a region off, and takes back what others have of the allocation, for at most limit.
+func (s *Share) Leave(limit time.Duration) {
 	shares.Lock()
 	recall := s.withdraw()
 	if s.users--; s.users == 0 && shares.byBase[s.base] == s {
@@ -88,7 +87,7 @@ func endDescriptors() {
 
 // withdraw ends the allocation's token, and returns what recalls its mappings. shares is locked, and is not when that
 // is called.
-func (s *share) withdraw() (recall func(limit time.Duration)) {
+func (s *Share) withdraw() (recall func(limit time.Duration)) {
 	if s.token == 0 {
 		return func(time.Duration) {}
 	}
@@ -133,35 +132,26 @@ func recallOne(pid int, token uint64, limit time.Duration) {
 	}
 }
 
-// exported is an allocation that other processes may map.
-type exported struct{ token, base, size, buffer uint64 }
+// Exported is an allocation that other processes may map: its token, first address and length in bytes, and the
+// driver's number of its memory.
+type Exported struct{ Token, Base, Size, Buffer uint64 }
 
-// has reports whether n bytes at addr lie in the allocation.
-func (x *exported) has(addr, n uint64) bool {
-	return x.token != 0 && addr-x.base <= x.size && n <= x.size-(addr-x.base)
+// Has reports whether n bytes at addr lie in the allocation.
+func (x *Exported) Has(addr, n uint64) bool {
+	return x.Token != 0 && addr-x.Base <= x.Size && n <= x.Size-(addr-x.Base)
 }
 
-// shareFor returns the token of the allocation that n bytes at addr lie in, and
-// where in it. false: other processes cannot map it.
-func (d *Domain) shareFor(addr, n uint64) (token, offset uint64, ok bool) {
-	x, ok := d.exportedAt(addr, n)
-	return x.token, addr - x.base, ok
-}
-
-// exportedAt returns the allocation that n bytes at addr lie in, which others may map from now on. false: they
-// cannot.
-func (d *Domain) exportedAt(addr, n uint64) (x exported, ok bool) {
-	if d.cfg.Service == config.No {
-		return x, false
-	}
+// ExportedAt returns the allocation that n bytes at addr lie in, which others may map from now on. false: they
+// cannot. Mappings of memory that was freed are recalled, for at most limit.
+func ExportedAt(addr, n uint64, limit time.Duration) (x Exported, ok bool) {
 	base, buffer := allocationOf(addr, n)
 	shares.Lock()
 	s := shares.byBase[base]
 	if s != nil && s.buffer != buffer {
 		recall := s.withdraw()
 		shares.Unlock()
-		log.Warnf(log.MR, "memory of a device at %#x was freed while a region of it is open", appAddress(addr))
-		go recall(d.cfg.PeerTimeout)
+		log.Warnf(log.MR, "memory of a device at %#x was freed while a region of it is open", AppAddress(addr))
+		go recall(limit)
 		return x, false
 	}
 	defer shares.Unlock()
@@ -175,7 +165,13 @@ func (d *Domain) exportedAt(addr, n uint64) (x exported, ok bool) {
 			return x, false
 		}
 	}
-	return exported{s.token, base, s.size, s.buffer}, true
+	return Exported{s.token, base, s.size, s.buffer}, true
+}
+
+// BufferOf is the driver's number of the memory that n bytes at addr lie in, 0: it has none.
+func BufferOf(addr, n uint64) uint64 {
+	_, buffer := allocationOf(addr, n)
+	return buffer
 }
 
 // allocationOf returns where the allocation begins that n bytes at addr lie in, and the driver's number of
@@ -194,6 +190,20 @@ func allocationOf(addr, n uint64) (base, buffer uint64) {
 	return base, buffer
 }
 
+// stopTime bounds how long ending the thread, and dropping all mappings, wait.
+const stopTime = time.Second
+
+// answers are what the thread answers, by what is asked for. Under shares.
+var answers = map[proxy.Kind]func(*proxy.Request){}
+
+// Answer has f answer processes that ask this one ([Ask]) by kind. It is called before the first domain is opened. f
+// is called by the descriptor thread, so it waits for nothing.
+func Answer(kind proxy.Kind, f func(*proxy.Request)) {
+	shares.Lock()
+	defer shares.Unlock()
+	answers[kind] = f
+}
+
 // startDescriptors starts the thread unless it runs. shares is locked.
 func startDescriptors() (err error) {
 	if shares.thread != nil {
@@ -202,7 +212,7 @@ func startDescriptors() (err error) {
 	watched = map[int]bool{}
 	t, err := proxy.StartDescriptors(proxy.ServiceOptions{
 		Name: "weft-fd", Address: proxy.OwnAddress("fd"), Place: proxy.Placement{Node: -1},
-		Handlers: map[proxy.Kind]func(*proxy.Request){proxy.KindRegion: answerRegion, proxy.KindCopy: answerCopy},
+		Handlers: maps.Clone(answers),
 		Logf:     func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
 	}, mappings.Recall)
 	if err == nil {
@@ -212,7 +222,7 @@ func startDescriptors() (err error) {
 }
 
 // export gives the allocation a token. shares is locked.
-func (s *share) export() error {
+func (s *Share) export() error {
 	if err := startDescriptors(); err != nil {
 		return err
 	}
@@ -226,18 +236,4 @@ func (s *share) export() error {
 		s.token, err = shares.thread.ExportHandle(h[:], proxy.DescriptorDevice, s.size)
 	}
 	return err
-}
-
-// announceDevice completes the announcement of a message in device memory.
-func (e *peering) announceDevice(r *wire.RTS, s *SendArgs, p *path) {
-	r.Flags |= wire.FlagNoGet
-	least := uint64(e.domain.cfg.HMEMMapSize)
-	if len(s.IOV) != 1 || p.port.attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||
-		e.p2p.Load() == fi.HMEMP2PDisabled {
-		return
-	}
-	if token, offset, ok := e.domain.shareFor(uint64(s.IOV[0].Base), r.Length); ok {
-		r.Flags |= wire.FlagShared
-		r.IOV[0].Addr, r.Token, r.PID = offset, token, uint32(os.Getpid())
-	}
 }

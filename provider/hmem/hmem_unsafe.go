@@ -1,0 +1,143 @@
+package hmem
+
+import (
+	"errors"
+	"sync"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cuda"
+	"github.com/weft-fabric/weft/provider/atomics"
+)
+
+// OnDevice reports whether an address is of memory of a device.
+func OnDevice(addr uint64) bool { return int64(addr) < 0 }
+
+// AnyOnDevice reports whether a part of a vector is memory of a device.
+func AnyOnDevice(iov []fi.IOVec) bool {
+	for i := range iov {
+		if OnDevice(uint64(iov[i].Base)) {
+			return true
+		}
+	}
+	return false
+}
+
+// bytesAt views n bytes at an address of plain memory, which the garbage collector neither moves nor frees. No bytes
+// are at address 0.
+func bytesAt(addr, n uint64) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
+}
+
+// addressOf is where a slice that is not empty begins. The caller keeps it alive, and in place: memory of the Go heap
+// does not move.
+func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// Store copies bytes to an address of any kind. It fails only for memory of devices.
+func Store(addr uint64, from []byte) error {
+	switch {
+	case len(from) == 0:
+		return nil
+	case !OnDevice(addr):
+		copy(bytesAt(addr, uint64(len(from))), from)
+		return nil
+	case isDMABuf(addr):
+		return accessDMABuf(addr, uint64(len(from)), true, func(b []byte) error { copy(b, from); return nil })
+	}
+	return cuda.Copy(addr, addressOf(from), uint64(len(from)))
+}
+
+// Load copies bytes from an address of any kind. It fails only for memory of devices.
+func Load(to []byte, addr uint64) error {
+	switch {
+	case len(to) == 0:
+		return nil
+	case !OnDevice(addr):
+		copy(to, bytesAt(addr, uint64(len(to))))
+		return nil
+	case isDMABuf(addr):
+		return accessDMABuf(addr, uint64(len(to)), false, func(b []byte) error { copy(to, b); return nil })
+	}
+	return cuda.Copy(addressOf(to), addr, uint64(len(to)))
+}
+
+// Copy copies between addresses of any kind, or begins to in the batch.
+func Copy(batch *cuda.Batch, dst, src, n uint64) error {
+	switch {
+	case n == 0:
+		return nil
+	case isDMABuf(dst) && isDMABuf(src):
+		return copyDMABufs(dst, src, n)
+	case isDMABuf(dst):
+		return accessDMABuf(dst, n, true, func(b []byte) error { return Load(b, src) })
+	case isDMABuf(src):
+		return accessDMABuf(src, n, false, func(b []byte) error { return Store(dst, b) })
+	case OnDevice(dst) || OnDevice(src):
+		return batch.Copy(dst, src, n)
+	}
+	copy(bytesAt(dst, n), bytesAt(src, n))
+	return nil
+}
+
+// copyDMABufs copies from one registered dma-buf to another.
+func copyDMABufs(dst, src, n uint64) error {
+	dmabufs.RLock()
+	defer dmabufs.RUnlock()
+	to, from := findDMABuf(dst, n), findDMABuf(src, n)
+	if to == nil || from == nil {
+		return errClosedRegion
+	}
+	var inner error
+	err := to.mapping.Access(true, func() {
+		inner = from.mapping.Access(false, func() {
+			copy(to.mapping.Bytes()[dst-to.start:][:n], from.mapping.Bytes()[src-from.start:][:n])
+		})
+	})
+	return errors.Join(err, inner)
+}
+
+// AppAddress is what the application calls an address.
+func AppAddress(addr uint64) uint64 {
+	if !isDMABuf(addr) {
+		return cuda.Pointer(addr)
+	}
+	dmabufs.RLock()
+	defer dmabufs.RUnlock()
+	if b := findDMABuf(addr, 0); b != nil {
+		return b.app + (addr - b.start)
+	}
+	return 0
+}
+
+// deviceAtomics makes atomic operations on memory of GPUs atomic with each
+// other in this process: such memory is read, changed here, and written back.
+// Taken by nothing else.
+var deviceAtomics sync.Mutex
+
+// Apply performs a job whose target is n bytes at an address of any kind. It fails only for memory of devices.
+func Apply(j *atomics.Job, addr, n uint64) error {
+	switch {
+	case !OnDevice(addr):
+		atomics.Apply(j)
+		return nil
+	case isDMABuf(addr):
+		return accessDMABuf(addr, n, true, func(b []byte) error {
+			j.Target = unsafe.Pointer(unsafe.SliceData(b))
+			atomics.Apply(j)
+			return nil
+		})
+	}
+	deviceAtomics.Lock()
+	defer deviceAtomics.Unlock()
+	words := make([]complex128, (n+15)/16) // aligned for every datatype
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+	if err := Load(b, addr); err != nil {
+		return err
+	}
+	j.Target = unsafe.Pointer(unsafe.SliceData(b))
+	atomics.Apply(j)
+	if j.Op == fi.OpRead {
+		return nil
+	}
+	return Store(addr, b)
+}

@@ -1,0 +1,302 @@
+package hmem
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cuda"
+	"github.com/weft-fabric/weft/internal/dmabuf"
+	"github.com/weft-fabric/weft/internal/proxy"
+	"github.com/weft-fabric/weft/provider/atomics"
+)
+
+const (
+	bufBase   = 0x7000_0000_0000 // what the application calls the first byte
+	bufOffset = 4096
+	bufBytes  = 64 << 10
+	limit     = 10 * time.Second
+)
+
+// register registers a dma-buf, for which a memory file stands, and returns the address of its range. The test closes
+// it.
+func register(t *testing.T) (b *DMABuf, addr uint64) {
+	t.Helper()
+	fd, err := unix.MemfdCreate("weft-hmem-test", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, bufOffset+bufBytes); err != nil {
+		t.Fatal(err)
+	}
+	b, part, err := Register(&fi.DMABuf{FD: fd, Offset: bufOffset, Len: bufBytes, Base: bufBase}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if part.Len != bufBytes || !OnDevice(uint64(part.Base)) || AppAddress(uint64(part.Base)) != bufBase+bufOffset {
+		t.Fatalf("registered as %+v, which is %#x", part, AppAddress(uint64(part.Base)))
+	}
+	return b, uint64(part.Base)
+}
+
+func pattern(n int, seed byte) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7+i>>8) ^ seed
+	}
+	return b
+}
+
+// TestCopies has bytes go to a dma-buf, to another one, to plain memory and back, and a word be added to there.
+func TestCopies(t *testing.T) {
+	defer dmabuf.Pretend()()
+	x, from := register(t)
+	y, to := register(t)
+	data, got := pattern(5000, 1), make([]byte, 5000)
+	plain := addressOf(got)
+	if OnDevice(plain) || AnyOnDevice([]fi.IOVec{{Base: uintptr(plain), Len: 1}}) ||
+		!AnyOnDevice([]fi.IOVec{{Base: uintptr(plain), Len: 1}, {Base: uintptr(to), Len: 1}}) {
+		t.Error("which memory is a device's is not known")
+	}
+	var batch cuda.Batch
+	for i, step := range []func() error{
+		func() error { return Store(from+3, data) },
+		func() error { return Copy(&batch, to+1, from+3, 5000) },
+		func() error { return Load(got, to+1) },
+		func() error { clear(got); return Copy(&batch, plain, to+1, 5000) },
+		func() error { return Copy(&batch, to+9, plain, 5000) },
+		func() error { clear(got); return Load(got, to+9) },
+	} {
+		if err := step(); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+	if !bytes.Equal(got, data) {
+		t.Error("the bytes differ")
+	}
+	word := binary.LittleEndian.AppendUint64(nil, 40)
+	operand := binary.LittleEndian.AppendUint64(nil, 2)
+	job := atomics.Job{Op: fi.OpSum, Datatype: fi.Uint64, Count: 1, Operand: unsafe.Pointer(&operand[0])}
+	if err := errors.Join(Store(to, word), Apply(&job, to, 8), Load(word, to)); err != nil {
+		t.Fatal(err)
+	}
+	if sum := binary.LittleEndian.Uint64(word); sum != 42 {
+		t.Errorf("the sum is %d", sum)
+	}
+	x.Close()
+	y.Close()
+	if AppAddress(to) != 0 || Store(to, word) == nil || Load(word, to) == nil || Copy(&batch, to, from, 8) == nil ||
+		Apply(&job, to, 8) == nil {
+		t.Error("memory of a dma-buf that is closed is used")
+	}
+}
+
+// TestRegisterRefuses registers what is no range of a dma-buf.
+func TestRegisterRefuses(t *testing.T) {
+	undo := dmabuf.Pretend()
+	fd, err := unix.MemfdCreate("weft-hmem-test", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, 4096); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		d    fi.DMABuf
+		want fi.Errno
+	}{
+		"beyond its end":   {fi.DMABuf{FD: fd, Offset: 1, Len: 4096}, fi.EINVAL},
+		"a length too far": {fi.DMABuf{FD: fd, Offset: 1, Len: ^uint64(0)}, fi.EINVAL},
+		"empty":            {fi.DMABuf{FD: fd}, fi.EINVAL},
+		"no descriptor":    {fi.DMABuf{FD: -1, Len: 1}, fi.EBADF},
+	} {
+		if _, _, err := Register(&c.d, true); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
+	}
+	undo()
+	if _, _, err := Register(&fi.DMABuf{FD: fd, Len: 4096}, true); !errors.Is(err, fi.EINVAL) {
+		t.Errorf("a file that is no dma-buf: %v", err)
+	}
+}
+
+// unused fails the test if something of the process's is left.
+func unused(t *testing.T) {
+	t.Helper()
+	shares.Lock()
+	defer shares.Unlock()
+	if len(dmabufs.list) != 0 || len(shares.byBase) != 0 || shares.importers != 0 || shares.thread != nil {
+		t.Errorf("left: %d mappings, %d allocations, %d importers, thread %v", len(dmabufs.list), len(shares.byBase),
+			shares.importers, shares.thread)
+	}
+}
+
+// TestShared has a process map an allocation by its token, use it, and give it up when the last region goes.
+func TestShared(t *testing.T) {
+	defer dmabuf.Pretend()()
+	b, addr := register(t)
+	if _, ok := ExportedAt(addr, 8, limit); ok {
+		t.Error("memory without a region is shared")
+	}
+	first, second := b.Share(limit), b.Share(limit)
+	x, ok := ExportedAt(addr, 8, limit)
+	if !ok || first != second || x.Base != first.Base() || x.Size != bufOffset+bufBytes || x.Buffer != first.Buffer() {
+		t.Fatalf("%+v, %v", x, ok)
+	}
+	if again, _ := ExportedAt(addr+8, 8, limit); again != x || !x.Has(addr+bufBytes-1, 1) || x.Has(addr+bufBytes-1, 2) {
+		t.Errorf("%+v, before %+v", again, x)
+	}
+	data, got := pattern(3000, 2), make([]byte, 3000)
+	var i Importer
+	limits := cuda.Limits{Entries: 4, Bytes: 1 << 30}
+	a := cuda.Foreign{PID: os.Getpid(), Token: x.Token}
+	use, err := i.Acquire(a, limits, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, at := use.Mapping().(*Mapping), addr-x.Base
+	if m.Size() != x.Size || !m.Writable() {
+		t.Errorf("%d bytes, writable %v", m.Size(), m.Writable())
+	}
+	var batch cuda.Batch
+	if err := errors.Join(m.Copy(&batch, addressOf(data), at, 3000, false), Load(got, addr)); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, data) {
+		t.Error("the mapping is of other memory")
+	}
+	clear(got)
+	if err := errors.Join(m.CopyTo(addressOf(got[:1000]), at, 1000),
+		m.Copy(&batch, addressOf(got[1000:]), at+1000, 2000, true)); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, data) {
+		t.Error("the mapping has other bytes")
+	}
+	use.Release()
+
+	first.Leave(limit) // which recalls the mapping
+	if _, err := i.Acquire(a, limits, 0, false); err == nil {
+		t.Error("memory is mapped by a token that has ended")
+	}
+	if again, ok := ExportedAt(addr, 8, limit); !ok || again.Token == x.Token {
+		t.Errorf("%+v, %v, before %+v", again, ok, x)
+	}
+	second.Leave(limit)
+	b.Close()
+	i.Leave()
+	if err := i.Enter(); err != fi.EBADF {
+		t.Errorf("an importer that has left: %v", err)
+	}
+	unused(t)
+}
+
+// ready waits until an allocation is fetched, or cannot be.
+func ready(t *testing.T, m *Memory, fetched <-chan struct{}) error {
+	t.Helper()
+	select {
+	case <-fetched:
+	case <-time.After(time.Minute):
+		t.Fatal("the allocation is not fetched")
+	}
+	is, err := m.Ready()
+	if !is {
+		t.Error("what is fetched is not ready")
+	}
+	return err
+}
+
+// TestFetch has an allocation be mapped beside what the thread does.
+func TestFetch(t *testing.T) {
+	defer dmabuf.Pretend()()
+	b, addr := register(t)
+	s := b.Share(limit)
+	x, _ := ExportedAt(addr, 8, limit)
+	var i Importer
+	limits := cuda.Limits{Entries: 4, Bytes: 1 << 30}
+	fetch := func(token uint64) (*Memory, error) {
+		fetched := make(chan struct{})
+		m := i.Fetch(cuda.Foreign{PID: os.Getpid(), Token: token}, limits, 0, false, func() { close(fetched) })
+		return m, ready(t, m, fetched)
+	}
+	m, err := fetch(x.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := false
+	if !m.Do(func(m *Mapping) { called = m.Size() == x.Size }) || !called {
+		t.Error("the allocation is not there")
+	}
+	other, err := fetch(x.Token + 1)
+	if err == nil {
+		t.Error("an allocation of no token is there")
+	}
+	other.Drop()
+	s.Leave(limit)
+	if m.Do(func(*Mapping) {}) {
+		t.Error("an allocation that was recalled is used")
+	}
+	m.Drop()
+
+	begun, done := make(chan struct{}), make(chan struct{})
+	early := &Memory{}
+	go func() {
+		<-begun
+		early.fetch(&i, cuda.Foreign{PID: os.Getpid(), Token: 1}, limits, 0, false)
+		close(done)
+	}()
+	if is, _ := early.Ready(); is {
+		t.Error("ready before it is fetched")
+	}
+	early.Drop()
+	close(begun)
+	<-done
+	b.Close()
+	i.Leave()
+	unused(t)
+}
+
+// TestAsk asks the own process, which answers as it was said to.
+func TestAsk(t *testing.T) {
+	Answer(proxy.KindRegion, func(r *proxy.Request) {
+		if len(r.Body) == 0 {
+			r.Reply(proxy.StatusStale, nil)
+			return
+		}
+		r.Reply(proxy.StatusOK, append(r.Body, '!'))
+	})
+	if _, err := Ask(os.Getpid(), proxy.KindRegion, nil); err == nil {
+		t.Error("a process without descriptor thread answers")
+	}
+	var i Importer
+	if err := i.Enter(); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if b, err := Ask(os.Getpid(), proxy.KindRegion, []byte("what")); err != nil || string(b) != "what!" {
+			t.Errorf("%q, %v", b, err)
+		}
+		var s *proxy.StatusError
+		if _, err := Ask(os.Getpid(), proxy.KindRegion, nil); !errors.As(err, &s) || s.Status != proxy.StatusStale {
+			t.Errorf("%v", err)
+		}
+	}
+	owners.mu.Lock()
+	kept := len(owners.list)
+	owners.mu.Unlock()
+	forgetProcess(os.Getpid())
+	if kept != 1 || len(owners.list) != 0 {
+		t.Errorf("%d connections, then %d", kept, len(owners.list))
+	}
+	i.Leave()
+	unused(t)
+}
