@@ -80,7 +80,7 @@ func (e *leasedEP) onAccessed(src hw.Source, addr uint64, head, payload []byte) 
 	if err != nil {
 		return // closed meanwhile
 	}
-	defer m.gate.leave()
+	defer m.gate.Leave()
 	if !e.accesses.On() || m.named != nil {
 		return
 	}

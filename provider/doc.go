@@ -20,7 +20,7 @@
 // docs/architecture.md follows operations through it. Files are named after what they are about: endpoint_*.go, link.go
 // and peer.go (peers), transmit.go and receive.go (messages), rendezvous.go, assist.go and fragments.go (long
 // messages), rma_*.go, transfer*.go and segmentflow.go (one-sided operations), conn*.go (connections), coll_*.go
-// (collectives), work*.go (what triggered and deferred operations do), mr*.go and keys.go (regions), device*.go (regions and
+// (collectives), work*.go (what triggered and deferred operations do), mr*.go (regions), device*.go (regions and
 // messages in memory of devices). The packages below hold what needs no endpoint:
 //
 //	addrs, names  indexes of address vectors; names of endpoints
@@ -34,6 +34,7 @@
 //	flow          segments of long operations under congestion windows
 //	hmem          memory of devices, and mappings of it by other processes
 //	info          fi_getinfo
+//	keys          regions by the keys that peers name
 //	lease         state that one thread has at a time
 //	pages         huge pages for memory that is used often
 //	token         memory tokens

@@ -163,7 +163,7 @@ func (q *delegatedRequest) perform(pid int) proxy.Status {
 		return status
 	}
 	d := m.domain
-	m.gate.leave() // what follows may wait
+	m.gate.Leave() // what follows may wait
 	if !d.hmem() || d.cfg.HMEMMapSize == 0 {
 		return proxy.StatusRefused
 	}
@@ -176,7 +176,7 @@ func (q *delegatedRequest) perform(pid int) proxy.Status {
 	if m, status = regionOfToken(q.incarnation, q.key, q.rights); m == nil {
 		return status
 	}
-	defer m.gate.leave()
+	defer m.gate.Leave()
 	if err := q.copy(m, use); err != nil {
 		log.Warnf(log.MR, "copy between region %#x and memory of process %d: %v", q.key, pid, err)
 		return proxy.StatusRefused

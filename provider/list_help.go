@@ -123,7 +123,7 @@ func (c *chunkHelp) region(e *leasedEP, src hw.Source, p *wire.Piece, rights uin
 // leave leaves the gates.
 func (c *chunkHelp) leave() {
 	for i := range c.used {
-		c.regions[i].gate.leave()
+		c.regions[i].gate.Leave()
 		c.regions[i] = nil
 	}
 	c.used = 0

@@ -109,7 +109,7 @@ type mappedRegion struct {
 // end ends the accesses.
 func (m *mappedRegion) end() {
 	if m.own != nil {
-		m.own.gate.leave()
+		m.own.gate.Leave()
 	}
 	if m.use != nil {
 		m.use.Release()
@@ -276,7 +276,7 @@ func answerRegion(r *proxy.Request) {
 		r.Reply(status, nil)
 		return
 	}
-	defer m.gate.leave()
+	defer m.gate.Leave()
 	addr := uint64(m.parts[0].Base) + (word(3) - m.base)
 	if !hmem.OnDevice(uint64(m.parts[0].Base)) || !m.covers(word(3), word(4)) {
 		r.Reply(proxy.StatusRefused, nil)
@@ -339,13 +339,13 @@ func regionOfToken(incarnation, key, rights uint64) (*MR, proxy.Status) {
 	if e == nil {
 		return nil, proxy.StatusNone
 	}
-	m := e.domain.regions.keys.find(key)
-	if m == nil || !m.gate.enter() {
+	m := e.domain.regions.keys.Find(key)
+	if m == nil || !m.gate.Enter() {
 		return nil, proxy.StatusNone
 	}
 	if m.access&rights != rights || rights == 0 || len(m.parts) != 1 || m.single || m.scope != nil || len(m.auth) != 0 ||
 		m.counter.Load() != nil || e.counted() || e.apart || e.p2p.Load() == fi.HMEMP2PDisabled {
-		m.gate.leave()
+		m.gate.Leave()
 		return nil, proxy.StatusRefused
 	}
 	return m, proxy.StatusOK

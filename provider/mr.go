@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/refs"
 )
 
@@ -39,15 +40,15 @@ type MR struct {
 	length  uint64        // bytes of all parts, immutable
 	base    uint64        // the address by which peers name the first byte, immutable
 	single  bool          // FI_MR_SINGLE_USE: the key ends with the first operation of a peer; immutable
-	gate    gate
+	gate    keys.Gate
 
 	bindMu  sync.Mutex // control operations only
 	ep      *Endpoint  // that it is bound to, nil: none; bindMu
 	enabled bool       // peers may ask for it; bindMu
 	matched matchedMR  // the same of a matched endpoint
 
-	own   keyEntry  // of key, written before it is entered; mrTable.mu
-	alias *keyEntry // the key that tokens have, if it is not key (token.go), nil: none; mrTable.mu
+	own   keys.Entry[MR]  // of key, written before it is entered; mrTable.mu
+	alias *keys.Entry[MR] // the key that tokens have, if it is not key (token.go), nil: none; mrTable.mu
 
 	publishMu sync.Mutex     // control operations only
 	published hw.Memory      // what the transport knows of the region, nil: nothing
@@ -64,7 +65,7 @@ type MR struct {
 // mrTable holds a domain's regions that peers may ask for, by key.
 type mrTable struct {
 	mu   sync.Mutex // control operations only
-	keys keyTable
+	keys keys.Table[MR]
 	last uint64 // descriptor given out last
 
 	// special are the open regions of device memory, by descriptor. The lock
@@ -226,11 +227,11 @@ func (t *mrTable) enter(m *MR, random bool) error {
 	if m.key == fi.KeyNotAvail {
 		return fi.EKEYREJECTED
 	}
-	if t.keys.find(m.key) != nil {
+	if t.keys.Find(m.key) != nil {
 		return fi.ENOKEY
 	}
-	m.own = keyEntry{m.key, m}
-	t.keys.add(&m.own)
+	m.own = keys.Entry[MR]{Key: m.key, Region: m}
+	t.keys.Add(&m.own)
 	return nil
 }
 
@@ -243,9 +244,9 @@ func (t *mrTable) expire(m *MR) {
 
 // dropKeys takes a region's keys out. The caller has t.mu.
 func (t *mrTable) dropKeys(m *MR) {
-	t.keys.remove(&m.own)
+	t.keys.Remove(&m.own)
 	if m.alias != nil {
-		t.keys.remove(m.alias)
+		t.keys.Remove(m.alias)
 	}
 }
 
@@ -272,7 +273,7 @@ func (t *mrTable) unusedKey() uint64 {
 		var b [8]byte
 		rand.Read(b[:]) // never fails
 		key := binary.LittleEndian.Uint64(b[:])
-		if key != fi.KeyNotAvail && t.keys.find(key) == nil {
+		if key != fi.KeyNotAvail && t.keys.Find(key) == nil {
 			return key
 		}
 	}
@@ -283,9 +284,9 @@ func (t *mrTable) remote() []*MR {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var list []*MR
-	for _, k := range t.keys.all() {
-		if k == &k.mr.own {
-			list = append(list, k.mr)
+	for _, k := range t.keys.All() {
+		if k == &k.Region.own {
+			list = append(list, k.Region)
 		}
 	}
 	return list
@@ -427,7 +428,7 @@ func (m *MR) Close() error {
 	m.leaveEndpoint() // its key may be another region's afterwards
 	m.domain.regions.remove(m)
 	m.withdraw()
-	m.gate.shut()
+	m.gate.Shut()
 	m.leaveMemory()
 	m.scope.end()
 	if c := m.counter.Load(); c != nil {
@@ -438,4 +439,27 @@ func (m *MR) Close() error {
 	}
 	m.domain.refs.Release()
 	return nil
+}
+
+// access finds the region of a key and enters it for a range and rights of
+// which the caller is to have all. The caller leaves m.gate afterwards.
+// Errors: fi.ENOKEY for an unknown or closed key, fi.EACCES when the rights or
+// the range are not the region's.
+func (d *Domain) access(key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
+	m = d.regions.keys.Find(key)
+	if m == nil || !m.gate.Enter() {
+		return nil, 0, fi.ENOKEY
+	}
+	offset = addr - m.base
+	if m.access&rights != rights || offset > m.length || n > m.length-offset {
+		m.gate.Leave()
+		return nil, 0, fi.EACCES
+	}
+	return m, offset, nil
+}
+
+// window appends the pieces of the region from offset to offset+n, which lie
+// in it.
+func (m *MR) window(to []fi.IOVec, offset, n uint64) []fi.IOVec {
+	return window(to, m.parts, offset, n)
 }

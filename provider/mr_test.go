@@ -174,10 +174,8 @@ func TestRegMRProviderKeys(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for i := range *d.regions.keys.slots.Load() {
-		if m := (*d.regions.keys.slots.Load())[i].Load(); m != nil && m != &removedKey {
-			t.Errorf("region %#x is left", m.key)
-		}
+	for _, k := range d.regions.keys.All() {
+		t.Errorf("region %#x is left", k.Key)
 	}
 }
 

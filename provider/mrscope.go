@@ -99,7 +99,7 @@ func (m *MR) opens(e *leasedEP, peer names.Name) bool {
 func (e *leasedEP) access(src hw.Source, key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
 	m, offset, err = e.domain.access(key, addr, n, rights)
 	if err == nil && !e.reaches(m, src) {
-		m.gate.leave()
+		m.gate.Leave()
 		return nil, 0, fi.EACCES
 	}
 	return m, offset, err
@@ -117,7 +117,7 @@ func (e *leasedEP) reaches(m *MR, src hw.Source) bool {
 func (e *leasedEP) accessFor(l *link, key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
 	m, offset, err = e.domain.access(key, addr, n, rights)
 	if err == nil && !m.opens(e, l.to.Name) {
-		m.gate.leave()
+		m.gate.Leave()
 		return nil, 0, fi.EACCES
 	}
 	return m, offset, err

@@ -97,7 +97,7 @@ func (e *rmaTarget) stepHelp(h *help) bool {
 		if ok {
 			err = e.copyChunk(h, peer, m, offset, i)
 		}
-		m.gate.leave()
+		m.gate.Leave()
 		if !ok {
 			return true
 		}

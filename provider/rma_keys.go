@@ -142,11 +142,11 @@ func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 // deviceKey appends the device's key of a region, which it registers with the
 // port's memory domain.
 func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, uint32) {
-	m := d.regions.keys.find(key)
-	if m == nil || !m.gate.enter() {
+	m := d.regions.keys.Find(key)
+	if m == nil || !m.gate.Enter() {
 		return to, keyAbsent
 	}
-	defer m.gate.leave()
+	defer m.gate.Leave()
 	r, err := m.export(p.Memory())
 	if err != nil {
 		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)

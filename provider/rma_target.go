@@ -56,7 +56,7 @@ func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []
 			if status == fi.Success {
 				e.written(m, n, w.Flags&wire.WriteLast != 0)
 			}
-			m.gate.leave()
+			m.gate.Leave()
 		}
 	} else if w.Flags&wire.WriteLast != 0 {
 		e.noticed(src, w.Key, 0)
@@ -78,9 +78,9 @@ func (e *rmaTarget) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 // noticed counts a write of n bytes that this side has not put in place: one without
 // bytes, or one that the initiator has done.
 func (e *leasedEP) noticed(src hw.Source, key, n uint64) {
-	if m := e.domain.regions.keys.find(key); m != nil && e.reaches(m, src) && m.gate.enter() {
+	if m := e.domain.regions.keys.Find(key); m != nil && e.reaches(m, src) && m.gate.Enter() {
 		e.written(m, n, true)
-		m.gate.leave()
+		m.gate.Leave()
 	}
 }
 
@@ -159,7 +159,7 @@ func (e *rmaTarget) onRead(src hw.Source, addr uint64, head, payload []byte) {
 				h.Length, err), Units: h.Length, At: h.At})
 			return
 		}
-		m.gate.leave()
+		m.gate.Leave()
 	}
 	if len(e.replies) >= maxReplies {
 		e.answer(src, h.Request, &wire.Done{Status: fi.ENOMEM, Units: max(1, h.Length), At: h.At})
@@ -222,7 +222,7 @@ func (e *rmaTarget) wasRead(r *reply) {
 	if c := e.remoteReadCntr.Load(); c != nil {
 		c.Part(r.length, r.last)
 	}
-	if m := e.domain.regions.keys.find(r.key); m != nil && m.single && r.last && e.reaches(m, r.src) {
+	if m := e.domain.regions.keys.Find(r.key); m != nil && m.single && r.last && e.reaches(m, r.src) {
 		m.spend()
 	}
 }
@@ -241,7 +241,7 @@ func (e *rmaTarget) sendReply(p *path, r *reply) error {
 		if err != nil {
 			return err
 		}
-		defer m.gate.leave()
+		defer m.gate.Leave()
 		iov = m.window(iov, offset, n)
 	}
 	err := e.sendPayload(p, wire.AMReadData, r.request, head, iov, int(n), e.progressStripe)
@@ -307,7 +307,7 @@ func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64,
 	if err != nil {
 		return e.refuseAccess(src, "atomic", h.Key, addr, n, err)
 	}
-	defer m.gate.leave()
+	defer m.gate.Leave()
 	j := atomics.Job{Op: h.Op, Datatype: h.Datatype, Result: unsafe.Pointer(&e.atomicResult[0])}
 	if h.Op != fi.OpRead {
 		j.Operand = unsafe.Pointer(unsafe.SliceData(payload))

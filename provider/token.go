@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/token"
 )
@@ -210,14 +211,14 @@ func (m *MR) tokenKey() (uint64, error) {
 func (t *mrTable) aliasOf(m *MR) (key uint64, fresh bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.keys.find(m.key) != m {
+	if t.keys.Find(m.key) != m {
 		return 0, false, fmt.Errorf("the region's key is spent: %w", fi.ENOKEY)
 	}
 	if m.alias == nil {
-		m.alias, fresh = &keyEntry{t.unusedKey(), m}, true
-		t.keys.add(m.alias)
+		m.alias, fresh = &keys.Entry[MR]{Key: t.unusedKey(), Region: m}, true
+		t.keys.Add(m.alias)
 	}
-	return m.alias.key, fresh, nil
+	return m.alias.Key, fresh, nil
 }
 
 func (m *MR) tokenRights() uint16 {

@@ -35,7 +35,7 @@ var layers = [][]string{
 	{"cq", "eq", "stripe", "internal/proxy"},
 	{
 		"provider/match", "provider/atomics", "provider/claim", "provider/collective", "provider/cm",
-		"provider/deferred", "provider/lease", "provider/matched", "provider/names", "provider/pages",
+		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names", "provider/pages",
 		"provider/refs",
 	},
 	{"internal/dataplane"},
