@@ -40,7 +40,7 @@ var retired = map[string][]string{
 	"tell":     {"tells", "telling"},
 	"told":     nil,
 	"trouble":  {"troubles"},
-	"who":      {"whom", "whose", "whoever"},
+	"who":      {"whom", "whoever"}, // whose is of things, too
 }
 
 // maxColumns is the longest line, in characters; a tab counts as four.
