@@ -99,7 +99,7 @@ static int here = 1; /* among that data */
 
 static bool lies_in(uintptr_t at, struct extent e) { return at >= e.low && at < e.high; }
 
-/* Looks for the table where it is in this library: among the data that is written. Called with each
+/* Finds the table where it is in this library: among the data that is written. Called with each
  * object of the process, until it returns something. */
 static int find_table(struct dl_phdr_info *object, size_t size, void *unused)
 {

@@ -36,7 +36,7 @@ void weft_wait_destroy(struct weft_wait_native *wait)
 }
 
 /* Wakes the threads that wait on the condition. The lock makes a waiter that has
- * looked and not yet slept see the signal. */
+ * polled and not yet slept see the signal. */
 void weft_wait_signal(struct weft_wait_native *wait)
 {
 	pthread_mutex_lock(&wait->mutex);

@@ -167,7 +167,7 @@ func (w *Waiter) found() bool { return w.pending() || w.sources.hasWork() }
 
 // Sleep returns when ready (nil: pending) might have become true, when a source
 // has work, or at the time until (zero: never). It may return early: the caller
-// looks, and sleeps again. It returns ENOSYS where there is nothing to sleep on:
+// polls, and sleeps again. It returns ENOSYS where there is nothing to sleep on:
 // for fi.WaitNone and fi.WaitSet.
 func (w *Waiter) Sleep(ready func() bool, until time.Time) error {
 	if !w.sleeps() {

@@ -142,8 +142,8 @@ type DrivenEndpoint interface {
 
 // Answerer is what an Iface implements whose connections carry messages both ways.
 type Answerer interface {
-	// Answer returns the endpoint of the connection that a source's messages come over, nil if that is gone. Who
-	// sends over it reaches the very interface that has sent, and never another that has its address by now. The
+	// Answer returns the endpoint of the connection that a source's messages come over, nil if that is gone. What
+	// is sent over it reaches the very interface that has sent, and never another that has its address by now. The
 	// caller holds the progress lease.
 	Answer(src Source) Endpoint
 }

@@ -56,7 +56,7 @@ type localAddrs struct {
 	src names.Source
 
 	// mu guards what follows. It is not on the data path: addresses are
-	// looked up when they are inserted into an address vector.
+	// found when they are inserted into an address vector.
 	mu   sync.Mutex
 	ifis []names.Interface
 	read time.Time
@@ -109,7 +109,7 @@ func (l *localAddrs) all() []names.Name {
 	return list
 }
 
-// known looks n up in the list. The caller has l.mu.
+// known finds n in the list. The caller has l.mu.
 func (l *localAddrs) known(n names.Name) bool {
 	local, err := names.IsLocal(func() ([]names.Interface, error) { return l.ifis, nil }, n)
 	return local && err == nil

@@ -39,13 +39,13 @@ type collectives struct {
 	// either.
 	groups []*Group
 
-	joining []*Group    // whose members are not all there
-	early   []earlyJoin // of members whose group is not known here
-	blocked []*collMember
-	steps   *collStep // free
-	held    *heldStep // free
-	long    longSteps
-	ordered exchanges
+	joining    []*Group    // whose members are not all there
+	early      []earlyJoin // of members whose group is not known here
+	blocked    []*collMember
+	steps      *collStep // free
+	spareEarly *earlyStep
+	long       longSteps
+	ordered    exchanges
 
 	// mu guards what posting threads leave to the lease holder. It is on the
 	// path of collective operations only, whose steps cost more.

@@ -127,7 +127,7 @@ func (xs *exchanges) begin(o *collOp) {
 	x.engine.Start(xs.c.ep.now(), out, in)
 	for p := range len(g.members) - 1 {
 		m := &g.members[g.rankOf(p)]
-		for h := m.takeHeld(o.seq); h != nil; h = m.takeHeld(o.seq) {
+		for h := m.takeEarly(o.seq); h != nil; h = m.takeEarly(o.seq) {
 			xs.takeEarly(o, m, h)
 		}
 		if (m.left || m.gone) && x.engine.Needs(p) {
@@ -138,8 +138,8 @@ func (xs *exchanges) begin(o *collOp) {
 }
 
 // takeEarly takes in a message that came before the operation began here.
-func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *heldStep) {
-	defer xs.c.freeHeld(h)
+func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *earlyStep) {
+	defer xs.c.freeEarly(h)
 	switch {
 	case o.status != fi.Success:
 	case !h.chunked:

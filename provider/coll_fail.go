@@ -61,14 +61,14 @@ func (m *collMember) drop(c *collectives, o *collOp) {
 	}
 	m.last = last
 	for {
-		h := m.takeHeld(o.seq)
+		h := m.takeEarly(o.seq)
 		if h == nil {
 			return
 		}
 		if h.long {
 			c.long.refuse(m, h.head.Request)
 		}
-		c.freeHeld(h)
+		c.freeEarly(h)
 	}
 }
 
@@ -249,19 +249,19 @@ func (g *Group) cancelAll() {
 	}
 }
 
-// dropHeld drops what came for operations that will not be.
-func (g *Group) dropHeld() {
+// dropEarly drops what came for operations that will not be.
+func (g *Group) dropEarly() {
 	for i := range g.members {
 		m := &g.members[i]
-		for h := m.held; h != nil; {
+		for h := m.ahead; h != nil; {
 			next := h.next
 			if h.long {
 				g.c.long.refuse(m, h.head.Request)
 			}
-			g.c.freeHeld(h)
+			g.c.freeEarly(h)
 			h = next
 		}
-		m.held, m.heldLast = nil, nil
+		m.ahead, m.aheadLast = nil, nil
 	}
 	// nothing is left to be sent: cancelAll has dropped it
 	g.c.blocked = slices.DeleteFunc(g.c.blocked, func(m *collMember) bool {

@@ -90,10 +90,10 @@ type collMember struct {
 	gone     bool      // so, because it is not there any more
 	dead     bool      // cannot be sent to
 
-	queue, last *collStep // sends that wait for room
-	blocked     bool      // in collectives.blocked
-	held        *heldStep // what came too early, in order
-	heldLast    *heldStep
+	queue, last *collStep  // sends that wait for room
+	blocked     bool       // in collectives.blocked
+	ahead       *earlyStep // what came too early, in order
+	aheadLast   *earlyStep
 	early       int // bytes of chunks in it
 }
 
@@ -415,7 +415,7 @@ func (g *Group) Close() error {
 	if was != groupFailed {
 		g.sendLeave()
 	}
-	g.dropHeld()
+	g.dropEarly()
 	g.c.joining = slices.DeleteFunc(g.c.joining, func(o *Group) bool { return o == g })
 	g.c.mu.Lock()
 	g.c.groups[uint32(g.id)] = nil

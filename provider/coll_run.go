@@ -40,7 +40,7 @@ type collStep struct {
 	op   *collOp
 	peer int
 	data []byte
-	id   uint64 // by which the peer names it, once it was announced or asked for
+	id   uint64 // by which the peer names it, once it was sent in an RTS or asked for
 	done uint64 // bytes sent or received
 
 	// of a receive, where the payload is
@@ -49,19 +49,19 @@ type collStep struct {
 	peerOp  uint64 // of a send in fragments, the receiver's number
 }
 
-// heldStep is a message that came before its receive.
-type heldStep struct {
-	next    *heldStep
+// earlyStep is a message that came before its receive.
+type earlyStep struct {
+	next    *earlyStep
 	head    wire.CollLong
-	long    bool   // announced
+	long    bool   // a rendezvous
 	payload uint64 // address in the pool, 0: none
 
 	chunked bool           // a fragment of a chunk: part is which, head.length its bytes
 	part    exchange.Chunk //
 }
 
-// heldCost is what a held message counts beside its payload, in bytes.
-const heldCost = uint64(unsafe.Sizeof(heldStep{}))
+// earlyCost is what an unexpected message counts beside its payload, in bytes.
+const earlyCost = uint64(unsafe.Sizeof(earlyStep{}))
 
 // newStep takes a step from the free ones.
 func (c *collectives) newStep(o *collOp, peer int, data []byte) *collStep {
@@ -248,7 +248,7 @@ func (o *collOp) Recv(from int, data []byte) bool {
 		return true
 	}
 	c, m := o.group.c, &o.group.members[from]
-	h := m.takeHeld(o.seq)
+	h := m.takeEarly(o.seq)
 	if h == nil && (m.left || m.gone) {
 		c.fail(o, fi.ECONNRESET)
 		return true
@@ -258,7 +258,7 @@ func (o *collOp) Recv(from int, data []byte) bool {
 		o.recvs = append(o.recvs, s)
 		return false
 	}
-	defer c.freeHeld(h)
+	defer c.freeEarly(h)
 	if h.chunked {
 		c.unlike(o, &h.head.CollStep)
 		c.freeStep(s)
@@ -365,60 +365,60 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 const maxAhead = 1 << 24
 
 // holdStep keeps a message until its receive begins. It returns nil if that cannot be.
-func (c *collectives) holdStep(g *Group, m *collMember, h *wire.CollLong, payload []byte, long bool) *heldStep {
+func (c *collectives) holdStep(g *Group, m *collMember, h *wire.CollLong, payload []byte, long bool) *earlyStep {
 	if int32(h.Seq-g.started) > maxAhead {
 		c.malformed(m.src, "step of operation %d while %d is the next", h.Seq, g.started)
 		return nil
 	}
-	held := c.held
-	if held == nil {
-		held = &heldStep{}
+	step := c.spareEarly
+	if step == nil {
+		step = &earlyStep{}
 	} else {
-		c.held = held.next
+		c.spareEarly = step.next
 	}
-	*held = heldStep{head: *h, long: long}
+	*step = earlyStep{head: *h, long: long}
 	if len(payload) != 0 {
 		addr, err := c.ep.rx.Pool.Get(len(payload))
 		if err != nil {
 			g.warn("no memory to hold a message: %v", err)
-			held.next, c.held = c.held, held
+			step.next, c.spareEarly = c.spareEarly, step
 			c.doom(g, h.Seq, fi.ENOMEM)
 			return nil
 		}
-		held.payload = addr
+		step.payload = addr
 		copy(bytesAt(addr, uint64(len(payload))), payload)
 	}
-	c.ep.rx.hold(int(held.cost()))
-	if m.held == nil {
-		m.held, m.heldLast = held, held
+	c.ep.rx.hold(int(step.cost()))
+	if m.ahead == nil {
+		m.ahead, m.aheadLast = step, step
 	} else {
-		m.heldLast.next, m.heldLast = held, held
+		m.aheadLast.next, m.aheadLast = step, step
 	}
-	return held
+	return step
 }
 
 // cost is what the message counts among unexpected ones, in bytes.
-func (h *heldStep) cost() uint64 {
+func (h *earlyStep) cost() uint64 {
 	if h.long {
 		return 0 // its sender's operation waits, and those are few
 	}
-	return heldCost + h.head.Length
+	return earlyCost + h.head.Length
 }
 
-// takeHeld takes a member's first held message of an operation.
-func (m *collMember) takeHeld(seq uint32) *heldStep {
-	var before *heldStep
-	for h := m.held; h != nil; before, h = h, h.next {
+// takeEarly takes a member's first early message of an operation.
+func (m *collMember) takeEarly(seq uint32) *earlyStep {
+	var before *earlyStep
+	for h := m.ahead; h != nil; before, h = h, h.next {
 		if h.head.Seq != seq {
 			continue
 		}
 		if before == nil {
-			m.held = h.next
+			m.ahead = h.next
 		} else {
 			before.next = h.next
 		}
-		if m.heldLast == h {
-			m.heldLast = before
+		if m.aheadLast == h {
+			m.aheadLast = before
 		}
 		h.next = nil
 		if h.chunked {
@@ -429,12 +429,12 @@ func (m *collMember) takeHeld(seq uint32) *heldStep {
 	return nil
 }
 
-// freeHeld gives a held message's memory back.
-func (c *collectives) freeHeld(h *heldStep) {
+// freeEarly gives an unexpected message's memory back.
+func (c *collectives) freeEarly(h *earlyStep) {
 	if h.payload != 0 {
 		c.ep.rx.Pool.Put(h.payload, int(h.head.Length))
 	}
 	c.ep.rx.unhold(int(h.cost()))
-	*h = heldStep{next: c.held}
-	c.held = h
+	*h = earlyStep{next: c.spareEarly}
+	c.spareEarly = h
 }

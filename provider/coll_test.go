@@ -400,7 +400,7 @@ func (s *collSide) idle() {
 			continue
 		}
 		for i := range g.members {
-			if m := &g.members[i]; m.held != nil || m.queue != nil {
+			if m := &g.members[i]; m.ahead != nil || m.queue != nil {
 				s.t.Errorf("group %d holds messages of rank %d", g.id, i)
 			}
 		}
@@ -408,8 +408,8 @@ func (s *collSide) idle() {
 			s.t.Errorf("group %d has %d operations and %d doomed", g.id, len(g.ops), len(g.doomed))
 		}
 	}
-	if leasedOf(s.ep).rx.Held != 0 {
-		s.t.Errorf("%d bytes are held", leasedOf(s.ep).rx.Held)
+	if leasedOf(s.ep).rx.KeptBytes != 0 {
+		s.t.Errorf("%d bytes are held", leasedOf(s.ep).rx.KeptBytes)
 	}
 }
 
@@ -433,7 +433,7 @@ func TestCollectiveAhead(t *testing.T) {
 		}
 		k, _ := c.sides[0].cq.Read(got[:])
 		completed += max(k, 0)
-		if held := leasedOf(c.sides[1].ep).rx.Held; held > bound+int(size+heldCost) {
+		if held := leasedOf(c.sides[1].ep).rx.KeptBytes; held > bound+int(size+earlyCost) {
 			t.Fatalf("%d bytes are held, at most %d", held, bound)
 		}
 		return err == fi.EAGAIN || posted == n

@@ -150,8 +150,8 @@ func (e *statistics) countEager(n int) {
 	e.stats.Rx(stats.RxEagerBytes, uint64(n))
 }
 
-// countHeld counts an unexpected message of which n bytes were copied.
-func (e *statistics) countHeld(n int) {
+// countUnexpected counts an unexpected message of which n bytes were copied.
+func (e *statistics) countUnexpected(n int) {
 	e.stats.Rx(stats.RxUnexpected, 1)
 	e.stats.Rx(stats.RxUnexpectedBytes, uint64(n))
 }
@@ -164,7 +164,7 @@ func (r *receiving) countQueues(posted, held int) {
 	}
 	st.RxPeak(stats.RxPosted, stats.RxPostedPeak, uint64(posted))
 	st.RxPeak(stats.RxHeld, stats.RxHeldPeak, uint64(held))
-	st.RxPeak(stats.RxHeldBytes, stats.RxHeldBytesPeak, uint64(r.Held))
+	st.RxPeak(stats.RxHeldBytes, stats.RxHeldBytesPeak, uint64(r.KeptBytes))
 }
 
 // sample writes what is not counted as it happens but known from words that exist anyway: positions of rings, lengths

@@ -227,7 +227,7 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 }
 
 // senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are
-// missing, the puts of that source that are, the messages that were announced, and answers. Gets end by
+// missing, the puts of that source that are, rendezvous, and answers. Gets end by
 // themselves. A sender that has begun anew under its name, or that another port reaches, is another source.
 func (r *leasedRx) senderLost(e *leasedEP, src hw.Source) {
 	for _, index := range r.pulls {
@@ -244,10 +244,10 @@ func (r *leasedRx) senderLost(e *leasedEP, src hw.Source) {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for m := range eng.Messages() {
 			switch {
-			case heldEndpoint(m) != e.number || heldSource(m) != src:
+			case keptEndpoint(m) != e.number || keptSource(m) != src:
 			case m.Flags&msgRTS != 0:
 				eng.RemoveMessage(m)
-				r.releaseHeld(eng, m)
+				r.releaseUnexpected(eng, m)
 			default:
 				m.Flags &^= msgSync // no sender waits for it any more
 			}

@@ -11,18 +11,18 @@ import (
 )
 
 // Where a transport reads memory that the peer has registered, a message that
-// is announced is exposed: each element of its vector is a region, until the
-// receiver has acknowledged the message. Two kinds of keys are announced:
+// goes as a rendezvous is exposed: each element of its vector is a region, until the
+// receiver has acknowledged the message. Two kinds of keys go with the RTS:
 //
 //   - Short ones, of 8 bytes, take the place of the elements' addresses, which
 //     mean nothing to another host. Each element is a region of its own, whose
 //     addresses begin at 0.
-//   - Longer ones are the payload of the announcement (wire.FlagPacked), one after the
+//   - Longer ones are the payload of the RTS (wire.FlagPacked), one after the
 //     other. Elements keep their addresses. Such regions come from a cache of
 //     registrations and may be larger than the element.
 
 // keyBytes is the size of the keys that take the place of addresses, and
-// maxKey that of the longest that is announced.
+// maxKey that of the longest that goes with an RTS.
 const (
 	keyBytes = 8
 	maxKey   = 32
@@ -37,7 +37,7 @@ func (p *port) exposes() bool {
 	return p.cache != nil && a.MaxKey <= maxKey || a.MaxKey == keyBytes && a.Caps&hw.MDLocal == 0
 }
 
-// packed reports whether its keys are a payload of the announcement.
+// packed reports whether its keys are a payload of the RTS.
 func (p *port) packed() bool { return p.Memory().Attr().MaxKey != keyBytes }
 
 // register makes a region of memory of this process, which is taken back by its
@@ -99,7 +99,7 @@ func (x *exposures) remove(id uint64) []hw.Memory {
 	return regions
 }
 
-// expose registers what a request sends and puts the keys into its announcement,
+// expose registers what a request sends and puts the keys into its RTS,
 // or into keys, whose length it returns. Without memory for that the payload goes
 // in fragments.
 func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *wire.RTS, keys []byte) int {
@@ -143,7 +143,7 @@ func (e *txRequests) expose(p *port, req *txRequest, id uint64, r *wire.RTS, key
 	return len(packed)
 }
 
-// takeKeys reads the keys of an announcement. False: they do not parse.
+// takeKeys reads the keys of an RTS. False: they do not parse.
 func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 	if m.Flags&wire.FlagKeyed == 0 {
 		return len(payload) == 0 && m.Flags&wire.FlagPacked == 0

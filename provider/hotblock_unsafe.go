@@ -12,7 +12,7 @@ import (
 )
 
 // The tables of an endpoint and of a receive context are read by threads that
-// poll a queue. Such a thread may have looked the endpoint up before it was
+// poll a queue. Such a thread may have found the endpoint before it was
 // closed and read on at any later time. So the memory of these tables is never
 // unmapped, but used again for tables of the same kind, and a late reader can
 // do no harm:

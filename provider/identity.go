@@ -111,8 +111,8 @@ func (r *receiving) setID(n names.Name, id uint32) {
 	}
 }
 
-// dropAlias forgets that a name is an alias. An address that names it is looked
-// up anew.
+// dropAlias forgets that a name is an alias. An address that names it is
+// searched anew.
 func (r *receiving) dropAlias(n names.Name) {
 	delete(r.ids, n)
 	r.dropPort(n)
@@ -169,8 +169,8 @@ func (r *leasedRx) merge(alias, peer uint32) {
 	}
 }
 
-// rematch delivers one held message of a peer for which a receive was renamed,
-// and reports whether there was one. Messages are held only if the peer had
+// rematch delivers one unexpected message of a peer for which a receive was renamed,
+// and reports whether there was one. There are unexpected messages only if the peer had
 // another socket of this name before.
 func (r *leasedRx) rematch(eng *match.Engine, peer uint32) bool {
 	for m := range eng.Messages() {
@@ -183,12 +183,12 @@ func (r *leasedRx) rematch(eng *match.Engine, peer uint32) bool {
 		}
 		eng.RemoveMessage(m)
 		if rv.Kept() {
-			r.deliverHeldMulti(eng, rv, m)
+			r.deliverUnexpectedMulti(eng, rv, m)
 			return true
 		}
 		t := targetIn(rv)
 		eng.Release(rv)
-		r.deliverHeld(eng, t, m)
+		r.deliverUnexpected(eng, t, m)
 		return true
 	}
 	return false
@@ -273,7 +273,7 @@ func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 
 // Values of Endpoint.addrs below those of addresses, which are addrFirst more.
 const (
-	addrUnknown = 0 // look it up
+	addrUnknown = 0 // to be found
 	addrNone    = 1 // not in the AV
 	addrFirst   = av.ReservedIDs
 )
@@ -314,7 +314,7 @@ func (e *leasedEP) addrOf(id uint32) fi.Addr {
 	return a
 }
 
-// findAddr looks for a peer's name in the AV, then for its aliases: those that
+// findAddr finds a peer's name in the AV, then for its aliases: those that
 // receives and transmits have named, and the addresses of this host. Of the
 // addresses that only a loopback interface's network stands for, such as
 // 127.0.0.2, it knows those that were named.

@@ -10,8 +10,8 @@ import (
 const idSlack = 64
 
 // sweepIDs gives up the identities that nothing knows any more, when there are many more than the last time: those of
-// peers that are gone, that no posted receive names, and of which no message is held or being read. A name that comes
-// again gets another.
+// peers that are gone, that no posted receive names, and of which no message is unexpected or being read. A name that
+// comes again gets another.
 func (r *leasedRx) sweepIDs() {
 	if len(r.idNames)-len(r.freeIDs) < r.idsKept*2+idSlack {
 		return

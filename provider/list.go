@@ -274,7 +274,7 @@ func (l *List) Addr() fi.Addr { return l.addr }
 type selection struct {
 	list  *List
 	picks []uint32 // elements, nil: all
-	run   int      // of the last element that was looked up
+	run   int      // of the last element that was found
 }
 
 // len is the number of elements.

@@ -151,7 +151,7 @@ func (l *List) postMany(a *ListArgs, sel *selection) error {
 	op := &listOp{list: l, args: *a, sel: *sel, total: sel.bytes(), completes: completes}
 	op.args.Picks, op.args.Bits, op.args.Note = nil, nil, nil
 	op.first.Store(noFailure)
-	if err := op.announce(a, link, p); err != nil {
+	if err := op.enterNote(a, link, p); err != nil {
 		l.refs.Release()
 		return err
 	}
@@ -162,8 +162,8 @@ func (l *List) postMany(a *ListArgs, sel *selection) error {
 	return err
 }
 
-// announce enters the notification of the operation, if it has one: in the order of the posts.
-func (op *listOp) announce(a *ListArgs, link *link, p *path) error {
+// enterNote enters the notification of the operation, if it has one: in the order of the posts.
+func (op *listOp) enterNote(a *ListArgs, link *link, p *path) error {
 	if a.Note == nil {
 		return nil
 	}

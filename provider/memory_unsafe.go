@@ -28,8 +28,8 @@ func bytesAt(addr, n uint64) []byte {
 	return unsafe.Slice((*byte)(pointerAt(addr)), n)
 }
 
-// heldPayload views the payload of a message that is held whole.
-func heldPayload(m *match.Message) []byte {
+// keptPayload views the payload of an unexpected message that is here whole.
+func keptPayload(m *match.Message) []byte {
 	if m.Len <= dataplane.InWord {
 		return unsafe.Slice((*byte)(unsafe.Pointer(&m.Payload)), m.Len)
 	}
@@ -41,7 +41,7 @@ func vectorAt(addr uint64, n int) []fi.IOVec {
 	return unsafe.Slice((*fi.IOVec)(pointerAt(addr)), n)
 }
 
-// rtsAt views a held announcement.
+// rtsAt views a kept RTS.
 func rtsAt(addr uint64) *wire.RTS { return (*wire.RTS)(pointerAt(addr)) }
 
 // wordAt is a word that other threads or processes write; for sync/atomic.

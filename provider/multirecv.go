@@ -30,7 +30,7 @@ func (r *leasedRx) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
 		if m == nil {
 			return
 		}
-		r.deliverHeldMulti(eng, rv, m)
+		r.deliverUnexpectedMulti(eng, rv, m)
 	}
 }
 
@@ -40,16 +40,16 @@ func nextTarget(rv *match.Recv) target {
 	return target{buf: rv.Buf + used, len: rv.Len - used, context: rv.Context, flags: rv.Flags &^ fi.MultiRecv}
 }
 
-func (r *leasedRx) deliverHeldMulti(eng *match.Engine, rv *match.Recv, m *match.Message) {
-	a := r.heldAs(m)
+func (r *leasedRx) deliverUnexpectedMulti(eng *match.Engine, rv *match.Recv, m *match.Message) {
+	a := r.unexpectedAs(m)
 	if a.flags&msgRTS != 0 {
-		announced := *rtsAt(m.Payload)
-		r.releaseHeld(eng, m)
-		r.rendezvousMulti(eng, rv, &a, &announced)
+		rts := *rtsAt(m.Payload)
+		r.releaseUnexpected(eng, m)
+		r.rendezvousMulti(eng, rv, &a, &rts)
 		return
 	}
-	r.deliverMulti(eng, rv, &a, heldPayload(m))
-	r.releaseHeld(eng, m)
+	r.deliverMulti(eng, rv, &a, keptPayload(m))
+	r.releaseUnexpected(eng, m)
 }
 
 // deliverMulti copies a complete message into the buffer's next free bytes.
@@ -69,14 +69,14 @@ func (r *receiving) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, 
 	}
 }
 
-// rendezvousMulti gives an announced message the buffer's next free bytes.
-func (r *leasedRx) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, announced *wire.RTS) {
+// rendezvousMulti gives a rendezvous the buffer's next free bytes.
+func (r *leasedRx) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, rts *wire.RTS) {
 	t := nextTarget(rv)
-	t.len = min(t.len, announced.Length)
+	t.len = min(t.len, rts.Length)
 	rv.User[dataplane.MultiUsed] += t.len
 	rv.User[dataplane.MultiPending]++
 	if !r.MultiRoom(rv) {
 		eng.Remove(rv)
 	}
-	r.startRendezvous(t, rv, a, announced)
+	r.startRendezvous(t, rv, a, rts)
 }

@@ -17,7 +17,7 @@ type notes struct {
 	out    noteOutbox
 	in     noteInbox
 	memory noteMemory
-	// wanted asks progress to look at both. Set by any thread, cleared by the lease holder before it looks;
+	// wanted asks progress to serve both. Set by any thread, cleared by the lease holder before it does;
 	// sequentially consistent.
 	wanted atomic.Bool
 }
@@ -101,8 +101,8 @@ const (
 	MaxAgent = hot.AgentLongest
 	// noteWindow is what a sender may have on its way to a receiver, or waiting there, without asking.
 	noteWindow = 16 << 10
-	// noteExtra is what a receiver lends a sender beyond its window without being asked, while it does not ask and
-	// less than half of what it lends is lent.
+	// noteExtra is what a receiver grants a sender beyond its window without being asked, while it does not ask and
+	// less than half of what it may grant is granted.
 	noteExtra = 240 << 10
 )
 

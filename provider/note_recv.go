@@ -22,17 +22,17 @@ import (
 
 // noteIn is a stream of notifications. It is guarded by noteInbox.mu.
 type noteIn struct {
-	stream uint64
-	src    hw.Source
-	from   sender
-	line   *hot.NoteIn // what both ends count
-	lent   uint64      // of noteInbox.lent, what is the stream's
-	part   *unexpectedNote
-	asking bool
-	need   uint64 // how far it has to go, with asking
-	want   uint64 // how far it would
-	owed   bool   // it is in noteInbox.owing
-	ackDue bool   // it waits for the ACK of what it sent
+	stream  uint64
+	src     hw.Source
+	from    sender
+	line    *hot.NoteIn // what both ends count
+	granted uint64      // of noteInbox.granted, what is the stream's
+	part    *unexpectedNote
+	asking  bool
+	need    uint64 // how far it has to go, with asking
+	want    uint64 // how far it would
+	owed    bool   // it is in noteInbox.owing
+	ackDue  bool   // it waits for the ACK of what it sent
 }
 
 func (in *noteIn) arrived() uint64 { return in.line.Arrived }
@@ -50,8 +50,8 @@ func (in *noteIn) grant(limit uint64) {
 func (b *noteInbox) recount(in *noteIn) {
 	taken := in.taken()
 	now := max(in.limit(), taken+noteWindow) - taken - noteWindow
-	b.lent += now - in.lent
-	in.lent = now
+	b.granted += now - in.granted
+	in.granted = now
 }
 
 // unexpectedNote is a notification that arrives, or waits in the list of an endpoint whose ring has no room for it.
@@ -76,7 +76,7 @@ type noteInbox struct {
 	mu         sync.Mutex
 	streams    map[uint64]*noteIn
 	unexpected []*unexpectedNote
-	lent       uint64 // of all streams
+	granted    uint64 // of all streams
 	askers     []*noteIn
 	owing      []*noteIn // that may be due credit
 }
@@ -269,7 +269,7 @@ func (b *noteInbox) share() {
 	}
 }
 
-// owe has progress look at a stream. The caller has b.mu.
+// owe has progress serve a stream. The caller has b.mu.
 func (b *noteInbox) owe(in *noteIn) {
 	if !in.owed {
 		in.owed = true
@@ -352,12 +352,12 @@ func (b *noteInbox) pump(e *leasedEP) {
 	b.share()
 }
 
-// room is what may be lent more, of all that is within a bound.
+// room is what may be granted more, of all that is within a bound.
 func (b *noteInbox) room(bound uint64) uint64 {
-	if b.lent >= bound {
+	if b.granted >= bound {
 		return 0
 	}
-	return bound - b.lent
+	return bound - b.granted
 }
 
 // sourceLost is called when a source is gone, after its last message. What it sent stays.
@@ -368,7 +368,7 @@ func (b *noteInbox) sourceLost(src hw.Source) {
 		if in.src != src {
 			continue
 		}
-		b.lent -= in.lent
+		b.granted -= in.granted
 		in.line = b.ownLine(in.line)
 		delete(b.streams, id)
 		b.askers = slices.DeleteFunc(b.askers, func(a *noteIn) bool { return a == in })

@@ -221,7 +221,7 @@ func (o *noteOutbox) pump() {
 	o.finish(ends)
 }
 
-// wake has progress look at a queue. The caller has o.mu.
+// wake has progress serve a queue. The caller has o.mu.
 func (o *noteOutbox) wake(q *noteQueue) {
 	if !q.listed && len(q.list) != 0 {
 		q.listed = true

@@ -214,8 +214,8 @@ func TestNoteBound(t *testing.T) {
 		look()
 		return got == sent && ended == sent
 	})
-	if in := &y.ep.notes.in; in.waiting() != 0 || in.lent > 2*noteExtra || len(in.askers) != 0 {
-		t.Errorf("%d bytes wait, %d lent, %d ask", in.waiting(), in.lent, len(in.askers))
+	if in := &y.ep.notes.in; in.waiting() != 0 || in.granted > 2*noteExtra || len(in.askers) != 0 {
+		t.Errorf("%d bytes wait, %d granted, %d ask", in.waiting(), in.granted, len(in.askers))
 	}
 }
 

@@ -78,16 +78,16 @@ func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error)
 // Imported reports whether another provider matches the endpoint's receives.
 func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != nil }
 
-// offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. announced is its
+// offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. rts is its
 // RTS, nil for a message that came with its payload.
-func (r *leasedRx) offerPeer(a *arrived, payload []byte, announced *wire.RTS) {
+func (r *leasedRx) offerPeer(a *arrived, payload []byte, rts *wire.RTS) {
 	tagged := a.flags&msgTagged != 0
 	entry, status := r.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)
 	switch status {
 	case fi.Success:
-		r.deliverPeer(entry, a, payload, announced)
+		r.deliverPeer(entry, a, payload, rts)
 	case fi.ENOENT:
-		r.queuePeer(entry, tagged, a, payload, announced)
+		r.queuePeer(entry, tagged, a, payload, rts)
 	default:
 		r.refusePeer(a, status)
 	}
@@ -103,15 +103,15 @@ func (r *receiving) refusePeer(a *arrived, status fi.Errno) {
 }
 
 // deliverPeer gives a message to a receive of the owner's.
-func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, announced *wire.RTS) {
+func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, rts *wire.RTS) {
 	t, err := r.peerTarget(entry, a)
 	if err != fi.Success {
 		r.owner.Free(entry)
 		r.refusePeer(a, err)
 		return
 	}
-	if announced != nil {
-		r.startRendezvous(t, nil, a, announced)
+	if rts != nil {
+		r.startRendezvous(t, nil, a, rts)
 		return
 	}
 	r.deliver(t, a, payload)
@@ -154,14 +154,14 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 }
 
 // queuePeer holds a message for the owner.
-func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, announced *wire.RTS) {
+func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) {
 	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number}
 	m.a.ep = nil
 	if a.untilHere() {
 		m.a.flags &^= msgSync
 	}
-	if announced != nil {
-		m.rts = *announced
+	if rts != nil {
+		m.rts = *rts
 	} else if len(payload) != 0 {
 		var err error
 		if m.payload, err = r.Pool.Get(len(payload)); err != nil {
@@ -194,7 +194,7 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 	}
 }
 
-// takePeerMessage returns a message that is held, which is then the caller's; nil if there is none.
+// takePeerMessage returns an unexpected message, which is then the caller's; nil if there is none.
 func takePeerMessage(id uint64) *peerMessage {
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
@@ -212,7 +212,7 @@ func (r *receiving) freePeer(m *peerMessage) {
 	}
 }
 
-// StartPeer gives a held message to the receive that entry has become. Errors: fi.ENOENT
+// StartPeer gives an unexpected message to the receive that entry has become. Errors: fi.ENOENT
 // for a message that is not there: its endpoint was closed.
 func StartPeer(entry, id uint64) error {
 	m := takePeerMessage(id)
@@ -235,7 +235,7 @@ func StartPeer(entry, id uint64) error {
 	return nil
 }
 
-// DiscardPeer drops a held message. Its sender gets the acknowledgement of a receive; the entry
+// DiscardPeer drops an unexpected message. Its sender gets the acknowledgement of a receive; the entry
 // stays the owner's. Errors as of StartPeer.
 func DiscardPeer(id uint64) error {
 	m := takePeerMessage(id)
@@ -252,7 +252,7 @@ func DiscardPeer(id uint64) error {
 	return nil
 }
 
-// PeerAddr is the source address of a held message, which the address vector
+// PeerAddr is the source address of an unexpected message, which the address vector
 // may know now; fi.AddrUnspec if it does not.
 func PeerAddr(id uint64) fi.Addr {
 	peerMessages.Lock()

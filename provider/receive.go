@@ -15,7 +15,7 @@ import (
 )
 
 // Delivering messages that the data plane leaves to the runtime: eager ones (onEager, onSync), those that the data
-// plane has matched (Settle), and unexpected ones when their receive is posted (deliverHeld).
+// plane has matched (Settle), and unexpected ones when their receive is posted (deliverUnexpected).
 
 // target is where the message of a receive goes, and what its completion says.
 type target struct {
@@ -160,7 +160,7 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		r.settle(r.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(out.Recv)), a, payload)
 	case dataplane.Complete:
 		e.rxCQ.Complete(entryOf(&out.Entry))
-	case dataplane.Delivered, dataplane.Held:
+	case dataplane.Delivered, dataplane.Kept:
 	}
 	return true
 }
@@ -275,8 +275,8 @@ func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) {
 
 // holdEager keeps a message that no receive wants yet, and reports whether it could.
 func (r *receiving) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && r.Held+len(payload) > r.cfg.UnexpectedBytes {
-		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.Held)
+	if a.ep.lossy && r.KeptBytes+len(payload) > r.cfg.UnexpectedBytes {
+		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.KeptBytes)
 		return false
 	}
 	addr := uint64(0)
@@ -297,40 +297,40 @@ func (r *receiving) holdEager(eng *match.Engine, a *arrived, payload []byte) boo
 		return false
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
-	m.Flags = heldFlags(a)
-	copy(heldPayload(m), payload)
-	a.ep.countHeld(len(payload))
+	m.Flags = keptFlags(a)
+	copy(keptPayload(m), payload)
+	a.ep.countUnexpected(len(payload))
 	r.hold(len(payload))
 	return true
 }
 
-// heldAs returns a held message as it was when it arrived.
-func (r *receiving) heldAs(m *match.Message) arrived {
+// unexpectedAs returns an unexpected message as it was when it arrived.
+func (r *receiving) unexpectedAs(m *match.Message) arrived {
 	return arrived{
-		ep: r.byNumber(heldEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
-		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.HeldSourceShift - 1),
-		src: heldSource(m), number: heldSender(m).number,
+		ep: r.byNumber(keptEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
+		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.KeptSourceShift - 1),
+		src: keptSource(m), number: keptSender(m).number,
 	}
 }
 
-// heldEndpoint and heldSource return where a held message came from: an endpoint's number, and its source.
-func heldEndpoint(m *match.Message) uint32 { return uint32(m.Flags >> dataplane.HeldEndpointShift) }
+// keptEndpoint and keptSource return where an unexpected message came from: an endpoint's number, and its source.
+func keptEndpoint(m *match.Message) uint32 { return uint32(m.Flags >> dataplane.KeptEndpointShift) }
 
-func heldSource(m *match.Message) hw.Source {
-	return hw.Source(m.Flags >> dataplane.HeldSourceShift & 0xffffff)
+func keptSource(m *match.Message) hw.Source {
+	return hw.Source(m.Flags >> dataplane.KeptSourceShift & 0xffffff)
 }
 
-// heldSender returns the sender of a held message.
-func heldSender(m *match.Message) sender {
-	return sender{m.Source(), uint8(m.Flags >> dataplane.HeldNumberShift)}
+// keptSender returns the sender of an unexpected message.
+func keptSender(m *match.Message) sender {
+	return sender{m.Source(), uint8(m.Flags >> dataplane.KeptNumberShift)}
 }
 
 // sender returns the message's sender.
 func (a *arrived) sender() sender { return sender{a.source, a.number} }
 
-// heldFlags is what match.Message.Flags keeps of a message.
-func heldFlags(a *arrived) uint64 {
-	return a.flags | uint64(a.src)<<dataplane.HeldSourceShift | uint64(a.number)<<dataplane.HeldNumberShift | uint64(a.ep.number)<<dataplane.HeldEndpointShift
+// keptFlags is what match.Message.Flags keeps of a message.
+func keptFlags(a *arrived) uint64 {
+	return a.flags | uint64(a.src)<<dataplane.KeptSourceShift | uint64(a.number)<<dataplane.KeptNumberShift | uint64(a.ep.number)<<dataplane.KeptEndpointShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
@@ -343,21 +343,21 @@ func (r *receiving) byNumber(n uint32) *leasedEP {
 	return nil
 }
 
-// deliverHeld gives a held message to a receive and releases it.
-func (r *leasedRx) deliverHeld(eng *match.Engine, t target, m *match.Message) {
-	a := r.heldAs(m)
+// deliverUnexpected gives an unexpected message to a receive and releases it.
+func (r *leasedRx) deliverUnexpected(eng *match.Engine, t target, m *match.Message) {
+	a := r.unexpectedAs(m)
 	if a.flags&msgRTS != 0 {
-		announced := *rtsAt(m.Payload)
-		r.releaseHeld(eng, m)
-		r.startRendezvous(t, nil, &a, &announced)
+		rts := *rtsAt(m.Payload)
+		r.releaseUnexpected(eng, m)
+		r.startRendezvous(t, nil, &a, &rts)
 		return
 	}
-	r.deliver(t, &a, heldPayload(m))
-	r.releaseHeld(eng, m)
+	r.deliver(t, &a, keptPayload(m))
+	r.releaseUnexpected(eng, m)
 }
 
-// releaseHeld frees a message that is out of the queue, and its payload.
-func (r *receiving) releaseHeld(eng *match.Engine, m *match.Message) {
+// releaseUnexpected frees a message that is out of the queue, and its payload.
+func (r *receiving) releaseUnexpected(eng *match.Engine, m *match.Message) {
 	if m.Flags&msgRTS != 0 {
 		r.Pool.Put(m.Payload, rtsSize)
 	} else {

@@ -211,7 +211,7 @@ func (r *leasedRx) post(entry *hot.RecvEntry) {
 	rv, m := eng.Post(r.sourceOf(fi.Addr(entry.Src), entry.Flags), entry.Tag, entry.Ignore)
 	switch {
 	case m != nil:
-		r.deliverHeld(eng, targetOf(entry), m)
+		r.deliverUnexpected(eng, targetOf(entry), m)
 	case rv != nil:
 		rv.Buf, rv.Len, rv.Context, rv.Flags = entry.Buf, entry.Len, entry.Context, entry.Flags
 	default:

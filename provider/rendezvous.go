@@ -106,7 +106,7 @@ type opList struct{ head, tail uint32 }
 func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
 	var m wire.RTS
 	if !m.Parse(head) || !e.takeKeys(src, &m, payload) {
-		e.malformed(src, "announcement of %d bytes does not parse", len(head))
+		e.malformed(src, "RTS of %d bytes does not parse", len(head))
 		return
 	}
 	from := e.senderOf(src)
@@ -138,29 +138,29 @@ func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
 }
 
 // holdRTS keeps an RTS that matches no receive.
-func (r *receiving) holdRTS(eng *match.Engine, a *arrived, announced *wire.RTS) {
+func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) {
 	addr, err := r.Pool.Get(rtsSize)
 	if err != nil {
-		log.Warnf(log.EPData, "no memory to hold an announcement: %v", err)
+		log.Warnf(log.EPData, "no memory to keep an RTS: %v", err)
 		r.sendAck(a, fi.ENOMEM)
 		return
 	}
-	*rtsAt(addr) = *announced
+	*rtsAt(addr) = *rts
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
-		log.Warnf(log.EPData, "no memory to hold an announcement: %v", eng.Err())
+		log.Warnf(log.EPData, "no memory to keep an RTS: %v", eng.Err())
 		r.Pool.Put(addr, rtsSize)
 		r.sendAck(a, fi.ENOMEM)
 		return
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
-	m.Flags = heldFlags(a)
-	a.ep.countHeld(0)
+	m.Flags = keptFlags(a)
+	a.ep.countUnexpected(0)
 }
 
 // startRendezvous makes the operation that reads a matched message into t, and takes its first step. multi is the
 // multi-receive buffer that t is part of, or nil.
-func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, announced *wire.RTS) {
+func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, rts *wire.RTS) {
 	op, index := r.ops.Alloc()
 	if op == nil {
 		r.sendAck(a, fi.ENOMEM)
@@ -171,16 +171,16 @@ func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, anno
 	*op = recvOp{
 		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, number: a.number, src: uint32(a.src), t: t,
 		multi: uint64(uintptr(unsafe.Pointer(multi))), tag: a.tag, data: a.data, flags: a.flags, request: a.request,
-		length: announced.Length, want: min(announced.Length, t.room()), count: announced.Count,
-		iov: announced.IOV,
+		length: rts.Length, want: min(rts.Length, t.room()), count: rts.Count,
+		iov: rts.IOV,
 	}
 	switch {
-	case op.want != 0 && a.ep.mayMap(a.src, announced):
-		r.startForeign(&a.ep.Endpoint, op, announced)
+	case op.want != 0 && a.ep.mayMap(a.src, rts):
+		r.startForeign(&a.ep.Endpoint, op, rts)
 		return
-	case announced.Flags&wire.FlagKeyed != 0 && a.ep.gets(a.src) && t.flags&hot.RecvDevice == 0:
-		op.keyed, op.keys = true, announced.Keys
-	case announced.Flags&(wire.FlagNoGet|wire.FlagKeyed) != 0 || !a.ep.reads(a.src) || t.flags&hot.RecvDevice != 0:
+	case rts.Flags&wire.FlagKeyed != 0 && a.ep.gets(a.src) && t.flags&hot.RecvDevice == 0:
+		op.keyed, op.keys = true, rts.Keys
+	case rts.Flags&(wire.FlagNoGet|wire.FlagKeyed) != 0 || !a.ep.reads(a.src) || t.flags&hot.RecvDevice != 0:
 		r.pull(a.ep, op)
 		return
 	default:

@@ -119,12 +119,12 @@ func (e *peering) reclaim(op *sharedOp, lease bool) bool {
 	r.rounds--
 	r.count--
 	op.ended = true
-	op.again = e.copyLent(op) != nil // by messages, which say why
+	op.again = e.copyReclaimed(op) != nil // by messages, which say why
 	return true
 }
 
-// copyLent does a reclaimed operation in the calling thread.
-func (e *peering) copyLent(op *sharedOp) error {
+// copyReclaimed does a reclaimed operation in the calling thread.
+func (e *peering) copyReclaimed(op *sharedOp) error {
 	key, err := op.path.Endpoint.(hw.KeyDirectory).FindKey(op.remote.Key)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ type deviceOp struct {
 	path    *path                       // over which its pieces go
 	keys    [wire.IOVLimit]hw.RemoteKey // of the request's remote elements
 	regions []hw.Memory                 // of its local ones
-	deliver bool                        // it ends when the peer's memory has it; the poster's
+	deliver bool                        // it ends when the peer's memory has it; the posting thread's
 
 	// open counts the pieces that are posted and have not ended, and one for
 	// the posting thread. Added to by it, taken from by it and the lease holder;

@@ -205,7 +205,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 	r.out = kept
 	r.dropOps(e)
 	e.abandonShares()
-	r.dropHeld(&e.Endpoint)
+	r.dropUnexpected(&e.Endpoint)
 	r.dropPeerMessages(&e.Endpoint)
 	for i := range r.eps {
 		if r.eps[i] == e {
@@ -254,14 +254,14 @@ func (r *leasedRx) dropOps(e *leasedEP) {
 	}
 }
 
-// dropHeld forgets the unexpected messages that arrived at the endpoint.
-func (r *receiving) dropHeld(e *Endpoint) {
+// dropUnexpected forgets the unexpected messages that arrived at the endpoint.
+func (r *receiving) dropUnexpected(e *Endpoint) {
 	for _, tagged := range []bool{true, false} {
 		eng := r.Engine(tagged)
 		for m := range eng.Messages() {
-			if heldEndpoint(m) == e.number {
+			if keptEndpoint(m) == e.number {
 				eng.RemoveMessage(m)
-				r.releaseHeld(eng, m)
+				r.releaseUnexpected(eng, m)
 			}
 		}
 	}

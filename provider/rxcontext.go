@@ -121,7 +121,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		pulls:   map[uint64]uint32{},
 		foreign: map[uint64]*hmem.Memory{},
 	}
-	r.Pool, r.HeldMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
+	r.Pool, r.KeptMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
 	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
 	if err := r.allocateHot(log2(slots), flags); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (r *receiving) give() { r.leased.Give() }
 func (r *receiving) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
 
 // progress does what there is to do: posted receives for which a message may be
-// held first, then arrivals, then what waited for room.
+// unexpected first, then arrivals, then what waited for room.
 func (r *leasedRx) progress() {
 	held := r.HeldMessages()
 	r.drainWanted()
@@ -401,9 +401,9 @@ func (r *leasedRx) takePost(but uint64) bool {
 }
 
 // queue queues a receive straight from its slot on the ring. It reports
-// false, and has done nothing, when a message may be held for it.
+// false, and has done nothing, when an unexpected message may be for it.
 func (r *receiving) queue(slot *hot.RecvEntry) bool {
-	return r.Engine(slot.Flags&hot.RecvTagged != 0).Held() == 0 && r.Enqueue(slot)
+	return r.Engine(slot.Flags&hot.RecvTagged != 0).Unexpected() == 0 && r.Enqueue(slot)
 }
 
 // send sends a message of the protocol with a head of at most controlHead bytes, or keeps it until there
@@ -451,15 +451,15 @@ func (c *control) send() bool {
 // hold accounts for unexpected payload and closes the eager window when there
 // is too much of it.
 func (r *receiving) hold(n int) {
-	r.Held += n
-	if !r.Closed && r.Held > r.cfg.UnexpectedBytes {
+	r.KeptBytes += n
+	if !r.Closed && r.KeptBytes > r.cfg.UnexpectedBytes {
 		r.setWindow(false)
 	}
 }
 
 // unhold opens the window again at half of the bound.
 func (r *receiving) unhold(n int) {
-	r.Held -= n
+	r.KeptBytes -= n
 	if r.Reopens() {
 		r.setWindow(true)
 	}

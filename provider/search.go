@@ -10,7 +10,7 @@ import (
 // search acts on FI_PEEK, FI_CLAIM and FI_DISCARD, as fi_tagged(3) defines
 // them:
 //
-//	PEEK          report whether a matching message is held
+//	PEEK          report whether a matching message is unexpected
 //	PEEK|CLAIM    and reserve it for a receive with this context
 //	PEEK|DISCARD  and drop it
 //	CLAIM         receive the message that was reserved with this context
@@ -28,11 +28,11 @@ func (r *leasedRx) search(eng *match.Engine, entry *hot.RecvEntry) {
 		r.report(m, entry)
 		r.discard(eng, m)
 	default:
-		r.deliverHeld(eng, targetOf(entry), m)
+		r.deliverUnexpected(eng, targetOf(entry), m)
 	}
 }
 
-// peek finds a held message, after everything that has arrived was taken
+// peek finds an unexpected message, after everything that has arrived was taken
 // in: a peek must find what was sent before it.
 func (r *receiving) peek(eng *match.Engine, entry *hot.RecvEntry) {
 	source := r.sourceOf(fi.Addr(entry.Src), entry.Flags)
@@ -60,7 +60,7 @@ func (r *receiving) peek(eng *match.Engine, entry *hot.RecvEntry) {
 
 // report completes a search with what is known of the message.
 func (r *receiving) report(m *match.Message, entry *hot.RecvEntry) {
-	a := r.heldAs(m)
+	a := r.unexpectedAs(m)
 	a.ep.completeRecv(entry.Context, entry.Flags&^fi.MultiRecv|fi.Completion, 0, a.length, &a)
 }
 
@@ -76,8 +76,8 @@ func (r *receiving) searchFailed(entry *hot.RecvEntry) {
 // discard drops a message that is out of the queue. Its sender is notified that it
 // was received.
 func (r *receiving) discard(eng *match.Engine, m *match.Message) {
-	if a := r.heldAs(m); a.flags&(msgRTS|msgSync) != 0 {
+	if a := r.unexpectedAs(m); a.flags&(msgRTS|msgSync) != 0 {
 		r.sendAck(&a, fi.Success)
 	}
-	r.releaseHeld(eng, m)
+	r.releaseUnexpected(eng, m)
 }

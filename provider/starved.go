@@ -13,8 +13,8 @@ import (
 // Messages too long for a slot of the receiver's ring stand in bounce buffers
 // until it polls. When it does not poll for long they run out, and the sender would
 // get -FI_EAGAIN for as long, which for MPI_Isend of a few hundred bytes
-// surprises. So from then on those of up to the inject size are announced, as long ones
-// are, until a buffer is free again: the receiver reads them from a copy in their
+// surprises. So from then on those of up to the inject size go as a rendezvous, as long ones
+// do, until a buffer is free again: the receiver reads them from a copy in their
 // request's own buffer. With the copy made they complete, so in the order of posting as ever, unless they are of
 // fi.TransmitComplete.
 
@@ -27,8 +27,8 @@ func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error
 	return err
 }
 
-// sendCopy announces a copy of a message and completes it. One of fi.TransmitComplete completes when the copy is read:
-// till then it would be lost with this process.
+// sendCopy sends an RTS of a copy of a message and completes it. One of fi.TransmitComplete completes when the copy is
+// read: till then it would be lost with this process.
 func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error {
 	c := *s
 	if s.Flags&fi.TransmitComplete != 0 {

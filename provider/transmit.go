@@ -348,9 +348,9 @@ type txRequest = dataplane.Request
 
 // Bits of its flags that only this package knows.
 const (
-	txExposed uint64 = dataplane.RequestMore << iota // the receiver may get the payload
-	txAsked                                          // deferred work for which a completion is asked, by fi.Completion
-	txTold                                           // its success is reported already
+	txExposed  uint64 = dataplane.RequestMore << iota // the receiver may get the payload
+	txAsked                                           // deferred work for which a completion is asked, by fi.Completion
+	txReported                                        // its success is reported already
 )
 
 // sendTracked sends a message that the receiver acknowledges: with its payload if eager, else as a rendezvous, of which
@@ -373,7 +373,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 		req.Flags |= txAsked
 	}
 	if s.reported {
-		req.Flags |= txTold
+		req.Flags |= txReported
 	}
 	if !eager && (s.Inject || s.Flags&fi.Inject != 0) {
 		e.keepInject(req, id, s, total)
@@ -456,7 +456,7 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 	req.Count = 1
 }
 
-// finishTx ends a tracked transmit that the caller has looked up and claimed, by changing its Live to 0.
+// finishTx ends a tracked transmit that the caller has found and claimed, by changing its Live to 0.
 func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	e.conceal(req, id)
 	delete(e.help.putters, id)
@@ -465,13 +465,13 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	switch {
 	case status != fi.Success:
 		e.countFailed(status)
-		if e.txCQ != nil && req.Flags&txTold == 0 { // it succeeded, as one that stands in the ring of a peer that dies
+		if e.txCQ != nil && req.Flags&txReported == 0 { // it succeeded, as one that stands in the ring of a peer that dies
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	case req.Flags&dataplane.RequestCompletes != 0:
 		e.txCQ.Complete(entry)
 	}
-	if req.Flags&txTold == 0 {
+	if req.Flags&txReported == 0 {
 		e.countEnd(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
 	}
 	e.requests.Free(id)

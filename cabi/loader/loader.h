@@ -33,7 +33,7 @@
 				    __VA_ARGS__);                                                  \
 	} while (0)
 
-/* The uppermost layer of a name, which is what libfabric looks for. */
+/* The uppermost layer of a name, by which libfabric finds it. */
 static inline const char *weft_top_of(const char *name)
 {
 	const char *last = strrchr(name, ';');

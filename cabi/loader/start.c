@@ -25,7 +25,7 @@ static bool beside(const char *file, char path[PATH_MAX])
 }
 
 /* Finds the core beside the loader, or beside the file that the loader's path is a
- * symbolic link to. On failure path is where it was looked for first. */
+ * symbolic link to. On failure path is where it was to be first. */
 static bool find(char path[PATH_MAX])
 {
 	char real[PATH_MAX], other[PATH_MAX];

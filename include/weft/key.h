@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Where the tables of regions are looked up (struct weft_key, struct weft_hot_region).
+ * Where the tables of regions are searched (struct weft_key, struct weft_hot_region).
  */
 #ifndef WEFT_KEY_H
 #define WEFT_KEY_H

@@ -35,7 +35,7 @@
  * Ordering points:
  *   C0 claim    CAS acquire on seq     <-> R0: the slot's previous contents are done with
  *   P0 publish  store release on seq   <-> L0: the body is visible
- *   L0 look     load acquire on seq    <-> P0
+ *   L0 poll     load acquire on seq    <-> P0
  *   R0 release  store release on seq   <-> C0
  */
 #ifndef WEFT_RING_H

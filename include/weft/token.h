@@ -16,7 +16,7 @@
  *	t->list(ep, local, pieces, n, 0, &list);
  *	t->post(list, WEFT_WRITE, NULL, 0, "done", 4, 0, context);
  *
- *	t->notes(ep, entries, max);                  // the owner: what has arrived, from whom
+ *	t->notes(ep, entries, max);                  // the owner: what has arrived, and its sender
  *
  * Other providers, and other names, give -FI_ENOSYS. All calls may be made by any thread as
  * far as the domain's threading model allows calls on the endpoint. docs/token.md has a whole

@@ -39,9 +39,9 @@ type Verdict int
 
 const (
 	Delivered Verdict = iota // its receive is complete
-	Held                     // it is kept as unexpected
-	// Settle: it matches the receive in Outlet.Recv, which is out of matching unless it is a multi-receive buffer; the
-	// runtime copies and completes.
+	Kept                     // it is kept as unexpected
+	// Settle: it matches the receive in Outlet.Recv, which is out of matching unless it is a multi-receive buffer;
+	// the runtime copies and completes.
 	Settle
 	// Complete: it is delivered; the runtime writes the completion in Outlet.Entry to the queue.
 	Complete
@@ -164,22 +164,22 @@ func finish(ep *hot.EP, a *Arrival, context, flags, buf uint64, out *Outlet) Ver
 	return verdict
 }
 
-// InWord is how many bytes of a held message's payload its node has room for: such a message is matched without a read
-// at memory of its own.
+// InWord is how many bytes of an unexpected message's payload its node has room for: such a message is matched without
+// a read at memory of its own.
 const InWord = 8
 
 // Layout of match.Message.Flags: hot.Message* and bits of package provider in the lowest byte, then the source, the
 // number of the sender's interface, and the number of the endpoint.
 const (
-	HeldSourceShift   = 8  // 24 bits
-	HeldNumberShift   = 32 // 8 bits
-	HeldEndpointShift = 40 // 24 bits
+	KeptSourceShift   = 8  // 24 bits
+	KeptNumberShift   = 32 // 8 bits
+	KeptEndpointShift = 40 // 24 bits
 )
 
 // hold keeps a message that matches no receive as unexpected.
 func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) Verdict {
 	n := int(a.Length)
-	if r.Held+n > r.HeldMax || r.Ended {
+	if r.KeptBytes+n > r.KeptMax || r.Ended {
 		return Refused
 	}
 	addr := uint64(0)
@@ -201,17 +201,17 @@ func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) V
 		to = uintptr(unsafe.Pointer(&m.Payload))
 	}
 	move(to, a.Payload, uintptr(n))
-	r.Held += n
+	r.KeptBytes += n
 	stat(ep, stats.RxUnexpectedBytes, a.Length)
 	countUnexpected(r, ep, rx)
-	return Held
+	return Kept
 }
 
 // describe notes in m what is known of a message, with its payload, or the head of its RTS, at an address.
 func (a *Arrival) describe(ep *hot.EP, m *match.Message, payload uint64) {
 	m.Len, m.Data, m.Payload, m.Request = a.Length, a.Data, payload, a.Request
-	m.Flags = uint64(a.Flags) | uint64(a.Source)<<HeldSourceShift | uint64(a.Number)<<HeldNumberShift |
-		uint64(ep.Number)<<HeldEndpointShift
+	m.Flags = uint64(a.Flags) | uint64(a.Source)<<KeptSourceShift | uint64(a.Number)<<KeptNumberShift |
+		uint64(ep.Number)<<KeptEndpointShift
 }
 
 // countUnexpected counts an unexpected message, and has posted receives taken in before arrivals from now on.

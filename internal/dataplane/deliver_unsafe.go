@@ -21,12 +21,12 @@ const batch = 64
 
 // Values of Delivery.Finish: what is done with the message at hand before the next one.
 const (
-	finishNothing = iota
-	finishSlot    // it is taken in: its bounce buffer and its slot are free
-	finishRead    // the shim has copied its payload into the receive's buffer (DeliveryRead), or has failed
-	finishAcked   // and the ACK is sent
-	finishSync    // its receive is complete: the ACK is to be sent, and its bounce buffer and its slot are free
-	finishHeld    // likewise of a message that was unexpected, which has neither
+	finishNothing    = iota
+	finishSlot       // it is taken in: its bounce buffer and its slot are free
+	finishRead       // the shim has copied its payload into the receive's buffer (DeliveryRead), or has failed
+	finishAcked      // and the ACK is sent
+	finishSync       // its receive is complete: the ACK is to be sent, and its bounce buffer and its slot are free
+	finishUnexpected // likewise of a message that was unexpected, which has neither
 )
 
 // Values of Delivery.Begun.
@@ -71,7 +71,7 @@ func deliver(d *hot.Delivery) uintptr {
 	return end(d, ep)
 }
 
-// begin starts a delivery: posted receives first, if messages are held for them.
+// begin starts a delivery: posted receives first, if there are unexpected messages.
 func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 	if d.Begun == begunNot {
 		rings, ring := rxRings(ep), rx.Turn
@@ -89,7 +89,7 @@ func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 			return code
 		}
 		// An application that posts a receive for each message and has fallen behind its sender would have all messages
-		// held, for ever, if more were taken in now: what is on the rings waits for its receives.
+		// unexpected, for ever, if more were taken in now: what is on the rings waits for its receives.
 		if r.Posted() == 0 && r.HeldMessages() < int(d.Held) {
 			d.Rings = 0
 		}
@@ -151,7 +151,7 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 		return r.received(d, ep)
 	case finishSync:
 		return endSync(d, ep)
-	case finishHeld:
+	case finishUnexpected:
 		return sendAck(d, ep)
 	}
 	return next
@@ -271,7 +271,7 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	verdict := r.Accept(ep, &a, &out)
 	d.Todo |= out.Todo
 	switch verdict {
-	case Delivered, Complete, Held:
+	case Delivered, Complete, Kept:
 		d.Messages++
 		d.Bytes += a.Length
 		release(d, ep)

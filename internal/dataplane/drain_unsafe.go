@@ -41,7 +41,7 @@ func (r *Receiver) drain(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
 func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry) uintptr {
 	eng := r.Engine(post.Flags&hot.RecvTagged != 0)
 	var m *match.Message
-	if eng.Held() != 0 {
+	if eng.Unexpected() != 0 {
 		id, ok := r.identity(post.Src, post.Flags)
 		if !ok {
 			return hot.DeliveryGo
@@ -56,7 +56,7 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 	case m != nil && m.Flags&MessageRTS != 0:
 		return readKept(d, ep, post, m)
 	case m != nil:
-		return r.deliverHeld(d, ep, rx, eng, post, m)
+		return r.deliverUnexpected(d, ep, rx, eng, post, m)
 	case !r.Enqueue(post):
 		return hot.DeliveryGo
 	}
@@ -65,10 +65,12 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 	return next
 }
 
-// deliverHeld gives an unexpected message to the oldest entry of the post ring, if that is all there is to do.
-func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message) uintptr {
+// deliverUnexpected gives an unexpected message to the oldest entry of the post ring, if that is all there is to do.
+func (r *Receiver) deliverUnexpected(
+	d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
+) uintptr {
 	const known = hot.MessageTagged | hot.MessageData | MessageSync | MessageMatch
-	flags := m.Flags & (1<<HeldSourceShift - 1)
+	flags := m.Flags & (1<<KeptSourceShift - 1)
 	if m.Len > mem.MaxShared {
 		return hot.DeliveryGo // its memory is a mapping of its own
 	}
@@ -98,22 +100,22 @@ func (r *Receiver) deliverHeld(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *mat
 	if verdict == Complete {
 		d.Entry = out.Entry
 	}
-	return endHeld(d, ep, verdict, sync)
+	return endUnexpected(d, ep, verdict, sync)
 }
 
 // senderOf returns the line of the sender of an unexpected message, its number and its fi_addr_t plus one; nil: it is
 // in no line any more, or the message is of another endpoint.
 func senderOf(ep *hot.EP, m *match.Message) (src *hot.Source, number uint32, addr uint64) {
-	number = uint32(m.Flags>>HeldSourceShift) & 0xffffff
+	number = uint32(m.Flags>>KeptSourceShift) & 0xffffff
 	src, addr = sender(ep, number+1)
-	if src == nil || src.ID != m.Source() || m.Flags>>HeldEndpointShift != uint64(ep.Number) {
+	if src == nil || src.ID != m.Source() || m.Flags>>KeptEndpointShift != uint64(ep.Number) {
 		return nil, 0, 0
 	}
 	return src, number, addr
 }
 
 // HeldMessages is how many messages are unexpected.
-func (r *Receiver) HeldMessages() int { return r.Tagged.Held() + r.Untagged.Held() }
+func (r *Receiver) HeldMessages() int { return r.Tagged.Unexpected() + r.Untagged.Unexpected() }
 
 // Posted is how many receives are in matching.
 func (r *Receiver) Posted() int { return r.Tagged.Posted() + r.Untagged.Posted() }
@@ -124,9 +126,9 @@ func (r *Receiver) forget(eng *match.Engine, m *match.Message) {
 	if n > InWord {
 		r.Pool.TryPut(m.Payload, n)
 	}
-	r.Held -= n
+	r.KeptBytes -= n
 	eng.PutMessage(m)
 }
 
-// Reopens reports whether senders that keep their payload may send it again: half of what may be held is free.
-func (r *Receiver) Reopens() bool { return r.Closed && r.Held <= r.HeldMax/2 }
+// Reopens reports whether senders that keep their payload may send it again: half of what may be kept is free.
+func (r *Receiver) Reopens() bool { return r.Closed && r.KeptBytes <= r.KeptMax/2 }

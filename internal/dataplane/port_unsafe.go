@@ -115,7 +115,7 @@ func acceptPort(d *hot.Delivery, m *hot.PortMessage) uintptr {
 	verdict := r.Accept(ep, &a, &out)
 	d.Todo |= out.Todo
 	switch verdict {
-	case Delivered, Complete, Held:
+	case Delivered, Complete, Kept:
 		stat(ep, stats.RxDirect, 1)
 		stat(ep, stats.RxDirectBytes, a.Length)
 		stat(ep, stats.RxDirectBatches, 1)

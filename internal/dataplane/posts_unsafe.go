@@ -44,8 +44,8 @@ func dropPost(rx *hot.Rx) {
 	order.Store64(&rx.PostsHead, pos+1)
 }
 
-// Enqueue puts a receive from the post ring, which no held message matches, into matching. It reports false, and has
-// done nothing, where that needs the runtime.
+// Enqueue puts a receive from the post ring, which no unexpected message matches, into matching. It reports false, and
+// has done nothing, where that needs the runtime.
 func (r *Receiver) Enqueue(post *hot.RecvEntry) bool {
 	multi := post.Flags&fi.MultiRecv != 0
 	if post.Flags&^(simplePost|fi.MultiRecv|hot.RecvWork) != 0 || r.Ended {
@@ -75,7 +75,7 @@ func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, id uint32, tag uint64) (f
 		if post == nil || post.Flags&urgentPost != 0 {
 			return false, true
 		}
-		if r.Engine(post.Flags&hot.RecvTagged != 0).Held() != 0 || !r.Enqueue(post) {
+		if r.Engine(post.Flags&hot.RecvTagged != 0).Unexpected() != 0 || !r.Enqueue(post) {
 			return false, false
 		}
 		dropPost(rx)
@@ -86,10 +86,11 @@ func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, id uint32, tag uint64) (f
 }
 
 // plainMatch reports whether a message fits a receive that is still on the post ring, older than all others there, and
-// needs nothing but a copy and a completion. While messages are held the receive may be for one of them.
+// needs nothing but a copy and a completion. While there are unexpected messages the receive may be for one of them.
 func (r *Receiver) plainMatch(post *hot.RecvEntry, a *Arrival) bool {
 	if post.Flags&^plainPost != 0 || (post.Flags&hot.RecvTagged != 0) != (a.Flags&hot.MessageTagged != 0) ||
-		r.Engine(a.Flags&hot.MessageTagged != 0).Held() != 0 || a.Length > post.Len || (post.Tag^a.Tag)&^post.Ignore != 0 || r.Ended {
+		r.Engine(a.Flags&hot.MessageTagged != 0).Unexpected() != 0 || a.Length > post.Len ||
+		(post.Tag^a.Tag)&^post.Ignore != 0 || r.Ended {
 		return false
 	}
 	id, ok := r.identity(post.Src, post.Flags)

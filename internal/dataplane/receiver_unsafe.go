@@ -17,8 +17,8 @@ type Receiver struct {
 	Untagged *match.Engine // of the others; immutable
 	Pool     *mem.Pool     // payload of unexpected messages; immutable
 
-	Held      int     // bytes of held payload
-	HeldMax   int     // bytes of held payload above which the eager window closes; immutable
+	KeptBytes int     // of unexpected payload
+	KeptMax   int     // bytes of unexpected payload above which the eager window closes; immutable
 	Closed    bool    // the eager window is closed: senders use rendezvous for everything
 	Ended     bool    // no message comes any more: receives find unexpected messages only
 	Directed  [2]bool // the source of an untagged and a tagged receive counts; immutable

@@ -117,7 +117,7 @@ func readKept(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.Message
 	const known = hot.MessageTagged | hot.MessageData | MessageRTS
 	head := (*hot.RTSHead)(pointer(uintptr(m.Payload)))
 	src, source, addr := senderOf(ep, m)
-	if m.Flags&(1<<HeldSourceShift-1)&^known != 0 || src == nil || !plainRTS(ep, head) ||
+	if m.Flags&(1<<KeptSourceShift-1)&^known != 0 || src == nil || !plainRTS(ep, head) ||
 		m.Len > post.Len {
 		return hot.DeliveryGo
 	}

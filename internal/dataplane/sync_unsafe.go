@@ -7,8 +7,8 @@ import (
 )
 
 // Messages that come with their payload, and whose sender waits for an ACK: until the message is here, or until a
-// receive has matched (MessageMatch). takeSync gives one to matching; endSync and, for one that was unexpected, endHeld
-// send the ACK.
+// receive has matched (MessageMatch). takeSync gives one to matching; endSync and, for one that was unexpected,
+// endUnexpected send the ACK.
 
 // syncHead is the head of such a message; package provider/wire has it as Sync.
 type syncHead struct {
@@ -58,7 +58,7 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 	case verdict == Complete:
 		d.Entry, d.Finish = out.Entry, finishSync
 		return hot.DeliveryComplete
-	case verdict == Held && !untilHere:
+	case verdict == Kept && !untilHere:
 		release(d, ep)
 		return next
 	}
@@ -76,16 +76,16 @@ func endSync(d *hot.Delivery, ep *hot.EP) uintptr {
 	return code
 }
 
-// endHeld acknowledges a message that was unexpected if its sender waits for that, and has the shim write the
+// endUnexpected acknowledges a message that was unexpected if its sender waits for that, and has the shim write the
 // completion before if verdict says so. d.Entry is written already.
-func endHeld(d *hot.Delivery, ep *hot.EP, verdict Verdict, sync bool) uintptr {
+func endUnexpected(d *hot.Delivery, ep *hot.EP, verdict Verdict, sync bool) uintptr {
 	switch {
 	case verdict != Complete && sync:
 		return sendAck(d, ep)
 	case verdict != Complete:
 		return next
 	case sync:
-		d.Finish = finishHeld
+		d.Finish = finishUnexpected
 	}
 	return hot.DeliveryComplete
 }

@@ -84,7 +84,7 @@ func (x *index) find(n packed) (uint64, bool) {
 	}
 }
 
-// search looks a name up in the current generation.
+// search finds a name in the current generation.
 func (x *index) search(n packed) (uint64, bool) {
 	h := x.hash.Load()
 	mask := len(h.slots) - 1

@@ -37,8 +37,8 @@ type AV struct {
 	// mapped: opened as fi.AVMap, so its addresses are not known to be indexes.
 	mapped bool
 
-	// addrs are the addresses. Their lock guards what is below, too. It is not on the data path: transfers only look
-	// addresses up.
+	// addrs are the addresses. Their lock guards what is below, too. It is not on the data path: transfers only load
+	// addresses.
 	addrs *addrs.Vector
 	ids   userIDs
 
@@ -218,7 +218,7 @@ func (a *AV) Find(n names.Name) fi.Addr {
 }
 
 // Generation changes with every insertion and removal, after it is done. So
-// a thread that loads it, looks something up, and later finds it unchanged may use what
+// a thread that loads it, finds something there, and later finds it unchanged may use what
 // it found.
 func (a *AV) Generation() uint64 { return a.addrs.Generation() }
 

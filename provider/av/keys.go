@@ -98,7 +98,7 @@ func (a *AV) LookupAuthKey(addr fi.Addr, b []byte) (needed int, err error) {
 	if number == 0 {
 		n, ok := a.Name(addr)
 		if !ok || n.Key == 0 {
-			return 0, refuse(fi.EINVAL, "look up the authorisation key of %#x: there is none", addr)
+			return 0, refuse(fi.EINVAL, "authorisation key of %#x: there is none", addr)
 		}
 		number = n.Key
 	}

@@ -57,7 +57,7 @@ func aliasOf(name string) *alias {
 }
 
 // Registered is the provider's name as the host library is to know it under a value of
-// FI_WEFT_NAME: the uppermost layer, which is what fi_fabric looks for. lower are the
+// FI_WEFT_NAME: the uppermost layer, by which fi_fabric finds it. lower are the
 // layers below, which the host expects in the answers and to which it adds the name.
 func Registered(name string) (top, lower string) {
 	full := aliasOf(name).name

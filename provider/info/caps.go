@@ -92,7 +92,7 @@ var capabilities = []Capability{
 	{fi.MultiRecv, "FI_MULTI_RECV", SecondaryFree, false, true, false,
 		"a receive may hold several messages; only such receives read it"},
 	{fi.Source, "FI_SOURCE", SecondaryAsked, false, true, false,
-		"completions carry the sender's address, looked up per message"},
+		"completions carry the sender's address, found per message"},
 	{fi.SourceErr, "FI_SOURCE_ERR", SecondaryCostly, false, true, false,
 		"an unknown sender's raw address is error data of a completion"},
 	{fi.Fence, "FI_FENCE", SecondaryAsked, true, false, false,

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/nic"
 )
 
-// systemNICs looks the interfaces of this network namespace up when the first one is asked for.
+// systemNICs finds the interfaces of this network namespace when the first one is asked for.
 func systemNICs() func(iface string) (nic.NIC, bool) {
 	var links map[string]nic.Link
 	return func(iface string) (nic.NIC, bool) {

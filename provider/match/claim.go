@@ -11,10 +11,10 @@ func (m *Message) claim() uint64 {
 	return uint64(m.links[1].next) | uint64(m.links[1].prev)<<32
 }
 
-// Claim takes a held message out of matching and keeps it for the receive that will ask for it by context. It does
-// nothing, and returns false, if the message is not held.
+// Claim takes an unexpected message out of matching and keeps it for the receive that will ask for it by context. It
+// does nothing, and returns false, if the message is not unexpected.
 func (e *Engine) Claim(m *Message, context uint64) bool {
-	if m.state != stateHeld {
+	if m.state != stateUnexpected {
 		return false
 	}
 	e.unindex(m.node(), nil)

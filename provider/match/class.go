@@ -1,16 +1,17 @@
 package match
 
-// recycleHeld is the most held messages with which a class gives way to a new one: their indexing is what that costs.
-const recycleHeld = minGroups
+// recycleMost is the most unexpected messages with which a class gives way to a new one: their indexing is what that
+// costs.
+const recycleMost = minGroups
 
 // class is a way of comparing that receives use, with everything queued indexed by it.
 type class struct {
 	key
 	no    uint32 // its place in Engine.classes, and the link of its lists of messages; immutable
 	bit   uint32 // 1<<no, its bit in Engine.ready; immutable
-	used  uint32 // Engine.clock when it was last looked up and not the most recent class
+	used  uint32 // Engine.clock when it was last used and not the most recent class
 	recvs table  // posted receives of this class
-	msgs  table  // all held messages
+	msgs  table  // all unexpected messages
 }
 
 // noSource is the key.source of a class that is not in use; it equals that of no receive.
@@ -61,7 +62,7 @@ func (e *Engine) use(cl *class) *class {
 }
 
 // newClass makes a class for a key, in a place that was never used or in that of the idle class whose last use is
-// longest ago, and indexes all held messages in it. It returns nil if there is no place or no memory.
+// longest ago, and indexes all unexpected messages in it. It returns nil if there is no place or no memory.
 func (e *Engine) newClass(k key) *class {
 	var cl *class
 	if e.nClasses < MaxClasses {
@@ -69,14 +70,14 @@ func (e *Engine) newClass(k key) *class {
 	} else if cl = e.idleClass(); cl == nil {
 		return nil
 	}
-	msgs, err := newTable(e.held.live)
+	msgs, err := newTable(e.unexpected.live)
 	if err != nil {
 		return nil
 	}
 	cl.msgs.drop()
 	cl.key, cl.msgs = k, msgs
-	for pos := e.held.head; pos != e.held.tail; pos++ {
-		if idx := e.held.at(pos); idx != 0 {
+	for pos := e.unexpected.head; pos != e.unexpected.tail; pos++ {
+		if idx := e.unexpected.at(pos); idx != 0 {
 			n := e.nodes.At(idx)
 			cl.msgs.push(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, idx, cl.no)
 		}
@@ -88,7 +89,7 @@ func (e *Engine) newClass(k key) *class {
 
 // idleClass returns the class to give up for a new one, or nil.
 func (e *Engine) idleClass() *class {
-	if e.held.live > recycleHeld {
+	if e.unexpected.live > recycleMost {
 		return nil
 	}
 	var best *class

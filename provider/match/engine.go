@@ -12,20 +12,20 @@ import (
 // Engine matches the messages of one receive context, tagged or untagged. Its owner is the holder of the progress
 // lease; it has no lock and no atomic field. It must not be copied.
 type Engine struct {
-	recent    uint32 // number of the class of the last receive that had one
-	ready     uint32 // bit c: receives are posted in class c
-	nClasses  uint32
-	heldLimit uint32 // with fewer messages held, every class has room for one more
-	heldGrown bool   // a class has more than the first groups for messages
-	posted    order  // all posted receives
-	held      order  // all held messages that are not claimed
-	extra     list   // posted receives that are in no class
-	claimed   list   // claimed messages
-	nodes     store
-	classes   [MaxClasses]class // those below nClasses are in use
-	clock     uint32            // counts changes of recent
-	shrink    bool              // a table has become empty often enough to give memory back
-	err       error             // why memory could not be had, last time
+	recent          uint32 // number of the class of the last receive that had one
+	ready           uint32 // bit c: receives are posted in class c
+	nClasses        uint32
+	unexpectedLimit uint32 // with fewer unexpected messages, every class has room for one more
+	unexpectedGrown bool   // a class has more than the first groups for messages
+	posted          order  // all posted receives
+	unexpected      order  // all unexpected messages that are not claimed
+	extra           list   // posted receives that are in no class
+	claimed         list   // claimed messages
+	nodes           store
+	classes         [MaxClasses]class // those below nClasses are in use
+	clock           uint32            // counts changes of recent
+	shrink          bool              // a table has become empty often enough to give memory back
+	err             error             // why memory could not be had, last time
 }
 
 // New returns an engine with nothing queued. It takes memory, off the Go heap, when it is first used.
@@ -43,24 +43,24 @@ func New() (*Engine, error) {
 
 // Counts is how many nodes are queued.
 type Counts struct {
-	Posted  int // receives
-	Held    int // unexpected messages, without claimed ones
-	Claimed int // claimed messages
-	Out     int // nodes handed out and not released
+	Posted     int // receives
+	Unexpected int // unexpected messages, without claimed ones
+	Claimed    int // claimed messages
+	Out        int // nodes handed out and not released
 }
 
 // Counts returns how many nodes are queued.
 func (e *Engine) Counts() Counts {
-	c := Counts{Posted: int(e.posted.live), Held: int(e.held.live), Claimed: int(e.claimed.n)}
-	c.Out = e.nodes.Live() - c.Posted - c.Held - c.Claimed
+	c := Counts{Posted: int(e.posted.live), Unexpected: int(e.unexpected.live), Claimed: int(e.claimed.n)}
+	c.Out = e.nodes.Live() - c.Posted - c.Unexpected - c.Claimed
 	return c
 }
 
 // Posted returns how many receives are queued.
 func (e *Engine) Posted() int { return int(e.posted.live) }
 
-// Held returns how many messages are held, without claimed ones.
-func (e *Engine) Held() int { return int(e.held.live) }
+// Unexpected returns how many messages are unexpected, without claimed ones.
+func (e *Engine) Unexpected() int { return int(e.unexpected.live) }
 
 // Steps returns how many groups of tables and entries of lists were read beyond the first place of a key, ever.
 func (e *Engine) Steps() uint64 { return e.nodes.steps }
@@ -86,12 +86,12 @@ func (e *Engine) Recvs() iter.Seq[*Recv] {
 	}
 }
 
-// Messages walks the held messages in the order they arrived, then the claimed ones in the order they were claimed.
-// The loop may remove (RemoveMessage) and release the message it is at, and must change nothing else.
+// Messages walks the unexpected messages in the order they arrived, then the claimed ones in the order they were
+// claimed. The loop may remove (RemoveMessage) and release the message it is at, and must change nothing else.
 func (e *Engine) Messages() iter.Seq[*Message] {
 	return func(yield func(*Message) bool) {
-		for pos := e.held.head; int32(e.held.tail-pos) > 0; pos++ {
-			if idx := e.held.at(pos); idx != 0 && !yield(messageOf(e.nodes.At(idx))) {
+		for pos := e.unexpected.head; int32(e.unexpected.tail-pos) > 0; pos++ {
+			if idx := e.unexpected.at(pos); idx != 0 && !yield(messageOf(e.nodes.At(idx))) {
 				return
 			}
 		}
@@ -107,7 +107,7 @@ func (e *Engine) Messages() iter.Seq[*Message] {
 
 // Mapped returns the bytes of address space that the engine holds. Only pages that were used cost memory.
 func (e *Engine) Mapped() int {
-	n := e.nodes.Mapped() + 4*(e.posted.ring.Len()+e.held.ring.Len())
+	n := e.nodes.Mapped() + 4*(e.posted.ring.Len()+e.unexpected.ring.Len())
 	for c := range e.classes {
 		n += 64 * (e.classes[c].recvs.groups.Len() + e.classes[c].msgs.groups.Len())
 	}
@@ -126,14 +126,14 @@ func (e *Engine) Reclaim() {
 		e.refit()
 	}
 	e.posted.reclaim()
-	e.held.reclaim()
+	e.unexpected.reclaim()
 	e.nodes.Reclaim()
 }
 
 // Trim gives memory back that is not in use now, for an owner that knows that the receive context has gone quiet.
 func (e *Engine) Trim() error {
 	e.posted.trim()
-	e.held.trim()
+	e.unexpected.trim()
 	for c := range e.classes {
 		e.classes[c].recvs.trim()
 		e.classes[c].msgs.trim()
@@ -146,7 +146,7 @@ func (e *Engine) Trim() error {
 // before. The engine is empty then, and may be used again.
 func (e *Engine) Close() error {
 	e.posted.drop()
-	e.held.drop()
+	e.unexpected.drop()
 	for c := range e.classes {
 		e.classes[c].recvs.drop()
 		e.classes[c].msgs.drop()

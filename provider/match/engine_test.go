@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// mustPost posts a receive that matches no held message.
+// mustPost posts a receive that matches no unexpected message.
 func mustPost(t *testing.T, e *Engine, source uint32, tag, ignore uint64) *Recv {
 	t.Helper()
 	r, m := e.Post(source, tag, ignore)
@@ -94,7 +94,7 @@ func TestStates(t *testing.T) {
 	mustPanic(t, "second release", func() { e.Release(r) })
 
 	m := e.Hold(1, 2)
-	mustPanic(t, "release of a held message", func() { e.ReleaseMessage(m) })
+	mustPanic(t, "release of an unexpected message", func() { e.ReleaseMessage(m) })
 	if !e.Claim(m, 77) || e.Claim(m, 78) {
 		t.Error("claim: want true, then false")
 	}
@@ -222,12 +222,12 @@ func TestShrinks(t *testing.T) {
 func TestWalkWhileShrinking(t *testing.T) {
 	e := newEngine(t)
 	e.posted.head, e.posted.tail = 3<<30, 3<<30
-	e.held.head, e.held.tail = 3<<30, 3<<30
+	e.unexpected.head, e.unexpected.tail = 3<<30, 3<<30
 	for i := range uint64(3 * minOrder) {
 		mustPost(t, e, 1, i, 0)
 		e.Hold(2, i)
 	}
-	e.posted.drains, e.held.drains = quietDrains-1, quietDrains-1
+	e.posted.drains, e.unexpected.drains = quietDrains-1, quietDrains-1
 	for r := range e.Recvs() {
 		e.Remove(r)
 		e.Release(r)
@@ -236,8 +236,8 @@ func TestWalkWhileShrinking(t *testing.T) {
 		e.Discard(m)
 	}
 	e.Reclaim()
-	if c := e.Counts(); c != (Counts{}) || e.posted.mask != 0 || e.held.mask != 0 {
-		t.Errorf("counts %+v, rings of %d and %d", c, e.posted.ring.Len(), e.held.ring.Len())
+	if c := e.Counts(); c != (Counts{}) || e.posted.mask != 0 || e.unexpected.mask != 0 {
+		t.Errorf("counts %+v, rings of %d and %d", c, e.posted.ring.Len(), e.unexpected.ring.Len())
 	}
 }
 

@@ -25,7 +25,7 @@ func (e *Engine) TryHold(source uint32, tag uint64) *Message {
 // spareMessage allocates a message where there is room for one more in the queue and in all classes, without asking
 // closer.
 func (e *Engine) spareMessage() (*node, uint32) {
-	if o := &e.held; o.tail-o.head < o.mask && o.live < e.heldLimit {
+	if o := &e.unexpected; o.tail-o.head < o.mask && o.live < e.unexpectedLimit {
 		return e.nodes.TryAlloc()
 	}
 	return nil, 0
@@ -34,8 +34,8 @@ func (e *Engine) spareMessage() (*node, uint32) {
 // keep puts a message at the end of the queue and into all classes, which have room.
 func (e *Engine) keep(n *node, idx, source uint32, tag uint64) *Message {
 	n.tag, n.source, n.idx = tag, source, idx
-	n.state, n.keep = stateHeld, false
-	e.held.push(n, idx)
+	n.state, n.keep = stateUnexpected, false
+	e.unexpected.push(n, idx)
 	for c := range e.nClasses % (MaxClasses + 1) {
 		cl := &e.classes[c%MaxClasses]
 		cl.msgs.push(&e.nodes, &cl.key, e.nodes.hash(&cl.key, source, tag), n, idx, c)
@@ -65,16 +65,16 @@ func (e *Engine) roomToHold() error {
 		}
 	}
 	e.refit()
-	return e.held.room(&e.nodes)
+	return e.unexpected.room(&e.nodes)
 }
 
-// refit brings heldLimit and heldGrown up to date.
+// refit brings unexpectedLimit and unexpectedGrown up to date.
 func (e *Engine) refit() {
-	e.heldLimit, e.heldGrown = ^uint32(0), false
+	e.unexpectedLimit, e.unexpectedGrown = ^uint32(0), false
 	for c := range e.nClasses {
 		t := &e.classes[c].msgs
-		e.heldLimit = min(e.heldLimit, t.limit)
-		e.heldGrown = e.heldGrown || t.grown()
+		e.unexpectedLimit = min(e.unexpectedLimit, t.limit)
+		e.unexpectedGrown = e.unexpectedGrown || t.grown()
 	}
 }
 
@@ -85,7 +85,7 @@ func (e *Engine) Peek(source uint32, tag, ignore uint64) *Message {
 		return m
 	}
 	if e.classOf(source, ignore) == nil {
-		return e.searchHeld(source, tag, ignore)
+		return e.searchUnexpected(source, tag, ignore)
 	}
 	m, _ = e.TryPeek(source, tag, ignore)
 	return m
@@ -94,7 +94,7 @@ func (e *Engine) Peek(source uint32, tag, ignore uint64) *Message {
 // TryPeek is Peek without a new class: known is false where the receive is of none that is in use. It needs nothing of
 // the runtime.
 func (e *Engine) TryPeek(source uint32, tag, ignore uint64) (m *Message, known bool) {
-	if e.held.live == 0 {
+	if e.unexpected.live == 0 {
 		return nil, true
 	}
 	cl := e.classIn(source, ignore)
@@ -108,8 +108,8 @@ func (e *Engine) TryPeek(source uint32, tag, ignore uint64) (m *Message, known b
 	return messageOf(e.nodes.At(cl.msgs.at(i).head)), true
 }
 
-// Take takes the held message that arrived first and matches a receive (see Post) out of the queue and returns it;
-// it is the caller's until ReleaseMessage. It returns nil if there is none. Claimed messages match nothing.
+// Take takes the unexpected message that arrived first and matches a receive (see Post) out of the queue and returns
+// it; it is the caller's until ReleaseMessage. It returns nil if there is none. Claimed messages match nothing.
 func (e *Engine) Take(source uint32, tag, ignore uint64) *Message {
 	m := e.Peek(source, tag, ignore)
 	if m != nil {
@@ -118,11 +118,11 @@ func (e *Engine) Take(source uint32, tag, ignore uint64) *Message {
 	return m
 }
 
-// searchHeld finds the first matching message one by one, for a receive that has no class.
-func (e *Engine) searchHeld(source uint32, tag, ignore uint64) *Message {
+// searchUnexpected finds the first matching message one by one, for a receive that has no class.
+func (e *Engine) searchUnexpected(source uint32, tag, ignore uint64) *Message {
 	k := key{ignore, sourceBits(source)}
-	for pos := e.held.head; pos != e.held.tail; pos++ {
-		if idx := e.held.at(pos); idx != 0 {
+	for pos := e.unexpected.head; pos != e.unexpected.tail; pos++ {
+		if idx := e.unexpected.at(pos); idx != 0 {
 			e.nodes.steps++
 			if n := e.nodes.At(idx); k.equal(n, source, tag) {
 				return messageOf(n)
@@ -132,7 +132,7 @@ func (e *Engine) searchHeld(source uint32, tag, ignore uint64) *Message {
 	return nil
 }
 
-// unindex takes a held message out of all classes but one (nil: out of all).
+// unindex takes an unexpected message out of all classes but one (nil: out of all).
 func (e *Engine) unindex(n *node, but *class) {
 	for c := range e.nClasses % (MaxClasses + 1) {
 		if cl := &e.classes[c%MaxClasses]; cl != but {
@@ -143,17 +143,17 @@ func (e *Engine) unindex(n *node, but *class) {
 
 // unhold takes a message that is in no class any more out of the queue.
 func (e *Engine) unhold(n *node) {
-	if !e.held.removeOnly() {
-		e.held.remove(n.pos)
+	if !e.unexpected.removeOnly() {
+		e.unexpected.remove(n.pos)
 	}
-	if e.held.live == 0 && e.heldGrown {
-		e.noneHeld()
+	if e.unexpected.live == 0 && e.unexpectedGrown {
+		e.noneUnexpected()
 	}
 	n.state = stateOut
 }
 
-// noneHeld lets the classes count that no message is held any more.
-func (e *Engine) noneHeld() {
+// noneUnexpected lets the classes count that no message is unexpected any more.
+func (e *Engine) noneUnexpected() {
 	for c := range e.nClasses % (MaxClasses + 1) {
 		if t := &e.classes[c%MaxClasses].msgs; t.grown() && t.drained() {
 			e.shrink = true
@@ -161,11 +161,11 @@ func (e *Engine) noneHeld() {
 	}
 }
 
-// RemoveMessage takes a message that is held or claimed out of the queue; it is the caller's until ReleaseMessage. It
-// does nothing, and returns false, if the message is neither.
+// RemoveMessage takes a message that is unexpected or claimed out of the queue; it is the caller's until
+// ReleaseMessage. It does nothing, and returns false, if the message is neither.
 func (e *Engine) RemoveMessage(m *Message) bool {
 	switch m.state {
-	case stateHeld:
+	case stateUnexpected:
 		e.unindex(m.node(), nil)
 		e.unhold(m.node())
 	case stateClaimed:
@@ -178,14 +178,15 @@ func (e *Engine) RemoveMessage(m *Message) bool {
 }
 
 // ReleaseMessage ends a message that is the caller's. Its memory is used again, so no pointer to it may be kept; what
-// Payload names is the caller's to free. It panics if the message is still held or claimed, or was released before.
+// Payload names is the caller's to free. It panics if the message is still unexpected or claimed, or was released
+// before.
 func (e *Engine) ReleaseMessage(m *Message) { e.release(&m.head) }
 
 // PutMessage is ReleaseMessage without its check, for a caller that has just taken the message out. It needs nothing of
 // the runtime.
 func (e *Engine) PutMessage(m *Message) { e.put(&m.head) }
 
-// Discard removes a held or claimed message, or one that is the caller's already, and releases it.
+// Discard removes an unexpected or claimed message, or one that is the caller's already, and releases it.
 func (e *Engine) Discard(m *Message) {
 	e.RemoveMessage(m)
 	e.ReleaseMessage(m)

@@ -20,11 +20,11 @@ const MaxClasses = 8
 type state uint8
 
 const (
-	stateOut     state = iota // the caller's
-	stateFree                 // in the slab
-	statePosted               // a receive in the queue
-	stateHeld                 // a message in the queue
-	stateClaimed              // a message in the list of claimed messages
+	stateOut        state = iota // the caller's
+	stateFree                    // in the slab
+	statePosted                  // a receive in the queue
+	stateUnexpected              // a message in the queue
+	stateClaimed                 // a message in the list of claimed messages
 )
 
 // inList is the class of a receive that is in no class but in the list of those beyond the classes.
@@ -95,7 +95,7 @@ type Message struct {
 	head
 	Len     uint64 // user word: length in bytes
 	Data    uint64 // user word: remote CQ data
-	Payload uint64 // user word: address of held bytes
+	Payload uint64 // user word: address of the bytes
 	Request uint64 // user word: the sender's request
 	Flags   uint64 // user word
 

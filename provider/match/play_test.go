@@ -35,8 +35,8 @@ func TestModel(t *testing.T) {
 			sources: 1 + rng.IntN(4), tags: 1 << rng.IntN(8), masks: masks(1 + rng.IntN(20)),
 		}
 		e.posted.head = -rng.Uint32N(200) // soon wraps
-		e.held.head = 1<<31 - rng.Uint32N(200)
-		e.posted.tail, e.held.tail = e.posted.head, e.held.head
+		e.unexpected.head = 1<<31 - rng.Uint32N(200)
+		e.posted.tail, e.unexpected.tail = e.posted.head, e.unexpected.head
 		for range 100 + rng.IntN(500) {
 			p.step()
 		}

@@ -2,7 +2,7 @@ package match
 
 import "math/bits"
 
-// Post finds the held message that arrived first and matches a receive from source (AnySource: any) with a tag,
+// Post finds the unexpected message that arrived first and matches a receive from source (AnySource: any) with a tag,
 // of which the bits set in ignore do not count. If there is one it is taken out of the queue and returned: it is the
 // caller's until ReleaseMessage. If not, the receive is queued and returned; the caller sets its user words before
 // anything else is done with the engine. Both are nil when there is no memory for the receive (see Err).
@@ -13,7 +13,7 @@ func (e *Engine) Post(source uint32, tag, ignore uint64) (*Recv, *Message) {
 	}
 	hash := e.nodes.hash(&cl.key, source, tag)
 	if cl.msgs.used != 0 {
-		return e.postHeld(cl, hash, source, tag)
+		return e.postUnexpected(cl, hash, source, tag)
 	}
 	return e.queue(cl, hash, source, tag), nil
 }
@@ -29,8 +29,8 @@ func (e *Engine) postOther(source uint32, tag, ignore uint64) (*Recv, *Message) 
 	return e.queueExtra(source, tag, ignore), nil
 }
 
-// postHeld is Post in a class where messages are held.
-func (e *Engine) postHeld(cl *class, hash uint64, source uint32, tag uint64) (*Recv, *Message) {
+// postUnexpected is Post in a class with unexpected messages.
+func (e *Engine) postUnexpected(cl *class, hash uint64, source uint32, tag uint64) (*Recv, *Message) {
 	n := cl.msgs.pop(&e.nodes, &cl.key, hash, source, tag, cl.no)
 	if n == nil {
 		return e.queue(cl, hash, source, tag), nil
@@ -284,7 +284,7 @@ func (e *Engine) Put(r *Recv) { e.put(&r.head) }
 
 // Rename makes the posted receives from one source receives from another, at
 // their places in the queue. It is linear in the posted receives and reads
-// no held message: those that match now are the caller's to find.
+// no unexpected message: those that match now are the caller's to find.
 func (e *Engine) Rename(from, to uint32) {
 	for r := range e.Recvs() {
 		if r.source != from && r.source != to {

@@ -57,7 +57,7 @@ func (g *group) passed() bool { return g.tags>>56 != 0 }
 
 // table is a hash table of lists. A key is in the first group on its way that had room; its way starts at the group
 // its hash names and goes on to the next. The layout is that of F14 (Bronson and Shi, "Open-sourcing F14 for faster,
-// more memory-efficient hash tables", 2019) with comparison in a 64-bit word: a look-up costs one cache line and
+// more memory-efficient hash tables", 2019) with comparison in a 64-bit word: a search costs one cache line and
 // hardly ever depends on a branch that cannot be foreseen, and removal moves nothing.
 //
 // A table takes keys up to half of its slots, then it doubles.

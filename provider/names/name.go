@@ -61,7 +61,7 @@ type Name struct {
 	Key uint8
 }
 
-// New returns the name for an address and a port. A zone is looked up among
+// New returns the name for an address and a port. A zone is searched among
 // this host's interfaces unless it is a number. An invalid address gives the
 // zero Name; an IPv4-mapped IPv6 address stays an IPv6 address.
 func New(a netip.Addr, port uint16) Name {

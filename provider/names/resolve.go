@@ -13,7 +13,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 )
 
-// lookupTimeout bounds a look-up of a host name, for which no libfabric call
+// lookupTimeout bounds the resolution of a host name, for which no libfabric call
 // takes a timeout.
 const lookupTimeout = 30 * time.Second
 
@@ -55,7 +55,7 @@ func systemService(service string) (uint16, error) {
 // a host name, and a port number or a service name. An FI_ADDR_STR address as
 // the node excludes a service.
 //
-// With numeric set (FI_NUMERICHOST) host names are not looked up. No node
+// With numeric set (FI_NUMERICHOST) host names are not resolved. No node
 // gives the wildcard of both families. The result is sorted, IPv4 first, and
 // not empty. Errors wrap fi.ENODATA if something cannot be resolved and
 // fi.EINVAL if the arguments contradict each other.
@@ -89,7 +89,7 @@ func (r Resolver) Resolve(node, service string, numeric bool) ([]Name, error) {
 	return r.host(node, port)
 }
 
-// host looks a host name up.
+// host resolves a host name.
 func (r Resolver) host(node string, port uint16) ([]Name, error) {
 	addrs, err := r.Host(node)
 	if err != nil {

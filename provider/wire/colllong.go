@@ -2,7 +2,7 @@ package wire
 
 import "encoding/binary"
 
-// CollLong announces a payload that stays with the sender.
+// CollLong is the RTS of a payload that stays with the sender.
 type CollLong struct {
 	CollStep
 	Request uint64 // of the sender

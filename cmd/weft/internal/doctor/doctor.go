@@ -76,7 +76,7 @@ func Command() *cobra.Command {
 	var only []string
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what keeps weft from working well, and say what to do",
+		Short: "Find what keeps weft from working well, and say what to do",
 		Long: `Checks the directory of the shared segments, cross-memory attach between two real
 processes, limits, huge pages, cores, libfabric and the provider, RDMA devices, NICs of Slingshot,
 segments that dead processes left, and the MPI installations, with the exact

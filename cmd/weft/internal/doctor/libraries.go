@@ -109,7 +109,7 @@ func loads(ctx context.Context, l fabric.Library, dir string, named bool) Findin
 		}
 		out, err := fabric.Run(ctx, append(env, "FI_PROVIDER_PATH="+dir), bin, "-p", "weft")
 		if err == nil {
-			return Finding{"provider", Warn, l.Path + " looks elsewhere for providers", "export FI_PROVIDER_PATH=" + dir}
+			return Finding{"provider", Warn, l.Path + " finds providers elsewhere", "export FI_PROVIDER_PATH=" + dir}
 		}
 		first, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
 		return Finding{"provider", Fail, fmt.Sprintf("%s does not load it: %s", l.Path, first), "FI_LOG_LEVEL=info FI_PROVIDER_PATH=" + dir + " " + filepath.Clean(bin) + " -p weft says why"}

@@ -74,7 +74,7 @@ func checkLeftovers(_ context.Context, h *host) []Finding {
 	segments, err := loopback.Survey(h.cfg.SHMDir)
 	self, err2 := proc.This()
 	if err != nil || err2 != nil {
-		return note("leftovers", "cannot look: %v", firstError(err, err2))
+		return note("leftovers", "cannot read: %v", firstError(err, err2))
 	}
 	var dead []string
 	bytes, live := int64(0), 0

@@ -22,7 +22,7 @@ import (
 func Command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "weft",
-		Short: "Look at and measure the weft libfabric provider",
+		Short: "Watch and measure the weft libfabric provider",
 		Long: `weft shows what the weft libfabric provider offers on this host, what the
 processes that use it are doing, how fast it is, and what is in its way.`,
 		Version:       version.String(),
