@@ -49,7 +49,8 @@ const helpedGets = 4
 // sleeps, as it could not between a share and the next.
 func (r *receiving) openLanding(e *leasedEP, op *recvOp, p *port) bool {
 	least := uint64(r.cfg.AssistSize)
-	if r.offload || least == 0 || op.want < least || p.attr.Caps&hw.CapSoftware == 0 || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
+	if r.offload || least == 0 || op.want < least || p.attr.Caps&hw.CapSoftware == 0 || op.count != 1 ||
+		op.t.flags&hot.RecvIOV != 0 {
 		return false
 	}
 	m, err := p.Memory().Register(hw.Region{Addr: pointerAt(op.t.buf), Len: int(op.want), Access: hw.LocalWrite | hw.RemoteWrite})

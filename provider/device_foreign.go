@@ -14,8 +14,8 @@ import (
 )
 
 // Memory of devices that other processes have registered, mapped by this one. The receiver of a large message copies
-// from there once, where it would otherwise ask for fragments, each of which is copied from the device, through a bounce
-// buffer, and to its place.
+// from there once, where it would otherwise ask for fragments, each of which is copied from the device, through a
+// bounce buffer, and to its place.
 
 // The descriptor thread answers about regions.
 func init() {

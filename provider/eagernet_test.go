@@ -86,7 +86,8 @@ func TestEagerTruncation(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := b.cq.ReadErr()
-	if err != nil || e.Err != fi.ETRUNC || e.OLen != 64<<10-1000 || e.Context != 1 || e.Len != 1000 || !bytes.Equal(got, want[:1000]) {
+	if err != nil || e.Err != fi.ETRUNC || e.OLen != 64<<10-1000 || e.Context != 1 || e.Len != 1000 ||
+		!bytes.Equal(got, want[:1000]) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	parts := [][]byte{make([]byte, 30000), make([]byte, 1), make([]byte, 40000)}

@@ -102,7 +102,8 @@ func (e *peering) checkEnable() error {
 // none is posted: one that is used for one-sided operations, though it could do
 // messages too. fi_endpoint(3) asks for queues for the operations that are initiated.
 func (e *peering) Deaf() bool {
-	return e.scalable == nil && e.srx == nil && e.rxCQ == nil && e.rxCntr.Load() == nil && e.info.Caps&(fi.RMA|fi.Atomic) != 0
+	return e.scalable == nil && e.srx == nil && e.rxCQ == nil && e.rxCntr.Load() == nil &&
+		e.info.Caps&(fi.RMA|fi.Atomic) != 0
 }
 
 // NoReceives is why none can be posted to an endpoint: fi.EOPBADSTATE, it is not enabled, or another provider owns its

@@ -48,7 +48,8 @@ func (e *leasedEP) onFrag(src hw.Source, header uint64, head, payload []byte) {
 		e.rx.finishOp(e, op)
 		return
 	}
-	if op.keyed || op.sender() != e.senderOf(src) || op.ep != e.number || offset != op.done || uint64(len(payload)) > op.want-op.done {
+	if op.keyed || op.sender() != e.senderOf(src) || op.ep != e.number || offset != op.done ||
+		uint64(len(payload)) > op.want-op.done {
 		e.malformed(src, "fragment of %d bytes at %d, expected at %d of %d", len(payload), offset, op.done, op.want)
 		return
 	}

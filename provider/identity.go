@@ -324,7 +324,8 @@ func (e *leasedEP) findAddr(id uint32) fi.Addr {
 	if a := e.av.Find(own); a != fi.AddrNotAvail {
 		return a
 	}
-	if !r.reaches(id, names.Any(names.AFInet, own.Port).WithKey(own.Key)) && !r.reaches(id, names.Any(names.AFInet6, own.Port).WithKey(own.Key)) {
+	if !r.reaches(id, names.Any(names.AFInet, own.Port).WithKey(own.Key)) &&
+		!r.reaches(id, names.Any(names.AFInet6, own.Port).WithKey(own.Key)) {
 		return fi.AddrNotAvail // it has no aliases
 	}
 	aliases := slices.Clone(r.ports[own.Port])

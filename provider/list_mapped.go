@@ -343,7 +343,8 @@ func regionOfToken(incarnation, key, rights uint64) (*MR, proxy.Status) {
 	if m == nil || !m.gate.Enter() {
 		return nil, proxy.StatusNone
 	}
-	if m.access&rights != rights || rights == 0 || len(m.parts) != 1 || m.single || m.scope != nil || len(m.auth) != 0 ||
+	if m.access&rights != rights || rights == 0 || len(m.parts) != 1 || m.single || m.scope != nil ||
+		len(m.auth) != 0 ||
 		m.counter.Load() != nil || e.counted() || e.apart || e.p2p.Load() == fi.HMEMP2PDisabled {
 		m.gate.Leave()
 		return nil, proxy.StatusRefused

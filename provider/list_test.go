@@ -248,7 +248,8 @@ func TestListFails(t *testing.T) {
 		}
 		post(t, func() error { return l.Write(2) }, x, y)
 		_, e, done := settle(t, x, y)
-		if done || e.Err != fi.ENOKEY || e.Context != 2 || e.Data != 700 || e.Len > (count-2)*size || e.Flags&fi.Write == 0 {
+		if done || e.Err != fi.ENOKEY || e.Context != 2 || e.Data != 700 || e.Len > (count-2)*size ||
+			e.Flags&fi.Write == 0 {
 			t.Fatalf("done %t, %+v", done, e)
 		}
 		if way == WayIPC && e.Len < 700*size {

@@ -141,7 +141,8 @@ func (q *noteQueue) shut() {
 func (b *noteInbox) lineFor(src hw.Source, stream uint64, name []byte) *hot.NoteIn {
 	m := &b.ep.notes.memory
 	fresh := hot.NoteIn{Stream: stream, Limit: noteWindow, Due: noteWindow / 2}
-	if src > sourceMask || int(src) >= len(m.ins) || m.ins[src].Stream != 0 || stream == 0 || len(name) > hot.NoteNameBytes {
+	if src > sourceMask || int(src) >= len(m.ins) || m.ins[src].Stream != 0 || stream == 0 ||
+		len(name) > hot.NoteNameBytes {
 		return &fresh
 	}
 	line := &m.ins[src]

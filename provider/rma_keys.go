@@ -194,7 +194,8 @@ func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) 
 func (m *MR) export(md hw.MemoryDomain) (hw.Memory, error) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
-	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil || !m.domain.allocated() {
+	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil ||
+		!m.domain.allocated() {
 		return m.exported, nil
 	}
 	r, err := md.Register(hw.Region{Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base})

@@ -231,7 +231,8 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 	}
 	req, known := e.rmas.Lookup(header)
 	n := uint64(len(payload))
-	if !ok || !known || req.flags&(rmaIsRead|rmaIsFetch) == 0 || at > req.total || n > req.total-at || !e.ownsLink(src, req.link) ||
+	if !ok || !known || req.flags&(rmaIsRead|rmaIsFetch) == 0 || at > req.total || n > req.total-at ||
+		!e.ownsLink(src, req.link) ||
 		n > req.left.Load() {
 		e.malformed(src, "%d bytes for request %#x, which does not wait for them", n, header)
 		return

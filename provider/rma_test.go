@@ -229,7 +229,8 @@ func TestWriteData(t *testing.T) {
 			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 1}}, Dest: x.addr[y], HasData: true, Data: uint64(i) << 40}
 			post(t, func() error { return x.ep.RMA(&a) }, x, y)
 			e, bad, ok := settle(t, y, x)
-			if !ok || e.Data != uint64(i)<<40 || e.Flags != fi.RMA|fi.RemoteWrite|fi.RemoteCQData || e.Src != y.addr[x] {
+			if !ok || e.Data != uint64(i)<<40 || e.Flags != fi.RMA|fi.RemoteWrite|fi.RemoteCQData ||
+				e.Src != y.addr[x] {
 				t.Fatalf("%d bytes: %+v %+v", n, e, bad)
 			}
 			if !bytes.Equal(memory[:n], local) {

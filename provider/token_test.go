@@ -48,7 +48,8 @@ func TestToken(t *testing.T) {
 		}
 		r := x.opens(tok)
 		i := r.Info()
-		if i.Length != 1<<16 || i.Base != 0 || i.Rights != fi.RemoteRead|fi.RemoteWrite || i.Kind != token.Host || i.Key == 7 {
+		if i.Length != 1<<16 || i.Base != 0 || i.Rights != fi.RemoteRead|fi.RemoteWrite || i.Kind != token.Host ||
+			i.Key == 7 {
 			t.Errorf("%+v", i)
 		}
 		x.addr[y] = i.Addr

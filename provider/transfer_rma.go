@@ -88,7 +88,8 @@ func (m rmaMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted 
 // it.
 func (m rmaMover) direct(req *rmaRequest, seg congestion.Segment) (bool, error) {
 	e, p := m.e, m.path
-	if p.port.attr.Caps&directCaps != directCaps || req.flags&rmaMessages != 0 || hmem.AnyOnDevice(req.iov[:req.count]) {
+	if p.port.attr.Caps&directCaps != directCaps || req.flags&rmaMessages != 0 ||
+		hmem.AnyOnDevice(req.iov[:req.count]) {
 		return false, nil
 	}
 	if req.flags&rmaHasData != 0 && uint64(seg.Offset+seg.Length) == req.total {

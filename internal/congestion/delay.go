@@ -16,8 +16,8 @@ const (
 	delayScale  = 2.0 // largest addition for small windows, in targets
 	delaySmall  = 0.1 // windows in units between which the addition goes
 	delayLarge  = 100 // from delayScale to 0
-	// delayLeast is the least window in units. A flow that came down to it learns from its next packet only that the
-	// others are gone, so it must not be long until that leaves.
+	// delayLeast is the least window in units. A flow that came down to it learns from its next packet only that
+	// the others are gone, so it must not be long until that leaves.
 	delayLeast = 1.0 / 12
 	// delayLongest is the time after which a packet leaves in any case: where busy hosts
 	// make round trips of tens of milliseconds, the least window would have it wait for

@@ -82,7 +82,8 @@ func linkOf(b []byte, attrs []syscall.NetlinkRouteAttr) Link {
 			state = a.Value[0]
 		}
 	}
-	// IFF_RUNNING, and the state, follow the carrier a moment later. A link that waits for its key (802.1X) is dormant.
+	// IFF_RUNNING, and the state, follow the carrier a moment later. A link that waits for its key (802.1X) is
+	// dormant.
 	l.Running = flags&unix.IFF_LOWER_UP != 0 && state != operDormant && state != operTesting
 	return l
 }

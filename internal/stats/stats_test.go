@@ -43,8 +43,8 @@ func readOwn(t *testing.T, dir string) *Snapshot {
 	return s
 }
 
-// TestTable holds the table to its rules: every word has one counter, and may have another that is its part of the first
-// ("tx_sync_direct" of "tx_sync"), every name is a metric's, every area is large enough.
+// TestTable holds the table to its rules: every word has one counter, and may have another that is its part of the
+// first ("tx_sync_direct" of "tx_sync"), every name is a metric's, every area is large enough.
 func TestTable(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z][a-z0-9_]*[a-z0-9]$`)
 	seen, taken := map[string]bool{}, map[Place]string{}

@@ -24,8 +24,9 @@ type Options struct {
 	// under the vector's lock: it must not call the vector. nil: not called.
 	Removed func(i uint64, n names.Name)
 
-	// Name is of a vector that processes share which give the same Domain and Name, "": private. The rest is for such
-	// a one: the folder of its file, how long another process's lock is waited for, and whether it is only read.
+	// Name is of a vector that processes share which give the same Domain and Name, "": private. The rest is for
+	// such a one: the folder of its file, how long another process's lock is waited for, and whether it is only
+	// read.
 	Name, Domain, Dir string
 	Timeout           time.Duration
 	ReadOnly          bool
@@ -43,8 +44,8 @@ type Vector struct {
 	file    *file  // nil: private; immutable
 	limit   uint64 // immutable
 	removed func(i uint64, n names.Name)
-	// generation is added to by the holder of the lock after each change, and loaded by any thread before it searches
-	// something up; sequentially consistent. If it is unchanged afterwards, what was found still holds.
+	// generation is added to by the holder of the lock after each change, and loaded by any thread before it
+	// finds something; sequentially consistent. If it is unchanged afterwards, what was found still holds.
 	generation atomic.Uint64
 }
 

@@ -268,7 +268,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 	wg.Wait()
 	const sum = threads * rounds
-	if *(*uint8)(targets[fi.Uint8]) != sum%256 || *(*uint16)(targets[fi.Uint16]) != sum%65536 || *(*uint32)(targets[fi.Uint32]) != sum ||
+	if *(*uint8)(targets[fi.Uint8]) != sum%256 || *(*uint16)(targets[fi.Uint16]) != sum%65536 ||
+		*(*uint32)(targets[fi.Uint32]) != sum ||
 		*(*uint64)(targets[fi.Uint64]) != sum || memory[1].lo != sum || *(*float64)(targets[fi.Double]) != sum {
 		t.Errorf("sums %x, want %#x", memory[:3], sum)
 	}

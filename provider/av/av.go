@@ -37,8 +37,8 @@ type AV struct {
 	// mapped: opened as fi.AVMap, so its addresses are not known to be indexes.
 	mapped bool
 
-	// addrs are the addresses. Their lock guards what is below, too. It is not on the data path: transfers only load
-	// addresses.
+	// addrs are the addresses. Their lock guards what is below, too. It is not on the data path: transfers only
+	// load addresses.
 	addrs *addrs.Vector
 	ids   userIDs
 

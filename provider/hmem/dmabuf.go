@@ -48,7 +48,8 @@ func findDMABuf(addr, n uint64) *DMABuf {
 	if !exact {
 		i--
 	}
-	if i < 0 || addr-dmabufs.list[i].start > dmabufs.list[i].size || n > dmabufs.list[i].size-(addr-dmabufs.list[i].start) {
+	if i < 0 || addr-dmabufs.list[i].start > dmabufs.list[i].size ||
+		n > dmabufs.list[i].size-(addr-dmabufs.list[i].start) {
 		return nil
 	}
 	return dmabufs.list[i]

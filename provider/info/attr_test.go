@@ -44,7 +44,8 @@ var attrCases = []attrCase{
 		check: func(i *fi.Info) bool { return i.Tx.MsgOrder == fi.OrderSAS && i.Rx.MsgOrder == 0 }},
 	{name: "tx order raw", set: func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderSAS | fi.OrderRAW },
 		check: func(i *fi.Info) bool {
-			return i.Tx.MsgOrder == fi.OrderSAS|fi.OrderRAW && i.EP.MaxOrderRAWSize == max64 && i.EP.MaxOrderWARSize == 0 && i.EP.MaxOrderWAWSize == 0
+			return i.Tx.MsgOrder == fi.OrderSAS|fi.OrderRAW && i.EP.MaxOrderRAWSize == max64 &&
+				i.EP.MaxOrderWARSize == 0 && i.EP.MaxOrderWAWSize == 0
 		}},
 	{name: "tx order rma", set: func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderRMAWAR | fi.OrderAtomicWAW },
 		check: func(i *fi.Info) bool {

@@ -121,7 +121,8 @@ func TestCapabilities20(t *testing.T) {
 			infos, err := testEnv().GetInfo(fi.Version(2, 0), "", "", 0, hints, nil)
 			if !slices.Contains(types, kind) {
 				wantRefused(t, err, "caps")
-			} else if err != nil || infos[0].Caps&all != bit || infos[0].Rx.Caps&all != bit || (infos[0].Tx.Caps|infos[0].Domain.Caps)&all != 0 {
+			} else if err != nil || infos[0].Caps&all != bit || infos[0].Rx.Caps&all != bit ||
+				(infos[0].Tx.Caps|infos[0].Domain.Caps)&all != 0 {
 				t.Errorf("%#x, type %v: %v", bit, kind, err)
 			}
 			_, err = testEnv().GetInfo(fi.Version(1, 22), "", "", 0, hints, nil)

@@ -30,7 +30,8 @@ func TestOpenMPI(t *testing.T) {
 		for _, threading := range []fi.Threading{fi.ThreadSafe, fi.ThreadDomain} {
 			for _, av := range []fi.AVType{fi.AVMap, fi.AVTable} {
 				for _, i := range get(t, version, openMPI(threading, av)) {
-					if i.Mode != 0 || i.Domain.MRMode != fi.MRLocal|fi.MRProvKey|fi.MRVirtAddr || i.Domain.Threading != threading || i.Domain.AVType != av ||
+					if i.Mode != 0 || i.Domain.MRMode != fi.MRLocal|fi.MRProvKey|fi.MRVirtAddr ||
+						i.Domain.Threading != threading || i.Domain.AVType != av ||
 						i.Domain.CQDataSize < 4 || i.Tx.MsgOrder != fi.OrderSAS || i.Rx.MsgOrder != fi.OrderSAS {
 						t.Errorf("version %#x: %+v %+v %+v", version, *i, *i.Tx, *i.Domain)
 					}

@@ -56,7 +56,8 @@ var plainDomainCases = []attrCase{
 	{name: "domain key in av, before 1.20", set: func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey }, refused: "domain_attr.auth_key_size"},
 	{name: "domain key in av", version: fi.Version(1, 20), set: func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey },
 		check: func(i *fi.Info) bool {
-			return i.Domain.AuthKeySize == fi.AVAuthKey && i.Domain.AuthKey == nil && i.Domain.MaxEPAuthKey == MaxEPAuthKey
+			return i.Domain.AuthKeySize == fi.AVAuthKey && i.Domain.AuthKey == nil &&
+				i.Domain.MaxEPAuthKey == MaxEPAuthKey
 		}},
 	{name: "domain key in av, connected", version: fi.Version(1, 20), set: func(h *fi.Info) { h.EP.Type, h.Domain.AuthKeySize = fi.EPMsg, fi.AVAuthKey },
 		refused: "domain_attr.auth_key_size"},

@@ -99,7 +99,8 @@ func TestTypeAttributes(t *testing.T) {
 		case fi.EPDgram:
 			size, inject = 1000, 1000
 		}
-		if i.EP.MaxMsgSize != size || i.Tx.InjectSize != inject || i.Domain.MaxEPTxCtx != ctx || i.Domain.MaxEPRxCtx != ctx {
+		if i.EP.MaxMsgSize != size || i.Tx.InjectSize != inject || i.Domain.MaxEPTxCtx != ctx ||
+			i.Domain.MaxEPRxCtx != ctx {
 			t.Errorf("type %d: %+v %+v %+v", i.EP.Type, *i.EP, *i.Tx, *i.Domain)
 		}
 		if i.EP.Type == fi.EPMsg && i.Caps&(fi.Source|fi.DirectedRecv|fi.SharedAV) != 0 {

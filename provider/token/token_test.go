@@ -74,7 +74,8 @@ func TestOld(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := sample()
-		if got.Owner != want.Owner || got.Key != want.Key || got.Length != want.Length || got.Agent != want.Agent || got.Kind != want.Kind {
+		if got.Owner != want.Owner || got.Key != want.Key || got.Length != want.Length || got.Agent != want.Agent ||
+			got.Kind != want.Kind {
 			t.Errorf("%s: %+v", name, got)
 		}
 		body, ok := got.Find(PartIPC)

@@ -149,7 +149,9 @@ func (r *run) between(ctx context.Context, build func(*lab) ([2]string, error), 
 
 // netOnce runs tests of providers between hosts, whose figures get a prefix. Those that the
 // measuring program can it takes of all providers in time slices.
-func (r *run) netOnce(ctx context.Context, providers []string, prefix string, hosts [2]string, each time.Duration, tests ...string) {
+func (r *run) netOnce(
+	ctx context.Context, providers []string, prefix string, hosts [2]string, each time.Duration, tests ...string,
+) {
 	if ctx.Err() != nil {
 		return
 	}

@@ -237,7 +237,8 @@ func TestTopRoot(t *testing.T) {
 		t.Errorf("nobody sees %+v, %v, not %d", r, err, other.Process.Pid)
 	}
 	r = run(t, []string{env}, "top", "--once", "-i", "100ms", "--filter", "nobody")
-	if !strings.Contains(r.Out, strconv.Itoa(other.Process.Pid)) || strings.Contains(r.Out, strconv.Itoa(own.Process.Pid)) {
+	if !strings.Contains(r.Out, strconv.Itoa(other.Process.Pid)) ||
+		strings.Contains(r.Out, strconv.Itoa(own.Process.Pid)) {
 		t.Errorf("of user nobody: %+v", r)
 	}
 }
