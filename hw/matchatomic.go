@@ -57,7 +57,8 @@ type MatchAtomic struct {
 	Fetch bool
 	// Operand and Compare are elements, in their first bytes.
 	Operand, Compare [16]byte
-	// Ordered, Delivered, More and Context are as in MatchTransfer.
+	// Events, Ordered, Delivered, More and Context are as in MatchTransfer.
+	Events    bool
 	Ordered   bool
 	Delivered bool
 	More      bool

@@ -15,6 +15,8 @@ type MatchAttr struct {
 	Receives   int    // receives and searches that may be posted at a time
 	Sends      int    // messages that may be in flight
 	MaxMinFree int    // MatchReceive.MinFree
+	// ChoosesKeys says that the device can choose keys of regions (MatchRegion.Choose).
+	ChoosesKeys bool
 }
 
 // MatchReceive is a receive that the device matches.
@@ -68,7 +70,8 @@ const (
 	MatchWithdrawn
 	// MatchTransferred: a read, write or atomic operation has ended; Err says how.
 	MatchTransferred
-	// MatchWritten: a peer has written into a region with Notify, Length bytes at Offset, with Data.
+	// MatchWritten: a peer has written into a region with Notify, Length bytes at Offset, with Data, or has written
+	// or changed them in one with Events.
 	MatchWritten
 )
 

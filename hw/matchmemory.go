@@ -5,8 +5,15 @@ type MatchRegion struct {
 	// Memory is the whole of it, of the interface's device. With RemoteWrite it is registered with LocalWrite. nil:
 	// it has no bytes.
 	Memory Memory
-	Key    uint64 // at most MaxKey, and no other region's with the same Notify
+	Key    uint64 // no other region's with the same Notify; at most MaxKey, or with Notify that of a region with Choose
 	Access Access // RemoteRead, RemoteWrite or both
+	// Choose has the device choose the key: Expose stores it. No region has had it lately.
+	Choose bool
+	// Data is with Choose: there will be a region with Notify and the same key, while this one is exposed.
+	Data bool
+	// Events has an event MatchWritten say of each write or atomic operation that it has been performed. Peers must
+	// know (MatchTransfer.Events) unless the device chooses the key.
+	Events bool
 	// Notify has it take writes with data and nothing else (MatchTransfer.HasData): an event MatchWritten says of
 	// each that it is there. Access is RemoteWrite then.
 	Notify bool
@@ -27,6 +34,8 @@ type MatchTransfer struct {
 	// Data comes with a write if HasData: the region is one with Notify.
 	Data    uint64
 	HasData bool
+	// Events says that the region may be one with Events.
+	Events bool
 	// Ordered has a write be performed after the writes before it that were posted for the same peer, where the
 	// device does not do so anyway.
 	Ordered bool
@@ -36,15 +45,18 @@ type MatchTransfer struct {
 	Context   uint64 // in its event
 }
 
-// MemoryMatcher is what a Matcher may implement: its interface's peers reach memory by keys that the owner chooses.
+// MemoryMatcher is what a Matcher may implement: its interface's peers reach memory by keys that the owner chooses, or
+// the device (MatchAttr.ChoosesKeys).
 //
 // Any thread may call it. What has become of a call is said in Progress.
 type MemoryMatcher interface {
-	// MaxKey is the greatest key.
+	// MaxKey is the greatest key that the owner chooses.
 	MaxKey() uint64
+	// KeyValid reports whether a peer's region can have a key, and with data whether it can take writes with data.
+	KeyValid(key uint64, data bool) bool
 	// Expose lets peers reach a region. An event MatchExposed says that they do, or that the device has no room for
 	// it (ErrNoResource). Errors: ErrNoResource (try again after Progress), ErrInvalid (the rights, or the key: a
-	// region has it).
+	// region has it, or none with Choose has).
 	Expose(r *MatchRegion) (MatchID, error)
 	// Withdraw ends that. An event MatchWithdrawn says that no peer is at the memory, which must stay until then; if
 	// its Err is set the region is exposed still.

@@ -39,7 +39,7 @@ const orderedAtomics = fi.OrderWAW | fi.OrderAtomicRAR | fi.OrderAtomicRAW | fi.
 // Atomic posts an atomic operation. Errors as of matched.Endpoint.Atomic, fi.EOPBADSTATE, and fi.EOPNOTSUPP for an
 // endpoint without the capability.
 func (e *MatchedEndpoint) Atomic(a *AtomicArgs) error {
-	t, err := e.enabled()
+	t, err := e.posts(a.Flags)
 	if err != nil {
 		return err
 	}
@@ -57,6 +57,6 @@ func (e *MatchedEndpoint) Atomic(a *AtomicArgs) error {
 		Op: op, Type: kind, Size: uint64(a.Datatype.Size()), Operand: a.Operand, Compare: a.Compare,
 		Result: a.Result,
 		Remote: a.Remote, Dest: a.Dest, Flags: a.Flags, Context: a.Context, Fetch: a.Kind != atomics.Base,
-		Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&orderedAtomics != 0, Compares: a.Kind == atomics.Compare,
+		Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&orderedAtomics != 0, Compares: a.Kind == atomics.Compare, Events: e.info.Caps&fi.RMAEvent != 0,
 	})
 }

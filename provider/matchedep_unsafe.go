@@ -199,11 +199,11 @@ func (e *MatchedEndpoint) SetOpt(name fi.Opt, value uint64) error {
 	return nil
 }
 
-// BindCounter is as an Endpoint's, but for what peers do, which the device does not say. Errors: fi.EOPNOTSUPP.
+// BindCounter is as an Endpoint's, but for what peers do at any region, which the device says of some. Errors:
+// fi.EOPNOTSUPP.
 func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
-		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "bind counter: FI_PROTO_CXI has no FI_RMA_EVENT (flags %#x)",
-			flags)
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "bind counter: FI_PROTO_CXI counts what peers do at regions, not at endpoints (flags %#x)", flags)
 	}
 	return e.bindCounter(c, flags, func() error {
 		if !slices.Contains(e.attached, queue(c)) {
@@ -307,7 +307,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 // wake is the endpoint as sleepers see it: with the interface's doorbell, if threads may sleep.
 func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	w, _ := i.(hw.Waiter)
-	if slept(e.queues()) {
+	if slept(e.queues()) || e.info.Caps&fi.RMAEvent != 0 && w != nil { // threads may sleep on counters of regions
 		if w == nil {
 			return nil, fmt.Errorf("a wait object, but the device has no doorbell: %w", fi.EOPNOTSUPP)
 		}

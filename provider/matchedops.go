@@ -52,9 +52,19 @@ func (e *MatchedEndpoint) enabled() (*matched.Endpoint, error) {
 	return e.transfer.Load(), nil
 }
 
-// Send posts one message. Errors as of matched.Endpoint.Send, and fi.EOPBADSTATE.
+// posts is what enabled is, for an operation with flags that goes to a peer. Errors: fi.EINVAL for fi.Fence without the
+// capability, as libfabric's provider has it.
+func (e *MatchedEndpoint) posts(flags uint64) (*matched.Endpoint, error) {
+	if flags&fi.Fence != 0 && e.info.Caps&fi.Fence == 0 {
+		return nil, refuse(log.EPData, fi.EINVAL, "FI_FENCE: the endpoint has not the capability")
+	}
+	return e.enabled()
+}
+
+// Send posts one message. Errors as of matched.Endpoint.Send, fi.EOPBADSTATE, and fi.EINVAL for fi.Fence without the
+// capability.
 func (e *MatchedEndpoint) Send(s *SendArgs) error {
-	t, err := e.enabled()
+	t, err := e.posts(s.Flags)
 	if err != nil {
 		return err
 	}
@@ -64,10 +74,10 @@ func (e *MatchedEndpoint) Send(s *SendArgs) error {
 	})
 }
 
-// RMA posts a read or write. Errors as of matched.Endpoint.Transfer, fi.EOPBADSTATE, and fi.EOPNOTSUPP for an endpoint
+// RMA posts a read or write. Errors as of matched.Endpoint.Transfer and Send, and fi.EOPNOTSUPP for an endpoint
 // without the capability.
 func (e *MatchedEndpoint) RMA(a *RMAArgs) error {
-	t, err := e.enabled()
+	t, err := e.posts(a.Flags)
 	if err != nil {
 		return err
 	}
@@ -82,7 +92,7 @@ func (e *MatchedEndpoint) RMA(a *RMAArgs) error {
 	return t.Transfer(&matched.Transfer{
 		IOV: a.IOV, Remote: a.Remote, Dest: a.Dest, Data: a.Data, Flags: a.Flags, Context: a.Context,
 		Read: a.Read, HasData: a.HasData, Inject: a.Inject,
-		Ordered: e.info.Tx.MsgOrder&(fi.OrderWAW|fi.OrderRMAWAW) != 0,
+		Ordered: e.info.Tx.MsgOrder&(fi.OrderWAW|fi.OrderRMAWAW) != 0, Events: e.info.Caps&fi.RMAEvent != 0,
 	})
 }
 

@@ -29,7 +29,8 @@ type MR struct {
 	refs    refs.Count
 	access  uint64        // rights, immutable
 	context uint64        // of the registration, immutable
-	key     uint64        // immutable
+	key     uint64        // immutable, but that a device chooses when the region is enabled: bindMu
+	events  bool          // the application asks for FI_RMA_EVENT; immutable
 	auth    authkey.Key   // the key of endpoints through which peers reach it, immutable
 	scope   *mrScope      // in its place where keys are in address vectors, else nil; immutable
 	desc    uint64        // immutable
@@ -131,7 +132,7 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 
 // regMR registers memory with checked attributes, for callers that have a key or are in a scope.
 func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *mrScope) (*MR, error) {
-	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess, single: flags&fi.MRSingleUse != 0, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
+	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess, single: flags&fi.MRSingleUse != 0, events: flags&fi.RMAEvent != 0, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
 	if d.hmem() {
 		if err := m.enterMemory(attr, flags); err != nil {
 			return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
@@ -151,6 +152,7 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *m
 	d.regions.describe(m)
 	var err error
 	switch {
+	case d.choosesKeys(): // when it is enabled
 	case d.atEndpoints():
 		err = m.take(false)
 	case mode&fi.MREndpoint == 0:
@@ -325,18 +327,19 @@ func (m *MR) Desc() uint64 { return m.desc }
 // BindCounter counts what peers write into the region (FI_RMA_EVENT), for
 // flags fi.RemoteWrite. A reader of the counter makes progress of the domain's
 // endpoints, any of which peers may write through. Errors: fi.EBADFLAGS for
-// other flags, fi.EINVAL for a second counter, fi.EOPNOTSUPP in a domain of matched endpoints, or what stopped the
-// system from giving descriptors to a counter that can be slept on.
+// other flags, fi.EINVAL for a second counter, fi.EOPBADSTATE for a region of a matched endpoint that is enabled, or what
+// stopped the system from giving descriptors to a counter that can be slept on.
 func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags != fi.RemoteWrite {
 		return refuse(log.MR, fi.EBADFLAGS, "bind counter to a memory region: flags %#x", flags)
 	}
-	if m.domain.Matches() {
-		return refuse(log.MR, fi.EOPNOTSUPP,
-			"bind counter to a memory region: FI_PROTO_CXI has no FI_RMA_EVENT")
-	}
 	if !m.domain.queues.has(c) {
 		return fi.EDOMAIN
+	}
+	m.bindMu.Lock()
+	defer m.bindMu.Unlock()
+	if m.domain.Matches() && m.enabled {
+		return refuse(log.MR, fi.EOPBADSTATE, "bind counter to a memory region: it is enabled")
 	}
 	if err := m.domain.drives.Drive(c); err != nil {
 		return fi.ErrnoOf(err)

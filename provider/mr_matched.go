@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
@@ -13,12 +15,16 @@ import (
 // matchedMR is what such a region has, under MR.bindMu.
 type matchedMR struct {
 	ep     *MatchedEndpoint // that it is bound to, nil: none
+	counts bool             // readers of MR.counter make progress at it
 	memory hw.Memory        // the registration, nil: none
 	region *matched.Region  // nil: peers do not reach it
 }
 
 // atEndpoints reports whether regions of the domain are those of matched endpoints.
 func (d *Domain) atEndpoints() bool { return d.Matches() && d.info.Domain.MRMode&fi.MREndpoint != 0 }
+
+// choosesKeys reports whether the device chooses the keys of the domain's regions, when they are enabled.
+func (d *Domain) choosesKeys() bool { return d.atEndpoints() && d.info.Domain.MRMode&fi.MRProvKey != 0 }
 
 // keyBytes is how long keys are that the application chooses.
 func (d *Domain) keyBytes() uint64 { return d.info.Domain.MRKeySize }
@@ -55,7 +61,8 @@ func (m *MR) hwAccess() (a hw.Access) {
 }
 
 // expose lets peers reach the region through its endpoint. Errors: fi.EOPBADSTATE for one that is not enabled, and what
-// keeps the device from registering the memory. The caller has bindMu.
+// keeps the device from registering the memory; fi.EINVAL for a region with events of an endpoint without. The caller
+// has bindMu.
 func (m *MR) expose() error {
 	if !m.remote() {
 		return nil
@@ -65,7 +72,14 @@ func (m *MR) expose() error {
 	if err != nil {
 		return refuse(log.MR, fi.EOPBADSTATE, "enable a memory region: its endpoint is not enabled")
 	}
-	a := matched.RegionAttr{Key: m.key, Access: m.hwAccess(), Notify: e.rxCQ != nil, Context: m.context}
+	a := matched.RegionAttr{Key: m.key, Access: m.hwAccess(), Choose: m.domain.choosesKeys(), Notify: e.rxCQ != nil,
+		Context: m.context, Events: m.events}
+	if m.counter.Load() != nil {
+		a.Written = m.written
+	}
+	if (m.events || a.Written != nil) && e.info.Caps&fi.RMAEvent == 0 {
+		return refuse(log.MR, fi.EINVAL, "enable a memory region with events: its endpoint is without FI_RMA_EVENT")
+	}
 	if m.length != 0 {
 		a.Addr = uint64(m.parts[0].Base)
 		if a.Memory, err = m.registerWith(e); err != nil {
@@ -73,6 +87,12 @@ func (m *MR) expose() error {
 		}
 	}
 	r, err := t.Expose(&a)
+	if err == nil {
+		err = m.count(e)
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}
 	if err != nil {
 		if a.Memory != nil {
 			_ = a.Memory.Close() // the error that counts is the first
@@ -80,8 +100,35 @@ func (m *MR) expose() error {
 		return err
 	}
 	m.matched.region, m.matched.memory = r, a.Memory
+	m.key = r.Key()
 	return nil
 }
+
+// count has readers of the region's counter make progress at an endpoint. The caller has bindMu.
+func (m *MR) count(e *MatchedEndpoint) error {
+	c := m.counter.Load()
+	if c == nil {
+		return nil
+	}
+	if err := c.Attach(e.hot); err != nil {
+		return err
+	}
+	if err := c.AddSource(e.wakes); err != nil {
+		return errors.Join(err, c.Detach(e.hot))
+	}
+	m.matched.counts = true
+	return nil
+}
+
+// countNot takes that back.
+func (m *MR) countNot(e *MatchedEndpoint) {
+	c := m.counter.Load()
+	_ = c.RemoveSource(e.wakes) // it is there
+	_ = c.Detach(e.hot)         // the same
+}
+
+// written counts what a peer has written into the region. Lease.
+func (m *MR) written(bytes uint64) { m.counter.Load().Done(bytes) }
 
 // registerWith registers the region's memory with the device of an endpoint.
 func (m *MR) registerWith(e *MatchedEndpoint) (hw.Memory, error) {
@@ -114,6 +161,9 @@ func (m *MR) leaveEndpoint() {
 	}
 	if err != nil {
 		log.Warnf(log.MR, "close a memory region: %v", err)
+	}
+	if own.counts {
+		m.countNot(own.ep)
 	}
 	own.ep.refs.Release()
 	*own = matchedMR{}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
-	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
@@ -90,12 +89,13 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	switch {
 	case !m.AtomicValid(p.Op, p.Type, fetch):
 		return fmt.Errorf("cxi: no atomic operation %d on type %d: %w", p.Op, p.Type, hw.ErrInvalid)
-	case p.Key > proto.MaxKey || p.Offset > wire.DmaRemoteOffsetMask:
-		return fmt.Errorf("cxi: key %#x, offset %#x: %w", p.Key, p.Offset, hw.ErrInvalid)
 	case m.i.closed.Load():
 		return errClosed
 	}
-	at := proto.RegionOf(p.Key)
+	at, err := regionAt(p.Key, p.Offset, false)
+	if err != nil {
+		return err
+	}
 	index := at.Write
 	if fetch {
 		index = at.Read
@@ -106,8 +106,8 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	}
 	c := nic.Atomic{Op: o.code, Condition: o.condition, Type: atomicTypes[p.Type].code, Fetch: fetch}
 	c.Message = nic.Message{To: to, MatchBits: at.MatchBits}
-	c.Offset, c.Initiator, c.EQ = p.Offset, m.self, m.tx.events.number
-	c.Restricted = at.Own && !p.Ordered && !p.Delivered
+	c.Offset, c.Initiator, c.EQ = at.Offset, m.self, m.tx.events.number
+	c.Restricted = restricted(at, p.Ordered || p.Delivered || p.Events)
 	c.Flush = p.Delivered && !fetch
 	return m.tx.atomic(p, &c, at.Own)
 }

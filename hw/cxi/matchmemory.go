@@ -3,6 +3,7 @@ package cxi
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -54,6 +55,45 @@ type regionName struct {
 	notify bool
 }
 
+// keys are the keys that are chosen. Under the receiver's lock.
+type keys struct {
+	taken    [2]int   // ids that were given out so far, of regions that share lists and of those with their own
+	free     [2][]int // of them, those that no region has
+	sequence uint64
+}
+
+// choose gives out a key, with an index of its own if own. False: there is none of the kind.
+func (k *keys) choose(own, events bool) (key uint64, ok bool) {
+	kind, most := 0, proto.ChosenIDs-proto.OwnIDs
+	if own {
+		kind, most = 1, proto.OwnIDs
+	}
+	var id int
+	switch free := k.free[kind]; {
+	case k.taken[kind] < most:
+		id = k.taken[kind]
+		k.taken[kind]++
+	case len(free) > 0: // it rests as long as possible: a key with an index of its own has nothing else in it
+		id, k.free[kind] = free[0], free[1:]
+	default:
+		return 0, false
+	}
+	if !own {
+		id += proto.OwnIDs
+	}
+	k.sequence++
+	return proto.Chosen{ID: uint32(id), Sequence: k.sequence, Own: own, Events: events}.Key(), true
+}
+
+// put takes back a key that was given out.
+func (k *keys) put(key uint64) {
+	if id := proto.ChosenID(key); id < proto.OwnIDs {
+		k.free[1] = append(k.free[1], id)
+	} else {
+		k.free[0] = append(k.free[0], id-proto.OwnIDs)
+	}
+}
+
 // regions are the regions of a matcher. Everything is guarded by the receiver's lock.
 type regions struct {
 	x     *matchRx
@@ -61,16 +101,32 @@ type regions struct {
 	list  []region      // by id, from firstRegion
 	free  []uint16      // ids of list that none has, the one that rests longest first
 	names map[regionName]bool
+	keys  keys
 	asked int
 }
 
 // open takes the shared list.
 func (g *regions) open(x *matchRx, pte *libcxi.PtlTE) {
 	g.x, g.pte, g.names = x, pte, map[regionName]bool{}
+	g.keys.sequence = rand.Uint64()
 }
 
-// MaxKey is the greatest key.
+// MaxKey is the greatest key that the owner chooses.
 func (m *matcher) MaxKey() uint64 { return proto.MaxKey }
+
+// KeyValid reports whether a peer's region can have a key.
+func (m *matcher) KeyValid(key uint64, data bool) bool {
+	_, ok := placeOf(key, data)
+	return ok
+}
+
+// placeOf is where operations on the region with a key go, or writes with data.
+func placeOf(key uint64, data bool) (proto.Region, bool) {
+	if data {
+		return proto.NotifyOf(key)
+	}
+	return proto.RegionOf(key)
+}
 
 // Expose lets peers reach a region.
 func (m *matcher) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
@@ -78,8 +134,9 @@ func (m *matcher) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
 	switch {
 	case r.Memory != nil && (!ok || memory.d != m.i.d):
 		return 0, fmt.Errorf("cxi: region of memory that is not this device's: %w", hw.ErrInvalid)
-	case r.Key > proto.MaxKey || r.Access == 0 || r.Access&^(hw.RemoteRead|hw.RemoteWrite) != 0,
-		r.Notify && r.Access != hw.RemoteWrite,
+	case r.Access == 0 || r.Access&^(hw.RemoteRead|hw.RemoteWrite) != 0,
+		r.Notify && (r.Access != hw.RemoteWrite || r.Choose),
+		!r.Choose && !r.Notify && r.Key > proto.MaxKey,
 		memory != nil && r.Access&hw.RemoteWrite != 0 && memory.region.Access&hw.LocalWrite == 0:
 		return 0, fmt.Errorf("cxi: region with key %#x and rights %#x: %w", r.Key, r.Access, hw.ErrInvalid)
 	case m.i.closed.Load():
@@ -94,36 +151,77 @@ func (m *matcher) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
 // add appends a region's entry. The caller has the lock.
 func (g *regions) add(r *hw.MatchRegion, memory *Memory) (hw.MatchID, error) {
 	name := regionName{r.Key, r.Notify}
-	if g.names[name] {
+	switch {
+	case r.Choose:
+	case g.names[name]:
 		return 0, fmt.Errorf("cxi: a region has key %#x: %w", r.Key, hw.ErrInvalid)
+	case r.Key > proto.MaxKey && !g.names[regionName{r.Key, false}]:
+		return 0, fmt.Errorf("cxi: no region has key %#x: %w", r.Key, hw.ErrInvalid)
 	}
 	q := &g.x.portal.q
 	if g.asked == maxAsked || !q.Room(2) || len(g.free) == 0 && len(g.list) == maxRegions {
 		q.Ring()
 		return 0, hw.ErrNoResource
 	}
-	at := proto.RegionOf(r.Key)
-	if r.Notify {
-		at = proto.NotifyOf(r.Key)
-	}
 	p := region{state: regionAppended, name: name, context: r.Context, entry: nic.Entry{
-		PtlTE: g.pte.Number(), MatchBits: at.MatchBits, MatchID: nic.AnyID(), Put: r.Access&hw.RemoteWrite != 0,
-		Get: r.Access&hw.RemoteRead != 0, Silent: !r.Notify,
+		PtlTE: g.pte.Number(), MatchID: nic.AnyID(), Put: r.Access&hw.RemoteWrite != 0,
+		Get: r.Access&hw.RemoteRead != 0, Silent: !r.Notify && !r.Events,
 	}}
 	if memory != nil {
 		p.entry.Memory, p.entry.Length = memory.local(memory.addr, 0), uint64(memory.region.Len)
 	}
-	if at.Own {
-		if err := g.place(&p, at); err != nil {
-			return 0, err
-		}
+	if err := g.find(&p, r); err != nil {
+		return 0, err
 	}
 	p.entry.ID = g.takeID()
 	q.Append(&p.entry)
 	g.ask(&p)
 	g.list[p.entry.ID-firstRegion] = p
-	g.names[name] = true
+	g.names[p.name] = true
 	return hw.MatchID(p.entry.ID), nil
+}
+
+// find finds the list of a region, and a key if it has none. One that may have a list of its own, and for which the
+// device has none, shares one.
+func (g *regions) find(p *region, r *hw.MatchRegion) error {
+	if !r.Choose {
+		at, ok := placeOf(r.Key, r.Notify)
+		if !ok {
+			return fmt.Errorf("cxi: writes with data under key %#x: %w", r.Key, hw.ErrInvalid)
+		}
+		p.entry.MatchBits = at.MatchBits
+		if !at.Own {
+			return nil
+		}
+		return g.place(p, at)
+	}
+	if !r.Data {
+		if done, err := g.choose(p, r, true); done || err != nil && !errors.Is(err, hw.ErrNoResource) {
+			return err
+		}
+	}
+	done, err := g.choose(p, r, false)
+	if err == nil && !done {
+		err = hw.ErrNoResource
+	}
+	return err
+}
+
+// choose chooses a key for a region, with a list of its own if own. False: there is none of the kind.
+func (g *regions) choose(p *region, r *hw.MatchRegion, own bool) (done bool, err error) {
+	key, ok := g.keys.choose(own, r.Events)
+	if !ok {
+		return false, nil
+	}
+	at, _ := proto.RegionOf(key)
+	if own {
+		if err := g.place(p, at); err != nil {
+			g.keys.put(key)
+			return false, err
+		}
+	}
+	r.Key, p.name.key, p.entry.MatchBits = key, key, at.MatchBits
+	return true, nil
 }
 
 // ask has the NIC take a region's command, the last one.
@@ -208,9 +306,11 @@ func (g *regions) take(e nic.Event) int {
 	ev := hw.MatchEvent{Context: p.context}
 	said := 1
 	switch {
-	case e.Type() == wire.EventPut && p.name.notify && e.Code() == wire.RcOk:
+	case writes(e) && !p.entry.Silent && e.Code() == wire.RcOk:
 		ev.Kind, ev.Length, ev.Offset = hw.MatchWritten, uint64(e.Length()), e.Offset()
-		ev.Data, ev.HasData = e.HeaderData(), true
+		if p.name.notify {
+			ev.Data, ev.HasData = e.HeaderData(), true
+		}
 		ev.From = g.x.m.address(e.Initiator(), e.VNI())
 	case e.Type() == wire.EventLink || e.Type() == wire.EventUnlink:
 		g.answered(p, e, &ev)
@@ -222,6 +322,11 @@ func (g *regions) take(e nic.Event) int {
 		g.x.say(&ev)
 	}
 	return said
+}
+
+// writes reports whether an event is of an operation that writes.
+func writes(e nic.Event) bool {
+	return e.Type() == wire.EventPut || e.Type() == wire.EventAtomic || e.Type() == wire.EventFetchAtomic
 }
 
 // answered takes in an answer of the NIC. The caller has the lock.
@@ -273,6 +378,9 @@ func (g *regions) remove(p *region) {
 		}
 	}
 	delete(g.names, p.name)
+	if proto.IsChosen(p.name.key) && !p.name.notify {
+		g.keys.put(p.name.key)
+	}
 	g.free = append(g.free, p.entry.ID)
 	p.state, p.own = regionNone, nil
 }

@@ -13,7 +13,7 @@ import (
 func (c MatchConfig) MatchAttr() hw.MatchAttr {
 	c = c.withDefaults()
 	return hw.MatchAttr{TagMask: proto.TagMask, MaxMessage: maxMatched, MaxInject: nic.MaxInline, Receives: c.Receives,
-		Sends: c.Sends, MaxMinFree: maxMinFree}
+		Sends: c.Sends, MaxMinFree: maxMinFree, ChoosesKeys: true}
 }
 
 // MatchNameBytes is the length of the name of a matched endpoint.

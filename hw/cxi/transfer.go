@@ -15,8 +15,6 @@ import (
 // checkTransfer judges a read or write.
 func checkTransfer(p *hw.MatchTransfer) error {
 	switch n := len(p.Inject); {
-	case p.Key > proto.MaxKey || p.Offset > wire.DmaRemoteOffsetMask:
-		return fmt.Errorf("cxi: key %#x, offset %#x: %w", p.Key, p.Offset, hw.ErrInvalid)
 	case n > nic.MaxInline:
 		return fmt.Errorf("cxi: injected write of %d bytes: %w", n, hw.ErrTooLong)
 	case n > 0 && (p.Get || p.Local.Len > 0), p.Get && p.HasData:
@@ -26,14 +24,28 @@ func checkTransfer(p *hw.MatchTransfer) error {
 	return nil
 }
 
+// regionAt is where an operation on the region with a key goes, at an offset: Offset of what it returns is that at the
+// peer. Errors: hw.ErrInvalid.
+func regionAt(key, offset uint64, data bool) (proto.Region, error) {
+	at, ok := placeOf(key, data)
+	if !ok || offset > wire.DmaRemoteOffsetMask || at.Offset+offset > wire.DmaRemoteOffsetMask {
+		return at, fmt.Errorf("cxi: key %#x, offset %#x, data %v: %w", key, offset, data, hw.ErrInvalid)
+	}
+	at.Offset += offset
+	return at, nil
+}
+
+// restricted reports whether a restricted command does for a region, unless it is to be more than that.
+func restricted(at proto.Region, more bool) bool { return at.Own && !at.Events && !more }
+
 // PostTransfer posts a read or write of a region of a peer's.
 func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	if err := checkTransfer(p); err != nil {
 		return err
 	}
-	at := proto.RegionOf(p.Key)
-	if p.HasData {
-		at = proto.NotifyOf(p.Key)
+	at, err := regionAt(p.Key, p.Offset, p.HasData)
+	if err != nil {
+		return err
 	}
 	index := at.Write
 	if p.Get {
@@ -62,8 +74,8 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 			return err
 		}
 	}
-	c := nic.Transfer{Message: nic.Message{To: to, MatchBits: at.MatchBits, UserPtr: s.cookie(n)}, Offset: p.Offset,
-		Local: memory, Initiator: m.self, EQ: t.events.number, Restricted: at.Own && !p.Ordered,
+	c := nic.Transfer{Message: nic.Message{To: to, MatchBits: at.MatchBits, UserPtr: s.cookie(n)}, Offset: at.Offset,
+		Local: memory, Initiator: m.self, EQ: t.events.number, Restricted: restricted(at, p.Ordered || p.Events),
 		Flush: p.Delivered && !p.Get}
 	if p.HasData {
 		c.HeaderData = p.Data

@@ -151,7 +151,11 @@ func (q *query) mrMode(asked fi.MRMode, caps uint64, t epType) fi.MRMode {
 	taken := asked & takenModes
 	if t.match != nil {
 		if caps&(fi.RMA|fi.Atomic) != 0 {
-			return matchedMR // FI_MR_ALLOCATED whether offered or not, as libfabric's provider has it
+			mode := matchedMR // FI_MR_ALLOCATED whether offered or not, as libfabric's provider has it
+			if t.chosen {
+				mode |= fi.MRProvKey
+			}
+			return mode
 		}
 		return taken // the memory of messages needs no registration by the application
 	}

@@ -13,6 +13,7 @@ type epType struct {
 	txFlags uint64        // that can be its transmit context's defaults
 	ctx     uint64        // most contexts of each kind
 	match   *hw.MatchAttr // what a device matches, nil: weft matches
+	chosen  bool          // the device chooses the keys of regions
 }
 
 // Capabilities of endpoints of the types that do not have all. A connected
@@ -27,9 +28,9 @@ const (
 // epTypes are the types in the order in which they are offered: clients that
 // do not say which they want find the one that most of them want first.
 var epTypes = []epType{
-	{fi.EPRDM, allCaps, TxOpFlags, MaxCtx, nil},
-	{fi.EPMsg, msgCaps, TxOpFlags, 1, nil},
-	{fi.EPDgram, dgramCaps, DgramTxOpFlags, 1, nil},
+	{EPType: fi.EPRDM, caps: allCaps, txFlags: TxOpFlags, ctx: MaxCtx},
+	{EPType: fi.EPMsg, caps: msgCaps, txFlags: TxOpFlags, ctx: 1},
+	{EPType: fi.EPDgram, caps: dgramCaps, txFlags: DgramTxOpFlags, ctx: 1},
 }
 
 // TypeCaps is an endpoint type that is offered, with the capabilities that its endpoints can have.

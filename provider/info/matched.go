@@ -28,14 +28,15 @@ const matchedFabric = "cxi"
 
 // MatchedCaps are the capabilities that matched endpoints can have.
 const MatchedCaps = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.DirectedRecv | fi.Source | fi.SourceErr |
-	commCaps | matchedRMA
+	fi.Fence | commCaps | matchedRMA
 
 // matchedRMA are those about memory, which is reached through an endpoint (fi.MREndpoint).
-const matchedRMA uint64 = fi.RMA | fi.Atomic | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
+const matchedRMA uint64 = fi.RMAEvent | fi.RMA | fi.Atomic | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
 
 // Attributes of libfabric's provider for such endpoints.
 const (
 	matchedKeySize  = 4 // bytes, of keys that the application chooses
+	chosenKeySize   = 8 // the same, of keys that the device chooses
 	matchedMRCount  = 100
 	matchedCQCount  = 32
 	matchedEPCount  = 128
@@ -100,12 +101,17 @@ func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
 	var infos []*fi.Info
 	last := error(fmt.Errorf("no device %s: %w", strings.Join(domains, ", "), fi.ENODATA))
 	for k := range devices {
-		i, err := q.matchedInfo(hints, h, &devices[k])
-		if err != nil {
-			last = err
-			continue
+		for _, chosen := range []bool{true, false} { // libfabric's order
+			if chosen && !(devices[k].Attr.ChoosesKeys && (hints == nil || h.Domain.MRMode&fi.MRProvKey != 0)) {
+				continue
+			}
+			i, err := q.matchedInfo(hints, h, &devices[k], chosen)
+			if err != nil {
+				last = err
+				continue
+			}
+			infos = append(infos, i)
 		}
-		infos = append(infos, i)
 	}
 	if len(infos) == 0 {
 		return nil, last
@@ -113,15 +119,22 @@ func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
 	return infos, nil
 }
 
-// matchedInfo makes the offer of a device.
-func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice) (*fi.Info, error) {
+// matchedInfo makes an offer of a device, with regions whose keys it chooses, or the application.
+func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice, chosen bool) (*fi.Info, error) {
 	caps, r := q.matchedCaps(hints, h)
-	if r != nil {
+	switch {
+	case r != nil:
 		return nil, r
+	case chosen && caps&matchedRMA == 0:
+		return nil, refuse("domain_attr.mr_mode", "keys that the device chooses need FI_MR_ENDPOINT")
 	}
-	i, r := q.negotiate(hints, epType{fi.EPRDM, caps, TxOpFlags, 1, &d.Attr})
-	if r != nil {
+	t := epType{EPType: fi.EPRDM, caps: caps, txFlags: TxOpFlags, ctx: 1, match: &d.Attr, chosen: chosen}
+	i, r := q.negotiate(hints, t)
+	switch {
+	case r != nil:
 		return nil, r
+	case chosen && i.Caps&(fi.RMA|fi.Atomic) == 0:
+		return nil, refuse("caps", "no capability needs keys")
 	}
 	i.AddrFormat, i.Fabric.Name, i.Domain.Name = matchedFormat, matchedFabric, d.Name
 	i.NIC, i.SrcAddr = d.NIC, slices.Clone(d.Source)
@@ -200,7 +213,10 @@ func (t epType) count(asked, matched uint64) uint64 {
 
 // keySize is the size of memory keys, in bytes.
 func (t epType) keySize() uint64 {
-	if t.match != nil {
+	switch {
+	case t.chosen:
+		return chosenKeySize
+	case t.match != nil:
 		return matchedKeySize
 	}
 	return MRKeySize

@@ -18,7 +18,7 @@ func matching() *Env {
 			list = append(list, MatchDevice{
 				Name: name, Source: []byte{0xff, 1, 0, 0, 0, 0, 0, 0},
 				Attr: hw.MatchAttr{TagMask: 1<<48 - 1, MaxMessage: 1<<32 - 1, MaxInject: 192, Receives: 15360,
-					Sends: 16384},
+					Sends: 16384, ChoosesKeys: true},
 				Check: func(b []byte) error {
 					if len(b) != 8 {
 						return errors.New("another length")
@@ -49,7 +49,7 @@ func TestMatched(t *testing.T) {
 		want  int
 	}{
 		"no hints":             {nil, nil, 0},
-		"native":               {native(), nil, 2},
+		"native":               {native(), nil, 4}, // with keys that the device chooses, and without
 		"format":               {nil, newHints(func(h *fi.Info) { h.AddrFormat = fi.AddrCXI }), 2},
 		"protocol":             {nil, newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXI }), 2},
 		"device":               {native(), newHints(func(h *fi.Info) { h.Domain.Name = "cxi1" }), 1},
@@ -61,9 +61,18 @@ func TestMatched(t *testing.T) {
 		"regions of endpoints": {native(), newHints(func(h *fi.Info) {
 			h.Caps, h.Domain.MRMode = fi.Msg|fi.RMA, fi.MREndpoint
 		}), 2},
+		"keys of the device": {native(), newHints(func(h *fi.Info) {
+			h.Caps, h.Domain.MRMode = fi.Msg|fi.RMA, fi.MREndpoint|fi.MRProvKey
+		}), 4},
+		"keys without memory": {native(), newHints(func(h *fi.Info) {
+			h.Caps, h.Domain.MRMode = fi.Msg, fi.MREndpoint|fi.MRProvKey
+		}), 2},
 		"long keys": {native(), newHints(func(h *fi.Info) {
 			h.Domain.MRMode, h.Domain.MRKeySize = fi.MREndpoint, 8
 		}), 0},
+		"long keys of the device": {native(), newHints(func(h *fi.Info) {
+			h.Domain.MRMode, h.Domain.MRKeySize = fi.MREndpoint|fi.MRProvKey, 8
+		}), 2},
 		"several remote buffers": {native(), newHints(func(h *fi.Info) { h.Tx.RMAIOVLimit = 2 }), 0},
 		"regions of two parts":   {native(), newHints(func(h *fi.Info) { h.Domain.MRIOVLimit = 2 }), 0},
 		"more queues":            {native(), newHints(func(h *fi.Info) { h.Domain.CQCnt = 1000 }), 2},
@@ -119,7 +128,7 @@ func TestMatchedMemory(t *testing.T) {
 		mode    fi.MRMode
 		order   uint64
 	}{
-		"no hints": {version, nil, all, fi.MREndpoint | fi.MRAllocated,
+		"no hints": {version, nil, all, fi.MREndpoint | fi.MRAllocated | fi.MRProvKey,
 			every},
 		"nothing asked": {version, newHints(func(*fi.Info) {}), 0, 0, 0},
 		"regions of endpoints": {version, newHints(func(h *fi.Info) {
@@ -146,7 +155,11 @@ func TestMatchedMemory(t *testing.T) {
 			c.hints == nil {
 			t.Errorf("%s: capabilities %#x, modes %#x, order %#x", name, i.Caps, d.MRMode, i.Tx.MsgOrder)
 		}
-		if d.MRKeySize != 4 || d.MRIOVLimit != 1 || d.MRCnt != 100 || d.CQCnt != 32 || d.EPCnt != 128 ||
+		size := uint64(4)
+		if c.mode&fi.MRProvKey != 0 {
+			size = 8
+		}
+		if d.MRKeySize != size || d.MRIOVLimit != 1 || d.MRCnt != 100 || d.CQCnt != 32 || d.EPCnt != 128 ||
 			d.CntrCnt != 16 ||
 			i.Tx.RMAIOVLimit != 1 || d.CQDataSize != 8 {
 			t.Errorf("%s: %+v", name, *d)

@@ -20,6 +20,7 @@ type Atomic struct {
 	Fetch    bool
 	Inject   bool // fi_inject_atomic: no completion
 	Ordered  bool
+	Events   bool // as in Transfer
 	Compares bool // the operation has a comparand
 }
 
@@ -46,8 +47,8 @@ func (e *Endpoint) checkAtomic(a *Atomic) error {
 		return refuse(fi.EBADFLAGS, "atomic: flags %#x are not for it", a.Flags&^atomicFlags)
 	case len(a.Remote) != 1 || a.Remote[0].Len != a.Size:
 		return refuse(fi.EINVAL, "atomic: not one remote element of %d bytes", a.Size)
-	case a.Remote[0].Key > e.memory.MaxKey():
-		return refuse(fi.EKEYREJECTED, "atomic: key %#x, at most %#x", a.Remote[0].Key, e.memory.MaxKey())
+	case !e.memory.KeyValid(a.Remote[0].Key, false):
+		return refuse(fi.EKEYREJECTED, "atomic: no region has key %#x", a.Remote[0].Key)
 	}
 	return nil
 }
@@ -60,7 +61,7 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	}
 	o := operation{kind: kindAtomic, context: a.Context, flags: a.Flags, inject: a.Inject, len: a.Size}
 	m := hw.MatchAtomic{Key: a.Remote[0].Key, Offset: a.Remote[0].Addr, Op: a.Op, Type: a.Type, Fetch: a.Fetch,
-		Ordered: a.Ordered, Delivered: a.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0,
+		Events: a.Events, Ordered: a.Ordered, Delivered: a.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0,
 		More: a.Flags&fi.More != 0}
 	if a.Op != hw.MatchRead {
 		from, err := a.element("operand", a.Operand)
@@ -87,7 +88,7 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	if err != nil {
 		return refuse(Errno(err), "atomic at address %d: %v", a.Dest, err)
 	}
-	m.To = to
+	m.To, o.to = to, to
 	return e.post("atomic", &o, func(context uint64) error {
 		m.Context = context
 		return e.atomics.PostAtomic(&m)

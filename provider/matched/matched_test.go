@@ -108,7 +108,7 @@ func TestRefused(t *testing.T) {
 		{e.Send(&Send{IOV: two}), fi.EINVAL},
 		{e.Send(&Send{IOV: []fi.IOVec{{Len: 8}}}), fi.EINVAL},
 		{e.Send(&Send{Dest: 4}), fi.EINVAL},
-		{e.Send(&Send{Flags: fi.Fence}), fi.EBADFLAGS},
+		{e.Send(&Send{Flags: fi.Peek}), fi.EBADFLAGS},
 		{e.Send(&Send{Tagged: true, Tag: 1 << 48}), fi.EINVAL},
 		{e.Send(&Send{Inject: true, IOV: []fi.IOVec{{Base: 1, Len: 193}}}), fi.EINVAL},
 		{e.Send(&Send{IOV: []fi.IOVec{{Base: 1, Len: 1<<20 + 1}}}), fi.EMSGSIZE},

@@ -32,7 +32,7 @@ type Receive struct {
 
 const (
 	sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete |
-		fi.MatchComplete | fi.RemoteCQData | fi.Priority
+		fi.MatchComplete | fi.RemoteCQData | fi.Priority | fi.Fence
 	receiveFlags = fi.Completion | fi.More | fi.MultiRecv | searchFlags
 	searchFlags  = fi.Peek | fi.Claim | fi.Discard
 )
@@ -72,7 +72,7 @@ func (e *Endpoint) Send(s *Send) error {
 	if err != nil {
 		return refuse(Errno(err), "send to address %d: %v", s.Dest, err)
 	}
-	o := operation{kind: kindSend, tagged: s.Tagged, context: s.Context, flags: s.Flags, inject: s.Inject, len: v.Len}
+	o := operation{kind: kindSend, to: to, tagged: s.Tagged, context: s.Context, flags: s.Flags, inject: s.Inject, len: v.Len}
 	m := hw.MatchSend{To: to, Tagged: s.Tagged, Tag: s.Tag, Data: s.Data, HasData: s.HasData,
 		Matched: s.Flags&fi.MatchComplete != 0, More: s.Flags&fi.More != 0}
 	if v.Len <= uint64(e.attr.MaxInject) {
@@ -89,10 +89,10 @@ func (e *Endpoint) Send(s *Send) error {
 	}, m.More)
 }
 
-// post enters an operation and gives it to the device.
+// post enters an operation and gives it to the device. With fi.Fence none before it to the same peer is under way then.
 func (e *Endpoint) post(what string, o *operation, give func(context uint64) error, more bool) error {
 	context, ok := e.ops.add(o)
-	if !ok {
+	if !ok { // there is no room, or what was posted before is to end first
 		if o.memory != nil {
 			e.o.Cache.Put(o.memory)
 		}

@@ -17,9 +17,15 @@ type RegionAttr struct {
 	Addr   uint64 // of its first byte, for completions
 	Key    uint64 // at most Endpoint.MaxKey
 	Access hw.Access
+	// Choose has the device choose the key, which Region.Key is.
+	Choose bool
 	// Notify has writes with data complete at this endpoint.
 	Notify  bool
 	Context uint64 // in those completions
+	// Events has peers say of their operations that they were performed, where the device chooses the key.
+	Events bool
+	// Written is called for each write and atomic operation of peers, nil: it is not. Lease.
+	Written func(bytes uint64)
 }
 
 // Region is memory that peers reach.
@@ -111,7 +117,7 @@ func (e *Endpoint) Expose(a *RegionAttr) (*Region, error) {
 	}
 	r := &Region{e: e, attr: *a}
 	err := r.append(false)
-	if err == nil && a.Notify && a.Access&hw.RemoteWrite != 0 {
+	if err == nil && r.notifies() {
 		err = r.append(true)
 	}
 	if err != nil {
@@ -120,19 +126,28 @@ func (e *Endpoint) Expose(a *RegionAttr) (*Region, error) {
 	return r, nil
 }
 
+// Key is the region's key.
+func (r *Region) Key() uint64 { return r.attr.Key }
+
+// notifies reports whether the region takes writes with data.
+func (r *Region) notifies() bool { return r.attr.Notify && r.attr.Access&hw.RemoteWrite != 0 }
+
 // append gives the region an entry.
 func (r *Region) append(notify bool) error {
 	e := r.e
 	t := e.regions.add(r)
 	m := hw.MatchRegion{Memory: r.attr.Memory, Key: r.attr.Key, Access: r.attr.Access, Notify: notify,
-		Context: t.context}
+		Context: t.context, Events: r.attr.Events || r.attr.Written != nil}
 	if notify {
 		m.Access = hw.RemoteWrite
+	} else {
+		m.Choose, m.Data = r.attr.Choose, r.notifies()
 	}
 	err := e.command(t, func() (err error) {
 		t.id, err = e.memory.Expose(&m)
 		return err
 	})
+	r.attr.Key = m.Key
 	if err != nil {
 		e.regions.remove(t)
 		errno := Errno(err)
@@ -190,6 +205,12 @@ func (e *Endpoint) regionEvent(ev *hw.MatchEvent) {
 		return
 	}
 	a := &t.region.attr
+	if a.Written != nil {
+		a.Written(ev.Length)
+	}
+	if !ev.HasData {
+		return
+	}
 	e.ended = Ended{Bytes: ev.Length}
 	c := &e.ended.Entry
 	c.Flags = fi.RMA | fi.RemoteWrite

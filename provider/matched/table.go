@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
 )
@@ -32,8 +33,9 @@ type operation struct {
 	posted     bool // id is set
 	tagged     bool
 	generation uint32
-	id         hw.MatchID // of a receive
-	order      uint64     // of receives, in the order of their posts
+	id         hw.MatchID      // of a receive
+	to         hw.MatchAddress // of what goes to a peer
+	order      uint64          // of receives, in the order of their posts
 
 	context, flags, buf, len, tag uint64
 	inject                        bool
@@ -66,11 +68,12 @@ func newTable(n int) *table {
 	return t
 }
 
-// add enters an operation and returns its context, false if there are as many as there may be.
+// add enters an operation and returns its context, false if there are as many as there may be, or with fi.Fence one to
+// its peer is under way.
 func (t *table) add(o *operation) (context uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.free) == 0 {
+	if len(t.free) == 0 || o.flags&fi.Fence != 0 && t.underway(o.to) {
 		return 0, false
 	}
 	n := t.free[len(t.free)-1]
@@ -81,6 +84,13 @@ func (t *table) add(o *operation) (context uint64, ok bool) {
 	*p = *o
 	p.used, p.generation, p.order = true, generation, t.order
 	return uint64(generation)<<32 | uint64(n), true
+}
+
+// underway reports whether an operation to a peer has not ended. The caller has mu.
+func (t *table) underway(to hw.MatchAddress) bool {
+	return slices.ContainsFunc(t.ops, func(o operation) bool {
+		return o.used && !o.kind.receives() && o.to == to
+	})
 }
 
 // at is the operation with a context, nil: it has ended. The caller has mu.

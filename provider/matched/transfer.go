@@ -18,11 +18,13 @@ type Transfer struct {
 	Inject  bool // fi_inject_write forms: no completion
 	// Ordered has writes to a peer be performed one after the other.
 	Ordered bool
+	// Events says that the peer's region may be one whose owner is to know of the operation.
+	Events bool
 }
 
 const (
 	writeFlags = sendFlags
-	readFlags  = fi.Completion | fi.More | fi.Priority | fi.InjectComplete | fi.TransmitComplete |
+	readFlags  = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete |
 		fi.DeliveryComplete
 )
 
@@ -48,17 +50,21 @@ func (e *Endpoint) checkTransfer(what string, t *Transfer) (v fi.IOVec, remote f
 			e.attr.MaxMessage, e.attr.MaxInject)
 	case t.Remote[0].Len != v.Len:
 		return v, remote, refuse(fi.EINVAL, "%s: %d bytes here, %d there", what, v.Len, t.Remote[0].Len)
-	case t.Remote[0].Key > e.memory.MaxKey():
-		return v, remote, refuse(fi.EKEYREJECTED, "%s: key %#x, at most %#x", what, t.Remote[0].Key,
-			e.memory.MaxKey())
+	case !e.memory.KeyValid(t.Remote[0].Key, false):
+		return v, remote, refuse(fi.EKEYREJECTED, "%s: no region has key %#x", what, t.Remote[0].Key)
+	case t.data() && !e.memory.KeyValid(t.Remote[0].Key, true):
+		return v, remote, refuse(fi.EINVAL, "%s with data: no region with key %#x takes it", what, t.Remote[0].Key)
 	}
 	return v, t.Remote[0], nil
 }
 
+// data reports whether data goes with a write.
+func (t *Transfer) data() bool { return t.HasData || t.Flags&fi.RemoteCQData != 0 }
+
 // Transfer posts a read or write. What the peer's device refuses (a key that no region has, a range or a right that the
 // region has not) ends with an error. Errors: fi.EAGAIN (nothing happened, the caller may try again after progress),
-// fi.EBADFLAGS, fi.EINVAL, fi.EMSGSIZE (also for more bytes than can be injected), fi.EKEYREJECTED for a key that is
-// too long, fi.EHOSTUNREACH, fi.EOPNOTSUPP where the device has no such operations.
+// fi.EBADFLAGS, fi.EINVAL, fi.EMSGSIZE (also for more bytes than can be injected), fi.EKEYREJECTED for a key that no
+// region can have, fi.EHOSTUNREACH, fi.EOPNOTSUPP where the device has no such operations.
 func (e *Endpoint) Transfer(t *Transfer) error {
 	what, kind, access := "write", kindWrite, hw.Access(0)
 	if t.Read {
@@ -72,9 +78,9 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	if err != nil {
 		return refuse(Errno(err), "%s at address %d: %v", what, t.Dest, err)
 	}
-	o := operation{kind: kind, context: t.Context, flags: t.Flags, inject: t.Inject, len: v.Len}
+	o := operation{kind: kind, to: to, context: t.Context, flags: t.Flags, inject: t.Inject, len: v.Len}
 	m := hw.MatchTransfer{To: to, Key: remote.Key, Offset: remote.Addr, Get: t.Read, Data: t.Data,
-		HasData: t.HasData || t.Flags&fi.RemoteCQData != 0, Ordered: t.Ordered,
+		HasData: t.data(), Events: t.Events, Ordered: t.Ordered,
 		Delivered: t.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: t.Flags&fi.More != 0}
 	switch {
 	case v.Len == 0:

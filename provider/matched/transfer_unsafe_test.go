@@ -26,6 +26,10 @@ type memoryDevice struct {
 
 func (d *memoryDevice) MaxKey() uint64 { return 1<<32 - 1 }
 
+func (d *memoryDevice) KeyValid(key uint64, data bool) bool {
+	return key <= d.MaxKey() && !(data && key == 66)
+}
+
 func (d *memoryDevice) room() error {
 	if d.busy > 0 {
 		d.busy--
@@ -37,6 +41,9 @@ func (d *memoryDevice) room() error {
 func (d *memoryDevice) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
 	if err := d.room(); err != nil {
 		return 0, err
+	}
+	if r.Choose {
+		r.Key = 1000
 	}
 	d.exposed = append(d.exposed, *r)
 	d.answers = append(d.answers, hw.MatchEvent{Kind: hw.MatchExposed, Context: r.Context, Err: d.refuse})
@@ -93,12 +100,12 @@ func TestTransferRefused(t *testing.T) {
 	}{
 		"two buffers": {Transfer{IOV: slices.Concat(vector(b), vector(b)), Remote: remoteOf(1, 0, 400)},
 			fi.EINVAL},
-		"no remote buffer":   {Transfer{IOV: vector(b)}, fi.EINVAL},
-		"two remote buffers": {Transfer{Remote: make([]fi.RMAIOVec, 2)}, fi.EINVAL},
-		"another length":     {Transfer{IOV: vector(b), Remote: remoteOf(1, 0, 199)}, fi.EINVAL},
-		"a buffer at 0":      {Transfer{IOV: []fi.IOVec{{Len: 8}}, Remote: remoteOf(1, 0, 8)}, fi.EINVAL},
-		"a long key":         {Transfer{Remote: remoteOf(1<<32, 0, 0)}, fi.EKEYREJECTED},
-		"a fence":            {Transfer{Remote: remoteOf(1, 0, 0), Flags: fi.Fence}, fi.EBADFLAGS},
+		"no remote buffer":             {Transfer{IOV: vector(b)}, fi.EINVAL},
+		"two remote buffers":           {Transfer{Remote: make([]fi.RMAIOVec, 2)}, fi.EINVAL},
+		"another length":               {Transfer{IOV: vector(b), Remote: remoteOf(1, 0, 199)}, fi.EINVAL},
+		"a buffer at 0":                {Transfer{IOV: []fi.IOVec{{Len: 8}}, Remote: remoteOf(1, 0, 8)}, fi.EINVAL},
+		"a long key":                   {Transfer{Remote: remoteOf(1<<32, 0, 0)}, fi.EKEYREJECTED},
+		"a key of no writes with data": {Transfer{Remote: remoteOf(66, 0, 0), HasData: true}, fi.EINVAL},
 		"a read with data": {Transfer{Remote: remoteOf(1, 0, 0), Read: true, Flags: fi.RemoteCQData},
 			fi.EBADFLAGS},
 		"an injected read": {Transfer{Remote: remoteOf(1, 0, 0), Read: true, Flags: fi.Inject}, fi.EBADFLAGS},
@@ -187,6 +194,54 @@ func TestTransfers(t *testing.T) {
 	}
 	if e.Room() != 4 {
 		t.Errorf("room for %d", e.Room())
+	}
+}
+
+// TestFence: what is fenced waits for what was posted before to its peer, and for nothing else.
+func TestFence(t *testing.T) {
+	e, d, _ := openMemory()
+	if err := e.Send(&Send{Dest: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Receive(&Receive{Src: 1}); err != nil {
+		t.Fatal(err)
+	}
+	fenced := Transfer{Remote: remoteOf(5, 0, 0), Dest: 1, Flags: fi.Fence}
+	if err := e.Transfer(&fenced); err != fi.EAGAIN || len(d.transfers) != 0 {
+		t.Errorf("behind a send: %v", err)
+	}
+	if err := e.Send(&Send{Dest: 2, Flags: fi.Fence}); err != nil {
+		t.Errorf("to another peer: %v", err)
+	}
+	d.on(&hw.MatchEvent{Kind: hw.MatchSent, Context: d.sends[0].Context, Last: true})
+	if err := e.Transfer(&fenced); err != nil || len(d.transfers) != 1 {
+		t.Errorf("when the send has ended: %v", err)
+	}
+	if err := e.Send(&Send{Dest: 1, Flags: fi.Fence}); err != fi.EAGAIN {
+		t.Errorf("behind a write: %v", err)
+	}
+}
+
+// TestRegionChosen: the device chooses the key, once, and what peers write is counted.
+func TestRegionChosen(t *testing.T) {
+	e, d, ended := openMemory()
+	count, bytes := 0, uint64(0)
+	r, err := e.Expose(&RegionAttr{Access: hw.RemoteWrite, Choose: true, Notify: true,
+		Written: func(n uint64) { count++; bytes += n }})
+	if err != nil || r.Key() != 1000 || len(d.exposed) != 2 {
+		t.Fatalf("%v, %+v", err, d.exposed)
+	}
+	if a, b := d.exposed[0], d.exposed[1]; !a.Choose || !a.Data || !a.Events || a.Notify || b.Choose || !b.Notify ||
+		b.Key != 1000 {
+		t.Errorf("%+v and %+v", a, b)
+	}
+	d.on(&hw.MatchEvent{Kind: hw.MatchWritten, Context: d.exposed[0].Context, Length: 5})
+	d.on(&hw.MatchEvent{Kind: hw.MatchWritten, Context: d.exposed[1].Context, Length: 7, HasData: true})
+	if count != 2 || bytes != 12 || len(*ended) != 1 {
+		t.Errorf("%d writes of %d bytes, %d completions", count, bytes, len(*ended))
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -337,7 +392,7 @@ func TestAtomics(t *testing.T) {
 		want   fi.Errno
 	}{
 		"another operation":    {func(a *Atomic) { a.Op = hw.MatchMin }, fi.EOPNOTSUPP},
-		"a fence":              {func(a *Atomic) { a.Flags = fi.Fence }, fi.EBADFLAGS},
+		"a search":             {func(a *Atomic) { a.Flags = fi.Peek }, fi.EBADFLAGS},
 		"data":                 {func(a *Atomic) { a.Flags = fi.RemoteCQData }, fi.EBADFLAGS},
 		"two elements":         {func(a *Atomic) { a.Remote = remoteOf(5, 0, 16) }, fi.EINVAL},
 		"no remote element":    {func(a *Atomic) { a.Remote = nil }, fi.EINVAL},

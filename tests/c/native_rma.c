@@ -54,6 +54,21 @@ static struct fid_mr *expose(void *buf, size_t len, uint64_t access, uint64_t ke
 	return mr;
 }
 
+/* The same, with a key that the endpoint chooses, and a counter of what is written, NULL: none. */
+static struct fid_mr *expose_chosen(uint64_t access, uint64_t flags, struct fid_cntr *count)
+{
+	struct fid_mr *mr;
+
+	OK(fi_mr_reg(n.domain, memory, sizeof(memory), access, 0, 77, flags, &mr, &n));
+	CHECK(fi_mr_key(mr) == FI_KEY_NOTAVAIL);
+	if (count)
+		OK(fi_mr_bind(mr, &count->fid, FI_REMOTE_WRITE));
+	OK(fi_mr_bind(mr, &n.ep->fid, 0));
+	OK(fi_mr_enable(mr));
+	CHECK(fi_mr_key(mr) >> 63 == 1 && fi_mr_key(mr) != FI_KEY_NOTAVAIL);
+	return mr;
+}
+
 /* What is offered, field by field, as far as libfabric's provider fixes it, and what is refused. */
 static void test_offer(long arg)
 {
@@ -66,7 +81,7 @@ static void test_offer(long arg)
 	info = asked(hints);
 	if (!info)
 		SKIP("no device here reads and writes memory with FI_PROTO_CXI");
-	CHECK((info->caps & caps) == caps && !(info->caps & FI_RMA_EVENT));
+	CHECK((info->caps & caps) == caps && !(info->caps & (FI_RMA_EVENT | FI_FENCE)));
 	CHECK(info->domain_attr->mr_mode == (FI_MR_ENDPOINT | FI_MR_ALLOCATED));
 	CHECK(info->domain_attr->mr_key_size == 4 && info->domain_attr->mr_iov_limit == 1);
 	CHECK(info->domain_attr->mr_cnt == 100 && info->domain_attr->cq_data_size == 8);
@@ -75,7 +90,16 @@ static void test_offer(long arg)
 	CHECK(info->ep_attr->max_msg_size == 4294967295u && info->ep_attr->max_order_waw_size == SIZE_MAX);
 	CHECK(info->ep_attr->max_order_raw_size == 0 && info->ep_attr->max_order_war_size == 0);
 	fi_freeinfo(info);
-	for (int what = 0; what < 5; what++) {
+	hints = node_hints(&opts);
+	hints->caps |= FI_RMA_EVENT | FI_FENCE;
+	hints->domain_attr->mr_mode |= FI_MR_PROV_KEY;
+	info = asked(hints);
+	CHECK(info && info->next && !info->next->next && (info->caps & FI_RMA_EVENT) && (info->caps & FI_FENCE));
+	CHECK(info->domain_attr->mr_mode == (FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY));
+	CHECK(info->domain_attr->mr_key_size == 8 && info->next->domain_attr->mr_key_size == 4);
+	CHECK(info->next->domain_attr->mr_mode == (FI_MR_ENDPOINT | FI_MR_ALLOCATED));
+	fi_freeinfo(info);
+	for (int what = 0; what < 4; what++) {
 		hints = node_hints(&opts);
 		switch (what) {
 		case 0:
@@ -88,9 +112,6 @@ static void test_offer(long arg)
 			hints->tx_attr->rma_iov_limit = 2;
 			break;
 		case 3:
-			hints->caps |= FI_RMA_EVENT;
-			break;
-		case 4:
 			hints->tx_attr->msg_order = FI_ORDER_RAW;
 			break;
 		}
@@ -314,13 +335,18 @@ static void test_bad(long arg)
 	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, 70, 0, &other, NULL), -FI_ENOKEY);
 	EXPECT_RC(fi_mr_enable(mr), -FI_EINVAL);
 	OK(fi_cntr_open(n.domain, &counts, &cntr, NULL));
-	EXPECT_RC(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), -FI_EOPNOTSUPP);
 	EXPECT_RC(fi_ep_bind(n.ep, &cntr->fid, FI_REMOTE_WRITE), -FI_EOPNOTSUPP);
-	OK(fi_close(&cntr->fid));
+	OK(fi_mr_reg(n.domain, local, 8, ALL, 0, 71, 0, &other, NULL));
+	OK(fi_mr_bind(other, &cntr->fid, FI_REMOTE_WRITE));
+	OK(fi_mr_bind(other, &n.ep->fid, 0));
+	EXPECT_RC(fi_mr_enable(other), -FI_EINVAL); /* the endpoint is without FI_RMA_EVENT */
+	OK(fi_close(&other->fid));
 	OK(fi_mr_bind(mr, &n.ep->fid, 0));
 	EXPECT_RC(fi_mr_bind(mr, &n.ep->fid, 0), -FI_EINVAL);
 	OK(fi_mr_enable(mr));
 	OK(fi_mr_enable(mr));
+	EXPECT_RC(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), -FI_EOPBADSTATE);
+	OK(fi_close(&cntr->fid));
 	EXPECT_RC(fi_close(&n.ep->fid), -FI_EBUSY);
 	OK(fi_close(&mr->fid));
 
@@ -329,7 +355,7 @@ static void test_bad(long arg)
 	m.iov_count = 2;
 	EXPECT_RC(fi_readmsg(n.ep, &m, 0), -FI_EINVAL);
 	m.iov_count = 1;
-	EXPECT_RC(fi_writemsg(n.ep, &m, FI_FENCE), -FI_EBADFLAGS);
+	EXPECT_RC(fi_writemsg(n.ep, &m, FI_FENCE), -FI_EINVAL); /* without the capability */
 	EXPECT_RC(fi_readmsg(n.ep, &m, FI_REMOTE_CQ_DATA), -FI_EBADFLAGS);
 	remote[0].len = 7;
 	EXPECT_RC(fi_writemsg(n.ep, &m, 0), -FI_EINVAL);
@@ -338,6 +364,99 @@ static void test_bad(long arg)
 	EXPECT_RC(fi_write(n.ep, NULL, 8, NULL, n.peer[0], 0, 5, local), -FI_EINVAL);
 	EXPECT_RC(fi_inject_write(n.ep, local, 193, n.peer[0], 0, 5), -FI_EMSGSIZE);
 	wait_none(&n, n.txcq, 10);
+	node_close(&n);
+}
+
+/* Keys that the endpoint chooses: memory is reached in every way by them, writes are counted, and no key that is closed
+ * reaches anything. */
+static void test_chosen(long flags)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct node_opts o = opts;
+	struct fi_cq_tagged_entry e;
+	struct fid_cntr *count;
+	struct fid_mr *mr;
+	uint64_t key, last = 0, wrote;
+
+	o.mr_mode |= FI_MR_PROV_KEY;
+	o.caps |= FI_RMA_EVENT;
+	open_node(o);
+	CHECK(n.info->domain_attr->mr_mode & FI_MR_PROV_KEY);
+	n.peer[1] = node_insert(&n, &n);
+	OK(fi_cntr_open(n.domain, &attr, &count, NULL));
+	for (int round = 0; round < 8; round++) {
+		mr = expose_chosen(round % 2 ? ALL : FI_REMOTE_WRITE, (uint64_t)flags, round % 4 < 2 ? count : NULL);
+		key = fi_mr_key(mr);
+		CHECK(key != last);
+		wrote = fi_cntr_read(count);
+		for (enum call w = 0; w < WAYS; w++) {
+			memset(local, 3 * round + (int)w + 1, 100);
+			memset(memory, 0, 200);
+			do_write(w, 100, 50, key);
+			if (has_data(w)) {
+				wait_ok(&n, n.rxcq, &e);
+				CHECK(e.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA) && e.data == ~key);
+			}
+			for (int tries = 0; ((volatile unsigned char *)memory)[149] != 3 * round + (int)w + 1; tries++) {
+				CHECK(tries < 10000);
+				wait_none(&n, n.txcq, 1);
+			}
+			CHECK(!memory[49] && memory[50] == memory[149] && !memory[150]);
+		}
+		if (round % 4 < 2) {
+			OK(fi_cntr_wait(count, wrote + WAYS, 60000));
+			CHECK(fi_cntr_read(count) == wrote + WAYS);
+		}
+		if (round % 2)
+			do_read(0, 100, 50, key);
+		else
+			refused(true, 8, 50, key);
+		refused(false, 8, sizeof(memory) - 7, key);
+		OK(fi_close(&mr->fid));
+		refused(false, 8, 0, key);
+		last = key;
+	}
+	EXPECT_RC(fi_write(n.ep, local, 8, NULL, n.peer[1], 0, 1ull << 62, local), -FI_EKEYREJECTED);
+	OK(fi_close(&count->fid));
+	node_close(&n);
+}
+
+/* A fenced operation is refused as long as one before it to its peer is under way. */
+static void test_fence(long arg)
+{
+	struct node_opts o = opts;
+	struct iovec iov = { local, 8 };
+	struct fi_rma_iov remote = { 0, 8, 5 };
+	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &remote, .rma_iov_count = 1, .context = local };
+	struct fi_cq_tagged_entry e;
+	struct fid_mr *mr;
+	ssize_t rc;
+
+	(void)arg;
+	o.caps |= FI_FENCE;
+	open_node(o);
+	n.peer[1] = node_insert(&n, &n);
+	mr = expose(memory, sizeof(memory), ALL, 5);
+	m.addr = n.peer[1];
+	while ((rc = fi_tsend(n.ep, local, LARGE, NULL, n.peer[1], 9, back)) == -FI_EAGAIN) /* waits for its receive */
+		progress(&n);
+	CHECK_RC(rc, 0);
+	for (int k = 0; k < 100; k++) {
+		EXPECT_RC(fi_writemsg(n.ep, &m, FI_FENCE | FI_COMPLETION), -FI_EAGAIN);
+		progress(&n);
+	}
+	do_write(WRITE, 8, 0, 5); /* what is not fenced does not wait */
+	OK(fi_trecv(n.ep, memory, LARGE, NULL, FI_ADDR_UNSPEC, 9, 0, back));
+	wait_ok(&n, n.rxcq, &e);
+	wait_ok(&n, n.txcq, &e);
+	do {
+		rc = fi_writemsg(n.ep, &m, FI_FENCE | FI_COMPLETION);
+		progress(&n);
+	} while (rc == -FI_EAGAIN);
+	CHECK_RC(rc, 0);
+	wait_ok(&n, n.txcq, &e);
+	CHECK(e.op_context == local);
+	OK(fi_close(&mr->fid));
 	node_close(&n);
 }
 
@@ -512,6 +631,9 @@ static const struct test tests[] = {
 	{ "rights", test_rights, 2, 0, 0 },
 	{ "bad", test_bad, 0, 0, 0 },
 	{ "counters", test_counters, 0, 0, 0 },
+	{ "chosen", test_chosen, 0, 0, 0 },
+	{ "chosen_events", test_chosen, 0, 0, (long)FI_RMA_EVENT },
+	{ "fence", test_fence, 0, 0, 0 },
 	{ "selective", test_selective, 0, 0, 0 },
 	{ "atomics", test_atomics, 0, 0, 0 },
 	{ "atomics_ordered", test_atomics, 0, 0, (long)(FI_ORDER_ATOMIC_WAW | FI_ORDER_ATOMIC_RAW) },

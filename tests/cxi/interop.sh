@@ -53,4 +53,23 @@ between "weft's provider and prov/cxi, restricted rendezvous, shuffled events" "
 	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
 between "weft's provider and itself, shuffled events" "shuffle=1" "$native" "$native"
 between "prov/cxi and itself" "" "$vendor" "$vendor"
+
+# Keys that the endpoints choose. prov/cxi has such of regions with an index of their own, and of regions that share one;
+# those that it keeps reach all memory of an address context.
+keyed() {
+	local name=$1 keys=$2
+	shift 2
+	for side in "$weft" "$native"; do
+		INTEROP_KEYS=$keys between "${side##*/} and prov/cxi, $name" "" keys "$side" "env $* $vendor"
+	done
+}
+keyed "kept keys" chosen FI_CXI_OPTIMIZED_MRS=1
+keyed "kept keys that share an index" chosen FI_CXI_OPTIMIZED_MRS=0
+keyed "chosen keys" chosen FI_CXI_PROV_KEY_CACHE=0
+keyed "chosen keys that share an index" chosen FI_CXI_PROV_KEY_CACHE=0 FI_CXI_OPTIMIZED_MRS=0
+export FI_CXI_ENABLE_WRITEDATA=1
+keyed "chosen keys, writes with data" chosen FI_CXI_ENABLE_WRITEDATA=1
+unset FI_CXI_ENABLE_WRITEDATA
+keyed "chosen keys, counted" counted FI_CXI_PROV_KEY_CACHE=1
+INTEROP_KEYS=counted between "weft's provider and itself, chosen keys, counted" "shuffle=1" keys "$native" "$native"
 [ "$bad" = 0 ]

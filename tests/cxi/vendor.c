@@ -39,7 +39,11 @@ static struct op {
 	int atomic;
 	uint64_t element[6]; /* operand, comparand, result */
 	struct fid_mr *mr;
+	struct fid_cntr *count;
 } ops[OPS];
+
+/* The endpoint chooses keys, and what is written is counted. */
+static int chosen, counted;
 
 static struct fid_domain *domain;
 static struct fid_ep *ep;
@@ -62,6 +66,10 @@ static void open_endpoint(const char *provider)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->ep_attr->protocol = FI_PROTO_CXI;
 	hints->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED;
+	if (chosen)
+		hints->domain_attr->mr_mode |= FI_MR_PROV_KEY;
+	if (counted)
+		hints->caps |= FI_RMA_EVENT;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->fabric_attr->prov_name = strdup(provider);
 	must(fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info));
@@ -136,13 +144,30 @@ static void fill(struct op *o, unsigned int id)
 /* expose lets the peer read and write memory by a key. */
 static void expose(unsigned int id, uint64_t key, size_t n)
 {
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct op *o = begin(id, n);
 
 	fill(o, id);
 	must(fi_mr_reg(domain, o->b, n, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &o->mr, NULL));
+	if (counted) {
+		must(fi_cntr_open(domain, &attr, &o->count, NULL));
+		must(fi_mr_bind(o->mr, &o->count->fid, FI_REMOTE_WRITE));
+	}
 	must(fi_mr_bind(o->mr, &ep->fid, 0));
 	must(fi_mr_enable(o->mr));
-	printf("ok %" PRIx64 "\n", sum(o->b, n));
+	printf("ok %" PRIx64 "\n", fi_mr_key(o->mr));
+}
+
+/* withdraw ends that. */
+static void withdraw(unsigned int id)
+{
+	struct op *o = &ops[id % OPS];
+
+	must(fi_close(&o->mr->fid));
+	if (o->count)
+		must(fi_close(&o->count->fid));
+	o->count = NULL;
+	printf("ok\n");
 }
 
 static void access_peer(unsigned int id, int get, uint64_t key, uint64_t off, size_t n)
@@ -172,9 +197,11 @@ static void put(unsigned int id, uint64_t key, uint64_t off, size_t n, const cha
 	long rc;
 
 	fill(o, id);
-	flags |= !strcmp(level, "delivery") ? FI_DELIVERY_COMPLETE : !strcmp(level, "inject") ? FI_INJECT :
-		!strcmp(level, "data") ? FI_REMOTE_CQ_DATA : 0;
-	rc = fi_writemsg(ep, &m, flags);
+	flags |= !strcmp(level, "delivery") ? FI_DELIVERY_COMPLETE : !strcmp(level, "inject") ? FI_INJECT : 0;
+	if (!strcmp(level, "data")) /* prov/cxi has no FI_REMOTE_CQ_DATA in a message */
+		rc = fi_writedata(ep, o->b, n, NULL, data, peer, off, key, o);
+	else
+		rc = fi_writemsg(ep, &m, flags);
 	if (rc == 0)
 		printf("ok %" PRIx64 "\n", sum(o->b, n));
 	else
@@ -318,6 +345,8 @@ int main(int argc, char **argv)
 	size_t n;
 	int count;
 
+	chosen = getenv("INTEROP_KEYS") != NULL;
+	counted = chosen && !strcmp(getenv("INTEROP_KEYS"), "counted");
 	open_endpoint(argc > 1 ? argv[1] : "cxi");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	fflush(stdout);
@@ -347,8 +376,10 @@ int main(int argc, char **argv)
 		} else if (sscanf(line, "content %u %" SCNu64 " %zu", &id, &data, &n) == 3) {
 			printf("ok %" PRIx64 "\n", sum(ops[id % OPS].b + data, n));
 		} else if (sscanf(line, "withdraw %u", &id) == 1) {
-			must(fi_close(&ops[id % OPS].mr->fid));
-			printf("ok\n");
+			withdraw(id);
+		} else if (sscanf(line, "count %u", &id) == 1) {
+			fi_cq_read(cq, NULL, 0);
+			printf("ok %" PRIu64 "\n", fi_cntr_read(ops[id % OPS].count));
 		} else if (sscanf(line, "write %u %" SCNx64 " %" SCNu64 " %zu", &id, &tag, &data, &n) == 4) {
 			access_peer(id, 0, tag, data, n);
 		} else if (sscanf(line, "read %u %" SCNx64 " %" SCNu64 " %zu", &id, &tag, &data, &n) == 4) {

@@ -86,6 +86,7 @@ type pair struct {
 	failed int
 	lost   error // what one side says is no longer of what it was asked
 	little bool  // receivers have little room
+	keys   string
 }
 
 // await has both sides wait for ends, at the same time, and returns what they are.
@@ -479,9 +480,9 @@ func (x *pair) direction() {
 	}
 }
 
-// drive runs the tests between two commands, in both directions. little says that they have little room for messages.
-func drive(a, b string, little bool) error {
-	x := &pair{little: little}
+// drive runs tests between two commands, in both directions. little says that they have little room for messages.
+func drive(a, b string, tests func(*pair), little bool) error {
+	x := &pair{little: little, keys: os.Getenv("INTEROP_KEYS")}
 	var err error
 	if x.a, err = start(a); err != nil {
 		return err
@@ -496,9 +497,9 @@ func drive(a, b string, little bool) error {
 	if err != nil {
 		return err
 	}
-	x.direction()
+	tests(x)
 	x.a, x.b = x.b, x.a
-	x.direction()
+	tests(x)
 	for _, p := range []*process{x.a, x.b} {
 		p.in.Close()
 		if err := p.cmd.Wait(); err != nil {

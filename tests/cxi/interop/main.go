@@ -8,7 +8,8 @@
 //	claim ID TAGGED TAG                              a search that sets aside what it finds
 //	take ID BYTES                                    receives that
 //	cancel ID
-//	expose ID KEY BYTES                              "ok SUM"; peers read and write them by the key
+//	expose ID KEY BYTES                              "ok KEY"; peers read and write them by that key
+//	count ID                                         "ok N": so many operations were counted at them
 //	content ID OFFSET BYTES                          "ok SUM" of a part of them
 //	withdraw ID                                      ends that
 //	write ID KEY OFFSET BYTES                        "ok SUM"
@@ -20,7 +21,8 @@
 //
 // "interop peer" is such a side over hw/cxi, "interop small" one with little room for what has no receive,
 // tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them, "interop little A B" those that have
-// little room.
+// little room. "interop keys A B" runs the tests of memory alone. INTEROP_KEYS=chosen has the endpoints of all of them
+// choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well.
 package main
 
 import (
@@ -45,9 +47,11 @@ func run(args []string) error {
 	case len(args) == 1 && args[0] == "small":
 		return peer(cxi.MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64})
 	case len(args) == 2:
-		return drive(args[0], args[1], false)
+		return drive(args[0], args[1], (*pair).direction, false)
 	case len(args) == 3 && args[0] == "little":
-		return drive(args[1], args[2], true)
+		return drive(args[1], args[2], (*pair).direction, true)
+	case len(args) == 3 && args[0] == "keys":
+		return drive(args[1], args[2], (*pair).memory, false)
 	}
-	return errors.New("interop peer, interop small, or interop [little] A B")
+	return errors.New("interop peer, interop small, or interop [little|keys] A B")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -9,7 +10,11 @@ import (
 
 // memory runs those tests with a as the initiator.
 func (x *pair) memory() {
-	for _, key := range []uint64{0, 8, 50, 99, 100, 1 << 20, 0xfffffffe} {
+	keys, few := []uint64{0, 8, 50, 99, 100, 1 << 20, 0xfffffffe}, []uint64{8, 99, 1 << 20}
+	if x.keys != "" { // which is asked for does not matter
+		keys, few = []uint64{0, 1}, []uint64{0}
+	}
+	for _, key := range keys {
 		for _, n := range []int{1, 200, 5000, 250000} {
 			name := fmt.Sprintf("%d bytes under key %d", n, key)
 			x.check(name, func() error { return x.transferred(key, n) })
@@ -25,24 +30,60 @@ func (x *pair) memory() {
 			}
 		}
 	}
-	for _, key := range []uint64{8, 99, 1 << 20} {
+	for _, key := range few {
 		for _, c := range atomicCases {
 			x.check(fmt.Sprintf("%+v under key %d", c, key), func() error { return x.atomic(key, c) })
 		}
 	}
 }
 
-// notifies reports whether writes by keys that their owner chooses may have data: libfabric's CXI provider has such by
-// keys that it chooses alone.
+// notifies reports whether writes may have data: libfabric's CXI provider has such by keys that it chooses alone, and
+// where it is asked to.
 func (x *pair) notifies() bool {
+	if x.keys != "" {
+		return x.keys == "chosen" && os.Getenv("FI_CXI_ENABLE_WRITEDATA") != ""
+	}
 	return !strings.HasSuffix(x.a.command, " cxi") && !strings.HasSuffix(x.b.command, " cxi")
+}
+
+// expose has the receiver let memory be reached, and returns its key.
+func (x *pair) expose(key uint64, size int) (uint64, error) {
+	said, err := x.b.do("expose 1 %x %d", key, size)
+	if err != nil {
+		return 0, err
+	}
+	_, err = fmt.Sscanf(said, "%x", &key)
+	return key, err
+}
+
+// bounded reports whether a region ends where its memory does, and with its owner's wish: libfabric's provider has keys
+// that reach all memory which it has registered.
+func bounded(key uint64) bool { return key>>62 != 3 }
+
+// counts waits until so many writes to the region are counted, where they are.
+func (x *pair) counts(want string) error {
+	if x.keys != "counted" {
+		return nil
+	}
+	got := ""
+	for range 500 {
+		var err error
+		if got, err = x.b.do("count 1"); err != nil || got == want {
+			return err
+		}
+		if _, err = x.b.do("rest"); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%s operations are counted, not %s", got, want)
 }
 
 // put writes under a key with a completion level, or with data, and compares.
 func (x *pair) put(key uint64, n int, level string) error {
 	const data = 0xfedcba9876543210
 	size, off := n+300, 77
-	if _, err := x.b.do("expose 1 %x %d", key, size); err != nil {
+	key, err := x.expose(key, size)
+	if err != nil {
 		return err
 	}
 	hash, err := x.a.do("put 2 %x %d %d %s %x", key, off, n, level, uint64(data))
@@ -64,7 +105,8 @@ func (x *pair) put(key uint64, n int, level string) error {
 // transferred writes and reads memory under a key, which is there for that time only.
 func (x *pair) transferred(key uint64, n int) error {
 	const size, off = 300000, 77
-	if _, err := x.b.do("expose 1 %x %d", key, size); err != nil {
+	key, err := x.expose(key, size)
+	if err != nil {
 		return err
 	}
 	first, err := x.a.do("write 2 %x %d %d", key, off, n)
@@ -77,6 +119,9 @@ func (x *pair) transferred(key uint64, n int) error {
 	}
 	if there, err := x.b.do("content 1 %d %d", off, n); err != nil || there != first {
 		return fmt.Errorf("%s is there, not %s: %w", there, first, err)
+	}
+	if err := x.counts("1"); err != nil {
+		return err
 	}
 	rest, err := x.b.do("content 1 %d %d", off+n, size-off-n)
 	if err != nil {
@@ -93,20 +138,29 @@ func (x *pair) transferred(key uint64, n int) error {
 			return fmt.Errorf("a read: %q, not %s: %w", ends, c.want, err)
 		}
 	}
-	if _, err := x.a.do("write 4 %x %d %d", key, size-3, 8); err != nil {
+	if !bounded(key) {
+		_, err = x.b.do("withdraw 1")
 		return err
 	}
-	if ends, _, err = x.await(1, 0); err != nil || ends[0] != "refused 4" {
-		return fmt.Errorf("a write over the end: %q, %w", ends, err)
-	}
-	if _, err := x.b.do("withdraw 1"); err != nil {
-		return err
-	}
-	if _, err := x.a.do("read 5 %x 0 8", key); err != nil {
-		return err
-	}
-	if ends, _, err = x.await(1, 0); err != nil || ends[0] != "refused 5" {
-		return fmt.Errorf("a read of what is withdrawn: %q, %w", ends, err)
+	return x.refused(key, size)
+}
+
+// refused goes over the end of a region, and to one that is withdrawn.
+func (x *pair) refused(key uint64, size int) error {
+	for _, c := range []struct{ post, end string }{
+		{fmt.Sprintf("write 4 %x %d 8", key, size-3), "refused 4"}, {fmt.Sprintf("read 5 %x 0 8", key), "refused 5"},
+	} {
+		if _, err := x.a.do("%s", c.post); err != nil {
+			return err
+		}
+		if ends, _, err := x.await(1, 0); err != nil || ends[0] != c.end {
+			return fmt.Errorf("%s: %q, %w", c.post, ends, err)
+		}
+		if c.end == "refused 4" {
+			if _, err := x.b.do("withdraw 1"); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -162,7 +216,8 @@ func (x *pair) perform(key uint64, op, kind, fetch int, operand, compare uint64)
 
 // atomic writes an element, changes it in each way, and reads it.
 func (x *pair) atomic(key uint64, c atomicCase) error {
-	if _, err := x.b.do("expose 1 %x 256", key); err != nil {
+	key, err := x.expose(key, 256)
+	if err != nil {
 		return err
 	}
 	for fetch := range 2 {
@@ -190,6 +245,6 @@ func (x *pair) atomic(key uint64, c atomicCase) error {
 			return fmt.Errorf("%x is there, not %x: %w", got, c.want, err)
 		}
 	}
-	_, err := x.b.do("withdraw 1")
+	_, err = x.b.do("withdraw 1")
 	return err
 }

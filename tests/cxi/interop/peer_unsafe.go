@@ -21,6 +21,7 @@ type op struct {
 	b      []byte
 	id     hw.MatchID
 	notify hw.MatchID // of a region: its entry for writes with data
+	count  int        // of a region: writes
 	search bool
 	atomic bool
 	claim  hw.Claim
@@ -36,6 +37,8 @@ type side struct {
 	lines []string // that await has not printed
 	// region is what the NIC has answered about a region, nil: nothing yet.
 	region *error
+	// chosen says that the NIC chooses keys, counted that what is written by them is counted.
+	chosen, counted bool
 }
 
 // open makes the endpoint and prints its name.
@@ -155,20 +158,22 @@ func (s *side) expose(line string) error {
 		return err
 	}
 	o.fill(id)
-	o.id, err = s.memory().Expose(&hw.MatchRegion{Memory: o.memory, Key: key,
-		Access: hw.RemoteRead | hw.RemoteWrite})
+	r := hw.MatchRegion{Memory: o.memory, Key: key, Access: hw.RemoteRead | hw.RemoteWrite, Choose: s.chosen,
+		Data: s.chosen && !s.counted, Events: s.counted, Context: uint64(id)}
+	o.id, err = s.memory().Expose(&r)
+	key = r.Key
 	if err == nil {
 		err = s.answered()
 	}
-	if err == nil {
+	if err == nil && !s.counted {
 		o.notify, err = s.memory().Expose(&hw.MatchRegion{Memory: o.memory, Key: key, Access: hw.RemoteWrite,
 			Notify: true})
+		if err == nil {
+			err = s.answered()
+		}
 	}
 	if err == nil {
-		err = s.answered()
-	}
-	if err == nil {
-		fmt.Printf("ok %x\n", sum(o.b))
+		fmt.Printf("ok %x\n", key)
 	}
 	return err
 }
@@ -255,6 +260,9 @@ func (s *side) atomic(line string) error {
 func (s *side) withdraw(id int) error {
 	o := &s.ops[id%len(s.ops)]
 	for _, entry := range []hw.MatchID{o.id, o.notify} {
+		if entry == 0 {
+			continue
+		}
 		err := s.memory().Withdraw(entry)
 		if err == nil {
 			err = s.answered()
@@ -324,6 +332,8 @@ func (s *side) say(e *hw.MatchEvent) {
 	case e.Kind == hw.MatchExposed || e.Kind == hw.MatchWithdrawn:
 		err := e.Err
 		s.region = &err
+	case e.Kind == hw.MatchWritten && !e.HasData:
+		o.count++
 	case e.Kind == hw.MatchWritten:
 		s.note("written %x %d %d", e.Data, e.Length, s.from(e))
 	case e.Kind == hw.MatchTransferred && e.Err != nil:
@@ -417,6 +427,12 @@ func (s *side) do(line string) (err error) {
 		var id int
 		fmt.Sscan(rest, &id)
 		err = s.withdraw(id)
+	case "count":
+		var id int
+		fmt.Sscan(rest, &id)
+		s.i.Progress(1000)
+		fmt.Println("ok", s.ops[id%len(s.ops)].count)
+		ok = false
 	case "write", "read":
 		err, ok = s.transfer(line), false
 	case "put":
@@ -446,7 +462,8 @@ func (s *side) do(line string) (err error) {
 
 // peer is the program as one side.
 func peer(c cxi.MatchConfig) error {
-	s := new(side)
+	keys := os.Getenv("INTEROP_KEYS")
+	s := &side{chosen: keys != "", counted: keys == "counted"}
 	if err := s.open(c); err != nil {
 		return err
 	}

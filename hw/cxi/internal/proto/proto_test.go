@@ -40,8 +40,8 @@ func TestRegions(t *testing.T) {
 		used[IndexRestricted+lac] = 1000
 	}
 	for key := range uint64(100) {
-		r := RegionOf(key)
-		if !r.Own || r.Write != 17+uint32(key) || r.Read != 128+uint32(key) || r.MatchBits != 0 {
+		r, ok := RegionOf(key)
+		if !ok || !r.Own || r.Write != 17+uint32(key) || r.Read != 128+uint32(key) || r.MatchBits != 0 {
 			t.Errorf("key %d: %+v", key, r)
 		}
 		for _, index := range []uint32{r.Write, r.Read} {
@@ -52,8 +52,8 @@ func TestRegions(t *testing.T) {
 		}
 	}
 	for _, key := range []uint64{100, 1 << 20, MaxKey} {
-		r := RegionOf(key)
-		if r != (Region{Write: 117, Read: 228, MatchBits: key}) {
+		r, ok := RegionOf(key)
+		if !ok || r != (Region{Write: 117, Read: 228, MatchBits: key}) {
 			t.Errorf("key %d: %+v", key, r)
 		}
 		if _, _, ok := ControlOf(r.MatchBits); ok {
@@ -61,10 +61,82 @@ func TestRegions(t *testing.T) {
 		}
 	}
 	for _, key := range []uint64{0, 99, 100, MaxKey} {
-		if r := NotifyOf(key); r != (Region{Write: 117, Read: 228, MatchBits: key | 1<<59}) {
+		if r, ok := NotifyOf(key); !ok || r != (Region{Write: 117, Read: 228, MatchBits: key | 1<<59}) {
 			t.Errorf("writes with data, key %d: %+v", key, r)
 		}
 	}
+}
+
+// TestKeys holds keys that endpoints choose, as libfabric's provider writes and reads them.
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		chosen Chosen
+		key    uint64
+	}{
+		{Chosen{}, 1 << 63},
+		{Chosen{ID: 0xffff, Sequence: 1<<43 - 1}, 1<<63 | 1<<59 - 1},
+		{Chosen{ID: 5, Sequence: 1, Own: true}, 1<<63 | 1<<61 | 1<<16 | 5},
+		{Chosen{ID: 5, Sequence: 1<<43 | 2, Events: true}, 1<<63 | 1<<60 | 2<<16 | 5},
+	} {
+		if got := c.chosen.Key(); got != c.key || !IsChosen(got) || ChosenID(got) != int(c.chosen.ID) {
+			t.Errorf("%+v: %#x, not %#x", c.chosen, got, c.key)
+		}
+	}
+	const top = 1 << 63
+	for key, want := range map[uint64]Region{
+		top | 7<<16 | 300:              {Write: 117, Read: 228, MatchBits: 7<<16 | 300},
+		top | 1<<60 | 7<<16 | 300:      {Write: 117, Read: 228, MatchBits: 1<<60 | 7<<16 | 300, Events: true},
+		top | 1<<59 | 300:              {Write: 117, Read: 228, MatchBits: 300},
+		top | 1<<61 | 7<<16:            {Write: 25, Read: 136, Own: true},
+		top | 1<<61 | 1<<60 | 91:       {Write: 116, Read: 227, Own: true, Events: true},
+		top | 1<<62 | 3 | 0x1000<<3:    {Write: 117, Read: 228, MatchBits: 1<<62 | 3 | 0x1000<<3, Offset: 0x1000},
+		top | 3<<61 | 7 | (1<<58-1)<<3: {Write: 24, Read: 135, Own: true, Offset: 1<<58 - 1},
+		top | 1<<62 | 1<<60 | 5 | 1<<3: {Write: 117, Read: 228, MatchBits: 1<<62 | 1<<60 | 5 | 1<<3, Offset: 1<<57 | 1},
+	} {
+		if r, ok := RegionOf(key); !ok || r != want {
+			t.Errorf("%#x: %+v, not %+v", key, r, want)
+		}
+	}
+	for _, key := range []uint64{1 << 32, 1 << 62, top - 1, top | 1<<61 | 92, top | 1<<61 | 0xffff} {
+		if r, ok := RegionOf(key); ok {
+			t.Errorf("%#x: %+v", key, r)
+		}
+	}
+	if r, ok := NotifyOf(top | 7<<16 | 300); !ok || r != (Region{Write: 117, Read: 228,
+		MatchBits: 3<<59 | 7<<16 | 300}) {
+		t.Errorf("writes with data: %+v", r)
+	}
+	for _, key := range []uint64{1 << 32, top | 1<<61, top | 1<<62, top | 3<<61} {
+		if r, ok := NotifyOf(key); ok {
+			t.Errorf("writes with data under %#x: %+v", key, r)
+		}
+	}
+}
+
+// FuzzKeys: a key leads to indices and match bits of regions, never to those of messages, control or data of rendezvous.
+func FuzzKeys(f *testing.F) {
+	for _, key := range []uint64{0, 99, 100, MaxKey, 1 << 63, ^uint64(0), 1<<63 | 1<<61 | 91} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key uint64) {
+		r, ok := RegionOf(key)
+		if !ok {
+			return
+		}
+		own := r.Write >= 17 && r.Write < 117 && r.Read == r.Write+111 && r.MatchBits == 0
+		if r.Own != own || !own && (r.Write != 117 || r.Read != 228) || r.MatchBits>>63 != 0 {
+			t.Errorf("%#x: %+v", key, r)
+		}
+		if IsChosen(key) && key>>62&1 == 0 {
+			c := Chosen{ID: uint32(ChosenID(key)), Sequence: key >> 16, Own: r.Own, Events: r.Events}
+			if c.Key() != key&^(1<<59) {
+				t.Errorf("%#x becomes %#x", key, c.Key())
+			}
+		}
+		if n, ok := NotifyOf(key); ok && (n.Own || n.Write != 117 || n.MatchBits>>59&1 != 1 || n.MatchBits>>63 != 0) {
+			t.Errorf("%#x: %+v", key, n)
+		}
+	})
 }
 
 // TestBits writes each field alone.
