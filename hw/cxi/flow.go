@@ -74,7 +74,12 @@ func (t *matchTx) resumed(from hw.MatchAddress) {
 		return int(int64(t.slots[a].out.number - t.slots[b].out.number))
 	})
 	t.replay()
-	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0)
+	t.noteControls()
+}
+
+// noteControls notes whether there is something to be sent by and by.
+func (t *matchTx) noteControls() {
+	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0 || len(t.writes.ask) > 0)
 }
 
 // replay sends messages again, as far as there is room. Those to a receiver that is full again wait with the rest.

@@ -26,6 +26,7 @@ const (
 	sentControl             // a control message
 	sentTransfer            // a read or write of a peer's region
 	sentAtomic              // an atomic operation on one
+	sentAsking              // a question whether a peer has room for events
 	sentDropped             // a message that its receiver had no room for, and that is sent again
 )
 
@@ -40,6 +41,8 @@ type sent struct {
 	a          *arriving // of sentFetch and sentNotice
 	acked      bool      // a message has arrived, so that what comes behind it may
 	own        bool      // of sentTransfer and sentAtomic: the region has indices of its own
+	data       bool      // of sentTransfer: a write with data
+	tries      uint8     // of that: how often it was refused
 	awaited    uint8     // of sentAtomic: answers that are to come
 	fetched    uint8     // of sentAtomic: bytes that it fetches
 	out        outgoing
@@ -109,6 +112,7 @@ type matchTx struct {
 	replaying []uint32      // places of messages that are to be sent again, in order
 	controls  []control
 
+	writes         dataWrites
 	places         pinned // memory of what transfers inject, of MaxInline bytes for each place
 	ended, spare   []hw.MatchEvent
 	answers, taken []answer
@@ -133,7 +137,7 @@ func (t *matchTx) open() (err error) {
 	}
 	t.q.Init(t.cq.Ring(), t.cq.Launch(), t.cq.HalfSlots())
 	t.state()
-	t.full = map[hw.MatchAddress]*fullPeer{}
+	t.full, t.writes.t = map[hw.MatchAddress]*fullPeer{}, t
 	t.slots = make([]sent, n+receiverPlaces)
 	for k := len(t.slots) - 1; k >= 0; k-- {
 		t.free = append(t.free, uint32(k))
@@ -192,6 +196,7 @@ func (s *sent) cookie(n uint32) uint64 { return uint64(s.generation)<<32 | uint6
 func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
 	t.free = t.free[:len(t.free)-1]
 	s.kind, s.context, s.seen, s.code, s.acked, s.a = kind, context, 0, wire.RcOk, false, nil
+	s.data, s.tries = false, 0
 }
 
 // giveID gives back the id of a message.
@@ -427,7 +432,8 @@ func (t *matchTx) poll() {
 	}
 	t.replay()
 	t.postControls()
-	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0)
+	t.writes.post()
+	t.noteControls()
 	t.release(false)
 }
 
@@ -477,8 +483,12 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 		t.controlled(n, code)
 	case sentEager:
 		t.finish(n, sendError(code))
+	case sentAsking:
+		t.writes.answered(n, code)
 	case sentTransfer:
-		t.finish(n, transferError(s.own, code))
+		if !s.data || code != wire.RcEntryNotFound || !t.writes.refused(n) {
+			t.finish(n, transferError(s.own, code))
+		}
 	case sentAtomic:
 		t.performed(n, code)
 	case sentMatched:
@@ -554,10 +564,11 @@ func (t *matchTx) fail(err error) {
 func (t *matchTx) failAll(err error) {
 	clear(t.full)
 	t.replaying, t.controls = nil, nil
+	t.writes.forget()
 	for n := range t.slots {
 		switch s := &t.slots[n]; s.kind {
 		case sentNone:
-		case sentControl:
+		case sentControl, sentAsking:
 			t.end(uint32(n))
 		case sentFetch, sentNotice:
 			t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: wire.RcCanceled})

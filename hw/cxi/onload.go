@@ -90,7 +90,7 @@ const (
 )
 
 // controlEvents is how many control messages, and writes with data, may wait for Progress. The NIC refuses those
-// beyond, and their senders know: control messages go again, writes fail.
+// beyond, and their senders know: control messages and writes with data go again.
 const controlEvents = 4095
 
 // idOnload is the id of searches that take messages over.
@@ -145,6 +145,11 @@ func (f *flow) open(x *matchRx) error {
 		NoUnlink: true}
 	e.MatchBits, e.Ignore = proto.ControlEntry()
 	if !x.portal.q.Append(&e) {
+		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
+	}
+	room := nic.Entry{PtlTE: pte.Number(), ID: idControl, MatchID: nic.AnyID(), MatchBits: proto.RoomBits, Put: true,
+		Silent: true, NoLink: true, NoUnlink: true}
+	if !x.portal.q.Append(&room) {
 		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
 	}
 	x.portal.q.Ring()

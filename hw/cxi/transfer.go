@@ -65,8 +65,9 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	t := &m.tx
 	t.lock.take()
 	defer t.release(p.More)
+	admitted := !p.HasData || t.writes.admit(p)
 	s, n := t.begin(receiverPlaces)
-	if s == nil {
+	if s == nil || !admitted {
 		return hw.ErrNoResource
 	}
 	if len(p.Inject) > 0 {
@@ -87,6 +88,9 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	}
 	t.commit(s, sentTransfer, p.Context)
 	s.own = at.Own
+	if s.data = p.HasData; s.data {
+		s.out.to, t.writes.put[n] = p.To, c
+	}
 	return nil
 }
 

@@ -1,0 +1,151 @@
+package cxi
+
+import (
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+// Writes with data have room in their target's event queue, or wait for it. A NIC whose queue is full answers as it
+// does when no region has the key, so the initiator asks by a write of no bytes to an entry that each endpoint of weft
+// has. As long as that is refused the queue is full; else what was refused is written again. An endpoint of libfabric's
+// provider has no such entry.
+
+const (
+	// roomDelay is how long an initiator rests before it asks again.
+	roomDelay = time.Millisecond
+	// roomMisses is how often a peer that has never answered is asked.
+	roomMisses = 200
+	// roomTries is how often a write is refused by a peer that has room: others may have taken it.
+	roomTries = 16
+)
+
+// eventRoom is what is known of a peer's room for the events of writes with data.
+type eventRoom struct {
+	waiting []uint32 // places of writes that it has refused, in order
+	asked   bool     // an answer is to come, or it is to be asked
+	seen    bool     // it has answered that it has room
+	misses  int
+}
+
+// asking is a peer that is to be asked.
+type asking struct {
+	to       hw.MatchAddress
+	notUntil time.Time
+}
+
+// dataWrites are writes with data of a sender. Everything is guarded by its lock.
+type dataWrites struct {
+	t     *matchTx
+	peers map[hw.MatchAddress]*eventRoom
+	ask   []asking
+	put   []nic.Transfer // by place; made for the first
+}
+
+// admit reports whether a write with data may be posted. Those before it have no room otherwise.
+func (w *dataWrites) admit(p *hw.MatchTransfer) bool {
+	if w.put == nil {
+		w.put, w.peers = make([]nic.Transfer, len(w.t.slots)), map[hw.MatchAddress]*eventRoom{}
+	}
+	r := w.peers[p.To]
+	if r == nil {
+		r = new(eventRoom)
+		w.peers[p.To] = r
+		if !proto.IsChosen(p.Key) { // it is an endpoint of weft
+			w.later(p.To, r, time.Time{})
+			w.post()
+		}
+	}
+	return len(r.waiting) == 0
+}
+
+// later has a peer be asked.
+func (w *dataWrites) later(to hw.MatchAddress, r *eventRoom, at time.Time) {
+	r.asked = true
+	w.ask = append(w.ask, asking{to, at})
+	w.t.anyControl.Store(true)
+}
+
+// post asks the peers that are to be asked, as far as there is room.
+func (w *dataWrites) post() {
+	if len(w.ask) == 0 {
+		return
+	}
+	now, rest := time.Now(), w.ask[:0]
+	for _, a := range w.ask {
+		to, err := w.t.m.at(a.to, proto.IndexWrite)
+		s, n := w.t.begin(0)
+		switch {
+		case err != nil: // it was valid
+		case s == nil || now.Before(a.notUntil):
+			rest = append(rest, a)
+		default:
+			w.t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: proto.RoomBits, UserPtr: s.cookie(n)},
+				Initiator: w.t.m.self, EQ: w.t.events.number})
+			w.t.commit(s, sentAsking, 0)
+			s.out = outgoing{to: a.to, own: s.out.own}
+		}
+	}
+	w.ask = rest
+}
+
+// refused takes in that a write with data found no entry, and reports whether it waits.
+func (w *dataWrites) refused(n uint32) bool {
+	s := &w.t.slots[n]
+	r := w.peers[s.out.to]
+	if s.tries++; r == nil || s.tries > roomTries {
+		return false
+	}
+	r.waiting = append(r.waiting, n)
+	if !r.asked {
+		w.later(s.out.to, r, time.Time{})
+	}
+	return true
+}
+
+// answered takes in a peer's answer.
+func (w *dataWrites) answered(n, code uint32) {
+	to := w.t.slots[n].out.to
+	w.t.end(n)
+	r := w.peers[to]
+	if r == nil {
+		return
+	}
+	r.asked = false
+	if code == wire.RcOk {
+		r.seen, r.misses = true, 0
+		w.again(to, r)
+		return
+	}
+	if code == wire.RcEntryNotFound && len(r.waiting) == 0 {
+		return
+	}
+	if r.misses++; code == wire.RcEntryNotFound && (r.seen || r.misses < roomMisses) {
+		w.later(to, r, time.Now().Add(roomDelay))
+		return
+	}
+	for _, n := range r.waiting {
+		w.t.finish(n, transferError(false, code))
+	}
+	delete(w.peers, to)
+}
+
+// again writes what a peer has refused, as far as there is room.
+func (w *dataWrites) again(to hw.MatchAddress, r *eventRoom) {
+	for len(r.waiting) > 0 && w.t.q.Room(1) {
+		w.t.q.Put(&w.put[r.waiting[0]])
+		r.waiting = r.waiting[1:]
+	}
+	if len(r.waiting) > 0 {
+		w.later(to, r, time.Time{})
+	}
+}
+
+// forget ends that anything waits; the caller ends what does.
+func (w *dataWrites) forget() {
+	clear(w.peers)
+	w.ask = nil
+}
