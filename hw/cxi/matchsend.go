@@ -448,7 +448,7 @@ func (t *matchTx) event(e nic.Event) {
 	case wire.EventGet:
 		t.read(proto.SourceID(e.MatchBits()), e.Code())
 	case wire.EventPut:
-		t.noticed(e.MatchBits(), e.Code())
+		t.noticed(e)
 	case wire.EventLink:
 		if lac := e.BufferID(); lac < proto.LACs {
 			t.sources[lac] = sourceReady
@@ -527,31 +527,42 @@ func (t *matchTx) step(n uint32, seen uint8, code uint32) {
 	}
 }
 
+// rendezvousOf is the place of the rendezvous with an id, noOp: there is none.
+func (t *matchTx) rendezvousOf(id uint32) uint32 {
+	if id < proto.UntaggedIDs {
+		return t.untagged.find(id)
+	}
+	return t.tagged.find(id)
+}
+
 // read says that a receiver has read the data of a rendezvous. A peer may name any.
 func (t *matchTx) read(id, code uint32) {
-	ids := &t.tagged
-	if id < proto.UntaggedIDs {
-		ids = &t.untagged
-	}
-	if n := ids.find(id); n != noOp {
+	if n := t.rendezvousOf(id); n != noOp {
 		t.step(n, seenRead, code)
 		return
 	}
 	t.m.rx.refuse("data of rendezvous %d was read, which is none", id)
 }
 
-// noticed takes in a notice, which any peer may send.
-func (t *matchTx) noticed(bits uint64, code uint32) {
-	id, done, ok := proto.NoticeOf(bits)
-	if ok && done {
-		t.read(id, code)
-		return
+// noticed takes in a notice, which any peer may send: it is of a message to that peer, or refused.
+func (t *matchTx) noticed(e nic.Event) {
+	id, done, ok := proto.NoticeOf(e.MatchBits())
+	n := uint32(noOp)
+	switch {
+	case !ok:
+	case done:
+		n = t.rendezvousOf(id)
+	default:
+		n = t.matches.find(id)
 	}
-	if n := t.matches.find(id); ok && n != noOp {
-		t.finish(n, sendError(code))
-		return
+	switch {
+	case n == noOp || t.slots[n].out.to != t.m.address(e.Initiator(), e.VNI()):
+		t.m.rx.refuse("notice %#x of no message to its sender", e.MatchBits())
+	case done:
+		t.step(n, seenRead, e.Code())
+	default:
+		t.finish(n, sendError(e.Code()))
 	}
-	t.m.rx.refuse("notice %#x of no message", bits)
 }
 
 // fail ends everything in flight.

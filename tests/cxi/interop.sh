@@ -72,4 +72,10 @@ keyed "chosen keys, writes with data" chosen FI_CXI_ENABLE_WRITEDATA=1
 unset FI_CXI_ENABLE_WRITEDATA
 keyed "chosen keys, counted" counted FI_CXI_PROV_KEY_CACHE=1
 INTEROP_KEYS=counted between "weft's provider and itself, chosen keys, counted" "shuffle=1" keys "$native" "$native"
+
+# Either side is killed, again and again: INTEROP_KILLS times, 300 for a release.
+for side in "$weft" "$native"; do
+	between "kills of ${side##*/} and of prov/cxi" "" kill "${INTEROP_KILLS:-20}" "$side" "$vendor"
+done
+between "kills of weft's provider and of hw/cxi" "shuffle=1" kill "${INTEROP_KILLS:-20}" "$native" "$weft"
 [ "$bad" = 0 ]

@@ -336,6 +336,35 @@ static void await(int n)
 	printf(n > 0 ? "late\n" : "end\n");
 }
 
+/* now is in milliseconds. */
+static long now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* drain prints what ends until nothing has for ms milliseconds. */
+static void drain(long ms)
+{
+	struct fi_cq_tagged_entry e;
+	fi_addr_t from;
+	long end = now() + ms, rc;
+
+	while (now() < end) {
+		from = FI_ADDR_NOTAVAIL;
+		rc = fi_cq_readfrom(cq, &e, 1, &from);
+		if (rc == 1)
+			said(&e, from);
+		else if (rc == -FI_EAVAIL)
+			rc = failed();
+		if (rc == 1)
+			end = now() + ms;
+	}
+	printf("end\n");
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int id, name[8], tagged, directed, many, has_data;
@@ -396,6 +425,8 @@ int main(int argc, char **argv)
 			posted(fi_cancel(&ep->fid, &ops[id % OPS]));
 		} else if (sscanf(line, "await %d", &count) == 1) {
 			await(count);
+		} else if (sscanf(line, "drain %d", &count) == 1) {
+			drain(count);
 		} else if (!strcmp(line, "rest\n")) {
 			for (int k = 0; k < 5; k++) {
 				fi_cq_read(cq, NULL, 0);

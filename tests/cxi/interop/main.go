@@ -18,17 +18,20 @@
 //	put ID KEY OFFSET BYTES LEVEL DATA               as write; LEVEL: delivery, inject or data
 //	rest                                             a few milliseconds pass
 //	await N                                          a line for each of N ends, and "end"
+//	drain MS                                         a line for each end, and "end" when there is none for so long
 //
 // "interop peer" is such a side over hw/cxi, "interop small" one with little room for what has no receive,
 // tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them, "interop little A B" those that have
 // little room. "interop keys A B" runs the tests of memory alone. INTEROP_KEYS=chosen has the endpoints of all of them
-// choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well.
+// choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well. "interop kill N A B" kills
+// N processes, of both sides.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/weft-fabric/weft/hw/cxi"
 )
@@ -53,5 +56,12 @@ func run(args []string) error {
 	case len(args) == 3 && args[0] == "keys":
 		return drive(args[1], args[2], (*pair).memory, false)
 	}
-	return errors.New("interop peer, interop small, or interop [little|keys] A B")
+	if len(args) == 4 && args[0] == "kill" {
+		rounds, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		return killed(args[2], args[3], rounds)
+	}
+	return errors.New("interop peer, interop small, interop [little|keys] A B, or interop kill N A B")
 }

@@ -401,6 +401,26 @@ func (s *side) await(line string) error {
 	return nil
 }
 
+// drain prints what ends until nothing has for some milliseconds.
+func (s *side) drain(line string) error {
+	var ms int
+	if _, err := fmt.Sscanf(line, "drain %d", &ms); err != nil {
+		return err
+	}
+	for end := time.Now().Add(time.Duration(ms) * time.Millisecond); time.Now().Before(end); {
+		for _, line := range s.lines {
+			fmt.Println(line)
+			end = time.Now().Add(time.Duration(ms) * time.Millisecond)
+		}
+		s.lines = s.lines[:0]
+		if s.i.Progress(64) == 0 {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+	fmt.Println("end")
+	return nil
+}
+
 // do does what a line says, and answers.
 func (s *side) do(line string) (err error) {
 	ok := true
@@ -445,6 +465,8 @@ func (s *side) do(line string) (err error) {
 		err = s.m.CancelReceive(s.ops[id%len(s.ops)].id)
 	case "await":
 		err, ok = s.await(line), false
+	case "drain":
+		err, ok = s.drain(line), false
 	case "rest":
 		for range 5 {
 			s.i.Progress(1000)

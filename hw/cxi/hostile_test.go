@@ -1,0 +1,208 @@
+package cxi
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+)
+
+// hostile is a peer that writes commands of its own, for an endpoint with a region, receives and messages of its own
+// under way.
+type hostile struct {
+	*matching
+	victim *matching
+	memory nic.Memory
+	key    uint64 // of the victim's region
+}
+
+// indices are those that an endpoint has, and some that it has not.
+var indices = []uint32{proto.IndexMessages, 1, 17, 25, 116, proto.IndexControl, proto.IndexDone, 128, proto.IndexRead,
+	proto.IndexRestricted, proto.IndexRestricted + 3, proto.IndexSource, 200}
+
+// word makes match bits or the like: of each kind that the protocol has, or any.
+func (h *hostile) word(r *rand.Rand) uint64 {
+	id := r.Uint32()
+	switch r.IntN(8) {
+	case 0:
+		return proto.Control(proto.ControlKind(r.UintN(4)), id)
+	case 1:
+		return proto.Matched(id)
+	case 2:
+		return proto.Rendezvous{ID: id, LAC: id >> 20, Protocol: proto.Protocol(id >> 30)}.Done()
+	case 3:
+		return proto.Rendezvous{ID: id, LAC: id >> 20, Protocol: proto.Protocol(id >> 30)}.Bits(proto.Message{
+			Tag: r.Uint64N(4), Tagged: id&1 != 0})
+	case 4:
+		return proto.Message{Tag: r.Uint64N(4), Tagged: true, Data: id&1 != 0}.BitsMatched(id)
+	case 5:
+		at, _ := proto.NotifyOf(h.key)
+		return at.MatchBits ^ 1<<r.UintN(64)
+	case 6:
+		return h.key
+	}
+	return r.Uint64()
+}
+
+// command writes one command.
+func (h *hostile) command(r *rand.Rand) {
+	m := h.i.match
+	t := &m.tx
+	to, err := m.at(h.victim.self, indices[r.IntN(len(indices))])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	c := nic.Atomic{Op: r.Uint64N(12), Type: r.Uint64N(14), Fetch: r.IntN(2) == 0}
+	c.Message = nic.Message{To: to, MatchBits: h.word(r), HeaderData: r.Uint64(), UserPtr: r.Uint64()}
+	c.Offset, c.Initiator, c.EQ = r.Uint64()>>r.UintN(64), m.self, t.events.number
+	c.Local, c.Restricted, c.Flush = h.memory, r.IntN(4) == 0, r.IntN(4) == 0
+	if r.IntN(8) == 0 { // it calls itself another
+		c.Initiator = r.Uint32()
+	}
+	if r.IntN(3) == 0 {
+		c.Offset = r.Uint64N(8192)
+	}
+	c.Local.Len = uint32(r.UintN(20000)) >> r.UintN(16)
+	t.lock.take()
+	defer t.release(false)
+	if !t.q.Room(2) {
+		return
+	}
+	switch r.IntN(6) {
+	case 0:
+		t.q.Get(&c.Transfer)
+	case 1:
+		c.Result = h.memory
+		t.q.Atomic(&c)
+	case 2:
+		t.q.PutRendezvous(&c.Transfer, uint32(r.UintN(3000)), r.Uint32())
+	case 3:
+		t.q.Inline(&c.Message, nil, h.b[:1+r.IntN(nic.MaxInline)])
+	default:
+		t.q.Put(&c.Transfer)
+	}
+}
+
+// run has a peer write n commands, looks at what they have done, and returns how many the victim has refused.
+func run(t testing.TB, seed uint64, n int) (counted uint64) {
+	const size = 32 << 10
+	r := rand.New(rand.NewPCG(seed, 1))
+	b, c := newMatching(t, MatchConfig{}, size), newMatching(t, MatchConfig{}, size)
+	x := newMatching(t, MatchConfig{}, size)
+	h := &hostile{matching: x, victim: b, key: 700}
+	at := x.at(0, size)
+	var err error
+	if h.memory, err = segmentMemory(&at, true, size); err != nil {
+		t.Fatal(err)
+	}
+	fillBytes(x.b, seed+1)
+	// The victim's memory: a region of 4 KiB, and what nobody may write, before it and behind it.
+	fillBytes(b.b, seed)
+	want := bytes.Clone(b.b)
+	region, err := b.i.d.Register(hw.Region{Addr: b.at(8192, 4096).Addr, Len: 4096, Access: hw.LocalWrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.exposeAs(hw.MatchRegion{Memory: region, Key: 700, Access: hw.RemoteRead | hw.RemoteWrite, Context: 700})
+	b.exposeAs(hw.MatchRegion{Memory: region, Key: 700, Access: hw.RemoteWrite, Notify: true, Context: 700})
+	for k := range 4 { // of no peer: they wait for somebody else's messages
+		b.receive(hw.MatchReceive{From: c.self, Tagged: true, Tag: uint64(k), Local: b.at(16384+k*1024, 1024)})
+	}
+	for range n {
+		h.command(r)
+		if r.IntN(16) == 0 {
+			x.i.Progress(64)
+			b.i.Progress(64)
+		}
+	}
+	for range 20 {
+		x.i.Progress(1000)
+		b.i.Progress(1000)
+	}
+	for _, part := range [][2]int{{0, 8192}, {12288, size}} {
+		if !bytes.Equal(b.b[part[0]:part[1]], want[part[0]:part[1]]) {
+			t.Errorf("seed %d: memory outside the region has changed", seed)
+		}
+	}
+	h.after(c)
+	return b.m.(hw.MatchCounter).MatchStats().Malformed
+}
+
+// after has another peer send what the victim waits for, and write into its region.
+func (h *hostile) after(c *matching) {
+	b := h.victim
+	b.clear()
+	for k := range 4 {
+		fillBytes(c.b[:1000], uint64(k))
+		c.clear()
+		for done := false; !done; {
+			err := c.m.PostMatched(&hw.MatchSend{To: b.self, Tagged: true, Tag: uint64(k), Local: c.at(0, 1000)})
+			done = err == nil
+			c.i.Progress(64)
+			b.i.Progress(64)
+			h.i.Progress(64)
+		}
+		for len(c.events) == 0 {
+			c.i.Progress(64)
+			b.i.Progress(64)
+			h.i.Progress(64)
+		}
+		if c.events[0].Err != nil || !bytes.Equal(b.b[16384+k*1024:][:1000], c.b[:1000]) {
+			h.t.Errorf("message %d: %+v", k, c.events)
+		}
+	}
+	if err := c.transfer(hw.MatchTransfer{To: b.self, Key: 700, Local: c.at(0, 4096)}); err != nil {
+		h.t.Errorf("a write: %v", err)
+	}
+}
+
+// TestMatchNotices: a peer that says a message to another has found its receive, or was read, is not believed.
+func TestMatchNotices(t *testing.T) {
+	const size = 64 << 10
+	a, b, c := newMatching(t, MatchConfig{}, size), newMatching(t, MatchConfig{}, size), newMatching(t, MatchConfig{}, size)
+	a.send(hw.MatchSend{To: b.self, Tagged: true, Local: a.at(0, 1000), Matched: true})
+	a.send(hw.MatchSend{To: b.self, Tagged: true, Local: a.at(0, size)})
+	to, err := c.i.match.at(a.self, proto.IndexSource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &c.i.match.tx
+	before := a.m.(hw.MatchCounter).MatchStats().Malformed
+	for id := range uint32(proto.UntaggedIDs + 8) {
+		for _, bits := range []uint64{proto.Matched(id), proto.Rendezvous{ID: id}.Done()} {
+			x.lock.take()
+			x.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: bits}, Initiator: c.i.match.self,
+				EQ: x.events.number})
+			x.release(false)
+		}
+		c.i.Progress(64)
+		a.i.Progress(64)
+	}
+	if n := a.m.(hw.MatchCounter).MatchStats().Malformed - before; len(a.events) != 0 || n != 2*(proto.UntaggedIDs+8) {
+		t.Errorf("%d notices are refused: %+v", n, a.events)
+	}
+	for range 2 {
+		b.receive(hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Local: b.at(0, size)})
+	}
+	await(a, b, 2, 2)
+}
+
+// TestMatchHostile: what a peer makes up changes nothing outside a region, ends nothing of others, and is counted.
+func TestMatchHostile(t *testing.T) {
+	counted := uint64(0)
+	for seed := range uint64(20) {
+		counted += run(t, seed, 400)
+	}
+	if counted == 0 {
+		t.Error("nothing is counted")
+	}
+}
+
+// FuzzHostile does the same with any seed.
+func FuzzHostile(f *testing.F) {
+	f.Add(uint64(1), uint16(100))
+	f.Fuzz(func(t *testing.T, seed uint64, n uint16) { run(t, seed, int(n%2000)) })
+}
