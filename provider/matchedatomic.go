@@ -57,6 +57,7 @@ func (e *MatchedEndpoint) Atomic(a *AtomicArgs) error {
 		Op: op, Type: kind, Size: uint64(a.Datatype.Size()), Operand: a.Operand, Compare: a.Compare,
 		Result: a.Result,
 		Remote: a.Remote, Dest: a.Dest, Flags: a.Flags, Context: a.Context, Fetch: a.Kind != atomics.Base,
-		Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&orderedAtomics != 0, Compares: a.Kind == atomics.Compare, Events: e.info.Caps&fi.RMAEvent != 0,
+		Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&orderedAtomics != 0, Compares: a.Kind == atomics.Compare,
+		Events: e.info.Caps&fi.RMAEvent != 0,
 	})
 }

@@ -203,7 +203,8 @@ func (e *MatchedEndpoint) SetOpt(name fi.Opt, value uint64) error {
 // fi.EOPNOTSUPP.
 func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
-		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "bind counter: FI_PROTO_CXI counts what peers do at regions, not at endpoints (flags %#x)", flags)
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP,
+			"bind counter: FI_PROTO_CXI counts what peers do at regions, not at endpoints (flags %#x)", flags)
 	}
 	return e.bindCounter(c, flags, func() error {
 		if !slices.Contains(e.attached, queue(c)) {

@@ -132,7 +132,9 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 
 // regMR registers memory with checked attributes, for callers that have a key or are in a scope.
 func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *mrScope) (*MR, error) {
-	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess, single: flags&fi.MRSingleUse != 0, events: flags&fi.RMAEvent != 0, context: uint64(attr.Context), key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
+	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess,
+		single: flags&fi.MRSingleUse != 0, events: flags&fi.RMAEvent != 0, context: uint64(attr.Context),
+		key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
 	if d.hmem() {
 		if err := m.enterMemory(attr, flags); err != nil {
 			return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
@@ -327,8 +329,8 @@ func (m *MR) Desc() uint64 { return m.desc }
 // BindCounter counts what peers write into the region (FI_RMA_EVENT), for
 // flags fi.RemoteWrite. A reader of the counter makes progress of the domain's
 // endpoints, any of which peers may write through. Errors: fi.EBADFLAGS for
-// other flags, fi.EINVAL for a second counter, fi.EOPBADSTATE for a region of a matched endpoint that is enabled, or what
-// stopped the system from giving descriptors to a counter that can be slept on.
+// other flags, fi.EINVAL for a second counter, fi.EOPBADSTATE for a region of a matched endpoint that is enabled, or
+// what stopped the system from giving descriptors to a counter that can be slept on.
 func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags != fi.RemoteWrite {
 		return refuse(log.MR, fi.EBADFLAGS, "bind counter to a memory region: flags %#x", flags)

@@ -162,7 +162,8 @@ func (h *hostile) after(c *matching) {
 // TestMatchNotices: a peer that says a message to another has found its receive, or was read, is not believed.
 func TestMatchNotices(t *testing.T) {
 	const size = 64 << 10
-	a, b, c := newMatching(t, MatchConfig{}, size), newMatching(t, MatchConfig{}, size), newMatching(t, MatchConfig{}, size)
+	a, b := newMatching(t, MatchConfig{}, size), newMatching(t, MatchConfig{}, size)
+	c := newMatching(t, MatchConfig{}, size)
 	a.send(hw.MatchSend{To: b.self, Tagged: true, Local: a.at(0, 1000), Matched: true})
 	a.send(hw.MatchSend{To: b.self, Tagged: true, Local: a.at(0, size)})
 	to, err := c.i.match.at(a.self, proto.IndexSource)

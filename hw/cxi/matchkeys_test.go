@@ -42,8 +42,8 @@ func TestMatchKeysChosen(t *testing.T) {
 		}
 		id, key := b.choose(hw.MatchRegion{Access: access, Data: shared, Events: events})
 		at, ok := proto.RegionOf(key)
-		if had[key] || !ok || !proto.IsChosen(key) || at.Own == shared || at.Events != events || !m.KeyValid(key, false) ||
-			m.KeyValid(key, true) != shared {
+		if had[key] || !ok || !proto.IsChosen(key) || at.Own == shared || at.Events != events ||
+			!m.KeyValid(key, false) || m.KeyValid(key, true) != shared {
 			t.Fatalf("key %#x, shared %v, events %v: %+v", key, shared, events, at)
 		}
 		had[key] = true
@@ -80,7 +80,8 @@ func TestMatchKeysEvents(t *testing.T) {
 	const size = 8192
 	a, b := newMatching(t, MatchConfig{}, size), newMatching(t, MatchConfig{}, size)
 	for _, shared := range []bool{false, true} {
-		_, key := b.choose(hw.MatchRegion{Access: hw.RemoteWrite | hw.RemoteRead, Data: shared, Events: true, Context: 5})
+		_, key := b.choose(hw.MatchRegion{Access: hw.RemoteWrite | hw.RemoteRead, Data: shared, Events: true,
+			Context: 5})
 		for k := range 3 {
 			a.clear()
 			b.clear()
@@ -88,7 +89,8 @@ func TestMatchKeysEvents(t *testing.T) {
 			switch k {
 			case 0:
 				length = 3000
-				if err := a.transfer(hw.MatchTransfer{To: b.self, Key: key, Offset: 64, Local: a.at(0, 3000)}); err != nil {
+				w := hw.MatchTransfer{To: b.self, Key: key, Offset: 64, Local: a.at(0, 3000)}
+				if err := a.transfer(w); err != nil {
 					t.Fatal(err)
 				}
 			default:
@@ -99,8 +101,8 @@ func TestMatchKeysEvents(t *testing.T) {
 				await(a, b, 1, 0)
 			}
 			await(a, b, 1, 1)
-			if e := b.events[0]; len(b.events) != 1 || e.Kind != hw.MatchWritten || e.Context != 5 || e.Length != length ||
-				e.Offset != 64 || e.HasData || e.From != a.self {
+			if e := b.events[0]; len(b.events) != 1 || e.Kind != hw.MatchWritten || e.Context != 5 ||
+				e.Length != length || e.Offset != 64 || e.HasData || e.From != a.self {
 				t.Errorf("shared %v, operation %d: %+v", shared, k, b.events)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
-// Writes with data have room in their target's event queue, or wait for it. A NIC whose queue is full answers as it
+// Writes with data have room in their target's event queue, or wait for it. A NIC without such room answers as it
 // does when no region has the key, so the initiator asks by a write of no bytes to an entry that each endpoint of weft
 // has. As long as that is refused the queue is full; else what was refused is written again. An endpoint of libfabric's
 // provider has no such entry.

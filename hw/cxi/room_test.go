@@ -64,7 +64,8 @@ func TestMatchDataWaits(t *testing.T) {
 		if len(a.events) != count || len(b.events) != count {
 			t.Errorf("chosen %v: %d ends, %d events of %d", chosen, len(a.events), len(b.events), count)
 		}
-		if err := a.transfer(hw.MatchTransfer{To: b.self, Key: 501, Data: 1, HasData: true}); !errors.Is(err, hw.ErrKey) {
+		none := hw.MatchTransfer{To: b.self, Key: 501, Data: 1, HasData: true}
+		if err := a.transfer(none); !errors.Is(err, hw.ErrKey) {
 			t.Errorf("a key of no region: %v", err)
 		}
 	}

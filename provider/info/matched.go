@@ -119,7 +119,7 @@ func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
 	return infos, nil
 }
 
-// matchedInfo makes an offer of a device, with regions whose keys it chooses, or the application.
+// matchedInfo makes an offer of a device. It chooses the keys of regions, or the application does.
 func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice, chosen bool) (*fi.Info, error) {
 	caps, r := q.matchedCaps(hints, h)
 	switch {

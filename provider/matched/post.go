@@ -72,7 +72,8 @@ func (e *Endpoint) Send(s *Send) error {
 	if err != nil {
 		return refuse(Errno(err), "send to address %d: %v", s.Dest, err)
 	}
-	o := operation{kind: kindSend, to: to, tagged: s.Tagged, context: s.Context, flags: s.Flags, inject: s.Inject, len: v.Len}
+	o := operation{kind: kindSend, to: to, tagged: s.Tagged, context: s.Context, flags: s.Flags, inject: s.Inject,
+		len: v.Len}
 	m := hw.MatchSend{To: to, Tagged: s.Tagged, Tag: s.Tag, Data: s.Data, HasData: s.HasData,
 		Matched: s.Flags&fi.MatchComplete != 0, More: s.Flags&fi.More != 0}
 	if v.Len <= uint64(e.attr.MaxInject) {

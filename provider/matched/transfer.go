@@ -18,7 +18,7 @@ type Transfer struct {
 	Inject  bool // fi_inject_write forms: no completion
 	// Ordered has writes to a peer be performed one after the other.
 	Ordered bool
-	// Events says that the peer's region may be one whose owner is to know of the operation.
+	// Events says that the owner of the peer's region may have to know of the operation.
 	Events bool
 }
 

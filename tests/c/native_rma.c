@@ -3,71 +3,8 @@
  * have keys that the application chooses. Without a NIC of Slingshot, or its model (tests/clients/cxi.sh), all is
  * skipped. */
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_rma.h>
 
-#include "counts.h"
-
-#define LARGE (1 << 20)
-#define ALL (FI_REMOTE_READ | FI_REMOTE_WRITE)
-
-static struct node_opts opts = {
-	.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SOURCE,
-	.mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED,
-	.addr_format = FI_ADDR_CXI,
-};
-static struct node n;
-static unsigned char memory[LARGE + 64], local[LARGE], back[LARGE];
-
-/* Keys with indices of their own, and such without. */
-static const uint64_t keys[] = { 0, 57, 99, 100, 5000, 0xfffffffe };
-
-/* fi_getinfo with hints, which it frees; NULL: nothing fits. */
-static struct fi_info *asked(struct fi_info *hints)
-{
-	struct fi_info *info = NULL;
-	int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
-
-	fi_freeinfo(hints);
-	CHECK(rc == 0 || rc == -FI_ENODATA);
-	return rc ? NULL : info;
-}
-
-static void open_node(struct node_opts o)
-{
-	struct fi_info *info = asked(node_hints(&o));
-
-	if (!info)
-		SKIP("no device here reads and writes memory with FI_PROTO_CXI");
-	fi_freeinfo(info);
-	node_open(&n, &o);
-}
-
-/* A region that peers reach through the node's endpoint. */
-static struct fid_mr *expose(void *buf, size_t len, uint64_t access, uint64_t key)
-{
-	struct fid_mr *mr;
-
-	OK(fi_mr_reg(n.domain, buf, len, access, 0, key, 0, &mr, &n));
-	OK(fi_mr_bind(mr, &n.ep->fid, 0));
-	OK(fi_mr_enable(mr));
-	CHECK(fi_mr_key(mr) == key);
-	return mr;
-}
-
-/* The same, with a key that the endpoint chooses, and a counter of what is written, NULL: none. */
-static struct fid_mr *expose_chosen(uint64_t access, uint64_t flags, struct fid_cntr *count)
-{
-	struct fid_mr *mr;
-
-	OK(fi_mr_reg(n.domain, memory, sizeof(memory), access, 0, 77, flags, &mr, &n));
-	CHECK(fi_mr_key(mr) == FI_KEY_NOTAVAIL);
-	if (count)
-		OK(fi_mr_bind(mr, &count->fid, FI_REMOTE_WRITE));
-	OK(fi_mr_bind(mr, &n.ep->fid, 0));
-	OK(fi_mr_enable(mr));
-	CHECK(fi_mr_key(mr) >> 63 == 1 && fi_mr_key(mr) != FI_KEY_NOTAVAIL);
-	return mr;
-}
+#include "native_rma.h"
 
 /* What is offered, field by field, as far as libfabric's provider fixes it, and what is refused. */
 static void test_offer(long arg)
@@ -117,80 +54,6 @@ static void test_offer(long arg)
 		}
 		CHECKF(!asked(hints), "hint %d is met", what);
 	}
-}
-
-/* How a write is called. */
-enum call { WRITE, WRITEV, MESSAGE, DELIVERED, INJECT, INJECT_FLAG, DATA, INJECT_DATA, WAYS };
-
-static bool injects(enum call w) { return w == INJECT || w == INJECT_FLAG || w == INJECT_DATA; }
-static bool completes(enum call w) { return w != INJECT && w != INJECT_DATA; }
-static bool has_data(enum call w) { return w == DATA || w == INJECT_DATA; }
-
-static ssize_t try_write(enum call w, size_t len, uint64_t off, uint64_t key)
-{
-	struct iovec iov = { local, len };
-	struct fi_rma_iov remote = { off, len, key };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
-		.rma_iov_count = 1,
-		.context = local };
-
-	switch (w) {
-	case WRITE:
-		return fi_write(n.ep, local, len, NULL, n.peer[1], off, key, local);
-	case WRITEV:
-		return fi_writev(n.ep, &iov, NULL, 1, n.peer[1], off, key, local);
-	case MESSAGE:
-		return fi_writemsg(n.ep, &m, FI_COMPLETION);
-	case DELIVERED:
-		return fi_writemsg(n.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
-	case INJECT:
-		return fi_inject_write(n.ep, local, len, n.peer[1], off, key);
-	case INJECT_FLAG:
-		return fi_writemsg(n.ep, &m, FI_COMPLETION | FI_INJECT);
-	case DATA:
-		return fi_writedata(n.ep, local, len, NULL, ~key, n.peer[1], off, key, local);
-	default:
-		return fi_inject_writedata(n.ep, local, len, ~key, n.peer[1], off, key);
-	}
-}
-
-/* A write, until there is room; what is injected is the caller's at once. */
-static void do_write(enum call w, size_t len, uint64_t off, uint64_t key)
-{
-	struct fi_cq_tagged_entry e;
-	ssize_t rc;
-
-	while ((rc = try_write(w, len, off, key)) == -FI_EAGAIN)
-		progress(&n);
-	CHECK_RC(rc, 0);
-	if (injects(w))
-		memset(local, 0xee, len);
-	if (!completes(w))
-		return;
-	wait_ok(&n, n.txcq, &e);
-	CHECK(e.op_context == local && e.flags == (FI_RMA | FI_WRITE));
-}
-
-static void do_read(int form, size_t len, uint64_t off, uint64_t key)
-{
-	struct iovec iov = { back, len };
-	struct fi_rma_iov remote = { off, len, key };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
-		.rma_iov_count = 1,
-		.context = back };
-	struct fi_cq_tagged_entry e;
-	ssize_t rc;
-
-	do {
-		rc = form == 0 ? fi_read(n.ep, back, len, NULL, n.peer[1], off, key, back) :
-			form == 1 ? fi_readv(n.ep, &iov, NULL, 1, n.peer[1], off, key, back) :
-			fi_readmsg(n.ep, &m, FI_COMPLETION);
-		if (rc == -FI_EAGAIN)
-			progress(&n);
-	} while (rc == -FI_EAGAIN);
-	CHECK_RC(rc, 0);
-	wait_ok(&n, n.txcq, &e);
-	CHECK(e.op_context == back && e.flags == (FI_RMA | FI_READ));
 }
 
 /* Memory is written in every way and read back; nothing beside it changes, and data comes with its write. */
@@ -246,17 +109,6 @@ static void test_transfers(long order)
 	}
 	barrier(&n);
 	node_close(&n);
-}
-
-/* A write or read of rank 1's memory that it refuses. */
-static void refused(bool read, size_t len, uint64_t off, uint64_t key)
-{
-	ssize_t rc = read ? fi_read(n.ep, back, len, NULL, n.peer[1], off, key, back) :
-		fi_write(n.ep, back, len, NULL, n.peer[1], off, key, back);
-
-	CHECK_RC(rc, 0);
-	wait_err(&n, n.txcq, FI_EIO);
-	CHECK(n.err.op_context == back && n.err.flags == (uint64_t)(FI_RMA | (read ? FI_READ : FI_WRITE)));
 }
 
 /* Bounds and rights hold, a closed key is one no more, and it may be another region's afterwards. */
@@ -364,99 +216,6 @@ static void test_bad(long arg)
 	EXPECT_RC(fi_write(n.ep, NULL, 8, NULL, n.peer[0], 0, 5, local), -FI_EINVAL);
 	EXPECT_RC(fi_inject_write(n.ep, local, 193, n.peer[0], 0, 5), -FI_EMSGSIZE);
 	wait_none(&n, n.txcq, 10);
-	node_close(&n);
-}
-
-/* Keys that the endpoint chooses: memory is reached in every way by them, writes are counted, and no key that is closed
- * reaches anything. */
-static void test_chosen(long flags)
-{
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
-	struct node_opts o = opts;
-	struct fi_cq_tagged_entry e;
-	struct fid_cntr *count;
-	struct fid_mr *mr;
-	uint64_t key, last = 0, wrote;
-
-	o.mr_mode |= FI_MR_PROV_KEY;
-	o.caps |= FI_RMA_EVENT;
-	open_node(o);
-	CHECK(n.info->domain_attr->mr_mode & FI_MR_PROV_KEY);
-	n.peer[1] = node_insert(&n, &n);
-	OK(fi_cntr_open(n.domain, &attr, &count, NULL));
-	for (int round = 0; round < 8; round++) {
-		mr = expose_chosen(round % 2 ? ALL : FI_REMOTE_WRITE, (uint64_t)flags, round % 4 < 2 ? count : NULL);
-		key = fi_mr_key(mr);
-		CHECK(key != last);
-		wrote = fi_cntr_read(count);
-		for (enum call w = 0; w < WAYS; w++) {
-			memset(local, 3 * round + (int)w + 1, 100);
-			memset(memory, 0, 200);
-			do_write(w, 100, 50, key);
-			if (has_data(w)) {
-				wait_ok(&n, n.rxcq, &e);
-				CHECK(e.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA) && e.data == ~key);
-			}
-			for (int tries = 0; ((volatile unsigned char *)memory)[149] != 3 * round + (int)w + 1; tries++) {
-				CHECK(tries < 10000);
-				wait_none(&n, n.txcq, 1);
-			}
-			CHECK(!memory[49] && memory[50] == memory[149] && !memory[150]);
-		}
-		if (round % 4 < 2) {
-			OK(fi_cntr_wait(count, wrote + WAYS, 60000));
-			CHECK(fi_cntr_read(count) == wrote + WAYS);
-		}
-		if (round % 2)
-			do_read(0, 100, 50, key);
-		else
-			refused(true, 8, 50, key);
-		refused(false, 8, sizeof(memory) - 7, key);
-		OK(fi_close(&mr->fid));
-		refused(false, 8, 0, key);
-		last = key;
-	}
-	EXPECT_RC(fi_write(n.ep, local, 8, NULL, n.peer[1], 0, 1ull << 62, local), -FI_EKEYREJECTED);
-	OK(fi_close(&count->fid));
-	node_close(&n);
-}
-
-/* A fenced operation is refused as long as one before it to its peer is under way. */
-static void test_fence(long arg)
-{
-	struct node_opts o = opts;
-	struct iovec iov = { local, 8 };
-	struct fi_rma_iov remote = { 0, 8, 5 };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &remote, .rma_iov_count = 1, .context = local };
-	struct fi_cq_tagged_entry e;
-	struct fid_mr *mr;
-	ssize_t rc;
-
-	(void)arg;
-	o.caps |= FI_FENCE;
-	open_node(o);
-	n.peer[1] = node_insert(&n, &n);
-	mr = expose(memory, sizeof(memory), ALL, 5);
-	m.addr = n.peer[1];
-	while ((rc = fi_tsend(n.ep, local, LARGE, NULL, n.peer[1], 9, back)) == -FI_EAGAIN) /* waits for its receive */
-		progress(&n);
-	CHECK_RC(rc, 0);
-	for (int k = 0; k < 100; k++) {
-		EXPECT_RC(fi_writemsg(n.ep, &m, FI_FENCE | FI_COMPLETION), -FI_EAGAIN);
-		progress(&n);
-	}
-	do_write(WRITE, 8, 0, 5); /* what is not fenced does not wait */
-	OK(fi_trecv(n.ep, memory, LARGE, NULL, FI_ADDR_UNSPEC, 9, 0, back));
-	wait_ok(&n, n.rxcq, &e);
-	wait_ok(&n, n.txcq, &e);
-	do {
-		rc = fi_writemsg(n.ep, &m, FI_FENCE | FI_COMPLETION);
-		progress(&n);
-	} while (rc == -FI_EAGAIN);
-	CHECK_RC(rc, 0);
-	wait_ok(&n, n.txcq, &e);
-	CHECK(e.op_context == local);
-	OK(fi_close(&mr->fid));
 	node_close(&n);
 }
 
@@ -631,9 +390,6 @@ static const struct test tests[] = {
 	{ "rights", test_rights, 2, 0, 0 },
 	{ "bad", test_bad, 0, 0, 0 },
 	{ "counters", test_counters, 0, 0, 0 },
-	{ "chosen", test_chosen, 0, 0, 0 },
-	{ "chosen_events", test_chosen, 0, 0, (long)FI_RMA_EVENT },
-	{ "fence", test_fence, 0, 0, 0 },
 	{ "selective", test_selective, 0, 0, 0 },
 	{ "atomics", test_atomics, 0, 0, 0 },
 	{ "atomics_ordered", test_atomics, 0, 0, (long)(FI_ORDER_ATOMIC_WAW | FI_ORDER_ATOMIC_RAW) },

@@ -196,7 +196,7 @@ main() {
 			"token_gpu by_device" \
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
-		native native "" native_rma "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
+		native native "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
 			levels transmit_complete levels unmatched \
 			match_peek claim match_peek discard match_peek match_complete
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"

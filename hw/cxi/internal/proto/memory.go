@@ -44,8 +44,8 @@ const (
 	cachedBit = 1 << 62
 	chosenBit = 1 << 63
 
-	// RoomBits are match bits of an entry that each endpoint of weft has beside control messages: writes without bytes to
-	// it change nothing, and say nothing to its owner. No key has them.
+	// RoomBits are match bits of an entry that each endpoint of weft has beside control messages: writes without bytes
+	// to it change nothing, and say nothing to its owner. No key has them.
 	RoomBits = ownBit | notifyBit
 
 	idBits       = 16

@@ -113,7 +113,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// FuzzKeys: a key leads to indices and match bits of regions, never to those of messages, control or data of rendezvous.
+// FuzzKeys: a key leads to indices and match bits of regions, never to those of messages, control messages or data of
+// rendezvous.
 func FuzzKeys(f *testing.F) {
 	for _, key := range []uint64{0, 99, 100, MaxKey, 1 << 63, ^uint64(0), 1<<63 | 1<<61 | 91} {
 		f.Add(key)
