@@ -191,6 +191,59 @@ func TestMatchNotices(t *testing.T) {
 	await(a, b, 2, 2)
 }
 
+// TestMatchHostileDrops: drops and resumptions that a peer makes up, at a receiver that has stopped and at its sender,
+// neither lose nor repeat a message.
+func TestMatchHostileDrops(t *testing.T) {
+	const size, count, n = 256 << 10, 48, 5000
+	a := newMatching(t, MatchConfig{}, size)
+	b, c := newMatching(t, MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64}, size), newMatching(t, MatchConfig{}, 8)
+	lie := func(to *matching, kind proto.ControlKind, drops uint32) {
+		at, err := c.i.match.at(to.self, proto.IndexControl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &c.i.match.tx
+		x.lock.take()
+		x.q.Put(&nic.Transfer{Message: nic.Message{To: at, MatchBits: proto.Control(kind, drops)},
+			Initiator: c.i.match.self, EQ: x.events.number})
+		x.release(false)
+	}
+	for k := range count {
+		lie(a, proto.ControlResume, 0)
+		for {
+			err := a.m.PostMatched(&hw.MatchSend{To: b.self, Tagged: true, Tag: 1, Data: uint64(k), HasData: true,
+				Local: a.at(0, n)})
+			if err == nil {
+				break
+			}
+			for _, x := range []*matching{a, b, c} {
+				x.i.Progress(64)
+			}
+			if k > 8 {
+				break // it is full: the rest follows when there are receives
+			}
+		}
+	}
+	lie(b, proto.ControlNotify, 7)
+	lie(b, proto.ControlNotify, 1<<16-1)
+	sent := int(a.i.match.tx.posted)
+	for k := range sent {
+		b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: 1, Local: b.at(k*n, n)})
+	}
+	for len(b.events) < sent || len(a.events) < sent {
+		for _, x := range []*matching{a, b, c} {
+			x.i.Progress(64)
+		}
+	}
+	last := uint64(0)
+	for k := range b.events {
+		if e := &b.events[k]; e.Kind != hw.MatchReceived || e.Err != nil || k > 0 && e.Data <= last {
+			t.Fatalf("message %d: %+v", k, e)
+		}
+		last = b.events[k].Data
+	}
+}
+
 // TestMatchHostile: what a peer makes up changes nothing outside a region, ends nothing of others, and is counted.
 func TestMatchHostile(t *testing.T) {
 	counted := uint64(0)

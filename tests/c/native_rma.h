@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What native_rma.c and native_keys.c have in common: a node with an endpoint of FI_PROTO_CXI, and its reads and writes. */
+/* What native_rma.c and native_keys.c have in common: a node with an endpoint of FI_PROTO_CXI, its reads and writes. */
 #ifndef NATIVE_RMA_H
 #define NATIVE_RMA_H
 

@@ -152,8 +152,8 @@ static struct fid_domain *domain;
 static struct fid_ep *ep;
 static fi_addr_t self;
 
-/* open_endpoint opens one endpoint, which sends to itself. */
-static void open_endpoint(void)
+/* open_endpoint opens one endpoint, which sends to itself, and notes its opening under a name. */
+static void open_endpoint(const char *call, const char *pid, int mode, uint64_t caps)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 1024 };
@@ -163,12 +163,12 @@ static void open_endpoint(void)
 	uint64_t name[8] = {};
 	size_t n = sizeof name;
 
-	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | caps;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED;
+	hints->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED | mode;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->fabric_attr->prov_name = strdup("cxi");
-	must(fi_getinfo(FI_VERSION(1, 15), "cxi0", "91", FI_SOURCE, hints, &info)); /* 91: the PID */
+	must(fi_getinfo(FI_VERSION(1, 15), "cxi0", pid, FI_SOURCE, hints, &info));
 	must(fi_fabric(info->fabric_attr, &fabric, NULL));
 	must(fi_domain(fabric, info, &domain, NULL));
 	must(fi_endpoint(domain, info, &ep, NULL));
@@ -176,7 +176,7 @@ static void open_endpoint(void)
 	must(fi_av_open(domain, &av_attr, &av, NULL));
 	must(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
 	must(fi_ep_bind(ep, &av->fid, 0));
-	begin("fi_enable");
+	begin(call);
 	must(fi_enable(ep));
 	must(fi_getname(&ep->fid, name, &n));
 	value("pid", name[0] & 0x1ff);
@@ -349,15 +349,109 @@ static void onesided(void)
 	must(fi_close(&words->fid));
 }
 
+/* region lets the endpoint reach memory of its own, by a key or one that it chooses, and returns that. */
+static struct fid_mr *region(void *at, size_t n, uint64_t key, uint64_t flags, struct fid_cntr *count)
+{
+	struct fid_mr *mr;
+
+	must(fi_mr_reg(domain, at, n, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, flags, &mr, NULL));
+	if (count)
+		must(fi_mr_bind(mr, &count->fid, FI_REMOTE_WRITE));
+	must(fi_mr_bind(mr, &ep->fid, 0));
+	must(fi_mr_enable(mr));
+	return mr;
+}
+
+/* described prints what is known of an operation on n bytes of a region. */
+static void described(struct fid_mr *mr, int pid, size_t n, uint64_t offset)
+{
+	value("key", fi_mr_key(mr));
+	value("pid", (uint64_t)pid);
+	value("length", n);
+	value("offset", offset);
+}
+
+/* written writes, flushed or not, and reads a region. */
+static void written(struct fid_mr *mr, int pid, const char *by)
+{
+	struct iovec iov = { from, 1000 };
+	struct fi_rma_iov remote = { 256, 1000, fi_mr_key(mr) };
+	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = self, .rma_iov = &remote, .rma_iov_count = 1,
+		.context = context };
+	char name[128];
+
+	snprintf(name, sizeof name, "fi_write by %s", by);
+	begin(name);
+	must(fi_write(ep, from, 1000, NULL, self, 256, fi_mr_key(mr), context));
+	completed(1);
+	described(mr, pid, 1000, 256);
+	memory("local", from, 1000);
+	snprintf(name, sizeof name, "fi_writemsg with FI_DELIVERY_COMPLETE by %s", by);
+	begin(name);
+	must(fi_writemsg(ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	completed(1);
+	described(mr, pid, 1000, 256);
+	memory("local", from, 1000);
+	snprintf(name, sizeof name, "fi_read by %s", by);
+	begin(name);
+	must(fi_read(ep, from, 1000, NULL, self, 256, fi_mr_key(mr), context));
+	completed(1);
+	described(mr, pid, 1000, 256);
+	memory("local", from, 1000);
+}
+
+/* small writes 100 bytes with the command, and adds to a word. */
+static void small(struct fid_mr *mr, int pid, const char *by)
+{
+	static uint64_t operand = 0x0102030405060708, result;
+	char name[128];
+
+	snprintf(name, sizeof name, "fi_inject_write by %s", by);
+	begin(name);
+	must(fi_inject_write(ep, from, 100, self, 512, fi_mr_key(mr)));
+	for (int i = 0; i < 100; i++)
+		fi_cq_read(cq, NULL, 0);
+	completed(0);
+	described(mr, pid, 100, 512);
+	payload(from, 100);
+	snprintf(name, sizeof name, "fi_fetch_atomic by %s", by);
+	begin(name);
+	must(fi_fetch_atomic(ep, &operand, 1, NULL, &result, NULL, self, 64, fi_mr_key(mr), FI_UINT64, FI_SUM, context));
+	completed(1);
+	described(mr, pid, 8, 64);
+	value("operand", operand);
+}
+
+/* keys are those with an index of their own, and those that an endpoint chooses. */
+static void keys(void)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct fid_cntr *count;
+	struct fid_mr *mr = region(to, LONG, 50, 0, NULL);
+
+	written(mr, 91, "a key of its own");
+	small(mr, 91, "a key of its own");
+	open_endpoint("fi_enable with FI_MR_PROV_KEY", "92", FI_MR_PROV_KEY, FI_RMA_EVENT);
+	mr = region(to, LONG, 0, 0, NULL);
+	written(mr, 92, "a kept key");
+	small(mr, 92, "a kept key");
+	must(fi_cntr_open(domain, &attr, &count, NULL));
+	mr = region(to, LONG, 0, 0, count);
+	written(mr, 92, "a chosen key with events");
+	mr = region(to, LONG, 0, FI_RMA_EVENT, NULL);
+	written(mr, 92, "a chosen key that shares an index");
+}
+
 int main(void)
 {
 	for (int i = 0; i < LONG; i++)
 		from[i] = (unsigned char)(i * 7 + 1);
-	open_endpoint();
+	open_endpoint("fi_enable", "91", 0, 0); /* the number is the PID */
 	messages();
 	rendezvous("fi_tsend of 100000 bytes", 1);
 	rendezvous("fi_send of 100000 bytes", 0);
 	unexpected();
 	onesided();
+	keys();
 	return 0;
 }
