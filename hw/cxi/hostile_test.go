@@ -196,7 +196,8 @@ func TestMatchNotices(t *testing.T) {
 func TestMatchHostileDrops(t *testing.T) {
 	const size, count, n = 256 << 10, 48, 5000
 	a := newMatching(t, MatchConfig{}, size)
-	b, c := newMatching(t, MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64}, size), newMatching(t, MatchConfig{}, 8)
+	b := newMatching(t, MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64}, size)
+	c := newMatching(t, MatchConfig{}, 8)
 	lie := func(to *matching, kind proto.ControlKind, drops uint32) {
 		at, err := c.i.match.at(to.self, proto.IndexControl)
 		if err != nil {

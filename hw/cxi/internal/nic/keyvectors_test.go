@@ -47,8 +47,8 @@ func (c *vectorCase) region(read bool) (proto.Region, Address, uint64) {
 func (c *vectorCase) keyed(read, flush bool) {
 	c.Helper()
 	r, to, offset := c.region(read)
-	t := Transfer{Message: Message{To: to, MatchBits: r.MatchBits, UserPtr: c.userPtr(0, wire.DmaUserPtrWord)}, Offset: offset,
-		Local: c.memory("local"), Initiator: c.self, EQ: c.eq(), Restricted: r.Own && !r.Events, Flush: flush}
+	t := Transfer{Message: Message{To: to, MatchBits: r.MatchBits, UserPtr: c.userPtr(0, wire.DmaUserPtrWord)},
+		Offset: offset, Local: c.memory("local"), Initiator: c.self, EQ: c.eq(), Restricted: r.Own && !r.Events, Flush: flush}
 	if r.Own { // the list has no matching: libfabric's provider writes the key there
 		t.MatchBits = c.values["key"] &^ (1<<63 | 1<<59)
 	}
@@ -76,7 +76,8 @@ func (c *vectorCase) inline(read bool) []byte {
 		c.Fatalf("%d commands", len(c.commands))
 	}
 	state, b := c.commands[0], c.commands[1]
-	if state[0]>>wire.CommandOpcodeShift != wire.OpCstate || uint32(state[8]&0x1f) != to.Index&wire.CstateIndexExtMask ||
+	if state[0]>>wire.CommandOpcodeShift != wire.OpCstate ||
+		uint32(state[8]&wire.CstateIndexExtMask) != to.Index&wire.CstateIndexExtMask ||
 		!read && state[3]&4 == 0 { // a write is restricted
 		c.Errorf("the state is % x", state)
 	}
