@@ -48,7 +48,8 @@ func (c *vectorCase) keyed(read, flush bool) {
 	c.Helper()
 	r, to, offset := c.region(read)
 	t := Transfer{Message: Message{To: to, MatchBits: r.MatchBits, UserPtr: c.userPtr(0, wire.DmaUserPtrWord)},
-		Offset: offset, Local: c.memory("local"), Initiator: c.self, EQ: c.eq(), Restricted: r.Own && !r.Events, Flush: flush}
+		Offset: offset, Local: c.memory("local"), Initiator: c.self, EQ: c.eq(),
+		Restricted: r.Own && !r.Events, Flush: flush}
 	if r.Own { // the list has no matching: libfabric's provider writes the key there
 		t.MatchBits = c.values["key"] &^ (1<<63 | 1<<59)
 	}
