@@ -140,41 +140,47 @@ type Matcher interface {
 type MatchState uint32
 
 const (
-	MatchDisabled       MatchState = iota // it is not open yet
-	MatchEnabled                          // the device takes messages
-	MatchPendingDisable                   // it is to stop, as messages that it keeps are needed
-	MatchOnload                           // messages are taken over from it, whose list entries are needed
-	MatchOnloadReenable                   // the same, where buffers or room for events is needed
-	MatchFlowControl                      // until senders have reported all drops
+	MatchDisabled        MatchState = iota // it is not open yet
+	MatchEnabled                           // the device takes messages
+	MatchPendingDisable                    // it is to stop, as messages that it keeps are needed
+	MatchOnload                            // messages are taken over from it, whose list entries are needed
+	MatchOnloadReenable                    // the same, where buffers or room for events is needed
+	MatchFlowControl                       // until senders have reported all drops
+	MatchEnabledSoftware                   // the device takes messages, and software matches them
+	MatchPendingSoftware                   // the device leaves matching to software, which takes over what it keeps
+	MatchPendingHardware                   // the device is to begin with matching
 )
 
 // String is libfabric's name of the state.
 func (s MatchState) String() string {
 	return [...]string{"DISABLED", "ENABLED", "PENDING_PTLTE_DISABLE", "ONLOAD_FLOW_CONTROL",
-		"ONLOAD_FLOW_CONTROL_REENABLE", "FLOW_CONTROL"}[s]
+		"ONLOAD_FLOW_CONTROL_REENABLE", "FLOW_CONTROL", "ENABLED_SOFTWARE",
+		"PENDING_PTLTE_SOFTWARE_MANAGED", "PENDING_PTLTE_HARDWARE"}[s]
 }
 
-// MatchReason is why a receiver takes no messages any more.
+// MatchReason is why a receiver takes no messages any more, or matching has gone from the device to software.
 type MatchReason int
 
 const (
-	MatchNoEvents   MatchReason = iota // no room for events
-	MatchNoBuffers                     // no buffer for unexpected messages
-	MatchNoEntries                     // no list entries for them
-	MatchNoRequests                    // no room in request buffers
-	MatchBySoftware                    // receives or claims need what the device keeps
-	MatchElse                          // another reason
+	MatchNoEvents       MatchReason = iota // no room for events
+	MatchNoBuffers                         // no buffer for unexpected messages
+	MatchNoEntries                         // no list entries for them
+	MatchNoRequests                        // no room in request buffers
+	MatchBySoftware                        // receives or claims need what the device keeps
+	MatchElse                              // another reason
+	MatchSoftUnexpected                    // software goes on: no list entry for an unexpected message
+	MatchSoftReceive                       // software goes on: no list entry for a receive
 
-	MatchReasons = int(MatchElse) + 1 // how many there are
+	MatchReasons = int(MatchSoftReceive) + 1 // how many there are
 )
 
 // MatchStats are counters of a Matcher's flow control, and its state.
 type MatchStats struct {
 	State     MatchState           // of the receiver
-	Stopped   [MatchReasons]uint64 // how often it took no messages any more, by MatchReason
+	Stopped   [MatchReasons]uint64 // how often that was so, by MatchReason
 	Dropped   uint64               // own messages that a receiver had no room for, and that were or will be sent again
 	Onloaded  uint64               // messages that software took over from the device
-	Software  uint64               // of those, messages that have found their receive
+	Software  uint64               // messages that found their receive in software
 	Doorbells uint64               // how often a doorbell was rung for commands
 	Refused   uint64               // commands that the device has refused
 	Malformed uint64               // what no peer of the protocol sends

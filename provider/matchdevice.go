@@ -25,7 +25,31 @@ import (
 const (
 	maxMatchReceives = 15360
 	maxMatchSends    = 16384
+	// maxSoftReceives is the most where software matches.
+	maxSoftReceives = 1 << 20
 )
+
+// receivesOf is the most receives of a matched endpoint.
+func receivesOf(c *config.Config) int {
+	if c.CXIMatch == "software" {
+		return maxSoftReceives
+	}
+	return maxMatchReceives
+}
+
+// matchModes are the values of the variable that says what matches.
+var matchModes = map[string]cxi.MatchMode{
+	"hardware": cxi.MatchHardware, "software": cxi.MatchSoftware, "hybrid": cxi.MatchHybrid,
+}
+
+// matchConfig is the configuration of a matched endpoint's interface.
+func matchConfig(c *config.Config, pid, receives, sends int) *cxi.MatchConfig {
+	return &cxi.MatchConfig{
+		PID: pid, Receives: receives, Sends: max(sends, 8), Events: c.CXIEvents, Buffers: c.CXIOverflows,
+		BufferBytes: c.CXIOverflow, Eager: c.CXIEager, First: c.CXIFirst, Mode: matchModes[c.CXIMatch],
+		Requests: c.CXIRequests, RequestBytes: c.CXIRequest, Unexpected: c.CXIUnexpected,
+	}
+}
 
 // matchDevices lists the devices that match messages, those alone that the configuration names.
 func matchDevices(c *config.Config) ([]info.MatchDevice, error) {
@@ -40,7 +64,7 @@ func matchDevices(c *config.Config) ([]info.MatchDevice, error) {
 		}
 		devices = append(devices, info.MatchDevice{
 			Name: d.Name, Source: d.SourceName(),
-			Attr: cxi.MatchConfig{Receives: maxMatchReceives, Sends: maxMatchSends}.MatchAttr(),
+			Attr: cxi.MatchConfig{Receives: receivesOf(c), Sends: maxMatchSends}.MatchAttr(),
 			NIC: &fi.NIC{
 				Name: d.Name, DeviceID: fmt.Sprintf("%#x", d.DeviceInfo.Device), VendorID: fmt.Sprintf("%#x", d.Vendor),
 				Driver: "cxi_ss1", Address: fmt.Sprintf("%#x", d.NID), MTU: d.MTU, Speed: d.LinkMbps * 1000 * 1000,
@@ -109,7 +133,7 @@ func openMatchIface(device hw.MemoryDomain, e *MatchedEndpoint) (hw.Iface, error
 	}
 	i, err := m.Open(cxi.Config{
 		RxBuffers: 4, BounceCount: 1, PathTimeout: e.domain.cfg.PeerTimeout,
-		Match: &cxi.MatchConfig{PID: pid, Receives: int(e.info.Rx.Size), Sends: max(int(e.info.Tx.Size), 8)},
+		Match: matchConfig(e.domain.cfg, pid, int(e.info.Rx.Size), int(e.info.Tx.Size)),
 		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err != nil {

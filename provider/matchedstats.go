@@ -88,4 +88,4 @@ func (e *MatchedEndpoint) Counters(dst []uint64) error {
 }
 
 // The device's reasons are the words behind RxMatchNoEvents.
-var _ = [1]struct{}{}[stats.RxMatchElse-stats.RxMatchNoEvents-int(hw.MatchElse)]
+var _ = [1]struct{}{}[stats.RxMatchSoftReceive-stats.RxMatchNoEvents-int(hw.MatchSoftReceive)]

@@ -16,22 +16,19 @@ func (m *matcher) Claim(r *hw.MatchReceive) error { return m.search(r, true) }
 func (f *flow) claimFound(r *receive) {
 	f.x.lock.take()
 	defer f.x.lock.release()
-	if f.core.state == flowControl {
+	if f.core.state == flowControl || f.core.software {
 		f.claim(r)
 		return
 	}
 	f.claims = append(f.claims, r)
-	f.stop(true)
+	f.stop(true, false)
 }
 
 // claim sets aside a message that was taken over, if it is still there. The caller has the lock.
 func (f *flow) claim(r *receive) {
-	if f.search(r) {
-		return
+	if !f.x.soft.search(r) {
+		f.x.soft.missing(r)
 	}
-	f.found = append(f.found, hw.MatchEvent{Kind: hw.MatchMissing, Context: r.context, Last: true})
-	f.local.Store(true)
-	f.x.freeID(r)
 }
 
 // ReceiveClaimed receives a message that was set aside.
@@ -57,10 +54,9 @@ func (m *matcher) ReceiveClaimed(c hw.Claim, r *hw.MatchReceive) error {
 	delete(x.flow.claimed, c)
 	p := &x.list[id-x.firstID()]
 	e.ID = uint16(id)
-	*p = receive{state: receivePosted, generation: p.generation + 1, entry: e, into: into, context: r.Context,
-		parts: p.parts[:0], taken: true}
-	x.flow.matches = append(x.flow.matches, softMatch{p, s, 0})
-	x.flow.local.Store(true)
+	*p = receive{state: receivePosted, generation: p.generation + 1, id: id, entry: e, into: into,
+		context: r.Context, parts: p.parts[:0]}
+	x.soft.give(p, s)
 	m.i.bell.ring()
 	return nil
 }

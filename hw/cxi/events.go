@@ -162,7 +162,17 @@ func (p *portal) place(d *MemoryDomain, events *eventQueue, options uint64, pid 
 
 // enable lets an entry take commands.
 func (p *portal) enable(t *libcxi.PtlTE, events *eventQueue, index uint32) error {
-	if !p.q.Enable(t.Number()) {
+	return p.set(t, events, index, p.q.Enable(t.Number()), wire.PtlteStateEnabled)
+}
+
+// manage does so where software matches.
+func (p *portal) manage(t *libcxi.PtlTE, events *eventQueue, index uint32) error {
+	return p.set(t, events, index, p.q.Manage(t.Number()), wire.PtlteStateSoftwareManaged)
+}
+
+// set waits until the NIC has done the command, if there was room for it, and the entry is in a state.
+func (p *portal) set(t *libcxi.PtlTE, events *eventQueue, index uint32, room bool, want uint32) error {
+	if !room {
 		return fmt.Errorf("cxi: enable index %d: %w", index, hw.ErrNoResource)
 	}
 	p.q.Ring()
@@ -171,7 +181,7 @@ func (p *portal) enable(t *libcxi.PtlTE, events *eventQueue, index uint32) error
 		state = e.State()
 		return e.Type() == wire.EventStateChange && e.PtlTE() == t.Number()
 	}, p.refused)
-	if err == nil && state != wire.PtlteStateEnabled {
+	if err == nil && state != want {
 		err = fmt.Errorf("cxi: index %d is in state %d: %w", index, state, unix.EIO)
 	}
 	return err

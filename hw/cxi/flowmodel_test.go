@@ -329,7 +329,7 @@ func (w *modelWorld) event(m *modelMutant) {
 		} else {
 			w.waiting++
 		}
-		if c.stop(len(w.unexpected) > 0) {
+		if c.stop(len(w.unexpected) > 0, false) {
 			w.commands = append(w.commands, modelEvent{evDisable, 0})
 		}
 	case evLinked:

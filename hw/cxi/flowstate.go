@@ -17,10 +17,22 @@ const (
 	flowOnload         = hw.MatchOnload
 	flowOnloadReenable = hw.MatchOnloadReenable
 	flowControl        = hw.MatchFlowControl
+	flowSoftware       = hw.MatchEnabledSoftware
+	flowPendingSoft    = hw.MatchPendingSoftware
+	flowPendingHard    = hw.MatchPendingHardware
 )
 
-// appends reports whether receives may be appended.
-func appends(s flowState) bool { return s != flowOnload && s != flowOnloadReenable }
+// appends reports whether receives may be posted.
+func appends(s flowState) bool {
+	switch s {
+	case flowOnload, flowOnloadReenable, flowPendingSoft, flowPendingHard:
+		return false
+	}
+	return true
+}
+
+// taking reports whether messages are taken in, in the way in which that goes on.
+func taking(s flowState) bool { return s == flowEnabled || s == flowSoftware }
 
 // flowCore is the receiver's state machine: what comes from the NIC and from senders, and what is to be done then. It
 // does nothing itself.
@@ -29,6 +41,12 @@ type flowCore struct {
 	// first is where the NIC's count of drops begins when it stops by itself: the message for which it does is the
 	// first drop. Constant.
 	first int64
+	// hybrid has software match once the NIC runs out of what it needs. Constant.
+	hybrid bool
+	// software says that software matches, or is to when messages are taken again. leave has it be so once the NIC
+	// has stopped.
+	software, leave bool
+
 	drops int64 // that senders have notified of, from first
 	// notified are senders of dropped messages, in the order of their notices.
 	notified []hw.MatchAddress
@@ -41,7 +59,12 @@ type flowCore struct {
 
 // stopped takes in that the NIC takes no messages any more. True: what it keeps is to be taken over.
 func (c *flowCore) stopped(automatic bool, reason uint32) bool {
-	if c.state != flowEnabled && c.state != flowPendingDisable {
+	switch c.state {
+	case flowEnabled, flowPendingDisable, flowSoftware:
+	case flowPendingSoft: // what it keeps is being taken over
+		c.state = flowOnloadReenable
+		return false
+	default:
 		return false // both have stopped it
 	}
 	c.state = flowOnloadReenable
@@ -51,11 +74,42 @@ func (c *flowCore) stopped(automatic bool, reason uint32) bool {
 	if !automatic || reason == wire.ReasonFcUnexpectedFail {
 		c.state = flowOnload
 	}
+	short := automatic && (reason == wire.ReasonFcUnexpectedFail || reason == wire.ReasonFcNoMatch)
+	c.software = c.software || c.leave || c.hybrid && short
+	return true
+}
+
+// managed takes in that the NIC leaves matching to software, of its own accord. True: what it keeps is to be taken
+// over. One that is to stop does so next.
+func (c *flowCore) managed() bool {
+	if c.state != flowEnabled {
+		return false
+	}
+	c.state, c.software = flowPendingSoft, true
 	return true
 }
 
 // takenOver takes in that the NIC keeps no messages.
-func (c *flowCore) takenOver() { c.state = flowControl }
+func (c *flowCore) takenOver() {
+	if c.state == flowPendingSoft {
+		c.state = flowSoftware
+		return
+	}
+	c.state = flowControl
+}
+
+// matches reports whether software matches what comes, and may now: all that came before is taken over.
+func (c *flowCore) matches() bool {
+	return c.software && (c.state == flowSoftware || c.state == flowControl)
+}
+
+// enabled is the state in which messages are taken.
+func (c *flowCore) enabled() flowState {
+	if c.software {
+		return flowSoftware
+	}
+	return flowEnabled
+}
 
 // ask reports whether the NIC is to take messages again if it has dropped so many.
 func (c *flowCore) ask() (drops int64, ok bool) {
@@ -85,7 +139,7 @@ func (c *flowCore) resumed() []hw.MatchAddress {
 	if !c.asked || c.state != flowControl {
 		return nil
 	}
-	c.state, c.asked = flowEnabled, false
+	c.state, c.asked = c.enabled(), false
 	c.drops += c.first - c.askedDrops
 	all := slices.Clone(c.notified[:c.askedSenders])
 	c.notified = append(c.notified[:0], c.notified[c.askedSenders:]...)
@@ -109,12 +163,12 @@ func (c *flowCore) counted(drops int64) bool {
 }
 
 // stop takes in that the receiver needs messages that the NIC keeps: they have the list entries of receives, or one is
-// claimed. True: the NIC is to stop.
-func (c *flowCore) stop(keeps bool) bool {
+// claimed. True: the NIC is to stop. With leave software matches from then on, in hybrid mode.
+func (c *flowCore) stop(keeps, leave bool) bool {
 	if c.state != flowEnabled || !keeps {
 		return false
 	}
-	c.state = flowPendingDisable
+	c.state, c.leave = flowPendingDisable, leave && c.hybrid
 	return true
 }
 

@@ -16,7 +16,8 @@ import (
 type MatchConfig struct {
 	// PID of the interface, 1 to 510. Default: one that is free.
 	PID int
-	// Receives is how many receives and searches may be posted, 1 to 61440. Default 1024.
+	// Receives is how many receives and searches may be posted, 1 to 61440, with MatchSoftware to 1048576. Default
+	// 1024.
 	Receives int
 	// Sends is how many messages may be in flight, 8 to 16384. Default 1024.
 	Sends int
@@ -30,10 +31,34 @@ type MatchConfig struct {
 	Eager int
 	// First is how many bytes of a longer one are, 1 to Eager. Default 2048, likewise.
 	First int
+	// Mode is what matches: the NIC, by default.
+	Mode MatchMode
+	// Requests is the number of buffers in which messages lie that software is to match, 2 to 64, of RequestBytes
+	// each. Default 4.
+	Requests int
+	// RequestBytes is the size of one, at least 126 and twice Eager, and at most 64 MiB. Default 2 MiB.
+	RequestBytes int
+	// Unexpected is how many unexpected messages the NIC keeps, 1 to 2^31-1, before software matches, with
+	// MatchHybrid. Default 4096.
+	Unexpected int
 }
+
+// MatchMode says what matches messages.
+type MatchMode int
+
+const (
+	// MatchHardware: the NIC does, with list entries for so many receives and unexpected messages only.
+	MatchHardware MatchMode = iota
+	// MatchSoftware: software does, in constant time.
+	MatchSoftware
+	// MatchHybrid: the NIC does until it has no list entry for a receive or an unexpected message, no buffer for one,
+	// or keeps too many of these, and then software does.
+	MatchHybrid
+)
 
 const (
 	maxReceives = 60 << 10
+	maxSoftware = 1 << 20 // receives, where software matches
 	maxSends    = 1 << 14
 	maxMatched  = 1<<32 - 1 // bytes of a message
 	maxMinFree  = 1<<24 - 1
@@ -47,13 +72,24 @@ func (c MatchConfig) withDefaults() MatchConfig {
 	def(&c.BufferBytes, 2<<20)
 	def(&c.Eager, 18433)
 	def(&c.First, 2048)
+	def(&c.Requests, 4)
+	def(&c.RequestBytes, 2<<20)
+	def(&c.Unexpected, 4096)
 	return c
 }
 
 func (c *MatchConfig) check() error {
+	most := maxReceives
+	if c.Mode == MatchSoftware {
+		most = maxSoftware
+	}
 	return inRange([]ranged{
+		{"as a mode", int(c.Mode), 0, int(MatchHybrid)},
+		{"buffers for what software matches", c.Requests, 2, 64},
+		{"bytes of one", c.RequestBytes, 2*c.Eager + 2*nic.MaxHeader, 64 << 20},
+		{"unexpected messages that the NIC keeps", c.Unexpected, 1, 1<<31 - 1},
 		{"as a PID", c.PID, 0, libcxi.AnyPID - 1},
-		{"receives", c.Receives, 1, maxReceives},
+		{"receives", c.Receives, 1, most},
 		{"messages in flight", c.Sends, 8, maxSends},
 		{"events of arrivals", c.Events, 64, maxEvents},
 		{"bytes of an eager message", c.Eager, nic.MaxInline + 1, 1 << 20},
@@ -89,6 +125,10 @@ func (i *Iface) openMatcher() error {
 		on: func(*hw.MatchEvent) {}}
 	m.tx.m, m.rx.m = m, m
 	i.match = m
+	if m.cfg.Mode != MatchHardware && !libcxi.Manages() {
+		return fmt.Errorf("cxi: matching by software: libcxi has no cxil_pte_transition_sm: %w",
+			hw.ErrInvalid)
+	}
 	if err := m.tx.open(); err != nil {
 		return err
 	}
@@ -161,7 +201,7 @@ func (m *matcher) progress(limit int) int {
 
 // pending reports whether progress would find something.
 func (m *matcher) pending() bool {
-	return m.rx.events.Waiting() || m.rx.flow.events.Waiting() || m.rx.flow.local.Load() ||
+	return m.rx.events.Waiting() || m.rx.flow.events.Waiting() || m.rx.soft.local.Load() ||
 		m.tx.events.Waiting() || m.tx.anyEnded.Load()
 }
 

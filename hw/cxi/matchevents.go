@@ -11,7 +11,7 @@ func (x *matchRx) progress(limit int) (n int) {
 	if x.retries.Load() {
 		n += x.retry()
 	}
-	n += x.flow.deliver() // older than what the NIC has
+	n += x.soft.deliver() // older than what the NIC has
 	for n < limit {
 		e := x.events.Peek()
 		if !e.There() {
@@ -19,7 +19,7 @@ func (x *matchRx) progress(limit int) (n int) {
 		}
 		x.take(e)
 		x.events.Done(e)
-		if x.flow.state() != flowEnabled {
+		if !taking(x.flow.state()) {
 			x.events.Return() // it may be full, and its room is needed
 		}
 		n++
@@ -27,10 +27,12 @@ func (x *matchRx) progress(limit int) (n int) {
 	x.events.Pause()
 	n += x.flow.progress()
 	x.early.list()
+	x.requests.list()
 	if len(x.commands) > 0 {
 		x.postCommands()
 	}
-	x.later.Store(len(x.commands) > 0 || x.early.unlisted > 0 || x.retries.Load() || x.m.tx.anyControl.Load() ||
+	x.later.Store(len(x.commands) > 0 || x.early.unlisted > 0 || x.requests.unlisted > 0 ||
+		x.retries.Load() || x.m.tx.anyControl.Load() ||
 		x.flow.again != [flowCommands]bool{})
 	return n
 }
@@ -58,12 +60,16 @@ func (x *matchRx) take(e nic.Event) {
 		}
 		return
 	}
+	if n, ok := x.requests.number(id); ok {
+		x.requests.take(n, e)
+		return
+	}
 	if id == x.idOnload() {
 		x.flow.take(e)
 		return
 	}
 	x.lock.take() // for what was posted
-	r := x.receive(id)
+	r := x.receive(uint32(id))
 	x.lock.release()
 	if r != nil { // else of a message that the NIC has refused
 		x.takeOf(r, e)
@@ -77,7 +83,7 @@ func (x *matchRx) takeOf(r *receive, e nic.Event) {
 		x.put(r, e)
 	case wire.EventPutOverflow:
 		if x.retries.Load() {
-			x.listed(e.BufferID()) // one that is used up at once gives no other event
+			x.listed(uint32(e.BufferID())) // one that is used up at once gives no other event
 		}
 		x.early.taken(r, e)
 	case wire.EventRendezvous:
@@ -90,9 +96,9 @@ func (x *matchRx) takeOf(r *receive, e nic.Event) {
 		x.searched(r, e)
 	case wire.EventLink:
 		if e.Code() != wire.RcOk {
-			x.refusedEntry(e.BufferID(), e.Code())
+			x.refusedEntry(uint32(e.BufferID()), e.Code())
 		} else {
-			x.listed(e.BufferID())
+			x.listed(uint32(e.BufferID()))
 		}
 	}
 }
@@ -121,11 +127,15 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 		x.early.refused(int(id) - 1)
 		return
 	}
+	if n, ok := x.requests.number(id); ok {
+		x.requests.refused(n)
+		return
+	}
 	x.lock.take()
-	if x.probing && len(x.waiting) > 0 && x.waiting[0] == id {
+	if x.probing && len(x.waiting) > 0 && x.waiting[0] == uint32(id) {
 		x.probing, x.waiting = false, x.waiting[1:]
 	}
-	r := x.receive(id)
+	r := x.receive(uint32(id))
 	x.lock.release()
 	switch {
 	case r == nil:

@@ -3,6 +3,7 @@ package cxi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/provider/match"
 )
 
 // receiveState says what an id is used for.
@@ -31,6 +33,7 @@ type receive struct {
 	canceling  bool
 	claim      bool // a search whose message is set aside
 	generation uint32
+	id         uint32
 	entry      nic.Entry
 	into       []byte
 	context    uint64
@@ -42,6 +45,8 @@ type receive struct {
 	unlinked, canceled bool
 	taken              bool   // by messages that were taken over: it is not in the list
 	skip               uint64 // bytes of those
+	// posted is where software matches it, nil: it does not. Under the lock.
+	posted             *match.Recv
 	start, used, total uint64
 }
 
@@ -58,15 +63,17 @@ type matchRx struct {
 	free   numbers
 	slots  []uint16 // by slot of the portal's queue, the buffer or receive that its command is of
 	// waiting are receives that the NIC had no entry for, in their order. All that is posted behind them waits.
-	waiting []uint16
+	waiting []uint32
 	probing bool      // the first is being tried
 	retryAt time.Time // not before
 	// retries says that there are some, or removed. Stored under the lock, read by the lease holder.
 	retries atomic.Bool
-	// removed are receives that were cancelled while they waited. Under the lock.
-	removed []uint16
+	// removed are receives that were cancelled while they were in no list of the NIC. Under the lock.
+	removed []uint32
 
 	early     early
+	requests  requests
+	soft      soft
 	flow      flow
 	regions   regions
 	event     hw.MatchEvent
@@ -82,8 +89,9 @@ func (x *matchRx) refuse(format string, args ...any) {
 	x.m.i.logf(format, args...)
 }
 
-// firstID is the least id of a receive; below are buffers for unexpected messages, from 1, and idOnload.
-func (x *matchRx) firstID() uint32 { return uint32(len(x.early.buffers)) + 2 }
+// firstID is the least id of a receive; below are buffers for unexpected messages, from 1, those of requests, and
+// idOnload.
+func (x *matchRx) firstID() uint32 { return uint32(x.idOnload()) + 1 }
 
 // open makes the lists and appends the buffers for unexpected messages.
 func (x *matchRx) open() (err error) {
@@ -91,10 +99,14 @@ func (x *matchRx) open() (err error) {
 	if err = x.events.open(i.d, c.Events+c.Events/4+31, true, i.wait, 1); err != nil {
 		return err
 	}
-	if err = x.portal.open(i.d, max(256, 2*c.Receives), &x.events); err != nil {
+	slots := max(256, 2*c.Receives)
+	if c.Mode == MatchSoftware {
+		slots = 256 // no receive is appended
+	}
+	if err = x.portal.open(i.d, slots, &x.events); err != nil {
 		return err
 	}
-	if err = x.early.open(x); err != nil {
+	if err = errors.Join(x.early.open(x), x.requests.open(x), x.soft.open(x)); err != nil {
 		return err
 	}
 	x.list = make([]receive, c.Receives)
@@ -111,16 +123,23 @@ func (x *matchRx) open() (err error) {
 		return err
 	}
 	x.early.listAll()
+	x.requests.listAll()
 	x.portal.q.Ring()
-	if err = x.portal.enable(x.pte, &x.events, proto.IndexMessages); err == nil {
-		x.flow.change(func(c *flowCore) { c.state = flowEnabled })
+	if x.flow.core.software {
+		err = x.portal.manage(x.pte, &x.events, proto.IndexMessages)
+	} else {
+		x.flow.change(func(c *flowCore) { c.state = flowPendingHard })
+		err = x.portal.enable(x.pte, &x.events, proto.IndexMessages)
+	}
+	if err == nil {
+		x.flow.change(func(c *flowCore) { c.state = c.enabled() })
 	}
 	return err
 }
 
 func (x *matchRx) close() error {
 	return errors.Join(x.regions.close(), x.portal.close(), x.events.close(), x.flow.events.close(),
-		x.early.memory.close())
+		x.early.memory.close(), x.requests.memory.close(), x.soft.close())
 }
 
 // idOther is the id of commands of another list, which no buffer or receive has.
@@ -219,7 +238,7 @@ func (x *matchRx) post(
 	x.lock.take()
 	defer x.lock.release()
 	id, ok := x.free.take(0)
-	if !ok || !x.portal.q.Room(1) || !appends(x.flow.state()) {
+	if !ok || !x.portal.q.Room(1) || !appends(x.flow.state()) || len(x.soft.short) > 0 {
 		if ok {
 			x.free.put(id)
 		}
@@ -228,28 +247,78 @@ func (x *matchRx) post(
 	}
 	p := &x.list[id-x.firstID()]
 	e.ID = uint16(id)
-	*p = receive{state: state, multi: r.Multi, claim: claim, generation: p.generation + 1, entry: e,
+	*p = receive{state: state, multi: r.Multi, claim: claim, generation: p.generation + 1, id: id, entry: e,
 		into: into, context: r.Context,
 		parts: p.parts[:0]}
-	soft := len(x.flow.list) > 0
-	switch {
-	case soft && state == receiveSearch && x.flow.search(p):
-	case soft && state == receivePosted && x.flow.match(p): // those that wait have had their choice
-	case state == receiveSearch:
-		x.portal.q.Search(&e)
-		x.slots[x.portal.q.LastSlot()] = e.ID
-	case len(x.waiting) > 0:
-		x.waiting = append(x.waiting, e.ID)
-	default:
-		x.append(p.toAppend())
+	soft := x.flow.core.software || x.soft.count() > 0
+	if soft {
+		if !x.postSoft(p) {
+			x.freeID(p)
+			return 0, hw.ErrNoResource
+		}
+	} else {
+		x.postHard(p)
 	}
 	if !r.More {
 		x.portal.q.Ring()
 	}
-	if soft && x.flow.local.Load() {
+	if soft && x.soft.local.Load() {
 		x.m.i.bell.ring()
 	}
-	return hw.MatchID(p.generation)<<16 | hw.MatchID(id), nil
+	return hw.MatchID(p.generation)<<32 | hw.MatchID(id), nil
+}
+
+// postSoft has software match a receive or search first, and the NIC what it leaves. False: no memory. The caller has
+// the lock.
+func (x *matchRx) postSoft(p *receive) bool {
+	software := x.flow.core.software
+	switch {
+	case p.state == receiveSearch && x.soft.search(p):
+	case p.state == receiveSearch && software:
+		x.soft.missing(p)
+	case p.state == receivePosted && software && len(x.waiting) > 0:
+		x.waiting = append(x.waiting, p.id)
+	case p.state == receivePosted && software:
+		return x.soft.post(p)
+	case p.state == receivePosted && x.soft.match(p): // those that wait have had their choice
+	default:
+		x.postHard(p)
+	}
+	return true
+}
+
+// postHard has the NIC match one. The caller has the lock, and has seen that there is room.
+func (x *matchRx) postHard(p *receive) {
+	switch {
+	case p.state == receiveSearch:
+		x.portal.q.Search(&p.entry)
+		x.slots[x.portal.q.LastSlot()] = p.entry.ID
+	case len(x.waiting) > 0:
+		x.waiting = append(x.waiting, p.id)
+	default:
+		x.append(p.toAppend())
+	}
+}
+
+// matchWaiting matches receives that the NIC had no entry for with messages that were taken over: they are older than
+// receives that are posted from now on. Where software matches they are posted there. The caller has the lock.
+func (x *matchRx) matchWaiting() {
+	if x.probing {
+		return // the flush has answered for all
+	}
+	short := false
+	x.waiting = slices.DeleteFunc(x.waiting, func(id uint32) bool {
+		r := x.receive(id)
+		if r == nil || short {
+			return r == nil
+		}
+		if x.flow.core.software {
+			short = !x.soft.post(r)
+			return !short
+		}
+		return x.soft.match(r)
+	})
+	x.retries.Store(len(x.waiting) > 0 || len(x.removed) > 0 || len(x.soft.short) > 0)
 }
 
 // toAppend is the entry without the memory that messages have which were taken over.
@@ -270,8 +339,8 @@ func (x *matchRx) append(e *nic.Entry) bool {
 }
 
 // receive is the one with an id, nil: there is none.
-func (x *matchRx) receive(id uint16) *receive {
-	if n := uint32(id) - x.firstID(); n < uint32(len(x.list)) && x.list[n].state != receiveNone {
+func (x *matchRx) receive(id uint32) *receive {
+	if n := id - x.firstID(); n < uint32(len(x.list)) && x.list[n].state != receiveNone {
 		return &x.list[n]
 	}
 	return nil
@@ -282,27 +351,39 @@ func (m *matcher) CancelReceive(name hw.MatchID) error {
 	x := &m.rx
 	x.lock.take()
 	defer x.lock.release()
-	id := uint16(name)
+	id := uint32(name)
 	r := x.receive(id)
-	if r == nil || hw.MatchID(r.generation) != name>>16 || r.state != receivePosted || r.canceling || r.taken {
+	if r == nil || hw.MatchID(r.generation) != name>>32 || r.state != receivePosted || r.canceling || r.taken {
 		return fmt.Errorf("cxi: cancel a receive that has ended: %w", hw.ErrInvalid)
+	}
+	if r.posted != nil {
+		x.soft.withdraw(r)
+		x.remove(r)
+		return nil
 	}
 	for k, w := range x.waiting {
 		if w == id && !(k == 0 && x.probing) {
 			x.waiting = append(x.waiting[:k], x.waiting[k+1:]...)
-			x.removed = append(x.removed, id)
-			r.canceling = true
-			x.retries.Store(true)
+			x.remove(r)
 			return nil
 		}
 	}
 	if !x.portal.q.Room(1) || !x.portal.q.Unlink(&r.entry) {
 		return hw.ErrNoResource
 	}
-	x.slots[x.portal.q.LastSlot()] = id
+	x.slots[x.portal.q.LastSlot()] = uint16(id)
 	r.canceling = true
 	x.portal.q.Ring()
 	return nil
+}
+
+// remove has progress end a receive that is matched no more. The caller has the lock.
+func (x *matchRx) remove(r *receive) {
+	x.removed = append(x.removed, r.id)
+	r.canceling = true
+	x.retries.Store(true)
+	x.soft.local.Store(true)
+	x.m.i.bell.ring()
 }
 
 // finish gives the id of a receive back, once nothing more comes of it.
@@ -318,8 +399,8 @@ func (x *matchRx) finish(r *receive) {
 
 // freeID does so at once. The caller has the lock.
 func (x *matchRx) freeID(r *receive) {
-	r.state, r.canceling, r.into = receiveNone, false, nil
-	x.free.put(uint32(r.entry.ID))
+	r.state, r.canceling, r.into, r.posted = receiveNone, false, nil, nil
+	x.free.put(r.id)
 }
 
 // unlinked takes in the answer to the cancelling of a receive.
@@ -382,10 +463,11 @@ func (x *matchRx) describe(ev *hw.MatchEvent, e nic.Event) {
 const retryDelay = time.Millisecond
 
 // refusedEntry takes in that the NIC had no entry for a receive.
-func (x *matchRx) refusedEntry(id uint16, code uint32) {
+func (x *matchRx) refusedEntry(id uint32, code uint32) {
 	x.lock.take()
 	defer x.lock.release()
-	if x.probing && len(x.waiting) > 0 && x.waiting[0] == id {
+	probed := x.probing && len(x.waiting) > 0 && x.waiting[0] == id
+	if probed {
 		x.probing = false
 	} else {
 		x.waiting = append(x.waiting, id)
@@ -395,12 +477,16 @@ func (x *matchRx) refusedEntry(id uint16, code uint32) {
 	}
 	x.retryAt = time.Now().Add(retryDelay)
 	x.retries.Store(true)
-	x.flow.stop(x.early.held > 0)
+	if x.flow.core.hybrid { // the NIC leaves matching to software, as a rule
+		x.flow.stop(probed, true)
+		return
+	}
+	x.flow.stop(x.early.kept > 0, false)
 }
 
 // listed takes in that the NIC has an entry again, for the first receive that waited: all that it has refused before
 // have been taken in.
-func (x *matchRx) listed(id uint16) {
+func (x *matchRx) listed(id uint32) {
 	x.lock.take()
 	defer x.lock.release()
 	if !x.probing || len(x.waiting) == 0 || x.waiting[0] != id {
@@ -408,7 +494,9 @@ func (x *matchRx) listed(id uint16) {
 	}
 	x.probing = false
 	n := 1
-	for n < len(x.waiting) && x.portal.q.Room(1) && x.append(x.receive(x.waiting[n]).toAppend()) {
+	// What is appended while messages are taken over would take some of them.
+	for n < len(x.waiting) && appends(x.flow.state()) && x.portal.q.Room(1) &&
+		x.append(x.receive(x.waiting[n]).toAppend()) {
 		n++
 	}
 	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
@@ -422,20 +510,27 @@ func (x *matchRx) retry() (n int) {
 	removed := x.removed
 	x.removed = nil
 	for _, id := range removed {
-		x.receive(id).canceling = false
+		r := x.receive(id)
+		r.canceling, r.canceled = false, true
 	}
-	if appends(x.flow.state()) && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) &&
+	x.soft.retry()
+	if x.flow.core.software && appends(x.flow.state()) {
+		x.matchWaiting()
+	} else if appends(x.flow.state()) && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) &&
 		x.portal.q.Room(1) {
 		e := *x.receive(x.waiting[0]).toAppend()
 		e.InOrder, e.NoLink = false, false
 		x.probing = x.append(&e)
 		x.portal.q.Ring()
 	}
-	x.retries.Store(len(x.waiting) > 0)
+	x.retries.Store(len(x.waiting) > 0 || len(x.soft.short) > 0)
 	x.lock.release()
+	n += x.soft.deliver() // messages that they got before
 	for _, id := range removed {
-		x.takenBack(x.receive(id))
-		n++
+		if r := x.receive(id); len(r.parts) == 0 {
+			x.takenBack(r)
+			n++
+		}
 	}
 	return n
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
-// reasonOf is why the NIC has stopped by itself.
+// reasonOf is why the NIC has stopped by itself, or has left matching to software.
 func reasonOf(reason int) hw.MatchReason {
 	switch reason {
 	case wire.ReasonFcEqFull:
@@ -16,6 +16,10 @@ func reasonOf(reason int) hw.MatchReason {
 		return hw.MatchNoEntries
 	case wire.ReasonFcRequestFull:
 		return hw.MatchNoRequests
+	case wire.ReasonSmUnexpectedFail:
+		return hw.MatchSoftUnexpected
+	case wire.ReasonSmAppendFail:
+		return hw.MatchSoftReceive
 	}
 	return hw.MatchElse
 }

@@ -2,7 +2,6 @@ package cxi
 
 import (
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,21 +17,6 @@ import (
 // matched with these first. The list is enabled again when the senders have reported as many drops as the NIC has
 // counted. flowCore (flowstate.go) decides.
 
-// softMessage is an unexpected message that the NIC keeps no longer.
-type softMessage struct {
-	ev      nic.Kept // of its removal
-	payload []byte   // its first bytes
-	ready   bool     // they are there
-	source  uint64   // where the rest is at the sender
-}
-
-// softMatch is one that has found its receive.
-type softMatch struct {
-	r      *receive
-	s      *softMessage
-	offset uint64
-}
-
 // flow is the receiver's flow control. It belongs to the lease holder, but for what is marked.
 type flow struct {
 	x      *matchRx
@@ -43,18 +27,14 @@ type flow struct {
 	// lock and again when they have an id, and by Stats.
 	word atomic.Uint32
 
-	list    []*softMessage // in the order in which they came; under the receiver's lock, as what follows to last
-	matches []softMatch
-	found   []hw.MatchEvent // searches of list
-	// local says that matches or found is not empty. Stored under the lock, read by the lease holder and Pending.
-	local atomic.Bool
-
-	claims  []*receive // searches whose message the NIC keeps, which is to be set aside
+	// claims are searches whose message the NIC keeps, which is to be set aside. Under the receiver's lock, as what
+	// follows to last.
+	claims  []*receive
 	claimed map[hw.Claim]*softMessage
 	last    hw.Claim // that was given out
 
 	flushed  bool     // appends that were posted before have taken effect
-	removed  bool     // all messages are in list
+	removed  bool     // all messages are in software
 	offsets  []uint64 // of the messages that are to be taken over
 	removing int      // those that are on their way
 	missing  int      // those whose bytes are to come
@@ -63,15 +43,16 @@ type flow struct {
 	again   [flowCommands]bool
 	againAt time.Time
 
+	said   bool // that software matches
 	counts flowCounts
 }
 
 // flowCounts are counters of flow control: written by the lease holder, read by any thread.
 type flowCounts struct {
-	reasons  [flowReasons]atomic.Uint64 // how often the NIC has stopped, by wire.ReasonFcEqFull, …
+	reasons  [flowReasons]atomic.Uint64 // times that the NIC stopped or left matching, by wire.ReasonFcEqFull, …
 	software atomic.Uint64              // and how often it was had to
 	onloaded atomic.Uint64              // messages that were taken over
-	matched  atomic.Uint64              // receives that got one of these
+	matched  atomic.Uint64              // messages that found their receive in software
 	refused  atomic.Uint64              // commands that the NIC has refused
 }
 
@@ -94,7 +75,7 @@ const (
 const controlEvents = 4095
 
 // idOnload is the id of searches that take messages over.
-func (x *matchRx) idOnload() uint16 { return uint16(len(x.early.buffers)) + 1 }
+func (x *matchRx) idOnload() uint16 { return x.requests.id(len(x.requests.buffers)) }
 
 // state is the word.
 func (f *flow) state() flowState { return flowState(f.word.Load()) }
@@ -123,6 +104,8 @@ func (f *flow) post(c flowCommand, write func(q *nic.Queue) bool) bool {
 // open makes the list for control messages.
 func (f *flow) open(x *matchRx) error {
 	f.x, f.wanted, f.claimed = x, map[earlyKey]*softMessage{}, map[hw.Claim]*softMessage{}
+	f.core.hybrid, f.core.software = x.m.cfg.Mode == MatchHybrid, x.m.cfg.Mode == MatchSoftware
+	f.said = f.core.software
 	i := x.m.i
 	if i.d.dev.Version>>4 < 2 {
 		f.core.first, f.core.drops = -1, -1
@@ -180,7 +163,7 @@ func (f *flow) progress() (n int) {
 	if f.again != [flowCommands]bool{} && !time.Now().Before(f.againAt) {
 		f.postAgain()
 	}
-	return n + f.deliver()
+	return n + f.x.soft.deliver()
 }
 
 // control takes in a control message, which any peer may send.
@@ -207,11 +190,42 @@ func (f *flow) changed(e nic.Event) {
 		}
 	case e.State() == wire.PtlteStateDisabled:
 		f.stopped(automatic, reason)
+	case e.State() == wire.PtlteStateSoftwareManaged:
+		f.managed(reason)
 	case e.State() == wire.PtlteStateEnabled:
-		var senders []hw.MatchAddress
-		f.change(func(c *flowCore) { senders = c.resumed() })
-		f.x.m.tx.resume(senders)
+		f.resumed()
 	}
+}
+
+// resumed takes in that messages are taken again, which their senders are to know.
+func (f *flow) resumed() {
+	var senders []hw.MatchAddress
+	f.change(func(c *flowCore) { senders = c.resumed() })
+	f.x.m.tx.resume(senders)
+}
+
+// managed takes in that the NIC leaves matching to software, and begins to take over what it keeps.
+func (f *flow) managed(reason uint32) {
+	begin := false
+	f.change(func(c *flowCore) { begin = c.managed() })
+	if begin {
+		f.counts.reasons[reason%flowReasons].Add(1)
+		f.begin()
+	}
+}
+
+// saysSoftware is what the log says once.
+const saysSoftware = "software matches messages from now on: the NIC has no room for that, or keeps too many of them"
+
+// begin has messages be taken over.
+func (f *flow) begin() {
+	if f.core.software && !f.said {
+		f.said = true
+		f.x.m.i.cfg.Logf("cxi %s: %s", f.x.m.i.d.dev.Name, saysSoftware)
+	}
+	f.x.events.Return()
+	f.flushed, f.removed = false, false
+	f.flush()
 }
 
 // stopped begins to take messages over.
@@ -228,9 +242,7 @@ func (f *flow) stopped(automatic bool, reason uint32) {
 		f.counts.software.Add(1)
 		f.x.m.i.logf("unexpected messages are taken over for receives: senders wait")
 	}
-	f.x.events.Return()
-	f.flushed, f.removed = false, false
-	f.flush()
+	f.begin()
 }
 
 // tooMany reports whether senders have reported more drops than there are: one of them is wrong, and the NIC is right.
@@ -328,9 +340,10 @@ func (f *flow) postAgain() {
 	}
 }
 
-// stop has the NIC stop if it keeps messages, which are needed. The caller has the lock.
-func (f *flow) stop(keeps bool) {
-	if f.core.stop(keeps) {
+// stop has the NIC stop if it keeps messages, which are needed, with leave for software to match from then on. The
+// caller has the lock.
+func (f *flow) stop(keeps, leave bool) {
+	if f.core.stop(keeps, leave) {
 		f.word.Store(uint32(f.core.state))
 		f.disable()
 	}
@@ -352,10 +365,10 @@ func (f *flow) onload(e nic.Event) {
 	if e.Code() != wire.RcOk {
 		return // it was not there
 	}
-	f.x.early.held--
+	f.x.early.kept--
 	f.counts.onloaded.Add(1)
 	f.x.lock.take()
-	f.list = append(f.list, s)
+	f.x.soft.keep(s)
 	f.x.lock.release()
 	if e.Wanted() == 0 {
 		s.ready = true
@@ -401,17 +414,15 @@ func (f *flow) onloaded() {
 	x.lock.take()
 	f.core.takenOver()
 	f.word.Store(uint32(f.core.state))
-	// Receives that the NIC had no entry for are older than those that are posted from now on.
-	x.waiting = slices.DeleteFunc(x.waiting, func(id uint16) bool {
-		r := x.receive(id)
-		return r != nil && !x.probing && f.match(r)
-	})
+	x.matchWaiting()
 	claims := f.claims
 	f.claims = nil
 	for _, r := range claims {
 		f.claim(r)
 	}
 	x.lock.release()
+	x.requests.settle() // younger than what was taken over
+	x.requests.list()
 	f.enable()
 }
 
@@ -421,91 +432,36 @@ func (f *flow) enable() {
 	if !ok {
 		return
 	}
+	if f.core.software {
+		f.manage(drops)
+		return
+	}
 	f.x.lock.take()
 	f.post(flowEnable, func(q *nic.Queue) bool { return q.Resume(f.x.pte.Number(), uint32(drops)) })
 	f.x.lock.release()
 }
 
-// matches reports whether an entry takes a message.
-func (s *softMessage) matches(e *nic.Entry) bool {
-	ev := s.ev.Event()
-	return (ev.MatchBits()^e.MatchBits)&^e.Ignore == 0 && (e.MatchID == nic.AnyID() || e.MatchID == ev.Initiator())
+// manage does so where software matches: the driver answers at once.
+func (f *flow) manage(drops int64) {
+	for ok := true; ok; drops, ok = f.core.ask() {
+		done, err := f.x.pte.Manage(uint32(drops))
+		switch {
+		case done:
+			f.resumed()
+			return
+		case err != nil:
+			f.x.m.i.logf("%v", err)
+			f.again[flowEnable], f.againAt = true, time.Now().Add(retryDelay)
+			return
+		case !f.core.differs() && !f.tooMany():
+			return // there are drops that no sender has reported yet
+		}
+	}
 }
 
-// match gives a receive that is not appended yet the messages that were taken over, and reports whether it takes no
-// more. The caller has the lock.
-func (f *flow) match(r *receive) (spent bool) {
-	f.list = slices.DeleteFunc(f.list, func(s *softMessage) bool {
-		if spent || !s.matches(&r.entry) {
-			return false
-		}
-		ev := s.ev.Event()
-		f.matches = append(f.matches, softMatch{r, s, r.start})
-		f.local.Store(true)
-		room := uint64(len(r.into)) - r.start
-		if r.multi {
-			r.start += min(uint64(ev.Wanted()), room)
-			spent = uint64(len(r.into))-r.start < uint64(r.entry.MinFree)
-		} else {
-			spent = true
-		}
-		return true
-	})
-	if spent {
-		r.taken, r.unlinked, r.total = true, true, r.start
-	}
-	r.skip = r.start
-	return spent
-}
-
-// search answers a search with a message that was taken over. The caller has the lock.
-func (f *flow) search(r *receive) bool {
-	for k, s := range f.list {
-		if s.matches(&r.entry) {
-			ev := hw.MatchEvent{Kind: hw.MatchFound, Context: r.context, Last: true}
-			f.x.describe(&ev, s.ev.Event())
-			if r.claim {
-				f.last++
-				ev.Claim, f.claimed[f.last] = f.last, s
-				f.list = slices.Delete(f.list, k, k+1)
-			}
-			f.found = append(f.found, ev)
-			f.local.Store(true)
-			f.x.freeID(r)
-			return true
-		}
-	}
-	return false
-}
-
-// deliver gives receives the messages that were matched with them when they were posted.
-func (f *flow) deliver() int {
-	x := f.x
-	if !f.local.Load() {
-		return 0
-	}
-	x.lock.take()
-	matches, found := f.matches, f.found
-	f.matches, f.found = nil, nil
-	f.local.Store(false)
-	x.lock.release()
-	for k := range found {
-		x.say(&found[k])
-	}
-	for _, m := range matches {
-		e := m.s.ev.Event()
-		a := x.begin(m.r, e.Initiator(), e.RendezvousID(), e.Rendezvous(), seenTaken)
-		x.fill(a, e, m.offset)
-		copy(m.r.into[a.ev.Offset:], m.s.payload[:min(uint64(len(m.s.payload)), a.ev.Length)])
-		if !e.Rendezvous() {
-			x.matched(a, e.MatchBits())
-			continue
-		}
-		a.eager, a.source = e.Length(), m.s.source
-		a.needs = seenPut | seenReply
-		x.get(a)
-		x.step(a, seenTaken|seenPut)
-	}
-	f.counts.matched.Add(uint64(len(matches)))
-	return len(matches) + len(found)
+// setAside gives a message a name by which it is received. The caller has the lock.
+func (f *flow) setAside(s *softMessage) hw.Claim {
+	f.last++
+	f.claimed[f.last] = s
+	return f.last
 }

@@ -158,7 +158,7 @@ func (x *matchRx) get(a *arriving) {
 func (x *matchRx) replied(e nic.Event) {
 	nid, pid, number, buffer := e.Fetched()
 	x.lock.take()
-	r := x.receive(buffer)
+	r := x.receive(uint32(buffer))
 	x.lock.release()
 	if !e.AnswerRendezvous() || r == nil {
 		return

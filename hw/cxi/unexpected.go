@@ -32,7 +32,7 @@ type early struct {
 	unlisted int
 	listAt   time.Time // not before, if the NIC has refused one
 
-	held int                   // messages that the NIC keeps, of which each event was taken in
+	kept int                   // messages that the NIC keeps, of which each event was taken in
 	here map[earlyKey]nic.Kept // events of messages that no receive has taken
 	// messages that a receive has taken before the event of their bytes has come
 	wanted map[earlyKey]*arriving
@@ -42,6 +42,9 @@ type early struct {
 func (y *early) open(x *matchRx) (err error) {
 	c := &x.m.cfg
 	y.x, y.here, y.wanted = x, map[earlyKey]nic.Kept{}, map[earlyKey]*arriving{}
+	if c.Mode == MatchSoftware {
+		return nil // the NIC keeps none
+	}
 	y.buffers = make([]earlyBuffer, c.Buffers)
 	y.unlisted = c.Buffers
 	y.memory, err = x.m.i.d.newPinned(c.Buffers*c.BufferBytes, libcxi.MapRead|libcxi.MapWrite)
@@ -107,7 +110,12 @@ func (y *early) key(e nic.Event) earlyKey {
 func (y *early) landed(e nic.Event) {
 	n := int(e.BufferID()) - 1
 	b := &y.buffers[n]
-	y.held++
+	y.kept++
+	if y.kept > y.x.m.cfg.Unexpected && y.x.flow.core.hybrid && y.x.flow.state() == flowEnabled {
+		y.x.lock.take()
+		y.x.flow.stop(true, true)
+		y.x.lock.release()
+	}
 	if e.Last() {
 		b.end = uint32(e.Start()-y.memory.iova) - uint32(n*y.x.m.cfg.BufferBytes) + e.Length()
 	}
@@ -127,7 +135,7 @@ func (y *early) landed(e nic.Event) {
 func (y *early) taken(r *receive, e nic.Event) {
 	a := y.x.begin(r, e.Initiator(), e.RendezvousID(), e.Rendezvous(), seenTaken)
 	a.seen |= seenTaken
-	y.held--
+	y.kept--
 	offset := r.start
 	if r.multi {
 		r.start += min(uint64(e.Wanted()), uint64(len(r.into))-offset)

@@ -120,6 +120,15 @@ type Config struct {
 	VerbsEagerPeers   int           // peers with a ring for short messages
 	CXI               Tri           // other hosts over a NIC of Slingshot
 	CXIDevice         string        // empty: that of the network interface
+	CXIMatch          string        // hardware, software or hybrid
+	CXIUnexpected     int           // messages that the NIC keeps, with hybrid
+	CXIOverflow       int           // bytes of a buffer for unexpected messages that the NIC keeps
+	CXIOverflows      int           // such buffers
+	CXIRequest        int           // bytes of a buffer for messages that software matches
+	CXIRequests       int           // such buffers
+	CXIEvents         int           // of arrivals
+	CXIEager          int           // bytes of the longest message that is sent at once
+	CXIFirst          int           // bytes of a longer one that are
 	MPIAlltoall       Tri           // all-to-all operations of MPI programs; read by mpi/settings.c
 	MPIMinSize        int           // bytes, likewise
 	PeerTimeout       time.Duration // of peers on other hosts

@@ -299,6 +299,40 @@ var table = []Var{
 	wordVar("cxi_device", "", 64,
 		func(c *Config) *string { return &c.CXIDevice },
 		"The NIC of Slingshot to use, such as cxi0; empty for the one that stands on the endpoint's network interface."),
+	choiceVar("cxi_match", "hardware", []string{"hardware", "software", "hybrid"},
+		func(c *Config) *string { return &c.CXIMatch },
+		"What matches the messages of endpoints of the CXI protocol: the NIC, which has list entries for so "+
+			"many receives and unexpected messages only; software, in a time that does not depend on how many "+
+			"there are; with hybrid the NIC until it has no list entry for a receive or an unexpected message, "+
+			"has no buffer for one, or keeps more than FI_WEFT_CXI_HYBRID_UNEXPECTED, and software from then on, "+
+			"which the log says once. Peers do not see it."),
+	sizeVar("cxi_hybrid_unexpected", "messages", "4096", 1, 1<<24,
+		func(c *Config) *int { return &c.CXIUnexpected },
+		"Unexpected messages that the NIC keeps before software matches, with FI_WEFT_CXI_MATCH=hybrid."),
+	sizeVar("cxi_oflow_buf_size", "bytes", "2m", 1<<16, 64<<20,
+		func(c *Config) *int { return &c.CXIOverflow },
+		"Size of each buffer of an endpoint of the CXI protocol for unexpected messages that the NIC keeps; "+
+			"at least twice FI_WEFT_CXI_RDZV_THRESHOLD."),
+	intVar("cxi_oflow_buf_count", "buffers", "4", 2, 64,
+		func(c *Config) *int { return &c.CXIOverflows },
+		"Number of these buffers."),
+	sizeVar("cxi_req_buf_size", "bytes", "2m", 1<<16, 64<<20,
+		func(c *Config) *int { return &c.CXIRequest },
+		"Size of each buffer in which messages arrive that software matches; at least "+
+			"FI_WEFT_CXI_RDZV_THRESHOLD and a packet's header, twice."),
+	intVar("cxi_req_buf_count", "buffers", "4", 2, 64,
+		func(c *Config) *int { return &c.CXIRequests },
+		"Number of these buffers."),
+	sizeVar("cxi_default_cq_size", "events", "16k", 64, 1<<20,
+		func(c *Config) *int { return &c.CXIEvents },
+		"Events of arrivals for which an endpoint of the CXI protocol has room; beyond them its senders wait."),
+	sizeVar("cxi_rdzv_threshold", "bytes", "18433", 193, 1<<20,
+		func(c *Config) *int { return &c.CXIEager },
+		"Longest message of such an endpoint that is sent at once. Of a longer one its receiver gets what "+
+			"follows FI_WEFT_CXI_RDZV_EAGER_SIZE."),
+	sizeVar("cxi_rdzv_eager_size", "bytes", "2048", 1, 1<<20,
+		func(c *Config) *int { return &c.CXIFirst },
+		"Bytes of a longer message that are sent at once, at most FI_WEFT_CXI_RDZV_THRESHOLD."),
 	triVar("mpi_alltoall", "auto",
 		func(c *Config) *Tri { return &c.MPIAlltoall },
 		"Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks are on several hosts, yes for all, no for none. The same at all ranks."),

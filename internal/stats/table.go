@@ -219,6 +219,8 @@ const (
 	RxMatchNoRequests
 	RxMatchBySoftware
 	RxMatchElse
+	RxMatchSoftUnexpected
+	RxMatchSoftReceive
 	RxMatchDropped
 	RxMatchOnloaded
 	RxMatchSoftware
@@ -411,7 +413,8 @@ var table = []Counter{
 	{"matched_received_bytes", unitBytes, Sum, "Payload of matched_received.", at(Place{Rx, RxMatchReceivedBytes})},
 	{"matched_state", "state", Gauge,
 		"Receiver whose messages a NIC matches: 1 enabled, 2 to be stopped, 3 and 4 messages are taken over " +
-			"from the NIC (for list entries; for buffers or events), 5 flow control.",
+			"from the NIC (for list entries; for buffers or events), 5 flow control, 6 enabled and matched by " +
+			"software, 7 on the way there, 8 being enabled.",
 		at(Place{Rx, RxMatchState})},
 	{"matched_no_events", unitTimes, Sum, "Times that the NIC took no messages any more: no room for events.",
 		at(Place{Rx, RxMatchNoEvents})},
@@ -423,11 +426,16 @@ var table = []Counter{
 	{"matched_by_software", unitTimes, Sum, "The same: weft had it stop, as receives or claims need what it keeps.",
 		at(Place{Rx, RxMatchBySoftware})},
 	{"matched_stopped_else", unitTimes, Sum, "The same, for another reason.", at(Place{Rx, RxMatchElse})},
+	{"matched_soft_unexpected", unitTimes, Sum,
+		"Times that the NIC left matching to software: no list entry for an unexpected message.",
+		at(Place{Rx, RxMatchSoftUnexpected})},
+	{"matched_soft_receive", unitTimes, Sum, "The same: no list entry for a receive.",
+		at(Place{Rx, RxMatchSoftReceive})},
 	{"matched_dropped", unitMessages, Sum,
 		"Messages that a receiver's NIC did not take, and that were or will be sent again.", at(Place{Rx, RxMatchDropped})},
 	{"matched_onloaded", unitMessages, Sum, "Unexpected messages that weft took over from the NIC.",
 		at(Place{Rx, RxMatchOnloaded})},
-	{"matched_software", unitMessages, Sum, "Those of matched_onloaded that have found their receive.",
+	{"matched_software", unitMessages, Sum, "Messages that found their receive in software.",
 		at(Place{Rx, RxMatchSoftware})},
 	{"matched_doorbells", unitTimes, Sum, "Times that a NIC's doorbell was rung.", at(Place{Rx, RxMatchDoorbells})},
 	{"matched_refused", "commands", Sum, "Commands that the NIC has refused.", at(Place{Rx, RxMatchRefused})},

@@ -53,14 +53,15 @@ static struct entry *search(struct pte *p, int list, const struct request *rq)
 	return NULL;
 }
 
-/* match_entry finds who takes a message: the lists in order, or the request list alone where software
- * does the matching. */
+/* match_entry finds what takes a message: the priority list, then the overflow list, or the request list where software
+ * does the matching of what no receive takes. */
 struct entry *match_entry(struct pte *p, const struct request *rq, int *list)
 {
+	int skipped = p->state == PTLTE_STATE_SOFTWARE_MANAGED ? LIST_OVERFLOW : LIST_REQUEST;
 	struct entry *e;
 
 	for (*list = LIST_PRIORITY; *list <= LIST_REQUEST; (*list)++) {
-		if (p->state == PTLTE_STATE_SOFTWARE_MANAGED && *list != LIST_REQUEST)
+		if (*list == skipped)
 			continue;
 		e = search(p, *list, rq);
 		if (e)

@@ -119,16 +119,19 @@ elsewhere() {
 	done
 }
 
-# native PROGRAM WORD...: the tests of programs of tests/c that have a word in their names, on endpoints with messages that the
-# NIC matches.
+# native MATCH PROGRAM WORD...: the tests of programs of tests/c that have a word in their names, on endpoints of the CXI
+# protocol, with FI_WEFT_CXI_MATCH.
 native() {
+	local match=$1
+	shift
 	while (($# > 1)); do
 		# shellcheck disable=SC2086 # no word: all tests
-		if LD_LIBRARY_PATH=$work CASSINI="mode=threaded signals=0" FI_WEFT_CXI=native timeout $LONG "build/tests/$1" $2 >"$work/log" 2>&1 &&
+		if LD_LIBRARY_PATH=$work CASSINI="mode=threaded signals=0" FI_WEFT_CXI=native FI_WEFT_CXI_MATCH=$match \
+			FI_WEFT_CXI_HYBRID_UNEXPECTED=2 timeout $LONG "build/tests/$1" $2 >"$work/log" 2>&1 &&
 			! grep -q '^ok .*# SKIP' "$work/log"; then
-			ok "matched by the NIC: tests/c/$1 $2: $(tail -n 1 "$work/log")"
+			ok "matched by $match: tests/c/$1 $2: $(tail -n 1 "$work/log")"
 		else
-			not_ok "matched by the NIC: tests/c/$1 $2" "$work/log"
+			not_ok "matched by $match: tests/c/$1 $2" "$work/log"
 		fi
 		shift 2
 	done
@@ -196,9 +199,13 @@ main() {
 			"token_gpu by_device" \
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
-		native native "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
+		native hardware native "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
 			levels transmit_complete levels unmatched \
 			match_peek claim match_peek discard match_peek match_complete
+		for match in software hybrid; do
+			native $match native "" multi_recv "" msg_order "" cancel close_pending levels unmatched \
+				match_peek claim match_peek discard match_peek match_complete
+		done
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
 		programs ", linked with libweft" "$work/instead:$work" selective msg_cqformat
 	else

@@ -52,6 +52,25 @@ between "weft's provider and prov/cxi" "" "$native" "$vendor"
 between "weft's provider and prov/cxi, restricted rendezvous, shuffled events" "get=0 shuffle=1" "$native" \
 	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
 between "weft's provider and itself, shuffled events" "shuffle=1" "$native" "$native"
+
+# Matching by software, on either side or both. With fewer buffers for it than by default (FI_CXI_REQ_BUF_MIN_POSTED=2) the
+# provider loses a long message that came before its receive, of itself, too.
+soft="env FI_CXI_RX_MATCH_MODE=software"
+hybrid="env FI_CXI_RX_MATCH_MODE=hybrid"
+between "hw/cxi by software and prov/cxi" "" "$weft software" "$vendor"
+between "hw/cxi by software and prov/cxi by software, shuffled events, second generation, data got by software" \
+	"shuffle=1 version=2 get=0" "$weft software" "$soft $vendor"
+between "hw/cxi and prov/cxi by software, restricted rendezvous" "" "$weft" "$soft FI_CXI_RDZV_PROTO=alt_read $vendor"
+between "hw/cxi hybrid and prov/cxi hybrid" "" "$weft hybrid" "$hybrid $vendor"
+between "hw/cxi hybrid and prov/cxi hybrid, few list entries, shuffled events" "les=150 shuffle=1" "$weft hybrid" "$hybrid $vendor"
+between "hw/cxi by software and prov/cxi by software, little room: flow control" "" \
+	little "$work/interop small software" "$soft $few $vendor"
+between "hw/cxi hybrid and prov/cxi hybrid, little room, shuffled events" "shuffle=1" \
+	little "$work/interop small hybrid" "$hybrid FI_CXI_REQ_BUF_SIZE=200000 FI_CXI_REQ_BUF_MIN_POSTED=2 FI_CXI_REQ_BUF_MAX_CACHED=2 $few $vendor"
+between "hw/cxi by software and hw/cxi hybrid, little room" "" little "$work/interop small software" "$work/interop small hybrid"
+between "weft's provider by software and prov/cxi" "" "env FI_WEFT_CXI_MATCH=software $native" "$vendor"
+between "weft's provider hybrid and prov/cxi hybrid" "" \
+	"env FI_WEFT_CXI_MATCH=hybrid FI_WEFT_CXI_HYBRID_UNEXPECTED=2 $native" "$hybrid $vendor"
 between "prov/cxi and itself" "" "$vendor" "$vendor"
 
 # Keys that the endpoints choose. prov/cxi has such of regions with an index of their own, and of regions that share one;

@@ -30,11 +30,11 @@ var layers = [][]string{
 	{"internal", "fi"},
 	{"internal/hot", "internal/config"},
 	{"mpsc", "internal/congestion"},
-	{"internal/exchange"},
+	{"internal/exchange", "provider/match"}, // hw/cxi matches by the engine, too
 	{"hw", "internal/netsim"},
 	{"cq", "eq", "stripe", "internal/proxy"},
 	{
-		"provider/match", "provider/atomics", "provider/claim", "provider/collective", "provider/cm",
+		"provider/atomics", "provider/claim", "provider/collective", "provider/cm",
 		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names", "provider/pages",
 		"provider/refs",
 	},

@@ -196,6 +196,8 @@ int weft_cxi_destroy_pte(struct weft_cxi_pte *pte);
 int weft_cxi_map_pte(struct weft_cxi_pte *pte, struct weft_cxi_domain *d, uint32_t index, void **map);
 int weft_cxi_unmap_pte(void *map);
 int weft_cxi_pte_status(struct weft_cxi_pte *pte, uint64_t *offsets, uint32_t *count, uint32_t *drops);
+int weft_cxi_pte_transition_sm(struct weft_cxi_pte *pte, uint32_t drops);
+int weft_cxi_manages(void); // whether the library has that
 int weft_cxi_invalidate_pte_le(struct weft_cxi_pte *pte, uint32_t buffer, uint32_t list);
 int weft_cxi_alloc_wait(struct weft_cxi_lni *lni, void **wait);
 int weft_cxi_destroy_wait(void *wait);

@@ -40,6 +40,7 @@ static struct {
 	int (*unmap_pte)(void *);
 	int (*invalidate_pte_le)(struct weft_cxi_pte *, unsigned int, int);
 	int (*pte_status)(struct weft_cxi_pte *, struct weft_cxi_pte_status *);
+	int (*pte_transition_sm)(struct weft_cxi_pte *, unsigned int);
 	int (*alloc_wait_obj)(struct weft_cxi_lni *, void **);
 	int (*destroy_wait_obj)(void *);
 	int (*get_wait_obj_fd)(void *);
@@ -80,6 +81,7 @@ static const struct {
 	SYM(unmap_pte, "1.0", 0),
 	SYM(invalidate_pte_le, "1.0", 0),
 	SYM(pte_status, "1.0", 0),
+	SYM(pte_transition_sm, "1.4", 1),
 	SYM(alloc_wait_obj, "1.0", 0),
 	SYM(destroy_wait_obj, "1.0", 0),
 	SYM(get_wait_obj_fd, "1.0", 0),
@@ -209,6 +211,13 @@ int weft_cxi_pte_status(struct weft_cxi_pte *pte, uint64_t *offsets, uint32_t *c
 	*drops = s.drops;
 	return rc;
 }
+
+int weft_cxi_pte_transition_sm(struct weft_cxi_pte *pte, uint32_t drops)
+{
+	return cxi.pte_transition_sm ? cxi.pte_transition_sm(pte, drops) : -ENOSYS;
+}
+
+int weft_cxi_manages(void) { return cxi.pte_transition_sm != NULL; }
 
 int weft_cxi_alloc_wait(struct weft_cxi_lni *lni, void **wait) { return cxi.alloc_wait_obj(lni, wait); }
 int weft_cxi_destroy_wait(void *wait) { return cxi.destroy_wait_obj(wait); }

@@ -6,6 +6,8 @@ import "C"
 import (
 	"fmt"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // LNI is the process's share of a NIC under one service.
@@ -270,6 +272,19 @@ func (t *PtlTE) Drops() (uint32, error) {
 	var n, drops C.uint32_t
 	err := check("dropped messages", C.weft_cxi_pte_status(t.p, nil, &n, &drops))
 	return uint32(drops), err
+}
+
+// Manages reports whether the library has what Manage needs.
+func Manages() bool { return C.weft_cxi_manages() != 0 }
+
+// Manage has an entry that is disabled leave matching to software, if it has dropped so many messages, of which the
+// lower 24 bits count. False: another number.
+func (t *PtlTE) Manage(drops uint32) (bool, error) {
+	rc := C.weft_cxi_pte_transition_sm(t.p, C.uint32_t(drops&(1<<24-1)))
+	if rc == -C.int(unix.EAGAIN) {
+		return false, nil
+	}
+	return rc == 0, check("leave matching to software", rc)
 }
 
 // Close takes it from its indices and gives it back.

@@ -184,7 +184,8 @@ func goName(name string) string {
 
 // packageDoc stands in the file of the structures.
 const packageDoc = `// Package wire has the formats of the NIC's commands and events. A field F of a structure is FWord,
-// its 64-bit word, FShift, its first bit in that word, and FMask, the most that it holds.
+// its 64-bit word, FShift, its first bit in that word, and FMask, the most that it holds; one of a packet's header is
+// FBit, its first bit, and FWidth.
 `
 
 // WriteGo writes a Go file: structures, or enumerations.
@@ -196,7 +197,7 @@ func WriteGo(groups []Group, enums bool) ([]byte, error) {
 	}
 	b.WriteString("package wire\n")
 	for _, g := range groups {
-		if g.Kind == "packet" || (g.Kind == "enum") != enums {
+		if (g.Kind == "enum") != enums {
 			continue
 		}
 		name := goName(g.Name)
@@ -209,6 +210,10 @@ func WriteGo(groups []Group, enums bool) ([]byte, error) {
 		}
 		for _, f := range g.Fields {
 			field := name + goName(f.Name)
+			if g.Kind == "packet" {
+				fmt.Fprintf(&b, "\t%sBit, %[1]sWidth = %d, %d\n", field, f.Bit, f.Width)
+				continue
+			}
 			fmt.Fprintf(&b, "\t%sWord, %[1]sShift, %[1]sMask = %d, %d, %#x\n",
 				field, f.Bit/64, f.Bit%64, ^uint64(0)>>(64-f.Width))
 		}

@@ -20,7 +20,8 @@
 //	await N                                          a line for each of N ends, and "end"
 //	drain MS                                         a line for each end, and "end" when there is none for so long
 //
-// "interop peer" is such a side over hw/cxi, "interop small" one with little room for what has no receive,
+// "interop peer" is such a side over hw/cxi, "interop small" one with little room for what has no receive; with
+// "software" or "hybrid" behind it software matches, with hybrid after two unexpected messages. And
 // tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them, "interop little A B" those that have
 // little room. "interop keys A B" runs the tests of memory alone. INTEROP_KEYS=chosen has the endpoints of all of them
 // choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well. "interop kill N A B" kills
@@ -44,11 +45,17 @@ func main() {
 }
 
 func run(args []string) error {
+	var c cxi.MatchConfig
+	if len(args) == 2 {
+		c.Mode = map[string]cxi.MatchMode{"software": cxi.MatchSoftware, "hybrid": cxi.MatchHybrid}[args[1]]
+		c.Unexpected = 2
+	}
 	switch {
-	case len(args) == 1 && args[0] == "peer":
-		return peer(cxi.MatchConfig{})
-	case len(args) == 1 && args[0] == "small":
-		return peer(cxi.MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64})
+	case len(args) > 0 && args[0] == "peer":
+		return peer(c)
+	case len(args) > 0 && args[0] == "small":
+		c.Buffers, c.BufferBytes, c.Requests, c.RequestBytes, c.Events = 2, 40000, 2, 40000, 64
+		return peer(c)
 	case len(args) == 2:
 		return drive(args[0], args[1], (*pair).direction, false)
 	case len(args) == 3 && args[0] == "little":

@@ -286,6 +286,12 @@ func (q *Queue) Resume(ptlTE, drops uint32) bool {
 // Disable has a portal table entry drop messages; lists may be changed still. False: no room.
 func (q *Queue) Disable(ptlTE uint32) bool { return q.setState(ptlTE, wire.PtlteStateDisabled, 0) }
 
+// Manage has a portal table entry that was never enabled leave matching to software: messages that no entry of the
+// priority list takes go to the request list, with their headers. False: no room.
+func (q *Queue) Manage(ptlTE uint32) bool {
+	return q.setState(ptlTE, wire.PtlteStateSoftwareManaged, wire.LimitNoDropCount)
+}
+
 func (q *Queue) setState(ptlTE uint32, state uint64, drops uint32) bool {
 	w := q.begin(wire.CmdSizeB64)
 	if w == nil {
