@@ -16,7 +16,7 @@ func (m *matcher) Claim(r *hw.MatchReceive) error { return m.search(r, true) }
 func (f *flow) claimFound(r *receive) {
 	f.x.lock.take()
 	defer f.x.lock.release()
-	if f.core.state == flowControl || f.core.software {
+	if f.core.state == flowControl || f.core.matches() {
 		f.claim(r)
 		return
 	}
