@@ -10,9 +10,10 @@ import (
 )
 
 // The model of flow control: two senders of two messages and one (fullPeer), a NIC with few list entries, and a
-// receiver (flowCore) that takes any message. Each step is one of: a sender posts; the NIC takes a message; a command
-// of the receiver; a sender takes in an answer or a control message; the receiver takes in an event or a control
-// message, or posts, in two steps. All orders of them are tried.
+// receiver (flowCore) that takes any message. The NIC matches, or software, or the NIC until it has no entry. Each step
+// is one of: a sender posts; the NIC takes a message; a command of the receiver; a sender takes in an answer or a
+// control message; the receiver takes in an event or a control message, or posts, in two steps. All orders of them are
+// tried.
 
 const (
 	modelSenders  = 2
@@ -43,6 +44,8 @@ const (
 	evDisable
 	evNotify
 	evResume
+	evManaged // the NIC leaves matching to software; value: the reason
+	evRequest // value: a message that software is to match
 	evDropped // answer to a message
 	evTaken
 )
@@ -62,6 +65,8 @@ type modelWorld struct {
 	senders [modelSenders]modelSender
 	// NIC
 	enabled, failing bool
+	managed          bool // what no receive takes goes to software
+	room             int8 // for that
 	entries          int8
 	drops            int8
 	epoch            int8 // how often it was enabled
@@ -72,6 +77,8 @@ type modelWorld struct {
 	core             flowCore
 	control          []modelEvent // value: drops * modelSenders + sender
 	soft             []int8
+	later            []int8 // messages for software that came while others were taken over
+	softPosts        int8   // receives that software matches
 	removing         int8
 	posts, waiting   int8
 	reading, probing bool
@@ -83,11 +90,18 @@ type modelWorld struct {
 type modelMutant struct {
 	name                                  string
 	uncounted, early, blind, noAsk, reset bool
+	hasty                                 bool
 }
 
-func newModelWorld(first int64) *modelWorld {
-	w := &modelWorld{enabled: true, entries: modelEntries}
-	w.core = flowCore{state: flowEnabled, first: first, drops: first}
+func newModelWorld(first int64, mode MatchMode) *modelWorld {
+	w := &modelWorld{enabled: true, entries: modelEntries, room: 1, managed: mode == MatchSoftware}
+	w.core = flowCore{first: first, drops: first, hybrid: mode == MatchHybrid, software: w.managed}
+	w.core.state = w.core.enabled()
+	if w.core.hybrid {
+		// A NIC that leaves matching, and has no room for what software is to match before it has done an append that
+		// was on its way, keeps that receive: a message that came in between does not find it.
+		w.room = modelAll
+	}
 	return w
 }
 
@@ -105,7 +119,7 @@ func (w *modelWorld) clone() *modelWorld {
 	c.unexpected, c.events, c.commands = slices.Clone(c.unexpected), slices.Clone(c.events),
 		slices.Clone(c.commands)
 	c.control, c.soft, c.got = slices.Clone(c.control), slices.Clone(c.soft), slices.Clone(c.got)
-	c.core.notified = slices.Clone(c.core.notified)
+	c.core.notified, c.later = slices.Clone(c.core.notified), slices.Clone(w.later)
 	return &c
 }
 
@@ -147,6 +161,8 @@ func (w *modelWorld) key() string {
 		flag(w.probing))
 	put(w.unexpected...)
 	put(w.soft...)
+	put(w.later...)
+	put(flag(w.managed), w.room, w.softPosts, flag(w.core.software), flag(w.core.leave))
 	put(w.got...)
 	list(w.events)
 	list(w.commands)
@@ -180,7 +196,8 @@ func (w *modelWorld) next(m *modelMutant) (all []*modelWorld) {
 	try(len(w.control) > 0, func(w *modelWorld) { w.notified(m) })
 	try(!w.reading && w.posts < modelAll && appends(w.core.state), func(w *modelWorld) { w.reading = true })
 	try(w.reading, func(w *modelWorld) { w.post(m) })
-	try(w.waiting > 0 && !w.probing && appends(w.core.state) && (w.entries > 0 || len(w.unexpected) > 0),
+	try(w.waiting > 0 && !w.probing && !w.core.software && appends(w.core.state) &&
+		(w.entries > 0 || len(w.unexpected) > 0),
 		func(w *modelWorld) {
 			w.probing = true
 			w.commands = append(w.commands, modelEvent{evAppend, 1})
@@ -208,18 +225,37 @@ func (w *modelWorld) arrive(k int) {
 		w.appended--
 		w.entries++
 		w.events = append(w.events, modelEvent{evReceived, n})
-	case w.entries > 0:
+	case w.entries > 0 && !w.managed:
 		w.entries--
 		w.unexpected = append(w.unexpected, n)
+	case w.request(n):
 	default:
-		w.enabled, w.drops = false, int8(w.core.first)+1
-		w.events = append(w.events, modelEvent{evStopped, wire.ReasonFcUnexpectedFail})
+		reason := int8(wire.ReasonFcUnexpectedFail)
+		if w.managed {
+			reason = wire.ReasonFcRequestFull
+		}
+		w.enabled, w.managed, w.drops = false, false, int8(w.core.first)+1
+		w.events = append(w.events, modelEvent{evStopped, reason})
 		e.kind = evDropped
 	}
 	if e.kind == evDropped {
 		s.epoch = w.epoch
 	}
 	s.acks = append(s.acks, e)
+}
+
+// request has the NIC leave a message to software. False: there is no room.
+func (w *modelWorld) request(n int8) bool {
+	if !w.managed && w.core.hybrid {
+		w.managed = true
+		w.events = append(w.events, modelEvent{evManaged, wire.ReasonSmUnexpectedFail})
+	}
+	if !w.managed || w.room == 0 {
+		return false
+	}
+	w.room--
+	w.events = append(w.events, modelEvent{evRequest, n})
+	return true
 }
 
 // answer has a sender take in an answer.
@@ -269,7 +305,7 @@ func (w *modelWorld) command() {
 		w.link(e.value == 1)
 	case evDisable:
 		if w.enabled {
-			w.enabled, w.drops = false, 0
+			w.enabled, w.managed, w.drops = false, false, 0
 		}
 		w.events = append(w.events, modelEvent{evStopped, -1})
 	case evFlushed:
@@ -297,9 +333,13 @@ func (w *modelWorld) link(restart bool) {
 		w.failing, tried = false, 1
 	}
 	switch {
-	case w.failing || w.entries == 0:
+	case w.managed || w.failing || w.entries == 0:
 		w.failing = true
 		w.events = append(w.events, modelEvent{evRefused, tried})
+		if w.core.hybrid && w.enabled && !w.managed {
+			w.managed = true
+			w.events = append(w.events, modelEvent{evManaged, wire.ReasonSmAppendFail})
+		}
 		return
 	case len(w.unexpected) > 0:
 		n := w.unexpected[0]
@@ -329,7 +369,7 @@ func (w *modelWorld) event(m *modelMutant) {
 		} else {
 			w.waiting++
 		}
-		if c.stop(len(w.unexpected) > 0, false) {
+		if c.hybrid && c.stop(e.value == 1, true) || !c.hybrid && c.stop(len(w.unexpected) > 0, false) {
 			w.commands = append(w.commands, modelEvent{evDisable, 0})
 		}
 	case evLinked:
@@ -338,6 +378,16 @@ func (w *modelWorld) event(m *modelMutant) {
 	case evStopped:
 		if c.stopped(e.value >= 0, uint32(max(e.value, 0))) {
 			w.commands = append(w.commands, modelEvent{evFlushed, 0})
+		}
+	case evManaged:
+		if c.managed() {
+			w.commands = append(w.commands, modelEvent{evFlushed, 0})
+		}
+	case evRequest:
+		if c.matches() || m.hasty {
+			w.match(e.value)
+		} else {
+			w.later = append(w.later, e.value)
 		}
 	case evFlushed:
 		w.removing = int8(len(w.unexpected))
@@ -354,12 +404,7 @@ func (w *modelWorld) event(m *modelMutant) {
 			w.ask(m)
 		}
 	case evEnabled:
-		for _, to := range c.resumed() {
-			w.senders[to].inbox = append(w.senders[to].inbox, modelEvent{evResume, 0})
-		}
-		if m.reset {
-			c.drops = c.first
-		}
+		w.resumed(m)
 	}
 }
 
@@ -373,12 +418,53 @@ func (w *modelWorld) onloaded() {
 		w.waiting--
 		w.got, w.soft = append(w.got, w.soft[0]), w.soft[1:]
 	}
+	if w.core.software {
+		w.softPosts, w.waiting = w.softPosts+w.waiting, 0
+	}
+	later := w.later
+	w.later = nil
+	for _, n := range later {
+		w.match(n)
+	}
 	w.ask(&modelMutant{})
 }
 
+// match has software match a message, which has room for the next then.
+func (w *modelWorld) match(n int8) {
+	w.room++
+	if w.softPosts > 0 {
+		w.softPosts--
+		w.got = append(w.got, n)
+		return
+	}
+	w.soft = append(w.soft, n)
+}
+
 func (w *modelWorld) ask(m *modelMutant) {
-	if drops, ok := w.core.ask(); ok && !m.noAsk {
+	drops, ok := w.core.ask()
+	if !ok || m.noAsk {
+		return
+	}
+	if !w.core.software {
 		w.commands = append(w.commands, modelEvent{evEnabled, int8(drops)})
+		return
+	}
+	if int64(w.drops) == drops {
+		w.enabled, w.managed, w.drops = true, true, 0
+		w.epoch++
+		w.resumed(m)
+	} else if w.core.differs() || w.core.counted(int64(w.drops)) {
+		w.ask(m)
+	}
+}
+
+// resumed has the senders know that messages are taken again.
+func (w *modelWorld) resumed(m *modelMutant) {
+	for _, to := range w.core.resumed() {
+		w.senders[to].inbox = append(w.senders[to].inbox, modelEvent{evResume, 0})
+	}
+	if m.reset {
+		w.core.drops = w.core.first
 	}
 }
 
@@ -402,6 +488,9 @@ func (w *modelWorld) post(m *modelMutant) {
 	case !appends(w.core.state) && !m.blind:
 	case len(w.soft) > 0:
 		w.got, w.soft = append(w.got, w.soft[0]), w.soft[1:]
+		w.posts++
+	case w.core.software:
+		w.softPosts++
 		w.posts++
 	case w.waiting > 0:
 		w.waiting++
@@ -428,15 +517,15 @@ func (w *modelWorld) order(end bool) error {
 		}
 		last[n/modelMessages]++
 	}
-	if end && (len(w.got) != modelAll || w.core.state != flowEnabled && w.core.state != flowControl) {
+	if end && (len(w.got) != modelAll || !taking(w.core.state) && w.core.state != flowControl) {
 		return fmt.Errorf("it ends with %v in state %s: %+v", w.got, w.core.state, w)
 	}
 	return nil
 }
 
 // exploreFlow tries all orders, and returns how many states there are and the first fault.
-func exploreFlow(first int64, m *modelMutant) (int, error) {
-	start := newModelWorld(first)
+func exploreFlow(first int64, mode MatchMode, m *modelMutant) (int, error) {
+	start := newModelWorld(first, mode)
 	seen := map[string]bool{start.key(): true}
 	for todo := []*modelWorld{start}; len(todo) > 0; {
 		w := todo[len(todo)-1]
@@ -457,12 +546,20 @@ func exploreFlow(first int64, m *modelMutant) (int, error) {
 
 // TestFlowModel tries every order of the steps of a NIC, a receiver and two senders.
 func TestFlowModel(t *testing.T) {
-	for _, first := range []int64{-1, 0} {
-		n, err := exploreFlow(first, &modelMutant{})
-		t.Logf("%d states", n)
-		if err != nil {
-			t.Errorf("count from %d: %v", first, err)
+	for _, mode := range []MatchMode{MatchHardware, MatchSoftware, MatchHybrid} {
+		for _, first := range []int64{-1, 0} {
+			n, err := exploreFlow(first, mode, &modelMutant{})
+			t.Logf("%d states", n)
+			if err != nil {
+				t.Errorf("mode %d, count from %d: %v", mode, first, err)
+			}
 		}
+	}
+	m := &modelMutant{hasty: true}
+	if n, err := exploreFlow(-1, MatchHybrid, m); err == nil {
+		t.Errorf("messages matched before those that are taken over: not found in %d states", n)
+	} else {
+		t.Logf("messages matched before those that are taken over: %v", err)
 	}
 	for _, m := range []modelMutant{
 		{name: "a drop not counted", uncounted: true}, {name: "a resume before the enabling", early: true},
@@ -470,7 +567,7 @@ func TestFlowModel(t *testing.T) {
 		{name: "notices that do not have the NIC asked", noAsk: true},
 		{name: "notices of the next stop forgotten", reset: true},
 	} {
-		if n, err := exploreFlow(-1, &m); err == nil {
+		if n, err := exploreFlow(-1, MatchHardware, &m); err == nil {
 			t.Errorf("%s: not found in %d states", m.name, n)
 		} else {
 			t.Logf("%s: %v", m.name, err)
