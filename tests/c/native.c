@@ -294,7 +294,7 @@ static void test_bad(long arg)
 	EXPECT_RC(fi_tsendmsg(n.ep, &m, 0), -FI_EINVAL);
 	EXPECT_RC(fi_trecvmsg(n.ep, &m, 0), -FI_EINVAL);
 	m.iov_count = 1;
-	EXPECT_RC(fi_tsendmsg(n.ep, &m, FI_FENCE), -FI_EBADFLAGS);
+	EXPECT_RC(fi_tsendmsg(n.ep, &m, FI_FENCE), -FI_EINVAL); /* without the capability */
 	EXPECT_RC(fi_tsendmsg(n.ep, &m, FI_MULTI_RECV), -FI_EBADFLAGS);
 	EXPECT_RC(fi_trecvmsg(n.ep, &m, FI_PEEK | FI_CLAIM | FI_DISCARD), -FI_EBADFLAGS);
 	EXPECT_RC(fi_trecvmsg(n.ep, &m, FI_DISCARD), -FI_EBADFLAGS);
