@@ -193,7 +193,8 @@ static void rendezvous(void)
 	rig_close(&r);
 }
 
-/* Where software matches, the packet's header lies in front of the data, and no receive is linked. */
+/* Where software matches, the packet's header lies in front of the data, and no receive is linked: one that is there
+ * takes its message still. */
 static void software_managed(void)
 {
 	enum { HEADER = PACKET_FABRIC_BYTES + PACKET_PUT_BYTES };
@@ -206,7 +207,16 @@ static void software_managed(void)
 	put(c, TARGET_MANAGE_LOCAL, 1);
 	add(&r, c);
 	is(&r, e, EVENT_LINK, 64, RC_OK);
+	entry(&r, c, LIST_PRIORITY, 7, 8192, 64);
+	put(c, TARGET_USE_ONCE, 1);
+	put(c, TARGET_EVENT_UNLINK_DISABLE, 1);
+	add(&r, c);
+	is(&r, e, EVENT_LINK, 64, RC_OK);
 	set_state(&r, PTLTE_STATE_SOFTWARE_MANAGED, LIMIT_NO_DROP_COUNT);
+	put_bytes(&r, 8);
+	is(&r, e, EVENT_PUT, 64, RC_OK);
+	CHECK(get(e, EVENT_TARGET_LONG_PTL_LIST) == LIST_PRIORITY && get(e, EVENT_TARGET_LONG_BUFFER_ID) == 7);
+	is(&r, e, EVENT_ACK, 16, RC_OK);
 	append(&r, LIST_PRIORITY, 6, 1, 0, 64, 0, 0);
 	is(&r, e, EVENT_LINK, 64, RC_PTLTE_SW_MANAGED);
 	memcpy(r.buffer, "12345678", 8);
