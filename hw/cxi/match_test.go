@@ -84,6 +84,10 @@ func (x *matching) send(s hw.MatchSend) {
 func (x *matching) receive(r hw.MatchReceive) hw.MatchID {
 	x.t.Helper()
 	id, err := x.m.PostReceive(&r)
+	for end := time.Now().Add(10 * time.Second); errors.Is(err, hw.ErrNoResource) && time.Now().Before(end); {
+		x.i.Progress(64) // the list changes to software
+		id, err = x.m.PostReceive(&r)
+	}
 	if err != nil {
 		x.t.Fatal(err)
 	}
