@@ -92,7 +92,9 @@ func (q *soft) wants(e *nic.Entry) (engine *match.Engine, sender uint32, tag, ig
 }
 
 // count is the number of messages that wait for a receive.
-func (q *soft) count() int { return q.engines[0].Unexpected() + q.engines[1].Unexpected() + len(q.short) }
+func (q *soft) count() int {
+	return q.engines[0].Unexpected() + q.engines[1].Unexpected() + len(q.short)
+}
 
 // keep holds a message for a receive that comes later.
 func (q *soft) keep(s *softMessage) {
