@@ -92,7 +92,7 @@ type Traceable interface {
 }
 
 // Direct is what an Iface with [CapDirectRing] implements: it fills the tables
-// of plain words with which the C path sends and polls for messages on its own.
+// of plain words with which the data plane sends and polls for messages on its own.
 type Direct interface {
 	// FillPeer writes ep, an endpoint of this Iface, into line; slots come
 	// last, with release. The line stays usable until Close of the Iface, even
@@ -105,13 +105,13 @@ type Direct interface {
 	// FillStripe writes the bounce buffers of stripe i into s, and from then on
 	// shares s.BounceNext with the thread that leases s, until Close.
 	FillStripe(i int, s *hot.Stripe) error
-	// FillSource writes what the C path needs to deliver src's messages into
+	// FillSource writes what the data plane needs to deliver src's messages into
 	// line, and clears the line when src is gone, until Close. False: this
 	// source's messages must be given to Progress. The caller holds the
 	// progress lease.
 	FillSource(src Source, line *hot.Source) bool
 	// PutPending reports whether ep has yet to take in what line.Put names: a
-	// write or atomic that the C path posted.
+	// write or atomic that the data plane posted.
 	PutPending(ep Endpoint, line *hot.Peer) bool
 	// SendPending reports whether ep has yet to take in a message that was sent to
 	// it, by this Iface or by another that shares its way.
@@ -120,7 +120,7 @@ type Direct interface {
 	WakePeer(peer uint32)
 }
 
-// Driven is what an Iface with [CapDriven] implements: the C path polls for
+// Driven is what an Iface with [CapDriven] implements: the data plane polls for
 // messages at it, as long as nothing needs Progress. What C finds and cannot deal
 // with stays where it is for the next Progress.
 type Driven interface {

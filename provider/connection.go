@@ -210,7 +210,7 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 	}
 }
 
-// closeLines takes the peer away from the C path, so that posts ask for the
+// closeLines takes the peer away from the data plane, so that posts ask for the
 // connection's state.
 func (e *peering) closeLines() {
 	for _, l := range *e.links.Load() {

@@ -283,7 +283,7 @@ func (e *attributes) unreachable(l *link, now time.Time) error {
 	return fi.EAGAIN
 }
 
-// forget takes the peer's lines away from the C path. The caller has l.mu.
+// forget takes the peer's lines away from the data plane. The caller has l.mu.
 func (e *peering) forget(l *link) {
 	p := l.path.Load()
 	l.lost = l.lost || p == nil || !p.former.Load() // else the end is of the endpoint that had the address before

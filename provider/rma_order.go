@@ -44,14 +44,14 @@ const (
 	opUpdate // a write, or an atomic operation of any kind
 )
 
-// fastGate says which thread may use the C path of an endpoint's transmits.
+// fastGate says which thread may use the data plane of an endpoint's transmits.
 type fastGate struct {
 	mu    sync.Mutex // control operations, and posts and progress when a ring was full or a read goes as messages
 	open  bool       // the endpoint is enabled
 	holds int
 }
 
-// setFast opens the C path when the endpoint is enabled, and closes it.
+// setFast opens the data plane when the endpoint is enabled, and closes it.
 func (e *hotMemory) setFast(open bool) {
 	e.fast.mu.Lock()
 	defer e.fast.mu.Unlock()

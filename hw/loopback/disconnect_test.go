@@ -7,7 +7,7 @@ import (
 )
 
 // TestPeersComeAndGo shows that what an interface keeps of peers that are gone
-// is bounded, and that nothing is used again while a thread of the C path is
+// is bounded, and that nothing is used again while a thread of the data plane is
 // posting.
 func TestPeersComeAndGo(t *testing.T) {
 	dir := shmDir(t)

@@ -39,7 +39,7 @@ type source struct {
 	cookie uint64
 	owner  process
 	seg    *segment    // its segment for the bounce buffers, nil if that was gone when we opened it
-	line   *hot.Source // of the C path's table, nil: none; cleared when the state is no longer ready
+	line   *hot.Source // of the data plane's table, nil: none; cleared when the state is no longer ready
 	retry  time.Time   // when the segment could not be opened for want of resources: give up then
 }
 
@@ -51,7 +51,7 @@ func (s *source) reset() {
 	*s = source{}
 }
 
-// clearLine takes the sender away from the C path.
+// clearLine takes the sender away from the data plane.
 func (s *source) clearLine() {
 	if s.line != nil {
 		*s.line = hot.Source{}

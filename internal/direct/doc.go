@@ -22,7 +22,7 @@
 //
 // # Where it cannot work
 //
-// The internal ABI may change with the Go version. [SelfTest] calls a function through the trampoline and checks
-// arguments, result and the saved registers; where it fails, or with FI_WEFT_DIRECT=no, the same functions are called
-// through ordinary callbacks.
+// The internal ABI may change with the Go version. A self-test at load calls a function ([Probe]) through the
+// trampoline and checks arguments, result and the saved registers; where it fails, or with FI_WEFT_DIRECT=no, the same
+// functions are called through ordinary callbacks.
 package direct

@@ -1,5 +1,5 @@
 // Package drive calls the functions that a backend gives to C (hw.Driven), as the
-// C path does, for tests.
+// data plane does, for tests.
 package drive
 
 // #cgo CFLAGS: -O2 -std=gnu11 -Wall -Wextra
