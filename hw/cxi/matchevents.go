@@ -31,7 +31,7 @@ func (x *matchRx) progress(limit int) (n int) {
 	if len(x.commands) > 0 {
 		x.postCommands()
 	}
-	x.later.Store(len(x.commands) > 0 || x.early.unlisted > 0 || x.requests.unlisted > 0 ||
+	x.later.Store(len(x.commands) > 0 || x.early.spare.n > 0 || x.requests.spare.n > 0 ||
 		x.retries.Load() || x.m.tx.anyControl.Load() ||
 		x.flow.again != [flowCommands]bool{})
 	return n

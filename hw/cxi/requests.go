@@ -2,7 +2,6 @@ package cxi
 
 import (
 	"slices"
-	"time"
 
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
@@ -20,13 +19,12 @@ type requestBuffer struct {
 // requests are the buffers of the request list. Messages are matched in the order in which they lie there: their events
 // may come in another. Lease, but for what is marked.
 type requests struct {
-	x        *matchRx
-	memory   pinned
-	buffers  []requestBuffer
-	order    []int // buffers that are listed, in the order of the list
-	unlisted int
-	listAt   time.Time // not before, if the NIC has refused one
-	now      softMessage
+	x       *matchRx
+	memory  pinned
+	buffers []requestBuffer
+	order   []int // buffers that are listed, in the order of the list
+	spare   spares
+	now     softMessage
 }
 
 // open maps the buffers, if software may have to match.
@@ -37,7 +35,7 @@ func (y *requests) open(x *matchRx) (err error) {
 		return nil
 	}
 	y.buffers = make([]requestBuffer, c.Requests)
-	y.unlisted = c.Requests
+	y.spare.n = c.Requests
 	y.memory, err = x.m.i.d.newPinned(c.Requests*c.RequestBytes, libcxi.MapRead|libcxi.MapWrite)
 	return err
 }
@@ -73,20 +71,15 @@ func (y *requests) listAll() {
 		}
 		*b = requestBuffer{listed: true, later: b.later}
 		y.order = append(y.order, n)
-		y.unlisted--
+		y.spare.n--
 	}
 }
 
 // list does so when there are some.
 func (y *requests) list() {
-	if y.unlisted == 0 || !y.listAt.IsZero() && time.Now().Before(y.listAt) {
-		return
+	if y.spare.due() {
+		y.x.relist(&y.spare, y.listAll)
 	}
-	y.listAt = time.Time{}
-	y.x.lock.take()
-	y.listAll()
-	y.x.portal.q.Ring()
-	y.x.lock.release()
 }
 
 // refused takes in that the NIC had no entry for a buffer.
@@ -97,8 +90,7 @@ func (y *requests) refused(n int) {
 	}
 	b.listed = false
 	y.order = slices.DeleteFunc(y.order, func(k int) bool { return k == n })
-	y.unlisted++
-	y.listAt = time.Now().Add(retryDelay)
+	y.spare.refused()
 }
 
 // take takes in an event of a buffer.
@@ -150,7 +142,7 @@ func (y *requests) settle() {
 		}
 		b.listed = false
 		y.order = y.order[1:]
-		y.unlisted++
+		y.spare.n++
 	}
 }
 

@@ -1,8 +1,6 @@
 package cxi
 
 import (
-	"time"
-
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
@@ -26,11 +24,10 @@ type earlyKey struct {
 
 // early are the unexpected messages.
 type early struct {
-	x        *matchRx
-	memory   pinned
-	buffers  []earlyBuffer // their ids are one more
-	unlisted int
-	listAt   time.Time // not before, if the NIC has refused one
+	x       *matchRx
+	memory  pinned
+	buffers []earlyBuffer // their ids are one more
+	spare   spares
 
 	kept int                   // messages that the NIC keeps, of which each event was taken in
 	here map[earlyKey]nic.Kept // events of messages that no receive has taken
@@ -46,7 +43,7 @@ func (y *early) open(x *matchRx) (err error) {
 		return nil // the NIC keeps none
 	}
 	y.buffers = make([]earlyBuffer, c.Buffers)
-	y.unlisted = c.Buffers
+	y.spare.n = c.Buffers
 	y.memory, err = x.m.i.d.newPinned(c.Buffers*c.BufferBytes, libcxi.MapRead|libcxi.MapWrite)
 	return err
 }
@@ -72,28 +69,22 @@ func (y *early) listAll() {
 			return
 		}
 		*b = earlyBuffer{listed: true}
-		y.unlisted--
+		y.spare.n--
 	}
 }
 
 // list does so when there are some.
 func (y *early) list() {
-	if y.unlisted == 0 || !y.listAt.IsZero() && time.Now().Before(y.listAt) {
-		return
+	if y.spare.due() {
+		y.x.relist(&y.spare, y.listAll)
 	}
-	y.listAt = time.Time{}
-	y.x.lock.take()
-	y.listAll()
-	y.x.portal.q.Ring()
-	y.x.lock.release()
 }
 
 // refused takes in that the NIC had no entry for a buffer.
 func (y *early) refused(n int) {
 	if b := &y.buffers[n]; b.listed && b.used == 0 && b.end == 0 {
 		b.listed = false
-		y.unlisted++
-		y.listAt = time.Now().Add(retryDelay)
+		y.spare.refused()
 	}
 }
 
@@ -187,7 +178,7 @@ func (y *early) bytes(e nic.Event) []byte {
 func (y *early) settle(n int) {
 	if b := &y.buffers[n]; b.listed && b.end != 0 && b.used == b.end {
 		b.listed = false
-		y.unlisted++
+		y.spare.n++
 	}
 }
 
