@@ -59,8 +59,8 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 // readable returns the process of a sender of which the memory can be read and the ring is known here, for the ACK; 0:
 // it cannot, or is not. addr is the sender's address plus one.
 func readable(ep *hot.EP, src *hot.Source, addr uint64) (pid uint32) {
-	peer := back(ep, src, addr)
-	if peer == nil || atomic.LoadUintptr(&peer.Slots) == 0 {
+	peer, slots := ringBack(ep, src, addr)
+	if slots == 0 {
 		return 0
 	}
 	return atomic.LoadUint32(&peer.PID)
@@ -149,8 +149,8 @@ func back(ep *hot.EP, src *hot.Source, addr uint64) (peer *hot.Peer) {
 	return peer
 }
 
-// fullAddr returns the fi_addr_t of a sender, by which operations to it are posted: it names the receive context, if the
-// sender is one of a scalable endpoint. addr is the address of the whole peer plus one.
+// fullAddr returns the fi_addr_t of a sender, by which operations to it are posted: it names the receive context, if
+// the sender is one of a scalable endpoint. addr is the address of the whole peer plus one.
 func fullAddr(ep *hot.EP, src *hot.Source, addr uint64) uint64 {
 	n := atomic.LoadUint32(&ep.Flags) >> hot.EPCtxShift
 	if addr--; src.Context>>(n&31) == 0 {
@@ -159,14 +159,13 @@ func fullAddr(ep *hot.EP, src *hot.Source, addr uint64) uint64 {
 	return addr // a transmit context, to which nothing is posted
 }
 
-// ringBack returns the slots of the ring of a message's sender, for the ACK; 0: it has none that is known here. addr is
-// the sender's address plus one.
-func ringBack(ep *hot.EP, src *hot.Source, addr uint64) uintptr {
-	peer := back(ep, src, addr)
-	if peer == nil {
-		return 0
+// ringBack returns the line by which a message's sender is answered (back) and the slots of its ring, for the ACK; 0:
+// it has none that is known here. addr is the sender's address plus one.
+func ringBack(ep *hot.EP, src *hot.Source, addr uint64) (peer *hot.Peer, slots uintptr) {
+	if peer = back(ep, src, addr); peer != nil {
+		slots = atomic.LoadUintptr(&peer.Slots)
 	}
-	return atomic.LoadUintptr(&peer.Slots)
+	return peer, slots
 }
 
 // sourceAt is the line of the sender with a number.
@@ -177,12 +176,10 @@ func sourceAt(ep *hot.EP, number uint32) *hot.Source {
 // sendAck sends the ACK of a message. Where the sender's ring has no room, the shim has the runtime send it;
 // where the sender sleeps, the shim rings its doorbell.
 func sendAck(d *hot.Delivery, ep *hot.EP) uintptr {
-	src := sourceAt(ep, d.Source)
-	slots := ringBack(ep, src, d.Addr)
+	peer, slots := ringBack(ep, sourceAt(ep, d.Source), d.Addr)
 	if slots == 0 {
 		return hot.DeliverySendAck
 	}
-	peer := back(ep, src, d.Addr)
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)

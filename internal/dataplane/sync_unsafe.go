@@ -26,7 +26,10 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		return hot.DeliveryGo
 	}
 	head := *(*syncHead)(unsafe.Pointer(&slot.Body))
-	if head.flags&^(hot.RTSTagged|hot.RTSData|hot.RTSMatch) != 0 || ringBack(ep, src, addr) == 0 {
+	if head.flags&^(hot.RTSTagged|hot.RTSData|hot.RTSMatch) != 0 {
+		return hot.DeliveryGo
+	}
+	if _, slots := ringBack(ep, src, addr); slots == 0 {
 		return hot.DeliveryGo
 	}
 	var a Arrival
