@@ -286,6 +286,8 @@ func forDelivery(e *provider.Endpoint, d *C.struct_weft_delivery, code C.uint32_
 		e.Deliver((*hot.Delivery)(unsafe.Pointer(d)))
 	case hot.DeliverySendAck:
 		e.SendAck(uint32(d.source), uint64(d.request))
+	case hot.DeliverySendDone:
+		e.SendDone(uint32(d.source), uint64(d.request))
 	case hot.DeliveryWakePeer:
 		e.WakePeer(uint32(d.peer))
 	}
@@ -307,6 +309,9 @@ func wakeReaders(d *C.struct_weft_delivery) {
 	}
 	if d.todo&hot.TodoWakeTxCntr != 0 {
 		wakeCounter(d.ep.tx_cntr)
+	}
+	if d.todo&hot.TodoWakeWriteCntr != 0 {
+		wakeCounter(d.ep.write_cntr)
 	}
 }
 

@@ -159,7 +159,7 @@ func (e *Endpoint) open() (err error) {
 	}
 	l.openCollectives()
 	l.openProtocols()
-	if err = e.openFetches(n, perStripe); err != nil {
+	if err = e.openPendings(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
 	if err = e.openNotes(); err != nil {
@@ -300,7 +300,7 @@ func (e *Endpoint) release() {
 	if e.coll != nil {
 		e.coll.close()
 	}
-	_ = e.fetches.table.Free()
+	_ = e.pendings.table.Free()
 	e.closeStats()
 	_ = e.peers.Free()
 	_ = e.sourceLines.Free()

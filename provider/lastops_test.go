@@ -190,9 +190,9 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	l, p := x.pathTo(y)
 	result := make([]byte, 8)
 	onHeap.Store(&result[0])
-	f := x.ep.fetches.table.At(0)
+	f := x.ep.pendings.table.At(0)
 	f.Generation, f.Result, f.Bytes, f.Dest, f.Context = 1, uint64(uintptr(unsafe.Pointer(&result[0]))), 8, uint64(x.addr[y]), 4
-	f.Ring, f.Completes = p.slots, 1
+	f.Ring, f.Completes, f.Flags = p.slots, 1, fi.Atomic|fi.Read
 	atomic.StoreUint32(&f.Busy, 1)
 	l.mu.Lock()
 	x.ep.forget(l)
@@ -207,7 +207,7 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	// the answer of a peer that closes after it
 	_, back := y.pathTo(x)
 	var head [8]byte
-	if err := back.AMShort(wire.AMReadData, hot.FetchID|1<<32, wire.PutWord(head[:], 0),
+	if err := back.AMShort(wire.AMReadData, hot.PendingID|1<<32, wire.PutWord(head[:], 0),
 		[]byte("answered")); err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func (o oneSided) pump() {
 }
 
 func (o oneSided) requested() bool {
-	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.fetches.lost.Load()
+	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.pendings.lost.Load()
 }
 
 func (o oneSided) sourceLost(hw.Source)              {}

@@ -176,15 +176,15 @@ func (e *leasedEP) pumpRMAs() {
 	e.rmaStreams = kept
 	e.flows.Pump()
 	e.target.pumpReplies()
-	if e.fetches.lost.Swap(false) {
-		e.lostFetches(nil)
+	if e.pendings.lost.Swap(false) {
+		e.lostPendings(nil)
 	}
 }
 
 // rmaBusy reports whether something waits for room.
 func (e *leasedEP) rmaBusy() bool {
 	return len(e.rmaStreams)+len(e.target.replies) != 0 || e.flows.Busy() ||
-		e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.fetches.lost.Load()
+		e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.pendings.lost.Load()
 }
 
 // answered takes off what the target has answered for and finishes the request when that was the last.
@@ -215,8 +215,8 @@ func (e *leasedEP) onRMADone(src hw.Source, header uint64, head, payload []byte)
 		e.malformed(src, "outcome of %d bytes does not parse", len(head))
 		return
 	}
-	if header&hot.FetchID != 0 {
-		e.fetchRefused(src, header, &d)
+	if header&hot.PendingID != 0 {
+		e.pendingEnded(src, header, &d)
 		return
 	}
 	e.answered(src, header, &d)
@@ -225,7 +225,7 @@ func (e *leasedEP) onRMADone(src hw.Source, header uint64, head, payload []byte)
 // onReadData takes in a piece of what was read.
 func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte) {
 	at, ok := wire.ParseWord(head)
-	if ok && header&hot.FetchID != 0 {
+	if ok && header&hot.PendingID != 0 {
 		e.fetched(src, header, at, payload)
 		return
 	}
@@ -298,7 +298,7 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 
 // lostRMAs ends the operations that wait for a peer that is gone.
 func (e *leasedEP) lostRMAs(l *link, status fi.Errno) {
-	e.lostFetches(l)
+	e.lostPendings(l)
 	l.flow.drop(status)
 	l.flow = nil
 	e.rmas.Range(func(id uint64, req *rmaRequest) {

@@ -2,11 +2,13 @@ package provider
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
@@ -111,6 +113,7 @@ func (e *rmaTarget) endWrite(src hw.Source, w *wire.Write, status fi.Errno) {
 			d.Units = 1
 		}
 		e.answer(src, w.Request, &d)
+		e.fillBack(src)
 	}
 }
 
@@ -118,6 +121,16 @@ func (e *rmaTarget) endWrite(src hw.Source, w *wire.Write, status fi.Errno) {
 func (e *rmaTarget) answer(src hw.Source, request uint64, d *wire.Done) {
 	r := e.rx
 	r.answer(e.leasedEP, src, e.senderOf(src), wire.AMRMADone, request, d.Put(r.head[:]))
+}
+
+// SendDone sends a source word of the success of its request, an operation that the data plane has performed, or keeps
+// it until there is room. The caller holds the progress lease.
+func (e *Endpoint) SendDone(source uint32, request uint64) {
+	t := &e.leased.Taken().target
+	t.answer(hw.Source(source), request, &wire.Done{Units: 1, At: wire.NoPlace})
+	if len(t.rx.out) != 0 {
+		atomic.OrUint32(&t.rx.hot.Attention, hot.AttentionGo) // it goes out with the next progress
+	}
 }
 
 // refuseAccess logs an access that is refused and returns the errno for the initiator.
@@ -286,6 +299,7 @@ func (e *rmaTarget) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 	case h.Request == 0: // the initiator has completed it
 	case h.Kind == atomics.Base:
 		e.answer(src, h.Request, &wire.Done{Status: status, Units: 1, At: wire.NoPlace})
+		e.fillBack(src)
 	case status != fi.Success:
 		e.answer(src, h.Request, &wire.Done{Status: status, Units: n, At: wire.NoPlace})
 	default:

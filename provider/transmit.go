@@ -54,7 +54,7 @@ type txRequests struct {
 	rmas           *stripe.Table[rmaRequest]
 	rmaInject      []byte // one buffer of InjectMax bytes for each of rmas
 	devices        deviceOps
-	fetches        fetches
+	pendings       pendings
 	scratch        []scratch
 	progressStripe int // the bounce buffers of the lease holder
 
@@ -109,7 +109,7 @@ func (e *initiator) send(s *SendArgs) error {
 		return e.countRefused(err)
 	}
 	e.fill(s.Dest, l, p)
-	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.fetching(s.Dest)) {
+	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendingTo(s.Dest)) {
 		return fi.EAGAIN
 	}
 	if !e.inTurn(l, opSend) {

@@ -46,6 +46,7 @@ enum weft_delivery_code {
 	WEFT_DELIVERY_COMPLETE = 6, /* the runtime writes weft_delivery.entry to the queue, whose ring is full */
 	WEFT_DELIVERY_SEND_ACK = 7, /* the runtime sends source the ACK of request, when there is room */
 	WEFT_DELIVERY_WAKE_PEER = 8, /* ring the doorbell of peer */
+	WEFT_DELIVERY_SEND_DONE = 9, /* the runtime sends source word of the success of request, when there is room */
 };
 
 /* Bits of weft_delivery.todo and of weft_post.todo: what the shim does when the call has ended. */
@@ -58,6 +59,7 @@ enum weft_delivery_code {
 #define WEFT_TODO_WAKE_TX_CQ 64 /* the queue of transmits */
 #define WEFT_TODO_WAKE_READ_CNTR 128 /* the counter of reads */
 #define WEFT_TODO_WAKE_TX_CNTR 256 /* of a delivery: the counter of transmits */
+#define WEFT_TODO_WAKE_WRITE_CNTR 512 /* the counter of writes */
 
 /* Bits of weft_delivery.flags. */
 #define WEFT_MESSAGE_TAGGED 1

@@ -224,7 +224,7 @@ struct weft_hot_stripe {
 	uint32_t bounce_count;
 	uint32_t bounce_next;
 	uint32_t bounce_stride;
-	uint32_t fetch_next; /* of the stripe's part of fetches: where the search begins */
+	uint32_t pending_next; /* of the stripe's part of pendings: where the search begins */
 	uint32_t starved; /* since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was */
 	uint64_t pad1[4];
 };
@@ -313,23 +313,24 @@ struct weft_hot_region {
 /* WEFT_ACCESS_PIECE_MIN is the same for the pieces of a list, in the mean. */
 #define WEFT_ACCESS_PIECE_MIN 4096
 
-/* WEFT_FETCH_ID is set in the ids of struct weft_hot_fetch and in no other. */
-#define WEFT_FETCH_ID (1ull << 63)
+/* WEFT_PENDING_ID is set in the ids of struct weft_hot_pending and in no other. */
+#define WEFT_PENDING_ID (1ull << 63)
 
-/* weft_hot_fetch is an operation whose answer C waits for, one line. Its id is WEFT_FETCH_ID, the generation above
- * bit 32, and its place. The holder of the stripe's lease takes a free one; the progress lease's holder, C or Go,
- * frees it. */
-struct weft_hot_fetch {
+/* weft_hot_pending is an operation on a peer's memory that the data plane has posted and whose answer it waits
+ * for, one line: an atomic that fetches, or a write or an atomic that completes when it is delivered. Its id is
+ * WEFT_PENDING_ID, the generation above bit 32, and its place. The holder of the stripe's lease takes a free one;
+ * the progress lease's holder frees it. */
+struct weft_hot_pending {
 	_Atomic uint32_t busy; /* 1: in use. Stored with release by both */
 	uint32_t generation; /* raised by the thread that takes it */
-	uint64_t result; /* where the answer goes */
-	uint64_t bytes; /* of it */
+	uint64_t result; /* where the value goes that it fetches */
+	uint64_t bytes; /* of that value, or that are written */
 	uint64_t context;
 	uint64_t dest; /* fi_addr_t */
 	const unsigned char *ring; /* slots of the peer's ring, not those of a later peer */
 	uint32_t completes; /* 1: on the transmit queue */
 	uint32_t pad0;
-	uint64_t pad1;
+	uint64_t flags; /* of the completion; with FI_READ the operation fetches */
 };
 
 /* ---- Notifications (weft/token.h): what the data plane needs to send them, to keep what has arrived, and to give it
@@ -508,8 +509,8 @@ struct weft_hot_ep {
 	/* line 2: one-sided operations, immutable after enable */
 	const struct weft_hot_region *regions; /* what C may serve, NULL: nothing */
 	uint32_t region_count;
-	uint32_t fetch_count; /* for each stripe; 0: C posts no one-sided operations */
-	struct weft_hot_fetch *fetches;
+	uint32_t pending_count; /* for each stripe; 0: C posts no one-sided operations */
+	struct weft_hot_pending *pendings;
 	struct weft_hot_cntr *write_cntr;
 	struct weft_hot_cntr *read_cntr;
 	uint64_t copy_max; /* bytes that a post may copy to or from a peer's memory (dataplane.RMA) */

@@ -69,8 +69,8 @@ struct weft_rts_head {
 	uint64_t element; /* its bytes */
 };
 
-/* Bits of weft_write_head.flags that the data plane knows, beside that of a write whose initiator waits for the
- * outcome (1). */
+/* Bits of weft_write_head.flags. */
+#define WEFT_WRITE_ACK 1 /* the initiator waits for the answer, also on success */
 #define WEFT_WRITE_DATA 2 /* Data and Length are there */
 #define WEFT_WRITE_LAST 4 /* the last message of its operation */
 
@@ -86,6 +86,16 @@ struct weft_write_head {
 	uint64_t data; /* this and length with WEFT_WRITE_DATA only */
 	uint64_t length; /* bytes of the whole operation */
 };
+
+/* weft_done_head is the head of an answer to an operation that has no bytes to return, or has failed. */
+struct weft_done_head {
+	uint64_t status; /* a positive errno, 0: success */
+	uint64_t units; /* that it is for: bytes of a read or of an atomic's result, messages of the others */
+	uint64_t at; /* where these bytes begin in a read, else WEFT_NO_PLACE */
+};
+
+/* WEFT_NO_PLACE is weft_done_head.at of what has no place in a read. */
+#define WEFT_NO_PLACE 0xffffffffffffffffull
 
 /* Kinds of atomics (package provider/atomics). */
 #define WEFT_ATOMIC_PLAIN 0

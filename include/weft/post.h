@@ -56,6 +56,7 @@ struct weft_post {
 	/* data plane only: number of the thread, its line of counters, and the stripe that it prefers */
 	uint32_t thread;
 	uint64_t key; /* one-sided: of the region */
+	uint64_t request; /* one-sided, data plane only: the id of what waits for the answer, 0: none */
 	const void *compare; /* atomics: comparand, or NULL */
 	void *result; /* atomics: where the fetched value goes, or NULL */
 	const void *note; /* of notifications, as the next two */

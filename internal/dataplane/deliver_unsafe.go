@@ -208,7 +208,7 @@ func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.S
 		return takeSync(r, d, ep, owner, slot, &m)
 	case m.id == hot.AMAck:
 		return takeAck(d, ep, owner, slot, &m)
-	case ep.FetchCount != 0 && (m.id == hot.AMWrite || m.id == hot.AMAtomic || m.id == hot.AMReadData):
+	case ep.PendingCount != 0 && isOneSided(m.id):
 		return serve(d, ep, owner, slot, &m)
 	case m.id == hot.AMNotice && ep.Notes != 0:
 		return takeNotice(d, ep, owner, slot, &m)

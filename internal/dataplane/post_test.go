@@ -304,7 +304,7 @@ func TestAnswersAreChecked(t *testing.T) {
 	for name, change := range map[string]func(slot *hot.Slot){
 		"id":         func(s *hot.Slot) { s.Header ^= 1 },
 		"generation": func(s *hot.Slot) { s.Header ^= 1 << 32 },
-		"not C's":    func(s *hot.Slot) { s.Header &^= hot.FetchID },
+		"not C's":    func(s *hot.Slot) { s.Header &^= hot.PendingID },
 		"far":        func(s *hot.Slot) { s.Header |= 0xffffff },
 		"length":     func(s *hot.Slot) { s.Length = 4 },
 		"offset":     func(s *hot.Slot) { s.Body[0] = 1 },

@@ -141,11 +141,17 @@ func transmit(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, id uint8) 
 	if !inSlot(p, id) {
 		return bounce(p, ep, peer, ring, id)
 	}
+	return inline(p, ep, peer, ring, id)
+}
+
+// inline writes an operation that fits a slot.
+func inline(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) uintptr {
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
+	await(p, ep, ring, id)
 	move(putHead(p, slot, id, 0), p.Buf, uintptr(p.Len))
 	publish(p, peer, ring, slot, pos, id)
 	return hot.PostDone
@@ -189,10 +195,16 @@ func putHead(p *hot.Post, slot *hot.Slot, id, flags uint8) uintptr {
 	words := (*[5]uint64)(unsafe.Pointer(&slot.Body))
 	data := p.Kind&hot.PostData != 0
 	switch {
-	case id == hot.AMWrite && data:
-		words[0], words[1], words[2], words[3], words[4] = p.Key, 0, hot.WriteLast|hot.WriteData, p.Data, p.Len
 	case id == hot.AMWrite:
-		words[0], words[1], words[2] = p.Key, 0, hot.WriteLast
+		asks := uint64(hot.WriteLast)
+		if p.Request != 0 {
+			asks |= hot.WriteAck
+		}
+		if data {
+			asks |= hot.WriteData
+			words[3], words[4] = p.Data, p.Len
+		}
+		words[0], words[1], words[2] = p.Key, p.Request, asks
 	case data:
 		words[0] = p.Data
 	}
@@ -218,8 +230,7 @@ const ahead = 4
 
 // bounce sends an operation through a bounce buffer.
 func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) uintptr {
-	exclusive := peer.Exclusive != 0
-	if !outbound.Room(ring, exclusive) {
+	if !outbound.Room(ring, peer.Exclusive != 0) {
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
@@ -227,11 +238,16 @@ func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 	if stripe == nil {
 		return hot.PostAgain
 	}
+	code := bounceBy(p, ep, peer, ring, id, stripe)
+	giveStripe(ep, stripe)
+	return code
+}
+
+// bounceBy sends an operation through a bounce buffer of a leased stripe.
+func bounceBy(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8, stripe *hot.Stripe) uintptr {
 	b, index := outbound.FreeBounce(stripe)
 	if b == nil {
-		code := noBounce(p, ep, stripe, id)
-		giveStripe(ep, stripe)
-		return code
+		return noBounce(p, ep, stripe, id)
 	}
 	stripe.Starved = 0
 	to := outbound.Payload(b)
@@ -240,19 +256,17 @@ func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 	} else {
 		move(to, p.Buf, uintptr(p.Len))
 	}
-	slot, pos, ok := outbound.Claim(ring, peer.Owner, exclusive)
-	if ok {
-		outbound.Mark(b, peer.Owner, peer.Peer)
-		at := putHead(p, slot, id, hot.SlotBounce)
-		*(*hot.BounceRef)(pointer(at)) = hot.BounceRef{Index: index}
-		publish(p, peer, ring, slot, pos, publishedAs(p, id))
-		p.Next = outbound.NextBounce(stripe)
-	}
-	giveStripe(ep, stripe)
+	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok { // the buffer was not marked: it is still free
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
+	await(p, ep, ring, id)
+	outbound.Mark(b, peer.Owner, peer.Peer)
+	at := putHead(p, slot, id, hot.SlotBounce)
+	*(*hot.BounceRef)(pointer(at)) = hot.BounceRef{Index: index}
+	publish(p, peer, ring, slot, pos, publishedAs(p, id))
+	p.Next = outbound.NextBounce(stripe)
 	return hot.PostDone
 }
 

@@ -1,25 +1,20 @@
 package dataplane
 
 import (
-	"math"
-	"sync/atomic"
-	"unsafe"
-
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 )
 
 // Atomic operations on one integer, as one message in the peer's ring. A plain one completes when it is there
-// (atomicPlain). A fetching or comparing one takes an entry of the endpoint's table of fetches, which the answer
-// (hot.AMReadData, serve_unsafe.go) completes (atomicFetch).
+// (atomicPlain), unless it is to complete when it is delivered: then it is answered, as a fetching or comparing one
+// is (atomicAwaited, pending_unsafe.go).
 
 const (
-	// atomicFlags are the flags of an atomic operation that completes when it is posted.
-	atomicFlags = messageFlags &^ fi.RemoteCQData
+	// atomicFlags are the flags of an atomic operation that fetches nothing.
+	atomicFlags = messageFlags&^fi.RemoteCQData | fi.DeliveryComplete
 	// fetchFlags are those of one that is answered: with its result it has every completion level.
 	fetchFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
 )
@@ -99,10 +94,10 @@ func postInteger(p *hot.Post) uintptr {
 	}
 	view := ringOf(peer, slots)
 	var code uintptr
-	if plain {
+	if plain && !awaitsDelivery(p, ep) {
 		code = atomicPlain(p, ep, peer, mpsc.View(&view))
 	} else {
-		code = atomicFetch(p, ep, peer, mpsc.View(&view), reads)
+		code = atomicAwaited(p, ep, peer, mpsc.View(&view), reads)
 	}
 	if code == hot.PostDone {
 		countPost(p, ep, stats.ThreadAtomic, 1)
@@ -156,42 +151,22 @@ func putAtomic(p *hot.Post, slot *hot.Slot, request, operand, compare uint64) {
 	}
 }
 
-// atomicFetch posts an operation that is answered with what was there before.
-func atomicFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, reads bool) uintptr {
+// atomicAwaited posts an operation that is answered, with what was there before if it fetches.
+func atomicAwaited(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, reads bool) uintptr {
 	stripe := takeStripe(p, ep)
 	if stripe == nil {
 		return hot.PostAgain
 	}
 	code := uintptr(hot.PostAgain)
-	if f, id := takeFetch(ep, stripe); f != nil {
-		code = sendFetch(p, ep, peer, ring, f, id, reads)
+	if takePending(p, ep, stripe) {
+		code = putAwaited(p, ep, peer, ring, reads)
 	}
 	giveStripe(ep, stripe)
 	return code
 }
 
-// takeFetch finds a free entry of a leased stripe and makes an id for the operation that takes it; nil: all wait for
-// answers. The entry is taken when its Busy is stored (sendFetch).
-func takeFetch(ep *hot.EP, stripe *hot.Stripe) (*hot.Fetch, uint64) {
-	number := (uintptr(unsafe.Pointer(stripe)) - ep.Stripes) / unsafe.Sizeof(*stripe)
-	for range ep.FetchCount {
-		i := stripe.FetchNext
-		if stripe.FetchNext = i + 1; stripe.FetchNext >= ep.FetchCount {
-			stripe.FetchNext = 0
-		}
-		at := uint64(number)*uint64(ep.FetchCount) + uint64(i)
-		f := (*hot.Fetch)(pointer(ep.Fetches + uintptr(at)*unsafe.Sizeof(hot.Fetch{})))
-		if atomic.LoadUint32(&f.Busy) != 0 {
-			continue
-		}
-		f.Generation = (f.Generation + 1) & math.MaxInt32
-		return f, hot.FetchID | uint64(f.Generation)<<32 | at
-	}
-	return nil, 0
-}
-
-// sendFetch fills an entry, takes it and sends its operation.
-func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, f *hot.Fetch, id uint64, reads bool) uintptr {
+// putAwaited sends an operation for whose answer an entry was found.
+func putAwaited(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, reads bool) uintptr {
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
 		countPost(p, ep, stats.ThreadNoRing, 1)
@@ -204,20 +179,14 @@ func sendFetch(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, f *hot.
 	if p.Atomic == hot.AtomicCompare {
 		compare = p.Len
 	}
-	slots := ring.Hot().Slots
-	f.Result, f.Bytes, f.Context, f.Dest, f.Ring, f.Completes = uint64(p.Result), p.Len, p.Context, p.Dest, slots, 0
-	if (ep.Flags&hot.EPTxAlways != 0 || p.Flags&fi.Completion != 0) && ep.TxCQ != 0 {
-		f.Completes = 1
+	slots, flags := ring.Hot().Slots, fi.Atomic|fi.Read
+	if p.Atomic == hot.AtomicPlain {
+		flags = fi.Atomic | fi.Write
 	}
-	order.Store32(&f.Busy, 1)
-	putAtomic(p, slot, id, operand, compare)
+	beginPending(p, ep, slots, flags)
+	putAtomic(p, slot, p.Request, operand, compare)
 	publish(p, peer, ring, slot, pos, hot.AMAtomic)
-	// If the peer is lost now, either the runtime, which takes the ring out of the peer's line and then reads the
-	// entries, finds this one, or the line is found without its ring here.
-	order.Fence()
-	if atomic.LoadUintptr(&peer.Slots) != slots {
-		p.Todo |= hot.TodoPeerLost
-	}
+	pendingSent(p, peer, slots)
 	return hot.PostDone
 }
 

@@ -91,8 +91,8 @@ func (l *loop) openRegion() {
 	}
 	l.peer.Keys, l.peer.KeyCount = uintptr(unsafe.Pointer(keys)), 1<<keyLog2
 	l.ep.Regions, l.ep.RegionCount = uintptr(unsafe.Pointer(regions)), 1<<keyLog2
-	l.ep.FetchCount = fetches
-	l.ep.Fetches = uintptr(l.memory(int(unsafe.Sizeof(hot.Fetch{})) * fetches))
+	l.ep.PendingCount = fetches
+	l.ep.Pendings = uintptr(l.memory(int(unsafe.Sizeof(hot.Pending{})) * fetches))
 }
 
 // bytes maps memory for a payload.

@@ -78,7 +78,7 @@ func streamTo(ep *hot.EP, peer *hot.Peer) *hot.NoteOut {
 
 // noteData posts a write with its notification, or begins a copy that this may follow.
 func noteData(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, out *hot.NoteOut, e *place) uintptr {
-	if !copyable(p, ep) || ep.FetchCount == 0 {
+	if !copyable(p, ep) || ep.PendingCount == 0 {
 		return hot.PostGo
 	}
 	if p.Kind&hot.PostRead == 0 && p.Len+p.NoteLen+hot.AgentLongest <= uint64(ep.EagerMax) {

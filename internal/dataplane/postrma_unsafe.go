@@ -7,17 +7,18 @@ import (
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/mpsc"
 )
 
 // One-sided operations that need one message in the peer's ring. The peer's key table is mapped here, so a key, a
 // range or a right that the peer does not have is found before anything is sent; such an operation is the runtime's,
 // which has the peer refuse it in so many words. The peer checks again when the message arrives. What it refuses
 // then, because the region was closed in between, is not known here any more if the operation has completed: that is
-// what FI_TRANSMIT_COMPLETE promises, and FI_DELIVERY_COMPLETE is the runtime's.
+// what FI_TRANSMIT_COMPLETE promises. One with FI_DELIVERY_COMPLETE waits for the peer's answer (pending_unsafe.go).
 
 // onesided returns the peer of a one-sided operation and the slots of its ring; 0: it is the runtime's.
 func onesided(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {
-	if ep.FetchCount == 0 {
+	if ep.PendingCount == 0 {
 		return nil, 0
 	}
 	return reach(p, ep)
@@ -84,17 +85,20 @@ func singleRMA(p *hot.Post) bool {
 }
 
 // write posts a write as a message, if it fits a slot of the peer's ring or is not worth a system call. It completes
-// when it is there; one that is to complete later is the runtime's.
+// when it is there, or when the peer has answered that it is delivered.
 func write(p *hot.Post) uintptr {
 	ep := endpoint(p.EP)
-	p.Todo, p.Next = 0, 0
-	if p.Len == 0 || p.Buf == 0 || p.Flags&^messageFlags != 0 || !plausible(p, ep) ||
+	p.Todo, p.Next, p.Request = 0, 0, 0
+	if p.Len == 0 || p.Buf == 0 || p.Flags&^(messageFlags|fi.DeliveryComplete) != 0 || !plausible(p, ep) ||
 		!inSlot(p, hot.AMWrite) && (p.Len >= hot.CopyMinWrite || p.Len > uint64(ep.EagerMax)) {
 		return hot.PostGo
 	}
 	peer, slots := onesided(p, ep)
 	if peer == nil || !keysOf(peer).Allowed(p.Key, p.Header, p.Len, hot.KeyWrite) {
 		return hot.PostGo
+	}
+	if awaitsDelivery(p, ep) {
+		return writeAwaited(p, ep, peer, slots)
 	}
 	var e place
 	if !e.room(p, ep) {
@@ -104,8 +108,36 @@ func write(p *hot.Post) uintptr {
 		return code
 	}
 	e.complete(p, ep.WriteCntr, fi.Write|fi.RMA, p.Len)
+	written(p, ep, peer)
+	return hot.PostDone
+}
+
+// written counts a write that is sent, and wakes the peer.
+func written(p *hot.Post, ep *hot.EP, peer *hot.Peer) {
 	countPost(p, ep, stats.ThreadWrite, 1)
 	countPost(p, ep, stats.ThreadWriteBytes, p.Len)
 	wakePeer(p, peer)
-	return hot.PostDone
+}
+
+// writeAwaited is write of one that the peer answers.
+func writeAwaited(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintptr {
+	stripe := takeStripe(p, ep)
+	if stripe == nil {
+		return hot.PostAgain
+	}
+	view := ringOf(peer, slots)
+	code := uintptr(hot.PostAgain)
+	switch {
+	case !takePending(p, ep, stripe):
+	case inSlot(p, hot.AMWrite):
+		code = inline(p, ep, peer, mpsc.View(&view), hot.AMWrite)
+	default:
+		code = bounceBy(p, ep, peer, mpsc.View(&view), hot.AMWrite, stripe)
+	}
+	giveStripe(ep, stripe)
+	if code == hot.PostDone {
+		pendingSent(p, peer, slots)
+		written(p, ep, peer)
+	}
+	return code
 }

@@ -300,7 +300,9 @@ func wakes(d *hot.Delivery, ep *hot.EP) bool {
 	if d.Todo&hot.TodoWakeTxCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.TxCQ))) {
 		d.Todo &^= hot.TodoWakeTxCQ
 	}
-	return d.Todo&(hot.TodoWakeCQ|hot.TodoWakeTxCQ|hot.TodoWakeCntr|hot.TodoWakeReadCntr|hot.TodoWakeTxCntr) != 0
+	const wakes = hot.TodoWakeCQ | hot.TodoWakeTxCQ | hot.TodoWakeCntr | hot.TodoWakeReadCntr | hot.TodoWakeTxCntr |
+		hot.TodoWakeWriteCntr
+	return d.Todo&wakes != 0
 }
 
 // delivered ends the work of an endpoint whose arrivals are taken in.

@@ -173,21 +173,33 @@ func sourceAt(ep *hot.EP, number uint32) *hot.Source {
 	return (*hot.Source)(pointer(ep.Sources + uintptr(number)*unsafe.Sizeof(hot.Source{})))
 }
 
-// sendAck sends the ACK of a message. Where the sender's ring has no room, the shim has the runtime send it;
-// where the sender sleeps, the shim rings its doorbell.
+// sendAck sends the ACK of a message.
 func sendAck(d *hot.Delivery, ep *hot.EP) uintptr {
+	return reply(d, ep, hot.AMAck, hot.DeliverySendAck)
+}
+
+// reply sends the peer that has sent d.Request word that it is done: hot.AMAck of a message or hot.AMRMADone of a
+// one-sided operation. Where the peer's ring has no room, the shim has the runtime send it, which full asks for; where
+// the peer sleeps, the shim rings its doorbell.
+func reply(d *hot.Delivery, ep *hot.EP, id uint8, full uintptr) uintptr {
 	peer, slots := ringBack(ep, sourceAt(ep, d.Source), d.Addr)
 	if slots == 0 {
-		return hot.DeliverySendAck
+		return full
 	}
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
-		return hot.DeliverySendAck
+		return full
 	}
-	outbound.Put(slot, hot.AMAck, 0, 8, 0, d.Request)
-	*(*uint64)(unsafe.Pointer(&slot.Body)) = 0 // the outcome: success
+	head := 8
+	h := (*hot.DoneHead)(unsafe.Pointer(&slot.Body))
+	if id == hot.AMRMADone {
+		head = int(unsafe.Sizeof(*h))
+		h.Units, h.At = 1, hot.NoPlace
+	}
+	outbound.Put(slot, id, 0, head, 0, d.Request)
+	h.Status = 0 // which is all of the head of an ACK
 	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
 	if sleeps(peer) {
 		d.Peer = peer.Peer

@@ -1,21 +1,19 @@
 package dataplane
 
 import (
-	"math"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
 
-// The target's side of one-sided operations that are one message (serveWrite, serveAtomic), and the answers to fetching
-// ones (takeAnswer). What a peer asks for is checked against the regions that are entered (hot.Region), at the moment
+// The target's side of one-sided operations that are one message (serveWrite, serveAtomic). Their answers come to
+// pending_unsafe.go. What a peer asks for is checked against the regions that are entered (hot.Region), at the moment
 // of access; what does not pass, needs more than a copy, or finds no room for its completion or answer is left where it
 // is, for the runtime, which knows all cases.
 
@@ -24,6 +22,11 @@ import (
 // the target pauses between polls, and finds several writes then.
 const linger = 4
 
+// isOneSided reports whether an active message is an operation that serve takes in, or the answer to one.
+func isOneSided(id uint8) bool {
+	return id == hot.AMWrite || id == hot.AMAtomic || id == hot.AMReadData || id == hot.AMRMADone
+}
+
 // serve takes in a one-sided operation, or the answer to one.
 func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
@@ -31,6 +34,7 @@ func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message
 		return hot.DeliveryGo
 	}
 	d.Bounce, d.Stream, d.Wake = 0, 0, 0
+	d.Source, d.Addr, d.Request = owner-1, addr, 0
 	done := false
 	switch m.id {
 	case hot.AMWrite:
@@ -38,13 +42,18 @@ func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message
 	case hot.AMAtomic:
 		done = ep.Regions != 0 && m.flags == 0 && serveAtomic(d, ep, src, addr, slot, m)
 	case hot.AMReadData:
-		done = m.flags == 0 && takeAnswer(d, ep, fullAddr(ep, src, addr), slot, m)
+		done = m.flags == 0 && takeFetched(d, ep, fullAddr(ep, src, addr), slot, m)
+	case hot.AMRMADone:
+		done = m.flags == 0 && takeDone(d, ep, fullAddr(ep, src, addr), slot, m)
 	}
 	if !done {
 		return hot.DeliveryGo
 	}
 	release(d, ep)
-	if d.Wake != 0 {
+	switch {
+	case d.Request != 0:
+		return reply(d, ep, hot.AMRMADone, hot.DeliverySendDone)
+	case d.Wake != 0:
 		return hot.DeliveryWakePeer
 	}
 	return next
@@ -78,9 +87,12 @@ func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner
 		return false
 	}
 	words := (*[5]uint64)(unsafe.Pointer(&slot.Body))
-	key := atomic.LoadUint64(&words[0])
-	if atomic.LoadUint64(&words[1]) != 0 || atomic.LoadUint64(&words[2]) != flags {
+	key, request, asks := atomic.LoadUint64(&words[0]), atomic.LoadUint64(&words[1]), atomic.LoadUint64(&words[2])
+	if asks&^hot.WriteAck != flags {
 		return false
+	}
+	if asks&hot.WriteAck == 0 {
+		request = 0 // it is answered only if it is refused, which is the runtime's
 	}
 	payload := bodyOf(slot) + uintptr(m.head)
 	switch {
@@ -98,7 +110,10 @@ func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner
 	if !data {
 		move(to, payload, uintptr(m.length))
 		stat(ep, stats.RxServedWrites, 1)
-		d.Stream = 1
+		d.Request = request
+		if request == 0 {
+			d.Stream = 1
+		}
 		return true
 	}
 	q := (*hot.CQ)(pointer(ep.RxCQ))
@@ -108,6 +123,7 @@ func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner
 	}
 	move(to, payload, uintptr(m.length))
 	stat(ep, stats.RxServedWrites, 1)
+	d.Request = request
 	e := hot.CQE{
 		Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: atomic.LoadUint64(&words[4]),
 		Data: atomic.LoadUint64(&words[3]), Src: addr - 1,
@@ -136,7 +152,7 @@ func serveAtomic(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot
 		want += size
 	}
 	if size == 0 || head.Count != 1 || head.Last != 1 || head.At != 0 || uint64(m.length) != want ||
-		plain != (head.Request == 0) {
+		!plain && head.Request == 0 {
 		return false
 	}
 	rights := uint32(0)
@@ -160,7 +176,9 @@ func serveAtomic(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot
 	}
 	if plain {
 		atomics.Integer(op, datatype, pointer(to), operand, compare)
-		d.Stream = 1
+		if d.Request = head.Request; d.Request == 0 {
+			d.Stream = 1
+		}
 	} else if !serveFetch(d, back(ep, src, addr), &head, to, operand, compare, size) {
 		return false
 	}
@@ -210,43 +228,6 @@ func serveFetch(d *hot.Delivery, peer *hot.Peer, head *hot.AtomicHead, to uintpt
 	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
 	if sleeps(peer) {
 		d.Wake, d.Peer = 1, peer.Peer
-	}
-	return true
-}
-
-// takeAnswer takes in the answer to an operation that was posted by [Atomic].
-func takeAnswer(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m *message) bool {
-	at := m.header & math.MaxUint32
-	words := (*[2]uint64)(unsafe.Pointer(&slot.Body))
-	if m.header&hot.FetchID == 0 || m.head != 8 || at >= uint64(ep.FetchCount)*uint64(ep.StripeMask+1) ||
-		atomic.LoadUint64(&words[0]) != 0 {
-		return false
-	}
-	f := (*hot.Fetch)(pointer(ep.Fetches + uintptr(at)*unsafe.Sizeof(hot.Fetch{})))
-	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != m.header>>32&math.MaxInt32 || f.Dest != addr ||
-		f.Bytes != uint64(m.length) {
-		return false
-	}
-	var s spot
-	q := (*hot.CQ)(pointer(ep.TxCQ))
-	completes := f.Completes != 0
-	if completes && (q == nil || !s.take(q, (*hot.Reader)(pointer(d.TxReader)))) {
-		return false
-	}
-	move(uintptr(f.Result), uintptr(unsafe.Pointer(&words[1])), uintptr(m.length))
-	if completes {
-		e := hot.CQE{Context: f.Context, Flags: fi.Atomic | fi.Read, Src: uint64(fi.AddrNotAvail)}
-		if s.fill(q, &e) {
-			d.Todo |= hot.TodoWakeTxCQ
-		}
-	}
-	order.Store32(&f.Busy, 0)
-	if ep.ReadCntr != 0 {
-		todo := count((*hot.Cntr)(pointer(ep.ReadCntr)), uint64(m.length))
-		if todo&hot.TodoWakeCntr != 0 {
-			d.Todo |= hot.TodoWakeReadCntr
-		}
-		d.Todo |= todo & hot.TodoTriggered
 	}
 	return true
 }

@@ -49,6 +49,7 @@ const (
 	DeliveryComplete    = 6 // the runtime writes [Delivery].Entry to the queue, whose ring is full
 	DeliverySendAck     = 7 // the runtime sends source the ACK of request, when there is room
 	DeliveryWakePeer    = 8 // ring the doorbell of peer
+	DeliverySendDone    = 9 // the runtime sends source word of the success of request, when there is room
 )
 
 // Bits of [Delivery].Todo and of [Post].Todo: what the shim does when the call has ended.
@@ -62,6 +63,8 @@ const (
 	TodoWakeTxCQ     = 64  // the queue of transmits
 	TodoWakeReadCntr = 128 // the counter of reads
 	TodoWakeTxCntr   = 256 // of a delivery: the counter of transmits
+
+	TodoWakeWriteCntr = 512 // the counter of writes
 )
 
 // Bits of [Delivery].Flags.

@@ -56,16 +56,16 @@ type EP struct {
 	Polled       uint32  `c:"_Atomic"`     // polls, up to PolledEnough; pollers add, a thread sets 0
 	StatsRx      uintptr `c:"weft_stat *"` // the lease holder's counters; immutable after enable
 	// line 2: one-sided operations, immutable after enable
-	Regions     uintptr `c:"const struct weft_hot_region *"` // what C may serve, NULL: nothing
-	RegionCount uint32
-	FetchCount  uint32  // for each stripe; 0: C posts no one-sided operations
-	Fetches     uintptr `c:"struct weft_hot_fetch *"`
-	WriteCntr   uintptr `c:"struct weft_hot_cntr *"`
-	ReadCntr    uintptr `c:"struct weft_hot_cntr *"`
-	CopyMax     uint64  // bytes that a post may copy to or from a peer's memory (dataplane.RMA)
-	StartTime   uint64  // of this process, as claims have it
-	PID         uint32  // of this process
-	DelegateMin uint32  // bytes from which Go may delegate a copy to its target, 0: none
+	Regions      uintptr `c:"const struct weft_hot_region *"` // what C may serve, NULL: nothing
+	RegionCount  uint32
+	PendingCount uint32  // for each stripe; 0: C posts no one-sided operations
+	Pendings     uintptr `c:"struct weft_hot_pending *"`
+	WriteCntr    uintptr `c:"struct weft_hot_cntr *"`
+	ReadCntr     uintptr `c:"struct weft_hot_cntr *"`
+	CopyMax      uint64  // bytes that a post may copy to or from a peer's memory (dataplane.RMA)
+	StartTime    uint64  // of this process, as claims have it
+	PID          uint32  // of this process
+	DelegateMin  uint32  // bytes from which Go may delegate a copy to its target, 0: none
 	// line 3: immutable after enable, but for what two of them point at, and what Go and C count
 	Port         uintptr `c:"struct weft_hot_port *"`            // NULL: none that C polls
 	Paths        uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: Go stores with release; NULL: ask Go

@@ -70,9 +70,9 @@ type RTSHead struct {
 	Element uint64 // its bytes
 }
 
-// Bits of [WriteHead].Flags that the data plane knows, beside that of a write whose initiator waits for the outcome
-// (1).
+// Bits of [WriteHead].Flags.
 const (
+	WriteAck  = 1 // the initiator waits for the answer, also on success
 	WriteData = 2 // Data and Length are there
 	WriteLast = 4 // the last message of its operation
 )
@@ -94,6 +94,19 @@ type WriteHead struct {
 	Data    uint64 // this and length with WriteData only
 	Length  uint64 // bytes of the whole operation
 }
+
+// DoneHead is the head of an answer to an operation that has no bytes to return, or has failed.
+//
+//weft:name weft_done_head
+type DoneHead struct {
+	_      structs.HostLayout
+	Status uint64 // a positive errno, 0: success
+	Units  uint64 // that it is for: bytes of a read or of an atomic's result, messages of the others
+	At     uint64 // where these bytes begin in a read, else NoPlace
+}
+
+// NoPlace is [DoneHead].At of what has no place in a read.
+const NoPlace = 1<<64 - 1
 
 // Kinds of atomics (package provider/atomics).
 const (

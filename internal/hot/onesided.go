@@ -35,23 +35,25 @@ const AccessMin = 32768
 // AccessPieceMin is the same for the pieces of a list, in the mean.
 const AccessPieceMin = 4096
 
-// FetchID is set in the ids of [Fetch] and in no other.
-const FetchID = 1 << 63
+// PendingID is set in the ids of [Pending] and in no other.
+const PendingID = 1 << 63
 
-// Fetch is an operation whose answer C waits for, one line. Its id is FetchID, the generation above bit 32, and its
-// place. The holder of the stripe's lease takes a free one; the progress lease's holder, C or Go, frees it.
+// Pending is an operation on a peer's memory that the data plane has posted and whose answer it waits for, one line:
+// an atomic that fetches, or a write or an atomic that completes when it is delivered. Its id is PendingID, the
+// generation above bit 32, and its place. The holder of the stripe's lease takes a free one; the progress lease's
+// holder frees it.
 //
-//weft:name weft_hot_fetch
-type Fetch struct {
+//weft:name weft_hot_pending
+type Pending struct {
 	_          structs.HostLayout
 	Busy       uint32 `c:"_Atomic"` // 1: in use. Stored with release by both
 	Generation uint32 // raised by the thread that takes it
-	Result     uint64 // where the answer goes
-	Bytes      uint64 // of it
+	Result     uint64 // where the value goes that it fetches
+	Bytes      uint64 // of that value, or that are written
 	Context    uint64
 	Dest       uint64  // fi_addr_t
 	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, not those of a later peer
 	Completes  uint32  // 1: on the transmit queue
 	_          uint32
-	_          uint64
+	Flags      uint64 // of the completion; with FI_READ the operation fetches
 }

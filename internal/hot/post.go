@@ -58,6 +58,7 @@ type Post struct {
 	Kind        uint32  // Post*
 	Thread      uint32  // data plane only: number of the thread, its line of counters, and the stripe that it prefers
 	Key         uint64  // one-sided: of the region
+	Request     uint64  // one-sided, data plane only: the id of what waits for the answer, 0: none
 	Compare     uintptr `c:"const void *"` // atomics: comparand, or NULL
 	Result      uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
 	Note        uintptr `c:"const void *"` // of notifications, as the next two

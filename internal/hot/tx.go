@@ -55,7 +55,7 @@ type Stripe struct {
 	BounceCount  uint32
 	BounceNext   uint32
 	BounceStride uint32
-	FetchNext    uint32 // of the stripe's part of fetches: where the search begins
+	PendingNext  uint32 // of the stripe's part of pendings: where the search begins
 	Starved      uint32 // since when no buffer was free, ms of CLOCK_MONOTONIC_COARSE; 0: one was
 	_            [4]uint64
 }

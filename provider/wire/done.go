@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Done says how units of an operation have ended: bytes of a read or of
@@ -16,7 +17,7 @@ type Done struct {
 }
 
 // NoPlace is the At of what has no place in a read.
-const NoPlace = ^uint64(0)
+const NoPlace = uint64(hot.NoPlace)
 
 // Put encodes d at the start of b and returns the bytes used.
 func (d *Done) Put(b []byte) []byte {

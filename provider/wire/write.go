@@ -8,7 +8,7 @@ import (
 
 // Bits of a write's or notice's flags.
 const (
-	WriteAck  uint64 = 1 << 0        // the initiator waits for the answer, also on success
+	WriteAck  uint64 = hot.WriteAck  // the initiator waits for the answer, also on success
 	WriteData uint64 = hot.WriteData // the CQ data is valid
 	WriteLast uint64 = hot.WriteLast // the last message of its operation
 )

@@ -13,33 +13,33 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// fetches are the atomic operations that C has posted and that wait for their
-// results (dataplane.Atomic). C takes in an answer by itself as a rule; what it
-// leaves comes here: refusals, results that find their queue full, the loss of
-// a peer. A thread that finishes one holds the progress lease.
-type fetches struct {
-	table mem.Array[hot.Fetch] // perStripe for each stripe
+// pendings are the one-sided operations that the data plane has posted and that wait for the target's answer
+// (internal/dataplane, pending_unsafe.go). It takes in an answer by itself as a rule; what it leaves comes here:
+// refusals, answers that find their queue full, the loss of a peer. A thread that finishes one holds the progress
+// lease.
+type pendings struct {
+	table mem.Array[hot.Pending] // perStripe for each stripe
 	// lost says that a thread posted one while its peer was lost. Set by that
 	// thread, cleared by the lease holder; sequentially consistent.
 	lost atomic.Bool
 }
 
-// openFetches makes room for perStripe of them in each of n stripes, if the
+// openPendings makes room for perStripe of them in each of n stripes, if the
 // endpoint is one for one-sided operations.
-func (e *initiator) openFetches(n, perStripe int) (err error) {
+func (e *initiator) openPendings(n, perStripe int) (err error) {
 	if e.info.Caps&(fi.RMA|fi.Atomic) != 0 {
-		e.fetches.table, err = mem.NewArray[hot.Fetch](n * perStripe)
+		e.pendings.table, err = mem.NewArray[hot.Pending](n * perStripe)
 	}
 	return err
 }
 
 // fillOneSided gives C what it needs for one-sided operations.
 func (e *initiator) fillOneSided(h *hot.EP) {
-	if e.fetches.table.Len() == 0 {
+	if e.pendings.table.Len() == 0 {
 		return
 	}
-	h.FetchCount = uint32(e.fetches.table.Len() / e.stripeCount())
-	h.Fetches = uintptr(unsafe.Pointer(e.fetches.table.At(0)))
+	h.PendingCount = uint32(e.pendings.table.Len() / e.stripeCount())
+	h.Pendings = uintptr(unsafe.Pointer(e.pendings.table.At(0)))
 	h.CopyMax, h.DelegateMin, h.CopiedMax = e.copyMax(), e.delegateMin(), e.accesses.Sample()
 	if e.published() == nil {
 		return
@@ -50,26 +50,26 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 	}
 }
 
-// fetchOf returns the operation that an answer is for, nil if its sender may
+// pendingOf returns the operation that an answer is for, nil if its sender may
 // not answer it.
-func (e *leasedEP) fetchOf(src hw.Source, id uint64) *hot.Fetch {
+func (e *leasedEP) pendingOf(src hw.Source, id uint64) *hot.Pending {
 	at := uint32(id)
-	if uint64(at) >= uint64(e.fetches.table.Len()) {
+	if uint64(at) >= uint64(e.pendings.table.Len()) {
 		return nil
 	}
-	f := e.fetches.table.At(at)
+	f := e.pendings.table.At(at)
 	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != id>>32&(1<<31-1) {
 		return nil
 	}
-	if l := e.fetchLink(f); l == nil || !e.ownsLink(src, l.index) {
+	if l := e.pendingLink(f); l == nil || !e.ownsLink(src, l.index) {
 		return nil
 	}
 	return f
 }
 
-// fetchLink is the link to the peer of an operation, nil if it leads to another one by now. The operation's address may
-// have been removed meanwhile: then the link is found by the peer's ring.
-func (e *peering) fetchLink(f *hot.Fetch) *link {
+// pendingLink is the link to the peer of an operation, nil if it leads to another one by now. The operation's address
+// may have been removed meanwhile: then the link is found by the peer's ring.
+func (e *peering) pendingLink(f *hot.Pending) *link {
 	if n := e.linkNumber(fi.Addr(f.Dest)); n != 0 {
 		if l := e.linkAt(n - 1); l.goesTo(f.Ring) {
 			return l
@@ -85,28 +85,32 @@ func (e *peering) fetchLink(f *hot.Fetch) *link {
 
 // fetched takes in a result.
 func (e *leasedEP) fetched(src hw.Source, id, at uint64, payload []byte) {
-	f := e.fetchOf(src, id)
-	if f == nil || at != 0 || uint64(len(payload)) != f.Bytes {
+	f := e.pendingOf(src, id)
+	if f == nil || f.Flags&fi.Read == 0 || at != 0 || uint64(len(payload)) != f.Bytes {
 		e.malformed(src, "%d bytes for operation %#x, which does not wait for them", len(payload), id)
 		return
 	}
 	copy(bytesAt(f.Result, f.Bytes), payload)
-	e.finishFetch(f, fi.Success)
+	e.finishPending(f, fi.Success)
 }
 
-// fetchRefused takes in the target's word that there is no result.
-func (e *leasedEP) fetchRefused(src hw.Source, id uint64, d *wire.Done) {
-	f := e.fetchOf(src, id)
-	if f == nil || d.Status == fi.Success {
+// pendingEnded takes in the target's word that an operation is done, or that there is no result.
+func (e *leasedEP) pendingEnded(src hw.Source, id uint64, d *wire.Done) {
+	f := e.pendingOf(src, id)
+	if f == nil || d.Status == fi.Success && (f.Flags&fi.Read != 0 || d.Units != 1) {
 		e.malformed(src, "outcome of operation %#x, which does not wait for it", id)
 		return
 	}
-	e.finishFetch(f, d.Status)
+	e.finishPending(f, d.Status)
 }
 
-func (e *peering) finishFetch(f *hot.Fetch, status fi.Errno) {
-	entry := cq.Entry{Context: f.Context, Flags: fi.Atomic | fi.Read, Src: fi.AddrNotAvail}
-	completes := f.Completes != 0
+// finishPending completes an operation.
+func (e *peering) finishPending(f *hot.Pending, status fi.Errno) {
+	entry := cq.Entry{Context: f.Context, Flags: f.Flags, Src: fi.AddrNotAvail}
+	completes, bytes, counter := f.Completes != 0, f.Bytes, e.writeCntr.Load()
+	if f.Flags&fi.Read != 0 {
+		counter = e.readCntr.Load()
+	}
 	order.Store32(&f.Busy, 0)
 	if status != fi.Success {
 		e.countFailed(status)
@@ -116,27 +120,27 @@ func (e *peering) finishFetch(f *hot.Fetch, status fi.Errno) {
 	} else if completes {
 		e.txCQ.Complete(entry)
 	}
-	switch c := e.readCntr.Load(); {
-	case c == nil:
+	switch {
+	case counter == nil:
 	case status != fi.Success:
-		c.CountError(1)
+		counter.CountError(1)
 	default:
-		c.Done(f.Bytes)
+		counter.Done(bytes)
 	}
 }
 
-// lostFetches ends the operations whose peers' ends have been reported, or are now: that of the link gone, nil: of
+// lostPendings ends the operations whose peers' ends have been reported, or are now: that of the link gone, nil: of
 // none. Before, the answers may stand in the own ring.
-func (e *initiator) lostFetches(gone *link) {
-	for i := range e.fetches.table.Len() {
-		f := e.fetches.table.At(uint32(i))
+func (e *initiator) lostPendings(gone *link) {
+	for i := range e.pendings.table.Len() {
+		f := e.pendings.table.At(uint32(i))
 		if atomic.LoadUint32(&f.Busy) == 0 {
 			continue
 		}
-		if l := e.fetchLink(f); l != nil && l != gone && l.leadsTo(f.Ring) {
+		if l := e.pendingLink(f); l != nil && l != gone && l.leadsTo(f.Ring) {
 			continue
 		}
-		e.finishFetch(f, fi.ECONNRESET)
+		e.finishPending(f, fi.ECONNRESET)
 	}
 }
 
@@ -157,16 +161,16 @@ func (l *link) leadsTo(ring uintptr) bool {
 
 // PeerLost says that a peer may have gone while an operation was posted to it.
 func (e *Endpoint) PeerLost() {
-	e.fetches.lost.Store(true)
+	e.pendings.lost.Store(true)
 	e.requests.lost.Store(true)
 	atomic.StoreUint32(&e.rx.hot.Attention, 1)
 	e.rx.ring()
 }
 
-// fetching reports whether an operation on a peer's memory waits for its result.
-func (e *txRequests) fetching(dest fi.Addr) bool {
-	for i := range e.fetches.table.Len() {
-		f := e.fetches.table.At(uint32(i))
+// pendingTo reports whether an operation on a peer's memory waits for its result.
+func (e *txRequests) pendingTo(dest fi.Addr) bool {
+	for i := range e.pendings.table.Len() {
+		f := e.pendings.table.At(uint32(i))
 		if atomic.LoadUint32(&f.Busy) != 0 && f.Dest == uint64(dest) {
 			return true
 		}

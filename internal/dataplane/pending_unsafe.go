@@ -1,0 +1,145 @@
+package dataplane
+
+import (
+	"math"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/mpsc"
+)
+
+// One-sided operations that wait for the target's answer: fetching atomics, and writes and atomics that complete when
+// they are delivered. The posting thread finds an entry of the endpoint's table (takePending) and takes it when the
+// operation is about to go out (beginPending), the answer completes it: hot.AMReadData with what was fetched
+// (takeFetched), hot.AMRMADone of the others (takeDone). Refusals, the loss of a peer and a full queue are the
+// runtime's (provider/pendings.go).
+
+// awaitsDelivery reports whether a write, or an atomic operation that fetches nothing, completes when it is delivered.
+// Of an injected one only a counter would say so.
+func awaitsDelivery(p *hot.Post, ep *hot.EP) bool {
+	return p.Flags&fi.DeliveryComplete != 0 && (p.Kind&hot.PostInject == 0 || ep.WriteCntr != 0)
+}
+
+// pendingAt is the entry of an endpoint at a place.
+func pendingAt(ep *hot.EP, at uint64) *hot.Pending {
+	return (*hot.Pending)(pointer(ep.Pendings + uintptr(at)*unsafe.Sizeof(hot.Pending{})))
+}
+
+// takePending finds a free entry of a leased stripe and leaves the id of the operation that is to take it in
+// p.Request. False: all wait for answers.
+func takePending(p *hot.Post, ep *hot.EP, stripe *hot.Stripe) bool {
+	number := (uintptr(unsafe.Pointer(stripe)) - ep.Stripes) / unsafe.Sizeof(*stripe)
+	for range ep.PendingCount {
+		i := stripe.PendingNext
+		if stripe.PendingNext = i + 1; stripe.PendingNext >= ep.PendingCount {
+			stripe.PendingNext = 0
+		}
+		at := uint64(number)*uint64(ep.PendingCount) + uint64(i)
+		f := pendingAt(ep, at)
+		if atomic.LoadUint32(&f.Busy) != 0 {
+			continue
+		}
+		f.Generation = (f.Generation + 1) & math.MaxInt32
+		p.Request = hot.PendingID | uint64(f.Generation)<<32 | at
+		return true
+	}
+	return false
+}
+
+// beginPending takes the entry that takePending has found, for an operation whose slot is claimed. slots are those of
+// the peer's ring, flags those of the completion.
+func beginPending(p *hot.Post, ep *hot.EP, slots uintptr, flags uint64) {
+	f := pendingAt(ep, p.Request&math.MaxUint32)
+	f.Result, f.Bytes, f.Context, f.Dest, f.Ring = uint64(p.Result), p.Len, p.Context, p.Dest, slots
+	f.Flags, f.Completes = flags, 0
+	var e place
+	if e.find(p, ep); e.at != 0 {
+		f.Completes = 1
+	}
+	order.Store32(&f.Busy, 1)
+}
+
+// await takes the entry of a write that is about to be sent, if it has one.
+func await(p *hot.Post, ep *hot.EP, ring *mpsc.Ring, id uint8) {
+	if id == hot.AMWrite && p.Request != 0 {
+		beginPending(p, ep, ring.Hot().Slots, fi.RMA|fi.Write)
+	}
+}
+
+// pendingSent is called when an operation that is answered is sent. If the peer is lost now, either the runtime, which
+// takes the ring out of the peer's line and then reads the entries, finds this one, or the line is found without its
+// ring here.
+func pendingSent(p *hot.Post, peer *hot.Peer, slots uintptr) {
+	order.Fence()
+	if atomic.LoadUintptr(&peer.Slots) != slots {
+		p.Todo |= hot.TodoPeerLost
+	}
+}
+
+// pendingOf returns the operation that an answer of the peer with an address is for, nil if there is none.
+func pendingOf(ep *hot.EP, addr, id uint64) *hot.Pending {
+	at := id & math.MaxUint32
+	if id&hot.PendingID == 0 || at >= uint64(ep.PendingCount)*uint64(ep.StripeMask+1) {
+		return nil
+	}
+	f := pendingAt(ep, at)
+	if atomic.LoadUint32(&f.Busy) == 0 || uint64(f.Generation) != id>>32&math.MaxInt32 || f.Dest != addr {
+		return nil
+	}
+	return f
+}
+
+// takeFetched takes in the answer to an operation that fetches. False: it is the runtime's.
+func takeFetched(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m *message) bool {
+	words := (*[2]uint64)(unsafe.Pointer(&slot.Body))
+	f := pendingOf(ep, addr, m.header)
+	if f == nil || m.head != 8 || f.Flags&fi.Read == 0 || f.Bytes != uint64(m.length) ||
+		atomic.LoadUint64(&words[0]) != 0 {
+		return false
+	}
+	return endPending(d, ep, f, uintptr(unsafe.Pointer(&words[1])), hot.TodoWakeReadCntr, ep.ReadCntr)
+}
+
+// takeDone takes in the answer that an operation which fetches nothing is done. False: it is the runtime's.
+func takeDone(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m *message) bool {
+	h := (*hot.DoneHead)(unsafe.Pointer(&slot.Body))
+	f := pendingOf(ep, addr, m.header)
+	if f == nil || uintptr(m.head) != unsafe.Sizeof(*h) || m.length != 0 || f.Flags&fi.Read != 0 ||
+		atomic.LoadUint64(&h.Status) != 0 || atomic.LoadUint64(&h.Units) != 1 {
+		return false
+	}
+	return endPending(d, ep, f, 0, hot.TodoWakeWriteCntr, ep.WriteCntr)
+}
+
+// endPending completes an operation that has succeeded, and copies the value at an address, 0: none, to where it
+// goes. wake is the bit for those that wait for the hot.Cntr at the address counter, 0: none. False: the queue is full.
+func endPending(d *hot.Delivery, ep *hot.EP, f *hot.Pending, value uintptr, wake uint32, counter uintptr) bool {
+	var s spot
+	q := (*hot.CQ)(pointer(ep.TxCQ))
+	completes := f.Completes != 0
+	if completes && (q == nil || !s.take(q, (*hot.Reader)(pointer(d.TxReader)))) {
+		return false
+	}
+	if value != 0 {
+		move(uintptr(f.Result), value, uintptr(f.Bytes))
+	}
+	if completes {
+		e := hot.CQE{Context: f.Context, Flags: f.Flags, Src: uint64(fi.AddrNotAvail)}
+		if s.fill(q, &e) {
+			d.Todo |= hot.TodoWakeTxCQ
+		}
+	}
+	bytes := f.Bytes
+	order.Store32(&f.Busy, 0)
+	if counter != 0 {
+		todo := count((*hot.Cntr)(pointer(counter)), bytes)
+		if todo&hot.TodoWakeCntr != 0 {
+			d.Todo |= wake
+		}
+		d.Todo |= todo & hot.TodoTriggered
+	}
+	return true
+}

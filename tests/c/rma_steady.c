@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which one-sided operations on one host enter the Go runtime in steady state, at the target or for the answer, which
+ * the counters tell. Rank 0 works on memory of rank 1, which polls. */
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
+#include "common.h"
+
+#define LEN ((size_t)4096)
+#define KEY 0x79
+#define WARM 20
+#define ROUNDS 200
+#define DELIVERED FI_DELIVERY_COMPLETE
+
+enum kind { WRITE, WRITE_DATA, WRITE_INJECT, READ, ATOMIC, ATOMIC_INJECT, FETCH, SWAP };
+
+/* One thing that a client does. */
+struct work {
+	const char *name;
+	enum kind kind;
+	size_t len;
+	uint64_t flags;
+	struct node_opts o;
+};
+
+static const struct work works[] = {
+	{ .name = "write", .kind = WRITE, .len = 8 },
+	{ .name = "write_bounce", .kind = WRITE, .len = 1000 },
+	{ .name = "write_long", .kind = WRITE, .len = 4096 },
+	{ .name = "write_delivered", .kind = WRITE, .len = 8, .flags = DELIVERED },
+	{ .name = "write_bounce_delivered", .kind = WRITE, .len = 1000, .flags = DELIVERED },
+	{ .name = "write_long_delivered", .kind = WRITE, .len = 4096, .flags = DELIVERED },
+	{ .name = "data", .kind = WRITE_DATA, .len = 8 },
+	{ .name = "data_delivered", .kind = WRITE_DATA, .len = 8, .flags = DELIVERED },
+	{ .name = "inject", .kind = WRITE_INJECT, .len = 8, .o = { .counters = true } },
+	{ .name = "inject_delivered", .kind = WRITE_INJECT, .len = 8,
+	  .o = { .counters = true, .tx_flags = DELIVERED } },
+	{ .name = "inject_uncounted", .kind = WRITE_INJECT, .len = 8, .o = { .tx_flags = DELIVERED } },
+	{ .name = "counters_delivered", .kind = WRITE, .len = 8, .flags = DELIVERED, .o = { .counters = true } },
+	{ .name = "selective_delivered", .kind = WRITE, .len = 8, .flags = DELIVERED | FI_COMPLETION,
+	  .o = { .tx_bind = FI_SELECTIVE_COMPLETION } },
+	{ .name = "domain_delivered", .kind = WRITE, .len = 8, .flags = DELIVERED,
+	  .o = { .threading = FI_THREAD_DOMAIN } },
+	{ .name = "read", .kind = READ, .len = 8 },
+	{ .name = "read_long", .kind = READ, .len = 4096 },
+	{ .name = "atomic", .kind = ATOMIC, .len = 8 },
+	{ .name = "atomic_delivered", .kind = ATOMIC, .len = 8, .flags = DELIVERED },
+	{ .name = "atomic_inject_delivered", .kind = ATOMIC_INJECT, .len = 8,
+	  .o = { .counters = true, .tx_flags = DELIVERED } },
+	{ .name = "fetch", .kind = FETCH, .len = 8, .flags = DELIVERED },
+	{ .name = "swap", .kind = SWAP, .len = 8, .flags = DELIVERED },
+};
+
+struct pair {
+	struct node n;
+	struct fid_mr *mr;
+	uint64_t mem[LEN / 8], here[LEN / 8], result, compare;
+	uint64_t data; /* completions with data that rank 1 has had */
+};
+
+static ssize_t post(struct pair *p, const struct work *w)
+{
+	struct node *n = &p->n;
+	fi_addr_t peer = n->peer[1];
+	struct iovec iov = { p->here, w->len };
+	struct fi_ioc ioc = { p->here, 1 }, result = { &p->result, 1 }, compare = { &p->compare, 1 };
+	struct fi_rma_iov at = { 0, w->len, KEY };
+	struct fi_rma_ioc place = { 0, 1, KEY };
+	struct fi_msg_rma rma = { &iov, NULL, 1, peer, &at, 1, p->here, 77 };
+	struct fi_msg_atomic atomic = { &ioc, NULL, 1, peer, &place, 1, FI_UINT64, FI_SUM, p->here, 0 };
+
+	switch (w->kind) {
+	case WRITE:
+		return fi_writemsg(n->ep, &rma, w->flags);
+	case WRITE_DATA:
+		return fi_writemsg(n->ep, &rma, w->flags | FI_REMOTE_CQ_DATA);
+	case WRITE_INJECT:
+		return fi_inject_write(n->ep, p->here, w->len, peer, 0, KEY);
+	case READ:
+		return fi_readmsg(n->ep, &rma, w->flags);
+	case ATOMIC:
+		return fi_atomicmsg(n->ep, &atomic, w->flags);
+	case ATOMIC_INJECT:
+		return fi_inject_atomic(n->ep, p->here, 1, peer, 0, KEY, FI_UINT64, FI_SUM);
+	case FETCH:
+		return fi_fetch_atomicmsg(n->ep, &atomic, &result, NULL, 1, w->flags);
+	case SWAP:
+		atomic.op = FI_CSWAP;
+		return fi_compare_atomicmsg(n->ep, &atomic, &compare, NULL, 1, &result, NULL, 1, w->flags);
+	}
+	return -FI_EINVAL;
+}
+
+/* The flags of the completion. */
+static uint64_t kind_of(const struct work *w)
+{
+	switch (w->kind) {
+	case ATOMIC:
+		return FI_ATOMIC | FI_WRITE;
+	case FETCH:
+	case SWAP:
+		return FI_ATOMIC | FI_READ;
+	case READ:
+		return FI_RMA | FI_READ;
+	default:
+		return FI_RMA | FI_WRITE;
+	}
+}
+
+static bool injected(const struct work *w)
+{
+	return w->kind == WRITE_INJECT || w->kind == ATOMIC_INJECT;
+}
+
+/* One operation, until it has completed. */
+static void one(struct pair *p, const struct work *w, struct fid_cntr *writes)
+{
+	struct node *n = &p->n;
+	uint64_t before = writes ? fi_cntr_read(writes) : 0;
+	struct fi_cq_tagged_entry e;
+	ssize_t rc;
+
+	p->here[0]++;
+	while ((rc = post(p, w)) == -FI_EAGAIN)
+		progress(n);
+	EXPECTF(!rc, "%zd", rc);
+	if (!injected(w)) {
+		CHECK(wait_for(n, n->txcq, &e, 1000) == 1);
+		EXPECTF(e.op_context == p->here && e.flags == kind_of(w), "flags %#llx", (unsigned long long)e.flags);
+	}
+	while (writes && fi_cntr_read(writes) == before)
+		progress(n);
+}
+
+/* What has entered the runtime in this process. */
+static uint64_t entered(struct node *n)
+{
+	return node_counter(n, "progress_arrivals");
+}
+
+static void target(struct pair *p, const struct work *w, int count)
+{
+	struct fi_cq_tagged_entry e;
+	bool over = false;
+
+	while (!over) { /* until rank 0's message */
+		int rc = wait_for(&p->n, p->n.rxcq, &e, 0);
+
+		CHECK(rc >= 0);
+		if (rc && e.flags & FI_REMOTE_CQ_DATA)
+			EXPECTF(e.data == 77, "data %llu", (unsigned long long)e.data);
+		if (rc && e.flags & FI_REMOTE_CQ_DATA)
+			p->data++;
+		else if (rc)
+			over = true;
+	}
+	if (w->kind == WRITE_DATA)
+		EXPECTF(p->data == (uint64_t)count, "%llu of %d with data", (unsigned long long)p->data, count);
+	p->data = 0;
+}
+
+static void run(struct pair *p, const struct work *w, int count, struct fid_cntr *writes)
+{
+	struct node *n = &p->n;
+
+	if (test_rank == 1) {
+		static char byte;
+
+		while (fi_trecv(n->ep, &byte, 1, NULL, FI_ADDR_UNSPEC, 5, 0, NULL) == -FI_EAGAIN)
+			progress(n);
+		barrier(n);
+		target(p, w, count);
+	} else {
+		barrier(n);
+		for (int i = 0; i < count; i++)
+			one(p, w, writes);
+		while (fi_tinject(n->ep, "x", 1, n->peer[1], 5) == -FI_EAGAIN)
+			progress(n);
+	}
+	barrier(n);
+}
+
+static void test_work(long arg)
+{
+	const struct work *w = &works[arg];
+	struct node_opts o = w->o;
+	struct fid_cntr *writes = NULL;
+	struct pair *p = guard_alloc(sizeof(*p));
+	uint64_t was;
+
+	if (!test_is_weft())
+		SKIP("counters of weft");
+	memset(p, 0, sizeof(*p));
+	o.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC;
+	o.disabled = w->o.counters;
+	o.counters = false;
+	node_open(&p->n, &o);
+	if (w->o.counters) {
+		struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+
+		OK(fi_cntr_open(p->n.domain, &attr, &writes, NULL));
+		OK(fi_ep_bind(p->n.ep, &writes->fid, FI_WRITE));
+		OK(fi_enable(p->n.ep));
+		p->n.o.disabled = false;
+	}
+	node_connect(&p->n);
+	if (test_rank == 1)
+		OK(fi_mr_reg(p->n.domain, p->mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &p->mr, NULL));
+	barrier(&p->n);
+	run(p, w, WARM, writes);
+	was = entered(&p->n);
+	run(p, w, ROUNDS, writes);
+	/* The runtime is entered now and then for its timers, and takes in what is there at that moment. */
+	EXPECTF(entered(&p->n) - was <= ROUNDS / 20, "%llu arrivals entered the runtime",
+		(unsigned long long)(entered(&p->n) - was));
+	if (test_rank == 1 && w->kind <= WRITE_INJECT)
+		EXPECTF(p->mem[0] == WARM + ROUNDS, "%llu", (unsigned long long)p->mem[0]);
+	barrier(&p->n);
+	if (p->mr)
+		OK(fi_close(&p->mr->fid));
+	if (writes) {
+		OK(fi_close(&p->n.ep->fid));
+		OK(fi_close(&writes->fid));
+		p->n.ep = NULL;
+	}
+	node_close(&p->n);
+	guard_free(p, sizeof(*p));
+}
+
+int main(int argc, char **argv)
+{
+	struct test tests[ARRAY_LEN(works)];
+
+	for (size_t i = 0; i < ARRAY_LEN(works); i++)
+		tests[i] = (struct test){ .name = works[i].name, .run = test_work, .arg = (long)i, .procs = 2 };
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}
