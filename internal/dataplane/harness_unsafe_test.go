@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/race"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/match"
 )
@@ -34,8 +35,14 @@ type world struct {
 	keep   [][]byte
 }
 
-// memory maps n bytes for the length of the test.
+// memory maps n bytes for the length of the test. The race detector sees only memory of the Go heap.
 func (w *world) memory(n int) unsafe.Pointer {
+	if race.Enabled {
+		const line = 64
+		b := make([]byte, n+line)
+		w.keep = append(w.keep, b)
+		return unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), -uintptr(unsafe.Pointer(unsafe.SliceData(b)))%line)
+	}
 	b, err := mem.Map(n, mem.NoReserve)
 	if err != nil {
 		w.t.Fatal(err)
