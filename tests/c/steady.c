@@ -26,6 +26,9 @@ struct ask {
 	enum form form;   /* of a send with a len */
 	uint64_t flags;   /* of F_MSG */
 	bool untagged;
+	bool multi;       /* an untagged buffer with FI_MULTI_RECV stays posted, for what is untagged */
+	bool accesses;    /* a counter of reads and writes */
+	bool data;        /* injected with data */
 	int contexts;     /* not 0: of a scalable endpoint, to the last of whose receive contexts the messages go */
 };
 
@@ -49,6 +52,13 @@ static const struct ask asks[] = {
 	{ .name = "unexpected", .unexpected = true },
 	{ .name = "unexpected_bounce", .unexpected = true, .len = 4096 },
 	{ .name = "posted_ahead", .ahead = true },
+	{ .name = "inject_data", .data = true },
+	/* Posting the buffer enters the runtime once, which rx_eager does not count. */
+	{ .name = "multi_recv", .o = { .caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV }, .untagged = true, .multi = true },
+	{ .name = "multi_recv_bounce", .o = { .caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV }, .untagged = true, .multi = true,
+	  .len = 2048 },
+	{ .name = "multi_recv_data", .o = { .caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV }, .untagged = true, .multi = true,
+	  .data = true },
 	{ .name = "delivery", .len = 8, .form = F_MSG, .flags = FI_DELIVERY_COMPLETE },
 	{ .name = "match", .len = 8, .form = F_MSG, .flags = FI_MATCH_COMPLETE },
 	{ .name = "delivery_bounce", .len = 4096, .form = F_MSG, .flags = FI_DELIVERY_COMPLETE },
@@ -69,9 +79,16 @@ static const struct ask asks[] = {
 	{ .name = "scalable_long", .contexts = 1, .len = LONG },
 	{ .name = "scalable_long_second", .contexts = 2, .len = LONG },
 	{ .name = "scalable_long_unexpected", .contexts = 2, .len = LONG, .unexpected = true },
-	{ .name = "mpich", /* as MPICH opens and posts: contexts, everything delivered, injected where it is short */
-	  .contexts = 1, .o = { .tx_flags = FI_DELIVERY_COMPLETE, .tx_bind = FI_SELECTIVE_COMPLETION,
-				.caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .threading = FI_THREAD_DOMAIN } },
+	/* As MPICH opens and posts: contexts, everything delivered, injected with data where it is short, a counter of
+	 * reads and writes, a buffer for several of its own messages. */
+	{ .name = "mpich", .contexts = 1, .multi = true, .accesses = true, .data = true,
+	  .o = { .tx_flags = FI_DELIVERY_COMPLETE, .tx_bind = FI_SELECTIVE_COMPLETION,
+		 .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA | FI_MULTI_RECV,
+		 .threading = FI_THREAD_DOMAIN } },
+	{ .name = "mpich_multi", .contexts = 1, .multi = true, .accesses = true, .untagged = true,
+	  .o = { .tx_flags = FI_DELIVERY_COMPLETE, .tx_bind = FI_SELECTIVE_COMPLETION,
+		 .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA | FI_MULTI_RECV,
+		 .threading = FI_THREAD_DOMAIN } },
 	{ .name = "mpi", /* as Open MPI's mtl opens and posts */
 	  .o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .rx_bind = FI_SELECTIVE_COMPLETION, .one_cq = true,
 		 .tx_bind = FI_SELECTIVE_COMPLETION, .threading = FI_THREAD_DOMAIN },
@@ -114,6 +131,7 @@ static bool late(const struct ask *a)
 #define CTX_BITS 1
 static struct fid_ep *sep, *tx[2], *rx[2];
 static struct fid_ep *receiver; /* the context that messages go to, NULL: the endpoint */
+static struct fid_cntr *accesses; /* of reads and writes, NULL: none */
 
 static void open_contexts(struct node *n, const struct ask *a)
 {
@@ -126,6 +144,11 @@ static void open_contexts(struct node *n, const struct ask *a)
 	OK(fi_av_open(n->domain, &av, &n->av, NULL));
 	OK(fi_cq_open(n->domain, &cq, &n->txcq, NULL));
 	OK(fi_cq_open(n->domain, &cq, &n->rxcq, NULL));
+	if (a->accesses) {
+		struct fi_cntr_attr cntr = { .events = FI_CNTR_EVENTS_COMP };
+
+		OK(fi_cntr_open(n->domain, &cntr, &accesses, NULL));
+	}
 	OK(fi_scalable_ep(n->domain, n->info, &sep, NULL));
 	OK(fi_scalable_ep_bind(sep, &n->av->fid, 0));
 	for (int i = 0; i < a->contexts; i++) {
@@ -133,6 +156,8 @@ static void open_contexts(struct node *n, const struct ask *a)
 		OK(fi_rx_context(sep, i, NULL, &rx[i], NULL));
 		OK(fi_ep_bind(tx[i], &n->txcq->fid, FI_TRANSMIT | a->o.tx_bind));
 		OK(fi_ep_bind(rx[i], &n->rxcq->fid, FI_RECV));
+		if (a->accesses)
+			OK(fi_ep_bind(tx[i], &accesses->fid, FI_READ | FI_WRITE));
 		OK(fi_enable(tx[i]));
 		OK(fi_enable(rx[i]));
 	}
@@ -151,6 +176,8 @@ static void close_contexts(struct node *n, const struct ask *a)
 		OK(fi_close(&rx[i]->fid));
 	}
 	OK(fi_close(&sep->fid));
+	if (a->accesses)
+		OK(fi_close(&accesses->fid));
 	OK(fi_close(&n->txcq->fid));
 	OK(fi_close(&n->rxcq->fid));
 	OK(fi_close(&n->av->fid));
@@ -169,6 +196,20 @@ static void receive(struct node *n, const struct ask *a, int k, uint64_t tag)
 	post_recv(&r, &o);
 }
 
+/* Posts a buffer for many untagged messages: all that come here, with room. Its context is itself. */
+static char many[(ROUNDS + 50) * 2048];
+
+static void receive_many(struct node *n)
+{
+	struct node r = *n;
+	struct op o = { .form = F_MSG, .addr = FI_ADDR_UNSPEC, .flags = FI_MULTI_RECV, .ctx = many };
+
+	op_split(&o, many, sizeof(many), 1, false);
+	if (receiver)
+		r.ep = receiver;
+	post_recv(&r, &o);
+}
+
 static uint64_t counter(struct node *n, const char *name)
 {
 	struct node r = *n;
@@ -179,7 +220,8 @@ static uint64_t counter(struct node *n, const char *name)
 
 static void transmit(struct node *n, const struct ask *a, uint64_t tag)
 {
-	struct op o = { .form = a->len ? a->form : F_INJECT, .tagged = !a->untagged, .addr = n->peer[0], .tag = tag,
+	struct op o = { .form = a->len ? a->form : a->data ? F_INJECTDATA : F_INJECT, .tagged = !a->untagged,
+			.addr = n->peer[0], .tag = tag,
 			.buf = out, .len = a->len ? a->len : 8, .flags = a->flags, .data = tag, .ctx = out };
 
 	if (a->form == F_MSG && a->len)
@@ -220,7 +262,9 @@ static void settle(struct node *n, uint64_t before)
 
 static void round_trip(struct node *n, const struct ask *a, int count)
 {
-	for (int k = 0; k < count && !a->unexpected; k++)
+	bool kept = a->multi && a->untagged; /* by the buffer that stays posted */
+
+	for (int k = 0; k < count && !a->unexpected && !kept; k++)
 		receive(n, a, k, (uint64_t)k);
 	for (int k = 0; k < count; k++) {
 		int at = a->reversed ? count - 1 - k : k;
@@ -234,7 +278,7 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 		} else {
 			transmit(n, a, (uint64_t)at);
 		}
-		both(n, a, in[a->any_tag ? k : at]);
+		both(n, a, kept ? many : in[a->any_tag ? k : at]);
 	}
 }
 
@@ -290,6 +334,8 @@ static void test_ask(long arg)
 		node_open(&n, &a->o);
 		node_connect(&n);
 	}
+	if (a->multi)
+		receive_many(&n);
 	for (int k = 0; k < BURST && a->ahead; k++)
 		receive(&n, a, 0, 1000 + (uint64_t)k);
 	for (int i = 0; i < 20; i++) /* sources are met, pools and tables are mapped */
