@@ -165,7 +165,7 @@ func headBytes(p *hot.Post, id uint8) int {
 	data := p.Kind&hot.PostData != 0
 	switch {
 	case id == hot.AMSync:
-		return int(unsafe.Sizeof(syncHead{}))
+		return SyncBytes
 	case id == hot.AMWrite && data:
 		return hot.WriteHeadDataBytes
 	case id == hot.AMWrite:

@@ -166,12 +166,12 @@ func putSync(p *hot.Post, peer *hot.Peer, slot *hot.Slot, id uint64, b *hot.Boun
 	if b != nil {
 		flags = hot.SlotBounce
 	}
-	outbound.Put(slot, hot.AMSync, flags, int(unsafe.Sizeof(syncHead{})), int(p.Len), p.Header)
-	head := (*syncHead)(unsafe.Pointer(&slot.Body))
-	head.request, head.data = id, p.Data
-	head.flags = uint64(RTSFlags(p.Kind&hot.PostTagged != 0, p.Kind&hot.PostData != 0))
+	outbound.Put(slot, hot.AMSync, flags, SyncBytes, int(p.Len), p.Header)
+	head := (*SyncHead)(unsafe.Pointer(&slot.Body))
+	head.Request, head.Data = id, p.Data
+	head.Flags = uint64(RTSFlags(p.Kind&hot.PostTagged != 0, p.Kind&hot.PostData != 0))
 	if p.Flags&fi.MatchComplete != 0 {
-		head.flags |= hot.RTSMatch
+		head.Flags |= hot.RTSMatch
 	}
 	at := bodyOf(slot) + unsafe.Sizeof(*head)
 	if b == nil {

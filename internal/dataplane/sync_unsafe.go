@@ -10,23 +10,32 @@ import (
 // receive has matched (MessageMatch). takeSync gives one to matching; endSync and, for one that was unexpected,
 // endUnexpected send the ACK.
 
-// syncHead is the head of such a message; package provider/wire has it as Sync.
-type syncHead struct {
-	request uint64
-	data    uint64
-	flags   uint64 // hot.RTS*
+// SyncHead is the head of such a message.
+type SyncHead struct {
+	Request uint64 // of the sender, for the ACK
+	Data    uint64
+	Flags   uint64 // hot.RTS*: RTSTagged, RTSData, RTSMatch
 }
+
+// SyncBytes are those of a SyncHead.
+const SyncBytes = int(unsafe.Sizeof(SyncHead{}))
+
+// SyncAt views the bytes of a head.
+func SyncAt(b *[SyncBytes]byte) *SyncHead { return (*SyncHead)(unsafe.Pointer(b)) }
+
+// Valid reports whether the flags that a peer has written are some of those that there are.
+func (h *SyncHead) Valid() bool { return h.Flags&^(hot.RTSTagged|hot.RTSData|hot.RTSMatch) == 0 }
 
 // takeSync takes in a message with a sender that waits for an ACK. One that the data plane could not acknowledge is the
 // runtime's.
 func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
 	src, addr := sender(ep, owner)
 	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 ||
-		m.head != uint32(unsafe.Sizeof(syncHead{})) {
+		m.head != uint32(SyncBytes) {
 		return hot.DeliveryGo
 	}
-	head := *(*syncHead)(unsafe.Pointer(&slot.Body))
-	if head.flags&^(hot.RTSTagged|hot.RTSData|hot.RTSMatch) != 0 {
+	head := *(*SyncHead)(unsafe.Pointer(&slot.Body))
+	if !head.Valid() {
 		return hot.DeliveryGo
 	}
 	if _, slots := ringBack(ep, src, addr); slots == 0 {
@@ -34,8 +43,8 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 	}
 	var a Arrival
 	a.ID, a.Source, a.Addr, a.Tag, a.Length = src.ID, owner-1, addr, m.header, uint64(m.length)
-	a.Flags, a.Data, a.Request = uint32(head.flags)&(hot.RTSTagged|hot.RTSData), head.data, head.request
-	untilHere := head.flags&hot.RTSMatch == 0
+	a.Flags, a.Data, a.Request = uint32(head.Flags)&(hot.RTSTagged|hot.RTSData), head.Data, head.Request
+	untilHere := head.Flags&hot.RTSMatch == 0
 	if !untilHere { // where it is kept as unexpected, it is acknowledged later
 		a.Flags |= MessageSync | MessageMatch
 	}

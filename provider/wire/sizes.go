@@ -50,7 +50,7 @@ const MaxMembers = 1 << 24
 const (
 	rtsFixed     = dataplane.RTSFixed
 	RTSBytes     = dataplane.RTSBytes // at most
-	SyncBytes    = 24
+	SyncBytes    = dataplane.SyncBytes
 	AckBytes     = 8
 	CTSBytes     = 16
 	WordBytes    = 8

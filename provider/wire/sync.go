@@ -1,6 +1,6 @@
 package wire
 
-import "encoding/binary"
+import "github.com/weft-fabric/weft/internal/dataplane"
 
 // Sync is the head of an eager message whose sender waits for the
 // acknowledgement.
@@ -12,9 +12,8 @@ type Sync struct {
 
 // Put encodes s at the start of b and returns the bytes used.
 func (s *Sync) Put(b []byte) []byte {
-	binary.LittleEndian.PutUint64(b[0:], s.Request)
-	binary.LittleEndian.PutUint64(b[8:], s.Data)
-	binary.LittleEndian.PutUint64(b[16:], uint64(s.Flags))
+	h := dataplane.SyncAt((*[SyncBytes]byte)(b))
+	h.Request, h.Data, h.Flags = s.Request, s.Data, uint64(s.Flags)
 	return b[:SyncBytes]
 }
 
@@ -23,9 +22,7 @@ func (s *Sync) Parse(b []byte) bool {
 	if len(b) != SyncBytes {
 		return false
 	}
-	s.Request = binary.LittleEndian.Uint64(b[0:])
-	s.Data = binary.LittleEndian.Uint64(b[8:])
-	flags := binary.LittleEndian.Uint64(b[16:])
-	s.Flags = uint32(flags)
-	return flags&^uint64(FlagTagged|FlagData|FlagMatch) == 0
+	h := dataplane.SyncAt((*[SyncBytes]byte)(b))
+	s.Request, s.Data, s.Flags = h.Request, h.Data, uint32(h.Flags)
+	return h.Valid()
 }
