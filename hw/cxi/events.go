@@ -124,9 +124,11 @@ func (q *eventQueue) await(what string, f func(nic.Event) bool, others ...*event
 // portal is an entry of the portal table, with the queue through which its list is changed.
 type portal struct {
 	refused *eventQueue // gets the commands that the NIC refuses
-	cq      *libcxi.CQ
-	q       nic.Queue
-	pte     []*libcxi.PtlTE
+	// others takes in events that come while the NIC's answer is awaited, nil: they are passed by.
+	others func(nic.Event)
+	cq     *libcxi.CQ
+	q      nic.Queue
+	pte    []*libcxi.PtlTE
 }
 
 // open makes the queue, of slots commands. events gets what it refuses.
@@ -179,7 +181,11 @@ func (p *portal) set(t *libcxi.PtlTE, events *eventQueue, index uint32, room boo
 	state := uint32(0)
 	err := events.await(fmt.Sprintf("enable index %d", index), func(e nic.Event) bool {
 		state = e.State()
-		return e.Type() == wire.EventStateChange && e.PtlTE() == t.Number()
+		found := e.Type() == wire.EventStateChange && e.PtlTE() == t.Number()
+		if !found && p.others != nil && e.Type() != wire.EventCommandFailure {
+			p.others(e)
+		}
+		return found
 	}, p.refused)
 	if err == nil && state != want {
 		err = fmt.Errorf("cxi: index %d is in state %d: %w", index, state, unix.EIO)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 )
@@ -93,5 +94,38 @@ func limits(t *testing.T, ifaces int) {
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestBuffersRefused: buffers that the NIC has no entries for when an interface is opened are listed once it has some.
+func TestBuffersRefused(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		t.Log(alone(t, "fabric=-1 les=95"))
+		return
+	}
+	short := func(x *matching) int { return x.i.match.rx.early.spare.n + x.i.match.rx.requests.spare.n }
+	var others []*matching
+	c := MatchConfig{Mode: MatchHybrid, Buffers: 8, Requests: 8, Receives: 8}
+	x := newMatching(t, c, 1)
+	for ; short(x) == 0; x = newMatching(t, c, 1) {
+		if others = append(others, x); len(others) == 20 {
+			t.Fatal("there are entries for all buffers")
+		}
+	}
+	if len(others) == 0 {
+		t.Fatal("there are entries for no interface")
+	}
+	for _, o := range others {
+		if err := o.i.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(30 * time.Second); short(x) > 0; x.i.Progress(8) {
+		if time.Now().After(end) {
+			t.Fatalf("%d buffers are not listed", short(x))
+		}
+	}
+	if o := x.i.match.rx.requests.order; !slices.IsSorted(o) || len(o) != 8 {
+		t.Errorf("buffers are listed as %v", o)
 	}
 }

@@ -125,6 +125,7 @@ func (x *matchRx) open() (err error) {
 	x.early.listAll()
 	x.requests.listAll()
 	x.portal.q.Ring()
+	x.portal.others = x.take // the NIC may have no entry for a buffer
 	if x.flow.core.software {
 		err = x.portal.manage(x.pte, &x.events, proto.IndexMessages)
 	} else {
