@@ -235,6 +235,59 @@ func TestFlowEntries(t *testing.T) {
 	}
 }
 
+// TestRecall: a NIC leaves matching to software, has no room for that either and stops, all while its receiver posts
+// receives. Each gets its message, in order, also one that takes many.
+func TestRecall(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		t.Log(alone(t, "fabric=-1 les=95"))
+		return
+	}
+	const length = 5000
+	for _, multi := range []bool{false, true} {
+		a := newMatching(t, MatchConfig{}, length)
+		b := newMatching(t, MatchConfig{Mode: MatchHybrid, Buffers: 2, Requests: 2, RequestBytes: 40000,
+			Receives: 128}, 200*length)
+		count := 0
+		for ; a.m.(hw.MatchCounter).MatchStats().Dropped == 0; count++ {
+			if count == 100 {
+				t.Fatalf("the receiver has room for %d messages", count)
+			}
+			a.send(hw.MatchSend{To: b.self, Tagged: !multi, Tag: 1, Data: uint64(count), HasData: true,
+				Local: a.at(0, length)})
+			for end := time.Now().Add(30 * time.Second); a.i.match.tx.inFlight() > 0; a.i.Progress(8) {
+				if a.m.(hw.MatchCounter).MatchStats().Dropped > 0 || time.Now().After(end) {
+					break
+				}
+			}
+		}
+		for k := range count {
+			r := hw.MatchReceive{From: hw.AnyAddress, Tagged: !multi, Tag: 1, Local: b.at(k*length, length),
+				Context: uint64(k)}
+			if multi {
+				r.Multi, r.MinFree, r.Local = true, length, b.at(k*2*length, 2*length)
+			}
+			if multi && k >= (count+1)/2 {
+				break
+			}
+			b.post(r)
+		}
+		await(a, b, count, count)
+		for k, e := range b.events {
+			at := e.Context
+			if multi {
+				at = 2*e.Context + e.Offset/length
+			}
+			if e.Err != nil || e.Data != uint64(k) || e.Data != at {
+				t.Errorf("event %d: %+v", k, e)
+			}
+		}
+		if s := b.m.(hw.MatchCounter).MatchStats(); s.Stopped[hw.MatchSoftUnexpected] != 1 ||
+			s.State != hw.MatchEnabledSoftware || s.Malformed != 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
 // post posts a receive when there is room for it.
 func (x *matching) post(r hw.MatchReceive) hw.MatchID {
 	x.t.Helper()

@@ -41,6 +41,7 @@ const (
 	evRefused              // an append; value 1: the first that is tried again
 	evLinked               // that one
 	evAppend               // value 1: the first that is tried again
+	evRecalled             // receives that are taken back; value: how many
 	evDisable
 	evNotify
 	evResume
@@ -82,6 +83,7 @@ type modelWorld struct {
 	removing         int8
 	posts, waiting   int8
 	reading, probing bool
+	claimed          bool
 	got              []int8
 	resumedTooEarly  bool
 }
@@ -90,18 +92,13 @@ type modelWorld struct {
 type modelMutant struct {
 	name                                  string
 	uncounted, early, blind, noAsk, reset bool
-	hasty                                 bool
+	hasty, kept                           bool
 }
 
 func newModelWorld(first int64, mode MatchMode) *modelWorld {
 	w := &modelWorld{enabled: true, entries: modelEntries, room: 1, managed: mode == MatchSoftware}
 	w.core = flowCore{first: first, drops: first, hybrid: mode == MatchHybrid, software: w.managed}
 	w.core.state = w.core.enabled()
-	if w.core.hybrid {
-		// A NIC that leaves matching, and has no room for what software is to match before it has done an append that
-		// was on its way, keeps that receive: a message that came in between does not find it.
-		w.room = modelAll
-	}
 	return w
 }
 
@@ -158,11 +155,11 @@ func (w *modelWorld) key() string {
 	}
 	put(w.epoch, flag(w.enabled), flag(w.failing), w.entries, w.drops, w.appended, w.removing, w.posts,
 		w.waiting, flag(w.reading),
-		flag(w.probing))
+		flag(w.probing), flag(w.claimed))
 	put(w.unexpected...)
 	put(w.soft...)
 	put(w.later...)
-	put(flag(w.managed), w.room, w.softPosts, flag(w.core.software), flag(w.core.leave))
+	put(flag(w.managed), w.room, w.softPosts, flag(w.core.software), flag(w.core.leave), flag(w.core.recall))
 	put(w.got...)
 	list(w.events)
 	list(w.commands)
@@ -196,6 +193,11 @@ func (w *modelWorld) next(m *modelMutant) (all []*modelWorld) {
 	try(len(w.control) > 0, func(w *modelWorld) { w.notified(m) })
 	try(!w.reading && w.posts < modelAll && appends(w.core.state), func(w *modelWorld) { w.reading = true })
 	try(w.reading, func(w *modelWorld) { w.post(m) })
+	try(w.core.hybrid && !w.claimed && len(w.unexpected) > 0, func(w *modelWorld) {
+		if w.claimed = w.core.stop(true, false); w.claimed {
+			w.commands = append(w.commands, modelEvent{evDisable, 0})
+		}
+	})
 	try(w.waiting > 0 && !w.probing && !w.core.software && appends(w.core.state) &&
 		(w.entries > 0 || len(w.unexpected) > 0),
 		func(w *modelWorld) {
@@ -310,6 +312,9 @@ func (w *modelWorld) command() {
 		w.events = append(w.events, modelEvent{evStopped, -1})
 	case evFlushed:
 		w.events = append(w.events, e)
+	case evRecalled:
+		w.events = append(w.events, modelEvent{evRecalled, w.appended})
+		w.entries, w.appended = w.entries+w.appended, 0
 	case evRemoved:
 		n := w.unexpected[0]
 		w.unexpected = w.unexpected[1:]
@@ -334,7 +339,7 @@ func (w *modelWorld) link(restart bool) {
 	}
 	switch {
 	case w.managed || w.failing || w.entries == 0:
-		w.failing = true
+		w.failing = w.failing || !w.managed
 		w.events = append(w.events, modelEvent{evRefused, tried})
 		if w.core.hybrid && w.enabled && !w.managed {
 			w.managed = true
@@ -390,11 +395,14 @@ func (w *modelWorld) event(m *modelMutant) {
 			w.later = append(w.later, e.value)
 		}
 	case evFlushed:
-		w.removing = int8(len(w.unexpected))
-		for range w.unexpected {
-			w.commands = append(w.commands, modelEvent{evRemoved, 0})
+		if c.recall && !m.kept {
+			w.commands = append(w.commands, modelEvent{evRecalled, 0})
+			return
 		}
-		w.onloaded()
+		w.remove()
+	case evRecalled:
+		w.waiting += e.value
+		w.remove()
 	case evRemoved:
 		w.removing--
 		w.soft = append(w.soft, e.value)
@@ -406,6 +414,15 @@ func (w *modelWorld) event(m *modelMutant) {
 	case evEnabled:
 		w.resumed(m)
 	}
+}
+
+// remove begins to take over the NIC's messages.
+func (w *modelWorld) remove() {
+	w.removing = int8(len(w.unexpected))
+	for range w.unexpected {
+		w.commands = append(w.commands, modelEvent{evRemoved, 0})
+	}
+	w.onloaded()
 }
 
 // onloaded matches receives that wait when all messages were taken over.
@@ -555,19 +572,22 @@ func TestFlowModel(t *testing.T) {
 			}
 		}
 	}
-	m := &modelMutant{hasty: true}
-	if n, err := exploreFlow(-1, MatchHybrid, m); err == nil {
-		t.Errorf("messages matched before those that are taken over: not found in %d states", n)
-	} else {
-		t.Logf("messages matched before those that are taken over: %v", err)
-	}
-	for _, m := range []modelMutant{
+	mutants(t, MatchHybrid, []modelMutant{
+		{name: "messages matched before those that are taken over", hasty: true},
+		{name: "receives left to a NIC that stopped when it had left matching", kept: true},
+	})
+	mutants(t, MatchHardware, []modelMutant{
 		{name: "a drop not counted", uncounted: true}, {name: "a resume before the enabling", early: true},
 		{name: "a post between reading the state and its change", blind: true},
 		{name: "notices that do not have the NIC asked", noAsk: true},
 		{name: "notices of the next stop forgotten", reset: true},
-	} {
-		if n, err := exploreFlow(-1, MatchHardware, &m); err == nil {
+	})
+}
+
+// mutants has the model find faults.
+func mutants(t *testing.T, mode MatchMode, all []modelMutant) {
+	for _, m := range all {
+		if n, err := exploreFlow(-1, mode, &m); err == nil {
 			t.Errorf("%s: not found in %d states", m.name, n)
 		} else {
 			t.Logf("%s: %v", m.name, err)

@@ -46,6 +46,9 @@ type flowCore struct {
 	// software says that software matches, or is to when messages are taken again. leave has it be so once the NIC
 	// has stopped.
 	software, leave bool
+	// recall says that the NIC left matching to software and stopped before software had begun. Receives whose
+	// appends it did after that are younger than messages that software is to match: they are taken back first.
+	recall bool
 
 	drops int64 // that senders have notified of, from first
 	// notified are senders of dropped messages, in the order of their notices.
@@ -62,7 +65,7 @@ func (c *flowCore) stopped(automatic bool, reason uint32) bool {
 	switch c.state {
 	case flowEnabled, flowPendingDisable, flowSoftware:
 	case flowPendingSoft: // what it keeps is being taken over
-		c.state = flowOnloadReenable
+		c.state, c.recall = flowOnloadReenable, true
 		return false
 	default:
 		return false // both have stopped it
@@ -82,15 +85,19 @@ func (c *flowCore) stopped(automatic bool, reason uint32) bool {
 // managed takes in that the NIC leaves matching to software, of its own accord. True: what it keeps is to be taken
 // over. One that is to stop does so next.
 func (c *flowCore) managed() bool {
-	if c.state != flowEnabled {
-		return false
+	switch c.state {
+	case flowEnabled:
+		c.state, c.software = flowPendingSoft, true
+		return true
+	case flowPendingDisable:
+		c.leave, c.recall = true, true
 	}
-	c.state, c.software = flowPendingSoft, true
-	return true
+	return false
 }
 
 // takenOver takes in that the NIC keeps no messages.
 func (c *flowCore) takenOver() {
+	c.recall = false
 	if c.state == flowPendingSoft {
 		c.state = flowSoftware
 		return

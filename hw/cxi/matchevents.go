@@ -139,6 +139,8 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 	x.lock.release()
 	switch {
 	case r == nil:
+	case r.recalling:
+		x.flow.recallRefused(r)
 	case r.canceling: // what was refused is its cancelling: it stays
 		x.unlinked(r, wire.RcEntryNotFound)
 	default:

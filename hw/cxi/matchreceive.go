@@ -31,9 +31,11 @@ type receive struct {
 	state      receiveState // under the lock, as what follows to context
 	multi      bool
 	canceling  bool
+	recalling  bool // it is being taken back for software
 	claim      bool // a search whose message is set aside
 	generation uint32
 	id         uint32
+	posting    uint64 // its number among those that were posted
 	entry      nic.Entry
 	into       []byte
 	context    uint64
@@ -70,6 +72,8 @@ type matchRx struct {
 	retries atomic.Bool
 	// removed are receives that were cancelled while they were in no list of the NIC. Under the lock.
 	removed []uint32
+	// postings is the number of receives and searches so far. Under the lock.
+	postings uint64
 
 	early     early
 	requests  requests
@@ -250,7 +254,8 @@ func (x *matchRx) post(
 	e.ID = uint16(id)
 	*p = receive{state: state, multi: r.Multi, claim: claim, generation: p.generation + 1, id: id, entry: e,
 		into: into, context: r.Context,
-		parts: p.parts[:0]}
+		parts: p.parts[:0], posting: x.postings}
+	x.postings++
 	soft := x.flow.core.software || x.soft.count() > 0
 	if soft {
 		if !x.postSoft(p) {
@@ -369,7 +374,7 @@ func (m *matcher) CancelReceive(name hw.MatchID) error {
 			return nil
 		}
 	}
-	if !x.portal.q.Room(1) || !x.portal.q.Unlink(&r.entry) {
+	if r.recalling || !x.portal.q.Room(1) || !x.portal.q.Unlink(&r.entry) {
 		return hw.ErrNoResource
 	}
 	x.slots[x.portal.q.LastSlot()] = uint16(id)
@@ -390,7 +395,7 @@ func (x *matchRx) remove(r *receive) {
 // finish gives the id of a receive back, once nothing more comes of it.
 func (x *matchRx) finish(r *receive) {
 	x.lock.take()
-	if r.canceling {
+	if r.canceling || r.recalling {
 		r.state = receiveEnded
 	} else {
 		x.freeID(r)
@@ -406,6 +411,10 @@ func (x *matchRx) freeID(r *receive) {
 
 // unlinked takes in the answer to the cancelling of a receive.
 func (x *matchRx) unlinked(r *receive, code uint32) {
+	if r.recalling {
+		x.flow.cameBack(r, code)
+		return
+	}
 	x.lock.take()
 	r.canceling = false
 	ended := r.state == receiveEnded

@@ -34,6 +34,8 @@ type flow struct {
 	last    hw.Claim // that was given out
 
 	flushed  bool     // appends that were posted before have taken effect
+	recalled int      // places of receives up to which they are taken back, or on their way
+	recalls  int      // those that are on their way
 	removed  bool     // all messages are in software
 	offsets  []uint64 // of the messages that are to be taken over
 	removing int      // those that are on their way
@@ -66,6 +68,7 @@ const (
 	flowFlush
 	flowRemove
 	flowEnable
+	flowRecall   // its slots have the receive's id
 	flowCommands = iota
 	idFlow       = 1<<16 - flowCommands
 )
@@ -277,7 +280,8 @@ func (f *flow) take(e nic.Event) {
 		f.onload(e)
 		f.removeMore()
 	case e.Type() == wire.EventSearch && !f.flushed:
-		f.remove()
+		f.flushed, f.recalled = true, 0
+		f.recallMore()
 	}
 }
 
@@ -287,7 +291,7 @@ func (f *flow) remove() {
 	if f.offsets, err = f.x.pte.Offsets(); err != nil {
 		f.x.m.i.logf("%v", err)
 	}
-	f.removing, f.flushed = 0, true
+	f.removing = 0
 	f.removeMore()
 }
 
@@ -330,6 +334,9 @@ func (f *flow) postAgain() {
 	}
 	if again[flowFlush] {
 		f.flush()
+	}
+	if again[flowRecall] {
+		f.recallMore()
 	}
 	if again[flowRemove] {
 		f.removeMore()

@@ -112,6 +112,9 @@ func (x *matchRx) put(r *receive, e nic.Event) {
 	if r.multi && e.Last() {
 		r.unlinked, r.total = true, a.ev.Offset+a.ev.Length
 	}
+	if r.multi { // software goes on behind it, should it get the receive
+		r.start = max(r.start, a.ev.Offset+a.ev.Length)
+	}
 	a.eager = e.Length()
 	if e.Rendezvous() && e.Code() == wire.RcOk {
 		x.step(a, seenTaken|seenPut)
