@@ -89,26 +89,56 @@ type pair struct {
 	keys   string
 }
 
-// await has both sides wait for ends, at the same time, and returns what they are.
+// ends are those that a side has waited for.
+type ends struct {
+	list []string
+	err  error
+}
+
+// await has a side wait for count ends.
+func (p *process) await(count int) (e ends) {
+	fmt.Fprintf(p.in, "await %d\n", count)
+	for {
+		line, err := p.read()
+		switch {
+		case err != nil || line == "late":
+			e.err = fmt.Errorf("%s: %q are not all: %w", p.command, e.list, errors.Join(err, errLate))
+			return e
+		case line == "end":
+			return e
+		}
+		e.list = append(e.list, line)
+	}
+}
+
+// await has both sides wait for ends, at the same time, and returns what they are. A side that has all of its own makes
+// progress until the other has: what it has sent may have been dropped.
 func (x *pair) await(na, nb int) (a, b []string, err error) {
-	fmt.Fprintf(x.a.in, "await %d\n", na)
-	fmt.Fprintf(x.b.in, "await %d\n", nb)
-	for _, side := range []struct {
-		p    *process
-		list *[]string
-	}{{x.a, &a}, {x.b, &b}} {
-		for {
-			line, err := side.p.read()
-			if err != nil || line == "late" {
-				return a, b, fmt.Errorf("%s: %q are not all: %w", side.p.command, *side.list, errors.Join(err, errLate))
-			}
-			if line == "end" {
-				break
-			}
-			*side.list = append(*side.list, line)
+	sides, counts := [2]*process{x.a, x.b}, [2]int{na, nb}
+	var ended [2]chan ends
+	for k, p := range sides {
+		ended[k] = make(chan ends, 1)
+		go func() { ended[k] <- p.await(counts[k]) }()
+	}
+	var first, last ends
+	k := 0
+	select {
+	case first = <-ended[0]:
+	case first = <-ended[1]:
+		k = 1
+	}
+	for waits := true; waits && first.err == nil; {
+		select {
+		case last = <-ended[1-k]:
+			waits = false
+		default:
+			_, first.err = sides[k].say("rest")
 		}
 	}
-	return a, b, nil
+	if k == 1 {
+		first, last = last, first
+	}
+	return first.list, last.list, errors.Join(first.err, last.err)
 }
 
 // arrived waits for the ends of count messages, of which the receiver is to have those that are wanted, in any order.
