@@ -68,8 +68,8 @@ type Config struct {
 	// Direct has C threads send short messages and take messages in without the Go runtime (hw.CapDriven), where
 	// package direct has a trampoline. The caller has tried that. Default: they do not.
 	Direct bool
-	// Match has the NIC match messages (hw.CapMatching), as an endpoint of libfabric's CXI provider does; C does not
-	// drive such an interface. Default: it does not.
+	// Match has the NIC match messages (hw.CapMatching), as an endpoint of libfabric's CXI provider does. With Direct C
+	// finds by itself when there is nothing to do, and takes no message in. Default: it does not.
 	Match *MatchConfig
 	// Logf takes one line of text about a fault, without a newline. Default: dropped.
 	Logf func(format string, args ...any)

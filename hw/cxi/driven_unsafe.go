@@ -78,6 +78,10 @@ func (i *Iface) openWatch() error {
 	for _, q := range i.tx {
 		words, queues = append(words, unsafe.Pointer(&q.anyCompleted)), append(queues, &q.events)
 	}
+	if m := i.match; m != nil {
+		words = append(words, m.watched()...)
+		queues = append(queues, &m.rx.events, &m.rx.flow.events, &m.tx.events)
+	}
 	w := &i.driver.port.At(0).Watch
 	ok := w.Words(words...)
 	for _, q := range queues {
@@ -93,6 +97,14 @@ func (i *Iface) openWatch() error {
 func (d *driver) pollAlways() {
 	if d.port.Len() != 0 {
 		d.port.At(0).Watch = seam.Watch{}
+	}
+}
+
+// watched are words of which one is not 0 while progress has something to do that no event says.
+func (m *matcher) watched() []unsafe.Pointer {
+	return []unsafe.Pointer{
+		unsafe.Pointer(&m.rx.later), unsafe.Pointer(&m.rx.retries), unsafe.Pointer(&m.rx.soft.local),
+		unsafe.Pointer(&m.tx.anyEnded), unsafe.Pointer(&m.tx.anyControl), unsafe.Pointer(&m.unrung),
 	}
 }
 
@@ -315,6 +327,9 @@ func NextArrival(port, message, bell, _ uintptr) uintptr {
 	order.Store32(&p.Polls, p.Polls+1)
 	if i.ringOne(b) {
 		return seam.Again
+	}
+	if i.match != nil { // what the NIC matches is Progress's
+		return hot.PortGo
 	}
 	if i.closed.Load() || i.anyTodo.Load() || i.rx.returned.Load() || i.flushes.Any() || i.tracer != nil {
 		return hot.PortGo

@@ -69,10 +69,17 @@ func (f *flooding) progress(count int) {
 			f.busy[k][n%floodWindow] = true
 			f.sent[k]++
 		}
-		x.i.Progress(16)
+		x.poll()
 	}
 	if !f.idle {
-		f.b.i.Progress(16)
+		f.b.poll()
+	}
+}
+
+// poll makes progress unless C finds that there is nothing to do, where it can.
+func (x *matching) poll() {
+	if p := &x.i.driver.port; p.Len() == 0 || !p.At(0).Quiet() {
+		x.i.Progress(16)
 	}
 }
 

@@ -3,6 +3,7 @@ package cxi
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
@@ -111,6 +112,9 @@ type matcher struct {
 	vni     uint16
 	self    uint32 // match id
 	on      func(*hw.MatchEvent)
+	// unrung says that commands may stand in queues without a doorbell, because more were to follow. Stored by posts
+	// under a queue's lock and by RingMatched; read by the lease holder, and by C.
+	unrung atomic.Bool
 
 	tx matchTx
 	rx matchRx
@@ -195,6 +199,9 @@ func (m *matcher) address(id uint32, vni uint16) hw.MatchAddress {
 
 // progress takes in what has come and ended, calls f of OnMatch up to about limit times, and returns how often. Lease.
 func (m *matcher) progress(limit int) int {
+	if m.unrung.Load() {
+		m.RingMatched()
+	}
 	n := m.tx.progress()
 	return n + m.rx.progress(limit-n)
 }
@@ -214,6 +221,7 @@ func (m *matcher) interrupts(on bool) {
 
 // RingMatched rings the doorbells that More has left out.
 func (m *matcher) RingMatched() {
+	m.unrung.Store(false)
 	m.tx.lock.take()
 	m.tx.ring()
 	m.tx.lock.release()

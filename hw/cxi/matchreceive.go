@@ -265,7 +265,9 @@ func (x *matchRx) post(
 	} else {
 		x.postHard(p)
 	}
-	if !r.More {
+	if r.More {
+		x.m.unrung.Store(true)
+	} else {
 		x.portal.q.Ring()
 	}
 	if soft && x.soft.local.Load() {

@@ -167,7 +167,10 @@ func (t *matchTx) ring() { t.q.Ring() }
 
 // release gives the lock back, and rings unless more follows.
 func (t *matchTx) release(more bool) {
-	if !more && t.q.Waiting() && t.lock.waiting.Load() == 0 {
+	switch {
+	case more:
+		t.m.unrung.Store(true)
+	case t.q.Waiting() && t.lock.waiting.Load() == 0:
 		t.q.Ring()
 	}
 	t.lock.release()
