@@ -99,7 +99,8 @@ type MatchEvent struct {
 // MatchID names something posted that may be cancelled.
 type MatchID uint64
 
-// Matching is what an Iface with [CapMatching] implements.
+// Matching is what an Iface with [CapMatching] implements. With [CapDriven], too, its port finds no messages: it says
+// hot.PortGo as long as Progress has something to do.
 type Matching interface {
 	// Matcher returns what matches. It is constant, and its end is the Iface's.
 	Matcher() Matcher

@@ -132,7 +132,7 @@ func openMatchIface(device hw.MemoryDomain, e *MatchedEndpoint) (hw.Iface, error
 		return nil, err
 	}
 	i, err := m.Open(cxi.Config{
-		RxBuffers: 4, BounceCount: 1, PathTimeout: e.domain.cfg.PeerTimeout,
+		RxBuffers: 4, BounceCount: 1, PathTimeout: e.domain.cfg.PeerTimeout, Direct: plane.Load(),
 		Match: matchConfig(e.domain.cfg, pid, int(e.info.Rx.Size), int(e.info.Tx.Size)),
 		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})

@@ -27,8 +27,8 @@ import (
 // device and nothing else: no shared memory, no collectives, no messages of weft's own. What happens to its operations
 // is package matched's; this is the object around it.
 //
-// Any thread may post. Progress is made by the holder of the lease in the table that C reads (hot.Rx), in which there
-// always is something to do for Go: C finds none of it by itself.
+// Any thread may post. Progress is made by the holder of the lease in the table that C reads (hot.Rx). There C finds by
+// itself whether there is something to do, where it drives the interface (hw.Driven), and Go does it.
 type MatchedEndpoint struct {
 	binder
 	refs   refs.Count
@@ -262,7 +262,8 @@ func (e *MatchedEndpoint) Enable() error {
 		return refuse(log.EPCtrl, errno, "enable: %v", err)
 	}
 	e.transfer.Store(t)
-	atomic.StoreUint32(&e.rx.Attention, hot.AttentionGo|hot.AttentionPorts)
+	e.setAttention(t)
+	atomic.StoreUint32(&e.hot.PortActive, 1)
 	e.hot.Polled = hot.PolledEnough
 	atomic.StoreUintptr(&e.hot.Rx, uintptr(unsafe.Pointer(e.rx)))
 	e.state.Store(stateEnabled)
@@ -301,6 +302,9 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	}
 	if e.wakes, err = e.wake(i); err != nil {
 		return nil, errors.Join(err, t.Close())
+	}
+	if d, ok := i.(hw.Driven); ok && i.Attr().Caps&hw.CapDriven != 0 {
+		e.hot.Port = uintptr(unsafe.Pointer(d.HotPort()))
 	}
 	return t, nil
 }

@@ -3,12 +3,15 @@ package provider
 import (
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
@@ -141,13 +144,30 @@ func (l *leasedMatched) progress() {
 		return
 	}
 	l.calls++
+	l.e.stats.Rx(stats.RxMatchProgress, 1)
 	if t.Progress(matchedBatch) || l.calls%matchedBatch == 0 {
 		l.sample(t)
 	}
+	l.e.setAttention(t)
 }
 
-// Housekeeping does nothing: the endpoint has no timers.
-func (e *MatchedEndpoint) Housekeeping() bool { return false }
+// setAttention says to C whether Go has something to do that the interface does not show. Lease, or Enable.
+func (e *MatchedEndpoint) setAttention(t *matched.Endpoint) {
+	attention := uint32(hot.AttentionPorts)
+	if e.hot.Port == 0 || t.Busy() {
+		attention |= hot.AttentionGo
+	}
+	atomic.StoreUint32(&e.rx.Attention, attention)
+}
+
+// Housekeeping shows the counters of an endpoint at which nothing else happens. The caller, C, has taken the lease.
+func (e *MatchedEndpoint) Housekeeping() bool {
+	l := e.leased.Taken()
+	if t := e.transfer.Load(); t != nil && !l.dead {
+		l.sample(t)
+	}
+	return false
+}
 
 // Triggered posts what counters have triggered in the domain.
 func (e *MatchedEndpoint) Triggered() { e.domain.work.PostReady() }

@@ -233,6 +233,7 @@ const (
 	RxMatchAtomic
 	RxMatchAtomicBytes
 	RxRendezvousDirect
+	RxMatchProgress
 )
 
 // Shared words.
@@ -439,6 +440,8 @@ var table = []Counter{
 		at(Place{Rx, RxMatchSoftware})},
 	{"matched_doorbells", unitTimes, Sum, "Times that a NIC's doorbell was rung.", at(Place{Rx, RxMatchDoorbells})},
 	{"matched_refused", "commands", Sum, "Commands that the NIC has refused.", at(Place{Rx, RxMatchRefused})},
+	{"matched_progress", unitTimes, Sum, "Entries into Go for progress at an endpoint with a NIC that matches.",
+		at(Place{Rx, RxMatchProgress})},
 	{"matched_writes", "operations", Sum, "Writes of peers' memory by an endpoint with a NIC that matches.",
 		at(Place{Rx, RxMatchWritten})},
 	{"matched_write_bytes", unitBytes, Sum, "Payload of matched_writes.", at(Place{Rx, RxMatchWrittenBytes})},

@@ -134,6 +134,9 @@ func (e *Endpoint) Progress(limit int) bool {
 	return e.o.Iface.Progress(limit) > 0
 }
 
+// Busy reports whether Progress has something to do that neither the interface shows nor Matcher knows of. Lease.
+func (e *Endpoint) Busy() bool { return len(e.discards) > 0 }
+
 // Stats are the device's counters. False: it counts nothing.
 func (e *Endpoint) Stats() (s hw.MatchStats, ok bool) {
 	c, ok := e.o.Matcher.(hw.MatchCounter)

@@ -419,6 +419,45 @@ static void test_others(long arg)
 	node_close_domain(&n);
 }
 
+/* Reads of a queue that find nothing do not enter Go, once all that was under way is taken in: messages, a receive
+ * that is cancelled, commands that FI_MORE has left without a doorbell. */
+static void test_idle(long arg)
+{
+	const char *direct = getenv("FI_WEFT_DIRECT");
+	struct op o = { .form = F_MSG, .tagged = true, .tag = 2, .flags = FI_MORE | FI_COMPLETION, .ctx = &n };
+	struct fi_cq_tagged_entry e;
+	char in[8], out[8] = "idle";
+	uint64_t before;
+
+	(void)arg;
+	if (direct && !strcmp(direct, "no"))
+		SKIP("the data plane is called by callbacks");
+	open_node((struct node_opts){ 0 });
+	trecv(&n, in, sizeof(in), FI_ADDR_UNSPEC, 1, 0, in);
+	tsend(&n, out, sizeof(out), n.peer[0], 1, out);
+	wait_ctx(&n, n.rxcq, in);
+	wait_ctx(&n, n.txcq, out);
+	trecv(&n, in, sizeof(in), FI_ADDR_UNSPEC, 2, 0, in);
+	o.addr = n.peer[0];
+	op_split(&o, out, sizeof(out), 1, false);
+	post_send(&n, &o);
+	wait_ctx(&n, n.rxcq, in);
+	wait_ctx(&n, n.txcq, &n);
+	trecv(&n, in, sizeof(in), FI_ADDR_UNSPEC, 3, 0, in);
+	CHECK_RC(fi_cancel(&n.ep->fid, in), 0);
+	wait_err(&n, n.rxcq, FI_ECANCELED);
+	wait_none(&n, n.rxcq, 1);
+	before = node_counter(&n, "matched_progress");
+	CHECK(before > 0);
+	for (int i = 0; i < 100000; i++) {
+		CHECK(fi_cq_read(n.rxcq, &e, 1) == -FI_EAGAIN);
+		CHECK(fi_cq_read(n.txcq, &e, 1) == -FI_EAGAIN);
+	}
+	CHECKF(node_counter(&n, "matched_progress") == before, "%llu entries into Go",
+	       (unsigned long long)(node_counter(&n, "matched_progress") - before));
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "offer", test_offer, 0, 0, 0 },
 	{ "refused", test_refused, 0, 0, 0 },
@@ -432,6 +471,7 @@ static const struct test tests[] = {
 	{ "sleep", test_sleep, 2, 0, 0 },
 	{ "close", test_close, 2, 0, 0 },
 	{ "others", test_others, 0, 0, 0 },
+	{ "idle", test_idle, 1, 0, 0 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
