@@ -5,7 +5,8 @@
  * of fi_trecv, of fi_tsend of 8, 192 and 1024 bytes, of fi_cq_read of one completion of a send and of a receive, and of
  * one that finds nothing. TestBeside of hw/cxi runs it in turns with its own rounds.
  *
- *	posts [domain]		FI_THREAD_DOMAIN; else FI_THREAD_SAFE
+ *	posts [domain|safe [weft]]	FI_THREAD_DOMAIN; else FI_THREAD_SAFE. weft: over its provider, with
+ *					FI_WEFT_CXI=native
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -72,7 +73,7 @@ static void open_side(struct side *s, struct fid_domain *domain, struct fi_info 
 	must(fi_enable(s->ep), "fi_enable");
 }
 
-static void open_both(enum fi_threading threading)
+static void open_both(enum fi_threading threading, const char *provider)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 16 };
@@ -86,7 +87,7 @@ static void open_both(enum fi_threading threading)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED;
 	hints->domain_attr->threading = threading;
-	hints->fabric_attr->prov_name = strdup("cxi");
+	hints->fabric_attr->prov_name = strdup(provider);
 	must(fi_getinfo(FI_VERSION(1, 15), NULL, NULL, 0, hints, &info), "fi_getinfo");
 	must(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
 	must(fi_domain(fabric, info, &domain, NULL), "fi_domain");
@@ -145,7 +146,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	must(-pthread_create(&thread, NULL, turn, &over), "pthread_create");
-	open_both(argc > 1 && !strcmp(argv[1], "domain") ? FI_THREAD_DOMAIN : FI_THREAD_SAFE);
+	open_both(argc > 1 && !strcmp(argv[1], "domain") ? FI_THREAD_DOMAIN : FI_THREAD_SAFE,
+		  argc > 2 ? argv[2] : "cxi");
 	atomic_store(&over, true);
 	pthread_join(thread, NULL);
 	while (fgets(line, sizeof line, stdin)) {
