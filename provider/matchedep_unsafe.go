@@ -292,7 +292,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		return nil, errors.Join(fmt.Errorf("the device matches no messages: %w", fi.EOPNOTSUPP), i.Close())
 	}
 	t := matched.Open(matched.Options{
-		Iface: i, Matcher: m.Matcher(), Cache: e.domain.cacheOf(device),
+		Iface: i, Matcher: m.Matcher(), Cache: e.domain.cacheOf(device), Copies: device,
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
 		Address: e.addressIn(m.Matcher()), Source: e.sourceIn(m.Matcher()), Ended: e.ended,
 		Await: e.await,

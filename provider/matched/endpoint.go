@@ -28,11 +28,12 @@ type Ended struct {
 	Name []byte
 }
 
-// Options are what an endpoint needs. All are set.
+// Options are what an endpoint needs. All are set, but Copies may be nil.
 type Options struct {
 	Iface   hw.Iface // with hw.CapMatching
 	Matcher hw.Matcher
 	Cache   *regcache.Cache // of the device's registrations
+	Copies  hw.MemoryDomain // has memory for copies of short sends, nil: none are made
 	// Limit is how many operations may be under way.
 	Limit int
 	// Address finds what is at an address. Any thread. Errors: fi.EINVAL (nothing), hw.ErrInvalid and
@@ -52,6 +53,8 @@ type Endpoint struct {
 	o    Options
 	attr hw.MatchAttr
 	ops  *table
+	// copies are buffers of short sends.
+	copies copies
 	// claimer is the matcher, if it sets messages aside, else nil.
 	claimer hw.Claimer
 	// memory is the matcher, if peers reach memory through it, else nil.
@@ -84,6 +87,7 @@ func Open(o Options) *Endpoint {
 	e.memory, _ = o.Matcher.(hw.MemoryMatcher)
 	e.atomics, _ = o.Matcher.(hw.AtomicMatcher)
 	e.minMulti.Store(DefaultMinMulti)
+	e.copies.open(o.Copies)
 	o.Matcher.OnMatch(e.event)
 	return e
 }
@@ -102,7 +106,7 @@ func (e *Endpoint) Close() error {
 		e.o.Cache.Put(m)
 	}
 	e.left = nil
-	return err
+	return errors.Join(err, e.copies.close())
 }
 
 // Name is the endpoint's.
@@ -188,9 +192,17 @@ func (e *Endpoint) register(what string, addr, n uint64, access hw.Access) (*reg
 
 // drop ends an operation that the device has not taken.
 func (e *Endpoint) drop(context uint64) {
-	if o, ok := e.ops.take(context, true); ok && o.memory != nil {
+	if o, ok := e.ops.take(context, true); ok {
+		e.release(&o)
+	}
+}
+
+// release gives back what an operation had the device read or write.
+func (e *Endpoint) release(o *operation) {
+	if o.memory != nil {
 		e.o.Cache.Put(o.memory)
 	}
+	e.copies.put(o.copied)
 }
 
 // more notes that a post has left the doorbell to the next one.

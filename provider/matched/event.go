@@ -19,15 +19,14 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 	if !ok {
 		return
 	}
-	if ev.Last && o.memory != nil {
-		if e.closing.Load() {
-			e.left = append(e.left, o.memory)
-		} else {
-			e.o.Cache.Put(o.memory)
-		}
-	}
 	if e.closing.Load() {
+		if ev.Last && o.memory != nil {
+			e.left = append(e.left, o.memory)
+		}
 		return
+	}
+	if ev.Last {
+		e.release(&o)
 	}
 	e.ended = Ended{Flags: o.flags, Receive: o.kind.receives(), Search: o.kind == kindSearch, Inject: o.inject,
 		Bytes: o.len}

@@ -78,7 +78,7 @@ func (e *Endpoint) Send(s *Send) error {
 		Matched: s.Flags&fi.MatchComplete != 0, More: s.Flags&fi.More != 0}
 	if v.Len <= uint64(e.attr.MaxInject) {
 		m.Inject = bytesAt(uint64(v.Base), v.Len)
-	} else {
+	} else if o.copied, m.Local = e.copies.take(uint64(v.Base), v.Len); o.copied == 0 {
 		if o.memory, err = e.register("send", uint64(v.Base), v.Len, 0); err != nil {
 			return err
 		}
@@ -94,9 +94,7 @@ func (e *Endpoint) Send(s *Send) error {
 func (e *Endpoint) post(what string, o *operation, give func(context uint64) error, more bool) error {
 	context, ok := e.ops.add(o)
 	if !ok { // there is no room, or what was posted before is to end first
-		if o.memory != nil {
-			e.o.Cache.Put(o.memory)
-		}
+		e.release(o)
 		return fi.EAGAIN
 	}
 	if err := give(context); err != nil {

@@ -40,6 +40,7 @@ type operation struct {
 	context, flags, buf, len, tag uint64
 	inject                        bool
 	memory                        *regcache.Entry // nil: none is registered
+	copied                        uint16          // the buffer that it goes from, 0: none
 }
 
 // table has the operations that the device has, by number. The number with its generation is the context of events: one
