@@ -3,7 +3,7 @@ package cq
 import "sync/atomic"
 
 // Depth returns how many completions wait in the queue, as far as its words
-// say while others change them, and how many more are held off it because it
+// say while others change them, and how many more are kept off it because it
 // is full.
 func (q *Queue) Depth() (queued, overflow uint64) {
 	for i := range q.rings {

@@ -20,8 +20,8 @@ type overflow struct {
 	n     int
 }
 
-// keepHeld is the largest empty circle that is kept, in entries.
-const keepHeld = 1024
+// keepRing is the largest empty circle that is kept, in entries.
+const keepRing = 1024
 
 type kept struct {
 	entry Entry
@@ -57,7 +57,7 @@ func (o *overflow) first() *kept { return &o.ring[o.head] }
 // drop removes it.
 func (o *overflow) drop() {
 	o.head = (o.head + 1) % len(o.ring)
-	if o.n--; o.n == 0 && len(o.ring) > keepHeld {
+	if o.n--; o.n == 0 && len(o.ring) > keepRing {
 		o.free()
 	}
 }

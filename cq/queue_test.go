@@ -263,7 +263,7 @@ func TestOverflow(t *testing.T) {
 			t.Fatalf("%d held at the end", q.hot.Overflow)
 		}
 	}
-	if len(q.overflow.ring) > keepHeld {
+	if len(q.overflow.ring) > keepRing {
 		t.Errorf("an empty list keeps %d entries", len(q.overflow.ring))
 	}
 	if n := q.errors.slab.Live(); n != 0 {

@@ -104,8 +104,8 @@ func (c *Counter) fire() {
 	c.publishTriggers()
 }
 
-// first returns the next trigger to fire at these values, nil for none. t.mu is
-// held.
+// first returns the next trigger to fire at these values, nil for none. The
+// caller has t.mu.
 func (t *triggers) first(value, errors uint64) (first *Trigger) {
 	for i, reached := range [2]uint64{value, value + errors} {
 		h := t.heaps[i]

@@ -106,7 +106,7 @@ func (w *Waiter) Wake() {
 	}
 }
 
-// arm and disarm are called with s.mu held.
+// arm and disarm are called by a thread that has s.mu.
 func (w *Waiter) arm() {
 	atomic.StoreUint32(w.word, 1)
 	for _, src := range w.sources.all() {

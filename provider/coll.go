@@ -166,7 +166,7 @@ func (c *collectives) find(addr fi.Addr) *Group {
 // The address of a group has its index and as much of its generation as fits.
 const groupIndexBits = 20
 
-// enter gives a group an index. c.mu and the lease are held.
+// enter gives a group an index. The caller has c.mu and the lease.
 func (c *collectives) enter(g *Group) error {
 	i := 0
 	for i < len(c.groups) && c.groups[i] != nil {

@@ -81,7 +81,7 @@ type Group struct {
 
 // collMember is one member as this one sees it.
 type collMember struct {
-	link     *link     // held; nil for this endpoint itself
+	link     *link     // used until the group closes; nil for this endpoint itself
 	id       uint64    // the member's number of the group
 	src      hw.Source // that its messages come from
 	joined   bool      // id and src are known

@@ -155,8 +155,8 @@ func (c *collectives) postOrdered(g *Group, a *CollectiveArgs, call *collective.
 	return nil
 }
 
-// take takes an operation from the free ones, with the scratch memory of a plan. c.mu is
-// held.
+// take takes an operation from the free ones, with the scratch memory of a plan. The
+// caller has c.mu.
 func (c *collectives) take(p *collective.Plan) (*collOp, error) {
 	o := c.free
 	if o == nil {

@@ -91,7 +91,7 @@ func (e *statistics) countRefused(err error) error {
 	return err
 }
 
-// countPost counts a post of total bytes that held a stripe: at word and the
+// countPost counts a post of total bytes that leased a stripe: at word and the
 // word after it, or as refused.
 func (e *statistics) countPost(lease, word int, total uint64, err error) {
 	l := &e.lines[lease]
@@ -157,14 +157,14 @@ func (e *statistics) countUnexpected(n int) {
 }
 
 // countQueues shows what waits in matching. Gauges of a context that several endpoints share are those of the first.
-func (r *receiving) countQueues(posted, held int) {
+func (r *receiving) countQueues(posted, unexpected int) {
 	st := r.stats.Load()
 	if st == nil {
 		return
 	}
 	st.RxPeak(stats.RxPosted, stats.RxPostedPeak, uint64(posted))
-	st.RxPeak(stats.RxHeld, stats.RxHeldPeak, uint64(held))
-	st.RxPeak(stats.RxHeldBytes, stats.RxHeldBytesPeak, uint64(r.KeptBytes))
+	st.RxPeak(stats.RxKept, stats.RxKeptPeak, uint64(unexpected))
+	st.RxPeak(stats.RxKeptBytes, stats.RxKeptBytesPeak, uint64(r.KeptBytes))
 }
 
 // sample writes what is not counted as it happens but known from words that exist anyway: positions of rings, lengths

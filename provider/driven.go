@@ -68,7 +68,7 @@ func (e *drivenPort) closeDriven() {
 }
 
 // fillPath publishes the way to a peer over the driven port, and reports whether
-// that is how it is reached. The link's mu is held.
+// that is how it is reached. The caller has the link's mu.
 func (e *drivenPort) fillPath(line uint32, p *path) bool {
 	if e.driven == nil || p.port != e.driven {
 		return false

@@ -78,7 +78,7 @@ func (e *peering) sourceFor(c *cq.Counter) (source *cq.Source, err error) {
 	return source, err
 }
 
-// sourceOf is sourceFor with the lock of the domain's drives held.
+// sourceOf is sourceFor for a caller that has the lock of the domain's drives.
 func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 	if !c.Waiter().Waitable() || e.source.FD >= 0 {
 		return e.source, nil
@@ -95,8 +95,8 @@ func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 	return e.bell, nil
 }
 
-// drive makes readers of a counter make progress of the endpoint, and undrive takes that back. The lock of the domain's
-// drives is held.
+// drive makes readers of a counter make progress of the endpoint, and undrive takes that back. The caller has the lock of the
+// domain's drives.
 func (e *peering) drive(c *cq.Counter) error {
 	source, err := e.sourceOf(c)
 	if err != nil {

@@ -196,7 +196,7 @@ func (r *leasedRx) rematch(eng *match.Engine, peer uint32) bool {
 
 // part forgets a source that is gone and, if it was the last of its peer, what
 // that answered to: the next that does may be another. Messages of the peer
-// that are held are still wanted by all of its names. It reports whether the
+// that are unexpected are still wanted by all of its names. It reports whether the
 // source was the last.
 func (r *receiving) part(o origin, id uint32) bool {
 	all := &r.origins[idSlot(id)]

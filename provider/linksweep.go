@@ -31,7 +31,7 @@ func (l *link) hold() bool {
 
 func (l *link) release() { l.users.Add(-1) }
 
-// addLink makes a link. linkMu is held.
+// addLink makes a link. The caller has linkMu.
 func (e *linkTable) addLink(a address, h *hot.EP, t *transmits) *link {
 	l := &link{to: a, raw: a.raw()}
 	list := *e.links.Load()

@@ -38,7 +38,7 @@ type List struct {
 	ep      *Endpoint
 	refs    refs.Count     // users: posts that have not ended
 	shape   dataplane.List // what posts read of it
-	remotes []*Remote      // held until Close
+	remotes []*Remote      // used until Close
 	mapped  bool           // some elements are
 	near    uint64         // local memory of a device, 0: all is the process's own
 	addr    fi.Addr        // of the owner

@@ -16,7 +16,7 @@ import (
 // have one of the region's keys, or one peer only. Immutable.
 type mrScope struct {
 	av   *AV
-	held []hw.Key // the region's keys, of av; counted as used until end
+	keys []hw.Key // the region's keys, of av; counted as used until end
 	// peer is the only one that reaches the region; zero: all that have one of the keys do.
 	peer names.Name
 }
@@ -53,7 +53,7 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 		return nil, err
 	}
 	var err error
-	if s.held, err = av.HoldKeys(only); err != nil {
+	if s.keys, err = av.HoldKeys(only); err != nil {
 		av.Release()
 		return nil, err
 	}
@@ -63,14 +63,14 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 // end gives back what the scope holds. A nil scope holds nothing.
 func (s *mrScope) end() {
 	if s != nil {
-		s.av.DropKeys(s.held)
+		s.av.DropKeys(s.keys)
 		s.av.Release()
 	}
 }
 
 // admits reports whether a key is one of the region's.
 func (s *mrScope) admits(k authkey.Key) bool {
-	for _, own := range s.held {
+	for _, own := range s.keys {
 		if authkey.Key(own.Secret) == k {
 			return true
 		}

@@ -48,8 +48,8 @@ type noteQueue struct {
 	listed  bool       // in noteOutbox.ready
 }
 
-// noteOutbox are the notifications of an endpoint that have not ended. The lock is held for short times by posting
-// threads, by threads that end a post, and by the lease holder; it is taken with the lease held, and no lease under it.
+// noteOutbox are the notifications of an endpoint that have not ended. The lock is taken for short times by posting
+// threads, by threads that end a post, and by the lease holder. A thread that has the lock takes no lease.
 type noteOutbox struct {
 	ep     *Endpoint
 	mu     sync.Mutex
@@ -298,7 +298,7 @@ func (o *noteOutbox) send(q *noteQueue, n *noteOut) (all bool, err error) {
 	}
 }
 
-// ask asks the receiver for room, once. o.mu and the stream's lock are held.
+// ask asks the receiver for room, once. The caller has o.mu and the stream's lock.
 func (o *noteOutbox) ask(q *noteQueue, p *path) error {
 	if q.asked {
 		return nil

@@ -259,13 +259,13 @@ func (r *receiving) settle(eng *match.Engine, rv *match.Recv, a *arrived, payloa
 // untilHere reports whether the sender waits until the message is here, and no longer.
 func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSync }
 
-// keep holds a complete message. A sender that waits for that gets an acknowledgement.
+// keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) {
-	held := *a
+	kept := *a
 	if a.untilHere() {
-		held.flags &^= msgSync
+		kept.flags &^= msgSync
 	}
-	switch ok := r.holdEager(eng, &held, payload); {
+	switch ok := r.keepEager(eng, &kept, payload); {
 	case !ok && a.flags&msgSync != 0:
 		r.sendAck(a, fi.ENOMEM)
 	case ok && a.untilHere():
@@ -273,10 +273,10 @@ func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) {
 	}
 }
 
-// holdEager keeps a message that no receive wants yet, and reports whether it could.
-func (r *receiving) holdEager(eng *match.Engine, a *arrived, payload []byte) bool {
+// keepEager keeps a message that no receive wants yet, and reports whether it could.
+func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) bool {
 	if a.ep.lossy && r.KeptBytes+len(payload) > r.cfg.UnexpectedBytes {
-		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are held", len(payload), r.KeptBytes)
+		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.KeptBytes)
 		return false
 	}
 	addr := uint64(0)

@@ -125,7 +125,7 @@ func (m *MR) unexport() {
 	m.closeExported()
 }
 
-// closeExported ends the registration with the device. publishMu is held.
+// closeExported ends the registration with the device. The caller has publishMu.
 func (m *MR) closeExported() {
 	if m.exported == nil {
 		return

@@ -199,9 +199,9 @@ func (r *receiving) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
 // progress does what there is to do: posted receives for which a message may be
 // unexpected first, then arrivals, then what waited for room.
 func (r *leasedRx) progress() {
-	held := r.HeldMessages()
+	unexpected := r.HeldMessages()
 	r.drainWanted()
-	r.proceed(r.Posted() != 0 || r.HeldMessages() >= held)
+	r.proceed(r.Posted() != 0 || r.HeldMessages() >= unexpected)
 }
 
 // proceed is progress after the posted receives: arrivals, ends of peers, operations under way, what waits for room.

@@ -97,7 +97,7 @@ type node struct {
 	got  []message
 	gone []hw.PeerEvent
 
-	mu     sync.Mutex // held while the node is turned
+	mu     sync.Mutex // taken while the node is turned
 	closed bool
 }
 

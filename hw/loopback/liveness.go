@@ -22,7 +22,7 @@ type peerScan struct {
 const scanRun = 64
 
 // CheckPeers finds peers that have died or closed their interface, gives back
-// what they held, and reports them. The caller holds the progress lease.
+// what they had, and reports them. The caller holds the progress lease.
 func (i *Iface) CheckPeers() {
 	if !i.usable() {
 		return

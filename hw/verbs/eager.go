@@ -59,7 +59,7 @@ func (i *Iface) giveRing(e *Endpoint) {
 	}
 }
 
-// dropRing takes the ring back, once. No queue pair of the peer's is left; i.mu is held and the progress lease,
+// dropRing takes the ring back, once. No queue pair of the peer's is left; the caller has i.mu and the progress lease,
 // or no other thread uses the interface any more.
 func (e *Endpoint) dropRing() error {
 	if e.ring.mr == nil {

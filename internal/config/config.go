@@ -71,7 +71,7 @@ type Config struct {
 	HugeRegionSize    int           // bytes, 0: registering regions leaves them on the pages that they are on
 	HugeAfter         int           // bytes, 0: copying leaves memory on the pages that it is on
 	InjectSize        int           // bytes, at most BounceSize
-	UnexpectedBytes   int           // bytes of unexpected data held per endpoint
+	UnexpectedBytes   int           // bytes of unexpected data kept per endpoint
 	MaxPeers          int           // entries of an endpoint's attach table
 	AVSizeMax         int           // addresses per address vector
 	UseCMA            Tri           // cross-memory attach

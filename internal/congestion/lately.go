@@ -23,7 +23,7 @@ type mean struct {
 
 // latelyLeast is the least time that a mean is taken over: Linux' tbf and policers
 // let through what takes a few milliseconds. latelyWindow is how long it counts,
-// and latelyDelay how long an acknowledgement is held up that comes in a heap.
+// and latelyDelay how long an acknowledgement is late that comes in a heap.
 const (
 	latelyLeast  = 10 * time.Millisecond
 	latelyWindow = time.Second

@@ -108,9 +108,9 @@ func TestCount(t *testing.T) {
 	f := open(t, dir, true, v6)
 	defer f.Close()
 	e.Rx(RxEager, 3)
-	e.RxSet(RxHeldBytes, 77)
-	e.RxPeak(RxHeld, RxHeldPeak, 9)
-	e.RxPeak(RxHeld, RxHeldPeak, 4)
+	e.RxSet(RxKeptBytes, 77)
+	e.RxPeak(RxKept, RxKeptPeak, 9)
+	e.RxPeak(RxKept, RxKeptPeak, 4)
 	e.Shared(SharedNoPost, 2)
 	for _, n := range []int{0, 5, Lines - 1, 900} {
 		l := e.Stripe(n)

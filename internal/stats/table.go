@@ -162,10 +162,10 @@ const (
 	RxPosted
 	RxPostedPeak
 	RxPostRing
-	RxHeld
-	RxHeldPeak
-	RxHeldBytes
-	RxHeldBytesPeak
+	RxKept
+	RxKeptPeak
+	RxKeptBytes
+	RxKeptBytesPeak
 	RxMatchSteps
 	RxRingDepth
 	RxRingPeak
@@ -384,7 +384,7 @@ var table = []Counter{
 	{"eagain_ring", unitCalls, Sum, "Posts refused: the peer's inbound ring was full (or, posting from Go, the bounce buffers were in use).", at(Place{Thread, ThreadNoRing}, Place{Stripe, StripeNoRing})},
 	{"eagain_bounce", unitCalls, Sum, "Posts refused: every bounce buffer of the stripe was in use.", at(Place{Thread, ThreadNoBounce})},
 	{"eagain_cq", unitCalls, Sum, "Posts refused: no room for the completion.", at(Place{Thread, ThreadNoCQ}, Place{Stripe, StripeNoCQ})},
-	{"eagain_stripe", unitCalls, Sum, "Posts refused: other threads held every transmit stripe.", at(Place{Thread, ThreadNoStripe}, Place{Shared, SharedNoStripe})},
+	{"eagain_stripe", unitCalls, Sum, "Posts refused: other threads leased every transmit stripe.", at(Place{Thread, ThreadNoStripe}, Place{Shared, SharedNoStripe})},
 	{"eagain_request", unitCalls, Sum, "Posts refused: as many transmits wait for acknowledgements as the queue holds.",
 		at(Place{Thread, ThreadNoRequest}, Place{Stripe, StripeNoRequest})},
 	{"eagain_peer", unitCalls, Sum, "Posts refused: the peer has not answered yet.", at(Place{Shared, SharedNotUp})},
@@ -454,16 +454,16 @@ var table = []Counter{
 	{"posted", unitMessages, Gauge, "Receives that wait in matching.", at(Place{Rx, RxPosted})},
 	{"posted_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxPostedPeak})},
 	{"posted_ring", unitMessages, Gauge, "Receives on the ring of posted receives.", at(Place{Rx, RxPostRing})},
-	{"unexpected", unitMessages, Gauge, "Unexpected messages that wait for a receive.", at(Place{Rx, RxHeld})},
-	{"unexpected_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxHeldPeak})},
-	{"unexpected_held_bytes", unitBytes, Gauge, "Payload that they hold.", at(Place{Rx, RxHeldBytes})},
-	{"unexpected_held_bytes_peak", unitBytes, Peak, "Most of it.", at(Place{Rx, RxHeldBytesPeak})},
+	{"unexpected", unitMessages, Gauge, "Unexpected messages that wait for a receive.", at(Place{Rx, RxKept})},
+	{"unexpected_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxKeptPeak})},
+	{"unexpected_held_bytes", unitBytes, Gauge, "Payload that they hold.", at(Place{Rx, RxKeptBytes})},
+	{"unexpected_held_bytes_peak", unitBytes, Peak, "Most of it.", at(Place{Rx, RxKeptBytesPeak})},
 	{"match_steps", "steps", Sum, "Entries of matching tables that were read beyond the first place of a key.", at(Place{Rx, RxMatchSteps})},
 	{"ring_depth", unitMessages, Gauge, "Messages in the inbound ring.", at(Place{Rx, RxRingDepth})},
 	{"ring_peak", unitMessages, Peak, "Most of them at a poll of progress.", at(Place{Rx, RxRingPeak})},
 	{"tx_cq_depth", "entries", Gauge, "Completions in the transmit queue.", at(Place{Rx, RxTxCQDepth})},
 	{"rx_cq_depth", "entries", Gauge, "Completions in the receive queue.", at(Place{Rx, RxRxCQDepth})},
-	{"cq_overflow", "entries", Gauge, "Completions held off these queues, which are full.", at(Place{Rx, RxOverflow})},
+	{"cq_overflow", "entries", Gauge, "Completions kept off these queues, which are full.", at(Place{Rx, RxOverflow})},
 	{"operations", "operations", Gauge, "Rendezvous messages that are being fetched.", at(Place{Rx, RxOps})},
 	{"controls", unitMessages, Gauge, "Messages of the protocol that wait for room at their peer.", at(Place{Rx, RxControls})},
 	{"window_closes", unitTimes, Sum, "Times that too much unexpected payload closed the eager window.", at(Place{Rx, RxWindowCloses})},

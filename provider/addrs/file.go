@@ -33,7 +33,7 @@ import (
 // All are open file description locks (fcntl(2)), which the kernel takes back
 // from a process that dies:
 //
-//	byte 0, shared     held by every user for as long as it is one
+//	byte 0, shared     had by every user for as long as it is one
 //	byte 0, exclusive  the file has no user: it may be initialised or removed
 //	byte 1, exclusive  changing the entries, or leaving
 //	byte 1, shared     reading the entries
@@ -65,7 +65,7 @@ type file struct {
 	// seen is the sequence number of each entry as the private tables show
 	// it. Guarded by the address vector's lock, as is writing.
 	seen    []uint64
-	writing bool // byte 1 is held exclusively
+	writing bool // this process has byte 1 exclusively
 }
 
 // fileHeader is the first page of the file.
@@ -213,7 +213,7 @@ func checkFile(fd int) error {
 	return nil
 }
 
-// initialise makes the file an empty address vector. Byte 0 is held exclusively.
+// initialise makes the file an empty address vector. The caller has byte 0 exclusively.
 func (s *file) initialise(capacity uint64) error {
 	for _, size := range []int64{0, fileSize(capacity)} {
 		err := mem.FileSize(size)

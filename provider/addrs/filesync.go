@@ -21,7 +21,7 @@ const (
 )
 
 // lockPause is the pause between two tries of a lock that another process
-// holds; it is held for microseconds.
+// has; it is taken for microseconds.
 const lockPause = 50 * time.Microsecond
 
 // errLocked is the failure to wait any longer.
@@ -93,7 +93,7 @@ func (s *file) changed() bool {
 
 // sync calls take for each index that is unset now or has another name, then
 // put for each that has a name now, and reports whether it called any. The
-// address vector's lock is held. An error leaves some changes for the next call.
+// caller has the address vector's lock. An error leaves some changes for the next call.
 func (s *file) sync(take func(i uint64), put func(i uint64, n packed)) (changed bool, err error) {
 	generation := atomic.LoadUint64(&s.header.generation)
 	if generation == s.synced.Load() {

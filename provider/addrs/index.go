@@ -31,7 +31,7 @@ type generation struct {
 // A name has one slot, which holds its lowest index. When another index of the
 // name takes its place, because it is lower or the lowest is to be removed, the
 // writer changes the slot, then counts the move, and only then clears the entry
-// of an index that the slot held (M1). A search that found such an entry cleared
+// of an index that the slot had (M1). A search that found such an entry cleared
 // or used again, and therefore nothing, sees the count changed and starts again
 // (M2).
 type index struct {

@@ -149,17 +149,17 @@ func narrow[T any](j *Job, f function[T]) bool {
 }
 
 // locks order the operations on elements of 16 bytes and more, which Go has no
-// instruction for: by their address. They are held for one element, by threads
+// instruction for: by their address. They are taken for one element, by threads
 // that may not be preempted by Go but by the kernel; a waiter gives way.
 var locks [64]struct {
-	// held is taken by compare-and-swap (acquire) and given back by store (release).
-	held atomic.Uint32
-	_    [60]byte
+	// taken is set by compare-and-swap (acquire) and given back by store (release).
+	taken atomic.Uint32
+	_     [60]byte
 }
 
 // lock takes the lock of an address.
 func lock(p unsafe.Pointer) *atomic.Uint32 {
-	l := &locks[uintptr(p)>>4%uintptr(len(locks))].held
+	l := &locks[uintptr(p)>>4%uintptr(len(locks))].taken
 	for !l.CompareAndSwap(0, 1) {
 		runtime.Gosched()
 	}

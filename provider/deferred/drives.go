@@ -21,7 +21,7 @@ type Drives[E comparable] struct {
 }
 
 // NewDrives returns drives without endpoints. drive makes readers of a counter make progress of an endpoint, and
-// undrive takes that back; both are called with the lock held.
+// undrive takes that back; both are called by a thread that has the lock.
 func NewDrives[E comparable](drive func(E, *cq.Counter) error, undrive func(E, *cq.Counter)) *Drives[E] {
 	return &Drives[E]{drive: drive, undrive: undrive, driven: map[*cq.Counter]bool{}}
 }

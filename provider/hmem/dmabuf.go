@@ -25,7 +25,7 @@ type DMABuf struct {
 	mapping     *dmabuf.Mapping
 }
 
-// dmabufs are the registered ones, by start. The lock is held for reading by
+// dmabufs are the registered ones, by start. The lock is taken for reading by
 // each copy, so that closing a region waits for those under way; nothing but
 // copies of dma-bufs takes it on the data path.
 var dmabufs struct {

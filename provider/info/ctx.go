@@ -33,7 +33,7 @@ func (q *query) negotiateTx(h fi.TxAttr, caps uint64, noHints bool, t epType) (*
 }
 
 // negotiateRx is negotiateTx for the receive attributes. The hint
-// total_buffered_recv is deprecated and ignored: what is held is bounded by
+// total_buffered_recv is deprecated and ignored: unexpected data is bounded by
 // FI_WEFT_UNEXPECTED_BYTES.
 func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool, t epType) (*fi.RxAttr, *refusal) {
 	ctx, r := negotiateCtxCaps("rx_attr.caps", h.Caps, caps, rxCaps)
