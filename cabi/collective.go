@@ -207,7 +207,7 @@ func weftGoAnnounce(group C.uint64_t, self unsafe.Pointer) (rc C.int) {
 	if err != nil {
 		return result(err)
 	}
-	g.Announce(uintptr(self))
+	g.Notify(uintptr(self))
 	return 0
 }
 

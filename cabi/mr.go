@@ -96,7 +96,7 @@ func weftGoMRAnnounce(mr C.uint64_t, self unsafe.Pointer) (rc C.int) {
 	if err != nil {
 		return result(err)
 	}
-	m.Announce(uintptr(self))
+	m.Complete(uintptr(self))
 	return 0
 }
 

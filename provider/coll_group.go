@@ -45,14 +45,14 @@ type Group struct {
 	refs  refs.Count
 	state atomic.Uint32
 
-	// Set by Join, the last two by Announce, and immutable then.
+	// Set by Join, the last two by Notify, and immutable then.
 	id      uint64 // by which the members name it: generation and index
 	key     uint64
 	rank    int
 	ranks   map[fi.Addr]int
 	context uint64
 	fid     uintptr      // of the C object, in events
-	waiting *eq.Progress // until the join has ended; nil before Announce
+	waiting *eq.Progress // until the join has ended; nil before Notify
 	events  *eq.Queue    // to which the join reports
 
 	// Set when the join is complete, and immutable then.
@@ -113,7 +113,7 @@ const joinFlags = fi.Collective | fi.Send | fi.Recv
 
 // Join begins to join the group of a set's members. addr is the set's address,
 // fi.AddrNotAvail, or the address of a group that this endpoint is in, with
-// which joins of equal sets are distinguished. [Group.Announce] notifies the others;
+// which joins of equal sets are distinguished. [Group.Notify] notifies the others;
 // the event comes then. Errors: fi.ENOSYS without the capability or on a
 // context of a scalable endpoint, fi.EOPBADSTATE before Enable, fi.ENOEQ
 // without an event queue, fi.EBADFLAGS for flags other than fi.Collective and
@@ -248,9 +248,9 @@ func (g *Group) open() error {
 // Addr is the address by which operations name the group.
 func (g *Group) Addr() fi.Addr { return g.addr() }
 
-// Announce notifies the members. fid is the C object, which the event names: of
+// Notify notifies the members. fid is the C object, which the event names: of
 // fi.JoinComplete when all have joined, or the error why that cannot be.
-func (g *Group) Announce(fid uintptr) {
+func (g *Group) Notify(fid uintptr) {
 	r := g.ep.Endpoint.rx.acquire()
 	g.fid = fid
 	g.waiting = g.events.AddProgress(g.ep.Progress)
@@ -264,7 +264,7 @@ func (g *Group) Announce(fid uintptr) {
 func (c *collectives) pumpJoins() {
 	for _, g := range c.joining {
 		if g.unsent != 0 {
-			g.announce()
+			g.sendJoins()
 		}
 	}
 	c.matchJoins()
@@ -276,8 +276,8 @@ func (c *collectives) pumpJoins() {
 	})
 }
 
-// announce sends this side's word to the members that can be reached by now.
-func (g *Group) announce() {
+// sendJoins sends this side's word to the members that can be reached by now.
+func (g *Group) sendJoins() {
 	e := g.ep
 	if !g.reached {
 		if err := g.reach(); err != nil {
@@ -379,7 +379,7 @@ func (g *Group) joined() {
 // failed ends a join that cannot be.
 func (g *Group) failed(err fi.Errno) {
 	if g.state.Load() != groupJoining || g.waiting == nil {
-		return // over, or not begun: announce will see
+		return // over, or not begun: sendJoins will see
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)

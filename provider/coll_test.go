@@ -137,7 +137,7 @@ func (s *collSide) begin(members []int, through fi.Addr) *Group {
 		s.t.Fatal(err)
 	}
 	s.groups = append(s.groups, g)
-	g.Announce(0x1234)
+	g.Notify(0x1234)
 	return g
 }
 

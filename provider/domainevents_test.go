@@ -119,7 +119,7 @@ func TestDomainEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Announce(1)
+	m.Complete(1)
 	if _, _, err := q.Read(nil, 0); err != fi.EAGAIN {
 		t.Errorf("event without binding: %v", err)
 	}
@@ -127,12 +127,12 @@ func TestDomainEvents(t *testing.T) {
 	wantErrno(t, d.BindEQ(q, fi.More), fi.EBADFLAGS, "bind with flags")
 	wantErrno(t, d.BindEQ(q, 0), fi.Success, "bind")
 	wantErrno(t, d.BindEQ(q, 0), fi.EINVAL, "second bind")
-	m.Announce(1)
+	m.Complete(1)
 	if _, _, err := q.Read(nil, 0); err != fi.EAGAIN {
 		t.Errorf("event without FI_REG_MR: %v", err)
 	}
 	wantErrno(t, d.BindEQ(q, fi.RegMR), fi.Success, "bind for registrations")
-	m.Announce(88)
+	m.Complete(88)
 	wantEvent(t, q, fi.MRComplete, 88, 9, 0)
 	wantErrno(t, m.Close(), fi.Success, "close")
 	wantErrno(t, q.Close(), fi.EBUSY, "close of a bound event queue")

@@ -95,8 +95,8 @@ func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 	return e.bell, nil
 }
 
-// drive makes readers of a counter make progress of the endpoint, and undrive takes that back. The caller has the lock of the
-// domain's drives.
+// drive makes readers of a counter make progress of the endpoint, and undrive takes that back. The caller has the lock
+// of the domain's drives.
 func (e *peering) drive(c *cq.Counter) error {
 	source, err := e.sourceOf(c)
 	if err != nil {

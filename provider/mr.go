@@ -79,7 +79,7 @@ type mrTable struct {
 // mrAccess are the rights that a region can have.
 const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite | fi.Collective
 
-// RegMR registers memory, at once; see [MR.Announce] for applications that expect
+// RegMR registers memory, at once; see [MR.Complete] for applications that expect
 // it to take time. The addresses need not be mapped, as long as nothing
 // is transferred there.
 //
@@ -388,10 +388,10 @@ func (m *MR) bindEP(of func() *Domain, flags uint64, bind func() error) error {
 	return bind()
 }
 
-// Announce reports the registration as complete if the domain has an event
+// Complete reports the registration as complete if the domain has an event
 // queue for registrations. The caller calls it once, when the application can
 // find the region; fid is the address of the C object, which the event names.
-func (m *MR) Announce(fid uintptr) {
+func (m *MR) Complete(fid uintptr) {
 	m.domain.mu.Lock()
 	defer m.domain.mu.Unlock()
 	if q := m.domain.mrEvents; q != nil {

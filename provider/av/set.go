@@ -92,7 +92,7 @@ func (a *AV) checkSet(attr *fi.AVSetAttr) error {
 	case attr.Stride == 0:
 		return bad(fi.EINVAL, "stride 0 in a range")
 	case attr.Count != 0 && uint64(attr.End-attr.Start)/attr.Stride >= attr.Count:
-		return bad(fi.EINVAL, "%d addresses from %d to %d, at most %d were announced",
+		return bad(fi.EINVAL, "%d addresses from %d to %d, the set is for at most %d",
 			uint64(attr.End-attr.Start)/attr.Stride+1, attr.Start, attr.End, attr.Count)
 	}
 	return nil
