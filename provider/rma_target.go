@@ -128,6 +128,7 @@ func (e *rmaTarget) answer(src hw.Source, request uint64, d *wire.Done) {
 func (e *Endpoint) SendDone(source uint32, request uint64) {
 	t := &e.leased.Taken().target
 	t.answer(hw.Source(source), request, &wire.Done{Units: 1, At: wire.NoPlace})
+	t.fillBack(hw.Source(source))
 	if len(t.rx.out) != 0 {
 		atomic.OrUint32(&t.rx.hot.Attention, hot.AttentionGo) // it goes out with the next progress
 	}
