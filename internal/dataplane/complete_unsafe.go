@@ -119,3 +119,14 @@ func count(c *hot.Cntr, bytes uint64) uint32 {
 	}
 	return todo
 }
+
+// countAs is count of the hot.Cntr at an address, 0: none, with wake in place of hot.TodoWakeCntr.
+func countAs(counter uintptr, bytes uint64, wake uint32) (todo uint32) {
+	if counter == 0 {
+		return 0
+	}
+	if todo = count((*hot.Cntr)(pointer(counter)), bytes); todo&hot.TodoWakeCntr != 0 {
+		todo = todo&^hot.TodoWakeCntr | wake
+	}
+	return todo
+}

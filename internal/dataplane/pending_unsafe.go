@@ -17,6 +17,9 @@ import (
 // (takeFetched), hot.AMRMADone of the others (takeDone). Refusals, the loss of a peer and a full queue are the
 // runtime's (provider/pendings.go).
 
+// DoneBytes are those of a hot.DoneHead.
+const DoneBytes = int(unsafe.Sizeof(hot.DoneHead{}))
+
 // awaitsDelivery reports whether a write, or an atomic operation that fetches nothing, completes when it is delivered.
 // Of an injected one only a counter would say so.
 func awaitsDelivery(p *hot.Post, ep *hot.EP) bool {
@@ -69,16 +72,6 @@ func await(p *hot.Post, ep *hot.EP, ring *mpsc.Ring, id uint8) {
 	}
 }
 
-// pendingSent is called when an operation that is answered is sent. If the peer is lost now, either the runtime, which
-// takes the ring out of the peer's line and then reads the entries, finds this one, or the line is found without its
-// ring here.
-func pendingSent(p *hot.Post, peer *hot.Peer, slots uintptr) {
-	order.Fence()
-	if atomic.LoadUintptr(&peer.Slots) != slots {
-		p.Todo |= hot.TodoPeerLost
-	}
-}
-
 // pendingOf returns the operation that an answer of the peer with an address is for, nil if there is none.
 func pendingOf(ep *hot.EP, addr, id uint64) *hot.Pending {
 	at := id & math.MaxUint32
@@ -107,7 +100,7 @@ func takeFetched(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m *me
 func takeDone(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m *message) bool {
 	h := (*hot.DoneHead)(unsafe.Pointer(&slot.Body))
 	f := pendingOf(ep, addr, m.header)
-	if f == nil || uintptr(m.head) != unsafe.Sizeof(*h) || m.length != 0 || f.Flags&fi.Read != 0 ||
+	if f == nil || m.head != uint32(DoneBytes) || m.length != 0 || f.Flags&fi.Read != 0 ||
 		atomic.LoadUint64(&h.Status) != 0 || atomic.LoadUint64(&h.Units) != 1 {
 		return false
 	}
@@ -134,12 +127,6 @@ func endPending(d *hot.Delivery, ep *hot.EP, f *hot.Pending, value uintptr, wake
 	}
 	bytes := f.Bytes
 	order.Store32(&f.Busy, 0)
-	if counter != 0 {
-		todo := count((*hot.Cntr)(pointer(counter)), bytes)
-		if todo&hot.TodoWakeCntr != 0 {
-			d.Todo |= wake
-		}
-		d.Todo |= todo & hot.TodoTriggered
-	}
+	d.Todo |= countAs(counter, bytes, wake)
 	return true
 }

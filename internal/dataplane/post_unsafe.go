@@ -224,6 +224,16 @@ func publish(p *hot.Post, peer *hot.Peer, ring *mpsc.Ring, slot *hot.Slot, pos u
 	p.Next = uintptr(ring.Slot(pos + ahead))
 }
 
+// sentAwaited is called when an operation is sent whose answer a request or a hot.Pending waits for. slots are those of
+// the peer's ring. If the peer is lost now, either the runtime, which takes the ring out of the peer's line and then
+// reads what waits, finds this one, or the line is found without its ring here.
+func sentAwaited(p *hot.Post, peer *hot.Peer, slots uintptr) {
+	order.Fence()
+	if atomic.LoadUintptr(&peer.Slots) != slots {
+		p.Todo |= hot.TodoPeerLost
+	}
+}
+
 // ahead is how far ahead of a message the next slots are fetched. Further ahead the receiver's own prefetching takes
 // them back before they are used.
 const ahead = 4

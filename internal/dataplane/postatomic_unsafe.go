@@ -186,7 +186,7 @@ func putAwaited(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, reads 
 	beginPending(p, ep, slots, flags)
 	putAtomic(p, slot, p.Request, operand, compare)
 	publish(p, peer, ring, slot, pos, hot.AMAtomic)
-	pendingSent(p, peer, slots)
+	sentAwaited(p, peer, slots)
 	return hot.PostDone
 }
 

@@ -135,12 +135,7 @@ func sendRequest(
 	if am == hot.AMRTS && p.Len >= hot.AccessMin {
 		order.Store64(&ep.RTSBytes, atomic.LoadUint64(&ep.RTSBytes)+p.Len)
 	}
-	// As in pendingSent: if the peer is lost now, either the runtime finds this request, or the line is found without
-	// its ring here.
-	order.Fence()
-	if atomic.LoadUintptr(&peer.Slots) != slots {
-		p.Todo |= hot.TodoPeerLost
-	}
+	sentAwaited(p, peer, slots)
 	return hot.PostDone
 }
 

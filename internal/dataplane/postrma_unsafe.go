@@ -136,7 +136,7 @@ func writeAwaited(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintpt
 	}
 	giveStripe(ep, stripe)
 	if code == hot.PostDone {
-		pendingSent(p, peer, slots)
+		sentAwaited(p, peer, slots)
 		written(p, ep, peer)
 	}
 	return code

@@ -152,13 +152,7 @@ func EndRequest(ep *hot.EP, to *hot.Reader, req *Request, id uint64) (todo uint3
 			todo = hot.TodoWakeTxCQ
 		}
 	}
-	if ep.TxCntr != 0 {
-		counted := count((*hot.Cntr)(pointer(ep.TxCntr)), req.Length)
-		if counted&hot.TodoWakeCntr != 0 {
-			todo |= hot.TodoWakeTxCntr
-		}
-		todo |= counted & hot.TodoTriggered
-	}
+	todo |= countAs(ep.TxCntr, req.Length, hot.TodoWakeTxCntr)
 	link.InFlight.Add(-1)
 	requestsOf(ep).Free(id)
 	stat(ep, stats.RxAcksDirect, 1)

@@ -195,7 +195,7 @@ func reply(d *hot.Delivery, ep *hot.EP, id uint8, full uintptr) uintptr {
 	head := 8
 	h := (*hot.DoneHead)(unsafe.Pointer(&slot.Body))
 	if id == hot.AMRMADone {
-		head = int(unsafe.Sizeof(*h))
+		head = DoneBytes
 		h.Units, h.At = 1, hot.NoPlace
 	}
 	outbound.Put(slot, id, 0, head, 0, d.Request)

@@ -19,7 +19,7 @@ const (
 	WriteDataBytes = hot.WriteHeadDataBytes // with CQ data
 	ReadBytes      = 40
 	AtomicBytes    = 32
-	DoneBytes      = 24
+	DoneBytes      = dataplane.DoneBytes
 	ShareBytes     = 32
 )
 
