@@ -2,7 +2,6 @@ package provider
 
 import (
 	"errors"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
@@ -425,9 +424,7 @@ func (e *Endpoint) SendAck(source uint32, request uint64) {
 func (e *leasedEP) sendAck(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
 	e.rx.sendAck(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
-	if len(e.rx.out) != 0 {
-		atomic.OrUint32(&e.rx.hot.Attention, hot.AttentionGo) // it goes out with the next progress
-	}
+	e.rx.sendSoon()
 }
 
 // malformed counts a message that a peer should not have sent, and logs why.

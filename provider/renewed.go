@@ -131,6 +131,13 @@ func (r *receiving) answer(e *leasedEP, src hw.Source, s sender, id hw.AMID, hea
 	r.queueControl(control{ep: e, src: src, to: s, id: id, header: header, n: len(head)}, head)
 }
 
+// sendSoon has what found no room go out with the next progress, after a call by the data plane.
+func (r *receiving) sendSoon() {
+	if len(r.out) != 0 {
+		atomic.OrUint32(&r.hot.Attention, hot.AttentionGo)
+	}
+}
+
 // dropAnswers forgets what waits to be sent to a source that is gone.
 func (e *leasedEP) dropAnswers(src hw.Source) {
 	r, kept := e.rx, e.rx.out[:0]

@@ -2,13 +2,11 @@ package provider
 
 import (
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
@@ -129,9 +127,7 @@ func (e *Endpoint) SendDone(source uint32, request uint64) {
 	t := &e.leased.Taken().target
 	t.answer(hw.Source(source), request, &wire.Done{Units: 1, At: wire.NoPlace})
 	t.fillBack(hw.Source(source))
-	if len(t.rx.out) != 0 {
-		atomic.OrUint32(&t.rx.hot.Attention, hot.AttentionGo) // it goes out with the next progress
-	}
+	t.rx.sendSoon()
 }
 
 // refuseAccess logs an access that is refused and returns the errno for the initiator.
