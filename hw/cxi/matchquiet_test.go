@@ -29,7 +29,7 @@ func TestMatchQuiet(t *testing.T) {
 			t.Errorf("%s: %d of 3 polls find nothing", what, n)
 		}
 	}
-	stirs := func(what string, x *matching) {
+	hasWork := func(what string, x *matching) {
 		t.Helper()
 		for end := time.Now().Add(30 * time.Second); quiet(x); time.Sleep(10 * time.Microsecond) {
 			if time.Now().After(end) {
@@ -43,34 +43,34 @@ func TestMatchQuiet(t *testing.T) {
 	rest("at first")
 	message := hw.MatchSend{To: b.self, Tagged: true, Tag: 1, Local: a.at(0, 8)}
 	a.send(message)
-	stirs("an unexpected message", b)
-	stirs("a message that has ended", a)
+	hasWork("an unexpected message", b)
+	hasWork("a message that has ended", a)
 	rest("taken in")
 	id := b.receive(hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Tag: 2, Local: b.at(0, 8)})
 	rest("a receive that waits")
 	if err := b.m.CancelReceive(id); err != nil {
 		t.Fatal(err)
 	}
-	stirs("a cancelled receive", b)
+	hasWork("a cancelled receive", b)
 	rest("cancelled")
 	if err := b.m.Search(&hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Tag: 1}); err != nil {
 		t.Fatal(err)
 	}
-	stirs("a search", b)
+	hasWork("a search", b)
 	rest("found")
 	message.More = true
 	a.send(message)
-	stirs("a command without a doorbell", a)
+	hasWork("a command without a doorbell", a)
 	rest("rung for")
 	b.receive(hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Tag: 3, Local: b.at(0, 8), More: true})
-	stirs("an append without a doorbell", b)
+	hasWork("an append without a doorbell", b)
 	rest("rung for, too")
 	for what, word := range map[string]*atomic.Bool{
 		"later": &b.i.match.rx.later, "retries": &b.i.match.rx.retries, "matched by software": &b.i.match.rx.soft.local,
 		"ended": &b.i.match.tx.anyEnded, "control messages": &b.i.match.tx.anyControl,
 	} {
 		word.Store(true)
-		stirs(what, b)
+		hasWork(what, b)
 		word.Store(false)
 		rest(what)
 	}

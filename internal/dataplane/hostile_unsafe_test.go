@@ -10,7 +10,7 @@ import (
 )
 
 // hostile is an endpoint whose peer writes what it likes to all that it can reach: the rings, tails and states of both
-// sides, the table of its keys, the states of bounce buffers. Memory of the application lies between bytes that nobody
+// sides, the table of its keys, the states of bounce buffers. Memory of the application lies between bytes that nothing
 // may write.
 type hostile struct {
 	*notes

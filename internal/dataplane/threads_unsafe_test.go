@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	posters   = 2
+	writers   = 2
 	readers   = 3 // two of the receives' queue, one of the other
-	perPoster = 400
-	mostOut   = 8 // receives of a poster that are not completed, so that pools need not grow
+	perWriter = 400
+	mostOut   = 8 // receives of a writer that are not completed, so that pools need not grow
 	longest   = 700
 )
 
-// crowd is several threads at one endpoint: posters, each of which posts receives and sends their messages, and
+// crowd is several threads at one endpoint: writers, each of which posts receives and sends their messages, and
 // readers of both queues.
 type crowd struct {
 	*loop
-	received [posters]atomic.Uint64
-	sent     [posters]atomic.Uint64
-	buffers  [posters][perPoster][]byte
-	line     [posters + readers]*hot.EpochReader
+	received [writers]atomic.Uint64
+	sent     [writers]atomic.Uint64
+	buffers  [writers][perWriter][]byte
+	line     [writers + readers]*hot.EpochReader
 }
 
 func newCrowd(t *testing.T) *crowd {
@@ -41,8 +41,8 @@ func newCrowd(t *testing.T) *crowd {
 	for i := range c.line {
 		c.line[i] = (*hot.EpochReader)(c.memory(int(unsafe.Sizeof(hot.EpochReader{}))))
 	}
-	for i := range posters {
-		for n := range perPoster {
+	for i := range writers {
+		for n := range perWriter {
 			c.buffers[i][n] = c.bytes(longest)
 		}
 	}
@@ -60,36 +60,36 @@ func (c *crowd) reader() *queueReader {
 	return (*queueReader)(c.memory(int(unsafe.Sizeof(queueReader{}))))
 }
 
-// content is what message n of a poster carries: some fit a slot, others go through bounce buffers.
-func content(poster, n int) []byte {
-	return bytes.Repeat([]byte{byte(poster*131 + n)}, 1+n*37%(longest-1))
+// content is what message n of a writer carries: some fit a slot, others go through bounce buffers.
+func content(writer, n int) []byte {
+	return bytes.Repeat([]byte{byte(writer*131 + n)}, 1+n*37%(longest-1))
 }
 
-// post posts all receives and messages of a poster.
-func (c *crowd) post(poster int, self, rx uintptr, p *hot.Post, payload []byte) {
-	for n := range perPoster {
-		for uint64(n) >= c.received[poster].Load()+mostOut && !c.t.Failed() {
+// post posts all receives and messages of a writer.
+func (c *crowd) post(writer int, self, rx uintptr, p *hot.Post, payload []byte) {
+	for n := range perWriter {
+		for uint64(n) >= c.received[writer].Load()+mostOut && !c.t.Failed() {
 			runtime.Gosched()
 		}
-		context := uint64(poster*perPoster + n)
+		context := uint64(writer*perWriter + n)
 		recv := hot.Post{
-			Buf: at(c.buffers[poster][n]), Len: longest, Dest: uint64(fi.AddrUnspec), Header: context,
+			Buf: at(c.buffers[writer][n]), Len: longest, Dest: uint64(fi.AddrUnspec), Header: context,
 			Kind: hot.PostTagged, Context: context,
 		}
 		for *p = recv; Recv(uintptr(unsafe.Pointer(p)), rx, 0, 0) != hot.PostDone && !c.t.Failed(); *p = recv {
 			runtime.Gosched()
 		}
-		message := c.message(payload[:copy(payload, content(poster, n))], hot.PostTagged, context, context)
+		message := c.message(payload[:copy(payload, content(writer, n))], hot.PostTagged, context, context)
 		message.Self = self
 		code := c.try(p, message)
 		for ; code == hot.PostAgain && !c.t.Failed(); code = c.try(p, message) {
 			runtime.Gosched()
 		}
 		if code != hot.PostDone {
-			c.t.Errorf("message %d of poster %d: code %d", n, poster, code)
+			c.t.Errorf("message %d of writer %d: code %d", n, writer, code)
 		}
 		if p.Todo&hot.TodoComplete != 0 { // another thread took the room: the runtime writes the completion
-			c.sent[poster].Add(1)
+			c.sent[writer].Add(1)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (c *crowd) post(poster int, self, rx uintptr, p *hot.Post, payload []byte) 
 func (c *crowd) try(p *hot.Post, message hot.Post) uintptr {
 	*p = message
 	code := Send(uintptr(unsafe.Pointer(p)), 0, 0, 0)
-	for code == hot.PostTime { // the same time always: nobody waits for too long
+	for code == hot.PostTime { // the same time always: no wait is too long
 		p.Now = 1
 		code = Send(uintptr(unsafe.Pointer(p)), 0, 0, 0)
 	}
@@ -139,10 +139,10 @@ func (c *crowd) read(q *hot.CQ, r *queueReader, self uintptr, done func() bool, 
 	}
 }
 
-// all reports whether each poster's messages are all counted.
-func (c *crowd) all(counts *[posters]atomic.Uint64) bool {
+// all reports whether each writer's messages are all counted.
+func (c *crowd) all(counts *[writers]atomic.Uint64) bool {
 	for i := range counts {
-		if counts[i].Load() < perPoster {
+		if counts[i].Load() < perWriter {
 			return false
 		}
 	}
@@ -154,40 +154,40 @@ func (c *crowd) all(counts *[posters]atomic.Uint64) bool {
 func TestThreads(t *testing.T) {
 	c := newCrowd(t)
 	done := func() bool { return c.t.Failed() || c.all(&c.received) && c.all(&c.sent) }
-	var seen [2][posters * perPoster]atomic.Bool
+	var seen [2][writers * perWriter]atomic.Bool
 	var wg sync.WaitGroup
 	rx := uintptr(unsafe.Pointer(c.rx))
-	for i := range posters {
+	for i := range writers {
 		self, p, payload := c.self(i), (*hot.Post)(c.memory(int(unsafe.Sizeof(hot.Post{})))), c.bytes(longest)
 		wg.Go(func() { c.post(i, self, rx, p, payload) })
 	}
 	for i := range readers - 1 {
-		self, r := c.self(posters+i), c.reader()
+		self, r := c.self(writers+i), c.reader()
 		wg.Go(func() {
 			c.read(c.cq, r, self, done, func(context uint64) {
-				poster, n := int(context)/perPoster, int(context)%perPoster
-				want := content(poster, n)
-				if seen[0][context].Swap(true) || !bytes.Equal(c.buffers[poster][n][:len(want)], want) {
-					t.Errorf("message %d of poster %d is received twice, or with other bytes", n, poster)
+				writer, n := int(context)/perWriter, int(context)%perWriter
+				want := content(writer, n)
+				if seen[0][context].Swap(true) || !bytes.Equal(c.buffers[writer][n][:len(want)], want) {
+					t.Errorf("message %d of writer %d is received twice, or with other bytes", n, writer)
 				}
-				c.received[poster].Add(1)
+				c.received[writer].Add(1)
 			})
 		})
 	}
-	self, r := c.self(posters+readers-1), c.reader()
+	self, r := c.self(writers+readers-1), c.reader()
 	wg.Go(func() {
 		c.read(c.tx, r, self, done, func(context uint64) {
 			if seen[1][context].Swap(true) {
 				t.Errorf("message %d is completed twice", context)
 			}
-			c.sent[int(context)/perPoster].Add(1)
+			c.sent[int(context)/perWriter].Add(1)
 		})
 	})
 	wg.Wait()
-	for i := range posters {
+	for i := range writers {
 		line := c.lines[i*stats.LineWords:]
-		if got := line[stats.ThreadInline] + line[stats.ThreadBounce]; got != perPoster {
-			t.Errorf("poster %d has counted %d messages", i, got)
+		if got := line[stats.ThreadInline] + line[stats.ThreadBounce]; got != perWriter {
+			t.Errorf("writer %d has counted %d messages", i, got)
 		}
 	}
 }
