@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/internal/race"
 )
 
 // The model of flow control: two senders of two messages and one (fullPeer), a NIC with few list entries, and a
@@ -563,6 +564,9 @@ func exploreFlow(first int64, mode MatchMode, m *modelMutant) (int, error) {
 
 // TestFlowModel tries every order of the steps of a NIC, a receiver and two senders.
 func TestFlowModel(t *testing.T) {
+	if race.Enabled {
+		t.Skip("one thread: nothing for the race detector")
+	}
 	for _, mode := range []MatchMode{MatchHardware, MatchSoftware, MatchHybrid} {
 		for _, first := range []int64{-1, 0} {
 			n, err := exploreFlow(first, mode, &modelMutant{})

@@ -550,6 +550,7 @@ func TestMatchModes(t *testing.T) {
 		{"a thread", "TestMatch(Sizes|Search|Random)$", "mode=threaded", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			onlyThreads(t, c.settings)
 			out, err := child(t, c.run, c.settings, "WEFT_TEST_CXI_MATCH="+c.match).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "--- PASS: TestMatchSizes") {
 				t.Fatalf("%v\n%s", err, out)

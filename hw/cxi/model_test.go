@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/weft-fabric/weft/internal/race"
 )
 
 // model is the software model of the NIC, built once.
@@ -94,6 +96,14 @@ func parent(t *testing.T) {
 // few are the tests of two interfaces, of five list entries each.
 const few = "TestConformance/small/^(Address|Order|FullShort|FullBcopy|Random|SendInHandler|Keep|PutGet|Atomics|Driven)$"
 
+// onlyThreads leaves settings that change the order of events and no thread to runs without the race detector.
+func onlyThreads(t *testing.T, settings string) {
+	t.Helper()
+	if race.Enabled && testing.Short() && !strings.Contains(settings, "mode=threaded") {
+		t.Skip("the short form with the race detector has the NIC's own thread only")
+	}
+}
+
 // TestModes runs the suite over NICs of other kinds: of those that take long a part, all with
 // WEFT_TEST_CXI_MODES=whole.
 func TestModes(t *testing.T) {
@@ -110,6 +120,7 @@ func TestModes(t *testing.T) {
 			run = c.whole
 		}
 		t.Run(c.name, func(t *testing.T) {
+			onlyThreads(t, c.settings)
 			out, err := child(t, run, c.settings).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "--- PASS: TestConformance") {
 				t.Fatalf("%v\n%s", err, out)

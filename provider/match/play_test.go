@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/race"
 )
 
 // masks returns n different ignore masks that the tags of a player tell apart.
@@ -18,8 +19,17 @@ func masks(n int) []uint64 {
 	return all
 }
 
+// oneThread leaves a model of one thread out where the race detector, which has nothing to find in it, makes it slow.
+func oneThread(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("one thread: nothing for the race detector")
+	}
+}
+
 // TestModel plays random operations, with few and many sources, tags and masks.
 func TestModel(t *testing.T) {
+	oneThread(t)
 	seeds := 2000
 	if testing.Short() {
 		seeds = 200
@@ -49,6 +59,7 @@ func TestModel(t *testing.T) {
 
 // TestModelDeep plays with queues long enough for tables and orders to grow, be compacted and shrink.
 func TestModelDeep(t *testing.T) {
+	oneThread(t)
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		p := &player{
@@ -85,6 +96,7 @@ func TestModelDeep(t *testing.T) {
 // TestModelCollisions plays with a secret that gives half of the keys one hash, so that they are far from home and
 // the counts of keys that passed overflow.
 func TestModelCollisions(t *testing.T) {
+	oneThread(t)
 	for seed := range uint64(2) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		e := newEngine(t)
@@ -107,6 +119,7 @@ func TestModelCollisions(t *testing.T) {
 
 // TestModelScarce plays while most attempts to get memory fail.
 func TestModelScarce(t *testing.T) {
+	oneThread(t)
 	for seed := range uint64(24) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		p := &player{

@@ -6,9 +6,9 @@
 
 #include "shmdir.h"
 
-#define CYCLES 10000
+#define CYCLES 5000
 #define WARM_UP 1000
-#define PEERS 2000
+#define PEERS 1000
 #define ROOM_KIB 2048 /* what allocators may keep */
 #define ROOM_VIRTUAL_MIB 160 /* a thread's heap is 64 MiB of address space */
 #define ROOM_MAPS 64
