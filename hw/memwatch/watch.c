@@ -26,21 +26,16 @@ static struct {
 	int failed;            // errno of the first attempt, which is not repeated
 	const char *step;
 
-	// begun counts the thread's reads of events, and is raised before each;
-	// ended follows when the events are in the ring. Written by the thread,
-	// read by all; sequentially consistent.
-	_Atomic uint64_t begun, ended;
-
 	pthread_mutex_t mu; // guards what follows; the data path reads it after a change only
 	struct weft_memwatch_range ring[WEFT_MEMWATCH_RING];
 	uint64_t last; // changes so far
-	// published is last, for threads without mu. Sequentially consistent.
-	_Atomic uint64_t published;
 } watch = {
 	.start = PTHREAD_MUTEX_INITIALIZER,
 	.mu = PTHREAD_MUTEX_INITIALIZER,
 	.fd = -1,
 };
+
+struct weft_memwatch_counts weft_memwatch_counts;
 
 static void note(uint64_t start, uint64_t end)
 {
@@ -75,16 +70,16 @@ static void *run(void *unused)
 	for (;;) {
 		if (poll(&p, 1, -1) < 0 && errno != EINTR)
 			return NULL;
-		atomic_fetch_add(&watch.begun, 1);
+		atomic_fetch_add(&weft_memwatch_counts.begun, 1);
 		ssize_t n = read(watch.fd, list, sizeof list);
 		if (n > 0) {
 			pthread_mutex_lock(&watch.mu);
 			for (size_t i = 0; i < (size_t)n / sizeof list[0]; i++)
 				take(&list[i]);
-			atomic_store(&watch.published, watch.last);
+			atomic_store(&weft_memwatch_counts.published, watch.last);
 			pthread_mutex_unlock(&watch.mu);
 		}
-		atomic_store(&watch.ended, atomic_load(&watch.begun));
+		atomic_store(&weft_memwatch_counts.ended, atomic_load(&weft_memwatch_counts.begun));
 	}
 }
 
@@ -169,7 +164,7 @@ static int settled(void)
 
 	for (int i = 0; i < 10000; i++) {
 		if (ioctl(watch.fd, UFFDIO_WRITEPROTECT, &nothing) != 0 && errno != EAGAIN &&
-		    atomic_load(&watch.begun) == atomic_load(&watch.ended))
+		    atomic_load(&weft_memwatch_counts.begun) == atomic_load(&weft_memwatch_counts.ended))
 			return 1;
 		sched_yield();
 	}
@@ -180,7 +175,7 @@ int weft_memwatch_changes(uint64_t *seen, struct weft_memwatch_range *out, int m
 {
 	int n = 0, known = settled();
 
-	if (known && *seen == atomic_load(&watch.published))
+	if (known && *seen == atomic_load(&weft_memwatch_counts.published))
 		return 0;
 	pthread_mutex_lock(&watch.mu);
 	if (!known || watch.last - *seen > WEFT_MEMWATCH_RING) {

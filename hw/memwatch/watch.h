@@ -13,6 +13,17 @@ struct weft_memwatch_range {
 	uint64_t start, end;
 };
 
+// Counts of the thread that reads of changes.
+struct weft_memwatch_counts {
+	// begun counts the thread's reads, and is raised before each; ended follows when what it has read
+	// is remembered. Written by the thread, read by all; sequentially consistent.
+	_Atomic uint64_t begun, ended;
+	// published is how many changes are remembered. Likewise.
+	_Atomic uint64_t published;
+};
+
+extern struct weft_memwatch_counts weft_memwatch_counts;
+
 // weft_memwatch_start starts the thread, once for the process. 0 or an errno
 // value; *step says what failed.
 int weft_memwatch_start(const char **step);

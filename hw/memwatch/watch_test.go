@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -208,6 +209,65 @@ func TestCache(t *testing.T) {
 	c.Close()
 }
 
+// TestStays: the program's data and heap stay, mappings do not, and changes of the heap are known without a system call
+// to the thread that makes them.
+func TestStays(t *testing.T) {
+	w := start(t)
+	b := mapped(t, 1, unix.MAP_PRIVATE)
+	if r := rangeOf(b); w.Stays(r.Start, r.End) {
+		t.Error("a mapping stays")
+	}
+	_ = unix.Munmap(b)
+	page := uint64(unix.Getpagesize())
+	at, _, _ := unix.RawSyscall(unix.SYS_BRK, 0, 0, 0)
+	first := (uint64(at) + page - 1) &^ (page - 1)
+	end := first + 4*page
+	if at, _, _ := unix.RawSyscall(unix.SYS_BRK, uintptr(end), 0, 0); uint64(at) != end {
+		t.Skip("the heap cannot be made longer")
+	}
+	heap := unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&first))), 4*page)
+	for k := uint64(0); k < 4*page; k += page {
+		heap[k] = 1
+	}
+	if !w.Stays(first, end) || w.Stays(first, end+page) {
+		t.Error("the heap does not stay, or more than it does")
+	}
+	if err := w.Cover(first, end); err != nil {
+		t.Fatal(err)
+	}
+	var seen uint64
+	for name, change := range map[string]func(){
+		"madvise": func() { _ = unix.Madvise(heap[:page], unix.MADV_DONTNEED) },
+		"brk":     func() { _, _, _ = unix.RawSyscall(unix.SYS_BRK, uintptr(first+page), 0, 0) },
+	} {
+		if w.Changes(&seen, nil); !w.Quiet(seen) {
+			t.Error("a change before there was one")
+		}
+		if change(); w.Quiet(seen) {
+			t.Errorf("%s: no change", name)
+		}
+	}
+	_, _, _ = unix.RawSyscall(unix.SYS_BRK, at, 0, 0)
+}
+
+func TestStartOf(t *testing.T) {
+	const none = ^uint64(0)
+	stat := "7 (a) b) S" + strings.Repeat(" 1", fieldStartData-1)
+	for text, want := range map[string]uint64{
+		stat + " 4096 8192 12288 0": 4096,
+		stat + " 0 0 0 0":           none, // of another's process
+		stat + " 4096 8192":         none,
+		stat + " 16384 8192 12288":  none,
+		stat + " x 8192 12288":      none,
+		"":                          none,
+		stat + " 4096 8192 99999999999999999999999999": none,
+	} {
+		if got := startOf([]byte(text)); got != want {
+			t.Errorf("%q: %#x, not %#x", text, got, want)
+		}
+	}
+}
+
 // TestShared: shared memory can go without a word, so it is not kept.
 func TestShared(t *testing.T) {
 	w := start(t)
@@ -229,9 +289,18 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// BenchmarkHit is the cost of finding a registration.
-func BenchmarkHit(b *testing.B) {
-	w := start(b)
+// stayWatch has it that all memory stays.
+type stayWatch struct{ Watch }
+
+func (stayWatch) Stays(uint64, uint64) bool { return true }
+
+// BenchmarkHit is the cost of finding a registration of a mapping.
+func BenchmarkHit(b *testing.B) { benchmarkHit(b, start(b)) }
+
+// BenchmarkHitStays is the same of memory whose addresses stay.
+func BenchmarkHitStays(b *testing.B) { benchmarkHit(b, stayWatch{start(b)}) }
+
+func benchmarkHit(b *testing.B, w regcache.Watch) {
 	c := regcache.New(device{}, regcache.Config{Watch: w})
 	m := mapped(b, 256, unix.MAP_PRIVATE)
 	for range b.N {

@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +40,15 @@ func (Watch) Cover(start, end uint64) error {
 // Uncover stops watching whole pages.
 func (Watch) Uncover(start, end uint64) {
 	C.weft_memwatch_uncover(C.uint64_t(start), C.uint64_t(end))
+}
+
+// Quiet reports that there was no change since seen, of those that had come to their end when it was called: their
+// threads wait in the kernel until a read of them has begun. It makes no system call.
+func (Watch) Quiet(seen uint64) bool {
+	c := &C.weft_memwatch_counts
+	begun := atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.begun)))
+	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.ended))) == begun &&
+		atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.published))) == seen
 }
 
 // Changes appends the ranges that have changed since *seen, which it advances.

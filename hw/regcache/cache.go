@@ -2,10 +2,15 @@
 // pages and takes longer than many a transfer.
 //
 // A registration is kept only while it stands for the pages that the process sees: a [Watch] reports changes, and
-// every Get asks it first. What cannot be watched is registered for one use.
+// every Get takes them in first. What cannot be watched is registered for one use.
+//
+// A Get of memory whose addresses stay with their owner ([Watch].Stays) needs no system call while nothing has changed.
+// Other addresses may be another mapping's while the thread that has unmapped them is still in the kernel, which only
+// the kernel can say.
 package regcache
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -33,6 +38,12 @@ type Watch interface {
 	// advances: at least those whose change had taken place when it was called.
 	// False: everything may have changed.
 	Changes(seen *uint64, to []Range) ([]Range, bool)
+	// Quiet reports, without a system call, that no change since seen has come to its end when it is called. False:
+	// one may have.
+	Quiet(seen uint64) bool
+	// Stays reports whether whole pages have addresses that no other thread can get from the kernel while their
+	// owner gives them back.
+	Stays(start, end uint64) bool
 }
 
 // Config configures a cache. The zero value of a limit means its default.
@@ -62,15 +73,48 @@ type Cache struct {
 	md  hw.MemoryDomain
 	cfg Config
 
-	// mu guards the rest. A Get takes it once, beside a system call; transfers
-	// that are short enough to care are copied and need no registration.
+	// mu guards the rest. A Get takes it once.
 	mu      sync.Mutex
 	seen    uint64
 	changes []Range
 	kept    []*Entry // by start, then the longest first; none is dropped
-	idle    []*Entry // of kept, unused, the one that was used last at the end
+	reach   []uint64 // of each of kept, the greatest end of it and those before it
+	last    *Entry   // of kept, which was found last; nil: none
+	idle    list     // of kept, unused, the one that was used last at the end
 	bytes   uint64   // of idle
 	stats   Stats
+}
+
+// list is entries in the order of their last use.
+type list struct {
+	oldest, newest *Entry
+	len            int
+}
+
+func (l *list) push(e *Entry) {
+	e.older, e.newer = l.newest, nil
+	if l.newest != nil {
+		l.newest.newer = e
+	} else {
+		l.oldest = e
+	}
+	l.newest = e
+	l.len++
+}
+
+func (l *list) remove(e *Entry) {
+	if e.older != nil {
+		e.older.newer = e.newer
+	} else {
+		l.oldest = e.newer
+	}
+	if e.newer != nil {
+		e.newer.older = e.older
+	} else {
+		l.newest = e.older
+	}
+	e.older, e.newer = nil, nil
+	l.len--
 }
 
 // Entry is a registration in use, from Get to Put.
@@ -80,6 +124,9 @@ type Entry struct {
 	access hw.Access
 	users  int
 	kept   bool // in Cache.kept
+	stays  bool // its addresses stay with their owner
+	// in Cache.idle
+	older, newer *Entry
 }
 
 // Memory is the registration. Peers name its bytes by their real addresses.
@@ -118,8 +165,12 @@ func (c *Cache) Get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error
 	want := Range{start &^ (pageSize - 1), (start + uint64(n) + pageSize - 1) &^ (pageSize - 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.catchUp()
-	if e := c.find(want, access); e != nil {
+	e := c.find(want, access)
+	if e == nil || !e.stays || !c.cfg.Watch.Quiet(c.seen) {
+		c.catchUp()
+		e = c.find(want, access)
+	}
+	if e != nil {
 		c.stats.Hits++
 		c.use(e)
 		return e, nil
@@ -128,13 +179,20 @@ func (c *Cache) Get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error
 	return c.register(want, access)
 }
 
-// find returns the kept entry that has a range. The caller has c.mu.
+// find returns a kept entry that has a range. The caller has c.mu.
 func (c *Cache) find(want Range, access hw.Access) *Entry {
-	for _, e := range c.kept {
-		if e.at.Start > want.Start {
-			break
+	if e := c.last; e != nil && e.at.has(want) && e.access&access == access {
+		return e
+	}
+	at, _ := slices.BinarySearchFunc(c.kept, want.Start, func(e *Entry, start uint64) int {
+		if e.at.Start > start {
+			return 1
 		}
-		if e.at.has(want) && e.access&access == access {
+		return -1
+	})
+	for at--; at >= 0 && c.reach[at] >= want.End; at-- { // only these may reach that far
+		if e := c.kept[at]; e.at.has(want) && e.access&access == access {
+			c.last = e
 			return e
 		}
 	}
@@ -144,7 +202,7 @@ func (c *Cache) find(want Range, access hw.Access) *Entry {
 // use takes an entry out of the idle ones. The caller has c.mu.
 func (c *Cache) use(e *Entry) {
 	if e.users++; e.users == 1 {
-		c.idle = slices.DeleteFunc(c.idle, func(o *Entry) bool { return o == e })
+		c.idle.remove(e)
 		c.bytes -= e.at.End - e.at.Start
 	}
 }
@@ -155,12 +213,13 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	watched := c.cfg.Watch != nil && c.cfg.Watch.Cover(want.Start, want.End) == nil
 	r := hw.Region{Addr: pointerAt(want.Start), Len: int(want.End - want.Start), Access: access, Base: want.Start}
 	m, err := c.md.Register(r)
-	for errors.Is(err, hw.ErrNoResource) && len(c.idle) > 0 {
-		c.evict(c.idle[0])
+	for errors.Is(err, hw.ErrNoResource) && c.idle.len > 0 {
+		c.evict(c.idle.oldest)
 		m, err = c.md.Register(r)
 	}
 	e := &Entry{memory: m, at: want, access: access, users: 1}
 	if err == nil && watched && c.cfg.Private(want) && !c.changed(want) {
+		e.stays = c.cfg.Watch.Stays(want.Start, want.End)
 		c.keep(e)
 		return e, nil
 	}
@@ -203,32 +262,38 @@ func (c *Cache) catchUp() bool {
 func (c *Cache) keep(e *Entry) {
 	e.kept = true
 	at, _ := slices.BinarySearchFunc(c.kept, e, func(a, b *Entry) int {
-		if a.at.Start != b.at.Start {
-			return compare(a.at.Start, b.at.Start)
-		}
-		return compare(b.at.End, a.at.End)
+		return cmp.Or(cmp.Compare(a.at.Start, b.at.Start), cmp.Compare(b.at.End, a.at.End))
 	})
 	c.kept = slices.Insert(c.kept, at, e)
+	c.span(at)
 }
 
-func compare(a, b uint64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// span notes how far entries reach, from the first that is another or elsewhere. The caller has c.mu.
+func (c *Cache) span(from int) {
+	c.reach = c.reach[:from]
+	far := uint64(0)
+	if from > 0 {
+		far = c.reach[from-1]
 	}
-	return 0
+	for _, e := range c.kept[from:] {
+		far = max(far, e.at.End)
+		c.reach = append(c.reach, far)
+	}
 }
 
 // evict takes an entry out of the cache. One in use is closed by its last Put.
 // The caller has c.mu.
 func (c *Cache) evict(e *Entry) {
 	e.kept = false
-	c.kept = slices.DeleteFunc(c.kept, func(o *Entry) bool { return o == e })
+	if c.last == e {
+		c.last = nil
+	}
+	at := slices.Index(c.kept, e)
+	c.kept = slices.Delete(c.kept, at, at+1)
+	c.span(at)
 	c.uncover(e.at)
 	if e.users == 0 {
-		c.idle = slices.DeleteFunc(c.idle, func(o *Entry) bool { return o == e })
+		c.idle.remove(e)
 		c.bytes -= e.at.End - e.at.Start
 		_ = e.memory.Close()
 	}
@@ -261,10 +326,10 @@ func (c *Cache) Put(e *Entry) {
 		_ = e.memory.Close()
 		return
 	}
-	c.idle = append(c.idle, e)
+	c.idle.push(e)
 	c.bytes += e.at.End - e.at.Start
-	for len(c.idle) > c.cfg.MaxEntries || c.bytes > c.cfg.MaxBytes {
-		c.evict(c.idle[0])
+	for c.idle.len > c.cfg.MaxEntries || c.bytes > c.cfg.MaxBytes {
+		c.evict(c.idle.oldest)
 	}
 }
 

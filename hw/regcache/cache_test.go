@@ -38,9 +38,11 @@ func (m *fakeMemory) Close() error {
 	return nil
 }
 
-// fakeWatch tells what the test puts into it.
+// fakeWatch reports what the test puts into it.
 type fakeWatch struct {
 	list    []Range
+	stays   bool // all memory does
+	asked   int  // calls of Changes
 	lost    bool
 	refuse  bool
 	covered map[uint64]bool // pages
@@ -66,7 +68,12 @@ func (w *fakeWatch) Uncover(start, end uint64) {
 	}
 }
 
+func (w *fakeWatch) Quiet(seen uint64) bool { return seen == uint64(len(w.list)) && !w.lost }
+
+func (w *fakeWatch) Stays(uint64, uint64) bool { return w.stays }
+
 func (w *fakeWatch) Changes(seen *uint64, to []Range) ([]Range, bool) {
+	w.asked++
 	to = append(to, w.list[*seen:]...)
 	*seen = uint64(len(w.list))
 	known := !w.lost
@@ -148,6 +155,55 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// TestQuiet: a registration is found without a question to the kernel if its addresses stay with their owner and
+// nothing has changed, and only then.
+func TestQuiet(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		c, _, w := setUp(Config{})
+		w.stays = stays
+		e := get(t, c, at(10), 1, hw.RemoteRead)
+		c.Put(e)
+		w.asked = 0
+		for range 10 {
+			c.Put(get(t, c, at(10), 1, hw.RemoteRead))
+		}
+		if (w.asked == 0) != stays {
+			t.Errorf("addresses stay: %v; %d questions", stays, w.asked)
+		}
+		w.list = append(w.list, Range{20 * pageSize, 21 * pageSize})
+		if w.asked = 0; get(t, c, at(10), 1, hw.RemoteRead) != e || w.asked != 1 {
+			t.Errorf("another change: %d questions", w.asked)
+		}
+		w.list = append(w.list, Range{10 * pageSize, 11 * pageSize})
+		if get(t, c, at(10), 1, hw.RemoteRead) == e {
+			t.Error("a registration of memory that has changed is found")
+		}
+	}
+}
+
+// TestFind compares what is found among many overlapping registrations with a search of all.
+func TestFind(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	c, _, _ := setUp(Config{})
+	for range 3000 {
+		start := rng.Uint64N(200) * pageSize
+		want := Range{start, start + pageSize*(1+rng.Uint64N(1+rng.Uint64N(30)))}
+		access := hw.Access(rng.IntN(2)) * hw.LocalWrite
+		fits := func(e *Entry) bool { return e.at.has(want) && e.access&access == access }
+		there := slices.ContainsFunc(c.kept, fits)
+		e := c.find(want, access)
+		if (e != nil) != there || e != nil && (!fits(e) || !e.kept) {
+			t.Fatalf("%+v for %+v with %#x, which is there: %v", e, want, access, there)
+		}
+		switch {
+		case rng.IntN(3) == 0:
+			c.Put(get(t, c, pointerAt(want.Start), int(want.End-want.Start), access))
+		case rng.IntN(5) == 0 && len(c.kept) > 0:
+			c.evict(c.kept[rng.IntN(len(c.kept))])
+		}
+	}
+}
+
 // TestChangedMeanwhile: memory that changes while it is registered is
 // registered for one use.
 func TestChangedMeanwhile(t *testing.T) {
@@ -214,8 +270,15 @@ func TestLimits(t *testing.T) {
 // TestModel compares a cache with a list of what it may know, and what is
 // watched with what it keeps.
 func TestModel(t *testing.T) {
+	for _, stays := range []bool{false, true} {
+		testModel(t, stays)
+	}
+}
+
+func testModel(t *testing.T, stays bool) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c, d, w := setUp(Config{MaxEntries: 8, MaxBytes: 20 * pageSize})
+	w.stays = stays
 	born := map[*Entry]int{} // change count at its making
 	var held []*Entry
 	for range 3000 {
