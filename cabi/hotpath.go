@@ -52,16 +52,24 @@ func postSend(e endpoint, p *C.struct_weft_post) error {
 	if err != nil {
 		return err
 	}
-	return e.Send(&provider.SendArgs{
+	if m, ok := e.(*provider.MatchedEndpoint); ok {
+		return m.Send(sendArgs(p, iov, on)) // on the stack, as no interface is called
+	}
+	return e.Send(sendArgs(p, iov, on))
+}
+
+// sendArgs turns an application's arguments into Go's.
+func sendArgs(p *C.struct_weft_post, iov []fi.IOVec, on provider.Threshold) *provider.SendArgs {
+	return &provider.SendArgs{
 		IOV: iov, Dest: fi.Addr(p.dest), Tag: uint64(p.header), Data: uint64(p.data), Flags: uint64(p.flags),
 		Context: uint64(p.context), Tagged: p.kind&hot.PostTagged != 0, HasData: p.kind&hot.PostData != 0,
 		Inject: p.kind&hot.PostInject != 0, On: on,
-	})
+	}
 }
 
 // local returns the buffers of an operation, which are read during the call only. Memory of a device has the
 // addresses by which Go knows it. Errors: fi.EINVAL for a vector that is NULL.
-func local(o interface{ Domain() *provider.Domain }, p *C.struct_weft_post) ([]fi.IOVec, error) {
+func local(o domained, p *C.struct_weft_post) ([]fi.IOVec, error) {
 	iov := unsafe.Slice((*fi.IOVec)(unsafe.Pointer(&p.buf)), 1)
 	if p.kind&hot.PostVector != 0 {
 		if p.buf == nil && p.len != 0 {
@@ -100,7 +108,7 @@ func weftGoRecv(object C.uint64_t, rx *C.struct_weft_hot_rx, p *C.struct_weft_po
 	if rx == nil {
 		o := handles.get(uint64(object))
 		if e, ok := o.(*provider.MatchedEndpoint); ok {
-			return C.int64_t(result(postRecv(e, object, p)))
+			return C.int64_t(result(postMatchedRecv(e, p)))
 		}
 		return C.int64_t(result(cmp.Or(noReceives(o), error(fi.EOPBADSTATE))))
 	}
@@ -112,7 +120,11 @@ func weftGoRecv(object C.uint64_t, rx *C.struct_weft_hot_rx, p *C.struct_weft_po
 		r.Ring()
 		return 0
 	}
-	return C.int64_t(result(postRecv(r, object, p)))
+	o, err := objectOf[domained](object)
+	if err == nil {
+		err = postRecv(r, o, p)
+	}
+	return C.int64_t(result(err))
 }
 
 // noReceives is why none can be posted to an object; shared contexts take them once they are open.
@@ -142,28 +154,42 @@ func weftGoRxSizeLeft(object C.uint64_t) (rc C.int64_t) {
 	return C.int64_t(r.PostRoom())
 }
 
-func postRecv(r interface {
-	PostRecv(a *provider.RecvArgs) error
-}, object C.uint64_t, p *C.struct_weft_post) error {
+// domained is what has a domain.
+type domained interface{ Domain() *provider.Domain }
+
+func postRecv(r *provider.RxContext, o domained, p *C.struct_weft_post) error {
+	args, err := recvArgs(o, p)
+	if err != nil {
+		return err
+	}
+	return r.PostRecv(&args)
+}
+
+func postMatchedRecv(e *provider.MatchedEndpoint, p *C.struct_weft_post) error {
+	args, err := recvArgs(e, p)
+	if err != nil {
+		return err
+	}
+	return e.PostRecv(&args)
+}
+
+// recvArgs turns an application's arguments into Go's. The vector is read during the call only.
+func recvArgs(o domained, p *C.struct_weft_post) (args provider.RecvArgs, err error) {
 	if uint64(p.flags)&recvPrivate != 0 {
-		return fi.EBADFLAGS
+		return args, fi.EBADFLAGS
 	}
 	on, err := condition(p.flags, p.context)
 	if err != nil {
-		return err
-	}
-	o, err := objectOf[interface{ Domain() *provider.Domain }](object)
-	if err != nil {
-		return err
+		return args, err
 	}
 	iov, err := local(o, p)
 	if err != nil {
-		return err
+		return args, err
 	}
-	return r.PostRecv(&provider.RecvArgs{
+	return provider.RecvArgs{
 		IOV: iov, Src: fi.Addr(p.dest), Tag: uint64(p.header), Ignore: uint64(p.data), Flags: uint64(p.flags),
 		Context: uint64(p.context), Tagged: p.kind&hot.PostTagged != 0, On: on,
-	})
+	}, nil
 }
 
 // What is left when an operation is posted: to write a completion that found no room, to wake waiting threads, to post

@@ -38,8 +38,8 @@ func startOf(stat []byte) uint64 {
 	return data
 }
 
-// Stays reports whether pages are of the program's own data or of its heap. The kernel gives these addresses to no other
-// mapping, and the heap is made shorter and longer by one thread at a time (brk(2), under a lock of malloc's).
+// Stays reports whether pages are of the program's own data or of its heap. The kernel gives these addresses to no
+// other mapping, and the heap is made shorter and longer by one thread at a time (brk(2), under a lock of malloc's).
 func (Watch) Stays(start, end uint64) bool {
 	from := dataStart()
 	if start < from {

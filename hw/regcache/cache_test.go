@@ -170,6 +170,14 @@ func TestQuiet(t *testing.T) {
 		if (w.asked == 0) != stays {
 			t.Errorf("addresses stay: %v; %d questions", stays, w.asked)
 		}
+		n := testing.AllocsPerRun(10, func() {
+			if e, err := c.Get(at(10), 1, hw.RemoteRead); err == nil {
+				c.Put(e)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%v allocations for what is found", n)
+		}
 		w.list = append(w.list, Range{20 * pageSize, 21 * pageSize})
 		if w.asked = 0; get(t, c, at(10), 1, hw.RemoteRead) != e || w.asked != 1 {
 			t.Errorf("another change: %d questions", w.asked)

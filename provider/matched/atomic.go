@@ -84,7 +84,9 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 		}
 		o.kind, o.buf = kindFetch, to
 	}
-	to, err := e.o.Address(a.Dest)
+	c := calls.Get().(*call)
+	defer c.done()
+	to, err := e.o.Address(a.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "atomic at address %d: %v", a.Dest, err)
 	}

@@ -39,7 +39,7 @@ func TestCopies(t *testing.T) {
 	d, domain := &device{}, &copyDomain{}
 	var ended int
 	e := Open(Options{Iface: d, Matcher: d, Limit: copyCount - 1, Copies: domain,
-		Address: func(fi.Addr) (hw.MatchAddress, error) { return 1, nil },
+		Address: func(fi.Addr, []byte) (hw.MatchAddress, error) { return 1, nil },
 		Ended:   func(*Ended) { ended++ }})
 	out := make([]byte, copyBytes)
 	send := func(seed byte, length int) error {

@@ -37,8 +37,8 @@ type Options struct {
 	// Limit is how many operations may be under way.
 	Limit int
 	// Address finds what is at an address. Any thread. Errors: fi.EINVAL (nothing), hw.ErrInvalid and
-	// hw.ErrUnreachable (nothing that can be reached).
-	Address func(fi.Addr) (hw.MatchAddress, error)
+	// hw.ErrUnreachable (nothing that can be reached). name is memory for its name, for the time of the call.
+	Address func(a fi.Addr, name []byte) (hw.MatchAddress, error)
 	// Source is the address of a sender, fi.AddrNotAvail if it has none. Lease.
 	Source func(hw.MatchAddress) fi.Addr
 	// Ended takes in what has become of an operation. Lease.

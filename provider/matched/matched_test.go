@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/race"
 )
 
 // device is a matcher that keeps what is posted, and says what the test has it say.
@@ -72,7 +73,7 @@ func openOn(i hw.Iface, m hw.Matcher) (*Endpoint, *[]Ended) {
 	list := new([]Ended)
 	return Open(Options{
 		Iface: i, Matcher: m, Limit: 4,
-		Address: func(a fi.Addr) (hw.MatchAddress, error) {
+		Address: func(a fi.Addr, _ []byte) (hw.MatchAddress, error) {
 			if a > 3 {
 				return 0, fi.EINVAL
 			}
@@ -219,5 +220,48 @@ func TestEnds(t *testing.T) {
 		Err: hw.ErrCanceled}}
 	if err := e.Close(); err != nil || len(*ended) != 0 {
 		t.Errorf("closing: %v, %+v has ended", err, *ended)
+	}
+}
+
+// mute is a device that ends at once what is posted, and keeps nothing.
+type mute struct {
+	device
+	ev hw.MatchEvent
+}
+
+func (d *mute) end(kind hw.MatchKind, context uint64) {
+	d.ev = hw.MatchEvent{Kind: kind, Context: context, Last: true}
+	d.on(&d.ev)
+}
+
+func (d *mute) PostReceive(r *hw.MatchReceive) (hw.MatchID, error) {
+	d.end(hw.MatchReceived, r.Context)
+	return 1, nil
+}
+
+func (d *mute) PostMatched(s *hw.MatchSend) error {
+	d.end(hw.MatchSent, s.Context)
+	return nil
+}
+
+// TestAllocations: posts and their events allocate nothing.
+func TestAllocations(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector has pools lose what they keep")
+	}
+	d := &mute{}
+	ended := 0
+	e := Open(Options{Iface: d, Matcher: d, Limit: 4,
+		Address: func(_ fi.Addr, name []byte) (hw.MatchAddress, error) {
+			return d.ParseMatchName(append(name, "12345678"...))
+		},
+		Source: func(hw.MatchAddress) fi.Addr { return 1 },
+		Ended:  func(*Ended) { ended++ }})
+	if n := testing.AllocsPerRun(100, func() {
+		if e.Send(&Send{Context: 1}) != nil || e.Receive(&Receive{Context: 2, Src: 1}) != nil {
+			t.Fatal("refused")
+		}
+	}); n != 0 || ended != 202 {
+		t.Errorf("%v allocations, %d ends", n, ended)
 	}
 }

@@ -68,13 +68,16 @@ func (e *Endpoint) Send(s *Send) error {
 	case s.Tagged && s.Tag&^e.attr.TagMask != 0:
 		return refuse(fi.EINVAL, "send: tag %#x has bits beyond %#x", s.Tag, e.attr.TagMask)
 	}
-	to, err := e.o.Address(s.Dest)
+	c := calls.Get().(*call)
+	defer c.done()
+	to, err := e.o.Address(s.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "send to address %d: %v", s.Dest, err)
 	}
 	o := operation{kind: kindSend, to: to, tagged: s.Tagged, context: s.Context, flags: s.Flags, inject: s.Inject,
 		len: v.Len}
-	m := hw.MatchSend{To: to, Tagged: s.Tagged, Tag: s.Tag, Data: s.Data, HasData: s.HasData,
+	m := &c.send
+	*m = hw.MatchSend{To: to, Tagged: s.Tagged, Tag: s.Tag, Data: s.Data, HasData: s.HasData,
 		Matched: s.Flags&fi.MatchComplete != 0, More: s.Flags&fi.More != 0}
 	if v.Len <= uint64(e.attr.MaxInject) {
 		m.Inject = bytesAt(uint64(v.Base), v.Len)
@@ -86,7 +89,7 @@ func (e *Endpoint) Send(s *Send) error {
 	}
 	return e.post("send", &o, func(context uint64) error {
 		m.Context = context
-		return e.o.Matcher.PostMatched(&m)
+		return e.o.Matcher.PostMatched(m)
 	}, m.More)
 }
 
@@ -140,18 +143,21 @@ func (e *Endpoint) Receive(r *Receive) error {
 	}
 	o := operation{kind: kindReceive, tagged: r.Tagged, context: r.Context, flags: r.Flags, buf: uint64(v.Base),
 		len: v.Len, tag: r.Tag}
-	m := hw.MatchReceive{From: hw.AnyAddress, Tagged: r.Tagged, Tag: r.Tag & e.attr.TagMask,
+	c := calls.Get().(*call)
+	defer c.done()
+	m := &c.receive
+	*m = hw.MatchReceive{From: hw.AnyAddress, Tagged: r.Tagged, Tag: r.Tag & e.attr.TagMask,
 		Ignore: r.Ignore & e.attr.TagMask, Multi: r.Flags&fi.MultiRecv != 0, More: r.Flags&fi.More != 0}
 	if m.Multi {
 		m.MinFree = int(e.minMulti.Load())
 	}
 	if r.Src != fi.AddrUnspec {
-		if m.From, err = e.o.Address(r.Src); err != nil {
+		if m.From, err = e.o.Address(r.Src, c.name[:0]); err != nil {
 			return refuse(Errno(err), "receive from address %d: %v", r.Src, err)
 		}
 	}
 	if r.Flags&fi.Peek != 0 {
-		return e.search(&o, &m)
+		return e.search(&o, m)
 	}
 	if r.Flags&fi.Discard != 0 {
 		v, o.kind, o.buf = fi.IOVec{}, kindDiscard, 0
@@ -163,11 +169,11 @@ func (e *Endpoint) Receive(r *Receive) error {
 		m.Local = segmentAt(uint64(v.Base), v.Len, o.memory.Memory())
 	}
 	if r.Flags&fi.Claim != 0 {
-		return e.receiveClaimed(&o, &m)
+		return e.receiveClaimed(&o, m)
 	}
 	return e.post("receive", &o, func(context uint64) error {
 		m.Context = context
-		id, err := e.o.Matcher.PostReceive(&m)
+		id, err := e.o.Matcher.PostReceive(m)
 		if err == nil {
 			e.ops.posted(context, id)
 		}

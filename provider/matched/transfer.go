@@ -74,12 +74,15 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	if err != nil {
 		return err
 	}
-	to, err := e.o.Address(t.Dest)
+	c := calls.Get().(*call)
+	defer c.done()
+	to, err := e.o.Address(t.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "%s at address %d: %v", what, t.Dest, err)
 	}
 	o := operation{kind: kind, to: to, context: t.Context, flags: t.Flags, inject: t.Inject, len: v.Len}
-	m := hw.MatchTransfer{To: to, Key: remote.Key, Offset: remote.Addr, Get: t.Read, Data: t.Data,
+	m := &c.transfer
+	*m = hw.MatchTransfer{To: to, Key: remote.Key, Offset: remote.Addr, Get: t.Read, Data: t.Data,
 		HasData: t.data(), Events: t.Events, Ordered: t.Ordered,
 		Delivered: t.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: t.Flags&fi.More != 0}
 	switch {
@@ -94,6 +97,6 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	}
 	return e.post(what, &o, func(context uint64) error {
 		m.Context = context
-		return e.memory.PostTransfer(&m)
+		return e.memory.PostTransfer(m)
 	}, m.More)
 }
