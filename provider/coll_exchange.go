@@ -152,7 +152,7 @@ func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *earlyStep) {
 		xs.takeChunk(o, m, &wire.CollChunk{CollStep: h.head.CollStep, Part: h.part}, payload)
 	}
 	if h.long {
-		xs.c.long.refuse(m, h.head.Request)
+		xs.c.long.refuse(m, h.head.Request, o.status)
 	}
 }
 

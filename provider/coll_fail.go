@@ -11,6 +11,7 @@ import (
 // An operation that cannot go on at one member fails at all: a member that fails it sends a note to the others, and
 // so does each that gets its first note, so that no member waits for one that does not go on either, even if the
 // first sender dies. A member that is gone or has left fails only what needs more of it: it may have done its part.
+// Such a note says, too, that its sender reads no more of what it was offered for the operation.
 
 // fail ends an operation with an error, now or when Advance returns.
 func (c *collectives) fail(o *collOp, why fi.Errno) {
@@ -60,13 +61,14 @@ func (m *collMember) drop(c *collectives, o *collOp) {
 		c.freeStep(s)
 	}
 	m.last = last
-	for {
-		h := m.takeEarly(o.seq)
-		if h == nil {
-			return
-		}
+	m.dropAhead(c, o.seq, o.status)
+}
+
+// dropAhead drops what came from the member for an operation that fails.
+func (m *collMember) dropAhead(c *collectives, seq uint32, why fi.Errno) {
+	for h := m.takeEarly(seq); h != nil; h = m.takeEarly(seq) {
 		if h.long {
-			c.long.refuse(m, h.head.Request)
+			c.long.refuse(m, h.head.Request, why)
 		}
 		c.freeEarly(h)
 	}
@@ -82,6 +84,9 @@ func (c *collectives) doom(g *Group, seq uint32, why fi.Errno) {
 		c.fail(o, why)
 	} else if !g.over(seq) && len(g.doomed) < maxDoomed {
 		g.doomed[seq] = why
+		for i := range g.members {
+			g.members[i].dropAhead(c, seq, why)
+		}
 	}
 }
 
@@ -107,6 +112,7 @@ func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
 			case !m.joined || m.gone || m.src != src || m.link == nil:
 			case h.Status != fi.Success:
 				c.doom(g, h.Seq, h.Status)
+				c.long.takeBackWhere(g, func(s *collStep) bool { return s.peer == i && s.op.seq == h.Seq })
 				return
 			case h.Group == m.id:
 				m.left = true
@@ -143,10 +149,11 @@ func (c *collectives) leftEarly(src hw.Source, group uint64) {
 	}
 }
 
-// starve fails the operations that wait for a message of a member that sends
+// starve fails the operations that wait for a message, or the memory, of a member that sends
 // nothing more.
 func (c *collectives) starve(g *Group, m *collMember) {
-	peer := g.peerOf(g.number(m))
+	rank := g.number(m)
+	peer := g.peerOf(rank)
 	c.failWhere(g, func(o *collOp) bool {
 		if o.exchange != nil && o.exchange.engine.Needs(peer) {
 			return true
@@ -156,8 +163,9 @@ func (c *collectives) starve(g *Group, m *collMember) {
 				return true
 			}
 		}
-		return false
+		return c.long.receivesFrom(o, rank)
 	})
+	c.long.takeBackWhere(g, func(s *collStep) bool { return s.peer == rank })
 	c.ordered.relayGone(g, peer)
 }
 
@@ -198,7 +206,6 @@ func (c *collectives) sourceLost(src hw.Source) {
 			}
 			m.gone = true
 			c.starve(g, m)
-			c.failWhere(g, func(o *collOp) bool { return c.long.receivesFrom(o, i) })
 		}
 	}
 }
@@ -219,6 +226,7 @@ func (c *collectives) linkLost(l *link, _ fi.Errno) {
 				g.failed(fi.ECONNRESET)
 			}
 			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
+			c.long.takeBackWhere(g, func(s *collStep) bool { return s.peer == i })
 			if i != g.rank {
 				c.ordered.relayGone(g, g.peerOf(i))
 			}
@@ -239,7 +247,7 @@ func (c *collectives) sendsTo(o *collOp, rank int) bool {
 	return c.long.sendsTo(o, rank)
 }
 
-// cancelAll ends all operations of a group that is left.
+// cancelAll ends all operations of a group that is left. The members have this one's word of that before.
 func (g *Group) cancelAll() {
 	for _, o := range g.ops {
 		if o.status == fi.Success {
@@ -247,6 +255,7 @@ func (g *Group) cancelAll() {
 			g.c.end(o)
 		}
 	}
+	g.c.long.takeBackWhere(g, func(*collStep) bool { return true })
 }
 
 // dropEarly drops what came for operations that will not be.
@@ -256,7 +265,7 @@ func (g *Group) dropEarly() {
 		for h := m.ahead; h != nil; {
 			next := h.next
 			if h.long {
-				g.c.long.refuse(m, h.head.Request)
+				g.c.long.refuse(m, h.head.Request, fi.ECANCELED)
 			}
 			g.c.freeEarly(h)
 			h = next

@@ -4,8 +4,11 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -274,5 +277,87 @@ func TestPartners(t *testing.T) {
 				t.Errorf("group %d, rank %d: %d", k, m, v)
 			}
 		}
+	}
+}
+
+// TestMembersDie has the copies of an operation fail because of a member that is gone: whatever is under way then, the
+// others end with fi.ECONNRESET, and no sooner than no member can read their memory any more.
+func TestMembersDie(t *testing.T) {
+	const slice = 100000
+	for name, die := range map[string]func(c *circle, groups []*Group, buffers [][]byte){
+		// rank 0 fails while rank 1 has its offer, and takes its memory back when it may
+		"a third one": func(c *circle, groups []*Group, buffers [][]byte) {
+			if err := groups[2].Close(); err != nil {
+				t.Fatal(err)
+			}
+			for range 100 {
+				c.sides[0].ep.Progress()
+			}
+			if n, err := c.sides[0].cq.Read(make([]cq.Entry, 1)); err != fi.EAGAIN {
+				t.Errorf("rank 0 has %d entries (%v), while rank 1 may read its memory", n, err)
+			}
+			if why := c.outcome(0); why != fi.ECONNRESET {
+				t.Errorf("rank 0: %v", why)
+			}
+			hide(t, buffers[0])
+			if why := c.outcome(1); why != fi.ECONNRESET {
+				t.Errorf("rank 1: %v", why)
+			}
+		},
+		// rank 0 takes its memory back at once, and rank 1 has its offer and its word of that
+		"the owner": func(c *circle, groups []*Group, buffers [][]byte) {
+			if err := groups[0].Close(); err != nil {
+				t.Fatal(err)
+			}
+			if why := c.outcome(0); why != fi.ECANCELED {
+				t.Errorf("rank 0: %v", why)
+			}
+			hide(t, buffers[0])
+			if why := c.outcome(1); why != fi.ECONNRESET {
+				t.Errorf("rank 1: %v", why)
+			}
+		},
+		// rank 0 is there, and its memory is not
+		"nobody": func(c *circle, groups []*Group, buffers [][]byte) {
+			hide(t, buffers[0])
+			for m := range 2 {
+				if why := c.outcome(m); why != fi.EIO {
+					t.Errorf("rank %d: %v", m, why)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCircle(t, newBench(t, nil, collHints()), 3)
+			groups := c.joinAll([]int{0, 1, 2})
+			buffers := make([][]byte, 2)
+			for m := 1; m >= 0; m-- {
+				in, err := mem.Map(3*slice, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = mem.Unmap(in) })
+				buffers[m] = in
+				c.postAllToAll(m, groups[m], in, make([]byte, 3*slice), slice)
+			}
+			for range 10 {
+				c.sides[0].ep.Progress() // rank 1 has offers that it has not handled
+			}
+			die(c, groups, buffers)
+			for range 100 {
+				c.progress()
+			}
+			for _, s := range c.sides[:2] {
+				s.idle()
+			}
+		})
+	}
+}
+
+// hide makes memory such that reading it fails.
+func hide(t *testing.T, b []byte) {
+	t.Helper()
+	if err := unix.Mprotect(b, unix.PROT_NONE); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -411,10 +411,10 @@ func (g *Group) Close() error {
 	r := g.ep.Endpoint.rx.acquire()
 	was := g.state.Swap(groupClosed)
 	g.c.dropPosted(g)
-	g.cancelAll()
 	if was != groupFailed {
 		g.sendLeave()
 	}
+	g.cancelAll()
 	g.dropEarly()
 	g.c.joining = slices.DeleteFunc(g.c.joining, func(o *Group) bool { return o == g })
 	g.c.mu.Lock()

@@ -3,10 +3,12 @@ package provider
 import (
 	"errors"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -14,6 +16,10 @@ import (
 // the sender's memory, or, where that cannot be read, asks for fragments. The sender's step ends with the receiver's
 // Done message, or when the last fragment is sent. A step is in one of the tables from its RTS on until it ends. All
 // belongs to the holder of the progress lease.
+//
+// Memory that a member may read is its operation's until the member has said that it reads no more: by Done, by a note
+// that the operation has failed at it, or by its end. An operation that fails ends no sooner, so no member
+// reads what its owner has freed or filled anew.
 type longSteps struct {
 	c *collectives // immutable
 
@@ -54,7 +60,9 @@ func (l *longSteps) onRTS(src hw.Source, id uint64, head, payload []byte) {
 	o := g.ops[h.Seq]
 	if o == nil {
 		if g.over(h.Seq) {
-			l.refuse(m, h.Request)
+			l.refuse(m, h.Request, fi.ECANCELED)
+		} else if why, ok := g.doomed[h.Seq]; ok {
+			l.refuse(m, h.Request, why)
 		} else {
 			l.c.holdStep(g, m, &h, nil, true)
 		}
@@ -63,12 +71,12 @@ func (l *longSteps) onRTS(src hw.Source, id uint64, head, payload []byte) {
 	s := o.waiting(int(h.Rank))
 	switch {
 	case o.exchange != nil:
-		l.refuse(m, h.Request)
+		l.refuse(m, h.Request, fi.EINVAL)
 		l.c.unlike(o, &h.CollStep)
 	case s == nil:
 		l.c.holdStep(g, m, &h, nil, true)
 	case !o.agrees(&h.CollStep, h.Length, s):
-		l.refuse(m, h.Request)
+		l.refuse(m, h.Request, o.status)
 		l.c.freeStep(s)
 	case l.fetch(m, s, &h) == fetchDone:
 		l.c.transferred(o)
@@ -84,9 +92,9 @@ const (
 	fetchFailed              // so has the operation, and the step is gone
 )
 
-// refuse answers an RTS whose payload is not fetched.
-func (l *longSteps) refuse(m *collMember, request uint64) {
-	l.c.control(m, wire.AMCollDone, request, wire.PutAck(l.c.ep.rx.head[:], fi.ECANCELED))
+// refuse answers an RTS whose payload is not fetched, and says why.
+func (l *longSteps) refuse(m *collMember, request uint64, why fi.Errno) {
+	l.c.control(m, wire.AMCollDone, request, wire.PutAck(l.c.ep.rx.head[:], why))
 }
 
 // fetch begins to fetch the payload of an RTS.
@@ -109,9 +117,17 @@ func (l *longSteps) fetched(m *collMember, s *collStep) fetchResult {
 	return fetchDone
 }
 
+// faultPatience is how long a read of memory that is there no more waits for its owner's word. A member that leaves,
+// or whose process ends, takes its memory back before that is known here.
+const faultPatience = congestion.Time(time.Second)
+
 // read reads the next piece, and puts the step back into l.reads if there is
 // more. Where the kernel refuses, it asks for fragments.
 func (l *longSteps) read(m *collMember, s *collStep) fetchResult {
+	if s.faulted != 0 && l.c.ep.now() < s.faulted+faultPatience {
+		l.reads = append(l.reads, s)
+		return fetchPending
+	}
 	p, err := l.c.ep.connect(m.link)
 	if err == fi.EAGAIN {
 		l.reads = append(l.reads, s)
@@ -136,12 +152,16 @@ func (l *longSteps) read(m *collMember, s *collStep) fetchResult {
 	case errors.Is(err, hw.ErrPermission) && s.done == 0:
 		l.pull(m, s)
 		return fetchPending
+	case errors.Is(err, hw.ErrInvalid) && s.faulted == 0:
+		s.faulted = l.c.ep.now()
+		l.reads = append(l.reads, s)
+		return fetchPending
 	}
-	o := s.op
+	o, why := s.op, readError(err)
 	o.group.warn("read %d bytes of rank %d: %v", uint64(len(s.data))-s.done, s.peer, err)
-	l.refuse(m, s.request)
+	l.refuse(m, s.request, why)
 	l.c.freeStep(s)
-	l.c.fail(o, readError(err))
+	l.c.fail(o, why)
 	return fetchFailed
 }
 
@@ -189,12 +209,16 @@ func (l *longSteps) onDone(src hw.Source, request uint64, head, payload []byte) 
 	if s == nil {
 		return
 	}
-	if status != fi.Success {
-		l.c.fail(s.op, status)
-		return
+	switch o := s.op; {
+	case o.status != fi.Success:
+		l.takeBack(s)
+	case status != fi.Success:
+		s.exposed = false
+		l.c.fail(o, status)
+	default:
+		l.forgetSend(s)
+		l.c.ended(s)
 	}
-	l.forgetSend(s)
-	l.c.ended(s)
 }
 
 // forgetSend takes a send out of the tables.
@@ -289,12 +313,12 @@ func (l *longSteps) onFrag(src hw.Source, id uint64, head, payload []byte) {
 	}
 }
 
-// dropOf drops the transfers of an operation.
+// dropOf drops the transfers of an operation that has failed, but for sends whose memory may be read.
 func (l *longSteps) dropOf(o *collOp) {
-	for id, s := range l.sends {
-		if s.op == o {
-			delete(l.sends, id)
-			l.streams = slices.DeleteFunc(l.streams, func(t *collStep) bool { return t == s })
+	for _, s := range l.sends {
+		m := &o.group.members[s.peer]
+		if s.op == o && (!s.exposed || s.peerOp != 0 || m.left || m.gone || m.dead) {
+			l.forgetSend(s)
 			l.c.freeStep(s)
 		}
 	}
@@ -313,9 +337,39 @@ func (l *longSteps) dropOf(o *collOp) {
 	})
 }
 
+// exposes reports whether members may read memory of an operation that has failed.
+func (l *longSteps) exposes(o *collOp) bool {
+	for _, s := range l.sends {
+		if s.op == o {
+			return true
+		}
+	}
+	return false
+}
+
+// takeBack takes in that the receiver reads no more of a send of an operation that has failed, which ends
+// when that was the last one.
+func (l *longSteps) takeBack(s *collStep) {
+	o := s.op
+	l.forgetSend(s)
+	l.c.freeStep(s)
+	if !l.exposes(o) {
+		l.c.settle(o)
+	}
+}
+
+// takeBackWhere is takeBack for the sends of a group's failed operations for which hit is true.
+func (l *longSteps) takeBackWhere(g *Group, hit func(s *collStep) bool) {
+	for _, s := range l.sends {
+		if o := s.op; o.group == g && o.status != fi.Success && !o.advancing && hit(s) {
+			l.takeBack(s)
+		}
+	}
+}
+
 // dropReceive refuses what a receive has not fetched, and frees its step.
 func (l *longSteps) dropReceive(s *collStep) {
-	l.refuse(&s.op.group.members[s.peer], s.request)
+	l.refuse(&s.op.group.members[s.peer], s.request, s.op.status)
 	l.c.freeStep(s)
 }
 

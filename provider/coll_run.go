@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -42,6 +43,9 @@ type collStep struct {
 	data []byte
 	id   uint64 // by which the peer names it, once it was sent in an RTS or asked for
 	done uint64 // bytes sent or received
+
+	exposed bool            // of a send: the peer may read data until it has answered
+	faulted congestion.Time // of a receive: when the payload was found to be there no more; 0: it was not
 
 	// of a receive, where the payload is
 	request uint64
@@ -122,13 +126,22 @@ func (c *collectives) transferred(o *collOp) {
 	}
 }
 
-// end completes an operation.
+// end ends an operation: now, or if it has failed, when no member reads its memory any more.
 func (c *collectives) end(o *collOp) {
-	g, e := o.group, c.ep
-	delete(g.ops, o.seq)
+	delete(o.group.ops, o.seq)
+	if o.status != fi.Success {
+		if c.abandon(o); c.long.exposes(o) {
+			return
+		}
+	}
+	c.settle(o)
+}
+
+// settle completes an operation that has ended.
+func (c *collectives) settle(o *collOp) {
+	e := c.ep
 	entry := cq.Entry{Context: o.context, Flags: fi.Collective, Src: fi.AddrNotAvail}
 	if o.status != fi.Success {
-		c.abandon(o)
 		e.countFailed(o.status)
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: o.status})
@@ -207,7 +220,7 @@ func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
 	if err := sendError(p.AMShort(wire.AMCollRTS, m.id, h.Put(sc.head[:]), nil)); err != nil {
 		return false, err
 	}
-	s.id = h.Request
+	s.id, s.exposed = h.Request, p.port.attr.Caps&hw.CapPeerMemory != 0
 	c.long.sends[s.id] = s
 	return false, nil
 }
@@ -266,7 +279,7 @@ func (o *collOp) Recv(from int, data []byte) bool {
 	}
 	if !o.agrees(&h.head.CollStep, h.head.Length, s) {
 		if h.long {
-			c.long.refuse(m, h.head.Request)
+			c.long.refuse(m, h.head.Request, o.status)
 		}
 		c.freeStep(s)
 		return true

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"os"
 
 	"github.com/weft-fabric/weft/fi"
@@ -97,8 +98,17 @@ func (r *leasedRx) stepForeign(e *leasedEP, op *recvOp) bool {
 	if op.status == fi.Success && op.done < op.want {
 		return false
 	}
+	if op.status != fi.Success && r.senderGone(e, op) {
+		op.status = fi.ECONNRESET // the allocation has gone with the process, of which the driver says nothing
+	}
 	r.finishOp(e, op)
 	return true
+}
+
+// senderGone reports whether the sender of an operation is there no more.
+func (r *leasedRx) senderGone(e *leasedEP, op *recvOp) bool {
+	p, err := e.connectBack(hw.Source(op.src), op.sender())
+	return err != nil || errors.Is(p.Check(), hw.ErrPeerDead)
 }
 
 // copyForeign copies the next piece of an operation.

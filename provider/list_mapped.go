@@ -171,7 +171,11 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions ma
 	op.copied(copied+out.copied, bytes+out.done)
 	if err != nil {
 		log.Warnf(log.EPData, "element %d of a list, in memory of a device: %v", sel.number(failed), err)
-		op.fail(sel.number(failed), fi.EIO)
+		status := fi.EIO
+		if m := regions[sel.at(failed).Key]; m.own == nil {
+			status = driverError(proc.Process{PID: uint32(m.pid)})
+		}
+		op.fail(sel.number(failed), status)
 	}
 	return i
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -256,7 +257,16 @@ func readError(err error) fi.Errno {
 
 // copyError is the outcome of a transfer from or to a peer's memory that failed.
 func copyError(err error) fi.Errno {
-	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, fi.ECONNRESET) {
+	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, hw.ErrCanceled) || errors.Is(err, fi.ECONNRESET) {
+		return fi.ECONNRESET
+	}
+	return fi.EIO
+}
+
+// driverError is the outcome of a copy that the driver of a device failed: the allocation may have gone with its
+// owner's process, of which the driver says nothing.
+func driverError(owner proc.Process) fi.Errno {
+	if owner.Ending() {
 		return fi.ECONNRESET
 	}
 	return fi.EIO

@@ -170,4 +170,10 @@ func TestGetErrno(t *testing.T) {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
+	p.(*Endpoint).dead.Store(true)
+	for _, errno := range []unix.Errno{unix.EPERM, unix.ESRCH, unix.EFAULT, unix.ENOMEM, unix.EIO} {
+		if err := p.(*Endpoint).getError(errno); err != hw.ErrPeerDead {
+			t.Errorf("%v of a peer that is gone: %v", errno, err)
+		}
+	}
 }

@@ -147,9 +147,12 @@ func vmTransfer(call uintptr, pid uint32, l, r []iovec, raw bool) (uintptr, unix
 	return n, errno
 }
 
-// ending reports whether the peer runs no more or is about to end: its memory may be
+// ending reports whether the peer runs no more, is about to end or has closed its interface: its memory may be
 // gone already.
 func (e *Endpoint) ending() bool {
+	if e.lost() {
+		return true
+	}
 	owner := e.seg.id.owner
 	h := &e.iface.host
 	if owner.pidns == h.pidns && !h.blind {
