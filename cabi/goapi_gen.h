@@ -37,6 +37,8 @@ struct fid;
 struct fid_nic;
 struct weft_alltoallv;
 struct weft_alltoallv_req;
+struct weft_coll_path;
+struct weft_coll_report;
 struct weft_host;
 struct weft_hot_rx;
 struct weft_local_piece;
@@ -114,6 +116,10 @@ int weftGoAVSetDiff(uint64_t dst, uint64_t src);
 int weftGoAVSetAddr(uint64_t set, fi_addr_t *addr);
 int weftGoAVSetInsert(uint64_t set, uint64_t addr);
 int weftGoAVSetRemove(uint64_t set, uint64_t addr);
+
+/* ---- collreport.go ---- */
+int weftGoCollReport(uint64_t ep, struct weft_coll_report *to);
+int weftGoCollPath(uint64_t ep, uint64_t addr, struct weft_coll_path *to);
 
 /* ---- cq.go ---- */
 /* Of a queue that another provider has imported the owner reads all that a completion has, and does the waiting. */

@@ -1665,12 +1665,32 @@ static int weft_coll_ops_alltoallv_free(struct weft_alltoallv_req *req)
 	return weftGoAllToAllVFree((uintptr_t)req);
 }
 
+static int weft_coll_ops_report(struct fid_ep *ep, struct weft_coll_report *report)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!report)
+		return -FI_EINVAL;
+	return weftGoCollReport(weft_token_endpoint(ep), report);
+}
+
+static int weft_coll_ops_path(struct fid_ep *ep, fi_addr_t addr, struct weft_coll_path *path)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	if (!path)
+		return -FI_EINVAL;
+	return weftGoCollPath(weft_token_endpoint(ep), addr, path);
+}
+
 struct weft_coll_ops weft_coll_ops = {
 	.size = sizeof(struct weft_coll_ops),
 	.alltoallv = weft_coll_ops_alltoallv,
 	.alltoallv_init = weft_coll_ops_alltoallv_init,
 	.alltoallv_start = weft_coll_ops_alltoallv_start,
 	.alltoallv_free = weft_coll_ops_alltoallv_free,
+	.report = weft_coll_ops_report,
+	.path = weft_coll_ops_path,
 };
 
 const struct weft_class weft_classes[] = {

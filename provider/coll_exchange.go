@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/collective"
@@ -54,6 +55,7 @@ type collExchange struct {
 	pieces  []pendingPiece
 	more    bool // the engine has to be asked again
 	seen    exchange.Report
+	began   congestion.Time
 }
 
 // pendingChunks are the chunks of a peer that were chosen and are not sent yet. They
@@ -124,7 +126,8 @@ func (xs *exchanges) begin(o *collOp) {
 	xs.list = append(xs.list, o)
 	o.advancing = true
 	out, in := xs.lengths(g, x)
-	x.engine.Start(xs.c.ep.now(), out, in)
+	x.began = xs.c.ep.now()
+	x.engine.Start(x.began, out, in)
 	for p := range len(g.members) - 1 {
 		m := &g.members[g.rankOf(p)]
 		for h := m.takeEarly(o.seq); h != nil; h = m.takeEarly(o.seq) {
@@ -427,8 +430,11 @@ func (xs *exchanges) drop(o *collOp) {
 	x.given, x.got, x.inPlace = nil, nil, false
 	xs.c.mu.Lock()
 	if o.status == fi.Success { // else it does not know what has come of its chunks
-		g.report = x.engine.Report()
+		g.report, g.last = x.engine.Report(), x
+		g.report.Took = xs.c.ep.now().Sub(x.began)
 		g.spare = append(g.spare, x)
+	} else if g.last == x {
+		g.last = nil
 	}
 	xs.c.mu.Unlock()
 }
@@ -446,12 +452,4 @@ func (x *collExchange) count(st *stats.Endpoint) {
 	st.Rx(stats.RxExchangeAgain, r.Again-x.seen.Again)
 	st.RxPeak(stats.RxExchangePeers, stats.RxExchangePeersPeak, uint64(x.engine.Begun()))
 	x.seen = r
-}
-
-// Report returns what the engine says of the group's last all-to-all that it ordered and
-// that has completed; the zero value before the first.
-func (g *Group) Report() exchange.Report {
-	g.c.mu.Lock()
-	defer g.c.mu.Unlock()
-	return g.report
 }

@@ -50,6 +50,44 @@ struct weft_alltoallv {
 	void *context;
 };
 
+/* What became of a member's part in the last all-to-all, or alltoallv, of a group that went in an order
+ * that followed the network and has completed there. Times are in ns since it began at this member, rates
+ * in bytes per second; 0: not known. */
+struct weft_coll_peer {
+	uint64_t first, last;                   /* when the first and the last chunk was sent to this rank */
+	uint64_t received;                      /* when all of its slice was here */
+	uint64_t chunks, deferrals, began;      /* sent; when it gave way to others; when they began with it again */
+	uint64_t queue, rate;                   /* delay of its path above the least, and what that delivered */
+};
+
+struct weft_coll_report {
+	size_t size;                            /* of this structure, bytes: set by the caller, as the next four */
+	fi_addr_t coll_addr;                    /* of the group */
+	struct weft_coll_peer *peers;           /* room for count ranks, or NULL */
+	size_t peer_size;                       /* of struct weft_coll_peer, bytes: a multiple of 8 */
+	size_t count;
+
+	uint64_t took;                          /* ns */
+	uint64_t bound;                         /* ns that the own link alone would have taken */
+	uint64_t out, in, received;             /* bytes to send, to receive, and received */
+	uint64_t chunks, forced, deferrals;     /* forced: after too long a wait, or not to have the link idle */
+	uint64_t credits, invited;              /* received and given */
+	uint64_t relayed, carried, again;       /* own bytes by others, others' by this one, pieces sent again */
+	uint64_t forged;                        /* messages that no member sends: dropped */
+	uint64_t most;                          /* peers at a time */
+	uint64_t out_rate, in_rate;             /* of the own link */
+};
+
+/* What is measured of the path to a peer. Times are in ns. */
+struct weft_coll_path {
+	size_t size;                            /* of this structure, bytes: set by the caller */
+	uint64_t base, smoothed, deviation;     /* round-trip times (RFC 6298) */
+	uint64_t queue;                         /* smoothed above base */
+	uint64_t rate;                          /* bytes per second that the congestion window lets through */
+	uint64_t samples, lost;                 /* round-trip times, and packets without an answer */
+	uint64_t age;                           /* of the last of them */
+};
+
 /* An alltoallv that is started again and again. */
 struct weft_alltoallv_req;
 
@@ -75,6 +113,17 @@ struct weft_coll_ops {
 	int (*alltoallv_init)(struct fid_ep *ep, const struct weft_alltoallv *args, struct weft_alltoallv_req **req);
 	ssize_t (*alltoallv_start)(struct weft_alltoallv_req *req);
 	int (*alltoallv_free)(struct weft_alltoallv_req *req);
+
+	/* Fills a report, and what was of each rank if peers is not NULL; the own rank's is 0. Returns 0;
+	 * -FI_ENODATA before the first such operation, or when peers is not NULL and the next one has failed;
+	 * -FI_EAGAIN when peers is not NULL and the next one is under way; -FI_EINVAL for a structure that is too
+	 * small, too few peers, or what is no group of the endpoint; -FI_EOPBADSTATE on an endpoint without collective operations. */
+	int (*report)(struct fid_ep *ep, struct weft_coll_report *report);
+
+	/* Fills what is measured of the path to a peer. Returns 0; -FI_ENODATA when nothing is yet;
+	 * -FI_EOPNOTSUPP where the transport measures nothing, as on one host; -FI_EINVAL for a structure that
+	 * is too small, or an address that is not in the address vector. */
+	int (*path)(struct fid_ep *ep, fi_addr_t addr, struct weft_coll_path *path);
 };
 
 #endif

@@ -4,6 +4,8 @@ import "time"
 
 // Report is what became of the last operation.
 type Report struct {
+	// Took is how long the operation took this member, if it has ended.
+	Took time.Duration
 	// Out and In are the bytes to be sent and received, Received those that are here.
 	Out, In, Received int64
 	// Chunks were sent. Forced of them went to a peer that had waited too long, or whose

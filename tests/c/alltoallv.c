@@ -307,6 +307,73 @@ static void test_refused(long arg)
 	group_close(&g);
 }
 
+/* What is said of an all-to-all that followed the network, and of the paths. */
+static void test_report(long elems)
+{
+	struct weft_coll_peer peers[MANY];
+	struct weft_coll_ops *ops;
+	uint64_t all = 0;
+	struct group g;
+
+	setenv("FI_WEFT_RTT_SCHED_ENABLE", "yes", 1);
+	group_open(&g);
+	ops = open_coll(&g);
+	group_join(&g, 0, 1);
+	struct weft_coll_report r = {
+		.size = sizeof(r), .coll_addr = g.addr, .peers = peers, .peer_size = sizeof(*peers), .count = g.size };
+	struct weft_coll_path path = { .size = sizeof(path) };
+
+	EXPECT_RC(ops->report(g.n.ep, &r), -FI_ENODATA);
+	vector(&g, ops, 1, elems, false);
+	memset(peers, 0xFF, sizeof(peers));
+	OK(ops->report(g.n.ep, &r));
+	for (size_t i = 0; i < g.size; i++) {
+		uint64_t in = elements(i, g.rank, elems, false), out = elements(g.rank, i, elems, false);
+		struct weft_coll_peer *p = &peers[i];
+
+		all += i == g.rank ? 0 : out;
+		CHECKF(p->first <= p->last && p->last <= r.took, "rank %zu: %lu to %lu of %lu", i, p->first, p->last, r.took);
+		CHECKF(i == g.rank ? !p->chunks : !out || p->chunks, "rank %zu: %lu chunks", i, p->chunks);
+		CHECKF(i == g.rank || !in || (p->received && p->received <= r.took), "rank %zu: here at %lu", i, p->received);
+	}
+	EXPECT(r.out == all && r.received == r.in && r.took && r.chunks && !r.forged);
+	EXPECT(peers[g.size].first == ~0ull);
+	r.peers = NULL;
+	OK(ops->report(g.n.ep, &r));
+	r.peers = peers;
+	r.count--;
+	EXPECT_RC(ops->report(g.n.ep, &r), -FI_EINVAL);
+	r.count++;
+	r.peer_size--;
+	EXPECT_RC(ops->report(g.n.ep, &r), -FI_EINVAL);
+	r.peer_size += 2;
+	EXPECT_RC(ops->report(g.n.ep, &r), -FI_EINVAL);
+	r.peer_size--;
+	r.coll_addr = g.n.peer[0];
+	EXPECT_RC(ops->report(g.n.ep, &r), -FI_EINVAL);
+	r.coll_addr = g.addr;
+	r.size--;
+	EXPECT_RC(ops->report(g.n.ep, &r), -FI_EINVAL);
+	EXPECT_RC(ops->report(g.n.ep, NULL), -FI_EINVAL);
+
+	for (size_t i = 0; i < g.size; i++) {
+		int rc = ops->path(g.n.ep, g.n.peer[i], &path);
+
+		if (i == g.rank || rc == -FI_EOPNOTSUPP)
+			continue; /* on this host */
+		OK(rc);
+		EXPECT(path.base && path.smoothed >= path.base && path.samples);
+		EXPECT(path.queue == path.smoothed - path.base);
+	}
+	EXPECT_RC(ops->path(g.n.ep, 1 << 20, &path), -FI_EINVAL);
+	EXPECT_RC(ops->path(g.n.ep, g.n.peer[0], NULL), -FI_EINVAL);
+	path.size--;
+	EXPECT_RC(ops->path(g.n.ep, g.n.peer[0], &path), -FI_EINVAL);
+	barrier(&g.n);
+	group_leave(&g);
+	group_close(&g);
+}
+
 static const struct test tests[] = {
 	{ "every_1", test_every, 1, 60, 1 },
 	{ "every_5", test_every, 5, 60, 1 },
@@ -318,6 +385,7 @@ static const struct test tests[] = {
 	{ "persistent", test_persistent, 4, 60, 3000 },
 	{ "persistent_long", test_persistent, 2, 60, 300000 },
 	{ "refused", test_refused, 2, 60, 0 },
+	{ "report", test_report, 4, 60, 30000 },
 };
 
 int main(int argc, char **argv)
