@@ -214,7 +214,8 @@ func (f *pairFlow) delivered(now congestion.Time) {
 // wordSize is the bytes of a word on the wire.
 const wordSize = 14 + 20 + 8 + 24 + 16 + 24
 
-// answer sends a word back, and again until it has arrived.
+// answer sends a word back, and again until it has arrived: when it has been on its way for twice as long as the
+// queues there take, as the timer of a connection has it.
 func (f *pairFlow) answer(w exchange.Action) {
 	f.words = append(f.words, w)
 	f.resend(len(f.words), f.from.group.began)
@@ -227,8 +228,10 @@ func (f *pairFlow) resend(number int, operation congestion.Time) {
 	}
 	p := g.net.packet()
 	p.Size, p.Number, p.Stamp = wordSize, uint64(number), operation
-	g.net.send(p, g.routes(f.to.rank, f.from.rank), f)
-	g.net.At(g.net.now.Add(20*time.Millisecond), func() { f.resend(number, operation) })
+	route := g.routes(f.to.rank, f.from.rank)
+	again := max(20*time.Millisecond, 2*route.takes(wordSize))
+	g.net.send(p, route, f)
+	g.net.At(g.net.now.Add(again), func() { f.resend(number, operation) })
 }
 
 // receive takes in words at the sender.

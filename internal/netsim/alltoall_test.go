@@ -169,3 +169,31 @@ func TestExchangeRows(t *testing.T) {
 		}
 	}
 }
+
+// TestWords: a word that waits in a long queue goes once, and one that is dropped goes again.
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		limit, carried int64 // bytes of the queue, packets
+	}{{0, 100 + 1}, {50 * 1500, 50 + 1}} {
+		n := New(1)
+		l := n.Link(Link{Rate: 1e6, Delay: us, Limit: c.limit}) // the queue lasts for 150 or 75 ms
+		g := n.Group(2, overUDP(congestion.Delay), func(from, to int) Route {
+			if from == 1 {
+				return Route{l}
+			}
+			return nil
+		})
+		g.Engine(exchange.DefaultConfig(1), 0)
+		for range 100 {
+			p := n.packet()
+			p.Size = 1500
+			n.send(p, Route{l}, sink{})
+		}
+		f := g.members[0].pairs[0]
+		f.answer(exchange.Action{Kind: exchange.SendWord})
+		if n.Run(time.Second); f.taken != 1 || l.Packets != c.carried {
+			t.Errorf("queue of %d bytes: %d words are there, %d packets carried, want %d",
+				c.limit, f.taken, l.Packets, c.carried)
+		}
+	}
+}
