@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/internal/version"
+	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // statistics are what an endpoint counts for the page of counters.
@@ -216,7 +217,8 @@ func (e *leasedEP) sample() {
 	st.RxSet(stats.RxPeersLost, seen.PeersLost)
 	st.RxSet(stats.RxSenders, senders)
 	e.samplePeers()
-	e.sampleProbes()
+	probe.Sample(e.probers, st)
+	e.domain.clock.Sample(st)
 }
 
 // sampleQueues shows what the completion queues hold.
@@ -260,9 +262,7 @@ func (e *peering) samplePeers() {
 		if l.flow != nil {
 			l.flow.Sample(l.stats)
 		}
-		if probed := l.probed.Load(); probed != nil {
-			probed.sample(l.stats)
-		}
+		l.probed.Load().Sample(l.stats)
 	}
 	e.stats.RxSet(stats.RxInFlight, flying)
 	e.stats.RxSet(stats.RxPeers, up)

@@ -12,11 +12,13 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/ptp"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/hmem"
 	offers "github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/refs"
 )
 
@@ -42,8 +44,8 @@ type Domain struct {
 	regions    mrTable
 	memory     hw.MemoryDomain // where regions are published, immutable
 	rdma       rdmaDomain
-	clock      *clock     // nil: not requested; immutable
-	hotRegions hotRegions // the same for C
+	clock      *probe.Clock // nil: not requested; immutable
+	hotRegions hotRegions   // the same for C
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
 
@@ -53,6 +55,9 @@ type Domain struct {
 	events   *eq.Queue // of the domain's endpoints, nil: none
 	mrEvents *eq.Queue // of registrations, nil: they are synchronous
 }
+
+// clockSources are what the clocks of tests read; the zero value is this host.
+var clockSources ptp.Sources
 
 // smallestStripe is the number of operations below which a transmit queue is
 // not divided further.
@@ -95,7 +100,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if offers.Matched(f.cfg, info) {
 		d.format = names.Matched
 	}
-	if err := d.openClock(); err != nil {
+	if d.clock, err = probe.OpenClock(d.cfg, d.DomainName(), clockSources); err != nil {
 		_ = d.memory.Close()
 		f.refs.Release()
 		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain %s: %v", d.DomainName(), err)
@@ -150,7 +155,7 @@ func (d *Domain) Close() error {
 	d.stopThreads()
 	d.stopService()
 	d.importer.Leave()
-	d.clock.close()
+	d.clock.Close()
 	_ = d.memory.Close()
 	d.closeRDMA()
 	d.hotRegions.close()

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // link is what an endpoint knows of one peer, and the path by which it reaches the
@@ -63,7 +64,7 @@ type link struct {
 
 	// probed is what probes say of path, nil: nothing. Stored by the prober, read
 	// by the lease holder.
-	probed atomic.Pointer[probed]
+	probed atomic.Pointer[probe.Peer]
 
 	// mu serialises connecting. It is not on the data path: a connected
 	// link never takes it.

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // overUDP makes n sides that know each other and are not local to each other, so
@@ -30,7 +31,9 @@ func overUDPWith(t testing.TB, n int, hints *fi.Info, change func(*config.Config
 	if b.domain.cfg.Service == config.Yes {
 		b.domain.startService()
 	}
-	if err := b.domain.openClock(); err != nil { // the domain is open already
+	var err error // the domain is open already
+	b.domain.clock, err = probe.OpenClock(b.domain.cfg, b.domain.DomainName(), clockSources)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var sides []*side

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // An endpoint has a port for each transport that it uses: port 0 to peers that share this host's memory, and one for
@@ -43,10 +44,10 @@ const (
 type portSet struct {
 	iface    iface // of the first port
 	ports    []*port
-	probers  []*prober  // of these ports
-	networks []*network // of the ports to other hosts
-	names    io.Closer  // answers for the names of those that have no socket addresses, nil: there are none
-	unbelled bool       // peers may write what rings no bell
+	probers  []*probe.Prober // of these ports
+	networks []*network      // of the ports to other hosts
+	names    io.Closer       // answers for the names of those that have no socket addresses, nil: there are none
+	unbelled bool            // peers may write what rings no bell
 }
 
 // portOf returns the port that a source belongs to, and its number there.

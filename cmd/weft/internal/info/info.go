@@ -18,9 +18,11 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/nic"
+	"github.com/weft-fabric/weft/internal/ptp"
 	"github.com/weft-fabric/weft/internal/version"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // Report is what the command shows; its JSON is for programs.
@@ -206,7 +208,7 @@ func clocks(cfg *config.Config, devices []Device) []Clock {
 		if !d.Up || len(d.Addresses) == 0 || d.Name == "lo" {
 			continue
 		}
-		c := provider.Clock(cfg, d.Name)
+		c := probe.ReadClock(cfg, d.Name, ptp.Sources{})
 		k := Clock{
 			Interface: d.Name, Device: c.Device, Transmit: c.Transmit, Receive: c.Receive,
 			Synchronised: c.Synchronised, ErrorNS: c.Error.Nanoseconds(),

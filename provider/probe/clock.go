@@ -1,4 +1,4 @@
-package provider
+package probe
 
 import (
 	"fmt"
@@ -13,16 +13,12 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// clock is what a domain knows about this host's clock: whether PTP synchronises
-// it, read again and again. Only one-way delays need that, which probes
-// measure; the round-trip times do not. The nil clock knows nothing.
-type clock struct {
+// Clock is what is known of this host's clock: whether PTP synchronises it, read again and again. Only one-way delays
+// need that; round-trip times do not. The nil Clock is never synchronised.
+type Clock struct {
 	monitor *ptp.Monitor
 	stop    func()
 }
-
-// clockSources are what the monitors of tests read; the zero value is this host.
-var clockSources ptp.Sources
 
 // ptpConfig is what the configuration says of PTP on a network interface.
 func ptpConfig(c *config.Config, iface string) ptp.Config {
@@ -38,18 +34,23 @@ func wantsClock(c *config.Config) bool {
 	return c.PTP == config.Yes || c.PTP == config.Auto && (c.Probe || c.PTPRequire)
 }
 
-// openClock begins to read the clock, if there is use for it. fi.ENODEV: the
-// configuration asks for a clock that is not there, or not synchronised.
-func (d *Domain) openClock() error {
-	if !wantsClock(d.cfg) {
-		return nil
+// OpenClock begins to read the clock of a network interface, if the configuration has use for it; else the clock is
+// nil. The zero value of sources is this host. fi.ENODEV: the configuration asks for a clock that is not there, or not
+// synchronised.
+func OpenClock(cfg *config.Config, iface string, sources ptp.Sources) (*Clock, error) {
+	if !wantsClock(cfg) {
+		return nil, nil
 	}
-	say := func(text string) { log.Infof(log.Domain, "%s: %s", d.DomainName(), text) }
-	m, err := ptp.NewMonitor(ptpConfig(d.cfg, d.DomainName()), clockSources, say)
+	say := func(text string) { log.Infof(log.Domain, "%s: %s", iface, text) }
+	m, err := ptp.NewMonitor(ptpConfig(cfg, iface), sources, say)
 	if err != nil {
-		return fmt.Errorf("%w: %w", err, fi.ENODEV)
+		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
 	}
-	c := &clock{monitor: m}
+	return &Clock{monitor: m, stop: checkEvery(m)}, nil
+}
+
+// checkEvery has a goroutine read the clock at the monitor's interval.
+func checkEvery(m *ptp.Monitor) (stop func()) {
 	done := make(chan struct{})
 	var over sync.WaitGroup
 	over.Go(func() {
@@ -64,21 +65,18 @@ func (d *Domain) openClock() error {
 			}
 		}
 	})
-	c.stop = func() { close(done); over.Wait() }
-	d.clock = c
-	return nil
+	return func() { close(done); over.Wait() }
 }
 
-// close ends the readings.
-func (c *clock) close() {
+// Close ends the readings.
+func (c *Clock) Close() {
 	if c != nil {
 		c.stop()
 	}
 }
 
-// time returns what the clock showed so long ago; the zero value while it is not
-// synchronised.
-func (c *clock) time(ago time.Duration) congestion.PTPTime {
+// Time returns what the clock showed so long ago; the zero value while it is not synchronised.
+func (c *Clock) Time(ago time.Duration) congestion.PTPTime {
 	if c == nil {
 		return congestion.PTPTime{}
 	}
@@ -89,8 +87,11 @@ func (c *clock) time(ago time.Duration) congestion.PTPTime {
 	return congestion.PTPTime{Domain: s.Domain, At: time.Now().Add(-ago).UnixNano(), Error: s.Error}
 }
 
-// sample shows the clock's state.
-func (c *clock) sample(e *stats.Endpoint) {
+// Sample writes the clock's state to an endpoint's page; the nil Clock writes nothing.
+func (c *Clock) Sample(e *stats.Endpoint) {
+	if c == nil {
+		return
+	}
 	s := c.monitor.State()
 	synchronised := uint64(0)
 	if s.Synchronised {
@@ -111,8 +112,8 @@ type ClockReport struct {
 	Reason       error         // why it is not synchronised, nil if it is
 }
 
-// Clock reads the clock of a network interface once.
-func Clock(c *config.Config, iface string) ClockReport {
+// ReadClock reads the clock of a network interface once.
+func ReadClock(c *config.Config, iface string, sources ptp.Sources) ClockReport {
 	r := ClockReport{Interface: iface}
 	if i, err := ptp.FindInterface(iface); err == nil {
 		r.Device, r.Transmit, r.Receive = i.Device(), i.Transmit, i.Receive
@@ -122,7 +123,7 @@ func Clock(c *config.Config, iface string) ClockReport {
 	}
 	p := ptpConfig(c, iface)
 	p.Mode, p.RequireSync = ptp.Auto, false
-	m, err := ptp.NewMonitor(p, clockSources, func(string) {})
+	m, err := ptp.NewMonitor(p, sources, func(string) {})
 	if err != nil {
 		r.Reason = err
 		return r
