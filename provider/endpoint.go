@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/note"
 	"github.com/weft-fabric/weft/provider/pages"
 	"github.com/weft-fabric/weft/provider/refs"
 )
@@ -42,7 +43,7 @@ type Endpoint struct {
 
 	// protocols are what progress goes through; immutable from Enable on.
 	protocols protocols
-	notes     notes
+	notes     note.Notes
 	coll      *collectives // nil: there are none; immutable from Enable on
 	ipcToken
 
@@ -149,7 +150,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e := &l.Endpoint
 	e.linkByAddr = map[address]*link{}
 	e.leased = lease.Guard(nil, l)
-	e.notes.init(e)
+	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}
@@ -276,7 +277,7 @@ func (e *Endpoint) Cancel(context uint64) error {
 		e.domain.work.PostReady()
 		return nil
 	}
-	if e.notes.out.cancel(context) {
+	if e.notes.Out.Cancel(context) {
 		return nil
 	}
 	return e.rx.cancelContext(e, context)

@@ -162,9 +162,6 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openPendings(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
-	if err = e.openNotes(); err != nil {
-		return fi.ENOMEM
-	}
 	if e.iface, err = openOwn(e, n+1); err != nil {
 		return openError(err)
 	}
@@ -176,6 +173,9 @@ func (e *Endpoint) open() (err error) {
 		return fi.ENOMEM
 	}
 	if err = e.openStats(n + 1); err != nil {
+		return fi.ENOMEM
+	}
+	if err = e.openNotes(); err != nil {
 		return fi.ENOMEM
 	}
 	e.progressStripe = n
@@ -267,7 +267,7 @@ func (e *Endpoint) fillHot() {
 	e.fillStats(h)
 	e.fillOneSided(h)
 	e.fillDriven(h)
-	e.fillNotes(h)
+	h.Notes = e.notes.Fill(e.rxCQ)
 	h.Handle = e.handle
 	h.Polled = hot.PolledEnough
 	if e.domain.threaded() {
@@ -306,7 +306,7 @@ func (e *Endpoint) release() {
 	_ = e.sourceLines.Free()
 	_ = e.backLines.Free()
 	e.closeDriven()
-	e.notes.memory.close()
+	e.notes.Close()
 	if e.rx != nil && e.srx == nil {
 		e.rx.close()
 	}

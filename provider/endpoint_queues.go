@@ -22,10 +22,10 @@ type queue interface {
 // queues lists what is bound, each once.
 func (e *Endpoint) queues() []queue {
 	list := e.bindings.queues()
-	if q := e.notes.in.queue; q != nil && !slices.Contains(list, queue(q)) {
+	if q := e.notes.In.Queue; q != nil && !slices.Contains(list, queue(q)) {
 		list = append(list, q)
 	}
-	if c := e.notes.in.counter; c != nil && !slices.Contains(list, queue(c)) {
+	if c := e.notes.In.Counter; c != nil && !slices.Contains(list, queue(c)) {
 		list = append(list, c)
 	}
 	return list

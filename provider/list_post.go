@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/note"
 )
 
 // Posting a list. Elements that the posting thread can copy by itself, because the peer is a process of
@@ -157,7 +157,7 @@ func (l *List) postMany(a *ListArgs, sel *selection) error {
 	}
 	err = op.move(sel, link, p)
 	if err != nil && op.note != nil {
-		e.notes.out.take(op.note, link)
+		e.notes.Out.Take(op.note, link)
 	}
 	return err
 }
@@ -167,8 +167,8 @@ func (op *listOp) enterNote(a *ListArgs, link *link, p *path) error {
 	if a.Note == nil {
 		return nil
 	}
-	n := op.noteOf(a)
-	if err := op.list.ep.notes.out.add(n, link, p, a.Note, false); err != nil {
+	n := op.noteOf(a, p)
+	if err := op.list.ep.notes.Out.Add(n, link, a.Note, false); err != nil {
 		return err
 	}
 	op.note = n
@@ -192,17 +192,20 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 		op.complete(fi.ErrnoOf(err))
 		return
 	}
-	op.note = op.noteOf(a)
-	_ = e.notes.out.add(op.note, link, p, a.Note, true) // which does not fail
+	op.note = op.noteOf(a, p)
+	_ = e.notes.Out.Add(op.note, link, a.Note, true) // which does not fail
 	op.finish()
 	e.domain.work.PostReady()
 }
 
-// noteOf is the notification of the operation.
-func (op *listOp) noteOf(a *ListArgs) *noteOut {
-	n := &noteOut{op: op, flags: a.Flags, head: wire.Notice{Tag: op.list.shape.Tag.Load()}}
+// noteOf is the notification of the operation, over a path.
+func (op *listOp) noteOf(a *ListArgs, p *path) *note.Outgoing {
+	n := &note.Outgoing{
+		Owner: op, Context: a.Context, Op: NoteWrite, Tag: op.list.shape.Tag.Load(),
+		Ack: p.ackOfNote(a.Flags), OnError: a.NoteOnError,
+	}
 	if a.Read {
-		n.head.Op = uint8(NoteRead)
+		n.Op = NoteRead
 	}
 	return n
 }

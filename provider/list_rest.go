@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/deferred"
+	"github.com/weft-fabric/weft/provider/note"
 )
 
 // What a post of a list leaves is posted as reads and writes of single elements, some at a time, at the points
@@ -21,10 +22,10 @@ type listOp struct {
 	sel       selection
 	total     uint64 // bytes of the operation
 	completes bool
-	to        *link    // to the owner; immutable from the post on
-	link      *link    // the same from begin on, nil before
-	plain     *plainOp // it is a read or write, nil: a post of the application's list
-	note      *noteOut // its notification, nil: none; immutable from the post on
+	to        *link          // to the owner; immutable from the post on
+	link      *link          // the same from begin on, nil before
+	plain     *plainOp       // it is a read or write, nil: a post of the application's list
+	note      *note.Outgoing // its notification, nil: none; immutable from the post on
 	slot      uint32
 	next      int // in sel, of the thread that runs the work queue
 
@@ -227,11 +228,14 @@ func (op *listOp) finish() {
 		status = fi.Errno(uint32(first))
 	}
 	if op.note != nil {
-		e.notes.out.settle(op.note, status)
+		e.notes.Out.Settle(op.note, status)
 		return
 	}
 	op.complete(status)
 }
+
+// NoteEnded completes the operation, of which the notification has ended.
+func (op *listOp) NoteEnded(status fi.Errno) { op.complete(status) }
 
 // complete completes the operation. Nothing of it is under way. With a status and no element that failed the
 // notification has failed.

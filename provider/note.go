@@ -7,59 +7,150 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/note"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// notes are an endpoint's notifications: bytes that come to a peer behind a transfer, or alone
-// (note_send.go, note_recv.go, package wire).
-type notes struct {
-	ep     *Endpoint
-	out    noteOutbox
-	in     noteInbox
-	memory noteMemory
-	// wanted asks progress to serve both. Set by any thread, cleared by the lease holder before it does;
-	// sequentially consistent.
-	wanted atomic.Bool
-}
+const (
+	// MaxNote is the most bytes of a notification.
+	MaxNote = note.Longest
+	// MaxAgent is the most bytes of the name that an endpoint gives itself.
+	MaxAgent = note.AgentLongest
+)
 
-func (s *notes) init(e *Endpoint) {
-	s.ep = e
-	s.out.ep, s.out.queues, s.out.byID = e, map[*link]*noteQueue{}, map[uint64]*noteQueue{}
-	s.in.ep, s.in.streams = e, map[uint64]*noteIn{}
-}
+// NoteOp is what a notification is about.
+type NoteOp = note.Op
 
-// possible reports whether the endpoint has notifications.
-func (s *notes) possible() bool {
-	e := s.ep
+// What a notification is about.
+const (
+	NoteWrite = note.Write // a write to the receiver's memory
+	NoteRead  = note.Read  // a read of it
+	NoteAlone = note.Alone // nothing but itself
+)
+
+// Note is a notification that has arrived.
+type Note = note.Note
+
+// hasNotes reports whether the endpoint has notifications.
+func (e *Endpoint) hasNotes() bool {
 	return e.conn == nil && !e.lossy && e.scalable == nil && !e.domain.Keyed()
 }
 
-// notify wakes progress, now or at the next poll.
-func (s *notes) notify() {
-	s.wanted.Store(true)
-	r := s.ep.rx
-	atomic.OrUint32(&r.hot.Attention, hot.AttentionGo)
-	r.ring()
+// openNotes gives the endpoint's notifications their memory.
+func (e *Endpoint) openNotes() error {
+	if !e.hasNotes() {
+		return nil
+	}
+	return e.notes.Open(e.domain.cfg.MaxPeers, e.stats)
 }
 
-// notifications are the protocol of notes.
+// noteEndpoint is an endpoint as its notifications need it.
+type noteEndpoint struct{ e *Endpoint }
+
+func (n noteEndpoint) Progress() { n.e.Progress() }
+
+func (n noteEndpoint) Notify() {
+	atomic.OrUint32(&n.e.rx.hot.Attention, hot.AttentionGo)
+	n.e.rx.ring()
+}
+
+func (n noteEndpoint) Connect(to note.Peer) (note.Path, error) {
+	p, err := n.e.connect(to.(*link))
+	if err != nil {
+		return nil, err
+	}
+	p.port.wake()
+	return p, nil
+}
+
+func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []byte) error {
+	e, p := n.e, to.(*path)
+	lease, ok := e.stripes.Acquire(0)
+	if !ok {
+		return fi.EAGAIN
+	}
+	defer e.stripes.Release(lease)
+	sc := &e.scratch[lease]
+	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(part)), Len: uint64(len(part))})
+	return e.broken(e.sendPayload(p, wire.AMNotice, stream, h.Put(sc.head[:]), iov, len(part), lease))
+}
+
+func (n noteEndpoint) Ask(to note.Path, stream uint64, w wire.NoticeWords) error {
+	var b [wire.NoticeWordsBytes]byte
+	return n.e.broken(sendError(to.(*path).AMShort(wire.AMNotice, stream, w.Put(b[:]), nil)))
+}
+
+// Number, Count and Ring make a link a receiver of notifications; see [note.Peer].
+func (l *link) Number() uint32 { return l.index }
+
+// Count adds to the operations that wait for the peer.
+func (l *link) Count(n int64) { l.inFlight.Add(n) }
+
+// Ring is the address of the peer's inbound ring, if it is the peer's still.
+func (l *link) Ring() (slots uintptr, open bool) {
+	p, ok := l.ready()
+	if !ok || p.slots == 0 || p.former.Load() {
+		return 0, false
+	}
+	return p.slots, true
+}
+
+// MaxPart is the most bytes of a notification that one message over the path takes.
+func (p *path) MaxPart() int { return p.port.attr.MaxAMBcopy }
+
+// ackOfNote reports whether a notification over the path, with flags of its post, ends when the receiver answers.
+func (p *path) ackOfNote(flags uint64) bool {
+	return flags&fi.DeliveryComplete != 0 ||
+		flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
+}
+
+// notifications are the protocol of notes, and the endpoint as these need it of the holder of the lease.
 type notifications struct{ e *leasedEP }
 
 func (n notifications) handlers() map[hw.AMID]hw.Handler {
-	return map[hw.AMID]hw.Handler{wire.AMNotice: n.e.onNotice}
+	return map[hw.AMID]hw.Handler{wire.AMNotice: n.onNotice}
 }
 
-func (n notifications) busy() bool                        { return n.e.notes.wanted.Load() }
-func (n notifications) requested() bool                   { return n.e.notes.wanted.Load() }
-func (n notifications) sourceLost(src hw.Source)          { n.e.notes.in.sourceLost(src) }
-func (n notifications) linkLost(l *link, status fi.Errno) { n.e.notes.out.linkLost(l, status) }
+func (n notifications) busy() bool                        { return n.e.notes.Wanted() }
+func (n notifications) requested() bool                   { return n.e.notes.Wanted() }
+func (n notifications) pump()                             { n.e.notes.Pump(n) }
+func (n notifications) sourceLost(src hw.Source)          { n.e.notes.In.SourceLost(src) }
+func (n notifications) linkLost(l *link, status fi.Errno) { n.e.notes.Out.Lost(l, status) }
 
-// pump does what was asked for.
-func (n notifications) pump() {
-	if s := &n.e.notes; s.wanted.Swap(false) {
-		s.in.pump(n.e)
-		s.out.pump()
+// onNotice takes in a message of notifications.
+func (n notifications) onNotice(src hw.Source, id uint64, head, payload []byte) {
+	if !n.e.hasNotes() {
+		n.e.malformed(src, "notification for an endpoint that has none")
+		return
 	}
+	n.e.notes.Handle(n, src, id, head, payload)
+}
+
+func (n notifications) Name(src hw.Source) []byte {
+	raw, err := names.Encode(n.e.format, n.e.rx.addressOf(n.e.senderOf(src)).Name)
+	if err != nil {
+		log.Debugf(log.EPData, "name of a sender: %v", err)
+	}
+	return raw
+}
+
+func (n notifications) Addr(src hw.Source) fi.Addr { return n.e.addrOf(n.e.senderOf(src).id) }
+
+func (n notifications) Owns(src hw.Source, peer uint32) bool { return n.e.ownsLink(src, peer) }
+
+func (n notifications) Perform(src hw.Source, w wire.Write, addr uint64, data []byte) fi.Errno {
+	return n.e.perform(src, &w, addr, data)
+}
+
+func (n notifications) Answer(src hw.Source, stream uint64, w wire.NoticeWords) {
+	e := n.e
+	e.rx.answer(e, src, e.senderOf(src), wire.AMNotice, stream, w.Put(e.rx.head[:]))
+}
+
+func (n notifications) Malformed(src hw.Source, format string, args ...any) {
+	n.e.malformed(src, format, args...)
 }
 
 // BindNotes binds a completion queue, which gets an entry for each notification that arrives: its flags are fi.RMA and
@@ -68,8 +159,8 @@ func (n notifications) pump() {
 // for a second queue, fi.EOPBADSTATE after Enable; fi.ENOSYS for an endpoint without notifications.
 func (e *Endpoint) BindNotes(q *cq.Queue) error {
 	return e.bind(&binding{what: "completion queue of notifications", acquire: retain(q), release: q.Release,
-		check: func() error { return e.checkNotes(q, e.notes.in.queue != nil) },
-		set:   func() { e.notes.in.queue = q },
+		check: func() error { return e.checkNotes(q, e.notes.In.Queue != nil) },
+		set:   func() { e.notes.In.Queue = q },
 	})
 }
 
@@ -77,14 +168,14 @@ func (e *Endpoint) BindNotes(q *cq.Queue) error {
 // Errors as of BindNotes.
 func (e *Endpoint) CountNotes(c *cq.Counter, only bool) error {
 	return e.bind(&binding{what: "counter of notifications", acquire: retain(c), release: c.Release,
-		check: func() error { return e.checkNotes(c, e.notes.in.counter != nil) },
-		set:   func() { e.notes.in.counter, e.notes.in.only = c, only },
+		check: func() error { return e.checkNotes(c, e.notes.In.Counter != nil) },
+		set:   func() { e.notes.In.Counter, e.notes.In.Only = c, only },
 	})
 }
 
 func (e *Endpoint) checkNotes(q any, bound bool) error {
 	switch {
-	case !e.notes.possible():
+	case !e.hasNotes():
 		return fi.ENOSYS
 	case !e.domain.queues.has(q):
 		return fi.EDOMAIN
@@ -92,37 +183,4 @@ func (e *Endpoint) checkNotes(q any, bound bool) error {
 		return errBound
 	}
 	return nil
-}
-
-const (
-	// MaxNote is the most bytes of a notification.
-	MaxNote = hot.NoticeLongest
-	// MaxAgent is the most bytes of the name that an endpoint gives itself.
-	MaxAgent = hot.AgentLongest
-	// noteWindow is what a sender may have on its way to a receiver, or waiting there, without asking.
-	noteWindow = 16 << 10
-	// noteExtra is what a receiver grants a sender beyond its window without being asked, while it does not ask and
-	// less than half of what it may grant is granted.
-	noteExtra = 240 << 10
-)
-
-// NoteOp is what a notification is about.
-type NoteOp uint8
-
-// What a notification is about.
-const (
-	NoteWrite NoteOp = hot.NoticeWrite // a write to the receiver's memory
-	NoteRead  NoteOp = hot.NoticeRead  // a read of it
-	NoteAlone NoteOp = hot.NoticeAlone // nothing but itself
-)
-
-// Note is a notification that has arrived.
-type Note struct {
-	Src   fi.Addr  // the sender, fi.AddrNotAvail if it is not in the address vector
-	Name  []byte   // the sender's address, as [AV.Insert] takes it
-	Agent string   // what the sender calls itself ([Endpoint.SetAgent])
-	Tag   uint64   // of the list, or of Notify
-	Op    NoteOp   // what it is about
-	Err   fi.Errno // why the post failed, fi.Success: it did not
-	Data  []byte   // at most MaxNote bytes, the receiver's to keep
 }

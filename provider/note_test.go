@@ -11,8 +11,6 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // takes waits for n notifications.
@@ -150,17 +148,6 @@ func TestNoteOrder(t *testing.T) {
 	})
 }
 
-// waiting is what has arrived and is not taken, with what has arrived in part.
-func (b *noteInbox) waiting() (cost uint64) {
-	for _, in := range b.streams {
-		cost += in.arrived() - in.taken()
-		if in.part != nil {
-			cost += in.part.head.Cost()
-		}
-	}
-	return cost
-}
-
 // A target that takes none holds a bounded number, and its sender waits; another sender is not held back.
 func TestNoteBound(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.NoteBytes = 256 << 10 }, rmaHints())
@@ -185,9 +172,6 @@ func TestNoteBound(t *testing.T) {
 			fails++
 		}
 		look()
-	}
-	if n := y.ep.notes.in.waiting(); n > 256<<10+noteWindow || n < 128<<10 {
-		t.Errorf("%d bytes wait", n)
 	}
 	if ended >= sent || sent > 12 {
 		t.Errorf("%d posts, %d completed", sent, ended)
@@ -214,9 +198,6 @@ func TestNoteBound(t *testing.T) {
 		look()
 		return got == sent && ended == sent
 	})
-	if in := &y.ep.notes.in; in.waiting() != 0 || in.granted > 2*noteExtra || len(in.askers) != 0 {
-		t.Errorf("%d bytes wait, %d granted, %d ask", in.waiting(), in.granted, len(in.askers))
-	}
 }
 
 // What waits for room can be canceled, and ends when its receiver does.
@@ -252,9 +233,6 @@ func TestNoteEnds(t *testing.T) {
 			t.Fatalf("the receiver is gone: %+v, %+v", e, bad)
 		}
 	}
-	if o := &x.ep.notes.out; o.bytes != 0 {
-		t.Errorf("%d bytes are queued", o.bytes)
-	}
 }
 
 func TestNoteRefused(t *testing.T) {
@@ -279,86 +257,6 @@ func TestNoteRefused(t *testing.T) {
 	l := x.list([]Piece{{Local: iovOf(here)[0].Base, Remote: x.opens(y.token(y.region(make([]byte, 8), 1, fi.RemoteWrite))), Len: 8}})
 	if err := l.Post(&ListArgs{Note: make([]byte, MaxNote+1)}); fi.ErrnoOf(err) != fi.EMSGSIZE {
 		t.Errorf("a list: %v", err)
-	}
-}
-
-// What parses is what put writes, and no message of a peer's makes an endpoint hold what it has not granted.
-func FuzzNotice(f *testing.F) {
-	var b [wire.NoticeBytes]byte
-	f.Add((&wire.Notice{Op: uint8(NoteRead), Agent: 3, Ack: true, Start: 5, Tag: 6, Length: 9,
-		Offset: 1}).Put(b[:]), []byte("x"))
-	f.Add((&wire.Notice{}).Put(b[:]), []byte{})
-	f.Add((&wire.NoticeWords{Kind: wire.NoticeAsk, A: 100, B: 200}).Put(b[:]), []byte{})
-	f.Add([]byte{wire.NoticeBrief, uint8(NoteAlone), 0, 0, 1, 2, 3, 4}, []byte("x"))
-	f.Add((&wire.NoticeWords{Kind: wire.NoticeCredit, A: 200, B: 100}).Put(b[:]), []byte{})
-	bench := newBench(f, nil, rmaHints())
-	x, y := bench.side(f), bench.side(f)
-	x.know(y)
-	to := x.addr[y]
-	for x.ep.Notify(&NotifyArgs{Dest: to, Note: []byte("first")}) != nil {
-		x.ep.Progress()
-	}
-	end := time.Now().Add(10 * time.Second)
-	for n := []Note(nil); len(n) == 0 && time.Now().Before(end); n, _ = y.ep.Notes() {
-		x.ep.Progress()
-	}
-	in := &y.ep.notes.in
-	if len(in.streams) != 1 {
-		f.Fatalf("%d streams", len(in.streams))
-	}
-	for _, s := range in.streams {
-		src := s.src
-		f.Fuzz(func(t *testing.T, head, payload []byte) {
-			var h wire.Notice
-			var again [wire.NoticeBytes]byte
-			if h.Parse(head, len(payload)) && !bytes.Equal(h.Put(again[:]), head) && head[6]|head[7] == 0 {
-				t.Fatalf("%x became %x", head, again)
-			}
-			y.ep.rx.acquire()
-			leasedOf(y.ep).onNotice(src, 77, head, payload)
-			y.ep.notes.in.pump(leasedOf(y.ep))
-			leasedOf(y.ep).rx.give()
-			if n := in.waiting(); n > noteWindow+uint64(y.ep.domain.cfg.NoteBytes) {
-				t.Fatalf("%d bytes wait", n)
-			}
-		})
-	}
-}
-
-// A short head is that of the next notification of the sender's stream, or refused.
-func TestNoteShort(t *testing.T) {
-	b := newBench(t, nil, rmaHints())
-	x, y := b.side(t), b.side(t)
-	x.know(y)
-	post(t, func() error { return x.ep.Notify(&NotifyArgs{Dest: x.addr[y], Note: []byte("first")}) }, x, y)
-	wantDone(t, x, y, 0, fi.Send|fi.Msg)
-	var list []Note
-	for len(list) == 0 {
-		list, _ = y.ep.Notes()
-		x.ep.Progress()
-	}
-	in := &y.ep.notes.in
-	for _, s := range in.streams {
-		for _, c := range []struct {
-			off  uint32
-			head int
-			want int
-		}{{1, 8, 0}, {0, 7, 0}, {0, 8, 1}, {0, 9, 0}} {
-			mark := hot.NoticeMark(s.stream, s.arrived()) + c.off
-			head := binary.LittleEndian.AppendUint32([]byte{wire.NoticeBrief, uint8(NoteAlone), 0, 0}, mark)
-			y.ep.rx.acquire()
-			leasedOf(y.ep).onNotice(s.src, 77, append(head, 0)[:c.head], []byte("second"))
-			leasedOf(y.ep).rx.give()
-			list, err := y.ep.Notes()
-			if err != nil || len(list) != c.want {
-				t.Errorf("%+v: %+v, %v", c, list, err)
-			}
-			for _, n := range list {
-				if string(n.Data) != "second" || n.Tag != 77 {
-					t.Errorf("%+v: %+v", c, n)
-				}
-			}
-		}
 	}
 }
 

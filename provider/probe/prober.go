@@ -83,8 +83,8 @@ func probeConfig(c *config.Config) (congestion.ProbeConfig, error) {
 }
 
 // Start begins to probe, if the configuration asks for that (FI_WEFT_RTT_PROBE_ENABLE); else the prober is nil, and the
-// clock's time goes with the answers to peers' probes if there is a clock. every calls a function again and again, after
-// the time that the function returns, on one thread at a time, until stop. Errors: the configuration is invalid.
+// clock's time goes with the answers to peers' probes if there is a clock. every calls a function again and again,
+// after the time that the function returns, on one thread at a time, until stop. Errors: the configuration is invalid.
 func Start(i Interface, name string, cfg *config.Config, clock *Clock, peers func() Peers,
 	every func(func() time.Duration) (stop func())) (*Prober, error) {
 	if !cfg.Probe {
@@ -168,8 +168,8 @@ func (p *Prober) send(now congestion.Time, to *Peer, probe congestion.Probe) {
 	to.sent.Add(1)
 }
 
-// refresh takes in which peers there are. If others than before, probes in flight are forgotten, and turns and the limit
-// of bytes begin anew.
+// refresh takes in which peers there are. If others than before, probes in flight are forgotten, and turns and the
+// limit of bytes begin anew.
 func (p *Prober) refresh(now congestion.Time) {
 	var targets []Target
 	places := map[Target]*atomic.Pointer[Peer]{}
@@ -216,7 +216,8 @@ func (p *Prober) renew(now congestion.Time, all []*congestion.Stats) {
 	}
 	cfg := p.cfg
 	cfg.StartupDelay = max(p.started.Add(cfg.StartupDelay).Sub(now), 0)
-	core, err := congestion.NewProber(cfg, congestion.TableOf(all), -1, now, rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	rnd := rand.NewPCG(rand.Uint64(), rand.Uint64())
+	core, err := congestion.NewProber(cfg, congestion.TableOf(all), -1, now, rnd)
 	if err != nil {
 		log.Warnf(log.EPCtrl, "%s: no probes: %v", p.name, err) // the configuration was checked
 		return

@@ -195,7 +195,8 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer clock.Close()
-	if p, err := Start(f, "test", configured(nil), clock, nil, nil); p != nil || err != nil || f.probes.Clock == nil {
+	p, err := Start(f, "test", configured(nil), clock, nil, nil)
+	if p != nil || err != nil || f.probes.Clock == nil {
 		t.Errorf("%v, %v: answers have no time", p, err)
 	}
 	strange := func(c *config.Config) { often(c); c.ProbeStrategy = "all_at_once" }

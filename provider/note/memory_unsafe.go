@@ -1,4 +1,4 @@
-package provider
+package note
 
 import (
 	"runtime"
@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
@@ -18,12 +19,12 @@ import (
 // come. Streams that find no entry here, because they go over a network or there are too many, have one of their
 // own, which the data plane does not see.
 
-// noteRing is the size of the ring of notes that have arrived, bytes: more than the messages that an endpoint has
+// ringBytes is the size of the ring of notes that have arrived, bytes: more than the messages that an endpoint has
 // credit for as a rule, and less than a processor's cache.
-const noteRing = 256 << 10
+const ringBytes = 256 << 10
 
-// noteMemory is the memory of an endpoint's hot.Notes. Immutable from Enable on.
-type noteMemory struct {
+// memory is that of an endpoint's hot.Notes. Immutable from Open on.
+type memory struct {
 	block []byte // nil: there are none
 	hot   *hot.Notes
 	ins   []hot.NoteIn
@@ -31,10 +32,10 @@ type noteMemory struct {
 }
 
 // open maps the memory for so many peers.
-func (m *noteMemory) open(peers int) error {
+func (m *memory) open(peers int) error {
 	const head = int(unsafe.Sizeof(hot.Notes{}))
 	const in, out = int(unsafe.Sizeof(hot.NoteIn{})), int(unsafe.Sizeof(hot.NoteOut{}))
-	b, err := mem.Map(mem.Round(head+noteRing+peers*(in+out)), mem.NoReserve)
+	b, err := mem.Map(mem.Round(head+ringBytes+peers*(in+out)), mem.NoReserve)
 	if err != nil {
 		return err
 	}
@@ -45,42 +46,35 @@ func (m *noteMemory) open(peers int) error {
 	m.hot, m.ins = (*hot.Notes)(base), unsafe.Slice((*hot.NoteIn)(ins), peers)
 	m.outs = unsafe.Slice((*hot.NoteOut)(outs), peers)
 	*m.hot = hot.Notes{
-		Ins: uintptr(ins), Outs: uintptr(outs), Ring: uintptr(unsafe.Add(outs, peers*out)), Bytes: noteRing,
+		Ins: uintptr(ins), Outs: uintptr(outs), Ring: uintptr(unsafe.Add(outs, peers*out)), Bytes: ringBytes,
 		InCount: uint32(peers), OutCount: uint32(peers),
 	}
 	return nil
 }
 
-func (m *noteMemory) close() {
+func (m *memory) close() {
 	if m.block != nil {
 		_ = mem.Unmap(m.block)
-		*m = noteMemory{}
+		*m = memory{}
 	}
 }
 
-// openNotes gives the endpoint's notifications their memory.
-func (e *Endpoint) openNotes() error {
-	if !e.notes.possible() {
-		return nil
-	}
-	return e.notes.memory.open(e.domain.cfg.MaxPeers)
-}
-
-// fillNotes gives it to the data plane.
-func (e *Endpoint) fillNotes(h *hot.EP) {
-	m := &e.notes.memory
+// Fill is the address of what the data plane has of the notifications, 0: nothing. receives is the queue of the
+// endpoint's receives, nil: none. Called once, before the first message.
+func (s *Notes) Fill(receives *cq.Queue) uintptr {
+	m := &s.memory
 	if m.block == nil {
-		return
+		return 0
 	}
-	if in := &e.notes.in; in.counter == nil {
-		switch in.queue {
+	if in := &s.In; in.Counter == nil {
+		switch in.Queue {
 		case nil:
 			m.hot.Keeps = hot.NotesKept
-		case e.rxCQ:
+		case receives:
 			m.hot.Keeps = hot.NotesComplete
 		}
 	}
-	h.Notes = uintptr(unsafe.Pointer(m.hot))
+	return uintptr(unsafe.Pointer(m.hot))
 }
 
 // lockStream takes the lock of a stream, which posting threads have for the time of a message, and which may be taken
@@ -98,21 +92,21 @@ func lockStream(o *hot.NoteOut) {
 func unlockStream(o *hot.NoteOut) { atomic.StoreUint32(&o.Lock, 0) }
 
 // streamTo returns the entry of a new stream to a peer, with its lock.
-func (o *noteOutbox) streamTo(l *link, stream uint64) *hot.NoteOut {
+func (o *Outbox) streamTo(p Peer, stream uint64) *hot.NoteOut {
 	s := &hot.NoteOut{}
-	if outs := o.ep.notes.memory.outs; int(l.index) < len(outs) && outs[l.index].Stream == 0 {
-		s = &outs[l.index]
+	if outs, i := o.notes.memory.outs, int(p.Number()); i < len(outs) && outs[i].Stream == 0 {
+		s = &outs[i]
 	}
 	lockStream(s)
-	s.Open, s.Stream, s.Sent, s.Limit = 0, stream, 0, noteWindow
+	s.Open, s.Stream, s.Sent, s.Limit = 0, stream, 0, window
 	o.name(s)
 	return s
 }
 
 // name gives a stream the endpoint's name for itself. The caller has the stream's lock.
-func (o *noteOutbox) name(s *hot.NoteOut) { s.AgentLen = uint32(copy(s.Agent[:], o.agent)) }
+func (o *Outbox) name(s *hot.NoteOut) { s.AgentLen = uint32(copy(s.Agent[:], o.agent)) }
 
-// end gives a stream's entry back.
+// endStream gives a stream's entry back.
 func endStream(s *hot.NoteOut) {
 	lockStream(s)
 	s.Open, s.Slots, s.Stream = 0, 0, 0
@@ -120,28 +114,28 @@ func endStream(s *hot.NoteOut) {
 }
 
 // open lets the data plane send what is posted next, if there is a ring that it goes to. The caller has o.mu.
-func (q *noteQueue) open() {
-	p, ok := q.link.ready()
-	if !ok || p.slots == 0 || p.former.Load() {
+func (q *queue) open() {
+	slots, open := q.peer.Ring()
+	if !open {
 		return
 	}
 	lockStream(q.line)
-	q.line.Open, q.line.Starved, q.line.Slots = 1, 0, p.slots
+	q.line.Open, q.line.Starved, q.line.Slots = 1, 0, slots
 	unlockStream(q.line)
 }
 
 // shut keeps the data plane from sending. The caller has o.mu.
-func (q *noteQueue) shut() {
+func (q *queue) shut() {
 	lockStream(q.line)
 	q.line.Open = 0
 	unlockStream(q.line)
 }
 
 // lineFor finds an entry for a stream of notifications that arrive from a source. The caller has b.mu, and the lease.
-func (b *noteInbox) lineFor(src hw.Source, stream uint64, name []byte) *hot.NoteIn {
-	m := &b.ep.notes.memory
-	fresh := hot.NoteIn{Stream: stream, Limit: noteWindow, Due: noteWindow / 2}
-	if src > sourceMask || int(src) >= len(m.ins) || m.ins[src].Stream != 0 || stream == 0 ||
+func (b *Inbox) lineFor(src hw.Source, stream uint64, name []byte) *hot.NoteIn {
+	m := &b.notes.memory
+	fresh := hot.NoteIn{Stream: stream, Limit: window, Due: window / 2}
+	if int(src) >= len(m.ins) || m.ins[src].Stream != 0 || stream == 0 ||
 		len(name) > hot.NoteNameBytes {
 		return &fresh
 	}
@@ -154,7 +148,7 @@ func (b *noteInbox) lineFor(src hw.Source, stream uint64, name []byte) *hot.Note
 }
 
 // entry is the number of a stream's entry in the endpoint's table. False: it is not there.
-func (m *noteMemory) entry(line *hot.NoteIn) (source uint32, ok bool) {
+func (m *memory) entry(line *hot.NoteIn) (source uint32, ok bool) {
 	if len(m.ins) == 0 {
 		return 0, false
 	}
@@ -165,8 +159,8 @@ func (m *noteMemory) entry(line *hot.NoteIn) (source uint32, ok bool) {
 // intoRing puts a notification into the ring, behind those that the data plane has put there. False: it is to go to the
 // list, because its stream has no entry, the ring is full, or others are in the list. The caller has b.mu and the
 // lease.
-func (b *noteInbox) intoRing(n *unexpectedNote) bool {
-	m := &b.ep.notes.memory
+func (b *Inbox) intoRing(n *unexpected) bool {
+	m := &b.notes.memory
 	source, ok := m.entry(n.in.line)
 	if !ok || len(b.unexpected) != 0 {
 		return false
@@ -179,8 +173,8 @@ func (b *noteInbox) intoRing(n *unexpectedNote) bool {
 }
 
 // ownLine returns the entry of a stream that has ended, as its own.
-func (b *noteInbox) ownLine(line *hot.NoteIn) *hot.NoteIn {
-	m := &b.ep.notes.memory
+func (b *Inbox) ownLine(line *hot.NoteIn) *hot.NoteIn {
+	m := &b.notes.memory
 	if _, ok := m.entry(line); !ok {
 		return line
 	}
@@ -192,8 +186,8 @@ func (b *noteInbox) ownLine(line *hot.NoteIn) *hot.NoteIn {
 }
 
 // takenOf is dataplane.TakenOf of any stream. The caller has b.mu.
-func (b *noteInbox) takenOf(line *hot.NoteIn, cost uint64) bool {
-	h := b.ep.notes.memory.hot
+func (b *Inbox) takenOf(line *hot.NoteIn, cost uint64) bool {
+	h := b.notes.memory.hot
 	if h == nil {
 		return dataplane.TakenOf(line, cost)
 	}
@@ -203,8 +197,8 @@ func (b *noteInbox) takenOf(line *hot.NoteIn, cost uint64) bool {
 }
 
 // leaseRing gives the caller the right to take from the ring; a thread that has it copies a few, and gives it back.
-func (b *noteInbox) leaseRing() {
-	for n := 0; !dataplane.LeaseNotes(b.ep.notes.memory.hot); n++ {
+func (b *Inbox) leaseRing() {
+	for n := 0; !dataplane.LeaseNotes(b.notes.memory.hot); n++ {
 		if n < 100 {
 			runtime.Gosched()
 		} else {
@@ -213,9 +207,9 @@ func (b *noteInbox) leaseRing() {
 	}
 }
 
-// takeRing takes from the ring as TakeNotes does. The caller has b.mu. all: nothing is left there.
-func (b *noteInbox) takeRing(most int, room func(i int, n *Note) bool) (taken int, all bool) {
-	h := b.ep.notes.memory.hot
+// takeRing takes from the ring as Take does. The caller has b.mu. all: nothing is left there.
+func (b *Inbox) takeRing(most int, room func(i int, n *Note) bool) (taken int, all bool) {
+	h := b.notes.memory.hot
 	if h == nil {
 		return 0, true
 	}
@@ -245,13 +239,13 @@ func noteOf(r *hot.NoteRecord) *Note {
 	return &Note{
 		Src: fi.Addr(r.Addr), Name: slices.Clone(unsafe.Slice((*byte)(name), r.NameLen)),
 		Agent: string(all[:r.Agent]), Tag: r.Tag,
-		Op: NoteOp(r.Op), Err: fi.Errno(r.Status), Data: all[r.Agent:],
+		Op: Op(r.Op), Err: fi.Errno(r.Status), Data: all[r.Agent:],
 	}
 }
 
 // due has progress give a sender, by its number, more. The caller has b.mu.
-func (b *noteInbox) due(source uint32) {
-	m := &b.ep.notes.memory
+func (b *Inbox) due(source uint32) {
+	m := &b.notes.memory
 	if int(source) >= len(m.ins) {
 		return
 	}
@@ -260,11 +254,10 @@ func (b *noteInbox) due(source uint32) {
 	}
 }
 
-// CreditNotes gives a sender, by its number as hot.NoteTake has it, more.
-func (e *Endpoint) CreditNotes(source uint32) {
-	b := &e.notes.in
+// Credit gives a sender, by its number as hot.NoteTake has it, more.
+func (b *Inbox) Credit(source uint32) {
 	b.mu.Lock()
 	b.due(source)
 	b.mu.Unlock()
-	e.Progress()
+	b.notes.ep.Progress()
 }
