@@ -301,6 +301,7 @@ FIELD(struct weft_hot_pending, context, 24, 8);
 FIELD(struct weft_hot_pending, dest, 32, 8);
 FIELD(struct weft_hot_pending, ring, 40, 8);
 FIELD(struct weft_hot_pending, completes, 48, 4);
+FIELD(struct weft_hot_pending, arrived, 52, 4);
 FIELD(struct weft_hot_pending, flags, 56, 8);
 
 SIZE(struct weft_hot_note_out, 128);

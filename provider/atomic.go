@@ -47,7 +47,7 @@ func AtomicCount(k atomics.Kind, d fi.Datatype) int {
 }
 
 // atomicBytes is the most bytes of operands and comparands of one call.
-const atomicBytes = 4096
+const atomicBytes = atomics.MaxBytes
 
 // Atomic posts one atomic operation. Errors are as of RMA, and fi.EOPNOTSUPP
 // for an operation that the datatype or the kind of call does not have.

@@ -235,7 +235,7 @@ func (e *Endpoint) fillHot() {
 	}
 	e.fillCounters(h)
 	n := e.stripeCount()
-	stripes := e.hotStripes(n)
+	stripes := e.hotStripes(n + 1) // that of the progress lease's holder behind the others
 	h.Stripes = uintptr(unsafe.Pointer(&stripes[0]))
 	h.StripeMask = uint32(n - 1)
 	for i := range stripes {

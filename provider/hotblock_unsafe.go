@@ -118,8 +118,9 @@ func (e *peering) allocateHot() error {
 	if _, err := noRx(); err != nil {
 		return err
 	}
+	stripes := (e.stripeCount() + 1) * int(unsafe.Sizeof(hot.Stripe{}))
 	e.kind = blockKind{
-		bytes:    mem.Round(int(unsafe.Sizeof(hot.EP{})) + e.stripeCount()*int(unsafe.Sizeof(hot.Stripe{}))),
+		bytes:    mem.Round(int(unsafe.Sizeof(hot.EP{})) + stripes),
 		ringLog2: log2(e.domain.cfg.RingSlots),
 	}
 	b, err := takeBlock(e.kind)

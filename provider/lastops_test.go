@@ -204,12 +204,17 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	if atomic.LoadUint32(&f.Busy) == 0 {
 		t.Fatal("it has ended before its peer")
 	}
-	// the answer of a peer that closes after it
+	// the answer of a peer that closes after it, in pieces; what is none of them changes nothing
 	_, back := y.pathTo(x)
-	var head [8]byte
-	if err := back.AMShort(wire.AMReadData, hot.PendingID|1<<32, wire.PutWord(head[:], 0),
-		[]byte("answered")); err != nil {
-		t.Fatal(err)
+	for _, piece := range []struct {
+		at   uint64
+		text string
+	}{{0, "answ"}, {0, "wrong"}, {3, "x"}, {4, "too long"}, {1 << 40, "far"}, {4, "ered"}} {
+		var head [8]byte
+		if err := back.AMShort(wire.AMReadData, hot.PendingID|1<<32, wire.PutWord(head[:], piece.at),
+			[]byte(piece.text)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	y.close()
 	if e, bad, ok := settle(t, x); !ok || e.Context != 4 || !bytes.Equal(result, []byte("answered")) {

@@ -83,15 +83,17 @@ func (e *peering) pendingLink(f *hot.Pending) *link {
 	return nil
 }
 
-// fetched takes in a result.
+// fetched takes in a result, or a piece of one, which come in their order.
 func (e *leasedEP) fetched(src hw.Source, id, at uint64, payload []byte) {
 	f := e.pendingOf(src, id)
-	if f == nil || f.Flags&fi.Read == 0 || at != 0 || uint64(len(payload)) != f.Bytes {
+	if f == nil || f.Flags&fi.Read == 0 || at != uint64(f.Arrived) || uint64(len(payload)) > f.Bytes-at {
 		e.malformed(src, "%d bytes for operation %#x, which does not wait for them", len(payload), id)
 		return
 	}
-	copy(bytesAt(f.Result, f.Bytes), payload)
-	e.finishPending(f, fi.Success)
+	copy(bytesAt(f.Result, f.Bytes)[at:], payload)
+	if f.Arrived += uint32(len(payload)); uint64(f.Arrived) == f.Bytes {
+		e.finishPending(f, fi.Success)
+	}
 }
 
 // pendingEnded takes in the target's word that an operation is done, or that there is no result.

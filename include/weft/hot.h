@@ -329,7 +329,7 @@ struct weft_hot_pending {
 	uint64_t dest; /* fi_addr_t */
 	const unsigned char *ring; /* slots of the peer's ring, not those of a later peer */
 	uint32_t completes; /* 1: on the transmit queue */
-	uint32_t pad0;
+	uint32_t arrived; /* bytes of the value, of one that comes in pieces; Go's, the progress lease's holder */
 	uint64_t flags; /* of the completion; with FI_READ the operation fetches */
 };
 
@@ -489,7 +489,7 @@ struct weft_hot_ep {
 	_Atomic uint64_t peer_limit;
 	struct weft_hot_cq *tx_cq; /* NULL: none */
 	struct weft_hot_cntr *tx_cntr;
-	struct weft_hot_stripe *stripes;
+	struct weft_hot_stripe *stripes; /* stripe_mask+1, and that of the progress lease's holder */
 	uint32_t stripe_mask;
 	_Atomic uint32_t flags; /* WEFT_EP_*; Go changes WEFT_EP_FAST, with release; relaxed loads do */
 	uint32_t inject_max; /* bytes */

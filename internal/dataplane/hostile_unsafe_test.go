@@ -104,13 +104,14 @@ func (h *hostile) fill(b []byte) {
 		return of
 	}
 	text, vector := at(h.target), uintptr(unsafe.Pointer(&words[32]))
-	words[32], words[33] = uint64(text), words[12]%guarded
+	size := uint64(max(1, fi.Datatype(words[10]>>32).Size())) // of an atomic operation's elements
+	words[32], words[33] = uint64(text), words[12]%guarded/size
 	words[34], words[35], words[36] = words[5], words[12]%guarded, words[6]
 	*h.post = hot.Post{
 		EP: uintptr(unsafe.Pointer(h.ep)), Self: threadAt(&h.self), Buf: address(0, text),
 		Len: words[1], Dest: words[2],
 		Header: words[5], Data: words[4], Flags: words[3], Context: 1, Key: words[6],
-		Kind: uint32(words[7]) & kinds, Compare: address(1, text), Result: address(2, text+64),
+		Kind: uint32(words[7]) & kinds, Compare: address(1, text), Result: address(2, text),
 		Note: address(3, text), NoteLen: words[8], NoteTag: words[9],
 		Op: uint32(words[10]), Datatype: uint32(words[10] >> 32), Atomic: uint32(words[11]) % 3,
 		Compares: words[13], Results: words[14],
@@ -119,14 +120,13 @@ func (h *hostile) fill(b []byte) {
 	p := h.post
 	if p.Kind&hot.PostVector != 0 {
 		p.Buf = address(0, vector)
-		words[33] %= guarded
 		for _, v := range []*uintptr{&p.Compare, &p.Result} {
 			if *v != 0 {
 				*v = vector
 			}
 		}
-	} else if p.Len > guarded && p.Len <= uint64(h.ep.EagerMax) {
-		p.Len = guarded
+	} else if most := guarded / size; p.Len > most && p.Len <= uint64(h.ep.EagerMax) {
+		p.Len = most
 	}
 }
 
@@ -176,11 +176,13 @@ func FuzzPosting(f *testing.F) {
 	read := bytesOf(0, 100, senderAddr, fi.Completion, 0, 1000, regionKey, hot.PostRead)
 	sum := uint64(fi.OpSum) | uint64(fi.Uint64)<<32
 	fetch := bytesOf(0, 1, senderAddr, 0, 0, 8, regionKey, 0, 0, 0, sum, hot.AtomicFetch)
+	most := uint64(fi.OpMax) | uint64(fi.Double)<<32
+	doubles := bytesOf(0, 40, senderAddr, 0, 0, 8, regionKey, 0, 0, 0, most, hot.AtomicFetch)
 	vector := bytesOf(0, 1, senderAddr, 0, 0, 8, regionKey, hot.PostVector|hot.PostRemote, 0, 0, 0, 0, 40, 1, 1, 1)
 	note := bytesOf(0, 0, senderAddr, 0, 0, 0, 0, hot.PostAlone, 30, 7)
 	key := append([]byte{2, 0, 0, 255}, bytesOf(^uint64(0), regionKey, ^uint64(0), ^uint64(7))...)
 	for i := range posting {
-		for _, post := range [][]byte{message, write, longWrite, read, fetch, vector, note} {
+		for _, post := range [][]byte{message, write, longWrite, read, fetch, doubles, vector, note} {
 			f.Add(byte(i), post, []byte(nil), int32(0))
 		}
 		f.Add(byte(i), message, append([]byte{1, 0, 0, 128}, make([]byte, 128)...), int32(0))

@@ -57,7 +57,7 @@ func takePending(p *hot.Post, ep *hot.EP, stripe *hot.Stripe) bool {
 func beginPending(p *hot.Post, ep *hot.EP, slots uintptr, flags uint64) {
 	f := pendingAt(ep, p.Request&math.MaxUint32)
 	f.Result, f.Bytes, f.Context, f.Dest, f.Ring = uint64(p.Result), p.Len, p.Context, p.Dest, slots
-	f.Flags, f.Completes = flags, 0
+	f.Flags, f.Completes, f.Arrived = flags, 0, 0
 	var e place
 	if e.find(p, ep); e.at != 0 {
 		f.Completes = 1
@@ -65,11 +65,20 @@ func beginPending(p *hot.Post, ep *hot.EP, slots uintptr, flags uint64) {
 	order.Store32(&f.Busy, 1)
 }
 
-// await takes the entry of a write that is about to be sent, if it has one.
+// await takes the entry of a one-sided operation that is about to be sent, if it has one.
 func await(p *hot.Post, ep *hot.EP, ring *mpsc.Ring, id uint8) {
-	if id == hot.AMWrite && p.Request != 0 {
-		beginPending(p, ep, ring.Hot().Slots, fi.RMA|fi.Write)
+	if id != hot.AMWrite && id != hot.AMAtomic || p.Request == 0 {
+		return
 	}
+	flags := fi.RMA | fi.Write
+	switch {
+	case id == hot.AMWrite:
+	case p.Atomic == hot.AtomicPlain:
+		flags = fi.Atomic | fi.Write
+	default:
+		flags = fi.Atomic | fi.Read
+	}
+	beginPending(p, ep, ring.Hot().Slots, flags)
 }
 
 // pendingOf returns the operation that an answer of the peer with an address is for, nil if there is none.
@@ -86,14 +95,16 @@ func pendingOf(ep *hot.EP, addr, id uint64) *hot.Pending {
 }
 
 // takeFetched takes in the answer to an operation that fetches. False: it is the runtime's.
-func takeFetched(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m *message) bool {
-	words := (*[2]uint64)(unsafe.Pointer(&slot.Body))
-	f := pendingOf(ep, addr, m.header)
-	if f == nil || m.head != 8 || f.Flags&fi.Read == 0 || f.Bytes != uint64(m.length) ||
-		atomic.LoadUint64(&words[0]) != 0 {
+func takeFetched(
+	d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m *message,
+) bool {
+	f := pendingOf(ep, fullAddr(ep, src, addr), m.header)
+	if f == nil || m.head != fetchedHeadBytes || f.Flags&fi.Read == 0 || f.Bytes != uint64(m.length) ||
+		atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.Body))) != 0 {
 		return false
 	}
-	return endPending(d, ep, f, uintptr(unsafe.Pointer(&words[1])), hot.TodoWakeReadCntr, ep.ReadCntr)
+	value := payloadOf(d, src, owner, slot, m)
+	return value != 0 && endPending(d, ep, f, value, hot.TodoWakeReadCntr, ep.ReadCntr)
 }
 
 // takeDone takes in the answer that an operation which fetches nothing is done. False: it is the runtime's.

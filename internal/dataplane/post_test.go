@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/atomics"
 )
 
 // TestSendArrives sends messages of all lengths, with and without data, and compares what is received.
@@ -295,6 +296,101 @@ func TestAtomicFetches(t *testing.T) {
 		}
 		if code := postAtomic(&p); code != want {
 			t.Errorf("operation %d of %d: code %d", n, fetches, code)
+		}
+	}
+}
+
+// TestAtomicArrays posts operations on arrays of every datatype, in slots and through bounce buffers, and compares
+// memory, results and answers with what package atomics makes of the same job.
+func TestAtomicArrays(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for d := fi.Int8; d <= fi.BFloat16; d++ {
+		for op := fi.OpMin; op <= fi.OpDiff; op++ {
+			for _, kind := range []uint32{hot.AtomicPlain, hot.AtomicFetch, hot.AtomicCompare} {
+				if atomics.Valid(atomics.Kind(kind), d, op) {
+					atomicArray(t, rng, kind, op, d)
+				}
+			}
+		}
+	}
+}
+
+func atomicArray(t *testing.T, rng *rand.Rand, kind uint32, op fi.Op, d fi.Datatype) {
+	t.Helper()
+	l := newLoop(t)
+	count := 1 + rng.IntN(bounceBytes/2/d.Size())
+	if rng.IntN(2) == 0 {
+		count = 1 + rng.IntN(3)
+	}
+	n := count * d.Size()
+	random := func() []byte {
+		b := l.bytes(n)
+		for i := range b {
+			b[i] = [...]byte{0, 1, 0xff, 0x80, byte(rng.Uint32())}[rng.IntN(5)]
+		}
+		return b
+	}
+	operand, compare, result := random(), random(), l.bytes(n)
+	target := l.region[64:][:n]
+	copy(target, random())
+	want, before := l.bytes(n), bytes.Clone(target)
+	copy(want, target)
+	p := l.atomic(kind, op, d, 64, operand, nil, nil)
+	p.Len = uint64(count)
+	job := atomics.Job{Op: op, Datatype: d, Count: count, Target: pointer(at(want)), Operand: pointer(at(operand))}
+	if op == fi.OpRead {
+		p.Buf, job.Operand = 0, nil
+	}
+	switch kind {
+	case hot.AtomicCompare:
+		p.Compare, job.Compare = at(compare), pointer(at(compare))
+		fallthrough
+	case hot.AtomicFetch:
+		p.Result = at(result)
+	default:
+		before = make([]byte, n)
+	}
+	if !atomics.Apply(&job) {
+		t.Fatalf("datatype %d, operation %d: no such job", d, op)
+	}
+	if code := postAtomic(&p); code != hot.PostDone {
+		t.Fatalf("kind %d, operation %d on %d of datatype %d: code %d", kind, op, count, d, code)
+	}
+	l.serve()
+	l.serve()
+	if !bytes.Equal(target, want) || !bytes.Equal(result, before) {
+		t.Fatalf("kind %d, operation %d on %d of datatype %d: memory %x, want %x; result %x, was %x",
+			kind, op, count, d, target, want, result, before)
+	}
+	if _, ok := l.completed(); !ok {
+		t.Fatalf("kind %d, operation %d on %d of datatype %d: not completed", kind, op, count, d)
+	}
+}
+
+// TestAtomicsOfTheRuntime posts operations that are not the data plane's: nothing has happened to them.
+func TestAtomicsOfTheRuntime(t *testing.T) {
+	for name, change := range map[string]func(p *hot.Post){
+		"none":        func(p *hot.Post) { p.Len = 0 },
+		"too many":    func(p *hot.Post) { p.Len = bounceBytes/8 + 1 },
+		"countless":   func(p *hot.Post) { p.Len = 1 << 61 },
+		"operation":   func(p *hot.Post) { p.Op = uint32(fi.OpBOr) },
+		"datatype":    func(p *hot.Post) { p.Datatype = 99 },
+		"negative":    func(p *hot.Post) { p.Datatype = 1 << 31 },
+		"long double": func(p *hot.Post) { p.Datatype = uint32(fi.LongDouble) },
+		"kind":        func(p *hot.Post) { p.Atomic = 3 },
+		"far":         func(p *hot.Post) { p.Header = regionLen - 8 },
+		"injected":    func(p *hot.Post) { p.Kind, p.Len = hot.PostInject, 512/8+1 },
+	} {
+		l := newLoop(t)
+		p := l.atomic(hot.AtomicPlain, fi.OpSum, fi.Double, 0, l.bytes(2*bounceBytes), nil, nil)
+		p.Len = 2
+		change(&p)
+		elements := p.Len
+		if code := postAtomic(&p); code != hot.PostGo || p.Len != elements {
+			t.Errorf("%s: code %d, %d elements left", name, code, p.Len)
+		}
+		if codes := l.serve(); codes[0] != hot.DeliveryGo {
+			t.Errorf("%s: sent", name)
 		}
 	}
 }

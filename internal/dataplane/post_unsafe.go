@@ -134,7 +134,7 @@ func ringOf(peer *hot.Peer, slots uintptr) hot.Ring {
 }
 
 // transmit writes an operation into the peer's ring as one active message, through a bounce buffer if it is too long
-// for the slot. id is messageID's or hot.AMWrite.
+// for the slot. id is messageID's, hot.AMWrite or hot.AMAtomic.
 func transmit(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, id uint8) uintptr {
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
@@ -152,13 +152,36 @@ func inline(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 		return hot.PostAgain
 	}
 	await(p, ep, ring, id)
-	move(putHead(p, slot, id, 0), p.Buf, uintptr(p.Len))
+	putPayload(p, id, putHead(p, slot, id, 0))
 	publish(p, peer, ring, slot, pos, id)
 	return hot.PostDone
 }
 
 // inSlot reports whether an operation fits a slot of the ring.
-func inSlot(p *hot.Post, id uint8) bool { return p.Len <= uint64(hot.SlotBody-headBytes(p, id)) }
+func inSlot(p *hot.Post, id uint8) bool {
+	return payloadBytes(p, id) <= uint64(hot.SlotBody-headBytes(p, id))
+}
+
+// payloadBytes is how many bytes stand behind the head.
+func payloadBytes(p *hot.Post, id uint8) uint64 {
+	if id == hot.AMAtomic {
+		operand, compare := operands(p)
+		return operand + compare
+	}
+	return p.Len
+}
+
+// putPayload writes what stands behind the head.
+func putPayload(p *hot.Post, id uint8, to uintptr) {
+	switch id {
+	case hot.AMNotice:
+		putNote(p, (*hot.NoteOut)(pointer(p.Stream)), to)
+	case hot.AMAtomic:
+		putOperands(p, to)
+	default:
+		move(to, p.Buf, uintptr(p.Len))
+	}
+}
 
 // headBytes is how many bytes stand before the payload.
 func headBytes(p *hot.Post, id uint8) int {
@@ -166,6 +189,8 @@ func headBytes(p *hot.Post, id uint8) int {
 	switch {
 	case id == hot.AMSync:
 		return SyncBytes
+	case id == hot.AMAtomic:
+		return atomicHeadBytes
 	case id == hot.AMWrite && data:
 		return hot.WriteHeadDataBytes
 	case id == hot.AMWrite:
@@ -187,8 +212,11 @@ func messageID(p *hot.Post) uint8 {
 
 // putHead writes all but the payload into a slot, and returns the address of what follows the head.
 func putHead(p *hot.Post, slot *hot.Slot, id, flags uint8) uintptr {
-	if id == hot.AMNotice {
+	switch id {
+	case hot.AMNotice:
 		return putNotice(p, (*hot.NoteOut)(pointer(p.Stream)), slot, flags)
+	case hot.AMAtomic:
+		return putAtomic(p, slot, flags)
 	}
 	head := headBytes(p, id)
 	outbound.Put(slot, id, flags, head, int(p.Len), p.Header)
@@ -210,9 +238,6 @@ func putHead(p *hot.Post, slot *hot.Slot, id, flags uint8) uintptr {
 	}
 	return bodyOf(slot) + uintptr(head)
 }
-
-// bodyOf is the address of a slot's body.
-func bodyOf(slot *hot.Slot) uintptr { return uintptr(unsafe.Pointer(&slot.Body)) }
 
 // publish makes a slot visible to the peer. Peer.Put keeps the position behind the last one-sided operation: a copy to
 // or from the peer's memory is not made before the peer has released that slot (overtakes).
@@ -240,8 +265,7 @@ const ahead = 4
 
 // bounce sends an operation through a bounce buffer.
 func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) uintptr {
-	if !outbound.Room(ring, peer.Exclusive != 0) {
-		countPost(p, ep, stats.ThreadNoRing, 1)
+	if !roomIn(p, ep, peer, ring) {
 		return hot.PostAgain
 	}
 	stripe := takeStripe(p, ep)
@@ -253,6 +277,15 @@ func bounce(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 	return code
 }
 
+// roomIn reports whether a peer's ring has room, before a payload is copied in vain.
+func roomIn(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring) bool {
+	if outbound.Room(ring, peer.Exclusive != 0) {
+		return true
+	}
+	countPost(p, ep, stats.ThreadNoRing, 1)
+	return false
+}
+
 // bounceBy sends an operation through a bounce buffer of a leased stripe.
 func bounceBy(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8, stripe *hot.Stripe) uintptr {
 	b, index := outbound.FreeBounce(stripe)
@@ -260,12 +293,7 @@ func bounceBy(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8
 		return noBounce(p, ep, stripe, id)
 	}
 	stripe.Starved = 0
-	to := outbound.Payload(b)
-	if id == hot.AMNotice {
-		putNote(p, (*hot.NoteOut)(pointer(p.Stream)), to)
-	} else {
-		move(to, p.Buf, uintptr(p.Len))
-	}
+	putPayload(p, id, outbound.Payload(b))
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok { // the buffer was not marked: it is still free
 		countPost(p, ep, stats.ThreadNoRing, 1)
@@ -280,11 +308,11 @@ func bounceBy(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8
 	return hot.PostDone
 }
 
-// noBounce returns the code for an operation for which a leased stripe has no free bounce buffer. A write is the
-// runtime's. A message is tried again, and is the runtime's, which sends an RTS, when no buffer has been free for
+// noBounce returns the code for an operation for which a leased stripe has no free bounce buffer. A one-sided one is
+// the runtime's. A message is tried again, and is the runtime's, which sends an RTS, when no buffer has been free for
 // hot.StarvedMillis.
 func noBounce(p *hot.Post, ep *hot.EP, s *hot.Stripe, id uint8) uintptr {
-	if id == hot.AMWrite {
+	if id == hot.AMWrite || id == hot.AMAtomic {
 		return hot.PostGo
 	}
 	starved, timed := Starved(s, p.Now)

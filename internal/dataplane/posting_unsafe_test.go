@@ -50,10 +50,14 @@ func newLoop(t testing.TB) *loop {
 		Slots: w.ep.Inbound[0].Ring.Slots, Tail: w.ep.Inbound[0].Ring.Tail, RxState: uintptr(unsafe.Pointer(l.state)),
 		Log2Slots: ringLog2, Exclusive: 1, Owner: 1, Peer: 5,
 	}
-	l.stripe = (*hot.Stripe)(w.memory(int(unsafe.Sizeof(hot.Stripe{}))))
+	stripes := (*[2]hot.Stripe)(w.memory(2 * int(unsafe.Sizeof(hot.Stripe{}))))
+	l.stripe = &stripes[0]
 	l.stripe.Bounce, l.stripe.BounceCount = uintptr(unsafe.Pointer(unsafe.SliceData(w.bounce))), bounceCount
 	l.stripe.BounceStride = uint32(len(w.bounce)) / bounceCount
-	w.ep.Stripes = uintptr(unsafe.Pointer(l.stripe))
+	// that of the progress lease's holder has the last buffer, too
+	stripes[1] = *l.stripe
+	stripes[1].BounceNext = bounceCount - 1
+	w.ep.Stripes = uintptr(unsafe.Pointer(stripes))
 	n := stats.Lines * stats.LineWords
 	at := w.memory(8 * n)
 	l.lines = unsafe.Slice((*uint64)(at), n)
@@ -139,7 +143,7 @@ func (l *loop) serve() (codes []uintptr) {
 	}
 }
 
-// atomic is a post of an atomic operation on an integer of the region.
+// atomic is a post of an atomic operation on an element of the region.
 func (l *loop) atomic(kind uint32, op fi.Op, d fi.Datatype, offset uint64, operand, compare, result []byte) hot.Post {
 	p := hot.Post{
 		EP: uintptr(unsafe.Pointer(l.ep)), Buf: at(operand), Len: 1, Dest: senderAddr, Header: offset, Key: regionKey,

@@ -98,7 +98,11 @@ func write(p *hot.Post) uintptr {
 		return hot.PostGo
 	}
 	if awaitsDelivery(p, ep) {
-		return writeAwaited(p, ep, peer, slots)
+		code := postAwaited(p, ep, peer, slots, hot.AMWrite)
+		if code == hot.PostDone {
+			written(p, ep, peer)
+		}
+		return code
 	}
 	var e place
 	if !e.room(p, ep) {
@@ -119,25 +123,28 @@ func written(p *hot.Post, ep *hot.EP, peer *hot.Peer) {
 	wakePeer(p, peer)
 }
 
-// writeAwaited is write of one that the peer answers.
-func writeAwaited(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintptr {
+// postAwaited sends an operation that the peer answers: a hot.AMWrite or hot.AMAtomic.
+func postAwaited(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, id uint8) uintptr {
+	view := ringOf(peer, slots)
+	ring := mpsc.View(&view)
+	if !roomIn(p, ep, peer, ring) {
+		return hot.PostAgain
+	}
 	stripe := takeStripe(p, ep)
 	if stripe == nil {
 		return hot.PostAgain
 	}
-	view := ringOf(peer, slots)
 	code := uintptr(hot.PostAgain)
 	switch {
 	case !takePending(p, ep, stripe):
-	case inSlot(p, hot.AMWrite):
-		code = inline(p, ep, peer, mpsc.View(&view), hot.AMWrite)
+	case inSlot(p, id):
+		code = inline(p, ep, peer, ring, id)
 	default:
-		code = bounceBy(p, ep, peer, mpsc.View(&view), hot.AMWrite, stripe)
+		code = bounceBy(p, ep, peer, ring, id, stripe)
 	}
 	giveStripe(ep, stripe)
 	if code == hot.PostDone {
 		sentAwaited(p, peer, slots)
-		written(p, ep, peer)
 	}
 	return code
 }

@@ -99,3 +99,6 @@ func move(to, from, n uintptr) {
 	}
 	copy(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(from)), n))
 }
+
+// bodyOf is the address of a slot's body.
+func bodyOf(slot *hot.Slot) uintptr { return uintptr(unsafe.Pointer(&slot.Body)) }

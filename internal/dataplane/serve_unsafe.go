@@ -5,15 +5,12 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw/loopback/outbound"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/mpsc"
-	"github.com/weft-fabric/weft/provider/atomics"
 )
 
-// The target's side of one-sided operations that are one message (serveWrite, serveAtomic). Their answers come to
-// pending_unsafe.go. What a peer asks for is checked against the regions that are entered (hot.Region), at the moment
+// The target's side of one-sided operations that are one message (serveWrite; serveatomic_unsafe.go). Their answers
+// come to pending_unsafe.go. What a peer asks for is checked against the regions that are entered (hot.Region), at the moment
 // of access; what does not pass, needs more than a copy, or finds no room for its completion or answer is left where it
 // is, for the runtime, which knows all cases.
 
@@ -40,9 +37,9 @@ func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message
 	case hot.AMWrite:
 		done = ep.Regions != 0 && serveWrite(d, ep, src, addr, owner, slot, m)
 	case hot.AMAtomic:
-		done = ep.Regions != 0 && m.flags == 0 && serveAtomic(d, ep, src, addr, slot, m)
+		done = ep.Regions != 0 && serveAtomic(d, ep, src, addr, owner, slot, m)
 	case hot.AMReadData:
-		done = m.flags == 0 && takeFetched(d, ep, fullAddr(ep, src, addr), slot, m)
+		done = takeFetched(d, ep, src, addr, owner, slot, m)
 	case hot.AMRMADone:
 		done = m.flags == 0 && takeDone(d, ep, fullAddr(ep, src, addr), slot, m)
 	}
@@ -130,104 +127,6 @@ func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner
 	}
 	if s.fill(q, &e) {
 		d.Todo |= hot.TodoWakeCQ
-	}
-	return true
-}
-
-// serveAtomic performs an atomic operation.
-func serveAtomic(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot *hot.Slot, m *message) bool {
-	if uintptr(m.head) != unsafe.Sizeof(hot.AtomicHead{}) {
-		return false
-	}
-	head := *(*hot.AtomicHead)(unsafe.Pointer(&slot.Body))
-	plain := head.Kind == hot.AtomicPlain
-	op, datatype := fi.Op(head.Op), fi.Datatype(head.Datatype)
-	size := integerSize(uint32(head.Kind), datatype, op)
-	reads := op == fi.OpRead
-	want := size
-	if reads {
-		want = 0
-	}
-	if head.Kind == hot.AtomicCompare {
-		want += size
-	}
-	if size == 0 || head.Count != 1 || head.Last != 1 || head.At != 0 || uint64(m.length) != want ||
-		!plain && head.Request == 0 {
-		return false
-	}
-	rights := uint32(0)
-	if !reads {
-		rights |= hot.KeyWrite
-	}
-	if !plain {
-		rights |= hot.KeyRead
-	}
-	to := regionAt(ep, head.Key, m.header, size, rights)
-	if to == 0 || uint64(to)&(size-1) != 0 {
-		return false
-	}
-	var operand, compare uint64
-	body := bodyOf(slot) + unsafe.Sizeof(head)
-	if !reads {
-		operand = load(body, size)
-	}
-	if head.Kind == hot.AtomicCompare {
-		compare = load(body+uintptr(size), size)
-	}
-	if plain {
-		atomics.Integer(op, datatype, pointer(to), operand, compare)
-		if d.Request = head.Request; d.Request == 0 {
-			d.Stream = 1
-		}
-	} else if !serveFetch(d, back(ep, src, addr), &head, to, operand, compare, size) {
-		return false
-	}
-	stat(ep, stats.RxServedAtomics, 1)
-	return true
-}
-
-// load reads an integer of 4 or 8 bytes.
-func load(at uintptr, size uint64) uint64 {
-	if size == 4 {
-		return uint64(*(*uint32)(pointer(at)))
-	}
-	return *(*uint64)(pointer(at))
-}
-
-// serveFetch performs an operation and answers with what was there before. The operation's locked instruction waits for
-// all stores before it, and a store to the answer's slot waits for the line, which the initiator polls. So where the
-// slot is known to be free, it is taken after the operation: claim, answer and publication are then one burst of
-// stores.
-func serveFetch(d *hot.Delivery, peer *hot.Peer, head *hot.AtomicHead, to uintptr, operand, compare, size uint64) bool {
-	if peer == nil {
-		return false
-	}
-	slots := atomic.LoadUintptr(&peer.Slots)
-	if slots == 0 || atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&hot.RxGone != 0 {
-		return false
-	}
-	view := ringOf(peer, slots)
-	ring, exclusive := mpsc.View(&view), peer.Exclusive != 0
-	op, datatype := fi.Op(head.Op), fi.Datatype(head.Datatype)
-	var before, pos uint64
-	var slot *hot.Slot
-	sure := outbound.Sure(ring, exclusive)
-	if sure {
-		before = atomics.Integer(op, datatype, pointer(to), operand, compare)
-	}
-	slot, pos, ok := outbound.Claim(ring, peer.Owner, exclusive)
-	if !ok {
-		return false
-	}
-	if !sure {
-		before = atomics.Integer(op, datatype, pointer(to), operand, compare)
-	}
-	outbound.Put(slot, hot.AMReadData, 0, 8, int(size), head.Request)
-	words := (*[2]uint64)(unsafe.Pointer(&slot.Body))
-	words[0], words[1] = 0, before // the offset, and as much of the other as the operation has
-	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
-	if sleeps(peer) {
-		d.Wake, d.Peer = 1, peer.Peer
 	}
 	return true
 }

@@ -39,7 +39,7 @@ type EP struct {
 	PeerLimit  uint64  `c:"_Atomic"`                // peers that there is memory for; Go makes it larger, with release; data plane, acquire
 	TxCQ       uintptr `c:"struct weft_hot_cq *"`   // NULL: none
 	TxCntr     uintptr `c:"struct weft_hot_cntr *"`
-	Stripes    uintptr `c:"struct weft_hot_stripe *"`
+	Stripes    uintptr `c:"struct weft_hot_stripe *"` // StripeMask+1, and that of the progress lease's holder
 	StripeMask uint32
 	Flags      uint32 `c:"_Atomic"` // EP*; Go changes EPFast, with release; relaxed loads do
 	InjectMax  uint32 // bytes

@@ -270,6 +270,7 @@ func TestLayout(t *testing.T) {
 		{"Pending.Dest", unsafe.Offsetof(Pending{}.Dest), 32},
 		{"Pending.Ring", unsafe.Offsetof(Pending{}.Ring), 40},
 		{"Pending.Completes", unsafe.Offsetof(Pending{}.Completes), 48},
+		{"Pending.Arrived", unsafe.Offsetof(Pending{}.Arrived), 52},
 		{"Pending.Flags", unsafe.Offsetof(Pending{}.Flags), 56},
 		{"NoteOut", unsafe.Sizeof(NoteOut{}), 128},
 		{"NoteOut.Lock", unsafe.Offsetof(NoteOut{}.Lock), 0},

@@ -54,6 +54,6 @@ type Pending struct {
 	Dest       uint64  // fi_addr_t
 	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, not those of a later peer
 	Completes  uint32  // 1: on the transmit queue
-	_          uint32
-	Flags      uint64 // of the completion; with FI_READ the operation fetches
+	Arrived    uint32  // bytes of the value, of one that comes in pieces; Go's, the progress lease's holder
+	Flags      uint64  // of the completion; with FI_READ the operation fetches
 }

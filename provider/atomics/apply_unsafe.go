@@ -12,7 +12,7 @@ import (
 type Job struct {
 	Op       fi.Op
 	Datatype fi.Datatype
-	Count    int // elements
+	Count    int // elements, of MaxBytes at most
 
 	Target  unsafe.Pointer // aligned as Align says
 	Operand unsafe.Pointer // of Count elements, nil for OpRead; any alignment
@@ -21,168 +21,123 @@ type Job struct {
 }
 
 // Apply performs a job that Valid allows. It reports false, and has done
-// nothing, when there is no such operation or the target is out of alignment.
+// nothing, when there is no such operation, the target is out of alignment or too long.
 func Apply(j *Job) bool {
-	if uintptr(j.Target)%uintptr(Align(j.Datatype)) != 0 {
+	known := Valid(Fetch, j.Datatype, j.Op) || Valid(Compare, j.Datatype, j.Op)
+	if !known || uintptr(j.Target)%uintptr(Align(j.Datatype)) != 0 || j.Count*j.Datatype.Size() > MaxBytes {
 		return false
 	}
-	switch j.Datatype {
-	case fi.Int8:
-		return narrow(j, bitwise[int8](j.Op))
-	case fi.Uint8:
-		return narrow(j, bitwise[uint8](j.Op))
-	case fi.Int16:
-		return narrow(j, bitwise[int16](j.Op))
-	case fi.Uint16:
-		return narrow(j, bitwise[uint16](j.Op))
-	case fi.Int32, fi.Uint32, fi.Int64, fi.Uint64:
-		return integerArray(j)
-	case fi.Float:
-		return word32(j, ordered[float32](j.Op))
-	case fi.Double:
-		return word64(j, ordered[float64](j.Op))
-	case fi.FloatComplex:
-		return word64(j, common[complex64](j.Op))
-	case fi.DoubleComplex:
-		return locked(j, common[complex128](j.Op))
-	case fi.Int128:
-		return locked(j, wideOps(j.Op, 1<<63))
-	case fi.Uint128:
-		return locked(j, wideOps(j.Op, 0))
-	case fi.Float16:
-		return narrow(j, through(j.Op, fromHalf, toHalf))
-	case fi.BFloat16:
-		return narrow(j, through(j.Op, fromBrain, toBrain))
-	case fi.LongDouble, fi.LongDoubleComplex:
-		return external(j)
+	for !j.TryLock() {
+		runtime.Gosched()
 	}
-	return false
-}
-
-// element returns element i of an operand array, zero if there is none.
-func element[T any](base unsafe.Pointer, i int) (v T) {
-	if base != nil {
-		n := unsafe.Sizeof(v)
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(&v)), n), unsafe.Slice((*byte)(unsafe.Add(base, uintptr(i)*n)), n))
+	if Direct(j.Datatype) {
+		j.Perform()
+	} else {
+		external(j)
 	}
-	return v
-}
-
-// give stores element i of the result array, if there is one.
-func give[T any](base unsafe.Pointer, i int, v T) {
-	if base != nil {
-		n := unsafe.Sizeof(v)
-		copy(unsafe.Slice((*byte)(unsafe.Add(base, uintptr(i)*n)), n), unsafe.Slice((*byte)(unsafe.Pointer(&v)), n))
-	}
-}
-
-// word64 performs f on 8-byte elements.
-func word64[T any](j *Job, f function[T]) bool {
-	if f == nil {
-		return false
-	}
-	for i := range j.Count {
-		p := (*uint64)(unsafe.Add(j.Target, i*8))
-		x, c := element[T](j.Operand, i), element[T](j.Compare, i)
-		for {
-			bits := atomic.LoadUint64(p)
-			cur := *(*T)(unsafe.Pointer(&bits))
-			v, store := f(cur, x, c)
-			if !store || atomic.CompareAndSwapUint64(p, bits, *(*uint64)(unsafe.Pointer(&v))) {
-				give(j.Result, i, cur)
-				break
-			}
-		}
-	}
+	j.Unlock()
 	return true
 }
 
-// word32 performs f on 4-byte elements.
-func word32[T any](j *Job, f function[T]) bool {
-	if f == nil {
-		return false
+// Perform performs a job between TryLock and Unlock: one that Valid allows, for whose datatype it is (Direct), and
+// whose target is aligned.
+func (j *Job) Perform() {
+	size := j.Datatype.Size()
+	if size == wideBytes {
+		for i := range j.Count {
+			wideElement(j, i)
+		}
+		return
 	}
 	for i := range j.Count {
-		p := (*uint32)(unsafe.Add(j.Target, i*4))
-		x, c := element[T](j.Operand, i), element[T](j.Compare, i)
-		for {
-			bits := atomic.LoadUint32(p)
-			cur := *(*T)(unsafe.Pointer(&bits))
-			v, store := f(cur, x, c)
-			if !store || atomic.CompareAndSwapUint32(p, bits, *(*uint32)(unsafe.Pointer(&v))) {
-				give(j.Result, i, cur)
-				break
-			}
+		at := i * size
+		x, c := element(j.Operand, at, size), element(j.Compare, at, size)
+		before := Element(j.Op, j.Datatype, unsafe.Add(j.Target, at), x, c)
+		if j.Result != nil {
+			put(unsafe.Add(j.Result, at), size, before)
 		}
 	}
-	return true
 }
 
-// narrow performs f on elements of 1 or 2 bytes, inside their aligned words of
-// four. Little endian.
-func narrow[T any](j *Job, f function[T]) bool {
-	if f == nil {
-		return false
+// element is the element at an offset of an array, zero if there is no array.
+func element(base unsafe.Pointer, at, size int) uint64 {
+	if base == nil {
+		return 0
 	}
-	var zero T
-	size := unsafe.Sizeof(zero)
-	mask := uint32(1)<<(8*size) - 1
-	for i := range j.Count {
-		at := unsafe.Add(j.Target, uintptr(i)*size)
-		shift := 8 * uint32(uintptr(at)&3)
-		p := (*uint32)(unsafe.Add(at, -int(uintptr(at)&3)))
-		x, c := element[T](j.Operand, i), element[T](j.Compare, i)
-		for {
-			old := atomic.LoadUint32(p)
-			bits := old >> shift & mask
-			cur := *(*T)(unsafe.Pointer(&bits))
-			v, store := f(cur, x, c)
-			word := uint32(0)
-			*(*T)(unsafe.Pointer(&word)) = v
-			if !store || atomic.CompareAndSwapUint32(p, old, old&^(mask<<shift)|word<<shift) {
-				give(j.Result, i, cur)
-				break
-			}
-		}
-	}
-	return true
+	return load(unsafe.Add(base, at), size)
 }
 
-// locks order the operations on elements of 16 bytes and more, which Go has no
-// instruction for: by their address. They are taken for one element, by threads
-// that may not be preempted by Go but by the kernel; a waiter gives way.
+// load reads an element of up to 8 bytes, at any alignment.
+func load(p unsafe.Pointer, size int) uint64 {
+	switch size {
+	case 1:
+		return uint64(*(*uint8)(p))
+	case 2:
+		return uint64(*(*uint16)(p))
+	case 4:
+		return uint64(*(*uint32)(p))
+	}
+	return *(*uint64)(p)
+}
+
+// put writes one: the low bytes of v.
+func put(p unsafe.Pointer, size int, v uint64) {
+	switch size {
+	case 1:
+		*(*uint8)(p) = uint8(v)
+	case 2:
+		*(*uint16)(p) = uint16(v)
+	case 4:
+		*(*uint32)(p) = uint32(v)
+	default:
+		*(*uint64)(p) = v
+	}
+}
+
+// locks order the operations on elements of 16 bytes and more, which Go has no instruction for: by the pages of their
+// targets. They are taken for one job, by threads that may not be preempted by Go but by the kernel.
 var locks [64]struct {
 	// taken is set by compare-and-swap (acquire) and given back by store (release).
 	taken atomic.Uint32
 	_     [60]byte
 }
 
-// lock takes the lock of an address.
-func lock(p unsafe.Pointer) *atomic.Uint32 {
-	l := &locks[uintptr(p)>>4%uintptr(len(locks))].taken
-	for !l.CompareAndSwap(0, 1) {
-		runtime.Gosched()
-	}
-	return l
+// pageOf is the number of the lock of an address.
+func pageOf(at uintptr) uintptr { return at / MaxBytes % uintptr(len(locks)) }
+
+// pages are the locks of a job, one or two.
+func (j *Job) pages() (first, last uintptr) {
+	at := uintptr(j.Target)
+	return pageOf(at), pageOf(at + uintptr(max(1, j.Count*j.Datatype.Size())) - 1)
 }
 
-// locked performs f on 16-byte elements.
-func locked[T any](j *Job, f function[T]) bool {
-	if f == nil {
+// TryLock takes what orders a job: nothing, or locks that Unlock gives back. It reports false, and has taken nothing,
+// where another thread has one.
+func (j *Job) TryLock() bool {
+	if j.Datatype.Size() < wideBytes {
+		return true
+	}
+	first, last := j.pages()
+	if !locks[first].taken.CompareAndSwap(0, 1) {
 		return false
 	}
-	for i := range j.Count {
-		p := (*T)(unsafe.Add(j.Target, i*16))
-		x, c := element[T](j.Operand, i), element[T](j.Compare, i)
-		l := lock(unsafe.Pointer(p))
-		cur := *p
-		if v, store := f(cur, x, c); store {
-			*p = v
-		}
-		l.Store(0)
-		give(j.Result, i, cur)
+	if first != last && !locks[last].taken.CompareAndSwap(0, 1) {
+		locks[first].taken.Store(0)
+		return false
 	}
 	return true
+}
+
+// Unlock gives back what TryLock has taken.
+func (j *Job) Unlock() {
+	if j.Datatype.Size() < wideBytes {
+		return
+	}
+	first, last := j.pages()
+	if first != last {
+		locks[last].taken.Store(0)
+	}
+	locks[first].taken.Store(0)
 }
 
 // Extended computes what *cur becomes, for a C type that Go does not have, and
@@ -197,25 +152,19 @@ var extended Extended
 func SetExtended(f Extended) { extended = f }
 
 // external performs an operation on a C type of 16 or 32 bytes.
-func external(j *Job) bool {
-	if extended == nil {
-		return false
-	}
+func external(j *Job) {
 	size := j.Datatype.Size()
 	for i := range j.Count {
 		p := unsafe.Add(j.Target, i*size)
 		var x, c, was [32]byte
 		take(x[:size], j.Operand, i)
 		take(c[:size], j.Compare, i)
-		l := lock(p)
 		take(was[:size], p, 0)
 		extended(j.Datatype, j.Op, p, unsafe.Pointer(&x), unsafe.Pointer(&c))
-		l.Store(0)
 		if j.Result != nil {
 			copy(unsafe.Slice((*byte)(unsafe.Add(j.Result, i*size)), size), was[:size])
 		}
 	}
-	return true
 }
 
 // take copies element i of an operand array to dst, if there is one.

@@ -19,53 +19,50 @@ func Combines(d fi.Datatype, op fi.Op) bool {
 // holds for d and op.
 func Combine(d fi.Datatype, op fi.Op) func(dst, a, b []byte) {
 	switch d {
-	case fi.Int8:
-		return each(bitwise[int8](op))
-	case fi.Uint8:
-		return each(bitwise[uint8](op))
-	case fi.Int16:
-		return each(bitwise[int16](op))
-	case fi.Uint16:
-		return each(bitwise[uint16](op))
 	case fi.Int32:
-		return quickOf[int32](op, each(bitwise[int32](op)))
+		return quickOf[int32](op, each(d, op))
 	case fi.Uint32:
-		return quickOf[uint32](op, each(bitwise[uint32](op)))
+		return quickOf[uint32](op, each(d, op))
 	case fi.Int64:
-		return quickOf[int64](op, each(bitwise[int64](op)))
+		return quickOf[int64](op, each(d, op))
 	case fi.Uint64:
-		return quickOf[uint64](op, each(bitwise[uint64](op)))
+		return quickOf[uint64](op, each(d, op))
 	case fi.Float:
-		return quickOf[float32](op, each(ordered[float32](op)))
+		return quickOf[float32](op, each(d, op))
 	case fi.Double:
-		return quickOf[float64](op, each(ordered[float64](op)))
-	case fi.FloatComplex:
-		return each(common[complex64](op))
-	case fi.DoubleComplex:
-		return each(common[complex128](op))
-	case fi.Int128:
-		return each(wideOps(op, 1<<63))
-	case fi.Uint128:
-		return each(wideOps(op, 0))
-	case fi.Float16:
-		return each(through(op, fromHalf, toHalf))
-	case fi.BFloat16:
-		return each(through(op, fromBrain, toBrain))
+		return quickOf[float64](op, each(d, op))
+	case fi.DoubleComplex, fi.Int128, fi.Uint128:
+		return eachWide(d, op)
+	case fi.LongDouble, fi.LongDoubleComplex:
+		return eachExternal(d, op)
 	}
-	return eachExternal(d, op)
+	return each(d, op)
 }
 
-// each applies f to each element.
-func each[T any](f function[T]) func(dst, a, b []byte) {
+// each combines elements of up to 8 bytes.
+func each(d fi.Datatype, op fi.Op) func(dst, a, b []byte) {
 	return func(dst, a, b []byte) {
-		var zero T
+		size := d.Size()
 		to, from, with := pointer(dst), pointer(a), pointer(b)
-		for i := range len(dst) / int(unsafe.Sizeof(zero)) {
-			cur := element[T](from, i)
-			if v, store := f(cur, element[T](with, i), zero); store {
+		for at := 0; at < len(dst); at += size {
+			cur := load(unsafe.Add(from, at), size)
+			if v, changes := next(op, d, cur, load(unsafe.Add(with, at), size), 0); changes {
 				cur = v
 			}
-			give(to, i, cur)
+			put(unsafe.Add(to, at), size, cur)
+		}
+	}
+}
+
+// eachWide combines elements of 16 bytes.
+func eachWide(d fi.Datatype, op fi.Op) func(dst, a, b []byte) {
+	return func(dst, a, b []byte) {
+		for i := range len(dst) / wideBytes {
+			cur := wideOf(pointer(a), i)
+			if v, changes := wideNext(op, d, cur, wideOf(pointer(b), i), wide{}); changes {
+				cur = v
+			}
+			*(*wide)(unsafe.Add(pointer(dst), i*wideBytes)) = cur
 		}
 	}
 }
@@ -74,7 +71,9 @@ func pointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b
 
 // quickOf is what reductions mostly are, in a loop without calls, where all
 // operands are aligned; otherwise slow.
-func quickOf[T reals](op fi.Op, slow func(dst, a, b []byte)) func(dst, a, b []byte) {
+func quickOf[T int32 | uint32 | int64 | uint64 | float32 | float64](
+	op fi.Op, slow func(dst, a, b []byte),
+) func(dst, a, b []byte) {
 	var loop func(dst, a, b []T)
 	switch op {
 	case fi.OpSum:
@@ -82,6 +81,13 @@ func quickOf[T reals](op fi.Op, slow func(dst, a, b []byte)) func(dst, a, b []by
 			dst, a = dst[:len(b)], a[:len(b)]
 			for i, v := range b {
 				dst[i] = a[i] + v
+			}
+		}
+	case fi.OpProd:
+		loop = func(dst, a, b []T) {
+			dst, a = dst[:len(b)], a[:len(b)]
+			for i, v := range b {
+				dst[i] = a[i] * v
 			}
 		}
 	case fi.OpMin:

@@ -6,12 +6,19 @@
 // Elements of up to 8 bytes are changed with the CPU's atomic instructions, so
 // the operations are atomic with respect to each other, from any number of
 // threads, and to atomic instructions of the application on the same word.
-// Longer elements (128-bit integers, complex and long doubles) are changed under a
-// lock of this package that is chosen by address: atomic with respect to each
-// other, but not to the application's own instructions.
+// Longer elements (128-bit integers, complex and long doubles) are changed under
+// locks of this package, which a job takes for the pages that it touches: atomic
+// with respect to each other, but not to the application's own instructions.
 //
 // Elements are aligned to their size, complex numbers to that of their parts;
 // others are refused, because no instruction changes them atomically.
+//
+// # Without the runtime
+//
+// [Valid], [Direct], [Align], [Job.TryLock], [Job.Perform] and [Job.Unlock] need nothing of the Go runtime (package
+// direct): the data plane performs with them what peers ask for. [Apply] is all of them together, and waits for locks;
+// the C types that Go does not have are for it alone. Switches have fewer than eight cases, because one of more is a
+// jump through a table, which the check of direct calls does not follow.
 package atomics
 
 import (
@@ -29,30 +36,8 @@ const (
 	Compare Kind = hot.AtomicCompare // fi_compare_atomic: and compares first
 )
 
-// Valid reports whether an operation exists for a datatype in a kind of call.
-func Valid(k Kind, d fi.Datatype, op fi.Op) bool {
-	c := classOf(d)
-	if c == none {
-		return false
-	}
-	switch op {
-	case fi.OpSum, fi.OpProd, fi.OpDiff, fi.OpLOr, fi.OpLAnd, fi.OpLXor, fi.OpWrite:
-		return k != Compare
-	case fi.OpRead:
-		return k == Fetch
-	case fi.OpMin, fi.OpMax:
-		return k != Compare && c != complexNumber
-	case fi.OpBOr, fi.OpBAnd, fi.OpBXor:
-		return k != Compare && c == integer
-	case fi.OpCSwap, fi.OpCSwapNE:
-		return k == Compare
-	case fi.OpCSwapLE, fi.OpCSwapLT, fi.OpCSwapGE, fi.OpCSwapGT:
-		return k == Compare && c != complexNumber
-	case fi.OpMSwap:
-		return k == Compare && c == integer
-	}
-	return false
-}
+// MaxBytes is the most bytes of operands and comparands of one job.
+const MaxBytes = 4096
 
 // class is what matters of a datatype for the operations that it has.
 type class uint8
@@ -64,24 +49,51 @@ const (
 	complexNumber
 )
 
+// Operations that every number has, that need an order, and that need bits: bit 1<<op of each.
+const (
+	common = 1<<fi.OpSum | 1<<fi.OpProd | 1<<fi.OpDiff | 1<<fi.OpLOr | 1<<fi.OpLAnd | 1<<fi.OpLXor | 1<<fi.OpWrite
+	order  = 1<<fi.OpMin | 1<<fi.OpMax
+	onBits = 1<<fi.OpBOr | 1<<fi.OpBAnd | 1<<fi.OpBXor
+
+	commonSwaps = 1<<fi.OpCSwap | 1<<fi.OpCSwapNE
+	orderSwaps  = 1<<fi.OpCSwapLE | 1<<fi.OpCSwapLT | 1<<fi.OpCSwapGE | 1<<fi.OpCSwapGT
+	bitSwaps    = 1 << fi.OpMSwap
+)
+
+// operations are those of each kind of call and class.
+var operations = [...][complexNumber + 1]uint32{
+	Base: {integer: common | order | onBits, float: common | order, complexNumber: common},
+	Fetch: {
+		integer: common | order | onBits | reads, float: common | order | reads, complexNumber: common | reads,
+	},
+	Compare: {
+		integer: commonSwaps | orderSwaps | bitSwaps, float: commonSwaps | orderSwaps, complexNumber: commonSwaps,
+	},
+}
+
+const reads = 1 << fi.OpRead
+
+// classes are those of the datatypes.
+var classes = [...]class{
+	fi.Int8: integer, fi.Uint8: integer, fi.Int16: integer, fi.Uint16: integer, fi.Int32: integer, fi.Uint32: integer,
+	fi.Int64: integer, fi.Uint64: integer, fi.Int128: integer, fi.Uint128: integer,
+	fi.Float: float, fi.Double: float, fi.Float16: float, fi.BFloat16: float, fi.LongDouble: float,
+	fi.FloatComplex: complexNumber, fi.DoubleComplex: complexNumber, fi.LongDoubleComplex: complexNumber,
+}
+
+// Valid reports whether an operation exists for a datatype in a kind of call. All three may be any numbers.
+func Valid(k Kind, d fi.Datatype, op fi.Op) bool {
+	return k <= Compare && op >= 0 && op <= fi.OpDiff && operations[k][classOf(d)]>>uint(op)&1 != 0
+}
+
+// Direct reports whether [Job.Perform] is for a datatype: all but the C types that Go does not have.
+func Direct(d fi.Datatype) bool { return d != fi.LongDouble && d != fi.LongDoubleComplex }
+
 func classOf(d fi.Datatype) class {
-	switch d {
-	case fi.Int8, fi.Uint8, fi.Int16, fi.Uint16, fi.Int32, fi.Uint32, fi.Int64, fi.Uint64, fi.Int128, fi.Uint128:
-		return integer
-	case fi.Float, fi.Double, fi.Float16, fi.BFloat16:
-		return float
-	case fi.FloatComplex, fi.DoubleComplex:
-		return complexNumber
-	case fi.LongDouble:
-		if extended != nil {
-			return float
-		}
-	case fi.LongDoubleComplex:
-		if extended != nil {
-			return complexNumber
-		}
+	if d < 0 || int(d) >= len(classes) || !Direct(d) && extended == nil {
+		return none
 	}
-	return none
+	return classes[d]
 }
 
 // Align is the alignment in bytes that elements of a datatype must have.

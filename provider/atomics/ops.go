@@ -2,20 +2,18 @@ package atomics
 
 import "github.com/weft-fabric/weft/fi"
 
-// function computes what the target becomes, from what it is, the operand and
-// the comparand. False: it stays.
-type function[T any] func(cur, x, c T) (T, bool)
-
-type integers interface {
-	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64
-}
+// What a number becomes, from what it is (cur), the operand x and the comparand c; false: it stays.
 
 type reals interface {
-	integers | float32 | float64
+	float32 | float64
+}
+
+type complexes interface {
+	complex64 | complex128
 }
 
 type numbers interface {
-	reals | complex64 | complex128
+	reals | complexes
 }
 
 func truth[T numbers](b bool) T {
@@ -25,83 +23,66 @@ func truth[T numbers](b bool) T {
 	return 0
 }
 
-// common are the operations that every number has.
-func common[T numbers](op fi.Op) function[T] {
+// computes reports whether an operation makes a value that is neither the operand nor what was there.
+func computes(op fi.Op) bool {
+	const ops = common &^ (1 << fi.OpWrite)
+	return ops>>uint(op)&1 != 0
+}
+
+// arithmetic is what every number has of the operations that compute.
+func arithmetic[T numbers](op fi.Op, cur, x T) T {
 	switch op {
 	case fi.OpSum:
-		return func(cur, x, _ T) (T, bool) { return cur + x, true }
+		return cur + x
 	case fi.OpDiff:
-		return func(cur, x, _ T) (T, bool) { return cur - x, true }
+		return cur - x
 	case fi.OpProd:
-		return func(cur, x, _ T) (T, bool) { return cur * x, true }
+		return cur * x
 	case fi.OpLOr:
-		return func(cur, x, _ T) (T, bool) { return truth[T](cur != 0 || x != 0), true }
+		return truth[T](cur != 0 || x != 0)
 	case fi.OpLAnd:
-		return func(cur, x, _ T) (T, bool) { return truth[T](cur != 0 && x != 0), true }
-	case fi.OpLXor:
-		return func(cur, x, _ T) (T, bool) { return truth[T]((cur != 0) != (x != 0)), true }
-	case fi.OpRead:
-		return func(cur, _, _ T) (T, bool) { return cur, false }
-	case fi.OpWrite:
-		return func(_, x, _ T) (T, bool) { return x, true }
-	case fi.OpCSwap:
-		return func(cur, x, c T) (T, bool) { return x, c == cur }
-	case fi.OpCSwapNE:
-		return func(cur, x, c T) (T, bool) { return x, c != cur }
+		return truth[T](cur != 0 && x != 0)
 	}
-	return nil
+	return truth[T]((cur != 0) != (x != 0)) // OpLXor
 }
 
-// ordered are the operations that need an order.
-func ordered[T reals](op fi.Op) function[T] {
+// exchange is what every number has of the others.
+func exchange[T numbers](op fi.Op, cur, x, c T) (T, bool) {
+	switch op {
+	case fi.OpWrite:
+		return x, true
+	case fi.OpCSwap:
+		return x, c == cur
+	case fi.OpCSwapNE:
+		return x, c != cur
+	}
+	return cur, false // OpRead
+}
+
+func complexNext[T complexes](op fi.Op, cur, x, c T) (T, bool) {
+	if computes(op) {
+		return arithmetic(op, cur, x), true
+	}
+	return exchange(op, cur, x, c)
+}
+
+func realNext[T reals](op fi.Op, cur, x, c T) (T, bool) {
+	if computes(op) {
+		return arithmetic(op, cur, x), true
+	}
 	switch op {
 	case fi.OpMin:
-		return func(cur, x, _ T) (T, bool) { return x, x < cur }
+		return x, x < cur
 	case fi.OpMax:
-		return func(cur, x, _ T) (T, bool) { return x, x > cur }
+		return x, x > cur
 	case fi.OpCSwapLE:
-		return func(cur, x, c T) (T, bool) { return x, c <= cur }
+		return x, c <= cur
 	case fi.OpCSwapLT:
-		return func(cur, x, c T) (T, bool) { return x, c < cur }
+		return x, c < cur
 	case fi.OpCSwapGE:
-		return func(cur, x, c T) (T, bool) { return x, c >= cur }
+		return x, c >= cur
 	case fi.OpCSwapGT:
-		return func(cur, x, c T) (T, bool) { return x, c > cur }
+		return x, c > cur
 	}
-	return common[T](op)
-}
-
-// bitwise are the operations that integers have, all of them.
-func bitwise[T integers](op fi.Op) function[T] {
-	switch op {
-	case fi.OpBOr:
-		return func(cur, x, _ T) (T, bool) { return cur | x, true }
-	case fi.OpBAnd:
-		return func(cur, x, _ T) (T, bool) { return cur & x, true }
-	case fi.OpBXor:
-		return func(cur, x, _ T) (T, bool) { return cur ^ x, true }
-	case fi.OpMSwap:
-		return func(cur, x, c T) (T, bool) { return x&c | cur&^c, true }
-	}
-	return ordered[T](op)
-}
-
-// through makes an operation on another representation of numbers: unpack, op,
-// pack. What is swapped in or kept keeps its bits.
-func through[T comparable, W reals](op fi.Op, unpack func(T) W, pack func(W) T) function[T] {
-	f := ordered[W](op)
-	if f == nil {
-		return nil
-	}
-	switch op {
-	case fi.OpSum, fi.OpDiff, fi.OpProd, fi.OpLOr, fi.OpLAnd, fi.OpLXor:
-		return func(cur, x, _ T) (T, bool) {
-			v, _ := f(unpack(cur), unpack(x), 0)
-			return pack(v), true
-		}
-	}
-	return func(cur, x, c T) (T, bool) {
-		_, store := f(unpack(cur), unpack(x), unpack(c))
-		return x, store
-	}
+	return exchange(op, cur, x, c)
 }

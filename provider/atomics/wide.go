@@ -1,12 +1,13 @@
 package atomics
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/weft-fabric/weft/fi"
 )
 
-// wide is a 128-bit integer in memory order.
+// wide is an element of 16 bytes in memory order: a 128-bit integer, or the bits of a double complex.
 type wide struct{ lo, hi uint64 }
 
 func (a wide) add(b wide) wide {
@@ -42,59 +43,75 @@ func wideTruth(b bool) wide {
 	return wide{}
 }
 
-// wideOps are the operations on 128-bit integers.
-func wideOps(op fi.Op, bias uint64) function[wide] {
-	zero := wide{}
+// wideNext is next of elements of 16 bytes.
+func wideNext(op fi.Op, d fi.Datatype, cur, x, c wide) (wide, bool) {
+	if d == fi.DoubleComplex {
+		v, changes := complexNext(op, cur.complex(), x.complex(), c.complex())
+		return wide{math.Float64bits(real(v)), math.Float64bits(imag(v))}, changes
+	}
+	bias := uint64(0)
+	if d == fi.Int128 {
+		bias = 1 << 63
+	}
 	switch op {
 	case fi.OpMin:
-		return func(cur, x, _ wide) (wide, bool) { return x, x.less(cur, bias) }
+		return x, x.less(cur, bias)
 	case fi.OpMax:
-		return func(cur, x, _ wide) (wide, bool) { return x, cur.less(x, bias) }
+		return x, cur.less(x, bias)
 	case fi.OpSum:
-		return func(cur, x, _ wide) (wide, bool) { return cur.add(x), true }
+		return cur.add(x), true
 	case fi.OpDiff:
-		return func(cur, x, _ wide) (wide, bool) { return cur.sub(x), true }
+		return cur.sub(x), true
 	case fi.OpProd:
-		return func(cur, x, _ wide) (wide, bool) { return cur.mul(x), true }
-	case fi.OpLOr:
-		return func(cur, x, _ wide) (wide, bool) { return wideTruth(cur != zero || x != zero), true }
-	case fi.OpLAnd:
-		return func(cur, x, _ wide) (wide, bool) { return wideTruth(cur != zero && x != zero), true }
-	case fi.OpLXor:
-		return func(cur, x, _ wide) (wide, bool) { return wideTruth((cur != zero) != (x != zero)), true }
-	case fi.OpBOr:
-		return func(cur, x, _ wide) (wide, bool) { return wide{cur.lo | x.lo, cur.hi | x.hi}, true }
-	case fi.OpBAnd:
-		return func(cur, x, _ wide) (wide, bool) { return wide{cur.lo & x.lo, cur.hi & x.hi}, true }
-	case fi.OpBXor:
-		return func(cur, x, _ wide) (wide, bool) { return wide{cur.lo ^ x.lo, cur.hi ^ x.hi}, true }
+		return cur.mul(x), true
 	}
-	return wideSwaps(op, bias)
+	if op >= fi.OpCSwap {
+		return wideSwapped(op, bias, cur, x, c)
+	}
+	return wideLogic(op, cur, x)
 }
 
-// wideSwaps are those that read, write and swap.
-func wideSwaps(op fi.Op, bias uint64) function[wide] {
+func (a wide) complex() complex128 {
+	return complex(math.Float64frombits(a.lo), math.Float64frombits(a.hi))
+}
+
+// wideLogic is wideNext of logical operations, of those on bits, and of a plain write.
+func wideLogic(op fi.Op, cur, x wide) (wide, bool) {
+	zero := wide{}
 	switch op {
-	case fi.OpRead:
-		return func(cur, _, _ wide) (wide, bool) { return cur, false }
+	case fi.OpLOr:
+		return wideTruth(cur != zero || x != zero), true
+	case fi.OpLAnd:
+		return wideTruth(cur != zero && x != zero), true
+	case fi.OpLXor:
+		return wideTruth((cur != zero) != (x != zero)), true
+	case fi.OpBOr:
+		return wide{cur.lo | x.lo, cur.hi | x.hi}, true
+	case fi.OpBAnd:
+		return wide{cur.lo & x.lo, cur.hi & x.hi}, true
+	case fi.OpBXor:
+		return wide{cur.lo ^ x.lo, cur.hi ^ x.hi}, true
 	case fi.OpWrite:
-		return func(_, x, _ wide) (wide, bool) { return x, true }
-	case fi.OpCSwap:
-		return func(cur, x, c wide) (wide, bool) { return x, c == cur }
-	case fi.OpCSwapNE:
-		return func(cur, x, c wide) (wide, bool) { return x, c != cur }
-	case fi.OpCSwapLE:
-		return func(cur, x, c wide) (wide, bool) { return x, !cur.less(c, bias) }
-	case fi.OpCSwapLT:
-		return func(cur, x, c wide) (wide, bool) { return x, c.less(cur, bias) }
-	case fi.OpCSwapGE:
-		return func(cur, x, c wide) (wide, bool) { return x, !c.less(cur, bias) }
-	case fi.OpCSwapGT:
-		return func(cur, x, c wide) (wide, bool) { return x, cur.less(c, bias) }
-	case fi.OpMSwap:
-		return func(cur, x, c wide) (wide, bool) {
-			return wide{x.lo&c.lo | cur.lo&^c.lo, x.hi&c.hi | cur.hi&^c.hi}, true
-		}
+		return x, true
 	}
-	return nil
+	return cur, false // OpRead
+}
+
+// wideSwapped is wideNext of a swap.
+func wideSwapped(op fi.Op, bias uint64, cur, x, c wide) (wide, bool) {
+	switch op {
+	case fi.OpCSwap:
+		return x, c == cur
+	case fi.OpCSwapNE:
+		return x, c != cur
+	case fi.OpCSwapLE:
+		return x, !cur.less(c, bias)
+	case fi.OpCSwapLT:
+		return x, c.less(cur, bias)
+	case fi.OpCSwapGE:
+		return x, !c.less(cur, bias)
+	case fi.OpCSwapGT:
+		return x, cur.less(c, bias)
+	}
+	return wide{x.lo&c.lo | cur.lo&^c.lo, x.hi&c.hi | cur.hi&^c.hi}, true // OpMSwap
 }

@@ -18,9 +18,10 @@ enum kind { WRITE, WRITE_DATA, WRITE_INJECT, READ, ATOMIC, ATOMIC_INJECT, FETCH,
 struct work {
 	const char *name;
 	enum kind kind;
-	size_t len;
+	size_t len; /* bytes; of atomics elements, 0: one FI_UINT64 */
 	uint64_t flags;
 	struct node_opts o;
+	enum fi_datatype datatype; /* of atomics, with len */
 };
 
 static const struct work works[] = {
@@ -43,18 +44,32 @@ static const struct work works[] = {
 	  .o = { .threading = FI_THREAD_DOMAIN } },
 	{ .name = "read", .kind = READ, .len = 8 },
 	{ .name = "read_long", .kind = READ, .len = 4096 },
-	{ .name = "atomic", .kind = ATOMIC, .len = 8 },
-	{ .name = "atomic_delivered", .kind = ATOMIC, .len = 8, .flags = DELIVERED },
-	{ .name = "atomic_inject_delivered", .kind = ATOMIC_INJECT, .len = 8,
+	{ .name = "atomic", .kind = ATOMIC },
+	{ .name = "atomic_delivered", .kind = ATOMIC, .flags = DELIVERED },
+	{ .name = "atomic_inject_delivered", .kind = ATOMIC_INJECT,
 	  .o = { .counters = true, .tx_flags = DELIVERED } },
-	{ .name = "fetch", .kind = FETCH, .len = 8, .flags = DELIVERED },
-	{ .name = "swap", .kind = SWAP, .len = 8, .flags = DELIVERED },
+	{ .name = "fetch", .kind = FETCH, .flags = DELIVERED },
+	{ .name = "swap", .kind = SWAP, .flags = DELIVERED },
+	{ .name = "atomic_int8", .kind = ATOMIC, .len = 1, .datatype = FI_INT8 },
+	{ .name = "atomic_uint16", .kind = ATOMIC, .len = 3, .datatype = FI_UINT16 },
+	{ .name = "atomic_float", .kind = ATOMIC, .len = 1, .datatype = FI_FLOAT },
+	{ .name = "atomic_double", .kind = ATOMIC, .len = 1, .datatype = FI_DOUBLE },
+	{ .name = "atomic_complex", .kind = ATOMIC, .len = 2, .datatype = FI_DOUBLE_COMPLEX },
+	{ .name = "atomic_ints", .kind = ATOMIC, .len = 18, .datatype = FI_INT32 },
+	{ .name = "atomic_doubles", .kind = ATOMIC, .len = 256, .datatype = FI_DOUBLE },
+	{ .name = "atomic_doubles_delivered", .kind = ATOMIC, .len = 256, .datatype = FI_DOUBLE, .flags = DELIVERED },
+	{ .name = "fetch_int16", .kind = FETCH, .len = 1, .datatype = FI_INT16 },
+	{ .name = "fetch_floats", .kind = FETCH, .len = 9, .datatype = FI_FLOAT },
+	{ .name = "fetch_complexes", .kind = FETCH, .len = 128, .datatype = FI_FLOAT_COMPLEX },
+	{ .name = "fetch_doubles", .kind = FETCH, .len = 512, .datatype = FI_DOUBLE },
+	{ .name = "swap_float", .kind = SWAP, .len = 1, .datatype = FI_FLOAT },
+	{ .name = "swap_doubles", .kind = SWAP, .len = 256, .datatype = FI_DOUBLE },
 };
 
 struct pair {
 	struct node n;
 	struct fid_mr *mr;
-	uint64_t mem[LEN / 8], here[LEN / 8], result, compare;
+	uint64_t mem[LEN / 8], here[LEN / 8], result[LEN / 8], compare[LEN / 8];
 	uint64_t data; /* completions with data that rank 1 has had */
 };
 
@@ -63,11 +78,13 @@ static ssize_t post(struct pair *p, const struct work *w)
 	struct node *n = &p->n;
 	fi_addr_t peer = n->peer[1];
 	struct iovec iov = { p->here, w->len };
-	struct fi_ioc ioc = { p->here, 1 }, result = { &p->result, 1 }, compare = { &p->compare, 1 };
+	size_t count = w->len ? w->len : 1;
+	enum fi_datatype type = w->len ? w->datatype : FI_UINT64;
+	struct fi_ioc ioc = { p->here, count }, result = { p->result, count }, compare = { p->compare, count };
 	struct fi_rma_iov at = { 0, w->len, KEY };
-	struct fi_rma_ioc place = { 0, 1, KEY };
+	struct fi_rma_ioc place = { 0, count, KEY };
 	struct fi_msg_rma rma = { &iov, NULL, 1, peer, &at, 1, p->here, 77 };
-	struct fi_msg_atomic atomic = { &ioc, NULL, 1, peer, &place, 1, FI_UINT64, FI_SUM, p->here, 0 };
+	struct fi_msg_atomic atomic = { &ioc, NULL, 1, peer, &place, 1, type, FI_SUM, p->here, 0 };
 
 	switch (w->kind) {
 	case WRITE:
@@ -81,7 +98,7 @@ static ssize_t post(struct pair *p, const struct work *w)
 	case ATOMIC:
 		return fi_atomicmsg(n->ep, &atomic, w->flags);
 	case ATOMIC_INJECT:
-		return fi_inject_atomic(n->ep, p->here, 1, peer, 0, KEY, FI_UINT64, FI_SUM);
+		return fi_inject_atomic(n->ep, p->here, count, peer, 0, KEY, type, FI_SUM);
 	case FETCH:
 		return fi_fetch_atomicmsg(n->ep, &atomic, &result, NULL, 1, w->flags);
 	case SWAP:
