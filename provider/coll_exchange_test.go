@@ -112,6 +112,7 @@ func TestExchangeChosen(t *testing.T) {
 	}{
 		{config.Auto, "auto", false, false}, {config.Yes, "auto", true, false}, {config.Yes, "message", true, true},
 		{config.Yes, "pairwise", false, false}, {config.Yes, "bruck", false, false},
+		{config.Yes, "step", false, false}, {config.Yes, "linear", false, false},
 		{config.No, "message", false, false},
 	} {
 		set := func(cfg *config.Config) { cfg.Sched, cfg.AllToAll = c.sched, c.algorithm }

@@ -256,15 +256,16 @@ func (g *Group) plan(call *collective.Call) *collective.Plan {
 	return p
 }
 
+// fixedOrders are the values of FI_WEFT_ALLTOALL_ALGORITHM that are plans' algorithms.
+var fixedOrders = map[string]collective.Algorithm{
+	"bruck": collective.BruckAllToAll, "pairwise": collective.PairwiseAllToAll, "step": collective.StepAllToAll,
+	"linear": collective.LinearAllToAll,
+}
+
 // build makes the plan of a call, of an all-to-all by the algorithm that is set.
 func (g *Group) build(call *collective.Call) *collective.Plan {
-	if call.Kind == collective.AllToAll {
-		switch g.ep.domain.cfg.AllToAll {
-		case "bruck":
-			return collective.BuildWith(call, collective.BruckAllToAll)
-		case "pairwise":
-			return collective.BuildWith(call, collective.PairwiseAllToAll)
-		}
+	if a, set := fixedOrders[g.ep.domain.cfg.AllToAll]; set && call.Kind == collective.AllToAll {
+		return collective.BuildWith(call, a)
 	}
 	return collective.Build(call)
 }

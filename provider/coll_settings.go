@@ -40,7 +40,7 @@ const relayHosts = 4
 // decide says whether all-to-alls go by an engine, when all members have joined.
 func (g *Group) decide() {
 	cfg := g.ep.domain.cfg
-	byPlan := cfg.AllToAll == "bruck" || cfg.AllToAll == "pairwise"
+	_, byPlan := fixedOrders[cfg.AllToAll]
 	g.scheduled = len(g.members) > 1 && !byPlan && (cfg.Sched == config.Yes || cfg.Sched == config.Auto && g.spans)
 	if g.first {
 		g.hosts++

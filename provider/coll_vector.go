@@ -100,7 +100,7 @@ func (c *collectives) postVector(a *AllToAllVArgs) error {
 	if g.scheduled {
 		return c.postOrderedVector(g, a, l)
 	}
-	p := collective.BuildAllToAllV(g.rank, l.in, l.out)
+	p := collective.BuildAllToAllV(fixedOrders[g.ep.domain.cfg.AllToAll], g.rank, l.in, l.out)
 	o, err := c.take(p)
 	if err != nil {
 		return err

@@ -11,6 +11,8 @@ const (
 	ScatterAllGather
 	PairwiseAllToAll
 	BruckAllToAll
+	StepAllToAll
+	LinearAllToAll
 	RecursiveDoubling
 	Rabenseifner
 	RingAllGather
@@ -105,8 +107,8 @@ func BuildWith(c *Call, a Algorithm) *Plan {
 		b.binomialBroadcast()
 	case ScatterAllGather:
 		b.scatterAllGather()
-	case PairwiseAllToAll:
-		b.pairwiseAllToAll()
+	case PairwiseAllToAll, StepAllToAll, LinearAllToAll:
+		b.pairwiseAllToAll(a)
 	case BruckAllToAll:
 		b.bruckAllToAll()
 	case RecursiveDoubling:

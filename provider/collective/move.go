@@ -117,21 +117,29 @@ func (b *builder) bruckAllGather() {
 }
 
 // pairwiseAllToAll exchanges each slice directly.
-func (b *builder) pairwiseAllToAll() {
+func (b *builder) pairwiseAllToAll(a Algorithm) {
 	in, out := slices{b.in(), b.Count * b.Elem}, slices{b.out(), b.Count * b.Elem}
 	b.copy(out.of(b.Rank, b.Rank+1), in.of(b.Rank, b.Rank+1))
-	b.pairwise(func(to int) Region { return in.of(to, to+1) }, func(from int) Region { return out.of(from, from+1) })
+	b.pairwise(a, func(to int) Region { return in.of(to, to+1) }, func(from int) Region { return out.of(from, from+1) })
 }
 
 // pairwise exchanges something with each other rank: in step i with the ranks at
 // distance i, so that no rank is the target of all (Thakur et al. 2005,
-// section 4.3).
-func (b *builder) pairwise(in, out func(peer int) Region) {
+// section 4.3). Of PairwiseAllToAll window steps are under way at a time, of StepAllToAll one, and of LinearAllToAll
+// all.
+func (b *builder) pairwise(a Algorithm, in, out func(peer int) Region) {
+	width := window
+	switch a {
+	case StepAllToAll:
+		width = 1
+	case LinearAllToAll:
+		width = b.Size
+	}
 	for i := 1; i < b.Size; i++ {
 		to, from := b.plus(i), b.plus(-i)
 		b.recv(from, out(from))
 		b.send(to, in(to))
-		if i%window == 0 {
+		if i%width == 0 {
 			b.fence()
 		}
 	}
@@ -144,8 +152,8 @@ type Piece struct{ Off, Len uint64 }
 // becomes out[rank] of rank j. Both have an entry for each rank of the group; what two
 // ranks have for each other is of the same length, which may be 0. Pieces of out do
 // not overlap. Without in, what is sent is what out holds at first, and each two
-// ranks change theirs.
-func BuildAllToAllV(rank int, in, out []Piece) *Plan {
+// ranks change theirs. The algorithm is StepAllToAll or LinearAllToAll; any other one is taken for PairwiseAllToAll.
+func BuildAllToAllV(a Algorithm, rank int, in, out []Piece) *Plan {
 	b := &builder{Call: Call{Kind: AllToAllV, Rank: rank, Size: len(out)}}
 	given := func(to int) Region { return Region{In, in[to].Off, in[to].Len} }
 	got := func(from int) Region { return Region{Out, out[from].Off, out[from].Len} }
@@ -154,7 +162,7 @@ func BuildAllToAllV(rank int, in, out []Piece) *Plan {
 	} else {
 		b.copy(got(rank), given(rank))
 	}
-	b.pairwise(given, got)
+	b.pairwise(a, given, got)
 	return &b.Plan
 }
 

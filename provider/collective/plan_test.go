@@ -11,7 +11,7 @@ import (
 // kindOf is the operation that each algorithm performs.
 var kindOf = [algorithms]Kind{
 	Dissemination: Barrier, BinomialBroadcast: Broadcast, ScatterAllGather: Broadcast, PairwiseAllToAll: AllToAll,
-	BruckAllToAll: AllToAll, RecursiveDoubling: AllReduce, Rabenseifner: AllReduce, RingAllGather: AllGather,
+	BruckAllToAll: AllToAll, StepAllToAll: AllToAll, LinearAllToAll: AllToAll, RecursiveDoubling: AllReduce, Rabenseifner: AllReduce, RingAllGather: AllGather,
 	BruckAllGather: AllGather, HalvingReduceScatter: ReduceScatter, PairwiseReduceScatter: ReduceScatter,
 	BinomialReduce: Reduce, RabenseifnerReduce: Reduce, BinomialScatter: Scatter, DirectScatter: Scatter,
 	BinomialGather: Gather, DirectGather: Gather,
@@ -67,7 +67,8 @@ func scatterPieces(r *rand.Rand, lengths []int) (list []Piece, end int) {
 }
 
 func tryVector(t *testing.T, r *rand.Rand, size int, inPlace bool) {
-	n := newNet(t, r, size, fmt.Sprintf("vector, in place %v", inPlace))
+	a := []Algorithm{PairwiseAllToAll, BruckAllToAll, StepAllToAll, LinearAllToAll}[r.IntN(4)]
+	n := newNet(t, r, size, fmt.Sprintf("vector by %d, in place %v", a, inPlace))
 	lengths := make([][]int, size) // of what rank i has for rank j
 	for i := range lengths {
 		lengths[i] = make([]int, size)
@@ -104,10 +105,10 @@ func tryVector(t *testing.T, r *rand.Rand, size int, inPlace bool) {
 	}
 	given := make([][]byte, size)
 	for i := range size {
-		p := BuildAllToAllV(i, inAt[i], outAt[i])
+		p := BuildAllToAllV(a, i, inAt[i], outAt[i])
 		given[i] = bytes.Clone(in[i])
 		if inPlace {
-			p, in[i] = BuildAllToAllV(i, nil, outAt[i]), nil
+			p, in[i] = BuildAllToAllV(a, i, nil, outAt[i]), nil
 		}
 		n.runs[i].Start(p, in[i], out[i], randomBytes(r, p.Scratch), nil)
 	}
@@ -123,7 +124,7 @@ func tryVector(t *testing.T, r *rand.Rand, size int, inPlace bool) {
 }
 
 // TestChosen does the same with the algorithm that the sizes choose, and says
-// that each is chosen somewhere.
+// that each is chosen somewhere, but for those that only a caller asks for.
 func TestChosen(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -146,8 +147,8 @@ func TestChosen(t *testing.T) {
 		}
 	}
 	for a, ok := range met {
-		if !ok {
-			t.Errorf("algorithm %d was never chosen", a)
+		if asked := a == int(StepAllToAll) || a == int(LinearAllToAll); ok == asked {
+			t.Errorf("algorithm %d: chosen %v", a, ok)
 		}
 	}
 }
@@ -181,6 +182,31 @@ func TestSteps(t *testing.T) {
 			c.Kind = kindOf[a]
 			if n := sends(c, a); n > want {
 				t.Errorf("%d ranks, algorithm %d: %d messages, at most %d", size, a, n, want)
+			}
+		}
+	}
+}
+
+// TestAtATime holds how many peers a rank of an all-to-all sends to before it waits.
+func TestAtATime(t *testing.T) {
+	for a, want := range map[Algorithm]int{PairwiseAllToAll: window, StepAllToAll: 1, LinearAllToAll: 16} {
+		const size = 17
+		pieces := make([]Piece, size)
+		for _, p := range []*Plan{
+			BuildWith(&Call{Kind: AllToAll, Size: size, Count: 1, Elem: 1}, a), BuildAllToAllV(a, 0, pieces, pieces),
+		} {
+			most, n := 0, 0
+			for _, s := range p.Steps {
+				switch s.Op {
+				case Send:
+					n++
+				case Fence:
+					n = 0
+				}
+				most = max(most, n)
+			}
+			if most != want {
+				t.Errorf("algorithm %d: %d peers at a time, want %d", a, most, want)
 			}
 		}
 	}
