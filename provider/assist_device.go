@@ -240,7 +240,7 @@ func (g *putter) step() bool {
 		return true
 	}
 	v := fi.IOVec{Base: req.IOV[0].Base + uintptr(g.from), Len: g.n}
-	local := [1]hw.Segment{{Addr: pointerAt(uint64(v.Base)), Len: int(g.n), Memory: regionOf(e.exposed.of(g.request), v)}}
+	local := [1]hw.Segment{{Addr: pointerAt(uint64(v.Base)), Len: int(g.n), Memory: regionOf(e.exposed.Of(g.request), v)}}
 	g.done.Expect(1)
 	switch status, err := o.PutZcopy(local[:], g.Addr+g.from, g.key, &g.done); {
 	case errors.Is(err, hw.ErrNoResource):

@@ -123,7 +123,7 @@ func settled(t *testing.T, sides ...*side) {
 	for i, s := range sides {
 		e := leasedOf(s.ep)
 		left := len(e.help.putters) + len(e.help.putting) + len(e.landings) + len(e.rx.pulls)
-		if left != 0 || e.rx.active.head != 0 || e.exposed.any() {
+		if left != 0 || e.rx.active.head != 0 || e.exposed.Any() {
 			t.Errorf("side %d: %d putters, %d of them to go on, %d landings, %d operations",
 				i, len(e.help.putters), len(e.help.putting), len(e.landings), len(e.rx.pulls))
 		}

@@ -8,10 +8,11 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// A rendezvous with exposed memory (expose.go) at the receiver: gets, which the
+// A rendezvous with exposed memory (package rkey) at the receiver: gets, which the
 // transport completes in its Progress.
 
 // getter is one get of a rendezvous. It belongs to the lease holder and is used
@@ -167,10 +168,10 @@ func (r *leasedRx) canGet(e *leasedEP, op *recvOp, p *path) bool {
 	}
 	regions := make([]hw.Memory, 0, wire.IOVLimit)
 	for _, s := range op.t.segments(r.local[:0], 0, op.want) {
-		m, err := p.port.register(uint64(uintptr(s.Addr)), s.Len, hw.LocalWrite)
+		m, err := p.port.device().Register(uint64(uintptr(s.Addr)), s.Len, hw.LocalWrite)
 		if err != nil {
 			log.Infof(log.EPData, "a message of %d bytes comes in fragments: %v", op.want, err)
-			closeAll(regions)
+			rkey.Close(regions)
 			return false
 		}
 		regions = append(regions, m)
@@ -192,7 +193,7 @@ func (l *landings) put(op *recvOp, regions []hw.Memory) {
 
 // drop takes the regions of an operation's target back.
 func (l landings) drop(op *recvOp) {
-	closeAll(l[op.id()])
+	rkey.Close(l[op.id()])
 	delete(l, op.id())
 	op.landed = false
 }
@@ -201,27 +202,21 @@ func (l landings) drop(op *recvOp) {
 // which is closed leaves unfinished.
 func (e *leasedEP) dropRegions() {
 	for _, regions := range e.landings {
-		closeAll(regions)
+		rkey.Close(regions)
 	}
 	e.landings = nil
-	closeAll(e.exposed.all())
-	closeAll(e.devices.regions())
+	rkey.Close(e.exposed.Clear())
+	rkey.Close(e.devices.regions())
 	for _, t := range e.transfers {
 		if m, ok := t.Mover.(*deviceMover); ok {
-			closeAll(m.op.regions)
+			rkey.Close(m.op.regions)
 		}
 	}
 }
 
 // at is the registration of a piece of an operation's target.
 func (l landings) at(op *recvOp, s hw.Segment) hw.Memory {
-	for _, m := range l[op.id()] {
-		r := m.Region()
-		if first := uintptr(r.Addr); uintptr(s.Addr) >= first && uintptr(s.Addr)+uintptr(s.Len) <= first+uintptr(r.Len) {
-			return registered(m)
-		}
-	}
-	return nil
+	return rkey.Covering(l[op.id()], uintptr(s.Addr), uint64(s.Len))
 }
 
 // devicePieceBytes bounds a device's put or get in bytes. A device under which nothing ends

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/probe"
+	"github.com/weft-fabric/weft/provider/rkey"
 )
 
 // link is what an endpoint knows of one peer, and the path by which it reaches the
@@ -84,8 +85,8 @@ type link struct {
 type path struct {
 	hw.Endpoint
 	port *port
-	peer address   // the peer's own, whose name may differ from the link's
-	keys *peerKeys // nil: no device reaches the peer's memory
+	peer address    // the peer's own, whose name may differ from the link's
+	keys *rkey.Peer // nil: no device reaches the peer's memory
 	// back: the path belongs to a source and to no link (renewed.go). flow is then the flow of segments over it, nil
 	// while there was none; the lease holder's.
 	back bool
@@ -189,7 +190,7 @@ func (e *initiator) connect(l *link) (*path, error) {
 		}
 		p := &path{Endpoint: ep, port: port, peer: own, rounds: e.shares.roundsWith(ep, port)}
 		if port.oneSided() {
-			p.keys = &peerKeys{}
+			p.keys = &rkey.Peer{}
 		}
 		if line := (hot.Peer{}); port.number == 0 && e.iface.FillPeer(ep, &line) == nil {
 			p.slots = line.Slots

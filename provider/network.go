@@ -237,7 +237,7 @@ func (n *network) lastNews() time.Duration { return max(n.seen, time.Duration(n.
 // waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
 // way.
 func (e *leasedEP) waitsForNetwork() bool {
-	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.any() || e.devices.any()
+	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.Any() || e.devices.any()
 }
 
 // busy reports whether polls include the port.

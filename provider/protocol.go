@@ -154,16 +154,16 @@ type oneSided struct{ e *leasedEP }
 
 func (o oneSided) handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
-		wire.AMWrite:    o.e.target.onWrite,
-		wire.AMRead:     o.e.target.onRead,
-		wire.AMNotify:   o.e.target.onNotify,
-		wire.AMAtomic:   o.e.target.onAtomic,
-		wire.AMRMADone:  o.e.onRMADone,
-		wire.AMReadData: o.e.onReadData,
-		amKeyAsk:        o.e.onKeyAsk,
-		amKeyAnswer:     o.e.onKeyAnswer,
-		wire.AMShare:    o.e.target.onShare,
-		wire.AMAccessed: o.e.onAccessed,
+		wire.AMWrite:     o.e.target.onWrite,
+		wire.AMRead:      o.e.target.onRead,
+		wire.AMNotify:    o.e.target.onNotify,
+		wire.AMAtomic:    o.e.target.onAtomic,
+		wire.AMRMADone:   o.e.onRMADone,
+		wire.AMReadData:  o.e.onReadData,
+		wire.AMKeyAsk:    o.e.onKeyAsk,
+		wire.AMKeyAnswer: o.e.onKeyAnswer,
+		wire.AMShare:     o.e.target.onShare,
+		wire.AMAccessed:  o.e.onAccessed,
 	}
 }
 

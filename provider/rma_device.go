@@ -9,12 +9,13 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Where a port's device reads and writes the memory of peers, it does the reads
 // and writes of the application, and the peer's process has no part in them. That
-// needs the device's key of the peer's region (rma_keys.go) and a registration of
+// needs the device's key of the peer's region (package rkey) and a registration of
 // the own memory; an operation that finds one of them missing goes as messages,
 // and so does one that the device refuses: then the peer's process says why.
 // Atomics always go as messages, because a device's are not atomic with respect to
@@ -25,7 +26,7 @@ const deviceCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.Cap
 
 // oneSided reports whether the port's device reads and writes registered memory.
 func (p *port) oneSided() bool {
-	return p.cache != nil && p.attr.Caps&deviceCaps == deviceCaps && p.Memory().Attr().MaxKey <= maxKey
+	return p.cache != nil && p.attr.Caps&deviceCaps == deviceCaps && p.Memory().Attr().MaxKey <= rkey.MaxKey
 }
 
 // deviceOp is a read or write that a device does, in pieces. Its request has no
@@ -134,9 +135,9 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (op 
 		if v.Len == 0 {
 			continue
 		}
-		m, err := p.port.register(uint64(v.Base), int(v.Len), access)
+		m, err := p.port.device().Register(uint64(v.Base), int(v.Len), access)
 		if err != nil {
-			closeAll(op.regions)
+			rkey.Close(op.regions)
 			return nil, true
 		}
 		op.regions = append(op.regions, m)
@@ -152,7 +153,7 @@ func (p *path) notByDevice(e *Endpoint, a *RMAArgs, known bool) error {
 		return e.refuse(fi.ENOMEM, "memory for address %d cannot be registered with %s", a.Dest, p.port.attr.DeviceName)
 	}
 	for _, r := range a.Remote {
-		if why := p.keys.refusal(r.Key); why != fi.Success {
+		if why := p.keys.Refusal(r.Key); why != fi.Success {
 			return e.refuse(why, "region %#x of address %d is not registered with its device", r.Key, a.Dest)
 		}
 	}
@@ -164,14 +165,14 @@ func (e *initiator) postDevice(l *link, r *rmaRequest, op *deviceOp) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
-		closeAll(op.regions)
+		rkey.Close(op.regions)
 		return fi.EAGAIN
 	}
 	defer e.stripes.Release(lease)
 	req, id, ok := e.rmas.Alloc(lease)
 	if !ok {
 		e.lines[lease].Add(stats.StripeNoRequest, 1)
-		closeAll(op.regions)
+		rkey.Close(op.regions)
 		return fi.EAGAIN
 	}
 	req.set(r)
@@ -261,13 +262,7 @@ func (op *deviceOp) move(req *rmaRequest, local []hw.Segment, addr uint64, key h
 
 // regionOf is the registration of local memory.
 func regionOf(regions []hw.Memory, v fi.IOVec) hw.Memory {
-	for _, m := range regions {
-		r := m.Region()
-		if first := uintptr(r.Addr); v.Base >= first && v.Base+uintptr(v.Len) <= first+uintptr(r.Len) {
-			return registered(m)
-		}
-	}
-	return nil
+	return rkey.Covering(regions, v.Base, v.Len)
 }
 
 // start starts one operation of the transport.
@@ -312,7 +307,7 @@ func (op *deviceOp) err() error {
 func (op *deviceOp) settle() {
 	e := op.e
 	e.devices.remove(op.id)
-	closeAll(op.regions)
+	rkey.Close(op.regions)
 	req, known := e.rmas.Lookup(op.id)
 	if !known {
 		return
@@ -332,7 +327,7 @@ func (op *deviceOp) settle() {
 // forgetKeys drops the keys of a request that the device refused.
 func (op *deviceOp) forgetKeys(req *rmaRequest) {
 	for i := range req.remote[:req.parts] {
-		op.path.keys.forget(req.remote[i].Key)
+		op.path.keys.Forget(req.remote[i].Key)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -316,7 +317,7 @@ func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.R
 	req.set(&r)
 	e.stripes.Release(lease)
 	l.inFlight.Add(1)
-	way := &path{Endpoint: p.Endpoint, port: p.port, peer: p.peer, keys: &peerKeys{}}
+	way := &path{Endpoint: p.Endpoint, port: p.port, peer: p.peer, keys: &rkey.Peer{}}
 	op := &deviceOp{e: &e.initiator, id: id, path: way}
 	op.keys[0], op.keys[1] = key, key
 	e.rx.acquire()

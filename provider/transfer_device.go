@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -71,7 +72,7 @@ func (*deviceMover) Lost() bool { return false }
 // Finish completes the request, or begins it anew as messages.
 func (m *deviceMover) Finish(t *flow.Transfer) {
 	e, id := m.e, t.ID
-	closeAll(m.op.regions)
+	rkey.Close(m.op.regions)
 	m.op.regions = nil
 	req, ok := e.rmas.Lookup(id)
 	if !ok || !m.refused || m.path.Err() != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 	"github.com/weft-fabric/weft/stripe"
 )
@@ -50,7 +51,7 @@ const ackFlags = fi.DeliveryComplete | fi.MatchComplete
 type txRequests struct {
 	stripes        *stripe.Set
 	requests       transmits
-	exposed        exposures
+	exposed        rkey.Table
 	rmas           *stripe.Table[rmaRequest]
 	rmaInject      []byte // one buffer of InjectMax bytes for each of rmas
 	devices        deviceOps
@@ -236,7 +237,7 @@ type scratch struct {
 	frag [2 * wire.IOVLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
 	from gatherer                    // what pack gathers
 	pack func([]byte)                // bound once
-	keys [wire.IOVLimit * maxKey]byte
+	keys [wire.IOVLimit * rkey.MaxKey]byte
 }
 
 func newScratch(n int) []scratch {
@@ -407,7 +408,7 @@ func (e *initiator) sendSync(s *SendArgs, p *path, id uint64, total, lease int) 
 }
 
 // sendRTS sends the RTS of a rendezvous. Its elements are addresses of this process where the transport reads a peer's
-// memory (hw.CapPeerMemory), keys where it reads registered memory (expose.go); else the receiver asks for fragments
+// memory (hw.CapPeerMemory), keys where it reads registered memory (package rkey); else the receiver asks for fragments
 // (wire.FlagNoGet).
 func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint64, lease int) error {
 	r := wire.RTS{Request: id, Length: total, Data: s.Data, Flags: wireBits(s) &^ wire.FlagMatch, Count: req.Count}
@@ -431,7 +432,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 // sendExposed sends the RTS of a message whose payload the receiver gets (get.go).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
-	n := e.expose(p.port, req, id, r, sc.keys[:])
+	n := e.expose(p.port.device(), req, id, r, sc.keys[:])
 	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
 	return e.sendPayload(p, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }

@@ -39,6 +39,10 @@ const (
 	AMReadData hw.AMID = hot.AMReadData // head the offset in what is read or fetched, and the payload
 	AMShare    hw.AMID = hot.AMShare    // head [Share]
 	AMAccessed hw.AMID = hot.AMAccessed // head the key
+
+	// Header the key of a region, head of [PutKeyAsk] and [KeyAnswer]: a question for the device's key, and its answer.
+	AMKeyAsk    hw.AMID = hot.AMKeyAsk
+	AMKeyAnswer hw.AMID = hot.AMKeyAnswer
 )
 
 // AMNotice is each message of notifications. Its header is the stream, a random number that

@@ -64,6 +64,7 @@ func FuzzRMAHeads(f *testing.F) {
 	f.Add(bytes.Clone((&Read{Key: 1}).Put(b[:])))
 	f.Add(bytes.Clone((&Atomic{Key: 1}).Put(b[:])))
 	f.Add(bytes.Clone((&Done{}).Put(b[:])))
+	f.Add(bytes.Clone((&KeyAnswer{Link: 1, Key: []byte("key")}).Put(b[:])))
 	f.Add(bytes.Clone((&Share{Want: 9, Chunk: MinShareChunk}).Put(b[:])))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var out [RTSBytes]byte
@@ -89,6 +90,13 @@ func FuzzRMAHeads(f *testing.F) {
 		var d Done
 		if d.Parse(in) && !bytes.Equal(d.Put(out[:]), in) {
 			t.Errorf("outcome %x became %x", in, d.Put(out[:]))
+		}
+		var k KeyAnswer
+		if k.Parse(in, 0) && !bytes.Equal(k.Put(nil), in) {
+			t.Errorf("answer about a key %x became %x", in, k.Put(nil))
+		}
+		if link, ok := ParseKeyAsk(in, 0); ok && !bytes.Equal(PutKeyAsk(out[:], link), in) {
+			t.Errorf("question for a key %x became %x", in, PutKeyAsk(out[:], link))
 		}
 	})
 }

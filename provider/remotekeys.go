@@ -1,0 +1,147 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/rkey"
+	"github.com/weft-fabric/weft/provider/wire"
+)
+
+// The keys by which devices reach memory on other hosts (package rkey): those of messages, and those of regions.
+
+// device is what registers memory for the port's transport.
+func (p *port) device() rkey.Device { return rkey.Device{Domain: p.Memory(), Cache: p.cache} }
+
+// exposes reports whether messages to peers of a port are exposed.
+func (p *port) exposes() bool {
+	return p.attr.Caps&hw.CapGetZcopy != 0 && p.attr.Caps&hw.CapPeerMemory == 0 && p.device().Exposes()
+}
+
+// expose registers what a request sends and puts the keys into its RTS, or into keys, whose length it returns. Without
+// memory for that the payload goes in fragments.
+func (e *txRequests) expose(d rkey.Device, req *txRequest, id uint64, r *wire.RTS, keys []byte) int {
+	regions, n, ok := d.Expose(req.IOV[:req.Count], r, keys)
+	if ok {
+		req.Flags |= txExposed
+		e.exposed.Add(id, regions)
+	}
+	return n
+}
+
+// conceal takes back what a request exposed.
+func (e *txRequests) conceal(req *txRequest, id uint64) {
+	if req.Flags&txExposed != 0 {
+		rkey.Close(e.exposed.Remove(id))
+	}
+}
+
+// takeKeys reads the keys of an RTS. False: they do not parse.
+func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
+	if m.Flags&(wire.FlagKeyed|wire.FlagPacked) == 0 {
+		return len(payload) == 0
+	}
+	p, _ := e.portOf(src)
+	return p.device().Take(m, payload, p.exposes())
+}
+
+// findKey returns the device's key of a peer's region, or asks for it.
+func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
+	found, known, ask := p.keys.Find(key)
+	*device = found
+	if ask {
+		var b [wire.KeyHeadBytes]byte
+		if err := p.AMShort(wire.AMKeyAsk, key, wire.PutKeyAsk(b[:], l.index), nil); err != nil {
+			p.keys.Forget(key)
+		}
+	}
+	return known
+}
+
+// onKeyAsk sends a peer the device's key of a region.
+func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
+	link, ok := wire.ParseKeyAsk(head, len(payload))
+	if !ok {
+		e.malformed(src, "question for a key does not parse")
+		return
+	}
+	p, err := e.connect(e.linkBack(e.senderOf(src)))
+	if own, _ := e.portOf(src); err != nil || p.port != own {
+		return // the way back is another, where the device's keys mean nothing
+	}
+	var b [wire.KeyHeadBytes + rkey.MaxKey]byte
+	var packed [rkey.MaxKey]byte
+	a := wire.KeyAnswer{Link: link, Status: wire.KeyNever}
+	if p.keys != nil && !e.counted() {
+		a.Key, a.Status = e.domain.deviceKey(p.port, key, packed[:0])
+	}
+	_ = p.AMShort(wire.AMKeyAnswer, key, a.Put(b[:]), nil) // no room: the peer asks again
+}
+
+// deviceKey appends the device's key of a region, which it registers with the port's memory domain.
+func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {
+	m := d.regions.keys.Find(key)
+	if m == nil || !m.gate.Enter() {
+		return nil, wire.KeyAbsent
+	}
+	defer m.gate.Leave()
+	r, err := m.export(p.Memory())
+	if err != nil {
+		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)
+	}
+	if r == nil {
+		return nil, wire.KeyNever
+	}
+	return r.PackKey(to), wire.KeyHere
+}
+
+// onKeyAnswer takes in what a peer says of a region.
+func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) {
+	var a wire.KeyAnswer
+	if !a.Parse(head, len(payload)) || !e.ownsLink(src, a.Link) {
+		e.malformed(src, "answer about a key, status %d, %d bytes", a.Status, len(head))
+		return
+	}
+	p := e.linkAt(a.Link).path.Load()
+	if own, _ := e.portOf(src); p == nil || p.keys == nil || p.port != own {
+		return // the connection that asked is gone
+	}
+	switch a.Status {
+	case wire.KeyAbsent:
+		p.keys.Absent(key)
+	case wire.KeyNever:
+		p.keys.Refused(key)
+	default:
+		device, err := p.port.Memory().UnpackKey(a.Key)
+		if err != nil {
+			e.malformed(src, "answer about a key: %v", err)
+			return
+		}
+		p.keys.Learn(key, device)
+	}
+}
+
+// export registers the region with a device's memory domain. nil: it is not for
+// devices, because what peers do there must be known, there is nothing, its memory is another
+// device's, or the application has not promised that its pages stay (FI_MR_ALLOCATED).
+// The caller has entered m.gate.
+func (m *MR) export(md hw.MemoryDomain) (hw.Memory, error) {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil ||
+		!m.domain.allocated() {
+		return m.exported, nil
+	}
+	r, err := md.Register(hw.Region{
+		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.exported = r
+	return r, nil
+}
+
+// allocated reports whether the application has promised that the pages of its
+// regions are there and stay: a device uses them without asking the process.
+func (d *Domain) allocated() bool { return d.info.Domain.MRMode&(fi.MRAllocated|fi.MRBasic) != 0 }
