@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/pages"
+	"github.com/weft-fabric/weft/provider/pieces"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -45,12 +46,12 @@ func notifyAccessed(p *path, key, at uint64) {
 
 // countPieces counts elements of a list that the posting thread copies, of all that it has, and what the data plane has
 // done since the last operation.
-func (op *listOp) countPieces(sel selection, l *link, p *path) {
+func (op *listOp) countPieces(sel pieces.Selection, l *link, p *path) {
 	e := op.list.ep
 	extra := atomic.SwapUint64(&e.hot.Copied, 0)
 	e.accesses.Total(op.total + extra)
-	e.accesses.Pieces(sel.len(), op.total, extra, func(piece pages.Piece) {
-		el := sel.at(piece.N)
+	e.accesses.Pieces(sel.Len(), op.total, extra, func(piece pages.Piece) {
+		el := sel.At(piece.N)
 		if !el.Direct {
 			return
 		}

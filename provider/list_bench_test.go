@@ -67,8 +67,7 @@ func BenchmarkListPrepare(b *testing.B) {
 	}
 }
 
-// BenchmarkListPost is the cost of an element of 8 bytes, the kernel's part included, and
-// BenchmarkListGather that of finding the pieces alone.
+// BenchmarkListPost is the cost of an element of 8 bytes, the kernel's part included.
 func BenchmarkListPost(b *testing.B) {
 	t := newBench(b, nil, rmaHints())
 	x, y := t.side(b), t.side(b)
@@ -79,20 +78,6 @@ func BenchmarkListPost(b *testing.B) {
 		var got [1]cq.Entry
 		for k, _ := x.cq.Read(got[:]); k != 1; k, _ = x.cq.Read(got[:]) {
 			x.ep.Progress()
-		}
-	}
-}
-
-func BenchmarkListGather(b *testing.B) {
-	t := newBench(b, nil, rmaHints())
-	x, y := t.side(b), t.side(b)
-	memory, local := make([]byte, 20000*16), make([]byte, 20000*16)
-	l := x.list(scattered(local, memory, x.opens(y.token(y.region(memory, 7, fi.RemoteWrite))), 8))
-	s, left := new(pieceScratch), []uint32{}
-	for n := 0; n < b.N; n += l.Len() {
-		sel := selection{list: l}
-		for i := 0; i < sel.len(); {
-			i = s.gather(&sel, i, &left)
 		}
 	}
 }

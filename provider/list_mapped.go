@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/pieces"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -81,16 +82,7 @@ func (op *listOp) takeMapped() (mapped []uint32) {
 	if !op.list.mapped || !op.list.ep.domain.cfg.TokenWays.IPC {
 		return nil
 	}
-	left := []uint32{}
-	for i := range op.sel.len() {
-		if n := op.sel.number(i); op.sel.at(i).Mapped {
-			mapped = append(mapped, n)
-		} else {
-			left = append(left, n)
-		}
-	}
-	op.sel = selection{list: op.list, picks: left}
-	return mapped
+	return op.sel.Mapped()
 }
 
 // mappedRegion is a peer's region, as one post of a list reaches it.
@@ -131,25 +123,26 @@ func (op *listOp) copyMapped(elements []uint32) {
 		op.list.ep.domain.work.AddSeries(op, &op.list.ep.rx.deferred)
 	}()
 	var batch cuda.Batch
-	sel := selection{list: op.list, picks: elements}
+	sel := op.list.all()
+	sel.Picks = elements
 	i := 0
 	for i < len(elements) && op.first.Load() == noFailure && !op.halted.Load() {
 		i = op.copyBatch(&batch, &sel, i, regions)
 	}
-	op.sel.picks = append(op.sel.picks, elements[i:]...) // of an operation that has failed, or is canceled
+	op.sel.Picks = append(op.sel.Picks, elements[i:]...) // of an operation that has failed, or is canceled
 }
 
 // copyBatch copies the next elements from the i-th on, and returns where it stopped.
-func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions map[uint64]*mappedRegion) int {
+func (op *listOp) copyBatch(batch *cuda.Batch, sel *pieces.Selection, i int, regions map[uint64]*mappedRegion) int {
 	began, copied, bytes := i, uint64(0), uint64(0)
 	var err error
 	failed, out := i, delegation{op: op}
-	for ; i < sel.len() && i < began+batchElements && err == nil; i++ {
-		el := sel.at(i)
+	for ; i < sel.Len() && i < began+batchElements && err == nil; i++ {
+		el := sel.At(i)
 		m := regions[el.Key]
 		switch {
 		case m.err == nil && m.own == nil && m.use == nil:
-			out.add(sel.number(i), &el, m)
+			out.add(sel.Number(i), &el, m)
 		case m.err == nil:
 			failed = i
 			if err = m.copy(batch, &el, op.args.Read); err == nil {
@@ -159,7 +152,7 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions ma
 		case errors.Is(m.err, fi.EIO):
 			failed, err = i, m.err
 		default:
-			op.sel.picks = append(op.sel.picks, sel.number(i))
+			op.sel.Picks = append(op.sel.Picks, sel.Number(i))
 		}
 	}
 	// those that are begun may fail, too, and the driver does not say which
@@ -167,15 +160,15 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *selection, i int, regions ma
 		failed, err, copied, bytes = began, e, 0, 0
 	}
 	out.flush()
-	op.sel.picks = append(op.sel.picks, out.left...)
+	op.sel.Picks = append(op.sel.Picks, out.left...)
 	op.copied(copied+out.copied, bytes+out.done)
 	if err != nil {
-		log.Warnf(log.EPData, "element %d of a list, in memory of a device: %v", sel.number(failed), err)
+		log.Warnf(log.EPData, "element %d of a list, in memory of a device: %v", sel.Number(failed), err)
 		status := fi.EIO
-		if m := regions[sel.at(failed).Key]; m.own == nil {
+		if m := regions[sel.At(failed).Key]; m.own == nil {
 			status = driverError(proc.Process{PID: uint32(m.pid)})
 		}
-		op.fail(sel.number(failed), status)
+		op.fail(sel.Number(failed), status)
 	}
 	return i
 }

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"errors"
-	"math/bits"
 	"slices"
 	"sync"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/note"
+	"github.com/weft-fabric/weft/provider/pieces"
 )
 
 // Posting a list. Elements that the posting thread can copy by itself, because the peer is a process of
@@ -33,7 +33,8 @@ type ListArgs struct {
 }
 
 // listFlags are those that a post of a list may have.
-const listFlags = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
+const listFlags = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete |
+	fi.DeliveryComplete
 
 // Write posts a write of all elements, with a context. Errors as of Post.
 func (l *List) Write(context uint64) error { return l.Post(&ListArgs{Context: context}) }
@@ -58,9 +59,10 @@ func (l *List) Post(a *ListArgs) error {
 
 func (l *List) post(a *ListArgs) error {
 	e := l.ep
-	sel := selection{list: l, picks: a.Picks}
+	sel := l.all()
+	sel.Picks = a.Picks
 	if a.Bits != nil {
-		sel.picks = picksOf(a.Bits)
+		sel.Picks = pieces.Bits(a.Bits)
 	}
 	what, allowed := "write a list", l.shape.Write
 	if a.Read {
@@ -73,10 +75,10 @@ func (l *List) post(a *ListArgs) error {
 		return e.refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^listFlags)
 	case !allowed:
 		return e.refuse(fi.EACCES, "%s: a region does not allow it", what)
-	case sel.len() == 0 || sel.len() > MaxElements:
-		return e.refuse(fi.EINVAL, "%s: %d elements, 1 to %d are possible", what, sel.len(), MaxElements)
+	case sel.Len() == 0 || sel.Len() > MaxElements:
+		return e.refuse(fi.EINVAL, "%s: %d elements, 1 to %d are possible", what, sel.Len(), MaxElements)
 	}
-	if err := sel.check(); err != nil {
+	if err := sel.Check(); err != nil {
 		return e.refuse(fi.ErrnoOf(err), "%s: %v", what, err)
 	}
 	if a.Note != nil {
@@ -85,25 +87,10 @@ func (l *List) post(a *ListArgs) error {
 		}
 		return l.postMany(a, &sel)
 	}
-	if sel.len() == 1 && sel.number(0) == 0 && !l.shape.Runs[0].Mapped {
+	if sel.Len() == 1 && sel.Number(0) == 0 && !l.shape.Runs[0].Mapped {
 		return l.postOne(a)
 	}
 	return l.postMany(a, &sel)
-}
-
-// picksOf are the elements whose bits are set.
-func picksOf(words []uint64) []uint32 {
-	n := 0
-	for _, w := range words {
-		n += bits.OnesCount64(w)
-	}
-	picks := make([]uint32, 0, n)
-	for i, w := range words {
-		for ; w != 0; w &= w - 1 {
-			picks = append(picks, uint32(i*64+bits.TrailingZeros64(w)))
-		}
-	}
-	return picks
 }
 
 // postOne posts the first element, as the operation that it is.
@@ -134,7 +121,7 @@ func (l *List) argsOf(el dataplane.Element, a *ListArgs) *RMAArgs {
 }
 
 // postMany posts an operation of elements that are checked.
-func (l *List) postMany(a *ListArgs, sel *selection) error {
+func (l *List) postMany(a *ListArgs, sel *pieces.Selection) error {
 	e := l.ep
 	link, p, err := e.peerFor(l.addr, a.Flags)
 	if err != nil {
@@ -148,7 +135,7 @@ func (l *List) postMany(a *ListArgs, sel *selection) error {
 	if err := l.refs.Acquire(); err != nil {
 		return err
 	}
-	op := &listOp{list: l, args: *a, sel: *sel, total: sel.bytes(), completes: completes}
+	op := &listOp{list: l, args: *a, sel: *sel, total: sel.Bytes(), completes: completes}
 	op.args.Picks, op.args.Bits, op.args.Note = nil, nil, nil
 	op.first.Store(noFailure)
 	if err := op.enterNote(a, link, p); err != nil {
@@ -211,7 +198,7 @@ func (op *listOp) noteOf(a *ListArgs, p *path) *note.Outgoing {
 }
 
 // move has the elements go. Of an operation that is refused nothing has happened.
-func (op *listOp) move(sel *selection, link *link, p *path) error {
+func (op *listOp) move(sel *pieces.Selection, link *link, p *path) error {
 	err := op.moveAll(sel, link, p)
 	if err != nil {
 		op.list.refs.Release()
@@ -219,12 +206,12 @@ func (op *listOp) move(sel *selection, link *link, p *path) error {
 	return err
 }
 
-func (op *listOp) moveAll(sel *selection, link *link, p *path) error {
+func (op *listOp) moveAll(sel *pieces.Selection, link *link, p *path) error {
 	op.to = link
 	l, e := op.list, op.list.ep
 	mover, ok := p.Endpoint.(hw.PieceMover)
 	if !ok || p.port.attr.Caps&hw.CapPieces == 0 || e.orderedRMA() || !e.domain.cfg.TokenWays.IPC {
-		op.sel.picks = slices.Clone(sel.picks) // those of the caller end with the call
+		op.sel.Picks = slices.Clone(sel.Picks) // those of the caller end with the call
 		return op.begin(link)
 	}
 	if e.putPending(p, l.addr) {
@@ -239,105 +226,50 @@ func (op *listOp) moveAll(sel *selection, link *link, p *path) error {
 	if err := op.copyPieces(mover); err != nil {
 		return e.broken(err)
 	}
-	if op.sel.len() == 0 {
+	if op.sel.Len() == 0 {
 		op.finish()
 		return nil
 	}
 	return op.begin(link)
 }
 
-// pieceScratch is what a posting thread hands to the transport: the pieces, and of each
-// where in the selection its elements begin.
-type pieceScratch struct {
-	hw.Pieces
-	at [hw.MaxPieces]int
-}
-
-var pieceScratches = sync.Pool{New: func() any { return new(pieceScratch) }}
+// batches are spare ones for posting threads.
+var batches = sync.Pool{New: func() any { return new(pieces.Batch) }}
 
 // copyPieces copies the elements that it can, and leaves the others in the selection. fi.ECONNRESET: the peer is
 // dead, and nothing was copied.
 func (op *listOp) copyPieces(mover hw.PieceMover) error {
-	s := pieceScratches.Get().(*pieceScratch)
-	defer pieceScratches.Put(s)
+	s := batches.Get().(*pieces.Batch)
+	defer batches.Put(s)
 	left := []uint32{}
 	copied, elements := uint64(0), 0
-	for i := 0; i < op.sel.len(); {
+	for i := 0; i < op.sel.Len(); {
 		began, skipped := i, len(left)
-		i = s.gather(&op.sel, i, &left)
+		i = s.Gather(&op.sel, i, &left)
 		moved, err := mover.MovePieces(&s.Pieces, !op.args.Read)
 		copied += moved
 		if err == nil {
 			elements += i - began - (len(left) - skipped)
 			continue
 		}
-		stopped := s.position(&op.sel, moved)
+		stopped := s.Position(&op.sel, moved)
 		if errors.Is(err, hw.ErrPeerDead) {
 			if copied == 0 {
 				return fi.ECONNRESET
 			}
-			op.fail(op.sel.number(stopped), fi.ECONNRESET)
+			op.fail(op.sel.Number(stopped), fi.ECONNRESET)
 			left = left[:0]
 			break
 		}
 		// What is refused, or not possible, goes as messages, by which the peer reports why.
-		left = op.leave(left[:skipped], began, stopped)
-		elements += op.sel.len() - began - (len(left) - skipped)
+		left = op.sel.Leave(left[:skipped], began, stopped)
+		elements += op.sel.Len() - began - (len(left) - skipped)
 		break
 	}
 	op.copied(uint64(elements), copied)
-	op.sel = selection{list: op.list, picks: left}
+	op.keep(left)
 	return nil
 }
 
-// leave appends the elements of the selection that are not copied: from a place on those that others have to
-// move, and all from the one on that was the first to fail.
-func (op *listOp) leave(left []uint32, from, failed int) []uint32 {
-	for i := from; i < op.sel.len(); i++ {
-		if i >= failed || !op.sel.at(i).Direct {
-			left = append(left, op.sel.number(i))
-		}
-	}
-	return left
-}
-
-// gather fills in the next pieces of a selection, from the i-th element on, and returns where it stopped. Neighbours
-// are joined. Elements that others have to move are appended to left.
-func (s *pieceScratch) gather(sel *selection, i int, left *[]uint32) int {
-	s.N = 0
-	for end := sel.len(); i < end; i++ {
-		el := sel.at(i)
-		if !el.Direct {
-			*left = append(*left, sel.number(i))
-			continue
-		}
-		n := s.N
-		if !s.Add(el.Local, el.Remote, el.Len, el.Key) {
-			break
-		}
-		if s.N != n {
-			s.at[n] = i
-		}
-	}
-	return i
-}
-
-// position returns which element of the selection is the first of which not all bytes are among those that are
-// moved, given that not all pieces are.
-func (s *pieceScratch) position(sel *selection, moved uint64) int {
-	n := 0
-	for n+1 < s.N && moved >= s.Local[n].Len {
-		moved -= s.Local[n].Len
-		n++
-	}
-	for i := s.at[n]; ; i++ {
-		el := sel.at(i)
-		if !el.Direct {
-			continue
-		}
-		if moved < el.Len || i+1 == sel.len() {
-			return i
-		}
-		moved -= el.Len
-	}
-}
+// keep makes elements the ones that are left.
+func (op *listOp) keep(left []uint32) { op.sel = pieces.Selection{List: &op.list.shape, Picks: left} }

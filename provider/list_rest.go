@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/note"
+	"github.com/weft-fabric/weft/provider/pieces"
 )
 
 // What a post of a list leaves is posted as reads and writes of single elements, some at a time, at the points
@@ -19,7 +20,7 @@ type listOp struct {
 	list *List
 	args ListArgs // without the picks
 	// the elements that are left; the posting thread's, then of the one that runs the work queue
-	sel       selection
+	sel       pieces.Selection
 	total     uint64 // bytes of the operation
 	completes bool
 	to        *link          // to the owner; immutable from the post on
@@ -58,7 +59,8 @@ type listOps struct {
 	mu    sync.Mutex
 	slots []*listOp
 	free  []uint32
-	// copying counts the goroutines that are at an operation. Added to by posts, waited for when the endpoint closes.
+	// copying counts the goroutines that are at an operation. Added to by posts, waited for when the endpoint
+	// closes.
 	copying sync.WaitGroup
 	// batches are what the data plane copies elements by, nil before the first list that needs them.
 	batches *dataplane.Batches
@@ -125,7 +127,7 @@ func (op *listOp) begin(l *link) error {
 	op.pending.Store(1)
 	if !e.lists.add(op) {
 		if op.done.Load() != 0 { // some is copied: it cannot be that nothing happened
-			op.fail(op.sel.number(0), fi.ENOMEM)
+			op.fail(op.sel.Number(0), fi.ENOMEM)
 			op.finish()
 			return nil
 		}
@@ -149,8 +151,8 @@ func (op *listOp) Pump() bool {
 		return op.pumpPlain()
 	}
 	e := op.list.ep
-	for op.next < op.sel.len() && op.first.Load() == noFailure {
-		n := op.sel.number(op.next)
+	for op.next < op.sel.Len() && op.first.Load() == noFailure {
+		n := op.sel.Number(op.next)
 		if op.halted.Load() {
 			op.fail(n, fi.ECANCELED)
 			break
@@ -158,7 +160,7 @@ func (op *listOp) Pump() bool {
 		if op.pending.Load() > listWindow {
 			return false
 		}
-		el := op.sel.at(op.next)
+		el := op.sel.At(op.next)
 		if el.Len == 0 && !e.domain.cfg.TokenWays.Message {
 			op.next++ // nothing that a device could move
 			continue

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/pieces"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -14,14 +15,11 @@ import (
 // target that makes progress meanwhile, as a single read or write is (rma_share.go): its chunks are some pieces each.
 // The pieces stand in an array, which the target reads from this process's memory (list_help.go).
 
-// listShare is a list that is shared with its target: its pieces, in the order of the elements. Neighbours are joined,
-// and long elements cut, to at most a chunk's bytes.
+// listShare is a list that is shared with its target. The pieces stay in place until the operation has ended.
 type listShare struct {
-	op     *listOp
-	pieces []wire.Piece // kept in place until the operation has ended
-	at     []int        // of each piece, where in the selection its first element is
-	per    uint64       // pieces of a chunk
-	from   int          // once the round has ended: where in the selection what this side did not copy begins
+	pieces.Chunks
+	op   *listOp
+	from int // once the round has ended: where in the selection what this side did not copy begins
 }
 
 // listShares are spare ones. A target that is late may read what stands there by now; it takes no chunk of an earlier
@@ -32,31 +30,8 @@ var listShares = sync.Pool{New: func() any { return new(listShare) }}
 func (op *listOp) mayShare(p *path) bool {
 	e := op.list.ep
 	least := uint64(e.domain.cfg.RMAAssistSize)
-	return least != 0 && op.total >= least && op.list.shape.Direct && op.sel.len() > 1 && p.rounds != nil &&
+	return least != 0 && op.total >= least && op.list.shape.Direct && op.sel.Len() > 1 && p.rounds != nil &&
 		e.iface.DoorbellFD() < 0
-}
-
-// describe fills in the pieces of the operation's elements.
-func (s *listShare) describe(op *listOp) {
-	s.op, s.pieces, s.at = op, s.pieces[:0], s.at[:0]
-	last := &wire.Piece{}
-	for i := range op.sel.len() {
-		el := op.sel.at(i)
-		if last.Key == el.Key && last.Local+last.Len == el.Local && last.Addr+last.Len == el.Remote &&
-			el.Len <= wire.MaxShareChunk-last.Len {
-			last.Len += el.Len
-			continue
-		}
-		for el.Len != 0 {
-			n := min(el.Len, wire.MaxShareChunk)
-			s.pieces, s.at = append(s.pieces, wire.Piece{Local: el.Local, Addr: el.Remote, Len: n,
-				Key: el.Key}), append(s.at, i)
-			last = &s.pieces[len(s.pieces)-1]
-			el.Local, el.Remote, el.Len = el.Local+n, el.Remote+n, el.Len-n
-		}
-	}
-	each := max(op.total/max(uint64(len(s.pieces)), 1), 1)
-	s.per = min(max(shareChunk(op.total)/each, 1), hw.MaxPieces)
 }
 
 // share does the operation together with the target. It reports false when the caller is to do it. Errors as of
@@ -65,29 +40,30 @@ func (op *listOp) share(mover hw.PieceMover, p *path) (bool, error) {
 	e := op.list.ep
 	e.reapShares(nil)
 	s := listShares.Get().(*listShare)
-	s.describe(op)
-	n := claim.Chunks(uint64(len(s.pieces)), s.per)
+	s.op = op
+	s.Cut(&op.sel, op.total, shareChunk(op.total))
+	n := s.N()
 	round, ok := s.offer(p, n)
 	if !ok {
 		s.put()
 		return false, nil
 	}
 	word := &p.rounds.words[0]
-	pieces := pieceScratches.Get().(*pieceScratch)
-	defer pieceScratches.Put(pieces)
-	s.from = op.sel.len()
+	batch := batches.Get().(*pieces.Batch)
+	defer batches.Put(batch)
+	s.from = op.sel.Len()
 	var err error
 	for i, ok := claim.TakeFront(word, uint64(round), n); ok; i, ok = claim.TakeFront(word, uint64(round), n) {
-		first := s.fill(pieces, i)
+		first := s.Fill(batch, i)
 		moved := uint64(0)
-		if moved, err = mover.MovePieces(&pieces.Pieces, !op.args.Read); err != nil {
-			s.from = s.position(first, moved)
+		if moved, err = mover.MovePieces(&batch.Pieces, !op.args.Read); err != nil {
+			s.from = s.Position(first, moved)
 			break
 		}
 	}
 	back := claim.Stop(word, uint64(round), n)
 	if err == nil && back != n {
-		s.from = s.at[back*s.per]
+		s.from = s.First(back)
 	}
 	return s.end(p, n-back, err)
 }
@@ -100,33 +76,10 @@ func (s *listShare) offer(p *path, n uint64) (round uint16, ok bool) {
 	}
 	defer e.shares.mu.Unlock()
 	h := wire.Share{
-		Key: s.op.total, Local: addressOfPieces(s.pieces), Want: uint64(len(s.pieces)), Chunk: uint32(s.per),
+		Key: s.op.total, Local: addressOfPieces(s.Pieces), Want: uint64(len(s.Pieces)), Chunk: uint32(s.Per),
 		Read: s.op.args.Read, List: true,
 	}
 	return e.offerRound(p, n, 0, &h)
-}
-
-// fill fills in the pieces of a chunk, and returns the number of the first.
-func (s *listShare) fill(to *pieceScratch, chunk uint64) int {
-	first := int(chunk * s.per)
-	pieces := s.pieces[first:min(first+int(s.per), len(s.pieces))]
-	for i := range pieces {
-		p := &pieces[i]
-		to.Local[i], to.Remote[i], to.Keys[i] = hw.Span{Addr: p.Local, Len: p.Len},
-			hw.Span{Addr: p.Addr, Len: p.Len}, p.Key
-	}
-	to.N = len(pieces)
-	return first
-}
-
-// position is where in the selection the first element is that is not known to be copied, given the bytes that are
-// from a piece on.
-func (s *listShare) position(piece int, moved uint64) int {
-	for piece < len(s.pieces)-1 && moved >= s.pieces[piece].Len {
-		moved -= s.pieces[piece].Len
-		piece++
-	}
-	return s.at[piece]
 }
 
 // end ends the round, of which the target took a number of chunks and err is how copying the others ended.
@@ -134,7 +87,7 @@ func (s *listShare) end(p *path, took uint64, err error) (bool, error) {
 	op := s.op
 	wait := sharedOp{link: op.to, path: p, list: s}
 	if took != 0 {
-		op.sel.picks = slices.Clone(op.sel.picks) // those of the caller end with the call
+		op.sel.Picks = slices.Clone(op.sel.Picks) // those of the caller end with the call
 	}
 	switch op.list.ep.endOpen(wait, took, err) {
 	case sharedPart:
@@ -166,7 +119,7 @@ func (s *listShare) put() {
 // done completes the operation, all elements of which are copied.
 func (s *listShare) done() {
 	op := s.op
-	op.copied(uint64(op.sel.len()), op.total)
+	op.copied(uint64(op.sel.Len()), op.total)
 	op.finish()
 	s.put()
 }
@@ -175,19 +128,14 @@ func (s *listShare) done() {
 func (s *listShare) lost(status fi.Errno) {
 	op := s.op
 	s.known()
-	op.fail(op.sel.number(min(s.from, op.sel.len()-1)), status)
+	op.fail(op.sel.Number(min(s.from, op.sel.Len()-1)), status)
 	op.finish()
 	s.put()
 }
 
 // known counts the elements that this side has copied.
 func (s *listShare) known() {
-	n := uint64(0)
-	for i := range s.from {
-		el := s.op.sel.at(i)
-		n += el.Len
-	}
-	s.op.copied(uint64(s.from), n)
+	s.op.copied(uint64(s.from), s.op.sel.BytesTo(s.from))
 }
 
 // again has the elements that are not known to be copied go by themselves, so that the peer reports why. Errors as of
@@ -197,11 +145,11 @@ func (s *listShare) again() error {
 	if op.done.Load() == 0 { // not a second time
 		s.known()
 	}
-	left := make([]uint32, 0, all.len()-s.from)
-	for i := s.from; i < all.len(); i++ {
-		left = append(left, all.number(i))
+	left := make([]uint32, 0, all.Len()-s.from)
+	for i := s.from; i < all.Len(); i++ {
+		left = append(left, all.Number(i))
 	}
-	op.sel = selection{list: op.list, picks: left}
+	op.keep(left)
 	if err := op.begin(op.to); err != nil {
 		op.sel = all
 		return err

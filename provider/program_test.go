@@ -100,7 +100,7 @@ func (p *program) begin() {
 	model := p.model[1-s.side][at : at+n]
 	data := make([]byte, n)
 	a := RMAArgs{Dest: from.addr[to], Context: id, Read: p.r.IntN(2) == 0, Remote: remotePieces(p.r, uint64(at), uint64(n), keyAt(1-s.side))}
-	a.IOV = pieces(p.r, data)
+	a.IOV = randomParts(p.r, data)
 	if a.Read {
 		s.flags, s.got, s.want = fi.RMA|fi.Read, data, bytes.Clone(model)
 	} else {
@@ -128,13 +128,13 @@ func (p *program) message(id uint64, s *step, from, to *side) {
 	p.under[id] = s
 	first := p.r.IntN(2) == 0
 	receive := func() {
-		a := RecvArgs{IOV: pieces(p.r, s.got), Tag: id, Tagged: true, Src: fi.AddrUnspec, Context: id + 1}
+		a := RecvArgs{IOV: randomParts(p.r, s.got), Tag: id, Tagged: true, Src: fi.AddrUnspec, Context: id + 1}
 		p.post(func() error { return to.ep.PostRecv(&a) })
 	}
 	if first {
 		receive()
 	}
-	a := SendArgs{IOV: pieces(p.r, s.want), Tag: id, Tagged: true, Dest: from.addr[to], Context: id}
+	a := SendArgs{IOV: randomParts(p.r, s.want), Tag: id, Tagged: true, Dest: from.addr[to], Context: id}
 	p.post(func() error { return from.ep.Send(&a) })
 	if !first {
 		receive()
@@ -164,7 +164,7 @@ func (p *program) atomic(id uint64, s *step, from, to *side) {
 		fallthrough
 	default:
 		s.flags, s.got, s.want = fi.Atomic|fi.Read, make([]byte, n), want
-		a.Result = pieces(p.r, s.got)
+		a.Result = randomParts(p.r, s.got)
 	}
 	if !atomics.Apply(&job) {
 		p.t.Fatal("the model refuses")

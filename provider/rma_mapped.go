@@ -43,13 +43,14 @@ func (a *RMAArgs) postMapped(e *Endpoint, l *link, p *path, total uint64) (bool,
 		return true, err
 	}
 	op := &listOp{
-		list: list, sel: selection{list: list}, total: total, completes: completes,
+		list: list, sel: list.all(), total: total, completes: completes,
 		args:  ListArgs{Read: a.Read, Flags: a.Flags, Context: a.Context},
 		plain: &plainOp{args: *a},
 	}
 	op.plain.args.IOV, op.plain.args.Remote = slices.Clone(a.IOV), slices.Clone(a.Remote)
 	op.first.Store(noFailure)
-	return true, op.move(&selection{list: list}, l, p)
+	all := list.all()
+	return true, op.move(&all, l, p)
 }
 
 // asList makes the list of an operation's pieces, nil if there is no memory of a device, or some piece would go
@@ -140,7 +141,7 @@ func (a *RMAArgs) remoteOf(
 // The caller runs the work queue.
 func (op *listOp) pumpPlain() bool {
 	e, o := op.list.ep, op.plain
-	if op.sel.len() != 0 && op.first.Load() == noFailure && !o.posted {
+	if op.sel.Len() != 0 && op.first.Load() == noFailure && !o.posted {
 		a := o.args
 		a.unmapped, a.Inject, a.work = true, false, listBit|uint64(op.slot)<<elementBits
 		a.Flags &= fi.DeliveryComplete | fi.RemoteCQData

@@ -164,7 +164,7 @@ func (o *orderedProgram) write(at, n int) {
 	for i := range local {
 		local[i] = byte(o.Uint32())
 	}
-	a := RMAArgs{IOV: pieces(o.Rand, local), Remote: remotePieces(o.Rand, uint64(at), uint64(n), 7), Dest: o.x.addr[o.y], Context: uint64(len(o.begun))}
+	a := RMAArgs{IOV: randomParts(o.Rand, local), Remote: remotePieces(o.Rand, uint64(at), uint64(n), 7), Dest: o.x.addr[o.y], Context: uint64(len(o.begun))}
 	inject := n <= 512 && o.IntN(2) == 0
 	if inject {
 		a.Flags = fi.Inject
@@ -183,7 +183,7 @@ func (o *orderedProgram) write(at, n int) {
 func (o *orderedProgram) read(at, n int) {
 	o.t.Helper()
 	local := make([]byte, n)
-	a := RMAArgs{IOV: pieces(o.Rand, local), Remote: remotePieces(o.Rand, uint64(at), uint64(n), 7), Dest: o.x.addr[o.y], Read: true, Context: uint64(len(o.begun))}
+	a := RMAArgs{IOV: randomParts(o.Rand, local), Remote: remotePieces(o.Rand, uint64(at), uint64(n), 7), Dest: o.x.addr[o.y], Read: true, Context: uint64(len(o.begun))}
 	o.posted(o.x.ep.RMA(&a), orderedOp{local, bytes.Clone(o.model[at : at+n])})
 }
 

@@ -237,7 +237,7 @@ func (p *pairSide) againstModel(t *testing.T) {
 		length := r.IntN([...]int{16, 200, 9000, 100000, 1 << 20}[r.IntN(5)]) + 1
 		at, from := r.IntN(pairBytes-length+1), r.IntN(pairBytes-length+1)
 		a := RMAArgs{
-			IOV: pieces(r, local[from:from+length]), Remote: remotePieces(r, uint64(at), uint64(length), 7),
+			IOV: randomParts(r, local[from:from+length]), Remote: remotePieces(r, uint64(at), uint64(length), 7),
 			Context: uint64(n), Read: r.IntN(2) == 0,
 		}
 		a.Flags |= [...]uint64{0, fi.DeliveryComplete, fi.Fence, fi.InjectComplete}[r.IntN(4)]

@@ -109,7 +109,7 @@ func rmaAgainstModel(t *testing.T, x, y *side, count int) {
 		length := r.IntN([...]int{16, 200, 9000, 100000, size}[r.IntN(5)])
 		at, from := r.IntN(size-length+1), r.IntN(size-length+1)
 		a := RMAArgs{
-			IOV: pieces(r, local[from:from+length]), Remote: remotePieces(r, uint64(at), uint64(length), 7),
+			IOV: randomParts(r, local[from:from+length]), Remote: remotePieces(r, uint64(at), uint64(length), 7),
 			Dest: x.addr[y], Context: uint64(n), Read: r.IntN(2) == 0,
 		}
 		if !a.Read && length < 2000 && r.IntN(3) == 0 {
@@ -154,8 +154,8 @@ func wantDone(t *testing.T, x, y *side, context, flags uint64) {
 	}
 }
 
-// pieces cuts a vector.
-func pieces(r *rand.Rand, b []byte) []fi.IOVec {
+// randomParts cuts a vector.
+func randomParts(r *rand.Rand, b []byte) []fi.IOVec {
 	var list []fi.IOVec
 	for len(list) < wire.IOVLimit-1 && len(b) > 0 && r.IntN(2) == 0 {
 		n := 1 + r.IntN(len(b))
@@ -282,7 +282,7 @@ func atomicsAgainstModel(t *testing.T, x, y *side, r *rand.Rand) {
 			a.Compare, j.Compare = iovOf(compare), unsafe.Pointer(&compare[0])
 		}
 		if k != atomics.Base {
-			a.Result, flags = pieces(r, result), fi.Atomic|fi.Read
+			a.Result, flags = randomParts(r, result), fi.Atomic|fi.Read
 		}
 		post(t, func() error { return x.ep.Atomic(&a) }, x, y)
 		if !atomics.Apply(&j) {
