@@ -2,30 +2,13 @@ package provider
 
 import (
 	"os"
-	"reflect"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/proxy"
+	"github.com/weft-fabric/weft/provider/wire"
 )
-
-// FuzzDelegatedRequest parses requests to copy: what parses is what was put together.
-func FuzzDelegatedRequest(f *testing.F) {
-	q := delegatedRequest{1, 2, fi.RemoteWrite, 4, 5, []delegatedPiece{{6, 7, 8}, {9, 10, 11}}}
-	whole := q.append(nil)
-	for n := range len(whole) + 1 {
-		f.Add(whole[:n])
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var q delegatedRequest
-		if ok := q.parse(b); ok != (len(b) > delegatedHead && (len(b)-delegatedHead)%delegatedEach == 0) {
-			t.Fatalf("%d bytes: %t", len(b), ok)
-		} else if ok && !reflect.DeepEqual(q.append(nil), b) {
-			t.Fatalf("%x is not %x", q.append(nil), b)
-		}
-	})
-}
 
 // TestDelegatedRefused asks for copies that the owner must not make.
 func TestDelegatedRefused(t *testing.T) {
@@ -39,28 +22,29 @@ func TestDelegatedRefused(t *testing.T) {
 	if !ok {
 		t.Fatal("the dma-buf is not shared")
 	}
-	good := delegatedRequest{
-		y.ep.incarnation, m.key, fi.RemoteRead, share.Token, share.Buffer, []delegatedPiece{{8, m.base + 16, 32}},
+	good := wire.CopyRequest{
+		Incarnation: y.ep.incarnation, Key: m.key, Rights: fi.RemoteRead,
+		Token: share.Token, Buffer: share.Buffer, Pieces: []wire.CopyPiece{{Offset: 8, Addr: m.base + 16, N: 32}},
 	}
 	for what, c := range map[string]struct {
-		change func(q *delegatedRequest)
+		change func(q *wire.CopyRequest)
 		want   proxy.Status
 	}{
-		"right":             {func(*delegatedRequest) {}, proxy.StatusOK},
-		"no such endpoint":  {func(q *delegatedRequest) { q.incarnation++ }, proxy.StatusNone},
-		"no such region":    {func(q *delegatedRequest) { q.key++ }, proxy.StatusNone},
-		"no right":          {func(q *delegatedRequest) { q.rights = fi.RemoteWrite }, proxy.StatusRefused},
-		"no such memory":    {func(q *delegatedRequest) { q.token++ }, proxy.StatusNone},
-		"beyond the region": {func(q *delegatedRequest) { q.pieces[0].addr = m.base + 4090 }, proxy.StatusRefused},
-		"before the region": {func(q *delegatedRequest) { q.pieces[0].addr = m.base - 1 }, proxy.StatusRefused},
-		"beyond the memory": {func(q *delegatedRequest) { q.pieces[0].offset = share.Size - 31 }, proxy.StatusRefused},
-		"offset that wraps": {func(q *delegatedRequest) { q.pieces[0].offset = ^uint64(0) - 15 }, proxy.StatusRefused},
-		"length that wraps": {func(q *delegatedRequest) { q.pieces[0].n = ^uint64(0) - 7 }, proxy.StatusRefused},
+		"right":             {func(*wire.CopyRequest) {}, proxy.StatusOK},
+		"no such endpoint":  {func(q *wire.CopyRequest) { q.Incarnation++ }, proxy.StatusNone},
+		"no such region":    {func(q *wire.CopyRequest) { q.Key++ }, proxy.StatusNone},
+		"no right":          {func(q *wire.CopyRequest) { q.Rights = fi.RemoteWrite }, proxy.StatusRefused},
+		"no such memory":    {func(q *wire.CopyRequest) { q.Token++ }, proxy.StatusNone},
+		"beyond the region": {func(q *wire.CopyRequest) { q.Pieces[0].Addr = m.base + 4090 }, proxy.StatusRefused},
+		"before the region": {func(q *wire.CopyRequest) { q.Pieces[0].Addr = m.base - 1 }, proxy.StatusRefused},
+		"beyond the memory": {func(q *wire.CopyRequest) { q.Pieces[0].Offset = share.Size - 31 }, proxy.StatusRefused},
+		"offset that wraps": {func(q *wire.CopyRequest) { q.Pieces[0].Offset = ^uint64(0) - 15 }, proxy.StatusRefused},
+		"length that wraps": {func(q *wire.CopyRequest) { q.Pieces[0].N = ^uint64(0) - 7 }, proxy.StatusRefused},
 	} {
 		q := good
-		q.pieces = []delegatedPiece{good.pieces[0]}
+		q.Pieces = []wire.CopyPiece{good.Pieces[0]}
 		c.change(&q)
-		if got := q.perform(os.Getpid()); got != c.want {
+		if got := performCopy(&q, os.Getpid()); got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}

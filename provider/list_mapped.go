@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/pieces"
 	"github.com/weft-fabric/weft/provider/token"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Elements of lists with memory of a device. Where the region is this process's or a device's, they are copied by this
@@ -93,9 +93,8 @@ type mappedRegion struct {
 	offset uint64    // of base in the region or the allocation
 	err    error     // it cannot be reached so; wraps fi.EIO: nor otherwise
 
-	// what the owner is asked by
-	pid                      int
-	incarnation, key, rights uint64
+	pid int                // of the owner
+	ask wire.RegionRequest // what it is asked by
 }
 
 // end ends the accesses.
@@ -195,7 +194,11 @@ func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
 	}
 	there, here, why := r.process()
 	m := &mappedRegion{
-		base: r.about.Base, pid: int(there.PID), incarnation: r.about.Incarnation, key: r.about.Key, rights: rights,
+		base: r.about.Base, pid: int(there.PID),
+		ask: wire.RegionRequest{
+			Incarnation: r.about.Incarnation, Key: r.about.Key, Rights: rights,
+			Addr: r.about.Base, Length: r.about.Length,
+		},
 	}
 	switch {
 	case why != "":
@@ -212,7 +215,7 @@ func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
 	case r.about.Kind == token.Host:
 		m.err = r.ep.domain.importer.Enter() // its connections end with the domain
 	default:
-		m.err = m.ask(r, near)
+		m.err = m.mapFrom(r, near)
 	}
 	if m.err != nil {
 		log.Infof(log.EPData, "elements of lists in device memory go as messages: %v", m.err)
@@ -220,27 +223,24 @@ func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
 	return m
 }
 
-// ask asks the owner where the region is, and maps that.
-func (m *mappedRegion) ask(r *Remote, near uint64) error {
-	pid, rights := m.pid, m.rights
-	b := binary.LittleEndian.AppendUint64(nil, r.about.Incarnation)
-	for _, v := range [...]uint64{r.about.Key, rights, r.about.Base, r.about.Length} {
-		b = binary.LittleEndian.AppendUint64(b, v)
-	}
-	answer, err := hmem.Ask(pid, proxy.KindRegion, b)
+// mapFrom asks the owner where the region is, and maps that.
+func (m *mappedRegion) mapFrom(r *Remote, near uint64) error {
+	pid, rights := m.pid, m.ask.Rights
+	body, err := hmem.Ask(pid, proxy.KindRegion, m.ask.Append(nil))
 	if s := (*proxy.StatusError)(nil); errors.As(err, &s) && s.Status == proxy.StatusStale {
 		return fmt.Errorf("region %#x is of memory that was freed: %w", r.about.Key, fi.EIO)
 	}
 	if err != nil {
 		return err
 	}
-	if len(answer) != regionAnswerBytes {
-		return fmt.Errorf("process %d answers %d bytes about a region", pid, len(answer))
+	var answer wire.RegionAnswer
+	if !answer.Parse(body) {
+		return fmt.Errorf("process %d answers %d bytes about a region", pid, len(body))
 	}
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(answer[8*i:]) }
-	a := cuda.Foreign{PID: pid, Token: word(0), Buffer: word(1)}
-	if body, ok := r.devicePart(); ok && (body.Offset != word(2) || body.Buffer != word(1)) {
-		return fmt.Errorf("region %#x is at %d of memory %d, the token says at %d of %d: %w", r.about.Key, word(2), word(1), body.Offset, body.Buffer, fi.EIO)
+	a := cuda.Foreign{PID: pid, Token: answer.Token, Buffer: answer.Buffer}
+	if part, ok := r.devicePart(); ok && (part.Offset != answer.Offset || part.Buffer != answer.Buffer) {
+		return fmt.Errorf("region %#x is at %d of memory %d, the token says at %d of %d: %w", r.about.Key,
+			answer.Offset, answer.Buffer, part.Offset, part.Buffer, fi.EIO)
 	}
 	d := r.ep.domain
 	use, err := d.importer.Acquire(a, d.ipcLimits(), near, r.ep.info.Caps&fi.HMEM != 0 && cuda.Load() == nil)
@@ -248,7 +248,7 @@ func (m *mappedRegion) ask(r *Remote, near uint64) error {
 		return err
 	}
 	f := use.Mapping().(*hmem.Mapping)
-	m.offset = word(2)
+	m.offset = answer.Offset
 	if m.offset > f.Size() || r.about.Length > f.Size()-m.offset || rights == fi.RemoteWrite && !f.Writable() {
 		use.Release()
 		return fmt.Errorf("process %d offers %d bytes at %d of %d", pid, r.about.Length, m.offset, f.Size())
@@ -257,43 +257,38 @@ func (m *mappedRegion) ask(r *Remote, near uint64) error {
 	return nil
 }
 
-// regionAnswerBytes is the size of an answer: the token of the allocation, the driver's number of its memory, and where
-// in it what was asked for begins.
-const regionAnswerBytes = 24
-
 // answerRegion says to another process how to map a region, or why it cannot.
 func answerRegion(r *proxy.Request) {
-	if len(r.Body) != 40 {
+	var q wire.RegionRequest
+	if !q.Parse(r.Body) {
 		r.Reply(proxy.StatusBad, nil)
 		return
 	}
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(r.Body[8*i:]) }
-	m, status := regionOfToken(word(0), word(1), word(2))
+	m, status := regionOfToken(q.Incarnation, q.Key, q.Rights)
 	if m == nil {
 		r.Reply(status, nil)
 		return
 	}
 	defer m.gate.Leave()
-	addr := uint64(m.parts[0].Base) + (word(3) - m.base)
-	if !hmem.OnDevice(uint64(m.parts[0].Base)) || !m.covers(word(3), word(4)) {
+	addr := uint64(m.parts[0].Base) + (q.Addr - m.base)
+	if !hmem.OnDevice(uint64(m.parts[0].Base)) || !m.covers(q.Addr, q.Length) {
 		r.Reply(proxy.StatusRefused, nil)
 		return
 	}
-	buffer := hmem.BufferOf(addr, word(4))
+	buffer := hmem.BufferOf(addr, q.Length)
 	if m.shares[0].Buffer() != buffer {
 		log.Warnf(log.MR, "process %d asks for region %#x, whose memory was freed", r.PID, m.key)
 		r.Reply(proxy.StatusStale, nil)
 		return
 	}
-	handle, offset, ok := m.domain.shareFor(addr, word(4))
+	handle, offset, ok := m.domain.shareFor(addr, q.Length)
 	if !ok {
 		m.hideDevice()
 		r.Reply(proxy.StatusRefused, nil)
 		return
 	}
-	b := binary.LittleEndian.AppendUint64(nil, handle)
-	b = binary.LittleEndian.AppendUint64(b, buffer)
-	r.Reply(proxy.StatusOK, binary.LittleEndian.AppendUint64(b, offset))
+	answer := wire.RegionAnswer{Token: handle, Buffer: buffer, Offset: offset}
+	r.Reply(proxy.StatusOK, answer.Append(nil))
 }
 
 // covers reports whether n bytes that peers name by addr and what follows are in the region.
