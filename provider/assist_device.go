@@ -53,7 +53,9 @@ func (r *receiving) openLanding(e *leasedEP, op *recvOp, p *port) bool {
 		op.t.flags&hot.RecvIOV != 0 {
 		return false
 	}
-	m, err := p.Memory().Register(hw.Region{Addr: pointerAt(op.t.buf), Len: int(op.want), Access: hw.LocalWrite | hw.RemoteWrite})
+	m, err := p.Memory().Register(hw.Region{
+		Addr: pointerAt(op.t.buf), Len: int(op.want), Access: hw.LocalWrite | hw.RemoteWrite,
+	})
 	if err != nil {
 		log.Infof(log.EPData, "the sender of %d bytes cannot help: %v", op.want, err)
 		return false
@@ -240,7 +242,8 @@ func (g *putter) step() bool {
 		return true
 	}
 	v := fi.IOVec{Base: req.IOV[0].Base + uintptr(g.from), Len: g.n}
-	local := [1]hw.Segment{{Addr: pointerAt(uint64(v.Base)), Len: int(g.n), Memory: regionOf(e.exposed.Of(g.request), v)}}
+	local := [1]hw.Segment{{Addr: pointerAt(uint64(v.Base)), Len: int(g.n),
+		Memory: regionOf(e.exposed.Of(g.request), v)}}
 	g.done.Expect(1)
 	switch status, err := o.PutZcopy(local[:], g.Addr+g.from, g.key, &g.done); {
 	case errors.Is(err, hw.ErrNoResource):

@@ -104,7 +104,8 @@ func (e *peering) checkAtomic(a *AtomicArgs) (uint64, error) {
 	case a.Flags&^atomicFlags != 0:
 		return 0, e.refuse(fi.EBADFLAGS, "atomic: flags %#x are not for it", a.Flags&^atomicFlags)
 	case !atomics.Valid(a.Kind, a.Datatype, a.Op):
-		return 0, e.refuse(fi.EOPNOTSUPP, "atomic: there is no operation %d on datatype %d in this kind of call", a.Op, a.Datatype)
+		return 0, e.refuse(fi.EOPNOTSUPP,
+			"atomic: there is no operation %d on datatype %d in this kind of call", a.Op, a.Datatype)
 	case max(len(a.Operand), len(a.Compare), len(a.Result), len(a.Remote)) > wire.IOVLimit:
 		return 0, e.refuse(fi.EINVAL, "atomic: more than %d elements", wire.IOVLimit)
 	}

@@ -59,7 +59,8 @@ func passiveKey(info *fi.Info) (key authkey.Key, err error) {
 // endpointKey checks the key of an endpoint. The error wraps fi.EINVAL.
 func (d *Domain) endpointKey(a *fi.EPAttr) (authkey.Key, error) {
 	if d.Keyed() && (len(a.AuthKey) != 0 || a.AuthKeySize != 0 || a.Type == fi.EPMsg) {
-		return "", fmt.Errorf("an endpoint with a key of its own, or a connected one, in a domain with FI_AV_AUTH_KEY: %w", fi.EINVAL)
+		return "", fmt.Errorf(
+			"an endpoint with a key of its own, or a connected one, in a domain with FI_AV_AUTH_KEY: %w", fi.EINVAL)
 	}
 	return authkey.New(a.AuthKey, a.AuthKeySize, d.auth)
 }
@@ -71,7 +72,8 @@ func (e *peering) holdAuthKeys() (err error) {
 		return nil
 	}
 	if r := e.srx; r != nil && r.rx.hasOtherKeys(e.av) {
-		return fmt.Errorf("another address vector with keys than that of the endpoints it shares receives with: %w", fi.EINVAL)
+		return fmt.Errorf(
+			"another address vector with keys than that of the endpoints it shares receives with: %w", fi.EINVAL)
 	}
 	e.keys, err = e.av.HoldKeys(0)
 	return err

@@ -62,7 +62,8 @@ func tryUDP(c *config.Config) (hw.Attr, error) {
 	if err != nil {
 		return hw.Attr{}, fmt.Errorf("duplicate a socket: %w", err)
 	}
-	i, err := udp.Open(fd, udp.Config{Stripes: c.UDPStripes, Source: n.AppendSockaddr(nil), MaxBcopy: max(c.BounceSize, c.UDPEagerSize), Eager: c.UDPEagerSize, Memory: udp.NewMemoryDomain()})
+	i, err := udp.Open(fd, udp.Config{Stripes: c.UDPStripes, Source: n.AppendSockaddr(nil),
+		MaxBcopy: max(c.BounceSize, c.UDPEagerSize), Eager: c.UDPEagerSize, Memory: udp.NewMemoryDomain()})
 	if err != nil {
 		return hw.Attr{}, err
 	}

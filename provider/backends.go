@@ -170,10 +170,12 @@ func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.C
 	if bound.inet6 {
 		own.Any |= loopback.IPv6
 	}
-	own.Dir, own.RingLog2, own.AttachCount, own.BounceBytes = c.SHMDir, int(log2(c.RingSlots)), c.MaxPeers, c.SHMBounceSize()
+	own.Dir, own.RingLog2 = c.SHMDir, int(log2(c.RingSlots))
+	own.AttachCount, own.BounceBytes = c.MaxPeers, c.SHMBounceSize()
 	own.Eager = c.SHMEagerSize
 	own.Across = c.Across()
-	own.UseCMA = map[config.Tri]loopback.CMA{config.Auto: loopback.CMAAuto, config.Yes: loopback.CMAYes, config.No: loopback.CMANo}[c.UseCMA]
+	own.UseCMA = map[config.Tri]loopback.CMA{config.Auto: loopback.CMAAuto, config.Yes: loopback.CMAYes,
+		config.No: loopback.CMANo}[c.UseCMA]
 	own.Logf = func(format string, args ...any) { log.Warnf(log.EPData, format, args...) }
 	i, err := loopback.Open(addr, own)
 	if err != nil {

@@ -175,7 +175,8 @@ func (e *Endpoint) startBackground() error {
 	if err != nil {
 		return err
 	}
-	engine := &background{rx: e.rx, iface: e.iface, source: e.source, hot: e.hot, name: e.name.String(), hybrid: e.domain.hybrid()}
+	engine := &background{rx: e.rx, iface: e.iface, source: e.source, hot: e.hot, name: e.name.String(),
+		hybrid: e.domain.hybrid()}
 	if err := t.Add(engine); err != nil {
 		e.domain.leaveThread(t)
 		return err
@@ -280,7 +281,8 @@ func (b *background) Polled() bool {
 func (b *background) String() string {
 	h := b.rx.hot
 	s := b.iface.Stats()
-	return fmt.Sprintf("endpoint %s: lease %d, posted %d, delivered %d, attention %d, copies %v, window open %v, malformed %d, peers lost %d",
+	return fmt.Sprintf(
+		"endpoint %s: lease %d, posted %d, delivered %d, attention %d, copies %v, window open %v, malformed %d, peers lost %d",
 		b.name, atomic.LoadUint32(&h.Lease), b.rx.posts.Tail()-atomic.LoadUint64(&h.PostsHead), s.Delivered,
 		atomic.LoadUint32(&h.Attention), b.rx.copies.Load(),
 		atomic.LoadUint32((*uint32)(pointerAt(uint64(b.hot.RxState))))&hot.RxOpen != 0,

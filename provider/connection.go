@@ -93,7 +93,8 @@ func (e *Endpoint) SetFID(fid uintptr) {
 func (e *Endpoint) Connect(raw, data []byte) error {
 	c := e.conn
 	if c == nil || c.Request() != nil || len(data) > cm.MaxData {
-		return refuse(log.EPCtrl, fi.EINVAL, "connect with %d bytes of data (at most %d): or not an active endpoint", len(data), cm.MaxData)
+		return refuse(log.EPCtrl, fi.EINVAL,
+			"connect with %d bytes of data (at most %d): or not an active endpoint", len(data), cm.MaxData)
 	}
 	to, err := names.Decode(e.format, raw)
 	if err != nil || to.Port == 0 || to.Family != e.name.Family {
@@ -112,7 +113,8 @@ func (e *Endpoint) Connect(raw, data []byte) error {
 func (e *Endpoint) Accept(data []byte) error {
 	c := e.conn
 	if c == nil || c.Request() == nil || len(data) > cm.MaxData {
-		return refuse(log.EPCtrl, fi.EINVAL, "accept with %d bytes of data (at most %d): or not opened for a connection request", len(data), cm.MaxData)
+		return refuse(log.EPCtrl, fi.EINVAL,
+			"accept with %d bytes of data (at most %d): or not opened for a connection request", len(data), cm.MaxData)
 	}
 	if err := e.enableOnce(); err != nil {
 		return err

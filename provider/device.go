@@ -34,7 +34,8 @@ func (d *Domain) Translate(iov []fi.IOVec, descs []uint64) error {
 		}
 		addr, ok := m.translate(uint64(iov[i].Base), iov[i].Len)
 		if !ok {
-			return fmt.Errorf("%d bytes at %#x are not in the region of the descriptor: %w", iov[i].Len, iov[i].Base, fi.EINVAL)
+			return fmt.Errorf("%d bytes at %#x are not in the region of the descriptor: %w", iov[i].Len,
+				iov[i].Base, fi.EINVAL)
 		}
 		iov[i].Base = uintptr(addr)
 	}

@@ -141,7 +141,8 @@ func (e *Endpoint) openName() error {
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l := &leasedEP{Endpoint: Endpoint{initiator: initiator{peering: peering{
 		binder: binder{attributes: attributes{
-			domain: d, info: full, format: full.AddrFormat, auth: authkey.Key(full.EP.AuthKey), incarnation: rand.Uint64(),
+			domain: d, info: full, format: full.AddrFormat, auth: authkey.Key(full.EP.AuthKey),
+			incarnation: rand.Uint64(),
 		}},
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}

@@ -114,7 +114,8 @@ func (e *options) setP2P(value uint64) error {
 		e.p2p.Store(int32(value))
 		return nil
 	case fi.HMEMP2PRequired:
-		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "FI_OPT_FI_HMEM_P2P: a transfer may always need copies by way of the process's memory")
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP,
+			"FI_OPT_FI_HMEM_P2P: a transfer may always need copies by way of the process's memory")
 	}
 	return refuse(log.EPCtrl, fi.EINVAL, "FI_OPT_FI_HMEM_P2P: %d", int32(value))
 }

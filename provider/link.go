@@ -31,8 +31,8 @@ type link struct {
 	path atomic.Pointer[path]
 
 	// inFlight counts operations that wait for this peer's answer, but for transmits. Added to by posting threads,
-	// subtracted from by the lease holder. transmits counts those: it is InFlight of line, which is the data plane's of
-	// the link's number, or its own where the data plane has none; both pointers are immutable.
+	// subtracted from by the lease holder. transmits counts those: it is InFlight of line, which is the data
+	// plane's of the link's number, or its own where the data plane has none; both pointers are immutable.
 	inFlight  atomic.Int64
 	transmits *atomic.Int64
 	line      *dataplane.Link
@@ -59,8 +59,8 @@ type link struct {
 	// was none. The lease holder's.
 	flow *segmentFlow
 
-	// ways is what lists have moved to and from the peer, nil: nothing. Stored once, by the first to count; read by any
-	// thread; sequentially consistent.
+	// ways is what lists have moved to and from the peer, nil: nothing. Stored once, by the first to count; read by
+	// any thread; sequentially consistent.
 	ways atomic.Pointer[[ways]wayCount]
 
 	// probed is what probes say of path, nil: nothing. Stored by the prober, read
@@ -87,16 +87,16 @@ type path struct {
 	port *port
 	peer address    // the peer's own, whose name may differ from the link's
 	keys *rkey.Peer // nil: no device reaches the peer's memory
-	// back: the path belongs to a source and to no link (renewed.go). flow is then the flow of segments over it, nil
-	// while there was none; the lease holder's.
+	// back: the path belongs to a source and to no link (renewed.go). flow is then the flow of segments over it,
+	// nil while there was none; the lease holder's.
 	back bool
 	flow *segmentFlow
 	// rounds are those of shared operations, nil: there are none. Immutable.
 	rounds *peerRounds
 	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.
 	slots uintptr
-	// former says that the peer's address was inserted into the address vector again since it was connected: another
-	// endpoint may have it now. Written under link.mu, read by connect; sequentially consistent.
+	// former says that the peer's address was inserted into the address vector again since it was connected:
+	// another endpoint may have it now. Written under link.mu, read by connect; sequentially consistent.
 	former atomic.Bool
 }
 

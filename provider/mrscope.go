@@ -31,7 +31,8 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 	}
 	av, _ := a.AV.(*AV)
 	if av == nil || av.Owner() != d {
-		return nil, fmt.Errorf("with FI_AV_AUTH_KEY a region needs an address vector of the domain in a struct fi_mr_auth_key: %w", fi.EINVAL)
+		return nil, fmt.Errorf(
+			"with FI_AV_AUTH_KEY a region needs an address vector of the domain in a struct fi_mr_auth_key: %w", fi.EINVAL)
 	}
 	directed := (d.info.Caps|d.info.Domain.Caps)&fi.DirectedRecv != 0
 	s := &mrScope{av: av}
@@ -40,7 +41,8 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 	case flags&fi.AuthKey != 0:
 		only = av.KeyNumber(a.Src)
 		if only == 0 || !directed {
-			return nil, fmt.Errorf("FI_AUTH_KEY with %#x, which is no key, or without FI_DIRECTED_RECV: %w", a.Src, fi.EINVAL)
+			return nil, fmt.Errorf(
+				"FI_AUTH_KEY with %#x, which is no key, or without FI_DIRECTED_RECV: %w", a.Src, fi.EINVAL)
 		}
 	case directed && a.Src != fi.AddrUnspec:
 		n, ok := av.Name(a.Src)

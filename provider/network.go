@@ -74,7 +74,8 @@ const (
 
 func newNetwork(e *Endpoint, p *port) *network {
 	w, _ := p.Iface.(hw.Waiter)
-	n := &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}), began: time.Now(), active: new(uint32)}
+	n := &network{port: p, ep: e, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}),
+		began: time.Now(), active: new(uint32)}
 	n.patience.Store(int64(leastPatience))
 	return n
 }

@@ -38,12 +38,14 @@ func openRDMADevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
 		if err != nil {
 			return nil, err
 		}
-		if at := slices.IndexFunc(list, func(d verbs.Device) bool { return slices.Contains(d.Netdevs, netdev) }); at >= 0 {
+		if at := slices.IndexFunc(list,
+			func(d verbs.Device) bool { return slices.Contains(d.Netdevs, netdev) }); at >= 0 {
 			name = list[at].Name
 		} else if c.Verbs == config.Yes {
 			name = list[0].Name
 		} else {
-			return nil, fmt.Errorf("no RDMA device stands on %s, and FI_WEFT_VERBS_DEVICE names none: %w", netdev, hw.ErrUnreachable)
+			return nil, fmt.Errorf("no RDMA device stands on %s, and FI_WEFT_VERBS_DEVICE names none: %w",
+				netdev, hw.ErrUnreachable)
 		}
 	}
 	d, err := verbs.OpenDomain(verbs.DomainConfig{
@@ -82,7 +84,8 @@ func openCXIDevice(c *config.Config, netdev string) (hw.MemoryDomain, error) {
 		}
 		at := slices.IndexFunc(list, func(d cxi.Device) bool { return d.Netdev == netdev && netdev != "" })
 		if at < 0 {
-			return nil, fmt.Errorf("no NIC of Slingshot stands on %s, and FI_WEFT_CXI_DEVICE names none: %w", netdev, hw.ErrUnreachable)
+			return nil, fmt.Errorf(
+				"no NIC of Slingshot stands on %s, and FI_WEFT_CXI_DEVICE names none: %w", netdev, hw.ErrUnreachable)
 		}
 		name = list[at].Name
 	}

@@ -120,7 +120,8 @@ const (
 func (e *leasedEP) onEager(flags uint64) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		s := e.senderOf(src)
-		a := arrived{ep: e, source: s.id, number: s.number, src: src, tag: header, length: uint64(len(payload)), flags: flags}
+		a := arrived{ep: e, source: s.id, number: s.number, src: src, tag: header,
+			length: uint64(len(payload)), flags: flags}
 		switch {
 		case flags&msgData == 0:
 		case len(head) == 8:
@@ -330,7 +331,8 @@ func (a *arrived) sender() sender { return sender{a.source, a.number} }
 
 // keptFlags is what match.Message.Flags keeps of a message.
 func keptFlags(a *arrived) uint64 {
-	return a.flags | uint64(a.src)<<dataplane.KeptSourceShift | uint64(a.number)<<dataplane.KeptNumberShift | uint64(a.ep.number)<<dataplane.KeptEndpointShift
+	return a.flags | uint64(a.src)<<dataplane.KeptSourceShift | uint64(a.number)<<dataplane.KeptNumberShift |
+		uint64(a.ep.number)<<dataplane.KeptEndpointShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.

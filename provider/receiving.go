@@ -23,8 +23,8 @@ type receiving struct {
 	idsKept    int                     // by the last sweep
 	ports      map[uint16][]names.Name // keys of ids by their ports
 
-	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended that
-	// the one peer is disconnected.
+	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended
+	// that the one peer is disconnected.
 	dataplane.Receiver
 
 	closures uint64 // times that the eager window was closed

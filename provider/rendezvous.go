@@ -323,7 +323,8 @@ func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	if op.landed {
 		e.landings.drop(op)
 	}
-	a := arrived{ep: e, source: op.source, number: op.number, src: hw.Source(op.src), tag: op.tag, data: op.data, length: op.length, request: op.request, flags: op.flags}
+	a := arrived{ep: e, source: op.source, number: op.number, src: hw.Source(op.src), tag: op.tag, data: op.data,
+		length: op.length, request: op.request, flags: op.flags}
 	flags := op.t.flags
 	if op.multi != 0 {
 		rv := (*match.Recv)(pointerAt(op.multi))

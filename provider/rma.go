@@ -33,7 +33,8 @@ type RMAArgs struct {
 
 const (
 	writeFlags = sendFlags &^ fi.MatchComplete
-	readFlags  = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete
+	readFlags  = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete |
+		fi.DeliveryComplete
 )
 
 // RMA posts one read or write. It returns nil when the operation was posted,
@@ -84,7 +85,8 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		}
 	}
 	if !e.mayTake(a, WayMessage) && !e.deviceLeads(a, p) {
-		return e.refuse(fi.EOPNOTSUPP, "%d bytes to address %d: the ways of FI_WEFT_TOKEN_WAYS do not lead there", total, a.Dest)
+		return e.refuse(fi.EOPNOTSUPP,
+			"%d bytes to address %d: the ways of FI_WEFT_TOKEN_WAYS do not lead there", total, a.Dest)
 	}
 	var r rmaRequest
 	e.describe(&r, a, l, total)

@@ -98,8 +98,8 @@ func (r *peerRounds) taken() bool {
 }
 
 // reclaim reports whether an operation is delegated no more. It reclaims and does one that should not wait for the
-// target any longer: all completions are read, or delegatePatience polls have passed. lease: the caller holds the progress
-// lease, without which none is reclaimed. The caller has sharedOps.mu.
+// target any longer: all completions are read, or delegatePatience polls have passed. lease: the caller holds the
+// progress lease, without which none is reclaimed. The caller has sharedOps.mu.
 func (e *peering) reclaim(op *sharedOp, lease bool) bool {
 	r := op.path.rounds
 	if r.taken() {

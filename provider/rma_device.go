@@ -245,14 +245,16 @@ func (op *deviceOp) gather(local []hw.Segment, req *rmaRequest, at, most uint64)
 	var pieces [wire.IOVLimit]fi.IOVec
 	used := window(pieces[:0], req.iov[:req.count], at, min(most, limit, devicePieceBytes))
 	for _, v := range used[:min(len(used), a.MaxIOV)] {
-		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: regionOf(op.regions, v)})
+		local = append(local,
+			hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: regionOf(op.regions, v)})
 		n += v.Len
 	}
 	return local, n
 }
 
 // move has the device read or write.
-func (op *deviceOp) move(req *rmaRequest, local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+func (op *deviceOp) move(req *rmaRequest, local []hw.Segment, addr uint64, key hw.RemoteKey,
+	c *hw.Completion) (hw.Status, error) {
 	o := op.path.Endpoint.(hw.OneSided)
 	if req.flags&rmaIsRead != 0 {
 		return o.GetZcopy(local, addr, key, c)

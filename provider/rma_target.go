@@ -132,7 +132,8 @@ func (e *Endpoint) SendDone(source uint32, request uint64) {
 
 // refuseAccess logs an access that is refused and returns the errno for the initiator.
 func (e *leasedEP) refuseAccess(src hw.Source, what string, key, addr, n uint64, err error) fi.Errno {
-	log.Warnf(log.EPData, "%s by %s of %d bytes at %#x with key %#x: %v", what, e.rx.addressOf(e.senderOf(src)), n, addr, key, err)
+	log.Warnf(log.EPData, "%s by %s of %d bytes at %#x with key %#x: %v", what, e.rx.addressOf(e.senderOf(src)),
+		n, addr, key, err)
 	return fi.ErrnoOf(err)
 }
 

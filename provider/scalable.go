@@ -58,7 +58,8 @@ func (d *Domain) OpenScalable(info *fi.Info) (*Scalable, error) {
 	}
 	tx, rx := full.EP.TxCtxCnt, full.EP.RxCtxCnt
 	if tx > maxContexts || rx > maxContexts {
-		return nil, refuse(log.EPCtrl, fi.EINVAL, what+"%#x transmit and %#x receive contexts, at most %d", tx, rx, maxContexts)
+		return nil, refuse(log.EPCtrl, fi.EINVAL, what+"%#x transmit and %#x receive contexts, at most %d",
+			tx, rx, maxContexts)
 	}
 	s := &Scalable{domain: d, info: full, tx: make([]bool, max(tx, 1)), rx: make([]bool, max(rx, 1))}
 	if err := d.refs.Acquire(); err != nil {

@@ -73,7 +73,8 @@ func (s *Scalable) OpenRx(index int, attr *fi.RxAttr) (*Endpoint, error) {
 func (s *Scalable) contextInfo(what string, tx bool, caps uint64) (*fi.Info, error) {
 	caps, ok := info.CtxCaps(tx, caps, s.info.Caps)
 	if !ok || caps&anyCounter == 0 {
-		return nil, refuse(log.EPCtrl, fi.EINVAL, what+"not a direction of the endpoint, whose capabilities are %#x", s.info.Caps)
+		return nil, refuse(log.EPCtrl, fi.EINVAL,
+			what+"not a direction of the endpoint, whose capabilities are %#x", s.info.Caps)
 	}
 	own := s.info.Clone()
 	own.Caps = caps

@@ -142,7 +142,8 @@ func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 		if e, ok := m.domain.drives.Find(fits); ok {
 			return e, nil
 		}
-		return nil, fmt.Errorf("no endpoint of the domain is enabled by which peers could reach the region: %w", fi.EOPBADSTATE)
+		return nil, fmt.Errorf(
+			"no endpoint of the domain is enabled by which peers could reach the region: %w", fi.EOPBADSTATE)
 	}
 	switch {
 	case asked.domain != m.domain:

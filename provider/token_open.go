@@ -17,7 +17,8 @@ type Remote struct {
 	refs  refs.Count  // users: lists
 	addr  fi.Addr     // of the owner, immutable
 	about token.Token // immutable
-	// byKey: not from a token, but what is known of a region with a key in the peer's table (rma_mapped.go). Immutable.
+	// byKey: not from a token, but what is known of a region with a key in the peer's table (rma_mapped.go).
+	// Immutable.
 	byKey bool
 }
 
@@ -102,7 +103,8 @@ type RemoteInfo struct {
 // Info returns what is known of the region, and which way is taken. No peer is asked.
 func (r *Remote) Info() RemoteInfo {
 	t := &r.about
-	i := RemoteInfo{Addr: r.addr, Agent: t.Agent, Key: t.Key, Base: t.Base, Length: t.Length, Kind: t.Kind, Device: t.Device}
+	i := RemoteInfo{Addr: r.addr, Agent: t.Agent, Key: t.Key, Base: t.Base, Length: t.Length, Kind: t.Kind,
+		Device: t.Device}
 	if t.Rights&token.Read != 0 {
 		i.Rights |= fi.RemoteRead
 	}

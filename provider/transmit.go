@@ -466,7 +466,8 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	switch {
 	case status != fi.Success:
 		e.countFailed(status)
-		if e.txCQ != nil && req.Flags&txReported == 0 { // it succeeded, as one that stands in the ring of a peer that dies
+		// one that is reported has succeeded: it stands in the ring of a peer that dies
+		if e.txCQ != nil && req.Flags&txReported == 0 {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	case req.Flags&dataplane.RequestCompletes != 0:

@@ -147,7 +147,8 @@ func (a *AV) checkInsertion(n int, in *Insertion) error {
 	case in.Flags&fi.SyncErr != 0 && a.flags&fi.Event != 0:
 		return fmt.Errorf("FI_SYNC_ERR is for address vectors without FI_EVENT: %w", fi.EBADFLAGS)
 	case in.Flags&fi.AVUserID != 0 && (in.Addrs == nil && n != 0 || a.flags&fi.AVUserID != 0 || a.Shared()):
-		return fmt.Errorf("FI_AV_USER_ID without ids, or in an address vector that is shared or was opened with it: %w", fi.EINVAL)
+		return fmt.Errorf(
+			"FI_AV_USER_ID without ids, or in an address vector that is shared or was opened with it: %w", fi.EINVAL)
 	case in.Addrs != nil && len(in.Addrs) < n, in.Flags&fi.SyncErr != 0 && len(in.Errs) < n:
 		return fmt.Errorf("result array too short: %w", fi.EINVAL)
 	}

@@ -193,7 +193,8 @@ func (a *AV) checkKeyed(n int, in *Insertion) error {
 	switch {
 	case n == 0:
 	case keyed != (in.Flags&fi.AuthKey != 0):
-		return fmt.Errorf("FI_AUTH_KEY is for the addresses of a domain with FI_AV_AUTH_KEY, and for all of them: %w", fi.EINVAL)
+		return fmt.Errorf(
+			"FI_AUTH_KEY is for the addresses of a domain with FI_AV_AUTH_KEY, and for all of them: %w", fi.EINVAL)
 	case keyed && (in.Addrs == nil || in.Flags&fi.AVUserID != 0):
 		return fmt.Errorf("FI_AUTH_KEY without keys, or with FI_AV_USER_ID: %w", fi.EINVAL)
 	}

@@ -111,7 +111,8 @@ func recallFrom(holders []int, token uint64, limit time.Duration) {
 		select {
 		case <-done:
 		case <-late:
-			log.Warnf(log.MR, "processes %v still have a region mapped after %v, of which it is closed now", holders, limit)
+			log.Warnf(log.MR, "processes %v still have a region mapped after %v, of which it is closed now",
+				holders, limit)
 			return
 		}
 	}

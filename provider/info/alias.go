@@ -41,7 +41,8 @@ var aliases = []alias{
 	{name: "shm", version: 1, format: fi.AddrStr, protocols: map[fi.EPType][]fi.Protocol{fi.EPRDM: {fi.ProtoSHM}}},
 	{name: "efa", version: 4, format: fi.AddrEFA, protocols: map[fi.EPType][]fi.Protocol{
 		fi.EPRDM: {fi.ProtoEFA}, fi.EPDgram: {fi.ProtoEFA}}},
-	{name: "cxi", version: 1, format: fi.AddrCXI, protocols: map[fi.EPType][]fi.Protocol{fi.EPRDM: {fi.ProtoCXI, fi.ProtoCXIRNR}}},
+	{name: "cxi", version: 1, format: fi.AddrCXI,
+		protocols: map[fi.EPType][]fi.Protocol{fi.EPRDM: {fi.ProtoCXI, fi.ProtoCXIRNR}}},
 }
 
 // own is weft under its own name.
@@ -131,5 +132,6 @@ func AddrFormats() []fi.AddrFormat { return append(own.formats(), matchedFormat)
 
 // formats are the address formats that hints can ask for.
 func (a *alias) formats() []fi.AddrFormat {
-	return []fi.AddrFormat{fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIn, fi.SockaddrIn6, fi.SockaddrIP, fi.AddrStr, a.format}
+	return []fi.AddrFormat{fi.FormatUnspec, fi.Sockaddr, fi.SockaddrIn, fi.SockaddrIn6, fi.SockaddrIP, fi.AddrStr,
+		a.format}
 }

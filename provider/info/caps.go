@@ -217,7 +217,8 @@ func negotiateCtxCaps(attr string, asked, endpoint, applicable uint64) (uint64, 
 		return applicable, nil
 	}
 	if bad := asked &^ applicable; bad != 0 {
-		return 0, refuse(attr, "capabilities %#x do not apply, are not supported or were not asked of the endpoint", bad)
+		return 0, refuse(attr,
+			"capabilities %#x do not apply, are not supported or were not asked of the endpoint", bad)
 	}
 	caps := asked
 	for _, g := range directions {

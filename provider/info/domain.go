@@ -195,7 +195,8 @@ func (q *query) checkPeer(h fi.DomainAttr, caps uint64) *refusal {
 		if h.Caps&fi.Peer != 0 {
 			name = "domain_attr.caps"
 		}
-		return refuse(name, "FI_PEER needs libfabric 2.0 or later, this is %d.%d", fi.Major(q.env.Host), fi.Minor(q.env.Host))
+		return refuse(name, "FI_PEER needs libfabric 2.0 or later, this is %d.%d", fi.Major(q.env.Host),
+			fi.Minor(q.env.Host))
 	}
 	return nil
 }

@@ -22,7 +22,8 @@ type epType struct {
 const (
 	msgCaps = fi.Msg | fi.Tagged | fi.RMA | fi.Atomic | fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead |
 		fi.RemoteWrite | fi.RMAEvent | fi.MultiRecv | fi.TaggedMultiRecv | fi.Fence | commCaps
-	dgramCaps = fi.Msg | fi.Send | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr | fi.DirectedRecv | fi.ExactDirectedRecv | fi.SharedAV | commCaps
+	dgramCaps = fi.Msg | fi.Send | fi.Recv | fi.MultiRecv | fi.Source | fi.SourceErr | fi.DirectedRecv |
+		fi.ExactDirectedRecv | fi.SharedAV | commCaps
 )
 
 // epTypes are the types in the order in which they are offered: clients that

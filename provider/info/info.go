@@ -106,7 +106,8 @@ func (e *Env) GetInfo(version uint32, node, service string, flags uint64, hints 
 	if cfg == nil {
 		cfg = config.Default()
 	}
-	q := &query{env: e, version: version, node: node, service: service, flags: flags, cfg: cfg, alias: aliasOf(cfg.Name)}
+	q := &query{env: e, version: version, node: node, service: service, flags: flags, cfg: cfg,
+		alias: aliasOf(cfg.Name)}
 	infos, err := q.run(hints)
 	if err != nil {
 		log.Infof(log.Core, "fi_getinfo: %v", err)

@@ -180,18 +180,21 @@ func Parse(b, auth []byte) (*Token, error) {
 	body, keyed := b[:len(b)-sealLen], le.Uint16(b[14:])&flagKeyed != 0
 	switch seal := sealOf(body, auth); {
 	case keyed != (len(auth) != 0):
-		return nil, fmt.Errorf("%w for this endpoint: with an authorisation key there (%t), here (%t)", ErrInvalid, keyed, len(auth) != 0)
+		return nil, fmt.Errorf("%w for this endpoint: with an authorisation key there (%t), here (%t)",
+			ErrInvalid, keyed, len(auth) != 0)
 	case !hmac.Equal(seal[:], b[len(body):]):
 		return nil, fmt.Errorf("%w: its seal is not right", ErrInvalid)
 	}
 	t := &Token{
-		Owner:       names.Name{Family: le.Uint16(b[16:]), Port: le.Uint16(b[18:]), Scope: le.Uint32(b[20:]), IP: [16]byte(b[24:40])},
+		Owner: names.Name{Family: le.Uint16(b[16:]), Port: le.Uint16(b[18:]), Scope: le.Uint32(b[20:]),
+			IP: [16]byte(b[24:40])},
 		Incarnation: le.Uint64(b[40:]), Key: le.Uint64(b[48:]), Base: le.Uint64(b[56:]), Length: le.Uint64(b[64:]),
 		Rights: le.Uint16(b[10:]), Kind: Kind(b[12]), Device: [16]byte(b[72:88]),
 	}
 	agent, parts := int(b[13]), int(le.Uint16(b[8:]))
 	if agent > MaxAgent || parts < fixedLen+agent || parts > len(body) {
-		return nil, fmt.Errorf("%w: parts at %d of %d, after %d bytes of an agent's name", ErrInvalid, parts, len(body), agent)
+		return nil, fmt.Errorf("%w: parts at %d of %d, after %d bytes of an agent's name", ErrInvalid, parts,
+			len(body), agent)
 	}
 	t.Agent = string(b[fixedLen : fixedLen+agent])
 	if err := t.check(); err != nil {

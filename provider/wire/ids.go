@@ -53,10 +53,12 @@ const AMNotice hw.AMID = hot.AMNotice
 // each member, which sends it to the others when it joins.
 const (
 	AMCollJoin hw.AMID = hot.AMCollJoin // header the group's key, head [CollJoin]
-	AMCollStep hw.AMID = hot.AMCollStep // header the receiver's group, head [CollStep], [CollChunk] or [CollPiece], and the payload
+	// header the receiver's group, head [CollStep], [CollChunk] or [CollPiece], and the payload
+	AMCollStep hw.AMID = hot.AMCollStep
 	AMCollRTS  hw.AMID = hot.AMCollRTS  // header the receiver's group, head [CollLong]
 	AMCollDone hw.AMID = hot.AMCollDone // header the sender's request, head as of AMAck
 	AMCollCTS  hw.AMID = hot.AMCollCTS  // header the sender's request, head [CTS]
 	AMCollFrag hw.AMID = hot.AMCollFrag // header the receiver's request, head the offset, and the payload
-	AMCollNote hw.AMID = hot.AMCollNote // header the receiver's group, 0: not known; head [CollNote], [CollWord] or [CollRelay]
+	// header the receiver's group, 0: not known; head [CollNote], [CollWord] or [CollRelay]
+	AMCollNote hw.AMID = hot.AMCollNote
 )
