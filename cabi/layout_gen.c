@@ -109,6 +109,13 @@ FIELD(struct weft_write_head, flags, 16, 8);
 FIELD(struct weft_write_head, data, 24, 8);
 FIELD(struct weft_write_head, length, 32, 8);
 
+SIZE(struct weft_read_head, 40);
+FIELD(struct weft_read_head, key, 0, 8);
+FIELD(struct weft_read_head, request, 8, 8);
+FIELD(struct weft_read_head, length, 16, 8);
+FIELD(struct weft_read_head, at, 24, 8);
+FIELD(struct weft_read_head, last, 32, 8);
+
 SIZE(struct weft_done_head, 24);
 FIELD(struct weft_done_head, status, 0, 8);
 FIELD(struct weft_done_head, units, 8, 8);

@@ -44,6 +44,13 @@ func TestHeads(t *testing.T) {
 		t.Errorf("write without data: %+v in %d bytes", *got, n)
 	}
 
+	read := wire.Read{Key: 1, Request: 2, Length: 3, At: 4, Last: true}
+	n = len(read.Put(b[:]))
+	if got, want := *(*hot.ReadHead)(at), (hot.ReadHead{Key: 1, Request: 2, Length: 3, At: 4, Last: 1}); got != want ||
+		n != int(unsafe.Sizeof(got)) {
+		t.Errorf("read: %+v in %d bytes", got, n)
+	}
+
 	op := wire.Atomic{Key: 1, Request: 2, Op: fi.OpSum, Datatype: fi.Uint64, Kind: atomics.Fetch,
 		Last: true, Count: 3, At: 4}
 	n = len(op.Put(b[:]))

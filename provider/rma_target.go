@@ -179,6 +179,7 @@ func (e *rmaTarget) onRead(src hw.Source, addr uint64, head, payload []byte) {
 	s := e.senderOf(src)
 	e.reply(reply{src: src, to: s, request: h.Request, key: h.Key, addr: addr, length: h.Length, at: h.At,
 		last: h.Last})
+	e.fillBack(src) // the data plane answers the next one
 }
 
 // reply sends a reply as far as there is room and keeps the rest.

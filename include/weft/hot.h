@@ -317,20 +317,20 @@ struct weft_hot_region {
 #define WEFT_PENDING_ID (1ull << 63)
 
 /* weft_hot_pending is an operation on a peer's memory that the data plane has posted and whose answer it waits
- * for, one line: an atomic that fetches, or a write or an atomic that completes when it is delivered. Its id is
- * WEFT_PENDING_ID, the generation above bit 32, and its place. The holder of the stripe's lease takes a free one;
- * the progress lease's holder frees it. */
+ * for, one line: an atomic that fetches, a read that is a message, or a write or an atomic that completes when it
+ * is delivered. Its id is WEFT_PENDING_ID, the generation above bit 32, and its place. The holder of the stripe's
+ * lease takes a free one; the progress lease's holder frees it. */
 struct weft_hot_pending {
 	_Atomic uint32_t busy; /* 1: in use. Stored with release by both */
 	uint32_t generation; /* raised by the thread that takes it */
-	uint64_t result; /* where the value goes that it fetches */
+	uint64_t result; /* where the value goes that it fetches or reads */
 	uint64_t bytes; /* of that value, or that are written */
 	uint64_t context;
 	uint64_t dest; /* fi_addr_t */
 	const unsigned char *ring; /* slots of the peer's ring, not those of a later peer */
 	uint32_t completes; /* 1: on the transmit queue */
 	uint32_t arrived; /* bytes of the value, of one that comes in pieces; Go's, the progress lease's holder */
-	uint64_t flags; /* of the completion; with FI_READ the operation fetches */
+	uint64_t flags; /* of the completion; with FI_READ it is answered with a value */
 };
 
 /* ---- Notifications (weft/token.h): what the data plane needs to send them, to keep what has arrived, and to give it

@@ -28,7 +28,7 @@ enum weft_am {
 	WEFT_AM_FRAG = 9, /* the header is the receiver's operation, head the offset */
 	WEFT_AM_ASSIST = 10, /* offers the sender a share of the copying: the header is its request */
 	WEFT_AM_WRITE = 11, /* head struct weft_write_head, then the payload */
-	WEFT_AM_READ = 12,
+	WEFT_AM_READ = 12, /* head struct weft_read_head */
 	WEFT_AM_NOTIFY = 13, /* head struct weft_write_head: the payload is there already */
 	WEFT_AM_ATOMIC = 14, /* head struct weft_atomic_head, then operands, then comparands */
 	WEFT_AM_RMA_DONE = 15,
@@ -85,6 +85,15 @@ struct weft_write_head {
 	uint64_t flags; /* WEFT_WRITE_* */
 	uint64_t data; /* this and length with WEFT_WRITE_DATA only */
 	uint64_t length; /* bytes of the whole operation */
+};
+
+/* weft_read_head is the head of a read, or of a piece of one, which has no payload. */
+struct weft_read_head {
+	uint64_t key;
+	uint64_t request;
+	uint64_t length; /* bytes that are asked for */
+	uint64_t at; /* where they belong in the operation */
+	uint64_t last; /* 1: the last message of its operation; 0 */
 };
 
 /* weft_done_head is the head of an answer to an operation that has no bytes to return, or has failed. */

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// One-sided operations that wait for the target's answer: fetching atomics, and writes and atomics that complete when
-// they are delivered. The posting thread finds an entry of the endpoint's table (takePending) and takes it when the
+// One-sided operations that wait for the target's answer: fetching atomics, reads that are messages, and writes and
+// atomics that complete when they are delivered. The posting thread finds an entry of the endpoint's table (takePending) and takes it when the
 // operation is about to go out (beginPending), the answer completes it: hot.AMReadData with what was fetched
 // (takeFetched), hot.AMRMADone of the others (takeDone). Refusals, the loss of a peer and a full queue are the
 // runtime's (provider/pendings.go).
@@ -67,12 +67,14 @@ func beginPending(p *hot.Post, ep *hot.EP, slots uintptr, flags uint64) {
 
 // await takes the entry of a one-sided operation that is about to be sent, if it has one.
 func await(p *hot.Post, ep *hot.EP, ring *mpsc.Ring, id uint8) {
-	if id != hot.AMWrite && id != hot.AMAtomic || p.Request == 0 {
+	if id != hot.AMWrite && id != hot.AMAtomic && id != hot.AMRead || p.Request == 0 {
 		return
 	}
 	flags := fi.RMA | fi.Write
 	switch {
 	case id == hot.AMWrite:
+	case id == hot.AMRead:
+		flags = fi.RMA | fi.Read
 	case p.Atomic == hot.AtomicPlain:
 		flags = fi.Atomic | fi.Write
 	default:

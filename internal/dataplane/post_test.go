@@ -3,6 +3,7 @@ package dataplane
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -204,7 +205,7 @@ func TestWriteArrives(t *testing.T) {
 	model := make([]byte, regionLen)
 	writes := uint64(0)
 	for n := range 2000 {
-		length := 1 + rng.IntN(bounceBytes)
+		length := rng.IntN(bounceBytes + 1)
 		offset := rng.IntN(regionLen - length + 1)
 		payload := l.bytes(length)
 		for i := range payload {
@@ -452,7 +453,7 @@ func TestCopyIsClaimed(t *testing.T) {
 	if code := write(&w); code != hot.PostDone {
 		t.Fatalf("code %d", code)
 	}
-	q := l.message(buf, hot.PostRead, 8, 4)
+	q := l.message(l.bytes(bounceBytes+1), hot.PostRead, 8, 4)
 	q.Key = regionKey
 	if code := postCopy(&q); code != hot.PostGo {
 		t.Errorf("a copy before an earlier write: code %d", code)
@@ -470,5 +471,105 @@ func TestCopyIsClaimed(t *testing.T) {
 	q.Copy.Error = int32(fi.EPERM)
 	if code := postCopy(&q); code != hot.PostGo || l.peer.PID != 0 {
 		t.Errorf("a copy that is not allowed: code %d, process %d", code, l.peer.PID)
+	}
+}
+
+// TestNothingOvertakesAWrite posts reads and long writes behind a write that is not taken in: they go as messages, in
+// the order of the posts.
+func TestNothingOvertakesAWrite(t *testing.T) {
+	for _, n := range []int{1, 8, hot.SlotBody - 8, hot.SlotBody - 7, bounceBytes} {
+		l := newLoop(t)
+		l.peer.PID, l.ep.CopyMax, l.ep.CopiedMax = 1, 1<<20, ^uint64(0)
+		first, second, got := l.bytes(8), l.bytes(n), l.bytes(n)
+		copy(first, "earlier1")
+		for i := range second {
+			second[i] = byte(i + 1)
+		}
+		post := func(b []byte, kind uint32, context uint64) {
+			t.Helper()
+			p := l.message(b, kind, 8, context)
+			p.Key = regionKey
+			if code := rma(&p); code != hot.PostDone {
+				t.Fatalf("%d bytes, post %d: code %d", n, context, code)
+			}
+		}
+		post(first, 0, 1)
+		post(got, hot.PostRead, 2)
+		w := l.message(second, 0, 8, 3)
+		w.Key = regionKey
+		if code := asMessage(&w, l.ep, l.peer, l.peer.Slots); code != hot.PostDone {
+			t.Fatalf("a write of %d bytes: code %d", n, code)
+		}
+		for l.ep.Inbound[0].Head != *(*uint64)(pointer(l.peer.Tail)) {
+			l.serve()
+		}
+		want := make([]byte, n)
+		copy(want, "earlier1")
+		if !bytes.Equal(got, want) || !bytes.Equal(l.region[8:][:n], second) {
+			t.Errorf("%d bytes: read %q, left %q", n, got, l.region[8:][:n])
+		}
+		flags := map[uint64]uint64{}
+		for e, ok := l.completed(); ok; e, ok = l.completed() {
+			flags[e.Context] = e.Flags
+		}
+		if !maps.Equal(flags, map[uint64]uint64{1: fi.RMA | fi.Write, 2: fi.RMA | fi.Read, 3: fi.RMA | fi.Write}) {
+			t.Errorf("%d bytes: completions with flags %#x", n, flags)
+		}
+	}
+}
+
+// TestCopyWithData makes the notice of a write with data that is copied: the target's completion comes after the copy,
+// and where the ring has no room nothing is posted, or the runtime posts all of it again.
+func TestCopyWithData(t *testing.T) {
+	begin := func() (*loop, *hot.Post) {
+		l := newLoop(t)
+		l.grow()
+		l.peer.PID, l.ep.CopyMax, l.ep.CopiedMax = 1, 1<<20, ^uint64(0)
+		p := l.message(l.bytes(hot.CopyMinWrite), hot.PostData, 8, 4)
+		p.Key, p.Data, p.Flags = regionKey, 99, fi.RemoteCQData
+		return l, &p
+	}
+	fill := func(l *loop) {
+		for n := 0; ; n++ {
+			p := l.message(nil, 0, 0, 0)
+			p.Kind = hot.PostInject
+			if code := send(&p); code == hot.PostAgain {
+				return
+			}
+		}
+	}
+	l, p := begin()
+	if code := rma(p); code != hot.PostCopy || p.Copy.Write != 1 || p.Copy.Len != hot.CopyMinWrite {
+		t.Fatalf("code %d, copy %+v", code, p.Copy)
+	}
+	if codes := l.serve(); codes[0] != hot.DeliveryGo {
+		t.Error("the target has word before the copy is made")
+	}
+	if code := rma(p); code != hot.PostDone {
+		t.Fatalf("code %d", code)
+	}
+	if e, ok := l.completed(); !ok || e.Context != 4 || e.Flags != fi.RMA|fi.Write {
+		t.Errorf("completed with %+v, %v", e, ok)
+	}
+	l.serve()
+	const flags = fi.RMA | fi.RemoteWrite | fi.RemoteCQData
+	if e, ok := l.pop(); !ok || e.Data != 99 || e.Len != hot.CopyMinWrite || e.Flags != flags {
+		t.Errorf("the target has %+v, %v", e, ok)
+	}
+	l, p = begin()
+	fill(l)
+	if code := rma(p); code != hot.PostAgain {
+		t.Errorf("without room: code %d", code)
+	}
+	l, p = begin()
+	if code := rma(p); code != hot.PostCopy {
+		t.Fatalf("code %d", code)
+	}
+	fill(l)
+	if code := rma(p); code != hot.PostGo {
+		t.Errorf("with room no more: code %d", code)
+	}
+	if _, ok := l.completed(); ok {
+		t.Error("it is completed before the runtime posts it")
 	}
 }

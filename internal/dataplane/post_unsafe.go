@@ -164,7 +164,10 @@ func inSlot(p *hot.Post, id uint8) bool {
 
 // payloadBytes is how many bytes stand behind the head.
 func payloadBytes(p *hot.Post, id uint8) uint64 {
-	if id == hot.AMAtomic {
+	switch id {
+	case hot.AMRead:
+		return 0
+	case hot.AMAtomic:
 		operand, compare := operands(p)
 		return operand + compare
 	}
@@ -176,6 +179,7 @@ func putPayload(p *hot.Post, id uint8, to uintptr) {
 	switch id {
 	case hot.AMNotice:
 		putNote(p, (*hot.NoteOut)(pointer(p.Stream)), to)
+	case hot.AMRead:
 	case hot.AMAtomic:
 		putOperands(p, to)
 	default:
@@ -191,6 +195,8 @@ func headBytes(p *hot.Post, id uint8) int {
 		return SyncBytes
 	case id == hot.AMAtomic:
 		return atomicHeadBytes
+	case id == hot.AMRead:
+		return readHeadBytes
 	case id == hot.AMWrite && data:
 		return hot.WriteHeadDataBytes
 	case id == hot.AMWrite:
@@ -217,6 +223,8 @@ func putHead(p *hot.Post, slot *hot.Slot, id, flags uint8) uintptr {
 		return putNotice(p, (*hot.NoteOut)(pointer(p.Stream)), slot, flags)
 	case hot.AMAtomic:
 		return putAtomic(p, slot, flags)
+	case hot.AMRead:
+		return putRead(p, slot)
 	}
 	head := headBytes(p, id)
 	outbound.Put(slot, id, flags, head, int(p.Len), p.Header)

@@ -28,22 +28,38 @@ func postCopy(p *hot.Post) uintptr {
 	if p.Step == stepCopied {
 		return copied(p, ep)
 	}
-	if p.Kind&hot.PostRead == 0 && p.Len < hot.CopyMinWrite || p.Flags&^copyFlags != 0 || !copyable(p, ep) || !plausible(p, ep) {
+	var flags uint64 = copyFlags
+	data := p.Kind&hot.PostData != 0
+	if data {
+		flags |= fi.RemoteCQData
+	}
+	if p.Kind&hot.PostRead == 0 && p.Len < hot.CopyMinWrite || p.Flags&^flags != 0 || !copyable(p, ep) ||
+		!plausible(p, ep) {
 		return hot.PostGo
 	}
 	peer, slots := onesided(p, ep)
 	if peer == nil {
 		return hot.PostGo
 	}
+	if overtakes(peer, slots) {
+		return asMessage(p, ep, peer, slots)
+	}
 	var e place
-	if !e.room(p, ep) {
+	if !e.room(p, ep) || data && !noticeRoom(p, ep, peer, slots) {
 		return hot.PostAgain
 	}
-	if delegates(p, ep, &e) || !claimCopy(p, ep, peer, slots) {
+	if !data && delegates(p, ep, &e) || !claimCopy(p, ep, peer) {
 		return hot.PostGo
 	}
 	p.Step = stepCopied
 	return hot.PostCopy
+}
+
+// noticeRoom reports whether a peer's ring has room for the notice of a write with data. Another thread may take it:
+// then the runtime makes the copy again.
+func noticeRoom(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) bool {
+	view := ringOf(peer, slots)
+	return roomIn(p, ep, peer, mpsc.View(&view))
 }
 
 // copyable reports whether the buffer of an operation may be one that is copied to or from.
@@ -51,9 +67,9 @@ func copyable(p *hot.Post, ep *hot.EP) bool {
 	return p.Len != 0 && p.Buf != 0 && p.Buf>>63 == 0 && p.Len <= ep.CopyMax
 }
 
-// claimCopy claims the region of a copy, unless the copy cannot be made, or not yet.
-func claimCopy(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) bool {
-	if atomic.LoadUint32(&peer.PID) == 0 || overtakes(peer, slots) || !counts(p, ep) {
+// claimCopy claims the region of a copy that would overtake nothing, unless it cannot be made, or not by this thread.
+func claimCopy(p *hot.Post, ep *hot.EP, peer *hot.Peer) bool {
+	if atomic.LoadUint32(&peer.PID) == 0 || !counts(p, ep) {
 		return false
 	}
 	rights := uint32(hot.KeyWrite)
@@ -136,7 +152,7 @@ func counts(p *hot.Post, ep *hot.EP) bool {
 
 // copied goes on after the copy.
 func copied(p *hot.Post, ep *hot.EP) uintptr {
-	if !endCopy(p, ep) {
+	if !endCopy(p, ep) || p.Kind&hot.PostData != 0 && !notify(p, ep) {
 		return hot.PostGo
 	}
 	counter, flags := countCopy(p, ep)

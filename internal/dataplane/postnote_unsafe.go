@@ -87,7 +87,7 @@ func noteData(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, out *hot.N
 	if code := sendNote(p, ep, peer, slots, out, false); code != hot.PostDone {
 		return code
 	}
-	if !claimCopy(p, ep, peer, slots) {
+	if overtakes(peer, slots) || !claimCopy(p, ep, peer) {
 		return hot.PostGo
 	}
 	p.Step = stepCopied

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// The target's side of one-sided operations that are one message (serveWrite; serveatomic_unsafe.go). Their answers
+// The target's side of one-sided operations that are one message (serveWrite; servefetch_unsafe.go). Their answers
 // come to pending_unsafe.go. What a peer asks for is checked against the regions that are entered (hot.Region), at the moment
 // of access; what does not pass, needs more than a copy, or finds no room for its completion or answer is left where it
 // is, for the runtime, which knows all cases.
@@ -21,7 +21,11 @@ const linger = 4
 
 // isOneSided reports whether an active message is an operation that serve takes in, or the answer to one.
 func isOneSided(id uint8) bool {
-	return id == hot.AMWrite || id == hot.AMAtomic || id == hot.AMReadData || id == hot.AMRMADone
+	switch id {
+	case hot.AMWrite, hot.AMNotify, hot.AMRead, hot.AMAtomic, hot.AMReadData, hot.AMRMADone:
+		return true
+	}
+	return false
 }
 
 // serve takes in a one-sided operation, or the answer to one.
@@ -36,6 +40,11 @@ func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message
 	switch m.id {
 	case hot.AMWrite:
 		done = ep.Regions != 0 && serveWrite(d, ep, src, addr, owner, slot, m)
+	case hot.AMNotify:
+		done = ep.Regions != 0 && m.flags == 0 && m.length == 0 && m.head == hot.WriteHeadDataBytes &&
+			serveWrite(d, ep, src, addr, owner, slot, m)
+	case hot.AMRead:
+		done = ep.Regions != 0 && serveRead(d, ep, src, addr, slot, m)
 	case hot.AMAtomic:
 		done = ep.Regions != 0 && serveAtomic(d, ep, src, addr, owner, slot, m)
 	case hot.AMReadData:
@@ -74,7 +83,7 @@ func regionAt(ep *hot.EP, key, addr, n uint64, rights uint32) uintptr {
 	return 0
 }
 
-// serveWrite performs a write.
+// serveWrite performs a write, or takes in the notice of one with data that its initiator has copied.
 func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m *message) bool {
 	flags := uint64(hot.WriteLast)
 	data := m.head == hot.WriteHeadDataBytes
@@ -119,7 +128,9 @@ func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner
 		return false
 	}
 	move(to, payload, uintptr(m.length))
-	stat(ep, stats.RxServedWrites, 1)
+	if m.id == hot.AMWrite {
+		stat(ep, stats.RxServedWrites, 1)
+	}
 	d.Request = request
 	e := hot.CQE{
 		Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: atomic.LoadUint64(&words[4]),

@@ -25,7 +25,7 @@ const (
 	AMFrag      = 9  // the header is the receiver's operation, head the offset
 	AMAssist    = 10 // offers the sender a share of the copying: the header is its request
 	AMWrite     = 11 // head [WriteHead], then the payload
-	AMRead      = 12
+	AMRead      = 12 // head [ReadHead]
 	AMNotify    = 13 // head [WriteHead]: the payload is there already
 	AMAtomic    = 14 // head [AtomicHead], then operands, then comparands
 	AMRMADone   = 15
@@ -93,6 +93,18 @@ type WriteHead struct {
 	Flags   uint64 // Write*
 	Data    uint64 // this and length with WriteData only
 	Length  uint64 // bytes of the whole operation
+}
+
+// ReadHead is the head of a read, or of a piece of one, which has no payload.
+//
+//weft:name weft_read_head
+type ReadHead struct {
+	_       structs.HostLayout
+	Key     uint64
+	Request uint64
+	Length  uint64 // bytes that are asked for
+	At      uint64 // where they belong in the operation
+	Last    uint64 // 1: the last message of its operation; 0
 }
 
 // DoneHead is the head of an answer to an operation that has no bytes to return, or has failed.

@@ -39,7 +39,7 @@ const AccessPieceMin = 4096
 const PendingID = 1 << 63
 
 // Pending is an operation on a peer's memory that the data plane has posted and whose answer it waits for, one line:
-// an atomic that fetches, or a write or an atomic that completes when it is delivered. Its id is PendingID, the
+// an atomic that fetches, a read that is a message, or a write or an atomic that completes when it is delivered. Its id is PendingID, the
 // generation above bit 32, and its place. The holder of the stripe's lease takes a free one; the progress lease's
 // holder frees it.
 //
@@ -48,12 +48,12 @@ type Pending struct {
 	_          structs.HostLayout
 	Busy       uint32 `c:"_Atomic"` // 1: in use. Stored with release by both
 	Generation uint32 // raised by the thread that takes it
-	Result     uint64 // where the value goes that it fetches
+	Result     uint64 // where the value goes that it fetches or reads
 	Bytes      uint64 // of that value, or that are written
 	Context    uint64
 	Dest       uint64  // fi_addr_t
 	Ring       uintptr `c:"const unsigned char *"` // slots of the peer's ring, not those of a later peer
 	Completes  uint32  // 1: on the transmit queue
 	Arrived    uint32  // bytes of the value, of one that comes in pieces; Go's, the progress lease's holder
-	Flags      uint64  // of the completion; with FI_READ the operation fetches
+	Flags      uint64  // of the completion; with FI_READ it is answered with a value
 }

@@ -12,7 +12,7 @@
 #define ROUNDS 200
 #define DELIVERED FI_DELIVERY_COMPLETE
 
-enum kind { WRITE, WRITE_DATA, WRITE_INJECT, READ, ATOMIC, ATOMIC_INJECT, FETCH, SWAP };
+enum kind { WRITE, WRITE_DATA, WRITE_INJECT, READ, READ_BEHIND, WRITE_BEHIND, ATOMIC, ATOMIC_INJECT, FETCH, SWAP };
 
 /* One thing that a client does. */
 struct work {
@@ -33,6 +33,9 @@ static const struct work works[] = {
 	{ .name = "write_long_delivered", .kind = WRITE, .len = 4096, .flags = DELIVERED },
 	{ .name = "data", .kind = WRITE_DATA, .len = 8 },
 	{ .name = "data_delivered", .kind = WRITE_DATA, .len = 8, .flags = DELIVERED },
+	{ .name = "data_none", .kind = WRITE_DATA },
+	{ .name = "data_copied", .kind = WRITE_DATA, .len = 4096 },
+	{ .name = "data_copied_delivered", .kind = WRITE_DATA, .len = 4096, .flags = DELIVERED },
 	{ .name = "inject", .kind = WRITE_INJECT, .len = 8, .o = { .counters = true } },
 	{ .name = "inject_delivered", .kind = WRITE_INJECT, .len = 8,
 	  .o = { .counters = true, .tx_flags = DELIVERED } },
@@ -44,6 +47,9 @@ static const struct work works[] = {
 	  .o = { .threading = FI_THREAD_DOMAIN } },
 	{ .name = "read", .kind = READ, .len = 8 },
 	{ .name = "read_long", .kind = READ, .len = 4096 },
+	{ .name = "read_behind", .kind = READ_BEHIND, .len = 8 },
+	{ .name = "read_long_behind", .kind = READ_BEHIND, .len = 4096 },
+	{ .name = "write_long_behind", .kind = WRITE_BEHIND, .len = 4096 },
 	{ .name = "atomic", .kind = ATOMIC },
 	{ .name = "atomic_delivered", .kind = ATOMIC, .flags = DELIVERED },
 	{ .name = "atomic_inject_delivered", .kind = ATOMIC_INJECT,
@@ -93,6 +99,15 @@ static ssize_t post(struct pair *p, const struct work *w)
 		return fi_writemsg(n->ep, &rma, w->flags | FI_REMOTE_CQ_DATA);
 	case WRITE_INJECT:
 		return fi_inject_write(n->ep, p->here, w->len, peer, 0, KEY);
+	case READ_BEHIND:
+		while (fi_inject_write(n->ep, p->here, 8, peer, LEN - 8, KEY) == -FI_EAGAIN)
+			progress(n);
+		iov.iov_base = p->result;
+		return fi_readmsg(n->ep, &rma, w->flags);
+	case WRITE_BEHIND:
+		while (fi_inject_write(n->ep, p->here, 8, peer, LEN - 8, KEY) == -FI_EAGAIN)
+			progress(n);
+		return fi_writemsg(n->ep, &rma, w->flags);
 	case READ:
 		return fi_readmsg(n->ep, &rma, w->flags);
 	case ATOMIC:
@@ -118,6 +133,7 @@ static uint64_t kind_of(const struct work *w)
 	case SWAP:
 		return FI_ATOMIC | FI_READ;
 	case READ:
+	case READ_BEHIND:
 		return FI_RMA | FI_READ;
 	default:
 		return FI_RMA | FI_WRITE;

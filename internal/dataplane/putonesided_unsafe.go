@@ -8,13 +8,25 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// The message of an atomic operation, for both sides.
+// The messages of atomic operations and of reads, for both sides.
 
 // atomicHeadBytes are those of a hot.AtomicHead.
 const atomicHeadBytes = int(unsafe.Sizeof(hot.AtomicHead{}))
 
 // fetchedHeadBytes are those of the head of hot.AMReadData: the offset.
 const fetchedHeadBytes = 8
+
+// readHeadBytes are those of a hot.ReadHead.
+const readHeadBytes = int(unsafe.Sizeof(hot.ReadHead{}))
+
+// putRead writes a read of Len bytes into a slot, and returns the address of what follows the head.
+func putRead(p *hot.Post, slot *hot.Slot) uintptr {
+	outbound.Put(slot, hot.AMRead, 0, readHeadBytes, 0, p.Header)
+	body := bodyOf(slot)
+	h := (*hot.ReadHead)(pointer(body))
+	h.Key, h.Request, h.Length, h.At, h.Last = p.Key, p.Request, p.Len, 0, 1
+	return body + uintptr(readHeadBytes)
+}
 
 // rightsOf are the rights that an atomic operation of a kind needs.
 func rightsOf(kind uint32, reads bool) uint32 {
