@@ -435,6 +435,7 @@ func (e *Endpoint) SendAck(source uint32, request uint64) {
 func (e *leasedEP) sendAck(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
 	e.rx.sendAck(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
+	e.fillBack(hw.Source(source)) // the data plane sends the next one
 	e.rx.sendSoon()
 }
 
