@@ -1,0 +1,40 @@
+// Package tsan runs C of cabi that several threads share under ThreadSanitizer.
+package tsan
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sanitized compiles a program with the sanitizer and runs it.
+func sanitized(t *testing.T, source string, flags ...string) (output string, err error) {
+	t.Helper()
+	cc := os.Getenv("CC")
+	if cc == "" {
+		cc = "gcc"
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	args := append([]string{
+		"-std=gnu11", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-pthread", "-O1", "-g", "-fsanitize=thread",
+	}, flags...)
+	if text, err := exec.Command(cc, append(args, "-o", program, source)...).CombinedOutput(); err != nil {
+		t.Fatalf("compile %s: %v\n%s", source, err, text)
+	}
+	run := exec.Command("setarch", "-R", program) // the sanitizer's memory has fixed places
+	run.Env = append(os.Environ(), "TSAN_OPTIONS=halt_on_error=1 exitcode=66")
+	text, err := run.CombinedOutput()
+	return string(text), err
+}
+
+// TestThreadNumbers has threads come and go, which hand on their numbers and lines.
+func TestThreadNumbers(t *testing.T) {
+	if out, err := sanitized(t, "programs/threadnum.c"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := sanitized(t, "programs/threadnum.c", "-DMUTANT"); err == nil || !strings.Contains(out, "data race") {
+		t.Errorf("without release the sanitizer finds nothing: %v\n%s", err, out)
+	}
+}
