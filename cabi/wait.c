@@ -7,8 +7,7 @@
 
 #define CNTR(c) WEFT_OBJ(c, struct weft_cntr_obj)
 
-/* Waits without a wait object, by reading. fi_cntr(3) calls that invalid, but
- * programs do it. */
+/* Waits by reading: for a value that is reached, and without a wait object, which fi_cntr(3) calls invalid. */
 static int cntr_poll(struct fid_cntr *c, uint64_t threshold, int timeout)
 {
 	struct weft_hot_cntr *hot = CNTR(c)->hot;
@@ -27,23 +26,24 @@ static int cntr_poll(struct fid_cntr *c, uint64_t threshold, int timeout)
 
 int weft_cntr_wait(struct fid_cntr *c, uint64_t threshold, int timeout)
 {
-	if (CNTR(c)->wait.kind == FI_WAIT_NONE)
-		return cntr_poll(c, threshold, timeout);
-	return weftGoCntrWait(CNTR(c)->handle, threshold, timeout);
+	struct weft_cntr_obj *o = CNTR(c);
+	bool reached = atomic_load_explicit(&o->hot->value, memory_order_acquire) >= threshold;
+
+	if (o->wait.kind == FI_WAIT_NONE || (reached && o->wait.kind != FI_WAIT_SET))
+		return cntr_poll(c, threshold, timeout); /* which serves peers all the same */
+	return weftGoCntrWait(o->handle, threshold, timeout);
 }
 
 /* 0 when it is safe to sleep on the wait objects of all fids; each of them is
  * armed then. -FI_EAGAIN when one has something to read. */
 int weft_trywait(struct fid_fabric *, struct fid **fids, int count)
 {
-	if (count < 0 || (count && !fids))
-		return -FI_EINVAL;
-	for (int i = 0; i < count; i++) {
-		uint64_t object = weft_handle_of(fids[i]);
-		int rc = object ? weftGoTryWait(object) : -FI_EINVAL;
+	int rc = count < 0 || (count && !fids) ? -FI_EINVAL : 0;
 
-		if (rc)
-			return rc;
+	for (int i = 0; i < count && !rc; i++) {
+		uint64_t object = weft_handle_of(fids[i]);
+
+		rc = object ? weftGoTryWait(object) : -FI_EINVAL;
 	}
-	return 0;
+	return rc;
 }

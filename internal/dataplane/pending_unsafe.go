@@ -12,10 +12,10 @@ import (
 )
 
 // One-sided operations that wait for the target's answer: fetching atomics, reads that are messages, and writes and
-// atomics that complete when they are delivered. The posting thread finds an entry of the endpoint's table (takePending) and takes it when the
-// operation is about to go out (beginPending), the answer completes it: hot.AMReadData with what was fetched
-// (takeFetched), hot.AMRMADone of the others (takeDone). Refusals, the loss of a peer and a full queue are the
-// runtime's (provider/pendings.go).
+// atomics that complete when they are delivered. The posting thread finds an entry of the endpoint's table
+// (takePending) and takes it when the operation is about to go out (beginPending), the answer completes it:
+// hot.AMReadData with what was fetched (takeFetched), hot.AMRMADone of the others (takeDone). Refusals, the loss of a
+// peer and a full queue are the runtime's (provider/pendings.go).
 
 // DoneBytes are those of a hot.DoneHead.
 const DoneBytes = int(unsafe.Sizeof(hot.DoneHead{}))

@@ -18,11 +18,21 @@ func Recv(at, rx, _, _ uintptr) uintptr {
 	if p.Kind&unlikely != 0 && !single(p) {
 		return hot.PostGo
 	}
-	if context == nil || p.Flags&^(fi.Completion|fi.More) != 0 || p.Buf == 0 && p.Len != 0 ||
+	flags := p.Flags
+	if flags&fi.MultiRecv != 0 && context != nil && takesMany(context, p) {
+		flags &^= fi.MultiRecv
+	}
+	if context == nil || flags&^(fi.Completion|fi.More) != 0 || p.Buf == 0 && p.Len != 0 ||
 		p.Dest == uint64(fi.AddrUnspec) && context.Flags&hot.RxExact != 0 {
 		return hot.PostGo
 	}
 	return Push(context, p, p.Flags|uint64(p.Kind&hot.PostTagged)<<63) // hot.RecvTagged
+}
+
+// takesMany reports whether a buffer may be one that takes several messages: of untagged ones, and long enough.
+func takesMany(rx *hot.Rx, p *hot.Post) bool {
+	r := ReceiverOf(rx)
+	return r != nil && p.Kind&hot.PostTagged == 0 && p.Len >= r.MinMulti.Load()
 }
 
 // Push puts a receive that has been checked on the post ring of rx: from Dest, with the tag Header and Data for the

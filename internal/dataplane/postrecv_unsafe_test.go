@@ -17,6 +17,7 @@ func TestRecv(t *testing.T) {
 	vec := uintptr(unsafe.Pointer(&iov))
 	anyone := uint64(fi.AddrUnspec)
 	head := uint64(0)
+	w.recv.MinMulti.Store(8)
 	for _, c := range []struct {
 		name  string
 		post  hot.Post
@@ -33,7 +34,12 @@ func TestRecv(t *testing.T) {
 		{"no pieces", hot.Post{Buf: vec, Dest: anyone, Kind: hot.PostVector}, false, hot.PostGo},
 		{"device", hot.Post{Buf: 100, Len: 8, Dest: anyone, Kind: hot.PostDevice}, false, hot.PostGo},
 		{"no buffer", hot.Post{Len: 8, Dest: anyone}, false, hot.PostGo},
-		{"multi", hot.Post{Buf: 100, Len: 8, Dest: anyone, Flags: fi.MultiRecv}, false, hot.PostGo},
+		{"multi", hot.Post{Buf: 100, Len: 8, Dest: anyone, Flags: fi.MultiRecv | fi.Completion}, false, hot.PostDone},
+		{"short multi", hot.Post{Buf: 100, Len: 7, Dest: anyone, Flags: fi.MultiRecv}, false, hot.PostGo},
+		{"tagged multi", hot.Post{
+			Buf: 100, Len: 8, Dest: anyone, Kind: hot.PostTagged, Flags: fi.MultiRecv,
+		}, false, hot.PostGo},
+		{"multi search", hot.Post{Buf: 100, Len: 8, Dest: anyone, Flags: fi.MultiRecv | fi.Peek}, false, hot.PostGo},
 		{"private flag", hot.Post{Buf: 100, Len: 8, Dest: anyone, Flags: hot.RecvCancel}, false, hot.PostGo},
 		{"any source", hot.Post{Buf: 100, Len: 8, Dest: anyone}, true, hot.PostGo},
 	} {

@@ -24,7 +24,8 @@ type Receiver struct {
 	Directed  [2]bool // the source of an untagged and a tagged receive counts; immutable
 	Addresses Addresses
 
-	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder; relaxed.
+	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder and by
+	// threads that post; relaxed.
 	MinMulti atomic.Uint64
 	// Urgent counts the entries on the post ring that complete without an arrival: searches and cancels. Added to
 	// by threads that post, subtracted from by the lease holder; sequentially consistent.

@@ -38,10 +38,10 @@ const AccessPieceMin = 4096
 // PendingID is set in the ids of [Pending] and in no other.
 const PendingID = 1 << 63
 
-// Pending is an operation on a peer's memory that the data plane has posted and whose answer it waits for, one line:
-// an atomic that fetches, a read that is a message, or a write or an atomic that completes when it is delivered. Its id is PendingID, the
-// generation above bit 32, and its place. The holder of the stripe's lease takes a free one; the progress lease's
-// holder frees it.
+// Pending is an operation on a peer's memory that the data plane has posted and whose answer it waits for, one line: an
+// atomic that fetches, a read that is a message, or a write or an atomic that completes when it is delivered. Its id is
+// PendingID, the generation above bit 32, and its place. The holder of the stripe's lease takes a free one; the
+// progress lease's holder frees it.
 //
 //weft:name weft_hot_pending
 type Pending struct {
