@@ -7,16 +7,20 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw/regcache"
 )
 
-// dataStart is where the program's data begins, behind which its heap follows, ^0 if that is not known.
-var dataStart = sync.OnceValue(func() uint64 {
+// program is the program's data, from Start to where its heap follows; no bytes at ^0 if that is not known.
+var program = sync.OnceValue(func() regcache.Range {
 	b, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
-		return ^uint64(0)
+		return unknown
 	}
-	return startOf(b)
+	return dataOf(b)
 })
+
+var unknown = regcache.Range{Start: ^uint64(0), End: ^uint64(0)}
 
 // Fields of /proc/self/stat behind the name of the program, in parentheses (proc_pid_stat(5)).
 const (
@@ -24,27 +28,33 @@ const (
 	fieldStartBrk  = 47 - 3
 )
 
-// startOf reads where the data begins from /proc/self/stat, ^0 if it does not say that the heap follows.
-func startOf(stat []byte) uint64 {
+// dataOf reads where the data is from /proc/self/stat, unknown if it does not say that the heap follows.
+func dataOf(stat []byte) regcache.Range {
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(f) <= fieldStartBrk {
-		return ^uint64(0)
+		return unknown
 	}
 	data, errData := strconv.ParseUint(string(f[fieldStartData]), 10, 64)
 	heap, errHeap := strconv.ParseUint(string(f[fieldStartBrk]), 10, 64)
 	if errData != nil || errHeap != nil || data == 0 || data > heap {
-		return ^uint64(0)
+		return unknown
 	}
-	return data
+	return regcache.Range{Start: data, End: heap}
 }
 
 // Stays reports whether pages are of the program's own data or of its heap. The kernel gives these addresses to no
 // other mapping, and the heap is made shorter and longer by one thread at a time (brk(2), under a lock of malloc's).
 func (Watch) Stays(start, end uint64) bool {
-	from := dataStart()
-	if start < from {
+	if start < program().Start&^(uint64(unix.Getpagesize())-1) {
 		return false
 	}
 	brk, _, _ := unix.RawSyscall(unix.SYS_BRK, 0, 0, 0)
 	return end <= uint64(brk)
+}
+
+// Fixed reports whether pages are of the program's own data, some of which are of its file and cannot be watched: they
+// are unmapped by nothing but the end of the process.
+func (Watch) Fixed(start, end uint64) bool {
+	page := uint64(unix.Getpagesize())
+	return start >= program().Start&^(page-1) && end <= program().End
 }

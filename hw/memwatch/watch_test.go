@@ -250,21 +250,48 @@ func TestStays(t *testing.T) {
 	_, _, _ = unix.RawSyscall(unix.SYS_BRK, at, 0, 0)
 }
 
-func TestStartOf(t *testing.T) {
-	const none = ^uint64(0)
+func TestDataOf(t *testing.T) {
 	stat := "7 (a) b) S" + strings.Repeat(" 1", fieldStartData-1)
-	for text, want := range map[string]uint64{
-		stat + " 4096 8192 12288 0": 4096,
-		stat + " 0 0 0 0":           none, // of another's process
-		stat + " 4096 8192":         none,
-		stat + " 16384 8192 12288":  none,
-		stat + " x 8192 12288":      none,
-		"":                          none,
-		stat + " 4096 8192 99999999999999999999999999": none,
+	for text, want := range map[string]regcache.Range{
+		stat + " 4096 8192 12288 0": {Start: 4096, End: 12288},
+		stat + " 0 0 0 0":           unknown, // of another's process
+		stat + " 4096 8192":         unknown,
+		stat + " 16384 8192 12288":  unknown,
+		stat + " x 8192 12288":      unknown,
+		"":                          unknown,
+		stat + " 4096 8192 99999999999999999999999999": unknown,
 	} {
-		if got := startOf([]byte(text)); got != want {
+		if got := dataOf([]byte(text)); got != want {
 			t.Errorf("%q: %#x, not %#x", text, got, want)
 		}
+	}
+}
+
+// inData is of the program's data.
+var inData = [3 * 64 << 10]byte{0: 1, 3*64<<10 - 1: 1}
+
+// TestFixed: the program's data is fixed, and kept though it cannot be watched; a mapping is not.
+func TestFixed(t *testing.T) {
+	w := start(t)
+	b := mapped(t, 1, unix.MAP_PRIVATE)
+	if r := rangeOf(b); w.Fixed(r.Start, r.End) {
+		t.Error("a mapping is fixed")
+	}
+	_ = unix.Munmap(b)
+	for k := range inData {
+		inData[k] = 2 // so that its pages are the process's own
+	}
+	c := regcache.New(device{}, regcache.Config{Watch: w})
+	defer c.Close()
+	for range 3 {
+		e, err := c.Get(unsafe.Pointer(&inData[0]), len(inData), hw.RemoteRead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Put(e)
+	}
+	if s := c.Stats(); s.Hits != 2 {
+		t.Errorf("%+v", s)
 	}
 }
 

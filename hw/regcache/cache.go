@@ -44,6 +44,8 @@ type Watch interface {
 	// Stays reports whether whole pages have addresses that no other thread can get from the kernel while their
 	// owner gives them back.
 	Stays(start, end uint64) bool
+	// Fixed reports whether whole pages, which Cover refuses, stay where they are anyway until the process ends.
+	Fixed(start, end uint64) bool
 }
 
 // Config configures a cache. The zero value of a limit means its default.
@@ -210,7 +212,8 @@ func (c *Cache) use(e *Entry) {
 // register makes an entry and keeps it if it can be watched. The watch begins
 // before the pages are pinned, so no change is missed. The caller has c.mu.
 func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
-	watched := c.cfg.Watch != nil && c.cfg.Watch.Cover(want.Start, want.End) == nil
+	w := c.cfg.Watch
+	watched := w != nil && (w.Cover(want.Start, want.End) == nil || w.Fixed(want.Start, want.End))
 	r := hw.Region{Addr: pointerAt(want.Start), Len: int(want.End - want.Start), Access: access, Base: want.Start}
 	m, err := c.md.Register(r)
 	for errors.Is(err, hw.ErrNoResource) && c.idle.len > 0 {
@@ -219,7 +222,7 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	}
 	e := &Entry{memory: m, at: want, access: access, users: 1}
 	if err == nil && watched && c.cfg.Private(want) && !c.changed(want) {
-		e.stays = c.cfg.Watch.Stays(want.Start, want.End)
+		e.stays = w.Stays(want.Start, want.End)
 		c.keep(e)
 		return e, nil
 	}

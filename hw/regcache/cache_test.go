@@ -43,6 +43,7 @@ type fakeWatch struct {
 	list    []Range
 	stays   bool // all memory does
 	asked   int  // calls of Changes
+	fixed   bool // all memory that Cover refuses is
 	lost    bool
 	refuse  bool
 	covered map[uint64]bool // pages
@@ -71,6 +72,8 @@ func (w *fakeWatch) Uncover(start, end uint64) {
 func (w *fakeWatch) Quiet(seen uint64) bool { return seen == uint64(len(w.list)) && !w.lost }
 
 func (w *fakeWatch) Stays(uint64, uint64) bool { return w.stays }
+
+func (w *fakeWatch) Fixed(uint64, uint64) bool { return w.fixed }
 
 func (w *fakeWatch) Changes(seen *uint64, to []Range) ([]Range, bool) {
 	w.asked++
@@ -185,6 +188,23 @@ func TestQuiet(t *testing.T) {
 		w.list = append(w.list, Range{10 * pageSize, 11 * pageSize})
 		if get(t, c, at(10), 1, hw.RemoteRead) == e {
 			t.Error("a registration of memory that has changed is found")
+		}
+	}
+}
+
+// TestFixed: what cannot be watched is kept if it stays where it is anyway, and its pages are private.
+func TestFixed(t *testing.T) {
+	for _, private := range []bool{false, true} {
+		c, d, w := setUp(Config{Private: func(Range) bool { return private }})
+		w.refuse, w.fixed, w.stays = true, true, true
+		for range 3 {
+			c.Put(get(t, c, at(10), 1, hw.RemoteRead))
+		}
+		if want := map[bool]int{false: 3, true: 1}[private]; d.made != want {
+			t.Errorf("private: %v; %d registrations", private, d.made)
+		}
+		if c.Close(); d.open != 0 {
+			t.Errorf("%d registrations are left", d.open)
 		}
 	}
 }
