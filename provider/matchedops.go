@@ -20,17 +20,6 @@ import (
 // matchedBatch is how many events one call of progress takes in.
 const matchedBatch = 64
 
-// addressIn finds what is at an address of the endpoint's address vector.
-func (e *MatchedEndpoint) addressIn(m hw.Matcher) func(fi.Addr, []byte) (hw.MatchAddress, error) {
-	return func(a fi.Addr, name []byte) (hw.MatchAddress, error) {
-		n, ok := e.av.Name(a)
-		if !ok {
-			return 0, fmt.Errorf("not in the address vector: %w", fi.EINVAL)
-		}
-		return m.ParseMatchName(append(name, n.IP[:names.WordLen]...))
-	}
-}
-
 // sourceIn finds the address of a sender in the endpoint's address vector.
 func (e *MatchedEndpoint) sourceIn(m hw.Matcher) func(hw.MatchAddress) fi.Addr {
 	var buf [names.WordLen]byte // lease

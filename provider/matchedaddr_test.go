@@ -1,0 +1,52 @@
+package provider
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+)
+
+// TestAddressCache: threads find at each address what was stored for it in that generation, or nothing.
+func TestAddressCache(t *testing.T) {
+	var c addressCache
+	at := func(a fi.Addr, generation uint64) hw.MatchAddress {
+		return hw.MatchAddress(uint64(a)*1000003 + generation)
+	}
+	var all sync.WaitGroup
+	found := make([]int, 4)
+	for n := range found {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(n), 1))
+			for range 20000 {
+				a, generation := fi.Addr(r.IntN(100)), uint64(r.IntN(3))
+				if to, ok := c.find(a, generation); !ok {
+					c.store(a, generation, at(a, generation))
+				} else if found[n]++; to != at(a, generation) {
+					t.Errorf("address %d, generation %d: %#x", a, generation, to)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for n, count := range found {
+		if count == 0 {
+			t.Errorf("thread %d has found nothing", n)
+		}
+	}
+	c.store(1<<32-2, 7, 5)
+	if to, ok := c.find(1<<32-2, 7); !ok || to != 5 {
+		t.Errorf("the last address that has a key: %d, %v", to, ok)
+	}
+	for _, a := range []fi.Addr{fi.AddrUnspec, fi.AddrNotAvail, 1<<32 - 1, 1 << 32} {
+		if c.store(a, 0, 1); addressKey(a, 0) != addressNone {
+			t.Errorf("address %#x has a key", uint64(a))
+		}
+		if _, ok := c.find(a, 0); ok {
+			t.Errorf("address %#x is found", uint64(a))
+		}
+	}
+}
