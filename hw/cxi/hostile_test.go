@@ -2,8 +2,10 @@ package cxi
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
@@ -191,49 +193,66 @@ func TestMatchNotices(t *testing.T) {
 	await(a, b, 2, 2)
 }
 
-// TestMatchHostileDrops: drops and resumptions that a peer makes up, at a receiver that has stopped and at its sender,
-// neither lose nor repeat a message.
+// TestMatchHostileDrops: drops and ends of drops that a peer makes up, and control messages of no kind, do not lose or
+// reorder messages of others, and are counted.
 func TestMatchHostileDrops(t *testing.T) {
+	words := []uint64{proto.Control(proto.ControlResume, 0), proto.Control(proto.ControlNotify, 7),
+		proto.Control(proto.ControlNotify, 1<<16-1), proto.Control(2, 0), proto.Control(3, 9), ^uint64(0)}
+	if counted := runLies(t, words); counted == 0 {
+		t.Error("nothing is counted")
+	}
+}
+
+// FuzzControl does the same with any control messages.
+func FuzzControl(f *testing.F) {
+	f.Add([]byte{0, 0, 7, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0xa0})
+	f.Add([]byte{0, 0, 0xff, 0xff, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0xe0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var words []uint64
+		for ; len(b) >= 8 && len(words) < 64; b = b[8:] {
+			words = append(words, binary.LittleEndian.Uint64(b))
+		}
+		runLies(t, words)
+	})
+}
+
+// runLies has one peer send control messages with any match bits to a sender and to its receiver, which has little
+// room, and returns how many the two have refused. All messages arrive, in order.
+func runLies(t testing.TB, words []uint64) uint64 {
 	const size, count, n = 256 << 10, 48, 5000
 	a := newMatching(t, MatchConfig{}, size)
 	b := newMatching(t, MatchConfig{Buffers: 2, BufferBytes: 40000, Events: 64}, size)
 	c := newMatching(t, MatchConfig{}, 8)
-	lie := func(to *matching, kind proto.ControlKind, drops uint32) {
-		at, err := c.i.match.at(to.self, proto.IndexControl)
-		if err != nil {
-			t.Fatal(err)
+	progress := func() {
+		for _, x := range []*matching{a, b, c} {
+			x.i.Progress(64)
 		}
-		x := &c.i.match.tx
-		x.lock.take()
-		x.q.Put(&nic.Transfer{Message: nic.Message{To: at, MatchBits: proto.Control(kind, drops)},
-			Initiator: c.i.match.self, EQ: x.events.number})
-		x.release(false)
 	}
-	for k := range count {
-		lie(a, proto.ControlResume, 0)
-		for {
-			err := a.m.PostMatched(&hw.MatchSend{To: b.self, Tagged: true, Tag: 1, Data: uint64(k), HasData: true,
-				Local: a.at(0, n)})
+	for k := range max(count, len(words)) {
+		if k < len(words) {
+			c.lie(a, words[k])
+			c.lie(b, words[k])
+		}
+		for k < count {
+			err := a.m.PostMatched(&hw.MatchSend{To: b.self, Tagged: true, Tag: 1, Data: uint64(k),
+				HasData: true, Local: a.at(0, n)})
 			if err == nil {
 				break
 			}
-			for _, x := range []*matching{a, b, c} {
-				x.i.Progress(64)
-			}
+			progress()
 			if k > 8 {
 				break // it is full: the rest follows when there are receives
 			}
 		}
 	}
-	lie(b, proto.ControlNotify, 7)
-	lie(b, proto.ControlNotify, 1<<16-1)
 	sent := int(a.i.match.tx.posted)
 	for k := range sent {
 		b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: 1, Local: b.at(k*n, n)})
 	}
-	for len(b.events) < sent || len(a.events) < sent {
-		for _, x := range []*matching{a, b, c} {
-			x.i.Progress(64)
+	for end := time.Now().Add(time.Minute); len(b.events) < sent || len(a.events) < sent; progress() {
+		if time.Now().After(end) {
+			t.Fatalf("%d sent, %d ended, %d received; state %v", sent, len(a.events), len(b.events),
+				b.m.(hw.MatchCounter).MatchStats().State)
 		}
 	}
 	last := uint64(0)
@@ -243,6 +262,22 @@ func TestMatchHostileDrops(t *testing.T) {
 		}
 		last = b.events[k].Data
 	}
+	return a.m.(hw.MatchCounter).MatchStats().Malformed + b.m.(hw.MatchCounter).MatchStats().Malformed
+}
+
+// lie sends a control message with any match bits.
+func (x *matching) lie(to *matching, bits uint64) {
+	at, err := x.i.match.at(to.self, proto.IndexControl)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	q := &x.i.match.tx
+	q.lock.take()
+	if q.q.Room(1) {
+		q.q.Put(&nic.Transfer{Message: nic.Message{To: at, MatchBits: bits}, Initiator: x.i.match.self,
+			EQ: q.events.number})
+	}
+	q.release(false)
 }
 
 // TestMatchHostile: what a peer makes up changes nothing outside a region, ends nothing of others, and is counted.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
 // matching is an interface that has the NIC match messages, and what has become of what it has posted.
@@ -326,6 +327,43 @@ func TestMatchCancel(t *testing.T) {
 	b.clear()
 	for range 2 { // all ids are free again
 		b.receive(hw.MatchReceive{From: hw.AnyAddress})
+	}
+}
+
+// TestMatchCancelLanding: a message that was landing when its receive of many messages was taken out of the NIC's list
+// is reported behind that, and then the receive ends. What comes later is counted.
+func TestMatchCancelLanding(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_MATCH") != "" {
+		t.Skip("the NIC is to have the receive")
+	}
+	a, b := newMatching(t, MatchConfig{}, 1<<16), newMatching(t, MatchConfig{}, 1<<16)
+	id := b.receive(hw.MatchReceive{From: hw.AnyAddress, Local: b.at(0, 1<<16), Context: 7, Multi: true,
+		MinFree: 1})
+	x := &b.i.match.rx
+	x.unlinked(x.receive(uint32(id)), wire.RcOk) // before the messages' events, as the NIC has the receive still
+	x.leaving.list[0].until = time.Now().Add(time.Minute)
+	for k := range 3 {
+		fillBytes(a.b[:5000], uint64(k))
+		a.send(hw.MatchSend{To: b.self, Local: a.at(0, 5000)})
+		await(a, b, 1, k+1)
+		got := b.b[k*5000:][:5000]
+		if e := b.events[k]; e.Kind != hw.MatchReceived || e.Last || !bytes.Equal(a.b[:5000], got) {
+			t.Fatalf("%+v", e)
+		}
+		a.clear()
+	}
+	x.leaving.list[0].until = time.Time{}
+	await(a, b, 0, 4)
+	if e := b.events[3]; e.Kind != hw.MatchCanceled || !e.Last || e.Context != 7 {
+		t.Fatalf("%+v", e)
+	}
+	a.send(hw.MatchSend{To: b.self, Local: a.at(0, 5000)})
+	await(a, b, 1, 4)
+	for b.m.(hw.MatchCounter).MatchStats().Malformed == 0 {
+		b.i.Progress(8)
+	}
+	if len(b.events) != 4 {
+		t.Errorf("%+v", b.events[4:])
 	}
 }
 

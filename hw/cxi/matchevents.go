@@ -25,13 +25,14 @@ func (x *matchRx) progress(limit int) (n int) {
 		n++
 	}
 	x.events.Pause()
+	n += x.endLeaving()
 	n += x.flow.progress()
 	x.early.list()
 	x.requests.list()
 	if len(x.commands) > 0 {
 		x.postCommands()
 	}
-	x.later.Store(len(x.commands) > 0 || x.early.spare.n > 0 || x.requests.spare.n > 0 ||
+	x.later.Store(len(x.commands) > 0 || len(x.leaving.list) > 0 || x.early.spare.n > 0 || x.requests.spare.n > 0 ||
 		x.retries.Load() || x.m.tx.anyControl.Load() ||
 		x.flow.again != [flowCommands]bool{})
 	return n
@@ -71,8 +72,11 @@ func (x *matchRx) take(e nic.Event) {
 	x.lock.take() // for what was posted
 	r := x.receive(uint32(id))
 	x.lock.release()
-	if r != nil { // else of a message that the NIC has refused
+	switch {
+	case r != nil:
 		x.takeOf(r, e)
+	case e.Type() == wire.EventPut && e.Code() == wire.RcOk: // else of a message that the NIC has refused
+		x.refuse("message of %d bytes of %#x for receive %d, which has ended", e.Wanted(), e.Initiator(), id)
 	}
 }
 

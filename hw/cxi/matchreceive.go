@@ -45,6 +45,7 @@ type receive struct {
 	// the bytes of unexpected messages, of those that have ended, and of all when it is out
 	parts              []*arriving
 	unlinked, canceled bool
+	leaving            bool   // in matchRx.leaving
 	taken              bool   // by messages that were taken over: it is not in the list
 	skip               uint64 // bytes of those
 	// posted is where software matches it, nil: it does not. Under the lock.
@@ -81,7 +82,8 @@ type matchRx struct {
 	flow      flow
 	regions   regions
 	event     hw.MatchEvent
-	commands  []*arriving   // their get or notice is to be posted
+	commands  []*arriving // their get or notice is to be posted
+	leaving   leaving
 	malformed atomic.Uint64 // what no peer of the protocol sends. Written by refuse, read by any thread.
 	// later says that progress has something to do in a while. Stored by the lease holder, read by Arm.
 	later atomic.Bool
@@ -354,46 +356,6 @@ func (x *matchRx) receive(id uint32) *receive {
 	return nil
 }
 
-// CancelReceive takes a receive back.
-func (m *matcher) CancelReceive(name hw.MatchID) error {
-	x := &m.rx
-	x.lock.take()
-	defer x.lock.release()
-	id := uint32(name)
-	r := x.receive(id)
-	if r == nil || hw.MatchID(r.generation) != name>>32 || r.state != receivePosted || r.canceling || r.taken {
-		return fmt.Errorf("cxi: cancel a receive that has ended: %w", hw.ErrInvalid)
-	}
-	if r.posted != nil {
-		x.soft.withdraw(r)
-		x.remove(r)
-		return nil
-	}
-	for k, w := range x.waiting {
-		if w == id && !(k == 0 && x.probing) {
-			x.waiting = append(x.waiting[:k], x.waiting[k+1:]...)
-			x.remove(r)
-			return nil
-		}
-	}
-	if r.recalling || !x.portal.q.Room(1) || !x.portal.q.Unlink(&r.entry) {
-		return hw.ErrNoResource
-	}
-	x.slots[x.portal.q.LastSlot()] = uint16(id)
-	r.canceling = true
-	x.portal.q.Ring()
-	return nil
-}
-
-// remove has progress end a receive that is matched no more. The caller has the lock.
-func (x *matchRx) remove(r *receive) {
-	x.removed = append(x.removed, r.id)
-	r.canceling = true
-	x.retries.Store(true)
-	x.soft.local.Store(true)
-	x.m.i.bell.ring()
-}
-
 // finish gives the id of a receive back, once nothing more comes of it.
 func (x *matchRx) finish(r *receive) {
 	x.lock.take()
@@ -409,35 +371,6 @@ func (x *matchRx) finish(r *receive) {
 func (x *matchRx) freeID(r *receive) {
 	r.state, r.canceling, r.into, r.posted = receiveNone, false, nil, nil
 	x.free.put(r.id)
-}
-
-// unlinked takes in the answer to the cancelling of a receive.
-func (x *matchRx) unlinked(r *receive, code uint32) {
-	if r.recalling {
-		x.flow.cameBack(r, code)
-		return
-	}
-	x.lock.take()
-	r.canceling = false
-	ended := r.state == receiveEnded
-	if ended {
-		x.freeID(r)
-	}
-	x.lock.release()
-	if ended || code != wire.RcOk {
-		return // it has a message
-	}
-	r.canceled = true
-	if len(r.parts) == 0 {
-		x.takenBack(r)
-	}
-}
-
-// takenBack ends a receive that was cancelled.
-func (x *matchRx) takenBack(r *receive) {
-	ev := hw.MatchEvent{Kind: hw.MatchCanceled, Context: r.context, Last: true, Err: hw.ErrCanceled}
-	x.finish(r)
-	x.say(&ev)
 }
 
 // say hands an event out.

@@ -15,16 +15,23 @@ import (
 // recallMore takes back some more of the receives that the NIC has, if they are to be, and goes on with its messages
 // when there are none.
 func (f *flow) recallMore() {
-	x := f.x
-	if f.core.recall && !f.recallSome() {
-		return
+	if f.core.recall {
+		if !f.recallSome() {
+			return
+		}
+		f.x.orderWaiting()
 	}
+	f.remove()
+}
+
+// orderWaiting puts the waiting receives, to which those have come that were taken back, into the order in which they
+// were posted.
+func (x *matchRx) orderWaiting() {
 	x.lock.take()
 	slices.SortFunc(x.waiting, func(a, b uint32) int {
 		return cmp.Compare(x.list[a-x.firstID()].posting, x.list[b-x.firstID()].posting)
 	})
 	x.lock.release()
-	f.remove()
 }
 
 // recallSome posts commands that take receives back, and reports whether all are answered.
@@ -53,7 +60,7 @@ func (f *flow) recallSome() bool {
 // recallable reports whether the NIC may have a receive in its list. It says of one that it does not have.
 func (r *receive) recallable() bool {
 	return r.state == receivePosted && r.posted == nil && r.once.r == nil && !r.taken && !r.unlinked &&
-		!r.canceling && !r.recalling
+		!r.canceling && !r.recalling && !r.leaving
 }
 
 // cameBack takes in the answer to a command that takes a receive back: it waits for software, or has a message.

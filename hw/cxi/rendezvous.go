@@ -226,10 +226,11 @@ func (x *matchRx) end(a *arriving) {
 	r.used += ev.Length
 	ev.Last = r.unlinked && r.used == r.total && len(r.parts) == 0
 	if ev.Last {
+		r.leaving = false
 		x.finish(r)
 	}
 	x.say(&ev)
-	if r.canceled && len(r.parts) == 0 && !ev.Last {
+	if r.canceled && len(r.parts) == 0 && !ev.Last && !r.leaving {
 		x.takenBack(r)
 	}
 }
