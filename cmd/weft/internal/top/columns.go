@@ -56,6 +56,8 @@ var columns = []column{
 	level("ring", "RING", "ring_depth"),
 	level("cq", "CQ", "rx_cq_depth"),
 	rate("dropped", "DROPPED/s", []string{"matched_dropped"}),
+	rate("stops", "STOPS/s", watch.Stopped),
+	rate("soft", "SOFT/s", []string{"matched_software"}),
 	rate("eagain", "EAGAIN/s", watch.Again),
 	level("errors", "ERRORS", watch.Errors...),
 	{"rtt", "RTT", true, (*watch.Process).RTT,

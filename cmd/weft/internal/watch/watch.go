@@ -199,12 +199,16 @@ var (
 		"matched_sent_bytes")
 	Received      = named("rx_direct", "rx_eager", "rx_rendezvous", "matched_received")
 	ReceivedBytes = named("rx_direct_bytes", "rx_eager_bytes", "rx_rendezvous_bytes", "matched_received_bytes")
-	OneSided      = named("rma_writes", "rma_reads", "atomics")
-	OneSidedBytes = named("rma_write_bytes", "rma_read_bytes")
+	OneSided      = named("rma_writes", "rma_reads", "atomics", "matched_writes", "matched_reads",
+		"matched_atomics")
+	OneSidedBytes = named("rma_write_bytes", "rma_read_bytes", "matched_write_bytes", "matched_read_bytes")
 	Listed        = named("list_ipc", "list_rdma", "list_message")
 	Notes         = named("notes_sent", "notes_received")
 	Again         = prefixed("eagain_")
 	Errors        = append(prefixed("errors_"), "malformed", "post_errors")
+	// Stopped counts that a NIC took no messages any more, or left matching to software.
+	Stopped = named("matched_no_events", "matched_no_buffers", "matched_no_entries", "matched_no_requests",
+		"matched_by_software", "matched_stopped_else", "matched_soft_unexpected", "matched_soft_receive")
 )
 
 // named returns names that the table must have.
