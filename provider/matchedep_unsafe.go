@@ -199,14 +199,22 @@ func (e *MatchedEndpoint) SetOpt(name fi.Opt, value uint64) error {
 	return nil
 }
 
-// BindCounter is as an Endpoint's, but for what peers do at any region, which the device says of some. Errors:
-// fi.EOPNOTSUPP.
+// BindCounter is as an Endpoint's. What peers write to regions counts if it is bound before Enable. Errors:
+// fi.EOPNOTSUPP for what they read, which the device does not report; fi.EINVAL for what they write, to an endpoint
+// without fi.RMAEvent; fi.EOPBADSTATE for that after Enable.
 func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
-	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
-		return refuse(log.EPCtrl, fi.EOPNOTSUPP,
-			"bind counter: FI_PROTO_CXI counts what peers do at regions, not at endpoints (flags %#x)", flags)
+	switch {
+	case flags&fi.RemoteRead != 0:
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "bind counter: FI_PROTO_CXI counts no reads of peers")
+	case flags&fi.RemoteWrite != 0 && e.info.Caps&fi.RMAEvent == 0:
+		return refuse(log.EPCtrl, fi.EINVAL,
+			"bind counter with FI_REMOTE_WRITE: the endpoint is without FI_RMA_EVENT")
 	}
 	return e.bindCounter(c, flags, func() error {
+		if flags&fi.RemoteWrite != 0 {
+			return refuse(log.EPCtrl, fi.EOPBADSTATE,
+				"bind counter with FI_REMOTE_WRITE: the endpoint is enabled")
+		}
 		if !slices.Contains(e.attached, queue(c)) {
 			if err := e.attach(c); err != nil {
 				return err

@@ -74,9 +74,7 @@ func (m *MR) expose() error {
 	}
 	a := matched.RegionAttr{Key: m.key, Access: m.hwAccess(), Choose: m.domain.choosesKeys(), Notify: e.rxCQ != nil,
 		Context: m.context, Events: m.events}
-	if m.counter.Load() != nil {
-		a.Written = m.written
-	}
+	a.Written = m.writtenBy(e)
 	if (m.events || a.Written != nil) && e.info.Caps&fi.RMAEvent == 0 {
 		return refuse(log.MR, fi.EINVAL, "enable a memory region with events: its endpoint is without FI_RMA_EVENT")
 	}
@@ -127,8 +125,22 @@ func (m *MR) countNot(e *MatchedEndpoint) {
 	_ = c.Detach(e.hot)         // the same
 }
 
-// written counts what a peer has written into the region. Lease.
-func (m *MR) written(bytes uint64) { m.counter.Load().Done(bytes) }
+// writtenBy returns what counts a write of a peer's that reaches the region through an endpoint; nil: nothing does.
+func (m *MR) writtenBy(e *MatchedEndpoint) func(bytes uint64) {
+	own, all := m.counter.Load(), e.remoteWriteCntr.Load()
+	switch {
+	case all == nil && own == nil:
+		return nil
+	case all == nil:
+		return own.Done
+	case own == nil:
+		return all.Done
+	}
+	return func(bytes uint64) {
+		own.Done(bytes)
+		all.Done(bytes)
+	}
+}
 
 // registerWith registers the region's memory with the device of an endpoint.
 func (m *MR) registerWith(e *MatchedEndpoint) (hw.Memory, error) {

@@ -25,13 +25,18 @@ static void test_chosen(long flags)
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct node_opts o = opts;
 	struct fi_cq_tagged_entry e;
-	struct fid_cntr *count;
+	struct fid_cntr *count, *all; /* of a region, and of the endpoint */
 	struct fid_mr *mr;
 	uint64_t key, last = 0, wrote;
 
 	o.mr_mode |= FI_MR_PROV_KEY;
 	o.caps |= FI_RMA_EVENT;
+	o.disabled = true;
 	open_node(o);
+	OK(fi_cntr_open(n.domain, &attr, &all, NULL));
+	EXPECT_RC(fi_ep_bind(n.ep, &all->fid, FI_REMOTE_READ), -FI_EOPNOTSUPP);
+	OK(fi_ep_bind(n.ep, &all->fid, FI_REMOTE_WRITE));
+	OK(fi_enable(n.ep));
 	CHECK(n.info->domain_attr->mr_mode & FI_MR_PROV_KEY);
 	n.peer[1] = node_insert(&n, &n);
 	OK(fi_cntr_open(n.domain, &attr, &count, NULL));
@@ -58,6 +63,8 @@ static void test_chosen(long flags)
 			OK(fi_cntr_wait(count, wrote + WAYS, 60000));
 			CHECK(fi_cntr_read(count) == wrote + WAYS);
 		}
+		OK(fi_cntr_wait(all, (uint64_t)(round + 1) * WAYS, 60000));
+		CHECK(fi_cntr_read(all) == (uint64_t)(round + 1) * WAYS);
 		if (round % 2)
 			do_read(0, 100, 50, key);
 		else
@@ -69,7 +76,29 @@ static void test_chosen(long flags)
 	}
 	EXPECT_RC(fi_write(n.ep, local, 8, NULL, n.peer[1], 0, 1ull << 62, local), -FI_EKEYREJECTED);
 	OK(fi_close(&count->fid));
+	OK(fi_close(&n.ep->fid));
+	OK(fi_close(&all->fid));
+	n.ep = NULL;
 	node_close(&n);
+}
+
+/* Counters of what peers write are those of endpoints with FI_RMA_EVENT, bound before they are enabled. */
+static void test_counters(long arg)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	struct node_opts o = opts;
+	struct fid_cntr *all;
+
+	(void)arg;
+	for (int events = 0; events < 2; events++) {
+		if (events)
+			o.caps |= FI_RMA_EVENT;
+		open_node(o);
+		OK(fi_cntr_open(n.domain, &attr, &all, NULL));
+		EXPECT_RC(fi_ep_bind(n.ep, &all->fid, FI_REMOTE_WRITE), events ? -FI_EOPBADSTATE : -FI_EINVAL);
+		OK(fi_close(&all->fid));
+		node_close(&n);
+	}
 }
 
 /* A fenced operation is refused as long as one before it to its peer is under way. */
@@ -114,6 +143,7 @@ static void test_fence(long arg)
 static const struct test tests[] = {
 	{ "chosen", test_chosen, 0, 0, 0 },
 	{ "chosen_events", test_chosen, 0, 0, (long)FI_RMA_EVENT },
+	{ "counters", test_counters, 0, 0, 0 },
 	{ "fence", test_fence, 0, 0, 0 },
 };
 
