@@ -187,7 +187,8 @@ static void test_bad(long arg)
 	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, 70, 0, &other, NULL), -FI_ENOKEY);
 	EXPECT_RC(fi_mr_enable(mr), -FI_EINVAL);
 	OK(fi_cntr_open(n.domain, &counts, &cntr, NULL));
-	EXPECT_RC(fi_ep_bind(n.ep, &cntr->fid, FI_REMOTE_WRITE), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_ep_bind(n.ep, &cntr->fid, FI_REMOTE_READ), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_ep_bind(n.ep, &cntr->fid, FI_REMOTE_WRITE), -FI_EINVAL); /* without FI_RMA_EVENT */
 	OK(fi_mr_reg(n.domain, local, 8, ALL, 0, 71, 0, &other, NULL));
 	OK(fi_mr_bind(other, &cntr->fid, FI_REMOTE_WRITE));
 	OK(fi_mr_bind(other, &n.ep->fid, 0));
