@@ -151,8 +151,12 @@ func inline(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
-	await(p, ep, ring, id)
-	putPayload(p, id, putHead(p, slot, id, 0))
+	if to := putHead(p, slot, id, 0); id < hot.AMWrite { // a message
+		move(to, p.Buf, uintptr(p.Len))
+	} else {
+		await(p, ep, ring, id)
+		putPayload(p, id, to)
+	}
 	publish(p, peer, ring, slot, pos, id)
 	return hot.PostDone
 }
@@ -164,14 +168,19 @@ func inSlot(p *hot.Post, id uint8) bool {
 
 // payloadBytes is how many bytes stand behind the head.
 func payloadBytes(p *hot.Post, id uint8) uint64 {
-	switch id {
-	case hot.AMRead:
-		return 0
-	case hot.AMAtomic:
-		operand, compare := operands(p)
-		return operand + compare
+	if id == hot.AMAtomic || id == hot.AMRead {
+		return askedBytes(p, id)
 	}
 	return p.Len
+}
+
+// askedBytes is payloadBytes of a hot.AMAtomic or hot.AMRead.
+func askedBytes(p *hot.Post, id uint8) uint64 {
+	if id == hot.AMRead {
+		return 0
+	}
+	operand, compare := operands(p)
+	return operand + compare
 }
 
 // putPayload writes what stands behind the head.
