@@ -183,6 +183,9 @@ func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 	}
 	switch o := g.ops[h.Seq]; {
 	case o == nil && g.over(h.Seq):
+		// it has ended here: failed, which the sender knows, or without bytes for one that expects some
+		note := wire.CollNote{Seq: h.Seq, Status: fi.ETRUNC}
+		xs.say(m, note.Put(xs.c.ep.rx.head[:]))
 	case o == nil:
 		xs.holdChunk(g, m, &h, payload)
 	case o.exchange == nil:
@@ -223,6 +226,10 @@ func (xs *exchanges) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payl
 		return
 	case part.Total != int64(to.Len):
 		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, h.Rank, part.Total, to.Len)
+		xs.c.fail(o, fi.ETRUNC)
+		return
+	case x.peers.none(peer):
+		o.group.warn("operation %d: rank %d expects bytes of this one, which has none for it", o.seq, h.Rank)
 		xs.c.fail(o, fi.ETRUNC)
 		return
 	}

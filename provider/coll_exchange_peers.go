@@ -47,6 +47,12 @@ func (ps *exchangePeers) out(peer int) collective.Piece {
 	return collective.Piece{}
 }
 
+// none reports whether there are no bytes for a peer, nor of it.
+func (ps *exchangePeers) none(peer int) bool {
+	s := ps.slots[peer]
+	return s == 0 || ps.all[s-1].in.Len|ps.all[s-1].out.Len == 0
+}
+
 // layOut takes in what a member gives to each rank and gets from it.
 func (x *collExchange) layOut(g *Group, of func(rank int) (in, out collective.Piece)) {
 	some := 0

@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -156,6 +157,60 @@ func TestExchangeTruncated(t *testing.T) {
 		}
 		c.allToAll(rand.New(rand.NewPCG(1, 6)), groups, 50000)
 	}
+}
+
+// TestExchangeNothing: between members without bytes for each other nothing goes, and one that expects some
+// nevertheless is found, before and after the other has completed.
+func TestExchangeNothing(t *testing.T) {
+	c := apartCircle(t, 3, nil)
+	groups := c.joinAll(everyRank(3))
+	in, out := make([]byte, 300000), make([]byte, 900000)
+	defer runtime.KeepAlive(in)
+	defer runtime.KeepAlive(out)
+	post := func(i int, counts, others []uint64) {
+		t.Helper()
+		displs := []uint64{0, 100000, 200000}
+		if err := c.sides[i].ep.AllToAllV(&AllToAllVArgs{
+			Buf: baseOf(in), Counts: counts, Displs: displs,
+			Result: baseOf(out[i*300000:]), ResultCounts: others, ResultDispls: displs,
+			Elem: 1, Group: groups[i].Addr(), Context: 5,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	none, expects := []uint64{0, 0, 0}, []uint64{5, 0, 0}
+	for _, gives := range [][]uint64{none, {70000, 0, 0}} {
+		post(1, gives, expects)
+		post(0, []uint64{0, 0, 9}, []uint64{0, 0, 9}) // waits for rank 2
+		for _, i := range []int{0, 1} {
+			if err := c.outcome(i); err != fi.ETRUNC {
+				t.Errorf("rank %d ends with %v", i, err)
+			}
+		}
+		post(2, []uint64{9, 0, 0}, []uint64{9, 0, 0})
+		if err := c.outcome(2); err != fi.ETRUNC {
+			t.Errorf("rank 2 ends with %v", err)
+		}
+
+		post(0, []uint64{0, 0, 9}, []uint64{0, 0, 9})
+		post(2, []uint64{9, 0, 0}, []uint64{9, 0, 0})
+		for _, i := range []int{0, 2} {
+			if err := c.outcome(i); err != fi.Success {
+				t.Errorf("rank %d, without rank 1, ends with %v", i, err)
+			}
+		}
+		post(1, gives, expects)
+		if err := c.outcome(1); err != fi.ETRUNC {
+			t.Errorf("rank 1, after the others, ends with %v", err)
+		}
+	}
+	for i := range 3 {
+		post(i, none, none)
+		if err := c.outcome(i); err != fi.Success || groups[i].Report().Chunks != 0 {
+			t.Errorf("without bytes: %v, %d chunks", err, groups[i].Report().Chunks)
+		}
+	}
+	c.allToAll(rand.New(rand.NewPCG(1, 9)), groups, 50000)
 }
 
 // TestExchangeKinds: a member that calls another operation fails it at all.

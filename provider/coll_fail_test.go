@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/binary"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -330,7 +331,8 @@ func TestMembersDie(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCircle(t, newBench(t, nil, collHints()), 3)
 			groups := c.joinAll([]int{0, 1, 2})
-			buffers := make([][]byte, 2)
+			buffers, out := make([][]byte, 2), make([]byte, 6*slice)
+			defer runtime.KeepAlive(out) // named by number only
 			for m := 1; m >= 0; m-- {
 				in, err := mem.Map(3*slice, 0)
 				if err != nil {
@@ -338,7 +340,7 @@ func TestMembersDie(t *testing.T) {
 				}
 				t.Cleanup(func() { _ = mem.Unmap(in) })
 				buffers[m] = in
-				c.postAllToAll(m, groups[m], in, make([]byte, 3*slice), slice)
+				c.postAllToAll(m, groups[m], in, out[m*3*slice:], slice)
 			}
 			for range 10 {
 				c.sides[0].ep.Progress() // rank 1 has offers that it has not handled

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -32,13 +33,15 @@ func TestGroupReport(t *testing.T) {
 			t.Errorf("rank %d: %+v of %v", r, p, rep.Took)
 		}
 	}
-	buf := make([]byte, 6*slice)
+	buf, others := make([]byte, 6*slice), make([]byte, 9*slice)
+	defer runtime.KeepAlive(others)
+	defer runtime.KeepAlive(buf)
 	c.postAllToAll(1, g, buf, buf[3*slice:], slice)
 	if _, _, err := g.PeerReports(); err != fi.EAGAIN {
 		t.Errorf("while another operation is under way: %v", err)
 	}
 	for _, i := range []int{0, 2} {
-		c.postAllToAll(i, groups[i], make([]byte, 3*slice), make([]byte, 3*slice), slice)
+		c.postAllToAll(i, groups[i], buf, others[i*3*slice:], slice)
 	}
 	for i := range 3 {
 		if err := c.outcome(i); err != fi.Success {

@@ -16,6 +16,9 @@
 // beginning, so a chunk or word that comes twice, late or forged is recognised
 // by comparison with what was sent, dropped and counted.
 //
+// Where only one direction of two members has bytes, an empty slice goes the other way; where neither has, nothing.
+// So members whose lengths do not agree find that: what one of them sends is not what the other expects.
+//
 // # How many at a time
 //
 // A member begins with one peer, and begins another as soon as its own link idles:
@@ -65,8 +68,8 @@
 //
 // # Costs
 //
-// A peer with bytes to exchange has a record, and one that relays have to do with gets one. Of the others, whose
-// empty slices go at once, five bytes are kept. So memory follows what a member exchanges and not the group's size:
+// A peer with bytes to exchange has a record, and one that relays have to do with gets one. Of the others, to which
+// nothing goes, five bytes are kept. So memory follows what a member exchanges and not the group's size:
 // records of former operations stay for what they say of paths, at most [keptRecords] of them.
 //
 // Nothing is allocated per chunk, but for a first record, or for more chunks on their way than before; an event costs

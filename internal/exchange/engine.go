@@ -75,10 +75,9 @@ func (p *peer) left() int64 { return p.total - p.tail - p.sent }
 // Engine decides for one member, in one operation at a time. It is not safe for
 // concurrent use. What it has learnt of paths stays for the next operation.
 type Engine struct {
-	cfg     Config
-	known   *records
-	empties int32 // peers below it have been sent their empty slices, if they have no record
-	givers  int   // peers with bytes to be sent
+	cfg    Config
+	known  *records
+	givers int // peers with bytes to be sent
 
 	waiting heap // have data left and have not begun, or gave way
 	ages    list // the same, the one that has waited longest first
@@ -140,7 +139,7 @@ func New(cfg Config) (*Engine, error) {
 	return &Engine{
 		cfg: cfg, known: known, waiting: newHeap(known), ages: newList(known), begun: newList(known),
 		emits: newList(known), words: newList(known), in: inLink{waiting: newHeap(known)},
-		outOver: n, inOver: n, empties: int32(n), chunk: cfg.Chunk,
+		outOver: n, inOver: n, chunk: cfg.Chunk,
 	}, nil
 }
 
@@ -149,7 +148,8 @@ func New(cfg Config) (*Engine, error) {
 func (e *Engine) Patience() uint64 { return max(64, 8*uint64(e.givers)) }
 
 // Start begins an operation. out and in have the bytes to send to and to receive
-// from each peer. The operation before it is over.
+// from each peer. An empty slice is sent, and waited for, where the other direction has bytes. The operation before
+// it is over.
 func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.stopRelays()
 	e.known.reserve(out, in)
@@ -165,7 +165,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
 	e.width = e.report.Most
 	e.report = Report{}
-	e.empties, e.givers = 0, 0
+	e.givers = 0
 	e.in.start(now)
 	for i := range out {
 		e.known.marks[i] &= markLost
@@ -193,8 +193,12 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 // enlist takes in a peer at the start of an operation.
 func (e *Engine) enlist(i int32) {
 	p := e.known.find(i)
-	if p == nil {
-		e.failed = e.gone(i) && e.lostEmpty(i) || e.failed
+	if p == nil || p.total|p.in.want == 0 { // nothing goes either way
+		if p != nil {
+			p.over, p.in.over = true, true
+		}
+		e.outOver++
+		e.inOver++
 		return
 	}
 	switch {
@@ -421,9 +425,6 @@ func (e *Engine) Next(now congestion.Time) (Action, bool) {
 	}
 	if a, ok := e.relays.notes.pop(); ok {
 		return a, true
-	}
-	if i, ok := e.nextEmpty(); ok {
-		return Action{Kind: SendChunk, Peer: int(i), Place: -1}, true
 	}
 	if e.pausing(now) {
 		return Action{}, false

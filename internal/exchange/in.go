@@ -60,7 +60,8 @@ func (e *Engine) inKey(i int32, in *inPeer) uint64 {
 func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, ends bool) bool {
 	i, p := int32(from), e.known.find(int32(from))
 	if p == nil {
-		return e.arrivedEmpty(i, c, off, n)
+		e.report.Forged++
+		return false
 	}
 	in := &p.in
 	if in.over || c.Total != in.want || off != in.got || n < 0 || n > in.want-in.tail.top()*e.cfg.Piece-off ||

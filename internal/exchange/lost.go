@@ -6,8 +6,7 @@ import "github.com/weft-fabric/weft/internal/congestion"
 func (e *Engine) Needs(peer int) bool {
 	p := e.known.find(int32(peer))
 	if p == nil {
-		m := e.known.marks[peer]
-		return e.outOver < e.cfg.Peers && m&markSent == 0 || e.inOver < e.cfg.Peers && m&markGot == 0
+		return false
 	}
 	return e.outOver < e.cfg.Peers && !p.over || e.inOver < e.cfg.Peers && !p.in.over
 }
@@ -20,9 +19,8 @@ func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
 		return false
 	}
 	if p == nil {
-		needed = e.lostEmpty(i)
-		e.failed = e.failed || needed
-		return needed
+		e.known.marks[i] |= markLost
+		return false
 	}
 	p.lost = true
 	if !p.over && e.outOver < e.cfg.Peers {
@@ -47,20 +45,5 @@ func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
 	e.relayLost(now, i)
 	e.failed = e.failed || needed
 	e.fill(now)
-	return needed
-}
-
-// lostEmpty takes in that a peer without a record is gone, and returns whether its empty slices are missing.
-func (e *Engine) lostEmpty(i int32) (needed bool) {
-	m := &e.known.marks[i]
-	if e.outOver < e.cfg.Peers && *m&markSent == 0 {
-		e.outOver++
-		needed = true
-	}
-	if e.inOver < e.cfg.Peers && *m&markGot == 0 {
-		e.inOver++
-		needed = true
-	}
-	*m |= markLost | markSent | markGot
 	return needed
 }

@@ -2,15 +2,12 @@ package exchange
 
 import "slices"
 
-// mark is what is known of a peer without a record: it has nothing to exchange but an empty slice each way.
+// mark is what is known of a peer without a record: nothing goes either way.
 type mark uint8
 
 const (
-	markLost  mark = 1 << iota
-	markAway       // is not needed and does not relay any more
-	markHeard      // something has come from it
-	markSent       // the empty slice to it has been sent
-	markGot        // the empty slice from it is here
+	markLost mark = 1 << iota
+	markAway      // is not needed and does not relay any more
 )
 
 // keptRecords is how many records an operation keeps at most beyond those that it needs, for what they say of
@@ -103,7 +100,7 @@ func (r *records) putAir(p *peer) {
 	}
 }
 
-// at is a peer's record. One that has none gets one: it has exchanged its empty slices, or will.
+// at is a peer's record. One that has none gets one.
 func (e *Engine) at(i int32) *peer {
 	if s := e.known.slots[i]; s != 0 {
 		return e.known.recs[s-1]
@@ -114,14 +111,8 @@ func (e *Engine) at(i int32) *peer {
 // newcomer gives a record to a peer that has none.
 func (e *Engine) newcomer(i int32) *peer {
 	m := e.known.marks[i]
-	p := &peer{
-		lost: m&markLost != 0, away: m&markAway != 0, heard: m&markHeard != 0, over: m&(markLost|markSent) != 0,
-		in: inPeer{over: m&(markLost|markGot) != 0},
-	}
+	p := &peer{lost: m&markLost != 0, away: m&markAway != 0, over: true, in: inPeer{over: true}}
 	e.known.add(i, p)
-	if !p.over && e.outOver < e.cfg.Peers {
-		e.emits.push(i)
-	}
 	return p
 }
 
@@ -131,31 +122,4 @@ func (e *Engine) gone(i int32) bool {
 		return p.lost
 	}
 	return e.known.marks[i]&markLost != 0
-}
-
-// nextEmpty sends the next empty slice to a peer without a record.
-func (e *Engine) nextEmpty() (i int32, ok bool) {
-	for e.empties < int32(e.cfg.Peers) {
-		i = e.empties
-		e.empties++
-		if e.known.slots[i] == 0 && e.known.marks[i]&(markLost|markSent) == 0 {
-			e.known.marks[i] |= markSent
-			e.outOver++
-			e.report.Chunks++
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// arrivedEmpty takes in the empty slice of a peer without a record.
-func (e *Engine) arrivedEmpty(i int32, c *Chunk, off, n int64) bool {
-	m := &e.known.marks[i]
-	if *m&(markLost|markGot) != 0 || c.Total != 0 || off != 0 || n != 0 {
-		e.report.Forged++
-		return false
-	}
-	*m |= markGot | markHeard
-	e.inOver++
-	return true
 }

@@ -81,33 +81,46 @@ func TestRecords(t *testing.T) {
 	if n := len(e.known.recs); n != 3 || !e.gone(7) || !e.gone(1) || !e.Failed() {
 		t.Errorf("%d records, the dead are gone: %v, %v", n, e.gone(7), e.gone(1))
 	}
-	if e.Needs(7) || !e.Needs(8) || e.Lost(4, 7) || !e.Lost(4, 8) || e.Lost(4, 8) || e.Needs(8) {
-		t.Error("peers without records are needed until they are lost")
+	if e.Needs(7) || e.Needs(8) || e.Lost(4, 7) || e.Lost(4, 8) || !e.gone(8) {
+		t.Error("peers without records are needed")
 	}
 }
 
-// TestEmpty: empty slices are sent to all peers, once, and taken once from each.
+// TestEmpty: an empty slice goes where the other direction has bytes, and nothing where neither has, also to
+// peers with records: of operations before, or of relays.
 func TestEmpty(t *testing.T) {
 	const peers = 300
-	e, err := New(DefaultConfig(peers))
+	cfg := DefaultConfig(peers)
+	cfg.Short = 1000
+	e, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		e.Start(1, make([]int64, peers), make([]int64, peers))
-		e.at(5) // as relays have it
-		if sent := drain(e, 1); len(sent) != peers || e.outOver != peers {
-			t.Fatalf("%d empty slices for %d peers", len(sent), peers)
-		}
+	none := make([]int64, peers)
+	for _, c := range []struct{ gives, gets int64 }{{0, 0}, {0, 100}, {100, 0}, {0, 0}} {
+		out, in := partners(peers, 0), partners(peers, 0)
+		out[5], in[5] = c.gives, c.gets
+		e.Start(1, out, in)
 		e.at(6)
-		for i := range peers {
-			if !e.Arrived(2, i, &Chunk{}, 0, 0, true) || e.Arrived(2, i, &Chunk{}, 0, 0, true) || e.Needs(i) {
-				t.Fatalf("the empty slice of peer %d is not taken once", i)
+		sent := drain(e, 1)
+		if c == (struct{ gives, gets int64 }{}) {
+			if len(sent) != 0 || !e.Done() || e.Needs(5) || e.Needs(6) {
+				t.Errorf("%d slices where there is nothing", len(sent))
 			}
-			e.at(7)
+			continue
 		}
-		if e.Arrived(2, 8, &Chunk{Total: 1, Length: 1}, 0, 1, true) || e.OnWord(2, 8, Word{Got: 1}) || !e.Done() {
-			t.Error("bytes of a peer that has none are taken, or it does not end")
+		if len(sent) != 1 || sent[0].Peer != 5 || sent[0].Head.Total != c.gives || e.Done() || !e.Needs(5) {
+			t.Errorf("%+v: %+v", c, sent)
+		}
+		if !e.Arrived(2, 5, &Chunk{Total: c.gets, Length: c.gets}, 0, c.gets, true) || !e.Done() {
+			t.Errorf("%+v: it does not end", c)
+		}
+	}
+	e.Start(3, none, none)
+	for _, i := range []int{5, 6, 7} {
+		if e.Arrived(3, i, &Chunk{}, 0, 0, true) || e.Arrived(3, i, &Chunk{Total: 1, Length: 1}, 0, 1, true) ||
+			e.OnWord(3, i, Word{Got: 1}) {
+			t.Errorf("peer %d sends what is not expected, and it is taken", i)
 		}
 	}
 }

@@ -205,8 +205,9 @@ func (n *net) dies(unneeded bool) {
 	if unneeded { // it has almost nothing to send or receive
 		for i, m := range n.members {
 			if i != victim {
-				m.in[victim], n.members[victim].out[i], n.members[victim].want[i] = nil, nil, nil
-				n.members[victim].in[i], m.out[victim], m.want[victim] = nil, nil, nil
+				v := n.members[victim]
+				m.in[victim], v.out[i], v.want[i] = []byte{1}, []byte{0xEE}, []byte{1}
+				v.in[i], m.out[victim], m.want[victim] = []byte{2}, []byte{0xEE}, []byte{2}
 			}
 		}
 	}

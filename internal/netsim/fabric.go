@@ -11,8 +11,7 @@ import (
 // Fabric is hosts that exchange slices, with flows instead of packets, so that thousands of hosts are
 // simulated in seconds. Each chunk is a flow: it begins at the sender's port, at the path if that is slow, and at
 // the receiver's port as soon as its first bytes are there, and ends when all of these have served it, after
-// delay. Ports drop nothing and mark nothing. Words take delay and none of a port's time; slices
-// without bytes take no time, because they are more than all chunks together where hosts have few partners.
+// delay. Ports drop nothing and mark nothing. Words take delay and none of a port's time.
 type Fabric struct {
 	// Took are the times of the members in the last operation, and Waited is the most choices of a member for which a
 	// peer with bytes left had none on their way.
@@ -119,7 +118,9 @@ func (f *Fabric) Exchange(given func(rank int, give func(to int, bytes int64)), 
 		bound = max(bound, f.serving(m.down, got[m.rank]))
 		f.Took[m.rank] = limit
 	}
-	f.start()
+	for _, m := range f.members {
+		m.pump()
+	}
 	for end := f.net.now.Add(limit); f.open > 0 && f.net.now < end; {
 		f.net.Run(time.Millisecond)
 	}
@@ -153,30 +154,6 @@ func (m *fabricMember) begin(out, in []int64) {
 		}
 	}
 	m.engine.Start(m.fabric.net.now, out, in)
-}
-
-// start sends what the members have at first. Empty slices go to all, so that it takes them by tiles of members and
-// peers, because their records are near each other.
-func (f *Fabric) start() {
-	const tile = 64
-	for members := range slices.Chunk(f.members, tile) {
-		for more := true; more; {
-			more = false
-			for _, m := range members {
-				for range tile {
-					a, ok := m.engine.Next(f.net.now)
-					if !ok {
-						break
-					}
-					m.send(&a)
-					more = true
-				}
-			}
-		}
-	}
-	for _, m := range f.members {
-		m.pump()
-	}
 }
 
 // pump sends what the engine says.
@@ -239,8 +216,6 @@ func (m *fabricMember) send(a *exchange.Action) {
 		c := f.chunk()
 		*c = flowChunk{from: to, to: m, peer: back, stage: flowAnswers, word: a.Word}
 		f.net.at(now.Add(f.links.Delay), c, nil)
-	case a.Head.Length == 0:
-		to.engine.Arrived(now, int(back), &a.Head, 0, 0, true)
 	default:
 		p := m.partner(int32(a.Peer))
 		if m.choices++; p.sent == p.got {
