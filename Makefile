@@ -140,7 +140,7 @@ bench-rdma: deps
 bench-cxi:
 	@GO="$(GO)" scripts/bench-cxi.sh
 
-## make plots      docs/plots: windows, RTTs and queues in simulation
+## make plots      docs/plots: windows, RTTs, queues and all-to-alls in simulation
 plots:
 	cd internal/netsim/plots && $(GO) run . $(CURDIR)/docs/plots
 

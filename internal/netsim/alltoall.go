@@ -19,6 +19,7 @@ type Group struct {
 	open    int // that have not ended
 	began   congestion.Time
 	piece   int64 // bytes
+	arrived int64 // bytes of chunks, in the last operation
 }
 
 // groupMember is one host of a group. Peers are in shifted order: peer 0 is the next host.
@@ -99,7 +100,7 @@ func (g *Group) Engine(cfg exchange.Config, relay int64) {
 // member, or limit.
 func (g *Group) Exchange(width int, slice func(from, to int) int64, limit time.Duration) time.Duration {
 	n := len(g.members)
-	g.open, g.began = n, g.net.now
+	g.open, g.began, g.arrived = n, g.net.now, 0
 	for _, m := range g.members {
 		m.ended = false
 		m.out, m.in = make([]int64, n-1), make([]int64, n-1)
@@ -190,6 +191,9 @@ func (f *pairFlow) delivered(now congestion.Time) {
 	f.at += n
 	m := f.to
 	ends := f.at == c.Length
+	if c.piece == nil {
+		m.group.arrived += n
+	}
 	switch {
 	case c.piece != nil:
 		f.arrivedPiece(now, c, n)

@@ -9,68 +9,6 @@ import (
 	"github.com/weft-fabric/weft/internal/exchange"
 )
 
-// network is a network that an all-to-all is tried on.
-type network struct {
-	name      string
-	slow      func(from, to int) int64 // how many times slower the path is, 0 or 1: not
-	strangers *Stranger                // into each port, of all or of the first quarter
-	hot       bool                     // the first quarter only
-}
-
-const (
-	simHosts = 32
-	simSlice = 178 * 1472
-)
-
-var networks = []network{
-	{name: "alike"},
-	{name: "20 % of the paths at 1/4", slow: func(from, to int) int64 {
-		if (from*7+to*13)%5 == 0 {
-			return 4
-		}
-		return 1
-	}},
-	{name: "a path of each at 1/8", slow: func(from, to int) int64 {
-		if to == (from+11)%simHosts {
-			return 8
-		}
-		return 1
-	}},
-	{name: "hot receivers", hot: true, strangers: &Stranger{Rate: gigabit / 2, On: 20 * ms, Off: 5 * ms}},
-	{name: "bursts", strangers: &Stranger{Rate: gigabit * 9 / 10, On: 5 * ms, Off: 10 * ms}},
-}
-
-// build makes a group on a network, and what is needed to compute the bound.
-func (w network) build(seed uint64) (*Net, *Group, *Star, []*Stranger) {
-	n := New(seed)
-	s := n.Star(simHosts, Link{Rate: gigabit, Delay: 5 * us, Limit: 128 << 10})
-	for i := range s.Up {
-		s.Up[i].Limit = 1 << 20
-	}
-	middle := map[[2]int]*Link{}
-	routes := func(from, to int) Route {
-		if w.slow == nil || w.slow(from, to) <= 1 {
-			return s.Route(from, to)
-		}
-		l := middle[[2]int{from, to}]
-		if l == nil {
-			l = n.Link(Link{Rate: gigabit / w.slow(from, to), Delay: us, Limit: 128 << 10})
-			middle[[2]int{from, to}] = l
-		}
-		return Route{s.Up[from], l, s.Down[to]}
-	}
-	g := n.Group(simHosts, overUDP(congestion.Delay), routes)
-	var all []*Stranger
-	if w.strangers != nil {
-		for i := range s.Down {
-			if !w.hot || i < simHosts/4 {
-				all = append(all, n.Stranger(*w.strangers, Route{s.Down[i]}))
-			}
-		}
-	}
-	return n, g, s, all
-}
-
 // units is the time of an operation in units of the homogeneous bound.
 func units(d time.Duration) float64 {
 	return float64(d) / float64(time.Second) / (float64((simHosts-1)*simSlice) / float64(gigabit))
@@ -108,30 +46,15 @@ func bound(began congestion.Time, strangers []*Stranger) time.Duration {
 	return worst
 }
 
-// order is a way to carry an all-to-all out.
-type order struct {
-	name   string
-	width  int // of a fixed order, 0: the engine's
-	policy exchange.Policy
-}
-
-var orders = []order{
-	{"step", 1, 0}, {"eights", 8, 0}, {"all at once", simHosts - 1, 0},
-	{"adaptive", 0, exchange.Adaptive}, {"greedy", 0, exchange.Greedy},
-	{"threshold", 0, exchange.Threshold}, {"balanced", 0, exchange.Balanced},
-}
-
 // try runs operations one after another on a network and returns the medians: the time, in
 // units of what the links need that are alike, and its ratio to the bound.
 func (w network) try(seed uint64, o order, operations int) (took, ratio float64, dropped int64) {
 	n, g, s, strangers := w.build(seed)
-	cfg := exchange.DefaultConfig(simHosts - 1)
-	cfg.Policy, cfg.Chunk = o.policy, 22*1472
-	g.Engine(cfg, 0)
+	width := o.engine(g)
 	var times, ratios []time.Duration
 	for range operations {
 		began := n.Now()
-		d := g.Exchange(o.width, func(from, to int) int64 { return simSlice }, 2*time.Second)
+		d := g.Exchange(width, func(from, to int) int64 { return simSlice }, 2*time.Second)
 		times = append(times, d)
 		ratios = append(ratios, time.Duration(float64(d)/float64(bound(began, strangers))*1e6))
 	}

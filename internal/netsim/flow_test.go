@@ -7,13 +7,6 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-const (
-	megabit = 1000 * 1000 / 8
-	gigabit = 1000 * megabit
-	us      = time.Microsecond
-	ms      = time.Millisecond
-)
-
 func config(a congestion.Algorithm) congestion.Config {
 	cfg := congestion.DefaultConfig(1500)
 	cfg.Algorithm = a

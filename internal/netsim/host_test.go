@@ -13,13 +13,6 @@ func slowSwitch(n *Net) *Dumbbell {
 	return n.Dumbbell(Link{Rate: 100 * megabit, Delay: 5 * us, Burst: 16 << 10, Limit: 1 << 20}, Link{Rate: 10 * gigabit, Delay: us})
 }
 
-// overUDP is what hw/udp makes of the defaults.
-func overUDP(a congestion.Algorithm) congestion.Config {
-	cfg := congestion.DefaultConfig(1472)
-	cfg.Algorithm, cfg.Granularity = a, 50*us
-	return cfg
-}
-
 // hosts whose programs do not always run, with what flows between them must
 // reach. The link cannot be filled by a host that runs for a fourth of the time.
 var hosts = []struct {

@@ -24,10 +24,18 @@ func main() {
 		os.Exit(2)
 	}
 	for _, s := range netsim.Scenarios() {
-		if err := write(filepath.Join(os.Args[1], s.Name+".svg"), s); err != nil {
-			fmt.Fprintln(os.Stderr, "plots:", err)
-			os.Exit(1)
-		}
+		check(write(filepath.Join(os.Args[1], s.Name+".svg"), s))
+	}
+	for _, f := range netsim.Figures() {
+		check(writeFigure(filepath.Join(os.Args[1], f.Name+".svg"), f))
+	}
+}
+
+// check ends the program if there is an error.
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "plots:", err)
+		os.Exit(1)
 	}
 }
 
@@ -81,6 +89,24 @@ func write(path string, s netsim.Scenario) error {
 	for i, c := range plot.Align(column, tiles, draw.New(canvas)) {
 		column[i][0].Draw(c[0])
 	}
+	return save(canvas, path)
+}
+
+// writeFigure draws a figure.
+func writeFigure(path string, f netsim.Figure) error {
+	p, err := panel(f.Title, f.Y, f.Lines())
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Name, err)
+	}
+	p.X.Label.Text, p.X.Min = f.X, 0
+	p.Legend.Top, p.Legend.Left = false, false // the lines rise from the left
+	canvas := vgsvg.New(16*vg.Centimeter, 8*vg.Centimeter)
+	p.Draw(draw.New(canvas))
+	return save(canvas, path)
+}
+
+// save writes what is drawn.
+func save(canvas *vgsvg.Canvas, path string) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
