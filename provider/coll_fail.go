@@ -112,7 +112,9 @@ func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
 			case !m.joined || m.gone || m.src != src || m.link == nil:
 			case h.Status != fi.Success:
 				c.doom(g, h.Seq, h.Status)
-				c.long.takeBackWhere(g, func(s *collStep) bool { return s.peer == i && s.op.seq == h.Seq })
+				c.long.takeBackWhere(g, func(s *collStep) bool {
+					return s.peer == i && s.op.seq == h.Seq
+				})
 				return
 			case h.Group == m.id:
 				m.left = true

@@ -77,7 +77,7 @@ type Group struct {
 	plans  map[collective.Call]*collective.Plan
 	spare  []*collExchange // of operations that have ended, with what they know of the paths
 	report exchange.Report // of the last operation that an engine ordered
-	last   *collExchange   // by which that went; not among spare if another operation has it now; nil: that has failed
+	last   *collExchange   // by which that went; not in spare: another operation has it; nil: that has failed
 }
 
 // collMember is one member as this one sees it.

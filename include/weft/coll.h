@@ -117,7 +117,8 @@ struct weft_coll_ops {
 	/* Fills a report, and what was of each rank if peers is not NULL; the own rank's is 0. Returns 0;
 	 * -FI_ENODATA before the first such operation, or when peers is not NULL and the next one has failed;
 	 * -FI_EAGAIN when peers is not NULL and the next one is under way; -FI_EINVAL for a structure that is too
-	 * small, too few peers, or what is no group of the endpoint; -FI_EOPBADSTATE on an endpoint without collective operations. */
+	 * small, too few peers, or what is no group of the endpoint; -FI_EOPBADSTATE on an endpoint without
+	 * collective operations. */
 	int (*report)(struct fid_ep *ep, struct weft_coll_report *report);
 
 	/* Fills what is measured of the path to a peer. Returns 0; -FI_ENODATA when nothing is yet;

@@ -120,7 +120,8 @@ func (b *builder) bruckAllGather() {
 func (b *builder) pairwiseAllToAll(a Algorithm) {
 	in, out := slices{b.in(), b.Count * b.Elem}, slices{b.out(), b.Count * b.Elem}
 	b.copy(out.of(b.Rank, b.Rank+1), in.of(b.Rank, b.Rank+1))
-	b.pairwise(a, func(to int) Region { return in.of(to, to+1) }, func(from int) Region { return out.of(from, from+1) })
+	of := func(s slices) func(int) Region { return func(peer int) Region { return s.of(peer, peer+1) } }
+	b.pairwise(a, of(in), of(out))
 }
 
 // pairwise exchanges something with each other rank: in step i with the ranks at

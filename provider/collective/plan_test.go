@@ -11,7 +11,8 @@ import (
 // kindOf is the operation that each algorithm performs.
 var kindOf = [algorithms]Kind{
 	Dissemination: Barrier, BinomialBroadcast: Broadcast, ScatterAllGather: Broadcast, PairwiseAllToAll: AllToAll,
-	BruckAllToAll: AllToAll, StepAllToAll: AllToAll, LinearAllToAll: AllToAll, RecursiveDoubling: AllReduce, Rabenseifner: AllReduce, RingAllGather: AllGather,
+	BruckAllToAll: AllToAll, StepAllToAll: AllToAll, LinearAllToAll: AllToAll,
+	RecursiveDoubling: AllReduce, Rabenseifner: AllReduce, RingAllGather: AllGather,
 	BruckAllGather: AllGather, HalvingReduceScatter: ReduceScatter, PairwiseReduceScatter: ReduceScatter,
 	BinomialReduce: Reduce, RabenseifnerReduce: Reduce, BinomialScatter: Scatter, DirectScatter: Scatter,
 	BinomialGather: Gather, DirectGather: Gather,
@@ -193,7 +194,8 @@ func TestAtATime(t *testing.T) {
 		const size = 17
 		pieces := make([]Piece, size)
 		for _, p := range []*Plan{
-			BuildWith(&Call{Kind: AllToAll, Size: size, Count: 1, Elem: 1}, a), BuildAllToAllV(a, 0, pieces, pieces),
+			BuildWith(&Call{Kind: AllToAll, Size: size, Count: 1, Elem: 1}, a),
+			BuildAllToAllV(a, 0, pieces, pieces),
 		} {
 			most, n := 0, 0
 			for _, s := range p.Steps {
