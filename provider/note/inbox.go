@@ -287,11 +287,11 @@ func (b *Inbox) pump(e Leased) {
 			continue
 		}
 		if taken := in.taken(); taken >= atomic.LoadUint64(&in.line.Due) {
-			extra := uint64(0)
+			more := uint64(0)
 			if len(b.askers) == 0 {
-				extra = min(extra, b.room(bound/2))
+				more = min(extra, b.room(bound/2))
 			}
-			if next := taken + window + extra; next > in.limit() {
+			if next := taken + window + more; next > in.limit() {
 				in.grant(next)
 				in.ackDue = true
 				b.recount(in)
