@@ -36,6 +36,7 @@ type node struct {
 	busy      int // so many messages find no room
 	gone      error
 	malformed int
+	answers   int // credit that it has given
 	written   []byte
 	refuses   fi.Errno // of writes
 }
@@ -131,6 +132,7 @@ func (x *node) Perform(_ hw.Source, _ wire.Write, _ uint64, data []byte) fi.Errn
 func (x *node) Answer(src hw.Source, stream uint64, w wire.NoticeWords) {
 	to := (*x.all)[src]
 	var b [wire.NoticeWordsBytes]byte
+	x.answers++
 	to.in = append(to.in, message{x, stream, bytes.Clone(w.Put(b[:])), nil})
 }
 
@@ -341,6 +343,28 @@ func TestBound(t *testing.T) {
 		if got != len(sent) || in.waiting() != 0 || in.granted > 2*extra || len(in.askers) != 0 {
 			t.Errorf("%d of %d, %d bytes wait, %d granted, %d ask", got, len(sent), in.waiting(),
 				in.granted, len(in.askers))
+		}
+	})
+}
+
+// TestGrants has a receiver that takes what comes give credit for much more than a window at a time.
+func TestGrants(t *testing.T) {
+	eachMemory(t, func(t *testing.T, places int) {
+		nodes := newNodes(t, 2, places)
+		x, y, to := nodes[0], nodes[1], links(nodes)
+		const count = 4 * extra / 1024
+		for range count {
+			if _, err := x.post(to[1], pattern(1024, 1), false); err != nil {
+				t.Fatal(err)
+			}
+			y.Progress()
+			y.take()
+			y.Progress()
+			x.Progress()
+		}
+		// by the window alone it would come for each half of it
+		if most := count * 1024 / (2 * window); y.answers == 0 || y.answers > most {
+			t.Errorf("credit came %d times, at most %d is enough", y.answers, most)
 		}
 	})
 }
