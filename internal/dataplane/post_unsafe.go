@@ -151,12 +151,8 @@ func inline(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) 
 		countPost(p, ep, stats.ThreadNoRing, 1)
 		return hot.PostAgain
 	}
-	if to := putHead(p, slot, id, 0); id < hot.AMWrite { // a message
-		move(to, p.Buf, uintptr(p.Len))
-	} else {
-		await(p, ep, ring, id)
-		putPayload(p, id, to)
-	}
+	await(p, ep, ring, id)
+	putPayload(p, id, putHead(p, slot, id, 0))
 	publish(p, peer, ring, slot, pos, id)
 	return hot.PostDone
 }
@@ -168,19 +164,14 @@ func inSlot(p *hot.Post, id uint8) bool {
 
 // payloadBytes is how many bytes stand behind the head.
 func payloadBytes(p *hot.Post, id uint8) uint64 {
-	if id == hot.AMAtomic || id == hot.AMRead {
-		return askedBytes(p, id)
+	switch id {
+	case hot.AMRead:
+		return 0
+	case hot.AMAtomic:
+		operand, compare := operands(p)
+		return operand + compare
 	}
 	return p.Len
-}
-
-// askedBytes is payloadBytes of a hot.AMAtomic or hot.AMRead.
-func askedBytes(p *hot.Post, id uint8) uint64 {
-	if id == hot.AMRead {
-		return 0
-	}
-	operand, compare := operands(p)
-	return operand + compare
 }
 
 // putPayload writes what stands behind the head.
