@@ -31,48 +31,31 @@ func (e *MatchedEndpoint) addressIn(m hw.Matcher) func(fi.Addr, []byte) (hw.Matc
 
 // addressCache has what was at some addresses of an address vector, while that is as it was. Any thread.
 type addressCache struct {
-	slots [64]addressSlot
+	// slots are written by threads that have not found an address and read by all; sequentially consistent.
+	slots [64]atomic.Pointer[knownAddress]
 }
 
-// addressSlot is one address. Sequentially consistent: a thread that writes it makes seq odd first, by
-// compare-and-swap, and even again behind the rest; one that reads it loads seq before and behind the rest.
-type addressSlot struct {
-	seq     atomic.Uint64
-	key, to atomic.Uint64 // key is addressKey of it
+// knownAddress is what is at an address in a generation of the address vector. Immutable.
+type knownAddress struct {
+	addr       fi.Addr
+	generation uint64
+	to         hw.MatchAddress
 }
 
-// addressNone is the key of no address.
-const addressNone = 0
-
-// addressKey names an address in a generation of the address vector; addressNone: it has no key.
-func addressKey(a fi.Addr, generation uint64) uint64 {
-	if a >= 1<<32-1 {
-		return addressNone
-	}
-	return generation<<32 | uint64(a) + 1
+func (c *addressCache) slot(a fi.Addr) *atomic.Pointer[knownAddress] {
+	return &c.slots[uint64(a)%uint64(len(c.slots))]
 }
-
-func (c *addressCache) slot(a fi.Addr) *addressSlot { return &c.slots[uint64(a)%uint64(len(c.slots))] }
 
 // find returns what was at an address, false if that is not known.
 func (c *addressCache) find(a fi.Addr, generation uint64) (hw.MatchAddress, bool) {
-	s, key := c.slot(a), addressKey(a, generation)
-	seq := s.seq.Load()
-	if key == addressNone || seq&1 != 0 || s.key.Load() != key {
+	k := c.slot(a).Load()
+	if k == nil || k.addr != a || k.generation != generation {
 		return 0, false
 	}
-	to := s.to.Load()
-	return hw.MatchAddress(to), s.seq.Load() == seq
+	return k.to, true
 }
 
-// store keeps what is at an address, unless another thread writes to its place.
+// store keeps what is at an address.
 func (c *addressCache) store(a fi.Addr, generation uint64, to hw.MatchAddress) {
-	s, key := c.slot(a), addressKey(a, generation)
-	seq := s.seq.Load()
-	if key == addressNone || seq&1 != 0 || !s.seq.CompareAndSwap(seq, seq+1) {
-		return
-	}
-	s.key.Store(key)
-	s.to.Store(uint64(to))
-	s.seq.Store(seq + 2)
+	c.slot(a).Store(&knownAddress{a, generation, to})
 }
