@@ -11,13 +11,16 @@ import (
 	"github.com/weft-fabric/weft/hw/regcache"
 )
 
-// program is the program's data, from Start to where its heap follows; no bytes at ^0 if that is not known.
+// program is the pages of the program's data, from Start to where its heap follows; no bytes at the end of the address
+// space if that is not known.
 var program = sync.OnceValue(func() regcache.Range {
 	b, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
 		return unknown
 	}
-	return dataOf(b)
+	r := dataOf(b)
+	r.Start &^= uint64(unix.Getpagesize()) - 1
+	return r
 })
 
 var unknown = regcache.Range{Start: ^uint64(0), End: ^uint64(0)}
@@ -45,7 +48,7 @@ func dataOf(stat []byte) regcache.Range {
 // Stays reports whether pages are of the program's own data or of its heap. The kernel gives these addresses to no
 // other mapping, and the heap is made shorter and longer by one thread at a time (brk(2), under a lock of malloc's).
 func (Watch) Stays(start, end uint64) bool {
-	if start < program().Start&^(uint64(unix.Getpagesize())-1) {
+	if start < program().Start {
 		return false
 	}
 	brk, _, _ := unix.RawSyscall(unix.SYS_BRK, 0, 0, 0)
@@ -55,6 +58,5 @@ func (Watch) Stays(start, end uint64) bool {
 // Fixed reports whether pages are of the program's own data, some of which are of its file and cannot be watched: they
 // are unmapped by nothing but the end of the process.
 func (Watch) Fixed(start, end uint64) bool {
-	page := uint64(unix.Getpagesize())
-	return start >= program().Start&^(page-1) && end <= program().End
+	return start >= program().Start && end <= program().End
 }
