@@ -319,7 +319,7 @@ func TestMembersDie(t *testing.T) {
 			}
 		},
 		// rank 0 is there, and its memory is not
-		"nobody": func(c *circle, groups []*Group, buffers [][]byte) {
+		"no member": func(c *circle, groups []*Group, buffers [][]byte) {
 			hide(t, buffers[0])
 			for m := range 2 {
 				if why := c.outcome(m); why != fi.EIO {
