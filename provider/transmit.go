@@ -265,8 +265,7 @@ func (e *initiator) sendPayload(
 		gather(sc.body[:total], iov)
 		return sendError(p.AMShort(id, header, head, sc.body[:total]))
 	}
-	// Fragments follow each other: the receiver copies one out while the next is written.
-	sc.from = gatherer{iov: iov, past: id == wire.AMFrag && p.port.attr.Caps&hw.CapDirectRing != 0}
+	sc.from = gatherer{iov: iov}
 	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
 	sc.from = gatherer{}
 	return sendError(err)
@@ -315,9 +314,8 @@ func txEntry(context uint64, tagged bool) cq.Entry {
 
 // gatherer copies a vector's bytes, some at a time.
 type gatherer struct {
-	iov  []fi.IOVec
-	at   uint64 // in the first of them
-	past bool   // by mem.Stream, to memory that another processor reads at once
+	iov []fi.IOVec
+	at  uint64 // in the first of them
 }
 
 // next copies the next bytes to dst, which is no longer than what is left.
@@ -325,12 +323,7 @@ func (g *gatherer) next(dst []byte) {
 	for len(dst) > 0 && len(g.iov) > 0 {
 		v := &g.iov[0]
 		from := bytesAt(uint64(v.Base)+g.at, v.Len-g.at)
-		var n int
-		if g.past {
-			n = mem.Stream(dst, from[:min(len(from), len(dst))])
-		} else {
-			n = copy(dst, from)
-		}
+		n := mem.Stream(dst, from[:min(len(from), len(dst))])
 		dst = dst[n:]
 		if g.at += uint64(n); g.at == v.Len {
 			g.iov, g.at = g.iov[1:], 0

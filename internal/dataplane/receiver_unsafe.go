@@ -92,13 +92,13 @@ func endpoint(addr uintptr) *hot.EP { return (*hot.EP)(pointer(addr)) }
 // context is the receive context into which an endpoint delivers now. Acquire ↔ enabling and closing.
 func context(ep *hot.EP) *hot.Rx { return (*hot.Rx)(pointer(atomic.LoadUintptr(&ep.Rx))) }
 
-// move copies n bytes between addresses.
+// move copies n bytes between addresses, one of which is memory that another processor reads or has written.
 func move(to, from, n uintptr) {
 	if n == 8 { // the commonest length, without a call
 		*(*uint64)(pointer(to)) = *(*uint64)(pointer(from))
 		return
 	}
-	copy(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(from)), n))
+	mem.Stream(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(from)), n))
 }
 
 // bodyOf is the address of a slot's body.

@@ -6,13 +6,13 @@ import (
 )
 
 func TestStreamCopiesEveryLengthAndAlignment(t *testing.T) {
-	from := make([]byte, 1024)
+	from := make([]byte, 17*StreamMin)
 	for i := range from {
 		from[i] = byte(i*7 + 1)
 	}
-	for _, n := range []int{0, 1, 15, 63, 64, 65, 127, 128, 500, 896} {
+	for _, n := range []int{0, 1, 15, 64, 500, StreamMin - 1, StreamMin, 2*StreamMin + 1, 15*StreamMin + 9, 16*StreamMin - 1} {
 		for shift := range 17 {
-			want, got := make([]byte, 1024), make([]byte, 1024)
+			want, got := make([]byte, 17*StreamMin), make([]byte, 17*StreamMin)
 			copy(want[shift:], from[3:3+n])
 			if moved := Stream(got[shift:], from[3:3+n]); moved != n || !bytes.Equal(got, want) {
 				t.Fatalf("%d bytes to offset %d: moved %d, equal: %v", n, shift, moved, bytes.Equal(got, want))
@@ -27,7 +27,7 @@ func TestStreamRefusesAShortDestination(t *testing.T) {
 			t.Fatal("a destination that is too short was written to")
 		}
 	}()
-	Stream(make([]byte, 128)[:100:100], make([]byte, 128))
+	Stream(make([]byte, 2*StreamMin)[:StreamMin:StreamMin], make([]byte, 2*StreamMin))
 }
 
 func BenchmarkStream(b *testing.B) {
