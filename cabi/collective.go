@@ -72,10 +72,14 @@ func weftGoAllToAllV(ep C.uint64_t, a *C.struct_weft_alltoallv) (rc C.int64_t) {
 	return C.int64_t(result(err))
 }
 
+// vectorLeast is the bytes of struct weft_alltoallv without the counter of arrivals, which programs may not know.
+const vectorLeast = C.size_t(unsafe.Offsetof(C.struct_weft_alltoallv{}.arrived))
+
 // vectorArgs converts the arguments of an alltoallv; its arrays are C's.
 func vectorArgs(e *provider.Endpoint, a *C.struct_weft_alltoallv) (args provider.AllToAllVArgs, err error) {
-	if a.size < C.sizeof_struct_weft_alltoallv {
-		log.Warnf(log.EPData, "alltoallv: a structure of %d bytes, expected %d", uint64(a.size), uint64(C.sizeof_struct_weft_alltoallv))
+	if a.size < vectorLeast {
+		log.Warnf(log.EPData, "alltoallv: a structure of %d bytes, expected %d", uint64(a.size),
+			uint64(vectorLeast))
 		return args, fi.EINVAL
 	}
 	n, err := e.Members(fi.Addr(a.coll_addr))
@@ -88,6 +92,11 @@ func vectorArgs(e *provider.Endpoint, a *C.struct_weft_alltoallv) (args provider
 		Result: uintptr(a.result), ResultCounts: array(a.result_counts), ResultDispls: array(a.result_displs),
 		InPlace: uintptr(a.buf) == ^uintptr(0), Elem: uint64(a.elem), Group: fi.Addr(a.coll_addr), Flags: uint64(a.flags), Context: uint64(uintptr(a.context)),
 		Descs: [2]uint64{0, uint64(uintptr(a.result_desc))},
+	}
+	if a.size >= C.sizeof_struct_weft_alltoallv {
+		if args.Arrived, err = counterOf(a.arrived); err != nil {
+			return args, err
+		}
 	}
 	if !args.InPlace {
 		args.Buf, args.Counts, args.Displs, args.Descs[0] = uintptr(a.buf), array(a.counts), array(a.displs), uint64(uintptr(a.desc))

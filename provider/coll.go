@@ -20,6 +20,7 @@ import (
 //	coll_run.go    operations under way, and the messages of their steps
 //	coll_long.go   payloads that stay with the sender until they are fetched
 //	coll_exchange.go  all-to-alls whose order package exchange chooses
+//	coll_arrival.go  counters of members whose bytes are in place
 //	coll_relay.go  pieces of them that go through other members
 //	coll_settings.go  what all members must have alike
 //	coll_fail.go   peers that are gone, and operations that end because of it

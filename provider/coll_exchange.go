@@ -240,6 +240,14 @@ func (xs *exchanges) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payl
 		return
 	}
 	copy(x.got[to.Off+uint64(part.Offset):][:n], payload)
+	x.arrived(o, peer, to.Len)
+}
+
+// arrived counts a peer if bytes that are in place now were the last that it had for this member, of so many.
+func (x *collExchange) arrived(o *collOp, peer int, of uint64) {
+	if of != 0 && x.engine.Whole(peer) {
+		o.arrivals.arrived()
+	}
 }
 
 // onWord is what a receiver says.

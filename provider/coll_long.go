@@ -113,7 +113,7 @@ func (l *longSteps) fetch(m *collMember, s *collStep, h *wire.CollLong) fetchRes
 // fetched sends Done, after which the sender may use its memory again, and frees the step.
 func (l *longSteps) fetched(m *collMember, s *collStep) fetchResult {
 	l.c.control(m, wire.AMCollDone, s.request, wire.PutAck(l.c.ep.rx.head[:], fi.Success))
-	l.c.freeStep(s)
+	l.c.received(s)
 	return fetchDone
 }
 
@@ -309,7 +309,9 @@ func (l *longSteps) onFrag(src hw.Source, id uint64, head, payload []byte) {
 	s.done += uint64(copy(s.data[s.done:], payload))
 	if s.done == uint64(len(s.data)) {
 		delete(l.pulls, id)
-		l.c.ended(s)
+		o := s.op
+		l.c.received(s)
+		l.c.transferred(o)
 	}
 }
 

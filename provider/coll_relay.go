@@ -171,7 +171,9 @@ func (xs *exchanges) takePiece(o *collOp, h *wire.CollPiece, payload []byte) boo
 	}
 	origin, off, keep, ok := x.engine.OnPiece(now, from, &h.Part, n)
 	if ok && keep {
-		copy(x.got[x.peers.out(origin).Off+uint64(off):][:n], payload)
+		to := x.peers.out(origin)
+		copy(x.got[to.Off+uint64(off):][:n], payload)
+		x.arrived(o, origin, to.Len)
 	}
 	return ok
 }

@@ -28,6 +28,7 @@ type collOp struct {
 	scratch   []byte
 	exchange  *collExchange // nil: it goes by a plan
 	mapped    []byte        // memory of scratch
+	arrivals  arrivals
 
 	// The arithmetic of the last call that had one.
 	fold     func(dst, a, b []byte)
@@ -111,6 +112,14 @@ func (c *collectives) advance(o *collOp) {
 	}
 }
 
+// received takes in that all bytes of a receive are in place, and frees its step.
+func (c *collectives) received(s *collStep) {
+	if len(s.data) != 0 {
+		s.op.arrivals.arrived()
+	}
+	c.freeStep(s)
+}
+
 // ended takes in that a transfer of an operation has ended.
 func (c *collectives) ended(s *collStep) {
 	o := s.op
@@ -140,6 +149,7 @@ func (c *collectives) end(o *collOp) {
 // settle completes an operation that has ended.
 func (c *collectives) settle(o *collOp) {
 	e := c.ep
+	o.arrivals.end()
 	entry := cq.Entry{Context: o.context, Flags: fi.Collective, Src: fi.AddrNotAvail}
 	if o.status != fi.Success {
 		e.countFailed(o.status)
@@ -290,7 +300,7 @@ func (o *collOp) Recv(from int, data []byte) bool {
 	if len(data) != 0 {
 		copy(data, bytesAt(h.payload, h.head.Length))
 	}
-	c.freeStep(s)
+	c.received(s)
 	return true
 }
 
@@ -370,7 +380,8 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 		return
 	}
 	copy(s.data, payload)
-	c.ended(s)
+	c.received(s)
+	c.transferred(o)
 }
 
 // maxAhead is how many operations a member may be ahead. No member that waits

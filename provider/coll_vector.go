@@ -3,6 +3,7 @@ package provider
 import (
 	"math/bits"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -31,14 +32,20 @@ type AllToAllVArgs struct {
 	Flags   uint64
 	Context uint64
 	Descs   [2]uint64 // of Buf and Result, which are not in device memory
+
+	// Arrived, if not nil, counts the other members of which all bytes are in Result, each once and not before they
+	// are there; one that gives nothing counts when the operation is posted. Those of which bytes are
+	// missing when it ends with an error count as errors. It stays open until all have been counted. Its
+	// readers make progress of the domain's endpoints.
+	Arrived *cq.Counter
 }
 
 // AllToAllV posts an all-to-all of parts of different lengths. It returns nil when the
 // operation was posted, and fi.EAGAIN when as many as possible are under way. Other
 // errors: fi.EOPBADSTATE (not enabled, or the group is not joined yet), fi.EBADFLAGS,
-// fi.EOPNOTSUPP (device memory), fi.EINVAL (not a group's address, arrays that are not
-// as long as the group has members, elements of 0 bytes, no buffer, or one that ends
-// behind the address space), fi.EMSGSIZE (more than 2^40 bytes) and fi.ENOMEM. What
+// fi.EOPNOTSUPP (device memory), fi.EDOMAIN (a counter of another domain), fi.EINVAL (not a
+// group's address, a counter of bytes, arrays that are not as long as the group has members,
+// elements of 0 bytes, no buffer, or one that ends behind the address space), fi.EMSGSIZE (more than 2^40 bytes) and fi.ENOMEM. What
 // goes wrong later is an error completion, at the member that finds it and at those that
 // have not completed yet: fi.ECONNRESET when a member is gone, fi.ETRUNC when two do not
 // agree on a count, fi.EINVAL when one has called another operation.
@@ -64,6 +71,9 @@ func (e *Endpoint) checkVector(a *AllToAllVArgs) error {
 	}
 	if a.Elem == 0 {
 		return e.refuse(fi.EINVAL, "alltoallv: elements of 0 bytes")
+	}
+	if a.Arrived != nil {
+		return e.domain.checkArrivals(a.Arrived)
 	}
 	return nil
 }
@@ -106,6 +116,7 @@ func (c *collectives) postVector(a *AllToAllVArgs) error {
 		return err
 	}
 	o.run.Start(p, viewOf(a.Buf, l.inEnd), viewOf(a.Result, l.outEnd), o.scratch, nil)
+	o.startArrivals(a.Arrived, g.rank, l.out)
 	c.enqueue(g, o, collective.AllToAllV, a.Flags, a.Context)
 	return nil
 }
@@ -151,6 +162,7 @@ func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) er
 	}
 	x.given, x.got, x.inPlace = viewOf(a.Buf, l.inEnd), viewOf(a.Result, l.outEnd), aside != 0
 	o.exchange = x
+	o.startArrivals(a.Arrived, g.rank, l.out)
 	c.enqueue(g, o, collective.AllToAllV, a.Flags, a.Context)
 	return nil
 }

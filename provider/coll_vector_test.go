@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/weft-fabric/weft/cq"
@@ -16,7 +17,8 @@ type vectorWork struct {
 	args []AllToAllVArgs // by rank
 	out  [][]byte
 	want [][]byte
-	keep [][]byte // what is given
+	keep [][]byte   // what is given
+	gets [][]uint64 // elements by rank and sender
 }
 
 // newVectorWork makes a random one of a few of the sizes at which messages travel in
@@ -53,6 +55,7 @@ func newVectorWork(r *rand.Rand, groups []*Group) *vectorWork {
 			a.Buf = baseOf(w.keep[i])
 		}
 		w.args[i] = a
+		w.gets = append(w.gets, slices.Clone(a.ResultCounts))
 	}
 	for i := range n {
 		for j := range n {

@@ -66,7 +66,7 @@ func (e *Endpoint) Enable() error {
 		e.disable()
 		return err
 	}
-	if e.info.Caps&(fi.Trigger|fi.RMA|fi.Atomic) != 0 {
+	if e.info.Caps&(fi.Trigger|fi.RMA|fi.Atomic|fi.Collective) != 0 {
 		if err := e.domain.drives.Join(e); err != nil {
 			log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
 			e.disable()

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
 
 /* The name of these operations. What changes in a way that breaks programs gets
  * another name; members are added at the end of the structures only, and their
@@ -48,6 +49,14 @@ struct weft_alltoallv {
 	fi_addr_t coll_addr;                    /* fi_mc_addr of the group */
 	uint64_t flags;                         /* as of fi_alltoall */
 	void *context;
+
+	/* Counts the other members whose parts are all in result: each once, and not before its last byte
+	 * is there, whatever the transport; a member with a count of 0 counts when the operation begins. Those of
+	 * which bytes are missing when it ends with an error count as errors. A counter of completions of the
+	 * endpoint's domain, which stays open until all have been counted, or NULL. Threads that read it or wait for it
+	 * make progress of the domain's endpoints; it needs no fi_ep_bind. Programs whose size ends before it
+	 * have none. */
+	struct fid_cntr *arrived;
 };
 
 /* What became of a member's part in the last all-to-all, or alltoallv, of a group that went in an order
@@ -99,7 +108,8 @@ struct weft_coll_ops {
 	 * -FI_EAGAIN when as many operations as possible are under way; -FI_EINVAL for
 	 * a structure that is too small, arrays or buffers that are NULL, an elem of 0,
 	 * or what is no group of the endpoint; -FI_EMSGSIZE beyond 2^40 bytes, -FI_EBADFLAGS,
-	 * -FI_EOPBADSTATE, -FI_ENOMEM, -FI_EOPNOTSUPP for device memory. Nothing is
+	 * -FI_EOPBADSTATE, -FI_ENOMEM, -FI_EOPNOTSUPP for device memory; -FI_EDOMAIN for a counter of another
+	 * domain and -FI_EINVAL for one of bytes. Nothing is
 	 * written then. Where a member expects another number of elements than it is sent,
 	 * the operation completes with FI_ETRUNC there, and the log names rank and lengths;
 	 * so it does at all members that have not completed it by then. */

@@ -111,7 +111,7 @@ func (e *Engine) sends(i int32, in *inPeer, ends bool) {
 func (e *Engine) whole(now congestion.Time, i int32) bool {
 	p := e.at(i)
 	in := &p.in
-	if in.got+in.tail.count()*e.cfg.Piece != in.want {
+	if !e.Whole(int(i)) {
 		return false
 	}
 	in.over = true
@@ -124,6 +124,12 @@ func (e *Engine) whole(now congestion.Time, i int32) bool {
 	}
 	p.stats.Received = now.Sub(e.started)
 	return true
+}
+
+// Whole reports whether everything that a peer has for this member is here.
+func (e *Engine) Whole(peer int) bool {
+	p := e.known.find(int32(peer))
+	return p != nil && p.in.got+p.in.tail.count()*e.cfg.Piece == p.in.want
 }
 
 // speak has a word be sent to a peer.

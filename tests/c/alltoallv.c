@@ -13,6 +13,8 @@
 
 enum { MANY = NODE_PEERS, GAP = 3 };
 
+#define EVENTS_BYTES 1 /* FI_CNTR_EVENTS_BYTES, since 2.0 */
+
 static struct weft_coll_ops *open_coll(struct group *g)
 {
 	struct weft_coll_ops *ops = NULL;
@@ -253,9 +255,11 @@ static void test_refused(long arg)
 	struct group g;
 	uint8_t in[2] = { 1, 2 }, out[2] = { 7, 7 };
 	void *none = &g;
+	struct fid_cntr *bytes;
 
 	(void)arg;
 	group_open(&g);
+	OK(fi_cntr_open(g.n.domain, &(struct fi_cntr_attr){ .events = EVENTS_BYTES }, &bytes, NULL));
 	ops = open_coll(&g);
 	EXPECT_RC(fi_open_ops(&g.n.ep->fid, WEFT_COLL_OPS, 1, &none, NULL), -FI_EBADFLAGS);
 	EXPECT_RC(fi_open_ops(&g.n.domain->fid, WEFT_COLL_OPS, 0, &none, NULL), -FI_ENOSYS);
@@ -271,7 +275,9 @@ static void test_refused(long arg)
 		int rc;
 	} bad[] = {
 #define BAD(field, value, rc) { #field, offsetof(struct weft_alltoallv, field), sizeof(good.field), (uint64_t)(value), rc }
-		BAD(size, sizeof(good) - 8, -FI_EINVAL),
+		BAD(size, offsetof(struct weft_alltoallv, arrived) - 8, -FI_EINVAL),
+		BAD(arrived, &g.n.domain->fid, -FI_EINVAL),
+		BAD(arrived, bytes, -FI_EINVAL),
 		BAD(elem, 0, -FI_EINVAL),
 		BAD(buf, 0, -FI_EINVAL),
 		BAD(counts, 0, -FI_EINVAL),
@@ -302,6 +308,68 @@ static void test_refused(long arg)
 	OK(ops->alltoallv(g.n.ep, &good));
 	group_done(&g, &g);
 	EXPECT(out[0] == g.rank + 1 && out[1] == g.rank + 1);
+	OK(fi_close(&bytes->fid));
+	barrier(&g.n);
+	group_leave(&g);
+	group_close(&g);
+}
+
+/* A counter that is bound to nothing counts the others as their parts are here, which are seen then; those that give
+ * nothing at once. A program that does not know of it is served without. */
+static void test_arrivals(long elems)
+{
+	struct weft_coll_ops *ops;
+	struct fid_cntr *cntr;
+	struct group g;
+
+	group_open(&g);
+	ops = open_coll(&g);
+	OK(fi_cntr_open(g.n.domain, &(struct fi_cntr_attr){ .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC },
+		&cntr, NULL));
+	group_join(&g, 0, 1);
+	for (size_t round = 0; round < 8; round++) {
+		bool old = round == 7;
+		struct parts in, out;
+		uint64_t seen = 0, none = 0;
+
+		for (size_t i = 0; i < g.size; i++) {
+			in.counts[i] = round == 6 ? 0 : elements(g.rank + round, i, elems, false);
+			out.counts[i] = round == 6 ? 0 : elements(i + round, g.rank, elems, false);
+			none += i != g.rank && !out.counts[i];
+		}
+		lay(&in, g.size, 1);
+		lay(&out, g.size, 1);
+		for (size_t i = 0; i < g.size; i++)
+			for (size_t k = 0; k < in.counts[i]; k++)
+				in.buf[in.displs[i] + k] = byte_of(g.rank, i, k);
+		OK(fi_cntr_set(cntr, 0));
+		OK(ops->alltoallv(g.n.ep, &(struct weft_alltoallv){
+			.size = old ? offsetof(struct weft_alltoallv, arrived) : sizeof(struct weft_alltoallv),
+			.elem = 1, .buf = in.buf, .counts = in.counts, .displs = in.displs, .result = out.buf,
+			.result_counts = out.counts, .result_displs = out.displs, .coll_addr = g.addr,
+			.context = &in, .arrived = cntr }));
+		EXPECT(old || fi_cntr_read(cntr) >= none);
+		while (!old && seen < g.size - 1) {
+			uint64_t whole = 0;
+
+			OK(fi_cntr_wait(cntr, seen + 1, 20000));
+			seen = fi_cntr_read(cntr);
+			for (size_t i = 0; i < g.size; i++) {
+				size_t k = 0;
+
+				while (k < out.counts[i] && out.buf[out.displs[i] + k] == byte_of(i, g.rank, k))
+					k++;
+				whole += i != g.rank && k == out.counts[i];
+			}
+			CHECKF(whole >= seen, "%lu members have arrived of %lu that count", whole, seen);
+		}
+		group_done(&g, &in);
+		EXPECT(fi_cntr_read(cntr) == (old ? 0 : g.size - 1));
+		EXPECT(!fi_cntr_readerr(cntr));
+		parts_free(&in);
+		parts_free(&out);
+	}
+	OK(fi_close(&cntr->fid));
 	barrier(&g.n);
 	group_leave(&g);
 	group_close(&g);
@@ -384,6 +452,8 @@ static const struct test tests[] = {
 	{ "killed_long", test_killed, 3, 60, 1000000 },
 	{ "persistent", test_persistent, 4, 60, 3000 },
 	{ "persistent_long", test_persistent, 2, 60, 300000 },
+	{ "arrivals", test_arrivals, 4, 60, 3000 },
+	{ "arrivals_long", test_arrivals, 3, 60, 300000 },
 	{ "refused", test_refused, 2, 60, 0 },
 	{ "report", test_report, 4, 60, 30000 },
 };
