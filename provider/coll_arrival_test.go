@@ -48,14 +48,28 @@ func TestArrivals(t *testing.T) {
 		"closed":   set(func(c *config.Config) { c.UnexpectedBytes = 1 }),
 		"ordered":  set(func(c *config.Config) { c.Sched = config.Yes }),
 		"udp":      func(t *testing.T) *circle { return apartCircle(t, 4, nil) },
+		"relays": func(t *testing.T) *circle {
+			c := apartCircle(t, 4, nil)
+			for _, s := range c.sides {
+				s.ep.coll.ordered.always = true
+			}
+			return c
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t)
 			r := rand.New(rand.NewPCG(8, 3))
 			groups := c.joinAll(everyRank(4))
 			counter := arrivalCounter(t, c.sides[2].domain, fi.CntrEventsComp)
+			relayed := uint64(0)
 			for range 12 {
 				c.arrivals(newVectorWork(r, groups), counter)
+				for _, g := range groups {
+					relayed += g.Report().Relayed
+				}
+			}
+			if name == "relays" && relayed == 0 {
+				t.Error("nothing went through relays")
 			}
 		})
 	}

@@ -45,10 +45,11 @@ type AllToAllVArgs struct {
 // errors: fi.EOPBADSTATE (not enabled, or the group is not joined yet), fi.EBADFLAGS,
 // fi.EOPNOTSUPP (device memory), fi.EDOMAIN (a counter of another domain), fi.EINVAL (not a
 // group's address, a counter of bytes, arrays that are not as long as the group has members,
-// elements of 0 bytes, no buffer, or one that ends behind the address space), fi.EMSGSIZE (more than 2^40 bytes) and fi.ENOMEM. What
-// goes wrong later is an error completion, at the member that finds it and at those that
-// have not completed yet: fi.ECONNRESET when a member is gone, fi.ETRUNC when two do not
-// agree on a count, fi.EINVAL when one has called another operation.
+// elements of 0 bytes, no buffer, or one that ends behind the address space), fi.EMSGSIZE
+// (more than 2^40 bytes) and fi.ENOMEM. What goes wrong later is an error completion, at the
+// member that finds it and at those that have not completed yet: fi.ECONNRESET when a member
+// is gone, fi.ETRUNC when two do not agree on a count, fi.EINVAL when one has called another
+// operation.
 func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
 	if err := e.checkVector(a); err != nil {
 		return err
