@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
@@ -234,7 +235,7 @@ func (b *background) HasWork() bool {
 	if b.hybrid {
 		return b.rx.copies.Load()
 	}
-	return b.iface.Pending() || b.rx.wantsPosts()
+	return b.iface.Pending() || dataplane.PostsAreWork(b.rx.hot)
 }
 
 // Attention reports whether there is work that comes without a doorbell.

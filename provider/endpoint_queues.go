@@ -6,8 +6,8 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/mpsc"
 )
 
 // queue is what an endpoint does with a completion queue and a counter alike.
@@ -99,17 +99,10 @@ func (e *peering) newSource() *cq.Source {
 		FD:        iface.DoorbellFD(),
 		Arm:       func() { iface.Disarm(); iface.Arm() }, // a source's Arm drains
 		Disarm:    iface.Disarm,
-		HasWork:   func() bool { return iface.Pending() || rx.wantsPosts() },
+		HasWork:   func() bool { return iface.Pending() || dataplane.PostsAreWork(rx.hot) },
 		Attention: func() bool { return atomic.LoadUint32(&rx.hot.Attention) != 0 },
 		Progress:  rx.advanceAll,
 	}
-}
-
-// wantsPosts reports whether a posted receive is work: with Pending what has_work
-// of the data plane asks, without the attention word.
-func (r *rxContext) wantsPosts() bool {
-	h := r.hot
-	return atomic.LoadUint32(&h.WantPosts) != 0 && mpsc.View(&h.Posts).Ready(atomic.LoadUint64(&h.PostsHead))
 }
 
 func (e *peering) detachQueues() {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/dataplane"
 )
 
 // wantError takes the error that is next, without making progress.
@@ -46,12 +47,12 @@ func TestUrgentElsewhere(t *testing.T) {
 			r.publish()
 		}
 		r.give()
-		if !r.wantsPosts() {
+		if !dataplane.PostsAreWork(r.hot) {
 			t.Fatal("nobody would look at the cancel")
 		}
 		s.ep.Progress()
 		s.wantError(1, fi.ECANCELED)
-		if r.wantsPosts() {
+		if dataplane.PostsAreWork(r.hot) {
 			t.Fatal("pollers are still sent to look")
 		}
 		if n, err := s.cq.Read(make([]cq.Entry, 1)); n != 0 || err != fi.EAGAIN {

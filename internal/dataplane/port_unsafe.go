@@ -74,7 +74,7 @@ func portEnded(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 
 // behindPort does what else there is to do at an endpoint with a port.
 func behindPort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
-	if ringsHaveWork(ep) || postsAreWork(rx) {
+	if ringsHaveWork(ep) || PostsAreWork(rx) {
 		return deliverRings(p, ep, rx)
 	}
 	unlease(rx)

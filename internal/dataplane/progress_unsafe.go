@@ -149,7 +149,7 @@ func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
 
 // hasWork reports whether there is work, or a port that only the holder of the lease may ask. Any thread may call it.
 func hasWork(ep *hot.EP, rx *hot.Rx) bool {
-	return ringsHaveWork(ep) || atomic.LoadUint32(&rx.Attention) != 0 || postsAreWork(rx)
+	return ringsHaveWork(ep) || atomic.LoadUint32(&rx.Attention) != 0 || PostsAreWork(rx)
 }
 
 // ringsHaveWork reports whether an inbound ring has an arrival.
@@ -163,8 +163,9 @@ func ringsHaveWork(ep *hot.EP) bool {
 	return false
 }
 
-// postsAreWork reports whether a posted receive is work: unexpected messages, a search or a cancel wait for it.
-func postsAreWork(rx *hot.Rx) bool {
+// PostsAreWork reports whether a posted receive is work: unexpected messages, a search or a cancel wait for it. Any thread
+// may call it.
+func PostsAreWork(rx *hot.Rx) bool {
 	return atomic.LoadUint32(&rx.WantPosts) != 0 && mpsc.View(&rx.Posts).Ready(atomic.LoadUint64(&rx.PostsHead))
 }
 
