@@ -30,6 +30,9 @@ struct ask {
 	bool accesses;    /* a counter of reads and writes */
 	bool data;        /* injected with data */
 	int contexts;     /* not 0: of a scalable endpoint, to the last of whose receive contexts the messages go */
+	bool enters;      /* each message enters the runtime */
+	bool user_id;     /* the sender has a number of the receiver's (FI_AV_USER_ID), which its completions name */
+	bool shared;      /* two endpoints with a shared receive context, to which the messages go in turn */
 };
 
 static const struct ask asks[] = {
@@ -69,6 +72,11 @@ static const struct ask asks[] = {
 	{ .name = "match_unexpected_bounce", .len = 4096, .form = F_MSG, .flags = FI_MATCH_COMPLETE,
 	  .unexpected = true },
 	{ .name = "inject_delivery", .o = { .tx_flags = FI_DELIVERY_COMPLETE } },
+	{ .name = "user_id", .o = { .caps = FI_MSG | FI_TAGGED | FI_SOURCE | FI_AV_USER_ID }, .user_id = true,
+	  .enters = true },
+	{ .name = "shared", .shared = true },
+	{ .name = "shared_bounce", .shared = true, .len = 4096 },
+	{ .name = "shared_reversed", .shared = true, .reversed = true },
 	{ .name = "scalable", .contexts = 1 },
 	{ .name = "scalable_bounce", .contexts = 2, .len = 4096 },
 	{ .name = "scalable_delivery", .contexts = 1, .len = 8, .form = F_MSG, .flags = FI_DELIVERY_COMPLETE },
@@ -169,6 +177,59 @@ static void open_contexts(struct node *n, const struct ask *a)
 	n->peer[0] = fi_rx_addr(n->peer[0], a->contexts - 1, CTX_BITS);
 }
 
+/* The second endpoint of a shared receive context, which is receiver, and its address. */
+static struct node second;
+static fi_addr_t first_addr, second_addr;
+
+static void open_shared(struct node *n, struct node *base, const struct ask *a)
+{
+	memset(n, 0, sizeof(*n));
+	n->o = a->o;
+	n->domain = base->domain;
+	n->info = fi_dupinfo(base->info);
+	n->info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	n->av = base->av;
+	n->txcq = base->txcq;
+	n->rxcq = base->rxcq;
+	OK(fi_endpoint(n->domain, n->info, &n->ep, NULL));
+	OK(fi_ep_bind(n->ep, &receiver->fid, 0));
+	OK(fi_ep_bind(n->ep, &n->av->fid, 0));
+	OK(fi_ep_bind(n->ep, &n->txcq->fid, FI_TRANSMIT));
+	OK(fi_ep_bind(n->ep, &n->rxcq->fid, FI_RECV));
+	OK(fi_enable(n->ep));
+}
+
+static void open_pair(struct node *n, const struct ask *a)
+{
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
+	struct node one;
+
+	node_open_domain(n, &a->o);
+	OK(fi_av_open(n->domain, &av, &n->av, NULL));
+	OK(fi_cq_open(n->domain, &cq, &n->txcq, NULL));
+	OK(fi_cq_open(n->domain, &cq, &n->rxcq, NULL));
+	OK(fi_srx_context(n->domain, n->info->rx_attr, &receiver, NULL));
+	open_shared(&one, n, a);
+	open_shared(&second, n, a);
+	n->ep = one.ep;
+	fi_freeinfo(one.info);
+	first_addr = n->peer[0] = node_insert(n, n);
+	second_addr = node_insert(n, &second);
+}
+
+static void close_pair(struct node *n)
+{
+	OK(fi_close(&n->ep->fid));
+	OK(fi_close(&second.ep->fid));
+	fi_freeinfo(second.info);
+	OK(fi_close(&receiver->fid));
+	OK(fi_close(&n->txcq->fid));
+	OK(fi_close(&n->rxcq->fid));
+	OK(fi_close(&n->av->fid));
+	node_close_domain(n);
+}
+
 static void close_contexts(struct node *n, const struct ask *a)
 {
 	for (int i = 0; i < a->contexts; i++) {
@@ -214,7 +275,7 @@ static uint64_t counter(struct node *n, const char *name)
 {
 	struct node r = *n;
 
-	r.ep = receiver;
+	r.ep = second.ep ? second.ep : receiver;
 	return node_counter(n, name) + (receiver ? node_counter(&r, name) : 0);
 }
 
@@ -229,6 +290,34 @@ static void transmit(struct node *n, const struct ask *a, uint64_t tag)
 	post_send(n, &o);
 	if (a->len && !late(a))
 		wait_ctx(n, n->txcq, out);
+}
+
+#define USER_ID 4711
+
+/* Gives the node, which sends to itself, the number by which its completions name it. */
+static void name_user(struct node *n)
+{
+	fi_addr_t id = USER_ID;
+	struct name name;
+	struct fi_cq_tagged_entry e;
+
+	CHECK_RC(fi_av_remove(n->av, &n->peer[0], 1, 0), 0);
+	node_name(n, &name);
+	CHECK_RC(fi_av_insert(n->av, name.bytes, 1, &id, FI_AV_USER_ID, NULL), 1);
+	n->peer[0] = 0; /* its index */
+	trecv(n, in[0], sizeof(in[0]), FI_ADDR_UNSPEC, 1, 0, in[0]);
+	tsend(n, out, 8, n->peer[0], 1, out);
+	wait_ctx(n, n->txcq, out);
+	for (int k = 0; k < 1000000; k++) {
+		fi_addr_t src = FI_ADDR_NOTAVAIL;
+		ssize_t rc = fi_cq_readfrom(n->rxcq, &e, 1, &src);
+
+		if (rc == -FI_EAGAIN)
+			continue;
+		CHECKF(rc == 1 && src == USER_ID, "%zd, from %#llx", rc, (unsigned long long)src);
+		return;
+	}
+	CHECKF(false, "nothing came");
 }
 
 /* Takes the completion of a receive, and of a send that completes with it, in whichever order they come. */
@@ -266,6 +355,8 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 
 	for (int k = 0; k < count && !a->unexpected && !kept; k++)
 		receive(n, a, k, (uint64_t)k);
+	if (a->shared)
+		n->peer[0] = n->peer[0] == first_addr ? second_addr : first_addr;
 	for (int k = 0; k < count; k++) {
 		int at = a->reversed ? count - 1 - k : k;
 
@@ -330,10 +421,14 @@ static void test_ask(long arg)
 		SKIP("counters of weft");
 	if (a->contexts) {
 		open_contexts(&n, a);
+	} else if (a->shared) {
+		open_pair(&n, a);
 	} else {
 		node_open(&n, &a->o);
 		node_connect(&n);
 	}
+	if (a->user_id)
+		name_user(&n);
 	if (a->multi)
 		receive_many(&n);
 	for (int k = 0; k < BURST && a->ahead; k++)
@@ -344,17 +439,20 @@ static void test_ask(long arg)
 	for (int i = 0; i < ROUNDS; i++)
 		round_trip(&n, a, count);
 	now = look(&n);
-	EXPECTF(now.eager == was.eager, "%llu messages entered the runtime", (unsigned long long)(now.eager - was.eager));
+	EXPECTF(now.eager - was.eager == (uint64_t)(a->enters ? ROUNDS * count : 0), "%llu messages entered the runtime",
+		(unsigned long long)(now.eager - was.eager));
 	now.direct -= was.direct;
 	now.held -= was.held;
 	if (late(a))
 		check_late(&was, &now, (uint64_t)(ROUNDS * count), a->len);
-	if (a->len < LONG)
+	if (a->len < LONG && !a->enters)
 		EXPECTF(a->unexpected ? now.held == ROUNDS : now.direct == (uint64_t)(ROUNDS * count) && !now.held,
 			"%llu delivered, %llu held, of %d", (unsigned long long)now.direct, (unsigned long long)now.held,
 			ROUNDS * count);
 	if (a->contexts)
 		close_contexts(&n, a);
+	else if (a->shared)
+		close_pair(&n);
 	else
 		node_close(&n);
 }
