@@ -4,10 +4,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 )
 
-// Reading a queue from Go. C threads read by the data plane (dataplane.Read), which takes the same steps on the rings.
+// Reading a queue from Go. C threads read by the data plane (dataplane.Read), with the same steps on the rings
+// (cqring.Batch).
 
 // Read takes up to len(dst) completions (fi_cq_read(3)). EAGAIN: there is none;
 // then it has made progress, so that the next call may find one. EAVAIL: an error
@@ -51,33 +53,17 @@ func (q *Queue) ReadQuietly(dst []Entry) (int, error) {
 	return 0, errAgain
 }
 
-// pop takes completions from all rings in turn, up to an error; bad says that
-// it got none because an error is next. An empty queue costs two loads per ring.
+// pop takes completions off the queue, up to an error; bad says that it got none because an error is next.
 func (q *Queue) pop(dst []Entry) (n int, bad bool) {
-	i := 0
-	if len(q.rings) > 1 {
-		i = int(atomic.LoadUint32(q.turn))
-	}
-	for range q.rings {
-		if n == len(dst) {
-			break
+	b := cqring.Begin(q.hot, uint64(len(dst)))
+	for b.Next(q.hot) {
+		for r := cqring.Of(q.hot, b.N); b.Head != b.End; b.Head++ {
+			dst[n] = entryOf(r.At(b.Head))
+			n++
+			r.Release(b.Head)
 		}
-		if i >= len(q.rings) {
-			i = 0
-		}
-		if r := &q.rings[i]; r.read.Readable() {
-			var k int
-			k, bad = r.pop(dst[n:], q.exclusive)
-			if n += k; bad {
-				break
-			}
-		}
-		i++
 	}
-	if n > 0 && len(q.rings) > 1 && (bad || n == len(dst)) {
-		atomic.StoreUint32(q.turn, uint32(i))
-	}
-	return n, bad && n == 0
+	return n, b.Failed()
 }
 
 // readNone is a read of no entries. Programs make progress with such reads

@@ -33,17 +33,6 @@ func (r *ring) push(e *Entry, mark uint32, exclusive bool) bool {
 	return ok
 }
 
-// pop takes up to len(dst) completions, as many as are ready, and reports whether an error is at the head then.
-func (r *ring) pop(dst []Entry, exclusive bool) (got int, failed bool) {
-	head, end, failed := r.read.Take(uint64(len(dst)), exclusive)
-	for ; head != end; head++ {
-		dst[got] = entryOf(r.read.At(head))
-		got++
-		r.read.Release(head)
-	}
-	return got, failed
-}
-
 func entryOf(s *hot.CQE) Entry {
 	return *(*Entry)(unsafe.Pointer(&s.Context))
 }

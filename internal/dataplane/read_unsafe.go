@@ -175,37 +175,17 @@ func failedOr(p *hot.Poll, q *hot.CQ) uintptr {
 	return hot.DeliveryDone
 }
 
-// pop takes completions from all rings of a queue in turn, as many as the reader has room for, up to an error. It
-// reports whether it got none because an error is next. An empty queue costs two loads for each ring.
+// pop takes completions off a queue, as many as the reader has room for, up to an error. It reports whether it got none
+// because an error is next.
 func pop(q *hot.CQ, to *hot.Reader) bool {
-	turn, room, failed := &cqring.HeaderOf(q, 0).Turn, to.Left, false
-	n := atomic.LoadUint32(turn)
-	for range q.NRings {
-		if to.Left == 0 || failed {
-			break
-		}
-		if n >= q.NRings {
-			n = 0
-		}
-		if failed = popRing(q, n, to); !failed {
-			n++
+	b := cqring.Begin(q, to.Left)
+	for b.Next(q) {
+		for r := cqring.Of(q, b.N); b.Head != b.End; b.Head++ {
+			put(to, q.Format, r.At(b.Head))
+			r.Release(b.Head)
 		}
 	}
-	if q.NRings > 1 && to.Left != room && (failed || to.Left == 0) {
-		order.Store32(turn, n)
-	}
-	return failed && to.Left == room
-}
-
-// popRing takes completions from one ring, and reports whether an error is next there.
-func popRing(q *hot.CQ, n uint32, to *hot.Reader) bool {
-	r := cqring.Of(q, n)
-	head, end, failed := r.Take(to.Left, q.Flags&hot.CQExclusive != 0)
-	for ; head != end; head++ {
-		put(to, q.Format, r.At(head))
-		r.Release(head)
-	}
-	return failed
+	return b.Failed()
 }
 
 // SRead is Read that sleeps until there are Want entries, the reader is full, the time is over or the queue is signaled
