@@ -5,6 +5,7 @@
 
 GO      ?= go
 CC      ?= gcc
+CXX     ?= g++
 MPICC   ?= mpicc
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -48,13 +49,26 @@ ifneq ($(LIBFABRIC),)
 FABRIC_FLAGS = -I$(LIBFABRIC)/include -L$(LIBFABRIC)/lib
 endif
 
+# NIXL: its source folder, the folder of libraries where it is installed, and abseil's, with include and lib, if it is
+# not the system's.
+, := ,
+NIXL     ?=
+NIXL_LIB ?= /opt/nvidia/nvda_nixl/lib
+ABSEIL   ?=
+PLUGIN    = $(LIB)/nixl
+NIXL_LOG = $$(PKG_CONFIG_PATH="$(if $(ABSEIL),$(ABSEIL)/lib/pkgconfig:)$$PKG_CONFIG_PATH" \
+	pkg-config --cflags --libs absl_log absl_check | sed 's/-I/-isystem /g')
+NIXL_FLAGS = -std=c++20 -Wall -Wextra -Werror -O2 -fPIC -fvisibility=hidden -Iinclude \
+	$(addprefix -isystem $(NIXL)/src/,api/cpp core/telemetry infra utils) -DWEFT_VERSION='"$(VERSION)"' $(if $(ABSEIL),-Wl$(,)-rpath$(,)$(ABSEIL)/lib)
+NIXL_TEST = $(NIXL_FLAGS) -Iplugins/nixl/tests -L$(NIXL_LIB) -lnixl -lnixl_build -Wl,-rpath,$(NIXL_LIB) -Wl,--allow-shlib-undefined
+
 MPI_BENCH = $(addprefix tests/bench/mpi/,mpi_bench.c streams.c together.c)
 # The compiler of an MPICH in a folder; Debian's has a name of its own.
 # Its MPI_STATUSES_IGNORE is an address that the compiler takes for an array of no length.
 MPICH_WARN = -Wno-stringop-overflow
 MPICH_CC = $(firstword $(wildcard $(1)/bin/mpicc.mpich) $(1)/bin/mpicc)
 
-.PHONY: help deps build lib mpi-lib bin bench-program run test test-cxi test-rdma lint bench bench-cxi bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
+.PHONY: help deps build lib mpi-lib bin bench-program nixl nixl-check run test test-cxi test-rdma lint bench bench-cxi bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -119,6 +133,19 @@ lint:
 # What make bench measures, and where it keeps it.
 SUBJECTS = mpi ucx latency rate bandwidth onesided atomics polling posting memory depth progress peers sizes
 WEFT_BENCH = $(BIN)/weft bench --libfabric "$(LIBFABRIC)" --mpich "$(MPICH)" --mpich-ucx "$(MPICH_UCX)" --plots docs/plots --out docs/benchmarks.md
+
+## make nixl       build/lib/nixl/libplugin_WEFT.so, NIXL's backend over weft (NIXL, ABSEIL)
+nixl: lib
+	@test -f "$(NIXL)/src/api/cpp/nixl.h" || { echo "NIXL= names no source folder of NIXL" >&2; exit 2; }
+	@mkdir -p $(PLUGIN)
+	$(CXX) $(NIXL_FLAGS) -shared -o $(PLUGIN)/libplugin_WEFT.so plugins/nixl/backend.cpp -L$(LIB) -lweft -Wl,-rpath,'$$ORIGIN/..' \
+		$(NIXL_LOG)
+
+## make nixl-check  its tests, between hosts as root (NIXL, NIXL_LIB, ABSEIL)
+nixl-check: nixl
+	for p in check bench; do \
+		$(CXX) plugins/nixl/tests/$$p.cpp $(NIXL_TEST) $(NIXL_LOG) -o $(PLUGIN)/$$p || exit 1; done
+	@plugins/nixl/tests/run.sh $(PLUGIN)
 
 ## make bench      measure weft beside other providers into docs/benchmarks.md
 bench: build bench-program
