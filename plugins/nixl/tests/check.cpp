@@ -70,11 +70,11 @@ static void tell(Side &s, uintptr_t base, const std::string &owner, Side *other)
 	OK(s.agent.releaseXferReq(out));
 }
 
-static void hear(Side &s, const std::string &sender)
+static void hear(Side &s, const std::string &sender, Side *from)
 {
 	for (size_t len : LENGTHS) {
-		CHECK_THAT(s.take(sender) == text(len));
-		CHECK_THAT(s.take(sender) == text(len) + "alone");
+		CHECK_THAT(s.take(sender, from) == text(len));
+		CHECK_THAT(s.take(sender, from) == text(len) + "alone");
 	}
 }
 
@@ -89,15 +89,22 @@ static void refuse(Side &s, Side &other)
 	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base, 8), "nobody", request, &a), NIXL_ERR_NOT_FOUND);
 	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base + LEN - 4, 8), other.name, request, &a), NIXL_ERR_NOT_FOUND);
 	EXPECT(s.agent.genNotif("nobody", "text", &a), NIXL_ERR_NOT_FOUND);
-	/* Metadata with a bit flipped, and cut: whatever NIXL makes of it, no transfer goes elsewhere. */
+	/* The token with a byte changed, each in turn: it is refused, or the transfer fails, or the bytes go where they should. */
+	size_t at = whole.find("wtok"), len = uint8_t(whole[at + 6]) | uint8_t(whole[at + 7]) << 8;
+	CHECK_THAT(at < whole.size() && at + len <= whole.size());
 	OK(s.agent.invalidateRemoteMD(other.name));
-	for (size_t i = 0; i < whole.size(); i++) {
+	fill(other, 1);
+	std::vector<char> before(other.mem);
+	for (size_t i = 0; i < len; i++) {
 		std::string bad(whole);
-		bad[i] = char(bad[i] ^ 1 << i % 8);
-		if (s.agent.loadRemoteMD(bad, name) == NIXL_SUCCESS)
-			s.agent.invalidateRemoteMD(name);
-		if (i % 5 == 0 && s.agent.loadRemoteMD(whole.substr(0, i), name) == NIXL_SUCCESS)
-			s.agent.invalidateRemoteMD(name);
+		bad[at + i] = char(bad[at + i] ^ 1 << i % 8);
+		if (s.agent.loadRemoteMD(bad, name) == NIXL_SUCCESS && s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base + 64, 8), other.name, request, &a) == NIXL_SUCCESS) {
+			run(s, request, nullptr, &other);
+			OK(s.agent.releaseXferReq(request));
+		}
+		s.agent.invalidateRemoteMD(other.name);
+		memcpy(before.data() + 64, other.mem.data() + 64, 8);
+		CHECK_THAT(before == other.mem);
 	}
 	OK(s.agent.loadRemoteMD(whole, name));
 	CHECK_THAT(name == other.name);
@@ -159,9 +166,9 @@ static void one(bool thread)
 	OK(a->agent.genNotif("first", "to myself", &args));
 	CHECK_THAT(a->take("first") == "to myself");
 	tell(*a, base, "second", b.get());
-	hear(*b, "first");
+	hear(*b, "first", a.get());
 	tell(*b, uintptr_t(a->mem.data()), "first", a.get());
-	hear(*a, "second");
+	hear(*a, "second", b.get());
 	refuse(*a, *b);
 	lives(*a, *b);
 
@@ -187,7 +194,7 @@ static void owner(const Road &road, const char *host, bool thread)
 	OK(s.agent.genNotif("writer", "ready", &a));
 	while (s.take("writer") != "notes")
 		;
-	hear(s, "writer");
+	hear(s, "writer", nullptr);
 	CHECK_THAT(std::string(s.mem.data(), 4096) == std::string(4096, char(1000000 % 256)));
 	OK(s.agent.genNotif("writer", text(200000), &a));
 	while (s.take("writer") != "stop")

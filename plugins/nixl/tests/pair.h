@@ -130,11 +130,15 @@ struct Side {
 		return blob;
 	}
 
-	/* Takes the next notification of a sender; there is none of others. */
-	std::string take(const std::string &sender)
+	/* Takes the next notification of a sender; there is none of others. A sender without a progress thread makes
+	 * progress in its calls alone. */
+	std::string take(const std::string &sender, Side *from = nullptr)
 	{
-		while (notes.empty())
+		while (notes.empty()) {
 			OK(agent.getNotifs(notes));
+			if (from)
+				OK(from->agent.getNotifs(from->notes));
+		}
 		CHECK_THAT(notes.size() == 1 && notes.count(sender) && !notes[sender].empty());
 		std::string text = notes[sender].front();
 		notes[sender].erase(notes[sender].begin());
