@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
-#include <vector>
 
 namespace weft_nixl
 {
@@ -36,7 +35,6 @@ template <class T, class Call> static void make(const char *what, Handle<T> &han
 
 using Name = const std::string &;
 using Descs = const nixl_meta_dlist_t &;
-
 class Engine : public nixlBackendEngine
 {
       public:
@@ -44,6 +42,7 @@ class Engine : public nixlBackendEngine
 	bool supportsLocal() const override { return true; }
 	bool supportsNotif() const override { return true; }
 	nixl_mem_list_t getSupportedMems() const override { return mems_; }
+	nixl_status_t deregisterMem(nixlBackendMD *meta) override { return unloadMD(meta); }
 
 	explicit Engine(const nixlBackendInitParams *params) : nixlBackendEngine(params)
 	{
@@ -91,8 +90,6 @@ class Engine : public nixlBackendEngine
 		out = region.release();
 		return NIXL_SUCCESS;
 	}
-
-	nixl_status_t deregisterMem(nixlBackendMD *meta) override { return unloadMD(meta); }
 
 	nixl_status_t unloadMD(nixlBackendMD *meta) override
 	{
@@ -175,11 +172,9 @@ class Engine : public nixlBackendEngine
 			return failed("open of a token", ret);
 		meta->region.reset(remote, Closer());
 		ops_->info(remote, &info, sizeof(info));
-		if (info.addr != peer->addr || desc.len > info.length) {
-			NIXL_ERROR << "weft: a token of " << info.length << " bytes of '" << info.agent << "', for "
-				   << desc.len << " of '" << agent << "'";
-			return NIXL_ERR_MISMATCH;
-		}
+		if (info.addr != peer->addr || desc.len > info.length)
+			return failed(("a token of another agent or of fewer bytes, for '" + agent + "'").c_str(),
+				      -FI_EINVAL);
 		meta->shift = info.base - desc.addr;
 		out = meta.release();
 		return NIXL_SUCCESS;
@@ -395,8 +390,8 @@ class Engine : public nixlBackendEngine
 	void take(const struct weft_note &note, notif_list_t &list)
 	{
 		std::string text(static_cast<const char *>(note.data), note.len);
-		Part key(std::string(reinterpret_cast<const char *>(note.name), note.namelen),
-			 uint32_t(note.tag >> 32));
+		std::string from(reinterpret_cast<const char *>(note.name), note.namelen);
+		auto key = std::make_pair(std::move(from), uint32_t(note.tag >> 32));
 		uint32_t left = uint32_t(note.tag & (PART - 1));
 
 		if (note.tag & FIRST)
@@ -458,8 +453,6 @@ class Engine : public nixlBackendEngine
 		return nullptr;
 	}
 
-	using Part = std::pair<std::string, uint32_t>; /* the sender's address, the notification's number */
-
 	nixl_mem_list_t mems_ = { DRAM_SEG };
 	std::string address_;
 	Handle<struct fid_fabric> fabric_;
@@ -468,16 +461,15 @@ class Engine : public nixlBackendEngine
 	Handle<struct fid_cq> cq_;
 	Handle<struct fid_ep> ep_;
 	struct weft_token_ops *ops_ = nullptr;
-
 	mutable std::mutex lock_; /* of the two maps */
 	std::map<std::string, std::shared_ptr<Peer>> agents_, addresses_;
 	mutable std::atomic<size_t> queued_{ 0 };    /* all that waits: any thread, in any order */
 	mutable std::atomic<uint32_t> numbers_{ 0 }; /* of notifications in parts: the same */
-
-	std::mutex notesLock_; /* of what follows */
+	std::mutex notesLock_;			     /* of what follows */
 	std::vector<char> room_ = std::vector<char>(WEFT_NOTE_MAX);
 	struct weft_note note_ = {};
-	std::map<Part, std::pair<uint32_t, std::string>> partial_; /* parts that follow, bytes */
+	/* By the sender and the number: the parts that follow, and the bytes. */
+	std::map<std::pair<std::string, uint32_t>, std::pair<uint32_t, std::string>> partial_;
 };
 
 } // namespace weft_nixl

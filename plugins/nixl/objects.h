@@ -8,10 +8,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <set>
-#include <string>
 
 #include "backend/backend_plugin.h"
 #include <rdma/fi_cm.h>
@@ -36,7 +33,6 @@ inline nixl_status_t failed(const char *what, ssize_t ret)
 		{ NIXL_ERR_INVALID_PARAM, { FI_EINVAL, FI_EMSGSIZE, FI_EDOMAIN } },
 		{ NIXL_ERR_NOT_SUPPORTED, { FI_ENOSYS, FI_EOPNOTSUPP } },
 	};
-
 	NIXL_ERROR << "weft: " << what << ": " << fi_strerror(int(-ret));
 	for (const auto &[status, errors] : known)
 		if (errors.count(-ret))
@@ -108,7 +104,6 @@ struct Transfer {
 		status = how;
 		state.store(DONE, std::memory_order_release);
 	}
-
 	bool done() const { return state.load(std::memory_order_acquire) == DONE; }
 };
 

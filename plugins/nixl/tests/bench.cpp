@@ -72,7 +72,8 @@ static void pingpong(Lane &lane, const Road &road, int rank, size_t len, nixlXfe
 	lane.latency.push_back((now() - begin) / double(count) / 2 * 1e6);
 }
 
-static void rank_main(const Road &road, int rank, const std::vector<std::string> &backends, double seconds, const char *host)
+static void rank_main(const Road &road, int rank, const std::vector<std::string> &backends, double seconds,
+		      const char *host)
 {
 	std::vector<Lane> lanes(backends.size());
 	cpu_set_t cpus;
@@ -97,7 +98,8 @@ static void rank_main(const Road &road, int rank, const std::vector<std::string>
 		for (size_t i = 0; i < lanes.size(); i++) {
 			Side &s = *lanes[i].side;
 			nixl_opt_args_t a = s.args();
-			OK(s.agent.createXferReq(NIXL_WRITE, pieces(uintptr_t(s.mem.data()), len), pieces(lanes[i].base, len), OTHER[rank], requests[i], &a));
+			OK(s.agent.createXferReq(NIXL_WRITE, pieces(uintptr_t(s.mem.data()), len),
+						 pieces(lanes[i].base, len), OTHER[rank], requests[i], &a));
 			lanes[i].latency.clear();
 			lanes[i].bandwidth.clear();
 		}
@@ -117,7 +119,8 @@ static void rank_main(const Road &road, int rank, const std::vector<std::string>
 		for (size_t i = 0; i < lanes.size(); i++) {
 			OK(lanes[i].side->agent.releaseXferReq(requests[i]));
 			if (!rank)
-				printf("  %s %7.2f GB/s %9.2f us", backends[i].c_str(), median(lanes[i].bandwidth), median(lanes[i].latency));
+				printf("  %s %7.2f GB/s %9.2f us", backends[i].c_str(), median(lanes[i].bandwidth),
+				       median(lanes[i].latency));
 		}
 		if (!rank)
 			printf("  (%zu rounds)\n", lanes[0].latency.size());
@@ -139,7 +142,8 @@ int main(int argc, char **argv)
 		backends.push_back(b);
 	CHECK_THAT(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 	pid_t other = fork();
-	rank_main(Road{ fds[other ? 0 : 1] }, other ? 0 : 1, backends, atof(argv[2]), argc == 5 ? argv[other ? 3 : 4] : nullptr);
+	rank_main(Road{ fds[other ? 0 : 1] }, other ? 0 : 1, backends, atof(argv[2]),
+		  argc == 5 ? argv[other ? 3 : 4] : nullptr);
 	if (!other)
 		return 0;
 	CHECK_THAT(waitpid(other, &status, 0) == other);

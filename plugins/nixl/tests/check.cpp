@@ -24,15 +24,18 @@ static void moves(Side &s, uintptr_t base, const std::string &owner, Side *other
 		size_t len = count == 1000 ? 128 : 4096, stride = count == 3 ? len : 2 * len;
 		nixlXferReqH *out, *in;
 
-		OK(s.agent.createXferReq(NIXL_WRITE, pieces(mine, len, stride, count), pieces(base, len, stride, count), owner, out, &a));
-		OK(s.agent.createXferReq(NIXL_READ, pieces(mine + LEN / 2, len, stride, count), pieces(base, len, stride, count), owner, in, &a));
+		OK(s.agent.createXferReq(NIXL_WRITE, pieces(mine, len, stride, count), pieces(base, len, stride, count),
+					 owner, out, &a));
+		OK(s.agent.createXferReq(NIXL_READ, pieces(mine + LEN / 2, len, stride, count),
+					 pieces(base, len, stride, count), owner, in, &a));
 		for (int round = 0; round < 20; round++) {
 			fill(s, char(round));
 			std::vector<char> before(s.mem);
 			OK(run(s, out, nullptr, other));
 			OK(run(s, in, nullptr, other));
 			for (size_t i = 0; i < count; i++)
-				CHECK_THAT(!memcmp(s.mem.data() + LEN / 2 + i * stride, before.data() + i * stride, len));
+				CHECK_THAT(
+					!memcmp(s.mem.data() + LEN / 2 + i * stride, before.data() + i * stride, len));
 			CHECK_THAT(stride == len || s.mem[LEN / 2 + len] == before[LEN / 2 + len]);
 		}
 		OK(s.agent.releaseXferReq(out));
@@ -53,14 +56,18 @@ static void moves(Side &s, uintptr_t base, const std::string &owner, Side *other
 /* Notifications of every length, with transfers and without, in their order. */
 static const size_t LENGTHS[] = { 0, 1, 255, 257, 4096, 4097, 65536, 65537, 131072, 1000000 };
 
-static std::string text(size_t len) { return std::string(len, char('a' + len % 26)); }
+static std::string text(size_t len)
+{
+	return std::string(len, char('a' + len % 26));
+}
 
 static void tell(Side &s, uintptr_t base, const std::string &owner, Side *other)
 {
 	nixl_opt_args_t a = s.args();
 	nixlXferReqH *out;
 
-	OK(s.agent.createXferReq(NIXL_WRITE, pieces(uintptr_t(s.mem.data()), 4096), pieces(base, 4096), owner, out, &a));
+	OK(s.agent.createXferReq(NIXL_WRITE, pieces(uintptr_t(s.mem.data()), 4096), pieces(base, 4096), owner, out,
+				 &a));
 	for (size_t len : LENGTHS) {
 		std::string note = text(len);
 		memset(s.mem.data(), int(len % 256), 4096);
@@ -86,8 +93,10 @@ static void refuse(Side &s, Side &other)
 	std::string whole = other.metadata(), name;
 	nixlXferReqH *request;
 
-	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base, 8), "nobody", request, &a), NIXL_ERR_NOT_FOUND);
-	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base + LEN - 4, 8), other.name, request, &a), NIXL_ERR_NOT_FOUND);
+	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base, 8), "nobody", request, &a),
+	       NIXL_ERR_NOT_FOUND);
+	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base + LEN - 4, 8), other.name, request, &a),
+	       NIXL_ERR_NOT_FOUND);
 	EXPECT(s.agent.genNotif("nobody", "text", &a), NIXL_ERR_NOT_FOUND);
 	/* The token with a byte changed, each in turn: it is refused, or the transfer fails, or the bytes go where they should. */
 	size_t at = whole.find("wtok"), len = uint8_t(whole[at + 6]) | uint8_t(whole[at + 7]) << 8;
@@ -98,7 +107,9 @@ static void refuse(Side &s, Side &other)
 	for (size_t i = 0; i < len; i++) {
 		std::string bad(whole);
 		bad[at + i] = char(bad[at + i] ^ 1 << i % 8);
-		if (s.agent.loadRemoteMD(bad, name) == NIXL_SUCCESS && s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base + 64, 8), other.name, request, &a) == NIXL_SUCCESS) {
+		if (s.agent.loadRemoteMD(bad, name) == NIXL_SUCCESS &&
+		    s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base + 64, 8), other.name, request, &a) ==
+			    NIXL_SUCCESS) {
 			run(s, request, nullptr, &other);
 			OK(s.agent.releaseXferReq(request));
 		}
@@ -146,7 +157,8 @@ static void lives(Side &s, Side &other)
 /* Two agents of one process, and one with itself. */
 static void one(bool thread)
 {
-	auto a = std::make_unique<Side>("first", "WEFT", 2 * LEN, thread), b = std::make_unique<Side>("second", "WEFT", 2 * LEN, thread);
+	auto a = std::make_unique<Side>("first", "WEFT", 2 * LEN, thread),
+	     b = std::make_unique<Side>("second", "WEFT", 2 * LEN, thread);
 	std::string name;
 
 	/* Metadata of an agent without memory: it is enough to notify. */
@@ -270,7 +282,8 @@ static void two(const char *here, const char *there, bool thread)
 				OK(s.agent.getNotifs(s.notes));
 			break;
 		}
-		OK(s.agent.createXferReq(NIXL_WRITE, pieces(uintptr_t(s.mem.data()), 128, 256, 3000), pieces(base, 128, 256, 3000), "owner", request, &a));
+		OK(s.agent.createXferReq(NIXL_WRITE, pieces(uintptr_t(s.mem.data()), 128, 256, 3000),
+					 pieces(base, 128, 256, 3000), "owner", request, &a));
 		std::string note = "never heard";
 		for (size_t k = 0; k <= 10 * i; k++)
 			OK(run(s, request));
@@ -305,7 +318,8 @@ int main(int argc, char **argv)
 		});
 		int status = child.wait();
 		if (status) {
-			fprintf(stderr, "not ok - %s, %s a progress thread: status %d\n", what.c_str(), thread ? "with" : "without", status);
+			fprintf(stderr, "not ok - %s, %s a progress thread: status %d\n", what.c_str(),
+				thread ? "with" : "without", status);
 			return 1;
 		}
 		printf("ok - %s, %s a progress thread\n", what.c_str(), thread ? "with" : "without");

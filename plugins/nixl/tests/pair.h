@@ -24,24 +24,24 @@
 #include "nixl.h"
 
 /* Ends the process if something does not hold. */
-#define CHECK_THAT(condition)                                                                                              \
-	do {                                                                                                               \
-		if (!(condition)) {                                                                                        \
-			fprintf(stderr, "%s:%d: %s does not hold (process %d)\n", __FILE__, __LINE__, #condition,          \
-				int(getpid()));                                                                            \
-			_exit(1);                                                                                          \
-		}                                                                                                          \
+#define CHECK_THAT(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "%s:%d: %s does not hold (process %d)\n", __FILE__, __LINE__, #condition, \
+				int(getpid())); \
+			_exit(1); \
+		} \
 	} while (0)
 
 /* Expects a status of NIXL's. */
-#define EXPECT(call, status)                                                                                               \
-	do {                                                                                                               \
-		nixl_status_t got_ = (call);                                                                               \
-		if (got_ != (status)) {                                                                                    \
-			fprintf(stderr, "%s:%d: %s is %d and not %d (process %d)\n", __FILE__, __LINE__, #call, int(got_), \
-				int(status), int(getpid()));                                                               \
-			_exit(1);                                                                                          \
-		}                                                                                                          \
+#define EXPECT(call, status) \
+	do { \
+		nixl_status_t got_ = (call); \
+		if (got_ != (status)) { \
+			fprintf(stderr, "%s:%d: %s is %d and not %d (process %d)\n", __FILE__, __LINE__, #call, \
+				int(got_), int(status), int(getpid())); \
+			_exit(1); \
+		} \
 	} while (0)
 #define OK(call) EXPECT(call, NIXL_SUCCESS)
 
@@ -82,7 +82,7 @@ struct Side {
 	nixl_notifs_t notes;
 
 	Side(const std::string &name, const std::string &backend, size_t bytes, bool thread = false)
-		: name(name), backend(backend), agent(name, config(thread)), mem(bytes)
+	    : name(name), backend(backend), agent(name, config(thread)), mem(bytes)
 	{
 		nixl_b_params_t params;
 		nixl_mem_list_t mems;
