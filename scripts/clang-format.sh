@@ -16,7 +16,7 @@ formatted() {
 }
 
 if [ "${1:-}" = add ]; then
-	git ls-files -- '*.c' '*.h' | while read -r f; do
+	git ls-files -- '*.c' '*.h' '*.cpp' | while read -r f; do
 		if ! grep -q 'Code generated .* DO NOT EDIT' "$f" && formatted "$f"; then
 			echo "$f"
 		fi

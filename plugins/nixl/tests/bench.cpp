@@ -41,7 +41,7 @@ static void stream(Lane &lane, const Road &road, int rank, size_t len, nixlXferR
 {
 	Side &s = *lane.side;
 	std::string end = "end";
-	size_t count = std::clamp<size_t>((size_t(64) << 20) / len, 4, 2000);
+	size_t count = std::clamp<size_t>((size_t(16) << 20) / len, 2, 200);
 
 	meet(road);
 	if (rank) {
@@ -58,7 +58,7 @@ static void pingpong(Lane &lane, const Road &road, int rank, size_t len, nixlXfe
 {
 	Side &s = *lane.side;
 	std::string note(32, 'n');
-	size_t count = std::clamp<size_t>((size_t(16) << 20) / len, 4, 500);
+	size_t count = std::clamp<size_t>((size_t(4) << 20) / len, 2, 100);
 
 	meet(road);
 	double begin = now();
