@@ -98,7 +98,8 @@ static void refuse(Side &s, Side &other)
 	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base + LEN - 4, 8), other.name, request, &a),
 	       NIXL_ERR_NOT_FOUND);
 	EXPECT(s.agent.genNotif("nobody", "text", &a), NIXL_ERR_NOT_FOUND);
-	/* The token with a byte changed, each in turn: it is refused, or the transfer fails, or the bytes go where they should. */
+	/* The token with a bit changed, in each byte: it is refused, or the transfer fails, or the bytes go where they
+	 * should. */
 	size_t at = whole.find("wtok"), len = uint8_t(whole[at + 6]) | uint8_t(whole[at + 7]) << 8;
 	CHECK_THAT(at < whole.size() && at + len <= whole.size());
 	OK(s.agent.invalidateRemoteMD(other.name));
