@@ -60,7 +60,7 @@ NIXL_LOG = $$(PKG_CONFIG_PATH="$(if $(ABSEIL),$(ABSEIL)/lib/pkgconfig:)$$PKG_CON
 	pkg-config --cflags --libs absl_log absl_check | sed 's/-I/-isystem /g')
 NIXL_FLAGS = -std=c++20 -Wall -Wextra -Werror -O2 -fPIC -fvisibility=hidden -Iinclude \
 	$(addprefix -isystem $(NIXL)/src/,api/cpp core/telemetry infra utils) -DWEFT_VERSION='"$(VERSION)"' $(if $(ABSEIL),-Wl$(,)-rpath$(,)$(ABSEIL)/lib)
-NIXL_TEST = $(NIXL_FLAGS) -Iplugins/nixl/tests -L$(NIXL_LIB) -lnixl -lnixl_build -Wl,-rpath,$(NIXL_LIB) -Wl,--allow-shlib-undefined
+NIXL_TEST = $(NIXL_FLAGS) -Iplugins/nixl/tests -L$(NIXL_LIB) -lnixl -lnixl_build -Wl,-rpath,$(NIXL_LIB) -Wl,--allow-shlib-undefined -Wl,--disable-new-dtags
 
 MPI_BENCH = $(addprefix tests/bench/mpi/,mpi_bench.c streams.c together.c)
 # The compiler of an MPICH in a folder; Debian's has a name of its own.

@@ -347,8 +347,8 @@ class Engine : public nixlBackendEngine
 		return ops_->notify(ep_.get(), peer.addr, tag, bytes.data(), bytes.size(), 0, nullptr);
 	}
 
-	/* Posts a transfer with its notification, or the first part of it. A write is complete when the peer has it, which
-	 * a notification knows by itself. */
+	/* Posts a transfer with its notification, or the first part of it. A write is complete when the peer has it,
+	 * which a notification knows by itself. */
 	ssize_t launch(const std::shared_ptr<Transfer> &t, uint64_t tag) const
 	{
 		bool plain = t->noted || t->op == WEFT_READ;

@@ -93,8 +93,8 @@ struct Transfer {
 	std::string note;
 	std::shared_ptr<Transfer> self;	     /* while it is posted: its address is the operation's context */
 	nixl_status_t status = NIXL_SUCCESS; /* published by state */
-	/* DONE is stored (release) by the thread that finds the end, and loaded (acquire) by all; the others are stored by the
-	 * thread that posts, and by the one that finds room later, under the peer's lock. */
+	/* DONE is stored (release) by the thread that finds the end, and loaded (acquire) by all; the others are stored
+	 * by the thread that posts, and by the one that finds room later, under the peer's lock. */
 	std::atomic<int> state{ DONE };
 
 	void end(nixl_status_t how)
