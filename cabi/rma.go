@@ -42,7 +42,7 @@ func postRMA(e endpoint, p *C.struct_weft_post) error {
 }
 
 // rmaArgs turns an application's arguments into Go's. The vectors are read during the call only.
-func rmaArgs(e endpoint, to *room, p *C.struct_weft_post) (provider.RMAArgs, error) {
+func rmaArgs(e domained, to *room, p *C.struct_weft_post) (provider.RMAArgs, error) {
 	iov, err := local(e, p)
 	if err != nil {
 		return provider.RMAArgs{}, err

@@ -54,11 +54,11 @@ func counterOf(c *C.struct_fid_cntr) (*cq.Counter, error) {
 	return objectOf[*cq.Counter](C.weft_handle_of(&c.fid))
 }
 
-func endpointOf(e *C.struct_fid_ep) (*provider.Endpoint, error) {
+func endpointOf(e *C.struct_fid_ep) (provider.WorkEndpoint, error) {
 	if e == nil {
 		return nil, fi.EINVAL
 	}
-	return objectOf[*provider.Endpoint](C.weft_handle_of(&e.fid))
+	return objectOf[provider.WorkEndpoint](C.weft_handle_of(&e.fid))
 }
 
 // Deferred work (fi_trigger(3)); no other commands.

@@ -33,8 +33,8 @@ type Domain struct {
 	refs     refs.Count  // users: address vectors, endpoints, regions, shared contexts
 	queues   openSet     // completion queues and counters
 	work     deferred.Queue
-	drives   *deferred.Drives[*Endpoint] // immutable
-	importer hmem.Importer               // of memory of other processes
+	drives   *deferred.Drives[driven] // immutable
+	importer hmem.Importer            // of memory of other processes
 
 	local    localAddrs
 	resolver names.Resolver
@@ -92,7 +92,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		resolver:   names.SystemResolver,
 		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
 	}
-	d.drives = deferred.NewDrives((*Endpoint).drive, (*Endpoint).undrive)
+	d.drives = deferred.NewDrives(driven.drive, driven.undrive)
 	d.memory = newMemoryDomain()
 	if d.format == fi.FormatUnspec {
 		d.format = fi.Sockaddr

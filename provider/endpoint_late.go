@@ -95,6 +95,12 @@ func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 	return e.bell, nil
 }
 
+// driven is an endpoint of which readers of deferred work's counters make progress.
+type driven interface {
+	drive(*cq.Counter) error
+	undrive(*cq.Counter)
+}
+
 // drive makes readers of a counter make progress of the endpoint, and undrive takes that back. The caller has the lock
 // of the domain's drives.
 func (e *peering) drive(c *cq.Counter) error {

@@ -36,12 +36,27 @@ func (d *Domain) AtomicCount(k atomics.Kind, t fi.Datatype, op fi.Op) (uint64, e
 // orderedAtomics are the message orders with which atomic operations keep theirs.
 const orderedAtomics = fi.OrderWAW | fi.OrderAtomicRAR | fi.OrderAtomicRAW | fi.OrderAtomicWAR | fi.OrderAtomicWAW
 
-// Atomic posts an atomic operation. Errors as of matched.Endpoint.Atomic, fi.EOPBADSTATE, and fi.EOPNOTSUPP for an
-// endpoint without the capability.
+// Atomic posts an atomic operation, with fi.Trigger when a counter reaches a value. Errors as of
+// matched.Endpoint.Atomic, fi.EOPBADSTATE, and fi.EOPNOTSUPP for an endpoint without the capability.
 func (e *MatchedEndpoint) Atomic(a *AtomicArgs) error {
-	t, err := e.posts(a.Flags)
+	if a.Flags&fi.Trigger != 0 {
+		return e.domain.triggeredAtomic(e, a)
+	}
+	return e.atomic(a)
+}
+
+func (e *MatchedEndpoint) atomic(a *AtomicArgs) error {
+	t, m, err := e.matchedAtomic(a)
 	if err != nil {
 		return err
+	}
+	return t.Atomic(&m)
+}
+
+// matchedAtomic is an atomic operation as package matched has it, and where it is posted. Errors as of Atomic.
+func (e *MatchedEndpoint) matchedAtomic(a *AtomicArgs) (t *matched.Endpoint, m matched.Atomic, err error) {
+	if t, err = e.posts(a.Flags); err != nil {
+		return nil, m, err
 	}
 	need := fi.Atomic | fi.Write
 	if a.Kind != atomics.Base {
@@ -49,15 +64,17 @@ func (e *MatchedEndpoint) Atomic(a *AtomicArgs) error {
 	}
 	op, kind, ok := matchedAtomic(a.Kind, a.Datatype, a.Op)
 	if !ok || e.info.Caps&need != need {
-		return refuse(log.EPData, fi.EOPNOTSUPP,
+		return nil, m, refuse(log.EPData, fi.EOPNOTSUPP,
 			"atomic: no operation %d on datatype %d, or no capabilities %#x", a.Op,
 			a.Datatype, need)
 	}
-	return t.Atomic(&matched.Atomic{
+	m = matched.Atomic{
 		Op: op, Type: kind, Size: uint64(a.Datatype.Size()), Operand: a.Operand, Compare: a.Compare,
 		Result: a.Result,
 		Remote: a.Remote, Dest: a.Dest, Flags: a.Flags, Context: a.Context, Fetch: a.Kind != atomics.Base,
 		Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&orderedAtomics != 0, Compares: a.Kind == atomics.Compare,
 		Events: e.info.Caps&fi.RMAEvent != 0,
-	})
+	}
+	asWork(a.work, &m.Context, &m.Flags)
+	return t, m, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/matched"
@@ -43,6 +44,7 @@ type MatchedEndpoint struct {
 	transfer atomic.Pointer[matched.Endpoint]
 	leased   lease.Guarded[leasedMatched] // set by open
 	stats    *stats.Endpoint              // immutable from Enable on; written by the lease holder
+	waiting  deferred.Backlog             // operations whose counters are there, and that found no room
 }
 
 // leasedMatched is a matched endpoint as the holder of its progress lease has it.
@@ -127,6 +129,7 @@ func (e *MatchedEndpoint) allocate() (err error) {
 	e.hot.RxRings = uintptr(unsafe.Pointer(&noRings))
 	e.rx = (*hot.Rx)(unsafe.Pointer(unsafe.SliceData(e.rxBlock)))
 	e.leased = lease.Guard(&e.rx.Lease, &leasedMatched{e: e})
+	e.waiting.Notify = e.callForGo
 	e.hide()
 	return nil
 }
@@ -282,6 +285,13 @@ func (e *MatchedEndpoint) Enable() error {
 			return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 		}
 	}
+	if e.info.Caps&fi.Trigger != 0 {
+		if err := e.domain.drives.Join(e); err != nil {
+			e.disable()
+			e.state.Store(stateClosed)
+			return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
+		}
+	}
 	return nil
 }
 
@@ -320,7 +330,8 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 // wake is the endpoint as sleepers see it: with the interface's doorbell, if threads may sleep.
 func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	w, _ := i.(hw.Waiter)
-	if slept(e.queues()) || e.info.Caps&fi.RMAEvent != 0 && w != nil { // threads may sleep on counters of regions
+	// Threads may sleep on counters of regions and of deferred work.
+	if slept(e.queues()) || e.info.Caps&(fi.RMAEvent|fi.Trigger) != 0 && w != nil {
 		if w == nil {
 			return nil, fmt.Errorf("a wait object, but the device has no doorbell: %w", fi.EOPNOTSUPP)
 		}
@@ -331,6 +342,7 @@ func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	s := &cq.Source{FD: -1, HasWork: func() bool { return true }, Progress: e.Advance}
 	if w != nil {
 		s.FD, s.Arm, s.Disarm, s.HasWork = w.DoorbellFD(), func() { w.Disarm(); w.Arm() }, w.Disarm, w.Pending
+		s.Attention = func() bool { return !e.waiting.Empty() }
 	}
 	return s, nil
 }
@@ -351,6 +363,7 @@ func (e *MatchedEndpoint) disable() {
 		_ = q.Detach(e.hot)
 	}
 	e.attached = nil
+	e.domain.drives.Part(e)
 	l := e.leased.Wait()
 	l.dead = true
 	e.hide()
@@ -369,6 +382,7 @@ func (e *MatchedEndpoint) Close() error {
 		return err
 	}
 	if e.state.Swap(stateClosed) == stateEnabled {
+		e.domain.work.Leave(e)
 		e.disable()
 	}
 	for i := len(e.unbind) - 1; i >= 0; i-- {

@@ -53,63 +53,115 @@ func (e *MatchedEndpoint) posts(flags uint64) (*matched.Endpoint, error) {
 	return e.enabled()
 }
 
-// Send posts one message. Errors as of matched.Endpoint.Send, fi.EOPBADSTATE, and fi.EINVAL for fi.Fence without the
-// capability.
+// Send posts one message, with fi.Trigger when a counter reaches a value. Errors as of matched.Endpoint.Send,
+// fi.EOPBADSTATE, and fi.EINVAL for fi.Fence without the capability.
 func (e *MatchedEndpoint) Send(s *SendArgs) error {
+	if s.Flags&fi.Trigger != 0 {
+		return e.domain.triggeredSend(e, s)
+	}
+	return e.send(s)
+}
+
+func (e *MatchedEndpoint) send(s *SendArgs) error {
 	t, err := e.posts(s.Flags)
 	if err != nil {
 		return err
 	}
-	return t.Send(&matched.Send{
-		IOV: s.IOV, Dest: s.Dest, Tag: s.Tag, Data: s.Data, Flags: s.Flags, Context: s.Context, Tagged: s.Tagged,
-		HasData: s.HasData, Inject: s.Inject,
-	})
+	m := matchedSend(s)
+	return t.Send(&m)
 }
 
-// RMA posts a read or write. Errors as of matched.Endpoint.Transfer and Send, and fi.EOPNOTSUPP for an endpoint
-// without the capability.
+// matchedSend is a send as package matched has it.
+func matchedSend(s *SendArgs) matched.Send {
+	m := matched.Send{
+		IOV: s.IOV, Dest: s.Dest, Tag: s.Tag, Data: s.Data, Flags: s.Flags, Context: s.Context, Tagged: s.Tagged,
+		HasData: s.HasData, Inject: s.Inject,
+	}
+	asWork(s.work, &m.Context, &m.Flags)
+	return m
+}
+
+// RMA posts a read or write, with fi.Trigger when a counter reaches a value. Errors as of matched.Endpoint.Transfer and
+// Send, and fi.EOPNOTSUPP for an endpoint without the capability.
 func (e *MatchedEndpoint) RMA(a *RMAArgs) error {
-	t, err := e.posts(a.Flags)
+	if a.Flags&fi.Trigger != 0 {
+		return e.domain.triggeredRMA(e, a)
+	}
+	return e.rma(a)
+}
+
+func (e *MatchedEndpoint) rma(a *RMAArgs) error {
+	t, m, err := e.matchedTransfer(a)
 	if err != nil {
 		return err
+	}
+	return t.Transfer(&m)
+}
+
+// matchedTransfer is a read or write as package matched has it, and where it is posted. Errors as of RMA.
+func (e *MatchedEndpoint) matchedTransfer(a *RMAArgs) (t *matched.Endpoint, m matched.Transfer, err error) {
+	if t, err = e.posts(a.Flags); err != nil {
+		return nil, m, err
 	}
 	need := fi.RMA | fi.Write
 	if a.Read {
 		need = fi.RMA | fi.Read
 	}
 	if e.info.Caps&need != need {
-		return refuse(log.EPData, fi.EOPNOTSUPP, "read or write: the endpoint has not the capabilities %#x",
-			need)
+		return nil, m, refuse(log.EPData, fi.EOPNOTSUPP,
+			"read or write: the endpoint has not the capabilities %#x", need)
 	}
-	return t.Transfer(&matched.Transfer{
+	m = matched.Transfer{
 		IOV: a.IOV, Remote: a.Remote, Dest: a.Dest, Data: a.Data, Flags: a.Flags, Context: a.Context,
 		Read: a.Read, HasData: a.HasData, Inject: a.Inject,
 		Ordered: e.info.Tx.MsgOrder&(fi.OrderWAW|fi.OrderRMAWAW) != 0, Events: e.info.Caps&fi.RMAEvent != 0,
-	})
+	}
+	asWork(a.work, &m.Context, &m.Flags)
+	return t, m, nil
 }
 
-// PostRecv posts a receive. Errors as of matched.Endpoint.Receive, and fi.EOPBADSTATE.
+// PostRecv posts a receive, with fi.Trigger when a counter reaches a value. Errors as of matched.Endpoint.Receive, and
+// fi.EOPBADSTATE.
 func (e *MatchedEndpoint) PostRecv(a *RecvArgs) error {
+	if a.Flags&fi.Trigger != 0 {
+		return e.domain.triggeredRecv(e, e.info.Caps, a)
+	}
+	return e.postRecv(a)
+}
+
+func (e *MatchedEndpoint) postRecv(a *RecvArgs) error {
 	t, err := e.enabled()
 	if err != nil {
 		return err
 	}
+	m := e.matchedReceive(a)
+	return t.Receive(&m)
+}
+
+// matchedReceive is a receive as package matched has it.
+func (e *MatchedEndpoint) matchedReceive(a *RecvArgs) matched.Receive {
 	src := a.Src
 	if !info.Directed(e.info.Caps, a.Tagged) {
 		src = fi.AddrUnspec
 	}
-	return t.Receive(&matched.Receive{
+	m := matched.Receive{
 		IOV: a.IOV, Src: src, Tag: a.Tag, Ignore: a.Ignore, Flags: a.Flags, Context: a.Context, Tagged: a.Tagged,
-	})
+	}
+	asWork(a.work, &m.Context, &m.Flags)
+	return m
 }
 
-// Cancel asks for the end of the oldest receive that was posted with context.
+// Cancel asks for the end of the oldest receive that was posted with context, or ends the triggered operations that
+// wait with it.
 func (e *MatchedEndpoint) Cancel(context uint64) error {
 	t, err := e.enabled()
 	if err != nil {
 		return err
 	}
-	return t.Cancel(context)
+	if e.domain.work.CancelTriggered(context, e) {
+		return nil
+	}
+	return t.Cancel(e.domain.work.PostedAs(e, context))
 }
 
 // PostRoom is how many operations there is room for, 0 before Enable.
@@ -143,10 +195,18 @@ func (l *leasedMatched) progress() {
 // setAttention says to C whether Go has something to do that the interface does not show. Lease, or Enable.
 func (e *MatchedEndpoint) setAttention(t *matched.Endpoint) {
 	attention := uint32(hot.AttentionPorts)
-	if e.hot.Port == 0 || t.Busy() {
+	if e.hot.Port == 0 || t.Busy() || !e.waiting.Empty() {
 		attention |= hot.AttentionGo
 	}
 	atomic.StoreUint32(&e.rx.Attention, attention)
+	if !e.waiting.Empty() { // may have come between: the other thread counts before it stores the word
+		e.callForGo()
+	}
+}
+
+// callForGo has the next reader enter Go.
+func (e *MatchedEndpoint) callForGo() {
+	atomic.StoreUint32(&e.rx.Attention, hot.AttentionPorts|hot.AttentionGo)
 }
 
 // Housekeeping shows the counters of an endpoint at which nothing else happens. The caller, C, has taken the lease.
@@ -184,12 +244,13 @@ func (e *MatchedEndpoint) await(done func() bool) error {
 	return nil
 }
 
-// reports is where the end of an operation is reported: the queue, the counter, and whether a success completes.
-func (e *MatchedEndpoint) reports(n *matched.Ended) (q *cq.Queue, c *cq.Counter, completes bool) {
+// reports is where the end of an operation is reported: the queue, the counter, and whether a success completes. work
+// is its number if it was deferred, else 0.
+func (e *MatchedEndpoint) reports(n *matched.Ended, work uint64) (q *cq.Queue, c *cq.Counter, completes bool) {
 	switch {
 	case n.Receive:
 		return e.rxCQ, e.rxCntr.Load(),
-			!e.rxSelective || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0
+			!e.rxSelective && work == 0 || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0
 	case n.Entry.Flags&fi.RemoteWrite != 0:
 		return e.rxCQ, nil, true
 	case n.Entry.Flags&fi.Read != 0:
@@ -199,13 +260,14 @@ func (e *MatchedEndpoint) reports(n *matched.Ended) (q *cq.Queue, c *cq.Counter,
 	default:
 		c = e.txCntr.Load()
 	}
-	return e.txCQ, c, !n.Inject && e.txCompletes(0, n.Flags)
+	return e.txCQ, c, !n.Inject && e.txCompletes(work, n.Flags)
 }
 
 // ended takes in what has become of an operation. Lease.
 func (e *MatchedEndpoint) ended(n *matched.Ended) {
 	e.count(n)
-	q, c, completes := e.reports(n)
+	work := e.workIn(n)
+	q, c, completes := e.reports(n, work)
 	failure := cq.ErrorInfo{Err: n.Err, OLen: n.OLen}
 	if n.Err == fi.Success && len(n.Name) != 0 && e.info.Caps&fi.SourceErr != 0 {
 		failure.Err, failure.ErrData = fi.EADDRNOTAVAIL, n.Name
@@ -216,11 +278,7 @@ func (e *MatchedEndpoint) ended(n *matched.Ended) {
 	case failure.Err == fi.Success && completes && q != nil:
 		q.Complete(n.Entry)
 	}
-	switch {
-	case c == nil || n.Search:
-	case failure.Err != fi.Success:
-		c.CountError(1)
-	default:
-		c.Done(n.Bytes)
+	if !n.Search {
+		e.countWork(c, work, n.Flags&fi.Completion != 0, failure.Err != fi.Success, n.Bytes)
 	}
 }

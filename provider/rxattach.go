@@ -38,7 +38,7 @@ func (r *rxContext) Triggered() { r.domain.work.PostReady() }
 // a value. Errors as of Endpoint.PostRecv.
 func (r *rxContext) PostRecv(a *RecvArgs) error {
 	if a.Flags&fi.Trigger != 0 {
-		return r.triggeredRecv(a)
+		return r.domain.triggeredRecv(r, r.attr.Caps, a)
 	}
 	err := r.postRecv(a)
 	r.domain.work.PostReady()

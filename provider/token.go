@@ -138,9 +138,12 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 // tokenEndpoint is the endpoint by which a token says that the region is reached.
 func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 	if asked == nil {
-		fits := func(e *Endpoint) bool { return e.auth == m.auth && e.conn == nil && !e.lossy }
-		if e, ok := m.domain.drives.Find(fits); ok {
-			return e, nil
+		fits := func(d driven) bool {
+			e, ok := d.(*Endpoint)
+			return ok && e.auth == m.auth && e.conn == nil && !e.lossy
+		}
+		if d, ok := m.domain.drives.Find(fits); ok {
+			return d.(*Endpoint), nil
 		}
 		return nil, fmt.Errorf(
 			"no endpoint of the domain is enabled by which peers could reach the region: %w", fi.EOPBADSTATE)

@@ -27,7 +27,7 @@ type Work struct {
 	Done *cq.Counter // counts the operation's end, nil: nothing does
 	User uint64      // by which the application names it
 
-	EP     *Endpoint // of transfers
+	EP     WorkEndpoint // of transfers
 	Send   *SendArgs
 	Recv   *RecvArgs
 	RMA    *RMAArgs
@@ -36,6 +36,32 @@ type Work struct {
 	Counter *cq.Counter // set to Value, or with Add advanced by it
 	Value   uint64
 	Add     bool
+}
+
+// WorkEndpoint is an endpoint whose operations may wait for counters, as triggered operations or as deferred work: an
+// Endpoint or a MatchedEndpoint.
+type WorkEndpoint interface {
+	Domain() *Domain
+	common() *binder
+	receives() receiver
+	// Errors of posting that can be known before.
+	judgeSend(*SendArgs) error
+	judgeRMA(*RMAArgs) error
+	judgeAtomic(*AtomicArgs) error
+	addressed(what string, a fi.Addr) error
+	// The operations, which do not wait.
+	send(*SendArgs) error
+	rma(*RMAArgs) error
+	atomic(*AtomicArgs) error
+	refused() // counts one that could not be posted
+}
+
+// receiver is where receives that wait for counters are posted: a receive context, or an endpoint that has none.
+type receiver interface {
+	backlog() *deferred.Backlog
+	checkRecv(*RecvArgs) error
+	postRecv(*RecvArgs) error
+	failRecv(*RecvArgs, fi.Errno) // reports one that could not be posted
 }
 
 // queuedOp is an operation that is prepared for the queue.
@@ -121,7 +147,7 @@ func (d *Domain) prepare(q *queuedOp, w *Work) error {
 	if w.EP == nil {
 		return d.prepareCounter(q, w)
 	}
-	e := w.EP
+	e := w.EP.common()
 	switch {
 	case e.domain != d:
 		return refuse(log.Domain, fi.EDOMAIN, "queue work: the endpoint is not the domain's")
@@ -132,16 +158,16 @@ func (d *Domain) prepare(q *queuedOp, w *Work) error {
 	}
 	switch {
 	case w.Send != nil:
-		return q.prepareSend(e, w.Send)
+		return q.prepareSend(w.EP, w.Send)
 	case w.Recv != nil:
 		if odd := w.Recv.Flags & (fi.MultiRecv | fi.Peek | fi.Claim | fi.Discard); odd != 0 {
 			return refuse(log.Domain, fi.ENOSYS, "queue work: receives with flags %#x are not deferred", odd)
 		}
-		return e.rx.prepareRecv(q, w.Recv)
+		return q.prepareRecv(w.EP.receives(), w.Recv)
 	case w.RMA != nil:
-		return q.prepareRMA(e, w.RMA)
+		return q.prepareRMA(w.EP, w.RMA)
 	case w.Atomic != nil:
-		return q.prepareAtomic(e, w.Atomic)
+		return q.prepareAtomic(w.EP, w.Atomic)
 	}
 	return refuse(log.Domain, fi.EINVAL, "queue work: no operation")
 }

@@ -16,14 +16,14 @@ import (
 // are copied, and posting is the ordinary call.
 
 // transfer sets what all transfers of an endpoint have.
-func (w *queuedOp) transfer(e *Endpoint, dest fi.Addr, context uint64) {
-	w.Backlog, w.Sequence, w.Context = &e.rx.deferred, deferred.Sequence{Owner: e, Dest: dest}, context
+func (w *queuedOp) transfer(e WorkEndpoint, dest fi.Addr, context uint64) {
+	w.Backlog, w.Sequence, w.Context = e.receives().backlog(), deferred.Sequence{Owner: e, Dest: dest}, context
 }
 
-func (w *queuedOp) prepareSend(e *Endpoint, s *SendArgs) error {
+func (w *queuedOp) prepareSend(e WorkEndpoint, s *SendArgs) error {
 	c := *s
 	c.Flags &^= fi.Trigger
-	if _, err := e.checkSend(&c); err != nil {
+	if err := e.judgeSend(&c); err != nil {
 		return err
 	}
 	if err := e.addressed("send", c.Dest); err != nil {
@@ -36,14 +36,14 @@ func (w *queuedOp) prepareSend(e *Endpoint, s *SendArgs) error {
 		defer runtime.KeepAlive(kept)
 		return e.send(&c)
 	}
-	w.Fail = e.failure(w, txEntry(c.Context, c.Tagged), e.txCntr.Load(), c.Flags)
+	w.Fail = w.failure(e, txEntry(c.Context, c.Tagged), e.common().txCntr.Load(), c.Flags)
 	return nil
 }
 
-func (w *queuedOp) prepareRMA(e *Endpoint, a *RMAArgs) error {
+func (w *queuedOp) prepareRMA(e WorkEndpoint, a *RMAArgs) error {
 	c := *a
 	c.Flags &^= fi.Trigger
-	if _, err := e.checkRMA(&c); err != nil {
+	if err := e.judgeRMA(&c); err != nil {
 		return err
 	}
 	if err := e.addressed("operation", c.Dest); err != nil {
@@ -56,18 +56,18 @@ func (w *queuedOp) prepareRMA(e *Endpoint, a *RMAArgs) error {
 		defer runtime.KeepAlive(kept)
 		return e.rma(&c)
 	}
-	flags, counter := fi.RMA|fi.Write, e.writeCntr.Load()
+	flags, counter := fi.RMA|fi.Write, e.common().writeCntr.Load()
 	if c.Read {
-		flags, counter = fi.RMA|fi.Read, e.readCntr.Load()
+		flags, counter = fi.RMA|fi.Read, e.common().readCntr.Load()
 	}
-	w.Fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
+	w.Fail = w.failure(e, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
 	return nil
 }
 
-func (w *queuedOp) prepareAtomic(e *Endpoint, a *AtomicArgs) error {
+func (w *queuedOp) prepareAtomic(e WorkEndpoint, a *AtomicArgs) error {
 	c := *a
 	c.Flags &^= fi.Trigger
-	if _, err := e.checkAtomic(&c); err != nil {
+	if err := e.judgeAtomic(&c); err != nil {
 		return err
 	}
 	if err := e.addressed("operation", c.Dest); err != nil {
@@ -81,30 +81,33 @@ func (w *queuedOp) prepareAtomic(e *Endpoint, a *AtomicArgs) error {
 		defer runtime.KeepAlive(comparands)
 		return e.atomic(&c)
 	}
-	flags, counter := fi.Atomic|fi.Write, e.writeCntr.Load()
+	flags, counter := fi.Atomic|fi.Write, e.common().writeCntr.Load()
 	if c.Kind != atomics.Base {
-		flags, counter = fi.Atomic|fi.Read, e.readCntr.Load()
+		flags, counter = fi.Atomic|fi.Read, e.common().readCntr.Load()
 	}
-	w.Fail = e.failure(w, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
+	w.Fail = w.failure(e, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
 	return nil
 }
 
-func (r *rxContext) prepareRecv(w *queuedOp, a *RecvArgs) error {
+func (w *queuedOp) prepareRecv(r receiver, a *RecvArgs) error {
 	c := *a
 	c.Flags &^= fi.Trigger
 	if err := r.checkRecv(&c); err != nil {
 		return err
 	}
 	c.work, c.IOV = w.Completes(), slices.Clone(a.IOV)
-	w.Backlog, w.Sequence, w.Context = &r.deferred, deferred.Sequence{Owner: r}, c.Context
+	w.Backlog, w.Sequence, w.Context = r.backlog(), deferred.Sequence{Owner: r, Dest: fi.AddrUnspec}, c.Context
 	w.Post = func() error { return r.postRecv(&c) }
-	w.Fail = func(err fi.Errno) {
-		l := r.acquire()
-		defer l.give()
-		entry := c.entry()
-		l.endRecv(targetOf(&entry), c.Tag, err)
-	}
+	w.Fail = func(err fi.Errno) { r.failRecv(&c, err) }
 	return nil
+}
+
+// failRecv reports a receive that could not be posted.
+func (r *rxContext) failRecv(a *RecvArgs, err fi.Errno) {
+	l := r.acquire()
+	defer l.give()
+	entry := a.entry()
+	l.endRecv(targetOf(&entry), a.Tag, err)
 }
 
 // keep copies a vector, and the bytes behind it if the caller may use them again
@@ -129,25 +132,29 @@ func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
 }
 
 // failure returns what reports a transmit that could not be posted.
-func (e *initiator) failure(w *queuedOp, entry cq.Entry, c *cq.Counter, flags uint64) func(fi.Errno) {
+func (w *queuedOp) failure(e WorkEndpoint, entry cq.Entry, c *cq.Counter, flags uint64) func(fi.Errno) {
 	return func(err fi.Errno) {
-		e.stats.Shared(stats.SharedRefused, 1)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: err})
+		e.refused()
+		if q := e.common().txCQ; q != nil {
+			q.CompleteError(entry, cq.ErrorInfo{Err: err})
 		}
-		e.countEnd(c, w.Completes(), flags&fi.Completion != 0, true, 0)
+		e.common().countWork(c, w.Completes(), flags&fi.Completion != 0, true, 0)
 	}
 }
 
-// countEnd counts the end of an operation: by the endpoint's counter, nil for
-// none, and if it was deferred work (a number other than 0) by the work's; that of a list's element by the list. The
-// endpoint's counts work only if that asked for completions of the endpoint. n is the
-// operation's bytes.
+// countEnd counts the end of an operation as countWork does; that of a list's element by the list.
 func (e *initiator) countEnd(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
 	if listWork(work) { // failures do not come here
 		e.listEnded(work, fi.Success, n)
 		return
 	}
+	e.countWork(c, work, asked, failed, n)
+}
+
+// countWork counts the end of an operation: by the endpoint's counter, nil for none, and if it was deferred work (a
+// number other than 0) by the work's. The endpoint's counts work only if that asked for completions of the endpoint. n
+// is the operation's bytes.
+func (e *binder) countWork(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
 	if c != nil && (work == 0 || asked && !e.domain.work.DoneBy(work, c)) {
 		if failed {
 			c.CountError(1)
@@ -161,9 +168,9 @@ func (e *initiator) countEnd(c *cq.Counter, work uint64, asked, failed bool, n u
 }
 
 // triggeredSend makes a send wait for its counter.
-func (d *Domain) triggeredSend(e *Endpoint, s *SendArgs) error {
+func (d *Domain) triggeredSend(e WorkEndpoint, s *SendArgs) error {
 	w := &queuedOp{deferred.Op{Number: d.work.Number()}}
-	if err := d.checkTrigger("send", s.On, e.info.Caps); err != nil {
+	if err := d.checkTrigger("send", s.On, e.common().info.Caps); err != nil {
 		return err
 	}
 	if err := w.prepareSend(e, s); err != nil {
@@ -173,9 +180,9 @@ func (d *Domain) triggeredSend(e *Endpoint, s *SendArgs) error {
 }
 
 // triggeredRMA makes a read or write wait for its counter.
-func (d *Domain) triggeredRMA(e *Endpoint, a *RMAArgs) error {
+func (d *Domain) triggeredRMA(e WorkEndpoint, a *RMAArgs) error {
 	w := &queuedOp{deferred.Op{Number: d.work.Number()}}
-	if err := d.checkTrigger("read or write", a.On, e.info.Caps); err != nil {
+	if err := d.checkTrigger("read or write", a.On, e.common().info.Caps); err != nil {
 		return err
 	}
 	if err := w.prepareRMA(e, a); err != nil {
@@ -185,9 +192,9 @@ func (d *Domain) triggeredRMA(e *Endpoint, a *RMAArgs) error {
 }
 
 // triggeredAtomic makes an atomic operation wait for its counter.
-func (d *Domain) triggeredAtomic(e *Endpoint, a *AtomicArgs) error {
+func (d *Domain) triggeredAtomic(e WorkEndpoint, a *AtomicArgs) error {
 	w := &queuedOp{deferred.Op{Number: d.work.Number()}}
-	if err := d.checkTrigger("atomic", a.On, e.info.Caps); err != nil {
+	if err := d.checkTrigger("atomic", a.On, e.common().info.Caps); err != nil {
 		return err
 	}
 	if err := w.prepareAtomic(e, a); err != nil {
@@ -196,14 +203,39 @@ func (d *Domain) triggeredAtomic(e *Endpoint, a *AtomicArgs) error {
 	return d.trigger(w, a.On)
 }
 
-// triggeredRecv makes a receive wait for its counter.
-func (r *rxContext) triggeredRecv(a *RecvArgs) error {
-	w := &queuedOp{deferred.Op{Number: r.domain.work.Number()}}
-	if err := r.domain.checkTrigger("receive", a.On, r.attr.Caps); err != nil {
+// triggeredRecv makes a receive wait for its counter. caps are those of where it is posted.
+func (d *Domain) triggeredRecv(r receiver, caps uint64, a *RecvArgs) error {
+	w := &queuedOp{deferred.Op{Number: d.work.Number()}}
+	if err := d.checkTrigger("receive", a.On, caps); err != nil {
 		return err
 	}
-	if err := r.prepareRecv(w, a); err != nil {
+	if err := w.prepareRecv(r, a); err != nil {
 		return err
 	}
-	return r.domain.trigger(w, a.On)
+	return d.trigger(w, a.On)
 }
+
+// What an Endpoint is as a WorkEndpoint, beside its operations.
+
+func (e *binder) common() *binder { return e }
+
+func (e *Endpoint) receives() receiver { return e.rx }
+
+func (e *initiator) judgeSend(s *SendArgs) error {
+	_, err := e.checkSend(s)
+	return err
+}
+
+func (e *peering) judgeRMA(a *RMAArgs) error {
+	_, err := e.checkRMA(a)
+	return err
+}
+
+func (e *peering) judgeAtomic(a *AtomicArgs) error {
+	_, err := e.checkAtomic(a)
+	return err
+}
+
+func (e *initiator) refused() { e.stats.Shared(stats.SharedRefused, 1) }
+
+func (r *rxContext) backlog() *deferred.Backlog { return &r.deferred }

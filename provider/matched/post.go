@@ -32,8 +32,8 @@ type Receive struct {
 
 const (
 	sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete |
-		fi.MatchComplete | fi.RemoteCQData | fi.Priority | fi.Fence
-	receiveFlags = fi.Completion | fi.More | fi.MultiRecv | searchFlags
+		fi.MatchComplete | fi.RemoteCQData | fi.Priority | fi.Fence | fi.Trigger
+	receiveFlags = fi.Completion | fi.More | fi.MultiRecv | fi.Trigger | searchFlags
 	searchFlags  = fi.Peek | fi.Claim | fi.Discard
 )
 
@@ -51,14 +51,10 @@ func one(what string, iov []fi.IOVec) (v fi.IOVec, err error) {
 	return v, nil
 }
 
-// Send posts a message. Errors: fi.EAGAIN (nothing happened, the caller may try again after progress), fi.EBADFLAGS,
-// fi.EINVAL, fi.EMSGSIZE, fi.EHOSTUNREACH.
-func (e *Endpoint) Send(s *Send) error {
-	v, err := one("send", s.IOV)
+// checkSend judges a send. v is its buffer.
+func (e *Endpoint) checkSend(s *Send, v fi.IOVec) error {
 	inject := s.Inject || s.Flags&fi.Inject != 0
 	switch {
-	case err != nil:
-		return err
 	case s.Flags&^sendFlags != 0:
 		return refuse(fi.EBADFLAGS, "send: flags %#x are not for a send of this endpoint", s.Flags&^sendFlags)
 	case v.Len > e.attr.MaxMessage:
@@ -67,6 +63,19 @@ func (e *Endpoint) Send(s *Send) error {
 		return refuse(fi.EINVAL, "inject: %d bytes, at most %d", v.Len, e.attr.MaxInject)
 	case s.Tagged && s.Tag&^e.attr.TagMask != 0:
 		return refuse(fi.EINVAL, "send: tag %#x has bits beyond %#x", s.Tag, e.attr.TagMask)
+	}
+	return nil
+}
+
+// Send posts a message. Errors: fi.EAGAIN (nothing happened, the caller may try again after progress), fi.EBADFLAGS,
+// fi.EINVAL, fi.EMSGSIZE, fi.EHOSTUNREACH.
+func (e *Endpoint) Send(s *Send) error {
+	v, err := one("send", s.IOV)
+	if err == nil {
+		err = e.checkSend(s, v)
+	}
+	if err != nil {
+		return err
 	}
 	c := calls.Get().(*call)
 	defer c.done()

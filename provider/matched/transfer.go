@@ -25,7 +25,7 @@ type Transfer struct {
 const (
 	writeFlags = sendFlags
 	readFlags  = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete |
-		fi.DeliveryComplete
+		fi.DeliveryComplete | fi.Trigger
 )
 
 // checkTransfer judges a read or write, and returns its buffers.
@@ -58,6 +58,14 @@ func (e *Endpoint) checkTransfer(what string, t *Transfer) (v fi.IOVec, remote f
 	return v, t.Remote[0], nil
 }
 
+// what names the operation in the log.
+func (t *Transfer) what() string {
+	if t.Read {
+		return "read"
+	}
+	return "write"
+}
+
 // data reports whether data goes with a write.
 func (t *Transfer) data() bool { return t.HasData || t.Flags&fi.RemoteCQData != 0 }
 
@@ -66,9 +74,9 @@ func (t *Transfer) data() bool { return t.HasData || t.Flags&fi.RemoteCQData != 
 // fi.EBADFLAGS, fi.EINVAL, fi.EMSGSIZE (also for more bytes than can be injected), fi.EKEYREJECTED for a key that no
 // region can have, fi.EHOSTUNREACH, fi.EOPNOTSUPP where the device has no such operations.
 func (e *Endpoint) Transfer(t *Transfer) error {
-	what, kind, access := "write", kindWrite, hw.Access(0)
+	what, kind, access := t.what(), kindWrite, hw.Access(0)
 	if t.Read {
-		what, kind, access = "read", kindRead, hw.LocalWrite
+		kind, access = kindRead, hw.LocalWrite
 	}
 	v, remote, err := e.checkTransfer(what, t)
 	if err != nil {

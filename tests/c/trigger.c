@@ -17,7 +17,8 @@ struct trig {
 };
 
 static const struct node_opts opts = {
-	.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_TRIGGER,
+	.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_FENCE | FI_TRIGGER,
+	.mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED,
 };
 
 static struct fid_cntr *counter(struct trig *g, enum fi_wait_obj wait)
@@ -42,6 +43,10 @@ static void open_trig(struct trig *g, const struct node_opts *o)
 	memset(g->mem, 0, LEN);
 	OK(fi_mr_reg(g->n.domain, g->mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &g->mr,
 		     NULL));
+	if (g->n.info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+		OK(fi_mr_bind(g->mr, &g->n.ep->fid, 0));
+		OK(fi_mr_enable(g->mr));
+	}
 	g->on = counter(g, FI_WAIT_NONE);
 	g->done = counter(g, FI_WAIT_UNSPEC);
 	barrier(&g->n);
@@ -402,8 +407,33 @@ static void test_cancel(long arg)
 	OK(fi_cancel(&g.n.ep->fid, &ctx));
 	wait_err(&g.n, g.n.txcq, FI_ECANCELED);
 	CHECK(g.n.err.op_context == &ctx);
+
+	/* a receive that is posted is taken back by its own context, and counted as failed */
+	struct fi_op_tagged recv = {
+		g.n.ep, { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &x }, 0
+	};
+	uint64_t reached = fi_cntr_read(g.on);
+
+	deferred(&w[0], &g, reached, FI_OP_TRECV, &recv);
+	OK(fi_cancel(&g.n.ep->fid, &x));
+	do {
+		progress(&g.n);
+	} while (!fi_cntr_readerr(g.done));
+	wait_err(&g.n, g.n.rxcq, FI_ECANCELED);
+	CHECK(g.n.err.op_context == &x);
+	CHECK(fi_cntr_readerr(g.done) == 1 && fi_cntr_read(g.done) == 9);
+
+	/* what still waits when its endpoint is closed lets go of its counters */
+	deferred(&w[0], &g, reached + 99, FI_OP_SEND, &op);
+	OK(fi_sendmsg(g.n.ep, &msg, FI_TRIGGER));
+	OK(fi_close(&g.mr->fid));
+	OK(fi_close(&g.n.ep->fid));
+	OK(fi_close(&g.on->fid));
+	OK(fi_close(&g.done->fid));
 	OK(fi_close(&other->fid));
-	close_trig(&g);
+	g.n.ep = NULL;
+	node_close(&g.n);
+	guard_free(g.mem, LEN);
 }
 
 /* Bad input: the errno, and nothing happens. */

@@ -200,10 +200,11 @@ main() {
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
 		native hardware native "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
+			trigger chain trigger types trigger many trigger cancel trigger bad trigger without \
 			levels transmit_complete levels unmatched \
 			match_peek claim match_peek discard match_peek match_complete
 		for match in software hybrid; do
-			native $match native "" multi_recv "" msg_order "" cancel close_pending levels unmatched \
+			native $match native "" multi_recv "" msg_order "" trigger types trigger cancel cancel close_pending levels unmatched \
 				match_peek claim match_peek discard match_peek match_complete
 		done
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
