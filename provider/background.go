@@ -24,6 +24,8 @@ import (
 //	auto, manual            hybrid: does the copies of rendezvous and runs the timers; arrivals are the caller's
 //	any, auto               does everything that a poll would do
 //
+// For endpoints whose messages a device matches the hybrid is as automatic progress: the device does the copies.
+//
 // With a thread nothing belongs to one thread alone, whatever the application
 // says of its own (see exclusive).
 
@@ -63,23 +65,43 @@ func (d *Domain) join(r *rxContext, node int) (*progressThread, error) {
 	defer p.mu.Unlock()
 	t := r.thread
 	if t == nil {
-		for _, o := range p.list {
-			if limit := d.cfg.ProgressEndpoints; o.Err() == nil && (limit == 0 || o.endpoints < limit) {
-				t = o
-				break
-			}
-		}
-	}
-	if t == nil {
-		started, err := d.startThread(len(p.list), node)
-		if err != nil {
+		var err error
+		if t, err = d.threadFor(node); err != nil {
 			return nil, err
 		}
-		t = &progressThread{Progress: started}
-		p.list = append(p.list, t)
 	}
 	t.endpoints++
 	r.setThread(t)
+	return t, nil
+}
+
+// joinMatched returns the thread of a matched endpoint, as join does.
+func (d *Domain) joinMatched(node int) (*progressThread, error) {
+	d.threads.mu.Lock()
+	defer d.threads.mu.Unlock()
+	t, err := d.threadFor(node)
+	if err != nil {
+		return nil, err
+	}
+	t.endpoints++
+	return t, nil
+}
+
+// threadFor returns a thread that has room for an endpoint, which it starts if there is none. The caller has
+// threads.mu.
+func (d *Domain) threadFor(node int) (*progressThread, error) {
+	p := &d.threads
+	for _, o := range p.list {
+		if limit := d.cfg.ProgressEndpoints; o.Err() == nil && (limit == 0 || o.endpoints < limit) {
+			return o, nil
+		}
+	}
+	started, err := d.startThread(len(p.list), node)
+	if err != nil {
+		return nil, err
+	}
+	t := &progressThread{Progress: started}
+	p.list = append(p.list, t)
 	return t, nil
 }
 
@@ -207,6 +229,8 @@ type background struct {
 	name   string
 	hybrid bool
 }
+
+func (b *background) table() *hot.EP { return b.hot }
 
 // DoorbellFD is the endpoint's doorbell.
 func (b *background) DoorbellFD() int {

@@ -19,6 +19,9 @@ var drive func(eps []*hot.EP, idle, most time.Duration) (worked bool)
 // several threads at once. SetDrive is called before any domain is opened.
 func SetDrive(f func(eps []*hot.EP, idle, most time.Duration) (worked bool)) { drive = f }
 
+// tabled is an engine with a table that C reads.
+type tabled interface{ table() *hot.EP }
+
 // driver returns what a progress thread drives its engines with; nil: each by
 // its own methods.
 func (d *Domain) driver() func([]proxy.Engine, time.Duration, time.Duration) bool {
@@ -29,7 +32,7 @@ func (d *Domain) driver() func([]proxy.Engine, time.Duration, time.Duration) boo
 	return func(engines []proxy.Engine, idle, most time.Duration) bool {
 		eps = eps[:0]
 		for _, e := range engines {
-			eps = append(eps, e.(*background).hot)
+			eps = append(eps, e.(tabled).table())
 		}
 		eps = append(eps, nil)
 		return drive(eps, idle, most)

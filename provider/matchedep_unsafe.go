@@ -45,6 +45,11 @@ type MatchedEndpoint struct {
 	leased   lease.Guarded[leasedMatched] // set by open
 	stats    *stats.Endpoint              // immutable from Enable on; written by the lease holder
 	waiting  deferred.Backlog             // operations whose counters are there, and that found no room
+	node     int                          // NUMA node of the device, -1: none; immutable from Enable on
+	engine   *matchedBackground           // by which a progress thread drives it, nil: none does; under mu
+	// thread is the progress thread, nil: none. Stored by Enable and Close, read by any thread; sequentially
+	// consistent.
+	thread atomic.Pointer[progressThread]
 }
 
 // leasedMatched is a matched endpoint as the holder of its progress lease has it.
@@ -275,7 +280,9 @@ func (e *MatchedEndpoint) Enable() error {
 	e.transfer.Store(t)
 	e.setAttention(t)
 	atomic.StoreUint32(&e.hot.PortActive, 1)
-	e.hot.Polled = hot.PolledEnough
+	if !e.domain.threaded() {
+		e.hot.Polled = hot.PolledEnough // nothing asks
+	}
 	atomic.StoreUintptr(&e.hot.Rx, uintptr(unsafe.Pointer(e.rx)))
 	e.state.Store(stateEnabled)
 	for _, q := range e.queues() {
@@ -285,12 +292,14 @@ func (e *MatchedEndpoint) Enable() error {
 			return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 		}
 	}
-	if e.info.Caps&fi.Trigger != 0 {
-		if err := e.domain.drives.Join(e); err != nil {
-			e.disable()
-			e.state.Store(stateClosed)
-			return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
-		}
+	err = e.startBackground()
+	if err == nil && e.info.Caps&fi.Trigger != 0 {
+		err = e.domain.drives.Join(e)
+	}
+	if err != nil {
+		e.disable()
+		e.state.Store(stateClosed)
+		return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 	}
 	return nil
 }
@@ -305,6 +314,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.node = i.Attr().NUMANode
 	m, ok := i.(hw.Matching)
 	if !ok || i.Attr().Caps&hw.CapMatching == 0 {
 		return nil, errors.Join(fmt.Errorf("the device matches no messages: %w", fi.EOPNOTSUPP), i.Close())
@@ -330,8 +340,8 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 // wake is the endpoint as sleepers see it: with the interface's doorbell, if threads may sleep.
 func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	w, _ := i.(hw.Waiter)
-	// Threads may sleep on counters of regions and of deferred work.
-	if slept(e.queues()) || e.info.Caps&(fi.RMAEvent|fi.Trigger) != 0 && w != nil {
+	// Threads may sleep on counters of regions and of deferred work, and a progress thread does.
+	if slept(e.queues()) || e.domain.threaded() || e.info.Caps&(fi.RMAEvent|fi.Trigger) != 0 && w != nil {
 		if w == nil {
 			return nil, fmt.Errorf("a wait object, but the device has no doorbell: %w", fi.EOPNOTSUPP)
 		}
@@ -364,6 +374,7 @@ func (e *MatchedEndpoint) disable() {
 	}
 	e.attached = nil
 	e.domain.drives.Part(e)
+	e.stopBackground()
 	l := e.leased.Wait()
 	l.dead = true
 	e.hide()

@@ -179,17 +179,20 @@ func (e *MatchedEndpoint) Progress() bool {
 	return e.domain.work.Ready()
 }
 
-func (l *leasedMatched) progress() {
+// progress reports whether there was something to do.
+func (l *leasedMatched) progress() bool {
 	t := l.e.transfer.Load()
 	if t == nil || l.dead {
-		return
+		return false
 	}
 	l.calls++
 	l.e.stats.Rx(stats.RxMatchProgress, 1)
-	if t.Progress(matchedBatch) || l.calls%matchedBatch == 0 {
+	worked := t.Progress(matchedBatch)
+	if worked || l.calls%matchedBatch == 0 {
 		l.sample(t)
 	}
 	l.e.setAttention(t)
+	return worked
 }
 
 // setAttention says to C whether Go has something to do that the interface does not show. Lease, or Enable.
@@ -204,9 +207,12 @@ func (e *MatchedEndpoint) setAttention(t *matched.Endpoint) {
 	}
 }
 
-// callForGo has the next reader enter Go.
+// callForGo has the next reader, or the progress thread, enter Go.
 func (e *MatchedEndpoint) callForGo() {
 	atomic.StoreUint32(&e.rx.Attention, hot.AttentionPorts|hot.AttentionGo)
+	if t := e.thread.Load(); t != nil {
+		t.Bell().RingAsleep()
+	}
 }
 
 // Housekeeping shows the counters of an endpoint at which nothing else happens. The caller, C, has taken the lease.

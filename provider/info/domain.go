@@ -26,7 +26,7 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 		q.checkPeer(h, caps), trafficClass("domain_attr.tclass", h.TClass)); r != nil {
 		return nil, r
 	}
-	control, data := q.progress(h, t)
+	control, data := q.progress(h)
 	return &fi.DomainAttr{
 		Domain:          h.Domain,
 		Threading:       orDefault(h.Threading, fi.ThreadSafe),
@@ -101,7 +101,7 @@ func (q *query) checkModels(h fi.DomainAttr, t epType) *refusal {
 	return firstRefusal(
 		oneOf("domain_attr.threading", h.Threading, fi.ThreadUnspec, fi.ThreadSafe, fi.ThreadFID,
 			fi.ThreadDomain, fi.ThreadCompletion, fi.ThreadEndpoint),
-		q.checkProgress(h, t),
+		q.checkProgress(h),
 		oneOf("domain_attr.resource_mgmt", h.ResourceMgmt, fi.RMUnspec, fi.RMDisabled, fi.RMEnabled),
 		oneOf("domain_attr.av_type", h.AVType, fi.AVUnspec, fi.AVMap, fi.AVTable),
 	)

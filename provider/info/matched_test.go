@@ -77,7 +77,12 @@ func TestMatched(t *testing.T) {
 		"regions of two parts":   {native(), newHints(func(h *fi.Info) { h.Domain.MRIOVLimit = 2 }), 0},
 		"more queues":            {native(), newHints(func(h *fi.Info) { h.Domain.CQCnt = 1000 }), 2},
 		"connected":              {native(), newHints(func(h *fi.Info) { h.EP.Type = fi.EPMsg }), 0},
-		"automatic progress":     {native(), newHints(func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto }), 0},
+		"automatic progress": {native(), newHints(func(h *fi.Info) {
+			h.Domain.DataProgress = fi.ProgressAuto
+		}), 2},
+		"automatic progress without threads": {
+			withoutThreads(), newHints(func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto }), 0,
+		},
 		"wider tags":             {native(), newHints(func(h *fi.Info) { h.EP.MemTagFormat = 1 << 50 }), 0},
 		"several buffers":        {native(), newHints(func(h *fi.Info) { h.Tx.IOVLimit = 2 }), 0},
 		"order of reads":         {native(), newHints(func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderRAR }), 0},
@@ -102,14 +107,25 @@ func TestMatched(t *testing.T) {
 	}
 }
 
+// withoutThreads is native without progress threads.
+func withoutThreads() *config.Config {
+	c := native()
+	c.ProgressThread = config.No
+	return c
+}
+
 // wantMatched compares with what libfabric's provider fixes.
 func wantMatched(t *testing.T, name string, i *fi.Info) {
 	t.Helper()
-	e := i.EP
+	e, progress := i.EP, fi.ProgressManual
+	if name == "automatic progress" {
+		progress = fi.ProgressAuto
+	}
 	if i.AddrFormat != fi.AddrCXI || e.Protocol != fi.ProtoCXI || e.ProtocolVersion != 1 || e.MaxMsgSize != 1<<32-1 ||
 		i.Tx.InjectSize != 192 || i.Tx.IOVLimit != 1 || i.Rx.IOVLimit != 1 || i.Fabric.Name != "cxi" ||
 		len(i.SrcAddr) != 8 ||
-		i.Caps&^MatchedCaps != 0 || i.Domain.MaxEPTxCtx != 1 || i.Domain.DataProgress != fi.ProgressManual {
+		i.Caps&^MatchedCaps != 0 || i.Domain.MaxEPTxCtx != 1 ||
+		i.Domain.DataProgress != progress || i.Domain.ControlProgress != progress {
 		t.Errorf("%s: %+v %+v %+v", name, *i, *e, *i.Tx)
 	}
 }

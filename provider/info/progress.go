@@ -6,10 +6,10 @@ import (
 )
 
 // checkProgress checks the hints for the progress models. Automatic progress
-// needs a thread, which the configuration may forbid, and which matched endpoints have not.
-func (q *query) checkProgress(h fi.DomainAttr, t epType) *refusal {
+// needs a thread, which the configuration may forbid.
+func (q *query) checkProgress(h fi.DomainAttr) *refusal {
 	models := []fi.Progress{fi.ProgressUnspec, fi.ProgressManual, fi.ProgressControlUnified}
-	if q.cfg.ProgressThread != config.No && t.match == nil {
+	if q.cfg.ProgressThread != config.No {
 		models = append(models, fi.ProgressAuto)
 	}
 	return firstRefusal(
@@ -25,9 +25,9 @@ func (q *query) checkProgress(h fi.DomainAttr, t epType) *refusal {
 // brings automatic control progress with it where that is left open; the
 // converse is the hybrid: control operations and the copies of large messages
 // in the background, all else by the caller.
-func (q *query) progress(h fi.DomainAttr, t epType) (control, data fi.Progress) {
+func (q *query) progress(h fi.DomainAttr) (control, data fi.Progress) {
 	def := fi.ProgressManual
-	if q.cfg.ProgressThread == config.Yes && t.match == nil {
+	if q.cfg.ProgressThread == config.Yes {
 		def = fi.ProgressAuto
 	}
 	control, data = h.ControlProgress, h.DataProgress

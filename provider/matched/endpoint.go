@@ -138,6 +138,9 @@ func (e *Endpoint) Progress(limit int) bool {
 	return e.o.Iface.Progress(limit) > 0
 }
 
+// Left reports whether a post has left the doorbell to the next one, and none has come. Any thread may ask.
+func (e *Endpoint) Left() bool { return e.rings.Load() }
+
 // Busy reports whether Progress has something to do that neither the interface shows nor Matcher knows of. Lease.
 func (e *Endpoint) Busy() bool { return len(e.discards) > 0 }
 

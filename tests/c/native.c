@@ -65,6 +65,8 @@ static void test_offer(long arg)
 		CHECK(!strncmp(info->domain_attr->name, "cxi", 3));
 		CHECK(!strcmp(info->fabric_attr->name, "cxi"));
 		CHECK(!(info->caps & (FI_RMA | FI_ATOMIC)));
+		CHECK(info->domain_attr->control_progress == FI_PROGRESS_MANUAL);
+		CHECK(info->domain_attr->data_progress == FI_PROGRESS_MANUAL);
 		fi_freeinfo(info);
 	}
 }
@@ -91,7 +93,7 @@ static void change(struct fi_info *h, int what)
 		h->tx_attr->inject_size = 193;
 		break;
 	case 6:
-		h->domain_attr->data_progress = FI_PROGRESS_AUTO;
+		h->caps |= FI_COLLECTIVE;
 		break;
 	case 7:
 		h->domain_attr->name = strdup("cxi77");

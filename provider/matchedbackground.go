@@ -1,0 +1,99 @@
+package provider
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/matched"
+)
+
+// matchedBackground is a matched endpoint as a progress thread drives it. The thread does all that a reader of its
+// queues would do: it takes in the device's events, gets the data of long messages that the device leaves to software,
+// and takes part in flow control.
+type matchedBackground struct{ e *MatchedEndpoint }
+
+// startBackground gives an enabled endpoint to its progress thread, if the domain has threads.
+func (e *MatchedEndpoint) startBackground() error {
+	if !e.domain.threaded() {
+		return nil
+	}
+	t, err := e.domain.joinMatched(e.node)
+	if err != nil {
+		return err
+	}
+	engine := &matchedBackground{e}
+	if err := t.Add(engine); err != nil {
+		e.domain.leaveThread(t)
+		return err
+	}
+	e.engine = engine
+	e.thread.Store(t)
+	return nil
+}
+
+// stopBackground takes it away. When it returns, no thread of weft's uses the endpoint.
+func (e *MatchedEndpoint) stopBackground() {
+	t := e.thread.Swap(nil)
+	if t == nil {
+		return
+	}
+	t.Remove(e.engine)
+	e.domain.leaveThread(t)
+	e.engine = nil
+}
+
+func (b *matchedBackground) table() *hot.EP { return b.e.hot }
+
+// DoorbellFD is the device's doorbell.
+func (b *matchedBackground) DoorbellFD() int { return b.e.wakes.FD }
+
+// Arm asks for it.
+func (b *matchedBackground) Arm() { b.e.wakes.Listen() }
+
+// Disarm takes that back.
+func (b *matchedBackground) Disarm() { b.e.wakes.Unlisten() }
+
+// HasWork reports whether Progress would find something: events, or commands whose doorbell was left to the next post.
+func (b *matchedBackground) HasWork() bool { return b.e.wakes.HasWork() || b.transfer().Left() }
+
+// Attention reports whether there is work that comes without an event.
+func (b *matchedBackground) Attention() bool {
+	return b.e.hot.Port != 0 && atomic.LoadUint32(&b.e.rx.Attention)&hot.AttentionGo != 0
+}
+
+// Progress does a batch of the work.
+func (b *matchedBackground) Progress() (worked bool) {
+	if l := b.e.leased.Take(); l != nil {
+		worked = l.progress()
+		b.e.leased.Give()
+	}
+	b.e.domain.work.PostReady()
+	return worked
+}
+
+// Housekeeping shows the device's counters.
+func (b *matchedBackground) Housekeeping() {
+	if l := b.e.leased.Take(); l != nil {
+		if !l.dead {
+			l.sample(b.transfer())
+		}
+		b.e.leased.Give()
+	}
+}
+
+// Polled reports whether the application makes progress by itself.
+func (b *matchedBackground) Polled() bool {
+	return atomic.SwapUint32(&b.e.hot.Polled, 0) >= hot.PolledEnough
+}
+
+// String describes the endpoint for the dump. Nothing that the lease protects is checked.
+func (b *matchedBackground) String() string {
+	rx := b.e.rx
+	return fmt.Sprintf("endpoint %x of FI_PROTO_CXI: lease %d, attention %d, room for %d operations",
+		b.transfer().Name(), atomic.LoadUint32(&rx.Lease), atomic.LoadUint32(&rx.Attention),
+		b.transfer().Room())
+}
+
+// transfer is the endpoint's, which it has as long as a thread drives it.
+func (b *matchedBackground) transfer() *matched.Endpoint { return b.e.transfer.Load() }
