@@ -12,6 +12,7 @@ import (
 	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/nic"
 )
 
 // rdmaDomain is a domain's RDMA device, opened when the first endpoint that may
@@ -22,6 +23,8 @@ type rdmaDomain struct {
 	device hw.MemoryDomain // nil: there is none
 	cache  *regcache.Cache // of device's registrations
 	err    error           // why
+
+	telemetry telemetry // of a device that matches messages
 }
 
 // rdma is an endpoint's interface on the domain's RDMA device. Peers know the
@@ -72,6 +75,9 @@ func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
 		log.Infof(log.Domain, "registrations of memory are not kept: %v", err)
 	}
 	r.cache = regcache.New(r.device, regcache.Config{Watch: watch})
+	if d.Matches() {
+		r.telemetry.begin(nic.ThisHost(), d.DomainName(), d.cfg.CXITelemetry)
+	}
 	return r.device, nil
 }
 
@@ -97,6 +103,7 @@ func (d *Domain) closeRDMA() {
 			log.Warnf(log.Domain, "close the RDMA device: %v", err)
 		}
 		r.device = nil
+		r.telemetry.end()
 	}
 }
 

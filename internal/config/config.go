@@ -120,6 +120,7 @@ type Config struct {
 	VerbsEagerPeers   int           // peers with a ring for short messages
 	CXI               Tri           // other hosts over a NIC of Slingshot
 	CXIDevice         string        // empty: that of the network interface
+	CXITelemetry      string        // names of counters, separated by commas
 	CXIMatch          string        // hardware, software or hybrid
 	CXIUnexpected     int           // messages that the NIC keeps, with hybrid
 	CXIOverflow       int           // bytes of a buffer for unexpected messages that the NIC keeps

@@ -299,6 +299,11 @@ var table = []Var{
 	wordVar("cxi_device", "", 64,
 		func(c *Config) *string { return &c.CXIDevice },
 		"The NIC of Slingshot to use, such as cxi0; empty for the one that stands on the endpoint's network interface."),
+	wordVar("cxi_telemetry", "", 4096,
+		func(c *Config) *string { return &c.CXITelemetry },
+		"Telemetry counters of the NIC, by the names of their files below device/telemetry, separated by "+
+			"commas. When a domain of endpoints of the CXI protocol is closed, the log says by how much each "+
+			"has risen since its first endpoint was enabled, traffic of other processes included."),
 	choiceVar("cxi_match", "hardware", []string{"hardware", "software", "hybrid"},
 		func(c *Config) *string { return &c.CXIMatch },
 		"What matches the messages of endpoints of the CXI protocol: the NIC, which has list entries for so "+

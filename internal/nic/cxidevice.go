@@ -189,11 +189,18 @@ var CXITelemetry = []Telemetry{
 func (h Host) Telemetry(device string) map[string]uint64 {
 	values := map[string]uint64{}
 	for _, c := range CXITelemetry {
-		// The value, an @, and the time.
-		v, _, _ := strings.Cut(text(h.Sys, "class/cxi", device, "device/telemetry", c.Name), "@")
-		if n, err := strconv.ParseUint(v, 10, 64); err == nil {
+		if n, ok := h.TelemetryOf(device, c.Name); ok {
 			values[c.Name] = n
 		}
 	}
 	return values
+}
+
+// TelemetryOf reads one counter of a NIC by the name of its file, which has no slash. False: the kernel does not have
+// it.
+func (h Host) TelemetryOf(device, name string) (uint64, bool) {
+	// The value, an @, and the time.
+	v, _, _ := strings.Cut(text(h.Sys, "class/cxi", device, "device/telemetry", name), "@")
+	n, err := strconv.ParseUint(v, 10, 64)
+	return n, err == nil
 }
