@@ -460,6 +460,36 @@ static void test_idle(long arg)
 	node_close(&n);
 }
 
+/* In an address vector that is the same at every rank, messages are received from one rank or any, and completions name
+ * their sender. */
+static void test_symmetric(long arg)
+{
+	struct node_opts o = opts;
+	char in[8], out[8] = "same";
+
+	(void)arg;
+	o.av_flags = FI_SYMMETRIC;
+	open_node(o);
+	CHECK(n.peer[0] == 0 && n.peer[1] == 1);
+	for (int k = 0; k < 6; k++) {
+		fi_addr_t src = FI_ADDR_NOTAVAIL;
+		struct fi_cq_tagged_entry e;
+
+		if (test_rank == 0) {
+			tsend(&n, out, sizeof(out), n.peer[1], (uint64_t)k, out);
+			wait_ctx(&n, n.txcq, out);
+			continue;
+		}
+		trecv(&n, in, sizeof(in), n.peer[1], (uint64_t)k, 0, out); /* not for this one */
+		trecv(&n, in, sizeof(in), k % 2 ? n.peer[0] : FI_ADDR_UNSPEC, (uint64_t)k, 0, in);
+		while (fi_cq_readfrom(n.rxcq, &e, 1, &src) != 1)
+			;
+		CHECK(e.op_context == in && src == n.peer[0]);
+	}
+	barrier(&n);
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "offer", test_offer, 0, 0, 0 },
 	{ "refused", test_refused, 0, 0, 0 },
@@ -474,6 +504,7 @@ static const struct test tests[] = {
 	{ "close", test_close, 2, 0, 0 },
 	{ "others", test_others, 0, 0, 0 },
 	{ "idle", test_idle, 1, 0, 0 },
+	{ "symmetric", test_symmetric, 2, 0, 0 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

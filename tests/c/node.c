@@ -107,7 +107,9 @@ static void open_endpoint(struct node *n)
 		.format = n->o.format ? n->o.format : FI_CQ_FORMAT_TAGGED,
 		.wait_obj = n->o.wait,
 	};
-	struct fi_av_attr av = { .type = n->o.av_type ? n->o.av_type : FI_AV_TABLE };
+	struct fi_av_attr av = {
+		.type = n->o.av_type ? n->o.av_type : FI_AV_TABLE, .flags = n->o.av_flags,
+	};
 
 	OK(fi_av_open(n->domain, &av, &n->av, NULL));
 	OK(fi_cq_open(n->domain, &cq, &n->txcq, NULL));

@@ -26,6 +26,7 @@ struct node_opts {
 	enum fi_threading threading;
 	enum fi_progress control, data; /* unspecified */
 	enum fi_av_type av_type;   /* FI_AV_TABLE */
+	uint64_t av_flags;         /* of the address vector */
 	size_t cq_size;            /* the provider's default */
 	size_t tx_size, rx_size;   /* the provider's default */
 	uint32_t version;          /* FI_VERSION(1, 17) */
