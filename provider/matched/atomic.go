@@ -43,7 +43,7 @@ func (e *Endpoint) checkAtomic(a *Atomic) error {
 	switch {
 	case e.atomics == nil || !e.atomics.AtomicValid(a.Op, a.Type, a.Fetch) || a.Size > elementMax:
 		return refuse(fi.EOPNOTSUPP, "atomic: the device has no operation %d on type %d", a.Op, a.Type)
-	case a.Flags&^atomicFlags != 0:
+	case a.Flags&^(atomicFlags|workFlag) != 0:
 		return refuse(fi.EBADFLAGS, "atomic: flags %#x are not for it", a.Flags&^atomicFlags)
 	case len(a.Remote) != 1 || a.Remote[0].Len != a.Size:
 		return refuse(fi.EINVAL, "atomic: not one remote element of %d bytes", a.Size)

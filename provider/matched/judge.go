@@ -5,8 +5,11 @@ import (
 )
 
 // Operations that are posted later, when a counter has reached a value (fi_trigger(3)), are judged when they are
-// queued. Such an operation may have fi.Trigger in its flags, which says nothing here and comes back in Ended.Flags:
-// the caller knows by it that the context is the number of deferred work.
+// queued.
+
+// workFlag in an operation's flags says nothing here and comes back in Ended.Flags: the caller knows by it that the
+// context is the number of deferred work.
+const workFlag = fi.Trigger
 
 // JudgeSend returns the errors of Send that do not depend on when it is called.
 func (e *Endpoint) JudgeSend(s *Send) error {

@@ -32,8 +32,8 @@ type Receive struct {
 
 const (
 	sendFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.DeliveryComplete |
-		fi.MatchComplete | fi.RemoteCQData | fi.Priority | fi.Fence | fi.Trigger
-	receiveFlags = fi.Completion | fi.More | fi.MultiRecv | fi.Trigger | searchFlags
+		fi.MatchComplete | fi.RemoteCQData | fi.Priority | fi.Fence
+	receiveFlags = fi.Completion | fi.More | fi.MultiRecv | searchFlags
 	searchFlags  = fi.Peek | fi.Claim | fi.Discard
 )
 
@@ -55,7 +55,7 @@ func one(what string, iov []fi.IOVec) (v fi.IOVec, err error) {
 func (e *Endpoint) checkSend(s *Send, v fi.IOVec) error {
 	inject := s.Inject || s.Flags&fi.Inject != 0
 	switch {
-	case s.Flags&^sendFlags != 0:
+	case s.Flags&^(sendFlags|workFlag) != 0:
 		return refuse(fi.EBADFLAGS, "send: flags %#x are not for a send of this endpoint", s.Flags&^sendFlags)
 	case v.Len > e.attr.MaxMessage:
 		return refuse(fi.EMSGSIZE, "send: %d bytes, at most %d", v.Len, e.attr.MaxMessage)
@@ -121,7 +121,7 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 func (e *Endpoint) checkReceive(r *Receive, v fi.IOVec) error {
 	multi, search := r.Flags&fi.MultiRecv != 0, r.Flags&searchFlags
 	switch {
-	case r.Flags&^receiveFlags != 0:
+	case r.Flags&^(receiveFlags|workFlag) != 0:
 		return refuse(fi.EBADFLAGS, "receive: flags %#x are not for a receive of this endpoint", r.Flags&^receiveFlags)
 	case search == fi.Discard:
 		return refuse(fi.EBADFLAGS, "receive: FI_DISCARD needs FI_PEEK or FI_CLAIM")

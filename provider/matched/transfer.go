@@ -25,7 +25,7 @@ type Transfer struct {
 const (
 	writeFlags = sendFlags
 	readFlags  = fi.Completion | fi.More | fi.Fence | fi.Priority | fi.InjectComplete | fi.TransmitComplete |
-		fi.DeliveryComplete | fi.Trigger
+		fi.DeliveryComplete
 )
 
 // checkTransfer judges a read or write, and returns its buffers.
@@ -43,7 +43,7 @@ func (e *Endpoint) checkTransfer(what string, t *Transfer) (v fi.IOVec, remote f
 		return v, remote, refuse(fi.EOPNOTSUPP, "%s: the device reaches no memory of peers", what)
 	case len(t.Remote) != 1:
 		return v, remote, refuse(fi.EINVAL, "%s: %d remote elements, not 1", what, len(t.Remote))
-	case t.Flags&^allowed != 0:
+	case t.Flags&^(allowed|workFlag) != 0:
 		return v, remote, refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, t.Flags&^allowed)
 	case v.Len > e.attr.MaxMessage || inject && v.Len > uint64(e.attr.MaxInject):
 		return v, remote, refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d, injected %d", what, v.Len,
