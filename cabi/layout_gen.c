@@ -291,6 +291,30 @@ SIZE(struct weft_hot_path, 16);
 FIELD(struct weft_hot_path, send, 0, 8);
 FIELD(struct weft_hot_path, max, 8, 4);
 
+SIZE(struct weft_match_post, 64);
+FIELD(struct weft_match_post, peer, 0, 8);
+FIELD(struct weft_match_post, tag, 8, 8);
+FIELD(struct weft_match_post, data, 16, 8);
+FIELD(struct weft_match_post, buf, 24, 8);
+FIELD(struct weft_match_post, at, 32, 8);
+FIELD(struct weft_match_post, context, 40, 8);
+FIELD(struct weft_match_post, length, 48, 4);
+FIELD(struct weft_match_post, space, 52, 4);
+FIELD(struct weft_match_post, kind, 56, 4);
+
+SIZE(struct weft_match_event, 48);
+FIELD(struct weft_match_event, context, 0, 8);
+FIELD(struct weft_match_event, from, 8, 8);
+FIELD(struct weft_match_event, tag, 16, 8);
+FIELD(struct weft_match_event, data, 24, 8);
+FIELD(struct weft_match_event, length, 32, 8);
+FIELD(struct weft_match_event, flags, 40, 4);
+
+SIZE(struct weft_hot_match_port, 24);
+FIELD(struct weft_hot_match_port, post, 0, 8);
+FIELD(struct weft_hot_match_port, next, 8, 8);
+FIELD(struct weft_hot_match_port, owner, 16, 8);
+
 SIZE(struct weft_hot_region, 64);
 FIELD(struct weft_hot_region, live, 0, 4);
 FIELD(struct weft_hot_region, access, 4, 4);
@@ -428,6 +452,7 @@ FIELD(struct weft_hot_ep, rts_max, 280, 8);
 FIELD(struct weft_hot_ep, rts_bytes_max, 288, 8);
 FIELD(struct weft_hot_ep, rts_bytes, 296, 8);
 FIELD(struct weft_hot_ep, link_limit, 304, 4);
+FIELD(struct weft_hot_ep, match, 312, 8);
 FIELD(struct weft_hot_ep, inbound, 320, 512);
 
 SIZE(struct weft_reader, 32);
@@ -542,7 +567,7 @@ FIELD(struct weft_hot_thread, yields, 36, 4);
 FIELD(struct weft_hot_thread, since, 40, 8);
 FIELD(struct weft_hot_thread, numbers, 48, 8);
 
-SIZE(struct weft_poll, 576);
+SIZE(struct weft_poll, 624);
 FIELD(struct weft_poll, reader, 0, 32);
 FIELD(struct weft_poll, eps, 32, 8);
 FIELD(struct weft_poll, thread, 40, 8);
@@ -576,3 +601,4 @@ FIELD(struct weft_poll, handle, 208, 8);
 FIELD(struct weft_poll, port, 216, 8);
 FIELD(struct weft_poll, message, 224, 40);
 FIELD(struct weft_poll, delivery, 264, 312);
+FIELD(struct weft_poll, match, 576, 48);

@@ -93,6 +93,20 @@ type Memory interface {
 	Close() error
 }
 
+// Placed is where registered memory is for the device.
+type Placed struct {
+	Addr  uint64 // here
+	At    uint64 // for the device
+	Space uint32 // in which of the device's address spaces
+	Valid bool
+}
+
+// Placer is what a Memory may implement.
+type Placer interface {
+	// Place says where the first byte of the region is. Constant.
+	Place() Placed
+}
+
 // RemoteKey is an unpacked remote key: the transport's own words. It is a
 // value and needs no release. The zero key names nothing.
 type RemoteKey [4]uint64

@@ -97,6 +97,11 @@ func registered(err error, n uint64) error {
 // Region is what was registered.
 func (m *Memory) Region() hw.Region { return m.region }
 
+// Place says where the NIC has the region.
+func (m *Memory) Place() hw.Placed {
+	return hw.Placed{Addr: m.addr, At: m.md.IOVA(m.addr), Space: m.md.LAC(), Valid: true}
+}
+
 // local is a piece of the region as the NIC sees it.
 func (m *Memory) local(addr uint64, n int) nic.Memory {
 	return nic.Memory{IOVA: m.md.IOVA(addr), LAC: m.md.LAC(), Len: uint32(n)}

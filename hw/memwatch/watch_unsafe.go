@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"fmt"
-	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -44,11 +43,16 @@ func (Watch) Uncover(start, end uint64) {
 
 // Quiet reports that there was no change since seen, of those that had come to their end when it was called: their
 // threads wait in the kernel until a read of them has begun. It makes no system call.
-func (Watch) Quiet(seen uint64) bool {
+func (w Watch) Quiet(seen uint64) bool {
+	c := w.Counts()
+	return c.Quiet(seen)
+}
+
+// Counts are what Quiet reads.
+func (Watch) Counts() regcache.Counts {
 	c := &C.weft_memwatch_counts
-	begun := atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.begun)))
-	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.ended))) == begun &&
-		atomic.LoadUint64((*uint64)(unsafe.Pointer(&c.published))) == seen
+	return regcache.Counts{Begun: (*uint64)(unsafe.Pointer(&c.begun)), Ended: (*uint64)(unsafe.Pointer(&c.ended)),
+		Published: (*uint64)(unsafe.Pointer(&c.published))}
 }
 
 // Changes appends the ranges that have changed since *seen, which it advances.

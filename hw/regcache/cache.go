@@ -7,6 +7,9 @@
 // A Get of memory whose addresses stay with their owner ([Watch].Stays) needs no system call while nothing has changed.
 // Other addresses may be another mapping's while the thread that has unmapped them is still in the kernel, which only
 // the kernel can say.
+//
+// Threads of C may use registrations that are kept without the Go runtime (package direct): by [Cache.Find] and
+// [Cache.Drop], which do nothing where that needs more.
 package regcache
 
 import (
@@ -16,9 +19,11 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // Range is memory from Start to before End.
@@ -74,65 +79,89 @@ type Stats struct {
 type Cache struct {
 	md  hw.MemoryDomain
 	cfg Config
+	// counts are what Watch.Quiet reads, nil where it is another's: then every Get asks it. Immutable.
+	counts *Counts
 
-	// mu guards the rest. A Get takes it once.
+	// mu is held by a Get and the like. Who has it takes lock, too, which guards the rest, but gives it back while
+	// memory is registered: threads without the runtime use what is kept meanwhile.
 	mu      sync.Mutex
+	lock    order.Lock
 	seen    uint64
 	changes []Range
+	numbers []*Entry // by Entry.number, nil: the number is free
+	unused  []uint32 // those numbers
 	kept    []*Entry // by start, then the longest first; none is dropped
 	reach   []uint64 // of each of kept, the greatest end of it and those before it
-	last    *Entry   // of kept, which was found last; nil: none
+	last    uint32   // number of that of kept which was found last, noEntry: none
 	idle    list     // of kept, unused, the one that was used last at the end
 	bytes   uint64   // of idle
 	stats   Stats
 }
 
-// list is entries in the order of their last use.
+// noEntry is the number of no entry.
+const noEntry = 0
+
+// Counts are the counts of a watch, by which it is quiet: no change is being taken in (begun and ended agree), and as
+// many as a cache has seen are published. Written by the watch, read by any thread; sequentially consistent.
+type Counts struct{ Begun, Ended, Published *uint64 }
+
+// list is entries in the order of their last use, by number.
 type list struct {
-	oldest, newest *Entry
+	oldest, newest uint32
 	len            int
 }
 
-func (l *list) push(e *Entry) {
-	e.older, e.newer = l.newest, nil
-	if l.newest != nil {
-		l.newest.newer = e
+// push puts an entry, which is in no list, to the end of the idle ones. The caller has c.mu.
+func (c *Cache) push(e *Entry) {
+	l := &c.idle
+	e.older, e.newer = l.newest, noEntry
+	if l.newest != noEntry {
+		c.numbers[l.newest].newer = e.number
 	} else {
-		l.oldest = e
+		l.oldest = e.number
 	}
-	l.newest = e
+	l.newest = e.number
 	l.len++
+	c.bytes += e.at.End - e.at.Start
 }
 
-func (l *list) remove(e *Entry) {
-	if e.older != nil {
-		e.older.newer = e.newer
+// remove takes one out. The caller has c.mu.
+func (c *Cache) remove(e *Entry) {
+	l := &c.idle
+	if e.older != noEntry {
+		c.numbers[e.older].newer = e.newer
 	} else {
 		l.oldest = e.newer
 	}
-	if e.newer != nil {
-		e.newer.older = e.older
+	if e.newer != noEntry {
+		c.numbers[e.newer].older = e.older
 	} else {
 		l.newest = e.older
 	}
-	e.older, e.newer = nil, nil
+	e.older, e.newer = noEntry, noEntry
 	l.len--
+	c.bytes -= e.at.End - e.at.Start
 }
 
 // Entry is a registration in use, from Get to Put.
 type Entry struct {
 	memory hw.Memory
+	place  hw.Placed // of memory; zero where the device says none
 	at     Range
 	access hw.Access
 	users  int
-	kept   bool // in Cache.kept
-	stays  bool // its addresses stay with their owner
+	number uint32 // in Cache.numbers
+	kept   bool   // in Cache.kept
+	stays  bool   // its addresses stay with their owner
 	// in Cache.idle
-	older, newer *Entry
+	older, newer uint32
 }
 
 // Memory is the registration. Peers name its bytes by their real addresses.
 func (e *Entry) Memory() hw.Memory { return e.memory }
+
+// Number names the entry to [Cache.Drop] and [Cache.PutNumber] while it is in use. It is not 0.
+func (e *Entry) Number() uint32 { return e.number }
 
 const page = 4096 // at least: all page sizes are multiples
 
@@ -149,11 +178,36 @@ func New(md hw.MemoryDomain, cfg Config) *Cache {
 	if cfg.Private == nil {
 		cfg.Private = isPrivate
 	}
-	c := &Cache{md: md, cfg: cfg}
+	c := &Cache{md: md, cfg: cfg, numbers: []*Entry{noEntry: nil}}
 	if cfg.Watch != nil {
 		c.changes, _ = cfg.Watch.Changes(&c.seen, nil)
+		if w, ok := cfg.Watch.(interface{ Counts() Counts }); ok {
+			n := w.Counts()
+			c.counts = &n
+		}
 	}
 	return c
+}
+
+// Quiet reports whether no change since seen has come to its end.
+func (n *Counts) Quiet(seen uint64) bool {
+	begun := atomic.LoadUint64(n.Begun)
+	return atomic.LoadUint64(n.Ended) == begun && atomic.LoadUint64(n.Published) == seen
+}
+
+func (c *Cache) take() {
+	c.mu.Lock()
+	c.lock.Take()
+}
+
+func (c *Cache) give() {
+	c.lock.Give()
+	c.mu.Unlock()
+}
+
+// pagesOf are the whole pages of n bytes at an address. False: there are none, or they wrap.
+func pagesOf(start, n uint64) (r Range, ok bool) {
+	return Range{start &^ (pageSize - 1), (start + n + pageSize - 1) &^ (pageSize - 1)}, n != 0 && start+n >= start
 }
 
 // Get returns a registration of n bytes at addr with at least these rights.
@@ -161,12 +215,12 @@ func New(md hw.MemoryDomain, cfg Config) *Cache {
 // Errors: as of hw.MemoryDomain.Register.
 func (c *Cache) Get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error) {
 	start := uint64(uintptr(addr))
-	if n < 1 || start+uint64(n) < start {
+	want, ok := pagesOf(start, uint64(max(n, 0)))
+	if !ok {
 		return nil, fmt.Errorf("regcache: %d bytes at %#x: %w", n, start, hw.ErrInvalid)
 	}
-	want := Range{start &^ (pageSize - 1), (start + uint64(n) + pageSize - 1) &^ (pageSize - 1)}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.take()
+	defer c.give()
 	e := c.find(want, access)
 	if e == nil || !e.stays || !c.cfg.Watch.Quiet(c.seen) {
 		c.catchUp()
@@ -181,20 +235,61 @@ func (c *Cache) Get(addr unsafe.Pointer, n int, access hw.Access) (*Entry, error
 	return c.register(want, access)
 }
 
+// Find is Get of a registration that is kept, of memory whose addresses stay, at a device that says where it has it
+// ([hw.Placer]). It returns its number, and where the bytes are for the device; number 0: there is none, or more is to
+// be done. It needs nothing of the runtime.
+func (c *Cache) Find(start, n uint64, access hw.Access) (number uint32, at hw.Placed) {
+	want, ok := pagesOf(start, n)
+	if !ok || c.counts == nil || !c.lock.Try() {
+		return noEntry, at
+	}
+	e := c.find(want, access)
+	if e != nil && e.stays && e.place.Valid && c.counts.Quiet(c.seen) {
+		c.stats.Hits++
+		c.use(e)
+		number, at = e.number, e.place
+		at.At += start - at.Addr
+		at.Addr = start
+	}
+	c.lock.Give()
+	return number, at
+}
+
+// Drop is Put of an entry by its number. False: the runtime has to do that (PutNumber). It needs nothing of it.
+func (c *Cache) Drop(number uint32) bool {
+	if !c.lock.Try() {
+		return false
+	}
+	e := c.numbers[number]
+	size := e.at.End - e.at.Start
+	ok := e.users > 1 || e.kept && c.idle.len < c.cfg.MaxEntries && c.bytes+size <= c.cfg.MaxBytes
+	if ok {
+		if e.users--; e.users == 0 {
+			c.push(e)
+		}
+	}
+	c.lock.Give()
+	return ok
+}
+
 // find returns a kept entry that has a range. The caller has c.mu.
 func (c *Cache) find(want Range, access hw.Access) *Entry {
-	if e := c.last; e != nil && e.at.has(want) && e.access&access == access {
-		return e
-	}
-	at, _ := slices.BinarySearchFunc(c.kept, want.Start, func(e *Entry, start uint64) int {
-		if e.at.Start > start {
-			return 1
+	if c.last != noEntry {
+		if e := c.numbers[c.last]; e.at.has(want) && e.access&access == access {
+			return e
 		}
-		return -1
-	})
+	}
+	at, end := 0, len(c.kept) // the first entry behind want.Start is in between, or at end
+	for at < end {
+		if m := int(uint(at+end) / 2); c.kept[m].at.Start > want.Start {
+			end = m
+		} else {
+			at = m + 1
+		}
+	}
 	for at--; at >= 0 && c.reach[at] >= want.End; at-- { // only these may reach that far
 		if e := c.kept[at]; e.at.has(want) && e.access&access == access {
-			c.last = e
+			c.last = e.number
 			return e
 		}
 	}
@@ -204,9 +299,26 @@ func (c *Cache) find(want Range, access hw.Access) *Entry {
 // use takes an entry out of the idle ones. The caller has c.mu.
 func (c *Cache) use(e *Entry) {
 	if e.users++; e.users == 1 {
-		c.idle.remove(e)
-		c.bytes -= e.at.End - e.at.Start
+		c.remove(e)
 	}
+}
+
+// enter gives an entry a number. The caller has c.mu.
+func (c *Cache) enter(e *Entry) {
+	if last := len(c.unused) - 1; last >= 0 {
+		e.number, c.unused = c.unused[last], c.unused[:last]
+		c.numbers[e.number] = e
+		return
+	}
+	e.number = uint32(len(c.numbers))
+	c.numbers = append(c.numbers, e)
+}
+
+// end ends an entry that has no users and is not kept. The caller has c.mu.
+func (c *Cache) end(e *Entry) {
+	c.numbers[e.number] = nil
+	c.unused = append(c.unused, e.number)
+	_ = e.memory.Close()
 }
 
 // register makes an entry and keeps it if it can be watched. The watch begins
@@ -215,12 +327,18 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	w := c.cfg.Watch
 	watched := w != nil && (w.Cover(want.Start, want.End) == nil || w.Fixed(want.Start, want.End))
 	r := hw.Region{Addr: pointerAt(want.Start), Len: int(want.End - want.Start), Access: access, Base: want.Start}
-	m, err := c.md.Register(r)
+	m, err := c.registered(r)
 	for errors.Is(err, hw.ErrNoResource) && c.idle.len > 0 {
-		c.evict(c.idle.oldest)
-		m, err = c.md.Register(r)
+		c.evict(c.numbers[c.idle.oldest])
+		m, err = c.registered(r)
 	}
 	e := &Entry{memory: m, at: want, access: access, users: 1}
+	if err == nil {
+		if p, ok := m.(hw.Placer); ok {
+			e.place = p.Place()
+		}
+		c.enter(e)
+	}
 	if err == nil && watched && c.cfg.Private(want) && !c.changed(want) {
 		e.stays = w.Stays(want.Start, want.End)
 		c.keep(e)
@@ -234,6 +352,13 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	}
 	c.stats.Passing++
 	return e, nil
+}
+
+// registered registers memory, without lock. The caller has c.mu.
+func (c *Cache) registered(r hw.Region) (hw.Memory, error) {
+	c.lock.Give()
+	defer c.lock.Take()
+	return c.md.Register(r)
 }
 
 // changed takes in what has changed and reports whether a range is part of it.
@@ -288,17 +413,16 @@ func (c *Cache) span(from int) {
 // The caller has c.mu.
 func (c *Cache) evict(e *Entry) {
 	e.kept = false
-	if c.last == e {
-		c.last = nil
+	if c.last == e.number {
+		c.last = noEntry
 	}
 	at := slices.Index(c.kept, e)
 	c.kept = slices.Delete(c.kept, at, at+1)
 	c.span(at)
 	c.uncover(e.at)
 	if e.users == 0 {
-		c.idle.remove(e)
-		c.bytes -= e.at.End - e.at.Start
-		_ = e.memory.Close()
+		c.remove(e)
+		c.end(e)
 	}
 }
 
@@ -320,33 +444,40 @@ func (c *Cache) uncover(r Range) {
 
 // Put gives a registration back.
 func (c *Cache) Put(e *Entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.take()
+	defer c.give()
 	if e.users--; e.users > 0 {
 		return
 	}
 	if !e.kept {
-		_ = e.memory.Close()
+		c.end(e)
 		return
 	}
-	c.idle.push(e)
-	c.bytes += e.at.End - e.at.Start
+	c.push(e)
 	for c.idle.len > c.cfg.MaxEntries || c.bytes > c.cfg.MaxBytes {
-		c.evict(c.idle.oldest)
+		c.evict(c.numbers[c.idle.oldest])
 	}
+}
+
+// PutNumber is Put of an entry by its number.
+func (c *Cache) PutNumber(number uint32) {
+	c.take()
+	e := c.numbers[number]
+	c.give()
+	c.Put(e)
 }
 
 // Stats returns the counters.
 func (c *Cache) Stats() Stats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.take()
+	defer c.give()
 	return c.stats
 }
 
 // Close ends the registrations; none is in use.
 func (c *Cache) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.take()
+	defer c.give()
 	for _, e := range slices.Clone(c.kept) {
 		c.evict(e)
 	}

@@ -283,6 +283,55 @@ struct weft_hot_path {
 	uint32_t pad0;
 };
 
+/* ---- Devices that match messages (hw.Matcher), as the data plane drives them ---- */
+
+/* Bits of weft_match_post.kind and weft_match_event.flags. */
+#define WEFT_MATCH_TAGGED 1
+#define WEFT_MATCH_DATA 2 /* of a message: Data is the application's */
+#define WEFT_MATCH_AWAITED 4 /* of a message: it ends when it has found its receive */
+#define WEFT_MATCH_MORE 8 /* another post follows at once, which rings the doorbell */
+#define WEFT_MATCH_RECEIVE 16 /* a receive */
+#define WEFT_MATCH_ANY 32 /* of a receive: from any sender, Peer says nothing */
+
+/* weft_match_post is a message to be sent, or a receive, that a device is to match. Its memory is registered with
+ * the device, but for a message whose bytes go with the command. */
+struct weft_match_post {
+	uint64_t peer; /* hw.MatchAddress */
+	uint64_t tag; /* bits that the device matches */
+	uint64_t data; /* of a receive: bits of the tag that match anything */
+	const void *buf; /* of a receive its memory, of a message bytes that go with the command */
+	uint64_t at; /* where the memory is for the device */
+	uint64_t context; /* in its event */
+	uint32_t length; /* bytes */
+	uint32_t space; /* of at */
+	uint32_t kind; /* WEFT_MATCH_* */
+	uint32_t pad0;
+};
+
+/* weft_match_event is the end of one of them. */
+struct weft_match_event {
+	uint64_t context;
+	uint64_t from; /* of a receive: hw.MatchAddress of the sender */
+	uint64_t tag;
+	uint64_t data; /* with WEFT_MATCH_DATA */
+	uint64_t length; /* of a receive: bytes of the message */
+	uint32_t flags; /* WEFT_MATCH_RECEIVE, WEFT_MATCH_TAGGED, WEFT_MATCH_DATA */
+	uint32_t pad0;
+};
+
+/* WEFT_PORT_MATCHED is what weft_hot_match_port.next finds beside WEFT_PORT_EMPTY and WEFT_PORT_GO: an event,
+ * which is the caller's then. */
+#define WEFT_PORT_MATCHED 3
+
+/* weft_hot_match_port is an interface whose device matches messages, made by a backend. next belongs to the
+ * progress lease, any thread may post. */
+struct weft_hot_match_port {
+	/* WEFT_PATH_SENT, WEFT_PATH_FULL or WEFT_PATH_GO */
+	int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p);
+	int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e);
+	uintptr_t owner; /* Go's matched.Endpoint; immutable while the data plane has the port */
+};
+
 /* ---- One-sided operations ---- */
 
 /* weft_hot_region is a region that peers may access, as the side that serves them sees it, one line. Go fills the
@@ -542,7 +591,7 @@ struct weft_hot_ep {
 	_Atomic uint64_t rts_bytes; /* those bytes; as copied */
 	_Atomic uint32_t link_limit; /* links that there is memory for; as peer_limit */
 	uint32_t pad0;
-	uint64_t pad1;
+	_Atomic(struct weft_hot_match_port *) match; /* a device matches its messages; NULL: weft does. Go: release */
 	struct weft_inbound inbound[WEFT_RX_RINGS];
 };
 

@@ -24,7 +24,8 @@ enum weft_plane_function {
 	WEFT_PLANE_TAKE = 10, /* a struct weft_note_take: takes notifications that have arrived */
 	WEFT_PLANE_ENROLL = 11, /* a struct weft_hot_thread begins to poll and post */
 	WEFT_PLANE_LIST = 12, /* a struct weft_post: posts a list */
-	WEFT_PLANE_FUNCTIONS = 13, /* how many there are */
+	WEFT_PLANE_RECEIVE = 13, /* a struct weft_post: posts a receive that a device matches */
+	WEFT_PLANE_FUNCTIONS = 14, /* how many there are */
 };
 
 /* weft_hot_thread is what a thread of C has in storage of its own. Only the thread reads and writes it. */
@@ -67,6 +68,8 @@ enum weft_poll_code {
 	WEFT_POLL_SILENT = 41, /* the same with weft_hot_port.peek */
 	WEFT_POLL_TAKE = 42, /* weft_hot_port.take; answer: what that says */
 	WEFT_POLL_FLUSH_PORT = 43, /* weft_hot_port.flush */
+	WEFT_POLL_MATCH = 44, /* the event that the endpoint's match port finds; answer: what its Next says */
+	WEFT_POLL_MATCHED = 45, /* the runtime takes in Match, the lease taken */
 };
 
 /* Bits of weft_poll.flags. */
@@ -119,6 +122,7 @@ struct weft_poll {
 	struct weft_hot_port *port;
 	struct weft_port_message message; /* that the port has found */
 	struct weft_delivery delivery;
+	struct weft_match_event match; /* that the endpoint's match port has found */
 };
 
 #endif

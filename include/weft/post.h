@@ -18,9 +18,10 @@ enum weft_post_code {
 	WEFT_POST_NOTE = 13, /* the copies are made: the runtime sends the notification behind them, and completes all */
 	/* above it, but for WEFT_POST_BELL: the shim is to do something, and to call again */
 	WEFT_POST_TIME = 14, /* nothing has happened: set weft_post.now */
-	WEFT_POST_PATH = 15, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
-	WEFT_POST_COPY = 16, /* make weft_post.copy */
-	WEFT_POST_BELL = 17, /* a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it */
+	WEFT_POST_MATCH = 15, /* give weft_post.match to the endpoint's match port. If that says WEFT_PATH_SENT it is posted, else set weft_post.sent */
+	WEFT_POST_PATH = 16, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
+	WEFT_POST_COPY = 17, /* make weft_post.copy */
+	WEFT_POST_BELL = 18, /* a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it */
 };
 
 /* Bits of weft_post.kind. */
@@ -80,7 +81,7 @@ struct weft_post {
 	struct weft_hot_thread *self; /* the thread */
 	uint32_t step; /* data plane only, once it is not 0: how far the post is */
 	uint32_t now; /* with WEFT_POST_TIME: ms of CLOCK_MONOTONIC_COARSE, never 0 */
-	uint32_t sent; /* with WEFT_POST_PATH: WEFT_PATH_* */
+	uint32_t sent; /* with WEFT_POST_PATH and WEFT_POST_MATCH: WEFT_PATH_* */
 	uint32_t todo; /* WEFT_TODO_*, valid with each code */
 	uint32_t peer; /* with WEFT_TODO_WAKE_PEER: number of the peer */
 	uint32_t pad1;

@@ -21,7 +21,8 @@ const (
 	PlaneTake      = 10 // a [NoteTake]: takes notifications that have arrived
 	PlaneEnroll    = 11 // a [Thread] begins to poll and post
 	PlaneList      = 12 // a [Post]: posts a list
-	PlaneFunctions = 13 // how many there are
+	PlaneReceive   = 13 // a [Post]: posts a receive that a device matches
+	PlaneFunctions = 14 // how many there are
 )
 
 // Thread is what a thread of C has in storage of its own. Only the thread reads and writes it.
@@ -67,6 +68,8 @@ const (
 	PollSilent    = 41 // the same with [Port].Peek
 	PollTake      = 42 // [Port].Take; answer: what that says
 	PollFlushPort = 43 // [Port].Flush
+	PollMatch     = 44 // the event that the endpoint's match port finds; answer: what its Next says
+	PollMatched   = 45 // the runtime takes in Match, the lease taken
 )
 
 // Bits of [Poll].Flags.
@@ -123,4 +126,5 @@ type Poll struct {
 	Port     uintptr     `c:"struct weft_hot_port *"`
 	Message  PortMessage // that the port has found
 	Delivery Delivery
+	Match    MatchEvent // that the endpoint's match port has found
 }

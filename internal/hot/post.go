@@ -14,10 +14,11 @@ const (
 	PostGo   = 12 // nothing has happened: the runtime posts it
 	PostNote = 13 // the copies are made: the runtime sends the notification behind them, and completes all
 	// above it, but for PostBell: the shim is to do something, and to call again
-	PostTime = 14 // nothing has happened: set [Post].Now
-	PostPath = 15 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
-	PostCopy = 16 // make [Post].Copy
-	PostBell = 17 // a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it
+	PostTime  = 14 // nothing has happened: set [Post].Now
+	PostMatch = 15 // give [Post].Match to the endpoint's match port. If that says PathSent it is posted, else set [Post].Sent
+	PostPath  = 16 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
+	PostCopy  = 17 // make [Post].Copy
+	PostBell  = 18 // a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it
 )
 
 // Bits of [Post].Kind.
@@ -82,7 +83,7 @@ type Post struct {
 	Self        uintptr `c:"struct weft_hot_thread *"` // the thread
 	Step        uint32  // data plane only, once it is not 0: how far the post is
 	Now         uint32  // with PostTime: ms of CLOCK_MONOTONIC_COARSE, never 0
-	Sent        uint32  // with PostPath: Path*
+	Sent        uint32  // with PostPath and PostMatch: Path*
 	Todo        uint32  // Todo*, valid with each code
 	Peer        uint32  // with TodoWakePeer: number of the peer
 	_           uint32

@@ -1,0 +1,61 @@
+package hot
+
+import "structs"
+
+// Devices that match messages (hw.Matcher), as the data plane drives them.
+
+// Bits of [MatchPost].Kind and [MatchEvent].Flags.
+const (
+	MatchTagged  = 1
+	MatchData    = 2  // of a message: Data is the application's
+	MatchAwaited = 4  // of a message: it ends when it has found its receive
+	MatchMore    = 8  // another post follows at once, which rings the doorbell
+	MatchReceive = 16 // a receive
+	MatchAny     = 32 // of a receive: from any sender, Peer says nothing
+)
+
+// MatchPost is a message to be sent, or a receive, that a device is to match. Its memory is registered with the device,
+// but for a message whose bytes go with the command.
+//
+//weft:name weft_match_post
+type MatchPost struct {
+	_       structs.HostLayout
+	Peer    uint64  // hw.MatchAddress
+	Tag     uint64  // bits that the device matches
+	Data    uint64  // of a receive: bits of the tag that match anything
+	Buf     uintptr `c:"const void *"` // of a receive its memory, of a message bytes that go with the command
+	At      uint64  // where the memory is for the device
+	Context uint64  // in its event
+	Length  uint32  // bytes
+	Space   uint32  // of At
+	Kind    uint32  // Match*
+	_       uint32
+}
+
+// MatchEvent is the end of one of them.
+//
+//weft:name weft_match_event
+type MatchEvent struct {
+	_       structs.HostLayout
+	Context uint64
+	From    uint64 // of a receive: hw.MatchAddress of the sender
+	Tag     uint64
+	Data    uint64 // with MatchData
+	Length  uint64 // of a receive: bytes of the message
+	Flags   uint32 // MatchReceive, MatchTagged, MatchData
+	_       uint32
+}
+
+// PortMatched is what [MatchPort].Next finds beside PortEmpty and PortGo: an event, which is the caller's then.
+const PortMatched = 3
+
+// MatchPort is an interface whose device matches messages, made by a backend. Next belongs to the progress lease, any
+// thread may post.
+//
+//weft:name weft_hot_match_port
+type MatchPort struct {
+	_     structs.HostLayout
+	Post  uintptr `c:"int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p)"` // PathSent, PathFull or PathGo
+	Next  uintptr `c:"int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e)"`
+	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the port
+}
