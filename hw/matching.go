@@ -1,5 +1,7 @@
 package hw
 
+import "github.com/weft-fabric/weft/internal/hot"
+
 // MatchAddress is an endpoint that receives matched messages, in its transport's own form. [Matcher.ParseMatchName]
 // makes it.
 type MatchAddress uint64
@@ -106,6 +108,13 @@ type Matching interface {
 	Matcher() Matcher
 }
 
+// DrivenMatching is what an Iface with [CapMatching] and [CapDriven] may implement: the data plane posts messages and
+// receives, and takes in what has become of them, as long as nothing needs Progress.
+type DrivenMatching interface {
+	// HotMatch is what C calls, nil: it cannot. It is valid until Close, which comes after C has been stopped.
+	HotMatch() *hot.MatchPort
+}
+
 // Matcher posts what the device matches: the device finds the receive for each message, by tag and
 // sender, and keeps those that come before their receive. Messages from one sender to one receiver are matched in the
 // order in which they were posted.
@@ -128,6 +137,8 @@ type Matcher interface {
 	// CancelReceive takes a receive back, unless it has a message: an event says which. Errors: ErrNoResource,
 	// ErrInvalid (it has ended).
 	CancelReceive(id MatchID) error
+	// CancelContext is CancelReceive of the receive with a context that no other has. Errors: as CancelReceive's.
+	CancelContext(context uint64) error
 	// Search finds a message that r would get now, if there is one, and leaves it where it is. Errors: as
 	// PostReceive's.
 	Search(r *MatchReceive) error

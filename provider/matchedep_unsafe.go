@@ -323,7 +323,8 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		Iface: i, Matcher: m.Matcher(), Cache: e.domain.cacheOf(device), Copies: device,
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
 		Address: e.addressIn(m.Matcher()), Source: e.sourceIn(m.Matcher()), Ended: e.ended,
-		Await: e.await,
+		Await: e.await, Generation: e.av.GenerationWord(),
+		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
 	if err := t.SetMinMulti(e.min); err != nil {
 		return nil, errors.Join(err, t.Close())

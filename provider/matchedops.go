@@ -12,7 +12,6 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -23,11 +22,10 @@ const matchedBatch = 64
 // sourceIn finds the address of a sender in the endpoint's address vector.
 func (e *MatchedEndpoint) sourceIn(m hw.Matcher) func(hw.MatchAddress) fi.Addr {
 	var buf [names.WordLen]byte // lease
-	wanted := e.info.Caps&(fi.Source|fi.SourceErr) != 0
+	if e.info.Caps&(fi.Source|fi.SourceErr) == 0 {
+		return nil
+	}
 	return func(a hw.MatchAddress) fi.Addr {
-		if !wanted {
-			return fi.AddrNotAvail
-		}
 		n, err := names.Decode(names.Matched, m.AppendMatchName(buf[:0], a))
 		if err != nil {
 			return fi.AddrNotAvail
@@ -134,18 +132,14 @@ func (e *MatchedEndpoint) postRecv(a *RecvArgs) error {
 	if err != nil {
 		return err
 	}
-	m := e.matchedReceive(a)
+	m := matchedReceive(a)
 	return t.Receive(&m)
 }
 
 // matchedReceive is a receive as package matched has it.
-func (e *MatchedEndpoint) matchedReceive(a *RecvArgs) matched.Receive {
-	src := a.Src
-	if !info.Directed(e.info.Caps, a.Tagged) {
-		src = fi.AddrUnspec
-	}
+func matchedReceive(a *RecvArgs) matched.Receive {
 	m := matched.Receive{
-		IOV: a.IOV, Src: src, Tag: a.Tag, Ignore: a.Ignore, Flags: a.Flags, Context: a.Context, Tagged: a.Tagged,
+		IOV: a.IOV, Src: a.Src, Tag: a.Tag, Ignore: a.Ignore, Flags: a.Flags, Context: a.Context, Tagged: a.Tagged,
 	}
 	asWork(a.work, &m.Context, &m.Flags)
 	return m

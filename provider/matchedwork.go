@@ -72,7 +72,7 @@ func (e *MatchedEndpoint) checkRecv(a *RecvArgs) error {
 	if err != nil {
 		return err
 	}
-	m := e.matchedReceive(a)
+	m := matchedReceive(a)
 	if info.Directed(e.info.Caps, a.Tagged) && m.Src != fi.AddrUnspec {
 		if err := t.Reaches("receive", m.Src); err != nil {
 			return err

@@ -11,5 +11,5 @@ mapfile -t roots < <(sed -n '/^var plane = /,/}$/p' cabi/plane.go | tr -d '\n\t 
 ((${#roots[@]} > 0))
 # those of hw/cxi that C calls
 mapfile -t driven < <(sed -n 's/^var drivenFunctions = .*Functions{\(.*\)}$/\1/p' hw/cxi/driven_unsafe.go | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
-((${#driven[@]} == 4))
+((${#driven[@]} == 6))
 "$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "$module/internal/direct.probe"

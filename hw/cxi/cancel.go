@@ -16,9 +16,29 @@ func (m *matcher) CancelReceive(name hw.MatchID) error {
 	x := &m.rx
 	x.lock.take()
 	defer x.lock.release()
-	id := uint32(name)
-	r := x.receive(id)
-	if r == nil || hw.MatchID(r.generation) != name>>32 || r.state != receivePosted || r.canceling || r.taken {
+	r := x.receive(uint32(name))
+	if r != nil && hw.MatchID(r.generation) != name>>32 {
+		r = nil
+	}
+	return x.withdraw(r)
+}
+
+// CancelContext takes the receive with a context back.
+func (m *matcher) CancelContext(context uint64) error {
+	x := &m.rx
+	x.lock.take()
+	defer x.lock.release()
+	for k := range x.list {
+		if r := &x.list[k]; r.state == receivePosted && r.context == context {
+			return x.withdraw(r)
+		}
+	}
+	return x.withdraw(nil)
+}
+
+// withdraw takes a receive back, nil: it has ended. The caller has the lock.
+func (x *matchRx) withdraw(r *receive) error {
+	if r == nil || r.state != receivePosted || r.canceling || r.taken {
 		return fmt.Errorf("cxi: cancel a receive that has ended: %w", hw.ErrInvalid)
 	}
 	if r.posted != nil {
@@ -27,7 +47,7 @@ func (m *matcher) CancelReceive(name hw.MatchID) error {
 		return nil
 	}
 	for k, w := range x.waiting {
-		if w == id && !(k == 0 && x.probing) {
+		if w == r.id && !(k == 0 && x.probing) {
 			x.waiting = append(x.waiting[:k], x.waiting[k+1:]...)
 			x.remove(r)
 			return nil
@@ -36,7 +56,7 @@ func (m *matcher) CancelReceive(name hw.MatchID) error {
 	if r.recalling || !x.portal.q.Room(1) || !x.portal.q.Unlink(&r.entry) {
 		return hw.ErrNoResource
 	}
-	x.slots[x.portal.q.LastSlot()] = uint16(id)
+	x.slots[x.portal.q.LastSlot()] = uint16(r.id)
 	r.canceling = true
 	x.portal.q.Ring()
 	return nil

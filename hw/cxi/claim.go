@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 )
 
 // Claims. A search finds out whether there is a message; the NIC says where the rest of a long one is only while it
@@ -34,7 +35,7 @@ func (f *flow) claim(r *receive) {
 // ReceiveClaimed receives a message that was set aside.
 func (m *matcher) ReceiveClaimed(c hw.Claim, r *hw.MatchReceive) error {
 	x := &m.rx
-	e, into, err := m.localOf(r)
+	memory, err := m.localOf(r)
 	if err != nil {
 		return err
 	}
@@ -47,15 +48,11 @@ func (m *matcher) ReceiveClaimed(c hw.Claim, r *hw.MatchReceive) error {
 	if s == nil {
 		return fmt.Errorf("cxi: message %d is not set aside: %w", c, hw.ErrInvalid)
 	}
-	id, ok := x.free.take(0)
-	if !ok {
+	p := x.enter(receivePosted, &nic.Entry{Memory: memory}, segmentAddress(&r.Local), uint64(r.Local.Len), r.Context)
+	if p == nil {
 		return hw.ErrNoResource
 	}
 	delete(x.flow.claimed, c)
-	p := &x.list[id-x.firstID()]
-	e.ID = uint16(id)
-	*p = receive{state: receivePosted, generation: p.generation + 1, id: id, entry: e, into: into,
-		context: r.Context, parts: p.parts[:0]}
 	x.soft.give(p, s)
 	m.i.bell.ring()
 	return nil

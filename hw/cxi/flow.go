@@ -139,7 +139,7 @@ func (t *matchTx) postControls() {
 			Initiator: t.m.self,
 			EQ:        t.events.number})
 		t.commit(s, sentControl, 0)
-		s.out = outgoing{to: c.to, bits: c.bits, own: s.out.own}
+		s.out = outgoing{to: c.to, bits: c.bits}
 		return true
 	})
 }

@@ -185,11 +185,17 @@ func (m *matcher) OnMatch(f func(*hw.MatchEvent)) { m.on = f }
 
 // at is an index of a peer. Errors: hw.ErrInvalid.
 func (m *matcher) at(a hw.MatchAddress, index uint32) (nic.Address, error) {
-	n, ok := proto.NameOf(uint64(a), m.pidBits)
-	if !ok || n.VNI != m.vni {
-		return nic.Address{}, fmt.Errorf("cxi: endpoint %#x: %w", uint64(a), hw.ErrInvalid)
+	to, ok := m.find(a, index)
+	if !ok {
+		return to, fmt.Errorf("cxi: endpoint %#x: %w", uint64(a), hw.ErrInvalid)
 	}
-	return nic.Address{NID: n.NID, PID: n.PID, Index: index, PIDBits: m.pidBits}, nil
+	return to, nil
+}
+
+// find is the same without an error's text.
+func (m *matcher) find(a hw.MatchAddress, index uint32) (nic.Address, bool) {
+	n, ok := proto.NameOf(uint64(a), m.pidBits)
+	return nic.Address{NID: n.NID, PID: n.PID, Index: index, PIDBits: m.pidBits}, ok && n.VNI == m.vni
 }
 
 // address is the sender with a match id.

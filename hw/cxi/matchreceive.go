@@ -37,7 +37,8 @@ type receive struct {
 	id         uint32
 	posting    uint64 // its number among those that were posted
 	entry      nic.Entry
-	into       []byte
+	memory     uintptr // of its bytes, which its owner keeps; an address, as threads without the runtime store it
+	room       uint64  // bytes of memory
 	context    uint64
 
 	once arriving // the message of one that takes one
@@ -166,31 +167,39 @@ func (x *matchRx) command(write func(q *nic.Queue) bool) bool {
 
 // entryOf is what a receive or search matches.
 func (m *matcher) entryOf(r *hw.MatchReceive) (e nic.Entry, err error) {
-	e = nic.Entry{PtlTE: m.rx.pte.Number(), MatchID: nic.AnyID(), Managed: true, Put: true, NoLink: true,
-		NoUnlink: true, InOrder: true}
-	if r.From != hw.AnyAddress {
-		from, err := m.at(r.From, proto.IndexMessages)
-		if err != nil {
-			return e, err
-		}
-		e.MatchID = nic.MatchID(from.NID, from.PID, m.pidBits)
+	from, ok := m.sender(r.From)
+	if !ok {
+		return e, fmt.Errorf("cxi: endpoint %#x: %w", uint64(r.From), hw.ErrInvalid)
 	}
 	if r.Tagged && (r.Tag|r.Ignore)&^proto.TagMask != 0 {
 		return e, fmt.Errorf("cxi: tag %#x, of which %#x matches anything: %w", r.Tag, r.Ignore, hw.ErrInvalid)
 	}
-	e.MatchBits, e.Ignore = proto.Receive(r.Tag, r.Ignore, r.Tagged)
-	return e, nil
+	return m.entry(from, r.Tag, r.Ignore, r.Tagged), nil
+}
+
+// sender is the match id of the senders that a receive admits. False: there is no such sender.
+func (m *matcher) sender(a hw.MatchAddress) (id uint32, ok bool) {
+	if a == hw.AnyAddress {
+		return nic.AnyID(), true
+	}
+	from, ok := m.find(a, proto.IndexMessages)
+	return nic.MatchID(from.NID, from.PID, m.pidBits), ok
+}
+
+// entry is the list entry of a receive, but for its memory.
+func (m *matcher) entry(from uint32, tag, ignore uint64, tagged bool) nic.Entry {
+	e := nic.Entry{PtlTE: m.rx.pte.Number(), MatchID: from, Managed: true, Put: true, NoLink: true,
+		NoUnlink: true, InOrder: true}
+	e.MatchBits, e.Ignore = proto.Receive(tag, ignore, tagged)
+	return e
 }
 
 // localOf is the memory of a receive.
-func (m *matcher) localOf(r *hw.MatchReceive) (e nic.Entry, into []byte, err error) {
+func (m *matcher) localOf(r *hw.MatchReceive) (memory nic.Memory, err error) {
 	if r.Local.Len == 0 {
-		return e, nil, nil
+		return memory, nil
 	}
-	if e.Memory, err = segmentMemory(&r.Local, true, 1<<47); err != nil {
-		return e, nil, err
-	}
-	return e, segmentBytes(&r.Local), nil
+	return segmentMemory(&r.Local, true, 1<<47)
 }
 
 // PostReceive posts a receive.
@@ -203,11 +212,9 @@ func (m *matcher) PostReceive(r *hw.MatchReceive) (hw.MatchID, error) {
 		return 0, fmt.Errorf("cxi: receive of many messages in %d bytes, until less than %d are left: %w", r.Local.Len,
 			r.MinFree, hw.ErrInvalid)
 	}
-	local, into, err := m.localOf(r)
-	if err != nil {
+	if e.Memory, err = m.localOf(r); err != nil {
 		return 0, err
 	}
-	e.Memory = local.Memory
 	e.Length, e.Once = uint64(r.Local.Len), !r.Multi
 	if r.Multi {
 		e.MinFree = uint32(max(r.MinFree, 1))
@@ -215,7 +222,7 @@ func (m *matcher) PostReceive(r *hw.MatchReceive) (hw.MatchID, error) {
 	if m.i.closed.Load() {
 		return 0, errClosed
 	}
-	return m.rx.post(receivePosted, e, into, r, false)
+	return m.rx.post(receivePosted, &e, r, false)
 }
 
 // Search finds an unexpected message, if there is one.
@@ -231,33 +238,28 @@ func (m *matcher) search(r *hw.MatchReceive, claim bool) error {
 		return errClosed
 	}
 	e.Once = true
-	_, err = m.rx.post(receiveSearch, e, nil, r, claim)
+	search := *r
+	search.Local = hw.Segment{}
+	_, err = m.rx.post(receiveSearch, &e, &search, claim)
 	return err
 }
 
 // post gives a receive or search an id, and writes its command unless receives before it wait.
-func (x *matchRx) post(
-	state receiveState, e nic.Entry, into []byte, r *hw.MatchReceive, claim bool,
-) (hw.MatchID, error) {
+func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, claim bool) (hw.MatchID, error) {
 	if !appends(x.flow.state()) {
 		return 0, hw.ErrNoResource
 	}
 	x.lock.take()
 	defer x.lock.release()
-	id, ok := x.free.take(0)
-	if !ok || !x.portal.q.Room(1) || !appends(x.flow.state()) || len(x.soft.short) > 0 {
-		if ok {
-			x.free.put(id)
-		}
+	var p *receive
+	if x.portal.q.Room(1) && appends(x.flow.state()) && len(x.soft.short) == 0 {
+		p = x.enter(state, e, segmentAddress(&r.Local), uint64(r.Local.Len), r.Context)
+	}
+	if p == nil {
 		x.portal.q.Ring()
 		return 0, hw.ErrNoResource
 	}
-	p := &x.list[id-x.firstID()]
-	e.ID = uint16(id)
-	*p = receive{state: state, multi: r.Multi, claim: claim, generation: p.generation + 1, id: id, entry: e,
-		into: into, context: r.Context,
-		parts: p.parts[:0], posting: x.postings}
-	x.postings++
+	p.multi, p.claim = r.Multi, claim
 	soft := x.flow.core.software || x.soft.count() > 0
 	if soft {
 		if !x.postSoft(p) {
@@ -275,7 +277,25 @@ func (x *matchRx) post(
 	if soft && x.soft.local.Load() {
 		x.m.i.bell.ring()
 	}
-	return hw.MatchID(p.generation)<<32 | hw.MatchID(id), nil
+	return p.name(), nil
+}
+
+// name is what a receive is cancelled by.
+func (r *receive) name() hw.MatchID { return hw.MatchID(r.generation)<<32 | hw.MatchID(r.id) }
+
+// enter gives a receive or search an id, nil: there is none. Of one that has ended nothing is left but its generation
+// (release). The caller has the lock.
+func (x *matchRx) enter(state receiveState, e *nic.Entry, memory uintptr, room, context uint64) *receive {
+	id, ok := x.free.take(0)
+	if !ok {
+		return nil
+	}
+	p := &x.list[id-x.firstID()]
+	p.state, p.id, p.entry, p.memory, p.room, p.context, p.posting = state, id, *e, memory, room, context, x.postings
+	p.generation++
+	p.entry.ID = uint16(id)
+	x.postings++
+	return p
 }
 
 // postSoft has software match a receive or search first, and the NIC what it leaves. False: no memory. The caller has
@@ -369,7 +389,13 @@ func (x *matchRx) finish(r *receive) {
 
 // freeID does so at once. The caller has the lock.
 func (x *matchRx) freeID(r *receive) {
-	r.state, r.canceling, r.into, r.posted = receiveNone, false, nil, nil
+	*r = receive{id: r.id, generation: r.generation, parts: r.parts[:0]}
+	x.release(r)
+}
+
+// release gives the id of a receive back which is as it was entered. The caller has the lock.
+func (x *matchRx) release(r *receive) {
+	r.state = receiveNone
 	x.free.put(r.id)
 }
 

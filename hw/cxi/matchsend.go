@@ -54,12 +54,11 @@ type outgoing struct {
 	at      nic.Address
 	says    proto.Message
 	data    uint64
-	payload []byte // of an inline message
+	inline  uint32 // bytes of an inline message, which are a copy in the place (matchTx.inline)
 	memory  nic.Memory
 	matched bool
 	number  uint64 // among all messages, in the order of posting
 	bits    uint64 // of a control message
-	own     []byte // memory of the place for what is injected
 }
 
 // underway reports whether the command is one that finds a receive, and whose answer has not come.
@@ -102,7 +101,8 @@ type matchTx struct {
 	sources [proto.LACs]sourceState
 
 	slots            []sent
-	free             []uint32
+	free             []uint32 // places; its capacity is their number
+	inlines          []byte   // copies of inline messages, of MaxInline bytes for each place
 	matches          numbers
 	untagged, tagged numbers // rendezvous
 
@@ -139,6 +139,7 @@ func (t *matchTx) open() (err error) {
 	t.state()
 	t.full, t.writes.t = map[hw.MatchAddress]*fullPeer{}, t
 	t.slots = make([]sent, n+receiverPlaces)
+	t.free, t.inlines = make([]uint32, 0, len(t.slots)), make([]byte, len(t.slots)*nic.MaxInline)
 	for k := len(t.slots) - 1; k >= 0; k-- {
 		t.free = append(t.free, uint32(k))
 	}
@@ -198,7 +199,7 @@ func (s *sent) cookie(n uint32) uint64 { return uint64(s.generation)<<32 | uint6
 // commit takes the place.
 func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
 	t.free = t.free[:len(t.free)-1]
-	s.kind, s.context, s.seen, s.code, s.acked, s.a = kind, context, 0, wire.RcOk, false, nil
+	s.kind, s.context, s.seen, s.code, s.acked = kind, context, 0, wire.RcOk, false
 	s.data, s.tries = false, 0
 }
 
@@ -218,10 +219,10 @@ func (t *matchTx) giveID(s *sent) {
 func (t *matchTx) end(n uint32) {
 	s := &t.slots[n]
 	t.giveID(s)
-	s.kind, s.a = sentNone, nil
-	s.out.payload = nil
+	s.kind = sentNone
 	s.generation++
-	t.free = append(t.free, n)
+	t.free = t.free[:len(t.free)+1]
+	t.free[len(t.free)-1] = n
 }
 
 // finish ends a message.
@@ -264,66 +265,20 @@ func (m *matcher) PostMatched(p *hw.MatchSend) error {
 	if m.i.closed.Load() {
 		return errClosed
 	}
+	o := outgoing{to: p.To, at: to, says: proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData}, memory: memory,
+		matched: p.Matched}
+	if p.HasData {
+		o.data = p.Data
+	}
 	t := &m.tx
 	t.lock.take()
-	err = t.post(p, to, payload, memory)
+	err = t.post(&o, payload, p.Context)
 	t.release(p.More)
 	return err
 }
 
-// post writes a message's command.
-func (t *matchTx) post(p *hw.MatchSend, to nic.Address, payload []byte, memory nic.Memory) error {
-	s, n := t.begin(receiverPlaces)
-	if s == nil || len(t.full) > 0 && t.full[p.To] != nil || len(t.replaying) > 0 {
-		return hw.ErrNoResource
-	}
-	own := s.out.own
-	s.out = outgoing{to: p.To, at: to, says: proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData},
-		payload: payload,
-		memory:  memory, matched: p.Matched, number: t.posted, own: own}
-	if p.HasData {
-		s.out.data = p.Data
-	}
-	if len(p.Inject) > 0 {
-		if own == nil {
-			own = make([]byte, nic.MaxInline)
-			s.out.own = own
-		}
-		s.out.payload = own[:copy(own, p.Inject)]
-	}
-	kind, err := t.emit(s, n)
-	if err == nil {
-		t.posted++
-		t.commit(s, kind, p.Context)
-	}
-	return err
-}
-
-// emit writes a message's command, for which there is room. Errors: hw.ErrNoResource.
-func (t *matchTx) emit(s *sent, n uint32) (sentKind, error) {
-	o := &s.out
-	msg := nic.Message{To: o.at, MatchBits: o.says.Bits(), HeaderData: o.data, UserPtr: s.cookie(n)}
-	if o.memory.Len > uint32(t.m.cfg.Eager) {
-		return sentRendezvous, t.rendezvous(s, n, &msg)
-	}
-	kind := sentEager
-	if o.matched {
-		id, ok := t.matches.take(n)
-		if !ok {
-			return sentNone, hw.ErrNoResource
-		}
-		kind, s.id, msg.MatchBits = sentMatched, id, o.says.BitsMatched(id)
-	}
-	if len(o.payload) > 0 {
-		t.q.Inline(&msg, nil, o.payload)
-	} else {
-		t.q.Put(&nic.Transfer{Message: msg, Local: o.memory, Initiator: t.m.self, EQ: t.events.number})
-	}
-	return kind, nil
-}
-
 // rendezvous writes the command of a long message.
-func (t *matchTx) rendezvous(s *sent, n uint32, msg *nic.Message) error {
+func (t *matchTx) rendezvous(s *sent, n uint32) error {
 	o := &s.out
 	if ready, err := t.admit(o.memory.LAC); !ready {
 		return err
@@ -338,8 +293,8 @@ func (t *matchTx) rendezvous(s *sent, n uint32, msg *nic.Message) error {
 	}
 	s.id = id
 	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC}
-	msg.MatchBits = r.Bits(o.says)
-	put := nic.Transfer{Message: *msg, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self,
+	put := nic.Transfer{Message: nic.Message{To: o.at, MatchBits: r.Bits(o.says), HeaderData: o.data, UserPtr: s.cookie(n)},
+		Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self,
 		EQ: t.events.number}
 	t.q.PutRendezvous(&put, uint32(t.m.cfg.First), r.Low())
 	return nil
@@ -508,6 +463,7 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 		again := s.kind == sentNotice && judge(code) == refused
 		t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: code, again: again})
 		t.anyEnded.Store(true)
+		s.a = nil
 		t.end(n)
 	}
 }
@@ -587,6 +543,7 @@ func (t *matchTx) failAll(err error) {
 		case sentFetch, sentNotice:
 			t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: wire.RcCanceled})
 			t.anyEnded.Store(true)
+			s.a = nil
 			t.end(uint32(n))
 		default:
 			t.finish(uint32(n), err)

@@ -92,7 +92,7 @@ func (x *matchRx) fill(a *arriving, e nic.Event, offset uint64) {
 // extent stores where a message goes.
 func (x *matchRx) extent(a *arriving, e nic.Event, offset uint64) {
 	a.ev.Wanted = uint64(e.Wanted())
-	room := uint64(len(a.r.into))
+	room := a.r.room
 	a.ev.Offset = min(offset, room)
 	a.ev.Length = min(a.ev.Wanted, room-a.ev.Offset)
 }

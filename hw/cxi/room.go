@@ -86,7 +86,7 @@ func (w *dataWrites) post() {
 			w.t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: proto.RoomBits, UserPtr: s.cookie(n)},
 				Initiator: w.t.m.self, EQ: w.t.events.number})
 			w.t.commit(s, sentAsking, 0)
-			s.out = outgoing{to: a.to, own: s.out.own}
+			s.out = outgoing{to: a.to}
 		}
 	}
 	w.ask = rest

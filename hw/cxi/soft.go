@@ -156,9 +156,9 @@ func (q *soft) give(r *receive, s *softMessage) (spent bool) {
 	spent = true
 	if r.multi {
 		ev := s.ev.Event()
-		room := uint64(len(r.into)) - r.start
+		room := r.room - r.start
 		r.start += min(uint64(ev.Wanted()), room)
-		spent = uint64(len(r.into))-r.start < uint64(r.entry.MinFree)
+		spent = r.room-r.start < uint64(r.entry.MinFree)
 	}
 	if spent {
 		r.taken, r.unlinked, r.total = true, true, r.start
@@ -275,7 +275,7 @@ func (q *soft) deliver() int {
 		e := m.s.ev.Event()
 		a := x.begin(m.r, e.Initiator(), e.RendezvousID(), e.Rendezvous(), seenTaken)
 		x.fill(a, e, m.offset)
-		copy(m.r.into[a.ev.Offset:], m.s.payload[:min(uint64(len(m.s.payload)), a.ev.Length)])
+		copy(m.r.into()[a.ev.Offset:], m.s.payload[:min(uint64(len(m.s.payload)), a.ev.Length)])
 		if !e.Rendezvous() {
 			x.matched(a, e.MatchBits())
 			continue

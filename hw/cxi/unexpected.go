@@ -129,7 +129,7 @@ func (y *early) taken(r *receive, e nic.Event) {
 	y.kept--
 	offset := r.start
 	if r.multi {
-		r.start += min(uint64(e.Wanted()), uint64(len(r.into))-offset)
+		r.start += min(uint64(e.Wanted()), r.room-offset)
 		if e.Last() {
 			r.unlinked, r.total = true, r.start
 		}
@@ -151,7 +151,7 @@ func (y *early) taken(r *receive, e nic.Event) {
 // join gives a receive the message with the bytes that the event says.
 func (y *early) join(a *arriving, e nic.Event) {
 	b := y.bytes(e)
-	copy(a.r.into[a.ev.Offset:], b[:min(uint64(len(b)), a.ev.Length)])
+	copy(a.r.into()[a.ev.Offset:], b[:min(uint64(len(b)), a.ev.Length)])
 	if e.Rendezvous() {
 		a.eager = e.Length()
 		y.x.step(a, seenPut)

@@ -86,7 +86,7 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	}
 	c := calls.Get().(*call)
 	defer c.done()
-	to, err := e.o.Address(a.Dest, c.name[:0])
+	to, err := e.address(a.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "atomic at address %d: %v", a.Dest, err)
 	}

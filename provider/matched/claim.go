@@ -57,9 +57,7 @@ func (e *Endpoint) discard() {
 func (e *Endpoint) receiveClaimed(o *operation, m *hw.MatchReceive) error {
 	c, ok := e.ops.claimed(o.context, o.tagged)
 	if !ok {
-		if o.memory != nil {
-			e.o.Cache.Put(o.memory)
-		}
+		e.release(o)
 		return refuse(fi.ENOMSG, "receive: no message is claimed with context %#x", o.context)
 	}
 	err := e.post("receive of a claimed message", o, func(context uint64) error {

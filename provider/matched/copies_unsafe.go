@@ -1,7 +1,6 @@
 package matched
 
 import (
-	"sync"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
@@ -11,10 +10,10 @@ import (
 // copies are buffers that the device reads. A send that is longer than what the device takes with its command, and no
 // longer than a buffer, goes from a copy: a registration, also one that is kept, costs more.
 type copies struct {
-	mu     sync.Mutex // guards free
-	memory hw.Memory  // of all buffers, nil: there are none. Immutable from open to close
+	memory hw.Memory // of all buffers, nil: there are none. Immutable from open to close, as the next two
 	first  unsafe.Pointer
-	free   []uint16 // numbers of buffers, from 1
+	placed hw.Placed // of memory, where the device says
+	free   []uint16  // numbers of buffers, from 1. Guarded by the table's lock; its capacity is their number
 }
 
 const (
@@ -33,38 +32,40 @@ func (c *copies) open(d hw.MemoryDomain) {
 		return
 	}
 	c.memory, c.first = m, m.Region().Addr
+	if p, ok := m.(hw.Placer); ok {
+		c.placed = p.Place()
+	}
 	for n := copyCount; n > 0; n-- {
 		c.free = append(c.free, uint16(n))
 	}
 }
 
-// take copies a message of length bytes at an address into a buffer. 0: there is none for it.
-func (c *copies) take(addr, length uint64) (n uint16, at hw.Segment) {
-	if length > copyBytes {
-		return 0, hw.Segment{}
+// take gives out a buffer for a message of length bytes, 0: there is none. The caller has the table's lock.
+func (c *copies) take(length uint64) (n uint16) {
+	if last := len(c.free) - 1; length <= copyBytes && last >= 0 {
+		n, c.free = c.free[last], c.free[:last]
 	}
-	c.mu.Lock()
-	if len(c.free) > 0 {
-		n = c.free[len(c.free)-1]
-		c.free = c.free[:len(c.free)-1]
-	}
-	c.mu.Unlock()
-	if n == 0 {
-		return 0, hw.Segment{}
-	}
-	at = hw.Segment{Addr: unsafe.Add(c.first, int(n-1)*copyBytes), Len: int(length), Memory: c.memory}
-	copy(unsafe.Slice((*byte)(at.Addr), length), bytesAt(addr, length))
-	return n, at
+	return n
 }
 
-// put gives a buffer back, which the device is done with; 0: none.
+// fill copies a message at an address into a buffer, and returns where it is from the first buffer on.
+func (c *copies) fill(n uint16, addr, length uint64) (offset uintptr) {
+	offset = uintptr(n-1) * copyBytes
+	copy(unsafe.Slice((*byte)(unsafe.Add(c.first, offset)), length), bytesAt(addr, length))
+	return offset
+}
+
+// segment names the copy for the device.
+func (c *copies) segment(n uint16, addr, length uint64) hw.Segment {
+	return hw.Segment{Addr: unsafe.Add(c.first, c.fill(n, addr, length)), Len: int(length), Memory: c.memory}
+}
+
+// put gives a buffer back, which the device is done with; 0: none. The caller has the table's lock.
 func (c *copies) put(n uint16) {
-	if n == 0 {
-		return
+	if n != 0 {
+		c.free = c.free[:len(c.free)+1]
+		c.free[len(c.free)-1] = n
 	}
-	c.mu.Lock()
-	c.free = append(c.free, n)
-	c.mu.Unlock()
 }
 
 // close gives the memory back, once the device is done with it.

@@ -86,7 +86,7 @@ func TestCopies(t *testing.T) {
 func TestCopiesWithout(t *testing.T) {
 	d := &device{}
 	e := Open(Options{Iface: d, Matcher: d, Limit: 1, Copies: &copyDomain{err: hw.ErrNoResource}})
-	if n, _ := e.copies.take(1, 8); n != 0 {
+	if n := e.copies.take(8); n != 0 {
 		t.Errorf("buffer %d", n)
 	}
 	if err := e.Close(); err != nil {

@@ -39,8 +39,12 @@ type Options struct {
 	// Address finds what is at an address. Any thread. Errors: fi.EINVAL (nothing), hw.ErrInvalid and
 	// hw.ErrUnreachable (nothing that can be reached). name is memory for its name, for the time of the call.
 	Address func(a fi.Addr, name []byte) (hw.MatchAddress, error)
-	// Source is the address of a sender, fi.AddrNotAvail if it has none. Lease.
+	// Source is the address of a sender, fi.AddrNotAvail if it has none; nil: no sender has. Lease.
 	Source func(hw.MatchAddress) fi.Addr
+	// Generation changes when what Address and Source say may; nil: it may at any time.
+	Generation *atomic.Uint64
+	// Anyone says that untagged (0) and tagged (1) receives take messages of all senders, whatever they name.
+	Anyone [2]bool
 	// Ended takes in what has become of an operation. Lease.
 	Ended func(*Ended)
 	// Await makes progress until done holds, which it calls again and again. For control operations. Errors:
@@ -53,6 +57,8 @@ type Endpoint struct {
 	o    Options
 	attr hw.MatchAttr
 	ops  *table
+	// addresses are what Address has said, senders what Source has.
+	addresses, senders addressCache
 	// copies are buffers of short sends.
 	copies copies
 	// claimer is the matcher, if it sets messages aside, else nil.
@@ -70,9 +76,9 @@ type Endpoint struct {
 	rings atomic.Bool
 	// closing has events end operations without a completion. Stored by Close, read by the lease holder.
 	closing atomic.Bool
-	ended   Ended             // lease
-	names   []byte            // lease
-	left    []*regcache.Entry // of operations that Close has ended
+	ended   Ended    // lease
+	names   []byte   // lease
+	left    []uint32 // registrations of operations that Close has ended
 	// discards are messages that searches have found, and that are to be thrown away. Lease.
 	discards []hw.Claim
 }
@@ -98,12 +104,12 @@ func (e *Endpoint) Close() error {
 	e.closing.Store(true)
 	err := e.o.Iface.Close()
 	for n := range e.ops.ops {
-		if o := &e.ops.ops[n]; o.used && o.memory != nil {
+		if o := &e.ops.ops[n]; o.used && o.memory != 0 {
 			e.left = append(e.left, o.memory)
 		}
 	}
 	for _, m := range e.left { // the device is done with it only now
-		e.o.Cache.Put(m)
+		e.o.Cache.PutNumber(m)
 	}
 	e.left = nil
 	return errors.Join(err, e.copies.close())
@@ -185,12 +191,20 @@ func Errno(err error) fi.Errno {
 }
 
 // register registers memory for an operation. Errors: fi.EAGAIN, and others that are logged.
-func (e *Endpoint) register(what string, addr, n uint64, access hw.Access) (*regcache.Entry, error) {
-	m, err := e.o.Cache.Get(pointerAt(addr), int(n), access)
+func (e *Endpoint) register(what string, o *operation, v fi.IOVec, access hw.Access) (s hw.Segment, err error) {
+	m, err := e.o.Cache.Get(pointerAt(uint64(v.Base)), int(v.Len), access)
 	if err != nil {
-		return nil, refused(fmt.Sprintf("%s: register %d bytes at %#x", what, n, addr), err)
+		return s, refused(fmt.Sprintf("%s: register %d bytes at %#x", what, v.Len, v.Base), err)
 	}
-	return m, nil
+	o.memory = m.Number()
+	return segmentAt(uint64(v.Base), v.Len, m.Memory()), nil
+}
+
+// copy gives out a buffer for a copy of n bytes, 0: there is none.
+func (e *Endpoint) copy(n uint64) uint16 {
+	e.ops.mu.Take()
+	defer e.ops.mu.Give()
+	return e.copies.take(n)
 }
 
 // drop ends an operation that the device has not taken.
@@ -202,10 +216,14 @@ func (e *Endpoint) drop(context uint64) {
 
 // release gives back what an operation had the device read or write.
 func (e *Endpoint) release(o *operation) {
-	if o.memory != nil {
-		e.o.Cache.Put(o.memory)
+	if o.memory != 0 {
+		e.o.Cache.PutNumber(o.memory)
 	}
-	e.copies.put(o.copied)
+	if o.copied != 0 {
+		e.ops.mu.Take()
+		e.copies.put(o.copied)
+		e.ops.mu.Give()
+	}
 }
 
 // more notes that a post has left the doorbell to the next one.

@@ -20,7 +20,7 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 		return
 	}
 	if e.closing.Load() {
-		if ev.Last && o.memory != nil {
+		if ev.Last && o.memory != 0 {
 			e.left = append(e.left, o.memory)
 		}
 		return
@@ -88,7 +88,7 @@ func (e *Endpoint) describe(ev *hw.MatchEvent) {
 		entry.Flags |= fi.RemoteCQData
 		entry.Data = ev.Data
 	}
-	if entry.Src = e.o.Source(ev.From); entry.Src == fi.AddrNotAvail {
+	if entry.Src = e.source(ev.From); entry.Src == fi.AddrNotAvail {
 		e.names = e.o.Matcher.AppendMatchName(e.names[:0], ev.From)
 		e.ended.Name = e.names
 	}

@@ -16,7 +16,7 @@ type device struct {
 	sends    []hw.MatchSend
 	receives []hw.MatchReceive
 	searches []hw.MatchReceive
-	canceled []hw.MatchID
+	canceled []uint64 // contexts
 	rings    int
 	err      error
 	closing  []hw.MatchEvent // said by Close
@@ -49,8 +49,10 @@ func (d *device) PostMatched(s *hw.MatchSend) error {
 	return d.err
 }
 
-func (d *device) CancelReceive(id hw.MatchID) error {
-	d.canceled = append(d.canceled, id)
+func (d *device) CancelReceive(hw.MatchID) error { return d.err }
+
+func (d *device) CancelContext(context uint64) error {
+	d.canceled = append(d.canceled, context)
 	return d.err
 }
 
@@ -195,7 +197,7 @@ func TestEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := e.Cancel(10); err != nil || len(d.canceled) != 1 || d.canceled[0] != 102 {
+	if err := e.Cancel(10); err != nil || len(d.canceled) != 1 || d.canceled[0] != d.receives[1].Context {
 		t.Errorf("cancel: %v, of %v, not the older one", err, d.canceled)
 	}
 	d.on(&hw.MatchEvent{Kind: hw.MatchCanceled, Context: d.receives[1].Context, Last: true, Err: hw.ErrCanceled})

@@ -79,7 +79,7 @@ func (e *Endpoint) Send(s *Send) error {
 	}
 	c := calls.Get().(*call)
 	defer c.done()
-	to, err := e.o.Address(s.Dest, c.name[:0])
+	to, err := e.address(s.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "send to address %d: %v", s.Dest, err)
 	}
@@ -90,11 +90,10 @@ func (e *Endpoint) Send(s *Send) error {
 		Matched: s.Flags&fi.MatchComplete != 0, More: s.Flags&fi.More != 0}
 	if v.Len <= uint64(e.attr.MaxInject) {
 		m.Inject = bytesAt(uint64(v.Base), v.Len)
-	} else if o.copied, m.Local = e.copies.take(uint64(v.Base), v.Len); o.copied == 0 {
-		if o.memory, err = e.register("send", uint64(v.Base), v.Len, 0); err != nil {
-			return err
-		}
-		m.Local = segmentAt(uint64(v.Base), v.Len, o.memory.Memory())
+	} else if o.copied = e.copy(v.Len); o.copied != 0 {
+		m.Local = e.copies.segment(o.copied, uint64(v.Base), v.Len)
+	} else if m.Local, err = e.register("send", &o, v, 0); err != nil {
+		return err
 	}
 	return e.post("send", &o, func(context uint64) error {
 		m.Context = context
@@ -160,8 +159,8 @@ func (e *Endpoint) Receive(r *Receive) error {
 	if m.Multi {
 		m.MinFree = int(e.minMulti.Load())
 	}
-	if r.Src != fi.AddrUnspec {
-		if m.From, err = e.o.Address(r.Src, c.name[:0]); err != nil {
+	if r.Src != fi.AddrUnspec && e.directed(r.Tagged) {
+		if m.From, err = e.address(r.Src, c.name[:0]); err != nil {
 			return refuse(Errno(err), "receive from address %d: %v", r.Src, err)
 		}
 	}
@@ -172,20 +171,16 @@ func (e *Endpoint) Receive(r *Receive) error {
 		v, o.kind, o.buf = fi.IOVec{}, kindDiscard, 0
 	}
 	if v.Len != 0 {
-		if o.memory, err = e.register("receive", uint64(v.Base), v.Len, hw.LocalWrite); err != nil {
+		if m.Local, err = e.register("receive", &o, v, hw.LocalWrite); err != nil {
 			return err
 		}
-		m.Local = segmentAt(uint64(v.Base), v.Len, o.memory.Memory())
 	}
 	if r.Flags&fi.Claim != 0 {
 		return e.receiveClaimed(&o, m)
 	}
 	return e.post("receive", &o, func(context uint64) error {
 		m.Context = context
-		id, err := e.o.Matcher.PostReceive(m)
-		if err == nil {
-			e.ops.posted(context, id)
-		}
+		_, err := e.o.Matcher.PostReceive(m)
 		return err
 	}, m.More)
 }
@@ -193,11 +188,11 @@ func (e *Endpoint) Receive(r *Receive) error {
 // Cancel takes back the oldest receive that was posted with a context, unless it has a message; it completes with
 // fi.ECANCELED then. Errors: fi.EAGAIN, as Send's.
 func (e *Endpoint) Cancel(context uint64) error {
-	id, ok := e.ops.find(context)
+	name, ok := e.ops.find(context)
 	if !ok {
 		return nil
 	}
-	if err := e.o.Matcher.CancelReceive(id); err != nil && !errors.Is(err, hw.ErrInvalid) {
+	if err := e.o.Matcher.CancelContext(name); err != nil && !errors.Is(err, hw.ErrInvalid) {
 		return refused("cancel", err)
 	}
 	return nil

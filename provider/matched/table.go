@@ -2,11 +2,10 @@ package matched
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // kind says what an operation is.
@@ -26,29 +25,30 @@ const (
 // receives reports whether an operation is a receive or a search.
 func (k kind) receives() bool { return k == kindReceive || k == kindSearch || k == kindDiscard }
 
-// operation is one that the device has, from its post to its last event.
+// operation is one that the device has, from its post to its last event. Threads without the runtime store it: it has no
+// pointers.
 type operation struct {
 	used       bool
 	kind       kind
-	posted     bool // id is set
 	tagged     bool
 	generation uint32
-	id         hw.MatchID      // of a receive
 	to         hw.MatchAddress // of what goes to a peer
 	order      uint64          // of receives, in the order of their posts
 
 	context, flags, buf, len, tag uint64
 	inject                        bool
-	memory                        *regcache.Entry // nil: none is registered
-	copied                        uint16          // the buffer that it goes from, 0: none
+	memory                        uint32 // number of its registration, 0: none
+	copied                        uint16 // the buffer that it goes from, 0: none
 }
 
 // table has the operations that the device has, by number. The number with its generation is the context of events: one
 // that comes late finds nothing.
 type table struct {
-	mu    sync.Mutex // guards everything; taken once for a post and once for each event, never while the device is called
+	// mu guards everything, and which copies are free. It is taken once for a post and once for each event, never while
+	// the device is called.
+	mu    order.Lock
 	ops   []operation
-	free  []uint32
+	free  []uint32 // its capacity is that of ops
 	order uint64
 	// claims are messages that were set aside for receives, in the order in which they were found.
 	claims []claim
@@ -72,9 +72,17 @@ func newTable(n int) *table {
 // add enters an operation and returns its context, false if there are as many as there may be, or with fi.Fence one to
 // its peer is under way.
 func (t *table) add(o *operation) (context uint64, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.free) == 0 || o.flags&fi.Fence != 0 && t.underway(o.to) {
+	t.mu.Take()
+	defer t.mu.Give()
+	if o.flags&fi.Fence != 0 && t.underway(o.to) {
+		return 0, false
+	}
+	return t.enter(o)
+}
+
+// enter is add of an operation without fi.Fence. The caller has mu.
+func (t *table) enter(o *operation) (context uint64, ok bool) {
+	if len(t.free) == 0 {
 		return 0, false
 	}
 	n := t.free[len(t.free)-1]
@@ -102,56 +110,53 @@ func (t *table) at(context uint64) *operation {
 	return nil
 }
 
-// posted notes by which id an operation can be cancelled, if it has not ended.
-func (t *table) posted(context uint64, id hw.MatchID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if o := t.at(context); o != nil {
-		o.id, o.posted = id, true
-	}
+// end gives the place of an operation back. The caller has mu.
+func (t *table) end(p *operation, context uint64) {
+	p.used, p.memory = false, 0
+	p.generation++
+	t.free = t.free[:len(t.free)+1]
+	t.free[len(t.free)-1] = uint32(context)
 }
 
 // take returns an operation, and ends it if last. False: it has ended.
 func (t *table) take(context uint64, last bool) (o operation, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.Take()
+	defer t.mu.Give()
 	p := t.at(context)
 	if p == nil {
 		return o, false
 	}
 	o = *p
 	if last {
-		p.used, p.memory = false, nil
-		p.generation++
-		t.free = append(t.free, uint32(context))
+		t.end(p, context)
 	}
 	return o, true
 }
 
-// find returns the id of the oldest receive with a context of the application's.
-func (t *table) find(context uint64) (id hw.MatchID, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// find returns the context, for the device, of the oldest receive with a context of the application's.
+func (t *table) find(context uint64) (name uint64, ok bool) {
+	t.mu.Take()
+	defer t.mu.Give()
 	least := ^uint64(0)
 	for n := range t.ops {
-		if o := &t.ops[n]; o.used && o.kind == kindReceive && o.posted && o.context == context && o.order < least {
-			id, ok, least = o.id, true, o.order
+		if o := &t.ops[n]; o.used && o.kind == kindReceive && o.context == context && o.order < least {
+			name, ok, least = uint64(o.generation)<<32|uint64(n), true, o.order
 		}
 	}
-	return id, ok
+	return name, ok
 }
 
 // setAside keeps a claim.
 func (t *table) setAside(c claim) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.Take()
+	defer t.mu.Give()
 	t.claims = append(t.claims, c)
 }
 
 // claimed gives out the oldest claim of a context.
 func (t *table) claimed(context uint64, tagged bool) (c claim, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.Take()
+	defer t.mu.Give()
 	for k, c := range t.claims {
 		if c.context == context && c.tagged == tagged {
 			t.claims = slices.Delete(t.claims, k, k+1)
@@ -163,14 +168,14 @@ func (t *table) claimed(context uint64, tagged bool) (c claim, ok bool) {
 
 // notTaken puts a claim back that was given out, as the oldest.
 func (t *table) notTaken(c claim) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.Take()
+	defer t.mu.Give()
 	t.claims = slices.Insert(t.claims, 0, c)
 }
 
 // room is how many operations there is room for.
 func (t *table) room() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.mu.Take()
+	defer t.mu.Give()
 	return len(t.free)
 }

@@ -84,7 +84,7 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	}
 	c := calls.Get().(*call)
 	defer c.done()
-	to, err := e.o.Address(t.Dest, c.name[:0])
+	to, err := e.address(t.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "%s at address %d: %v", what, t.Dest, err)
 	}
@@ -98,10 +98,9 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	case !t.Read && v.Len <= uint64(e.attr.MaxInject):
 		m.Inject = bytesAt(uint64(v.Base), v.Len)
 	default:
-		if o.memory, err = e.register(what, uint64(v.Base), v.Len, access); err != nil {
+		if m.Local, err = e.register(what, &o, v, access); err != nil {
 			return err
 		}
-		m.Local = segmentAt(uint64(v.Base), v.Len, o.memory.Memory())
 	}
 	return e.post(what, &o, func(context uint64) error {
 		m.Context = context

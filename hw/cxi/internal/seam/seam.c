@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "seam.h"
 
+#include <stddef.h>
+
 // fence has the device see the stores before it before those after it, and none stay in a buffer of the processor.
 static inline void fence(void)
 {
@@ -50,21 +52,63 @@ bool weft_cxi_quiet(const struct weft_cxi_port *p)
 	return w->queues && !set && !(events & w->event);
 }
 
+// A poll for which Go is not called.
+static void count_poll(struct weft_cxi_port *p)
+{
+	uint32_t polls = atomic_load_explicit(&p->polls, memory_order_relaxed);
+
+	atomic_store_explicit(&p->polls, polls + 1, memory_order_release);
+}
+
 static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	struct weft_cxi_port *p = (struct weft_cxi_port *)port;
 	int found;
 
 	if (weft_cxi_quiet(p)) {
-		uint32_t polls = atomic_load_explicit(&p->polls, memory_order_relaxed);
-
-		atomic_store_explicit(&p->polls, polls + 1, memory_order_release);
+		count_poll(p);
 		return WEFT_PORT_EMPTY;
 	}
 	do {
 		struct weft_cxi_bell bell = { 0 };
 
 		found = (int)p->enter(p->next, (uintptr_t)p, (uintptr_t)m, (uintptr_t)&bell, 0);
+		ring(&bell);
+	} while (found == WEFT_CXI_AGAIN);
+	return found;
+}
+
+static struct weft_cxi_port *of_match(struct weft_hot_match_port *m)
+{
+	return (struct weft_cxi_port *)((char *)m - offsetof(struct weft_cxi_port, match));
+}
+
+static int match_post(struct weft_hot_match_port *m, const struct weft_match_post *post)
+{
+	struct weft_cxi_port *p = of_match(m);
+	struct weft_cxi_bell bell;
+	int said;
+
+	bell.word = NULL;
+	said = (int)p->enter(p->post, (uintptr_t)m, (uintptr_t)post, (uintptr_t)&bell, 0);
+	ring(&bell);
+	return said;
+}
+
+static int match_next(struct weft_hot_match_port *m, struct weft_match_event *e)
+{
+	struct weft_cxi_port *p = of_match(m);
+	int found;
+
+	if (weft_cxi_quiet(p)) {
+		count_poll(p);
+		return WEFT_PORT_EMPTY;
+	}
+	do {
+		struct weft_cxi_bell bell;
+
+		bell.word = NULL;
+		found = (int)p->enter(p->matched, (uintptr_t)m, (uintptr_t)e, (uintptr_t)&bell, 0);
 		ring(&bell);
 	} while (found == WEFT_CXI_AGAIN);
 	return found;
@@ -107,6 +151,8 @@ void weft_cxi_port_init(struct weft_cxi_port *p)
 	p->hot.take = port_take;
 	p->hot.flush = port_flush;
 	p->hot.peek = port_peek;
+	p->match.post = match_post;
+	p->match.next = match_next;
 }
 
 void weft_cxi_path_init(struct weft_cxi_path *p)

@@ -40,6 +40,8 @@ struct weft_cxi_port {
 	_Atomic uint32_t polls;	     /* how many there were. Stored by the lease holder (release), read by threads that post */
 	uint32_t reserved;
 	struct weft_cxi_watch watch;
+	struct weft_hot_match_port match; /* of what the NIC matches */
+	uintptr_t post, matched;	  /* its entry points */
 };
 
 /* The way to a peer. All but endpoint is immutable. */
@@ -52,7 +54,7 @@ struct weft_cxi_path {
 
 _Static_assert(sizeof(struct weft_cxi_bell) == 24, "mirrored by type Bell");
 _Static_assert(sizeof(struct weft_cxi_watch) == 272, "mirrored by type Watch");
-_Static_assert(sizeof(struct weft_cxi_port) == 368, "mirrored by type Port");
+_Static_assert(sizeof(struct weft_cxi_port) == 408, "mirrored by type Port");
 _Static_assert(sizeof(struct weft_cxi_path) == 40, "mirrored by type Path");
 
 /* What next and flush say beside WEFT_PORT_*: they are to be called again. */

@@ -42,6 +42,9 @@ type Port struct {
 	Polls uint32
 	_     uint32
 	Watch Watch
+	// Match is the port of what the NIC matches.
+	Match         hot.MatchPort
+	post, matched uintptr
 }
 
 // Watch is what a poll without Go reads (struct weft_cxi_watch). The zero Watch has Go poll itself.
@@ -97,6 +100,7 @@ var (
 	_ = [1]byte{}[unsafe.Offsetof(Port{}.iface)-unsafe.Offsetof(C.struct_weft_cxi_port{}.iface)]
 	_ = [1]byte{}[unsafe.Offsetof(Port{}.Polls)-unsafe.Offsetof(C.struct_weft_cxi_port{}.polls)]
 	_ = [1]byte{}[unsafe.Offsetof(Port{}.Watch)-unsafe.Offsetof(C.struct_weft_cxi_port{}.watch)]
+	_ = [1]byte{}[unsafe.Offsetof(Port{}.Match)-unsafe.Offsetof(C.struct_weft_cxi_port{}.match)]
 	_ = [1]byte{}[unsafe.Sizeof(Watch{})-C.sizeof_struct_weft_cxi_watch]
 	_ = [1]byte{}[unsafe.Offsetof(Watch{}.base)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.base)]
 	_ = [1]byte{}[unsafe.Offsetof(Watch{}.at)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.at)]
@@ -113,6 +117,9 @@ type Functions struct {
 	Next  direct.Func // port, message, bell: hot.PortEmpty, … or Again
 	Take  direct.Func // port, bell: whether another message is at hand
 	Flush direct.Func // port, bell: whether to call again
+	// of what the NIC matches; there a port is its Match
+	Post    direct.Func // port, post, bell: hot.PathSent, …
+	Matched direct.Func // port, event, bell: hot.PortEmpty, … or Again
 }
 
 // Init makes a port of zeroed memory. iface is the address of what the functions find with [Port.Iface], which
@@ -121,6 +128,7 @@ func (p *Port) Init(f *Functions, iface unsafe.Pointer) {
 	C.weft_cxi_port_init((*C.struct_weft_cxi_port)(unsafe.Pointer(p)))
 	p.iface, p.enter = uintptr(iface), direct.Trampoline()
 	p.next, p.take, p.flush = direct.Entry(f.Next), direct.Entry(f.Take), direct.Entry(f.Flush)
+	p.post, p.matched = direct.Entry(f.Post), direct.Entry(f.Matched)
 }
 
 // Init makes a path of zeroed memory, over which messages of up to limit bytes go.
@@ -143,6 +151,15 @@ func (p *Path) Peer() unsafe.Pointer { return at(p.peer.Load()) }
 
 // PortAt is a port by its address, PathAt a path, MessageAt a message and BellAt a doorbell.
 func PortAt(address uintptr) *Port { return (*Port)(at(address)) }
+
+// MatchPortAt is the port to which a Port.Match belongs, by the address of that.
+func MatchPortAt(address uintptr) *Port { return PortAt(address - unsafe.Offsetof(Port{}.Match)) }
+
+// MatchPostAt is a post by its address, MatchEventAt an event.
+func MatchPostAt(address uintptr) *hot.MatchPost { return (*hot.MatchPost)(at(address)) }
+
+// MatchEventAt is an event by its address.
+func MatchEventAt(address uintptr) *hot.MatchEvent { return (*hot.MatchEvent)(at(address)) }
 
 // PathAt is a path by its address.
 func PathAt(address uintptr) *Path { return (*Path)(at(address)) }

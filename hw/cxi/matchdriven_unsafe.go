@@ -1,0 +1,259 @@
+package cxi
+
+import (
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
+)
+
+// C threads post messages and receives that the NIC matches, and take in what has become of them, by the functions of
+// this file: without the Go runtime, as those of driven_unsafe.go. They do the common case: messages that go at once and
+// receives of one message, of a receiver that is not being stopped and has nothing that software is to match. All else
+// is Go's.
+
+// HotMatch is what C drives, nil: it does not.
+func (i *Iface) HotMatch() *hot.MatchPort {
+	if i.match == nil || i.driver.port.Len() == 0 {
+		return nil
+	}
+	return &i.driver.port.At(0).Match
+}
+
+// PostMatched posts a message or a receive (seam.Functions).
+func PostMatched(port, post, bell, _ uintptr) uintptr {
+	i := (*Iface)(seam.MatchPortAt(port).Iface())
+	p, b := seam.MatchPostAt(post), seam.BellAt(bell)
+	if i.closed.Load() {
+		return hot.PathGo
+	}
+	if p.Kind&hot.MatchReceive != 0 {
+		return i.match.rx.postPath(p, b)
+	}
+	return i.match.tx.postPath(p, b)
+}
+
+// postPath posts a message.
+func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
+	to, ok := t.m.find(hw.MatchAddress(p.Peer), proto.IndexMessages)
+	if !ok || p.Length > uint32(t.m.cfg.Eager) {
+		return hot.PathGo
+	}
+	if !t.lock.try() {
+		t.m.unrung.Store(true) // its holder may have left the doorbell to this thread
+		return hot.PathGo
+	}
+	said := uintptr(hot.PathGo)
+	if len(t.full) == 0 && len(t.replaying) == 0 {
+		o := outgoing{to: hw.MatchAddress(p.Peer), at: to, matched: p.Kind&hot.MatchAwaited != 0,
+			says: proto.Message{Tag: p.Tag, Tagged: p.Kind&hot.MatchTagged != 0, Data: p.Kind&hot.MatchData != 0}}
+		if o.says.Data {
+			o.data = p.Data
+		}
+		var payload []byte
+		switch {
+		case p.Buf != 0:
+			payload = seam.Bytes(p.Buf, p.Length)
+		case p.Length != 0:
+			o.memory = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}
+		}
+		said = hot.PathFull // there are events to come
+		if t.postEager(&o, payload, p.Context) {
+			said = hot.PathSent
+		}
+	}
+	if said == hot.PathSent && p.Kind&hot.MatchMore != 0 {
+		t.m.unrung.Store(true)
+		t.lock.release()
+		return said
+	}
+	t.leave(b)
+	return said
+}
+
+// leave gives the lock back as release does, but C rings.
+func (t *matchTx) leave(b *seam.Bell) {
+	if t.q.Waiting() && t.lock.waiting.Load() == 0 {
+		word, value := t.q.Due()
+		b.Ring(word, value, &t.lock.held)
+		return
+	}
+	t.lock.release()
+}
+
+// postPath posts a receive of one message.
+func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
+	from := nic.AnyID()
+	ok := true
+	if p.Kind&hot.MatchAny == 0 {
+		from, ok = x.m.sender(hw.MatchAddress(p.Peer))
+	}
+	if !ok || !appends(x.flow.state()) || !x.lock.try() {
+		return hot.PathGo
+	}
+	var r *receive
+	if appends(x.flow.state()) && x.untroubled() && x.portal.q.Room(1) {
+		e := x.m.entry(from, p.Tag, p.Data, p.Kind&hot.MatchTagged != 0)
+		e.Memory, e.Length, e.Once = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}, uint64(p.Length), true
+		if r = x.enter(receivePosted, &e, p.Buf, uint64(p.Length), p.Context); r != nil {
+			x.append(&r.entry)
+		}
+	}
+	switch {
+	case r == nil:
+		x.lock.release()
+		return hot.PathGo
+	case p.Kind&hot.MatchMore != 0:
+		x.m.unrung.Store(true)
+		x.lock.release()
+	default:
+		word, value := x.portal.q.Due()
+		b.Ring(word, value, &x.lock.held)
+	}
+	return hot.PathSent
+}
+
+// untroubled reports whether the NIC alone matches, and has all receives that were posted. The caller has the lock.
+func (x *matchRx) untroubled() bool {
+	return !x.flow.core.software && len(x.waiting) == 0 && x.soft.count() == 0
+}
+
+// NextMatched takes in the end of a message or receive (seam.Functions). Lease.
+func NextMatched(port, event, bell, _ uintptr) uintptr {
+	p, b := seam.MatchPortAt(port), seam.BellAt(bell)
+	i := (*Iface)(p.Iface())
+	order.Store32(&p.Polls, p.Polls+1)
+	if i.troubled() || i.match.troubled() {
+		return hot.PortGo
+	}
+	ev := seam.MatchEventAt(event)
+	if found := i.match.tx.next(ev, b); found != hot.PortEmpty {
+		return found
+	}
+	return i.match.rx.next(ev, b)
+}
+
+// troubled reports whether Progress has something to do that is none of the matcher's events.
+func (i *Iface) troubled() bool {
+	if i.closed.Load() || i.anyTodo.Load() || i.rx.returned.Load() || i.rx.unlisted > 0 || i.flushes.Any() ||
+		i.driver.held.v.Load() != 0 || i.tracer != nil || i.rx.events.Waiting() {
+		return true
+	}
+	for _, q := range i.tx {
+		if q.anyCompleted.Load() || q.events.Waiting() {
+			return true
+		}
+	}
+	return false
+}
+
+// troubled reports whether Progress has something to do that is no event of a message or receive.
+func (m *matcher) troubled() bool {
+	x, t := &m.rx, &m.tx
+	return m.unrung.Load() || x.later.Load() || x.retries.Load() || x.soft.local.Load() || t.anyEnded.Load() ||
+		t.anyControl.Load() || x.flow.events.Waiting()
+}
+
+// next takes in what has become of a message.
+func (t *matchTx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
+	for e := t.events.PeekAny(); e.There(); e = t.events.PeekAny() {
+		null := e.Type() == wire.EventNull
+		if !null && !t.arrived(e, ev) {
+			t.events.Pause()
+			return hot.PortGo
+		}
+		if found := freed(&t.events, e, null, b); found != hot.PortEmpty {
+			return found
+		}
+	}
+	return hot.PortEmpty
+}
+
+// freed frees an event, with C ringing if it is time for that: hot.PortEmpty has the caller go on to the next one.
+func freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uintptr {
+	due := q.Free(e)
+	if due {
+		word, value := q.Due()
+		b.Ring(word, value, q.Lock())
+	}
+	if null && !due {
+		return hot.PortEmpty
+	}
+	q.Pause()
+	if null {
+		return seam.Again
+	}
+	return hot.PortMatched
+}
+
+// arrived takes in the event of a message that has arrived. False: it is another's, and nothing is changed.
+func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) bool {
+	if e.Type() != wire.EventAck || e.Code() != wire.RcOk || !t.lock.try() {
+		return false
+	}
+	n := uint32(e.UserPtr())
+	ok := n < uint32(len(t.slots)) && len(t.full) == 0
+	if ok {
+		s := &t.slots[n]
+		ok = s.generation == uint32(e.UserPtr()>>32) &&
+			(s.kind == sentEager || s.kind == sentMatched && e.AnswerList() == wire.ListPriority)
+		if ok {
+			ev.Context, ev.Flags = s.context, 0
+			t.end(n)
+		}
+	}
+	if t.q.Waiting() {
+		t.m.unrung.Store(true) // a thread that posts may have left the doorbell to this one
+	}
+	t.lock.release()
+	return ok
+}
+
+// next takes in the message of a receive.
+func (x *matchRx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
+	for e := x.events.PeekAny(); e.There(); e = x.events.PeekAny() {
+		null := e.Type() == wire.EventNull
+		if !null && !x.came(e, ev) {
+			x.events.Pause()
+			return hot.PortGo
+		}
+		if found := freed(&x.events, e, null, b); found != hot.PortEmpty {
+			return found
+		}
+	}
+	return hot.PortEmpty
+}
+
+// came takes in a message that came as a whole and found its receive. False: it is another's event, and nothing is
+// changed.
+func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
+	if e.Type() != wire.EventPut || e.Code() != wire.RcOk || e.Rendezvous() || !taking(x.flow.state()) || !x.lock.try() {
+		return false
+	}
+	r := x.receive(uint32(e.BufferID()))
+	ok := r != nil && r.simple() && uint64(e.Wanted()) <= r.room
+	if ok {
+		says := proto.MessageOf(e.MatchBits())
+		ev.Context, ev.From, ev.Tag = r.context, uint64(x.m.address(e.Initiator(), e.VNI())), says.Tag
+		ev.Length, ev.Flags = uint64(e.Wanted()), hot.MatchReceive
+		if says.Tagged {
+			ev.Flags |= hot.MatchTagged
+		}
+		if says.Data {
+			ev.Flags |= hot.MatchData
+			ev.Data = e.HeaderData()
+		}
+		x.release(r)
+	}
+	x.lock.release()
+	return ok
+}
+
+// simple reports whether a receive takes one message, and is as it was entered. The caller has the lock.
+func (r *receive) simple() bool {
+	return r.state == receivePosted && !r.multi && !r.canceling && !r.canceled && !r.recalling && !r.taken &&
+		r.posted == nil && r.once.r == nil && r.skip == 0 && r.start == 0
+}

@@ -1,0 +1,167 @@
+package cxi
+
+import (
+	"bytes"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
+	"github.com/weft-fabric/weft/internal/hot"
+)
+
+// drivenMatching is a matching that is driven as C does, without Progress.
+type drivenMatching struct {
+	*matching
+	bell *seam.Bell
+	post *hot.MatchPost
+	ev   *hot.MatchEvent
+	at   hw.Placed
+}
+
+func newDrivenMatching(t *testing.T, size int) *drivenMatching {
+	t.Helper()
+	if !seam.Possible() {
+		t.Skip("C calls no Go code without the runtime here")
+	}
+	x := newMatching(t, MatchConfig{}, size)
+	if x.i.match.cfg.Mode != MatchHardware {
+		t.Skip("software matches")
+	}
+	return &drivenMatching{x, new(seam.Bell), new(hot.MatchPost), new(hot.MatchEvent), x.memory.(*Memory).Place()}
+}
+
+func (x *drivenMatching) port() uintptr { return uintptr(unsafe.Pointer(x.i.HotMatch())) }
+
+// give posts p. Its memory, unless inline, is n bytes at off of x's.
+func (x *drivenMatching) give(p hot.MatchPost, off, n int, inline bool) uintptr {
+	p.Length = uint32(n)
+	if p.Kind&hot.MatchReceive != 0 || inline {
+		p.Buf = uintptr(unsafe.Pointer(&x.b[off]))
+	}
+	if !inline {
+		p.At, p.Space = x.at.At+uint64(off), x.at.Space
+	}
+	*x.post = p
+	said := PostMatched(x.port(), uintptr(unsafe.Pointer(x.post)), uintptr(unsafe.Pointer(x.bell)), 0)
+	rung(x.bell)
+	return said
+}
+
+// next polls until something is found.
+func (x *drivenMatching) next() uintptr {
+	for end := time.Now().Add(30 * time.Second); ; {
+		found := NextMatched(x.port(), uintptr(unsafe.Pointer(x.ev)), uintptr(unsafe.Pointer(x.bell)), 0)
+		rung(x.bell)
+		if found != hot.PortEmpty && found != seam.Again || time.Now().After(end) {
+			return found
+		}
+	}
+}
+
+// TestMatchDriven: messages of lengths that go at once are posted, matched and taken in without Progress of either side,
+// while events and commands go round several times.
+func TestMatchDriven(t *testing.T) {
+	const count = 20000
+	a, b := newDrivenMatching(t, 32768), newDrivenMatching(t, 32768)
+	lengths := []int{0, 8, 192, 193, 2048, 18433}
+	for k := range uint64(count) {
+		n := lengths[k%uint64(len(lengths))]
+		fillBytes(a.b[:n], k)
+		r := hot.MatchPost{Peer: uint64(a.self), Tag: k, Context: k + 7, Kind: hot.MatchReceive | hot.MatchTagged}
+		m := hot.MatchPost{Peer: uint64(b.self), Tag: k, Data: ^k, Context: k, Kind: hot.MatchTagged | hot.MatchData}
+		if k%2 == 0 {
+			r.Kind |= hot.MatchAny
+			m.Kind |= hot.MatchAwaited
+		}
+		if said := b.give(r, 0, 20000, false); said != hot.PathSent {
+			t.Fatalf("receive %d: %d", k, said)
+		}
+		if said := a.give(m, 0, n, n > 0 && n <= 192); said != hot.PathSent {
+			t.Fatalf("message %d: %d", k, said)
+		}
+		want := hot.MatchEvent{Context: k + 7, From: uint64(a.self), Tag: k, Data: ^k, Length: uint64(n),
+			Flags: hot.MatchReceive | hot.MatchTagged | hot.MatchData}
+		if found := b.next(); found != hot.PortMatched || *b.ev != want || !bytes.Equal(a.b[:n], b.b[:n]) {
+			t.Fatalf("receive %d: %d, %+v, want %+v", k, found, *b.ev, want)
+		}
+		if found := a.next(); found != hot.PortMatched || a.ev.Context != k || a.ev.Flags != 0 {
+			t.Fatalf("message %d: %d, %+v", k, found, *a.ev)
+		}
+	}
+	if len(a.events)+len(b.events) != 0 {
+		t.Errorf("%d and %d events of Progress", len(a.events), len(b.events))
+	}
+}
+
+// TestMatchDrivenLeaves: what is not of the common case is left to Go as it was.
+func TestMatchDrivenLeaves(t *testing.T) {
+	a, b := newDrivenMatching(t, 32768), newDrivenMatching(t, 32768)
+	message := hot.MatchPost{Peer: uint64(b.self), Tag: 1, Kind: hot.MatchTagged}
+	receive := hot.MatchPost{Tag: 1, Kind: hot.MatchReceive | hot.MatchTagged | hot.MatchAny}
+	post := func(what string, x *drivenMatching, p hot.MatchPost, n int, want uintptr) {
+		t.Helper()
+		if said := x.give(p, 0, n, false); said != want {
+			t.Fatalf("%s: %d, want %d", what, said, want)
+		}
+	}
+	leaves := func(what string, x *drivenMatching) {
+		t.Helper()
+		if found := x.next(); found != hot.PortGo {
+			t.Fatalf("%s: %d, %+v", what, found, *x.ev)
+		}
+	}
+	settled := func() {
+		await(a.matching, b.matching, 1, 1)
+		for a.i.Progress(8)+b.i.Progress(8) > 0 || a.i.match.troubled() || b.i.match.troubled() {
+		}
+		a.clear()
+		b.clear()
+	}
+	post("a rendezvous", a, message, 18434, hot.PathGo)
+	bad := message
+	bad.Peer = 1 << 63
+	post("a peer that is none", a, bad, 8, hot.PathGo)
+
+	post("a message", a, message, 8, hot.PathSent)
+	leaves("an unexpected message", b)
+	a.next()
+	b.i.Progress(8)
+	post("a receive", b, receive, 8, hot.PathSent)
+	leaves("the end of an unexpected message", b)
+	await(a.matching, b.matching, 0, 1)
+	if e := b.events[0]; e.Kind != hw.MatchReceived || e.Length != 8 || e.Err != nil {
+		t.Errorf("%+v", e)
+	}
+	b.clear()
+
+	post("a receive", b, receive, 4, hot.PathSent)
+	post("a message", a, message, 8, hot.PathSent)
+	leaves("a message that is cut off", b)
+	await(a.matching, b.matching, 1, 1)
+	if e := b.events[0]; e.Length != 4 || e.Wanted != 8 {
+		t.Errorf("%+v", e)
+	}
+	settled()
+
+	more := receive
+	more.Kind |= hot.MatchMore
+	post("a receive with more to follow", b, more, 8, hot.PathSent)
+	leaves("an append without a doorbell", b)
+	more = message
+	more.Kind |= hot.MatchMore
+	post("a message with more to follow", a, more, 8, hot.PathSent)
+	leaves("a command without a doorbell", a)
+	settled()
+
+	post("a receive", b, receive, 8, hot.PathSent)
+	if err := b.m.CancelContext(0); err != nil {
+		t.Fatal(err)
+	}
+	leaves("a cancelled receive", b)
+	await(a.matching, b.matching, 0, 1)
+	if e := b.events[0]; e.Kind != hw.MatchCanceled {
+		t.Errorf("%+v", e)
+	}
+}
