@@ -239,6 +239,10 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 		} else if rx := rxOf(o); rx != nil {
 			p.answer = onContext(rx, code)
 		}
+	case hot.PollMatched:
+		if e, ok := handles.get(uint64(p.handle)).(*provider.MatchedEndpoint); ok {
+			e.MatchedEvent((*hot.MatchEvent)(unsafe.Pointer(&p.match)))
+		}
 	case hot.PollFlush:
 		if q, ok := handles.get(uint64(p.reader.cq.handle)).(*cq.Queue); ok {
 			q.FlushOverflow()
@@ -249,8 +253,13 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 	case hot.PollWake:
 		wakeReaders(&p.delivery)
 	default:
-		if e, ok := handles.get(uint64(p.delivery.ep.handle)).(*provider.Endpoint); ok {
+		switch e := handles.get(uint64(p.delivery.ep.handle)).(type) {
+		case *provider.Endpoint:
 			forDelivery(e, &p.delivery, code)
+		case *provider.MatchedEndpoint:
+			if code == hot.DeliveryComplete {
+				e.Deliver((*hot.Delivery)(unsafe.Pointer(&p.delivery)))
+			}
 		}
 	}
 }

@@ -506,7 +506,7 @@ FIELD(struct weft_delivery, stream, 240, 4);
 FIELD(struct weft_delivery, wake, 244, 4);
 FIELD(struct weft_delivery, entry, 248, 64);
 
-SIZE(struct weft_post, 440);
+SIZE(struct weft_post, 504);
 FIELD(struct weft_post, ep, 0, 8);
 FIELD(struct weft_post, buf, 8, 8);
 FIELD(struct weft_post, len, 16, 8);
@@ -553,6 +553,7 @@ FIELD(struct weft_post, copy, 336, 80);
 FIELD(struct weft_post, claim, 416, 8);
 FIELD(struct weft_post, batch, 424, 8);
 FIELD(struct weft_post, stream, 432, 8);
+FIELD(struct weft_post, match, 440, 64);
 
 SIZE(struct weft_hot_thread, 56);
 FIELD(struct weft_hot_thread, line, 0, 8);

@@ -31,6 +31,7 @@ var plane = [hot.PlaneFunctions]direct.Func{
 	hot.PlaneTake:     dataplane.Take,
 	hot.PlaneEnroll:   dataplane.Enroll,
 	hot.PlaneList:     dataplane.PostList,
+	hot.PlaneReceive:  dataplane.Receive,
 }
 
 // weftGoPlane calls a function of the data plane on the route that enters the runtime.

@@ -47,6 +47,12 @@ static void perform(struct weft_poll *p, unsigned code)
 	case WEFT_POLL_NEXT:
 		p->answer = p->port->next(p->port, &p->message);
 		return;
+	case WEFT_POLL_MATCH: {
+		struct weft_hot_match_port *port = atomic_load_explicit(&p->delivery.ep->match, memory_order_relaxed);
+
+		p->answer = port->next(port, &p->match);
+		return;
+	}
 	case WEFT_POLL_SILENT:
 		p->answer = p->port->peek(p->port, &p->message);
 		return;

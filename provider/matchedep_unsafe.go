@@ -231,6 +231,7 @@ func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 		l := e.leased.Wait()
 		defer e.leased.Give()
 		l.e.setCounters(c, flags)
+		l.e.fillCounters(l.e.hot)
 		return nil
 	})
 }
@@ -278,6 +279,7 @@ func (e *MatchedEndpoint) Enable() error {
 		return refuse(log.EPCtrl, errno, "enable: %v", err)
 	}
 	e.transfer.Store(t)
+	e.fillHot(t)
 	e.setAttention(t)
 	atomic.StoreUint32(&e.hot.PortActive, 1)
 	if !e.domain.threaded() {
@@ -338,6 +340,29 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	return t, nil
 }
 
+// fillHot writes what the data plane needs to post and to take in events without the runtime, where the device can.
+func (e *MatchedEndpoint) fillHot(t *matched.Endpoint) {
+	h := e.hot
+	if e.txCQ != nil {
+		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
+		if !e.txSelective {
+			h.Flags |= hot.EPTxAlways
+		}
+	}
+	if e.rxCQ != nil {
+		h.RxCQ = uintptr(unsafe.Pointer(e.rxCQ.Hot()))
+	}
+	if e.rxSelective {
+		h.Flags |= hot.EPRxSelective
+	}
+	e.fillCounters(h)
+	h.StatsThreads, h.StatsRx = e.stats.Threads(), e.stats.RxLine()
+	if port := t.HotMatch(); port != nil && h.Port != 0 {
+		port.Owner = uintptr(unsafe.Pointer(t))
+		atomic.StoreUintptr(&h.Match, uintptr(unsafe.Pointer(port)))
+	}
+}
+
 // wake is the endpoint as sleepers see it: with the interface's doorbell, if threads may sleep.
 func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	w, _ := i.(hw.Waiter)
@@ -378,6 +403,7 @@ func (e *MatchedEndpoint) disable() {
 	e.stopBackground()
 	l := e.leased.Wait()
 	l.dead = true
+	atomic.StoreUintptr(&e.hot.Match, 0)
 	e.hide()
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)

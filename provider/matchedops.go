@@ -221,6 +221,22 @@ func (e *MatchedEndpoint) Housekeeping() bool {
 // Triggered posts what counters have triggered in the domain.
 func (e *MatchedEndpoint) Triggered() { e.domain.work.PostReady() }
 
+// MatchedEvent takes in an event that the data plane has left to it. The caller, C, has taken the lease.
+func (e *MatchedEndpoint) MatchedEvent(ev *hot.MatchEvent) {
+	if l := e.leased.Taken(); !l.dead {
+		l.e.transfer.Load().MatchedEvent(ev)
+	}
+}
+
+// Deliver writes a completion for which the data plane has found no room. The caller, C, has taken the lease.
+func (e *MatchedEndpoint) Deliver(d *hot.Delivery) {
+	q := e.txCQ
+	if d.Entry.Flags&fi.Recv != 0 {
+		q = e.rxCQ
+	}
+	q.Complete(entryOf(&d.Entry))
+}
+
 // Advance makes progress, unless another thread does.
 func (e *MatchedEndpoint) Advance() {
 	if l := e.leased.Take(); l != nil {

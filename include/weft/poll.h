@@ -24,7 +24,7 @@ enum weft_plane_function {
 	WEFT_PLANE_TAKE = 10, /* a struct weft_note_take: takes notifications that have arrived */
 	WEFT_PLANE_ENROLL = 11, /* a struct weft_hot_thread begins to poll and post */
 	WEFT_PLANE_LIST = 12, /* a struct weft_post: posts a list */
-	WEFT_PLANE_RECEIVE = 13, /* a struct weft_post: posts a receive that a device matches */
+	WEFT_PLANE_RECEIVE = 13, /* a struct weft_post: posts a receive that a device matches, or takes back what that has not taken */
 	WEFT_PLANE_FUNCTIONS = 14, /* how many there are */
 };
 

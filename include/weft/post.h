@@ -94,6 +94,7 @@ struct weft_post {
 	void *claim; /* data plane only, as what follows */
 	void *batch; /* of lists */
 	struct weft_hot_note_out *stream;
+	struct weft_match_post match; /* with WEFT_POST_MATCH */
 };
 
 #endif

@@ -14,6 +14,9 @@ import (
 // askPort has the shim ask the port of the endpoint at hand for a message.
 func askPort(p *hot.Poll, ep *hot.EP) uintptr {
 	p.Step = stepPortFound
+	if atomic.LoadUintptr(&ep.Match) != 0 {
+		return hot.PollMatch
+	}
 	if atomic.LoadUint32(&ep.PortActive) != 0 {
 		return hot.PollNext
 	}
@@ -22,6 +25,9 @@ func askPort(p *hot.Poll, ep *hot.EP) uintptr {
 
 // servePort goes on with the messages of the port.
 func servePort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	if e := matchedOf(ep); e != nil && p.Step != stepPortEnd {
+		return serveMatched(p, ep, rx, e)
+	}
 	switch p.Step {
 	case stepPortFound:
 		if p.Answer == hot.PortGo {

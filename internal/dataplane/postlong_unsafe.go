@@ -23,6 +23,9 @@ const awaitedFlags = messageFlags&^fi.Inject | fi.DeliveryComplete | fi.MatchCom
 // sendAwaited posts a message that is too long to go with its payload, that its receiver takes no payload of now, or
 // that asks for an ACK.
 func sendAwaited(p *hot.Post, ep *hot.EP) uintptr {
+	if e := matchedOf(ep); e != nil {
+		return sendMatched(p, e)
+	}
 	if p.Kind&hot.PostInject != 0 || p.Flags&^awaitedFlags != 0 || ep.RTSMax == 0 {
 		return hot.PostGo
 	}

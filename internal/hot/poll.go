@@ -21,7 +21,7 @@ const (
 	PlaneTake      = 10 // a [NoteTake]: takes notifications that have arrived
 	PlaneEnroll    = 11 // a [Thread] begins to poll and post
 	PlaneList      = 12 // a [Post]: posts a list
-	PlaneReceive   = 13 // a [Post]: posts a receive that a device matches
+	PlaneReceive   = 13 // a [Post]: posts a receive that a device matches, or takes back what that has not taken
 	PlaneFunctions = 14 // how many there are
 )
 

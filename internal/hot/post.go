@@ -96,4 +96,5 @@ type Post struct {
 	Claim       uintptr     `c:"void *"` // data plane only, as what follows
 	Batch       uintptr     `c:"void *"` // of lists
 	Stream      uintptr     `c:"struct weft_hot_note_out *"`
+	Match       MatchPost   // with PostMatch
 }

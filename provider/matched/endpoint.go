@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 )
 
@@ -149,6 +150,14 @@ func (e *Endpoint) Left() bool { return e.rings.Load() }
 
 // Busy reports whether Progress has something to do that neither the interface shows nor Matcher knows of. Lease.
 func (e *Endpoint) Busy() bool { return len(e.discards) > 0 }
+
+// HotMatch is the port by which threads of C post and take in events, nil: they cannot.
+func (e *Endpoint) HotMatch() *hot.MatchPort {
+	if d, ok := e.o.Iface.(hw.DrivenMatching); ok && e.o.Generation != nil {
+		return d.HotMatch()
+	}
+	return nil
+}
 
 // Stats are the device's counters. False: it counts nothing.
 func (e *Endpoint) Stats() (s hw.MatchStats, ok bool) {

@@ -1,0 +1,108 @@
+package dataplane
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/matched"
+)
+
+// Endpoints whose device matches their messages (hot.MatchPort). Package matched keeps their operations; the shim calls
+// the device.
+
+// matchedOf is the endpoint behind a match port, nil: there is none.
+func matchedOf(ep *hot.EP) *matched.Endpoint {
+	port := (*hot.MatchPort)(pointer(atomic.LoadUintptr(&ep.Match)))
+	if port == nil {
+		return nil
+	}
+	return (*matched.Endpoint)(pointer(port.Owner))
+}
+
+// sendMatched posts a message at an endpoint with a match port.
+func sendMatched(p *hot.Post, e *matched.Endpoint) uintptr {
+	p.Step = stepSent
+	return e.DirectSend(p)
+}
+
+// Receive posts a receive at an endpoint with a match port, or takes a message or receive back that its device has not
+// taken. It returns hot.PostMatch, PostAgain or PostGo. at is the address of a hot.Post.
+func Receive(at, _, _, _ uintptr) uintptr {
+	p := (*hot.Post)(pointer(at))
+	e := matchedOf(endpoint(p.EP))
+	switch {
+	case e == nil:
+		return hot.PostGo
+	case p.Step == stepSent:
+		return e.DirectRefused(p)
+	case p.Kind&unlikely != 0 && !single(p):
+		return hot.PostGo
+	}
+	p.Step = stepSent
+	return e.DirectReceive(p)
+}
+
+// serveMatched goes on with the events of a match port.
+func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, e *matched.Endpoint) uintptr {
+	if p.Step == stepPortFound {
+		if p.Answer == hot.PortGo {
+			p.ToGo = 1
+		}
+		if p.Answer != hot.PortMatched {
+			return endPort(p, ep, rx)
+		}
+		p.Messages++
+		if code := completeMatched(p, ep, e); code != hot.DeliveryDone {
+			p.Step = stepPortGiven
+			return code
+		}
+	}
+	if p.Messages >= batch || p.Reader.Left == 0 && (p.Delivery.Reader != 0 || p.Delivery.TxReader != 0) {
+		return endPort(p, ep, rx)
+	}
+	return askPort(p, ep)
+}
+
+// completeMatched reports the end of an operation. It returns hot.DeliveryDone, hot.DeliveryComplete or hot.PollMatched.
+func completeMatched(p *hot.Poll, ep *hot.EP, e *matched.Endpoint) uintptr {
+	var c matched.Completion
+	switch {
+	case !e.DirectEnd(&p.Match, &c):
+		return hot.PollMatched
+	case c.Unwanted:
+		return hot.DeliveryDone
+	}
+	d := &p.Delivery
+	queue, counter, to := ep.TxCQ, ep.TxCntr, d.TxReader
+	completes, word := !c.Inject && ep.Flags&hot.EPTxAlways != 0, stats.RxMatchSent
+	wakes, wakesCounter := uint32(hot.TodoWakeTxCQ), uint32(hot.TodoWakeTxCntr)
+	if c.Receive {
+		queue, counter, to = ep.RxCQ, ep.RxCntr, d.Reader
+		completes, word = ep.Flags&hot.EPRxSelective == 0, stats.RxMatchReceived
+		wakes, wakesCounter = hot.TodoWakeCQ, hot.TodoWakeCntr
+	}
+	stat(ep, word, 1)
+	stat(ep, word+1, c.Bytes)
+	if counter != 0 {
+		todo := count((*hot.Cntr)(pointer(counter)), c.Bytes)
+		if todo&hot.TodoWakeCntr != 0 {
+			todo = todo&^hot.TodoWakeCntr | wakesCounter
+		}
+		d.Todo |= todo
+	}
+	if queue == 0 || !completes && (c.Inject || c.Flags&fi.Completion == 0) {
+		return hot.DeliveryDone
+	}
+	q := (*hot.CQ)(pointer(queue))
+	var s spot
+	if !s.take(q, (*hot.Reader)(pointer(to))) {
+		d.Entry = c.Entry
+		return hot.DeliveryComplete
+	}
+	if s.fill(q, &c.Entry) {
+		d.Todo |= wakes
+	}
+	return hot.DeliveryDone
+}
