@@ -24,6 +24,8 @@ import (
 func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("transfer", &rc)
 	switch {
+	case function == hot.PlaneReceive:
+		return weftGoRecv(ep, nil, p, code)
 	case function == hot.PlaneNote:
 		return C.int64_t(result(postNote(ep, p)))
 	case function == hot.PlaneList && (p.kind&hot.PostListed == 0 || p.note != nil):

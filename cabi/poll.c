@@ -47,12 +47,9 @@ static void perform(struct weft_poll *p, unsigned code)
 	case WEFT_POLL_NEXT:
 		p->answer = p->port->next(p->port, &p->message);
 		return;
-	case WEFT_POLL_MATCH: {
-		struct weft_hot_match_port *port = atomic_load_explicit(&p->delivery.ep->match, memory_order_relaxed);
-
-		p->answer = port->next(port, &p->match);
+	case WEFT_POLL_MATCH:
+		p->answer = p->delivery.ep->match->next(p->delivery.ep->match, &p->match);
 		return;
-	}
 	case WEFT_POLL_SILENT:
 		p->answer = p->port->peek(p->port, &p->message);
 		return;

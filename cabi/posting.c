@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "posting.h"
 
-/* Asks for a line that is to be written soon. (__builtin_prefetch fetches it to be read, for lack of a compiler flag;
- * the instruction is one of every x86-64 processor since 2005, a no-op on some.) */
+/* Asks for a line that is to be written soon; __builtin_prefetch fetches it to be read. A no-op on some processors. */
 static inline void prefetch_write(const void *line)
 {
 #if defined(__x86_64__)
@@ -19,14 +18,11 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 	do {
 		if (code == WEFT_POST_TIME)
 			p->now = (uint32_t)(weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000) | 1;
-		else if (code == WEFT_POST_MATCH) {
-			struct weft_hot_match_port *port = atomic_load_explicit(&p->ep->match, memory_order_relaxed);
-
-			p->sent = (uint32_t)port->post(port, &p->match);
-			if (__builtin_expect(p->sent == WEFT_PATH_SENT, 1))
-				return WEFT_POST_DONE;
+		else if (code == WEFT_POST_MATCH && !(p->sent = (uint32_t)p->ep->match->post(p->ep->match, &p->match)))
+			return WEFT_POST_DONE;
+		else if (code == WEFT_POST_MATCH)
 			f = WEFT_PLANE_RECEIVE; /* takes it back */
-		} else if (code == WEFT_POST_PATH)
+		else if (code == WEFT_POST_PATH)
 			p->sent = p->path->send(p->path, &p->message);
 		else
 			weft_vm_copy(&p->copy);
@@ -52,18 +48,4 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 	if (__builtin_expect(p->todo != 0, 0))
 		weftGoAfterPost(p);
 	return __builtin_expect(code <= WEFT_POST_AGAIN, 1) ? -(ssize_t)code : weftGoPost(o->handle, f, p, code);
-}
-
-ssize_t weft_post_elsewhere(struct weft_ep_obj *o, struct weft_post *p)
-{
-	enum weft_post_code code = WEFT_POST_GO;
-
-	if (o->hot && atomic_load_explicit(&o->hot->match, memory_order_acquire)) {
-		p->ep = o->hot;
-		p->step = p->now = 0;
-		code = (enum weft_post_code)weft_plane_call(WEFT_PLANE_RECEIVE, p);
-		if (code > WEFT_POST_NOTE)
-			code = go_on(WEFT_PLANE_RECEIVE, p, code);
-	}
-	return code <= WEFT_POST_AGAIN ? -(ssize_t)code : weftGoRecv(o->handle, NULL, p, code);
 }

@@ -15,16 +15,13 @@
 /* Posts an operation by one of the data plane's functions, or in the runtime. 0 or a negative errno. */
 ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft_post *p);
 
-/* Posts a receive at what has no receive context of weft's. 0 or a negative errno. */
-ssize_t weft_post_elsewhere(struct weft_ep_obj *o, struct weft_post *p);
-
 /* Posts a receive. 0 or a negative errno. */
 static inline ssize_t weft_post_recv(struct weft_ep_obj *o, struct weft_post *p)
 {
 	uintptr_t code;
 
 	if (__builtin_expect(!o->rx, 0))
-		return weft_post_elsewhere(o, p);
+		return weft_post(o, WEFT_PLANE_RECEIVE, p);
 	code = weft_plane.enter(weft_plane.entries[WEFT_PLANE_RECV], (uintptr_t)p, (uintptr_t)o->rx, 0, 0);
 
 	return __builtin_expect(code == WEFT_POST_DONE, 1) ? 0 : weftGoRecv(o->handle, o->rx, p, code);

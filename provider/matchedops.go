@@ -224,6 +224,7 @@ func (e *MatchedEndpoint) Triggered() { e.domain.work.PostReady() }
 // MatchedEvent takes in an event that the data plane has left to it. The caller, C, has taken the lease.
 func (e *MatchedEndpoint) MatchedEvent(ev *hot.MatchEvent) {
 	if l := e.leased.Taken(); !l.dead {
+		l.e.stats.Rx(stats.RxMatchProgress, 1)
 		l.e.transfer.Load().MatchedEvent(ev)
 	}
 }

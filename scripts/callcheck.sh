@@ -10,6 +10,6 @@ module=$("$GO" list -m)
 mapfile -t roots < <(sed -n '/^var plane = /,/}$/p' cabi/plane.go | tr -d '\n\t ' | sed 's/.*direct\.Func{\(.*[^,]\),*}$/\1/' | sed 's/hot\.[A-Za-z]*://g' | tr ',' '\n')
 ((${#roots[@]} > 0))
 # those of hw/cxi that C calls
-mapfile -t driven < <(sed -n 's/^var drivenFunctions = .*Functions{\(.*\)}$/\1/p' hw/cxi/driven_unsafe.go | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
+mapfile -t driven < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/cxi/driven_unsafe.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
 ((${#driven[@]} == 6))
 "$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "$module/internal/direct.probe"

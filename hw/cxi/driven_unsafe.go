@@ -22,7 +22,8 @@ import (
 // does not allow is left to Progress and to the methods of Endpoint, in the state in which it was found.
 
 // drivenFunctions are what C calls.
-var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: TakeArrival, Flush: FlushHeld, Post: PostMatched, Matched: NextMatched}
+var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: TakeArrival, Flush: FlushHeld,
+	Post: PostMatched, Matched: NextMatched}
 
 // driver is what an interface has for C. The zero driver is of one that C does not drive.
 type driver struct {

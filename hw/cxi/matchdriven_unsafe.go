@@ -11,8 +11,8 @@ import (
 )
 
 // C threads post messages and receives that the NIC matches, and take in what has become of them, by the functions of
-// this file: without the Go runtime, as those of driven_unsafe.go. They do the common case: messages that go at once and
-// receives of one message, of a receiver that is not being stopped and has nothing that software is to match. All else
+// this file: without the Go runtime, as those of driven_unsafe.go. They do the common case: messages that go at once
+// and receives of one message, of a receiver that is not being stopped and has nothing that software is to match. All else
 // is Go's.
 
 // HotMatch is what C drives, nil: it does not.
@@ -230,7 +230,8 @@ func (x *matchRx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 // came takes in a message that came as a whole and found its receive. False: it is another's event, and nothing is
 // changed.
 func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
-	if e.Type() != wire.EventPut || e.Code() != wire.RcOk || e.Rendezvous() || !taking(x.flow.state()) || !x.lock.try() {
+	if e.Type() != wire.EventPut || e.Code() != wire.RcOk || e.Rendezvous() || !taking(x.flow.state()) ||
+		!x.lock.try() {
 		return false
 	}
 	r := x.receive(uint32(e.BufferID()))

@@ -60,8 +60,8 @@ func (x *drivenMatching) next() uintptr {
 	}
 }
 
-// TestMatchDriven: messages of lengths that go at once are posted, matched and taken in without Progress of either side,
-// while events and commands go round several times.
+// TestMatchDriven: messages of lengths that go at once are posted, matched and taken in without Progress of either
+// side, while events and commands go round several times.
 func TestMatchDriven(t *testing.T) {
 	const count = 20000
 	a, b := newDrivenMatching(t, 32768), newDrivenMatching(t, 32768)

@@ -293,9 +293,8 @@ func (t *matchTx) rendezvous(s *sent, n uint32) error {
 	}
 	s.id = id
 	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC}
-	put := nic.Transfer{Message: nic.Message{To: o.at, MatchBits: r.Bits(o.says), HeaderData: o.data, UserPtr: s.cookie(n)},
-		Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self,
-		EQ: t.events.number}
+	m := nic.Message{To: o.at, MatchBits: r.Bits(o.says), HeaderData: o.data, UserPtr: s.cookie(n)}
+	put := nic.Transfer{Message: m, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self, EQ: t.events.number}
 	t.q.PutRendezvous(&put, uint32(t.m.cfg.First), r.Low())
 	return nil
 }

@@ -591,7 +591,7 @@ struct weft_hot_ep {
 	_Atomic uint64_t rts_bytes; /* those bytes; as copied */
 	_Atomic uint32_t link_limit; /* links that there is memory for; as peer_limit */
 	uint32_t pad0;
-	_Atomic(struct weft_hot_match_port *) match; /* a device matches its messages; NULL: weft does. Go: release */
+	_Atomic(struct weft_hot_match_port *) match; /* NULL: weft matches. Go: release */
 	struct weft_inbound inbound[WEFT_RX_RINGS];
 };
 

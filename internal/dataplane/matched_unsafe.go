@@ -31,6 +31,7 @@ func sendMatched(p *hot.Post, e *matched.Endpoint) uintptr {
 // taken. It returns hot.PostMatch, PostAgain or PostGo. at is the address of a hot.Post.
 func Receive(at, _, _, _ uintptr) uintptr {
 	p := (*hot.Post)(pointer(at))
+	p.Todo, p.Next = 0, 0
 	e := matchedOf(endpoint(p.EP))
 	switch {
 	case e == nil:
@@ -65,7 +66,7 @@ func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, e *matched.Endpoint) uint
 	return askPort(p, ep)
 }
 
-// completeMatched reports the end of an operation. It returns hot.DeliveryDone, hot.DeliveryComplete or hot.PollMatched.
+// completeMatched reports the end of an operation. It returns hot.DeliveryDone, DeliveryComplete or hot.PollMatched.
 func completeMatched(p *hot.Poll, ep *hot.EP, e *matched.Endpoint) uintptr {
 	var c matched.Completion
 	switch {

@@ -87,6 +87,6 @@ type EP struct {
 	RTSBytes    uint64  `c:"_Atomic"` // those bytes; as Copied
 	LinkLimit   uint32  `c:"_Atomic"` // links that there is memory for; as PeerLimit
 	_           uint32
-	Match       uintptr `c:"_Atomic(struct weft_hot_match_port *)"` // a device matches its messages; NULL: weft does. Go: release
+	Match       uintptr `c:"_Atomic(struct weft_hot_match_port *)"` // NULL: weft matches. Go: release
 	Inbound     [RxRings]Inbound
 }

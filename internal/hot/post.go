@@ -15,7 +15,7 @@ const (
 	PostNote = 13 // the copies are made: the runtime sends the notification behind them, and completes all
 	// above it, but for PostBell: the shim is to do something, and to call again
 	PostTime  = 14 // nothing has happened: set [Post].Now
-	PostMatch = 15 // give [Post].Match to the endpoint's match port. If that says PathSent it is posted, else set [Post].Sent
+	PostMatch = 15 // give [Post].Match to [EP].Match. If that says PathSent it is posted, else set [Post].Sent
 	PostPath  = 16 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
 	PostCopy  = 17 // make [Post].Copy
 	PostBell  = 18 // a receive is posted, and may be work for the progress thread, which sleeps: the runtime wakes it

@@ -6,10 +6,10 @@ import (
 )
 
 // Lock guards data that threads of C use, too, without the Go runtime (package direct): they try it, and leave what
-// they wanted to the runtime where that fails. Its holder does not sleep. The zero Lock is free.
+// they wanted to the runtime where that fails. A thread that has it does not sleep. The zero Lock is free.
 type Lock struct {
-	// held is 1 while a thread holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
-	held uint32
+	// taken is 1 while a thread has the lock. Taken by compare-and-swap (acquire), given back by store (release).
+	taken uint32
 }
 
 // tries is how often Try tries: some hundred nanoseconds.
@@ -18,7 +18,7 @@ const tries = 100
 // Try takes the lock if that does not take long. It needs nothing of the runtime.
 func (l *Lock) Try() bool {
 	for range tries {
-		if atomic.LoadUint32(&l.held) == 0 && atomic.CompareAndSwapUint32(&l.held, 0, 1) {
+		if atomic.LoadUint32(&l.taken) == 0 && atomic.CompareAndSwapUint32(&l.taken, 0, 1) {
 			return true
 		}
 	}
@@ -33,4 +33,4 @@ func (l *Lock) Take() {
 }
 
 // Give gives the lock back. It needs nothing of the runtime.
-func (l *Lock) Give() { Store32(&l.held, 0) }
+func (l *Lock) Give() { Store32(&l.taken, 0) }

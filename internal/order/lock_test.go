@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestLock: threads that take the lock, or try it until they have it, count without losing any; one that is held is
+// TestLock: threads that take the lock, or try it until they have it, count without losing any; one that is taken is
 // had by no other.
 func TestLock(t *testing.T) {
 	const threads, count = 3, 500
@@ -34,7 +34,7 @@ func TestLock(t *testing.T) {
 	}
 	l.Take()
 	if l.Try() {
-		t.Error("a lock that is held is taken")
+		t.Error("a lock is taken twice")
 	}
 	l.Give()
 	if !l.Try() {

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// What threads of C do without the Go runtime (package direct): the data plane calls the functions of this file, and has
-// the device's port (hot.MatchPort) called in between. They do the common case, of the same tables and by the same
+// What threads of C do without the Go runtime (package direct): the data plane calls the functions of this file, and
+// has the device's port (hot.MatchPort) called in between. They do the common case, of the same tables and by the same
 // pieces as Send, Receive and event, and leave the rest to those as it was.
 
 // Flags of posts that need no more than to be kept.
@@ -22,7 +22,8 @@ func (e *Endpoint) DirectSend(p *hot.Post) uintptr {
 	inject := p.Kind&hot.PostInject != 0
 	tagged := p.Kind&hot.PostTagged != 0
 	if p.Flags&^directSend != 0 || p.Buf == 0 && p.Len != 0 || p.Len > directMax || e.o.Generation == nil ||
-		p.Len > uint64(e.attr.MaxInject) && (inject || p.Flags&fi.Inject != 0) || tagged && p.Header&^e.attr.TagMask != 0 {
+		p.Len > uint64(e.attr.MaxInject) && (inject || p.Flags&fi.Inject != 0) ||
+		tagged && p.Header&^e.attr.TagMask != 0 {
 		return hot.PostGo
 	}
 	to, known := e.addresses.find(p.Dest, e.o.Generation.Load())
@@ -62,8 +63,8 @@ func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 		m.Peer = from
 	}
 	m.Tag, m.Data, m.Length = p.Header&e.attr.TagMask, p.Data&e.attr.TagMask, uint32(p.Len)
-	o := operation{kind: kindReceive, tagged: tagged, context: p.Context, flags: p.Flags, buf: uint64(p.Buf), len: p.Len,
-		tag: p.Header}
+	o := operation{kind: kindReceive, tagged: tagged, context: p.Context, flags: p.Flags, buf: uint64(p.Buf),
+		len: p.Len, tag: p.Header}
 	return e.enter(p, &o)
 }
 
@@ -171,7 +172,8 @@ func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) bool {
 	}
 	o := e.ops.at(ev.Context)
 	c.Unwanted = o == nil
-	ok := c.Unwanted || o.memory == 0 || e.o.Cache.Drop(o.memory)
+	// The domain counts deferred work.
+	ok := c.Unwanted || o.flags&workFlag == 0 && (o.memory == 0 || e.o.Cache.Drop(o.memory))
 	if ok && !c.Unwanted {
 		c.fill(o, ev)
 		c.Entry.Src = source
@@ -201,7 +203,8 @@ func (c *Completion) fill(o *operation, ev *hot.MatchEvent) {
 func (e *Endpoint) MatchedEvent(ev *hot.MatchEvent) {
 	n := hw.MatchEvent{Kind: hw.MatchSent, Context: ev.Context, Last: true}
 	if ev.Flags&hot.MatchReceive != 0 {
-		n.Kind, n.From, n.Tagged, n.Tag = hw.MatchReceived, hw.MatchAddress(ev.From), ev.Flags&hot.MatchTagged != 0, ev.Tag
+		n.Kind, n.From, n.Tag = hw.MatchReceived, hw.MatchAddress(ev.From), ev.Tag
+		n.Tagged = ev.Flags&hot.MatchTagged != 0
 		n.Data, n.HasData, n.Length, n.Wanted = ev.Data, ev.Flags&hot.MatchData != 0, ev.Length, ev.Length
 	}
 	e.event(&n)

@@ -25,8 +25,8 @@ const (
 // receives reports whether an operation is a receive or a search.
 func (k kind) receives() bool { return k == kindReceive || k == kindSearch || k == kindDiscard }
 
-// operation is one that the device has, from its post to its last event. Threads without the runtime store it: it has no
-// pointers.
+// operation is one that the device has, from its post to its last event. Threads without the runtime store it: it has
+// no pointers.
 type operation struct {
 	used       bool
 	kind       kind

@@ -490,6 +490,40 @@ static void test_symmetric(long arg)
 	node_close(&n);
 }
 
+/* Messages that go at once, to receives that are there, are taken in without progress of Go's: an unexpected one is not. */
+static void test_steady(long len)
+{
+	static char in[2048], out[2048];
+	const char *direct = getenv("FI_WEFT_DIRECT"), *match = getenv("FI_WEFT_CXI_MATCH");
+	uint64_t before = 0;
+
+	if (direct && !strcmp(direct, "no"))
+		SKIP("the data plane is called by callbacks");
+	if (match && strcmp(match, "hardware"))
+		SKIP("software matches");
+	open_node((struct node_opts){ 0 });
+	for (uint64_t k = 0; k < 5000; k++) {
+		if (k == 2) /* names are known */
+			before = node_counter(&n, "matched_progress");
+		fill(out, (size_t)len, k);
+		trecv(&n, in, (size_t)len, k % 2 ? n.peer[0] : FI_ADDR_UNSPEC, k, 0, in);
+		tsend(&n, out, (size_t)len, n.peer[0], k, out);
+		wait_ctx(&n, n.rxcq, in);
+		wait_ctx(&n, n.txcq, out);
+		verify(in, (size_t)len, k);
+	}
+	CHECK(before > 0);
+	CHECKF(node_counter(&n, "matched_progress") == before, "%llu entries into Go",
+	       (unsigned long long)(node_counter(&n, "matched_progress") - before));
+	CHECK(node_counter(&n, "matched_received") == 5000 && node_counter(&n, "matched_sent") == 5000);
+	tsend(&n, out, (size_t)len, n.peer[0], 7, out);
+	wait_ctx(&n, n.txcq, out);
+	trecv(&n, in, (size_t)len, FI_ADDR_UNSPEC, 7, 0, in);
+	wait_ctx(&n, n.rxcq, in);
+	CHECK(node_counter(&n, "matched_progress") > before);
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "offer", test_offer, 0, 0, 0 },
 	{ "refused", test_refused, 0, 0, 0 },
@@ -505,6 +539,8 @@ static const struct test tests[] = {
 	{ "others", test_others, 0, 0, 0 },
 	{ "idle", test_idle, 1, 0, 0 },
 	{ "symmetric", test_symmetric, 2, 0, 0 },
+	{ "steady_inline", test_steady, 1, 0, 8 },
+	{ "steady_copied", test_steady, 1, 0, 1024 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
