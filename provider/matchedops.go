@@ -139,7 +139,8 @@ func (e *MatchedEndpoint) postRecv(a *RecvArgs) error {
 // matchedReceive is a receive as package matched has it.
 func matchedReceive(a *RecvArgs) matched.Receive {
 	m := matched.Receive{
-		IOV: a.IOV, Src: a.Src, Tag: a.Tag, Ignore: a.Ignore, Flags: a.Flags, Context: a.Context, Tagged: a.Tagged,
+		IOV: a.IOV, Src: a.Src, Tag: a.Tag, Ignore: a.Ignore,
+		Flags: a.Flags, Context: a.Context, Tagged: a.Tagged,
 	}
 	asWork(a.work, &m.Context, &m.Flags)
 	return m

@@ -48,7 +48,8 @@ func (m *matcher) ReceiveClaimed(c hw.Claim, r *hw.MatchReceive) error {
 	if s == nil {
 		return fmt.Errorf("cxi: message %d is not set aside: %w", c, hw.ErrInvalid)
 	}
-	p := x.enter(receivePosted, &nic.Entry{Memory: memory}, segmentAddress(&r.Local), uint64(r.Local.Len), r.Context)
+	e := nic.Entry{Memory: memory}
+	p := x.enter(receivePosted, &e, segmentAddress(&r.Local), uint64(r.Local.Len), r.Context)
 	if p == nil {
 		return hw.ErrNoResource
 	}

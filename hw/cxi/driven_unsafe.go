@@ -237,7 +237,7 @@ func SendPath(path, message, bell, _ uintptr) uintptr {
 	said := e.sendHeld(m)
 	if said == hot.PathHeld {
 		e.i.driver.held.set()
-		q.lock.held.Store(0)
+		q.lock.taken.Store(0)
 	} else {
 		q.leave(seam.BellAt(bell))
 	}
@@ -275,10 +275,10 @@ func (e *Endpoint) sendHeld(m *hot.PortMessage) uintptr {
 func (q *txQueue) leave(b *seam.Bell) {
 	if q.q.Waiting() && q.lock.waiting.Load() == 0 {
 		word, value := q.q.Due()
-		b.Ring(word, value, &q.lock.held)
+		b.Ring(word, value, &q.lock.taken)
 		return
 	}
-	q.lock.held.Store(0)
+	q.lock.taken.Store(0)
 }
 
 // FlushHeld rings for what is held in one of the queues, and reports whether there may be more (seam.Functions).
@@ -306,7 +306,7 @@ func (i *Iface) ringOne(b *seam.Bell) bool {
 			q.leave(b)
 			return true
 		}
-		q.lock.held.Store(0)
+		q.lock.taken.Store(0)
 	}
 	return false
 }
@@ -368,7 +368,7 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 			if q.q.Waiting() { // the one doorbell is taken
 				q.i.driver.held.set()
 			}
-			q.lock.held.Store(0)
+			q.lock.taken.Store(0)
 			return seam.Again
 		}
 	}

@@ -12,8 +12,8 @@ import (
 
 // C threads post messages and receives that the NIC matches, and take in what has become of them, by the functions of
 // this file: without the Go runtime, as those of driven_unsafe.go. They do the common case: messages that go at once
-// and receives of one message, of a receiver that is not being stopped and has nothing that software is to match. All else
-// is Go's.
+// and receives of one message, of a receiver that is not being stopped and has nothing that software is to match. All
+// else is Go's.
 
 // HotMatch is what C drives, nil: it does not.
 func (i *Iface) HotMatch() *hot.MatchPort {
@@ -48,8 +48,8 @@ func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	}
 	said := uintptr(hot.PathGo)
 	if len(t.full) == 0 && len(t.replaying) == 0 {
-		o := outgoing{to: hw.MatchAddress(p.Peer), at: to, matched: p.Kind&hot.MatchAwaited != 0,
-			says: proto.Message{Tag: p.Tag, Tagged: p.Kind&hot.MatchTagged != 0, Data: p.Kind&hot.MatchData != 0}}
+		o := outgoing{to: hw.MatchAddress(p.Peer), at: to, matched: p.Kind&hot.MatchAwaited != 0}
+		o.says.Tag, o.says.Tagged, o.says.Data = p.Tag, p.Kind&hot.MatchTagged != 0, p.Kind&hot.MatchData != 0
 		if o.says.Data {
 			o.data = p.Data
 		}
@@ -78,7 +78,7 @@ func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 func (t *matchTx) leave(b *seam.Bell) {
 	if t.q.Waiting() && t.lock.waiting.Load() == 0 {
 		word, value := t.q.Due()
-		b.Ring(word, value, &t.lock.held)
+		b.Ring(word, value, &t.lock.taken)
 		return
 	}
 	t.lock.release()
@@ -111,7 +111,7 @@ func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		x.lock.release()
 	default:
 		word, value := x.portal.q.Due()
-		b.Ring(word, value, &x.lock.held)
+		b.Ring(word, value, &x.lock.taken)
 	}
 	return hot.PathSent
 }

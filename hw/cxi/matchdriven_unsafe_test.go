@@ -69,8 +69,10 @@ func TestMatchDriven(t *testing.T) {
 	for k := range uint64(count) {
 		n := lengths[k%uint64(len(lengths))]
 		fillBytes(a.b[:n], k)
-		r := hot.MatchPost{Peer: uint64(a.self), Tag: k, Context: k + 7, Kind: hot.MatchReceive | hot.MatchTagged}
-		m := hot.MatchPost{Peer: uint64(b.self), Tag: k, Data: ^k, Context: k, Kind: hot.MatchTagged | hot.MatchData}
+		r := hot.MatchPost{Peer: uint64(a.self), Tag: k, Context: k + 7}
+		r.Kind = hot.MatchReceive | hot.MatchTagged
+		m := hot.MatchPost{Peer: uint64(b.self), Tag: k, Data: ^k, Context: k}
+		m.Kind = hot.MatchTagged | hot.MatchData
 		if k%2 == 0 {
 			r.Kind |= hot.MatchAny
 			m.Kind |= hot.MatchAwaited

@@ -291,7 +291,8 @@ func (x *matchRx) enter(state receiveState, e *nic.Entry, memory uintptr, room, 
 		return nil
 	}
 	p := &x.list[id-x.firstID()]
-	p.state, p.id, p.entry, p.memory, p.room, p.context, p.posting = state, id, *e, memory, room, context, x.postings
+	p.state, p.id, p.entry, p.memory, p.room = state, id, *e, memory, room
+	p.context, p.posting = context, x.postings
 	p.generation++
 	p.entry.ID = uint16(id)
 	x.postings++

@@ -265,8 +265,10 @@ func (m *matcher) PostMatched(p *hw.MatchSend) error {
 	if m.i.closed.Load() {
 		return errClosed
 	}
-	o := outgoing{to: p.To, at: to, says: proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData}, memory: memory,
-		matched: p.Matched}
+	o := outgoing{
+		to: p.To, at: to, memory: memory, matched: p.Matched,
+		says: proto.Message{Tag: p.Tag, Tagged: p.Tagged, Data: p.HasData},
+	}
 	if p.HasData {
 		o.data = p.Data
 	}
@@ -294,7 +296,8 @@ func (t *matchTx) rendezvous(s *sent, n uint32) error {
 	s.id = id
 	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC}
 	m := nic.Message{To: o.at, MatchBits: r.Bits(o.says), HeaderData: o.data, UserPtr: s.cookie(n)}
-	put := nic.Transfer{Message: m, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self, EQ: t.events.number}
+	put := nic.Transfer{Message: m, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self}
+	put.EQ = t.events.number
 	t.q.PutRendezvous(&put, uint32(t.m.cfg.First), r.Low())
 	return nil
 }

@@ -15,19 +15,19 @@ import (
 
 // queueLock is held for some tens of nanoseconds at a time.
 type queueLock struct {
-	// held is 1 while a thread holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
-	held atomic.Uint32
+	// taken is 1 while a thread holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
+	taken atomic.Uint32
 	// waiting is the number of threads that want it. Added to by them; read by its holder, to leave the doorbell to
 	// them.
 	waiting atomic.Int32
 }
 
 func (l *queueLock) take() {
-	if l.held.CompareAndSwap(0, 1) {
+	if l.taken.CompareAndSwap(0, 1) {
 		return
 	}
 	l.waiting.Add(1)
-	for n := 1; !l.held.CompareAndSwap(0, 1); n++ {
+	for n := 1; !l.taken.CompareAndSwap(0, 1); n++ {
 		if n%32 == 0 {
 			runtime.Gosched()
 		}
@@ -36,17 +36,17 @@ func (l *queueLock) take() {
 }
 
 // release gives the lock back.
-func (l *queueLock) release() { l.held.Store(0) }
+func (l *queueLock) release() { l.taken.Store(0) }
 
 // try takes the lock if that does not take long. After it has failed, what the holder posts may have no doorbell.
 func (l *queueLock) try() bool {
-	if l.held.CompareAndSwap(0, 1) {
+	if l.taken.CompareAndSwap(0, 1) {
 		return true
 	}
 	l.waiting.Add(1)
 	taken := false
 	for n := 0; n < 500 && !taken; n++ {
-		taken = l.held.CompareAndSwap(0, 1)
+		taken = l.taken.CompareAndSwap(0, 1)
 	}
 	l.waiting.Add(-1)
 	return taken

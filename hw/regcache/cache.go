@@ -82,8 +82,8 @@ type Cache struct {
 	// counts are what Watch.Quiet reads, nil where it is another's: then every Get asks it. Immutable.
 	counts *Counts
 
-	// mu is held by a Get and the like, which take lock, too. That guards the rest, and is given back while memory is
-	// registered: threads without the runtime use what is kept meanwhile.
+	// mu is taken by a Get and the like, which take lock, too. That guards the rest, and is given back while memory
+	// is registered: threads without the runtime use what is kept meanwhile.
 	mu      sync.Mutex
 	lock    order.Lock
 	seen    uint64

@@ -301,8 +301,8 @@ var table = []Var{
 		"The NIC of Slingshot to use, such as cxi0; empty for the one that stands on the endpoint's network interface."),
 	wordVar("cxi_telemetry", "", 4096,
 		func(c *Config) *string { return &c.CXITelemetry },
-		"Telemetry counters of the NIC, by the names of their files below device/telemetry, separated by "+
-			"commas. When a domain of endpoints of the CXI protocol is closed, the log says by how much each "+
+		"Telemetry counters of the NIC, by the names of their files below device/telemetry, separated "+
+			"by commas. When a domain of endpoints of the CXI protocol is closed, the log says by how much each "+
 			"has risen since its first endpoint was enabled, traffic of other processes included."),
 	choiceVar("cxi_match", "hardware", []string{"hardware", "software", "hybrid"},
 		func(c *Config) *string { return &c.CXIMatch },

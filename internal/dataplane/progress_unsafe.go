@@ -163,8 +163,8 @@ func ringsHaveWork(ep *hot.EP) bool {
 	return false
 }
 
-// PostsAreWork reports whether a posted receive is work: unexpected messages, a search or a cancel wait for it. Any thread
-// may call it.
+// PostsAreWork reports whether a posted receive is work: unexpected messages, a search or a cancel wait for it. Any
+// thread may call it.
 func PostsAreWork(rx *hot.Rx) bool {
 	return atomic.LoadUint32(&rx.WantPosts) != 0 && mpsc.View(&rx.Posts).Ready(atomic.LoadUint64(&rx.PostsHead))
 }

@@ -54,8 +54,9 @@ const PortMatched = 3
 //
 //weft:name weft_hot_match_port
 type MatchPort struct {
-	_     structs.HostLayout
-	Post  uintptr `c:"int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p)"` // PathSent, PathFull or PathGo
+	_ structs.HostLayout
+	// PathSent, PathFull or PathGo
+	Post  uintptr `c:"int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p)"`
 	Next  uintptr `c:"int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e)"`
 	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the port
 }

@@ -10,7 +10,9 @@ func TestStreamCopiesEveryLengthAndAlignment(t *testing.T) {
 	for i := range from {
 		from[i] = byte(i*7 + 1)
 	}
-	for _, n := range []int{0, 1, 15, 64, 500, StreamMin - 1, StreamMin, 2*StreamMin + 1, 15*StreamMin + 9, 16*StreamMin - 1} {
+	for _, n := range []int{
+		0, 1, 15, 64, 500, StreamMin - 1, StreamMin, 2*StreamMin + 1, 15*StreamMin + 9, 16*StreamMin - 1,
+	} {
 		for shift := range 17 {
 			want, got := make([]byte, 17*StreamMin), make([]byte, 17*StreamMin)
 			copy(want[shift:], from[3:3+n])

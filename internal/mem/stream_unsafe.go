@@ -39,5 +39,5 @@ func Stream(dst, src []byte) int {
 		*(*bytes2k)(unsafe.Add(to, at)) = *(*bytes2k)(unsafe.Add(from, at))
 		at += StreamMin
 	}
-	return at + copy(unsafe.Slice((*byte)(unsafe.Add(to, at)), n-at), unsafe.Slice((*byte)(unsafe.Add(from, at)), n-at))
+	return at + copy(dst[at:], src[at:])
 }

@@ -111,7 +111,8 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 		return e.unregister(o, hot.PostGo)
 	}
 	if copied {
-		m.At, m.Space = e.copies.placed.At+uint64(e.copies.fill(o.copied, uint64(p.Buf), p.Len)), e.copies.placed.Space
+		m.At = e.copies.placed.At + uint64(e.copies.fill(o.copied, uint64(p.Buf), p.Len))
+		m.Space = e.copies.placed.Space
 	}
 	m.Context = context
 	if p.Flags&fi.More != 0 {

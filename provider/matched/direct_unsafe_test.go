@@ -36,8 +36,10 @@ func TestDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(p *hot.Post){
-		"a fence": func(p *hot.Post) { p.Flags = fi.Fence }, "a long tag": func(p *hot.Post) { p.Header = 1 << 48 },
-		"no buffer": func(p *hot.Post) { p.Buf = 0 }, "a long inject": func(p *hot.Post) { p.Len, p.Flags = 193, fi.Inject },
+		"a fence":                     func(p *hot.Post) { p.Flags = fi.Fence },
+		"a long tag":                  func(p *hot.Post) { p.Header = 1 << 48 },
+		"no buffer":                   func(p *hot.Post) { p.Buf = 0 },
+		"a long inject":               func(p *hot.Post) { p.Len, p.Flags = 193, fi.Inject },
 		"memory without registration": func(p *hot.Post) { p.Len = 300 },
 	} {
 		p := send
@@ -62,8 +64,8 @@ func TestDirect(t *testing.T) {
 	}
 	var c Completion
 	ev := hot.MatchEvent{Context: s.Match.Context}
-	if !e.DirectEnd(&ev, &c) || c.Unwanted || c.Receive || c.Entry.Context != 5 || c.Entry.Flags != fi.Send|fi.Tagged ||
-		c.Bytes != 8 || c.Flags != send.Flags || c.Entry.Src != uint64(fi.AddrNotAvail) {
+	if !e.DirectEnd(&ev, &c) || c.Unwanted || c.Receive || c.Entry.Context != 5 ||
+		c.Entry.Flags != fi.Send|fi.Tagged || c.Bytes != 8 || c.Flags != send.Flags || c.Entry.Src != uint64(fi.AddrNotAvail) {
 		t.Errorf("a send has ended: %+v", c)
 	}
 	if !e.DirectEnd(&ev, &c) || !c.Unwanted {

@@ -44,8 +44,8 @@ type operation struct {
 // table has the operations that the device has, by number. The number with its generation is the context of events: one
 // that comes late finds nothing.
 type table struct {
-	// mu guards everything, and which copies are free. It is taken once for a post and once for each event, never while
-	// the device is called.
+	// mu guards everything, and which copies are free. It is taken once for a post and once for each event, never
+	// while the device is called.
 	mu    order.Lock
 	ops   []operation
 	free  []uint32 // its capacity is that of ops

@@ -439,7 +439,7 @@ static void test_ask(long arg)
 	for (int i = 0; i < ROUNDS; i++)
 		round_trip(&n, a, count);
 	now = look(&n);
-	EXPECTF(now.eager - was.eager == (uint64_t)(a->enters ? ROUNDS * count : 0), "%llu messages entered the runtime",
+	EXPECTF(now.eager - was.eager == (uint64_t)(a->enters ? ROUNDS * count : 0), "%llu entered the runtime",
 		(unsigned long long)(now.eager - was.eager));
 	now.direct -= was.direct;
 	now.held -= was.held;
