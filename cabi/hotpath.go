@@ -242,8 +242,9 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 			p.answer = onContext(rx, code)
 		}
 	case hot.PollMatched:
-		if e, ok := handles.get(uint64(p.handle)).(*provider.MatchedEndpoint); ok {
-			e.MatchedEvent((*hot.MatchEvent)(unsafe.Pointer(&p.match)))
+		e, ok := handles.get(uint64(p.handle)).(*provider.MatchedEndpoint)
+		if ok && e.MatchedEvent((*hot.MatchEvent)(unsafe.Pointer(&p.match))) {
+			p.delivery.todo |= hot.TodoTriggered
 		}
 	case hot.PollFlush:
 		if q, ok := handles.get(uint64(p.reader.cq.handle)).(*cq.Queue); ok {

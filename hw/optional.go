@@ -175,6 +175,12 @@ type Waiter interface {
 	Disarm()
 }
 
+// Attentive is what a [Waiter] may implement that has work which rings no bell.
+type Attentive interface {
+	// Attention reports whether there is some: who sleeps then calls Progress each millisecond. Any thread may ask.
+	Attention() bool
+}
+
 // PathInfo is what a transport measures of the path to a peer: one consistent
 // snapshot.
 type PathInfo struct {

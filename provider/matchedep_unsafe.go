@@ -378,7 +378,10 @@ func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	s := &cq.Source{FD: -1, HasWork: func() bool { return true }, Progress: e.Advance}
 	if w != nil {
 		s.FD, s.Arm, s.Disarm, s.HasWork = w.DoorbellFD(), func() { w.Disarm(); w.Arm() }, w.Disarm, w.Pending
-		s.Attention = func() bool { return !e.waiting.Empty() }
+		due, _ := i.(hw.Attentive)
+		s.Attention = func() bool {
+			return !e.waiting.Empty() || e.domain.work.Ready() || due != nil && due.Attention()
+		}
 	}
 	return s, nil
 }

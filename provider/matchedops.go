@@ -222,12 +222,14 @@ func (e *MatchedEndpoint) Housekeeping() bool {
 // Triggered posts what counters have triggered in the domain.
 func (e *MatchedEndpoint) Triggered() { e.domain.work.PostReady() }
 
-// MatchedEvent takes in an event that the data plane has left to it. The caller, C, has taken the lease.
-func (e *MatchedEndpoint) MatchedEvent(ev *hot.MatchEvent) {
+// MatchedEvent takes in an event that the data plane has left to it. The caller, C, has taken the lease. True: it has
+// triggered operations, which Triggered posts.
+func (e *MatchedEndpoint) MatchedEvent(ev *hot.MatchEvent) bool {
 	if l := e.leased.Taken(); !l.dead {
 		l.e.stats.Rx(stats.RxMatchProgress, 1)
 		l.e.transfer.Load().MatchedEvent(ev)
 	}
+	return e.domain.work.Ready()
 }
 
 // Deliver writes a completion for which the data plane has found no room. The caller, C, has taken the lease.

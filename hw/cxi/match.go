@@ -215,7 +215,7 @@ func (m *matcher) progress(limit int) int {
 // pending reports whether progress would find something.
 func (m *matcher) pending() bool {
 	return m.rx.events.Waiting() || m.rx.flow.events.Waiting() || m.rx.soft.local.Load() ||
-		m.tx.events.Waiting() || m.tx.anyEnded.Load()
+		m.tx.events.Waiting() || m.tx.anyEnded.Load() || m.unrung.Load()
 }
 
 // interrupts has the event queues raise the wait object, or not.

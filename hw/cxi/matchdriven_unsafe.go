@@ -191,7 +191,7 @@ func freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uintptr {
 
 // arrived takes in the event of a message that has arrived. False: it is another's, and nothing is changed.
 func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) bool {
-	if e.Type() != wire.EventAck || e.Code() != wire.RcOk || !t.lock.try() {
+	if e.Type() != wire.EventAck || e.Code() != wire.RcOk || !t.lock.tryQuietly() {
 		return false
 	}
 	n := uint32(e.UserPtr())
@@ -231,7 +231,7 @@ func (x *matchRx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 // changed.
 func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
 	if e.Type() != wire.EventPut || e.Code() != wire.RcOk || e.Rendezvous() || !taking(x.flow.state()) ||
-		!x.lock.try() {
+		!x.lock.tryQuietly() {
 		return false
 	}
 	r := x.receive(uint32(e.BufferID()))

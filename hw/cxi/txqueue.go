@@ -52,6 +52,16 @@ func (l *queueLock) try() bool {
 	return taken
 }
 
+// tryQuietly is try of a thread that rings for nobody: what the holder posts meanwhile gets its doorbell.
+func (l *queueLock) tryQuietly() bool {
+	for range 500 {
+		if l.taken.Load() == 0 && l.taken.CompareAndSwap(0, 1) {
+			return true
+		}
+	}
+	return false
+}
+
 // txQueue is a transmit queue with the event queue of what it sends. Everything in it, and the windows of the peers
 // that belong to it, is guarded by its lock.
 type txQueue struct {

@@ -94,6 +94,7 @@ type Cache struct {
 	reach   []uint64 // of each of kept, the greatest end of it and those before it
 	last    uint32   // number of that of kept which was found last, noEntry: none
 	idle    list     // of kept, unused, the one that was used last at the end
+	gone    uint32   // the first of those without a user that are not kept, which take ends; linked by newer
 	bytes   uint64   // of idle
 	stats   Stats
 }
@@ -195,9 +196,15 @@ func (n *Counts) Quiet(seen uint64) bool {
 	return atomic.LoadUint64(n.Ended) == begun && atomic.LoadUint64(n.Published) == seen
 }
 
+// take takes both locks, and ends what threads without the runtime have left to it.
 func (c *Cache) take() {
 	c.mu.Lock()
 	c.lock.Take()
+	for c.gone != noEntry {
+		e := c.numbers[c.gone]
+		c.gone, e.newer = e.newer, noEntry
+		c.end(e)
+	}
 }
 
 func (c *Cache) give() {
@@ -270,6 +277,24 @@ func (c *Cache) Drop(number uint32) bool {
 	}
 	c.lock.Give()
 	return ok
+}
+
+// Undo takes a Find back, whose number nothing has used. False: the lock is another thread's. It needs nothing of the
+// runtime. What is idle may be more than its bounds until the next Put.
+func (c *Cache) Undo(number uint32) bool {
+	if !c.lock.Try() {
+		return false
+	}
+	e := c.numbers[number]
+	if e.users--; e.users == 0 {
+		if e.kept {
+			c.push(e)
+		} else {
+			e.newer, c.gone = c.gone, number
+		}
+	}
+	c.lock.Give()
+	return true
 }
 
 // find returns a kept entry that has a range. The caller has c.mu.

@@ -94,3 +94,38 @@ func TestFindNumber(t *testing.T) {
 	c.Put(get(t, c, at(30), 8, 0))
 	none("memory whose address may change", 30, 8, 0)
 }
+
+// TestUndo: what was found is given back without the runtime, also beyond the bounds, and where it is kept no longer.
+func TestUndo(t *testing.T) {
+	d := &placedDomain{fakeDomain{room: 1 << 30}}
+	w := &countedWatch{fakeWatch: &fakeWatch{covered: map[uint64]bool{}, stays: true}}
+	c := New(d, Config{Watch: w, MaxEntries: 1, Private: func(Range) bool { return true }})
+	a, b := get(t, c, at(10), 8, 0), get(t, c, at(20), 8, 0)
+	c.Put(b)
+	found, _ := c.Find(10*pageSize, 8, 0)
+	if !c.Undo(found) || a.users != 1 || c.idle.len != 1 {
+		t.Errorf("%d users, %d idle", a.users, c.idle.len)
+	}
+	if c.Drop(a.Number()) || !c.Undo(a.Number()) || a.users != 0 || c.idle.len != 2 {
+		t.Errorf("beyond the bounds: %d users, %d idle", a.users, c.idle.len)
+	}
+	c.Put(get(t, c, at(20), 8, 0))
+	if c.idle.len != 1 {
+		t.Errorf("%d idle entries of 1", c.idle.len)
+	}
+	ends := []*Entry{get(t, c, at(30), 8, 0), get(t, c, at(31), 8, 0)}
+	c.take()
+	for _, e := range ends {
+		c.evict(e)
+	}
+	c.give()
+	for _, e := range ends {
+		if !c.Undo(e.Number()) {
+			t.Error("what is kept no longer was not given back")
+		}
+	}
+	open := d.open
+	if c.Stats(); d.open != open-2 {
+		t.Errorf("%d registrations, want %d", d.open, open-2)
+	}
+}

@@ -135,7 +135,7 @@ class Engine : public nixlBackendEngine
 					   : NIXL_ERR_NOT_FOUND;
 	}
 
-	/* Gives up what waits for an agent and what has come of it in part. Its address goes with the last transfer. */
+	/* Gives up what waits for an agent and what has come of it in part. Its address goes at a later one. */
 	nixl_status_t disconnect(Name agent) override
 	{
 		std::shared_ptr<Peer> peer = peerOf(agent);
@@ -221,6 +221,8 @@ class Engine : public nixlBackendEngine
 		const std::shared_ptr<Transfer> &t = static_cast<Request *>(handle)->transfer;
 		ssize_t ret = -FI_EAGAIN;
 
+		if (!t->done()) /* after a release that was refused */
+			return NIXL_ERR_REPOST_ACTIVE;
 		t->noted = args && args->hasNotif;
 		t->note = t->noted ? args->notifMsg : std::string();
 		t->state.store(Transfer::QUEUED, std::memory_order_relaxed);
@@ -256,10 +258,8 @@ class Engine : public nixlBackendEngine
 			fi_cancel(&ep_->fid, &t);
 		for (int i = 0; i < 100 && !t.done(); i++)
 			progress();
-		if (!t.done() && !request->refused) {
-			request->refused = true;
-			return failed("release of a transfer that is under way", -FI_EBUSY);
-		}
+		if (!t.done() && !std::exchange(request->refused, true))
+			return NIXL_ERR_REPOST_ACTIVE;
 		delete request;
 		return NIXL_SUCCESS;
 	}
@@ -308,7 +308,8 @@ class Engine : public nixlBackendEngine
 			struct fi_cq_err_entry err = {};
 
 			for (ssize_t i = 0; i < n; i++)
-				static_cast<Transfer *>(done[i].op_context)->end(NIXL_SUCCESS);
+				if (auto *t = static_cast<Transfer *>(done[i].op_context))
+					t->end(NIXL_SUCCESS);
 			if (n > 0 || fi_cq_readerr(cq_.get(), &err, 0) != 1)
 				break;
 			nixl_status_t status = failed(err.op_context ? "a transfer" : "a notification", -err.err);

@@ -100,7 +100,6 @@ struct Transfer {
 	void end(nixl_status_t how)
 	{
 		std::shared_ptr<Transfer> keep = std::move(self);
-
 		status = how;
 		state.store(DONE, std::memory_order_release);
 	}

@@ -122,9 +122,9 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	return hot.PostMatch
 }
 
-// unregister drops the registration of an operation that has no place, and returns code.
+// unregister gives the registration of an operation that has no place back, and returns code.
 func (e *Endpoint) unregister(o *operation, code uintptr) uintptr {
-	for o.memory != 0 && !e.o.Cache.Drop(o.memory) {
+	for o.memory != 0 && !e.o.Cache.Undo(o.memory) {
 	}
 	return code
 }

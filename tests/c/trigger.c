@@ -333,6 +333,40 @@ static void test_types(long arg)
 	close_trig(&g);
 }
 
+/* The end of deferred work triggers a change of a counter, at an endpoint of which nothing but that counter is read. */
+static void test_cascade(long arg)
+{
+	static struct fi_deferred_work w[2];
+	uint64_t buf[2] = { 5, 0 }, until;
+	struct fid_cntr *last;
+	struct trig g;
+
+	open_trig(&g, &opts);
+	last = counter(&g, FI_WAIT_UNSPEC);
+	struct iovec v[] = { { &buf[0], 8 }, { &buf[1], 8 } };
+	struct fi_op_msg send = { g.n.ep, { .msg_iov = &v[0], .iov_count = 1, .addr = g.n.peer[1 - test_rank] }, 0 };
+	struct fi_op_cntr add = { last, 100 };
+
+	OK(fi_recv(g.n.ep, &buf[1], 8, NULL, FI_ADDR_UNSPEC, &g));
+	barrier(&g.n);
+	deferred(&w[0], &g, 1, FI_OP_SEND, &send);
+	w[1] = (struct fi_deferred_work){
+		.threshold = 1, .triggering_cntr = g.done, .op_type = FI_OP_CNTR_ADD, .op.cntr = &add,
+	};
+	OK(work(&g, FI_QUEUE_WORK, &w[1]));
+	OK(fi_cntr_add(g.on, 1));
+	if (arg)
+		OK(fi_cntr_wait(last, 100, 20000));
+	for (until = now_ms() + 20000; fi_cntr_read(last) != 100 && now_ms() < until;)
+		;
+	CHECKF(fi_cntr_read(last) == 100, "%llu", (unsigned long long)fi_cntr_read(last));
+	wait_ctx(&g.n, g.n.rxcq, &g);
+	CHECK(buf[1] == 5);
+	barrier(&g.n);
+	OK(fi_close(&last->fid));
+	close_trig(&g);
+}
+
 /* Thousands outstanding, triggered in one step: the peer gets all in order. */
 static void test_many(long arg)
 {
@@ -530,6 +564,8 @@ int main(int argc, char **argv)
 		{ "chain_announced", test_chain_announced, .procs = 2 },
 		{ "alias", test_alias, .procs = 2 },
 		{ "types", test_types, .procs = 2 },
+		{ "cascade", test_cascade, .procs = 2 },
+		{ "cascade_wait", test_cascade, .procs = 2, .arg = 1 },
 		{ "many", test_many, .procs = 2 },
 		{ "many_automatic", test_many, .procs = 2, .arg = 1 },
 		{ "cancel", test_cancel, .procs = 1 },

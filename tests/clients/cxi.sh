@@ -201,7 +201,7 @@ main() {
 		elsewhere
 		native hardware native "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
 			progress pause progress unexpected progress asleep progress wait progress lifetime \
-			trigger chain trigger types trigger many trigger cancel trigger bad trigger without \
+			trigger chain trigger types trigger cascade trigger many trigger cancel trigger bad trigger without \
 			levels transmit_complete levels unmatched \
 			match_peek claim match_peek discard match_peek match_complete
 		for match in software hybrid; do
