@@ -273,12 +273,17 @@ func (e *Endpoint) sendHeld(m *hot.PortMessage) uintptr {
 
 // leave gives the lock back as give does, but C rings.
 func (q *txQueue) leave(b *seam.Bell) {
-	if q.q.Waiting() && q.lock.waiting.Load() == 0 {
-		word, value := q.q.Due()
-		b.Ring(word, value, &q.lock.taken)
+	q.lock.leave(&q.q, b)
+}
+
+// leave gives the lock of a queue back, with C ringing for what is in it unless another thread wants the lock.
+func (l *queueLock) leave(q *nic.Queue, b *seam.Bell) {
+	if q.Waiting() && l.waiting.Load() == 0 {
+		word, value := q.Due()
+		b.Ring(word, value, &l.taken)
 		return
 	}
-	q.lock.taken.Store(0)
+	l.release()
 }
 
 // FlushHeld rings for what is held in one of the queues, and reports whether there may be more (seam.Functions).

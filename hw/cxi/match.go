@@ -218,6 +218,11 @@ func (m *matcher) pending() bool {
 		m.tx.events.Waiting() || m.tx.anyEnded.Load() || m.unrung.Load()
 }
 
+// awaits reports whether progress has something to do that no event announces.
+func (m *matcher) awaits() bool {
+	return m.rx.later.Load() || m.rx.retries.Load() || m.tx.anyControl.Load()
+}
+
 // interrupts has the event queues raise the wait object, or not.
 func (m *matcher) interrupts(on bool) {
 	m.tx.events.Interrupts(on)

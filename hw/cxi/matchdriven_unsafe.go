@@ -70,18 +70,8 @@ func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		t.lock.release()
 		return said
 	}
-	t.leave(b)
+	t.lock.leave(&t.q, b)
 	return said
-}
-
-// leave gives the lock back as release does, but C rings.
-func (t *matchTx) leave(b *seam.Bell) {
-	if t.q.Waiting() && t.lock.waiting.Load() == 0 {
-		word, value := t.q.Due()
-		b.Ring(word, value, &t.lock.taken)
-		return
-	}
-	t.lock.release()
 }
 
 // postPath posts a receive of one message.
@@ -152,9 +142,8 @@ func (i *Iface) troubled() bool {
 
 // troubled reports whether Progress has something to do that is no event of a message or receive.
 func (m *matcher) troubled() bool {
-	x, t := &m.rx, &m.tx
-	return m.unrung.Load() || x.later.Load() || x.retries.Load() || x.soft.local.Load() || t.anyEnded.Load() ||
-		t.anyControl.Load() || x.flow.events.Waiting()
+	return m.unrung.Load() || m.awaits() || m.rx.soft.local.Load() || m.tx.anyEnded.Load() ||
+		m.rx.flow.events.Waiting()
 }
 
 // next takes in what has become of a message.

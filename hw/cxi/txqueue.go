@@ -44,15 +44,12 @@ func (l *queueLock) try() bool {
 		return true
 	}
 	l.waiting.Add(1)
-	taken := false
-	for n := 0; n < 500 && !taken; n++ {
-		taken = l.taken.CompareAndSwap(0, 1)
-	}
+	taken := l.tryQuietly()
 	l.waiting.Add(-1)
 	return taken
 }
 
-// tryQuietly is try of a thread that rings for nobody: what the holder posts meanwhile gets its doorbell.
+// tryQuietly is try of a thread that does not ring: what the holder posts meanwhile gets its doorbell.
 func (l *queueLock) tryQuietly() bool {
 	for range 500 {
 		if l.taken.Load() == 0 && l.taken.CompareAndSwap(0, 1) {

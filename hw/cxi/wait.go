@@ -120,9 +120,7 @@ func (i *Iface) Pending() bool {
 // Attention reports whether Progress has something to do in a while that no event announces: what is asked for again,
 // and receives and one-sided operations that wait for room.
 func (i *Iface) Attention() bool {
-	m := i.match
-	return !i.closed.Load() && (i.anyTodo.Load() || i.flushes.Any() ||
-		m != nil && (m.rx.later.Load() || m.rx.retries.Load() || m.tx.anyControl.Load()))
+	return !i.closed.Load() && (i.anyTodo.Load() || i.flushes.Any() || i.match != nil && i.match.awaits())
 }
 
 // Disarm takes the wish back and empties the doorbell.

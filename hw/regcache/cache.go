@@ -271,9 +271,7 @@ func (c *Cache) Drop(number uint32) bool {
 	size := e.at.End - e.at.Start
 	ok := e.users > 1 || e.kept && c.idle.len < c.cfg.MaxEntries && c.bytes+size <= c.cfg.MaxBytes
 	if ok {
-		if e.users--; e.users == 0 {
-			c.push(e)
-		}
+		c.leave(e)
 	}
 	c.lock.Give()
 	return ok
@@ -285,16 +283,21 @@ func (c *Cache) Undo(number uint32) bool {
 	if !c.lock.Try() {
 		return false
 	}
-	e := c.numbers[number]
-	if e.users--; e.users == 0 {
-		if e.kept {
-			c.push(e)
-		} else {
-			e.newer, c.gone = c.gone, number
-		}
-	}
+	c.leave(c.numbers[number])
 	c.lock.Give()
 	return true
+}
+
+// leave ends a use of an entry. That of one that is kept no longer is for take to end. The caller has c.lock.
+func (c *Cache) leave(e *Entry) {
+	if e.users--; e.users > 0 {
+		return
+	}
+	if e.kept {
+		c.push(e)
+		return
+	}
+	e.newer, c.gone = c.gone, e.number
 }
 
 // find returns a kept entry that has a range. The caller has c.mu.
@@ -468,9 +471,13 @@ func (c *Cache) uncover(r Range) {
 }
 
 // Put gives a registration back.
-func (c *Cache) Put(e *Entry) {
+func (c *Cache) Put(e *Entry) { c.PutNumber(e.number) }
+
+// PutNumber is Put of an entry by its number.
+func (c *Cache) PutNumber(number uint32) {
 	c.take()
 	defer c.give()
+	e := c.numbers[number]
 	if e.users--; e.users > 0 {
 		return
 	}
@@ -482,14 +489,6 @@ func (c *Cache) Put(e *Entry) {
 	for c.idle.len > c.cfg.MaxEntries || c.bytes > c.cfg.MaxBytes {
 		c.evict(c.numbers[c.idle.oldest])
 	}
-}
-
-// PutNumber is Put of an entry by its number.
-func (c *Cache) PutNumber(number uint32) {
-	c.take()
-	e := c.numbers[number]
-	c.give()
-	c.Put(e)
 }
 
 // Stats returns the counters.

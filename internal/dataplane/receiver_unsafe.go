@@ -93,6 +93,7 @@ func endpoint(addr uintptr) *hot.EP { return (*hot.EP)(pointer(addr)) }
 func context(ep *hot.EP) *hot.Rx { return (*hot.Rx)(pointer(atomic.LoadUintptr(&ep.Rx))) }
 
 // move copies n bytes between addresses, one of which is memory that another processor reads or has written.
+// They do not overlap.
 func move(to, from, n uintptr) {
 	if n == 8 { // the commonest length, without a call
 		*(*uint64)(pointer(to)) = *(*uint64)(pointer(from))
