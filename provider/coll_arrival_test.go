@@ -99,7 +99,7 @@ func (c *circle) arrivals(w *vectorWork, counter *cq.Counter) {
 		if err := c.sides[i].ep.AllToAllV(&w.args[i]); err != nil {
 			c.t.Fatal(err)
 		}
-		if i == 2 && counter.Hot().Value < none { // of the poster's own progress
+		if i == 2 && counter.Hot().Value < none { // of progress by the post
 			c.t.Errorf("%d of %d peers without bytes count", counter.Hot().Value, none)
 		}
 	}

@@ -93,11 +93,11 @@ static void refuse(Side &s, Side &other)
 	std::string whole = other.metadata(), name;
 	nixlXferReqH *request;
 
-	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base, 8), "nobody", request, &a),
+	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base, 8), "unknown", request, &a),
 	       NIXL_ERR_NOT_FOUND);
 	EXPECT(s.agent.createXferReq(NIXL_WRITE, pieces(mine, 8), pieces(base + LEN - 4, 8), other.name, request, &a),
 	       NIXL_ERR_NOT_FOUND);
-	EXPECT(s.agent.genNotif("nobody", "text", &a), NIXL_ERR_NOT_FOUND);
+	EXPECT(s.agent.genNotif("unknown", "text", &a), NIXL_ERR_NOT_FOUND);
 	/* The token with a bit changed, in each byte: it is refused, or the transfer fails, or the bytes go where they
 	 * should. */
 	size_t at = whole.find("wtok"), len = uint8_t(whole[at + 6]) | uint8_t(whole[at + 7]) << 8;
@@ -296,7 +296,7 @@ static void two(const char *here, const char *there, bool thread)
 		CHECK_THAT(status == NIXL_ERR_REMOTE_DISCONNECT);
 		EXPECT(s.agent.postXferReq(request, &a), NIXL_ERR_NOT_FOUND); /* NIXL has invalidated it */
 		OK(s.agent.releaseXferReq(request));
-		EXPECT(s.agent.genNotif("owner", "to nobody", &a), NIXL_ERR_NOT_FOUND);
+		EXPECT(s.agent.genNotif("owner", "to an unknown agent", &a), NIXL_ERR_NOT_FOUND);
 	}
 }
 
