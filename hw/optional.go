@@ -177,7 +177,7 @@ type Waiter interface {
 
 // Attentive is what a [Waiter] may implement that has work which rings no bell.
 type Attentive interface {
-	// Attention reports whether there is some: who sleeps then calls Progress each millisecond. Any thread may ask.
+	// Attention reports whether there is some: a sleeper then calls Progress each millisecond. Any thread may ask.
 	Attention() bool
 }
 

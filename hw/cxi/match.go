@@ -218,7 +218,7 @@ func (m *matcher) pending() bool {
 		m.tx.events.Waiting() || m.tx.anyEnded.Load() || m.unrung.Load()
 }
 
-// awaits reports whether progress has something to do that no event announces.
+// awaits reports whether progress has something to do without an event.
 func (m *matcher) awaits() bool {
 	return m.rx.later.Load() || m.rx.retries.Load() || m.tx.anyControl.Load()
 }

@@ -117,7 +117,7 @@ func (i *Iface) Pending() bool {
 	return false
 }
 
-// Attention reports whether Progress has something to do in a while that no event announces: what is asked for again,
+// Attention reports whether Progress has something to do in a while without an event: what is asked for again,
 // and receives and one-sided operations that wait for room.
 func (i *Iface) Attention() bool {
 	return !i.closed.Load() && (i.anyTodo.Load() || i.flushes.Any() || i.match != nil && i.match.awaits())
