@@ -305,7 +305,8 @@ func TestUnreachable(t *testing.T) {
 	a.want("failed", "", fi.ECONNRESET)
 }
 
-// TestStop: an endpoint that closes is not called any more, whatever its connection waits for.
+// TestStop: an endpoint that closes is not called any more, whatever its connection waits for. That its peer closed before it,
+// it may have seen.
 func TestStop(t *testing.T) {
 	p := newPassive(t, "")
 	asks := newEnd(t, 7, "", nil)
@@ -323,13 +324,18 @@ func TestStop(t *testing.T) {
 	reaches.accept("", nil)
 	<-entered
 	a, b := pair(t)
-	for _, e := range []*end{reaches, asks, a, b} {
+	ends := []*end{reaches, asks, a, b}
+	for _, e := range ends {
 		e.c.Stop()
+		for len(e.calls) != 0 {
+			<-e.calls
+		}
 		if err := e.c.Connect(e.own, e.own, nil); err != fi.EOPBADSTATE {
 			t.Errorf("connect after the stop: %v", err)
 		}
 	}
-	for i, e := range []*end{reaches, asks, a, b} {
+	time.Sleep(10 * time.Millisecond)
+	for i, e := range ends {
 		if len(e.calls) != 0 {
 			t.Errorf("endpoint %d is called: %+v", i, <-e.calls)
 		}
