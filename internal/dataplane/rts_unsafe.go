@@ -31,7 +31,7 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		return hot.DeliveryGo
 	}
 	a := Arrival{
-		ID: src.ID, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length,
+		ID: src.ID, Number: src.Context, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length,
 		Payload: uintptr(head.Addr), Flags: head.Flags, Data: head.Data,
 		Request: head.Request,
 	}

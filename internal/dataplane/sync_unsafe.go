@@ -42,7 +42,7 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		return hot.DeliveryGo
 	}
 	var a Arrival
-	a.ID, a.Source, a.Addr, a.Tag, a.Length = src.ID, owner-1, addr, m.header, uint64(m.length)
+	a.ID, a.Number, a.Source, a.Addr, a.Tag, a.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length)
 	a.Flags, a.Data, a.Request = uint32(head.Flags)&(hot.RTSTagged|hot.RTSData), head.Data, head.Request
 	untilHere := head.Flags&hot.RTSMatch == 0
 	if !untilHere { // where it is kept as unexpected, it is acknowledged later

@@ -229,6 +229,64 @@ static void test_pairs(long late)
 	free(buf);
 }
 
+/* Receives, or looks for, a message with a tag in up to two elements, and waits. Returns the error, or 0. */
+static int receive_as(struct node *v, uint64_t tag, char *buf, size_t len, int elements, uint64_t flags)
+{
+	static struct fi_context2 context; /* FI_CLAIM asks for it */
+	struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = tag, .flags = flags, .ctx = &context };
+	struct fi_cq_tagged_entry e;
+	ssize_t rc;
+
+	op_split(&o, buf, len, elements, false);
+	while ((rc = op_recv(v->ep, &o)) == -FI_EAGAIN)
+		progress(v);
+	OK((int)rc);
+	rc = wait_for(v, v->rxcq, &e, -1);
+	CHECK(rc < 0 || (e.op_context == &context && e.tag == tag));
+	return rc < 0 ? (int)-rc : 0;
+}
+
+/* Messages from a context that come before their receives, which are of every kind: into two elements, claimed, into a
+ * buffer that is too short, discarded. Their sender hears of each, at every completion level. */
+static void test_kinds(long level)
+{
+	enum { SIZE = 100000, SHORT = 5000, KINDS = 4 };
+	char *buf = malloc(SIZE);
+	struct sep s;
+
+	CHECK(buf != NULL);
+	sep_open(&s, 0, FI_THREAD_SAFE);
+	for (uint64_t i = 0; i < 6 * KINDS; i++) {
+		size_t size = i / KINDS % 2 ? SHORT : SIZE;
+		struct node v = test_rank ? sender(&s, 1, 2) : receiver(&s, 1, 2);
+		struct op o = { .form = F_MSG, .tagged = true, .addr = fi_rx_addr(s.n.peer[0], 2, BITS), .tag = i,
+				.flags = FI_COMPLETION | (uint64_t)level, .ctx = buf };
+		uint64_t claim = i % KINDS == 1 ? FI_CLAIM : i % KINDS == 3 ? FI_DISCARD : 0;
+		int rc;
+
+		if (test_rank) {
+			fill(buf, size, i);
+			op_split(&o, buf, size, 1, false);
+			while (op_send(v.ep, &o) == -FI_EAGAIN)
+				progress(&v);
+			wait_ctx(&v, v.txcq, buf);
+			continue;
+		}
+		wait_none(&v, v.rxcq, 10); /* takes it in, most often */
+		while ((rc = receive_as(&v, i, NULL, 0, 0, FI_PEEK | claim)))
+			CHECK_RC(rc, FI_ENOMSG);
+		if (i % KINDS == 3)
+			continue;
+		rc = receive_as(&v, i, buf, i % KINDS == 2 ? 1000 : size, i % KINDS ? 1 : 2, claim);
+		CHECK_RC(rc, i % KINDS == 2 ? FI_ETRUNC : 0);
+		if (!rc)
+			verify(buf, size, i);
+	}
+	barrier(&s.n);
+	sep_close(&s);
+	free(buf);
+}
+
 /* A progress thread drives every context: what was sent to one arrives though nobody reads the
  * others' queues, and a rendezvous ends though its sender sleeps. */
 static void test_auto(long arg)
@@ -389,6 +447,9 @@ static const struct test tests[] = {
 	{ "no_context", test_no_context, 1, 0, 0 },
 	{ "pairs_early", test_pairs, 2, 0, 0 },
 	{ "pairs_late", test_pairs, 2, 0, 1 },
+	{ "kinds", test_kinds, 2, 0, 0 },
+	{ "kinds_delivery", test_kinds, 2, 0, FI_DELIVERY_COMPLETE },
+	{ "kinds_match", test_kinds, 2, 0, FI_MATCH_COMPLETE },
 	{ "auto", test_auto, 2, 0, 0 },
 	{ "plain", test_plain, 1, 0, 0 },
 	{ "leave", test_leave, 2, 0, 0 },
