@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -86,9 +87,12 @@ func (r *leasedRx) stepAssisted(e *leasedEP, op *recvOp, patience int) bool {
 	if err == fi.EAGAIN {
 		return false // the sender is there, and no path leads to it for the moment
 	}
-	if words == nil || err != nil {
+	if words == nil {
 		op.status = fi.ECONNRESET
 		return r.endAssist(e, op)
+	}
+	if err != nil { // a sender that is there has to stop writing before the buffer is the program's again
+		op.status = fi.ECONNRESET
 	}
 	if !op.taken && !r.takeChunks(e, op, p, words) {
 		return false
@@ -156,12 +160,10 @@ func (r *leasedRx) endAssist(e *leasedEP, op *recvOp) bool {
 	return true
 }
 
-// abandonTime bounds how long an endpoint that is closed waits for its senders
-// to finish the chunks that they are at.
+// abandonTime bounds how long an endpoint that is closed waits for its senders to finish the chunks that they are at.
 const abandonTime = time.Second
 
-// abandonAssist ends a shared operation whose endpoint is closed: the sender
-// must not write into the buffer any more.
+// abandonAssist ends a shared operation whose endpoint is closed: the sender must not write into the buffer any more.
 func (r *receiving) abandonAssist(e *leasedEP, op *recvOp) {
 	words := claim.MessageWords(e.sourceWords(hw.Source(op.src)))
 	if op.round == 0 || words == nil {
@@ -203,14 +205,19 @@ type assist struct {
 // onAssist accepts a receiver's offer.
 func (e *rendezvousHelp) onAssist(src hw.Source, header uint64, head, payload []byte) {
 	var o wire.Offer
-	req, known := e.requests.Lookup(header)
-	if !o.Parse(head) || !known || !e.ownsLink(src, req.Link) || o.Want > req.Length || req.Count != 1 {
+	req, known := e.rendezvousOf(src, header)
+	if !o.Parse(head) || !known || o.Want > req.Length || req.Count != 1 || e.assisting(header) {
 		e.malformed(src, "offer for request %#x", header)
 		return
 	}
 	if a := (assist{o, header}); !e.stepAssist(&a) {
 		e.assists = append(e.assists, a)
 	}
+}
+
+// assisting reports whether this side copies a share of a request already.
+func (e *rendezvousHelp) assisting(request uint64) bool {
+	return slices.ContainsFunc(e.assists, func(a assist) bool { return a.request == request })
 }
 
 // stepAssists goes on with what earlier steps left.
@@ -234,7 +241,14 @@ func (e *rendezvousHelp) stepAssist(a *assist) bool {
 	if !ok {
 		return true
 	}
-	words := claim.MessageWords(p.Endpoint.(hw.PeerMemory).SharedWords())
+	memory, ok := p.Endpoint.(hw.PeerMemory)
+	if !ok {
+		return true
+	}
+	words := claim.MessageWords(memory.SharedWords())
+	if words == nil {
+		return true
+	}
 	n := claim.Chunks(a.Want, a.Chunk)
 	for budget := int64(assistBurst); budget > 0; budget -= int64(a.Chunk) {
 		i, ok := claim.TakeBack(&words[0], a.Round, n)
@@ -245,7 +259,7 @@ func (e *rendezvousHelp) stepAssist(a *assist) bool {
 		size := min(a.Chunk, a.Want-off)
 		e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(req.IOV[0].Base) + off), Len: int(size)}
 		e.rx.remote[0] = hw.RemoteSegment{Addr: a.Addr + off, Len: size}
-		_, err := p.Endpoint.(hw.PeerMemory).WritePeer(e.rx.local[:1], e.rx.remote[:1])
+		_, err := memory.WritePeer(e.rx.local[:1], e.rx.remote[:1])
 		e.rx.local[0] = hw.Segment{}
 		claim.Count(&words[1], err != nil)
 	}

@@ -167,8 +167,8 @@ type putter struct {
 // onLanding takes in where a message of this side lands.
 func (e *rendezvousHelp) onLanding(src hw.Source, header uint64, head, payload []byte) {
 	g := &putter{e: e.leasedEP, request: header}
-	req, known := e.requests.Lookup(header)
-	if !g.Parse(head) || !known || !e.ownsLink(src, req.Link) || g.Want > req.Length || req.Count != 1 ||
+	req, known := e.rendezvousOf(src, header)
+	if !g.Parse(head) || !known || g.Want > req.Length || req.Count != 1 ||
 		req.Flags&txExposed == 0 || e.putters[header] != nil {
 		e.malformed(src, "landing of request %#x", header)
 		return

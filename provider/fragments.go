@@ -68,11 +68,21 @@ func (e *leasedEP) onFrag(src hw.Source, header uint64, head, payload []byte) {
 	}
 }
 
-// onCTS begins to stream a tracked transmit.
+// rendezvousOf returns the request of a rendezvous whose RTS has gone out to the peer of a source. Nothing of another
+// request is read for a peer: its buffer may be the program's again.
+func (e *leasedEP) rendezvousOf(src hw.Source, id uint64) (*txRequest, bool) {
+	req, known := e.requests.Lookup(id)
+	if !known || req.Live.Load() != uint32(id>>32) || req.Flags&dataplane.RequestRTS == 0 || !e.ownsLink(src, req.Link) {
+		return nil, false
+	}
+	return req, true
+}
+
+// onCTS begins to stream a rendezvous.
 func (e *leasedEP) onCTS(src hw.Source, header uint64, head, payload []byte) {
 	var c wire.CTS
-	req, known := e.requests.Lookup(header)
-	if !c.Parse(head) || !known || !e.ownsLink(src, req.Link) || c.Length > req.Length || req.Fragments.Limit != 0 {
+	req, known := e.rendezvousOf(src, header)
+	if !c.Parse(head) || !known || c.Length > req.Length || req.Fragments.Limit != 0 {
 		e.malformed(src, "request %#x is not to be sent in fragments", header)
 		return
 	}

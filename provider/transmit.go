@@ -369,8 +369,11 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 	if s.reported {
 		req.Flags |= txReported
 	}
-	if !eager && (s.Inject || s.Flags&fi.Inject != 0) {
-		e.keepInject(req, id, s, total)
+	if !eager {
+		req.Flags |= dataplane.RequestRTS
+		if s.Inject || s.Flags&fi.Inject != 0 {
+			e.keepInject(req, id, s, total)
+		}
 	}
 	l.transmits.Add(1)
 	req.Live.Store(uint32(id >> 32))

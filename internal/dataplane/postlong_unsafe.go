@@ -125,6 +125,9 @@ func sendRequest(
 		return hot.PostAgain
 	}
 	beginRequest(p, ep, req, number, slots)
+	if am == hot.AMRTS {
+		req.Flags |= RequestRTS
+	}
 	order.Store32((*uint32)(unsafe.Pointer(&req.Live)), uint32(id>>32))
 	if am == hot.AMSync {
 		putSync(p, peer, slot, id, b, index)

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/stripe"
 )
 
-// Transmits that wait for their receiver's acknowledgement. Package provider and rendezvous make them, and EndRequest
+// Transmits that wait for their receiver's acknowledgement. Package provider and sendRequest make them, and EndRequest
 // ends those that have succeeded, from either side.
 
 // VectorMax is the number of elements of a message, on both sides: what an RTS has room for.
@@ -26,16 +26,16 @@ type Request struct {
 	Link    uint32 // the endpoint's number for the peer
 	Count   uint32 // elements of IOV
 	IOV     [VectorMax]fi.IOVec
-	// Ring is, of one that rendezvous made, the slots of the peer's ring, which a later peer does not have; else 0.
+	// Ring is, of one that sendRequest made, the slots of the peer's ring, which a later peer does not have; else 0.
 	Ring uintptr
 
-	// Live is the generation of the request's id while the peer's end ends it, else 0: not while its fields are
-	// written, nor when the sender takes it back. Stored by the sender, before the message goes out. The one that
-	// ends the request changes it to 0 by compare-and-swap: the lease holder, or a sender that takes it back;
-	// sequentially consistent.
+	// Live is the generation of the request's id while an ACK, or the loss of the peer, may end the request; else 0:
+	// while its fields are written, and when the sender has taken it back. Stored by the sender, before the message
+	// goes out. The one that ends the request changes it to 0 by compare-and-swap: the lease holder, or a sender that
+	// takes it back; sequentially consistent.
 	Live atomic.Uint32
 
-	Fragments Fragments // used by the lease holder only
+	Fragments Fragments // used by the lease holder only, once Live is stored
 }
 
 // Begin makes a request that was taken from the table that of a message of length bytes to the peer with a number. Its
@@ -57,7 +57,8 @@ type Fragments struct {
 const (
 	RequestTagged    = 1
 	RequestCompletes = 2 // on the transmit queue
-	RequestMore      = 4 // it and all above: package provider's, which ends such a request
+	RequestRTS       = 4 // its receiver fetches the payload, or has it sent: until then the elements are read
+	RequestMore      = 8 // it and all above: package provider's, which ends such a request
 )
 
 // RequestFlags are the flags of the request of a message.
@@ -132,15 +133,19 @@ func linkAt(ep *hot.EP, n uint32) *Link {
 // is to end the request: its queue has no room, more than the completion depends on it, or it has ended. to is where
 // the completion goes, nil: to the queue. The caller holds the progress lease.
 func EndRequest(ep *hot.EP, to *hot.Reader, req *Request, id uint64) (todo uint32, ok bool) {
+	live := uint32(id >> 32)
+	if !req.Live.CompareAndSwap(live, 0) {
+		return 0, false
+	}
 	link := linkAt(ep, req.Link)
-	if link == nil || req.Flags >= RequestMore || req.Work != 0 || req.Fragments.Limit != 0 ||
-		!req.Live.CompareAndSwap(uint32(id>>32), 0) {
+	if link == nil || req.Flags >= RequestMore || req.Work != 0 || req.Fragments.Limit != 0 {
+		req.Live.Store(live)
 		return 0, false
 	}
 	if req.Flags&RequestCompletes != 0 {
 		var s spot
 		if q := (*hot.CQ)(pointer(ep.TxCQ)); q == nil || !s.take(q, to) {
-			req.Live.Store(uint32(id >> 32))
+			req.Live.Store(live)
 			return 0, false
 		}
 		kind := fi.Send | fi.Msg

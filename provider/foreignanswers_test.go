@@ -1,0 +1,92 @@
+package provider
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/provider/wire"
+)
+
+// TestForeignAnswers: a peer asks for the payload of requests in each way in which a receiver has a rendezvous sent. It
+// gets nothing of one that is no rendezvous, since the buffer may be the program's again, nor of one that has not gone
+// out, since its fields are those of another. A second offer for a request is refused; over a network none is taken up.
+func TestForeignAnswers(t *testing.T) {
+	t.Run("shm", func(t *testing.T) {
+		x, y := newBench(t, nil, rmaHints()).pair(t)
+		foreignAnswers(t, x, y, 0)
+	})
+	t.Run("udp", func(t *testing.T) {
+		sides := overUDP(t, 2, nil)
+		foreignAnswers(t, sides[0], sides[1], 1<<sourcePortShift)
+	})
+}
+
+// foreignAnswers has y, a source of x, answer requests of x.
+func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
+	oneMessage(t, x, y, 8)
+	oneMessage(t, y, x, 8)
+	l, _ := x.pathTo(y)
+	e := leasedOf(x.ep)
+	if !e.ownsLink(src, l.index) {
+		t.Fatalf("source %#x is not the peer", src)
+	}
+	payload := make([]byte, 1<<20)
+	var b [64]byte
+	cts := wire.CTS{Operation: 1, Length: uint64(len(payload))}
+	offer := wire.Offer{Round: 1, Addr: 1 << 20, Want: uint64(len(payload)), Chunk: 1 << 16}
+	landing := wire.Landing{Operation: 1, Addr: 1 << 20, Want: uint64(len(payload))}
+	x.ep.rx.acquire()
+	defer e.rx.give()
+	refused := func(ask func()) uint64 {
+		before := e.malformedHere
+		ask()
+		return e.malformedHere - before
+	}
+	for _, c := range []struct {
+		what  string
+		flags uint64
+		live  bool
+	}{
+		{"with its payload", dataplane.RequestCompletes, true},
+		{"not gone out", dataplane.RequestCompletes | dataplane.RequestRTS | txExposed, false},
+	} {
+		req, id, ok := x.ep.requests.Alloc(0)
+		if !ok {
+			t.Fatal("no request")
+		}
+		req.Begin(4, uint64(len(payload)), c.flags, l.index)
+		req.Count = uint32(copy(req.IOV[:], iovOf(payload)))
+		if c.live {
+			req.Live.Store(uint32(id >> 32))
+		}
+		for way, ask := range map[string]func(){
+			"CTS":     func() { e.onCTS(src, id, bytes.Clone(cts.Put(b[:])), nil) },
+			"offer":   func() { e.help.onAssist(src, id, bytes.Clone(offer.Put(b[:])), nil) },
+			"landing": func() { e.help.onLanding(src, id, bytes.Clone(landing.Put(b[:])), nil) },
+		} {
+			if refused(ask) != 1 {
+				t.Errorf("%s for a request %s is not refused", way, c.what)
+			}
+		}
+		x.ep.requests.Free(id)
+	}
+	if len(e.streams) != 0 || len(e.help.assists) != 0 || len(e.help.putters) != 0 {
+		t.Errorf("%d streams, %d offers, %d puts", len(e.streams), len(e.help.assists), len(e.help.putters))
+	}
+	req, id, _ := x.ep.requests.Alloc(0)
+	req.Begin(4, uint64(len(payload)), dataplane.RequestRTS, l.index)
+	req.Count = uint32(copy(req.IOV[:], iovOf(payload)))
+	req.Live.Store(uint32(id >> 32))
+	e.help.assists = append(e.help.assists, assist{offer, id})
+	if n := refused(func() { e.help.onAssist(src, id, bytes.Clone(offer.Put(b[:])), nil) }); n != 1 {
+		t.Error("a second offer is not refused")
+	}
+	e.help.assists = nil
+	e.help.onAssist(src, id, bytes.Clone(offer.Put(b[:])), nil) // without memory in common, or a round
+	if len(e.help.assists) != 0 {
+		t.Error("an offer without a round is kept")
+	}
+	x.ep.requests.Free(id)
+}
