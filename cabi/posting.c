@@ -24,8 +24,10 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 			f = WEFT_PLANE_RECEIVE; /* takes it back */
 		else if (code == WEFT_POST_PATH)
 			p->sent = p->path->send(p->path, &p->message);
-		else
+		else if (code == WEFT_POST_COPY)
 			weft_vm_copy(&p->copy);
+		else
+			return code;
 		code = (enum weft_post_code)weft_plane_call(f, p);
 	} while (code > WEFT_POST_NOTE);
 	return code;

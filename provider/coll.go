@@ -138,7 +138,7 @@ func (c *collectives) startPosted() {
 // notify has progress start what was posted, and makes progress once.
 func (c *collectives) notify() {
 	r := c.ep.rx
-	atomic.StoreUint32(&r.hot.Attention, 1)
+	r.callGo()
 	r.ring()
 	r.advance()
 }

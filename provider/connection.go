@@ -229,7 +229,7 @@ func (c *connection) notify() {
 	c.ended = time.Now()
 	c.flush.Store(1)
 	r := c.ep.rx
-	atomic.StoreUint32(&r.hot.Attention, 1)
+	r.callGo()
 	r.ring()
 	for _, q := range c.ep.queues() {
 		q.Waiter().Wake()

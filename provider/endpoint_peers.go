@@ -81,6 +81,7 @@ func (e *leasedEP) fillBack(src hw.Source) {
 	if e.rx.recheck || int(src) >= e.sourceLines.Len() {
 		return
 	}
+	e.fillSource(src)
 	source := e.sourceLines.At(uint32(src))
 	addr := fi.Addr(atomic.LoadUint64(&source.Addr) - 1)
 	if addr == fi.AddrNotAvail {

@@ -1,12 +1,9 @@
 package provider
 
 import (
-	"sync/atomic"
-
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/note"
@@ -52,7 +49,7 @@ type noteEndpoint struct{ e *Endpoint }
 func (n noteEndpoint) Progress() { n.e.Progress() }
 
 func (n noteEndpoint) Notify() {
-	atomic.OrUint32(&n.e.rx.hot.Attention, hot.AttentionGo)
+	n.e.rx.callGo()
 	n.e.rx.ring()
 }
 

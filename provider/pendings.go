@@ -165,7 +165,7 @@ func (l *link) leadsTo(ring uintptr) bool {
 func (e *Endpoint) PeerLost() {
 	e.pendings.lost.Store(true)
 	e.requests.lost.Store(true)
-	atomic.StoreUint32(&e.rx.hot.Attention, 1)
+	e.rx.callGo()
 	e.rx.ring()
 }
 

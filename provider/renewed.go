@@ -2,12 +2,10 @@ package provider
 
 import (
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // A peer may end and begin anew under its name before its end is noticed, or lose a connection that is
@@ -56,7 +54,7 @@ func (r *receiving) checkPeers() {
 // seekEnds has the next progress check for peers that are gone: one is, and its end is not reported. Any thread.
 func (r *rxContext) seekEnds() {
 	r.ends.Store(true)
-	atomic.OrUint32(&r.hot.Attention, hot.AttentionGo)
+	r.callGo()
 	r.ring()
 }
 
@@ -134,7 +132,7 @@ func (r *receiving) answer(e *leasedEP, src hw.Source, s sender, id hw.AMID, hea
 // sendSoon has what found no room go out with the next progress, after a call by the data plane.
 func (r *receiving) sendSoon() {
 	if len(r.out) != 0 {
-		atomic.OrUint32(&r.hot.Attention, hot.AttentionGo)
+		r.callGo()
 	}
 }
 

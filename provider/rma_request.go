@@ -127,7 +127,7 @@ func (e *initiator) enqueueRMA(id uint64) {
 	e.rmaQueue = append(e.rmaQueue, id)
 	e.rmaMu.Unlock()
 	e.rmaQueued.Add(1)
-	atomic.StoreUint32(&e.rx.hot.Attention, 1)
+	e.rx.callGo()
 }
 
 // pumpRMAs sends what waited for room.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -251,7 +250,7 @@ func (e *initiator) addShared(from sharedOp) *sharedOp {
 	op.link.inFlight.Add(1)
 	s.ops = append(s.ops, op)
 	s.waiting.Add(1)
-	atomic.StoreUint32(&e.rx.hot.Attention, hot.AttentionGo)
+	e.rx.callGo()
 	return op
 }
 

@@ -134,7 +134,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	r.leased, r.minMulti, r.urgent = lease.Guard(word, r), &r.MinMulti, &r.Urgent
 	r.MinMulti.Store(defaultMinMultiRecv)
 	r.deferred.Notify = func() {
-		atomic.StoreUint32(&r.hot.Attention, 1)
+		r.callGo()
 		r.ring()
 	}
 	base := unsafe.Pointer(r.hot)
@@ -285,6 +285,9 @@ func (r *receiving) calledFor() bool {
 	return false
 }
 
+// callGo has the next poll enter Go. What it is to do there is stored before, where calledFor finds it. Any thread.
+func (r *rxContext) callGo() { atomic.OrUint32(&r.hot.Attention, hot.AttentionGo) }
+
 // publish sets hot.Rx.Attention, by which polls enter Go, or poll ports, without an arrival on a ring.
 func (r *leasedRx) publish() {
 	attention := uint32(0)
@@ -296,8 +299,7 @@ func (r *leasedRx) publish() {
 	}
 	if atomic.LoadUint32(&r.hot.Attention) != attention {
 		atomic.StoreUint32(&r.hot.Attention, attention)
-		// queueRMA, network.notify or connection.notify may have come between: they leave what calledFor and
-		// portPolled find before they store the word
+		// callGo or network.notify may have come between: what they are called for, calledFor and portPolled find
 		more := uint32(0)
 		if r.calledFor() {
 			more |= hot.AttentionGo

@@ -230,6 +230,8 @@ func (i *Iface) drain(c *Endpoint, limit int) int {
 		payload := b[recordHeader+r.head : recordHeader+r.head+r.n : recordHeader+r.head+r.n]
 		if h := i.deliver.handlers[r.id]; h != nil {
 			h(c.src.source, r.word, head, payload)
+		} else {
+			i.malformed.Add(1)
 		}
 		c.src.consumed.Store(at + uint64(r.size))
 		n++
