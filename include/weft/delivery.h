@@ -41,7 +41,7 @@ enum weft_delivery_code {
 	WEFT_DELIVERY_GO = 1, /* the runtime is to make progress: what comes next is not for the data plane */
 	WEFT_DELIVERY_PAUSE = 2, /* pause for a moment: more is likely to come at once */
 	WEFT_DELIVERY_ACK_RECEIVED = 3, /* the runtime takes the ACK of source for request, whose outcome is data */
-	WEFT_DELIVERY_READ = 4, /* read the message of the RTS; then say so in weft_delivery.read */
+	WEFT_DELIVERY_READ = 4, /* make weft_delivery.copy, which reads the message of the RTS; its Error is the outcome */
 	WEFT_DELIVERY_SETTLE = 5, /* the runtime gives the message to the receive that it matched */
 	WEFT_DELIVERY_COMPLETE = 6, /* the runtime writes weft_delivery.entry to the queue, whose ring is full */
 	WEFT_DELIVERY_SEND_ACK = 7, /* the runtime sends source the ACK of request, when there is room */

@@ -100,7 +100,7 @@ struct weft_hot_cntr {
 #define WEFT_RECV_IOV (1ull << 62) /* Buf is the address of Len iovecs, owned by the entry */
 #define WEFT_RECV_CANCEL (1ull << 61) /* Context names the receive to cancel */
 #define WEFT_RECV_WORK (1ull << 60) /* Context is a number of deferred work */
-#define WEFT_RECV_DEVICE (1ull << 56) /* Buf is, or holds, memory of a device: not for C */
+#define WEFT_RECV_DEVICE (1ull << 56) /* Buf is, or holds, memory of a device: the runtime's */
 
 /* weft_recv_entry is a posted receive on its way to the matcher, one cache line. */
 struct weft_recv_entry {
@@ -195,10 +195,10 @@ struct weft_hot_peer {
 	uint32_t owner; /* our attach index at the peer plus one */
 	uint32_t peer; /* the interface's number for the peer */
 	_Atomic uint32_t link; /* Go only: the endpoint's number for the peer plus one, 0 not resolved */
-	_Atomic uint32_t pid; /* of the peer, 0: its memory cannot be reached. C sets 0; relaxed */
+	_Atomic uint32_t pid; /* of the peer, 0: its memory cannot be reached. The shim sets 0; relaxed */
 	uint32_t key_count; /* of keys, 0: the peer publishes no regions */
 	const struct weft_key *keys; /* the peer's; WEFT_CLAIMS claims follow */
-	_Atomic uint64_t put; /* position plus one of C's last unanswered write or atomic; relaxed */
+	_Atomic uint64_t put; /* position plus one of the data plane's last unanswered write or atomic; relaxed */
 };
 
 /* weft_epoch_reader is what a thread says about itself, one cache line: whether it may be using what it has read
@@ -513,7 +513,7 @@ struct weft_note_take {
 /* Bits of weft_hot_ep.flags. */
 #define WEFT_EP_EXCLUSIVE 1 /* as WEFT_EXCLUSIVE */
 #define WEFT_EP_TX_ALWAYS 2 /* transmits write completions by default (no FI_SELECTIVE_COMPLETION) */
-#define WEFT_EP_FAST 4 /* C may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go) */
+#define WEFT_EP_FAST 4 /* the data plane may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go) */
 #define WEFT_EP_MATCHES 8 /* its messages are matched with receives of weft's own, not with an owner's (fi_peer(3)) */
 #define WEFT_EP_RX_SELECTIVE 16 /* receives complete only with FI_COMPLETION */
 #define WEFT_EP_CTX_SHIFT 24 /* above it: how many of an fi_addr's high bits name a receive context */
@@ -556,9 +556,9 @@ struct weft_hot_ep {
 	_Atomic uint32_t polled; /* polls, up to WEFT_POLLED_ENOUGH; pollers add, a thread sets 0 */
 	weft_stat *stats_rx; /* the lease holder's counters; immutable after enable */
 	/* line 2: one-sided operations, immutable after enable */
-	const struct weft_hot_region *regions; /* what C may serve, NULL: nothing */
+	const struct weft_hot_region *regions; /* what the data plane may serve, NULL: nothing */
 	uint32_t region_count;
-	uint32_t pending_count; /* for each stripe; 0: C posts no one-sided operations */
+	uint32_t pending_count; /* for each stripe; 0: the data plane posts no one-sided operations */
 	struct weft_hot_pending *pendings;
 	struct weft_hot_cntr *write_cntr;
 	struct weft_hot_cntr *read_cntr;
@@ -566,15 +566,16 @@ struct weft_hot_ep {
 	uint64_t start_time; /* of this process, as claims have it */
 	uint32_t pid; /* of this process */
 	uint32_t delegate_min; /* bytes from which Go may delegate a copy to its target, 0: none */
-	/* line 3: immutable after enable, but for what two of them point at, and what Go and C count */
-	struct weft_hot_port *port; /* NULL: none that C polls */
-	/* with port, by lines of peers: Go stores with release; NULL: ask Go */
+	/* line 3: immutable after enable, but for what two of them point at, and what is counted */
+	struct weft_hot_port *port; /* NULL: none that the data plane polls */
+	/* with port, by lines of peers: the runtime stores with release; NULL: ask it */
 	_Atomic(struct weft_hot_path *) *paths;
 	struct weft_hot_port_source *port_sources; /* with port, source_limit of them, by its numbers */
-	_Atomic uint32_t delegate_rest; /* copies without asking; Go sets it, C counts down; relaxed */
-	/* bytes of the message of an RTS that C reads from its sender's memory (internal/dataplane); 0: none */
+	/* copies without asking; the runtime sets it, the data plane counts down; relaxed */
+	_Atomic uint32_t delegate_rest;
+	/* bytes of the message of an RTS that is read from its sender's memory without the runtime; 0: none */
 	uint32_t read_max;
-	/* bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all */
+	/* bytes that are copied to and from peers' memory before the runtime counts them; UINT64_MAX: all */
 	uint64_t copied_max;
 	/* those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter */
 	_Atomic uint64_t copied;

@@ -12,11 +12,11 @@
 //
 // A [Receiver] is the matching state of a receive context. What arrives goes through three steps:
 //
-//	ring → Deliver: check what the sender wrote, find the bytes
+//	ring → deliver: check what the sender wrote, find the bytes
 //	     → Receiver.Accept: match it with a posted receive, or hold it
-//	     → complete: an entry for the reader or the queue, the counter
+//	     → finish: an entry for the reader or the queue, the counter
 //
-// [Deliver] takes in the arrivals of one endpoint in shared memory, one-sided operations and their answers (serve)
+// deliver takes in the arrivals of one endpoint in shared memory, one-sided operations and their answers (serve)
 // included. Notifications go into a ring of the endpoint's, from which [Take] gives them to the application. Backends
 // with other ways of messages call [Receiver.Accept] with each. Posted receives come over the post ring of the
 // receive context; they go into matching when a message is older than none of them, so a message that fits the next one
@@ -26,7 +26,7 @@
 //
 // The functions here need nothing of the Go runtime (package direct says what that means): C threads call them like C
 // functions, weft's own threads and Go programs as ordinary Go. What needs the runtime is not done but reported, by a
-// code of [Deliver] or a [Verdict]: memory to be mapped, a receive into several buffers or device memory, truncation,
+// code of hot.Delivery or a [Verdict]: memory to be mapped, a receive into several buffers or device memory, truncation,
 // a source that is not known yet, a full completion queue. Package provider does that.
 //
 // # Concurrency

@@ -26,7 +26,7 @@ const (
 	stepBegin = iota
 	stepSent  // a path has been asked to send it
 	stepCopied
-	stepMoves // a notification takes its write along
+	stepMoves // the write's bytes go in the notification's message
 )
 
 // Send posts a message that goes out as a whole, and returns a code of hot.Post. at is the address of a hot.Post.
@@ -45,10 +45,10 @@ func Datagram(at, _, _, _ uintptr) uintptr {
 	return code
 }
 
-// unlikely are the kinds of what has to be one piece of the process's own memory yet.
+// unlikely are the kinds of posts that are the runtime's unless single makes them plain: vectors, memory of devices.
 const unlikely = hot.PostVector | hot.PostDevice
 
-// single makes an operation on a vector of one piece one on that piece. false: it is none.
+// single makes an operation on a vector of one piece one on that piece. false: it has not one piece, or is of a device.
 func single(p *hot.Post) bool {
 	if p.Kind&hot.PostDevice != 0 || p.Len != 1 || p.Buf == 0 {
 		return false

@@ -13,7 +13,7 @@ import (
 
 // One-sided operations that need one message in the peer's ring. The peer's key table is mapped here, so a key, a
 // range or a right that the peer does not have is found before anything is sent; such an operation is the runtime's,
-// which has the peer refuse it in so many words. The peer checks again when the message arrives. What it refuses
+// which sends it, so that the peer's answer says why. The peer checks again when the message arrives. What it refuses
 // then, because the region was closed in between, is not known here any more if the operation has completed: that is
 // what FI_TRANSMIT_COMPLETE promises. One with FI_DELIVERY_COMPLETE waits for the peer's answer (pending_unsafe.go).
 
@@ -25,8 +25,8 @@ func onesided(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {
 	return reach(p, ep)
 }
 
-// reach returns the peer of an operation that it need not be ready for, and the slots of its ring; 0: it is the
-// runtime's.
+// reach returns the peer of an operation that needs no room for messages there, and the slots of its ring; 0: it is
+// the runtime's.
 func reach(p *hot.Post, ep *hot.EP) (peer *hot.Peer, slots uintptr) {
 	if !posts(ep) {
 		return nil, 0
@@ -70,7 +70,7 @@ func writeMessage(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintpt
 	return hot.PostDone
 }
 
-// asMessage posts a read or a write which as a copy would overtake a message to the peer: as a message, too.
+// asMessage posts as a message a read or a write that, as a copy, would be done before an earlier message to the peer.
 func asMessage(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr) uintptr {
 	p.Request = 0
 	switch {

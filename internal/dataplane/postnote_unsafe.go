@@ -29,7 +29,7 @@ const (
 )
 
 // Note posts a notification; with hot.PostAlone that is all, else there is a read or a write. at is the
-// address of a hot.Post, the result one of its codes, as of Copy. With hot.PostNote the copy is made, and the
+// address of a hot.Post, the result one of its codes. With hot.PostNote the copy is made, and the
 // notification has to wait.
 func Note(at, _, _, _ uintptr) uintptr { return endPost(at, postNote(beginPost(at))) }
 

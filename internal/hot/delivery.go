@@ -44,7 +44,7 @@ const (
 	DeliveryGo          = 1 // the runtime is to make progress: what comes next is not for the data plane
 	DeliveryPause       = 2 // pause for a moment: more is likely to come at once
 	DeliveryAckReceived = 3 // the runtime takes the ACK of source for request, whose outcome is data
-	DeliveryRead        = 4 // read the message of the RTS; then say so in [Delivery].Read
+	DeliveryRead        = 4 // make [Delivery].Copy, which reads the message of the RTS; its Error is the outcome
 	DeliverySettle      = 5 // the runtime gives the message to the receive that it matched
 	DeliveryComplete    = 6 // the runtime writes [Delivery].Entry to the queue, whose ring is full
 	DeliverySendAck     = 7 // the runtime sends source the ACK of request, when there is room

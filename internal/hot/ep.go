@@ -8,7 +8,7 @@ import "structs"
 const (
 	EPExclusive   = 1  // as RxExclusive
 	EPTxAlways    = 2  // transmits write completions by default (no FI_SELECTIVE_COMPLETION)
-	EPFast        = 4  // C may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go)
+	EPFast        = 4  // the data plane may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go)
 	EPMatches     = 8  // its messages are matched with receives of weft's own, not with an owner's (fi_peer(3))
 	EPRxSelective = 16 // receives complete only with FI_COMPLETION
 	EPCtxShift    = 24 // above it: how many of an fi_addr's high bits name a receive context
@@ -56,9 +56,9 @@ type EP struct {
 	Polled       uint32  `c:"_Atomic"`     // polls, up to PolledEnough; pollers add, a thread sets 0
 	StatsRx      uintptr `c:"weft_stat *"` // the lease holder's counters; immutable after enable
 	// line 2: one-sided operations, immutable after enable
-	Regions      uintptr `c:"const struct weft_hot_region *"` // what C may serve, NULL: nothing
+	Regions      uintptr `c:"const struct weft_hot_region *"` // what the data plane may serve, NULL: nothing
 	RegionCount  uint32
-	PendingCount uint32  // for each stripe; 0: C posts no one-sided operations
+	PendingCount uint32  // for each stripe; 0: the data plane posts no one-sided operations
 	Pendings     uintptr `c:"struct weft_hot_pending *"`
 	WriteCntr    uintptr `c:"struct weft_hot_cntr *"`
 	ReadCntr     uintptr `c:"struct weft_hot_cntr *"`
@@ -66,14 +66,14 @@ type EP struct {
 	StartTime    uint64  // of this process, as claims have it
 	PID          uint32  // of this process
 	DelegateMin  uint32  // bytes from which Go may delegate a copy to its target, 0: none
-	// line 3: immutable after enable, but for what two of them point at, and what Go and C count
-	Port         uintptr `c:"struct weft_hot_port *"`            // NULL: none that C polls
-	Paths        uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: Go stores with release; NULL: ask Go
+	// line 3: immutable after enable, but for what two of them point at, and what is counted
+	Port         uintptr `c:"struct weft_hot_port *"`            // NULL: none that the data plane polls
+	Paths        uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: the runtime stores with release; NULL: ask it
 	PortSources  uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by its numbers
-	DelegateRest uint32  `c:"_Atomic"`                           // copies without asking; Go sets it, C counts down; relaxed
-	// bytes of the message of an RTS that C reads from its sender's memory (internal/dataplane); 0: none
+	DelegateRest uint32  `c:"_Atomic"`                           // copies without asking; the runtime sets it, the data plane counts down; relaxed
+	// bytes of the message of an RTS that is read from its sender's memory without the runtime; 0: none
 	ReadMax    uint32
-	CopiedMax  uint64  // bytes that C copies to and from peers' memory before Go counts them; UINT64_MAX: all
+	CopiedMax  uint64  // bytes that are copied to and from peers' memory before the runtime counts them; UINT64_MAX: all
 	Copied     uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
 	PortActive uint32  `c:"_Atomic"` // with port, 1: polls include it, and do until nothing is corked there. Go stores; relaxed
 	Number     uint32  // among the endpoints of its receive context

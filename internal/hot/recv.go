@@ -10,7 +10,7 @@ const (
 	RecvIOV    uint64 = 1 << 62 // Buf is the address of Len iovecs, owned by the entry
 	RecvCancel uint64 = 1 << 61 // Context names the receive to cancel
 	RecvWork   uint64 = 1 << 60 // Context is a number of deferred work
-	RecvDevice uint64 = 1 << 56 // Buf is, or holds, memory of a device: not for C
+	RecvDevice uint64 = 1 << 56 // Buf is, or holds, memory of a device: the runtime's
 )
 
 // RecvEntry is a posted receive on its way to the matcher, one cache line.

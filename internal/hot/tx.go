@@ -18,10 +18,10 @@ type Peer struct {
 	Owner     uint32  // our attach index at the peer plus one
 	Peer      uint32  // the interface's number for the peer
 	Link      uint32  `c:"_Atomic"` // Go only: the endpoint's number for the peer plus one, 0 not resolved
-	PID       uint32  `c:"_Atomic"` // of the peer, 0: its memory cannot be reached. C sets 0; relaxed
+	PID       uint32  `c:"_Atomic"` // of the peer, 0: its memory cannot be reached. The shim sets 0; relaxed
 	KeyCount  uint32  // of keys, 0: the peer publishes no regions
 	Keys      uintptr `c:"const struct weft_key *"` // the peer's; Claims claims follow
-	Put       uint64  `c:"_Atomic"`                 // position plus one of C's last unanswered write or atomic; relaxed
+	Put       uint64  `c:"_Atomic"`                 // position plus one of the data plane's last unanswered write or atomic; relaxed
 }
 
 // EpochReader is what a thread says about itself, one cache line: whether it may be using what it has read in a line
