@@ -1,24 +1,23 @@
-package provider
+package nic
 
 import (
 	"strings"
 
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/nic"
 )
 
-// telemetry is how much counters of a NIC rise while it is open (FI_WEFT_CXI_TELEMETRY). Its holder serialises the
+// Meter is how much counters of a NIC rise while it is open (FI_WEFT_CXI_TELEMETRY). Its holder serialises the
 // calls.
-type telemetry struct {
-	host   nic.Host
+type Meter struct {
+	host   Host
 	device string
 	names  []string          // in the order in which they were asked for
-	before map[string]uint64 // at begin, of those that the kernel has
+	before map[string]uint64 // at Begin, of those that the kernel has
 }
 
-// begin reads the counters of a comma-separated list; none are read for an empty one.
-func (t *telemetry) begin(host nic.Host, device, list string) {
-	*t = telemetry{host: host, device: device, before: map[string]uint64{}}
+// Begin reads the counters of a comma-separated list; none are read for an empty one.
+func (t *Meter) Begin(host Host, device, list string) {
+	*t = Meter{host: host, device: device, before: map[string]uint64{}}
 	for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
 		n, ok := host.TelemetryOf(device, name)
 		if !ok {
@@ -32,8 +31,8 @@ func (t *telemetry) begin(host nic.Host, device, list string) {
 	}
 }
 
-// end says in the log by how much each has risen.
-func (t *telemetry) end() {
+// End says in the log by how much each has risen.
+func (t *Meter) End() {
 	for _, name := range t.names {
 		if n, ok := t.host.TelemetryOf(t.device, name); ok {
 			log.Warnf(log.Domain, "telemetry of %s: %s has risen by %d", t.device, name, n-t.before[name])

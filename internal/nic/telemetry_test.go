@@ -1,4 +1,4 @@
-package provider
+package nic
 
 import (
 	"bytes"
@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/nic"
 )
 
-// TestTelemetry: the log says by how much each counter that was asked for has risen, and which there is not.
-func TestTelemetry(t *testing.T) {
+// TestMeter: the log says by how much each counter that was asked for has risen, and which there is not.
+func TestMeter(t *testing.T) {
 	sys := t.TempDir()
 	dir := filepath.Join(sys, "class/cxi/cxi0/device/telemetry")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -29,8 +28,8 @@ func TestTelemetry(t *testing.T) {
 	set("pct_spt_timeouts", "17@1700000000.5\n")
 	set("hni_discard_cntr_0", "4@1700000000.5\n")
 	set("lpe_success_cntr", "1000@1700000000.5\n")
-	var m telemetry
-	m.begin(nic.Host{Sys: sys}, "cxi0", "lpe_success_cntr,nothing_cntr,,pct_spt_timeouts,lpe_success_cntr")
+	var m Meter
+	m.Begin(Host{Sys: sys}, "cxi0", "lpe_success_cntr,nothing_cntr,,pct_spt_timeouts,lpe_success_cntr")
 	text := out.String()
 	if strings.Count(text, "\n") != 1 || !strings.Contains(text, `no telemetry counter "nothing_cntr"`) {
 		t.Errorf("at the beginning: %s", text)
@@ -38,7 +37,7 @@ func TestTelemetry(t *testing.T) {
 	out.Reset()
 	set("lpe_success_cntr", "1234567@1700000001.5\n")
 	set("hni_discard_cntr_0", "5@1700000001.5\n")
-	m.end()
+	m.End()
 	want := []string{"cxi0: lpe_success_cntr has risen by 1233567", "cxi0: pct_spt_timeouts has risen by 0"}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != len(want) {
@@ -50,11 +49,11 @@ func TestTelemetry(t *testing.T) {
 		}
 	}
 	out.Reset()
-	if m.end(); out.Len() != 0 {
+	if m.End(); out.Len() != 0 {
 		t.Errorf("a second end says %s", out.String())
 	}
-	m.begin(nic.Host{Sys: sys}, "cxi0", "")
-	if m.end(); out.Len() != 0 {
+	m.Begin(Host{Sys: sys}, "cxi0", "")
+	if m.End(); out.Len() != 0 {
 		t.Errorf("nothing was asked for, and the log says %s", out.String())
 	}
 }
