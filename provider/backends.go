@@ -61,8 +61,8 @@ func openNetworks(e *Endpoint) (list []hw.Iface, names io.Closer, err error) {
 			over.share(i)
 			list = append(list, i)
 		}
-	} else if err = sock.SetClass(e.socket.fd, e.domain.dscp(e.info)); err == nil {
-		err = over.alone(e.socket.fd)
+	} else if err = sock.SetClass(e.socket.FD, e.domain.dscp(e.info)); err == nil {
+		err = over.alone(e.socket.FD)
 	}
 	if err != nil {
 		for _, i := range list {
@@ -110,7 +110,7 @@ func openUDPSocket(e *Endpoint, c udp.Config) (*udp.Iface, error) {
 		}
 		return m.Open(e.context, c)
 	}
-	fd, err := unix.FcntlInt(uintptr(e.socket.fd), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := unix.FcntlInt(uintptr(e.socket.FD), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func udpCongestion(c *config.Config) (*congestion.Config, error) {
 // regions are published to peers with the same key.
 func openOwn(e *Endpoint, stripes int) (iface, error) {
 	own := loopback.Config{
-		Here:        func(a netip.Addr) bool { return e.domain.local.has(names.New(a, 0)) },
+		Here:        func(a netip.Addr) bool { return e.domain.local.Has(names.New(a, 0)) },
 		BounceCount: max(e.bounces(e.domain.cfg), stripes),
 		Stripes:     stripes,
 		Cookie:      e.incarnation,
@@ -154,7 +154,7 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 		own.Memory, own.KeyCount = memory, publishedKeys
 	}
 	if e.apart {
-		return openIface(unboundName(), &boundSocket{}, own, e.domain.cfg) // no peer asks for it
+		return openIface(unboundName(), &names.Socket{}, own, e.domain.cfg) // no peer asks for it
 	}
 	return openIface(address{e.name, e.context}.raw(), e.socket, own, e.domain.cfg)
 }
@@ -163,11 +163,11 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 // socket address and perhaps a number (address.raw); bound says at which others it
 // answers. own is completed. This file is the one place where backends are chosen by
 // name.
-func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.Config) (iface, error) {
-	if bound.inet {
+func openIface(addr []byte, bound *names.Socket, own loopback.Config, c *config.Config) (iface, error) {
+	if bound.Inet {
 		own.Any |= loopback.IPv4
 	}
-	if bound.inet6 {
+	if bound.Inet6 {
 		own.Any |= loopback.IPv6
 	}
 	own.Dir, own.RingLog2 = c.SHMDir, int(log2(c.RingSlots))

@@ -60,7 +60,7 @@ func (e *Endpoint) openConn() error {
 		return err
 	}
 	if e.av, err = e.domain.openPeer(); err != nil {
-		e.socket.close()
+		e.socket.Close()
 		if r != nil {
 			conn.GiveBack(r)
 		}
@@ -191,7 +191,7 @@ func (c *connection) event(number fi.EQEvent, data []byte) {
 // Reach opens the path that carries the data.
 func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 	e := c.ep
-	if len(e.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.has(peer) {
+	if len(e.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.Has(peer) {
 		return fmt.Errorf("no transport from %s to %s: %w", e.name, peer, fi.EHOSTUNREACH)
 	}
 	if err := e.av.Add(peer); err != nil {

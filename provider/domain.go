@@ -31,12 +31,12 @@ type Domain struct {
 	format   fi.AddrFormat
 	auth     authkey.Key // of endpoints and regions that bring none; immutable
 	refs     refs.Count  // users: address vectors, endpoints, regions, shared contexts
-	queues   openSet     // completion queues and counters
+	queues   refs.Set    // completion queues and counters
 	work     deferred.Queue
 	drives   *deferred.Drives[driven] // immutable
 	importer hmem.Importer            // of memory of other processes
 
-	local    localAddrs
+	local    names.Host
 	resolver names.Resolver
 	// maxStripes is the number of stripes of an endpoint whose transmit
 	// queue is large enough, a power of two. Immutable.
@@ -88,7 +88,6 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		auth:       auth,
 		info:       info.Clone(),
 		format:     info.AddrFormat,
-		local:      localAddrs{src: names.System},
 		resolver:   names.SystemResolver,
 		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
 	}
@@ -149,7 +148,7 @@ func (f *Fabric) offers(p fi.Progress) bool {
 
 // Close closes the domain. fi.EBUSY while it has open objects.
 func (d *Domain) Close() error {
-	if err := d.queues.whenClosed(d.refs.Close); err != nil {
+	if err := d.queues.WhenClosed(d.refs.Close); err != nil {
 		return err
 	}
 	d.stopThreads()

@@ -1,9 +1,6 @@
 package provider
 
 import (
-	"slices"
-	"sync"
-
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
@@ -44,7 +41,7 @@ func (d *Domain) OpenCQ(attr *fi.CQAttr, wait *cq.WaitSet) (*cq.Queue, error) {
 		return nil, err
 	}
 	attr.Format = q.Format()
-	d.queues.add(q, func() bool { return q.Hot() != nil })
+	d.queues.Add(q, func() bool { return q.Hot() != nil })
 	return q, nil
 }
 
@@ -70,58 +67,10 @@ func (d *Domain) OpenCounter(attr *fi.CntrAttr, wait *cq.WaitSet) (*cq.Counter, 
 	}
 	c.OnChange(d.work.PostReady)
 	c.OnClose(func() { d.drives.Undrive(c) })
-	d.queues.add(c, func() bool { return c.Hot() != nil })
+	d.queues.Add(c, func() bool { return c.Hot() != nil })
 	return c, nil
 }
 
 // OpenPoll opens a poll set. It keeps its members open, and through them the
 // domain.
 func (d *Domain) OpenPoll() (*cq.PollSet, error) { return cq.OpenPollSet(nil) }
-
-// openSet knows which of the objects that were opened are open still. They
-// belong to other packages, which do not report that they are closed.
-type openSet struct {
-	mu      sync.Mutex // control operations only
-	objects []member
-	prune   int // length at which closed ones are dropped
-}
-
-// member is an object of a set, and what reports whether it is open.
-type member struct {
-	object any
-	open   func() bool
-}
-
-// has reports whether an open object was added.
-func (s *openSet) has(object any) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.objects, func(m member) bool { return m.object == object })
-}
-
-// add adds an open object. The caller is a user of what the set belongs to.
-func (s *openSet) add(object any, open func() bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.objects) >= s.prune {
-		s.drop()
-		s.prune = 2*len(s.objects) + 16
-	}
-	s.objects = append(s.objects, member{object, open})
-}
-
-// drop drops the closed objects. The caller has s.mu.
-func (s *openSet) drop() {
-	s.objects = slices.DeleteFunc(s.objects, func(m member) bool { return !m.open() })
-}
-
-// whenClosed returns what f returns, which nothing is added before, or fi.EBUSY
-// if an object is open.
-func (s *openSet) whenClosed(f func() error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.drop(); len(s.objects) != 0 {
-		return fi.EBUSY
-	}
-	return f()
-}

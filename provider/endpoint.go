@@ -38,7 +38,7 @@ type Endpoint struct {
 	initiator
 	refs refs.Count
 
-	socket *boundSocket
+	socket *names.Socket
 	engine *background // by which a progress thread drives it, nil: none does
 
 	// protocols are what progress goes through; immutable from Enable on.
@@ -115,7 +115,7 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 		return nil, refuse(log.EPCtrl, fi.ErrnoOf(err), "open endpoint: %v", err)
 	}
 	if e.allocateHot() != nil {
-		e.socket.close()
+		e.socket.Close()
 		e.closeConn()
 		d.refs.Release()
 		return nil, fi.ENOMEM
@@ -166,14 +166,14 @@ func (e *Endpoint) bindName(raw []byte) error {
 		return err
 	}
 	if e.socket != nil {
-		e.socket.close()
+		e.socket.Close()
 	}
 	e.socket, e.name = s, n
 	return nil
 }
 
 // bindName binds a socket to the name that raw asks for.
-func (d *Domain) bindName(format fi.AddrFormat, raw []byte) (*boundSocket, names.Name, error) {
+func (d *Domain) bindName(format fi.AddrFormat, raw []byte) (*names.Socket, names.Name, error) {
 	want := names.Name{}
 	if len(raw) != 0 {
 		n, err := names.Decode(format, raw)
@@ -188,15 +188,15 @@ func (d *Domain) bindName(format fi.AddrFormat, raw []byte) (*boundSocket, names
 // bindTries is how many ports are tried, of which another network namespace may have each.
 const bindTries = 16
 
-// bind is bindSocket for an endpoint of the domain. A port that the kernel chooses is one
+// bind is names.Reserve for an endpoint of the domain. A port that the kernel chooses is one
 // that no endpoint has with which the domain's share memory.
-func (d *Domain) bind(want names.Name, domainIface, only string) (*boundSocket, names.Name, error) {
+func (d *Domain) bind(want names.Name, domainIface, only string) (*names.Socket, names.Name, error) {
 	for try := 0; ; try++ {
-		s, n, err := bindSocket(want, domainIface, only)
+		s, n, err := names.Reserve(want, domainIface, only)
 		if err != nil || want.Port != 0 || try == bindTries || !nameTaken(n, d.cfg) {
 			return s, n, err
 		}
-		s.close()
+		s.Close()
 	}
 }
 
@@ -315,7 +315,7 @@ func (e *Endpoint) Close() error {
 		e.scalable.closed(e)
 		return nil
 	}
-	e.socket.close()
+	e.socket.Close()
 	e.domain.refs.Release()
 	return nil
 }

@@ -334,7 +334,7 @@ func (e *leasedEP) findAddr(id uint32) fi.Addr {
 			aliases = append(aliases, l.to.Name)
 		}
 	}
-	for _, n := range e.domain.local.all() {
+	for _, n := range e.domain.local.All() {
 		aliases = append(aliases, n.WithPort(own.Port).WithKey(own.Key))
 	}
 	for _, n := range aliases {

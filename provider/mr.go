@@ -335,7 +335,7 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags != fi.RemoteWrite {
 		return refuse(log.MR, fi.EBADFLAGS, "bind counter to a memory region: flags %#x", flags)
 	}
-	if !m.domain.queues.has(c) {
+	if !m.domain.queues.Has(c) {
 		return fi.EDOMAIN
 	}
 	m.bindMu.Lock()

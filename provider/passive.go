@@ -80,7 +80,7 @@ func (p *Passive) bind(raw []byte) error {
 	}
 	name := want
 	if want.IsZero() || want.IsAny() {
-		n, err := defaultName(want, domain, p.fabric.cfg.Iface)
+		n, err := names.First(want, domain, p.fabric.cfg.Iface)
 		if err != nil {
 			return err
 		}

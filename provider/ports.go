@@ -85,7 +85,7 @@ func eagerOver(c *config.Config, a *hw.Attr) uint64 {
 // /dev/shm or an FI_WEFT_SHM_DIR of its own, as containers do. Then it is reached
 // as on another host. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
 func (e *peering) connectOver(l *link) (hw.Endpoint, *port, error) {
-	here := e.domain.local.has(l.to.Name)
+	here := e.domain.local.Has(l.to.Name)
 	if len(e.ports) > 1 && (e.apart || !here && !e.domain.cfg.Across()) {
 		return e.connectFirst(l, e.ports[1:])
 	}

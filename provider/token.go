@@ -172,7 +172,7 @@ func (e *Endpoint) tokenName() (names.Name, error) {
 	if err != nil || !n.IsAny() {
 		return n, err
 	}
-	locals, err := names.Locals(e.domain.local.src)
+	locals, err := e.domain.local.Locals()
 	if err != nil {
 		return n, err
 	}

@@ -78,7 +78,7 @@ func (d *Domain) checkTrigger(what string, on Threshold, caps uint64) error {
 		return refuse(log.EPData, fi.EBADFLAGS, "%s: FI_TRIGGER on an endpoint without that capability", what)
 	case on.Counter == nil:
 		return refuse(log.EPData, fi.EINVAL, "%s: no counter to wait for", what)
-	case !d.queues.has(on.Counter):
+	case !d.queues.Has(on.Counter):
 		return refuse(log.EPData, fi.EDOMAIN, "%s: the counter is not the domain's", what)
 	}
 	return nil
@@ -121,7 +121,7 @@ func (d *Domain) QueueWork(w *Work) error {
 		switch {
 		case c.counter == nil && c.needed:
 			return refuse(log.Domain, fi.EINVAL, "queue work: no %s counter", c.what)
-		case c.counter != nil && !d.queues.has(c.counter):
+		case c.counter != nil && !d.queues.Has(c.counter):
 			return refuse(log.Domain, fi.EDOMAIN, "queue work: the %s counter is not the domain's", c.what)
 		}
 	}
@@ -192,7 +192,7 @@ func (d *Domain) CancelWork(user uint64) error {
 // FlushWork takes back all deferred work that was not posted yet, or that which
 // waits for a counter.
 func (d *Domain) FlushWork(on *cq.Counter) error {
-	if on != nil && !d.queues.has(on) {
+	if on != nil && !d.queues.Has(on) {
 		return refuse(log.Domain, fi.EDOMAIN, "flush work: the counter is not the domain's")
 	}
 	d.work.Cancel(func(w *deferred.Op) bool { return w.Deferred && (on == nil || w.On == on) })
