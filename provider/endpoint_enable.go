@@ -73,7 +73,7 @@ func (e *Endpoint) Enable() error {
 			return fi.ErrnoOf(err)
 		}
 	}
-	addName(e)
+	enabled.Add(e, e.name.AppendSockaddr(nil))
 	e.state.Store(stateEnabled)
 	e.setFast(true)
 	return nil

@@ -346,12 +346,6 @@ func regionOfToken(incarnation, key, rights uint64) (*MR, proxy.Status) {
 
 // endpointOf returns the process's enabled endpoint of an incarnation, nil if there is none.
 func endpointOf(incarnation uint64) *Endpoint {
-	endpointNames.Lock()
-	defer endpointNames.Unlock()
-	for e := range endpointNames.list {
-		if e.incarnation == incarnation {
-			return e
-		}
-	}
-	return nil
+	e, _ := enabled.Find(func(e *Endpoint) bool { return e.incarnation == incarnation })
+	return e
 }

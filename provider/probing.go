@@ -1,9 +1,7 @@
 package provider
 
 import (
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/probe"
@@ -52,32 +50,4 @@ func (e *portSet) stopProbers() {
 		pr.Stop()
 	}
 	e.probers = nil
-}
-
-// every calls f again and again, after what it returns: on the service thread if the configuration wants that and there
-// is one, else in a goroutine.
-func (d *Domain) every(f func() time.Duration) (stop func()) {
-	if d.cfg.ProbeService && d.served {
-		service.Lock()
-		s := service.running
-		service.Unlock()
-		if s != nil {
-			return s.Tick(f)
-		}
-	}
-	done := make(chan struct{})
-	var over sync.WaitGroup
-	over.Go(func() {
-		timer := time.NewTimer(0)
-		defer timer.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-timer.C:
-				timer.Reset(max(f(), time.Millisecond))
-			}
-		}
-	})
-	return func() { close(done); over.Wait() }
 }

@@ -141,7 +141,7 @@ const flushTime = time.Second
 // disable takes an enabled endpoint out of service.
 func (e *Endpoint) disable() {
 	e.setFast(false)
-	removeName(e)
+	enabled.Remove(e)
 	e.stopBackground()
 	e.domain.drives.Part(e)
 	e.detachQueues()
