@@ -33,6 +33,26 @@ type connection struct {
 	peerID uint32    // the lease holder's: identity of peer, 0: not met
 }
 
+// Connections, for callers of this package.
+type (
+	// ConnReq is a connection request, the handle in the info of FI_CONNREQ.
+	ConnReq = conn.Request
+	// Passive is a passive endpoint (fi_passive_ep).
+	Passive = conn.Passive
+)
+
+// OpenPassive opens a passive endpoint: see [conn.OpenPassive].
+func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
+	return conn.OpenPassive(passiveOwner{f}, info)
+}
+
+// passiveOwner is the fabric of passive endpoints.
+type passiveOwner struct{ *Fabric }
+
+func (o passiveOwner) Acquire() error { return o.refs.Acquire() }
+func (o passiveOwner) Release()       { o.refs.Release() }
+func (o passiveOwner) Iface() string  { return o.cfg.Iface }
+
 // openConn makes the endpoint a connected one and gives it a name: that of the
 // passive endpoint which the info's handle names, an address of the request's,
 // or the info's source address.
@@ -43,7 +63,7 @@ func (e *Endpoint) openConn() error {
 	case nil:
 		err = e.bindName(e.info.SrcAddr)
 	case *Passive:
-		want, ok := h.listen.TakeName()
+		want, ok := h.TakeName()
 		if !ok {
 			return fmt.Errorf("the passive endpoint listens or has no address any more: %w", fi.EINVAL)
 		}

@@ -25,7 +25,7 @@ func (d *Domain) OpenSharedRx(attr *fi.RxAttr) (*SharedRx, error) {
 	if err := d.matchesNot("shared receive context"); err != nil {
 		return nil, err
 	}
-	full, err := d.completeRx(attr)
+	full, err := d.defaults().CompleteRx(attr)
 	if err != nil {
 		return nil, err
 	}

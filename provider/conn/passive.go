@@ -1,4 +1,4 @@
-package provider
+package conn
 
 import (
 	"sync"
@@ -7,21 +7,22 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/cm"
-	"github.com/weft-fabric/weft/provider/conn"
+	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // Passive is a passive endpoint (fi_passive_ep): a name at which connection
-// requests arrive. Package conn listens there.
+// requests arrive. Its methods may be called from any thread.
 type Passive struct {
 	refs   refs.Count
-	fabric *Fabric
-	info   *fi.Info // complete but for names, immutable
+	owner  PassiveOwner // immutable
+	info   *fi.Info     // complete but for names, immutable
 	format fi.AddrFormat
 	fid    atomic.Uintptr // of C's object, in events
-	listen *conn.Listener
+	listen *Listener
 
 	// mu guards what follows. It is not on the data path.
 	mu   sync.Mutex
@@ -29,23 +30,28 @@ type Passive struct {
 	eq   *eq.Queue // does not change once the endpoint listens
 }
 
-// ConnReq is a connection request, the handle in the info of FI_CONNREQ.
-type ConnReq = conn.Request
+// PassiveOwner is what passive endpoints belong to.
+type PassiveOwner interface {
+	Acquire() error // of a user, which Release takes back
+	Release()
+	// Iface is the interface that names without an address are of, "": any.
+	Iface() string
+}
 
 // OpenPassive opens a passive endpoint with info's source address, or a port
 // of the first local address. Errors: fi.EINVAL for another type than
 // fi.EPMsg, a malformed address or authorisation key, and those of the name: fi.EADDRINUSE,
 // fi.EADDRNOTAVAIL, fi.EACCES, fi.EMFILE.
-func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
-	if info == nil || info.EP != nil && info.EP.Type != fi.EPMsg && info.EP.Type != fi.EPUnspec {
-		return nil, refuse(log.EPCtrl, fi.EINVAL, "open passive endpoint: not of type FI_EP_MSG")
+func OpenPassive(owner PassiveOwner, given *fi.Info) (*Passive, error) {
+	if given == nil || given.EP != nil && given.EP.Type != fi.EPMsg && given.EP.Type != fi.EPUnspec {
+		return nil, log.Refuse(log.EPCtrl, fi.EINVAL, "open passive endpoint: not of type FI_EP_MSG")
 	}
-	auth, err := passiveKey(info)
+	auth, err := authkey.OfInfo(given)
 	if err != nil {
-		return nil, refuse(log.EPCtrl, fi.EINVAL, "open passive endpoint: %v", err)
+		return nil, log.Refuse(log.EPCtrl, fi.EINVAL, "open passive endpoint: %v", err)
 	}
-	p := &Passive{fabric: f, info: info.Clone(), format: info.AddrFormat}
-	p.listen = conn.NewListener(auth, p.report)
+	p := &Passive{owner: owner, info: given.Clone(), format: given.AddrFormat}
+	p.listen = NewListener(auth, p.report)
 	if p.format == fi.FormatUnspec {
 		p.format = fi.Sockaddr
 	}
@@ -53,13 +59,13 @@ func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
 		p.info.EP.AuthKey, p.info.EP.AuthKeySize = auth.Bytes(), uint64(len(auth))
 	}
 	p.info.AddrFormat, p.info.Handle = p.format, nil
-	p.info.NIC = nicOf(p.info.Domain) // of requests, too
-	if err := f.refs.Acquire(); err != nil {
+	p.info.NIC = info.NICOfDomain(p.info.Domain) // of requests, too
+	if err := owner.Acquire(); err != nil {
 		return nil, err
 	}
-	if err := p.bind(info.SrcAddr); err != nil {
-		f.refs.Release()
-		return nil, refuse(log.EPCtrl, fi.ErrnoOf(err), "open passive endpoint: %v", err)
+	if err := p.bind(given.SrcAddr); err != nil {
+		owner.Release()
+		return nil, log.Refuse(log.EPCtrl, fi.ErrnoOf(err), "open passive endpoint: %v", err)
 	}
 	return p, nil
 }
@@ -80,7 +86,7 @@ func (p *Passive) bind(raw []byte) error {
 	}
 	name := want
 	if want.IsZero() || want.IsAny() {
-		n, err := names.First(want, domain, p.fabric.cfg.Iface)
+		n, err := names.First(want, domain, p.owner.Iface())
 		if err != nil {
 			return err
 		}
@@ -99,6 +105,9 @@ func (p *Passive) bind(raw []byte) error {
 
 // SetFID sets the address of the C object, which events name.
 func (p *Passive) SetFID(fid uintptr) { p.fid.Store(fid) }
+
+// TakeName gives the name up for an active endpoint, which has its address then; false: it listens, or has none.
+func (p *Passive) TakeName() (names.Name, bool) { return p.listen.TakeName() }
 
 // Info is what the endpoint was opened with.
 func (p *Passive) Info() *fi.Info { return p.info }
@@ -119,7 +128,7 @@ func (p *Passive) SetName(raw []byte) error {
 		return fi.EOPBADSTATE
 	}
 	if err := p.bind(raw); err != nil {
-		return refuse(log.EPCtrl, fi.ErrnoOf(err), "name a passive endpoint: %v", err)
+		return log.Refuse(log.EPCtrl, fi.ErrnoOf(err), "name a passive endpoint: %v", err)
 	}
 	return nil
 }
@@ -158,7 +167,7 @@ func (p *Passive) SetOpt(fi.Opt, uint64) error { return fi.ENOPROTOOPT }
 // for less than 1.
 func (p *Passive) SetBacklog(n int) error {
 	if n < 1 {
-		return refuse(log.EPCtrl, fi.EINVAL, "backlog of %d", n)
+		return log.Refuse(log.EPCtrl, fi.EINVAL, "backlog of %d", n)
 	}
 	return refused(p.listen.SetBacklog(n))
 }
@@ -172,7 +181,7 @@ func (p *Passive) Listen() error {
 	case !p.listen.Bound():
 		return fi.EOPBADSTATE
 	case p.eq == nil:
-		return refuse(log.EPCtrl, fi.ENOEQ, "listen: no event queue")
+		return log.Refuse(log.EPCtrl, fi.ENOEQ, "listen: no event queue")
 	}
 	return refused(p.listen.Listen())
 }
@@ -182,11 +191,11 @@ func refused(err error) error {
 	if err == nil {
 		return nil
 	}
-	return refuse(log.EPCtrl, fi.ErrnoOf(err), "%v", err)
+	return log.Refuse(log.EPCtrl, fi.ErrnoOf(err), "%v", err)
 }
 
 // report posts the event of a request.
-func (p *Passive) report(r *ConnReq) error {
+func (p *Passive) report(r *Request) error {
 	i := p.info.Clone()
 	var err error
 	if i.SrcAddr, err = names.Encode(p.format, r.Local()); err != nil {
@@ -203,12 +212,12 @@ func (p *Passive) report(r *ConnReq) error {
 // Reject refuses a connection request with data for the peer. Errors:
 // fi.EINVAL for a request of another endpoint, one that was answered already,
 // or more than FI_OPT_CM_DATA_SIZE bytes.
-func (p *Passive) Reject(r *ConnReq, data []byte) error {
+func (p *Passive) Reject(r *Request, data []byte) error {
 	switch {
 	case len(data) > cm.MaxData:
-		return refuse(log.EPCtrl, fi.EINVAL, "reject: %d bytes of data, at most %d", len(data), cm.MaxData)
+		return log.Refuse(log.EPCtrl, fi.EINVAL, "reject: %d bytes of data, at most %d", len(data), cm.MaxData)
 	case r == nil || !p.listen.Reject(r, data):
-		return refuse(log.EPCtrl, fi.EINVAL, "reject: not an unanswered request of this passive endpoint")
+		return log.Refuse(log.EPCtrl, fi.EINVAL, "reject: not an unanswered request of this passive endpoint")
 	}
 	return nil
 }
@@ -225,6 +234,6 @@ func (p *Passive) Close() error {
 		p.eq.Release()
 	}
 	p.listen.Drop()
-	p.fabric.refs.Release()
+	p.owner.Release()
 	return nil
 }
