@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -29,7 +30,7 @@ type iface interface {
 
 // publishedKeys is the number of regions that peers on this host find without
 // messages.
-const publishedKeys = 1024
+const publishedKeys = keys.DirectSize
 
 // newMemoryDomain opens the memory domain of the transport on this host.
 func newMemoryDomain() hw.MemoryDomain { return loopback.NewMemoryDomain() }

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/hmem"
 	offers "github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/refs"
@@ -45,7 +46,7 @@ type Domain struct {
 	memory     hw.MemoryDomain // where regions are published, immutable
 	rdma       rdmaDomain
 	clock      *probe.Clock // nil: not requested; immutable
-	hotRegions hotRegions   // the same for C
+	hotRegions keys.Direct  // the same for the data plane
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
 
@@ -157,7 +158,7 @@ func (d *Domain) Close() error {
 	d.clock.Close()
 	_ = d.memory.Close()
 	d.closeRDMA()
-	d.hotRegions.close()
+	d.hotRegions.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range []*eq.Queue{d.events, d.mrEvents} {
@@ -308,3 +309,6 @@ func (d *Domain) BindEQ(q *eq.Queue, flags uint64) error {
 	*bound = q
 	return nil
 }
+
+// Info is what the domain was opened with; not to be changed.
+func (d *Domain) Info() *fi.Info { return d.info }

@@ -322,3 +322,6 @@ func (e *Endpoint) Close() error {
 
 // WakePeer rings the doorbell of the peer with this number in a hot line.
 func (e *Endpoint) WakePeer(peer uint32) { e.iface.WakePeer(peer) }
+
+// Domain is the domain that the endpoint belongs to.
+func (e *attributes) Domain() *Domain { return e.domain }

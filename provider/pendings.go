@@ -44,7 +44,7 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 	if e.published() == nil {
 		return
 	}
-	if first := e.domain.hotRegions.first(); first != nil {
+	if first := e.domain.hotRegions.First(); first != nil {
 		h.Regions = uintptr(unsafe.Pointer(first))
 		h.RegionCount = publishedKeys
 	}

@@ -73,3 +73,6 @@ func (s *SharedRx) Close() error {
 	s.domain.refs.Release()
 	return nil
 }
+
+// Domain is the domain that the context belongs to.
+func (s *SharedRx) Domain() *Domain { return s.domain }
