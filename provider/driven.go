@@ -38,16 +38,10 @@ func (e *peering) openDriven() error {
 			return err
 		}
 		e.driven = p
-		p.network.drive(p.Iface.(hw.Driven).HotPort(), e.hot)
+		p.network.Drive(p.Iface.(hw.Driven), &e.hot.PortActive)
 		break
 	}
 	return nil
-}
-
-// drive has C poll the port and send over it, before start.
-func (n *network) drive(driven *hot.Port, ep *hot.EP) {
-	n.driven, n.active = driven, &ep.PortActive
-	atomic.StoreUint32(n.active, 0)
 }
 
 // fillDriven gives the port to C.
@@ -55,7 +49,7 @@ func (e *drivenPort) fillDriven(h *hot.EP) {
 	if e.driven == nil {
 		return
 	}
-	h.Port = uintptr(unsafe.Pointer(e.driven.network.driven))
+	h.Port = uintptr(unsafe.Pointer(e.driven.network.Driven()))
 	h.Paths = uintptr(unsafe.Pointer(e.paths.At(0)))
 	h.PortSources = uintptr(unsafe.Pointer(e.portSources.At(0)))
 }
@@ -141,7 +135,7 @@ func (e *drivenPort) portPolled() bool {
 		return false
 	}
 	n := e.driven.network
-	return n.busy() || atomic.LoadUint32(&n.driven.Silent) != 0
+	return n.Busy() || atomic.LoadUint32(&n.Driven().Silent) != 0
 }
 
 // portPolled says the same of any of the context's endpoints.

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/lease"
+	"github.com/weft-fabric/weft/provider/watch"
 )
 
 // drivenIface is an interface that C would look at, where nothing arrives.
@@ -33,16 +34,16 @@ func (*drivenIface) Address() []byte         { return nil }
 func (*drivenIface) Memory() hw.MemoryDomain { return nil }
 
 // drivenEndpoint adds an endpoint with such an interface to a receive context.
-func drivenEndpoint(d *Domain, r *rxContext) (*Endpoint, *drivenIface) {
+func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoint, *drivenIface) {
 	i := &drivenIface{}
 	l := &leasedEP{rx: r.leased.Taken()}
 	l.Endpoint.rx, l.hot, l.domain = r, &hot.EP{}, d
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
 	p := &port{Iface: i}
-	p.network = newNetwork(e, p)
-	p.network.drive(&i.port, e.hot)
-	e.driven, e.networks = p, []*network{p.network}
+	p.network = watch.New(i, networkOwner{&e.peering}, now)
+	p.network.Drive(i, &e.hot.PortActive)
+	e.driven, e.networks = p, []*watch.Port{p.network}
 	l.rx.eps = append(l.rx.eps, l)
 	return e, i
 }
@@ -59,9 +60,9 @@ func TestSharedPorts(t *testing.T) {
 	defer r.close()
 	var eps [2]*Endpoint
 	var ifaces [2]*drivenIface
+	var clocks [2]time.Duration
 	for n := range eps {
-		eps[n], ifaces[n] = drivenEndpoint(b.domain, r)
-		eps[n].driven.network.patience.Store(int64(time.Hour))
+		eps[n], ifaces[n] = drivenEndpoint(b.domain, r, func() time.Duration { return clocks[n] })
 	}
 	look := func(what string, active ...uint32) {
 		t.Helper()
@@ -82,11 +83,11 @@ func TestSharedPorts(t *testing.T) {
 		}
 	}
 	look("at first", 0, 0)
-	eps[1].driven.network.wake()
+	eps[1].driven.network.Wake()
 	look("a post to the second", 0, 1)
-	eps[0].driven.network.wake()
+	eps[0].driven.network.Wake()
 	look("a post to the first", 1, 1)
-	eps[1].driven.network.patience.Store(0)
+	clocks[1] += time.Hour
 	leasedOf(eps[1]).networkArrivals(1)
 	look("the second is quiet", 1, 0)
 	l := r.leased.Taken()
@@ -103,7 +104,7 @@ func TestSilentPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.close()
-	e, i := drivenEndpoint(b.domain, r)
+	e, i := drivenEndpoint(b.domain, r, nil)
 	for _, c := range []struct {
 		what      string
 		silent    uint32

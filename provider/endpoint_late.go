@@ -64,9 +64,7 @@ func (e *peering) listen(c *cq.Counter) error {
 		return err
 	}
 	e.attached = append(e.attached, c)
-	for _, n := range e.networks {
-		n.listen(e.attached)
-	}
+	e.listenTo(e.attached)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -11,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/probe"
+	"github.com/weft-fabric/weft/provider/watch"
 )
 
 // An endpoint has a port for each transport that it uses: port 0 to peers that share this host's memory, and one for
@@ -27,7 +29,7 @@ type port struct {
 	answer  func(hw.Source) hw.Endpoint // see hw.Answerer, nil: not offered
 	// to the sources, by number, that are not a link's path; nil: none; the lease holder's
 	backs    []*path
-	network  *network        // nil: peers that share memory with us
+	network  *watch.Port     // nil: peers that share memory with us
 	eager    uint64          // bytes of the longest message that goes with its payload
 	segments bool            // long one-sided operations are cut into segments (segmentflow.go)
 	cache    *regcache.Cache // registrations of its memory domain, nil: they cost nothing
@@ -45,9 +47,12 @@ type portSet struct {
 	iface    iface // of the first port
 	ports    []*port
 	probers  []*probe.Prober // of these ports
-	networks []*network      // of the ports to other hosts
-	names    io.Closer       // answers for the names of those that have no socket addresses, nil: there are none
-	unbelled bool            // peers may write what rings no bell
+	networks []*watch.Port   // of the ports to other hosts
+	// listeners are the queues on which those sleep that arrivals there wake: the endpoint's, from startNetworks on,
+	// with counters that are bound later. Stored under the endpoint's mu, read by any thread; sequentially consistent.
+	listeners atomic.Pointer[[]queue]
+	names     io.Closer // answers for the names of those that have no socket addresses, nil: there are none
+	unbelled  bool      // peers may write what rings no bell
 }
 
 // portOf returns the port that a source belongs to, and its number there.
@@ -128,7 +133,7 @@ func (e *peering) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error
 // wake has polls include the port if it is one to other hosts.
 func (p *port) wake() {
 	if p.network != nil {
-		p.network.wake()
+		p.network.Wake()
 	}
 }
 
@@ -212,14 +217,14 @@ func (e *leasedEP) networkArrivals(limit int) {
 		return
 	}
 	for _, n := range e.networks {
-		e.countBatch(n.poll(e, limit))
+		e.countBatch(n.Poll(limit, e.waitsForNetwork))
 	}
 }
 
 // onNetwork reports whether polls enter the runtime for ports to other hosts.
 func (e *portSet) onNetwork() bool {
 	for _, n := range e.networks {
-		if n.busy() && n.driven == nil {
+		if n.Busy() && n.Driven() == nil {
 			return true
 		}
 	}
@@ -229,7 +234,7 @@ func (e *portSet) onNetwork() bool {
 // watched reports whether polls include ports to other hosts, through the runtime or not, because of traffic there.
 func (e *portSet) watched() bool {
 	for _, n := range e.networks {
-		if n.wait != nil && n.busy() {
+		if n.Belled() && n.Busy() {
 			return true
 		}
 	}
@@ -247,7 +252,7 @@ func (e *portSet) setEagerWindow(open bool) {
 func (e *portSet) closePorts() {
 	e.stopProbers()
 	for _, n := range e.networks {
-		n.close()
+		n.Close()
 	}
 	e.networks = nil
 	// Networks first: no peer finds the segment gone while the network answers.
@@ -279,7 +284,7 @@ func (e *leasedEP) openNetworkPorts() error {
 	for _, i := range list {
 		p := e.addPort(i)
 		p.cache = e.domain.cacheOf(i.Memory())
-		p.network = newNetwork(&e.Endpoint, p)
+		p.network = watch.New(p.Iface, networkOwner{&e.peering}, nil)
 		e.networks = append(e.networks, p.network)
 	}
 	return nil
@@ -287,11 +292,39 @@ func (e *leasedEP) openNetworkPorts() error {
 
 // startNetworks begins to watch the ports to other hosts.
 func (e *peering) startNetworks() error {
+	e.listenTo(e.attached)
 	for _, n := range e.networks {
-		if err := n.start(); err != nil {
+		if err := n.Start(); err != nil {
 			return err
 		}
 	}
 	e.startProbers()
 	return nil
+}
+
+// listenTo sets the queues on which those sleep that arrivals from other hosts wake.
+func (e *portSet) listenTo(queues []queue) {
+	list := slices.Clone(queues)
+	e.listeners.Store(&list)
+}
+
+// networkOwner is an endpoint as its ports to other hosts have it.
+type networkOwner struct{ e *peering }
+
+// Attention has polls of the receive context look at ports to other hosts.
+func (o networkOwner) Attention(bits uint32) { atomic.OrUint32(&o.e.rx.hot.Attention, bits) }
+
+// Notify wakes the threads that sleep on the endpoint's queues, and those that drive it.
+func (o networkOwner) Notify() {
+	o.e.rx.ring()
+	for _, q := range *o.e.listeners.Load() {
+		q.Waiter().Wake()
+	}
+	o.e.domain.drives.Wake()
+}
+
+// waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
+// way.
+func (e *leasedEP) waitsForNetwork() bool {
+	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.Any() || e.devices.any()
 }

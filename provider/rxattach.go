@@ -163,8 +163,10 @@ func (r *receiving) flushOut(e *leasedEP) {
 		}
 		r.flush()
 		e.target.pumpReplies()
-		for _, n := range e.networks {
-			n.port.Progress(0) // what peers have acknowledged makes room; nothing is delivered
+		for _, p := range e.ports {
+			if p.network != nil {
+				p.Progress(0) // what peers have acknowledged makes room; nothing is delivered
+			}
 		}
 		if n := e.owed(); n < owed {
 			end, owed = time.Now().Add(flushTime), n

@@ -36,7 +36,7 @@ var layers = [][]string{
 	{
 		"provider/atomics", "provider/claim", "provider/collective", "provider/cm",
 		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names", "provider/pages",
-		"provider/probe", "provider/refs", "provider/service",
+		"provider/probe", "provider/refs", "provider/service", "provider/watch",
 	},
 	{"internal/dataplane"},
 	{"provider/addrs", "provider/hmem", "provider/info", "provider/token", "provider/wire"},
