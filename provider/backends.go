@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // iface is what an endpoint needs of its transport on this host: the general
@@ -157,11 +158,11 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 	if e.apart {
 		return openIface(unboundName(), &names.Socket{}, own, e.domain.cfg) // no peer asks for it
 	}
-	return openIface(address{e.name, e.context}.raw(), e.socket, own, e.domain.cfg)
+	return openIface(peers.Address{Name: e.name, Number: e.context}.Raw(), e.socket, own, e.domain.cfg)
 }
 
 // openIface opens the transport that reaches peers on this host, named by a
-// socket address and perhaps a number (address.raw); bound says at which others it
+// socket address and perhaps a number (peers.Address.Raw); bound says at which others it
 // answers. own is completed. This file is the one place where backends are chosen by
 // name.
 func openIface(addr []byte, bound *names.Socket, own loopback.Config, c *config.Config) (iface, error) {
@@ -195,5 +196,5 @@ func nameTaken(n names.Name, c *config.Config) bool {
 func unboundName() []byte {
 	addr := [16]byte{0x20, 0x01, 0x0d, 0xb8}
 	rand.Read(addr[4:]) // never fails
-	return address{names.New(netip.AddrFrom16(addr), 1), 0}.raw()
+	return peers.Address{Name: names.New(netip.AddrFrom16(addr), 1)}.Raw()
 }

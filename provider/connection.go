@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/provider/cm"
 	"github.com/weft-fabric/weft/provider/conn"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // connection makes an endpoint a connected one (FI_EP_MSG). The endpoint
@@ -218,7 +219,7 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 		return err
 	}
 	for {
-		l := e.holdLinkTo(address{Name: peer})
+		l := e.holdLinkTo(peers.Address{Name: peer})
 		_, err := e.connect(l)
 		l.release()
 		if err != fi.EAGAIN {

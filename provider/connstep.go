@@ -34,7 +34,7 @@ func (c *connection) mute() bool { return c.Sender() == nil }
 func (c *connected) isPeer(src hw.Source) bool {
 	s := c.e.senderOf(src)
 	if c.peerID == 0 {
-		if c.e.rx.idNames[idSlot(s.id)] != *c.Sender() {
+		if c.e.rx.ids.Name(s.id) != *c.Sender() {
 			return false
 		}
 		c.peerID = s.id

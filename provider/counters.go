@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/internal/version"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
 )
 
@@ -31,7 +32,7 @@ func (d *Domain) openStats(name []byte) (*stats.Endpoint, error) {
 // openStats takes the endpoint's block of counters. Want of room in the page
 // costs a log line, not the endpoint.
 func (e *peering) openStats(stripes int) error {
-	st, err := e.domain.openStats(address{e.name, e.context}.raw())
+	st, err := e.domain.openStats(peers.Address{Name: e.name, Number: e.context}.Raw())
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/note"
 	"github.com/weft-fabric/weft/provider/pages"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/refs"
 )
 
@@ -149,7 +150,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l.help.leasedEP, l.target.leasedEP = l, l
 	l.flows = flow.NewSet(l.now)
 	e := &l.Endpoint
-	e.linkByAddr = map[address]*link{}
+	e.linkByAddr = map[peers.Address]*link{}
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	if pages.Allowed() {

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // sender is the source of a message: a peer and which of its interfaces. Matching goes by the peer, answers go to the
@@ -25,18 +26,20 @@ func (e *leasedEP) senderOf(src hw.Source) sender {
 		return s
 	}
 	p, own := e.portOf(src)
-	a, err := parseAddress(p.SourceAddress(own))
+	a, err := peers.ParseAddress(p.SourceAddress(own))
 	if err != nil {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
 	}
-	s := sender{e.rx.meet(origin{&e.Endpoint, src, a.number}, a.Name), a.number}
+	s := sender{e.rx.ids.Meet(origin{&e.Endpoint, src, a.Number}, a.Name, e.rx.merge), a.Number}
 	e.setKnown(src, s)
 	e.greet(src, s)
 	return s
 }
 
 // addressOf returns a sender's address.
-func (r *receiving) addressOf(s sender) address { return address{r.idNames[idSlot(s.id)], s.number} }
+func (r *receiving) addressOf(s sender) peers.Address {
+	return peers.Address{Name: r.ids.Name(s.id), Number: s.number}
+}
 
 // fillSource writes a sender that the AV has into its line of the table by which the data plane delivers (hot.Source),
 // unless it is there.
@@ -138,12 +141,12 @@ func fillBackLine(e *leasedEP, src uint32, source *hot.Source) {
 
 // linkBack is the link to a peer that sent to this endpoint.
 func (e *leasedEP) linkBack(s sender) *link {
-	slot := idSlot(s.id)
+	slot := peers.Slot(s.id)
 	for slot >= len(e.backLinks) {
 		e.backLinks = append(e.backLinks, nil)
 	}
 	l := e.backLinks[slot]
-	if l == nil || l.to.number != s.number {
+	if l == nil || l.to.Number != s.number {
 		l = e.linkTo(e.rx.addressOf(s))
 		e.backLinks[slot] = l
 	}
@@ -169,7 +172,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 		e.losePortSource(ev.Source)
 		e.rx.senderLost(e, ev.Source)
 		e.rx.loseOps(e, ev.Source)
-		if e.rx.part(origin{&e.Endpoint, ev.Source, s.number}, s.id) && (s.number == 0 || !ev.Closed) {
+		if e.rx.ids.Part(origin{&e.Endpoint, ev.Source, s.number}, s.id, e.rx.unexpectedFrom) && (s.number == 0 || !ev.Closed) {
 			e.rx.peerLost(s.id)
 		}
 	}
@@ -199,10 +202,10 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 
 // silentLost ends the receives that name a peer, by any of its addresses, to which the link is lost and that has never
 // sent: the receives from others end with their last source. A context of a scalable endpoint is not the whole peer.
-func (e *leasedEP) silentLost(addresses ...address) {
+func (e *leasedEP) silentLost(addresses ...peers.Address) {
 	e.rx.drainPosts(urgentRecv) // those on the ring may name it
 	for _, a := range addresses {
-		if id := e.rx.ids[a.Name]; a.number == 0 && id != noIdentity && !e.rx.present(id) {
+		if id := e.rx.ids.Known(a.Name); a.Number == 0 && id != peers.None && !e.rx.ids.Present(id) {
 			e.rx.peerLost(id)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/rkey"
 )
@@ -21,9 +22,9 @@ import (
 // peer now. Threads that are not the lease holder hold it while they use it
 // (hold, release); linksweep.go removes it.
 type link struct {
-	index uint32  // in Endpoint.links, immutable
-	to    address // immutable
-	raw   []byte  // to as the interface takes it, immutable
+	index uint32        // in Endpoint.links, immutable
+	to    peers.Address // immutable
+	raw   []byte        // to as the interface takes it, immutable
 
 	// path is the connected transport endpoint, nil before the first
 	// connect. Written under mu, read by any thread; both sequentially
@@ -85,8 +86,8 @@ type link struct {
 type path struct {
 	hw.Endpoint
 	port *port
-	peer address    // the peer's own, whose name may differ from the link's
-	keys *rkey.Peer // nil: no device reaches the peer's memory
+	peer peers.Address // the peer's own, whose name may differ from the link's
+	keys *rkey.Peer    // nil: no device reaches the peer's memory
 	// back: the path belongs to a source and to no link (renewed.go). flow is then the flow of segments over it,
 	// nil while there was none; the lease holder's.
 	back bool
@@ -135,9 +136,9 @@ const retryInterval = time.Millisecond
 type linkTable struct {
 	links      atomic.Pointer[[]*link] // by number, nil where none is
 	linkMu     sync.Mutex
-	linkByAddr map[address]*link // under linkMu, as the next two
-	freeLinks  []uint32          // numbers
-	linksKept  int               // by the last sweep
+	linkByAddr map[peers.Address]*link // under linkMu, as the next two
+	freeLinks  []uint32                // numbers
+	linksKept  int                     // by the last sweep
 	// linksMade counts the links ever made: added to under linkMu, read by the lease holder.
 	linksMade atomic.Uint64
 }
@@ -184,7 +185,7 @@ func (e *initiator) connect(l *link) (*path, error) {
 	switch {
 	case err == nil:
 		l.since, l.nextTry, l.lost, l.refused, l.around = time.Time{}, time.Time{}, false, "", nil
-		own, err := parseAddress(ep.Address())
+		own, err := peers.ParseAddress(ep.Address())
 		if err != nil {
 			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
 		}
@@ -399,14 +400,14 @@ func (e *linkTable) linkAt(i uint32) *link { return (*e.links.Load())[i] }
 
 // linkTo returns the link to a peer's interface, making it if need be.
 // Links are removed under the progress lease.
-func (e *leasedEP) linkTo(a address) *link {
+func (e *leasedEP) linkTo(a peers.Address) *link {
 	l := e.holdLinkTo(a)
 	l.release()
 	return l
 }
 
 // holdLinkTo returns the link to a peer's interface and holds it for the caller.
-func (e *initiator) holdLinkTo(a address) *link {
+func (e *initiator) holdLinkTo(a peers.Address) *link {
 	e.linkMu.Lock()
 	defer e.linkMu.Unlock()
 	l := e.linkByAddr[a]

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // Links to peers that are gone are removed, so that an endpoint that stays does
@@ -32,8 +33,8 @@ func (l *link) hold() bool {
 func (l *link) release() { l.users.Add(-1) }
 
 // addLink makes a link. The caller has linkMu.
-func (e *linkTable) addLink(a address, h *hot.EP, t *transmits) *link {
-	l := &link{to: a, raw: a.raw()}
+func (e *linkTable) addLink(a peers.Address, h *hot.EP, t *transmits) *link {
+	l := &link{to: a, raw: a.Raw()}
 	list := *e.links.Load()
 	if n := len(e.freeLinks); n != 0 {
 		l.index, e.freeLinks = e.freeLinks[n-1], e.freeLinks[:n-1]
@@ -98,7 +99,7 @@ func (e *leasedEP) namedLinks() map[*link]bool {
 	live := map[int]bool{}
 	for _, p := range e.ports {
 		for _, s := range p.sources {
-			live[idSlot(s.id)] = true
+			live[peers.Slot(s.id)] = true
 		}
 	}
 	for slot, l := range e.backLinks {

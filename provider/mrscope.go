@@ -93,7 +93,7 @@ func (m *MR) opens(e *leasedEP, peer names.Name) bool {
 		}
 	}
 	// The number of the key is e.av's, which may be another than the region's.
-	return m.scope.peer.IsZero() || e.rx.identity(m.scope.peer.WithKey(peer.Key)) == e.rx.identity(peer)
+	return m.scope.peer.IsZero() || e.rx.ids.Of(m.scope.peer.WithKey(peer.Key)) == e.rx.ids.Of(peer)
 }
 
 // access is Domain.access, which finds the region of a key and enters its gate, for a source of this endpoint. Errors
@@ -112,7 +112,7 @@ func (e *leasedEP) reaches(m *MR, src hw.Source) bool {
 	if m.scope == nil {
 		return m.opens(e, names.Name{})
 	}
-	return m.opens(e, e.rx.idNames[idSlot(e.senderOf(src).id)])
+	return m.opens(e, e.rx.ids.Name(e.senderOf(src).id))
 }
 
 // accessFor is access for the peer that a link leads to.

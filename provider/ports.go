@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/watch"
 )
@@ -177,9 +178,9 @@ func (e *leasedEP) setKnown(src hw.Source, s sender) {
 }
 
 // sourceReaches reports whether an address leads to the interface behind a source.
-func (e *portSet) sourceReaches(src hw.Source, a address) bool {
+func (e *portSet) sourceReaches(src hw.Source, a peers.Address) bool {
 	p, own := e.portOf(src)
-	return p.SourceReaches(own, a.raw())
+	return p.SourceReaches(own, a.Raw())
 }
 
 // sourceWords are the words that a source shares with us, nil if there are none.

@@ -57,7 +57,7 @@ func (e *attributes) workIn(entry *cq.Entry, flags uint64) uint64 {
 // recvUnknown reports a message from a peer that is not in the AV, with the
 // peer's address and its authorisation key if the AV has keys, as FI_SOURCE_ERR asks.
 func (e *leasedEP) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
-	name := e.rx.idNames[idSlot(a.source)]
+	name := e.rx.ids.Name(a.source)
 	raw, err := names.Encode(e.format, name)
 	if err != nil {
 		raw = nil

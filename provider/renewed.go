@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // A peer may end and begin anew under its name before its end is noticed, or lose a connection that is
@@ -36,7 +37,7 @@ func (e *leasedEP) greet(src hw.Source, s sender) {
 }
 
 // linkByName returns the link to a peer's interface, nil if there is none.
-func (e *linkTable) linkByName(a address) *link {
+func (e *linkTable) linkByName(a peers.Address) *link {
 	e.linkMu.Lock()
 	defer e.linkMu.Unlock()
 	return e.linkByAddr[a]

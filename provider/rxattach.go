@@ -219,7 +219,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 	if len(r.eps) != 0 {
 		r.stats.Store(r.eps[0].stats)
 	}
-	r.leave(&e.Endpoint)
+	r.ids.Leave(func(o origin) bool { return o.ep == &e.Endpoint })
 	if r.av == e.av {
 		r.name(nil)
 		for _, other := range r.eps {

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -31,7 +32,7 @@ func (s *Scalable) OpenTx(index int, attr *fi.TxAttr) (*Endpoint, error) {
 	}
 	given := *own.Tx
 	own.Rx = &fi.RxAttr{Size: 1, IOVLimit: wire.IOVLimit} // no receives are posted
-	e, err := s.openContext(s.tx, index, firstTx, own)
+	e, err := s.openContext(s.tx, index, peers.FirstTx, own)
 	if err == nil && attr != nil {
 		*attr = given
 	}
@@ -118,8 +119,8 @@ func (s *Scalable) share(e *Endpoint) {
 // closed takes a context back.
 func (s *Scalable) closed(e *Endpoint) {
 	s.mu.Lock()
-	if e.context >= firstTx {
-		s.tx[e.context-firstTx] = false
+	if e.context >= peers.FirstTx {
+		s.tx[e.context-peers.FirstTx] = false
 	} else {
 		s.rx[e.context] = false
 	}
@@ -144,14 +145,14 @@ func (e *attributes) bindFlags() (queue, counter uint64) {
 	switch {
 	case e.scalable == nil:
 		return anyCQ, anyCounter
-	case e.context >= firstTx:
+	case e.context >= peers.FirstTx:
 		return txCtxCQ, txCtxCntr
 	}
 	return rxCtxCQ, rxCtxCntr
 }
 
 // receivesOnly reports whether the endpoint is a receive context.
-func (e *attributes) receivesOnly() bool { return e.scalable != nil && e.context < firstTx }
+func (e *attributes) receivesOnly() bool { return e.scalable != nil && e.context < peers.FirstTx }
 
 // checkRx checks the attributes of a receive context whose endpoint has caps.
 func (d *Domain) checkRx(what string, a *fi.RxAttr, caps uint64) error {
