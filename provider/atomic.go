@@ -69,7 +69,7 @@ func (e *initiator) atomic(a *AtomicArgs) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	if !e.inTurn(l, opUpdate) {
 		return fi.EAGAIN
 	}

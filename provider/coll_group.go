@@ -222,7 +222,7 @@ func (e *Endpoint) isSelf(n names.Name) bool {
 func (g *Group) letGo() {
 	for i := range g.members {
 		if l := g.members[i].link; l != nil {
-			l.release()
+			l.Release()
 			g.members[i].link = nil
 		}
 	}

@@ -221,7 +221,7 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 	for {
 		l := e.holdLinkTo(peers.Address{Name: peer})
 		_, err := e.connect(l)
-		l.release()
+		l.Release()
 		if err != fi.EAGAIN {
 			return err
 		}
@@ -236,12 +236,10 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 // closeLines takes the peer away from the data plane, so that posts ask for the
 // connection's state.
 func (e *peering) closeLines() {
-	for _, l := range *e.links.Load() {
-		if l != nil {
-			l.mu.Lock()
-			e.forget(l)
-			l.mu.Unlock()
-		}
+	for l := range e.links.All() {
+		l.mu.Lock()
+		e.forget(l)
+		l.mu.Unlock()
 	}
 }
 

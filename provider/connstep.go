@@ -76,10 +76,7 @@ func (c *connected) finish(status fi.Errno) {
 		}
 		e.arrivals(r.cfg.ProgressBatch)
 	}
-	for _, l := range *e.links.Load() {
-		if l == nil {
-			continue
-		}
+	for l := range e.links.All() {
 		e.linkLost(l, status)
 		l.mu.Lock()
 		l.path.Store(nil) // so that no post fills a line again

@@ -241,10 +241,7 @@ func (b *bindings) sampleQueues(st *stats.Endpoint) {
 // samplePeers shows the peers that this endpoint sends to.
 func (e *peering) samplePeers() {
 	flying, up := uint64(0), uint64(0)
-	for _, l := range *e.links.Load() {
-		if l == nil {
-			continue // a peer that came and went
-		}
+	for l := range e.links.All() {
 		p, ready := l.ready()
 		if l.stats == nil && ready && !l.hidden {
 			l.stats = e.stats.Peer(l.raw)

@@ -38,7 +38,7 @@ func (e *initiator) sendLossy(s *SendArgs, total uint64) error {
 	if err != nil {
 		return e.refuse(err, "send to address %d: not in the address vector", s.Dest)
 	}
-	defer l.release()
+	defer l.Release()
 	p, err := e.connect(l)
 	if err == nil {
 		e.fill(s.Dest, l, p)

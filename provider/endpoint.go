@@ -15,7 +15,6 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/note"
 	"github.com/weft-fabric/weft/provider/pages"
-	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/refs"
 )
 
@@ -73,7 +72,7 @@ type leasedEP struct {
 	landings  landings
 	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
 	addrSeen  uint64    // generation of av that addrs is of
-	addrLinks uint64    // linksMade that addrNone is of
+	addrLinks uint64    // links made that addrNone is of
 	streams   []uint64  // requests that are sent in fragments
 	backLinks []*link   // by identity, the last that was used
 	assisted  []sharing // by hw.Source
@@ -150,13 +149,12 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l.help.leasedEP, l.target.leasedEP = l, l
 	l.flows = flow.NewSet(l.now)
 	e := &l.Endpoint
-	e.linkByAddr = map[peers.Address]*link{}
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}
-	e.links.Store(&[]*link{})
+	e.links.Init()
 	return e
 }
 

@@ -103,7 +103,7 @@ func (e *leasedEP) fillBack(src hw.Source) {
 	if p, err := e.connect(l); err == nil {
 		e.fill(addr, l, p)
 	}
-	l.release()
+	l.Release()
 }
 
 // fillBackLine is fillBack of a sender that is a context of a scalable endpoint: no address of the address vector need
@@ -185,10 +185,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 		return
 	}
 	e.shares.forget(ev.Endpoint)
-	for _, l := range *e.links.Load() {
-		if l == nil {
-			continue
-		}
+	for l := range e.links.All() {
 		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
 			e.linkLost(l, fi.ECONNRESET)
 			e.silentLost(l.to, p.peer)

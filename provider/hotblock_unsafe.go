@@ -50,7 +50,8 @@ type hotMemory struct {
 	block       []byte // memory of hot and the stripes
 	kind        blockKind
 	fast        fastGate              // of C's posts
-	peers       mem.Growing[hot.Peer] // grown under linkMu
+	growMu      sync.Mutex            // not on the way of a send to a known peer
+	peers       mem.Growing[hot.Peer] // grown under growMu
 	sourceLines mem.Array[hot.Source] // by hw.Source
 	// backLines lead back to senders that are contexts of scalable endpoints, by hw.Source; of length 0 before
 	// the first. Made and filled by the lease holder under the link's mutex, under which Slots is zeroed; read

@@ -155,7 +155,7 @@ func (e *leasedEP) addrOf(id uint32) fi.Addr {
 	if a >= addrFirst {
 		return a - addrFirst
 	}
-	links := e.linksMade.Load()
+	links := e.links.Made()
 	if a == addrNone && links == e.addrLinks {
 		return fi.AddrNotAvail
 	}
@@ -191,10 +191,8 @@ func (e *leasedEP) findAddr(id uint32) fi.Addr {
 		return fi.AddrNotAvail // it has no aliases
 	}
 	aliases := r.ids.AtPort(own.Port)
-	for _, l := range *e.links.Load() {
-		if l != nil {
-			aliases = append(aliases, l.to.Name)
-		}
+	for l := range e.links.All() {
+		aliases = append(aliases, l.to.Name)
 	}
 	for _, n := range e.domain.local.All() {
 		aliases = append(aliases, n.WithPort(own.Port).WithKey(own.Key))

@@ -19,12 +19,12 @@ import (
 )
 
 // link is what an endpoint knows of one peer, and the path by which it reaches the
-// peer now. Threads that are not the lease holder hold it while they use it
-// (hold, release); linksweep.go removes it.
+// peer now. linksweep.go removes it.
 type link struct {
-	index uint32        // in Endpoint.links, immutable
-	to    peers.Address // immutable
-	raw   []byte        // to as the interface takes it, immutable
+	peers.Use               // threads that are not the lease holder hold the link while they use it
+	index     uint32        // its number, immutable
+	to        peers.Address // immutable
+	raw       []byte        // to as the interface takes it, immutable
 
 	// path is the connected transport endpoint, nil before the first
 	// connect. Written under mu, read by any thread; both sequentially
@@ -45,10 +45,8 @@ type link struct {
 	// the lease holder, or by a posting thread; read by posting threads; sequentially consistent.
 	oneSided, unsent, reads atomic.Int32
 
-	// users counts the threads that hold the link; retired is added when it is
-	// removed. lines counts the lines of the hot peer table whose Link names
+	// lines counts the lines of the hot peer table whose Link names
 	// it. Changed by any thread; sequentially consistent.
-	users atomic.Int32
 	lines atomic.Int32
 
 	// stats is the peer's line of counters, nil while there is none; hidden says
@@ -131,17 +129,8 @@ func (l *link) leave(p *path) {
 // does not answer.
 const retryInterval = time.Millisecond
 
-// linkTable holds an endpoint's links. It is changed under linkMu, which no send to a known peer takes, and read by any
-// thread.
-type linkTable struct {
-	links      atomic.Pointer[[]*link] // by number, nil where none is
-	linkMu     sync.Mutex
-	linkByAddr map[peers.Address]*link // under linkMu, as the next two
-	freeLinks  []uint32                // numbers
-	linksKept  int                     // by the last sweep
-	// linksMade counts the links ever made: added to under linkMu, read by the lease holder.
-	linksMade atomic.Uint64
-}
+// linkTable holds an endpoint's links.
+type linkTable struct{ links peers.Table[link, *link] }
 
 // awaited is how many operations wait for the peer's answer.
 func (l *link) awaited() int64 { return l.inFlight.Load() + l.transmits.Load() }
@@ -316,8 +305,8 @@ func (e *peering) lineOf(addr fi.Addr) (*hot.Peer, error) {
 	if _, ok := targetAt(e.av, addr); !ok || i >= e.av.Lines() {
 		return nil, fi.EINVAL
 	}
-	e.linkMu.Lock()
-	defer e.linkMu.Unlock()
+	e.growMu.Lock()
+	defer e.growMu.Unlock()
 	if err := e.peers.Grow(int(i) + 1); err != nil {
 		log.Warnf(log.EPData, "lines of %d addresses: %v", i+1, err)
 		return nil, fi.ENOMEM
@@ -355,11 +344,11 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 		seen := e.av.Generation()
 		n := atomic.LoadUint32(&line.Link)
 		if n != 0 && !shared {
-			if l := e.linkAt(n - 1); l != nil && l.hold() {
+			if l := e.linkAt(n - 1); l != nil && l.Hold() {
 				if atomic.LoadUint32(&line.Link) == n { // else its number may be another's by now
 					return l, nil
 				}
-				l.release()
+				l.Release()
 			}
 			continue
 		}
@@ -372,7 +361,7 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 			return l, nil
 		}
 		if n != 0 { // removed and inserted by another process meanwhile
-			l.release()
+			l.Release()
 			e.clearLine(line)
 			continue
 		}
@@ -384,7 +373,7 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 			}
 			e.clearLine(line) // the address may have been removed meanwhile
 		}
-		l.release()
+		l.Release()
 	}
 }
 
@@ -396,26 +385,23 @@ func (e *linkTable) clearLine(line *hot.Peer) {
 }
 
 // linkAt returns the link of a number, nil if there is none.
-func (e *linkTable) linkAt(i uint32) *link { return (*e.links.Load())[i] }
+func (e *linkTable) linkAt(i uint32) *link { return e.links.At(i) }
 
 // linkTo returns the link to a peer's interface, making it if need be.
 // Links are removed under the progress lease.
 func (e *leasedEP) linkTo(a peers.Address) *link {
 	l := e.holdLinkTo(a)
-	l.release()
+	l.Release()
 	return l
 }
 
 // holdLinkTo returns the link to a peer's interface and holds it for the caller.
 func (e *initiator) holdLinkTo(a peers.Address) *link {
-	e.linkMu.Lock()
-	defer e.linkMu.Unlock()
-	l := e.linkByAddr[a]
-	if l == nil {
-		l = e.addLink(a, e.hot, &e.requests)
-	}
-	l.users.Add(1) // under linkMu a link that has a name is not retired
-	return l
+	return e.links.Hold(a, func(number uint32) *link {
+		l := &link{index: number, to: a, raw: a.Raw(), line: e.requests.lineOf(e.hot, number)}
+		l.transmits = &l.line.InFlight
+		return l
+	})
 }
 
 // fill writes a connected peer into its line of the table by which the data plane

@@ -127,7 +127,7 @@ func (l *List) postMany(a *ListArgs, sel *pieces.Selection) error {
 	if err != nil {
 		return err
 	}
-	defer link.release()
+	defer link.Release()
 	completes := e.txCompletes(0, a.Flags)
 	if completes && !e.txCQ.Room(0) {
 		return fi.EAGAIN
@@ -172,7 +172,7 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 	op.done.Store(n)
 	link, p, err := e.peerFor(l.addr, a.Flags)
 	if err == nil {
-		defer link.release()
+		defer link.Release()
 		err = l.refs.Acquire()
 	}
 	if err != nil {

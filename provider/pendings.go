@@ -75,7 +75,7 @@ func (e *peering) pendingLink(f *hot.Pending) *link {
 			return l
 		}
 	}
-	for _, l := range *e.links.Load() {
+	for l := range e.links.All() {
 		if l.goesTo(f.Ring) {
 			return l
 		}

@@ -29,10 +29,7 @@ func (e *peering) startProbers() {
 // probed are the peers that the endpoint is connected to over a port.
 func (e *peering) probed(over *port) probe.Peers {
 	return func(yield func(probe.Target, *atomic.Pointer[probe.Peer]) bool) {
-		for _, l := range *e.links.Load() {
-			if l == nil {
-				continue
-			}
+		for l := range e.links.All() {
 			p, ready := l.ready()
 			if !ready || p.port != over {
 				continue

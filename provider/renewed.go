@@ -38,9 +38,7 @@ func (e *leasedEP) greet(src hw.Source, s sender) {
 
 // linkByName returns the link to a peer's interface, nil if there is none.
 func (e *linkTable) linkByName(a peers.Address) *link {
-	e.linkMu.Lock()
-	defer e.linkMu.Unlock()
-	return e.linkByAddr[a]
+	return e.links.Find(a)
 }
 
 // checkPeers has the transports report peers that are gone.

@@ -63,7 +63,7 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	kind := opUpdate
 	if a.Read {
 		kind = opRead
@@ -150,7 +150,7 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 		err = fi.EAGAIN
 	}
 	if err != nil {
-		l.release()
+		l.Release()
 		return nil, nil, e.countRefused(err)
 	}
 	p.port.wake()

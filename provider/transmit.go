@@ -104,7 +104,7 @@ func (e *initiator) send(s *SendArgs) error {
 	if err != nil {
 		return e.refuse(err, "send to address %d: %v", s.Dest, noLink(err))
 	}
-	defer l.release()
+	defer l.Release()
 	p, err := e.connect(l)
 	if err != nil {
 		return e.countRefused(err)

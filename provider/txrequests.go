@@ -17,7 +17,7 @@ type transmits struct {
 	*dataplane.Requests // nil before the endpoint is enabled
 	injectMax           int
 	inject              []byte                      // one buffer of injectMax bytes for each request
-	links               mem.Growing[dataplane.Link] // by numbers of links; grown under linkMu
+	links               mem.Growing[dataplane.Link] // by numbers of links; grown with the table of links locked
 	// lost says that a thread sent an RTS while its peer was lost. Set by that thread, cleared by the lease holder;
 	// sequentially consistent.
 	lost atomic.Bool
@@ -55,7 +55,7 @@ func (t *transmits) fill(h *hot.EP) {
 	atomic.StoreUint32(&h.LinkLimit, t.links.Ready())
 }
 
-// lineOf is where the data plane counts for a peer, by the number of its link. The caller has linkMu.
+// lineOf is where the data plane counts for a peer, by the number of its link. The caller has the table of links locked.
 func (t *transmits) lineOf(h *hot.EP, index uint32) *dataplane.Link {
 	if int(index) >= t.links.Len() || t.links.Grow(int(index)+1) != nil {
 		return new(dataplane.Link) // the data plane finds the number beyond its limit
