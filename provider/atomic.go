@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -70,7 +71,7 @@ func (e *initiator) atomic(a *AtomicArgs) error {
 		return err
 	}
 	defer l.Release()
-	if !e.inTurn(l, opUpdate) {
+	if !e.inTurn(l, ordering.Update) {
 		return fi.EAGAIN
 	}
 	r := rmaRequest{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/ordering"
 )
 
 // The tables of an endpoint and of a receive context are read by threads that
@@ -49,7 +50,7 @@ type hotMemory struct {
 	hot         *hot.EP
 	block       []byte // memory of hot and the stripes
 	kind        blockKind
-	fast        fastGate              // of C's posts
+	fast        ordering.Gate         // of posts by the data plane
 	growMu      sync.Mutex            // not on the way of a send to a known peer
 	peers       mem.Growing[hot.Peer] // grown under growMu
 	sourceLines mem.Array[hot.Source] // by hw.Source

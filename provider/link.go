@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/rkey"
@@ -38,12 +39,8 @@ type link struct {
 	transmits *atomic.Int64
 	line      *dataplane.Link
 
-	// For an endpoint that keeps one-sided operations in order (rma_order.go), of
-	// those that go to this peer as messages: oneSided counts the ones that are
-	// not finished, unsent those that have messages left to send, reads the
-	// reads that others wait for. Added to by posting threads, subtracted from by
-	// the lease holder, or by a posting thread; read by posting threads; sequentially consistent.
-	oneSided, unsent, reads atomic.Int32
+	// order counts the operations of an endpoint that keeps one-sided operations in order (rma_order.go).
+	order ordering.Peer
 
 	// lines counts the lines of the hot peer table whose Link names
 	// it. Changed by any thread; sequentially consistent.

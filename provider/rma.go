@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -64,9 +65,9 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		return err
 	}
 	defer l.Release()
-	kind := opUpdate
+	kind := ordering.Update
 	if a.Read {
-		kind = opRead
+		kind = ordering.Read
 	}
 	if !e.inTurn(l, kind) {
 		return fi.EAGAIN

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 	"github.com/weft-fabric/weft/stripe"
@@ -113,7 +114,7 @@ func (e *initiator) send(s *SendArgs) error {
 	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendingTo(s.Dest)) {
 		return fi.EAGAIN
 	}
-	if !e.inTurn(l, opSend) {
+	if !e.inTurn(l, ordering.Send) {
 		return fi.EAGAIN
 	}
 	open := p.EagerOpen()

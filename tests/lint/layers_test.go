@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"hw", "internal/netsim"},
 	{"cq", "eq", "stripe", "internal/proxy"},
 	{
-		"provider/atomics", "provider/claim", "provider/collective", "provider/cm",
+		"provider/atomics", "provider/claim", "provider/collective", "provider/cm", "provider/ordering",
 		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names", "provider/pages",
 		"provider/probe", "provider/refs", "provider/service", "provider/watch",
 	},
