@@ -133,19 +133,6 @@ func (e *statistics) countDirect(read bool, total uint64) {
 	e.stats.Shared(word+1, total)
 }
 
-// countBatch counts one entry into progress that found n arrivals.
-func (e *leasedEP) countBatch(n int) {
-	if n == 0 {
-		return
-	}
-	e.stats.Rx(stats.RxBatches, 1)
-	e.stats.Rx(stats.RxArrivals, uint64(n))
-	if uint64(n) > e.batchPeak {
-		e.batchPeak = uint64(n)
-		e.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
-	}
-}
-
 // countEager counts a message of n bytes that came with its payload.
 func (e *statistics) countEager(n int) {
 	e.stats.Rx(stats.RxEager, 1)

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
@@ -20,7 +21,7 @@ import (
 )
 
 // link is what an endpoint knows of one peer, and the path by which it reaches the
-// peer now. linksweep.go removes it.
+// peer now. link_sweep.go removes it.
 type link struct {
 	peers.Use               // threads that are not the lease holder hold the link while they use it
 	index     uint32        // its number, immutable
@@ -83,7 +84,7 @@ type path struct {
 	port *port
 	peer peers.Address // the peer's own, whose name may differ from the link's
 	keys *rkey.Peer    // nil: no device reaches the peer's memory
-	// back: the path belongs to a source and to no link (renewed.go). flow is then the flow of segments over it,
+	// back: the path belongs to a source and to no link (peer_restart.go). flow is then the flow of segments over it,
 	// nil while there was none; the lease holder's.
 	back bool
 	flow *segmentFlow
@@ -249,15 +250,6 @@ func (l *link) refuse(err error) {
 	if text := err.Error(); text != l.refused {
 		l.refused = text
 		log.Warnf(log.EPCtrl, "connect to %s: %s", l.to, text)
-	}
-}
-
-// detour logs why a peer is not reached over a port and the next is tried, once
-// for each port until the link is up. The caller has l.mu.
-func (l *link) detour(p *port, err error) {
-	if !slices.Contains(l.around, p) {
-		l.around = append(l.around, p)
-		log.Infof(log.EPCtrl, "%s is not reached over %s: %v", l.to, p.attr.DeviceName, err)
 	}
 }
 
@@ -445,4 +437,12 @@ func (e *peering) dropAddress(addr fi.Addr) {
 		src := e.sourceLines.At(i)
 		atomic.CompareAndSwapUint64(&src.Addr, uint64(addr)+1, 0)
 	}
+}
+
+// targetAt returns what a send to an address reaches, false if it is not in the
+// address vector or has the index of a receive context that cannot exist.
+func targetAt(a *AV, addr fi.Addr) (peers.Address, bool) {
+	base, index := a.Peer(addr)
+	n, ok := a.Name(base)
+	return peers.Address{Name: n, Number: uint8(index)}, ok && index < info.MaxCtx
 }

@@ -16,7 +16,7 @@ import (
 // Posting a list. Elements that the posting thread can copy by itself, because the peer is a process of
 // this host that lets it, are copied before the post returns, up to hw.MaxPieces pieces with one system call.
 // All others are reads and writes of their own, which go as [Endpoint.RMA] has them go: they are posted
-// as far as there is room, and the rest with progress (list_rest.go).
+// as far as there is room, and the rest with progress (list_elements.go).
 
 // ListArgs describes a post of a list.
 type ListArgs struct {

@@ -465,26 +465,3 @@ func (m *MR) Close() error {
 	m.domain.refs.Release()
 	return nil
 }
-
-// access finds the region of a key and enters it for a range and rights of
-// which the caller is to have all. The caller leaves m.gate afterwards.
-// Errors: fi.ENOKEY for an unknown or closed key, fi.EACCES when the rights or
-// the range are not the region's.
-func (d *Domain) access(key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
-	m = d.regions.keys.Find(key)
-	if m == nil || !m.gate.Enter() {
-		return nil, 0, fi.ENOKEY
-	}
-	offset = addr - m.base
-	if m.access&rights != rights || offset > m.length || n > m.length-offset {
-		m.gate.Leave()
-		return nil, 0, fi.EACCES
-	}
-	return m, offset, nil
-}
-
-// window appends the pieces of the region from offset to offset+n, which lie
-// in it.
-func (m *MR) window(to []fi.IOVec, offset, n uint64) []fi.IOVec {
-	return window(to, m.parts, offset, n)
-}

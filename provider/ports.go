@@ -10,6 +10,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
@@ -32,7 +34,7 @@ type port struct {
 	backs    []*path
 	network  *watch.Port     // nil: peers that share memory with us
 	eager    uint64          // bytes of the longest message that goes with its payload
-	segments bool            // long one-sided operations are cut into segments (segmentflow.go)
+	segments bool            // long one-sided operations are cut into segments (segment_flow.go)
 	cache    *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
@@ -206,7 +208,7 @@ func (e *portSet) gets(src hw.Source) bool {
 
 // arrivals takes in what has arrived at all ports.
 func (e *leasedEP) arrivals(limit int) {
-	if e.conn == nil || !e.conn.mute() {
+	if !e.mute() {
 		e.countBatch(e.iface.Progress(limit))
 	}
 	e.networkArrivals(limit)
@@ -214,7 +216,7 @@ func (e *leasedEP) arrivals(limit int) {
 
 // networkArrivals is arrivals at the ports to other hosts.
 func (e *leasedEP) networkArrivals(limit int) {
-	if e.conn != nil && e.conn.mute() {
+	if e.mute() {
 		return
 	}
 	for _, n := range e.networks {
@@ -312,7 +314,7 @@ func (e *portSet) listenTo(queues []queue) {
 // networkOwner is an endpoint as its ports to other hosts have it.
 type networkOwner struct{ e *peering }
 
-// Attention has polls of the receive context look at ports to other hosts.
+// Attention has polls of the receive context include ports to other hosts.
 func (o networkOwner) Attention(bits uint32) { atomic.OrUint32(&o.e.rx.hot.Attention, bits) }
 
 // Notify wakes the threads that sleep on the endpoint's queues, and those that drive it.
@@ -329,3 +331,37 @@ func (o networkOwner) Notify() {
 func (e *leasedEP) waitsForNetwork() bool {
 	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.Any() || e.devices.any()
 }
+
+// countBatch counts one entry into progress that found n arrivals.
+func (e *leasedEP) countBatch(n int) {
+	if n == 0 {
+		return
+	}
+	e.stats.Rx(stats.RxBatches, 1)
+	e.stats.Rx(stats.RxArrivals, uint64(n))
+	if uint64(n) > e.batchPeak {
+		e.batchPeak = uint64(n)
+		e.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
+	}
+}
+
+// detour logs why a peer is not reached over a port and the next is tried, once
+// for each port until the link is up. The caller has l.mu.
+func (l *link) detour(p *port, err error) {
+	if !slices.Contains(l.around, p) {
+		l.around = append(l.around, p)
+		log.Infof(log.EPCtrl, "%s is not reached over %s: %v", l.to, p.attr.DeviceName, err)
+	}
+}
+
+// stopProbers ends them, before their ports close.
+func (e *portSet) stopProbers() {
+	for _, pr := range e.probers {
+		pr.Stop()
+	}
+	e.probers = nil
+}
+
+// mute reports whether arrivals at a connected endpoint are left where they are: the peer's identity will be known in a
+// moment.
+func (e *peering) mute() bool { return e.conn != nil && e.conn.Sender() == nil }

@@ -40,11 +40,3 @@ func (e *peering) probed(over *port) probe.Peers {
 		}
 	}
 }
-
-// stopProbers ends them, before their ports close.
-func (e *portSet) stopProbers() {
-	for _, pr := range e.probers {
-		pr.Stop()
-	}
-	e.probers = nil
-}

@@ -473,3 +473,14 @@ func (r *receiving) setWindow(open bool) {
 		e.setEagerWindow(open)
 	}
 }
+
+// ring wakes the progress thread, if there is one and it sleeps, after work was
+// published that no doorbell rings for.
+func (r *rxContext) ring() {
+	if b := r.bell.Load(); b != nil {
+		b.RingAsleep()
+	}
+}
+
+// Ring does so after C has posted a receive.
+func (r *rxContext) Ring() { r.ring() }

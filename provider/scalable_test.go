@@ -258,7 +258,8 @@ func TestReceiveContextBits(t *testing.T) {
 				t.Errorf("%d bits: line %d of %#x", bits, l, addr)
 			}
 			got, ok := targetAt(a, addr)
-			if want := (peers.Address{Name: testName(2), Number: uint8(index)}); ok != (index < maxContexts) || ok && got != want {
+			want := peers.Address{Name: testName(2), Number: uint8(index)}
+			if ok != (index < maxContexts) || ok && got != want {
 				t.Errorf("%d bits, index %d: %v %v", bits, index, got, ok)
 			}
 		}

@@ -423,7 +423,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	return sendError(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
 }
 
-// sendExposed sends the RTS of a message whose payload the receiver gets (get.go).
+// sendExposed sends the RTS of a message whose payload the receiver gets (rendezvous_get.go).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
 	n := e.expose(p.port.device(), req, id, r, sc.keys[:])

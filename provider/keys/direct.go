@@ -14,9 +14,9 @@ import (
 // DirectSize is how many regions the data plane finds at most, a power of two.
 const DirectSize = 1024
 
-// Direct are the regions that the data plane finds by their keys (struct weft_hot_region), in a table of plain words that
-// is made when it is first asked for. Regions that have no room here are served by the runtime. The zero Direct is empty;
-// any thread may call its methods.
+// Direct are the regions that the data plane finds by their keys (struct weft_hot_region), in a table of plain words
+// that is made when it is first asked for. Regions that have no room here are served by the runtime. The zero Direct is
+// empty; any thread may call its methods.
 type Direct struct {
 	mu    sync.Mutex // control operations only
 	table mem.Array[hot.Region]

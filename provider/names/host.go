@@ -9,10 +9,9 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// Host says which addresses are this host's. The zero Host asks the kernel; any thread may use it. Endpoints are bound to
-// sockets of this network namespace, so an address that none of its interfaces
-// has belongs to no endpoint that can be reached through shared memory, unless
-// that is shared with other network namespaces (FI_WEFT_SHM_ACROSS). The
+// Host says which addresses are this host's. The zero Host asks the kernel; any thread may use it. Endpoints are bound
+// to sockets of this network namespace, so an address that none of its interfaces has belongs to no endpoint that can
+// be reached through shared memory, unless that is shared with other network namespaces (FI_WEFT_SHM_ACROSS). The
 // reverse does not hold; whether a peer is there is found out by connecting.
 type Host struct {
 	// mu guards what follows. It is not on the data path: addresses are

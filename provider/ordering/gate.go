@@ -7,8 +7,8 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// Gate opens the data plane of an endpoint's transmits (hot.EPFast): it is open while the endpoint is enabled and nothing
-// holds it. The zero Gate is closed. Any thread may call its methods.
+// Gate opens the data plane of an endpoint's transmits (hot.EPFast): it is open while the endpoint is enabled and
+// nothing holds it. The zero Gate is closed. Any thread may call its methods.
 type Gate struct {
 	mu    sync.Mutex // control operations, and posts and progress when a ring was full or a read goes as messages
 	open  bool       // the endpoint is enabled

@@ -1,4 +1,3 @@
-// Package peers has who peers are and what is known of them: the addresses by which transports know their interfaces
-// ([Address]), the identities by which matching knows them ([Identities]), and the table of what an endpoint knows of
-// each ([Table]).
+// Package peers has what an endpoint knows of its peers: the addresses by which transports know their interfaces
+// ([Address]), the identities by which matching knows them ([Identities]), and the table of links to them ([Table]).
 package peers

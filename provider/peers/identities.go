@@ -164,9 +164,9 @@ func (t *Identities[O]) Meet(o O, n names.Name, merge func(alias, peer uint32)) 
 	return id
 }
 
-// Part forgets an origin that is gone and, if it was the last of its peer, what that answered to: the next that does may
-// be another. Messages of the peer that are unexpected are still wanted by all of its names: while unexpected reports
-// that there are any these stay. It reports whether the origin was the last.
+// Part forgets an origin that is gone and, if it was the last of its peer, what that answered to: the next that does
+// may be another. Messages of the peer that are unexpected are still wanted by all of its names: while unexpected
+// reports that there are any these stay. It reports whether the origin was the last.
 func (t *Identities[O]) Part(o O, id uint32, unexpected func(id uint32) bool) bool {
 	all := &t.origins[Slot(id)]
 	*all = slices.DeleteFunc(*all, func(p O) bool { return p == o })
@@ -198,8 +198,8 @@ const slack = 64
 // Due reports whether there are many more identities than after the last Sweep.
 func (t *Identities[O]) Due() bool { return len(t.names)-len(t.free) >= t.kept*2+slack }
 
-// Sweep gives up the identities that are not known: those of peers that are gone and that nothing names any more. A name
-// that comes again gets another. forget is called with the place of each.
+// Sweep gives up the identities that are not known: those of peers that are gone and that nothing names any more. A
+// name that comes again gets another. forget is called with the place of each.
 func (t *Identities[O]) Sweep(known map[uint32]bool, forget func(slot int)) {
 	for n, id := range t.ids {
 		if !known[id] {

@@ -127,7 +127,8 @@ func TestSweep(t *testing.T) {
 	}
 	forgotten := map[int]bool{}
 	s.Sweep(known, func(slot int) { forgotten[slot] = true })
-	if len(forgotten) != 180 || s.Due() || s.Known(nameAt("10.0.0.1", 10)) != 10 || s.Known(nameAt("10.0.0.1", 11)) != None {
+	if len(forgotten) != 180 || s.Due() || s.Known(nameAt("10.0.0.1", 10)) != 10 ||
+		s.Known(nameAt("10.0.0.1", 11)) != None {
 		t.Errorf("%d forgotten, due %v", len(forgotten), s.Due())
 	}
 	if len(s.AtPort(11)) != 0 || len(s.AtPort(10)) != 1 {

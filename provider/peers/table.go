@@ -30,8 +30,8 @@ func (u *Use) Hold() bool {
 // Release takes back a Hold.
 func (u *Use) Release() { u.users.Add(-1) }
 
-// Retire takes the element out of use if no thread holds it, and idle reports true then. A thread that holds it has more
-// than that lead to it before it lets go, which idle sees, or leaves nothing behind.
+// Retire takes the element out of use if no thread holds it, and idle reports true then. A thread that holds it has
+// more than that lead to it before it lets go, which idle sees, or leaves nothing behind.
 func (u *Use) Retire(idle func() bool) bool {
 	if !u.users.CompareAndSwap(0, retired) {
 		return false

@@ -1,6 +1,6 @@
 // Package service has the service thread of a process, which answers other processes of the same user: which endpoints
-// there are, and what weft's threads are at (for weft top). There is one for all users of a [Thread]; it starts with the
-// first and ends with the last.
+// there are, and what weft's threads are at (for weft top). There is one for all users of a [Thread]; it starts with
+// the first and ends with the last.
 package service
 
 import (

@@ -1,11 +1,12 @@
-// Package watch polls a port to other hosts while there is traffic, and watches its doorbell otherwise. A poll of such a
-// port costs a system call, or at least an entry into the runtime, unless the data plane polls it (hw.Driven). So every
-// poll includes it while there is traffic, and a goroutine, the watcher, sleeps on its doorbell otherwise:
+// Package watch polls a port to other hosts while there is traffic, and watches its doorbell otherwise. A poll of such
+// a port costs a system call, or at least an entry into the runtime, unless the data plane polls it (hw.Driven). So
+// every poll includes it while there is traffic, and a goroutine, the watcher, sleeps on its doorbell otherwise:
 //
 //	watcher: arm → nothing pending → sleep → active = 1, attention → wait for calm
 //	poll:    active? → Progress; nothing for a while → active = 0, calm
 //
-// Any thread calls Wake and Busy; the holder of the progress lease calls Poll. The other methods are control operations.
+// Any thread calls Wake and Busy; the holder of the progress lease calls Poll. The other methods are control
+// operations.
 package watch
 
 import (
@@ -23,7 +24,7 @@ import (
 
 // Owner is what a port belongs to. Any thread calls its methods.
 type Owner interface {
-	// Attention has polls of the receive context look at what bits of its attention word stand for.
+	// Attention has polls of the receive context include what bits of its attention word stand for.
 	Attention(bits uint32)
 	// Notify wakes the threads that sleep until something arrives.
 	Notify()

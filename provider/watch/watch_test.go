@@ -32,7 +32,7 @@ func (i *iface) Arm()               {}
 func (i *iface) Pending() bool      { return i.pending.Load() }
 
 func (i *iface) Disarm() {
-	i.pending.Store(false) // the test sets it for one look
+	i.pending.Store(false) // the test sets it for one Arm
 	var b [16]byte
 	_, _ = unix.Read(i.bell[0], b[:]) // it is empty, likely
 }

@@ -41,7 +41,10 @@ var layers = [][]string{
 	{"internal/dataplane"},
 	{"provider/addrs", "provider/hmem", "provider/info", "provider/token", "provider/wire"},
 	{"provider/authkey"},
-	{"provider/av", "provider/conn", "provider/flow", "provider/note", "provider/peers", "provider/pieces", "provider/rkey"},
+	{
+		"provider/av", "provider/conn", "provider/flow", "provider/note", "provider/peers", "provider/pieces",
+		"provider/rkey",
+	},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -181,3 +182,6 @@ func (r *rxContext) freeHot() {
 	clearBlock(r.block[unsafe.Sizeof(hot.Rx{}):])
 	giveBlock(r.kind, r.block)
 }
+
+// log2 is the logarithm of a power of two.
+func log2(n int) uint32 { return uint32(bits.Len(uint(n)) - 1) }

@@ -7,7 +7,6 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/note"
 	"github.com/weft-fabric/weft/provider/pieces"
 )
@@ -49,9 +48,6 @@ const (
 	elementBits = 20
 	maxListOps  = 1 << 16 // of one endpoint, that are under way
 )
-
-// listWork reports whether a number of work is an element's.
-func listWork(work uint64) bool { return work&(deferred.NumberBit|listBit) == listBit }
 
 // listOps are the operations of an endpoint, by slot. The lock is taken once for each element that goes by
 // itself, and when an operation begins and ends.

@@ -55,7 +55,8 @@ func (t *transmits) fill(h *hot.EP) {
 	atomic.StoreUint32(&h.LinkLimit, t.links.Ready())
 }
 
-// lineOf is where the data plane counts for a peer, by the number of its link. The caller has the table of links locked.
+// lineOf is where the data plane counts for a peer, by the number of its link. The caller has the table of links
+// locked.
 func (t *transmits) lineOf(h *hot.EP, index uint32) *dataplane.Link {
 	if int(index) >= t.links.Len() || t.links.Grow(int(index)+1) != nil {
 		return new(dataplane.Link) // the data plane finds the number beyond its limit

@@ -178,17 +178,6 @@ func (r *rxContext) setThread(t *progressThread) {
 	atomic.StoreUintptr(&r.hot.Bell, t.Bell().Word())
 }
 
-// ring wakes the progress thread, if there is one and it sleeps, after work was
-// published that no doorbell rings for.
-func (r *rxContext) ring() {
-	if b := r.bell.Load(); b != nil {
-		b.RingAsleep()
-	}
-}
-
-// Ring does so after C has posted a receive.
-func (r *rxContext) Ring() { r.ring() }
-
 // startBackground gives an enabled endpoint to its progress thread.
 func (e *Endpoint) startBackground() error {
 	if !e.domain.threaded() || e.rx.owner != nil {

@@ -172,7 +172,8 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 		e.losePortSource(ev.Source)
 		e.rx.senderLost(e, ev.Source)
 		e.rx.loseOps(e, ev.Source)
-		if e.rx.ids.Part(origin{&e.Endpoint, ev.Source, s.number}, s.id, e.rx.unexpectedFrom) && (s.number == 0 || !ev.Closed) {
+		last := e.rx.ids.Part(origin{&e.Endpoint, ev.Source, s.number}, s.id, e.rx.unexpectedFrom)
+		if last && (s.number == 0 || !ev.Closed) {
 			e.rx.peerLost(s.id)
 		}
 	}

@@ -26,7 +26,7 @@ import (
 //
 // A sender that computes does not answer, and the receiver gets all. One that answers and
 // computes then has the message wait for one chunk. Between processes of a host that share
-// memory the two claim chunks by words there (assist.go).
+// memory the two claim chunks by words there (rendezvous_assist.go).
 
 // helpState is how far the sender of a message is with its help.
 type helpState uint8

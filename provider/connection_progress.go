@@ -26,10 +26,6 @@ func (c *connected) only(h hw.Handler) hw.Handler {
 	}
 }
 
-// mute reports whether arrivals are left where they are: the peer's identity will be
-// known in a moment.
-func (c *connection) mute() bool { return c.Sender() == nil }
-
 // isPeer reports whether a source is the peer.
 func (c *connected) isPeer(src hw.Source) bool {
 	s := c.e.senderOf(src)
