@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 )
@@ -54,21 +55,22 @@ func (d *Domain) endpointKey(a *fi.EPAttr) (authkey.Key, error) {
 // defaults complete the attributes of the domain's endpoints.
 func (d *Domain) defaults() *info.Defaults {
 	inject := uint64(d.cfg.InjectSize)
-	if d.Matches() {
+	if d.Matches() && d.info.Tx != nil {
 		inject = d.info.Tx.InjectSize // the device's limit
 	}
 	return &info.Defaults{Own: d.info, Format: d.format, Inject: inject}
 }
 
-// complete completes the attributes of an endpoint, its authorisation key included. The error wraps fi.EINVAL.
+// complete completes the attributes of an endpoint, its authorisation key included. The error, which is in the log,
+// wraps fi.EINVAL.
 func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
 	full, err := d.defaults().Complete(given)
 	if err != nil {
-		return nil, err
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: %v", err)
 	}
 	auth, err := d.endpointKey(full.EP)
 	if err != nil {
-		return nil, err
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: %v", err)
 	}
 	full.EP.AuthKey, full.EP.AuthKeySize = auth.Bytes(), uint64(len(auth))
 	return full, nil

@@ -1,10 +1,14 @@
 package provider
 
 import (
+	"bytes"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
 )
 
 // TestImpliedCaps: capabilities that an application writes into an info itself mean
@@ -56,6 +60,47 @@ func TestBareReachesHosts(t *testing.T) {
 		b.info.Caps = c.caps
 		if got := len(b.side(t).ep.networks) != 0; got != c.want {
 			t.Errorf("%s: ports to other hosts: %v", name, got)
+		}
+	}
+}
+
+// TestAttributesRefused: attributes that an endpoint or a context cannot have are refused, and the log says why.
+func TestAttributesRefused(t *testing.T) {
+	full := testInfo()
+	full.EP, full.Tx = &fi.EPAttr{Type: fi.EPRDM}, &fi.TxAttr{Size: 64, InjectSize: 64, IOVLimit: 1}
+	d := openTestDomain(t, full)
+	var out bytes.Buffer
+	log.UseWriter(&out, func(name string) (string, bool) { return "warn", name == "FI_LOG_LEVEL" })
+	t.Cleanup(func() { log.UseWriter(os.Stderr, os.LookupEnv) })
+	for what, c := range map[string]struct {
+		open func(i *fi.Info) error
+		text string
+	}{
+		"endpoint": {func(i *fi.Info) error {
+			i.Tx = &fi.TxAttr{InjectSize: 1 << 30}
+			_, err := d.OpenEndpoint(i)
+			return err
+		}, "inject 1073741824 bytes"},
+		"key": {func(i *fi.Info) error {
+			i.EP = &fi.EPAttr{Type: fi.EPRDM, AuthKeySize: 9}
+			_, err := d.OpenEndpoint(i)
+			return err
+		}, "key of 9 bytes"},
+		"scalable endpoint": {func(i *fi.Info) error {
+			i.Tx = &fi.TxAttr{IOVLimit: 999}
+			_, err := d.OpenScalable(i)
+			return err
+		}, "999 elements"},
+		"shared context": {func(*fi.Info) error {
+			_, err := d.OpenSharedRx(&fi.RxAttr{IOVLimit: 998})
+			return err
+		}, "998 elements"},
+	} {
+		out.Reset()
+		err := c.open(testInfo())
+		text := out.String()
+		if fi.ErrnoOf(err) != fi.EINVAL || strings.Count(text, "\n") != 1 || !strings.Contains(text, c.text) {
+			t.Errorf("%s: %v, the log says %q", what, err, text)
 		}
 	}
 }

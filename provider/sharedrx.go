@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/refs"
 )
 
@@ -27,7 +28,7 @@ func (d *Domain) OpenSharedRx(attr *fi.RxAttr) (*SharedRx, error) {
 	}
 	full, err := d.defaults().CompleteRx(attr)
 	if err != nil {
-		return nil, err
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open shared receive context: %v", err)
 	}
 	rx, err := newRxContext(d, full, d.exclusiveShared())
 	if err != nil {
