@@ -2,7 +2,7 @@
  *
  * Imported shared receive contexts (fi_peer(3)): the functions by which the
  * owner names messages that he had no receive for, and the calls of his. What is
- * done with a message is Go's (provider/peer.go).
+ * done with a message is Go's (provider/peer_context.go).
  */
 #include <stdlib.h>
 

@@ -20,11 +20,9 @@ func (b *bench) sideAt(t testing.TB, n names.Name) *side {
 
 // knowAgain is know for a side that is not local to s, as those of overUDP.
 func (s *side) knowAgain(o *side) {
-	l := &s.domain.local
-	src, ifis := l.src, l.ifis
-	l.src, l.read = names.System, time.Time{}
+	s.domain.local.Use(nil)
 	s.know(o)
-	l.src, l.ifis = src, ifis
+	s.domain.local.Use(func() ([]names.Interface, error) { return nil, nil })
 }
 
 // notices waits until the end of a path's peer is reported.

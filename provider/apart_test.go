@@ -34,7 +34,7 @@ func (s *side) pathTo(to *side) (*link, *path) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer l.release()
+	defer l.Release()
 	p, ok := l.ready()
 	if !ok {
 		s.t.Fatal("the link is not up")
@@ -117,7 +117,7 @@ func TestLateSegment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.release()
+	defer l.Release()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, p, err := x.ep.connectOver(l); !errors.Is(err, hw.ErrUnreachable) {

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -69,8 +70,8 @@ func (e *initiator) atomic(a *AtomicArgs) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
-	if !e.inTurn(l, opUpdate) {
+	defer l.Release()
+	if !e.inTurn(l, ordering.Update) {
 		return fi.EAGAIN
 	}
 	r := rmaRequest{

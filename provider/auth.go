@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 )
@@ -42,20 +43,6 @@ func domainKey(a *fi.DomainAttr) (authkey.Key, error) {
 	return "", nil
 }
 
-// passiveKey is the key of a passive endpoint: the endpoint's of its info, else the
-// domain's. The error wraps fi.EINVAL.
-func passiveKey(info *fi.Info) (key authkey.Key, err error) {
-	if info.Domain != nil {
-		if key, err = authkey.New(info.Domain.AuthKey, info.Domain.AuthKeySize, ""); err != nil {
-			return "", err
-		}
-	}
-	if info.EP != nil {
-		return authkey.New(info.EP.AuthKey, info.EP.AuthKeySize, key)
-	}
-	return key, nil
-}
-
 // endpointKey checks the key of an endpoint. The error wraps fi.EINVAL.
 func (d *Domain) endpointKey(a *fi.EPAttr) (authkey.Key, error) {
 	if d.Keyed() && (len(a.AuthKey) != 0 || a.AuthKeySize != 0 || a.Type == fi.EPMsg) {
@@ -63,6 +50,30 @@ func (d *Domain) endpointKey(a *fi.EPAttr) (authkey.Key, error) {
 			"an endpoint with a key of its own, or a connected one, in a domain with FI_AV_AUTH_KEY: %w", fi.EINVAL)
 	}
 	return authkey.New(a.AuthKey, a.AuthKeySize, d.auth)
+}
+
+// defaults complete the attributes of the domain's endpoints.
+func (d *Domain) defaults() *info.Defaults {
+	inject := uint64(d.cfg.InjectSize)
+	if d.Matches() && d.info.Tx != nil {
+		inject = d.info.Tx.InjectSize // the device's limit
+	}
+	return &info.Defaults{Own: d.info, Format: d.format, Inject: inject}
+}
+
+// complete completes the attributes of an endpoint, its authorisation key included. The error, which is in the log,
+// wraps fi.EINVAL.
+func (d *Domain) complete(given *fi.Info) (*fi.Info, error) {
+	full, err := d.defaults().Complete(given)
+	if err != nil {
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: %v", err)
+	}
+	auth, err := d.endpointKey(full.EP)
+	if err != nil {
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: %v", err)
+	}
+	full.EP.AuthKey, full.EP.AuthKeySize = auth.Bytes(), uint64(len(auth))
+	return full, nil
 }
 
 // holdAuthKeys gives an endpoint that is about to be enabled the keys of its address

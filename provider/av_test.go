@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
@@ -59,13 +58,13 @@ func TestOpenAVAttributes(t *testing.T) {
 func TestAVInsertStarved(t *testing.T) {
 	d := openTestDomain(t, testInfo())
 	a := openTestAV(t, d, fi.AVAttr{})
-	own, interfaces := addr("127.0.0.1:1000").AppendSockaddr(nil), d.local.src
-	d.local.src = func() ([]names.Interface, error) { return nil, os.NewSyscallError("netlinkrib", syscall.EMFILE) }
+	own := addr("127.0.0.1:1000").AppendSockaddr(nil)
+	d.local.Use(func() ([]names.Interface, error) { return nil, os.NewSyscallError("netlinkrib", syscall.EMFILE) })
 	addrs, errs := make([]fi.Addr, 1), make([]int32, 1)
 	if n, err := a.Insert(own, 1, &Insertion{Addrs: addrs, Errs: errs, Flags: fi.SyncErr}); n != 0 || err != nil || addrs[0] != fi.AddrNotAvail || errs[0] != int32(fi.EMFILE) {
 		t.Errorf("without descriptors: %d, %v, address %#x, error %d", n, err, addrs[0], errs[0])
 	}
-	d.local.src = interfaces
+	d.local.Use(testInterfaces)
 	if n, err := a.Insert(own, 1, &Insertion{Addrs: addrs}); n != 1 || err != nil {
 		t.Errorf("with descriptors: %d, %v", n, err)
 	}
@@ -434,26 +433,6 @@ func TestAVInsertSym(t *testing.T) {
 	} {
 		_, err := a.InsertSym(c.node, c.nodes, "1", c.services, &Insertion{})
 		wantErrno(t, err, c.want, c.node)
-	}
-}
-
-// New interfaces are found when they are asked for.
-func TestLocalAddrsRefresh(t *testing.T) {
-	calls := 0
-	l := localAddrs{src: func() ([]names.Interface, error) {
-		calls++
-		ifis, err := testInterfaces()
-		if calls == 1 {
-			ifis = ifis[:1]
-		}
-		return ifis, err
-	}}
-	if !l.has(addr("127.0.0.1:1")) || l.has(addr("10.1.2.3:1")) || calls != 1 {
-		t.Fatalf("after %d calls", calls)
-	}
-	l.read = time.Now().Add(-localAddrsAge)
-	if !l.has(addr("10.1.2.3:1")) || calls != 2 {
-		t.Fatalf("new address not found, %d calls", calls)
 	}
 }
 

@@ -50,14 +50,13 @@ func (w *keyWorld) bench(hints *fi.Info) *bench {
 // remote has nobody be local to a domain from now on, over UDP.
 func (w *keyWorld) remote(d *Domain) {
 	if w.udp {
-		d.local.src = func() ([]names.Interface, error) { return nil, nil }
-		d.local.ifis = nil
+		d.local.Use(func() ([]names.Interface, error) { return nil, nil })
 	}
 }
 
 // inserting runs f while addresses of this host may be inserted.
 func (w *keyWorld) inserting(d *Domain, f func()) {
-	d.local.src, d.local.read = names.System, time.Time{}
+	d.local.Use(nil)
 	f()
 	w.remote(d)
 }

@@ -36,12 +36,12 @@ func Backends(c *config.Config) []Backend {
 }
 
 // freePort binds a name of this host that the kernel says is free.
-func freePort() (*boundSocket, names.Name, error) {
+func freePort() (*names.Socket, names.Name, error) {
 	local, err := names.FromSockaddr([]byte{unix.AF_INET, 0, 0, 0, 127, 0, 0, 1, 15: 0}) // any port
 	if err != nil {
 		return nil, names.Name{}, err
 	}
-	s, n, err := bindSocket(local, "", "")
+	s, n, err := names.Reserve(local, "", "")
 	if err != nil {
 		return nil, names.Name{}, fmt.Errorf("reserve a name: %w", err)
 	}
@@ -57,8 +57,8 @@ func tryUDP(c *config.Config) (hw.Attr, error) {
 	if err != nil {
 		return hw.Attr{}, err
 	}
-	defer s.close()
-	fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
+	defer s.Close()
+	fd, err := unix.FcntlInt(uintptr(s.FD), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return hw.Attr{}, fmt.Errorf("duplicate a socket: %w", err)
 	}
@@ -94,7 +94,7 @@ func tryLocal(c *config.Config) (hw.Attr, error) {
 	if err != nil {
 		return hw.Attr{}, err
 	}
-	defer s.close()
+	defer s.Close()
 	i, err := openIface(n.AppendSockaddr(nil), s, loopback.Config{Stripes: 1, BounceCount: c.BounceCount}, c)
 	if err != nil {
 		return hw.Attr{}, err

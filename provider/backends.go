@@ -15,7 +15,9 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // iface is what an endpoint needs of its transport on this host: the general
@@ -29,7 +31,7 @@ type iface interface {
 
 // publishedKeys is the number of regions that peers on this host find without
 // messages.
-const publishedKeys = 1024
+const publishedKeys = keys.DirectSize
 
 // newMemoryDomain opens the memory domain of the transport on this host.
 func newMemoryDomain() hw.MemoryDomain { return loopback.NewMemoryDomain() }
@@ -61,8 +63,8 @@ func openNetworks(e *Endpoint) (list []hw.Iface, names io.Closer, err error) {
 			over.share(i)
 			list = append(list, i)
 		}
-	} else if err = sock.SetClass(e.socket.fd, e.domain.dscp(e.info)); err == nil {
-		err = over.alone(e.socket.fd)
+	} else if err = sock.SetClass(e.socket.FD, e.domain.dscp(e.info)); err == nil {
+		err = over.alone(e.socket.FD)
 	}
 	if err != nil {
 		for _, i := range list {
@@ -110,7 +112,7 @@ func openUDPSocket(e *Endpoint, c udp.Config) (*udp.Iface, error) {
 		}
 		return m.Open(e.context, c)
 	}
-	fd, err := unix.FcntlInt(uintptr(e.socket.fd), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := unix.FcntlInt(uintptr(e.socket.FD), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +144,7 @@ func udpCongestion(c *config.Config) (*congestion.Config, error) {
 // regions are published to peers with the same key.
 func openOwn(e *Endpoint, stripes int) (iface, error) {
 	own := loopback.Config{
-		Here:        func(a netip.Addr) bool { return e.domain.local.has(names.New(a, 0)) },
+		Here:        func(a netip.Addr) bool { return e.domain.local.Has(names.New(a, 0)) },
 		BounceCount: max(e.bounces(e.domain.cfg), stripes),
 		Stripes:     stripes,
 		Cookie:      e.incarnation,
@@ -154,20 +156,20 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 		own.Memory, own.KeyCount = memory, publishedKeys
 	}
 	if e.apart {
-		return openIface(unboundName(), &boundSocket{}, own, e.domain.cfg) // no peer asks for it
+		return openIface(unboundName(), &names.Socket{}, own, e.domain.cfg) // no peer asks for it
 	}
-	return openIface(address{e.name, e.context}.raw(), e.socket, own, e.domain.cfg)
+	return openIface(peers.Address{Name: e.name, Number: e.context}.Raw(), e.socket, own, e.domain.cfg)
 }
 
 // openIface opens the transport that reaches peers on this host, named by a
-// socket address and perhaps a number (address.raw); bound says at which others it
+// socket address and perhaps a number (peers.Address.Raw); bound says at which others it
 // answers. own is completed. This file is the one place where backends are chosen by
 // name.
-func openIface(addr []byte, bound *boundSocket, own loopback.Config, c *config.Config) (iface, error) {
-	if bound.inet {
+func openIface(addr []byte, bound *names.Socket, own loopback.Config, c *config.Config) (iface, error) {
+	if bound.Inet {
 		own.Any |= loopback.IPv4
 	}
-	if bound.inet6 {
+	if bound.Inet6 {
 		own.Any |= loopback.IPv6
 	}
 	own.Dir, own.RingLog2 = c.SHMDir, int(log2(c.RingSlots))
@@ -194,5 +196,5 @@ func nameTaken(n names.Name, c *config.Config) bool {
 func unboundName() []byte {
 	addr := [16]byte{0x20, 0x01, 0x0d, 0xb8}
 	rand.Read(addr[4:]) // never fails
-	return address{names.New(netip.AddrFrom16(addr), 1), 0}.raw()
+	return peers.Address{Name: names.New(netip.AddrFrom16(addr), 1)}.Raw()
 }

@@ -17,7 +17,7 @@ type arrivals struct {
 // checkArrivals has readers of a counter of arrivals make progress of the endpoint. Errors: fi.EDOMAIN for a counter of
 // another domain, fi.EINVAL for one that counts bytes, or what stopped the system from giving descriptors.
 func (d *Domain) checkArrivals(c *cq.Counter) error {
-	if !d.queues.has(c) {
+	if !d.queues.Has(c) {
 		return refuse(log.EPData, fi.EDOMAIN, "alltoallv: the counter of arrivals is of another domain")
 	}
 	if c.Bytes() {

@@ -24,8 +24,7 @@ func apartCircle(t testing.TB, n int, change func(*config.Config)) *circle {
 		}
 	}, collHints())
 	c := newCircle(t, b, n)
-	b.domain.local.src = func() ([]names.Interface, error) { return nil, nil }
-	b.domain.local.ifis = nil
+	b.domain.local.Use(func() ([]names.Interface, error) { return nil, nil })
 	return c
 }
 

@@ -214,15 +214,15 @@ func (e *Endpoint) isSelf(n names.Name) bool {
 	if n == e.name {
 		return true
 	}
-	every := e.socket.inet && n.Family == names.AFInet || e.socket.inet6 && n.Family == names.AFInet6
-	return every && n.Port == e.name.Port && e.domain.local.has(n)
+	every := e.socket.Inet && n.Family == names.AFInet || e.socket.Inet6 && n.Family == names.AFInet6
+	return every && n.Port == e.name.Port && e.domain.local.Has(n)
 }
 
 // letGo releases the links.
 func (g *Group) letGo() {
 	for i := range g.members {
 		if l := g.members[i].link; l != nil {
-			l.release()
+			l.Release()
 			g.members[i].link = nil
 		}
 	}

@@ -78,7 +78,7 @@ func (e *Endpoint) Path(addr fi.Addr) (Path, error) {
 	if err != nil {
 		return Path{}, e.refuse(fi.EINVAL, "path: address %d is not in the address vector", addr)
 	}
-	defer l.release()
+	defer l.Release()
 	p, ok := l.ready()
 	if !ok {
 		return Path{}, fi.ENODATA

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/provider/cm"
 	"github.com/weft-fabric/weft/provider/conn"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // connection makes an endpoint a connected one (FI_EP_MSG). The endpoint
@@ -33,6 +34,26 @@ type connection struct {
 	peerID uint32    // the lease holder's: identity of peer, 0: not met
 }
 
+// Connections, for callers of this package.
+type (
+	// ConnReq is a connection request, the handle in the info of FI_CONNREQ.
+	ConnReq = conn.Request
+	// Passive is a passive endpoint (fi_passive_ep).
+	Passive = conn.Passive
+)
+
+// OpenPassive opens a passive endpoint: see [conn.OpenPassive].
+func (f *Fabric) OpenPassive(info *fi.Info) (*Passive, error) {
+	return conn.OpenPassive(passiveOwner{f}, info)
+}
+
+// passiveOwner is the fabric of passive endpoints.
+type passiveOwner struct{ *Fabric }
+
+func (o passiveOwner) Acquire() error { return o.refs.Acquire() }
+func (o passiveOwner) Release()       { o.refs.Release() }
+func (o passiveOwner) Iface() string  { return o.cfg.Iface }
+
 // openConn makes the endpoint a connected one and gives it a name: that of the
 // passive endpoint which the info's handle names, an address of the request's,
 // or the info's source address.
@@ -43,7 +64,7 @@ func (e *Endpoint) openConn() error {
 	case nil:
 		err = e.bindName(e.info.SrcAddr)
 	case *Passive:
-		want, ok := h.listen.TakeName()
+		want, ok := h.TakeName()
 		if !ok {
 			return fmt.Errorf("the passive endpoint listens or has no address any more: %w", fi.EINVAL)
 		}
@@ -60,7 +81,7 @@ func (e *Endpoint) openConn() error {
 		return err
 	}
 	if e.av, err = e.domain.openPeer(); err != nil {
-		e.socket.close()
+		e.socket.Close()
 		if r != nil {
 			conn.GiveBack(r)
 		}
@@ -191,16 +212,16 @@ func (c *connection) event(number fi.EQEvent, data []byte) {
 // Reach opens the path that carries the data.
 func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 	e := c.ep
-	if len(e.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.has(peer) {
+	if len(e.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.Has(peer) {
 		return fmt.Errorf("no transport from %s to %s: %w", e.name, peer, fi.EHOSTUNREACH)
 	}
 	if err := e.av.Add(peer); err != nil {
 		return err
 	}
 	for {
-		l := e.holdLinkTo(address{Name: peer})
+		l := e.holdLinkTo(peers.Address{Name: peer})
 		_, err := e.connect(l)
-		l.release()
+		l.Release()
 		if err != fi.EAGAIN {
 			return err
 		}
@@ -215,12 +236,10 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 // closeLines takes the peer away from the data plane, so that posts ask for the
 // connection's state.
 func (e *peering) closeLines() {
-	for _, l := range *e.links.Load() {
-		if l != nil {
-			l.mu.Lock()
-			e.forget(l)
-			l.mu.Unlock()
-		}
+	for l := range e.links.All() {
+		l.mu.Lock()
+		e.forget(l)
+		l.mu.Unlock()
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/internal/version"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
 )
 
@@ -31,7 +32,7 @@ func (d *Domain) openStats(name []byte) (*stats.Endpoint, error) {
 // openStats takes the endpoint's block of counters. Want of room in the page
 // costs a log line, not the endpoint.
 func (e *peering) openStats(stripes int) error {
-	st, err := e.domain.openStats(address{e.name, e.context}.raw())
+	st, err := e.domain.openStats(peers.Address{Name: e.name, Number: e.context}.Raw())
 	if err != nil {
 		return err
 	}
@@ -132,19 +133,6 @@ func (e *statistics) countDirect(read bool, total uint64) {
 	e.stats.Shared(word+1, total)
 }
 
-// countBatch counts one entry into progress that found n arrivals.
-func (e *leasedEP) countBatch(n int) {
-	if n == 0 {
-		return
-	}
-	e.stats.Rx(stats.RxBatches, 1)
-	e.stats.Rx(stats.RxArrivals, uint64(n))
-	if uint64(n) > e.batchPeak {
-		e.batchPeak = uint64(n)
-		e.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
-	}
-}
-
 // countEager counts a message of n bytes that came with its payload.
 func (e *statistics) countEager(n int) {
 	e.stats.Rx(stats.RxEager, 1)
@@ -240,10 +228,7 @@ func (b *bindings) sampleQueues(st *stats.Endpoint) {
 // samplePeers shows the peers that this endpoint sends to.
 func (e *peering) samplePeers() {
 	flying, up := uint64(0), uint64(0)
-	for _, l := range *e.links.Load() {
-		if l == nil {
-			continue // a peer that came and went
-		}
+	for l := range e.links.All() {
 		p, ready := l.ready()
 		if l.stats == nil && ready && !l.hidden {
 			l.stats = e.stats.Peer(l.raw)

@@ -32,7 +32,7 @@ func (d *Domain) Translate(iov []fi.IOVec, descs []uint64) error {
 		if m == nil {
 			return fmt.Errorf("descriptor %#x: %w", descs[i], fi.EINVAL)
 		}
-		addr, ok := m.translate(uint64(iov[i].Base), iov[i].Len)
+		addr, ok := m.memory.Translate(uint64(iov[i].Base), iov[i].Len)
 		if !ok {
 			return fmt.Errorf("%d bytes at %#x are not in the region of the descriptor: %w", iov[i].Len,
 				iov[i].Base, fi.EINVAL)
@@ -42,15 +42,8 @@ func (d *Domain) Translate(iov []fi.IOVec, descs []uint64) error {
 	return nil
 }
 
-// translate returns where n bytes that the application calls addr lie.
-func (m *MR) translate(addr, n uint64) (uint64, bool) {
-	for i, v := range m.named {
-		if at := addr - uint64(v.Base); at <= v.Len && n <= v.Len-at {
-			return uint64(m.parts[i].Base) + at, true
-		}
-	}
-	return 0, false
-}
+// hmem reports whether the domain was opened for device memory.
+func (d *Domain) hmem() bool { return d.info.Caps&fi.HMEM != 0 }
 
 // scatterDevice is target.scatter where part of the target is device memory.
 func (t *target) scatterDevice(payload []byte) (done uint64, err error) {

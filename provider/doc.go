@@ -17,27 +17,53 @@
 //
 // # Ways through this package
 //
-// docs/architecture.md follows operations through it. Files are named after what they are about: endpoint_*.go, link.go
-// and peer.go (peers), transmit.go and receive.go (messages), rendezvous.go, assist.go and fragments.go (long
-// messages), rma_*.go, transfer*.go and segmentflow.go (one-sided operations), conn*.go (connections), coll_*.go
-// (collectives), work*.go (what triggered and deferred operations do), mr*.go (regions), device*.go (regions and
-// messages in memory of devices). The packages below hold what needs no endpoint:
+// docs/architecture.md follows operations through it. Files are named after what they are about:
 //
-//	addrs, names  indexes of address vectors; names of endpoints
-//	match         receives and unexpected messages
-//	claim         chunks of a copy that two processes share
-//	atomics       operations of fi_atomic(3) on memory
-//	cm            messages of connection management
-//	conn          connections and listeners of connection-oriented endpoints
-//	collective    algorithms of collective operations
-//	deferred      operations that wait for counters
-//	flow          segments of long operations under congestion windows
-//	hmem          memory of devices, and mappings of it by other processes
-//	info          fi_getinfo
-//	keys          regions by the keys that peers name
-//	lease         state that one thread has at a time
-//	pages         huge pages for memory that is used often
-//	token         memory tokens
+//	fabric, domain*, backends*        what is opened first, and over which transports
+//	endpoint*, scalable*, shared*     endpoints and their contexts
+//	link*, ports, port_driven         paths to peers over interfaces
+//	senders, identities, peer_restart peers that send, by name and source
+//	transmit*, send_copy, datagram    messages, at their sender
+//	receive*, rxcontext*              messages, at their receiver, and progress
+//	rendezvous*, segment_get          long messages
+//	rma*, atomic, segment*            one-sided operations
+//	list*, token*                     lists of pieces of remote memory
+//	mr*, device*, rdma*               regions, memory of devices, RDMA devices
+//	connection*                       connected endpoints
+//	coll_*                            collectives
+//	matched*                          endpoints whose messages a NIC matches
+//	deferred_*                        what triggered and deferred operations do
+//	progress_*, service               weft's own threads
+//	peer_context                      receive contexts of other providers (fi_peer(3))
+//
+// The packages below hold what needs no endpoint:
+//
+//	addrs, names, av  indexes, names and vectors of addresses
+//	atomics           operations of fi_atomic(3) on memory
+//	authkey           authorisation keys
+//	claim             chunks of a copy that two processes share
+//	cm, conn          connections: their messages; connections, listeners and passive endpoints
+//	collective        algorithms of collective operations
+//	deferred          operations that wait for counters
+//	flow              segments of long operations under congestion windows
+//	hmem              memory of devices, regions of it, and mappings of it by other processes
+//	info              fi_getinfo, and defaults of attributes
+//	keys              regions by the keys that peers name
+//	lease             state that one thread has at a time
+//	match             receives and unexpected messages
+//	matched           what a NIC that matches leaves to software
+//	note              notifications
+//	ordering          order among one-sided operations
+//	pages             huge pages for memory that is used often
+//	peers             addresses and identities of peers, and the table of links
+//	pieces            elements of lists
+//	probe             round trips to idle peers
+//	refs              users of objects that are closed
+//	rkey              keys by which devices reach memory of peers
+//	service           the process's service thread
+//	token             memory tokens
+//	watch             when ports to other hosts are polled
+//	wire              messages, one a file
 //
 // # Threads
 //

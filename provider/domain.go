@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/hmem"
 	offers "github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/refs"
@@ -31,12 +32,12 @@ type Domain struct {
 	format   fi.AddrFormat
 	auth     authkey.Key // of endpoints and regions that bring none; immutable
 	refs     refs.Count  // users: address vectors, endpoints, regions, shared contexts
-	queues   openSet     // completion queues and counters
+	queues   refs.Set    // completion queues and counters
 	work     deferred.Queue
 	drives   *deferred.Drives[driven] // immutable
 	importer hmem.Importer            // of memory of other processes
 
-	local    localAddrs
+	local    names.Host
 	resolver names.Resolver
 	// maxStripes is the number of stripes of an endpoint whose transmit
 	// queue is large enough, a power of two. Immutable.
@@ -45,7 +46,7 @@ type Domain struct {
 	memory     hw.MemoryDomain // where regions are published, immutable
 	rdma       rdmaDomain
 	clock      *probe.Clock // nil: not requested; immutable
-	hotRegions hotRegions   // the same for C
+	hotRegions keys.Direct  // the same for the data plane
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
 
@@ -88,7 +89,6 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		auth:       auth,
 		info:       info.Clone(),
 		format:     info.AddrFormat,
-		local:      localAddrs{src: names.System},
 		resolver:   names.SystemResolver,
 		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
 	}
@@ -149,7 +149,7 @@ func (f *Fabric) offers(p fi.Progress) bool {
 
 // Close closes the domain. fi.EBUSY while it has open objects.
 func (d *Domain) Close() error {
-	if err := d.queues.whenClosed(d.refs.Close); err != nil {
+	if err := d.queues.WhenClosed(d.refs.Close); err != nil {
 		return err
 	}
 	d.stopThreads()
@@ -158,7 +158,7 @@ func (d *Domain) Close() error {
 	d.clock.Close()
 	_ = d.memory.Close()
 	d.closeRDMA()
-	d.hotRegions.close()
+	d.hotRegions.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range []*eq.Queue{d.events, d.mrEvents} {
@@ -309,3 +309,6 @@ func (d *Domain) BindEQ(q *eq.Queue, flags uint64) error {
 	*bound = q
 	return nil
 }
+
+// Info is what the domain was opened with; not to be changed.
+func (d *Domain) Info() *fi.Info { return d.info }

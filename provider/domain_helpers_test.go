@@ -82,7 +82,7 @@ func openTestDomainWith(t testing.TB, i *fi.Info, cfg *config.Config) *Domain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.local.src = testInterfaces
+	d.local.Use(testInterfaces)
 	d.resolver = testResolver
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {

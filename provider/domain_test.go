@@ -236,27 +236,6 @@ func TestOpenPollAndWaitSet(t *testing.T) {
 	wantErrno(t, q.Close(), fi.Success, "close queue")
 }
 
-// Opening and closing many queues keeps nothing.
-func TestOpenSetPrunes(t *testing.T) {
-	d := openTestDomain(t, testInfo())
-	first, err := d.OpenCQ(&fi.CQAttr{Size: 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 200 {
-		q, err := d.OpenCQ(&fi.CQAttr{Size: 1}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantErrno(t, q.Close(), fi.Success, "close")
-	}
-	if n := len(d.queues.objects); n > 40 {
-		t.Errorf("%d objects kept", n)
-	}
-	wantErrno(t, d.Close(), fi.EBUSY, "close with the first queue open")
-	wantErrno(t, first.Close(), fi.Success, "close")
-}
-
 func TestOpenFabric(t *testing.T) {
 	SetConfigLookup(func(string) (string, bool) { return "", false })
 	defer SetConfigLookup(nil)

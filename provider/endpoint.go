@@ -38,7 +38,7 @@ type Endpoint struct {
 	initiator
 	refs refs.Count
 
-	socket *boundSocket
+	socket *names.Socket
 	engine *background // by which a progress thread drives it, nil: none does
 
 	// protocols are what progress goes through; immutable from Enable on.
@@ -72,7 +72,7 @@ type leasedEP struct {
 	landings  landings
 	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
 	addrSeen  uint64    // generation of av that addrs is of
-	addrLinks uint64    // linksMade that addrNone is of
+	addrLinks uint64    // links made that addrNone is of
 	streams   []uint64  // requests that are sent in fragments
 	backLinks []*link   // by identity, the last that was used
 	assisted  []sharing // by hw.Source
@@ -115,7 +115,7 @@ func (d *Domain) OpenEndpoint(info *fi.Info) (*Endpoint, error) {
 		return nil, refuse(log.EPCtrl, fi.ErrnoOf(err), "open endpoint: %v", err)
 	}
 	if e.allocateHot() != nil {
-		e.socket.close()
+		e.socket.Close()
 		e.closeConn()
 		d.refs.Release()
 		return nil, fi.ENOMEM
@@ -149,55 +149,13 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l.help.leasedEP, l.target.leasedEP = l, l
 	l.flows = flow.NewSet(l.now)
 	e := &l.Endpoint
-	e.linkByAddr = map[address]*link{}
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}
-	e.links.Store(&[]*link{})
+	e.links.Init()
 	return e
-}
-
-// bindName takes the name that raw asks for.
-func (e *Endpoint) bindName(raw []byte) error {
-	s, n, err := e.domain.bindName(e.format, raw)
-	if err != nil {
-		return err
-	}
-	if e.socket != nil {
-		e.socket.close()
-	}
-	e.socket, e.name = s, n
-	return nil
-}
-
-// bindName binds a socket to the name that raw asks for.
-func (d *Domain) bindName(format fi.AddrFormat, raw []byte) (*boundSocket, names.Name, error) {
-	want := names.Name{}
-	if len(raw) != 0 {
-		n, err := names.Decode(format, raw)
-		if err != nil {
-			return nil, n, fmt.Errorf("source address: %w", err)
-		}
-		want = n
-	}
-	return d.bind(want, d.DomainName(), d.cfg.Iface)
-}
-
-// bindTries is how many ports are tried, of which another network namespace may have each.
-const bindTries = 16
-
-// bind is bindSocket for an endpoint of the domain. A port that the kernel chooses is one
-// that no endpoint has with which the domain's share memory.
-func (d *Domain) bind(want names.Name, domainIface, only string) (*boundSocket, names.Name, error) {
-	for try := 0; ; try++ {
-		s, n, err := bindSocket(want, domainIface, only)
-		if err != nil || want.Port != 0 || try == bindTries || !nameTaken(n, d.cfg) {
-			return s, n, err
-		}
-		s.close()
-	}
 }
 
 // Hot is the table of plain words that C reads. It lives until Close.
@@ -315,10 +273,13 @@ func (e *Endpoint) Close() error {
 		e.scalable.closed(e)
 		return nil
 	}
-	e.socket.close()
+	e.socket.Close()
 	e.domain.refs.Release()
 	return nil
 }
 
 // WakePeer rings the doorbell of the peer with this number in a hot line.
 func (e *Endpoint) WakePeer(peer uint32) { e.iface.WakePeer(peer) }
+
+// Domain is the domain that the endpoint belongs to.
+func (e *attributes) Domain() *Domain { return e.domain }

@@ -95,7 +95,7 @@ func (e *binder) tryBind(b *binding, enabled bool) error {
 func (e *binder) BindCQ(q *cq.Queue, flags uint64) error {
 	return e.bind(&binding{what: "completion queue", acquire: retain(q), release: q.Release,
 		check: func() error {
-			if !e.domain.queues.has(q) {
+			if !e.domain.queues.Has(q) {
 				return fi.EDOMAIN
 			}
 			if all, _ := e.bindFlags(); flags&^all != 0 || flags&(fi.Transmit|fi.Recv) == 0 {
@@ -132,7 +132,7 @@ func (e *Endpoint) BindCounter(c *cq.Counter, flags uint64) error {
 func (e *binder) bindCounter(c *cq.Counter, flags uint64, late func() error) error {
 	return e.bind(&binding{what: "counter", acquire: retain(c), release: c.Release,
 		check: func() error {
-			if !e.domain.queues.has(c) {
+			if !e.domain.queues.Has(c) {
 				return fi.EDOMAIN
 			}
 			if _, all := e.bindFlags(); flags&^all != 0 || flags == 0 {

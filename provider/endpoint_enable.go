@@ -3,7 +3,6 @@ package provider
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -17,11 +16,6 @@ import (
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/stripe"
 )
-
-func log2(n int) uint32 { return uint32(bits.Len(uint(n)) - 1) }
-
-// stripeCount is the number of transmit stripes: a power of two.
-func (e *attributes) stripeCount() int { return e.domain.stripes(e.info.Tx.Size) }
 
 // Enable makes the endpoint ready for transfers. Errors: fi.EOPBADSTATE when
 // it is enabled, fi.ENOAV, fi.ENOEQ for a connected endpoint without event
@@ -73,7 +67,7 @@ func (e *Endpoint) Enable() error {
 			return fi.ErrnoOf(err)
 		}
 	}
-	addName(e)
+	enabled.Add(e, e.name.AppendSockaddr(nil))
 	e.state.Store(stateEnabled)
 	e.setFast(true)
 	return nil
@@ -191,15 +185,6 @@ func (e *attributes) bounces(cfg *config.Config) int {
 		return 0
 	}
 	return cfg.BounceCount
-}
-
-// published is the memory domain whose regions peers may reach by themselves,
-// nil if this endpoint is to take part.
-func (e *peering) published() hw.MemoryDomain {
-	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() || e.auth != e.domain.auth || e.keys != nil {
-		return nil
-	}
-	return e.domain.memory
 }
 
 // openError gives a transport's refusal to open the errno that fits.

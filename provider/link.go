@@ -13,17 +13,20 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/ordering"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/rkey"
 )
 
 // link is what an endpoint knows of one peer, and the path by which it reaches the
-// peer now. Threads that are not the lease holder hold it while they use it
-// (hold, release); linksweep.go removes it.
+// peer now. link_sweep.go removes it.
 type link struct {
-	index uint32  // in Endpoint.links, immutable
-	to    address // immutable
-	raw   []byte  // to as the interface takes it, immutable
+	peers.Use               // threads that are not the lease holder hold the link while they use it
+	index     uint32        // its number, immutable
+	to        peers.Address // immutable
+	raw       []byte        // to as the interface takes it, immutable
 
 	// path is the connected transport endpoint, nil before the first
 	// connect. Written under mu, read by any thread; both sequentially
@@ -37,17 +40,11 @@ type link struct {
 	transmits *atomic.Int64
 	line      *dataplane.Link
 
-	// For an endpoint that keeps one-sided operations in order (rma_order.go), of
-	// those that go to this peer as messages: oneSided counts the ones that are
-	// not finished, unsent those that have messages left to send, reads the
-	// reads that others wait for. Added to by posting threads, subtracted from by
-	// the lease holder, or by a posting thread; read by posting threads; sequentially consistent.
-	oneSided, unsent, reads atomic.Int32
+	// order counts the operations of an endpoint that keeps one-sided operations in order (rma_order.go).
+	order ordering.Peer
 
-	// users counts the threads that hold the link; retired is added when it is
-	// removed. lines counts the lines of the hot peer table whose Link names
+	// lines counts the lines of the hot peer table whose Link names
 	// it. Changed by any thread; sequentially consistent.
-	users atomic.Int32
 	lines atomic.Int32
 
 	// stats is the peer's line of counters, nil while there is none; hidden says
@@ -85,9 +82,9 @@ type link struct {
 type path struct {
 	hw.Endpoint
 	port *port
-	peer address    // the peer's own, whose name may differ from the link's
-	keys *rkey.Peer // nil: no device reaches the peer's memory
-	// back: the path belongs to a source and to no link (renewed.go). flow is then the flow of segments over it,
+	peer peers.Address // the peer's own, whose name may differ from the link's
+	keys *rkey.Peer    // nil: no device reaches the peer's memory
+	// back: the path belongs to a source and to no link (peer_restart.go). flow is then the flow of segments over it,
 	// nil while there was none; the lease holder's.
 	back bool
 	flow *segmentFlow
@@ -130,17 +127,8 @@ func (l *link) leave(p *path) {
 // does not answer.
 const retryInterval = time.Millisecond
 
-// linkTable holds an endpoint's links. It is changed under linkMu, which no send to a known peer takes, and read by any
-// thread.
-type linkTable struct {
-	links      atomic.Pointer[[]*link] // by number, nil where none is
-	linkMu     sync.Mutex
-	linkByAddr map[address]*link // under linkMu, as the next two
-	freeLinks  []uint32          // numbers
-	linksKept  int               // by the last sweep
-	// linksMade counts the links ever made: added to under linkMu, read by the lease holder.
-	linksMade atomic.Uint64
-}
+// linkTable holds an endpoint's links.
+type linkTable struct{ links peers.Table[link, *link] }
 
 // awaited is how many operations wait for the peer's answer.
 func (l *link) awaited() int64 { return l.inFlight.Load() + l.transmits.Load() }
@@ -184,7 +172,7 @@ func (e *initiator) connect(l *link) (*path, error) {
 	switch {
 	case err == nil:
 		l.since, l.nextTry, l.lost, l.refused, l.around = time.Time{}, time.Time{}, false, "", nil
-		own, err := parseAddress(ep.Address())
+		own, err := peers.ParseAddress(ep.Address())
 		if err != nil {
 			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
 		}
@@ -265,15 +253,6 @@ func (l *link) refuse(err error) {
 	}
 }
 
-// detour logs why a peer is not reached over a port and the next is tried, once
-// for each port until the link is up. The caller has l.mu.
-func (l *link) detour(p *port, err error) {
-	if !slices.Contains(l.around, p) {
-		l.around = append(l.around, p)
-		log.Infof(log.EPCtrl, "%s is not reached over %s: %v", l.to, p.attr.DeviceName, err)
-	}
-}
-
 // unreachable says what the caller gets of a failing link. The caller has l.mu.
 func (e *attributes) unreachable(l *link, now time.Time) error {
 	if l.lost {
@@ -315,8 +294,8 @@ func (e *peering) lineOf(addr fi.Addr) (*hot.Peer, error) {
 	if _, ok := targetAt(e.av, addr); !ok || i >= e.av.Lines() {
 		return nil, fi.EINVAL
 	}
-	e.linkMu.Lock()
-	defer e.linkMu.Unlock()
+	e.growMu.Lock()
+	defer e.growMu.Unlock()
 	if err := e.peers.Grow(int(i) + 1); err != nil {
 		log.Warnf(log.EPData, "lines of %d addresses: %v", i+1, err)
 		return nil, fi.ENOMEM
@@ -354,11 +333,11 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 		seen := e.av.Generation()
 		n := atomic.LoadUint32(&line.Link)
 		if n != 0 && !shared {
-			if l := e.linkAt(n - 1); l != nil && l.hold() {
+			if l := e.linkAt(n - 1); l != nil && l.Hold() {
 				if atomic.LoadUint32(&line.Link) == n { // else its number may be another's by now
 					return l, nil
 				}
-				l.release()
+				l.Release()
 			}
 			continue
 		}
@@ -371,7 +350,7 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 			return l, nil
 		}
 		if n != 0 { // removed and inserted by another process meanwhile
-			l.release()
+			l.Release()
 			e.clearLine(line)
 			continue
 		}
@@ -383,7 +362,7 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 			}
 			e.clearLine(line) // the address may have been removed meanwhile
 		}
-		l.release()
+		l.Release()
 	}
 }
 
@@ -395,26 +374,23 @@ func (e *linkTable) clearLine(line *hot.Peer) {
 }
 
 // linkAt returns the link of a number, nil if there is none.
-func (e *linkTable) linkAt(i uint32) *link { return (*e.links.Load())[i] }
+func (e *linkTable) linkAt(i uint32) *link { return e.links.At(i) }
 
 // linkTo returns the link to a peer's interface, making it if need be.
 // Links are removed under the progress lease.
-func (e *leasedEP) linkTo(a address) *link {
+func (e *leasedEP) linkTo(a peers.Address) *link {
 	l := e.holdLinkTo(a)
-	l.release()
+	l.Release()
 	return l
 }
 
 // holdLinkTo returns the link to a peer's interface and holds it for the caller.
-func (e *initiator) holdLinkTo(a address) *link {
-	e.linkMu.Lock()
-	defer e.linkMu.Unlock()
-	l := e.linkByAddr[a]
-	if l == nil {
-		l = e.addLink(a, e.hot, &e.requests)
-	}
-	l.users.Add(1) // under linkMu a link that has a name is not retired
-	return l
+func (e *initiator) holdLinkTo(a peers.Address) *link {
+	return e.links.Hold(a, func(number uint32) *link {
+		l := &link{index: number, to: a, raw: a.Raw(), line: e.requests.lineOf(e.hot, number)}
+		l.transmits = &l.line.InFlight
+		return l
+	})
 }
 
 // fill writes a connected peer into its line of the table by which the data plane
@@ -461,4 +437,12 @@ func (e *peering) dropAddress(addr fi.Addr) {
 		src := e.sourceLines.At(i)
 		atomic.CompareAndSwapUint64(&src.Addr, uint64(addr)+1, 0)
 	}
+}
+
+// targetAt returns what a send to an address reaches, false if it is not in the
+// address vector or has the index of a receive context that cannot exist.
+func targetAt(a *AV, addr fi.Addr) (peers.Address, bool) {
+	base, index := a.Peer(addr)
+	n, ok := a.Name(base)
+	return peers.Address{Name: n, Number: uint8(index)}, ok && index < info.MaxCtx
 }

@@ -116,7 +116,7 @@ func waysTo(x, y *side) (n [2 * ways]uint64) {
 	if err != nil {
 		return n
 	}
-	defer l.release()
+	defer l.Release()
 	if counts := l.ways.Load(); counts != nil {
 		for w := range counts {
 			n[2*w], n[2*w+1] = counts[w].elements.Load(), counts[w].bytes.Load()

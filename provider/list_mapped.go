@@ -276,7 +276,7 @@ func answerRegion(r *proxy.Request) {
 		return
 	}
 	buffer := hmem.BufferOf(addr, q.Length)
-	if m.shares[0].Buffer() != buffer {
+	if m.memory.Shares[0].Buffer() != buffer {
 		log.Warnf(log.MR, "process %d asks for region %#x, whose memory was freed", r.PID, m.key)
 		r.Reply(proxy.StatusStale, nil)
 		return
@@ -299,11 +299,11 @@ func (m *MR) covers(addr, n uint64) bool {
 
 // devicePart is what a token says of where the region is for processes that map its memory. False: they cannot.
 func (m *MR) devicePart() (token.Part, bool) {
-	if len(m.shares) != 1 || len(m.parts) != 1 {
+	if len(m.memory.Shares) != 1 || len(m.parts) != 1 {
 		return token.Part{}, false
 	}
-	s, typ := m.shares[0], token.PartCUDA
-	if m.dmabuf != nil {
+	s, typ := m.memory.Shares[0], token.PartCUDA
+	if m.memory.DMABuf != nil {
 		typ = token.PartDMABuf
 	}
 	_, offset, ok := m.domain.shareFor(uint64(m.parts[0].Base), m.length)
@@ -346,12 +346,6 @@ func regionOfToken(incarnation, key, rights uint64) (*MR, proxy.Status) {
 
 // endpointOf returns the process's enabled endpoint of an incarnation, nil if there is none.
 func endpointOf(incarnation uint64) *Endpoint {
-	endpointNames.Lock()
-	defer endpointNames.Unlock()
-	for e := range endpointNames.list {
-		if e.incarnation == incarnation {
-			return e
-		}
-	}
-	return nil
+	e, _ := enabled.Find(func(e *Endpoint) bool { return e.incarnation == incarnation })
+	return e
 }

@@ -16,7 +16,7 @@ import (
 // Posting a list. Elements that the posting thread can copy by itself, because the peer is a process of
 // this host that lets it, are copied before the post returns, up to hw.MaxPieces pieces with one system call.
 // All others are reads and writes of their own, which go as [Endpoint.RMA] has them go: they are posted
-// as far as there is room, and the rest with progress (list_rest.go).
+// as far as there is room, and the rest with progress (list_elements.go).
 
 // ListArgs describes a post of a list.
 type ListArgs struct {
@@ -127,7 +127,7 @@ func (l *List) postMany(a *ListArgs, sel *pieces.Selection) error {
 	if err != nil {
 		return err
 	}
-	defer link.release()
+	defer link.Release()
 	completes := e.txCompletes(0, a.Flags)
 	if completes && !e.txCQ.Room(0) {
 		return fi.EAGAIN
@@ -172,7 +172,7 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 	op.done.Store(n)
 	link, p, err := e.peerFor(l.addr, a.Flags)
 	if err == nil {
-		defer link.release()
+		defer link.Release()
 		err = l.refs.Acquire()
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // A list whose elements are all copied by the posting thread, of FI_WEFT_RMA_ASSIST_SIZE or more, is shared with a
 // target that makes progress meanwhile, as a single read or write is (rma_share.go): its chunks are some pieces each.
-// The pieces stand in an array, which the target reads from this process's memory (list_help.go).
+// The pieces stand in an array, which the target reads from this process's memory (list_share_target.go).
 
 // listShare is a list that is shared with its target. The pieces stay in place until the operation has ended.
 type listShare struct {

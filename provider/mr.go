@@ -27,20 +27,19 @@ import (
 type MR struct {
 	domain  *Domain
 	refs    refs.Count
-	access  uint64        // rights, immutable
-	context uint64        // of the registration, immutable
-	key     uint64        // immutable, but that a device chooses when the region is enabled: bindMu
-	events  bool          // the application asks for FI_RMA_EVENT; immutable
-	auth    authkey.Key   // the key of endpoints through which peers reach it, immutable
-	scope   *mrScope      // in its place where keys are in address vectors, else nil; immutable
-	desc    uint64        // immutable
-	parts   []fi.IOVec    // where the memory is, immutable
-	named   []fi.IOVec    // what the application calls it, of device memory only; immutable
-	dmabuf  *hmem.DMABuf  // immutable, nil: it is none
-	shares  []*hmem.Share // allocations that other processes may map, immutable
-	length  uint64        // bytes of all parts, immutable
-	base    uint64        // the address by which peers name the first byte, immutable
-	single  bool          // FI_MR_SINGLE_USE: the key ends with the first operation of a peer; immutable
+	access  uint64      // rights, immutable
+	context uint64      // of the registration, immutable
+	key     uint64      // immutable, but that a device chooses when the region is enabled: bindMu
+	events  bool        // the application asks for FI_RMA_EVENT; immutable
+	auth    authkey.Key // the key of endpoints through which peers reach it, immutable
+	scope   *mrScope    // in its place where keys are in address vectors, else nil; immutable
+	desc    uint64      // immutable
+	memory  hmem.Region // immutable until it is closed
+	parts   []fi.IOVec  // its parts
+	named   []fi.IOVec  // its names, of device memory only
+	length  uint64      // bytes of all parts, immutable
+	base    uint64      // the address by which peers name the first byte, immutable
+	single  bool        // FI_MR_SINGLE_USE: the key ends with the first operation of a peer; immutable
 	gate    keys.Gate
 
 	bindMu  sync.Mutex // control operations only
@@ -134,21 +133,19 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *mrScope) (*MR, error) {
 	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess,
 		single: flags&fi.MRSingleUse != 0, events: flags&fi.RMAEvent != 0, context: uint64(attr.Context),
-		key: attr.RequestedKey, parts: slices.Clone(attr.IOV)}
-	if d.hmem() {
-		if err := m.enterMemory(attr, flags); err != nil {
-			return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
-		}
+		key: attr.RequestedKey}
+	if err := m.enterMemory(attr, flags); err != nil {
+		return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
 	}
 	for _, p := range m.parts {
 		m.length += p.Len
 	}
 	mode := d.info.Domain.MRMode
 	if mode&(fi.MRBasic|fi.MRVirtAddr) != 0 {
-		m.base = uint64(m.appParts()[0].Base)
+		m.base = uint64(m.memory.App()[0].Base)
 	}
 	if err := d.refs.Acquire(); err != nil {
-		m.leaveMemory()
+		m.memory.Leave(d.cfg.PeerTimeout)
 		return nil, err
 	}
 	d.regions.describe(m)
@@ -163,7 +160,7 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *m
 	if err != nil {
 		d.regions.remove(m)
 		d.refs.Release()
-		m.leaveMemory()
+		m.memory.Leave(d.cfg.PeerTimeout)
 		return nil, err
 	}
 	return m, nil
@@ -254,6 +251,29 @@ func (t *mrTable) dropKeys(m *MR) {
 	}
 }
 
+// enterMemory takes in the region's memory, whose kind is read in a domain for device memory only.
+func (m *MR) enterMemory(attr *fi.MRAttr, flags uint64) (err error) {
+	m.memory = hmem.Region{Parts: slices.Clone(attr.IOV)}
+	if m.domain.hmem() {
+		writable := m.access&(fi.Recv|fi.Read|fi.RemoteWrite) != 0
+		m.memory, err = hmem.EnterRegion(attr, flags, writable, m.domain.cfg.PeerTimeout)
+	}
+	m.parts, m.named = m.memory.Parts, m.memory.Named
+	return err
+}
+
+// enterDirect has the data plane find a published region by a key. It returns the entry, nil: there is no room.
+func (m *MR) enterDirect(key uint64) *hot.Region {
+	r := hot.Region{Key: key, Addr: uint64(m.parts[0].Base), Base: m.base, Len: m.length}
+	if m.access&fi.RemoteRead != 0 {
+		r.Access |= hot.KeyRead
+	}
+	if m.access&fi.RemoteWrite != 0 {
+		r.Access |= hot.KeyWrite
+	}
+	return m.domain.hotRegions.Add(r)
+}
+
 // describe gives m its descriptor.
 func (t *mrTable) describe(m *MR) {
 	t.mu.Lock()
@@ -335,7 +355,7 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags != fi.RemoteWrite {
 		return refuse(log.MR, fi.EBADFLAGS, "bind counter to a memory region: flags %#x", flags)
 	}
-	if !m.domain.queues.has(c) {
+	if !m.domain.queues.Has(c) {
 		return fi.EDOMAIN
 	}
 	m.bindMu.Lock()
@@ -434,7 +454,7 @@ func (m *MR) Close() error {
 	m.domain.regions.remove(m)
 	m.withdraw()
 	m.gate.Shut()
-	m.leaveMemory()
+	m.memory.Leave(m.domain.cfg.PeerTimeout)
 	m.scope.end()
 	if c := m.counter.Load(); c != nil {
 		c.Release()
@@ -444,27 +464,4 @@ func (m *MR) Close() error {
 	}
 	m.domain.refs.Release()
 	return nil
-}
-
-// access finds the region of a key and enters it for a range and rights of
-// which the caller is to have all. The caller leaves m.gate afterwards.
-// Errors: fi.ENOKEY for an unknown or closed key, fi.EACCES when the rights or
-// the range are not the region's.
-func (d *Domain) access(key, addr, n, rights uint64) (m *MR, offset uint64, err error) {
-	m = d.regions.keys.Find(key)
-	if m == nil || !m.gate.Enter() {
-		return nil, 0, fi.ENOKEY
-	}
-	offset = addr - m.base
-	if m.access&rights != rights || offset > m.length || n > m.length-offset {
-		m.gate.Leave()
-		return nil, 0, fi.EACCES
-	}
-	return m, offset, nil
-}
-
-// window appends the pieces of the region from offset to offset+n, which lie
-// in it.
-func (m *MR) window(to []fi.IOVec, offset, n uint64) []fi.IOVec {
-	return window(to, m.parts, offset, n)
 }

@@ -174,7 +174,7 @@ func (e *Endpoint) checkNotes(q any, bound bool) error {
 	switch {
 	case !e.hasNotes():
 		return fi.ENOSYS
-	case !e.domain.queues.has(q):
+	case !e.domain.queues.Has(q):
 		return fi.EDOMAIN
 	case bound:
 		return errBound

@@ -55,7 +55,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
+	defer l.Release()
 	if e.txCompletes(0, a.Flags) && !e.txCQ.Room(0) {
 		return fi.EAGAIN
 	}

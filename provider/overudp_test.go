@@ -47,8 +47,7 @@ func overUDPWith(t testing.TB, n int, hints *fi.Info, change func(*config.Config
 			}
 		}
 	}
-	b.domain.local.src = func() ([]names.Interface, error) { return nil, nil }
-	b.domain.local.ifis = nil
+	b.domain.local.Use(func() ([]names.Interface, error) { return nil, nil })
 	return sides
 }
 

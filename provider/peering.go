@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/pages"
@@ -37,4 +38,16 @@ type peering struct {
 	handle   uint64        // of C's table
 	accesses pages.Counter // of memory, for huge pages
 	born     time.Time     // zero of the flows' clock; immutable
+}
+
+// stripeCount is the number of transmit stripes: a power of two.
+func (e *attributes) stripeCount() int { return e.domain.stripes(e.info.Tx.Size) }
+
+// published is the memory domain whose regions peers may reach by themselves,
+// nil if this endpoint is to take part.
+func (e *peering) published() hw.MemoryDomain {
+	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() || e.auth != e.domain.auth || e.keys != nil {
+		return nil
+	}
+	return e.domain.memory
 }

@@ -4,13 +4,18 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
+	"github.com/weft-fabric/weft/provider/watch"
 )
 
 // An endpoint has a port for each transport that it uses: port 0 to peers that share this host's memory, and one for
@@ -27,9 +32,9 @@ type port struct {
 	answer  func(hw.Source) hw.Endpoint // see hw.Answerer, nil: not offered
 	// to the sources, by number, that are not a link's path; nil: none; the lease holder's
 	backs    []*path
-	network  *network        // nil: peers that share memory with us
+	network  *watch.Port     // nil: peers that share memory with us
 	eager    uint64          // bytes of the longest message that goes with its payload
-	segments bool            // long one-sided operations are cut into segments (segmentflow.go)
+	segments bool            // long one-sided operations are cut into segments (segment_flow.go)
 	cache    *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
@@ -45,9 +50,12 @@ type portSet struct {
 	iface    iface // of the first port
 	ports    []*port
 	probers  []*probe.Prober // of these ports
-	networks []*network      // of the ports to other hosts
-	names    io.Closer       // answers for the names of those that have no socket addresses, nil: there are none
-	unbelled bool            // peers may write what rings no bell
+	networks []*watch.Port   // of the ports to other hosts
+	// listeners are the queues on which those sleep that arrivals there wake: the endpoint's, from startNetworks on,
+	// with counters that are bound later. Stored under the endpoint's mu, read by any thread; sequentially consistent.
+	listeners atomic.Pointer[[]queue]
+	names     io.Closer // answers for the names of those that have no socket addresses, nil: there are none
+	unbelled  bool      // peers may write what rings no bell
 }
 
 // portOf returns the port that a source belongs to, and its number there.
@@ -85,7 +93,7 @@ func eagerOver(c *config.Config, a *hw.Attr) uint64 {
 // /dev/shm or an FI_WEFT_SHM_DIR of its own, as containers do. Then it is reached
 // as on another host. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
 func (e *peering) connectOver(l *link) (hw.Endpoint, *port, error) {
-	here := e.domain.local.has(l.to.Name)
+	here := e.domain.local.Has(l.to.Name)
 	if len(e.ports) > 1 && (e.apart || !here && !e.domain.cfg.Across()) {
 		return e.connectFirst(l, e.ports[1:])
 	}
@@ -128,7 +136,7 @@ func (e *peering) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error
 // wake has polls include the port if it is one to other hosts.
 func (p *port) wake() {
 	if p.network != nil {
-		p.network.wake()
+		p.network.Wake()
 	}
 }
 
@@ -172,9 +180,9 @@ func (e *leasedEP) setKnown(src hw.Source, s sender) {
 }
 
 // sourceReaches reports whether an address leads to the interface behind a source.
-func (e *portSet) sourceReaches(src hw.Source, a address) bool {
+func (e *portSet) sourceReaches(src hw.Source, a peers.Address) bool {
 	p, own := e.portOf(src)
-	return p.SourceReaches(own, a.raw())
+	return p.SourceReaches(own, a.Raw())
 }
 
 // sourceWords are the words that a source shares with us, nil if there are none.
@@ -200,7 +208,7 @@ func (e *portSet) gets(src hw.Source) bool {
 
 // arrivals takes in what has arrived at all ports.
 func (e *leasedEP) arrivals(limit int) {
-	if e.conn == nil || !e.conn.mute() {
+	if !e.mute() {
 		e.countBatch(e.iface.Progress(limit))
 	}
 	e.networkArrivals(limit)
@@ -208,18 +216,18 @@ func (e *leasedEP) arrivals(limit int) {
 
 // networkArrivals is arrivals at the ports to other hosts.
 func (e *leasedEP) networkArrivals(limit int) {
-	if e.conn != nil && e.conn.mute() {
+	if e.mute() {
 		return
 	}
 	for _, n := range e.networks {
-		e.countBatch(n.poll(e, limit))
+		e.countBatch(n.Poll(limit, e.waitsForNetwork))
 	}
 }
 
 // onNetwork reports whether polls enter the runtime for ports to other hosts.
 func (e *portSet) onNetwork() bool {
 	for _, n := range e.networks {
-		if n.busy() && n.driven == nil {
+		if n.Busy() && n.Driven() == nil {
 			return true
 		}
 	}
@@ -229,7 +237,7 @@ func (e *portSet) onNetwork() bool {
 // watched reports whether polls include ports to other hosts, through the runtime or not, because of traffic there.
 func (e *portSet) watched() bool {
 	for _, n := range e.networks {
-		if n.wait != nil && n.busy() {
+		if n.Belled() && n.Busy() {
 			return true
 		}
 	}
@@ -247,7 +255,7 @@ func (e *portSet) setEagerWindow(open bool) {
 func (e *portSet) closePorts() {
 	e.stopProbers()
 	for _, n := range e.networks {
-		n.close()
+		n.Close()
 	}
 	e.networks = nil
 	// Networks first: no peer finds the segment gone while the network answers.
@@ -279,7 +287,7 @@ func (e *leasedEP) openNetworkPorts() error {
 	for _, i := range list {
 		p := e.addPort(i)
 		p.cache = e.domain.cacheOf(i.Memory())
-		p.network = newNetwork(&e.Endpoint, p)
+		p.network = watch.New(p.Iface, networkOwner{&e.peering}, nil)
 		e.networks = append(e.networks, p.network)
 	}
 	return nil
@@ -287,11 +295,73 @@ func (e *leasedEP) openNetworkPorts() error {
 
 // startNetworks begins to watch the ports to other hosts.
 func (e *peering) startNetworks() error {
+	e.listenTo(e.attached)
 	for _, n := range e.networks {
-		if err := n.start(); err != nil {
+		if err := n.Start(); err != nil {
 			return err
 		}
 	}
 	e.startProbers()
 	return nil
 }
+
+// listenTo sets the queues on which those sleep that arrivals from other hosts wake.
+func (e *portSet) listenTo(queues []queue) {
+	list := slices.Clone(queues)
+	e.listeners.Store(&list)
+}
+
+// networkOwner is an endpoint as its ports to other hosts have it.
+type networkOwner struct{ e *peering }
+
+// Attention has polls of the receive context include ports to other hosts.
+func (o networkOwner) Attention(bits uint32) { atomic.OrUint32(&o.e.rx.hot.Attention, bits) }
+
+// Notify wakes the threads that sleep on the endpoint's queues, and those that drive it.
+func (o networkOwner) Notify() {
+	o.e.rx.ring()
+	for _, q := range *o.e.listeners.Load() {
+		q.Waiter().Wake()
+	}
+	o.e.domain.drives.Wake()
+}
+
+// waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
+// way.
+func (e *leasedEP) waitsForNetwork() bool {
+	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.Any() || e.devices.any()
+}
+
+// countBatch counts one entry into progress that found n arrivals.
+func (e *leasedEP) countBatch(n int) {
+	if n == 0 {
+		return
+	}
+	e.stats.Rx(stats.RxBatches, 1)
+	e.stats.Rx(stats.RxArrivals, uint64(n))
+	if uint64(n) > e.batchPeak {
+		e.batchPeak = uint64(n)
+		e.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
+	}
+}
+
+// detour logs why a peer is not reached over a port and the next is tried, once
+// for each port until the link is up. The caller has l.mu.
+func (l *link) detour(p *port, err error) {
+	if !slices.Contains(l.around, p) {
+		l.around = append(l.around, p)
+		log.Infof(log.EPCtrl, "%s is not reached over %s: %v", l.to, p.attr.DeviceName, err)
+	}
+}
+
+// stopProbers ends them, before their ports close.
+func (e *portSet) stopProbers() {
+	for _, pr := range e.probers {
+		pr.Stop()
+	}
+	e.probers = nil
+}
+
+// mute reports whether arrivals at a connected endpoint are left where they are: the peer's identity will be known in a
+// moment.
+func (e *peering) mute() bool { return e.conn != nil && e.conn.Sender() == nil }

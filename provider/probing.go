@@ -1,9 +1,7 @@
 package provider
 
 import (
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/probe"
@@ -31,10 +29,7 @@ func (e *peering) startProbers() {
 // probed are the peers that the endpoint is connected to over a port.
 func (e *peering) probed(over *port) probe.Peers {
 	return func(yield func(probe.Target, *atomic.Pointer[probe.Peer]) bool) {
-		for _, l := range *e.links.Load() {
-			if l == nil {
-				continue
-			}
+		for l := range e.links.All() {
 			p, ready := l.ready()
 			if !ready || p.port != over {
 				continue
@@ -44,40 +39,4 @@ func (e *peering) probed(over *port) probe.Peers {
 			}
 		}
 	}
-}
-
-// stopProbers ends them, before their ports close.
-func (e *portSet) stopProbers() {
-	for _, pr := range e.probers {
-		pr.Stop()
-	}
-	e.probers = nil
-}
-
-// every calls f again and again, after what it returns: on the service thread if the configuration wants that and there
-// is one, else in a goroutine.
-func (d *Domain) every(f func() time.Duration) (stop func()) {
-	if d.cfg.ProbeService && d.served {
-		service.Lock()
-		s := service.running
-		service.Unlock()
-		if s != nil {
-			return s.Tick(f)
-		}
-	}
-	done := make(chan struct{})
-	var over sync.WaitGroup
-	over.Go(func() {
-		timer := time.NewTimer(0)
-		defer timer.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-timer.C:
-				timer.Reset(max(f(), time.Millisecond))
-			}
-		}
-	})
-	return func() { close(done); over.Wait() }
 }

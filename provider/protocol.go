@@ -120,8 +120,8 @@ func (m messages) linkLost(l *link, status fi.Errno) {
 	})
 }
 
-// rendezvousHelp is the sender's share of rendezvous: chunks that it writes itself (assist.go), and puts by a device
-// (assist_device.go).
+// rendezvousHelp is the sender's share of rendezvous: chunks that it writes itself (rendezvous_assist.go), and puts by
+// a device (rendezvous_assist_device.go).
 type rendezvousHelp struct {
 	*leasedEP
 	assists []assist           // rendezvous of others that this side helps with

@@ -87,14 +87,6 @@ func GetInfoFor(host, version uint32, node, service string, flags uint64, hints 
 	return infos, err
 }
 
-// nicOf describes the network interface of a domain, nil if there is none or no name.
-func nicOf(d *fi.DomainAttr) *fi.NIC {
-	if d == nil {
-		return nil
-	}
-	return info.NICOf(d.Name)
-}
-
 // registry lists the open fabrics and domains, in the order of opening.
 type registry struct {
 	mu      sync.Mutex // control operations only

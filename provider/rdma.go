@@ -24,7 +24,7 @@ type rdmaDomain struct {
 	cache  *regcache.Cache // of device's registrations
 	err    error           // why
 
-	telemetry telemetry // of a device that matches messages
+	telemetry nic.Meter // of a device that matches messages
 }
 
 // rdma is an endpoint's interface on the domain's RDMA device. Peers know the
@@ -76,7 +76,7 @@ func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
 	}
 	r.cache = regcache.New(r.device, regcache.Config{Watch: watch})
 	if d.Matches() {
-		r.telemetry.begin(nic.ThisHost(), d.DomainName(), d.cfg.CXITelemetry)
+		r.telemetry.Begin(nic.ThisHost(), d.DomainName(), d.cfg.CXITelemetry)
 	}
 	return r.device, nil
 }
@@ -103,7 +103,7 @@ func (d *Domain) closeRDMA() {
 			log.Warnf(log.Domain, "close the RDMA device: %v", err)
 		}
 		r.device = nil
-		r.telemetry.end()
+		r.telemetry.End()
 	}
 }
 

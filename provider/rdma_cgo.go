@@ -18,6 +18,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // answerTime bounds how long a peer that has sent its device address may take to
@@ -123,7 +124,7 @@ func openCXIIface(device *cxi.MemoryDomain, r *rdma) (hw.Iface, error) {
 		Stripes:     stripes,
 		AwaitPeer:   true,
 		PathTimeout: cfg.PeerTimeout,
-		Name:        address{e.name, e.context}.raw(),
+		Name:        peers.Address{Name: e.name, Number: e.context}.Raw(),
 		Resolve:     r.resolve,
 		Forget:      r.forget,
 		Direct:      plane.Load(),
@@ -162,7 +163,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		Stamps:         flow.On(cfg, &hw.Attr{}), // devices drop nothing
 		PathTimeout:    cfg.PeerTimeout,
 		Class:          e.domain.dscp(e.info),
-		Name:           address{e.name, e.context}.raw(),
+		Name:           peers.Address{Name: e.name, Number: e.context}.Raw(),
 		Resolve:        r.resolve,
 		Forget:         r.forget,
 		Logf:           func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },

@@ -2,7 +2,7 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -14,14 +14,9 @@ type receiving struct {
 
 	nextNumber uint32
 	eps        []*leasedEP
-	av         *AV                     // names the sources of directed receives
-	addrIDs    []uint32                // identities by address, of Addresses.Seen
-	ids        map[names.Name]uint32   // identities; see identity.go
-	idNames    []names.Name            // peers' own names, by identity minus one; identity 0 is no one
-	origins    [][]origin              // sources of each identity, likewise
-	freeIDs    []uint32                // identities that are given up
-	idsKept    int                     // by the last sweep
-	ports      map[uint16][]names.Name // keys of ids by their ports
+	av         *AV                      // names the sources of directed receives
+	addrIDs    []uint32                 // identities by address, of Addresses.Seen
+	ids        peers.Identities[origin] // of senders
 
 	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended
 	// that the one peer is disconnected.

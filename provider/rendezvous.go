@@ -18,8 +18,9 @@ import (
 
 // Rendezvous at the receiver: an RTS finds its receive (onRTS) or is kept as unexpected (holdRTS); a matched one is an
 // operation (recvOp) that progress steps until all is read, and that finishOp ends on both sides. The ways to read are
-// in files of their own: the memory of a process of this host here and, shared with the sender, in assist.go; segments
-// in transfer_get.go; registered memory in get.go; device memory in device_foreign.go; fragments in fragments.go.
+// in files of their own: the memory of a process of this host here and, shared with the sender, in
+// rendezvous_assist.go; segments in segment_get.go; registered memory in rendezvous_get.go; device memory in
+// device_foreign.go; fragments in rendezvous_fragments.go.
 
 // getChunk is the most that one step of a rendezvous reads, in bytes: progress
 // serves other peers in between.
@@ -32,7 +33,7 @@ type recvOp struct {
 	gen     uint32 // with index, the id that fragments carry
 	next    uint32 // in the active list
 	pulled  bool   // in fragments, or by gets that are all posted: not in the active list but in rxContext.pulls
-	keyed   bool   // by gets (get.go)
+	keyed   bool   // by gets (rendezvous_get.go)
 	status  fi.Errno
 	ep      uint32 // endpoint number
 	source  uint32 // identity
@@ -50,7 +51,7 @@ type recvOp struct {
 	count   uint32
 	iov     [wire.IOVLimit]hw.RemoteSegment
 
-	// of a shared operation (assist.go)
+	// of a shared operation (rendezvous_assist.go)
 	share bool   // it is to be offered to the sender before it is read
 	round uint64 // 0: not shared
 	chunk uint64 // bytes
@@ -63,7 +64,7 @@ type recvOp struct {
 	asked   uint64 // bytes for which gets were posted
 	pending uint32 // gets under way
 	landed  bool   // leasedEP.landings has regions of the target
-	open    bool   // into one of which the sender may put (assist_device.go):
+	open    bool   // into one of which the sender may put (rendezvous_assist_device.go):
 	help    helpState
 	tail    uint64 // bytes at the end that are left to the sender
 	owed    uint64 // bytes of those that it is at

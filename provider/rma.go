@@ -5,12 +5,13 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Reads and writes that the data plane leaves to the runtime, at their initiator. rma chooses the way: a copy by this
 // thread (rma_direct.go), mappings of memory of devices (rma_mapped.go), segments under a congestion window
-// (transfer_rma.go), a device (rma_device.go), or messages that the target performs and answers (postRMA here,
+// (segment_rma.go), a device (rma_device.go), or messages that the target performs and answers (postRMA here,
 // rma_target.go there).
 
 // RMAArgs describes one read or write.
@@ -63,10 +64,10 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 	if err != nil {
 		return err
 	}
-	defer l.release()
-	kind := opUpdate
+	defer l.Release()
+	kind := ordering.Update
 	if a.Read {
-		kind = opRead
+		kind = ordering.Read
 	}
 	if !e.inTurn(l, kind) {
 		return fi.EAGAIN
@@ -150,7 +151,7 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 		err = fi.EAGAIN
 	}
 	if err != nil {
-		l.release()
+		l.Release()
 		return nil, nil, e.countRefused(err)
 	}
 	p.port.wake()

@@ -46,7 +46,7 @@ func (m *MR) publish() {
 		n := pages.Move(uint64(m.parts[0].Base), m.length)
 		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", m.key, n, m.length)
 	}
-	m.entries[0] = m.domain.hotRegions.add(m, m.key)
+	m.entries[0] = m.enterDirect(m.key)
 }
 
 // publishAs makes a region known to the transport under a key. nil: it is not, because
@@ -92,7 +92,7 @@ func (m *MR) withdraw() {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
 	m.withdrawn = true
-	m.domain.hotRegions.remove(m.entries[:]...)
+	m.domain.hotRegions.Remove(m.entries[:]...)
 	m.entries = [2]*hot.Region{}
 	if m.published != nil {
 		_ = m.published.Close()

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/ordering"
 )
 
 // orderedHints ask for all the order that there is.
@@ -86,7 +87,7 @@ func newOrderedProgram(t *testing.T, x, y *side, seed uint64) *orderedProgram {
 	o := &orderedProgram{Rand: rand.New(rand.NewPCG(seed, 9)), t: t, x: x, y: y, seed: seed}
 	x.ep.msgOrder = info.MsgOrder // nothing is under way
 	if seed%2 != 0 {
-		x.ep.msgOrder &^= orderAfterSend // copies may overtake sends
+		x.ep.msgOrder &^= uint64(ordering.AfterSend) // copies may overtake sends
 	}
 	o.memory, o.model = make([]byte, 2*orderedBytes), make([]byte, orderedBytes)
 	return o

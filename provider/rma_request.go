@@ -66,7 +66,7 @@ const (
 	rmaDelivers  // a write in segments ends when the peer's memory has it
 	rmaMessages  // the peer does not let its memory be reached
 	rmaByDevice  // the transport's device does it: see deviceOp
-	rmaOrdered   // counted in link.oneSided
+	rmaOrdered   // counted in link.order
 	rmaHolds     // and in link.reads
 	rmaListed    // an element of a list
 )

@@ -19,7 +19,6 @@ import (
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/match"
-	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -116,12 +115,11 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	r := &leasedRx{
 		receiving: receiving{
 			rxContext: rxContext{domain: d, cfg: d.cfg, attr: *attr},
-			ids:       map[names.Name]uint32{},
-			ports:     map[uint16][]names.Name{},
 		},
 		pulls:   map[uint64]uint32{},
 		foreign: map[uint64]*hmem.Memory{},
 	}
+	r.ids.Changed, r.ids.Stale = r.identityChanged, func() { clear(r.addrIDs) }
 	r.Pool, r.KeptMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
 	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
 	if err := r.allocateHot(log2(slots), flags); err != nil {
@@ -477,3 +475,14 @@ func (r *receiving) setWindow(open bool) {
 		e.setEagerWindow(open)
 	}
 }
+
+// ring wakes the progress thread, if there is one and it sleeps, after work was
+// published that no doorbell rings for.
+func (r *rxContext) ring() {
+	if b := r.bell.Load(); b != nil {
+		b.RingAsleep()
+	}
+}
+
+// Ring does so after C has posted a receive.
+func (r *rxContext) Ring() { r.ring() }

@@ -26,7 +26,7 @@ type Scalable struct {
 
 	// mu serialises opening, enabling and closing. It is not on the data path.
 	mu      sync.Mutex
-	socket  *boundSocket
+	socket  *names.Socket
 	name    names.Name
 	av      *AV
 	enabled bool
@@ -98,7 +98,7 @@ func (s *Scalable) SetName(raw []byte) error {
 	if err != nil {
 		return err
 	}
-	s.socket.close()
+	s.socket.Close()
 	s.socket, s.name = socket, name
 	return nil
 }
@@ -157,7 +157,7 @@ func (s *Scalable) Close() error {
 			log.Warnf(log.EPCtrl, "close the port mapper of %s: %v", s.name, err)
 		}
 	}
-	s.socket.close()
+	s.socket.Close()
 	s.domain.refs.Release()
 	return nil
 }
@@ -171,7 +171,7 @@ func (s *Scalable) portMapper() (*udp.PortMapper, error) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := udp.OpenPortMapper(s.socket.fd, s.domain.dscp(s.info), x.Take)
+		m, err := udp.OpenPortMapper(s.socket.FD, s.domain.dscp(s.info), x.Take)
 		if err != nil {
 			return nil, err
 		}

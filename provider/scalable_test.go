@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/peers"
 )
 
 const testCtxBits = 3
@@ -257,7 +258,8 @@ func TestReceiveContextBits(t *testing.T) {
 				t.Errorf("%d bits: line %d of %#x", bits, l, addr)
 			}
 			got, ok := targetAt(a, addr)
-			if want := (address{testName(2), uint8(index)}); ok != (index < maxContexts) || ok && got != want {
+			want := peers.Address{Name: testName(2), Number: uint8(index)}
+			if ok != (index < maxContexts) || ok && got != want {
 				t.Errorf("%d bits, index %d: %v %v", bits, index, got, ok)
 			}
 		}
@@ -265,20 +267,4 @@ func TestReceiveContextBits(t *testing.T) {
 			t.Errorf("%d bits: no address has a line", bits)
 		}
 	}
-}
-
-func FuzzAddress(f *testing.F) {
-	for _, a := range []address{{testName(1), 0}, {testName(2), 127}, {names.Name{Family: names.AFInet6, Port: 3, Scope: 2}, 1}} {
-		f.Add(a.raw())
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := parseAddress(b)
-		if err != nil {
-			return
-		}
-		again, err := parseAddress(a.raw())
-		if err != nil || again != a || a.number >= 2*maxContexts {
-			t.Errorf("% x is %v, then %v %v", b, a, again, err)
-		}
-	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/refs"
 )
 
@@ -25,9 +26,9 @@ func (d *Domain) OpenSharedRx(attr *fi.RxAttr) (*SharedRx, error) {
 	if err := d.matchesNot("shared receive context"); err != nil {
 		return nil, err
 	}
-	full, err := d.completeRx(attr)
+	full, err := d.defaults().CompleteRx(attr)
 	if err != nil {
-		return nil, err
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open shared receive context: %v", err)
 	}
 	rx, err := newRxContext(d, full, d.exclusiveShared())
 	if err != nil {
@@ -73,3 +74,6 @@ func (s *SharedRx) Close() error {
 	s.domain.refs.Release()
 	return nil
 }
+
+// Domain is the domain that the context belongs to.
+func (s *SharedRx) Domain() *Domain { return s.domain }

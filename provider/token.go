@@ -172,7 +172,7 @@ func (e *Endpoint) tokenName() (names.Name, error) {
 	if err != nil || !n.IsAny() {
 		return n, err
 	}
-	locals, err := names.Locals(e.domain.local.src)
+	locals, err := e.domain.local.Locals()
 	if err != nil {
 		return n, err
 	}
@@ -204,7 +204,7 @@ func (m *MR) tokenKey() (uint64, error) {
 	defer m.publishMu.Unlock()
 	if !m.withdrawn {
 		if m.tokened = m.publishAs(key); m.tokened != nil && m.named == nil {
-			m.entries[1] = m.domain.hotRegions.add(m, key)
+			m.entries[1] = m.enterDirect(key)
 		}
 	}
 	return key, nil
@@ -238,7 +238,7 @@ func (m *MR) tokenRights() uint16 {
 
 func (m *MR) tokenKind() token.Kind {
 	switch {
-	case m.dmabuf != nil:
+	case m.memory.DMABuf != nil:
 		return token.DMABuf
 	case m.named != nil:
 		return token.CUDA

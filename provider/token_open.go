@@ -141,10 +141,10 @@ func (e *Endpoint) pathNow(addr fi.Addr) *path {
 		return nil
 	}
 	l := e.linkAt(n - 1)
-	if l == nil || !l.hold() {
+	if l == nil || !l.Hold() {
 		return nil
 	}
-	defer l.release()
+	defer l.Release()
 	p, _ := l.ready()
 	return p
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 	"github.com/weft-fabric/weft/stripe"
@@ -104,7 +105,7 @@ func (e *initiator) send(s *SendArgs) error {
 	if err != nil {
 		return e.refuse(err, "send to address %d: %v", s.Dest, noLink(err))
 	}
-	defer l.release()
+	defer l.Release()
 	p, err := e.connect(l)
 	if err != nil {
 		return e.countRefused(err)
@@ -113,7 +114,7 @@ func (e *initiator) send(s *SendArgs) error {
 	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendingTo(s.Dest)) {
 		return fi.EAGAIN
 	}
-	if !e.inTurn(l, opSend) {
+	if !e.inTurn(l, ordering.Send) {
 		return fi.EAGAIN
 	}
 	open := p.EagerOpen()
@@ -425,7 +426,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	return sendError(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
 }
 
-// sendExposed sends the RTS of a message whose payload the receiver gets (get.go).
+// sendExposed sends the RTS of a message whose payload the receiver gets (rendezvous_get.go).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
 	n := e.expose(p.port.device(), req, id, r, sc.keys[:])

@@ -65,9 +65,9 @@ func TestWildcardName(t *testing.T) {
 		t.Errorf("%v is on interface %q, the domain is %q", n, l.Iface, b.domain.DomainName())
 	}
 	for _, want := range []names.Name{n, nameOf("127.0.0.1").WithPort(n.Port), names.Any(names.AFInet, n.Port)} {
-		if s, _, err := bindSocket(want, "", ""); fi.ErrnoOf(err) != fi.EADDRINUSE {
+		if s, _, err := names.Reserve(want, "", ""); fi.ErrnoOf(err) != fi.EADDRINUSE {
 			t.Errorf("bind %v: %v", want, err)
-			s.close()
+			s.Close()
 		}
 	}
 	if err := b.domain.wildcardTaken(a.ep.info.Clone(), n.Port); fi.ErrnoOf(err) != fi.EADDRINUSE {
@@ -114,11 +114,11 @@ func TestWildcardExchange(t *testing.T) {
 // TestWildcardDualStack reaches an endpoint that is bound to [::] over IPv4.
 func TestWildcardDualStack(t *testing.T) {
 	bench := newBench(t, nil, directed())
-	if _, err := defaultName(names.Any(names.AFInet6, 0), "", ""); err != nil {
+	if _, err := names.First(names.Any(names.AFInet6, 0), "", ""); err != nil {
 		t.Skipf("no IPv6 address: %v", err)
 	}
 	a, b := bench.wildcardSide(t, names.AFInet6), bench.side(t)
-	if !a.ep.socket.inet || !a.ep.socket.inet6 {
+	if !a.ep.socket.Inet || !a.ep.socket.Inet6 {
 		t.Skip("this system's IPv6 sockets have no IPv4")
 	}
 	a.know(b)

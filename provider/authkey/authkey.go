@@ -26,6 +26,20 @@ func New(key []byte, size uint64, otherwise Key) (Key, error) {
 	return Key(key), nil
 }
 
+// OfInfo is the key of a passive endpoint: the endpoint's of its info, else the
+// domain's. The error wraps fi.EINVAL.
+func OfInfo(i *fi.Info) (key Key, err error) {
+	if i.Domain != nil {
+		if key, err = New(i.Domain.AuthKey, i.Domain.AuthKeySize, ""); err != nil {
+			return "", err
+		}
+	}
+	if i.EP != nil {
+		return New(i.EP.AuthKey, i.EP.AuthKeySize, key)
+	}
+	return key, nil
+}
+
 // Bytes is the key as transports take it, nil for none.
 func (k Key) Bytes() []byte {
 	if k == "" {

@@ -1,6 +1,6 @@
-// Package conn makes and watches the connections of connection-oriented endpoints (FI_EP_MSG): a [Listener] has the
-// requests that come to a passive endpoint, and a [Connection] is one endpoint's. Package cm has the messages; the data
-// go elsewhere.
+// Package conn makes and watches the connections of connection-oriented endpoints (FI_EP_MSG): a [Passive] is a
+// passive endpoint, whose [Listener] has the requests that come to it, and a [Connection] is one endpoint's. Package cm
+// has the messages; the data go elsewhere.
 //
 // Beside the path that carries the data there is a TCP connection, which a goroutine watches:
 //

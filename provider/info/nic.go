@@ -84,3 +84,11 @@ func (q *query) order(list []candidate, domain string, named bool) []candidate {
 	slices.SortStableFunc(list, func(a, b candidate) int { return nic.ComparePreference(a.nic, b.nic) })
 	return list
 }
+
+// NICOfDomain describes the network interface of a domain, nil if there is none or no name.
+func NICOfDomain(d *fi.DomainAttr) *fi.NIC {
+	if d == nil {
+		return nil
+	}
+	return NICOf(d.Name)
+}

@@ -1,0 +1,253 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/av"
+	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/peers"
+)
+
+// Identities (package peers) of the senders of a receive context, and what address vectors call them.
+
+// origin is an interface that an identity sends from, as one of a context's
+// endpoints sees it.
+type origin struct {
+	ep     *Endpoint
+	src    hw.Source
+	number uint8
+}
+
+// Reaches reports whether n is a name or alias of the source.
+func (o origin) Reaches(n names.Name) bool {
+	return o.ep.sourceReaches(o.src, peers.Address{Name: n, Number: o.number})
+}
+
+// identityChanged has the address of an identity, which other names lead to than before, found anew.
+func (r *receiving) identityChanged(slot int) {
+	for _, e := range r.eps {
+		if slot < len(e.addrs) {
+			e.addrs[slot] = addrUnknown
+		}
+	}
+}
+
+// name has an address vector name the sources of directed receives from now on, nil: none.
+func (r *receiving) name(av *AV) {
+	r.av, r.addrIDs, r.Addresses = av, nil, dataplane.Addresses{}
+	if av != nil {
+		r.Addresses.Generation = av.GenerationWord()
+	}
+}
+
+// merge makes the receives from an alias receives from the peer.
+func (r *leasedRx) merge(alias, peer uint32) {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+		eng.Rename(alias, peer)
+		for r.rematch(eng, peer) {
+		}
+	}
+}
+
+// rematch delivers one unexpected message of a peer for which a receive was renamed,
+// and reports whether there was one. There are unexpected messages only if the peer had
+// another socket of this name before.
+func (r *leasedRx) rematch(eng *match.Engine, peer uint32) bool {
+	for m := range eng.Messages() {
+		if m.Source() != peer || m.Claimed() {
+			continue
+		}
+		rv := eng.Arrive(peer, m.Tag())
+		if rv == nil {
+			continue
+		}
+		eng.RemoveMessage(m)
+		if rv.Kept() {
+			r.deliverUnexpectedMulti(eng, rv, m)
+			return true
+		}
+		t := targetIn(rv)
+		eng.Release(rv)
+		r.deliverUnexpected(eng, t, m)
+		return true
+	}
+	return false
+}
+
+// unexpectedFrom reports whether messages of an identity are unexpected.
+func (r *receiving) unexpectedFrom(id uint32) bool {
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+		for m := range eng.Messages() {
+			if m.Source() == id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sourceOf turns the source address of a receive with flags into what matching takes.
+func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
+	if addr == fi.AddrUnspec || !r.Directs(flags) {
+		return match.AnySource
+	}
+	if r.av == nil {
+		return peers.None
+	}
+	if flags&fi.AuthKey != 0 {
+		return r.holdersOf(addr)
+	}
+	if g := r.av.Generation(); g != r.Addresses.Seen {
+		r.Addresses.Seen = g
+		clear(r.addrIDs)
+	}
+	addr, _ = r.av.Peer(addr) // whichever of the peer's contexts: it sends from others
+	i := uint64(addr)
+	if i < uint64(len(r.addrIDs)) && r.addrIDs[i] != 0 {
+		return r.addrIDs[i]
+	}
+	n, ok := r.av.Name(addr)
+	if !ok {
+		log.Warnf(log.EPData, "receive from address %d: not in the address vector", addr)
+		return peers.None
+	}
+	id := r.ids.Of(n)
+	for uint64(len(r.addrIDs)) <= i {
+		r.addrIDs = append(r.addrIDs, 0)
+	}
+	r.addrIDs[i] = id
+	r.Addresses.Set(r.addrIDs)
+	return id
+}
+
+// holdersOf is what matching takes for all senders under an authorisation key.
+func (r *receiving) holdersOf(handle fi.Addr) uint32 {
+	number := r.av.KeyNumber(handle) // takes a lock, as few receives name a key
+	if number == 0 {
+		log.Warnf(log.EPData, "receive from authorisation key %#x: not in the address vector", handle)
+		return peers.None
+	}
+	return match.Group(number)
+}
+
+// Values of Endpoint.addrs below those of addresses, which are addrFirst more.
+const (
+	addrUnknown = 0 // to be found
+	addrNone    = 1 // not in the AV
+	addrFirst   = av.ReservedIDs
+)
+
+// addrOf is the source address of an identity in the endpoint's AV, as
+// completions have it; fi.AddrNotAvail if it is not in it.
+func (e *leasedEP) addrOf(id uint32) fi.Addr {
+	if g := e.av.Generation(); g != e.addrSeen {
+		e.addrSeen = g
+		clear(e.addrs)
+	}
+	slot := peers.Slot(id)
+	for slot >= len(e.addrs) {
+		e.addrs = append(e.addrs, addrUnknown)
+	}
+	a := e.addrs[slot]
+	if a >= addrFirst {
+		return a - addrFirst
+	}
+	links := e.links.Made()
+	if a == addrNone && links == e.addrLinks {
+		return fi.AddrNotAvail
+	}
+	if links != e.addrLinks {
+		e.addrLinks = links // those that had none may have one now
+		for i := range e.addrs {
+			if e.addrs[i] == addrNone {
+				e.addrs[i] = addrUnknown
+			}
+		}
+	}
+	a = e.av.Reported(e.findAddr(id))
+	if a == fi.AddrNotAvail {
+		e.addrs[slot] = addrNone
+	} else {
+		e.addrs[slot] = a + addrFirst
+	}
+	return a
+}
+
+// findAddr finds a peer's name in the AV, then for its aliases: those that
+// receives and transmits have named, and the addresses of this host. Of the
+// addresses that only a loopback interface's network stands for, such as
+// 127.0.0.2, it knows those that were named.
+func (e *leasedEP) findAddr(id uint32) fi.Addr {
+	r := e.rx
+	own := r.ids.Name(id)
+	if a := e.av.Find(own); a != fi.AddrNotAvail {
+		return a
+	}
+	if !r.ids.Reaches(id, names.Any(names.AFInet, own.Port).WithKey(own.Key)) &&
+		!r.ids.Reaches(id, names.Any(names.AFInet6, own.Port).WithKey(own.Key)) {
+		return fi.AddrNotAvail // it has no aliases
+	}
+	aliases := r.ids.AtPort(own.Port)
+	for l := range e.links.All() {
+		aliases = append(aliases, l.to.Name)
+	}
+	for _, n := range e.domain.local.All() {
+		aliases = append(aliases, n.WithPort(own.Port).WithKey(own.Key))
+	}
+	for _, n := range aliases {
+		if n.Port == own.Port && r.ids.Reaches(id, n) {
+			if a := e.av.Find(n); a != fi.AddrNotAvail {
+				return a
+			}
+		}
+	}
+	return fi.AddrNotAvail
+}
+
+// sweepIDs gives up the identities that nothing knows any more, when there are many more than the last time: those of
+// peers that are gone, that no posted receive names, and of which no message is unexpected or being read.
+func (r *leasedRx) sweepIDs() {
+	if !r.ids.Due() {
+		return
+	}
+	r.ids.Sweep(r.knownIDs(), func(slot int) {
+		for _, e := range r.eps {
+			if slot < len(e.addrs) {
+				e.addrs[slot] = addrUnknown
+			}
+			if slot < len(e.backLinks) {
+				e.backLinks[slot] = nil
+			}
+		}
+	})
+}
+
+// knownIDs are the identities that something of the context names.
+func (r *leasedRx) knownIDs() map[uint32]bool {
+	known := map[uint32]bool{}
+	for _, e := range r.eps {
+		for _, p := range e.ports {
+			for _, s := range p.sources {
+				known[s.id] = true
+			}
+		}
+	}
+	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+		for rv := range eng.Recvs() {
+			known[rv.Source()] = true
+		}
+		for m := range eng.Messages() {
+			known[m.Source()] = true
+		}
+	}
+	for i := r.active.head; i != 0; i = r.ops.At(i).next {
+		known[r.ops.At(i).source] = true
+	}
+	for _, i := range r.pulls {
+		known[r.ops.At(i).source] = true
+	}
+	return known
+}

@@ -1,0 +1,35 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/deferred"
+)
+
+// countEnd counts the end of an operation as countWork does; that of a list's element by the list.
+func (e *initiator) countEnd(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
+	if listWork(work) { // failures do not come here
+		e.listEnded(work, fi.Success, n)
+		return
+	}
+	e.countWork(c, work, asked, failed, n)
+}
+
+// countWork counts the end of an operation: by the endpoint's counter, nil for none, and if it was deferred work (a
+// number other than 0) by the work's. The endpoint's counts work only if that asked for completions of the endpoint. n
+// is the operation's bytes.
+func (e *binder) countWork(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
+	if c != nil && (work == 0 || asked && !e.domain.work.DoneBy(work, c)) {
+		if failed {
+			c.CountError(1)
+		} else {
+			c.Done(n)
+		}
+	}
+	if work != 0 {
+		e.domain.work.Finish(work, failed, n)
+	}
+}
+
+// listWork reports whether a number of work is an element's.
+func listWork(work uint64) bool { return work&(deferred.NumberBit|listBit) == listBit }

@@ -1,0 +1,3 @@
+// Package peers has what an endpoint knows of its peers: the addresses by which transports know their interfaces
+// ([Address]), the identities by which matching knows them ([Identities]), and the table of links to them ([Table]).
+package peers

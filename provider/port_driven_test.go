@@ -1,0 +1,170 @@
+package provider
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/lease"
+	"github.com/weft-fabric/weft/provider/watch"
+)
+
+// drivenIface is an interface that C would look at, where nothing arrives.
+type drivenIface struct {
+	hw.Iface
+	port    hot.Port
+	looks   int
+	written bool
+}
+
+func (*drivenIface) Attr() hw.Attr           { return hw.Attr{Caps: hw.CapDriven} }
+func (i *drivenIface) HotPort() *hot.Port    { return &i.port }
+func (i *drivenIface) Written() bool         { return i.written }
+func (i *drivenIface) Progress(int) int      { i.looks++; return 0 }
+func (*drivenIface) EnableWait() error       { return nil }
+func (*drivenIface) DoorbellFD() int         { return -1 }
+func (*drivenIface) Arm()                    {}
+func (*drivenIface) Pending() bool           { return false }
+func (*drivenIface) Disarm()                 {}
+func (*drivenIface) Address() []byte         { return nil }
+func (*drivenIface) Memory() hw.MemoryDomain { return nil }
+
+// drivenEndpoint adds an endpoint with such an interface to a receive context.
+func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoint, *drivenIface) {
+	i := &drivenIface{}
+	l := &leasedEP{rx: r.leased.Taken()}
+	l.Endpoint.rx, l.hot, l.domain = r, &hot.EP{}, d
+	e := &l.Endpoint
+	e.leased = lease.Guard(nil, l)
+	p := &port{Iface: i}
+	p.network = watch.New(i, networkOwner{&e.peering}, now)
+	p.network.Drive(i, &e.hot.PortActive)
+	e.driven, e.networks = p, []*watch.Port{p.network}
+	l.rx.eps = append(l.rx.eps, l)
+	return e, i
+}
+
+// TestSharedPorts has two endpoints deliver into one receive context. Polls look at a port that one
+// of them has posted to until that one's patience is over, also when the other's ends or is gone: what
+// C holds there is sent by such a look.
+func TestSharedPorts(t *testing.T) {
+	b := newBench(t, nil, nil)
+	r, err := newRxContext(b.domain, b.info.Rx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	var eps [2]*Endpoint
+	var ifaces [2]*drivenIface
+	var clocks [2]time.Duration
+	for n := range eps {
+		eps[n], ifaces[n] = drivenEndpoint(b.domain, r, func() time.Duration { return clocks[n] })
+	}
+	look := func(what string, active ...uint32) {
+		t.Helper()
+		want := uint32(0)
+		for n, e := range eps {
+			before := ifaces[n].looks
+			leasedOf(e).networkArrivals(1)
+			if got := atomic.LoadUint32(&e.hot.PortActive); got != active[n] || (ifaces[n].looks > before) != (got != 0) {
+				t.Errorf("%s: port %d is active: %d, looked at: %v", what, n, got, ifaces[n].looks > before)
+			}
+			if active[n] != 0 {
+				want = hot.AttentionPorts
+			}
+		}
+		r.leased.Taken().publish()
+		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; got != want {
+			t.Errorf("%s: attention %#x", what, got)
+		}
+	}
+	look("at first", 0, 0)
+	eps[1].driven.network.Wake()
+	look("a post to the second", 0, 1)
+	eps[0].driven.network.Wake()
+	look("a post to the first", 1, 1)
+	clocks[1] += time.Hour
+	leasedOf(eps[1]).networkArrivals(1)
+	look("the second is quiet", 1, 0)
+	l := r.leased.Taken()
+	l.eps = l.eps[:1]
+	look("the second is gone", 1, 0)
+}
+
+// TestSilentPort: where peers may write what rings no bell, polls come to the port also while it is passed by,
+// and what they find has it looked at again.
+func TestSilentPort(t *testing.T) {
+	b := newBench(t, nil, nil)
+	r, err := newRxContext(b.domain, b.info.Rx, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	e, i := drivenEndpoint(b.domain, r, nil)
+	for _, c := range []struct {
+		what      string
+		silent    uint32
+		written   bool
+		looks     int
+		attention uint32
+	}{
+		{"no silent sender", 0, false, 0, 0},
+		{"one", 1, false, 0, hot.AttentionPorts},
+		{"it has written", 1, true, 1, hot.AttentionPorts},
+	} {
+		i.port.Silent, i.written = c.silent, c.written
+		leasedOf(e).networkArrivals(1)
+		r.leased.Taken().publish()
+		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; i.looks != c.looks || got != c.attention {
+			t.Errorf("%s: %d looks, attention %#x", c.what, i.looks, got)
+		}
+	}
+	if atomic.LoadUint32(&e.hot.PortActive) != 1 {
+		t.Error("the port is passed by though there is traffic")
+	}
+}
+
+// TestPolled: nobody may write what rings no bell to an endpoint for whose messages somebody may sleep.
+func TestPolled(t *testing.T) {
+	b := newBench(t, nil, nil)
+	open := func(wait fi.WaitObj) *cq.Queue {
+		q, err := b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, WaitObj: wait}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := q.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return q
+	}
+	polled, slept := open(fi.WaitNone), open(fi.WaitFD)
+	caps := b.info.Caps &^ (fi.Trigger | fi.RMAEvent)
+	for name, c := range map[string]struct {
+		change func(e *Endpoint)
+		want   bool
+	}{
+		"polled queues":     {func(*Endpoint) {}, true},
+		"transmit queue":    {func(e *Endpoint) { e.txCQ = slept }, false},
+		"receive queue":     {func(e *Endpoint) { e.rxCQ = slept }, false},
+		"connected":         {func(e *Endpoint) { e.conn = &connection{} }, false},
+		"shared receives":   {func(e *Endpoint) { e.srx = &SharedRx{} }, false},
+		"datagrams":         {func(e *Endpoint) { e.lossy = true }, false},
+		"deferred work":     {func(e *Endpoint) { e.info.Caps |= fi.Trigger }, false},
+		"counters of reads": {func(e *Endpoint) { e.info.Caps |= fi.RMAEvent }, false},
+	} {
+		info := *b.info
+		info.Caps = caps
+		e := new(Endpoint)
+		e.domain, e.info, e.txCQ, e.rxCQ = b.domain, &info, polled, polled
+		c.change(e)
+		if got := e.polled(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package provider
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/stripe"
+)
+
+// transmits are those of an endpoint that wait for acknowledgements, of the data plane and of this package.
+type transmits struct {
+	*dataplane.Requests // nil before the endpoint is enabled
+	injectMax           int
+	inject              []byte                      // one buffer of injectMax bytes for each request
+	links               mem.Growing[dataplane.Link] // by numbers of links; grown with the table of links locked
+	// lost says that a thread sent an RTS while its peer was lost. Set by that thread, cleared by the lease holder;
+	// sequentially consistent.
+	lost atomic.Bool
+}
+
+// open makes room for perStripe requests in each of n stripes, with payloads of injectMax bytes that were injected, and
+// for the counts of a number of links.
+func (t *transmits) open(n, perStripe, injectMax, links int) (err error) {
+	if err = t.links.Reserve(links); err != nil {
+		return err
+	}
+	if t.Requests, err = stripe.NewTable[txRequest](n, perStripe); err != nil {
+		return err
+	}
+	t.injectMax = injectMax
+	t.inject, err = mem.Map(n*perStripe*injectMax, mem.NoReserve)
+	return err
+}
+
+// close gives all memory back.
+func (t *transmits) close() {
+	if t.inject != nil {
+		_ = mem.Unmap(t.inject)
+		t.inject = nil
+	}
+	if t.Requests != nil {
+		_ = t.Requests.Close()
+	}
+	_ = t.links.Free()
+}
+
+// fill gives the data plane what it needs for rendezvous.
+func (t *transmits) fill(h *hot.EP) {
+	h.Requests, h.Links = addressOfTable(t.Requests), uintptr(t.links.Base())
+	atomic.StoreUint32(&h.LinkLimit, t.links.Ready())
+}
+
+// lineOf is where the data plane counts for a peer, by the number of its link. The caller has the table of links
+// locked.
+func (t *transmits) lineOf(h *hot.EP, index uint32) *dataplane.Link {
+	if int(index) >= t.links.Len() || t.links.Grow(int(index)+1) != nil {
+		return new(dataplane.Link) // the data plane finds the number beyond its limit
+	}
+	atomic.StoreUint32(&h.LinkLimit, t.links.Ready())
+	line := t.links.At(uint64(index))
+	line.Listed.Store(0)
+	line.ListedBytes.Store(0)
+	return line
+}
+
+// injectBuffer is the buffer of a request for a payload that was injected.
+func (t *transmits) injectBuffer(id uint64) []byte {
+	i := t.Index(id) * t.injectMax
+	return t.inject[i : i+t.injectMax]
+}
+
+// rtsMax is the longest message, in bytes, that the data plane sends an RTS for over the port, 0: none (hot.EP.RTSMax).
+func (p *port) rtsMax(lossy bool) uint64 {
+	if p.attr.Caps&hw.CapPeerMemory == 0 || lossy {
+		return 0
+	}
+	return wire.MaxMessage
+}
+
+// lostRendezvous ends those of the data plane with peers of which the end has been reported.
+func (e *leasedEP) lostRendezvous() {
+	e.requests.Range(func(id uint64, req *txRequest) {
+		live := uint32(id >> 32)
+		if req.Live.Load() != live || req.Ring == 0 || e.linkAt(req.Link).leadsTo(req.Ring) ||
+			!req.Live.CompareAndSwap(live, 0) {
+			return
+		}
+		e.stopStream(id)
+		e.finishTx(req, id, fi.ECONNRESET)
+	})
+}
