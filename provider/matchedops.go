@@ -294,9 +294,9 @@ func (e *MatchedEndpoint) ended(n *matched.Ended) {
 	}
 	switch {
 	case failure.Err != fi.Success && q != nil:
-		q.CompleteError(n.Entry, failure)
+		q.CompleteError(entryOf(&n.Entry), failure)
 	case failure.Err == fi.Success && completes && q != nil:
-		q.Complete(n.Entry)
+		q.Complete(entryOf(&n.Entry))
 	}
 	if !n.Search {
 		e.countWork(c, work, n.Flags&fi.Completion != 0, failure.Err != fi.Success, n.Bytes)

@@ -69,10 +69,10 @@ func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, e *matched.Endpoint) uint
 // completeMatched reports the end of an operation. It returns hot.DeliveryDone, DeliveryComplete or hot.PollMatched.
 func completeMatched(p *hot.Poll, ep *hot.EP, e *matched.Endpoint) uintptr {
 	var c matched.Completion
-	switch {
-	case !e.DirectEnd(&p.Match, &c):
+	switch wanted, ok := e.DirectEnd(&p.Match, &c); {
+	case !ok:
 		return hot.PollMatched
-	case c.Unwanted:
+	case !wanted:
 		return hot.DeliveryDone
 	}
 	d := &p.Delivery

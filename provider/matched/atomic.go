@@ -32,8 +32,8 @@ const (
 // element is the address of the only element of a vector. Errors: fi.EINVAL.
 func (a *Atomic) element(what string, iov []fi.IOVec) (uint64, error) {
 	v, err := one("atomic "+what, iov)
-	if err == nil && v.Len != a.Size {
-		err = refuse(fi.EINVAL, "atomic: %s of %d bytes, not %d", what, v.Len, a.Size)
+	if err == nil && (v.Len != a.Size || v.Base == 0) {
+		err = refuse(fi.EINVAL, "atomic: %s of %d bytes at %#x, not %d", what, v.Len, v.Base, a.Size)
 	}
 	return uint64(v.Base), err
 }

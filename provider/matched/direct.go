@@ -12,18 +12,14 @@ import (
 
 // Flags of posts that need no more than to be kept.
 const (
-	directSend    = sendFlags &^ (fi.Fence | fi.RemoteCQData)
+	directSend    = sendFlags &^ fi.Fence
 	directReceive = fi.Completion | fi.More
 )
 
 // DirectSend enters a message of one piece of the process's own memory, and returns hot.PostMatch with what the device
 // is to be given, hot.PostGo or hot.PostAgain; then nothing has happened.
 func (e *Endpoint) DirectSend(p *hot.Post) uintptr {
-	inject := p.Kind&hot.PostInject != 0
-	tagged := p.Kind&hot.PostTagged != 0
-	if p.Flags&^directSend != 0 || p.Buf == 0 && p.Len != 0 || p.Len > directMax || e.o.Generation == nil ||
-		p.Len > uint64(e.attr.MaxInject) && (inject || p.Flags&fi.Inject != 0) ||
-		tagged && p.Header&^e.attr.TagMask != 0 {
+	if e.faultOf(p, directSend, 0) != faultNone || p.Len > directMax || e.o.Generation == nil {
 		return hot.PostGo
 	}
 	to, known := e.addresses.find(p.Dest, e.o.Generation.Load())
@@ -36,8 +32,7 @@ func (e *Endpoint) DirectSend(p *hot.Post) uintptr {
 	if p.Flags&fi.MatchComplete != 0 {
 		m.Kind |= hot.MatchAwaited
 	}
-	o := operation{kind: kindSend, to: hw.MatchAddress(to), tagged: tagged, context: p.Context, flags: p.Flags,
-		inject: inject, len: p.Len}
+	o := sending(p, hw.MatchAddress(to))
 	return e.enter(p, &o)
 }
 
@@ -47,8 +42,7 @@ const directMax = 1 << 20
 // DirectReceive is DirectSend for a receive.
 func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 	tagged := p.Kind&hot.PostTagged != 0
-	if p.Flags&^uint64(directReceive) != 0 || p.Buf == 0 && p.Len != 0 || p.Len > e.attr.MaxMessage ||
-		e.o.Generation == nil || tagged && p.Header&^p.Data&^e.attr.TagMask != 0 {
+	if e.faultOf(p, directReceive, p.Data) != faultNone || e.o.Generation == nil {
 		return hot.PostGo
 	}
 	m := &p.Match
@@ -63,8 +57,7 @@ func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 		m.Peer = from
 	}
 	m.Tag, m.Data, m.Length = p.Header&e.attr.TagMask, p.Data&e.attr.TagMask, uint32(p.Len)
-	o := operation{kind: kindReceive, tagged: tagged, context: p.Context, flags: p.Flags, buf: uint64(p.Buf),
-		len: p.Len, tag: p.Header}
+	o := receiving(p)
 	return e.enter(p, &o)
 }
 
@@ -72,25 +65,19 @@ func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	m := &p.Match
 	m.Buf, m.At, m.Space = 0, 0, 0
-	inline, copied := false, false
+	way := e.way(o.kind, p.Len)
+	copied := way == wayCopied
 	switch {
-	case p.Len == 0:
-	case o.kind == kindSend && p.Len <= uint64(e.attr.MaxInject):
-		inline = true
-	case o.kind == kindSend && p.Len <= copyBytes && e.copies.placed.Valid:
-		copied = true
-	default:
-		access := hw.Access(0)
-		if o.kind == kindReceive {
-			access = hw.LocalWrite
-		}
+	case copied && !e.copies.placed.Valid:
+		return hot.PostGo
+	case way == wayMapped:
 		var at hw.Placed
-		if o.memory, at = e.o.Cache.Find(uint64(p.Buf), p.Len, access); o.memory == 0 {
+		if o.memory, at = e.o.Cache.Find(uint64(p.Buf), p.Len, o.kind.access()); o.memory == 0 {
 			return hot.PostGo
 		}
 		m.At, m.Space = at.At, at.Space
 	}
-	if inline || o.kind == kindReceive {
+	if way == wayInline || o.kind == kindReceive {
 		m.Buf = p.Buf
 	}
 	if !e.ops.mu.Try() {
@@ -148,65 +135,37 @@ func (e *Endpoint) DirectRefused(p *hot.Post) uintptr {
 	return e.unregister(&operation{memory: memory}, code)
 }
 
-// Completion is what has become of an operation.
-type Completion struct {
-	Entry    hot.CQE // but for Seq
-	Flags    uint64  // with which it was posted
-	Bytes    uint64
-	Receive  bool
-	Inject   bool // it writes no completion
-	Unwanted bool // it has ended before: there is nothing to report
-}
-
-// DirectEnd takes in an event of the device's. False: the runtime is to do that (MatchedEvent), and nothing has
-// happened. Lease.
-func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) bool {
+// DirectEnd takes in an event of the device's. ok is false where the runtime is to do that (MatchedEvent), and nothing
+// has happened then; wanted where there is something to report. Lease.
+func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) (wanted, ok bool) {
 	source := uint64(fi.AddrNotAvail)
 	if ev.Flags&hot.MatchReceive != 0 && e.o.Source != nil {
 		known := false
 		if source, known = e.senders.find(ev.From, e.o.Generation.Load()); !known {
-			return false
+			return false, false
 		}
 	}
 	if !e.ops.mu.Try() {
-		return false
+		return false, false
 	}
 	o := e.ops.at(ev.Context)
-	c.Unwanted = o == nil
+	wanted = o != nil
 	// The domain counts deferred work.
-	ok := c.Unwanted || o.flags&workFlag == 0 && (o.memory == 0 || e.o.Cache.Drop(o.memory))
-	if ok && !c.Unwanted {
+	ok = !wanted || o.flags&workFlag == 0 && (o.memory == 0 || e.o.Cache.Drop(o.memory))
+	if ok && wanted {
 		c.fill(o, ev)
 		c.Entry.Src = source
 		e.copies.put(o.copied)
 		e.ops.end(o, ev.Context)
 	}
 	e.ops.mu.Give()
-	return ok
-}
-
-// fill stores what there is to report of an operation.
-func (c *Completion) fill(o *operation, ev *hot.MatchEvent) {
-	n := &c.Entry
-	n.Context, n.Flags, n.Len, n.Buf, n.Data, n.Tag = o.context, flagsOf(o), 0, 0, 0, 0
-	c.Flags, c.Bytes, c.Receive, c.Inject = o.flags, o.len, o.kind.receives(), o.inject
-	if !c.Receive {
-		return
-	}
-	n.Len, n.Buf, n.Tag, c.Bytes = ev.Length, o.buf, ev.Tag, ev.Length
-	if ev.Flags&hot.MatchData != 0 {
-		n.Flags |= fi.RemoteCQData
-		n.Data = ev.Data
-	}
+	return wanted, ok
 }
 
 // MatchedEvent takes in an event that DirectEnd has left. Lease.
 func (e *Endpoint) MatchedEvent(ev *hot.MatchEvent) {
-	n := hw.MatchEvent{Kind: hw.MatchSent, Context: ev.Context, Last: true}
-	if ev.Flags&hot.MatchReceive != 0 {
-		n.Kind, n.From, n.Tag = hw.MatchReceived, hw.MatchAddress(ev.From), ev.Tag
-		n.Tagged = ev.Flags&hot.MatchTagged != 0
-		n.Data, n.HasData, n.Length, n.Wanted = ev.Data, ev.Flags&hot.MatchData != 0, ev.Length, ev.Length
+	if o, ok := e.leave(ev.Context, true); ok {
+		e.fill(&o, ev)
+		e.o.Ended(&e.ended)
 	}
-	e.event(&n)
 }

@@ -64,16 +64,21 @@ func TestDirect(t *testing.T) {
 	}
 	var c Completion
 	ev := hot.MatchEvent{Context: s.Match.Context}
-	if !e.DirectEnd(&ev, &c) || c.Unwanted || c.Receive || c.Entry.Context != 5 ||
-		c.Entry.Flags != fi.Send|fi.Tagged || c.Bytes != 8 || c.Flags != send.Flags || c.Entry.Src != uint64(fi.AddrNotAvail) {
+	end := func(wanted bool) bool {
+		w, ok := e.DirectEnd(&ev, &c)
+		return ok && w == wanted
+	}
+	if !end(true) || c.Receive || c.Entry.Context != 5 ||
+		c.Entry.Flags != fi.Send|fi.Tagged || c.Bytes != 8 || c.Flags != send.Flags ||
+		c.Entry.Src != uint64(fi.AddrNotAvail) {
 		t.Errorf("a send has ended: %+v", c)
 	}
-	if !e.DirectEnd(&ev, &c) || !c.Unwanted {
+	if !end(false) {
 		t.Errorf("it has ended twice: %+v", c)
 	}
 	ev = hot.MatchEvent{Context: r.Match.Context, From: 13, Tag: 7, Data: 4,
 		Flags: hot.MatchReceive | hot.MatchTagged | hot.MatchData}
-	if e.DirectEnd(&ev, &c) {
+	if _, ok := e.DirectEnd(&ev, &c); ok {
 		t.Error("a sender that is not known is reported")
 	}
 	e.MatchedEvent(&ev)
@@ -82,7 +87,7 @@ func TestDirect(t *testing.T) {
 	}
 	r = code("a receive", receive, e.DirectReceive, hot.PostMatch)
 	ev.Context = r.Match.Context
-	if !e.DirectEnd(&ev, &c) || !c.Receive || c.Entry.Src != 3 || c.Entry.Data != 4 || c.Entry.Tag != 7 ||
+	if !end(true) || !c.Receive || c.Entry.Src != 3 || c.Entry.Data != 4 || c.Entry.Tag != 7 ||
 		c.Entry.Flags != fi.Recv|fi.Tagged|fi.RemoteCQData {
 		t.Errorf("a receive has ended: %+v", c)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
@@ -16,12 +15,8 @@ import (
 // Ended is what has become of an operation, or with fi.RemoteWrite in Entry.Flags a peer's write with data. It is the
 // callee's only for the time of the call.
 type Ended struct {
-	Entry   cq.Entry // its flags have fi.Read or fi.Write if it was a transfer
-	Flags   uint64   // with which the operation was posted
-	Receive bool     // it is a receive or a search
-	Search  bool     // it is a search
-	Inject  bool     // of a send or write: it writes no completion unless it fails
-	Bytes   uint64   // that were sent, received, read or written
+	Completion
+	Search bool // it is a search
 	// Err is why the operation has failed, fi.Success else; OLen as cq.ErrorInfo has it.
 	Err  fi.Errno
 	OLen uint64
