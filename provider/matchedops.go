@@ -232,6 +232,13 @@ func (e *MatchedEndpoint) MatchedEvent(ev *hot.MatchEvent) bool {
 	return e.domain.work.Ready()
 }
 
+// TakeBack takes an operation back that the data plane has begun, and the device has not taken (hot.PostReturn).
+func (e *MatchedEndpoint) TakeBack(p *hot.Post) {
+	if t := e.transfer.Load(); t != nil {
+		t.TakeBack(p)
+	}
+}
+
 // Deliver writes a completion for which the data plane has found no room. The caller, C, has taken the lease.
 func (e *MatchedEndpoint) Deliver(d *hot.Delivery) {
 	q := e.txCQ

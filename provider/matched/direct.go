@@ -64,7 +64,8 @@ func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 // enter gives an operation its memory and a place in the table.
 func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	m := &p.Match
-	m.Buf, m.At, m.Space = 0, 0, 0
+	m.Buf, m.At, m.Space, m.Context = 0, 0, 0, contextNone
+	p.Request, p.Sent = 0, hot.PathGo
 	way := e.way(o.kind, p.Len)
 	copied := way == wayCopied
 	switch {
@@ -81,7 +82,7 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 		m.Buf = p.Buf
 	}
 	if !e.ops.mu.Try() {
-		return e.unregister(o, hot.PostGo)
+		return e.unregister(p, o.memory, hot.PostGo)
 	}
 	if copied {
 		o.copied = e.copies.take(p.Len)
@@ -95,7 +96,7 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	}
 	e.ops.mu.Give()
 	if !ok {
-		return e.unregister(o, hot.PostGo)
+		return e.unregister(p, o.memory, hot.PostGo)
 	}
 	if copied {
 		m.At = e.copies.placed.At + uint64(e.copies.fill(o.copied, uint64(p.Buf), p.Len))
@@ -109,30 +110,56 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	return hot.PostMatch
 }
 
-// unregister gives the registration of an operation that has no place back, and returns code.
-func (e *Endpoint) unregister(o *operation, code uintptr) uintptr {
-	for o.memory != 0 && !e.o.Cache.Undo(o.memory) {
+// unregister gives a registration back, 0: none, of an operation that has no place any more, and returns code, or
+// hot.PostReturn where another thread has the cache for long.
+func (e *Endpoint) unregister(p *hot.Post, memory uint32, code uintptr) uintptr {
+	if memory == 0 || e.o.Cache.Undo(memory) {
+		return code
 	}
-	return code
+	p.Request = uint64(memory)
+	return hot.PostReturn
 }
 
 // DirectRefused takes an operation back that the device has not taken. It returns hot.PostAgain or hot.PostGo, as the
-// device says (hot.Post.Sent).
+// device says (hot.Post.Sent), or hot.PostReturn, where another thread has the table or the cache for long.
 func (e *Endpoint) DirectRefused(p *hot.Post) uintptr {
-	for !e.ops.mu.Try() {
+	if !e.ops.mu.Try() {
+		return hot.PostReturn
 	}
-	var memory uint32
-	if o := e.ops.at(p.Match.Context); o != nil {
-		memory = o.memory
-		e.copies.put(o.copied)
-		e.ops.end(o, p.Match.Context)
-	}
+	memory := e.revoke(p.Match.Context)
 	e.ops.mu.Give()
+	p.Match.Context = contextNone
 	code := uintptr(hot.PostGo)
 	if p.Sent == hot.PathFull {
 		code = hot.PostAgain
 	}
-	return e.unregister(&operation{memory: memory}, code)
+	return e.unregister(p, memory, code)
+}
+
+// TakeBack does what is left of that behind hot.PostReturn.
+func (e *Endpoint) TakeBack(p *hot.Post) {
+	e.ops.mu.Take()
+	memory := e.revoke(p.Match.Context)
+	e.ops.mu.Give()
+	if memory == 0 {
+		memory = uint32(p.Request)
+	}
+	if memory != 0 {
+		e.o.Cache.PutNumber(memory)
+	}
+}
+
+// revoke gives the place of an operation and its copy back, and returns its registration, 0: none. The caller has the
+// table's lock.
+func (e *Endpoint) revoke(context uint64) (memory uint32) {
+	o := e.ops.at(context)
+	if o == nil {
+		return 0
+	}
+	memory = o.memory
+	e.copies.put(o.copied)
+	e.ops.end(o, context)
+	return memory
 }
 
 // DirectEnd takes in an event of the device's. ok is false where the runtime is to do that (MatchedEvent), and nothing

@@ -94,3 +94,90 @@ func TestDirect(t *testing.T) {
 	generation.Add(1)
 	code("an address of another generation", send, e.DirectSend, hot.PostGo)
 }
+
+// placing is a device's memory, of which the device says where it is.
+type placing struct {
+	hw.MemoryDomain
+	hw.Memory
+}
+
+func (d placing) Register(hw.Region) (hw.Memory, error) { return d, nil }
+func (placing) Place() hw.Placed                        { return hw.Placed{Valid: true} }
+func (placing) Close() error                            { return nil }
+
+// still is a watch of memory that stays. It calls covers, which is called while the cache is locked.
+type still struct {
+	covers func()
+	zero   uint64
+}
+
+func (w *still) Cover(uint64, uint64) error { w.covers(); return nil }
+func (w *still) Uncover(uint64, uint64)     {}
+func (w *still) Quiet(uint64) bool          { return true }
+func (w *still) Stays(uint64, uint64) bool  { return true }
+func (w *still) Fixed(uint64, uint64) bool  { return false }
+func (w *still) Counts() regcache.Counts {
+	return regcache.Counts{Begun: &w.zero, Ended: &w.zero, Published: &w.zero}
+}
+func (w *still) Changes(_ *uint64, to []regcache.Range) ([]regcache.Range, bool) {
+	return to, true
+}
+
+// TestDirectHeld: where another thread has a lock for long, the runtime takes back what the device has not taken, with
+// its registration.
+func TestDirectHeld(t *testing.T) {
+	d, w := &device{}, &still{covers: func() {}}
+	var generation atomic.Uint64
+	cache := regcache.New(placing{}, regcache.Config{Watch: w,
+		Private: func(regcache.Range) bool { return true }})
+	e := Open(Options{Iface: d, Matcher: d, Limit: 4, Cache: cache, Generation: &generation})
+	buf := make([]byte, 8)
+	receive := func() *hot.Post {
+		return &hot.Post{Buf: uintptr(unsafe.Pointer(&buf[0])), Len: 8, Dest: uint64(fi.AddrUnspec)}
+	}
+	m, err := cache.Get(unsafe.Pointer(&buf[0]), 8, hw.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache.Put(m)
+	p := receive()
+	post := func() {
+		t.Helper()
+		if p = receive(); e.DirectReceive(p) != hot.PostMatch || e.Room() != 3 {
+			t.Fatalf("a receive is not entered, room for %d", e.Room())
+		}
+	}
+	returned := func(what string) {
+		t.Helper()
+		if e.TakeBack(p); e.Room() != 4 {
+			t.Fatalf("%s: room for %d", what, e.Room())
+		}
+		if number, _ := cache.Find(uint64(p.Buf), 8, hw.LocalWrite); number != m.Number() || !cache.Drop(number) {
+			t.Errorf("%s: registration %d", what, number)
+		}
+	}
+	post()
+	e.ops.mu.Take()
+	p.Sent = hot.PathFull
+	if code := e.DirectRefused(p); code != hot.PostReturn || p.Sent != hot.PathFull {
+		t.Errorf("the table is another's: %d", code)
+	}
+	if other := receive(); e.DirectReceive(other) != hot.PostGo {
+		t.Error("a receive is entered into a table that is another's")
+	}
+	e.ops.mu.Give()
+	returned("the table was another's")
+
+	post()
+	w.covers = func() { // the cache is locked
+		if code := e.DirectRefused(p); code != hot.PostReturn || p.Match.Context != contextNone {
+			t.Errorf("the cache is another's: %d, context %#x", code, p.Match.Context)
+		}
+	}
+	other, err := cache.Get(unsafe.Pointer(new([1 << 16]byte)), 1<<16, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	returned("the cache was another's")
+	cache.Put(other)
+}
