@@ -10,30 +10,30 @@ import (
 // has the device's port (hot.MatchPort) called in between. They do the common case, of the same tables and by the same
 // pieces as Send, Receive and event, and leave the rest to those as it was.
 
-// Flags of posts that need no more than to be kept.
-const (
-	directSend    = sendFlags &^ fi.Fence
-	directReceive = fi.Completion | fi.More
-)
-
 // DirectSend enters a message of one piece of the process's own memory, and returns hot.PostMatch with what the device
 // is to be given, hot.PostGo or hot.PostAgain; then nothing has happened.
 func (e *Endpoint) DirectSend(p *hot.Post) uintptr {
-	if e.faultOf(p, directSend, 0) != faultNone || p.Len > directMax || e.o.Generation == nil {
-		return hot.PostGo
-	}
-	to, known := e.addresses.find(p.Dest, e.o.Generation.Load())
-	if !known {
+	to, known := e.direct(p, &sendRules)
+	if !known || p.Len > directMax {
 		return hot.PostGo
 	}
 	m := &p.Match
-	m.Peer, m.Tag, m.Data, m.Length = to, p.Header, p.Data, uint32(p.Len)
+	m.Peer, m.Tag, m.Data, m.Length = uint64(to), p.Header, p.Data, uint32(p.Len)
 	m.Kind = p.Kind & (hot.PostTagged | hot.PostData) // as hot.MatchTagged and hot.MatchData
 	if p.Flags&fi.MatchComplete != 0 {
 		m.Kind |= hot.MatchAwaited
 	}
-	o := sending(p, hw.MatchAddress(to))
+	o := sending(p, to)
 	return e.enter(p, &o)
+}
+
+// direct judges an operation that goes to a peer, and finds that. False: it is not one that is posted so.
+func (e *Endpoint) direct(p *hot.Post, r *rules) (to hw.MatchAddress, known bool) {
+	if e.o.Generation == nil || e.faultOf(p, r, r.direct, 0) != faultNone {
+		return 0, false
+	}
+	at, known := e.addresses.find(p.Dest, e.o.Generation.Load())
+	return hw.MatchAddress(at), known
 }
 
 // directMax is more than any message that goes at once, in bytes.
@@ -42,7 +42,7 @@ const directMax = 1 << 20
 // DirectReceive is DirectSend for a receive.
 func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 	tagged := p.Kind&hot.PostTagged != 0
-	if e.faultOf(p, directReceive, p.Data) != faultNone || e.o.Generation == nil {
+	if e.faultOf(p, &receiveRules, receiveRules.direct, p.Data) != faultNone || e.o.Generation == nil {
 		return hot.PostGo
 	}
 	m := &p.Match
@@ -59,6 +59,58 @@ func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 	m.Tag, m.Data, m.Length = p.Header&e.attr.TagMask, p.Data&e.attr.TagMask, uint32(p.Len)
 	o := receiving(p)
 	return e.enter(p, &o)
+}
+
+// DirectTransfer is DirectSend for a read, or a write without data.
+func (e *Endpoint) DirectTransfer(p *hot.Post) uintptr {
+	read := p.Kind&hot.PostRead != 0
+	to, known := e.direct(p, transferRules(read))
+	if !known || p.Kind&hot.PostData != 0 || e.memory == nil {
+		return hot.PostGo
+	}
+	m := &p.Match
+	m.Kind = hot.MatchWrite
+	if read {
+		m.Kind = hot.MatchRead
+	}
+	e.access(p, to, orderedWrites)
+	m.Length = uint32(p.Len)
+	o := transferring(p, to)
+	return e.enter(p, &o)
+}
+
+// DirectAtomic is DirectSend for an atomic operation on one element that fetches nothing. p is as it was afterwards.
+func (e *Endpoint) DirectAtomic(p *hot.Post) uintptr {
+	size := uint64(fi.Datatype(p.Datatype).Size())
+	to, known := e.direct(p, &atomicRules)
+	if !known || p.Atomic != hot.AtomicPlain || p.Len != 1 || size-1 >= elementMax || e.atomics == nil ||
+		p.Op>>hot.MatchTypeShift != 0 || p.Datatype>>hot.MatchTypeShift != 0 {
+		return hot.PostGo
+	}
+	m := &p.Match
+	m.Kind = hot.MatchAtomic
+	e.access(p, to, orderedAtomics)
+	m.Length, m.Op = uint32(size), p.Op|p.Datatype<<hot.MatchTypeShift
+	p.Len = size
+	o := performing(p, to)
+	code := e.enter(p, &o)
+	p.Len = 1
+	return code
+}
+
+// access stores in p.Match which region of a peer's an operation is on, and how. order has it keep that of writes.
+func (e *Endpoint) access(p *hot.Post, to hw.MatchAddress, order uint64) {
+	m := &p.Match
+	m.Peer, m.Tag, m.Data = uint64(to), p.Key, p.Header
+	if e.o.Order&order != 0 {
+		m.Kind |= hot.MatchOrdered
+	}
+	if e.reportsToOwner() {
+		m.Kind |= hot.MatchEvents
+	}
+	if p.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0 {
+		m.Kind |= hot.MatchDelivered
+	}
 }
 
 // enter gives an operation its memory and a place in the table.

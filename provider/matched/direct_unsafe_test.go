@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // TestDirect posts and ends operations as threads of C do, beside those of Go: what needs Go is left as it was.
@@ -180,4 +181,83 @@ func TestDirectHeld(t *testing.T) {
 	}
 	returned("the cache was another's")
 	cache.Put(other)
+}
+
+// TestDirectAccess posts reads, writes and atomic operations as threads of C do; what needs Go is left to it.
+func TestDirectAccess(t *testing.T) {
+	d := new(atomicDevice)
+	var generation atomic.Uint64
+	e, _ := openOn(d, d)
+	e.o.Generation, e.o.Cache = &generation, regcache.New(nil, regcache.Config{})
+	if _, err := e.address(3, nil); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 300)
+	at := uintptr(unsafe.Pointer(&buf[0]))
+	write := hot.Post{Buf: at, Len: 8, Dest: 3, Header: 16, Key: 5, Context: 7, Flags: fi.DeliveryComplete}
+	sum := write
+	sum.Len, sum.Op, sum.Datatype, sum.Flags = 1, uint32(hw.MatchSum), uint32(hw.MatchUint32), fi.More
+	read := hot.Post{Dest: 3, Header: 16, Key: 5, Kind: hot.PostRead}
+	transfer := e.DirectTransfer
+	for what, c := range map[string]struct {
+		post   hot.Post
+		change func(p *hot.Post)
+		by     func(*hot.Post) uintptr
+	}{
+		"data":                            {write, func(p *hot.Post) { p.Kind = hot.PostData }, transfer},
+		"a fence":                         {write, func(p *hot.Post) { p.Flags = fi.Fence }, transfer},
+		"a write of unregistered memory":  {write, func(p *hot.Post) { p.Len = 300 }, transfer},
+		"a long inject":                   {write, func(p *hot.Post) { p.Len, p.Flags = 193, fi.Inject }, transfer},
+		"an address that is not known":    {write, func(p *hot.Post) { p.Dest = 2 }, transfer},
+		"a read into unregistered memory": {read, func(p *hot.Post) { p.Buf, p.Len = at, 8 }, transfer},
+		"two elements":                    {sum, func(p *hot.Post) { p.Len = 2 }, e.DirectAtomic},
+		"no element":                      {sum, func(p *hot.Post) { p.Len = 0 }, e.DirectAtomic},
+		"a result":                        {sum, func(p *hot.Post) { p.Atomic = hot.AtomicFetch }, e.DirectAtomic},
+		"a type that is none":             {sum, func(p *hot.Post) { p.Datatype = 1 << 8 }, e.DirectAtomic},
+		"an operation that is none":       {sum, func(p *hot.Post) { p.Op = 1 << 8 }, e.DirectAtomic},
+		"no operand":                      {sum, func(p *hot.Post) { p.Buf = 0 }, e.DirectAtomic},
+	} {
+		p := c.post
+		c.change(&p)
+		if code := c.by(&p); code != hot.PostGo || e.Room() != 4 {
+			t.Errorf("%s: %d, room for %d", what, code, e.Room())
+		}
+	}
+	e.o.Order = fi.OrderRMAWAW
+	for what, c := range map[string]struct {
+		post hot.Post
+		by   func(*hot.Post) uintptr
+		want hot.MatchPost
+		bits uint64
+		word int
+	}{
+		"write": {write, e.DirectTransfer, hot.MatchPost{Buf: at, Length: 8,
+			Kind: hot.MatchWrite | hot.MatchOrdered | hot.MatchDelivered}, fi.RMA | fi.Write, stats.RxMatchWritten},
+		"read": {read, e.DirectTransfer, hot.MatchPost{Kind: hot.MatchRead | hot.MatchOrdered}, fi.RMA | fi.Read,
+			stats.RxMatchRead},
+		"sum": {sum, e.DirectAtomic, hot.MatchPost{Buf: at, Length: 4, Kind: hot.MatchAtomic | hot.MatchMore,
+			Op: uint32(hw.MatchSum) | uint32(hw.MatchUint32)<<hot.MatchTypeShift}, fi.Atomic | fi.Write,
+			stats.RxMatchAtomic},
+	} {
+		p := c.post
+		if code := c.by(&p); code != hot.PostMatch || p.Len != c.post.Len {
+			t.Errorf("%s: %d, length %d", what, code, p.Len)
+		}
+		c.want.Peer, c.want.Tag, c.want.Data, c.want.Context = 13, 5, 16, p.Match.Context
+		if p.Match != c.want {
+			t.Errorf("%s: %+v, want %+v", what, p.Match, c.want)
+		}
+		var done Completion
+		ev := hot.MatchEvent{Context: p.Match.Context}
+		if wanted, ok := e.DirectEnd(&ev, &done); !wanted || !ok || done.Entry.Flags != c.bits ||
+			done.Entry.Context != p.Context || done.Counted() != c.word || done.Bytes != uint64(c.want.Length) {
+			t.Errorf("%s has ended: %+v", what, done)
+		}
+	}
+	e.o.Caps = 0
+	for _, by := range []func(*hot.Post) uintptr{e.DirectTransfer, e.DirectAtomic} {
+		if p := sum; by(&p) != hot.PostGo {
+			t.Error("an operation without the capability is posted")
+		}
+	}
 }

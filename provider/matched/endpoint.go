@@ -29,7 +29,9 @@ type Options struct {
 	Iface   hw.Iface // with hw.CapMatching
 	Matcher hw.Matcher
 	Cache   *regcache.Cache // of the device's registrations
-	Copies  hw.MemoryDomain // has memory for copies of short sends, nil: none are made
+	Copies  hw.MemoryDomain // has memory for copies of short sends and writes, nil: none are made
+	// Caps are the endpoint's capabilities, Order is the order of what it posts (fi_tx_attr).
+	Caps, Order uint64
 	// Limit is how many operations may be under way.
 	Limit int
 	// Address finds what is at an address. Any thread. Errors: fi.EINVAL (nothing), hw.ErrInvalid and
@@ -55,7 +57,7 @@ type Endpoint struct {
 	ops  *table
 	// addresses are what Address has said, senders what Source has.
 	addresses, senders addressCache
-	// copies are buffers of short sends.
+	// copies are buffers of short sends and writes.
 	copies copies
 	// claimer is the matcher, if it sets messages aside, else nil.
 	claimer hw.Claimer

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // Completion is what there is to report of an operation that has ended.
@@ -31,6 +32,22 @@ func (c *Completion) fill(o *operation, ev *hot.MatchEvent) {
 		n.Flags |= fi.RemoteCQData
 		n.Data = ev.Data
 	}
+}
+
+// Counted is the word of package stats that counts such operations, and behind it their bytes. It needs nothing of the
+// runtime.
+func (c *Completion) Counted() int {
+	switch {
+	case c.Receive:
+		return stats.RxMatchReceived
+	case c.Entry.Flags&fi.Atomic != 0:
+		return stats.RxMatchAtomic
+	case c.Entry.Flags&fi.Read != 0:
+		return stats.RxMatchRead
+	case c.Entry.Flags&fi.Write != 0:
+		return stats.RxMatchWritten
+	}
+	return stats.RxMatchSent
 }
 
 // event takes in what has become of an operation. Lease.

@@ -15,27 +15,42 @@ const (
 	faultLong         // it has more bytes than an operation may have
 	faultInject       // it has more bytes than can be injected
 	faultTag          // its tag has bits that the device does not match
+	faultCaps         // the endpoint has not the capabilities
 )
 
 // rules are what operations of a kind are judged by.
 type rules struct {
 	what   string   // in the log
 	flags  uint64   // that they may have
+	direct uint64   // of them, those with which they need no more than to be kept
+	caps   uint64   // that the endpoint has
 	inject fi.Errno // what says that there are more bytes than can be injected
 }
 
 var (
-	sendRules    = rules{"send", sendFlags, fi.EINVAL}
-	receiveRules = rules{"receive", receiveFlags, fi.EINVAL}
-	writeRules   = rules{"write", writeFlags, fi.EMSGSIZE}
-	readRules    = rules{"read", readFlags, fi.EMSGSIZE}
+	sendRules    = rules{"send", sendFlags, sendFlags &^ fi.Fence, 0, fi.EINVAL}
+	receiveRules = rules{"receive", receiveFlags, fi.Completion | fi.More, 0, fi.EINVAL}
+	writeRules   = rules{"write", writeFlags, writeFlags &^ fi.Fence, fi.RMA | fi.Write, fi.EMSGSIZE}
+	readRules    = rules{"read", readFlags, readFlags &^ fi.Fence, fi.RMA | fi.Read, fi.EMSGSIZE}
+	atomicRules  = rules{"atomic", atomicFlags, atomicFlags &^ fi.Fence, fi.Atomic | fi.Write, fi.EMSGSIZE}
+	fetchRules   = rules{"fetching atomic", atomicFlags, 0, fi.Atomic | fi.Read, fi.EMSGSIZE}
 )
+
+// transferRules are those of a read or a write.
+func transferRules(read bool) *rules {
+	if read {
+		return &readRules
+	}
+	return &writeRules
+}
 
 // faultOf judges an operation of one buffer, which may have these flags. Bits of ignore in its tag match anything. It
 // needs nothing of the runtime.
-func (e *Endpoint) faultOf(p *hot.Post, flags, ignore uint64) fault {
+func (e *Endpoint) faultOf(p *hot.Post, r *rules, flags, ignore uint64) fault {
 	inject := p.Kind&hot.PostInject != 0 || p.Flags&fi.Inject != 0
 	switch {
+	case e.o.Caps&r.caps != r.caps:
+		return faultCaps
 	case p.Flags&^flags != 0:
 		return faultFlags
 	case p.Buf == 0 && p.Len != 0:
@@ -50,9 +65,11 @@ func (e *Endpoint) faultOf(p *hot.Post, flags, ignore uint64) fault {
 	return faultNone
 }
 
-// judge is faultOf as an error, which it logs. Errors: fi.EBADFLAGS, fi.EINVAL, fi.EMSGSIZE.
+// judge is faultOf as an error, which it logs. Errors: fi.EBADFLAGS, fi.EINVAL, fi.EMSGSIZE, fi.EOPNOTSUPP.
 func (e *Endpoint) judge(p *hot.Post, r *rules, ignore uint64) error {
-	switch e.faultOf(p, r.flags|workFlag, ignore) {
+	switch e.faultOf(p, r, r.flags|workFlag, ignore) {
+	case faultCaps:
+		return refuse(fi.EOPNOTSUPP, "%s: the endpoint has not the capabilities %#x", r.what, r.caps)
 	case faultFlags:
 		return refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", r.what, p.Flags&^r.flags)
 	case faultBuffer:
@@ -99,7 +116,7 @@ func (e *Endpoint) JudgeTransfer(t *Transfer) error {
 }
 
 // JudgeAtomic does so for Atomic.
-func (e *Endpoint) JudgeAtomic(a *Atomic) error { return e.checkAtomic(a) }
+func (e *Endpoint) JudgeAtomic(a *Atomic) error { return e.checkAtomic(a, new(hot.Post)) }
 
 // JudgeReceive does so for Receive.
 func (e *Endpoint) JudgeReceive(r *Receive) error {

@@ -74,7 +74,7 @@ func opened() (*Endpoint, *device, *[]Ended) {
 func openOn(i hw.Iface, m hw.Matcher) (*Endpoint, *[]Ended) {
 	list := new([]Ended)
 	return Open(Options{
-		Iface: i, Matcher: m, Limit: 4,
+		Iface: i, Matcher: m, Limit: 4, Caps: fi.RMA | fi.Read | fi.Write | fi.Atomic,
 		Address: func(a fi.Addr, _ []byte) (hw.MatchAddress, error) {
 			if a > 3 {
 				return 0, fi.EINVAL

@@ -17,10 +17,6 @@ type Transfer struct {
 	Read    bool
 	HasData bool // Data goes with the write
 	Inject  bool // fi_inject_write forms: no completion
-	// Ordered has writes to a peer be performed one after the other.
-	Ordered bool
-	// Events says that the owner of the peer's region may have to know of the operation.
-	Events bool
 }
 
 const (
@@ -31,10 +27,7 @@ const (
 
 // checkTransfer judges a read or write, and stores it in p.
 func (e *Endpoint) checkTransfer(t *Transfer, p *hot.Post) error {
-	r := &writeRules
-	if t.Read {
-		r = &readRules
-	}
+	r := transferRules(t.Read)
 	v, err := one(r.what, t.IOV)
 	switch {
 	case err != nil:
@@ -74,6 +67,12 @@ func transferring(p *hot.Post, to hw.MatchAddress) operation {
 	return o
 }
 
+// orderedWrites are the message orders with which reads and writes of a peer's memory keep that of writes.
+const orderedWrites = fi.OrderWAW | fi.OrderRMAWAW
+
+// reportsToOwner reports whether owners of peers' regions may have to know of operations on them.
+func (e *Endpoint) reportsToOwner() bool { return e.o.Caps&fi.RMAEvent != 0 }
+
 // data reports whether data goes with a write.
 func (t *Transfer) data() bool { return t.HasData || t.Flags&fi.RemoteCQData != 0 }
 
@@ -88,10 +87,7 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	if err := e.checkTransfer(t, p); err != nil {
 		return err
 	}
-	what := writeRules.what
-	if t.Read {
-		what = readRules.what
-	}
+	what := transferRules(t.Read).what
 	to, err := e.address(t.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "%s at address %d: %v", what, t.Dest, err)
@@ -99,7 +95,7 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	o := transferring(p, to)
 	m := &c.transfer
 	*m = hw.MatchTransfer{To: to, Key: p.Key, Offset: p.Header, Get: t.Read, Data: t.Data,
-		HasData: t.data(), Events: t.Events, Ordered: t.Ordered,
+		HasData: t.data(), Events: e.reportsToOwner(), Ordered: e.o.Order&orderedWrites != 0,
 		Delivered: t.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: t.Flags&fi.More != 0}
 	if m.Inject, m.Local, err = e.bring(what, &o, uint64(p.Buf)); err != nil {
 		return err
