@@ -23,6 +23,14 @@ import (
 //export weftGoPost
 func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("transfer", &rc)
+	if code == hot.PostReturn {
+		if e, ok := handles.get(uint64(ep)).(*provider.MatchedEndpoint); ok {
+			e.TakeBack((*hot.Post)(unsafe.Pointer(p)))
+		}
+		if p.sent == hot.PathFull {
+			return C.int64_t(fi.EAGAIN.Code())
+		}
+	}
 	switch {
 	case function == hot.PlaneReceive:
 		return weftGoRecv(ep, nil, p, code)

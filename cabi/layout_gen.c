@@ -301,6 +301,7 @@ FIELD(struct weft_match_post, context, 40, 8);
 FIELD(struct weft_match_post, length, 48, 4);
 FIELD(struct weft_match_post, space, 52, 4);
 FIELD(struct weft_match_post, kind, 56, 4);
+FIELD(struct weft_match_post, op, 60, 4);
 
 SIZE(struct weft_match_event, 48);
 FIELD(struct weft_match_event, context, 0, 8);

@@ -29,7 +29,7 @@ static __attribute__((noinline)) enum weft_post_code go_on(enum weft_plane_funct
 		else
 			return code;
 		code = (enum weft_post_code)weft_plane_call(f, p);
-	} while (code > WEFT_POST_NOTE);
+	} while (code > WEFT_POST_RETURN);
 	return code;
 }
 
@@ -43,7 +43,7 @@ ssize_t weft_post(struct weft_ep_obj *o, enum weft_plane_function f, struct weft
 	p->self = &weft_self;
 	p->step = p->now = 0;
 	code = (enum weft_post_code)weft_plane_call(f, p);
-	if (__builtin_expect(code > WEFT_POST_NOTE, 0))
+	if (__builtin_expect(code > WEFT_POST_RETURN, 0))
 		code = go_on(f, p, code);
 	if (p->next)
 		prefetch_write(p->next);

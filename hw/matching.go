@@ -108,8 +108,9 @@ type Matching interface {
 	Matcher() Matcher
 }
 
-// DrivenMatching is what an Iface with [CapMatching] and [CapDriven] may implement: the data plane posts messages and
-// receives, and takes in what has become of them, as long as nothing needs Progress.
+// DrivenMatching is what an Iface with [CapMatching] and [CapDriven] may implement: the data plane posts messages,
+// receives and, with a [MemoryMatcher], operations on peers' memory, and takes in what has become of them, as long as
+// nothing needs Progress.
 type DrivenMatching interface {
 	// HotMatch is what C calls, nil: it cannot. It is valid until Close, which comes after C has been stopped.
 	HotMatch() *hot.MatchPort

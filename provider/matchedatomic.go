@@ -33,9 +33,6 @@ func (d *Domain) AtomicCount(k atomics.Kind, t fi.Datatype, op fi.Op) (uint64, e
 	return uint64(AtomicCount(k, t)), nil
 }
 
-// orderedAtomics are the message orders with which atomic operations keep theirs.
-const orderedAtomics = fi.OrderWAW | fi.OrderAtomicRAR | fi.OrderAtomicRAW | fi.OrderAtomicWAR | fi.OrderAtomicWAW
-
 // Atomic posts an atomic operation, with fi.Trigger when a counter reaches a value. Errors as of
 // matched.Endpoint.Atomic, fi.EOPBADSTATE, and fi.EOPNOTSUPP for an endpoint without the capability.
 func (e *MatchedEndpoint) Atomic(a *AtomicArgs) error {
@@ -58,22 +55,15 @@ func (e *MatchedEndpoint) matchedAtomic(a *AtomicArgs) (t *matched.Endpoint, m m
 	if t, err = e.posts(a.Flags); err != nil {
 		return nil, m, err
 	}
-	need := fi.Atomic | fi.Write
-	if a.Kind != atomics.Base {
-		need = fi.Atomic | fi.Read
-	}
 	op, kind, ok := matchedAtomic(a.Kind, a.Datatype, a.Op)
-	if !ok || e.info.Caps&need != need {
-		return nil, m, refuse(log.EPData, fi.EOPNOTSUPP,
-			"atomic: no operation %d on datatype %d, or no capabilities %#x", a.Op,
-			a.Datatype, need)
+	if !ok {
+		return nil, m, refuse(log.EPData, fi.EOPNOTSUPP, "atomic: no operation %d on datatype %d", a.Op, a.Datatype)
 	}
 	m = matched.Atomic{
 		Op: op, Type: kind, Size: uint64(a.Datatype.Size()), Operand: a.Operand, Compare: a.Compare,
 		Result: a.Result,
 		Remote: a.Remote, Dest: a.Dest, Flags: a.Flags, Context: a.Context, Fetch: a.Kind != atomics.Base,
-		Inject: a.Inject, Ordered: e.info.Tx.MsgOrder&orderedAtomics != 0, Compares: a.Kind == atomics.Compare,
-		Events: e.info.Caps&fi.RMAEvent != 0,
+		Inject: a.Inject, Compares: a.Kind == atomics.Compare,
 	}
 	asWork(a.work, &m.Context, &m.Flags)
 	return t, m, nil

@@ -323,6 +323,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	}
 	t := matched.Open(matched.Options{
 		Iface: i, Matcher: m.Matcher(), Cache: e.domain.cacheOf(device), Copies: device,
+		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
 		Address: e.addressIn(m.Matcher()), Source: e.sourceIn(m.Matcher()), Ended: e.ended,
 		Await: e.await, Generation: e.av.GenerationWord(),

@@ -42,13 +42,17 @@ func (e *MatchedEndpoint) enabled() (*matched.Endpoint, error) {
 	return e.transfer.Load(), nil
 }
 
-// posts is what enabled is, for an operation with flags that goes to a peer. Errors: fi.EINVAL for fi.Fence without the
-// capability, as libfabric's provider has it.
+// posts is what enabled is, for an operation with flags. Errors: fi.EINVAL for fi.Fence without the capability, as
+// libfabric's provider has it.
 func (e *MatchedEndpoint) posts(flags uint64) (*matched.Endpoint, error) {
 	if flags&fi.Fence != 0 && e.info.Caps&fi.Fence == 0 {
 		return nil, refuse(log.EPData, fi.EINVAL, "FI_FENCE: the endpoint has not the capability")
 	}
-	return e.enabled()
+	t, err := e.enabled()
+	if err == nil {
+		e.stats.Shared(stats.SharedMatchPosts, 1)
+	}
+	return t, err
 }
 
 // Send posts one message, with fi.Trigger when a counter reaches a value. Errors as of matched.Endpoint.Send,
@@ -101,18 +105,9 @@ func (e *MatchedEndpoint) matchedTransfer(a *RMAArgs) (t *matched.Endpoint, m ma
 	if t, err = e.posts(a.Flags); err != nil {
 		return nil, m, err
 	}
-	need := fi.RMA | fi.Write
-	if a.Read {
-		need = fi.RMA | fi.Read
-	}
-	if e.info.Caps&need != need {
-		return nil, m, refuse(log.EPData, fi.EOPNOTSUPP,
-			"read or write: the endpoint has not the capabilities %#x", need)
-	}
 	m = matched.Transfer{
 		IOV: a.IOV, Remote: a.Remote, Dest: a.Dest, Data: a.Data, Flags: a.Flags, Context: a.Context,
 		Read: a.Read, HasData: a.HasData, Inject: a.Inject,
-		Ordered: e.info.Tx.MsgOrder&(fi.OrderWAW|fi.OrderRMAWAW) != 0, Events: e.info.Caps&fi.RMAEvent != 0,
 	}
 	asWork(a.work, &m.Context, &m.Flags)
 	return t, m, nil
@@ -128,7 +123,7 @@ func (e *MatchedEndpoint) PostRecv(a *RecvArgs) error {
 }
 
 func (e *MatchedEndpoint) postRecv(a *RecvArgs) error {
-	t, err := e.enabled()
+	t, err := e.posts(0)
 	if err != nil {
 		return err
 	}
@@ -232,6 +227,13 @@ func (e *MatchedEndpoint) MatchedEvent(ev *hot.MatchEvent) bool {
 	return e.domain.work.Ready()
 }
 
+// TakeBack takes an operation back that the data plane has begun, and the device has not taken (hot.PostReturn).
+func (e *MatchedEndpoint) TakeBack(p *hot.Post) {
+	if t := e.transfer.Load(); t != nil {
+		t.TakeBack(p)
+	}
+}
+
 // Deliver writes a completion for which the data plane has found no room. The caller, C, has taken the lease.
 func (e *MatchedEndpoint) Deliver(d *hot.Delivery) {
 	q := e.txCQ
@@ -294,9 +296,9 @@ func (e *MatchedEndpoint) ended(n *matched.Ended) {
 	}
 	switch {
 	case failure.Err != fi.Success && q != nil:
-		q.CompleteError(n.Entry, failure)
+		q.CompleteError(entryOf(&n.Entry), failure)
 	case failure.Err == fi.Success && completes && q != nil:
-		q.Complete(n.Entry)
+		q.Complete(entryOf(&n.Entry))
 	}
 	if !n.Search {
 		e.countWork(c, work, n.Flags&fi.Completion != 0, failure.Err != fi.Success, n.Bytes)

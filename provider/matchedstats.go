@@ -14,29 +14,18 @@ const sampleInterval = 100 * time.Millisecond
 
 // count counts an operation that has ended. Lease.
 func (e *MatchedEndpoint) count(n *matched.Ended) {
-	word := stats.RxMatchSent
 	switch {
 	case n.Err != fi.Success && n.Err != fi.ETRUNC:
 		if !n.Search {
 			e.stats.Rx(errorWord(n.Err), 1)
 		}
 		return
-	case n.Search:
+	case n.Search || n.Entry.Flags&fi.RemoteWrite != 0:
 		return
-	case n.Entry.Flags&fi.RemoteWrite != 0:
-		return
-	case n.Entry.Flags&fi.Atomic != 0:
-		word = stats.RxMatchAtomic
-	case n.Entry.Flags&fi.Read != 0:
-		word = stats.RxMatchRead
-	case n.Entry.Flags&fi.Write != 0:
-		word = stats.RxMatchWritten
 	case n.Err == fi.ETRUNC:
 		e.stats.Rx(stats.RxErrTruncated, 1)
-		fallthrough
-	case n.Receive:
-		word = stats.RxMatchReceived
 	}
+	word := n.Counted()
 	e.stats.Rx(word, 1)
 	e.stats.Rx(word+1, n.Bytes)
 }

@@ -34,7 +34,7 @@ const (
 
 // atomicOps are the operations. A write is a swap on another value, and a read a sum with 0, as in libfabric's
 // provider: a NIC may have been set up to do something else for a swap.
-var atomicOps = map[hw.MatchOp]atomicOp{
+var atomicOps = [...]atomicOp{
 	hw.MatchMin:        {wire.AmoMin, 0, reals, false},
 	hw.MatchMax:        {wire.AmoMax, 0, reals, false},
 	hw.MatchSum:        {wire.AmoSum, 0, numeric, false},
@@ -61,7 +61,7 @@ type atomicType struct {
 	bytes int
 }
 
-var atomicTypes = map[hw.MatchType]atomicType{
+var atomicTypes = [16]atomicType{
 	hw.MatchInt8: {wire.AmoTypeI8, 1}, hw.MatchUint8: {wire.AmoTypeU8, 1},
 	hw.MatchInt16: {wire.AmoTypeI16, 2}, hw.MatchUint16: {wire.AmoTypeU16, 2},
 	hw.MatchInt32: {wire.AmoTypeI32, 4}, hw.MatchUint32: {wire.AmoTypeU32, 4},
@@ -78,16 +78,25 @@ func (m *matcher) AtomicValid(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
 
 // AtomicValid is what matchers' AtomicValid reports.
 func AtomicValid(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
-	o, ok := atomicOps[op]
-	return ok && t < 16 && o.types>>t&1 != 0 && (fetch || !o.fetches)
+	_, _, ok := atomicOf(op, t, fetch)
+	return ok
+}
+
+// atomicOf is an operation on a type, with a result if fetch. False: there is none.
+func atomicOf(op hw.MatchOp, t hw.MatchType, fetch bool) (o atomicOp, d atomicType, ok bool) {
+	if int(op) >= len(atomicOps) || int(t) >= len(atomicTypes) {
+		return o, d, false
+	}
+	o, d = atomicOps[op], atomicTypes[t]
+	return o, d, o.types>>t&1 != 0 && (fetch || !o.fetches)
 }
 
 // PostAtomic posts an operation.
 func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
-	o := atomicOps[p.Op]
-	fetch := p.Fetch || o.fetches
+	fetch := p.Fetch || AtomicValid(p.Op, p.Type, true) && atomicOps[p.Op].fetches
+	o, d, ok := atomicOf(p.Op, p.Type, fetch)
 	switch {
-	case !m.AtomicValid(p.Op, p.Type, fetch):
+	case !ok:
 		return fmt.Errorf("cxi: no atomic operation %d on type %d: %w", p.Op, p.Type, hw.ErrInvalid)
 	case m.i.closed.Load():
 		return errClosed
@@ -96,75 +105,71 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	if err != nil {
 		return err
 	}
-	index := at.Write
-	if fetch {
-		index = at.Read
-	}
-	to, err := m.at(p.To, index)
-	if err != nil {
+	a := access{at: at, get: fetch, more: p.Ordered || p.Delivered || p.Events, delivered: p.Delivered}
+	if a.to, err = m.at(p.To, a.index()); err != nil {
 		return err
 	}
-	c := nic.Atomic{Op: o.code, Condition: o.condition, Type: atomicTypes[p.Type].code, Fetch: fetch}
-	c.Message = nic.Message{To: to, MatchBits: at.MatchBits}
-	c.Offset, c.Initiator, c.EQ = at.Offset, m.self, m.tx.events.number
-	c.Restricted = restricted(at, p.Ordered || p.Delivered || p.Events)
-	c.Flush = p.Delivered && !fetch
-	return m.tx.atomic(p, &c, at.Own)
+	var operand, compare [operandBytes]byte
+	copy(operand[:d.bytes], p.Operand[:])
+	copy(compare[:d.bytes], p.Compare[:])
+	operands(p.Op, &operand, &compare)
+	t := &m.tx
+	t.lock.take()
+	defer t.release(p.More)
+	if err := t.mapPlaces(); err != nil {
+		return err
+	}
+	if !t.atomic(&a, &o, &d, &operand, &compare, p.Context) {
+		return hw.ErrNoResource
+	}
+	return nil
 }
 
-// operands are what the NIC gets: p's, but for operations that it knows under other names.
-func operands(p *hw.MatchAtomic, bytes int) (operand, compare [operandBytes]byte) {
-	copy(operand[:bytes], p.Operand[:])
-	copy(compare[:bytes], p.Compare[:])
-	switch p.Op {
+// operands become what the NIC gets, which knows some operations under other names.
+func operands(op hw.MatchOp, operand, compare *[operandBytes]byte) {
+	switch op {
 	case hw.MatchRead:
-		clear(operand[:])
+		*operand = [operandBytes]byte{}
 	case hw.MatchWrite:
-		compare = operand
+		*compare = *operand
 	case hw.MatchMasked: // (element and not compare) xor operand
 		for k := range operand {
 			operand[k] &= compare[k]
 		}
 	}
-	return operand, compare
 }
 
 // atomic writes the command. One that fetches and is to be flushed has a put of no bytes behind it, which the peer's
-// NIC performs later: its own flush says nothing of the element.
-func (t *matchTx) atomic(p *hw.MatchAtomic, c *nic.Atomic, own bool) error {
-	t.lock.take()
-	defer t.release(p.More)
+// NIC performs later: its own flush says nothing of the element. False: no room. The memory of places is mapped. The
+// caller has the lock.
+func (t *matchTx) atomic(a *access, o *atomicOp, d *atomicType, operand, compare *[operandBytes]byte,
+	context uint64) bool {
 	s, n := t.begin(receiverPlaces)
-	flush := c.Fetch && p.Delivered
+	flush := a.get && a.delivered
 	if s == nil || flush && !t.q.Room(2) {
-		return hw.ErrNoResource
+		return false
 	}
-	bytes := atomicTypes[p.Type].bytes
-	operand, compare := operands(p, bytes)
-	var err error
-	if c.Local, err = t.injected(n, operand[:bytes]); err != nil {
-		return err
-	}
-	if c.Fetch {
-		c.Result = t.places.at(int(n)*nic.MaxInline+resultAt, bytes)
+	c := nic.Atomic{Op: o.code, Condition: o.condition, Type: d.code, Fetch: a.get}
+	t.address(&c.Transfer, a, s, n)
+	c.Local = t.injected(n, operand[:min(d.bytes, operandBytes)])
+	if a.get {
+		c.Result = t.places.at(int(n)*nic.MaxInline+resultAt, d.bytes)
 	}
 	if c.Op == wire.AmoCswap || c.Op == wire.AmoAxor {
-		c.Compare, c.CompareHigh = binary.NativeEndian.Uint64(compare[:]),
-			binary.NativeEndian.Uint64(compare[8:])
+		c.Compare, c.CompareHigh = binary.NativeEndian.Uint64(compare[:8]), binary.NativeEndian.Uint64(compare[8:])
 	}
-	c.UserPtr = s.cookie(n)
-	t.q.Atomic(c)
-	t.commit(s, sentAtomic, p.Context)
-	s.own, s.awaited, s.fetched = own, 1, 0
-	if c.Fetch {
-		s.fetched = uint8(bytes)
+	t.q.Atomic(&c)
+	t.commit(s, sentAtomic, context)
+	s.own, s.awaited, s.fetched = a.at.Own, 1, 0
+	if a.get {
+		s.fetched = uint8(d.bytes)
 	}
 	if flush {
 		put := nic.Transfer{Message: c.Message, Offset: c.Offset, Initiator: c.Initiator, EQ: c.EQ, Flush: true}
 		t.q.Put(&put)
 		s.awaited++
 	}
-	return nil
+	return true
 }
 
 // performed takes in an answer about an atomic operation, which ends with the last.

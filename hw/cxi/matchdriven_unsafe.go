@@ -10,10 +10,11 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
-// C threads post messages and receives that the NIC matches, and take in what has become of them, by the functions of
-// this file: without the Go runtime, as those of driven_unsafe.go. They do the common case: messages that go at once
-// and receives of one message, of a receiver that is not being stopped and has nothing that software is to match. All
-// else is Go's.
+// C threads post messages and receives that the NIC matches, and reads, writes and atomic operations on peers' regions,
+// and take in what has become of them, by the functions of this file: without the Go runtime, as those of
+// driven_unsafe.go. They do the common case: messages that go at once and receives of one message, of a receiver that
+// is not being stopped and has nothing that software is to match, and operations without data or a result. All else is
+// Go's.
 
 // HotMatch is what C drives, nil: it does not.
 func (i *Iface) HotMatch() *hot.MatchPort {
@@ -23,15 +24,21 @@ func (i *Iface) HotMatch() *hot.MatchPort {
 	return &i.driver.port.At(0).Match
 }
 
-// PostMatched posts a message or a receive (seam.Functions).
+// onesided are the kinds of operations on peers' regions.
+const onesided = hot.MatchWrite | hot.MatchRead | hot.MatchAtomic
+
+// PostMatched posts a message, a receive, or an operation on a peer's region (seam.Functions).
 func PostMatched(port, post, bell, _ uintptr) uintptr {
 	i := (*Iface)(seam.MatchPortAt(port).Iface())
 	p, b := seam.MatchPostAt(post), seam.BellAt(bell)
 	if i.closed.Load() {
 		return hot.PathGo
 	}
-	if p.Kind&hot.MatchReceive != 0 {
+	switch {
+	case p.Kind&hot.MatchReceive != 0:
 		return i.match.rx.postPath(p, b)
+	case p.Kind&onesided != 0:
+		return i.match.tx.accessPath(p, b)
 	}
 	return i.match.tx.postPath(p, b)
 }
@@ -39,11 +46,7 @@ func PostMatched(port, post, bell, _ uintptr) uintptr {
 // postPath posts a message.
 func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	to, ok := t.m.find(hw.MatchAddress(p.Peer), proto.IndexMessages)
-	if !ok || p.Length > uint32(t.m.cfg.Eager) {
-		return hot.PathGo
-	}
-	if !t.lock.try() {
-		t.m.unrung.Store(true) // its holder may have left the doorbell to this thread
+	if !ok || p.Length > uint32(t.m.cfg.Eager) || !t.tryToPost() {
 		return hot.PathGo
 	}
 	said := uintptr(hot.PathGo)
@@ -65,6 +68,20 @@ func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 			said = hot.PathSent
 		}
 	}
+	return t.leave(said, p, b)
+}
+
+// tryToPost takes the lock if that does not take long.
+func (t *matchTx) tryToPost() bool {
+	if t.lock.try() {
+		return true
+	}
+	t.m.unrung.Store(true) // its holder may have left the doorbell to this thread
+	return false
+}
+
+// leave gives the lock back behind a post, of which it returns what has become.
+func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 	if said == hot.PathSent && p.Kind&hot.MatchMore != 0 {
 		t.m.unrung.Store(true)
 		t.lock.release()
@@ -72,6 +89,51 @@ func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	}
 	t.lock.leave(&t.q, b)
 	return said
+}
+
+// accessPath posts an operation on a peer's region.
+func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
+	at, ok := regionOf(p.Tag, p.Data, false)
+	performs := p.Kind&hot.MatchAtomic != 0
+	a := access{at: at, get: p.Kind&hot.MatchRead != 0, delivered: p.Kind&hot.MatchDelivered != 0}
+	a.more = p.Kind&(hot.MatchOrdered|hot.MatchEvents) != 0 || performs && a.delivered
+	to, known := t.m.find(hw.MatchAddress(p.Peer), a.index())
+	if a.to = to; !ok || !known || !t.tryToPost() {
+		return hot.PathGo
+	}
+	said := uintptr(hot.PathGo)
+	switch {
+	case (performs || p.Buf != 0) && t.places.md == nil: // it is mapped the first time
+	case performs:
+		said = t.performPath(&a, p)
+	default:
+		said = hot.PathFull // there are events to come
+		c := nic.Transfer{Local: nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}}
+		var inject []byte
+		if p.Buf != 0 {
+			inject = seam.Bytes(p.Buf, p.Length)
+		}
+		if s, _ := t.transfer(&a, &c, inject, p.Context); s != nil {
+			said = hot.PathSent
+		}
+	}
+	return t.leave(said, p, b)
+}
+
+// performPath writes the command of an atomic operation. The caller has the lock.
+func (t *matchTx) performPath(a *access, p *hot.MatchPost) uintptr {
+	op, kind := hw.MatchOp(p.Op), hw.MatchType(p.Op>>hot.MatchTypeShift)
+	o, d, ok := atomicOf(op, kind, false)
+	if !ok || uint64(d.bytes) != uint64(p.Length) {
+		return hot.PathGo
+	}
+	var operand, compare [operandBytes]byte
+	copy(operand[:], seam.Bytes(p.Buf, p.Length))
+	operands(op, &operand, &compare)
+	if !t.atomic(a, &o, &d, &operand, &compare, p.Context) {
+		return hot.PathFull
+	}
+	return hot.PathSent
 }
 
 // postPath posts a receive of one message.
@@ -178,17 +240,30 @@ func freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uintptr {
 	return hot.PortMatched
 }
 
-// arrived takes in the event of a message that has arrived. False: it is another's, and nothing is changed.
+// plainly reports whether an operation ends with a successful answer, and there is no more to say of it than that.
+func (s *sent) plainly(e nic.Event) bool {
+	switch s.kind {
+	case sentEager, sentTransfer:
+		return true
+	case sentMatched:
+		return e.AnswerList() == wire.ListPriority
+	case sentAtomic:
+		return s.awaited == 1 && s.fetched == 0 && s.code == wire.RcOk
+	}
+	return false
+}
+
+// arrived takes in the event of a message that has arrived, or of an operation that was performed. False: it is
+// another's, and nothing is changed.
 func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) bool {
-	if e.Type() != wire.EventAck || e.Code() != wire.RcOk || !t.lock.tryQuietly() {
+	if e.Type() != wire.EventAck && e.Type() != wire.EventReply || e.Code() != wire.RcOk || !t.lock.tryQuietly() {
 		return false
 	}
 	n := uint32(e.UserPtr())
 	ok := n < uint32(len(t.slots)) && len(t.full) == 0
 	if ok {
 		s := &t.slots[n]
-		ok = s.generation == uint32(e.UserPtr()>>32) &&
-			(s.kind == sentEager || s.kind == sentMatched && e.AnswerList() == wire.ListPriority)
+		ok = s.generation == uint32(e.UserPtr()>>32) && s.plainly(e)
 		if ok {
 			ev.Context, ev.Flags = s.context, 0
 			t.end(n)

@@ -2,6 +2,7 @@ package cxi
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 	"unsafe"
@@ -166,4 +167,85 @@ func TestMatchDrivenLeaves(t *testing.T) {
 	if e := b.events[0]; e.Kind != hw.MatchCanceled {
 		t.Errorf("%+v", e)
 	}
+}
+
+// TestMatchDrivenMemory: regions are written, read and changed without Progress of either side, whatever index they
+// have; what has a result or is refused is left to Go.
+func TestMatchDrivenMemory(t *testing.T) {
+	a, b := newDrivenMatching(t, 32768), newDrivenMatching(t, 32768)
+	post := func(what string, p hot.MatchPost, n int, inline bool, want uintptr) {
+		t.Helper()
+		p.Peer, p.Data, p.Context = uint64(b.self), 64, 9
+		if said := a.give(p, 0, n, inline); said != want {
+			t.Fatalf("%s: %d, want %d", what, said, want)
+		}
+	}
+	ends := func(what string) {
+		t.Helper()
+		if found := a.next(); found != hot.PortMatched || *a.ev != (hot.MatchEvent{Context: 9}) {
+			t.Fatalf("%s: %d, %+v", what, found, *a.ev)
+		}
+	}
+	for _, key := range exposed {
+		id := b.expose(key, hw.RemoteRead|hw.RemoteWrite)
+		write := hot.MatchPost{Tag: key, Kind: hot.MatchWrite}
+		sum := hot.MatchPost{Tag: key, Kind: hot.MatchAtomic,
+			Op: uint32(hw.MatchSum) | uint32(hw.MatchUint8)<<hot.MatchTypeShift}
+		if key == exposed[0] {
+			post("an injected write before the memory of places is mapped", write, 8, true, hot.PathGo)
+			if err := a.transfer(hw.MatchTransfer{To: b.self, Key: key, Inject: []byte{1}}); err != nil {
+				t.Fatal(err)
+			}
+			a.clear()
+		}
+		for k, n := range []int{0, 1, 192, 193, 20000} {
+			for _, more := range []uint32{0, hot.MatchDelivered, hot.MatchOrdered, hot.MatchEvents} {
+				fillBytes(a.b[:n], uint64(k)+key)
+				write.Kind = hot.MatchWrite | more
+				post("a write", write, n, n > 0 && n <= 192, hot.PathSent)
+				ends("a write")
+				want := bytes.Clone(a.b[:n])
+				if !bytes.Equal(b.b[64:64+n], want) {
+					t.Fatalf("key %d: %d bytes are not written", key, n)
+				}
+				clear(a.b[:n])
+				post("a read", hot.MatchPost{Tag: key, Kind: hot.MatchRead}, n, false, hot.PathSent)
+				ends("a read")
+				if !bytes.Equal(a.b[:n], want) {
+					t.Fatalf("key %d: %d bytes are not read", key, n)
+				}
+			}
+		}
+		a.b[0], b.b[64] = 5, 7
+		post("a sum", sum, 1, true, hot.PathSent)
+		ends("a sum")
+		sum.Op = uint32(hw.MatchWrite) | uint32(hw.MatchUint8)<<hot.MatchTypeShift
+		if b.b[64] != 12 {
+			t.Errorf("key %d: the sum is %d", key, b.b[64])
+		}
+		post("an atomic write", sum, 1, true, hot.PathSent)
+		ends("an atomic write")
+		if b.b[64] != 5 {
+			t.Errorf("key %d: written %d", key, b.b[64])
+		}
+		post("an operation of another size", sum, 2, true, hot.PathGo)
+		sum.Op = uint32(hw.MatchRead) | uint32(hw.MatchUint8)<<hot.MatchTypeShift
+		post("an operation with a result", sum, 1, true, hot.PathGo)
+		sum.Op = 200
+		post("an operation that is none", sum, 1, true, hot.PathGo)
+		if len(a.events)+len(b.events) != 0 {
+			t.Errorf("%d and %d events of Progress", len(a.events), len(b.events))
+		}
+		b.withdraw(id, key)
+		post("a write under a key that is none", hot.MatchPost{Tag: key, Kind: hot.MatchWrite}, 8, false, hot.PathSent)
+		if found := a.next(); found != hot.PortGo {
+			t.Fatalf("what is refused: %d, %+v", found, *a.ev)
+		}
+		await(a.matching, a.matching, 1, 1)
+		if err := a.events[0].Err; !errors.Is(err, hw.ErrKey) {
+			t.Errorf("what is refused: %v", err)
+		}
+		a.clear()
+	}
+	post("a key that is none", hot.MatchPost{Tag: 1 << 40, Kind: hot.MatchWrite}, 8, false, hot.PathGo)
 }

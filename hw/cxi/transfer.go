@@ -24,19 +24,49 @@ func checkTransfer(p *hw.MatchTransfer) error {
 	return nil
 }
 
-// regionAt is where an operation on the region with a key goes, at an offset: Offset of what it returns is that at the
-// peer. Errors: hw.ErrInvalid.
-func regionAt(key, offset uint64, data bool) (proto.Region, error) {
-	at, ok := placeOf(key, data)
+// regionOf is where an operation on the region with a key goes, at an offset: Offset of what it returns is that at the
+// peer. False: no region has the key, or the offset.
+func regionOf(key, offset uint64, data bool) (at proto.Region, ok bool) {
+	at, ok = placeOf(key, data)
 	if !ok || offset > wire.DmaRemoteOffsetMask || at.Offset+offset > wire.DmaRemoteOffsetMask {
-		return at, fmt.Errorf("cxi: key %#x, offset %#x, data %v: %w", key, offset, data, hw.ErrInvalid)
+		return at, false
 	}
 	at.Offset += offset
+	return at, true
+}
+
+// regionAt is regionOf with an error, hw.ErrInvalid.
+func regionAt(key, offset uint64, data bool) (proto.Region, error) {
+	at, ok := regionOf(key, offset, data)
+	if !ok {
+		return at, fmt.Errorf("cxi: key %#x, offset %#x, data %v: %w", key, offset, data, hw.ErrInvalid)
+	}
 	return at, nil
 }
 
-// restricted reports whether a restricted command does for a region, unless it is to be more than that.
-func restricted(at proto.Region, more bool) bool { return at.Own && !at.Events && !more }
+// access is an operation on a region of a peer's.
+type access struct {
+	to        nic.Address
+	at        proto.Region
+	get       bool // it reads, or fetches
+	more      bool // a restricted command does not do: it is ordered, say
+	delivered bool // it ends only when the peer's processors see it
+}
+
+// index is the peer's index to which it goes.
+func (a *access) index() uint32 {
+	if a.get {
+		return a.at.Read
+	}
+	return a.at.Write
+}
+
+// address stores in a command where an operation from a place goes.
+func (t *matchTx) address(c *nic.Transfer, a *access, s *sent, n uint32) {
+	c.To, c.MatchBits, c.UserPtr = a.to, a.at.MatchBits, s.cookie(n)
+	c.Offset, c.Initiator, c.EQ = a.at.Offset, t.m.self, t.events.number
+	c.Restricted, c.Flush = a.at.Own && !a.at.Events && !a.more, a.delivered && !a.get
+}
 
 // PostTransfer posts a read or write of a region of a peer's.
 func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
@@ -47,12 +77,8 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	if err != nil {
 		return err
 	}
-	index := at.Write
-	if p.Get {
-		index = at.Read
-	}
-	to, err := m.at(p.To, index)
-	if err != nil {
+	a := access{at: at, get: p.Get, more: p.Ordered || p.Events, delivered: p.Delivered}
+	if a.to, err = m.at(p.To, a.index()); err != nil {
 		return err
 	}
 	memory, err := segmentMemory(&p.Local, p.Get, maxMatched)
@@ -65,48 +91,67 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	t := &m.tx
 	t.lock.take()
 	defer t.release(p.More)
-	admitted := !p.HasData || t.writes.admit(p)
-	s, n := t.begin(receiverPlaces)
-	if s == nil || !admitted {
+	if p.HasData && !t.writes.admit(p) {
 		return hw.ErrNoResource
 	}
 	if len(p.Inject) > 0 {
-		if memory, err = t.injected(n, p.Inject); err != nil {
+		if err := t.mapPlaces(); err != nil {
 			return err
 		}
 	}
-	c := nic.Transfer{Message: nic.Message{To: to, MatchBits: at.MatchBits, UserPtr: s.cookie(n)}, Offset: at.Offset,
-		Local: memory, Initiator: m.self, EQ: t.events.number, Restricted: restricted(at, p.Ordered || p.Events),
-		Flush: p.Delivered && !p.Get}
+	c := nic.Transfer{Local: memory}
 	if p.HasData {
 		c.HeaderData = p.Data
 	}
-	if p.Get {
-		t.q.Get(&c)
-	} else {
-		t.q.Put(&c)
+	s, n := t.transfer(&a, &c, p.Inject, p.Context)
+	if s == nil {
+		return hw.ErrNoResource
 	}
-	t.commit(s, sentTransfer, p.Context)
-	s.own = at.Own
 	if s.data = p.HasData; s.data {
 		s.out.to, t.writes.put[n] = p.To, c
 	}
 	return nil
 }
 
-// injected copies what is written by the command in a place. The NIC reads it until the place is free again. The memory
-// of all places is mapped the first time. The caller has the lock.
-func (t *matchTx) injected(place uint32, b []byte) (nic.Memory, error) {
-	if t.places.md == nil {
-		p, err := t.m.i.d.newPinned(len(t.slots)*nic.MaxInline, libcxi.MapRead|libcxi.MapWrite)
-		if err != nil {
-			return nic.Memory{}, err
-		}
+// transfer writes the command of a read or write, which has its memory or something to inject. nil: no room. The memory
+// of places is mapped if something is injected. The caller has the lock.
+func (t *matchTx) transfer(a *access, c *nic.Transfer, inject []byte, context uint64) (*sent, uint32) {
+	s, n := t.begin(receiverPlaces)
+	if s == nil {
+		return nil, 0
+	}
+	t.address(c, a, s, n)
+	if len(inject) > 0 {
+		c.Local = t.injected(n, inject)
+	}
+	if a.get {
+		t.q.Get(c)
+	} else {
+		t.q.Put(c)
+	}
+	t.commit(s, sentTransfer, context)
+	s.own = a.at.Own
+	return s, n
+}
+
+// mapPlaces maps the memory of all places, the first time. The caller has the lock.
+func (t *matchTx) mapPlaces() error {
+	if t.places.md != nil {
+		return nil
+	}
+	p, err := t.m.i.d.newPinned(len(t.slots)*nic.MaxInline, libcxi.MapRead|libcxi.MapWrite)
+	if err == nil {
 		t.places = p
 	}
+	return err
+}
+
+// injected copies what is written by the command in a place, of which the memory is mapped. The NIC reads it until the
+// place is free again. The caller has the lock.
+func (t *matchTx) injected(place uint32, b []byte) nic.Memory {
 	off := int(place) * nic.MaxInline
 	copy(t.places.memory[off:off+nic.MaxInline], b)
-	return t.places.at(off, len(b)), nil
+	return t.places.at(off, len(b))
 }
 
 // transferError is what the answer to a read or write means. An index of its own is there as long as the region is.

@@ -292,21 +292,31 @@ struct weft_hot_path {
 #define WEFT_MATCH_MORE 8 /* another post follows at once, which rings the doorbell */
 #define WEFT_MATCH_RECEIVE 16 /* a receive */
 #define WEFT_MATCH_ANY 32 /* of a receive: from any sender, Peer says nothing */
+/* of one-sided operations, of which Tag is the region's key and Data where in it they are */
+#define WEFT_MATCH_WRITE 64
+#define WEFT_MATCH_READ 128
+#define WEFT_MATCH_ATOMIC 256 /* without a result: Buf is the operand, Length its bytes, Op says which */
+#define WEFT_MATCH_ORDERED 512 /* it is performed after writes to the same peer before it */
+#define WEFT_MATCH_DELIVERED 1024 /* it ends only when the peer's processors see it */
+#define WEFT_MATCH_EVENTS 2048 /* the region's owner may have to know of it */
 
-/* weft_match_post is a message to be sent, or a receive, that a device is to match. Its memory is registered with
- * the device, but for a message whose bytes go with the command. */
+/* weft_match_post is a message to be sent, or a receive, that a device is to match, or a one-sided operation. Its
+ * memory is registered with the device, but for a message or write whose bytes go with the command. */
 struct weft_match_post {
 	uint64_t peer; /* hw.MatchAddress */
 	uint64_t tag; /* bits that the device matches */
 	uint64_t data; /* of a receive: bits of the tag that match anything */
-	const void *buf; /* of a receive its memory, of a message bytes that go with the command */
+	const void *buf; /* of a receive its memory, else bytes that go with the command */
 	uint64_t at; /* where the memory is for the device */
 	uint64_t context; /* in its event */
 	uint32_t length; /* bytes */
 	uint32_t space; /* of at */
 	uint32_t kind; /* WEFT_MATCH_* */
-	uint32_t pad0;
+	uint32_t op; /* with WEFT_MATCH_ATOMIC: hw.MatchOp, and shifted by WEFT_MATCH_TYPE_SHIFT hw.MatchType */
 };
+
+/* WEFT_MATCH_TYPE_SHIFT is where the type of an atomic operation is in weft_match_post.op. */
+#define WEFT_MATCH_TYPE_SHIFT 8
 
 /* weft_match_event is the end of one of them. */
 struct weft_match_event {

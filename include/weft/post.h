@@ -16,12 +16,16 @@ enum weft_post_code {
 	/* above it, what is no errno of the call */
 	WEFT_POST_GO = 12, /* nothing has happened: the runtime posts it */
 	WEFT_POST_NOTE = 13, /* the copies are made: the runtime sends the notification behind them, and completes all */
+	/* WEFT_POST_RETURN is of an operation that its device has not taken, while another thread has a lock for long:
+	 * the runtime takes it back, and then posts it, or refuses it for want of room where weft_post.sent is
+	 * WEFT_PATH_FULL. */
+	WEFT_POST_RETURN = 14,
 	/* above it, but for WEFT_POST_BELL: the shim is to do something, and to call again */
-	WEFT_POST_TIME = 14, /* nothing has happened: set weft_post.now */
-	WEFT_POST_MATCH = 15, /* give weft_post.match to weft_hot_ep.match. If that says WEFT_PATH_SENT it is posted, else set weft_post.sent */
-	WEFT_POST_PATH = 16, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
-	WEFT_POST_COPY = 17, /* make weft_post.copy */
-	WEFT_POST_BELL = 18, /* a receive is posted, and may be work for the progress thread, which sleeps: Go wakes it */
+	WEFT_POST_TIME = 15, /* nothing has happened: set weft_post.now */
+	WEFT_POST_MATCH = 16, /* give weft_post.match to weft_hot_ep.match. If that says WEFT_PATH_SENT it is posted, else set weft_post.sent */
+	WEFT_POST_PATH = 17, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
+	WEFT_POST_COPY = 18, /* make weft_post.copy */
+	WEFT_POST_BELL = 19, /* a receive is posted, and may be work for the progress thread, which sleeps: Go wakes it */
 };
 
 /* Bits of weft_post.kind. */
@@ -57,7 +61,8 @@ struct weft_post {
 	/* data plane only: number of the thread, its line of counters, and the stripe that it prefers */
 	uint32_t thread;
 	uint64_t key; /* one-sided: of the region */
-	uint64_t request; /* one-sided, data plane only: the id of what waits for the answer, 0: none */
+	/* data plane only: one-sided, the id of what waits for the answer, 0: none; with WEFT_POST_RETURN */
+	uint64_t request;
 	const void *compare; /* atomics: comparand, or NULL */
 	void *result; /* atomics: where the fetched value goes, or NULL */
 	const void *note; /* of notifications, as the next two */

@@ -5,7 +5,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/matched"
 )
 
@@ -27,7 +26,17 @@ func sendMatched(p *hot.Post, e *matched.Endpoint) uintptr {
 	return e.DirectSend(p)
 }
 
-// Receive posts a receive at an endpoint with a match port, or takes a message or receive back that its device has not
+// accessMatched posts a read or write at one, or with atomic an atomic operation.
+func accessMatched(p *hot.Post, e *matched.Endpoint, atomic bool) uintptr {
+	p.Todo, p.Next = 0, 0
+	p.Step = stepSent
+	if atomic {
+		return e.DirectAtomic(p)
+	}
+	return e.DirectTransfer(p)
+}
+
+// Receive posts a receive at an endpoint with a match port, or takes an operation back that its device has not
 // taken. It returns hot.PostMatch, PostAgain or PostGo. at is the address of a hot.Post.
 func Receive(at, _, _, _ uintptr) uintptr {
 	p := (*hot.Post)(pointer(at))
@@ -69,30 +78,23 @@ func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, e *matched.Endpoint) uint
 // completeMatched reports the end of an operation. It returns hot.DeliveryDone, DeliveryComplete or hot.PollMatched.
 func completeMatched(p *hot.Poll, ep *hot.EP, e *matched.Endpoint) uintptr {
 	var c matched.Completion
-	switch {
-	case !e.DirectEnd(&p.Match, &c):
+	switch wanted, ok := e.DirectEnd(&p.Match, &c); {
+	case !ok:
 		return hot.PollMatched
-	case c.Unwanted:
+	case !wanted:
 		return hot.DeliveryDone
 	}
 	d := &p.Delivery
-	queue, counter, to := ep.TxCQ, ep.TxCntr, d.TxReader
-	completes, word := !c.Inject && ep.Flags&hot.EPTxAlways != 0, stats.RxMatchSent
-	wakes, wakesCounter := uint32(hot.TodoWakeTxCQ), uint32(hot.TodoWakeTxCntr)
+	queue, to := ep.TxCQ, d.TxReader
+	completes, wakes := !c.Inject && ep.Flags&hot.EPTxAlways != 0, uint32(hot.TodoWakeTxCQ)
 	if c.Receive {
-		queue, counter, to = ep.RxCQ, ep.RxCntr, d.Reader
-		completes, word = ep.Flags&hot.EPRxSelective == 0, stats.RxMatchReceived
-		wakes, wakesCounter = hot.TodoWakeCQ, hot.TodoWakeCntr
+		queue, to = ep.RxCQ, d.Reader
+		completes, wakes = ep.Flags&hot.EPRxSelective == 0, hot.TodoWakeCQ
 	}
+	word := c.Counted()
 	stat(ep, word, 1)
 	stat(ep, word+1, c.Bytes)
-	if counter != 0 {
-		todo := count((*hot.Cntr)(pointer(counter)), c.Bytes)
-		if todo&hot.TodoWakeCntr != 0 {
-			todo = todo&^hot.TodoWakeCntr | wakesCounter
-		}
-		d.Todo |= todo
-	}
+	d.Todo |= countMatched(ep, &c)
 	if queue == 0 || !completes && (c.Inject || c.Flags&fi.Completion == 0) {
 		return hot.DeliveryDone
 	}
@@ -106,4 +108,17 @@ func completeMatched(p *hot.Poll, ep *hot.EP, e *matched.Endpoint) uintptr {
 		d.Todo |= wakes
 	}
 	return hot.DeliveryDone
+}
+
+// countMatched counts an operation that has ended, and returns hot.Todo*.
+func countMatched(ep *hot.EP, c *matched.Completion) uint32 {
+	switch flags := c.Entry.Flags; {
+	case c.Receive:
+		return countAs(ep.RxCntr, c.Bytes, hot.TodoWakeCntr)
+	case flags&fi.Read != 0:
+		return countAs(ep.ReadCntr, c.Bytes, hot.TodoWakeReadCntr)
+	case flags&fi.Write != 0:
+		return countAs(ep.WriteCntr, c.Bytes, hot.TodoWakeWriteCntr)
+	}
+	return countAs(ep.TxCntr, c.Bytes, hot.TodoWakeTxCntr)
 }

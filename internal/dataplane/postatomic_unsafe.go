@@ -28,8 +28,12 @@ func postAtomic(p *hot.Post) uintptr {
 	}
 	count := p.Len
 	code := postArray(p)
-	if code == hot.PostGo {
-		p.Len = count
+	if code != hot.PostGo {
+		return code
+	}
+	p.Len = count
+	if e := matchedOf(endpoint(p.EP)); e != nil {
+		return accessMatched(p, e, true)
 	}
 	return code
 }

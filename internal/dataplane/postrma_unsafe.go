@@ -24,6 +24,9 @@ func rma(p *hot.Post) uintptr {
 			return code
 		}
 	}
+	if e := matchedOf(endpoint(p.EP)); e != nil {
+		return accessMatched(p, e, false)
+	}
 	return postCopy(p)
 }
 

@@ -270,6 +270,7 @@ func TestLayout(t *testing.T) {
 		{"MatchPost.Length", unsafe.Offsetof(MatchPost{}.Length), 48},
 		{"MatchPost.Space", unsafe.Offsetof(MatchPost{}.Space), 52},
 		{"MatchPost.Kind", unsafe.Offsetof(MatchPost{}.Kind), 56},
+		{"MatchPost.Op", unsafe.Offsetof(MatchPost{}.Op), 60},
 		{"MatchEvent", unsafe.Sizeof(MatchEvent{}), 48},
 		{"MatchEvent.Context", unsafe.Offsetof(MatchEvent{}.Context), 0},
 		{"MatchEvent.From", unsafe.Offsetof(MatchEvent{}.From), 8},

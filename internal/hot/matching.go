@@ -12,10 +12,18 @@ const (
 	MatchMore    = 8  // another post follows at once, which rings the doorbell
 	MatchReceive = 16 // a receive
 	MatchAny     = 32 // of a receive: from any sender, Peer says nothing
+
+	// of one-sided operations, of which Tag is the region's key and Data where in it they are
+	MatchWrite     = 64
+	MatchRead      = 128
+	MatchAtomic    = 256  // without a result: Buf is the operand, Length its bytes, Op says which
+	MatchOrdered   = 512  // it is performed after writes to the same peer before it
+	MatchDelivered = 1024 // it ends only when the peer's processors see it
+	MatchEvents    = 2048 // the region's owner may have to know of it
 )
 
-// MatchPost is a message to be sent, or a receive, that a device is to match. Its memory is registered with the device,
-// but for a message whose bytes go with the command.
+// MatchPost is a message to be sent, or a receive, that a device is to match, or a one-sided operation. Its memory is
+// registered with the device, but for a message or write whose bytes go with the command.
 //
 //weft:name weft_match_post
 type MatchPost struct {
@@ -23,14 +31,17 @@ type MatchPost struct {
 	Peer    uint64  // hw.MatchAddress
 	Tag     uint64  // bits that the device matches
 	Data    uint64  // of a receive: bits of the tag that match anything
-	Buf     uintptr `c:"const void *"` // of a receive its memory, of a message bytes that go with the command
+	Buf     uintptr `c:"const void *"` // of a receive its memory, else bytes that go with the command
 	At      uint64  // where the memory is for the device
 	Context uint64  // in its event
 	Length  uint32  // bytes
 	Space   uint32  // of At
 	Kind    uint32  // Match*
-	_       uint32
+	Op      uint32  // with MatchAtomic: hw.MatchOp, and shifted by MatchTypeShift hw.MatchType
 }
+
+// MatchTypeShift is where the type of an atomic operation is in [MatchPost].Op.
+const MatchTypeShift = 8
 
 // MatchEvent is the end of one of them.
 //

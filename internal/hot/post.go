@@ -13,12 +13,15 @@ const (
 	// above it, what is no errno of the call
 	PostGo   = 12 // nothing has happened: the runtime posts it
 	PostNote = 13 // the copies are made: the runtime sends the notification behind them, and completes all
+	// PostReturn is of an operation that its device has not taken, while another thread has a lock for long: the
+	// runtime takes it back, and then posts it, or refuses it for want of room where [Post].Sent is PathFull.
+	PostReturn = 14
 	// above it, but for PostBell: the shim is to do something, and to call again
-	PostTime  = 14 // nothing has happened: set [Post].Now
-	PostMatch = 15 // give [Post].Match to [EP].Match. If that says PathSent it is posted, else set [Post].Sent
-	PostPath  = 16 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
-	PostCopy  = 17 // make [Post].Copy
-	PostBell  = 18 // a receive is posted, and may be work for the progress thread, which sleeps: Go wakes it
+	PostTime  = 15 // nothing has happened: set [Post].Now
+	PostMatch = 16 // give [Post].Match to [EP].Match. If that says PathSent it is posted, else set [Post].Sent
+	PostPath  = 17 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
+	PostCopy  = 18 // make [Post].Copy
+	PostBell  = 19 // a receive is posted, and may be work for the progress thread, which sleeps: Go wakes it
 )
 
 // Bits of [Post].Kind.
@@ -59,7 +62,7 @@ type Post struct {
 	Kind        uint32  // Post*
 	Thread      uint32  // data plane only: number of the thread, its line of counters, and the stripe that it prefers
 	Key         uint64  // one-sided: of the region
-	Request     uint64  // one-sided, data plane only: the id of what waits for the answer, 0: none
+	Request     uint64  // data plane only: one-sided, the id of what waits for the answer, 0: none; with PostReturn
 	Compare     uintptr `c:"const void *"` // atomics: comparand, or NULL
 	Result      uintptr `c:"void *"`       // atomics: where the fetched value goes, or NULL
 	Note        uintptr `c:"const void *"` // of notifications, as the next two

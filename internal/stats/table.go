@@ -257,6 +257,7 @@ const (
 	SharedNote
 	SharedMapped
 	SharedMappedBytes
+	SharedMatchPosts
 )
 
 // Words of a peer.
@@ -440,6 +441,8 @@ var table = []Counter{
 		at(Place{Rx, RxMatchSoftware})},
 	{"matched_doorbells", unitTimes, Sum, "Times that a NIC's doorbell was rung.", at(Place{Rx, RxMatchDoorbells})},
 	{"matched_refused", "commands", Sum, "Commands that the NIC has refused.", at(Place{Rx, RxMatchRefused})},
+	{"matched_posts", unitCalls, Sum, "Entries into Go to post at an endpoint with a NIC that matches.",
+		at(Place{Shared, SharedMatchPosts})},
 	{"matched_progress", unitTimes, Sum, "Entries into Go for progress at an endpoint with a NIC that matches.",
 		at(Place{Rx, RxMatchProgress})},
 	{"matched_writes", "operations", Sum, "Writes of peers' memory by an endpoint with a NIC that matches.",

@@ -3,6 +3,7 @@ package matched
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Atomic describes an atomic operation on one element of a region of a peer's. Lengths are in bytes.
@@ -19,8 +20,6 @@ type Atomic struct {
 	Context  uint64
 	Fetch    bool
 	Inject   bool // fi_inject_atomic: no completion
-	Ordered  bool
-	Events   bool // as in Transfer
 	Compares bool // the operation has a comparand
 }
 
@@ -32,37 +31,55 @@ const (
 // element is the address of the only element of a vector. Errors: fi.EINVAL.
 func (a *Atomic) element(what string, iov []fi.IOVec) (uint64, error) {
 	v, err := one("atomic "+what, iov)
-	if err == nil && v.Len != a.Size {
-		err = refuse(fi.EINVAL, "atomic: %s of %d bytes, not %d", what, v.Len, a.Size)
+	if err == nil && (v.Len != a.Size || v.Base == 0) {
+		err = refuse(fi.EINVAL, "atomic: %s of %d bytes at %#x, not %d", what, v.Len, v.Base, a.Size)
 	}
 	return uint64(v.Base), err
 }
 
-// check judges an operation.
-func (e *Endpoint) checkAtomic(a *Atomic) error {
+// checkAtomic judges an operation, and stores it in p, but for its operands.
+func (e *Endpoint) checkAtomic(a *Atomic, p *hot.Post) error {
+	r := &atomicRules
+	if a.Fetch {
+		r = &fetchRules
+	}
+	*p = hot.Post{Dest: uint64(a.Dest), Flags: a.Flags, Context: a.Context, Kind: kindOf(false, false, a.Inject)}
+	if err := e.judge(p, r, 0); err != nil {
+		return err
+	}
 	switch {
 	case e.atomics == nil || !e.atomics.AtomicValid(a.Op, a.Type, a.Fetch) || a.Size > elementMax:
 		return refuse(fi.EOPNOTSUPP, "atomic: the device has no operation %d on type %d", a.Op, a.Type)
-	case a.Flags&^(atomicFlags|workFlag) != 0:
-		return refuse(fi.EBADFLAGS, "atomic: flags %#x are not for it", a.Flags&^atomicFlags)
 	case len(a.Remote) != 1 || a.Remote[0].Len != a.Size:
 		return refuse(fi.EINVAL, "atomic: not one remote element of %d bytes", a.Size)
 	case !e.memory.KeyValid(a.Remote[0].Key, false):
 		return refuse(fi.EKEYREJECTED, "atomic: no region has key %#x", a.Remote[0].Key)
 	}
+	p.Len = a.Size
 	return nil
 }
+
+// performing is an atomic operation of Len bytes at a peer.
+func performing(p *hot.Post, to hw.MatchAddress) operation {
+	return operation{kind: kindAtomic, to: to, context: p.Context, flags: p.Flags,
+		inject: p.Kind&hot.PostInject != 0, len: p.Len}
+}
+
+// orderedAtomics are the message orders with which atomic operations keep theirs.
+const orderedAtomics = fi.OrderWAW | fi.OrderAtomicRAR | fi.OrderAtomicRAW | fi.OrderAtomicWAR | fi.OrderAtomicWAW
 
 // Atomic posts an atomic operation. What the peer's device refuses ends with an error. Errors: as Transfer's, and
 // fi.EOPNOTSUPP for an operation that the device does not have on the type.
 func (e *Endpoint) Atomic(a *Atomic) error {
-	if err := e.checkAtomic(a); err != nil {
+	c := calls.Get().(*call)
+	defer c.done()
+	p := &c.post
+	if err := e.checkAtomic(a, p); err != nil {
 		return err
 	}
-	o := operation{kind: kindAtomic, context: a.Context, flags: a.Flags, inject: a.Inject, len: a.Size}
 	m := hw.MatchAtomic{Key: a.Remote[0].Key, Offset: a.Remote[0].Addr, Op: a.Op, Type: a.Type, Fetch: a.Fetch,
-		Events: a.Events, Ordered: a.Ordered, Delivered: a.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0,
-		More: a.Flags&fi.More != 0}
+		Events: e.reportsToOwner(), Ordered: e.o.Order&orderedAtomics != 0,
+		Delivered: a.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: a.Flags&fi.More != 0}
 	if a.Op != hw.MatchRead {
 		from, err := a.element("operand", a.Operand)
 		if err != nil {
@@ -77,20 +94,23 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 		}
 		copy(m.Compare[:], bytesAt(from, a.Size))
 	}
+	var result uint64
 	if a.Fetch {
 		to, err := a.element("result", a.Result)
 		if err != nil {
 			return err
 		}
-		o.kind, o.buf = kindFetch, to
+		result = to
 	}
-	c := calls.Get().(*call)
-	defer c.done()
 	to, err := e.address(a.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "atomic at address %d: %v", a.Dest, err)
 	}
-	m.To, o.to = to, to
+	m.To = to
+	o := performing(p, to)
+	if a.Fetch {
+		o.kind, o.buf = kindFetch, result
+	}
 	return e.post("atomic", &o, func(context uint64) error {
 		m.Context = context
 		return e.atomics.PostAtomic(&m)

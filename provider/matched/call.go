@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // call is what a post gives to the device. It is memory for the time of the call: what goes through an interface would
@@ -13,6 +14,7 @@ type call struct {
 	receive  hw.MatchReceive
 	transfer hw.MatchTransfer
 	name     [16]byte // of a peer
+	post     hot.Post // the operation
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}

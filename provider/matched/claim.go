@@ -20,7 +20,7 @@ const contextNone = ^uint64(0)
 
 // search posts a search.
 func (e *Endpoint) search(o *operation, m *hw.MatchReceive) error {
-	o.kind = kindSearch
+	o.kind, o.buf = kindSearch, 0
 	return e.post("search", o, func(context uint64) error {
 		m.Context = context
 		if o.flags&(fi.Claim|fi.Discard) != 0 {

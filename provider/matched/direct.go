@@ -10,35 +10,30 @@ import (
 // has the device's port (hot.MatchPort) called in between. They do the common case, of the same tables and by the same
 // pieces as Send, Receive and event, and leave the rest to those as it was.
 
-// Flags of posts that need no more than to be kept.
-const (
-	directSend    = sendFlags &^ (fi.Fence | fi.RemoteCQData)
-	directReceive = fi.Completion | fi.More
-)
-
 // DirectSend enters a message of one piece of the process's own memory, and returns hot.PostMatch with what the device
 // is to be given, hot.PostGo or hot.PostAgain; then nothing has happened.
 func (e *Endpoint) DirectSend(p *hot.Post) uintptr {
-	inject := p.Kind&hot.PostInject != 0
-	tagged := p.Kind&hot.PostTagged != 0
-	if p.Flags&^directSend != 0 || p.Buf == 0 && p.Len != 0 || p.Len > directMax || e.o.Generation == nil ||
-		p.Len > uint64(e.attr.MaxInject) && (inject || p.Flags&fi.Inject != 0) ||
-		tagged && p.Header&^e.attr.TagMask != 0 {
-		return hot.PostGo
-	}
-	to, known := e.addresses.find(p.Dest, e.o.Generation.Load())
-	if !known {
+	to, known := e.direct(p, &sendRules)
+	if !known || p.Len > directMax {
 		return hot.PostGo
 	}
 	m := &p.Match
-	m.Peer, m.Tag, m.Data, m.Length = to, p.Header, p.Data, uint32(p.Len)
+	m.Peer, m.Tag, m.Data, m.Length = uint64(to), p.Header, p.Data, uint32(p.Len)
 	m.Kind = p.Kind & (hot.PostTagged | hot.PostData) // as hot.MatchTagged and hot.MatchData
 	if p.Flags&fi.MatchComplete != 0 {
 		m.Kind |= hot.MatchAwaited
 	}
-	o := operation{kind: kindSend, to: hw.MatchAddress(to), tagged: tagged, context: p.Context, flags: p.Flags,
-		inject: inject, len: p.Len}
+	o := sending(p, to)
 	return e.enter(p, &o)
+}
+
+// direct judges an operation that goes to a peer, and finds that. False: it is not one that is posted so.
+func (e *Endpoint) direct(p *hot.Post, r *rules) (to hw.MatchAddress, known bool) {
+	if e.o.Generation == nil || e.faultOf(p, r, r.direct, 0) != faultNone {
+		return 0, false
+	}
+	at, known := e.addresses.find(p.Dest, e.o.Generation.Load())
+	return hw.MatchAddress(at), known
 }
 
 // directMax is more than any message that goes at once, in bytes.
@@ -47,8 +42,7 @@ const directMax = 1 << 20
 // DirectReceive is DirectSend for a receive.
 func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 	tagged := p.Kind&hot.PostTagged != 0
-	if p.Flags&^uint64(directReceive) != 0 || p.Buf == 0 && p.Len != 0 || p.Len > e.attr.MaxMessage ||
-		e.o.Generation == nil || tagged && p.Header&^p.Data&^e.attr.TagMask != 0 {
+	if e.faultOf(p, &receiveRules, receiveRules.direct, p.Data) != faultNone || e.o.Generation == nil {
 		return hot.PostGo
 	}
 	m := &p.Match
@@ -63,38 +57,84 @@ func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 		m.Peer = from
 	}
 	m.Tag, m.Data, m.Length = p.Header&e.attr.TagMask, p.Data&e.attr.TagMask, uint32(p.Len)
-	o := operation{kind: kindReceive, tagged: tagged, context: p.Context, flags: p.Flags, buf: uint64(p.Buf),
-		len: p.Len, tag: p.Header}
+	o := receiving(p)
 	return e.enter(p, &o)
+}
+
+// DirectTransfer is DirectSend for a read, or a write without data.
+func (e *Endpoint) DirectTransfer(p *hot.Post) uintptr {
+	read := p.Kind&hot.PostRead != 0
+	to, known := e.direct(p, transferRules(read))
+	if !known || p.Kind&hot.PostData != 0 || e.memory == nil {
+		return hot.PostGo
+	}
+	m := &p.Match
+	m.Kind = hot.MatchWrite
+	if read {
+		m.Kind = hot.MatchRead
+	}
+	e.access(p, to, orderedWrites)
+	m.Length = uint32(p.Len)
+	o := transferring(p, to)
+	return e.enter(p, &o)
+}
+
+// DirectAtomic is DirectSend for an atomic operation on one element that fetches nothing. p is as it was afterwards.
+func (e *Endpoint) DirectAtomic(p *hot.Post) uintptr {
+	size := uint64(fi.Datatype(p.Datatype).Size())
+	to, known := e.direct(p, &atomicRules)
+	if !known || p.Atomic != hot.AtomicPlain || p.Len != 1 || size-1 >= elementMax || e.atomics == nil ||
+		p.Op>>hot.MatchTypeShift != 0 || p.Datatype>>hot.MatchTypeShift != 0 {
+		return hot.PostGo
+	}
+	m := &p.Match
+	m.Kind = hot.MatchAtomic
+	e.access(p, to, orderedAtomics)
+	m.Length, m.Op = uint32(size), p.Op|p.Datatype<<hot.MatchTypeShift
+	p.Len = size
+	o := performing(p, to)
+	code := e.enter(p, &o)
+	p.Len = 1
+	return code
+}
+
+// access stores in p.Match which region of a peer's an operation is on, and how. order has it keep that of writes.
+func (e *Endpoint) access(p *hot.Post, to hw.MatchAddress, order uint64) {
+	m := &p.Match
+	m.Peer, m.Tag, m.Data = uint64(to), p.Key, p.Header
+	if e.o.Order&order != 0 {
+		m.Kind |= hot.MatchOrdered
+	}
+	if e.reportsToOwner() {
+		m.Kind |= hot.MatchEvents
+	}
+	if p.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0 {
+		m.Kind |= hot.MatchDelivered
+	}
 }
 
 // enter gives an operation its memory and a place in the table.
 func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	m := &p.Match
-	m.Buf, m.At, m.Space = 0, 0, 0
-	inline, copied := false, false
+	m.Buf, m.At, m.Space, m.Context = 0, 0, 0, contextNone
+	p.Request, p.Sent = 0, hot.PathGo
+	way := e.way(o.kind, p.Len)
+	copied := way == wayCopied
 	switch {
-	case p.Len == 0:
-	case o.kind == kindSend && p.Len <= uint64(e.attr.MaxInject):
-		inline = true
-	case o.kind == kindSend && p.Len <= copyBytes && e.copies.placed.Valid:
-		copied = true
-	default:
-		access := hw.Access(0)
-		if o.kind == kindReceive {
-			access = hw.LocalWrite
-		}
+	case copied && !e.copies.placed.Valid:
+		return hot.PostGo
+	case way == wayMapped:
 		var at hw.Placed
-		if o.memory, at = e.o.Cache.Find(uint64(p.Buf), p.Len, access); o.memory == 0 {
+		if o.memory, at = e.o.Cache.Find(uint64(p.Buf), p.Len, o.kind.access()); o.memory == 0 {
 			return hot.PostGo
 		}
 		m.At, m.Space = at.At, at.Space
 	}
-	if inline || o.kind == kindReceive {
+	if way == wayInline || o.kind == kindReceive {
 		m.Buf = p.Buf
 	}
 	if !e.ops.mu.Try() {
-		return e.unregister(o, hot.PostGo)
+		return e.unregister(p, o.memory, hot.PostGo)
 	}
 	if copied {
 		o.copied = e.copies.take(p.Len)
@@ -108,7 +148,7 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	}
 	e.ops.mu.Give()
 	if !ok {
-		return e.unregister(o, hot.PostGo)
+		return e.unregister(p, o.memory, hot.PostGo)
 	}
 	if copied {
 		m.At = e.copies.placed.At + uint64(e.copies.fill(o.copied, uint64(p.Buf), p.Len))
@@ -122,91 +162,89 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	return hot.PostMatch
 }
 
-// unregister gives the registration of an operation that has no place back, and returns code.
-func (e *Endpoint) unregister(o *operation, code uintptr) uintptr {
-	for o.memory != 0 && !e.o.Cache.Undo(o.memory) {
+// unregister gives a registration back, 0: none, of an operation that has no place any more, and returns code, or
+// hot.PostReturn where another thread has the cache for long.
+func (e *Endpoint) unregister(p *hot.Post, memory uint32, code uintptr) uintptr {
+	if memory == 0 || e.o.Cache.Undo(memory) {
+		return code
 	}
-	return code
+	p.Request = uint64(memory)
+	return hot.PostReturn
 }
 
 // DirectRefused takes an operation back that the device has not taken. It returns hot.PostAgain or hot.PostGo, as the
-// device says (hot.Post.Sent).
+// device says (hot.Post.Sent), or hot.PostReturn, where another thread has the table or the cache for long.
 func (e *Endpoint) DirectRefused(p *hot.Post) uintptr {
-	for !e.ops.mu.Try() {
+	if !e.ops.mu.Try() {
+		return hot.PostReturn
 	}
-	var memory uint32
-	if o := e.ops.at(p.Match.Context); o != nil {
-		memory = o.memory
-		e.copies.put(o.copied)
-		e.ops.end(o, p.Match.Context)
-	}
+	memory := e.revoke(p.Match.Context)
 	e.ops.mu.Give()
+	p.Match.Context = contextNone
 	code := uintptr(hot.PostGo)
 	if p.Sent == hot.PathFull {
 		code = hot.PostAgain
 	}
-	return e.unregister(&operation{memory: memory}, code)
+	return e.unregister(p, memory, code)
 }
 
-// Completion is what has become of an operation.
-type Completion struct {
-	Entry    hot.CQE // but for Seq
-	Flags    uint64  // with which it was posted
-	Bytes    uint64
-	Receive  bool
-	Inject   bool // it writes no completion
-	Unwanted bool // it has ended before: there is nothing to report
+// TakeBack does what is left of that behind hot.PostReturn.
+func (e *Endpoint) TakeBack(p *hot.Post) {
+	e.ops.mu.Take()
+	memory := e.revoke(p.Match.Context)
+	e.ops.mu.Give()
+	if memory == 0 {
+		memory = uint32(p.Request)
+	}
+	if memory != 0 {
+		e.o.Cache.PutNumber(memory)
+	}
 }
 
-// DirectEnd takes in an event of the device's. False: the runtime is to do that (MatchedEvent), and nothing has
-// happened. Lease.
-func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) bool {
+// revoke gives the place of an operation and its copy back, and returns its registration, 0: none. The caller has the
+// table's lock.
+func (e *Endpoint) revoke(context uint64) (memory uint32) {
+	o := e.ops.at(context)
+	if o == nil {
+		return 0
+	}
+	memory = o.memory
+	e.copies.put(o.copied)
+	e.ops.end(o, context)
+	return memory
+}
+
+// DirectEnd takes in an event of the device's. ok is false where the runtime is to do that (MatchedEvent), and nothing
+// has happened then; wanted where there is something to report. Lease.
+func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) (wanted, ok bool) {
 	source := uint64(fi.AddrNotAvail)
 	if ev.Flags&hot.MatchReceive != 0 && e.o.Source != nil {
 		known := false
 		if source, known = e.senders.find(ev.From, e.o.Generation.Load()); !known {
-			return false
+			return false, false
 		}
 	}
 	if !e.ops.mu.Try() {
-		return false
+		return false, false
 	}
 	o := e.ops.at(ev.Context)
-	c.Unwanted = o == nil
+	wanted = o != nil
 	// The domain counts deferred work.
-	ok := c.Unwanted || o.flags&workFlag == 0 && (o.memory == 0 || e.o.Cache.Drop(o.memory))
-	if ok && !c.Unwanted {
+	ok = !wanted || o.flags&workFlag == 0 && (o.memory == 0 || e.o.Cache.Drop(o.memory))
+	if ok && wanted {
 		c.fill(o, ev)
 		c.Entry.Src = source
 		e.copies.put(o.copied)
 		e.ops.end(o, ev.Context)
 	}
 	e.ops.mu.Give()
-	return ok
-}
-
-// fill stores what there is to report of an operation.
-func (c *Completion) fill(o *operation, ev *hot.MatchEvent) {
-	n := &c.Entry
-	n.Context, n.Flags, n.Len, n.Buf, n.Data, n.Tag = o.context, flagsOf(o), 0, 0, 0, 0
-	c.Flags, c.Bytes, c.Receive, c.Inject = o.flags, o.len, o.kind.receives(), o.inject
-	if !c.Receive {
-		return
-	}
-	n.Len, n.Buf, n.Tag, c.Bytes = ev.Length, o.buf, ev.Tag, ev.Length
-	if ev.Flags&hot.MatchData != 0 {
-		n.Flags |= fi.RemoteCQData
-		n.Data = ev.Data
-	}
+	return wanted, ok
 }
 
 // MatchedEvent takes in an event that DirectEnd has left. Lease.
 func (e *Endpoint) MatchedEvent(ev *hot.MatchEvent) {
-	n := hw.MatchEvent{Kind: hw.MatchSent, Context: ev.Context, Last: true}
-	if ev.Flags&hot.MatchReceive != 0 {
-		n.Kind, n.From, n.Tag = hw.MatchReceived, hw.MatchAddress(ev.From), ev.Tag
-		n.Tagged = ev.Flags&hot.MatchTagged != 0
-		n.Data, n.HasData, n.Length, n.Wanted = ev.Data, ev.Flags&hot.MatchData != 0, ev.Length, ev.Length
+	if o, ok := e.leave(ev.Context, true); ok {
+		e.fill(&o, ev)
+		e.o.Ended(&e.ended)
 	}
-	e.event(&n)
 }

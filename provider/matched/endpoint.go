@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
@@ -16,12 +15,8 @@ import (
 // Ended is what has become of an operation, or with fi.RemoteWrite in Entry.Flags a peer's write with data. It is the
 // callee's only for the time of the call.
 type Ended struct {
-	Entry   cq.Entry // its flags have fi.Read or fi.Write if it was a transfer
-	Flags   uint64   // with which the operation was posted
-	Receive bool     // it is a receive or a search
-	Search  bool     // it is a search
-	Inject  bool     // of a send or write: it writes no completion unless it fails
-	Bytes   uint64   // that were sent, received, read or written
+	Completion
+	Search bool // it is a search
 	// Err is why the operation has failed, fi.Success else; OLen as cq.ErrorInfo has it.
 	Err  fi.Errno
 	OLen uint64
@@ -34,7 +29,9 @@ type Options struct {
 	Iface   hw.Iface // with hw.CapMatching
 	Matcher hw.Matcher
 	Cache   *regcache.Cache // of the device's registrations
-	Copies  hw.MemoryDomain // has memory for copies of short sends, nil: none are made
+	Copies  hw.MemoryDomain // has memory for copies of short sends and writes, nil: none are made
+	// Caps are the endpoint's capabilities, Order is the order of what it posts (fi_tx_attr).
+	Caps, Order uint64
 	// Limit is how many operations may be under way.
 	Limit int
 	// Address finds what is at an address. Any thread. Errors: fi.EINVAL (nothing), hw.ErrInvalid and
@@ -60,7 +57,7 @@ type Endpoint struct {
 	ops  *table
 	// addresses are what Address has said, senders what Source has.
 	addresses, senders addressCache
-	// copies are buffers of short sends.
+	// copies are buffers of short sends and writes.
 	copies copies
 	// claimer is the matcher, if it sets messages aside, else nil.
 	claimer hw.Claimer

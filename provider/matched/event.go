@@ -3,10 +3,52 @@ package matched
 import (
 	"errors"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
 )
+
+// Completion is what there is to report of an operation that has ended.
+type Completion struct {
+	Entry   hot.CQE // but for Seq
+	Flags   uint64  // with which it was posted
+	Bytes   uint64  // that were sent, received, read or written
+	Receive bool    // it is a receive or a search
+	Inject  bool    // of a send or write: it writes no completion unless it fails
+}
+
+// fill stores what an operation and its event say, but for the sender's address. It needs nothing of the runtime.
+func (c *Completion) fill(o *operation, ev *hot.MatchEvent) {
+	n := &c.Entry
+	n.Context, n.Flags, n.Len, n.Buf, n.Data, n.Tag = o.context, flagsOf(o), 0, 0, 0, o.tag
+	n.Src = uint64(fi.AddrNotAvail)
+	c.Flags, c.Bytes, c.Receive, c.Inject = o.flags, o.len, o.kind.receives(), o.inject
+	if ev.Flags&hot.MatchReceive == 0 {
+		return
+	}
+	n.Len, n.Buf, n.Tag, c.Bytes = ev.Length, o.buf, ev.Tag, ev.Length
+	if ev.Flags&hot.MatchData != 0 {
+		n.Flags |= fi.RemoteCQData
+		n.Data = ev.Data
+	}
+}
+
+// Counted is the word of package stats that counts such operations, and behind it their bytes. It needs nothing of the
+// runtime.
+func (c *Completion) Counted() int {
+	switch {
+	case c.Receive:
+		return stats.RxMatchReceived
+	case c.Entry.Flags&fi.Atomic != 0:
+		return stats.RxMatchAtomic
+	case c.Entry.Flags&fi.Read != 0:
+		return stats.RxMatchRead
+	case c.Entry.Flags&fi.Write != 0:
+		return stats.RxMatchWritten
+	}
+	return stats.RxMatchSent
+}
 
 // event takes in what has become of an operation. Lease.
 func (e *Endpoint) event(ev *hw.MatchEvent) {
@@ -15,48 +57,80 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 		e.regionEvent(ev)
 		return
 	}
-	o, ok := e.ops.take(ev.Context, ev.Last)
+	o, ok := e.leave(ev.Context, ev.Last)
 	if !ok {
 		return
 	}
-	if e.closing.Load() {
-		if ev.Last && o.memory != 0 {
-			e.left = append(e.left, o.memory)
-		}
-		return
-	}
-	if ev.Last {
-		e.release(&o)
-	}
-	e.ended = Ended{Flags: o.flags, Receive: o.kind.receives(), Search: o.kind == kindSearch, Inject: o.inject,
-		Bytes: o.len}
-	e.ended.Entry = cq.Entry{Context: o.context, Flags: flagsOf(&o), Src: fi.AddrNotAvail}
+	m := short(ev)
+	e.fill(&o, &m)
+	n := &e.ended
 	if ev.Err != nil {
-		e.ended.Err = Errno(ev.Err)
+		n.Err = Errno(ev.Err)
 	}
 	switch ev.Kind {
 	case hw.MatchReceived:
-		e.received(&o, ev)
+		n.received(&o, ev)
 	case hw.MatchCanceled:
-		e.ended.Entry.Buf, e.ended.Entry.Tag = o.buf, o.tag
+		n.Entry.Buf = o.buf
 		if o.flags&fi.MultiRecv != 0 {
-			e.ended.Entry.Flags |= fi.MultiRecv
+			n.Entry.Flags |= fi.MultiRecv
 		}
 	case hw.MatchFound:
-		e.describe(ev)
-		e.ended.Entry.Len = ev.Wanted
 		e.found(&o, ev.Claim)
 	case hw.MatchTransferred:
 		switch {
 		case o.kind == kindFetch && ev.Err == nil:
 			copy(bytesAt(o.buf, o.len), ev.Fetched[:])
 		case errors.Is(ev.Err, hw.ErrInvalid): // the device finds an element out of alignment, or the like
-			e.ended.Err = fi.EIO
+			n.Err = fi.EIO
 		}
 	case hw.MatchMissing:
-		e.ended.Err, e.ended.Entry.Tag = fi.ENOMSG, o.tag
+		n.Err = fi.ENOMSG
 	}
-	e.o.Ended(&e.ended)
+	e.o.Ended(n)
+}
+
+// short is an event without what few have. Of a message that a search has found all bytes count.
+func short(ev *hw.MatchEvent) hot.MatchEvent {
+	m := hot.MatchEvent{Context: ev.Context}
+	if ev.Kind != hw.MatchReceived && ev.Kind != hw.MatchFound {
+		return m
+	}
+	m.From, m.Tag, m.Data, m.Length, m.Flags = uint64(ev.From), ev.Tag, ev.Data, ev.Length, hot.MatchReceive
+	if ev.Kind == hw.MatchFound {
+		m.Length = ev.Wanted
+	}
+	if ev.HasData {
+		m.Flags |= hot.MatchData
+	}
+	return m
+}
+
+// leave takes an operation out of the table, if last, and gives back what it had. False: there is nothing to report.
+// Lease.
+func (e *Endpoint) leave(context uint64, last bool) (o operation, ok bool) {
+	if o, ok = e.ops.take(context, last); !ok {
+		return o, false
+	}
+	if e.closing.Load() {
+		if last && o.memory != 0 {
+			e.left = append(e.left, o.memory)
+		}
+		return o, false
+	}
+	if last {
+		e.release(&o)
+	}
+	return o, true
+}
+
+// fill stores in e.ended what an operation and its event say. Lease.
+func (e *Endpoint) fill(o *operation, ev *hot.MatchEvent) {
+	e.ended = Ended{Search: o.kind == kindSearch}
+	e.ended.fill(o, ev)
+	if ev.Flags&hot.MatchReceive != 0 {
+		e.sender(hw.MatchAddress(ev.From))
+	}
 }
 
 // flagsOf are the completion flags of an operation.
@@ -80,33 +154,27 @@ func flagsOf(o *operation) uint64 {
 	return flags | fi.Msg
 }
 
-// describe stores what an event says of a message.
-func (e *Endpoint) describe(ev *hw.MatchEvent) {
-	entry := &e.ended.Entry
-	entry.Tag = ev.Tag
-	if ev.HasData {
-		entry.Flags |= fi.RemoteCQData
-		entry.Data = ev.Data
-	}
-	if entry.Src = e.source(ev.From); entry.Src == fi.AddrNotAvail {
-		e.names = e.o.Matcher.AppendMatchName(e.names[:0], ev.From)
+// sender stores the sender of a message: its address, or its name if it has none. Lease.
+func (e *Endpoint) sender(from hw.MatchAddress) {
+	a := e.source(from)
+	e.ended.Entry.Src = uint64(a)
+	if a == fi.AddrNotAvail {
+		e.names = e.o.Matcher.AppendMatchName(e.names[:0], from)
 		e.ended.Name = e.names
 	}
 }
 
-// received stores what an event says of the message of a receive.
-func (e *Endpoint) received(o *operation, ev *hw.MatchEvent) {
-	e.describe(ev)
-	entry := &e.ended.Entry
-	entry.Len, entry.Buf, e.ended.Bytes = ev.Length, o.buf+ev.Offset, ev.Length
+// received stores what an event says of the message of a receive, beside what all say.
+func (n *Ended) received(o *operation, ev *hw.MatchEvent) {
+	n.Entry.Buf += ev.Offset
 	if o.flags&fi.MultiRecv != 0 && ev.Last {
-		entry.Flags |= fi.MultiRecv
+		n.Entry.Flags |= fi.MultiRecv
 	}
 	if o.kind == kindDiscard {
-		entry.Len = ev.Wanted
+		n.Entry.Len = ev.Wanted
 		return
 	}
-	if ev.Wanted > ev.Length && e.ended.Err == fi.Success {
-		e.ended.Err, e.ended.OLen = fi.ETRUNC, ev.Wanted-ev.Length
+	if ev.Wanted > ev.Length && n.Err == fi.Success {
+		n.Err, n.OLen = fi.ETRUNC, ev.Wanted-ev.Length
 	}
 }

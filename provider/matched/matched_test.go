@@ -74,7 +74,7 @@ func opened() (*Endpoint, *device, *[]Ended) {
 func openOn(i hw.Iface, m hw.Matcher) (*Endpoint, *[]Ended) {
 	list := new([]Ended)
 	return Open(Options{
-		Iface: i, Matcher: m, Limit: 4,
+		Iface: i, Matcher: m, Limit: 4, Caps: fi.RMA | fi.Read | fi.Write | fi.Atomic,
 		Address: func(a fi.Addr, _ []byte) (hw.MatchAddress, error) {
 			if a > 3 {
 				return 0, fi.EINVAL
@@ -186,7 +186,8 @@ func TestEnds(t *testing.T) {
 	}
 	d.on(&hw.MatchEvent{Kind: hw.MatchReceived, Context: d.receives[0].Context, From: 14, Tag: 0x77, Data: 3,
 		HasData: true, Wanted: 8, Last: true})
-	if n := last(); n.Err != fi.ETRUNC || n.OLen != 8 || n.Entry.Data != 3 || n.Entry.Src != fi.AddrNotAvail ||
+	if n := last(); n.Err != fi.ETRUNC || n.OLen != 8 || n.Entry.Data != 3 ||
+		n.Entry.Src != uint64(fi.AddrNotAvail) ||
 		string(n.Name) != "\x0e" || n.Entry.Flags != fi.Recv|fi.Tagged|fi.RemoteCQData {
 		t.Errorf("a longer message: %+v", n)
 	}

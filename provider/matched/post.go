@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Send describes one message to send.
@@ -45,60 +46,67 @@ func one(what string, iov []fi.IOVec) (v fi.IOVec, err error) {
 	case len(iov) == 1:
 		v = iov[0]
 	}
-	if v.Base == 0 && v.Len != 0 {
-		return v, refuse(fi.EINVAL, "%s: element of %d bytes at address 0", what, v.Len)
-	}
 	return v, nil
 }
 
-// checkSend judges a send. v is its buffer.
-func (e *Endpoint) checkSend(s *Send, v fi.IOVec) error {
-	inject := s.Inject || s.Flags&fi.Inject != 0
-	switch {
-	case s.Flags&^(sendFlags|workFlag) != 0:
-		return refuse(fi.EBADFLAGS, "send: flags %#x are not for a send of this endpoint", s.Flags&^sendFlags)
-	case v.Len > e.attr.MaxMessage:
-		return refuse(fi.EMSGSIZE, "send: %d bytes, at most %d", v.Len, e.attr.MaxMessage)
-	case inject && v.Len > uint64(e.attr.MaxInject):
-		return refuse(fi.EINVAL, "inject: %d bytes, at most %d", v.Len, e.attr.MaxInject)
-	case s.Tagged && s.Tag&^e.attr.TagMask != 0:
-		return refuse(fi.EINVAL, "send: tag %#x has bits beyond %#x", s.Tag, e.attr.TagMask)
+// checkSend judges a send, and stores it in p.
+func (e *Endpoint) checkSend(s *Send, p *hot.Post) error {
+	v, err := one("send", s.IOV)
+	if err != nil {
+		return err
 	}
-	return nil
+	p.Buf, p.Len, p.Dest, p.Header, p.Data = v.Base, v.Len, uint64(s.Dest), s.Tag, s.Data
+	p.Flags, p.Context, p.Kind = s.Flags, s.Context, kindOf(s.Tagged, s.HasData, s.Inject)
+	return e.judge(p, &sendRules, 0)
+}
+
+// sending is a send to a peer.
+func sending(p *hot.Post, to hw.MatchAddress) operation {
+	return operation{kind: kindSend, to: to, tagged: p.Kind&hot.PostTagged != 0, context: p.Context, flags: p.Flags,
+		inject: p.Kind&hot.PostInject != 0, len: p.Len}
 }
 
 // Send posts a message. Errors: fi.EAGAIN (nothing happened, the caller may try again after progress), fi.EBADFLAGS,
 // fi.EINVAL, fi.EMSGSIZE, fi.EHOSTUNREACH.
 func (e *Endpoint) Send(s *Send) error {
-	v, err := one("send", s.IOV)
-	if err == nil {
-		err = e.checkSend(s, v)
-	}
-	if err != nil {
-		return err
-	}
 	c := calls.Get().(*call)
 	defer c.done()
+	p := &c.post
+	if err := e.checkSend(s, p); err != nil {
+		return err
+	}
 	to, err := e.address(s.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "send to address %d: %v", s.Dest, err)
 	}
-	o := operation{kind: kindSend, to: to, tagged: s.Tagged, context: s.Context, flags: s.Flags, inject: s.Inject,
-		len: v.Len}
+	o := sending(p, to)
 	m := &c.send
 	*m = hw.MatchSend{To: to, Tagged: s.Tagged, Tag: s.Tag, Data: s.Data, HasData: s.HasData,
 		Matched: s.Flags&fi.MatchComplete != 0, More: s.Flags&fi.More != 0}
-	if v.Len <= uint64(e.attr.MaxInject) {
-		m.Inject = bytesAt(uint64(v.Base), v.Len)
-	} else if o.copied = e.copy(v.Len); o.copied != 0 {
-		m.Local = e.copies.segment(o.copied, uint64(v.Base), v.Len)
-	} else if m.Local, err = e.register("send", &o, v, 0); err != nil {
+	if m.Inject, m.Local, err = e.bring("send", &o, uint64(p.Buf)); err != nil {
 		return err
 	}
 	return e.post("send", &o, func(context uint64) error {
 		m.Context = context
 		return e.o.Matcher.PostMatched(m)
 	}, m.More)
+}
+
+// bring gives the bytes of an operation at an address to the device, or has it store them there. Errors: as
+// register's.
+func (e *Endpoint) bring(what string, o *operation, addr uint64) (inject []byte, local hw.Segment, err error) {
+	switch e.way(o.kind, o.len) {
+	case wayNone:
+		return nil, local, nil
+	case wayInline:
+		return bytesAt(addr, o.len), local, nil
+	case wayCopied:
+		if o.copied = e.copy(o.len); o.copied != 0 {
+			return nil, e.copies.segment(o.copied, addr, o.len), nil
+		}
+	}
+	local, err = e.register(what, o, fi.IOVec{Base: uintptr(addr), Len: o.len}, o.kind.access())
+	return nil, local, err
 }
 
 // post enters an operation and gives it to the device. With fi.Fence none before it to the same peer is under way then.
@@ -116,12 +124,19 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 	return nil
 }
 
-// checkReceive judges a receive. v is its buffer.
-func (e *Endpoint) checkReceive(r *Receive, v fi.IOVec) error {
+// checkReceive judges a receive, and stores it in p.
+func (e *Endpoint) checkReceive(r *Receive, p *hot.Post) error {
+	v, err := one("receive", r.IOV)
+	if err != nil {
+		return err
+	}
+	p.Buf, p.Len, p.Dest, p.Header, p.Data = v.Base, v.Len, uint64(r.Src), r.Tag, r.Ignore
+	p.Flags, p.Context, p.Kind = r.Flags, r.Context, kindOf(r.Tagged, false, false)
+	if err := e.judge(p, &receiveRules, r.Ignore); err != nil {
+		return err
+	}
 	multi, search := r.Flags&fi.MultiRecv != 0, r.Flags&searchFlags
 	switch {
-	case r.Flags&^(receiveFlags|workFlag) != 0:
-		return refuse(fi.EBADFLAGS, "receive: flags %#x are not for a receive of this endpoint", r.Flags&^receiveFlags)
 	case search == fi.Discard:
 		return refuse(fi.EBADFLAGS, "receive: FI_DISCARD needs FI_PEEK or FI_CLAIM")
 	case search == searchFlags:
@@ -132,27 +147,28 @@ func (e *Endpoint) checkReceive(r *Receive, v fi.IOVec) error {
 		return refuse(fi.EINVAL, "receive: FI_MULTI_RECV is for untagged messages")
 	case multi && (v.Len == 0 || v.Len < e.minMulti.Load()):
 		return refuse(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", v.Len, e.minMulti.Load())
-	case r.Tagged && r.Tag&^r.Ignore&^e.attr.TagMask != 0:
-		return refuse(fi.EINVAL, "receive: tag %#x has bits beyond %#x", r.Tag, e.attr.TagMask)
 	}
 	return nil
+}
+
+// receiving is a receive.
+func receiving(p *hot.Post) operation {
+	return operation{kind: kindReceive, tagged: p.Kind&hot.PostTagged != 0, context: p.Context, flags: p.Flags,
+		buf: uint64(p.Buf), len: p.Len, tag: p.Header}
 }
 
 // Receive posts a receive, or searches with fi.Peek. Errors: as Send's, and fi.ETOOSMALL for a buffer of many messages,
 // fi.EOPNOTSUPP for fi.Claim and fi.Discard where the device sets no messages aside, fi.ENOMSG for a receive with
 // fi.Claim and the context of no such message.
 func (e *Endpoint) Receive(r *Receive) error {
-	v, err := one("receive", r.IOV)
-	if err == nil {
-		err = e.checkReceive(r, v)
-	}
+	c := calls.Get().(*call)
+	defer c.done()
+	p := &c.post
+	err := e.checkReceive(r, p)
 	if err != nil {
 		return err
 	}
-	o := operation{kind: kindReceive, tagged: r.Tagged, context: r.Context, flags: r.Flags, buf: uint64(v.Base),
-		len: v.Len, tag: r.Tag}
-	c := calls.Get().(*call)
-	defer c.done()
+	o := receiving(p)
 	m := &c.receive
 	*m = hw.MatchReceive{From: hw.AnyAddress, Tagged: r.Tagged, Tag: r.Tag & e.attr.TagMask,
 		Ignore: r.Ignore & e.attr.TagMask, Multi: r.Flags&fi.MultiRecv != 0, More: r.Flags&fi.More != 0}
@@ -168,12 +184,10 @@ func (e *Endpoint) Receive(r *Receive) error {
 		return e.search(&o, m)
 	}
 	if r.Flags&fi.Discard != 0 {
-		v, o.kind, o.buf = fi.IOVec{}, kindDiscard, 0
+		o.kind, o.buf = kindDiscard, 0
 	}
-	if v.Len != 0 {
-		if m.Local, err = e.register("receive", &o, v, hw.LocalWrite); err != nil {
-			return err
-		}
+	if _, m.Local, err = e.bring("receive", &o, o.buf); err != nil {
+		return err
 	}
 	if r.Flags&fi.Claim != 0 {
 		return e.receiveClaimed(&o, m)

@@ -211,10 +211,10 @@ func (e *Endpoint) regionEvent(ev *hw.MatchEvent) {
 	if !ev.HasData {
 		return
 	}
-	e.ended = Ended{Bytes: ev.Length}
+	e.ended = Ended{Completion: Completion{Bytes: ev.Length}}
 	c := &e.ended.Entry
-	c.Flags = fi.RMA | fi.RemoteWrite
-	e.describe(ev)
+	c.Flags, c.Data = fi.RMA|fi.RemoteWrite|fi.RemoteCQData, ev.Data
 	c.Context, c.Len, c.Buf = a.Context, ev.Length, a.Addr+ev.Offset
+	e.sender(ev.From)
 	e.o.Ended(&e.ended)
 }

@@ -25,6 +25,38 @@ const (
 // receives reports whether an operation is a receive or a search.
 func (k kind) receives() bool { return k == kindReceive || k == kindSearch || k == kindDiscard }
 
+// access is what the device does to the memory of an operation.
+func (k kind) access() hw.Access {
+	if k == kindReceive || k == kindRead {
+		return hw.LocalWrite
+	}
+	return 0
+}
+
+// way is how the bytes of an operation get to the device, or from it.
+type way uint8
+
+const (
+	wayNone   way = iota // there are none
+	wayInline            // with the command
+	wayCopied            // from a copy, if a buffer is free; else as wayMapped
+	wayMapped            // the memory is registered
+)
+
+// way is that of so many bytes. It needs nothing of the runtime.
+func (e *Endpoint) way(k kind, n uint64) way {
+	leaves := k == kindSend || k == kindWrite
+	switch {
+	case n == 0 || k == kindDiscard:
+		return wayNone
+	case k == kindAtomic, leaves && n <= uint64(e.attr.MaxInject):
+		return wayInline
+	case leaves && n <= copyBytes && e.copies.memory != nil:
+		return wayCopied
+	}
+	return wayMapped
+}
+
 // operation is one that the device has, from its post to its last event. Threads without the runtime store it: it has
 // no pointers.
 type operation struct {

@@ -3,6 +3,7 @@ package matched
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // Transfer describes one read or write of a region of a peer's.
@@ -16,10 +17,6 @@ type Transfer struct {
 	Read    bool
 	HasData bool // Data goes with the write
 	Inject  bool // fi_inject_write forms: no completion
-	// Ordered has writes to a peer be performed one after the other.
-	Ordered bool
-	// Events says that the owner of the peer's region may have to know of the operation.
-	Events bool
 }
 
 const (
@@ -28,43 +25,53 @@ const (
 		fi.DeliveryComplete
 )
 
-// checkTransfer judges a read or write, and returns its buffers.
-func (e *Endpoint) checkTransfer(what string, t *Transfer) (v fi.IOVec, remote fi.RMAIOVec, err error) {
-	if v, err = one(what, t.IOV); err != nil {
-		return v, remote, err
-	}
-	allowed := writeFlags
-	if t.Read {
-		allowed = readFlags
-	}
-	inject := t.Inject || t.Flags&fi.Inject != 0
+// checkTransfer judges a read or write, and stores it in p.
+func (e *Endpoint) checkTransfer(t *Transfer, p *hot.Post) error {
+	r := transferRules(t.Read)
+	v, err := one(r.what, t.IOV)
 	switch {
+	case err != nil:
+		return err
 	case e.memory == nil:
-		return v, remote, refuse(fi.EOPNOTSUPP, "%s: the device reaches no memory of peers", what)
+		return refuse(fi.EOPNOTSUPP, "%s: the device reaches no memory of peers", r.what)
 	case len(t.Remote) != 1:
-		return v, remote, refuse(fi.EINVAL, "%s: %d remote elements, not 1", what, len(t.Remote))
-	case t.Flags&^(allowed|workFlag) != 0:
-		return v, remote, refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, t.Flags&^allowed)
-	case v.Len > e.attr.MaxMessage || inject && v.Len > uint64(e.attr.MaxInject):
-		return v, remote, refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d, injected %d", what, v.Len,
-			e.attr.MaxMessage, e.attr.MaxInject)
-	case t.Remote[0].Len != v.Len:
-		return v, remote, refuse(fi.EINVAL, "%s: %d bytes here, %d there", what, v.Len, t.Remote[0].Len)
-	case !e.memory.KeyValid(t.Remote[0].Key, false):
-		return v, remote, refuse(fi.EKEYREJECTED, "%s: no region has key %#x", what, t.Remote[0].Key)
-	case t.data() && !e.memory.KeyValid(t.Remote[0].Key, true):
-		return v, remote, refuse(fi.EINVAL, "%s with data: no region with key %#x takes it", what, t.Remote[0].Key)
+		return refuse(fi.EINVAL, "%s: %d remote elements, not 1", r.what, len(t.Remote))
 	}
-	return v, t.Remote[0], nil
+	remote := &t.Remote[0]
+	p.Buf, p.Len, p.Dest, p.Header, p.Key, p.Data = v.Base, v.Len, uint64(t.Dest), remote.Addr, remote.Key, t.Data
+	p.Flags, p.Context, p.Kind = t.Flags, t.Context, kindOf(false, t.data(), t.Inject)
+	if t.Read {
+		p.Kind |= hot.PostRead
+	}
+	if err := e.judge(p, r, 0); err != nil {
+		return err
+	}
+	switch {
+	case remote.Len != v.Len:
+		return refuse(fi.EINVAL, "%s: %d bytes here, %d there", r.what, v.Len, remote.Len)
+	case !e.memory.KeyValid(remote.Key, false):
+		return refuse(fi.EKEYREJECTED, "%s: no region has key %#x", r.what, remote.Key)
+	case t.data() && !e.memory.KeyValid(remote.Key, true):
+		return refuse(fi.EINVAL, "%s with data: no region with key %#x takes it", r.what, remote.Key)
+	}
+	return nil
 }
 
-// what names the operation in the log.
-func (t *Transfer) what() string {
-	if t.Read {
-		return "read"
+// transferring is a read or write at a peer.
+func transferring(p *hot.Post, to hw.MatchAddress) operation {
+	o := operation{kind: kindWrite, to: to, context: p.Context, flags: p.Flags, inject: p.Kind&hot.PostInject != 0,
+		len: p.Len}
+	if p.Kind&hot.PostRead != 0 {
+		o.kind = kindRead
 	}
-	return "write"
+	return o
 }
+
+// orderedWrites are the message orders with which reads and writes of a peer's memory keep that of writes.
+const orderedWrites = fi.OrderWAW | fi.OrderRMAWAW
+
+// reportsToOwner reports whether owners of peers' regions may have to know of operations on them.
+func (e *Endpoint) reportsToOwner() bool { return e.o.Caps&fi.RMAEvent != 0 }
 
 // data reports whether data goes with a write.
 func (t *Transfer) data() bool { return t.HasData || t.Flags&fi.RemoteCQData != 0 }
@@ -74,33 +81,24 @@ func (t *Transfer) data() bool { return t.HasData || t.Flags&fi.RemoteCQData != 
 // fi.EBADFLAGS, fi.EINVAL, fi.EMSGSIZE (also for more bytes than can be injected), fi.EKEYREJECTED for a key that no
 // region can have, fi.EHOSTUNREACH, fi.EOPNOTSUPP where the device has no such operations.
 func (e *Endpoint) Transfer(t *Transfer) error {
-	what, kind, access := t.what(), kindWrite, hw.Access(0)
-	if t.Read {
-		kind, access = kindRead, hw.LocalWrite
-	}
-	v, remote, err := e.checkTransfer(what, t)
-	if err != nil {
-		return err
-	}
 	c := calls.Get().(*call)
 	defer c.done()
+	p := &c.post
+	if err := e.checkTransfer(t, p); err != nil {
+		return err
+	}
+	what := transferRules(t.Read).what
 	to, err := e.address(t.Dest, c.name[:0])
 	if err != nil {
 		return refuse(Errno(err), "%s at address %d: %v", what, t.Dest, err)
 	}
-	o := operation{kind: kind, to: to, context: t.Context, flags: t.Flags, inject: t.Inject, len: v.Len}
+	o := transferring(p, to)
 	m := &c.transfer
-	*m = hw.MatchTransfer{To: to, Key: remote.Key, Offset: remote.Addr, Get: t.Read, Data: t.Data,
-		HasData: t.data(), Events: t.Events, Ordered: t.Ordered,
+	*m = hw.MatchTransfer{To: to, Key: p.Key, Offset: p.Header, Get: t.Read, Data: t.Data,
+		HasData: t.data(), Events: e.reportsToOwner(), Ordered: e.o.Order&orderedWrites != 0,
 		Delivered: t.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: t.Flags&fi.More != 0}
-	switch {
-	case v.Len == 0:
-	case !t.Read && v.Len <= uint64(e.attr.MaxInject):
-		m.Inject = bytesAt(uint64(v.Base), v.Len)
-	default:
-		if m.Local, err = e.register(what, &o, v, access); err != nil {
-			return err
-		}
+	if m.Inject, m.Local, err = e.bring(what, &o, uint64(p.Buf)); err != nil {
+		return err
 	}
 	return e.post(what, &o, func(context uint64) error {
 		m.Context = context

@@ -156,8 +156,7 @@ func TestTransfers(t *testing.T) {
 	}{
 		{Transfer{IOV: vector(b), Remote: remoteOf(5, 9, 7), Dest: 1},
 			hw.MatchTransfer{To: 11, Key: 5, Offset: 9, Inject: b}, fi.RMA | fi.Write, nil, fi.Success},
-		{Transfer{IOV: vector(b), Remote: remoteOf(5, 9, 7), Inject: true, Data: 3, HasData: true,
-			Ordered: true},
+		{Transfer{IOV: vector(b), Remote: remoteOf(5, 9, 7), Inject: true, Data: 3, HasData: true},
 			hw.MatchTransfer{To: 10, Key: 5, Offset: 9, Inject: b, Data: 3, HasData: true, Ordered: true},
 			fi.RMA | fi.Write,
 			hw.ErrKey, fi.EIO},
@@ -168,7 +167,10 @@ func TestTransfers(t *testing.T) {
 		{Transfer{Remote: remoteOf(0, 0, 0), Read: true, Flags: fi.DeliveryComplete},
 			hw.MatchTransfer{To: 10, Get: true, Delivered: true}, fi.RMA | fi.Read, nil, fi.Success},
 	} {
-		c.t.Context = uint64(k + 1)
+		c.t.Context, e.o.Order = uint64(k+1), 0
+		if c.want.Ordered {
+			e.o.Order = fi.OrderRMAWAW
+		}
 		if err := e.Transfer(&c.t); err != nil {
 			t.Fatal(err)
 		}
@@ -342,10 +344,11 @@ func (d *atomicDevice) PostAtomic(a *hw.MatchAtomic) error {
 func TestAtomics(t *testing.T) {
 	d := new(atomicDevice)
 	e, ended := openOn(d, d)
+	e.o.Order = fi.OrderAtomicWAW
 	operand, compare, result := []byte("operands"), []byte("compares"), make([]byte, 8)
 	base := Atomic{Op: hw.MatchSum, Type: hw.MatchUint64, Size: 8, Operand: vector(operand), Remote: remoteOf(5, 16,
 		8),
-		Dest: 2, Flags: fi.DeliveryComplete | fi.More, Context: 7, Inject: true, Ordered: true}
+		Dest: 2, Flags: fi.DeliveryComplete | fi.More, Context: 7, Inject: true}
 	fetch, swap, read := base, base, base
 	fetch.Fetch, fetch.Result = true, vector(result)
 	swap.Op, swap.Fetch, swap.Result, swap.Compares, swap.Compare = hw.MatchSwap, true, vector(result), true,

@@ -384,6 +384,89 @@ static void test_close(long arg)
 	}
 }
 
+/* Entries into Go to post and for progress. */
+static uint64_t entries(void) { return node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress"); }
+
+enum steady { S_WRITE, S_DELIVERED, S_INJECT, S_READ, S_ATOMIC, S_INJECT_ATOMIC };
+
+/* One operation, until it has ended as far as it says so. */
+static void steadily(enum steady what, size_t len, uint64_t key)
+{
+	static const uint64_t one = 1;
+	ssize_t rc;
+
+	switch (what) {
+	case S_READ:
+		do_read(0, len, 8, key);
+		break;
+	case S_ATOMIC:
+		ended(fi_atomic(n.ep, &one, 1, NULL, n.peer[1], 8, key, FI_UINT64, FI_SUM, back), FI_ATOMIC | FI_WRITE);
+		break;
+	case S_INJECT_ATOMIC:
+		while ((rc = fi_inject_atomic(n.ep, &one, 1, n.peer[1], 8, key, FI_UINT64, FI_SUM)) == -FI_EAGAIN)
+			progress(&n);
+		CHECK_RC(rc, 0);
+		break;
+	default:
+		do_write(what == S_INJECT ? INJECT : what == S_DELIVERED ? DELIVERED : WRITE, len, 8, key);
+	}
+}
+
+/* What was written is there, and what is there is read. */
+static void verify_steady(enum steady what, size_t len, uint64_t key)
+{
+	fill(what == S_WRITE ? local : memory + 8, len, key);
+	steadily(what, len, key);
+	verify(what == S_WRITE ? memory + 8 : back, len, key);
+}
+
+/* One-sided operations are posted and end without Go, once the address and the memory are known. */
+static void test_steady(long arg)
+{
+	static const struct {
+		enum steady what;
+		size_t len;
+	} works[] = { { S_WRITE, 8 }, { S_WRITE, 2048 }, { S_WRITE, 100000 }, { S_DELIVERED, 8 }, { S_INJECT, 192 },
+		{ S_READ, 8 }, { S_READ, 100000 }, { S_ATOMIC, 8 }, { S_INJECT_ATOMIC, 8 } };
+	static const uint64_t regions[] = { 57, 5000 };
+	const char *direct = getenv("FI_WEFT_DIRECT");
+	volatile uint64_t *there = (uint64_t *)(memory + 8);
+	enum steady what = works[arg].what;
+	struct fid_mr *mr;
+	uint64_t was = 0;
+
+	if (direct && !strcmp(direct, "no"))
+		SKIP("the data plane is called by callbacks");
+	open_node(opts);
+	n.peer[1] = node_insert(&n, &n);
+	for (size_t k = 0; k < ARRAY_LEN(regions); k++) {
+		uint64_t before = 0, entered;
+
+		*there = 0;
+		mr = expose(memory, sizeof(memory), ALL, regions[k]);
+		for (int round = 0; round < 1000; round++) {
+			if (round == 10)
+				before = entries();
+			steadily(what, works[arg].len, regions[k]);
+		}
+		for (int tries = 0; what >= S_ATOMIC && *there != 1000; tries++) {
+			CHECK(tries < 1000);
+			wait_none(&n, n.txcq, 1);
+		}
+		entered = entries() - before;
+		CHECK(before > 0);
+		CHECKF(entered == 0, "%llu entries into Go", (unsigned long long)entered);
+		ended(fi_fetch_atomic(n.ep, NULL, 1, NULL, &was, NULL, n.peer[1], 8, regions[k], FI_UINT64, FI_ATOMIC_READ,
+			back),
+			FI_ATOMIC | FI_READ);
+		CHECK(entries() > before);
+		if (what == S_WRITE || what == S_READ)
+			verify_steady(what, works[arg].len, regions[k]);
+		OK(fi_close(&mr->fid));
+	}
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "offer", test_offer, 0, 0, 0 },
 	{ "transfers", test_transfers, 2, 0, 0 },
@@ -395,6 +478,15 @@ static const struct test tests[] = {
 	{ "atomics", test_atomics, 0, 0, 0 },
 	{ "atomics_ordered", test_atomics, 0, 0, (long)(FI_ORDER_ATOMIC_WAW | FI_ORDER_ATOMIC_RAW) },
 	{ "close", test_close, 2, 0, 0 },
+	{ "steady_write", test_steady, 0, 0, 0 },
+	{ "steady_write_copied", test_steady, 0, 0, 1 },
+	{ "steady_write_long", test_steady, 0, 0, 2 },
+	{ "steady_delivered", test_steady, 0, 0, 3 },
+	{ "steady_inject", test_steady, 0, 0, 4 },
+	{ "steady_read", test_steady, 0, 0, 5 },
+	{ "steady_read_long", test_steady, 0, 0, 6 },
+	{ "steady_atomic", test_steady, 0, 0, 7 },
+	{ "steady_inject_atomic", test_steady, 0, 0, 8 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
