@@ -21,10 +21,13 @@ import (
 // operation completes, with whatever outcome: no peer writes to memory that its owner has back. What a put reads is the
 // operation's until the put has ended: one that fails completes no sooner.
 
-// putPiece is the most bytes of a put, and putTurn the most that this thread copies before it serves others.
+// putPiece is the most bytes of a put, putTurn the most that this thread copies before it serves others, and putHere
+// those of a slice from which on it is put between members of one host by default (docs/design.md, section 16, has what
+// was measured).
 const (
 	putPiece = 256 << 10
 	putTurn  = 4 << 20
+	putHere  = 1 << 20
 )
 
 // earlyTarget is what an offer counts that comes before its operation begins, in bytes: more than it costs, so that no
@@ -62,6 +65,17 @@ func (p *port) takesPuts() bool {
 	return a.MaxKey == wire.CollKey && a.Caps&(hw.MDLocal|hw.MDCost) == 0
 }
 
+// leastPut is the length of the slices, in bytes, from which on they are put over a port.
+func (g *Group) leastPut(p *port) uint64 {
+	switch {
+	case g.ep.domain.cfg.AllToAll == "put":
+		return exchangeShort + 1
+	case p.attr.Caps&hw.CapSameHost != 0:
+		return putHere
+	}
+	return ^uint64(0)
+}
+
 // offer offers the senders of long slices where these belong.
 func (xs *exchanges) offer(o *collOp) {
 	g, x := o.group, o.exchange
@@ -70,11 +84,8 @@ func (xs *exchanges) offer(o *collOp) {
 	}
 	for i, peer := range x.peers.ids {
 		p, m := &x.peers.all[i], &g.members[g.rankOf(int(peer))]
-		if p.out.Len <= exchangeShort {
-			continue
-		}
 		path, ok := m.link.ready()
-		if !ok || !path.port.takesPuts() {
+		if !ok || !path.port.takesPuts() || p.out.Len < g.leastPut(path.port) {
 			continue
 		}
 		data := x.got[p.out.Off:][:p.out.Len]

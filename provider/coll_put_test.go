@@ -72,6 +72,21 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// TestPutAuto: without a variable long slices are put between members of one host, and nothing is over UDP.
+func TestPutAuto(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 15))
+	for name, open := range putCircles {
+		c := open(t, 3, func(c *config.Config) { c.AllToAll = "auto" })
+		groups := c.joinAll(everyRank(3))
+		for _, slice := range []int{putHere - 1, putHere} {
+			c.allToAll(r, groups, slice)
+			if n := c.sides[0].put(); (n != 0) != (slice == putHere && name != "UDP") {
+				t.Errorf("%s: %d bytes of slices of %d are put", name, n, slice)
+			}
+		}
+	}
+}
+
 // TestPutElse: where puts are not possible chunks go as messages: the kernel refuses them, no region can be offered.
 func TestPutElse(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 12))

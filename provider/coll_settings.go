@@ -36,7 +36,8 @@ func (g *Group) agree(rank uint32, s *wire.CollSettings) {
 
 // collectivePuts reports whether chunks of the endpoint's all-to-alls go as puts where they can.
 func (e *Endpoint) collectivePuts() bool {
-	return e.info.Caps&fi.Collective != 0 && e.domain.cfg.AllToAll == "put"
+	named := e.domain.cfg.AllToAll
+	return e.info.Caps&fi.Collective != 0 && (named == "put" || named == "auto")
 }
 
 // relayHosts is how many hosts a group has at least in which members relay.

@@ -256,7 +256,8 @@ var table = []Var{
 	choiceVar("alltoall_algorithm", "auto",
 		[]string{"auto", "bruck", "pairwise", "step", "linear", "message", "put"},
 		func(c *Config) *string { return &c.AllToAll },
-		"How all-to-alls are carried out: auto by the length of the slices, bruck and pairwise as Thakur "+
+		"How all-to-alls are carried out: auto by the length of the slices, and those whose order follows the "+
+			"network as put from 1 MiB on between members of one host, else as message; bruck and pairwise as Thakur "+
 			"and others (2005) describe them, the latter with eight peers at a time, step with one, linear with "+
 			"all, message in chunks whose order follows the network also for slices below 16 KiB, as far as "+
 			"FI_WEFT_RTT_SCHED_ENABLE has it, put like message, but chunks of slices above 4 KiB are written "+
