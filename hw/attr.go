@@ -38,6 +38,8 @@ const (
 	CapPieces // endpoints implement PieceMover
 	// the device finds the receives of messages by their tags: the Iface implements Matching
 	CapMatching
+	// a put that has completed is in the peer's memory, without a flush
+	CapPutPlaced
 )
 
 // Attr describes an interface. All limits are in bytes; 0 says that there is

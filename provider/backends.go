@@ -154,6 +154,9 @@ func openOwn(e *Endpoint, stripes int) (iface, error) {
 	}
 	if memory, ok := e.published().(*loopback.MemoryDomain); ok {
 		own.Memory, own.KeyCount = memory, publishedKeys
+	} else if e.collectivePuts() {
+		// without the application's regions
+		own.Memory, own.KeyCount = loopback.NewMemoryDomain(), publishedKeys
 	}
 	if e.apart {
 		return openIface(unboundName(), &names.Socket{}, own, e.domain.cfg) // no peer asks for it

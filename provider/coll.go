@@ -21,6 +21,7 @@ import (
 //	coll_long.go   payloads that stay with the sender until they are fetched
 //	coll_exchange.go  all-to-alls whose order package exchange chooses
 //	coll_arrival.go  counters of members whose bytes are in place
+//	coll_put.go  chunks of them that are put into the receivers' memory
 //	coll_relay.go  pieces of them that go through other members
 //	coll_settings.go  what all members must have alike
 //	coll_fail.go   peers that are gone, and operations that end because of it
@@ -221,5 +222,6 @@ func (c *collectives) control(m *collMember, id hw.AMID, header uint64, head []b
 
 // warn logs what went wrong with a group.
 func (g *Group) warn(format string, args ...any) {
-	log.Warnf(log.EPData, "group %#x, rank %d of %d: "+format, append([]any{uint64(g.addr()), g.rank, len(g.members)}, args...)...)
+	about := []any{uint64(g.addr()), g.rank, len(g.members)}
+	log.Warnf(log.EPData, "group %#x, rank %d of %d: "+format, append(about, args...)...)
 }

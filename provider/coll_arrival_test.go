@@ -48,6 +48,10 @@ func TestArrivals(t *testing.T) {
 		"closed":   set(func(c *config.Config) { c.UnexpectedBytes = 1 }),
 		"ordered":  set(func(c *config.Config) { c.Sched = config.Yes }),
 		"udp":      func(t *testing.T) *circle { return apartCircle(t, 4, nil) },
+		"put":      set(func(c *config.Config) { c.Sched, c.AllToAll = config.Yes, "put" }),
+		"put over UDP": func(t *testing.T) *circle {
+			return apartCircle(t, 4, func(c *config.Config) { c.AllToAll = "put" })
+		},
 		"relays": func(t *testing.T) *circle {
 			c := apartCircle(t, 4, nil)
 			for _, s := range c.sides {

@@ -24,8 +24,11 @@ import (
 //
 // All belongs to the holder of the progress lease, except what is said to be under collectives.mu.
 type exchanges struct {
-	c      *collectives    // immutable
-	list   []*collOp       // under way
+	c      *collectives // immutable
+	list   []*collOp    // under way
+	puts   *collPut     // free
+	copied int64        // by puts in this thread, since it began to serve an operation
+	key    [wire.CollKey]byte
 	store  *exchange.Store // of what is relayed, set under collectives.mu for the first engine that may
 	always bool            // for tests, set before the first operation: relays that are not faster are used, too
 	lens   [2][]int64      // of what a member gives and gets, by peer, while an operation begins
@@ -54,6 +57,7 @@ type collExchange struct {
 	empties []int32          // peers: the empty slices to them were chosen and are not sent
 	pieces  []pendingPiece
 	more    bool // the engine has to be asked again
+	flying  int  // puts that have not ended
 	seen    exchange.Report
 	began   congestion.Time
 }
@@ -81,7 +85,8 @@ func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {
 // ordered reports whether an all-to-all of slices of a length goes by an engine: alike at all
 // members, as they agreed when they joined.
 func (g *Group) ordered(slice uint64) bool {
-	return g.scheduled && (slice >= exchangeLong || g.ep.domain.cfg.AllToAll == "message")
+	named := g.ep.domain.cfg.AllToAll
+	return g.scheduled && (slice >= exchangeLong || named == "message" || named == "put")
 }
 
 // exchanger returns an engine with its lists for one operation, of one that has ended if
@@ -128,6 +133,7 @@ func (xs *exchanges) begin(o *collOp) {
 	out, in := xs.lengths(g, x)
 	x.began = xs.c.ep.now()
 	x.engine.Start(x.began, out, in)
+	xs.offer(o)
 	for p := range len(g.members) - 1 {
 		m := &g.members[g.rankOf(p)]
 		for h := m.takeEarly(o.seq); h != nil; h = m.takeEarly(o.seq) {
@@ -147,6 +153,8 @@ func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *earlyStep) {
 	case o.status != fi.Success:
 	case !h.chunked:
 		xs.c.unlike(o, &h.head.CollStep)
+	case h.target.Length != 0:
+		xs.takeTarget(o, m, &h.target)
 	default:
 		payload := []byte(nil)
 		if h.payload != 0 {
@@ -198,8 +206,8 @@ func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 }
 
 // maxEarlyChunks bounds what is kept of a member's chunks: those of as many operations as it
-// may have under way.
-const maxEarlyChunks = maxCollectives * exchange.Early * exchangeChunk * 5 / 4
+// may have under way, and earlyTarget for each of its offers.
+const maxEarlyChunks = maxCollectives * (exchange.Early*exchangeChunk*5/4 + earlyTarget)
 
 // holdChunk keeps a fragment until the operation begins.
 func (xs *exchanges) holdChunk(g *Group, m *collMember, h *wire.CollChunk, payload []byte) {
@@ -210,7 +218,7 @@ func (xs *exchanges) holdChunk(g *Group, m *collMember, h *wire.CollChunk, paylo
 	long := wire.CollLong{CollStep: h.CollStep, Length: uint64(len(payload))}
 	if kept := xs.c.holdStep(g, m, &long, payload, false); kept != nil {
 		kept.chunked, kept.part = true, h.Part
-		m.early += len(payload)
+		m.early += kept.share()
 	}
 }
 
@@ -233,14 +241,21 @@ func (xs *exchanges) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payl
 		xs.c.fail(o, fi.ETRUNC)
 		return
 	}
-	n := int64(len(payload))
-	if !x.engine.Arrived(xs.c.ep.now(), peer, part, part.Offset, n, n == part.Length) {
+	if xs.next(o, m, peer, part, int64(len(payload))) {
+		copy(x.got[to.Off+uint64(part.Offset):][:len(payload)], payload)
+		x.arrived(o, peer, to.Len)
+	}
+}
+
+// next has the engine know of the first n bytes of a part of a chunk. It returns false if they are not the next, which
+// drops them.
+func (xs *exchanges) next(o *collOp, m *collMember, peer int, part *exchange.Chunk, n int64) bool {
+	ok := o.exchange.engine.Arrived(xs.c.ep.now(), peer, part, part.Offset, n, n == part.Length)
+	if !ok {
 		xs.c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next",
 			n, part.Offset, part.Total)
-		return
 	}
-	copy(x.got[to.Off+uint64(part.Offset):][:n], payload)
-	x.arrived(o, peer, to.Len)
+	return ok
 }
 
 // arrived counts a peer if bytes that are in place now were the last that it had for this member, of so many.
@@ -283,6 +298,7 @@ func (xs *exchanges) onWord(src hw.Source, id uint64, head []byte) {
 // was all. It ends what set advancing.
 func (xs *exchanges) goOn(o *collOp) {
 	x := o.exchange
+	xs.copied = 0
 	for x.more = true; x.more && o.status == fi.Success; {
 		x.more = false
 		xs.choose(o)
@@ -291,7 +307,7 @@ func (xs *exchanges) goOn(o *collOp) {
 	}
 	o.advancing = false
 	x.count(xs.c.ep.stats)
-	if o.status != fi.Success || x.sent() && x.engine.Done() {
+	if o.status != fi.Success || x.sent() && x.flying == 0 && x.engine.Done() {
 		xs.c.end(o)
 	}
 }
@@ -385,6 +401,13 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	lease := e.progressStripe
 	sc := &e.scratch[lease]
 	p.head.Length = p.ends[0] - p.head.Offset
+	if q := x.peers.at(peer); p.head.Total > exchangeShort && q.target.port == path.port && !q.refused {
+		n, err := xs.put(o, path, peer, &p.head)
+		p.sent(n)
+		return err
+	} else if q.puts != nil {
+		return fi.EAGAIN // what was put before is counted before
+	}
 	n := min(p.head.Length, int64(path.port.attr.MaxAMBcopy))
 	h := wire.CollChunk{CollStep: o.head(), Part: p.head}
 	data := []byte(nil)
@@ -396,10 +419,7 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	if err := e.sendPayload(path, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, int(n), lease); err != nil {
 		return err
 	}
-	if p.head.Offset += n; p.head.Offset == p.ends[0] {
-		copy(p.ends[:], p.ends[1:])
-		p.n--
-	}
+	p.sent(n)
 	return nil
 }
 
@@ -411,6 +431,9 @@ func (xs *exchanges) pump() {
 	now := xs.c.ep.now()
 	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange
+		if o.status != fi.Success {
+			continue // it waits for the ends of puts
+		}
 		at, timed := x.engine.Wake()
 		if timed = timed && at <= now; !timed && x.sent() {
 			continue
@@ -426,6 +449,9 @@ func (xs *exchanges) pump() {
 // timed reports whether an exchange waits for room or time.
 func (xs *exchanges) timed() bool {
 	for _, o := range xs.list {
+		if o.status != fi.Success {
+			continue
+		}
 		if _, timed := o.exchange.engine.Wake(); timed || !o.exchange.sent() {
 			return true
 		}
@@ -442,6 +468,7 @@ func (xs *exchanges) drop(o *collOp) {
 	o.exchange = nil
 	xs.list = slices.DeleteFunc(xs.list, func(p *collOp) bool { return p == o })
 	x.stop()
+	xs.dropPuts(x)
 	x.given, x.got, x.inPlace = nil, nil, false
 	xs.c.mu.Lock()
 	if o.status == fi.Success { // else it does not know what has come of its chunks

@@ -1,6 +1,9 @@
 package provider
 
-import "github.com/weft-fabric/weft/provider/collective"
+import (
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/collective"
+)
 
 // exchangePeers are the peers of which an exchange keeps more than four bytes: those with bytes to exchange, and
 // those to which pieces go.
@@ -14,6 +17,19 @@ type exchangePeers struct {
 type exchangePeer struct {
 	in, out collective.Piece // of what is given, and of what is got
 	pending pendingChunks
+	region  hw.Memory // of out, into which the peer may put; nil: it may not
+	target  putTarget // of in
+	refused bool      // puts there are
+	puts    *collPut  // to the peer, in order: that have not ended, or of which it does not know that
+	lastPut *collPut
+}
+
+// sent takes n bytes off the first chunk, which may have none.
+func (p *pendingChunks) sent(n int64) {
+	if p.head.Offset += n; p.head.Offset == p.ends[0] {
+		copy(p.ends[:], p.ends[1:])
+		p.n--
+	}
 }
 
 // keptPeers is how many entries an exchange has memory for at most beyond twice those that an operation needs.
@@ -45,6 +61,22 @@ func (ps *exchangePeers) out(peer int) collective.Piece {
 		return ps.all[s-1].out
 	}
 	return collective.Piece{}
+}
+
+// in is what is given to a peer: a piece without bytes if it has no entry.
+func (ps *exchangePeers) in(peer int) collective.Piece {
+	if s := ps.slots[peer]; s != 0 {
+		return ps.all[s-1].in
+	}
+	return collective.Piece{}
+}
+
+// region is the memory that a peer may put into, nil: it may not.
+func (ps *exchangePeers) region(peer int) hw.Memory {
+	if s := ps.slots[peer]; s != 0 {
+		return ps.all[s-1].region
+	}
+	return nil
 }
 
 // none reports whether there are no bytes for a peer, nor of it.

@@ -111,6 +111,7 @@ func TestExchangeChosen(t *testing.T) {
 		short     bool
 	}{
 		{config.Auto, "auto", false, false}, {config.Yes, "auto", true, false}, {config.Yes, "message", true, true},
+		{config.Yes, "put", true, true}, {config.No, "put", false, false},
 		{config.Yes, "pairwise", false, false}, {config.Yes, "bruck", false, false},
 		{config.Yes, "step", false, false}, {config.Yes, "linear", false, false},
 		{config.No, "message", false, false},
@@ -306,6 +307,7 @@ func TestJoinSettings(t *testing.T) {
 		want  string
 	}{
 		{wire.CollSettings{Algorithm: 2}, "FI_WEFT_ALLTOALL_ALGORITHM is auto here and pairwise there"},
+		{wire.CollSettings{Algorithm: 6}, "FI_WEFT_ALLTOALL_ALGORITHM is auto here and put there"},
 		{wire.CollSettings{Sched: config.No}, "FI_WEFT_RTT_SCHED_ENABLE is auto here and no there"},
 		{wire.CollSettings{Spans: true, First: true}, ""},
 		{wire.CollSettings{Relay: true}, "FI_WEFT_ALLTOALL_RELAY is no here and auto there"},

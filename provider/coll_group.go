@@ -58,6 +58,7 @@ type Group struct {
 	// Set when the join is complete, and immutable then.
 	scheduled bool // all-to-alls of long slices go by an engine
 	relays    bool // of which members relay
+	puts      bool // of which chunks go as puts where they can
 
 	// The lease holder's.
 	reached bool // all members are connected

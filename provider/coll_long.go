@@ -231,6 +231,10 @@ func (l *longSteps) forgetSend(s *collStep) {
 
 // onCTS begins to send fragments.
 func (l *longSteps) onCTS(src hw.Source, request uint64, head, payload []byte) {
+	if len(head) == wire.CollTargetBytes {
+		l.c.ordered.onTarget(src, request, head)
+		return
+	}
 	var h wire.CTS
 	if !h.Parse(head) || h.Operation == 0 {
 		l.c.malformed(src, "request for fragments of %d bytes does not parse", len(head))

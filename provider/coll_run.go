@@ -61,8 +61,9 @@ type earlyStep struct {
 	long    bool   // a rendezvous
 	payload uint64 // address in the pool, 0: none
 
-	chunked bool           // a fragment of a chunk: part is which, head.length its bytes
-	part    exchange.Chunk //
+	chunked bool            // a fragment of a chunk: part is which, head.length its bytes
+	part    exchange.Chunk  //
+	target  wire.CollTarget // with chunked: no fragment but this, if its length is not 0
 }
 
 // earlyCost is what an unexpected message counts beside its payload, in bytes.
@@ -135,11 +136,12 @@ func (c *collectives) transferred(o *collOp) {
 	}
 }
 
-// end ends an operation: now, or if it has failed, when no member reads its memory any more.
+// end ends an operation: now, or if it has failed, when no member reads its memory any more, nor a put of its own.
 func (c *collectives) end(o *collOp) {
 	delete(o.group.ops, o.seq)
 	if o.status != fi.Success {
-		if c.abandon(o); c.long.exposes(o) {
+		c.ordered.withdraw(o)
+		if c.abandon(o); c.long.exposes(o) || o.exchange != nil && o.exchange.flying != 0 {
 			return
 		}
 	}
@@ -149,6 +151,7 @@ func (c *collectives) end(o *collOp) {
 // settle completes an operation that has ended.
 func (c *collectives) settle(o *collOp) {
 	e := c.ep
+	c.ordered.withdraw(o)
 	o.arrivals.end()
 	entry := cq.Entry{Context: o.context, Flags: fi.Collective, Src: fi.AddrNotAvail}
 	if o.status != fi.Success {
@@ -346,6 +349,10 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 		c.ordered.onPiece(src, id, head, payload)
 		return
 	}
+	if len(head) == wire.CollPutBytes {
+		c.ordered.onPut(src, id, head, payload)
+		return
+	}
 	var h wire.CollStep
 	if !h.Parse(head, wire.CollStepBytes) {
 		c.malformed(src, "step of %d bytes does not parse", len(head))
@@ -429,6 +436,14 @@ func (h *earlyStep) cost() uint64 {
 	return earlyCost + h.head.Length
 }
 
+// share is what the message counts among a member's early ones of all-to-alls that an engine orders, in bytes.
+func (h *earlyStep) share() int {
+	if h.target.Length != 0 {
+		return earlyTarget
+	}
+	return int(h.head.Length)
+}
+
 // takeEarly takes a member's first early message of an operation.
 func (m *collMember) takeEarly(seq uint32) *earlyStep {
 	var before *earlyStep
@@ -446,7 +461,7 @@ func (m *collMember) takeEarly(seq uint32) *earlyStep {
 		}
 		h.next = nil
 		if h.chunked {
-			m.early -= int(h.head.Length)
+			m.early -= h.share()
 		}
 		return h
 	}

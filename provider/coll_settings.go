@@ -34,6 +34,12 @@ func (g *Group) agree(rank uint32, s *wire.CollSettings) {
 	}
 }
 
+// collectivePuts reports whether chunks of the endpoint's all-to-alls go as puts where they can.
+func (e *Endpoint) collectivePuts() bool {
+	named := e.domain.cfg.AllToAll
+	return e.info.Caps&fi.Collective != 0 && (named == "put" || named == "auto")
+}
+
 // relayHosts is how many hosts a group has at least in which members relay.
 const relayHosts = 4
 
@@ -45,6 +51,7 @@ func (g *Group) decide() {
 	if g.first {
 		g.hosts++
 	}
+	g.puts = g.scheduled && g.ep.collectivePuts()
 	g.relays = g.scheduled && g.hosts >= relayHosts && cfg.Relay != "no"
 }
 

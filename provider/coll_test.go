@@ -408,6 +408,9 @@ func (s *collSide) idle() {
 			s.t.Errorf("group %d has %d operations and %d doomed", g.id, len(g.ops), len(g.doomed))
 		}
 	}
+	if len(c.ordered.list) != 0 {
+		s.t.Errorf("%d all-to-alls are under way", len(c.ordered.list))
+	}
 	if leasedOf(s.ep).rx.KeptBytes != 0 {
 		s.t.Errorf("%d bytes are held", leasedOf(s.ep).rx.KeptBytes)
 	}

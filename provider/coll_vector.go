@@ -172,7 +172,8 @@ func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) er
 // where the last of them ends.
 func (c *collectives) pieces(g *Group, what string, base uintptr, counts, displs []uint64, elem uint64) (list []collective.Piece, end uint64, err error) {
 	if len(counts) != len(g.members) || len(displs) != len(g.members) {
-		return nil, 0, c.ep.refuse(fi.EINVAL, "alltoallv: %d counts and %d displacements %s among %d members", len(counts), len(displs), what, len(g.members))
+		return nil, 0, c.ep.refuse(fi.EINVAL, "alltoallv: %d counts and %d displacements %s among %d members",
+			len(counts), len(displs), what, len(g.members))
 	}
 	list = make([]collective.Piece, len(counts))
 	total := uint64(0)

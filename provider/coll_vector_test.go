@@ -87,6 +87,10 @@ func TestAllToAllV(t *testing.T) {
 		"closed":   func(c *config.Config) { c.UnexpectedBytes = 1 },
 		"ordered":  func(c *config.Config) { c.Sched, c.SchedPolicy = config.Yes, "greedy" },
 		"early":    func(c *config.Config) { c.Sched, c.UnexpectedBytes = config.Yes, 1 },
+		"put":      func(c *config.Config) { c.Sched, c.AllToAll = config.Yes, "put" },
+		"refused": func(c *config.Config) {
+			c.Sched, c.AllToAll, c.UseCMA = config.Yes, "put", config.No
+		},
 	} {
 		for seed := range seedCount(t, 2) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {

@@ -163,7 +163,7 @@ static const struct {
 	{ "rtt_sched_backoff_ms",
 	  "Without an acknowledgement for ten times as long, and 1 ms, a peer does not count as using this host's link. (string, ms; default: 0.1; range: 0.001 to 60000)" },
 	{ "alltoall_algorithm",
-	  "How all-to-alls are carried out: auto by the length of the slices, bruck and pairwise as Thakur and others (2005) describe them, the latter with eight peers at a time, step with one, linear with all, message in chunks whose order follows the network also for slices below 16 KiB, as far as FI_WEFT_RTT_SCHED_ENABLE has it. Of those with lengths of their own bruck is pairwise. Alike at all members of a group, else the join fails. (string; default: auto; range: auto, bruck, pairwise, step, linear, message)" },
+	  "How all-to-alls are carried out: auto by the length of the slices, and those whose order follows the network as put from 1 MiB on between members of one host, else as message; bruck and pairwise as Thakur and others (2005) describe them, the latter with eight peers at a time, step with one, linear with all, message in chunks whose order follows the network also for slices below 16 KiB, as far as FI_WEFT_RTT_SCHED_ENABLE has it, put like message, but chunks of slices above 4 KiB are written into the receiver's memory, over shared memory and UDP. Of those with lengths of their own bruck is pairwise. Alike at all members of a group, else the join fails. (string; default: auto; range: auto, bruck, pairwise, step, linear, message, put)" },
 	{ "alltoall_percent_bw",
 	  "Share of this host's link that an endpoint's all-to-all in an order that follows the network sends at most, on average over some chunks. (integer, percent; default: 100; range: 1 to 100)" },
 	{ "alltoall_relay",

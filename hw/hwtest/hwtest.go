@@ -61,6 +61,7 @@ func Run(t *testing.T, open Factory) {
 		{"Pieces", hw.CapPieces, testPieces},
 		{"PiecesRefused", hw.CapPieces, testPiecesRefused},
 		{"CloseRegion", hw.CapPutZcopy, testCloseRegion},
+		{"PutPlaced", hw.CapPutZcopy | hw.CapPutPlaced, testPutPlaced},
 		{"OneSidedRandom", hw.CapPutZcopy | hw.CapGetZcopy, testOneSidedRandom},
 		{"Atomics", hw.CapAtomics, testAtomics},
 		{"Flush", hw.CapFlush | hw.CapAMShort, testFlush},

@@ -255,6 +255,24 @@ func testKeys(t *testing.T, open Factory) {
 	}
 }
 
+// testPutPlaced compares the target's memory as soon as a put has completed.
+func testPutPlaced(t *testing.T, open Factory) {
+	a, b := newNode(t, open), newNode(t, open)
+	ep := a.connect(b).(hw.OneSided)
+	for _, n := range []int{1, 5000, 300000} {
+		mine, remote := patterned(n, uint64(n)), target(t, n)
+		local, key := a.local(mine), a.key(b.register(remote, 0, all))
+		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+			return ep.PutZcopy([]hw.Segment{local}, 0, key, c)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(remote, mine) {
+			t.Errorf("a put of %d bytes has completed, and they are not there", n)
+		}
+	}
+}
+
 // testCloseRegion ends registrations while a peer writes: after Close nothing
 // changes any more.
 func testCloseRegion(t *testing.T, open Factory) {

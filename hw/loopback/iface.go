@@ -146,7 +146,7 @@ func (i *Iface) Attr() hw.Attr {
 	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup | hw.CapFlush
 	if i.cfg.UseCMA != CMANo {
 		caps |= hw.CapPeerMemory | hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetShort | hw.CapGetZcopy |
-			hw.CapNamedKeys | hw.CapOneSidedFree | hw.CapPieces
+			hw.CapNamedKeys | hw.CapOneSidedFree | hw.CapPieces | hw.CapPutPlaced
 	}
 	return hw.Attr{
 		Caps:        caps,

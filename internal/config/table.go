@@ -253,12 +253,16 @@ var table = []Var{
 	millisecondsVar("rtt_sched_backoff_ms", "0.1", 0.001, 60000,
 		func(c *Config) *time.Duration { return &c.SchedBackoff },
 		"Without an acknowledgement for ten times as long, and 1 ms, a peer does not count as using this host's link."),
-	choiceVar("alltoall_algorithm", "auto", []string{"auto", "bruck", "pairwise", "step", "linear", "message"},
+	choiceVar("alltoall_algorithm", "auto",
+		[]string{"auto", "bruck", "pairwise", "step", "linear", "message", "put"},
 		func(c *Config) *string { return &c.AllToAll },
-		"How all-to-alls are carried out: auto by the length of the slices, bruck and pairwise as Thakur "+
+		"How all-to-alls are carried out: auto by the length of the slices, and those whose order follows the "+
+			"network as put from 1 MiB on between members of one host, else as message; bruck and pairwise as Thakur "+
 			"and others (2005) describe them, the latter with eight peers at a time, step with one, linear with "+
 			"all, message in chunks whose order follows the network also for slices below 16 KiB, as far as "+
-			"FI_WEFT_RTT_SCHED_ENABLE has it. Of those with lengths of their own bruck is pairwise. Alike at all members of a group, else the join fails."),
+			"FI_WEFT_RTT_SCHED_ENABLE has it, put like message, but chunks of slices above 4 KiB are written "+
+			"into the receiver's memory, over shared memory and UDP. Of those with lengths of their own bruck "+
+			"is pairwise. Alike at all members of a group, else the join fails."),
 	intVar("alltoall_percent_bw", "percent", "100", 1, 100,
 		func(c *Config) *int { return &c.PercentBW },
 		"Share of this host's link that an endpoint's all-to-all in an order that follows the network sends at most, "+

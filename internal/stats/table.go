@@ -205,6 +205,7 @@ const (
 	RxExchangeRelayed
 	RxExchangeCarried
 	RxExchangeAgain
+	RxExchangePut
 	RxNotes
 	RxNotesDirect
 	RxAcksDirect
@@ -518,6 +519,9 @@ var table = []Counter{
 	{"exchange_relayed_again", "pieces", Sum,
 		"Pieces of all-to-alls that were sent again, because the member they went through was gone or late.",
 		at(Place{Rx, RxExchangeAgain})},
+	{"exchange_put", "bytes", Sum,
+		"Bytes of all-to-alls that were put into the memory of their receivers.",
+		at(Place{Rx, RxExchangePut})},
 	{"ptp_error", "ns", Gauge, "How far the synchronised clock may be off.", at(Place{Rx, RxPTPError})},
 
 	{"errors_truncated", "operations", Sum, "Operations that ended with FI_ETRUNC.", at(Place{Rx, RxErrTruncated})},

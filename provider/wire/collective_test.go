@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -14,6 +15,7 @@ func FuzzCollectiveHeads(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0xFF}, CollLongBytes))
 	for _, n := range []int{
 		CollJoinBytes, CollChunkBytes, CollWordBytes, CollPieceBytes, CollRelayBytes, CollNoteBytes,
+		CollTargetBytes, CollPutBytes,
 	} {
 		f.Add(make([]byte, n))
 	}
@@ -40,6 +42,10 @@ func FuzzCollectiveHeads(f *testing.F) {
 		check("relay", r.Parse(b), r.Put)
 		var n CollNote
 		check("note", n.Parse(b), n.Put)
+		var g CollTarget
+		check("target", g.Parse(b), g.Put)
+		var u CollPut
+		check("put", u.Parse(b), u.Put)
 	})
 }
 
@@ -66,5 +72,32 @@ func TestCollectiveHeads(t *testing.T) {
 	n.Status = 1024
 	if j2.Parse(j.Put(room[:])) || l2.Parse(l.Put(room[:])) || n2.Parse(n.Put(room[:])) {
 		t.Error("values out of range are accepted")
+	}
+}
+
+// TestCollectivePuts: lengths of targets and of puts are checked.
+func TestCollectivePuts(t *testing.T) {
+	step := CollStep{Seq: 4, Kind: collective.AllToAllV, Rank: 3}
+	g := CollTarget{CollStep: step, Length: MaxMessage, Key: ^uint64(0)}
+	part := exchange.Chunk{Total: 100, Offset: 40, Length: 30}
+	u := CollPut{CollChunk: CollChunk{CollStep: step, Part: part}, Bytes: 30}
+	var room [CollPutBytes]byte
+	var g2 CollTarget
+	var u2 CollPut
+	if !g2.Parse(g.Put(room[:])) || g2 != g {
+		t.Errorf("target %+v", g2)
+	}
+	if !u2.Parse(u.Put(room[:])) || u2 != u {
+		t.Errorf("put %+v", u2)
+	}
+	for _, n := range []uint64{0, MaxMessage + 1} {
+		if g.Length = n; g2.Parse(g.Put(room[:])) {
+			t.Errorf("a target of %d bytes is accepted", n)
+		}
+	}
+	for _, n := range []uint64{0, 31, 1 << 63} {
+		if u.Bytes = n; u2.Parse(u.Put(room[:])) {
+			t.Errorf("%d bytes of a chunk of 30 are accepted", n)
+		}
 	}
 }

@@ -41,6 +41,9 @@ const (
 	CollWordBytes  = CollStepBytes + exchange.WordBytes
 	CollPieceBytes = CollStepBytes + exchange.PieceBytes
 	CollRelayBytes = CollStepBytes + exchange.NoteBytes
+
+	CollTargetBytes = CollStepBytes + 16
+	CollPutBytes    = CollChunkBytes + 8
 )
 
 // MaxMembers is the most members of a group: what a message has room for.

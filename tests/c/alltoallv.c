@@ -442,6 +442,43 @@ static void test_report(long elems)
 	group_close(&g);
 }
 
+/* The others with chunks that are put into the receivers' memory, over the transports where that is possible. */
+static void by_puts(void)
+{
+	setenv("FI_WEFT_RTT_SCHED_ENABLE", "yes", 1); /* on one host, too */
+	setenv("FI_WEFT_ALLTOALL_ALGORITHM", "put", 1);
+}
+
+static void test_put(long stride)
+{
+	by_puts();
+	test_every(stride);
+}
+
+static void test_put_differs(long elems)
+{
+	by_puts();
+	test_differs(elems);
+}
+
+static void test_put_killed(long elems)
+{
+	by_puts();
+	test_killed(elems);
+}
+
+static void test_put_persistent(long elems)
+{
+	by_puts();
+	test_persistent(elems);
+}
+
+static void test_put_arrivals(long elems)
+{
+	by_puts();
+	test_arrivals(elems);
+}
+
 static const struct test tests[] = {
 	{ "every_1", test_every, 1, 60, 1 },
 	{ "every_5", test_every, 5, 60, 1 },
@@ -454,6 +491,11 @@ static const struct test tests[] = {
 	{ "persistent_long", test_persistent, 2, 60, 300000 },
 	{ "arrivals", test_arrivals, 4, 60, 3000 },
 	{ "arrivals_long", test_arrivals, 3, 60, 300000 },
+	{ "put", test_put, 5, 60, 1 },
+	{ "put_differs", test_put_differs, 3, 60, 200000 },
+	{ "put_killed", test_put_killed, 3, 60, 1000000 },
+	{ "put_persistent", test_put_persistent, 4, 60, 300000 },
+	{ "put_arrivals", test_put_arrivals, 3, 60, 300000 },
 	{ "refused", test_refused, 2, 60, 0 },
 	{ "report", test_report, 4, 60, 30000 },
 };

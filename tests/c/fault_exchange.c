@@ -30,7 +30,7 @@ static uint64_t seeds; /* rank 0's, for rounds */
 
 /* What the survivors have seen. */
 static struct tally {
-	uint64_t whole, failed, relayed, carried, again;
+	uint64_t whole, failed, relayed, carried, again, put;
 } seen;
 
 /* What rank 0 gives everyone before a round. */
@@ -243,6 +243,7 @@ static void sum_up(void)
 	seen.relayed = node_counter(&g.n, "exchange_relayed");
 	seen.carried = node_counter(&g.n, "exchange_carried");
 	seen.again = node_counter(&g.n, "exchange_relayed_again");
+	seen.put = node_counter(&g.n, "exchange_put");
 	if (test_rank) {
 		link_send(0, &seen, sizeof(seen));
 		return;
@@ -256,11 +257,12 @@ static void sum_up(void)
 		seen.relayed += t.relayed;
 		seen.carried += t.carried;
 		seen.again += t.again;
+		seen.put += t.put;
 	}
 	note("%d rounds: %llu operations completed at survivors and %llu failed; %llu bytes through relays, "
-	     "%llu passed on, %llu pieces again", rounds(), (unsigned long long)seen.whole,
+	     "%llu passed on, %llu pieces again, %llu bytes put", rounds(), (unsigned long long)seen.whole,
 	     (unsigned long long)seen.failed, (unsigned long long)seen.relayed, (unsigned long long)seen.carried,
-	     (unsigned long long)seen.again);
+	     (unsigned long long)seen.again, (unsigned long long)seen.put);
 	CHECK(seen.relayed != 0 || mortal(1) || mortal(2) || !getenv("WEFT_TEST_RELAYS"));
 }
 

@@ -81,10 +81,12 @@ elif have "kills between hosts" ip && have "kills between hosts" tc; then
 		for policy in adaptive greedy threshold balanced; do
 			FI_WEFT_RTT_SCHED_POLICY=$policy kills "policy $policy"
 		done
+		FI_WEFT_ALLTOALL_ALGORITHM=put kills "puts"
 	else
 		export WEFT_TEST_KILLS=${WEFT_TEST_KILLS:-1}
 		LIMIT=300
 		kills "adaptive"
+		FI_WEFT_ALLTOALL_ALGORITHM=put kills "puts"
 	fi
 fi
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1,0 +1,327 @@
+package provider
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/exchange"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/wire"
+)
+
+// putCircles make sides whose all-to-alls go as puts, on one host and between hosts.
+var putCircles = map[string]func(t *testing.T, n int, change func(*config.Config)) *circle{
+	"shared memory": func(t *testing.T, n int, change func(*config.Config)) *circle {
+		return newCircle(t, newBench(t, func(c *config.Config) {
+			if c.Sched, c.AllToAll = config.Yes, "put"; change != nil {
+				change(c)
+			}
+		}, collHints()), n)
+	},
+	"UDP": func(t *testing.T, n int, change func(*config.Config)) *circle {
+		return apartCircle(t, n, func(c *config.Config) {
+			if c.AllToAll = "put"; change != nil {
+				change(c)
+			}
+		})
+	},
+}
+
+// put is how many bytes a side has put.
+func (s *collSide) put() uint64 {
+	return atomic.LoadUint64((*uint64)(pointerAt(uint64(leasedOf(s.ep).stats.RxLine() + 8*stats.RxExchangePut))))
+}
+
+// TestPut: slices arrive whole that are put, and those above 4 KiB are, but for what goes before the offer is there.
+func TestPut(t *testing.T) {
+	for name, open := range putCircles {
+		for seed := range seedCount(t, 2) {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(seed, 11))
+				c := open(t, 5, nil)
+				for _, size := range []int{2, 5} {
+					members := r.Perm(5)[:size]
+					c.vectors(r, members, c.joinAll(members))
+				}
+				groups, before := c.joinAll(everyRank(5)), c.sides[1].put()
+				c.allToAll(r, groups, exchangeShort)
+				if n := c.sides[1].put(); n != before {
+					t.Errorf("%d bytes of slices of 4 KiB are put", n-before)
+				}
+				for _, slice := range []int{exchangeShort + 1, 300000, 3 << 20} {
+					before := c.sides[1].put()
+					c.allToAll(r, groups, slice)
+					all, put := uint64(4*slice), c.sides[1].put()-before
+					if slice > 4*exchangeChunk && put < all/2 || put > all {
+						t.Errorf("slices of %d bytes: %d of %d are put", slice, put, all)
+					}
+				}
+				for _, s := range c.sides {
+					s.idle()
+				}
+			})
+		}
+	}
+}
+
+// TestPutAuto: without a variable long slices are put between members of one host, and nothing is over UDP.
+func TestPutAuto(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 15))
+	for name, open := range putCircles {
+		c := open(t, 3, func(c *config.Config) { c.AllToAll = "auto" })
+		groups := c.joinAll(everyRank(3))
+		for _, slice := range []int{putHere - 1, putHere} {
+			c.allToAll(r, groups, slice)
+			if n := c.sides[0].put(); (n != 0) != (slice == putHere && name != "UDP") {
+				t.Errorf("%s: %d bytes of slices of %d are put", name, n, slice)
+			}
+		}
+	}
+}
+
+// TestPutElse: where puts are not possible chunks go as messages: the kernel refuses them, no region can be offered.
+func TestPutElse(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 12))
+	c := putCircles["shared memory"](t, 3, func(c *config.Config) { c.UseCMA = config.No })
+	c.allToAll(r, c.joinAll(everyRank(3)), 200000)
+	if n := c.sides[0].put(); n != 0 {
+		t.Errorf("%d bytes are put without cross-memory attach", n)
+	}
+	c = putCircles["shared memory"](t, 3, nil)
+	groups := c.joinAll(everyRank(3))
+	in, out := make([][]byte, 3), make([][]byte, 3)
+	for i := range 3 {
+		in[i], out[i] = randomBytes(r, 3*200000), make([]byte, 3*200000)
+		c.postAllToAll(i, groups[i], in[i], out[i], 200000)
+	}
+	for _, s := range c.sides { // the offers are out, and nothing is there
+		leased := leasedOf(s.ep).rx
+		leased.acquire()
+		for _, o := range s.ep.coll.ordered.list {
+			for i := range o.exchange.peers.all {
+				if p := &o.exchange.peers.all[i]; p.region != nil {
+					_ = p.region.Close()
+				}
+			}
+		}
+		leased.give()
+	}
+	for i := range 3 {
+		if err := c.outcome(i); err != fi.Success {
+			t.Fatalf("rank %d: %v", i, err)
+		}
+	}
+	for i := range 3 {
+		for j := range 3 {
+			if !bytes.Equal(out[i][j*200000:][:200000], in[j][i*200000:][:200000]) {
+				t.Errorf("rank %d has the wrong data of rank %d", i, j)
+			}
+		}
+	}
+}
+
+// TestPutRelay: the ends of slices go through other members, the rest as puts.
+func TestPutRelay(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 13))
+	c, groups := relayCircle(t, 5, func(c *config.Config) { c.AllToAll = "put" })
+	relayed := uint64(0)
+	for range 3 {
+		c.allToAll(r, groups, 600<<10+1)
+		relayed += groups[0].Report().Relayed
+		c.kept()
+	}
+	if relayed == 0 || c.sides[0].put() == 0 {
+		t.Errorf("%d bytes went through relays, %d as puts", relayed, c.sides[0].put())
+	}
+}
+
+// TestPutTruncated: members that do not agree on a count end with FI_ETRUNC, and the group goes on.
+func TestPutTruncated(t *testing.T) {
+	c := putCircles["UDP"](t, 3, nil)
+	groups := c.joinAll(everyRank(3))
+	for _, n := range []struct{ sent, expected uint64 }{
+		{200000, 199999}, {200000, 100}, {100, 200000}, {0, 200000}, {200000, 0},
+	} {
+		in, out := make([]byte, 900000), make([]byte, 2700000)
+		for i := range 3 {
+			counts, others, displs := []uint64{9, 9, 9}, []uint64{9, 9, 9}, []uint64{0, 300000, 600000}
+			if i == 0 {
+				counts[1] = n.sent
+			} else if i == 1 {
+				others[0] = n.expected
+			}
+			if err := c.sides[i].ep.AllToAllV(&AllToAllVArgs{
+				Buf: baseOf(in), Counts: counts, Displs: displs,
+				Result: baseOf(out[i*900000:]), ResultCounts: others, ResultDispls: displs,
+				Elem: 1, Group: groups[i].Addr(), Context: 5,
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 3 {
+			if err := c.outcome(i); err != fi.ETRUNC && (i == 1 || err != fi.Success) {
+				t.Errorf("%d bytes sent, %d expected: rank %d ends with %v", n.sent, n.expected, i, err)
+			}
+		}
+		c.allToAll(rand.New(rand.NewPCG(1, 6)), groups, 50000)
+	}
+}
+
+// TestPutMembersDie has a member leave while puts are under way, at many instants: the operations of the others end
+// with fi.ECONNRESET, and no sooner than what they read and offered is out of reach. It is hidden then, so one that
+// comes later ends the process.
+func TestPutMembersDie(t *testing.T) {
+	const slice, n = 1 << 20, 3
+	for name, open := range putCircles {
+		for steps := range 24 {
+			t.Run(fmt.Sprintf("%s/%d", name, steps), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(uint64(steps), 14))
+				c := open(t, n, nil)
+				groups := c.joinAll(everyRank(n))
+				bufs := make([][]byte, 2*n)
+				for i := range bufs {
+					b, err := mem.Map(n*slice, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = mem.Unmap(b) })
+					bufs[i] = b
+				}
+				for i := range n {
+					if i != n-1 || steps%6 != 3 { // else it leaves before it begins
+						c.postAllToAll(i, groups[i], bufs[2*i], bufs[2*i+1], slice)
+					}
+				}
+				for range steps * steps {
+					c.sides[r.IntN(n)].ep.Progress()
+				}
+				last := groups[n-1]
+				if steps%2 == 0 {
+					last = groups[0]
+				}
+				if err := last.Close(); err != nil {
+					t.Fatal(err)
+				}
+				for i := range n {
+					if i == n-1 && steps%6 == 3 {
+						continue
+					}
+					switch err := c.outcome(i); err {
+					case fi.Success, fi.ECONNRESET, fi.ECANCELED:
+					default:
+						t.Errorf("rank %d ends with %v", i, err)
+					}
+					hide(t, bufs[2*i])
+					hide(t, bufs[2*i+1])
+				}
+				for range 200 {
+					c.progress()
+				}
+				for _, s := range c.sides {
+					if err := len(s.ep.coll.ordered.list); err != 0 {
+						t.Errorf("%d operations are left", err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestPutEndsFirst: an operation that has failed completes when what it puts is read no more.
+func TestPutEndsFirst(t *testing.T) {
+	const slice = 4 << 20
+	c := putCircles["UDP"](t, 3, nil)
+	groups := c.joinAll(everyRank(3))
+	in, out := make([]byte, 3*slice), make([]byte, 9*slice)
+	for i := range 2 {
+		c.postAllToAll(i, groups[i], in, out[3*i*slice:], slice)
+	}
+	var x *collExchange
+	c.until("puts under way", func() bool {
+		if list := c.sides[0].ep.coll.ordered.list; len(list) != 0 {
+			x = list[0].exchange
+		}
+		return x != nil && x.flying != 0
+	})
+	leased := leasedOf(c.sides[0].ep)
+	leased.rx.acquire()
+	leased.coll.fail(leased.coll.ordered.list[0], fi.ECONNRESET)
+	leased.rx.give()
+	if n, err := c.sides[0].cq.Read(make([]cq.Entry, 1)); x.flying == 0 || err != fi.EAGAIN {
+		t.Fatalf("%d entries (%v) with %d puts under way", n, err, x.flying)
+	}
+	for i := range 2 {
+		if err := c.outcome(i); err != fi.ECONNRESET {
+			t.Errorf("rank %d ends with %v", i, err)
+		}
+	}
+	if x.flying != 0 {
+		t.Errorf("the operation has completed with %d puts under way", x.flying)
+	}
+}
+
+// TestPutForged: targets and words of puts that no member has sent are dropped and counted.
+func TestPutForged(t *testing.T) {
+	const slice = 100000
+	c := putCircles["UDP"](t, 2, nil)
+	groups := c.joinAll([]int{0, 1})
+	s, g := c.sides[0], groups[0]
+	in, out := make([]byte, 2*slice), make([]byte, 2*slice)
+	c.postAllToAll(0, g, in, out, slice)
+	s.ep.Progress()
+	coll, src := s.ep.coll, g.members[1].src
+	o, r := g.ops[0], leasedOf(s.ep).rx
+	r.acquire()
+	own := wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
+	self, none, ahead := own, own, own
+	self.Rank, none.Rank, ahead.Seq = 0, 1<<20, 1<<30
+	head, before := make([]byte, 64), leasedOf(s.ep).malformedHere
+	first := exchange.Chunk{Total: slice, Length: 64}
+	put := func(step wire.CollStep, part exchange.Chunk, bytes uint64) wire.CollPut {
+		return wire.CollPut{CollChunk: wire.CollChunk{CollStep: step, Part: part}, Bytes: bytes}
+	}
+	puts := []wire.CollPut{
+		put(own, exchange.Chunk{Total: slice, Offset: 100, Length: 64}, 64), // not the next
+		put(own, exchange.Chunk{Total: slice + 1, Length: 64}, 64),
+		put(own, first, 65), put(self, first, 64), put(none, first, 64), put(ahead, first, 64),
+	}
+	for _, h := range puts {
+		coll.onStep(src, g.id, h.Put(head), nil)
+	}
+	targets := []wire.CollTarget{
+		{CollStep: self, Length: slice}, {CollStep: none, Length: slice}, {CollStep: ahead, Length: slice},
+		{CollStep: own}, {CollStep: own, Length: slice}, {CollStep: own, Length: slice}, // the last again
+	}
+	for _, h := range targets {
+		coll.long.onCTS(src, g.id, h.Put(head), nil)
+	}
+	later := own
+	for later.Seq = 1; later.Seq < 1<<20; later.Seq++ { // of operations that have not begun
+		h := wire.CollTarget{CollStep: later, Length: slice}
+		if coll.long.onCTS(src, g.id, h.Put(head), nil); g.members[1].early+earlyTarget > maxEarlyChunks {
+			break
+		}
+	}
+	coll.long.onCTS(src, g.id, (&wire.CollTarget{CollStep: later, Length: slice}).Put(head), nil)
+	if got := leasedOf(s.ep).malformedHere - before; got != uint64(len(puts)+len(targets)) {
+		t.Errorf("%d of %d messages are counted", got, len(puts)+len(targets))
+	}
+	if g.ops[0] != o || o.status != fi.Success || o.exchange.engine.Report().Received != 0 {
+		t.Error("a forged message ended the operation, or its bytes count")
+	}
+	r.give()
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.outcome(0); err != fi.ECANCELED {
+		t.Errorf("ends with %v", err)
+	}
+}
