@@ -18,7 +18,7 @@ const (
 	PostMatch = 15 // give [Post].Match to [EP].Match. If that says PathSent it is posted, else set [Post].Sent
 	PostPath  = 16 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
 	PostCopy  = 17 // make [Post].Copy
-	PostBell  = 18 // a receive is posted, and may be work for the progress thread, which sleeps: Go wakes it
+	PostBell  = 18 // a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work
 )
 
 // Bits of [Post].Kind.
