@@ -18,20 +18,21 @@ import (
 
 // plane are the functions of the data plane.
 var plane = [hot.PlaneFunctions]direct.Func{
-	hot.PlaneRead:     dataplane.Read,
-	hot.PlaneSread:    dataplane.SRead,
-	hot.PlaneProgress: dataplane.Progress,
-	hot.PlaneDrive:    dataplane.Drive,
-	hot.PlaneRecv:     dataplane.Recv,
-	hot.PlaneSend:     dataplane.Send,
-	hot.PlaneDatagram: dataplane.Datagram,
-	hot.PlaneRMA:      dataplane.RMA,
-	hot.PlaneAtomic:   dataplane.Atomic,
-	hot.PlaneNote:     dataplane.Note,
-	hot.PlaneTake:     dataplane.Take,
-	hot.PlaneEnroll:   dataplane.Enroll,
-	hot.PlaneList:     dataplane.PostList,
-	hot.PlaneReceive:  dataplane.Receive,
+	hot.PlaneRead:      dataplane.Read,
+	hot.PlaneSread:     dataplane.SRead,
+	hot.PlaneProgress:  dataplane.Progress,
+	hot.PlaneDrive:     dataplane.Drive,
+	hot.PlaneRecv:      dataplane.Recv,
+	hot.PlaneSend:      dataplane.Send,
+	hot.PlaneDatagram:  dataplane.Datagram,
+	hot.PlaneRMA:       dataplane.RMA,
+	hot.PlaneAtomic:    dataplane.Atomic,
+	hot.PlaneNote:      dataplane.Note,
+	hot.PlaneTake:      dataplane.Take,
+	hot.PlaneEnroll:    dataplane.Enroll,
+	hot.PlaneList:      dataplane.PostList,
+	hot.PlaneReceive:   dataplane.Receive,
+	hot.PlaneReadError: dataplane.ReadError,
 }
 
 // weftGoPlane calls a function of the data plane on the route that enters the runtime.

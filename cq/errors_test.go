@@ -40,6 +40,14 @@ func TestErrors(t *testing.T) {
 	if e, err = q.ReadErr(); err != nil || len(e.ErrData) != MaxErrData {
 		t.Fatalf("%d bytes of data %v", len(e.ErrData), err)
 	}
+	bare := Entry{Context: 6, Flags: fi.Recv | fi.Tagged, Tag: 7, Src: fi.AddrNotAvail}
+	q.CompleteError(bare, ErrorInfo{Err: fi.ENOMSG})
+	if n := q.errors.slab.Live(); n != 0 {
+		t.Errorf("%d records of an error of which the entry says all", n)
+	}
+	if e, err = q.ReadErr(); err != nil || e.Entry != bare || e.Err != fi.ENOMSG || e.ProvErrno != int32(fi.ENOMSG) {
+		t.Fatalf("%+v %v", e, err)
+	}
 	if n := q.errors.slab.Live(); n != 0 {
 		t.Errorf("%d records left", n)
 	}

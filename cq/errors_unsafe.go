@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
@@ -33,18 +34,23 @@ func (l *errorList) open() (err error) {
 	return err
 }
 
-// keep stores info and returns the error's entry, which names it. Without
-// memory for a record the entry keeps the error numbers alone, in Src.
+// keep stores info and returns the error's entry, which names it. One of which the entry says all has the error
+// numbers in Src, and no record; so has one for which there is no memory.
 func (l *errorList) keep(e Entry, info *ErrorInfo) Entry {
 	if info.ProvErrno == 0 {
 		info.ProvErrno = int32(info.Err)
 	}
 	e.Flags |= hot.CQEError
+	brief := fi.Addr(cqring.Brief(int32(info.Err), info.ProvErrno))
+	if e.Buf == 0 && e.Src == fi.AddrNotAvail && info.OLen == 0 && len(info.ErrData) == 0 {
+		e.Src = brief
+		return e
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, _ := l.slab.Alloc()
 	if r == nil {
-		e.Buf, e.Src = 0, fi.Addr(uint64(uint32(info.Err))<<32|uint64(uint32(info.ProvErrno)))
+		e.Buf, e.Src = 0, brief
 		return e
 	}
 	r.CQError = hot.CQError{Buf: e.Buf, OLen: info.OLen, Err: int32(info.Err), ProvErrno: info.ProvErrno, Src: uint64(e.Src)}
@@ -58,7 +64,8 @@ func (l *errorList) keep(e Entry, info *ErrorInfo) Entry {
 func (l *errorList) take(e Entry, last []byte) ErrEntry {
 	e.Flags &^= hot.CQEError
 	if e.Buf == 0 {
-		out := ErrEntry{Entry: e, Err: fi.Errno(e.Src >> 32), ProvErrno: int32(uint32(e.Src))}
+		err, provErrno := cqring.OfBrief(uint64(e.Src))
+		out := ErrEntry{Entry: e, Err: fi.Errno(err), ProvErrno: provErrno}
 		out.Src = fi.AddrNotAvail
 		return out
 	}

@@ -35,7 +35,6 @@ type Options struct {
 type Queue struct {
 	hot       *hot.CQ
 	rings     []ring
-	turn      *uint32 // where the next read starts; see turnOf
 	exclusive bool
 	waitable  bool
 	wait      *Waiter
@@ -103,7 +102,7 @@ func plan(attr *fi.CQAttr, opts Options) (layout, error) {
 // newQueue makes a queue in zeroed memory, which the caller keeps.
 func newQueue(attr *fi.CQAttr, opts Options, set *WaitSet, l layout, memory []byte) (*Queue, error) {
 	q := &Queue{exclusive: opts.Exclusive, cond: attr.WaitCond}
-	q.hot, q.last, q.rings, q.turn = lay(memory, l)
+	q.hot, q.last, q.rings = lay(memory, l)
 	if err := q.errors.open(); err != nil {
 		return nil, err
 	}

@@ -83,17 +83,15 @@ func (q *Queue) readNone() error {
 
 // ReadErr takes the error that is next (fi_cq_readerr(3)). EAGAIN: none is.
 func (q *Queue) ReadErr() (ErrEntry, error) {
-	i := int(atomic.LoadUint32(q.turn))
-	for range q.rings {
-		if i >= len(q.rings) {
-			i = 0
+	for {
+		r, ok := cqring.NextError(q.hot)
+		if !ok {
+			return ErrEntry{}, errAgain
 		}
-		if e, ok := q.rings[i].popError(q.exclusive); ok {
+		if e, ok := popError(r, q.exclusive); ok {
 			return q.errors.take(e, q.last), nil
-		}
-		i++
+		} // else another reader was faster
 	}
-	return ErrEntry{}, errAgain
 }
 
 // SRead is Read that sleeps until there is something (fi_cq_sread(3)), or

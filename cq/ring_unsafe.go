@@ -14,9 +14,6 @@ type ring struct {
 	read      cqring.Ring // of its readers
 }
 
-// turnOf returns the word of a ring's head line that says where the next read starts.
-func turnOf(base unsafe.Pointer) *uint32 { return &(*hot.CQRing)(base).Turn }
-
 // fill writes e into a claimed slot and publishes it with a mark.
 func (r *ring) fill(slot unsafe.Pointer, pos uint64, e *Entry, mark uint32) {
 	s := (*hot.CQE)(slot)
@@ -37,12 +34,12 @@ func entryOf(s *hot.CQE) Entry {
 	return *(*Entry)(unsafe.Pointer(&s.Context))
 }
 
-// popError takes the error at the head.
-func (r *ring) popError(exclusive bool) (e Entry, ok bool) {
-	pos, ok := r.read.TakeError(exclusive)
+// popError takes the error at the head of a ring.
+func popError(r cqring.Ring, exclusive bool) (e Entry, ok bool) {
+	pos, ok := r.TakeError(exclusive, false)
 	if ok {
-		e = entryOf(r.read.At(pos))
-		r.read.Release(pos)
+		e = entryOf(r.At(pos))
+		r.Release(pos)
 	}
 	return e, ok
 }
@@ -67,7 +64,7 @@ func newLayout(log2, nrings uint32) layout {
 func (l layout) bytes() int { return ringsAt + int(l.stride)*int(l.nrings) }
 
 // lay puts a queue's tables into zeroed memory that stays where it is.
-func lay(memory []byte, l layout) (*hot.CQ, []byte, []ring, *uint32) {
+func lay(memory []byte, l layout) (*hot.CQ, []byte, []ring) {
 	base := unsafe.Pointer(unsafe.SliceData(memory))
 	h := (*hot.CQ)(base)
 	first := unsafe.Add(base, ringsAt)
@@ -80,5 +77,5 @@ func lay(memory []byte, l layout) (*hot.CQ, []byte, []ring, *uint32) {
 		slots := cqring.SlotsOf(h, uint32(i))
 		rings[i] = ring{*mpsc.View(&slots), cqring.Of(h, uint32(i))}
 	}
-	return h, memory[lastErrorAt : lastErrorAt+MaxErrData], rings, turnOf(first)
+	return h, memory[lastErrorAt : lastErrorAt+MaxErrData], rings
 }

@@ -95,7 +95,7 @@ func tryLocal(c *config.Config) (hw.Attr, error) {
 		return hw.Attr{}, err
 	}
 	defer s.Close()
-	i, err := openIface(n.AppendSockaddr(nil), s, loopback.Config{Stripes: 1, BounceCount: c.BounceCount}, c)
+	i, err := openIface(n.AppendSockaddr(nil), s, loopback.Config{Stripes: 1, BounceCount: c.Bounces(1, 0)}, c)
 	if err != nil {
 		return hw.Attr{}, err
 	}

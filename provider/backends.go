@@ -140,12 +140,11 @@ func udpCongestion(c *config.Config) (*congestion.Config, error) {
 }
 
 // openOwn opens the transport by which an endpoint that is about to be enabled
-// reaches peers on this host, with at least as many bounce buffers as stripes. Its
-// regions are published to peers with the same key.
+// reaches peers on this host. Its regions are published to peers with the same key.
 func openOwn(e *Endpoint, stripes int) (iface, error) {
 	own := loopback.Config{
 		Here:        func(a netip.Addr) bool { return e.domain.local.Has(names.New(a, 0)) },
-		BounceCount: max(e.bounces(e.domain.cfg), stripes),
+		BounceCount: e.bounces(stripes),
 		Stripes:     stripes,
 		Cookie:      e.incarnation,
 		Key:         e.auth.Bytes(),

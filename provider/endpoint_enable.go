@@ -7,9 +7,10 @@ import (
 	"syscall"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
@@ -178,13 +179,19 @@ func (e *Endpoint) open() (err error) {
 	return nil
 }
 
-// bounces returns the number of bounce buffers: a receive context's answers
-// need none, unless peers read from it.
-func (e *attributes) bounces(cfg *config.Config) int {
+// bounces returns the number of bounce buffers of an endpoint with so many stripes, that of progress included: a receive
+// context's answers need no more than there have to be, unless peers read from it.
+func (e *attributes) bounces(stripes int) int {
 	if e.receivesOnly() && e.info.Caps&(fi.RMA|fi.Atomic) == 0 {
-		return 0
+		return stripes
 	}
-	return cfg.BounceCount
+	cfg := e.domain.cfg
+	var fs unix.Statfs_t
+	if err := unix.Statfs(cfg.SHMDir, &fs); err != nil {
+		log.Infof(log.EPCtrl, "size of the file system of %s: %v", cfg.SHMDir, err)
+		return cfg.Bounces(stripes, 0)
+	}
+	return cfg.Bounces(stripes, fs.Blocks*uint64(fs.Bsize))
 }
 
 // openError gives a transport's refusal to open the errno that fits.

@@ -3,6 +3,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -113,13 +114,19 @@ func probeCXI(c *config.Config) error {
 	return d.Close()
 }
 
+// deviceBounces is how many bounce buffers an interface of a device has: fewer for each stripe than in shared memory, as
+// the device's are locked in memory, of which a process may have little (RLIMIT_MEMLOCK).
+func deviceBounces(cfg *config.Config, stripes int) int {
+	return max(cmp.Or(cfg.BounceCount, 64), 8*stripes)
+}
+
 // openCXIIface opens an endpoint's interface on a device of openCXIDevice.
 func openCXIIface(device *cxi.MemoryDomain, r *rdma) (hw.Iface, error) {
 	e := r.ep
 	cfg := e.domain.cfg
 	stripes := e.stripeCount() + 1
 	i, err := device.Open(cxi.Config{
-		BounceCount: max(cfg.BounceCount, 8*stripes),
+		BounceCount: deviceBounces(cfg, stripes),
 		BounceBytes: cfg.BounceSize,
 		Stripes:     stripes,
 		AwaitPeer:   true,
@@ -154,7 +161,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		e.unbelled = eager != 0
 	}
 	i, err := device.(*verbs.MemoryDomain).Open(verbs.Config{
-		BounceCount:    max(cfg.BounceCount, 8*stripes),
+		BounceCount:    deviceBounces(cfg, stripes),
 		BounceBytes:    cfg.BounceSize,
 		Stripes:        stripes,
 		AwaitPeer:      true,

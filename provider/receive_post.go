@@ -67,11 +67,9 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 	default:
 		return r.postVector(&entry, a.IOV)
 	}
-	var err error
-	if a.Flags&urgentRecv != 0 {
-		err = r.pushUrgent(&entry)
-	} else {
-		err = r.push(&entry)
+	err := r.push(&entry)
+	if err == nil && entry.Flags&urgentRecv != 0 {
+		r.actUrgent()
 	}
 	if st := r.stats.Load(); err != nil && st != nil {
 		st.Shared(stats.SharedNoPost, 1)
@@ -83,15 +81,9 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 // until something arrives: they complete without an arrival.
 const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
 
-// pushUrgent pushes an entry with one of the flags urgentRecv and acts on it at
-// once. If another thread makes progress, that one or the next poll does.
-func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
-	r.urgent.Add(1) // U1: before the entry is there, so that it is never too low
-	if err := r.push(entry); err != nil {
-		r.urgent.Add(-1)
-		return err
-	}
-	atomic.StoreUint32(&r.hot.WantPosts, 1) // U2: pairs with publish
+// actUrgent acts on an entry with one of the flags urgentRecv that was pushed. If another thread makes progress, that
+// one or the next poll does.
+func (r *rxContext) actUrgent() {
 	if l := r.take(); l != nil {
 		l.drainPosts(0)
 		l.publish()
@@ -99,14 +91,17 @@ func (r *rxContext) pushUrgent(entry *hot.RecvEntry) error {
 	} else {
 		r.ring() // the holder may be done already
 	}
-	return nil
 }
 
 // push puts an entry on the post ring, making room if this thread can.
 func (r *rxContext) push(e *hot.RecvEntry) error {
 	p := hot.Post{Buf: uintptr(e.Buf), Len: e.Len, Dest: e.Src, Header: e.Tag, Data: e.Ignore, Context: e.Context}
+	push := dataplane.Push
+	if e.Flags&urgentRecv != 0 {
+		push = dataplane.PushUrgent
+	}
 	for range 2 {
-		switch dataplane.Push(r.hot, &p, e.Flags) {
+		switch push(r.hot, &p, e.Flags) {
 		case hot.PostBell:
 			r.ring()
 			return nil

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -16,6 +17,9 @@ import (
 //	CLAIM         receive the message that was reserved with this context
 //	CLAIM|DISCARD drop it
 func (r *leasedRx) search(eng *match.Engine, entry *hot.RecvEntry) {
+	if st := r.stats.Load(); st != nil {
+		st.Rx(stats.RxSearches, 1)
+	}
 	if entry.Flags&fi.Peek != 0 {
 		r.peek(eng, entry)
 		return

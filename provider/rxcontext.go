@@ -484,5 +484,11 @@ func (r *rxContext) ring() {
 	}
 }
 
-// Ring does so after C has posted a receive.
-func (r *rxContext) Ring() { r.ring() }
+// Ring does so after C has posted a receive. A search for which a thread sleeps is made at once.
+func (r *rxContext) Ring() {
+	if r.urgent.Load() != 0 {
+		r.actUrgent()
+	} else {
+		r.ring()
+	}
+}

@@ -53,7 +53,10 @@ func (r *rxContext) cancelContext(e *Endpoint, context uint64) error {
 	if q.CancelTriggered(context, r, e) {
 		return nil
 	}
-	err := r.pushUrgent(&hot.RecvEntry{Flags: hot.RecvCancel, Context: q.PostedAs(r, context)})
+	err := r.push(&hot.RecvEntry{Flags: hot.RecvCancel, Context: q.PostedAs(r, context)})
+	if err == nil {
+		r.actUrgent()
+	}
 	q.PostReady()
 	return err
 }
@@ -125,6 +128,7 @@ func (r *receiving) attach(e *leasedEP) {
 	e.number = r.nextNumber
 	e.hot.Number = e.number
 	r.eps = append(r.eps, e)
+	r.Endpoints = len(r.eps)
 	r.stats.Store(r.eps[0].stats)
 	if r.av == nil {
 		r.name(e.av)
@@ -215,6 +219,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 			break
 		}
 	}
+	r.Endpoints = len(r.eps)
 	r.stats.Store(nil)
 	if len(r.eps) != 0 {
 		r.stats.Store(r.eps[0].stats)

@@ -110,11 +110,33 @@ func (r Ring) Take(want uint64, exclusive bool) (head, end uint64, failed bool) 
 	}
 }
 
-// TakeError makes the error at the head the caller's, which copies the slot at pos and releases it.
-func (r Ring) TakeError(exclusive bool) (pos uint64, ok bool) {
+// NextError returns the ring whose error is read next, and whether there is one.
+func NextError(q *hot.CQ) (r Ring, ok bool) {
+	n := atomic.LoadUint32(&HeaderOf(q, 0).Turn)
+	for range q.NRings {
+		if n >= q.NRings {
+			n = 0
+		}
+		if r = Of(q, n); r.Failed() {
+			return r, true
+		}
+		n++
+	}
+	return r, false
+}
+
+// Brief is [hot.CQE].Src of an error of which its entry says all (hot.CQEError): why an operation failed.
+func Brief(err, provErrno int32) uint64 { return uint64(uint32(err))<<32 | uint64(uint32(provErrno)) }
+
+// OfBrief is the opposite of Brief.
+func OfBrief(src uint64) (err, provErrno int32) { return int32(src >> 32), int32(uint32(src)) }
+
+// TakeError makes the error at the head the caller's, which copies the slot at pos and releases it. With brief it takes
+// only one of which the entry says all: until the head is advanced the slot stays as it was read.
+func (r Ring) TakeError(exclusive, brief bool) (pos uint64, ok bool) {
 	for {
 		pos = atomic.LoadUint64(&r.header.Head)
-		if !r.holds(pos, hot.CQMarkError) {
+		if !r.holds(pos, hot.CQMarkError) || brief && atomic.LoadUint64(&r.At(pos).Buf) != 0 {
 			return pos, false
 		}
 		if r.advance(pos, pos+1, exclusive) {

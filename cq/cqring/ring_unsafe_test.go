@@ -62,7 +62,7 @@ func TestErrorsStay(t *testing.T) {
 		complete(t, q, 1, hot.CQMarkEntry)
 		complete(t, q, 2, hot.CQMarkError)
 		complete(t, q, 3, hot.CQMarkEntry)
-		if _, ok := r.TakeError(exclusive); ok || r.Failed() || !r.Readable() {
+		if _, ok := r.TakeError(exclusive, false); ok || r.Failed() || !r.Readable() {
 			t.Fatal("an entry passes for an error")
 		}
 		if head, end, failed := r.Take(4, exclusive); end-head != 1 || !failed {
@@ -72,7 +72,7 @@ func TestErrorsStay(t *testing.T) {
 		if head, end, failed := r.Take(4, exclusive); end != head || !failed || !r.Failed() {
 			t.Fatalf("took %d entries at the error, %v", end-head, failed)
 		}
-		if pos, ok := r.TakeError(exclusive); !ok || r.At(pos).Context != 2 {
+		if pos, ok := r.TakeError(exclusive, false); !ok || r.At(pos).Context != 2 {
 			t.Fatalf("the error is at %d, %v", pos, ok)
 		}
 		r.Release(1)

@@ -14,7 +14,9 @@
 /* ---- Completion queues and counters ---- */
 
 /* Bits of weft_cqe.flags beyond libfabric's. */
-#define WEFT_CQE_ERROR (1ull << 63) /* Buf is the address of a struct weft_cq_error */
+/* WEFT_CQE_ERROR: Buf is the address of a struct weft_cq_error; 0: the entry says all, and Src why the operation
+ * failed (cqring.Brief) */
+#define WEFT_CQE_ERROR (1ull << 63)
 
 /* What a ready slot of a completion queue's ring holds: the owner field of its sequence word. */
 enum weft_cq_mark {
@@ -28,10 +30,10 @@ struct weft_cqe {
 	uint64_t context;
 	uint64_t flags; /* fi_cq flags; WEFT_CQE_ERROR */
 	uint64_t len;
-	uint64_t buf; /* with WEFT_CQE_ERROR: address of a struct weft_cq_error */
+	uint64_t buf; /* with WEFT_CQE_ERROR: address of a struct weft_cq_error, or 0 */
 	uint64_t data;
 	uint64_t tag;
-	uint64_t src; /* fi_addr_t */
+	uint64_t src; /* fi_addr_t; with WEFT_CQE_ERROR see there */
 };
 
 /* weft_cq_error is what fi_cq_readerr says beyond the completion itself. Allocated and freed by Go. */

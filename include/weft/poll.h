@@ -15,7 +15,7 @@ enum weft_plane_function {
 	WEFT_PLANE_SREAD = 1, /* the same, and sleeps */
 	WEFT_PLANE_PROGRESS = 2,
 	WEFT_PLANE_DRIVE = 3, /* what a progress thread does */
-	WEFT_PLANE_RECV = 4, /* a struct weft_post, and a struct weft_hot_rx or NULL: posts a receive */
+	WEFT_PLANE_RECV = 4, /* a struct weft_post, and a struct weft_hot_rx and an struct weft_hot_ep or NULL: posts a receive or a search */
 	WEFT_PLANE_SEND = 5, /* a struct weft_post, as of those below: posts a message */
 	WEFT_PLANE_DATAGRAM = 6, /* posts one that may be dropped */
 	WEFT_PLANE_RMA = 7, /* posts a read or a write */
@@ -25,7 +25,8 @@ enum weft_plane_function {
 	WEFT_PLANE_ENROLL = 11, /* a struct weft_hot_thread begins to poll and post */
 	WEFT_PLANE_LIST = 12, /* a struct weft_post: posts a list */
 	WEFT_PLANE_RECEIVE = 13, /* a struct weft_post: posts a receive that a device matches, or takes back what that has not taken */
-	WEFT_PLANE_FUNCTIONS = 14, /* how many there are */
+	WEFT_PLANE_READ_ERROR = 14, /* a struct weft_hot_cq, and a struct fi_cq_err_entry: takes an error off a queue */
+	WEFT_PLANE_FUNCTIONS = 15, /* how many there are */
 };
 
 /* weft_hot_thread is what a thread of C has in storage of its own. Only the thread reads and writes it. */

@@ -25,7 +25,7 @@ enum weft_post_code {
 	WEFT_POST_MATCH = 16, /* give weft_post.match to weft_hot_ep.match. If that says WEFT_PATH_SENT it is posted, else set weft_post.sent */
 	WEFT_POST_PATH = 17, /* give weft_post.message to weft_post.path, and set weft_post.sent to what that says */
 	WEFT_POST_COPY = 18, /* make weft_post.copy */
-	WEFT_POST_BELL = 19, /* a receive is posted, and may be work for the progress thread, which sleeps: Go wakes it */
+	WEFT_POST_BELL = 19, /* a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work */
 };
 
 /* Bits of weft_post.kind. */

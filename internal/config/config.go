@@ -62,7 +62,7 @@ type Config struct {
 	MPSCRingSize      int           // completion ring entries, 0: the CQ's size
 	RingSlots         int           // slots of each inbound ring, a power of two
 	BounceSize        int           // bytes of one bounce buffer
-	BounceCount       int           // bounce buffers per endpoint
+	BounceCount       int           // bounce buffers per endpoint, 0: see Bounces
 	EagerSize         int           // bytes, at most BounceSize
 	SHMEagerSize      int           // bytes, 0: EagerSize
 	AssistSize        int           // bytes, 0: senders never help
@@ -197,6 +197,26 @@ func Default() *Config {
 
 // SHMBounceSize is the size in bytes of a bounce buffer between processes of this host.
 func (c *Config) SHMBounceSize() int { return max(c.BounceSize, c.SHMEagerSize) }
+
+// Bounce buffers by default: of a stripe, as many as a window of an MPI benchmark, whose sender then has not to wait in
+// it; the bytes of those of an endpoint, which are allocated when it is opened; and their part of the file system, of
+// which a container may have 64 MiB.
+const (
+	stripeBounces = 64
+	bounceMemory  = 8 << 20
+	bouncePart    = 64
+)
+
+// Bounces is how many bounce buffers of SHMBounceSize an endpoint with a number of stripes, that of progress included, has
+// in SHMDir, on a file system of so many bytes: one for each stripe at least.
+func (c *Config) Bounces(stripes int, fs uint64) int {
+	n := c.BounceCount
+	if n == 0 {
+		room := int(min(bounceMemory, fs/bouncePart)) / c.SHMBounceSize()
+		n = max(stripeBounces, min(stripes*stripeBounces, room))
+	}
+	return max(n, stripes)
+}
 
 // defaultSHMDir is where segments are unless FI_WEFT_SHM_DIR says otherwise.
 const defaultSHMDir = "/dev/shm"

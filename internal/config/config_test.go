@@ -29,7 +29,7 @@ func env(pairs ...string) func(string) (string, bool) {
 func TestDefaults(t *testing.T) {
 	want := Config{
 		Name:      "weft",
-		RingSlots: 256, BounceSize: 8 << 10, BounceCount: 64, EagerSize: 8 << 10, AssistSize: 256 << 10,
+		RingSlots: 256, BounceSize: 8 << 10, EagerSize: 8 << 10, AssistSize: 256 << 10,
 		RMAAssistSize: 1 << 20, RMADelegateSize: 32 << 10, HugeAfter: 16 << 20,
 		InjectSize: 4096, HMEMMapSize: 256 << 10, IPCCache: 1024, IPCCacheSize: 64 << 30, UnexpectedBytes: 64 << 20,
 		MaxPeers: 1024, AVSizeMax: 1 << 20,
@@ -50,6 +50,30 @@ func TestDefaults(t *testing.T) {
 	}
 	if got := *Default(); got != want {
 		t.Errorf("defaults are %+v, want %+v", got, want)
+	}
+}
+
+// TestBounces shares bounce buffers out to stripes: each has a window's, as far as the memory goes.
+func TestBounces(t *testing.T) {
+	for _, c := range []struct {
+		count, stripes int
+		fs             uint64
+		want           int
+	}{
+		{0, 1, 1 << 40, 64}, {0, 2, 1 << 40, 128}, {0, 8, 1 << 40, 512}, {0, 16, 1 << 40, 512}, {0, 1024, 1 << 40, 1024},
+		{0, 8, 64 << 20, 64}, {0, 8, 128 << 20, 128}, {0, 8, 0, 64},
+		{1, 1, 0, 1}, {13, 4, 1 << 40, 13}, {3, 4, 1 << 40, 4}, {4096, 4, 0, 4096},
+	} {
+		cfg := *Default()
+		cfg.BounceCount = c.count
+		if got := cfg.Bounces(c.stripes, c.fs); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	cfg := *Default()
+	cfg.SHMEagerSize = 1 << 20
+	if got := cfg.Bounces(2, 1<<40); got != 64 {
+		t.Errorf("%d of 1 MiB", got)
 	}
 }
 
@@ -446,7 +470,7 @@ func FuzzLoad(f *testing.F) {
 				continue
 			}
 			if c.EagerSize > c.BounceSize || c.InjectSize > c.BounceSize || c.EagerSize < 0 ||
-				c.RingSlots < 16 || c.RingSlots&(c.RingSlots-1) != 0 || c.BounceCount < 1 ||
+				c.RingSlots < 16 || c.RingSlots&(c.RingSlots-1) != 0 || c.BounceCount < 0 ||
 				c.UnexpectedBytes < 64<<10 || c.ConnectTimeout <= 0 || c.SHMDir[0] != '/' {
 				t.Fatalf("%s=%q gives %+v", v.Env(), value, *c)
 			}

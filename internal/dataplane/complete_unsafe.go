@@ -79,9 +79,14 @@ func (s *spot) fill(q *hot.CQ, e *hot.CQE) bool {
 	}
 	c := (*hot.CQE)(pointer(s.slot))
 	c.Context, c.Flags, c.Len, c.Buf, c.Data, c.Tag, c.Src = e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag, e.Src
-	view := hot.Ring{Log2Slots: q.Log2Slots}
-	mpsc.View(&view).Publish(unsafe.Pointer(c), 0, s.pos)
+	s.publish(q, hot.CQMarkEntry)
 	return true
+}
+
+// publish publishes the slot, which is filled, with a mark.
+func (s *spot) publish(q *hot.CQ, mark uint32) {
+	view := hot.Ring{Log2Slots: q.Log2Slots}
+	mpsc.View(&view).Publish(pointer(s.slot), mark, s.pos)
 }
 
 // completeTo writes a completion to ring 0 of the queue. False: the ring is full, or others wait for room there.
@@ -111,7 +116,18 @@ func count(c *hot.Cntr, bytes uint64) uint32 {
 		n = bytes
 	}
 	atomic.AddUint64(&c.Value, n)
-	flags, todo := atomic.LoadUint32(&c.Flags), uint32(0)
+	return changed(c)
+}
+
+// countError counts an operation that has failed, and returns what is to be done about it.
+func countError(c *hot.Cntr) uint32 {
+	atomic.AddUint64(&c.Errors, 1)
+	return changed(c)
+}
+
+// changed returns what is to be done about a counter that has changed.
+func changed(c *hot.Cntr) (todo uint32) {
+	flags := atomic.LoadUint32(&c.Flags)
 	if flags&hot.CntrTriggers != 0 {
 		todo = hot.TodoTriggered | hot.TodoWakeCntr
 	} else if flags&hot.CQWaitable != 0 && atomic.LoadUint32(&c.Armed) != 0 {

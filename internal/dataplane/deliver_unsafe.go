@@ -34,6 +34,9 @@ const (
 	begunNot   = iota
 	begunPosts // receives are taken off the post ring
 	begunRings // arrivals are taken off the inbound rings
+	// begunSearch: likewise, all that were there when a search, the oldest entry of the post ring, found nothing; then
+	// it is made again
+	begunSearch
 )
 
 // next is no code for the shim: the step at hand is done, and the caller in this package goes on with the next one.
@@ -53,7 +56,7 @@ func deliver(d *hot.Delivery) uintptr {
 			return code
 		}
 	}
-	if d.Begun != begunRings {
+	if d.Begun < begunRings {
 		if code := begin(d, ep, rx, r); code != next {
 			return code
 		}
@@ -62,9 +65,15 @@ func deliver(d *hot.Delivery) uintptr {
 		if code := takeIn(d, ep, r); code != next {
 			return code
 		}
-		d.Budget, d.Stream = batch, 0
+		d.Stream = 0
 		if d.Ring++; d.Ring >= rxRings(ep) {
 			d.Ring = 0
+		}
+		d.Budget = budget(d, ep)
+	}
+	if d.Begun == begunSearch && !full(d) {
+		if code := r.searchAgain(d, ep, rx); code != next {
+			return code
 		}
 	}
 	rx.Turn = d.Ring // behind the last, for one that has more than fits the reader
@@ -87,6 +96,10 @@ func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 	if atomic.LoadUint32(&rx.WantPosts) != 0 {
 		if code := r.drain(d, ep, rx); code != next {
 			return code
+		}
+		if d.Begun == begunSearch {
+			d.Budget = budget(d, ep)
+			return next
 		}
 		// An application that posts a receive for each message and has fallen behind its sender would have all messages
 		// unexpected, for ever, if more were taken in now: what is on the rings waits for its receives.
@@ -114,6 +127,14 @@ func end(d *hot.Delivery, ep *hot.EP) uintptr {
 // rxRings is how many inbound rings are in use. Senders write the number.
 func rxRings(ep *hot.EP) uint32 {
 	return min(atomic.LoadUint32((*uint32)(pointer(ep.RxRings))), hot.RxRings)
+}
+
+// budget is how many arrivals of the ring at hand are taken in. For a search it is all that there may be now.
+func budget(d *hot.Delivery, ep *hot.EP) uint32 {
+	if d.Begun == begunSearch {
+		return 1 << (inbound(d, ep).Ring.Log2Slots & 31)
+	}
+	return batch
 }
 
 // inbound returns the ring at hand.

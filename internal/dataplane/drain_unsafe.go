@@ -9,18 +9,20 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// Posted receives that come while messages are unexpected: they take those first.
+// Posted receives that come while messages are unexpected: they take those first. So do searches (search_unsafe.go),
+// which come off the post ring in the same order.
 
 // multiFlag is the flag of a receive whose buffer takes several messages.
 const multiFlag = fi.MultiRecv
 
 // drain takes receives off the post ring while messages are unexpected, gives them the messages that they match, and
-// puts the others into matching. It returns next, or a code of hot.Delivery.
+// puts the others into matching, up to a search that is to be made once what has arrived is taken in (begunSearch). It
+// returns next, or a code of hot.Delivery.
 func (r *Receiver) drain(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
-	if r.Ended || r.Urgent.Load() != 0 {
+	if r.Ended {
 		return hot.DeliveryGo
 	}
-	for ; d.Budget != 0; d.Budget-- {
+	for ; d.Budget != 0 && d.Begun != begunSearch; d.Budget-- {
 		if to := reader(d); to != nil && to.Left == 0 {
 			break
 		}
@@ -40,6 +42,9 @@ func (r *Receiver) drain(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
 // post gives the oldest entry of the post ring the message that it matches, or puts it into matching.
 func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry) uintptr {
 	eng := r.Engine(post.Flags&hot.RecvTagged != 0)
+	if post.Flags&urgentPost != 0 {
+		return r.search(d, ep, rx, eng, post)
+	}
 	var m *match.Message
 	if eng.Unexpected() != 0 {
 		id, ok := r.identity(post.Src, post.Flags)
@@ -53,16 +58,24 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 	switch {
 	case m != nil && post.Flags&^plainPost != 0:
 		return hot.DeliveryGo
-	case m != nil && m.Flags&MessageRTS != 0:
-		return readKept(d, ep, post, m)
 	case m != nil:
-		return r.deliverUnexpected(d, ep, rx, eng, post, m)
+		return r.give(d, ep, rx, eng, post, m)
 	case !r.Enqueue(post):
 		return hot.DeliveryGo
 	}
 	dropPost(rx)
 	d.Worked = 1
 	return next
+}
+
+// give gives the oldest entry of the post ring, which has one piece of host memory, an unexpected message.
+func (r *Receiver) give(
+	d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
+) uintptr {
+	if m.Flags&MessageRTS != 0 {
+		return readKept(d, ep, post, m)
+	}
+	return r.deliverUnexpected(d, ep, rx, eng, post, m)
 }
 
 // deliverUnexpected gives an unexpected message to the oldest entry of the post ring, if that is all there is to do.
@@ -90,7 +103,7 @@ func (r *Receiver) deliverUnexpected(
 		d.Addr, d.Source, d.Request = addr, source, m.Request
 	}
 	context, buf, postFlags := post.Context, post.Buf, post.Flags
-	dropPost(rx)
+	r.drop(ep, rx, postFlags)
 	move(uintptr(buf), payload, uintptr(m.Len))
 	eng.RemoveMessage(m)
 	r.forget(eng, m)
@@ -123,7 +136,11 @@ func (r *Receiver) Posted() int { return r.Tagged.Posted() + r.Untagged.Posted()
 // forget frees a message that is out of the queue.
 func (r *Receiver) forget(eng *match.Engine, m *match.Message) {
 	n := int(m.Len)
-	if n > InWord {
+	switch {
+	case m.Flags&MessageRTS != 0:
+		r.Pool.TryPut(m.Payload, KeptRTSBytes)
+		n = 0
+	case n > InWord:
 		r.Pool.TryPut(m.Payload, n)
 	}
 	r.KeptBytes -= n

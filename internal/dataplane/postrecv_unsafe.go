@@ -11,12 +11,18 @@ import (
 
 // Posting a receive: onto the post ring of its receive context.
 
-// Recv posts a receive of one piece of the process's own memory, and returns a code of hot.Post: PostDone, PostBell or
-// PostGo. at is the address of a hot.Post, rx of the hot.Rx, 0: the endpoint has none (yet).
-func Recv(at, rx, _, _ uintptr) uintptr {
+// Recv posts a receive of one piece of the process's own memory, or a search, and returns a code of hot.Post: PostDone,
+// PostBell or PostGo. at is the address of a hot.Post, rx of the hot.Rx, 0: the endpoint has none (yet), ep of the
+// hot.EP, 0: it is posted to a context of several endpoints.
+func Recv(at, rx, ep, _ uintptr) uintptr {
 	p, context := (*hot.Post)(pointer(at)), (*hot.Rx)(pointer(rx))
-	if p.Kind&unlikely != 0 && !single(p) {
-		return hot.PostGo
+	if p.Kind&unlikely != 0 {
+		if p.Flags&(fi.Peek|fi.Claim) != 0 {
+			return postSearch(p, context, endpoint(ep))
+		}
+		if !single(p) {
+			return hot.PostGo
+		}
 	}
 	flags := p.Flags
 	if flags&fi.MultiRecv != 0 && context != nil && takesMany(context, p) {

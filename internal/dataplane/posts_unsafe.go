@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/match"
 )
@@ -20,6 +21,8 @@ const (
 	simplePost = hot.RecvTagged | hot.RecvIOV | hot.RecvDevice | fi.Completion | fi.More
 	// plainPost are those of one whose buffer is one piece of host memory.
 	plainPost = hot.RecvTagged | fi.Completion | fi.More
+	// searchPost are those of a search that the data plane makes.
+	searchPost = plainPost | fi.Peek | fi.Claim | fi.Discard
 )
 
 // User words of a multi-receive buffer's match.Recv. Buf, Len, Context and Flags are those of the whole buffer.
@@ -42,6 +45,16 @@ func dropPost(rx *hot.Rx) {
 	pos := rx.PostsHead
 	mpsc.View(&rx.Posts).Release(pos)
 	order.Store64(&rx.PostsHead, pos+1)
+}
+
+// drop takes the oldest entry, a receive or a search with flags, off the post ring.
+func (r *Receiver) drop(ep *hot.EP, rx *hot.Rx, flags uint64) {
+	dropPost(rx)
+	if flags&urgentPost != 0 {
+		r.Urgent.Add(-1)
+		stat(ep, stats.RxSearches, 1)
+		stat(ep, stats.RxSearchesDirect, 1)
+	}
 }
 
 // Enqueue puts a receive from the post ring, which no unexpected message matches, into matching. It reports false, and

@@ -22,6 +22,7 @@ type Receiver struct {
 	Closed    bool    // the eager window is closed: senders use rendezvous for everything
 	Ended     bool    // no message comes any more: receives find unexpected messages only
 	Directed  [2]bool // the source of an untagged and a tagged receive counts; immutable
+	Endpoints int     // that deliver into the context
 	Addresses Addresses
 
 	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder and by

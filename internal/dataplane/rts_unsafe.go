@@ -258,10 +258,9 @@ func endKept(r *Receiver, d *hot.Delivery, ep *hot.EP) (value, flags uint64) {
 	rx, m := context(ep), (*match.Message)(pointer(uintptr(d.Recv)))
 	post := headPost(rx)
 	value, flags = post.Context, post.Flags
-	dropPost(rx)
+	r.drop(ep, rx, flags)
 	eng := r.Engine(d.Flags&hot.MessageTagged != 0)
 	eng.RemoveMessage(m)
-	r.Pool.TryPut(m.Payload, KeptRTSBytes)
-	eng.PutMessage(m)
+	r.forget(eng, m)
 	return value, flags
 }

@@ -6,7 +6,8 @@ import "structs"
 
 // Bits of [CQE].Flags beyond libfabric's.
 const (
-	CQEError uint64 = 1 << 63 // Buf is the address of a [CQError]
+	// CQEError: Buf is the address of a [CQError]; 0: the entry says all, and Src why the operation failed (cqring.Brief)
+	CQEError uint64 = 1 << 63
 )
 
 // What a ready slot of a completion queue's ring holds: the owner field of its sequence word.
@@ -26,10 +27,10 @@ type CQE struct {
 	Context uint64
 	Flags   uint64 // fi_cq flags; CQEError
 	Len     uint64
-	Buf     uint64 // with CQEError: address of a [CQError]
+	Buf     uint64 // with CQEError: address of a [CQError], or 0
 	Data    uint64
 	Tag     uint64
-	Src     uint64 // fi_addr_t
+	Src     uint64 // fi_addr_t; with CQEError see there
 }
 
 // CQError is what fi_cq_readerr says beyond the completion itself. Allocated and freed by Go.

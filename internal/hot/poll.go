@@ -12,7 +12,7 @@ const (
 	PlaneSread     = 1 // the same, and sleeps
 	PlaneProgress  = 2
 	PlaneDrive     = 3  // what a progress thread does
-	PlaneRecv      = 4  // a [Post], and a [Rx] or NULL: posts a receive
+	PlaneRecv      = 4  // a [Post], and a [Rx] and an [EP] or NULL: posts a receive or a search
 	PlaneSend      = 5  // a [Post], as of those below: posts a message
 	PlaneDatagram  = 6  // posts one that may be dropped
 	PlaneRMA       = 7  // posts a read or a write
@@ -22,7 +22,8 @@ const (
 	PlaneEnroll    = 11 // a [Thread] begins to poll and post
 	PlaneList      = 12 // a [Post]: posts a list
 	PlaneReceive   = 13 // a [Post]: posts a receive that a device matches, or takes back what that has not taken
-	PlaneFunctions = 14 // how many there are
+	PlaneReadError = 14 // a [CQ], and a struct fi_cq_err_entry: takes an error off a queue
+	PlaneFunctions = 15 // how many there are
 )
 
 // Thread is what a thread of C has in storage of its own. Only the thread reads and writes it.

@@ -21,7 +21,7 @@ const (
 	PostMatch = 16 // give [Post].Match to [EP].Match. If that says PathSent it is posted, else set [Post].Sent
 	PostPath  = 17 // give [Post].Message to [Post].Path, and set [Post].Sent to what that says
 	PostCopy  = 18 // make [Post].Copy
-	PostBell  = 19 // a receive is posted, and may be work for the progress thread, which sleeps: Go wakes it
+	PostBell  = 19 // a receive or search is posted, and work for a thread that sleeps: Go wakes it, or does the work
 )
 
 // Bits of [Post].Kind.

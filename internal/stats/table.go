@@ -159,6 +159,8 @@ const (
 	RxFragments
 	RxFragmentBytes
 	RxPosts
+	RxSearches
+	RxSearchesDirect
 	RxPosted
 	RxPostedPeak
 	RxPostRing
@@ -408,6 +410,9 @@ var table = []Counter{
 	{"rx_fragment_bytes", unitBytes, Sum, "Payload of rx_fragments, part of rx_rendezvous_bytes.", at(Place{Rx, RxFragmentBytes})},
 	{"rx_helped_bytes", unitBytes, Sum, "Payload that its sender has put into the receiver's memory over a device that is software, part of rx_rendezvous_bytes.", at(Place{Rx, RxHelped})},
 	{"rx_posts", unitMessages, Sum, "Receives taken off the ring of posted receives.", at(Place{Rx, RxPosts})},
+	{"rx_searches", "operations", Sum, "Searches (FI_PEEK, FI_CLAIM) that have ended.", at(Place{Rx, RxSearches})},
+	{"rx_searches_direct", "operations", Sum, "Those of rx_searches that did not enter the Go runtime.",
+		at(Place{Rx, RxSearchesDirect})},
 
 	{"matched_sent", unitMessages, Sum, "Messages sent for a NIC to match.", at(Place{Rx, RxMatchSent})},
 	{"matched_sent_bytes", unitBytes, Sum, "Payload of matched_sent.", at(Place{Rx, RxMatchSentBytes})},

@@ -12,7 +12,7 @@ func (m *Message) claim() uint64 {
 }
 
 // Claim takes an unexpected message out of matching and keeps it for the receive that will ask for it by context. It
-// does nothing, and returns false, if the message is not unexpected.
+// does nothing, and returns false, if the message is not unexpected. It needs nothing of the runtime.
 func (e *Engine) Claim(m *Message, context uint64) bool {
 	if m.state != stateUnexpected {
 		return false
@@ -26,7 +26,8 @@ func (e *Engine) Claim(m *Message, context uint64) bool {
 }
 
 // FindClaimed returns the message that was claimed first with a context and has not been taken, and leaves it
-// claimed. It returns nil if there is none. The search is linear in the claimed messages.
+// claimed. It returns nil if there is none. The search is linear in the claimed messages. It needs nothing of the
+// runtime.
 func (e *Engine) FindClaimed(context uint64) *Message {
 	for idx := e.claimed.head; idx != 0; {
 		n := e.nodes.At(idx)

@@ -236,6 +236,40 @@ static void test_prompt(long arg)
 	node_close(&n);
 }
 
+static void *sleeper(void *arg)
+{
+	struct node *n = arg;
+	struct fi_cq_tagged_entry e;
+
+	return (void *)(intptr_t)fi_cq_sread(n->rxcq, &e, 1, NULL, 20000);
+}
+
+/* A thread that sleeps on the queue has the answer of a search that another one posts. */
+static void test_slept_for(long arg)
+{
+	struct node_opts o = { .wait = FI_WAIT_UNSPEC, .threading = FI_THREAD_SAFE };
+	uint64_t begin;
+	struct node n;
+
+	(void)arg;
+	node_open(&n, &o);
+	node_connect(&n);
+	begin = now_ms();
+	for (int i = 0; i < 20; i++) {
+		pthread_t t;
+		void *rc;
+
+		OK(pthread_create(&t, NULL, sleeper, &n));
+		usleep((useconds_t)(i % 4) * 5000);
+		peek(&n, 4, 0, 0, &ctx[0]);
+		OK(pthread_join(t, &rc));
+		CHECKF((intptr_t)rc == -FI_EAVAIL, "%zd", (ssize_t)(intptr_t)rc);
+		wait_err(&n, n.rxcq, FI_ENOMSG);
+	}
+	CHECK(now_ms() - begin < 10000); /* sleepers look for themselves once a second */
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "peek_small", test_peek, 2, 0, 16 },
 	{ "peek_4097", test_peek, 2, 0, 4097 },
@@ -249,6 +283,7 @@ static const struct test tests[] = {
 	{ "match_complete_large", test_match_complete, 2, 0, 300000 },
 	{ "leaves_nothing", test_leaves_nothing, 1, 0, 0 },
 	{ "prompt", test_prompt, 1, 0, 0 },
+	{ "slept_for", test_slept_for, 1, 0, 0 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

@@ -32,6 +32,8 @@ struct ask {
 	int contexts;     /* not 0: of a scalable endpoint, to the last of whose receive contexts the messages go */
 	bool enters;      /* each message enters the runtime */
 	bool user_id;     /* the sender has a number of the receiver's (FI_AV_USER_ID), which its completions name */
+	uint64_t search[2]; /* flags of searches for an unexpected message, the last of which ends it if it claims or discards */
+	bool misses;      /* the search finds nothing */
 	bool shared;      /* two endpoints with a shared receive context, to which the messages go in turn */
 };
 
@@ -54,6 +56,34 @@ static const struct ask asks[] = {
 	{ .name = "wildcard", .any_tag = true },
 	{ .name = "unexpected", .unexpected = true },
 	{ .name = "unexpected_bounce", .unexpected = true, .len = 4096 },
+	{ .name = "peek", .unexpected = true, .search = { FI_PEEK } },
+	{ .name = "peek_long", .unexpected = true, .len = LONG, .search = { FI_PEEK } },
+	{ .name = "peek_miss", .search = { FI_PEEK }, .misses = true },
+	{ .name = "peek_miss_ahead", .search = { FI_PEEK | FI_CLAIM }, .misses = true, .ahead = true },
+	{ .name = "peek_miss_counters", .o = { .counters = true }, .search = { FI_PEEK }, .misses = true },
+	{ .name = "peek_miss_wait_fd", .o = { .wait = FI_WAIT_FD }, .search = { FI_PEEK }, .misses = true },
+	{ .name = "claim", .unexpected = true, .search = { FI_PEEK | FI_CLAIM, FI_CLAIM } },
+	{ .name = "claim_bounce", .unexpected = true, .len = 4096, .search = { FI_PEEK | FI_CLAIM, FI_CLAIM } },
+	{ .name = "claim_long", .unexpected = true, .len = LONG, .search = { FI_PEEK | FI_CLAIM, FI_CLAIM } },
+	{ .name = "claim_discard", .unexpected = true, .search = { FI_PEEK | FI_CLAIM, FI_CLAIM | FI_DISCARD } },
+	{ .name = "claim_match", .unexpected = true, .len = 8, .form = F_MSG, .flags = FI_MATCH_COMPLETE,
+	  .search = { FI_PEEK | FI_CLAIM, FI_CLAIM } },
+	{ .name = "discard", .unexpected = true, .search = { FI_PEEK | FI_DISCARD } },
+	{ .name = "discard_match", .unexpected = true, .len = 8, .form = F_MSG, .flags = FI_MATCH_COMPLETE,
+	  .search = { FI_PEEK | FI_DISCARD } },
+	/* As MPICH and Open MPI probe. */
+	{ .name = "peek_miss_mpich", .contexts = 1, .search = { FI_PEEK }, .misses = true, .multi = true,
+	  .o = { .tx_flags = FI_DELIVERY_COMPLETE, .tx_bind = FI_SELECTIVE_COMPLETION,
+		 .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA | FI_MULTI_RECV,
+		 .threading = FI_THREAD_DOMAIN } },
+	{ .name = "claim_mpich", .contexts = 1, .unexpected = true, .data = true,
+	  .search = { FI_PEEK | FI_CLAIM, FI_CLAIM },
+	  .o = { .tx_flags = FI_DELIVERY_COMPLETE, .tx_bind = FI_SELECTIVE_COMPLETION,
+		 .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_RMA | FI_MULTI_RECV,
+		 .threading = FI_THREAD_DOMAIN } },
+	{ .name = "peek_miss_mpi", .from = true, .search = { FI_PEEK }, .misses = true,
+	  .o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .rx_bind = FI_SELECTIVE_COMPLETION, .one_cq = true,
+		 .tx_bind = FI_SELECTIVE_COMPLETION, .threading = FI_THREAD_DOMAIN } },
 	{ .name = "posted_ahead", .ahead = true },
 	{ .name = "inject_data", .data = true },
 	/* Posting the buffer enters the runtime once, which rx_eager does not count. */
@@ -342,6 +372,34 @@ static void both(struct node *n, const struct ask *a, void *ctx)
 	}
 }
 
+/* Whether the last search of a round leaves the message to a receive. */
+static bool leaves(const struct ask *a)
+{
+	return !((a->search[0] | a->search[1]) & (FI_CLAIM | FI_DISCARD));
+}
+
+/* Posts a search, and takes what it says. */
+static void search(struct node *n, const struct ask *a, uint64_t tag, uint64_t flags)
+{
+	bool receives = flags == FI_CLAIM;
+	struct node r = *n;
+	struct op o = { .form = F_MSG, .tagged = true, .addr = a->from ? n->peer[0] : FI_ADDR_UNSPEC, .tag = tag,
+			.flags = flags | (a->signals ? FI_COMPLETION : 0), .ctx = in[0] };
+
+	op_split(&o, receives ? in[0] : NULL, receives ? sizeof(in[0]) : 0, 1, false);
+	if (receiver)
+		r.ep = receiver;
+	post_recv(&r, &o);
+	if (a->misses) {
+		wait_err(n, n->rxcq, FI_ENOMSG);
+		CHECK(n->err.op_context == in[0] && n->err.tag == tag);
+	} else if (late(a) && (receives || flags & FI_DISCARD)) {
+		both(n, a, in[0]);
+	} else {
+		wait_ctx(n, n->rxcq, in[0]);
+	}
+}
+
 /* Has what was sent arrive without a receive. */
 static void settle(struct node *n, uint64_t before)
 {
@@ -353,7 +411,7 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 {
 	bool kept = a->multi && a->untagged; /* by the buffer that stays posted */
 
-	for (int k = 0; k < count && !a->unexpected && !kept; k++)
+	for (int k = 0; k < count && !a->unexpected && !kept && !a->misses; k++)
 		receive(n, a, k, (uint64_t)k);
 	if (a->shared)
 		n->peer[0] = n->peer[0] == first_addr ? second_addr : first_addr;
@@ -365,7 +423,14 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 
 			transmit(n, a, (uint64_t)at);
 			settle(n, before);
+			for (size_t s = 0; s < 2 && a->search[s]; s++)
+				search(n, a, (uint64_t)at, a->search[s]);
+			if (a->search[0] && !leaves(a))
+				continue;
 			receive(n, a, at, (uint64_t)at);
+		} else if (a->misses) {
+			search(n, a, 5000, a->search[0]);
+			continue;
 		} else {
 			transmit(n, a, (uint64_t)at);
 		}
@@ -375,7 +440,7 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 
 /* What the counters say of a number of messages. */
 struct seen {
-	uint64_t eager, direct, held, announced, fetched, acknowledged, arrivals, waits;
+	uint64_t eager, direct, held, announced, fetched, acknowledged, arrivals, waits, searches, searched;
 };
 
 static struct seen look(struct node *n)
@@ -385,6 +450,7 @@ static struct seen look(struct node *n)
 		.held = counter(n, "rx_unexpected"), .announced = counter(n, "tx_rendezvous_direct"),
 		.fetched = counter(n, "rx_rendezvous_direct"), .acknowledged = counter(n, "tx_acks_direct"),
 		.arrivals = counter(n, "progress_arrivals"), .waits = counter(n, "tx_sync_direct"),
+		.searches = counter(n, "rx_searches"), .searched = counter(n, "rx_searches_direct"),
 	};
 }
 
@@ -415,6 +481,7 @@ static void test_ask(long arg)
 	const struct ask *a = &asks[arg];
 	int count = a->reversed ? BURST : 1;
 	struct seen was, now;
+	uint64_t searches = 0;
 	struct node n;
 
 	if (!test_is_weft())
@@ -441,11 +508,16 @@ static void test_ask(long arg)
 	now = look(&n);
 	EXPECTF(now.eager - was.eager == (uint64_t)(a->enters ? ROUNDS * count : 0), "%llu entered the runtime",
 		(unsigned long long)(now.eager - was.eager));
+	for (size_t s = 0; s < 2 && a->search[s]; s++)
+		searches += ROUNDS;
+	EXPECTF(now.searches - was.searches == searches && now.searched - was.searched == searches,
+		"%llu searches, %llu made directly, of %llu", (unsigned long long)(now.searches - was.searches),
+		(unsigned long long)(now.searched - was.searched), (unsigned long long)searches);
 	now.direct -= was.direct;
 	now.held -= was.held;
 	if (late(a))
 		check_late(&was, &now, (uint64_t)(ROUNDS * count), a->len);
-	if (a->len < LONG && !a->enters)
+	if (a->len < LONG && !a->enters && !a->misses)
 		EXPECTF(a->unexpected ? now.held == ROUNDS : now.direct == (uint64_t)(ROUNDS * count) && !now.held,
 			"%llu delivered, %llu held, of %d", (unsigned long long)now.direct, (unsigned long long)now.held,
 			ROUNDS * count);

@@ -30,10 +30,10 @@ func checkSettings(_ context.Context, h *host) []Finding {
 // Types of memory file systems (statfs(2)).
 var memoryFS = map[uint32]string{0x01021994: "tmpfs", 0x858458f6: "ramfs", 0x958458f6: "hugetlbfs"}
 
-// segmentBytes is what an endpoint needs with the settings: ring, attach table
-// and bounce buffers.
-func segmentBytes(c *config.Config) uint64 {
-	return uint64(4096 + c.RingSlots*128 + c.MaxPeers*128 + c.BounceCount*(c.SHMBounceSize()+64))
+// segmentBytes is what an endpoint to which one thread posts needs with the settings, on a file system of so many bytes:
+// ring, attach table and bounce buffers.
+func segmentBytes(c *config.Config, fs uint64) uint64 {
+	return uint64(4096 + c.RingSlots*128 + c.MaxPeers*128 + c.Bounces(2, fs)*(c.SHMBounceSize()+64))
 }
 
 func checkDirectory(_ context.Context, h *host) []Finding {
@@ -50,8 +50,8 @@ func checkDirectory(_ context.Context, h *host) []Finding {
 	if err == nil {
 		unix.Close(fd)
 	}
-	need, free := segmentBytes(h.cfg), st.Bavail*uint64(st.Bsize)
-	total := st.Blocks * uint64(st.Bsize)
+	total, free := st.Blocks*uint64(st.Bsize), st.Bavail*uint64(st.Bsize)
+	need := segmentBytes(h.cfg, total)
 	fits := free / need
 	what := fmt.Sprintf("%s: %s free of %s, room for %d endpoints of %s", dir,
 		stats.FormatValue("bytes", float64(free)), stats.FormatValue("bytes", float64(total)), fits, stats.FormatValue("bytes", float64(need)))

@@ -1,0 +1,187 @@
+package dataplane
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/cq/cqring"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/match"
+)
+
+// Searches, as fi_tagged(3) defines them:
+//
+//	PEEK          report whether a matching message is unexpected
+//	PEEK|CLAIM    and reserve it for a receive with this context
+//	PEEK|DISCARD  and drop it
+//	CLAIM         receive the message that was reserved with this context
+//	CLAIM|DISCARD drop it
+//
+// A search goes over the post ring like a receive (postSearch) and is made by the next poll (search). A peek finds what
+// was sent before it: where no unexpected message matches, what has arrived is taken in first (begunSearch), then it is
+// made again (searchAgain). Of a context of several endpoints, or where messages come over other ports, that is the
+// runtime's.
+
+// postSearch posts a search; the result is as Recv has it.
+func postSearch(p *hot.Post, rx *hot.Rx, ep *hot.EP) uintptr {
+	how := p.Flags & (fi.Peek | fi.Claim | fi.Discard)
+	if rx == nil || ep == nil || ReceiverOf(rx) == nil || p.Kind&hot.PostTagged == 0 ||
+		p.Flags&^(searchPost&^hot.RecvTagged) != 0 || how == fi.Peek|fi.Claim|fi.Discard ||
+		p.Dest == uint64(fi.AddrUnspec) && rx.Flags&hot.RxExact != 0 {
+		return hot.PostGo
+	}
+	if p.Len == 0 && how != fi.Claim {
+		p.Buf = 0
+	} else if !single(p) || p.Buf == 0 && p.Len != 0 {
+		return hot.PostGo
+	}
+	if PushUrgent(rx, p, p.Flags|hot.RecvTagged) == hot.PostGo {
+		return hot.PostGo
+	}
+	// What a peek finds or reserves concerns this process only, which polls for it, or sleeps.
+	alone := how == fi.Peek || how == fi.Peek|fi.Claim
+	if bell := atomic.LoadUintptr(&rx.Bell); !alone && bell != 0 && asleep(rx, bell) || awaited(ep) {
+		return hot.PostBell
+	}
+	return hot.PostDone
+}
+
+// PushUrgent is Push of an entry that completes without an arrival: the next poll finds that it is work.
+func PushUrgent(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
+	r := ReceiverOf(rx)
+	r.Urgent.Add(1) // U1: before the entry is there, so that it is never too low
+	code := Push(rx, p, flags)
+	if code == hot.PostGo {
+		r.Urgent.Add(-1)
+		return code
+	}
+	atomic.StoreUint32(&rx.WantPosts, 1) // U2: pairs with setWant
+	return code
+}
+
+// awaited reports whether a thread sleeps on the completions of receives, or an operation waits for their counter. The
+// fence pairs with the one in the sleeper between arming and its last look for work.
+func awaited(ep *hot.EP) bool {
+	if wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
+		return true
+	}
+	if ep.RxCntr == 0 {
+		return false
+	}
+	c := (*hot.Cntr)(pointer(ep.RxCntr))
+	flags := atomic.LoadUint32(&c.Flags)
+	if flags&hot.CQWaitable != 0 {
+		order.Fence()
+	}
+	return flags&hot.CntrTriggers != 0 || flags&hot.CQWaitable != 0 && atomic.LoadUint32(&c.Armed) != 0
+}
+
+// search makes the search that is the oldest entry of the post ring.
+func (r *Receiver) search(
+	d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry,
+) uintptr {
+	if ep.Flags&hot.EPMatches == 0 || post.Flags&^searchPost != 0 {
+		return hot.DeliveryGo // a cancel, or one whose buffer is not one piece of host memory
+	}
+	if post.Flags&fi.Peek == 0 {
+		m := eng.FindClaimed(post.Context)
+		switch {
+		case m == nil:
+			return r.missed(d, ep, rx, post)
+		case post.Flags&fi.Discard != 0:
+			return r.found(d, ep, rx, eng, post, m)
+		}
+		return r.give(d, ep, rx, eng, post, m)
+	}
+	id, ok := r.identity(post.Src, post.Flags)
+	if !ok {
+		return hot.DeliveryGo
+	}
+	m, ok := eng.TryPeek(id, post.Tag, post.Ignore)
+	switch {
+	case !ok:
+		return hot.DeliveryGo
+	case m != nil:
+		return r.found(d, ep, rx, eng, post, m)
+	case d.Begun >= begunRings:
+		return r.missed(d, ep, rx, post)
+	case r.Endpoints != 1 || atomic.LoadUint32(&rx.Attention) != 0:
+		return hot.DeliveryGo
+	}
+	d.Begun = begunSearch
+	return next
+}
+
+// searchAgain makes the search for which what has arrived was taken in.
+func (r *Receiver) searchAgain(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
+	d.Begun = begunRings
+	post := headPost(rx)
+	if post == nil || post.Flags&fi.Peek == 0 {
+		return next // the runtime has made it
+	}
+	code := r.search(d, ep, rx, r.Engine(post.Flags&hot.RecvTagged != 0), post)
+	r.PublishWant(rx)
+	return code
+}
+
+// found completes a search with what is known of a message, and reserves or drops that if it is to.
+func (r *Receiver) found(
+	d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
+) uintptr {
+	discards := post.Flags&fi.Discard != 0
+	src, source, addr := senderOf(ep, m)
+	if src == nil || discards && m.Flags&MessageRTS == 0 && m.Len > mem.MaxShared {
+		return hot.DeliveryGo
+	}
+	out := Outlet{Reader: reader(d)}
+	var a Arrival
+	a.Flags, a.Addr, a.Tag, a.Data, a.Length = uint32(uint8(m.Flags)), addr, m.Tag(), m.Data, m.Len
+	context, flags := post.Context, post.Flags
+	r.drop(ep, rx, flags)
+	acks := discards && m.Flags&(MessageRTS|MessageSync) != 0
+	switch {
+	case discards:
+		d.Addr, d.Source, d.Request = addr, source, m.Request
+		eng.RemoveMessage(m)
+		r.forget(eng, m)
+	case flags&fi.Claim != 0:
+		eng.Claim(m, context)
+	}
+	verdict := finish(ep, &a, context, flags|fi.Completion, 0, &out)
+	d.Todo |= out.Todo
+	d.Worked = 1
+	if verdict == Complete {
+		d.Entry = out.Entry
+	}
+	return endUnexpected(d, ep, verdict, acks)
+}
+
+// missed completes a search that finds nothing, with an error.
+func (r *Receiver) missed(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry) uintptr {
+	if ep.RxCQ != 0 {
+		var s spot
+		q := (*hot.CQ)(pointer(ep.RxCQ))
+		if !s.take(q, nil) {
+			return hot.DeliveryGo
+		}
+		briefError((*hot.CQE)(pointer(s.slot)), post.Context, fi.Recv|fi.Tagged, post.Tag, fi.ENOMSG)
+		s.publish(q, hot.CQMarkError)
+		d.Todo |= hot.TodoWakeCQ
+	}
+	r.drop(ep, rx, post.Flags)
+	stat(ep, stats.RxErrOther, 1)
+	if ep.RxCntr != 0 {
+		d.Todo |= countError((*hot.Cntr)(pointer(ep.RxCntr)))
+	}
+	d.Worked = 1
+	return next
+}
+
+// briefError fills an entry of an error of which it says all.
+func briefError(e *hot.CQE, context, flags, tag uint64, err fi.Errno) {
+	e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag = context, flags|hot.CQEError, 0, 0, 0, tag
+	e.Src = cqring.Brief(int32(err), int32(err))
+}
