@@ -145,6 +145,7 @@ nixl: lib
 nixl-check: nixl
 	for p in check bench; do \
 		$(CXX) plugins/nixl/tests/$$p.cpp $(NIXL_TEST) $(NIXL_LOG) -o $(PLUGIN)/$$p || exit 1; done
+	$(CXX) plugins/nixl/tests/engine.cpp $(NIXL_TEST) -L$(LIB) -lweft -Wl,-rpath,'$$ORIGIN/..' $(NIXL_LOG) -o $(PLUGIN)/engine
 	@plugins/nixl/tests/run.sh $(PLUGIN)
 
 ## make bench      measure weft beside other providers into docs/benchmarks.md

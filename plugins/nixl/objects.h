@@ -6,6 +6,7 @@
 #define WEFT_NIXL_OBJECTS_H
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <set>
@@ -18,26 +19,22 @@
 
 namespace weft_nixl
 {
-
-struct Transfer;
-
 /* Writes to the log what has failed, ret being an errno of libfabric's, and returns NIXL's status for it. */
-inline nixl_status_t failed(const char *what, ssize_t ret)
+inline nixl_status_t failed(const std::string &what, ssize_t ret)
 {
-	static const std::map<nixl_status_t, std::set<ssize_t>> known = {
-		{ NIXL_ERR_REMOTE_DISCONNECT,
-		  { FI_ECONNRESET, FI_ECONNREFUSED, FI_ECONNABORTED, FI_EHOSTUNREACH, FI_ENETUNREACH, FI_ENOTCONN,
-		    FI_ESHUTDOWN } },
-		{ NIXL_ERR_CANCELED, { FI_ECANCELED } },
-		{ NIXL_ERR_NOT_ALLOWED, { FI_EACCES, FI_EPERM, FI_EKEYREJECTED, FI_EBUSY } },
-		{ NIXL_ERR_INVALID_PARAM, { FI_EINVAL, FI_EMSGSIZE, FI_EDOMAIN } },
-		{ NIXL_ERR_NOT_SUPPORTED, { FI_ENOSYS, FI_EOPNOTSUPP } },
+	constexpr nixl_status_t gone = NIXL_ERR_REMOTE_DISCONNECT, denied = NIXL_ERR_NOT_ALLOWED;
+	constexpr nixl_status_t wrong = NIXL_ERR_INVALID_PARAM, unknown = NIXL_ERR_NOT_SUPPORTED;
+	static const std::map<ssize_t, nixl_status_t> known = {
+		{ FI_ECONNRESET, gone },   { FI_ECONNREFUSED, gone }, { FI_ECONNABORTED, gone },
+		{ FI_EHOSTUNREACH, gone }, { FI_ENETUNREACH, gone },  { FI_ENOTCONN, gone },
+		{ FI_ESHUTDOWN, gone },	   { FI_EACCES, denied },     { FI_EPERM, denied },
+		{ FI_EKEYREJECTED, denied }, { FI_EINVAL, wrong },    { FI_EMSGSIZE, wrong },
+		{ FI_EDOMAIN, wrong },	   { FI_ENOSYS, unknown },    { FI_EOPNOTSUPP, unknown },
+		{ FI_ECANCELED, NIXL_ERR_CANCELED },
 	};
 	NIXL_ERROR << "weft: " << what << ": " << fi_strerror(int(-ret));
-	for (const auto &[status, errors] : known)
-		if (errors.count(-ret))
-			return status;
-	return NIXL_ERR_BACKEND;
+	auto it = known.find(-ret);
+	return it == known.end() ? NIXL_ERR_BACKEND : it->second;
 }
 
 /* Closes an object with its owner. */
@@ -52,7 +49,7 @@ template <class T> using Handle = std::unique_ptr<T, Closer>;
 
 /* What a peer has no room for yet: a transfer, or else a notification. */
 struct Waiting {
-	std::shared_ptr<Transfer> transfer;
+	struct Transfer *transfer;
 	uint64_t tag;
 	std::string bytes;
 };
@@ -63,6 +60,8 @@ struct Peer {
 	std::string name;
 	std::mutex lock; /* of waiting */
 	std::deque<Waiting> waiting;
+
+	bool waits() { return std::lock_guard(lock), !waiting.empty(); }
 };
 
 /* Memory of this agent. */
@@ -80,35 +79,25 @@ struct Remote : public nixlBackendMD {
 	uint64_t shift = 0; /* from addresses in descriptors to the token's, modulo 2^64 */
 };
 
-/* A prepared list, and its last post. */
-struct Transfer {
-	enum State { QUEUED, POSTED, DONE };
-
+/* A prepared list, and its last post, whose context is the address. */
+struct Transfer : public nixlBackendReqH {
 	std::shared_ptr<Peer> peer;
 	std::set<std::shared_ptr<struct weft_remote>> regions;
 	Handle<struct weft_list> list; /* closed before the regions */
 	uint32_t op = 0;
 	uint64_t tag = 0; /* that the list has */
 	bool noted = false;
+	bool released = false; /* under the engine's lock of transfers */
 	std::string note;
-	std::shared_ptr<Transfer> self;	     /* while it is posted: its address is the operation's context */
-	nixl_status_t status = NIXL_SUCCESS; /* published by state */
-	/* DONE is stored (release) by the thread that finds the end, and loaded (acquire) by all; the others are stored
-	 * by the thread that posts, and by the one that finds room later, under the peer's lock. */
-	std::atomic<int> state{ DONE };
-
-	void end(nixl_status_t how)
-	{
-		std::shared_ptr<Transfer> keep = std::move(self);
-		status = how;
-		state.store(DONE, std::memory_order_release);
-	}
-	bool done() const { return state.load(std::memory_order_acquire) == DONE; }
+	nixl_status_t status = NIXL_SUCCESS; /* published by done */
+	std::atomic<bool> done{ true };	     /* false by the thread that posts, true by one that finds the end */
 };
 
-struct Request : public nixlBackendReqH {
-	std::shared_ptr<Transfer> transfer = std::make_shared<Transfer>();
-	bool refused = false; /* a release */
+/* What has come of a notification in parts. */
+struct Partial {
+	uint64_t next; /* the tag of the part that follows */
+	std::string bytes;
+	std::chrono::steady_clock::time_point when; /* its last part came, or its sender was asked */
 };
 
 } // namespace weft_nixl

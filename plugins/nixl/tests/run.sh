@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh FOLDER: the backend's tests, of the programs in a folder: agents of one process, of one host, and of two
-# network namespaces joined by a virtual cable, which need root.
+# run.sh FOLDER: the backend's tests, of the programs in a folder: without NIXL's agent, and agents of one process, of
+# one host, and of two network namespaces joined by a virtual cable, which need root.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 # shellcheck source-path=SCRIPTDIR/../../../tests/clients source=lib.sh
@@ -10,20 +10,22 @@ cd "$(dirname "$0")/../../.." || exit 1
 . tests/clients/net.sh
 
 export NIXL_PLUGIN_DIR=$1
-run() {
-	if timeout 300 "$NIXL_PLUGIN_DIR/check" "$@" >"$work/log" 2>&1; then
-		ok "agents of $1"
+# Everything that is opened is closed in its order, so no fi_close fails.
+run() { # WHAT PROGRAM ARGUMENT...
+	if timeout 600 "$NIXL_PLUGIN_DIR/$2" "${@:3}" >"$work/log" 2>&1 && ! grep -q 'weft: fi_close' "$work/log"; then
+		ok "$1"
 	else
-		not_ok "agents of $1" "$work/log"
+		not_ok "$1" "$work/log"
 	fi
 }
 
-run one
-run host
+run "the backend by itself" engine
+run "agents of one process" check one
+run "agents of one host" check host
 trap down EXIT
 if [ "$(id -u)" = 0 ] && up 2>"$work/log"; then
-	run hosts "$a" "$b"
+	run "agents of two hosts" check hosts "$a" "$b"
 else
-	skip "agents of hosts" "no network namespaces"
+	skip "agents of two hosts" "no network namespaces"
 fi
 closing
