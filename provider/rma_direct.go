@@ -240,7 +240,7 @@ func (e *peering) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.RemoteK
 	return err
 }
 
-// copyPart is directPart of an element whose key is looked up.
+// copyPart is directPart of an element whose key it finds.
 func (e *peering) copyPart(a *RMAArgs, p *path, r *fi.RMAIOVec, done uint64) error {
 	key, err := p.Endpoint.(hw.KeyDirectory).FindKey(r.Key)
 	if err != nil {
