@@ -10,21 +10,8 @@
 #include "host.h"
 #include "hotpath.h"
 #include "peer.h"
-#include "plane.h"
 
 #define CQ(cq) WEFT_OBJ(cq, struct weft_cq_obj)
-
-ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry)
-{
-	uint64_t src = FI_ADDR_NOTAVAIL;
-	int rc = 0;
-
-	if (weft_plane.enter(weft_plane.entries[WEFT_PLANE_READ_ERROR], (uintptr_t)o->hot, (uintptr_t)&entry->base, 0, 0) ==
-	    WEFT_DELIVERY_GO)
-		rc = weftGoCQReadErr(o->handle, &entry->base, &src);
-	entry->src_addr = src;
-	return rc ? rc : 1;
-}
 
 /* What an application built for an API version knows of struct
  * fi_cq_err_entry: err_data_size came with 1.5, src_addr with 1.20. */

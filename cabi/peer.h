@@ -176,7 +176,7 @@ int weft_peer_queue(struct weft_peer_srx *srx, int tagged, struct weft_peer_entr
 		    uint64_t id, uint64_t data, uint64_t flags);
 void weft_peer_free(struct weft_peer_srx *srx, struct weft_peer_entry *entry);
 
-/* cq.c: reads an error entry; err_data of base is set as for fi_cq_readerr. */
+/* poll.c: reads an error entry; err_data of base is set as for fi_cq_readerr. */
 ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry);
 
 #endif

@@ -13,6 +13,7 @@
 #include <rdma/fi_errno.h>
 
 #include "idle.h"
+#include "peer.h"
 #include "plane.h"
 
 /* A copy that is made in part is as one that is not made. */
@@ -140,6 +141,18 @@ ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t 
 ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
 {
 	return weft_cq_sreadfrom(cq, buf, count, NULL, cond, timeout);
+}
+
+ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry)
+{
+	uint64_t src = FI_ADDR_NOTAVAIL;
+	int rc = 0;
+
+	if (weft_plane.enter(weft_plane.entries[WEFT_PLANE_READ_ERROR], (uintptr_t)o->hot, (uintptr_t)&entry->base, 0, 0) ==
+	    WEFT_DELIVERY_GO)
+		rc = weftGoCQReadErr(o->handle, &entry->base, &src);
+	entry->src_addr = src;
+	return rc ? rc : 1;
 }
 
 /* Makes progress at a NULL-terminated list of endpoints. idle and most are a thread's. Whether anything was found. */

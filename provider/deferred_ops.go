@@ -56,11 +56,8 @@ func (w *queuedOp) prepareRMA(e WorkEndpoint, a *RMAArgs) error {
 		defer runtime.KeepAlive(kept)
 		return e.rma(&c)
 	}
-	flags, counter := fi.RMA|fi.Write, e.common().writeCntr.Load()
-	if c.Read {
-		flags, counter = fi.RMA|fi.Read, e.common().readCntr.Load()
-	}
-	w.Fail = w.failure(e, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
+	entry := cq.Entry{Context: c.Context, Flags: rmaKind(c.Read), Src: fi.AddrNotAvail}
+	w.Fail = w.failure(e, entry, e.common().accessCntr(entry.Flags), c.Flags)
 	return nil
 }
 
@@ -81,11 +78,11 @@ func (w *queuedOp) prepareAtomic(e WorkEndpoint, a *AtomicArgs) error {
 		defer runtime.KeepAlive(comparands)
 		return e.atomic(&c)
 	}
-	flags, counter := fi.Atomic|fi.Write, e.common().writeCntr.Load()
+	entry := cq.Entry{Context: c.Context, Flags: fi.Atomic | fi.Write, Src: fi.AddrNotAvail}
 	if c.Kind != atomics.Base {
-		flags, counter = fi.Atomic|fi.Read, e.common().readCntr.Load()
+		entry.Flags = fi.Atomic | fi.Read
 	}
-	w.Fail = w.failure(e, cq.Entry{Context: c.Context, Flags: flags, Src: fi.AddrNotAvail}, counter, c.Flags)
+	w.Fail = w.failure(e, entry, e.common().accessCntr(entry.Flags), c.Flags)
 	return nil
 }
 

@@ -179,8 +179,8 @@ func (e *Endpoint) open() (err error) {
 	return nil
 }
 
-// bounces returns the number of bounce buffers of an endpoint with so many stripes, that of progress included: a receive
-// context's answers need no more than there have to be, unless peers read from it.
+// bounces returns the number of bounce buffers of an endpoint with so many stripes, that of progress included: a
+// receive context's answers need no more than there have to be, unless peers read from it.
 func (e *attributes) bounces(stripes int) int {
 	if e.receivesOnly() && e.info.Caps&(fi.RMA|fi.Atomic) == 0 {
 		return stripes

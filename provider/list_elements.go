@@ -243,11 +243,7 @@ func (op *listOp) complete(status fi.Errno) {
 		return
 	}
 	e := op.list.ep
-	entry := cq.Entry{Context: op.args.Context, Flags: fi.RMA | fi.Write, Src: fi.AddrNotAvail}
-	counter := e.writeCntr.Load()
-	if op.args.Read {
-		entry.Flags, counter = fi.RMA|fi.Read, e.readCntr.Load()
-	}
+	entry := cq.Entry{Context: op.args.Context, Flags: rmaKind(op.args.Read), Src: fi.AddrNotAvail}
 	failed := status != fi.Success
 	switch {
 	case failed:
@@ -261,7 +257,7 @@ func (op *listOp) complete(status fi.Errno) {
 	case op.completes:
 		e.txCQ.Complete(entry)
 	}
-	e.countEnd(counter, 0, op.args.Flags&fi.Completion != 0, failed, op.total)
+	e.countEnd(e.accessCntr(entry.Flags), 0, op.args.Flags&fi.Completion != 0, failed, op.total)
 }
 
 // copied counts elements that are copied, and their bytes.

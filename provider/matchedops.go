@@ -275,10 +275,8 @@ func (e *MatchedEndpoint) reports(n *matched.Ended, work uint64) (q *cq.Queue, c
 			!e.rxSelective && work == 0 || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0
 	case n.Entry.Flags&fi.RemoteWrite != 0:
 		return e.rxCQ, nil, true
-	case n.Entry.Flags&fi.Read != 0:
-		c = e.readCntr.Load()
-	case n.Entry.Flags&fi.Write != 0:
-		c = e.writeCntr.Load()
+	case n.Entry.Flags&(fi.Read|fi.Write) != 0:
+		c = e.accessCntr(n.Entry.Flags)
 	default:
 		c = e.txCntr.Load()
 	}

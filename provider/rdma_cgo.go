@@ -114,8 +114,8 @@ func probeCXI(c *config.Config) error {
 	return d.Close()
 }
 
-// deviceBounces is how many bounce buffers an interface of a device has: fewer for each stripe than in shared memory, as
-// the device's are locked in memory, of which a process may have little (RLIMIT_MEMLOCK).
+// deviceBounces is how many bounce buffers an interface of a device has: fewer for each stripe than in shared memory,
+// as the device's are locked in memory, of which a process may have little (RLIMIT_MEMLOCK).
 func deviceBounces(cfg *config.Config, stripes int) int {
 	return max(cmp.Or(cfg.BounceCount, 64), 8*stripes)
 }

@@ -120,7 +120,7 @@ func (e *bindings) describe(r *rmaRequest, a *RMAArgs, l *link, total uint64) {
 	switch {
 	case a.Read:
 		r.flags = rmaIsRead
-	case a.HasData || a.Flags&fi.RemoteCQData != 0:
+	case a.hasData():
 		r.flags = rmaHasData
 	}
 	r.left.Store(r.units())
@@ -199,6 +199,15 @@ func (e *peering) checkRMA(a *RMAArgs) (uint64, error) {
 		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", local, n)
 	}
 	return local, nil
+}
+
+// hasData reports whether the operation is a write with CQ data.
+func (a *RMAArgs) hasData() bool { return a.HasData || a.Flags&fi.RemoteCQData != 0 }
+
+// roomFor reports whether the operation writes a completion, and whether there is room for that.
+func (e *bindings) roomFor(a *RMAArgs) (completes, room bool) {
+	completes = e.rmaCompletes(a)
+	return completes, !completes || e.txCQ.Room(0)
 }
 
 // rmaCompletes reports whether the operation writes a completion.

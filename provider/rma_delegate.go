@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -125,11 +124,7 @@ func (e *peering) reclaim(op *sharedOp, lease bool) bool {
 
 // copyReclaimed does a reclaimed operation in the calling thread.
 func (e *peering) copyReclaimed(op *sharedOp) error {
-	key, err := op.path.Endpoint.(hw.KeyDirectory).FindKey(op.remote.Key)
-	if err != nil {
-		return err
-	}
 	a := op.args
 	a.IOV = []fi.IOVec{op.local}
-	return e.directPart(&a, op.path, &op.remote, key, 0)
+	return e.copyPart(&a, op.path, &op.remote, 0)
 }

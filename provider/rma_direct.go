@@ -163,8 +163,8 @@ func (e *initiator) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, er
 			return false, nil
 		}
 	}
-	completes := e.rmaCompletes(a)
-	if completes && !e.txCQ.Room(0) {
+	completes, room := e.roomFor(a)
+	if !room {
 		return true, fi.EAGAIN
 	}
 	e.countRemote(a, l, p, total)
@@ -185,7 +185,7 @@ func (e *initiator) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, er
 			return err != nil, e.broken(err)
 		}
 	}
-	if a.HasData || a.Flags&fi.RemoteCQData != 0 {
+	if a.hasData() {
 		if err := e.notify(a, p, total); err != nil {
 			return true, e.broken(err)
 		}
@@ -240,6 +240,15 @@ func (e *peering) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.RemoteK
 	return err
 }
 
+// copyPart is directPart of an element whose key it finds.
+func (e *peering) copyPart(a *RMAArgs, p *path, r *fi.RMAIOVec, done uint64) error {
+	key, err := p.Endpoint.(hw.KeyDirectory).FindKey(r.Key)
+	if err != nil {
+		return err
+	}
+	return e.directPart(a, p, r, key, done)
+}
+
 // directScratch is what a posting thread, which holds no stripe here, hands to the
 // transport. It comes from a pool, because what goes through an interface's
 // method would be allocated each time.
@@ -259,19 +268,39 @@ func (e *peering) notify(a *RMAArgs, p *path, total uint64) error {
 	return sendError(p.AMShort(wire.AMNotify, a.Remote[0].Addr, h.Put(d.head[:]), nil))
 }
 
-// directKind is what an operation completes as, and the counter that counts it.
-func (e *bindings) directKind(a *RMAArgs) (uint64, *cq.Counter) {
-	if a.Read {
-		return fi.RMA | fi.Read, e.readCntr.Load()
-	}
-	return fi.RMA | fi.Write, e.writeCntr.Load()
-}
-
 // completeDirect completes an operation of n bytes that is done.
 func (e *initiator) completeDirect(a *RMAArgs, completes bool, n uint64) {
-	flags, counter := e.directKind(a)
-	if completes {
-		e.txCQ.Complete(cq.Entry{Context: a.Context, Flags: flags, Src: fi.AddrNotAvail})
-	}
+	counter := e.reportAccess(a.Context, rmaKind(a.Read), completes, fi.Success)
 	e.countEnd(counter, a.work, a.Flags&fi.Completion != 0, false, n)
+}
+
+// rmaKind is what the completion of a read or a write says.
+func rmaKind(read bool) uint64 {
+	if read {
+		return fi.RMA | fi.Read
+	}
+	return fi.RMA | fi.Write
+}
+
+// accessCntr is the counter of one-sided operations whose completions have flags, nil for none.
+func (e *bindings) accessCntr(flags uint64) *cq.Counter {
+	if flags&fi.Read != 0 {
+		return e.readCntr.Load()
+	}
+	return e.writeCntr.Load()
+}
+
+// reportAccess writes the completion, with flags, of a one-sided operation that has ended, if it completes or has
+// failed, and returns the counter that counts it.
+func (e *peering) reportAccess(context, flags uint64, completes bool, status fi.Errno) *cq.Counter {
+	entry := cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
+	if status != fi.Success {
+		e.countFailed(status)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		}
+	} else if completes {
+		e.txCQ.Complete(entry)
+	}
+	return e.accessCntr(flags)
 }

@@ -3,7 +3,6 @@ package provider
 import (
 	"slices"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/proc"
@@ -35,8 +34,8 @@ func (a *RMAArgs) postMapped(e *Endpoint, l *link, p *path, total uint64) (bool,
 	if list == nil || !list.mapped || e.putPending(p, a.Dest) {
 		return false, nil
 	}
-	completes := e.rmaCompletes(a)
-	if completes && !e.txCQ.Room(0) {
+	completes, room := e.roomFor(a)
+	if !room {
 		return true, fi.EAGAIN
 	}
 	if err := list.refs.Acquire(); err != nil {
@@ -156,8 +155,7 @@ func (op *listOp) pumpPlain() bool {
 			op.fail(0, fi.ErrnoOf(err))
 		}
 	}
-	data := o.args.HasData || o.args.Flags&fi.RemoteCQData != 0
-	if data && !o.posted && !o.notified && op.first.Load() == noFailure {
+	if o.args.hasData() && !o.posted && !o.notified && op.first.Load() == noFailure {
 		if err := op.notifyData(); fi.ErrnoOf(err) == fi.EAGAIN {
 			return false
 		} else if err != nil {
@@ -197,12 +195,7 @@ func (op *listOp) completePlain(status fi.Errno) {
 
 // fail completes an operation with an error.
 func (a *RMAArgs) fail(e *initiator, status fi.Errno) {
-	e.countFailed(status)
-	flags, counter := e.directKind(a)
-	if e.txCQ != nil {
-		entry := cq.Entry{Context: a.Context, Flags: flags, Src: fi.AddrNotAvail}
-		e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
-	}
+	counter := e.reportAccess(a.Context, rmaKind(a.Read), false, status)
 	e.countEnd(counter, a.work, a.Flags&fi.Completion != 0, true, 0)
 }
 

@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -108,20 +107,9 @@ func (e *leasedEP) pendingEnded(src hw.Source, id uint64, d *wire.Done) {
 
 // finishPending completes an operation.
 func (e *peering) finishPending(f *hot.Pending, status fi.Errno) {
-	entry := cq.Entry{Context: f.Context, Flags: f.Flags, Src: fi.AddrNotAvail}
-	completes, bytes, counter := f.Completes != 0, f.Bytes, e.writeCntr.Load()
-	if f.Flags&fi.Read != 0 {
-		counter = e.readCntr.Load()
-	}
-	order.Store32(&f.Busy, 0)
-	if status != fi.Success {
-		e.countFailed(status)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
-		}
-	} else if completes {
-		e.txCQ.Complete(entry)
-	}
+	context, flags, completes, bytes := f.Context, f.Flags, f.Completes != 0, f.Bytes
+	order.Store32(&f.Busy, 0) // another operation may take it
+	counter := e.reportAccess(context, flags, completes, status)
 	switch {
 	case counter == nil:
 	case status != fi.Success:

@@ -3,7 +3,6 @@ package provider
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -268,29 +267,14 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 		e.listEnded(work, status, total)
 		return
 	}
-	flags := fi.RMA | fi.Write
-	counter := e.writeCntr.Load()
-	if req.flags&rmaIsRead != 0 {
-		flags = fi.RMA | fi.Read
-	}
+	flags := rmaKind(req.flags&rmaIsRead != 0)
 	if req.flags&rmaIsAtomic != 0 {
 		flags = fi.Atomic | fi.Write
 		if req.flags&rmaIsFetch != 0 {
 			flags = fi.Atomic | fi.Read
 		}
 	}
-	if flags&fi.Read != 0 {
-		counter = e.readCntr.Load()
-	}
-	entry := cq.Entry{Context: req.context, Flags: flags, Src: fi.AddrNotAvail}
-	if status != fi.Success {
-		e.countFailed(status)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
-		}
-	} else if req.flags&rmaCompletes != 0 {
-		e.txCQ.Complete(entry)
-	}
+	counter := e.reportAccess(req.context, flags, req.flags&rmaCompletes != 0, status)
 	e.countEnd(counter, req.work, req.flags&rmaAsked != 0, status != fi.Success, req.total)
 	req.live.Store(0)
 	e.rmas.Free(id)

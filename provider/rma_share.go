@@ -306,7 +306,7 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 	if op.again {
 		return l != nil && l.repost(op)
 	}
-	if op.args.HasData || op.args.Flags&fi.RemoteCQData != 0 {
+	if op.args.hasData() {
 		op.args.Remote = []fi.RMAIOVec{op.remote}
 		if err := e.notify(&op.args, op.path, op.remote.Len); err == fi.EAGAIN || err != nil && l == nil {
 			return false

@@ -99,12 +99,9 @@ func (m rmaMover) direct(req *rmaRequest, seg congestion.Segment) (bool, error) 
 		return false, nil
 	}
 	_, part, at, _ := req.locate(uint64(seg.Offset))
-	key, err := p.Endpoint.(hw.KeyDirectory).FindKey(part.Key)
-	if err == nil {
-		a := RMAArgs{IOV: req.iov[:req.count], Read: req.flags&rmaIsRead != 0}
-		piece := fi.RMAIOVec{Addr: part.Addr + at, Len: uint64(seg.Length), Key: part.Key}
-		err = e.directPart(&a, p, &piece, key, uint64(seg.Offset))
-	}
+	a := RMAArgs{IOV: req.iov[:req.count], Read: req.flags&rmaIsRead != 0}
+	piece := fi.RMAIOVec{Addr: part.Addr + at, Len: uint64(seg.Length), Key: part.Key}
+	err := e.copyPart(&a, p, &piece, uint64(seg.Offset))
 	if errors.Is(err, hw.ErrPeerDead) {
 		return false, err
 	}

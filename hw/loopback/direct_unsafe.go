@@ -55,11 +55,7 @@ func (i *Iface) PutPending(ep hw.Endpoint, line *hot.Peer) bool {
 		return false
 	}
 	defer e.end()
-	put := atomic.LoadUint64(&line.Put)
-	if put == 0 {
-		return false
-	}
-	return !e.ring.Released(put - 1)
+	return outbound.Overtakes(line, &e.ring)
 }
 
 // SendPending reports whether the peer's ring holds messages that it has yet to

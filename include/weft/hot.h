@@ -14,8 +14,8 @@
 /* ---- Completion queues and counters ---- */
 
 /* Bits of weft_cqe.flags beyond libfabric's. */
-/* WEFT_CQE_ERROR: Buf is the address of a struct weft_cq_error; 0: the entry says all, and Src why the operation
- * failed (cqring.Brief) */
+/* WEFT_CQE_ERROR: Buf is the address of a struct weft_cq_error; 0: the entry says all, and Src why it failed
+ * (cqring.Brief) */
 #define WEFT_CQE_ERROR (1ull << 63)
 
 /* What a ready slot of a completion queue's ring holds: the owner field of its sequence word. */

@@ -207,8 +207,8 @@ const (
 	bouncePart    = 64
 )
 
-// Bounces is how many bounce buffers of SHMBounceSize an endpoint with a number of stripes, that of progress included, has
-// in SHMDir, on a file system of so many bytes: one for each stripe at least.
+// Bounces is how many bounce buffers of SHMBounceSize an endpoint with a number of stripes, that of progress included,
+// has in SHMDir, on a file system of so many bytes: one for each stripe at least.
 func (c *Config) Bounces(stripes int, fs uint64) int {
 	n := c.BounceCount
 	if n == 0 {

@@ -72,7 +72,7 @@ func deliver(d *hot.Delivery) uintptr {
 		d.Budget = budget(d, ep)
 	}
 	if d.Begun == begunSearch && !full(d) {
-		if code := r.searchAgain(d, ep, rx); code != next {
+		if code := searchAgain(r, d, ep, rx); code != next {
 			return code
 		}
 	}

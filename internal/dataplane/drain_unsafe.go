@@ -43,7 +43,7 @@ func (r *Receiver) drain(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
 func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry) uintptr {
 	eng := r.Engine(post.Flags&hot.RecvTagged != 0)
 	if post.Flags&urgentPost != 0 {
-		return r.search(d, ep, rx, eng, post)
+		return search(r, d, ep, rx, eng, post)
 	}
 	var m *match.Message
 	if eng.Unexpected() != 0 {
@@ -59,7 +59,7 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 	case m != nil && post.Flags&^plainPost != 0:
 		return hot.DeliveryGo
 	case m != nil:
-		return r.give(d, ep, rx, eng, post, m)
+		return giveMessage(r, d, ep, rx, eng, post, m)
 	case !r.Enqueue(post):
 		return hot.DeliveryGo
 	}
@@ -68,9 +68,9 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 	return next
 }
 
-// give gives the oldest entry of the post ring, which has one piece of host memory, an unexpected message.
-func (r *Receiver) give(
-	d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
+// giveMessage gives the oldest entry of the post ring, which has one piece of host memory, an unexpected message.
+func giveMessage(
+	r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
 ) uintptr {
 	if m.Flags&MessageRTS != 0 {
 		return readKept(d, ep, post, m)
@@ -103,7 +103,7 @@ func (r *Receiver) deliverUnexpected(
 		d.Addr, d.Source, d.Request = addr, source, m.Request
 	}
 	context, buf, postFlags := post.Context, post.Buf, post.Flags
-	r.drop(ep, rx, postFlags)
+	drop(r, ep, rx, postFlags)
 	move(uintptr(buf), payload, uintptr(m.Len))
 	eng.RemoveMessage(m)
 	r.forget(eng, m)

@@ -82,8 +82,7 @@ func claimCopy(p *hot.Post, ep *hot.EP, peer *hot.Peer) bool {
 // overtakes reports whether a copy now would be before a message that was posted earlier.
 func overtakes(peer *hot.Peer, slots uintptr) bool {
 	view := ringOf(peer, slots)
-	posted := atomic.LoadUint64(&peer.Put)
-	return posted != 0 && !mpsc.View(&view).Released(posted-1)
+	return outbound.Overtakes(peer, mpsc.View(&view))
 }
 
 // claim claims the region of a copy and finds the address in the peer's process.
@@ -196,12 +195,19 @@ func endCopy(p *hot.Post, ep *hot.EP) bool {
 
 // countCopy counts a copy, and returns the counter for it and the flags of its completion.
 func countCopy(p *hot.Post, ep *hot.EP) (counter uintptr, flags uint64) {
-	counter, flags = ep.WriteCntr, fi.RMA|fi.Write
 	what, bytes := uintptr(stats.ThreadWrite), uintptr(stats.ThreadWriteBytes)
 	if p.Kind&hot.PostRead != 0 {
-		counter, flags, what, bytes = ep.ReadCntr, fi.RMA|fi.Read, stats.ThreadRead, stats.ThreadReadBytes
+		what, bytes = stats.ThreadRead, stats.ThreadReadBytes
 	}
 	countPost(p, ep, what, 1)
 	countPost(p, ep, bytes, p.Len)
-	return counter, flags
+	return accessKind(p, ep)
+}
+
+// accessKind returns the counter for a read or a write and the flags of its completion.
+func accessKind(p *hot.Post, ep *hot.EP) (counter uintptr, flags uint64) {
+	if p.Kind&hot.PostRead != 0 {
+		return ep.ReadCntr, fi.RMA | fi.Read
+	}
+	return ep.WriteCntr, fi.RMA | fi.Write
 }

@@ -168,10 +168,7 @@ func endList(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, elements ui
 		}
 		wakePeer(p, peer)
 	}
-	counter, flags := ep.WriteCntr, fi.RMA|fi.Write
-	if p.Kind&hot.PostRead != 0 {
-		counter, flags = ep.ReadCntr, fi.RMA|fi.Read
-	}
+	counter, flags := accessKind(p, ep)
 	var e place
 	e.find(p, ep)
 	e.complete(p, counter, flags, p.Len)

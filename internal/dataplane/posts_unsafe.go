@@ -48,7 +48,7 @@ func dropPost(rx *hot.Rx) {
 }
 
 // drop takes the oldest entry, a receive or a search with flags, off the post ring.
-func (r *Receiver) drop(ep *hot.EP, rx *hot.Rx, flags uint64) {
+func drop(r *Receiver, ep *hot.EP, rx *hot.Rx, flags uint64) {
 	dropPost(rx)
 	if flags&urgentPost != 0 {
 		r.Urgent.Add(-1)

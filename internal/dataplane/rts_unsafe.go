@@ -258,7 +258,7 @@ func endKept(r *Receiver, d *hot.Delivery, ep *hot.EP) (value, flags uint64) {
 	rx, m := context(ep), (*match.Message)(pointer(uintptr(d.Recv)))
 	post := headPost(rx)
 	value, flags = post.Context, post.Flags
-	r.drop(ep, rx, flags)
+	drop(r, ep, rx, flags)
 	eng := r.Engine(d.Flags&hot.MessageTagged != 0)
 	eng.RemoveMessage(m)
 	r.forget(eng, m)

@@ -63,7 +63,7 @@ func PushUrgent(rx *hot.Rx, p *hot.Post, flags uint64) uintptr {
 }
 
 // awaited reports whether a thread sleeps on the completions of receives, or an operation waits for their counter. The
-// fence pairs with the one in the sleeper between arming and its last look for work.
+// fence pairs with the one in the sleeper between arming and its last poll for work.
 func awaited(ep *hot.EP) bool {
 	if wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
 		return true
@@ -80,8 +80,8 @@ func awaited(ep *hot.EP) bool {
 }
 
 // search makes the search that is the oldest entry of the post ring.
-func (r *Receiver) search(
-	d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry,
+func search(
+	r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry,
 ) uintptr {
 	if ep.Flags&hot.EPMatches == 0 || post.Flags&^searchPost != 0 {
 		return hot.DeliveryGo // a cancel, or one whose buffer is not one piece of host memory
@@ -90,11 +90,11 @@ func (r *Receiver) search(
 		m := eng.FindClaimed(post.Context)
 		switch {
 		case m == nil:
-			return r.missed(d, ep, rx, post)
+			return missed(r, d, ep, rx, post)
 		case post.Flags&fi.Discard != 0:
-			return r.found(d, ep, rx, eng, post, m)
+			return found(r, d, ep, rx, eng, post, m)
 		}
-		return r.give(d, ep, rx, eng, post, m)
+		return giveMessage(r, d, ep, rx, eng, post, m)
 	}
 	id, ok := r.identity(post.Src, post.Flags)
 	if !ok {
@@ -105,9 +105,9 @@ func (r *Receiver) search(
 	case !ok:
 		return hot.DeliveryGo
 	case m != nil:
-		return r.found(d, ep, rx, eng, post, m)
+		return found(r, d, ep, rx, eng, post, m)
 	case d.Begun >= begunRings:
-		return r.missed(d, ep, rx, post)
+		return missed(r, d, ep, rx, post)
 	case r.Endpoints != 1 || atomic.LoadUint32(&rx.Attention) != 0:
 		return hot.DeliveryGo
 	}
@@ -116,20 +116,20 @@ func (r *Receiver) search(
 }
 
 // searchAgain makes the search for which what has arrived was taken in.
-func (r *Receiver) searchAgain(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
+func searchAgain(r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx) uintptr {
 	d.Begun = begunRings
 	post := headPost(rx)
 	if post == nil || post.Flags&fi.Peek == 0 {
 		return next // the runtime has made it
 	}
-	code := r.search(d, ep, rx, r.Engine(post.Flags&hot.RecvTagged != 0), post)
+	code := search(r, d, ep, rx, r.Engine(post.Flags&hot.RecvTagged != 0), post)
 	r.PublishWant(rx)
 	return code
 }
 
 // found completes a search with what is known of a message, and reserves or drops that if it is to.
-func (r *Receiver) found(
-	d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
+func found(
+	r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
 ) uintptr {
 	discards := post.Flags&fi.Discard != 0
 	src, source, addr := senderOf(ep, m)
@@ -140,7 +140,7 @@ func (r *Receiver) found(
 	var a Arrival
 	a.Flags, a.Addr, a.Tag, a.Data, a.Length = uint32(uint8(m.Flags)), addr, m.Tag(), m.Data, m.Len
 	context, flags := post.Context, post.Flags
-	r.drop(ep, rx, flags)
+	drop(r, ep, rx, flags)
 	acks := discards && m.Flags&(MessageRTS|MessageSync) != 0
 	switch {
 	case discards:
@@ -160,7 +160,7 @@ func (r *Receiver) found(
 }
 
 // missed completes a search that finds nothing, with an error.
-func (r *Receiver) missed(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry) uintptr {
+func missed(r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry) uintptr {
 	if ep.RxCQ != 0 {
 		var s spot
 		q := (*hot.CQ)(pointer(ep.RxCQ))
@@ -171,7 +171,7 @@ func (r *Receiver) missed(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.Rec
 		s.publish(q, hot.CQMarkError)
 		d.Todo |= hot.TodoWakeCQ
 	}
-	r.drop(ep, rx, post.Flags)
+	drop(r, ep, rx, post.Flags)
 	stat(ep, stats.RxErrOther, 1)
 	if ep.RxCntr != 0 {
 		d.Todo |= countError((*hot.Cntr)(pointer(ep.RxCntr)))

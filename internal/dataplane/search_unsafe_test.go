@@ -41,7 +41,8 @@ func (s *searcher) ends(context, tag uint64, n int) {
 			e.provErrno != e.err || e.flags != fi.Recv|fi.Tagged {
 			s.t.Fatalf("code %d, %+v", code, e)
 		}
-	} else if c, ok := s.pop(); code != hot.DeliveryGo || !ok || c.Context != context || c.Tag != tag || c.Len != uint64(n) {
+	} else if c, ok := s.pop(); code != hot.DeliveryGo || !ok || c.Context != context ||
+		c.Tag != tag || c.Len != uint64(n) {
 		s.t.Fatalf("code %d, %t, %+v", code, ok, c)
 	}
 	if c, ok := s.pop(); ok {
@@ -73,7 +74,8 @@ func TestSearch(t *testing.T) {
 	s.ends(5, 6, 5)
 	s.search(fi.Peek, 6, 6)
 	s.ends(6, 6, -1)
-	if n, c := s.recv.KeptBytes, s.recv.Tagged.Counts(); n != 0 || c.Claimed+c.Unexpected+c.Out != 0 || s.rx.WantPosts != 0 {
+	if n, c := s.recv.KeptBytes, s.recv.Tagged.Counts(); n != 0 || c.Claimed+c.Unexpected+c.Out != 0 ||
+		s.rx.WantPosts != 0 {
 		t.Errorf("%d bytes, %+v are left, want %d", n, c, s.rx.WantPosts)
 	}
 }
@@ -85,9 +87,13 @@ func TestSearchOrder(t *testing.T) {
 	s.send(eager(hot.AMTag, 5, 0, []byte("first")))
 	s.deliver()
 	buf := unsafe.Slice((*byte)(s.memory(8)), 8)
-	s.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: 8, Src: uint64(fi.AddrUnspec), Tag: 5, Context: 1})
+	s.post(hot.RecvEntry{
+		Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: 8, Src: uint64(fi.AddrUnspec), Tag: 5, Context: 1,
+	})
 	s.search(fi.Peek, 5, 2)
-	s.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: 8, Src: uint64(fi.AddrUnspec), Tag: 5, Context: 3})
+	s.post(hot.RecvEntry{
+		Flags: hot.RecvTagged, Buf: uint64(at(buf)), Len: 8, Src: uint64(fi.AddrUnspec), Tag: 5, Context: 3,
+	})
 	s.send(eager(hot.AMTag, 5, 0, []byte("second")))
 	for _, want := range []uint64{1, 2, 3} {
 		s.deliver()

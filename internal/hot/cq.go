@@ -6,7 +6,7 @@ import "structs"
 
 // Bits of [CQE].Flags beyond libfabric's.
 const (
-	// CQEError: Buf is the address of a [CQError]; 0: the entry says all, and Src why the operation failed (cqring.Brief)
+	// CQEError: Buf is the address of a [CQError]; 0: the entry says all, and Src why it failed (cqring.Brief)
 	CQEError uint64 = 1 << 63
 )
 

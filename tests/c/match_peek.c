@@ -266,7 +266,7 @@ static void test_slept_for(long arg)
 		CHECKF((intptr_t)rc == -FI_EAVAIL, "%zd", (ssize_t)(intptr_t)rc);
 		wait_err(&n, n.rxcq, FI_ENOMSG);
 	}
-	CHECK(now_ms() - begin < 10000); /* sleepers look for themselves once a second */
+	CHECK(now_ms() - begin < 10000); /* sleepers poll once a second */
 	node_close(&n);
 }
 

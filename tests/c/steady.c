@@ -32,7 +32,7 @@ struct ask {
 	int contexts;     /* not 0: of a scalable endpoint, to the last of whose receive contexts the messages go */
 	bool enters;      /* each message enters the runtime */
 	bool user_id;     /* the sender has a number of the receiver's (FI_AV_USER_ID), which its completions name */
-	uint64_t search[2]; /* flags of searches for an unexpected message, the last of which ends it if it claims or discards */
+	uint64_t search[2]; /* flags of searches, the last of which ends the message if it claims or discards */
 	bool misses;      /* the search finds nothing */
 	bool shared;      /* two endpoints with a shared receive context, to which the messages go in turn */
 };

@@ -57,6 +57,13 @@ func Put(slot *hot.Slot, id uint8, flags uint8, head, payload int, header uint64
 	slot.Header = header
 }
 
+// Overtakes reports whether a copy now would be before a write or atomic operation that was posted by a peer's line and
+// that the peer, whose ring r is, has not taken in.
+func Overtakes(line *hot.Peer, r *mpsc.Ring) bool {
+	put := atomic.LoadUint64(&line.Put)
+	return put != 0 && !r.Released(put-1)
+}
+
 // FreeBounce finds a free bounce buffer of a stripe whose lease the caller holds, and its number in the segment; nil:
 // all are in flight. It is not marked: it stays free until its state is stored.
 func FreeBounce(s *hot.Stripe) (b *hot.Bounce, index uint32) {

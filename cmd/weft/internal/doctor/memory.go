@@ -30,8 +30,8 @@ func checkSettings(_ context.Context, h *host) []Finding {
 // Types of memory file systems (statfs(2)).
 var memoryFS = map[uint32]string{0x01021994: "tmpfs", 0x858458f6: "ramfs", 0x958458f6: "hugetlbfs"}
 
-// segmentBytes is what an endpoint to which one thread posts needs with the settings, on a file system of so many bytes:
-// ring, attach table and bounce buffers.
+// segmentBytes is what an endpoint to which one thread posts needs with the settings, on a file system of so many
+// bytes: ring, attach table and bounce buffers.
 func segmentBytes(c *config.Config, fs uint64) uint64 {
 	return uint64(4096 + c.RingSlots*128 + c.MaxPeers*128 + c.Bounces(2, fs)*(c.SHMBounceSize()+64))
 }
