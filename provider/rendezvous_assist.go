@@ -205,7 +205,7 @@ type assist struct {
 // onAssist accepts a receiver's offer.
 func (e *rendezvousHelp) onAssist(src hw.Source, header uint64, head, payload []byte) {
 	var o wire.Offer
-	req, known := e.rendezvousOf(src, header)
+	req, known := rendezvousOf(e.leasedEP, src, header)
 	if !o.Parse(head) || !known || o.Want > req.Length || req.Count != 1 || e.assisting(header) {
 		e.malformed(src, "offer for request %#x", header)
 		return

@@ -167,7 +167,7 @@ type putter struct {
 // onLanding takes in where a message of this side lands.
 func (e *rendezvousHelp) onLanding(src hw.Source, header uint64, head, payload []byte) {
 	g := &putter{e: e.leasedEP, request: header}
-	req, known := e.rendezvousOf(src, header)
+	req, known := rendezvousOf(e.leasedEP, src, header)
 	if !g.Parse(head) || !known || g.Want > req.Length || req.Count != 1 ||
 		req.Flags&txExposed == 0 || e.putters[header] != nil {
 		e.malformed(src, "landing of request %#x", header)

@@ -70,9 +70,10 @@ func (e *leasedEP) onFrag(src hw.Source, header uint64, head, payload []byte) {
 
 // rendezvousOf returns the request of a rendezvous whose RTS has gone out to the peer of a source. Nothing of another
 // request is read for a peer: its buffer may be the program's again.
-func (e *leasedEP) rendezvousOf(src hw.Source, id uint64) (*txRequest, bool) {
+func rendezvousOf(e *leasedEP, src hw.Source, id uint64) (*txRequest, bool) {
 	req, known := e.requests.Lookup(id)
-	if !known || req.Live.Load() != uint32(id>>32) || req.Flags&dataplane.RequestRTS == 0 || !e.ownsLink(src, req.Link) {
+	if !known || req.Live.Load() != uint32(id>>32) || req.Flags&dataplane.RequestRTS == 0 ||
+		!e.ownsLink(src, req.Link) {
 		return nil, false
 	}
 	return req, true
@@ -81,7 +82,7 @@ func (e *leasedEP) rendezvousOf(src hw.Source, id uint64) (*txRequest, bool) {
 // onCTS begins to stream a rendezvous.
 func (e *leasedEP) onCTS(src hw.Source, header uint64, head, payload []byte) {
 	var c wire.CTS
-	req, known := e.rendezvousOf(src, header)
+	req, known := rendezvousOf(e, src, header)
 	if !c.Parse(head) || !known || c.Length > req.Length || req.Fragments.Limit != 0 {
 		e.malformed(src, "request %#x is not to be sent in fragments", header)
 		return

@@ -200,7 +200,7 @@ struct weft_hot_peer {
 	_Atomic uint32_t pid; /* of the peer, 0: its memory cannot be reached. The shim sets 0; relaxed */
 	uint32_t key_count; /* of keys, 0: the peer publishes no regions */
 	const struct weft_key *keys; /* the peer's; WEFT_CLAIMS claims follow */
-	_Atomic uint64_t put; /* position plus one of the data plane's last unanswered write or atomic; relaxed */
+	_Atomic uint64_t put; /* last unanswered write or atomic: position plus 1; relaxed */
 };
 
 /* weft_epoch_reader is what a thread says about itself, one cache line: whether it may be using what it has read
@@ -525,7 +525,7 @@ struct weft_note_take {
 /* Bits of weft_hot_ep.flags. */
 #define WEFT_EP_EXCLUSIVE 1 /* as WEFT_EXCLUSIVE */
 #define WEFT_EP_TX_ALWAYS 2 /* transmits write completions by default (no FI_SELECTIVE_COMPLETION) */
-#define WEFT_EP_FAST 4 /* the data plane may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go) */
+#define WEFT_EP_FAST 4 /* the data plane may post: the endpoint is enabled, and no order has it wait */
 #define WEFT_EP_MATCHES 8 /* its messages are matched with receives of weft's own, not with an owner's (fi_peer(3)) */
 #define WEFT_EP_RX_SELECTIVE 16 /* receives complete only with FI_COMPLETION */
 #define WEFT_EP_CTX_SHIFT 24 /* above it: how many of an fi_addr's high bits name a receive context */
@@ -580,15 +580,12 @@ struct weft_hot_ep {
 	uint32_t delegate_min; /* bytes from which Go may delegate a copy to its target, 0: none */
 	/* line 3: immutable after enable, but for what two of them point at, and what is counted */
 	struct weft_hot_port *port; /* NULL: none that the data plane polls */
-	/* with port, by lines of peers: the runtime stores with release; NULL: ask it */
-	_Atomic(struct weft_hot_path *) *paths;
+	_Atomic(struct weft_hot_path *) *paths; /* with port, by peers' lines; runtime: release; NULL: ask it */
 	struct weft_hot_port_source *port_sources; /* with port, source_limit of them, by its numbers */
-	/* copies without asking; the runtime sets it, the data plane counts down; relaxed */
-	_Atomic uint32_t delegate_rest;
+	_Atomic uint32_t delegate_rest; /* copies without asking; set by the runtime; relaxed */
 	/* bytes of the message of an RTS that is read from its sender's memory without the runtime; 0: none */
 	uint32_t read_max;
-	/* bytes that are copied to and from peers' memory before the runtime counts them; UINT64_MAX: all */
-	uint64_t copied_max;
+	uint64_t copied_max; /* bytes that are copied before the runtime counts them; UINT64_MAX: all */
 	/* those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter */
 	_Atomic uint64_t copied;
 	/* with port, 1: polls include it, and do until nothing is corked there. Go stores; relaxed */

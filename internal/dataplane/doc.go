@@ -26,8 +26,8 @@
 //
 // The functions here need nothing of the Go runtime (package direct says what that means): C threads call them like C
 // functions, weft's own threads and Go programs as ordinary Go. What needs the runtime is not done but reported, by a
-// code of hot.Delivery or a [Verdict]: memory to be mapped, a receive into several buffers or device memory, truncation,
-// a source that is not known yet, a full completion queue. Package provider does that.
+// code of hot.Delivery or a [Verdict]: memory to be mapped, a receive into several buffers or device memory,
+// truncation, a source that is not known yet, a full completion queue. Package provider does that.
 //
 // # Concurrency
 //

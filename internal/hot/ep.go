@@ -8,7 +8,7 @@ import "structs"
 const (
 	EPExclusive   = 1  // as RxExclusive
 	EPTxAlways    = 2  // transmits write completions by default (no FI_SELECTIVE_COMPLETION)
-	EPFast        = 4  // the data plane may post: the endpoint is enabled, and no order has it wait (provider/rma_order.go)
+	EPFast        = 4  // the data plane may post: the endpoint is enabled, and no order has it wait
 	EPMatches     = 8  // its messages are matched with receives of weft's own, not with an owner's (fi_peer(3))
 	EPRxSelective = 16 // receives complete only with FI_COMPLETION
 	EPCtxShift    = 24 // above it: how many of an fi_addr's high bits name a receive context
@@ -68,12 +68,12 @@ type EP struct {
 	DelegateMin  uint32  // bytes from which Go may delegate a copy to its target, 0: none
 	// line 3: immutable after enable, but for what two of them point at, and what is counted
 	Port         uintptr `c:"struct weft_hot_port *"`            // NULL: none that the data plane polls
-	Paths        uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by lines of peers: the runtime stores with release; NULL: ask it
+	Paths        uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by peers' lines; runtime: release; NULL: ask it
 	PortSources  uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by its numbers
-	DelegateRest uint32  `c:"_Atomic"`                           // copies without asking; the runtime sets it, the data plane counts down; relaxed
+	DelegateRest uint32  `c:"_Atomic"`                           // copies without asking; set by the runtime; relaxed
 	// bytes of the message of an RTS that is read from its sender's memory without the runtime; 0: none
 	ReadMax    uint32
-	CopiedMax  uint64  // bytes that are copied to and from peers' memory before the runtime counts them; UINT64_MAX: all
+	CopiedMax  uint64  // bytes that are copied before the runtime counts them; UINT64_MAX: all
 	Copied     uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
 	PortActive uint32  `c:"_Atomic"` // with port, 1: polls include it, and do until nothing is corked there. Go stores; relaxed
 	Number     uint32  // among the endpoints of its receive context

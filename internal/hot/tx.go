@@ -21,7 +21,7 @@ type Peer struct {
 	PID       uint32  `c:"_Atomic"` // of the peer, 0: its memory cannot be reached. The shim sets 0; relaxed
 	KeyCount  uint32  // of keys, 0: the peer publishes no regions
 	Keys      uintptr `c:"const struct weft_key *"` // the peer's; Claims claims follow
-	Put       uint64  `c:"_Atomic"`                 // position plus one of the data plane's last unanswered write or atomic; relaxed
+	Put       uint64  `c:"_Atomic"`                 // last unanswered write or atomic: position plus 1; relaxed
 }
 
 // EpochReader is what a thread says about itself, one cache line: whether it may be using what it has read in a line

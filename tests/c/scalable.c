@@ -233,7 +233,8 @@ static void test_pairs(long late)
 static int receive_as(struct node *v, uint64_t tag, char *buf, size_t len, int elements, uint64_t flags)
 {
 	static struct fi_context2 context; /* FI_CLAIM asks for it */
-	struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = tag, .flags = flags, .ctx = &context };
+	struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = tag, .flags = flags,
+			.ctx = &context };
 	struct fi_cq_tagged_entry e;
 	ssize_t rc;
 
