@@ -191,21 +191,20 @@ func (g *Group) addr() fi.Addr {
 	return av.CollGroupAddr | fi.Addr(g.id>>32<<groupIndexBits|g.id&(1<<groupIndexBits-1))&^av.CollAddrKind
 }
 
-// member returns the group of a number and its member of a rank, if the message
-// comes from that member. known is false if there is no such group (any more),
-// which is no fault of the sender.
-func (c *collectives) member(src hw.Source, id uint64, rank uint32) (g *Group, m *collMember, known bool) {
-	g = c.group(id)
-	if g == nil {
-		return nil, nil, false
+// member returns the group of a number and its member of a rank, which a message is from. g is nil if there is no such
+// group (any more), which is no fault of the sender. m is nil, too, if the message is not from that member, which is
+// reported; what names it.
+func (c *collectives) member(src hw.Source, id uint64, rank uint32, what string) (g *Group, m *collMember) {
+	if g = c.group(id); g == nil {
+		return nil, nil
 	}
-	if rank >= uint32(len(g.members)) {
-		return g, nil, true
+	if rank < uint32(len(g.members)) {
+		if m = &g.members[rank]; m.joined && m.link != nil && !m.gone && m.src == src {
+			return g, m
+		}
 	}
-	if m = &g.members[rank]; !m.joined || m.link == nil || m.gone || m.src != src {
-		return g, nil, true
-	}
-	return g, m, true
+	c.malformed(src, "%s of a group whose rank %d it is not", what, rank)
+	return g, nil
 }
 
 // malformed reports a message that a peer should not have sent.

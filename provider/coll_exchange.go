@@ -181,12 +181,8 @@ func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 		xs.c.malformed(src, "chunk of %d bytes with %d does not parse", len(head), len(payload))
 		return
 	}
-	g, m, known := xs.c.member(src, id, h.Rank)
-	if !known {
-		return // of a group that was left
-	}
+	g, m := xs.c.member(src, id, h.Rank, "chunk")
 	if m == nil {
-		xs.c.malformed(src, "chunk of a group whose rank %d it is not", h.Rank)
 		return
 	}
 	switch o := g.ops[h.Seq]; {
@@ -272,12 +268,8 @@ func (xs *exchanges) onWord(src hw.Source, id uint64, head []byte) {
 		xs.c.malformed(src, "word of %d bytes does not parse", len(head))
 		return
 	}
-	g, m, known := xs.c.member(src, id, h.Rank)
-	if !known {
-		return
-	}
+	g, m := xs.c.member(src, id, h.Rank, "word")
 	if m == nil {
-		xs.c.malformed(src, "word to a group whose rank %d it is not", h.Rank)
 		return
 	}
 	o := g.ops[h.Seq]

@@ -46,15 +46,14 @@ func (l *longSteps) onRTS(src hw.Source, id uint64, head, payload []byte) {
 		l.c.malformed(src, "RTS of %d bytes does not parse", len(head))
 		return
 	}
-	g, m, known := l.c.member(src, id, h.Rank)
-	if known && m == nil {
-		l.c.malformed(src, "RTS to a group whose rank %d it is not", h.Rank)
-		return
-	}
-	if !known {
+	g, m := l.c.member(src, id, h.Rank, "RTS")
+	if g == nil {
 		e := l.c.ep
 		refusal := wire.PutAck(e.rx.head[:], fi.ECANCELED)
 		e.rx.answer(e, src, e.senderOf(src), wire.AMCollDone, h.Request, refusal)
+		return
+	}
+	if m == nil {
 		return
 	}
 	o := g.ops[h.Seq]

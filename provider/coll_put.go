@@ -123,12 +123,8 @@ func (xs *exchanges) onTarget(src hw.Source, id uint64, head []byte) {
 		xs.c.malformed(src, "target of %d bytes does not parse", len(head))
 		return
 	}
-	g, m, known := xs.c.member(src, id, h.Rank)
-	if !known {
-		return // of a group that was left
-	}
+	g, m := xs.c.member(src, id, h.Rank, "target")
 	if m == nil {
-		xs.c.malformed(src, "target for a group whose rank %d it is not", h.Rank)
 		return
 	}
 	switch o := g.ops[h.Seq]; {
@@ -300,12 +296,8 @@ func (xs *exchanges) onPut(src hw.Source, id uint64, head, payload []byte) {
 		xs.c.malformed(src, "word of a put of %d bytes with %d does not parse", len(head), len(payload))
 		return
 	}
-	g, m, known := xs.c.member(src, id, h.Rank)
-	if !known {
-		return // of a group that was left
-	}
+	g, m := xs.c.member(src, id, h.Rank, "put")
 	if m == nil {
-		xs.c.malformed(src, "put of a group whose rank %d it is not", h.Rank)
 		return
 	}
 	o := g.ops[h.Seq]

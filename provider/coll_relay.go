@@ -95,12 +95,8 @@ func (x *collExchange) pieceOf(g *Group, a *exchange.Action) []byte {
 // relayed is the operation, its member and the peer that a message about relays is for; o is nil
 // if there is none, and over says whether it is past.
 func (xs *exchanges) relayed(src hw.Source, id uint64, h *wire.CollStep) (o *collOp, m *collMember, over bool) {
-	g, m, known := xs.c.member(src, id, h.Rank)
-	if !known {
-		return nil, nil, false // of a group that was left
-	}
+	g, m := xs.c.member(src, id, h.Rank, "piece or note")
 	if m == nil {
-		xs.c.malformed(src, "piece or note of a group, but not from its rank %d", h.Rank)
 		return nil, nil, false
 	}
 	switch o = g.ops[h.Seq]; {

@@ -358,12 +358,8 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 		c.malformed(src, "step of %d bytes does not parse", len(head))
 		return
 	}
-	g, m, known := c.member(src, id, h.Rank)
-	if !known {
-		return // of a group that was left
-	}
+	g, m := c.member(src, id, h.Rank, "step")
 	if m == nil {
-		c.malformed(src, "step of a group whose rank %d it is not", h.Rank)
 		return
 	}
 	o := g.ops[h.Seq]
