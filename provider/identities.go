@@ -26,7 +26,7 @@ func (o origin) Reaches(n names.Name) bool {
 	return o.ep.sourceReaches(o.src, peers.Address{Name: n, Number: o.number})
 }
 
-// identityChanged has the address of an identity, which other names lead to than before, found anew.
+// identityChanged drops the cached address of an identity whose names have changed, so that the next use finds it.
 func (r *receiving) identityChanged(slot int) {
 	for _, e := range r.eps {
 		if slot < len(e.addrs) {

@@ -305,8 +305,8 @@ func TestUnreachable(t *testing.T) {
 	a.want("failed", "", fi.ECONNRESET)
 }
 
-// TestStop: an endpoint that closes is not called any more, whatever its connection waits for. That its peer closed before it,
-// it may have seen.
+// TestStop: an endpoint that closes is not called any more, whatever its connection waits for. What an endpoint has
+// heard before it stops, such as the close of its peer, does not count.
 func TestStop(t *testing.T) {
 	p := newPassive(t, "")
 	asks := newEnd(t, 7, "", nil)

@@ -44,8 +44,7 @@ func (s *Set) drop() {
 	s.objects = slices.DeleteFunc(s.objects, func(m member) bool { return !m.open() })
 }
 
-// WhenClosed returns what f returns, which nothing is added before, or fi.EBUSY
-// if an object is open.
+// WhenClosed calls f if no object is open, and returns its result; else fi.EBUSY. No object is added while f runs.
 func (s *Set) WhenClosed(f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
