@@ -309,7 +309,7 @@ func TestAVKeysRegions(t *testing.T) {
 	forEachKeyWorld(t, fi.Msg|fi.RMA|fi.Atomic|fi.DirectedRecv, []string{"one", "two"}, func(t *testing.T, w *keyWorld) {
 		one, two, twin := w.spoke("one"), w.spoke("two"), w.spoke("two")
 		toTwin := w.knows(w.hub, twin, w.keys["two"])
-		memory, local := make([]byte, 3*20000), pattern(20000, 1)
+		memory, local := make([]byte, 3*80000), pattern(80000, 1)
 		defer runtime.KeepAlive(memory) // the endpoints know the two by address only
 		defer runtime.KeepAlive(local)
 		for key, r := range []struct {
@@ -317,7 +317,7 @@ func TestAVKeysRegions(t *testing.T) {
 			flags uint64
 		}{{fi.AddrUnspec, 0}, {w.keys["two"], fi.AuthKey}, {toTwin, 0}} {
 			m, err := w.hub.domain.RegMR(&fi.MRAttr{
-				IOV: iovOf(memory[key*20000:][:20000]), Access: fi.RemoteRead | fi.RemoteWrite,
+				IOV: iovOf(memory[key*80000:][:80000]), Access: fi.RemoteRead | fi.RemoteWrite,
 				RequestedKey: uint64(key),
 				AV:           w.hub.av, Src: r.src,
 			}, r.flags)
@@ -329,7 +329,7 @@ func TestAVKeysRegions(t *testing.T) {
 		open := map[*side][3]bool{one: {true, false, false}, two: {true, true, false}, twin: {true, true, true}}
 		for s, may := range open {
 			for key, ok := range may {
-				for _, n := range []uint64{8, 4000, 20000} {
+				for _, n := range []uint64{8, 4000, 80000} {
 					for _, read := range []bool{false, true} {
 						a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: n, Key: uint64(key)}}, Dest: s.addr[w.hub], Read: read}
 						post(t, func() error { return s.ep.RMA(&a) }, s, w.hub)

@@ -232,7 +232,7 @@ func pattern(n int, seed byte) []byte {
 	return b
 }
 
-var sizes = []int{0, 1, 8, 96, 97, 104, 105, 4096, 8191, 8192, 8193, 16384, 16385, 65536, 1<<20 + 3, 9 << 20}
+var sizes = []int{0, 1, 8, 96, 97, 104, 105, 4096, 8191, 8192, 8193, 65536, 65537, 1<<20 + 3, 9 << 20}
 
 // swap sends one message of each size from a to b, the receive posted
 // before or after the message arrived.

@@ -33,7 +33,7 @@ func seedCount(t testing.TB, n uint64) uint64 {
 // The memory of a side in random programs: slots, of which each has one
 // operation at a time, so that the outcome does not depend on their order.
 const (
-	slotBytes = 40000 // more than is written in messages
+	slotBytes = 80000 // more than is written in messages
 	slotCount = 24
 )
 

@@ -26,7 +26,7 @@ func multiRecv(t *testing.T, tagged bool) {
 	}
 	for name, length := range map[string]func(i int) int{
 		"eager":      func(i int) int { return i * 37 % least },
-		"rendezvous": func(i int) int { return []int{100, 9000, 20000}[i%3] },
+		"rendezvous": func(i int) int { return []int{100, 9000, 80000}[i%3] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bench := newBench(t, nil, hints)

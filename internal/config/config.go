@@ -199,10 +199,11 @@ func Default() *Config {
 func (c *Config) SHMBounceSize() int { return max(c.BounceSize, c.SHMEagerSize) }
 
 // Bounce buffers by default: of a stripe, as many as a window of an MPI benchmark, whose sender then has not to wait in
-// it; the bytes of those of an endpoint, which are allocated when it is opened; and their part of the file system, of
-// which a container may have 64 MiB.
+// it; the least of an endpoint; the bytes of those of an endpoint, which are allocated when it is opened; and their part
+// of the file system, of which a container may have 64 MiB.
 const (
 	stripeBounces = 64
+	leastBounces  = 16
 	bounceMemory  = 8 << 20
 	bouncePart    = 64
 )
@@ -213,7 +214,7 @@ func (c *Config) Bounces(stripes int, fs uint64) int {
 	n := c.BounceCount
 	if n == 0 {
 		room := int(min(bounceMemory, fs/bouncePart)) / c.SHMBounceSize()
-		n = max(stripeBounces, min(stripes*stripeBounces, room))
+		n = max(leastBounces, min(stripes*stripeBounces, room))
 	}
 	return max(n, stripes)
 }

@@ -39,7 +39,7 @@ func TestDefaults(t *testing.T) {
 		CXI:      Auto,
 		CXIMatch: "hardware", CXIUnexpected: 4096, CXIOverflow: 2 << 20, CXIOverflows: 4,
 		CXIRequest: 2 << 20, CXIRequests: 4, CXIEvents: 16 << 10, CXIEager: 18433, CXIFirst: 2048, UDPStripes: 1,
-		SHMEagerSize: 16 << 10, NoteBytes: 16 << 20,
+		SHMEagerSize: 64 << 10, NoteBytes: 16 << 20,
 		TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128,
 		ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
@@ -60,9 +60,9 @@ func TestBounces(t *testing.T) {
 		fs             uint64
 		want           int
 	}{
-		{0, 1, 1 << 40, 64}, {0, 2, 1 << 40, 128}, {0, 8, 1 << 40, 512}, {0, 16, 1 << 40, 512},
+		{0, 1, 1 << 40, 64}, {0, 2, 1 << 40, 128}, {0, 8, 1 << 40, 128}, {0, 16, 1 << 40, 128},
 		{0, 1024, 1 << 40, 1024},
-		{0, 8, 64 << 20, 64}, {0, 8, 128 << 20, 128}, {0, 8, 0, 64},
+		{0, 8, 64 << 20, 16}, {0, 8, 128 << 20, 32}, {0, 8, 0, 16},
 		{1, 1, 0, 1}, {13, 4, 1 << 40, 13}, {3, 4, 1 << 40, 4}, {4096, 4, 0, 4096},
 	} {
 		cfg := *Default()
@@ -73,7 +73,7 @@ func TestBounces(t *testing.T) {
 	}
 	cfg := *Default()
 	cfg.SHMEagerSize = 1 << 20
-	if got := cfg.Bounces(2, 1<<40); got != 64 {
+	if got := cfg.Bounces(2, 1<<40); got != 16 {
 		t.Errorf("%d of 1 MiB", got)
 	}
 }
@@ -315,7 +315,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		}
 		set := []string{strings.ToUpper(v.Name) + "=" + value}
 		if v.Name != "shm_eager_size" {
-			set = append(set, "SHM_EAGER_SIZE=16k") // or it gives way
+			set = append(set, "SHM_EAGER_SIZE=64k") // or it gives way
 		}
 		c, err := Load(env(set...))
 		if err != nil {

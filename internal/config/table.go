@@ -115,11 +115,11 @@ var table = []Var{
 	intVar("bounce_count", "buffers", "0", 0, 65536,
 		func(c *Config) *int { return &c.BounceCount },
 		"Bounce buffers of an endpoint, which its transmit stripes and progress share evenly. 0 means 64 for each, as "+
-			"far as 8 MiB and a 64th of the file system of FI_WEFT_SHM_DIR hold them, and at least 64 in all."),
+			"far as 8 MiB and a 64th of the file system of FI_WEFT_SHM_DIR hold them, and at least 16 in all."),
 	sizeVar("eager_size", "bytes", "8k", 0, 16<<20,
 		func(c *Config) *int { return &c.EagerSize },
 		"Largest message sent through a bounce buffer; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default."),
-	sizeVar("shm_eager_size", "bytes", "16k", 0, 16<<20,
+	sizeVar("shm_eager_size", "bytes", "64k", 0, 16<<20,
 		func(c *Config) *int { return &c.SHMEagerSize },
 		"Largest message that goes to a process of this host with its payload (eager), which is the size of its bounce buffers if that is more than FI_WEFT_BOUNCE_SIZE; 0 means FI_WEFT_EAGER_SIZE, as does the default where that or FI_WEFT_BOUNCE_SIZE is set."),
 	sizeVar("assist_size", "bytes", "256k", 0, 1<<40,

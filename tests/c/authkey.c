@@ -167,7 +167,7 @@ static void test_pair(long which)
 	node_close(&n);
 }
 
-#define LEN 20000
+#define LEN 80000
 
 /* Rank 1's regions: with its domain's key, its endpoint's, and a third. */
 static const char *const region_keys[] = { NULL, "one", "two" };

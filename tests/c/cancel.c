@@ -108,7 +108,7 @@ static void test_prompt(long peek)
 
 static void race_sender(struct node *n)
 {
-	static char out[20000];
+	static char out[80000];
 	struct fi_cq_tagged_entry e;
 
 	for (uint64_t k = 0; k < ROUNDS; k++) {
@@ -123,7 +123,7 @@ static void race_sender(struct node *n)
 /* Cancels while messages come in: a canceled receive got nothing, and no message is lost. */
 static void race_receiver(struct node *n)
 {
-	static char in[POSTED][20000];
+	static char in[POSTED][80000];
 	bool busy[POSTED] = { false };
 	uint64_t seed = 1, got = 0, canceled = 0;
 

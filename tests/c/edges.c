@@ -8,7 +8,7 @@ struct trunc {
 
 static const struct trunc truncs[] = {
 	{ 1, 0 }, { 8, 7 }, { 24, 8 }, { 100, 99 }, { 130, 64 }, { 4096, 4095 }, { 4097, 1 },
-	{ 16384, 100 }, { 16385, 16384 }, { 65536, 0 }, { 65536, 30000 }, { (1 << 20) + 3, 1 << 20 },
+	{ 65536, 100 }, { 65537, 65536 }, { 80000, 0 }, { 80000, 30000 }, { (1 << 20) + 3, 1 << 20 },
 };
 
 static void check_truncated(struct node *n, struct op *r, size_t sent, uint64_t seed)

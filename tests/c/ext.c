@@ -226,7 +226,7 @@ static const struct test tests[] = {
 	{ "direct_data", test_direct, 2, 0, FIRST_DATA },
 	{ "direct_sync", test_direct, 2, 0, FIRST_SYNC },
 	{ "direct_long", test_direct, 2, 0, FIRST_LONG },
-	{ "announced_24k", test_announced, 2, 0, 24576 },
+	{ "announced_80k", test_announced, 2, 0, 81920 },
 	{ "announced_128k", test_announced, 2, 0, 131072 },
 };
 

@@ -120,7 +120,7 @@ static int timed_read(struct fid_cq *cq, struct fi_cq_tagged_entry *e)
 /* Sends to and receives from both others for a while, as far as it goes. */
 static void talk(uint64_t *seed, enum target t, unsigned words)
 {
-	static const size_t sizes[] = { 8, 100, 2000, 16384, 17000, MAX_LEN };
+	static const size_t sizes[] = { 8, 100, 2000, 16384, 66000, MAX_LEN };
 	bool sending[WINDOW] = { 0 }, receiving[WINDOW] = { 0 };
 	uint64_t end = now_ms() + ROUND_MS;
 

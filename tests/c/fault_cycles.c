@@ -88,7 +88,7 @@ static void compare(const struct usage *before, const struct usage *after)
 /* One message to oneself, so that everything that is made on first use is made. */
 static void use(struct node *n, size_t len)
 {
-	static char in[20000], out[20000];
+	static char in[80000], out[80000];
 	fi_addr_t self = node_insert(n, n);
 
 	trecv(n, in, len, FI_ADDR_UNSPEC, 1, 0, in);
@@ -114,7 +114,7 @@ static void test_cycles(long arg)
 		else
 			node_open_on(&n, &base, NULL);
 		if (i % 4 == 0)
-			use(&n, i % 8 ? 20000 : 8);
+			use(&n, i % 8 ? 80000 : 8);
 		node_close(&n);
 	}
 	after = measure_end(&before);
@@ -128,7 +128,7 @@ static void test_cycles(long arg)
  * one of each protocol. arg: the addresses stay in rank 0's AV, which grows by that much. */
 static void test_peers(long keep)
 {
-	static char in[30000], out[30000];
+	static char in[80000], out[80000];
 	struct usage before = { 0 }, after;
 	struct name names[NODE_PEERS];
 	struct node n;
@@ -137,7 +137,7 @@ static void test_peers(long keep)
 	shmdir_make();
 	node_open(&n, NULL);
 	for (int i = 0; i < PEERS; i++) {
-		static const size_t sizes[] = { 8, 4000, 30000 };
+		static const size_t sizes[] = { 8, 4000, 80000 };
 		size_t len = sizes[i % 3];
 		fi_addr_t peer;
 

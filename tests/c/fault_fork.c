@@ -180,7 +180,7 @@ static void test_exec_uses(long arg)
 /* fork in the middle of traffic between two processes: neither side loses anything. */
 static void test_during_traffic(long arg)
 {
-	static char in[50000], out[50000];
+	static char in[80000], out[80000];
 
 	(void)arg;
 	open_fork();

@@ -204,7 +204,7 @@ static void talk_to_peer(void)
 	char *in = slots[0].buf, *out = slots[1].buf;
 
 	for (uint64_t i = 0; i < VICTIM_TALKS; i++) {
-		size_t len = i % 2 ? 50000 : 16;
+		size_t len = i % 2 ? 80000 : 16;
 
 		trecv(&n, in, VICTIM_MAX, n.peer[2], 7, 0, in);
 		fill(out, len, i);

@@ -48,7 +48,7 @@ static void install(void)
 
 static void traffic(int rounds)
 {
-	static char in[50000], out[50000];
+	static char in[80000], out[80000];
 
 	for (int i = 0; i < rounds; i++) {
 		size_t len = i % 10 ? 16 : sizeof(out);

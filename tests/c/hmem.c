@@ -11,7 +11,7 @@
 
 enum { SEND_DEVICE = 1, RECV_DEVICE = 2, UNEXPECTED = 4, SYNC = 8, NO_MAP = 16, NO_P2P = 32 };
 
-static const size_t sizes[] = { 0, 1, 8, 104, 112, 113, 4096, 16384, 16385, 100000, 300001, LARGEST };
+static const size_t sizes[] = { 0, 1, 8, 104, 112, 113, 4096, 16384, 16385, 65536, 65537, 100000, 300001, LARGEST };
 
 static void messages(long arg)
 {

@@ -44,7 +44,7 @@ static void send_flags(struct node *n, fi_addr_t to, size_t len, uint64_t tag, u
 	post_send(n, &o);
 }
 
-static const size_t sizes[] = { 0, 8, 100, 4096, 16384, 16385, LARGE };
+static const size_t sizes[] = { 0, 8, 100, 4096, 65536, 65537, LARGE };
 
 /* After any completion the buffer may be reused: overwriting it must not show at the receiver. */
 static void test_reuse(long flags)
@@ -63,7 +63,7 @@ static void test_reuse(long flags)
 			continue;
 		}
 		barrier(&n);
-		if (sizes[i] < 16385)
+		if (sizes[i] <= 65536)
 			usleep(2000); /* a buffered one has completed by now */
 		trecv(&n, big_in, LARGE, FI_ADDR_UNSPEC, i, 0, big_in);
 		wait_ctx(&n, n.rxcq, big_in);

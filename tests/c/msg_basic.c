@@ -17,7 +17,7 @@ struct slot {
 };
 
 static struct slot slots[BATCH];
-static const size_t edges[] = { 0, 1, 8, 24, 25, 4095, 4096, 4097, 16383, 16384, 16385, 65536,
+static const size_t edges[] = { 0, 1, 8, 24, 25, 4095, 4096, 4097, 16383, 16384, 16385, 65536, 65537,
 				(1 << 20) + 3 };
 
 static bool with_completion(const struct slot *s)

@@ -15,8 +15,8 @@
 /* The size of message k: mostly small, with every protocol in between. */
 static size_t size_of(uint64_t k)
 {
-	static const size_t sizes[] = { 8, 0, 100, 3000, 1, 16384, 20000, 64, MAX_SIZE, 4097, 16,
-					16385, 70000, 12 };
+	static const size_t sizes[] = { 8, 0, 100, 3000, 1, 65536, 80000, 64, MAX_SIZE, 4097, 16,
+					65537, 70000, 12 };
 	uint64_t s = k * 2654435761u;
 
 	return sizes[(k + (s >> 13)) % ARRAY_LEN(sizes)];
@@ -134,7 +134,7 @@ static void test_mixed(long arg)
 /* Both sides send to each other at once: neither direction may hold the other up. */
 static void test_bidirectional(long arg)
 {
-	enum { N = 3000, LEN = 20000 };
+	enum { N = 3000, LEN = 80000 };
 	struct node n;
 	char *in = malloc(LEN * 2), *out = malloc(LEN);
 	struct fi_cq_tagged_entry e;

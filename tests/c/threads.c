@@ -9,7 +9,7 @@
 
 #define PER_THREAD 4000
 #define MAX_THREADS 8
-#define MAX_LEN 20000
+#define MAX_LEN 80000
 
 struct message {
 	uint32_t thread, number;

@@ -17,7 +17,7 @@ static uint64_t head_of(uint32_t serial, uint64_t number) { return (uint64_t)ser
 
 size_t victim_length(uint32_t serial, uint64_t number)
 {
-	static const size_t sizes[] = { 8, 104, 8, 3000, 8192, 8, 20000, 8193, VICTIM_MAX };
+	static const size_t sizes[] = { 8, 104, 8, 3000, 8192, 8, 80000, 8193, VICTIM_MAX };
 	uint64_t seed = head_of(serial, number);
 
 	return sizes[rnd(&seed) % ARRAY_LEN(sizes)];
