@@ -17,6 +17,9 @@ import (
 // TestForbidden: a NIC whose file may not be opened, and services that do not admit this process, by a named error
 // that says which.
 func TestForbidden(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a process for each case, of one thread")
+	}
 	launcher := []string{"SLINGSHOT_VNIS=1", "SLINGSHOT_DEVICES=cxi0", "SLINGSHOT_SVC_IDS=1"}
 	for _, c := range []struct {
 		name, settings string

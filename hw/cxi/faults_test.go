@@ -17,6 +17,9 @@ import (
 // TestRefusedCommand: whichever command the NIC refuses, while an interface is opened or messages are on their way,
 // there is an error with a name, or everything arrives; nothing waits for ever.
 func TestRefusedCommand(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a process for each case, of one thread")
+	}
 	commands := []int{1, 2, 3, 11, 12, 13, 14, 15, 16, 20, 25, 30}
 	for k, n := range commands {
 		code := []int{wire.RcUndeliverable, wire.RcCmdInvalidArg, wire.RcIllegalOp}[k%3]
