@@ -156,19 +156,24 @@ func (e *attributes) receivesOnly() bool { return e.scalable != nil && e.context
 
 // checkRx checks the attributes of a receive context whose endpoint has caps.
 func (d *Domain) checkRx(what string, a *fi.RxAttr, caps uint64) error {
+	return checkContext(what, a.OpFlags&^info.RxOpFlags, a.Caps&^caps, a.MsgOrder, a.CompOrder, a.Size, a.IOVLimit)
+}
+
+// checkContext checks what the attributes of both kinds of contexts have. flags and caps are those that are not offered.
+func checkContext(what string, flags, caps, msgOrder, compOrder, size, iovLimit uint64) error {
 	switch {
-	case a.OpFlags&^info.RxOpFlags != 0:
-		return refuse(log.EPCtrl, fi.EBADFLAGS, what+"operation flags %#x", a.OpFlags&^info.RxOpFlags)
-	case a.Caps&^caps != 0:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"capabilities %#x are not offered", a.Caps&^caps)
-	case a.MsgOrder&^info.MsgOrder != 0:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"message order %#x", a.MsgOrder&^info.MsgOrder)
-	case a.CompOrder != fi.OrderNone:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"completion order %#x", a.CompOrder)
-	case a.Size > info.MaxCtxSize:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"size %d, at most %d", a.Size, info.MaxCtxSize)
-	case a.IOVLimit > info.IOVLimit:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"iov limit %d, at most %d", a.IOVLimit, info.IOVLimit)
+	case flags != 0:
+		return refuse(log.EPCtrl, fi.EBADFLAGS, what+"operation flags %#x", flags)
+	case caps != 0:
+		return refuse(log.EPCtrl, fi.EINVAL, what+"capabilities %#x are not offered", caps)
+	case msgOrder&^info.MsgOrder != 0:
+		return refuse(log.EPCtrl, fi.EINVAL, what+"message order %#x", msgOrder&^info.MsgOrder)
+	case compOrder != fi.OrderNone:
+		return refuse(log.EPCtrl, fi.EINVAL, what+"completion order %#x", compOrder)
+	case size > info.MaxCtxSize:
+		return refuse(log.EPCtrl, fi.EINVAL, what+"size %d, at most %d", size, info.MaxCtxSize)
+	case iovLimit > info.IOVLimit:
+		return refuse(log.EPCtrl, fi.EINVAL, what+"iov limit %d, at most %d", iovLimit, info.IOVLimit)
 	}
 	return nil
 }
@@ -193,21 +198,12 @@ func orElse(field *uint64, v uint64) {
 // checkTx checks the attributes of a transmit context that can have caps.
 func (d *Domain) checkTx(what string, a *fi.TxAttr, caps uint64) error {
 	injectMax := uint64(d.cfg.InjectSize)
+	err := checkContext(what, a.OpFlags&^info.TxOpFlags, a.Caps&^caps, a.MsgOrder, a.CompOrder, a.Size, a.IOVLimit)
 	switch {
-	case a.OpFlags&^info.TxOpFlags != 0:
-		return refuse(log.EPCtrl, fi.EBADFLAGS, what+"operation flags %#x", a.OpFlags&^info.TxOpFlags)
-	case a.Caps&^caps != 0:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"capabilities %#x are not offered", a.Caps&^caps)
-	case a.MsgOrder&^info.MsgOrder != 0:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"message order %#x", a.MsgOrder&^info.MsgOrder)
-	case a.CompOrder != fi.OrderNone:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"completion order %#x", a.CompOrder)
-	case a.Size > info.MaxCtxSize:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"size %d, at most %d", a.Size, info.MaxCtxSize)
+	case err != nil:
+		return err
 	case a.InjectSize > injectMax:
 		return refuse(log.EPCtrl, fi.EINVAL, what+"inject size %d, at most %d", a.InjectSize, injectMax)
-	case a.IOVLimit > info.IOVLimit:
-		return refuse(log.EPCtrl, fi.EINVAL, what+"iov limit %d, at most %d", a.IOVLimit, info.IOVLimit)
 	case a.RMAIOVLimit > info.IOVLimit:
 		return refuse(log.EPCtrl, fi.EINVAL, what+"rma iov limit %d, at most %d", a.RMAIOVLimit, info.IOVLimit)
 	}
