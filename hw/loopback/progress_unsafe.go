@@ -131,7 +131,8 @@ func (i *Iface) deliverBounce(owner uint32, src *source, slot *hot.Slot, m messa
 	}
 	if src.seg == nil {
 		src.state = sourceCut
-		return i.malformed("message of %d bytes whose sender %s has gone with it", m.length, &src.name)
+		i.logf("message of %d bytes whose sender %s has gone with it", m.length, &src.name)
+		return drop
 	}
 	index := atomic.LoadUint32((*uint32)(unsafe.Pointer(&slot.Body[at])))
 	if index >= src.seg.geo.bounceCount || m.length > int(src.seg.geo.bounceBytes) {

@@ -85,7 +85,11 @@ const openPatience = time.Second
 
 // admit gets to know the sender in attach entry index with its first message.
 func (i *Iface) admit(index uint32, src *source) verdict {
-	if src.state != sourceUnknown {
+	switch src.state {
+	case sourceUnknown:
+	case sourceCut: // what is behind a message that has gone with its sender
+		return drop
+	default:
 		i.rx.malformed.Add(1)
 		return drop
 	}
