@@ -13,14 +13,6 @@ log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 started=$SECONDS
 
-# libfabric's verbs provider reads all of the kernel's symbols, 10 MB, in each process that loads it: that is most of what
-# tests that start many processes spend. Where mounts may be made, steps get none to read.
-hide='mount --bind /dev/null /proc/kallsyms'
-without_symbols=()
-if unshare -m sh -c "$hide" 2>/dev/null; then
-	without_symbols=(unshare -m sh -c "$hide"' && exec "$@"' sh)
-fi
-
 # step NAME COMMAND... shows the command's output, and how long it took, and takes its closing line.
 # A command that fails without one, or prints none, counts as one failure.
 step() {
@@ -60,15 +52,15 @@ step "go test -race" gotest . -race -short -timeout 10m . ./examples/... ./mpsc 
 core=$(taskset -cp $$ | sed 's/.*: *//; s/[-,].*//')
 onecore() { taskset -c "$core" "$GO" test -json "$@" 2>&1 | "$GO" run ./tests/count; }
 step "go test, one core" onecore -short -timeout 5m -run 'Stress|Many|Progress|Stop|Read|Shared|Lease' ./mpsc ./cq ./stripe ./internal/proxy
-step "direct" "${without_symbols[@]}" scripts/direct.sh
+step "direct" scripts/lean.sh --proc scripts/direct.sh
 # A short form of make test-rdma.
-step "virtual machines with RDMA" tests/rdma/run.sh short
+step "virtual machines with RDMA" scripts/lean.sh tests/rdma/run.sh short
 for script in tests/clients/*.sh; do
 	[ -x "$script" ] || continue
 	case $script in
-	# Their containers mount /proc, which the kernel refuses to other users where some of it is hidden.
-	*/containers.sh | */pods.sh) step "$script" "$script" ;;
-	*) step "$script" "${without_symbols[@]}" "$script" ;;
+	# Their containers mount /proc.
+	*/containers.sh | */pods.sh) step "$script" scripts/lean.sh "$script" ;;
+	*) step "$script" scripts/lean.sh --proc "$script" ;;
 	esac
 done
 
