@@ -323,10 +323,8 @@ var polling = []func(a, b, c, d uintptr) uintptr{Read, Progress, SRead, Drive}
 // searching are the flags of searches.
 var searching = [...]uint64{fi.Peek, fi.Peek | fi.Claim, fi.Peek | fi.Discard, fi.Claim}
 
-// FuzzPolling has the entry points that poll take in what a peer has written to the rings, behind messages of its own
-// and into them, with receives or with searches: nothing beside the receive's buffer and the region is written,
-// completions and notifications fit, and a poll ends.
-func FuzzPolling(f *testing.F) {
+// seedPolling adds messages of all kinds that are taken in, and some that are not.
+func seedPolling(f *testing.F) {
 	rts := eager(hot.AMRTS, 1, 0, bytesOf(5, 100, 0, 1<<32, 1<<20, 100))
 	rts[2], rts[4] = byte(unsafe.Sizeof(hot.RTSHead{})), 0
 	write := eager(hot.AMWrite, 16, 0, append(bytesOf(regionKey, 0, hot.WriteLast), "payload."...))
@@ -353,6 +351,13 @@ func FuzzPolling(f *testing.F) {
 		head := []byte{id, hot.SlotBounce, 40, 0, 255, 255, 255, 255}
 		f.Add(id, append(head, make([]byte, 100)...), []byte(nil), int32(0))
 	}
+}
+
+// FuzzPolling has the entry points that poll take in what a peer has written to the rings, behind messages of its own
+// and into them, with receives or with searches: nothing beside the receive's buffer and the region is written,
+// completions and notifications fit, and a poll ends.
+func FuzzPolling(f *testing.F) {
+	seedPolling(f)
 	f.Fuzz(func(t *testing.T, function byte, slot, segment []byte, failed int32) {
 		h := newHostile(t)
 		searches := function&0x80 != 0
