@@ -41,8 +41,8 @@ if make -s -C tests/c OUT="$PWD/build/tests"; then
 	done
 	echo "   through the runtime: $((SECONDS - began)) s"
 
-	# That the comparison of the routes fails where they come apart, and the count of entries where there are some: with faults
-	# planted into the library (cabi/planted_unsafe.go).
+	# That the comparison of the routes fails where they come apart, and the count of entries where there are some:
+	# with faults planted into the library (cabi/planted_unsafe.go).
 	if make -s provider-lib LIB="$work/planted" TAGS=planted PGO= >"$work/log" 2>&1; then
 		export FI_PROVIDER_PATH=$work/planted
 		for fault in data flags length target error; do
