@@ -500,7 +500,7 @@ static void check_late(const struct seen *was, const struct seen *now, uint64_t 
 }
 
 /* Compares how often count messages, with all that was posted, searched and read for them, have entered the runtime:
- * several things may be done in one entry, and a few entries are for what other than the messages has come meanwhile. */
+ * several things may be done in one entry, and a few entries are for what else has come meanwhile. */
 static void check_entries(const struct ask *a, uint64_t entries, uint64_t count)
 {
 	uint64_t want = count * (uint64_t)a->entries, more = count / 50;
