@@ -68,7 +68,7 @@ MPI_BENCH = $(addprefix tests/bench/mpi/,mpi_bench.c streams.c together.c)
 MPICH_WARN = -Wno-stringop-overflow
 MPICH_CC = $(firstword $(wildcard $(1)/bin/mpicc.mpich) $(1)/bin/mpicc)
 
-.PHONY: help deps build lib mpi-lib bin bench-program nixl nixl-check run test test-cxi test-rdma lint bench bench-cxi bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
+.PHONY: help deps build provider-lib lib mpi-lib bin bench-program nixl nixl-check run test test-cxi test-rdma lint bench bench-cxi bench-net bench-rdma bench-scaling plots pgo man generate fuzz \
 	install install-files uninstall deb clean
 
 help:
@@ -81,11 +81,13 @@ deps:
 ## make build      build/lib/libweft-fi.so and libweft-core.so, build/lib/libweft.so, libweft-mpi-*.so, build/bin/
 build: lib mpi-lib bin
 
-lib:
+provider-lib:
 	@mkdir -p $(LIB)
-	$(GO_BUILD) $(PGO) -buildmode=c-shared -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK_CORE)'" \
+	$(GO_BUILD) $(PGO) $(if $(TAGS),-tags $(TAGS)) -buildmode=c-shared -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK_CORE)'" \
 		-o $(LIB)/libweft-core.so ./cabi
 	$(CC) $(WARN) $(LOADER_FLAGS) -o $(LIB)/libweft-fi.so cabi/loader/*.c -ldl
+
+lib: provider-lib
 	$(GO_BUILD) $(PGO) -buildmode=c-shared -tags direct -ldflags "$(GO_LDFLAGS) -extldflags '$(LINK)'" \
 		-o $(LIB)/libweft.so ./cabi
 	@rm -f $(LIB)/*.h

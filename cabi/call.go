@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // result is what C gets for err: 0 or a negative errno.
@@ -28,6 +29,9 @@ func guard[T ~int32 | ~int64](call string, rc *T) {
 		*rc = T(fi.EOTHER.Code())
 	}
 }
+
+// entered counts that an operation has entered the runtime.
+func entered() { stats.CountProcess(stats.ProcEntries) }
 
 // guardVoid is guard for functions without a result.
 func guardVoid(call string) {

@@ -86,6 +86,7 @@ func weftGoCntrSetErr(counter, value C.uint64_t) (rc C.int) {
 //export weftGoCntrWait
 func weftGoCntrWait(counter, threshold C.uint64_t, timeout C.int) (rc C.int) {
 	defer guard("fi_cntr_wait", &rc)
+	entered()
 	c, err := objectOf[*cq.Counter](counter)
 	if err != nil {
 		return result(err)

@@ -91,6 +91,7 @@ func weftGoCQOpen(domain C.uint64_t, attr *C.struct_fi_cq_attr, self unsafe.Poin
 //export weftGoCQReadErr
 func weftGoCQReadErr(queue C.uint64_t, c *C.struct_fi_cq_err_entry, src *C.uint64_t) (rc C.int) {
 	defer guard("fi_cq_readerr", &rc)
+	entered()
 	q, err := objectOf[*cq.Queue](queue)
 	if err != nil {
 		return result(err)

@@ -164,6 +164,7 @@ type optioned interface {
 //export weftGoEPCancel
 func weftGoEPCancel(ep C.uint64_t, context unsafe.Pointer) (rc C.int) {
 	defer guard("fi_cancel", &rc)
+	entered()
 	e, err := objectOf[receiver](ep)
 	if err != nil {
 		return result(err)

@@ -23,6 +23,9 @@ import (
 //export weftGoPost
 func weftGoPost(ep C.uint64_t, function C.uint32_t, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("transfer", &rc)
+	if function != hot.PlaneReceive { // that is counted below
+		entered()
+	}
 	if code == hot.PostReturn {
 		if e, ok := handles.get(uint64(ep)).(*provider.MatchedEndpoint); ok {
 			e.TakeBack((*hot.Post)(unsafe.Pointer(p)))
@@ -115,6 +118,7 @@ const recvPrivate = hot.RecvTagged | hot.RecvIOV | hot.RecvCancel | hot.RecvWork
 //export weftGoRecv
 func weftGoRecv(object C.uint64_t, rx *C.struct_weft_hot_rx, p *C.struct_weft_post, code C.uint32_t) (rc C.int64_t) {
 	defer guard("recv", &rc)
+	entered()
 	if rx == nil {
 		o := handles.get(uint64(object))
 		if e, ok := o.(*provider.MatchedEndpoint); ok {
@@ -208,6 +212,7 @@ func recvArgs(o domained, p *C.struct_weft_post) (args provider.RecvArgs, err er
 //export weftGoAfterPost
 func weftGoAfterPost(p *C.struct_weft_post) {
 	defer guardVoid("end of a post")
+	entered()
 	ep := p.ep
 	if p.todo&hot.TodoComplete != 0 {
 		if q, ok := handles.get(uint64(ep.tx_cq.handle)).(*cq.Queue); ok {
@@ -240,6 +245,9 @@ func weftGoAfterPost(p *C.struct_weft_post) {
 //export weftGoForPoll
 func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 	defer guardVoid("progress")
+	if code != hot.PollTimers {
+		entered()
+	}
 	switch code {
 	case hot.PollProgress, hot.PollTimers, hot.PollTriggered:
 		p.answer = 0

@@ -179,6 +179,7 @@ func postNote(ep C.uint64_t, p *C.struct_weft_post) error {
 //export weftGoTokenCredit
 func weftGoTokenCredit(ep C.uint64_t, source C.uint32_t) {
 	defer guardVoid("credit of notifications")
+	entered()
 	if e, err := objectOf[*provider.Endpoint](ep); err == nil {
 		e.CreditNotes(uint32(source))
 	}
@@ -219,6 +220,7 @@ func weftGoTokenAgent(ep C.uint64_t, name *C.char) (rc C.int) {
 //export weftGoTokenNotes
 func weftGoTokenNotes(ep C.uint64_t, entries *C.struct_weft_note, most C.size_t) (rc C.int64_t) {
 	defer guard("take notifications", &rc)
+	entered()
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
 		return C.int64_t(result(err))

@@ -46,6 +46,7 @@ func weftGoWait(set C.uint64_t, timeout C.int) (rc C.int) {
 //export weftGoTryWait
 func weftGoTryWait(object C.uint64_t) (rc C.int) {
 	defer guard("fi_trywait", &rc)
+	entered()
 	w, err := objectOf[interface{ TryWait() error }](object)
 	if err != nil {
 		return result(err)

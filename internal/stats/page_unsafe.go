@@ -52,6 +52,15 @@ func CountProcess(word int) {
 	}
 }
 
+// processCount is what CountProcess has counted in a word.
+func processCount(word int) uint64 {
+	base := shared.Load()
+	if base == nil {
+		return 0
+	}
+	return atomic.LoadUint64((*uint64)(unsafe.Add(*base, processAt+word*wordBytes)))
+}
+
 // OpenEndpoint takes a block for an endpoint that is known by a socket address,
 // and makes the process's page in dir if there is none. It never fails for
 // want of the page: without one, or with shown false, the block is private

@@ -386,6 +386,8 @@ func TestOwnValues(t *testing.T) {
 	b.RxPeak(RxPosted, RxPostedPeak, 5)
 	line := b.Stripe(0)
 	line.Add(StripeEager, 7)
+	CountProcess(ProcSleeps)
+	CountProcess(ProcSleeps)
 	value := func(list []uint64, name string) uint64 {
 		for i := range table {
 			if table[i].Name == name {
@@ -404,6 +406,7 @@ func TestOwnValues(t *testing.T) {
 	for name, want := range map[string]uint64{
 		"rx_eager": 7, "tx_eager": 7, "posted": 14, "posted_peak": 9,
 		"endpoints": 2, "endpoints_hidden": 1, "endpoints_opened": value(before, "endpoints_opened") + 2,
+		"thread_sleeps": value(before, "thread_sleeps") + 2,
 	} {
 		if got := value(list, name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)

@@ -45,7 +45,9 @@ func ProcessValues(dst []uint64) {
 		if table[i].Level() != Process {
 			continue
 		}
-		switch table[i].At[0].Word {
+		switch word := table[i].At[0].Word; word {
+		default:
+			dst[i] = processCount(word)
 		case ProcEndpoints:
 			dst[i] = uint64(p.open)
 		case ProcOpened:

@@ -40,6 +40,28 @@ if make -s -C tests/c OUT="$PWD/build/tests"; then
 		fi
 	done
 	echo "   through the runtime: $((SECONDS - began)) s"
+
+	# That the comparison of the routes fails where they come apart, and the count of entries where there are some:
+	# with faults planted into the library (cabi/planted_unsafe.go).
+	if make -s provider-lib LIB="$work/planted" TAGS=planted PGO= >"$work/log" 2>&1; then
+		export FI_PROVIDER_PATH=$work/planted
+		for fault in data flags length target error; do
+			if WEFT_TEST_PLANT=$fault timeout $LIMIT build/tests/routes one_queue >"$work/log" 2>&1 ||
+				! grep -q 'line [0-9]*: directly' "$work/log"; then
+				not_ok "routes that come apart are noticed: $fault" "$work/log"
+			else
+				ok "routes that come apart are noticed: $fault"
+			fi
+		done
+		if WEFT_TEST_PLANT=errors_in_go timeout $LIMIT build/tests/steady peek_miss >"$work/log" 2>&1 ||
+			! grep -q 'entries into the runtime' "$work/log"; then
+			not_ok "errors that are read by the runtime are noticed" "$work/log"
+		else
+			ok "errors that are read by the runtime are noticed"
+		fi
+	else
+		not_ok "a library with planted faults" "$work/log"
+	fi
 else
 	not_ok "programs of tests/c"
 fi
