@@ -504,7 +504,7 @@ static void check_entries(const struct ask *a, uint64_t entries, uint64_t count)
 {
 	uint64_t want = count * (uint64_t)a->entries, more = count / 50;
 
-	if (a->len > LONG) /* memory is counted for huge pages */
+	if (a->len >= LONG) /* memory is counted for huge pages */
 		more += count * a->len / (4u << 20) + 1;
 	EXPECTF(entries >= want / 2 && entries <= want + more, "%llu entries into the runtime, of %llu messages",
 		(unsigned long long)entries, (unsigned long long)count);
