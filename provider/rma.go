@@ -269,7 +269,8 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 }
 
 // pumpRMA sends the rest of a request's messages, as far as there is room. nil
-// says that all are sent: then the request may be gone. The caller owns
+// says that all are sent: then the request may be gone. What carries CQ data may have to wait for answers to what was
+// sent before. The caller owns
 // the request (it posts it, or holds the progress lease and found it queued)
 // and the lease of the stripe.
 func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) error {
@@ -281,6 +282,12 @@ func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) erro
 		}
 		ends := n == part.Len-req.sent
 		last := ends && req.part+1 == req.parts
+		if last && req.dataWaits() && req.left.Load() > 1 {
+			return fi.EAGAIN
+		}
+		if last && req.dataWaits() && req.status != fi.Success {
+			return req.status
+		}
 		if last {
 			req.live.Store(uint32(id >> 32))
 		}

@@ -45,7 +45,7 @@ type rmaRequest struct {
 	// left is what is still to be answered: parts of a write, bytes of the
 	// others. Stored before the first message, then the lease holder's.
 	left atomic.Uint64
-	// status is the first error. The lease holder's.
+	// status is the first error. The lease holder's; the owner reads it when left says that it has come.
 	status fi.Errno
 	// live is the generation of the request's id when all its messages are
 	// sent, else 0. Stored by the owner before the last message, changed to 0
@@ -104,6 +104,10 @@ func (req *rmaRequest) dropEmpty() {
 	req.parts = kept
 	req.left.Store(req.units())
 }
+
+// dataWaits reports whether the last message, which carries the CQ data of a write, is sent only when the target has
+// accepted all elements before its own: the target keeps nothing of an operation whose first elements it has refused.
+func (req *rmaRequest) dataWaits() bool { return req.flags&rmaHasData != 0 && req.parts > 1 }
 
 // claimRMA takes a request whose messages are all sent, to finish it. Only one
 // caller gets it.

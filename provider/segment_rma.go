@@ -72,6 +72,9 @@ func (m rmaMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted 
 	if left < uint64(seg.Length) {
 		t.Trim(&seg, int64(left))
 	}
+	if req.dataWaits() && uint64(seg.Offset+seg.Length) == req.total && t.Flying() {
+		return t.Unpost(seg)
+	}
 	if done, err := m.direct(req, seg); err != nil {
 		return t.Fail(seg, fi.ECONNRESET)
 	} else if done {

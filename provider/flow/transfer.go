@@ -153,6 +153,9 @@ func (t *Transfer) Flies(seg congestion.Segment, units uint64) {
 	t.flying = append(t.flying, flight{seg, units})
 }
 
+// Flying reports whether segments that were posted as messages are not answered.
+func (t *Transfer) Flying() bool { return len(t.flying) != 0 }
+
 // Answered takes in an answer of the peer of a number of units: of the segment in flight in which byte at of the
 // operation is, wire.NoPlace: of the first. Units beyond that segment's are of the next one. What it takes is
 // subtracted from left. It reports false if no segment waits for the answer.

@@ -128,6 +128,37 @@ static void test_refused(long arg)
 	close_rma(&r);
 }
 
+/* The CQ data of a write of several elements comes only if none of them is refused, whichever that would be. */
+static void test_refused_data(long len)
+{
+	struct fi_cq_tagged_entry e;
+	struct rma r;
+
+	open_rma(&r, FI_REMOTE_WRITE);
+	for (uint64_t bad = 0; test_rank == 0 && bad <= 3; bad++) {
+		struct iovec iov = { r.mem, 3 * (size_t)len };
+		struct fi_rma_iov there[3];
+		struct fi_msg_rma msg = {
+			.msg_iov = &iov, .iov_count = 1, .addr = r.n.peer[1], .rma_iov = there, .rma_iov_count = 3,
+			.context = &r, .data = 0x1000 + bad,
+		};
+
+		for (uint64_t k = 0; k < 3; k++)
+			there[k] = (struct fi_rma_iov){ 2 * k * (uint64_t)len, (size_t)len, k == bad ? KEY + 1 : KEY };
+		POST(&r, fi_writemsg(r.n.ep, &msg, FI_REMOTE_CQ_DATA | FI_COMPLETION));
+		if (bad == 3)
+			done(&r, FI_RMA | FI_WRITE);
+		else
+			CHECK_RC(wait_for(&r.n, r.n.txcq, &e, 20000), -FI_ENOKEY);
+	}
+	if (test_rank == 1) {
+		wait_ok(&r.n, r.n.rxcq, &e);
+		CHECKF(e.data == 0x1003, "data %#llx of a write that is refused", (unsigned long long)e.data);
+		CHECK(e.len == 3 * (size_t)len);
+	}
+	close_rma(&r);
+}
+
 /* A vector on both sides in one message. */
 static void test_vectors(long arg)
 {
@@ -311,6 +342,9 @@ static void test_closed(long rounds)
 static const struct test tests[] = {
 	{ "write_read", test_write_read, 2, 0, 0 },
 	{ "refused", test_refused, 2, 0, 0 },
+	{ "refused_data", test_refused_data, 2, 0, 8 },
+	{ "refused_data_bounce", test_refused_data, 2, 0, 4000 },
+	{ "refused_data_large", test_refused_data, 2, 0, 150000 },
 	{ "vectors", test_vectors, 2, 0, 0 },
 	{ "atomics", test_atomics, 2, 0, 2000 },
 	{ "region_counter", test_region_counter, 2, 0, FI_WAIT_NONE },
