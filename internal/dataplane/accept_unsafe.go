@@ -84,11 +84,11 @@ func (r *Receiver) Accept(ep *hot.EP, a *Arrival, out *Outlet) Verdict {
 	if rv == nil {
 		return r.hold(ep, rx, eng, a)
 	}
-	return r.deliver(ep, eng, rv, a, out)
+	return r.deliverMatched(ep, eng, rv, a, out)
 }
 
-// deliver gives a message to the receive that it has matched.
-func (r *Receiver) deliver(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arrival, out *Outlet) Verdict {
+// deliverMatched gives a message to the receive that it has matched.
+func (r *Receiver) deliverMatched(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arrival, out *Outlet) Verdict {
 	buf, ok := space(rv, a.Length)
 	if !ok {
 		out.Recv = uint64(uintptr(unsafe.Pointer(rv)))
