@@ -102,9 +102,9 @@ func endRead(p *hot.Poll, result int64) uintptr {
 	return hot.DeliveryDone
 }
 
-// gotEntries goes on when completions were read from the queue. Corked messages of ports are sent first: their completions
-// may be among those, and an application that has read them may not poll again. With PollFoundToo progress is made as
-// well, so that an application that always finds completions serves its peers.
+// gotEntries goes on when completions were read from the queue. Corked messages of ports are sent first: their
+// completions may be among those, and an application that has read them may not poll again. With PollFoundToo progress
+// is made as well, so that an application that always finds completions serves its peers.
 func gotEntries(p *hot.Poll, q *hot.CQ) uintptr {
 	corked := atomic.LoadUint32(&q.Held) != 0
 	if !corked && p.Flags&hot.PollFoundToo == 0 {
