@@ -28,7 +28,7 @@ func TestBehind(t *testing.T) {
 	sent++
 	fill()
 	to.ep.Progress()
-	held := leasedOf(to.ep).rx.HeldMessages()
+	held := leasedOf(to.ep).rx.UnexpectedMessages()
 	if held == 0 {
 		t.Fatal("nothing is held")
 	}
@@ -40,7 +40,7 @@ func TestBehind(t *testing.T) {
 		if got := binary.LittleEndian.Uint64(buf); got != n {
 			t.Fatalf("received message %d, want %d", got, n)
 		}
-		if left := leasedOf(to.ep).rx.HeldMessages(); left != held-int(n)-1 {
+		if left := leasedOf(to.ep).rx.UnexpectedMessages(); left != held-int(n)-1 {
 			t.Fatalf("%d messages are held after %d receives, %d were", left, n+1, held)
 		}
 	}

@@ -411,8 +411,8 @@ func (s *collSide) idle() {
 	if len(c.ordered.list) != 0 {
 		s.t.Errorf("%d all-to-alls are under way", len(c.ordered.list))
 	}
-	if leasedOf(s.ep).rx.KeptBytes != 0 {
-		s.t.Errorf("%d bytes are held", leasedOf(s.ep).rx.KeptBytes)
+	if leasedOf(s.ep).rx.UnexpectedBytes != 0 {
+		s.t.Errorf("%d bytes are held", leasedOf(s.ep).rx.UnexpectedBytes)
 	}
 }
 
@@ -436,7 +436,7 @@ func TestCollectiveAhead(t *testing.T) {
 		}
 		k, _ := c.sides[0].cq.Read(got[:])
 		completed += max(k, 0)
-		if held := leasedOf(c.sides[1].ep).rx.KeptBytes; held > bound+int(size+earlyCost) {
+		if held := leasedOf(c.sides[1].ep).rx.UnexpectedBytes; held > bound+int(size+earlyCost) {
 			t.Fatalf("%d bytes are held, at most %d", held, bound)
 		}
 		return err == fi.EAGAIN || posted == n

@@ -153,7 +153,7 @@ func (r *receiving) countQueues(posted, unexpected int) {
 	}
 	st.RxPeak(stats.RxPosted, stats.RxPostedPeak, uint64(posted))
 	st.RxPeak(stats.RxKept, stats.RxKeptPeak, uint64(unexpected))
-	st.RxPeak(stats.RxKeptBytes, stats.RxKeptBytesPeak, uint64(r.KeptBytes))
+	st.RxPeak(stats.RxKeptBytes, stats.RxKeptBytesPeak, uint64(r.UnexpectedBytes))
 }
 
 // sample writes what is not counted as it happens but known from words that exist anyway: positions of rings, lengths

@@ -90,8 +90,8 @@ func TestHeldDatagrams(t *testing.T) {
 	for range 100 {
 		r.ep.Progress()
 	}
-	if leasedOf(r.ep).rx.Closed || leasedOf(r.ep).rx.KeptBytes != 0 {
-		t.Errorf("window closed %v, %d bytes held", leasedOf(r.ep).rx.Closed, leasedOf(r.ep).rx.KeptBytes)
+	if leasedOf(r.ep).rx.Closed || leasedOf(r.ep).rx.UnexpectedBytes != 0 {
+		t.Errorf("window closed %v, %d bytes held", leasedOf(r.ep).rx.Closed, leasedOf(r.ep).rx.UnexpectedBytes)
 	}
 	s.send(SendArgs{IOV: iovOf(make([]byte, 9)), Dest: s.addr[r], Inject: true}, r)
 	if e := r.completion(s); e.Len != 9 || e.Context != 7 {

@@ -85,7 +85,7 @@ func sources(t *testing.T, a *side, from []*side, tagged, directed bool, size in
 				one.ep.Progress()
 			}
 			a.ep.rx.acquire()
-			held = leasedOf(a.ep).rx.HeldMessages()
+			held = leasedOf(a.ep).rx.UnexpectedMessages()
 			leasedOf(a.ep).rx.give()
 		}
 	}

@@ -24,11 +24,11 @@ func TestHeads(t *testing.T) {
 		n != int(unsafe.Sizeof(got)) {
 		t.Errorf("announced: %+v in %d bytes", got, n)
 	}
-	// As the data plane keeps one that comes before its receive (dataplane.KeptRTSBytes): at the beginning of
+	// As the data plane keeps one that comes before its receive (dataplane.UnexpectedRTSBytes): at the beginning of
 	// what this package keeps.
 	var kept wire.RTS
 	*(*hot.RTSHead)(unsafe.Pointer(&kept)) = *(*hot.RTSHead)(at)
-	if kept != announced || unsafe.Sizeof(kept) != dataplane.KeptRTSBytes {
+	if kept != announced || unsafe.Sizeof(kept) != dataplane.UnexpectedRTSBytes {
 		t.Errorf("kept: %+v", kept)
 	}
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	iovBytes = int(unsafe.Sizeof(fi.IOVec{}))
-	rtsSize  = dataplane.KeptRTSBytes
+	rtsSize  = dataplane.UnexpectedRTSBytes
 )
 
 // pointerAt turns an address that a request carries into a pointer.

@@ -161,7 +161,7 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		r.settle(r.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(out.Recv)), a, payload)
 	case dataplane.Complete:
 		e.rxCQ.Complete(entryOf(&out.Entry))
-	case dataplane.Delivered, dataplane.Kept:
+	case dataplane.Delivered, dataplane.Unexpected:
 	}
 	return true
 }
@@ -276,8 +276,8 @@ func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) {
 
 // keepEager keeps a message that no receive wants yet, and reports whether it could.
 func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && r.KeptBytes+len(payload) > r.cfg.UnexpectedBytes {
-		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.KeptBytes)
+	if a.ep.lossy && r.UnexpectedBytes+len(payload) > r.cfg.UnexpectedBytes {
+		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.UnexpectedBytes)
 		return false
 	}
 	addr := uint64(0)
@@ -309,21 +309,23 @@ func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) boo
 func (r *receiving) unexpectedAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(keptEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
-		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.KeptSourceShift - 1),
+		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.UnexpectedSourceShift - 1),
 		src: keptSource(m), number: keptSender(m).number,
 	}
 }
 
 // keptEndpoint and keptSource return where an unexpected message came from: an endpoint's number, and its source.
-func keptEndpoint(m *match.Message) uint32 { return uint32(m.Flags >> dataplane.KeptEndpointShift) }
+func keptEndpoint(m *match.Message) uint32 {
+	return uint32(m.Flags >> dataplane.UnexpectedEndpointShift)
+}
 
 func keptSource(m *match.Message) hw.Source {
-	return hw.Source(m.Flags >> dataplane.KeptSourceShift & 0xffffff)
+	return hw.Source(m.Flags >> dataplane.UnexpectedSourceShift & 0xffffff)
 }
 
 // keptSender returns the sender of an unexpected message.
 func keptSender(m *match.Message) sender {
-	return sender{m.Source(), uint8(m.Flags >> dataplane.KeptNumberShift)}
+	return sender{m.Source(), uint8(m.Flags >> dataplane.UnexpectedNumberShift)}
 }
 
 // sender returns the message's sender.
@@ -331,8 +333,8 @@ func (a *arrived) sender() sender { return sender{a.source, a.number} }
 
 // keptFlags is what match.Message.Flags keeps of a message.
 func keptFlags(a *arrived) uint64 {
-	return a.flags | uint64(a.src)<<dataplane.KeptSourceShift | uint64(a.number)<<dataplane.KeptNumberShift |
-		uint64(a.ep.number)<<dataplane.KeptEndpointShift
+	return a.flags | uint64(a.src)<<dataplane.UnexpectedSourceShift |
+		uint64(a.number)<<dataplane.UnexpectedNumberShift | uint64(a.ep.number)<<dataplane.UnexpectedEndpointShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.

@@ -120,7 +120,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		foreign: map[uint64]*hmem.Memory{},
 	}
 	r.ids.Changed, r.ids.Stale = r.identityChanged, func() { clear(r.addrIDs) }
-	r.Pool, r.KeptMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
+	r.Pool, r.UnexpectedMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
 	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
 	if err := r.allocateHot(log2(slots), flags); err != nil {
 		return nil, err
@@ -198,9 +198,9 @@ func (r *receiving) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
 // progress does what there is to do: posted receives for which a message may be
 // unexpected first, then arrivals, then what waited for room.
 func (r *leasedRx) progress() {
-	unexpected := r.HeldMessages()
+	unexpected := r.UnexpectedMessages()
 	r.drainWanted()
-	r.proceed(r.Posted() != 0 || r.HeldMessages() >= unexpected)
+	r.proceed(r.Posted() != 0 || r.UnexpectedMessages() >= unexpected)
 }
 
 // proceed is progress after the posted receives: arrivals, ends of peers, operations under way, what waits for room.
@@ -325,7 +325,7 @@ func (r *leasedRx) publish() {
 	r.Tagged.Reclaim()
 	r.Untagged.Reclaim()
 	r.Pool.Reclaim()
-	r.countQueues(r.Posted(), r.HeldMessages())
+	r.countQueues(r.Posted(), r.UnexpectedMessages())
 	r.PublishWant(r.hot)
 }
 
@@ -452,15 +452,15 @@ func (c *control) send() bool {
 // hold accounts for unexpected payload and closes the eager window when there
 // is too much of it.
 func (r *receiving) hold(n int) {
-	r.KeptBytes += n
-	if !r.Closed && r.KeptBytes > r.cfg.UnexpectedBytes {
+	r.UnexpectedBytes += n
+	if !r.Closed && r.UnexpectedBytes > r.cfg.UnexpectedBytes {
 		r.setWindow(false)
 	}
 }
 
 // unhold opens the window again at half of the bound.
 func (r *receiving) unhold(n int) {
-	r.KeptBytes -= n
+	r.UnexpectedBytes -= n
 	if r.Reopens() {
 		r.setWindow(true)
 	}

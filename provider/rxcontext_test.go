@@ -47,7 +47,7 @@ func TestPostsStay(t *testing.T) {
 
 	const unexpected = 99
 	arrive(unexpected)
-	for leasedOf(s.ep).rx.HeldMessages() == 0 {
+	for leasedOf(s.ep).rx.UnexpectedMessages() == 0 {
 		s.ep.Progress()
 	}
 	matched("a message that fits none", 2)
@@ -87,7 +87,7 @@ func TestPeekInHandler(t *testing.T) {
 		}
 	}
 	r.proceed(true)
-	held := r.HeldMessages()
+	held := r.UnexpectedMessages()
 	r.give()
 	if held != messages {
 		t.Fatalf("%d of %d messages are held", held, messages)
@@ -98,7 +98,7 @@ func TestPeekInHandler(t *testing.T) {
 	if c := s.completion(from); c.Context != late || got[0] != 2 {
 		t.Errorf("the receive ends with %+v and %d", c, got[0])
 	}
-	if n := r.HeldMessages(); n != messages-1 {
+	if n := r.UnexpectedMessages(); n != messages-1 {
 		t.Errorf("%d messages are held in the end", n)
 	}
 }

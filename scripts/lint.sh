@@ -88,7 +88,7 @@ fetch "${1:-full}" >"$log" 2>&1 || cat "$log"
 check gofmt run_gofmt
 check "go vet" "$GO" vet ./...
 check "go vet cmd/weft" "$GO" -C cmd/weft vet ./...
-check "go vet -tags direct,profile" "$GO" vet -tags direct,profile ./cabi
+check "go vet -tags direct,profile,planted" "$GO" vet -tags direct,profile,planted ./cabi
 check shellcheck run_shellcheck
 check "gcc -Wall -Wextra" c_syntax
 check "clang-format" scripts/clang-format.sh

@@ -160,32 +160,29 @@ func (e *Endpoint) Instance() hw.Instance {
 // an error the caller releases the claim after it. at is the address in the
 // peer's process. Errors: hw.ErrKey; hw.ErrNoResource when all claims are taken.
 func (e *Endpoint) claim(key hw.RemoteKey, addr, n uint64, right uint32) (c *hot.Claim, at uint64, err error) {
-	if key[keyEntry] == 0 {
-		if key, err = e.FindKey(key[keyName]); err != nil {
-			return nil, 0, err
-		}
-	}
-	table, entry := e.keys(), uint32(key[keyEntry])-1
-	if entry >= table.Count {
+	table, self, hint := e.keys(), &e.iface.host.self, e.claimHint.Load()
+	claimant := outbound.Claimant{PID: self.pid, Start: self.start, First: hint}
+	var extent outbound.Extent
+	var why outbound.Refusal
+	switch entry := uint32(key[keyEntry]) - 1; {
+	case key[keyEntry] == 0:
+		c, extent, why = table.ClaimName(&claimant, key[keyName], right)
+	case entry >= table.Count:
 		return nil, 0, hw.ErrKey
+	default:
+		c, extent, why = table.ClaimEntry(&claimant, entry, key[keyState], right)
 	}
-	if c = e.takeClaim(entry); c == nil {
+	if claimant.First != hint {
+		e.claimHint.Store(claimant.First)
+	}
+	switch {
+	case why == outbound.Later:
 		return nil, 0, hw.ErrNoResource
-	}
-	at, ok := outbound.Locate(table.Entry(entry), key[keyState], addr, n, right)
-	if !ok {
+	case why != outbound.None:
+		return nil, 0, hw.ErrKey
+	case !extent.Has(addr, n):
 		outbound.Release(c)
 		return nil, 0, hw.ErrKey
 	}
-	return c, at, nil
-}
-
-// takeClaim claims an entry with any claim that is free, nil if none is.
-func (e *Endpoint) takeClaim(entry uint32) *hot.Claim {
-	self := &e.iface.host.self
-	c, index := e.keys().Claim(entry, self.pid, self.start, e.claimHint.Load())
-	if c != nil && e.claimHint.Load() != index {
-		e.claimHint.Store(index)
-	}
-	return c
+	return c, addr + extent.Shift, nil
 }

@@ -38,8 +38,8 @@ const (
 type Verdict int
 
 const (
-	Delivered Verdict = iota // its receive is complete
-	Kept                     // it is kept as unexpected
+	Delivered  Verdict = iota // its receive is complete
+	Unexpected                // it is held as unexpected
 	// Settle: it matches the receive in Outlet.Recv, which is out of matching unless it is a multi-receive buffer;
 	// the runtime copies and completes.
 	Settle
@@ -84,11 +84,11 @@ func (r *Receiver) Accept(ep *hot.EP, a *Arrival, out *Outlet) Verdict {
 	if rv == nil {
 		return r.hold(ep, rx, eng, a)
 	}
-	return r.deliver(ep, eng, rv, a, out)
+	return r.deliverMatched(ep, eng, rv, a, out)
 }
 
-// deliver gives a message to the receive that it has matched.
-func (r *Receiver) deliver(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arrival, out *Outlet) Verdict {
+// deliverMatched gives a message to the receive that it has matched.
+func (r *Receiver) deliverMatched(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arrival, out *Outlet) Verdict {
 	buf, ok := space(rv, a.Length)
 	if !ok {
 		out.Recv = uint64(uintptr(unsafe.Pointer(rv)))
@@ -171,15 +171,15 @@ const InWord = 8
 // Layout of match.Message.Flags: hot.Message* and bits of package provider in the lowest byte, then the source, the
 // number of the sender's interface, and the number of the endpoint.
 const (
-	KeptSourceShift   = 8  // 24 bits
-	KeptNumberShift   = 32 // 8 bits
-	KeptEndpointShift = 40 // 24 bits
+	UnexpectedSourceShift   = 8  // 24 bits
+	UnexpectedNumberShift   = 32 // 8 bits
+	UnexpectedEndpointShift = 40 // 24 bits
 )
 
 // hold keeps a message that matches no receive as unexpected.
 func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) Verdict {
 	n := int(a.Length)
-	if r.KeptBytes+n > r.KeptMax || r.Ended {
+	if r.UnexpectedBytes+n > r.UnexpectedMax || r.Ended {
 		return Refused
 	}
 	addr := uint64(0)
@@ -201,17 +201,17 @@ func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) V
 		to = uintptr(unsafe.Pointer(&m.Payload))
 	}
 	move(to, a.Payload, uintptr(n))
-	r.KeptBytes += n
+	r.UnexpectedBytes += n
 	stat(ep, stats.RxUnexpectedBytes, a.Length)
 	countUnexpected(r, ep, rx)
-	return Kept
+	return Unexpected
 }
 
 // describe notes in m what is known of a message, with its payload, or the head of its RTS, at an address.
 func (a *Arrival) describe(ep *hot.EP, m *match.Message, payload uint64) {
 	m.Len, m.Data, m.Payload, m.Request = a.Length, a.Data, payload, a.Request
-	m.Flags = uint64(a.Flags) | uint64(a.Source)<<KeptSourceShift | uint64(a.Number)<<KeptNumberShift |
-		uint64(ep.Number)<<KeptEndpointShift
+	m.Flags = uint64(a.Flags) | uint64(a.Source)<<UnexpectedSourceShift | uint64(a.Number)<<UnexpectedNumberShift |
+		uint64(ep.Number)<<UnexpectedEndpointShift
 }
 
 // countUnexpected counts an unexpected message, and has posted receives taken in before arrivals from now on.

@@ -91,7 +91,7 @@ func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 		if atomic.LoadUint32(&rx.WantPosts) == 0 {
 			return next
 		}
-		d.Begun, d.Held = begunPosts, uint32(r.HeldMessages())
+		d.Begun, d.Held = begunPosts, uint32(r.UnexpectedMessages())
 	}
 	if atomic.LoadUint32(&rx.WantPosts) != 0 {
 		if code := r.drain(d, ep, rx); code != next {
@@ -103,7 +103,7 @@ func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 		}
 		// An application that posts a receive for each message and has fallen behind its sender would have all messages
 		// unexpected, for ever, if more were taken in now: what is on the rings waits for its receives.
-		if r.Posted() == 0 && r.HeldMessages() < int(d.Held) {
+		if r.Posted() == 0 && r.UnexpectedMessages() < int(d.Held) {
 			d.Rings = 0
 		}
 	}
@@ -292,7 +292,7 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	verdict := r.Accept(ep, &a, &out)
 	d.Todo |= out.Todo
 	switch verdict {
-	case Delivered, Complete, Kept:
+	case Delivered, Complete, Unexpected:
 		d.Messages++
 		d.Bytes += a.Length
 		release(d, ep)

@@ -73,7 +73,7 @@ func giveMessage(
 	r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
 ) uintptr {
 	if m.Flags&MessageRTS != 0 {
-		return readKept(d, ep, post, m)
+		return readUnexpected(d, ep, post, m)
 	}
 	return r.deliverUnexpected(d, ep, rx, eng, post, m)
 }
@@ -83,7 +83,7 @@ func (r *Receiver) deliverUnexpected(
 	d *hot.Delivery, ep *hot.EP, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, m *match.Message,
 ) uintptr {
 	const known = hot.MessageTagged | hot.MessageData | MessageSync | MessageMatch
-	flags := m.Flags & (1<<KeptSourceShift - 1)
+	flags := m.Flags & (1<<UnexpectedSourceShift - 1)
 	if m.Len > mem.MaxShared {
 		return hot.DeliveryGo // its memory is a mapping of its own
 	}
@@ -119,16 +119,16 @@ func (r *Receiver) deliverUnexpected(
 // senderOf returns the line of the sender of an unexpected message, its number and its fi_addr_t plus one; nil: it is
 // in no line any more, or the message is of another endpoint.
 func senderOf(ep *hot.EP, m *match.Message) (src *hot.Source, number uint32, addr uint64) {
-	number = uint32(m.Flags>>KeptSourceShift) & 0xffffff
+	number = uint32(m.Flags>>UnexpectedSourceShift) & 0xffffff
 	src, addr = sender(ep, number+1)
-	if src == nil || src.ID != m.Source() || m.Flags>>KeptEndpointShift != uint64(ep.Number) {
+	if src == nil || src.ID != m.Source() || m.Flags>>UnexpectedEndpointShift != uint64(ep.Number) {
 		return nil, 0, 0
 	}
 	return src, number, addr
 }
 
-// HeldMessages is how many messages are unexpected.
-func (r *Receiver) HeldMessages() int { return r.Tagged.Unexpected() + r.Untagged.Unexpected() }
+// UnexpectedMessages is how many messages are unexpected.
+func (r *Receiver) UnexpectedMessages() int { return r.Tagged.Unexpected() + r.Untagged.Unexpected() }
 
 // Posted is how many receives are in matching.
 func (r *Receiver) Posted() int { return r.Tagged.Posted() + r.Untagged.Posted() }
@@ -138,14 +138,14 @@ func (r *Receiver) forget(eng *match.Engine, m *match.Message) {
 	n := int(m.Len)
 	switch {
 	case m.Flags&MessageRTS != 0:
-		r.Pool.TryPut(m.Payload, KeptRTSBytes)
+		r.Pool.TryPut(m.Payload, UnexpectedRTSBytes)
 		n = 0
 	case n > InWord:
 		r.Pool.TryPut(m.Payload, n)
 	}
-	r.KeptBytes -= n
+	r.UnexpectedBytes -= n
 	eng.PutMessage(m)
 }
 
 // Reopens reports whether senders that keep their payload may send it again: half of what may be kept is free.
-func (r *Receiver) Reopens() bool { return r.Closed && r.KeptBytes <= r.KeptMax/2 }
+func (r *Receiver) Reopens() bool { return r.Closed && r.UnexpectedBytes <= r.UnexpectedMax/2 }

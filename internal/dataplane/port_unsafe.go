@@ -121,7 +121,7 @@ func acceptPort(d *hot.Delivery, m *hot.PortMessage) uintptr {
 	verdict := r.Accept(ep, &a, &out)
 	d.Todo |= out.Todo
 	switch verdict {
-	case Delivered, Complete, Kept:
+	case Delivered, Complete, Unexpected:
 		stat(ep, stats.RxDirect, 1)
 		stat(ep, stats.RxDirectBytes, a.Length)
 		stat(ep, stats.RxDirectBatches, 1)

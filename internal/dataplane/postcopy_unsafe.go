@@ -87,23 +87,18 @@ func overtakes(peer *hot.Peer, slots uintptr) bool {
 
 // claim claims the region of a copy and finds the address in the peer's process.
 func claim(p *hot.Post, ep *hot.EP, peer *hot.Peer, rights uint32) bool {
-	keys := keysOf(peer)
-	k, entry, state := keys.Find(p.Key)
-	if k == nil {
+	claimant := outbound.Claimant{PID: ep.PID, Start: ep.StartTime, First: p.Thread}
+	c, extent, why := keysOf(peer).ClaimName(&claimant, p.Key, rights)
+	if why != outbound.None {
 		return false
 	}
-	c, _ := keys.Claim(entry, ep.PID, ep.StartTime, p.Thread)
-	if c == nil {
-		return false
-	}
-	at, ok := outbound.Locate(k, state, p.Header, p.Len, rights)
-	if !ok {
+	if !extent.Has(p.Header, p.Len) {
 		outbound.Release(c)
 		return false
 	}
 	p.Claim = uintptr(unsafe.Pointer(c))
 	setCopy(&p.Copy, peer, p.Kind)
-	onePiece(&p.Copy, uint64(p.Buf), at, p.Len)
+	onePiece(&p.Copy, uint64(p.Buf), p.Header+extent.Shift, p.Len)
 	return true
 }
 

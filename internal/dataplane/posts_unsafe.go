@@ -113,7 +113,7 @@ func (r *Receiver) plainMatch(post *hot.RecvEntry, a *Arrival) bool {
 // PublishWant sets hot.Rx.WantPosts: whether entries on the post ring are work before a message comes.
 func (r *Receiver) PublishWant(rx *hot.Rx) {
 	want := uint32(0)
-	if r.HeldMessages() != 0 || r.Urgent.Load() != 0 || r.Ended {
+	if r.UnexpectedMessages() != 0 || r.Urgent.Load() != 0 || r.Ended {
 		want = 1
 	}
 	r.setWant(rx, want)

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
-// Reading a completion queue. A read with completions on the queue takes them (pop, taken). Else it makes progress
+// Reading a completion queue. A read with completions on the queue takes them (pop, gotEntries). Else it makes progress
 // (progress), which writes into the reader, and reads the queue again.
 
 // Values of Poll.Phase of a read.
@@ -50,9 +50,9 @@ func read(p *hot.Poll) uintptr {
 			failed := pop(q, &p.Reader)
 			switch {
 			case p.Reader.Left != p.Room:
-				return taken(p, q)
+				return gotEntries(p, q)
 			case failed:
-				return ended(p, -int64(fi.EAVAIL))
+				return endRead(p, -int64(fi.EAVAIL))
 			case atomic.LoadUint64(&q.Overflow) != 0:
 				p.Phase = readFlushed
 				return hot.PollFlush
@@ -73,10 +73,10 @@ func read(p *hot.Poll) uintptr {
 			return readNothing(p, q)
 		}
 		if p.Found == 0 {
-			return ended(p, -int64(fi.EAGAIN))
+			return endRead(p, -int64(fi.EAGAIN))
 		}
 	case readCorked, readTimers:
-		return behind(p)
+		return afterEntries(p)
 	case readNone:
 		return failedOr(p, q)
 	}
@@ -86,15 +86,15 @@ func read(p *hot.Poll) uintptr {
 	}
 	switch {
 	case p.Reader.Left != p.Room:
-		return ended(p, int64(p.Room-p.Reader.Left))
+		return endRead(p, int64(p.Room-p.Reader.Left))
 	case failed:
-		return ended(p, -int64(fi.EAVAIL))
+		return endRead(p, -int64(fi.EAVAIL))
 	}
-	return ended(p, -int64(fi.EAGAIN))
+	return endRead(p, -int64(fi.EAGAIN))
 }
 
-// ended ends a read with a result, that of fi_cq_read.
-func ended(p *hot.Poll, result int64) uintptr {
+// endRead ends a read with a result, that of fi_cq_read.
+func endRead(p *hot.Poll, result int64) uintptr {
 	p.Result, p.Found = result, 0
 	if result > 0 {
 		p.Found = 1
@@ -102,13 +102,13 @@ func ended(p *hot.Poll, result int64) uintptr {
 	return hot.DeliveryDone
 }
 
-// taken goes on when completions were read from the queue. Corked messages of ports are sent first: their completions
-// may be among those, and an application that has read them may not poll again. With PollFoundToo progress is made as
-// well, so that an application that always finds completions serves its peers.
-func taken(p *hot.Poll, q *hot.CQ) uintptr {
+// gotEntries goes on when completions were read from the queue. Corked messages of ports are sent first: their
+// completions may be among those, and an application that has read them may not poll again. With PollFoundToo progress
+// is made as well, so that an application that always finds completions serves its peers.
+func gotEntries(p *hot.Poll, q *hot.CQ) uintptr {
 	corked := atomic.LoadUint32(&q.Held) != 0
 	if !corked && p.Flags&hot.PollFoundToo == 0 {
-		return ended(p, int64(p.Room-p.Reader.Left))
+		return endRead(p, int64(p.Room-p.Reader.Left))
 	}
 	start(p, atomic.LoadUintptr(&q.EPs))
 	p.Direct, p.Phase = 0, readTimers
@@ -116,11 +116,11 @@ func taken(p *hot.Poll, q *hot.CQ) uintptr {
 		order.Store32(&q.Held, 0)
 		p.Phase = readCorked
 	}
-	return behind(p)
+	return afterEntries(p)
 }
 
-// behind is what taken does in phases readCorked and readTimers; the result is a code for the shim.
-func behind(p *hot.Poll) uintptr {
+// afterEntries is what gotEntries does in phases readCorked and readTimers; the result is a code for the shim.
+func afterEntries(p *hot.Poll) uintptr {
 	if p.Phase == readCorked {
 		if code := flushPorts(p); code != next {
 			return code
@@ -133,7 +133,7 @@ func behind(p *hot.Poll) uintptr {
 			return code
 		}
 	}
-	return ended(p, int64(p.Room-p.Reader.Left))
+	return endRead(p, int64(p.Room-p.Reader.Left))
 }
 
 // flushPorts has the shim send what is corked at ports, one after the other. Only queues and endpoints that one thread

@@ -17,13 +17,13 @@ type Receiver struct {
 	Untagged *match.Engine // of the others; immutable
 	Pool     *mem.Pool     // payload of unexpected messages; immutable
 
-	KeptBytes int     // of unexpected payload
-	KeptMax   int     // bytes of unexpected payload above which the eager window closes; immutable
-	Closed    bool    // the eager window is closed: senders use rendezvous for everything
-	Ended     bool    // no message comes any more: receives find unexpected messages only
-	Directed  [2]bool // the source of an untagged and a tagged receive counts; immutable
-	Endpoints int     // that deliver into the context
-	Addresses Addresses
+	UnexpectedBytes int     // of unexpected payload
+	UnexpectedMax   int     // bytes of unexpected payload above which the eager window closes; immutable
+	Closed          bool    // the eager window is closed: senders use rendezvous for everything
+	Ended           bool    // no message comes any more: receives find unexpected messages only
+	Directed        [2]bool // the source of an untagged and a tagged receive counts; immutable
+	Endpoints       int     // that deliver into the context
+	Addresses       Addresses
 
 	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder and by
 	// threads that post; relaxed.

@@ -11,9 +11,9 @@ import (
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// Rendezvous without the runtime, at the receiver: takeRTS matches an RTS, or keepRTS keeps it until readKept finds the
-// receive that it matches (drain); the shim copies the payload out of the sender's memory, sendAck sends the ACK and
-// received completes the receive (proceed). The sender's part is in postlong_unsafe.go, and takeAck.
+// Rendezvous without the runtime, at the receiver: takeRTS matches an RTS, or holdRTS keeps it until readUnexpected
+// finds the receive that it matches (drain); the shim copies the payload out of the sender's memory, sendAck sends the
+// ACK and received completes the receive (proceed). The sender's part is in postlong_unsafe.go, and takeAck.
 
 // takeRTS takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at most
 // EP.ReadMax bytes, for a receive that has room for it. One that matches no receive is kept. All others are the
@@ -41,7 +41,7 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 	}
 	rv, known := r.find(ep, &a)
 	if rv == nil {
-		if !known || !keepRTS(r, ep, &a, &head) {
+		if !known || !holdRTS(r, ep, &a, &head) {
 			return hot.DeliveryGo
 		}
 		d.Bounce = 0
@@ -88,20 +88,20 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) (rv *match.Recv, known bool) {
 	return eng.Find(a.ID, a.Tag), true
 }
 
-// KeptRTSBytes is how many bytes of Receiver.Pool an RTS that is kept takes: what package provider keeps of one, the
-// keys of its elements included, of which a hot.RTSHead is the beginning.
-const KeptRTSBytes = RTSBytes + 32*VectorMax
+// UnexpectedRTSBytes is how many bytes of Receiver.Pool an RTS that is kept takes: what package provider keeps of one,
+// the keys of its elements included, of which a hot.RTSHead is the beginning.
+const UnexpectedRTSBytes = RTSBytes + 32*VectorMax
 
-// keepRTS keeps an RTS that matches no receive as unexpected. It reports false, and has done nothing, where memory has
+// holdRTS keeps an RTS that matches no receive as unexpected. It reports false, and has done nothing, where memory has
 // to be mapped first.
-func keepRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
-	at := r.Pool.TryGet(KeptRTSBytes)
+func holdRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
+	at := r.Pool.TryGet(UnexpectedRTSBytes)
 	if at == 0 {
 		return false
 	}
 	m := r.Engine(a.Flags&hot.MessageTagged != 0).TryHold(a.ID, a.Tag)
 	if m == nil {
-		r.Pool.TryPut(at, KeptRTSBytes)
+		r.Pool.TryPut(at, UnexpectedRTSBytes)
 		return false
 	}
 	a.Flags |= MessageRTS
@@ -111,13 +111,14 @@ func keepRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
 	return true
 }
 
-// readKept has the shim copy a message, of which the RTS was kept, to the oldest entry of the post ring, if it is one
-// that takeRTS would take in for a receive with room for it. Message and entry stay where they are until it is read.
-func readKept(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.Message) uintptr {
+// readUnexpected has the shim copy a message, of which the RTS was kept, to the oldest entry of the post ring, if it is
+// one that takeRTS would take in for a receive with room for it. Message and entry stay where they are until it is
+// read.
+func readUnexpected(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.Message) uintptr {
 	const known = hot.MessageTagged | hot.MessageData | MessageRTS
 	head := (*hot.RTSHead)(pointer(uintptr(m.Payload)))
 	src, source, addr := senderOf(ep, m)
-	if m.Flags&(1<<KeptSourceShift-1)&^known != 0 || src == nil || !plainRTS(ep, head) ||
+	if m.Flags&(1<<UnexpectedSourceShift-1)&^known != 0 || src == nil || !plainRTS(ep, head) ||
 		m.Len > post.Len {
 		return hot.DeliveryGo
 	}
@@ -216,7 +217,7 @@ func (r *Receiver) received(d *hot.Delivery, ep *hot.EP) uintptr {
 	kept := a.Flags&MessageRTS != 0
 	var context, flags uint64
 	if kept {
-		context, flags = endKept(r, d, ep)
+		context, flags = endReadUnexpected(r, d, ep)
 	} else {
 		context, flags = endMatched(r, &a)
 	}
@@ -252,9 +253,9 @@ func endMatched(r *Receiver, a *Arrival) (context, flags uint64) {
 	return context, flags
 }
 
-// endKept takes a message that is read, and of which the RTS was kept, out of the queue, and its receive off the post
-// ring: those that readKept was given, as nothing was done in between.
-func endKept(r *Receiver, d *hot.Delivery, ep *hot.EP) (value, flags uint64) {
+// endReadUnexpected takes a message that is read, and of which the RTS was kept, out of the queue, and its receive off
+// the post ring: those that readUnexpected was given, as nothing was done in between.
+func endReadUnexpected(r *Receiver, d *hot.Delivery, ep *hot.EP) (value, flags uint64) {
 	rx, m := context(ep), (*match.Message)(pointer(uintptr(d.Recv)))
 	post := headPost(rx)
 	value, flags = post.Context, post.Flags

@@ -74,7 +74,7 @@ func TestSearch(t *testing.T) {
 	s.ends(5, 6, 5)
 	s.search(fi.Peek, 6, 6)
 	s.ends(6, 6, -1)
-	if n, c := s.recv.KeptBytes, s.recv.Tagged.Counts(); n != 0 || c.Claimed+c.Unexpected+c.Out != 0 ||
+	if n, c := s.recv.UnexpectedBytes, s.recv.Tagged.Counts(); n != 0 || c.Claimed+c.Unexpected+c.Out != 0 ||
 		s.rx.WantPosts != 0 {
 		t.Errorf("%d bytes, %+v are left, want %d", n, c, s.rx.WantPosts)
 	}

@@ -70,7 +70,7 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 	case verdict == Complete:
 		d.Entry, d.Finish = out.Entry, finishSync
 		return hot.DeliveryComplete
-	case verdict == Kept && !untilHere:
+	case verdict == Unexpected && !untilHere:
 		release(d, ep)
 		return next
 	}

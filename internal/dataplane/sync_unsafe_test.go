@@ -152,7 +152,7 @@ func TestSyncIsChecked(t *testing.T) {
 		change(b)
 		l.send(b)
 		code := deliver(l.delivery())
-		if code != hot.DeliveryGo || l.ep.Inbound[0].Head != 0 || l.recv.HeldMessages() != 0 {
+		if code != hot.DeliveryGo || l.ep.Inbound[0].Head != 0 || l.recv.UnexpectedMessages() != 0 {
 			t.Errorf("%s: code %d, head %d", name, code, l.ep.Inbound[0].Head)
 		}
 	}

@@ -32,7 +32,7 @@ func (l *long) unexpected(t *testing.T, n uint64, kind uint32) (payloads [][]byt
 	if codes := l.settle(t, l.delivery()); codes[0] != hot.DeliveryDone {
 		t.Fatalf("codes %v", codes)
 	}
-	kept, counted := uint64(l.recv.HeldMessages()), l.counted(stats.RxUnexpected)-before
+	kept, counted := uint64(l.recv.UnexpectedMessages()), l.counted(stats.RxUnexpected)-before
 	if kept != n || counted != n || l.rx.WantPosts != 1 {
 		t.Fatalf("%d kept, %d counted, want %d", kept, counted, l.rx.WantPosts)
 	}
@@ -51,19 +51,19 @@ func TestRTSBeforeReceive(t *testing.T) {
 			for range 3 { // memory is used again
 				payloads := l.unexpected(t, requests, kind)
 				for i := range uint64(requests) {
-					l.receiveKept(t, kind, i, payloads)
+					l.receiveUnexpected(t, kind, i, payloads)
 				}
 				l.idle(t, "messages")
-				if l.recv.HeldMessages() != 0 {
-					t.Fatalf("%d kept", l.recv.HeldMessages())
+				if l.recv.UnexpectedMessages() != 0 {
+					t.Fatalf("%d kept", l.recv.UnexpectedMessages())
 				}
 			}
 		})
 	}
 }
 
-// receiveKept posts the receive number i for messages that are kept, and checks what it gets.
-func (l *long) receiveKept(t *testing.T, kind uint32, i uint64, payloads [][]byte) {
+// receiveUnexpected posts the receive number i for messages that are kept, and checks what it gets.
+func (l *long) receiveUnexpected(t *testing.T, kind uint32, i uint64, payloads [][]byte) {
 	t.Helper()
 	buf, which, tagged := l.bytes(longBytes), i, uint64(0)
 	if kind&hot.PostTagged != 0 {
@@ -125,8 +125,8 @@ func TestKeptRTSIsTheRuntimes(t *testing.T) {
 				t.Errorf("%s: code %d", name, code)
 			}
 		}
-		if l.recv.HeldMessages() != 1 || headPost(l.rx) == nil || l.inUse() != 1 {
-			t.Errorf("%s: %d kept, %d requests", name, l.recv.HeldMessages(), l.inUse())
+		if l.recv.UnexpectedMessages() != 1 || headPost(l.rx) == nil || l.inUse() != 1 {
+			t.Errorf("%s: %d kept, %d requests", name, l.recv.UnexpectedMessages(), l.inUse())
 		}
 	}
 }
@@ -141,11 +141,11 @@ func TestKeptRTSNeedsMemory(t *testing.T) {
 	if code := send(&p); code != hot.PostDone {
 		t.Fatalf("code %d", code)
 	}
-	if code := deliver(l.delivery()); code != hot.DeliveryGo || l.recv.HeldMessages() != 0 {
-		t.Errorf("code %d, %d kept", code, l.recv.HeldMessages())
+	if code := deliver(l.delivery()); code != hot.DeliveryGo || l.recv.UnexpectedMessages() != 0 {
+		t.Errorf("code %d, %d kept", code, l.recv.UnexpectedMessages())
 	}
 	l.recv.Pool = pool
-	if code := deliver(l.delivery()); code != hot.DeliveryDone || l.recv.HeldMessages() != 1 {
-		t.Errorf("code %d, %d kept", code, l.recv.HeldMessages())
+	if code := deliver(l.delivery()); code != hot.DeliveryDone || l.recv.UnexpectedMessages() != 1 {
+		t.Errorf("code %d, %d kept", code, l.recv.UnexpectedMessages())
 	}
 }

@@ -33,28 +33,72 @@ func (t Keys) Find(name uint64) (k *hot.Key, i uint32, state uint64) {
 	return nil, 0, 0
 }
 
-// Covers reports whether an entry allows an access to n bytes with some rights, hot.KeyRead and hot.KeyWrite.
-func Covers(k *hot.Key, addr, n uint64, rights uint32) bool {
-	offset, all := addr-atomic.LoadUint64(&k.Base), atomic.LoadUint64(&k.Len)
-	return atomic.LoadUint32(&k.Access)&rights == rights && offset <= all && n <= all-offset
+// Extent is the range of a region.
+type Extent struct {
+	Base, Len uint64 // of the addresses by which the owner names it
+	Shift     uint64 // what is added to make them addresses in its process
 }
+
+// extentOf reads what an entry says.
+func extentOf(k *hot.Key) Extent {
+	base := atomic.LoadUint64(&k.Base)
+	return Extent{base, atomic.LoadUint64(&k.Len), atomic.LoadUint64(&k.Addr) - base}
+}
+
+// Has reports whether n bytes at an address are in the range.
+func (x *Extent) Has(addr, n uint64) bool {
+	offset := addr - x.Base
+	return offset <= x.Len && n <= x.Len-offset
+}
+
+// allows reports whether an entry allows accesses with some rights, hot.KeyRead and hot.KeyWrite.
+func allows(k *hot.Key, rights uint32) bool { return atomic.LoadUint32(&k.Access)&rights == rights }
 
 // Allowed reports whether the peer has a region of this name, range and rights now.
 func (t Keys) Allowed(name, addr, n uint64, rights uint32) bool {
 	k, _, _ := t.Find(name)
-	return k != nil && Covers(k, addr, n, rights)
+	if k == nil || !allows(k, rights) {
+		return false
+	}
+	x := extentOf(k)
+	return x.Has(addr, n)
 }
 
-// Locate returns the address in the peer's process of an access to an entry that was found in a state; ok is false if
-// it is not allowed, or no longer. The caller has a claim, so the owner waits with the end of a region that is seen
-// here.
-func Locate(k *hot.Key, state, addr, n uint64, rights uint32) (at uint64, ok bool) {
-	if atomic.LoadUint64(&k.State) != state { // after the claim
-		return 0, false
+// Claimant is the process that claims regions, and the claim to begin the search for a free one with.
+type Claimant struct {
+	PID   uint32
+	First uint32
+	Start uint64 // of the process, as claims have it
+}
+
+// ClaimName is ClaimEntry of the entry with a name.
+func (t Keys) ClaimName(c *Claimant, name uint64, rights uint32) (claim *hot.Claim, x Extent, why Refusal) {
+	k, entry, state := t.Find(name)
+	if k == nil {
+		return nil, x, Refused
 	}
-	at = atomic.LoadUint64(&k.Addr) + (addr - atomic.LoadUint64(&k.Base))
-	ok = Covers(k, addr, n, rights)
-	return at, ok && atomic.LoadUint64(&k.State) == state
+	return t.ClaimEntry(c, entry, state, rights)
+}
+
+// ClaimEntry claims an entry that was found in a state for accesses with some rights, and returns its range. why:
+// Later, when no claim is free; Refused, when that is not allowed, or not any longer. The caller checks the range, and
+// gives the claim back with [Release]: until then the owner waits with the end of the region.
+func (t Keys) ClaimEntry(
+	c *Claimant, entry uint32, state uint64, rights uint32,
+) (claim *hot.Claim, x Extent, why Refusal) {
+	claim, at := t.Claim(entry, c.PID, c.Start, c.First)
+	if claim == nil {
+		return nil, x, Later
+	}
+	c.First = at
+	k := t.Entry(entry)
+	x = extentOf(k)
+	// after the claim: the owner waits with the end of a region that is seen here
+	if !allows(k, rights) || atomic.LoadUint64(&k.State) != state {
+		Release(claim)
+		return nil, x, Refused
+	}
+	return claim, x, None
 }
 
 // Claim says that a process, named by its number and the time of its start, is at an entry. It takes the first free

@@ -137,7 +137,8 @@ func TestKeys(t *testing.T) {
 	const count = 16
 	keys := Keys{At: uintptr(memory(t, count*int(unsafe.Sizeof(hot.Key{}))+hot.Claims*int(unsafe.Sizeof(hot.Claim{})))), Count: count}
 	const name = 5
-	k := keys.Entry(hot.KeyPlace(name, count) ^ 1)
+	place := hot.KeyPlace(name, count) ^ 1
+	k := keys.Entry(place)
 	*k = hot.Key{State: 3, Name: name, Addr: 0x1000, Base: 0x100, Len: 0x80, Access: hot.KeyRead}
 	got, i, state := keys.Find(name)
 	if got != k && hot.KeyPlace(name, count)&1 == 0 || got != nil && (state != 3 || keys.Entry(i) != k) {
@@ -155,13 +156,20 @@ func TestKeys(t *testing.T) {
 		{0x180, 1, hot.KeyRead, false}, {0xff, 1, hot.KeyRead, false}, {0x110, ^uint64(0), hot.KeyRead, false},
 		{0x100, 1, hot.KeyWrite, false},
 	} {
-		at, ok := Locate(k, 3, c.addr, c.n, c.rights)
-		if ok != c.ok || ok && at != 0x1000+c.addr-0x100 || Covers(k, c.addr, c.n, c.rights) != c.ok {
-			t.Errorf("%#x, %#x bytes, rights %d: %#x, %v", c.addr, c.n, c.rights, at, ok)
+		claim, x, why := keys.ClaimEntry(&Claimant{PID: 7}, place, 3, c.rights)
+		if ok := why == None && x.Has(c.addr, c.n); ok != c.ok || ok && c.addr+x.Shift != 0x1000+c.addr-0x100 {
+			t.Errorf("%#x, %#x bytes, rights %d: %+v, %d", c.addr, c.n, c.rights, x, why)
+		}
+		if claim != nil {
+			Release(claim)
 		}
 	}
-	if _, ok := Locate(k, 5, 0x100, 1, hot.KeyRead); ok {
+	if claim, _, why := keys.ClaimEntry(&Claimant{PID: 7}, place, 5, hot.KeyRead); claim != nil || why != Refused {
 		t.Error("an entry in another state is used")
+	}
+	*k = hot.Key{State: 3, Name: name, Addr: 0x1000, Base: 0x100, Len: 0x80, Access: hot.KeyDevice}
+	if claim, _, why := keys.ClaimEntry(&Claimant{PID: 7}, place, 3, hot.KeyRead); claim != nil || why != Refused {
+		t.Error("memory of a device is used")
 	}
 	for n := range uint32(hot.Claims) {
 		c, at := keys.Claim(2, 7, 11, 60)

@@ -1,7 +1,6 @@
 package outbound
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
@@ -15,13 +14,6 @@ const MaxRegions = 4
 // maxBytes is how many bytes one operation on pieces has at most.
 const maxBytes = 1 << 40
 
-// Claimant is the process that claims regions, and the claim to begin the search for a free one with.
-type Claimant struct {
-	PID   uint32
-	First uint32
-	Start uint64 // of the process, as claims have it
-}
-
 // Regions are some regions of a peer that are claimed as long as pieces of them are copied. The zero value has none. It
 // has no pointers, so that the data plane may have it anywhere.
 type Regions struct {
@@ -32,10 +24,9 @@ type Regions struct {
 
 // region is a region that is claimed.
 type region struct {
-	name      uint64
-	claim     uintptr // address of a hot.Claim
-	base, len uint64  // of the addresses by which the owner names it
-	shift     uint64  // what is added to make them addresses in its process
+	name   uint64
+	claim  uintptr // address of a hot.Claim
+	extent Extent
 }
 
 // Refusal is why a piece is not among those that are claimed.
@@ -66,13 +57,13 @@ func (s *Regions) Locate(t Keys, c *Claimant, p *hw.Pieces, first int, rights ui
 		if r == nil {
 			return end, n, why
 		}
-		if offset := remote.Addr - r.base; offset > r.len || remote.Len > r.len-offset {
+		if !r.extent.Has(remote.Addr, remote.Len) {
 			return end, n, Refused
 		}
 		if local.Len != remote.Len || local.Len > maxBytes-n {
 			return end, n, Mismatch
 		}
-		remote.Addr += r.shift
+		remote.Addr += r.extent.Shift
 		n += local.Len
 	}
 	return end, n, None
@@ -92,33 +83,13 @@ func (s *Regions) find(t Keys, c *Claimant, name uint64, rights uint32) (*region
 	if s.used == MaxRegions {
 		return nil, Later
 	}
-	r := &s.list[s.used]
-	if why := r.claimed(t, c, name, rights); why != None {
+	claim, extent, why := t.ClaimName(c, name, rights)
+	if why != None {
 		return nil, why
 	}
 	s.last = s.used
 	s.used++
+	r := &s.list[s.last]
+	r.name, r.claim, r.extent = name, uintptr(unsafe.Pointer(claim)), extent
 	return r, None
-}
-
-// claimed claims the region of a name, which becomes r.
-func (r *region) claimed(t Keys, c *Claimant, name uint64, rights uint32) Refusal {
-	k, entry, state := t.Find(name)
-	if k == nil || atomic.LoadUint32(&k.Access)&hot.KeyDevice != 0 {
-		return Refused
-	}
-	claim, at := t.Claim(entry, c.PID, c.Start, c.First)
-	if claim == nil {
-		return Later
-	}
-	c.First = at
-	base := atomic.LoadUint64(&k.Base)
-	r.name, r.base, r.len, r.shift = name, base, atomic.LoadUint64(&k.Len), atomic.LoadUint64(&k.Addr)-base
-	r.claim = uintptr(unsafe.Pointer(claim))
-	// after the claim: the owner waits with the end of a region that is seen here
-	if atomic.LoadUint32(&k.Access)&rights != rights || atomic.LoadUint64(&k.State) != state {
-		Release(claim)
-		return Refused
-	}
-	return None
 }
