@@ -105,7 +105,8 @@ func (d *driver) pollAlways() {
 func (m *matcher) watched() []unsafe.Pointer {
 	return []unsafe.Pointer{
 		unsafe.Pointer(&m.rx.later), unsafe.Pointer(&m.rx.retries), unsafe.Pointer(&m.rx.soft.local),
-		unsafe.Pointer(&m.tx.anyEnded), unsafe.Pointer(&m.tx.anyControl), unsafe.Pointer(&m.unrung),
+		unsafe.Pointer(&m.tx.anyEnded), unsafe.Pointer(&m.tx.anyControl), unsafe.Pointer(&m.tx.unrung),
+		unsafe.Pointer(&m.rx.unrung),
 	}
 }
 

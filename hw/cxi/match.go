@@ -3,7 +3,6 @@ package cxi
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
@@ -112,12 +111,8 @@ type matcher struct {
 	vni     uint16
 	self    uint32 // match id
 	on      func(*hw.MatchEvent)
-	// unrung says that commands may stand in queues without a doorbell, because more were to follow. Stored by posts
-	// under a queue's lock and by RingMatched; read by the lease holder, and by C.
-	unrung atomic.Bool
-
-	tx matchTx
-	rx matchRx
+	tx      matchTx
+	rx      matchRx
 }
 
 // openMatcher makes the queues and lists, if the configuration asks for them.
@@ -205,7 +200,7 @@ func (m *matcher) address(id uint32, vni uint16) hw.MatchAddress {
 
 // progress takes in what has come and ended, calls f of OnMatch up to about limit times, and returns how often. Lease.
 func (m *matcher) progress(limit int) int {
-	if m.unrung.Load() {
+	if m.unrung() {
 		m.RingMatched()
 	}
 	n := m.tx.progress()
@@ -215,7 +210,7 @@ func (m *matcher) progress(limit int) int {
 // pending reports whether progress would find something.
 func (m *matcher) pending() bool {
 	return m.rx.events.Waiting() || m.rx.flow.events.Waiting() || m.rx.soft.local.Load() ||
-		m.tx.events.Waiting() || m.tx.anyEnded.Load() || m.unrung.Load()
+		m.tx.events.Waiting() || m.tx.anyEnded.Load() || m.unrung()
 }
 
 // awaits reports whether progress has something to do without an event.
@@ -230,9 +225,13 @@ func (m *matcher) interrupts(on bool) {
 	m.rx.flow.events.Interrupts(on)
 }
 
+// unrung reports whether commands may stand in a queue without a doorbell.
+func (m *matcher) unrung() bool { return m.tx.unrung.Load() || m.rx.unrung.Load() }
+
 // RingMatched rings the doorbells that More has left out.
 func (m *matcher) RingMatched() {
-	m.unrung.Store(false)
+	m.tx.unrung.Store(false)
+	m.rx.unrung.Store(false)
 	m.tx.lock.take()
 	m.tx.ring()
 	m.tx.lock.release()

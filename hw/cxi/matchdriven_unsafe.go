@@ -76,16 +76,19 @@ func (t *matchTx) tryToPost() bool {
 	if t.lock.try() {
 		return true
 	}
-	t.m.unrung.Store(true) // its holder may have left the doorbell to this thread
+	t.unrung.Store(true) // its holder may have left the doorbell to this thread
 	return false
 }
 
 // leave gives the lock back behind a post, of which it returns what has become.
 func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 	if said == hot.PathSent && p.Kind&hot.MatchMore != 0 {
-		t.m.unrung.Store(true)
+		t.unrung.Store(true)
 		t.lock.release()
 		return said
+	}
+	if t.unrung.Load() { // C rings, or the thread that waits for the lock sees to that
+		t.unrung.Store(false)
 	}
 	t.lock.leave(&t.q, b)
 	return said
@@ -159,9 +162,12 @@ func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		x.lock.release()
 		return hot.PathGo
 	case p.Kind&hot.MatchMore != 0:
-		x.m.unrung.Store(true)
+		x.unrung.Store(true)
 		x.lock.release()
 	default:
+		if x.unrung.Load() {
+			x.unrung.Store(false)
+		}
 		word, value := x.portal.q.Due()
 		b.Ring(word, value, &x.lock.taken)
 	}
@@ -204,7 +210,7 @@ func (i *Iface) troubled() bool {
 
 // troubled reports whether Progress has something to do that is no event of a message or receive.
 func (m *matcher) troubled() bool {
-	return m.unrung.Load() || m.awaits() || m.rx.soft.local.Load() || m.tx.anyEnded.Load() ||
+	return m.unrung() || m.awaits() || m.rx.soft.local.Load() || m.tx.anyEnded.Load() ||
 		m.rx.flow.events.Waiting()
 }
 
@@ -270,7 +276,7 @@ func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) bool {
 		}
 	}
 	if t.q.Waiting() {
-		t.m.unrung.Store(true) // a thread that posts may have left the doorbell to this one
+		t.unrung.Store(true) // a thread that posts may have left the doorbell to this one
 	}
 	t.lock.release()
 	return ok

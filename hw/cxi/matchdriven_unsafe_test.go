@@ -169,6 +169,34 @@ func TestMatchDrivenLeaves(t *testing.T) {
 	}
 }
 
+// TestMatchDrivenMore: what is posted with more to follow goes with the next post, and needs no Progress then.
+func TestMatchDrivenMore(t *testing.T) {
+	a, b := newDrivenMatching(t, 32768), newDrivenMatching(t, 32768)
+	message := hot.MatchPost{Peer: uint64(b.self), Tag: 1, Kind: hot.MatchTagged}
+	receive := hot.MatchPost{Tag: 1, Kind: hot.MatchReceive | hot.MatchTagged | hot.MatchAny}
+	for k := range 1000 {
+		for _, more := range []uint32{hot.MatchMore, 0} {
+			p := receive
+			p.Kind |= more
+			if said := b.give(p, 0, 8, false); said != hot.PathSent {
+				t.Fatalf("receive %d: %d", k, said)
+			}
+		}
+		for _, more := range []uint32{hot.MatchMore, 0} {
+			p := message
+			p.Kind |= more
+			if said := a.give(p, 0, 8, true); said != hot.PathSent {
+				t.Fatalf("message %d: %d", k, said)
+			}
+		}
+		for _, x := range []*drivenMatching{a, b, a, b} {
+			if found := x.next(); found != hot.PortMatched {
+				t.Fatalf("pair %d: %d", k, found)
+			}
+		}
+	}
+}
+
 // TestMatchDrivenMemory: regions are written, read and changed without Progress of either side, whatever index they
 // have; what has a result or is refused is left to Go.
 func TestMatchDrivenMemory(t *testing.T) {

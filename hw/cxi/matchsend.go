@@ -96,6 +96,9 @@ type matchTx struct {
 	q      nic.Queue
 	cq     *libcxi.CQ
 	events eventQueue
+	// unrung says that commands may stand in the queue without a doorbell, because more were to follow. Stored by
+	// posts, under the lock or after it could not be had, and by RingMatched; read by the lease holder, and by C.
+	unrung atomic.Bool
 	source *libcxi.PtlTE // of data of rendezvous and of notices
 	// sources are the entries of address contexts.
 	sources [proto.LACs]sourceState
@@ -170,8 +173,9 @@ func (t *matchTx) ring() { t.q.Ring() }
 func (t *matchTx) release(more bool) {
 	switch {
 	case more:
-		t.m.unrung.Store(true)
+		t.unrung.Store(true)
 	case t.q.Waiting() && t.lock.waiting.Load() == 0:
+		t.unrung.Store(false)
 		t.q.Ring()
 	}
 	t.lock.release()

@@ -29,7 +29,7 @@ func (e *Endpoint) DirectSend(p *hot.Post) uintptr {
 
 // direct judges an operation that goes to a peer, and finds that. False: it is not one that is posted so.
 func (e *Endpoint) direct(p *hot.Post, r *rules) (to hw.MatchAddress, known bool) {
-	if e.o.Generation == nil || e.faultOf(p, r, r.direct, 0) != faultNone {
+	if e.o.Generation == nil || p.Flags&fi.Fence&^e.o.Caps != 0 || e.faultOf(p, r, r.direct, 0) != faultNone {
 		return 0, false
 	}
 	at, known := e.addresses.find(p.Dest, e.o.Generation.Load())
@@ -113,7 +113,8 @@ func (e *Endpoint) access(p *hot.Post, to hw.MatchAddress, order uint64) {
 	}
 }
 
-// enter gives an operation its memory and a place in the table.
+// enter gives an operation its memory and a place in the table. One with fi.Fence has none as long as what was posted
+// before to its peer is under way.
 func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	m := &p.Match
 	m.Buf, m.At, m.Space, m.Context = 0, 0, 0, contextNone
@@ -135,6 +136,10 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	}
 	if !e.ops.mu.Try() {
 		return e.unregister(p, o.memory, hot.PostGo)
+	}
+	if o.flags&fi.Fence != 0 && e.ops.underway(o.to) {
+		e.ops.mu.Give()
+		return e.unregister(p, o.memory, hot.PostAgain)
 	}
 	if copied {
 		o.copied = e.copies.take(p.Len)

@@ -37,7 +37,7 @@ func TestDirect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(p *hot.Post){
-		"a fence":                     func(p *hot.Post) { p.Flags = fi.Fence },
+		"a fence without capability":  func(p *hot.Post) { p.Flags = fi.Fence },
 		"a long tag":                  func(p *hot.Post) { p.Header = 1 << 48 },
 		"no buffer":                   func(p *hot.Post) { p.Buf = 0 },
 		"a long inject":               func(p *hot.Post) { p.Len, p.Flags = 193, fi.Inject },
@@ -205,7 +205,7 @@ func TestDirectAccess(t *testing.T) {
 		by     func(*hot.Post) uintptr
 	}{
 		"data":                            {write, func(p *hot.Post) { p.Kind = hot.PostData }, transfer},
-		"a fence":                         {write, func(p *hot.Post) { p.Flags = fi.Fence }, transfer},
+		"a fence without capability":      {write, func(p *hot.Post) { p.Flags = fi.Fence }, transfer},
 		"a write of unregistered memory":  {write, func(p *hot.Post) { p.Len = 300 }, transfer},
 		"a long inject":                   {write, func(p *hot.Post) { p.Len, p.Flags = 193, fi.Inject }, transfer},
 		"an address that is not known":    {write, func(p *hot.Post) { p.Dest = 2 }, transfer},
@@ -223,6 +223,7 @@ func TestDirectAccess(t *testing.T) {
 			t.Errorf("%s: %d, room for %d", what, code, e.Room())
 		}
 	}
+	checkFenced(t, e, write)
 	e.o.Order = fi.OrderRMAWAW
 	for what, c := range map[string]struct {
 		post hot.Post
@@ -260,4 +261,33 @@ func TestDirectAccess(t *testing.T) {
 			t.Error("an operation without the capability is posted")
 		}
 	}
+}
+
+// checkFenced: a fenced write waits for what was posted before to its peer, without the runtime. Its endpoint, without
+// fi.Fence, has nothing under way.
+func checkFenced(t *testing.T, e *Endpoint, write hot.Post) {
+	t.Helper()
+	caps, room := e.o.Caps, e.Room()
+	e.o.Caps |= fi.Fence
+	write.Flags |= fi.Fence
+	first, second := write, write
+	if code := e.DirectTransfer(&first); code != hot.PostMatch {
+		t.Errorf("a fence with nothing before it: %d", code)
+	}
+	if code := e.DirectTransfer(&second); code != hot.PostAgain || e.Room() != room-1 {
+		t.Errorf("a fence behind a write: %d, room for %d", code, e.Room())
+	}
+	var c Completion
+	for _, p := range []*hot.Post{&first, &second} {
+		if wanted, ok := e.DirectEnd(&hot.MatchEvent{Context: p.Match.Context}, &c); !wanted || !ok {
+			t.Errorf("a fenced write has ended: %v, %v", wanted, ok)
+		}
+		if p == &second {
+			break
+		}
+		if code := e.DirectTransfer(&second); code != hot.PostMatch {
+			t.Errorf("a fence behind a write that has ended: %d", code)
+		}
+	}
+	e.o.Caps = caps
 }

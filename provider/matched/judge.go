@@ -28,11 +28,11 @@ type rules struct {
 }
 
 var (
-	sendRules    = rules{"send", sendFlags, sendFlags &^ fi.Fence, 0, fi.EINVAL}
+	sendRules    = rules{"send", sendFlags, sendFlags, 0, fi.EINVAL}
 	receiveRules = rules{"receive", receiveFlags, fi.Completion | fi.More, 0, fi.EINVAL}
-	writeRules   = rules{"write", writeFlags, writeFlags &^ fi.Fence, fi.RMA | fi.Write, fi.EMSGSIZE}
-	readRules    = rules{"read", readFlags, readFlags &^ fi.Fence, fi.RMA | fi.Read, fi.EMSGSIZE}
-	atomicRules  = rules{"atomic", atomicFlags, atomicFlags &^ fi.Fence, fi.Atomic | fi.Write, fi.EMSGSIZE}
+	writeRules   = rules{"write", writeFlags, writeFlags, fi.RMA | fi.Write, fi.EMSGSIZE}
+	readRules    = rules{"read", readFlags, readFlags, fi.RMA | fi.Read, fi.EMSGSIZE}
+	atomicRules  = rules{"atomic", atomicFlags, atomicFlags, fi.Atomic | fi.Write, fi.EMSGSIZE}
 	fetchRules   = rules{"fetching atomic", atomicFlags, 0, fi.Atomic | fi.Read, fi.EMSGSIZE}
 )
 

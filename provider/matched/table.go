@@ -112,7 +112,7 @@ func (t *table) add(o *operation) (context uint64, ok bool) {
 	return t.enter(o)
 }
 
-// enter is add of an operation without fi.Fence. The caller has mu.
+// enter is add of an operation that nothing has to end before. The caller has mu.
 func (t *table) enter(o *operation) (context uint64, ok bool) {
 	if len(t.free) == 0 {
 		return 0, false
@@ -127,11 +127,14 @@ func (t *table) enter(o *operation) (context uint64, ok bool) {
 	return uint64(generation)<<32 | uint64(n), true
 }
 
-// underway reports whether an operation to a peer has not ended. The caller has mu.
+// underway reports whether an operation to a peer has not ended. The caller has mu. It needs nothing of the runtime.
 func (t *table) underway(to hw.MatchAddress) bool {
-	return slices.ContainsFunc(t.ops, func(o operation) bool {
-		return o.used && !o.kind.receives() && o.to == to
-	})
+	for n := range t.ops {
+		if o := &t.ops[n]; o.used && !o.kind.receives() && o.to == to {
+			return true
+		}
+	}
+	return false
 }
 
 // at is the operation with a context, nil: it has ended. The caller has mu.

@@ -535,6 +535,48 @@ static void test_steady(long len)
 	node_close(&n);
 }
 
+/* A pair of posts of which the first leaves the doorbell to the second (FI_MORE) needs nothing of Go's. */
+static void test_steady_more(long arg)
+{
+	const char *direct = getenv("FI_WEFT_DIRECT"), *match = getenv("FI_WEFT_CXI_MATCH");
+	static char in[16], out[16];
+	uint64_t before = 0, entered;
+
+	(void)arg;
+	if (direct && !strcmp(direct, "no"))
+		SKIP("the data plane is called by callbacks");
+	open_node((struct node_opts){ 0 });
+	for (uint64_t k = 0; k < 5000; k++) {
+		if (k == 2) /* names are known */
+			before = node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress");
+		fill(out, sizeof(out), k);
+		for (int i = 0; i < 2; i++) {
+			struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC,
+				.tag = k, .flags = FI_COMPLETION | (i ? 0 : FI_MORE), .ctx = in };
+
+			op_split(&o, in + 8 * i, 8, 1, false);
+			post_recv(&n, &o);
+		}
+		for (int i = 0; i < 2; i++) {
+			struct op o = { .form = F_MSG, .tagged = true, .addr = n.peer[0],
+				.tag = k, .flags = FI_COMPLETION | (i ? 0 : FI_MORE), .ctx = out };
+
+			op_split(&o, out + 8 * i, 8, 1, false);
+			post_send(&n, &o);
+		}
+		for (int i = 0; i < 2; i++) {
+			wait_ctx(&n, n.rxcq, in);
+			wait_ctx(&n, n.txcq, out);
+		}
+		verify(in, sizeof(in), k);
+	}
+	entered = node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress") - before;
+	CHECK(before > 0);
+	CHECKF((match && strcmp(match, "hardware")) || entered == 0, "%llu entries into Go",
+	       (unsigned long long)entered);
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "offer", test_offer, 0, 0, 0 },
 	{ "refused", test_refused, 0, 0, 0 },
@@ -552,6 +594,7 @@ static const struct test tests[] = {
 	{ "symmetric", test_symmetric, 2, 0, 0 },
 	{ "steady_inline", test_steady, 1, 0, 8 },
 	{ "steady_copied", test_steady, 1, 0, 1024 },
+	{ "steady_more", test_steady_more, 1, 0, 0 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

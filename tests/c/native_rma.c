@@ -387,7 +387,7 @@ static void test_close(long arg)
 /* Entries into Go to post and for progress. */
 static uint64_t entries(void) { return node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress"); }
 
-enum steady { S_WRITE, S_DELIVERED, S_INJECT, S_READ, S_ATOMIC, S_INJECT_ATOMIC };
+enum steady { S_WRITE, S_DELIVERED, S_INJECT, S_FENCED, S_READ, S_ATOMIC, S_INJECT_ATOMIC };
 
 /* One operation, until it has ended as far as it says so. */
 static void steadily(enum steady what, size_t len, uint64_t key)
@@ -408,7 +408,8 @@ static void steadily(enum steady what, size_t len, uint64_t key)
 		CHECK_RC(rc, 0);
 		break;
 	default:
-		do_write(what == S_INJECT ? INJECT : what == S_DELIVERED ? DELIVERED : WRITE, len, 8, key);
+		do_write(what == S_INJECT ? INJECT : what == S_DELIVERED ? DELIVERED : what == S_FENCED ? FENCED : WRITE,
+			len, 8, key);
 	}
 }
 
@@ -427,7 +428,8 @@ static void test_steady(long arg)
 		enum steady what;
 		size_t len;
 	} works[] = { { S_WRITE, 8 }, { S_WRITE, 2048 }, { S_WRITE, 100000 }, { S_DELIVERED, 8 }, { S_INJECT, 192 },
-		{ S_READ, 8 }, { S_READ, 100000 }, { S_ATOMIC, 8 }, { S_INJECT_ATOMIC, 8 } };
+		{ S_READ, 8 }, { S_READ, 100000 }, { S_ATOMIC, 8 }, { S_INJECT_ATOMIC, 8 }, { S_FENCED, 8 } };
+	struct node_opts o = opts;
 	static const uint64_t regions[] = { 57, 5000 };
 	const char *direct = getenv("FI_WEFT_DIRECT");
 	volatile uint64_t *there = (uint64_t *)(memory + 8);
@@ -437,7 +439,9 @@ static void test_steady(long arg)
 
 	if (direct && !strcmp(direct, "no"))
 		SKIP("the data plane is called by callbacks");
-	open_node(opts);
+	if (what == S_FENCED)
+		o.caps |= FI_FENCE;
+	open_node(o);
 	n.peer[1] = node_insert(&n, &n);
 	for (size_t k = 0; k < ARRAY_LEN(regions); k++) {
 		uint64_t before = 0, entered;
@@ -487,6 +491,7 @@ static const struct test tests[] = {
 	{ "steady_read_long", test_steady, 0, 0, 6 },
 	{ "steady_atomic", test_steady, 0, 0, 7 },
 	{ "steady_inject_atomic", test_steady, 0, 0, 8 },
+	{ "steady_fenced", test_steady, 0, 0, 9 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

@@ -55,7 +55,7 @@ static inline struct fid_mr *expose(void *buf, size_t len, uint64_t access, uint
 }
 
 /* How a write is called. */
-enum call { WRITE, WRITEV, MESSAGE, DELIVERED, INJECT, INJECT_FLAG, DATA, INJECT_DATA, WAYS };
+enum call { WRITE, WRITEV, MESSAGE, DELIVERED, INJECT, INJECT_FLAG, DATA, INJECT_DATA, WAYS, FENCED /* of FI_FENCE */ };
 
 static inline bool injects(enum call w) { return w == INJECT || w == INJECT_FLAG || w == INJECT_DATA; }
 static inline bool completes(enum call w) { return w != INJECT && w != INJECT_DATA; }
@@ -78,6 +78,8 @@ static inline ssize_t try_write(enum call w, size_t len, uint64_t off, uint64_t 
 		return fi_writemsg(n.ep, &m, FI_COMPLETION);
 	case DELIVERED:
 		return fi_writemsg(n.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	case FENCED:
+		return fi_writemsg(n.ep, &m, FI_COMPLETION | FI_FENCE);
 	case INJECT:
 		return fi_inject_write(n.ep, local, len, n.peer[1], off, key);
 	case INJECT_FLAG:
