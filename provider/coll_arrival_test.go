@@ -49,6 +49,10 @@ func TestArrivals(t *testing.T) {
 		"ordered":  set(func(c *config.Config) { c.Sched = config.Yes }),
 		"udp":      func(t *testing.T) *circle { return apartCircle(t, 4, nil) },
 		"put":      set(func(c *config.Config) { c.Sched, c.AllToAll = config.Yes, "put" }),
+		"get":      set(func(c *config.Config) { c.Sched, c.AllToAll = config.Yes, "get" }),
+		"get over UDP": func(t *testing.T) *circle {
+			return apartCircle(t, 4, func(c *config.Config) { c.AllToAll = "get" })
+		},
 		"put over UDP": func(t *testing.T) *circle {
 			return apartCircle(t, 4, func(c *config.Config) { c.AllToAll = "put" })
 		},

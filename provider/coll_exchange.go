@@ -26,8 +26,8 @@ import (
 type exchanges struct {
 	c      *collectives // immutable
 	list   []*collOp    // under way
-	puts   *collPut     // free
-	copied int64        // by puts in this thread, since it began to serve an operation
+	spare  *collCopy    // free
+	copied int64        // by puts and gets in this thread, since it began to serve an operation
 	key    [wire.CollKey]byte
 	store  *exchange.Store // of what is relayed, set under collectives.mu for the first engine that may
 	always bool            // for tests, set before the first operation: relays that are not faster are used, too
@@ -56,19 +56,20 @@ type collExchange struct {
 	ready   []int32          // peers with pending chunks
 	empties []int32          // peers: the empty slices to them were chosen and are not sent
 	pieces  []pendingPiece
-	more    bool // the engine has to be asked again
-	flying  int  // puts that have not ended
+	more    bool    // the engine has to be asked again
+	flying  int     // puts and gets that have not ended
+	fetches []int32 // peers with chunks to be fetched
 	seen    exchange.Report
 	began   congestion.Time
 }
 
-// pendingChunks are the chunks of a peer that were chosen and are not sent yet. They
-// follow each other.
+// pendingChunks are the chunks of a peer that were chosen and are not sent yet, or that may be fetched and are
+// not yet. They follow each other.
 type pendingChunks struct {
 	head exchange.Chunk          // of the first one, from its first byte that has not been sent
 	ends [exchange.Deepest]int64 // of the chunks
 	n    int
-	in   bool // the peer is in ready
+	in   bool // the peer is in ready, or in fetches
 	full bool // a piece waits for room
 }
 
@@ -86,7 +87,7 @@ func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {
 // members, as they agreed when they joined.
 func (g *Group) ordered(slice uint64) bool {
 	named := g.ep.domain.cfg.AllToAll
-	return g.scheduled && (slice >= exchangeLong || named == "message" || named == "put")
+	return g.scheduled && (slice >= exchangeLong || named == "message" || named == "put" || named == "get")
 }
 
 // exchanger returns an engine with its lists for one operation, of one that has ended if
@@ -128,6 +129,7 @@ func (xs *exchanges) begin(o *collOp) {
 	}
 	copy(x.got[x.ownOut.Off:][:x.ownOut.Len], x.given[x.ownIn.Off:])
 	x.ready, x.empties, x.pieces, x.seen = x.ready[:0], x.empties[:0], x.pieces[:0], exchange.Report{}
+	x.fetches = x.fetches[:0]
 	xs.list = append(xs.list, o)
 	o.advancing = true
 	out, in := xs.lengths(g, x)
@@ -155,6 +157,8 @@ func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *earlyStep) {
 		xs.c.unlike(o, &h.head.CollStep)
 	case h.target.Length != 0:
 		xs.takeTarget(o, m, &h.target)
+	case h.granted:
+		xs.takeGrant(o, m, &wire.CollGrant{CollStep: h.head.CollStep, Part: h.part})
 	default:
 		payload := []byte(nil)
 		if h.payload != 0 {
@@ -187,9 +191,7 @@ func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 	}
 	switch o := g.ops[h.Seq]; {
 	case o == nil && g.over(h.Seq):
-		// it has ended here: failed, which the sender knows, or without bytes for one that expects some
-		note := wire.CollNote{Seq: h.Seq, Status: fi.ETRUNC}
-		xs.say(m, note.Put(xs.c.ep.rx.head[:]))
+		xs.unexpected(m, h.Seq)
 	case o == nil:
 		xs.holdChunk(g, m, &h, payload)
 	case o.exchange == nil:
@@ -199,6 +201,13 @@ func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 		xs.takeChunk(o, m, &h, payload)
 		xs.goOn(o)
 	}
+}
+
+// unexpected answers bytes for an operation that has ended here: failed, which the sender knows, or without bytes
+// for one that expects some.
+func (xs *exchanges) unexpected(m *collMember, seq uint32) {
+	note := wire.CollNote{Seq: seq, Status: fi.ETRUNC}
+	xs.say(m, note.Put(xs.c.ep.rx.head[:]))
 }
 
 // maxEarlyChunks bounds what is kept of a member's chunks: those of as many operations as it
@@ -221,26 +230,31 @@ func (xs *exchanges) holdChunk(g *Group, m *collMember, h *wire.CollChunk, paylo
 // takeChunk takes in a fragment: its bytes are in place when the engine knows of them.
 func (xs *exchanges) takeChunk(o *collOp, m *collMember, h *wire.CollChunk, payload []byte) {
 	x, part, peer := o.exchange, &h.Part, o.group.peerOf(int(h.Rank))
-	to := x.peers.out(peer)
-	switch {
-	case o.status != fi.Success:
-		return
-	case h.Kind != o.kind:
-		xs.c.unlike(o, &h.CollStep)
-		return
-	case part.Total != int64(to.Len):
-		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, h.Rank, part.Total, to.Len)
-		xs.c.fail(o, fi.ETRUNC)
-		return
-	case x.peers.none(peer):
-		o.group.warn("operation %d: rank %d expects bytes of this one, which has none for it", o.seq, h.Rank)
-		xs.c.fail(o, fi.ETRUNC)
-		return
-	}
-	if xs.next(o, m, peer, part, int64(len(payload))) {
+	if to := x.peers.out(peer); xs.expected(o, &h.CollStep, part) && xs.next(o, m, peer, part, int64(len(payload))) {
 		copy(x.got[to.Off+uint64(part.Offset):][:len(payload)], payload)
 		x.arrived(o, peer, to.Len)
 	}
+}
+
+// expected reports whether a chunk is of the operation that goes on here, and of as many bytes as this member has room
+// for. It fails the operation if members do not agree.
+func (xs *exchanges) expected(o *collOp, h *wire.CollStep, part *exchange.Chunk) bool {
+	x, peer := o.exchange, o.group.peerOf(int(h.Rank))
+	to := x.peers.out(peer)
+	switch {
+	case o.status != fi.Success:
+	case h.Kind != o.kind:
+		xs.c.unlike(o, h)
+	case part.Total != int64(to.Len):
+		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, h.Rank, part.Total, to.Len)
+		xs.c.fail(o, fi.ETRUNC)
+	case x.peers.none(peer):
+		o.group.warn("operation %d: rank %d expects bytes of this one, which has none for it", o.seq, h.Rank)
+		xs.c.fail(o, fi.ETRUNC)
+	default:
+		return true
+	}
+	return false
 }
 
 // next has the engine know of the first n bytes of a part of a chunk. It returns false if they are not the next, which
@@ -293,6 +307,7 @@ func (xs *exchanges) goOn(o *collOp) {
 	xs.copied = 0
 	for x.more = true; x.more && o.status == fi.Success; {
 		x.more = false
+		xs.fetchAll(o)
 		xs.choose(o)
 		xs.sendChunks(o)
 		xs.sendPieces(o)
@@ -304,8 +319,10 @@ func (xs *exchanges) goOn(o *collOp) {
 	}
 }
 
-// sent reports whether nothing that was chosen waits for room.
-func (x *collExchange) sent() bool { return len(x.ready)+len(x.empties)+len(x.pieces) == 0 }
+// sent reports whether nothing that was chosen, or is to be fetched, waits for room.
+func (x *collExchange) sent() bool {
+	return len(x.ready)+len(x.empties)+len(x.pieces)+len(x.fetches) == 0
+}
 
 // choose takes what the engine says is to be sent, and sends what is short.
 func (xs *exchanges) choose(o *collOp) {
@@ -335,15 +352,8 @@ func (x *collExchange) add(peer int, h *exchange.Chunk) {
 		return
 	}
 	p := &x.peers.at(peer).pending
-	if p.n == 0 {
-		p.head = *h
-	}
-	p.ends[p.n] = h.Offset + h.Length
-	p.n++
-	if !p.in {
-		p.in = true
-		x.ready = append(x.ready, int32(peer))
-	}
+	p.add(h)
+	x.ready = p.list(int32(peer), x.ready)
 }
 
 // sendChunks sends pending chunks, as far as there is room for each peer.
@@ -393,11 +403,15 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	lease := e.progressStripe
 	sc := &e.scratch[lease]
 	p.head.Length = p.ends[0] - p.head.Offset
-	if q := x.peers.at(peer); p.head.Total > exchangeShort && q.target.port == path.port && !q.refused {
+	switch q := x.peers.at(peer); {
+	case p.head.Total > exchangeShort && g.gets && q.region != nil:
+		xs.grant(o, m, peer, p)
+		return nil
+	case p.head.Total > exchangeShort && g.puts && q.target.port == path.port && !q.refused:
 		n, err := xs.put(o, path, peer, &p.head)
 		p.sent(n)
 		return err
-	} else if q.puts != nil {
+	case g.puts && q.copies != nil:
 		return fi.EAGAIN // what was put before is counted before
 	}
 	n := min(p.head.Length, int64(path.port.attr.MaxAMBcopy))
@@ -424,7 +438,7 @@ func (xs *exchanges) pump() {
 	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange
 		if o.status != fi.Success {
-			continue // it waits for the ends of puts
+			continue // it waits for the ends of puts and gets
 		}
 		at, timed := x.engine.Wake()
 		if timed = timed && at <= now; !timed && x.sent() {
@@ -460,7 +474,7 @@ func (xs *exchanges) drop(o *collOp) {
 	o.exchange = nil
 	xs.list = slices.DeleteFunc(xs.list, func(p *collOp) bool { return p == o })
 	x.stop()
-	xs.dropPuts(x)
+	xs.dropCopies(x)
 	x.given, x.got, x.inPlace = nil, nil, false
 	xs.c.mu.Lock()
 	if o.status == fi.Success { // else it does not know what has come of its chunks

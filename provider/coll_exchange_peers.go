@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -11,17 +12,27 @@ type exchangePeers struct {
 	slots []int32 // by peer: of its entry, plus 1; 0: it has none
 	ids   []int32 // by entry: the peer
 	all   []exchangePeer
+	gets  []peerGets // by entry, as far as they are used
+}
+
+// peerGets is what an entry has beside the rest where chunks are fetched.
+type peerGets struct {
+	grants  pendingChunks           // that the peer has let this member get and that it does not get yet
+	granted int64                   // the end of the last of them
+	given   [exchange.Deepest]int64 // the ends of the last chunks that the peer was let get
+	gives   int                     // of given
+	said    bool                    // the peer has the word of a get that was refused
 }
 
 // exchangePeer is one.
 type exchangePeer struct {
-	in, out collective.Piece // of what is given, and of what is got
-	pending pendingChunks
-	region  hw.Memory // of out, into which the peer may put; nil: it may not
-	target  putTarget // of in
-	refused bool      // puts there are
-	puts    *collPut  // to the peer, in order: that have not ended, or of which it does not know that
-	lastPut *collPut
+	in, out  collective.Piece // of what is given, and of what is got
+	pending  pendingChunks
+	region   hw.Memory // of out, into which the peer may put, or of in, which it may get; nil: it may not
+	target   putTarget // of in at the peer, or of what is got from it
+	refused  bool      // puts there are, or gets
+	copies   *collCopy // to or from the peer, in order: whose outcome is not known to the receiver
+	lastCopy *collCopy
 }
 
 // sent takes n bytes off the first chunk, which may have none.
@@ -30,6 +41,24 @@ func (p *pendingChunks) sent(n int64) {
 		copy(p.ends[:], p.ends[1:])
 		p.n--
 	}
+}
+
+// add takes in a chunk, which follows the last one.
+func (p *pendingChunks) add(h *exchange.Chunk) {
+	if p.n == 0 {
+		p.head = *h
+	}
+	p.ends[p.n] = h.Offset + h.Length
+	p.n++
+}
+
+// list puts the peer into the list of those with such chunks, if it is not there.
+func (p *pendingChunks) list(peer int32, to []int32) []int32 {
+	if p.in {
+		return to
+	}
+	p.in = true
+	return append(to, peer)
 }
 
 // keptPeers is how many entries an exchange has memory for at most beyond twice those that an operation needs.
@@ -43,7 +72,10 @@ func (ps *exchangePeers) clear(room int) {
 	if cap(ps.all) < room || cap(ps.all) > 2*room+keptPeers {
 		ps.ids, ps.all = make([]int32, 0, room), make([]exchangePeer, 0, room)
 	}
-	ps.ids, ps.all = ps.ids[:0], ps.all[:0]
+	if cap(ps.gets) > 2*room+keptPeers {
+		ps.gets = nil
+	}
+	ps.ids, ps.all, ps.gets = ps.ids[:0], ps.all[:0], ps.gets[:0]
 }
 
 // at is a peer's entry, until there is another one more. A peer that has none gets one.
@@ -53,6 +85,16 @@ func (ps *exchangePeers) at(peer int) *exchangePeer {
 		ps.slots[peer] = int32(len(ps.ids))
 	}
 	return &ps.all[ps.slots[peer]-1]
+}
+
+// getsOf is what an entry has beside the rest, until there is one more. A peer that has no entry gets one.
+func (ps *exchangePeers) getsOf(peer int) *peerGets {
+	ps.at(peer)
+	s := int(ps.slots[peer]) - 1
+	for len(ps.gets) <= s {
+		ps.gets = append(ps.gets, peerGets{})
+	}
+	return &ps.gets[s]
 }
 
 // out is what is got of a peer: a piece without bytes if it has no entry.
@@ -71,7 +113,7 @@ func (ps *exchangePeers) in(peer int) collective.Piece {
 	return collective.Piece{}
 }
 
-// region is the memory that a peer may put into, nil: it may not.
+// region is the memory that a peer may put into, or get, nil: it may not.
 func (ps *exchangePeers) region(peer int) hw.Memory {
 	if s := ps.slots[peer]; s != 0 {
 		return ps.all[s-1].region

@@ -111,7 +111,8 @@ func TestExchangeChosen(t *testing.T) {
 		short     bool
 	}{
 		{config.Auto, "auto", false, false}, {config.Yes, "auto", true, false}, {config.Yes, "message", true, true},
-		{config.Yes, "put", true, true}, {config.No, "put", false, false},
+		{config.Yes, "put", true, true}, {config.Yes, "get", true, true},
+		{config.No, "put", false, false},
 		{config.Yes, "pairwise", false, false}, {config.Yes, "bruck", false, false},
 		{config.Yes, "step", false, false}, {config.Yes, "linear", false, false},
 		{config.No, "message", false, false},

@@ -59,6 +59,7 @@ type Group struct {
 	scheduled bool // all-to-alls of long slices go by an engine
 	relays    bool // of which members relay
 	puts      bool // of which chunks go as puts where they can
+	gets      bool // of which chunks are fetched where they can be
 
 	// The lease holder's.
 	reached bool // all members are connected

@@ -234,6 +234,10 @@ func (l *longSteps) onCTS(src hw.Source, request uint64, head, payload []byte) {
 		l.c.ordered.onTarget(src, request, head)
 		return
 	}
+	if len(head) == wire.CollGrantBytes {
+		l.c.ordered.onGrant(src, request, head)
+		return
+	}
 	var h wire.CTS
 	if !h.Parse(head) || h.Operation == 0 {
 		l.c.malformed(src, "request for fragments of %d bytes does not parse", len(head))

@@ -25,6 +25,8 @@ func FuzzCollectiveMessages(f *testing.F) {
 	f.Add(uint8(6), uint8(0), uint64(0), make([]byte, wire.CollRelayBytes), []byte{})
 	f.Add(uint8(4), uint8(0), uint64(0), make([]byte, wire.CollTargetBytes), []byte{})
 	f.Add(uint8(1), uint8(0), uint64(0), make([]byte, wire.CollPutBytes), []byte{})
+	f.Add(uint8(4), uint8(0), uint64(0), make([]byte, wire.CollGrantBytes), []byte{})
+	f.Add(uint8(1), uint8(0), uint64(0), make([]byte, wire.CollRefusalBytes), []byte{})
 	circle := newCircle(f, newBench(f, nil, collHints()), 2)
 	groups := circle.joinAll([]int{0, 1})
 	s := circle.sides[0]

@@ -34,17 +34,18 @@ const (
 // member has many kept.
 const earlyTarget = 8 << 10
 
-// putTarget is where a peer's slice goes: the zero value if the peer has not offered it, or puts do not get there.
+// putTarget is where a peer's slice goes, or is got from: the zero value if the peer has not offered it, or copies do
+// not get there.
 type putTarget struct {
 	port *port // over which the offer came
 	key  hw.RemoteKey
 }
 
-// collPut is a put of a part of a chunk. It belongs to the lease holder, and is used again when it has ended and the
-// receiver has the word of that.
-type collPut struct {
+// collCopy is a put or a get of a part of a chunk. It belongs to the lease holder, and is used again when it has ended
+// and the receiver knows that.
+type collCopy struct {
 	done  hw.Completion
-	next  *collPut // free, or behind it of those to the peer
+	next  *collCopy // free, or behind it of those to or from the peer
 	xs    *exchanges
 	op    *collOp
 	peer  int
@@ -58,7 +59,12 @@ type collPut struct {
 // completed is in the peer's memory.
 func (p *port) takesPuts() bool {
 	const caps = hw.CapPutZcopy | hw.CapPutPlaced
-	if p.attr.Caps&caps != caps || p.Memory() == nil {
+	return p.attr.Caps&caps == caps && p.keysOnly()
+}
+
+// keysOnly reports whether memory behind the port is reached with a key of eight bytes and nothing else.
+func (p *port) keysOnly() bool {
+	if p.Memory() == nil {
 		return false
 	}
 	a := p.Memory().Attr()
@@ -76,31 +82,45 @@ func (g *Group) leastPut(p *port) uint64 {
 	return ^uint64(0)
 }
 
-// offer offers the senders of long slices where these belong.
+// offer offers the senders of long slices where these belong, or the receivers where they are.
 func (xs *exchanges) offer(o *collOp) {
 	g, x := o.group, o.exchange
-	if !g.puts {
+	if !g.puts && !g.gets {
 		return
 	}
 	for i, peer := range x.peers.ids {
 		p, m := &x.peers.all[i], &g.members[g.rankOf(int(peer))]
 		path, ok := m.link.ready()
-		if !ok || !path.port.takesPuts() || p.out.Len < g.leastPut(path.port) {
+		if !ok {
 			continue
 		}
-		data := x.got[p.out.Off:][:p.out.Len]
+		data, access := g.offered(x, p, path.port)
+		if len(data) == 0 {
+			continue
+		}
 		r, err := path.port.Memory().Register(hw.Region{
-			Addr: pointerAt(addressOfBytes(data)), Len: len(data), Access: hw.LocalWrite | hw.RemoteWrite,
+			Addr: pointerAt(addressOfBytes(data)), Len: len(data), Access: access,
 		})
 		if err != nil {
-			log.Infof(log.EPData, "%d bytes come as messages: %v", len(data), err)
+			log.Infof(log.EPData, "%d bytes go as messages: %v", len(data), err)
 			continue
 		}
 		p.region = r
-		h := wire.CollTarget{CollStep: o.head(), Length: p.out.Len}
+		h := wire.CollTarget{CollStep: o.head(), Length: uint64(len(data))}
 		h.SetKey(r.PackKey(xs.key[:0]))
 		xs.c.control(m, wire.AMCollCTS, m.id, h.Put(xs.c.ep.rx.head[:]))
 	}
+}
+
+// offered is what a peer is offered over a port, and what it may do there: nothing if it is short.
+func (g *Group) offered(x *collExchange, p *exchangePeer, over *port) ([]byte, hw.Access) {
+	switch {
+	case g.gets && over.takesGets() && p.in.Len > exchangeShort:
+		return x.given[p.in.Off:][:p.in.Len], hw.RemoteRead
+	case g.puts && over.takesPuts() && p.out.Len >= g.leastPut(over):
+		return x.got[p.out.Off:][:p.out.Len], hw.LocalWrite | hw.RemoteWrite
+	}
+	return nil, 0
 }
 
 // withdraw ends what was offered: when it returns no peer writes there any more.
@@ -128,9 +148,9 @@ func (xs *exchanges) onTarget(src hw.Source, id uint64, head []byte) {
 		return
 	}
 	switch o := g.ops[h.Seq]; {
-	case !g.puts:
-		xs.c.malformed(src, "target in a group without puts")
-	case o == nil && g.over(h.Seq): // it has failed here, or has nothing for the receiver, which hears of that
+	case !g.puts && !g.gets && g.state.Load() != groupJoining: // a member that has joined may be ahead
+		xs.c.malformed(src, "target in a group without puts and gets")
+	case o == nil && g.over(h.Seq): // it has failed here, or has nothing for the peer, which hears of that
 	case o == nil:
 		xs.holdTarget(g, m, &h)
 	case o.exchange == nil:
@@ -158,6 +178,9 @@ func (xs *exchanges) holdTarget(g *Group, m *collMember, h *wire.CollTarget) {
 func (xs *exchanges) takeTarget(o *collOp, m *collMember, h *wire.CollTarget) {
 	x, peer := o.exchange, o.group.peerOf(int(h.Rank))
 	to := x.peers.in(peer)
+	if o.group.gets {
+		to = x.peers.out(peer)
+	}
 	switch {
 	case o.status != fi.Success:
 		return
@@ -165,15 +188,15 @@ func (xs *exchanges) takeTarget(o *collOp, m *collMember, h *wire.CollTarget) {
 		xs.c.unlike(o, &h.CollStep)
 		return
 	case h.Length != to.Len:
-		o.group.warn("operation %d: rank %d expects %d bytes of this one, which has %d for it", o.seq, h.Rank,
+		o.group.warn("operation %d: rank %d offers %d bytes, and this one has %d with it", o.seq, h.Rank,
 			h.Length, to.Len)
 		xs.c.fail(o, fi.ETRUNC)
 		return
 	}
 	port, _ := xs.c.ep.portOf(m.src)
 	q := x.peers.at(peer)
-	if q.target.port != nil || !port.takesPuts() {
-		xs.c.malformed(m.src, "target of operation %d, again or over a transport without puts", o.seq)
+	if q.target.port != nil || o.group.puts && !port.takesPuts() || o.group.gets && !port.takesGets() {
+		xs.c.malformed(m.src, "target of operation %d, again or over a transport without such copies", o.seq)
 		return
 	}
 	key, err := port.Memory().UnpackKey(h.PackedKey(xs.key[:0]))
@@ -192,12 +215,20 @@ func (xs *exchanges) put(o *collOp, path *path, peer int, h *exchange.Chunk) (in
 	}
 	n := min(h.Length, putPiece)
 	data := x.given[q.in.Off:][:q.in.Len][h.Offset:][:n]
-	t := xs.newPut(o, peer, h, n)
+	t := xs.newCopy(o, peer, h, n)
 	local := append(xs.c.ep.rx.local[:0], hw.Segment{Addr: pointerAt(addressOfBytes(data)), Len: int(n)})
 	status, err := path.Endpoint.(hw.OneSided).PutZcopy(local, uint64(h.Offset), q.target.key, &t.done)
 	xs.c.ep.rx.local[0] = hw.Segment{}
+	return xs.copying(t, status, err)
+}
+
+// copying takes in that a put or a get has begun, as the transport says, and returns how many bytes it has: 0 if it is
+// refused, which the peer's entry says then.
+func (xs *exchanges) copying(t *collCopy, status hw.Status, err error) (int64, error) {
+	o, peer, n := t.op, t.peer, t.bytes
+	x, q := o.exchange, o.exchange.peers.at(peer)
 	if err != nil {
-		xs.freePut(t)
+		xs.freeCopy(t)
 	}
 	switch {
 	case errors.Is(err, hw.ErrKey), errors.Is(err, hw.ErrPermission): // no room for the key, or the kernel refuses
@@ -206,43 +237,43 @@ func (xs *exchanges) put(o *collOp, path *path, peer int, h *exchange.Chunk) (in
 	case err != nil && sendError(err) == fi.EAGAIN:
 		return 0, fi.EAGAIN
 	case err != nil:
-		o.group.warn("put %d bytes to rank %d: %v", n, o.group.rankOf(peer), err)
+		o.group.warn("copy %d bytes to or from rank %d: %v", n, o.group.rankOf(peer), err)
 		return 0, copyError(err)
 	}
-	if q.puts == nil {
-		q.puts = t
+	if q.copies == nil {
+		q.copies = t
 	} else {
-		q.lastPut.next = t
+		q.lastCopy.next = t
 	}
-	q.lastPut = t
+	q.lastCopy = t
 	if t.ended = status == hw.Done; t.ended {
 		xs.copied += n
-		xs.sendPuts(o, peer)
+		xs.placed(o, peer)
 	} else {
 		x.flying++
 	}
 	return n, nil
 }
 
-// newPut returns a put of n bytes from the beginning of a part of a chunk on.
-func (xs *exchanges) newPut(o *collOp, peer int, h *exchange.Chunk, n int64) *collPut {
-	t := xs.puts
+// newCopy returns a put of n bytes from the beginning of a part of a chunk on.
+func (xs *exchanges) newCopy(o *collOp, peer int, h *exchange.Chunk, n int64) *collCopy {
+	t := xs.spare
 	if t == nil {
-		t = &collPut{xs: xs}
+		t = &collCopy{xs: xs}
 		t.done.Func = func(c *hw.Completion) { t.finished(c.Err()) }
 	} else {
-		xs.puts = t.next
+		xs.spare = t.next
 	}
 	t.next, t.op, t.peer, t.part, t.bytes, t.ended, t.err = nil, o, peer, *h, n, false, nil
 	t.done.Expect(1)
 	return t
 }
 
-func (xs *exchanges) freePut(t *collPut) { t.op, t.next, xs.puts = nil, xs.puts, t }
+func (xs *exchanges) freeCopy(t *collCopy) { t.op, t.next, xs.spare = nil, xs.spare, t }
 
 // finished takes in that a put has ended. The transport calls it under the progress lease, or while the endpoint
 // closes.
-func (t *collPut) finished(err error) {
+func (t *collCopy) finished(err error) {
 	xs, o := t.xs, t.op
 	if xs.c.ep.state.Load() == stateClosed {
 		return
@@ -253,39 +284,44 @@ func (t *collPut) finished(err error) {
 	switch {
 	case o.status != fi.Success && x.flying == 0 && !o.advancing:
 		xs.c.settle(o)
-	case o.status != fi.Success || errors.Is(err, hw.ErrKey): // the receiver's operation has failed: its note comes
+	case o.status != fi.Success || errors.Is(err, hw.ErrKey): // the peer's operation has failed: its note comes
 	case err != nil:
-		o.group.warn("put %d bytes to rank %d: %v", t.bytes, o.group.rankOf(t.peer), err)
+		o.group.warn("copy %d bytes to or from rank %d: %v", t.bytes, o.group.rankOf(t.peer), err)
 		xs.c.fail(o, copyError(err))
 	default:
 		o.advancing = true
-		xs.sendPuts(o, t.peer)
+		xs.placed(o, t.peer)
 		xs.goOn(o)
 	}
 }
 
-// sendPuts sends a peer which bytes are in place, up to the first that are not.
-func (xs *exchanges) sendPuts(o *collOp, peer int) {
+// placed says which bytes of a peer's slice are in place, up to the first that are not: to the peer that they were
+// put to, or to the engine.
+func (xs *exchanges) placed(o *collOp, peer int) {
 	q, m := o.exchange.peers.at(peer), &o.group.members[o.group.rankOf(peer)]
-	for t := q.puts; t != nil && t.ended && t.err == nil; t = q.puts {
+	if o.group.gets {
+		xs.land(o, m, peer)
+		return
+	}
+	for t := q.copies; t != nil && t.ended && t.err == nil; t = q.copies {
 		h := wire.CollPut{Bytes: uint64(t.bytes)}
 		h.CollStep, h.Part = o.head(), t.part
 		xs.c.control(m, wire.AMCollStep, m.id, h.Put(xs.c.ep.rx.head[:]))
 		xs.c.ep.stats.Rx(stats.RxExchangePut, uint64(t.bytes))
-		q.puts = t.next
-		xs.freePut(t)
+		q.copies = t.next
+		xs.freeCopy(t)
 	}
 }
 
-// dropPuts forgets the puts of an operation, all of which have ended.
-func (xs *exchanges) dropPuts(x *collExchange) {
+// dropCopies forgets the puts of an operation, all of which have ended.
+func (xs *exchanges) dropCopies(x *collExchange) {
 	for i := range x.peers.all {
 		p := &x.peers.all[i]
-		for t := p.puts; t != nil; t = p.puts {
-			p.puts = t.next
-			xs.freePut(t)
+		for t := p.copies; t != nil; t = p.copies {
+			p.copies = t.next
+			xs.freeCopy(t)
 		}
-		p.lastPut = nil
+		p.lastCopy = nil
 	}
 }
 
@@ -304,7 +340,8 @@ func (xs *exchanges) onPut(src hw.Source, id uint64, head, payload []byte) {
 	if o == nil && g.over(h.Seq) {
 		return // it has failed here
 	}
-	if o == nil || o.exchange == nil || h.Kind != o.kind || o.exchange.peers.region(g.peerOf(int(h.Rank))) == nil {
+	if !g.puts || o == nil || o.exchange == nil || h.Kind != o.kind ||
+		o.exchange.peers.region(g.peerOf(int(h.Rank))) == nil {
 		xs.c.malformed(src, "put of operation %d, of which it has no target", h.Seq)
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/exchange"
@@ -17,32 +16,47 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// putCircles make sides whose all-to-alls go as puts, on one host and between hosts.
-var putCircles = map[string]func(t *testing.T, n int, change func(*config.Config)) *circle{
-	"shared memory": func(t *testing.T, n int, change func(*config.Config)) *circle {
-		return newCircle(t, newBench(t, func(c *config.Config) {
-			if c.Sched, c.AllToAll = config.Yes, "put"; change != nil {
-				change(c)
-			}
-		}, collHints()), n)
-	},
-	"UDP": func(t *testing.T, n int, change func(*config.Config)) *circle {
-		return apartCircle(t, n, func(c *config.Config) {
-			if c.AllToAll = "put"; change != nil {
-				change(c)
-			}
-		})
-	},
+// copyForm is a form in which chunks are copied by one side.
+type copyForm struct {
+	name    string // of FI_WEFT_ALLTOALL_ALGORITHM
+	counter int    // of the bytes
 }
 
-// put is how many bytes a side has put.
-func (s *collSide) put() uint64 {
-	return atomic.LoadUint64((*uint64)(pointerAt(uint64(leasedOf(s.ep).stats.RxLine() + 8*stats.RxExchangePut))))
+var (
+	byPuts = copyForm{"put", stats.RxExchangePut}
+	byGets = copyForm{"get", stats.RxExchangeGot}
+)
+
+// circles make sides whose all-to-alls go in the form, on one host and between hosts.
+func (f copyForm) circles() map[string]func(t *testing.T, n int, change func(*config.Config)) *circle {
+	return map[string]func(t *testing.T, n int, change func(*config.Config)) *circle{
+		"shared memory": func(t *testing.T, n int, change func(*config.Config)) *circle {
+			return newCircle(t, newBench(t, func(c *config.Config) {
+				if c.Sched, c.AllToAll = config.Yes, f.name; change != nil {
+					change(c)
+				}
+			}, collHints()), n)
+		},
+		"UDP": func(t *testing.T, n int, change func(*config.Config)) *circle {
+			return apartCircle(t, n, func(c *config.Config) {
+				if c.AllToAll = f.name; change != nil {
+					change(c)
+				}
+			})
+		},
+	}
+}
+
+// bytes is how many bytes a side has copied.
+func (f copyForm) bytes(s *collSide) uint64 {
+	return atomic.LoadUint64((*uint64)(pointerAt(uint64(leasedOf(s.ep).stats.RxLine() + 8*uintptr(f.counter)))))
 }
 
 // TestPut: slices arrive whole that are put, and those above 4 KiB are, but for what goes before the offer is there.
-func TestPut(t *testing.T) {
-	for name, open := range putCircles {
+func TestPut(t *testing.T) { byPuts.testCopies(t) }
+
+func (f copyForm) testCopies(t *testing.T) {
+	for name, open := range f.circles() {
 		for seed := range seedCount(t, 2) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 11))
@@ -51,15 +65,15 @@ func TestPut(t *testing.T) {
 					members := r.Perm(5)[:size]
 					c.vectors(r, members, c.joinAll(members))
 				}
-				groups, before := c.joinAll(everyRank(5)), c.sides[1].put()
+				groups, before := c.joinAll(everyRank(5)), f.bytes(c.sides[1])
 				c.allToAll(r, groups, exchangeShort)
-				if n := c.sides[1].put(); n != before {
+				if n := f.bytes(c.sides[1]); n != before {
 					t.Errorf("%d bytes of slices of 4 KiB are put", n-before)
 				}
 				for _, slice := range []int{exchangeShort + 1, 300000, 3 << 20} {
-					before := c.sides[1].put()
+					before := f.bytes(c.sides[1])
 					c.allToAll(r, groups, slice)
-					all, put := uint64(4*slice), c.sides[1].put()-before
+					all, put := uint64(4*slice), f.bytes(c.sides[1])-before
 					if slice > 4*exchangeChunk && put < all/2 || put > all {
 						t.Errorf("slices of %d bytes: %d of %d are put", slice, put, all)
 					}
@@ -75,12 +89,12 @@ func TestPut(t *testing.T) {
 // TestPutAuto: without a variable long slices are put between members of one host, and nothing is over UDP.
 func TestPutAuto(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 15))
-	for name, open := range putCircles {
+	for name, open := range byPuts.circles() {
 		c := open(t, 3, func(c *config.Config) { c.AllToAll = "auto" })
 		groups := c.joinAll(everyRank(3))
 		for _, slice := range []int{putHere - 1, putHere} {
 			c.allToAll(r, groups, slice)
-			if n := c.sides[0].put(); (n != 0) != (slice == putHere && name != "UDP") {
+			if n := byPuts.bytes(c.sides[0]); (n != 0) != (slice == putHere && name != "UDP") {
 				t.Errorf("%s: %d bytes of slices of %d are put", name, n, slice)
 			}
 		}
@@ -88,14 +102,16 @@ func TestPutAuto(t *testing.T) {
 }
 
 // TestPutElse: where puts are not possible chunks go as messages: the kernel refuses them, no region can be offered.
-func TestPutElse(t *testing.T) {
+func TestPutElse(t *testing.T) { byPuts.testCopiesElse(t) }
+
+func (f copyForm) testCopiesElse(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 12))
-	c := putCircles["shared memory"](t, 3, func(c *config.Config) { c.UseCMA = config.No })
+	c := f.circles()["shared memory"](t, 3, func(c *config.Config) { c.UseCMA = config.No })
 	c.allToAll(r, c.joinAll(everyRank(3)), 200000)
-	if n := c.sides[0].put(); n != 0 {
+	if n := f.bytes(c.sides[0]); n != 0 {
 		t.Errorf("%d bytes are put without cross-memory attach", n)
 	}
-	c = putCircles["shared memory"](t, 3, nil)
+	c = f.circles()["shared memory"](t, 3, nil)
 	groups := c.joinAll(everyRank(3))
 	in, out := make([][]byte, 3), make([][]byte, 3)
 	for i := range 3 {
@@ -129,23 +145,27 @@ func TestPutElse(t *testing.T) {
 }
 
 // TestPutRelay: the ends of slices go through other members, the rest as puts.
-func TestPutRelay(t *testing.T) {
+func TestPutRelay(t *testing.T) { byPuts.testCopiesRelay(t) }
+
+func (f copyForm) testCopiesRelay(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 13))
-	c, groups := relayCircle(t, 5, func(c *config.Config) { c.AllToAll = "put" })
+	c, groups := relayCircle(t, 5, func(c *config.Config) { c.AllToAll = f.name })
 	relayed := uint64(0)
 	for range 3 {
 		c.allToAll(r, groups, 600<<10+1)
 		relayed += groups[0].Report().Relayed
 		c.kept()
 	}
-	if relayed == 0 || c.sides[0].put() == 0 {
-		t.Errorf("%d bytes went through relays, %d as puts", relayed, c.sides[0].put())
+	if relayed == 0 || f.bytes(c.sides[0]) == 0 {
+		t.Errorf("%d bytes went through relays, %d as puts", relayed, f.bytes(c.sides[0]))
 	}
 }
 
 // TestPutTruncated: members that do not agree on a count end with FI_ETRUNC, and the group goes on.
-func TestPutTruncated(t *testing.T) {
-	c := putCircles["UDP"](t, 3, nil)
+func TestPutTruncated(t *testing.T) { byPuts.testCopiesTruncated(t) }
+
+func (f copyForm) testCopiesTruncated(t *testing.T) {
+	c := f.circles()["UDP"](t, 3, nil)
 	groups := c.joinAll(everyRank(3))
 	for _, n := range []struct{ sent, expected uint64 }{
 		{200000, 199999}, {200000, 100}, {100, 200000}, {0, 200000}, {200000, 0},
@@ -178,9 +198,11 @@ func TestPutTruncated(t *testing.T) {
 // TestPutMembersDie has a member leave while puts are under way, at many instants: the operations of the others end
 // with fi.ECONNRESET, and no sooner than what they read and offered is out of reach. It is hidden then, so one that
 // comes later ends the process.
-func TestPutMembersDie(t *testing.T) {
+func TestPutMembersDie(t *testing.T) { byPuts.testCopiesMembersDie(t) }
+
+func (f copyForm) testCopiesMembersDie(t *testing.T) {
 	const slice, n = 1 << 20, 3
-	for name, open := range putCircles {
+	for name, open := range f.circles() {
 		for steps := range 24 {
 			t.Run(fmt.Sprintf("%s/%d", name, steps), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(steps), 14))
@@ -236,42 +258,47 @@ func TestPutMembersDie(t *testing.T) {
 }
 
 // TestPutEndsFirst: an operation that has failed completes when what it puts is read no more.
-func TestPutEndsFirst(t *testing.T) {
+func TestPutEndsFirst(t *testing.T) { byPuts.testCopiesEndsFirst(t) }
+
+func (f copyForm) testCopiesEndsFirst(t *testing.T) {
 	const slice = 4 << 20
-	c := putCircles["UDP"](t, 3, nil)
+	c := f.circles()["UDP"](t, 3, nil)
 	groups := c.joinAll(everyRank(3))
 	in, out := make([]byte, 3*slice), make([]byte, 9*slice)
 	for i := range 2 {
 		c.postAllToAll(i, groups[i], in, out[3*i*slice:], slice)
 	}
 	var x *collExchange
-	c.until("puts under way", func() bool {
-		if list := c.sides[0].ep.coll.ordered.list; len(list) != 0 {
-			x = list[0].exchange
-		}
-		return x != nil && x.flying != 0
-	})
 	leased := leasedOf(c.sides[0].ep)
-	leased.rx.acquire()
-	leased.coll.fail(leased.coll.ordered.list[0], fi.ECONNRESET)
-	leased.rx.give()
-	if n, err := c.sides[0].cq.Read(make([]cq.Entry, 1)); x.flying == 0 || err != fi.EAGAIN {
-		t.Fatalf("%d entries (%v) with %d puts under way", n, err, x.flying)
-	}
+	c.until("copies under way", func() bool {
+		leased.rx.acquire()
+		defer leased.rx.give()
+		list := leased.coll.ordered.list
+		if len(list) == 0 || list[0].exchange.flying == 0 {
+			return false
+		}
+		o := list[0]
+		x = o.exchange
+		leased.coll.fail(o, fi.ECONNRESET)
+		if o.exchange != x || x.flying == 0 {
+			t.Errorf("the operation has completed with %d copies under way", x.flying)
+		}
+		return true
+	})
 	for i := range 2 {
 		if err := c.outcome(i); err != fi.ECONNRESET {
 			t.Errorf("rank %d ends with %v", i, err)
 		}
 	}
 	if x.flying != 0 {
-		t.Errorf("the operation has completed with %d puts under way", x.flying)
+		t.Errorf("the operation has completed with %d copies under way", x.flying)
 	}
 }
 
 // TestPutForged: targets and words of puts that no member has sent are dropped and counted.
 func TestPutForged(t *testing.T) {
 	const slice = 100000
-	c := putCircles["UDP"](t, 2, nil)
+	c := byPuts.circles()["UDP"](t, 2, nil)
 	groups := c.joinAll([]int{0, 1})
 	s, g := c.sides[0], groups[0]
 	in, out := make([]byte, 2*slice), make([]byte, 2*slice)

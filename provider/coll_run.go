@@ -64,6 +64,7 @@ type earlyStep struct {
 	chunked bool            // a fragment of a chunk: part is which, head.length its bytes
 	part    exchange.Chunk  //
 	target  wire.CollTarget // with chunked: no fragment but this, if its length is not 0
+	granted bool            // with chunked: no fragment but that part may be fetched
 }
 
 // earlyCost is what an unexpected message counts beside its payload, in bytes.
@@ -349,6 +350,10 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 		c.ordered.onPiece(src, id, head, payload)
 		return
 	}
+	if len(head) == wire.CollRefusalBytes {
+		c.ordered.onRefusal(src, id, head, payload)
+		return
+	}
 	if len(head) == wire.CollPutBytes {
 		c.ordered.onPut(src, id, head, payload)
 		return
@@ -434,7 +439,7 @@ func (h *earlyStep) cost() uint64 {
 
 // share is what the message counts among a member's early ones of all-to-alls that an engine orders, in bytes.
 func (h *earlyStep) share() int {
-	if h.target.Length != 0 {
+	if h.target.Length != 0 || h.granted {
 		return earlyTarget
 	}
 	return int(h.head.Length)

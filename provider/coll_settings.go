@@ -34,10 +34,10 @@ func (g *Group) agree(rank uint32, s *wire.CollSettings) {
 	}
 }
 
-// collectivePuts reports whether chunks of the endpoint's all-to-alls go as puts where they can.
+// collectivePuts reports whether chunks of the endpoint's all-to-alls go as puts or gets where they can.
 func (e *Endpoint) collectivePuts() bool {
 	named := e.domain.cfg.AllToAll
-	return e.info.Caps&fi.Collective != 0 && (named == "put" || named == "auto")
+	return e.info.Caps&fi.Collective != 0 && (named == "put" || named == "get" || named == "auto")
 }
 
 // relayHosts is how many hosts a group has at least in which members relay.
@@ -51,7 +51,8 @@ func (g *Group) decide() {
 	if g.first {
 		g.hosts++
 	}
-	g.puts = g.scheduled && g.ep.collectivePuts()
+	g.gets = g.scheduled && cfg.AllToAll == "get"
+	g.puts = g.scheduled && g.ep.collectivePuts() && !g.gets
 	g.relays = g.scheduled && g.hosts >= relayHosts && cfg.Relay != "no"
 }
 

@@ -88,6 +88,7 @@ func TestAllToAllV(t *testing.T) {
 		"ordered":  func(c *config.Config) { c.Sched, c.SchedPolicy = config.Yes, "greedy" },
 		"early":    func(c *config.Config) { c.Sched, c.UnexpectedBytes = config.Yes, 1 },
 		"put":      func(c *config.Config) { c.Sched, c.AllToAll = config.Yes, "put" },
+		"get":      func(c *config.Config) { c.Sched, c.AllToAll = config.Yes, "get" },
 		"refused": func(c *config.Config) {
 			c.Sched, c.AllToAll, c.UseCMA = config.Yes, "put", config.No
 		},

@@ -98,7 +98,7 @@ type control struct {
 
 // controlHead is the longest head of a message that may be kept, in bytes.
 const controlHead = max(wire.CTSBytes, wire.DoneBytes, wire.CollNoteBytes, wire.NoticeWordsBytes, wire.CollWordBytes,
-	wire.CollRelayBytes, wire.CollTargetBytes, wire.CollPutBytes)
+	wire.CollRelayBytes, wire.CollTargetBytes, wire.CollPutBytes, wire.CollGrantBytes, wire.CollRefusalBytes)
 
 func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
 	slots := 64

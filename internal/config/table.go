@@ -255,14 +255,15 @@ var table = []Var{
 		func(c *Config) *time.Duration { return &c.SchedBackoff },
 		"Without an acknowledgement for ten times as long, and 1 ms, a peer does not count as using this host's link."),
 	choiceVar("alltoall_algorithm", "auto",
-		[]string{"auto", "bruck", "pairwise", "step", "linear", "message", "put"},
+		[]string{"auto", "bruck", "pairwise", "step", "linear", "message", "put", "get"},
 		func(c *Config) *string { return &c.AllToAll },
 		"How all-to-alls are carried out: auto by the length of the slices, and those whose order follows the "+
 			"network as put from 1 MiB on between members of one host, else as message; bruck and pairwise as Thakur "+
 			"and others (2005) describe them, the latter with eight peers at a time, step with one, linear with "+
 			"all, message in chunks whose order follows the network also for slices below 16 KiB, as far as "+
 			"FI_WEFT_RTT_SCHED_ENABLE has it, put like message, but chunks of slices above 4 KiB are written "+
-			"into the receiver's memory, over shared memory and UDP. Of those with lengths of their own bruck "+
+			"into the receiver's memory, over shared memory and UDP, get the same, but the receiver reads them "+
+			"from the sender's memory. Of those with lengths of their own bruck "+
 			"is pairwise. Alike at all members of a group, else the join fails."),
 	intVar("alltoall_percent_bw", "percent", "100", 1, 100,
 		func(c *Config) *int { return &c.PercentBW },

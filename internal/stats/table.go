@@ -209,6 +209,7 @@ const (
 	RxExchangeCarried
 	RxExchangeAgain
 	RxExchangePut
+	RxExchangeGot
 	RxNotes
 	RxNotesDirect
 	RxAcksDirect
@@ -530,6 +531,9 @@ var table = []Counter{
 	{"exchange_put", "bytes", Sum,
 		"Bytes of all-to-alls that were put into the memory of their receivers.",
 		at(Place{Rx, RxExchangePut})},
+	{"exchange_got", "bytes", Sum,
+		"Bytes of all-to-alls that were fetched from the memory of their senders.",
+		at(Place{Rx, RxExchangeGot})},
 	{"ptp_error", "ns", Gauge, "How far the synchronised clock may be off.", at(Place{Rx, RxPTPError})},
 
 	{"errors_truncated", "operations", Sum, "Operations that ended with FI_ETRUNC.", at(Place{Rx, RxErrTruncated})},

@@ -15,7 +15,7 @@ func FuzzCollectiveHeads(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0xFF}, CollLongBytes))
 	for _, n := range []int{
 		CollJoinBytes, CollChunkBytes, CollWordBytes, CollPieceBytes, CollRelayBytes, CollNoteBytes,
-		CollTargetBytes, CollPutBytes,
+		CollTargetBytes, CollPutBytes, CollRefusalBytes,
 	} {
 		f.Add(make([]byte, n))
 	}
@@ -46,6 +46,10 @@ func FuzzCollectiveHeads(f *testing.F) {
 		check("target", g.Parse(b), g.Put)
 		var u CollPut
 		check("put", u.Parse(b), u.Put)
+		var grant CollGrant
+		check("grant", grant.Parse(b), grant.Put)
+		var refusal CollRefusal
+		check("refusal", refusal.Parse(b), refusal.Put)
 	})
 }
 
@@ -99,5 +103,29 @@ func TestCollectivePuts(t *testing.T) {
 		if u.Bytes = n; u2.Parse(u.Put(room[:])) {
 			t.Errorf("%d bytes of a chunk of 30 are accepted", n)
 		}
+	}
+}
+
+// TestCollectiveGets: lengths of grants and of refusals are checked.
+func TestCollectiveGets(t *testing.T) {
+	step := CollStep{Seq: 4, Kind: collective.AllToAllV, Rank: 3}
+	g := CollGrant{CollStep: step, Part: exchange.Chunk{Total: 100, Offset: 40, Length: 60}}
+	r := CollRefusal{CollStep: step, From: MaxMessage - 1}
+	var room [CollGrantBytes]byte
+	var g2 CollGrant
+	var r2 CollRefusal
+	if !g2.Parse(g.Put(room[:])) || g2 != g {
+		t.Errorf("grant %+v", g2)
+	}
+	if !r2.Parse(r.Put(room[:])) || r2 != r {
+		t.Errorf("refusal %+v", r2)
+	}
+	for _, n := range []int64{0, 61} {
+		if g.Part.Length = n; g2.Parse(g.Put(room[:])) {
+			t.Errorf("a grant of %d bytes at 40 of 100 is accepted", n)
+		}
+	}
+	if r.From = MaxMessage; r2.Parse(r.Put(room[:])) {
+		t.Errorf("a refusal from byte %d on is accepted", r.From)
 	}
 }

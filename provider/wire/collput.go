@@ -3,7 +3,8 @@ package wire
 import "encoding/binary"
 
 // CollTarget is the offer of a receiver: its slice of an operation goes to a region that the sender may put into, whose
-// addresses begin at 0. It goes as AMCollCTS, to a group's number.
+// addresses begin at 0. Where receivers get slices, it is that of a sender: its slice is the region. It goes as
+// AMCollCTS, to a group's number.
 type CollTarget struct {
 	CollStep
 	Length uint64 // of the slice and of the region, at least 1

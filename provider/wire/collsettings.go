@@ -8,7 +8,7 @@ import (
 
 // AllToAllNames are the values of FI_WEFT_ALLTOALL_ALGORITHM, in the order of their numbers on
 // the wire.
-var AllToAllNames = []string{"auto", "bruck", "pairwise", "message", "step", "linear", "put"}
+var AllToAllNames = []string{"auto", "bruck", "pairwise", "message", "step", "linear", "put", "get"}
 
 // CollSettings is what a member says of itself in its join: its variables, which decide what goes over the wire in an
 // all-to-all and have to be alike at all members, and whether it reaches a member over the network.

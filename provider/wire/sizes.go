@@ -42,8 +42,10 @@ const (
 	CollPieceBytes = CollStepBytes + exchange.PieceBytes
 	CollRelayBytes = CollStepBytes + exchange.NoteBytes
 
-	CollTargetBytes = CollStepBytes + 16
-	CollPutBytes    = CollChunkBytes + 8
+	CollTargetBytes  = CollStepBytes + 16
+	CollPutBytes     = CollChunkBytes + 8
+	CollGrantBytes   = CollChunkBytes
+	CollRefusalBytes = CollStepBytes + 8
 )
 
 // MaxMembers is the most members of a group: what a message has room for.

@@ -479,6 +479,43 @@ static void test_put_arrivals(long elems)
 	test_arrivals(elems);
 }
 
+/* The same with chunks that the receivers get from the senders' memory. */
+static void by_gets(void)
+{
+	setenv("FI_WEFT_RTT_SCHED_ENABLE", "yes", 1); /* on one host, too */
+	setenv("FI_WEFT_ALLTOALL_ALGORITHM", "get", 1);
+}
+
+static void test_get(long stride)
+{
+	by_gets();
+	test_every(stride);
+}
+
+static void test_get_differs(long elems)
+{
+	by_gets();
+	test_differs(elems);
+}
+
+static void test_get_killed(long elems)
+{
+	by_gets();
+	test_killed(elems);
+}
+
+static void test_get_persistent(long elems)
+{
+	by_gets();
+	test_persistent(elems);
+}
+
+static void test_get_arrivals(long elems)
+{
+	by_gets();
+	test_arrivals(elems);
+}
+
 static const struct test tests[] = {
 	{ "every_1", test_every, 1, 60, 1 },
 	{ "every_5", test_every, 5, 60, 1 },
@@ -496,6 +533,11 @@ static const struct test tests[] = {
 	{ "put_killed", test_put_killed, 3, 60, 1000000 },
 	{ "put_persistent", test_put_persistent, 4, 60, 300000 },
 	{ "put_arrivals", test_put_arrivals, 3, 60, 300000 },
+	{ "get", test_get, 5, 60, 1 },
+	{ "get_differs", test_get_differs, 3, 60, 200000 },
+	{ "get_killed", test_get_killed, 3, 60, 1000000 },
+	{ "get_persistent", test_get_persistent, 4, 60, 300000 },
+	{ "get_arrivals", test_get_arrivals, 3, 60, 300000 },
 	{ "refused", test_refused, 2, 60, 0 },
 	{ "report", test_report, 4, 60, 30000 },
 };

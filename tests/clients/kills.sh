@@ -82,11 +82,13 @@ elif have "kills between hosts" ip && have "kills between hosts" tc; then
 			FI_WEFT_RTT_SCHED_POLICY=$policy kills "policy $policy"
 		done
 		FI_WEFT_ALLTOALL_ALGORITHM=put kills "puts"
+		FI_WEFT_ALLTOALL_ALGORITHM="get" kills "gets"
 	else
 		export WEFT_TEST_KILLS=${WEFT_TEST_KILLS:-1}
 		LIMIT=300
 		kills "adaptive"
 		FI_WEFT_ALLTOALL_ALGORITHM=put kills "puts"
+		FI_WEFT_ALLTOALL_ALGORITHM="get" kills "gets"
 	fi
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
