@@ -30,7 +30,8 @@
 // room than was known. The receiver does the same for what arrives: while its
 // link has room it invites a sender of which nothing is on its way, the one with the longest
 // remainder first, and the sender begins with it at once (after dcPIM, SIGCOMM 2022,
-// and SIRD, NSDI 2025: links with one owner are scheduled, shared ones left to the congestion control).
+// and SIRD, NSDI 2025: links with one owner are scheduled, shared ones left to the congestion control). It invites one
+// as well if nothing arrives at first, because members with some partners only may all begin with others.
 //
 // # Which one
 //

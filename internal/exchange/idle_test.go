@@ -87,3 +87,36 @@ func TestInvitesAgain(t *testing.T) {
 		t.Errorf("peers %v are invited, want 4, 0 and 1", invited)
 	}
 }
+
+// TestInvitesFirst: a member of which nothing is known and to which nothing comes invites one sender, for which it is
+// the next member, and no second one until something has come.
+func TestInvitesFirst(t *testing.T) {
+	const peers = 5
+	e, err := New(DefaultConfig(peers))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := make([]int64, peers)
+	for i := range in {
+		in[i] = 1 << 20
+	}
+	now := e.started.Add(time.Second)
+	e.Start(now, make([]int64, peers), in)
+	drain(e, now)
+	at, ok := e.Wake()
+	if !ok || at != now.Add(e.period()) {
+		t.Fatalf("the timer runs out at %v, %v, want after %v", at.Sub(now), ok, e.period())
+	}
+	e.Tick(at)
+	if all := drain(e, at); len(all) != 1 || !all[0].Word.Invite || all[0].Peer != peers-1 {
+		t.Fatalf("%+v, want one invitation of peer %d", all, peers-1)
+	}
+	if again, ok := e.Wake(); ok {
+		t.Errorf("the timer runs out again, after %v", again.Sub(at))
+	}
+	at = at.Add(e.period())
+	e.Tick(at)
+	if all := drain(e, at); len(all) != 0 {
+		t.Errorf("%+v, want nothing more", all)
+	}
+}

@@ -178,9 +178,13 @@ func (e *Engine) period() time.Duration {
 	return d
 }
 
+// unserved reports whether nothing is known of the own link, nothing arrives, and no sender was invited in this
+// operation: where a member exchanges with some of the others only, none of them may begin with it by itself.
+func (e *Engine) unserved() bool { return e.in.rate == 0 && e.in.bytes == 0 && e.report.Invited == 0 }
+
 // wakeIn is when the period ends, if there is a sender to invite then.
 func (e *Engine) wakeIn() (congestion.Time, bool) {
-	if e.in.waiting.len() == 0 || e.in.rate == 0 {
+	if e.in.waiting.len() == 0 || e.in.rate == 0 && !e.unserved() {
 		return 0, false
 	}
 	return e.in.since.Add(e.period()), true
@@ -199,7 +203,7 @@ func (e *Engine) tickIn(now congestion.Time) {
 	} else {
 		l.rate -= l.rate / 64
 	}
-	idles := rate < idle*l.rate
+	idles := rate < idle*l.rate || e.unserved()
 	l.busy = idles && l.begun > 1 && l.chunks > 1 && l.least > e.cfg.Threshold+e.queue
 	l.idles = idles
 	l.since, l.bytes, l.chunks = now, 0, 0
