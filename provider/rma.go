@@ -268,11 +268,9 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	return err
 }
 
-// pumpRMA sends the rest of a request's messages, as far as there is room. nil
-// says that all are sent: then the request may be gone. What carries CQ data may have to wait for answers to what was
-// sent before. The caller owns
-// the request (it posts it, or holds the progress lease and found it queued)
-// and the lease of the stripe.
+// pumpRMA sends the rest of a request's messages, as far as there is room. nil says that all are sent: then the request
+// may be gone. What carries CQ data may have to wait for answers to what was sent before. The caller owns the request
+// (it posts it, or holds the progress lease and found it queued) and the lease of the stripe.
 func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) error {
 	for {
 		part := &req.remote[req.part]

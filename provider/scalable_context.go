@@ -159,7 +159,7 @@ func (d *Domain) checkRx(what string, a *fi.RxAttr, caps uint64) error {
 	return checkContext(what, a.OpFlags&^info.RxOpFlags, a.Caps&^caps, a.MsgOrder, a.CompOrder, a.Size, a.IOVLimit)
 }
 
-// checkContext checks what the attributes of both kinds of contexts have. flags and caps are those that are not offered.
+// checkContext checks what the attributes of both kinds of contexts have. flags and caps are what is not offered.
 func checkContext(what string, flags, caps, msgOrder, compOrder, size, iovLimit uint64) error {
 	switch {
 	case flags != 0:
