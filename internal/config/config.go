@@ -199,8 +199,8 @@ func Default() *Config {
 func (c *Config) SHMBounceSize() int { return max(c.BounceSize, c.SHMEagerSize) }
 
 // Bounce buffers by default: of a stripe, as many as a window of an MPI benchmark, whose sender then has not to wait in
-// it; the least of an endpoint; the bytes of an endpoint's, which are allocated when it is opened; and their part of the
-// file system, of which a container may have 64 MiB.
+// it; the least of an endpoint; the bytes of an endpoint's, which are allocated when it is opened; and their part of
+// the file system, of which a container may have 64 MiB.
 const (
 	stripeBounces = 64
 	leastBounces  = 16

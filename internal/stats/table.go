@@ -334,8 +334,8 @@ var table = []Counter{
 		at(Place{Process, ProcIdlings})},
 	{"thread_sleeps", unitTimes, Sum, "Times that a progress thread went to sleep on its doorbells.",
 		at(Place{Process, ProcSleeps})},
-	{"runtime_entries", unitCalls, Sum, "Times that posting, polling, cancelling, waiting or the reading of an error or " +
-		"a notification entered the Go runtime, other than for timers.", at(Place{Process, ProcEntries})},
+	{"runtime_entries", unitCalls, Sum, "Times that posting, polling, cancelling, waiting or the reading of an error " +
+		"or a notification entered the Go runtime, other than for timers.", at(Place{Process, ProcEntries})},
 
 	{"tx_inline", unitMessages, Sum, "Short messages that C sent: in a slot of the peer's ring, or by an RDMA device.", at(Place{Thread, ThreadInline})},
 	{"tx_inline_bytes", unitBytes, Sum, "Payload of tx_inline.", at(Place{Thread, ThreadInlineBytes})},
