@@ -56,12 +56,20 @@ func singleAtomic(p *hot.Post) bool {
 		}
 	}
 	if p.Kind&hot.PostVector != 0 {
-		var ok, okCompare, okResult bool
-		operand, ok = element(p.Buf, p.Len, &count, p.Kind&hot.PostRemote == 0)
-		compare, okCompare = element(p.Compare, p.Compares, &count, false)
-		result, okResult = element(p.Result, p.Results, &count, false)
-		if !ok || p.Atomic == hot.AtomicCompare && !okCompare || p.Atomic != hot.AtomicPlain && !okResult {
+		var ok bool
+		if operand, ok = element(p.Buf, p.Len, &count, p.Kind&hot.PostRemote == 0); !ok {
 			return false
+		}
+		// A post has no more than what its kind takes.
+		if p.Atomic == hot.AtomicCompare {
+			if compare, ok = element(p.Compare, p.Compares, &count, false); !ok {
+				return false
+			}
+		}
+		if p.Atomic != hot.AtomicPlain {
+			if result, ok = element(p.Result, p.Results, &count, false); !ok {
+				return false
+			}
 		}
 	}
 	p.Buf, p.Len, p.Compare, p.Result = operand, count, compare, result

@@ -58,3 +58,26 @@ func TestSingle(t *testing.T) {
 		}
 	}
 }
+
+// TestSingleAtomicReads has posts of less than all operands, whose shims set no more: what the others are is not read.
+func TestSingleAtomicReads(t *testing.T) {
+	const nowhere = 8
+	v := new(struct {
+		one, three [2]uint64
+		there      [3]uint64
+	})
+	v.one, v.three, v.there = [2]uint64{100, 1}, [2]uint64{300, 1}, [3]uint64{400, 1, 77}
+	for _, kind := range []uint32{hot.AtomicPlain, hot.AtomicFetch} {
+		p := hot.Post{
+			Kind: hot.PostVector | hot.PostRemote, Atomic: kind, Buf: uintptr(unsafe.Pointer(&v.one)), Len: 1,
+			Compare: nowhere, Compares: 1, Result: nowhere, Results: 1,
+			Remote: uintptr(unsafe.Pointer(&v.there)), Remotes: 1,
+		}
+		if kind == hot.AtomicFetch {
+			p.Result = uintptr(unsafe.Pointer(&v.three))
+		}
+		if !singleAtomic(&p) || p.Buf != 100 || kind == hot.AtomicFetch && p.Result != 300 {
+			t.Errorf("kind %d: %+v", kind, p)
+		}
+	}
+}
