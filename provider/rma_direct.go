@@ -36,9 +36,15 @@ func (e *peering) copyMax() uint64 {
 	return e.wholeMax(p, 1<<20, e.domain.cfg.RMAAssistSize)
 }
 
+// forAll reports whether whoever reaches the domain's endpoints may reach the region: it has the domain's authorization
+// key, and none of an address vector's.
+func (m *MR) forAll() bool { return m.auth == m.domain.auth && m.scope == nil }
+
 // publish makes a region known to the transport, if peers may reach it and
 // what they do there need not be known.
 func (m *MR) publish() {
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
 	if m.published = m.publishAs(m.key); m.published == nil || m.named != nil {
 		return
 	}
@@ -50,10 +56,10 @@ func (m *MR) publish() {
 }
 
 // publishAs makes a region known to the transport under a key. nil: it is not, because
-// what peers do there must be known, or because there is no room.
+// what peers do there must be known, or because there is no room. The caller has publishMu.
 func (m *MR) publishAs(key uint64) hw.Memory {
-	if m.domain.memory == nil || len(m.parts) != 1 || !m.remote() || m.auth != m.domain.auth || m.scope != nil ||
-		m.single || m.length == 0 {
+	if m.domain.memory == nil || m.withdrawn || len(m.parts) != 1 || !m.remote() || !m.forAll() || m.single ||
+		m.length == 0 {
 		return nil
 	}
 	region := hw.Region{

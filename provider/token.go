@@ -202,10 +202,8 @@ func (m *MR) tokenKey() (uint64, error) {
 	}
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
-	if !m.withdrawn {
-		if m.tokened = m.publishAs(key); m.tokened != nil && m.named == nil {
-			m.entries[1] = m.enterDirect(key)
-		}
+	if m.tokened = m.publishAs(key); m.tokened != nil && m.named == nil {
+		m.entries[1] = m.enterDirect(key)
 	}
 	return key, nil
 }

@@ -7,6 +7,7 @@
 
 #define LEN ((size_t)1 << 20)
 #define KEY 0x77
+#define ENABLED_LATER (-1) /* a region's counter is bound before the region is enabled */
 
 struct rma {
 	struct node n;
@@ -15,9 +16,9 @@ struct rma {
 	char *mem;                 /* LEN bytes, the target or the local side */
 };
 
-static void open_rma(struct rma *r, uint64_t access)
+static void open_rma_with(struct rma *r, uint64_t access, int mr_mode)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RMA_EVENT };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RMA_EVENT, .mr_mode = mr_mode };
 	struct fi_info *info = node_info(&o);
 
 	NEED(info != NULL, "one-sided operations");
@@ -30,6 +31,8 @@ static void open_rma(struct rma *r, uint64_t access)
 		OK(fi_mr_reg(r->n.domain, r->mem, LEN, access, 0, KEY, 0, &r->mr, NULL));
 	barrier(&r->n);
 }
+
+static void open_rma(struct rma *r, uint64_t access) { open_rma_with(r, access, 0); }
 
 static void close_rma(struct rma *r)
 {
@@ -231,14 +234,22 @@ static void test_atomics(long rounds)
 /* The target does nothing but wait for its region's counter, which is bound to no endpoint. */
 static void test_region_counter(long wait)
 {
-	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = (enum fi_wait_obj)wait };
+	bool enabled = wait != ENABLED_LATER;
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP,
+				     .wait_obj = enabled ? (enum fi_wait_obj)wait : FI_WAIT_NONE };
 	struct rma r;
 
-	open_rma(&r, FI_REMOTE_WRITE);
+	open_rma_with(&r, FI_REMOTE_WRITE, enabled ? 0 : FI_MR_ENDPOINT);
+	if (!(r.n.info->domain_attr->mr_mode & FI_MR_ENDPOINT))
+		enabled = true;
 	if (test_rank == 1) {
 		OK(fi_cntr_open(r.n.domain, &attr, &r.cntr, NULL));
 		CHECK_RC(fi_mr_bind(r.mr, &r.cntr->fid, FI_REMOTE_READ), -FI_EBADFLAGS);
 		OK(fi_mr_bind(r.mr, &r.cntr->fid, FI_REMOTE_WRITE));
+		if (!enabled) {
+			OK(fi_mr_bind(r.mr, &r.n.ep->fid, 0));
+			OK(fi_mr_enable(r.mr));
+		}
 	}
 	barrier(&r.n);
 	for (size_t i = 0; i < ARRAY_LEN(lengths); i++) {
@@ -348,6 +359,7 @@ static const struct test tests[] = {
 	{ "vectors", test_vectors, 2, 0, 0 },
 	{ "atomics", test_atomics, 2, 0, 2000 },
 	{ "region_counter", test_region_counter, 2, 0, FI_WAIT_NONE },
+	{ "region_counter_first", test_region_counter, 2, 0, ENABLED_LATER },
 	{ "region_counter_sleeps", test_region_counter, 2, 0, FI_WAIT_UNSPEC },
 	{ "closed", test_closed, 2, 60, 40 },
 	{ "query", test_query, 2, 0, 0 },
