@@ -122,14 +122,14 @@ func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) 
 }
 
 // export registers the region with a device's memory domain. nil: it is not for
-// devices, because what peers do there must be known, there is nothing, its memory is another
-// device's, or the application has not promised that its pages stay (FI_MR_ALLOCATED).
+// devices, because what peers do there must be known, not all peers may reach it, there is nothing, its memory is
+// another device's, or the application has not promised that its pages stay (FI_MR_ALLOCATED).
 // The caller has entered m.gate.
 func (m *MR) export(md hw.MemoryDomain) (hw.Memory, error) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
 	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil ||
-		!m.domain.allocated() {
+		!m.forAll() || !m.domain.allocated() {
 		return m.exported, nil
 	}
 	r, err := md.Register(hw.Region{
