@@ -133,7 +133,8 @@ func setOp(operation C.enum_fi_op_type) func(w *provider.Work, op unsafe.Pointer
 func setMsg(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) error {
 	o := (*C.struct_fi_op_msg)(op)
 	whole := C.struct_fi_op_tagged{ep: o.ep, flags: o.flags, msg: C.struct_fi_msg_tagged{
-		msg_iov: o.msg.msg_iov, iov_count: o.msg.iov_count, addr: o.msg.addr, context: o.msg.context, data: o.msg.data,
+		msg_iov: o.msg.msg_iov, desc: o.msg.desc, iov_count: o.msg.iov_count, addr: o.msg.addr, context: o.msg.context,
+		data: o.msg.data,
 	}}
 	return setMessage(w, &whole, operation == C.FI_OP_SEND, false)
 }
@@ -146,13 +147,17 @@ func setMessage(w *provider.Work, o *C.struct_fi_op_tagged, send, tagged bool) (
 	if w.EP, err = endpointOf(o.ep); err != nil {
 		return err
 	}
-	if o.msg.msg_iov == nil && o.msg.iov_count != 0 {
-		return fi.EINVAL
-	}
 	if uint64(o.flags)&recvPrivate != 0 {
 		return fi.EBADFLAGS
 	}
-	iov := view[fi.IOVec](unsafe.Pointer(o.msg.msg_iov), o.msg.iov_count)
+	p := C.struct_weft_post{
+		buf: unsafe.Pointer(o.msg.msg_iov), len: C.uint64_t(o.msg.iov_count), desc: o.msg.desc,
+		kind: hot.PostVector | onDevice(o.msg.desc, o.msg.iov_count),
+	}
+	iov, err := local(w.EP, &p)
+	if err != nil {
+		return err
+	}
 	context := uint64(uintptr(o.msg.context))
 	if send {
 		w.Send = &provider.SendArgs{
@@ -176,7 +181,8 @@ func setRMA(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (e
 	p := C.struct_weft_post{
 		buf: unsafe.Pointer(o.msg.msg_iov), len: C.uint64_t(o.msg.iov_count), dest: C.uint64_t(o.msg.addr),
 		remote: unsafe.Pointer(o.msg.rma_iov), remotes: C.uint64_t(o.msg.rma_iov_count), data: C.uint64_t(o.msg.data),
-		flags: o.flags, context: C.uint64_t(uintptr(o.msg.context)), kind: hot.PostVector | hot.PostRemote,
+		flags: o.flags, context: C.uint64_t(uintptr(o.msg.context)), desc: o.msg.desc,
+		kind: hot.PostVector | hot.PostRemote | onDevice(o.msg.desc, o.msg.iov_count),
 	}
 	switch {
 	case operation == C.FI_OP_READ:
@@ -195,7 +201,8 @@ func setAtomic(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type)
 	p := C.struct_weft_post{
 		buf: unsafe.Pointer(o.msg.msg_iov), len: C.uint64_t(o.msg.iov_count), dest: C.uint64_t(o.msg.addr),
 		remote: unsafe.Pointer(o.msg.rma_iov), remotes: C.uint64_t(o.msg.rma_iov_count), op: C.uint32_t(o.msg.op),
-		datatype: C.uint32_t(o.msg.datatype), context: C.uint64_t(uintptr(o.msg.context)), kind: hot.PostVector | hot.PostRemote,
+		datatype: C.uint32_t(o.msg.datatype), context: C.uint64_t(uintptr(o.msg.context)), desc: o.msg.desc,
+		kind: hot.PostVector | hot.PostRemote | onDevice(o.msg.desc, o.msg.iov_count),
 	}
 	switch operation {
 	case C.FI_OP_ATOMIC:
@@ -205,17 +212,27 @@ func setAtomic(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type)
 	default:
 		p.atomic, p.flags = hot.AtomicCompare, o.flags
 		p.compare, p.compares = unsafe.Pointer(o.compare.msg_iov), C.uint64_t(o.compare.iov_count)
+		p.compare_desc = o.compare.desc
+		p.kind |= onDevice(o.compare.desc, o.compare.iov_count)
 	}
 	if p.atomic != hot.AtomicPlain {
 		p.result, p.results = unsafe.Pointer(o.fetch.msg_iov), C.uint64_t(o.fetch.iov_count)
+		p.result_desc = o.fetch.desc
+		p.kind |= onDevice(o.fetch.desc, o.fetch.iov_count)
 	}
 	if w.EP, err = endpointOf(o.ep); err != nil {
 		return err
 	}
 	a, err := atomicArgs(new(room), &p)
+	if err == nil && p.kind&hot.PostDevice != 0 {
+		err = translateAtomic(w.EP.Domain(), &a, &p)
+	}
 	w.Atomic = &a
 	return err
 }
+
+// onDevice is hot.PostDevice if one of n buffers is memory of a device, as its descriptor says.
+func onDevice(desc *unsafe.Pointer, n C.size_t) C.uint32_t { return C.weft_on_device(desc, n) }
 
 func setCounter(w *provider.Work, op unsafe.Pointer, operation C.enum_fi_op_type) (err error) {
 	o := (*C.struct_fi_op_cntr)(op)

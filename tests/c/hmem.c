@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <rdma/fi_collective.h>
+#include <rdma/fi_trigger.h>
 
 enum { SEND_DEVICE = 1, RECV_DEVICE = 2, UNEXPECTED = 4, SYNC = 8, NO_MAP = 16, NO_P2P = 32 };
 
@@ -300,6 +301,79 @@ static void test_atomics(long unused)
 	node_close(&n);
 }
 
+static void later(struct node *n, struct fid_cntr *on, struct fid_cntr *done, enum fi_op_type type, void *op)
+{
+	static struct fi_deferred_work work[8];
+	static int used;
+	struct fi_deferred_work *w = &work[used++];
+
+	*w = (struct fi_deferred_work){ .threshold = 1, .triggering_cntr = on, .completion_cntr = done, .op_type = type };
+	w->op.msg = op;
+	OK(fi_control(&n->domain->fid, FI_QUEUE_WORK, w));
+}
+
+/* Deferred work names device memory by descriptors as other operations do. */
+static void test_deferred(long unused)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	uint64_t words[4] = { 10, 20, 30, 40 }, got[4] = { 0 };
+	struct fid_cntr *on, *done;
+	struct remote r;
+	struct buffer b;
+	struct node_opts o = { .caps = CAPS | FI_TRIGGER, .mr_mode = FI_MR_HMEM };
+	struct node n;
+	uint64_t *d;
+
+	(void)unused;
+	gpu_open();
+	node_open(&n, &o);
+	b = buffer_open(&n, 4096, true);
+	d = b.p;
+	node_connect(&n);
+	exchange(&n, &b, &r);
+	OK(fi_cntr_open(n.domain, &attr, &on, NULL));
+	OK(fi_cntr_open(n.domain, &attr, &done, NULL));
+	gpu_put(d, words, sizeof(words));
+	barrier(&n);
+	if (test_rank == 1) {
+		struct iovec iov = { d + 8, 8 };
+		struct fi_op_tagged recv = { n.ep, { &iov, &b.desc, 1, FI_ADDR_UNSPEC, 5, 0, NULL, 0 }, 0 };
+
+		later(&n, on, done, FI_OP_TRECV, &recv);
+		OK(fi_cntr_add(on, 1));
+		OK(fi_cntr_wait(done, 1, 20000));
+		gpu_get(got, d + 8, 8);
+		CHECK(got[0] == 10);
+		barrier(&n);
+		gpu_get(got, d, sizeof(got));
+		CHECKF(got[0] == 30 && got[1] == 60 && got[2] == 30, "%lu %lu %lu", (unsigned long)got[0],
+		       (unsigned long)got[1], (unsigned long)got[2]);
+	} else {
+		struct iovec send = { d, 8 }, write = { d + 2, 8 };
+		struct fi_rma_iov to = { r.addr, 8, r.key };
+		struct fi_ioc add = { d + 3, 1 }, result = { d + 8, 1 };
+		struct fi_rma_ioc there = { r.addr + 8, 1, r.key };
+		struct fi_op_tagged tsend = { n.ep, { &send, &b.desc, 1, n.peer[1], 5, 0, NULL, 0 }, 0 };
+		struct fi_op_rma rma = { n.ep, { &write, &b.desc, 1, n.peer[1], &to, 1, NULL, 0 }, FI_DELIVERY_COMPLETE };
+		struct fi_op_fetch_atomic fetch = { n.ep, { &add, &b.desc, 1, n.peer[1], &there, 1, FI_UINT64, FI_SUM,
+							    NULL, 0 }, { &result, &b.desc, 1 }, 0 };
+
+		later(&n, on, done, FI_OP_TSEND, &tsend);
+		later(&n, on, done, FI_OP_WRITE, &rma);
+		later(&n, on, done, FI_OP_FETCH_ATOMIC, &fetch);
+		OK(fi_cntr_add(on, 1));
+		OK(fi_cntr_wait(done, 3, 20000));
+		gpu_get(got, d + 8, 8);
+		CHECK(got[0] == 20);
+		barrier(&n);
+	}
+	barrier(&n);
+	OK(fi_close(&on->fid));
+	OK(fi_close(&done->fid));
+	buffer_close(&b);
+	node_close(&n);
+}
+
 /* ---- what is refused ---- */
 
 /* The members' processors combine what they get, so collectives take host memory only. */
@@ -496,6 +570,7 @@ static const struct test tests[] = {
 	{ "rma_device_host_bounced", test_rma, 2, 60, SEND_DEVICE | NO_MAP },
 	{ "rma_host_device_bounced", test_rma, 2, 60, RECV_DEVICE | NO_MAP },
 	{ "atomics", test_atomics, 2, 60, 0 },
+	{ "deferred", test_deferred, 2, 60, 0 },
 	{ "freed", test_freed, 2, 60, 0 },
 };
 
