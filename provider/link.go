@@ -67,6 +67,7 @@ type link struct {
 	// mu serialises connecting. It is not on the data path: a connected
 	// link never takes it.
 	mu      sync.Mutex
+	paths   uint32    // that it has had
 	since   time.Time // first of the failed attempts to connect, zero: none
 	nextTry time.Time
 	lost    bool     // the peer was connected once and is gone
@@ -92,6 +93,8 @@ type path struct {
 	rounds *peerRounds
 	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.
 	slots uintptr
+	// serial is how many paths the link has had with this one, 0 if it belongs to none. Immutable.
+	serial uint32
 	// former says that the peer's address was inserted into the address vector again since it was connected:
 	// another endpoint may have it now. Written under link.mu, read by connect; sequentially consistent.
 	former atomic.Bool
@@ -183,6 +186,8 @@ func (e *initiator) connect(l *link) (*path, error) {
 		if line := (hot.Peer{}); port.number == 0 && e.iface.FillPeer(ep, &line) == nil {
 			p.slots = line.Slots
 		}
+		l.paths++
+		p.serial = l.paths
 		l.path.Store(p)
 		e.stats.Shared(stats.SharedConnects, 1)
 		return p, nil

@@ -233,6 +233,7 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 		r.dropEmpty()
 	}
 	req.set(r)
+	req.via = p.serial
 	if inject && r.parts > 1 {
 		e.keepRMAInject(req, id)
 	}

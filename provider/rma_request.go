@@ -25,6 +25,7 @@ type rmaRequest struct {
 	data    uint64
 	dest    uint64 // fi.Addr
 	link    uint32
+	via     uint32 // serial of the path over which its first messages go
 	count   uint32
 	iov     [wire.IOVLimit]fi.IOVec // local memory, of an atomic the result's
 	parts   uint32
@@ -164,7 +165,7 @@ func (e *leasedEP) pumpRMAs() {
 		l := e.linkAt(req.link)
 		p, ok := l.ready()
 		err := error(fi.ECONNRESET)
-		if ok {
+		if ok && p.serial == req.via { // a later path is of a peer that knows nothing of the first messages
 			err = e.pumpRMA(p, req, id, e.progressStripe)
 		}
 		if err == fi.EAGAIN {
