@@ -337,7 +337,7 @@ func (op *deviceOp) forgetKeys(req *rmaRequest) {
 func (req *rmaRequest) byMessages() {
 	req.flags &^= rmaByDevice
 	req.part, req.sent, req.done = 0, 0, 0
-	req.left.Store(req.units())
+	req.dropEmpty()
 }
 
 // pumpDevice goes on with a queued operation of the device, and reports whether

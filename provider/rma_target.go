@@ -78,7 +78,8 @@ func (e *rmaTarget) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 // noticed counts a write of n bytes that this side has not put in place: one without
 // bytes, or one that the initiator has done.
 func (e *leasedEP) noticed(src hw.Source, key, n uint64) {
-	if m := e.domain.regions.keys.Find(key); m != nil && e.reaches(m, src) && m.gate.Enter() {
+	m := e.domain.regions.keys.Find(key)
+	if m != nil && e.reaches(m, src) && m.access&fi.RemoteWrite != 0 && n <= m.length && m.gate.Enter() {
 		e.written(m, n, true)
 		m.gate.Leave()
 	}
