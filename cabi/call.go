@@ -52,13 +52,17 @@ func text(s *C.char) string {
 	return C.GoString(s)
 }
 
+// addressSpace is more than any address.
+const addressSpace = 1 << 62
+
 // view returns C memory as a slice, without copying it. It is used during the
-// call only.
+// call only. A number of elements that no memory can hold is cut; those who check it find it too large still.
 func view[T any](p unsafe.Pointer, n C.size_t) []T {
 	if p == nil || n == 0 {
 		return nil
 	}
-	return unsafe.Slice((*T)(p), int(n))
+	most := (addressSpace - uintptr(p)) / max(1, unsafe.Sizeof(*(*T)(p)))
+	return unsafe.Slice((*T)(p), min(uintptr(n), most))
 }
 
 // storeAddr writes an address that Go has as a number where C has a pointer, which the collector is not to see.

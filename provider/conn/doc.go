@@ -14,9 +14,9 @@
 //   - After Connect or Accept has returned nil, the endpoint is called once with Connected or Failed, and after
 //     Connected once with Ended, unless Stop comes before.
 //   - A request is answered once: accepted, rejected, or dropped with its listener.
-//   - The number of unanswered requests is the backlog at most, and one more that is being taken. Of connections that
-//     have not said anything yet there are greetMax at most, for greetTime each, so strangers can neither fill the
-//     memory nor shut the others out.
+//   - No connection is taken while as many requests as the backlog are unanswered. Of those that were taken before and
+//     have not said anything yet there are greetMax at most, for greetTime each, whose requests may come beyond it: so
+//     strangers can neither fill the memory nor shut the others out.
 //   - What a peer sends is checked by package cm; a peer without the authorisation key is rejected.
 //
 // The goroutines never touch what the progress lease protects, because an application may have promised that one thread
