@@ -146,7 +146,7 @@ func load() error {
 }
 
 func open(d *provider.Domain, info *fi.Info) (*side, error) {
-	s := &side{buf: make([]byte, 64<<10)}
+	s := &side{buf: make([]byte, 128<<10)}
 	var err error
 	if s.av, err = d.OpenAV(&fi.AVAttr{Type: fi.AVTable}); err != nil {
 		return nil, err
