@@ -56,7 +56,7 @@ func text(s *C.char) string {
 const addressSpace = 1 << 62
 
 // view returns C memory as a slice, without copying it. It is used during the
-// call only. A number of elements that no memory can hold is cut; those who check it find it too large still.
+// call only. A number of elements that no memory can hold is cut; checks of the number still find it too large.
 func view[T any](p unsafe.Pointer, n C.size_t) []T {
 	if p == nil || n == 0 {
 		return nil

@@ -36,8 +36,8 @@ func (e *peering) copyMax() uint64 {
 	return e.wholeMax(p, 1<<20, e.domain.cfg.RMAAssistSize)
 }
 
-// forAll reports whether whoever reaches the domain's endpoints may reach the region: it has the domain's authorization
-// key, and none of an address vector's.
+// forAll reports whether all peers that reach the endpoints of the domain may reach the region: it has the domain's
+// authorization key, and none of an address vector's.
 func (m *MR) forAll() bool { return m.auth == m.domain.auth && m.scope == nil }
 
 // publish makes a region known to the transport, if peers may reach it and
