@@ -233,7 +233,6 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 		r.dropEmpty()
 	}
 	req.set(r)
-	req.via = p.serial
 	if inject && r.parts > 1 {
 		e.keepRMAInject(req, id)
 	}
@@ -273,6 +272,11 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 // may be gone. What carries CQ data may have to wait for answers to what was sent before. The caller owns the request
 // (it posts it, or holds the progress lease and found it queued) and the lease of the stripe.
 func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) error {
+	if req.part == 0 && req.sent == 0 {
+		req.via = p.serial
+	} else if req.via != p.serial {
+		return fi.ECONNRESET // a later path is of a peer that knows nothing of the first messages
+	}
 	for {
 		part := &req.remote[req.part]
 		n := part.Len - req.sent

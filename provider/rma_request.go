@@ -165,7 +165,7 @@ func (e *leasedEP) pumpRMAs() {
 		l := e.linkAt(req.link)
 		p, ok := l.ready()
 		err := error(fi.ECONNRESET)
-		if ok && p.serial == req.via { // a later path is of a peer that knows nothing of the first messages
+		if ok {
 			err = e.pumpRMA(p, req, id, e.progressStripe)
 		}
 		if err == fi.EAGAIN {
