@@ -153,11 +153,11 @@ func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *earlyStep) {
 	defer xs.c.freeEarly(h)
 	switch {
 	case o.status != fi.Success:
-	case !h.chunked:
+	case !h.kind.ordered():
 		xs.c.unlike(o, &h.head.CollStep)
-	case h.target.Length != 0:
+	case h.kind == earlyTarget:
 		xs.takeTarget(o, m, &h.target)
-	case h.granted:
+	case h.kind == earlyGrant:
 		xs.takeGrant(o, m, &wire.CollGrant{CollStep: h.head.CollStep, Part: h.part})
 	default:
 		payload := []byte(nil)
@@ -166,7 +166,7 @@ func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *earlyStep) {
 		}
 		xs.takeChunk(o, m, &wire.CollChunk{CollStep: h.head.CollStep, Part: h.part}, payload)
 	}
-	if h.long {
+	if h.kind == earlyRTS {
 		xs.c.long.refuse(m, h.head.Request, o.status)
 	}
 }
@@ -189,15 +189,9 @@ func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 	if m == nil {
 		return
 	}
-	switch o := g.ops[h.Seq]; {
-	case o == nil && g.over(h.Seq):
-		xs.unexpected(m, h.Seq)
-	case o == nil:
-		xs.holdChunk(g, m, &h, payload)
-	case o.exchange == nil:
-		xs.c.unlike(o, &h.CollStep)
-	default:
-		o.advancing = true
+	early := earlyStep{kind: earlyChunk, part: h.Part}
+	early.head = wire.CollLong{CollStep: h.CollStep, Length: uint64(len(payload))}
+	if o := xs.begun(g, m, &early, payload); o != nil {
 		xs.takeChunk(o, m, &h, payload)
 		xs.goOn(o)
 	}
@@ -208,23 +202,6 @@ func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 func (xs *exchanges) unexpected(m *collMember, seq uint32) {
 	note := wire.CollNote{Seq: seq, Status: fi.ETRUNC}
 	xs.say(m, note.Put(xs.c.ep.rx.head[:]))
-}
-
-// maxEarlyChunks bounds what is kept of a member's chunks: those of as many operations as it
-// may have under way, and earlyTarget for each of its offers.
-const maxEarlyChunks = maxCollectives * (exchange.Early*exchangeChunk*5/4 + earlyTarget)
-
-// holdChunk keeps a fragment until the operation begins.
-func (xs *exchanges) holdChunk(g *Group, m *collMember, h *wire.CollChunk, payload []byte) {
-	if m.early+len(payload) > maxEarlyChunks {
-		xs.c.malformed(m.src, "chunks of %d bytes before their operations begin", m.early)
-		return
-	}
-	long := wire.CollLong{CollStep: h.CollStep, Length: uint64(len(payload))}
-	if kept := xs.c.holdStep(g, m, &long, payload, false); kept != nil {
-		kept.chunked, kept.part = true, h.Part
-		m.early += kept.share()
-	}
 }
 
 // takeChunk takes in a fragment: its bytes are in place when the engine knows of them.

@@ -67,7 +67,7 @@ func (m *collMember) drop(c *collectives, o *collOp) {
 // dropAhead drops what came from the member for an operation that fails.
 func (m *collMember) dropAhead(c *collectives, seq uint32, why fi.Errno) {
 	for h := m.takeEarly(seq); h != nil; h = m.takeEarly(seq) {
-		if h.long {
+		if h.kind == earlyRTS {
 			c.long.refuse(m, h.head.Request, why)
 		}
 		c.freeEarly(h)
@@ -266,7 +266,7 @@ func (g *Group) dropEarly() {
 		m := &g.members[i]
 		for h := m.ahead; h != nil; {
 			next := h.next
-			if h.long {
+			if h.kind == earlyRTS {
 				g.c.long.refuse(m, h.head.Request, fi.ECANCELED)
 			}
 			g.c.freeEarly(h)

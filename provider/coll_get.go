@@ -44,31 +44,14 @@ func (xs *exchanges) onGrant(src hw.Source, id uint64, head []byte) {
 	if m == nil {
 		return
 	}
-	switch o := g.ops[h.Seq]; {
-	case !g.gets && g.state.Load() != groupJoining:
+	if !g.gets && g.state.Load() != groupJoining {
 		xs.c.malformed(src, "grant in a group without gets")
-	case o == nil && g.over(h.Seq):
-		xs.unexpected(m, h.Seq)
-	case o == nil:
-		xs.holdGrant(g, m, &h)
-	case o.exchange == nil:
-		xs.c.unlike(o, &h.CollStep)
-	default:
-		o.advancing = true
-		xs.takeGrant(o, m, &h)
-		xs.goOn(o)
-	}
-}
-
-// holdGrant keeps a grant until the operation begins.
-func (xs *exchanges) holdGrant(g *Group, m *collMember, h *wire.CollGrant) {
-	if m.early+earlyTarget > maxEarlyChunks {
-		xs.c.malformed(m.src, "grants of operations that have not begun, beside %d bytes", m.early)
 		return
 	}
-	if kept := xs.c.holdStep(g, m, &wire.CollLong{CollStep: h.CollStep}, nil, false); kept != nil {
-		kept.chunked, kept.granted, kept.part = true, true, h.Part
-		m.early += kept.share()
+	early := earlyStep{kind: earlyGrant, head: wire.CollLong{CollStep: h.CollStep}, part: h.Part}
+	if o := xs.begun(g, m, &early, nil); o != nil {
+		xs.takeGrant(o, m, &h)
+		xs.goOn(o)
 	}
 }
 

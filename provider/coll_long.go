@@ -63,7 +63,7 @@ func (l *longSteps) onRTS(src hw.Source, id uint64, head, payload []byte) {
 		} else if why, ok := g.doomed[h.Seq]; ok {
 			l.refuse(m, h.Request, why)
 		} else {
-			l.c.holdStep(g, m, &h, nil, true)
+			l.c.holdStep(g, m, &earlyStep{kind: earlyRTS, head: h}, nil)
 		}
 		return
 	}
@@ -73,7 +73,7 @@ func (l *longSteps) onRTS(src hw.Source, id uint64, head, payload []byte) {
 		l.refuse(m, h.Request, fi.EINVAL)
 		l.c.unlike(o, &h.CollStep)
 	case s == nil:
-		l.c.holdStep(g, m, &h, nil, true)
+		l.c.holdStep(g, m, &earlyStep{kind: earlyRTS, head: h}, nil)
 	case !o.agrees(&h.CollStep, h.Length, s):
 		l.refuse(m, h.Request, o.status)
 		l.c.freeStep(s)

@@ -30,10 +30,6 @@ const (
 	putHere  = 1 << 20
 )
 
-// earlyTarget is what an offer counts that comes before its operation begins, in bytes: more than it costs, so that no
-// member has many kept.
-const earlyTarget = 8 << 10
-
 // putTarget is where a peer's slice goes, or is got from: the zero value if the peer has not offered it, or copies do
 // not get there.
 type putTarget struct {
@@ -147,30 +143,14 @@ func (xs *exchanges) onTarget(src hw.Source, id uint64, head []byte) {
 	if m == nil {
 		return
 	}
-	switch o := g.ops[h.Seq]; {
-	case !g.puts && !g.gets && g.state.Load() != groupJoining: // a member that has joined may be ahead
+	if !g.puts && !g.gets && g.state.Load() != groupJoining { // a member that has joined may be ahead
 		xs.c.malformed(src, "target in a group without puts and gets")
-	case o == nil && g.over(h.Seq): // it has failed here, or has nothing for the peer, which hears of that
-	case o == nil:
-		xs.holdTarget(g, m, &h)
-	case o.exchange == nil:
-		xs.c.unlike(o, &h.CollStep)
-	default:
-		o.advancing = true
-		xs.takeTarget(o, m, &h)
-		xs.goOn(o)
-	}
-}
-
-// holdTarget keeps an offer until the operation begins.
-func (xs *exchanges) holdTarget(g *Group, m *collMember, h *wire.CollTarget) {
-	if m.early+earlyTarget > maxEarlyChunks {
-		xs.c.malformed(m.src, "targets of operations that have not begun, beside %d bytes", m.early)
 		return
 	}
-	if kept := xs.c.holdStep(g, m, &wire.CollLong{CollStep: h.CollStep}, nil, false); kept != nil {
-		kept.chunked, kept.target = true, *h
-		m.early += kept.share()
+	early := earlyStep{kind: earlyTarget, head: wire.CollLong{CollStep: h.CollStep}, target: h}
+	if o := xs.begun(g, m, &early, nil); o != nil {
+		xs.takeTarget(o, m, &h)
+		xs.goOn(o)
 	}
 }
 
@@ -255,7 +235,7 @@ func (xs *exchanges) copying(t *collCopy, status hw.Status, err error) (int64, e
 	return n, nil
 }
 
-// newCopy returns a put of n bytes from the beginning of a part of a chunk on.
+// newCopy returns a put or get of n bytes from the beginning of a part of a chunk on.
 func (xs *exchanges) newCopy(o *collOp, peer int, h *exchange.Chunk, n int64) *collCopy {
 	t := xs.spare
 	if t == nil {
@@ -271,8 +251,8 @@ func (xs *exchanges) newCopy(o *collOp, peer int, h *exchange.Chunk, n int64) *c
 
 func (xs *exchanges) freeCopy(t *collCopy) { t.op, t.next, xs.spare = nil, xs.spare, t }
 
-// finished takes in that a put has ended. The transport calls it under the progress lease, or while the endpoint
-// closes.
+// finished takes in that a put or a get has ended. The transport calls it under the progress lease, or while the
+// endpoint closes.
 func (t *collCopy) finished(err error) {
 	xs, o := t.xs, t.op
 	if xs.c.ep.state.Load() == stateClosed {
@@ -313,7 +293,7 @@ func (xs *exchanges) placed(o *collOp, peer int) {
 	}
 }
 
-// dropCopies forgets the puts of an operation, all of which have ended.
+// dropCopies forgets the puts or gets of an operation, all of which have ended.
 func (xs *exchanges) dropCopies(x *collExchange) {
 	for i := range x.peers.all {
 		p := &x.peers.all[i]

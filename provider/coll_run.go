@@ -1,13 +1,10 @@
 package provider
 
 import (
-	"unsafe"
-
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
-	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -53,22 +50,6 @@ type collStep struct {
 	addr    uint64
 	peerOp  uint64 // of a send in fragments, the receiver's number
 }
-
-// earlyStep is a message that came before its receive.
-type earlyStep struct {
-	next    *earlyStep
-	head    wire.CollLong
-	long    bool   // a rendezvous
-	payload uint64 // address in the pool, 0: none
-
-	chunked bool            // a fragment of a chunk: part is which, head.length its bytes
-	part    exchange.Chunk  //
-	target  wire.CollTarget // with chunked: no fragment but this, if its length is not 0
-	granted bool            // with chunked: no fragment but that part may be fetched
-}
-
-// earlyCost is what an unexpected message counts beside its payload, in bytes.
-const earlyCost = uint64(unsafe.Sizeof(earlyStep{}))
 
 // newStep takes a step from the free ones.
 func (c *collectives) newStep(o *collOp, peer int, data []byte) *collStep {
@@ -226,11 +207,11 @@ func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
 	sc := &e.scratch[lease]
 	if uint64(n) <= p.port.eager && p.EagerOpen() {
 		h := o.head()
-		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(unsafe.SliceData(s.data))), Len: uint64(n)})
+		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(s.data)), Len: uint64(n)})
 		return true, e.sendPayload(p, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, n, lease)
 	}
 	h := wire.CollLong{CollStep: o.head(), Request: c.long.number(), Length: uint64(n),
-		Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s.data))))}
+		Addr: addressOfBytes(s.data)}
 	if err := sendError(p.AMShort(wire.AMCollRTS, m.id, h.Put(sc.head[:]), nil)); err != nil {
 		return false, err
 	}
@@ -286,19 +267,19 @@ func (o *collOp) Recv(from int, data []byte) bool {
 		return false
 	}
 	defer c.freeEarly(h)
-	if h.chunked {
+	if h.kind.ordered() {
 		c.unlike(o, &h.head.CollStep)
 		c.freeStep(s)
 		return true
 	}
 	if !o.agrees(&h.head.CollStep, h.head.Length, s) {
-		if h.long {
+		if h.kind == earlyRTS {
 			c.long.refuse(m, h.head.Request, o.status)
 		}
 		c.freeStep(s)
 		return true
 	}
-	if h.long {
+	if h.kind == earlyRTS {
 		return c.long.fetch(m, s, &h.head) != fetchPending
 	}
 	if len(data) != 0 {
@@ -370,7 +351,7 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 	o := g.ops[h.Seq]
 	if o == nil {
 		if !g.over(h.Seq) {
-			c.holdStep(g, m, &wire.CollLong{CollStep: h, Length: uint64(len(payload))}, payload, false)
+			c.holdStep(g, m, &earlyStep{head: wire.CollLong{CollStep: h, Length: uint64(len(payload))}}, payload)
 		}
 		return // of an operation that has failed here
 	}
@@ -380,7 +361,7 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 	}
 	s := o.waiting(int(h.Rank))
 	if s == nil {
-		c.holdStep(g, m, &wire.CollLong{CollStep: h, Length: uint64(len(payload))}, payload, false)
+		c.holdStep(g, m, &earlyStep{head: wire.CollLong{CollStep: h, Length: uint64(len(payload))}}, payload)
 		return
 	}
 	if !o.agrees(&h, uint64(len(payload)), s) {
@@ -390,91 +371,4 @@ func (c *collectives) onStep(src hw.Source, id uint64, head, payload []byte) {
 	copy(s.data, payload)
 	c.received(s)
 	c.transferred(o)
-}
-
-// maxAhead is how many operations a member may be ahead. No member that waits
-// for its own completions comes near it.
-const maxAhead = 1 << 24
-
-// holdStep keeps a message until its receive begins. It returns nil if that cannot be.
-func (c *collectives) holdStep(g *Group, m *collMember, h *wire.CollLong, payload []byte, long bool) *earlyStep {
-	if int32(h.Seq-g.started) > maxAhead {
-		c.malformed(m.src, "step of operation %d while %d is the next", h.Seq, g.started)
-		return nil
-	}
-	step := c.spareEarly
-	if step == nil {
-		step = &earlyStep{}
-	} else {
-		c.spareEarly = step.next
-	}
-	*step = earlyStep{head: *h, long: long}
-	if len(payload) != 0 {
-		addr, err := c.ep.rx.Pool.Get(len(payload))
-		if err != nil {
-			g.warn("no memory to hold a message: %v", err)
-			step.next, c.spareEarly = c.spareEarly, step
-			c.doom(g, h.Seq, fi.ENOMEM)
-			return nil
-		}
-		step.payload = addr
-		copy(bytesAt(addr, uint64(len(payload))), payload)
-	}
-	c.ep.rx.hold(int(step.cost()))
-	if m.ahead == nil {
-		m.ahead, m.aheadLast = step, step
-	} else {
-		m.aheadLast.next, m.aheadLast = step, step
-	}
-	return step
-}
-
-// cost is what the message counts among unexpected ones, in bytes.
-func (h *earlyStep) cost() uint64 {
-	if h.long {
-		return 0 // its sender's operation waits, and those are few
-	}
-	return earlyCost + h.head.Length
-}
-
-// share is what the message counts among a member's early ones of all-to-alls that an engine orders, in bytes.
-func (h *earlyStep) share() int {
-	if h.target.Length != 0 || h.granted {
-		return earlyTarget
-	}
-	return int(h.head.Length)
-}
-
-// takeEarly takes a member's first early message of an operation.
-func (m *collMember) takeEarly(seq uint32) *earlyStep {
-	var before *earlyStep
-	for h := m.ahead; h != nil; before, h = h, h.next {
-		if h.head.Seq != seq {
-			continue
-		}
-		if before == nil {
-			m.ahead = h.next
-		} else {
-			before.next = h.next
-		}
-		if m.aheadLast == h {
-			m.aheadLast = before
-		}
-		h.next = nil
-		if h.chunked {
-			m.early -= h.share()
-		}
-		return h
-	}
-	return nil
-}
-
-// freeEarly gives an unexpected message's memory back.
-func (c *collectives) freeEarly(h *earlyStep) {
-	if h.payload != 0 {
-		c.ep.rx.Pool.Put(h.payload, int(h.head.Length))
-	}
-	c.ep.rx.unhold(int(h.cost()))
-	*h = earlyStep{next: c.spareEarly}
-	c.spareEarly = h
 }
