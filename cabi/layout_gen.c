@@ -114,7 +114,7 @@ FIELD(struct weft_read_head, key, 0, 8);
 FIELD(struct weft_read_head, request, 8, 8);
 FIELD(struct weft_read_head, length, 16, 8);
 FIELD(struct weft_read_head, at, 24, 8);
-FIELD(struct weft_read_head, last, 32, 8);
+FIELD(struct weft_read_head, ends, 32, 8);
 
 SIZE(struct weft_done_head, 24);
 FIELD(struct weft_done_head, status, 0, 8);
@@ -127,7 +127,7 @@ FIELD(struct weft_atomic_head, request, 8, 8);
 FIELD(struct weft_atomic_head, op, 16, 1);
 FIELD(struct weft_atomic_head, datatype, 17, 1);
 FIELD(struct weft_atomic_head, kind, 18, 1);
-FIELD(struct weft_atomic_head, last, 19, 1);
+FIELD(struct weft_atomic_head, ends, 19, 1);
 FIELD(struct weft_atomic_head, count, 20, 4);
 FIELD(struct weft_atomic_head, at, 24, 8);
 

@@ -165,7 +165,7 @@ func (e *initiator) sendAtomic(p *path, req *rmaRequest, id uint64, part *fi.RMA
 	sc := &e.scratch[lease]
 	h := wire.Atomic{
 		Key: part.Key, Request: id, Op: req.op, Datatype: req.datatype, Kind: req.kind,
-		Last:  req.part+1 == req.parts,
+		Ends:  req.ends(req.part, true),
 		Count: uint32(part.Len) / uint32(req.datatype.Size()), At: uint32(req.done),
 	}
 	iov := window(sc.frag[:0], req.operand[:req.operands], req.done, part.Len)

@@ -44,17 +44,17 @@ func TestHeads(t *testing.T) {
 		t.Errorf("write without data: %+v in %d bytes", *got, n)
 	}
 
-	read := wire.Read{Key: 1, Request: 2, Length: 3, At: 4, Last: true}
+	read := wire.Read{Key: 1, Request: 2, Length: 3, At: 4, Ends: wire.EndsOperation}
 	n = len(read.Put(b[:]))
-	if got, want := *(*hot.ReadHead)(at), (hot.ReadHead{Key: 1, Request: 2, Length: 3, At: 4, Last: 1}); got != want ||
+	if got, want := *(*hot.ReadHead)(at), (hot.ReadHead{Key: 1, Request: 2, Length: 3, At: 4, Ends: 1}); got != want ||
 		n != int(unsafe.Sizeof(got)) {
 		t.Errorf("read: %+v in %d bytes", got, n)
 	}
 
 	op := wire.Atomic{Key: 1, Request: 2, Op: fi.OpSum, Datatype: fi.Uint64, Kind: atomics.Fetch,
-		Last: true, Count: 3, At: 4}
+		Ends: wire.EndsOperation, Count: 3, At: 4}
 	n = len(op.Put(b[:]))
-	if got, want := *(*hot.AtomicHead)(at), (hot.AtomicHead{Key: 1, Request: 2, Op: uint8(fi.OpSum), Datatype: uint8(fi.Uint64), Kind: hot.AtomicFetch, Last: 1, Count: 3, At: 4}); got != want ||
+	if got, want := *(*hot.AtomicHead)(at), (hot.AtomicHead{Key: 1, Request: 2, Op: uint8(fi.OpSum), Datatype: uint8(fi.Uint64), Kind: hot.AtomicFetch, Ends: 1, Count: 3, At: 4}); got != want ||
 		n != int(unsafe.Sizeof(got)) {
 		t.Errorf("atomic: %+v in %d bytes", got, n)
 	}

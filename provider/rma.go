@@ -317,7 +317,8 @@ func (e *initiator) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOV
 	sc := &e.scratch[lease]
 	addr := part.Addr + req.sent
 	if req.flags&rmaIsRead != 0 {
-		h := wire.Read{Key: part.Key, Request: id, Length: n, At: req.done, Last: req.part+1 == req.parts}
+		h := wire.Read{Key: part.Key, Request: id, Length: n, At: req.done,
+			Ends: req.ends(req.part, n == part.Len)}
 		return sendError(p.AMShort(wire.AMRead, addr, h.Put(sc.head[:]), nil))
 	}
 	if req.flags&rmaIsAtomic != 0 {
@@ -326,13 +327,8 @@ func (e *initiator) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOV
 	h := wire.Write{Key: part.Key, Request: id, Data: req.data, Length: req.total}
 	if req.sent+n == part.Len {
 		h.Flags |= wire.WriteAck
-		if req.part+1 == req.parts {
-			h.Flags |= wire.WriteLast
-			if req.flags&rmaHasData != 0 {
-				h.Flags |= wire.WriteData
-			}
-		}
 	}
+	req.mark(&h, req.part, req.sent+n == part.Len)
 	return e.sendPayload(p, wire.AMWrite, addr, h.Put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count],
 		req.done, n), int(n), lease)
 }

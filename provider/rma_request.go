@@ -110,6 +110,26 @@ func (req *rmaRequest) dropEmpty() {
 // accepted all elements before its own: the target keeps nothing of an operation whose first elements it has refused.
 func (req *rmaRequest) dataWaits() bool { return req.flags&rmaHasData != 0 && req.parts > 1 }
 
+// ends is what a message for remote element i ends, the last for it or not.
+func (req *rmaRequest) ends(i uint32, last bool) wire.Ends {
+	switch {
+	case !last:
+		return wire.EndsNothing
+	case i+1 == req.parts:
+		return wire.EndsOperation
+	}
+	return wire.EndsElement
+}
+
+// mark has a message of a write say what it ends, and carry CQ data if that is the operation.
+func (req *rmaRequest) mark(w *wire.Write, i uint32, last bool) {
+	ends := req.ends(i, last)
+	w.SetEnds(ends)
+	if ends.Operation() && req.flags&rmaHasData != 0 {
+		w.Flags |= wire.WriteData
+	}
+}
+
 // claimRMA takes a request whose messages are all sent, to finish it. Only one
 // caller gets it.
 func (e *txRequests) claimRMA(id uint64) bool {

@@ -54,11 +54,11 @@ func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []
 				payload = payload[v.Len:]
 			}
 			if status == fi.Success {
-				e.written(m, n, w.Flags&wire.WriteLast != 0)
+				e.written(m, n, w.Ends())
 			}
 			m.gate.Leave()
 		}
-	} else if w.Flags&wire.WriteLast != 0 {
+	} else if w.Ends().Operation() {
 		e.noticed(src, w.Key, 0)
 	}
 	return status
@@ -80,20 +80,20 @@ func (e *rmaTarget) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 func (e *leasedEP) noticed(src hw.Source, key, n uint64) {
 	m := e.domain.regions.keys.Find(key)
 	if m != nil && e.reaches(m, src) && m.access&fi.RemoteWrite != 0 && n <= m.length && m.gate.Enter() {
-		e.written(m, n, true)
+		e.written(m, n, wire.EndsOperation)
 		m.gate.Leave()
 	}
 }
 
-// written counts n bytes of a write that are in place, the last ones or not.
-func (e *bindings) written(m *MR, n uint64, last bool) {
+// written counts n bytes of a write that are in place: for the region an element of an operation is one.
+func (e *bindings) written(m *MR, n uint64, ends wire.Ends) {
 	if c := m.counter.Load(); c != nil {
-		c.Part(n, last)
+		c.Part(n, ends.Element())
 	}
 	if c := e.remoteWriteCntr.Load(); c != nil {
-		c.Part(n, last)
+		c.Part(n, ends.Operation())
 	}
-	if last {
+	if ends.Element() {
 		m.spend()
 	}
 }
@@ -150,7 +150,7 @@ type reply struct {
 	at      uint64 // offset in the operation
 	sent    uint64
 	held    uint64 // address of the result, 0: read the region
-	last    bool   // of what the initiator's operation asks for
+	ends    wire.Ends
 }
 
 // maxReplies bounds what initiators that do not take their answers cost.
@@ -179,7 +179,7 @@ func (e *rmaTarget) onRead(src hw.Source, addr uint64, head, payload []byte) {
 	}
 	s := e.senderOf(src)
 	e.reply(reply{src: src, to: s, request: h.Request, key: h.Key, addr: addr, length: h.Length, at: h.At,
-		last: h.Last})
+		ends: h.Ends})
 	e.fillBack(src) // the data plane answers the next one
 }
 
@@ -233,9 +233,9 @@ func (e *rmaTarget) pumpReply(r *reply) bool {
 // wasRead counts the piece of a read that a reply has sent.
 func (e *rmaTarget) wasRead(r *reply) {
 	if c := e.remoteReadCntr.Load(); c != nil {
-		c.Part(r.length, r.last)
+		c.Part(r.length, r.ends.Operation())
 	}
-	if m := e.domain.regions.keys.Find(r.key); m != nil && m.single && r.last && e.reaches(m, r.src) {
+	if m := e.domain.regions.keys.Find(r.key); m != nil && m.single && r.ends.Element() && e.reaches(m, r.src) {
 		m.spend()
 	}
 }
@@ -358,12 +358,12 @@ func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64,
 // writes is a write, as far as its bytes go.
 func (e *bindings) countAtomic(m *MR, h *wire.Atomic, n uint64) {
 	if h.Op != fi.OpRead {
-		e.written(m, n, h.Last)
+		e.written(m, n, h.Ends)
 	}
 	if c := e.remoteReadCntr.Load(); h.Kind != atomics.Base && c != nil && (h.Op == fi.OpRead || !c.Bytes()) {
-		c.Part(n, h.Last)
+		c.Part(n, h.Ends.Operation())
 	}
-	if h.Last {
+	if h.Ends.Element() {
 		m.spend()
 	}
 }

@@ -116,9 +116,9 @@ func (m rmaMover) direct(req *rmaRequest, seg congestion.Segment) (bool, error) 
 
 // postRead asks for a segment.
 func (m rmaMover) postRead(t *flow.Transfer, req *rmaRequest, seg congestion.Segment) (ended, posted bool) {
-	_, part, at, _ := req.locate(uint64(seg.Offset))
+	number, part, at, _ := req.locate(uint64(seg.Offset))
 	h := wire.Read{Key: part.Key, Request: t.ID, Length: uint64(seg.Length), At: uint64(seg.Offset),
-		Last: uint64(seg.Offset+seg.Length) == req.total}
+		Ends: req.ends(uint32(number), at+uint64(seg.Length) == part.Len)}
 	head := h.Put(m.e.scratch[m.e.progressStripe].head[:])
 	err := sendError(m.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
 	switch {
@@ -139,19 +139,14 @@ func (m rmaMover) Send(t *flow.Transfer, at, most uint64) (n uint64, err error) 
 	if !ok {
 		return 0, fi.ECONNRESET
 	}
-	_, part, offset, _ := req.locate(at)
+	number, part, offset, _ := req.locate(at)
 	n = min(most, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
 	h := wire.Write{Key: part.Key, Request: t.ID, Data: req.data, Length: req.total}
 	if n == most {
 		h.Flags |= wire.WriteAck
 	}
-	if at+n == req.total {
-		h.Flags |= wire.WriteLast
-		if req.flags&rmaHasData != 0 {
-			h.Flags |= wire.WriteData
-		}
-	}
+	req.mark(&h, uint32(number), offset+n == part.Len)
 	err = e.sendPayload(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), window(sc.frag[:0],
 		req.iov[:req.count], at, n), int(n), e.progressStripe)
 	if err == nil && n == most {

@@ -73,6 +73,11 @@ struct weft_rts_head {
 #define WEFT_WRITE_ACK 1 /* the initiator waits for the answer, also on success */
 #define WEFT_WRITE_DATA 2 /* Data and Length are there */
 #define WEFT_WRITE_LAST 4 /* the last message of its operation */
+#define WEFT_WRITE_ENDS 8 /* the last of its element, which is not the last one of the operation */
+
+/* What a message of a read or an atomic operation ends: see struct weft_read_head. */
+#define WEFT_ENDS_OPERATION 1
+#define WEFT_ENDS_ELEMENT 2 /* one that is not the last of the operation */
 
 /* Bytes of a struct weft_write_head as it is sent, without and with WEFT_WRITE_DATA. */
 #define WEFT_WRITE_HEAD 24
@@ -93,7 +98,7 @@ struct weft_read_head {
 	uint64_t request;
 	uint64_t length; /* bytes that are asked for */
 	uint64_t at; /* where they belong in the operation */
-	uint64_t last; /* 1: the last message of its operation; 0 */
+	uint64_t ends; /* WEFT_ENDS_*, 0: the element has more messages */
 };
 
 /* weft_done_head is the head of an answer to an operation that has no bytes to return, or has failed. */
@@ -118,7 +123,7 @@ struct weft_atomic_head {
 	uint8_t op; /* enum fi_op */
 	uint8_t datatype; /* enum fi_datatype */
 	uint8_t kind; /* WEFT_ATOMIC_* */
-	uint8_t last; /* of its operation */
+	uint8_t ends; /* WEFT_ENDS_* */
 	uint32_t count; /* elements */
 	uint64_t at; /* where the result belongs in the operation's, bytes */
 };

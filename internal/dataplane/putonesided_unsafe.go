@@ -24,7 +24,7 @@ func putRead(p *hot.Post, slot *hot.Slot) uintptr {
 	outbound.Put(slot, hot.AMRead, 0, readHeadBytes, 0, p.Header)
 	body := bodyOf(slot)
 	h := (*hot.ReadHead)(pointer(body))
-	h.Key, h.Request, h.Length, h.At, h.Last = p.Key, p.Request, p.Len, 0, 1
+	h.Key, h.Request, h.Length, h.At, h.Ends = p.Key, p.Request, p.Len, 0, hot.EndsOperation
 	return body + uintptr(readHeadBytes)
 }
 
@@ -57,8 +57,8 @@ func putAtomic(p *hot.Post, slot *hot.Slot, flags uint8) uintptr {
 	outbound.Put(slot, hot.AMAtomic, flags, atomicHeadBytes, int(operand+compare), p.Header)
 	body := bodyOf(slot)
 	head := (*hot.AtomicHead)(pointer(body))
-	head.Key, head.Request, head.Op, head.Datatype, head.Kind, head.Last, head.At =
-		p.Key, p.Request, uint8(p.Op), uint8(p.Datatype), uint8(p.Atomic), 1, 0
+	head.Key, head.Request, head.Op, head.Datatype, head.Kind, head.Ends, head.At =
+		p.Key, p.Request, uint8(p.Op), uint8(p.Datatype), uint8(p.Atomic), hot.EndsOperation, 0
 	head.Count = uint32(p.Len) / uint32(fi.Datatype(p.Datatype).Size())
 	return body + uintptr(atomicHeadBytes)
 }

@@ -34,7 +34,7 @@ func serveAtomic(
 		want += n
 	}
 	if !atomics.Valid(atomics.Kind(head.Kind), job.Datatype, job.Op) || !atomics.Direct(job.Datatype) ||
-		n == 0 || n > atomics.MaxBytes || head.Last != 1 || head.At != 0 || uint64(m.length) != want ||
+		n == 0 || n > atomics.MaxBytes || head.Ends != hot.EndsOperation || head.At != 0 || uint64(m.length) != want ||
 		!plain && head.Request == 0 {
 		return false
 	}
@@ -108,7 +108,7 @@ func serveRead(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot *
 		return false
 	}
 	head := *(*hot.ReadHead)(unsafe.Pointer(&slot.Body))
-	if head.Request == 0 || head.Length == 0 || head.Length > uint64(ep.EagerMax) || head.At > 1<<62 || head.Last > 1 {
+	if head.Request == 0 || head.Length == 0 || head.Length > uint64(ep.EagerMax) || head.At > 1<<62 || head.Ends > hot.EndsElement {
 		return false
 	}
 	from := regionAt(ep, head.Key, m.header, head.Length, hot.KeyRead)

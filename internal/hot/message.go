@@ -75,6 +75,13 @@ const (
 	WriteAck  = 1 // the initiator waits for the answer, also on success
 	WriteData = 2 // Data and Length are there
 	WriteLast = 4 // the last message of its operation
+	WriteEnds = 8 // the last of its element, which is not the last one of the operation
+)
+
+// What a message of a read or an atomic operation ends: see [ReadHead].
+const (
+	EndsOperation = 1
+	EndsElement   = 2 // one that is not the last of the operation
 )
 
 // Bytes of a [WriteHead] as it is sent, without and with WriteData.
@@ -104,7 +111,7 @@ type ReadHead struct {
 	Request uint64
 	Length  uint64 // bytes that are asked for
 	At      uint64 // where they belong in the operation
-	Last    uint64 // 1: the last message of its operation; 0
+	Ends    uint64 // Ends*, 0: the element has more messages
 }
 
 // DoneHead is the head of an answer to an operation that has no bytes to return, or has failed.
@@ -137,7 +144,7 @@ type AtomicHead struct {
 	Op       uint8  // enum fi_op
 	Datatype uint8  // enum fi_datatype
 	Kind     uint8  // Atomic*
-	Last     uint8  // of its operation
+	Ends     uint8  // Ends*
 	Count    uint32 // elements
 	At       uint64 // where the result belongs in the operation's, bytes
 }

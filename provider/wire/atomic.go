@@ -15,7 +15,7 @@ type Atomic struct {
 	Op       fi.Op
 	Datatype fi.Datatype
 	Kind     atomics.Kind
-	Last     bool // the last message of its operation
+	Ends     Ends
 	Count    uint32
 	At       uint32
 }
@@ -25,10 +25,7 @@ func (a *Atomic) Put(b []byte) []byte {
 	le := binary.LittleEndian
 	le.PutUint64(b[0:], a.Key)
 	le.PutUint64(b[8:], a.Request)
-	b[16], b[17], b[18], b[19] = byte(a.Op), byte(a.Datatype), byte(a.Kind), 0
-	if a.Last {
-		b[19] = 1
-	}
+	b[16], b[17], b[18], b[19] = byte(a.Op), byte(a.Datatype), byte(a.Kind), byte(a.Ends)
 	le.PutUint32(b[20:], a.Count)
 	le.PutUint64(b[24:], uint64(a.At))
 	return b[:AtomicBytes]
@@ -44,7 +41,7 @@ func (a *Atomic) Parse(b []byte) bool {
 	*a = Atomic{
 		Key: le.Uint64(b[0:]), Request: le.Uint64(b[8:]), Op: fi.Op(b[16]), Datatype: fi.Datatype(b[17]),
 		Kind: atomics.Kind(b[18]),
-		Last: b[19] != 0, Count: le.Uint32(b[20:]), At: uint32(at),
+		Ends: Ends(b[19]), Count: le.Uint32(b[20:]), At: uint32(at),
 	}
-	return a.Kind <= atomics.Compare && b[19] <= 1 && at < 1<<32
+	return a.Kind <= atomics.Compare && a.Ends.valid() && at < 1<<32
 }

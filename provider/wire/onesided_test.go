@@ -13,6 +13,7 @@ func TestRMAHeads(t *testing.T) {
 	var b [RTSBytes]byte
 	for _, want := range []Write{
 		{Key: 1, Request: 2, Flags: WriteAck | WriteLast},
+		{Key: 1, Request: 2, Flags: WriteAck | WriteEnds},
 		{Key: ^uint64(0), Request: 2, Flags: WriteData, Data: 3, Length: 4},
 	} {
 		var got Write
@@ -20,11 +21,20 @@ func TestRMAHeads(t *testing.T) {
 			t.Errorf("write head %+v became %+v", want, got)
 		}
 	}
-	r, gotRead := Read{1, 2, 3, 4, true}, Read{}
+	if both := (&Write{Flags: WriteEnds | WriteLast}); new(Write).Parse(both.Put(b[:])) {
+		t.Error("a write ends an element that is the operation's last one and is not")
+	}
+	for _, e := range []Ends{EndsNothing, EndsOperation, EndsElement} {
+		w := Write{Flags: WriteAck}
+		if w.SetEnds(e); w.Ends() != e || w.Flags&WriteAck == 0 {
+			t.Errorf("a write that ends %d ends %d", e, w.Ends())
+		}
+	}
+	r, gotRead := Read{1, 2, 3, 4, EndsElement}, Read{}
 	if !gotRead.Parse(r.Put(b[:])) || gotRead != r {
 		t.Errorf("read head %+v", gotRead)
 	}
-	a, gotAtomic := Atomic{1, 2, fi.OpCSwap, fi.Double, atomics.Compare, true, 5, 6}, Atomic{}
+	a, gotAtomic := Atomic{1, 2, fi.OpCSwap, fi.Double, atomics.Compare, EndsElement, 5, 6}, Atomic{}
 	if !gotAtomic.Parse(a.Put(b[:])) || gotAtomic != a {
 		t.Errorf("atomic head %+v", gotAtomic)
 	}

@@ -8,7 +8,7 @@ type Read struct {
 	Request uint64
 	Length  uint64
 	At      uint64
-	Last    bool // the last of its operation
+	Ends    Ends
 }
 
 // Put encodes r at the start of b and returns the bytes used.
@@ -18,10 +18,7 @@ func (r *Read) Put(b []byte) []byte {
 	le.PutUint64(b[8:], r.Request)
 	le.PutUint64(b[16:], r.Length)
 	le.PutUint64(b[24:], r.At)
-	le.PutUint64(b[32:], 0)
-	if r.Last {
-		b[32] = 1
-	}
+	le.PutUint64(b[32:], uint64(r.Ends))
 	return b[:ReadBytes]
 }
 
@@ -32,6 +29,6 @@ func (r *Read) Parse(b []byte) bool {
 	}
 	le := binary.LittleEndian
 	*r = Read{Key: le.Uint64(b[0:]), Request: le.Uint64(b[8:]), Length: le.Uint64(b[16:]),
-		At: le.Uint64(b[24:]), Last: b[32] == 1}
-	return r.Length <= MaxMessage && r.At <= MaxMessage && le.Uint64(b[32:]) <= 1
+		At: le.Uint64(b[24:]), Ends: Ends(b[32])}
+	return r.Length <= MaxMessage && r.At <= MaxMessage && le.Uint64(b[32:]) <= uint64(EndsElement)
 }

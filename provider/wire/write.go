@@ -10,7 +10,8 @@ import (
 const (
 	WriteAck  uint64 = hot.WriteAck  // the initiator waits for the answer, also on success
 	WriteData uint64 = hot.WriteData // the CQ data is valid
-	WriteLast uint64 = hot.WriteLast // the last message of its operation
+	WriteLast uint64 = hot.WriteLast // EndsOperation
+	WriteEnds uint64 = hot.WriteEnds // EndsElement
 )
 
 // Write goes with a piece of a write.
@@ -21,6 +22,12 @@ type Write struct {
 	Data    uint64
 	Length  uint64 // bytes of the whole operation, with CQ data only
 }
+
+// Ends is what the message ends.
+func (w *Write) Ends() Ends { return Ends(w.Flags / WriteLast & 3) }
+
+// SetEnds sets what the message ends, which Flags does not say yet.
+func (w *Write) SetEnds(e Ends) { w.Flags |= uint64(e) * WriteLast }
 
 // Put encodes w at the start of b and returns the bytes used.
 func (w *Write) Put(b []byte) []byte {
@@ -46,5 +53,6 @@ func (w *Write) Parse(b []byte) bool {
 	if len(b) > WriteBytes {
 		w.Data, w.Length = le.Uint64(b[24:]), le.Uint64(b[32:])
 	}
-	return w.Flags&^(WriteAck|WriteData|WriteLast) == 0 && (w.Flags&WriteData != 0) == (len(b) > WriteBytes)
+	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds) == 0 && w.Ends().valid() &&
+		(w.Flags&WriteData != 0) == (len(b) > WriteBytes)
 }

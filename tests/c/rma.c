@@ -5,6 +5,9 @@
 
 #include "common.h"
 
+#ifndef FI_MR_SINGLE_USE
+#define FI_MR_SINGLE_USE (1ULL << 41) /* not in headers of before libfabric 2 */
+#endif
 #define LEN ((size_t)1 << 20)
 #define KEY 0x77
 #define ENABLED_LATER (-1) /* a region's counter is bound before the region is enabled */
@@ -273,6 +276,79 @@ static void test_region_counter(long wait)
 	close_rma(&r);
 }
 
+/* An operation on regions A and B of rank 1, len bytes of each: a write, then an atomic operation on words of theirs. */
+static void write_two(struct rma *r, uint64_t a, uint64_t b, size_t len)
+{
+	struct iovec iov = { r->mem, 2 * len };
+	struct fi_rma_iov there[2] = { { 0, len, a }, { 0, len, b } };
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = r->n.peer[1], .rma_iov = there, .rma_iov_count = 2,
+		.context = r,
+	};
+
+	POST(r, fi_writemsg(r->n.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+}
+
+static void add_two(struct rma *r, uint64_t a, uint64_t b)
+{
+	uint64_t ones[2] = { 1, 1 };
+	struct fi_ioc ioc = { ones, 2 };
+	struct fi_rma_ioc there[2] = { { 0, 1, a }, { 0, 1, b } };
+	struct fi_msg_atomic msg = {
+		.msg_iov = &ioc, .iov_count = 1, .addr = r->n.peer[1], .rma_iov = there, .rma_iov_count = 2,
+		.datatype = FI_UINT64, .op = FI_SUM, .context = r,
+	};
+
+	POST(r, fi_atomicmsg(r->n.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
+	done(r, FI_ATOMIC | FI_WRITE);
+}
+
+/* Each element of an operation counts for its own region, and ends a key that is for one operation. */
+static void test_region_elements(long arg)
+{
+	size_t len = (size_t)arg;
+	struct fi_cq_tagged_entry e;
+	struct rma r;
+
+	open_rma(&r, FI_REMOTE_WRITE);
+	if (test_rank == 0) {
+		barrier(&r.n);
+		write_two(&r, KEY + 1, KEY + 2, len);
+		done(&r, FI_RMA | FI_WRITE);
+		write_two(&r, KEY + 1, KEY + 1, len);
+		done(&r, FI_RMA | FI_WRITE);
+		add_two(&r, KEY + 1, KEY + 2);
+		write_two(&r, KEY + 3, KEY + 2, len);
+		done(&r, FI_RMA | FI_WRITE);
+		write_two(&r, KEY + 3, KEY + 2, len);
+		CHECK_RC(wait_for(&r.n, r.n.txcq, &e, 20000), -FI_ENOKEY);
+	} else {
+		struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+		struct fid_cntr *cntr[2];
+		struct fid_mr *mr[3];
+
+		for (int k = 0; k < 3; k++)
+			OK(fi_mr_reg(r.n.domain, r.mem + (size_t)k * len, len, FI_REMOTE_WRITE, 0, KEY + 1 + (uint64_t)k,
+				     k == 2 ? FI_MR_SINGLE_USE : 0, &mr[k], NULL));
+		for (int k = 0; k < 2; k++) {
+			OK(fi_cntr_open(r.n.domain, &attr, &cntr[k], NULL));
+			OK(fi_mr_bind(mr[k], &cntr[k]->fid, FI_REMOTE_WRITE));
+		}
+		barrier(&r.n);
+		CHECKF(!fi_cntr_wait(cntr[0], 4, 20000), "%llu of 4 elements", (unsigned long long)fi_cntr_read(cntr[0]));
+		CHECK(!fi_cntr_wait(cntr[1], 3, 20000));
+		barrier(&r.n);
+		CHECK(fi_cntr_read(cntr[0]) == 4);
+		for (int k = 0; k < 3; k++)
+			OK(fi_close(&mr[k]->fid));
+		for (int k = 0; k < 2; k++)
+			OK(fi_close(&cntr[k]->fid));
+	}
+	if (test_rank == 0)
+		barrier(&r.n);
+	close_rma(&r);
+}
+
 static void test_query(long arg)
 {
 	struct rma r;
@@ -361,6 +437,9 @@ static const struct test tests[] = {
 	{ "region_counter", test_region_counter, 2, 0, FI_WAIT_NONE },
 	{ "region_counter_first", test_region_counter, 2, 0, ENABLED_LATER },
 	{ "region_counter_sleeps", test_region_counter, 2, 0, FI_WAIT_UNSPEC },
+	{ "region_elements", test_region_elements, 2, 0, 8 },
+	{ "region_elements_bounce", test_region_elements, 2, 0, 4000 },
+	{ "region_elements_long", test_region_elements, 2, 0, 300000 },
 	{ "closed", test_closed, 2, 60, 40 },
 	{ "query", test_query, 2, 0, 0 },
 };
