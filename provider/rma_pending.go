@@ -119,18 +119,20 @@ func (e *peering) finishPending(f *hot.Pending, status fi.Errno) {
 	}
 }
 
-// lostPendings ends the operations whose peers' ends have been reported, or are now: that of the link gone, nil: of
-// none. Before, the answers may stand in the own ring.
-func (e *initiator) lostPendings(gone *link) {
+// lostPendings ends the operations whose peers' ends have been reported, or are now, with status: that of the link gone,
+// nil: of none. Before, the answers may stand in the own ring.
+func (e *initiator) lostPendings(gone *link, status fi.Errno) {
 	for i := range e.pendings.table.Len() {
 		f := e.pendings.table.At(uint32(i))
 		if atomic.LoadUint32(&f.Busy) == 0 {
 			continue
 		}
-		if l := e.pendingLink(f); l != nil && l != gone && l.leadsTo(f.Ring) {
-			continue
+		switch l := e.pendingLink(f); {
+		case l != nil && l == gone:
+			e.finishPending(f, status)
+		case l == nil || !l.leadsTo(f.Ring):
+			e.finishPending(f, fi.ECONNRESET)
 		}
-		e.finishPending(f, fi.ECONNRESET)
 	}
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
@@ -154,15 +155,21 @@ func (e *initiator) enqueueRMA(id uint64) {
 	e.rx.callGo()
 }
 
+// takeQueued takes over what other threads have left.
+func (e *leasedEP) takeQueued() {
+	if e.rmaQueued.Load() == 0 {
+		return
+	}
+	e.rmaMu.Lock()
+	e.rmaStreams = append(e.rmaStreams, e.rmaQueue...)
+	e.rmaQueued.Add(-int32(len(e.rmaQueue)))
+	e.rmaQueue = e.rmaQueue[:0]
+	e.rmaMu.Unlock()
+}
+
 // pumpRMAs sends what waited for room.
 func (e *leasedEP) pumpRMAs() {
-	if e.rmaQueued.Load() != 0 {
-		e.rmaMu.Lock()
-		e.rmaStreams = append(e.rmaStreams, e.rmaQueue...)
-		e.rmaQueued.Add(-int32(len(e.rmaQueue)))
-		e.rmaQueue = e.rmaQueue[:0]
-		e.rmaMu.Unlock()
-	}
+	e.takeQueued()
 	e.reapShares(e)
 	kept := e.rmaStreams[:0]
 	for _, id := range e.rmaStreams {
@@ -201,7 +208,7 @@ func (e *leasedEP) pumpRMAs() {
 	e.flows.Pump()
 	e.target.pumpReplies()
 	if e.pendings.lost.Swap(false) {
-		e.lostPendings(nil)
+		e.lostPendings(nil, fi.ECONNRESET)
 	}
 }
 
@@ -305,9 +312,10 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	e.rmas.Free(id)
 }
 
-// lostRMAs ends the operations that wait for a peer that is gone.
+// lostRMAs ends the operations that wait for a peer that is gone, or for room on the way to it. Those of a device end as
+// its commands do.
 func (e *leasedEP) lostRMAs(l *link, status fi.Errno) {
-	e.lostPendings(l)
+	e.lostPendings(l, status)
 	l.flow.drop(status)
 	l.flow = nil
 	e.rmas.Range(func(id uint64, req *rmaRequest) {
@@ -315,5 +323,17 @@ func (e *leasedEP) lostRMAs(l *link, status fi.Errno) {
 		if req.live.Load() == uint32(id>>32) && req.link == l.index && e.claimRMA(id) {
 			e.finishRMA(req, id, status)
 		}
+	})
+	e.takeQueued()
+	e.rmaStreams = slices.DeleteFunc(e.rmaStreams, func(id uint64) bool {
+		req, ok := e.rmas.Lookup(id)
+		if !ok || req.link != l.index || req.flags&rmaByDevice != 0 {
+			return false
+		}
+		if req.flags&rmaSegmented == 0 {
+			e.released(l)
+		}
+		e.finishRMA(req, id, status)
+		return true
 	})
 }

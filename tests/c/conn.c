@@ -238,6 +238,43 @@ static void test_shutdown(long arg)
 	fabric_close(&f);
 }
 
+/* One-sided operations end with the connection, whether they wait for the target or for room on the way to it. */
+static void test_shutdown_writes(long arg)
+{
+	static char out[1 << 20], in[1 << 20];
+	struct fid_pep *pep;
+	struct fi_cq_tagged_entry c;
+	struct fi_cq_err_entry err;
+	struct fid_mr *mr;
+	uint64_t old[2], add = 1;
+	int posted = 0, ended = 0;
+
+	if (arg)
+		setenv("FI_WEFT_USE_CMA", "no", 1); /* a write is messages, which the target takes in */
+	fabric_open(&f, FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC);
+	pep = pep_open(&f, addr, &addr_len);
+	join(&f, &a, &b, addr);
+	OK(fi_mr_reg(f.domain, in, sizeof(in), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 7, 0, &mr, NULL));
+	for (int i = 0; i < 2; i++, posted++)
+		OK(fi_fetch_atomic(a.ep, &add, 1, NULL, &old[i], NULL, 9, 0, fi_mr_key(mr), FI_UINT64, FI_SUM, &add));
+	for (int i = 0; arg && i < 8 && !fi_write(a.ep, out, sizeof(out), NULL, 5, 0, fi_mr_key(mr), out); i++)
+		posted++;
+	CHECK(posted > (arg ? 2 : 1));
+	OK(fi_shutdown(a.ep, 0));
+	while (fi_cq_read(a.cq, &c, 1) == -FI_EAVAIL) {
+		memset(&err, 0, sizeof(err));
+		CHECK(fi_cq_readerr(a.cq, &err, 0) == 1 && (err.op_context == out || err.op_context == &add));
+		CHECKF(err.err == FI_ECANCELED, "operation %d ends with %d", ended, err.err);
+		ended++;
+	}
+	CHECKF(ended == posted, "%d of %d operations have ended", ended, posted);
+	OK(fi_close(&mr->fid));
+	end_close(&a);
+	end_close(&b);
+	OK(fi_close(&pep->fid));
+	fabric_close(&f);
+}
+
 /* Connects to the port that its role names, and waits to be killed. */
 static void victim(void)
 {
@@ -305,6 +342,8 @@ int main(int argc, char **argv)
 		{ "transfers", test_transfers, .seconds = 120 },
 		{ "shutdown", test_shutdown, .seconds = 120, .arg = 1 },
 		{ "close", test_shutdown, .seconds = 120 },
+		{ "shutdown_atomics", test_shutdown_writes, .seconds = 120 },
+		{ "shutdown_writes", test_shutdown_writes, .seconds = 120, .arg = 1 },
 		{ "kill", test_kill, .seconds = 120 },
 	};
 
