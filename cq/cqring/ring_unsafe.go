@@ -9,6 +9,7 @@
 package cqring
 
 import (
+	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
@@ -55,9 +56,11 @@ func (r Ring) At(pos uint64) *hot.CQE {
 	return (*hot.CQE)(unsafe.Add(unsafe.Pointer(r.header), uint64(HeaderBytes)+pos&(1<<(r.log2&63)-1)*uint64(SlotBytes)))
 }
 
-// holds reports whether the slot at a position holds what a mark says. (L0)
-func (r Ring) holds(pos uint64, mark uint64) bool {
-	return atomic.LoadUint64(&r.At(pos).Seq) == mpsc.Sequence(pos, r.log2)|mark<<hot.SeqOwnerShift|hot.SlotReady
+// mark is what the slot at a position holds: hot.CQMarkEntry or hot.CQMarkError; any other value: nothing that is ready.
+// (L0)
+func (r Ring) mark(pos uint64) uint64 {
+	other := atomic.LoadUint64(&r.At(pos).Seq) ^ (mpsc.Sequence(pos, r.log2) | hot.SlotReady)
+	return bits.RotateLeft64(other, -hot.SeqOwnerShift)
 }
 
 // Unread returns about how many entries are unread.
@@ -67,12 +70,12 @@ func (r Ring) Unread() uint64 {
 
 // Readable reports whether there is anything to read.
 func (r Ring) Readable() bool {
-	head := atomic.LoadUint64(&r.header.Head)
-	return r.holds(head, hot.CQMarkEntry) || r.holds(head, hot.CQMarkError)
+	m := r.mark(atomic.LoadUint64(&r.header.Head))
+	return m == hot.CQMarkEntry || m == hot.CQMarkError
 }
 
 // Failed reports whether an error is at the head.
-func (r Ring) Failed() bool { return r.holds(atomic.LoadUint64(&r.header.Head), hot.CQMarkError) }
+func (r Ring) Failed() bool { return r.mark(atomic.LoadUint64(&r.header.Head)) == hot.CQMarkError }
 
 // Release gives the slot at a position, which was taken, back to producers.
 func (r Ring) Release(pos uint64) {
@@ -91,8 +94,8 @@ func (r Ring) advance(head, end uint64, exclusive bool) bool {
 // scan finds up to want entries from head on. It returns where they end, and whether an error follows.
 func (r Ring) scan(head, want uint64) (end uint64, failed bool) {
 	for end = head; want > 0; end++ {
-		if !r.holds(end, hot.CQMarkEntry) {
-			return end, r.holds(end, hot.CQMarkError)
+		if m := r.mark(end); m != hot.CQMarkEntry {
+			return end, m == hot.CQMarkError
 		}
 		want--
 	}
@@ -136,7 +139,7 @@ func OfBrief(src uint64) (err, provErrno int32) { return int32(src >> 32), int32
 func (r Ring) TakeError(exclusive, brief bool) (pos uint64, ok bool) {
 	for {
 		pos = atomic.LoadUint64(&r.header.Head)
-		if !r.holds(pos, hot.CQMarkError) || brief && atomic.LoadUint64(&r.At(pos).Buf) != 0 {
+		if r.mark(pos) != hot.CQMarkError || brief && atomic.LoadUint64(&r.At(pos).Buf) != 0 {
 			return pos, false
 		}
 		if r.advance(pos, pos+1, exclusive) {
