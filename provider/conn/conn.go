@@ -70,7 +70,7 @@ const (
 )
 
 // New returns the connection of an endpoint: one that accepts a request, which [Take] has reserved, or with nil one
-// that connects. [Connection.Close] gives the request back.
+// that connects.
 func New(e Endpoint, s Settings, r *Request) *Connection {
 	c := &Connection{ep: e, settings: s, request: r}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
@@ -195,10 +195,11 @@ func (c *Connection) HangUp() {
 	}
 }
 
-// Close gives back what New took. The goroutine has ended, or was not started.
+// Close rejects a request that was not accepted: no other endpoint may take it. The goroutine has ended, or was not
+// started.
 func (c *Connection) Close() {
 	c.cancel()
-	if c.request != nil {
-		GiveBack(c.request)
+	if r := c.request; r != nil && r.end(reqTaken) {
+		r.drop()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -241,12 +242,10 @@ func TestGiveBack(t *testing.T) {
 	a := newEnd(t, 7, "", nil)
 	a.connect(p, "", nil)
 	r := p.request(t)
-	for range 2 {
-		if _, err := Take(r); err != nil {
-			t.Fatal(err)
-		}
-		New(a, Settings{}, r).Close()
+	if _, err := Take(r); err != nil {
+		t.Fatal(err)
 	}
+	GiveBack(r)
 	if _, err := Take(r); err != nil {
 		t.Fatal(err)
 	}
@@ -265,6 +264,28 @@ func TestGiveBack(t *testing.T) {
 	q.Close()
 	q.Drop()
 	c.want("failed", "", fi.ECONNREFUSED)
+}
+
+// TestCloseRejects: the peer of an endpoint that is closed before it accepts hears of that, and the passive endpoint has
+// room for another request.
+func TestCloseRejects(t *testing.T) {
+	p := newPassive(t, "")
+	a := newEnd(t, 7, "", nil)
+	a.connect(p, "", nil)
+	r, err := Take(p.request(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Bool
+	r.OnDone(func() { done.Store(true) })
+	New(a, Settings{}, r).Close()
+	a.want("failed", "", fi.ECONNREFUSED)
+	if !done.Load() {
+		t.Error("the request is not done with")
+	}
+	if _, err := Take(r); err == nil {
+		t.Error("it is taken again")
+	}
 }
 
 // TestKeys: sides with different keys do not connect, and hear nothing of each other's data.
