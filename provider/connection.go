@@ -29,9 +29,11 @@ type connection struct {
 	// flush is 1 while the lease holder has to end what is under way.
 	// Stored by the goroutine (1) and the lease holder (0); sequentially
 	// consistent.
-	flush  atomic.Uint32
-	ended  time.Time // before flush is stored
-	peerID uint32    // the lease holder's: identity of peer, 0: not met
+	flush atomic.Uint32
+	ended time.Time // before flush is stored
+	// arrived is when something last came after the end, the lease holder's.
+	arrived time.Time
+	peerID  uint32 // the lease holder's: identity of peer, 0: not met
 }
 
 // Connections, for callers of this package.
@@ -152,8 +154,8 @@ func (e *Endpoint) enableOnce() error {
 }
 
 // Shutdown disconnects. Operations under way end with fi.ECANCELED before it
-// returns. The peer gets FI_SHUTDOWN, and so does this side when the peer has
-// seen it. Nothing happens if the peer was first. Errors: fi.EBADFLAGS unless
+// returns, with fi.ECONNRESET if the peer was first. The peer gets FI_SHUTDOWN, and so does this side when the peer has
+// seen it. Errors: fi.EBADFLAGS unless
 // flags is 0, fi.ENOTCONN if there was no connection.
 func (e *Endpoint) Shutdown(flags uint64) error {
 	c := e.conn
@@ -168,10 +170,16 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 	l := r.of(e)
 	r.progress()
 	r.flushOut(l)
-	if c.Leave() {
-		(&connected{c, l}).finish(fi.ECANCELED)
-		r.publish()
+	status := fi.ECANCELED
+	if !c.Leave() {
+		if !c.ending() {
+			return nil
+		}
+		c.flush.Store(0) // the peer was first
+		status = fi.ECONNRESET
 	}
+	(&connected{c, l}).finish(status)
+	r.publish()
 	return nil
 }
 

@@ -10,9 +10,13 @@ import (
 
 // What the lease holder does for a connection.
 
-// lingerTime is how long messages of a peer on another host may follow the end
-// of the connection, which does not come on the same path.
-const lingerTime = 50 * time.Millisecond
+// lingerTime is how long messages of a peer on another host may follow the end of the connection, which does not come
+// on the same path, and one another: one that is lost is sent again in that time.
+const lingerTime = 250 * time.Millisecond
+
+// emptyPolls is how many polls in turn find nothing when nothing has arrived: a transport that has been idle looks at
+// its socket in one of several.
+const emptyPolls = 64
 
 // only is h for the messages of the peer. Others may know the endpoint's name,
 // but have no business with it.
@@ -53,25 +57,47 @@ func (c *connected) requested() bool                  { return c.ending() }
 func (c *connected) sourceLost(hw.Source)             {}
 func (c *connected) linkLost(*link, fi.Errno)         {} // PeerGone does
 
-// pump ends what is under way on a connection that has ended.
+// pump ends what is under way on a connection that has ended, once nothing comes any more.
 func (c *connected) pump() {
-	if !c.ending() || len(c.ep.networks) != 0 && time.Since(c.ended) < lingerTime {
+	if !c.ending() {
 		return
+	}
+	if len(c.ep.networks) != 0 {
+		if c.takeIn() {
+			c.arrived = time.Now()
+		}
+		if time.Since(c.ended) < lingerTime || time.Since(c.arrived) < lingerTime {
+			return
+		}
 	}
 	c.flush.Store(0)
 	c.finish(fi.ECONNRESET)
+}
+
+// takeIn takes in what has arrived, as much as there can be, but not for ever, and reports whether that is anything.
+func (c *connected) takeIn() (any bool) {
+	e, empty := c.e, 0
+	for _, p := range e.networks {
+		p.Wake()
+	}
+	for range e.domain.cfg.RingSlots {
+		switch n := e.arrivals(e.rx.cfg.ProgressBatch); {
+		case n != 0:
+			any, empty = true, 0
+		case !e.iface.Pending():
+			if empty++; empty == emptyPolls || len(e.networks) == 0 {
+				return any
+			}
+		}
+	}
+	return any
 }
 
 // finish takes in what the peer sent before the end, and ends what is under
 // way: transmits with status, receives with fi.ECANCELED.
 func (c *connected) finish(status fi.Errno) {
 	e, r := c.e, c.e.rx
-	for range e.domain.cfg.RingSlots { // as much as there can be, but not for ever
-		if !e.iface.Pending() {
-			break
-		}
-		e.arrivals(r.cfg.ProgressBatch)
-	}
+	c.takeIn()
 	for l := range e.links.All() {
 		e.linkLost(l, status)
 		l.mu.Lock()

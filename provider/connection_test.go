@@ -19,15 +19,31 @@ type connBench struct {
 	eq  *eq.Queue
 	pep *Passive
 	at  []byte // the passive endpoint's name
-	fid uintptr
+	// apart: the ends share no memory.
+	apart bool
+	fid   uintptr
 }
 
 func newConnBench(t *testing.T, hints *fi.Info) *connBench {
+	return openConnBench(t, hints, func(*config.Config) {})
+}
+
+// newApartConnBench makes ends that reach each other over UDP.
+func newApartConnBench(t *testing.T) *connBench {
+	c := openConnBench(t, nil, func(c *config.Config) { c.UDP = config.Yes })
+	c.apart = true
+	return c
+}
+
+func openConnBench(t *testing.T, hints *fi.Info, change func(*config.Config)) *connBench {
 	if hints == nil {
 		hints = &fi.Info{}
 	}
 	hints.EP = &fi.EPAttr{Type: fi.EPMsg}
-	c := &connBench{bench: newBench(t, func(c *config.Config) { c.ConnectTimeout = 20 * time.Second }, hints), fid: 100}
+	c := &connBench{bench: newBench(t, func(c *config.Config) {
+		c.ConnectTimeout = 20 * time.Second
+		change(c)
+	}, hints), fid: 100}
 	var err error
 	if c.eq, err = c.fabric.OpenEQ(&fi.EQAttr{WaitObj: fi.WaitFD}); err != nil {
 		t.Fatal(err)
@@ -67,6 +83,9 @@ func (c *connBench) end(t *testing.T, info *fi.Info) *side {
 	}
 	if s.ep, err = c.domain.OpenEndpoint(info); err != nil {
 		t.Fatal(err)
+	}
+	if c.apart {
+		wantErrno(t, s.ep.SetOpt(fi.OptSharedMemoryPermitted, 0), fi.Success, "forbid shared memory")
 	}
 	c.fid++
 	s.ep.SetFID(c.fid)

@@ -206,22 +206,26 @@ func (e *portSet) gets(src hw.Source) bool {
 	return p.exposes()
 }
 
-// arrivals takes in what has arrived at all ports.
-func (e *leasedEP) arrivals(limit int) {
+// arrivals takes in what has arrived at all ports, and returns how many messages that were.
+func (e *leasedEP) arrivals(limit int) (n int) {
 	if !e.mute() {
-		e.countBatch(e.iface.Progress(limit))
+		n = e.iface.Progress(limit)
+		e.countBatch(n)
 	}
-	e.networkArrivals(limit)
+	return n + e.networkArrivals(limit)
 }
 
 // networkArrivals is arrivals at the ports to other hosts.
-func (e *leasedEP) networkArrivals(limit int) {
+func (e *leasedEP) networkArrivals(limit int) (n int) {
 	if e.mute() {
-		return
+		return 0
 	}
-	for _, n := range e.networks {
-		e.countBatch(n.Poll(limit, e.waitsForNetwork))
+	for _, p := range e.networks {
+		got := p.Poll(limit, e.waitsForNetwork)
+		e.countBatch(got)
+		n += got
 	}
+	return n
 }
 
 // onNetwork reports whether polls enter the runtime for ports to other hosts.

@@ -1,0 +1,69 @@
+package provider
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+)
+
+// TestEndBehindData: what a peer on another host has sent comes before the end of the connection, however late the
+// application polls.
+func TestEndBehindData(t *testing.T) {
+	const messages = 200
+	c := newApartConnBench(t)
+	a, b := c.join(t)
+	for n := range uint64(messages + 1) {
+		b.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Context: n})
+	}
+	for range messages {
+		post(t, func() error { return a.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8))}) }, a)
+	}
+	if err := a.ep.Shutdown(0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		c.event(t, fi.Shutdown)
+	}
+	time.Sleep(lingerTime + 50*time.Millisecond)
+	got := uint64(0)
+	var buf [16]cq.Entry
+	for end := time.Now().Add(20 * time.Second); got < messages && time.Now().Before(end); {
+		n, err := b.cq.Read(buf[:])
+		if err == fi.EAVAIL {
+			e, _ := b.cq.ReadErr()
+			t.Fatalf("receive %d of %d ends with %v", e.Context, messages, e.Err)
+		}
+		for _, e := range buf[:max(n, 0)] {
+			if e.Context != got {
+				t.Fatalf("receive %d completes in place of %d", e.Context, got)
+			}
+			got++
+		}
+		b.ep.Progress()
+		a.ep.Progress()
+	}
+	if e := endOf(b); got != messages || e.Context != messages || e.Err != fi.ECANCELED {
+		t.Errorf("%d messages, and receive %d ends with %v", got, e.Context, e.Err)
+	}
+}
+
+// TestShutdownAfterPeer: what is under way has ended when Shutdown returns, also if the peer was first.
+func TestShutdownAfterPeer(t *testing.T) {
+	c := newApartConnBench(t)
+	a, b := c.join(t)
+	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Context: 7})
+	if err := a.ep.Shutdown(0); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		c.event(t, fi.Shutdown)
+	}
+	if err := b.ep.Shutdown(0); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := b.cq.ReadErr(); err != nil || e.Context != 7 || e.Err != fi.ECANCELED {
+		t.Errorf("the receive has ended with %+v, %v", e, err)
+	}
+}
