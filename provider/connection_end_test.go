@@ -67,3 +67,32 @@ func TestShutdownAfterPeer(t *testing.T) {
 		t.Errorf("the receive has ended with %+v, %v", e, err)
 	}
 }
+
+// TestPostMeetsShutdown: a post that has seen the connection before it ends finds neither a path nor a line behind it.
+func TestPostMeetsShutdown(t *testing.T) {
+	c := newConnBench(t, nil)
+	a, b := c.join(t)
+	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8))}, a)
+	post(t, func() error { return a.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8))}) }, a, b)
+	b.completion(a)
+	l, err := a.ep.linkOf(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Release()
+	p, err := a.ep.connect(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ep.Shutdown(0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.ep.connect(l); err != fi.ESHUTDOWN {
+		t.Errorf("it connects anew: %v", err)
+	}
+	l.path.Store(p) // as before the end has taken it away
+	if a.ep.fill(0, l, p); a.ep.peers.At(0).Slots != 0 {
+		t.Error("the line leads to the peer again")
+	}
+	l.path.Store(nil)
+}

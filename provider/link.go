@@ -148,7 +148,7 @@ func (l *link) ready() (*path, bool) {
 // connect returns the link's path, connecting if need be. Errors: fi.EAGAIN
 // while the peer may still come up, or is gone and its last messages are not delivered;
 // fi.EHOSTUNREACH when it has not answered for the connect timeout, fi.ECONNRESET
-// when it was there and is gone, fi.EACCES when it belongs to another user.
+// when it was there and is gone, fi.EACCES when it belongs to another user, fi.ESHUTDOWN after the end of a connection.
 func (e *initiator) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok && !p.former.Load() {
 		return p, nil
@@ -157,6 +157,9 @@ func (e *initiator) connect(l *link) (*path, error) {
 	defer l.mu.Unlock()
 	if p, ok := l.ready(); ok {
 		return e.confirm(p)
+	}
+	if e.disconnected() {
+		return nil, fi.ESHUTDOWN
 	}
 	old := l.path.Load()
 	if old != nil && !old.Reported() && e.state.Load() != stateClosed {
@@ -416,7 +419,7 @@ func (e *peering) fill(addr fi.Addr, l *link, p *path) {
 	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cur := l.path.Load(); cur != p || p.Err() != nil {
+	if cur := l.path.Load(); cur != p || p.Err() != nil || e.disconnected() {
 		return
 	}
 	if p.port.number != 0 && !e.fillPath(i, p) || p.port.number == 0 && e.iface.FillPeer(p.Endpoint, line) != nil {
