@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider"
 )
@@ -16,11 +17,12 @@ type peer struct {
 	domain *provider.Domain
 	av     *provider.AV
 	queue  *cq.Queue
+	events *eq.Queue
 	ep     *provider.Endpoint
 }
 
-func (p *peer) open() error {
-	infos, err := provider.GetInfo(fi.Version(1, 20), "127.0.0.1", "0", fi.Source, &fi.Info{Caps: fi.RMA})
+func (p *peer) open(caps uint64) error {
+	infos, err := provider.GetInfo(fi.Version(1, 20), "127.0.0.1", "0", fi.Source, &fi.Info{Caps: caps})
 	if err != nil {
 		return err
 	}
@@ -36,6 +38,9 @@ func (p *peer) open() error {
 	if p.queue, err = p.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged}, nil); err != nil {
 		return err
 	}
+	if p.events, err = p.fabric.OpenEQ(&fi.EQAttr{}); err != nil {
+		return err
+	}
 	if p.ep, err = p.domain.OpenEndpoint(infos[0]); err != nil {
 		return err
 	}
@@ -45,11 +50,14 @@ func (p *peer) open() error {
 	if err = p.ep.BindCQ(p.queue, fi.Transmit|fi.Recv); err != nil {
 		return err
 	}
+	if err = p.ep.BindEQ(p.events, 0); err != nil {
+		return err
+	}
 	return p.ep.Enable()
 }
 
 func (p *peer) close() {
-	for _, c := range []interface{ Close() error }{p.ep, p.queue, p.av, p.domain, p.fabric} {
+	for _, c := range []interface{ Close() error }{p.ep, p.events, p.queue, p.av, p.domain, p.fabric} {
 		if err := c.Close(); err != nil {
 			fmt.Println(err)
 		}
@@ -61,7 +69,7 @@ func (p *peer) close() {
 func ExampleEndpoint_OpenToken() {
 	var owner, writer peer
 	for _, p := range []*peer{&owner, &writer} {
-		if err := p.open(); err != nil {
+		if err := p.open(fi.RMA); err != nil {
 			fmt.Println(err)
 			return
 		}
