@@ -148,6 +148,11 @@ func (e *Endpoint) lost() bool {
 	return e.dead.Load() || atomic.LoadUint32(e.rxState)&hot.RxGone != 0
 }
 
+// revoked reports whether the peer has its memory back that it offered with its messages.
+func (e *Endpoint) revoked() bool {
+	return e.lost() || atomic.LoadUint32(e.rxState)&hot.RxRevoked != 0
+}
+
 // leave marks the own entry at the peer: no message follows.
 func (e *Endpoint) leave() {
 	if !e.dead.Load() {

@@ -29,9 +29,13 @@ type iovec struct {
 
 // ReadPeer reads the peer's memory. It is a system call between interfaces of one
 // process too: the remote addresses were in a ring that others can write, and a
-// wrong one is an error then and not the end of the process.
+// wrong one is an error then and not the end of the process. What a peer has back by then is not read.
 func (e *Endpoint) ReadPeer(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
-	return e.transfer(local, remote, unix.SYS_PROCESS_VM_READV)
+	n, err := e.transfer(local, remote, unix.SYS_PROCESS_VM_READV)
+	if n != 0 && e.revoked() {
+		return 0, hw.ErrPeerDead
+	}
+	return n, err
 }
 
 // WritePeer writes the peer's memory, as ReadPeer reads it.

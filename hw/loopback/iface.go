@@ -238,6 +238,9 @@ func (i *Iface) logf(format string, args ...any) {
 	}
 }
 
+// Revoke implements hw.Direct. Release ↔ Endpoint.revoked of a peer behind its copy.
+func (i *Iface) Revoke() { atomic.OrUint32(i.seg.rxState(), hot.RxRevoked) }
+
 // closeWait bounds how long Close waits for peers to fetch the messages that
 // still stand in this interface's bounce buffers.
 const closeWait = 100 * time.Millisecond

@@ -40,6 +40,7 @@
 #define WEFT_RX_OPEN 1 /* eager payloads are welcome */
 #define WEFT_RX_WAITABLE 2 /* the owner may sleep: read armed after publishing */
 #define WEFT_RX_GONE 4 /* the endpoint was closed */
+#define WEFT_RX_REVOKED 8 /* peers fetch nothing any more of what its owner has offered */
 
 /* weft_segment is the header of an endpoint's segment. */
 struct weft_segment {

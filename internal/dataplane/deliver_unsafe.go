@@ -160,7 +160,8 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	case finishSlot:
 		release(d, ep)
 	case finishRead:
-		if copyFailed(&d.Copy, back(ep, sourceAt(ep, d.Source), d.Addr)) {
+		peer := back(ep, sourceAt(ep, d.Source), d.Addr)
+		if copyFailed(&d.Copy, peer) || peer != nil && revoked(peer) {
 			return hot.DeliveryGo
 		}
 		if code := sendAck(d, ep); code != next {

@@ -60,10 +60,16 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 // it cannot, or is not. addr is the sender's address plus one.
 func readable(ep *hot.EP, src *hot.Source, addr uint64) (pid uint32) {
 	peer, slots := ringBack(ep, src, addr)
-	if slots == 0 {
+	if slots == 0 || revoked(peer) {
 		return 0
 	}
 	return atomic.LoadUint32(&peer.PID)
+}
+
+// revoked reports whether a peer has its memory back that it offered with its messages: what was copied out of it
+// before this is asked may be anything. Acquire ↔ Iface.Revoke of hw/loopback.
+func revoked(peer *hot.Peer) bool {
+	return atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&(hot.RxGone|hot.RxRevoked) != 0
 }
 
 // fetch has the shim copy the payload of a message, which is described in d, out of a process's memory to buf.

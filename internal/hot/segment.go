@@ -42,6 +42,7 @@ const (
 	RxOpen     = 1 // eager payloads are welcome
 	RxWaitable = 2 // the owner may sleep: read armed after publishing
 	RxGone     = 4 // the endpoint was closed
+	RxRevoked  = 8 // peers fetch nothing any more of what its owner has offered
 )
 
 // Segment is the header of an endpoint's segment.

@@ -238,6 +238,32 @@ static void test_shutdown(long arg)
 	fabric_close(&f);
 }
 
+/* A message whose send has ended with the connection is not received with what its buffer holds by then. */
+static void test_shutdown_reuses(long len)
+{
+	char *out = malloc((size_t)len), *in = calloc(1, (size_t)len);
+	struct fid_pep *pep;
+	struct fi_cq_tagged_entry c;
+
+	fabric_open(&f, 0);
+	pep = pep_open(&f, addr, &addr_len);
+	join(&f, &a, &b, addr);
+	memset(out, 1, (size_t)len);
+	OK(fi_recv(b.ep, in, (size_t)len, NULL, 0, in));
+	OK(fi_send(a.ep, out, (size_t)len, NULL, 0, out));
+	OK(fi_shutdown(a.ep, 0));
+	CHECK(end_wait(&a, &c) == FI_ECANCELED && c.op_context == out);
+	memset(out, 2, (size_t)len);
+	int rc = end_wait(&b, &c);
+	CHECKF(c.op_context == in && (rc == FI_ECONNRESET || rc == FI_ECANCELED), "%d, %d received", rc, in[0]);
+	end_close(&a);
+	end_close(&b);
+	OK(fi_close(&pep->fid));
+	fabric_close(&f);
+	free(out);
+	free(in);
+}
+
 /* One-sided operations end with the connection, whether they wait for the target or for room on the way to it. */
 static void test_shutdown_writes(long arg)
 {
@@ -342,6 +368,8 @@ int main(int argc, char **argv)
 		{ "transfers", test_transfers, .seconds = 120 },
 		{ "shutdown", test_shutdown, .seconds = 120, .arg = 1 },
 		{ "close", test_shutdown, .seconds = 120 },
+		{ "shutdown_reuses", test_shutdown_reuses, .seconds = 120, .arg = 200000 },
+		{ "shutdown_reuses_long", test_shutdown_reuses, .seconds = 120, .arg = 4 << 20 },
 		{ "shutdown_atomics", test_shutdown_writes, .seconds = 120 },
 		{ "shutdown_writes", test_shutdown_writes, .seconds = 120, .arg = 1 },
 		{ "kill", test_kill, .seconds = 120 },
