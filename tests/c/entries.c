@@ -139,6 +139,32 @@ static void open_named(struct node *n)
 	n->peer[0] = node_insert(n, n);
 }
 
+/* More senders than rings that one of them has alone. */
+#define SENDERS 12
+static struct node senders[SENDERS];
+
+static void open_senders(struct node *n)
+{
+	for (int k = 0; k < SENDERS; k++) {
+		node_open_on(&senders[k], n, NULL);
+		senders[k].peer[0] = node_insert(&senders[k], n);
+		node_insert(n, &senders[k]);
+	}
+}
+
+static void close_senders(struct node *n)
+{
+	(void)n;
+	for (int k = 0; k < SENDERS; k++)
+		node_close(&senders[k]);
+}
+
+static void from_each(struct node *n, uint64_t i)
+{
+	for (int k = 0; k < SENDERS; k++)
+		tell(&senders[k], n, i);
+}
+
 static void to_self(struct node *n, uint64_t i)
 {
 	tell(n, n, i);
@@ -353,6 +379,9 @@ static const struct cell cells[] = {
 	{ .name = "stranger_source", stranger, 1, 1, SOURCE, .open = open_stranger, .close = close_other },
 	{ .name = "stranger_directed", stranger, 1, 1, DIRECTED, .open = open_stranger, .close = close_other },
 	{ .name = "directed_changed", directed_changed, 1, 1, DIRECTED, .open = open_stranger, .close = close_other },
+	{ .name = "senders", from_each, 0, 0, SOURCE, .open = open_senders, .close = close_senders },
+	{ .name = "auto", to_self, 0, 1, { .data = FI_PROGRESS_AUTO } },
+	{ .name = "auto_reached", cntr_reached, 0, 1, { .data = FI_PROGRESS_AUTO, .counters = true } },
 	{ .name = "av_named", to_self, 2, 2, .open = open_named },
 	{ .name = "av_named_source", to_self, 2, 2, SOURCE, .open = open_named },
 	{ .name = "other_bits", other_bits, 1, 1 },
