@@ -58,12 +58,12 @@ static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft
 static inline __attribute__((always_inline)) struct weft_hot_ep *const *
 weft_busy_endpoint(struct weft_hot_ep **const _Atomic *list)
 {
-	struct weft_hot_ep *const volatile *eps = atomic_load_explicit(list, memory_order_acquire);
+	struct weft_hot_ep *const *eps = atomic_load_explicit(list, memory_order_acquire);
 	struct weft_hot_ep *ep;
 
-	for (; eps && (ep = *eps); eps++)
+	for (; eps && (ep = __atomic_load_n(eps, __ATOMIC_RELAXED)); eps++)
 		if (!weft_idle_endpoint(ep))
-			return (struct weft_hot_ep *const *)eps;
+			return eps;
 	return NULL;
 }
 

@@ -43,6 +43,9 @@ func weftGoPlane(function, a, b, c, d C.uintptr_t) C.uintptr_t {
 	return C.uintptr_t(plane[function](uintptr(a), uintptr(b), uintptr(c), uintptr(d)))
 }
 
+// probe is what the self-test calls, which a planted fault replaces.
+var probe = direct.Probe
+
 // choosePlane has C call the data plane without the runtime where it can. The first fabric's opening decides.
 var choosePlane = sync.OnceFunc(func() {
 	for i := range plane {
@@ -52,13 +55,13 @@ var choosePlane = sync.OnceFunc(func() {
 		log.Infof(log.Core, "the data plane is called through the runtime: FI_WEFT_DIRECT says so")
 		return
 	}
-	probe, four, want := direct.Probe()
+	function, four, want := probe()
 	var args [4]C.uintptr_t
 	for i, a := range four {
 		args[i] = C.uintptr_t(a)
 	}
 	enter := direct.Trampoline()
-	if !bool(C.weft_plane_works(C.uintptr_t(enter), C.uintptr_t(probe), &args[0], C.uintptr_t(want))) {
+	if !bool(C.weft_plane_works(C.uintptr_t(enter), C.uintptr_t(function), &args[0], C.uintptr_t(want))) {
 		log.Warnf(log.Core, "the data plane is called through the runtime: the self-test of direct calls failed")
 		return
 	}

@@ -58,10 +58,19 @@ func shorten(p *hot.Post) {
 // errorsInGo leaves errors to the runtime.
 func errorsInGo(_, _, _, _ uintptr) uintptr { return hot.DeliveryGo }
 
+// wrongProbe expects another result than its function has.
+func wrongProbe() (function uintptr, args [4]uintptr, want uintptr) {
+	function, args, want = direct.Probe()
+	return function, args, want + 1
+}
+
 func init() {
 	name := os.Getenv("WEFT_TEST_PLANT")
 	if name == "errors_in_go" {
 		plane[hot.PlaneReadError] = errorsInGo
+	}
+	if name == "self_test" {
+		probe = wrongProbe
 	}
 	if f, ok := differences[name]; ok && os.Getenv("FI_WEFT_DIRECT") == "no" {
 		plane[f.function] = f.make(plane[f.function])

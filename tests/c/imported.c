@@ -3,7 +3,7 @@
  * Imported completion queues, counters and shared receive contexts (fi_peer(3)): this program is
  * the owner, with a queue of receives as simple as can be.
  */
-#include "common.h"
+#include "counts.h"
 
 #if FI_MAJOR_VERSION < 2
 
@@ -324,16 +324,23 @@ static const size_t lengths[] = { 0, 8, 100, 5000, 100000, 1 << 20 };
 #define LENGTHS 6
 #define MOST (1 << 20)
 
+static uint64_t entries(struct peer *p)
+{
+	return value(open_stats(&p->domain->fid), &p->domain->fid, "runtime_entries");
+}
+
 /* Messages of every protocol that find a receive, and that find none. */
 static void test_messages(long unexpected)
 {
 	static char buf[MOST];
+	uint64_t before;
 	struct name names[2];
 	struct peer p;
 
 	open_peer(&p);
 	connect_peer(&p, names);
 	insert(&p, !test_rank, &names[!test_rank]);
+	before = entries(&p);
 	for (int i = 0; i < 2 * LENGTHS; i++) {
 		size_t len = lengths[i / 2];
 		bool tagged = i % 2;
@@ -370,6 +377,9 @@ static void test_messages(long unexpected)
 		}
 	}
 	CHECK(owner.incs == 2 * LENGTHS && owner.errs == 0);
+	before = entries(&p) - before; /* each delivery enters the runtime, which calls the owner */
+	if (test_rank == 1)
+		CHECKF(before >= 2 * LENGTHS && before <= 3 * LENGTHS, "%d entries", (int)before);
 	close_peer(&p);
 }
 

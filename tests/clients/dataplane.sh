@@ -23,11 +23,12 @@ if make -s -C tests/c OUT="$PWD/build/tests"; then
 	if [ "$(route yes)" = 0 ]; then ok "direct calls pass their self-test"; else not_ok "direct calls pass their self-test"; fi
 	if [ "$(route no)" != 0 ]; then ok "FI_WEFT_DIRECT=no is in the log"; else not_ok "FI_WEFT_DIRECT=no is in the log"; fi
 	# By the direct route every program runs in run-c.sh, with the same tests: what passes there passes here. Left out are those
-	# that take longer than what they add: all that end processes, device memory, and what asks for no operation.
+	# that take longer than what they add: all that end processes, and what asks for no operation.
 	began=$SECONDS
-	for program in bind_late cancel dgram directed eagain edges hmem_short imported later locked match match_depth match_peek \
-		msg_basic msg_cqformat msg_order multi_recv native native_keys native_rma notes notes_program progress_rma rma rma_order \
-		rma_small row scalable selective source threads token_program trigger; do
+	for program in bind_late cancel clarified collective conn dgram directed eagain edges entries hmem hmem_short imported later \
+		levels lists_steady locked match match_depth match_peek msg_basic msg_cqformat msg_order multi_recv native native_keys \
+		native_rma notes notes_program notes_steady objects_cntr objects_cq objects_sep progress progress_rma rma rma_order rma_small \
+		rma_steady row scalable selective source steady threads token token_program trigger trywait; do
 		start=$SECONDS
 		FI_WEFT_DIRECT=no timeout $LIMIT "build/tests/$program" >"$work/log" 2>&1
 		status=$?
@@ -58,6 +59,12 @@ if make -s -C tests/c OUT="$PWD/build/tests"; then
 			not_ok "errors that are read by the runtime are noticed" "$work/log"
 		else
 			ok "errors that are read by the runtime are noticed"
+		fi
+		if WEFT_TEST_PLANT=self_test FI_LOG_LEVEL=warn FI_LOG_PROV=weft timeout 60 build/tests/msg_basic >"$work/log" 2>&1 &&
+			grep -q "called through the runtime: the self-test of direct calls failed" "$work/log"; then
+			ok "where the self-test fails calls go through the runtime, and the log says so"
+		else
+			not_ok "where the self-test fails calls go through the runtime, and the log says so" "$work/log"
 		fi
 	else
 		not_ok "a library with planted faults" "$work/log"

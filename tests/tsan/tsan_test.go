@@ -29,12 +29,19 @@ func sanitized(t *testing.T, source string, flags ...string) (output string, err
 	return string(text), err
 }
 
-// TestThreadNumbers has threads come and go, which hand on their numbers and lines.
-func TestThreadNumbers(t *testing.T) {
-	if out, err := sanitized(t, "programs/threadnum.c"); err != nil {
+// both runs a program, and its mutant in which the sanitizer is to find a race.
+func both(t *testing.T, source string) {
+	t.Helper()
+	if out, err := sanitized(t, source); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if out, err := sanitized(t, "programs/threadnum.c", "-DMUTANT"); err == nil || !strings.Contains(out, "data race") {
+	if out, err := sanitized(t, source, "-DMUTANT"); err == nil || !strings.Contains(out, "data race") {
 		t.Errorf("without release the sanitizer finds nothing: %v\n%s", err, out)
 	}
 }
+
+// TestThreadNumbers has threads come and go, which hand on their numbers and lines.
+func TestThreadNumbers(t *testing.T) { both(t, "programs/threadnum.c") }
+
+// TestIdle has threads look for work while messages come and lists of endpoints are replaced.
+func TestIdle(t *testing.T) { both(t, "programs/idle.c") }
