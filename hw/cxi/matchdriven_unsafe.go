@@ -337,7 +337,7 @@ func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
 	ok := r != nil && r.simple() && uint64(e.Wanted()) <= r.room
 	if ok {
 		says := proto.MessageOf(e.MatchBits())
-		ev.Context, ev.From, ev.Tag = r.context, uint64(x.m.address(e.Initiator(), e.VNI())), says.Tag
+		ev.Context, ev.From, ev.Tag = r.context, uint64(x.m.sentBy(e)), says.Tag
 		ev.Length, ev.Flags = uint64(e.Wanted()), hot.MatchReceive
 		if says.Tagged {
 			ev.Flags |= hot.MatchTagged

@@ -26,7 +26,12 @@ func newDrivenMatching(t *testing.T, size int) *drivenMatching {
 	if !seam.Possible() {
 		t.Skip("C calls no Go code without the runtime here")
 	}
-	x := newMatching(t, MatchConfig{}, size)
+	return drivenBy(t, newMatching(t, MatchConfig{}, size))
+}
+
+// drivenBy drives a matching so.
+func drivenBy(t *testing.T, x *matching) *drivenMatching {
+	t.Helper()
 	if x.i.match.cfg.Mode != MatchHardware {
 		t.Skip("software matches")
 	}
