@@ -33,6 +33,10 @@ const MatchedCaps = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.D
 // matchedRMA are those about memory, which is reached through an endpoint (fi.MREndpoint).
 const matchedRMA uint64 = fi.RMAEvent | fi.RMA | fi.Atomic | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
 
+// MatchedAuthKeys is how many authorisation keys an address vector of matched endpoints has at most, as with
+// libfabric's provider: each takes a communication profile of the device.
+const MatchedAuthKeys = 4
+
 // Attributes of libfabric's provider for such endpoints.
 const (
 	matchedKeySize  = 4 // bytes, of keys that the application chooses

@@ -163,6 +163,7 @@ func (e *Endpoint) sender(from hw.MatchAddress) {
 	a := e.source(from)
 	e.ended.Entry.Src = uint64(a)
 	if a == fi.AddrNotAvail {
+		e.ended.From = from
 		e.names = e.o.Matcher.AppendMatchName(e.names[:0], from)
 		e.ended.Name = e.names
 	}
