@@ -146,3 +146,33 @@ func TestMatchNetworksRefused(t *testing.T) {
 		t.Errorf("VNI 99 is network %d", k)
 	}
 }
+
+// TestMatchNetworksApart: what goes to an interface of another virtual network does not arrive: messages end with an
+// error, and so do reads of its memory.
+func TestMatchNetworksApart(t *testing.T) {
+	a := newMatching(t, MatchConfig{VNIs: []uint16{10}, PID: 77}, 4096)
+	b := newMatching(t, MatchConfig{PID: 78}, 4096)
+	a.expose(5, hw.RemoteRead)
+	a.clear()
+	a.receive(hw.MatchReceive{From: hw.AnyAddress, Local: a.at(0, 8), Context: 4})
+	to := inNetwork(t, b, a, 0)
+	b.send(hw.MatchSend{To: to, Inject: []byte{1}, Context: 3})
+	await(b, b, 1, 1)
+	if err := b.events[0].Err; err == nil {
+		t.Error("a message arrives in another network")
+	}
+	b.clear()
+	if err := b.transfer(hw.MatchTransfer{To: to, Key: 5, Get: true, Local: b.at(0, 8)}); err == nil {
+		t.Error("memory of another network is read")
+	}
+	for range 100 {
+		a.i.Progress(64)
+	}
+	if len(a.events) != 0 {
+		t.Errorf("%+v", a.events)
+	}
+	stranger := to&^(0xffff<<32) | 10<<32
+	if err := b.m.PostMatched(&hw.MatchSend{To: stranger, Inject: []byte{1}}); !errors.Is(err, hw.ErrInvalid) {
+		t.Errorf("a message to a network that the interface is not in: %v", err)
+	}
+}
