@@ -91,6 +91,9 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	case full.Caps&(fi.RMA|fi.Atomic) != 0 && d.info.Domain.MRMode&fi.MREndpoint == 0:
 		return nil, refuse(log.EPCtrl, fi.EINVAL,
 			"open endpoint: FI_RMA or FI_ATOMIC in a domain without FI_MR_ENDPOINT")
+	case full.Caps&fi.DirectedRecv != 0 && d.Keyed() && d.keyLimit() > 1:
+		return nil, refuse(log.EPCtrl, fi.EINVAL,
+			"open endpoint: FI_DIRECTED_RECV with %d authorisation keys, not 1", d.keyLimit())
 	case authkey.Key(full.EP.AuthKey) != d.auth:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: an authorisation key that is not the domain's")
 	case full.EP.Protocol != fi.ProtoUnspec && full.EP.Protocol != fi.ProtoCXI:

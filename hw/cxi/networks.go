@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 )
 
-// maxNetworks is how many virtual networks an interface is in at most, as with libfabric's provider.
+// maxNetworks is how many virtual networks an interface is in at most.
 const maxNetworks = 4
 
 // network is a virtual network that an interface is in.

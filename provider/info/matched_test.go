@@ -87,6 +87,12 @@ func TestMatched(t *testing.T) {
 		"several buffers":        {native(), newHints(func(h *fi.Info) { h.Tx.IOVLimit = 2 }), 0},
 		"order of reads":         {native(), newHints(func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderRAR }), 0},
 		"keys in address vector": {native(), newHints(func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey }), 2},
+		"keys and directed receives": {native(), newHints(func(h *fi.Info) {
+			h.Domain.AuthKeySize, h.Caps = fi.AVAuthKey, fi.Msg|fi.DirectedRecv
+		}), 0},
+		"one key and directed receives": {native(), newHints(func(h *fi.Info) {
+			h.Domain.AuthKeySize, h.Domain.MaxEPAuthKey, h.Caps = fi.AVAuthKey, 1, fi.Msg|fi.DirectedRecv
+		}), 2},
 		"too many keys": {native(), newHints(func(h *fi.Info) {
 			h.Domain.AuthKeySize, h.Domain.MaxEPAuthKey = fi.AVAuthKey, MatchedAuthKeys+1
 		}), 0},
