@@ -291,7 +291,7 @@ SIZE(struct weft_hot_path, 16);
 FIELD(struct weft_hot_path, send, 0, 8);
 FIELD(struct weft_hot_path, max, 8, 4);
 
-SIZE(struct weft_match_post, 64);
+SIZE(struct weft_match_post, 80);
 FIELD(struct weft_match_post, peer, 0, 8);
 FIELD(struct weft_match_post, tag, 8, 8);
 FIELD(struct weft_match_post, data, 16, 8);
@@ -302,14 +302,17 @@ FIELD(struct weft_match_post, length, 48, 4);
 FIELD(struct weft_match_post, space, 52, 4);
 FIELD(struct weft_match_post, kind, 56, 4);
 FIELD(struct weft_match_post, op, 60, 4);
+FIELD(struct weft_match_post, immediate, 64, 8);
+FIELD(struct weft_match_post, compare, 72, 8);
 
-SIZE(struct weft_match_event, 48);
+SIZE(struct weft_match_event, 64);
 FIELD(struct weft_match_event, context, 0, 8);
 FIELD(struct weft_match_event, from, 8, 8);
 FIELD(struct weft_match_event, tag, 16, 8);
 FIELD(struct weft_match_event, data, 24, 8);
 FIELD(struct weft_match_event, length, 32, 8);
 FIELD(struct weft_match_event, flags, 40, 4);
+FIELD(struct weft_match_event, fetched, 48, 16);
 
 SIZE(struct weft_hot_match_port, 24);
 FIELD(struct weft_hot_match_port, post, 0, 8);
@@ -507,7 +510,7 @@ FIELD(struct weft_delivery, stream, 240, 4);
 FIELD(struct weft_delivery, wake, 244, 4);
 FIELD(struct weft_delivery, entry, 248, 64);
 
-SIZE(struct weft_post, 504);
+SIZE(struct weft_post, 520);
 FIELD(struct weft_post, ep, 0, 8);
 FIELD(struct weft_post, buf, 8, 8);
 FIELD(struct weft_post, len, 16, 8);
@@ -554,7 +557,7 @@ FIELD(struct weft_post, copy, 336, 80);
 FIELD(struct weft_post, claim, 416, 8);
 FIELD(struct weft_post, batch, 424, 8);
 FIELD(struct weft_post, stream, 432, 8);
-FIELD(struct weft_post, match, 440, 64);
+FIELD(struct weft_post, match, 440, 80);
 
 SIZE(struct weft_hot_thread, 56);
 FIELD(struct weft_hot_thread, line, 0, 8);
@@ -569,7 +572,7 @@ FIELD(struct weft_hot_thread, yields, 36, 4);
 FIELD(struct weft_hot_thread, since, 40, 8);
 FIELD(struct weft_hot_thread, numbers, 48, 8);
 
-SIZE(struct weft_poll, 624);
+SIZE(struct weft_poll, 640);
 FIELD(struct weft_poll, reader, 0, 32);
 FIELD(struct weft_poll, eps, 32, 8);
 FIELD(struct weft_poll, thread, 40, 8);
@@ -603,4 +606,4 @@ FIELD(struct weft_poll, handle, 208, 8);
 FIELD(struct weft_poll, port, 216, 8);
 FIELD(struct weft_poll, message, 224, 40);
 FIELD(struct weft_poll, delivery, 264, 312);
-FIELD(struct weft_poll, match, 576, 48);
+FIELD(struct weft_poll, match, 576, 64);

@@ -116,6 +116,15 @@ type DrivenMatching interface {
 	HotMatch() *hot.MatchPort
 }
 
+// NetworkMatcher is what a Matcher may implement whose interface can be in several virtual networks, which have numbers
+// from 0. Each address is in one of them: that of ParseMatchName in the first, unless the name says in which.
+type NetworkMatcher interface {
+	// InNetwork is the address of the same endpoint in another network. False: the interface is not in it.
+	InNetwork(a MatchAddress, network int) (MatchAddress, bool)
+	// NetworkOf is the network of an address, -1: the interface is not in it.
+	NetworkOf(a MatchAddress) int
+}
+
 // Matcher posts what the device matches: the device finds the receive for each message, by tag and
 // sender, and keeps those that come before their receive. Messages from one sender to one receiver are matched in the
 // order in which they were posted.

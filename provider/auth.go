@@ -21,15 +21,16 @@ import (
 // keys are in address vectors (avkeys.go). RDMA devices cannot
 // authenticate, so an endpoint with a key does not use one.
 
-// Keyed reports whether authorisation keys are in address vectors (FI_AV_AUTH_KEY).
-func (d *Domain) Keyed() bool { return d.info.Domain.AuthKeySize == fi.AVAuthKey }
-
 // keyLimit is how many keys an address vector may have.
 func (d *Domain) keyLimit() int {
-	if n := d.info.Domain.MaxEPAuthKey; n != 0 && n < info.MaxEPAuthKey {
+	limit := uint64(info.MaxEPAuthKey)
+	if d.Matches() {
+		limit = info.MatchedAuthKeys
+	}
+	if n := d.info.Domain.MaxEPAuthKey; n != 0 && n < limit {
 		return int(n)
 	}
-	return info.MaxEPAuthKey
+	return int(limit)
 }
 
 // domainKey checks the key of a domain that is opened. The error wraps fi.EINVAL.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -25,6 +26,15 @@ func (d *Domain) openAV(attr *fi.AVAttr, limit uint64) (*AV, error) {
 		Reach: d.reach, Here: d.local.Has, Closed: d.refs.Release}
 	if d.Keyed() {
 		o.Keys = d.keyLimit()
+		if d.Matches() {
+			o.Admits = func(key authkey.Key) error {
+				device, err := d.rdmaDevice()
+				if err != nil {
+					return err
+				}
+				return admitsMatchKey(device, key)
+			}
+		}
 	}
 	a, err := av.Open(attr, o)
 	if err != nil {

@@ -130,9 +130,6 @@ func (f *Fabric) checkDomain(info *fi.Info) error {
 		return fmt.Errorf("resource management %d: %w", a.ResourceMgmt, fi.EINVAL)
 	case a.AVType < fi.AVUnspec || a.AVType > fi.AVTable:
 		return fmt.Errorf("address vector type %d: %w", a.AVType, fi.EINVAL)
-	case a.AuthKeySize == fi.AVAuthKey && offers.Matched(f.cfg, info):
-		return fmt.Errorf("FI_AV_AUTH_KEY: endpoints of FI_PROTO_CXI have one key, that of their domain: %w",
-			fi.EINVAL)
 	}
 	if _, ok := fi.DSCP(a.TClass); !ok {
 		return fmt.Errorf("traffic class %#x: %w", a.TClass, fi.EINVAL)

@@ -83,21 +83,39 @@ func matchDevices(c *config.Config) ([]info.MatchDevice, error) {
 // bits.
 const matchKeyBytes = 6
 
+// matchKey are the service and the VNI that an authorisation key names. Errors: fi.EINVAL for one that is too short.
+func matchKey(key authkey.Key) (service uint32, vni uint16, err error) {
+	b := key.Bytes()
+	if len(b) < matchKeyBytes {
+		return 0, 0, fmt.Errorf("authorisation key of %d bytes, want service and VNI in at least %d: %w", len(b),
+			matchKeyBytes, fi.EINVAL)
+	}
+	return binary.NativeEndian.Uint32(b), binary.NativeEndian.Uint16(b[4:]), nil
+}
+
+// admitsMatchKey judges an authorisation key of an address vector: it is of the device's service, which has its VNI.
+func admitsMatchKey(device hw.MemoryDomain, key authkey.Key) error {
+	service, vni, err := matchKey(key)
+	if err != nil {
+		return err
+	}
+	return device.(*cxi.MemoryDomain).Admits(service, vni)
+}
+
 // launched is what the launcher of a job says of a device in its environment, or in its place an authorisation key.
 // Errors: fi.EINVAL for a key of another length.
 func launched(device string, key authkey.Key) (getenv func(string) string, err error) {
 	if key == "" {
 		return os.Getenv, nil
 	}
-	b := key.Bytes()
-	if len(b) < matchKeyBytes {
-		return nil, fmt.Errorf("authorisation key of %d bytes, want service and VNI in at least %d: %w", len(b),
-			matchKeyBytes, fi.EINVAL)
+	service, vni, err := matchKey(key)
+	if err != nil {
+		return nil, err
 	}
 	says := map[string]string{
 		"SLINGSHOT_DEVICES": device,
-		"SLINGSHOT_SVC_IDS": strconv.FormatUint(uint64(binary.NativeEndian.Uint32(b)), 10),
-		"SLINGSHOT_VNIS":    strconv.FormatUint(uint64(binary.NativeEndian.Uint16(b[4:])), 10),
+		"SLINGSHOT_SVC_IDS": strconv.FormatUint(uint64(service), 10),
+		"SLINGSHOT_VNIS":    strconv.FormatUint(uint64(vni), 10),
 	}
 	return func(name string) string { return says[name] }, nil
 }
@@ -131,9 +149,17 @@ func openMatchIface(device hw.MemoryDomain, e *MatchedEndpoint) (hw.Iface, error
 	if err != nil {
 		return nil, err
 	}
+	match := matchConfig(e.domain.cfg, pid, int(e.info.Rx.Size), int(e.info.Tx.Size))
+	for _, k := range e.keys { // they were admitted
+		_, vni, err := matchKey(authkey.Key(k.Secret))
+		if err != nil {
+			return nil, err
+		}
+		match.VNIs = append(match.VNIs, vni)
+	}
 	i, err := m.Open(cxi.Config{
 		RxBuffers: 4, BounceCount: 1, PathTimeout: e.domain.cfg.PeerTimeout, Direct: plane.Load(),
-		Match: matchConfig(e.domain.cfg, pid, int(e.info.Rx.Size), int(e.info.Tx.Size)),
+		Match: match,
 		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err != nil {

@@ -46,7 +46,11 @@ type MatchedEndpoint struct {
 	stats    *stats.Endpoint              // immutable from Enable on; written by the lease holder
 	waiting  deferred.Backlog             // operations whose counters are there, and that found no room
 	node     int                          // NUMA node of the device, -1: none; immutable from Enable on
-	engine   *matchedBackground           // by which a progress thread drives it, nil: none does; under mu
+	// keys are the authorisation keys of the address vector, in the order of the device's networks; none: it has none.
+	// matcher is the device's. Immutable from Enable to Close.
+	keys    []hw.Key
+	matcher hw.Matcher
+	engine  *matchedBackground // by which a progress thread drives it, nil: none does; under mu
 	// thread is the progress thread, nil: none. Stored by Enable and Close, read by any thread; sequentially
 	// consistent.
 	thread atomic.Pointer[progressThread]
@@ -59,17 +63,6 @@ type leasedMatched struct {
 
 	calls   uint      // of progress
 	sampled time.Time // when counters were shown
-}
-
-// Matches reports whether a device matches the messages of the domain's endpoints.
-func (d *Domain) Matches() bool { return d.format == names.Matched }
-
-// matchesNot refuses what a domain of matched endpoints has not.
-func (d *Domain) matchesNot(what string) error {
-	if d.Matches() {
-		return refuse(log.Domain, fi.EOPNOTSUPP, "open %s: in a domain of FI_PROTO_CXI", what)
-	}
-	return nil
 }
 
 // matchedRx and matchedEP are the memory of the tables that C reads.
@@ -98,6 +91,9 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	case full.Caps&(fi.RMA|fi.Atomic) != 0 && d.info.Domain.MRMode&fi.MREndpoint == 0:
 		return nil, refuse(log.EPCtrl, fi.EINVAL,
 			"open endpoint: FI_RMA or FI_ATOMIC in a domain without FI_MR_ENDPOINT")
+	case full.Caps&fi.DirectedRecv != 0 && d.Keyed() && d.keyLimit() > 1:
+		return nil, refuse(log.EPCtrl, fi.EINVAL,
+			"open endpoint: FI_DIRECTED_RECV with %d authorisation keys, not 1", d.keyLimit())
 	case authkey.Key(full.EP.AuthKey) != d.auth:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: an authorisation key that is not the domain's")
 	case full.EP.Protocol != fi.ProtoUnspec && full.EP.Protocol != fi.ProtoCXI:
@@ -265,6 +261,9 @@ func (e *MatchedEndpoint) Enable() error {
 		return refuse(log.EPCtrl, fi.ENOCQ,
 			"enable: neither completion queue nor counter for sends, receives or transfers")
 	}
+	if err := e.holdKeys(); err != nil {
+		return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
+	}
 	t, err := e.open()
 	if err == nil {
 		if e.stats, err = e.domain.openStats(t.Name()); err != nil {
@@ -272,6 +271,7 @@ func (e *MatchedEndpoint) Enable() error {
 		}
 	}
 	if err != nil {
+		e.dropKeys()
 		errno := matched.Errno(err)
 		if errors.Is(err, hw.ErrNoResource) {
 			errno = fi.ENOSPC
@@ -306,6 +306,20 @@ func (e *MatchedEndpoint) Enable() error {
 	return nil
 }
 
+// holdKeys takes the keys that the address vector has. Errors: fi.EINVAL where it has none, and is to have.
+func (e *MatchedEndpoint) holdKeys() (err error) {
+	if e.domain.Keyed() {
+		e.keys, err = e.av.HoldKeys(0)
+	}
+	return err
+}
+
+// dropKeys gives them back.
+func (e *MatchedEndpoint) dropKeys() {
+	e.av.DropKeys(e.keys)
+	e.keys = nil
+}
+
 // open opens the interface.
 func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	device, err := e.domain.rdmaDevice()
@@ -321,11 +335,12 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	if !ok || i.Attr().Caps&hw.CapMatching == 0 {
 		return nil, errors.Join(fmt.Errorf("the device matches no messages: %w", fi.EOPNOTSUPP), i.Close())
 	}
+	e.matcher = m.Matcher()
 	t := matched.Open(matched.Options{
-		Iface: i, Matcher: m.Matcher(), Cache: e.domain.cacheOf(device), Copies: device,
+		Iface: i, Matcher: e.matcher, Cache: e.domain.cacheOf(device), Copies: device,
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
-		Address: e.addressIn(m.Matcher()), Source: e.sourceIn(m.Matcher()), Ended: e.ended,
+		Address: e.addressIn(e.matcher), Source: e.sourceIn(e.matcher), Ended: e.ended,
 		Await: e.await, Generation: e.av.GenerationWord(),
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
@@ -412,6 +427,7 @@ func (e *MatchedEndpoint) disable() {
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
 	}
+	e.dropKeys()
 	e.stats.Close()
 	e.leased.Give()
 }

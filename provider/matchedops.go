@@ -30,7 +30,7 @@ func (e *MatchedEndpoint) sourceIn(m hw.Matcher) func(hw.MatchAddress) fi.Addr {
 		if err != nil {
 			return fi.AddrNotAvail
 		}
-		return e.av.Reported(e.av.Find(n))
+		return e.av.Reported(e.av.Find(n.WithKey(e.keyOf(m, a))))
 	}
 }
 
@@ -291,6 +291,9 @@ func (e *MatchedEndpoint) ended(n *matched.Ended) {
 	failure := cq.ErrorInfo{Err: n.Err, OLen: n.OLen}
 	if n.Err == fi.Success && len(n.Name) != 0 && e.info.Caps&fi.SourceErr != 0 {
 		failure.Err, failure.ErrData = fi.EADDRNOTAVAIL, n.Name
+		if len(e.keys) != 0 { // fi_cq(3): the key, in place of the address
+			n.Entry.Src = uint64(e.av.ReportedKey(e.keyOf(e.matcher, n.From)))
+		}
 	}
 	switch {
 	case failure.Err != fi.Success && q != nil:

@@ -97,7 +97,7 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 //
 // In a domain with authorisation keys in address vectors attr.AV has those of the
 // region, and attr.Src restricts it to one address, or with fi.AuthKey to one key, if
-// the domain has fi.DirectedRecv.
+// the domain has fi.DirectedRecv. In one of matched endpoints a region is reached by all keys of its endpoint.
 //
 // Errors: fi.EBADFLAGS for flags (there is no persistent memory) but fi.MRSingleUse, fi.RMAEvent,
 // which every region can do, fi.AuthKey and those about the kind of memory with fi.HMEM; fi.ENOSYS

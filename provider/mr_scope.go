@@ -22,11 +22,19 @@ type mrScope struct {
 }
 
 // newScope makes the scope of a region from its attributes, nil where keys are not in
-// address vectors. The errors wrap fi.EINVAL: no keys (fi_mr_reg, fi_mr_regv, an
+// address vectors, or the region is reached by all keys of the endpoint that it will be bound to (Domain.Matches). The
+// errors wrap fi.EOPNOTSUPP for one address or key there, and fi.EINVAL: no keys (fi_mr_reg, fi_mr_regv, an
 // address vector without any), an address or key that is not there, and with
 // fi.AuthKey a domain without fi.DirectedRecv.
 func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
-	if !d.Keyed() {
+	directed := (d.info.Caps|d.info.Domain.Caps)&fi.DirectedRecv != 0
+	switch {
+	case !d.Keyed():
+		return nil, nil
+	case d.Matches() && (flags&fi.AuthKey != 0 || a.AV != nil && directed && a.Src != fi.AddrUnspec):
+		return nil, fmt.Errorf("a region for %#x alone: devices that match admit all of an endpoint's keys: %w", a.Src,
+			fi.EOPNOTSUPP)
+	case d.Matches(): // its endpoint's keys are in an address vector
 		return nil, nil
 	}
 	av, _ := a.AV.(*AV)
@@ -34,7 +42,6 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*mrScope, error) {
 		return nil, fmt.Errorf(
 			"with FI_AV_AUTH_KEY a region needs an address vector of the domain in a struct fi_mr_auth_key: %w", fi.EINVAL)
 	}
-	directed := (d.info.Caps|d.info.Domain.Caps)&fi.DirectedRecv != 0
 	s := &mrScope{av: av}
 	only := uint8(0)
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/nic"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
 )
 
@@ -36,6 +37,8 @@ func matchDevices(*config.Config) ([]info.MatchDevice, error) {
 
 // openMatchDevice and openMatchIface are not called without a device.
 func openMatchDevice(*Domain) (hw.MemoryDomain, error) { return nil, hw.ErrUnreachable }
+
+func admitsMatchKey(hw.MemoryDomain, authkey.Key) error { return hw.ErrUnreachable }
 
 func matchAtomic(hw.MatchOp, hw.MatchType, bool) bool { return false }
 

@@ -81,15 +81,24 @@ func (d *MemoryDomain) setUp(env func(string) string) (err error) {
 	if d.lni, err = d.handle.NewLNI(d.service); err != nil {
 		return limit(err)
 	}
+	if d.profile, err = d.newProfile(d.vni); err != nil {
+		d.profile = nil
+		return limit(err)
+	}
+	return nil
+}
+
+// newProfile makes a communication profile of a VNI, in the first class of traffic that the service has.
+func (d *MemoryDomain) newProfile(vni uint16) (*libcxi.Profile, error) {
 	var errs []error
 	for _, class := range []uint32{libcxi.TCBestEffort, libcxi.TCLowLatency, libcxi.TCBulk, libcxi.TCDedicated} {
-		if d.profile, err = d.lni.NewProfile(d.vni, class); err == nil {
-			return nil
+		p, err := d.lni.NewProfile(vni, class)
+		if err == nil {
+			return p, nil
 		}
-		d.profile = nil
 		errs = append(errs, err)
 	}
-	return limit(errs[0])
+	return nil, errs[0]
 }
 
 // limit marks an error of making an object.

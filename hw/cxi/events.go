@@ -142,9 +142,9 @@ func (p *portal) open(d *MemoryDomain, slots int, events *eventQueue) (err error
 	return nil
 }
 
-// add makes an entry at an index of a PID, whose events come to a queue, and lets it take commands.
-func (p *portal) add(d *MemoryDomain, events *eventQueue, pid *libcxi.Domain, index uint32) (*libcxi.PtlTE, error) {
-	t, err := p.place(d, events, libcxi.PtlTEMatching|libcxi.PtlTELong, pid, index)
+// add makes an entry at an index in networks, whose events come to a queue, and lets it take commands.
+func (p *portal) add(d *MemoryDomain, events *eventQueue, in networks, index uint32) (*libcxi.PtlTE, error) {
+	t, err := p.place(d, events, libcxi.PtlTEMatching|libcxi.PtlTELong, in, index)
 	if err != nil {
 		return nil, err
 	}
@@ -152,11 +152,11 @@ func (p *portal) add(d *MemoryDomain, events *eventQueue, pid *libcxi.Domain, in
 }
 
 // place makes an entry with options, which takes no commands yet.
-func (p *portal) place(d *MemoryDomain, events *eventQueue, options uint64, pid *libcxi.Domain,
+func (p *portal) place(d *MemoryDomain, events *eventQueue, options uint64, in networks,
 	index uint32) (*libcxi.PtlTE, error) {
-	t, err := d.lni.NewPtlTE(events.eq, options, pid, index)
+	t, err := in.newPtlTE(d, events.eq, options, index)
 	if err != nil {
-		return nil, limit(err)
+		return nil, err
 	}
 	p.pte = append(p.pte, t)
 	return t, nil

@@ -29,12 +29,12 @@ const (
 // Iface is an interface on a NIC. It implements hw.Iface, and what its
 // capabilities say.
 type Iface struct {
-	cfg  Config // with defaults; immutable
-	d    *MemoryDomain
-	pid  *libcxi.Domain
-	wait *libcxi.WaitObject
-	addr address // immutable, as what follows to bell
-	name []byte
+	cfg      Config // with defaults; immutable
+	d        *MemoryDomain
+	networks networks // the own virtual network, or those of Config.Match
+	wait     *libcxi.WaitObject
+	addr     address // immutable, as what follows to bell
+	name     []byte
 
 	tx     []*txQueue
 	bounce pinned
@@ -97,9 +97,8 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 
 // openAddress takes a PID and makes the address.
 func (i *Iface) openAddress() (err error) {
-	if i.pid, err = i.d.lni.NewDomain(i.d.vni, i.cfg.pid()); err != nil {
-		i.pid = nil
-		return limit(err)
+	if err = i.networks.open(i.d, i.cfg.vnis(i.d), i.cfg.pid()); err != nil {
+		return err
 	}
 	if i.wait, err = i.d.lni.NewWaitObject(); err != nil {
 		i.wait = nil
@@ -108,7 +107,7 @@ func (i *Iface) openAddress() (err error) {
 	var seed [8]byte
 	rand.Read(seed[:]) // never fails
 	i.addr = address{
-		nid: i.d.dev.NID, pid: i.pid.PID(), pidBits: uint8(i.d.pidBits()), vni: i.d.vni,
+		nid: i.d.dev.NID, pid: i.networks[0].pid.PID(), pidBits: uint8(i.d.pidBits()), vni: i.networks[0].vni,
 		longest: uint32(i.cfg.longest()+63) &^ 63, nonce: binary.LittleEndian.Uint64(seed[:]) | 1,
 	}
 	return nil
@@ -322,8 +321,6 @@ func (i *Iface) release() error {
 	if i.wait != nil {
 		errs = append(errs, i.wait.Close())
 	}
-	if i.pid != nil {
-		errs = append(errs, i.pid.Close())
-	}
+	errs = append(errs, i.networks.close())
 	return errors.Join(errs...)
 }

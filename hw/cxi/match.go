@@ -38,6 +38,9 @@ type MatchConfig struct {
 	Requests int
 	// RequestBytes is the size of one, at least 126 and twice Eager, and at most 64 MiB. Default 2 MiB.
 	RequestBytes int
+	// VNIs are those by which the interface reaches peers and they reach it, at most 4 that the domain Admits. Default:
+	// the domain's own.
+	VNIs []uint16
 	// Unexpected is how many unexpected messages the NIC keeps, 1 to 2^31-1, before software matches, with
 	// MatchHybrid. Default 4096.
 	Unexpected int
@@ -79,6 +82,9 @@ func (c MatchConfig) withDefaults() MatchConfig {
 }
 
 func (c *MatchConfig) check() error {
+	if err := checkVNIs(c.VNIs); err != nil {
+		return err
+	}
 	most := maxReceives
 	if c.Mode == MatchSoftware {
 		most = maxSoftware
@@ -108,7 +114,6 @@ type matcher struct {
 	i       *Iface
 	cfg     MatchConfig // immutable, as what follows to on
 	pidBits uint32
-	vni     uint16
 	self    uint32 // match id
 	on      func(*hw.MatchEvent)
 	tx      matchTx
@@ -120,7 +125,7 @@ func (i *Iface) openMatcher() error {
 	if i.cfg.Match == nil {
 		return nil
 	}
-	m := &matcher{i: i, cfg: *i.cfg.Match, pidBits: i.d.pidBits(), vni: i.d.vni, self: i.addr.id(),
+	m := &matcher{i: i, cfg: *i.cfg.Match, pidBits: i.d.pidBits(), self: i.addr.id(),
 		on: func(*hw.MatchEvent) {}}
 	m.tx.m, m.rx.m = m, m
 	i.match = m
@@ -161,10 +166,11 @@ func (m *matcher) ParseMatchName(b []byte) (hw.MatchAddress, error) {
 	switch {
 	case !ok:
 		return 0, fmt.Errorf("cxi: endpoint name % x: %w", b, hw.ErrInvalid)
-	case n.VNI != 0 && n.VNI != m.vni:
-		return 0, fmt.Errorf("cxi: endpoint of VNI %d, this one is of %d: %w", n.VNI, m.vni, hw.ErrUnreachable)
+	case n.VNI == 0:
+		n.VNI = m.i.networks[0].vni
+	case m.i.networks.number(n.VNI) < 0:
+		return 0, fmt.Errorf("cxi: endpoint of VNI %d, this one is not: %w", n.VNI, hw.ErrUnreachable)
 	}
-	n.VNI = m.vni
 	return hw.MatchAddress(n.Word()), nil
 }
 
@@ -190,12 +196,18 @@ func (m *matcher) at(a hw.MatchAddress, index uint32) (nic.Address, error) {
 // find is the same without an error's text.
 func (m *matcher) find(a hw.MatchAddress, index uint32) (nic.Address, bool) {
 	n, ok := proto.NameOf(uint64(a), m.pidBits)
-	return nic.Address{NID: n.NID, PID: n.PID, Index: index, PIDBits: m.pidBits}, ok && n.VNI == m.vni
+	to := nic.Address{NID: n.NID, PID: n.PID, Index: index, PIDBits: m.pidBits}
+	k := m.i.networks.number(n.VNI)
+	if k < 0 {
+		return to, false
+	}
+	to.Profile = m.i.networks[k].lcid
+	return to, ok
 }
 
-// address is the sender with a match id.
-func (m *matcher) address(id uint32, vni uint16) hw.MatchAddress {
-	return hw.MatchAddress(proto.FromMatchID(id, m.pidBits, vni).Word())
+// sentBy is the sender of what an event is of.
+func (m *matcher) sentBy(e nic.Event) hw.MatchAddress {
+	return hw.MatchAddress(proto.FromMatchID(e.Initiator(), m.pidBits, e.VNI()).Word())
 }
 
 // progress takes in what has come and ended, calls f of OnMatch up to about limit times, and returns how often. Lease.

@@ -178,7 +178,7 @@ func (t *matchTx) performed(n, code uint32) {
 	if code != wire.RcOk {
 		s.code = code
 	}
-	if s.awaited--; s.awaited == 0 {
+	if !s.awaitsMore() {
 		t.finish(n, transferError(s.own, s.code))
 	}
 }

@@ -13,8 +13,8 @@ import (
 // C threads post messages and receives that the NIC matches, and reads, writes and atomic operations on peers' regions,
 // and take in what has become of them, by the functions of this file: without the Go runtime, as those of
 // driven_unsafe.go. They do the common case: messages that go at once and receives of one message, of a receiver that
-// is not being stopped and has nothing that software is to match, and operations without data or a result. All else is
-// Go's.
+// is not being stopped and has nothing that software is to match, and operations on regions, with data where the peer
+// is known to have room for it. All else is Go's.
 
 // HotMatch is what C drives, nil: it does not.
 func (i *Iface) HotMatch() *hot.MatchPort {
@@ -96,7 +96,8 @@ func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 
 // accessPath posts an operation on a peer's region.
 func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
-	at, ok := regionOf(p.Tag, p.Data, false)
+	data := p.Kind&hot.MatchData != 0
+	at, ok := regionOf(p.Tag, p.Data, data)
 	performs := p.Kind&hot.MatchAtomic != 0
 	a := access{at: at, get: p.Kind&hot.MatchRead != 0, delivered: p.Kind&hot.MatchDelivered != 0}
 	a.more = p.Kind&(hot.MatchOrdered|hot.MatchEvents) != 0 || performs && a.delivered
@@ -107,6 +108,7 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	said := uintptr(hot.PathGo)
 	switch {
 	case (performs || p.Buf != 0) && t.places.md == nil: // it is mapped the first time
+	case data && !t.writes.admits(hw.MatchAddress(p.Peer)):
 	case performs:
 		said = t.performPath(&a, p)
 	default:
@@ -116,8 +118,14 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		if p.Buf != 0 {
 			inject = seam.Bytes(p.Buf, p.Length)
 		}
-		if s, _ := t.transfer(&a, &c, inject, p.Context); s != nil {
+		if data {
+			c.HeaderData = p.Immediate
+		}
+		if s, n := t.transfer(&a, &c, inject, p.Context); s != nil {
 			said = hot.PathSent
+			if data {
+				t.writes.keep(s, n, hw.MatchAddress(p.Peer), &c)
+			}
 		}
 	}
 	return t.leave(said, p, b)
@@ -126,12 +134,17 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 // performPath writes the command of an atomic operation. The caller has the lock.
 func (t *matchTx) performPath(a *access, p *hot.MatchPost) uintptr {
 	op, kind := hw.MatchOp(p.Op), hw.MatchType(p.Op>>hot.MatchTypeShift)
-	o, d, ok := atomicOf(op, kind, false)
+	o, d, ok := atomicOf(op, kind, a.get)
 	if !ok || uint64(d.bytes) != uint64(p.Length) {
 		return hot.PathGo
 	}
 	var operand, compare [operandBytes]byte
-	copy(operand[:], seam.Bytes(p.Buf, p.Length))
+	if p.Buf != 0 {
+		copy(operand[:], seam.Bytes(p.Buf, p.Length))
+	}
+	if p.Compare != 0 {
+		copy(compare[:], seam.Bytes(p.Compare, p.Length))
+	}
 	operands(op, &operand, &compare)
 	if !t.atomic(a, &o, &d, &operand, &compare, p.Context) {
 		return hot.PathFull
@@ -218,9 +231,13 @@ func (m *matcher) troubled() bool {
 func (t *matchTx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 	for e := t.events.PeekAny(); e.There(); e = t.events.PeekAny() {
 		null := e.Type() == wire.EventNull
-		if !null && !t.arrived(e, ev) {
-			t.events.Pause()
-			return hot.PortGo
+		if !null {
+			ok, last := t.arrived(e, ev)
+			if !ok {
+				t.events.Pause()
+				return hot.PortGo
+			}
+			null = !last
 		}
 		if found := freed(&t.events, e, null, b); found != hot.PortEmpty {
 			return found
@@ -254,24 +271,27 @@ func (s *sent) plainly(e nic.Event) bool {
 	case sentMatched:
 		return e.AnswerList() == wire.ListPriority
 	case sentAtomic:
-		return s.awaited == 1 && s.fetched == 0 && s.code == wire.RcOk
+		return s.awaited != 0 && s.code == wire.RcOk
 	}
 	return false
 }
 
-// arrived takes in the event of a message that has arrived, or of an operation that was performed. False: it is
-// another's, and nothing is changed.
-func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) bool {
+// arrived takes in the event of a message that has arrived, or of an operation that was performed; last is false where
+// there is one more to come of it, and nothing to say. ok is false where it is another's, and nothing is changed.
+func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) (ok, last bool) {
 	if e.Type() != wire.EventAck && e.Type() != wire.EventReply || e.Code() != wire.RcOk || !t.lock.tryQuietly() {
-		return false
+		return false, false
 	}
 	n := uint32(e.UserPtr())
-	ok := n < uint32(len(t.slots)) && len(t.full) == 0
+	ok = n < uint32(len(t.slots)) && len(t.full) == 0
 	if ok {
 		s := &t.slots[n]
 		ok = s.generation == uint32(e.UserPtr()>>32) && s.plainly(e)
-		if ok {
+		if last = ok && !s.awaitsMore(); last {
 			ev.Context, ev.Flags = s.context, 0
+			if s.kind == sentAtomic && s.fetched != 0 {
+				ev.Flags, ev.Fetched = hot.MatchRead, t.fetchedBy(n)
+			}
 			t.end(n)
 		}
 	}
@@ -279,7 +299,16 @@ func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) bool {
 		t.unrung.Store(true) // a thread that posts may have left the doorbell to this one
 	}
 	t.lock.release()
-	return ok
+	return ok, last
+}
+
+// awaitsMore takes in an answer about an operation, and reports whether another is to come.
+func (s *sent) awaitsMore() bool {
+	if s.kind != sentAtomic {
+		return false
+	}
+	s.awaited--
+	return s.awaited != 0
 }
 
 // next takes in the message of a receive.
@@ -308,7 +337,7 @@ func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
 	ok := r != nil && r.simple() && uint64(e.Wanted()) <= r.room
 	if ok {
 		says := proto.MessageOf(e.MatchBits())
-		ev.Context, ev.From, ev.Tag = r.context, uint64(x.m.address(e.Initiator(), e.VNI())), says.Tag
+		ev.Context, ev.From, ev.Tag = r.context, uint64(x.m.sentBy(e)), says.Tag
 		ev.Length, ev.Flags = uint64(e.Wanted()), hot.MatchReceive
 		if says.Tagged {
 			ev.Flags |= hot.MatchTagged

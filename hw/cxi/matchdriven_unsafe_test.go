@@ -26,7 +26,12 @@ func newDrivenMatching(t *testing.T, size int) *drivenMatching {
 	if !seam.Possible() {
 		t.Skip("C calls no Go code without the runtime here")
 	}
-	x := newMatching(t, MatchConfig{}, size)
+	return drivenBy(t, newMatching(t, MatchConfig{}, size))
+}
+
+// drivenBy drives a matching so.
+func drivenBy(t *testing.T, x *matching) *drivenMatching {
+	t.Helper()
 	if x.i.match.cfg.Mode != MatchHardware {
 		t.Skip("software matches")
 	}
@@ -52,6 +57,7 @@ func (x *drivenMatching) give(p hot.MatchPost, off, n int, inline bool) uintptr 
 
 // next polls until something is found.
 func (x *drivenMatching) next() uintptr {
+	*x.ev = hot.MatchEvent{}
 	for end := time.Now().Add(30 * time.Second); ; {
 		found := NextMatched(x.port(), uintptr(unsafe.Pointer(x.ev)), uintptr(unsafe.Pointer(x.bell)), 0)
 		rung(x.bell)
@@ -198,7 +204,7 @@ func TestMatchDrivenMore(t *testing.T) {
 }
 
 // TestMatchDrivenMemory: regions are written, read and changed without Progress of either side, whatever index they
-// have; what has a result or is refused is left to Go.
+// have; what is refused is left to Go.
 func TestMatchDrivenMemory(t *testing.T) {
 	a, b := newDrivenMatching(t, 32768), newDrivenMatching(t, 32768)
 	post := func(what string, p hot.MatchPost, n int, inline bool, want uintptr) {
@@ -257,8 +263,9 @@ func TestMatchDrivenMemory(t *testing.T) {
 			t.Errorf("key %d: written %d", key, b.b[64])
 		}
 		post("an operation of another size", sum, 2, true, hot.PathGo)
+		checkFetches(t, a, b, key)
 		sum.Op = uint32(hw.MatchRead) | uint32(hw.MatchUint8)<<hot.MatchTypeShift
-		post("an operation with a result", sum, 1, true, hot.PathGo)
+		post("an operation that fetches, without a result", sum, 1, true, hot.PathGo)
 		sum.Op = 200
 		post("an operation that is none", sum, 1, true, hot.PathGo)
 		if len(a.events)+len(b.events) != 0 {
@@ -276,4 +283,89 @@ func TestMatchDrivenMemory(t *testing.T) {
 		a.clear()
 	}
 	post("a key that is none", hot.MatchPost{Tag: 1 << 40, Kind: hot.MatchWrite}, 8, false, hot.PathGo)
+}
+
+// checkFetches: atomic operations of a at the element at 64 of b's region bring what it was, also when they are to be
+// delivered, which two answers say.
+func checkFetches(t *testing.T, a, b *drivenMatching, key uint64) {
+	t.Helper()
+	b.b[64] = 5
+	for _, c := range []struct {
+		op                         hw.MatchOp
+		operand, compare, was, now byte
+		inline                     bool
+	}{
+		{hw.MatchSum, 3, 0, 5, 8, true}, {hw.MatchRead, 0, 0, 8, 8, false}, {hw.MatchSwap, 9, 7, 8, 8, true},
+		{hw.MatchSwap, 9, 8, 8, 9, true}, {hw.MatchMasked, 0xf0, 0x3c, 9, 0x31, true},
+		{hw.MatchWrite, 5, 0, 0x31, 5, true},
+	} {
+		for _, more := range []uint32{0, hot.MatchDelivered} {
+			was := b.b[64]
+			a.b[0], a.b[1] = c.operand, c.compare
+			p := hot.MatchPost{Peer: uint64(b.self), Tag: key, Data: 64, Context: 9,
+				Kind: hot.MatchAtomic | hot.MatchRead | more,
+				Op:   uint32(c.op) | uint32(hw.MatchUint8)<<hot.MatchTypeShift}
+			if c.compare != 0 {
+				p.Compare = uintptr(unsafe.Pointer(&a.b[1]))
+			}
+			want := hot.MatchEvent{Context: 9, Flags: hot.MatchRead, Fetched: [hot.MatchElement]byte{c.was}}
+			if said := a.give(p, 0, 1, c.inline); said != hot.PathSent {
+				t.Fatalf("key %d, operation %d: %d", key, c.op, said)
+			}
+			if found := a.next(); found != hot.PortMatched || *a.ev != want || b.b[64] != c.now {
+				t.Fatalf("key %d, operation %d: %d, %+v, want %+v; %#x", key, c.op, found, *a.ev, want, b.b[64])
+			}
+			if more == 0 {
+				b.b[64] = was
+			}
+		}
+	}
+}
+
+// TestMatchDrivenData: writes with data are posted without Progress once their target is known to have room; while it
+// has none they are left to Go.
+func TestMatchDrivenData(t *testing.T) {
+	a, b := newDrivenMatching(t, 32768), newDrivenMatching(t, 32768)
+	const key = 500
+	b.expose(key, hw.RemoteWrite)
+	b.exposeAs(hw.MatchRegion{Memory: b.memory, Key: key, Access: hw.RemoteWrite, Notify: true, Context: key})
+	b.clear()
+	p := hot.MatchPost{Peer: uint64(b.self), Tag: key, Data: 64, Context: 9, Immediate: 77,
+		Kind: hot.MatchWrite | hot.MatchData}
+	post := func(what string, n int, inline bool, want uintptr) {
+		t.Helper()
+		if said := a.give(p, 0, n, inline); said != want {
+			t.Fatalf("%s: %d, want %d", what, said, want)
+		}
+	}
+	post("to a peer that is not known", 8, false, hot.PathGo)
+	first := hw.MatchTransfer{To: b.self, Key: key, Inject: []byte{1}, Data: 1, HasData: true}
+	if err := a.transfer(first); err != nil {
+		t.Fatal(err)
+	}
+	for a.i.match.troubled() || a.i.match.tx.events.Waiting() {
+		a.i.Progress(8)
+	}
+	await(b.matching, b.matching, 1, 1)
+	a.clear()
+	b.clear()
+	for k, n := range []int{0, 1, 192, 193, 20000} {
+		fillBytes(a.b[:n], uint64(k))
+		post("a write", n, n > 0 && n <= 192, hot.PathSent)
+		if found := a.next(); found != hot.PortMatched || *a.ev != (hot.MatchEvent{Context: 9}) {
+			t.Fatalf("%d bytes: %d, %+v", n, found, *a.ev)
+		}
+		await(b.matching, b.matching, 1, 1)
+		if e := b.events[0]; e.Kind != hw.MatchWritten || e.Data != 77 || !e.HasData || e.Length != uint64(n) ||
+			e.Offset != 64 || !bytes.Equal(b.b[64:64+n], a.b[:n]) {
+			t.Fatalf("%d bytes: %+v", n, e)
+		}
+		b.clear()
+	}
+	w := &a.i.match.tx.writes
+	w.of(b.self).waiting = []uint32{1}
+	post("to a peer that is full", 8, false, hot.PathGo)
+	w.of(b.self).waiting = nil
+	p.Tag = 1 << 40
+	post("under a key that no region has", 8, false, hot.PathGo)
 }

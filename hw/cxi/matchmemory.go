@@ -236,11 +236,11 @@ func (g *regions) ask(p *region) {
 // place makes a list for the region alone.
 func (g *regions) place(p *region, at proto.Region) (err error) {
 	i, q := g.x.m.i, &g.x.portal.q
-	if p.own, err = i.d.lni.NewPtlTE(g.x.flow.events.eq, libcxi.PtlTELong, i.pid, at.Write); err != nil {
-		return limit(err)
+	if p.own, err = i.networks.newPtlTE(i.d, g.x.flow.events.eq, libcxi.PtlTELong, at.Write); err != nil {
+		return err
 	}
-	if err = p.own.Place(i.pid, at.Read); err != nil {
-		return errors.Join(limit(err), p.own.Close())
+	if err = i.networks.place(p.own, at.Read); err != nil {
+		return errors.Join(err, p.own.Close())
 	}
 	p.entry.PtlTE = p.own.Number()
 	q.Enable(p.entry.PtlTE)
@@ -311,7 +311,7 @@ func (g *regions) take(e nic.Event) int {
 		if p.name.notify {
 			ev.Data, ev.HasData = e.HeaderData(), true
 		}
-		ev.From = g.x.m.address(e.Initiator(), e.VNI())
+		ev.From = g.x.m.sentBy(e)
 	case e.Type() == wire.EventLink || e.Type() == wire.EventUnlink:
 		g.answered(p, e, &ev)
 	default:

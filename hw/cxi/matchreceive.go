@@ -124,7 +124,7 @@ func (x *matchRx) open() (err error) {
 		return err
 	}
 	options := uint64(libcxi.PtlTEMatching | libcxi.PtlTELong | libcxi.PtlTEFlow)
-	if x.pte, err = x.portal.place(i.d, &x.events, options, i.pid, proto.IndexMessages); err != nil {
+	if x.pte, err = x.portal.place(i.d, &x.events, options, i.networks, proto.IndexMessages); err != nil {
 		return err
 	}
 	if err = x.flow.open(x); err != nil {
@@ -426,7 +426,7 @@ func (x *matchRx) searched(r *receive, e nic.Event) {
 // describe stores what the event of a message says of it.
 func (x *matchRx) describe(ev *hw.MatchEvent, e nic.Event) {
 	says := proto.MessageOf(e.MatchBits())
-	ev.From, ev.Wanted = x.m.address(e.Initiator(), e.VNI()), uint64(e.Wanted())
+	ev.From, ev.Wanted = x.m.sentBy(e), uint64(e.Wanted())
 	ev.Tagged, ev.Tag, ev.HasData = says.Tagged, says.Tag, says.Data
 	if says.Data {
 		ev.Data = e.HeaderData()

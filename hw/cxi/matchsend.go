@@ -139,6 +139,7 @@ func (t *matchTx) open() (err error) {
 		return limit(err)
 	}
 	t.q.Init(t.cq.Ring(), t.cq.Launch(), t.cq.HalfSlots())
+	t.q.SetProfile(d.profile.LCID())
 	t.state()
 	t.full, t.writes.t = map[hw.MatchAddress]*fullPeer{}, t
 	t.slots = make([]sent, n+receiverPlaces)
@@ -337,11 +338,11 @@ func (t *matchTx) notAdmitted() {
 // openNotices makes the list for data of rendezvous and notices. The receiver's target queue is there.
 func (t *matchTx) openNotices() (err error) {
 	i, p := t.m.i, &t.m.rx.portal
-	if t.source, err = p.place(i.d, &t.events, libcxi.PtlTEMatching, i.pid, proto.IndexSource); err != nil {
+	if t.source, err = p.place(i.d, &t.events, libcxi.PtlTEMatching, i.networks, proto.IndexSource); err != nil {
 		return err
 	}
-	if err = t.source.Place(i.pid, proto.IndexDone); err != nil {
-		return limit(err)
+	if err = i.networks.place(t.source, proto.IndexDone); err != nil {
+		return err
 	}
 	if err = p.enable(t.source, &t.events, proto.IndexSource); err != nil {
 		return err
@@ -422,7 +423,8 @@ func (t *matchTx) event(e nic.Event) {
 			}
 		}
 	case wire.EventCommandFailure:
-		t.state() // it may be what was refused
+		t.state() // it may be what was refused, or a change of the profile
+		t.q.NoProfile()
 		err := errCommand(e.Code())
 		t.m.i.logf("%v", err)
 		t.failAll(err)

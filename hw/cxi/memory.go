@@ -212,7 +212,8 @@ func (x *exposure) open() (err error) {
 	}
 	if err = x.events.open(x.d, 127, true, nil, 0); err == nil {
 		if err = x.portal.open(x.d, 128, &x.events); err == nil {
-			x.pte, err = x.portal.add(x.d, &x.events, x.domain, indexMemory)
+			in := networks{{pid: x.domain}}
+			x.pte, err = x.portal.add(x.d, &x.events, in, indexMemory)
 		}
 	}
 	if err != nil {

@@ -116,12 +116,12 @@ func (f *flow) open(x *matchRx) error {
 	if err := f.events.open(i.d, controlEvents, true, i.wait, 0); err != nil {
 		return err
 	}
-	pte, err := x.portal.place(i.d, &f.events, libcxi.PtlTEMatching|libcxi.PtlTELong, i.pid, proto.IndexControl)
+	pte, err := x.portal.place(i.d, &f.events, libcxi.PtlTEMatching|libcxi.PtlTELong, i.networks, proto.IndexControl)
 	if err != nil {
 		return err
 	}
-	if err = pte.Place(i.pid, proto.IndexRead); err != nil {
-		return limit(err)
+	if err = i.networks.place(pte, proto.IndexRead); err != nil {
+		return err
 	}
 	if err = x.portal.enable(pte, &f.events, proto.IndexControl); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (f *flow) progress() (n int) {
 
 // control takes in a control message, which any peer may send.
 func (f *flow) control(e nic.Event) {
-	from := f.x.m.address(e.Initiator(), e.VNI())
+	from := f.x.m.sentBy(e)
 	kind, drops, ok := proto.ControlOf(e.MatchBits())
 	switch {
 	case ok && kind == proto.ControlResume:

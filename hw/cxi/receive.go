@@ -74,11 +74,11 @@ func (r *receiver) open() (err error) {
 	}
 	// Where a queue has no room for events the NIC answers as if there was no entry. That of what is sent always has
 	// room: a peer that asks for the interface is not to take one with many messages for one that is gone.
-	presence, err := r.portal.add(i.d, &i.tx[0].events, i.pid, indexPresence)
+	presence, err := r.portal.add(i.d, &i.tx[0].events, i.networks, indexPresence)
 	if err != nil {
 		return err
 	}
-	if r.messages, err = r.portal.add(i.d, &r.events, i.pid, indexMessages); err != nil {
+	if r.messages, err = r.portal.add(i.d, &r.events, i.networks, indexMessages); err != nil {
 		return err
 	}
 	r.buffers, r.appended = make([]rxBuffer, c.RxBuffers), make([]uint16, r.portal.cq.HalfSlots()/2)

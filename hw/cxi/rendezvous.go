@@ -33,6 +33,7 @@ const (
 type arriving struct {
 	r      *receive
 	from   uint32 // match id of the sender
+	vni    uint16 // in which it came; the reply of a get does not say
 	number uint32 // lower eight bits of a rendezvous' number
 	filled bool   // ev says what the message's match bits do
 	seen   uint8
@@ -75,7 +76,7 @@ func (x *matchRx) begin(r *receive, from, number uint32, long bool, seen uint8) 
 
 // fill stores what the event of a message says, which begins at an offset of its receive's memory.
 func (x *matchRx) fill(a *arriving, e nic.Event, offset uint64) {
-	a.filled = true
+	a.filled, a.vni = true, e.VNI()
 	a.ev.Kind, a.ev.Context = hw.MatchReceived, a.r.context
 	x.describe(&a.ev, e)
 	x.extent(a, e, offset)
@@ -127,7 +128,7 @@ func (x *matchRx) put(r *receive, e nic.Event) {
 func (x *matchRx) asked(r *receive, e nic.Event) {
 	from := proto.FromFabricAddress(e.Initiator(), x.m.pidBits, e.VNI())
 	a := x.begin(r, nic.MatchID(from.NID, from.PID, x.m.pidBits), e.RendezvousID(), true, seenAsked)
-	a.source = e.Offset()
+	a.source, a.vni = e.Offset(), e.VNI()
 	a.eager = e.Length()
 	if !a.filled {
 		x.extent(a, e, a.place(e, e.Length()))
@@ -266,9 +267,8 @@ func (t *matchTx) help(a *arriving) bool {
 	if s == nil {
 		return false
 	}
-	to := nic.Address{PIDBits: t.m.pidBits, Index: a.index}
-	name := proto.FromMatchID(a.from, t.m.pidBits, t.m.vni)
-	to.NID, to.PID = name.NID, name.PID
+	from := proto.FromMatchID(a.from, t.m.pidBits, a.vni)
+	to, _ := t.m.find(hw.MatchAddress(from.Word()), a.index) // its message came in a network of the interface
 	x := nic.Transfer{Message: nic.Message{To: to, MatchBits: a.bits, UserPtr: s.cookie(n)}, Initiator: t.m.self,
 		EQ: t.events.number}
 	if a.do != doGet {

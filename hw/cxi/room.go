@@ -25,10 +25,58 @@ const (
 
 // eventRoom is what is known of a peer's room for the events of writes with data.
 type eventRoom struct {
+	to      hw.MatchAddress
+	used    bool     // the place of the table is this peer's
+	known   bool     // it is asked, or needs not be, and has not failed since
 	waiting []uint32 // places of writes that it has refused, in order
 	asked   bool     // an answer is to come, or it is to be asked
 	seen    bool     // it has answered that it has room
 	misses  int
+}
+
+// rooms are the peers that writes with data went to: a table of which half at least is free. The place of a peer is the
+// first from that of its address on that is its own or free.
+type rooms struct {
+	places []eventRoom // a power of two, or none
+	used   int
+}
+
+// at is the place of a peer, nil: there are none. It needs nothing of the runtime.
+func (s *rooms) at(to hw.MatchAddress) *eventRoom {
+	if len(s.places) == 0 {
+		return nil
+	}
+	mask := uint64(len(s.places) - 1)
+	for k := uint64(to) * roomFactor >> 32; ; k++ {
+		if r := &s.places[k&mask]; !r.used || r.to == to {
+			return r
+		}
+	}
+}
+
+// roomFactor spreads addresses, which differ in few bits: 2^64 by the golden ratio.
+const roomFactor = 0x9e3779b97f4a7c15
+
+// leastRooms is how many places a table has at first.
+const leastRooms = 16
+
+// add is at of a peer that has a place then. Pointers into the table end.
+func (s *rooms) add(to hw.MatchAddress) *eventRoom {
+	if r := s.at(to); r != nil && r.used {
+		return r
+	}
+	if s.used++; 2*s.used > len(s.places) {
+		was := s.places
+		s.places = make([]eventRoom, max(leastRooms, 2*len(was)))
+		for k := range was {
+			if was[k].used {
+				*s.at(was[k].to) = was[k]
+			}
+		}
+	}
+	r := s.at(to)
+	r.to, r.used = to, true
+	return r
 }
 
 // asking is a peer that is to be asked.
@@ -40,20 +88,39 @@ type asking struct {
 // dataWrites are writes with data of a sender. Everything is guarded by its lock.
 type dataWrites struct {
 	t     *matchTx
-	peers map[hw.MatchAddress]*eventRoom
+	peers rooms
 	ask   []asking
 	put   []nic.Transfer // by place; made for the first
+}
+
+// of is what is known of a peer, nil: nothing. It needs nothing of the runtime.
+func (w *dataWrites) of(to hw.MatchAddress) *eventRoom {
+	if r := w.peers.at(to); r != nil && r.known {
+		return r
+	}
+	return nil
+}
+
+// admits reports whether a write with data may be posted to a peer that is known. It needs nothing of the runtime.
+func (w *dataWrites) admits(to hw.MatchAddress) bool {
+	r := w.of(to)
+	return r != nil && len(r.waiting) == 0
+}
+
+// keep keeps the command of a write with data in a place, which its peer may refuse. It needs nothing of the runtime.
+func (w *dataWrites) keep(s *sent, n uint32, to hw.MatchAddress, c *nic.Transfer) {
+	s.data, s.out.to = true, to
+	w.put[n] = *c
 }
 
 // admit reports whether a write with data may be posted. Those before it have no room otherwise.
 func (w *dataWrites) admit(p *hw.MatchTransfer) bool {
 	if w.put == nil {
-		w.put, w.peers = make([]nic.Transfer, len(w.t.slots)), map[hw.MatchAddress]*eventRoom{}
+		w.put = make([]nic.Transfer, len(w.t.slots))
 	}
-	r := w.peers[p.To]
-	if r == nil {
-		r = new(eventRoom)
-		w.peers[p.To] = r
+	r := w.peers.add(p.To)
+	if !r.known {
+		r.known = true
 		if !proto.IsChosen(p.Key) { // it is an endpoint of weft
 			w.later(p.To, r, time.Time{})
 			w.post()
@@ -95,7 +162,7 @@ func (w *dataWrites) post() {
 // refused takes in that a write with data found no entry, and reports whether it waits.
 func (w *dataWrites) refused(n uint32) bool {
 	s := &w.t.slots[n]
-	r := w.peers[s.out.to]
+	r := w.of(s.out.to)
 	if s.tries++; r == nil || s.tries > roomTries {
 		return false
 	}
@@ -110,7 +177,7 @@ func (w *dataWrites) refused(n uint32) bool {
 func (w *dataWrites) answered(n, code uint32) {
 	to := w.t.slots[n].out.to
 	w.t.end(n)
-	r := w.peers[to]
+	r := w.of(to)
 	if r == nil {
 		return
 	}
@@ -130,7 +197,7 @@ func (w *dataWrites) answered(n, code uint32) {
 	for _, n := range r.waiting {
 		w.t.finish(n, transferError(false, code))
 	}
-	delete(w.peers, to)
+	*r = eventRoom{to: to, used: true}
 }
 
 // again writes what a peer has refused, as far as there is room.
@@ -146,6 +213,6 @@ func (w *dataWrites) again(to hw.MatchAddress, r *eventRoom) {
 
 // forget ends that anything waits; the caller ends what does.
 func (w *dataWrites) forget() {
-	clear(w.peers)
+	w.peers = rooms{}
 	w.ask = nil
 }

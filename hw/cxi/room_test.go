@@ -70,3 +70,27 @@ func TestMatchDataWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestRooms: each peer of many has a place of its own, and keeps what is in it while the table grows.
+func TestRooms(t *testing.T) {
+	var s rooms
+	const count = 1000
+	address := func(k int) hw.MatchAddress { return hw.MatchAddress(k) << 9 }
+	if s.at(1) != nil {
+		t.Error("a place in an empty table")
+	}
+	for k := range count {
+		s.add(address(k)).misses = k
+		if s.used != k+1 || 2*s.used > len(s.places) {
+			t.Fatalf("%d of %d places are used by %d", s.used, len(s.places), k+1)
+		}
+	}
+	for k := range count {
+		if r := s.at(address(k)); !r.used || r.to != address(k) || r.misses != k || s.add(address(k)) != r {
+			t.Fatalf("peer %d: %+v", k, r)
+		}
+	}
+	if r := s.at(address(count)); r == nil || r.used || s.used != count {
+		t.Errorf("a peer that was not added: %+v", r)
+	}
+}

@@ -107,8 +107,8 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	if s == nil {
 		return hw.ErrNoResource
 	}
-	if s.data = p.HasData; s.data {
-		s.out.to, t.writes.put[n] = p.To, c
+	if p.HasData {
+		t.writes.keep(s, n, p.To, &c)
 	}
 	return nil
 }

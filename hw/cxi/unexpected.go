@@ -1,6 +1,7 @@
 package cxi
 
 import (
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
@@ -18,7 +19,7 @@ type earlyBuffer struct {
 // earlyKey says which two events are of one unexpected message: where its bytes are, or of a rendezvous its sender and
 // number.
 type earlyKey struct {
-	from uint32
+	from hw.MatchAddress
 	at   uint64
 }
 
@@ -92,9 +93,9 @@ func (y *early) refused(n int) {
 func (y *early) key(e nic.Event) earlyKey {
 	if e.Rendezvous() {
 		r, _ := proto.RendezvousOf(e.MatchBits(), e.RendezvousID())
-		return earlyKey{e.Initiator(), 1<<63 | uint64(r.ID)}
+		return earlyKey{y.x.m.sentBy(e), 1<<63 | uint64(r.ID)}
 	}
-	return earlyKey{e.Initiator(), e.Start()}
+	return earlyKey{y.x.m.sentBy(e), e.Start()}
 }
 
 // landed takes in that a message has landed in a buffer.

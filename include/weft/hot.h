@@ -289,7 +289,7 @@ struct weft_hot_path {
 
 /* Bits of weft_match_post.kind and weft_match_event.flags. */
 #define WEFT_MATCH_TAGGED 1
-#define WEFT_MATCH_DATA 2 /* of a message: Data is the application's */
+#define WEFT_MATCH_DATA 2 /* of a message: Data is the application's; of a write: Immediate is */
 #define WEFT_MATCH_AWAITED 4 /* of a message: it ends when it has found its receive */
 #define WEFT_MATCH_MORE 8 /* another post follows at once, which rings the doorbell */
 #define WEFT_MATCH_RECEIVE 16 /* a receive */
@@ -297,7 +297,7 @@ struct weft_hot_path {
 /* of one-sided operations, of which Tag is the region's key and Data where in it they are */
 #define WEFT_MATCH_WRITE 64
 #define WEFT_MATCH_READ 128
-#define WEFT_MATCH_ATOMIC 256 /* without a result: Buf is the operand, Length its bytes, Op says which */
+#define WEFT_MATCH_ATOMIC 256 /* on an element of Length bytes, with WEFT_MATCH_READ fetched: Op says which, Buf is the operand */
 #define WEFT_MATCH_ORDERED 512 /* it is performed after writes to the same peer before it */
 #define WEFT_MATCH_DELIVERED 1024 /* it ends only when the peer's processors see it */
 #define WEFT_MATCH_EVENTS 2048 /* the region's owner may have to know of it */
@@ -315,7 +315,12 @@ struct weft_match_post {
 	uint32_t space; /* of at */
 	uint32_t kind; /* WEFT_MATCH_* */
 	uint32_t op; /* with WEFT_MATCH_ATOMIC: hw.MatchOp, and shifted by WEFT_MATCH_TYPE_SHIFT hw.MatchType */
+	uint64_t immediate; /* of a write with WEFT_MATCH_DATA */
+	const void *compare; /* with WEFT_MATCH_ATOMIC: the comparand, or NULL */
 };
+
+/* WEFT_MATCH_ELEMENT is more than no element of an atomic operation has, in bytes. */
+#define WEFT_MATCH_ELEMENT 16
 
 /* WEFT_MATCH_TYPE_SHIFT is where the type of an atomic operation is in weft_match_post.op. */
 #define WEFT_MATCH_TYPE_SHIFT 8
@@ -327,8 +332,9 @@ struct weft_match_event {
 	uint64_t tag;
 	uint64_t data; /* with WEFT_MATCH_DATA */
 	uint64_t length; /* of a receive: bytes of the message */
-	uint32_t flags; /* WEFT_MATCH_RECEIVE, WEFT_MATCH_TAGGED, WEFT_MATCH_DATA */
+	uint32_t flags; /* WEFT_MATCH_RECEIVE, WEFT_MATCH_TAGGED, WEFT_MATCH_DATA, WEFT_MATCH_READ */
 	uint32_t pad0;
+	uint8_t fetched[WEFT_MATCH_ELEMENT]; /* with WEFT_MATCH_READ: what the element was, in the first bytes */
 };
 
 /* WEFT_PORT_MATCHED is what weft_hot_match_port.next finds beside WEFT_PORT_EMPTY and WEFT_PORT_GO: an event,

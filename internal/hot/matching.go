@@ -7,7 +7,7 @@ import "structs"
 // Bits of [MatchPost].Kind and [MatchEvent].Flags.
 const (
 	MatchTagged  = 1
-	MatchData    = 2  // of a message: Data is the application's
+	MatchData    = 2  // of a message: Data is the application's; of a write: Immediate is
 	MatchAwaited = 4  // of a message: it ends when it has found its receive
 	MatchMore    = 8  // another post follows at once, which rings the doorbell
 	MatchReceive = 16 // a receive
@@ -16,7 +16,7 @@ const (
 	// of one-sided operations, of which Tag is the region's key and Data where in it they are
 	MatchWrite     = 64
 	MatchRead      = 128
-	MatchAtomic    = 256  // without a result: Buf is the operand, Length its bytes, Op says which
+	MatchAtomic    = 256  // on an element of Length bytes, with MatchRead fetched: Op says which, Buf is the operand
 	MatchOrdered   = 512  // it is performed after writes to the same peer before it
 	MatchDelivered = 1024 // it ends only when the peer's processors see it
 	MatchEvents    = 2048 // the region's owner may have to know of it
@@ -27,18 +27,23 @@ const (
 //
 //weft:name weft_match_post
 type MatchPost struct {
-	_       structs.HostLayout
-	Peer    uint64  // hw.MatchAddress
-	Tag     uint64  // bits that the device matches
-	Data    uint64  // of a receive: bits of the tag that match anything
-	Buf     uintptr `c:"const void *"` // of a receive its memory, else bytes that go with the command
-	At      uint64  // where the memory is for the device
-	Context uint64  // in its event
-	Length  uint32  // bytes
-	Space   uint32  // of At
-	Kind    uint32  // Match*
-	Op      uint32  // with MatchAtomic: hw.MatchOp, and shifted by MatchTypeShift hw.MatchType
+	_         structs.HostLayout
+	Peer      uint64  // hw.MatchAddress
+	Tag       uint64  // bits that the device matches
+	Data      uint64  // of a receive: bits of the tag that match anything
+	Buf       uintptr `c:"const void *"` // of a receive its memory, else bytes that go with the command
+	At        uint64  // where the memory is for the device
+	Context   uint64  // in its event
+	Length    uint32  // bytes
+	Space     uint32  // of At
+	Kind      uint32  // Match*
+	Op        uint32  // with MatchAtomic: hw.MatchOp, and shifted by MatchTypeShift hw.MatchType
+	Immediate uint64  // of a write with MatchData
+	Compare   uintptr `c:"const void *"` // with MatchAtomic: the comparand, or NULL
 }
+
+// MatchElement is more than no element of an atomic operation has, in bytes.
+const MatchElement = 16
 
 // MatchTypeShift is where the type of an atomic operation is in [MatchPost].Op.
 const MatchTypeShift = 8
@@ -53,8 +58,9 @@ type MatchEvent struct {
 	Tag     uint64
 	Data    uint64 // with MatchData
 	Length  uint64 // of a receive: bytes of the message
-	Flags   uint32 // MatchReceive, MatchTagged, MatchData
+	Flags   uint32 // MatchReceive, MatchTagged, MatchData, MatchRead
 	_       uint32
+	Fetched [MatchElement]byte // with MatchRead: what the element was, in the first bytes
 }
 
 // PortMatched is what [MatchPort].Next finds beside PortEmpty and PortGo: an event, which is the caller's then.

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/addrs"
+	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/refs"
 )
@@ -58,6 +59,8 @@ type Options struct {
 	Capacity, Limit uint64
 	// Keys is how many authorisation keys there may be; 0: none, and no address has one.
 	Keys int
+	// Admits judges an authorisation key, nil: all are possible.
+	Admits func(authkey.Key) error
 	// UserIDs says that fi.AVUserID is allowed.
 	UserIDs bool
 	// Domain, Dir and Timeout are for named address vectors: the domain's name, the folder of their files, and how

@@ -48,8 +48,9 @@ func (a *AV) keyNumber(handle fi.Addr) uint8 {
 
 // InsertAuthKey enters an authorisation key and returns its handle, the one that it
 // has if it is there already. Endpoints that are enabled do not get it. Errors:
-// fi.EINVAL unless the domain keeps keys in address vectors, for none and for one
-// of more than info.MaxAuthKey bytes, fi.EBADFLAGS unless flags is 0, fi.ENOSPC
+// fi.EINVAL unless the domain keeps keys in address vectors, for none, for one
+// of more than info.MaxAuthKey bytes, and for one that the domain's device does not
+// admit, fi.EBADFLAGS unless flags is 0, fi.ENOSPC
 // when there are as many as the domain's max_ep_auth_key.
 func (a *AV) InsertAuthKey(key []byte, flags uint64) (fi.Addr, error) {
 	const what = "insert an authorisation key"
@@ -61,6 +62,11 @@ func (a *AV) InsertAuthKey(key []byte, flags uint64) (fi.Addr, error) {
 	case len(key) == 0 || len(key) > info.MaxAuthKey:
 		return fi.AddrNotAvail, refuse(fi.EINVAL, what+" of %d bytes, 1 to %d are possible",
 			len(key), info.MaxAuthKey)
+	}
+	if a.o.Admits != nil {
+		if err := a.o.Admits(authkey.Key(key)); err != nil {
+			return fi.AddrNotAvail, refuse(fi.EINVAL, what+": %v", err)
+		}
 	}
 	a.addrs.Lock()
 	defer a.addrs.Unlock()

@@ -125,8 +125,6 @@ func (q *query) domainKeys(h *fi.DomainAttr, t epType) *refusal {
 		return refuse(attr, "FI_AV_AUTH_KEY came with API 1.20")
 	case h.AuthKey != nil:
 		return refuse("domain_attr.auth_key", "a key, and FI_AV_AUTH_KEY")
-	case t.match != nil:
-		return refuse(attr, "FI_AV_AUTH_KEY: an endpoint of FI_PROTO_CXI has one key, that of its domain")
 	case t.keys() == 0:
 		return refuse(attr, "FI_AV_AUTH_KEY: connected endpoints have no address vectors")
 	}

@@ -52,8 +52,11 @@ func Types() []TypeCaps {
 // keys is how many authorisation keys an endpoint of the type can have in its address
 // vector.
 func (t epType) keys() uint64 {
-	if t.EPType == fi.EPMsg || t.match != nil {
+	switch {
+	case t.EPType == fi.EPMsg:
 		return 0
+	case t.match != nil:
+		return MatchedAuthKeys
 	}
 	return MaxEPAuthKey
 }

@@ -33,6 +33,10 @@ const MatchedCaps = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.D
 // matchedRMA are those about memory, which is reached through an endpoint (fi.MREndpoint).
 const matchedRMA uint64 = fi.RMAEvent | fi.RMA | fi.Atomic | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite
 
+// MatchedAuthKeys is how many authorisation keys an address vector of matched endpoints has at most: each takes one of
+// the device's communication profiles, which all processes of a service share.
+const MatchedAuthKeys = 4
+
 // Attributes of libfabric's provider for such endpoints.
 const (
 	matchedKeySize  = 4 // bytes, of keys that the application chooses
@@ -153,18 +157,22 @@ func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice, chosen bool) (*fi
 	return i, nil
 }
 
-// matchedCaps are the capabilities that hints admit: those about memory need regions of endpoints.
+// matchedCaps are the capabilities that hints admit: those about memory need regions of endpoints, and directed
+// receives no more than one authorisation key.
 func (q *query) matchedCaps(hints, h *fi.Info) (uint64, *refusal) {
 	const attr = "domain_attr.mr_mode"
-	mode := h.Domain.MRMode
+	mode, all := h.Domain.MRMode, MatchedCaps
+	if inAV(h.Domain) && h.Domain.MaxEPAuthKey != 1 { // the device cannot distinguish senders under two keys
+		all &^= fi.DirectedRecv
+	}
 	if q.version >= fi.Version(1, 5) && (hints == nil || mode != fi.MRBasic && mode != fi.MRScalable &&
 		mode&fi.MREndpoint != 0) {
-		return MatchedCaps, nil
+		return all, nil
 	}
 	if h.Caps&matchedRMA != 0 {
 		return 0, refuse(attr, "FI_RMA and FI_ATOMIC with FI_PROTO_CXI need FI_MR_ENDPOINT")
 	}
-	return MatchedCaps &^ matchedRMA, nil
+	return all &^ matchedRMA, nil
 }
 
 // protocol is the protocol of endpoints of a type, and its version.

@@ -86,12 +86,21 @@ func TestMatched(t *testing.T) {
 		"wider tags":             {native(), newHints(func(h *fi.Info) { h.EP.MemTagFormat = 1 << 50 }), 0},
 		"several buffers":        {native(), newHints(func(h *fi.Info) { h.Tx.IOVLimit = 2 }), 0},
 		"order of reads":         {native(), newHints(func(h *fi.Info) { h.Tx.MsgOrder = fi.OrderRAR }), 0},
-		"keys in address vector": {native(), newHints(func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey }), 0},
-		"shared contexts":        {native(), newHints(func(h *fi.Info) { h.Domain.MaxEPSRxCtx = 1 }), 0},
-		"a name":                 {native(), newHints(func(h *fi.Info) { h.SrcAddr = make([]byte, 8) }), 2},
-		"a short name":           {native(), newHints(func(h *fi.Info) { h.SrcAddr = make([]byte, 7) }), 0},
-		"a short peer":           {native(), newHints(func(h *fi.Info) { h.DestAddr = make([]byte, 7) }), 0},
-		"Open MPI":               {native(), openMPI(fi.ThreadDomain, fi.AVMap), 2},
+		"keys in address vector": {native(), newHints(func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey }), 2},
+		"keys and directed receives": {native(), newHints(func(h *fi.Info) {
+			h.Domain.AuthKeySize, h.Caps = fi.AVAuthKey, fi.Msg|fi.DirectedRecv
+		}), 0},
+		"one key and directed receives": {native(), newHints(func(h *fi.Info) {
+			h.Domain.AuthKeySize, h.Domain.MaxEPAuthKey, h.Caps = fi.AVAuthKey, 1, fi.Msg|fi.DirectedRecv
+		}), 2},
+		"too many keys": {native(), newHints(func(h *fi.Info) {
+			h.Domain.AuthKeySize, h.Domain.MaxEPAuthKey = fi.AVAuthKey, MatchedAuthKeys+1
+		}), 0},
+		"shared contexts": {native(), newHints(func(h *fi.Info) { h.Domain.MaxEPSRxCtx = 1 }), 0},
+		"a name":          {native(), newHints(func(h *fi.Info) { h.SrcAddr = make([]byte, 8) }), 2},
+		"a short name":    {native(), newHints(func(h *fi.Info) { h.SrcAddr = make([]byte, 7) }), 0},
+		"a short peer":    {native(), newHints(func(h *fi.Info) { h.DestAddr = make([]byte, 7) }), 0},
+		"Open MPI":        {native(), openMPI(fi.ThreadDomain, fi.AVMap), 2},
 	} {
 		infos, err := matching().GetInfo(version, "", "", 0, c.hints, c.cfg)
 		n := 0

@@ -39,12 +39,11 @@ func (a *Atomic) element(what string, iov []fi.IOVec) (uint64, error) {
 
 // checkAtomic judges an operation, and stores it in p, but for its operands.
 func (e *Endpoint) checkAtomic(a *Atomic, p *hot.Post) error {
-	r := &atomicRules
-	if a.Fetch {
-		r = &fetchRules
-	}
 	*p = hot.Post{Dest: uint64(a.Dest), Flags: a.Flags, Context: a.Context, Kind: kindOf(false, false, a.Inject)}
-	if err := e.judge(p, r, 0); err != nil {
+	if a.Fetch {
+		p.Atomic = hot.AtomicFetch
+	}
+	if err := e.judge(p, atomicRulesOf(a.Fetch), 0); err != nil {
 		return err
 	}
 	switch {
@@ -61,8 +60,12 @@ func (e *Endpoint) checkAtomic(a *Atomic, p *hot.Post) error {
 
 // performing is an atomic operation of Len bytes at a peer.
 func performing(p *hot.Post, to hw.MatchAddress) operation {
-	return operation{kind: kindAtomic, to: to, context: p.Context, flags: p.Flags,
+	o := operation{kind: kindAtomic, to: to, context: p.Context, flags: p.Flags,
 		inject: p.Kind&hot.PostInject != 0, len: p.Len}
+	if p.Atomic != hot.AtomicPlain {
+		o.kind, o.buf = kindFetch, uint64(p.Result)
+	}
+	return o
 }
 
 // orderedAtomics are the message orders with which atomic operations keep theirs.
@@ -94,13 +97,12 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 		}
 		copy(m.Compare[:], bytesAt(from, a.Size))
 	}
-	var result uint64
 	if a.Fetch {
 		to, err := a.element("result", a.Result)
 		if err != nil {
 			return err
 		}
-		result = to
+		p.Result = uintptr(to)
 	}
 	to, err := e.address(a.Dest, c.name[:0])
 	if err != nil {
@@ -108,9 +110,6 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	}
 	m.To = to
 	o := performing(p, to)
-	if a.Fetch {
-		o.kind, o.buf = kindFetch, result
-	}
 	return e.post("atomic", &o, func(context uint64) error {
 		m.Context = context
 		return e.atomics.PostAtomic(&m)

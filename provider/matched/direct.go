@@ -61,11 +61,11 @@ func (e *Endpoint) DirectReceive(p *hot.Post) uintptr {
 	return e.enter(p, &o)
 }
 
-// DirectTransfer is DirectSend for a read, or a write without data.
+// DirectTransfer is DirectSend for a read or write.
 func (e *Endpoint) DirectTransfer(p *hot.Post) uintptr {
 	read := p.Kind&hot.PostRead != 0
 	to, known := e.direct(p, transferRules(read))
-	if !known || p.Kind&hot.PostData != 0 || e.memory == nil {
+	if !known || e.memory == nil {
 		return hot.PostGo
 	}
 	m := &p.Match
@@ -73,27 +73,44 @@ func (e *Endpoint) DirectTransfer(p *hot.Post) uintptr {
 	if read {
 		m.Kind = hot.MatchRead
 	}
+	if p.Kind&hot.PostData != 0 {
+		m.Kind |= hot.MatchData
+		m.Immediate = p.Data
+	}
 	e.access(p, to, orderedWrites)
 	m.Length = uint32(p.Len)
 	o := transferring(p, to)
 	return e.enter(p, &o)
 }
 
-// DirectAtomic is DirectSend for an atomic operation on one element that fetches nothing. p is as it was afterwards.
+// DirectAtomic is DirectSend for an atomic operation on one element. p is as it was afterwards.
 func (e *Endpoint) DirectAtomic(p *hot.Post) uintptr {
 	size := uint64(fi.Datatype(p.Datatype).Size())
-	to, known := e.direct(p, &atomicRules)
-	if !known || p.Atomic != hot.AtomicPlain || p.Len != 1 || size-1 >= elementMax || e.atomics == nil ||
-		p.Op>>hot.MatchTypeShift != 0 || p.Datatype>>hot.MatchTypeShift != 0 {
+	compares, fetches := p.Atomic == hot.AtomicCompare, p.Atomic != hot.AtomicPlain
+	if p.Len != 1 || size-1 >= elementMax || e.atomics == nil ||
+		p.Op>>hot.MatchTypeShift != 0 || p.Datatype>>hot.MatchTypeShift != 0 ||
+		compares != (fi.Op(p.Op) >= fi.OpCSwap) || compares && p.Compare == 0 || fetches && p.Result == 0 ||
+		p.Buf == 0 && fi.Op(p.Op) != fi.OpRead {
 		return hot.PostGo
 	}
-	m := &p.Match
-	m.Kind = hot.MatchAtomic
-	e.access(p, to, orderedAtomics)
-	m.Length, m.Op = uint32(size), p.Op|p.Datatype<<hot.MatchTypeShift
-	p.Len = size
-	o := performing(p, to)
-	code := e.enter(p, &o)
+	p.Len = 0 // that of elements is none of the lengths that operations are judged by
+	to, known := e.direct(p, atomicRulesOf(fetches))
+	code := uintptr(hot.PostGo)
+	if known {
+		m := &p.Match
+		m.Kind, m.Compare = hot.MatchAtomic, 0
+		if fetches {
+			m.Kind |= hot.MatchRead
+		}
+		if compares {
+			m.Compare = p.Compare
+		}
+		e.access(p, to, orderedAtomics)
+		m.Length, m.Op = uint32(size), p.Op|p.Datatype<<hot.MatchTypeShift
+		p.Len = size
+		o := performing(p, to)
+		code = e.enter(p, &o)
+	}
 	p.Len = 1
 	return code
 }

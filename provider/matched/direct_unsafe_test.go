@@ -1,6 +1,7 @@
 package matched
 
 import (
+	"bytes"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -198,13 +199,19 @@ func TestDirectAccess(t *testing.T) {
 	sum := write
 	sum.Len, sum.Op, sum.Datatype, sum.Flags = 1, uint32(hw.MatchSum), uint32(hw.MatchUint32), fi.More
 	read := hot.Post{Dest: 3, Header: 16, Key: 5, Kind: hot.PostRead}
+	data := write
+	data.Kind, data.Data, data.Flags = hot.PostData, 77, 0
+	fetch := sum
+	fetch.Atomic, fetch.Result, fetch.Flags = hot.AtomicFetch, at+100, 0
+	swap := fetch
+	swap.Atomic, swap.Compare, swap.Op = hot.AtomicCompare, at+50, uint32(hw.MatchSwap)
+	const uint32Type = uint32(hw.MatchUint32) << hot.MatchTypeShift
 	transfer := e.DirectTransfer
 	for what, c := range map[string]struct {
 		post   hot.Post
 		change func(p *hot.Post)
 		by     func(*hot.Post) uintptr
 	}{
-		"data":                            {write, func(p *hot.Post) { p.Kind = hot.PostData }, transfer},
 		"a fence without capability":      {write, func(p *hot.Post) { p.Flags = fi.Fence }, transfer},
 		"a write of unregistered memory":  {write, func(p *hot.Post) { p.Len = 300 }, transfer},
 		"a long inject":                   {write, func(p *hot.Post) { p.Len, p.Flags = 193, fi.Inject }, transfer},
@@ -212,7 +219,10 @@ func TestDirectAccess(t *testing.T) {
 		"a read into unregistered memory": {read, func(p *hot.Post) { p.Buf, p.Len = at, 8 }, transfer},
 		"two elements":                    {sum, func(p *hot.Post) { p.Len = 2 }, e.DirectAtomic},
 		"no element":                      {sum, func(p *hot.Post) { p.Len = 0 }, e.DirectAtomic},
-		"a result":                        {sum, func(p *hot.Post) { p.Atomic = hot.AtomicFetch }, e.DirectAtomic},
+		"no result":                       {fetch, func(p *hot.Post) { p.Result = 0 }, e.DirectAtomic},
+		"no comparand":                    {swap, func(p *hot.Post) { p.Compare = 0 }, e.DirectAtomic},
+		"a sum that compares":             {swap, func(p *hot.Post) { p.Op = uint32(hw.MatchSum) }, e.DirectAtomic},
+		"a swap that does not compare":    {swap, func(p *hot.Post) { p.Atomic = hot.AtomicFetch }, e.DirectAtomic},
 		"a type that is none":             {sum, func(p *hot.Post) { p.Datatype = 1 << 8 }, e.DirectAtomic},
 		"an operation that is none":       {sum, func(p *hot.Post) { p.Op = 1 << 8 }, e.DirectAtomic},
 		"no operand":                      {sum, func(p *hot.Post) { p.Buf = 0 }, e.DirectAtomic},
@@ -237,7 +247,13 @@ func TestDirectAccess(t *testing.T) {
 		"read": {read, e.DirectTransfer, hot.MatchPost{Kind: hot.MatchRead | hot.MatchOrdered}, fi.RMA | fi.Read,
 			stats.RxMatchRead},
 		"sum": {sum, e.DirectAtomic, hot.MatchPost{Buf: at, Length: 4, Kind: hot.MatchAtomic | hot.MatchMore,
-			Op: uint32(hw.MatchSum) | uint32(hw.MatchUint32)<<hot.MatchTypeShift}, fi.Atomic | fi.Write,
+			Op: uint32(hw.MatchSum) | uint32Type}, fi.Atomic | fi.Write, stats.RxMatchAtomic},
+		"data": {data, e.DirectTransfer, hot.MatchPost{Buf: at, Length: 8, Immediate: 77,
+			Kind: hot.MatchWrite | hot.MatchData | hot.MatchOrdered}, fi.RMA | fi.Write, stats.RxMatchWritten},
+		"fetch": {fetch, e.DirectAtomic, hot.MatchPost{Buf: at, Length: 4, Kind: hot.MatchAtomic | hot.MatchRead,
+			Op: uint32(hw.MatchSum) | uint32Type}, fi.Atomic | fi.Read, stats.RxMatchAtomic},
+		"swap": {swap, e.DirectAtomic, hot.MatchPost{Buf: at, Compare: at + 50, Length: 4,
+			Kind: hot.MatchAtomic | hot.MatchRead, Op: uint32(hw.MatchSwap) | uint32Type}, fi.Atomic | fi.Read,
 			stats.RxMatchAtomic},
 	} {
 		p := c.post
@@ -249,10 +265,19 @@ func TestDirectAccess(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", what, p.Match, c.want)
 		}
 		var done Completion
-		ev := hot.MatchEvent{Context: p.Match.Context}
+		ev := hot.MatchEvent{Context: p.Match.Context, Flags: hot.MatchRead}
+		ev.Fetched = [hot.MatchElement]byte{1, 2, 3, 4, 5}
+		clear(buf)
 		if wanted, ok := e.DirectEnd(&ev, &done); !wanted || !ok || done.Entry.Flags != c.bits ||
 			done.Entry.Context != p.Context || done.Counted() != c.word || done.Bytes != uint64(c.want.Length) {
 			t.Errorf("%s has ended: %+v", what, done)
+		}
+		fetched := make([]byte, 8)
+		if c.post.Result != 0 {
+			copy(fetched, []byte{1, 2, 3, 4})
+		}
+		if !bytes.Equal(buf[100:108], fetched) {
+			t.Errorf("%s has fetched %d", what, buf[100:108])
 		}
 	}
 	e.o.Caps = 0

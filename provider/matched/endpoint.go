@@ -20,8 +20,9 @@ type Ended struct {
 	// Err is why the operation has failed, fi.Success else; OLen as cq.ErrorInfo has it.
 	Err  fi.Errno
 	OLen uint64
-	// Name is the name of a sender that Source does not know.
+	// Name is the name of a sender that Source does not know, From its address.
 	Name []byte
+	From hw.MatchAddress
 }
 
 // Options are what an endpoint needs. All are set, but Copies may be nil.

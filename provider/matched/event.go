@@ -18,13 +18,17 @@ type Completion struct {
 	Inject  bool    // of a send or write: it writes no completion unless it fails
 }
 
-// fill stores what an operation and its event say, but for the sender's address. It needs nothing of the runtime.
+// fill stores what an operation and its event say, but for the sender's address, and what the operation has fetched
+// where that is to be. It needs nothing of the runtime.
 func (c *Completion) fill(o *operation, ev *hot.MatchEvent) {
 	n := &c.Entry
 	n.Context, n.Flags, n.Len, n.Buf, n.Data, n.Tag = o.context, flagsOf(o), 0, 0, 0, o.tag
 	n.Src = uint64(fi.AddrNotAvail)
 	c.Flags, c.Bytes, c.Receive, c.Inject = o.flags, o.len, o.kind.receives(), o.inject
 	if ev.Flags&hot.MatchReceive == 0 {
+		if ev.Flags&hot.MatchRead != 0 && o.kind == kindFetch {
+			copy(bytesAt(o.buf, o.len), ev.Fetched[:])
+		}
 		return
 	}
 	n.Len, n.Buf, n.Tag, c.Bytes = ev.Length, o.buf, ev.Tag, ev.Length
@@ -78,10 +82,7 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 	case hw.MatchFound:
 		e.found(&o, ev.Claim)
 	case hw.MatchTransferred:
-		switch {
-		case o.kind == kindFetch && ev.Err == nil:
-			copy(bytesAt(o.buf, o.len), ev.Fetched[:])
-		case errors.Is(ev.Err, hw.ErrInvalid): // the device finds an element out of alignment, or the like
+		if errors.Is(ev.Err, hw.ErrInvalid) { // the device finds an element out of alignment, or the like
 			n.Err = fi.EIO
 		}
 	case hw.MatchMissing:
@@ -93,6 +94,9 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 // short is an event without what few have. Of a message that a search has found all bytes count.
 func short(ev *hw.MatchEvent) hot.MatchEvent {
 	m := hot.MatchEvent{Context: ev.Context}
+	if ev.Kind == hw.MatchTransferred && ev.Err == nil {
+		m.Flags, m.Fetched = hot.MatchRead, ev.Fetched
+	}
 	if ev.Kind != hw.MatchReceived && ev.Kind != hw.MatchFound {
 		return m
 	}
@@ -159,6 +163,7 @@ func (e *Endpoint) sender(from hw.MatchAddress) {
 	a := e.source(from)
 	e.ended.Entry.Src = uint64(a)
 	if a == fi.AddrNotAvail {
+		e.ended.From = from
 		e.names = e.o.Matcher.AppendMatchName(e.names[:0], from)
 		e.ended.Name = e.names
 	}

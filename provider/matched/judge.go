@@ -33,7 +33,7 @@ var (
 	writeRules   = rules{"write", writeFlags, writeFlags, fi.RMA | fi.Write, fi.EMSGSIZE}
 	readRules    = rules{"read", readFlags, readFlags, fi.RMA | fi.Read, fi.EMSGSIZE}
 	atomicRules  = rules{"atomic", atomicFlags, atomicFlags, fi.Atomic | fi.Write, fi.EMSGSIZE}
-	fetchRules   = rules{"fetching atomic", atomicFlags, 0, fi.Atomic | fi.Read, fi.EMSGSIZE}
+	fetchRules   = rules{"fetching atomic", atomicFlags, atomicFlags, fi.Atomic | fi.Read, fi.EMSGSIZE}
 )
 
 // transferRules are those of a read or a write.
@@ -42,6 +42,14 @@ func transferRules(read bool) *rules {
 		return &readRules
 	}
 	return &writeRules
+}
+
+// atomicRulesOf are those of an atomic operation, with a result if it fetches.
+func atomicRulesOf(fetches bool) *rules {
+	if fetches {
+		return &fetchRules
+	}
+	return &atomicRules
 }
 
 // faultOf judges an operation of one buffer, which may have these flags. Bits of ignore in its tag match anything. It

@@ -49,7 +49,7 @@ func (e *Endpoint) way(k kind, n uint64) way {
 	switch {
 	case n == 0 || k == kindDiscard:
 		return wayNone
-	case k == kindAtomic, leaves && n <= uint64(e.attr.MaxInject):
+	case k == kindAtomic, k == kindFetch, leaves && n <= uint64(e.attr.MaxInject):
 		return wayInline
 	case leaves && n <= copyBytes && e.copies.memory != nil:
 		return wayCopied

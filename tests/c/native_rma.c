@@ -387,15 +387,85 @@ static void test_close(long arg)
 /* Entries into Go to post and for progress. */
 static uint64_t entries(void) { return node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress"); }
 
-enum steady { S_WRITE, S_DELIVERED, S_INJECT, S_FENCED, S_READ, S_ATOMIC, S_INJECT_ATOMIC };
+enum steady {
+	S_WRITE,
+	S_DELIVERED,
+	S_INJECT,
+	S_FENCED,
+	S_DATA,
+	S_INJECT_DATA,
+	S_READ,
+	S_FETCH_READ,
+	/* those that count at their target */
+	S_ATOMIC,
+	S_INJECT_ATOMIC,
+	S_FETCH,
+	S_FETCH_DELIVERED,
+	S_SWAP,
+};
+
+/* The target of writes with data, whose owner enters Go for each. */
+static struct node owner;
+
+static void took_data(size_t len, uint64_t key)
+{
+	struct fi_cq_tagged_entry e;
+
+	wait_ok(&owner, owner.rxcq, &e);
+	CHECK(e.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA));
+	CHECK(e.data == ~key && e.len == len && e.op_context == &owner);
+}
+
+/* An atomic operation that fetches the number of those before it. */
+static void fetch(enum steady what, uint64_t round, uint64_t key)
+{
+	uint64_t one = 1, next = round + 1, was = ~0ull;
+	struct fi_ioc operand = { &one, 1 }, result = { &was, 1 };
+	struct fi_rma_ioc remote = { 8, 1, key };
+	struct fi_msg_atomic m = { .msg_iov = &operand, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
+		.rma_iov_count = 1,
+		.datatype = FI_UINT64,
+		.op = FI_SUM,
+		.context = back };
+	ssize_t rc;
+
+	switch (what) {
+	case S_SWAP:
+		rc = fi_compare_atomic(n.ep, &next, 1, NULL, &round, NULL, &was, NULL, n.peer[1], 8, key, FI_UINT64, FI_CSWAP,
+			back);
+		break;
+	case S_FETCH_DELIVERED:
+		rc = fi_fetch_atomicmsg(n.ep, &m, &result, NULL, 1, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+		break;
+	case S_FETCH:
+		rc = fi_fetch_atomic(n.ep, &one, 1, NULL, &was, NULL, n.peer[1], 8, key, FI_UINT64, FI_SUM, back);
+		break;
+	default:
+		round = *(volatile uint64_t *)(memory + 8);
+		rc = fi_fetch_atomic(n.ep, NULL, 1, NULL, &was, NULL, n.peer[1], 8, key, FI_UINT64, FI_ATOMIC_READ, back);
+	}
+	ended(rc, FI_ATOMIC | FI_READ);
+	CHECKF(was == round, "%llu, not %llu", (unsigned long long)was, (unsigned long long)round);
+}
 
 /* One operation, until it has ended as far as it says so. */
-static void steadily(enum steady what, size_t len, uint64_t key)
+static void steadily(enum steady what, size_t len, uint64_t round, uint64_t key)
 {
 	static const uint64_t one = 1;
 	ssize_t rc;
 
 	switch (what) {
+	case S_DATA:
+	case S_INJECT_DATA:
+		do_write(what == S_DATA ? DATA : INJECT_DATA, len, 8, key);
+		took_data(len, key);
+		break;
+	case S_FETCH_READ:
+	case S_FETCH:
+	case S_FETCH_DELIVERED:
+	case S_SWAP:
+		fetch(what, round, key);
+		break;
 	case S_READ:
 		do_read(0, len, 8, key);
 		break;
@@ -416,9 +486,9 @@ static void steadily(enum steady what, size_t len, uint64_t key)
 /* What was written is there, and what is there is read. */
 static void verify_steady(enum steady what, size_t len, uint64_t key)
 {
-	fill(what == S_WRITE ? local : memory + 8, len, key);
-	steadily(what, len, key);
-	verify(what == S_WRITE ? memory + 8 : back, len, key);
+	fill(what == S_READ ? memory + 8 : local, len, key);
+	steadily(what, len, 0, key);
+	verify(what == S_READ ? back : memory + 8, len, key);
 }
 
 /* One-sided operations are posted and end without Go, once the address and the memory are known. */
@@ -428,30 +498,35 @@ static void test_steady(long arg)
 		enum steady what;
 		size_t len;
 	} works[] = { { S_WRITE, 8 }, { S_WRITE, 2048 }, { S_WRITE, 100000 }, { S_DELIVERED, 8 }, { S_INJECT, 192 },
-		{ S_READ, 8 }, { S_READ, 100000 }, { S_ATOMIC, 8 }, { S_INJECT_ATOMIC, 8 }, { S_FENCED, 8 } };
+		{ S_READ, 8 }, { S_READ, 100000 }, { S_ATOMIC, 8 }, { S_INJECT_ATOMIC, 8 }, { S_FENCED, 8 },
+		{ S_DATA, 8 }, { S_DATA, 2048 }, { S_DATA, 100000 }, { S_INJECT_DATA, 192 }, { S_FETCH, 8 },
+		{ S_FETCH_DELIVERED, 8 }, { S_FETCH_READ, 8 }, { S_SWAP, 8 } };
 	struct node_opts o = opts;
 	static const uint64_t regions[] = { 57, 5000 };
 	const char *direct = getenv("FI_WEFT_DIRECT");
 	volatile uint64_t *there = (uint64_t *)(memory + 8);
 	enum steady what = works[arg].what;
+	bool data = what == S_DATA || what == S_INJECT_DATA;
+	struct node *target = data ? &owner : &n;
 	struct fid_mr *mr;
-	uint64_t was = 0;
 
 	if (direct && !strcmp(direct, "no"))
 		SKIP("the data plane is called by callbacks");
 	if (what == S_FENCED)
 		o.caps |= FI_FENCE;
 	open_node(o);
-	n.peer[1] = node_insert(&n, &n);
+	if (data)
+		node_open_on(&owner, &n, &o);
+	n.peer[1] = node_insert(&n, target);
 	for (size_t k = 0; k < ARRAY_LEN(regions); k++) {
 		uint64_t before = 0, entered;
 
 		*there = 0;
-		mr = expose(memory, sizeof(memory), ALL, regions[k]);
-		for (int round = 0; round < 1000; round++) {
+		mr = expose_at(target, memory, sizeof(memory), ALL, regions[k]);
+		for (uint64_t round = 0; round < 1000; round++) {
 			if (round == 10)
 				before = entries();
-			steadily(what, works[arg].len, regions[k]);
+			steadily(what, works[arg].len, round, regions[k]);
 		}
 		for (int tries = 0; what >= S_ATOMIC && *there != 1000; tries++) {
 			CHECK(tries < 1000);
@@ -460,14 +535,15 @@ static void test_steady(long arg)
 		entered = entries() - before;
 		CHECK(before > 0);
 		CHECKF(entered == 0, "%llu entries into Go", (unsigned long long)entered);
-		ended(fi_fetch_atomic(n.ep, NULL, 1, NULL, &was, NULL, n.peer[1], 8, regions[k], FI_UINT64, FI_ATOMIC_READ,
-			back),
-			FI_ATOMIC | FI_READ);
-		CHECK(entries() > before);
-		if (what == S_WRITE || what == S_READ)
+		CHECK_RC(fi_atomic(n.ep, local, 1, NULL, n.peer[1], 16, regions[k], FI_LONG_DOUBLE, FI_SUM, back),
+			-FI_EOPNOTSUPP);
+		CHECK(entries() > before); /* that is what Go says */
+		if (what == S_WRITE || what == S_READ || what == S_DATA)
 			verify_steady(what, works[arg].len, regions[k]);
 		OK(fi_close(&mr->fid));
 	}
+	if (data)
+		node_close(&owner);
 	node_close(&n);
 }
 
@@ -492,6 +568,14 @@ static const struct test tests[] = {
 	{ "steady_atomic", test_steady, 0, 0, 7 },
 	{ "steady_inject_atomic", test_steady, 0, 0, 8 },
 	{ "steady_fenced", test_steady, 0, 0, 9 },
+	{ "steady_data", test_steady, 0, 0, 10 },
+	{ "steady_data_copied", test_steady, 0, 0, 11 },
+	{ "steady_data_long", test_steady, 0, 0, 12 },
+	{ "steady_inject_data", test_steady, 0, 0, 13 },
+	{ "steady_fetch", test_steady, 0, 0, 14 },
+	{ "steady_fetch_delivered", test_steady, 0, 0, 15 },
+	{ "steady_fetch_read", test_steady, 0, 0, 16 },
+	{ "steady_swap", test_steady, 0, 0, 17 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

@@ -42,16 +42,21 @@ static inline void open_node(struct node_opts o)
 	node_open(&n, &o);
 }
 
-/* A region that peers reach through the node's endpoint. */
-static inline struct fid_mr *expose(void *buf, size_t len, uint64_t access, uint64_t key)
+/* A region that peers reach through the endpoint of a node. */
+static inline struct fid_mr *expose_at(struct node *at, void *buf, size_t len, uint64_t access, uint64_t key)
 {
 	struct fid_mr *mr;
 
-	OK(fi_mr_reg(n.domain, buf, len, access, 0, key, 0, &mr, &n));
-	OK(fi_mr_bind(mr, &n.ep->fid, 0));
+	OK(fi_mr_reg(at->domain, buf, len, access, 0, key, 0, &mr, at));
+	OK(fi_mr_bind(mr, &at->ep->fid, 0));
 	OK(fi_mr_enable(mr));
 	CHECK(fi_mr_key(mr) == key);
 	return mr;
+}
+
+static inline struct fid_mr *expose(void *buf, size_t len, uint64_t access, uint64_t key)
+{
+	return expose_at(&n, buf, len, access, key);
 }
 
 /* How a write is called. */

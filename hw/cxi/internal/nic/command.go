@@ -19,6 +19,8 @@ type Address struct {
 	NID, PID uint32
 	Index    uint32
 	PIDBits  uint32 // how many bits a PID has on this fabric
+	// Profile is the communication profile (LCID) of commands to it: in the virtual network of that it is reached.
+	Profile uint32
 }
 
 // dfa is the address but for the lower five bits of the index.
@@ -56,6 +58,21 @@ func (q *Queue) SetState(s *State) bool {
 	return true
 }
 
+// beginTo is begin of a command to an address, behind one that changes the profile if it has another.
+func (q *Queue) beginTo(to *Address, size uint32) *[32]uint64 {
+	if to.Profile != q.profile {
+		w := q.begin(wire.CmdSizeB64)
+		if w == nil {
+			return nil
+		}
+		clear(w[:8])
+		w[0] = command(wire.CmdTypeCmdq, wire.CmdSizeB64, wire.CmdqOpLcid)
+		w[wire.CmdqLcidWord] |= uint64(to.Profile) & wire.CmdqLcidMask << wire.CmdqLcidShift
+		q.profile = to.Profile
+	}
+	return q.begin(size)
+}
+
 // Message is a put to a matching list.
 type Message struct {
 	To         Address
@@ -74,7 +91,7 @@ func (q *Queue) Inline(m *Message, head, payload []byte) bool {
 	case n > 64:
 		size = wire.CmdSizeB128
 	}
-	w := q.begin(size)
+	w := q.beginTo(&m.To, size)
 	if w == nil {
 		return false
 	}
@@ -133,7 +150,7 @@ func (q *Queue) Get(t *Transfer) bool { return q.transfer(t, wire.OpGet) }
 // index for that, once the message has found its receive. id are the lower eight bits of the rendezvous' number. False:
 // no room.
 func (q *Queue) PutRendezvous(t *Transfer, eager, id uint32) bool {
-	w := q.begin(wire.CmdSizeB64)
+	w := q.beginTo(&t.To, wire.CmdSizeB64)
 	if w == nil {
 		return false
 	}
@@ -145,7 +162,7 @@ func (q *Queue) PutRendezvous(t *Transfer, eager, id uint32) bool {
 }
 
 func (q *Queue) transfer(t *Transfer, opcode uint64) bool {
-	w := q.begin(wire.CmdSizeB64)
+	w := q.beginTo(&t.To, wire.CmdSizeB64)
 	if w == nil {
 		return false
 	}
@@ -167,7 +184,7 @@ type Atomic struct {
 
 // Atomic writes the operation. False: no room.
 func (q *Queue) Atomic(a *Atomic) bool {
-	w := q.begin(wire.CmdSizeB128)
+	w := q.beginTo(&a.To, wire.CmdSizeB128)
 	if w == nil {
 		return false
 	}

@@ -322,3 +322,35 @@ func TestRoom(t *testing.T) {
 		t.Error("no room for 2 commands in a queue of 32 that the NIC has read")
 	}
 }
+
+// TestProfile: a command to an address with another profile has one before it that changes it, also where the queue
+// does not know which it has; the others have none.
+func TestProfile(t *testing.T) {
+	r := newRing(64)
+	r.q.SetProfile(3)
+	const change = wire.CmdTypeCmdq | wire.CmdSizeB64<<2 | wire.CmdqOpLcid<<wire.CommandOpcodeShift
+	at := firstHalf
+	put := func(profile uint32, changes bool) {
+		t.Helper()
+		if !r.q.Put(&Transfer{Message: Message{To: Address{NID: 1, PIDBits: 9, Profile: profile}}}) {
+			t.Fatal("no room")
+		}
+		if changes {
+			if w := r.words[at*4]; w != change|uint64(profile)<<wire.CmdqLcidShift {
+				t.Errorf("profile %d: %#x", profile, w)
+			}
+			at += 2
+		}
+		if w := r.words[at*4]; w&0xff != wire.CmdTypeDma|wire.CmdSizeB64<<2|wire.OpPut<<wire.CommandOpcodeShift&0xff {
+			t.Errorf("profile %d: no put but %#x", profile, w)
+		}
+		at += 2
+	}
+	put(3, false)
+	put(5, true)
+	put(5, false)
+	put(3, true)
+	r.q.NoProfile()
+	put(3, true)
+	put(3, false)
+}

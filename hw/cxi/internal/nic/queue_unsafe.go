@@ -22,6 +22,8 @@ type Queue struct {
 	wp     uint32 // where the next command goes
 	rung   uint32 // up to which the doorbell was rung
 	rp     uint32 // up to which it had read when that was read
+	// profile is that of the commands to come.
+	profile uint32
 	// Bells counts doorbells.
 	Bells uint64
 }
@@ -48,8 +50,19 @@ func (q *Queue) room(n int) bool {
 	return q.free() >= n
 }
 
-// Room reports whether a number of commands of 256 bytes fit.
-func (q *Queue) Room(commands int) bool { return q.room(16 * commands) }
+// Room reports whether a number of commands of 256 bytes fit, each behind one that changes the profile: 8 half slots
+// and 2, with 7 for padding at most.
+func (q *Queue) Room(commands int) bool { return q.room(17 * commands) }
+
+// SetProfile says which communication profile commands have until one to an address with another. A queue that is used
+// under one profile alone needs none: addresses of profile 0 have that with which it was made.
+func (q *Queue) SetProfile(profile uint32) { q.profile = profile }
+
+// NoProfile has the next command set its profile, whichever that is.
+func (q *Queue) NoProfile() { q.profile = noProfile }
+
+// noProfile is no profile's number.
+const noProfile = ^uint32(0)
 
 // at is the half slot n.
 func (q *Queue) at(n uint32) unsafe.Pointer { return unsafe.Add(q.ring, uintptr(n)*halfSlot) }
