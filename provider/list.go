@@ -3,13 +3,13 @@ package provider
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/pieces"
-	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -36,7 +36,7 @@ type Piece struct {
 // thread, and a list may be posted again before an earlier post of it has ended.
 type List struct {
 	ep      *Endpoint
-	refs    refs.Count     // users: posts that have not ended
+	closed  atomic.Bool    // set by Close, read by posts; sequentially consistent
 	shape   dataplane.List // what posts read of it
 	remotes []*Remote      // used until Close
 	mapped  bool           // some elements are
@@ -163,10 +163,12 @@ func (l *List) release() {
 	}
 }
 
-// Close gives the list up. fi.EBUSY while posts of it have not ended.
+// Close gives the list up. Posts that have not ended begin no further elements, and complete, with fi.ECANCELED if some
+// are left, when those that are under way have ended. Until then local memory must stay, or until the endpoint is
+// closed: with that they end without a completion. fi.EBADF: the list is closed.
 func (l *List) Close() error {
-	if err := l.refs.Close(); err != nil {
-		return err
+	if l.closed.Swap(true) {
+		return fi.EBADF
 	}
 	l.release()
 	l.ep.refs.Release()
