@@ -219,6 +219,7 @@ func (op *listOp) fail(n uint32, status fi.Errno) {
 // finish takes in that all elements have ended. The operation completes, or its notification goes, and then it does.
 func (op *listOp) finish() {
 	e := op.list.ep
+	op.list.posts.Add(-1)
 	if op.link != nil {
 		e.lists.remove(op)
 		op.link.inFlight.Add(-1)

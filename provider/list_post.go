@@ -69,7 +69,7 @@ func (l *List) post(a *ListArgs) error {
 		what, allowed = "read a list", l.shape.Read
 	}
 	switch {
-	case l.closed.Load():
+	case l.closed.Load(): // and its elements are gone
 		return fi.EBADF
 	case e.state.Load() != stateEnabled:
 		return fi.EOPBADSTATE
@@ -176,6 +176,7 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 	defer link.Release()
 	op.note = op.noteOf(a, p)
 	_ = e.notes.Out.Add(op.note, link, a.Note, true) // which does not fail
+	l.posts.Add(1)
 	op.finish()
 	e.domain.work.PostReady()
 }
@@ -194,6 +195,18 @@ func (op *listOp) noteOf(a *ListArgs, p *path) *note.Outgoing {
 
 // move has the elements go. Of an operation that is refused nothing has happened.
 func (op *listOp) move(sel *pieces.Selection, link *link, p *path) error {
+	op.list.posts.Add(1)
+	err := error(fi.EBADF)
+	if !op.list.closed.Load() {
+		err = op.moveAll(sel, link, p)
+	}
+	if err != nil {
+		op.list.posts.Add(-1)
+	}
+	return err
+}
+
+func (op *listOp) moveAll(sel *pieces.Selection, link *link, p *path) error {
 	op.to = link
 	l, e := op.list, op.list.ep
 	mover, ok := p.Endpoint.(hw.PieceMover)
