@@ -2,14 +2,15 @@ package provider
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/pieces"
-	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -36,8 +37,10 @@ type Piece struct {
 // thread, and a list may be posted again before an earlier post of it has ended.
 type List struct {
 	ep      *Endpoint
-	refs    refs.Count     // users: posts that have not ended
+	closed  atomic.Bool    // set by Close, read by posts; sequentially consistent
+	posts   atomic.Int64   // that have not ended; changed by any thread, read by Close, likewise
 	shape   dataplane.List // what posts read of it
+	room    pieces.Room    // of its runs; Close's, then the collector's, if posts have not ended
 	remotes []*Remote      // used until Close
 	mapped  bool           // some elements are
 	near    uint64         // local memory of a device, 0: all is the process's own
@@ -50,7 +53,7 @@ type List struct {
 // Errors: fi.EINVAL for no elements, for more than MaxElements, for pieces without a remote region,
 // without local memory, or whose addresses wrap, and for regions of several owners;
 // fi.EMSGSIZE for elements, or all of them together, longer than a message; fi.EACCES for elements beyond
-// their region; fi.EDOMAIN for a region that another endpoint has opened; fi.EBADF for one that is closed.
+// their region; fi.EDOMAIN for a region that another endpoint has opened; fi.EBADF for one that is closed; fi.ENOMEM.
 func (e *Endpoint) NewList(list []Piece) (*List, error) {
 	return e.NewListOf(len(list), func(i int, p *Piece) error {
 		*p = list[i]
@@ -74,13 +77,16 @@ func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error)
 	p := new(Piece)
 	for i := range n {
 		*p = Piece{}
-		pieces.Grow(&l.shape, i, n)
-		err := at(i, p)
+		err := l.room.Grow(&l.shape, i, n)
+		if err == nil {
+			err = at(i, p)
+		}
 		if err == nil {
 			err = l.add(p)
 		}
 		if err != nil {
 			l.release()
+			l.room.Free()
 			return nil, fmt.Errorf("piece %d: %w", i, err)
 		}
 	}
@@ -89,9 +95,10 @@ func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error)
 	}
 	if err := e.refs.Acquire(); err != nil {
 		l.release()
+		l.room.Free()
 		return nil, err
 	}
-	pieces.Trim(&l.shape)
+	l.room.Trim(&l.shape)
 	l.prepare()
 	return l, nil
 }
@@ -163,13 +170,20 @@ func (l *List) release() {
 	}
 }
 
-// Close gives the list up. fi.EBUSY while posts of it have not ended.
+// Close gives the list up. Posts that have not ended begin no further elements, and complete, with fi.ECANCELED if some
+// are left, when those that are under way have ended. Until then local memory must stay, or until the endpoint is
+// closed: with that they end without a completion. fi.EBADF: the list is closed.
 func (l *List) Close() error {
-	if err := l.refs.Close(); err != nil {
-		return err
+	if l.closed.Swap(true) {
+		return fi.EBADF
 	}
 	l.release()
 	l.ep.refs.Release()
+	if room := l.room; l.posts.Load() == 0 {
+		room.Free()
+	} else {
+		runtime.AddCleanup(l, func(r pieces.Room) { r.Free() }, room)
+	}
 	return nil
 }
 

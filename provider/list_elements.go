@@ -116,6 +116,9 @@ func (o *listOps) cancel(context uint64) bool {
 	return false
 }
 
+// stopped reports that no further elements are to begin.
+func (op *listOp) stopped() bool { return op.halted.Load() || op.list.closed.Load() }
+
 // begin has the elements that are left go. The caller holds the link, and calls PostReady. fi.EAGAIN: too
 // many operations are under way, and this one is not.
 func (op *listOp) begin(l *link) error {
@@ -149,7 +152,7 @@ func (op *listOp) Pump() bool {
 	e := op.list.ep
 	for op.next < op.sel.Len() && op.first.Load() == noFailure {
 		n := op.sel.Number(op.next)
-		if op.halted.Load() {
+		if op.stopped() {
 			op.fail(n, fi.ECANCELED)
 			break
 		}
@@ -215,12 +218,12 @@ func (op *listOp) fail(n uint32, status fi.Errno) {
 
 // finish takes in that all elements have ended. The operation completes, or its notification goes, and then it does.
 func (op *listOp) finish() {
-	l, e := op.list, op.list.ep
+	e := op.list.ep
+	op.list.posts.Add(-1)
 	if op.link != nil {
 		e.lists.remove(op)
 		op.link.inFlight.Add(-1)
 	}
-	l.refs.Release() // before the completion, after which the application may close the list
 	status := fi.Success
 	if first := op.first.Load(); first != noFailure {
 		status = fi.Errno(uint32(first))

@@ -125,7 +125,7 @@ func (op *listOp) copyMapped(elements []uint32) {
 	sel := op.list.all()
 	sel.Picks = elements
 	i := 0
-	for i < len(elements) && op.first.Load() == noFailure && !op.halted.Load() {
+	for i < len(elements) && op.first.Load() == noFailure && !op.stopped() {
 		i = op.copyBatch(&batch, &sel, i, regions)
 	}
 	op.sel.Picks = append(op.sel.Picks, elements[i:]...) // of an operation that has failed, or is canceled

@@ -69,6 +69,8 @@ func (l *List) post(a *ListArgs) error {
 		what, allowed = "read a list", l.shape.Read
 	}
 	switch {
+	case l.closed.Load(): // and its elements are gone
+		return fi.EBADF
 	case e.state.Load() != stateEnabled:
 		return fi.EOPBADSTATE
 	case a.Flags&^listFlags != 0:
@@ -132,14 +134,10 @@ func (l *List) postMany(a *ListArgs, sel *pieces.Selection) error {
 	if completes && !e.txCQ.Room(0) {
 		return fi.EAGAIN
 	}
-	if err := l.refs.Acquire(); err != nil {
-		return err
-	}
 	op := &listOp{list: l, args: *a, sel: *sel, total: sel.Bytes(), completes: completes}
 	op.args.Picks, op.args.Bits, op.args.Note = nil, nil, nil
 	op.first.Store(noFailure)
 	if err := op.enterNote(a, link, p); err != nil {
-		l.refs.Release()
 		return err
 	}
 	err = op.move(sel, link, p)
@@ -171,16 +169,14 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 	op.first.Store(noFailure)
 	op.done.Store(n)
 	link, p, err := e.peerFor(l.addr, a.Flags)
-	if err == nil {
-		defer link.Release()
-		err = l.refs.Acquire()
-	}
 	if err != nil {
 		op.complete(fi.ErrnoOf(err))
 		return
 	}
+	defer link.Release()
 	op.note = op.noteOf(a, p)
 	_ = e.notes.Out.Add(op.note, link, a.Note, true) // which does not fail
+	l.posts.Add(1)
 	op.finish()
 	e.domain.work.PostReady()
 }
@@ -199,9 +195,13 @@ func (op *listOp) noteOf(a *ListArgs, p *path) *note.Outgoing {
 
 // move has the elements go. Of an operation that is refused nothing has happened.
 func (op *listOp) move(sel *pieces.Selection, link *link, p *path) error {
-	err := op.moveAll(sel, link, p)
+	op.list.posts.Add(1)
+	err := error(fi.EBADF)
+	if !op.list.closed.Load() {
+		err = op.moveAll(sel, link, p)
+	}
 	if err != nil {
-		op.list.refs.Release()
+		op.list.posts.Add(-1)
 	}
 	return err
 }

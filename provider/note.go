@@ -47,6 +47,7 @@ func (e *Endpoint) openNotes() error {
 type noteEndpoint struct{ e *Endpoint }
 
 func (n noteEndpoint) Progress() { n.e.Progress() }
+func (n noteEndpoint) Serve()    { n.e.rx.serve() }
 
 func (n noteEndpoint) Notify() {
 	n.e.rx.callGo()

@@ -38,9 +38,6 @@ func (a *RMAArgs) postMapped(e *Endpoint, l *link, p *path, total uint64) (bool,
 	if !room {
 		return true, fi.EAGAIN
 	}
-	if err := list.refs.Acquire(); err != nil {
-		return true, err
-	}
 	op := &listOp{
 		list: list, sel: list.all(), total: total, completes: completes,
 		args:  ListArgs{Read: a.Read, Flags: a.Flags, Context: a.Context},

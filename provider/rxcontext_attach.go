@@ -119,6 +119,21 @@ func (r *rxContext) advanceAll() {
 	r.domain.work.PostReady()
 }
 
+// serve does what waits for the runtime, unless another thread is at the context. What has arrived from this host stays
+// on the rings, for the data plane. The caller holds nothing.
+func (r *rxContext) serve() {
+	if r.owner != nil {
+		return // it is for the owner, under his lock
+	}
+	if l := r.take(); l != nil {
+		if !l.dead {
+			l.proceed(false)
+		}
+		l.give()
+		r.domain.work.PostReady()
+	}
+}
+
 // attach adds an endpoint that delivers into the context.
 func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
 

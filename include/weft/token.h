@@ -54,7 +54,9 @@ struct weft_remote {
 	struct fid fid;
 };
 
-/* A prepared list; fi_close(&list->fid) closes it. */
+/* A prepared list; fi_close(&list->fid) closes it. Posts that have not ended begin no further elements then, and end
+ * with FI_ECANCELED if some are left, when those under way have ended, or without a completion when the endpoint is
+ * closed; until either their memory must stay. */
 struct weft_list {
 	struct fid fid;
 };

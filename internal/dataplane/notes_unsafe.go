@@ -24,8 +24,8 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *me
 		return hot.DeliveryGo
 	}
 	in := (*hot.NoteIn)(pointer(n.Ins + uintptr(owner-1)*unsafe.Sizeof(hot.NoteIn{})))
-	head, known := noticeHead(slot, m, in)
-	if !known || m.length < head.Length || !wholeNote(&head, in) {
+	var head hot.NoticeHead
+	if !noticeHead(&head, slot, m, in) || m.length < head.Length || !wholeNote(&head, in) {
 		return hot.DeliveryGo
 	}
 	moved := uint64(m.length - head.Length)
@@ -71,16 +71,16 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *me
 	return next
 }
 
-// noticeHead is the head of a message of notifications, a short one as the long one that it stands for. False: it is
-// not of the stream that is known here.
-func noticeHead(slot *hot.Slot, m *message, in *hot.NoteIn) (h hot.NoticeHead, known bool) {
+// noticeHead fills in h, which is zero, with the head of a message of notifications, a short one as the long one that
+// it stands for. False: it is not of the stream that is known here.
+func noticeHead(h *hot.NoticeHead, slot *hot.Slot, m *message, in *hot.NoteIn) (known bool) {
 	if int(m.head) != noticeShortBytes {
-		h = *(*hot.NoticeHead)(unsafe.Pointer(&slot.Body))
-		return h, in.Stream == m.header && in.Stream != 0 && h.Kind != hot.NoticeBrief
+		*h = *(*hot.NoticeHead)(unsafe.Pointer(&slot.Body))
+		return in.Stream == m.header && in.Stream != 0 && h.Kind != hot.NoticeBrief
 	}
 	s := *(*hot.NoticeShort)(unsafe.Pointer(&slot.Body))
 	h.Kind, h.Op, h.Agent, h.Start, h.Tag, h.Length = s.Kind, s.Op, s.Agent, in.Arrived, m.header, m.length
-	return h, s.Kind == hot.NoticeBrief && s.Rest == 0 && in.Stream != 0 &&
+	return s.Kind == hot.NoticeBrief && s.Rest == 0 && in.Stream != 0 &&
 		s.Mark == hot.NoticeMark(in.Stream, in.Arrived)
 }
 

@@ -93,11 +93,18 @@ func endpoint(addr uintptr) *hot.EP { return (*hot.EP)(pointer(addr)) }
 // context is the receive context into which an endpoint delivers now. Acquire ↔ enabling and closing.
 func context(ep *hot.EP) *hot.Rx { return (*hot.Rx)(pointer(atomic.LoadUintptr(&ep.Rx))) }
 
+// moveWords is how many words are copied one by one.
+const moveWords = 8
+
 // move copies n bytes between addresses, one of which is memory that another processor reads or has written.
 // They do not overlap.
 func move(to, from, n uintptr) {
-	if n == 8 { // the commonest length, without a call
-		*(*uint64)(pointer(to)) = *(*uint64)(pointer(from))
+	if n&7 == 0 && n <= moveWords*8 { // short ones without a call
+		for ; n != 0; n -= 8 {
+			*(*uint64)(pointer(to)) = *(*uint64)(pointer(from))
+			to += 8
+			from += 8
+		}
 		return
 	}
 	mem.Stream(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(from)), n))

@@ -82,14 +82,13 @@ class Engine : public nixlBackendEngine
 		address_.resize(len);
 	}
 
-	/* Waits for longer than it takes to see that a host is silent: then a peer is there and takes no part. */
+	/* What is under way has some time to end; then it is dropped with the endpoint. */
 	~Engine() override
 	{
 		auto done = [](const auto &known) -> bool { return known.first->done; };
 		for (auto &known : transfers_)
 			cancel(*known.first);
-		if (!until(milliseconds(20000), [&] { return std::ranges::all_of(transfers_, done); }))
-			failed("transfers under way keep an agent's endpoint open", -FI_EBUSY);
+		until(milliseconds(100), [&] { return std::ranges::all_of(transfers_, done); });
 	}
 
 	nixl_status_t registerMem(const nixlBlobDesc &mem, const nixl_mem_t &kind, nixlBackendMD *&out) override

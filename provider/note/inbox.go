@@ -363,7 +363,7 @@ func (b *Inbox) Take(most int, room func(i int, n *Note) bool) (taken int) {
 	due := len(b.owing) != 0
 	b.mu.Unlock()
 	if due {
-		b.notes.ep.Progress()
+		b.notes.ep.Serve()
 	}
 	return taken
 }

@@ -259,5 +259,5 @@ func (b *Inbox) Credit(source uint32) {
 	b.mu.Lock()
 	b.due(source)
 	b.mu.Unlock()
-	b.notes.ep.Progress()
+	b.notes.ep.Serve()
 }

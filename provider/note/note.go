@@ -71,6 +71,9 @@ type Endpoint interface {
 	Notify()
 	// Progress makes progress.
 	Progress()
+	// Serve has Pump called, unless another thread makes progress, which calls it; what has arrived from this host is
+	// left to the data plane.
+	Serve()
 	// Connect returns the path to a peer. fi.EAGAIN: later; others: the peer is lost.
 	Connect(p Peer) (Path, error)
 	// Send sends a part of a notification, whose head is h. Errors as of Connect.

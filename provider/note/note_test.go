@@ -63,6 +63,8 @@ func newNodes(t testing.TB, n, places int) []*node {
 
 func (x *node) Notify() {}
 
+func (x *node) Serve() { x.notes.Pump(x) }
+
 func (x *node) Progress() {
 	for in := x.in; len(in) != 0; in = in[1:] {
 		m := &in[0]

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -56,6 +57,7 @@ func TestFit(t *testing.T) {
 // program makes a list of random runs, and returns its elements one by one.
 func program(rnd *rand.Rand, n int) (*dataplane.List, []dataplane.Element) {
 	l, want := empty(), []dataplane.Element{}
+	var room Room
 	local, remote := uint64(1<<20), uint64(1<<30)
 	for i := range n {
 		run := dataplane.Run{Local: local, Remote: remote, Len: uint64(1+rnd.IntN(2)) * 16, Key: 7}
@@ -67,7 +69,9 @@ func program(rnd *rand.Rand, n int) (*dataplane.List, []dataplane.Element) {
 		}
 		run.Direct = rnd.IntN(10) != 0
 		run.Mapped = !run.Direct && rnd.IntN(2) == 0
-		Grow(l, i, n)
+		if err := room.Grow(l, i, n); err != nil {
+			panic(err)
+		}
 		if err := Fit(l, &run, uint64(1+rnd.IntN(3)), everywhere); err != nil {
 			panic(err)
 		}
@@ -118,12 +122,16 @@ func TestGrow(t *testing.T) {
 		var l *dataplane.List
 		allocations := testing.AllocsPerRun(1, func() {
 			l = empty()
+			var room Room
+			defer room.Free()
 			local := uint64(1 << 20)
 			for i := range n {
 				if !joins(i) {
 					local += uint64(i%2) * 8
 				}
-				Grow(l, i, n)
+				if err := room.Grow(l, i, n); err != nil {
+					t.Fatal(err)
+				}
 				run := dataplane.Run{Local: local, Remote: uint64(i) * 8, Len: 8, Key: 7}
 				if err := Fit(l, &run, 1, everywhere); err != nil {
 					t.Fatal(err)
@@ -131,11 +139,55 @@ func TestGrow(t *testing.T) {
 				Append(l, run)
 				local += 8
 			}
-			Trim(l)
+			room.Trim(l)
 		})
 		if l.Count != n || cap(l.Runs) > 2*len(l.Runs) || allocations > 16 {
 			t.Errorf("%s: %d elements in %d runs, room for %d, %.0f allocations", name, l.Count, len(l.Runs),
 				cap(l.Runs), allocations)
+		}
+	}
+}
+
+// TestGrowFails finds no memory, when a list grows and when it gives some back.
+func TestGrowFails(t *testing.T) {
+	const n = 8 * heapRuns
+	l := empty()
+	var room Room
+	defer room.Free()
+	grow := func(i int) error {
+		if err := room.Grow(l, i, n); err != nil {
+			return err
+		}
+		at := uint64(i)
+		Append(l, dataplane.Run{Local: 1 << 20, Remote: at * 64, Len: 8, Key: at, First: uint32(i), Count: 1})
+		return nil
+	}
+	full := func(int) error { return fi.ENOMEM }
+	restore := mem.InjectFaults(full)
+	i := 0
+	for ; i < n; i++ {
+		if err := grow(i); err != nil {
+			if fi.ErrnoOf(err) != fi.ENOMEM {
+				t.Errorf("%v", err)
+			}
+			break
+		}
+	}
+	if i == 0 || i == n || len(l.Runs) != i {
+		t.Fatalf("%d runs of %d without memory for them", len(l.Runs), i)
+	}
+	restore()
+	for ; i < n; i++ {
+		if err := grow(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Runs = l.Runs[:2*heapRuns]
+	defer mem.InjectFaults(full)()
+	room.Trim(l)
+	for i := range l.Runs {
+		if l.Runs[i].Key != uint64(i) {
+			t.Fatalf("run %d is %+v", i, l.Runs[i])
 		}
 	}
 }

@@ -2,7 +2,6 @@ package pieces
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
@@ -54,33 +53,6 @@ func Extent(addr, stride, n, count uint64) (bytes uint64, ok bool) {
 	}
 	bytes = stride*(count-1) + n // n is far below 1<<63
 	return bytes, addr+bytes >= addr
-}
-
-// firstRuns is for how many runs of a list there is room before it is known how many pieces become one.
-const firstRuns = 16
-
-// Grow makes room for more runs if there is none, before piece i of n: for as many as there are if those to come join
-// as those before. Most of what a long list takes is the first use of its memory.
-func Grow(l *dataplane.List, i, n int) {
-	used := len(l.Runs)
-	if used != cap(l.Runs) {
-		return
-	}
-	left := min(n-i, dataplane.MaxElements-used) // a piece adds one at most
-	want := min(left, firstRuns)
-	if used != 0 {
-		want = min(left, max(used, used*left/i+1))
-	}
-	runs := make([]dataplane.Run, used, used+want)
-	copy(runs, l.Runs)
-	l.Runs = runs
-}
-
-// Trim takes back the room for runs of a list that is complete, where there is more than twice what they need.
-func Trim(l *dataplane.List) {
-	if cap(l.Runs) > 2*len(l.Runs) {
-		l.Runs = slices.Clone(l.Runs)
-	}
 }
 
 // Append appends a run that fits, or makes it part of the last. The list is flat, and directly reached, as long as all

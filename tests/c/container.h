@@ -19,8 +19,8 @@
 /* As fork, but the child is in the container of a rank. It ends with status 1 where that cannot be made. */
 pid_t container_fork(int rank);
 
-/* From now on process_vm_readv and process_vm_writev give EPERM, in this thread and those that it
- * starts. False: there are no seccomp filters here. */
+/* From now on process_vm_readv and process_vm_writev give EPERM, in all threads of the process. False: there are no
+ * seccomp filters here. */
 bool container_forbid_attach(void);
 
 #endif

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes that are killed in the middle of lists of many elements (weft/token.h): no byte is anywhere but where a
  * list has it, the survivor goes on with others, and has no more files and mappings in the end than in the beginning.
+ * And lists that find no memory.
  * WEFT_TEST_KILLS for more deaths, WEFT_TEST_SEED for another program. */
 #include <dirent.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -404,11 +406,73 @@ static void test_program_halves(long rounds)
 	test_program(rounds);
 }
 
+/* A list that the process may not have memory for is refused, and a shorter one is prepared and posted. */
+static void test_no_memory(long mib)
+{
+	enum { MANY = WEFT_LIST_MAX };
+	struct weft_local_piece *here = calloc(MANY, sizeof(*here));
+	struct weft_remote_piece *there = calloc(MANY, sizeof(*there));
+	struct weft_list *list = NULL, *some[100];
+	struct hello h = { .len = sizeof(h.token) };
+	struct fi_cq_tagged_entry e;
+	struct weft_remote_info info;
+	struct weft_remote *remote;
+	char *far = calloc(2, LISTS);
+	unsigned long pages = 0;
+	struct fid_mr *mr;
+	struct rlimit end;
+	struct side s;
+	int n = 0, rc = 0;
+	FILE *f;
+
+	open_side(&s, LISTS);
+	OK(fi_mr_reg(s.n.domain, far, 2 * LISTS, RIGHTS, 0, 1, 0, &mr, NULL));
+	OK(s.t->pack(mr, NULL, h.token, &h.len));
+	OK(s.t->open(s.n.ep, h.token, h.len, &remote));
+	OK(s.t->info(remote, &info, sizeof(info)));
+	for (size_t i = 0; i < MANY; i++) { /* none joins the one before */
+		here[i] = (struct weft_local_piece){ .addr = s.mem + i * 7919 % (LISTS - 1), .len = 1 };
+		there[i] = (struct weft_remote_piece){ .remote = remote, .addr = info.base + 2 * (i * i % LISTS), .len = 1 };
+	}
+	CHECK((f = fopen("/proc/self/statm", "r")) && fscanf(f, "%lu", &pages) == 1);
+	fclose(f);
+	CHECK(getrlimit(RLIMIT_AS, &end) == 0);
+	end.rlim_cur = pages * (size_t)getpagesize() + (size_t)mib * 1048576;
+	CHECK(setrlimit(RLIMIT_AS, &end) == 0);
+	while (rc == 0 && n < (int)ARRAY_LEN(some) - 1) {
+		rc = s.t->list(s.n.ep, here, there, MANY, 0, &some[n]);
+		n += rc == 0;
+	}
+	CHECKF(rc == -FI_ENOMEM && n <= mib / 64, "%d lists, then %d", n, rc);
+	fill(s.mem, LISTS, 5);
+	OK(s.t->list(s.n.ep, here, there, ELEMENTS / 8, 0, &list));
+	OK(s.t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, NULL));
+	wait_ok(&s.n, s.n.txcq, &e);
+	for (size_t i = 0; i < ELEMENTS / 8; i++)
+		CHECK(far[2 * (i * i % LISTS)] == s.mem[i * 7919 % (LISTS - 1)] && far[2 * i + 1] == 0);
+	OK(fi_close(&list->fid));
+	while (n)
+		OK(fi_close(&some[--n]->fid));
+	end.rlim_cur = end.rlim_max;
+	CHECK(setrlimit(RLIMIT_AS, &end) == 0);
+	OK(s.t->list(s.n.ep, here, there, MANY, 0, &list));
+	OK(fi_close(&list->fid));
+	OK(fi_close(&remote->fid));
+	OK(fi_close(&mr->fid));
+	node_close(&s.n);
+	guard_free(s.mem, LISTS);
+	free(far);
+	free(here);
+	free(there);
+}
+
 static const struct test tests[] = {
 	{ "initiators", test_initiators, 1, 600, 6 },
 	{ "program", test_program, 1, 600, 6 },
 	{ "program_messages", test_program_messages, 1, 600, 4 },
 	{ "program_halves", test_program_halves, 1, 600, 4 },
+	{ "no_memory", test_no_memory, 1, 0, 16 },
+	{ "little_memory", test_no_memory, 1, 0, 200 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

@@ -192,7 +192,7 @@ elif have "two hosts" ip && have "two hosts" fi_pingpong; then
 		pingpong -e dgram -I 50 -S 1024 -c
 		if make -s -C tests/c OUT="$PWD/build/tests"; then
 			for program in msg_basic clarified caps bind_late mr_modes match_peek cancel multi_recv levels selective source \
-				rma rma_small rma_order progress_rma collective alltoallv trigger authkey scalable token token_gpu token_program notes \
+				rma rma_small rma_order progress_rma collective alltoallv trigger authkey scalable token token_close token_gpu token_program notes \
 				notes_program; do
 				between $program
 			done
