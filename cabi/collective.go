@@ -141,9 +141,10 @@ func weftGoAllToAllVStart(request C.uint64_t) (rc C.int64_t) {
 //export weftGoAllToAllVFree
 func weftGoAllToAllVFree(request C.uint64_t) (rc C.int) {
 	defer guard("alltoallv_free", &rc)
-	_, err := objectOf[*provider.AllToAllVRequest](request)
+	r, err := objectOf[*provider.AllToAllVRequest](request)
 	if err == nil {
 		handles.remove(uint64(request))
+		r.Free()
 	}
 	return result(err)
 }

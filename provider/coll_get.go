@@ -13,8 +13,9 @@ import (
 // has completed, in the slice's order. A slice that was not offered goes as messages. A receiver whose get is refused
 // at once says so (wire.CollRefusal), and what is missing comes as messages, from the last grants on.
 //
-// The offer ends before the sender's operation completes, so the transport refuses a late get. What a get writes is the
-// receiver's operation's until the get has ended, as with what a put reads.
+// The offer ends before the sender's operation completes, so the transport refuses a late get; that of a persistent
+// operation stays registered as with puts. What a get writes is the receiver's operation's until the get has ended, as
+// with what a put reads.
 
 // takesGets reports whether chunks come over the port as gets.
 func (p *port) takesGets() bool { return p.attr.Caps&hw.CapGetZcopy != 0 && p.keysOnly() }
@@ -167,7 +168,7 @@ func (xs *exchanges) onRefusal(src hw.Source, id uint64, head, payload []byte) {
 		return // it has failed here
 	}
 	if !g.gets || o == nil || o.exchange == nil || h.Kind != o.kind || o.exchange.peers.region(peer) == nil ||
-		!o.exchange.takeBack(peer, int64(h.From)) {
+		!o.takeBack(peer, int64(h.From)) {
 		xs.c.malformed(src, "refusal of operation %d from byte %d on", h.Seq, h.From)
 		return
 	}
@@ -177,7 +178,8 @@ func (xs *exchanges) onRefusal(src hw.Source, id uint64, head, payload []byte) {
 
 // takeBack has what a peer was let get from a byte on be sent as messages, and all that follows. It returns false if
 // the peer was let get nothing there.
-func (x *collExchange) takeBack(peer int, from int64) bool {
+func (o *collOp) takeBack(peer int, from int64) bool {
+	x := o.exchange
 	q, gets := x.peers.at(peer), x.peers.getsOf(peer)
 	given := gets.given[:gets.gives]
 	for len(given) != 0 && given[0] <= from {
@@ -187,8 +189,7 @@ func (x *collExchange) takeBack(peer int, from int64) bool {
 	if len(given) == 0 || len(given)+p.n > len(p.ends) {
 		return false
 	}
-	_ = q.region.Close()
-	q.region = nil
+	o.revoke(peer)
 	copy(p.ends[len(given):], p.ends[:p.n])
 	copy(p.ends[:], given)
 	p.n += len(given)

@@ -1,9 +1,14 @@
 package provider
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weft-fabric/weft/fi"
+)
 
 // AllToAllVRequest is an all-to-all of parts that is begun again and again, made by
-// [Endpoint.AllToAllVInit].
+// [Endpoint.AllToAllVInit]. Where chunks are put or got the members' right to the buffers is registered at the
+// first start, and stays so until [AllToAllVRequest.Free] or an operation that fails.
 type AllToAllVRequest struct {
 	ep   *Endpoint
 	args AllToAllVArgs
@@ -11,8 +16,8 @@ type AllToAllVRequest struct {
 
 // AllToAllVInit prepares an all-to-all that [AllToAllVRequest.Start] begins any number of
 // times. The arrays are the caller's again when it returns; the buffers belong to each
-// operation from its start to its completion. Nothing is sent. Errors are those of
-// [Endpoint.AllToAllV] but fi.EAGAIN.
+// operation from its start to its completion, and must be mapped until the request is freed. Nothing
+// is sent. Errors are those of [Endpoint.AllToAllV] but fi.EAGAIN.
 func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 	if err := e.checkVector(a); err != nil {
 		return nil, err
@@ -28,6 +33,7 @@ func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 		return nil, err
 	}
 	r := &AllToAllVRequest{ep: e, args: *a}
+	r.args.kept = &keptMemory{}
 	for _, list := range []*[]uint64{&r.args.Counts, &r.args.Displs, &r.args.ResultCounts, &r.args.ResultDispls} {
 		*list = slices.Clone(*list)
 	}
@@ -36,5 +42,27 @@ func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 
 // Start begins the operation; every member of the group does so in the same order as its
 // other operations. One that is under way is not to be started again. Errors are those of
-// [Endpoint.AllToAllV].
-func (r *AllToAllVRequest) Start() error { return r.ep.AllToAllV(&r.args) }
+// [Endpoint.AllToAllV], and fi.EINVAL for a request that was freed.
+func (r *AllToAllVRequest) Start() error {
+	c := r.ep.coll
+	c.mu.Lock()
+	freed := r.args.kept.freed
+	c.mu.Unlock()
+	if freed {
+		return r.ep.refuse(fi.EINVAL, "alltoallv: the request was freed")
+	}
+	return r.ep.AllToAllV(&r.args)
+}
+
+// Free ends the request: members have no right to its buffers when it returns, or if it is under way, when it has
+// completed. To free it again does nothing.
+func (r *AllToAllVRequest) Free() {
+	c, k := r.ep.coll, r.args.kept
+	c.mu.Lock()
+	idle := !k.freed && !k.used
+	k.freed = true
+	c.mu.Unlock()
+	if idle {
+		k.close()
+	}
+}

@@ -18,8 +18,9 @@ import (
 // put is refused at once, so no member waits for an offer.
 //
 // Memory that is offered is registered for one sender and one operation, and the registration ends before the
-// operation completes, with whatever outcome: no peer writes to memory that its owner has back. What a put reads is the
-// operation's until the put has ended: one that fails completes no sooner.
+// operation completes, with whatever outcome: no peer writes to memory that its owner has back. That of a persistent
+// operation stays registered for the next (keptMemory). What a put reads is the operation's until the put has ended:
+// one that fails completes no sooner.
 
 // putPiece is the most bytes of a put, putTurn the most that this thread copies before it serves others, and putHere
 // those of a slice from which on it is put between members of one host by default (docs/design.md, section 16, has what
@@ -94,9 +95,7 @@ func (xs *exchanges) offer(o *collOp) {
 		if len(data) == 0 {
 			continue
 		}
-		r, err := path.port.Memory().Register(hw.Region{
-			Addr: pointerAt(addressOfBytes(data)), Len: len(data), Access: access,
-		})
+		r, err := o.register(i, path.port, data, access)
 		if err != nil {
 			log.Infof(log.EPData, "%d bytes go as messages: %v", len(data), err)
 			continue
@@ -119,16 +118,22 @@ func (g *Group) offered(x *collExchange, p *exchangePeer, over *port) ([]byte, h
 	return nil, 0
 }
 
-// withdraw ends what was offered: when it returns no peer writes there any more.
+// withdraw ends what was offered: when it returns no peer writes there any more. Of a persistent operation that has not
+// failed it stays registered, and no peer has a right to it without an offer of the next one.
 func (xs *exchanges) withdraw(o *collOp) {
 	if o.exchange == nil {
 		return
 	}
 	for i := range o.exchange.peers.all {
 		if p := &o.exchange.peers.all[i]; p.region != nil {
-			_ = p.region.Close()
+			if o.kept == nil {
+				_ = p.region.Close()
+			}
 			p.region = nil
 		}
+	}
+	if o.kept != nil && o.status != fi.Success {
+		o.kept.close()
 	}
 }
 

@@ -24,6 +24,7 @@ type collOp struct {
 	recvs     []*collStep // that wait for a message, in order
 	scratch   []byte
 	exchange  *collExchange // nil: it goes by a plan
+	kept      *keptMemory   // of its request, nil: it has none
 	mapped    []byte        // memory of scratch
 	arrivals  arrivals
 
@@ -134,6 +135,7 @@ func (c *collectives) end(o *collOp) {
 func (c *collectives) settle(o *collOp) {
 	e := c.ep
 	c.ordered.withdraw(o)
+	c.unkeep(o)
 	o.arrivals.end()
 	entry := cq.Entry{Context: o.context, Flags: fi.Collective, Src: fi.AddrNotAvail}
 	if o.status != fi.Success {

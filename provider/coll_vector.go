@@ -38,6 +38,8 @@ type AllToAllVArgs struct {
 	// missing when it ends with an error count as errors. It stays open until all have been counted. Its
 	// readers make progress of the domain's endpoints.
 	Arrived *cq.Counter
+
+	kept *keptMemory // of a request, nil: it is none
 }
 
 // AllToAllV posts an all-to-all of parts of different lengths. It returns nil when the
@@ -163,6 +165,9 @@ func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) er
 	}
 	x.given, x.got, x.inPlace = viewOf(a.Buf, l.inEnd), viewOf(a.Result, l.outEnd), aside != 0
 	o.exchange = x
+	if !g.gets || !x.inPlace { // else what is given is in scratch memory
+		o.keep(a.kept)
+	}
 	o.startArrivals(a.Arrived, g.rank, l.out)
 	c.enqueue(g, o, collective.AllToAllV, a.Flags, a.Context)
 	return nil

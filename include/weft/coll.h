@@ -117,7 +117,8 @@ struct weft_coll_ops {
 
 	/* Prepares one that is started any number of times: init sends nothing and returns the
 	 * errors of alltoallv but -FI_EAGAIN. The arrays are the caller's again then; the buffers
-	 * belong to each operation from its start to its completion. start begins one, as alltoallv
+	 * belong to each operation from its start to its completion, and stay mapped until free: they
+	 * may be registered for the members from the first start on. start begins one, as alltoallv
 	 * does and with its errors, when the last has completed. free is for a request that is not
 	 * under way. A request that was freed, or NULL, gives -FI_EINVAL. */
 	int (*alltoallv_init)(struct fid_ep *ep, const struct weft_alltoallv *args, struct weft_alltoallv_req **req);

@@ -19,6 +19,9 @@ const (
 	// that it has granted and not passed on.
 	relayAsks   = 16
 	relayGrants = 4
+	// relaySoon is what the pieces that a relay has granted take on its path to the target, if that is more than
+	// one: the last ones of an operation wait no longer there.
+	relaySoon = 16 * time.Millisecond
 	// relayTries are the members that are considered at a time.
 	relayTries = 16
 	// relaySlow is how many times faster a relay's path has to be than the direct one.

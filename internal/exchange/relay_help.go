@@ -105,15 +105,24 @@ func (e *Engine) spare() bool {
 // ungranted reports whether a request waits for a grant.
 func (e *Engine) ungranted() bool {
 	for k := range e.relays.asks {
-		if e.relays.asks[k].wants() {
+		if e.wants(&e.relays.asks[k]) {
 			return true
 		}
 	}
 	return false
 }
 
-// wants reports whether a piece more may be granted.
-func (a *relayAsk) wants() bool { return a.open && !a.ended && a.granted-a.passed < relayGrants }
+// wants reports whether a piece more may be granted: one, and as many as the path to the target takes soon.
+func (e *Engine) wants(a *relayAsk) bool {
+	if !a.open || a.ended {
+		return false
+	}
+	n := uint32(relayGrants)
+	if soon := e.at(a.target).rate * relaySoon.Seconds() / float64(e.cfg.Piece); soon > 0 && soon < relayGrants {
+		n = max(uint32(soon), 1)
+	}
+	return a.granted-a.passed < n
+}
 
 // grant grants pieces, one of each request after the other, while there is room.
 func (e *Engine) grant() {
@@ -124,7 +133,7 @@ func (e *Engine) grant() {
 		granted = false
 		for k := range e.relays.asks {
 			a := &e.relays.asks[k]
-			if !a.wants() {
+			if !e.wants(a) {
 				continue
 			}
 			place := e.cfg.Store.take()

@@ -334,6 +334,36 @@ func TestRelayRules(t *testing.T) {
 	}
 }
 
+// TestRelaySoon: a relay grants as many pieces as its path to the target takes in relaySoon, one at least.
+func TestRelaySoon(t *testing.T) {
+	cfg := DefaultConfig(3)
+	cfg.Piece = 8 << 10
+	piece := float64(cfg.Piece) / relaySoon.Seconds() // bytes per second for one
+	for _, c := range []struct {
+		rate    float64
+		granted uint32
+	}{
+		{0, relayGrants}, {piece / 9, 1}, {piece * 1.9, 1}, {piece * 2.1, 2}, {piece * 3.5, 3},
+		{piece * 1e9, relayGrants},
+	} {
+		cfg.Store = NewStore(1<<20, cfg.Piece)
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Start(1, make([]int64, 3), make([]int64, 3))
+		e.at(2).rate = c.rate
+		e.OnNote(1, 0, Note{Kind: NoteAsk, Serial: 5, Third: 2, Rate: 1})
+		last := Note{}
+		for _, a := range drain(e, 1) {
+			last = a.Note
+		}
+		if last.Kind != NoteGrant || last.Count != c.granted {
+			t.Errorf("%.0f bytes per second: it says %+v, expected %d pieces", c.rate, last, c.granted)
+		}
+	}
+}
+
 // relayEngine is one of five members with a slow path to peer 2, for which peer 0 has granted two
 // pieces.
 func relayEngine(t *testing.T) (*Engine, congestion.Time) {

@@ -20,6 +20,10 @@ type Group struct {
 	began   congestion.Time
 	piece   int64 // bytes
 	arrived int64 // bytes of chunks, in the last operation
+
+	// refuses, if not nil, says that a relay's path to a target is known at the source to be no help: the relay is
+	// not asked then.
+	refuses func(source, relay, target int) bool
 }
 
 // groupMember is one host of a group. Peers are in shifted order: peer 0 is the next host.
@@ -262,6 +266,9 @@ func (f *pairFlow) receive(p *Packet) {
 func (m *groupMember) pump() {
 	now := m.group.net.now
 	for a, ok := m.engine.Next(now); ok; a, ok = m.engine.Next(now) {
+		if m.refused(&a) {
+			continue
+		}
 		switch a.Kind {
 		case exchange.SendChunk:
 			m.pairs[a.Peer].send(a.Head)

@@ -5,6 +5,20 @@ import (
 	"github.com/weft-fabric/weft/internal/exchange"
 )
 
+// refused answers a request to a relay of which the member knows that it refuses.
+func (m *groupMember) refused(a *exchange.Action) bool {
+	g := m.group
+	if g.refuses == nil || a.Kind != exchange.SendNote || a.Note.Kind != exchange.NoteAsk {
+		return false
+	}
+	relay := (m.rank + 1 + a.Peer) % len(g.members)
+	if !g.refuses(m.rank, relay, (relay+1+int(a.Note.Third))%len(g.members)) {
+		return false
+	}
+	m.engine.OnNote(g.net.now, a.Peer, exchange.Note{Kind: exchange.NoteRefuse, Serial: a.Note.Serial})
+	return true
+}
+
 // sendPiece sends a piece to a relay or its target.
 func (f *pairFlow) sendPiece(a *exchange.Action) {
 	kept := *a

@@ -1,6 +1,8 @@
 package netsim
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -56,5 +58,68 @@ func TestOneSlowPath(t *testing.T) {
 			t.Errorf("%+v: %.3f of the bound, %d bytes by relays, %d pieces again, %d twice",
 				c, took, relayed, again, twice)
 		}
+	}
+}
+
+// slowPaths are a network of eight hosts at 100 Mbit/s of which paths are slower: how many times, by both ends.
+type slowPaths map[[2]int]int64
+
+// randomPaths has one slow path at least.
+func randomPaths(r *rand.Rand) slowPaths {
+	paths, share := slowPaths{{1, 4}: 20}, []float64{0.02, 0.1, 0.3}[r.IntN(3)]
+	for from := range 8 {
+		for to := range 8 {
+			if from != to && r.Float64() < share {
+				paths[[2]int{from, to}] = 4 + r.Int64N(27)
+			}
+		}
+	}
+	return paths
+}
+
+// took is how long the third operation takes. Sources may know which paths of relays are slow.
+func (p slowPaths) took(known bool) time.Duration {
+	const hosts, rate = 8, 100 * megabit
+	n := New(1)
+	s := n.Star(hosts, Link{Rate: rate, Delay: 20 * us, Limit: 256 << 10})
+	middle := map[[2]int]*Link{}
+	for path, times := range p {
+		middle[path] = n.Link(Link{Rate: rate / times, Delay: 20 * us, Limit: 256 << 10})
+	}
+	for i := range s.Up {
+		s.Up[i].Limit = 1 << 20
+	}
+	g := n.Group(hosts, overUDP(congestion.Delay), func(from, to int) Route {
+		if l := middle[[2]int{from, to}]; l != nil {
+			return Route{s.Up[from], l, s.Down[to]}
+		}
+		return s.Route(from, to)
+	})
+	if known {
+		g.refuses = func(_, relay, target int) bool { return middle[[2]int{relay, target}] != nil }
+	}
+	cfg := exchange.DefaultConfig(hosts - 1)
+	cfg.Chunk, cfg.Piece = 44*1472, 5*1472
+	g.Engine(cfg, 4<<20)
+	d := time.Duration(0)
+	for range 3 {
+		d = g.Exchange(0, func(from, to int) int64 { return simSlice }, 20*time.Second)
+	}
+	return d
+}
+
+// TestRelaysKnown: relays are chosen by what the source knows of its own paths and each relay of its own. To know all
+// paths at the source would gain little: less than 3 % in the mean of networks.
+func TestRelaysKnown(t *testing.T) {
+	r, sum := rand.New(rand.NewPCG(1, 31)), 0.0
+	const networks = 60
+	for range networks {
+		p := randomPaths(r)
+		own, all := p.took(false), p.took(true)
+		t.Logf("%d slow paths: %v, %v with all known", len(p), own, all)
+		sum += math.Log(own.Seconds()/all.Seconds()) / networks
+	}
+	if mean := math.Exp(sum); mean > 1.03 {
+		t.Errorf("%.3f times as long as with all paths known", mean)
 	}
 }

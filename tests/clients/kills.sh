@@ -9,48 +9,8 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/clients/lib.sh
 
 HOSTS=6
-mbit=${WEFT_TEST_MBIT:-100} slow=${WEFT_TEST_SLOW_MBIT:-5}
-prefix=weft-kills-$$
-
-down() {
-	local i
-
-	for ((i = 0; i <= HOSTS; i++)); do
-		ip netns del "$prefix-$i" 2>/dev/null
-	done
-	rm -rf "$work"
-}
-
-# cable HOST INTERFACE PORT RATE: what leaves the host through its interface goes into the switch, which
-# is the last namespace; both sides send at a rate.
-cable() {
-	local host=$prefix-$1 sw=$prefix-$HOSTS
-
-	ip -n "$host" link add "$2" type veth peer name "$3" netns "$sw" &&
-		ip -n "$host" link set "$2" up gso_max_segs 1 && ip -n "$sw" link set "$3" up master bridge &&
-		tc -n "$sw" qdisc replace dev "$3" root tbf rate "$4mbit" burst 16kb limit 262144 &&
-		tc -n "$host" qdisc replace dev "$2" root tbf rate "$4mbit" burst 16kb limit 262144
-}
-
-# star: the hosts have 10.97.0.1 and so on. What host 1 sends to host 2 has a slow cable of its own,
-# as far as that the host answers for its address there.
-star() {
-	local i mac from=$prefix-1
-
-	for ((i = 0; i <= HOSTS; i++)); do
-		ip netns add "$prefix-$i" && ip -n "$prefix-$i" link set lo up || return
-	done
-	ip -n "$prefix-$HOSTS" link add bridge type bridge && ip -n "$prefix-$HOSTS" link set bridge up || return
-	for ((i = 0; i < HOSTS; i++)); do
-		cable $i eth0 "port$i" "$mbit" && ip -n "$prefix-$i" addr add "10.97.0.$((i + 1))/24" dev eth0 || return
-	done
-	cable 1 eth1 side "$slow" || return
-	ip netns exec "$from" sysctl -qw net.ipv4.conf.eth1.arp_ignore=8 net.ipv4.conf.eth0.rp_filter=0 \
-		net.ipv4.conf.all.rp_filter=0 || return
-	mac=$(ip netns exec "$prefix-2" cat /sys/class/net/eth0/address) || return
-	ip -n "$from" neigh replace 10.97.0.3 lladdr "$mac" dev eth1 nud permanent &&
-		ip -n "$from" route replace 10.97.0.3/32 dev eth1 src 10.97.0.2
-}
+# shellcheck source-path=SCRIPTDIR source=star.sh
+. tests/clients/star.sh
 
 # kills NAME: every test of the program.
 kills() {
@@ -73,7 +33,7 @@ elif have "kills between hosts" ip && have "kills between hosts" tc; then
 	trap down EXIT
 	if ! make -s -C tests/c OUT="$PWD/build/tests" >"$work/log" 2>&1; then
 		not_ok "tests/c is built" "$work/log"
-	elif ! star 2>"$work/log"; then
+	elif ! { star && slow_path 1 2; } 2>"$work/log"; then
 		skip "kills between hosts" "no network here: $(head -n 1 "$work/log")"
 	elif [ "${1:-}" = long ]; then
 		export WEFT_TEST_KILLS=${WEFT_TEST_KILLS:-60} WEFT_TEST_RELAYS=1 WEFT_TEST_SLOW=${WEFT_TEST_SLOW:-30}
