@@ -116,7 +116,7 @@ type Direct interface {
 	// SendPending reports whether ep has yet to take in a message that was sent to
 	// it, by this Iface or by another that shares its way.
 	SendPending(ep Endpoint) bool
-	// Revoke has peers fetch nothing any more of the memory of messages that they were told of: what they are copying
+	// Revoke has peers fetch nothing any more of the memory of messages that have been sent: what they are copying
 	// meanwhile counts as not copied. The caller may use that memory again, and sends nothing any more.
 	Revoke()
 	// WakePeer is Wake of the endpoint whose line has this number in Peer.

@@ -14,8 +14,8 @@ import (
 // on the same path, and one another: one that is lost is sent again in that time.
 const lingerTime = 250 * time.Millisecond
 
-// emptyPolls is how many polls in turn find nothing when nothing has arrived: a transport that has been idle looks at
-// its socket in one of several.
+// emptyPolls is how many polls in turn find nothing when nothing has arrived: a transport that has been idle polls
+// its socket in one of several only.
 const emptyPolls = 64
 
 // only is h for the messages of the peer. Others may know the endpoint's name,

@@ -158,7 +158,7 @@ func (e *initiator) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok {
 		return e.confirm(p)
 	}
-	if e.disconnected() {
+	if e.conn.disconnected() {
 		return nil, fi.ESHUTDOWN
 	}
 	old := l.path.Load()
@@ -419,7 +419,7 @@ func (e *peering) fill(addr fi.Addr, l *link, p *path) {
 	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cur := l.path.Load(); cur != p || p.Err() != nil || e.disconnected() {
+	if cur := l.path.Load(); cur != p || p.Err() != nil || e.conn.disconnected() {
 		return
 	}
 	if p.port.number != 0 && !e.fillPath(i, p) || p.port.number == 0 && e.iface.FillPeer(p.Endpoint, line) != nil {

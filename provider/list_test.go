@@ -517,7 +517,7 @@ func TestListThreads(t *testing.T) {
 		var stop sync.WaitGroup
 		var posted [4]int
 		var ended [4]atomic.Int32
-		look := func() {
+		poll := func() {
 			x.ep.Progress()
 			y.ep.Progress()
 			var got [1]cq.Entry
@@ -542,7 +542,7 @@ func TestListThreads(t *testing.T) {
 						return
 					}
 					for err = l.Write(uint64(n)); err == fi.EAGAIN; err = l.Write(uint64(n)) {
-						look()
+						poll()
 					}
 					if err != nil {
 						t.Error(err)
@@ -550,7 +550,7 @@ func TestListThreads(t *testing.T) {
 					}
 					posted[n]++
 					for int(ended[n].Load()) < posted[n] {
-						look()
+						poll()
 						runtime.Gosched()
 					}
 					if err := l.Close(); err != nil {

@@ -178,5 +178,4 @@ func (o oneSided) requested() bool {
 	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.pendings.lost.Load()
 }
 
-func (o oneSided) sourceLost(hw.Source)              {}
-func (o oneSided) linkLost(l *link, status fi.Errno) { o.e.lostRMAs(l, status) }
+func (o oneSided) sourceLost(hw.Source) {}

@@ -312,9 +312,10 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	e.rmas.Free(id)
 }
 
-// lostRMAs ends the operations that wait for a peer that is gone, or for room on the way to it. Those of a device end as
+// linkLost ends the operations that wait for a peer that is gone, or for room on the way to it. Those of a device end as
 // its commands do.
-func (e *leasedEP) lostRMAs(l *link, status fi.Errno) {
+func (o oneSided) linkLost(l *link, status fi.Errno) {
+	e := o.e
 	e.lostPendings(l, status)
 	l.flow.drop(status)
 	l.flow = nil

@@ -272,7 +272,7 @@ func (i *Iface) Close() error {
 	for _, e := range endpoints {
 		e.leave()
 	}
-	for end := time.Now().Add(closeWait); i.bouncesInUse() && time.Now().Before(end); {
+	for end := time.Now().Add(closeWait); i.seg.bouncesInUse(*i.endpoints.Load()) && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
 	}
 	i.seg.remove()
@@ -289,11 +289,10 @@ func (i *Iface) Close() error {
 	return nil
 }
 
-// bouncesInUse reports whether a live peer has still to fetch a message.
-func (i *Iface) bouncesInUse() bool {
-	endpoints := *i.endpoints.Load()
-	for n := range i.seg.geo.bounceCount {
-		b := i.seg.bounce(n)
+// bouncesInUse reports whether a live peer, one of some endpoints, has still to fetch a message of the segment's owner.
+func (s *segment) bouncesInUse(endpoints []*Endpoint) bool {
+	for n := range s.geo.bounceCount {
+		b := s.bounce(n)
 		if atomic.LoadUint32(&b.State) == 0 {
 			continue
 		}

@@ -180,7 +180,7 @@ struct hello {
 	char token[WEFT_TOKEN_MAX];
 };
 
-/* Owns memory at a port that others have had, until it is told to look at it. */
+/* Owns memory at a port that others have had, until a byte on its socket has it check that memory. */
 static void own(void)
 {
 	int fd = atoi(getenv("WEFT_TEST_FD"));
@@ -222,7 +222,7 @@ static int ends(struct side *s, const struct hello *h, char *mem, uint32_t op)
 	return rc == 1 ? 0 : (int)-rc;
 }
 
-/* Reads what an owner has, which may be told first that the one before at its address is gone. */
+/* Reads what an owner has, whose predecessor at its address may be gone first. */
 static void reach(struct side *s, const struct hello *h, char *mem)
 {
 	int rc = FI_ECONNRESET;

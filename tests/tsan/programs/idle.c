@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause
- * What of a poll is C (cabi/idle.h) under ThreadSanitizer: two threads look for work while a third puts messages into
+ * What of a poll is C (cabi/idle.h) under ThreadSanitizer: two threads poll for work while a third puts messages into
  * an inbound ring and a fourth has the list of endpoints replaced. Who finds a message takes it, under the lease. With
  * MUTANT messages are published without release, which the sanitizer is to find. */
 #include <pthread.h>
@@ -69,7 +69,7 @@ static void take(void)
 		atomic_store(&over, true);
 }
 
-static void *look(void *arg)
+static void *poller(void *arg)
 {
 	while (!atomic_load_explicit(&over, memory_order_relaxed)) {
 		uint32_t free = 0;
@@ -103,7 +103,7 @@ static void *replace(void *arg)
 
 int main(void)
 {
-	void *(*const works[])(void *) = { fill, look, look, replace };
+	void *(*const works[])(void *) = { fill, poller, poller, replace };
 	pthread_t t[4];
 
 	ep.inbound[0].ring =
