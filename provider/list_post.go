@@ -170,19 +170,36 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 	op.args.Note = nil
 	op.first.Store(noFailure)
 	op.done.Store(n)
-	link, p, err := e.peerFor(l.addr, a.Flags)
-	if err == nil {
-		defer link.Release()
-		err = l.refs.Acquire()
-	}
+	link, p, err := e.pathOfNoted(l)
 	if err != nil {
 		op.complete(fi.ErrnoOf(err))
 		return
 	}
+	defer link.Release()
 	op.note = op.noteOf(a, p)
 	_ = e.notes.Out.Add(op.note, link, a.Note, true) // which does not fail
 	op.finish()
 	e.domain.work.PostReady()
+}
+
+// pathOfNoted returns the path over which a list's elements went, with its link, and holds the link and the list.
+// fi.ECONNRESET: the path is lost, be that reported or not.
+func (e *Endpoint) pathOfNoted(l *List) (*link, *path, error) {
+	link, err := e.linkOf(l.addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, ok := link.ready()
+	if !ok {
+		err = fi.ECONNRESET
+	} else {
+		err = l.refs.Acquire()
+	}
+	if err != nil {
+		link.Release()
+		return nil, nil, err
+	}
+	return link, p, nil
 }
 
 // noteOf is the notification of the operation, over a path.
