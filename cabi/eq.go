@@ -19,7 +19,8 @@ func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, self unsafe.Poin
 		return result(err)
 	}
 	o := (*C.struct_weft_eq_obj)(self)
-	o.fabric = (*C.struct_weft_fabric_obj)(fidOf(f))
+	of := (*C.struct_weft_fabric_obj)(fidOf(f))
+	o.api_version = C.uint32_t(of.fid.api_version)
 	waitSet, err := prepare(&o.wait, attr.wait_obj, attr.wait_set)
 	if err != nil {
 		return result(err)
@@ -35,7 +36,7 @@ func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, self unsafe.Poin
 		return result(err)
 	}
 	setFID(q, self)
-	host := o.fabric.host
+	host := of.host
 	q.ShowInfo(func(i *fi.Info) (uintptr, error) { return showInfo(host, i) })
 	connect(q.Waiter(), &o.wait)
 	return 0
@@ -99,7 +100,7 @@ func weftGoEQReadErr(queue C.uint64_t, to *C.struct_fi_eq_err_entry, flags C.uin
 	}
 	o := (*C.struct_weft_eq_obj)(fidOf(q))
 	known := C.size_t(C.sizeof_struct_fi_eq_err_entry)
-	if uint32(o.fabric.fid.api_version) < fi.Version(1, 5) {
+	if uint32(o.api_version) < fi.Version(1, 5) {
 		known = C.size_t(errEntryBefore15)
 	}
 	entry := C.struct_fi_eq_err_entry{data: C.uint64_t(e.Data), err: C.int(e.Err), prov_errno: C.int(e.ProvErrno)}

@@ -96,7 +96,7 @@ struct weft_eq_obj {
 	struct fid_eq fid;
 	uint8_t err_data[WEFT_EQ_ERR_DATA]; /* of the error read last; the application serializes that */
 	uint64_t handle;
-	struct weft_fabric_obj *fabric;
+	uint32_t api_version;           /* of the fabric, which may be closed before */
 	struct weft_wait_native wait;
 	struct weft_link link;
 };

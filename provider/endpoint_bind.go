@@ -193,9 +193,22 @@ func (e *binder) BindAV(a *AV, flags uint64) error {
 
 // BindEQ binds an event queue, at any time, in place of one that was bound before:
 // what happens from now on is reported there. Flags mean nothing.
-func (e *binder) BindEQ(q *eq.Queue, flags uint64) error {
+func (e *binder) BindEQ(q *eq.Queue, flags uint64) error { return e.bindEQ(q, q.Release) }
+
+// BindEQ binds an event queue as that of other endpoints. Unread events of a connection are removed from each queue
+// when the endpoint is closed.
+func (e *Endpoint) BindEQ(q *eq.Queue, flags uint64) error {
+	return e.bindEQ(q, func() {
+		if e.conn != nil {
+			q.Forget(e.conn.fid)
+		}
+		q.Release()
+	})
+}
+
+func (e *binder) bindEQ(q *eq.Queue, release func()) error {
 	set := func() { e.eq.Store(q) }
-	return e.bind(&binding{what: "event queue", acquire: q.Acquire, release: q.Release,
+	return e.bind(&binding{what: "event queue", acquire: q.Acquire, release: release,
 		check: func() error { return nil }, set: set, late: func() error { set(); return nil }})
 }
 

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/info"
@@ -378,5 +379,30 @@ func TestCancel(t *testing.T) {
 	}
 	if e, _ := a.cq.ReadErr(); e.Err != fi.ECANCELED || e.Context != 11 {
 		t.Fatalf("%+v", e)
+	}
+}
+
+// TestReplacedEQ closes an endpoint that has events on a queue which another one has replaced.
+func TestReplacedEQ(t *testing.T) {
+	c := newConnBench(t, nil)
+	a := c.end(t, c.info)
+	a.ep.conn.Connected(nil)
+	c.eq.PostError(eq.ErrEntry{FID: a.ep.conn.fid, Err: fi.ECONNRESET})
+	second, err := c.fabric.OpenEQ(&fi.EQAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ep.BindEQ(second, 0); err != nil {
+		t.Fatal(err)
+	}
+	a.ep.conn.Connected(nil)
+	c.drop(t, a)
+	for i, q := range []*eq.Queue{c.eq, second} {
+		if _, err := q.Next(); err != fi.EAGAIN {
+			t.Errorf("queue %d has events of an endpoint that is closed: %v", i, err)
+		}
+	}
+	if err := second.Close(); err != nil {
+		t.Errorf("close: %v", err)
 	}
 }

@@ -168,7 +168,7 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 	op.args.Note = nil
 	op.first.Store(noFailure)
 	op.done.Store(n)
-	link, p, err := e.peerFor(l.addr, a.Flags)
+	link, p, err := e.pathOfNoted(l)
 	if err != nil {
 		op.complete(fi.ErrnoOf(err))
 		return
@@ -179,6 +179,21 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 	l.posts.Add(1)
 	op.finish()
 	e.domain.work.PostReady()
+}
+
+// pathOfNoted returns the path over which a list's elements went, with its link, which it holds. fi.ECONNRESET: the path
+// is lost, be that reported or not.
+func (e *Endpoint) pathOfNoted(l *List) (*link, *path, error) {
+	link, err := e.linkOf(l.addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, ok := link.ready()
+	if !ok {
+		link.Release()
+		return nil, nil, fi.ECONNRESET
+	}
+	return link, p, nil
 }
 
 // noteOf is the notification of the operation, over a path.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 )
 
@@ -296,4 +297,31 @@ func TestNoteQueue(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// lostEndpoint is that of a peer that is gone, which is not reported.
+type lostEndpoint struct{ hw.Endpoint }
+
+func (lostEndpoint) Err() error     { return hw.ErrPeerDead }
+func (lostEndpoint) Reported() bool { return false }
+
+// TestNotedPeerGone: the peer is gone after the data plane has copied what a notification follows.
+func TestNotedPeerGone(t *testing.T) {
+	b := newBench(t, nil, rmaHints())
+	x, y := b.side(t), b.side(t)
+	memory := make([]byte, 64)
+	to := x.opens(y.token(y.region(memory, 7, fi.RemoteWrite)))
+	l := x.list([]Piece{{Local: iovOf(memory)[0].Base, Remote: to, Addr: to.Info().Base, Len: 64}})
+	post(t, func() error { return l.Write(1) }, x, y)
+	wantDone(t, x, y, 1, fi.RMA|fi.Write)
+	link, err := x.ep.linkOf(l.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := link.path.Load()
+	link.path.Store(&path{Endpoint: lostEndpoint{p.Endpoint}, port: p.port, peer: p.peer, slots: p.slots})
+	l.Noted(&ListArgs{Note: []byte("done"), Context: 3}, 64)
+	x.wantError(3, fi.ECONNRESET)
+	link.path.Store(p)
+	link.Release()
 }

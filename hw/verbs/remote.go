@@ -24,12 +24,23 @@ const maxAsks = 64
 
 // asks are the requests that wait for replies.
 type asks struct {
-	// busy is 1 while a place is being filled and 2 while its reply is out.
-	// Taken by compare-and-swap by any thread, cleared by the lease holder.
-	busy   [maxAsks]atomic.Uint32
+	// busy is 0 for a free place, 1 while one is filled or ends, and else the number of the request whose reply is
+	// out. The thread that changes 0 or a number into 1, by compare-and-swap, has the place until it stores
+	// another value: one that asks, or the lease holder. Sequentially consistent.
+	busy [maxAsks]atomic.Uint32
+	// next counts the requests, for their places and numbers. Any thread; sequentially consistent.
 	next   atomic.Uint32
 	result [maxAsks]*uint64
 	c      [maxAsks]*hw.Completion
+}
+
+// replyOut is set in the numbers of requests.
+const replyOut = 1 << 31
+
+// end takes a place whose reply is out, to end its request. False: the request has ended.
+func (a *asks) end(n int) bool {
+	number := a.busy[n].Load()
+	return number&replyOut != 0 && a.busy[n].CompareAndSwap(number, 1)
 }
 
 // requestBytes is the length of a request's payload:
@@ -59,7 +70,9 @@ func (e *Endpoint) ask(r request) error {
 		return err
 	}
 	a := &e.asks
-	n := a.next.Add(1) % maxAsks
+	number := a.next.Add(1)
+	n := number % maxAsks
+	number |= replyOut
 	for k := 0; !a.busy[n].CompareAndSwap(0, 1); k++ {
 		if k == maxAsks {
 			return e.full()
@@ -74,14 +87,29 @@ func (e *Endpoint) ask(r request) error {
 	binary.LittleEndian.PutUint64(b[16:], r.operand)
 	binary.LittleEndian.PutUint64(b[24:], r.compare)
 	e.slow.Add(1)
-	a.busy[n].Store(2)
+	a.busy[n].Store(number)
 	if err := e.sendShort(kindRequest, 0, uint64(n), nil, b[:]); err != nil {
-		a.result[n], a.c[n] = nil, nil
-		a.busy[n].Store(0)
-		e.slow.Add(-1)
-		return err
+		return e.unsent(n, number, err)
 	}
 	return nil
+}
+
+// unsent takes back a request that was not sent because of err, and returns that. nil: the end of the connection has
+// ended the request, and its completion has the error.
+func (e *Endpoint) unsent(n, number uint32, err error) error {
+	if !e.asks.busy[n].CompareAndSwap(number, 1) {
+		return nil
+	}
+	e.leavePlace(int(n))
+	return err
+}
+
+// leavePlace frees a place that the caller has.
+func (e *Endpoint) leavePlace(n int) {
+	a := &e.asks
+	a.result[n], a.c[n] = nil, nil
+	a.busy[n].Store(0)
+	e.slow.Add(-1)
 }
 
 // perform does what a peer asked and sends the reply. Lease.
@@ -129,7 +157,7 @@ func (e *Endpoint) sendReplies() {
 
 // replied takes a reply and updates the completion. Lease.
 func (r *receiver) replied(e *Endpoint, m *message, b []byte) int {
-	if len(b) != replyBytes || m.headLen != 0 || m.header >= maxAsks || e.asks.busy[m.header].Load() != 2 || b[0] > replyKey {
+	if len(b) != replyBytes || m.headLen != 0 || m.header >= maxAsks || b[0] > replyKey || !e.asks.end(int(m.header)) {
 		r.refuse("reply of %d bytes from peer %s", len(b), e)
 		return 0
 	}
@@ -140,13 +168,11 @@ func (r *receiver) replied(e *Endpoint, m *message, b []byte) int {
 	return e.answered1(int(m.header), binary.LittleEndian.Uint64(b[8:]), err)
 }
 
-// answered1 ends a request.
+// answered1 ends a request whose place the caller has.
 func (e *Endpoint) answered1(n int, old uint64, err error) int {
 	a := &e.asks
 	result, c := a.result[n], a.c[n]
-	a.result[n], a.c[n] = nil, nil
-	a.busy[n].Store(0)
-	e.slow.Add(-1)
+	e.leavePlace(n)
 	if err == nil && result != nil {
 		*result = old
 	}
@@ -160,7 +186,7 @@ func (e *Endpoint) answered1(n int, old uint64, err error) int {
 // endAsks ends all requests with an error. Lease.
 func (e *Endpoint) endAsks(err error) {
 	for n := range e.asks.busy {
-		if e.asks.busy[n].Load() == 2 {
+		if e.asks.end(n) {
 			e.answered1(n, 0, err)
 		}
 	}

@@ -409,6 +409,13 @@ func TestEnds(t *testing.T) {
 	if len(open.ends) != 1 || open.ends[0] != fi.ECONNRESET || x.notes.Out.bytes != 0 || *to[1].count != 0 {
 		t.Errorf("ended %v, %d bytes are queued", open.ends, x.notes.Out.bytes)
 	}
+	if q, line := len(x.notes.Out.queues), &x.notes.memory.outs[1]; q != 0 || line.Stream != 0 {
+		t.Errorf("%d queues, stream %#x to a receiver that is gone", q, line.Stream)
+	}
+	x.Progress() // which the queue that has ended may still wait for
+	if line := &x.notes.memory.outs[1]; line.Open != 0 {
+		t.Error("the data plane may send over a stream that has ended")
+	}
 	dropped := &posted{}
 	if err := x.notes.Out.Add(&dropped.Outgoing, to[1], nil, true); err != nil {
 		t.Fatal(err)

@@ -139,8 +139,9 @@ func (o *Outbox) Take(n *Outgoing, p Peer) {
 	}
 }
 
-// drop takes the i-th notification out of a queue.
+// drop takes the i-th notification out of a queue. A queue of which only notifications that are lost were left ends.
 func (o *Outbox) drop(q *queue, i int) {
+	lost := q.list[i].lost != fi.Success
 	o.bytes -= q.list[i].cost()
 	q.list[i].queue = nil
 	if i != 0 {
@@ -149,6 +150,16 @@ func (o *Outbox) drop(q *queue, i int) {
 	}
 	q.list[0] = nil
 	q.list = q.list[1:]
+	if lost && len(q.list) == 0 {
+		o.end(q)
+	}
+}
+
+// end gives back what a queue of which nothing waits has. The caller has o.mu.
+func (o *Outbox) end(q *queue) {
+	delete(o.byID, q.stream)
+	delete(o.queues, q.peer)
+	endStream(q.line)
 }
 
 // Settle takes in that what comes before a notification in its post has ended, with a status, and sends it if it can
@@ -218,7 +229,7 @@ func (o *Outbox) advance(q *queue, ends []ended) []ended {
 		}
 		ends = append(ends, ended{n, q.peer, fi.Errno(n.head.Status)})
 	}
-	if len(q.list) == 0 {
+	if len(q.list) == 0 && o.byID[q.stream] == q { // else its entry may be another queue's
 		q.open()
 	}
 	return ends
@@ -321,9 +332,7 @@ func (o *Outbox) lose(q *queue, status fi.Errno, ends []ended) []ended {
 		n.queue = nil
 		ends = append(ends, ended{n, q.peer, status})
 	}
-	delete(o.byID, q.stream)
-	delete(o.queues, q.peer)
-	endStream(q.line)
+	o.end(q)
 	if len(waiting) != 0 {
 		next := o.newQueue(q.peer, waiting)
 		for _, n := range waiting {

@@ -145,6 +145,53 @@ static void test_strerror(long arg)
 	node_close_domain(&n);
 }
 
+/* Puts other bytes where objects that were freed have been. */
+static void fill_freed(void)
+{
+	static void *blocks[64][16];
+
+	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+		for (size_t k = 0; k < ARRAY_LEN(blocks[0]); k++) {
+			blocks[i][k] = malloc(16 * (i + 1));
+			CHECK(blocks[i][k] != NULL);
+			memset(blocks[i][k], 0xff, 16 * (i + 1));
+		}
+	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+		for (size_t k = 0; k < ARRAY_LEN(blocks[0]); k++)
+			free(blocks[i][k]);
+}
+
+/* An error is read after the fabric is closed, in the form of the fabric's version; or the fabric stays. */
+static void test_readerr_after_fabric(long arg)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE, .flags = FI_EVENT };
+	struct fi_eq_err_entry err = { .err_data_size = 77 };
+	char name[4096] = { 0 };
+	struct fid_av *av;
+	struct fid_eq *eq;
+	fi_addr_t addr;
+	int rc;
+
+	(void)arg;
+	node_open_domain(&n, &(struct node_opts){ .version = FI_VERSION(1, 4) });
+	eq = open_eq(0, FI_WAIT_NONE, 0);
+	NEED(fi_av_open(n.domain, &attr, &av, NULL) == 0, "address vectors with events");
+	OK(fi_av_bind(av, &eq->fid, 0));
+	OK(fi_av_insert(av, name, 1, &addr, 0, NULL));
+	OK(fi_close(&av->fid));
+	OK(fi_close(&n.domain->fid));
+	rc = fi_close(&n.fabric->fid);
+	CHECKF(rc == 0 || rc == -FI_EBUSY, "close the fabric = %d", rc);
+	if (rc == 0)
+		fill_freed();
+	CHECK_RC(fi_eq_readerr(eq, &err, 0), offsetof(struct fi_eq_err_entry, err_data_size));
+	CHECK(err.err == FI_EINVAL && err.err_data_size == 77);
+	OK(fi_close(&eq->fid));
+	if (rc)
+		OK(fi_close(&n.fabric->fid));
+	fi_freeinfo(n.info);
+}
+
 static const struct test tests[] = {
 	{ "write_read", test_write_read, 1, 0, 0 },
 	{ "not_writable", test_not_writable, 1, 0, 0 },
@@ -154,6 +201,7 @@ static const struct test tests[] = {
 	{ "sread_yield", test_sread, 1, 0, FI_WAIT_YIELD },
 	{ "fd", test_fd, 1, 0, 0 },
 	{ "strerror", test_strerror, 1, 0, 0 },
+	{ "readerr_after_fabric", test_readerr_after_fabric, 1, 0, 0 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

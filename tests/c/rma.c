@@ -276,7 +276,7 @@ static void test_region_counter(long wait)
 	close_rma(&r);
 }
 
-/* An operation on regions A and B of rank 1, len bytes of each: a write, then an atomic operation on words of theirs. */
+/* Writes len bytes each of regions a and b of rank 1 as one operation; add_two adds to a word of each. */
 static void write_two(struct rma *r, uint64_t a, uint64_t b, size_t len)
 {
 	struct iovec iov = { r->mem, 2 * len };
