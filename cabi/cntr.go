@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider"
 )
 
@@ -24,6 +25,10 @@ func weftGoCntrOpen(domain C.uint64_t, attr *C.struct_fi_cntr_attr, self unsafe.
 	case attr == nil:
 		attr = &C.struct_fi_cntr_attr{wait_obj: C.FI_WAIT_NONE}
 	case attr.flags&C.FI_PEER != 0: // the owner does the waiting
+		if attr.events == C.enum_fi_cntr_events(fi.CntrEventsBytes) { // the owner's takes one at a time
+			log.Warnf(log.Domain, "fi_cntr_open: FI_PEER with events %d, of bytes", uint32(attr.events))
+			return result(fi.ENOSYS)
+		}
 		if rc := C.weft_peer_cntr_import(o); rc != 0 {
 			return rc
 		}

@@ -222,6 +222,7 @@ static void open_peer(struct peer *p)
 	struct fi_peer_srx_context srx = { sizeof(srx), &owner.srx };
 	struct fi_cq_attr cq_attr = { .flags = FI_PEER };
 	struct fi_cntr_attr cntr_attr = { .flags = FI_PEER };
+	struct fi_cntr_attr bytes_attr = { .flags = FI_PEER, .events = FI_CNTR_EVENTS_BYTES };
 	struct fi_rx_attr rx_attr = { .op_flags = FI_PEER };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 
@@ -235,6 +236,7 @@ static void open_peer(struct peer *p)
 	OK(fi_domain(p->fabric, p->info, &p->domain, NULL));
 	CHECK_RC(fi_cq_open(p->domain, &cq_attr, &p->cq, NULL), -FI_EINVAL);
 	OK(fi_cq_open(p->domain, &cq_attr, &p->cq, &cq));
+	CHECK_RC(fi_cntr_open(p->domain, &bytes_attr, &p->cntr, &cntr), -FI_ENOSYS);
 	OK(fi_cntr_open(p->domain, &cntr_attr, &p->cntr, &cntr));
 	CHECK_RC(fi_srx_context(p->domain, &rx_attr, &p->srx, NULL), -FI_EINVAL);
 	OK(fi_srx_context(p->domain, &rx_attr, &p->srx, &srx));
