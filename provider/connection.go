@@ -242,8 +242,8 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 	}
 }
 
-// disconnected reports whether there was a connection, which has ended; c may be nil. A thread that has seen it before asks
-// again under the lock of a link, under which the end takes the peer away.
+// disconnected reports whether there was a connection, which has ended; c may be nil. A thread that has seen it before
+// asks again under the lock of a link, under which the end takes the peer away.
 func (c *connection) disconnected() bool { return c != nil && c.Ready() == fi.ESHUTDOWN }
 
 // closeLines takes the peer away from the data plane, so that posts ask for the

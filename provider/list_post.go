@@ -181,8 +181,8 @@ func (l *List) Noted(a *ListArgs, n uint64) {
 	e.domain.work.PostReady()
 }
 
-// pathOfNoted returns the path over which a list's elements went, with its link, which it holds. fi.ECONNRESET: the path
-// is lost, be that reported or not.
+// pathOfNoted returns the path over which a list's elements went, with its link, which it holds. fi.ECONNRESET: the
+// path is lost, be that reported or not.
 func (e *Endpoint) pathOfNoted(l *List) (*link, *path, error) {
 	link, err := e.linkOf(l.addr)
 	if err != nil {

@@ -119,8 +119,8 @@ func (e *peering) finishPending(f *hot.Pending, status fi.Errno) {
 	}
 }
 
-// lostPendings ends the operations whose peers' ends have been reported, or are now, with status: that of the link gone,
-// nil: of none. Before, the answers may stand in the own ring.
+// lostPendings ends the operations whose peers' ends have been reported, or are now, with status: that of the link
+// gone, nil: of none. Before, the answers may stand in the own ring.
 func (e *initiator) lostPendings(gone *link, status fi.Errno) {
 	for i := range e.pendings.table.Len() {
 		f := e.pendings.table.At(uint32(i))

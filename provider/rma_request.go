@@ -312,8 +312,8 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	e.rmas.Free(id)
 }
 
-// linkLost ends the operations that wait for a peer that is gone, or for room on the way to it. Those of a device end as
-// its commands do.
+// linkLost ends the operations that wait for a peer that is gone, or for room on the way to it. Those of a device end
+// as its commands do.
 func (o oneSided) linkLost(l *link, status fi.Errno) {
 	e := o.e
 	e.lostPendings(l, status)

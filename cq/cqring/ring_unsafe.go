@@ -56,8 +56,8 @@ func (r Ring) At(pos uint64) *hot.CQE {
 	return (*hot.CQE)(unsafe.Add(unsafe.Pointer(r.header), uint64(HeaderBytes)+pos&(1<<(r.log2&63)-1)*uint64(SlotBytes)))
 }
 
-// mark is what the slot at a position holds: hot.CQMarkEntry or hot.CQMarkError; any other value: nothing that is ready.
-// (L0)
+// mark is what the slot at a position holds: hot.CQMarkEntry or hot.CQMarkError; any other value: nothing that is
+// ready. (L0)
 func (r Ring) mark(pos uint64) uint64 {
 	other := atomic.LoadUint64(&r.At(pos).Seq) ^ (mpsc.Sequence(pos, r.log2) | hot.SlotReady)
 	return bits.RotateLeft64(other, -hot.SeqOwnerShift)

@@ -108,7 +108,8 @@ func serveRead(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot *
 		return false
 	}
 	head := *(*hot.ReadHead)(unsafe.Pointer(&slot.Body))
-	if head.Request == 0 || head.Length == 0 || head.Length > uint64(ep.EagerMax) || head.At > 1<<62 || head.Ends > hot.EndsElement {
+	if head.Request == 0 || head.Length == 0 || head.Length > uint64(ep.EagerMax) || head.At > 1<<62 ||
+		head.Ends > hot.EndsElement {
 		return false
 	}
 	from := regionAt(ep, head.Key, m.header, head.Length, hot.KeyRead)

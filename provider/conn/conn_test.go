@@ -266,8 +266,8 @@ func TestGiveBack(t *testing.T) {
 	c.want("failed", "", fi.ECONNREFUSED)
 }
 
-// TestCloseRejects: the peer of an endpoint that is closed before it accepts hears of that, and the passive endpoint has
-// room for another request.
+// TestCloseRejects: the peer of an endpoint that is closed before it accepts hears of that, and the passive endpoint
+// has room for another request.
 func TestCloseRejects(t *testing.T) {
 	p := newPassive(t, "")
 	a := newEnd(t, 7, "", nil)
