@@ -20,9 +20,12 @@ func (i *Iface) CheckPeers() {
 		now := i.now()
 		s.keepAlive(now)
 		s.acks(now)
-		s.reclaim()
+		unknown := s.reclaim()
 		i.deliver.collect(s)
 		s.leave()
+		for _, c := range unknown { // Connect takes mu before a lease
+			i.forget(c)
+		}
 	}
 	i.complete() // before the peer events: these operations have ended
 	i.report()
@@ -120,9 +123,9 @@ func (c *Endpoint) rest(now congestion.Time) {
 	c.freeRings()
 }
 
-// reclaim reports connections that are dead and forgets those that are reported, both when
-// what the peer sent is delivered: there may be answers in it.
-func (s *stripe) reclaim() {
+// reclaim reports connections that are dead, when what the peer sent is delivered: there may be answers in it. It
+// returns those that no Connect has returned, which the caller forgets.
+func (s *stripe) reclaim() (unknown []*Endpoint) {
 	i := s.i
 	kept := s.dead[:0]
 	for _, c := range s.dead {
@@ -133,7 +136,7 @@ func (s *stripe) reclaim() {
 		if c.attached.Load() {
 			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Endpoint: c, Err: hw.ErrPeerDead})
 		} else {
-			i.forget(c)
+			unknown = append(unknown, c)
 		}
 		if c.src.known {
 			c.src.known = false
@@ -144,9 +147,10 @@ func (s *stripe) reclaim() {
 	}
 	clear(s.dead[len(kept):])
 	s.dead = kept
+	return unknown
 }
 
-// forget has the next Connect to the peer begin anew.
+// forget has the next Connect to the peer begin anew. The caller has no stripe's lease.
 func (i *Iface) forget(c *Endpoint) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
