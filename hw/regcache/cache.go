@@ -90,6 +90,7 @@ type Cache struct {
 	changes []Range
 	numbers []*Entry // by Entry.number, nil: the number is free
 	unused  []uint32 // those numbers
+	making  Range    // of the entry that is being registered, and watched already; else empty
 	kept    []*Entry // by start, then the longest first; none is dropped
 	reach   []uint64 // of each of kept, the greatest end of it and those before it
 	last    uint32   // number of that of kept which was found last, noEntry: none
@@ -354,6 +355,7 @@ func (c *Cache) end(e *Entry) {
 func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	w := c.cfg.Watch
 	watched := w != nil && (w.Cover(want.Start, want.End) == nil || w.Fixed(want.Start, want.End))
+	c.making = want
 	r := hw.Region{Addr: pointerAt(want.Start), Len: int(want.End - want.Start), Access: access, Base: want.Start}
 	m, err := c.registered(r)
 	for errors.Is(err, hw.ErrNoResource) && c.idle.len > 0 {
@@ -367,9 +369,13 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 		}
 		c.enter(e)
 	}
-	if err == nil && watched && c.cfg.Private(want) && !c.changed(want) {
+	kept := err == nil && watched && c.cfg.Private(want) && !c.changed(want)
+	if kept {
 		e.stays = w.Stays(want.Start, want.End)
 		c.keep(e)
+	}
+	c.making = Range{}
+	if kept {
 		return e, nil
 	}
 	if watched {
@@ -454,8 +460,17 @@ func (c *Cache) evict(e *Entry) {
 	}
 }
 
-// uncover stops the watch of what no entry needs. The caller has c.mu.
+// uncover stops the watch of what no entry needs, nor one that is being made. The caller has c.mu.
 func (c *Cache) uncover(r Range) {
+	if m := c.making; m.overlaps(r) {
+		if r.Start < m.Start {
+			c.uncover(Range{r.Start, m.Start})
+		}
+		if m.End < r.End {
+			c.uncover(Range{m.End, r.End})
+		}
+		return
+	}
 	for _, e := range c.kept {
 		if !e.at.overlaps(r) {
 			continue

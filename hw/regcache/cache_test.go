@@ -295,6 +295,18 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestWatchedWhileMade: what makes room for a registration, or has changed meanwhile, leaves all of its pages watched.
+func TestWatchedWhileMade(t *testing.T) {
+	c, d, w := setUp(Config{})
+	d.room = 1
+	c.Put(get(t, c, at(10), int(2*pageSize), hw.RemoteRead))
+	e := get(t, c, at(11), int(2*pageSize), hw.RemoteRead)
+	if d.made != 2 || w.covered[10*pageSize] || !w.covered[11*pageSize] || !w.covered[12*pageSize] {
+		t.Errorf("%d made, watched: %v", d.made, w.covered)
+	}
+	c.Put(e)
+}
+
 // TestModel compares a cache with a list of what it may know, and what is
 // watched with what it keeps.
 func TestModel(t *testing.T) {
