@@ -34,6 +34,18 @@ func sharedFiles(t testing.TB, dir string) []string {
 	return list
 }
 
+// TestAVSharedKeys: a shared address vector has no authorisation keys, whatever another opener has changed.
+func TestAVSharedKeys(t *testing.T) {
+	dir := t.TempDir()
+	var avs [2]*AV
+	for k := range avs {
+		avs[k] = openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(dir)), fi.AVAttr{Name: "x"})
+	}
+	at := insertAll(t, avs[0], testName(1))[0]
+	_, err := avs[1].LookupAuthKey(at, nil)
+	wantErrno(t, err, fi.EINVAL, "the key of an address without one")
+}
+
 // Two openers see each other's changes, each at once.
 func TestAVSharedTwoOpeners(t *testing.T) {
 	dir := t.TempDir()
