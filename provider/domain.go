@@ -222,13 +222,16 @@ func (d *Domain) threading() fi.Threading {
 //
 // With a progress thread (threaded) nothing is exclusive: it is one more. With
 // FI_TRIGGER an operation is posted by the thread that advances its counter, under
-// COMPLETION perhaps by another thread than the one that uses the endpoint.
+// COMPLETION perhaps by another thread than the one that uses the endpoint. With
+// FI_RMA_EVENT and FI_COLLECTIVE a thread that reads the counter of a region, or
+// of arrivals, makes progress of endpoints that have nothing else in common with it.
 //
 // What lies between endpoints, in the same process or not, is never exclusive:
 // a sender writes into the receiver's ring under the model of its own domain.
 func (d *Domain) exclusive() (ep, cq bool) {
 	t := d.threading()
-	alone := (t == fi.ThreadDomain || t == fi.ThreadCompletion && !d.triggers()) && !d.threaded()
+	apart := d.info.Caps&(fi.Trigger|fi.RMAEvent|fi.Collective) == 0
+	alone := (t == fi.ThreadDomain || t == fi.ThreadCompletion && apart) && !d.threaded()
 	return alone, alone
 }
 

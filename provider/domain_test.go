@@ -97,17 +97,22 @@ func TestStripes(t *testing.T) {
 func TestExclusive(t *testing.T) {
 	for _, c := range []struct {
 		threading      fi.Threading
+		caps           uint64
 		object, shared bool
 	}{
-		{fi.ThreadUnspec, false, false},
-		{fi.ThreadSafe, false, false},
-		{fi.ThreadFID, false, false},
-		{fi.ThreadEndpoint, false, false},
-		{fi.ThreadCompletion, true, false},
-		{fi.ThreadDomain, true, true},
+		{fi.ThreadUnspec, 0, false, false},
+		{fi.ThreadSafe, 0, false, false},
+		{fi.ThreadFID, 0, false, false},
+		{fi.ThreadEndpoint, 0, false, false},
+		{fi.ThreadCompletion, 0, true, false},
+		{fi.ThreadCompletion, fi.Trigger, false, false},
+		{fi.ThreadCompletion, fi.RMAEvent, false, false}, // readers of a region's counter drive all endpoints
+		{fi.ThreadCompletion, fi.Collective, false, false},
+		{fi.ThreadDomain, fi.Trigger | fi.RMAEvent | fi.Collective, true, true},
 	} {
 		i := testInfo()
 		i.Domain.Threading = c.threading
+		i.Caps |= c.caps
 		d := openTestDomain(t, i)
 		ep, q := d.exclusive()
 		if ep != c.object || q != c.object || d.exclusiveShared() != c.shared {

@@ -349,14 +349,20 @@ func (m *MR) Desc() uint64 { return m.desc }
 // BindCounter counts what peers write into the region (FI_RMA_EVENT), for
 // flags fi.RemoteWrite. A reader of the counter makes progress of the domain's
 // endpoints, any of which peers may write through. Errors: fi.EBADFLAGS for
-// other flags, fi.EINVAL for a second counter, fi.EOPBADSTATE for a region of a matched endpoint that is enabled, or
-// what stopped the system from giving descriptors to a counter that can be slept on.
+// other flags, fi.EINVAL for a second counter, and without FI_RMA_EVENT in a domain
+// of FI_THREAD_COMPLETION whose endpoints one thread at a time uses, fi.EOPBADSTATE
+// for a region of a matched endpoint that is enabled, or what stopped the system from
+// giving descriptors to a counter that can be slept on.
 func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if flags != fi.RemoteWrite {
 		return refuse(log.MR, fi.EBADFLAGS, "bind counter to a memory region: flags %#x", flags)
 	}
 	if !m.domain.queues.Has(c) {
 		return fi.EDOMAIN
+	}
+	if exclusive, _ := m.domain.exclusive(); exclusive && m.domain.threading() == fi.ThreadCompletion {
+		return refuse(log.MR, fi.EINVAL, "bind counter to a memory region: the domain has FI_THREAD_COMPLETION and "+
+			"not FI_RMA_EVENT")
 	}
 	m.bindMu.Lock()
 	defer m.bindMu.Unlock()

@@ -179,6 +179,31 @@ func TestRegMRProviderKeys(t *testing.T) {
 	}
 }
 
+// TestMRCounterAlone: readers of a region's counter make progress of endpoints, which they may not where one thread at
+// a time uses those.
+func TestMRCounterAlone(t *testing.T) {
+	for caps, want := range map[uint64]fi.Errno{0: fi.EINVAL, fi.RMAEvent: fi.Success} {
+		i := testInfo()
+		i.Domain.Threading = fi.ThreadCompletion
+		i.Caps |= caps
+		d := openTestDomain(t, i)
+		m, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := d.OpenCounter(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantErrno(t, m.BindCounter(c, fi.RemoteWrite), want, "bind a counter to a region")
+		for _, o := range []interface{ Close() error }{m, c} {
+			if err := o.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 func TestMRBind(t *testing.T) {
 	d := openTestDomain(t, testInfo())
 	m, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
