@@ -55,8 +55,9 @@ type collectives struct {
 	posted      []*collOp
 	spare       []*collOp // the other array of posted
 	free        *collOp
-	outstanding int    // operations that have not ended
-	generation  uint32 // of the last group
+	persistent  map[*keptMemory]struct{} // of requests that are not freed
+	outstanding int                      // operations that have not ended
+	generation  uint32                   // of the last group
 
 	// queued is the number of operations in posted, which progress reads without the lock. Written under mu, read
 	// by the lease holder; sequentially consistent.
@@ -70,7 +71,7 @@ const maxCollectives = 1024
 // have them.
 func (e *leasedEP) openCollectives() {
 	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		c := &collectives{ep: e}
+		c := &collectives{ep: e, persistent: map[*keptMemory]struct{}{}}
 		c.long = longSteps{c: c, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
 		c.ordered.c = c
 		e.coll = c

@@ -287,4 +287,11 @@ func (c *collectives) close() {
 		o.drop()
 	}
 	c.free = nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range c.persistent { // of requests that were not freed; none is under way
+		k.freed = true
+		k.close()
+	}
+	clear(c.persistent)
 }

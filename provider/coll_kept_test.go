@@ -148,6 +148,26 @@ func (w *keptWork) copyTo(f copyForm, g *Group, r keptRegion) error {
 	return done.Err()
 }
 
+// TestKeptClosed: what an idle request has registered ends with the endpoint.
+func TestKeptClosed(t *testing.T) {
+	byPuts.tests(t, 2, 300000, func(t *testing.T, w *keptWork, groups []*Group) {
+		w.start(0, 1)
+		w.end()
+		if len(w.kept(0)) == 0 {
+			t.Fatal("nothing is registered")
+		}
+		c := groups[0].c
+		c.close()
+		if n := len(w.kept(0)); n != 0 {
+			t.Errorf("%d regions are left", n)
+		}
+		w.requests[0].Free()
+		if err := w.requests[0].Start(); fi.ErrnoOf(err) != fi.EINVAL || len(c.persistent) != 0 {
+			t.Errorf("start after that: %v; %d requests are kept", err, len(c.persistent))
+		}
+	})
+}
+
 // TestKeptLate: no member puts into memory that stays registered before its owner has started the operation.
 func TestKeptLate(t *testing.T) {
 	byPuts.tests(t, 3, 3<<20, func(t *testing.T, w *keptWork, _ []*Group) {

@@ -8,7 +8,7 @@ import (
 
 // AllToAllVRequest is an all-to-all of parts that is begun again and again, made by
 // [Endpoint.AllToAllVInit]. Where chunks are put or got the members' right to the buffers is registered at the
-// first start, and stays so until [AllToAllVRequest.Free] or an operation that fails.
+// first start, and stays so until [AllToAllVRequest.Free], an operation that fails, or the endpoint's end.
 type AllToAllVRequest struct {
 	ep   *Endpoint
 	args AllToAllVArgs
@@ -34,6 +34,7 @@ func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 	}
 	r := &AllToAllVRequest{ep: e, args: *a}
 	r.args.kept = &keptMemory{}
+	c.persistent[r.args.kept] = struct{}{}
 	for _, list := range []*[]uint64{&r.args.Counts, &r.args.Displs, &r.args.ResultCounts, &r.args.ResultDispls} {
 		*list = slices.Clone(*list)
 	}
@@ -55,12 +56,13 @@ func (r *AllToAllVRequest) Start() error {
 }
 
 // Free ends the request: members have no right to its buffers when it returns, or if it is under way, when it has
-// completed. To free it again does nothing.
+// completed. To free it again, or after the endpoint was closed, does nothing.
 func (r *AllToAllVRequest) Free() {
 	c, k := r.ep.coll, r.args.kept
 	c.mu.Lock()
 	idle := !k.freed && !k.used
 	k.freed = true
+	delete(c.persistent, k)
 	c.mu.Unlock()
 	if idle {
 		k.close()

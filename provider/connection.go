@@ -178,7 +178,6 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 		c.flush.Store(0) // the peer was first
 		status = fi.ECONNRESET
 	}
-	e.iface.Revoke()
 	(&connected{c, l}).finish(status)
 	r.publish()
 	return nil

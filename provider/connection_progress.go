@@ -97,6 +97,7 @@ func (c *connected) takeIn() (any bool) {
 // way: transmits with status, receives with fi.ECANCELED.
 func (c *connected) finish(status fi.Errno) {
 	e, r := c.e, c.e.rx
+	e.iface.Revoke() // the application has its buffers back with what this ends
 	c.takeIn()
 	for l := range e.links.All() {
 		e.linkLost(l, status)

@@ -119,6 +119,11 @@ func (req *rmaRequest) ends(i uint32, last bool) wire.Ends {
 	case i+1 == req.parts:
 		return wire.EndsOperation
 	}
+	for _, later := range req.remote[i+1 : req.parts] {
+		if later.Key == req.remote[i].Key {
+			return wire.EndsShared
+		}
+	}
 	return wire.EndsElement
 }
 

@@ -93,7 +93,7 @@ func (e *bindings) written(m *MR, n uint64, ends wire.Ends) {
 	if c := e.remoteWriteCntr.Load(); c != nil {
 		c.Part(n, ends.Operation())
 	}
-	if ends.Element() {
+	if ends.Region() {
 		m.spend()
 	}
 }
@@ -235,7 +235,7 @@ func (e *rmaTarget) wasRead(r *reply) {
 	if c := e.remoteReadCntr.Load(); c != nil {
 		c.Part(r.length, r.ends.Operation())
 	}
-	if m := e.domain.regions.keys.Find(r.key); m != nil && m.single && r.ends.Element() && e.reaches(m, r.src) {
+	if m := e.domain.regions.keys.Find(r.key); m != nil && m.single && r.ends.Region() && e.reaches(m, r.src) {
 		m.spend()
 	}
 }
@@ -363,7 +363,7 @@ func (e *bindings) countAtomic(m *MR, h *wire.Atomic, n uint64) {
 	if c := e.remoteReadCntr.Load(); h.Kind != atomics.Base && c != nil && (h.Op == fi.OpRead || !c.Bytes()) {
 		c.Part(n, h.Ends.Operation())
 	}
-	if h.Ends.Element() {
+	if h.Ends.Region() {
 		m.spend()
 	}
 }

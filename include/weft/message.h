@@ -73,11 +73,12 @@ struct weft_rts_head {
 #define WEFT_WRITE_ACK 1 /* the initiator waits for the answer, also on success */
 #define WEFT_WRITE_DATA 2 /* Data and Length are there */
 #define WEFT_WRITE_LAST 4 /* the last message of its operation */
-#define WEFT_WRITE_ENDS 8 /* the last of its element, which is not the last one of the operation */
+#define WEFT_WRITE_ENDS 8 /* the last of its element, as WEFT_ENDS_ELEMENT; with WEFT_WRITE_LAST, as WEFT_ENDS_SHARED */
 
 /* What a message of a read or an atomic operation ends: see struct weft_read_head. */
 #define WEFT_ENDS_OPERATION 1
-#define WEFT_ENDS_ELEMENT 2 /* one that is not the last of the operation */
+#define WEFT_ENDS_ELEMENT 2 /* one that is not the last of the operation, but the last one of its region */
+#define WEFT_ENDS_SHARED 3 /* one of whose region another one follows */
 
 /* Bytes of a struct weft_write_head as it is sent, without and with WEFT_WRITE_DATA. */
 #define WEFT_WRITE_HEAD 24

@@ -109,7 +109,7 @@ func serveRead(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot *
 	}
 	head := *(*hot.ReadHead)(unsafe.Pointer(&slot.Body))
 	if head.Request == 0 || head.Length == 0 || head.Length > uint64(ep.EagerMax) || head.At > 1<<62 ||
-		head.Ends > hot.EndsElement {
+		head.Ends > hot.EndsShared {
 		return false
 	}
 	from := regionAt(ep, head.Key, m.header, head.Length, hot.KeyRead)

@@ -75,13 +75,14 @@ const (
 	WriteAck  = 1 // the initiator waits for the answer, also on success
 	WriteData = 2 // Data and Length are there
 	WriteLast = 4 // the last message of its operation
-	WriteEnds = 8 // the last of its element, which is not the last one of the operation
+	WriteEnds = 8 // the last of its element, as EndsElement; with WriteLast, as EndsShared
 )
 
 // What a message of a read or an atomic operation ends: see [ReadHead].
 const (
 	EndsOperation = 1
-	EndsElement   = 2 // one that is not the last of the operation
+	EndsElement   = 2 // one that is not the last of the operation, but the last one of its region
+	EndsShared    = 3 // one of whose region another one follows
 )
 
 // Bytes of a [WriteHead] as it is sent, without and with WriteData.

@@ -9,7 +9,8 @@ type Ends uint8
 const (
 	EndsNothing   Ends = 0
 	EndsOperation Ends = hot.EndsOperation
-	EndsElement   Ends = hot.EndsElement // one that is not the last of the operation
+	EndsElement   Ends = hot.EndsElement // one that is not the last of the operation, but the last one of its region
+	EndsShared    Ends = hot.EndsShared  // one of whose region another one follows
 )
 
 // Operation reports whether the message is the last of its operation.
@@ -18,5 +19,8 @@ func (e Ends) Operation() bool { return e == EndsOperation }
 // Element reports whether the message is the last of its element.
 func (e Ends) Element() bool { return e != EndsNothing }
 
+// Region reports whether the message is the last one for its region.
+func (e Ends) Region() bool { return e == EndsOperation || e == EndsElement }
+
 // valid reports whether a peer may have sent e.
-func (e Ends) valid() bool { return e <= EndsElement }
+func (e Ends) valid() bool { return e <= EndsShared }

@@ -21,10 +21,10 @@ func TestRMAHeads(t *testing.T) {
 			t.Errorf("write head %+v became %+v", want, got)
 		}
 	}
-	if both := (&Write{Flags: WriteEnds | WriteLast}); new(Write).Parse(both.Put(b[:])) {
-		t.Error("a write ends an element that is the operation's last one and is not")
+	if none := (&Write{Flags: WriteEnds << 1}); new(Write).Parse(none.Put(b[:])) {
+		t.Error("a write with another flag is taken")
 	}
-	for _, e := range []Ends{EndsNothing, EndsOperation, EndsElement} {
+	for _, e := range []Ends{EndsNothing, EndsOperation, EndsElement, EndsShared} {
 		w := Write{Flags: WriteAck}
 		if w.SetEnds(e); w.Ends() != e || w.Flags&WriteAck == 0 {
 			t.Errorf("a write that ends %d ends %d", e, w.Ends())

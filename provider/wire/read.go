@@ -30,5 +30,5 @@ func (r *Read) Parse(b []byte) bool {
 	le := binary.LittleEndian
 	*r = Read{Key: le.Uint64(b[0:]), Request: le.Uint64(b[8:]), Length: le.Uint64(b[16:]),
 		At: le.Uint64(b[24:]), Ends: Ends(b[32])}
-	return r.Length <= MaxMessage && r.At <= MaxMessage && le.Uint64(b[32:]) <= uint64(EndsElement)
+	return r.Length <= MaxMessage && r.At <= MaxMessage && le.Uint64(b[32:]) <= uint64(EndsShared)
 }

@@ -11,7 +11,7 @@ const (
 	WriteAck  uint64 = hot.WriteAck  // the initiator waits for the answer, also on success
 	WriteData uint64 = hot.WriteData // the CQ data is valid
 	WriteLast uint64 = hot.WriteLast // EndsOperation
-	WriteEnds uint64 = hot.WriteEnds // EndsElement
+	WriteEnds uint64 = hot.WriteEnds // EndsElement; both: EndsShared
 )
 
 // Write goes with a piece of a write.
@@ -53,6 +53,6 @@ func (w *Write) Parse(b []byte) bool {
 	if len(b) > WriteBytes {
 		w.Data, w.Length = le.Uint64(b[24:]), le.Uint64(b[32:])
 	}
-	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds) == 0 && w.Ends().valid() &&
+	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds) == 0 &&
 		(w.Flags&WriteData != 0) == (len(b) > WriteBytes)
 }

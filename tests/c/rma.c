@@ -318,18 +318,22 @@ static void test_region_elements(long arg)
 		write_two(&r, KEY + 1, KEY + 1, len);
 		done(&r, FI_RMA | FI_WRITE);
 		add_two(&r, KEY + 1, KEY + 2);
-		write_two(&r, KEY + 3, KEY + 2, len);
+		for (int k = 0; k < 2; k++) {
+			write_two(&r, KEY + 3, k ? KEY + 3 : KEY + 2, len);
+			CHECK_RC(wait_for(&r.n, r.n.txcq, &e, 20000), k ? -FI_ENOKEY : 1);
+		}
+		write_two(&r, KEY + 4, KEY + 4, len); /* both elements are one operation */
 		done(&r, FI_RMA | FI_WRITE);
-		write_two(&r, KEY + 3, KEY + 2, len);
+		write_two(&r, KEY + 4, KEY + 2, len);
 		CHECK_RC(wait_for(&r.n, r.n.txcq, &e, 20000), -FI_ENOKEY);
 	} else {
 		struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 		struct fid_cntr *cntr[2];
-		struct fid_mr *mr[3];
+		struct fid_mr *mr[4];
 
-		for (int k = 0; k < 3; k++)
-			OK(fi_mr_reg(r.n.domain, r.mem + (size_t)k * len, len, FI_REMOTE_WRITE, 0, KEY + 1 + (uint64_t)k,
-				     k == 2 ? FI_MR_SINGLE_USE : 0, &mr[k], NULL));
+		for (int k = 0; k < 4; k++)
+			OK(fi_mr_reg(r.n.domain, r.mem + (size_t)k % 3 * len, len, FI_REMOTE_WRITE, 0, KEY + 1 + (uint64_t)k,
+				     k >= 2 ? FI_MR_SINGLE_USE : 0, &mr[k], NULL));
 		for (int k = 0; k < 2; k++) {
 			OK(fi_cntr_open(r.n.domain, &attr, &cntr[k], NULL));
 			OK(fi_mr_bind(mr[k], &cntr[k]->fid, FI_REMOTE_WRITE));
@@ -339,7 +343,7 @@ static void test_region_elements(long arg)
 		CHECK(!fi_cntr_wait(cntr[1], 3, 20000));
 		barrier(&r.n);
 		CHECK(fi_cntr_read(cntr[0]) == 4);
-		for (int k = 0; k < 3; k++)
+		for (int k = 0; k < 4; k++)
 			OK(fi_close(&mr[k]->fid));
 		for (int k = 0; k < 2; k++)
 			OK(fi_close(&cntr[k]->fid));

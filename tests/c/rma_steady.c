@@ -197,7 +197,7 @@ static void check(const struct work *w, uint64_t arrivals, uint64_t calls)
 	/* The runtime is entered now and then for its timers, which no call counts, and takes in what is there at that
 	 * moment. Posts that find no room for long enter it, and no arrival counts them. Each array has an answer,
 	 * which enters it alone or with others. */
-	const uint64_t more = ROUNDS / 20, again = ROUNDS / 4 + (w->arrays ? ROUNDS * (w->arrays - 1) : 0);
+	const uint64_t more = ROUNDS / 20, again = ROUNDS / 4 + ROUNDS * w->arrays;
 	uint64_t want = ROUNDS * (test_rank ? w->target : w->enters);
 
 	if (!w->enters)
