@@ -154,9 +154,9 @@ func (e *Endpoint) enableOnce() error {
 }
 
 // Shutdown disconnects. Operations under way end with fi.ECANCELED before it
-// returns, with fi.ECONNRESET if the peer was first. The peer gets FI_SHUTDOWN, and so does this side when the peer has
-// seen it. Errors: fi.EBADFLAGS unless
-// flags is 0, fi.ENOTCONN if there was no connection.
+// returns, with fi.ECONNRESET if the peer was first. The peer gets FI_SHUTDOWN, and
+// so does this side when the peer has seen it. Errors: fi.EBADFLAGS unless flags is
+// 0, fi.ENOTCONN if there was no connection.
 func (e *Endpoint) Shutdown(flags uint64) error {
 	c := e.conn
 	switch {
@@ -264,15 +264,6 @@ func (c *connection) notify() {
 	r.ring()
 	for _, q := range c.ep.queues() {
 		q.Waiter().Wake()
-	}
-}
-
-// hangUp ends the TCP connection, after the last data went out, and forgets
-// the unread events.
-func (c *connection) hangUp() {
-	c.HangUp()
-	if q := c.ep.eq.Load(); q != nil {
-		q.Forget(c.fid)
 	}
 }
 

@@ -262,7 +262,7 @@ func (e *Endpoint) Close() error {
 		e.disable()
 	}
 	if e.conn != nil {
-		e.conn.hangUp()
+		e.conn.HangUp()
 	}
 	for i := len(e.unbind) - 1; i >= 0; i-- {
 		e.unbind[i]()

@@ -121,6 +121,16 @@ func (p *passive) request(t *testing.T) *Request {
 	return nil
 }
 
+// taken is the next request, reserved for an endpoint.
+func (p *passive) taken(t *testing.T) *Request {
+	t.Helper()
+	r, err := Take(p.request(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func (e *end) connect(p *passive, data string, want error) {
 	e.t.Helper()
 	if err := e.c.Connect(e.own, p.at, []byte(data)); err != want {
@@ -206,10 +216,7 @@ func TestReject(t *testing.T) {
 	}
 	a.connect(p, "", nil)
 	a.connect(p, "", fi.EALREADY)
-	r, err := Take(p.request(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := p.taken(t)
 	if _, err := Take(r); fi.ErrnoOf(err) != fi.EINVAL {
 		t.Errorf("taken twice: %v", err)
 	}
@@ -272,10 +279,7 @@ func TestCloseRejects(t *testing.T) {
 	p := newPassive(t, "")
 	a := newEnd(t, 7, "", nil)
 	a.connect(p, "", nil)
-	r, err := Take(p.request(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := p.taken(t)
 	var done atomic.Bool
 	r.OnDone(func() { done.Store(true) })
 	New(a, Settings{}, r).Close()
@@ -315,10 +319,7 @@ func TestUnreachable(t *testing.T) {
 	p := newPassive(t, "")
 	a := newEnd(t, 7, "", nil)
 	a.connect(p, "", nil)
-	r, err := Take(p.request(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := p.taken(t)
 	b := newEnd(t, 9, "", r)
 	b.reach = func(context.Context, names.Name) error { return fi.EHOSTUNREACH }
 	b.accept("", nil)
@@ -332,10 +333,7 @@ func TestStop(t *testing.T) {
 	p := newPassive(t, "")
 	asks := newEnd(t, 7, "", nil)
 	asks.connect(p, "", nil)
-	r, err := Take(p.request(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := p.taken(t)
 	reaches, entered := newEnd(t, 9, "", r), make(chan bool)
 	reaches.reach = func(ctx context.Context, _ names.Name) error {
 		close(entered)

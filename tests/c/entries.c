@@ -329,7 +329,7 @@ static void close_shared(struct node *n)
 		OK(fi_close(&queues[k]->fid));
 }
 
-/* A message comes to the first endpoint, whose queue nobody polls once the receive is there. */
+/* A message comes to the first endpoint, whose queue is not polled once the receive is there. */
 static void shared_other(struct node *n, uint64_t i)
 {
 	struct node first = { .ep = ends[0] };

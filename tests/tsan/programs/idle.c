@@ -87,7 +87,7 @@ static void *poller(void *arg)
 	return arg;
 }
 
-/* Lists are replaced as a whole, and written again while somebody still walks them. */
+/* Lists are replaced as a whole, and written again while another thread still walks them. */
 static void *replace(void *arg)
 {
 	for (int i = 0; !atomic_load_explicit(&over, memory_order_relaxed); i++) {
