@@ -128,8 +128,8 @@ test-cxi: build
 test-rdma: deps
 	@tests/rdma/run.sh full
 
-## make lint       formatting, vet, staticcheck, golangci-lint, shellcheck, C warnings, layers
-lint:
+## make lint       formatting, vet, staticcheck, golangci-lint, shellcheck, C warnings, layers, calls of the data plane
+lint: lib
 	@scripts/lint.sh full
 
 # What make bench measures, and where it keeps it.

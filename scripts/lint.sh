@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# lint.sh quick|full: quick needs no network, full adds staticcheck and golangci-lint.
+# lint.sh quick|full: quick needs no network, full adds staticcheck and golangci-lint. The libraries are built before.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -73,6 +73,14 @@ repository() {
 	}
 }
 
+# calls LIBRARY prints nothing where its data plane needs nothing of the Go runtime.
+calls() {
+	scripts/callcheck.sh "build/lib/$1" >"$output" 2>&1 || {
+		cat "$output"
+		return 1
+	}
+}
+
 # Fetches what the checks need, which would be output of theirs on a fresh machine.
 fetch() {
 	"$GO" mod download
@@ -93,6 +101,9 @@ check shellcheck run_shellcheck
 check "gcc -Wall -Wextra" c_syntax
 check "clang-format" scripts/clang-format.sh
 check "layers, files, generated files" repository
+for lib in libweft-core.so libweft.so; do
+	check "calls of the data plane of $lib" calls "$lib"
+done
 if [ "${1:-full}" = full ]; then
 	check "go vet plots" env -C internal/netsim/plots "$GO" vet ./...
 	check staticcheck "$GO" run "$STATICCHECK" ./...
