@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -175,8 +176,8 @@ func openIface(addr []byte, bound *names.Socket, own loopback.Config, c *config.
 		own.Any |= loopback.IPv6
 	}
 	own.Dir, own.RingLog2 = c.SHMDir, int(log2(c.RingSlots))
-	own.AttachCount, own.BounceBytes = c.MaxPeers, c.SHMBounceSize()
-	own.Eager = c.SHMEagerSize
+	own.Eager = shmEager(c)
+	own.AttachCount, own.BounceBytes = c.MaxPeers, max(c.BounceSize, own.Eager)
 	own.Across = c.Across()
 	own.UseCMA = map[config.Tri]loopback.CMA{config.Auto: loopback.CMAAuto, config.Yes: loopback.CMAYes,
 		config.No: loopback.CMANo}[c.UseCMA]
@@ -186,6 +187,24 @@ func openIface(addr []byte, bound *names.Socket, own loopback.Config, c *config.
 		return nil, err // not i: an interface that holds a nil pointer is not nil
 	}
 	return i, nil
+}
+
+// measuredEager is the measured FI_WEFT_SHM_EAGER_SIZE in bytes, the same for all endpoints of the process.
+var measuredEager = sync.OnceValue(func() int {
+	n := loopback.EagerLimit(config.SHMEagerMost)
+	log.Infof(log.EPCtrl, "FI_WEFT_SHM_EAGER_SIZE=auto: measured %d bytes", n)
+	return n
+})
+
+// shmEager is FI_WEFT_SHM_EAGER_SIZE in bytes. The kernel's copies are not measured where they are not to be used.
+func shmEager(c *config.Config) int {
+	switch {
+	case c.SHMEagerSize != config.Measured:
+		return c.SHMEagerSize
+	case c.UseCMA == config.No:
+		return config.SHMEagerMost
+	}
+	return measuredEager()
 }
 
 // nameTaken reports whether an endpoint of another network namespace that shares our

@@ -65,7 +65,7 @@ func TestCounters(t *testing.T) {
 	b.housekeep()
 	var eager, long, eagerBytes, longBytes uint64
 	for _, n := range sizes {
-		if n <= config.Default().SHMEagerSize {
+		if n <= shmEager(config.Default()) {
 			eager, eagerBytes = eager+1, eagerBytes+uint64(n)
 		} else {
 			long, longBytes = long+1, longBytes+uint64(n)

@@ -77,7 +77,7 @@ static const struct {
 	{ "eager_size",
 	  "Largest message sent through a bounce buffer; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default. (size, bytes; default: 8k; range: 0 to 16m)" },
 	{ "shm_eager_size",
-	  "Largest message that goes to a process of this host with its payload (eager), which is the size of its bounce buffers if that is more than FI_WEFT_BOUNCE_SIZE; 0 means FI_WEFT_EAGER_SIZE, as does the default where that or FI_WEFT_BOUNCE_SIZE is set. (size, bytes; default: 64k; range: 0 to 16m)" },
+	  "Largest message that goes to a process of this host with its payload (eager), which is the size of its bounce buffers if that is more than FI_WEFT_BOUNCE_SIZE. auto is the largest of 64k, 32k and 16k that two copies move at least as fast as one by the kernel, measured when the first endpoint is opened, else FI_WEFT_EAGER_SIZE; 0 means FI_WEFT_EAGER_SIZE, as does the default where that or FI_WEFT_BOUNCE_SIZE is set. (size, bytes; default: auto; range: auto, 0 to 16m)" },
 	{ "assist_size",
 	  "Smallest rendezvous that the sender helps to copy while it makes progress; 0 for none. (size, bytes; default: 256k; range: 0 to 1024g)" },
 	{ "rma_assist_size",

@@ -64,7 +64,7 @@ type Config struct {
 	BounceSize        int           // bytes of one bounce buffer
 	BounceCount       int           // bounce buffers per endpoint, 0: see Bounces
 	EagerSize         int           // bytes, at most BounceSize
-	SHMEagerSize      int           // bytes, 0: EagerSize
+	SHMEagerSize      int           // bytes, 0: EagerSize, Measured
 	AssistSize        int           // bytes, 0: senders never help
 	RMAAssistSize     int           // bytes, 0: targets never help
 	RMADelegateSize   int           // bytes, 0: nothing is left to targets
@@ -195,8 +195,16 @@ func Default() *Config {
 	return c
 }
 
-// SHMBounceSize is the size in bytes of a bounce buffer between processes of this host.
-func (c *Config) SHMBounceSize() int { return max(c.BounceSize, c.SHMEagerSize) }
+// SHMEagerMost is the most bytes that a measured SHMEagerSize can be.
+const SHMEagerMost = 64 << 10
+
+// SHMBounceSize is the size in bytes of a bounce buffer between processes of this host, the most where it is measured.
+func (c *Config) SHMBounceSize() int {
+	if c.SHMEagerSize == Measured {
+		return max(c.BounceSize, SHMEagerMost)
+	}
+	return max(c.BounceSize, c.SHMEagerSize)
+}
 
 // Bounce buffers by default: of a stripe, as many as a window of an MPI benchmark, whose sender then has not to wait in
 // it; the least of an endpoint; the bytes of an endpoint's, which are allocated when it is opened; and their part of

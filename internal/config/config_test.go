@@ -39,7 +39,7 @@ func TestDefaults(t *testing.T) {
 		CXI:      Auto,
 		CXIMatch: "hardware", CXIUnexpected: 4096, CXIOverflow: 2 << 20, CXIOverflows: 4,
 		CXIRequest: 2 << 20, CXIRequests: 4, CXIEvents: 16 << 10, CXIEager: 18433, CXIFirst: 2048, UDPStripes: 1,
-		SHMEagerSize: 64 << 10, NoteBytes: 16 << 20,
+		SHMEagerSize: Measured, NoteBytes: 16 << 20,
 		TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128,
 		ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
@@ -138,6 +138,17 @@ func TestAccepted(t *testing.T) {
 		} else if !tc.want(c) {
 			t.Errorf("%s gives %+v", tc.env, *c)
 		}
+	}
+}
+
+// TestSHMEagerAuto takes the word in any case, and reckons with the most that can be measured.
+func TestSHMEagerAuto(t *testing.T) {
+	c, err := Load(env("SHM_EAGER_SIZE=Auto", "EAGER_SIZE=4k"))
+	if err != nil || c.SHMEagerSize != Measured || c.SHMBounceSize() != SHMEagerMost {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := Load(env("SHM_EAGER_SIZE=automatic")); err == nil {
+		t.Error("another word is taken")
 	}
 }
 
@@ -315,7 +326,7 @@ func TestEveryFieldIsInTheTable(t *testing.T) {
 		}
 		set := []string{strings.ToUpper(v.Name) + "=" + value}
 		if v.Name != "shm_eager_size" {
-			set = append(set, "SHM_EAGER_SIZE=64k") // or it gives way
+			set = append(set, "SHM_EAGER_SIZE=auto") // or it gives way
 		}
 		c, err := Load(env(set...))
 		if err != nil {
@@ -368,6 +379,9 @@ func TestTableIsWellFormed(t *testing.T) {
 }
 
 func TestParam(t *testing.T) {
+	if got := (&Var{Kind: Size, Default: autoWord}).Param(); got != fi.ParamString {
+		t.Errorf("a size that may be %s is registered as %d", autoWord, got)
+	}
 	for k, want := range map[Kind]fi.Param{Int: fi.ParamInt, Size: fi.ParamSizeT, Bool: fi.ParamBool,
 		String: fi.ParamString, Duration: fi.ParamString} {
 		if got := (&Var{Kind: k}).Param(); got != want {

@@ -22,6 +22,27 @@ func sizeVar(name, unit, def string, lo, hi int, field func(*Config) *int, help 
 	return numberVar(name, Size, unit, def, lo, hi, field, help, parseSize)
 }
 
+// Measured is the value of a size that is measured where it is used.
+const Measured = -1
+
+// autoWord is the default that stands for Measured.
+const autoWord = "auto"
+
+// autoSizeVar is a size that is measured unless it is set.
+func autoSizeVar(name, unit string, lo, hi int, field func(*Config) *int, help string) Var {
+	v := sizeVar(name, unit, autoWord, lo, hi, field, help)
+	v.Range = autoWord + ", " + v.Range
+	inner := v.parse
+	v.parse = func(c *Config, s string) error {
+		if strings.EqualFold(s, autoWord) {
+			*field(c) = Measured
+			return nil
+		}
+		return inner(c, s)
+	}
+	return v
+}
+
 // powerVar is a size that must be a power of two.
 func powerVar(name, unit, def string, lo, hi int, field func(*Config) *int, help string) Var {
 	v := sizeVar(name, unit, def, lo, hi, field, help)

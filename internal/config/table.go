@@ -71,14 +71,14 @@ func (v *Var) shownDefault() string {
 }
 
 // Param returns the type under which fi_param_define registers the variable.
-// A duration is a string there.
+// A duration is a string there, and a size that may be a word.
 func (v *Var) Param() fi.Param {
-	switch v.Kind {
-	case Int:
+	switch {
+	case v.Kind == Int:
 		return fi.ParamInt
-	case Size:
+	case v.Kind == Size && v.Default != autoWord:
 		return fi.ParamSizeT
-	case Bool:
+	case v.Kind == Bool:
 		return fi.ParamBool
 	}
 	return fi.ParamString
@@ -119,9 +119,12 @@ var table = []Var{
 	sizeVar("eager_size", "bytes", "8k", 0, 16<<20,
 		func(c *Config) *int { return &c.EagerSize },
 		"Largest message sent through a bounce buffer; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default."),
-	sizeVar("shm_eager_size", "bytes", "64k", 0, 16<<20,
+	autoSizeVar("shm_eager_size", "bytes", 0, 16<<20,
 		func(c *Config) *int { return &c.SHMEagerSize },
-		"Largest message that goes to a process of this host with its payload (eager), which is the size of its bounce buffers if that is more than FI_WEFT_BOUNCE_SIZE; 0 means FI_WEFT_EAGER_SIZE, as does the default where that or FI_WEFT_BOUNCE_SIZE is set."),
+		"Largest message that goes to a process of this host with its payload (eager), which is the size of its bounce"+
+			" buffers if that is more than FI_WEFT_BOUNCE_SIZE. auto is the largest of 64k, 32k and 16k that two copies"+
+			" move at least as fast as one by the kernel, measured when the first endpoint is opened, else"+
+			" FI_WEFT_EAGER_SIZE; 0 means FI_WEFT_EAGER_SIZE, as does the default where that or FI_WEFT_BOUNCE_SIZE is set."),
 	sizeVar("assist_size", "bytes", "256k", 0, 1<<40,
 		func(c *Config) *int { return &c.AssistSize },
 		"Smallest rendezvous that the sender helps to copy while it makes progress; 0 for none."),
