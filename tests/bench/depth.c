@@ -13,10 +13,14 @@
 
 enum { PICK = 10, FIRST_TAG = 1000 };
 
-/* pick chooses PICK different tags of depth. */
-static void pick(struct shared *s, int depth)
+/* pick chooses PICK different tags of depth; of PICK tags in order those are all. */
+static void pick(struct shared *s, int depth, bool in_order)
 {
 	for (int i = 0; i < PICK; i++) {
+		if (in_order) {
+			s->picks[i] = (uint32_t)i;
+			continue;
+		}
 		bool again;
 		do {
 			s->picks[i] = (uint32_t)(random() % depth);
@@ -64,8 +68,8 @@ static void show(const char *kind, int depth)
 }
 
 /* Rank 0 has depth receives posted; rank 1 sends to ten of them and says so;
- * only then rank 0 looks. */
-static void posted_at(struct node *n, int depth)
+ * only then rank 0 polls. In order of the receives each message is for the next one. */
+static void posted_at(struct node *n, int depth, bool in_order)
 {
 	struct shared *s = n->shared;
 
@@ -83,7 +87,7 @@ static void posted_at(struct node *n, int depth)
 			say(n);
 			continue;
 		}
-		pick(s, depth);
+		pick(s, depth, in_order);
 		atomic_store(&s->stop, passed(end));
 		say(n);
 		if (atomic_load(&s->stop))
@@ -99,7 +103,7 @@ static void posted_at(struct node *n, int depth)
 		poll_cq(n);
 	}
 	if (n->rank == 0)
-		show("posted", depth);
+		show(in_order ? "posted_in_order" : "posted", depth);
 	meet(n);
 }
 
@@ -128,9 +132,11 @@ static void depth_open(struct node *n, int entries)
 void test_posted(struct node *n)
 {
 	depth_open(n, n->opt->depth + 2 * PICK);
-	posted_at(n, PICK);
+	posted_at(n, PICK, true);
 	drain_posted(n, PICK);
-	posted_at(n, n->opt->depth);
+	posted_at(n, PICK, false);
+	drain_posted(n, PICK);
+	posted_at(n, n->opt->depth, false);
 }
 
 /* Rank 1 has sent depth messages that rank 0 holds; rank 0 posts receives for
@@ -160,7 +166,7 @@ static void unexpected_at(struct node *n, int depth)
 		if (first)
 			end = deadline_in(n->opt->seconds);
 		atomic_store(&s->stop, passed(end));
-		pick(s, depth);
+		pick(s, depth, false);
 		if (!atomic_load(&s->stop)) {
 			uint64_t t0 = ticks();
 			for (int i = 0; i < PICK; i++)
