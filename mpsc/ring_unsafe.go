@@ -165,8 +165,18 @@ func (r *Ring) Load(pos uint64) (owner uint32, state int, lapOK bool) {
 
 // Ready reports whether the slot at pos holds a message. (L0)
 func (r *Ring) Ready(pos uint64) bool {
-	word := atomic.LoadUint64(r.word(pos))
-	return word&3 == hot.SlotReady && (word^r.seq(pos))>>hot.SeqLapShift == 0
+	slot, _ := r.Head(pos)
+	return slot != nil
+}
+
+// Head returns the slot at pos and its owner if it holds a message, else nil: [Ring.Load] and [Ring.Slot] in one. (L0)
+func (r *Ring) Head(pos uint64) (slot unsafe.Pointer, owner uint32) {
+	slot = r.Slot(pos)
+	word := atomic.LoadUint64((*uint64)(slot))
+	if word&3 != hot.SlotReady || (word^r.seq(pos))>>hot.SeqLapShift != 0 {
+		return nil, 0
+	}
+	return slot, uint32(word>>hot.SeqOwnerShift) & hot.SeqOwnerMask
 }
 
 // Release gives the slot at pos, which was ready, back to the producers. The

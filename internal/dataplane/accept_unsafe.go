@@ -65,20 +65,17 @@ func (r *Receiver) Accept(ep *hot.EP, a *Arrival, out *Outlet) Verdict {
 	rv := eng.Arrive(a.ID, a.Tag)
 	if rv == nil {
 		post := headPost(rx)
-		if post != nil && r.plainMatch(post, a) {
+		if post != nil && !r.plainMatch(post, a) {
+			var ok bool
+			if post, rv, ok = r.take(rx, eng, a); !ok {
+				return Refused
+			}
+		}
+		if post != nil {
 			context, buf, flags := post.Context, post.Buf, post.Flags
 			dropPost(rx)
 			move(uintptr(buf), a.Payload, uintptr(a.Length))
 			return finish(ep, a, context, flags, buf, out)
-		}
-		if post != nil {
-			found, ok := r.take(rx, eng, a.ID, a.Tag)
-			if !ok {
-				return Refused
-			}
-			if found {
-				rv = eng.Arrive(a.ID, a.Tag)
-			}
 		}
 	}
 	if rv == nil {

@@ -196,15 +196,15 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	in := inbound(d, ep)
 	ring := mpsc.View(&in.Ring)
 	for ; d.Budget != 0; d.Budget-- {
-		owner, state, lapOK := ring.Load(in.Head)
-		if state != hot.SlotReady || !lapOK {
+		slot, owner := ring.Head(in.Head)
+		if slot == nil {
 			if d.Stream != 0 && d.Polls < linger {
 				d.Polls++
 				return hot.DeliveryPause
 			}
 			return next
 		}
-		if code := takeOne(d, ep, r, owner, (*hot.Slot)(ring.Slot(in.Head))); code != next {
+		if code := takeOne(d, ep, r, owner, (*hot.Slot)(slot)); code != next {
 			if code != hot.DeliveryGo {
 				d.Budget--
 			}

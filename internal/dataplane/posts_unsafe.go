@@ -33,11 +33,8 @@ const (
 
 // headPost returns the oldest entry on the post ring, nil if there is none.
 func headPost(rx *hot.Rx) *hot.RecvEntry {
-	posts := mpsc.View(&rx.Posts)
-	if !posts.Ready(rx.PostsHead) {
-		return nil
-	}
-	return (*hot.RecvEntry)(posts.Slot(rx.PostsHead))
+	post, _ := mpsc.View(&rx.Posts).Head(rx.PostsHead)
+	return (*hot.RecvEntry)(post)
 }
 
 // dropPost takes the oldest entry off the post ring.
@@ -60,12 +57,13 @@ func drop(r *Receiver, ep *hot.EP, rx *hot.Rx, flags uint64) {
 // Enqueue puts a receive from the post ring, which no unexpected message matches, into matching. It reports false, and
 // has done nothing, where that needs the runtime.
 func (r *Receiver) Enqueue(post *hot.RecvEntry) bool {
-	multi := post.Flags&fi.MultiRecv != 0
-	if post.Flags&^(simplePost|fi.MultiRecv|hot.RecvWork) != 0 || r.Ended {
-		return false
-	}
 	id, ok := r.identity(post.Src, post.Flags)
-	if !ok {
+	return ok && r.enqueue(post, id)
+}
+
+// enqueue is Enqueue of a receive whose source is known.
+func (r *Receiver) enqueue(post *hot.RecvEntry, id uint32) bool {
+	if post.Flags&^(simplePost|fi.MultiRecv|hot.RecvWork) != 0 || r.Ended {
 		return false
 	}
 	rv := r.Engine(post.Flags&hot.RecvTagged != 0).TryQueue(id, post.Tag, post.Ignore)
@@ -73,29 +71,49 @@ func (r *Receiver) Enqueue(post *hot.RecvEntry) bool {
 		return false
 	}
 	rv.Buf, rv.Len, rv.Context, rv.Flags = post.Buf, post.Len, post.Context, post.Flags
-	if multi {
+	if post.Flags&fi.MultiRecv != 0 {
 		rv.User = [len(rv.User)]uint64{}
 		rv.SetKeep(true)
 	}
 	return true
 }
 
-// take moves receives from the post ring into matching until one of them matches a message. It stops at a search or
-// cancel, which comes after the message. ok is false where the runtime has to take the next entry.
-func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, id uint32, tag uint64) (found, ok bool) {
+// take searches the post ring for the receive of a message that none in matching fits, and moves those ahead of it into
+// matching. A receive of plainMatch stays on the ring; rv is another one, which is taken out of matching again. It
+// stops at a search or cancel, which comes after the message. ok is false where the runtime has to take the next entry.
+func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, a *Arrival) (post *hot.RecvEntry, rv *match.Recv, ok bool) {
 	for {
-		post := headPost(rx)
+		post = headPost(rx)
 		if post == nil || post.Flags&urgentPost != 0 {
-			return false, true
+			return nil, nil, true
 		}
-		if r.Engine(post.Flags&hot.RecvTagged != 0).Unexpected() != 0 || !r.Enqueue(post) {
-			return false, false
+		if r.plainMatch(post, a) {
+			return post, nil, true
 		}
-		dropPost(rx)
-		if eng.Find(id, tag) != nil {
-			return true, true
+		fits, ok := r.advance(rx, post, a)
+		if !ok {
+			return nil, nil, false
+		}
+		if fits {
+			return nil, eng.Arrive(a.ID, a.Tag), true
 		}
 	}
+}
+
+// advance moves the oldest entry of the post ring, a receive, into matching, and reports whether it fits a message. ok
+// is false, and it has done nothing, where that is the runtime's to do, or an unexpected message may be for it.
+func (r *Receiver) advance(rx *hot.Rx, post *hot.RecvEntry, a *Arrival) (fits, ok bool) {
+	tagged := post.Flags&hot.RecvTagged != 0
+	id, ok := r.identity(post.Src, post.Flags)
+	if !ok || r.Engine(tagged).Unexpected() != 0 {
+		return false, false
+	}
+	fits = tagged == (a.Flags&hot.MessageTagged != 0) && match.Fits(id, post.Tag, post.Ignore, a.ID, a.Tag)
+	if !r.enqueue(post, id) {
+		return false, false
+	}
+	dropPost(rx)
+	return fits, true
 }
 
 // plainMatch reports whether a message fits a receive that is still on the post ring, older than all others there, and

@@ -87,11 +87,18 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) (rv *match.Recv, known bool) {
 	if rv = eng.Find(a.ID, a.Tag); rv != nil {
 		return rv, true
 	}
-	found, known := r.take(context(ep), eng, a.ID, a.Tag)
-	if !found {
-		return nil, known
+	for rx := context(ep); ; {
+		post := headPost(rx)
+		if post == nil || post.Flags&urgentPost != 0 {
+			return nil, true
+		}
+		switch fits, ok := r.advance(rx, post, a); {
+		case !ok:
+			return nil, false
+		case fits:
+			return eng.Find(a.ID, a.Tag), true
+		}
 	}
-	return eng.Find(a.ID, a.Tag), true
 }
 
 // UnexpectedRTSBytes is how many bytes of Receiver.Pool an RTS that is kept takes: what package provider keeps of one,

@@ -29,6 +29,12 @@ func (k *key) equal(n *node, source uint32, tag uint64) bool {
 	return (n.tag^tag)&^k.ignore == 0 && (n.source^source)&k.source == 0
 }
 
+// Fits reports whether a receive from source (AnySource: any) with a tag, of which the bits set in ignore do not count,
+// matches a message from a source with a tag. It is what the engine finds by hash.
+func Fits(source uint32, tag, ignore uint64, from uint32, with uint64) bool {
+	return (tag^with)&^ignore == 0 && (source^from)&sourceBits(source) == 0
+}
+
 // slot is one key of a table: the nodes with that key are a list in queue order.
 type slot struct {
 	head, tail uint32

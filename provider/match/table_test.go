@@ -121,3 +121,23 @@ func away(t *testing.T, secret [2]uint64, of func(i uint64) (uint32, uint64)) in
 	}
 	return n
 }
+
+// TestFits compares Fits with the rules that the model has.
+func TestFits(t *testing.T) {
+	sources := []uint32{AnySource, Group(0), Group(3), 0, 1, 3<<GroupShift | 1, 3<<GroupShift | 2}
+	tags := []uint64{0, 1, 2, 1 << 63}
+	for _, source := range sources {
+		for _, from := range sources[3:] {
+			for _, tag := range tags {
+				for _, with := range tags {
+					for _, ignore := range []uint64{0, 1, 3, 1 << 63, ^uint64(0)} {
+						want := matches(source, tag, ignore, from, with)
+						if got := Fits(source, tag, ignore, from, with); got != want {
+							t.Errorf("%#x, %#x ignoring %#x, from %#x with %#x: %v", source, tag, ignore, from, with, got)
+						}
+					}
+				}
+			}
+		}
+	}
+}
