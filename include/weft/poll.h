@@ -26,7 +26,8 @@ enum weft_plane_function {
 	WEFT_PLANE_LIST = 12, /* a struct weft_post: posts a list */
 	WEFT_PLANE_RECEIVE = 13, /* a struct weft_post: posts a receive that a device matches, or takes back what that has not taken */
 	WEFT_PLANE_READ_ERROR = 14, /* a struct weft_hot_cq, and a struct fi_cq_err_entry: takes an error off a queue */
-	WEFT_PLANE_FUNCTIONS = 15, /* how many there are */
+	WEFT_PLANE_POP = 15, /* a struct weft_reader and a struct weft_hot_thread: takes entries off a queue; how many, 0: WEFT_PLANE_READ says why */
+	WEFT_PLANE_FUNCTIONS = 16, /* how many there are */
 };
 
 /* weft_hot_thread is what a thread of C has in storage of its own. Only the thread reads and writes it. */

@@ -39,10 +39,7 @@ func due(p *hot.Poll) {
 func endPoll(p *hot.Poll) uintptr {
 	t := (*hot.Thread)(pointer(p.Thread))
 	if p.Found != 0 {
-		if t.Empty+t.Base-t.Left > hot.YieldMin {
-			t.Yields = 0
-		}
-		t.Empty, t.Base = 0, t.Left
+		restart(t)
 		return hot.DeliveryDone
 	}
 	if p.Flags&hot.PollDue == 0 || t.Empty <= t.Turn {
@@ -50,4 +47,12 @@ func endPoll(p *hot.Poll) uintptr {
 	}
 	p.Phase, p.Step = phaseIdle, idleBegin
 	return idle(p)
+}
+
+// restart begins the count of a thread's polls that find nothing anew.
+func restart(t *hot.Thread) {
+	if t.Empty+t.Base-t.Left > hot.YieldMin {
+		t.Yields = 0
+	}
+	t.Empty, t.Base = 0, t.Left
 }

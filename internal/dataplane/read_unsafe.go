@@ -41,6 +41,23 @@ func Read(at, _, _, _ uintptr) uintptr {
 	return endPoll(p)
 }
 
+// Pop reads what is on a completion queue, for a poll that is not due. at is the address of a hot.Reader with room, self
+// of the thread's hot.Thread. It returns how many entries it has read; 0: Read is to be called, for there is an error,
+// nothing on the rings, or a corked message.
+func Pop(at, self, _, _ uintptr) uintptr {
+	to := (*hot.Reader)(pointer(at))
+	q := (*hot.CQ)(pointer(to.CQ))
+	room := to.Left
+	if atomic.LoadUint32(&q.Held) != 0 {
+		return 0
+	}
+	pop(q, to)
+	if to.Left != room {
+		restart((*hot.Thread)(pointer(self)))
+	}
+	return uintptr(room - to.Left)
+}
+
 func read(p *hot.Poll) uintptr {
 	q := (*hot.CQ)(pointer(p.Reader.CQ))
 	switch p.Phase {

@@ -23,7 +23,8 @@ const (
 	PlaneList      = 12 // a [Post]: posts a list
 	PlaneReceive   = 13 // a [Post]: posts a receive that a device matches, or takes back what that has not taken
 	PlaneReadError = 14 // a [CQ], and a struct fi_cq_err_entry: takes an error off a queue
-	PlaneFunctions = 15 // how many there are
+	PlanePop       = 15 // a [Reader] and a [Thread]: takes entries off a queue; how many, 0: PlaneRead says why
+	PlaneFunctions = 16 // how many there are
 )
 
 // Thread is what a thread of C has in storage of its own. Only the thread reads and writes it.
