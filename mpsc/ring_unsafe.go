@@ -181,8 +181,11 @@ func (r *Ring) Head(pos uint64) (slot unsafe.Pointer, owner uint32) {
 
 // Release gives the slot at pos, which was ready, back to the producers. The
 // consumer goes on with pos+1. (R0)
-func (r *Ring) Release(pos uint64) {
-	order.Store64(r.word(pos), r.seq(pos+r.Slots()))
+func (r *Ring) Release(pos uint64) { r.ReleaseSlot(r.Slot(pos), pos) }
+
+// ReleaseSlot is [Ring.Release] for a caller that has the slot at pos.
+func (r *Ring) ReleaseSlot(slot unsafe.Pointer, pos uint64) {
+	order.Store64((*uint64)(slot), r.seq(pos+r.Slots()))
 }
 
 // Reclaim takes back the slot at pos from a producer that claimed it and died: the slot goes to the producers of the

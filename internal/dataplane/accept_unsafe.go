@@ -73,7 +73,7 @@ func (r *Receiver) Accept(ep *hot.EP, a *Arrival, out *Outlet) Verdict {
 		}
 		if post != nil {
 			context, buf, flags := post.Context, post.Buf, post.Flags
-			dropPost(rx)
+			dropPost(rx, post)
 			move(uintptr(buf), a.Payload, uintptr(a.Length))
 			return finish(ep, a, context, flags, buf, out)
 		}
@@ -142,17 +142,20 @@ func finish(ep *hot.EP, a *Arrival, context, flags, buf uint64, out *Outlet) Ver
 		if a.Flags&hot.MessageData != 0 {
 			kind |= fi.RemoteCQData
 		}
+		kind |= flags & fi.MultiRecv
 		q := (*hot.CQ)(pointer(ep.RxCQ))
-		e := &out.Entry
-		e.Context, e.Flags, e.Len, e.Buf = context, kind|flags&fi.MultiRecv, a.Length, buf
-		e.Data, e.Tag, e.Src = a.Data, a.Tag, a.Addr-1
-		switch {
-		case out.Reader != nil && out.Reader.Left != 0:
-			put(out.Reader, q.Format, e)
-		case completeTo(q, e):
-			out.Todo |= hot.TodoWakeCQ
-		default:
-			verdict = Complete
+		if to := out.Reader; to != nil && to.Left != 0 {
+			putWords(to, q.Format, context, kind, a.Length, buf, a.Data, a.Tag)
+			putSource(to, a.Addr-1)
+		} else {
+			e := &out.Entry
+			e.Context, e.Flags, e.Len, e.Buf = context, kind, a.Length, buf
+			e.Data, e.Tag, e.Src = a.Data, a.Tag, a.Addr-1
+			if completeTo(q, e) {
+				out.Todo |= hot.TodoWakeCQ
+			} else {
+				verdict = Complete
+			}
 		}
 	}
 	if ep.RxCntr != 0 {

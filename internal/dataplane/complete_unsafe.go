@@ -24,27 +24,37 @@ const (
 
 // put writes a completion to a reader, which has room for it.
 func put(to *hot.Reader, format uint32, e *hot.CQE) {
+	putWords(to, format, e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag)
+	putSource(to, e.Src)
+}
+
+// putWords is put of all but the source.
+func putWords(to *hot.Reader, format uint32, context, flags, length, buf, data, tag uint64) {
 	words := (*[6]uint64)(pointer(to.Buf))
-	words[0] = e.Context
+	words[0] = context
 	size := uintptr(contextBytes)
 	if format != uint32(fi.CQFormatContext) {
-		words[1], words[2] = e.Flags, e.Len
+		words[1], words[2] = flags, length
 		size = msgBytes
 		if format != uint32(fi.CQFormatMsg) {
-			words[3], words[4] = e.Buf, e.Data
+			words[3], words[4] = buf, data
 			size = dataBytes
 			if format != uint32(fi.CQFormatData) {
-				words[5] = e.Tag
+				words[5] = tag
 				size = taggedBytes
 			}
 		}
 	}
 	to.Buf += size
+	to.Left--
+}
+
+// putSource is put of the source, for a reader that wants it.
+func putSource(to *hot.Reader, src uint64) {
 	if to.Src != 0 {
-		*(*uint64)(pointer(to.Src)) = e.Src
+		*(*uint64)(pointer(to.Src)) = src
 		to.Src += 8
 	}
-	to.Left--
 }
 
 // spot is where a completion goes: a reader, or a slot of ring 0 of the queue. The thread that takes one fills it.

@@ -65,11 +65,12 @@ func deliver(d *hot.Delivery) uintptr {
 		if code := takeIn(d, ep, r); code != next {
 			return code
 		}
-		d.Stream = 0
 		if d.Ring++; d.Ring >= rxRings(ep) {
 			d.Ring = 0
 		}
-		d.Budget = budget(d, ep)
+		if d.Stream = 0; d.Rings != 1 {
+			d.Budget = budget(d, ep)
+		}
 	}
 	if d.Begun == begunSearch && !full(d) {
 		if code := searchAgain(r, d, ep, rx); code != next {
@@ -181,12 +182,17 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 
 // release frees the bounce buffer and the slot of the message at hand.
 func release(d *hot.Delivery, ep *hot.EP) {
+	in := inbound(d, ep)
+	releaseSlot(d, in, mpsc.View(&in.Ring).Slot(in.Head))
+}
+
+// releaseSlot is release of a message in a slot of a ring.
+func releaseSlot(d *hot.Delivery, in *hot.Inbound, slot unsafe.Pointer) {
 	if d.Bounce != 0 {
 		order.Store32((*uint32)(pointer(uintptr(d.Bounce))), 0)
 	}
-	in := inbound(d, ep)
 	head := in.Head
-	mpsc.View(&in.Ring).Release(head)
+	mpsc.View(&in.Ring).ReleaseSlot(slot, head)
 	order.Store64(&in.Head, head+1)
 	d.Worked = 1
 }
@@ -219,37 +225,36 @@ func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 
 // takeOne takes in one arrival, or returns the code for what does: the shim or the runtime.
 func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.Slot) uintptr {
-	var m message
-	m.read(slot)
+	m := messageIn(slot)
 	switch {
-	case m.id >= hot.AMMsg && m.id <= hot.AMTagData:
-		return r.takeMessage(d, ep, owner, slot, &m)
-	case m.id == hot.AMRTS:
-		return r.takeRTS(d, ep, owner, slot, &m)
-	case m.id == hot.AMSync:
-		return takeSync(r, d, ep, owner, slot, &m)
-	case m.id == hot.AMAck:
-		return takeAck(d, ep, owner, slot, &m)
-	case ep.PendingCount != 0 && isOneSided(m.id):
-		return serve(d, ep, owner, slot, &m)
-	case m.id == hot.AMNotice && ep.Notes != 0:
-		return takeNotice(d, ep, owner, slot, &m)
+	case m.id() >= hot.AMMsg && m.id() <= hot.AMTagData:
+		return r.takeMessage(d, ep, owner, slot, m)
+	case m.id() == hot.AMRTS:
+		return r.takeRTS(d, ep, owner, slot, m)
+	case m.id() == hot.AMSync:
+		return takeSync(r, d, ep, owner, slot, m)
+	case m.id() == hot.AMAck:
+		return takeAck(d, ep, owner, slot, m)
+	case ep.PendingCount != 0 && isOneSided(m.id()):
+		return serve(d, ep, owner, slot, m)
+	case m.id() == hot.AMNotice && ep.Notes != 0:
+		return takeNotice(d, ep, owner, slot, m)
 	}
 	return hot.DeliveryGo
 }
 
 // message is what a slot says of the message in it, read once.
-type message struct {
-	id, flags    uint8
-	head, length uint32
-	header       uint64
+type message struct{ word, header uint64 }
+
+// messageIn reads what a slot says.
+func messageIn(slot *hot.Slot) message {
+	return message{atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.AMID))), atomic.LoadUint64(&slot.Header)}
 }
 
-func (m *message) read(slot *hot.Slot) {
-	word := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.AMID)))
-	m.id, m.flags, m.head, m.length = uint8(word), uint8(word>>8), uint32(uint16(word>>16)), uint32(word>>32)
-	m.header = atomic.LoadUint64(&slot.Header)
-}
+func (m message) id() uint8      { return uint8(m.word) }
+func (m message) flags() uint8   { return uint8(m.word >> 8) }
+func (m message) head() uint32   { return uint32(uint16(m.word >> 16)) } // bytes
+func (m message) length() uint32 { return uint32(m.word >> 32) }         // bytes of payload
 
 // sender returns the line of a sender and its fi_addr_t plus one, nil if the runtime has not filled the line: then the
 // sender is new, or not in the address vector.
@@ -266,24 +271,24 @@ func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 }
 
 // takeMessage takes in a message whose payload is in the slot or in a bounce buffer, by matching (Accept).
-func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 {
+	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags()&^hot.SlotBounce != 0 {
 		return hot.DeliveryGo
 	}
 	var a Arrival
-	a.ID, a.Number, a.Source, a.Addr, a.Tag, a.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length)
-	if m.id >= hot.AMTag {
+	a.ID, a.Number, a.Source, a.Addr, a.Tag, a.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length())
+	if m.id() >= hot.AMTag {
 		a.Flags |= hot.MessageTagged
 	}
 	body := uintptr(unsafe.Pointer(&slot.Body))
 	head := uint32(0)
-	if (m.id-hot.AMMsg)&1 != 0 {
+	if (m.id()-hot.AMMsg)&1 != 0 {
 		head = 8
 		a.Flags |= hot.MessageData
 		a.Data = *(*uint64)(pointer(body))
 	}
-	if m.head != head {
+	if m.head() != head {
 		return hot.DeliveryGo
 	}
 	if a.Payload = payloadOf(d, src, owner, slot, m); a.Payload == 0 {
@@ -296,7 +301,7 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	case Delivered, Complete, Unexpected:
 		d.Messages++
 		d.Bytes += a.Length
-		release(d, ep)
+		releaseSlot(d, inbound(d, ep), unsafe.Pointer(slot))
 		if verdict == Complete {
 			d.Entry = out.Entry
 			return hot.DeliveryComplete
@@ -313,13 +318,13 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 
 // payloadOf returns the address of the payload of the message in a slot, behind its head, and notes its bounce buffer.
 // 0: what the slot says of it is wrong.
-func payloadOf(d *hot.Delivery, src *hot.Source, owner uint32, slot *hot.Slot, m *message) uintptr {
+func payloadOf(d *hot.Delivery, src *hot.Source, owner uint32, slot *hot.Slot, m message) uintptr {
 	d.Bounce = 0
-	at := bodyOf(slot) + uintptr(m.head)
+	at := bodyOf(slot) + uintptr(m.head())
 	switch {
-	case m.flags != 0:
-		return bounced(d, src, owner, at, m.length)
-	case m.length <= hot.SlotBody-m.head:
+	case m.flags() != 0:
+		return bounced(d, src, owner, at, m.length())
+	case m.length() <= hot.SlotBody-m.head():
 		return at
 	}
 	return 0

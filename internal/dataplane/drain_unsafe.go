@@ -63,7 +63,7 @@ func (r *Receiver) post(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.RecvE
 	case !r.Enqueue(post):
 		return hot.DeliveryGo
 	}
-	dropPost(rx)
+	dropPost(rx, post)
 	d.Worked = 1
 	return next
 }
@@ -103,7 +103,7 @@ func (r *Receiver) deliverUnexpected(
 		d.Addr, d.Source, d.Request = addr, source, m.Request
 	}
 	context, buf, postFlags := post.Context, post.Buf, post.Flags
-	drop(r, ep, rx, postFlags)
+	drop(r, ep, rx, post, postFlags)
 	move(uintptr(buf), payload, uintptr(m.Len))
 	eng.RemoveMessage(m)
 	r.forget(eng, m)

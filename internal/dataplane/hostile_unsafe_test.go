@@ -302,7 +302,7 @@ func (h *hostile) settles(d *hot.Delivery) {
 func (h *hostile) drop() {
 	h.ep.Inbound[0].Head++
 	if post := headPost(h.rx); post != nil && post.Flags&urgentPost != 0 {
-		dropPost(h.rx)
+		dropPost(h.rx, post)
 		h.recv.Urgent.Add(-1)
 	}
 }

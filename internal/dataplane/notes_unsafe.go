@@ -16,30 +16,30 @@ import (
 // of it into the same ring; so is all that comes while the runtime has some that found no room there.
 
 // takeNotice takes in a message of notifications.
-func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	n := (*hot.Notes)(pointer(ep.Notes))
 	src, addr := sender(ep, owner)
 	if n.Keeps == hot.NotesNot || src == nil || owner-1 >= n.InCount || atomic.LoadUint32(&n.Unexpected) != 0 ||
-		m.flags&^hot.SlotBounce != 0 {
+		m.flags()&^hot.SlotBounce != 0 {
 		return hot.DeliveryGo
 	}
 	in := (*hot.NoteIn)(pointer(n.Ins + uintptr(owner-1)*unsafe.Sizeof(hot.NoteIn{})))
 	var head hot.NoticeHead
-	if !noticeHead(&head, slot, m, in) || m.length < head.Length || !wholeNote(&head, in) {
+	if !noticeHead(&head, slot, m, in) || m.length() < head.Length || !wholeNote(&head, in) {
 		return hot.DeliveryGo
 	}
-	moved := uint64(m.length - head.Length)
+	moved := uint64(m.length() - head.Length)
 	to, ok := destination(ep, slot, &head, m, moved)
 	if !ok {
 		return hot.DeliveryGo
 	}
 	d.Bounce = 0
-	payload := bodyOf(slot) + uintptr(m.head)
-	if m.flags != 0 {
-		if payload = bounced(d, src, owner, payload, m.length); payload == 0 {
+	payload := bodyOf(slot) + uintptr(m.head())
+	if m.flags() != 0 {
+		if payload = bounced(d, src, owner, payload, m.length()); payload == 0 {
 			return hot.DeliveryGo
 		}
-	} else if m.length > hot.SlotBody-m.head {
+	} else if m.length() > hot.SlotBody-m.head() {
 		return hot.DeliveryGo
 	}
 	skip, fits := noteRoom(n, in, head.Length)
@@ -73,13 +73,13 @@ func takeNotice(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *me
 
 // noticeHead fills in h, which is zero, with the head of a message of notifications, a short one as the long one that
 // it stands for. False: it is not of the stream that is known here.
-func noticeHead(h *hot.NoticeHead, slot *hot.Slot, m *message, in *hot.NoteIn) (known bool) {
-	if int(m.head) != noticeShortBytes {
+func noticeHead(h *hot.NoticeHead, slot *hot.Slot, m message, in *hot.NoteIn) (known bool) {
+	if int(m.head()) != noticeShortBytes {
 		*h = *(*hot.NoticeHead)(unsafe.Pointer(&slot.Body))
 		return in.Stream == m.header && in.Stream != 0 && h.Kind != hot.NoticeBrief
 	}
 	s := *(*hot.NoticeShort)(unsafe.Pointer(&slot.Body))
-	h.Kind, h.Op, h.Agent, h.Start, h.Tag, h.Length = s.Kind, s.Op, s.Agent, in.Arrived, m.header, m.length
+	h.Kind, h.Op, h.Agent, h.Start, h.Tag, h.Length = s.Kind, s.Op, s.Agent, in.Arrived, m.header, m.length()
 	return s.Kind == hot.NoticeBrief && s.Rest == 0 && in.Stream != 0 &&
 		s.Mark == hot.NoticeMark(in.Stream, in.Arrived)
 }
@@ -92,15 +92,15 @@ var noteEvents = [...]uint64{
 }
 
 // destination is where the bytes go that come with a notification, 0: none do. False: the runtime says what is wrong.
-func destination(ep *hot.EP, slot *hot.Slot, h *hot.NoticeHead, m *message, moved uint64) (to uintptr, ok bool) {
+func destination(ep *hot.EP, slot *hot.Slot, h *hot.NoticeHead, m message, moved uint64) (to uintptr, ok bool) {
 	switch h.Kind {
 	case hot.NoticeBrief:
 		return 0, true // it is as long as the message
 	case hot.NoticeData:
-		return 0, int(m.head) == noticeHeadBytes && moved == 0
+		return 0, int(m.head()) == noticeHeadBytes && moved == 0
 	}
 	w := *(*hot.NoticeWhere)(pointer(bodyOf(slot) + uintptr(noticeHeadBytes)))
-	if h.Kind != hot.NoticeMove || int(m.head) != noticeMoveBytes || w.Bytes != moved || moved == 0 || ep.Regions == 0 {
+	if h.Kind != hot.NoticeMove || int(m.head()) != noticeMoveBytes || w.Bytes != moved || moved == 0 || ep.Regions == 0 {
 		return 0, false
 	}
 	to = regionAt(ep, w.Key, w.Addr, moved, hot.KeyWrite)

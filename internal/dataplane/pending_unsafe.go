@@ -98,10 +98,10 @@ func pendingOf(ep *hot.EP, addr, id uint64) *hot.Pending {
 
 // takeFetched takes in the answer to an operation that fetches. False: it is the runtime's.
 func takeFetched(
-	d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m *message,
+	d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m message,
 ) bool {
 	f := pendingOf(ep, fullAddr(ep, src, addr), m.header)
-	if f == nil || m.head != fetchedHeadBytes || f.Flags&fi.Read == 0 || f.Bytes != uint64(m.length) ||
+	if f == nil || m.head() != fetchedHeadBytes || f.Flags&fi.Read == 0 || f.Bytes != uint64(m.length()) ||
 		atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.Body))) != 0 {
 		return false
 	}
@@ -110,10 +110,10 @@ func takeFetched(
 }
 
 // takeDone takes in the answer that an operation which fetches nothing is done. False: it is the runtime's.
-func takeDone(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m *message) bool {
+func takeDone(d *hot.Delivery, ep *hot.EP, addr uint64, slot *hot.Slot, m message) bool {
 	h := (*hot.DoneHead)(unsafe.Pointer(&slot.Body))
 	f := pendingOf(ep, addr, m.header)
-	if f == nil || m.head != uint32(DoneBytes) || m.length != 0 || f.Flags&fi.Read != 0 ||
+	if f == nil || m.head() != uint32(DoneBytes) || m.length() != 0 || f.Flags&fi.Read != 0 ||
 		atomic.LoadUint64(&h.Status) != 0 || atomic.LoadUint64(&h.Units) != 1 {
 		return false
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // Posting a message. Its way through this file: send checks the peer's line and finds room, transmit writes the slot
-// (putHead, move), publish makes it visible, wakePeer finds whether the peer needs its doorbell. A payload longer than
-// a slot goes by bounce; one too long for that, or that asks for an ACK, is in postlong_unsafe.go.
+// (short, or putHead), publish makes it visible, wakePeer finds whether the peer needs its doorbell. A payload longer
+// than a slot goes by bounce; one too long for that, or that asks for an ACK, is in postlong_unsafe.go.
 
 // messageFlags are the flags of a message that the data plane posts.
 const messageFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.RemoteCQData
@@ -86,13 +86,18 @@ func send(p *hot.Post) uintptr {
 	if !e.room(p, ep) {
 		return hot.PostAgain
 	}
+	view := ringOf(peer, slots)
+	ring := mpsc.View(&view)
 	id := messageID(p)
-	if code := transmit(p, ep, peer, slots, id); code != hot.PostDone {
-		return code
-	}
-	messages, bytes := uintptr(stats.ThreadInline), uintptr(stats.ThreadInlineBytes)
-	if !inSlot(p, id) {
+	code, messages, bytes := uintptr(0), uintptr(stats.ThreadInline), uintptr(stats.ThreadInlineBytes)
+	if head := messageHead(p); p.Len <= uint64(hot.SlotBody-head) {
+		code = short(p, ep, peer, ring, id, head)
+	} else {
+		code = bounce(p, ep, peer, ring, id)
 		messages, bytes = stats.ThreadBounce, stats.ThreadBounceBytes
+	}
+	if code != hot.PostDone {
+		return code
 	}
 	countPost(p, ep, messages, 1)
 	countPost(p, ep, bytes, p.Len)
@@ -133,8 +138,34 @@ func ringOf(peer *hot.Peer, slots uintptr) hot.Ring {
 	return hot.Ring{Slots: slots, Tail: peer.Tail, Log2Slots: uint32(peer.Log2Slots), SlotBytes: hot.SlotBytes}
 }
 
-// transmit writes an operation into the peer's ring as one active message, through a bounce buffer if it is too long
-// for the slot. id is messageID's, hot.AMWrite or hot.AMAtomic.
+// short writes a message that fits a slot of the ring, with a head of so many bytes.
+func short(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8, head int) uintptr {
+	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
+	if !ok {
+		countPost(p, ep, stats.ThreadNoRing, 1)
+		return hot.PostAgain
+	}
+	move(putMessage(p, slot, id, 0, head), p.Buf, uintptr(p.Len))
+	ring.Publish(unsafe.Pointer(slot), peer.Owner, pos)
+	p.Next = uintptr(ring.Slot(pos + ahead))
+	return hot.PostDone
+}
+
+// messageHead is how many bytes stand before the payload of a message: its data.
+func messageHead(p *hot.Post) int { return int(p.Kind & hot.PostData / hot.PostData * 8) }
+
+// putMessage writes all but the payload of a message into a slot, and returns the address of what follows the head.
+func putMessage(p *hot.Post, slot *hot.Slot, id, flags uint8, head int) uintptr {
+	outbound.Put(slot, id, flags, head, int(p.Len), p.Header)
+	body := bodyOf(slot)
+	if head != 0 {
+		*(*uint64)(pointer(body)) = p.Data
+	}
+	return body + uintptr(head)
+}
+
+// transmit writes a one-sided operation into the peer's ring as one active message, through a bounce buffer if it is
+// too long for the slot. id is hot.AMWrite or hot.AMAtomic.
 func transmit(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, id uint8) uintptr {
 	view := ringOf(peer, slots)
 	ring := mpsc.View(&view)
@@ -144,7 +175,7 @@ func transmit(p *hot.Post, ep *hot.EP, peer *hot.Peer, slots uintptr, id uint8) 
 	return inline(p, ep, peer, ring, id)
 }
 
-// inline writes an operation that fits a slot.
+// inline writes a one-sided operation that fits a slot.
 func inline(p *hot.Post, ep *hot.EP, peer *hot.Peer, ring *mpsc.Ring, id uint8) uintptr {
 	slot, pos, ok := outbound.Claim(ring, peer.Owner, peer.Exclusive != 0)
 	if !ok {
@@ -201,10 +232,8 @@ func headBytes(p *hot.Post, id uint8) int {
 		return hot.WriteHeadDataBytes
 	case id == hot.AMWrite:
 		return hot.WriteHeadBytes
-	case data:
-		return 8
 	}
-	return 0
+	return messageHead(p)
 }
 
 // messageID is the active message that a message goes as.
@@ -225,25 +254,26 @@ func putHead(p *hot.Post, slot *hot.Slot, id, flags uint8) uintptr {
 		return putAtomic(p, slot, flags)
 	case hot.AMRead:
 		return putRead(p, slot)
+	case hot.AMWrite:
+		return putWrite(p, slot, flags)
 	}
-	head := headBytes(p, id)
-	outbound.Put(slot, id, flags, head, int(p.Len), p.Header)
+	return putMessage(p, slot, id, flags, messageHead(p))
+}
+
+// putWrite is putHead of a write.
+func putWrite(p *hot.Post, slot *hot.Slot, flags uint8) uintptr {
+	head := headBytes(p, hot.AMWrite)
+	outbound.Put(slot, hot.AMWrite, flags, head, int(p.Len), p.Header)
 	words := (*[5]uint64)(unsafe.Pointer(&slot.Body))
-	data := p.Kind&hot.PostData != 0
-	switch {
-	case id == hot.AMWrite:
-		asks := uint64(hot.WriteLast)
-		if p.Request != 0 {
-			asks |= hot.WriteAck
-		}
-		if data {
-			asks |= hot.WriteData
-			words[3], words[4] = p.Data, p.Len
-		}
-		words[0], words[1], words[2] = p.Key, p.Request, asks
-	case data:
-		words[0] = p.Data
+	asks := uint64(hot.WriteLast)
+	if p.Request != 0 {
+		asks |= hot.WriteAck
 	}
+	if p.Kind&hot.PostData != 0 {
+		asks |= hot.WriteData
+		words[3], words[4] = p.Data, p.Len
+	}
+	words[0], words[1], words[2] = p.Key, p.Request, asks
 	return bodyOf(slot) + uintptr(head)
 }
 

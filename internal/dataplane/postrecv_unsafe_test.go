@@ -69,7 +69,7 @@ func TestRecv(t *testing.T) {
 		if *e != want || c.post.Len != 0 && (e.Buf != 100 || e.Len != 8) {
 			t.Errorf("%s: %+v, want %+v", c.name, *e, want)
 		}
-		dropPost(w.rx)
+		dropPost(w.rx, headPost(w.rx))
 		head = w.rx.PostsHead
 	}
 	p := hot.Post{Buf: 100, Len: 8, Dest: anyone}

@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -37,16 +38,16 @@ func headPost(rx *hot.Rx) *hot.RecvEntry {
 	return (*hot.RecvEntry)(post)
 }
 
-// dropPost takes the oldest entry off the post ring.
-func dropPost(rx *hot.Rx) {
+// dropPost takes the oldest entry, which is post, off the post ring.
+func dropPost(rx *hot.Rx, post *hot.RecvEntry) {
 	pos := rx.PostsHead
-	mpsc.View(&rx.Posts).Release(pos)
+	mpsc.View(&rx.Posts).ReleaseSlot(unsafe.Pointer(post), pos)
 	order.Store64(&rx.PostsHead, pos+1)
 }
 
-// drop takes the oldest entry, a receive or a search with flags, off the post ring.
-func drop(r *Receiver, ep *hot.EP, rx *hot.Rx, flags uint64) {
-	dropPost(rx)
+// drop takes the oldest entry, which is post, a receive or a search with flags, off the post ring.
+func drop(r *Receiver, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry, flags uint64) {
+	dropPost(rx, post)
 	if flags&urgentPost != 0 {
 		r.Urgent.Add(-1)
 		stat(ep, stats.RxSearches, 1)
@@ -112,7 +113,7 @@ func (r *Receiver) advance(rx *hot.Rx, post *hot.RecvEntry, a *Arrival) (fits, o
 	if !r.enqueue(post, id) {
 		return false, false
 	}
-	dropPost(rx)
+	dropPost(rx, post)
 	return fits, true
 }
 
@@ -123,6 +124,9 @@ func (r *Receiver) plainMatch(post *hot.RecvEntry, a *Arrival) bool {
 		r.Engine(a.Flags&hot.MessageTagged != 0).Unexpected() != 0 || a.Length > post.Len ||
 		(post.Tag^a.Tag)&^post.Ignore != 0 || r.Ended {
 		return false
+	}
+	if fi.Addr(post.Src) == fi.AddrUnspec {
+		return true
 	}
 	id, ok := r.identity(post.Src, post.Flags)
 	return ok && (id == match.AnySource || id == a.ID)

@@ -165,9 +165,9 @@ func EndRequest(ep *hot.EP, to *hot.Reader, req *Request, id uint64) (todo uint3
 }
 
 // takeAck completes the send that an ACK names, or has the runtime do so.
-func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+func takeAck(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || m.flags != 0 || m.length != 0 || m.head != 8 {
+	if src == nil || m.flags() != 0 || m.length() != 0 || m.head() != 8 {
 		return hot.DeliveryGo
 	}
 	status := atomic.LoadUint64((*uint64)(unsafe.Pointer(&slot.Body)))

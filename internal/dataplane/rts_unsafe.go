@@ -18,12 +18,12 @@ import (
 // takeRTS takes in an RTS and has the shim copy the message out of its sender's memory: one of one element of at most
 // EP.ReadMax bytes, for a receive that has room for it. One that matches no receive is kept. All others are the
 // runtime's.
-func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
 	if src == nil || ep.Flags&hot.EPMatches == 0 || r.Ended {
 		return hot.DeliveryGo
 	}
-	if uintptr(m.head) != unsafe.Sizeof(hot.RTSHead{}) || m.length != 0 || m.flags != 0 {
+	if uintptr(m.head()) != unsafe.Sizeof(hot.RTSHead{}) || m.length() != 0 || m.flags() != 0 {
 		return hot.DeliveryGo
 	}
 	head := *(*hot.RTSHead)(unsafe.Pointer(&slot.Body))
@@ -272,7 +272,7 @@ func endReadUnexpected(r *Receiver, d *hot.Delivery, ep *hot.EP) (value, flags u
 	rx, m := context(ep), (*match.Message)(pointer(uintptr(d.Recv)))
 	post := headPost(rx)
 	value, flags = post.Context, post.Flags
-	drop(r, ep, rx, flags)
+	drop(r, ep, rx, post, flags)
 	eng := r.Engine(d.Flags&hot.MessageTagged != 0)
 	eng.RemoveMessage(m)
 	r.forget(eng, m)

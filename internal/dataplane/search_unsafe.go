@@ -140,7 +140,7 @@ func found(
 	var a Arrival
 	a.Flags, a.Addr, a.Tag, a.Data, a.Length = uint32(uint8(m.Flags)), addr, m.Tag(), m.Data, m.Len
 	context, flags := post.Context, post.Flags
-	drop(r, ep, rx, flags)
+	drop(r, ep, rx, post, flags)
 	acks := discards && m.Flags&(MessageRTS|MessageSync) != 0
 	switch {
 	case discards:
@@ -171,7 +171,7 @@ func missed(r *Receiver, d *hot.Delivery, ep *hot.EP, rx *hot.Rx, post *hot.Recv
 		s.publish(q, hot.CQMarkError)
 		d.Todo |= hot.TodoWakeCQ
 	}
-	drop(r, ep, rx, post.Flags)
+	drop(r, ep, rx, post, post.Flags)
 	stat(ep, stats.RxErrOther, 1)
 	if ep.RxCntr != 0 {
 		d.Todo |= countError((*hot.Cntr)(pointer(ep.RxCntr)))

@@ -29,19 +29,19 @@ func isOneSided(id uint8) bool {
 }
 
 // serve takes in a one-sided operation, or the answer to one.
-func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || m.flags&^hot.SlotBounce != 0 {
+	if src == nil || m.flags()&^hot.SlotBounce != 0 {
 		return hot.DeliveryGo
 	}
 	d.Bounce, d.Stream, d.Wake = 0, 0, 0
 	d.Source, d.Addr, d.Request = owner-1, addr, 0
 	done := false
-	switch m.id {
+	switch m.id() {
 	case hot.AMWrite:
 		done = ep.Regions != 0 && serveWrite(d, ep, src, addr, owner, slot, m)
 	case hot.AMNotify:
-		done = ep.Regions != 0 && m.flags == 0 && m.length == 0 && m.head == hot.WriteHeadDataBytes &&
+		done = ep.Regions != 0 && m.flags() == 0 && m.length() == 0 && m.head() == hot.WriteHeadDataBytes &&
 			serveWrite(d, ep, src, addr, owner, slot, m)
 	case hot.AMRead:
 		done = ep.Regions != 0 && serveRead(d, ep, src, addr, slot, m)
@@ -50,7 +50,7 @@ func serve(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message
 	case hot.AMReadData:
 		done = takeFetched(d, ep, src, addr, owner, slot, m)
 	case hot.AMRMADone:
-		done = m.flags == 0 && takeDone(d, ep, fullAddr(ep, src, addr), slot, m)
+		done = m.flags() == 0 && takeDone(d, ep, fullAddr(ep, src, addr), slot, m)
 	}
 	if !done {
 		return hot.DeliveryGo
@@ -84,12 +84,12 @@ func regionAt(ep *hot.EP, key, addr, n uint64, rights uint32) uintptr {
 }
 
 // serveWrite performs a write, or takes in the notice of one with data that its initiator has copied.
-func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m *message) bool {
+func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m message) bool {
 	flags := uint64(hot.WriteLast)
-	data := m.head == hot.WriteHeadDataBytes
+	data := m.head() == hot.WriteHeadDataBytes
 	if data {
 		flags |= hot.WriteData
-	} else if m.head != hot.WriteHeadBytes {
+	} else if m.head() != hot.WriteHeadBytes {
 		return false
 	}
 	words := (*[5]uint64)(unsafe.Pointer(&slot.Body))
@@ -100,21 +100,21 @@ func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner
 	if asks&hot.WriteAck == 0 {
 		request = 0 // it is answered only if it is refused, which is the runtime's
 	}
-	payload := bodyOf(slot) + uintptr(m.head)
+	payload := bodyOf(slot) + uintptr(m.head())
 	switch {
-	case m.flags != 0:
-		if payload = bounced(d, src, owner, payload, m.length); payload == 0 {
+	case m.flags() != 0:
+		if payload = bounced(d, src, owner, payload, m.length()); payload == 0 {
 			return false
 		}
-	case m.length > hot.SlotBody-m.head:
+	case m.length() > hot.SlotBody-m.head():
 		return false
 	}
-	to := regionAt(ep, key, m.header, uint64(m.length), hot.KeyWrite)
+	to := regionAt(ep, key, m.header, uint64(m.length()), hot.KeyWrite)
 	if to == 0 {
 		return false
 	}
 	if !data {
-		move(to, payload, uintptr(m.length))
+		move(to, payload, uintptr(m.length()))
 		stat(ep, stats.RxServedWrites, 1)
 		d.Request = request
 		if request == 0 {
@@ -127,8 +127,8 @@ func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner
 	if q == nil || !s.take(q, reader(d)) {
 		return false
 	}
-	move(to, payload, uintptr(m.length))
-	if m.id == hot.AMWrite {
+	move(to, payload, uintptr(m.length()))
+	if m.id() == hot.AMWrite {
 		stat(ep, stats.RxServedWrites, 1)
 	}
 	d.Request = request

@@ -17,9 +17,9 @@ import (
 
 // serveAtomic performs an operation.
 func serveAtomic(
-	d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m *message,
+	d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m message,
 ) bool {
-	if m.head != uint32(atomicHeadBytes) {
+	if m.head() != uint32(atomicHeadBytes) {
 		return false
 	}
 	head := *(*hot.AtomicHead)(unsafe.Pointer(&slot.Body))
@@ -34,7 +34,7 @@ func serveAtomic(
 		want += n
 	}
 	if !atomics.Valid(atomics.Kind(head.Kind), job.Datatype, job.Op) || !atomics.Direct(job.Datatype) ||
-		n == 0 || n > atomics.MaxBytes || head.Ends != hot.EndsOperation || head.At != 0 || uint64(m.length) != want ||
+		n == 0 || n > atomics.MaxBytes || head.Ends != hot.EndsOperation || head.At != 0 || uint64(m.length()) != want ||
 		!plain && head.Request == 0 {
 		return false
 	}
@@ -103,8 +103,8 @@ func serveFetch(d *hot.Delivery, ep *hot.EP, peer *hot.Peer, job atomics.Job, re
 }
 
 // serveRead answers a read that fits one message.
-func serveRead(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot *hot.Slot, m *message) bool {
-	if m.head != uint32(readHeadBytes) || m.length != 0 || m.flags != 0 {
+func serveRead(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, slot *hot.Slot, m message) bool {
+	if m.head() != uint32(readHeadBytes) || m.length() != 0 || m.flags() != 0 {
 		return false
 	}
 	head := *(*hot.ReadHead)(unsafe.Pointer(&slot.Body))

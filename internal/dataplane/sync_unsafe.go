@@ -28,10 +28,10 @@ func (h *SyncHead) Valid() bool { return h.Flags&^(hot.RTSTagged|hot.RTSData|hot
 
 // takeSync takes in a message with a sender that waits for an ACK. One that the data plane could not acknowledge is the
 // runtime's.
-func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m *message) uintptr {
+func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags&^hot.SlotBounce != 0 ||
-		m.head != uint32(SyncBytes) {
+	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags()&^hot.SlotBounce != 0 ||
+		m.head() != uint32(SyncBytes) {
 		return hot.DeliveryGo
 	}
 	head := *(*SyncHead)(unsafe.Pointer(&slot.Body))
@@ -42,7 +42,7 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 		return hot.DeliveryGo
 	}
 	var a Arrival
-	a.ID, a.Number, a.Source, a.Addr, a.Tag, a.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length)
+	a.ID, a.Number, a.Source, a.Addr, a.Tag, a.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length())
 	a.Flags, a.Data, a.Request = uint32(head.Flags)&(hot.RTSTagged|hot.RTSData), head.Data, head.Request
 	untilHere := head.Flags&hot.RTSMatch == 0
 	if !untilHere { // where it is kept as unexpected, it is acknowledged later
