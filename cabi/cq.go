@@ -96,7 +96,13 @@ func weftGoCQReadErr(queue C.uint64_t, c *C.struct_fi_cq_err_entry, src *C.uint6
 	if err != nil {
 		return result(err)
 	}
-	e, err := q.ReadErr()
+	var e cq.ErrEntry
+	own := c.err_data != nil && c.err_data_size != 0
+	if own {
+		e, err = q.ReadErrInto(view[byte](c.err_data, c.err_data_size))
+	} else {
+		e, err = q.ReadErr()
+	}
 	if err != nil {
 		return result(err)
 	}
@@ -109,19 +115,11 @@ func weftGoCQReadErr(queue C.uint64_t, c *C.struct_fi_cq_err_entry, src *C.uint6
 	c.olen = C.size_t(e.OLen)
 	c.err = C.int(e.Err)
 	c.prov_errno = C.int(e.ProvErrno)
-	c.err_data, c.err_data_size = errData(e.ErrData, c.err_data, c.err_data_size)
+	if c.err_data_size = C.size_t(len(e.ErrData)); !own { // by reference to what is off the Go heap
+		c.err_data = unsafe.Pointer(unsafe.SliceData(e.ErrData))
+	}
 	*src = C.uint64_t(e.Src)
 	return 0
-}
-
-// errData gives error data to an application: into its buffer of room bytes, or
-// if it has none by reference to data, which is off the Go heap and stays until
-// the queue is read again.
-func errData(data []byte, buf unsafe.Pointer, room C.size_t) (unsafe.Pointer, C.size_t) {
-	if room != 0 && buf != nil {
-		return buf, C.size_t(copy(view[byte](buf, room), data))
-	}
-	return unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data))
 }
 
 //export weftGoCQSignal

@@ -106,12 +106,14 @@ func weftGoEQReadErr(queue C.uint64_t, to *C.struct_fi_eq_err_entry, flags C.uin
 	entry := C.struct_fi_eq_err_entry{data: C.uint64_t(e.Data), err: C.int(e.Err), prov_errno: C.int(e.ProvErrno)}
 	storeAddr(unsafe.Pointer(&entry.fid), uint64(e.FID))
 	storeAddr(unsafe.Pointer(&entry.context), e.Context)
-	kept := unsafe.Slice((*byte)(&o.err_data[0]), len(o.err_data))
-	kept = kept[:copy(kept, e.ErrData)]
-	if known == C.sizeof_struct_fi_eq_err_entry {
-		entry.err_data, entry.err_data_size = errData(kept, to.err_data, to.err_data_size)
-	} else {
-		entry.err_data, _ = errData(kept, nil, 0)
+	data := unsafe.Slice((*byte)(&o.err_data[0]), len(o.err_data))
+	sized := known == C.sizeof_struct_fi_eq_err_entry
+	if sized && to.err_data != nil && to.err_data_size != 0 {
+		data = view[byte](to.err_data, to.err_data_size)
+	}
+	data = data[:copy(data, e.ErrData)]
+	if entry.err_data = unsafe.Pointer(unsafe.SliceData(data)); sized {
+		entry.err_data_size = C.size_t(len(data))
 	}
 	copy(view[byte](unsafe.Pointer(to), known), view[byte](unsafe.Pointer(&entry), known))
 	return C.int64_t(known)

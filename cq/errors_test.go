@@ -1,6 +1,10 @@
 package cq
 
 import (
+	"bytes"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -51,6 +55,35 @@ func TestErrors(t *testing.T) {
 	if n := q.errors.slab.Live(); n != 0 {
 		t.Errorf("%d records left", n)
 	}
+}
+
+// TestErrorsReadAtOnce has two threads read errors into buffers of their own: each gets the data of its error.
+func TestErrorsReadAtOnce(t *testing.T) {
+	const each = 500
+	q := open(t, fi.CQAttr{Size: 64}, Options{})
+	var group sync.WaitGroup
+	var left atomic.Int64
+	left.Store(2 * each)
+	for range 2 {
+		group.Go(func() {
+			for left.Load() > 0 {
+				var own [MaxErrData]byte
+				e, err := q.ReadErrInto(own[:])
+				if err != nil {
+					_, _ = q.Read(make([]Entry, 1)) // moves what the ring had no room for
+					continue
+				}
+				left.Add(-1)
+				if len(e.ErrData) != 16 || &e.ErrData[0] != &own[0] || slices.ContainsFunc(e.ErrData, func(b byte) bool { return b != byte(e.Context) }) {
+					t.Errorf("error %d has data % x", e.Context, e.ErrData)
+				}
+			}
+		})
+	}
+	for n := range uint64(2 * each) {
+		q.CompleteError(entry(n), ErrorInfo{Err: fi.EIO, ErrData: bytes.Repeat([]byte{byte(n)}, 16)})
+	}
+	group.Wait()
 }
 
 func TestErrorWithoutMemory(t *testing.T) {

@@ -59,9 +59,9 @@ func (l *errorList) keep(e Entry, info *ErrorInfo) Entry {
 	return e
 }
 
-// take turns an error's entry back into what was kept, copies its data to last
-// and frees the record.
-func (l *errorList) take(e Entry, last []byte) ErrEntry {
+// take turns an error's entry back into what was kept, copies its data to data, as many as it has room for, and frees
+// the record.
+func (l *errorList) take(e Entry, data []byte) ErrEntry {
 	e.Flags &^= hot.CQEError
 	if e.Buf == 0 {
 		err, provErrno := cqring.OfBrief(uint64(e.Src))
@@ -75,7 +75,7 @@ func (l *errorList) take(e Entry, last []byte) ErrEntry {
 	out := ErrEntry{Entry: e, OLen: r.OLen, Err: fi.Errno(r.Err), ProvErrno: r.ProvErrno}
 	out.Buf, out.Src = r.Buf, fi.Addr(r.Src)
 	if r.n > 0 {
-		out.ErrData = last[:copy(last, r.data[:r.n])]
+		out.ErrData = data[:copy(data, r.data[:r.n])]
 	}
 	l.slab.Free(l.slab.Index(r))
 	return out

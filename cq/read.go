@@ -81,15 +81,19 @@ func (q *Queue) readNone() error {
 	return errAgain
 }
 
-// ReadErr takes the error that is next (fi_cq_readerr(3)). EAGAIN: none is.
-func (q *Queue) ReadErr() (ErrEntry, error) {
+// ReadErr takes the error that is next (fi_cq_readerr(3)). EAGAIN: none is. Its data stay until the queue is read again.
+func (q *Queue) ReadErr() (ErrEntry, error) { return q.ReadErrInto(q.last) }
+
+// ReadErrInto is ReadErr that copies the error's data to data, as many as it has room for, so that several threads may
+// read errors at a time.
+func (q *Queue) ReadErrInto(data []byte) (ErrEntry, error) {
 	for {
 		r, ok := cqring.NextError(q.hot)
 		if !ok {
 			return ErrEntry{}, errAgain
 		}
 		if e, ok := popError(r, q.exclusive); ok {
-			return q.errors.take(e, q.last), nil
+			return q.errors.take(e, data), nil
 		} // else another reader was faster
 	}
 }

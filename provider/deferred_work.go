@@ -183,7 +183,7 @@ func (d *Domain) prepareCounter(q *queuedOp, w *Work) error {
 // CancelWork takes back the work that the application names so, as far as it was
 // not posted yet. fi.ENOENT: there is none.
 func (d *Domain) CancelWork(user uint64) error {
-	if len(d.work.Cancel(func(w *deferred.Op) bool { return w.Deferred && w.User == user })) == 0 {
+	if len(d.work.Withdraw(func(w *deferred.Op) bool { return w.Deferred && w.User == user })) == 0 {
 		return fmt.Errorf("no such work waits: %w", fi.ENOENT)
 	}
 	return nil
@@ -195,6 +195,6 @@ func (d *Domain) FlushWork(on *cq.Counter) error {
 	if on != nil && !d.queues.Has(on) {
 		return refuse(log.Domain, fi.EDOMAIN, "flush work: the counter is not the domain's")
 	}
-	d.work.Cancel(func(w *deferred.Op) bool { return w.Deferred && (on == nil || w.On == on) })
+	d.work.Withdraw(func(w *deferred.Op) bool { return w.Deferred && (on == nil || w.On == on) })
 	return nil
 }

@@ -269,6 +269,8 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 		return // late
 	}
 	if h.applied == 0 {
+		// What the peer's window is later comes over the queue pair, in order, once it has joined.
+		e.c.Window.Store(uint32(p.flags&flagClosed) / flagClosed)
 		if err := e.join(h.qp, h, p); err != nil {
 			e.fail(fmt.Errorf("connect to peer %s: %w: %w", e, err, hw.ErrPeerDead))
 			return
@@ -279,7 +281,6 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 			e.name.Store(new(p.nameBytes()))
 		}
 	}
-	e.c.Window.Store(uint32(p.flags&flagClosed) / flagClosed)
 	before := h.confirmed
 	h.confirmed = h.confirmed || p.got == h.epoch
 	if p.flags&flagWant != 0 || p.got != h.epoch {

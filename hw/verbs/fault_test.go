@@ -255,6 +255,41 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// TestLateHello sends a peer a hello again once messages flow: what it says of the window is older than what the queue
+// pair has brought.
+func TestLateHello(t *testing.T) {
+	a, b := open(t, Config{}), open(t, Config{})
+	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
+	e, err := a.Connect(b.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := false
+	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got = true })
+	end := time.Now().Add(time.Minute)
+	for sent := false; !got; b.Progress(1) {
+		sent = sent || e.AMShort(1, 0, nil, nil) == nil
+		if a.Progress(1); time.Now().After(end) {
+			t.Fatal("no message")
+		}
+	}
+	peer := (*a.peers.Load())[0]
+	a.svc.do(func() {
+		h := &peer.hello
+		a.svc.sendTo(peer, &packet{kind: packetHello, flags: flagClosed, epoch: h.epoch, got: h.applied, qp: h.qp.Num,
+			psn: h.psn, index: peer.index, seq: h.seq})
+		a.svc.send(&b.addr, &packet{kind: 77})
+	})
+	for before := b.Stats().Malformed; b.Stats().Malformed == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the packet behind the hello has not come")
+		}
+	}
+	if !(*b.peers.Load())[0].EagerOpen() {
+		t.Error("a late hello closes the eager window")
+	}
+}
+
 // TestNames has interfaces known by names.
 func TestNames(t *testing.T) {
 	book := map[string][]byte{}

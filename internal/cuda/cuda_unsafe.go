@@ -105,7 +105,7 @@ func Register(addr, n uint64, device int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if tagged+n > base+size {
+	if n > base+size-tagged {
 		return 0, fmt.Errorf("%d bytes at %#x leave an allocation of %d", n, addr, size)
 	}
 	return tagged, check("cuPointerSetAttribute", C.weft_cuda_sync_memops(ctx, C.uint64_t(addr)))

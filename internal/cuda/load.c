@@ -4,6 +4,7 @@
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "cuda.h"
@@ -18,6 +19,7 @@ static struct {
 	int (*device_count)(int *);
 	int (*device_get)(int *, int);
 	int (*primary)(void **, int);
+	int (*release)(int);
 	int (*push)(void *);
 	int (*pop)(void **);
 	int (*dtoh)(void *, uint64_t, size_t);
@@ -45,6 +47,7 @@ static const struct {
 	{ "cuDeviceGetCount", &cu.device_count },
 	{ "cuDeviceGet", &cu.device_get },
 	{ "cuDevicePrimaryCtxRetain", &cu.primary },
+	{ "cuDevicePrimaryCtxRelease_v2", &cu.release },
 	{ "cuCtxPushCurrent_v2", &cu.push },
 	{ "cuCtxPopCurrent_v2", &cu.pop },
 	{ "cuMemcpyDtoH_v2", &cu.dtoh },
@@ -70,7 +73,7 @@ enum { TYPE_HOST = 1, TYPE_MANAGED = 4 };
 enum { STREAM_NON_BLOCKING = 1 };       /* CU_STREAM_NON_BLOCKING */
 enum { LAZY_PEER_ACCESS = 1 };          /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* loading only */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* loading, and taking of contexts */
 
 int weft_cuda_load(const char *name, const char **step)
 {
@@ -115,6 +118,21 @@ const char *weft_cuda_error(int result)
 	return text;
 }
 
+/* The primary context of a device, of which the process keeps one reference at most. */
+static int primary(void **context, int device)
+{
+	static void *kept[64];
+	int rc = cu.primary(context, device);
+
+	if (rc || device < 0 || device >= (int)(sizeof(kept) / sizeof(*kept)))
+		return rc;
+	pthread_mutex_lock(&lock);
+	bool more = kept[device] == *context;
+	kept[device] = *context;
+	pthread_mutex_unlock(&lock);
+	return more ? cu.release(device) : 0;
+}
+
 int weft_cuda_query(uint64_t addr, int device, uint32_t *type, void **context)
 {
 	uint32_t managed = 0;
@@ -131,7 +149,7 @@ int weft_cuda_query(uint64_t addr, int device, uint32_t *type, void **context)
 	if (!rc && !*context) { /* of a pool, which belongs to a device */
 		rc = cu.device_get(&device, device);
 		if (!rc)
-			rc = cu.primary(context, device);
+			rc = primary(context, device);
 	}
 	return rc;
 }
@@ -141,7 +159,7 @@ int weft_cuda_default_context(void **context)
 	int device;
 	int rc = cu.device_get(&device, 0);
 
-	return rc ? rc : cu.primary(context, device);
+	return rc ? rc : primary(context, device);
 }
 
 /* Runs call with context current. */

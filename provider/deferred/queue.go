@@ -187,6 +187,14 @@ func (q *Queue) Cancel(which func(*Op) bool) []*Op {
 	return found
 }
 
+// Withdraw is Cancel that finds none that is being posted: one that finds no room waits again when it returns, and would
+// be posted later. The caller holds neither a lease nor a stripe.
+func (q *Queue) Withdraw(which func(*Op) bool) []*Op {
+	q.runMu.Lock()
+	defer q.runMu.Unlock()
+	return q.Cancel(which)
+}
+
 // CancelTriggered ends the triggered operations of owners that wait with a context: they fail with fi.ECANCELED. It
 // reports whether there were any.
 func (q *Queue) CancelTriggered(context uint64, owners ...any) bool {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -118,6 +119,38 @@ func TestCancelTriggered(t *testing.T) {
 		t.Fatalf("%d are left", q.Len())
 	}
 	q.Cancel(func(*Op) bool { return true })
+	if err := on.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWithdrawWhilePosted withdraws an operation while it is being posted: once that has found no room it is gone, and is
+// not posted again when there is.
+func TestWithdrawWhilePosted(t *testing.T) {
+	var q Queue
+	on := counterOf(t, &q)
+	posting, full := make(chan bool), make(chan bool)
+	posts := 0
+	q.Add(&Op{Number: q.Number(), On: on, At: 1, Deferred: true, Post: func() error {
+		if posts++; posts == 1 {
+			posting <- true
+			<-full
+			return fi.EAGAIN
+		}
+		return nil
+	}})
+	done := make(chan bool)
+	go func() { on.Add(1); done <- true }()
+	<-posting
+	go func() { q.Withdraw(func(*Op) bool { return true }); done <- true }()
+	time.Sleep(20 * time.Millisecond) // it waits, or has found nothing
+	full <- true
+	<-done
+	<-done
+	q.PostReady()
+	if posts != 1 || q.Len() != 0 {
+		t.Errorf("%d posts, %d are left", posts, q.Len())
+	}
 	if err := on.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,7 @@ static int context; /* only its address means something */
 static __thread int depth;
 static bool ready, gone;
 static uint64_t buffers;
+static _Atomic int retained; /* references of the primary context */
 
 /* For tests: mappings of other processes' memory that are there. */
 int weft_fake_mapped(void)
@@ -165,7 +166,18 @@ static int leave(deviceptr p, bool foreign)
 int cuInit(unsigned flags) { ready = !flags; return flags ? INVALID_VALUE : SUCCESS; }
 int cuDeviceGetCount(int *n) { *n = 1; return ready ? SUCCESS : INVALID_VALUE; }
 int cuDeviceGet(int *device, int n) { *device = n; return n ? INVALID_VALUE : SUCCESS; }
-int cuDevicePrimaryCtxRetain(void **c, int device) { *c = &context; return device; }
+
+int cuDevicePrimaryCtxRetain(void **c, int device)
+{
+	*c = &context;
+	if (device)
+		return INVALID_VALUE;
+	if (++retained > 8)
+		accuse("references of the primary context are not released", (uint64_t)retained);
+	return SUCCESS;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device) { return device || --retained < 0 ? INVALID_VALUE : SUCCESS; }
 int cuCtxPopCurrent_v2(void **c) { *c = &context; return depth-- > 0 ? SUCCESS : INVALID_CONTEXT; }
 int cuCtxSetCurrent(void *c) { depth = c == &context; return depth ? SUCCESS : INVALID_CONTEXT; }
 
