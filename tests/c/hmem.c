@@ -431,6 +431,7 @@ static void test_regions(long unused)
 	b = buffer_open(&n, 4096, true);
 	CHECK_RC(reg(&n, plain, sizeof(plain), FI_HMEM_CUDA, 0, &mr), -FI_EINVAL);
 	CHECK_RC(reg(&n, b.p, 1 << 30, FI_HMEM_CUDA, 0, &mr), -FI_EINVAL);
+	CHECK_RC(reg(&n, b.p, 1ull << 63, FI_HMEM_CUDA, 0, &mr), -FI_EINVAL);
 	CHECK_RC(reg(&n, plain, sizeof(plain), FI_HMEM_SYSTEM, FI_HMEM_DEVICE_ONLY, &mr), -FI_EINVAL);
 	CHECK_RC(reg(&n, plain, sizeof(plain), FI_HMEM_ZE, 0, &mr), -FI_ENOSYS);
 	CHECK_RC(reg(&n, plain, sizeof(plain), FI_HMEM_SYSTEM, FI_RMA_PMEM, &mr), -FI_EBADFLAGS);
