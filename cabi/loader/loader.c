@@ -25,17 +25,38 @@ struct slot {
 
 static struct slot slots[SLOTS]; /* under the lock, but for what host may read by itself */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool loading;     /* under the lock */
+static bool interrupted; /* this process was forked while a thread, which it does not have, loaded the core */
+
+/* The lock may be another thread's, which the child does not have. */
+static void forked(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	interrupted |= loading;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked);
+}
 
 /* attach returns the core for the libfabric of a slot, which it loads if it must.
  * named: the application named weft, and the log says at a higher level why it cannot have it. */
 static int attach(struct slot *s, bool named, const struct weft_core **core)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	enum fi_log_level level = named ? FI_LOG_WARN : FI_LOG_INFO;
 	int rc = 0;
 
+	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
-	if (!s->core) {
+	if (!s->core && interrupted) {
+		WEFT_LOG(&s->host, level, "this process was forked while another thread loaded weft, which it cannot use\n");
+		rc = -FI_EOTHER;
+	} else if (!s->core) {
+		loading = true;
 		rc = weft_core_load(&s->host, level, core);
+		loading = false;
 		if (!rc && weft_host_hold(s->library)) {
 			WEFT_LOG(&s->host, level, "the library that called weft cannot be kept\n");
 			rc = -FI_EOTHER;

@@ -2,6 +2,7 @@
 /* fork: the child's calls fail at once instead of hanging; fork and exec, system and popen work. */
 #include "common.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -206,6 +207,44 @@ static void test_during_traffic(long arg)
 	node_close(&n);
 }
 
+static void *first_use(void *hints)
+{
+	struct fi_info *info = NULL;
+
+	fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
+	return info;
+}
+
+/* A fork while another thread's first call loads the provider: the child's own call gets an error, and it exits. */
+static void test_during_load(long arg)
+{
+	struct fi_info *hints = node_hints(NULL), *other = fi_allocinfo();
+
+	(void)arg;
+	other->fabric_attr->prov_name = strdup("tcp");
+	for (useconds_t delay = 0; delay < 150000; delay += 5000) {
+		pid_t process = fork();
+
+		if (process == 0) {
+			pthread_t thread;
+			pid_t child;
+
+			first_use(other); /* libfabric is initialised, weft not loaded */
+			CHECK(pthread_create(&thread, NULL, first_use, hints) == 0);
+			usleep(delay);
+			child = fork();
+			if (child == 0) {
+				first_use(hints);
+				_exit(0);
+			}
+			child_ends(child, 0, "fork while the provider is loaded");
+			CHECK(pthread_join(thread, (void **)&other) == 0 && other);
+			_exit(0);
+		}
+		child_ends(process, 0, "the process that loads the provider");
+	}
+}
+
 static const struct test tests[] = {
 	{ "child_calls", test_child_calls, 1, 120, 0 },
 	{ "child_getinfo", test_child_getinfo, 1, 0, 0 },
@@ -213,6 +252,7 @@ static const struct test tests[] = {
 	{ "exec", test_exec, 1, 0, 0 },
 	{ "exec_uses", test_exec_uses, 1, 0, 0 },
 	{ "during_traffic", test_during_traffic, 2, 0, 0 },
+	{ "during_load", test_during_load, 1, 120, 0 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
