@@ -87,9 +87,9 @@ programs "weft's provider and prov/cxi" "" "$native" "$vendor"
 programs "weft's provider, hw/cxi and two of prov/cxi, shuffled events" "shuffle=1" \
 	"$native" "$weft" "$vendor" "$vendor"
 programs "little room: weft's provider, hw/cxi and two of prov/cxi, shuffled events" "shuffle=1" \
-	little "$narrow" "$small" "$few $vendor" "$few $vendor"
+	"$narrow" "$small" "$few $vendor" "$few $vendor"
 programs "little room, restricted rendezvous, second generation" "version=2 get=0" \
-	little "$narrow" "$small" "$few FI_CXI_RDZV_PROTO=alt_read $vendor"
+	"$narrow" "$small" "$few FI_CXI_RDZV_PROTO=alt_read $vendor"
 programs "by software: weft's provider and prov/cxi" "shuffle=1" \
 	"env FI_WEFT_CXI_MATCH=software $native" "$vendor" "env FI_CXI_RX_MATCH_MODE=software $vendor"
 programs "hybrid: weft's provider and prov/cxi" "shuffle=1" \

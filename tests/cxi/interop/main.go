@@ -26,7 +26,7 @@
 // tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them, "interop little A B" those that have
 // little room. "interop keys A B" runs the tests of memory alone. INTEROP_KEYS=chosen has the endpoints of all of them
 // choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well. "interop kill N A B" kills
-// N processes, of both sides. "interop random SEED N [little] A B..." runs N random programs between all of these at
+// N processes, of both sides. "interop random SEED N A B..." runs N random programs between all of these at
 // once, "interop long A B" messages of 64 MiB and from all address contexts, "interop one A" a program that is both
 // sides, and "interop apart A B" sides of two VNIs.
 package main
@@ -78,12 +78,7 @@ func run(args []string) error {
 		if err := errors.Join(first, second); err != nil {
 			return err
 		}
-		commands := args[3:]
-		little := commands[0] == "little"
-		if little {
-			commands = commands[1:]
-		}
-		return random(seed, count, little, commands)
+		return random(seed, count, args[3:])
 	}
 	if len(args) == 4 && args[0] == "kill" {
 		rounds, err := strconv.Atoi(args[1])
@@ -93,5 +88,5 @@ func run(args []string) error {
 		return killed(args[2], args[3], rounds)
 	}
 	return errors.New("interop peer, interop small, interop [little|keys|long|apart] A B, interop one A, " +
-		"interop kill N A B, or interop random SEED N [little] A B...")
+		"interop kill N A B, or interop random SEED N A B...")
 }

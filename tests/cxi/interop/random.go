@@ -61,7 +61,6 @@ type way struct {
 type crowd struct {
 	r      *rand.Rand
 	sides  []*process
-	little bool
 	ways   [][]way // by sender and receiver
 	sends  []int   // of each side, in this round
 	gets   []int
@@ -89,10 +88,11 @@ func (x *crowd) do(p, q int, format string, args ...any) (string, error) {
 	return x.sides[p].do(format, args...)
 }
 
-// levels are those by which a side may have messages completed (pair.levels).
+// levels are those by which a side may have messages completed. libfabric's CXI provider has no level match here: with
+// more of its messages under way that damages its queue (pair.levels), and it crashes.
 func (x *crowd) levels(p, n int) []string {
 	levels := []string{"transmit"}
-	if !x.little || !strings.HasSuffix(x.sides[p].command, " cxi") {
+	if !strings.HasSuffix(x.sides[p].command, " cxi") {
 		levels = append(levels, "match")
 	}
 	if n > 0 && n <= 192 {
@@ -411,9 +411,9 @@ func (x *crowd) flood(q int) error {
 }
 
 // random runs programs from a seed on, each with sides of its own.
-func random(seed, count uint64, little bool, commands []string) error {
+func random(seed, count uint64, commands []string) error {
 	for n := range count {
-		if err := randomOne(seed+n, little, commands); err != nil {
+		if err := randomOne(seed+n, commands); err != nil {
 			return fmt.Errorf("seed %d: %w", seed+n, err)
 		}
 	}
@@ -421,8 +421,8 @@ func random(seed, count uint64, little bool, commands []string) error {
 	return nil
 }
 
-func randomOne(seed uint64, little bool, commands []string) error {
-	x := &crowd{r: rand.New(rand.NewPCG(seed, 1)), little: little}
+func randomOne(seed uint64, commands []string) error {
+	x := &crowd{r: rand.New(rand.NewPCG(seed, 1))}
 	for _, command := range commands {
 		p, err := start(command)
 		if err != nil {
