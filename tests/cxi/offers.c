@@ -26,6 +26,11 @@ struct field {
 #define OF_ALL (FI_LOCAL_COMM | FI_REMOTE_COMM | FI_TRIGGER)
 
 #define MEMORY (FI_RMA | FI_ATOMIC)
+#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20
+#define KEYS(info) ((void)(info), 0) /* the headers do not have the member */
+#else
+#define KEYS(info) (info)->domain_attr->max_ep_auth_key
+#endif
 #define FIELD(id, expression) \
 	static uint64_t get_##id(const struct fi_info *i) \
 	{ \
@@ -94,7 +99,7 @@ struct field {
 	X(max_err_data, i->domain_attr->max_err_data, "weft gives the reason of an error as text") \
 	X(mr_cnt, i->domain_attr->mr_cnt, NULL) \
 	X(domain_tclass, i->domain_attr->tclass, NULL) \
-	X(max_ep_auth_key, i->domain_attr->max_ep_auth_key, "in weft 0 unless address vectors have the keys") \
+	X(max_ep_auth_key, KEYS(i), "in weft 0 unless address vectors have the keys") \
 	X(api_version, i->fabric_attr->api_version, NULL)
 #define GETTER(id, expression, why) FIELD(id, expression)
 FIELDS(GETTER)
