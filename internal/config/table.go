@@ -102,7 +102,8 @@ var table = []Var{
 		"The provider's name, for programs that accept only providers of a list: fi_getinfo answers as that provider, with its protocols and address formats. FI_WEFT_* variables and log lines keep weft's own. See NAMES."),
 	intVar("tx_stripes", "stripes", "0", 0, 1024,
 		func(c *Config) *int { return &c.TxStripes },
-		"Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided by the smallest stripe."),
+		"Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided by the smallest stripe. "+
+			"Endpoints of FI_PROTO_CXI have one: the order of messages to a peer holds within a queue of the NIC."),
 	sizeVar("mpsc_ring_size", "entries", "0", 0, 1<<24,
 		func(c *Config) *int { return &c.MPSCRingSize },
 		"Entries of a completion queue's ring, rounded up to a power of two. 0 means the size the application gives the queue."),

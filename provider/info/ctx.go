@@ -49,7 +49,7 @@ func (q *query) negotiateRx(h fi.RxAttr, caps uint64, noHints bool, t epType) (*
 	return &fi.RxAttr{
 		Caps:     ctx,
 		OpFlags:  h.OpFlags,
-		MsgOrder: t.order(h.MsgOrder, noHints),
+		MsgOrder: t.order(h.MsgOrder, noHints || t.match != nil), // of receives, NICs keep all, asked or not
 		Size:     ctxSize(h.Size),
 		IOVLimit: t.iovs(),
 	}, nil

@@ -61,6 +61,7 @@ static void test_offer(long arg)
 		CHECK(info->ep_attr->mem_tag_format == 0x0000aaaaaaaaaaaaull);
 		CHECK(info->tx_attr->inject_size == 192);
 		CHECK(info->tx_attr->iov_limit == 1 && info->rx_attr->iov_limit == 1);
+		CHECK(info->rx_attr->msg_order & FI_ORDER_SAS); /* whatever was asked for */
 		CHECK(info->domain_attr->cq_data_size == 8);
 		CHECK(!strncmp(info->domain_attr->name, "cxi", 3));
 		CHECK(!strcmp(info->fabric_attr->name, "cxi"));

@@ -184,7 +184,8 @@ static void test_keys(long unused)
 	for (int k = 0; k < 2; k++)
 		OK(fi_av_insert_auth_key(hub.av, &keys[k], sizeof(keys[k]), &handles[k], 0));
 	OK(fi_av_lookup_auth_key(hub.av, handles[1], &got, &len));
-	CHECK(len == sizeof(got) && got.service == 1 && got.vni == 1);
+	CHECK(len == sizeof(got) && got.vni == 1);
+	CHECK(got.service == 1 || deviates("avkeys_service"));
 	OK(fi_enable(hub.ep));
 	CHECK_RC(fi_av_remove(hub.av, handles, 1, FI_AUTH_KEY), -FI_EBUSY);
 	OK(fi_close(&hub.ep->fid));

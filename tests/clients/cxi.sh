@@ -200,7 +200,8 @@ main() {
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
 		native hardware native "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
-			progress pause progress unexpected progress asleep progress wait progress lifetime \
+			progress pause progress unexpected progress asleep progress wait progress lifetime progress fork \
+			fault_fork "" objects_life "" objects_cq "" \
 			trigger chain trigger types trigger cascade trigger many trigger cancel trigger bad trigger without \
 			levels transmit_complete levels unmatched \
 			match_peek claim match_peek discard match_peek match_complete

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # One wire with libfabric's own CXI provider: messages between an endpoint of hw/cxi, or one of weft through libfabric
 # (FI_WEFT_CXI=native), and one of that provider, in two processes over the model of the NIC, both ways
-# (tests/cxi/interop).
+# (tests/cxi/interop), in one process, and several of each kind at once; and what both offer (tests/cxi/offers.c).
 #
-#	tests/cxi/interop.sh PREFIX
+#	tests/cxi/interop.sh PREFIX [PART]
 #
+# PART, a word, runs only what has it in its name.
 # PREFIX has include and lib of a libfabric with the CXI provider alone, built with the vendor's headers. No script of weft
 # builds it. weft's provider is that of build/lib.
 set -euo pipefail
-prefix=$1
+prefix=$1 part=${2:-}
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -19,7 +20,9 @@ flags="-O2 -g -std=gnu11 -D_GNU_SOURCE"
 	gcc $flags -fPIC -shared -pthread -Wl,-soname,libcxi.so.1 -Wl,--version-script=tests/cassini/libcxi.map \
 		tests/cassini/*.c -o "$work/libcxi.so.1"
 	gcc $flags -fPIC -shared tests/cassini/sysfs/redirect.c -ldl -o "$work/sysfs.so"
-	gcc $flags -Wall -Wextra -I"$prefix/include" tests/cxi/vendor.c -o "$work/peer" -L"$prefix/lib" -lfabric \
+	gcc $flags -Wall -Wextra -pthread -I"$prefix/include" tests/cxi/vendor.c -o "$work/peer" -L"$prefix/lib" \
+		-lfabric "$work/libcxi.so.1"
+	gcc $flags -Wall -Wextra -I"$prefix/include" tests/cxi/offers.c -o "$work/offers" -L"$prefix/lib" -lfabric \
 		"$work/libcxi.so.1"
 }
 sh tests/cassini/sysfs/tree.sh "$work/sys" 2
@@ -27,12 +30,14 @@ sh tests/cassini/sysfs/tree.sh "$work/sys" 2
 export LD_LIBRARY_PATH="$work:$prefix/lib"
 
 weft="$work/interop peer"
-vendor="env LD_PRELOAD=$work/sysfs.so CASSINI_SYSFS=$work/sys $work/peer cxi"
-native="env FI_PROVIDER_PATH=$PWD/build/lib FI_WEFT_CXI=native $work/peer weft"
+theirs="LD_PRELOAD=$work/sysfs.so CASSINI_SYSFS=$work/sys" ours="FI_PROVIDER_PATH=$PWD/build/lib FI_WEFT_CXI=native"
+vendor="env $theirs $work/peer cxi"
+native="env $ours $work/peer weft"
 bad=0
 
 # between NAME MODEL [little] A B: the tests between two sides over a model with settings
 between() {
+	[[ $1 == *"$part"* ]] || return 0
 	echo "# $1"
 	CASSINI="fabric=$$ $2" timeout 600 "$work/interop" "${@:3}" || bad=1
 }
@@ -42,6 +47,13 @@ between "hw/cxi and prov/cxi, restricted rendezvous, data got by software" "get=
 	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
 between "hw/cxi and prov/cxi, data got by software, shuffled events" "get=0 shuffle=1" "$weft" "$vendor"
 between "hw/cxi and prov/cxi, a NIC of the second generation, shuffled events" "version=2 shuffle=1" "$weft" "$vendor"
+between "in one process: prov/cxi and weft's provider" "" one "env $theirs $ours $work/peer cxi weft"
+between "in one process: weft's provider and itself" "" one "env $ours $work/peer weft weft"
+if [[ "offers" == *"$part"* ]]; then
+	echo "# offers"
+	# shellcheck disable=SC2086 # lists of assignments
+	env $theirs $ours "$work/offers" || bad=1
+fi
 few="env FI_CXI_OFLOW_BUF_SIZE=40000 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_OFLOW_BUF_MAX_CACHED=2"
 between "hw/cxi and prov/cxi, little room: flow control" "" little "$work/interop small" "$few $vendor"
 between "hw/cxi and prov/cxi, little room, second generation, shuffled events, data got by software" "version=2 shuffle=1 get=0" \
@@ -52,6 +64,37 @@ between "weft's provider and prov/cxi" "" "$native" "$vendor"
 between "weft's provider and prov/cxi, restricted rendezvous, shuffled events" "get=0 shuffle=1" "$native" \
 	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
 between "weft's provider and itself, shuffled events" "shuffle=1" "$native" "$native"
+
+# Messages of 64 MiB, and rendezvous from all address contexts, by both protocols.
+for setting in "" FI_CXI_RDZV_PROTO=alt_read; do
+	between "long: weft's provider and prov/cxi, $setting" "" long "$native" "env $setting $vendor"
+	between "long: hw/cxi and prov/cxi, $setting" "get=0" long "$weft" "env $setting $vendor"
+done
+
+# Another VNI: neither side's operations reach the other.
+other="env SLINGSHOT_VNIS=10 SLINGSHOT_DEVICES=cxi0 SLINGSHOT_SVC_IDS=1"
+for side in "$weft" "$native"; do
+	between "apart: ${side##*/} in another VNI than prov/cxi" "" apart "$other $side" "$vendor"
+	between "apart: prov/cxi in another VNI than ${side##*/}" "" apart "$other $vendor" "$side"
+done
+
+# Random programs between sides of all kinds at once, each of which begins with more messages to one side than that has
+# room for. INTEROP_SEEDS of them, from INTEROP_SEED on.
+programs() { between "random: $1" "$2" random "${INTEROP_SEED:-1}" "${INTEROP_SEEDS:-5}" "${@:3}"; }
+small="$work/interop small"
+narrow="env FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2 $native"
+programs "weft's provider and prov/cxi" "" "$native" "$vendor"
+programs "weft's provider, hw/cxi and two of prov/cxi, shuffled events" "shuffle=1" \
+	"$native" "$weft" "$vendor" "$vendor"
+programs "little room: weft's provider, hw/cxi and two of prov/cxi, shuffled events" "shuffle=1" \
+	"$narrow" "$small" "$few $vendor" "$few $vendor"
+programs "little room, restricted rendezvous, second generation" "version=2 get=0" \
+	"$narrow" "$small" "$few FI_CXI_RDZV_PROTO=alt_read $vendor"
+programs "by software: weft's provider and prov/cxi" "shuffle=1" \
+	"env FI_WEFT_CXI_MATCH=software $native" "$vendor" "env FI_CXI_RX_MATCH_MODE=software $vendor"
+programs "hybrid: weft's provider and prov/cxi" "shuffle=1" \
+	"env FI_WEFT_CXI_MATCH=hybrid FI_WEFT_CXI_HYBRID_UNEXPECTED=2 $native" "$vendor" \
+	"env FI_CXI_RX_MATCH_MODE=hybrid $vendor"
 
 # Matching by software, on either side or both. With fewer buffers for it than by default (FI_CXI_REQ_BUF_MIN_POSTED=2) the
 # provider loses a long message that came before its receive, of itself, too.

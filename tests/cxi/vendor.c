@@ -4,6 +4,7 @@
  * answers with a line each. interop/main.go has the commands, and the same for hw/cxi.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,13 @@
 
 #define must(call) must_be((long)(call), #call)
 
+/* Each side has a thread, which reads and answers by streams of its own. */
+#define own static _Thread_local
+
+own FILE *in, *out;
+
+#define answer(...) fprintf(out, __VA_ARGS__)
+
 static void must_be(long rc, const char *call)
 {
 	if (rc >= 0)
@@ -28,10 +36,10 @@ static void must_be(long rc, const char *call)
 	exit(1);
 }
 
-enum { OPS = 64 };
+enum { OPS = 256, PEERS = 64 };
 
 /* What was posted, by its number. */
-static struct op {
+own struct op {
 	struct fi_context2 context; /* first */
 	unsigned char *b;
 	size_t n;
@@ -45,11 +53,24 @@ static struct op {
 /* The endpoint chooses keys, and what is written is counted. */
 static int chosen, counted;
 
-static struct fid_domain *domain;
-static struct fid_ep *ep;
-static struct fid_cq *cq;
-static struct fid_av *av;
-static fi_addr_t peer = FI_ADDR_NOTAVAIL;
+own struct fid_domain *domain;
+own struct fid_ep *ep;
+own struct fid_cq *cq;
+own struct fid_av *av;
+
+/* Those that were named, in turn, and which of them messages go to. */
+own fi_addr_t peers[PEERS], peer = FI_ADDR_NOTAVAIL;
+own int known;
+
+/* number says which peer an address is, counted from 1. */
+static int number(fi_addr_t from)
+{
+	for (int k = 0; k < known; k++) {
+		if (peers[k] == from)
+			return k + 1;
+	}
+	return 0;
+}
 
 static void open_endpoint(const char *provider)
 {
@@ -83,10 +104,10 @@ static void open_endpoint(const char *provider)
 	must(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
 	must(fi_enable(ep));
 	must(fi_getname(&ep->fid, &name, &n));
-	printf("name");
+	answer("name");
 	for (size_t k = 0; k < sizeof name; k++)
-		printf(" %u", ((unsigned char *)&name)[k]);
-	printf("\n");
+		answer(" %u", ((unsigned char *)&name)[k]);
+	answer("\n");
 }
 
 /* sum is a checksum of n bytes (FNV-1a). */
@@ -114,11 +135,11 @@ static struct op *begin(unsigned int id, size_t n)
 static void posted(long rc)
 {
 	if (rc == 0)
-		printf("ok\n");
+		answer("ok\n");
 	else if (rc == -FI_EAGAIN)
-		printf("again\n");
+		answer("again\n");
 	else
-		printf("failed %ld\n", rc);
+		answer("failed %ld\n", rc);
 }
 
 static void receive(unsigned int id, int tagged, uint64_t tag, uint64_t ignore, size_t n, int directed, int many)
@@ -155,7 +176,7 @@ static void expose(unsigned int id, uint64_t key, size_t n)
 	}
 	must(fi_mr_bind(o->mr, &ep->fid, 0));
 	must(fi_mr_enable(o->mr));
-	printf("ok %" PRIx64 "\n", fi_mr_key(o->mr));
+	answer("ok %" PRIx64 "\n", fi_mr_key(o->mr));
 }
 
 /* withdraw ends that. */
@@ -167,7 +188,7 @@ static void withdraw(unsigned int id)
 	if (o->count)
 		must(fi_close(&o->count->fid));
 	o->count = NULL;
-	printf("ok\n");
+	answer("ok\n");
 }
 
 static void access_peer(unsigned int id, int get, uint64_t key, uint64_t off, size_t n)
@@ -180,7 +201,7 @@ static void access_peer(unsigned int id, int get, uint64_t key, uint64_t off, si
 		fill(o, id);
 	rc = get ? fi_read(ep, o->b, n, NULL, peer, off, key, o) : fi_write(ep, o->b, n, NULL, peer, off, key, o);
 	if (rc == 0)
-		printf("ok %" PRIx64 "\n", sum(o->b, n));
+		answer("ok %" PRIx64 "\n", sum(o->b, n));
 	else
 		posted(rc);
 }
@@ -203,7 +224,7 @@ static void put(unsigned int id, uint64_t key, uint64_t off, size_t n, const cha
 	else
 		rc = fi_writemsg(ep, &m, flags);
 	if (rc == 0)
-		printf("ok %" PRIx64 "\n", sum(o->b, n));
+		answer("ok %" PRIx64 "\n", sum(o->b, n));
 	else
 		posted(rc);
 }
@@ -242,7 +263,7 @@ static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int ha
 	fill(o, id);
 	rc = tagged ? fi_tsendmsg(ep, &t, flags) : fi_sendmsg(ep, &m, flags);
 	if (rc == 0)
-		printf("ok %" PRIx64 "\n", sum(o->b, n));
+		answer("ok %" PRIx64 "\n", sum(o->b, n));
 	else
 		posted(rc);
 }
@@ -274,24 +295,24 @@ static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
 	const unsigned char *b;
 
 	if (e->flags & FI_REMOTE_WRITE) { /* its context is the region's */
-		printf("written %" PRIx64 " %zu %d\n", e->data, e->len, from == peer);
+		answer("written %" PRIx64 " %zu %d\n", e->data, e->len, number(from));
 		return;
 	}
 	b = e->flags & FI_MULTI_RECV || !o->search ? e->buf : o->b;
 	if (!b || b < o->b || b > o->b + o->n)
 		b = o->b;
 	if (o->atomic)
-		printf("performed %d %" PRIx64 " %" PRIx64 "\n", (int)(o - ops), o->element[4], o->element[5]);
+		answer("performed %d %" PRIx64 " %" PRIx64 "\n", (int)(o - ops), o->element[4], o->element[5]);
 	else if (e->flags & FI_READ)
-		printf("read %d %" PRIx64 "\n", (int)(o - ops), sum(o->b, o->n));
+		answer("read %d %" PRIx64 "\n", (int)(o - ops), sum(o->b, o->n));
 	else if (!(e->flags & FI_RECV))
-		printf("sent %d\n", (int)(o - ops));
+		answer("sent %d\n", (int)(o - ops));
 	else if (o->search)
-		printf("found %d %zu %" PRIx64 "\n", (int)(o - ops), e->len, e->tag);
+		answer("found %d %zu %" PRIx64 "\n", (int)(o - ops), e->len, e->tag);
 	else
-		printf("received %d %zu %" PRIx64 " %" PRIx64 " %d %" PRIx64 "\n", (int)(o - ops), e->len, e->flags &
+		answer("received %d %zu %" PRIx64 " %" PRIx64 " %d %" PRIx64 "\n", (int)(o - ops), e->len, e->flags &
 			FI_TAGGED ? e->tag : 0,
-			e->flags & FI_REMOTE_CQ_DATA ? e->data : 0, from == peer, sum(b, e->len));
+			e->flags & FI_REMOTE_CQ_DATA ? e->data : 0, number(from), sum(b, e->len));
 }
 
 static int failed(void)
@@ -303,15 +324,15 @@ static int failed(void)
 		return 0;
 	o = e.op_context;
 	if (e.err == FI_ECANCELED)
-		printf("canceled %d\n", (int)(o - ops));
+		answer("canceled %d\n", (int)(o - ops));
 	else if (e.flags & (FI_RMA | FI_ATOMIC) && e.err == FI_EIO)
-		printf("refused %d\n", (int)(o - ops));
+		answer("refused %d\n", (int)(o - ops));
 	else if (e.err == FI_ENOMSG)
-		printf("missing %d\n", (int)(o - ops));
+		answer("missing %d\n", (int)(o - ops));
 	else if (e.err == FI_ETRUNC)
-		printf("truncated %d %zu %zu\n", (int)(o - ops), e.len, e.olen);
+		answer("truncated %d %zu %zu\n", (int)(o - ops), e.len, e.olen);
 	else
-		printf("error %d %d\n", (int)(o - ops), e.err);
+		answer("error %d %d\n", (int)(o - ops), e.err);
 	return 1;
 }
 
@@ -333,7 +354,7 @@ static void await(int n)
 			n -= failed();
 		}
 	}
-	printf(n > 0 ? "late\n" : "end\n");
+	answer(n > 0 ? "late\n" : "end\n");
 }
 
 /* now is in milliseconds. */
@@ -362,10 +383,11 @@ static void drain(long ms)
 		if (rc == 1)
 			end = now() + ms;
 	}
-	printf("end\n");
+	answer("end\n");
 }
 
-int main(int argc, char **argv)
+/* side does what is read, until there is no more. */
+static void side(const char *provider)
 {
 	unsigned int id, name[8], tagged, directed, many, has_data;
 	uint64_t tag, ignore, data, v[4];
@@ -374,12 +396,10 @@ int main(int argc, char **argv)
 	size_t n;
 	int count;
 
-	chosen = getenv("INTEROP_KEYS") != NULL;
-	counted = chosen && !strcmp(getenv("INTEROP_KEYS"), "counted");
-	open_endpoint(argc > 1 ? argv[1] : "cxi");
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	fflush(stdout);
-	while (fgets(line, sizeof line, stdin)) {
+	open_endpoint(provider);
+	setvbuf(out, NULL, _IOLBF, 0);
+	fflush(out);
+	while (fgets(line, sizeof line, in)) {
 		if (sscanf(line, "peer %u %u %u %u %u %u %u %u", name, name + 1, name + 2, name + 3, name + 4, name + 5, name +
 			6, name + 7) == 8) {
 			unsigned char b[8];
@@ -387,7 +407,11 @@ int main(int argc, char **argv)
 			for (int k = 0; k < 8; k++)
 				b[k] = (unsigned char)name[k];
 			must(fi_av_insert(av, b, 1, &peer, 0, NULL));
-			printf("ok\n");
+			peers[known++ % PEERS] = peer;
+			answer("ok\n");
+		} else if (sscanf(line, "to %d", &count) == 1) {
+			peer = peers[(count - 1) % PEERS];
+			answer("ok\n");
 		} else if (sscanf(line, "receive %u %u %" SCNx64 " %" SCNx64 " %zu %u %u", &id, &tagged, &tag, &ignore, &n,
 			&directed, &many) == 7) {
 			receive(id, (int)tagged, tag, ignore, n, (int)directed, (int)many);
@@ -403,12 +427,12 @@ int main(int argc, char **argv)
 		} else if (sscanf(line, "expose %u %" SCNx64 " %zu", &id, &tag, &n) == 3) {
 			expose(id, tag, n);
 		} else if (sscanf(line, "content %u %" SCNu64 " %zu", &id, &data, &n) == 3) {
-			printf("ok %" PRIx64 "\n", sum(ops[id % OPS].b + data, n));
+			answer("ok %" PRIx64 "\n", sum(ops[id % OPS].b + data, n));
 		} else if (sscanf(line, "withdraw %u", &id) == 1) {
 			withdraw(id);
 		} else if (sscanf(line, "count %u", &id) == 1) {
 			fi_cq_read(cq, NULL, 0);
-			printf("ok %" PRIu64 "\n", fi_cntr_read(ops[id % OPS].count));
+			answer("ok %" PRIu64 "\n", fi_cntr_read(ops[id % OPS].count));
 		} else if (sscanf(line, "write %u %" SCNx64 " %" SCNu64 " %zu", &id, &tag, &data, &n) == 4) {
 			access_peer(id, 0, tag, data, n);
 		} else if (sscanf(line, "read %u %" SCNx64 " %" SCNu64 " %zu", &id, &tag, &data, &n) == 4) {
@@ -432,10 +456,42 @@ int main(int argc, char **argv)
 				fi_cq_read(cq, NULL, 0);
 				nanosleep(&rest, NULL);
 			}
-			printf("ok\n");
+			answer("ok\n");
 		} else {
-			printf("what\n");
+			answer("what\n");
 		}
 	}
+}
+
+struct start {
+	const char *provider;
+	int from, to;
+};
+
+static void *start(void *arg)
+{
+	const struct start *s = arg;
+
+	in = fdopen(s->from, "r");
+	out = fdopen(s->to, "w");
+	if (!in || !out)
+		exit(1);
+	side(s->provider);
+	return NULL;
+}
+
+/* A provider, or two, each on a thread of this process: the second has the descriptors 3 and 4. */
+int main(int argc, char **argv)
+{
+	struct start sides[] = { { argc > 1 ? argv[1] : "cxi", 0, 1 }, { argc > 2 ? argv[2] : NULL, 3, 4 } };
+	pthread_t second;
+
+	chosen = getenv("INTEROP_KEYS") != NULL;
+	counted = chosen && !strcmp(getenv("INTEROP_KEYS"), "counted");
+	if (sides[1].provider)
+		must(-pthread_create(&second, NULL, start, &sides[1]));
+	start(&sides[0]);
+	if (sides[1].provider)
+		must(-pthread_join(second, NULL));
 	return 0;
 }

@@ -1,83 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 )
-
-// process is a side that runs.
-type process struct {
-	command string
-	in      io.WriteCloser
-	out     *bufio.Scanner
-	cmd     *exec.Cmd
-	name    string
-	other   *process
-}
-
-func start(command string) (*process, error) {
-	p := &process{command: command, cmd: exec.Command("sh", "-c", "exec "+command)}
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	p.out = bufio.NewScanner(out)
-	line, err := p.read()
-	name, ok := strings.CutPrefix(line, "name ")
-	if err == nil && !ok {
-		err = fmt.Errorf("%s says %q", command, line)
-	}
-	p.name = name
-	return p, err
-}
-
-func (p *process) read() (string, error) {
-	if !p.out.Scan() {
-		return "", fmt.Errorf("%s has ended", p.command)
-	}
-	return p.out.Text(), nil
-}
-
-// say has a side do something once, and returns its answer.
-func (p *process) say(line string) (string, error) {
-	if _, err := fmt.Fprintln(p.in, line); err != nil {
-		return "", err
-	}
-	return p.read()
-}
-
-// do has a side do something, again as long as it has no room for it, with time for both sides in between, and returns
-// what follows "ok".
-func (p *process) do(format string, args ...any) (string, error) {
-	line := fmt.Sprintf(format, args...)
-	said, err := p.say(line)
-	for n := 0; err == nil && said == "again" && n < 2000; n++ {
-		if _, err = p.say("rest"); err == nil {
-			_, err = p.other.say("rest")
-		}
-		if err == nil {
-			said, err = p.say(line)
-		}
-	}
-	rest, ok := strings.CutPrefix(said, "ok")
-	if err == nil && !ok {
-		err = fmt.Errorf("%s: %s: %s", p.command, line, said)
-	}
-	return strings.TrimSpace(rest), err
-}
 
 // pair are both sides.
 type pair struct {
@@ -89,56 +18,10 @@ type pair struct {
 	keys   string
 }
 
-// ends are those that a side has waited for.
-type ends struct {
-	list []string
-	err  error
-}
-
-// await has a side wait for count ends.
-func (p *process) await(count int) (e ends) {
-	fmt.Fprintf(p.in, "await %d\n", count)
-	for {
-		line, err := p.read()
-		switch {
-		case err != nil || line == "late":
-			e.err = fmt.Errorf("%s: %q are not all: %w", p.command, e.list, errors.Join(err, errLate))
-			return e
-		case line == "end":
-			return e
-		}
-		e.list = append(e.list, line)
-	}
-}
-
-// await has both sides wait for ends, at the same time, and returns what they are. A side that has all of its own makes
-// progress until the other has: what it has sent may have been dropped.
+// await has both sides wait for ends.
 func (x *pair) await(na, nb int) (a, b []string, err error) {
-	sides, counts := [2]*process{x.a, x.b}, [2]int{na, nb}
-	var ended [2]chan ends
-	for k, p := range sides {
-		ended[k] = make(chan ends, 1)
-		go func() { ended[k] <- p.await(counts[k]) }()
-	}
-	var first, last ends
-	k := 0
-	select {
-	case first = <-ended[0]:
-	case first = <-ended[1]:
-		k = 1
-	}
-	for waits := true; waits && first.err == nil; {
-		select {
-		case last = <-ended[1-k]:
-			waits = false
-		default:
-			_, first.err = sides[k].say("rest")
-		}
-	}
-	if k == 1 {
-		first, last = last, first
-	}
-	return first.list, last.list, errors.Join(first.err, last.err)
+	lists, err := gather([]*process{x.a, x.b}, []int{na, nb})
+	return lists[0], lists[1], err
 }
 
 // arrived waits for the ends of count messages, of which the receiver is to have those that are wanted, in any order.
@@ -154,9 +37,6 @@ func (x *pair) arrived(count int, want []string) error {
 	}
 	return nil
 }
-
-// errLate says that a side has waited too long: its answers are not in step any more.
-var errLate = errors.New("late")
 
 // levels are the completion levels of messages that are sent without waiting for those before. libfabric's CXI provider
 // takes a message of level match that came before its receive off its queue twice, which damages the queue if others
@@ -520,8 +400,24 @@ func drive(a, b string, tests func(*pair), little bool) error {
 	if x.b, err = start(b); err != nil {
 		return err
 	}
-	x.a.other, x.b.other = x.b, x.a
-	if _, err = x.a.do("peer %s", x.b.name); err == nil {
+	return x.run(tests)
+}
+
+// driveOne runs tests between both sides of one process.
+func driveOne(command string) error {
+	x := &pair{}
+	var err error
+	if x.a, x.b, err = startBoth(command); err != nil {
+		return err
+	}
+	return x.run((*pair).direction)
+}
+
+// run has the sides know each other, and runs tests in both directions.
+func (x *pair) run(tests func(*pair)) error {
+	x.a.others, x.b.others = []*process{x.b}, []*process{x.a}
+	_, err := x.a.do("peer %s", x.b.name)
+	if err == nil {
 		_, err = x.b.do("peer %s", x.a.name)
 	}
 	if err != nil {
@@ -530,11 +426,8 @@ func drive(a, b string, tests func(*pair), little bool) error {
 	tests(x)
 	x.a, x.b = x.b, x.a
 	tests(x)
-	for _, p := range []*process{x.a, x.b} {
-		p.in.Close()
-		if err := p.cmd.Wait(); err != nil {
-			x.check("end of "+p.command, func() error { return err })
-		}
+	if err := ended(x.a, x.b); err != nil {
+		x.check("end", func() error { return err })
 	}
 	fmt.Printf("%d passed, %d failed\n", x.passed, x.failed)
 	if x.failed > 0 {

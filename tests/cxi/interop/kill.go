@@ -61,7 +61,7 @@ func killOne(a *process, victim string, r *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	a.other, b.other = b, a
+	a.others, b.others = []*process{b}, []*process{a}
 	for _, c := range []struct {
 		p    *process
 		line string

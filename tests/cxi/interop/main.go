@@ -1,7 +1,8 @@
 // Command interop has two endpoints exchange messages, one process each, and compares what comes with what was sent. A
 // side is any program that does what it reads, a command a line, and answers each:
 //
-//	peer B0 … B7                                     the other side's name; each begins with "name B0 … B7"
+//	peer B0 … B7                                     another side's name; each begins with "name B0 … B7"
+//	to N                                             what follows is for the peer that was named as N-th
 //	receive ID TAGGED TAG IGNORE BYTES DIRECTED MANY
 //	send ID TAGGED TAG BYTES HASDATA DATA LEVEL      "ok SUM"; LEVEL: transmit, match or inject
 //	search ID TAGGED TAG
@@ -25,7 +26,9 @@
 // tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them, "interop little A B" those that have
 // little room. "interop keys A B" runs the tests of memory alone. INTEROP_KEYS=chosen has the endpoints of all of them
 // choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well. "interop kill N A B" kills
-// N processes, of both sides.
+// N processes, of both sides. "interop random SEED N A B..." runs N random programs between all of these at
+// once, "interop long A B" messages of 64 MiB and from all address contexts, "interop one A" a program that is both
+// sides, and "interop apart A B" sides of two VNIs.
 package main
 
 import (
@@ -56,12 +59,26 @@ func run(args []string) error {
 	case len(args) > 0 && args[0] == "small":
 		c.Buffers, c.BufferBytes, c.Requests, c.RequestBytes, c.Events = 2, 40000, 2, 40000, 64
 		return peer(c)
+	case len(args) == 2 && args[0] == "one":
+		return driveOne(args[1])
 	case len(args) == 2:
 		return drive(args[0], args[1], (*pair).direction, false)
 	case len(args) == 3 && args[0] == "little":
 		return drive(args[1], args[2], (*pair).direction, true)
 	case len(args) == 3 && args[0] == "keys":
 		return drive(args[1], args[2], (*pair).memory, false)
+	case len(args) == 3 && args[0] == "long":
+		return drive(args[1], args[2], (*pair).long, false)
+	case len(args) == 3 && args[0] == "apart":
+		return apart(args[1], args[2])
+	}
+	if len(args) > 4 && args[0] == "random" {
+		seed, first := strconv.ParseUint(args[1], 10, 32)
+		count, second := strconv.ParseUint(args[2], 10, 32)
+		if err := errors.Join(first, second); err != nil {
+			return err
+		}
+		return random(seed, count, args[3:])
 	}
 	if len(args) == 4 && args[0] == "kill" {
 		rounds, err := strconv.Atoi(args[1])
@@ -70,5 +87,6 @@ func run(args []string) error {
 		}
 		return killed(args[2], args[3], rounds)
 	}
-	return errors.New("interop peer, interop small, interop [little|keys] A B, or interop kill N A B")
+	return errors.New("interop peer, interop small, interop [little|keys|long|apart] A B, interop one A, " +
+		"interop kill N A B, or interop random SEED N A B...")
 }

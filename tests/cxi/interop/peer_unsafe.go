@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -32,8 +33,9 @@ type side struct {
 	i     *cxi.Iface
 	d     *cxi.MemoryDomain
 	m     hw.Matcher
-	peer  hw.MatchAddress
-	ops   [64]op
+	peers []hw.MatchAddress // in the order in which they were named
+	peer  hw.MatchAddress   // where messages go
+	ops   [256]op
 	lines []string // that await has not printed
 	// region is what the NIC has answered about a region, nil: nothing yet.
 	region *error
@@ -364,13 +366,8 @@ func (s *side) say(e *hw.MatchEvent) {
 	}
 }
 
-// from says whether an event is of the other side.
-func (s *side) from(e *hw.MatchEvent) int {
-	if e.From == s.peer {
-		return 1
-	}
-	return 0
-}
+// from says which peer an event is of, counted from 1.
+func (s *side) from(e *hw.MatchEvent) int { return slices.Index(s.peers, e.From) + 1 }
 
 // note adds a line for await.
 func (s *side) note(format string, args ...any) {
@@ -430,7 +427,13 @@ func (s *side) do(line string) (err error) {
 		for k, v := range strings.Fields(rest) {
 			fmt.Sscan(v, &name[k])
 		}
-		s.peer, err = s.m.ParseMatchName(name)
+		if s.peer, err = s.m.ParseMatchName(name); err == nil {
+			s.peers = append(s.peers, s.peer)
+		}
+	case "to":
+		var n int
+		fmt.Sscan(rest, &n)
+		s.peer = s.peers[n-1]
 	case "receive":
 		err = s.receive(line)
 	case "send":

@@ -1,0 +1,118 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What calls of libfabric cost on endpoints of the CXI protocol, weft beside libfabric's own CXI provider, in turns over
+# the stepped model of the NIC (tests/cxi/calls.c). Writes the tables between their marks in docs/benchmarks.md.
+#
+#	tests/cxi/calls.sh PREFIX
+#
+# PREFIX has include and lib of a libfabric with the CXI provider. ROUNDS: how many of 200 calls each, 200.
+set -euo pipefail
+prefix=$1 rounds=${ROUNDS:-200}
+cd "$(dirname "$0")/../.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+make -s -C tests/cassini OUT="$work" "$work/libcxi.so.1" "$work/libcassini-sysfs.so"
+sh tests/cassini/sysfs/tree.sh "$work/sys" 1
+gcc -O2 -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -pthread -I"$prefix/include" -o "$work/calls" tests/cxi/calls.c \
+	"$prefix/lib/libfabric.so.1" "$work/libcxi.so.1" -ldl
+export CASSINI="mode=stepped fabric=-1" FI_LOG_LEVEL=error LD_LIBRARY_PATH="$work:$prefix/lib"
+weft=(env FI_PROVIDER_PATH="$PWD/build/lib" FI_WEFT_CXI=native "$work/calls" weft)
+cxi=(env LD_PRELOAD="$work/libcassini-sysfs.so" CASSINI_SYSFS="$work/sys" "$work/calls" cxi)
+
+# Four processes, a round of each in turn. Bash keeps one coprocess at a time, so they have pipes by name.
+declare -A to from
+for kind in weft-safe cxi-safe weft-domain cxi-domain; do
+	mkfifo "$work/$kind.in" "$work/$kind.out"
+	provider=${kind%-*}
+	command=("${weft[@]}")
+	[ "$provider" = weft ] || command=("${cxi[@]}")
+	"${command[@]}" "${kind#*-}" <"$work/$kind.in" >"$work/$kind.out" 2>>"$work/log" &
+	exec {in}>"$work/$kind.in" {out}<"$work/$kind.out"
+	to[$kind]=$in from[$kind]=$out
+done
+for ((n = 0; n < rounds; n++)); do
+	for kind in "${!to[@]}"; do
+		echo >&"${to[$kind]}"
+		read -r -u "${from[$kind]}" line || { cat "$work/log"; exit 1; }
+		echo "$line" >>"$work/$kind"
+	done
+done
+
+# quartile FILE COLUMN: the lower one
+quartile() { awk -v c="$2" '{ print $c }' "$1" | sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 3) / 4)] }'; }
+# divided A B: to two places
+divided() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", b ? a / b : 0 }'; }
+
+# row COLUMN WHAT: both providers in both thread modes
+row() {
+	local cell="| $2 |" mode a b
+	for mode in safe domain; do
+		a=$(quartile "$work/weft-$mode" "$1") b=$(quartile "$work/cxi-$mode" "$1")
+		cell+=" $a | $b | $(divided "$a" "$b") |"
+	done
+	echo "$cell"
+}
+
+# one FIGURE WEFT CXI UNIT
+one() { echo "| $1 | $2 | $3 | $(divided "$2" "$3") |"; }
+
+# both FIGURE COLUMN: of FI_THREAD_SAFE
+both() { one "$1" "$(quartile "$work/weft-safe" "$2")" "$(quartile "$work/cxi-safe" "$2")"; }
+
+# times FIGURE MODE COLUMN MODE COLUMN: how many times the second the first is
+times() {
+	local of=() provider
+	for provider in weft cxi; do
+		of+=("$(divided "$(quartile "$work/$provider-$2" "$3")" "$(quartile "$work/$provider-$4" "$5")")")
+	done
+	one "$1" "${of[@]}"
+}
+
+# behind PROVIDER N: the least of five, in software mode
+behind() {
+	for _ in 1 2 3 4 5; do
+		if [ "$1" = weft ]; then
+			FI_WEFT_CXI_MATCH=software timeout 60 "${weft[@]}" many "$2" 101000
+		else
+			FI_CXI_RX_MATCH_MODE=software timeout 60 "${cxi[@]}" many "$2"
+		fi
+	done 2>>"$work/log" | sort -g | head -n 1
+}
+
+# shellcheck disable=SC2016 # names of calls
+{
+	echo "| ns | weft, \`FI_THREAD_SAFE\` | \`prov/cxi\` | ratio | weft, \`FI_THREAD_DOMAIN\` | \`prov/cxi\` | ratio |"
+	echo "| --- | --- | --- | --- | --- | --- | --- |"
+	row 1 '`fi_trecv` of 1 KiB'
+	row 2 '`fi_tsend` of 8 bytes'
+	row 3 '`fi_tsend` of 192 bytes'
+	row 4 '`fi_tsend` of 1 KiB'
+	row 5 '`fi_cq_read` that returns a send'
+	row 6 '`fi_cq_read` that returns a receive'
+	row 7 '`fi_cq_read` that finds nothing'
+	echo
+	echo "| | weft | \`prov/cxi\` | ratio |"
+	echo "| --- | --- | --- | --- |"
+	times "sends of 8 bytes by two threads together, times those of one" safe 2 safe 8
+	times "receives read by two threads together, times those of one" safe 6 safe 9
+	times "\`FI_THREAD_SAFE\` by \`FI_THREAD_DOMAIN\`, sends of 8 bytes" safe 2 domain 2
+	both "commands for a receive" 10
+	both "read pointers that the NIC stores, for a receive" 12
+	both "commands for a message of 8 bytes" 13
+	both "read pointers for it" 15
+	for n in 0 1000 100000; do
+		one "ns to read a message in software mode, behind $n receives" "$(behind weft $n)" "$(behind cxi $n)"
+	done
+	one "bytes in memory that an endpoint adds" "$("${weft[@]}" memory 2>>"$work/log")" \
+		"$("${cxi[@]}" memory 2>>"$work/log")"
+	few_weft=$(FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2 "${weft[@]}" memory 2>>"$work/log")
+	few_cxi=$(FI_CXI_OFLOW_BUF_SIZE=65536 FI_CXI_OFLOW_BUF_MIN_POSTED=2 "${cxi[@]}" memory 2>>"$work/log")
+	one "the same with two overflow buffers of 64 KiB" "$few_weft" "$few_cxi"
+	echo
+	model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1) load=$(cut -d' ' -f1 /proc/loadavg)
+	echo "\`tests/cxi/calls.sh PREFIX\`, $("${GO:-go}" env GOVERSION), $(nproc) processors, $model, load $load,"
+	echo "lower quartile of $rounds rounds of 200 calls, $(date -u +%F)."
+} >"$work/table"
+sed -i -e "/<!-- begin cxi calls -->/,/<!-- end cxi calls -->/{/<!-- /!d}" \
+	-e "/<!-- begin cxi calls -->/r $work/table" docs/benchmarks.md
+cat "$work/table"
