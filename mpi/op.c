@@ -116,8 +116,10 @@ static int post(struct op *o)
 static int run(struct op *o)
 {
 	struct group *g = o->group;
-	int err = post(o), rc = MPI_SUCCESS;
+	int err, rc = MPI_SUCCESS;
 
+	port_reserve(&g->port, true);
+	err = post(o);
 	if (!err) {
 		for (unsigned n = 1; !op_done(o); n++) {
 			group_progress(g);
@@ -126,6 +128,7 @@ static int run(struct op *o)
 		}
 		err = o->err;
 	}
+	port_reserve(&g->port, false);
 	if (err)
 		rc = comm_error(g->comm, err, o->name);
 	else
