@@ -96,3 +96,13 @@ func weftGoCollPath(ep, addr C.uint64_t, to *C.struct_weft_coll_path) (rc C.int)
 	to.samples, to.lost = C.uint64_t(p.Samples), C.uint64_t(p.Lost)
 	return 0
 }
+
+//export weftGoCollReserve
+func weftGoCollReserve(ep C.uint64_t, on C.int) (rc C.int) {
+	defer guard("reserve", &rc)
+	e, err := objectOf[*provider.Endpoint](ep)
+	if err == nil {
+		provider.Reserve(e, on != 0)
+	}
+	return result(err)
+}

@@ -120,6 +120,7 @@ int weftGoAVSetRemove(uint64_t set, uint64_t addr);
 /* ---- collreport.go ---- */
 int weftGoCollReport(uint64_t ep, struct weft_coll_report *to);
 int weftGoCollPath(uint64_t ep, uint64_t addr, struct weft_coll_path *to);
+int weftGoCollReserve(uint64_t ep, int on);
 
 /* ---- cq.go ---- */
 /* Of a queue that another provider has imported the owner reads all that a completion has, and does the waiting. */

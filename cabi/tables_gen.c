@@ -1683,6 +1683,13 @@ static int weft_coll_ops_path(struct fid_ep *ep, fi_addr_t addr, struct weft_col
 	return weftGoCollPath(weft_token_endpoint(ep), addr, path);
 }
 
+static int weft_coll_ops_reserve(struct fid_ep *ep, int on)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	return weftGoCollReserve(weft_token_endpoint(ep), on);
+}
+
 struct weft_coll_ops weft_coll_ops = {
 	.size = sizeof(struct weft_coll_ops),
 	.alltoallv = weft_coll_ops_alltoallv,
@@ -1691,6 +1698,7 @@ struct weft_coll_ops weft_coll_ops = {
 	.alltoallv_free = weft_coll_ops_alltoallv_free,
 	.report = weft_coll_ops_report,
 	.path = weft_coll_ops_path,
+	.reserve = weft_coll_ops_reserve,
 };
 
 const struct weft_class weft_classes[] = {

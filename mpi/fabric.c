@@ -134,8 +134,11 @@ static int port_make(struct port *p, void *address, size_t *size)
 	    (rc = fi_ep_bind(p->ep, &p->eq->fid, 0)) || (rc = fi_enable(p->ep)) ||
 	    (rc = fi_getname(&p->ep->fid, address, size)))
 		return rc;
-	return fi_open_ops(&p->ep->fid, WEFT_COLL_OPS, 0, (void **)&p->coll, NULL);
+	rc = fi_open_ops(&p->ep->fid, WEFT_COLL_OPS, 0, (void **)&p->coll, NULL);
+	return rc || p->coll->size >= sizeof(*p->coll) ? rc : -FI_ENOSYS;
 }
+
+void port_reserve(struct port *p, bool on) { p->coll->reserve(p->ep, on); }
 
 size_t port_open(struct port *p, void *address, size_t size)
 {

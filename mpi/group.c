@@ -34,6 +34,7 @@ atomic_int requests_pending;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct group *list;
 static bool ended;
+static int waiters; /* threads in groups_wait */
 
 /* Whether all members say yes. */
 static bool all_say(MPI_Comm comm, bool yes)
@@ -129,6 +130,20 @@ static void group_close(struct group *g)
 	free(g);
 }
 
+/* Has weft leave a group to the threads that poll it, or not any longer. The caller has the lock of the list. */
+static void reserve(struct group *g, bool on)
+{
+	if (g->reserved != on)
+		port_reserve(&g->port, on);
+	g->reserved = on;
+}
+
+static void reserve_none(void)
+{
+	for (struct group *g = list; g; g = g->next)
+		reserve(g, false);
+}
+
 /* Closes the groups that no member needs. */
 static void reap(void)
 {
@@ -137,6 +152,7 @@ static void reap(void)
 	pthread_mutex_lock(&lock);
 	for (p = &list; (g = *p);) {
 		if (g->left && !atomic_load(&g->refs) && (!g->last || op_done(g->last))) {
+			reserve(g, false);
 			*p = g->next;
 			g->next = done;
 			done = g;
@@ -255,6 +271,15 @@ void group_progress(struct group *g)
 		groups_progress();
 }
 
+void groups_wait(bool on)
+{
+	pthread_mutex_lock(&lock);
+	waiters += on ? 1 : -1;
+	if (!waiters)
+		reserve_none();
+	pthread_mutex_unlock(&lock);
+}
+
 void groups_progress(void)
 {
 	struct op *requested[BATCH];
@@ -262,9 +287,13 @@ void groups_progress(void)
 
 	if (pthread_mutex_trylock(&lock))
 		return;
-	for (struct group *g = list; g && !n; g = g->next)
-		if (atomic_load_explicit(&g->pending, memory_order_relaxed) > 0)
+	for (struct group *g = list; g && !n; g = g->next) {
+		bool pending = atomic_load_explicit(&g->pending, memory_order_relaxed) > 0;
+
+		reserve(g, pending && waiters);
+		if (pending)
 			n = read_group(g, requested);
+	}
 	pthread_mutex_unlock(&lock);
 	end_all(requested, n);
 }
@@ -295,6 +324,7 @@ void groups_end(void)
 	}
 	pthread_mutex_lock(&lock);
 	ended = true;
+	reserve_none();
 	g = list;
 	list = NULL;
 	pthread_mutex_unlock(&lock);

@@ -24,6 +24,7 @@ struct op {
 	struct side in, out;
 	int tag;
 	MPI_Request request; /* of a persistent one: the handle that the program has */
+	struct weft_alltoallv_req *kept; /* of a persistent one, from its first start on: it keeps registrations */
 	struct op *next;     /* persistent ones; under the lock */
 	int err;             /* before done */
 	atomic_bool done;    /* written by the reader of the completion (release), read by the owner (acquire) */
@@ -72,9 +73,20 @@ void op_arrived(struct op *o, int err)
 
 void op_free(struct op *o)
 {
+	if (o->kept)
+		o->group->port.coll->alltoallv_free(o->kept);
 	side_free(&o->in, o->group->size);
 	side_free(&o->out, o->group->size);
 	free(o);
+}
+
+/* Starts a persistent one. */
+static ssize_t start(struct op *o, const struct weft_alltoallv *v)
+{
+	struct port *p = &o->group->port;
+	ssize_t rc = o->kept ? 0 : p->coll->alltoallv_init(p->ep, v, &o->kept);
+
+	return rc ? rc : p->coll->alltoallv_start(o->kept);
 }
 
 static ssize_t post_once(struct op *o)
@@ -86,10 +98,12 @@ static ssize_t post_once(struct op *o)
 		.coll_addr = g->addr, .context = o,
 	};
 
-	if (o->uniform)
-		return fi_alltoall(g->port.ep, o->in.base, o->in.counts[0], NULL, o->out.base, NULL, g->addr, FI_UINT8, 0, o);
 	if (o->in_place)
 		v.buf = WEFT_IN_PLACE;
+	if (o->form == FORM_PERSISTENT)
+		return start(o, &v);
+	if (o->uniform)
+		return fi_alltoall(g->port.ep, o->in.base, o->in.counts[0], NULL, o->out.base, NULL, g->addr, FI_UINT8, 0, o);
 	return g->port.coll->alltoallv(g->port.ep, &v);
 }
 
@@ -116,8 +130,10 @@ static int post(struct op *o)
 static int run(struct op *o)
 {
 	struct group *g = o->group;
-	int err = post(o), rc = MPI_SUCCESS;
+	int err, rc = MPI_SUCCESS;
 
+	port_reserve(&g->port, true);
+	err = post(o);
 	if (!err) {
 		for (unsigned n = 1; !op_done(o); n++) {
 			group_progress(g);
@@ -126,6 +142,7 @@ static int run(struct op *o)
 		}
 		err = o->err;
 	}
+	port_reserve(&g->port, false);
 	if (err)
 		rc = comm_error(g->comm, err, o->name);
 	else

@@ -12,13 +12,16 @@ static bool pending(void) { return atomic_load(&requests_pending) != 0; }
  * requests of collective operations. */
 void request_await(MPI_Request request)
 {
-	int flag = 0;
+	int flag = 0, rc = MPI_SUCCESS;
 
-	while (pending() && !flag) {
+	if (!pending())
+		return;
+	groups_wait(true);
+	while (pending() && !flag && !rc) {
 		groups_progress();
-		if (PMPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE))
-			return;
+		rc = PMPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
 	}
+	groups_wait(false);
 }
 
 int MPI_Wait(MPI_Request *request, MPI_Status *status)
@@ -36,11 +39,15 @@ int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[])
 
 int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *status)
 {
-	while (pending()) {
-		int flag = 0, rc;
+	int flag = 0, rc = MPI_SUCCESS;
 
-		groups_progress();
-		rc = PMPI_Testany(count, requests, index, &flag, status);
+	if (pending()) {
+		groups_wait(true);
+		while (pending() && !flag && !rc) {
+			groups_progress();
+			rc = PMPI_Testany(count, requests, index, &flag, status);
+		}
+		groups_wait(false);
 		if (rc || flag)
 			return rc;
 	}
@@ -49,12 +56,15 @@ int MPI_Waitany(int count, MPI_Request requests[], int *index, MPI_Status *statu
 
 int MPI_Waitsome(int count, MPI_Request requests[], int *done, int indices[], MPI_Status statuses[])
 {
-	while (pending()) {
-		int rc;
+	int rc = MPI_SUCCESS;
 
-		groups_progress();
-		*done = 0;
-		rc = PMPI_Testsome(count, requests, done, indices, statuses);
+	if (pending()) {
+		groups_wait(true);
+		for (*done = 0; pending() && !*done && !rc;) {
+			groups_progress();
+			rc = PMPI_Testsome(count, requests, done, indices, statuses);
+		}
+		groups_wait(false);
 		if (rc || *done)
 			return rc;
 	}

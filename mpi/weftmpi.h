@@ -67,6 +67,9 @@ void fabric_close(void);
 size_t port_open(struct port *p, void *address, size_t size);
 void port_close(struct port *p);
 
+/* Says that the caller polls the port until it says otherwise: weft's progress thread leaves it alone. */
+void port_reserve(struct port *p, bool on);
+
 /* The text of a libfabric errno. */
 const char *fabric_strerror(int err);
 
@@ -87,6 +90,7 @@ struct group {
 	atomic_int pending;      /* operations with a request, and the last barrier; any thread, relaxed */
 	struct op *last;         /* the barrier before the group is closed; under the lock of the list */
 	bool left;               /* the communicator is freed; under the lock of the list */
+	bool reserved;           /* its port is, by threads that wait for requests; under the lock of the list */
 	struct group *next;      /* under the lock of the list */
 };
 
@@ -106,6 +110,8 @@ void groups_end(void);
 void group_progress(struct group *g);
 /* The latter alone. */
 void groups_progress(void);
+/* Says that the caller calls groups_progress until it says otherwise. Any number of threads may. */
+void groups_wait(bool on);
 
 /* Requests of any group that have not completed, so that calls which complete requests must read. */
 extern atomic_int requests_pending; /* any thread; sequentially consistent */

@@ -83,6 +83,9 @@ func (b *matchedBackground) Housekeeping() {
 	}
 }
 
+// Reserved reports nothing: such endpoints are not reserved.
+func (b *matchedBackground) Reserved() bool { return false }
+
 // Polled reports whether the application makes progress by itself.
 func (b *matchedBackground) Polled() bool {
 	return atomic.SwapUint32(&b.e.hot.Polled, 0) >= hot.PolledEnough

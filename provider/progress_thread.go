@@ -209,6 +209,20 @@ func (e *Endpoint) stopBackground() {
 	e.engine = nil
 }
 
+// Reserve says that the caller polls the endpoint's queues without a pause, and with on false
+// that it does not any longer: a progress thread leaves the endpoint alone meanwhile, and takes
+// over at once afterwards. Any number of threads may have it reserved. Without automatic progress nothing changes.
+func Reserve(e *Endpoint, on bool) {
+	b := e.engine
+	switch {
+	case b == nil:
+	case on && b.reservers.Add(1) == 1:
+		e.rx.thread.Refresh(false)
+	case !on && b.reservers.Add(-1) == 0:
+		e.rx.thread.Refresh(true)
+	}
+}
+
 // background is an endpoint as a progress thread drives it.
 type background struct {
 	rx     *rxContext
@@ -217,6 +231,9 @@ type background struct {
 	hot    *hot.EP
 	name   string
 	hybrid bool
+	// reservers is how many calls of Reserve have not been taken back. Written by those, read by the thread,
+	// sequentially consistent.
+	reservers atomic.Int32
 }
 
 func (b *background) table() *hot.EP { return b.hot }
@@ -289,6 +306,9 @@ func (b *background) Housekeeping() { b.rx.tick() }
 func (b *background) Polled() bool {
 	return atomic.SwapUint32(&b.hot.Polled, 0) >= hot.PolledEnough && !b.hybrid
 }
+
+// Reserved reports whether the application says that it polls.
+func (b *background) Reserved() bool { return b.reservers.Load() > 0 }
 
 // String describes the endpoint for the dump. Nothing that the lease protects
 // is checked.

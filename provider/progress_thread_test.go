@@ -183,3 +183,33 @@ func TestServiceKnowsNames(t *testing.T) {
 		t.Errorf("names after a close: %v", l)
 	}
 }
+
+// TestReserve: while an endpoint with a progress thread is reserved its owner makes all progress, and
+// as soon as it is not any longer the thread does.
+func TestReserve(t *testing.T) {
+	bench := newBench(t, func(c *config.Config) { c.ProgressWatch = time.Second },
+		progressHints(fi.ProgressAuto, fi.ProgressAuto))
+	a, b := bench.side(t), bench.side(t)
+	a.know(b)
+	b.know(a)
+	for range 5 {
+		Reserve(b.ep, true)
+		Reserve(b.ep, true)
+		Reserve(b.ep, false)
+		want, got := pattern(8, 3), make([]byte, 8)
+		time.Sleep(5 * time.Millisecond) // the thread may be at it still
+		b.recv(RecvArgs{IOV: iovOf(got), Src: b.addr[a], Tag: 9, Context: 1, Tagged: true})
+		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: 9, Context: 2, Tagged: true})
+		time.Sleep(20 * time.Millisecond)
+		if n, _ := b.cq.ReadQuietly(make([]cq.Entry, 1)); n != 0 {
+			t.Fatal("a message arrived without its owner's progress")
+		}
+		began := time.Now()
+		Reserve(b.ep, false)
+		if b.waitFor(); !bytes.Equal(got, want) {
+			t.Fatal("wrong bytes")
+		}
+		t.Logf("taken over in %v", time.Since(began))
+		a.waitFor()
+	}
+}

@@ -136,6 +136,14 @@ struct weft_coll_ops {
 	 * -FI_EOPNOTSUPP where the transport measures nothing, as on one host; -FI_EINVAL for a structure that
 	 * is too small, or an address that is not in the address vector. */
 	int (*path)(struct fid_ep *ep, fi_addr_t addr, struct weft_coll_path *path);
+
+	/* With on, says that the calling thread polls the endpoint's queues without a pause until it says
+	 * otherwise, with on 0: the progress thread of FI_PROGRESS_AUTO leaves the endpoint alone meanwhile, and
+	 * takes over at once afterwards. Where threads outnumber processors that saves the one that polls a rival. Any
+	 * number of threads may reserve an endpoint, as often as they say so again. Without automatic progress nothing
+	 * changes. Returns 0; -FI_EINVAL for what is no endpoint. Programs check size first: older libraries have
+	 * no such member. */
+	int (*reserve)(struct fid_ep *ep, int on);
 };
 
 #endif

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"testing"
 	"time"
 
 	"github.com/weft-fabric/weft/internal/congestion"
@@ -14,7 +13,9 @@ import (
 // delivers bytes when chance says: a chunk arrives in pieces, words overtake chunks of
 // other pairs, and what is to be sent waits for room. Each pair's messages stay in order.
 type net struct {
-	t       *testing.T
+	t interface {
+		Fatalf(format string, args ...any)
+	}
 	r       *rand.Rand
 	what    string
 	now     congestion.Time
@@ -24,6 +25,13 @@ type net struct {
 	forge   bool
 	idle    int // timers that ran since something was sent
 	slow    int // one of so many paths is slow, 0: none
+	hops    int // pieces that were sent to relays
+	onward  int // and that relays have sent to their targets
+
+	// fault changes what a member sends, and returns how often it does; nil: nothing is wrong.
+	// With leak relays keep the places of what they have passed on.
+	fault func(msg *message) int
+	leak  bool
 }
 
 type member struct {
@@ -35,6 +43,7 @@ type member struct {
 	finished bool
 	begun    bool
 	slow     []bool // paths, by peer
+	credited []bool // ranks that have a credit and have not ended a chunk since
 }
 
 // message is a part of a chunk, or a word.
@@ -49,6 +58,9 @@ type message struct {
 	data     []byte // of the chunk: the sender's, or a copy
 }
 
+// passed reports whether a message is a piece that a relay passes on.
+func (m *message) passed() bool { return m.kind == SendPiece && !m.piece.Hop && m.piece.Third != Own }
+
 // peerOf is the number of a rank at another, and rankOf the other way round.
 func (n *net) peerOf(rank, other int) int {
 	return (other - rank - 1 + len(n.members)) % len(n.members)
@@ -56,14 +68,16 @@ func (n *net) peerOf(rank, other int) int {
 func (n *net) rankOf(rank, peer int) int { return (rank + 1 + peer) % len(n.members) }
 
 // newNet makes a group whose slices are of random lengths up to most.
-func newNet(t *testing.T, r *rand.Rand, size int, most int64, cfg Config) *net {
+func newNet(t interface {
+	Fatalf(format string, args ...any)
+}, r *rand.Rand, size int, most int64, cfg Config) *net {
 	n := &net{t: t, r: r, now: 1000, members: make([]*member, size), pairs: map[[2]int][]message{}}
 	n.what = fmt.Sprintf("%d ranks, %+v", size, cfg)
 	cfg.Peers = size - 1
 	for i := range n.members {
 		e, err := New(cfg)
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v", err)
 		}
 		n.members[i] = &member{e: e}
 	}
@@ -73,8 +87,10 @@ func newNet(t *testing.T, r *rand.Rand, size int, most int64, cfg Config) *net {
 
 // load makes the slices of an operation.
 func (n *net) load(most int64) {
+	n.hops, n.onward = 0, 0
 	for i, m := range n.members {
 		m.e.Stop()
+		m.credited = make([]bool, len(n.members))
 		m.in, m.out, m.finished, m.begun = make([][]byte, len(n.members)), make([][]byte, len(n.members)), false, false
 		for j := range n.members {
 			if length := n.r.Int64N(most + 1); i != j && n.r.IntN(4) != 0 {
@@ -130,11 +146,33 @@ func (n *net) pump(rank int) {
 		if a.Kind == SendPiece {
 			msg.data = n.pieceData(m, rank, &a)
 		}
-		m.blocked = append(m.blocked, msg)
+		times := 1
+		if n.fault != nil {
+			times = n.fault(&msg)
+		}
+		for range times {
+			n.rules(m, &msg)
+			m.blocked = append(m.blocked, msg)
+		}
 	}
 	for len(m.blocked) != 0 && n.r.IntN(8) != 0 {
 		n.post(m.blocked[0])
 		m.blocked = m.blocked[1:]
+	}
+}
+
+// rules checks what a member says of credits, and counts pieces for passedOn.
+func (n *net) rules(m *member, msg *message) {
+	switch {
+	case msg.kind == SendWord && msg.w.Invite:
+		if m.credited[msg.to] {
+			n.t.Fatalf("%s: rank %d gets a second credit before it has used the first", n.what, msg.to)
+		}
+		m.credited[msg.to] = true
+	case msg.kind == SendPiece && msg.piece.Hop:
+		n.hops++
+	case msg.passed():
+		n.onward++
 	}
 }
 
@@ -267,6 +305,9 @@ func (n *net) part(m *member, from int, msg *message) bool {
 	ends := msg.at == msg.c.Length
 	n.takes(m.e.Arrived(n.now, from, &msg.c, off, length, ends), msg)
 	copy(m.out[msg.from][off:], data)
+	if ends {
+		m.credited[msg.from] = false
+	}
 	return ends
 }
 

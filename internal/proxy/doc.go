@@ -53,6 +53,10 @@
 // serves then. When the application stops, the thread takes over within that
 // time. An application that polls now and then does not keep it away.
 //
+// Marks say little where threads outnumber processors: a poller that waits for one leaves none, and the thread that
+// takes over is its rival from then on. So an application may say that it polls until it says otherwise
+// ([Engine.Reserved], [Progress.Refresh]).
+//
 // Each change between idle and active is counted, reported to [ProgressOptions].Note,
 // and kept with its time: the last ones are in the dump and, as [Events], for
 // clients of the service.

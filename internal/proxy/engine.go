@@ -30,6 +30,10 @@ type Engine interface {
 	// Polled reports whether the application has made progress on its own, often
 	// enough to be left alone, since the last call.
 	Polled() bool
+	// Reserved reports whether the application polls until it says otherwise, so that
+	// nothing is the thread's meanwhile.
+	// Each change is followed by a call of [Progress.Refresh].
+	Reserved() bool
 	// String says what the engine is and what it is at, on one line, for the
 	// dump. Any thread may call it.
 	String() string
@@ -38,8 +42,9 @@ type Engine interface {
 // driven is an engine as its thread sees it.
 type driven struct {
 	Engine
-	app   bool // the application makes the progress
-	armed bool
+	app      bool // the application makes the progress
+	reserved bool // and has said so
+	armed    bool
 }
 
 // Policy says how long a progress thread polls before it sleeps.

@@ -60,6 +60,9 @@ type Progress struct {
 	// thread, read by threads that wait for that.
 	seen atomic.Pointer[[]Engine]
 
+	// stale has the loop read at once which engines are reserved. Written by Refresh,
+	// swapped by the thread; sequentially consistent.
+	stale    atomic.Bool
 	stopping atomic.Bool
 	aborted  atomic.Bool
 	failed   atomic.Pointer[string] // why it died, nil: it did not
@@ -163,6 +166,15 @@ func (p *Progress) ended() bool {
 	}
 }
 
+// Refresh has the thread find out which engines the application has reserved
+// ([Engine.Reserved]). With wake it wakes for that.
+func (p *Progress) Refresh(wake bool) {
+	p.stale.Store(true)
+	if wake {
+		p.bell.Ring()
+	}
+}
+
 // Engines is the number of engines.
 func (p *Progress) Engines() int {
 	p.mu.Lock()
@@ -238,6 +250,9 @@ func (p *Progress) run() {
 	p.since, p.lastTick, p.lastCheck = now, now, now
 	for !p.aborted.Load() {
 		p.append()
+		if p.stale.Load() {
+			p.tick(time.Now()) // what woke it may be work of an engine that is reserved since
+		}
 		drove := p.drive()
 		worked, blocked := p.serve()
 		worked = worked || drove

@@ -15,18 +15,19 @@ import (
 
 // fakeEngine counts work that the test gives it. Its doorbell is an event file.
 type fakeEngine struct {
-	fd      int
-	work    atomic.Int64 // pieces left
-	done    atomic.Int64
-	armed   atomic.Bool
-	polled  atomic.Bool
-	wants   atomic.Bool // attention
-	busy    atomic.Bool // another thread is at it
-	checks  atomic.Int64
-	calls   atomic.Int64 // of Progress
-	removed atomic.Bool
-	slow    time.Duration // of one piece
-	t       *testing.T
+	fd       int
+	work     atomic.Int64 // pieces left
+	done     atomic.Int64
+	armed    atomic.Bool
+	polled   atomic.Bool
+	reserved atomic.Bool
+	wants    atomic.Bool // attention
+	busy     atomic.Bool // another thread is at it
+	checks   atomic.Int64
+	calls    atomic.Int64 // of Progress
+	removed  atomic.Bool
+	slow     time.Duration // of one piece
+	t        *testing.T
 }
 
 func newEngine(t *testing.T) *fakeEngine {
@@ -61,6 +62,7 @@ func (e *fakeEngine) HasWork() bool   { e.use(); return e.work.Load() > 0 }
 func (e *fakeEngine) Attention() bool { e.use(); return e.wants.Load() }
 func (e *fakeEngine) Housekeeping()   { e.use(); e.checks.Add(1) }
 func (e *fakeEngine) Polled() bool    { e.use(); return e.polled.Load() }
+func (e *fakeEngine) Reserved() bool  { e.use(); return e.reserved.Load() }
 func (e *fakeEngine) String() string  { return fmt.Sprintf("fake with %d pieces", e.work.Load()) }
 
 func (e *fakeEngine) Progress() bool {
@@ -172,6 +174,41 @@ func TestProgressLeavesPollingApplicationAlone(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	if now := p.Stats().Watches; now > watches+1 {
 		t.Errorf("%d watches of an application that sleeps", now-watches)
+	}
+}
+
+// TestProgressLeavesReservedEngineAlone: while the application has reserved an engine, the
+// thread neither arms nor serves it; when
+// it has not any longer, the thread takes over at once, whatever Watch is.
+func TestProgressLeavesReservedEngineAlone(t *testing.T) {
+	policy := testPolicy
+	policy.Watch, policy.Check = time.Hour, time.Hour
+	p := startProgress(t, ProgressOptions{Policy: policy})
+	e, other := newEngine(t), newEngine(t)
+	e.reserved.Store(true)
+	for _, each := range []*fakeEngine{e, other} {
+		if err := p.Add(each); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range int64(20) {
+		p.Refresh(true)
+		eventually(t, "left alone", func() bool { return !e.armed.Load() && other.armed.Load() })
+		calls := e.calls.Load()
+		e.work.Add(1)
+		other.give(1)
+		eventually(t, "the other served", func() bool { return other.done.Load() == i+1 })
+		time.Sleep(5 * time.Millisecond)
+		if e.calls.Load() != calls {
+			t.Fatal("a reserved engine was served")
+		}
+		e.reserved.Store(false)
+		p.Refresh(true)
+		eventually(t, "served", func() bool { return e.done.Load() == i+1 })
+		eventually(t, "taken over", e.armed.Load)
+		e.reserved.Store(true)
+		p.Refresh(false)
+		other.give(0)
 	}
 }
 

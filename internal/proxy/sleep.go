@@ -8,29 +8,29 @@ import (
 
 // sleep is what an idle thread does: arm everything, poll once more, sleep.
 func (p *Progress) sleep() {
-	watch, attention := false, false
+	app, watch, attention := false, false, false
 	now := time.Now()
 	p.tick(now)
 	for i := range p.list {
 		d := &p.list[i]
-		attention = attention || d.Attention()
 		if d.app {
-			watch = true
+			app, watch = true, watch || !d.reserved
 			d.disarm()
 		} else {
+			attention = attention || d.Attention()
 			d.arm()
 		}
 	}
 	state := uint32(bellAsleep)
-	if watch {
+	if app {
 		state = bellWatch
 	}
 	p.bell.Arm(state)
-	if p.pool.Ready() || p.next.Load() != p.seen.Load() || p.aborted.Load() || p.wanted() {
+	if p.pool.Ready() || p.next.Load() != p.seen.Load() || p.aborted.Load() || p.stale.Load() || p.wanted() {
 		p.bell.Disarm()
 		return
 	}
-	if watch {
+	if app {
 		add(&p.count.watches)
 	} else {
 		add(&p.count.sleeps)
@@ -101,21 +101,22 @@ func (p *Progress) watchEvery() time.Duration {
 	return p.o.Policy.Watch << min(p.kept/8, 2)
 }
 
-// tick finds out, every Watch, which engines the application drives by itself. Work that is found there then has
-// waited for that long: the thread does one batch of it, whichever thread drives the engine.
+// tick finds out, every Watch, which engines the application drives by itself, and as soon as that was said, which it
+// has reserved.
 func (p *Progress) tick(now time.Time) {
-	if now.Sub(p.lastTick) < p.o.Policy.Watch {
+	due := now.Sub(p.lastTick) >= p.o.Policy.Watch
+	if stale := p.stale.Load() && p.stale.Swap(false); !due && !stale {
 		return
 	}
-	p.lastTick = now
-	p.kept++
+	if due {
+		p.lastTick = now
+		p.kept++
+	}
 	changed := false
 	for i := range p.list {
 		d := &p.list[i]
 		was := d.app
-		if d.app = d.Polled(); d.app && d.HasWork() {
-			d.Progress()
-		}
+		d.recheck(due)
 		changed = changed || d.app != was
 	}
 	if changed {
@@ -123,6 +124,24 @@ func (p *Progress) tick(now time.Time) {
 		p.choose()
 	}
 	p.housekeep()
+}
+
+// recheck finds out whether the application drives the engine: whether it has reserved it
+// or, if due, has polled. Work that is found in the latter case has waited for a whole watch: the thread
+// does one batch of it.
+func (d *driven) recheck(due bool) {
+	was := d.reserved
+	d.reserved = d.Reserved()
+	switch {
+	case d.reserved:
+		d.app = true
+	case due:
+		if d.app = d.Polled(); d.app && d.HasWork() {
+			d.Progress()
+		}
+	case was:
+		d.app = false
+	}
 }
 
 func (d *driven) arm() {

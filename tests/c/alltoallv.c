@@ -516,6 +516,34 @@ static void test_get_arrivals(long elems)
 	test_arrivals(elems);
 }
 
+/* Threads reserve the endpoint while they poll it, as often as they give it back; in between,
+ * and when one only computes, progress is automatic. */
+static void test_reserved(long elems)
+{
+	struct weft_coll_ops *ops;
+	struct group g;
+
+	setenv("FI_WEFT_PROGRESS_THREAD", "yes", 1);
+	group_open(&g);
+	ops = open_coll(&g);
+	EXPECT_RC(ops->reserve(NULL, 1), -FI_EINVAL);
+	group_join(&g, 0, 1);
+	for (int i = 0; i < 20; i++) {
+		OK(ops->reserve(g.n.ep, 1));
+		OK(ops->reserve(g.n.ep, 1));
+		vector(&g, ops, 1, elems, false);
+		OK(ops->reserve(g.n.ep, 0));
+		if ((size_t)i % g.size == g.rank)
+			usleep(5000);
+		OK(ops->reserve(g.n.ep, 0));
+		if ((size_t)i % g.size == g.rank)
+			usleep(5000); /* the others' end may need this one */
+	}
+	barrier(&g.n);
+	group_leave(&g);
+	group_close(&g);
+}
+
 static const struct test tests[] = {
 	{ "every_1", test_every, 1, 60, 1 },
 	{ "every_5", test_every, 5, 60, 1 },
@@ -540,6 +568,7 @@ static const struct test tests[] = {
 	{ "get_arrivals", test_get_arrivals, 3, 60, 300000 },
 	{ "refused", test_refused, 2, 60, 0 },
 	{ "report", test_report, 4, 60, 30000 },
+	{ "reserved", test_reserved, 4, 60, 30000 },
 };
 
 int main(int argc, char **argv)
