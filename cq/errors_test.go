@@ -2,7 +2,6 @@ package cq
 
 import (
 	"bytes"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,7 +73,7 @@ func TestErrorsReadAtOnce(t *testing.T) {
 					continue
 				}
 				left.Add(-1)
-				if len(e.ErrData) != 16 || &e.ErrData[0] != &own[0] || slices.ContainsFunc(e.ErrData, func(b byte) bool { return b != byte(e.Context) }) {
+				if !bytes.Equal(e.ErrData, bytes.Repeat([]byte{byte(e.Context)}, 16)) || &e.ErrData[0] != &own[0] {
 					t.Errorf("error %d has data % x", e.Context, e.ErrData)
 				}
 			}

@@ -81,7 +81,8 @@ func (q *Queue) readNone() error {
 	return errAgain
 }
 
-// ReadErr takes the error that is next (fi_cq_readerr(3)). EAGAIN: none is. Its data stay until the queue is read again.
+// ReadErr takes the error that is next (fi_cq_readerr(3)). EAGAIN: none is. Its data stay until the queue is read
+// again.
 func (q *Queue) ReadErr() (ErrEntry, error) { return q.ReadErrInto(q.last) }
 
 // ReadErrInto is ReadErr that copies the error's data to data, as many as it has room for, so that several threads may

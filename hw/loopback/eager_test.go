@@ -15,7 +15,10 @@ func TestEagerLimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		from int // bytes from which on the kernel is faster
 		want int
-	}{"never": {1 << 20, 64 << 10}, "at 64 KiB": {64 << 10, 32 << 10}, "at 32 KiB": {32 << 10, 16 << 10}, "always": {0, 0}} {
+	}{
+		"never": {1 << 20, 64 << 10}, "at 64 KiB": {64 << 10, 32 << 10}, "at 32 KiB": {32 << 10, 16 << 10},
+		"always": {0, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			got := eagerLimit(64<<10, func(int) { wait((slow + fast) / 2) }, func(n int) bool {
 				if n >= c.from {

@@ -38,7 +38,8 @@ func EagerLimit(most int) int {
 		copy(bounce[:n], from)
 		copy(to[:n], bounce)
 	}, func(n int) bool {
-		l, r := []iovec{{uintptr(unsafe.Pointer(&to[0])), uintptr(n)}}, []iovec{{uintptr(unsafe.Pointer(&from[0])), uintptr(n)}}
+		l := []iovec{{uintptr(unsafe.Pointer(&to[0])), uintptr(n)}}
+		r := []iovec{{uintptr(unsafe.Pointer(&from[0])), uintptr(n)}}
 		done, errno := vmTransfer(unix.SYS_PROCESS_VM_READV, pid, l, r, true)
 		return errno == 0 && done == uintptr(n)
 	})

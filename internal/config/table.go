@@ -123,9 +123,10 @@ var table = []Var{
 	autoSizeVar("shm_eager_size", "bytes", 0, 16<<20,
 		func(c *Config) *int { return &c.SHMEagerSize },
 		"Largest message that goes to a process of this host with its payload (eager), which is the size of its bounce"+
-			" buffers if that is more than FI_WEFT_BOUNCE_SIZE. auto is the largest of 64k, 32k and 16k that two copies"+
-			" move at least as fast as one by the kernel, measured when the first endpoint is opened, else"+
-			" FI_WEFT_EAGER_SIZE; 0 means FI_WEFT_EAGER_SIZE, as does the default where that or FI_WEFT_BOUNCE_SIZE is set."),
+			" buffers if that is more than FI_WEFT_BOUNCE_SIZE. auto is the largest of 64k, 32k and 16k that two"+
+			" copies move at least as fast as one by the kernel, measured when the first endpoint is opened, else"+
+			" FI_WEFT_EAGER_SIZE; 0 means FI_WEFT_EAGER_SIZE, as does the default where that or FI_WEFT_BOUNCE_SIZE"+
+			" is set."),
 	sizeVar("assist_size", "bytes", "256k", 0, 1<<40,
 		func(c *Config) *int { return &c.AssistSize },
 		"Smallest rendezvous that the sender helps to copy while it makes progress; 0 for none."),

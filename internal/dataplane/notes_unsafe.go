@@ -100,7 +100,8 @@ func destination(ep *hot.EP, slot *hot.Slot, h *hot.NoticeHead, m message, moved
 		return 0, int(m.head()) == noticeHeadBytes && moved == 0
 	}
 	w := *(*hot.NoticeWhere)(pointer(bodyOf(slot) + uintptr(noticeHeadBytes)))
-	if h.Kind != hot.NoticeMove || int(m.head()) != noticeMoveBytes || w.Bytes != moved || moved == 0 || ep.Regions == 0 {
+	if h.Kind != hot.NoticeMove || int(m.head()) != noticeMoveBytes || w.Bytes != moved || moved == 0 ||
+		ep.Regions == 0 {
 		return 0, false
 	}
 	to = regionAt(ep, w.Key, w.Addr, moved, hot.KeyWrite)

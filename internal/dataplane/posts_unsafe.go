@@ -59,11 +59,11 @@ func drop(r *Receiver, ep *hot.EP, rx *hot.Rx, post *hot.RecvEntry, flags uint64
 // has done nothing, where that needs the runtime.
 func (r *Receiver) Enqueue(post *hot.RecvEntry) bool {
 	id, ok := r.identity(post.Src, post.Flags)
-	return ok && r.enqueue(post, id)
+	return ok && enqueue(r, post, id)
 }
 
 // enqueue is Enqueue of a receive whose source is known.
-func (r *Receiver) enqueue(post *hot.RecvEntry, id uint32) bool {
+func enqueue(r *Receiver, post *hot.RecvEntry, id uint32) bool {
 	if post.Flags&^(simplePost|fi.MultiRecv|hot.RecvWork) != 0 || r.Ended {
 		return false
 	}
@@ -91,7 +91,7 @@ func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, a *Arrival) (post *hot.Re
 		if r.plainMatch(post, a) {
 			return post, nil, true
 		}
-		fits, ok := r.advance(rx, post, a)
+		fits, ok := advance(r, rx, post, a)
 		if !ok {
 			return nil, nil, false
 		}
@@ -103,14 +103,14 @@ func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, a *Arrival) (post *hot.Re
 
 // advance moves the oldest entry of the post ring, a receive, into matching, and reports whether it fits a message. ok
 // is false, and it has done nothing, where that is the runtime's to do, or an unexpected message may be for it.
-func (r *Receiver) advance(rx *hot.Rx, post *hot.RecvEntry, a *Arrival) (fits, ok bool) {
+func advance(r *Receiver, rx *hot.Rx, post *hot.RecvEntry, a *Arrival) (fits, ok bool) {
 	tagged := post.Flags&hot.RecvTagged != 0
 	id, ok := r.identity(post.Src, post.Flags)
 	if !ok || r.Engine(tagged).Unexpected() != 0 {
 		return false, false
 	}
 	fits = tagged == (a.Flags&hot.MessageTagged != 0) && match.Fits(id, post.Tag, post.Ignore, a.ID, a.Tag)
-	if !r.enqueue(post, id) {
+	if !enqueue(r, post, id) {
 		return false, false
 	}
 	dropPost(rx, post)

@@ -41,9 +41,9 @@ func Read(at, _, _, _ uintptr) uintptr {
 	return endPoll(p)
 }
 
-// Pop reads what is on a completion queue, for a poll that is not due. at is the address of a hot.Reader with room, self
-// of the thread's hot.Thread. It returns how many entries it has read; 0: Read is to be called, for there is an error,
-// nothing on the rings, or a corked message.
+// Pop reads what is on a completion queue, for a poll that is not due. at is the address of a hot.Reader with room,
+// self of the thread's hot.Thread. It returns how many entries it has read; 0: Read is to be called, for there is an
+// error, nothing on the rings, or a corked message.
 func Pop(at, self, _, _ uintptr) uintptr {
 	to := (*hot.Reader)(pointer(at))
 	q := (*hot.CQ)(pointer(to.CQ))

@@ -92,7 +92,7 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) (rv *match.Recv, known bool) {
 		if post == nil || post.Flags&urgentPost != 0 {
 			return nil, true
 		}
-		switch fits, ok := r.advance(rx, post, a); {
+		switch fits, ok := advance(r, rx, post, a); {
 		case !ok:
 			return nil, false
 		case fits:

@@ -84,7 +84,9 @@ func regionAt(ep *hot.EP, key, addr, n uint64, rights uint32) uintptr {
 }
 
 // serveWrite performs a write, or takes in the notice of one with data that its initiator has copied.
-func serveWrite(d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m message) bool {
+func serveWrite(
+	d *hot.Delivery, ep *hot.EP, src *hot.Source, addr uint64, owner uint32, slot *hot.Slot, m message,
+) bool {
 	flags := uint64(hot.WriteLast)
 	data := m.head() == hot.WriteHeadDataBytes
 	if data {

@@ -34,7 +34,8 @@ func serveAtomic(
 		want += n
 	}
 	if !atomics.Valid(atomics.Kind(head.Kind), job.Datatype, job.Op) || !atomics.Direct(job.Datatype) ||
-		n == 0 || n > atomics.MaxBytes || head.Ends != hot.EndsOperation || head.At != 0 || uint64(m.length()) != want ||
+		n == 0 || n > atomics.MaxBytes || head.Ends != hot.EndsOperation || head.At != 0 ||
+		uint64(m.length()) != want ||
 		!plain && head.Request == 0 {
 		return false
 	}

@@ -187,8 +187,8 @@ func (q *Queue) Cancel(which func(*Op) bool) []*Op {
 	return found
 }
 
-// Withdraw is Cancel that finds none that is being posted: one that finds no room waits again when it returns, and would
-// be posted later. The caller holds neither a lease nor a stripe.
+// Withdraw is Cancel that finds none that is being posted: one that finds no room waits again when it returns, and
+// would be posted later. The caller holds neither a lease nor a stripe.
 func (q *Queue) Withdraw(which func(*Op) bool) []*Op {
 	q.runMu.Lock()
 	defer q.runMu.Unlock()

@@ -124,8 +124,8 @@ func TestCancelTriggered(t *testing.T) {
 	}
 }
 
-// TestWithdrawWhilePosted withdraws an operation while it is being posted: once that has found no room it is gone, and is
-// not posted again when there is.
+// TestWithdrawWhilePosted withdraws an operation while it is being posted: once that has found no room it is gone, and
+// is not posted again when there is.
 func TestWithdrawWhilePosted(t *testing.T) {
 	var q Queue
 	on := counterOf(t, &q)

@@ -133,7 +133,7 @@ func TestFits(t *testing.T) {
 					for _, ignore := range []uint64{0, 1, 3, 1 << 63, ^uint64(0)} {
 						want := matches(source, tag, ignore, from, with)
 						if got := Fits(source, tag, ignore, from, with); got != want {
-							t.Errorf("%#x, %#x ignoring %#x, from %#x with %#x: %v", source, tag, ignore, from, with, got)
+							t.Errorf("%#x, %#x but %#x, from %#x with %#x: %v", source, tag, ignore, from, with, got)
 						}
 					}
 				}
