@@ -88,7 +88,7 @@ func (q *Queue) ReadErr() (ErrEntry, error) {
 		if !ok {
 			return ErrEntry{}, errAgain
 		}
-		if e, ok := popError(r, q.exclusive); ok {
+		if e, ok := popError(r, cqring.Exclusive(q.hot)); ok {
 			return q.errors.take(e, q.last), nil
 		} // else another reader was faster
 	}
