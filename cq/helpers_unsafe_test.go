@@ -4,6 +4,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 )
@@ -55,7 +56,7 @@ type claimed struct {
 
 func claim(q *Queue, n int) (claimed, bool) {
 	r := &q.rings[q.ringIndex(n)]
-	at, pos, ok := r.Claim(hot.CQMarkEntry, q.exclusive)
+	at, pos, ok := r.Claim(hot.CQMarkEntry, cqring.Exclusive(q.hot))
 	return claimed{r, at, pos}, ok
 }
 

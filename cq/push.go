@@ -3,6 +3,7 @@ package cq
 import (
 	"sync/atomic"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
 )
@@ -22,7 +23,7 @@ func (q *Queue) ringIndex(n int) uint32 {
 // TryComplete writes a completion to a ring: 0, or 1 plus a stripe's number, and
 // wakes readers that sleep. False: the ring is full and nothing has happened.
 func (q *Queue) TryComplete(ring int, e Entry) bool {
-	if !q.rings[q.ringIndex(ring)].push(&e, hot.CQMarkEntry, q.exclusive) {
+	if !q.rings[q.ringIndex(ring)].push(&e, hot.CQMarkEntry, cqring.Exclusive(q.hot)) {
 		return false
 	}
 	q.Wake()
@@ -53,7 +54,7 @@ func (q *Queue) CompleteError(e Entry, info ErrorInfo) {
 }
 
 func (q *Queue) complete(e *Entry, mark uint32) {
-	if atomic.LoadUint64(&q.hot.Overflow) != 0 || !q.rings[0].push(e, mark, q.exclusive) {
+	if atomic.LoadUint64(&q.hot.Overflow) != 0 || !q.rings[0].push(e, mark, cqring.Exclusive(q.hot)) {
 		q.hold(e, mark)
 	}
 	q.Wake()
@@ -65,7 +66,7 @@ func (q *Queue) hold(e *Entry, mark uint32) {
 	q.overflow.mu.Lock()
 	defer q.overflow.mu.Unlock()
 	q.flush()
-	if q.overflow.n == 0 && q.rings[0].push(e, mark, q.exclusive) {
+	if q.overflow.n == 0 && q.rings[0].push(e, mark, cqring.Exclusive(q.hot)) {
 		return
 	}
 	q.overflow.append(e, mark)
@@ -86,7 +87,7 @@ func (q *Queue) FlushOverflow() {
 // flush does it. The caller holds overflow.mu.
 func (q *Queue) flush() {
 	for o := &q.overflow; o.n > 0; o.drop() {
-		if h := o.first(); !q.rings[0].push(&h.entry, h.mark, q.exclusive) {
+		if h := o.first(); !q.rings[0].push(&h.entry, h.mark, cqring.Exclusive(q.hot)) {
 			break
 		}
 	}

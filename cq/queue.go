@@ -25,7 +25,7 @@ type Options struct {
 	// without the progress lease. They get a ring each, up to 64, rounded up to
 	// a power of two; with 0 all use ring 0.
 	Stripes int
-	// Exclusive says that the application serializes all that uses the queue.
+	// Exclusive says that the application serializes all that uses the queue, until [cqring.Share].
 	Exclusive bool
 	// RingEntries replaces the size that the application asks for, if not 0.
 	RingEntries int
@@ -33,12 +33,11 @@ type Options struct {
 
 // Queue is a completion queue. See the package comment for which thread may call what.
 type Queue struct {
-	hot       *hot.CQ
-	rings     []ring
-	exclusive bool
-	waitable  bool
-	wait      *Waiter
-	cond      fi.CQWaitCond
+	hot      *hot.CQ
+	rings    []ring
+	waitable bool
+	wait     *Waiter
+	cond     fi.CQWaitCond
 
 	overflow overflow
 	errors   errorList
@@ -101,7 +100,7 @@ func plan(attr *fi.CQAttr, opts Options) (layout, error) {
 
 // newQueue makes a queue in zeroed memory, which the caller keeps.
 func newQueue(attr *fi.CQAttr, opts Options, set *WaitSet, l layout, memory []byte) (*Queue, error) {
-	q := &Queue{exclusive: opts.Exclusive, cond: attr.WaitCond}
+	q := &Queue{cond: attr.WaitCond}
 	q.hot, q.last, q.rings = lay(memory, l)
 	if err := q.errors.open(); err != nil {
 		return nil, err
@@ -116,7 +115,7 @@ func newQueue(attr *fi.CQAttr, opts Options, set *WaitSet, l layout, memory []by
 	if attr.Format == fi.CQFormatUnspec {
 		q.hot.Format = uint32(fi.CQFormatContext)
 	}
-	if q.exclusive {
+	if opts.Exclusive {
 		q.hot.Flags |= hot.CQExclusive
 	}
 	if q.waitable = q.wait.Waitable(); q.waitable {

@@ -93,7 +93,7 @@ func (q *Queue) ReadErrInto(data []byte) (ErrEntry, error) {
 		if !ok {
 			return ErrEntry{}, errAgain
 		}
-		if e, ok := popError(r, q.exclusive); ok {
+		if e, ok := popError(r, cqring.Exclusive(q.hot)); ok {
 			return q.errors.take(e, data), nil
 		} // else another reader was faster
 	}

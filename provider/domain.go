@@ -216,7 +216,9 @@ func (d *Domain) threading() fi.Threading {
 // COMPLETION serialises everything that is tied together by a completion queue
 // or counter: an endpoint with all its queues and counters, and with it every
 // other endpoint on them. A shared receive or transmit context ties nothing
-// together: endpoints with different queues use it from different threads.
+// together: endpoints with different queues use it from different threads. So an
+// endpoint of a shared receive context, and its queues, are not alone: see
+// peering.exclusive.
 //
 // DOMAIN serialises everything in the domain.
 //

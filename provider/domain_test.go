@@ -121,6 +121,47 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
+// TestExclusiveSharedRx has an endpoint of a shared receive context in a domain of FI_THREAD_COMPLETION. Threads of the
+// context's other endpoints make progress of it, so neither it nor its queue is one thread's alone.
+func TestExclusiveSharedRx(t *testing.T) {
+	for _, c := range []struct {
+		threading     fi.Threading
+		shares, alone bool
+	}{
+		{fi.ThreadCompletion, false, true},
+		{fi.ThreadCompletion, true, false},
+		{fi.ThreadDomain, true, true},
+	} {
+		b := newBench(t, nil, &fi.Info{Caps: fi.Msg | fi.Tagged, Domain: &fi.DomainAttr{Threading: c.threading}})
+		srx, err := b.domain.OpenSharedRx(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &side{t: t, bench: b, domain: b.domain}
+		if s.av, err = b.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable}); err != nil {
+			t.Fatal(err)
+		}
+		if s.cq, err = b.domain.OpenCQ(&fi.CQAttr{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
+			t.Fatal(err)
+		}
+		if c.shares {
+			wantErrno(t, s.ep.BindSharedRx(srx), fi.Success, "bind")
+		}
+		for _, err := range []error{s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.Enable()} {
+			wantErrno(t, err, fi.Success, "enable")
+		}
+		queue, ep := s.cq.Hot().Flags&hot.CQExclusive != 0, s.ep.hot.Flags&hot.EPExclusive != 0
+		if queue != c.alone || ep != c.alone {
+			t.Errorf("%+v: queue %v, endpoint %v", c, queue, ep)
+		}
+		s.close()
+		wantErrno(t, srx.Close(), fi.Success, "close")
+	}
+}
+
 func TestOpenCQ(t *testing.T) {
 	d := openTestDomain(t, testInfo())
 	for _, c := range []struct {

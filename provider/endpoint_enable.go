@@ -115,7 +115,7 @@ func NoReceives(e *Endpoint) error {
 
 // open opens the transport and what transfers need.
 func (e *Endpoint) open() (err error) {
-	exclusive, _ := e.domain.exclusive()
+	exclusive := e.exclusive()
 	n := e.stripeCount()
 	cfg := e.domain.cfg
 	e.msgOrder = e.info.Tx.MsgOrder
@@ -127,6 +127,7 @@ func (e *Endpoint) open() (err error) {
 	}
 	if e.srx != nil {
 		e.rx = e.srx.rx
+		e.shareQueues()
 	} else if e.rx, err = newRxContext(e.domain, e.info.Rx, exclusive); err != nil {
 		return fi.ENOMEM
 	} else {
@@ -233,7 +234,7 @@ func (e *Endpoint) fillHot() {
 	for i := range stripes {
 		_ = e.iface.FillStripe(i, &stripes[i])
 	}
-	if exclusive, _ := e.domain.exclusive(); exclusive {
+	if e.exclusive() {
 		h.Flags |= hot.EPExclusive
 	}
 	h.Sources = uintptr(unsafe.Pointer(e.sourceLines.At(0)))

@@ -57,7 +57,18 @@ func (l *List) Post(a *ListArgs) error {
 	return err
 }
 
+// post counts the post from before it reads closed: Close keeps the elements of those that are counted.
 func (l *List) post(a *ListArgs) error {
+	l.posts.Add(1)
+	begun, err := l.choose(a)
+	if !begun {
+		l.posts.Add(-1)
+	}
+	return err
+}
+
+// choose checks a post and has it go. begun: there is an operation, whose end takes it off the count of posts.
+func (l *List) choose(a *ListArgs) (begun bool, err error) {
 	e := l.ep
 	sel := l.all()
 	sel.Picks = a.Picks
@@ -70,29 +81,31 @@ func (l *List) post(a *ListArgs) error {
 	}
 	switch {
 	case l.closed.Load(): // and its elements are gone
-		return fi.EBADF
+		return false, fi.EBADF
 	case e.state.Load() != stateEnabled:
-		return fi.EOPBADSTATE
+		return false, fi.EOPBADSTATE
 	case a.Flags&^listFlags != 0:
-		return e.refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^listFlags)
+		return false, e.refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^listFlags)
 	case !allowed:
-		return e.refuse(fi.EACCES, "%s: a region does not allow it", what)
+		return false, e.refuse(fi.EACCES, "%s: a region does not allow it", what)
 	case sel.Len() == 0 || sel.Len() > MaxElements:
-		return e.refuse(fi.EINVAL, "%s: %d elements, 1 to %d are possible", what, sel.Len(), MaxElements)
+		return false, e.refuse(fi.EINVAL, "%s: %d elements, 1 to %d are possible", what, sel.Len(), MaxElements)
 	}
 	if err := sel.Check(); err != nil {
-		return e.refuse(fi.ErrnoOf(err), "%s: %v", what, err)
+		return false, e.refuse(fi.ErrnoOf(err), "%s: %v", what, err)
 	}
 	if a.Note != nil {
 		if len(a.Note) > MaxNote {
-			return e.refuse(fi.EMSGSIZE, "%s: notification of %d bytes, at most %d", what, len(a.Note), MaxNote)
+			return false, e.refuse(fi.EMSGSIZE, "%s: notification of %d bytes, at most %d", what, len(a.Note), MaxNote)
 		}
-		return l.postMany(a, &sel)
+		err = l.postMany(a, &sel)
+		return err == nil, err
 	}
 	if sel.Len() == 1 && sel.Number(0) == 0 && !l.shape.Runs[0].Mapped {
-		return l.postOne(a)
+		return false, l.postOne(a)
 	}
-	return l.postMany(a, &sel)
+	err = l.postMany(a, &sel)
+	return err == nil, err
 }
 
 // postOne posts the first element, as the operation that it is.
@@ -210,18 +223,6 @@ func (op *listOp) noteOf(a *ListArgs, p *path) *note.Outgoing {
 
 // move has the elements go. Of an operation that is refused nothing has happened.
 func (op *listOp) move(sel *pieces.Selection, link *link, p *path) error {
-	op.list.posts.Add(1)
-	err := error(fi.EBADF)
-	if !op.list.closed.Load() {
-		err = op.moveAll(sel, link, p)
-	}
-	if err != nil {
-		op.list.posts.Add(-1)
-	}
-	return err
-}
-
-func (op *listOp) moveAll(sel *pieces.Selection, link *link, p *path) error {
 	op.to = link
 	l, e := op.list, op.list.ep
 	mover, ok := p.Endpoint.(hw.PieceMover)

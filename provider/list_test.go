@@ -18,6 +18,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/dmabuf"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -575,4 +576,23 @@ func TestListThreads(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestListPostCounts has a post counted from its begin, so that Close beside it keeps the elements that it reads.
+func TestListPostCounts(t *testing.T) {
+	x, y := newBench(t, nil, nil).pair(t)
+	r := x.opens(y.token(y.region(make([]byte, 64), 1, fi.RemoteWrite)))
+	local := make([]byte, 64)
+	l := x.list([]Piece{{Local: iovOf(local)[0].Base, Remote: r, Addr: r.about.Base, Len: 8, Count: 8}})
+	counted := int64(0)
+	log.SetSink(func(log.Level, log.Subsys, string) { counted = max(counted, l.posts.Load()) })
+	log.SetEnabled(func(log.Level, log.Subsys) bool { return true })
+	t.Cleanup(func() {
+		log.SetSink(nil)
+		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
+	})
+	wantErrno(t, l.Post(&ListArgs{Picks: []uint32{8}}), fi.EINVAL, "an element that the list does not have")
+	if counted != 1 || l.posts.Load() != 0 {
+		t.Errorf("%d posts while its elements are checked, then %d", counted, l.posts.Load())
+	}
 }

@@ -82,7 +82,7 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 const urgentRecv = hot.RecvCancel | fi.Peek | fi.Claim
 
 // actUrgent acts on an entry with one of the flags urgentRecv that was pushed. If another thread makes progress, that
-// one or the next poll does.
+// one or the next poll does, be that of a thread that sleeps.
 func (r *rxContext) actUrgent() {
 	if l := r.take(); l != nil {
 		l.drainPosts(0)
@@ -90,6 +90,7 @@ func (r *rxContext) actUrgent() {
 		l.give()
 	} else {
 		r.ring() // the holder may be done already
+		r.sleepers.wake()
 	}
 }
 

@@ -60,8 +60,9 @@ type rxContext struct {
 	stats atomic.Pointer[stats.Endpoint]
 	// ends asks progress to check for peers that are gone. Set by any thread, cleared by the lease holder;
 	// sequentially consistent.
-	ends  atomic.Bool
-	owner PeerOwner // of the receives, nil: they are weft's; set before endpoints use the context
+	ends     atomic.Bool
+	sleepers sleepers
+	owner    PeerOwner // of the receives, nil: they are weft's; set before endpoints use the context
 }
 
 // leasedRx is a receive context as the holder of its progress lease has it: rendezvous under way, on top of what

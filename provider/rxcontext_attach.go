@@ -143,6 +143,7 @@ func (r *receiving) attach(e *leasedEP) {
 	e.number = r.nextNumber
 	e.hot.Number = e.number
 	r.eps = append(r.eps, e)
+	r.sleepers.add(&e.Endpoint)
 	r.Endpoints = len(r.eps)
 	r.stats.Store(r.eps[0].stats)
 	if r.av == nil {
@@ -234,6 +235,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 			break
 		}
 	}
+	r.sleepers.remove(&e.Endpoint)
 	r.Endpoints = len(r.eps)
 	r.stats.Store(nil)
 	if len(r.eps) != 0 {

@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -59,4 +61,46 @@ func TestUrgentElsewhere(t *testing.T) {
 			t.Fatalf("%d entries, %v", n, err)
 		}
 	}
+}
+
+// TestUrgentAsleep cancels while one thread makes progress and is past what was posted, and another one sleeps on the
+// queue: the sleeper finds the cancel, long before its next tick.
+func TestUrgentAsleep(t *testing.T) {
+	b := newBench(t, nil, nil)
+	s := &side{t: t, bench: b, domain: b.domain, addr: map[*side]fi.Addr{}}
+	var err error
+	if s.av, err = b.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable}); err != nil {
+		t.Fatal(err)
+	}
+	if s.cq, err = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, WaitObj: fi.WaitFD}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.Enable()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(s.close)
+	s.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: fi.AddrUnspec, Tagged: true, Context: 1})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.cq.SRead(make([]cq.Entry, 1), 1, -1)
+		ended <- err
+	}()
+	for atomic.LoadUint32(&s.cq.Hot().Armed) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	r := s.ep.rx.acquire()
+	began := time.Now()
+	if err := s.ep.Cancel(1); err != nil {
+		t.Fatal(err)
+	}
+	r.give()
+	if err := <-ended; err != fi.EAVAIL || time.Since(began) > 400*time.Millisecond {
+		t.Fatalf("%v after %v", err, time.Since(began))
+	}
+	s.wantError(1, fi.ECANCELED)
 }

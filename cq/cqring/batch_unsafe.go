@@ -33,7 +33,7 @@ func (b *Batch) Next(q *hot.CQ) bool {
 			b.turn = 0
 		}
 		b.N = b.turn
-		b.Head, b.End, b.failed = Of(q, b.N).Take(b.room, q.Flags&hot.CQExclusive != 0)
+		b.Head, b.End, b.failed = Of(q, b.N).Take(b.room, Exclusive(q))
 		if !b.failed {
 			b.turn++
 		}

@@ -51,6 +51,12 @@ func SlotsOf(q *hot.CQ, n uint32) hot.Ring {
 // Of returns ring n of a queue.
 func Of(q *hot.CQ, n uint32) Ring { return Ring{HeaderOf(q, n), q.Log2Slots} }
 
+// Exclusive reports whether one thread at a time uses a queue.
+func Exclusive(q *hot.CQ) bool { return atomic.LoadUint32(&q.Flags)&hot.CQExclusive != 0 }
+
+// Share ends that one thread at a time uses a queue. A thread that is at the queue may not have seen it on return.
+func Share(q *hot.CQ) { atomic.AndUint32(&q.Flags, ^uint32(hot.CQExclusive)) }
+
 // At returns the slot at a position.
 func (r Ring) At(pos uint64) *hot.CQE {
 	return (*hot.CQE)(unsafe.Add(unsafe.Pointer(r.header), uint64(HeaderBytes)+pos&(1<<(r.log2&63)-1)*uint64(SlotBytes)))

@@ -53,13 +53,13 @@ struct weft_cq_error {
 
 /* weft_hot_cq is a completion queue. */
 struct weft_hot_cq {
-	/* line 0: immutable after open, except eps */
+	/* line 0: immutable after open, except flags and eps */
 	unsigned char *rings; /* nrings blocks of ring_stride bytes: head line, tail line, slots */
 	uint64_t ring_stride;
 	uint32_t nrings; /* power of two plus one: ring 0 is the progress engines', 1.. the stripes' */
 	uint32_t log2_slots;
 	uint32_t format; /* enum fi_cq_format */
-	uint32_t flags; /* WEFT_CQ_* */
+	_Atomic uint32_t flags; /* WEFT_CQ_*; Go clears WEFT_CQ_EXCLUSIVE (cqring.Share), seq_cst; any thread loads */
 	uint64_t handle; /* Go's */
 	/* Go: release; NULL-terminated, replaced as a whole, old ones live until close */
 	_Atomic(struct weft_hot_ep **) eps;

@@ -76,7 +76,7 @@ func (s *spot) take(q *hot.CQ, to *hot.Reader) bool {
 		return false
 	}
 	view := cqring.SlotsOf(q, 0)
-	slot, pos, ok := mpsc.View(&view).Claim(0, q.Flags&hot.CQExclusive != 0)
+	slot, pos, ok := mpsc.View(&view).Claim(0, cqring.Exclusive(q))
 	s.slot, s.pos = uintptr(slot), pos
 	return ok
 }

@@ -48,7 +48,7 @@ func (e *place) room(p *hot.Post, ep *hot.EP) bool {
 func (e *place) complete(p *hot.Post, counter uintptr, flags, n uint64) {
 	if q := e.queue(); q != nil {
 		ring := mpsc.View(&e.ring)
-		slot, pos, ok := ring.Claim(0, q.Flags&hot.CQExclusive != 0)
+		slot, pos, ok := ring.Claim(0, cqring.Exclusive(q))
 		if ok {
 			s := (*hot.CQE)(slot)
 			s.Context, s.Flags, s.Len, s.Buf, s.Data, s.Tag, s.Src = p.Context, flags, 0, 0, 0, 0, uint64(fi.AddrNotAvail)

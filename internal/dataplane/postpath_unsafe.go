@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq/cqring"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/order"
@@ -44,7 +45,7 @@ func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 // (hot.Hold*): the application that waits for its completion sends it by that read.
 func mayHold(p *hot.Post, ep *hot.EP, e *place) uint32 {
 	q := e.queue()
-	if q == nil || ep.TxCntr != 0 || q.Flags&hot.CQExclusive == 0 || context(ep).Flags&hot.RxExclusive == 0 {
+	if q == nil || ep.TxCntr != 0 || !cqring.Exclusive(q) || context(ep).Flags&hot.RxExclusive == 0 {
 		return hot.HoldNever
 	}
 	if p.Flags&fi.More != 0 {

@@ -253,7 +253,7 @@ func readerOf(p *hot.Poll, queue uintptr) uintptr {
 		return 0
 	}
 	q := (*hot.CQ)(pointer(queue))
-	if q.Flags&hot.CQExclusive == 0 && (atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable()) {
+	if !cqring.Exclusive(q) && (atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable()) {
 		return 0
 	}
 	return uintptr(unsafe.Pointer(&p.Reader))

@@ -17,7 +17,7 @@ func ReadError(queue, to, _, _ uintptr) uintptr {
 	if !ok {
 		return hot.DeliveryGo
 	}
-	pos, ok := r.TakeError(q.Flags&hot.CQExclusive != 0, true)
+	pos, ok := r.TakeError(cqring.Exclusive(q), true)
 	if !ok {
 		return hot.DeliveryGo
 	}

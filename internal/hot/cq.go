@@ -58,13 +58,13 @@ const (
 //weft:name weft_hot_cq
 type CQ struct {
 	_ structs.HostLayout
-	// line 0: immutable after open, except eps
+	// line 0: immutable after open, except flags and eps
 	Rings      uintptr `c:"unsigned char *"` // nrings blocks of ring_stride bytes: head line, tail line, slots
 	RingStride uint64
 	NRings     uint32 // power of two plus one: ring 0 is the progress engines', 1.. the stripes'
 	Log2Slots  uint32
 	Format     uint32  // enum fi_cq_format
-	Flags      uint32  // CQ*
+	Flags      uint32  `c:"_Atomic"` // CQ*; Go clears CQExclusive (cqring.Share), seq_cst; any thread loads
 	Handle     uint64  // Go's
 	EPs        uintptr `c:"_Atomic(struct weft_hot_ep **)"` // Go: release; NULL-terminated, replaced as a whole, old ones live until close
 	_          [2]uint64
