@@ -31,7 +31,9 @@ type connection struct {
 	// consistent.
 	flush atomic.Uint32
 	ended time.Time // before flush is stored
-	// arrived is when something last came after the end, the lease holder's.
+	// taken is how many messages the endpoint had taken in at the last pump after the end, and arrived when that was
+	// more than before. The lease holder's.
+	taken   uint64
 	arrived time.Time
 	peerID  uint32 // the lease holder's: identity of peer, 0: not met
 }

@@ -6,6 +6,9 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/watch"
 )
 
 // TestEndBehindData: what a peer on another host has sent comes before the end of the connection, however late the
@@ -95,4 +98,57 @@ func TestPostMeetsShutdown(t *testing.T) {
 		t.Error("the line leads to the peer again")
 	}
 	l.path.Store(nil)
+}
+
+// polled is an interface that counts how often it is polled.
+type polled struct {
+	hw.Iface
+	polls int
+}
+
+func (p *polled) Progress(limit int) int {
+	p.polls++
+	return p.Iface.Progress(limit)
+}
+
+// TestEndPolls: the end of a connection waits for what may follow it without polls of its own, and for as long again
+// after a message that was taken in, in whatever way.
+func TestEndPolls(t *testing.T) {
+	c := newApartConnBench(t)
+	_, b := c.join(t)
+	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Context: 7})
+	r := b.ep.rx.acquire()
+	e := r.of(b.ep)
+	port := &polled{Iface: e.ports[1].Iface}
+	own := e.networks
+	e.networks = []*watch.Port{watch.New(port, networkOwner{&e.peering}, nil)}
+	e.networks[0].Wake()
+	end := &connected{b.ep.conn, e}
+	b.ep.conn.ended = time.Now()
+	b.ep.conn.flush.Store(1)
+	for range 10 {
+		end.pump()
+	}
+	if port.polls != 0 || !end.ending() {
+		t.Errorf("%d polls of its own in 10 pumps, waits: %v", port.polls, end.ending())
+	}
+	for _, counter := range []int{stats.RxDirect, stats.RxArrivals} {
+		long := time.Now().Add(-2 * lingerTime)
+		b.ep.conn.ended, b.ep.conn.arrived = long, long
+		e.stats.Rx(counter, 1)
+		if end.pump(); !end.ending() || time.Since(b.ep.conn.arrived) >= lingerTime {
+			t.Errorf("it does not wait behind a message, counter %d", counter)
+		}
+	}
+	b.ep.conn.arrived = b.ep.conn.ended
+	if end.pump(); end.ending() {
+		t.Error("it waits for ever")
+	}
+	e.networks[0].Close()
+	e.networks = own
+	r.publish()
+	r.give()
+	if e := endOf(b); e.Context != 7 || e.Err != fi.ECANCELED {
+		t.Errorf("receive %d ends with %v", e.Context, e.Err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -57,40 +58,51 @@ func (c *connected) requested() bool                  { return c.ending() }
 func (c *connected) sourceLost(hw.Source)             {}
 func (c *connected) linkLost(*link, fi.Errno)         {} // PeerGone does
 
-// pump ends what is under way on a connection that has ended, once nothing comes any more.
+// pump ends what is under way on a connection that has ended, once nothing comes any more: progress takes messages in
+// as ever meanwhile.
 func (c *connected) pump() {
 	if !c.ending() {
 		return
 	}
-	if len(c.ep.networks) != 0 {
-		if c.takeIn() {
-			c.arrived = time.Now()
+	if len(c.e.networks) != 0 {
+		now := time.Now()
+		if n := c.takenIn(); n != c.taken {
+			c.taken, c.arrived = n, now
 		}
-		if time.Since(c.ended) < lingerTime || time.Since(c.arrived) < lingerTime {
+		if now.Sub(c.ended) < lingerTime || now.Sub(c.arrived) < lingerTime {
 			return
+		}
+		if c.takeIn() {
+			return // the next pump sees it, and more may follow
 		}
 	}
 	c.flush.Store(0)
 	c.finish(fi.ECONNRESET)
 }
 
+// takenIn is how many messages the endpoint has taken in, in the data plane and in Go.
+func (c *connected) takenIn() uint64 {
+	return c.e.stats.RxTotal(stats.RxDirect) + c.e.stats.RxTotal(stats.RxArrivals)
+}
+
 // takeIn takes in what has arrived, as much as there can be, but not for ever, and reports whether that is anything.
-func (c *connected) takeIn() (any bool) {
+func (c *connected) takeIn() bool {
 	e, empty := c.e, 0
+	before := c.takenIn()
 	for _, p := range e.networks {
 		p.Wake()
 	}
 	for range e.domain.cfg.RingSlots {
 		switch n := e.arrivals(e.rx.cfg.ProgressBatch); {
 		case n != 0:
-			any, empty = true, 0
+			empty = 0
 		case !e.iface.Pending():
 			if empty++; empty == emptyPolls || len(e.networks) == 0 {
-				return any
+				return c.takenIn() != before
 			}
 		}
 	}
-	return any
+	return c.takenIn() != before
 }
 
 // finish takes in what the peer sent before the end, and ends what is under

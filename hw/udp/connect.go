@@ -86,25 +86,29 @@ func (i *Iface) accepted(a *target) *Endpoint {
 
 // await returns c if it is up, and polls its socket if it is not.
 func (i *Iface) await(c *Endpoint) (hw.Endpoint, error) {
-	refused := false
-	if c.at() != up {
-		c.s.lease.lock()
-		c.dial.wanted = i.now()
-		c.s.work()
-		refused = c.dial.refused
-		c.s.leave()
-	}
-	switch c.at() {
-	case up:
-		c.attached.Store(true)
+	if c.at() == up && c.attached.Load() {
 		return c, nil
-	case dead:
+	}
+	s := c.s
+	s.lease.lock()
+	if c.at() != up {
+		c.dial.wanted = i.now()
+		s.work()
+	}
+	refused, at := c.dial.refused, c.at()
+	if at == up {
+		c.attached.Store(true) // its end is reported from here on: see reclaim
+	}
+	s.leave()
+	switch {
+	case at == up:
+		return c, nil
+	case at == dead:
 		if !c.attached.Load() || c.src.reported.Load() {
 			delete(i.peers, c.known)
 		}
 		return nil, fmt.Errorf("udp: %s: %w", c.known.String(), hw.ErrUnreachable)
-	}
-	if refused {
+	case refused:
 		return nil, fmt.Errorf("udp: no interface is at %s: %w", c.known.String(), hw.ErrUnreachable)
 	}
 	return nil, fmt.Errorf("udp: %s has not answered yet: %w", c.known.String(), hw.ErrUnreachable)

@@ -43,7 +43,7 @@ type Endpoint struct {
 
 	phase    atomic.Uint32 // written with the lease, read by any thread
 	open     atomic.Bool   // the peer's eager window; written with the lease, read by any thread
-	attached atomic.Bool   // Connect gave it out; written under Iface.mu and read with the lease
+	attached atomic.Bool   // Connect gave it out; written under Iface.mu with the lease, read with either
 	// size of full packets when the last put or get was posted; written with the lease, read by any thread
 	packet atomic.Uint32
 

@@ -447,32 +447,3 @@ func TestCloseFreesPort(t *testing.T) {
 		})
 	}
 }
-
-// TestCheckPeersMeetsConnect: a thread that finds that a peer is gone which it has never connected to does not wait,
-// with a stripe's lease, for one in Connect, which asks for the lease.
-func TestCheckPeersMeetsConnect(t *testing.T) {
-	a, b := open(t, false, Config{}), open(t, false, Config{})
-	pair(t, b, a)
-	b.Close()
-	s := a.stripes[0]
-	dead := func() int {
-		if !s.lease.try() {
-			return -1
-		}
-		defer s.leave()
-		return len(s.dead)
-	}
-	eventually(t, "the peer's Close", func() bool { a.Progress(16); return dead() == 1 })
-	a.mu.Lock() // as Connect does
-	checked := make(chan struct{})
-	go func() { a.CheckPeers(); close(checked) }()
-	free := false
-	for end := time.Now().Add(5 * time.Second); !free && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		free = dead() == 0
-	}
-	a.mu.Unlock()
-	<-checked
-	if !free {
-		t.Error("CheckPeers has the lease while it waits for Connect")
-	}
-}

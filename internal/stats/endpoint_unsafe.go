@@ -35,6 +35,9 @@ func (e *Endpoint) Rx(i int, n uint64) {
 	order.Store64(w, *w+n)
 }
 
+// RxTotal is a word of the progress lease's holder, which calls it.
+func (e *Endpoint) RxTotal(i int) uint64 { return *e.word(rxAt, i) }
+
 // RxSet sets a gauge of the progress lease's holder, which calls it.
 func (e *Endpoint) RxSet(i int, v uint64) { order.Store64(e.word(rxAt, i), v) }
 
