@@ -165,6 +165,7 @@ func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, rts 
 	op, index := r.ops.Alloc()
 	if op == nil {
 		r.sendAck(a, fi.ENOMEM)
+		t.flags |= r.endPiece(multi, a.flags)
 		r.endRecv(t, a.tag, fi.ENOMEM)
 		return
 	}
@@ -327,11 +328,7 @@ func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	a := arrived{ep: e, source: op.source, number: op.number, src: hw.Source(op.src), tag: op.tag, data: op.data,
 		length: op.length, request: op.request, flags: op.flags}
 	flags := op.t.flags
-	if op.multi != 0 {
-		rv := (*match.Recv)(pointerAt(op.multi))
-		rv.User[dataplane.MultiPending]--
-		flags |= r.Retire(r.Engine(op.flags&msgTagged != 0), rv)
-	}
+	flags |= r.endPiece((*match.Recv)(pointerAt(op.multi)), op.flags)
 	if op.status != fi.Success {
 		e.recvError(cq.Entry{
 			Context: op.t.context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: op.done, Buf: op.t.buffer(),
@@ -350,6 +347,24 @@ func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	if op.pulled || op.help != helpNone {
 		delete(r.pulls, op.id())
 	}
+	r.ops.Free(op.index)
+}
+
+// endPiece ends a message's part of a multi-receive buffer, nil: it has none. It returns what the last completion of the
+// buffer says (Retire). flags are those of the message.
+func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
+	if multi == nil {
+		return 0
+	}
+	multi.User[dataplane.MultiPending]--
+	return r.Retire(r.Engine(flags&msgTagged != 0), multi)
+}
+
+// dropOp ends an operation whose endpoint has left the receive context: its receive, posted to the context, fails at an
+// endpoint that stays.
+func (r *leasedRx) dropOp(op *recvOp) {
+	op.t.flags |= r.endPiece((*match.Recv)(pointerAt(op.multi)), op.flags)
+	r.endRecv(op.t, op.tag, fi.ECANCELED)
 	r.ops.Free(op.index)
 }
 

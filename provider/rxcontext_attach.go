@@ -225,16 +225,16 @@ func (r *leasedRx) detach(e *leasedEP) {
 		}
 	}
 	r.out = kept
-	r.dropOps(e)
-	e.abandonShares()
-	r.dropUnexpected(&e.Endpoint)
-	r.dropPeerMessages(&e.Endpoint)
 	for i := range r.eps {
 		if r.eps[i] == e {
 			r.eps = append(r.eps[:i], r.eps[i+1:]...)
 			break
 		}
 	}
+	r.dropOps(e)
+	e.abandonShares()
+	r.dropUnexpected(&e.Endpoint)
+	r.dropPeerMessages(&e.Endpoint)
 	r.sleepers.remove(&e.Endpoint)
 	r.Endpoints = len(r.eps)
 	r.stats.Store(nil)
@@ -252,7 +252,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 	r.publish()
 }
 
-// dropOps ends the endpoint's rendezvous without completions.
+// dropOps ends the endpoint's rendezvous; it is not among those of the context any more.
 func (r *leasedRx) dropOps(e *leasedEP) {
 	i := r.active.head
 	r.active = opList{}
@@ -266,14 +266,12 @@ func (r *leasedRx) dropOps(e *leasedEP) {
 		r.abandonAssist(e, op)
 		delete(r.pulls, op.id()) // of one with a helper
 		r.dropForeign(op)
-		r.release(op.t)
-		r.ops.Free(op.index)
+		r.dropOp(op)
 	}
 	for id, index := range r.pulls {
 		if op := r.ops.At(index); op.ep == e.number {
 			delete(r.pulls, id)
-			r.release(op.t)
-			r.ops.Free(index)
+			r.dropOp(op)
 		}
 	}
 }
