@@ -350,8 +350,8 @@ func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	r.ops.Free(op.index)
 }
 
-// endPiece ends a message's part of a multi-receive buffer, nil: it has none. It returns what the last completion of the
-// buffer says (Retire). flags are those of the message.
+// endPiece ends a message's part of a multi-receive buffer, nil: it has none. It returns what the last completion of
+// the buffer says (Retire). flags are those of the message.
 func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
 	if multi == nil {
 		return 0

@@ -30,8 +30,9 @@ func TestSharedRxCloseMidway(t *testing.T) {
 			if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range []error{s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.BindSharedRx(rx),
-				s.ep.Enable()} {
+			for _, err := range []error{
+				s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.BindSharedRx(rx), s.ep.Enable(),
+			} {
 				wantErrno(t, err, fi.Success, "enable")
 			}
 			return s
@@ -41,7 +42,8 @@ func TestSharedRxCloseMidway(t *testing.T) {
 		goes.know(from)
 		const length = 64 << 20
 		buf, long := make([]byte, 2*length), make([]byte, length)
-		wantErrno(t, rx.PostRecv(&RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Flags: flags, Context: 7}), fi.Success, "post")
+		recv := RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Flags: flags, Context: 7}
+		wantErrno(t, rx.PostRecv(&recv), fi.Success, "post")
 		from.send(SendArgs{IOV: iovOf(long), Dest: from.addr[goes], Context: 1})
 		r := leasedOf(goes.ep).rx
 		for end := time.Now().Add(time.Minute); r.active.head == 0 && len(r.pulls) == 0; goes.ep.Progress() {

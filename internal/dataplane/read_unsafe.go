@@ -48,7 +48,7 @@ func Pop(at, self, _, _ uintptr) uintptr {
 	to := (*hot.Reader)(pointer(at))
 	q := (*hot.CQ)(pointer(to.CQ))
 	room := to.Left
-	if atomic.LoadUint32(&q.Held) != 0 {
+	if corks(q) {
 		return 0
 	}
 	pop(q, to)
@@ -123,7 +123,7 @@ func endRead(p *hot.Poll, result int64) uintptr {
 // completions may be among those, and an application that has read them may not poll again. With PollFoundToo progress
 // is made as well, so that an application that always finds completions serves its peers.
 func gotEntries(p *hot.Poll, q *hot.CQ) uintptr {
-	corked := atomic.LoadUint32(&q.Held) != 0
+	corked := corks(q)
 	if !corked && p.Flags&hot.PollFoundToo == 0 {
 		return endRead(p, int64(p.Room-p.Reader.Left))
 	}
@@ -135,6 +135,9 @@ func gotEntries(p *hot.Poll, q *hot.CQ) uintptr {
 	}
 	return afterEntries(p)
 }
+
+// corks reports whether a message that completes on the queue may be corked at a port.
+func corks(q *hot.CQ) bool { return atomic.LoadUint32(&q.Held) != 0 }
 
 // afterEntries is what gotEntries does in phases readCorked and readTimers; the result is a code for the shim.
 func afterEntries(p *hot.Poll) uintptr {
