@@ -71,8 +71,8 @@ func rightsOf(r *hw.Region) uint32 {
 }
 
 // withdraw takes a region out of an interface's table and waits for the peers
-// that are at it. The domain's mutex is locked.
-func (m *region) withdraw(i *Iface) {
+// that are at it, no longer than until end. The domain's mutex is locked.
+func (m *region) withdraw(i *Iface, end time.Time) {
 	at, ok := m.places[i]
 	if !ok {
 		return
@@ -81,18 +81,18 @@ func (m *region) withdraw(i *Iface) {
 	k := i.seg.key(at)
 	atomic.StoreUint64(&k.State, atomic.LoadUint64(&k.State)&^1+2)
 	for n := range uint32(hot.Claims) {
-		i.awaitClaim(i.seg.claim(n), at)
+		i.awaitClaim(i.seg.claim(n), at, end)
 	}
 }
 
-const (
-	claimPause    = 50 * time.Microsecond
-	claimPatience = 30 * time.Second // with a live process that keeps a claim, because it is stopped or hostile
-)
+const claimPause = 50 * time.Microsecond
 
-// awaitClaim waits until a claim is not one of the entry, or its process is
-// dead.
-func (i *Iface) awaitClaim(c *hot.Claim, entry uint32) {
+// claimPatience is how long the end of a region, or of an interface, waits for live processes that keep claims, because
+// they are stopped or hostile. Tests change it.
+var claimPatience = 30 * time.Second
+
+// awaitClaim waits until a claim is not one of the entry, its process is dead, or it is later than end.
+func (i *Iface) awaitClaim(c *hot.Claim, entry uint32, end time.Time) {
 	for spins := 0; ; spins++ {
 		word := atomic.LoadUint64(&c.Word)
 		if uint32(word) != entry+1 {
@@ -102,11 +102,11 @@ func (i *Iface) awaitClaim(c *hot.Claim, entry uint32) {
 			runtime.Gosched()
 			continue
 		}
-		if !i.host.alive(process{pid: uint32(word >> 32), start: atomic.LoadUint64(&c.StartTime)}) {
-			atomic.CompareAndSwapUint64(&c.Word, word, 0)
+		if !i.host.alive(claimantOf(c, word)) {
+			freeClaim(c, word)
 			return
 		}
-		if spins == 1000+int(claimPatience/claimPause) {
+		if time.Now().After(end) {
 			i.logf("process %d is at a region that ends for over %v: not waited for", word>>32, claimPatience)
 			return
 		}
@@ -123,10 +123,22 @@ func (i *Iface) freeDeadClaims() {
 	for n := range uint32(hot.Claims) {
 		c := i.seg.claim(n)
 		word := atomic.LoadUint64(&c.Word)
-		if word != 0 && !i.runs(process{pid: uint32(word >> 32), start: atomic.LoadUint64(&c.StartTime)}) {
-			atomic.CompareAndSwapUint64(&c.Word, word, 0)
+		if word != 0 && !i.runs(claimantOf(c, word)) {
+			freeClaim(c, word)
 		}
 	}
+}
+
+// claimantOf is the process that has a claim with a word. A start of 0 is not known (yet), and fits any.
+func claimantOf(c *hot.Claim, word uint64) process {
+	return process{pid: uint32(word >> 32), start: atomic.LoadUint64(&c.StartTime)}
+}
+
+// freeClaim frees a claim of a dead process, if it has it still. The time of the start is forgotten first: the next
+// process stores its own after the word, and would be taken for the dead one until then.
+func freeClaim(c *hot.Claim, word uint64) {
+	atomic.StoreUint64(&c.StartTime, 0)
+	atomic.CompareAndSwapUint64(&c.Word, word, 0)
 }
 
 // FindKey finds a name in the peer's table.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 )
@@ -112,8 +113,9 @@ func (d *MemoryDomain) leave(i *Iface) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.ifaces, i)
+	end := time.Now().Add(claimPatience)
 	for _, m := range d.regions {
-		m.withdraw(i)
+		m.withdraw(i, end)
 	}
 }
 
@@ -133,8 +135,9 @@ func (m *region) Close() error {
 		return nil
 	}
 	delete(m.domain.regions, m.about.Name)
+	end := time.Now().Add(claimPatience)
 	for i := range m.places {
-		m.withdraw(i)
+		m.withdraw(i, end)
 	}
 	return nil
 }

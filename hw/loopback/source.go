@@ -40,7 +40,7 @@ type source struct {
 	owner  process
 	seg    *segment    // its segment for the bounce buffers, nil if that was gone when we opened it
 	line   *hot.Source // of the data plane's table, nil: none; cleared when the state is no longer ready
-	retry  time.Time   // when the segment could not be opened for want of resources: give up then
+	retry  time.Time   // when the segment cannot be opened for want of resources: the log says so again then
 }
 
 func (s *source) reset() {
@@ -79,9 +79,9 @@ func (i *Iface) known(index uint32) *source {
 	return &i.rx.sources[index]
 }
 
-// openPatience is how long messages of a new sender wait while the process has
-// no file descriptor or memory to map the sender's segment.
-const openPatience = time.Second
+// openLogs is how often the log says that messages of a new sender wait, because the process has no file descriptor or
+// memory to map the sender's segment. They wait until it has: the sender's operations have completed, or will.
+const openLogs = 10 * time.Second
 
 // admit gets to know the sender in attach entry index with its first message.
 func (i *Iface) admit(index uint32, src *source) verdict {
@@ -119,8 +119,10 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 	case err == nil:
 		owner = seg.id.owner
 	case isGone(err):
-	case transient(err) && src.waits():
-		i.logf("message from %s waits: %v", name.String(), err)
+	case transient(err):
+		if src.due() {
+			i.logf("messages from %s wait: %v", name.String(), err)
+		}
 		return later
 	default:
 		src.state = sourceRefused
@@ -153,13 +155,14 @@ func (i *Iface) openSource(name sockaddr, cookie uint64, owner process) (*segmen
 	return nil, first
 }
 
-// waits reports whether there is patience left.
-func (s *source) waits() bool {
+// due reports whether the log is to say that the source's messages wait.
+func (s *source) due() bool {
 	now := time.Now()
-	if s.retry.IsZero() {
-		s.retry = now.Add(openPatience)
+	if now.Before(s.retry) {
+		return false
 	}
-	return now.Before(s.retry)
+	s.retry = now.Add(openLogs)
+	return true
 }
 
 // SourceAddress is the address of a remote interface that sent to us, nil if
