@@ -139,7 +139,8 @@ func TestStrangers(t *testing.T) {
 		found := o.of(&at)
 		switch name {
 		case "bursts":
-			if lost, ok := found["stranger_lost"]; !ok || lost > 0.2 || len(o.spans(0)) == 0 {
+			// a sender that has waited for a processor sends more at a time than the port holds
+			if lost, ok := found["stranger_lost"]; !ok || lost > 0.8 || len(o.spans(0)) == 0 {
 				t.Errorf("%s: lost %v, spans %v", name, found, o.spans(0))
 			}
 		case "tcp":
