@@ -67,7 +67,7 @@ func (r *Receiver) Accept(ep *hot.EP, a *Arrival, out *Outlet) Verdict {
 		post := headPost(rx)
 		if post != nil && !r.plainMatch(post, a) {
 			var ok bool
-			if post, rv, ok = r.take(rx, eng, a); !ok {
+			if post, rv, ok = r.behind(rx, eng, post, a); !ok {
 				return Refused
 			}
 		}

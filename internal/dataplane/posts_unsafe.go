@@ -79,26 +79,33 @@ func enqueue(r *Receiver, post *hot.RecvEntry, id uint32) bool {
 	return true
 }
 
-// take searches the post ring for the receive of a message that none in matching fits, and moves those ahead of it into
-// matching. A receive of plainMatch stays on the ring; rv is another one, which is taken out of matching again. It
-// stops at a search or cancel, which comes after the message. ok is false where the runtime has to take the next entry.
-func (r *Receiver) take(rx *hot.Rx, eng *match.Engine, a *Arrival) (post *hot.RecvEntry, rv *match.Recv, ok bool) {
-	for {
-		post = headPost(rx)
-		if post == nil || post.Flags&urgentPost != 0 {
-			return nil, nil, true
+// take moves receives from the post ring into matching, of which post is the oldest, until one fits a message that none
+// in matching fits. With direct one of plainMatch, which post is not, stays on the ring and is returned. It stops at a
+// search or cancel, which comes after the message. ok is false where the runtime has to take the next entry.
+func take(
+	r *Receiver, rx *hot.Rx, post *hot.RecvEntry, a *Arrival, direct bool,
+) (plain *hot.RecvEntry, queued, ok bool) {
+	for post != nil && post.Flags&urgentPost == 0 {
+		if queued, ok = advance(r, rx, post, a); queued || !ok {
+			return nil, queued, ok
 		}
-		if r.plainMatch(post, a) {
-			return post, nil, true
-		}
-		fits, ok := advance(r, rx, post, a)
-		if !ok {
-			return nil, nil, false
-		}
-		if fits {
-			return nil, eng.Arrive(a.ID, a.Tag), true
+		if post = headPost(rx); direct && post != nil && r.plainMatch(post, a) {
+			return post, false, true
 		}
 	}
+	return nil, false, true
+}
+
+// behind searches for the receive of a message behind post, the oldest entry of the post ring: one that stays there
+// (plain), or rv, which is out of matching. ok is that of take.
+func (r *Receiver) behind(
+	rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, a *Arrival,
+) (plain *hot.RecvEntry, rv *match.Recv, ok bool) {
+	plain, queued, ok := take(r, rx, post, a, true)
+	if queued {
+		rv = eng.Arrive(a.ID, a.Tag)
+	}
+	return plain, rv, ok
 }
 
 // advance moves the oldest entry of the post ring, a receive, into matching, and reports whether it fits a message. ok

@@ -87,18 +87,12 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) (rv *match.Recv, known bool) {
 	if rv = eng.Find(a.ID, a.Tag); rv != nil {
 		return rv, true
 	}
-	for rx := context(ep); ; {
-		post := headPost(rx)
-		if post == nil || post.Flags&urgentPost != 0 {
-			return nil, true
-		}
-		switch fits, ok := advance(r, rx, post, a); {
-		case !ok:
-			return nil, false
-		case fits:
-			return eng.Find(a.ID, a.Tag), true
-		}
+	rx := context(ep)
+	_, queued, known := take(r, rx, headPost(rx), a, false)
+	if !queued {
+		return nil, known
 	}
+	return eng.Find(a.ID, a.Tag), true
 }
 
 // UnexpectedRTSBytes is how many bytes of Receiver.Pool an RTS that is kept takes: what package provider keeps of one,
