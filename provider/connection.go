@@ -156,9 +156,8 @@ func (e *Endpoint) enableOnce() error {
 }
 
 // Shutdown disconnects. Operations under way end with fi.ECANCELED before it
-// returns, with fi.ECONNRESET if the peer was first. The peer gets FI_SHUTDOWN, and
-// so does this side when the peer has seen it. Errors: fi.EBADFLAGS unless flags is
-// 0, fi.ENOTCONN if there was no connection.
+// returns, with fi.ECONNRESET if the peer was first. The peer gets FI_SHUTDOWN, and so does this side when the peer has
+// seen it. Errors: fi.EBADFLAGS unless flags is 0, fi.ENOTCONN if there was no connection.
 func (e *Endpoint) Shutdown(flags uint64) error {
 	c := e.conn
 	switch {

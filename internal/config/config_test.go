@@ -141,7 +141,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestSHMEagerAuto takes the word in any case, and reckons with the most that can be measured.
+// TestSHMEagerAuto takes the word in any case; buffers are of the most that can be measured.
 func TestSHMEagerAuto(t *testing.T) {
 	c, err := Load(env("SHM_EAGER_SIZE=Auto", "EAGER_SIZE=4k"))
 	if err != nil || c.SHMEagerSize != Measured || c.SHMBounceSize() != SHMEagerMost {

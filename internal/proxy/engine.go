@@ -31,8 +31,7 @@ type Engine interface {
 	// enough to be left alone, since the last call.
 	Polled() bool
 	// Reserved reports whether the application polls until it says otherwise, so that
-	// nothing is the thread's meanwhile.
-	// Each change is followed by a call of [Progress.Refresh].
+	// nothing is the thread's meanwhile. Each change is followed by a call of [Progress.Refresh].
 	Reserved() bool
 	// String says what the engine is and what it is at, on one line, for the
 	// dump. Any thread may call it.

@@ -126,9 +126,8 @@ func (p *Progress) tick(now time.Time) {
 	p.housekeep()
 }
 
-// recheck finds out whether the application drives the engine: whether it has reserved it
-// or, if due, has polled. Work that is found in the latter case has waited for a whole watch: the thread
-// does one batch of it.
+// recheck finds out whether the application drives the engine: whether it has reserved it or, if due, has polled. Work
+// that is found in the latter case has waited for a whole watch: the thread does one batch of it.
 func (d *driven) recheck(due bool) {
 	was := d.reserved
 	d.reserved = d.Reserved()
