@@ -29,14 +29,16 @@ BENCH = build/bench
 # A Go library is never unloaded, so the loader must not try. Preemption by
 # signal is off: the application's threads would get SIGURG. Stacks do not
 # shrink: the application's signal handlers may need the room (cabi/thread.c).
-# The runtime's threads are made by cabi/spares.c, and its signal actions pass cabi/signals.c.
+# The runtime's threads are made by cabi/spares.c, its memory comes by cabi/mmap.c, and its signal actions pass
+# cabi/signals.c.
 # The same sources give the same bytes: no path of this machine, no state of git.
 GO_BUILD = $(GO) build -trimpath -buildvcs=false
 # What benchmarks spend time in tells the compiler what to inline (make pgo).
 PGO = -pgo=$(CURDIR)/cabi/weft.pgo
 VERSION_FLAG = -X github.com/weft-fabric/weft/internal/version.tag=$(VERSION)
 GO_LDFLAGS = -buildid= $(VERSION_FLAG) -X runtime.godebugDefault=asyncpreemptoff=1,gcshrinkstackoff=1
-WRAP = -Wl,--wrap=pthread_create -Wl,--wrap=pthread_attr_init -Wl,--wrap=x_cgo_sigaction
+WRAP = -Wl,--wrap=pthread_create -Wl,--wrap=pthread_attr_init -Wl,--wrap=x_cgo_sigaction -Wl,--wrap=x_cgo_mmap \
+	-Wl,--wrap=x_cgo_munmap
 LINK_CORE = $(WRAP) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,libweft-core.so -Wl,--version-script=$(CURDIR)/cabi/weft-core.map
 LINK    = $(WRAP) -Wl,-z,nodelete -Wl,-z,defs -Wl,-Bsymbolic -Wl,-soname,$(SONAME) -Wl,--version-script=$(CURDIR)/cabi/weft.map
 

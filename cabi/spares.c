@@ -7,6 +7,12 @@
  * in its turn. An operation that may need threads is refused while there are too few. Should there be
  * none at all, the runtime waits for one.
  *
+ * Memory of the C library. MPI libraries patch munmap, madvise and others of its functions once they have
+ * opened the provider, and a thread that is inside one meanwhile crashes (tests/c/hooked.c). So the runtime's
+ * threads are those made in advance, and a thread is only there once it has called malloc, which maps and
+ * unmaps memory the first time: what a call of the application needs of this is done when the call returns. A thread
+ * that has ended waits if it can, because the C library gives back memory of its stack.
+ *
  * Stacks. The runtime's threads run C with little need, so theirs are smaller than the usual ones, which
  * mlockall() would make resident.
  *
@@ -22,6 +28,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -41,7 +48,8 @@
 #define STACK (512ul << 10)
 
 enum {
-	MOST = 12, /* threads that wait: on large machines fewer than the runtime might come to need */
+	MOST = 12, /* threads made to wait: on large machines fewer than the runtime might come to need */
+	KEPT = 24, /* threads that wait, those that have ended among them */
 	OWN = 4,   /* threads of operations under way that may need some */
 };
 
@@ -53,6 +61,12 @@ struct job {
 	void *arg;
 };
 
+/* A thread that is being made, in its maker's memory until the thread has said that it is there. */
+struct birth {
+	struct job job; /* that it is made for, or none */
+	sem_t there;
+};
+
 static struct {
 	pthread_mutex_t lock; /* taken when threads begin and end, and by operations that may need some */
 	pthread_cond_t given;
@@ -60,8 +74,8 @@ static struct {
 	unsigned locked;      /* threads that do nothing but what they were made for */
 	unsigned working;     /* that it has */
 	unsigned waiting;     /* that wait and have no job, or are about to wait */
-	unsigned jobs;        /* that threads which waited have not taken yet; with waiting at most MOST */
-	struct job job[MOST];
+	unsigned jobs;        /* that threads which waited have not taken yet; with waiting at most KEPT */
+	struct job job[KEPT];
 } spares = { .lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER };
 
 /* Threads were made in advance, so the runtime may wait for one. Written by operations, read where threads
@@ -125,7 +139,7 @@ static unsigned target(void)
 	return n < MOST ? n : MOST;
 }
 
-/* Waits for something to do, for the first time or after a job. False: there are enough threads that wait. */
+/* Waits for something to do, for the first time or after a job. False: as many wait as may. */
 static bool await(struct job *job, bool worked)
 {
 	bool stays = true;
@@ -133,7 +147,7 @@ static bool await(struct job *job, bool worked)
 	pthread_mutex_lock(&spares.lock);
 	if (worked) {
 		spares.working--;
-		stays = spares.waiting + spares.jobs < target();
+		stays = spares.waiting + spares.jobs < KEPT;
 		spares.waiting += stays;
 	}
 	while (stays && !spares.jobs)
@@ -162,13 +176,16 @@ static bool give(struct job job)
 }
 
 /* The life of a thread: a job that it is made for, if any, and those that it waits for. */
-static void *live(void *first)
+static void *live(void *arg)
 {
-	struct job job = first ? *(struct job *)first : (struct job){ 0 };
+	struct birth *birth = arg;
+	struct job job = birth->job;
+	void *volatile first = malloc(1);
 	bool worked = false;
 
-	prctl(PR_SET_NAME, name); /* not that of the thread which has made it */
 	free(first);
+	prctl(PR_SET_NAME, name); /* not that of the thread which has made it */
+	sem_post(&birth->there);
 	while (job.start || await(&job, worked)) {
 		job.start(job.arg);
 		job.start = NULL;
@@ -178,9 +195,11 @@ static void *live(void *first)
 	return NULL;
 }
 
-/* Makes a thread, which takes no signal and may wake late by a number of ns: 0 or an errno. */
-static int make(struct job *first, unsigned long late)
+/* Makes a thread for a job or, without one, to wait. It takes no signal and may wake late by a number of ns: 0 or an
+ * errno. */
+static int make(struct job job, unsigned long late)
 {
+	struct birth birth = { .job = job };
 	int own = prctl(PR_GET_TIMERSLACK), ret;
 	sigset_t all, before;
 	pthread_attr_t attr;
@@ -191,13 +210,17 @@ static int make(struct job *first, unsigned long late)
 		return ret;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, STACK + taken_from_stack);
+	sem_init(&birth.there, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	prctl(PR_SET_TIMERSLACK, late);
-	ret = (__real_pthread_create ? __real_pthread_create : pthread_create)(&thread, &attr, live, first);
+	ret = (__real_pthread_create ? __real_pthread_create : pthread_create)(&thread, &attr, live, &birth);
+	while (!ret && sem_wait(&birth.there))
+		; /* a signal */
 	prctl(PR_SET_TIMERSLACK, (unsigned long)own);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
+	sem_destroy(&birth.there);
 	return ret;
 }
 
@@ -211,18 +234,12 @@ static void count_working(int change)
 /* Has a new thread do a job: 0 or an errno. */
 static int begin(struct job job, unsigned long late)
 {
-	struct job *first = malloc(sizeof(*first));
 	int ret;
 
-	if (!first)
-		return ENOMEM;
-	*first = job;
 	count_working(1); /* before it can end */
-	ret = make(first, late);
-	if (ret) {
+	ret = make(job, late);
+	if (ret)
 		count_working(-1);
-		free(first);
-	}
 	return ret;
 }
 
@@ -245,13 +262,12 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body st
 
 	(void)thread;
 	(void)attr;
-	while ((ret = begin(job, monitor ? MONITOR_SLACK : WEFT_RUNTIME_SLACK)) && !give(job)) {
+	while (!give(job) && (ret = begin(job, monitor ? MONITOR_SLACK : WEFT_RUNTIME_SLACK))) {
 		if (!atomic_load_explicit(&started, memory_order_relaxed))
 			return ret; /* the runtime tries again */
 		nanosleep(&pause, NULL);
 	}
-	if (!ret)
-		atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 	return 0;
 }
 
@@ -262,7 +278,7 @@ static int fill(unsigned *waiting)
 
 	pthread_mutex_lock(&spares.lock);
 	while (!ret && spares.waiting + spares.jobs < target()) {
-		ret = make(NULL, WEFT_RUNTIME_SLACK);
+		ret = make((struct job){ 0 }, WEFT_RUNTIME_SLACK);
 		spares.waiting += !ret;
 	}
 	*waiting = spares.waiting;
