@@ -113,6 +113,21 @@ func TestPendingBehindLease(t *testing.T) {
 	}
 }
 
+// TestPendingWaitsForLease has nothing pend where another thread gives the lease back soon.
+func TestPendingWaitsForLease(t *testing.T) {
+	a := open(t, false, Config{})
+	for range 10 {
+		a.stripes[0].lease.lock()
+		time.AfterFunc(100*time.Microsecond, a.stripes[0].lease.unlock)
+		if !a.Pending() {
+			return
+		}
+		a.stripes[0].lease.lock()
+		a.stripes[0].lease.unlock()
+	}
+	t.Error("something pends in each of 10 tries")
+}
+
 // TestFlushThatWaits: a joint flush finds no room in a full window, and Arm's own look takes in the
 // acknowledgement that makes some. No more arrives then.
 func TestFlushThatWaits(t *testing.T) {

@@ -26,6 +26,9 @@ func (l *lease) try() bool { return l.word.Load() == 0 && l.word.CompareAndSwap(
 // spins is how often a post tries for the lease before it fails with hw.ErrNoResource.
 const spins = 200
 
+// leasePause is how long a thread that waits for the lease sleeps between two tries.
+const leasePause = 10 * time.Microsecond
+
 // spin tries for a while.
 func (l *lease) spin() bool {
 	for n := range spins {
@@ -42,8 +45,19 @@ func (l *lease) spin() bool {
 // lock waits for the lease, for calls that are not on the data path.
 func (l *lease) lock() {
 	for !l.spin() {
-		time.Sleep(10 * time.Microsecond)
+		time.Sleep(leasePause)
 	}
+}
+
+// lockWithin is lock that fails after about d.
+func (l *lease) lockWithin(d time.Duration) bool {
+	for ; d > 0; d -= leasePause {
+		if l.spin() {
+			return true
+		}
+		time.Sleep(leasePause)
+	}
+	return l.try()
 }
 
 func (l *lease) unlock() { l.word.Store(0) }

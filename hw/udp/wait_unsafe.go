@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -152,6 +153,10 @@ func (w *waiter) bell(s *stripe) {
 	}
 }
 
+// pendingWait is how long Pending waits for a lease. Its callers are about to sleep; a true answer has polls include the
+// port for a millisecond at least.
+const pendingWait = 500 * time.Microsecond
+
 // Pending reports whether Progress would find something. Any thread may ask. Where it cannot find out,
 // because another thread has a stripe's lease for long, it says so: what stands in an inbox by then rings no bell.
 func (i *Iface) Pending() bool {
@@ -162,7 +167,7 @@ func (i *Iface) Pending() bool {
 		return true
 	}
 	for _, s := range i.stripes {
-		if !s.lease.spin() {
+		if !s.lease.lockWithin(pendingWait) {
 			return true
 		}
 		s.work()
