@@ -69,8 +69,7 @@ const smallestStripe = 16
 // another fabric, an authorisation key that is too long, unknown models,
 // FI_PROGRESS_AUTO where the configuration allows no threads. Any registration modes may be
 // set: with fi.MRVirtAddr peers name memory by its address, with fi.MRProvKey keys are chosen
-// here, fi.MRBasic is both, with fi.MREndpoint regions are enabled by the application; others
-// restrict the application only. fi.ENODEV: the configuration asks for PTP, and there
+// here, fi.MRBasic is both; others restrict the application only. fi.ENODEV: the configuration asks for PTP, and there
 // is no clock, or none that is synchronised.
 func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if err := f.checkDomain(info); err != nil {

@@ -84,8 +84,8 @@ const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Rem
 //
 // The key is the requested one, or chosen at random if the domain was opened
 // with fi.MRBasic or fi.MRProvKey. It is unique among the domain's regions with remote
-// rights; for others the requested key is kept, but means nothing. In a domain opened with
-// fi.MREndpoint peers reach the region from [MR.Enable] on. With fi.MRSingleUse the key is
+// rights; for others the requested key is kept, but means nothing. In a domain of endpoints of
+// the CXI protocol peers reach the region from [MR.Enable] on. With fi.MRSingleUse the key is
 // unused once a peer's operation on the region is done.
 //
 // As with other providers, a region may have no bytes, and what attr has beside is not
@@ -140,8 +140,7 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *m
 	for _, p := range m.parts {
 		m.length += p.Len
 	}
-	mode := d.info.Domain.MRMode
-	if mode&(fi.MRBasic|fi.MRVirtAddr) != 0 {
+	if d.info.Domain.MRMode&(fi.MRBasic|fi.MRVirtAddr) != 0 {
 		m.base = uint64(m.memory.App()[0].Base)
 	}
 	if err := d.refs.Acquire(); err != nil {
@@ -154,7 +153,7 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *m
 	case d.choosesKeys(): // when it is enabled
 	case d.atEndpoints():
 		err = m.take(false)
-	case mode&fi.MREndpoint == 0:
+	default:
 		err = m.open()
 	}
 	if err != nil {
@@ -332,7 +331,7 @@ func (t *mrTable) remove(m *MR) {
 // remote reports whether peers may access the region.
 func (m *MR) remote() bool { return m.access&(fi.RemoteRead|fi.RemoteWrite) != 0 }
 
-// Key returns the region's key: fi.KeyNotAvail before Enable in a domain opened with fi.MREndpoint.
+// Key returns the region's key: fi.KeyNotAvail before Enable in a domain of endpoints of the CXI protocol.
 func (m *MR) Key() uint64 {
 	m.bindMu.Lock()
 	defer m.bindMu.Unlock()
@@ -380,10 +379,9 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	return nil
 }
 
-// BindEP ties the region to an endpoint, which stays open as long, in a domain opened with
-// fi.MREndpoint. weft's regions belong to the domain: peers reach it through the domain's other
-// endpoints, too. Errors: fi.ENOSYS in other domains, fi.EBADFLAGS unless flags is 0,
-// fi.EDOMAIN, fi.EINVAL for a second endpoint, fi.EOPBADSTATE after Enable.
+// BindEP ties the region to an endpoint, which stays open as long. weft's regions belong to the domain: peers reach it
+// through the domain's other endpoints, too, and from the start. Errors: fi.EBADFLAGS unless flags is 0, fi.EDOMAIN,
+// fi.EINVAL for a second endpoint.
 func (m *MR) BindEP(e *Endpoint, flags uint64) error {
 	return m.bindEP(func() *Domain { return e.domain }, flags, func() error {
 		if err := e.refs.Acquire(); err != nil {
@@ -402,13 +400,11 @@ func (m *MR) bindEP(of func() *Domain, flags uint64, bind func() error) error {
 	switch {
 	case flags != 0:
 		return refuse(log.MR, fi.EBADFLAGS, what+"flags %#x", flags)
-	case m.domain.info.Domain.MRMode&fi.MREndpoint == 0:
-		return refuse(log.MR, fi.ENOSYS, what+"FI_MR_ENDPOINT is not set")
 	case of() != m.domain:
 		return refuse(log.MR, fi.EDOMAIN, what+"it is another domain's")
 	case m.ep != nil || m.matched.ep != nil:
 		return refuse(log.MR, fi.EINVAL, what+"one is bound already")
-	case m.enabled:
+	case m.enabled && m.domain.Matches():
 		return refuse(log.MR, fi.EOPBADSTATE, what+"it is enabled")
 	}
 	return bind()
@@ -425,22 +421,20 @@ func (m *MR) Complete(fid uintptr) {
 	}
 }
 
-// Enable lets peers reach the region, in a domain opened with fi.MREndpoint; in others they do
-// from the start. Errors: fi.EINVAL without an endpoint, and those about keys of RegMR.
+// Enable lets peers reach the region, in a domain of endpoints of the CXI protocol; in others they do from the start.
+// Errors: fi.EINVAL without an endpoint, and those about keys of RegMR.
 func (m *MR) Enable() error {
 	m.bindMu.Lock()
 	defer m.bindMu.Unlock()
 	switch {
 	case m.enabled:
 		return nil
-	case m.ep == nil && m.matched.ep == nil:
+	case m.matched.ep == nil:
 		return refuse(log.MR, fi.EINVAL, "enable a memory region: no endpoint is bound to it")
-	case m.matched.ep != nil:
-		err := m.expose()
-		m.enabled = err == nil
-		return err
 	}
-	return m.open()
+	err := m.expose()
+	m.enabled = err == nil
+	return err
 }
 
 // spend ends the key of a region for single use: an operation of a peer is done.

@@ -212,7 +212,7 @@ func TestMRBind(t *testing.T) {
 	}
 	wantErrno(t, m.BindCounter(nil, fi.RemoteWrite), fi.EDOMAIN, "bind a counter of another domain")
 	wantErrno(t, m.BindCounter(nil, fi.Send), fi.EBADFLAGS, "bind counter with wrong flags")
-	wantErrno(t, m.BindEP(nil, 0), fi.ENOSYS, "bind endpoint")
+	wantErrno(t, m.BindEP(&Endpoint{}, 0), fi.EDOMAIN, "bind an endpoint of another domain")
 	wantErrno(t, m.BindEP(nil, 1), fi.EBADFLAGS, "bind endpoint with flags")
 	wantErrno(t, m.Enable(), fi.Success, "enable")
 	wantErrno(t, m.Close(), fi.Success, "close")

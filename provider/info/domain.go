@@ -131,8 +131,10 @@ func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 
 // takenModes are the registration modes that an application gets if it offers them. weft
 // needs none of them, but there are applications that do what they have offered without a
-// check what came back. fi_mr(3) leaves it to the provider.
-const takenModes = fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey | fi.MREndpoint
+// check what came back. fi_mr(3) leaves it to the provider. Not fi.MREndpoint: fabtests and
+// others offer it and then want an endpoint before they register; regions may be bound and
+// enabled without it.
+const takenModes = fi.MRLocal | fi.MRVirtAddr | fi.MRAllocated | fi.MRProvKey
 
 // mrMode returns the registration mode for a hint, which offers modes that the
 // application can live with: those of takenModes, and that GPU memory is named by
@@ -157,7 +159,7 @@ func (q *query) mrMode(asked fi.MRMode, caps uint64, t epType) fi.MRMode {
 			}
 			return mode
 		}
-		return taken // the memory of messages needs no registration by the application
+		return taken | asked&fi.MREndpoint // the memory of messages needs no registration by the application
 	}
 	if q.flags&layered != 0 {
 		taken = 0

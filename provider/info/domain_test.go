@@ -139,7 +139,7 @@ func mrModeCases() (list []attrCase) {
 		{fi.Version(1, 17), fi.MRScalable, fi.MRScalable},
 		{fi.Version(1, 4), fi.MRVirtAddr, fi.MRScalable},
 		{fi.Version(1, 17), fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated, fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated},
-		{fi.Version(1, 17), fi.MRHMEM | fi.MREndpoint | fi.MRRaw, fi.MREndpoint},
+		{fi.Version(1, 17), fi.MRHMEM | fi.MREndpoint | fi.MRRaw, 0},
 		{fi.Version(2, 0), -1, takenModes},
 	} {
 		list = append(list, attrCase{
