@@ -110,6 +110,9 @@ func (w *Waiter) Wake() {
 func (w *Waiter) arm() {
 	atomic.StoreUint32(w.word, 1)
 	for _, src := range w.sources.all() {
+		if src.FD < 0 {
+			continue // there is nothing to arm
+		}
 		fresh := !slices.Contains(w.armed, src)
 		if fresh {
 			w.armed = append(w.armed, src)
@@ -142,10 +145,11 @@ func (w *Waiter) AddSource(src *Source) error {
 }
 
 // RemoveSource takes back one AddSource. The descriptor may be closed after the
-// last; the functions may still be running in other threads.
+// last; the functions may still be running in other threads. For a source without a descriptor it waits for no thread
+// that arms, so that Progress may call it with what others arm under.
 func (w *Waiter) RemoveSource(src *Source) error {
 	last, err := w.sources.remove(src)
-	if err != nil || !last || w.s == nil {
+	if err != nil || !last || w.s == nil || src.FD < 0 {
 		return err
 	}
 	w.s.removeDoorbell(src.FD)
