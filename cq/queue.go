@@ -106,10 +106,9 @@ func newQueue(attr *fi.CQAttr, opts Options, set *WaitSet, l layout, memory []by
 		return nil, err
 	}
 	var err error
-	if q.wait, err = NewWaiter(attr.WaitObj, set, &q.hot.Armed, q.pending); err != nil {
+	if q.wait, err = NewWaiter(attr.WaitObj, set, &q.hot.Armed, q.pending, q.dropSignal); err != nil {
 		return nil, err
 	}
-	q.wait.reported = q.dropSignal
 	q.eps.open(&q.hot.EPs)
 	q.hot.Format = uint32(attr.Format)
 	if attr.Format == fi.CQFormatUnspec {

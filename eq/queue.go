@@ -101,7 +101,7 @@ func Open(attr *fi.EQAttr, set *cq.WaitSet) (*Queue, error) {
 		return nil, fmt.Errorf("event queue of %d entries, at most %d: %w", attr.Size, maxSize, fi.EINVAL)
 	}
 	var err error
-	q.wait, err = cq.NewWaiter(attr.WaitObj, set, &q.armed, q.pending)
+	q.wait, err = cq.NewWaiter(attr.WaitObj, set, &q.armed, q.pending, nil)
 	if err != nil {
 		return nil, fmt.Errorf("event queue: %w", err)
 	}
