@@ -182,11 +182,4 @@ func (q *Queue) RemoveSource(s *Source) error { return q.wait.RemoveSource(s) }
 
 // pending reports whether a read would return something, or a wait has been
 // signaled.
-func (q *Queue) pending() bool {
-	for i := range q.rings {
-		if q.rings[i].read.Readable() {
-			return true
-		}
-	}
-	return atomic.LoadUint64(&q.hot.Overflow) != 0 || atomic.LoadUint32(&q.hot.Signaled) != 0
-}
+func (q *Queue) pending() bool { return q.changed() || atomic.LoadUint32(&q.hot.Signaled) != 0 }

@@ -116,7 +116,7 @@ func TestPollSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := open(t, fi.CQAttr{}, Options{})
+	q := open(t, fi.CQAttr{WaitObj: fi.WaitFD}, Options{})
 	c := openCounter(t, fi.CntrAttr{}, nil)
 	d := newDoorbell(t, q)
 	d.add(t, q.wait)
@@ -132,6 +132,10 @@ func TestPollSet(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("poll gave %v, want %v", got, want)
 		}
+	}
+	poll(4)
+	if err := q.Signal(); err != nil { // for threads that sleep: there is nothing to read
+		t.Fatal(err)
 	}
 	poll(4)
 	d.deliver()
