@@ -74,13 +74,12 @@ func insertion(addrs *C.fi_addr_t, count C.size_t, flags C.uint64_t, context uns
 	return in
 }
 
-// inserted is what C gets for an insert: the number of addresses or an error. The owners of imported receive contexts
-// know of them then.
+// inserted is what C gets for an insert: the number of addresses or an error.
 func inserted(n int, err error) C.int {
 	if err != nil {
 		return result(err)
 	}
-	return C.weft_peer_addresses_changed(C.int(n))
+	return C.int(n)
 }
 
 // Inserts return the number of addresses.

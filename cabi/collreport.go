@@ -101,8 +101,8 @@ func weftGoCollPath(ep, addr C.uint64_t, to *C.struct_weft_coll_path) (rc C.int)
 func weftGoCollReserve(ep C.uint64_t, on C.int) (rc C.int) {
 	defer guard("reserve", &rc)
 	e, err := objectOf[*provider.Endpoint](ep)
-	if err == nil {
-		provider.Reserve(e, on != 0)
+	if err != nil {
+		return result(err)
 	}
-	return result(err)
+	return result(provider.Reserve(e, on != 0))
 }

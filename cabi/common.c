@@ -37,8 +37,6 @@ static void object_free(const struct weft_class *class, void *object)
 		weft_wait_destroy(object + class->wait);
 	if (class->import)
 		free(*(void **)(object + class->import));
-	if (((struct fid *)object)->fclass == FI_CLASS_SRX_CTX)
-		weft_peer_srx_closed(((struct weft_ep_obj *)object)->imported);
 	free(object);
 }
 

@@ -54,6 +54,8 @@ func (o peerOwner) Receive(entry uint64) provider.PeerReceive {
 
 func (o peerOwner) Free(entry uint64) { C.weft_peer_free(o.srx, entryAt(entry)) }
 
+func (o peerOwner) Inserted() { C.weft_peer_inserted(o.srx) }
+
 func boolToC(b bool) C.int {
 	if b {
 		return 1

@@ -165,16 +165,15 @@ int weft_peer_av_import(struct fi_av_attr *attr, void *context);
 
 /* peersrx.c */
 int weft_peer_srx_import(struct weft_ep_obj *o);
-void weft_peer_srx_closed(struct weft_peer_srx *srx); /* NULL: it was none */
-/* Notifies the owners of imported contexts that n addresses have become known. Returns n. */
-int weft_peer_addresses_changed(int n);
 
-/* Called by Go under the progress lease. Matches and errors as fi_peer(3) has them. */
+/* Called by Go, the first three under the progress lease. Matches and errors as fi_peer(3) has
+ * them. weft_peer_inserted has the owner ask for the addresses that it does not know. */
 int weft_peer_get(struct weft_peer_srx *srx, int tagged, uint64_t addr, size_t size, uint64_t tag,
 		  struct weft_peer_entry **entry);
 int weft_peer_queue(struct weft_peer_srx *srx, int tagged, struct weft_peer_entry *entry,
 		    uint64_t id, uint64_t data, uint64_t flags);
 void weft_peer_free(struct weft_peer_srx *srx, struct weft_peer_entry *entry);
+void weft_peer_inserted(struct weft_peer_srx *srx);
 
 /* poll.c: reads an error entry; err_data of base is set as for fi_cq_readerr. */
 ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry);

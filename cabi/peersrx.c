@@ -4,18 +4,9 @@
  * owner names messages that he had no receive for, and the calls of his. What is
  * done with a message is Go's (provider/peer_context.go).
  */
-#include <stdlib.h>
-
 #include "goapi.h"
 #include "hotpath.h"
 #include "peer.h"
-
-/* The imported contexts. The lock is taken by control operations. */
-static struct imported {
-	struct imported *next;
-	struct weft_peer_srx *srx;
-} *all;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- for Go ---- */
 
@@ -64,56 +55,19 @@ static struct weft_peer_srx_ops peer_ops = {
 	.discard_tag = discard,
 };
 
-int weft_peer_addresses_changed(int n)
+void weft_peer_inserted(struct weft_peer_srx *srx)
 {
-	pthread_mutex_lock(&lock);
-	for (struct imported *i = n > 0 ? all : NULL; i; i = i->next)
-		i->srx->owner_ops->foreach_unspec_addr(i->srx, address);
-	pthread_mutex_unlock(&lock);
-	return n;
+	srx->owner_ops->foreach_unspec_addr(srx, address);
 }
 
-/* ---- opening and closing ---- */
-
-static int add(struct weft_peer_srx *srx)
-{
-	struct imported *i = malloc(sizeof(*i));
-
-	if (!i)
-		return -FI_ENOMEM;
-	i->srx = srx;
-	pthread_mutex_lock(&lock);
-	i->next = all;
-	all = i;
-	pthread_mutex_unlock(&lock);
-	return 0;
-}
-
-void weft_peer_srx_closed(struct weft_peer_srx *srx)
-{
-	struct imported **at, *i;
-
-	if (!srx)
-		return;
-	pthread_mutex_lock(&lock);
-	for (at = &all; (i = *at) && i->srx != srx; at = &i->next)
-		;
-	if (i)
-		*at = i->next;
-	pthread_mutex_unlock(&lock);
-	free(i);
-}
+/* ---- opening ---- */
 
 int weft_peer_srx_import(struct weft_ep_obj *o)
 {
 	struct weft_peer_srx *srx = weft_peer_of(o->fid.fid.context);
-	int rc;
 
 	if (!srx || !srx->owner_ops || srx->owner_ops->size < sizeof(struct weft_peer_srx_owner_ops))
 		return -FI_EINVAL;
-	rc = add(srx);
-	if (rc)
-		return rc;
 	o->imported = srx;
 	srx->peer_ops = &peer_ops;
 	return 0;

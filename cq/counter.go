@@ -42,11 +42,10 @@ func OpenCounter(attr *fi.CntrAttr, wait *WaitSet) (*Counter, error) {
 	if c.hot, c.memory, err = newCntr(); err != nil {
 		return nil, fmt.Errorf("counter: %w", err)
 	}
-	if c.wait, err = NewWaiter(attr.WaitObj, wait, &c.hot.Armed, c.pending); err != nil {
+	if c.wait, err = NewWaiter(attr.WaitObj, wait, &c.hot.Armed, c.pending, c.report); err != nil {
 		_ = mem.Unmap(c.memory) // the first error says more
 		return nil, err
 	}
-	c.wait.reported = c.report
 	c.eps.open(&c.hot.EPs)
 	if c.wait.Waitable() {
 		c.hot.Flags = hot.CQWaitable

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 )
@@ -100,5 +101,14 @@ func (p *PollSet) Close() error {
 	return nil
 }
 
-func (q *Queue) progress()     { q.wait.Progress() }
-func (q *Queue) changed() bool { return q.pending() }
+func (q *Queue) progress() { q.wait.Progress() }
+
+// changed reports whether a read would return something.
+func (q *Queue) changed() bool {
+	for i := range q.rings {
+		if q.rings[i].read.Readable() {
+			return true
+		}
+	}
+	return atomic.LoadUint64(&q.hot.Overflow) != 0
+}

@@ -106,10 +106,9 @@ func newQueue(attr *fi.CQAttr, opts Options, set *WaitSet, l layout, memory []by
 		return nil, err
 	}
 	var err error
-	if q.wait, err = NewWaiter(attr.WaitObj, set, &q.hot.Armed, q.pending); err != nil {
+	if q.wait, err = NewWaiter(attr.WaitObj, set, &q.hot.Armed, q.pending, q.dropSignal); err != nil {
 		return nil, err
 	}
-	q.wait.reported = q.dropSignal
 	q.eps.open(&q.hot.EPs)
 	q.hot.Format = uint32(attr.Format)
 	if attr.Format == fi.CQFormatUnspec {
@@ -183,11 +182,4 @@ func (q *Queue) RemoveSource(s *Source) error { return q.wait.RemoveSource(s) }
 
 // pending reports whether a read would return something, or a wait has been
 // signaled.
-func (q *Queue) pending() bool {
-	for i := range q.rings {
-		if q.rings[i].read.Readable() {
-			return true
-		}
-	}
-	return atomic.LoadUint64(&q.hot.Overflow) != 0 || atomic.LoadUint32(&q.hot.Signaled) != 0
-}
+func (q *Queue) pending() bool { return q.changed() || atomic.LoadUint32(&q.hot.Signaled) != 0 }

@@ -1,8 +1,12 @@
 package cq
 
 import (
+	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/fi"
 )
@@ -112,7 +116,7 @@ func TestPollSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := open(t, fi.CQAttr{}, Options{})
+	q := open(t, fi.CQAttr{WaitObj: fi.WaitFD}, Options{})
 	c := openCounter(t, fi.CntrAttr{}, nil)
 	d := newDoorbell(t, q)
 	d.add(t, q.wait)
@@ -128,6 +132,10 @@ func TestPollSet(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("poll gave %v, want %v", got, want)
 		}
+	}
+	poll(4)
+	if err := q.Signal(); err != nil { // for threads that sleep: there is nothing to read
+		t.Fatal(err)
 	}
 	poll(4)
 	d.deliver()
@@ -168,4 +176,71 @@ func TestPollSet(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestWaitSetLeave: a member may be closed while a thread waits on the set, and closing waits until that thread is done
+// with it.
+func TestWaitSetLeave(t *testing.T) {
+	ws, _, _ := inSet(t, fi.WaitFD)
+	q, err := Open(&fi.CQAttr{WaitObj: fi.WaitSet}, Options{}, ws)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered, leave := make(chan struct{}), make(chan struct{})
+	src := &Source{FD: -1, HasWork: func() bool { return true }, Progress: func() {
+		close(entered)
+		<-leave
+		q.Complete(entry(1))
+	}}
+	if err := q.AddSource(src); err != nil {
+		t.Fatal(err)
+	}
+	waited, closed := make(chan error), make(chan error)
+	go func() { waited <- ws.Wait(10000) }()
+	<-entered
+	go func() { closed <- q.Close() }()
+	select {
+	case err := <-closed:
+		t.Fatalf("closed beside a thread that makes progress of it: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(leave)
+	for _, c := range []chan error{waited, closed} {
+		if err := <-c; err != nil {
+			t.Error(err)
+		}
+	}
+	wantErr(t, ws.Wait(0), fi.ETIMEDOUT)
+}
+
+// TestWaitSetMembersComeAndGo: members are opened and closed while threads wait on the set.
+func TestWaitSetMembersComeAndGo(t *testing.T) {
+	ws, _, _ := inSet(t, fi.WaitFD)
+	var ended atomic.Bool
+	var waiting sync.WaitGroup
+	for range 2 {
+		waiting.Go(func() {
+			for !ended.Load() {
+				_ = ws.Wait(1) // a member has something, or none does
+				_ = ws.TryWait()
+			}
+		})
+	}
+	for range 500 {
+		q, err := Open(&fi.CQAttr{WaitObj: fi.WaitSet}, Options{}, ws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := OpenCounter(&fi.CntrAttr{WaitObj: fi.WaitSet}, ws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Complete(entry(1))
+		c.Count(1)
+		if err := errors.Join(q.Close(), c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended.Store(true)
+	waiting.Wait()
 }

@@ -22,7 +22,7 @@ type Waiter struct {
 	// cleared by the thread that wakes them, by CAS. Off the Go heap where C reads it.
 	word *uint32
 	// pending reports whether there is something to read. reported, if not nil, is
-	// called when that has been reported to an application.
+	// called when that has been reported to an application. Immutable.
 	pending  func() bool
 	reported func()
 	sources  sources
@@ -30,10 +30,10 @@ type Waiter struct {
 }
 
 // NewWaiter returns the waiter of a queue or counter whose armed flag is at
-// word and whose wait object is of a kind; set is the wait set of fi.WaitSet. The
-// error wraps EINVAL for an unknown kind or a missing set, or a system error.
-func NewWaiter(kind fi.WaitObj, set *WaitSet, word *uint32, pending func() bool) (*Waiter, error) {
-	w := &Waiter{kind: kind, word: word, pending: pending}
+// word and whose wait object is of a kind; set is the wait set of fi.WaitSet, whose threads may call pending and
+// reported at once. The error wraps EINVAL for an unknown kind or a missing set, or a system error.
+func NewWaiter(kind fi.WaitObj, set *WaitSet, word *uint32, pending func() bool, reported func()) (*Waiter, error) {
+	w := &Waiter{kind: kind, word: word, pending: pending, reported: reported}
 	switch kind {
 	case fi.WaitNone:
 		return w, nil
@@ -41,10 +41,10 @@ func NewWaiter(kind fi.WaitObj, set *WaitSet, word *uint32, pending func() bool)
 		if set == nil {
 			return nil, fmt.Errorf("wait object set without a set: %w", fi.EINVAL)
 		}
+		w.set, w.s = set, set.s
 		if err := set.join(w); err != nil {
 			return nil, err
 		}
-		w.set, w.s = set, set.s
 		return w, nil
 	}
 	s, err := newSleeper(kind)
@@ -56,21 +56,24 @@ func NewWaiter(kind fi.WaitObj, set *WaitSet, word *uint32, pending func() bool)
 	return w, nil
 }
 
-// Close gives the wait object back. No thread may use the waiter any more.
+// Close gives the wait object back. No thread may use the waiter any more; threads may wait on its set.
 func (w *Waiter) Close() {
+	if w.set != nil {
+		w.set.leave(w) // no thread that waits on it arms the waiter from here on
+	}
 	for _, src := range w.armed {
 		src.disarm()
 	}
-	for _, src := range w.sources.all() {
-		if w.s != nil {
-			w.s.removeDoorbell(src.FD)
-		}
+	if w.s == nil {
+		return
 	}
-	switch {
-	case w.set != nil:
-		w.set.leave(w)
-	case w.s != nil:
+	for _, src := range w.sources.all() {
+		w.s.removeDoorbell(src.FD)
+	}
+	if w.set == nil {
 		w.s.close()
+	} else {
+		w.set.users.Add(-1) // which may be closed then
 	}
 }
 
@@ -110,6 +113,9 @@ func (w *Waiter) Wake() {
 func (w *Waiter) arm() {
 	atomic.StoreUint32(w.word, 1)
 	for _, src := range w.sources.all() {
+		if src.FD < 0 {
+			continue // there is nothing to arm
+		}
 		fresh := !slices.Contains(w.armed, src)
 		if fresh {
 			w.armed = append(w.armed, src)
@@ -142,10 +148,11 @@ func (w *Waiter) AddSource(src *Source) error {
 }
 
 // RemoveSource takes back one AddSource. The descriptor may be closed after the
-// last; the functions may still be running in other threads.
+// last; the functions may still be running in other threads. For a source without a descriptor it waits for no thread
+// that arms, so that Progress may call it with what others arm under.
 func (w *Waiter) RemoveSource(src *Source) error {
 	last, err := w.sources.remove(src)
-	if err != nil || !last || w.s == nil {
+	if err != nil || !last || w.s == nil || src.FD < 0 {
 		return err
 	}
 	w.s.removeDoorbell(src.FD)

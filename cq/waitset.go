@@ -2,6 +2,7 @@ package cq
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,9 @@ type WaitSet struct {
 	s      *sleeper
 	users  atomic.Int32
 	closed atomic.Bool
+	// visits is read-locked while members are visited outside the sleeper's lock, and locked once by a member that
+	// leaves, which is then not visited any more. It is taken by waits, not on the data path.
+	visits sync.RWMutex
 }
 
 // OpenWaitSet opens a set. The error wraps EINVAL for a kind that a set cannot
@@ -39,9 +43,11 @@ func (ws *WaitSet) join(w *Waiter) error {
 	return nil
 }
 
+// leave takes a member out, which still uses the set. When it returns, no thread that waits on the set is at it.
 func (ws *WaitSet) leave(w *Waiter) {
 	ws.s.remove(w)
-	ws.users.Add(-1)
+	ws.visits.Lock() // those that found it in the list are done
+	ws.visits.Unlock()
 }
 
 // Kind returns the kind of wait object that was chosen: never fi.WaitUnspec.
@@ -83,6 +89,8 @@ func (ws *WaitSet) sleep(end time.Time) { ws.s.sleep(ws.found, end) }
 
 // poll makes progress and reports the members that have something.
 func (ws *WaitSet) poll() (found bool) {
+	ws.visits.RLock()
+	defer ws.visits.RUnlock()
 	for _, m := range ws.s.all() {
 		m.sources.progress()
 		if m.pending() {
@@ -93,6 +101,7 @@ func (ws *WaitSet) poll() (found bool) {
 	return found
 }
 
+// found reports whether a member has something. The caller has the sleeper's lock, without which none leaves.
 func (ws *WaitSet) found() bool {
 	for _, m := range ws.s.all() {
 		if m.found() {
@@ -107,6 +116,8 @@ func (ws *WaitSet) TryWait() error {
 	if ws.s.tryArm(ws.found) {
 		return nil
 	}
+	ws.visits.RLock()
+	defer ws.visits.RUnlock()
 	for _, m := range ws.s.all() {
 		m.report()
 	}

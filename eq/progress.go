@@ -1,19 +1,18 @@
 package eq
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"github.com/weft-fabric/weft/cq"
 )
 
-// progressInterval is how often SRead makes progress while it sleeps.
-const progressInterval = time.Millisecond
-
 // Progress is a function that moves on what an event of the queue waits for, where the
-// application may read nothing else meanwhile: each read calls it.
+// application may read nothing else meanwhile: each read calls it, and so do threads that sleep on the queue or its
+// wait set, every millisecond.
 type Progress struct {
 	q    *Queue
+	src  cq.Source // of the queue's waiter until End
 	f    func()
 	over atomic.Bool // set by End, read before f is called
 
@@ -26,23 +25,30 @@ type Progress struct {
 // and call End.
 func (q *Queue) AddProgress(f func()) *Progress {
 	a := &Progress{q: q, f: f}
-	q.mu.Lock()
-	q.progresses = append(slices.Clip(q.progresses), a)
-	q.progressing.Add(1)
-	q.mu.Unlock()
+	a.src.FD = -1
+	a.src.HasWork = func() bool { return false } // nothing that a sleeper would find at once
+	a.src.Attention = func() bool { return !a.over.Load() }
+	a.src.Progress = a.call
+	_ = q.wait.AddSource(&a.src) // it has its functions, and no descriptor
 	return a
+}
+
+// call calls f, unless another thread is at it.
+func (a *Progress) call() {
+	if !a.mu.TryLock() {
+		return
+	}
+	defer a.mu.Unlock()
+	if !a.over.Load() {
+		a.f()
+	}
 }
 
 // End ends the calls, but for one that is under way. It may be called again.
 func (a *Progress) End() {
-	if a.over.Swap(true) {
-		return
+	if !a.over.Swap(true) {
+		_ = a.q.wait.RemoveSource(&a.src) // it was added
 	}
-	q := a.q
-	q.mu.Lock()
-	q.progresses = slices.DeleteFunc(slices.Clone(q.progresses), func(o *Progress) bool { return o == a })
-	q.progressing.Add(-1)
-	q.mu.Unlock()
 }
 
 // Wait waits for a call that is under way when End has been called. f must not
@@ -50,23 +56,4 @@ func (a *Progress) End() {
 func (a *Progress) Wait() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-}
-
-// makeProgress calls the functions, and reports whether there are any left.
-func (q *Queue) makeProgress() bool {
-	if q.progressing.Load() == 0 {
-		return false
-	}
-	q.mu.Lock()
-	list := q.progresses // never changed in place
-	q.mu.Unlock()
-	for _, a := range list {
-		if a.mu.TryLock() { // else another reader is at it
-			if !a.over.Load() {
-				a.f()
-			}
-			a.mu.Unlock()
-		}
-	}
-	return q.progressing.Load() != 0
 }

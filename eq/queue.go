@@ -80,16 +80,10 @@ type Queue struct {
 	wait     *cq.Waiter
 	armed    uint32 // the waiter's word
 
-	mu         sync.Mutex // never taken by data transfers
-	events     []Event
-	errs       []ErrEntry
-	show       func(*fi.Info) (uintptr, error)
-	progresses []*Progress
-
-	// progressing is the number of progresses. Written under mu, read by any
-	// thread; relaxed would do, because a Progress is there before its object
-	// waits for anything.
-	progressing atomic.Int32
+	mu     sync.Mutex // never taken by data transfers
+	events []Event
+	errs   []ErrEntry
+	show   func(*fi.Info) (uintptr, error)
 }
 
 // Open makes an event queue; set is the wait set of fi.WaitSet. Errors:
@@ -107,7 +101,7 @@ func Open(attr *fi.EQAttr, set *cq.WaitSet) (*Queue, error) {
 		return nil, fmt.Errorf("event queue of %d entries, at most %d: %w", attr.Size, maxSize, fi.EINVAL)
 	}
 	var err error
-	q.wait, err = cq.NewWaiter(attr.WaitObj, set, &q.armed, q.pending)
+	q.wait, err = cq.NewWaiter(attr.WaitObj, set, &q.armed, q.pending, nil)
 	if err != nil {
 		return nil, fmt.Errorf("event queue: %w", err)
 	}
@@ -140,14 +134,7 @@ func (q *Queue) FD() int { return q.wait.FD() }
 
 // TryWait prepares for a wait on the queue's own wait object; see
 // [cq.Waiter.TryWait].
-//
-// While an event needs progress by reads there may be no sleep: fi.EAGAIN.
-func (q *Queue) TryWait() error {
-	if q.makeProgress() {
-		return fi.EAGAIN
-	}
-	return q.wait.TryWait()
-}
+func (q *Queue) TryWait() error { return q.wait.TryWait() }
 
 func (q *Queue) pending() bool {
 	q.mu.Lock()
@@ -220,7 +207,7 @@ func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error)
 	if flags&^fi.Peek != 0 {
 		return 0, 0, fi.EBADFLAGS
 	}
-	q.makeProgress()
+	q.wait.Progress()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -277,11 +264,7 @@ func (q *Queue) SRead(buf []byte, timeout int, flags uint64) (number uint32, n i
 		if err != fi.EAGAIN || timeout >= 0 && !time.Now().Before(end) {
 			return number, n, err
 		}
-		until := end
-		if soon := time.Now().Add(progressInterval); q.progressing.Load() != 0 && (timeout < 0 || soon.Before(end)) {
-			until = soon
-		}
-		if err := q.wait.Sleep(nil, until); err != nil {
+		if err := q.wait.Sleep(nil, end); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -19,10 +19,11 @@ const (
 	earlyChunk                    // a fragment of a chunk, as all that follow of an all-to-all that an engine orders
 	earlyTarget                   // what a peer offers
 	earlyGrant                    // a part that may be fetched
+	earlyWord                     // a receiver's credit
 )
 
 func (k earlyKind) String() string {
-	return [...]string{"steps", "rendezvous", "chunks", "targets", "grants"}[k]
+	return [...]string{"steps", "rendezvous", "chunks", "targets", "grants", "words"}[k]
 }
 
 // ordered reports whether the message is of an all-to-all that an engine orders.
@@ -36,18 +37,19 @@ type earlyStep struct {
 	payload uint64          // address in the pool, 0: none
 	part    exchange.Chunk  // of a chunk or grant
 	target  wire.CollTarget // of a target
+	word    exchange.Word   // of a word
 }
 
-// earlyCost is what an unexpected message counts beside its payload, and earlyOffer what a target or grant does among a
-// member's early ones, in bytes: more than it costs, so that no member has many kept.
+// earlyCost is what an unexpected message counts beside its payload, and earlyOffer what a target, grant or word does
+// among a member's early ones, in bytes: more than it costs, so that no member has many kept.
 const (
 	earlyCost  = uint64(unsafe.Sizeof(earlyStep{}))
 	earlyOffer = 8 << 10
 )
 
 // maxEarlyChunks bounds what is kept of a member's chunks: those of as many operations as it
-// may have under way, and earlyOffer for each of its offers.
-const maxEarlyChunks = maxCollectives * (exchange.Early*exchangeChunk*5/4 + earlyOffer)
+// may have under way, and earlyOffer for each of its offers and credits.
+const maxEarlyChunks = maxCollectives * (exchange.Early*exchangeChunk*5/4 + 2*earlyOffer)
 
 // maxAhead is how many operations a member may be ahead. No member that waits
 // for its own completions comes near it.
@@ -141,7 +143,8 @@ func (c *collectives) freeEarly(h *earlyStep) {
 func (xs *exchanges) begun(g *Group, m *collMember, h *earlyStep, payload []byte) *collOp {
 	switch o := g.ops[h.head.Seq]; {
 	case o == nil && g.over(h.head.Seq):
-		if h.kind != earlyTarget { // its operation has failed here, or has nothing for the peer, which hears of that
+		// Its operation has failed here, or has nothing for the peer, which hears of that.
+		if h.kind != earlyTarget && h.kind != earlyWord {
 			xs.unexpected(m, h.head.Seq)
 		}
 	case o == nil && m.early+h.share() > maxEarlyChunks:

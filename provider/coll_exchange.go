@@ -157,6 +157,8 @@ func (xs *exchanges) takeEarly(o *collOp, m *collMember, h *earlyStep) {
 		xs.c.unlike(o, &h.head.CollStep)
 	case h.kind == earlyTarget:
 		xs.takeTarget(o, m, &h.target)
+	case h.kind == earlyWord:
+		xs.takeWord(o, m, &wire.CollWord{CollStep: h.head.CollStep, Word: h.word})
 	case h.kind == earlyGrant:
 		xs.takeGrant(o, m, &wire.CollGrant{CollStep: h.head.CollStep, Part: h.part})
 	default:
@@ -263,18 +265,27 @@ func (xs *exchanges) onWord(src hw.Source, id uint64, head []byte) {
 	if m == nil {
 		return
 	}
-	o := g.ops[h.Seq]
-	if o == nil || o.exchange == nil || h.Kind != o.kind {
-		if o != nil || !g.over(h.Seq) {
-			xs.c.malformed(src, "word about operation %d, which is no exchange", h.Seq)
-		}
+	switch o := g.ops[h.Seq]; {
+	case o == nil && !g.over(h.Seq) && !h.Word.Unasked():
+		xs.c.malformed(src, "word about %d bytes of operation %d, which has not begun", h.Word.Got, h.Seq)
+		return
+	case o != nil && (o.exchange == nil || h.Kind != o.kind):
+		xs.c.malformed(src, "word about operation %d, which is of another kind here", h.Seq)
 		return
 	}
-	o.advancing = true
-	if !o.exchange.engine.OnWord(xs.c.ep.now(), g.peerOf(int(h.Rank)), h.Word) {
-		xs.c.malformed(src, "word about %d bytes, which were not sent", h.Word.Got)
+	// A receiver with room invites a member that has yet to begin.
+	early := earlyStep{kind: earlyWord, head: wire.CollLong{CollStep: h.CollStep}, word: h.Word}
+	if o := xs.begun(g, m, &early, nil); o != nil {
+		xs.takeWord(o, m, &h)
+		xs.goOn(o)
 	}
-	xs.goOn(o)
+}
+
+// takeWord takes in what a receiver says.
+func (xs *exchanges) takeWord(o *collOp, m *collMember, h *wire.CollWord) {
+	if h.Kind != o.kind || !o.exchange.engine.OnWord(xs.c.ep.now(), o.group.peerOf(int(h.Rank)), h.Word) {
+		xs.c.malformed(m.src, "word about %d bytes of operation %d, which were not sent", h.Word.Got, h.Seq)
+	}
 }
 
 // goOn sends what the engine says, as far as there is room, and ends the operation if that

@@ -283,7 +283,12 @@ func TestExchangeForged(t *testing.T) {
 	coll.onNote(src, g.id, beyond.Put(head), nil)
 	later := own
 	later.Seq = 7
-	coll.onNote(src, g.id, (&wire.CollWord{CollStep: later, Word: exchange.Word{}}).Put(head), nil)
+	for _, word := range []exchange.Word{{Got: 1}, {Low: 1}, {Have: 1}} { // before it begins
+		coll.onNote(src, g.id, (&wire.CollWord{CollStep: later, Word: word}).Put(head), nil)
+	}
+	if m := &g.members[1]; m.ahead != nil || m.early != 0 {
+		t.Error("a word about bytes is kept")
+	}
 	if g.ops[0] != o || o.status != fi.Success || o.exchange.engine.Report().Received != 0 {
 		t.Error("a forged message ended the operation, or its bytes were taken")
 	}
@@ -347,5 +352,44 @@ func TestJoinSettings(t *testing.T) {
 	})
 	if e, err := c.sides[0].eq.ReadErr(0); err != nil || e.Err != fi.EINVAL {
 		t.Errorf("the join ends with %+v, %v", e, err)
+	}
+}
+
+// TestExchangeInvitedEarly: a receiver may invite a member before that has begun the operation, which takes the credit
+// then, and after it has ended, when the credit is void. Neither is malformed.
+func TestExchangeInvitedEarly(t *testing.T) {
+	c := newCircle(t, newBench(t, func(c *config.Config) { c.Sched = config.Yes }, collHints()), 2)
+	groups := c.joinAll([]int{0, 1})
+	s, g := c.sides[0], groups[0]
+	const slice = 300000
+	head := make([]byte, 64)
+	e := leasedOf(s.ep)
+	invite := func(seq uint32) {
+		s.ep.rx.acquire()
+		defer e.rx.give()
+		step := wire.CollStep{Seq: seq, Kind: collective.AllToAll, Rank: 1}
+		w := wire.CollWord{CollStep: step, Word: exchange.Word{Invite: true}}
+		s.ep.coll.onNote(g.members[1].src, g.id, w.Put(head), nil)
+	}
+	for seq := range uint32(3) {
+		invite(seq)
+		if m := &g.members[1]; m.ahead == nil || m.early != earlyOffer {
+			t.Errorf("operation %d: the credit is not kept", seq)
+		}
+		for i := range 2 {
+			c.postAllToAll(i, groups[i], make([]byte, 2*slice), make([]byte, 2*slice), slice)
+		}
+		for i := range 2 {
+			if err := c.outcome(i); err != fi.Success {
+				t.Errorf("operation %d, rank %d ends with %v", seq, i, err)
+			}
+		}
+		if n := g.Report().Credits; n == 0 || g.members[1].early != 0 {
+			t.Errorf("operation %d: %d credits, %d bytes kept", seq, n, g.members[1].early)
+		}
+		invite(seq)
+	}
+	if e.malformedHere != 0 {
+		t.Errorf("%d messages are counted as malformed", e.malformedHere)
 	}
 }

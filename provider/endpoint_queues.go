@@ -103,6 +103,9 @@ func (e *peering) shareQueues() {
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
 	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress))
+	if e.rx.owner != nil {
+		e.unbind = append(e.unbind, e.av.OnInsert(e.rx.owner.Inserted))
+	}
 	if e.domain.automatic() || e.sleptOn() {
 		if err := e.iface.EnableWait(); err != nil {
 			return fi.ErrnoOf(err)

@@ -18,7 +18,7 @@ import (
 // any: such endpoints have no progress thread, and posting makes no progress for them.
 
 // PeerOwner is the owner of a receive context. Entries are the owner's; weft passes them on.
-// All methods are called under the progress lease.
+// All methods but Inserted are called under the progress lease.
 type PeerOwner interface {
 	// Get asks for the receive that a message of size bytes matches.
 	// fi.Success: it is entry. fi.ENOENT: there is none, and entry stands for the
@@ -31,6 +31,10 @@ type PeerOwner interface {
 	Receive(entry uint64) PeerReceive
 	// Free gives an entry back to the owner.
 	Free(entry uint64)
+	// Inserted says that an address vector of an endpoint with these receives has new addresses: the owner calls
+	// PeerAddr for messages whose source it does not know. The thread that inserts calls it, without any lease, and
+	// not after the endpoint is closed.
+	Inserted()
 }
 
 // PeerReceive is a receive that an owner has matched.

@@ -17,6 +17,7 @@ type owner struct {
 	queued map[uint64]uint64 // entry to message
 	addrs  []fi.Addr
 	freed  int
+	known  int      // calls of Inserted
 	refuse fi.Errno // Get says
 }
 
@@ -40,6 +41,7 @@ func (o *owner) Queue(_ bool, entry, id, _, _ uint64) fi.Errno {
 
 func (o *owner) Receive(entry uint64) PeerReceive { return o.given[entry] }
 func (o *owner) Free(uint64)                      { o.freed++ }
+func (o *owner) Inserted()                        { o.known++ }
 
 // peerSide is an endpoint whose receives are o's.
 func peerSide(t *testing.T, b *bench, o *owner) *side {
@@ -158,4 +160,24 @@ func peerSettle(t *testing.T, s, other *side) (cq.Entry, cq.ErrEntry, bool) {
 	}
 	t.Fatal("no completion")
 	return cq.Entry{}, cq.ErrEntry{}, false
+}
+
+// TestPeerInserted shows that an owner hears of new addresses in the address vectors of its endpoints, until they
+// are closed, and not of others.
+func TestPeerInserted(t *testing.T) {
+	b := newBench(t, nil, &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Source})
+	first, second := &owner{}, &owner{}
+	x, y := peerSide(t, b, first), peerSide(t, b, second)
+	raw, _ := x.ep.Name()
+	bad := make([]byte, len(raw))
+	for i, step := range []struct {
+		av            *AV
+		addr          []byte
+		first, second int
+	}{{x.av, raw, 1, 0}, {y.av, raw, 1, 1}, {x.av, bad, 1, 1}} {
+		_, _ = step.av.Insert(step.addr, 1, &Insertion{}) // what is bad is refused
+		if first.known != step.first || second.known != step.second {
+			t.Fatalf("step %d: %d and %d calls, want %d and %d", i, first.known, second.known, step.first, step.second)
+		}
+	}
 }

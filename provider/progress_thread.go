@@ -212,15 +212,27 @@ func (e *Endpoint) stopBackground() {
 // Reserve says that the caller polls the endpoint's queues without a pause, and with on false
 // that it does not any longer: a progress thread leaves the endpoint alone meanwhile, and takes
 // over at once afterwards. Any number of threads may have it reserved. Without automatic progress nothing changes.
-func Reserve(e *Endpoint, on bool) {
+// Errors: fi.EINVAL for more calls with false than with true.
+func Reserve(e *Endpoint, on bool) error {
 	b := e.engine
-	switch {
-	case b == nil:
-	case on && b.reservers.Add(1) == 1:
-		e.rx.thread.Refresh(false)
-	case !on && b.reservers.Add(-1) == 0:
-		e.rx.thread.Refresh(true)
+	if b == nil {
+		return nil
 	}
+	if on {
+		if b.reservers.Add(1) == 1 {
+			e.rx.thread.Refresh(false)
+		}
+		return nil
+	}
+	for n := b.reservers.Load(); n > 0; n = b.reservers.Load() {
+		if b.reservers.CompareAndSwap(n, n-1) {
+			if n == 1 {
+				e.rx.thread.Refresh(true)
+			}
+			return nil
+		}
+	}
+	return refuse(log.EPCtrl, fi.EINVAL, "endpoint %s is not reserved", b.name)
 }
 
 // background is an endpoint as a progress thread drives it.

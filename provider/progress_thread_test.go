@@ -193,9 +193,11 @@ func TestReserve(t *testing.T) {
 	a.know(b)
 	b.know(a)
 	for range 5 {
-		Reserve(b.ep, true)
-		Reserve(b.ep, true)
-		Reserve(b.ep, false)
+		for _, on := range []bool{true, true, false} {
+			if err := Reserve(b.ep, on); err != nil {
+				t.Fatal(err)
+			}
+		}
 		want, got := pattern(8, 3), make([]byte, 8)
 		time.Sleep(5 * time.Millisecond) // the thread may be at it still
 		b.recv(RecvArgs{IOV: iovOf(got), Src: b.addr[a], Tag: 9, Context: 1, Tagged: true})
@@ -205,7 +207,10 @@ func TestReserve(t *testing.T) {
 			t.Fatal("a message arrived without its owner's progress")
 		}
 		began := time.Now()
-		Reserve(b.ep, false)
+		if err := Reserve(b.ep, false); err != nil {
+			t.Fatal(err)
+		}
+		wantErrno(t, Reserve(b.ep, false), fi.EINVAL, "giving back what is not reserved")
 		if b.waitFor(); !bytes.Equal(got, want) {
 			t.Fatal("wrong bytes")
 		}

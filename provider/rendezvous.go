@@ -70,7 +70,7 @@ type recvOp struct {
 	owed    uint64 // bytes of those that it is at
 	keys    [wire.IOVLimit]hw.RemoteKey
 
-	whole   bool // not in segments: the kernel refuses to read
+	whole   bool // not in segments: it comes in fragments
 	foreign bool // the sender's memory is mapped (device_share.go)
 }
 

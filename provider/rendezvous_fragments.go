@@ -28,7 +28,7 @@ func (r *leasedRx) pull(e *leasedEP, op *recvOp) {
 		r.finishOp(e, op)
 		return
 	}
-	op.pulled = true
+	op.pulled, op.whole = true, true
 	r.pulls[op.id()] = op.index
 	c := wire.CTS{Operation: op.id(), Length: op.want}
 	r.answer(e, hw.Source(op.src), op.sender(), wire.AMCTS, op.request, c.Put(r.head[:]))

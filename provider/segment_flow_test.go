@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
@@ -396,5 +397,37 @@ func TestGrain(t *testing.T) {
 	n.path = &path{}
 	if g := n.grain(true); g != 0 {
 		t.Errorf("without trains cut at %d", g)
+	}
+}
+
+// TestSegmentsOfLostSender: a message whose sender goes while it is copied in segments ends once.
+func TestSegmentsOfLostSender(t *testing.T) {
+	b := newBench(t, func(c *config.Config) { lanesEverywhere(c); c.SHMDir = t.TempDir() }, rmaHints())
+	x, y := b.pair(t)
+	const n = 3 * flow.Burst
+	y.recv(RecvArgs{IOV: iovOf(make([]byte, n)), Src: fi.AddrUnspec, Context: 1})
+	x.send(SendArgs{IOV: iovOf(make([]byte, n)), Dest: x.addr[y]})
+	e := leasedOf(y.ep)
+	for end := time.Now().Add(time.Minute); len(e.rx.pulls) == 0 && time.Now().Before(end); {
+		y.ep.Progress()
+	}
+	y.ep.rx.acquire()
+	for _, index := range e.rx.pulls {
+		e.rx.senderLost(e, hw.Source(e.rx.ops.At(index).src))
+	}
+	busy := e.flows.Busy()
+	e.rx.give()
+	if !busy {
+		t.Fatal("no segment was left")
+	}
+	y.wantErrorAmong(1, fi.ECONNRESET, x)
+	for range 100 {
+		y.ep.Progress()
+	}
+	if got, err := y.cq.Read(make([]cq.Entry, 1)); err != fi.EAGAIN {
+		t.Errorf("the message ended again: %d completions, %v", got, err)
+	}
+	if e.flows.Busy() || len(e.rx.pulls) != 0 {
+		t.Error("it is still under way")
 	}
 }

@@ -45,7 +45,7 @@ func (getMover) Lost() bool { return false }
 func (m getMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted bool) {
 	e, p, op := m.e, m.path, m.opOf(t)
 	r := e.rx
-	if p.Err() != nil {
+	if p.Err() != nil || op.lost {
 		return t.Fail(seg, fi.ECONNRESET)
 	}
 	local, key, at := r.getPiece(e, op, &p.port.attr, uint64(seg.Offset), uint64(seg.Length))
@@ -99,7 +99,7 @@ func (m copyMover) Finish(t *flow.Transfer) {
 	}
 	op, r := m.opOf(t), m.e.rx
 	delete(r.pulls, op.id())
-	op.pulled, op.whole = false, true
+	op.pulled = false
 	r.pull(m.e, op)
 }
 
@@ -109,6 +109,9 @@ func (copyMover) Lost() bool { return false }
 // Post copies a segment.
 func (m copyMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted bool) {
 	op, r := m.opOf(t), m.e.rx
+	if op.lost {
+		return t.Fail(seg, fi.ECONNRESET)
+	}
 	local, remote := r.piece(op, uint64(seg.Offset), uint64(seg.Length))
 	n, err := m.path.Endpoint.(hw.PeerMemory).ReadPeer(local, remote)
 	switch {

@@ -230,17 +230,20 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 
 // senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are
 // missing, the puts of that source that are, rendezvous, and answers. Gets end by
-// themselves. A sender that has begun anew under its name, or that another port reaches, is another source.
+// themselves, and what is read in segments with its next one. A sender that has begun anew under its name, or that
+// another port reaches, is another source.
 func (r *leasedRx) senderLost(e *leasedEP, src hw.Source) {
 	for _, index := range r.pulls {
 		op := r.ops.At(index)
 		switch {
 		case op.ep != e.number || hw.Source(op.src) != src:
-		case !op.keyed:
-			op.status = fi.ECONNRESET
-			r.finishOp(e, op)
 		case op.owed != 0:
 			r.endOwed(e, op, fi.ECONNRESET)
+		case op.keyed || !op.whole:
+			op.lost = true
+		default:
+			op.status = fi.ECONNRESET
+			r.finishOp(e, op)
 		}
 	}
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {

@@ -255,11 +255,11 @@ func (c *Endpoint) arrived(list []recovery.Packet) {
 				t.done.Add(span)
 			}
 			t.lost.Remove(span)
-			c.through(int(p.Size))
+			c.through(p)
 		case carryProbe:
-			c.through(int(p.Len))
+			t.mtu.Arrived(int(p.Len))
 		case carryPut, carryData:
-			c.through(int(p.Size))
+			c.through(p)
 			o := c.ops.find(p.Op)
 			if o == nil || !o.arrived(recovery.Span{From: p.Offset, To: p.Offset + uint64(p.Len)}) {
 				break
@@ -277,14 +277,18 @@ func (c *Endpoint) arrived(list []recovery.Packet) {
 	t.acked = t.done.Advance(t.acked)
 	if len(list) > 0 {
 		t.probes = 0
-		c.through(0) // after those that are large, if there are any
+		if t.mtu.Answered() {
+			c.i.logf("%s: large packets do not get through any longer", c.addr.String())
+		}
 	}
 }
 
-// through takes in that a packet of size bytes got through.
-func (c *Endpoint) through(size int) {
-	if c.tx.mtu.Arrived(size) {
-		c.i.logf("%s: large packets do not get through any longer", c.addr.String())
+// through takes in that a packet got through.
+func (c *Endpoint) through(p *recovery.Packet) {
+	if p.Late() {
+		c.tx.mtu.Late(int(p.Size))
+	} else {
+		c.tx.mtu.Arrived(int(p.Size))
 	}
 }
 

@@ -1,6 +1,8 @@
 package udp
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -51,4 +53,45 @@ func TestTooBig(t *testing.T) {
 		}
 	}
 	flow(t, a, b, c, sent, got, *sent+100, 8000)
+}
+
+// TestBusyPeerKeepsSize: large packets that a peer acknowledges late, because its process was stopped, were carried by
+// the path.
+func TestBusyPeerKeepsSize(t *testing.T) {
+	c, cut := cuttable(never)
+	c.MaxPacket, c.MaxBcopy = 8972, 8192
+	c.Logf = func(format string, args ...any) {
+		if line := fmt.Sprintf(format, args...); strings.Contains(line, "large packets") {
+			t.Error(line)
+		}
+	}
+	a, b := open(t, false, c), open(t, false, c)
+	ep := pair(t, a, b).(*Endpoint)
+	got, sent := counting(t, b), new(uint64)
+	locked := func(f func() bool) bool {
+		ep.s.lease.lock()
+		defer ep.s.leave()
+		return f()
+	}
+	large := func() bool { return ep.tx.mtu.Size() == 8972 }
+	flow(t, a, b, ep, sent, got, 100, 8000)
+	eventually(t, "larger packets", func() bool { a.Progress(1); b.Progress(16); return locked(large) })
+	answered(t, a, b, ep)
+	for range 3 {
+		if err := ep.AMBcopy(1, *sent, nil, 8000, func(d []byte) { clear(d) }, 0); err != nil {
+			t.Fatal(err)
+		}
+		*sent++
+	}
+	a.Progress(1)
+	cut.Store(true)    // what is sent again finds no room in the peer's socket
+	const timeouts = 6 // the first is a probe's
+	enough := func() bool { return ep.tx.probes >= timeouts }
+	eventually(t, "timeouts", func() bool { a.Progress(1); return locked(enough) })
+	cut.Store(false)
+	eventually(t, "messages", func() bool { a.Progress(1); b.Progress(16); return *got == *sent })
+	answered(t, a, b, ep)
+	if !locked(large) {
+		t.Errorf("packets of %d bytes", ep.tx.mtu.Size())
+	}
 }

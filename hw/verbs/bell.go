@@ -40,12 +40,13 @@ func (b *bell) ring() {
 	_, _ = unix.Write(b.event, one[:]) // full: it rings already
 }
 
+// close closes the descriptors. No thread calls ring any more.
 func (b *bell) close() error {
-	err := unix.Close(b.event)
+	var err error
 	if fd := b.poll.Swap(-1); fd >= 0 {
-		err = errors.Join(err, unix.Close(int(fd)))
+		err = unix.Close(int(fd))
 	}
-	return err
+	return errors.Join(err, unix.Close(b.event))
 }
 
 // EnableWait makes the doorbell, once. Errors are of the kernel (EMFILE, ENOMEM).

@@ -45,7 +45,8 @@ type MemoryDomain struct {
 	// Written by Register and Close, read for requests of peers.
 	byKey sync.Map
 
-	mu     sync.Mutex // control path: ifaces
+	// mu guards ifaces, and is locked while each calls f, so that remove waits for that. It is on the control path.
+	mu     sync.Mutex
 	ifaces []*Iface
 }
 
@@ -167,18 +168,18 @@ func (d *MemoryDomain) add(i *Iface) {
 	d.ifaces = append(d.ifaces, i)
 }
 
+// remove has each call f no more for an interface. When it returns, no such call is under way.
 func (d *MemoryDomain) remove(i *Iface) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ifaces = slices.DeleteFunc(d.ifaces, func(o *Iface) bool { return o == i })
 }
 
-// each calls f for every interface on the domain.
+// each calls f for every interface on the domain. f neither adds nor removes one, nor waits for a thread that may.
 func (d *MemoryDomain) each(f func(*Iface)) {
 	d.mu.Lock()
-	list := slices.Clone(d.ifaces)
-	d.mu.Unlock()
-	for _, i := range list {
+	defer d.mu.Unlock()
+	for _, i := range d.ifaces {
 		f(i)
 	}
 }

@@ -141,8 +141,8 @@ struct weft_coll_ops {
 	 * otherwise, with on 0: the progress thread of FI_PROGRESS_AUTO leaves the endpoint alone meanwhile, and
 	 * takes over at once afterwards. Where threads outnumber processors that saves the one that polls a rival. Any
 	 * number of threads may reserve an endpoint, as often as they say so again. Without automatic progress nothing
-	 * changes. Returns 0; -FI_EINVAL for what is no endpoint. Programs check size first: older libraries have
-	 * no such member. */
+	 * changes. Returns 0; -FI_EINVAL for what is no endpoint, and for an endpoint that is given back more often
+	 * than it was reserved. Programs check size first: older libraries have no such member. */
 	int (*reserve)(struct fid_ep *ep, int on);
 };
 

@@ -55,7 +55,7 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 
 // unasked takes in a word of a peer that was sent nothing to answer. It returns false if that cannot be true.
 func (e *Engine) unasked(w Word) bool {
-	if w.Got != 0 || w.Low != 0 || w.Have != 0 {
+	if !w.Unasked() {
 		e.report.Forged++
 		return false
 	}

@@ -30,6 +30,9 @@ type Word struct {
 	Rested bool
 }
 
+// Unasked reports whether a word acknowledges nothing: a receiver may say it before its sender begins.
+func (w *Word) Unasked() bool { return w.Got == 0 && w.Low == 0 && w.Have == 0 }
+
 // Piece is what a piece begins with. Its bytes may come in several messages.
 type Piece struct {
 	// Total is the slice's bytes, Number is counted from its end on.

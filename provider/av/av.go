@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,11 @@ type AV struct {
 	fid         uintptr // in events
 	events      *eq.Queue
 	subscribers []*func(removed fi.Addr)
+
+	// calling is locked while listeners are called, so that taking one away waits for that. It is taken
+	// without the lock of addrs, and not on the data path.
+	calling   sync.Mutex
+	listeners []*func() // under calling
 }
 
 // Options are what an address vector needs of the domain that opens it.
@@ -237,6 +243,32 @@ func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
 		a.addrs.Lock()
 		defer a.addrs.Unlock()
 		a.subscribers = slices.DeleteFunc(a.subscribers, func(g *func(fi.Addr)) bool { return g == &f })
+	}
+}
+
+// OnInsert has f called after each call of Insert, InsertNames, InsertSvc and InsertSym that has inserted an address,
+// by the same thread, which has no lock of the address vector but that for such calls: f must not call OnInsert nor
+// cancel. After cancel has returned f is not called again.
+func (a *AV) OnInsert(f func()) (cancel func()) {
+	a.calling.Lock()
+	defer a.calling.Unlock()
+	a.listeners = append(a.listeners, &f)
+	return func() {
+		a.calling.Lock()
+		defer a.calling.Unlock()
+		a.listeners = slices.DeleteFunc(a.listeners, func(g *func()) bool { return g == &f })
+	}
+}
+
+// inserted calls the listeners after an insertion of n addresses. The caller does not have the lock.
+func (a *AV) inserted(n int) {
+	if n == 0 {
+		return
+	}
+	a.calling.Lock()
+	defer a.calling.Unlock()
+	for _, f := range a.listeners {
+		(*f)()
 	}
 }
 

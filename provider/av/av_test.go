@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -54,6 +55,39 @@ func TestInsertRemove(t *testing.T) {
 	}
 	if err := a.Remove([]fi.Addr{7}, 0); !errors.Is(err, fi.EINVAL) {
 		t.Errorf("remove what is not there: %v", err)
+	}
+}
+
+// TestOnInsert: a listener is called once for each call that inserts, without the lock, whether or not an event reports
+// the insertion, and not after it was taken away.
+func TestOnInsert(t *testing.T) {
+	for _, flags := range []uint64{0, fi.Event} {
+		a := open(t, fi.AVAttr{Flags: flags}, 0)
+		q, err := eq.Open(&fi.EQAttr{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.BindEQ(q, 0); err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		cancel := a.OnInsert(func() {
+			calls++
+			a.SetFID(1) // takes the lock
+		})
+		for i, list := range [][]string{
+			{"fi_sockaddr_in://10.0.0.1:1", "fi_sockaddr_in://10.0.0.9:1", "fi_sockaddr_in://10.0.0.2:1"},
+			{"fi_sockaddr_in://10.0.0.9:1"}, // out of reach
+			{},
+		} {
+			if _, err := a.InsertNames(list, &Insertion{}); err != nil || calls != 1 {
+				t.Errorf("flags %#x, insertion %d: %v, %d calls", flags, i, err, calls)
+			}
+		}
+		cancel()
+		if _, err := a.InsertSvc("10.0.0.3", "1", &Insertion{}); err != nil || calls != 1 {
+			t.Errorf("flags %#x, after cancel: %v, %d calls", flags, err, calls)
+		}
 	}
 }
 

@@ -122,10 +122,13 @@ func (a *AV) insert(n int, name func(i int) (names.Name, error), in *Insertion) 
 	}
 	if a.flags&fi.Event != 0 {
 		a.report(in.Context, inserted, refused)
-		inserted = 0
 	}
 	done()
 	refused.log(n)
+	a.inserted(inserted)
+	if a.flags&fi.Event != 0 {
+		return 0, nil
+	}
 	return inserted, nil
 }
 

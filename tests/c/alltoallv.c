@@ -529,6 +529,7 @@ static void test_reserved(long elems)
 	EXPECT_RC(ops->reserve(NULL, 1), -FI_EINVAL);
 	group_join(&g, 0, 1);
 	for (int i = 0; i < 20; i++) {
+		EXPECT_RC(ops->reserve(g.n.ep, 0), -FI_EINVAL); /* it is not reserved */
 		OK(ops->reserve(g.n.ep, 1));
 		OK(ops->reserve(g.n.ep, 1));
 		vector(&g, ops, 1, elems, false);

@@ -45,6 +45,8 @@ static struct owner {
 	struct fi_cq_err_entry failed[ENTRIES];
 	int ndone, nfailed, refuse; /* writes to refuse */
 	int incs, errs, frees;
+	int asked[2]; /* calls of each_unspec, for srx and other */
+	struct fid_peer_srx other; /* a second context, which gets no messages */
 } owner;
 
 static ssize_t cq_write(struct fid_peer_cq *cq, void *context, uint64_t flags, size_t len,
@@ -149,9 +151,10 @@ static int queue(struct fi_peer_rx_entry *entry)
 
 static void each_unspec(struct fid_peer_srx *srx, fi_addr_t (*address)(struct fi_peer_rx_entry *))
 {
-	CHECK(srx == &owner.srx);
+	CHECK(srx == &owner.srx || srx == &owner.other);
+	owner.asked[srx == &owner.other]++;
 	for (struct owned *o = owner.pool; o < owner.pool + ENTRIES; o++)
-		if (o->used && o->queued && o->entry.addr == FI_ADDR_UNSPEC)
+		if (o->used && o->entry.srx == srx && o->queued && o->entry.addr == FI_ADDR_UNSPEC)
 			o->entry.addr = address(&o->entry);
 }
 
@@ -213,13 +216,13 @@ struct peer {
 	fi_addr_t addr[2];
 };
 
-static void open_peer(struct peer *p)
+static void open_peer(struct peer *p, struct fid_peer_srx *imported)
 {
 	struct fi_info *hints = node_hints(&(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_SOURCE |
 						  FI_DIRECTED_RECV | FI_PEER | FI_AV_USER_ID });
 	struct fi_peer_cq_context cq = { sizeof(cq), &owner.cq };
 	struct fi_peer_cntr_context cntr = { sizeof(cntr), &owner.cntr };
-	struct fi_peer_srx_context srx = { sizeof(srx), &owner.srx };
+	struct fi_peer_srx_context srx = { sizeof(srx), imported };
 	struct fi_cq_attr cq_attr = { .flags = FI_PEER };
 	struct fi_cntr_attr cntr_attr = { .flags = FI_PEER };
 	struct fi_cntr_attr bytes_attr = { .flags = FI_PEER, .events = FI_CNTR_EVENTS_BYTES };
@@ -228,7 +231,7 @@ static void open_peer(struct peer *p)
 
 	owner.cq.owner_ops = &cq_owner;
 	owner.cntr.owner_ops = &cntr_owner;
-	owner.srx.owner_ops = &srx_owner;
+	imported->owner_ops = &srx_owner;
 	OK(fi_getinfo(FI_VERSION(2, 0), NULL, NULL, 0, hints, &p->info));
 	fi_freeinfo(hints);
 	CHECK(p->info->caps & FI_PEER && p->info->domain_attr->caps & FI_PEER);
@@ -339,7 +342,7 @@ static void test_messages(long unexpected)
 	struct name names[2];
 	struct peer p;
 
-	open_peer(&p);
+	open_peer(&p, &owner.srx);
 	connect_peer(&p, names);
 	insert(&p, !test_rank, &names[!test_rank]);
 	before = entries(&p);
@@ -394,7 +397,7 @@ static void test_edges(long unused)
 	struct owned *o;
 
 	(void)unused;
-	open_peer(&p);
+	open_peer(&p, &owner.srx);
 	connect_peer(&p, names);
 	if (test_rank == 0) {
 		insert(&p, 1, &names[1]);
@@ -434,10 +437,30 @@ static void test_edges(long unused)
 	close_peer(&p);
 }
 
+/* What is inserted into an address vector is news for the contexts of its endpoints only. */
+static void test_apart(long unused)
+{
+	struct name name = { .len = sizeof(name.bytes) };
+	struct peer p[2];
+
+	(void)unused;
+	open_peer(&p[0], &owner.srx);
+	open_peer(&p[1], &owner.other);
+	OK(fi_getname(&p[0].ep->fid, name.bytes, &name.len));
+	for (int i = 0; i < 2; i++) {
+		insert(&p[i], 0, &name);
+		CHECKF(owner.asked[0] == 1 && owner.asked[1] == i, "insert %d: asked %d and %d times", i,
+		       owner.asked[0], owner.asked[1]);
+	}
+	close_peer(&p[0]);
+	close_peer(&p[1]);
+}
+
 static const struct test tests[] = {
 	{ "expected", test_messages, 2, 60, 0 },
 	{ "unexpected", test_messages, 2, 60, 1 },
 	{ "edges", test_edges, 2, 60, 0 },
+	{ "apart", test_apart, 1, 60, 0 },
 };
 
 #endif

@@ -66,26 +66,36 @@ func (m *MTU) Next(now congestion.Time) int {
 // Sending takes in that a probe of size bytes leaves.
 func (m *MTU) Sending(size int) { m.probing = size }
 
-// Arrived takes in that a packet of size bytes got through. It returns true when
-// the path's MTU seems to have shrunk and Size is the least again: small ones
-// get through, and large ones did not, several times.
-func (m *MTU) Arrived(size int) (shrunk bool) {
+// Arrived takes in that a packet of size bytes got through.
+func (m *MTU) Arrived(size int) {
 	if size == m.probing {
 		m.probing, m.tries = 0, 0
 	}
-	switch {
-	case size >= m.hole:
-		m.holes = 0
-	case size <= m.least && m.holes >= blackHole:
-		m.bad = min(m.bad, m.hole)
-		m.good, m.holes, m.probing, m.tries, m.again = m.least, 0, 0, 0, 0
-		return true
-	}
+	m.Late(size)
 	if size > m.good && size <= m.most {
 		m.good = size
 		m.bad = max(m.bad, size+1)
 	}
-	return false
+}
+
+// Late takes in that a packet of size bytes that was taken for lost had got through. The path may have shrunk since it
+// was sent, so that Size does not grow.
+func (m *MTU) Late(size int) {
+	if size >= m.hole {
+		m.holes = 0
+	}
+}
+
+// Answered takes in that the peer answers, after Arrived and Late for all that it acknowledges. It returns true when
+// the path's MTU seems to have shrunk and Size is the least again: small packets
+// get through, and large ones did not, several times.
+func (m *MTU) Answered() (shrunk bool) {
+	if m.holes < blackHole {
+		return false
+	}
+	m.bad = min(m.bad, m.hole)
+	m.good, m.holes, m.probing, m.tries, m.again = m.least, 0, 0, 0, 0
+	return true
 }
 
 // Lost takes in that a probe of size bytes did not get through. That says nothing
@@ -102,8 +112,8 @@ func (m *MTU) Lost(size int) {
 }
 
 // Timeout takes in that the retransmission timer took packets for lost, the
-// largest of which had size bytes. What that means shows when a small packet
-// arrives; the sender sends one too.
+// largest of which had size bytes. What that means shows when the peer answers (Answered); the sender sends a small
+// packet, too.
 func (m *MTU) Timeout(size int) {
 	if size <= m.least {
 		return

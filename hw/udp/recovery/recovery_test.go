@@ -92,7 +92,8 @@ func TestLossByTimeAfterReordering(t *testing.T) {
 	}
 	// It arrives after all: more patience from now on.
 	before := s.patience(p)
-	if err := s.OnAck(at, at, ack(wire.Range{First: 2, Last: 2}), 0, p); err != nil || len(s.Acked) != 1 || s.Acked[0].Size != 0 {
+	err := s.OnAck(at, at, ack(wire.Range{First: 2, Last: 2}), 0, p)
+	if err != nil || len(s.Acked) != 1 || s.Acked[0].Size != 1000 || !s.Acked[0].Late() {
 		t.Fatal(err, s.Acked)
 	}
 	if s.patience(p) <= before {
@@ -454,8 +455,21 @@ func TestMTUShrinks(t *testing.T) {
 	if m.Size() != 9000 {
 		t.Error("a silent peer is no black hole")
 	}
-	if !m.Arrived(64) || m.Size() != 1200 {
+	m.Late(4999)
+	m.Late(5000) // the peer was silent, and the path carried it
+	if m.Answered() || m.Size() != 9000 {
+		t.Errorf("large packets have arrived late: %d", m.Size())
+	}
+	for range blackHole {
+		m.Timeout(5000)
+	}
+	m.Arrived(64)
+	m.Late(4999)
+	if !m.Answered() || m.Size() != 1200 {
 		t.Errorf("small packets arrive, large ones do not: %d", m.Size())
+	}
+	if m.Late(9000); m.Size() != 1200 {
+		t.Errorf("what was sent before raises the size: %d", m.Size())
 	}
 	if n := m.Next(1); n >= 5000 || n <= 1200 {
 		t.Errorf("next probe %d", n)

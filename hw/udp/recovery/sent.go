@@ -27,6 +27,9 @@ type Packet struct {
 	Flight   congestion.PacketState // from Path.OnSend
 }
 
+// Late reports of a packet in Acked that it was taken for lost.
+func (p *Packet) Late() bool { return p.state == lost }
+
 // status is what became of a packet number.
 //
 //	flying → acked    by an acknowledgement
@@ -160,7 +163,7 @@ func (s *Sent) settle(lostBefore congestion.Time) {
 
 // OnAck takes in an acknowledgement that arrived at arrival, which may be earlier than now, and passes it on to path;
 // marked of the packets it acknowledges came with ECN's mark. Acked then holds what is newly acknowledged, those that
-// were taken for lost included (their Size is 0, for path does not count them again). Errors: ErrAck.
+// were taken for lost included (Late), which path does not count again. Errors: ErrAck.
 func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, path *congestion.Path) error {
 	s.Acked = s.Acked[:0]
 	if a.Ranges[0].Last >= s.next {
@@ -182,7 +185,7 @@ func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, p
 	}
 	rtt, delay := time.Duration(0), now.Sub(arrival)
 	if newest := &s.Acked[0]; newest.Number == a.Ranges[0].Last {
-		if newest.Size > 0 {
+		if newest.Size > 0 && !newest.Late() {
 			rtt = sample(arrival, newest, a.Delay, path)
 		}
 		if newest.Asked { // else the peer may have waited for company
@@ -216,9 +219,8 @@ func (s *Sent) ackRange(now, at congestion.Time, first, last uint64, had bool, b
 			s.rack(&s.Acked[len(s.Acked)-1], had && n < before, at)
 		case lost:
 			s.spurious(at, path)
-			p.state = acked
-			p.Size = 0
 			s.Acked = append(s.Acked, *p)
+			p.state = acked
 		}
 	}
 	s.largest, s.anyAcked = max(s.largest, last), true
