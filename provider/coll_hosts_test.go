@@ -280,3 +280,45 @@ func TestExchangeAway(t *testing.T) {
 		})
 	}
 }
+
+// TestExchangeBothWays: in a group of members on the same host and on another one, the slices of each pair go its way:
+// over shared memory within a host, where they are put, and over the cable between hosts.
+func TestExchangeBothWays(t *testing.T) {
+	const slice, each = putHere, 3
+	h := newHosts(t, each, nil)
+	r := rand.New(rand.NewPCG(1, 35))
+	for range 3 {
+		var lo, come, gone [2]uint64
+		for i, host := range h.hosts {
+			lo[i], _ = host.Carried("lo")
+			come[i], gone[i] = host.Carried(host.Iface)
+		}
+		var put [2 * each]uint64
+		for i, s := range h.sides {
+			put[i] = byPuts.bytes(s)
+		}
+		w := h.newSlices(r, slice)
+		w.post(everyRank(2 * each)...)
+		h.until("the operation's end", w.over)
+		w.check(-1)
+		for i, s := range h.sides {
+			// The first chunks may go before the offers are there.
+			if n := byPuts.bytes(s) - put[i]; n < slice/2*(each-1) || n > slice*(each-1) {
+				t.Errorf("rank %d has put %d bytes, and has %d for its host's others", i, n, slice*(each-1))
+			}
+		}
+		for i, host := range h.hosts {
+			loNow, _ := host.Carried("lo")
+			comeNow, goneNow := host.Carried(host.Iface)
+			const between = slice * each * each
+			for _, n := range []uint64{comeNow - come[i], goneNow - gone[i]} {
+				if n < between || n > 2*between { // packets may be sent again
+					t.Errorf("host %s: %d bytes over the cable, of %d for the other host", host.Name, n, between)
+				}
+			}
+			if n := loNow - lo[i]; n > slice/10 {
+				t.Errorf("host %s: %d bytes over its loopback interface", host.Name, n)
+			}
+		}
+	}
+}
