@@ -64,7 +64,7 @@ func (d *Domain) reach(n names.Name) error {
 	if here || err != nil {
 		return err
 	}
-	locals, err := names.Locals(names.System)
+	locals, err := d.local.Locals()
 	if err != nil {
 		return fmt.Errorf("list network interfaces: %w", err)
 	}

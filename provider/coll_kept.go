@@ -1,6 +1,9 @@
 package provider
 
-import "github.com/weft-fabric/weft/hw"
+import (
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
+)
 
 // keptMemory is what a persistent all-to-all has offered to its peers: it stays registered for the next
 // operation of the request until one fails, which takes it back, or the request is freed. An offer is sent
@@ -53,6 +56,9 @@ func (o *collOp) register(entry int, over *port, data []byte, access hw.Access) 
 	r, err := over.Memory().Register(hw.Region{
 		Addr: pointerAt(addressOfBytes(data)), Len: len(data), Access: access,
 	})
+	if err == nil {
+		o.group.c.ep.stats.Rx(stats.RxExchangeRegistered, 1)
+	}
 	if k == nil || err != nil {
 		return r, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // keptWork is a persistent all-to-all of equal slices.
@@ -72,6 +73,11 @@ func (w *keptWork) end() {
 	}
 }
 
+// registered is how many regions a rank has registered for its peers.
+func (w *keptWork) registered(rank int) uint64 {
+	return w.c.sides[rank].counted(stats.RxExchangeRegistered)
+}
+
 // kept is what a rank's request has registered.
 func (w *keptWork) kept(rank int) []keptRegion { return w.requests[rank].args.kept.list }
 
@@ -92,11 +98,14 @@ func TestKept(t *testing.T) {
 		f.tests(t, 3, 300000, func(t *testing.T, w *keptWork, groups []*Group) {
 			var first []keptRegion
 			for i := range 4 {
-				before := f.bytes(w.c.sides[0])
+				before, had := f.bytes(w.c.sides[0]), w.registered(0)
 				w.start(0, 1, 2)
 				w.end()
 				if f.bytes(w.c.sides[0]) == before {
 					t.Error("nothing is copied")
+				}
+				if n := w.registered(0) - had; i == 0 && n != 2 || i > 0 && n != 0 {
+					t.Errorf("start %d registers %d regions", i+1, n)
 				}
 				if i == 0 {
 					first = slices.Clone(w.kept(0))
@@ -106,6 +115,15 @@ func TestKept(t *testing.T) {
 			}
 			if len(first) != 2 || first[0].region == nil || first[1].region == nil {
 				t.Fatalf("registered: %v", first)
+			}
+			had := w.registered(0)
+			for i := range 3 { // one that is not persistent registers each time
+				if err := w.c.sides[i].ep.AllToAllV(&w.args[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if w.end(); w.registered(0) != had+2 {
+				t.Errorf("an operation of no request registers %d regions", w.registered(0)-had)
 			}
 			w.requests[0].Free()
 			w.requests[0].Free()

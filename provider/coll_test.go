@@ -37,42 +37,54 @@ func newCircle(t testing.TB, b *bench, n int) *circle {
 	t.Helper()
 	c := &circle{t: t}
 	for range n {
-		s := &collSide{side: side{t: t, bench: b, domain: b.domain, addr: map[*side]fi.Addr{}}}
-		s.open()
-		c.sides = append(c.sides, s)
-		b.sides = append(b.sides, &s.side)
-		t.Cleanup(s.close)
+		c.add(b, (*collSide).open)
 	}
+	c.meet()
+	return c
+}
+
+// add makes a side with open.
+func (c *circle) add(b *bench, open func(*collSide) error) {
+	c.t.Helper()
+	s := &collSide{side: side{t: c.t, bench: b, domain: b.domain, addr: map[*side]fi.Addr{}}}
+	if err := open(s); err != nil {
+		c.t.Fatal(err)
+	}
+	c.sides = append(c.sides, s)
+	b.sides = append(b.sides, &s.side)
+	c.t.Cleanup(s.close)
+}
+
+// meet has all sides know each other.
+func (c *circle) meet() {
+	c.t.Helper()
 	for _, s := range c.sides {
 		for _, o := range c.sides {
 			s.know(&o.side)
 			s.addrs = append(s.addrs, s.addr[&o.side])
 		}
 	}
-	return c
 }
 
-func (s *collSide) open() {
-	s.t.Helper()
-	var err error
-	must := func(err error) {
-		if err != nil {
-			s.t.Helper()
-			s.t.Fatal(err)
+func (s *collSide) open() (err error) {
+	for _, step := range []func() error{
+		func() error { s.av, err = s.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable}); return err },
+		func() error {
+			s.cq, err = s.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: 64}, nil)
+			return err
+		},
+		func() error { s.eq, err = s.bench.fabric.OpenEQ(&fi.EQAttr{}); return err },
+		func() error { s.ep, err = s.domain.OpenEndpoint(s.bench.info); return err },
+		func() error { return s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv) },
+		func() error { return s.ep.BindAV(s.av, 0) },
+		func() error { return s.ep.BindEQ(s.eq, 0) },
+		func() error { return s.ep.Enable() },
+	} {
+		if err := step(); err != nil {
+			return err
 		}
 	}
-	s.av, err = s.domain.OpenAV(&fi.AVAttr{Type: fi.AVTable})
-	must(err)
-	s.cq, err = s.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: 64}, nil)
-	must(err)
-	s.eq, err = s.bench.fabric.OpenEQ(&fi.EQAttr{})
-	must(err)
-	s.ep, err = s.domain.OpenEndpoint(s.bench.info)
-	must(err)
-	must(s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv))
-	must(s.ep.BindAV(s.av, 0))
-	must(s.ep.BindEQ(s.eq, 0))
-	must(s.ep.Enable())
+	return nil
 }
 
 func (s *collSide) close() {

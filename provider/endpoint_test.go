@@ -57,7 +57,14 @@ func newBenchAt(t testing.TB, node string, settings map[string]string, change fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, info: infos[0]}
+	return openBench(t, infos[0], change)
+}
+
+// openBench opens the fabric and the domain of an answer.
+func openBench(t testing.TB, of *fi.Info, change func(*config.Config)) *bench {
+	t.Helper()
+	b := &bench{t: t, info: of}
+	var err error
 	if b.fabric, err = OpenFabric(b.info.Fabric); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ type Net struct {
 	Rand *rand.Rand
 
 	now    congestion.Time
-	events []event // a binary heap
+	events []event // a heap of eventWidth children
 	seq    uint64
 	fired  uint64
 	free   *Packet
@@ -48,42 +48,47 @@ func (n *Net) Now() congestion.Time { return n.now }
 // Events returns how many events have happened.
 func (n *Net) Events() uint64 { return n.fired }
 
+// eventWidth is how many children an entry of the heap of events has: fewer levels are fewer lines of memory.
+const eventWidth = 4
+
 // at makes an event.
 func (n *Net) at(t congestion.Time, to handler, arg *Packet) {
 	n.seq++
-	n.events = append(n.events, event{max(t, n.now), n.seq, to, arg})
+	e := event{max(t, n.now), n.seq, to, arg}
+	n.events = append(n.events, e)
 	i := len(n.events) - 1
 	for i > 0 {
-		parent := (i - 1) / 2
-		if !n.events[i].before(&n.events[parent]) {
+		parent := (i - 1) / eventWidth
+		if !e.before(&n.events[parent]) {
 			break
 		}
-		n.events[i], n.events[parent] = n.events[parent], n.events[i]
+		n.events[i] = n.events[parent]
 		i = parent
 	}
+	n.events[i] = e
 }
 
 // pop takes the earliest event.
 func (n *Net) pop() event {
-	top := n.events[0]
-	last := len(n.events) - 1
-	n.events[0] = n.events[last]
+	top, last := n.events[0], len(n.events)-1
+	e := n.events[last]
 	n.events[last] = event{}
 	n.events = n.events[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			return top
+	for i := 0; last > 0; {
+		least := eventWidth*i + 1
+		for c := least + 1; c < min(eventWidth*(i+1)+1, last); c++ {
+			if n.events[c].before(&n.events[least]) {
+				least = c
+			}
 		}
-		if child+1 < last && n.events[child+1].before(&n.events[child]) {
-			child++
+		if least >= last || !n.events[least].before(&e) {
+			n.events[i] = e
+			break
 		}
-		if !n.events[child].before(&n.events[i]) {
-			return top
-		}
-		n.events[i], n.events[child] = n.events[child], n.events[i]
-		i = child
+		n.events[i] = n.events[least]
+		i = least
 	}
+	return top
 }
 
 // Run lets d pass.

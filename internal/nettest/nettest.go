@@ -159,6 +159,23 @@ func (h *Host) Up(up bool) {
 	}
 }
 
+// Carried returns the bytes that have come and gone over an interface of the host's: Iface or "lo".
+func (h *Host) Carried(iface string) (in, out uint64) {
+	h.t.Helper()
+	for line := range strings.Lines(h.Run("cat", "/proc/net/dev")) {
+		name, counts, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if f := strings.Fields(counts); name == iface && len(f) >= 9 {
+			_, err := fmt.Sscan(f[0]+" "+f[8], &in, &out)
+			if err != nil {
+				h.t.Fatalf("counters of %s: %v", iface, err)
+			}
+			return in, out
+		}
+	}
+	h.t.Fatalf("host %s has no interface %s", h.Name, iface)
+	return 0, 0
+}
+
 // MTU sets the MTU of the host's end.
 func (h *Host) MTU(bytes int) {
 	h.t.Helper()

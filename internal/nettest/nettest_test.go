@@ -102,3 +102,20 @@ func TestImpairments(t *testing.T) {
 		}
 	}
 }
+
+// TestCarried: what goes over the cable counts at both ends, and not on the loopback interface.
+func TestCarried(t *testing.T) {
+	const count = 100
+	a, b := New(t)
+	_, before := a.Carried(a.Iface)
+	own, _ := a.Carried("lo")
+	exchange(t, a, b, false, count)
+	_, gone := a.Carried(a.Iface)
+	come, _ := b.Carried(b.Iface)
+	if sent := gone - before; sent < count*100 || come < count*100 {
+		t.Errorf("%d datagrams of 100 bytes: %d bytes have gone, %d have come", count, sent, come)
+	}
+	if after, _ := a.Carried("lo"); after-own >= count*100 {
+		t.Errorf("%d bytes on the loopback interface", after-own)
+	}
+}

@@ -210,6 +210,7 @@ const (
 	RxExchangeAgain
 	RxExchangePut
 	RxExchangeGot
+	RxExchangeRegistered
 	RxNotes
 	RxNotesDirect
 	RxAcksDirect
@@ -534,6 +535,9 @@ var table = []Counter{
 	{"exchange_got", "bytes", Sum,
 		"Bytes of all-to-alls that were fetched from the memory of their senders.",
 		at(Place{Rx, RxExchangeGot})},
+	{"exchange_registered", "regions", Sum,
+		"Regions of memory registered for peers' puts and gets of all-to-alls; persistent ones keep theirs.",
+		at(Place{Rx, RxExchangeRegistered})},
 	{"ptp_error", "ns", Gauge, "How far the synchronised clock may be off.", at(Place{Rx, RxPTPError})},
 
 	{"errors_truncated", "operations", Sum, "Operations that ended with FI_ETRUNC.", at(Place{Rx, RxErrTruncated})},

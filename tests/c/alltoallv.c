@@ -202,8 +202,9 @@ static void test_killed(long elems)
 	group_close(&g);
 }
 
-/* One that is started again and again with other data, without its arrays, between others. */
-static void test_persistent(long elems)
+/* One that is started again and again with other data, without its arrays, between others; where its chunks are copied
+ * by one side, the first start registers as many regions as there are others, and no other one does. */
+static void run_persistent(long elems, bool copies)
 {
 	uint64_t counts[MANY], displs[MANY];
 	uint8_t *in = calloc(MANY, elems), *out = calloc(MANY, elems);
@@ -225,9 +226,13 @@ static void test_persistent(long elems)
 	OK(ops->alltoallv_init(g.n.ep, &a, &req));
 	memset(counts, 0, sizeof(counts));
 	for (int round = 0; round < 5; round++) {
+		uint64_t had = node_counter(&g.n, "exchange_registered");
+
 		memset(in, (int)g.rank + 16 * round, g.size * elems);
 		OK(ops->alltoallv_start(req));
 		group_done(&g, &req);
+		had = node_counter(&g.n, "exchange_registered") - had;
+		CHECKF(had == (copies && round == 0 ? g.size - 1 : 0), "round %d registers %ju regions", round, (uintmax_t)had);
 		for (size_t i = 0; i < g.size * elems; i++)
 			CHECKF(out[i] == (uint8_t)(i / elems + 16 * round), "round %d: byte %zu is %d", round, i, out[i]);
 		vector(&g, ops, 1, 100, false);
@@ -246,6 +251,8 @@ static void test_persistent(long elems)
 	free(in);
 	free(out);
 }
+
+static void test_persistent(long elems) { run_persistent(elems, false); }
 
 /* Every member is given what is wrong; nothing is written, and the group goes on. */
 static void test_refused(long arg)
@@ -470,7 +477,7 @@ static void test_put_killed(long elems)
 static void test_put_persistent(long elems)
 {
 	by_puts();
-	test_persistent(elems);
+	run_persistent(elems, true);
 }
 
 static void test_put_arrivals(long elems)
@@ -507,7 +514,7 @@ static void test_get_killed(long elems)
 static void test_get_persistent(long elems)
 {
 	by_gets();
-	test_persistent(elems);
+	run_persistent(elems, true);
 }
 
 static void test_get_arrivals(long elems)

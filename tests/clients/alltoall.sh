@@ -57,8 +57,8 @@ programs() {
 	check "all forms" 2 "$work/alltoall.$mpi"
 	check "all forms" 4 "$work/alltoall.$mpi"
 	check "some forms" 8 "$work/alltoall.$mpi" vector iform comms
-	FI_WEFT_ALLTOALL_ALGORITHM="put" check "persistent forms by puts" 4 "$work/alltoall.$mpi" persistent
-	FI_WEFT_ALLTOALL_ALGORITHM="get" check "persistent forms by gets" 4 "$work/alltoall.$mpi" persistent
+	FI_WEFT_RTT_SCHED_ENABLE="yes" FI_WEFT_ALLTOALL_ALGORITHM="put" WEFT_COMMAND=$PWD/build/bin/weft check "persistent forms by puts" 4 "$work/alltoall.$mpi" persistent
+	FI_WEFT_RTT_SCHED_ENABLE="yes" FI_WEFT_ALLTOALL_ALGORITHM="get" WEFT_COMMAND=$PWD/build/bin/weft check "persistent forms by gets" 4 "$work/alltoall.$mpi" persistent
 	check "threads" 4 "$work/alltoall.$mpi" threads
 	FI_WEFT_MPI_MIN_SIZE=0 check "short slices" 2 "$work/alltoall.$mpi" uniform types
 	check "counts that differ" 3 "$work/errors.$mpi"

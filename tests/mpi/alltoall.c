@@ -290,13 +290,36 @@ static void iform(void)
 }
 
 #ifdef INIT
-/* Requests that are started again and again, with other data each time; the last is short and so the MPI's own. */
+/* How many regions the rank has registered for its peers, as the command that WEFT_COMMAND names says. */
+static long registered(void)
+{
+	static char text[1 << 20], command[512], own[32];
+	const char *weft = getenv("WEFT_COMMAND"), *at;
+	size_t n;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "LD_PRELOAD= '%s' top --once --json --filter %d", weft, (int)getpid());
+	snprintf(own, sizeof(own), "\"pid\": %d,", (int)getpid());
+	f = popen(command, "r");
+	CHECK(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	CHECK(pclose(f) == 0);
+	at = strstr(text, own);
+	at = at ? strstr(at, "\"exchange_registered\": ") : NULL;
+	CHECK(at);
+	return at ? atol(strchr(at, ':') + 1) : 0;
+}
+
+/* Requests that are started again and again, with other data each time; the last is short and so the MPI's own. What
+ * peers put into, or get from, is registered by the first starts only. */
 static void persistent(void)
 {
 	enum { SLICE = 6000, SHORT = 64 };
 	static char in[MAX * SLICE], out[MAX * SLICE], both[MAX * SLICE], few[MAX * SHORT];
 	MPI_Request r[4];
 	struct parts vin, vout;
+	long kept = 0;
 
 	vector_make(&vin, &vout, 77, 4, MPI_COMM_WORLD, 0);
 	INIT(Alltoall)(in, SLICE, MPI_BYTE, out, SLICE, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]);
@@ -322,6 +345,13 @@ static void persistent(void)
 			verify(both + i * SLICE, SLICE, seed_of(round + 1, i, rank));
 			CHECK(rank || !memcmp(few + i * SHORT, out + i * SLICE, SHORT)); /* the beginning of what comes first */
 		}
+		if (round == 0 && getenv("WEFT_COMMAND"))
+			kept = registered();
+	}
+	if (getenv("WEFT_COMMAND")) {
+		CHECK(kept > 0);
+		/* What others get in place is a copy, which is registered each time. */
+		CHECK_EQ(registered() - kept, strcmp(getenv("FI_WEFT_ALLTOALL_ALGORITHM"), "get") ? 0 : 7 * (size - 1));
 	}
 	for (int i = 0; i < 4; i++) {
 		MPI_Request_free(&r[i]);
