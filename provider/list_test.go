@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -102,32 +103,49 @@ func (m *listModel) compare(t *testing.T, what string) {
 // TestListAgainstModel posts random lists, whole and by picks, and compares memory with a model.
 func TestListAgainstModel(t *testing.T) {
 	listPaths(t, func(t *testing.T, x, y *side, way Way) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		r := rand.New(rand.NewPCG(seed, 0))
-		m := newListModel(x, y, r)
-		elements, total := 0, uint64(0)
-		for n := range 12 {
-			pieces := m.pieces(r, [...]int{3, 100, 3000}[n%3])
-			if len(pieces) < 2 {
-				continue
-			}
-			l := x.list(pieces)
-			for range 3 {
-				a := ListArgs{Read: r.IntN(2) == 0, Context: uint64(n) + 1, Flags: []uint64{0, fi.DeliveryComplete}[r.IntN(2)]}
-				picks := randomPicks(r, l.Len(), &a)
-				post(t, func() error { return l.Post(&a) }, x, y)
-				wantDone(t, x, y, a.Context, fi.RMA|map[bool]uint64{true: fi.Read, false: fi.Write}[a.Read])
-				k, b := m.apply(pieces, picks, a.Read)
-				m.compare(t, fmt.Sprintf("list %d of %d pieces, read %t, %d picks", n, len(pieces), a.Read, len(picks)))
-				elements, total = elements+k, total+b
-			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantWay(t, x, way, uint64(elements), total)
+		elements, total := listsAgainstModel(t, x, y, 12, false)
+		wantWay(t, x, way, elements, total)
 	})
+}
+
+// listsAgainstModel has x post that many random lists to memory of y, three times each, and compares all memory with a
+// model after each post. It returns how many elements and bytes were moved. noted: each post has a notification, which
+// comes once, in order, after the data.
+func listsAgainstModel(t *testing.T, x, y *side, lists int, noted bool) (elements, total uint64) {
+	t.Helper()
+	seed := testSeed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	m := newListModel(x, y, r)
+	posts := uint64(0)
+	for n := range lists {
+		pieces := m.pieces(r, [...]int{3, 100, 3000}[n%3])
+		if len(pieces) < 2 {
+			continue
+		}
+		l := x.list(pieces)
+		for range 3 {
+			a := ListArgs{Read: r.IntN(2) == 0, Context: uint64(n) + 1, Flags: []uint64{0, fi.DeliveryComplete}[r.IntN(2)]}
+			picks := randomPicks(r, l.Len(), &a)
+			if noted {
+				a.Note = binary.LittleEndian.AppendUint64(nil, posts)
+			}
+			post(t, func() error { return l.Post(&a) }, x, y)
+			wantDone(t, x, y, a.Context, fi.RMA|map[bool]uint64{true: fi.Read, false: fi.Write}[a.Read])
+			if noted {
+				if got := y.takes(1, x)[0]; !bytes.Equal(got.Data, a.Note) {
+					t.Fatalf("notification %x, want %x", got.Data, a.Note)
+				}
+			}
+			posts++
+			k, b := m.apply(pieces, picks, a.Read)
+			m.compare(t, fmt.Sprintf("list %d of %d pieces, read %t, %d picks", n, len(pieces), a.Read, len(picks)))
+			elements, total = elements+uint64(k), total+b
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return elements, total
 }
 
 // wantWay finds that elements have taken a way and no other.
