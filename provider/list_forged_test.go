@@ -138,7 +138,7 @@ func TestTokenWrongKey(t *testing.T) {
 		{"a shorter one", "the owner's", []byte("the owner"), "seal is not right"},
 		{"none", "the owner's", nil, "with an authorisation key there (false), here (true)"},
 		{"a stranger opens it", "another's", []byte("the owner's"), "seal is not right"},
-		{"one without a key opens it", "", []byte("the owner's"), "with an authorisation key there (true), here (false)"},
+		{"one without opens it", "", []byte("the owner's"), "with an authorisation key there (true), here (false)"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			x := newBench(t, nil, keyedHints(c.mine)).side(t)

@@ -124,7 +124,8 @@ func listsAgainstModel(t *testing.T, x, y *side, lists int, noted bool) (element
 		}
 		l := x.list(pieces)
 		for range 3 {
-			a := ListArgs{Read: r.IntN(2) == 0, Context: uint64(n) + 1, Flags: []uint64{0, fi.DeliveryComplete}[r.IntN(2)]}
+			a := ListArgs{Read: r.IntN(2) == 0, Context: uint64(n) + 1}
+			a.Flags = []uint64{0, fi.DeliveryComplete}[r.IntN(2)]
 			picks := randomPicks(r, l.Len(), &a)
 			if noted {
 				a.Note = binary.LittleEndian.AppendUint64(nil, posts)

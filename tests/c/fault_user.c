@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Segments and tokens of another user. Rank 1 becomes nobody. Neither can reach the other through shared memory, and
- * a segment that nobody puts in a place where rank 0 looks for one of its own is refused. Who has a token of the other's
- * memory reaches it by messages alone, where UDP leads there.
+ * a segment that nobody puts in a place where rank 0 looks for one of its own is refused. A process with a token of the
+ * other's memory reaches it by messages alone, where UDP leads there.
  */
 #include "common.h"
 
@@ -87,7 +87,8 @@ static void test_apart(long arg)
 enum { ELEMENTS = 64, BYTES = 512, LEN = ELEMENTS * BYTES };
 
 /* Posts a list to a region of the other user's. Returns 0, or the error with which it is refused or ends. */
-static int post_to(struct weft_token_ops *t, struct weft_remote *remote, uint64_t base, char *mem, uint32_t op, size_t count)
+static int post_to(struct weft_token_ops *t, struct weft_remote *remote, uint64_t base, char *mem, uint32_t op,
+		   size_t count)
 {
 	struct weft_local_piece here = { .addr = mem, .len = BYTES, .count = count };
 	struct weft_remote_piece there = { .remote = remote, .addr = base, .len = BYTES, .count = count };
@@ -117,8 +118,8 @@ static void use_token(struct weft_token_ops *t, int i, bool reached)
 		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
 			int rc = post_to(t, remote, info.base, mem, op, count);
 
-			CHECKF(reached ? !rc : rc == FI_EHOSTUNREACH || rc == FI_EACCES, "memory %d, op %u of %zu: %s", i, op, count,
-			       rc ? fi_strerror(rc) : "done");
+			CHECKF(reached ? !rc : rc == FI_EHOSTUNREACH || rc == FI_EACCES, "memory %d, op %u of %zu: %s", i, op,
+			       count, rc ? fi_strerror(rc) : "done");
 		}
 		for (size_t k = 0; k < LEN; k++)
 			CHECKF(mem[k] == 2 + i, "memory %d: byte %zu is %d", i, k, mem[k]);
@@ -160,7 +161,8 @@ static void test_token(long arg)
 		token_send(t, mr[i], !test_rank);
 	}
 	if (!owner) {
-		CHECKF(node_counter(&n, "list_ipc") == 0, "%lu elements were copied", (unsigned long)node_counter(&n, "list_ipc"));
+		CHECKF(node_counter(&n, "list_ipc") == 0, "%lu elements were copied",
+		       (unsigned long)node_counter(&n, "list_ipc"));
 		CHECKF(!gpu_is_fake() || gpu_imports() == 0, "%d mappings were made", gpu_imports());
 	}
 	barrier(reached ? &n : NULL);

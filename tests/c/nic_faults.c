@@ -2,8 +2,8 @@
 /*
  * A NIC of Slingshot that may not be used, has no room, or refuses a command: an endpoint that demands it
  * (FI_WEFT_CXI=yes) is not enabled, with an error, and without the demand messages go over UDP; what was posted when it
- * refuses a command ends, lists among them (weft/token.h). Rank 0 has the fault, or the owner of a list's memory, which the software
- * model of the NIC (tests/cassini) takes from CASSINI. tests/clients/cxi.sh runs this.
+ * refuses a command ends, lists among them (weft/token.h). Rank 0 has the fault, or the owner of a list's memory; the
+ * software model of the NIC (tests/cassini) takes it from CASSINI. tests/clients/cxi.sh runs this.
  */
 #include "common.h"
 #include "tokens.h"
@@ -263,8 +263,8 @@ static void verify_lists(const char *mem, long done)
 		size_t k = i / APART * BYTES + i % APART;
 		bool ours = i % APART < BYTES;
 
-		CHECKF(ours ? mem[i] == old[k] || (done < LISTS && mem[i] == new[k]) : !mem[i], "byte %zu is %#x after %ld lists", i,
-		       mem[i], done);
+		CHECKF(ours ? mem[i] == old[k] || (done < LISTS && mem[i] == new[k]) : !mem[i],
+		       "byte %zu is %#x after %ld lists", i, mem[i], done);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lists (weft/token.h) whose way is taken away while they are under way: cross-memory attach by the kernel, and
- * mappings of a GPU's memory by their owners, two of which recall from each other at once, or with the context of either
- * side. And tokens of an owner in whose place another process is. */
+ * mappings of a GPU's memory by their owners, two of which recall from each other at once, or with the context of
+ * either side. And tokens of an owner in whose place another process is. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -205,8 +205,8 @@ static void there_and_back(struct side *s, char *mem, uint64_t seed)
 	CHECKF(gpu_mapped() == 1, "%d mappings", gpu_mapped());
 }
 
-/* The CUDA context of a rank is destroyed when rank 0 has mapped memory of rank 1: in rank 0 the mapping is gone, and the
- * next list maps the memory anew; in rank 1 the memory is gone, and lists fail until there is other memory. */
+/* The CUDA context of a rank is destroyed when rank 0 has mapped memory of rank 1: in rank 0 the mapping is gone, and
+ * the next list maps the memory anew; in rank 1 the memory is gone, and lists fail until there is other memory. */
 static void test_context(long who)
 {
 	static char mem[ELEMENTS * BYTES];
