@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -120,6 +122,51 @@ func (c *lie) refused(t *testing.T, x, y *side) {
 	what := fmt.Sprintf("%d bytes at %#x with key %#x", lieSize, addr, i.Key)
 	if said := strings.Join(lines(), "\n"); !strings.Contains(said, what) {
 		t.Errorf("logged %q, not %q", said, what)
+	}
+}
+
+// TestListForgedDevice: a token that claims more than its region of a device's memory has is refused from the first
+// element beyond, by mappings as by messages; what it says of where the memory is opens nothing.
+func TestListForgedDevice(t *testing.T) {
+	defer dmabuf.Pretend()()
+	longer := func(t *token.Token) { t.Length *= 2 }
+	elsewhere := func(t *token.Token) {
+		longer(t)
+		far := token.Device{Allocation: 1 << 40, Offset: 1 << 62, Buffer: 5}
+		for i := range t.Parts {
+			if t.Parts[i].Type == token.PartDMABuf {
+				t.Parts[i].Body = far.Append(nil)
+			}
+		}
+	}
+	for _, ways := range wayChoices {
+		for what, tell := range map[string]func(t *token.Token){"longer": longer, "elsewhere": elsewhere} {
+			t.Run(fmt.Sprint(what, " ", ways), func(t *testing.T) {
+				b := newBench(t, func(c *config.Config) { c.TokenWays = ways }, hmemHints())
+				x, y := b.side(t), b.side(t)
+				theirs := y.dmabuf(t, 6)
+				theirs.put(t, 0, bytes.Repeat([]byte{6}, bufBytes))
+				to := x.opens(y.forged(theirs.mr, tell, nil))
+				local := bytes.Repeat([]byte{6}, 256)
+				l := x.list([]Piece{{
+					Local: iovOf(local)[0].Base, Remote: to, Addr: to.Info().Base + bufBytes - 64, Len: 64, Count: 4,
+				}})
+				want, first := fi.EACCES, uint64(1)
+				if !ways.Message {
+					want, first = fi.EOPNOTSUPP, 0
+				}
+				for _, read := range []bool{false, true} {
+					post(t, func() error { return l.Post(&ListArgs{Read: read, Context: 1}) }, x, y)
+					if _, e, done := settle(t, x, y); done || e.Err != want || e.Data != first {
+						t.Errorf("read %t: done %t, %+v, want %v", read, done, e, want)
+					}
+				}
+				theirs.want(t, 0, bytes.Repeat([]byte{6}, bufBytes))
+				if !bytes.Equal(local, bytes.Repeat([]byte{6}, len(local))) {
+					t.Error("memory here is written")
+				}
+			})
+		}
 	}
 }
 
