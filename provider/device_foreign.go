@@ -83,7 +83,7 @@ func (r *leasedRx) stepForeign(e *leasedEP, op *recvOp) bool {
 	case !ready:
 		return false
 	case err == nil:
-		if !m.Do(func(from *hmem.Mapping) { r.copyForeign(op, from) }) {
+		if !m.Do(func(from *hmem.Mapping) error { return r.copyForeign(op, from) }) {
 			r.dropForeign(op)
 			op.done = 0
 			r.pull(e, op) // the owner says what has become of it
@@ -111,23 +111,24 @@ func (r *leasedRx) senderGone(e *leasedEP, op *recvOp) bool {
 	return err != nil || errors.Is(p.Check(), hw.ErrPeerDead)
 }
 
-// copyForeign copies the next piece of an operation.
-func (r *leasedRx) copyForeign(op *recvOp, m *hmem.Mapping) {
+// copyForeign copies the next piece of an operation. An error is the driver's; the operation has failed with it.
+func (r *leasedRx) copyForeign(op *recvOp, m *hmem.Mapping) error {
 	offset := op.iov[0].Addr
 	if offset > m.Size() || op.want > m.Size()-offset {
 		log.Warnf(log.EPData, "%s offers %d bytes at %d of %d", r.addressOf(op.sender()), op.want, offset, m.Size())
 		op.status = fi.EIO
-		return
+		return nil
 	}
 	n := min(op.want-op.done, getChunk)
 	for _, s := range op.t.segments(r.local[:0], op.done, n) {
 		if err := m.CopyTo(uint64(uintptr(s.Addr)), offset+op.done, uint64(s.Len)); err != nil {
 			log.Warnf(log.EPData, "copy device memory of %s: %v", r.addressOf(op.sender()), err)
 			op.status = fi.EIO
-			return
+			return err
 		}
 		op.done += uint64(s.Len)
 	}
+	return nil
 }
 
 // dropForeign gives up what an operation has of the sender's memory.

@@ -161,5 +161,8 @@ func copyPieces(q *wire.CopyRequest, m *MR, use *cuda.Use) error {
 	if e := batch.Wait(); err == nil {
 		err = e
 	}
+	if err != nil && fi.ErrnoOf(err) != fi.EACCES {
+		use.Fail()
+	}
 	return err
 }

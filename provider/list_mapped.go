@@ -167,6 +167,11 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *pieces.Selection, i int, reg
 		if m := regions[sel.At(failed).Key]; m.own == nil {
 			status = driverError(proc.Process{PID: uint32(m.pid)})
 		}
+		for _, m := range regions {
+			if m.use != nil && m.err == nil {
+				m.use.Fail() // any of them
+			}
+		}
 		op.fail(sel.Number(failed), status)
 	}
 	return i

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -19,60 +20,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/stats"
 )
-
-// list prepares a list, until the test ends.
-func (s *side) list(pieces []Piece) *List {
-	s.t.Helper()
-	l, err := s.ep.NewList(pieces)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		if err := l.Close(); err != nil && fi.ErrnoOf(err) != fi.EBADF {
-			s.t.Errorf("close list: %v", err)
-		}
-	})
-	return l
-}
-
-// counts reads a counter of the side.
-func (s *side) counts(name string) uint64 {
-	s.t.Helper()
-	values := make([]uint64, len(stats.Table()))
-	if err := s.ep.Counters(values); err != nil {
-		s.t.Fatal(err)
-	}
-	return values[slices.IndexFunc(stats.Table(), func(c stats.Counter) bool { return c.Name == name })]
-}
-
-// listPaths runs a test over every way that a host without devices has.
-func listPaths(t *testing.T, f func(t *testing.T, x, y *side, way Way)) {
-	forEachPath(t, func(t *testing.T, b *bench) {
-		way := WayIPC
-		if b.domain.cfg.UseCMA == config.No {
-			way = WayMessage
-		}
-		f(t, b.side(t), b.side(t), way)
-	})
-	t.Run("turned off", func(t *testing.T) {
-		b := newBench(t, func(c *config.Config) { c.TokenWays = config.Ways{RDMA: true, Message: true} }, rmaHints())
-		f(t, b.side(t), b.side(t), WayMessage)
-	})
-	t.Run("udp", func(t *testing.T) {
-		sides := overUDP(t, 2, nil)
-		f(t, sides[0], sides[1], WayMessage)
-	})
-	t.Run("lanes", func(t *testing.T) {
-		sides := overUDP(t, 2, lanesEverywhere)
-		f(t, sides[0], sides[1], WayMessage)
-	})
-	t.Run("lanes in memory", func(t *testing.T) {
-		b := newBench(t, lanesEverywhere, rmaHints())
-		f(t, b.side(t), b.side(t), WayIPC)
-	})
-}
 
 // listModel is two regions of one owner, local memory, and what they should hold.
 type listModel struct {
@@ -155,32 +103,50 @@ func (m *listModel) compare(t *testing.T, what string) {
 // TestListAgainstModel posts random lists, whole and by picks, and compares memory with a model.
 func TestListAgainstModel(t *testing.T) {
 	listPaths(t, func(t *testing.T, x, y *side, way Way) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		r := rand.New(rand.NewPCG(seed, 0))
-		m := newListModel(x, y, r)
-		elements, total := 0, uint64(0)
-		for n := range 12 {
-			pieces := m.pieces(r, [...]int{3, 100, 3000}[n%3])
-			if len(pieces) < 2 {
-				continue
-			}
-			l := x.list(pieces)
-			for range 3 {
-				a := ListArgs{Read: r.IntN(2) == 0, Context: uint64(n) + 1, Flags: []uint64{0, fi.DeliveryComplete}[r.IntN(2)]}
-				picks := randomPicks(r, l.Len(), &a)
-				post(t, func() error { return l.Post(&a) }, x, y)
-				wantDone(t, x, y, a.Context, fi.RMA|map[bool]uint64{true: fi.Read, false: fi.Write}[a.Read])
-				k, b := m.apply(pieces, picks, a.Read)
-				m.compare(t, fmt.Sprintf("list %d of %d pieces, read %t, %d picks", n, len(pieces), a.Read, len(picks)))
-				elements, total = elements+k, total+b
-			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantWay(t, x, way, uint64(elements), total)
+		elements, total := listsAgainstModel(t, x, y, 12, false)
+		wantWay(t, x, way, elements, total)
 	})
+}
+
+// listsAgainstModel has x post that many random lists to memory of y, three times each, and compares all memory with a
+// model after each post. It returns how many elements and bytes were moved. noted: each post has a notification, which
+// comes once, in order, after the data.
+func listsAgainstModel(t *testing.T, x, y *side, lists int, noted bool) (elements, total uint64) {
+	t.Helper()
+	seed := testSeed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	m := newListModel(x, y, r)
+	posts := uint64(0)
+	for n := range lists {
+		pieces := m.pieces(r, [...]int{3, 100, 3000}[n%3])
+		if len(pieces) < 2 {
+			continue
+		}
+		l := x.list(pieces)
+		for range 3 {
+			a := ListArgs{Read: r.IntN(2) == 0, Context: uint64(n) + 1}
+			a.Flags = []uint64{0, fi.DeliveryComplete}[r.IntN(2)]
+			picks := randomPicks(r, l.Len(), &a)
+			if noted {
+				a.Note = binary.LittleEndian.AppendUint64(nil, posts)
+			}
+			post(t, func() error { return l.Post(&a) }, x, y)
+			wantDone(t, x, y, a.Context, fi.RMA|map[bool]uint64{true: fi.Read, false: fi.Write}[a.Read])
+			if noted {
+				if got := y.takes(1, x)[0]; !bytes.Equal(got.Data, a.Note) {
+					t.Fatalf("notification %x, want %x", got.Data, a.Note)
+				}
+			}
+			posts++
+			k, b := m.apply(pieces, picks, a.Read)
+			m.compare(t, fmt.Sprintf("list %d of %d pieces, read %t, %d picks", n, len(pieces), a.Read, len(picks)))
+			elements, total = elements+uint64(k), total+b
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return elements, total
 }
 
 // wantWay finds that elements have taken a way and no other.

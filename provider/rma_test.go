@@ -73,10 +73,12 @@ func post(t testing.TB, f func() error, sides ...*side) {
 
 // forEachPath runs a test where the kernel lets peers read each other's memory
 // and where it does not.
-func forEachPath(t *testing.T, f func(t *testing.T, b *bench)) {
+func forEachPath(t *testing.T, f func(t *testing.T, b *bench)) { forEachPathWith(t, rmaHints, f) }
+
+func forEachPathWith(t *testing.T, hints func() *fi.Info, f func(t *testing.T, b *bench)) {
 	for name, use := range map[string]config.Tri{"memory": config.Auto, "messages": config.No} {
 		t.Run(name, func(t *testing.T) {
-			f(t, newBench(t, func(c *config.Config) { c.UseCMA = use }, rmaHints()))
+			f(t, newBench(t, func(c *config.Config) { c.UseCMA = use }, hints()))
 		})
 	}
 }

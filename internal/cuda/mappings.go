@@ -251,6 +251,14 @@ func (u *Use) Resume() bool {
 	return true
 }
 
+// Fail says that the driver refused a copy: no further use of the mapping begins, and the next Acquire opens another. A
+// mapping is gone with the context that it was made in, and nothing else says so.
+func (u *Use) Fail() {
+	u.c.mu.Lock()
+	defer u.c.mu.Unlock()
+	u.e.leaving = true
+}
+
 // Release ends the use.
 func (u *Use) Release() {
 	c := u.c

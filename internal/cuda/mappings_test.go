@@ -223,3 +223,45 @@ func TestMappingsTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestMappingsFail: a mapping that the driver has failed has no new users, goes with the last one it has, and the next
+// use opens another.
+func TestMappingsFail(t *testing.T) {
+	c := newMappings(t)
+	var state memoryState
+	a, limits := Foreign{PID: 1, Token: 1}, Limits{Entries: 8, Bytes: 1000}
+	acquire := func() *Use {
+		u, err := c.Acquire(a, limits, state.opener(t, 100))
+		if err != nil {
+			t.Error(err)
+		}
+		return u
+	}
+	first, second := acquire(), acquire()
+	second.Pause()
+	first.Fail()
+	if second.Resume() {
+		t.Error("a use goes on")
+	}
+	third := make(chan *Use)
+	go func() { third <- acquire() }()
+	select {
+	case <-third:
+		t.Error("a new use of what has failed")
+	case <-time.After(20 * time.Millisecond):
+	}
+	first.Release()
+	u := <-third
+	second.Release()
+	if n := state.opens.Load(); n != 2 {
+		t.Errorf("opened %d times", n)
+	}
+	u.Release()
+	if k := c.Kept(); k != (Limits{1, 100}) {
+		t.Errorf("kept: %+v", k)
+	}
+	<-c.Drop()
+	if n := state.open.Load(); n != 0 {
+		t.Errorf("%d are open", n)
+	}
+}

@@ -151,6 +151,25 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
+// BenchmarkListOne is BenchmarkWrite of 8 bytes by a list of one element.
+func BenchmarkListOne(b *testing.B) {
+	l := newLists(b)
+	l.add(1, 0, 64, 8, 0, 0)
+	l.list.Single = true
+	for b.Loop() {
+		p := l.post(0, 0)
+		if postList(&p) != hot.PostDone {
+			b.Fatal("refused")
+		}
+		d := hot.Delivery{EP: p.EP}
+		for deliver(&d) == hot.DeliveryPause {
+		}
+		if _, ok := l.completed(); !ok || d.Worked == 0 {
+			b.Fatal("not done")
+		}
+	}
+}
+
 // BenchmarkFetch posts a fetching operation, serves it, and takes in the answer.
 func BenchmarkFetch(b *testing.B) {
 	l := newLoop(b)

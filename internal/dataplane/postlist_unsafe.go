@@ -26,44 +26,50 @@ const listFlags = copyFlags &^ fi.Inject
 func PostList(at, _, _, _ uintptr) uintptr { return endPost(at, postList(beginPost(at))) }
 
 func postList(p *hot.Post) uintptr {
-	ep, l := endpoint(p.EP), (*List)(pointer(p.Shape))
+	l := (*List)(pointer(p.Shape))
+	if !l.Single || p.Picks != 0 {
+		return postElements(p, l)
+	}
+	if p.Step == stepBegin {
+		if !allowed(p, l) {
+			p.Todo, p.Next = 0, 0
+			return hot.PostGo
+		}
+		r := unsafe.SliceData(l.Runs) // there is one
+		p.Dest, p.Buf, p.Len, p.Header, p.Key = l.Dest, uintptr(r.Local), r.Len, r.Remote, r.Key
+		p.Kind |= hot.PostListed
+	}
+	if p.Note == 0 {
+		return rma(p)
+	}
+	p.NoteTag = l.Tag.Load()
+	return postNote(p)
+}
+
+// allowed finds whether the data plane takes the post, by what it asks for, and makes it a read if it is one.
+func allowed(p *hot.Post, l *List) bool {
+	is := l.Write
+	if p.Op&hot.ListRead != 0 {
+		p.Kind |= hot.PostRead
+		is = l.Read
+	}
+	return is && p.Op&^listKinds == 0 && p.Flags&^listFlags == 0
+}
+
+// postElements posts a list of several elements, or some of them.
+func postElements(p *hot.Post, l *List) uintptr {
+	ep := endpoint(p.EP)
 	p.Todo, p.Next = 0, 0
 	if p.Step == stepBegin {
-		if code := beginList(p, ep, l); code != hot.PostDone {
+		if l.Single || !l.Direct || l.Batches == 0 || !allowed(p, l) {
+			return hot.PostGo
+		}
+		p.Dest, p.NoteTag = l.Dest, l.Tag.Load()
+		if code := beginCopies(p, ep, l); code != hot.PostDone {
 			return code
 		}
 	}
-	switch {
-	case p.Kind&hot.PostListed == 0:
-		return goOnList(p, ep, l)
-	case p.Note != 0:
-		return postNote(p)
-	}
-	return rma(p)
-}
-
-// beginList begins a post: it makes the post of a single element the operation that it is, and takes what copies of
-// several need. The code is another than hot.PostDone where it does not go on.
-func beginList(p *hot.Post, ep *hot.EP, l *List) uintptr {
-	allowed := l.Write
-	if p.Op&hot.ListRead != 0 {
-		p.Kind |= hot.PostRead
-		allowed = l.Read
-	}
-	if !allowed || p.Op&^listKinds != 0 || p.Flags&^listFlags != 0 {
-		return hot.PostGo
-	}
-	p.Dest, p.NoteTag = l.Dest, l.Tag.Load()
-	if l.Single && p.Picks == 0 {
-		r := &l.Runs[0]
-		p.Buf, p.Len, p.Header, p.Key = uintptr(r.Local), r.Len, r.Remote, r.Key
-		p.Kind |= hot.PostListed
-		return hot.PostDone
-	}
-	if l.Single || !l.Direct || l.Batches == 0 {
-		return hot.PostGo
-	}
-	return beginCopies(p, ep, l)
+	return goOnList(p, ep, l)
 }
 
 // beginCopies finds whether the elements may be copied, and takes a batch.

@@ -284,12 +284,14 @@ func (m *Memory) Ready() (bool, error) {
 }
 
 // Do calls f with the mapping of an allocation that is ready without error. It reports false if the owner has recalled
-// it.
-func (m *Memory) Do(f func(*Mapping)) bool {
+// it. After an error of f the mapping is used no more.
+func (m *Memory) Do(f func(*Mapping) error) bool {
 	if !m.use.Resume() {
 		return false
 	}
-	f(m.use.Mapping().(*Mapping))
+	if f(m.use.Mapping().(*Mapping)) != nil {
+		m.use.Fail()
+	}
 	m.use.Pause()
 	return true
 }

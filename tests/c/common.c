@@ -100,6 +100,18 @@ void note(const char *fmt, ...)
 	va_end(ap);
 }
 
+static bool seeded;
+static uint64_t seed;
+
+uint64_t test_seed(uint64_t otherwise)
+{
+	const char *set = getenv("WEFT_TEST_SEED");
+
+	seed = set ? strtoull(set, NULL, 0) : otherwise;
+	seeded = true;
+	return seed;
+}
+
 void test_fail(bool fatal, const char *file, int line, const char *fmt, ...)
 {
 	char head[256];
@@ -109,6 +121,8 @@ void test_fail(bool fatal, const char *file, int line, const char *fmt, ...)
 	va_start(ap, fmt);
 	say(head, fmt, ap);
 	va_end(ap);
+	if (seeded)
+		note("WEFT_TEST_SEED=%lu repeats it", (unsigned long)seed);
 	__atomic_add_fetch(&failures, 1, __ATOMIC_RELAXED);
 	if (fatal)
 		_exit(1);

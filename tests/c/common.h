@@ -129,6 +129,9 @@ const char *test_role(void);
 
 /* ---- the sideband ---- */
 
+/* The seed of a random program, WEFT_TEST_SEED or another. What fails from then on prints it. */
+uint64_t test_seed(uint64_t otherwise);
+
 void link_send(int rank, const void *buf, size_t len);
 void link_recv(int rank, void *buf, size_t len);
 int link_fd(int rank); /* -1: no direct link; every rank has one to rank 0 */

@@ -41,7 +41,7 @@ static void open_side(struct side *s, size_t len)
 	memset(s, 0, sizeof(*s));
 	if (!test_is_weft())
 		SKIP("an extension of weft");
-	s->state = getenv("WEFT_TEST_SEED") ? strtoull(getenv("WEFT_TEST_SEED"), NULL, 0) : 1;
+	s->state = test_seed(1);
 	node_open(&s->n, &o);
 	s->t = token_ops(&s->n.ep->fid);
 	s->mem = guard_alloc(len);

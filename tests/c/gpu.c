@@ -20,6 +20,7 @@ static struct {
 	int *waits;
 	int (*mapped)(void);
 	void (*reset)(void);
+	void (*destroy)(void);
 } cu;
 
 void gpu_main(char **argv)
@@ -77,6 +78,7 @@ void gpu_open(void)
 		cu.waits = symbol(library, "weft_fake_waits");
 		cu.mapped = symbol(library, "weft_fake_mapped");
 		cu.reset = symbol(library, "weft_fake_reset");
+		cu.destroy = symbol(library, "weft_fake_destroy");
 	}
 	if (cu.init(0) || cu.retain(&context, 0))
 		SKIP("the CUDA driver has no device");
@@ -87,6 +89,7 @@ int gpu_imports(void) { return *cu.imports; }
 int gpu_waits(void) { return *cu.waits; }
 int gpu_mapped(void) { return cu.mapped(); }
 void gpu_reset(void) { cu.reset(); }
+void gpu_destroy(void) { cu.destroy(); }
 
 void *gpu_alloc(size_t len)
 {

@@ -29,6 +29,9 @@ int gpu_mapped(void);
 /* Resets the fake GPU: all calls of this process fail from now on. */
 void gpu_reset(void);
 
+/* Destroys the context of the fake GPU, and with it this process's memory and mappings; gpu_open() makes another. */
+void gpu_destroy(void);
+
 void *gpu_alloc(size_t len);
 void gpu_free(void *p);
 void *gpu_alloc_host(size_t len);

@@ -2,10 +2,11 @@
 /*
  * A NIC of Slingshot that may not be used, has no room, or refuses a command: an endpoint that demands it
  * (FI_WEFT_CXI=yes) is not enabled, with an error, and without the demand messages go over UDP; what was posted when it
- * refuses a command ends. Rank 0 has the fault, which the software model of the NIC (tests/cassini) takes from CASSINI.
- * tests/clients/cxi.sh runs this.
+ * refuses a command ends, lists among them (weft/token.h). Rank 0 has the fault, or the owner of a list's memory; the
+ * software model of the NIC (tests/cassini) takes it from CASSINI. tests/clients/cxi.sh runs this.
  */
 #include "common.h"
+#include "tokens.h"
 
 #define OPS 8           /* of each kind */
 #define LIMIT_MS 60000  /* for all that was posted to end; only what hangs takes so long */
@@ -199,11 +200,115 @@ static void test_fault(long arg)
 	node_close(&n);
 }
 
+/* ---- lists ---- */
+
+enum { ELEMENTS = 64, BYTES = 512, APART = 2048, LISTS = 40 };
+
+static const struct list_fault {
+	const char *name, *settings;
+	int rank;  /* whose NIC has the fault */
+	bool well; /* no memory can be registered for the device: all lists end well, as messages */
+} list_faults[] = {
+	{ "list_command_50", "fault_at=50 fault_rc=50", 0, false },
+	{ "list_command_200", "fault_at=200 fault_rc=46", 0, false },
+	{ "list_command_1000", "fault_at=1000 fault_rc=50", 0, false },
+	{ "list_target_command_20", "fault_at=20 fault_rc=50", 1, false },
+	{ "list_target_command_40", "fault_at=40 fault_rc=18", 1, false },
+	{ "list_no_room_here", "map_most=9", 0, true },
+	{ "list_no_room_there", "map_most=9", 1, true },
+};
+
+/* Posts lists of writes to the other rank until one fails, or all are done. Returns how many are done. */
+static long post_lists(struct weft_token_ops *t, char *mem, bool well)
+{
+	struct weft_local_piece here = { .addr = mem, .len = BYTES, .stride = BYTES, .count = ELEMENTS };
+	struct weft_remote_piece there = { .len = BYTES, .stride = APART, .count = ELEMENTS };
+	uint64_t end = now_ms() + LIMIT_MS;
+	struct weft_remote_info info;
+	struct fi_cq_tagged_entry e;
+	struct weft_list *list;
+	long done;
+	ssize_t rc;
+
+	there.remote = token_receive(t, n.ep, 1, &info);
+	there.addr = info.base;
+	OK(t->list(n.ep, &here, &there, 1, 0, &list));
+	for (done = 0; done < LISTS; done++) {
+		fill(mem, ELEMENTS * BYTES, (uint64_t)done + 1);
+		while ((rc = t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, &n)) == -FI_EAGAIN && now_ms() < end)
+			progress(&n);
+		if (rc == 0 && (rc = wait_for(&n, n.txcq, &e, (int)(end - now_ms()))) == 1)
+			continue;
+		CHECKF(rc && broke(rc) && !well, "list %ld: %zd (%s)", done, rc, fi_strerror((int)-rc));
+		CHECKF(n.err.op_context != &n || n.err.len < ELEMENTS * BYTES, "%zu bytes are done", n.err.len);
+		break;
+	}
+	note("%ld lists, %lu elements by the device, %lu as messages", done, (unsigned long)node_counter(&n, "list_rdma"),
+	     (unsigned long)node_counter(&n, "list_message"));
+	CHECKF(!well || !node_counter(&n, "list_rdma"), "elements went by a device without room");
+	OK(fi_close(&list->fid));
+	OK(fi_close(&there.remote->fid));
+	return done;
+}
+
+/* The memory has what the list of number done wrote, or the one after it in part; nothing else is written. */
+static void verify_lists(const char *mem, long done)
+{
+	static char old[ELEMENTS * BYTES], new[ELEMENTS * BYTES];
+
+	if (done)
+		fill(old, sizeof(old), (uint64_t)done);
+	fill(new, sizeof(new), (uint64_t)done + 1);
+	for (size_t i = 0; i < ELEMENTS * APART; i++) {
+		size_t k = i / APART * BYTES + i % APART;
+		bool ours = i % APART < BYTES;
+
+		CHECKF(ours ? mem[i] == old[k] || (done < LISTS && mem[i] == new[k]) : !mem[i],
+		       "byte %zu is %#x after %ld lists", i, mem[i], done);
+	}
+}
+
+static void test_lists(long arg)
+{
+	const struct list_fault *f = &list_faults[arg];
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .mr_mode = FI_MR_ALLOCATED, .data = FI_PROGRESS_AUTO };
+	const char *want = getenv("FI_WEFT_CXI"), *model = getenv("CASSINI");
+	char settings[256], *mem = calloc(ELEMENTS, APART);
+	struct weft_token_ops *t;
+	struct fid_mr *mr;
+	long done;
+
+	if (!want || !model || strcmp(want, "yes"))
+		SKIP("FI_WEFT_CXI and CASSINI demand no model of a NIC");
+	snprintf(settings, sizeof(settings), "%s %s", model, f->settings);
+	if (test_rank == f->rank)
+		setenv("CASSINI", settings, 1);
+	setenv("FI_WEFT_PEER_TIMEOUT", "2s", 0);
+	node_open(&n, &o);
+	t = token_ops(&n.ep->fid);
+	if (test_rank == 0) {
+		done = post_lists(t, mem, f->well);
+		agree(done);
+		agree(0);
+	} else {
+		OK(fi_mr_reg(n.domain, mem, ELEMENTS * APART, FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+		token_send(t, mr, 0);
+		done = agree(0);
+		verify_lists(mem, done);
+		agree(0);
+		OK(fi_close(&mr->fid));
+	}
+	node_close(&n);
+	free(mem);
+}
+
 int main(int argc, char **argv)
 {
-	struct test tests[ARRAY_LEN(faults)];
+	struct test tests[ARRAY_LEN(faults) + ARRAY_LEN(list_faults)];
 
 	for (size_t i = 0; i < ARRAY_LEN(faults); i++)
 		tests[i] = (struct test){ faults[i].name, test_fault, 2, 100, (long)i };
+	for (size_t i = 0; i < ARRAY_LEN(list_faults); i++)
+		tests[ARRAY_LEN(faults) + i] = (struct test){ list_faults[i].name, test_lists, 2, 100, (long)i };
 	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
 }

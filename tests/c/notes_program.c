@@ -275,7 +275,7 @@ static void check_counters(struct side *s, long arg)
 /* WEFT_TEST_SEED for another program. */
 static void test_program(long arg)
 {
-	uint64_t seed = getenv("WEFT_TEST_SEED") ? strtoull(getenv("WEFT_TEST_SEED"), NULL, 0) : 1;
+	uint64_t seed = test_seed(1);
 	struct weft_note none = { .data = NULL };
 	struct side s;
 

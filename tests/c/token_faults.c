@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Lists (weft/token.h) whose way is taken away while they are under way: cross-memory attach by the kernel, and
- * mappings of a GPU's memory by their owners, two of which recall from each other at once. And tokens of an owner in
- * whose place another process is. */
+ * mappings of a GPU's memory by their owners, two of which recall from each other at once, or with the context of
+ * either side. And tokens of an owner in whose place another process is. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -172,6 +172,91 @@ static void test_recall_both(long rounds)
 	node_close(&s.n);
 }
 
+/* ---- contexts ---- */
+
+/* Registers GPU memory of rank 1 and hands it to rank 0, which prepares a list. */
+static void *offer(struct side *s, void *mem)
+{
+	struct iovec iov = { .iov_len = LEN };
+	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = RIGHTS, .iface = FI_HMEM_CUDA };
+
+	if (test_rank == 0) {
+		prepare(s, mem);
+		return NULL;
+	}
+	iov.iov_base = gpu_alloc(LEN);
+	OK(fi_mr_regattr(s->n.domain, &attr, 0, &s->mr));
+	token_send(s->t, s->mr, 0);
+	return iov.iov_base;
+}
+
+/* Reads what it writes. */
+static void there_and_back(struct side *s, char *mem, uint64_t seed)
+{
+	struct fi_cq_tagged_entry e;
+
+	fill(mem, ELEMENTS * BYTES, seed);
+	post(s, WEFT_WRITE);
+	wait_ok(&s->n, s->n.txcq, &e);
+	memset(mem, 0, ELEMENTS * BYTES);
+	post(s, WEFT_READ);
+	wait_ok(&s->n, s->n.txcq, &e);
+	verify(mem, ELEMENTS * BYTES, seed);
+	CHECKF(gpu_mapped() == 1, "%d mappings", gpu_mapped());
+}
+
+/* The CUDA context of a rank is destroyed when rank 0 has mapped memory of rank 1: in rank 0 the mapping is gone, and
+ * the next list maps the memory anew; in rank 1 the memory is gone, and lists fail until there is other memory. */
+static void test_context(long who)
+{
+	static char mem[ELEMENTS * BYTES];
+	struct side s;
+	void *gpu;
+
+	gpu_open();
+	if (!gpu_is_fake())
+		SKIP("the stand-in driver alone says what happens");
+	open_side(&s, FI_HMEM, FI_MR_HMEM);
+	gpu = offer(&s, mem);
+	if (test_rank == 0)
+		there_and_back(&s, mem, 1);
+	barrier(&s.n);
+	if (test_rank == who)
+		gpu_destroy();
+	barrier(&s.n);
+	for (uint32_t i = 0; test_rank == 0 && i < (who ? 4 : 1); i++) {
+		fill(mem, sizeof(mem), 2);
+		post(&s, i & 1);
+		wait_err(&s.n, s.n.txcq, FI_EIO);
+		verify(mem, sizeof(mem), 2);
+	}
+	if (test_rank == 0 && who == 0)
+		there_and_back(&s, mem, 3);
+	barrier(&s.n);
+	if (who == 1 && test_rank == 0) {
+		OK(fi_close(&s.list->fid));
+		OK(fi_close(&s.remote->fid));
+		offer(&s, mem);
+		there_and_back(&s, mem, 4);
+	} else if (who == 1) {
+		OK(fi_close(&s.mr->fid));
+		gpu_open();
+		gpu = offer(&s, NULL);
+	}
+	barrier(&s.n);
+	if (test_rank == 0) {
+		barrier(&s.n);
+		CHECKF(gpu_imports() == 2 && gpu_mapped() == 0, "%d mappings of %d", gpu_mapped(), gpu_imports());
+		OK(fi_close(&s.list->fid));
+		OK(fi_close(&s.remote->fid));
+	} else {
+		OK(fi_close(&s.mr->fid));
+		gpu_free(gpu); /* the driver accuses if there is a mapping */
+		barrier(&s.n);
+	}
+	node_close(&s.n);
+}
+
 /* ---- another owner ---- */
 
 /* What an owner hands out. */
@@ -281,6 +366,8 @@ static const struct test tests[] = {
 	{ "attach_taken_away", test_attach_taken_away, 2, 60, 3000 },
 	{ "attach_taken_away_soon", test_attach_taken_away, 2, 60, 300 },
 	{ "recall_both", test_recall_both, 2, 60, 30 },
+	{ "context_here", test_context, 2, 60, 0 },
+	{ "context_there", test_context, 2, 60, 1 },
 	{ "replaced", test_replaced, 1, 120, 3 },
 };
 

@@ -2,7 +2,8 @@
 /*
  * Random programs of lists (weft/token.h) by several processes, each of which owns host and GPU memory that all others
  * read and write, with strides, picks, mixed memories and ways turned off, against a model of what is there. A part of
- * each memory is one poster's own. Notifications count the posts.
+ * each memory is one poster's own. Notifications count the posts. WEFT_TEST_SEED is for a program of its own,
+ * WEFT_TEST_SECONDS for more of them (seeds).
  */
 #include "common.h"
 #include "gpu.h"
@@ -13,7 +14,7 @@
 #define MOST 24              /* pieces of a list */
 #define RANKS 4
 
-enum { NO_WAYS = 1, SPLIT_WAYS = 2, AUTO = 4 };
+enum { NO_WAYS = 1, SPLIT_WAYS = 2, AUTO = 4, RANK_WAYS = 8 };
 
 struct owner {
 	fi_addr_t addr;
@@ -108,20 +109,27 @@ static void open_owners(struct side *s)
 	}
 }
 
+/* The program of a seed. */
+static void begin(struct side *s, uint64_t seed, long arg)
+{
+	s->state = (seed * 0x9E3779B97F4A7C15u) ^ (uint64_t)test_rank << 32 ^ (uint64_t)arg;
+}
+
 static void open_side(struct side *s, long arg)
 {
 	static const char *const ways[] = { "auto", "message", "ipc,message", "rdma,message" };
 	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM, .mr_mode = FI_MR_HMEM };
-	uint64_t seed = getenv("WEFT_TEST_SEED") ? strtoull(getenv("WEFT_TEST_SEED"), NULL, 0) : 1;
 
 	memset(s, 0, sizeof(*s));
 	if (!test_is_weft())
 		SKIP("an extension of weft");
-	s->state = (seed * 0x9E3779B97F4A7C15u) ^ (uint64_t)test_rank << 32 ^ (uint64_t)arg;
+	begin(s, test_seed(1), arg);
 	if (arg & NO_WAYS)
 		setenv("FI_WEFT_TOKEN_WAYS", "message", 1);
 	if (arg & SPLIT_WAYS)
 		setenv("FI_WEFT_TOKEN_WAYS", ways[some(s, ARRAY_LEN(ways))], 1);
+	if (arg & RANK_WAYS)
+		setenv("FI_WEFT_TOKEN_WAYS", ways[(size_t)test_rank % ARRAY_LEN(ways)], 1);
 	if (arg & AUTO)
 		o.data = FI_PROGRESS_AUTO;
 	gpu_open();
@@ -316,20 +324,68 @@ static void check_notes(struct side *s)
 	}
 }
 
-/* WEFT_TEST_SEED for another program. */
+static void run(struct side *s)
+{
+	for (int i = 0; i < OPS; i++) {
+		step(s);
+		take(s);
+	}
+	barrier(&s->n);
+	check_owners(s);
+	check_notes(s);
+	barrier(&s->n);
+}
+
 static void test_program(long arg)
 {
 	struct side s;
 
 	open_side(&s, arg);
-	for (int i = 0; i < OPS; i++) {
-		step(&s);
-		take(&s);
+	run(&s);
+	close_side(&s);
+}
+
+/* All memories, and what is known of them, as they were when they were opened. */
+static void clear(struct side *s)
+{
+	static const char zero[RANKS * PART];
+
+	for (int i = 0; i < 2; i++) {
+		for (int r = 0; r < test_procs; r++)
+			memset(s->owner[r].model[i], 0, PART);
+		if (i)
+			gpu_put(s->mem[1], zero, PART * (size_t)test_procs);
+		else
+			memset(s->mem[0], 0, PART * (size_t)test_procs);
 	}
-	barrier(&s.n);
-	check_owners(&s);
-	check_notes(&s);
-	barrier(&s.n);
+	for (int r = 0; r < test_procs; r++)
+		s->owner[r].posted = s->owner[r].taken = 0;
+	barrier(&s->n);
+}
+
+/* Programs of seeds that no run before had, for some seconds; that of WEFT_TEST_SEED alone if it is set. */
+static void test_seeds(long arg)
+{
+	uint64_t ms = getenv("WEFT_TEST_SECONDS") ? strtoull(getenv("WEFT_TEST_SECONDS"), NULL, 0) * 1000 : 3000;
+	uint64_t end = now_ms() + ms, seed = (uint64_t)getpid() << 32 ^ now_ms(), all[RANKS];
+	struct side s;
+	int programs;
+
+	open_side(&s, arg);
+	for (programs = 0;; programs++) {
+		bool more = !programs || (now_ms() < end && !getenv("WEFT_TEST_SEED"));
+
+		seed = more ? test_seed(seed + 1) : 0;
+		exchange(&seed, all, sizeof(seed));
+		if (!all[0]) /* rank 0 decides */
+			break;
+		seed = test_seed(all[0]);
+		begin(&s, seed, arg);
+		clear(&s);
+		run(&s);
+	}
+	if (test_rank == 0)
+		note("%d programs", programs);
 	close_side(&s);
 }
 
@@ -339,6 +395,7 @@ static const struct test tests[] = {
 	{ "four", test_program, 4, 0, AUTO },
 	{ "messages", test_program, 2, 0, NO_WAYS },
 	{ "ways", test_program, 4, 0, SPLIT_WAYS },
+	{ "seeds", test_seeds, 3, 0, RANK_WAYS },
 };
 
 int main(int argc, char **argv)

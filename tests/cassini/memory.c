@@ -174,7 +174,7 @@ API int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, str
 	rc = populate(r->pub.va, r->pub.len, flags);
 	if (!rc) {
 		nic_lock();
-		rc = ++maps == set.map_fails ? -ENOMEM : place(l, r);
+		rc = ++maps == set.map_fails || (set.map_most && maps > set.map_most) ? -ENOMEM : place(l, r);
 		if (!rc)
 			l->users++;
 		r->pub.id = next_id++;

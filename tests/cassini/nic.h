@@ -255,6 +255,7 @@ struct settings {
 	long get;		/* 1: the NIC gets the data of a rendezvous itself */
 	long fault_at, fault_rc; /* the command that fails, counted from 1, and how */
 	long map_fails;		/* the call of cxil_map that fails, counted from 1 */
+	long map_most;		/* calls of cxil_map that do not fail, 0: all */
 	long call_at, call_rc;	/* the control call that fails, counted from when this was set, and its errno value */
 	long open_rc;		/* errno value with which opening a device fails, 0: it does not */
 	long member;		/* the user who alone may use service 1, -1: everybody */

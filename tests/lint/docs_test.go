@@ -106,6 +106,25 @@ func TestBrokenLinks(t *testing.T) {
 	}
 }
 
+// program is a block that has the text of a file.
+var program = regexp.MustCompile("(?ms)^<!-- (\\S+) -->\n```[a-z]*\n(.*?)^```$")
+
+// TestPrograms wants the programs in documents to be the files that are compiled and run.
+func TestPrograms(t *testing.T) {
+	found := 0
+	for _, name := range markdown(t) {
+		for _, m := range program.FindAllSubmatch(read(t, name), -1) {
+			found++
+			if file := string(m[1]); !bytes.Equal(m[2], read(t, file)) {
+				t.Errorf("%s: the program is not %s", name, file)
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d programs in documents", found)
+	}
+}
+
 // guides are the documents that name files and what is in them.
 var guides = []string{
 	"docs/architecture.md", "docs/adding-a-backend.md", "docs/design.md",

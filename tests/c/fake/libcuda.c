@@ -11,7 +11,8 @@
  * after it was closed, and a copy that leaves its allocation. Each mapping has a lock (flock(2)) on the memory's file,
  * which goes with the process, so an owner sees whether there is one.
  *
- * weft_fake_reset() is a reset of the GPU: contexts are gone, and all calls fail from then on.
+ * weft_fake_reset() is a reset of the GPU: contexts are gone, and all calls fail from then on. weft_fake_destroy()
+ * destroys the context with all that was made in it: memory, mappings and streams. A new one may be retained.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -53,6 +54,7 @@ struct allocation {
 	int fd;         /* -1: host memory */
 	bool foreign, sync;
 	uint64_t buffer;
+	int context;    /* in which it was made */
 };
 
 /* Where mappings of other processes' memory were. Their addresses stay reserved. */
@@ -64,8 +66,9 @@ static size_t nclosed;
 
 static struct allocation table[ALLOCATIONS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int context; /* only its address means something */
-static __thread int depth;
+static char contexts[16]; /* only their addresses mean something */
+static _Atomic int now;   /* the one that is not destroyed */
+static __thread int depth, within; /* of which context */
 static bool ready, gone;
 static uint64_t buffers;
 static _Atomic int retained; /* references of the primary context */
@@ -128,9 +131,28 @@ static int enter(struct allocation *a, int fd, size_t size, bool foreign)
 
 	if (seen == MAP_FAILED || bare == MAP_FAILED)
 		return OUT_OF_MEMORY;
-	*a = (struct allocation){ (uintptr_t)bare, size, seen, fd, foreign, false, ++buffers };
+	*a = (struct allocation){ (uintptr_t)bare, size, seen, fd, foreign, false, ++buffers, now };
 	return SUCCESS;
 }
+
+/* Ends an entry of the table, under the lock. */
+static void drop(struct allocation *a)
+{
+	if (a->foreign && nclosed < sizeof(closed) / sizeof(*closed)) {
+		closed[nclosed].base = a->base;
+		closed[nclosed++].size = a->size;
+		mmap((void *)(uintptr_t)a->base, a->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	} else {
+		munmap((void *)(uintptr_t)a->base, a->size);
+	}
+	munmap(a->seen, a->size);
+	close(a->fd);
+	a->base = 0;
+}
+
+/* What a call without its context gets. */
+static int no_context(void) { return gone || (depth > 0 && within != now) ? DESTROYED : INVALID_CONTEXT; }
+static bool is_current(void) { return !gone && depth > 0 && within == now; }
 
 static int leave(deviceptr p, bool foreign)
 {
@@ -146,17 +168,7 @@ static int leave(deviceptr p, bool foreign)
 	if (a && a->base == p && a->foreign == foreign && a->fd >= 0) {
 		if (!foreign && flock(a->fd, LOCK_EX | LOCK_NB))
 			accuse("memory is freed that another process has mapped", p);
-		if (foreign && nclosed < sizeof(closed) / sizeof(*closed)) {
-			closed[nclosed].base = a->base;
-			closed[nclosed++].size = a->size;
-			mmap((void *)(uintptr_t)a->base, a->size, PROT_NONE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		} else {
-			munmap((void *)(uintptr_t)a->base, a->size);
-		}
-		munmap(a->seen, a->size);
-		close(a->fd);
-		a->base = 0;
+		drop(a);
 		rc = SUCCESS;
 	}
 	pthread_mutex_unlock(&lock);
@@ -169,7 +181,7 @@ int cuDeviceGet(int *device, int n) { *device = n; return n ? INVALID_VALUE : SU
 
 int cuDevicePrimaryCtxRetain(void **c, int device)
 {
-	*c = &context;
+	*c = &contexts[now];
 	if (device)
 		return INVALID_VALUE;
 	if (++retained > 8)
@@ -178,16 +190,23 @@ int cuDevicePrimaryCtxRetain(void **c, int device)
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device) { return device || --retained < 0 ? INVALID_VALUE : SUCCESS; }
-int cuCtxPopCurrent_v2(void **c) { *c = &context; return depth-- > 0 ? SUCCESS : INVALID_CONTEXT; }
-int cuCtxSetCurrent(void *c) { depth = c == &context; return depth ? SUCCESS : INVALID_CONTEXT; }
+int cuCtxPopCurrent_v2(void **c) { *c = &contexts[within]; return depth-- > 0 ? SUCCESS : INVALID_CONTEXT; }
+
+int cuCtxSetCurrent(void *c)
+{
+	depth = c == &contexts[now];
+	within = now;
+	return depth ? SUCCESS : INVALID_CONTEXT;
+}
 
 int cuCtxPushCurrent_v2(void *c)
 {
-	if (c != &context)
+	if ((char *)c < contexts || (char *)c >= contexts + sizeof(contexts))
 		return INVALID_CONTEXT;
-	if (gone)
+	if (gone || c != &contexts[now])
 		return DESTROYED;
-	depth++;
+	depth = depth > 0 && within == now ? depth + 1 : 1;
+	within = now;
 	return SUCCESS;
 }
 
@@ -202,13 +221,26 @@ void weft_fake_reset(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* For tests. Other processes that have mapped memory of this one keep what they see of it. */
+void weft_fake_destroy(void)
+{
+	pthread_mutex_lock(&lock);
+	for (struct allocation *a = table; a < table + ALLOCATIONS; a++)
+		if (a->base && a->fd >= 0)
+			drop(a);
+	if ((size_t)++now >= sizeof(contexts))
+		accuse("too many contexts", (uint64_t)now);
+	retained = 0;
+	pthread_mutex_unlock(&lock);
+}
+
 int cuMemAlloc_v2(deviceptr *p, size_t size)
 {
 	struct allocation *a;
 	int rc = OUT_OF_MEMORY, fd;
 
-	if (depth <= 0)
-		return INVALID_CONTEXT;
+	if (!is_current())
+		return no_context();
 	size = (size + 4095) & ~(size_t)4095;
 	fd = memfd_create("weft-fake-gpu", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, (off_t)size))
@@ -235,7 +267,7 @@ int cuMemAllocHost_v2(void **p, size_t size)
 	pthread_mutex_lock(&lock);
 	a = unused();
 	if (a)
-		*a = (struct allocation){ (uintptr_t)m, size, m, -1, false, false, ++buffers };
+		*a = (struct allocation){ (uintptr_t)m, size, m, -1, false, false, ++buffers, now };
 	pthread_mutex_unlock(&lock);
 	*p = m;
 	return a ? SUCCESS : OUT_OF_MEMORY;
@@ -249,10 +281,8 @@ static int copy(uint64_t dst, bool device_dst, uint64_t src, bool device_src, si
 	const char *from = (const char *)(uintptr_t)src;
 	int rc = SUCCESS;
 
-	if (gone)
-		return DESTROYED;
-	if (depth <= 0)
-		return INVALID_CONTEXT;
+	if (!is_current())
+		return no_context();
 	pthread_mutex_lock(&lock);
 	if (device_dst) {
 		a = reach(dst, n);
@@ -294,22 +324,37 @@ struct stream {
 		bool device_dst, device_src;
 	} *list;
 	size_t n, room;
+	int context;
 };
 
 int cuStreamCreate(struct stream **s, unsigned flags)
 {
-	if (gone || depth <= 0 || flags > 1)
-		return gone ? DESTROYED : INVALID_CONTEXT;
+	if (!is_current() || flags > 1)
+		return no_context();
 	*s = calloc(1, sizeof(**s));
-	if (*s)
-		pthread_mutex_init(&(*s)->lock, NULL);
-	return *s ? SUCCESS : OUT_OF_MEMORY;
+	if (!*s)
+		return OUT_OF_MEMORY;
+	pthread_mutex_init(&(*s)->lock, NULL);
+	(*s)->context = now;
+	return SUCCESS;
+}
+
+/* Whether a call about a stream may go on. */
+static int enter_stream(const struct stream *s)
+{
+	if (!is_current())
+		return no_context();
+	if (s->context != now)
+		accuse("a stream is used after its context was destroyed", (uint64_t)s->context);
+	return SUCCESS;
 }
 
 static int begin(struct stream *s, uint64_t dst, bool device_dst, uint64_t src, bool device_src, size_t n)
 {
-	if (gone || depth <= 0)
-		return gone ? DESTROYED : INVALID_CONTEXT;
+	int rc = enter_stream(s);
+
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&s->lock);
 	if (s->n == s->room) {
 		s->room = s->room ? 2 * s->room : 64;
@@ -343,8 +388,10 @@ int cuMemcpyDtoDAsync_v2(deviceptr dst, deviceptr src, size_t n, struct stream *
 
 int cuStreamSynchronize(struct stream *s)
 {
-	int rc = gone ? DESTROYED : SUCCESS;
+	int rc = enter_stream(s);
 
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->n && !rc; i++)
 		rc = copy(s->list[i].dst, s->list[i].device_dst, s->list[i].src, s->list[i].device_src, s->list[i].n);
@@ -364,7 +411,7 @@ int cuPointerGetAttribute(void *to, int attribute, deviceptr p)
 	if (!a)
 		rc = INVALID_VALUE;
 	else if (attribute == ATTR_CONTEXT)
-		*(void **)to = &context;
+		*(void **)to = &contexts[a->context];
 	else if (attribute == ATTR_BUFFER)
 		*(uint64_t *)to = a->buffer;
 	else if (attribute == ATTR_TYPE)
@@ -429,10 +476,8 @@ int cuIpcOpenMemHandle_v2(deviceptr *base, struct handle h, unsigned flags)
 	char path[64];
 	int fd, rc = OUT_OF_MEMORY;
 
-	if (gone)
-		return DESTROYED;
-	if (depth <= 0)
-		return INVALID_CONTEXT;
+	if (!is_current())
+		return no_context();
 	if (h.magic == MAGIC && h.pid == getpid())
 		accuse("a handle is opened in its own process", (uint64_t)h.fd);
 	if (h.magic != MAGIC || flags != 1)

@@ -23,7 +23,7 @@ var netProviders = []string{"weft", "tcp;ofi_rxm", "tcp"}
 // takes less than five minutes.
 type netPlan struct {
 	rounds       int           // over the cable, each of all providers in time slices
-	slowRounds   int           // through the switch
+	slowRounds   int           // through the switch, and of lists
 	perFigure    time.Duration // over the cable
 	shared, fair time.Duration
 	goodput      time.Duration
@@ -61,7 +61,7 @@ var millionNetwork = impair.Impairment{Loss: 0.01, Double: 0.01, Delay: 0.05, De
 
 // netSteps is how often net says what it does.
 func (p *netPlan) steps() int {
-	n := p.rounds + p.slowRounds*(len(p.providers)+min(2, len(p.providers))*(1+len(badNetworks)))
+	n := p.rounds + p.slowRounds*(1+len(p.providers)+min(2, len(p.providers))*(1+len(badNetworks)))
 	if p.million {
 		n++
 	}
@@ -79,6 +79,10 @@ func (r *run) net() error {
 		for round := range p.rounds {
 			r.step("network, round %d of %d", round+1, p.rounds)
 			r.netOnce(ctx, p.providers, "net_", hosts, p.perFigure, "pingpong", "rate", "bandwidth")
+		}
+		for round := range p.slowRounds {
+			r.step("lists over the network, round %d of %d", round+1, p.slowRounds)
+			r.netOnce(ctx, p.providers[:1], "net_", hosts, p.perFigure, "token")
 		}
 	})
 	slow := func(l *lab) ([2]string, error) { return l.switched(slowMbit, slowQueue) }
@@ -190,6 +194,23 @@ var netTable = []row{
 	{name: "net_rate_8_mps", title: "8 B tagged message rate, window 64, M/s", target: math.NaN()},
 	{name: "net_bandwidth_65536_mbps", title: "64 KiB tagged bandwidth, MB/s", target: 1, atLeast: true},
 	{name: "net_bandwidth_1048576_mbps", title: "1 MiB tagged bandwidth, MB/s", target: 1, atLeast: true},
+	{
+		name: "net_list_4096_mbps", title: "list of scattered pieces of 4 KiB, MB/s, beside one write as long",
+		target: 0.95, atLeast: true, by: "net_list_whole_4096_mbps",
+	},
+	{
+		name: "net_list_16384_mbps", title: "the same, 16 KiB",
+		target: 0.95, atLeast: true, by: "net_list_whole_16384_mbps",
+	},
+	{
+		name: "net_list_65536_mbps", title: "the same, 64 KiB",
+		target: 0.95, atLeast: true, by: "net_list_whole_65536_mbps",
+	},
+	{
+		name: "net_alone_list_8_ns", title: "list of one element of 8 B beside fi_write, ns",
+		target: 1.03, by: "net_alone_write_8_ns",
+	},
+	{name: "net_alone_list_65536_ns", title: "the same, 64 KiB", target: 1.03, by: "net_alone_write_65536_ns"},
 	{name: "net_shared_8_p50_us", title: "8 B ping-pong beside bulk, median, us", target: math.NaN()},
 	{name: "net_shared_8_p99_us", title: "8 B ping-pong beside bulk, p99, us", target: 0.2},
 	{name: "net_shared_use", title: "the bulk's share of the link", target: 0.9, atLeast: true, absolute: true},
