@@ -79,18 +79,19 @@ func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error)
 func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != nil }
 
 // offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. rts is its
-// RTS, nil for a message that came with its payload.
-func (r *leasedRx) offerPeer(a *arrived, payload []byte, rts *wire.RTS) {
+// RTS, nil for a message that came with its payload. False: there is no memory to keep it, and nothing has happened.
+func (r *leasedRx) offerPeer(a *arrived, payload []byte, rts *wire.RTS) bool {
 	tagged := a.flags&msgTagged != 0
 	entry, status := r.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)
 	switch status {
 	case fi.Success:
 		r.deliverPeer(entry, a, payload, rts)
 	case fi.ENOENT:
-		r.queuePeer(entry, tagged, a, payload, rts)
+		return r.queuePeer(entry, tagged, a, payload, rts)
 	default:
 		r.refusePeer(a, status)
 	}
+	return true
 }
 
 // refusePeer drops a message that the owner cannot take.
@@ -153,8 +154,8 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 	return t, fi.Success
 }
 
-// queuePeer holds a message for the owner.
-func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) {
+// queuePeer keeps a message for the owner. False: there is no memory, and nothing has happened.
+func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) bool {
 	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number}
 	m.a.ep = nil
 	if a.untilHere() {
@@ -166,8 +167,7 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 		var err error
 		if m.payload, err = r.Pool.Get(len(payload)); err != nil {
 			r.owner.Free(entry)
-			r.refusePeer(a, fi.ENOMEM)
-			return
+			return r.noMemory(err)
 		}
 		copy(bytesAt(m.payload, uint64(len(payload))), payload)
 		r.hold(len(payload))
@@ -192,6 +192,7 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 	} else if a.untilHere() {
 		r.sendAck(a, fi.Success)
 	}
+	return true
 }
 
 // takePeerMessage returns an unexpected message, which is then the caller's; nil if there is none.
