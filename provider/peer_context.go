@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -170,8 +171,8 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 			return r.noMemory(err)
 		}
 		copy(bytesAt(m.payload, uint64(len(payload))), payload)
-		r.hold(len(payload))
 	}
+	r.hold(m.cost())
 	peerMessages.Lock()
 	if peerMessages.byID == nil {
 		peerMessages.byID = map[uint64]*peerMessage{}
@@ -204,13 +205,24 @@ func takePeerMessage(id uint64) *peerMessage {
 	return m
 }
 
-// freePeer frees what a message holds.
+// freePeer frees what a message that was taken has.
 func (r *receiving) freePeer(m *peerMessage) {
 	if m.payload != 0 {
 		r.Pool.Put(m.payload, int(m.a.length))
-		r.unhold(int(m.a.length))
-		m.payload = 0
 	}
+	r.unhold(m.cost())
+}
+
+// cost is the payload of a message that is here, and the memory that the message takes, in bytes.
+func (m *peerMessage) cost() (payload, memory int) {
+	if m.a.flags&msgRTS != 0 {
+		return 0, peerMessageBytes
+	}
+	payload, memory = int(m.a.length), peerMessageBytes
+	if m.payload != 0 {
+		memory += mem.PoolBytes(payload)
+	}
+	return payload, memory
 }
 
 // StartPeer gives an unexpected message to the receive that entry has become. Errors: fi.ENOENT
@@ -230,8 +242,8 @@ func StartPeer(entry, id uint64) error {
 		r.deliverPeer(entry, &m.a, nil, &m.rts)
 	} else {
 		r.deliverPeer(entry, &m.a, bytesAt(m.payload, m.a.length), nil)
-		r.freePeer(m)
 	}
+	r.freePeer(m)
 	r.publish()
 	return nil
 }

@@ -269,7 +269,7 @@ func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSyn
 // keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement. A datagram for
 // which there is no room is dropped. False: there is no memory, and nothing has happened.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && r.UnexpectedBytes+len(payload) > r.cfg.UnexpectedBytes {
+	if a.ep.lossy && (r.UnexpectedBytes+len(payload) > r.UnexpectedMax || r.Memory >= r.MemoryMax) {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.UnexpectedBytes)
 		return true
 	}
@@ -306,7 +306,7 @@ func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) boo
 	m.Flags = keptFlags(a)
 	copy(keptPayload(m), payload)
 	a.ep.countUnexpected(len(payload))
-	r.hold(len(payload))
+	r.hold(len(payload), dataplane.KeptMemory(0, len(payload)))
 	return true
 }
 
@@ -388,11 +388,12 @@ func (r *leasedRx) deliverUnexpected(eng *match.Engine, t target, m *match.Messa
 func (r *receiving) releaseUnexpected(eng *match.Engine, m *match.Message) {
 	if m.Flags&msgRTS != 0 {
 		r.Pool.Put(m.Payload, rtsSize)
+		r.unhold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	} else {
 		if m.Len > dataplane.InWord {
 			r.Pool.Put(m.Payload, int(m.Len))
 		}
-		r.unhold(int(m.Len))
+		r.unhold(int(m.Len), dataplane.KeptMemory(0, int(m.Len)))
 	}
 	eng.ReleaseMessage(m)
 }
