@@ -67,7 +67,8 @@ type Source uint32
 
 // Handler consumes one arrived active message: its 64-bit header, its head and its payload, as they were given to the
 // send operation. Both are valid until the handler returns, or longer with [Retainer]; they lie in memory that the
-// peer may still be able to write, so a handler reads each word once and checks what it read.
+// peer may still be able to write, so a handler reads each word once and checks what it read. One that cannot take the
+// message in now leaves it for a later call ([Iface.Postpone]).
 type Handler func(src Source, header uint64, head, payload []byte)
 
 // Errors that say what happened to a posted operation.

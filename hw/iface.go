@@ -53,6 +53,11 @@ type Iface interface {
 	// delivers none, and still makes room for what is posted. The caller holds the
 	// progress lease.
 	Progress(limit int) int
+	// Postpone, called in a handler that has kept nothing of its message, leaves the message where it is: it counts as
+	// not delivered, and a later Progress gives it to its handler again, before what its sender has sent after it.
+	// Room that it takes stays taken, so its sender finds none in the end. Other senders' messages go on as far as the
+	// transport keeps them apart.
+	Postpone()
 	// SetEagerWindow opens or closes the eager window, which senders read
 	// (Endpoint.EagerOpen): whether eager payloads are welcome.
 	SetEagerWindow(open bool)

@@ -79,7 +79,7 @@ func (c *collectives) holdStep(g *Group, m *collMember, h *earlyStep, payload []
 		step.payload = addr
 		copy(bytesAt(addr, uint64(len(payload))), payload)
 	}
-	c.ep.rx.hold(int(step.cost()))
+	c.ep.rx.hold(int(step.cost()), int(step.cost()))
 	if m.ahead == nil {
 		m.ahead, m.aheadLast = step, step
 	} else {
@@ -133,7 +133,7 @@ func (c *collectives) freeEarly(h *earlyStep) {
 	if h.payload != 0 {
 		c.ep.rx.Pool.Put(h.payload, int(h.head.Length))
 	}
-	c.ep.rx.unhold(int(h.cost()))
+	c.ep.rx.unhold(int(h.cost()), int(h.cost()))
 	*h = earlyStep{next: c.spareEarly}
 	c.spareEarly = h
 }

@@ -16,6 +16,8 @@ import (
 const (
 	iovBytes = int(unsafe.Sizeof(fi.IOVec{}))
 	rtsSize  = dataplane.UnexpectedRTSBytes
+	// peerMessageBytes is what an unexpected message of another owner's takes beside its payload.
+	peerMessageBytes = int(unsafe.Sizeof(peerMessage{}))
 )
 
 // pointerAt turns an address that a request carries into a pointer.

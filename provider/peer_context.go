@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -83,18 +84,19 @@ func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error)
 func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != nil }
 
 // offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. rts is its
-// RTS, nil for a message that came with its payload.
-func (r *leasedRx) offerPeer(a *arrived, payload []byte, rts *wire.RTS) {
+// RTS, nil for a message that came with its payload. False: there is no memory to keep it, and nothing has happened.
+func (r *leasedRx) offerPeer(a *arrived, payload []byte, rts *wire.RTS) bool {
 	tagged := a.flags&msgTagged != 0
 	entry, status := r.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)
 	switch status {
 	case fi.Success:
 		r.deliverPeer(entry, a, payload, rts)
 	case fi.ENOENT:
-		r.queuePeer(entry, tagged, a, payload, rts)
+		return r.queuePeer(entry, tagged, a, payload, rts)
 	default:
 		r.refusePeer(a, status)
 	}
+	return true
 }
 
 // refusePeer drops a message that the owner cannot take.
@@ -157,8 +159,8 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 	return t, fi.Success
 }
 
-// queuePeer holds a message for the owner.
-func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) {
+// queuePeer keeps a message for the owner. False: there is no memory, and nothing has happened.
+func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) bool {
 	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number}
 	m.a.ep = nil
 	if a.untilHere() {
@@ -170,12 +172,11 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 		var err error
 		if m.payload, err = r.Pool.Get(len(payload)); err != nil {
 			r.owner.Free(entry)
-			r.refusePeer(a, fi.ENOMEM)
-			return
+			return r.noMemory(err)
 		}
 		copy(bytesAt(m.payload, uint64(len(payload))), payload)
-		r.hold(len(payload))
 	}
+	r.hold(m.cost())
 	peerMessages.Lock()
 	if peerMessages.byID == nil {
 		peerMessages.byID = map[uint64]*peerMessage{}
@@ -196,6 +197,7 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 	} else if a.untilHere() {
 		r.sendAck(a, fi.Success)
 	}
+	return true
 }
 
 // takePeerMessage returns an unexpected message, which is then the caller's; nil if there is none.
@@ -207,13 +209,24 @@ func takePeerMessage(id uint64) *peerMessage {
 	return m
 }
 
-// freePeer frees what a message holds.
+// freePeer frees what a message that was taken has.
 func (r *receiving) freePeer(m *peerMessage) {
 	if m.payload != 0 {
 		r.Pool.Put(m.payload, int(m.a.length))
-		r.unhold(int(m.a.length))
-		m.payload = 0
 	}
+	r.unhold(m.cost())
+}
+
+// cost is the payload of a message that is here, and the memory that the message takes, in bytes.
+func (m *peerMessage) cost() (payload, memory int) {
+	if m.a.flags&msgRTS != 0 {
+		return 0, peerMessageBytes
+	}
+	payload, memory = int(m.a.length), peerMessageBytes
+	if m.payload != 0 {
+		memory += mem.PoolBytes(payload)
+	}
+	return payload, memory
 }
 
 // StartPeer gives an unexpected message to the receive that entry has become. Errors: fi.ENOENT
@@ -233,8 +246,8 @@ func StartPeer(entry, id uint64) error {
 		r.deliverPeer(entry, &m.a, nil, &m.rts)
 	} else {
 		r.deliverPeer(entry, &m.a, bytesAt(m.payload, m.a.length), nil)
-		r.freePeer(m)
 	}
+	r.freePeer(m)
 	r.publish()
 	return nil
 }

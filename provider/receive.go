@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -130,10 +131,11 @@ func (e *leasedEP) onEager(flags uint64) hw.Handler {
 			e.malformed(src, "message with %d bytes of CQ data", len(head))
 			return
 		}
-		e.countEager(len(payload))
-		if !e.accept(&a, payload) {
-			e.rx.arrive(&a, payload)
+		if !e.accept(&a, payload) && !e.rx.arrive(&a, payload) {
+			e.postpone(src)
+			return
 		}
+		e.countEager(len(payload))
 	}
 }
 
@@ -228,26 +230,30 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 	if s.Flags&wire.FlagMatch != 0 {
 		a.flags |= msgMatch
 	}
-	e.countEager(len(payload))
-	e.rx.arrive(&a, payload)
-}
-
-// arrive matches a complete message, or holds it.
-func (r *leasedRx) arrive(a *arrived, payload []byte) {
-	if r.owner != nil {
-		r.offerPeer(a, payload, nil)
+	if !e.rx.arrive(&a, payload) {
+		e.postpone(src)
 		return
 	}
-	eng := r.Engine(a.flags&msgTagged != 0)
-	r.settle(eng, r.find(eng, a.source, a.tag), a, payload)
+	e.countEager(len(payload))
 }
 
-// settle gives a complete message to the receive that matched, or holds it if
-// rv is nil.
+// arrive matches a complete message, or keeps it. False: there is no memory to keep it, and nothing has happened.
+func (r *leasedRx) arrive(a *arrived, payload []byte) bool {
+	if r.owner != nil {
+		return r.offerPeer(a, payload, nil)
+	}
+	eng := r.Engine(a.flags&msgTagged != 0)
+	rv := r.find(eng, a.source, a.tag)
+	if rv == nil {
+		return r.keep(eng, a, payload)
+	}
+	r.settle(eng, rv, a, payload)
+	return true
+}
+
+// settle gives a complete message to the receive that matched.
 func (r *receiving) settle(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
 	switch {
-	case rv == nil:
-		r.keep(eng, a, payload)
 	case rv.Kept():
 		r.deliverMulti(eng, rv, a, payload)
 	default:
@@ -260,49 +266,67 @@ func (r *receiving) settle(eng *match.Engine, rv *match.Recv, a *arrived, payloa
 // untilHere reports whether the sender waits until the message is here, and no longer.
 func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSync }
 
-// keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement.
-func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) {
+// keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement. A datagram for
+// which there is no room is dropped. False: there is no memory, and nothing has happened.
+func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
+	if a.ep.lossy && (r.UnexpectedBytes+len(payload) > r.UnexpectedMax || r.Memory >= r.MemoryMax) {
+		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.UnexpectedBytes)
+		return true
+	}
 	kept := *a
 	if a.untilHere() {
 		kept.flags &^= msgSync
 	}
-	switch ok := r.keepEager(eng, &kept, payload); {
-	case !ok && a.flags&msgSync != 0:
-		r.sendAck(a, fi.ENOMEM)
-	case ok && a.untilHere():
+	if !r.keepEager(eng, &kept, payload) {
+		return a.ep.lossy
+	}
+	if a.untilHere() {
 		r.sendAck(a, fi.Success)
 	}
+	return true
 }
 
-// keepEager keeps a message that no receive wants yet, and reports whether it could.
+// keepEager keeps a message that no receive wants yet. False: there is no memory.
 func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && r.UnexpectedBytes+len(payload) > r.cfg.UnexpectedBytes {
-		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.UnexpectedBytes)
-		return false
-	}
 	addr := uint64(0)
 	if len(payload) > dataplane.InWord {
 		var err error
 		if addr, err = r.Pool.Get(len(payload)); err != nil {
-			log.Warnf(log.EPData, "no memory to hold %d bytes of an unexpected message: %v", len(payload), err)
-			r.setWindow(false)
-			return false
+			return r.noMemory(err)
 		}
 	}
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
-		log.Warnf(log.EPData, "no memory to hold an unexpected message")
 		if addr != 0 {
 			r.Pool.Put(addr, len(payload))
 		}
-		return false
+		return r.noMemory(eng.Err())
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
 	copy(keptPayload(m), payload)
 	a.ep.countUnexpected(len(payload))
-	r.hold(len(payload))
+	r.hold(len(payload), dataplane.KeptMemory(0, len(payload)))
 	return true
+}
+
+// memoryLogs is how often the log says that messages wait at their transports, because the process gets no memory to
+// keep them as unexpected. They wait until it does, or their receives are posted.
+const memoryLogs = 10 * time.Second
+
+// noMemory logs why a message is not kept, unless that was said a while ago, and returns false.
+func (r *receiving) noMemory(err error) bool {
+	if now := time.Now(); now.Sub(r.memoryLogged) >= memoryLogs {
+		r.memoryLogged = now
+		log.Warnf(log.EPData, "messages wait at their transports: no memory to keep them as unexpected: %v", err)
+	}
+	return false
+}
+
+// postpone leaves the message of the handler at work, which came from a source, at its port.
+func (e *portSet) postpone(src hw.Source) {
+	p, _ := e.portOf(src)
+	p.Postpone()
 }
 
 // unexpectedAs returns an unexpected message as it was when it arrived.
@@ -364,11 +388,12 @@ func (r *leasedRx) deliverUnexpected(eng *match.Engine, t target, m *match.Messa
 func (r *receiving) releaseUnexpected(eng *match.Engine, m *match.Message) {
 	if m.Flags&msgRTS != 0 {
 		r.Pool.Put(m.Payload, rtsSize)
+		r.unhold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	} else {
 		if m.Len > dataplane.InWord {
 			r.Pool.Put(m.Payload, int(m.Len))
 		}
-		r.unhold(int(m.Len))
+		r.unhold(int(m.Len), dataplane.KeptMemory(0, int(m.Len)))
 	}
 	eng.ReleaseMessage(m)
 }

@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"time"
+
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -26,4 +28,7 @@ type receiving struct {
 	out      []control
 	recheck  bool                // a peer has begun anew: its end is to be noticed before anything goes to it by name
 	head     [wire.RTSBytes]byte // for messages that progress sends
+
+	// memoryLogged is when the log said last that messages wait for memory (noMemory).
+	memoryLogged time.Time
 }

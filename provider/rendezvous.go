@@ -122,13 +122,17 @@ func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
 	}
 	r := e.rx
 	if r.owner != nil {
-		r.offerPeer(&a, nil, &m)
+		if !r.offerPeer(&a, nil, &m) {
+			e.postpone(src)
+		}
 		return
 	}
 	eng := r.Engine(a.flags&msgTagged != 0)
 	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
-		r.holdRTS(eng, &a, &m)
+		if !r.holdRTS(eng, &a, &m) {
+			e.postpone(src)
+		}
 	case rv.Kept():
 		r.rendezvousMulti(eng, rv, &a, &m)
 	default:
@@ -138,25 +142,23 @@ func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
 	}
 }
 
-// holdRTS keeps an RTS that matches no receive.
-func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) {
+// holdRTS keeps an RTS that matches no receive. False: there is no memory, and nothing has happened.
+func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 	addr, err := r.Pool.Get(rtsSize)
 	if err != nil {
-		log.Warnf(log.EPData, "no memory to keep an RTS: %v", err)
-		r.sendAck(a, fi.ENOMEM)
-		return
+		return r.noMemory(err)
 	}
 	*rtsAt(addr) = *rts
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
-		log.Warnf(log.EPData, "no memory to keep an RTS: %v", eng.Err())
 		r.Pool.Put(addr, rtsSize)
-		r.sendAck(a, fi.ENOMEM)
-		return
+		return r.noMemory(eng.Err())
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
 	a.ep.countUnexpected(0)
+	r.hold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
+	return true
 }
 
 // startRendezvous makes the operation that reads a matched message into t, and takes its first step. multi is the

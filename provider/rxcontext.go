@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/proxy"
@@ -121,7 +122,7 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		foreign: map[uint64]*hmem.Memory{},
 	}
 	r.ids.Changed, r.ids.Stale = r.identityChanged, func() { clear(r.addrIDs) }
-	r.Pool, r.UnexpectedMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes
+	r.Pool, r.UnexpectedMax, r.MemoryMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes, d.cfg.UnexpectedMemory
 	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
 	if err := r.allocateHot(log2(slots), flags); err != nil {
 		return nil, err
@@ -450,18 +451,25 @@ func (c *control) send() bool {
 	return err != fi.EAGAIN
 }
 
-// hold accounts for unexpected payload and closes the eager window when there
-// is too much of it.
-func (r *receiving) hold(n int) {
+// hold accounts for unexpected payload, and for the memory that it takes with what describes it, and closes the eager
+// window when there is too much of either.
+func (r *receiving) hold(n, memory int) {
 	r.UnexpectedBytes += n
-	if !r.Closed && r.UnexpectedBytes > r.cfg.UnexpectedBytes {
+	r.Memory += memory
+	switch {
+	case r.Closed:
+	case r.Memory > r.MemoryMax:
+		log.Warnf(log.EPData, "unexpected messages take %d bytes (FI_WEFT_UNEXPECTED_MEMORY): senders wait", r.Memory)
+		r.setWindow(false)
+	case r.UnexpectedBytes > r.UnexpectedMax:
 		r.setWindow(false)
 	}
 }
 
-// unhold opens the window again at half of the bound.
-func (r *receiving) unhold(n int) {
+// unhold opens the window again at half of the bounds.
+func (r *receiving) unhold(n, memory int) {
 	r.UnexpectedBytes -= n
+	r.Memory -= memory
 	if r.Reopens() {
 		r.setWindow(true)
 	}

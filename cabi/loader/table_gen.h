@@ -92,6 +92,8 @@ static const struct {
 	  "Largest message that can be injected; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default. (size, bytes; default: 4096; range: 0 to 16m)" },
 	{ "unexpected_bytes",
 	  "Data of unexpected messages that an endpoint holds before it slows its senders down. (size, bytes; default: 64m; range: 64k to 1024g)" },
+	{ "unexpected_memory",
+	  "Memory that unexpected messages of an endpoint take, also those without data, before it slows its senders down: each may then have as many on their way as it has requests, and gets -FI_EAGAIN for more until receives are posted. (size, bytes; default: 1g; range: 64k to 1024g)" },
 	{ "max_peers",
 	  "Peers on this host that can be attached to an endpoint at a time. (size, peers; default: 1024; range: 1 to 65534)" },
 	{ "av_size_max",

@@ -60,6 +60,7 @@ type Iface struct {
 	hub      *Hub
 	address  uint64
 	handlers [hw.MaxAM]hw.Handler // set before the first Progress
+	later    bool                 // the handler at work has postponed its message; Progress alone
 	event    func(hw.PeerEvent)   // set before the first Progress
 	window   atomic.Bool          // eager payloads are welcome; written by its owner, read by senders
 	closed   atomic.Bool          // written once, by Close; read by peers
@@ -182,7 +183,11 @@ func (i *Iface) Progress(limit int) int {
 		s := &i.ring[i.head%slots]
 		i.mu.Unlock()
 		if h := i.handlers[s.id]; h != nil {
+			i.later = false
 			h(s.src, s.header, s.data[:s.head], s.data[s.head:][:s.n])
+			if i.later {
+				return n
+			}
 		}
 		i.mu.Lock()
 		i.senders[s.src].queued--
@@ -192,6 +197,9 @@ func (i *Iface) Progress(limit int) int {
 	}
 	return limit
 }
+
+// Postpone leaves the message of the handler that calls it in its slot.
+func (i *Iface) Postpone() { i.later = true }
 
 // SetEagerWindow says to senders whether eager payloads are welcome.
 func (i *Iface) SetEagerWindow(open bool) { i.window.Store(open) }

@@ -45,9 +45,11 @@ type receiver struct {
 	current int  // buffer of the message being delivered, -1: it has no bytes
 	inside  bool // a handler runs
 	keeping bool // and keeps its message
-	pinning int  // buffers of which something is kept
-	fresh   bool // this Progress has delivered messages, whose sources its caller may read
-	empty   bool // nothing had arrived when that was last polled
+	// postponed says that the last message's handler has left it, and its event in the queue.
+	postponed bool
+	pinning   int  // buffers of which something is kept
+	fresh     bool // this Progress has delivered messages, whose sources its caller may read
+	empty     bool // nothing had arrived when that was last polled
 	// returned says that a kept message was given back. Set by any thread, taken by the lease holder.
 	returned atomic.Bool
 
@@ -168,6 +170,12 @@ func (r *receiver) take(limit int) (n int) {
 			if r.arrive(e) {
 				n++
 			}
+			if r.postponed {
+				r.empty = false
+				r.events.Pause()
+				r.list()
+				return n
+			}
 		} else if e.Type() == wire.EventLink && int(e.BufferID()) < len(r.buffers) && e.Code() != wire.RcOk {
 			r.refusedBuffer(int(e.BufferID()))
 		} else if e.Type() == wire.EventCommandFailure {
@@ -212,7 +220,7 @@ func (r *receiver) arrive(e nic.Event) (delivered bool) {
 		return false
 	}
 	var data []byte
-	r.current = -1
+	r.current, r.postponed = -1, false
 	if length > 0 {
 		at := n*r.i.cfg.RxBytes + int(off)
 		data = r.memory.memory[at : at+int(length) : at+int(length)]
@@ -222,6 +230,9 @@ func (r *receiver) arrive(e nic.Event) (delivered bool) {
 		r.refuse("message of %d bytes, of which %d found room", e.Wanted(), length)
 	} else {
 		delivered = r.deliver(e.Initiator(), uint32(e.MatchBits()), e.HeaderData(), data)
+	}
+	if r.postponed {
+		return false
 	}
 	r.account(e)
 	return delivered
@@ -272,7 +283,13 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 	e.hears()
 	switch kind {
 	case kindUser:
-		return r.handle(e, am, header, data[:head:head], data[head:])
+		if !r.handle(e, am, header, data[:head:head], data[head:]) {
+			if r.postponed {
+				e.lease.next--
+			}
+			return false
+		}
+		return true
 	case kindHead:
 		e.lease.head, e.lease.inHead = append(e.lease.head[:0], data...), true
 	case kindHello:
@@ -290,22 +307,31 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload []byte) bool {
 	e.lease.source = true
 	if e.lease.inHead {
-		head, e.lease.inHead = e.lease.head, false
+		head = e.lease.head
 	}
 	h := r.handlers[am]
 	if h == nil {
+		e.lease.inHead = false
 		r.refuse("message with id %d, which has no handler", am)
 		return false
 	}
-	r.delivered.Add(1)
 	if r.i.tracer != nil {
 		r.i.trace(hw.TraceReceive, hw.AMID(am), header, head, payload)
 	}
 	r.inside, r.keeping = true, false
 	h(hw.Source(e.index), header, head, payload)
 	r.inside = false
+	if r.postponed {
+		return false
+	}
+	e.lease.inHead = false
+	r.delivered.Add(1)
 	return true
 }
+
+// Postpone leaves the message of the handler that calls it in its buffer, and its event in the queue. What has come
+// behind it, of all senders, waits.
+func (i *Iface) Postpone() { i.rx.postponed = true }
 
 // hello takes in the first message of a stream: the sender. It returns the sender, nil if it is refused. Another stream
 // of the same interface has an endpoint of its own: the one before has ended at the peer, and may still be ending here.

@@ -43,6 +43,8 @@ func Run(t *testing.T, open Factory) {
 		{"ManyEndpoints", hw.CapAMShort, testManyEndpoints},
 		{"Threads", hw.CapAMShort | hw.CapAMBcopy, testThreads},
 		{"SendInHandler", hw.CapAMShort, testSendInHandler},
+		{"Postpone", hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered, testPostpone},
+		{"PostponeDriven", hw.CapDriven | hw.CapAMShort, testPostponeDriven},
 		{"Keep", hw.CapKeep | hw.CapAMShort, testKeep},
 		{"Zcopy", hw.CapAMZcopy, testZcopy},
 		{"Trace", hw.CapAMShort | hw.CapAMBcopy, testTrace},

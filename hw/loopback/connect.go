@@ -143,9 +143,15 @@ func (i *Iface) addEndpoint(e *Endpoint) {
 	i.endpoints.Store(&list)
 }
 
-// lost reports whether the peer is dead or has closed its interface.
+// lost reports whether the peer is dead, has closed its interface, or drops what comes from here.
 func (e *Endpoint) lost() bool {
-	return e.dead.Load() || atomic.LoadUint32(e.rxState)&hot.RxGone != 0
+	return e.dead.Load() || atomic.LoadUint32(e.rxState)&hot.RxGone != 0 || e.refused()
+}
+
+// refused reports whether the peer drops all that comes from here. Acquire ↔ source.refuse, after which the peer
+// touches none of our buffers.
+func (e *Endpoint) refused() bool {
+	return atomic.LoadUint32(&e.seg.attach(e.owner-1).State) == hot.AttachRefused
 }
 
 // revoked reports whether the peer has its memory back that it offered with its messages.

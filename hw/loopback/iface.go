@@ -56,6 +56,8 @@ type receiver struct {
 	handlers [hw.MaxAM]hw.Handler
 	sources  []source // by attach index; grows with the first message of a higher one
 	checks   peerScan
+	// postponed says that the handler at work leaves its message on the ring.
+	postponed bool
 
 	dropped   atomic.Uint64 // positions that gave no message to a handler
 	malformed atomic.Uint64
@@ -187,6 +189,10 @@ func (i *Iface) Address() []byte { return i.seg.id.name.bytes() }
 
 // SetHandler installs the handler of id, before the first Progress.
 func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
+
+// Postpone leaves the message of the handler that calls it at the head of its ring: those behind it wait, other rings
+// do not.
+func (i *Iface) Postpone() { i.rx.postponed = true }
 
 // OnPeerEvent installs the function that CheckPeers calls.
 func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.onPeer = f }

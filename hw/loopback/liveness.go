@@ -96,7 +96,7 @@ func (i *Iface) checkSource(n uint32) bool {
 		if i.runs(src.owner) && (src.seg == nil || !src.seg.gone()) {
 			return true
 		}
-	case state == hot.AttachClaimed || state == hot.AttachReady:
+	case state == hot.AttachClaimed || state == hot.AttachReady || state == hot.AttachRefused:
 		if i.runs(process{pid: uint32(word >> 32), start: startOf(a, state)}) {
 			return true
 		}

@@ -69,7 +69,7 @@ type verdict int
 const (
 	done  verdict = iota // a handler had it
 	drop                 // it is malformed, or its payload is gone with its sender
-	later                // it must wait, because its sender cannot be examined now
+	later                // it must wait: its sender cannot be examined now, or its handler has postponed it
 )
 
 // message is a message's description, read once from its slot. The first
@@ -113,12 +113,21 @@ func (i *Iface) deliver(owner uint32, slot *hot.Slot) verdict {
 	if m.length > hot.SlotBody-m.head {
 		return i.malformed("message of %d bytes in a slot from %s", m.length, &src.name)
 	}
-	h := i.handler(m.id)
+	h := r.handler(m.id)
 	if h == nil {
 		return i.malformed("message with unknown id %d from %s", m.id, &src.name)
 	}
 	end := m.head + m.length
-	h(hw.Source(owner-1), slot.Header, slot.Body[:m.head:m.head], slot.Body[m.head:end:end])
+	return r.handle(h, owner, slot, m, slot.Body[m.head:end:end])
+}
+
+// handle calls a message's handler.
+func (r *receiver) handle(h hw.Handler, owner uint32, slot *hot.Slot, m message, payload []byte) verdict {
+	r.postponed = false
+	h(hw.Source(owner-1), slot.Header, slot.Body[:m.head:m.head], payload)
+	if r.postponed {
+		return later
+	}
 	return done
 }
 
@@ -142,9 +151,9 @@ func (i *Iface) deliverBounce(owner uint32, src *source, slot *hot.Slot, m messa
 	if atomic.LoadUint32(&b.State) != owner {
 		return i.malformed("message in buffer %d, which is not ours, from %s", index, &src.name)
 	}
-	h := i.handler(m.id)
-	if h != nil {
-		h(hw.Source(owner-1), slot.Header, slot.Body[:m.head:m.head], payload(b, m.length))
+	h := i.rx.handler(m.id)
+	if h != nil && i.rx.handle(h, owner, slot, m, payload(b, m.length)) == later {
+		return later
 	}
 	order.Store32(&b.State, 0) // release ↔ freeBounce
 	if h == nil {
@@ -153,11 +162,11 @@ func (i *Iface) deliverBounce(owner uint32, src *source, slot *hot.Slot, m messa
 	return done
 }
 
-func (i *Iface) handler(id uint8) hw.Handler {
+func (r *receiver) handler(id uint8) hw.Handler {
 	if id >= hw.MaxAM {
 		return nil
 	}
-	return i.rx.handlers[id]
+	return r.handlers[id]
 }
 
 // malformed counts and logs a message that is dropped.

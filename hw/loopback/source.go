@@ -17,7 +17,7 @@ import (
 // sourceState is how far the receiver knows a sender.
 //
 //	unknown → ready    with its first message, if attach entry and segment are valid
-//	unknown → refused  if they are not: its messages are dropped
+//	unknown → refused  if they are not: its messages are dropped, and its attach entry says so
 //	ready → cut        when a message was lost with the sender: what it sent after it is dropped too,
 //	                   so that what is delivered is always the beginning of what was sent
 //	any → unknown      when the sender is gone and its last message delivered
@@ -100,18 +100,15 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 	}
 	private := *a // one copy; what the peer changes later does not matter
 	if private.NameBytes > uint32(len(private.Name)) {
-		src.state = sourceRefused
-		return i.malformed("attach entry %d has a name of %d bytes", index, private.NameBytes)
+		return src.refuse(i, a, "attach entry %d has a name of %d bytes", index, private.NameBytes)
 	}
 	name, err := parseStored(private.Name[:private.NameBytes], private.Number)
 	if err != nil {
-		src.state = sourceRefused
-		return i.malformed("attach entry %d: %v", index, err)
+		return src.refuse(i, a, "attach entry %d: %v", index, err)
 	}
 	key, ok := i.senderKey(private.Auth, private.Cookie)
 	if !ok {
-		src.state = sourceRefused
-		return i.malformed("sender %s refused: it has another authorisation key", name.String())
+		return src.refuse(i, a, "sender %s refused: it has another authorisation key", name.String())
 	}
 	owner := process{pid: private.PID, start: private.StartTime}
 	seg, err := i.openSource(name, private.Cookie, owner)
@@ -125,14 +122,21 @@ func (i *Iface) admit(index uint32, src *source) verdict {
 		}
 		return later
 	default:
-		src.state = sourceRefused
-		return i.malformed("sender %s refused: %v", name.String(), err)
+		return src.refuse(i, a, "sender %s refused: %v", name.String(), err)
 	}
 	*src = source{
 		state: sourceReady, name: name, key: key, all: Families(private.Flags) & allFamilies, cookie: private.Cookie,
 		owner: owner, seg: seg,
 	}
 	return done
+}
+
+// refuse drops all that a sender sends from now on. It finds that in its attach entry, and takes back the bounce
+// buffers of what it has sent.
+func (s *source) refuse(i *Iface, a *hot.Attach, format string, args ...any) verdict {
+	s.state = sourceRefused
+	atomic.CompareAndSwapUint32(&a.State, hot.AttachReady, hot.AttachRefused) // ↔ Endpoint.refused
+	return i.malformed(format, args...)
 }
 
 // openSource maps the segment of a sender. Errors as openPeer's: hw.ErrUnreachable when the

@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -78,6 +79,60 @@ func TestRefusedSources(t *testing.T) {
 				t.Error("it has an address")
 			}
 		})
+	}
+}
+
+// TestRefusedSenderEnds has a receiver refuse a sender while all of the sender's bounce buffers are on their way to it:
+// the sender finds the peer gone and has its buffers back, those of messages that it sends before it looks too, and
+// another connection is another try.
+func TestRefusedSenderEnds(t *testing.T) {
+	dir := shmDir(t)
+	a, b, c := open(t, Config{Dir: dir, BounceCount: 8}), open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
+	got := 0
+	for _, i := range []*Iface{b, c} {
+		i.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got++ })
+	}
+	var gone []hw.PeerEvent
+	a.OnPeerEvent(func(e hw.PeerEvent) { gone = append(gone, e) })
+	connect := func(to *Iface) *Endpoint {
+		t.Helper()
+		ep, err := a.Connect(to.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ep.(*Endpoint)
+	}
+	send := func(ep *Endpoint) error { return ep.AMBcopy(1, 0, nil, 1000, func([]byte) {}, 0) }
+	ep, other := connect(b), connect(c)
+	b.seg.attach(ep.owner - 1).NameBytes = 29
+	sent := 0
+	for send(ep) == nil {
+		sent++
+	}
+	if sent != 8 || send(other) == nil {
+		t.Fatalf("%d buffers are on their way", sent)
+	}
+	b.Progress(64)
+	if err := send(ep); !errors.Is(err, hw.ErrPeerDead) {
+		t.Errorf("a send to the receiver that refuses: %v", err)
+	}
+	a.CheckPeers()
+	if len(gone) != 1 || gone[0].Endpoint != hw.Endpoint(ep) || !ep.Reported() {
+		t.Errorf("peer events %+v", gone)
+	}
+	for n := range sent {
+		if err := send(other); err != nil {
+			t.Fatalf("buffer %d of %d: %v", n, sent, err)
+		}
+	}
+	b.CheckPeers()
+	if again := connect(b); again == ep {
+		t.Error("the endpoint that was refused is given again")
+	} else if c.Progress(64); got != sent || send(again) != nil || b.Progress(64) != 1 {
+		t.Errorf("%d messages of %d, %+v", got, sent, b.Stats())
+	}
+	if s := b.Stats(); s.Malformed != uint64(sent) || s.Delivered != 1 {
+		t.Errorf("%+v", s)
 	}
 }
 

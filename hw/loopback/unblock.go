@@ -86,7 +86,7 @@ func (i *Iface) ownerGone(owner uint32) bool {
 		return state == hot.AttachLeaving || !i.host.alive(src.owner)
 	}
 	switch state {
-	case hot.AttachClaimed, hot.AttachReady:
+	case hot.AttachClaimed, hot.AttachReady, hot.AttachRefused:
 		return !i.host.alive(process{pid: atomic.LoadUint32(&a.PID), start: startOf(a, state)})
 	}
 	return true // leaving, free or nonsense

@@ -17,6 +17,8 @@ type delivery struct {
 	events   []hw.PeerEvent
 	finished []finished // operations whose completions are to be updated
 	idle     uint32     // polls in a row that found nothing
+	// postponed says that the handler at work leaves its message in the stream.
+	postponed bool
 }
 
 // delivered is how far a connection's stream is delivered. It belongs to the
@@ -229,7 +231,11 @@ func (i *Iface) drain(c *Endpoint, limit int) int {
 		head := b[recordHeader : recordHeader+r.head : recordHeader+r.head]
 		payload := b[recordHeader+r.head : recordHeader+r.head+r.n : recordHeader+r.head+r.n]
 		if h := i.deliver.handlers[r.id]; h != nil {
+			i.deliver.postponed = false
 			h(c.src.source, r.word, head, payload)
+			if i.deliver.postponed {
+				break
+			}
 		} else {
 			i.malformed.Add(1)
 		}
@@ -238,6 +244,9 @@ func (i *Iface) drain(c *Endpoint, limit int) int {
 	}
 	return n
 }
+
+// Postpone leaves the message of the handler that calls it in its stream, of which the window closes behind it.
+func (i *Iface) Postpone() { i.deliver.postponed = true }
 
 // introduce gives a connection its source number.
 func (i *Iface) introduce(c *Endpoint) {

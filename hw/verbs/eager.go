@@ -95,7 +95,7 @@ func (e *Endpoint) written() bool { return e.c.There() }
 // takeRing delivers up to limit messages that a peer has written and that come next, and returns how many that was.
 // A peer that keeps to its slots has no more of them before one that it has sent.
 func (r *receiver) takeRing(e *Endpoint, limit int) (delivered int) {
-	r.inRing = true
+	r.inRing, r.postponed = true, false
 	for range limit {
 		b := r.port.ReadRing(e.c)
 		if b == nil {
@@ -106,6 +106,8 @@ func (r *receiver) takeRing(e *Endpoint, limit int) (delivered int) {
 			r.refuse("message of %d bytes with header %x in the ring of peer %s", len(b), b[:headerBytes], e)
 		} else if r.dispatch(e, &m, b) {
 			delivered++
+		} else if r.postponed {
+			break
 		}
 		e.c.TakeSlot()
 	}

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"testing"
 
@@ -457,5 +458,67 @@ func BenchmarkPortEmpty(b *testing.B) {
 	x := newBench(b)
 	for b.Loop() {
 		drive.Next(x.HotPort())
+	}
+}
+
+// TestPortPostpones: a message that its handler postpones stays where it is in its buffer, for Go or C, with those
+// behind it, and ends of what was posted are taken in meanwhile.
+func TestPortPostpones(t *testing.T) {
+	for name, next := range map[string]func(t *testing.T, b *bench) (header uint64, found bool){
+		"Go": func(t *testing.T, b *bench) (uint64, bool) { return 0, false },
+		"C": func(t *testing.T, b *bench) (uint64, bool) {
+			m, found := drive.Next(b.HotPort())
+			if found != hot.PortArrival {
+				t.Fatalf("C finds %d", found)
+			}
+			drive.Take(b.HotPort())
+			return m.Header, true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			stuck := uint64(1)
+			b.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) {
+				if header == stuck {
+					b.Postpone()
+					return
+				}
+				b.got = append(b.got, header)
+			})
+			b.arrive(1, together(plain(1, 0), plain(2, 1), plain(3, 2)))
+			b.arrive(1, plain(4, 3))
+			first := null.Buffers()
+			for n := range 3 {
+				if got := b.Progress(64); got != max(0, 1-n) || len(b.got) != 1 || b.e.c.LastSeq != 1 {
+					t.Fatalf("%d delivered, %v in all, the last position is %d", got, b.got, b.e.c.LastSeq)
+				}
+			}
+			stuck = 99
+			for {
+				header, found := next(t, b)
+				if !found || header == 2 {
+					break
+				}
+				b.got = append(b.got, header)
+			}
+			if name == "C" {
+				b.got = append(b.got, 2)
+			}
+			b.Progress(64)
+			if !slices.Equal(b.got, []uint64{0, 1, 2, 3}) || b.e.c.LastSeq != 4 {
+				t.Errorf("got %v, the last position is %d", b.got, b.e.c.LastSeq)
+			}
+			b.Progress(64)
+			if s := b.Stats(); s.Delivered != 4 || s.Malformed != 0 {
+				t.Errorf("%d messages are counted, %d malformed", s.Delivered, s.Malformed)
+			}
+			for n := range uint32(1000) { // every buffer is in use again, once
+				b.arrive(1, plain(n+5, 0))
+				b.Progress(64)
+			}
+			if back := null.Buffers() - first; back > 1002 || back < 1002-64/8 {
+				t.Errorf("%d buffers given back", back)
+			}
+		})
 	}
 }

@@ -20,8 +20,11 @@ type receiver struct {
 
 	kept    uint32 // buffers that handlers keep; the thread that polls, and the lease holder while something is staged
 	keeping bool   // the message being delivered is to be kept
-	current uint32 // its buffer
-	inside  bool   // a handler runs
+	more    bool   // others are behind it in its buffer
+	// postponed says that the last message's handler has left it where it is.
+	postponed bool
+	current   uint32 // its buffer
+	inside    bool   // a handler runs
 	// list of released buffers: number plus one of the first; pushed by any thread, taken whole by the lease holder
 	returned atomic.Uint64
 	nextBack []atomic.Uint32 // its links
@@ -138,20 +141,20 @@ func (i *Iface) Progress(limit int) int {
 	r.poll()
 	r.turn++
 	n := r.takeRings(limit/2 + limit&r.turn&1)
+	stuck := false // behind a message that is postponed
 	for r.port.Staged.Load() != 0 {
 		n += r.complete()
-		for d := r.port.Arrival(); d != nil && (n < limit || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
-			n += r.arrive(d, r.port.Pass())
-			r.port.Staged.Add(-1) // last: now another thread may poll
-		}
-		if n >= limit || r.port.Staged.Load() != 0 {
+		got := 0
+		got, stuck = r.takeArrivals(limit - n)
+		if n += got; stuck || n >= limit || r.port.Staged.Load() != 0 {
 			break
 		}
 		r.poll()
 	}
 	if n < limit {
 		n += r.takeRings(limit - n) // what the others have left
-	} else if r.port.Staged.Load() != 0 {
+	}
+	if (stuck || n >= limit) && r.port.Staged.Load() != 0 {
 		n += r.pollEnds()
 	}
 	if i.signalsDue.Load() || i.anyTodo.Load() {
@@ -163,6 +166,20 @@ func (i *Iface) Progress(limit int) int {
 		i.call()
 	}
 	return n
+}
+
+// takeArrivals delivers staged arrivals up to limit messages and returns how many there were. stuck: the first one that
+// is left was postponed.
+func (r *receiver) takeArrivals(limit int) (n int, stuck bool) {
+	for d := r.port.Arrival(); d != nil && (n < limit || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
+		got := 0
+		if got, stuck = r.arrive(d, r.port.Pass()); stuck {
+			return n + got, true
+		}
+		n += got
+		r.port.Staged.Add(-1) // last: now another thread may poll
+	}
+	return n, false
 }
 
 // complete deals with the staged completions of what was posted and returns how
@@ -181,11 +198,11 @@ func (r *receiver) complete() int {
 }
 
 // arrive delivers one arrival, of which C has dealt with the first bytes up to at,
-// and returns how many messages were in it.
-func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
+// and returns how many messages were in it. stuck: one was postponed, and the arrival stays staged from there on.
+func (r *receiver) arrive(d *ibv.Done, at int) (delivered int, stuck bool) {
 	buffer := uint32(d.ID)
 	if d.ID >= uint64(len(r.nextBack)) { // of a queue pair's own, which there are none of
-		return 0
+		return 0, false
 	}
 	r.current, r.keeping = buffer, false
 	switch {
@@ -193,23 +210,29 @@ func (r *receiver) arrive(d *ibv.Done, at int) (delivered int) {
 	case d.Opcode == ibv.DoneRecvImm:
 		r.control(d)
 	case d.Opcode == ibv.DoneRecv:
-		b := r.i.rxBuffer(buffer)[:min(int(d.Bytes), r.i.stride)]
-		for b = b[min(at, len(b)):]; b != nil; {
-			var n int
-			b, n = r.deliver(b, d.QP)
+		all := r.i.rxBuffer(buffer)[:min(int(d.Bytes), r.i.stride)]
+		for b := all[min(at, len(all)):]; b != nil; {
+			rest, n := r.deliver(b, d.QP)
 			delivered += n
+			if r.postponed {
+				r.postponed = false
+				r.port.PutBack(len(all) - len(b))
+				return delivered, true
+			}
+			b = rest
 		}
 	}
 	if !r.keeping {
 		r.port.GiveBack(buffer)
 	}
-	return delivered
+	return delivered, false
 }
 
 // deliver gives the first message in b to its handler, after what its sender has written before it sent that, and
 // returns what comes behind it and how many messages that was. Its bytes were written by the peer's device before its
 // completion, so they do not change any more.
 func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered int) {
+	r.postponed = false
 	m, rest, ok := parseMessage(b)
 	if !ok {
 		r.refuse("message of %d bytes with header %x", len(b), b[:min(len(b), headerBytes)])
@@ -221,6 +244,10 @@ func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered int) {
 		return rest, 0
 	}
 	delivered = r.takeRing(e, ibv.RingSlots)
+	if r.postponed {
+		return rest, delivered
+	}
+	r.more = rest != nil
 	if int32(m.seq-e.c.LastSeq) <= 0 {
 		return rest, delivered // it came already, over the former connection
 	}
@@ -232,6 +259,7 @@ func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered int) {
 
 // dispatch gives a message of e's, which b starts with, to its handler.
 func (r *receiver) dispatch(e *Endpoint, m *message, b []byte) (delivered bool) {
+	last := e.c.LastSeq
 	e.c.LastSeq, e.c.Heard = m.seq, 1
 	e.msg.Heard(m.index)
 	head, payload := b[headerBytes:][:m.headLen], b[headerBytes+int(m.headLen):][:m.length]
@@ -242,7 +270,11 @@ func (r *receiver) dispatch(e *Endpoint, m *message, b []byte) (delivered bool) 
 	case kindReply:
 		return r.replied(e, m, payload) > 0
 	}
-	return r.handle(e, m, head, payload)
+	delivered = r.handle(e, m, head, payload)
+	if r.postponed {
+		e.c.LastSeq = last
+	}
+	return delivered
 }
 
 // handle calls a message's handler.
@@ -253,15 +285,22 @@ func (r *receiver) handle(e *Endpoint, m *message, head, payload []byte) bool {
 		r.refuse("message with id %d, which has no handler", m.id)
 		return false
 	}
-	r.delivered.Add(1)
 	if r.i.tracer != nil {
 		r.i.trace(hw.TraceReceive, hw.AMID(m.id), m.header, head, payload)
 	}
-	r.inside = true
+	r.inside, r.postponed = true, false
 	h(hw.Source(e.index), m.header, head, payload)
 	r.inside = false
+	if r.postponed {
+		return false
+	}
+	r.delivered.Add(1)
 	return true
 }
+
+// Postpone leaves the message of the handler that calls it in its sender's ring, or in its buffer: what has come behind
+// it to the receive queue, of all senders, waits.
+func (i *Iface) Postpone() { i.rx.postponed = true }
 
 // control acts on immediate data.
 func (r *receiver) control(d *ibv.Done) {
@@ -300,10 +339,11 @@ func (r *receiver) refuse(format string, args ...any) {
 	r.i.logf(format, args...)
 }
 
-// Keep leaves the message that is being delivered valid until Release.
+// Keep leaves the message that is being delivered valid until Release. One with others behind it in its buffer is not
+// kept: they may be postponed, and go to C then, which gives the buffer back.
 func (i *Iface) Keep() (hw.Kept, bool) {
 	r := &i.rx
-	if !r.inside || r.keeping || r.inRing || int(r.kept) >= i.cfg.RxBuffers/2 {
+	if !r.inside || r.keeping || r.inRing || r.more || int(r.kept) >= i.cfg.RxBuffers/2 {
 		return 0, false
 	}
 	r.keeping = true

@@ -127,6 +127,7 @@ enum weft_attach_state {
 	WEFT_ATTACH_CLAIMED = 1, /* one 64-bit CAS by the sender writes state and pid */
 	WEFT_ATTACH_READY = 2, /* store release by the sender */
 	WEFT_ATTACH_LEAVING = 3, /* store release by the sender after its last message */
+	WEFT_ATTACH_REFUSED = 4, /* CAS by the owner from ready: it drops all that the sender sends, and is gone for it */
 };
 
 /* weft_attach is a sender's entry in the receiver's attach table. */

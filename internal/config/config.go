@@ -72,6 +72,7 @@ type Config struct {
 	HugeAfter         int           // bytes, 0: copying leaves memory on the pages that it is on
 	InjectSize        int           // bytes, at most BounceSize
 	UnexpectedBytes   int           // bytes of unexpected data kept per endpoint
+	UnexpectedMemory  int           // bytes that all unexpected messages of an endpoint take
 	MaxPeers          int           // entries of an endpoint's attach table
 	AVSizeMax         int           // addresses per address vector
 	UseCMA            Tri           // cross-memory attach

@@ -148,6 +148,11 @@ var table = []Var{
 	sizeVar("unexpected_bytes", "bytes", "64m", 64<<10, 1<<40,
 		func(c *Config) *int { return &c.UnexpectedBytes },
 		"Data of unexpected messages that an endpoint holds before it slows its senders down."),
+	sizeVar("unexpected_memory", "bytes", "1g", 64<<10, 1<<40,
+		func(c *Config) *int { return &c.UnexpectedMemory },
+		"Memory that unexpected messages of an endpoint take, also those without data, before it slows its senders "+
+			"down: each may then have as many on their way as it has requests, and gets -FI_EAGAIN for more until "+
+			"receives are posted."),
 	sizeVar("max_peers", "peers", "1024", 1, 65534, // a ring's slots name their owner in 16 bits
 		func(c *Config) *int { return &c.MaxPeers },
 		"Peers on this host that can be attached to an endpoint at a time."),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/match"
@@ -179,7 +180,8 @@ const (
 // hold keeps a message that matches no receive as unexpected.
 func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) Verdict {
 	n := int(a.Length)
-	if r.UnexpectedBytes+n > r.UnexpectedMax || r.Ended {
+	memory := KeptMemory(a.Flags, n)
+	if r.UnexpectedBytes+n > r.UnexpectedMax || r.Memory+memory > r.MemoryMax || r.Ended {
 		return Refused
 	}
 	addr := uint64(0)
@@ -202,9 +204,22 @@ func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) V
 	}
 	move(to, a.Payload, uintptr(n))
 	r.UnexpectedBytes += n
+	r.Memory += memory
 	stat(ep, stats.RxUnexpectedBytes, a.Length)
 	countUnexpected(r, ep, rx)
 	return Unexpected
+}
+
+// KeptMemory is how much memory an unexpected message with flags (MessageRTS) takes, of which n bytes of payload are
+// here.
+func KeptMemory(flags uint32, n int) int {
+	switch {
+	case flags&MessageRTS != 0:
+		return match.MessageBytes + mem.PoolBytes(UnexpectedRTSBytes)
+	case n > InWord:
+		return match.MessageBytes + mem.PoolBytes(n)
+	}
+	return match.MessageBytes
 }
 
 // describe notes in m what is known of a message, with its payload, or the head of its RTS, at an address.

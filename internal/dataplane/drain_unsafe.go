@@ -144,8 +144,11 @@ func (r *Receiver) forget(eng *match.Engine, m *match.Message) {
 		r.Pool.TryPut(m.Payload, n)
 	}
 	r.UnexpectedBytes -= n
+	r.Memory -= KeptMemory(uint32(m.Flags), n)
 	eng.PutMessage(m)
 }
 
 // Reopens reports whether senders that keep their payload may send it again: half of what may be kept is free.
-func (r *Receiver) Reopens() bool { return r.Closed && r.UnexpectedBytes <= r.UnexpectedMax/2 }
+func (r *Receiver) Reopens() bool {
+	return r.Closed && r.UnexpectedBytes <= r.UnexpectedMax/2 && r.Memory <= r.MemoryMax/2
+}

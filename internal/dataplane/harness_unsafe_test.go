@@ -103,7 +103,7 @@ func (w *world) openReceiver() {
 	if w.recv.Untagged, err = match.New(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.recv.Pool, w.recv.UnexpectedMax = mem.NewPool(1<<20), 1<<20
+	w.recv.Pool, w.recv.UnexpectedMax, w.recv.MemoryMax = mem.NewPool(1<<20), 1<<20, 1<<30
 	w.t.Cleanup(func() {
 		_, _, _ = w.recv.Tagged.Close(), w.recv.Untagged.Close(), w.recv.Pool.Close()
 	})

@@ -17,13 +17,12 @@ type Receiver struct {
 	Untagged *match.Engine // of the others; immutable
 	Pool     *mem.Pool     // payload of unexpected messages; immutable
 
-	UnexpectedBytes int     // of unexpected payload
-	UnexpectedMax   int     // bytes of unexpected payload above which the eager window closes; immutable
-	Closed          bool    // the eager window is closed: senders use rendezvous for everything
-	Ended           bool    // no message comes any more: receives find unexpected messages only
-	Directed        [2]bool // the source of an untagged and a tagged receive counts; immutable
-	Endpoints       int     // that deliver into the context
-	Addresses       Addresses
+	Kept
+	Closed    bool    // the eager window is closed: senders use rendezvous for everything
+	Ended     bool    // no message comes any more: receives find unexpected messages only
+	Directed  [2]bool // the source of an untagged and a tagged receive counts; immutable
+	Endpoints int     // that deliver into the context
+	Addresses Addresses
 
 	// MinMulti is FI_OPT_MIN_MULTI_RECV in bytes. Written by fi_setopt, read by the lease holder and by
 	// threads that post; relaxed.
@@ -31,6 +30,14 @@ type Receiver struct {
 	// Urgent counts the entries on the post ring that complete without an arrival: searches and cancels. Added to
 	// by threads that post, subtracted from by the lease holder; sequentially consistent.
 	Urgent atomic.Int32
+}
+
+// Kept is what unexpected messages take, and the bounds above which the eager window closes.
+type Kept struct {
+	UnexpectedBytes int // of payload
+	UnexpectedMax   int // immutable
+	Memory          int // of nodes, payload and RTS (KeptMemory), in bytes
+	MemoryMax       int // immutable
 }
 
 // Addresses maps an fi_addr_t to the identity of the peer that it names. IDs is the address of Count identities by

@@ -100,8 +100,12 @@ func (r *Receiver) find(ep *hot.EP, a *Arrival) (rv *match.Recv, known bool) {
 const UnexpectedRTSBytes = RTSBytes + 32*VectorMax
 
 // holdRTS keeps an RTS that matches no receive as unexpected. It reports false, and has done nothing, where memory has
-// to be mapped first.
+// to be mapped first, or the eager window is to be closed.
 func holdRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
+	memory := KeptMemory(MessageRTS, 0)
+	if r.Memory+memory > r.MemoryMax && !r.Closed {
+		return false
+	}
 	at := r.Pool.TryGet(UnexpectedRTSBytes)
 	if at == 0 {
 		return false
@@ -114,6 +118,7 @@ func holdRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
 	a.Flags |= MessageRTS
 	a.describe(ep, m, at)
 	*(*hot.RTSHead)(pointer(uintptr(at))) = *head
+	r.Memory += memory
 	countUnexpected(r, ep, context(ep))
 	return true
 }

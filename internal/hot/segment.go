@@ -145,6 +145,7 @@ const (
 	AttachClaimed = 1 // one 64-bit CAS by the sender writes state and pid
 	AttachReady   = 2 // store release by the sender
 	AttachLeaving = 3 // store release by the sender after its last message
+	AttachRefused = 4 // CAS by the owner from ready: it drops all that the sender sends, and is gone for it
 )
 
 // Attach is a sender's entry in the receiver's attach table.

@@ -57,6 +57,14 @@ func NewPool(keep int) *Pool { return &Pool{keep: keep} }
 // class returns the class of buffers of n bytes, 1 <= n <= 1<<maxClass, counted from 0.
 func class(n int) int { return max(bits.Len(uint(n-1)), minClass) - minClass }
 
+// PoolBytes is how much of a pool's memory a buffer of n bytes takes, n >= 1.
+func PoolBytes(n int) int {
+	if n > 1<<maxClass {
+		return Round(n)
+	}
+	return 1 << ((uint(class(n)) + minClass) & 63)
+}
+
 // spanSize returns the size of the spans of class c, 0 if each buffer has its own.
 func spanSize(c int) int {
 	switch {

@@ -234,6 +234,12 @@ func (p *VPort) Pass() (at int) {
 	return at
 }
 
+// PutBack undoes Pass: the arrival is the first staged one again, of which the first bytes up to at are dealt with.
+func (p *VPort) PutBack(at int) {
+	p.at = uint32(at)
+	p.nexts[0]--
+}
+
 // Flush sends the corked messages. The caller holds the lease, or no thread
 // else posts or polls.
 func (p *VPort) Flush() {

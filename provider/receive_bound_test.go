@@ -1,0 +1,102 @@
+package provider
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// TestUnexpectedMemory floods a receiver that polls and posts nothing with messages of a few bytes, of which the bytes
+// alone reach no bound: the sender finds no room some time. Messages of another sender come all the same, and receives
+// that are posted get all messages in order, whereupon the sender finds room again.
+func TestUnexpectedMemory(t *testing.T) {
+	const bound = 64 << 10
+	bounded := func(c *config.Config) { c.UnexpectedMemory = bound }
+	for name, open := range map[string]func(t *testing.T) (a, b, other *side){
+		"one host": func(t *testing.T) (a, b, other *side) {
+			bench := newBench(t, bounded, nil)
+			a, b = bench.pair(t)
+			other = bench.side(t)
+			other.know(b)
+			b.know(other)
+			return a, b, other
+		},
+		"over UDP": func(t *testing.T) (a, b, other *side) {
+			s := overUDP(t, 3, bounded)
+			return s[0], s[1], s[2]
+		},
+	} {
+		for kind, send := range map[string]SendArgs{
+			"no bytes":       {},
+			"injected":       {Inject: true},
+			"a byte":         {IOV: iovOf([]byte{7})},
+			"delivery":       {Flags: fi.DeliveryComplete},
+			"injected bytes": {IOV: iovOf(pattern(24, 1)), Inject: true},
+		} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				a, b, other := open(t)
+				rx := leasedOf(b.ep).rx
+				send.Dest, send.HasData, send.Tagged = a.addr[b], true, true
+				for round := range 2 {
+					sent := floodUntilFull(t, a, b, send)
+					if n := rx.UnexpectedMessages(); n < bound/1000 || n > int(sent) || rx.Memory < bound {
+						t.Errorf("%d of %d messages are kept, in %d bytes", n, sent, rx.Memory)
+					}
+					other.send(SendArgs{Dest: other.addr[b], Tag: 9, Tagged: true, IOV: iovOf(pattern(100, 1))}, b)
+					b.recv(RecvArgs{Src: fi.AddrUnspec, Tag: 9, Tagged: true, IOV: iovOf(make([]byte, 100))}, a, other)
+					if e := b.completion(a, other); e.Tag != 9 || e.Len != 100 {
+						t.Fatalf("round %d: %+v instead of the other sender's message", round, e)
+					}
+					got := make([]byte, 24)
+					for n := range sent {
+						b.recv(RecvArgs{Src: fi.AddrUnspec, Tagged: true, IOV: iovOf(got)}, a)
+						if e := b.completion(a); e.Data != n {
+							t.Fatalf("round %d: message %d of %d comes as number %d", round, e.Data, sent, n)
+						}
+					}
+					if rx.Memory != 0 || rx.UnexpectedBytes != 0 || rx.Closed {
+						t.Errorf("%d bytes of memory and %d of payload are counted for none, closed %v", rx.Memory,
+							rx.UnexpectedBytes, rx.Closed)
+					}
+				}
+			})
+		}
+	}
+}
+
+// floodUntilFull sends until there is no room for a while in which the receiver polls, and returns how many messages it
+// has sent.
+func floodUntilFull(t *testing.T, a, b *side, send SendArgs) (sent uint64) {
+	t.Helper()
+	a.send(send, b) // connects
+	sent++
+	for last := time.Now(); time.Since(last) < 300*time.Millisecond; {
+		send.Data = sent
+		switch err := a.ep.Send(&send); err {
+		case nil:
+			sent, last = sent+1, time.Now()
+		case fi.EAGAIN:
+		default:
+			t.Fatal(err)
+		}
+		if sent == 1<<18 {
+			t.Fatalf("there is room for all messages: %d are kept", leasedOf(b.ep).rx.UnexpectedMessages())
+		}
+		a.ep.Progress()
+		b.ep.Progress()
+		a.drainSends()
+	}
+	return sent
+}
+
+// drainSends reads the completions of sends that are there.
+func (s *side) drainSends() {
+	s.t.Helper()
+	var list [16]cq.Entry
+	if _, err := s.cq.Read(list[:]); err != nil && err != fi.EAGAIN {
+		s.t.Fatal(err)
+	}
+}
