@@ -31,26 +31,39 @@ struct op {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool tags[SELF_TAGS];                  /* in use; under the lock */
-static int next_tag;                     /* where the search begins; under the lock */
-static struct op *persistent;            /* under the lock */
-static atomic_int persistents;           /* how many; written under the lock, read by callers, relaxed */
+static struct {
+	int *list;  /* those that are free */
+	int n;      /* how many are */
+	int64_t end; /* all are below; 0: there are none yet */
+} tags;                        /* under the lock */
+static struct op *persistent;  /* under the lock */
+static atomic_int persistents; /* how many; written under the lock, read by callers, relaxed */
+
+/* Has twice as many tags, as far as the MPI has them. */
+static void tags_grow(void)
+{
+	int64_t end = tags.end ? 2 * tags.end : 1024, most = (int64_t)last_tag() + 1;
+	int *list;
+
+	if (end > most)
+		end = most;
+	list = realloc(tags.list, end * sizeof(*list));
+	if (!list)
+		return;
+	tags.list = list;
+	for (int64_t t = tags.end ? tags.end : SELF_TAGS; t < end; t++)
+		tags.list[tags.n++] = (int)t;
+	tags.end = end;
+}
 
 static int tag_take(void)
 {
-	int tag = -1;
+	int tag;
 
 	pthread_mutex_lock(&lock);
-	for (int i = 0; i < SELF_TAGS && tag < 0; i++) {
-		int t = (next_tag + i) % SELF_TAGS;
-
-		if (!tags[t])
-			tag = t;
-	}
-	if (tag >= 0) {
-		tags[tag] = true;
-		next_tag = tag + 1;
-	}
+	if (!tags.n)
+		tags_grow();
+	tag = tags.n ? tags.list[--tags.n] : -1;
 	pthread_mutex_unlock(&lock);
 	return tag;
 }
@@ -58,7 +71,7 @@ static int tag_take(void)
 static void tag_give(int tag)
 {
 	pthread_mutex_lock(&lock);
-	tags[tag] = false;
+	tags.list[tags.n++] = tag;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -130,7 +143,7 @@ static int post(struct op *o)
 static int run(struct op *o)
 {
 	struct group *g = o->group;
-	int err, rc = MPI_SUCCESS;
+	int err, rc;
 
 	port_reserve(&g->port, true);
 	err = post(o);
@@ -145,8 +158,8 @@ static int run(struct op *o)
 	port_reserve(&g->port, false);
 	if (err)
 		rc = comm_error(g->comm, err, o->name);
-	else
-		rc = side_unpack(&o->out, g->size);
+	else if ((rc = side_unpack(&o->out, g->size)))
+		comm_fails(g->comm, rc, o->name);
 	op_free(o);
 	group_release(g);
 	return rc;
@@ -271,7 +284,7 @@ bool op_call(const struct call *c, enum form form, MPI_Request *req, int *rc)
 		if (o)
 			op_free(o);
 		group_release(g);
-		PMPI_Comm_call_errhandler(c->comm, *rc);
+		comm_fails(c->comm, *rc, c->name);
 	}
 	return true;
 }

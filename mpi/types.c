@@ -199,6 +199,38 @@ static int move_absolute(MPI_Datatype type, char *packed, int bytes, bool pack)
 	return rc;
 }
 
+/* Plain bytes, as many as there are. */
+static int bytes_type(int64_t size, MPI_Datatype *type)
+{
+	MPI_Datatype parts[2] = { MPI_DATATYPE_NULL, MPI_BYTE };
+	int lengths[2] = { (int)(size / PACK_AT_ONCE), (int)(size % PACK_AT_ONCE) };
+	MPI_Aint displs[2] = { 0, size - lengths[1] };
+	int rc = PMPI_Type_contiguous(PACK_AT_ONCE, MPI_BYTE, &parts[0]);
+
+	if (rc)
+		return rc;
+	rc = PMPI_Type_create_struct(2, lengths, displs, parts, type);
+	PMPI_Type_free(&parts[0]);
+	return rc ? rc : PMPI_Type_commit(type);
+}
+
+/* The same for one element that is too long for MPI_Pack: by a message of this process to itself. */
+static int move_whole(char *addr, MPI_Datatype type, char *packed, int64_t size, bool pack)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one message at a time has the tag */
+	MPI_Datatype bytes;
+	int rc = bytes_type(size, &bytes);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&lock);
+	rc = pack ? PMPI_Sendrecv(addr, 1, type, 0, WHOLE_TAG, packed, 1, bytes, 0, WHOLE_TAG, self_comm(), MPI_STATUS_IGNORE)
+		  : PMPI_Sendrecv(packed, 1, bytes, 0, WHOLE_TAG, addr, 1, type, 0, WHOLE_TAG, self_comm(), MPI_STATUS_IGNORE);
+	pthread_mutex_unlock(&lock);
+	PMPI_Type_free(&bytes);
+	return rc;
+}
+
 /* Packs or unpacks one part. */
 static int move(const struct part *p, char *packed, int64_t bytes, bool pack)
 {
@@ -206,8 +238,6 @@ static int move(const struct part *p, char *packed, int64_t bytes, bool pack)
 
 	if (!bytes)
 		return MPI_SUCCESS;
-	if (size > INT32_MAX)
-		return MPI_ERR_TYPE;
 	for (int64_t at = 0; at < p->count; at += step) {
 		char *addr = p->addr + at * extent, *here = packed + at * size;
 		int rc;
@@ -217,8 +247,12 @@ static int move(const struct part *p, char *packed, int64_t bytes, bool pack)
 			step = 1;
 		if (step > p->count - at)
 			step = p->count - at;
-		rc = addr ? move_some(addr, (int)step, p->type, here, (int)(step * size), pack)
-			  : move_absolute(p->type, here, (int)size, pack);
+		if (size > INT32_MAX)
+			rc = move_whole(addr, p->type, here, size, pack);
+		else if (addr)
+			rc = move_some(addr, (int)step, p->type, here, (int)(step * size), pack);
+		else
+			rc = move_absolute(p->type, here, (int)size, pack);
 		if (rc)
 			return rc;
 	}

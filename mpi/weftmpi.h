@@ -126,8 +126,12 @@ void request_await(MPI_Request request);
 /* A communicator of this process alone, for messages of the library to itself. */
 MPI_Comm self_comm(void);
 
-/* Tags below are those of operations. MPI_TAG_UB is as much or more. */
-#define SELF_TAGS 32767
+/* Their tags: of a receive that gets nothing, of elements that are too long for MPI_Pack, and of operations, from
+ * the last on. */
+enum { NEVER_TAG, WHOLE_TAG, SELF_TAGS };
+
+/* The largest tag, MPI_TAG_UB. */
+int last_tag(void);
 
 /* The group for an operation, NULL for one that is the MPI's. slice: bytes for each member of
  * MPI_Alltoall, -1 for the other forms. collective: the caller may wait for the other members,
@@ -139,6 +143,8 @@ void mpi_progress(void);
 
 /* Calls the error handler of a communicator for a libfabric errno, and returns the MPI's code. */
 int comm_error(MPI_Comm comm, int err, const char *what);
+/* The same for a code of the MPI's. */
+int comm_fails(MPI_Comm comm, int code, const char *what);
 
 /* ---- types.c ---- */
 
