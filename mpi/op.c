@@ -266,7 +266,7 @@ bool op_call(const struct call *c, enum form form, MPI_Request *req, int *rc)
 	if (c->uniform) {
 		if (!list_valid(&c->recv, 1))
 			return false;
-		slice = c->recv.count * type_size(c->recv.type, &extent);
+		slice = c->recv.count ? c->recv.count * type_size(c->recv.type, &extent) : 0;
 	}
 	g = comm_group(c->comm, slice, form != FORM_REQUEST);
 	if (!g || !list_valid(&c->recv, g->size) || (c->send.buf != MPI_IN_PLACE && !list_valid(&c->send, g->size)))

@@ -27,6 +27,41 @@ int64_t type_size(MPI_Datatype type, int64_t *extent)
 	return size == MPI_UNDEFINED ? -1 : size;
 }
 
+/* What the constructor of a type had, by MPI_Type_get_envelope. */
+struct made {
+	int combiner;
+	MPI_Count ints, aints, counts, types;
+};
+
+#if MPI_VERSION >= 4
+static int made_by(MPI_Datatype type, struct made *m)
+{
+	return PMPI_Type_get_envelope_c(type, &m->ints, &m->aints, &m->counts, &m->types, &m->combiner);
+}
+
+static int contents(MPI_Datatype type, const struct made *m, int i[], MPI_Aint a[], MPI_Count c[], MPI_Datatype t[])
+{
+	return PMPI_Type_get_contents_c(type, m->ints, m->aints, m->counts, m->types, i, a, c, t);
+}
+#else
+static int made_by(MPI_Datatype type, struct made *m)
+{
+	int ints = 0, aints = 0, types = 0, rc = PMPI_Type_get_envelope(type, &ints, &aints, &types, &m->combiner);
+
+	m->ints = ints;
+	m->aints = aints;
+	m->counts = 0;
+	m->types = types;
+	return rc;
+}
+
+static int contents(MPI_Datatype type, const struct made *m, int i[], MPI_Aint a[], MPI_Count c[], MPI_Datatype t[])
+{
+	(void)c;
+	return PMPI_Type_get_contents(type, (int)m->ints, (int)m->aints, (int)m->types, i, a, t);
+}
+#endif
+
 /* Handles of the MPI's own types are good for ever. */
 static bool named(int combiner)
 {
@@ -36,31 +71,30 @@ static bool named(int combiner)
 
 static bool type_named(MPI_Datatype type)
 {
-	int ints, aints, types, combiner;
+	struct made m;
 
-	PMPI_Type_get_envelope(type, &ints, &aints, &types, &combiner);
-	return named(combiner);
+	return !made_by(type, &m) && named(m.combiner);
 }
 
 /* Whether the elements are bytes without gaps, in the order in which they are sent. */
 static bool plain(MPI_Datatype type)
 {
-	int ints, aints, types, combiner, i[4];
-	MPI_Aint a[4];
+	struct made m;
+	int i[1];
+	MPI_Aint a[1];
+	MPI_Count c[1], size, lb, extent;
 	MPI_Datatype inner;
-	MPI_Count size, lb, extent;
 	bool yes;
 
 	PMPI_Type_size_x(type, &size);
 	PMPI_Type_get_extent_x(type, &lb, &extent);
-	if (lb != 0 || size != extent)
+	if (lb != 0 || size != extent || made_by(type, &m))
 		return false;
-	PMPI_Type_get_envelope(type, &ints, &aints, &types, &combiner);
-	if (named(combiner))
+	if (named(m.combiner))
 		return true;
-	if ((combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) || ints > 4 || aints > 4 || types != 1)
+	if ((m.combiner != MPI_COMBINER_DUP && m.combiner != MPI_COMBINER_CONTIGUOUS) || m.ints > 1 || m.aints > 0 ||
+	    m.counts > 1 || m.types != 1 || contents(type, &m, i, a, c, &inner))
 		return false;
-	PMPI_Type_get_contents(type, ints, aints, types, i, a, &inner);
 	yes = plain(inner);
 	if (!type_named(inner))
 		PMPI_Type_free(&inner);
@@ -84,7 +118,7 @@ static MPI_Datatype type_of(const struct list *l, int i) { return l->types ? l->
 bool list_valid(const struct list *l, int n)
 {
 	for (int i = 0; i < (l->counts || l->types ? n : 1); i++)
-		if (entries_of(l, i) < 0 || type_of(l, i) == MPI_DATATYPE_NULL)
+		if (entries_of(l, i) < 0 || (entries_of(l, i) && type_of(l, i) == MPI_DATATYPE_NULL))
 			return false;
 	return true;
 }
@@ -122,11 +156,15 @@ static int parts_fill(struct side *s, const struct list *l, int n, bool keep, bo
 	for (int i = 0; i < n; i++) {
 		struct part *p = &s->parts[i];
 		int64_t bytes;
-		int rc = learn(&k, type_of(l, i), keep);
+		int rc;
 
+		p->count = entries_of(l, i);
+		p->type = MPI_DATATYPE_NULL;
+		if (!p->count) /* it has no type, perhaps */
+			continue;
+		rc = learn(&k, type_of(l, i), keep);
 		if (rc)
 			return rc;
-		p->count = entries_of(l, i);
 		p->type = k.kept;
 		p->owned = k.fresh;
 		p->addr = (char *)l->buf + (!l->displs ? i * p->count * k.extent : displ_of(l, i) * (l->types ? 1 : k.extent));
@@ -234,10 +272,11 @@ static int move_whole(char *addr, MPI_Datatype type, char *packed, int64_t size,
 /* Packs or unpacks one part. */
 static int move(const struct part *p, char *packed, int64_t bytes, bool pack)
 {
-	int64_t extent, size = type_size(p->type, &extent), step;
+	int64_t extent, size, step;
 
 	if (!bytes)
 		return MPI_SUCCESS;
+	size = type_size(p->type, &extent);
 	for (int64_t at = 0; at < p->count; at += step) {
 		char *addr = p->addr + at * extent, *here = packed + at * size;
 		int rc;

@@ -116,6 +116,83 @@ static void large(void)
 	MPI_Type_free(&in);
 }
 
+/* Each rank sends to the next and to no other, with no type for the others. The last names types for all. */
+static void nulls(void)
+{
+	enum { N = 5000 };
+	int counts[2][MAX] = { 0 }, displs[MAX] = { 0 }, next = (rank + 1) % size, before = (rank + size - 1) % size;
+	MPI_Datatype types[2][MAX];
+	static char in[N], out[N];
+	MPI_Request r;
+
+	counts[0][next] = counts[1][before] = N;
+	for (int side = 0; side < 2; side++)
+		for (int i = 0; i < size; i++)
+			types[side][i] = counts[side][i] || rank == size - 1 ? MPI_BYTE : MPI_DATATYPE_NULL;
+	for (int form = 0; form < 3; form++) {
+		fill(in, N, form * MAX + rank);
+		if (form == 0) {
+			MPI_Alltoallw(in, counts[0], displs, types[0], out, counts[1], displs, types[1], MPI_COMM_WORLD);
+		} else if (form == 1) {
+			MPI_Ialltoallw(in, counts[0], displs, types[0], out, counts[1], displs, types[1], MPI_COMM_WORLD, &r);
+			MPI_Wait(&r, MPI_STATUS_IGNORE);
+		} else {
+#ifdef INIT
+			INIT(Alltoallw)(in, counts[0], displs, types[0], out, counts[1], displs, types[1], MPI_COMM_WORLD,
+					MPI_INFO_NULL, &r);
+			MPI_Start(&r);
+			MPI_Wait(&r, MPI_STATUS_IGNORE);
+			MPI_Request_free(&r);
+#else
+			break;
+#endif
+		}
+		verify(out, N, form * MAX + before);
+	}
+}
+
+#if MPI_VERSION >= 4
+/* Types that are made with long counts, plain ones and others, also in one that is made of them. */
+static void made_wide(void)
+{
+	enum { RUN = 1500 };
+	int ones[MAX], zeros[MAX] = { 0 }, runs[MAX], displs[MAX];
+	MPI_Datatype run, pair, column;
+	int *in = malloc(sizeof(int) * size * 2 * RUN), *out = malloc(sizeof(int) * size * 2 * RUN);
+
+	MPI_Type_contiguous_c(RUN, MPI_INT, &run);
+	MPI_Type_contiguous(2, run, &pair);
+	MPI_Type_vector_c(RUN, 1, 2, MPI_INT, &column);
+	MPI_Type_commit(&run);
+	MPI_Type_commit(&pair);
+	MPI_Type_commit(&column);
+	for (int i = 0; i < size; i++) {
+		ones[i] = 1;
+		runs[i] = RUN;
+		displs[i] = i * RUN;
+	}
+	for (int i = 0; i < size * 2 * RUN; i++)
+		in[i] = rank * 1000000 + i;
+	MPI_Alltoall(in, 1, pair, out, 2, run, MPI_COMM_WORLD);
+	for (int i = 0; i < size * 2 * RUN; i++)
+		CHECK_EQ(out[i], i / (2 * RUN) * 1000000 + rank * 2 * RUN + i % (2 * RUN));
+	MPI_Alltoall(in, 1, run, out, RUN, MPI_INT, MPI_COMM_WORLD);
+	for (int i = 0; i < size * RUN; i++)
+		CHECK_EQ(out[i], i / RUN * 1000000 + rank * RUN + i % RUN);
+	/* every second element of the first row to each */
+	MPI_Alltoallv(in, ones, zeros, column, out, runs, displs, MPI_INT, MPI_COMM_WORLD);
+	for (int i = 0; i < size * RUN; i++)
+		CHECK_EQ(out[i], i / RUN * 1000000 + 2 * (i % RUN));
+	MPI_Type_free(&run);
+	MPI_Type_free(&pair);
+	MPI_Type_free(&column);
+	free(in);
+	free(out);
+}
+#else
+static void made_wide(void) {}
+#endif
+
 #ifdef INIT
 /* More requests at a time than there are tags that every MPI has. The last works as the first. */
 static void many(void)
@@ -147,7 +224,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {
-		{ "many", many }, { "large", large },
+		{ "nulls", nulls }, { "made_wide", made_wide }, { "many", many }, { "large", large },
 	};
 
 	start(&argc, &argv);
