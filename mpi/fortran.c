@@ -11,28 +11,48 @@
 
 #include <stdlib.h>
 
-/* ---- constants, which are variables in Fortran ---- */
+/* ---- constants, which are variables in Fortran, of one of four names ---- */
 
-static const char *const in_place[] = {
-	"mpi_fortran_in_place_", "mpi_fortran_in_place", "mpi_fortran_in_place__", "MPI_FORTRAN_IN_PLACE",
-};
-static const char *const bottom[] = {
-	"mpi_fortran_bottom_", "mpi_fortran_bottom", "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM",
-};
+enum { SPELLINGS = 4 };
 
-static bool is(const char *const names[4], const void *p)
+static struct {
+	void *in_place[SPELLINGS], *bottom[SPELLINGS]; /* their addresses; NULL: the MPI has no such name */
+} constants;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_constants(void)
 {
-	for (int i = 0; i < 4; i++)
-		if (dlsym(RTLD_DEFAULT, names[i]) == p)
+	static const char *const in_place[SPELLINGS] = {
+		"mpi_fortran_in_place_", "mpi_fortran_in_place", "mpi_fortran_in_place__", "MPI_FORTRAN_IN_PLACE",
+	};
+	static const char *const bottom[SPELLINGS] = {
+		"mpi_fortran_bottom_", "mpi_fortran_bottom", "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM",
+	};
+
+	for (int i = 0; i < SPELLINGS; i++) {
+		constants.in_place[i] = dlsym(RTLD_DEFAULT, in_place[i]);
+		constants.bottom[i] = dlsym(RTLD_DEFAULT, bottom[i]);
+	}
+}
+
+static bool is(void *const found[SPELLINGS], const void *p)
+{
+	for (int i = 0; i < SPELLINGS; i++)
+		if (found[i] == p)
 			return true;
 	return false;
 }
 
+/* The buffer of C's function. One without elements may be null. */
 static void *buffer(void *p)
 {
-	if (is(in_place, p))
+	if (!p)
+		return NULL;
+	pthread_once(&once, find_constants);
+	if (is(constants.in_place, p))
 		return MPI_IN_PLACE;
-	return is(bottom, p) ? MPI_BOTTOM : p;
+	return is(constants.bottom, p) ? MPI_BOTTOM : p;
 }
 
 /* ---- all to all ---- */

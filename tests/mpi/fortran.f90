@@ -44,8 +44,49 @@ contains
   end subroutine
 end module
 
+! MPI's functions as C has them: buffers are addresses, which may be null.
+module addresses
+  use, intrinsic :: iso_c_binding
+  implicit none
+  interface
+    subroutine alltoallv(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, ierr) bind(C, name='mpi_alltoallv_')
+      import
+      type(c_ptr), value :: from, to
+      integer :: scounts(*), sdispls(*), stype, rcounts(*), rdispls(*), rtype, comm, ierr
+    end subroutine
+  end interface
+contains
+  ! The last rank has nothing to send, or to receive, and no buffer for it.
+  subroutine null_buffer(sends)
+    use data
+    logical, intent(in) :: sends
+    integer, target :: from(0:ranks - 1), to(0:ranks - 1)
+    integer :: scounts(ranks), rcounts(ranks), displs(ranks), i
+    type(c_ptr) :: places(2)
+    from = [(value(rank, i, 0), i = 0, ranks - 1)]
+    to = -1
+    scounts = 1
+    rcounts = 1
+    displs = [(i, i = 0, ranks - 1)]
+    places = [c_loc(from), c_loc(to)]
+    if (rank == ranks - 1) places(merge(2, 1, sends)) = c_null_ptr
+    if (sends) then
+      rcounts = merge(0, 1, rank == ranks - 1)
+      scounts(ranks) = 0
+    else
+      scounts = merge(0, 1, rank == ranks - 1)
+      rcounts(ranks) = 0
+    end if
+    call alltoallv(places(1), scounts, displs, mpi_integer, places(2), rcounts, displs, mpi_integer, mpi_comm_world, ierr)
+    do i = 0, ranks - 1
+      call check(to(i) == merge(value(i, rank, 0), -1, rcounts(i + 1) == 1), 'a null buffer')
+    end do
+  end subroutine
+end module
+
 program fortran
   use data
+  use addresses, only: null_buffer
   implicit none
   integer, parameter :: n = 3000
   integer, allocatable :: a(:, :), b(:, :), c(:, :), counts(:), displs(:), bytes(:), types(:)
@@ -125,6 +166,9 @@ program fortran
     call verify(c, n, 'ialltoallv')
   end do
   call mpi_type_free(resized, ierr)
+
+  call null_buffer(.false.)
+  call null_buffer(.true.)
 
   call mpi_barrier(mpi_comm_world, ierr)
   if (rank == 0) print '(a, i0, a)', 'fortran: all passed on ', ranks, ' ranks'
