@@ -76,7 +76,7 @@ static void vector(struct list *l, void *buf, const F *counts, const F *displs, 
 	l->type = PMPI_Type_f2c(*type);
 }
 
-/* Types are converted for as many members as the communicator has here: intercommunicators are the MPI's. */
+/* Types are converted for as many members as the communicator has. */
 static void typed(struct list *l, MPI_Comm comm, void *buf, const F *counts, const F *displs, const F *types)
 {
 	MPI_Datatype *list;
@@ -85,7 +85,7 @@ static void typed(struct list *l, MPI_Comm comm, void *buf, const F *counts, con
 	l->buf = buffer(buf);
 	l->counts = counts;
 	l->displs = displs;
-	if (l->buf == MPI_IN_PLACE || comm == MPI_COMM_NULL)
+	if (l->buf == MPI_IN_PLACE)
 		return;
 	PMPI_Comm_size(comm, &n);
 	l->types = list = calloc(n, sizeof(*list));
@@ -93,16 +93,22 @@ static void typed(struct list *l, MPI_Comm comm, void *buf, const F *counts, con
 		list[i] = PMPI_Type_f2c(types[i]);
 }
 
-/* Carries a call out, or leaves it. C's and Fortran's integers are alike, or it is left. */
+/* Whether calls on a communicator can be weft's. Those on intercommunicators, and where C's and Fortran's integers
+ * differ, are the MPI's: their arguments are not looked at. */
+static bool served(MPI_Comm comm)
+{
+	int inter = 0;
+
+	return sizeof(F) == sizeof(int) && comm != MPI_COMM_NULL && !PMPI_Comm_test_inter(comm, &inter) && !inter;
+}
+
+/* Carries a call out, or leaves it. */
 static bool take(struct call *c, enum form form, F *request, F *ierr)
 {
 	MPI_Request r = MPI_REQUEST_NULL;
-	int rc, inter = 0;
-	bool taken;
+	int rc;
+	bool taken = op_call(c, form, &r, &rc);
 
-	if (c->comm != MPI_COMM_NULL)
-		PMPI_Comm_test_inter(c->comm, &inter);
-	taken = sizeof(F) == sizeof(int) && !inter && op_call(c, form, &r, &rc);
 	free((void *)c->send.types);
 	free((void *)c->recv.types);
 	if (taken && request)
@@ -139,9 +145,12 @@ static bool take(struct call *c, enum form form, F *request, F *ierr)
 		struct call c = { .name = #f, .comm = PMPI_Comm_f2c(*comm) }; \
 		OWN(#o "_" #f "_f", args); \
  \
-		k##_CALL; \
-		if (!take(&c, form, request, ierr)) \
-			next pass; \
+		if (served(c.comm)) { \
+			k##_CALL; \
+			if (take(&c, form, request, ierr)) \
+				return; \
+		} \
+		next pass; \
 	} \
 	NAMES(o, m, M, f, UP, args)
 
