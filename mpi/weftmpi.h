@@ -3,9 +3,10 @@
  * libweft-mpi: the all-to-all operations of an MPI program over weft, in front of
  * any MPI (LD_PRELOAD). One source, compiled once for each MPI.
  *
- * calls.c and fortran.c are the MPI functions, requests.c those that complete
- * requests; comm.c decides for a communicator, group.c makes its group in weft,
- * fabric.c finds weft; op.c carries an operation out, types.c lays out its data.
+ * calls.c and fortran.c are the MPI functions, requests.c and frequests.c those that
+ * complete requests, own.c finds the MPI's own functions for Fortran; comm.c decides
+ * for a communicator, group.c makes its group in weft, fabric.c finds weft; op.c
+ * carries an operation out, types.c lays out its data.
  */
 #ifndef WEFT_MPI_H
 #define WEFT_MPI_H

@@ -43,10 +43,13 @@ build() {
 	local p fortran=(-O2)
 
 	[ "$mpi" = mpich ] && WARN+=(-Wno-stringop-overflow) # MPI_STATUSES_IGNORE is an address
-	for p in alltoall errors corners; do
+	for p in alltoall errors corners loads; do
 		"mpicc.$mpi" "${WARN[@]}" -o "$work/$p.$mpi" "tests/mpi/$p.c" 2>"$work/log" || not_ok "$mpi: $p.c is built" "$work/log"
 	done
 	[ "$mpi" = mpich ] && fortran+=(-fallow-argument-mismatch -w)
+	if ! "mpifort.$mpi" "${fortran[@]}" -shared -fPIC -J "$work" -o "$work/loaded.$mpi.so" tests/mpi/loaded.f90 >"$work/log" 2>&1; then
+		skip "$mpi: loaded" "$(grep -m 1 -i 'error\|not found' "$work/log")"
+	fi
 	for p in fortran f08; do
 		if ! "mpifort.$mpi" "${fortran[@]}" -J "$work" -o "$work/$p.$mpi" "tests/mpi/$p.f90" >"$work/log" 2>&1; then
 			skip "$mpi: $p" "$(grep -m 1 -i 'error\|not found' "$work/log")"
@@ -67,6 +70,7 @@ programs() {
 	for p in fortran f08; do
 		[ -x "$work/$p.$mpi" ] && check "$p" 3 "$work/$p.$mpi"
 	done
+	[ -x "$work/loaded.$mpi.so" ] && check "a library in Fortran" 3 "$work/loads.$mpi" "$work/loaded.$mpi.so"
 }
 
 # A rank that is killed. MPICH's Hydra ends the whole job.
