@@ -328,6 +328,7 @@ void groups_end(void)
 	g = list;
 	list = NULL;
 	pthread_mutex_unlock(&lock);
+	ops_end();
 	while (g) {
 		struct group *next = g->next;
 

@@ -17,7 +17,8 @@
 #define POLLS 8
 
 struct op {
-	struct group *group;
+	struct group *group; /* NULL: it was closed, in MPI_Finalize; of a persistent one */
+	int size;            /* members */
 	const char *name;
 	enum form form;
 	bool uniform, in_place;
@@ -84,13 +85,30 @@ void op_arrived(struct op *o, int err)
 	atomic_store_explicit(&o->done, true, memory_order_release);
 }
 
-void op_free(struct op *o)
+/* Gives back what weft keeps of a persistent one. */
+static void keep_none(struct op *o)
 {
 	if (o->kept)
 		o->group->port.coll->alltoallv_free(o->kept);
-	side_free(&o->in, o->group->size);
-	side_free(&o->out, o->group->size);
+	o->kept = NULL;
+}
+
+void op_free(struct op *o)
+{
+	keep_none(o);
+	side_free(&o->in, o->size);
+	side_free(&o->out, o->size);
 	free(o);
+}
+
+void ops_end(void)
+{
+	pthread_mutex_lock(&lock);
+	for (struct op *o = persistent; o; o = o->next) {
+		keep_none(o);
+		o->group = NULL;
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 /* Starts a persistent one. */
@@ -235,6 +253,7 @@ static struct op *op_new(struct group *g, const char *name, enum form form)
 
 	if (o) {
 		o->group = g;
+		o->size = g->size;
 		o->name = name;
 		o->form = form;
 	}
@@ -333,6 +352,10 @@ bool op_start(MPI_Request *req, int *rc)
 
 	if (!o)
 		return false;
+	if (!o->group) {
+		*rc = comm_error(MPI_COMM_SELF, FI_ESHUTDOWN, o->name);
+		return true;
+	}
 	*rc = PMPI_Start(req);
 	if (!*rc)
 		begin(o);
@@ -350,6 +373,7 @@ bool op_forget(MPI_Request *req, int *rc)
 	*rc = PMPI_Request_free(req);
 	tag_give(o->tag);
 	op_free(o);
-	group_release(g);
+	if (g)
+		group_release(g);
 	return true;
 }

@@ -222,5 +222,7 @@ void op_free(struct op *o);
 /* Persistent requests. Both return false for a request of the MPI's. */
 bool op_start(MPI_Request *request, int *rc);
 bool op_forget(MPI_Request *request, int *rc);
+/* All groups are about to be closed: those that are left can be freed, and not be started. */
+void ops_end(void);
 
 #endif

@@ -218,13 +218,58 @@ static void many(void)
 static void many(void) {}
 #endif
 
+#ifdef INIT
+static MPI_Request ends_late;
+
+static int end_late(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm;
+	(void)key;
+	(void)value;
+	(void)extra;
+	CHECK_EQ(MPI_Request_free(&ends_late), MPI_SUCCESS);
+	CHECK(ends_late == MPI_REQUEST_NULL);
+	return MPI_SUCCESS;
+}
+
+/* A request, of a type of the program's, that is freed in MPI_Finalize, by an attribute that is older than the first
+ * all-to-all; and one that is never freed. */
+static void late(void)
+{
+	static int in[MAX * 2], out[MAX];
+	int ones[MAX], out_displs[MAX], in_displs[MAX], key;
+	MPI_Datatype pair;
+	MPI_Request never;
+
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_late, &key, NULL);
+	MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+	MPI_Type_create_resized(MPI_INT, 0, 2 * sizeof(int), &pair);
+	MPI_Type_commit(&pair);
+	for (int i = 0; i < size; i++) {
+		ones[i] = 1;
+		in_displs[i] = out_displs[i] = i;
+		in[2 * i] = rank * MAX + i;
+	}
+	for (int i = 0; i < 2; i++)
+		INIT(Alltoallv)(in, ones, in_displs, pair, out, ones, out_displs, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
+				i ? &ends_late : &never);
+	MPI_Type_free(&pair);
+	MPI_Start(&ends_late);
+	MPI_Wait(&ends_late, MPI_STATUS_IGNORE);
+	for (int i = 0; i < size; i++)
+		CHECK_EQ(out[i], i * MAX + rank);
+}
+#else
+static void late(void) {}
+#endif
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} parts[] = {
-		{ "nulls", nulls }, { "made_wide", made_wide }, { "many", many }, { "large", large },
+		{ "late", late }, { "nulls", nulls }, { "made_wide", made_wide }, { "many", many }, { "large", large },
 	};
 
 	start(&argc, &argv);
