@@ -308,15 +308,16 @@ bool op_call(const struct call *c, enum form form, MPI_Request *req, int *rc)
 	return true;
 }
 
-struct op *op_last(struct group *g)
+ssize_t op_last(struct group *g, struct op **last)
 {
 	struct op *o = op_new(g, "the last barrier", FORM_BLOCKING);
+	ssize_t rc = o ? fi_barrier2(g->port.ep, g->addr, FI_TRANSMIT_COMPLETE | FI_COMPLETION, o) : -FI_ENOMEM;
 
-	if (o && fi_barrier2(g->port.ep, g->addr, FI_TRANSMIT_COMPLETE | FI_COMPLETION, o)) {
+	if (rc)
 		free(o);
-		o = NULL;
-	}
-	return o;
+	else
+		*last = o;
+	return rc;
 }
 
 /* Finds a persistent one; *back points at it in the list, under the lock. */

@@ -212,8 +212,8 @@ void op_arrived(struct op *o, int err);
 /* The rest of an operation with a request: without locks, once. */
 void op_end(struct op *o);
 
-/* A barrier after which no member needs the group. NULL: it cannot be had. */
-struct op *op_last(struct group *g);
+/* Begins a barrier after which no member needs the group. Returns 0 or a negative libfabric errno. */
+ssize_t op_last(struct group *g, struct op **last);
 bool op_done(struct op *o);
 /* Whether the operation has a request, so that op_end has to be called. */
 bool op_requested(struct op *o);

@@ -218,6 +218,35 @@ static void many(void)
 static void many(void) {}
 #endif
 
+/* As many operations as a communicator has under way at a time, and it is freed. The last rank begins them later. */
+static void crowd(void)
+{
+	enum { OPS = 1024 };
+	static int in[OPS][MAX], out[OPS][MAX];
+	static MPI_Request r[OPS];
+	int ones[MAX], displs[MAX];
+	MPI_Comm comm;
+
+	for (int i = 0; i < size; i++) {
+		ones[i] = 1;
+		displs[i] = i;
+	}
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Alltoallv(in[0], ones, displs, MPI_INT, out[0], ones, displs, MPI_INT, comm);
+	if (rank == size - 1)
+		usleep(300000);
+	for (int op = 0; op < OPS; op++) {
+		for (int i = 0; i < size; i++)
+			in[op][i] = op * 10000 + rank * 100 + i;
+		MPI_Ialltoallv(in[op], ones, displs, MPI_INT, out[op], ones, displs, MPI_INT, comm, &r[op]);
+	}
+	MPI_Comm_free(&comm);
+	MPI_Waitall(OPS, r, MPI_STATUSES_IGNORE);
+	for (int op = 0; op < OPS; op++)
+		for (int i = 0; i < size; i++)
+			CHECK_EQ(out[op][i], op * 10000 + i * 100 + rank);
+}
+
 #ifdef INIT
 static MPI_Request ends_late;
 
@@ -269,7 +298,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {
-		{ "late", late }, { "nulls", nulls }, { "made_wide", made_wide }, { "many", many }, { "large", large },
+		{ "late", late }, { "crowd", crowd }, { "nulls", nulls }, { "made_wide", made_wide }, { "many", many }, { "large", large },
 	};
 
 	start(&argc, &argv);
