@@ -94,7 +94,7 @@ static void typed(struct list *l, MPI_Comm comm, void *buf, const F *counts, con
 }
 
 /* Whether calls on a communicator can be weft's. Those on intercommunicators, and where C's and Fortran's integers
- * differ, are the MPI's: their arguments are not looked at. */
+ * differ, are the MPI's: their arguments are not read. */
 static bool served(MPI_Comm comm)
 {
 	int inter = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * requests.c for Fortran, where its functions do not call C's: all of Open MPI's, where those of
- * module mpi_f08 that test call PMPI's, and those of MPICH's module mpi_f08. Each goes to the MPI's own function for Fortran, which knows
- * what a status is there.
+ * requests.c for Fortran, where its functions do not call C's: all of Open MPI's, where those
+ * of module mpi_f08 that test call PMPI's, and those of MPICH's module mpi_f08. Each goes to
+ * the MPI's own function for Fortran, which knows what a status is there.
  */
 #include "fortran.h"
 

@@ -262,8 +262,8 @@ static int move_whole(char *addr, MPI_Datatype type, char *packed, int64_t size,
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&lock);
-	rc = pack ? PMPI_Sendrecv(addr, 1, type, 0, WHOLE_TAG, packed, 1, bytes, 0, WHOLE_TAG, self_comm(), MPI_STATUS_IGNORE)
-		  : PMPI_Sendrecv(packed, 1, bytes, 0, WHOLE_TAG, addr, 1, type, 0, WHOLE_TAG, self_comm(), MPI_STATUS_IGNORE);
+	rc = PMPI_Sendrecv(pack ? addr : packed, 1, pack ? type : bytes, 0, WHOLE_TAG, pack ? packed : addr, 1,
+			   pack ? bytes : type, 0, WHOLE_TAG, self_comm(), MPI_STATUS_IGNORE);
 	pthread_mutex_unlock(&lock);
 	PMPI_Type_free(&bytes);
 	return rc;

@@ -47,7 +47,8 @@ build() {
 		"mpicc.$mpi" "${WARN[@]}" -o "$work/$p.$mpi" "tests/mpi/$p.c" 2>"$work/log" || not_ok "$mpi: $p.c is built" "$work/log"
 	done
 	[ "$mpi" = mpich ] && fortran+=(-fallow-argument-mismatch -w)
-	if ! "mpifort.$mpi" "${fortran[@]}" -shared -fPIC -J "$work" -o "$work/loaded.$mpi.so" tests/mpi/loaded.f90 >"$work/log" 2>&1; then
+	if ! "mpifort.$mpi" "${fortran[@]}" -shared -fPIC -J "$work" -o "$work/loaded.$mpi.so" \
+		tests/mpi/loaded.f90 >"$work/log" 2>&1; then
 		skip "$mpi: loaded" "$(grep -m 1 -i 'error\|not found' "$work/log")"
 	fi
 	for p in fortran f08; do

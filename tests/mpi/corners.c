@@ -298,7 +298,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {
-		{ "late", late }, { "crowd", crowd }, { "nulls", nulls }, { "made_wide", made_wide }, { "many", many }, { "large", large },
+		{ "late", late }, { "crowd", crowd }, { "nulls", nulls }, { "made_wide", made_wide }, { "many", many },
+		{ "large", large },
 	};
 
 	start(&argc, &argv);

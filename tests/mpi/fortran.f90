@@ -49,7 +49,8 @@ module addresses
   use, intrinsic :: iso_c_binding
   implicit none
   interface
-    subroutine alltoallv(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, ierr) bind(C, name='mpi_alltoallv_')
+    subroutine alltoallv(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, ierr) &
+      bind(C, name='mpi_alltoallv_')
       import
       type(c_ptr), value :: from, to
       integer :: scounts(*), sdispls(*), stype, rcounts(*), rdispls(*), rtype, comm, ierr
@@ -90,7 +91,8 @@ contains
       scounts = merge(0, 1, rank == ranks - 1)
       rcounts(ranks) = 0
     end if
-    call alltoallv(places(1), scounts, displs, mpi_integer, places(2), rcounts, displs, mpi_integer, mpi_comm_world, ierr)
+    call alltoallv(places(1), scounts, displs, mpi_integer, places(2), rcounts, displs, mpi_integer, &
+                   mpi_comm_world, ierr)
     do i = 0, ranks - 1
       call check(to(i) == merge(value(i, rank, 0), -1, rcounts(i + 1) == 1), 'a null buffer')
     end do

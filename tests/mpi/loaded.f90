@@ -23,7 +23,8 @@ subroutine loaded() bind(C)
       call MPI_Alltoallv(from, counts, displs, MPI_INTEGER, to, counts, displs, MPI_INTEGER, MPI_COMM_WORLD)
       requests(1) = MPI_REQUEST_NULL
     else
-      call MPI_Ialltoallv(from, counts, displs, MPI_INTEGER, to, counts, displs, MPI_INTEGER, MPI_COMM_WORLD, requests(1))
+      call MPI_Ialltoallv(from, counts, displs, MPI_INTEGER, to, counts, displs, MPI_INTEGER, MPI_COMM_WORLD, &
+                          requests(1))
     end if
     call MPI_Isend(rank, 1, MPI_INTEGER, modulo(rank + 1, ranks), how, MPI_COMM_WORLD, requests(3))
     select case (how)
