@@ -27,10 +27,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int comm_key = MPI_KEYVAL_INVALID; /* under lock, until it is made */
 static MPI_Comm self = MPI_COMM_NULL;
 static MPI_Request never = MPI_REQUEST_NULL; /* a receive on self that gets nothing; under lock, as the others */
+static int tag_ub = 32767; /* the least that an MPI has; written under lock before ready */
 static atomic_bool ready; /* written under lock when both are made, read by callers; release and acquire */
 static atomic_bool ended; /* written in MPI_Finalize, read by callers, relaxed */
 
 MPI_Comm self_comm(void) { return self; }
+
+int last_tag(void) { return tag_ub; }
 
 static int freed(MPI_Comm comm, int key, void *value, void *extra)
 {
@@ -63,7 +66,7 @@ static int finalized(MPI_Comm comm, int key, void *value, void *extra)
 /* Makes what needs a running MPI. */
 static bool prepare(void)
 {
-	int running = 0, key, rc = MPI_SUCCESS;
+	int running = 0, key, *most, found = 0, rc = MPI_SUCCESS;
 
 	if (atomic_load_explicit(&ready, memory_order_acquire))
 		return true;
@@ -76,7 +79,11 @@ static bool prepare(void)
 		if (!rc)
 			rc = PMPI_Comm_set_errhandler(self, MPI_ERRORS_RETURN);
 		if (!rc)
-			rc = PMPI_Irecv(NULL, 0, MPI_BYTE, 0, SELF_TAGS, self, &never);
+			rc = PMPI_Irecv(NULL, 0, MPI_BYTE, 0, NEVER_TAG, self, &never);
+		if (!rc)
+			rc = PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found);
+		if (!rc && found)
+			tag_ub = *most;
 		if (!rc)
 			rc = PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalized, &key, NULL);
 		if (!rc)
@@ -206,6 +213,18 @@ int comm_error(MPI_Comm comm, int err, const char *what)
 	int code = class_of(err);
 
 	warn("%s: %s", what, fabric_strerror(err));
+	if (comm != MPI_COMM_NULL)
+		PMPI_Comm_call_errhandler(comm, code);
+	return code;
+}
+
+int comm_fails(MPI_Comm comm, int code, const char *what)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int n;
+
+	PMPI_Error_string(code, text, &n);
+	warn("%s: %s", what, text);
 	if (comm != MPI_COMM_NULL)
 		PMPI_Comm_call_errhandler(comm, code);
 	return code;

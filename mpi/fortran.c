@@ -11,28 +11,48 @@
 
 #include <stdlib.h>
 
-/* ---- constants, which are variables in Fortran ---- */
+/* ---- constants, which are variables in Fortran, of one of four names ---- */
 
-static const char *const in_place[] = {
-	"mpi_fortran_in_place_", "mpi_fortran_in_place", "mpi_fortran_in_place__", "MPI_FORTRAN_IN_PLACE",
-};
-static const char *const bottom[] = {
-	"mpi_fortran_bottom_", "mpi_fortran_bottom", "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM",
-};
+enum { SPELLINGS = 4 };
 
-static bool is(const char *const names[4], const void *p)
+static struct {
+	void *in_place[SPELLINGS], *bottom[SPELLINGS]; /* their addresses; NULL: the MPI has no such name */
+} constants;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_constants(void)
 {
-	for (int i = 0; i < 4; i++)
-		if (dlsym(RTLD_DEFAULT, names[i]) == p)
+	static const char *const in_place[SPELLINGS] = {
+		"mpi_fortran_in_place_", "mpi_fortran_in_place", "mpi_fortran_in_place__", "MPI_FORTRAN_IN_PLACE",
+	};
+	static const char *const bottom[SPELLINGS] = {
+		"mpi_fortran_bottom_", "mpi_fortran_bottom", "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM",
+	};
+
+	for (int i = 0; i < SPELLINGS; i++) {
+		constants.in_place[i] = dlsym(RTLD_DEFAULT, in_place[i]);
+		constants.bottom[i] = dlsym(RTLD_DEFAULT, bottom[i]);
+	}
+}
+
+static bool is(void *const found[SPELLINGS], const void *p)
+{
+	for (int i = 0; i < SPELLINGS; i++)
+		if (found[i] == p)
 			return true;
 	return false;
 }
 
+/* The buffer of C's function. One without elements may be null. */
 static void *buffer(void *p)
 {
-	if (is(in_place, p))
+	if (!p)
+		return NULL;
+	pthread_once(&once, find_constants);
+	if (is(constants.in_place, p))
 		return MPI_IN_PLACE;
-	return is(bottom, p) ? MPI_BOTTOM : p;
+	return is(constants.bottom, p) ? MPI_BOTTOM : p;
 }
 
 /* ---- all to all ---- */
@@ -56,7 +76,7 @@ static void vector(struct list *l, void *buf, const F *counts, const F *displs, 
 	l->type = PMPI_Type_f2c(*type);
 }
 
-/* Types are converted for as many members as the communicator has here: intercommunicators are the MPI's. */
+/* Types are converted for as many members as the communicator has. */
 static void typed(struct list *l, MPI_Comm comm, void *buf, const F *counts, const F *displs, const F *types)
 {
 	MPI_Datatype *list;
@@ -65,7 +85,7 @@ static void typed(struct list *l, MPI_Comm comm, void *buf, const F *counts, con
 	l->buf = buffer(buf);
 	l->counts = counts;
 	l->displs = displs;
-	if (l->buf == MPI_IN_PLACE || comm == MPI_COMM_NULL)
+	if (l->buf == MPI_IN_PLACE)
 		return;
 	PMPI_Comm_size(comm, &n);
 	l->types = list = calloc(n, sizeof(*list));
@@ -73,16 +93,22 @@ static void typed(struct list *l, MPI_Comm comm, void *buf, const F *counts, con
 		list[i] = PMPI_Type_f2c(types[i]);
 }
 
-/* Carries a call out, or leaves it. C's and Fortran's integers are alike, or it is left. */
+/* Whether calls on a communicator can be weft's. Those on intercommunicators, and where C's and Fortran's integers
+ * differ, are the MPI's: their arguments are not read. */
+static bool served(MPI_Comm comm)
+{
+	int inter = 0;
+
+	return sizeof(F) == sizeof(int) && comm != MPI_COMM_NULL && !PMPI_Comm_test_inter(comm, &inter) && !inter;
+}
+
+/* Carries a call out, or leaves it. */
 static bool take(struct call *c, enum form form, F *request, F *ierr)
 {
 	MPI_Request r = MPI_REQUEST_NULL;
-	int rc, inter = 0;
-	bool taken;
+	int rc;
+	bool taken = op_call(c, form, &r, &rc);
 
-	if (c->comm != MPI_COMM_NULL)
-		PMPI_Comm_test_inter(c->comm, &inter);
-	taken = sizeof(F) == sizeof(int) && !inter && op_call(c, form, &r, &rc);
 	free((void *)c->send.types);
 	free((void *)c->recv.types);
 	if (taken && request)
@@ -119,9 +145,12 @@ static bool take(struct call *c, enum form form, F *request, F *ierr)
 		struct call c = { .name = #f, .comm = PMPI_Comm_f2c(*comm) }; \
 		OWN(#o "_" #f "_f", args); \
  \
-		k##_CALL; \
-		if (!take(&c, form, request, ierr)) \
-			next pass; \
+		if (served(c.comm)) { \
+			k##_CALL; \
+			if (take(&c, form, request, ierr)) \
+				return; \
+		} \
+		next pass; \
 	} \
 	NAMES(o, m, M, f, UP, args)
 

@@ -21,16 +21,7 @@ typedef MPI_Fint F;
 	ALIAS(M##_##UP, o##_##f##_f, args);
 
 /* The function of a name in the MPI, found once: found is written by any thread with the same, relaxed. */
-static inline void *own(_Atomic(void *) *found, const char *name)
-{
-	void *p = atomic_load_explicit(found, memory_order_relaxed);
-
-	if (!p) {
-		p = dlsym(RTLD_NEXT, name);
-		atomic_store_explicit(found, p, memory_order_relaxed);
-	}
-	return p;
-}
+void *own(_Atomic(void *) *found, const char *name);
 
 #define OWN(name, args) \
 	static _Atomic(void *) found; \

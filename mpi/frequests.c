@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * requests.c for Fortran, where its functions do not call C's: all of Open MPI's, and those
- * of MPICH's module mpi_f08. Each goes to the MPI's own function for Fortran, which knows
- * what a status is there.
+ * requests.c for Fortran, where its functions do not call C's: all of Open MPI's, where those
+ * of module mpi_f08 that test call PMPI's, and those of MPICH's module mpi_f08. Each goes to
+ * the MPI's own function for Fortran, which knows what a status is there.
  */
 #include "fortran.h"
 
@@ -10,11 +10,12 @@
 #define QUOTE(s) TEXT(s)
 #define NAME(f) QUOTE(SYMBOL(f))
 
+#define F08(f) mpi_##f##_f08_
 #if defined(OPEN_MPI)
 #define SYMBOL(f) ompi_##f##_f
 #define ALIASES(f, UP, args) NAMES(ompi, mpi, MPI, f, UP, args)
 #else
-#define SYMBOL(f) mpi_##f##_f08_
+#define SYMBOL(f) F08(f)
 #define ALIASES(f, UP, args)
 #endif
 
@@ -75,15 +76,23 @@ WAIT(waitsome, WAITSOME, (F *count, F *requests, F *done, F *indices, F *statuse
      (count, requests, done, indices, statuses, ierr), testsome,
      (F *, F *, F *, F *, F *, F *), (count, requests, &flag, indices, statuses, &rc), (flag && (*done = flag)))
 
-#define TEST(f, UP, args, pass) \
-	void SYMBOL(f) args \
+#define TEST_AS(symbol, args, pass) \
+	void symbol args \
 	{ \
-		OWN(NAME(f), args); \
+		OWN(QUOTE(symbol), args); \
  \
 		read_weft(); \
 		next pass; \
-	} \
-	ALIASES(f, UP, args)
+	}
+
+#if defined(OPEN_MPI)
+#define TEST(f, UP, args, pass) \
+	TEST_AS(SYMBOL(f), args, pass) \
+	ALIASES(f, UP, args) \
+	TEST_AS(F08(f), args, pass)
+#else
+#define TEST(f, UP, args, pass) TEST_AS(F08(f), args, pass)
+#endif
 
 TEST(test, TEST, (F *request, F *flag, F *status, F *ierr), (request, flag, status, ierr))
 TEST(testall, TESTALL, (F *count, F *requests, F *flag, F *statuses, F *ierr), (count, requests, flag, statuses, ierr))

@@ -204,23 +204,38 @@ struct group *group_make(MPI_Comm comm, int size)
 void group_hold(struct group *g) { atomic_fetch_add(&g->refs, 1); }
 void group_release(struct group *g) { atomic_fetch_sub(&g->refs, 1); }
 
-void group_leave(struct group *g)
+/* Begins the last barrier, unless a member is lost. Returns whether there is no room for it: so many operations are
+ * under way. */
+static bool last_waits(struct group *g)
 {
-	struct op *last = NULL;
+	ssize_t rc = -FI_ECONNRESET;
 
 	pthread_mutex_lock(&lock);
-	if (ended || g->left) { /* closed already */
-		pthread_mutex_unlock(&lock);
-		return;
-	}
-	g->left = true;
-	g->comm = MPI_COMM_NULL;
 	if (!atomic_load_explicit(&g->failed, memory_order_relaxed))
-		last = op_last(g);
-	g->last = last;
-	if (last)
+		rc = op_last(g, &g->last);
+	if (!rc)
 		atomic_fetch_add(&g->pending, 1);
 	pthread_mutex_unlock(&lock);
+	return rc == -FI_EAGAIN;
+}
+
+void group_leave(struct group *g)
+{
+	bool closed;
+
+	pthread_mutex_lock(&lock);
+	closed = ended || g->left;
+	if (!closed) {
+		g->left = true;
+		g->comm = MPI_COMM_NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	if (closed)
+		return;
+	while (last_waits(g)) {
+		group_progress(g);
+		mpi_progress();
+	}
 	group_release(g);
 	reap();
 }
@@ -328,6 +343,7 @@ void groups_end(void)
 	g = list;
 	list = NULL;
 	pthread_mutex_unlock(&lock);
+	ops_end();
 	while (g) {
 		struct group *next = g->next;
 

@@ -17,7 +17,8 @@
 #define POLLS 8
 
 struct op {
-	struct group *group;
+	struct group *group; /* NULL: it was closed, in MPI_Finalize; of a persistent one */
+	int size;            /* members */
 	const char *name;
 	enum form form;
 	bool uniform, in_place;
@@ -31,26 +32,39 @@ struct op {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool tags[SELF_TAGS];                  /* in use; under the lock */
-static int next_tag;                     /* where the search begins; under the lock */
-static struct op *persistent;            /* under the lock */
-static atomic_int persistents;           /* how many; written under the lock, read by callers, relaxed */
+static struct {
+	int *list;  /* those that are free */
+	int n;      /* how many are */
+	int64_t end; /* all are below; 0: there are none yet */
+} tags;                        /* under the lock */
+static struct op *persistent;  /* under the lock */
+static atomic_int persistents; /* how many; written under the lock, read by callers, relaxed */
+
+/* Has twice as many tags, as far as the MPI has them. */
+static void tags_grow(void)
+{
+	int64_t end = tags.end ? 2 * tags.end : 1024, most = (int64_t)last_tag() + 1;
+	int *list;
+
+	if (end > most)
+		end = most;
+	list = realloc(tags.list, end * sizeof(*list));
+	if (!list)
+		return;
+	tags.list = list;
+	for (int64_t t = tags.end ? tags.end : SELF_TAGS; t < end; t++)
+		tags.list[tags.n++] = (int)t;
+	tags.end = end;
+}
 
 static int tag_take(void)
 {
-	int tag = -1;
+	int tag;
 
 	pthread_mutex_lock(&lock);
-	for (int i = 0; i < SELF_TAGS && tag < 0; i++) {
-		int t = (next_tag + i) % SELF_TAGS;
-
-		if (!tags[t])
-			tag = t;
-	}
-	if (tag >= 0) {
-		tags[tag] = true;
-		next_tag = tag + 1;
-	}
+	if (!tags.n)
+		tags_grow();
+	tag = tags.n ? tags.list[--tags.n] : -1;
 	pthread_mutex_unlock(&lock);
 	return tag;
 }
@@ -58,7 +72,7 @@ static int tag_take(void)
 static void tag_give(int tag)
 {
 	pthread_mutex_lock(&lock);
-	tags[tag] = false;
+	tags.list[tags.n++] = tag;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -71,13 +85,30 @@ void op_arrived(struct op *o, int err)
 	atomic_store_explicit(&o->done, true, memory_order_release);
 }
 
-void op_free(struct op *o)
+/* Gives back what weft keeps of a persistent one. */
+static void keep_none(struct op *o)
 {
 	if (o->kept)
 		o->group->port.coll->alltoallv_free(o->kept);
-	side_free(&o->in, o->group->size);
-	side_free(&o->out, o->group->size);
+	o->kept = NULL;
+}
+
+void op_free(struct op *o)
+{
+	keep_none(o);
+	side_free(&o->in, o->size);
+	side_free(&o->out, o->size);
 	free(o);
+}
+
+void ops_end(void)
+{
+	pthread_mutex_lock(&lock);
+	for (struct op *o = persistent; o; o = o->next) {
+		keep_none(o);
+		o->group = NULL;
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 /* Starts a persistent one. */
@@ -130,7 +161,7 @@ static int post(struct op *o)
 static int run(struct op *o)
 {
 	struct group *g = o->group;
-	int err, rc = MPI_SUCCESS;
+	int err, rc;
 
 	port_reserve(&g->port, true);
 	err = post(o);
@@ -145,8 +176,8 @@ static int run(struct op *o)
 	port_reserve(&g->port, false);
 	if (err)
 		rc = comm_error(g->comm, err, o->name);
-	else
-		rc = side_unpack(&o->out, g->size);
+	else if ((rc = side_unpack(&o->out, g->size)))
+		comm_fails(g->comm, rc, o->name);
 	op_free(o);
 	group_release(g);
 	return rc;
@@ -222,6 +253,7 @@ static struct op *op_new(struct group *g, const char *name, enum form form)
 
 	if (o) {
 		o->group = g;
+		o->size = g->size;
 		o->name = name;
 		o->form = form;
 	}
@@ -253,7 +285,7 @@ bool op_call(const struct call *c, enum form form, MPI_Request *req, int *rc)
 	if (c->uniform) {
 		if (!list_valid(&c->recv, 1))
 			return false;
-		slice = c->recv.count * type_size(c->recv.type, &extent);
+		slice = c->recv.count ? c->recv.count * type_size(c->recv.type, &extent) : 0;
 	}
 	g = comm_group(c->comm, slice, form != FORM_REQUEST);
 	if (!g || !list_valid(&c->recv, g->size) || (c->send.buf != MPI_IN_PLACE && !list_valid(&c->send, g->size)))
@@ -271,20 +303,21 @@ bool op_call(const struct call *c, enum form form, MPI_Request *req, int *rc)
 		if (o)
 			op_free(o);
 		group_release(g);
-		PMPI_Comm_call_errhandler(c->comm, *rc);
+		comm_fails(c->comm, *rc, c->name);
 	}
 	return true;
 }
 
-struct op *op_last(struct group *g)
+ssize_t op_last(struct group *g, struct op **last)
 {
 	struct op *o = op_new(g, "the last barrier", FORM_BLOCKING);
+	ssize_t rc = o ? fi_barrier2(g->port.ep, g->addr, FI_TRANSMIT_COMPLETE | FI_COMPLETION, o) : -FI_ENOMEM;
 
-	if (o && fi_barrier2(g->port.ep, g->addr, FI_TRANSMIT_COMPLETE | FI_COMPLETION, o)) {
+	if (rc)
 		free(o);
-		o = NULL;
-	}
-	return o;
+	else
+		*last = o;
+	return rc;
 }
 
 /* Finds a persistent one; *back points at it in the list, under the lock. */
@@ -320,6 +353,10 @@ bool op_start(MPI_Request *req, int *rc)
 
 	if (!o)
 		return false;
+	if (!o->group) {
+		*rc = comm_error(MPI_COMM_SELF, FI_ESHUTDOWN, o->name);
+		return true;
+	}
 	*rc = PMPI_Start(req);
 	if (!*rc)
 		begin(o);
@@ -337,6 +374,7 @@ bool op_forget(MPI_Request *req, int *rc)
 	*rc = PMPI_Request_free(req);
 	tag_give(o->tag);
 	op_free(o);
-	group_release(g);
+	if (g)
+		group_release(g);
 	return true;
 }

@@ -27,6 +27,41 @@ int64_t type_size(MPI_Datatype type, int64_t *extent)
 	return size == MPI_UNDEFINED ? -1 : size;
 }
 
+/* What the constructor of a type had, by MPI_Type_get_envelope. */
+struct made {
+	int combiner;
+	MPI_Count ints, aints, counts, types;
+};
+
+#if MPI_VERSION >= 4
+static int made_by(MPI_Datatype type, struct made *m)
+{
+	return PMPI_Type_get_envelope_c(type, &m->ints, &m->aints, &m->counts, &m->types, &m->combiner);
+}
+
+static int contents(MPI_Datatype type, const struct made *m, int i[], MPI_Aint a[], MPI_Count c[], MPI_Datatype t[])
+{
+	return PMPI_Type_get_contents_c(type, m->ints, m->aints, m->counts, m->types, i, a, c, t);
+}
+#else
+static int made_by(MPI_Datatype type, struct made *m)
+{
+	int ints = 0, aints = 0, types = 0, rc = PMPI_Type_get_envelope(type, &ints, &aints, &types, &m->combiner);
+
+	m->ints = ints;
+	m->aints = aints;
+	m->counts = 0;
+	m->types = types;
+	return rc;
+}
+
+static int contents(MPI_Datatype type, const struct made *m, int i[], MPI_Aint a[], MPI_Count c[], MPI_Datatype t[])
+{
+	(void)c;
+	return PMPI_Type_get_contents(type, (int)m->ints, (int)m->aints, (int)m->types, i, a, t);
+}
+#endif
+
 /* Handles of the MPI's own types are good for ever. */
 static bool named(int combiner)
 {
@@ -36,31 +71,30 @@ static bool named(int combiner)
 
 static bool type_named(MPI_Datatype type)
 {
-	int ints, aints, types, combiner;
+	struct made m;
 
-	PMPI_Type_get_envelope(type, &ints, &aints, &types, &combiner);
-	return named(combiner);
+	return !made_by(type, &m) && named(m.combiner);
 }
 
 /* Whether the elements are bytes without gaps, in the order in which they are sent. */
 static bool plain(MPI_Datatype type)
 {
-	int ints, aints, types, combiner, i[4];
-	MPI_Aint a[4];
+	struct made m;
+	int i[1];
+	MPI_Aint a[1];
+	MPI_Count c[1], size, lb, extent;
 	MPI_Datatype inner;
-	MPI_Count size, lb, extent;
 	bool yes;
 
 	PMPI_Type_size_x(type, &size);
 	PMPI_Type_get_extent_x(type, &lb, &extent);
-	if (lb != 0 || size != extent)
+	if (lb != 0 || size != extent || made_by(type, &m))
 		return false;
-	PMPI_Type_get_envelope(type, &ints, &aints, &types, &combiner);
-	if (named(combiner))
+	if (named(m.combiner))
 		return true;
-	if ((combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) || ints > 4 || aints > 4 || types != 1)
+	if ((m.combiner != MPI_COMBINER_DUP && m.combiner != MPI_COMBINER_CONTIGUOUS) || m.ints > 1 || m.aints > 0 ||
+	    m.counts > 1 || m.types != 1 || contents(type, &m, i, a, c, &inner))
 		return false;
-	PMPI_Type_get_contents(type, ints, aints, types, i, a, &inner);
 	yes = plain(inner);
 	if (!type_named(inner))
 		PMPI_Type_free(&inner);
@@ -84,7 +118,7 @@ static MPI_Datatype type_of(const struct list *l, int i) { return l->types ? l->
 bool list_valid(const struct list *l, int n)
 {
 	for (int i = 0; i < (l->counts || l->types ? n : 1); i++)
-		if (entries_of(l, i) < 0 || type_of(l, i) == MPI_DATATYPE_NULL)
+		if (entries_of(l, i) < 0 || (entries_of(l, i) && type_of(l, i) == MPI_DATATYPE_NULL))
 			return false;
 	return true;
 }
@@ -122,11 +156,15 @@ static int parts_fill(struct side *s, const struct list *l, int n, bool keep, bo
 	for (int i = 0; i < n; i++) {
 		struct part *p = &s->parts[i];
 		int64_t bytes;
-		int rc = learn(&k, type_of(l, i), keep);
+		int rc;
 
+		p->count = entries_of(l, i);
+		p->type = MPI_DATATYPE_NULL;
+		if (!p->count) /* it has no type, perhaps */
+			continue;
+		rc = learn(&k, type_of(l, i), keep);
 		if (rc)
 			return rc;
-		p->count = entries_of(l, i);
 		p->type = k.kept;
 		p->owned = k.fresh;
 		p->addr = (char *)l->buf + (!l->displs ? i * p->count * k.extent : displ_of(l, i) * (l->types ? 1 : k.extent));
@@ -199,15 +237,46 @@ static int move_absolute(MPI_Datatype type, char *packed, int bytes, bool pack)
 	return rc;
 }
 
+/* Plain bytes, as many as there are. */
+static int bytes_type(int64_t size, MPI_Datatype *type)
+{
+	MPI_Datatype parts[2] = { MPI_DATATYPE_NULL, MPI_BYTE };
+	int lengths[2] = { (int)(size / PACK_AT_ONCE), (int)(size % PACK_AT_ONCE) };
+	MPI_Aint displs[2] = { 0, size - lengths[1] };
+	int rc = PMPI_Type_contiguous(PACK_AT_ONCE, MPI_BYTE, &parts[0]);
+
+	if (rc)
+		return rc;
+	rc = PMPI_Type_create_struct(2, lengths, displs, parts, type);
+	PMPI_Type_free(&parts[0]);
+	return rc ? rc : PMPI_Type_commit(type);
+}
+
+/* The same for one element that is too long for MPI_Pack: by a message of this process to itself. */
+static int move_whole(char *addr, MPI_Datatype type, char *packed, int64_t size, bool pack)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* one message at a time has the tag */
+	MPI_Datatype bytes;
+	int rc = bytes_type(size, &bytes);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&lock);
+	rc = PMPI_Sendrecv(pack ? addr : packed, 1, pack ? type : bytes, 0, WHOLE_TAG, pack ? packed : addr, 1,
+			   pack ? bytes : type, 0, WHOLE_TAG, self_comm(), MPI_STATUS_IGNORE);
+	pthread_mutex_unlock(&lock);
+	PMPI_Type_free(&bytes);
+	return rc;
+}
+
 /* Packs or unpacks one part. */
 static int move(const struct part *p, char *packed, int64_t bytes, bool pack)
 {
-	int64_t extent, size = type_size(p->type, &extent), step;
+	int64_t extent, size, step;
 
 	if (!bytes)
 		return MPI_SUCCESS;
-	if (size > INT32_MAX)
-		return MPI_ERR_TYPE;
+	size = type_size(p->type, &extent);
 	for (int64_t at = 0; at < p->count; at += step) {
 		char *addr = p->addr + at * extent, *here = packed + at * size;
 		int rc;
@@ -217,8 +286,12 @@ static int move(const struct part *p, char *packed, int64_t bytes, bool pack)
 			step = 1;
 		if (step > p->count - at)
 			step = p->count - at;
-		rc = addr ? move_some(addr, (int)step, p->type, here, (int)(step * size), pack)
-			  : move_absolute(p->type, here, (int)size, pack);
+		if (size > INT32_MAX)
+			rc = move_whole(addr, p->type, here, size, pack);
+		else if (addr)
+			rc = move_some(addr, (int)step, p->type, here, (int)(step * size), pack);
+		else
+			rc = move_absolute(p->type, here, (int)size, pack);
 		if (rc)
 			return rc;
 	}

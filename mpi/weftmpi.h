@@ -3,9 +3,10 @@
  * libweft-mpi: the all-to-all operations of an MPI program over weft, in front of
  * any MPI (LD_PRELOAD). One source, compiled once for each MPI.
  *
- * calls.c and fortran.c are the MPI functions, requests.c those that complete
- * requests; comm.c decides for a communicator, group.c makes its group in weft,
- * fabric.c finds weft; op.c carries an operation out, types.c lays out its data.
+ * calls.c and fortran.c are the MPI functions, requests.c and frequests.c those that
+ * complete requests, own.c finds the MPI's own functions for Fortran; comm.c decides
+ * for a communicator, group.c makes its group in weft, fabric.c finds weft; op.c
+ * carries an operation out, types.c lays out its data.
  */
 #ifndef WEFT_MPI_H
 #define WEFT_MPI_H
@@ -126,8 +127,12 @@ void request_await(MPI_Request request);
 /* A communicator of this process alone, for messages of the library to itself. */
 MPI_Comm self_comm(void);
 
-/* Tags below are those of operations. MPI_TAG_UB is as much or more. */
-#define SELF_TAGS 32767
+/* Their tags: of a receive that gets nothing, of elements that are too long for MPI_Pack, and of operations, from
+ * the last on. */
+enum { NEVER_TAG, WHOLE_TAG, SELF_TAGS };
+
+/* The largest tag, MPI_TAG_UB. */
+int last_tag(void);
 
 /* The group for an operation, NULL for one that is the MPI's. slice: bytes for each member of
  * MPI_Alltoall, -1 for the other forms. collective: the caller may wait for the other members,
@@ -139,6 +144,8 @@ void mpi_progress(void);
 
 /* Calls the error handler of a communicator for a libfabric errno, and returns the MPI's code. */
 int comm_error(MPI_Comm comm, int err, const char *what);
+/* The same for a code of the MPI's. */
+int comm_fails(MPI_Comm comm, int code, const char *what);
 
 /* ---- types.c ---- */
 
@@ -205,8 +212,8 @@ void op_arrived(struct op *o, int err);
 /* The rest of an operation with a request: without locks, once. */
 void op_end(struct op *o);
 
-/* A barrier after which no member needs the group. NULL: it cannot be had. */
-struct op *op_last(struct group *g);
+/* Begins a barrier after which no member needs the group. Returns 0 or a negative libfabric errno. */
+ssize_t op_last(struct group *g, struct op **last);
 bool op_done(struct op *o);
 /* Whether the operation has a request, so that op_end has to be called. */
 bool op_requested(struct op *o);
@@ -215,5 +222,7 @@ void op_free(struct op *o);
 /* Persistent requests. Both return false for a request of the MPI's. */
 bool op_start(MPI_Request *request, int *rc);
 bool op_forget(MPI_Request *request, int *rc);
+/* All groups are about to be closed: those that are left can be freed, and not be started. */
+void ops_end(void);
 
 #endif

@@ -44,8 +44,103 @@ contains
   end subroutine
 end module
 
+! MPI's functions as C has them: buffers are addresses, which may be null.
+module addresses
+  use, intrinsic :: iso_c_binding
+  implicit none
+  interface
+    subroutine alltoallv(from, scounts, sdispls, stype, to, rcounts, rdispls, rtype, comm, ierr) &
+      bind(C, name='mpi_alltoallv_')
+      import
+      type(c_ptr), value :: from, to
+      integer :: scounts(*), sdispls(*), stype, rcounts(*), rdispls(*), rtype, comm, ierr
+    end subroutine
+    type(c_ptr) function mmap(addr, length, prot, flags, fd, offset) bind(C)
+      import
+      type(c_ptr), value :: addr
+      integer(c_size_t), value :: length
+      integer(c_int), value :: prot, flags, fd
+      integer(c_long), value :: offset
+    end function
+    integer(c_int) function mprotect(addr, length, prot) bind(C)
+      import
+      integer(c_intptr_t), value :: addr
+      integer(c_size_t), value :: length
+      integer(c_int), value :: prot
+    end function
+  end interface
+contains
+  ! The last rank has nothing to send, or to receive, and no buffer for it.
+  subroutine null_buffer(sends)
+    use data
+    logical, intent(in) :: sends
+    integer, target :: from(0:ranks - 1), to(0:ranks - 1)
+    integer :: scounts(ranks), rcounts(ranks), displs(ranks), i
+    type(c_ptr) :: places(2)
+    from = [(value(rank, i, 0), i = 0, ranks - 1)]
+    to = -1
+    scounts = 1
+    rcounts = 1
+    displs = [(i, i = 0, ranks - 1)]
+    places = [c_loc(from), c_loc(to)]
+    if (rank == ranks - 1) places(merge(2, 1, sends)) = c_null_ptr
+    if (sends) then
+      rcounts = merge(0, 1, rank == ranks - 1)
+      scounts(ranks) = 0
+    else
+      scounts = merge(0, 1, rank == ranks - 1)
+      rcounts(ranks) = 0
+    end if
+    call alltoallv(places(1), scounts, displs, mpi_integer, places(2), rcounts, displs, mpi_integer, &
+                   mpi_comm_world, ierr)
+    do i = 0, ranks - 1
+      call check(to(i) == merge(value(i, rank, 0), -1, rcounts(i + 1) == 1), 'a null buffer')
+    end do
+  end subroutine
+
+  ! n integers with nothing behind them.
+  function at_end(n) result(list)
+    use data
+    integer, intent(in) :: n
+    integer, pointer :: list(:)
+    integer(c_size_t), parameter :: room = 65536
+    integer(c_intptr_t) :: at
+    at = transfer(mmap(c_null_ptr, 2 * room, 3, 34, -1, 0_c_long), at)
+    call check(mprotect(at + room, room, 0) == 0, 'mprotect')
+    call c_f_pointer(transfer(at + room - 4 * n, c_null_ptr), list, [n])
+  end function
+
+  ! Between groups of two sizes: a rank has types for the ranks of the other group.
+  subroutine between_groups
+    use data
+    integer :: half, far, n, i, low
+    integer, allocatable :: from(:), to(:), ones(:), displs(:)
+    integer, pointer :: types(:)
+    low = merge(1, 0, rank == ranks - 1)
+    call mpi_comm_split(mpi_comm_world, low, rank, half, ierr)
+    call mpi_intercomm_create(half, 0, mpi_comm_world, merge(0, ranks - 1, low == 1), 8, far, ierr)
+    call mpi_comm_remote_size(far, n, ierr)
+    allocate (from(n), to(n), ones(n), displs(n))
+    from = [(rank * 100 + i, i = 1, n)]
+    to = -1
+    ones = 1
+    displs = [(4 * i, i = 0, n - 1)]
+    types => at_end(n)
+    types = mpi_integer
+    call mpi_alltoallw(from, ones, displs, types, to, ones, displs, types, far, ierr)
+    if (low == 1) then
+      call check(all(to == [(100 * i + 1, i = 0, n - 1)]), 'from the large group')
+    else
+      call check(all(to == (ranks - 1) * 100 + rank + 1), 'from the small group')
+    end if
+    call mpi_comm_free(far, ierr)
+    call mpi_comm_free(half, ierr)
+  end subroutine
+end module
+
 program fortran
   use data
+  use addresses, only: null_buffer, between_groups
   implicit none
   integer, parameter :: n = 3000
   integer, allocatable :: a(:, :), b(:, :), c(:, :), counts(:), displs(:), bytes(:), types(:)
@@ -125,6 +220,10 @@ program fortran
     call verify(c, n, 'ialltoallv')
   end do
   call mpi_type_free(resized, ierr)
+
+  call null_buffer(.false.)
+  call null_buffer(.true.)
+  call between_groups
 
   call mpi_barrier(mpi_comm_world, ierr)
   if (rank == 0) print '(a, i0, a)', 'fortran: all passed on ', ranks, ' ranks'
