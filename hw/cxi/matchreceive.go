@@ -63,7 +63,7 @@ type matchRx struct {
 	// lock guards the target queue, the ids and the receives that wait for a place in the list.
 	lock   queueLock
 	portal portal
-	unrung atomic.Bool // as matchTx.unrung, of the target queue
+	unrung flag // as matchTx.unrung, of the target queue
 	list   []receive
 	free   numbers
 	slots  []uint16 // by slot of the portal's queue, the buffer or receive that its command is of
@@ -271,9 +271,9 @@ func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, cla
 		x.postHard(p)
 	}
 	if r.More {
-		x.unrung.Store(true)
+		x.unrung.set()
 	} else {
-		x.unrung.Store(false)
+		x.unrung.take()
 		x.portal.q.Ring()
 	}
 	if soft && x.soft.local.Load() {

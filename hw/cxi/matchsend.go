@@ -92,13 +92,14 @@ type answer struct {
 // matchTx is the sending side of a matcher. Everything is guarded by its lock but for what is marked.
 type matchTx struct {
 	m      *matcher
-	lock   queueLock
+	lock   bellLock
 	q      nic.Queue
 	cq     *libcxi.CQ
 	events eventQueue
-	// unrung says that commands may stand in the queue without a doorbell, because more were to follow. Stored by
-	// posts, under the lock or after it could not be had, and by RingMatched; read by the lease holder, and by C.
-	unrung atomic.Bool
+	// unrung says that commands may stand in the queue without a doorbell, because more were to follow. Set by
+	// bellLock, under the lock or after it could not be had; cleared by the thread that rings; read by the lease
+	// holder, and by C.
+	unrung flag
 	source *libcxi.PtlTE // of data of rendezvous and of notices
 	// sources are the entries of address contexts.
 	sources [proto.LACs]sourceState
@@ -129,6 +130,7 @@ type matchTx struct {
 // open makes the queues. The list for data of rendezvous and notices is made with the receiver's.
 func (t *matchTx) open() (err error) {
 	d, n := t.m.i.d, t.m.cfg.Sends
+	t.lock.guard(&t.q, &t.unrung)
 	// An acknowledgement, and a read or a notice of 64 bytes; what was read is given back by quarters.
 	if err = t.events.open(d, 2*n+n/2+receiverPlaces+64, true, t.m.i.wait, 0); err != nil {
 		return err
@@ -170,22 +172,20 @@ func (t *matchTx) state() {
 // ring has the NIC take what was posted.
 func (t *matchTx) ring() { t.q.Ring() }
 
-// release gives the lock back, and rings unless more follows.
+// release gives the lock back, and sees to the doorbell unless more follows (bellLock).
 func (t *matchTx) release(more bool) {
-	switch {
-	case more:
-		t.unrung.Store(true)
-	case t.q.Waiting() && t.lock.waiting.Load() == 0:
-		t.unrung.Store(false)
-		t.q.Ring()
+	if more {
+		t.lock.keep()
+		return
 	}
-	t.lock.release()
+	t.unrung.take()
+	t.lock.give()
 }
 
 // inFlight is the number of commands that have not ended.
 func (t *matchTx) inFlight() int {
 	t.lock.take()
-	defer t.lock.release()
+	defer t.release(false)
 	return len(t.slots) - len(t.free)
 }
 
@@ -332,7 +332,7 @@ func (t *matchTx) notAdmitted() {
 			t.sources[lac] = sourceNone
 		}
 	}
-	t.lock.release()
+	t.release(false)
 }
 
 // openNotices makes the list for data of rendezvous and notices. The receiver's target queue is there.
@@ -536,7 +536,7 @@ func (t *matchTx) noticed(e nic.Event) {
 func (t *matchTx) fail(err error) {
 	t.lock.take()
 	t.failAll(err)
-	t.lock.release()
+	t.release(false)
 }
 
 func (t *matchTx) failAll(err error) {
