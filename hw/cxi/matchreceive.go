@@ -483,10 +483,6 @@ func (x *matchRx) retry() (n int) {
 	x.lock.take()
 	removed := x.removed
 	x.removed = nil
-	for _, id := range removed {
-		r := x.receive(id)
-		r.canceling, r.canceled = false, true
-	}
 	x.soft.retry()
 	if x.flow.core.software && appends(x.flow.state()) {
 		x.matchWaiting()
@@ -499,9 +495,13 @@ func (x *matchRx) retry() (n int) {
 	}
 	x.retries.Store(len(x.waiting) > 0 || len(x.soft.short) > 0)
 	x.lock.release()
-	n += x.soft.deliver() // messages that they got before
+	n += x.soft.deliver() // messages that they got before, the last of which does not end them
 	for _, id := range removed {
-		if r := x.receive(id); len(r.parts) == 0 {
+		r := x.receive(id)
+		x.lock.take()
+		r.canceling, r.canceled = false, true
+		x.lock.release()
+		if len(r.parts) == 0 {
 			x.takenBack(r)
 			n++
 		}
