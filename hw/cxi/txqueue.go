@@ -245,6 +245,7 @@ func (q *txQueue) opEnded(n, code uint32) {
 	err := codeError(code)
 	if err == nil {
 		e.heard.Store(true)
+		e.lostSince = 0
 	}
 	switch o.kind {
 	case opPresence:
