@@ -33,7 +33,7 @@ const (
 // sent is a command in flight.
 type sent struct {
 	kind       sentKind
-	seen       uint8  // which events of a rendezvous have come
+	seen       uint8  // which events have come, of two
 	code       uint32 // of the one that has failed
 	generation uint32
 	id         uint32 // of a message that waits for its match, or of a rendezvous
@@ -457,12 +457,8 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 		}
 	case sentAtomic:
 		t.performed(n, code)
-	case sentMatched:
-		if code != wire.RcOk || list == wire.ListPriority {
-			t.finish(n, sendError(code))
-		}
-	case sentRendezvous:
-		if code != wire.RcOk {
+	case sentMatched, sentRendezvous:
+		if code != wire.RcOk || s.kind == sentMatched && list == wire.ListPriority {
 			t.finish(n, sendError(code))
 			return
 		}
@@ -476,14 +472,15 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 	}
 }
 
-// Events of a rendezvous at its sender.
+// Events of a rendezvous, or of a message that waits for its match, at its sender.
 const (
 	seenAck  = 1 << iota // the first bytes have arrived
-	seenRead             // the rest has been read
+	seenRead             // the rest has been read, or the match is noticed
 	seenSent = seenAck | seenRead
 )
 
-// step takes in an event of a rendezvous, which ends with the second.
+// step takes in an event of a message, which ends with the second. They come over different paths, in any order, and
+// the sender of a full receiver counts acknowledgements.
 func (t *matchTx) step(n uint32, seen uint8, code uint32) {
 	s := &t.slots[n]
 	if code != wire.RcOk {
@@ -522,14 +519,11 @@ func (t *matchTx) noticed(e nic.Event) {
 	default:
 		n = t.matches.find(id)
 	}
-	switch {
-	case n == noOp:
+	if n == noOp {
 		t.m.rx.refuse("notice %#x of no message", e.MatchBits())
-	case done:
-		t.step(n, seenRead, e.Code())
-	default:
-		t.finish(n, sendError(e.Code()))
+		return
 	}
+	t.step(n, seenRead, e.Code())
 }
 
 // fail ends everything in flight.
