@@ -36,14 +36,6 @@ type driver struct {
 	found uint32 // lease: index of the sender of what next found
 }
 
-// flag is 0 or 1.
-type flag struct{ v atomic.Uint32 }
-
-func (f *flag) set() { f.v.Store(1) }
-
-// take clears the flag and reports whether it was set.
-func (f *flag) take() bool { return f.v.Load() != 0 && f.v.Swap(0) != 0 }
-
 // maxPaths is how many peers C reaches at a time.
 const maxPaths = 1 << 20
 
@@ -232,15 +224,13 @@ func SendPath(path, message, bell, _ uintptr) uintptr {
 	}
 	m, q := seam.MessageAt(message), e.q
 	if !q.lock.try() {
-		e.i.driver.held.set() // its holder may have left the doorbell to this thread
 		return hot.PathGo
 	}
 	said := e.sendHeld(m)
 	if said == hot.PathHeld {
-		e.i.driver.held.set()
-		q.lock.taken.Store(0)
+		q.lock.keep()
 	} else {
-		q.leave(seam.BellAt(bell))
+		q.lock.leave(seam.BellAt(bell))
 	}
 	return said
 }
@@ -272,21 +262,6 @@ func (e *Endpoint) sendHeld(m *hot.PortMessage) uintptr {
 	return hot.PathSent
 }
 
-// leave gives the lock back as give does, but C rings.
-func (q *txQueue) leave(b *seam.Bell) {
-	q.lock.leave(&q.q, b)
-}
-
-// leave gives the lock of a queue back, with C ringing for what is in it unless another thread wants the lock.
-func (l *queueLock) leave(q *nic.Queue, b *seam.Bell) {
-	if q.Waiting() && l.waiting.Load() == 0 {
-		word, value := q.Due()
-		b.Ring(word, value, &l.taken)
-		return
-	}
-	l.release()
-}
-
 // FlushHeld rings for what is held in one of the queues, and reports whether there may be more (seam.Functions).
 func FlushHeld(port, bell, _, _ uintptr) uintptr {
 	i := (*Iface)(seam.PortAt(port).Iface())
@@ -303,16 +278,17 @@ func (i *Iface) ringOne(b *seam.Bell) bool {
 	}
 	for _, q := range i.tx {
 		if !q.lock.try() {
-			i.driver.held.set()
 			continue
 		}
-		if q.q.Waiting() {
+		found := q.q.Waiting()
+		if found {
 			i.driver.held.set() // other queues may have some
 			q.held = 0
-			q.leave(b)
+		}
+		q.lock.leave(b)
+		if found {
 			return true
 		}
-		q.lock.taken.Store(0)
 	}
 	return false
 }
@@ -361,7 +337,7 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 	for e := q.events.PeekAny(); e.There(); e = q.events.PeekAny() {
 		if !q.plain(e) {
 			q.events.Pause()
-			q.leave(b)
+			q.lock.leave(b)
 			if b.Word != 0 {
 				return seam.Again
 			}
@@ -371,14 +347,11 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 			word, value := q.events.Due()
 			b.Ring(word, value, q.events.Lock())
 			q.events.Pause()
-			if q.q.Waiting() { // the one doorbell is taken
-				q.i.driver.held.set()
-			}
-			q.lock.taken.Store(0)
+			q.lock.keep() // the one doorbell is taken
 			return seam.Again
 		}
 	}
-	q.leave(b)
+	q.lock.leave(b)
 	if b.Word != 0 {
 		return seam.Again
 	}

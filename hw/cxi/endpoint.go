@@ -51,7 +51,8 @@ type Endpoint struct {
 	asked atomic.Bool
 	// confirmed is what has become of the question of Confirm. Under the queue's lock.
 	confirmed confirmation
-	// suspect asks CheckPeers to ask the peer's NIC. Set by the thread that finds an operation failed.
+	// suspect asks CheckPeers to ask the peer's NIC. Set by the thread that finds an operation failed or the path
+	// lost, taken by CheckPeers.
 	suspect atomic.Bool
 	// heard says that the peer or its NIC has answered. Set by the thread that sees it, taken by CheckPeers.
 	heard atomic.Bool

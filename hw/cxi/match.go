@@ -238,15 +238,15 @@ func (m *matcher) interrupts(on bool) {
 }
 
 // unrung reports whether commands may stand in a queue without a doorbell.
-func (m *matcher) unrung() bool { return m.tx.unrung.Load() || m.rx.unrung.Load() }
+func (m *matcher) unrung() bool { return m.tx.unrung.isSet() || m.rx.unrung.isSet() }
 
 // RingMatched rings the doorbells that More has left out.
 func (m *matcher) RingMatched() {
-	m.tx.unrung.Store(false)
-	m.rx.unrung.Store(false)
+	m.tx.unrung.take()
+	m.rx.unrung.take()
 	m.tx.lock.take()
 	m.tx.ring()
-	m.tx.lock.release()
+	m.tx.release(false)
 	m.rx.lock.take()
 	m.rx.portal.q.Ring()
 	m.rx.lock.release()

@@ -46,7 +46,7 @@ func PostMatched(port, post, bell, _ uintptr) uintptr {
 // postPath posts a message.
 func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	to, ok := t.m.find(hw.MatchAddress(p.Peer), proto.IndexMessages)
-	if !ok || p.Length > uint32(t.m.cfg.Eager) || !t.tryToPost() {
+	if !ok || p.Length > uint32(t.m.cfg.Eager) || !t.lock.try() {
 		return hot.PathGo
 	}
 	said := uintptr(hot.PathGo)
@@ -71,26 +71,14 @@ func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	return t.leave(said, p, b)
 }
 
-// tryToPost takes the lock if that does not take long.
-func (t *matchTx) tryToPost() bool {
-	if t.lock.try() {
-		return true
-	}
-	t.unrung.Store(true) // its holder may have left the doorbell to this thread
-	return false
-}
-
 // leave gives the lock back behind a post, of which it returns what has become.
 func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 	if said == hot.PathSent && p.Kind&hot.MatchMore != 0 {
-		t.unrung.Store(true)
-		t.lock.release()
+		t.lock.keep()
 		return said
 	}
-	if t.unrung.Load() { // C rings, or the thread that waits for the lock sees to that
-		t.unrung.Store(false)
-	}
-	t.lock.leave(&t.q, b)
+	t.unrung.take()
+	t.lock.leave(b)
 	return said
 }
 
@@ -102,7 +90,7 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	a := access{at: at, get: p.Kind&hot.MatchRead != 0, delivered: p.Kind&hot.MatchDelivered != 0}
 	a.more = p.Kind&(hot.MatchOrdered|hot.MatchEvents) != 0 || performs && a.delivered
 	to, known := t.m.find(hw.MatchAddress(p.Peer), a.index())
-	if a.to = to; !ok || !known || !t.tryToPost() {
+	if a.to = to; !ok || !known || !t.lock.try() {
 		return hot.PathGo
 	}
 	said := uintptr(hot.PathGo)
@@ -175,12 +163,10 @@ func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		x.lock.release()
 		return hot.PathGo
 	case p.Kind&hot.MatchMore != 0:
-		x.unrung.Store(true)
+		x.unrung.set()
 		x.lock.release()
 	default:
-		if x.unrung.Load() {
-			x.unrung.Store(false)
-		}
+		x.unrung.take()
 		word, value := x.portal.q.Due()
 		b.Ring(word, value, &x.lock.taken)
 	}
@@ -295,10 +281,7 @@ func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) (ok, last bool) {
 			t.end(n)
 		}
 	}
-	if t.q.Waiting() {
-		t.unrung.Store(true) // a thread that posts may have left the doorbell to this one
-	}
-	t.lock.release()
+	t.lock.keep() // what a thread has posted may stand there
 	return ok, last
 }
 
@@ -330,7 +313,7 @@ func (x *matchRx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 // changed.
 func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
 	if e.Type() != wire.EventPut || e.Code() != wire.RcOk || e.Rendezvous() || !taking(x.flow.state()) ||
-		!x.lock.tryQuietly() {
+		!x.lock.try() {
 		return false
 	}
 	r := x.receive(uint32(e.BufferID()))

@@ -3,10 +3,14 @@ package cxi
 import (
 	"bytes"
 	"errors"
+	"os"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/hw/cxi/internal/step"
 )
 
 // choose lets peers reach all memory of x by a key that its device chooses.
@@ -73,6 +77,40 @@ func TestMatchKeysChosen(t *testing.T) {
 		}
 		had[again] = true
 	}
+}
+
+// TestMatchKeysShare: a region for which the device cannot place a list of its own, at whichever index, shares one, and
+// nothing of the other is left.
+func TestMatchKeysShare(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1")
+		return
+	}
+	file := library(t)
+	x := newMatching(t, MatchConfig{}, 4096)
+	for call := range 3 {
+		err := errors.Join(step.Set(file, "call_rc", int(unix.ENOSPC)), step.Set(file, "call_at", call+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, key := x.choose(hw.MatchRegion{Access: hw.RemoteWrite})
+		if regionOwn(key) || x.i.match.rx.regions.at(uint64(id)).own != nil {
+			t.Errorf("call %d: key %#x has a list of its own", call, key)
+		}
+		if err := x.transfer(hw.MatchTransfer{To: x.self, Key: key, Local: x.at(0, 64)}); err != nil {
+			t.Errorf("call %d: %v", call, err)
+		}
+		x.withdraw(id, 0)
+	}
+	if _, key := x.choose(hw.MatchRegion{Access: hw.RemoteWrite}); !regionOwn(key) {
+		t.Error("a list of its own can be placed again")
+	}
+}
+
+// regionOwn reports whether a key is of a region with a list of its own.
+func regionOwn(key uint64) bool {
+	at, _ := proto.RegionOf(key)
+	return at.Own
 }
 
 // TestMatchKeysEvents: writes and atomic operations say so at a region with events, once each.

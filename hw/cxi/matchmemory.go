@@ -240,7 +240,9 @@ func (g *regions) place(p *region, at proto.Region) (err error) {
 		return err
 	}
 	if err = i.networks.place(p.own, at.Read); err != nil {
-		return errors.Join(err, p.own.Close())
+		err = errors.Join(err, p.own.Close())
+		p.own = nil // the region may share a list
+		return err
 	}
 	p.entry.PtlTE = p.own.Number()
 	q.Enable(p.entry.PtlTE)

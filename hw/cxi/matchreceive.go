@@ -63,7 +63,7 @@ type matchRx struct {
 	// lock guards the target queue, the ids and the receives that wait for a place in the list.
 	lock   queueLock
 	portal portal
-	unrung atomic.Bool // as matchTx.unrung, of the target queue
+	unrung flag // as matchTx.unrung, of the target queue
 	list   []receive
 	free   numbers
 	slots  []uint16 // by slot of the portal's queue, the buffer or receive that its command is of
@@ -271,9 +271,9 @@ func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, cla
 		x.postHard(p)
 	}
 	if r.More {
-		x.unrung.Store(true)
+		x.unrung.set()
 	} else {
-		x.unrung.Store(false)
+		x.unrung.take()
 		x.portal.q.Ring()
 	}
 	if soft && x.soft.local.Load() {
@@ -483,10 +483,6 @@ func (x *matchRx) retry() (n int) {
 	x.lock.take()
 	removed := x.removed
 	x.removed = nil
-	for _, id := range removed {
-		r := x.receive(id)
-		r.canceling, r.canceled = false, true
-	}
 	x.soft.retry()
 	if x.flow.core.software && appends(x.flow.state()) {
 		x.matchWaiting()
@@ -499,9 +495,13 @@ func (x *matchRx) retry() (n int) {
 	}
 	x.retries.Store(len(x.waiting) > 0 || len(x.soft.short) > 0)
 	x.lock.release()
-	n += x.soft.deliver() // messages that they got before
+	n += x.soft.deliver() // messages that they got before, the last of which does not end them
 	for _, id := range removed {
-		if r := x.receive(id); len(r.parts) == 0 {
+		r := x.receive(id)
+		x.lock.take()
+		r.canceling, r.canceled = false, true
+		x.lock.release()
+		if len(r.parts) == 0 {
 			x.takenBack(r)
 			n++
 		}

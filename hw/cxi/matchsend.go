@@ -33,7 +33,7 @@ const (
 // sent is a command in flight.
 type sent struct {
 	kind       sentKind
-	seen       uint8  // which events of a rendezvous have come
+	seen       uint8  // which events have come, of two
 	code       uint32 // of the one that has failed
 	generation uint32
 	id         uint32 // of a message that waits for its match, or of a rendezvous
@@ -92,13 +92,14 @@ type answer struct {
 // matchTx is the sending side of a matcher. Everything is guarded by its lock but for what is marked.
 type matchTx struct {
 	m      *matcher
-	lock   queueLock
+	lock   bellLock
 	q      nic.Queue
 	cq     *libcxi.CQ
 	events eventQueue
-	// unrung says that commands may stand in the queue without a doorbell, because more were to follow. Stored by
-	// posts, under the lock or after it could not be had, and by RingMatched; read by the lease holder, and by C.
-	unrung atomic.Bool
+	// unrung says that commands may stand in the queue without a doorbell, because more were to follow. Set by
+	// bellLock, under the lock or after it could not be had; cleared by the thread that rings; read by the lease
+	// holder, and by C.
+	unrung flag
 	source *libcxi.PtlTE // of data of rendezvous and of notices
 	// sources are the entries of address contexts.
 	sources [proto.LACs]sourceState
@@ -129,6 +130,7 @@ type matchTx struct {
 // open makes the queues. The list for data of rendezvous and notices is made with the receiver's.
 func (t *matchTx) open() (err error) {
 	d, n := t.m.i.d, t.m.cfg.Sends
+	t.lock.guard(&t.q, &t.unrung)
 	// An acknowledgement, and a read or a notice of 64 bytes; what was read is given back by quarters.
 	if err = t.events.open(d, 2*n+n/2+receiverPlaces+64, true, t.m.i.wait, 0); err != nil {
 		return err
@@ -170,22 +172,20 @@ func (t *matchTx) state() {
 // ring has the NIC take what was posted.
 func (t *matchTx) ring() { t.q.Ring() }
 
-// release gives the lock back, and rings unless more follows.
+// release gives the lock back, and sees to the doorbell unless more follows (bellLock).
 func (t *matchTx) release(more bool) {
-	switch {
-	case more:
-		t.unrung.Store(true)
-	case t.q.Waiting() && t.lock.waiting.Load() == 0:
-		t.unrung.Store(false)
-		t.q.Ring()
+	if more {
+		t.lock.keep()
+		return
 	}
-	t.lock.release()
+	t.unrung.take()
+	t.lock.give()
 }
 
 // inFlight is the number of commands that have not ended.
 func (t *matchTx) inFlight() int {
 	t.lock.take()
-	defer t.lock.release()
+	defer t.release(false)
 	return len(t.slots) - len(t.free)
 }
 
@@ -332,7 +332,7 @@ func (t *matchTx) notAdmitted() {
 			t.sources[lac] = sourceNone
 		}
 	}
-	t.lock.release()
+	t.release(false)
 }
 
 // openNotices makes the list for data of rendezvous and notices. The receiver's target queue is there.
@@ -457,12 +457,8 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 		}
 	case sentAtomic:
 		t.performed(n, code)
-	case sentMatched:
-		if code != wire.RcOk || list == wire.ListPriority {
-			t.finish(n, sendError(code))
-		}
-	case sentRendezvous:
-		if code != wire.RcOk {
+	case sentMatched, sentRendezvous:
+		if code != wire.RcOk || s.kind == sentMatched && list == wire.ListPriority {
 			t.finish(n, sendError(code))
 			return
 		}
@@ -476,14 +472,15 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 	}
 }
 
-// Events of a rendezvous at its sender.
+// Events of a rendezvous, or of a message that waits for its match, at its sender.
 const (
 	seenAck  = 1 << iota // the first bytes have arrived
-	seenRead             // the rest has been read
+	seenRead             // the rest has been read, or the match is noticed
 	seenSent = seenAck | seenRead
 )
 
-// step takes in an event of a rendezvous, which ends with the second.
+// step takes in an event of a message, which ends with the second. They come over different paths, in any order, and
+// the sender of a full receiver counts acknowledgements.
 func (t *matchTx) step(n uint32, seen uint8, code uint32) {
 	s := &t.slots[n]
 	if code != wire.RcOk {
@@ -522,21 +519,18 @@ func (t *matchTx) noticed(e nic.Event) {
 	default:
 		n = t.matches.find(id)
 	}
-	switch {
-	case n == noOp:
+	if n == noOp {
 		t.m.rx.refuse("notice %#x of no message", e.MatchBits())
-	case done:
-		t.step(n, seenRead, e.Code())
-	default:
-		t.finish(n, sendError(e.Code()))
+		return
 	}
+	t.step(n, seenRead, e.Code())
 }
 
 // fail ends everything in flight.
 func (t *matchTx) fail(err error) {
 	t.lock.take()
 	t.failAll(err)
-	t.lock.release()
+	t.release(false)
 }
 
 func (t *matchTx) failAll(err error) {

@@ -35,7 +35,7 @@ func (m *matcher) MatchStats() hw.MatchStats {
 	}
 	m.tx.lock.take()
 	s.Doorbells = m.tx.q.Bells
-	m.tx.lock.release()
+	m.tx.release(false)
 	m.rx.lock.take()
 	s.Doorbells += m.rx.portal.q.Bells
 	m.rx.lock.release()

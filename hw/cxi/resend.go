@@ -254,9 +254,10 @@ func (e *Endpoint) resend(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// pathLost notes that the peer's NIC is not reached, and ends the endpoint when that has lasted. The caller has the
-// queue's lock.
+// pathLost notes that the peer's NIC is not reached, and ends the endpoint when that has lasted: CheckPeers asks until
+// there is an answer. The caller has the queue's lock.
 func (e *Endpoint) pathLost(code uint32) {
+	e.suspect.Store(true)
 	now := time.Now().UnixNano()
 	if e.lostSince == 0 {
 		e.lostSince = now

@@ -2,7 +2,6 @@ package cxi
 
 import (
 	"errors"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -13,57 +12,11 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
-// queueLock is held for some tens of nanoseconds at a time.
-type queueLock struct {
-	// taken is 1 while a thread holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
-	taken atomic.Uint32
-	// waiting is the number of threads that want it. Added to by them; read by its holder, to leave the doorbell to
-	// them.
-	waiting atomic.Int32
-}
-
-func (l *queueLock) take() {
-	if l.taken.CompareAndSwap(0, 1) {
-		return
-	}
-	l.waiting.Add(1)
-	for n := 1; !l.taken.CompareAndSwap(0, 1); n++ {
-		if n%32 == 0 {
-			runtime.Gosched()
-		}
-	}
-	l.waiting.Add(-1)
-}
-
-// release gives the lock back.
-func (l *queueLock) release() { l.taken.Store(0) }
-
-// try takes the lock if that does not take long. After it has failed, what the holder posts may have no doorbell.
-func (l *queueLock) try() bool {
-	if l.taken.CompareAndSwap(0, 1) {
-		return true
-	}
-	l.waiting.Add(1)
-	taken := l.tryQuietly()
-	l.waiting.Add(-1)
-	return taken
-}
-
-// tryQuietly is try of a thread that does not ring: what the holder posts meanwhile gets its doorbell.
-func (l *queueLock) tryQuietly() bool {
-	for range 500 {
-		if l.taken.Load() == 0 && l.taken.CompareAndSwap(0, 1) {
-			return true
-		}
-	}
-	return false
-}
-
 // txQueue is a transmit queue with the event queue of what it sends. Everything in it, and the windows of the peers
 // that belong to it, is guarded by its lock.
 type txQueue struct {
 	i      *Iface
-	lock   queueLock
+	lock   bellLock
 	q      nic.Queue
 	cq     *libcxi.CQ
 	events eventQueue
@@ -108,6 +61,7 @@ const opBytes = nic.MaxInline
 // open makes the queue.
 func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 	q.i = i
+	q.lock.guard(&q.q, &i.driver.held)
 	q.limit = int64(i.cfg.Posted)
 	// What was read is given back by quarters, and the NIC keeps some for itself.
 	if err = q.events.open(i.d, 2*i.cfg.Posted+64, false, wait, 0); err != nil {
@@ -148,13 +102,8 @@ func (q *txQueue) close() error {
 
 func (q *txQueue) take() { q.lock.take() }
 
-// give gives the lock back, and has the NIC read what was posted, unless a thread waits for the lock, which will.
-func (q *txQueue) give() {
-	if q.q.Waiting() && q.lock.waiting.Load() == 0 {
-		q.q.Ring()
-	}
-	q.lock.release()
-}
+// give gives the lock back, and sees to the doorbell (bellLock).
+func (q *txQueue) give() { q.lock.give() }
 
 // room reports whether a command may be posted. The caller has the lock.
 func (q *txQueue) room() bool { return q.posted.load() < q.limit && q.q.Room(1) }
@@ -296,6 +245,7 @@ func (q *txQueue) opEnded(n, code uint32) {
 	err := codeError(code)
 	if err == nil {
 		e.heard.Store(true)
+		e.lostSince = 0
 	}
 	switch o.kind {
 	case opPresence:

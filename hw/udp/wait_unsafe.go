@@ -153,8 +153,8 @@ func (w *waiter) bell(s *stripe) {
 	}
 }
 
-// pendingWait is how long Pending waits for a lease. Its callers are about to sleep; a true answer has polls include the
-// port for a millisecond at least.
+// pendingWait is how long Pending waits for a lease. Its callers are about to sleep; a true answer has polls include
+// the port for a millisecond at least.
 const pendingWait = 500 * time.Microsecond
 
 // Pending reports whether Progress would find something. Any thread may ask. Where it cannot find out,

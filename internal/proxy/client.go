@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,9 @@ type Client struct {
 	mu     sync.Mutex // taken for one request and its answer
 	fd     int        // -1: closed
 	nextID uint32
+	// closing says that the connection ends with the request under way. Stored by Close before it tries mu, read by
+	// calls after they have given mu up: one of the two closes.
+	closing atomic.Bool
 }
 
 // StatusError is an answer other than [StatusOK].
@@ -48,15 +52,25 @@ func Dial(address string, timeout time.Duration) (*Client, error) {
 // PID is the process that answers.
 func (c *Client) PID() int { return c.pid }
 
-// Close ends the connection.
+// Close ends the connection: at once, or when the request under way is answered, for which it does not wait.
 func (c *Client) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	fd := c.fd
-	if c.fd = -1; fd < 0 {
-		return nil
+	c.closing.Store(true)
+	var err error
+	if c.mu.TryLock() {
+		if fd := c.fd; fd >= 0 {
+			c.fd, err = -1, unix.Close(fd)
+		}
+		c.unlock()
 	}
-	return unix.Close(fd)
+	return err
+}
+
+// unlock gives mu up, and ends a connection that was to be closed meanwhile.
+func (c *Client) unlock() {
+	open := c.fd >= 0
+	if c.mu.Unlock(); open && c.closing.Load() {
+		_ = c.Close() // there is no caller to say it to
+	}
 }
 
 // Call asks and returns the answer's body. The error is a *[StatusError], wraps
@@ -83,8 +97,8 @@ func (c *Client) call(kind Kind, body []byte) (answer []byte, fds []int, err err
 		return nil, nil, fmt.Errorf("request of %d bytes, at most %d: %w", len(body), MaxBody, errMessage)
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fd < 0 {
+	defer c.unlock()
+	if c.fd < 0 || c.closing.Load() {
 		return nil, nil, fmt.Errorf("request to %s: %w", c.address, unix.EBADF)
 	}
 	c.nextID++

@@ -94,6 +94,44 @@ func TestServiceAnswers(t *testing.T) {
 	}
 }
 
+// TestCloseBesideRequest: a connection that is closed while a request is under way is closed when that is answered, and
+// the caller of Close does not wait.
+func TestCloseBesideRequest(t *testing.T) {
+	begun := make(chan *Request, 2)
+	s := startService(t, map[Kind]func(*Request){KindName: func(r *Request) { begun <- r }})
+	c := dialTest(t, s.Address())
+	answer := make(chan error, 2)
+	call := func() {
+		_, err := c.Call(KindName, nil)
+		answer <- err
+	}
+	go call()
+	r := <-begun
+	go call() // waits for the first
+	closed := make(chan error, 1)
+	go func() { closed <- c.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Close waits for an answer")
+	}
+	r.Reply(StatusOK, nil)
+	if err := <-answer; err != nil {
+		t.Errorf("the request under way: %v", err)
+	}
+	if err := <-answer; !errors.Is(err, unix.EBADF) {
+		t.Errorf("the one behind it: %v", err)
+	}
+	eventually(t, "the connection ends", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.fd < 0
+	})
+}
+
 // TestServiceManyPeers has more peers at once than any table of the source's
 // had room for; each gets its own answers, given late and out of order.
 func TestServiceManyPeers(t *testing.T) {

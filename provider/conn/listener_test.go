@@ -49,6 +49,26 @@ func TestHostileBytes(t *testing.T) {
 	p.request(t)
 }
 
+// TestEnds: both hosts name the ends of a connection alike, also where a link-local address has another scope at each.
+func TestEnds(t *testing.T) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(ip, zone string) *net.TCPAddr { return &net.TCPAddr{IP: net.ParseIP(ip), Port: 7, Zone: zone} }
+	here, there := at("fe80::a", interfaces[0].Name), at("fe80::a", "4000000")
+	if NameOf(here) == NameOf(there) {
+		t.Fatal("the scopes are not taken for different")
+	}
+	b := at("fe80::b", "")
+	if x, y := ends(here, b)+ends(b, here), ends(there, b)+ends(b, there); x != y {
+		t.Errorf("%s and %s", x, y)
+	}
+	if ends(here, b) == ends(b, here) {
+		t.Error("which end is the active one is not seen")
+	}
+}
+
 // TestBacklog: a listener reports as many requests as are allowed to be unanswered, and goes on with each answer.
 func TestBacklog(t *testing.T) {
 	p := newPassive(t, "")

@@ -36,9 +36,12 @@ const (
 	reqAnswered        // accepted, rejected or dropped
 )
 
-// ends names the ends of a TCP connection for proofs, the active one first.
+// ends names the ends of a TCP connection for proofs, the active one first. Each host has scopes of its own for
+// link-local addresses, so they are left out.
 func ends(active, passive net.Addr) string {
-	return NameOf(active).String() + " " + NameOf(passive).String()
+	a, p := NameOf(active), NameOf(passive)
+	a.Scope, p.Scope = 0, 0
+	return a.String() + " " + p.String()
 }
 
 // readRequest reads the request of a new connection within greetTime, from a peer that has

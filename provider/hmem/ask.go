@@ -73,7 +73,8 @@ func keepOwner(to ownerKey, c *proxy.Client) {
 	owners.list[to] = c
 }
 
-// forgetOwner closes a connection.
+// forgetOwner closes a connection. No request that is under way is waited for, here and below: its owner may be
+// stopped.
 func forgetOwner(to ownerKey, c *proxy.Client) {
 	owners.mu.Lock()
 	if owners.list[to] == c {

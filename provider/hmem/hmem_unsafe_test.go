@@ -304,3 +304,52 @@ func TestAsk(t *testing.T) {
 	i.Leave()
 	unused(t)
 }
+
+// TestAskStopped: a request that its owner does not answer holds up no other, nor the end of what asks owners, and is
+// not given up.
+func TestAskStopped(t *testing.T) {
+	begun := make(chan *proxy.Request, 1)
+	Answer(proxy.KindCopy, func(r *proxy.Request) {
+		if len(r.Body) == 0 {
+			r.Reply(proxy.StatusOK, nil)
+			return
+		}
+		begun <- r
+	})
+	Answer(proxy.KindRegion, func(r *proxy.Request) { r.Reply(proxy.StatusOK, nil) })
+	var i Importer
+	if err := i.Enter(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Ask(os.Getpid(), proxy.KindCopy, nil); err != nil { // the connection is kept
+		t.Fatal(err)
+	}
+	copied, forgotten := make(chan error, 1), make(chan error, 1)
+	go func() {
+		_, err := Ask(os.Getpid(), proxy.KindCopy, []byte("what"))
+		copied <- err
+	}()
+	r := <-begun
+	go func() {
+		forgetOwners()
+		_, err := Ask(os.Getpid(), proxy.KindRegion, nil)
+		forgotten <- err
+	}()
+	select {
+	case err := <-forgotten:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(limit):
+		t.Error("the others wait for the owner")
+	}
+	r.Reply(proxy.StatusOK, nil)
+	if err := <-copied; err != nil {
+		t.Errorf("the request under way: %v", err)
+	}
+	if _, err := Ask(os.Getpid(), proxy.KindCopy, nil); err != nil {
+		t.Errorf("the next: %v", err)
+	}
+	i.Leave()
+	unused(t)
+}
