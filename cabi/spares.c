@@ -195,22 +195,22 @@ static void *live(void *arg)
 	return NULL;
 }
 
-/* Makes a thread for a job or, without one, to wait. It takes no signal and may wake late by a number of ns: 0 or an
- * errno. */
+/* Makes a thread for a job or, without one, to wait: 0 or an errno. It takes no signal and may wake late by a number of
+ * ns. The calling thread is not cancelled meanwhile. */
 static int make(struct job job, unsigned long late)
 {
 	struct birth birth = { .job = job };
-	int own = prctl(PR_GET_TIMERSLACK), ret;
+	int own = prctl(PR_GET_TIMERSLACK), cancels, ret;
 	sigset_t all, before;
 	pthread_attr_t attr;
 	pthread_t thread;
 
-	ret = __wrap_pthread_attr_init(&attr);
-	if (ret)
+	if ((ret = __wrap_pthread_attr_init(&attr)))
 		return ret;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, STACK + taken_from_stack);
 	sem_init(&birth.there, 0, 0);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancels);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	prctl(PR_SET_TIMERSLACK, late);
@@ -219,6 +219,7 @@ static int make(struct job job, unsigned long late)
 		; /* a signal */
 	prctl(PR_SET_TIMERSLACK, (unsigned long)own);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_setcancelstate(cancels, NULL);
 	pthread_attr_destroy(&attr);
 	sem_destroy(&birth.there);
 	return ret;
