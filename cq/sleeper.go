@@ -319,11 +319,11 @@ func (s *sleeper) timeout(until time.Time) int {
 // condition variable, on its own.
 func (s *sleeper) tryArm(found func() bool) bool {
 	s.tick()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.epoll < 0 {
 		return !found()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.native = true
 	if !s.arm(found) {
 		return false
