@@ -35,6 +35,7 @@ type Endpoint struct {
 	users atomic.Int32
 	grace *hot.Grace // of the data plane's epoch readers, once dead. Progress lease
 	kept  bool       // its memory could not be replaced. Progress lease
+	lives bool       // it is dead here because its peer refuses it, and has not left yet. Progress lease
 	// claimHint is the claim that was free last. Written and read by any thread, relaxed: it only saves a search.
 	claimHint atomic.Uint32
 	// noCMA: the kernel refuses cross-memory attach. Written by Connect, ReadPeer and WritePeer, read by any thread.
@@ -161,7 +162,7 @@ func (e *Endpoint) revoked() bool {
 
 // leave marks the own entry at the peer: no message follows.
 func (e *Endpoint) leave() {
-	if !e.dead.Load() {
+	if !e.dead.Load() || e.lives {
 		atomic.StoreUint32(&e.seg.attach(e.owner-1).State, hot.AttachLeaving)
 	}
 }

@@ -17,6 +17,9 @@ import (
 //	           → all threads pass a barrier; the epoch readers of this moment are taken down
 //	           → all of them have left: number and addresses are used again
 //
+// A peer that refuses us lives: our threads may be at copies under claims of its regions, or put a message on its ring.
+// So its memory stays, and our entry there, until all of them have left.
+//
 // Each step is one CheckPeers or more. The last waits for sends of Go by their
 // count and for those of the data plane by hot.Grace; the layer above has cleared
 // the data plane's lines when the report returns.
@@ -34,7 +37,7 @@ func (i *Iface) checkEndpoints() {
 		case e == nil:
 		case e.dead.Load():
 			dead++
-		case !e.lost() && i.runs(e.seg.id.owner) || i.speaks(e.seg.id.cookie):
+		case !e.refused() && (!e.lost() && i.runs(e.seg.id.owner) || i.speaks(e.seg.id.cookie)):
 		default:
 			dead++
 			i.disconnect(e)
@@ -56,9 +59,11 @@ func (i *Iface) speaks(cookie uint64) bool {
 	return false
 }
 
-// disconnect ends an endpoint whose peer is gone, and reports it.
+// disconnect ends an endpoint whose peer is gone, or refuses it, and reports it.
 func (i *Iface) disconnect(e *Endpoint) {
-	e.leave() // for a peer that only seems gone, because its rx_state was overwritten
+	if e.lives = e.refused(); !e.lives {
+		e.leave() // for a peer that only seems gone, because its rx_state was overwritten
+	}
 	e.dead.Store(true)
 	i.lost.Add(1)
 	i.freeDeadBounces()
@@ -66,12 +71,19 @@ func (i *Iface) disconnect(e *Endpoint) {
 	i.mu.Lock()
 	maps.DeleteFunc(i.peers, func(_ target, other *Endpoint) bool { return other == e })
 	i.mu.Unlock()
-	if err := e.seg.mem.detachKeeping(e.SharedWords()); err != nil {
-		i.logf("%v", err) // its memory stays until Close
-		e.kept = true
+	if !e.lives {
+		e.detach()
 	}
 	i.onPeer(hw.PeerEvent{Endpoint: e, Err: hw.ErrPeerDead})
 	e.reported.Store(true)
+}
+
+// detach puts private memory in the place of the peer's.
+func (e *Endpoint) detach() {
+	if err := e.seg.mem.detachKeeping(e.SharedWords()); err != nil {
+		e.iface.logf("%v", err) // its memory stays until Close
+		e.kept = true
+	}
 }
 
 // retireDead takes the next step with endpoints that are disconnected: a barrier and a grace period, then retire.
@@ -82,7 +94,14 @@ func (i *Iface) retireDead() {
 		case e == nil || !e.dead.Load() || e.kept:
 		case e.grace == nil:
 			fresh = append(fresh, e)
-		case e.users.Load() == 0 && e.grace.Over():
+		case e.users.Load() != 0 || !e.grace.Over():
+		case e.lives:
+			e.leave()
+			e.lives = false
+			e.detach()
+			e.grace = nil
+			fresh = append(fresh, e)
+		default:
 			i.retire(e)
 		}
 	}

@@ -2,6 +2,7 @@ package loopback
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -84,7 +85,7 @@ func TestRefusedSources(t *testing.T) {
 
 // TestRefusedSenderEnds has a receiver refuse a sender while all of the sender's bounce buffers are on their way to it:
 // the sender finds the peer gone and has its buffers back, those of messages that it sends before it looks too, and
-// another connection is another try.
+// another connection is another try. Its memory of the receiver's goes when no thread is at it.
 func TestRefusedSenderEnds(t *testing.T) {
 	dir := shmDir(t)
 	a, b, c := open(t, Config{Dir: dir, BounceCount: 8}), open(t, Config{Dir: dir}), open(t, Config{Dir: dir})
@@ -116,9 +117,22 @@ func TestRefusedSenderEnds(t *testing.T) {
 	if err := send(ep); !errors.Is(err, hw.ErrPeerDead) {
 		t.Errorf("a send to the receiver that refuses: %v", err)
 	}
-	a.CheckPeers()
+	entry := &b.seg.attach(ep.owner - 1).State
+	ep.users.Add(1) // a thread is at a copy under a claim
+	for range 3 {
+		a.CheckPeers()
+	}
 	if len(gone) != 1 || gone[0].Endpoint != hw.Endpoint(ep) || !ep.Reported() {
 		t.Errorf("peer events %+v", gone)
+	}
+	if s := atomic.LoadUint32(entry); s != hot.AttachRefused {
+		t.Errorf("the sender leaves beside an operation: %d", s)
+	}
+	ep.users.Add(-1)
+	for end := time.Now().Add(10 * time.Second); atomic.LoadUint32(entry) != hot.AttachLeaving; a.CheckPeers() {
+		if time.Now().After(end) {
+			t.Fatal("the sender does not leave")
+		}
 	}
 	for n := range sent {
 		if err := send(other); err != nil {
