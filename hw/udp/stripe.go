@@ -49,15 +49,14 @@ func (l *lease) lock() {
 	}
 }
 
-// lockWithin is lock that fails after about d.
+// lockWithin is lock that fails after d, and what the last pause takes longer than it should.
 func (l *lease) lockWithin(d time.Duration) bool {
-	for ; d > 0; d -= leasePause {
-		if l.spin() {
-			return true
+	for end := time.Now().Add(d); !l.spin(); time.Sleep(leasePause) {
+		if time.Now().After(end) {
+			return false
 		}
-		time.Sleep(leasePause)
 	}
-	return l.try()
+	return true
 }
 
 func (l *lease) unlock() { l.word.Store(0) }
