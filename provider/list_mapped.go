@@ -135,6 +135,7 @@ func (op *listOp) copyMapped(elements []uint32) {
 func (op *listOp) copyBatch(batch *cuda.Batch, sel *pieces.Selection, i int, regions map[uint64]*mappedRegion) int {
 	began, copied, bytes := i, uint64(0), uint64(0)
 	var err error
+	driver := false // err is of a copy
 	failed, out := i, delegation{op: op}
 	for ; i < sel.Len() && i < began+batchElements && err == nil; i++ {
 		el := sel.At(i)
@@ -148,6 +149,7 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *pieces.Selection, i int, reg
 				copied++
 				bytes += el.Len
 			}
+			driver = err != nil
 		case errors.Is(m.err, fi.EIO):
 			failed, err = i, m.err
 		default:
@@ -156,7 +158,7 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *pieces.Selection, i int, reg
 	}
 	// those that are begun may fail, too, and the driver does not say which
 	if e := batch.Wait(); e != nil {
-		failed, err, copied, bytes = began, e, 0, 0
+		failed, err, driver, copied, bytes = began, e, true, 0, 0
 	}
 	out.flush()
 	op.sel.Picks = append(op.sel.Picks, out.left...)
@@ -168,7 +170,7 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *pieces.Selection, i int, reg
 			status = driverError(proc.Process{PID: uint32(m.pid)})
 		}
 		for _, m := range regions {
-			if m.use != nil && m.err == nil {
+			if driver && m.use != nil && m.err == nil {
 				m.use.Fail() // any of them
 			}
 		}

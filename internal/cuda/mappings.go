@@ -65,10 +65,10 @@ type Use struct {
 	paused bool
 }
 
-// ErrLeaving: the mapping is recalled, or its memory is still mapped under an older name.
+// ErrLeaving: the mapping is recalled or has failed, or its memory is still mapped under an older name.
 var ErrLeaving = errors.New("cuda: the mapping is recalled")
 
-// claimTime bounds the wait for an older mapping of the same memory to end.
+// claimTime bounds the wait for an older mapping of the same memory to end, which the caller itself may use.
 const claimTime = 2 * time.Second
 
 // SetClosed has f called after each mapping that is closed, with the error of closing it. To be called before all else.
@@ -77,10 +77,10 @@ func (c *Mappings) SetClosed(f func(a Foreign, err error)) { c.onClose = f }
 // Acquire returns a use of an allocation, which open maps if it is not mapped. open calls claim with the bytes by which
 // the owner names the memory, if it has some, before it maps it: the error of claim, which says that it is mapped under
 // another name still, is to be returned. limits are those from now on. Acquire may wait: for open, which another caller
-// may be at, and for the end of a mapping that is recalled. A mapping that could not be opened is tried again by the
-// next call. Release ends the use.
+// may be at, and for claimTime for the end of a mapping that is recalled or has failed, then the error is ErrLeaving. A
+// mapping that could not be opened is tried again by the next call. Release ends the use.
 func (c *Mappings) Acquire(a Foreign, limits Limits, open func(claim func(id string) error) (Mapping, error)) (*Use, error) {
-	for {
+	for limit := time.Now().Add(claimTime); ; {
 		c.mu.Lock()
 		c.limits = limits
 		e := c.entries[a]
@@ -91,7 +91,11 @@ func (c *Mappings) Acquire(a Foreign, limits Limits, open func(claim func(id str
 			return c.open(e, open)
 		case e.leaving:
 			c.mu.Unlock()
-			<-e.closed
+			select {
+			case <-e.closed:
+			case <-time.After(time.Until(limit)):
+				return nil, ErrLeaving
+			}
 			continue
 		}
 		c.take(e)

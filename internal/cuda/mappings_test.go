@@ -224,6 +224,27 @@ func TestMappingsTogether(t *testing.T) {
 	}
 }
 
+// TestMappingsFailHeld: a thread that has a use of what has failed gets no second one, and does not wait for itself.
+func TestMappingsFailHeld(t *testing.T) {
+	t.Parallel()
+	c := newMappings(t)
+	var state memoryState
+	a, limits := Foreign{PID: 1, Token: 1}, Limits{Entries: 8, Bytes: 1000}
+	u, err := c.Acquire(a, limits, state.opener(t, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Fail()
+	if _, err := c.Acquire(a, limits, state.opener(t, 100)); !errors.Is(err, ErrLeaving) {
+		t.Errorf("a second use: %v", err)
+	}
+	u.Release()
+	<-c.Drop()
+	if n := state.open.Load(); n != 0 {
+		t.Errorf("%d are open", n)
+	}
+}
+
 // TestMappingsFail: a mapping that the driver has failed has no new users, goes with the last one it has, and the next
 // use opens another.
 func TestMappingsFail(t *testing.T) {
