@@ -17,8 +17,13 @@ func TestMatchCancelMatched(t *testing.T) {
 		for k, n := range []int{1000, 20000, 8, 500}[:2+round] {
 			a.send(hw.MatchSend{To: b.self, Data: uint64(k), HasData: true, Local: a.at(0, n)})
 		}
-		for end := time.Now().Add(50 * time.Millisecond); time.Now().Before(end); a.i.Progress(8) {
+		kept := 0
+		for end := time.Now().Add(time.Minute); kept < 2+round && time.Now().Before(end); a.i.Progress(8) {
 			b.i.Progress(8)
+			rx := &b.i.match.rx
+			rx.lock.take()
+			kept = rx.soft.count()
+			rx.lock.release()
 		}
 		id := b.receive(hw.MatchReceive{From: hw.AnyAddress, Local: b.at(0, size), Multi: true, MinFree: 100,
 			Context: uint64(round)})

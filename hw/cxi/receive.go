@@ -211,6 +211,7 @@ func (r *receiver) refusedBuffer(n int) {
 // arrive takes in one message, and reports whether a handler got it. Its bytes were written by the NIC before its
 // event, so they do not change any more.
 func (r *receiver) arrive(e nic.Event) (delivered bool) {
+	r.current, r.postponed = -1, false
 	n, off, ok := r.place(e)
 	length := e.Length()
 	if !ok {
@@ -220,7 +221,6 @@ func (r *receiver) arrive(e nic.Event) (delivered bool) {
 		return false
 	}
 	var data []byte
-	r.current, r.postponed = -1, false
 	if length > 0 {
 		at := n*r.i.cfg.RxBytes + int(off)
 		data = r.memory.memory[at : at+int(length) : at+int(length)]

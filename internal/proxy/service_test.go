@@ -100,14 +100,17 @@ func TestCloseBesideRequest(t *testing.T) {
 	begun := make(chan *Request, 2)
 	s := startService(t, map[Kind]func(*Request){KindName: func(r *Request) { begun <- r }})
 	c := dialTest(t, s.Address())
-	answer := make(chan error, 2)
-	call := func() {
-		_, err := c.Call(KindName, nil)
-		answer <- err
+	call := func() <-chan error {
+		answer := make(chan error, 1)
+		go func() {
+			_, err := c.Call(KindName, nil)
+			answer <- err
+		}()
+		return answer
 	}
-	go call()
+	first := call()
 	r := <-begun
-	go call() // waits for the first
+	second := call() // waits for the first
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close() }()
 	select {
@@ -119,10 +122,10 @@ func TestCloseBesideRequest(t *testing.T) {
 		t.Error("Close waits for an answer")
 	}
 	r.Reply(StatusOK, nil)
-	if err := <-answer; err != nil {
+	if err := <-first; err != nil {
 		t.Errorf("the request under way: %v", err)
 	}
-	if err := <-answer; !errors.Is(err, unix.EBADF) {
+	if err := <-second; !errors.Is(err, unix.EBADF) {
 		t.Errorf("the one behind it: %v", err)
 	}
 	eventually(t, "the connection ends", func() bool {
