@@ -212,6 +212,7 @@ static void run_persistent(long elems, bool copies)
 	struct weft_coll_ops *ops;
 	struct group g;
 
+	copies = copies && (way_exists(WAY_MEMORY) || way_exists(WAY_UDP)); /* over NICs chunks go as messages */
 	group_open(&g);
 	ops = open_coll(&g);
 	group_join(&g, 0, 1);
