@@ -83,7 +83,8 @@ type leasedEP struct {
 	help          rendezvousHelp
 	target        rmaTarget
 
-	rmaStreams    []uint64                  // requests that wait for room, by id
+	rmaStreams    []uint64                  // requests that wait for room or answers, by id
+	unanswered    int                       // of them, those that waited for answers when they were last pumped
 	transfers     map[uint64]*flow.Transfer // requests in segments, by id
 	spareSegments segmentPool
 	flows         flow.Set

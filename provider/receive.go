@@ -269,7 +269,8 @@ func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSyn
 // keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement. A datagram for
 // which there is no room is dropped. False: there is no memory, and nothing has happened.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && (r.UnexpectedBytes+len(payload) > r.UnexpectedMax || r.Memory >= r.MemoryMax) {
+	if a.ep.lossy && (r.UnexpectedBytes+len(payload) > r.UnexpectedMax ||
+		r.Memory+dataplane.KeptMemory(0, len(payload)) > r.MemoryMax) {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.UnexpectedBytes)
 		return true
 	}

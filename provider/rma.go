@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
@@ -250,7 +251,7 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 		// that, or when the end is reported (linkLost), which is after the last message.
 		e.countRMA(lease, r)
 		return nil
-	case err == fi.EAGAIN && (req.sent != 0 || req.part != 0):
+	case (err == fi.EAGAIN || err == errUnanswered) && (req.sent != 0 || req.part != 0):
 		e.held(l)
 		e.queueRMA(id)
 		e.countRMA(lease, r)
@@ -268,9 +269,12 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	return err
 }
 
+// errUnanswered says that the last message of a request waits until what was sent before is answered.
+var errUnanswered = errors.New("messages are not answered yet")
+
 // pumpRMA sends the rest of a request's messages, as far as there is room. nil says that all are sent: then the request
-// may be gone. What carries CQ data may have to wait for answers to what was sent before. The caller owns the request
-// (it posts it, or holds the progress lease and found it queued) and the lease of the stripe.
+// may be gone. What carries CQ data may have to wait for answers to what was sent before (errUnanswered). The caller
+// owns the request (it posts it, or holds the progress lease and found it queued) and the lease of the stripe.
 func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) error {
 	if req.part == 0 && req.sent == 0 {
 		req.via = p.serial
@@ -286,7 +290,7 @@ func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) erro
 		ends := n == part.Len-req.sent
 		last := ends && req.part+1 == req.parts
 		if last && req.dataWaits() && req.left.Load() > 1 {
-			return fi.EAGAIN
+			return errUnanswered
 		}
 		if last && req.dataWaits() && req.status != fi.Success {
 			return req.status

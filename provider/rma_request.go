@@ -177,6 +177,7 @@ func (e *leasedEP) pumpRMAs() {
 	e.takeQueued()
 	e.reapShares(e)
 	kept := e.rmaStreams[:0]
+	e.unanswered = 0
 	for _, id := range e.rmaStreams {
 		req, ok := e.rmas.Lookup(id)
 		if !ok {
@@ -200,8 +201,11 @@ func (e *leasedEP) pumpRMAs() {
 		if ok {
 			err = e.pumpRMA(p, req, id, e.progressStripe)
 		}
-		if err == fi.EAGAIN {
+		if err == fi.EAGAIN || err == errUnanswered {
 			kept = append(kept, id)
+			if err == errUnanswered {
+				e.unanswered++
+			}
 			continue
 		}
 		e.released(l)
@@ -219,7 +223,7 @@ func (e *leasedEP) pumpRMAs() {
 
 // rmaBusy reports whether something waits for room.
 func (e *leasedEP) rmaBusy() bool {
-	return len(e.rmaStreams)+len(e.target.replies) != 0 || e.flows.Busy() ||
+	return len(e.rmaStreams)-e.unanswered+len(e.target.replies) != 0 || e.flows.Busy() ||
 		e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.pendings.lost.Load()
 }
 
@@ -239,8 +243,14 @@ func (e *leasedEP) answered(src hw.Source, id uint64, d *wire.Done) {
 	if d.Status != fi.Success && req.status == fi.Success {
 		req.status = d.Status
 	}
-	if d.Units != 0 && req.left.Add(-d.Units) == 0 && e.claimRMA(id) {
+	if d.Units == 0 {
+		return
+	}
+	switch left := req.left.Add(-d.Units); {
+	case left == 0 && e.claimRMA(id):
 		e.finishRMA(req, id, req.status)
+	case left == 1 && req.dataWaits():
+		e.unanswered = 0 // its last message may go
 	}
 }
 
@@ -331,6 +341,7 @@ func (o oneSided) linkLost(l *link, status fi.Errno) {
 		}
 	})
 	e.takeQueued()
+	e.unanswered = 0
 	e.rmaStreams = slices.DeleteFunc(e.rmaStreams, func(id uint64) bool {
 		req, ok := e.rmas.Lookup(id)
 		if !ok || req.link != l.index || req.flags&rmaByDevice != 0 {

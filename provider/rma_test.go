@@ -243,6 +243,31 @@ func TestWriteData(t *testing.T) {
 	})
 }
 
+// TestWriteDataWaits has a write of several elements whose data waits for answers leave progress to their arrival.
+func TestWriteDataWaits(t *testing.T) {
+	forEachPath(t, func(t *testing.T, b *bench) {
+		x, y := b.pair(t)
+		y.region(make([]byte, 1<<20), 1, fi.RemoteWrite)
+		local := make([]byte, 16)
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}, {Addr: 8, Len: 8, Key: 1}},
+			Dest: x.addr[y], HasData: true, Data: 7}
+		post(t, func() error { return x.ep.RMA(&a) }, x, y)
+		for range 100 {
+			x.ep.Progress()
+		}
+		leased := leasedOf(x.ep)
+		leased.rx.acquire()
+		if len(leased.rmaStreams) != leased.unanswered {
+			t.Errorf("%d requests are left, %d wait for answers", len(leased.rmaStreams), leased.unanswered)
+		}
+		leased.rx.give()
+		if e, bad, ok := settle(t, y, x); !ok || e.Data != 7 {
+			t.Fatalf("%+v %+v", e, bad)
+		}
+		wantDone(t, x, y, 0, fi.RMA|fi.Write)
+	})
+}
+
 // TestAtomicsAgainstModel runs random atomic operations over the wire and
 // compares with the same performed at home, which provider/atomics tests.
 func TestAtomicsAgainstModel(t *testing.T) {
