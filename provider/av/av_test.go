@@ -58,8 +58,8 @@ func TestInsertRemove(t *testing.T) {
 	}
 }
 
-// TestOnInsert: a listener is called once for each call that inserts, without the lock, whether or not an event reports
-// the insertion, and not after it was taken away.
+// TestOnInsert: a listener is called once for each call that inserts, without the lock, before an event reports the
+// insertion if one does, and not after it was taken away.
 func TestOnInsert(t *testing.T) {
 	for _, flags := range []uint64{0, fi.Event} {
 		a := open(t, fi.AVAttr{Flags: flags}, 0)
@@ -74,6 +74,9 @@ func TestOnInsert(t *testing.T) {
 		cancel := a.OnInsert(func() {
 			calls++
 			a.SetFID(1) // takes the lock
+			if _, _, err := q.Read(make([]byte, 256), 0); !errors.Is(err, fi.EAGAIN) {
+				t.Errorf("flags %#x: there is an event: %v", flags, err)
+			}
 		})
 		for i, list := range [][]string{
 			{"fi_sockaddr_in://10.0.0.1:1", "fi_sockaddr_in://10.0.0.9:1", "fi_sockaddr_in://10.0.0.2:1"},

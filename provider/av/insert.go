@@ -120,16 +120,16 @@ func (a *AV) insert(n int, name func(i int) (names.Name, error), in *Insertion) 
 			in.Errs[i] = int32(fi.ErrnoOf(err))
 		}
 	}
-	if a.flags&fi.Event != 0 {
-		a.report(in.Context, inserted, refused)
-	}
 	done()
 	refused.log(n)
 	a.inserted(inserted)
-	if a.flags&fi.Event != 0 {
-		return 0, nil
+	if a.flags&fi.Event == 0 {
+		return inserted, nil
 	}
-	return inserted, nil
+	a.addrs.Lock()
+	a.report(in.Context, inserted, refused)
+	a.addrs.Unlock()
+	return 0, nil
 }
 
 // report posts the events of one call. The caller has the lock.
