@@ -13,13 +13,9 @@ import (
 
 var setKinds = []fi.WaitObj{fi.WaitUnspec, fi.WaitFD, fi.WaitMutexCond, fi.WaitPollFD, fi.WaitYield}
 
-// inSet opens a set with a queue and a counter in it.
-func inSet(t *testing.T, kind fi.WaitObj) (*WaitSet, *Queue, *Counter) {
+// newMembers opens a queue and a counter in a set.
+func newMembers(t *testing.T, ws *WaitSet) (*Queue, *Counter) {
 	t.Helper()
-	ws, err := OpenWaitSet(&fi.WaitAttr{WaitObj: kind})
-	if err != nil {
-		t.Fatal(err)
-	}
 	q, err := Open(&fi.CQAttr{WaitObj: fi.WaitSet}, Options{}, ws)
 	if err != nil {
 		t.Fatal(err)
@@ -28,6 +24,17 @@ func inSet(t *testing.T, kind fi.WaitObj) (*WaitSet, *Queue, *Counter) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return q, c
+}
+
+// inSet opens a set with a queue and a counter in it.
+func inSet(t *testing.T, kind fi.WaitObj) (*WaitSet, *Queue, *Counter) {
+	t.Helper()
+	ws, err := OpenWaitSet(&fi.WaitAttr{WaitObj: kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, c := newMembers(t, ws)
 	t.Cleanup(func() {
 		wantErr(t, ws.Close(), fi.EBUSY)
 		if err := q.Close(); err != nil {
@@ -227,14 +234,7 @@ func TestWaitSetMembersComeAndGo(t *testing.T) {
 		})
 	}
 	for range 500 {
-		q, err := Open(&fi.CQAttr{WaitObj: fi.WaitSet}, Options{}, ws)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := OpenCounter(&fi.CntrAttr{WaitObj: fi.WaitSet}, ws)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q, c := newMembers(t, ws)
 		q.Complete(entry(1))
 		c.Count(1)
 		if err := errors.Join(q.Close(), c.Close()); err != nil {
