@@ -94,14 +94,7 @@ func (i *Iface) retireDead() {
 		case e == nil || !e.dead.Load() || e.kept:
 		case e.grace == nil:
 			fresh = append(fresh, e)
-		case e.users.Load() != 0 || !e.grace.Over():
-		case e.lives:
-			e.leave()
-			e.lives = false
-			e.detach()
-			e.grace = nil
-			fresh = append(fresh, e)
-		default:
+		case e.users.Load() == 0 && e.grace.Over():
 			i.retire(e)
 		}
 	}
@@ -114,8 +107,15 @@ func (i *Iface) retireDead() {
 	}
 }
 
-// retire gives number and addresses back: no thread uses them any more.
+// retire gives number and addresses back: no thread uses them any more. It leaves a peer that lives.
 func (i *Iface) retire(e *Endpoint) {
+	if e.lives {
+		e.leave()
+		e.lives = false
+		if e.detach(); e.kept {
+			return
+		}
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	list := slices.Clone(*i.endpoints.Load())
