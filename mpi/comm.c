@@ -208,14 +208,17 @@ static int class_of(int err)
 	return MPI_ERR_OTHER;
 }
 
-int comm_error(MPI_Comm comm, int err, const char *what)
+static int fails(MPI_Comm comm, int code, const char *what, const char *why)
 {
-	int code = class_of(err);
-
-	warn("%s: %s", what, fabric_strerror(err));
+	warn("%s: %s", what, why);
 	if (comm != MPI_COMM_NULL)
 		PMPI_Comm_call_errhandler(comm, code);
 	return code;
+}
+
+int comm_error(MPI_Comm comm, int err, const char *what)
+{
+	return fails(comm, class_of(err), what, fabric_strerror(err));
 }
 
 int comm_fails(MPI_Comm comm, int code, const char *what)
@@ -224,8 +227,5 @@ int comm_fails(MPI_Comm comm, int code, const char *what)
 	int n;
 
 	PMPI_Error_string(code, text, &n);
-	warn("%s: %s", what, text);
-	if (comm != MPI_COMM_NULL)
-		PMPI_Comm_call_errhandler(comm, code);
-	return code;
+	return fails(comm, code, what, text);
 }
