@@ -18,9 +18,7 @@ import (
 // with a model.
 func TestListShareAgainstModel(t *testing.T) {
 	x, y := shareBench(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(rand.NewPCG(testSeed(t), 0))
 	m := newListModel(x, y, r)
 	y.polling()
 	elements, total := 0, uint64(0)

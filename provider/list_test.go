@@ -113,8 +113,7 @@ func TestListAgainstModel(t *testing.T) {
 // comes once, in order, after the data.
 func listsAgainstModel(t *testing.T, x, y *side, lists int, noted bool) (elements, total uint64) {
 	t.Helper()
-	seed := testSeed(t)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(rand.NewPCG(testSeed(t), 0))
 	m := newListModel(x, y, r)
 	posts := uint64(0)
 	for n := range lists {

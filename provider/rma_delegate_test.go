@@ -41,9 +41,7 @@ func (s *side) delegated() int { return int(s.ep.shares.waiting.Load()) }
 func TestDelegateAgainstModel(t *testing.T) {
 	x, y := delegateBench(t)
 	const places = 32
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(rand.NewPCG(testSeed(t), 0))
 	remote, local := make([]byte, places*delegatePiece), make([]byte, places*delegatePiece)
 	y.region(remote, 1, fi.RemoteRead|fi.RemoteWrite)
 	y.polling()

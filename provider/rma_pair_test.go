@@ -221,9 +221,7 @@ func (p *pairSide) beTarget(t *testing.T) {
 // againstModel runs random reads and writes of all sizes and cuts, and compares
 // what is read with a model.
 func (p *pairSide) againstModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(rand.NewPCG(testSeed(t), 0))
 	local, model := make([]byte, pairBytes), make([]byte, pairBytes)
 	whole := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: pairBytes, Key: 7}}}
 	for i := range local {

@@ -99,9 +99,7 @@ func TestRMAAgainstModel(t *testing.T) {
 func rmaAgainstModel(t *testing.T, x, y *side, count int) {
 	t.Helper()
 	const size = 1 << 20
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := rand.New(rand.NewPCG(testSeed(t), 0))
 	remote, local, model := make([]byte, size), make([]byte, size), make([]byte, size)
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
 	for i := range local {
