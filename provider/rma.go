@@ -1,7 +1,7 @@
 package provider
 
 import (
-	"errors"
+	"fmt"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
@@ -251,7 +251,7 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 		// that, or when the end is reported (linkLost), which is after the last message.
 		e.countRMA(lease, r)
 		return nil
-	case (err == fi.EAGAIN || err == errUnanswered) && (req.sent != 0 || req.part != 0):
+	case fi.ErrnoOf(err) == fi.EAGAIN && (req.sent != 0 || req.part != 0):
 		e.held(l)
 		e.queueRMA(id)
 		e.countRMA(lease, r)
@@ -269,8 +269,8 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	return err
 }
 
-// errUnanswered says that the last message of a request waits until what was sent before is answered.
-var errUnanswered = errors.New("messages are not answered yet")
+// errUnanswered is fi.EAGAIN where the last message of a request waits until what was sent before is answered.
+var errUnanswered = fmt.Errorf("messages are not answered yet: %w", fi.EAGAIN)
 
 // pumpRMA sends the rest of a request's messages, as far as there is room. nil says that all are sent: then the request
 // may be gone. What carries CQ data may have to wait for answers to what was sent before (errUnanswered). The caller

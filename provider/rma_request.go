@@ -201,7 +201,7 @@ func (e *leasedEP) pumpRMAs() {
 		if ok {
 			err = e.pumpRMA(p, req, id, e.progressStripe)
 		}
-		if err == fi.EAGAIN || err == errUnanswered {
+		if fi.ErrnoOf(err) == fi.EAGAIN {
 			kept = append(kept, id)
 			if err == errUnanswered {
 				e.unanswered++
