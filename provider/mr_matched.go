@@ -38,7 +38,8 @@ func (m *MR) checkKey() error {
 	return nil
 }
 
-// BindMatched ties the region to an endpoint, which stays open as long. Errors: as of BindEP.
+// BindMatched ties the region to an endpoint, which stays open as long. Errors: as of BindEP, and fi.EOPBADSTATE
+// after Enable.
 func (m *MR) BindMatched(e *MatchedEndpoint, flags uint64) error {
 	return m.bindEP(func() *Domain { return e.domain }, flags, func() error {
 		if err := e.refs.Acquire(); err != nil {

@@ -16,10 +16,10 @@ enum { MUNMAP, MREMAP, MADVISE, MMAP, CALLS };
 
 static const char *const names[CALLS] = { "munmap", "mremap", "madvise", "mmap" };
 
-/* Calls of threads other than the test's own, while it is in no call of libfabric. Written by whoever calls, read
- * when that time is over, relaxed. */
+/* Calls of threads other than the test's own, while it is in no call of libfabric. Written by the thread that calls,
+ * read when that time is over, relaxed. */
 static _Atomic unsigned foreign[CALLS];
-static _Atomic bool counting; /* written by the test, read by whoever calls, relaxed */
+static _Atomic bool counting; /* written by the test, read by threads that call, relaxed */
 static pid_t own;
 
 static long call(int which, long number, long a, long b, long c, long d, long e, long f)
