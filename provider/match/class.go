@@ -42,13 +42,16 @@ func (e *Engine) classIn(source uint32, ignore uint64) *class {
 	if cl := e.latest(); cl.key == k {
 		return cl
 	}
-	for c := range e.nClasses % (MaxClasses + 1) {
-		if cl := &e.classes[c%MaxClasses]; cl.key == k {
+	for c := range e.inUse() {
+		if cl := &e.classes[c]; cl.key == k {
 			return e.use(cl)
 		}
 	}
 	return nil
 }
+
+// inUse returns the classes that are in use, by their numbers.
+func (e *Engine) inUse() []class { return e.classes[:min(e.nClasses, MaxClasses)] }
 
 // latest returns the most recent class.
 func (e *Engine) latest() *class { return &e.classes[e.recent%MaxClasses] }

@@ -36,9 +36,9 @@ func (e *Engine) keep(n *node, idx, source uint32, tag uint64) *Message {
 	n.tag, n.source, n.idx = tag, source, idx
 	n.state, n.keep = stateUnexpected, false
 	e.unexpected.push(n, idx)
-	for c := range e.nClasses % (MaxClasses + 1) {
-		cl := &e.classes[c%MaxClasses]
-		cl.msgs.push(&e.nodes, &cl.key, e.nodes.hash(&cl.key, source, tag), n, idx, c)
+	for c := range e.inUse() {
+		cl := &e.classes[c]
+		cl.msgs.push(&e.nodes, &cl.key, e.nodes.hash(&cl.key, source, tag), n, idx, uint32(c))
 	}
 	return messageOf(n)
 }
@@ -134,9 +134,9 @@ func (e *Engine) searchUnexpected(source uint32, tag, ignore uint64) *Message {
 
 // unindex takes an unexpected message out of all classes but one (nil: out of all).
 func (e *Engine) unindex(n *node, but *class) {
-	for c := range e.nClasses % (MaxClasses + 1) {
-		if cl := &e.classes[c%MaxClasses]; cl != but {
-			cl.msgs.remove(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, c)
+	for c := range e.inUse() {
+		if cl := &e.classes[c]; cl != but {
+			cl.msgs.remove(&e.nodes, &cl.key, e.nodes.hash(&cl.key, n.source, n.tag), n, n.idx, uint32(c))
 		}
 	}
 }
@@ -154,8 +154,8 @@ func (e *Engine) unhold(n *node) {
 
 // noneUnexpected lets the classes count that no message is unexpected any more.
 func (e *Engine) noneUnexpected() {
-	for c := range e.nClasses % (MaxClasses + 1) {
-		if t := &e.classes[c%MaxClasses].msgs; t.grown() && t.drained() {
+	for c := range e.inUse() {
+		if t := &e.classes[c].msgs; t.grown() && t.drained() {
 			e.shrink = true
 		}
 	}

@@ -214,8 +214,23 @@ func (t *table) removeFirst(s *store, place uint32, hash uint64, l uint32) {
 	at.head = s.At(at.head).links[l%MaxClasses].next
 }
 
-// remove takes any node out of the table.
+// remove takes n, which is node idx and has the key hash, out of its list.
 func (t *table) remove(s *store, k *key, hash uint64, n *node, idx uint32, l uint32) {
+	g := t.home(hash)
+	if j := bits.TrailingZeros64(g.match(hash)) / 8; j < groupSlots && g.slots[j].head == idx { // nearly always
+		if at := &g.slots[j]; at.tail != idx {
+			at.head = n.links[l%MaxClasses].next
+			return
+		}
+		g.tags &^= 0xff << (j * 8)
+		t.used--
+		return
+	}
+	t.removeAway(s, k, hash, n, idx, l)
+}
+
+// removeAway is remove of one that is not the first of the first list of its home group.
+func (t *table) removeAway(s *store, k *key, hash uint64, n *node, idx uint32, l uint32) {
 	place := t.find(s, k, hash, n.source, n.tag)
 	at := t.at(place)
 	own := n.links[l%MaxClasses]
