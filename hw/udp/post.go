@@ -137,8 +137,8 @@ func (c *Endpoint) starve(now congestion.Time) {
 	}
 }
 
-// A post that follows others closely is corked: it waits for the batch to fill, or
-// for Progress.
+// A post that follows others closely is corked: it waits for the batch to fill, or for Progress. While much is under
+// way (longRecord), the batch is a whole train: nothing is lost by waiting, as an acknowledgement comes meanwhile.
 const (
 	closely   = 3 * time.Microsecond
 	eagerPost = 4       // that many close ones are sent at once nevertheless
@@ -148,6 +148,14 @@ const (
 // longRecord is the size in bytes from which a record is long: while as much is
 // under way its last packets, which are no whole train, wait for the next post or poll.
 const longRecord = 32 << 10
+
+// corks is how many bytes are corked at most.
+func (c *Endpoint) corks() uint64 {
+	if c.tx.path.Inflight() >= longRecord {
+		return max(batch, c.wholeTrain())
+	}
+	return batch
+}
 
 // markDirty has what is corked sent with the next poll, or post.
 func (c *Endpoint) markDirty() {
@@ -165,7 +173,7 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	if now.Sub(t.lastPost) > closely {
 		t.burst = 0
 	}
-	if t.burst++; t.burst > eagerPost && t.tail-t.next < batch {
+	if t.burst++; t.burst > eagerPost && t.tail-t.next < c.corks() {
 		t.lastPost = now
 		c.markDirty()
 		c.s.lease.unlock()
@@ -175,7 +183,7 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	if size >= longRecord {
 		t.lastLong = now
 	}
-	if size >= longRecord && t.path.Inflight() >= longRecord {
+	if (size >= longRecord || t.burst > eagerPost) && t.path.Inflight() >= longRecord {
 		c.push(now, c.wholeTrain())
 	} else {
 		c.transmit(now)
@@ -184,11 +192,9 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	if !t.path.Open() && t.waiting() {
 		c.s.work() // acknowledgements may have come
 	}
-	if size < batch {
-		t.lastPost = c.i.now()
-		if t.sent.Number() == first+1 {
-			t.sent.Left(first, departure(now, t.lastPost))
-		}
+	t.lastPost = c.i.now()
+	if t.sent.Number() == first+1 {
+		t.sent.Left(first, departure(now, t.lastPost))
 	}
 	c.s.leave()
 }

@@ -1,0 +1,53 @@
+package udp
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/hwtest"
+)
+
+// TestCorks posts messages closely behind each other to a peer that acknowledges none. Those that wait make a batch
+// while little is under way, and then a whole train; what waits leaves with the next polls.
+func TestCorks(t *testing.T) {
+	a, b := open(t, false, Config{MaxPacket: 1472}), open(t, false, Config{MaxPacket: 1472})
+	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
+	ep := pair(t, a, b)
+	c := ep.(*Endpoint)
+	few, many := uint64(0), uint64(0) // bytes that waited while little, and while much was under way
+	eventually(t, "most of a train to wait", func() bool {
+		for range 40 {
+			c.s.lease.lock()
+			flies := c.tx.path.Inflight() >= longRecord
+			c.tx.lastPost = a.now().Add(time.Second) // so that no pause parts this post from the one before
+			c.s.leave()
+			before, _ := corked(c)
+			if !bcopy(t, ep, 0, nil, 4096, hwtest.Packed(numbered(4096, 0))) {
+				break
+			}
+			switch after, open := corked(c); {
+			case after <= before || !open:
+			case flies:
+				many = max(many, after)
+			default:
+				few = max(few, after)
+			}
+		}
+		answered(t, a, b, ep) // and the congestion window grows
+		return few > 0 && many >= 4*batch
+	})
+	if train := c.wholeTrain(); few >= 2*batch || many >= 2*train {
+		t.Errorf("%d bytes wait while little is under way, %d later; a batch has %d, a train %d", few, many, batch, train)
+	}
+	if left, _ := corked(c); left != 0 {
+		t.Errorf("%d bytes wait for more than the next polls", left)
+	}
+}
+
+// corked is how many bytes of the stream have not been sent, and whether the congestion window lets them.
+func corked(c *Endpoint) (n uint64, open bool) {
+	c.s.lease.lock()
+	defer c.s.leave()
+	return c.tx.tail - c.tx.next, c.tx.path.Open()
+}
