@@ -65,8 +65,11 @@ func postSend(e endpoint, p *C.struct_weft_post) error {
 	if err != nil {
 		return err
 	}
-	if m, ok := e.(*provider.MatchedEndpoint); ok {
-		return m.Send(sendArgs(p, iov, on)) // on the stack, as no interface is called
+	switch e := e.(type) { // the arguments are on the stack where no interface is called
+	case *provider.Endpoint:
+		return e.Send(sendArgs(p, iov, on))
+	case *provider.MatchedEndpoint:
+		return e.Send(sendArgs(p, iov, on))
 	}
 	return e.Send(sendArgs(p, iov, on))
 }

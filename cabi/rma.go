@@ -20,10 +20,12 @@ func init() {
 	})
 }
 
-// room is where vectors are that the application did not give as such, during the call.
+// room is where the arguments of a call are while it lasts, and vectors that the application did not give as such.
 type room struct {
 	operand, compare, result [C.WEFT_IOV_LIMIT]fi.IOVec
 	remote                   [C.WEFT_IOV_LIMIT]fi.RMAIOVec
+	rma                      provider.RMAArgs
+	atomic                   provider.AtomicArgs
 }
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
@@ -38,7 +40,8 @@ func postRMA(e endpoint, p *C.struct_weft_post) error {
 	if err != nil {
 		return err
 	}
-	return e.RMA(&args)
+	to.rma = args
+	return e.RMA(&to.rma)
 }
 
 // rmaArgs turns an application's arguments into Go's. The vectors are read during the call only.
@@ -78,7 +81,8 @@ func postAtomic(e endpoint, p *C.struct_weft_post) error {
 	if err != nil {
 		return err
 	}
-	return e.Atomic(&args)
+	to.atomic = args
+	return e.Atomic(&to.atomic)
 }
 
 // atomicArgs turns an application's arguments into Go's. Errors: fi.EOPNOTSUPP for an unknown datatype, fi.EINVAL for

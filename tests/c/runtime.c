@@ -4,13 +4,14 @@
  * no thread of the application waits for another one's place in it.
  */
 #include "common.h"
+#include "xfer.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 
-enum { THREADS = 20, IN_TURN = 100, SPARE = 3, MONITOR_SLACK = 10000000 };
+enum { THREADS = 20, IN_TURN = 100, SPARE = 3, MONITOR_SLACK = 10000000, MESSAGES = 128000, WINDOW = 64 };
 
 static struct node n;
 static pthread_barrier_t gate;
@@ -128,16 +129,68 @@ static void test_places(long together)
 	node_close(&n);
 }
 
+/* How often the collector has begun as the runtime itself says with GODEBUG=gctrace. */
+static int collections(int from)
+{
+	char text[16384], *at = text;
+	ssize_t len = read(from, text, sizeof(text) - 1);
+	int got = 0;
+
+	text[len > 0 ? len : 0] = 0;
+	for (; at; at = strchr(at, '\n')) {
+		at += *at == '\n';
+		got += strncmp(at, "gc ", 3) == 0;
+	}
+	return got;
+}
+
+/* Messages to another host leave nothing to the collector, on either side. */
+static void test_garbage(long arg)
+{
+	static char out[8], in[WINDOW][8];
+	char dir[] = "/dev/shm/weft-garbage.XXXXXX", name[sizeof(dir) + 20];
+	int ends[2], saved = dup(2), got;
+
+	(void)arg;
+	if (!test_is_weft())
+		SKIP("this is about weft's runtime");
+	CHECK(mkdtemp(dir) != NULL); /* of this process alone: the other one is on another host */
+	setenv("FI_WEFT_SHM_DIR", dir, 1);
+	node_open(&n, NULL);
+	node_connect(&n);
+	CHECK(saved >= 0 && pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], 2) == 2);
+	for (int i = 0; i < MESSAGES / WINDOW; i++) {
+		for (int k = 0; k < WINDOW; k++)
+			trecv(&n, in[k], sizeof(in[k]), n.peer[!test_rank], k, 0, in[k]);
+		barrier(&n);
+		for (int k = 0; k < WINDOW; k++)
+			tsend(&n, out, sizeof(out), n.peer[!test_rank], k, out);
+		for (int k = 0; k < WINDOW; k++)
+			wait_ctx(&n, n.rxcq, in[k]);
+		for (int k = 0; k < WINDOW; k++)
+			wait_ctx(&n, n.txcq, out);
+	}
+	CHECK(dup2(saved, 2) == 2 && close(ends[1]) == 0 && close(saved) == 0);
+	got = collections(ends[0]);
+	close(ends[0]);
+	CHECKF(got <= 1, "the collector began %d times in %d messages", got, MESSAGES);
+	barrier(&n);
+	node_close(&n);
+	snprintf(name, sizeof(name), "rm -rf %s", dir);
+	CHECK(system(name) == 0);
+}
+
 static const struct test tests[] = {
 	{ "monitor", test_monitor, 1, 0, 0 },
 	{ "places_together", test_places, 1, 0, 1 },
 	{ "places_in_turn", test_places, 1, 0, 0 },
+	{ "garbage", test_garbage, 2, 0, 0 },
 };
 
 int main(int argc, char **argv)
 {
 	if (!getenv("GODEBUG")) { /* before the library is loaded */
-		setenv("GODEBUG", "schedtrace=50", 1);
+		setenv("GODEBUG", "schedtrace=50,gctrace=1", 1);
 		if (freopen("/dev/null", "w", stderr)) /* but for places() */
 			execv("/proc/self/exe", argv);
 	}
