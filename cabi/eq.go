@@ -76,7 +76,9 @@ func readResult(event *C.uint32_t) func(number uint32, n int, err error) C.int64
 		if err != nil {
 			return C.int64_t(result(err))
 		}
-		*event = C.uint32_t(number)
+		if event != nil {
+			*event = C.uint32_t(number)
+		}
 		return C.int64_t(n)
 	}
 }

@@ -1397,8 +1397,6 @@ struct weft_ops_cntr weft_ops_cntr = {
 
 static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_read(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, uint64_t flags)
 {
-	if (!event || (!buf && len))
-		return -FI_EINVAL;
 	return weftGoEQRead(WEFT_OBJ(eq, struct weft_eq_obj)->handle, event, buf, len, flags);
 }
 
@@ -1418,8 +1416,6 @@ static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_write(struct fid_eq *eq, uint32_t ev
 
 static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, int timeout, uint64_t flags)
 {
-	if (!event || (!buf && len))
-		return -FI_EINVAL;
 	return weftGoEQSRead(WEFT_OBJ(eq, struct weft_eq_obj)->handle, event, buf, len, timeout, flags);
 }
 

@@ -199,10 +199,11 @@ func (q *Queue) Write(number uint32, entry []byte, flags uint64) (int, error) {
 	return len(entry), nil
 }
 
-// Read copies the next event's entry to buf, and removes it unless flags has
-// fi.Peek. Of a connection event's data it copies what there is room for, as
-// fi_eq(3) says. Errors: fi.EAGAIN, fi.EAVAIL when an error is pending,
-// fi.ETOOSMALL when buf is shorter than the entry, fi.EBADFLAGS, fi.ENOMEM.
+// Read copies the next event's entry to buf, as much as there is room for, and
+// removes the event unless flags has fi.Peek. n is the bytes copied, 0 for a buf
+// without room, as libfabric's own event queues have it. A buf that has no room for
+// the address of an info does not get the info. Errors: fi.EAGAIN, fi.EAVAIL when an
+// error is pending, fi.EBADFLAGS, fi.ENOMEM.
 func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error) {
 	if flags&^fi.Peek != 0 {
 		return 0, 0, fi.EBADFLAGS
@@ -217,10 +218,7 @@ func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error)
 		return 0, 0, fi.EAGAIN
 	}
 	e := &q.events[0]
-	if len(buf) < len(e.Entry) && !(e.IsCM() && len(buf) >= cmFixed) {
-		return 0, 0, fi.ETOOSMALL
-	}
-	if e.Info != nil && !e.shown && q.show != nil {
+	if e.Info != nil && !e.shown && q.show != nil && len(buf) >= cmFixed {
 		addr, err := q.show(e.Info)
 		if err != nil {
 			return 0, 0, err

@@ -36,8 +36,11 @@ func TestReadWritePeek(t *testing.T) {
 	if _, err := q.Write(3, nil, 0); err != fi.EAGAIN {
 		t.Errorf("full: %v", err)
 	}
-	if _, _, err := q.Read(buf[:1], 0); err != fi.ETOOSMALL {
-		t.Errorf("short buffer: %v", err)
+	for room := range 3 {
+		number, n, err := q.Read(buf[:room], fi.Peek)
+		if number != 0 || n != room || err != nil {
+			t.Errorf("peek with room for %d: event %d, %d bytes, %v", room, number, n, err)
+		}
 	}
 	for _, c := range []struct {
 		flags uint64
@@ -46,6 +49,15 @@ func TestReadWritePeek(t *testing.T) {
 		if number, n, err := q.Read(buf, c.flags); number != c.want || n != 2 || buf[0] != byte(c.want) || err != nil {
 			t.Errorf("read: event %d of %d bytes, %v; want event %d", number, n, err, c.want)
 		}
+	}
+	if n, err := q.Write(7, []byte{1, 2}, 0); n != 2 || err != nil {
+		t.Fatalf("write: %d, %v", n, err)
+	}
+	if number, n, err := q.Read(buf[:1], 0); number != 7 || n != 1 || err != nil {
+		t.Errorf("short buffer: event %d, %d bytes, %v", number, n, err)
+	}
+	if _, _, err := q.Read(buf, 0); err != fi.EAGAIN {
+		t.Errorf("after the short read: %v", err)
 	}
 }
 
@@ -121,8 +133,8 @@ func TestConnectionEvents(t *testing.T) {
 	})
 	q.Post(CMEvent(fi.ConnReq, 5, &fi.Info{Caps: 77}, []byte("data")))
 	buf := make([]byte, 64)
-	if _, _, err := q.Read(buf[:cmFixed-1], 0); err != fi.ETOOSMALL || shown != 0 {
-		t.Errorf("short of the fixed part: %v, shown %d times", err, shown)
+	if _, n, err := q.Read(buf[:cmFixed-1], fi.Peek); n != cmFixed-1 || err != nil || shown != 0 {
+		t.Errorf("short of the fixed part: %d bytes, %v, shown %d times", n, err, shown)
 	}
 	for _, c := range []struct {
 		room  int
