@@ -130,7 +130,7 @@ func TestConnectionEvents(t *testing.T) {
 			return 0, fi.ENOMEM
 		}
 		return uintptr(i.Caps), nil
-	})
+	}, func(uintptr) { t.Error("an info that was read is freed") })
 	q.Post(CMEvent(fi.ConnReq, 5, &fi.Info{Caps: 77}, []byte("data")))
 	buf := make([]byte, 64)
 	if _, n, err := q.Read(buf[:cmFixed-1], fi.Peek); n != cmFixed-1 || err != nil || shown != 0 {
@@ -171,6 +171,44 @@ func TestForget(t *testing.T) {
 	for _, want := range []fi.EQEvent{fi.Shutdown, fi.AVComplete} {
 		if e, err := q.Next(); fi.EQEvent(e.Number) != want || err != nil {
 			t.Errorf("event %d, %v; want %d", e.Number, err, want)
+		}
+	}
+}
+
+// TestPeekedInfos: the queue frees what it made for readers that only peeked, once it is closed.
+func TestPeekedInfos(t *testing.T) {
+	const read, peeked, cut, forgotten, unseen = 1, 2, 3, 4, 5
+	for first, want := range map[uint64]bool{read: false, peeked: true, cut: true, forgotten: true, unseen: false} {
+		q, err := Open(&fi.EQAttr{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		freed := map[uintptr]int{}
+		q.ShowInfo(func(i *fi.Info) (uintptr, error) { return uintptr(i.Caps), nil },
+			func(addr uintptr) { freed[addr]++ })
+		q.Post(CMEvent(fi.ConnReq, 5, &fi.Info{Caps: first}, nil))
+		buf := make([]byte, cmFixed)
+		if first != unseen {
+			if _, _, err := q.Read(buf, fi.Peek); err != nil {
+				t.Error(err)
+			}
+		}
+		switch first {
+		case read:
+			_, _, err = q.Read(buf, 0)
+		case cut:
+			_, _, err = q.Read(nil, 0)
+		case forgotten:
+			q.Forget(5)
+		}
+		if err != nil || len(freed) != 0 {
+			t.Errorf("case %d: %v, freed before the queue is closed: %v", first, err, freed)
+		}
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		if (freed[uintptr(first)] == 1) != want || len(freed) > 1 {
+			t.Errorf("case %d: freed %v", first, freed)
 		}
 	}
 }
