@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ type owner struct {
 	freed  int
 	known  int      // calls of Inserted
 	refuse fi.Errno // Get says
+
+	queueing, inserting func() // at the begin of Queue and Inserted, nil: nothing
 }
 
 func (o *owner) Get(_ bool, addr fi.Addr, _, _ uint64) (uint64, fi.Errno) {
@@ -35,13 +38,21 @@ func (o *owner) Get(_ bool, addr fi.Addr, _, _ uint64) (uint64, fi.Errno) {
 }
 
 func (o *owner) Queue(_ bool, entry, id, _, _ uint64) fi.Errno {
+	if o.queueing != nil {
+		o.queueing()
+	}
 	o.queued[entry] = id
 	return fi.Success
 }
 
 func (o *owner) Receive(entry uint64) PeerReceive { return o.given[entry] }
 func (o *owner) Free(uint64)                      { o.freed++ }
-func (o *owner) Inserted()                        { o.known++ }
+func (o *owner) Inserted() {
+	if o.inserting != nil {
+		o.inserting()
+	}
+	o.known++
+}
 
 // peerSide is an endpoint whose receives are o's.
 func peerSide(t *testing.T, b *bench, o *owner) *side {
@@ -180,4 +191,58 @@ func TestPeerInserted(t *testing.T) {
 			t.Fatalf("step %d: %d and %d calls, want %d and %d", i, first.known, second.known, step.first, step.second)
 		}
 	}
+}
+
+// TestPeerInsertedLocked: an owner asks for addresses under the lock that it takes to queue a message, while the holder
+// of the lease waits for it there.
+func TestPeerInsertedLocked(t *testing.T) {
+	b := newBench(t, nil, &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Source})
+	o := &owner{given: map[uint64]PeerReceive{}, queued: map[uint64]uint64{}}
+	y, x := peerSide(t, b, o), b.side(t)
+	x.know(y)
+	raw, _ := x.ep.Name()
+	send := func() {
+		post(t, func() error { return x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}) })
+	}
+	send()
+	for len(o.queued) == 0 {
+		y.poll()
+	}
+	var lock sync.Mutex
+	inserting, queueing, named := make(chan bool), make(chan bool), make(chan fi.Addr, 1)
+	o.inserting = func() {
+		lock.Lock()
+		defer lock.Unlock()
+		inserting <- true
+		<-queueing
+		for _, id := range o.queued {
+			named <- PeerAddr(id)
+		}
+	}
+	o.queueing = func() {
+		queueing <- true
+		lock.Lock()
+		defer lock.Unlock()
+	}
+	var insertion sync.WaitGroup
+	insertion.Go(func() { _, _ = y.av.Insert(raw, 1, &Insertion{}) })
+	<-inserting
+	send()
+	polled := make(chan bool)
+	go func() {
+		for len(o.queued) == 1 {
+			y.poll()
+		}
+		close(polled)
+	}()
+	select {
+	case at := <-named:
+		if at != 0 {
+			t.Errorf("the sender's address is %d", at)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("insertion and progress wait for each other")
+	}
+	<-polled
+	insertion.Wait()
 }
