@@ -73,11 +73,13 @@ type leasedEP struct {
 	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
 	addrSeen  uint64    // generation of av that addrs is of
 	addrLinks uint64    // links made that addrNone is of
-	streams   []uint64  // requests that are sent in fragments
-	backLinks []*link   // by identity, the last that was used
-	assisted  []sharing // by hw.Source
-	round     uint16    // of the last offer
-	batchPeak uint64    // arrivals
+	// peersNamed is the generation of av that the addresses of peerMessages are of.
+	peersNamed uint64
+	streams    []uint64  // requests that are sent in fragments
+	backLinks  []*link   // by identity, the last that was used
+	assisted   []sharing // by hw.Source
+	round      uint16    // of the last offer
+	batchPeak  uint64    // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	help          rendezvousHelp

@@ -20,6 +20,9 @@ import (
 
 // PeerOwner is the owner of a receive context. Entries are the owner's; weft passes them on.
 // All methods but Inserted are called under the progress lease.
+//
+// Inserted moves no message to a receive that waits for its source: so a directed receive for an address that another process
+// has inserted is posted when progress has told the owner, after up to 20 ms of polls (dataplane's timers).
 type PeerOwner interface {
 	// Get asks for the receive that a message of size bytes matches.
 	// fi.Success: it is entry. fi.ENOENT: there is none, and entry stands for the
@@ -34,7 +37,8 @@ type PeerOwner interface {
 	Free(entry uint64)
 	// Inserted says that an address vector of an endpoint with these receives has new addresses: the owner calls
 	// PeerAddr for messages whose source it does not know, under a lock of its own if it likes. The thread that
-	// inserts calls it, without the lease, and not after the endpoint is closed.
+	// inserts calls it, without the lease, and not after the endpoint is closed. Of what another process inserts into
+	// a named address vector progress tells the owner, with the lease.
 	Inserted()
 }
 
@@ -293,8 +297,26 @@ func (e *Endpoint) inserted() {
 	r.owner.Inserted()
 }
 
+// tellOwner has the owner ask for addresses again if another process has changed an address vector.
+func (r *leasedRx) tellOwner() {
+	if r.owner == nil {
+		return
+	}
+	changed := false
+	for _, e := range r.eps {
+		if e.av.Shared() && e.av.Generation() != e.peersNamed {
+			e.namePeerMessages()
+			changed = true
+		}
+	}
+	if changed {
+		r.owner.Inserted()
+	}
+}
+
 // namePeerMessages finds the addresses of the senders of the messages that the owner has queued.
 func (e *leasedEP) namePeerMessages() {
+	e.peersNamed = e.av.Generation()
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for _, m := range peerMessages.byID {

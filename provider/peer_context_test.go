@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
 )
 
 // owner is another provider with one receive at a time and a list of messages.
@@ -57,13 +58,21 @@ func (o *owner) Inserted() {
 // peerSide is an endpoint whose receives are o's.
 func peerSide(t *testing.T, b *bench, o *owner) *side {
 	t.Helper()
+	return peerSideOver(t, b, o, &fi.AVAttr{})
+}
+
+// peerSideOver is peerSide with an address vector of its attributes.
+func peerSideOver(t *testing.T, b *bench, o *owner, attr *fi.AVAttr) *side {
+	t.Helper()
 	b.domain.info.Caps |= fi.Peer | fi.AVUserID
 	s := &side{t: t, bench: b, domain: b.domain, addr: map[*side]fi.Addr{}}
 	srx, err := b.domain.OpenPeerRx(&fi.RxAttr{}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.av, _ = b.domain.OpenAV(&fi.AVAttr{})
+	if s.av, err = b.domain.OpenAV(attr); err != nil {
+		t.Fatal(err)
+	}
 	s.cq, _ = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: 64}, nil)
 	if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
 		t.Fatal(err)
@@ -245,4 +254,39 @@ func TestPeerInsertedLocked(t *testing.T) {
 	}
 	<-polled
 	insertion.Wait()
+}
+
+// TestPeerInsertedElsewhere: progress tells the owner once of what another process inserts into a named address vector.
+func TestPeerInsertedElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	b := newBench(t, func(c *config.Config) { c.SHMDir = dir }, &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Source})
+	o := &owner{given: map[uint64]PeerReceive{}, queued: map[uint64]uint64{}}
+	y, x := peerSideOver(t, b, o, &fi.AVAttr{Name: "elsewhere"}), b.side(t)
+	other, err := b.domain.OpenAV(&fi.AVAttr{Name: "elsewhere"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	x.know(y)
+	post(t, func() error { return x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}) })
+	for len(o.queued) == 0 {
+		y.poll()
+	}
+	var id uint64
+	for _, id = range o.queued {
+	}
+	before := o.known
+	y.poll()
+	if at := PeerAddr(id); o.known != before || at != fi.AddrUnspec {
+		t.Errorf("before it is inserted: %d calls, address %d", o.known-before, at)
+	}
+	raw, _ := x.ep.Name()
+	if n, err := other.Insert(raw, 1, &Insertion{}); n != 1 {
+		t.Fatalf("insert: %d, %v", n, err)
+	}
+	y.poll()
+	y.poll()
+	if at := PeerAddr(id); o.known != before+1 || at != 0 {
+		t.Errorf("after it was inserted: %d calls, address %d", o.known-before, at)
+	}
 }
