@@ -1686,6 +1686,13 @@ static int weft_coll_ops_reserve(struct fid_ep *ep, int on)
 	return weftGoCollReserve(weft_token_endpoint(ep), on);
 }
 
+static ssize_t weft_coll_ops_fail(struct fid_ep *ep, fi_addr_t coll_addr, int err, void *context)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	return weftGoCollFail(weft_token_endpoint(ep), coll_addr, err, context);
+}
+
 struct weft_coll_ops weft_coll_ops = {
 	.size = sizeof(struct weft_coll_ops),
 	.alltoallv = weft_coll_ops_alltoallv,
@@ -1695,6 +1702,7 @@ struct weft_coll_ops weft_coll_ops = {
 	.report = weft_coll_ops_report,
 	.path = weft_coll_ops_path,
 	.reserve = weft_coll_ops_reserve,
+	.fail = weft_coll_ops_fail,
 };
 
 const struct weft_class weft_classes[] = {
