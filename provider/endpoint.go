@@ -246,12 +246,19 @@ func (e *Endpoint) Cancel(context uint64) error {
 }
 
 // Close ends the endpoint. Operations in flight are dropped without a
-// completion, as fi_endpoint(3) says. Errors: fi.EBUSY while it has aliases.
+// completion, as fi_endpoint(3) says. Errors: fi.EBUSY while it has aliases, and while
+// another process, which may be stopped, is at a copy from or to memory of a device here: then the endpoint
+// stays open, and operations of that kind are canceled.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.refs.Close(); err != nil {
 		return err
+	}
+	if e.state.Load() == stateEnabled && !e.lists.rest() {
+		e.refs.Reopen()
+		return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
+			abandonTime, e.lists.copying.Load())
 	}
 	if e.conn != nil {
 		e.conn.Stop()

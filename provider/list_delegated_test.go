@@ -3,6 +3,7 @@ package provider
 import (
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -100,4 +101,24 @@ func TestDelegatedFailed(t *testing.T) {
 			t.Errorf("%+v: the same mapping: %v", c, same)
 		}
 	}
+}
+
+// TestCloseWhileCopied: an endpoint is not closed while another process is at a copy, which does not end as long as
+// that is stopped, and is closed when it has ended.
+func TestCloseWhileCopied(t *testing.T) {
+	b := newBench(t, nil, hmemHints())
+	x := b.side(t)
+	x.ep.lists.copying.Add(1)
+	closed := make(chan error, 1)
+	go func() { closed <- x.ep.Close() }()
+	select {
+	case err := <-closed:
+		wantErrno(t, err, fi.EBUSY, "close while a copy is under way")
+	case <-time.After(time.Minute):
+		x.ep.lists.copying.Add(-1)
+		t.Fatal("close waits for the copy")
+	}
+	wantErrno(t, x.ep.Close(), fi.EBUSY, "close again")
+	x.ep.lists.copying.Add(-1)
+	x.close()
 }
