@@ -104,7 +104,11 @@ func weftGoCollFail(ep, addr C.uint64_t, why C.int, context unsafe.Pointer) (rc 
 	if !ok {
 		return C.int64_t(fi.EINVAL.Code())
 	}
-	return C.int64_t(result(e.FailCollective(fi.Addr(addr), fi.Errno(why), uint64(uintptr(context)))))
+	g, err := e.GroupOf(fi.Addr(addr))
+	if err == nil {
+		err = g.Fail(fi.Errno(why), uint64(uintptr(context)))
+	}
+	return C.int64_t(result(err))
 }
 
 //export weftGoCollReserve

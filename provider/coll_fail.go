@@ -33,21 +33,21 @@ func (c *collectives) fail(o *collOp, why fi.Errno) {
 	}
 }
 
-// FailCollective takes the place of an operation of a group that this member cannot begin, as the others wait for it
+// Fail takes the place of an operation of the group that this member cannot begin, as the others wait for it
 // otherwise: the operation fails with why at all members that have not completed it, and completes so with the context
-// here. Errors: fi.EINVAL for why below 1 and as of Collective, fi.EOPBADSTATE, fi.EAGAIN and fi.ENOMEM as there.
-func (e *Endpoint) FailCollective(group fi.Addr, why fi.Errno, context uint64) error {
-	c := e.coll
-	if c == nil || e.state.Load() != stateEnabled {
+// here. Errors: fi.EINVAL for why below 1, and fi.EOPBADSTATE, fi.EINVAL, fi.EAGAIN and fi.ENOMEM as of
+// Endpoint.Collective.
+func (g *Group) Fail(why fi.Errno, context uint64) error {
+	if why < 1 {
+		return g.ep.refuse(fi.EINVAL, "fail a collective operation: errno %d", int(why))
+	}
+	if g.ep.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
-	if why < 1 {
-		return e.refuse(fi.EINVAL, "fail a collective operation: errno %d", int(why))
-	}
-	if err := c.postRefused(group, why, context); err != nil {
+	if err := g.c.postRefused(g.Addr(), why, context); err != nil {
 		return err
 	}
-	c.notify()
+	g.c.notify()
 	return nil
 }
 

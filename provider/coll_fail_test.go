@@ -149,19 +149,18 @@ func TestMembersDisagree(t *testing.T) {
 	}
 }
 
-// TestFailCollective has one member fail an operation that the others have begun or begin later: all get the error, and
+// TestGroupFail has one member fail an operation that the others have begun or begin later: all get the error, and
 // the next operation works.
-func TestFailCollective(t *testing.T) {
+func TestGroupFail(t *testing.T) {
 	c := newCircle(t, newBench(t, nil, collHints()), 4)
 	groups := c.joinAll([]int{0, 1, 2, 3})
 	in, out := make([]byte, 1<<20), make([]byte, 1<<20)
-	wantErrno(t, c.sides[0].ep.FailCollective(groups[0].Addr(), fi.Success, 5), fi.EINVAL, "without an error")
-	wantErrno(t, c.sides[0].ep.FailCollective(3, fi.EIO, 5), fi.EINVAL, "what is no group")
+	wantErrno(t, groups[0].Fail(fi.Success, 5), fi.EINVAL, "without an error")
 	for round, count := range []uint64{1, 1, 50000, 50000} {
 		for m, s := range c.sides {
 			post := func() error { return s.sum(groups[m], in, out, count) }
 			if m == 2 {
-				post = func() error { return s.ep.FailCollective(groups[m].Addr(), fi.EPROTO, 5) }
+				post = func() error { return groups[m].Fail(fi.EPROTO, 5) }
 			}
 			if err := post(); err != nil {
 				t.Fatal(err)

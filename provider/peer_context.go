@@ -21,8 +21,8 @@ import (
 // PeerOwner is the owner of a receive context. Entries are the owner's; weft passes them on.
 // All methods but Inserted are called under the progress lease.
 //
-// Inserted moves no message to a receive that waits for its source: so a directed receive for an address that another process
-// has inserted is posted when progress has told the owner, after up to 20 ms of polls (dataplane's timers).
+// Inserted moves no message to a receive that waits for its source: so a directed receive for an address that another
+// process has inserted is posted when progress has called Inserted, after up to 20 ms of polls (dataplane's timers).
 type PeerOwner interface {
 	// Get asks for the receive that a message of size bytes matches.
 	// fi.Success: it is entry. fi.ENOENT: there is none, and entry stands for the
@@ -38,7 +38,7 @@ type PeerOwner interface {
 	// Inserted says that an address vector of an endpoint with these receives has new addresses: the owner calls
 	// PeerAddr for messages whose source it does not know, under a lock of its own if it likes. The thread that
 	// inserts calls it, without the lease, and not after the endpoint is closed. Of what another process inserts into
-	// a named address vector progress tells the owner, with the lease.
+	// a named address vector progress says so, with the lease.
 	Inserted()
 }
 
@@ -287,25 +287,25 @@ func PeerAddr(id uint64) fi.Addr {
 	return m.addr
 }
 
-// inserted is called when the endpoint's address vector has new addresses.
-func (e *Endpoint) inserted() {
-	r := e.rx.acquire()
-	if l := r.byNumber(e.number); l != nil {
-		l.namePeerMessages()
+// inserted is called when an endpoint's address vector has new addresses.
+func (r *rxContext) inserted(e *Endpoint) {
+	lease := r.acquire()
+	if l := lease.byNumber(e.number); l != nil {
+		lease.namePeerMessages(l)
 	}
-	r.give()
+	lease.give()
 	r.owner.Inserted()
 }
 
-// tellOwner has the owner ask for addresses again if another process has changed an address vector.
-func (r *leasedRx) tellOwner() {
+// reportInsertions has the owner ask for addresses again if another process has changed an address vector.
+func (r *leasedRx) reportInsertions() {
 	if r.owner == nil {
 		return
 	}
 	changed := false
 	for _, e := range r.eps {
 		if e.av.Shared() && e.av.Generation() != e.peersNamed {
-			e.namePeerMessages()
+			r.namePeerMessages(e)
 			changed = true
 		}
 	}
@@ -314,13 +314,13 @@ func (r *leasedRx) tellOwner() {
 	}
 }
 
-// namePeerMessages finds the addresses of the senders of the messages that the owner has queued.
-func (e *leasedEP) namePeerMessages() {
+// namePeerMessages finds the addresses of the senders of an endpoint's messages that the owner has queued.
+func (r *leasedRx) namePeerMessages(e *leasedEP) {
 	e.peersNamed = e.av.Generation()
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for _, m := range peerMessages.byID {
-		if m.rx == &e.rx.rxContext && m.ep == e.number {
+		if m.rx == &r.rxContext && m.ep == e.number {
 			m.addr = e.addrOf(m.a.source)
 		}
 	}

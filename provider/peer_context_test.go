@@ -256,7 +256,8 @@ func TestPeerInsertedLocked(t *testing.T) {
 	insertion.Wait()
 }
 
-// TestPeerInsertedElsewhere: progress tells the owner once of what another process inserts into a named address vector.
+// TestPeerInsertedElsewhere: the owner hears once, from progress, of what another process inserts into a named address
+// vector.
 func TestPeerInsertedElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	b := newBench(t, func(c *config.Config) { c.SHMDir = dir }, &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Source})

@@ -210,7 +210,7 @@ func (o *listOps) rest() bool {
 	return true
 }
 
-// restPause is the pause between two looks of rest.
+// restPause is the pause between two loads of rest.
 const restPause = 100 * time.Microsecond
 
 // end ends the reads and writes of an endpoint that closes: nothing of them is left to do, and no goroutine is at

@@ -212,7 +212,7 @@ func (r *leasedRx) progress() {
 // plane. What is on the rings waits for as many receives as there are unexpected messages, or for a poll without a new
 // receive.
 func (r *leasedRx) proceed(local bool) {
-	r.tellOwner()
+	r.reportInsertions()
 	for _, e := range r.eps {
 		if local {
 			e.arrivals(r.cfg.ProgressBatch)

@@ -144,7 +144,7 @@ func (r *receiving) attach(e *leasedEP) {
 	e.hot.Number = e.number
 	r.eps = append(r.eps, e)
 	if r.owner != nil && e.av.Shared() {
-		r.hot.Rest = 0 // tellOwner looks as often as timers run
+		r.hot.Rest = 0 // reportInsertions comes as often as timers run
 	}
 	r.sleepers.add(&e.Endpoint)
 	r.Endpoints = len(r.eps)
