@@ -97,6 +97,20 @@ func weftGoCollPath(ep, addr C.uint64_t, to *C.struct_weft_coll_path) (rc C.int)
 	return 0
 }
 
+//export weftGoCollFail
+func weftGoCollFail(ep, addr C.uint64_t, why C.int, context unsafe.Pointer) (rc C.int64_t) {
+	defer guard("fail", &rc)
+	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
+	if !ok {
+		return C.int64_t(fi.EINVAL.Code())
+	}
+	g, err := e.GroupOf(fi.Addr(addr))
+	if err == nil {
+		err = g.Fail(fi.Errno(why), uint64(uintptr(context)))
+	}
+	return C.int64_t(result(err))
+}
+
 //export weftGoCollReserve
 func weftGoCollReserve(ep C.uint64_t, on C.int) (rc C.int) {
 	defer guard("reserve", &rc)

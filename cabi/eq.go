@@ -37,7 +37,8 @@ func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, self unsafe.Poin
 	}
 	setFID(q, self)
 	host := of.host
-	q.ShowInfo(func(i *fi.Info) (uintptr, error) { return showInfo(host, i) })
+	q.ShowInfo(func(i *fi.Info) (uintptr, error) { return showInfo(host, i) },
+		func(addr uintptr) { freeInfo(host, addr) })
 	connect(q.Waiter(), &o.wait)
 	return 0
 }
@@ -76,7 +77,9 @@ func readResult(event *C.uint32_t) func(number uint32, n int, err error) C.int64
 		if err != nil {
 			return C.int64_t(result(err))
 		}
-		*event = C.uint32_t(number)
+		if event != nil {
+			*event = C.uint32_t(number)
+		}
 		return C.int64_t(n)
 	}
 }

@@ -120,6 +120,7 @@ int weftGoAVSetRemove(uint64_t set, uint64_t addr);
 /* ---- collreport.go ---- */
 int weftGoCollReport(uint64_t ep, struct weft_coll_report *to);
 int weftGoCollPath(uint64_t ep, uint64_t addr, struct weft_coll_path *to);
+int64_t weftGoCollFail(uint64_t ep, uint64_t addr, int why, void *context);
 int weftGoCollReserve(uint64_t ep, int on);
 
 /* ---- cq.go ---- */

@@ -7,7 +7,11 @@ package main
 // static inline void free_info(struct weft_host *host, struct fi_info *info) { host->freeinfo(info); }
 import "C"
 
-import "github.com/weft-fabric/weft/fi"
+import (
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+)
 
 // infosToC stores a list of C infos, each completed by name; fi.ENOMEM, and no list then.
 func infosToC(host *C.struct_weft_host, list []*fi.Info, out **C.struct_fi_info, name func(*C.struct_fi_info)) error {
@@ -70,6 +74,11 @@ func infoToC(host *C.struct_weft_host, i *fi.Info) *C.struct_fi_info {
 		}
 	}
 	return c
+}
+
+// freeInfo frees what infoToC made, by its address.
+func freeInfo(host *C.struct_weft_host, addr uintptr) {
+	C.free_info(host, *(**C.struct_fi_info)(unsafe.Pointer(&addr)))
 }
 
 // nicToC makes a struct fid_nic, nil when memory is short.

@@ -1397,8 +1397,6 @@ struct weft_ops_cntr weft_ops_cntr = {
 
 static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_read(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, uint64_t flags)
 {
-	if (!event || (!buf && len))
-		return -FI_EINVAL;
 	return weftGoEQRead(WEFT_OBJ(eq, struct weft_eq_obj)->handle, event, buf, len, flags);
 }
 
@@ -1418,8 +1416,6 @@ static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_write(struct fid_eq *eq, uint32_t ev
 
 static WEFT_TRACE_ENTRY ssize_t weft_ops_eq_sread(struct fid_eq *eq, uint32_t *event, void *buf, size_t len, int timeout, uint64_t flags)
 {
-	if (!event || (!buf && len))
-		return -FI_EINVAL;
 	return weftGoEQSRead(WEFT_OBJ(eq, struct weft_eq_obj)->handle, event, buf, len, timeout, flags);
 }
 
@@ -1690,6 +1686,13 @@ static int weft_coll_ops_reserve(struct fid_ep *ep, int on)
 	return weftGoCollReserve(weft_token_endpoint(ep), on);
 }
 
+static ssize_t weft_coll_ops_fail(struct fid_ep *ep, fi_addr_t coll_addr, int err, void *context)
+{
+	if (weft_forked())
+		return weft_fork_refusal();
+	return weftGoCollFail(weft_token_endpoint(ep), coll_addr, err, context);
+}
+
 struct weft_coll_ops weft_coll_ops = {
 	.size = sizeof(struct weft_coll_ops),
 	.alltoallv = weft_coll_ops_alltoallv,
@@ -1699,6 +1702,7 @@ struct weft_coll_ops weft_coll_ops = {
 	.report = weft_coll_ops_report,
 	.path = weft_coll_ops_path,
 	.reserve = weft_coll_ops_reserve,
+	.fail = weft_coll_ops_fail,
 };
 
 const struct weft_class weft_classes[] = {

@@ -84,6 +84,8 @@ type Queue struct {
 	events []Event
 	errs   []ErrEntry
 	show   func(*fi.Info) (uintptr, error)
+	unshow func(uintptr)
+	peeked []uintptr // what show made for events that are gone unread
 }
 
 // Open makes an event queue; set is the wait set of fi.WaitSet. Errors:
@@ -117,13 +119,31 @@ func (q *Queue) Acquire() error {
 // Release ends a use that Acquire counted.
 func (q *Queue) Release() { q.users.Add(-1) }
 
-// Close frees the queue; events in it are lost. fi.EBUSY while it is bound.
+// Close frees the queue; events in it are lost, and with them what readers saw of their infos by fi.Peek.
+// fi.EBUSY while it is bound.
 func (q *Queue) Close() error {
 	if q.users.Load() != 0 {
 		return fi.EBUSY
 	}
 	q.wait.Close()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range q.events {
+		q.lose(&q.events[i])
+	}
+	for _, addr := range q.peeked {
+		q.unshow(addr)
+	}
+	q.peeked = nil
 	return nil
+}
+
+// lose is for an event that goes without a reader that takes the info over. A reader may use what it has peeked at
+// until the queue is closed.
+func (q *Queue) lose(e *Event) {
+	if e.shown {
+		q.peeked = append(q.peeked, uintptr(binary.LittleEndian.Uint64(e.Entry[cmInfo:])))
+	}
 }
 
 // Waiter is the queue's wait object.
@@ -159,12 +179,14 @@ func (q *Queue) PostError(e ErrEntry) {
 }
 
 // ShowInfo sets the function that makes the object whose address readers of
-// FI_CONNREQ find in the entry. It is called once for each event that is read
-// or peeked at, under the queue's lock.
-func (q *Queue) ShowInfo(show func(*fi.Info) (uintptr, error)) {
+// FI_CONNREQ find in the entry, and the one that frees it. show is called once for
+// each event that is read or peeked at. The reader that takes the event out of the queue
+// has to free the object; Close calls unshow for those that no reader took. Both are
+// called under the queue's lock.
+func (q *Queue) ShowInfo(show func(*fi.Info) (uintptr, error), unshow func(uintptr)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.show = show
+	q.show, q.unshow = show, unshow
 }
 
 // Forget removes the connection events and the errors of an object that is
@@ -173,7 +195,11 @@ func (q *Queue) Forget(fid uintptr) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.events = slices.DeleteFunc(q.events, func(e Event) bool {
-		return e.IsCM() && uintptr(binary.LittleEndian.Uint64(e.Entry)) == fid
+		of := e.IsCM() && uintptr(binary.LittleEndian.Uint64(e.Entry)) == fid
+		if of {
+			q.lose(&e)
+		}
+		return of
 	})
 	q.errs = slices.DeleteFunc(q.errs, func(e ErrEntry) bool { return e.FID == fid })
 }
@@ -199,10 +225,11 @@ func (q *Queue) Write(number uint32, entry []byte, flags uint64) (int, error) {
 	return len(entry), nil
 }
 
-// Read copies the next event's entry to buf, and removes it unless flags has
-// fi.Peek. Of a connection event's data it copies what there is room for, as
-// fi_eq(3) says. Errors: fi.EAGAIN, fi.EAVAIL when an error is pending,
-// fi.ETOOSMALL when buf is shorter than the entry, fi.EBADFLAGS, fi.ENOMEM.
+// Read copies the next event's entry to buf, as much as there is room for, and
+// removes the event unless flags has fi.Peek. n is the bytes copied, 0 for a buf
+// without room, as libfabric's own event queues have it. A buf that has no room for
+// the address of an info does not get the info. Errors: fi.EAGAIN, fi.EAVAIL when an
+// error is pending, fi.EBADFLAGS, fi.ENOMEM.
 func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error) {
 	if flags&^fi.Peek != 0 {
 		return 0, 0, fi.EBADFLAGS
@@ -217,10 +244,7 @@ func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error)
 		return 0, 0, fi.EAGAIN
 	}
 	e := &q.events[0]
-	if len(buf) < len(e.Entry) && !(e.IsCM() && len(buf) >= cmFixed) {
-		return 0, 0, fi.ETOOSMALL
-	}
-	if e.Info != nil && !e.shown && q.show != nil {
+	if e.Info != nil && !e.shown && q.show != nil && len(buf) >= cmFixed {
 		addr, err := q.show(e.Info)
 		if err != nil {
 			return 0, 0, err
@@ -230,6 +254,9 @@ func (q *Queue) Read(buf []byte, flags uint64) (number uint32, n int, err error)
 	}
 	number, n = e.Number, copy(buf, e.Entry)
 	if flags&fi.Peek == 0 {
+		if n < cmFixed {
+			q.lose(e)
+		}
 		q.events = q.events[1:]
 	}
 	return number, n, nil
@@ -247,6 +274,7 @@ func (q *Queue) Next() (Event, error) {
 		return Event{}, fi.EAGAIN
 	}
 	e := q.events[0]
+	q.lose(&e)
 	q.events = q.events[1:]
 	return e, nil
 }

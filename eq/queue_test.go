@@ -36,8 +36,11 @@ func TestReadWritePeek(t *testing.T) {
 	if _, err := q.Write(3, nil, 0); err != fi.EAGAIN {
 		t.Errorf("full: %v", err)
 	}
-	if _, _, err := q.Read(buf[:1], 0); err != fi.ETOOSMALL {
-		t.Errorf("short buffer: %v", err)
+	for room := range 3 {
+		number, n, err := q.Read(buf[:room], fi.Peek)
+		if number != 0 || n != room || err != nil {
+			t.Errorf("peek with room for %d: event %d, %d bytes, %v", room, number, n, err)
+		}
 	}
 	for _, c := range []struct {
 		flags uint64
@@ -46,6 +49,15 @@ func TestReadWritePeek(t *testing.T) {
 		if number, n, err := q.Read(buf, c.flags); number != c.want || n != 2 || buf[0] != byte(c.want) || err != nil {
 			t.Errorf("read: event %d of %d bytes, %v; want event %d", number, n, err, c.want)
 		}
+	}
+	if n, err := q.Write(7, []byte{1, 2}, 0); n != 2 || err != nil {
+		t.Fatalf("write: %d, %v", n, err)
+	}
+	if number, n, err := q.Read(buf[:1], 0); number != 7 || n != 1 || err != nil {
+		t.Errorf("short buffer: event %d, %d bytes, %v", number, n, err)
+	}
+	if _, _, err := q.Read(buf, 0); err != fi.EAGAIN {
+		t.Errorf("after the short read: %v", err)
 	}
 }
 
@@ -118,11 +130,11 @@ func TestConnectionEvents(t *testing.T) {
 			return 0, fi.ENOMEM
 		}
 		return uintptr(i.Caps), nil
-	})
+	}, func(uintptr) { t.Error("an info that was read is freed") })
 	q.Post(CMEvent(fi.ConnReq, 5, &fi.Info{Caps: 77}, []byte("data")))
 	buf := make([]byte, 64)
-	if _, _, err := q.Read(buf[:cmFixed-1], 0); err != fi.ETOOSMALL || shown != 0 {
-		t.Errorf("short of the fixed part: %v, shown %d times", err, shown)
+	if _, n, err := q.Read(buf[:cmFixed-1], fi.Peek); n != cmFixed-1 || err != nil || shown != 0 {
+		t.Errorf("short of the fixed part: %d bytes, %v, shown %d times", n, err, shown)
 	}
 	for _, c := range []struct {
 		room  int
@@ -159,6 +171,44 @@ func TestForget(t *testing.T) {
 	for _, want := range []fi.EQEvent{fi.Shutdown, fi.AVComplete} {
 		if e, err := q.Next(); fi.EQEvent(e.Number) != want || err != nil {
 			t.Errorf("event %d, %v; want %d", e.Number, err, want)
+		}
+	}
+}
+
+// TestPeekedInfos: the queue frees what it made for readers that only peeked, once it is closed.
+func TestPeekedInfos(t *testing.T) {
+	const read, peeked, cut, forgotten, unseen = 1, 2, 3, 4, 5
+	for first, want := range map[uint64]bool{read: false, peeked: true, cut: true, forgotten: true, unseen: false} {
+		q, err := Open(&fi.EQAttr{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		freed := map[uintptr]int{}
+		q.ShowInfo(func(i *fi.Info) (uintptr, error) { return uintptr(i.Caps), nil },
+			func(addr uintptr) { freed[addr]++ })
+		q.Post(CMEvent(fi.ConnReq, 5, &fi.Info{Caps: first}, nil))
+		buf := make([]byte, cmFixed)
+		if first != unseen {
+			if _, _, err := q.Read(buf, fi.Peek); err != nil {
+				t.Error(err)
+			}
+		}
+		switch first {
+		case read:
+			_, _, err = q.Read(buf, 0)
+		case cut:
+			_, _, err = q.Read(nil, 0)
+		case forgotten:
+			q.Forget(5)
+		}
+		if err != nil || len(freed) != 0 {
+			t.Errorf("case %d: %v, freed before the queue is closed: %v", first, err, freed)
+		}
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		if (freed[uintptr(first)] == 1) != want || len(freed) > 1 {
+			t.Errorf("case %d: freed %v", first, freed)
 		}
 	}
 }

@@ -258,7 +258,7 @@ static int read_group(struct group *g, struct op *requested[BATCH])
 		done[0] = bad.op_context;
 		errors[0] = bad.err;
 		n = 1;
-		if (bad.err != FI_ETRUNC)
+		if (bad.err != FI_ETRUNC && bad.err != FI_ECANCELED) /* those are of the operation alone */
 			atomic_store_explicit(&g->failed, true, memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&g->reading);

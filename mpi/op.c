@@ -138,6 +138,22 @@ static ssize_t post_once(struct op *o)
 	return g->port.coll->alltoallv(g->port.ep, &v);
 }
 
+/* Has an operation that cannot begin here fail at all members, which would wait for this one. */
+static void fail(struct group *g)
+{
+	struct op o = { .group = g, .form = FORM_BLOCKING };
+	ssize_t rc;
+
+	while ((rc = g->port.coll->fail(g->port.ep, g->addr, FI_ECANCELED, &o)) == -FI_EAGAIN) {
+		group_progress(g);
+		mpi_progress();
+	}
+	while (!rc && !op_done(&o)) {
+		group_progress(g);
+		mpi_progress();
+	}
+}
+
 /* Begins the operation. Returns 0 or a libfabric errno. */
 static int post(struct op *o)
 {
@@ -146,14 +162,18 @@ static int post(struct op *o)
 
 	if (atomic_load_explicit(&g->failed, memory_order_relaxed))
 		return FI_ECONNRESET;
-	if (side_pack(o->in_place ? &o->out : &o->in, g->size))
+	if (side_pack(o->in_place ? &o->out : &o->in, g->size)) {
+		fail(g);
 		return FI_EINVAL;
+	}
 	o->err = 0;
 	atomic_store_explicit(&o->done, false, memory_order_relaxed);
 	while ((rc = post_once(o)) == -FI_EAGAIN) {
 		group_progress(g);
 		mpi_progress();
 	}
+	if (rc)
+		fail(g);
 	return (int)-rc;
 }
 
@@ -300,6 +320,8 @@ bool op_call(const struct call *c, enum form form, MPI_Request *req, int *rc)
 	if (!*rc)
 		*rc = request(o, req);
 	if (*rc) {
+		if (form != FORM_PERSISTENT)
+			fail(g);
 		if (o)
 			op_free(o);
 		group_release(g);

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -30,6 +31,41 @@ func (c *collectives) fail(o *collOp, why fi.Errno) {
 	if !o.advancing {
 		c.end(o)
 	}
+}
+
+// Fail takes the place of an operation of the group that this member cannot begin, as the others wait for it
+// otherwise: the operation fails with why at all members that have not completed it, and completes so with the context
+// here. Errors: fi.EINVAL for why below 1, and fi.EOPBADSTATE, fi.EINVAL, fi.EAGAIN and fi.ENOMEM as of
+// Endpoint.Collective.
+func (g *Group) Fail(why fi.Errno, context uint64) error {
+	if why < 1 {
+		return g.ep.refuse(fi.EINVAL, "fail a collective operation: errno %d", int(why))
+	}
+	if g.ep.state.Load() != stateEnabled {
+		return fi.EOPBADSTATE
+	}
+	if err := g.c.postRefused(g.Addr(), why, context); err != nil {
+		return err
+	}
+	g.c.notify()
+	return nil
+}
+
+// postRefused leaves an operation to progress that fails when it begins.
+func (c *collectives) postRefused(group fi.Addr, why fi.Errno, context uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, err := c.ready(group)
+	if err != nil {
+		return err
+	}
+	o, err := c.take(&collective.Plan{})
+	if err != nil {
+		return err
+	}
+	c.enqueue(g, o, collective.Barrier, fi.Completion, context)
+	o.refused = why
+	return nil
 }
 
 // abandon drops the transfers of an operation.

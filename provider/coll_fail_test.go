@@ -149,6 +149,44 @@ func TestMembersDisagree(t *testing.T) {
 	}
 }
 
+// TestGroupFail has one member fail an operation that the others have begun or begin later: all get the error, and
+// the next operation works.
+func TestGroupFail(t *testing.T) {
+	c := newCircle(t, newBench(t, nil, collHints()), 4)
+	groups := c.joinAll([]int{0, 1, 2, 3})
+	in, out := make([]byte, 1<<20), make([]byte, 1<<20)
+	wantErrno(t, groups[0].Fail(fi.Success, 5), fi.EINVAL, "without an error")
+	for round, count := range []uint64{1, 1, 50000, 50000} {
+		for m, s := range c.sides {
+			post := func() error { return s.sum(groups[m], in, out, count) }
+			if m == 2 {
+				post = func() error { return groups[m].Fail(fi.EPROTO, 5) }
+			}
+			if err := post(); err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; round%2 == 0 && i < 20; i++ {
+				c.progress()
+			}
+		}
+		for m := range c.sides {
+			if why := c.outcome(m); why != fi.EPROTO {
+				t.Errorf("round %d: rank %d: %v", round, m, why)
+			}
+		}
+	}
+	for m, s := range c.sides {
+		if err := s.sum(groups[m], in, out, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for m := range c.sides {
+		if why := c.outcome(m); why != fi.Success {
+			t.Errorf("afterwards: rank %d: %v", m, why)
+		}
+	}
+}
+
 // TestMemberLeaves has one member leave without taking part: the operations of
 // the others end, those under way and those that begin later.
 func TestMemberLeaves(t *testing.T) {

@@ -175,6 +175,7 @@ func (c *collectives) take(p *collective.Plan) (*collOp, error) {
 func (c *collectives) enqueue(g *Group, o *collOp, kind collective.Kind, flags, context uint64) {
 	e := c.ep
 	o.next, o.group, o.kind, o.seq, o.context, o.status = nil, g, kind, g.next, context, fi.Success
+	o.refused = fi.Success
 	o.completes = e.txCQ != nil && (!e.txSelective || flags&fi.Completion != 0)
 	g.next++
 	c.outstanding++

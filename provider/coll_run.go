@@ -21,6 +21,7 @@ type collOp struct {
 	completes bool
 	advancing bool // Advance is under way
 	status    fi.Errno
+	refused   fi.Errno    // why it cannot begin at this member; fi.Success: it can
 	recvs     []*collStep // that wait for a message, in order
 	scratch   []byte
 	exchange  *collExchange // nil: it goes by a plan
@@ -77,6 +78,10 @@ func (c *collectives) start(o *collOp) {
 	if why, ok := g.doomed[o.seq]; ok {
 		delete(g.doomed, o.seq)
 		c.fail(o, why)
+		return
+	}
+	if o.refused != fi.Success {
+		c.fail(o, o.refused)
 		return
 	}
 	if o.exchange != nil {

@@ -73,11 +73,13 @@ type leasedEP struct {
 	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
 	addrSeen  uint64    // generation of av that addrs is of
 	addrLinks uint64    // links made that addrNone is of
-	streams   []uint64  // requests that are sent in fragments
-	backLinks []*link   // by identity, the last that was used
-	assisted  []sharing // by hw.Source
-	round     uint16    // of the last offer
-	batchPeak uint64    // arrivals
+	// peersNamed is the generation of av that the addresses of peerMessages are of.
+	peersNamed uint64
+	streams    []uint64  // requests that are sent in fragments
+	backLinks  []*link   // by identity, the last that was used
+	assisted   []sharing // by hw.Source
+	round      uint16    // of the last offer
+	batchPeak  uint64    // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	help          rendezvousHelp
@@ -244,12 +246,19 @@ func (e *Endpoint) Cancel(context uint64) error {
 }
 
 // Close ends the endpoint. Operations in flight are dropped without a
-// completion, as fi_endpoint(3) says. Errors: fi.EBUSY while it has aliases.
+// completion, as fi_endpoint(3) says. Errors: fi.EBUSY while it has aliases, and while
+// another process, which may be stopped, is at a copy from or to memory of a device here: then the endpoint
+// stays open, and operations of that kind are canceled.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.refs.Close(); err != nil {
 		return err
+	}
+	if e.state.Load() == stateEnabled && !e.lists.rest() {
+		e.refs.Reopen()
+		return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
+			abandonTime, e.lists.copying.Load())
 	}
 	if e.conn != nil {
 		e.conn.Stop()

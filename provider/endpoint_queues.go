@@ -104,7 +104,7 @@ func (e *peering) shareQueues() {
 func (e *Endpoint) attachQueues() error {
 	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress))
 	if e.rx.owner != nil {
-		e.unbind = append(e.unbind, e.av.OnInsert(e.rx.owner.Inserted))
+		e.unbind = append(e.unbind, e.av.OnInsert(func() { e.rx.inserted(e) }))
 	}
 	if e.domain.automatic() || e.sleptOn() {
 		if err := e.iface.EnableWait(); err != nil {

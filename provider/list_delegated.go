@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
@@ -147,22 +148,20 @@ func copyPieces(q *wire.CopyRequest, m *MR, use *cuda.Use) error {
 	}
 	from := mappedRegion{use: use}
 	var batch cuda.Batch
-	var err error
+	var outside, driver error // of a piece, of a copy
 	for _, p := range q.Pieces {
 		if p.Offset > f.Size() || p.N > f.Size()-p.Offset || !m.covers(p.Addr, p.N) {
-			err = fmt.Errorf("%d bytes at %#x and %d of %d: %w", p.N, p.Addr, p.Offset, f.Size(), fi.EACCES)
+			outside = fmt.Errorf("%d bytes at %#x and %d of %d: %w", p.N, p.Addr, p.Offset, f.Size(), fi.EACCES)
 			break
 		}
 		el := dataplane.Element{Local: uint64(m.parts[0].Base) + (p.Addr - m.base), Remote: p.Offset, Len: p.N}
-		if err = from.copy(&batch, &el, write); err != nil {
+		if driver = from.copy(&batch, &el, write); driver != nil {
 			break
 		}
 	}
-	if e := batch.Wait(); err == nil {
-		err = e
-	}
-	if err != nil && fi.ErrnoOf(err) != fi.EACCES {
+	// those that are begun may fail, too
+	if driver = errors.Join(driver, batch.Wait()); driver != nil {
 		use.Fail()
 	}
-	return err
+	return errors.Join(outside, driver)
 }

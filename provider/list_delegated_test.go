@@ -3,8 +3,12 @@ package provider
 import (
 	"os"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -48,4 +52,73 @@ func TestDelegatedRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}
+}
+
+// TestDelegatedFailed: a mapping is used no more after a copy has failed, whatever the error, but is after a piece was
+// refused.
+func TestDelegatedFailed(t *testing.T) {
+	defer dmabuf.Pretend()()
+	for _, c := range []struct {
+		outside bool
+		errno   error
+		same    bool
+	}{{false, nil, true}, {true, nil, true}, {false, unix.EIO, false}, {false, unix.EACCES, false}} {
+		b := newBench(t, nil, hmemHints())
+		x, y := b.side(t), b.side(t)
+		m := y.region(make([]byte, 4096), 7, fi.RemoteRead)
+		from := x.dmabuf(t, 1)
+		share, ok := b.domain.exportedAt(uint64(from.iov(t, 0, 8)[0].Base), 8)
+		if !ok {
+			t.Fatal("the dma-buf is not shared")
+		}
+		q := wire.CopyRequest{
+			Incarnation: y.ep.incarnation, Key: m.key, Rights: fi.RemoteRead,
+			Token: share.Token, Buffer: share.Buffer, Pieces: []wire.CopyPiece{{Offset: 8, Addr: m.base, N: 32}},
+		}
+		if c.outside {
+			q.Pieces[0].Addr = m.base - 1
+		}
+		mapping := func() cuda.Mapping {
+			who := cuda.Foreign{PID: os.Getpid(), Token: q.Token, Buffer: q.Buffer}
+			use, err := b.domain.importer.Acquire(who, b.domain.ipcLimits(), 0, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer use.Release()
+			return use.Mapping()
+		}
+		before := mapping()
+		if c.errno != nil {
+			undo := dmabuf.PretendFailing(c.errno)
+			if got := performCopy(&q, os.Getpid()); got != proxy.StatusRefused {
+				t.Errorf("%+v: %v", c, got)
+			}
+			undo()
+		} else {
+			_ = performCopy(&q, os.Getpid())
+		}
+		if same := mapping() == before; same != c.same {
+			t.Errorf("%+v: the same mapping: %v", c, same)
+		}
+	}
+}
+
+// TestCloseWhileCopied: an endpoint is not closed while another process is at a copy, which does not end as long as
+// that is stopped, and is closed when it has ended.
+func TestCloseWhileCopied(t *testing.T) {
+	b := newBench(t, nil, hmemHints())
+	x := b.side(t)
+	x.ep.lists.copying.Add(1)
+	closed := make(chan error, 1)
+	go func() { closed <- x.ep.Close() }()
+	select {
+	case err := <-closed:
+		wantErrno(t, err, fi.EBUSY, "close while a copy is under way")
+	case <-time.After(time.Minute):
+		x.ep.lists.copying.Add(-1)
+		t.Fatal("close waits for the copy")
+	}
+	wantErrno(t, x.ep.Close(), fi.EBUSY, "close again")
+	x.ep.lists.copying.Add(-1)
+	x.close()
 }

@@ -55,9 +55,9 @@ type listOps struct {
 	mu    sync.Mutex
 	slots []*listOp
 	free  []uint32
-	// copying counts the goroutines that are at an operation. Added to by posts, waited for when the endpoint
-	// closes.
-	copying sync.WaitGroup
+	// copying counts the goroutines that are at an operation. Added to by posts, taken off by the goroutines, read
+	// when the endpoint closes; sequentially consistent.
+	copying atomic.Int32
 	// batches are what the data plane copies elements by, nil before the first list that needs them.
 	batches *dataplane.Batches
 }

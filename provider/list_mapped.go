@@ -114,7 +114,7 @@ func (op *listOp) copyMapped(elements []uint32) {
 	for _, r := range op.list.remotes {
 		regions[r.about.Key] = r.mapRegion(op.args.Read, op.list.near)
 	}
-	defer op.list.ep.lists.copying.Done()
+	defer op.list.ep.lists.copying.Add(-1)
 	defer func() {
 		for _, m := range regions {
 			m.end()

@@ -58,7 +58,7 @@ type MR struct {
 	withdrawn bool           // peers may not reach it but by messages; publishMu
 
 	// counter counts what peers write, nil: nothing does. Stored once, by
-	// BindCounter, before peers know the key; read by the lease holder.
+	// BindCounter under bindMu, before peers know the key; read by the lease holder.
 	counter atomic.Pointer[cq.Counter]
 }
 
@@ -368,13 +368,14 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if m.domain.Matches() && m.enabled {
 		return refuse(log.MR, fi.EOPBADSTATE, "bind counter to a memory region: it is enabled")
 	}
+	if m.counter.Load() != nil {
+		return refuse(log.MR, fi.EINVAL, "bind counter to a memory region: one is bound already")
+	}
 	if err := m.domain.drives.Drive(c); err != nil {
 		return fi.ErrnoOf(err)
 	}
-	if !m.counter.CompareAndSwap(nil, c) {
-		return refuse(log.MR, fi.EINVAL, "bind counter to a memory region: one is bound already")
-	}
 	c.Retain()
+	m.counter.Store(c)
 	m.withdraw()
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
@@ -200,6 +202,39 @@ func TestMRCounterAlone(t *testing.T) {
 			if err := o.Close(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// TestMRSecondCounter: readers of a counter that a region has refused make no progress of the domain's endpoints.
+func TestMRSecondCounter(t *testing.T) {
+	i := testInfo()
+	i.Caps |= fi.RMAEvent
+	d := openTestDomain(t, i)
+	m, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closers := []interface{ Close() error }{m}
+	for n, want := range []fi.Errno{fi.Success, fi.EINVAL} {
+		c, err := d.OpenCounter(&fi.CntrAttr{WaitObj: fi.WaitFD}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closers = append(closers, c)
+		wantErrno(t, m.BindCounter(c, fi.RemoteWrite), want, "bind a counter to a region")
+		if err := c.TryWait(); err != nil {
+			t.Fatal(err)
+		}
+		d.drives.Wake()
+		fds := []unix.PollFd{{Fd: int32(c.FD()), Events: unix.POLLIN}}
+		if woken, err := unix.Poll(fds, 0); err != nil || (woken == 1) != (want == fi.Success) {
+			t.Errorf("counter %d: %d descriptors readable, %v", n, woken, err)
+		}
+	}
+	for _, o := range closers {
+		if err := o.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -20,6 +20,9 @@ import (
 
 // PeerOwner is the owner of a receive context. Entries are the owner's; weft passes them on.
 // All methods but Inserted are called under the progress lease.
+//
+// Inserted moves no message to a receive that waits for its source: so a directed receive for an address that another
+// process has inserted is posted when progress has called Inserted, after up to 20 ms of polls (dataplane's timers).
 type PeerOwner interface {
 	// Get asks for the receive that a message of size bytes matches.
 	// fi.Success: it is entry. fi.ENOENT: there is none, and entry stands for the
@@ -33,8 +36,9 @@ type PeerOwner interface {
 	// Free gives an entry back to the owner.
 	Free(entry uint64)
 	// Inserted says that an address vector of an endpoint with these receives has new addresses: the owner calls
-	// PeerAddr for messages whose source it does not know. The thread that inserts calls it, without any lease, and
-	// not after the endpoint is closed.
+	// PeerAddr for messages whose source it does not know, under a lock of its own if it likes. The thread that
+	// inserts calls it, without the lease, and not after the endpoint is closed. Of what another process inserts into
+	// a named address vector progress says so, with the lease.
 	Inserted()
 }
 
@@ -53,6 +57,7 @@ type peerMessage struct {
 	ep      uint32
 	payload uint64   // from the context's pool
 	rts     wire.RTS // with msgRTS
+	addr    fi.Addr  // of the sender, as the address vector had it last; under peerMessages.Mutex
 }
 
 // peerMessages are those of all contexts, by id, because an owner names nothing
@@ -161,7 +166,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 
 // queuePeer keeps a message for the owner. False: there is no memory, and nothing has happened.
 func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) bool {
-	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number}
+	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number, addr: a.ep.addrOf(a.source)}
 	m.a.ep = nil
 	if a.untilHere() {
 		m.a.flags &^= msgSync
@@ -270,21 +275,55 @@ func DiscardPeer(id uint64) error {
 }
 
 // PeerAddr is the source address of an unexpected message, which the address vector
-// may know now; fi.AddrUnspec if it does not.
+// may know now; fi.AddrUnspec if it does not. It takes no lease: the caller may have a lock
+// that the holder of the lease waits for in the owner's functions.
 func PeerAddr(id uint64) fi.Addr {
 	peerMessages.Lock()
+	defer peerMessages.Unlock()
 	m := peerMessages.byID[id]
-	peerMessages.Unlock()
 	if m == nil {
 		return fi.AddrUnspec
 	}
-	r := m.rx.acquire()
-	defer r.give()
-	e := r.byNumber(m.ep)
-	if e == nil {
-		return fi.AddrUnspec
+	return m.addr
+}
+
+// inserted is called when an endpoint's address vector has new addresses.
+func (r *rxContext) inserted(e *Endpoint) {
+	lease := r.acquire()
+	if l := lease.byNumber(e.number); l != nil {
+		lease.namePeerMessages(l)
 	}
-	return e.addrOf(m.a.source)
+	lease.give()
+	r.owner.Inserted()
+}
+
+// reportInsertions has the owner ask for addresses again if another process has changed an address vector.
+func (r *leasedRx) reportInsertions() {
+	if r.owner == nil {
+		return
+	}
+	changed := false
+	for _, e := range r.eps {
+		if e.av.Shared() && e.av.Generation() != e.peersNamed {
+			r.namePeerMessages(e)
+			changed = true
+		}
+	}
+	if changed {
+		r.owner.Inserted()
+	}
+}
+
+// namePeerMessages finds the addresses of the senders of an endpoint's messages that the owner has queued.
+func (r *leasedRx) namePeerMessages(e *leasedEP) {
+	e.peersNamed = e.av.Generation()
+	peerMessages.Lock()
+	defer peerMessages.Unlock()
+	for _, m := range peerMessages.byID {
+		if m.rx == &r.rxContext && m.ep == e.number {
+			m.addr = e.addrOf(m.a.source)
+		}
+	}
 }
 
 // dropPeerMessages forgets what arrived at an endpoint that is closed.

@@ -2,11 +2,13 @@ package provider
 
 import (
 	"bytes"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
 )
 
 // owner is another provider with one receive at a time and a list of messages.
@@ -19,6 +21,8 @@ type owner struct {
 	freed  int
 	known  int      // calls of Inserted
 	refuse fi.Errno // Get says
+
+	queueing, inserting func() // at the begin of Queue and Inserted, nil: nothing
 }
 
 func (o *owner) Get(_ bool, addr fi.Addr, _, _ uint64) (uint64, fi.Errno) {
@@ -35,16 +39,30 @@ func (o *owner) Get(_ bool, addr fi.Addr, _, _ uint64) (uint64, fi.Errno) {
 }
 
 func (o *owner) Queue(_ bool, entry, id, _, _ uint64) fi.Errno {
+	if o.queueing != nil {
+		o.queueing()
+	}
 	o.queued[entry] = id
 	return fi.Success
 }
 
 func (o *owner) Receive(entry uint64) PeerReceive { return o.given[entry] }
 func (o *owner) Free(uint64)                      { o.freed++ }
-func (o *owner) Inserted()                        { o.known++ }
+func (o *owner) Inserted() {
+	if o.inserting != nil {
+		o.inserting()
+	}
+	o.known++
+}
 
 // peerSide is an endpoint whose receives are o's.
 func peerSide(t *testing.T, b *bench, o *owner) *side {
+	t.Helper()
+	return peerSideOver(t, b, o, &fi.AVAttr{})
+}
+
+// peerSideOver is peerSide with an address vector of its attributes.
+func peerSideOver(t *testing.T, b *bench, o *owner, attr *fi.AVAttr) *side {
 	t.Helper()
 	b.domain.info.Caps |= fi.Peer | fi.AVUserID
 	s := &side{t: t, bench: b, domain: b.domain, addr: map[*side]fi.Addr{}}
@@ -52,7 +70,9 @@ func peerSide(t *testing.T, b *bench, o *owner) *side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.av, _ = b.domain.OpenAV(&fi.AVAttr{})
+	if s.av, err = b.domain.OpenAV(attr); err != nil {
+		t.Fatal(err)
+	}
 	s.cq, _ = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatTagged, Size: 64}, nil)
 	if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
 		t.Fatal(err)
@@ -179,5 +199,95 @@ func TestPeerInserted(t *testing.T) {
 		if first.known != step.first || second.known != step.second {
 			t.Fatalf("step %d: %d and %d calls, want %d and %d", i, first.known, second.known, step.first, step.second)
 		}
+	}
+}
+
+// TestPeerInsertedLocked: an owner asks for addresses under the lock that it takes to queue a message, while the holder
+// of the lease waits for it there.
+func TestPeerInsertedLocked(t *testing.T) {
+	b := newBench(t, nil, &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Source})
+	o := &owner{given: map[uint64]PeerReceive{}, queued: map[uint64]uint64{}}
+	y, x := peerSide(t, b, o), b.side(t)
+	x.know(y)
+	raw, _ := x.ep.Name()
+	send := func() {
+		post(t, func() error { return x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}) })
+	}
+	send()
+	for len(o.queued) == 0 {
+		y.poll()
+	}
+	var lock sync.Mutex
+	inserting, queueing, named := make(chan bool), make(chan bool), make(chan fi.Addr, 1)
+	o.inserting = func() {
+		lock.Lock()
+		defer lock.Unlock()
+		inserting <- true
+		<-queueing
+		for _, id := range o.queued {
+			named <- PeerAddr(id)
+		}
+	}
+	o.queueing = func() {
+		queueing <- true
+		lock.Lock()
+		defer lock.Unlock()
+	}
+	var insertion sync.WaitGroup
+	insertion.Go(func() { _, _ = y.av.Insert(raw, 1, &Insertion{}) })
+	<-inserting
+	send()
+	polled := make(chan bool)
+	go func() {
+		for len(o.queued) == 1 {
+			y.poll()
+		}
+		close(polled)
+	}()
+	select {
+	case at := <-named:
+		if at != 0 {
+			t.Errorf("the sender's address is %d", at)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("insertion and progress wait for each other")
+	}
+	<-polled
+	insertion.Wait()
+}
+
+// TestPeerInsertedElsewhere: the owner hears once, from progress, of what another process inserts into a named address
+// vector.
+func TestPeerInsertedElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	b := newBench(t, func(c *config.Config) { c.SHMDir = dir }, &fi.Info{Caps: fi.Msg | fi.Tagged | fi.Source})
+	o := &owner{given: map[uint64]PeerReceive{}, queued: map[uint64]uint64{}}
+	y, x := peerSideOver(t, b, o, &fi.AVAttr{Name: "elsewhere"}), b.side(t)
+	other, err := b.domain.OpenAV(&fi.AVAttr{Name: "elsewhere"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	x.know(y)
+	post(t, func() error { return x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}) })
+	for len(o.queued) == 0 {
+		y.poll()
+	}
+	var id uint64
+	for _, id = range o.queued {
+	}
+	before := o.known
+	y.poll()
+	if at := PeerAddr(id); o.known != before || at != fi.AddrUnspec {
+		t.Errorf("before it is inserted: %d calls, address %d", o.known-before, at)
+	}
+	raw, _ := x.ep.Name()
+	if n, err := other.Insert(raw, 1, &Insertion{}); n != 1 {
+		t.Fatalf("insert: %d, %v", n, err)
+	}
+	y.poll()
+	y.poll()
+	if at := PeerAddr(id); o.known != before+1 || at != 0 {
+		t.Errorf("after it was inserted: %d calls, address %d", o.known-before, at)
 	}
 }

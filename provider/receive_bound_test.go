@@ -100,3 +100,40 @@ func (s *side) drainSends() {
 		s.t.Fatal(err)
 	}
 }
+
+// TestWindowReopens: messages that stay below one bound do not keep the eager window closed that others have closed by
+// exceeding the other bound.
+func TestWindowReopens(t *testing.T) {
+	const memory, bytes, long, stay, few = 128 << 10, 16 << 10, 4 << 10, 1, 2
+	bench := newBench(t, func(c *config.Config) { c.UnexpectedMemory, c.UnexpectedBytes = memory, bytes }, nil)
+	a, b := bench.pair(t)
+	rx := leasedOf(b.ep).rx
+	send := func(tag uint64, n int) {
+		a.send(SendArgs{Dest: a.addr[b], Tag: tag, Tagged: true, IOV: iovOf(pattern(n, 1))}, b)
+		b.poll()
+		a.drainSends()
+	}
+	receive := func(tag uint64, n int) {
+		b.recv(RecvArgs{Src: fi.AddrUnspec, Tag: tag, Tagged: true, IOV: iovOf(make([]byte, n))}, a)
+		if e := b.completion(a); e.Tag != tag || e.Len != uint64(n) {
+			t.Fatalf("message %+v", e)
+		}
+	}
+	for rx.Memory <= memory*6/10 {
+		send(stay, 0)
+	}
+	for ; !rx.Closed; send(few, long) {
+	}
+	if rx.Memory > memory || rx.UnexpectedBytes <= bytes {
+		t.Fatalf("closed with %d bytes in %d bytes of memory", rx.UnexpectedBytes, rx.Memory)
+	}
+	for rx.UnexpectedBytes > bytes/2 {
+		if !rx.Closed {
+			t.Fatalf("open with %d of %d bytes", rx.UnexpectedBytes, bytes)
+		}
+		receive(few, long)
+	}
+	if rx.Closed {
+		t.Errorf("closed with %d of %d bytes in %d of %d bytes of memory", rx.UnexpectedBytes, bytes, rx.Memory, memory)
+	}
+}

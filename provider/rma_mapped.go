@@ -2,6 +2,7 @@ package provider
 
 import (
 	"slices"
+	"time"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -196,11 +197,25 @@ func (a *RMAArgs) fail(e *initiator, status fi.Errno) {
 	e.countEnd(counter, a.work, a.Flags&fi.Completion != 0, true, 0)
 }
 
-// end ends the reads and writes of an endpoint that closes: nothing of them is left to do, and no goroutine is at
-// one. They do not complete.
-func (o *listOps) end(e *Endpoint) {
+// rest has no further pieces copied, and waits until no goroutine is at an operation. False: one is still after
+// abandonTime. The process that it waits for may be stopped, and copies what it is at when it goes on, so the memory is
+// not the application's yet.
+func (o *listOps) rest() bool {
 	o.halt()
-	o.copying.Wait()
+	for end := time.Now().Add(abandonTime); o.copying.Load() != 0; time.Sleep(restPause) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// restPause is the pause between two loads of rest.
+const restPause = 100 * time.Microsecond
+
+// end ends the reads and writes of an endpoint that closes: nothing of them is left to do, and no goroutine is at
+// one, as rest says. They do not complete.
+func (o *listOps) end(e *Endpoint) {
 	e.domain.work.DropSeries(func(s deferred.Series) bool { return s.(*listOp).list.ep == e })
 }
 

@@ -212,6 +212,7 @@ func (r *leasedRx) progress() {
 // plane. What is on the rings waits for as many receives as there are unexpected messages, or for a poll without a new
 // receive.
 func (r *leasedRx) proceed(local bool) {
+	r.reportInsertions()
 	for _, e := range r.eps {
 		if local {
 			e.arrivals(r.cfg.ProgressBatch)
@@ -456,17 +457,19 @@ func (c *control) send() bool {
 func (r *receiving) hold(n, memory int) {
 	r.UnexpectedBytes += n
 	r.Memory += memory
+	r.BytesOver = r.BytesOver || r.UnexpectedBytes > r.UnexpectedMax
+	r.MemoryOver = r.MemoryOver || r.Memory > r.MemoryMax
 	switch {
 	case r.Closed:
-	case r.Memory > r.MemoryMax:
+	case r.MemoryOver:
 		log.Warnf(log.EPData, "unexpected messages take %d bytes (FI_WEFT_UNEXPECTED_MEMORY): senders wait", r.Memory)
 		r.setWindow(false)
-	case r.UnexpectedBytes > r.UnexpectedMax:
+	case r.BytesOver:
 		r.setWindow(false)
 	}
 }
 
-// unhold opens the window again at half of the bounds.
+// unhold opens the window again at half of the bounds that were exceeded.
 func (r *receiving) unhold(n, memory int) {
 	r.UnexpectedBytes -= n
 	r.Memory -= memory
@@ -480,6 +483,9 @@ func (r *receiving) setWindow(open bool) {
 		r.closures++
 	}
 	r.Closed = !open
+	if open {
+		r.BytesOver, r.MemoryOver = false, false
+	}
 	for _, e := range r.eps {
 		e.setEagerWindow(open)
 	}

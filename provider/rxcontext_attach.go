@@ -143,6 +143,9 @@ func (r *receiving) attach(e *leasedEP) {
 	e.number = r.nextNumber
 	e.hot.Number = e.number
 	r.eps = append(r.eps, e)
+	if r.owner != nil && e.av.Shared() {
+		r.hot.Rest = 0 // reportInsertions comes as often as timers run
+	}
 	r.sleepers.add(&e.Endpoint)
 	r.Endpoints = len(r.eps)
 	r.stats.Store(r.eps[0].stats)

@@ -3,7 +3,11 @@ package cxi
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -34,9 +38,20 @@ type randomRun struct {
 	context  uint64
 }
 
-func newRandomRun(t *testing.T, mode MatchMode) *randomRun {
+// randomSeed is that of WEFT_TEST_SEED or another one, which is printed.
+func randomSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("WEFT_TEST_SEED"), 0, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("WEFT_TEST_SEED=%d", seed)
+	return seed
+}
+
+func newRandomRun(t *testing.T, mode MatchMode, seed uint64) *randomRun {
 	c := MatchConfig{Receives: 24, Mode: mode, Unexpected: 8}
-	x := &randomRun{T: t, r: rand.New(rand.NewPCG(1, uint64(mode))), open: map[uint64]randomReceive{}}
+	x := &randomRun{T: t, r: rand.New(rand.NewPCG(seed, uint64(mode))), open: map[uint64]randomReceive{}}
 	x.a, x.b = newMatching(t, c, 1<<20), newMatching(t, c, randomBytes*randomSlots)
 	fillBytes(x.a.b, 3)
 	for k := range randomSlots {
@@ -103,11 +118,16 @@ func (x *randomRun) post(multi bool) {
 	x.context++
 }
 
+// pick is any receive that has not ended, of which there are some.
+func (x *randomRun) pick() randomReceive {
+	contexts := slices.Sorted(maps.Keys(x.open))
+	return x.open[contexts[x.r.IntN(len(contexts))]]
+}
+
 // cancel cancels any receive. It may be too late for that, or too early.
 func (x *randomRun) cancel() {
-	for _, r := range x.open {
-		_ = x.b.m.CancelReceive(r.id)
-		return
+	if len(x.open) != 0 {
+		_ = x.b.m.CancelReceive(x.pick().id)
 	}
 }
 
@@ -149,10 +169,11 @@ func (x *randomRun) until(what string, is func() bool, step func()) {
 // TestMatchCancelRandom: receives of one and of many messages that are cancelled in any state, whatever matches: each
 // message comes once, as a whole, and each receive ends once.
 func TestMatchCancelRandom(t *testing.T) {
+	seed := randomSeed(t)
 	modes := map[string]MatchMode{"hardware": MatchHardware, "software": MatchSoftware, "hybrid": MatchHybrid}
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
-			x := newRandomRun(t, mode)
+			x := newRandomRun(t, mode, seed)
 			for range randomSteps {
 				x.step()
 			}
@@ -166,5 +187,23 @@ func TestMatchCancelRandom(t *testing.T) {
 			}, func() { x.post(x.r.IntN(2) == 0) })
 			x.until("receives", func() bool { return len(x.open) == 0 }, x.cancel)
 		})
+	}
+}
+
+// TestRandomPicks: runs with one seed cancel the same receives.
+func TestRandomPicks(t *testing.T) {
+	var picks [2][32]int
+	for k := range picks {
+		x := newRandomRun(t, MatchHardware, 1)
+		for slot := range randomSlots {
+			x.open[uint64(slot)] = randomReceive{slot: slot}
+		}
+		for n := range picks[k] {
+			picks[k][n] = x.pick().slot
+		}
+		clear(x.open)
+	}
+	if picks[0] != picks[1] {
+		t.Errorf("%v and then %v", picks[0], picks[1])
 	}
 }

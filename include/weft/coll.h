@@ -144,6 +144,13 @@ struct weft_coll_ops {
 	 * changes. Returns 0; -FI_EINVAL for what is no endpoint, and for an endpoint that is given back more often
 	 * than it was reserved. Programs check size first: older libraries have no such member. */
 	int (*reserve)(struct fid_ep *ep, int on);
+
+	/* Takes the place of an operation of a group that this member cannot begin, as the others would wait for it:
+	 * the operation fails with err, 1 and more, at all members that have not completed it, and completes so with
+	 * the context here. Those that begin it later get the error, too. Returns 0; -FI_EAGAIN as alltoallv;
+	 * -FI_EINVAL for another err or what is no group of the endpoint, -FI_EOPBADSTATE, -FI_ENOMEM. Programs check
+	 * size first: older libraries have no such member. */
+	ssize_t (*fail)(struct fid_ep *ep, fi_addr_t coll_addr, int err, void *context);
 };
 
 #endif

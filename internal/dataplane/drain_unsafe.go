@@ -148,7 +148,9 @@ func (r *Receiver) forget(eng *match.Engine, m *match.Message) {
 	eng.PutMessage(m)
 }
 
-// Reopens reports whether senders that keep their payload may send it again: half of what may be kept is free.
+// Reopens reports whether senders that keep their payload may send it again: half of each bound that was exceeded is
+// free, and the other is not exceeded.
 func (r *Receiver) Reopens() bool {
-	return r.Closed && r.UnexpectedBytes <= r.UnexpectedMax/2 && r.Memory <= r.MemoryMax/2
+	return r.Closed && within(r.UnexpectedBytes, r.UnexpectedMax, r.BytesOver) &&
+		within(r.Memory, r.MemoryMax, r.MemoryOver)
 }

@@ -38,6 +38,18 @@ type Kept struct {
 	UnexpectedMax   int // immutable
 	Memory          int // of nodes, payload and RTS (KeptMemory), in bytes
 	MemoryMax       int // immutable
+
+	// BytesOver and MemoryOver say which bounds were exceeded since the eager window closed: it opens again when
+	// half of these is free. Written by the lease holder.
+	BytesOver, MemoryOver bool
+}
+
+// within reports whether what is used of a bound lets the eager window open, half of it if the bound was exceeded.
+func within(used, most int, over bool) bool {
+	if over {
+		most /= 2
+	}
+	return used <= most
 }
 
 // Addresses maps an fi_addr_t to the identity of the peer that it names. IDs is the address of Count identities by

@@ -119,6 +119,9 @@ func holdRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
 	a.describe(ep, m, at)
 	*(*hot.RTSHead)(pointer(uintptr(at))) = *head
 	r.Memory += memory
+	if r.Memory > r.MemoryMax {
+		r.MemoryOver = true // the window is closed
+	}
 	countUnexpected(r, ep, context(ep))
 	return true
 }

@@ -39,6 +39,13 @@ func Pretend() (undo func()) {
 	return func() { sync = was }
 }
 
+// PretendFailing has accesses to dma-bufs end with an error until undo is called, as a driver's do, for tests.
+func PretendFailing(err error) (undo func()) {
+	was := sync
+	sync = func(int, uint64) error { return err }
+	return func() { sync = was }
+}
+
 // sync says that an access by the processor begins or ends. Replaced by tests.
 var sync = func(fd int, flags uint64) error {
 	for {

@@ -41,6 +41,9 @@ func (c *Count) Release() {
 	}
 }
 
+// Reopen takes a Close back that has succeeded. The caller is the one whose call that was.
+func (c *Count) Reopen() { c.n.Store(0) }
+
 // Close closes the object: of several callers one gets nil, once no user is
 // left. It fails with fi.EBUSY while there are users and with fi.EBADF when
 // the object is closed already; then nothing has happened.

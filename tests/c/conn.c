@@ -109,6 +109,32 @@ static void test_data(long arg)
 	fabric_close(&f);
 }
 
+/* An info that was only peeked at stays the event queue's, which frees it, and what names the request with it. */
+static void test_peeked(long unread)
+{
+	struct fi_info *info = NULL;
+	struct fid_pep *pep;
+	struct event ev;
+
+	fabric_open(&f, 0);
+	pep = pep_open(&f, addr, &addr_len);
+	end_open(&f, &a, NULL);
+	OK(fi_connect(a.ep, addr, NULL, 0));
+	for (int i = 0; i < 3; i++) {
+		CHECK_RC(fi_eq_sread(f.eq, &ev.number, &ev.cm, sizeof(ev.cm), 60000, FI_PEEK), sizeof(ev.cm));
+		CHECK(ev.number == FI_CONNREQ && ev.cm.info && (!info || ev.cm.info == info));
+		info = ev.cm.info;
+	}
+	if (unread) {
+		CHECK_RC(fi_eq_read(f.eq, &ev.number, NULL, 0, 0), 0);
+		CHECK(event_none(&f, 50));
+	}
+	OK(fi_close(&pep->fid));
+	CHECK(info->ep_attr->type == FI_EP_MSG);
+	end_close(&a);
+	fabric_close(&f);
+}
+
 static void test_reject(long arg)
 {
 	struct fid_pep *pep;
@@ -365,6 +391,8 @@ int main(int argc, char **argv)
 		{ "names", test_names, .seconds = 120 },
 		{ "data", test_data, .seconds = 120 },
 		{ "reject", test_reject, .seconds = 120 },
+		{ "peeked", test_peeked, .seconds = 120 },
+		{ "peeked_unread", test_peeked, .seconds = 120, .arg = 1 },
 		{ "transfers", test_transfers, .seconds = 120 },
 		{ "shutdown", test_shutdown, .seconds = 120, .arg = 1 },
 		{ "close", test_shutdown, .seconds = 120 },

@@ -40,7 +40,6 @@ static void test_write_read(long arg)
 	struct fi_eq_err_entry err = { 0 };
 	uint32_t event;
 	struct fid_eq *eq;
-	ssize_t rc;
 
 	(void)arg;
 	node_open_domain(&n, NULL);
@@ -51,10 +50,17 @@ static void test_write_read(long arg)
 		put(eq, i);
 	expect(eq, 0, FI_PEEK);
 	expect(eq, 0, FI_PEEK);
-	/* No man page says: either the event stays, or it is cut and gone. */
-	rc = fi_eq_read(eq, &event, &e, 3, 0);
-	CHECKF(rc == -FI_ETOOSMALL || rc == 3, "short read = %zd", rc);
-	for (uint64_t i = rc == 3; i < 100; i++)
+	/* No man page says what a short buffer gets: as in libfabric's own queues the event is cut. */
+	event = 0;
+	CHECK_RC(fi_eq_read(eq, &event, NULL, 0, FI_PEEK), 0);
+	CHECK(event == FI_NOTIFY);
+	CHECK_RC(fi_eq_read(eq, &event, NULL, sizeof(e), FI_PEEK), 0);
+	CHECK_RC(fi_eq_read(eq, &event, &e, 0, FI_PEEK), 0);
+	CHECK_RC(fi_eq_read(eq, NULL, &e, 3, FI_PEEK), 3);
+	expect(eq, 0, 0);
+	CHECK_RC(fi_eq_read(eq, &event, &e, 3, 0), 3);
+	CHECK_RC(fi_eq_read(eq, &event, NULL, 0, 0), 0);
+	for (uint64_t i = 3; i < 100; i++)
 		expect(eq, i, 0);
 	CHECK_RC(fi_eq_read(eq, &event, &e, sizeof(e), 0), -FI_EAGAIN);
 	OK(fi_close(&eq->fid));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Errors of MPI_Alltoallv under libweft-mpi: counts that do not agree, and with the argument "kill" a rank that
- * is killed. The others get errors through their error handler, in each form, and nobody hangs. They end without
- * MPI_Finalize then, to which the lost rank does not come. */
+/* Errors of MPI_Alltoallv under libweft-mpi: counts that do not agree, a rank that cannot begin, and with the argument
+ * "kill" a rank that is killed. The others get errors through their error handler, in each form, and nobody hangs. They
+ * end without MPI_Finalize then, to which the lost rank does not come. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
 #include "check.h"
 
-static int calls;
+static int calls, broken;
 
 static void handler(MPI_Comm *comm, int *code, ...)
 {
@@ -49,6 +50,45 @@ static void *killer(void *arg)
 	return NULL;
 }
 
+/* The library packs by this one. */
+int PMPI_Pack(const void *in, int count, MPI_Datatype type, void *out, int room, int *at, MPI_Comm comm)
+{
+	typedef int pack(const void *, int, MPI_Datatype, void *, int, int *, MPI_Comm);
+	static pack *own;
+
+	if (!own)
+		own = (pack *)dlsym(RTLD_NEXT, "PMPI_Pack");
+	return broken ? MPI_ERR_TYPE : own(in, count, type, out, room, at, comm);
+}
+
+/* One rank cannot pack what it has: in each form all get an error, and the next operation works. */
+static void unpacked(void)
+{
+	static int in[64 * 2000], out[64 * 4000];
+	MPI_Datatype holes;
+	MPI_Request r;
+
+	MPI_Type_vector(2000, 1, 2, MPI_INT, &holes);
+	MPI_Type_commit(&holes);
+	for (int form = 0; form < 3; form++) {
+		int rc = MPI_SUCCESS, before = calls;
+
+		broken = rank == size - 1;
+		if (form == 0) {
+			rc = MPI_Alltoall(out, 1, holes, in, 2000, MPI_INT, MPI_COMM_WORLD);
+		} else if (form == 1) {
+			rc = MPI_Ialltoall(out, 1, holes, in, 2000, MPI_INT, MPI_COMM_WORLD, &r);
+			rc = rc ? rc : MPI_Wait(&r, MPI_STATUS_IGNORE);
+		} else { /* its own two sides differ */
+			rc = MPI_Alltoall(out, 1, holes, in, broken ? 1999 : 2000, MPI_INT, MPI_COMM_WORLD);
+		}
+		CHECK(rc != MPI_SUCCESS && calls > before);
+		broken = 0;
+		CHECK_EQ(MPI_Alltoall(out, 1, holes, in, 2000, MPI_INT, MPI_COMM_WORLD), MPI_SUCCESS);
+	}
+	MPI_Type_free(&holes);
+}
+
 int main(int argc, char **argv)
 {
 	static char in[64 * 100000];
@@ -71,6 +111,7 @@ int main(int argc, char **argv)
 		}
 	}
 	CHECK_EQ(exchange(in, 0, 0), MPI_SUCCESS);
+	unpacked();
 	if (argc < 2 || strcmp(argv[1], "kill"))
 		return finish("errors");
 	MPI_Barrier(MPI_COMM_WORLD);
