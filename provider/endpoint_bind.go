@@ -231,10 +231,11 @@ func (e *Endpoint) BindSharedRx(s *SharedRx) error {
 
 // BindSharedTx makes the endpoint use a shared transmit context's attributes: its message order
 // beside the endpoint's own. After Enable the order is settled. Errors: fi.EINVAL for a second
-// one, a context of a scalable endpoint, and after Enable an order that the endpoint does not keep.
+// one, a context of a scalable endpoint, and after Enable an order that the endpoint does not keep;
+// fi.EBADF for a closed one. The context may be closed before the endpoint.
 func (e *Endpoint) BindSharedTx(s *SharedTx) error {
 	set := func() { e.stx = s }
-	return e.bind(&binding{what: "shared transmit context", acquire: s.refs.Acquire, release: s.refs.Release,
+	return e.bind(&binding{what: "shared transmit context", acquire: s.open, release: func() {},
 		check: func() error {
 			if e.stx != nil {
 				return errBound

@@ -1,16 +1,18 @@
 package provider
 
 import (
+	"sync/atomic"
+
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // SharedTx is a shared transmit context (fi_stx_context): transmit attributes
-// that several endpoints have in common.
+// that several endpoints have in common. An endpoint that is bound to it keeps the
+// attributes, so that it may be closed before its endpoints: SHMEM libraries do so.
 type SharedTx struct {
 	domain *Domain
-	attr   fi.TxAttr  // immutable
-	refs   refs.Count // users: bound endpoints
+	attr   fi.TxAttr   // immutable
+	closed atomic.Bool // set by Close, read by binds; nothing else depends on its order
 }
 
 // OpenSharedTx opens a shared transmit context. A nil attr means the domain's
@@ -40,11 +42,20 @@ func (d *Domain) OpenSharedTx(attr *fi.TxAttr) (*SharedTx, error) {
 // Attr returns the context's attributes. They must not be changed.
 func (s *SharedTx) Attr() *fi.TxAttr { return &s.attr }
 
-// Close closes the context. fi.EBUSY while endpoints are bound to it.
+// Close closes the context, to which no further endpoint can be bound. Those that are bound send
+// on. fi.EBADF for one that is closed already.
 func (s *SharedTx) Close() error {
-	if err := s.refs.Close(); err != nil {
-		return err
+	if s.closed.Swap(true) {
+		return fi.EBADF
 	}
 	s.domain.refs.Release()
+	return nil
+}
+
+// open fails with fi.EBADF once the context is closed.
+func (s *SharedTx) open() error {
+	if s.closed.Load() {
+		return fi.EBADF
+	}
 	return nil
 }

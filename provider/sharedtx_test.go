@@ -41,13 +41,29 @@ func TestOpenSharedTx(t *testing.T) {
 		if c.attr != nil && c.attr.Size != 0 && a.Size != c.attr.Size {
 			t.Errorf("%s: size %d", c.what, a.Size)
 		}
-		if err := s.refs.Acquire(); err != nil {
-			t.Fatal(err)
-		}
-		wantErrno(t, s.Close(), fi.EBUSY, "close of a used context")
-		s.refs.Release()
 		wantErrno(t, d.Close(), fi.EBUSY, "close of a domain with a context")
 		wantErrno(t, s.Close(), fi.Success, "close")
 		wantErrno(t, s.Close(), fi.EBADF, "second close")
 	}
+}
+
+// A context may be closed before its endpoints, and is not bound to further ones.
+func TestSharedTxClosedFirst(t *testing.T) {
+	b := newBench(t, nil, &fi.Info{Caps: fi.Msg})
+	s, err := b.domain.OpenSharedTx(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(want fi.Errno) *Endpoint {
+		e, err := b.domain.OpenEndpoint(b.info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantErrno(t, e.BindSharedTx(s), want, "bind")
+		return e
+	}
+	bound := open(fi.Success)
+	wantErrno(t, s.Close(), fi.Success, "close of a used context")
+	wantErrno(t, open(fi.EBADF).Close(), fi.Success, "close of an endpoint without the context")
+	wantErrno(t, bound.Close(), fi.Success, "close of an endpoint with the context")
 }

@@ -39,8 +39,8 @@ func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.Dom
 		CQDataSize:      CQDataSize,
 		CQCnt:           t.count(h.CQCnt, matchedCQCount),
 		EPCnt:           t.count(h.EPCnt, matchedEPCount),
-		TxCtxCnt:        ObjectCount,
-		RxCtxCnt:        ObjectCount,
+		TxCtxCnt:        max(h.TxCtxCnt, MaxCtx),
+		RxCtxCnt:        max(h.RxCtxCnt, MaxCtx),
 		MaxEPTxCtx:      t.ctx,
 		MaxEPRxCtx:      t.ctx,
 		MaxEPSTxCtx:     t.sharing(),
@@ -108,7 +108,8 @@ func (q *query) checkModels(h fi.DomainAttr, t epType) *refusal {
 }
 
 // checkCounts checks the hints that ask for numbers. mr_cnt is a hint how many
-// regions the application will have; any number is met.
+// regions the application will have; any number is met. More contexts than work in parallel
+// share what there is, as fi_domain(3) says.
 func (q *query) checkCounts(h fi.DomainAttr, t epType) *refusal {
 	return firstRefusal(
 		atMost("domain_attr.mr_key_size", h.MRKeySize, t.keySize()),

@@ -106,7 +106,7 @@ func domainDefault() fi.DomainAttr {
 	return fi.DomainAttr{
 		Threading: fi.ThreadSafe, ControlProgress: fi.ProgressManual, DataProgress: fi.ProgressManual,
 		ResourceMgmt: fi.RMEnabled, AVType: fi.AVUnspec, MRKeySize: 8, CQDataSize: 8,
-		CQCnt: 65536, EPCnt: 65536, TxCtxCnt: 65536, RxCtxCnt: 65536, MaxEPTxCtx: 64, MaxEPRxCtx: 64,
+		CQCnt: 65536, EPCnt: 65536, TxCtxCnt: 64, RxCtxCnt: 64, MaxEPTxCtx: 64, MaxEPRxCtx: 64,
 		MaxEPSTxCtx: 1024, MaxEPSRxCtx: 1024, CntrCnt: 65536, MRIOVLimit: 16,
 		Caps: fi.LocalComm | fi.RemoteComm | fi.SharedAV, MaxErrData: 77, MRCnt: 65536,
 		MaxCntrValue: max64, MaxErrCntrValue: max64,

@@ -30,12 +30,13 @@ const (
 	IOVLimit = 4
 	// MRIOVLimit is the number of parts of a memory region.
 	MRIOVLimit = 16
-	// MaxCtx is the number of transmit and of receive contexts of an endpoint.
+	// MaxCtx is the number of transmit and of receive contexts of an endpoint. A domain reports
+	// it, too, as the contexts that work in parallel: SHMEM libraries open as many.
 	MaxCtx = 64
 	// MaxSharing is the number of endpoints that can share a context.
 	MaxSharing = 1024
-	// ObjectCount is the number of completion queues, counters, contexts and
-	// endpoints that a domain is reported to support. Memory is the real limit.
+	// ObjectCount is the number of completion queues, counters and endpoints that a domain is
+	// reported to support, and of contexts that it opens. Memory is the real limit.
 	ObjectCount = 1 << 16
 	// MRCount is the default number of memory regions of a domain.
 	MRCount = 1 << 16
