@@ -495,6 +495,12 @@ func TestAtomics(t *testing.T) {
 		if err := e.Atomic(&a); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
+		if err := e.JudgeAtomic(&a); a.Dest != 4 && !errors.Is(err, c.want) {
+			t.Errorf("%s, later: %v, want %v", what, err, c.want)
+		}
+	}
+	if err := e.JudgeAtomic(&swap); err != nil {
+		t.Errorf("a good one, later: %v", err)
 	}
 	plain, _, _ := openMemory()
 	if err := plain.Atomic(&base); !errors.Is(err, fi.EOPNOTSUPP) {
