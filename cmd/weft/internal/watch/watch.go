@@ -25,16 +25,21 @@ type Watcher struct {
 	All bool
 
 	host  proc.Host
-	last  map[key]*stats.Snapshot
+	last  map[Key]*stats.Snapshot
 	users map[uint32]string
 }
 
-// key names a process for good.
-type key struct {
+// Key names a process for good, also where another pid namespace has its id.
+type Key struct {
 	pid   uint32
 	start uint64
 	ns    uint64
 }
+
+// Key is the process's.
+func (p *Process) Key() Key { return keyOf(p.Snapshot) }
+
+func keyOf(s *stats.Snapshot) Key { return Key{s.PID, s.Start, s.PIDNS} }
 
 // Process is a process as it is now, and what it did since the last sample.
 type Process struct {
@@ -47,6 +52,9 @@ type Process struct {
 	// Before is the process in the last sample, nil in the first.
 	Before *stats.Snapshot
 }
+
+// Here reports whether this program's pid namespace has the process under its id.
+func (w *Watcher) Here(p *Process) bool { return p.PIDNS == w.host.PIDNS && !w.host.Blind }
 
 // Sample is what one read of all pages gives.
 type Sample struct {
@@ -62,7 +70,7 @@ func New(dir string, all bool) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this host: %w", err)
 	}
-	return &Watcher{Dir: dir, All: all, host: host, last: map[key]*stats.Snapshot{}, users: map[uint32]string{}}, nil
+	return &Watcher{Dir: dir, All: all, host: host, last: map[Key]*stats.Snapshot{}, users: map[uint32]string{}}, nil
 }
 
 // Read reads every page. A process that has ended since the last sample is
@@ -74,7 +82,7 @@ func (w *Watcher) Read() (*Sample, error) {
 		return nil, err
 	}
 	l := &Sample{Taken: time.Now()}
-	seen := map[key]*stats.Snapshot{}
+	seen := map[Key]*stats.Snapshot{}
 	for _, path := range paths {
 		s, err := stats.Read(path)
 		switch {
@@ -85,7 +93,7 @@ func (w *Watcher) Read() (*Sample, error) {
 			l.Problems = append(l.Problems, err.Error())
 			continue
 		}
-		k := key{s.PID, s.Start, s.PIDNS}
+		k := keyOf(s)
 		if !s.Alive(&w.host) {
 			if w.last[k] == nil {
 				continue // it had ended before the first sample; weft doctor reports it
