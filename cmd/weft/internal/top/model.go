@@ -294,8 +294,11 @@ func (m *model) detailLines() []string {
 	}
 	p := &m.list[i]
 	head := fmt.Sprintf("%d %s of %s, weft %s", p.PID, p.Command, p.User, p.Weft)
-	if p.Ended {
+	switch {
+	case p.Ended:
 		head += "  " + m.style.Warn("ended; its last counters")
+	case p.Idle:
+		head += "  " + m.style.Dim("has no endpoint now; its last counters")
 	}
 	lines := []string{m.style.Bold(head)}
 	if p.Strange != "" {

@@ -47,6 +47,9 @@ type Process struct {
 	User string
 	// Ended says that the process is gone and these are its last counters.
 	Ended bool
+	// Idle says that the process lives and has no page of counters now, as one without an endpoint; these are its
+	// last counters.
+	Idle bool
 	// Strange says why the counters are not known, empty where they are.
 	Strange string
 	// Before is the process in the last sample, nil in the first.
@@ -74,7 +77,7 @@ func New(dir string, all bool) (*Watcher, error) {
 }
 
 // Read reads every page. A process that has ended since the last sample is
-// returned once more, with its last counters. The error says that the directory
+// returned once more, with its last counters, one that lives and has no page as long as it lives. The error says that the directory
 // cannot be read.
 func (w *Watcher) Read() (*Sample, error) {
 	paths, err := stats.List(w.Dir, w.host.User, w.All)
@@ -110,9 +113,16 @@ func (w *Watcher) Read() (*Sample, error) {
 		l.Processes = append(l.Processes, p)
 	}
 	for k, s := range w.last {
-		if seen[k] == nil {
-			l.Processes = append(l.Processes, Process{Snapshot: s, User: w.user(s.UID), Ended: true})
+		if seen[k] != nil {
+			continue
 		}
+		p := Process{Snapshot: s, User: w.user(s.UID)}
+		if p.Idle = w.Here(&p) && s.Alive(&w.host); p.Idle {
+			seen[k] = s
+		} else {
+			p.Ended = true
+		}
+		l.Processes = append(l.Processes, p)
 	}
 	w.last = seen
 	slices.SortFunc(l.Processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
