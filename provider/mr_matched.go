@@ -68,7 +68,7 @@ func (m *MR) expose() error {
 		return nil
 	}
 	if err := m.conceal(); err != nil {
-		return refuse(log.MR, fi.ErrnoOf(err), "enable a memory region: the device may have it since the last time: %v", err)
+		return refuse(log.MR, fi.ErrnoOf(err), "enable a memory region: the device may have it still: %v", err)
 	}
 	e := m.matched.ep
 	t, err := e.enabled()

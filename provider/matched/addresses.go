@@ -11,8 +11,8 @@ import (
 
 // addressCache has what belongs to some numbers, while a generation lasts. Any thread, also without the runtime.
 //
-// A number is in one of cacheWays places in a row. Where the row begins does not follow from the number alone: addresses
-// of devices differ in few bits, and those of peers are what these choose.
+// A number is in one of cacheWays places in a row. Where the row begins does not follow from the number alone:
+// addresses of devices differ in few bits, and those of peers are what these choose.
 type addressCache struct {
 	seed  uint64 // immutable; random
 	slots [cacheSlots]knownAddress

@@ -40,7 +40,7 @@ type entry struct {
 	region  *Region
 	id      hw.MatchID
 	context uint64 // in events
-	// open says that a command about it is posted whose answer nobody has taken, withdrawing that the last one is to
+	// open says that a command about it is posted whose answer has not been taken, withdrawing that the last one is to
 	// take the entry away. The region's caller.
 	open, withdrawing bool
 	// answered says that the device has answered the last command about it, with err. Under entries.mu.

@@ -45,7 +45,8 @@ func TestAddLines(t *testing.T) {
 	if a, b := f.of("weft", "rate_8_mps"), f.of("tcp", "rate_8_mps"); a.count != 4 || b.count != 1 {
 		t.Errorf("a line that names a provider, and lines that name none: %+v and %+v", a, b)
 	}
-	if want := []string{"rate_8_mps of weft was +Inf once", "rate_8_mps of weft was NaN once"}; !slices.Equal(f.odd, want) {
+	want := []string{"rate_8_mps of weft was +Inf once", "rate_8_mps of weft was NaN once"}
+	if !slices.Equal(f.odd, want) {
 		t.Errorf("what is no value: %q", f.odd)
 	}
 	if b, err := json.Marshal(f.list([]string{"weft", "tcp"})); err != nil {

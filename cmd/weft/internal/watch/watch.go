@@ -76,9 +76,8 @@ func New(dir string, all bool) (*Watcher, error) {
 	return &Watcher{Dir: dir, All: all, host: host, last: map[Key]*stats.Snapshot{}, users: map[uint32]string{}}, nil
 }
 
-// Read reads every page. A process that has ended since the last sample is
-// returned once more, with its last counters, one that lives and has no page as long as it lives. The error says that the directory
-// cannot be read.
+// Read reads every page. A process that has ended since the last sample is returned once more, with its last counters,
+// one that lives and has no page as long as it lives. The error says that the directory cannot be read.
 func (w *Watcher) Read() (*Sample, error) {
 	paths, err := stats.List(w.Dir, w.host.User, w.All)
 	if err != nil {
