@@ -1,6 +1,6 @@
 // Package fi is libfabric's vocabulary in Go: capability and operation flags,
 // enumerations, error numbers, and the attribute structures that fi_getinfo
-// negotiates. It contains no C and no behaviour.
+// negotiates. It contains no C and opens nothing.
 //
 // # Values
 //

@@ -16,7 +16,6 @@ import (
 type matchedMR struct {
 	ep     *MatchedEndpoint // that it is bound to, nil: none
 	counts bool             // readers of MR.counter make progress at it
-	memory hw.Memory        // the registration, nil: none
 	region *matched.Region  // nil: peers do not reach it
 }
 
@@ -62,11 +61,14 @@ func (m *MR) hwAccess() (a hw.Access) {
 }
 
 // expose lets peers reach the region through its endpoint. Errors: fi.EOPBADSTATE for one that is not enabled, and what
-// keeps the device from registering the memory; fi.EINVAL for a region with events of an endpoint without. The caller
-// has bindMu.
+// keeps the device from registering the memory; fi.EINVAL for a region with events of an endpoint without. A region
+// that the device may have all the same stays until it can be closed. The caller has bindMu.
 func (m *MR) expose() error {
 	if !m.remote() {
 		return nil
+	}
+	if err := m.conceal(); err != nil {
+		return refuse(log.MR, fi.ErrnoOf(err), "enable a memory region: the device may have it still: %v", err)
 	}
 	e := m.matched.ep
 	t, err := e.enabled()
@@ -85,21 +87,25 @@ func (m *MR) expose() error {
 			return refuse(log.MR, matched.Errno(err), "enable a memory region: %v", err)
 		}
 	}
-	r, err := t.Expose(&a)
-	if err == nil {
-		err = m.count(e)
-		if err != nil {
-			err = errors.Join(err, r.Close())
-		}
-	}
-	if err != nil {
-		if a.Memory != nil {
-			_ = a.Memory.Close() // the error that counts is the first
-		}
+	if m.matched.region, err = t.Expose(&a); err != nil {
 		return err
 	}
-	m.matched.region, m.matched.memory = r, a.Memory
-	m.key = r.Key()
+	if err := m.count(e); err != nil {
+		return errors.Join(err, m.conceal())
+	}
+	m.key = m.matched.region.Key()
+	return nil
+}
+
+// conceal ends what peers reach, if there is anything. The caller has bindMu.
+func (m *MR) conceal() error {
+	if m.matched.region == nil {
+		return nil
+	}
+	if err := m.matched.region.Close(); err != nil {
+		return err
+	}
+	m.matched.region = nil
 	return nil
 }
 
@@ -165,14 +171,7 @@ func (m *MR) leaveEndpoint() {
 	if own.ep == nil {
 		return
 	}
-	var err error
-	if own.region != nil {
-		err = own.region.Close()
-	}
-	if err == nil && own.memory != nil {
-		err = own.memory.Close()
-	}
-	if err != nil {
+	if err := m.conceal(); err != nil {
 		log.Warnf(log.MR, "close a memory region: %v", err)
 	}
 	if own.counts {

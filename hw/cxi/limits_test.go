@@ -16,31 +16,33 @@ func TestLimits(t *testing.T) {
 	for _, c := range []struct {
 		settings string
 		ifaces   int // that find room
+		regions  int // likewise, of 40
 	}{
-		{"les=16", 1},
-		{"pids=2", 2},
-		{"eqs=5", 2},
-		{"tgqs=2", 2},
-		{"txqs=1", 1},
-		{"ptes=4", 1},
-		{"lacs=0", 0},
-		{"slots=64", 0},
-		{"eq_bytes=4096", 0},
-		{"lacs=1 lcids=1", 8},
-		{"cts=0 tles=0", 8},
+		{"les=16", 1, 16},
+		{"pids=2", 2, 40},
+		{"eqs=5", 2, 40},
+		{"tgqs=2", 2, 40},
+		{"txqs=1", 1, 40},
+		{"ptes=4", 1, 40},
+		{"lacs=0", 0, 0},
+		{"slots=64", 0, 0},
+		{"eq_bytes=4096", 0, 0},
+		{"lacs=1 lcids=1", 8, 40},
+		{"cts=0 tles=0", 8, 40},
 	} {
 		t.Run(c.settings, func(t *testing.T) {
 			if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
 				alone(t, c.settings)
 				return
 			}
-			limits(t, c.ifaces)
+			limits(t, c.ifaces, c.regions)
 		})
 	}
 }
 
-// limits opens interfaces until there are 8 or one is refused, uses one, closes all, and the same again.
-func limits(t *testing.T, ifaces int) {
+// limits opens interfaces until there are 8 or one is refused, uses one, closes all, and the same again; and registers
+// memory until there are 40 regions or one is refused.
+func limits(t *testing.T, ifaces, room int) {
 	d := domain(t)
 	config := Config{RxBuffers: 8, RxBytes: 1 << 16, BounceBytes: 1024, ConnectWait: 1e9}
 	for range 3 {
@@ -86,10 +88,9 @@ func limits(t *testing.T, ifaces int) {
 			regions = append(regions, m)
 		}
 	}
-	if err != nil && !errors.Is(err, hw.ErrNoResource) {
+	if len(regions) != room || (room < 40) != errors.Is(err, hw.ErrNoResource) {
 		t.Fatalf("%d regions, %v", len(regions), err)
 	}
-	t.Logf("%d regions, %v", len(regions), err)
 	for _, m := range regions {
 		if err := m.Close(); err != nil {
 			t.Fatal(err)

@@ -218,7 +218,7 @@ func (p *page) create(dir, path string, h header) (fd int, err error) {
 	if temp == "" {
 		from = "/proc/self/fd/" + strconv.Itoa(fd)
 	}
-	unix.Unlink(path) // of a process that had our id, which was not swept because it was another version's
+	unix.Unlink(path) // of a process that had our id and has not been swept
 	if err = unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW); err != nil {
 		p.detach()
 	}

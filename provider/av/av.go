@@ -98,8 +98,7 @@ const avCountHint = 1 << 16
 // attr.Count is a hint. fi.AVMap and fi.AVTable both give indexes, so a domain
 // opened for one of them takes both. Errors: fi.EBADFLAGS for flags other than
 // fi.Event, fi.Read, fi.Symmetric and fi.AVUserID; fi.EINVAL for an unknown type, for more
-// than MaxRxCtxBits receive context bits, for fi.Read without a name,
-// and for a name longer than a file's; for fi.Read of a named address vector that
+// than MaxRxCtxBits receive context bits, and for fi.Read without a name; for fi.Read of a named address vector that
 // no process has open fi.ENOENT; for one of another user fi.EACCES; and what the
 // system says when the file of a named one cannot be made (fi.ENOSPC).
 func Open(attr *fi.AVAttr, o Options) (*AV, error) {

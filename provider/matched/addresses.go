@@ -1,6 +1,8 @@
 package matched
 
 import (
+	"math/bits"
+	"math/rand/v2"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
@@ -8,28 +10,65 @@ import (
 )
 
 // addressCache has what belongs to some numbers, while a generation lasts. Any thread, also without the runtime.
-type addressCache struct{ slots [64]knownAddress }
+//
+// A number is in one of cacheWays places in a row. Where the row begins does not follow from the number alone:
+// addresses of devices differ in few bits, and those of peers are what these choose.
+type addressCache struct {
+	seed  uint64 // immutable; random
+	slots [cacheSlots]knownAddress
+}
+
+const (
+	cacheSlots = 1 << cacheBits
+	cacheBits  = 10
+	cacheWays  = 4
+)
 
 // knownAddress is what belongs to a number in a generation. A writer makes version odd, stores the rest, and makes it
 // even again; a reader that finds it odd, or another afterwards, has found nothing. Sequentially consistent.
 type knownAddress struct{ version, number, generation, what atomic.Uint64 }
 
-func (c *addressCache) slot(number uint64) *knownAddress {
-	return &c.slots[(number^number>>20)%uint64(len(c.slots))]
+// open chooses the places.
+func (c *addressCache) open() { c.seed = rand.Uint64() }
+
+// first is where the places of a number begin: the top bits of both halves of a product, of which the lower spreads
+// numbers in a row, and neither is known without the seed.
+func (c *addressCache) first(number uint64) uint64 {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	high, low := bits.Mul64(number^c.seed, golden)
+	return (high ^ low) >> (64 - cacheBits)
 }
 
 // find returns what belongs to a number, false if that is not known.
 func (c *addressCache) find(number, generation uint64) (what uint64, ok bool) {
-	k := c.slot(number)
-	version := k.version.Load()
-	ok = version != 0 && version&1 == 0 && k.number.Load() == number && k.generation.Load() == generation
-	what = k.what.Load()
-	return what, ok && k.version.Load() == version
+	first := c.first(number)
+	for n := range uint64(cacheWays) {
+		k := &c.slots[(first+n)%cacheSlots]
+		version := k.version.Load()
+		if version == 0 || version&1 != 0 || k.number.Load() != number || k.generation.Load() != generation {
+			continue
+		}
+		what = k.what.Load()
+		if k.version.Load() == version {
+			return what, true
+		}
+	}
+	return 0, false
 }
 
-// store keeps what belongs to a number, unless another thread stores in the same place.
+// store keeps what belongs to a number, in the first of its places that has nothing of this generation, else in any of
+// them, unless another thread stores in the same place.
 func (c *addressCache) store(number, generation, what uint64) {
-	k := c.slot(number)
+	first := c.first(number)
+	at := first + what%cacheWays
+	for n := range uint64(cacheWays) {
+		k := &c.slots[(first+n)%cacheSlots]
+		if k.version.Load() == 0 || k.generation.Load() != generation || k.number.Load() == number {
+			at = first + n
+			break
+		}
+	}
+	k := &c.slots[at%cacheSlots]
 	version := k.version.Load()
 	if version&1 != 0 || !k.version.CompareAndSwap(version, version+1) {
 		return

@@ -11,6 +11,7 @@ import (
 // TestAddressCache: threads find at each address what was stored for it in that generation, or nothing.
 func TestAddressCache(t *testing.T) {
 	var c addressCache
+	c.open()
 	at := func(a, generation uint64) uint64 {
 		return a*1000003 + generation
 	}
@@ -43,17 +44,60 @@ func TestAddressCache(t *testing.T) {
 	if _, ok := c.find(1<<32-2, 8); ok {
 		t.Error("an address is found in another generation")
 	}
-	other := uint64(1 << 32)
-	for c.slot(other) != c.slot(1<<32-2) {
-		other++
+	row := []uint64{1<<32 - 2} // more numbers than fit into one's places
+	for n := uint64(1 << 32); len(row) <= cacheWays; n++ {
+		if c.first(n) == c.first(row[0]) {
+			row = append(row, n)
+		}
 	}
-	c.store(other, 7, 6)
-	if _, ok := c.find(1<<32-2, 7); ok {
-		t.Error("an address is found in another's place")
+	known := 0
+	for _, n := range row {
+		c.store(n, 7, n+1)
+	}
+	for _, n := range row {
+		if what, ok := c.find(n, 7); ok {
+			if known++; what != n+1 {
+				t.Errorf("%#x at %#x", what, n)
+			}
+		}
+	}
+	if known > cacheWays || known == 0 {
+		t.Errorf("%d of %d numbers are known in %d places", known, len(row), cacheWays)
 	}
 	for _, a := range []uint64{uint64(fi.AddrUnspec), 1<<32 - 1, 1 << 40} {
 		if _, ok := c.find(a, 0); ok {
 			t.Errorf("address %#x is found, and was not stored", a)
+		}
+	}
+}
+
+// TestAddressCacheSpread: peers of one machine are all known at once, whichever bits of their addresses differ; so are
+// indices in a row, and numbers that a multiplier alone puts into one place.
+func TestAddressCacheSpread(t *testing.T) {
+	word := func(node, process uint64) uint64 { return node<<9 | process } // of a Slingshot NIC
+	for what, number := range map[string]func(n uint64) uint64{
+		"one process on each node":     func(n uint64) uint64 { return word(0x2000+n, 17) },
+		"eight processes on each node": func(n uint64) uint64 { return word(0x2000+n/8, n%8*64+5) },
+		"nodes in groups of 2048":      func(n uint64) uint64 { return word(n<<11, 17) },
+		"one node":                     func(n uint64) uint64 { return word(0x2000, n) },
+		"indices":                      func(n uint64) uint64 { return n },
+		"high bits":                    func(n uint64) uint64 { return n << 55 },
+		"one place by the multiplier":  func(n uint64) uint64 { return n * 0xf1de83e19937733d },
+	} {
+		const peers = cacheSlots / 4
+		var c addressCache
+		c.open()
+		for n := range uint64(peers) {
+			c.store(number(n), 3, n)
+		}
+		known := 0
+		for n := range uint64(peers) {
+			if at, ok := c.find(number(n), 3); ok && at == n {
+				known++
+			}
+		}
+		if known < peers*95/100 {
+			t.Errorf("%s: %d of %d are known (seed %#x)", what, known, peers, c.seed)
 		}
 	}
 }

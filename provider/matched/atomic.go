@@ -37,25 +37,49 @@ func (a *Atomic) element(what string, iov []fi.IOVec) (uint64, error) {
 	return uint64(v.Base), err
 }
 
-// checkAtomic judges an operation, and stores it in p, but for its operands.
-func (e *Endpoint) checkAtomic(a *Atomic, p *hot.Post) error {
+// elements are the addresses of an operation's elements here, 0: it has not that one.
+type elements struct{ operand, compare, result uint64 }
+
+// elements finds them. Errors: fi.EINVAL.
+func (a *Atomic) elements() (at elements, err error) {
+	if a.Op != hw.MatchRead {
+		if at.operand, err = a.element("operand", a.Operand); err != nil {
+			return at, err
+		}
+	}
+	if a.Compares {
+		if at.compare, err = a.element("comparand", a.Compare); err != nil {
+			return at, err
+		}
+	}
+	if a.Fetch {
+		at.result, err = a.element("result", a.Result)
+	}
+	return at, err
+}
+
+// checkAtomic judges an operation, and stores it in p, but for the values of its elements.
+func (e *Endpoint) checkAtomic(a *Atomic, p *hot.Post) (at elements, err error) {
 	*p = hot.Post{Dest: uint64(a.Dest), Flags: a.Flags, Context: a.Context, Kind: kindOf(false, false, a.Inject)}
 	if a.Fetch {
 		p.Atomic = hot.AtomicFetch
 	}
 	if err := e.judge(p, atomicRulesOf(a.Fetch), 0); err != nil {
-		return err
+		return at, err
 	}
 	switch {
 	case e.atomics == nil || !e.atomics.AtomicValid(a.Op, a.Type, a.Fetch) || a.Size > elementMax:
-		return refuse(fi.EOPNOTSUPP, "atomic: the device has no operation %d on type %d", a.Op, a.Type)
+		return at, refuse(fi.EOPNOTSUPP, "atomic: the device has no operation %d on type %d", a.Op, a.Type)
 	case len(a.Remote) != 1 || a.Remote[0].Len != a.Size:
-		return refuse(fi.EINVAL, "atomic: not one remote element of %d bytes", a.Size)
+		return at, refuse(fi.EINVAL, "atomic: not one remote element of %d bytes", a.Size)
 	case !e.memory.KeyValid(a.Remote[0].Key, false):
-		return refuse(fi.EKEYREJECTED, "atomic: no region has key %#x", a.Remote[0].Key)
+		return at, refuse(fi.EKEYREJECTED, "atomic: no region has key %#x", a.Remote[0].Key)
 	}
-	p.Len = a.Size
-	return nil
+	if at, err = a.elements(); err != nil {
+		return at, err
+	}
+	p.Len, p.Result = a.Size, uintptr(at.result)
+	return at, nil
 }
 
 // performing is an atomic operation of Len bytes at a peer.
@@ -77,32 +101,18 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	c := calls.Get().(*call)
 	defer c.done()
 	p := &c.post
-	if err := e.checkAtomic(a, p); err != nil {
+	at, err := e.checkAtomic(a, p)
+	if err != nil {
 		return err
 	}
 	m := hw.MatchAtomic{Key: a.Remote[0].Key, Offset: a.Remote[0].Addr, Op: a.Op, Type: a.Type, Fetch: a.Fetch,
 		Events: e.reportsToOwner(), Ordered: e.o.Order&orderedAtomics != 0,
 		Delivered: a.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: a.Flags&fi.More != 0}
-	if a.Op != hw.MatchRead {
-		from, err := a.element("operand", a.Operand)
-		if err != nil {
-			return err
-		}
-		copy(m.Operand[:], bytesAt(from, a.Size))
+	if at.operand != 0 {
+		copy(m.Operand[:], bytesAt(at.operand, a.Size))
 	}
-	if a.Compares {
-		from, err := a.element("comparand", a.Compare)
-		if err != nil {
-			return err
-		}
-		copy(m.Compare[:], bytesAt(from, a.Size))
-	}
-	if a.Fetch {
-		to, err := a.element("result", a.Result)
-		if err != nil {
-			return err
-		}
-		p.Result = uintptr(to)
+	if at.compare != 0 {
+		copy(m.Compare[:], bytesAt(at.compare, a.Size))
 	}
 	to, err := e.address(a.Dest, c.name[:0])
 	if err != nil {

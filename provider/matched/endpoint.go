@@ -91,6 +91,8 @@ func Open(o Options) *Endpoint {
 	e.claimer, _ = o.Matcher.(hw.Claimer)
 	e.memory, _ = o.Matcher.(hw.MemoryMatcher)
 	e.atomics, _ = o.Matcher.(hw.AtomicMatcher)
+	e.addresses.open()
+	e.senders.open()
 	e.minMulti.Store(DefaultMinMulti)
 	e.copies.open(o.Copies)
 	o.Matcher.OnMatch(e.event)

@@ -124,7 +124,10 @@ func (e *Endpoint) JudgeTransfer(t *Transfer) error {
 }
 
 // JudgeAtomic does so for Atomic.
-func (e *Endpoint) JudgeAtomic(a *Atomic) error { return e.checkAtomic(a, new(hot.Post)) }
+func (e *Endpoint) JudgeAtomic(a *Atomic) error {
+	_, err := e.checkAtomic(a, new(hot.Post))
+	return err
+}
 
 // JudgeReceive does so for Receive.
 func (e *Endpoint) JudgeReceive(r *Receive) error {

@@ -11,8 +11,8 @@ import (
 
 // RegionAttr describes memory that peers are to reach.
 type RegionAttr struct {
-	// Memory is the whole of it, registered with the device, nil: it has no bytes. The caller's; it must stay until
-	// Region.Close has returned.
+	// Memory is the whole of it, registered with the device, nil: it has no bytes. The registration is the region's,
+	// which ends it when the device has no entry of the region's any more.
 	Memory hw.Memory
 	Addr   uint64 // of its first byte, for completions
 	Key    uint64 // at most Endpoint.MaxKey
@@ -40,6 +40,9 @@ type entry struct {
 	region  *Region
 	id      hw.MatchID
 	context uint64 // in events
+	// open says that a command about it is posted whose answer has not been taken, withdrawing that the last one is to
+	// take the entry away. The region's caller.
+	open, withdrawing bool
 	// answered says that the device has answered the last command about it, with err. Under entries.mu.
 	answered bool
 	err      error
@@ -110,20 +113,24 @@ func (e *Endpoint) MaxKey() uint64 {
 
 // Expose lets peers reach a region, and returns when they do. Errors: fi.ENOKEY for a key that a region of the endpoint
 // has, fi.ENOSPC when the device has no room for it, fi.EINVAL, fi.EOPNOTSUPP where the device has no regions, and what
-// Options.Await returns.
+// Options.Await returns. A region beside an error is one that the device may have: its memory is registered until
+// Close returns without an error. Without one the registration has ended.
 func (e *Endpoint) Expose(a *RegionAttr) (*Region, error) {
-	if e.memory == nil {
-		return nil, refuse(fi.EOPNOTSUPP, "region: the device has none")
-	}
 	r := &Region{e: e, attr: *a}
+	if e.memory == nil {
+		return nil, errors.Join(refuse(fi.EOPNOTSUPP, "region: the device has none"), r.Close())
+	}
 	err := r.append(false)
 	if err == nil && r.notifies() {
 		err = r.append(true)
 	}
-	if err != nil {
-		return nil, errors.Join(err, r.Close())
+	if err == nil {
+		return r, nil
 	}
-	return r, nil
+	if late := r.Close(); late != nil {
+		return r, errors.Join(err, late)
+	}
+	return nil, err
 }
 
 // Key is the region's key.
@@ -148,19 +155,23 @@ func (r *Region) append(notify bool) error {
 		return err
 	})
 	r.attr.Key = m.Key
-	if err != nil {
+	if err == nil || t.open {
+		r.own = append(r.own, t)
+	} else {
 		e.regions.remove(t)
+	}
+	if err != nil {
 		errno := Errno(err)
 		if errors.Is(err, hw.ErrNoResource) {
 			errno = fi.ENOSPC
 		}
 		return refuse(errno, "region with key %#x: %v", r.attr.Key, err)
 	}
-	r.own = append(r.own, t)
 	return nil
 }
 
-// command posts a command about an entry, once there is room, and waits for its answer.
+// command posts a command about an entry, once there is room, and waits for its answer: t.open says afterwards that it
+// is posted and the answer has not come.
 func (e *Endpoint) command(t *entry, post func() error) error {
 	e.regions.ask(t)
 	var err error
@@ -170,28 +181,56 @@ func (e *Endpoint) command(t *entry, post func() error) error {
 	}); late != nil || err != nil {
 		return errors.Join(err, late)
 	}
+	t.open = true
+	return e.await(t)
+}
+
+// await waits for the answer to a command.
+func (e *Endpoint) await(t *entry) (err error) {
 	if late := e.o.Await(func() (ok bool) {
 		ok, err = e.regions.answered(t)
 		return ok
 	}); late != nil {
 		return late
 	}
+	t.open = false
 	return err
 }
 
-// Close ends the region: when it returns without an error no peer is at the memory. Errors: those of the device and of
-// Options.Await; peers may reach the region still.
+// takeAway has the device give up an entry, of which a command may be open.
+func (e *Endpoint) takeAway(t *entry) error {
+	if t.open {
+		err := e.await(t)
+		if t.open {
+			return err
+		}
+		if gone := (err == nil) == t.withdrawing; gone {
+			return nil
+		}
+	}
+	t.withdrawing = true
+	return e.command(t, func() error { return e.memory.Withdraw(t.id) })
+}
+
+// Close ends the region: when it returns without an error no peer is at the memory, and its registration has ended.
+// Errors: those of the device and of Options.Await; peers may reach the region still, and the memory stays registered.
 func (r *Region) Close() error {
 	for len(r.own) > 0 {
 		t := r.own[len(r.own)-1]
-		if err := r.e.command(t, func() error { return r.e.memory.Withdraw(t.id) }); err != nil {
-			log.Warnf(log.MR, "close region with key %#x: %v", r.attr.Key, err)
+		if err := r.e.takeAway(t); err != nil {
+			log.Warnf(log.MR, "close region with key %#x: %v; the device may reach its memory, which stays registered",
+				r.attr.Key, err)
 			return Errno(err)
 		}
 		r.e.regions.remove(t)
 		r.own = r.own[:len(r.own)-1]
 	}
-	return nil
+	if r.attr.Memory == nil {
+		return nil
+	}
+	err := r.attr.Memory.Close()
+	r.attr.Memory = nil
+	return err
 }
 
 // regionEvent takes in an event of a region. Lease.

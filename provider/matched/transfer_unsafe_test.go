@@ -20,7 +20,9 @@ type memoryDevice struct {
 	injected  [][]byte
 	busy      int   // how many commands about regions find no room
 	refuse    error // what the next answers say
+	second    error // the same about entries for writes with data
 	silent    bool  // there are none
+	mute      bool  // there are none to withdrawals
 	answers   []hw.MatchEvent
 }
 
@@ -46,7 +48,11 @@ func (d *memoryDevice) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
 		r.Key = 1000
 	}
 	d.exposed = append(d.exposed, *r)
-	d.answers = append(d.answers, hw.MatchEvent{Kind: hw.MatchExposed, Context: r.Context, Err: d.refuse})
+	err := d.refuse
+	if r.Notify && err == nil {
+		err = d.second
+	}
+	d.answers = append(d.answers, hw.MatchEvent{Kind: hw.MatchExposed, Context: r.Context, Err: err})
 	return hw.MatchID(len(d.exposed)), d.err
 }
 
@@ -55,9 +61,17 @@ func (d *memoryDevice) Withdraw(id hw.MatchID) error {
 		return err
 	}
 	d.withdrawn = append(d.withdrawn, id)
+	if d.mute {
+		return nil
+	}
 	d.answers = append(d.answers, hw.MatchEvent{Kind: hw.MatchWithdrawn, Context: d.exposed[id-1].Context,
 		Err: d.refuse})
 	return d.err
+}
+
+// say is an answer about an entry, the last one or one before it, that comes late.
+func (d *memoryDevice) say(kind hw.MatchKind, back int, err error) {
+	d.on(&hw.MatchEvent{Kind: kind, Context: d.exposed[len(d.exposed)-1-back].Context, Err: err})
 }
 
 func (d *memoryDevice) PostTransfer(t *hw.MatchTransfer) error {
@@ -316,13 +330,83 @@ func TestRegionsRefused(t *testing.T) {
 	if _, err := e.Expose(&a); !errors.Is(err, fi.ENOSPC) {
 		t.Errorf("no room: %v", err)
 	}
-	d.refuse, d.silent = nil, true
-	if _, err := e.Expose(&a); !errors.Is(err, fi.ETIMEDOUT) {
-		t.Errorf("no answer: %v", err)
-	}
 	if n := len(e.regions.by); n != 0 {
 		t.Errorf("%d entries are left", n)
 	}
+}
+
+// registration is a registration that knows whether it has ended.
+type registration struct {
+	hw.Memory
+	ended int
+}
+
+func (m *registration) Close() error {
+	m.ended++
+	return nil
+}
+
+// TestRegionsKept: memory stays registered as long as the device may have an entry of it, whatever Expose has said, and
+// the registration ends once.
+func TestRegionsKept(t *testing.T) {
+	e, d, _ := openMemory()
+	expose := func(what string, device func(), want error) (*Region, *registration) {
+		m := new(registration)
+		a := RegionAttr{Memory: m, Key: 7, Access: hw.RemoteRead | hw.RemoteWrite, Notify: true}
+		device()
+		r, err := e.Expose(&a)
+		if !errors.Is(err, want) {
+			t.Fatalf("%s: %v, want %v", what, err, want)
+		}
+		return r, m
+	}
+	closed := func(what string, r *Region, m *registration, withdrawn int) {
+		t.Helper()
+		if m.ended != 0 {
+			t.Fatalf("%s: the registration has ended", what)
+		}
+		d.second, d.silent, d.mute = nil, false, false
+		before := len(d.withdrawn)
+		if err := r.Close(); err != nil || m.ended != 1 {
+			t.Errorf("%s: close: %v, the registration has ended %d times", what, err, m.ended)
+		}
+		if n := len(d.withdrawn) - before; n != withdrawn || len(e.regions.by) != 0 {
+			t.Errorf("%s: %d entries taken away, not %d, %d are left", what, n, withdrawn, len(e.regions.by))
+		}
+	}
+
+	for what, device := range map[string]func(){
+		"refused at once":           func() { d.err = hw.ErrInvalid },
+		"refused":                   func() { d.refuse = hw.ErrInvalid },
+		"never posted":              func() { d.err = hw.ErrNoResource },
+		"the device has no regions": func() { e.memory = nil },
+	} {
+		m := new(registration)
+		device()
+		if r, err := e.Expose(&RegionAttr{Memory: m, Access: hw.RemoteRead}); err == nil || r != nil || m.ended != 1 {
+			t.Errorf("%s: %v, %v, the registration has ended %d times", what, r, err, m.ended)
+		}
+		d.err, d.refuse, e.memory = nil, nil, d
+	}
+
+	r, m := expose("no answer", func() { d.silent = true }, fi.ETIMEDOUT)
+	d.say(hw.MatchExposed, 0, hw.ErrNoResource)
+	closed("no answer, then refused", r, m, 0)
+
+	r, m = expose("no answer", func() { d.silent = true }, fi.ETIMEDOUT)
+	d.say(hw.MatchExposed, 0, nil)
+	closed("no answer, then exposed", r, m, 1)
+
+	// The first entry is there, the second is refused, and the first stays for now.
+	r, m = expose("the second", func() { d.mute, d.second = true, hw.ErrNoResource }, fi.ENOSPC)
+	d.say(hw.MatchWithdrawn, 1, nil)
+	closed("a withdrawal that is answered late", r, m, 0)
+	r, m = expose("the second", func() { d.mute, d.second = true, hw.ErrNoResource }, fi.ENOSPC)
+	d.say(hw.MatchWithdrawn, 1, hw.ErrInvalid)
+	closed("a withdrawal that is refused late", r, m, 1)
+
+	r, m = expose("all well", func() {}, nil)
+	closed("all well", r, m, 2)
 }
 
 // atomicDevice is one with atomic operations, as far as the test says.
@@ -411,6 +495,12 @@ func TestAtomics(t *testing.T) {
 		if err := e.Atomic(&a); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
+		if err := e.JudgeAtomic(&a); a.Dest != 4 && !errors.Is(err, c.want) {
+			t.Errorf("%s, later: %v, want %v", what, err, c.want)
+		}
+	}
+	if err := e.JudgeAtomic(&swap); err != nil {
+		t.Errorf("a good one, later: %v", err)
 	}
 	plain, _, _ := openMemory()
 	if err := plain.Atomic(&base); !errors.Is(err, fi.EOPNOTSUPP) {

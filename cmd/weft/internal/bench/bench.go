@@ -184,7 +184,7 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 		Format: resultFormat, Taken: time.Now().UTC().Truncate(time.Second), Weft: version.String(),
 		Libfabric: libfabric,
 		Machine:   machine(), Cores: o.cpus, Rounds: o.rounds, Seconds: o.perFigure.Seconds(), Providers: providers,
-		Noise: r.noise.warnings(), Figures: r.found.list(providers),
+		Noise: append(r.noise.warnings(), r.found.odd...), Figures: r.found.list(providers),
 	}
 	for _, n := range res.Noise {
 		r.reporter.note("the figures are doubtful: %s", n)

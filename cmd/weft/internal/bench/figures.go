@@ -11,13 +11,19 @@ import (
 // figures holds every value that was measured, by provider and name.
 type figures struct {
 	values map[string]map[string][]float64
+	odd    []string // what was measured and is no value
 }
 
 func newFigures() *figures {
 	return &figures{values: map[string]map[string][]float64{}}
 }
 
+// add takes in a value. One that is no number, or infinite, says nothing about the others.
 func (f *figures) add(provider, name string, value float64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		f.odd = append(f.odd, fmt.Sprintf("%s of %s was %v once", name, provider, value))
+		return
+	}
 	if f.values[provider] == nil {
 		f.values[provider] = map[string][]float64{}
 	}

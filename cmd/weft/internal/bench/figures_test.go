@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,6 +40,17 @@ func TestAddLines(t *testing.T) {
 	addLines(f, "weft", []byte("tcp;ofi_rxm rate_8_mps 7\nweft@build/lib rate_8_mps 6\na line of noise\n"))
 	if a, b := f.of("weft", "rate_8_mps"), f.of("tcp;ofi_rxm", "rate_8_mps"); a.count != 3 || a.high < 5.5 || b.median != 7 {
 		t.Errorf("got %+v and %+v", a, b)
+	}
+	addLines(f, "weft", []byte("tcp rate_8_mps 7\nrate_8_mps inf\nrate_8_mps NaN\nrate_8_mps 8\n"))
+	if a, b := f.of("weft", "rate_8_mps"), f.of("tcp", "rate_8_mps"); a.count != 4 || b.count != 1 {
+		t.Errorf("a line that names a provider, and lines that name none: %+v and %+v", a, b)
+	}
+	want := []string{"rate_8_mps of weft was +Inf once", "rate_8_mps of weft was NaN once"}
+	if !slices.Equal(f.odd, want) {
+		t.Errorf("what is no value: %q", f.odd)
+	}
+	if b, err := json.Marshal(f.list([]string{"weft", "tcp"})); err != nil {
+		t.Errorf("%v: %s", err, b)
 	}
 }
 

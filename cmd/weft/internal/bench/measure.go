@@ -181,16 +181,16 @@ func (r *run) output(ctx context.Context, text string, env []string, each time.D
 // "PROVIDER@FOLDER name value", which the program prints if it was given several.
 func addLines(found *figures, provider string, out []byte) {
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
-		words := strings.Fields(lines.Text())
+		words, of := strings.Fields(lines.Text()), provider
 		if len(words) == 3 {
-			provider, _, _ = strings.Cut(words[0], "@")
+			of, _, _ = strings.Cut(words[0], "@")
 			words = words[1:]
 		}
 		if len(words) != 2 {
 			continue
 		}
 		if value, err := strconv.ParseFloat(words[1], 64); err == nil {
-			found.add(provider, words[0], value)
+			found.add(of, words[0], value)
 		}
 	}
 }

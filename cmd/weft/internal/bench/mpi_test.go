@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMPI runs launchers that are scripts: Open MPI's way over vader fails, its pairs over weft do, MPICH is there and
@@ -66,6 +69,34 @@ echo "mpi_latency_8_us 0.${#FI_PROVIDER}"
 	doc := leadWith(placeSection("", "2", "SECOND\n"), "MPI", "FIRST\n")
 	if doc = leadWith(doc, "MPI", "NEW\n"); strings.Index(doc, "NEW") > strings.Index(doc, "SECOND") || strings.Contains(doc, "FIRST") || !strings.HasPrefix(doc, "# Benchmarks") {
 		t.Errorf("MPI does not lead:\n%s", doc)
+	}
+}
+
+// TestUCXServers: no server is left behind of clients that fail.
+func TestUCXServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all clients of a test, one after the other")
+	}
+	dir := t.TempDir()
+	put(t, dir, "ucx_perftest", `#!/bin/sh
+[ "$1" != localhost ] || exit 1
+echo $$ >>"`+dir+`/servers"
+exec sleep 30
+`)
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	r := &run{options: new(options)}
+	if v, err := r.ucxOnce(ucxTests[0]); err == nil {
+		t.Errorf("a figure of clients that fail: %v", v)
+	}
+	servers, err := os.ReadFile(dir + "/servers")
+	if n := strings.Count(string(servers), "\n"); err != nil || n != ucxTries {
+		t.Fatalf("%d servers, %v", n, err)
+	}
+	for _, text := range strings.Fields(string(servers)) {
+		pid, err := strconv.Atoi(text)
+		if err != nil || unix.Kill(pid, unix.SIGKILL) != unix.ESRCH {
+			t.Errorf("server %s runs, %v", text, err)
+		}
 	}
 }
 

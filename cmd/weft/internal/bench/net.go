@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -253,10 +254,13 @@ func countWrong(found *figures) {
 // netSection writes the table.
 func netSection(res *result, found *figures) string {
 	var took []string
-	for _, p := range netProviders {
-		if found.has(p, "net_") {
+	for _, p := range append(slices.Clone(netProviders), res.Providers...) {
+		if found.has(p, "net_") && !slices.Contains(took, p) {
 			took = append(took, p)
 		}
+	}
+	if len(took) == 0 {
+		return ""
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Network, libfabric %s, %s\n\n", res.Libfabric, res.date())

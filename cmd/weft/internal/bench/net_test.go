@@ -53,6 +53,19 @@ func TestNetSection(t *testing.T) {
 	}
 }
 
+// TestNetSectionOthers: figures of providers that are not measured over a network now are shown, too.
+func TestNetSectionOthers(t *testing.T) {
+	f := newFigures()
+	f.add("FI_X=1 weft", "net_pingpong_8_us", 8)
+	got := netSection(&result{Providers: []string{"tcp", "FI_X=1 weft"}}, f)
+	if !strings.Contains(got, "| what | FI_X=1 weft | ratio |") || !strings.Contains(got, "| 8.00 |") {
+		t.Errorf("%s", got)
+	}
+	if got := netSection(&result{}, newFigures()); got != "" {
+		t.Errorf("without figures: %s", got)
+	}
+}
+
 // TestNetTable: every row is of a figure that the measuring program gives.
 func TestNetTable(t *testing.T) {
 	for _, share := range shareOf {

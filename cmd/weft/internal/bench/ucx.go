@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ucxName is what UCX without an MPI is called in results: its own ucx_perftest, beside the measuring program.
@@ -73,7 +75,7 @@ func (r *run) ucxOnce(t ucxTest) (float64, error) {
 		}
 		value, err := r.ucxClient(t, port)
 		if err != nil {
-			_ = server.Process.Kill()
+			_ = server.Process.Signal(unix.SIGTERM) // which timeout gives the server, too
 		}
 		_ = server.Wait()
 		if err == nil {

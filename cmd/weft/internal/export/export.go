@@ -153,7 +153,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	known := map[process]found{}
 	for i := range sample.Processes {
 		p := &sample.Processes[i]
-		if p.Ended {
+		if p.Ended || p.Idle {
 			continue
 		}
 		key := process{p.PID, p.Start, p.PIDNS}

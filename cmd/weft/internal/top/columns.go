@@ -168,10 +168,13 @@ func cells(p *watch.Process, s text.Style) []string {
 	for i, c := range columns {
 		v := c.text(p)
 		switch {
-		case p.Ended && i > 2:
+		case (p.Ended || p.Idle) && i > 2:
 			v = s.Dim("-")
-			if i == 3 {
+			switch {
+			case i == 3 && p.Ended:
 				v = s.Warn("ended")
+			case i == 3:
+				v = s.Dim("no endpoint")
 			}
 		case p.Strange != "" && i > 2:
 			v = s.Dim("?")

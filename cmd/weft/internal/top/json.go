@@ -30,6 +30,7 @@ type (
 		Weft      string             `json:"weft"`
 		Problem   string             `json:"problem,omitempty"`
 		Ended     bool               `json:"ended,omitempty"`
+		Idle      bool               `json:"idle,omitempty"`
 		Seconds   float64            `json:"seconds"`
 		Totals    map[string]uint64  `json:"totals,omitempty"`
 		Rates     map[string]float64 `json:"rates,omitempty"`
@@ -60,7 +61,8 @@ func toJSON(l *watch.Sample, list []watch.Process, host nic.Host) jsonSample {
 
 func processJSON(p *watch.Process) jsonProcess {
 	out := jsonProcess{
-		PID: p.PID, UID: p.UID, User: p.User, Command: p.Command, Weft: p.Weft, Problem: p.Strange, Ended: p.Ended,
+		PID: p.PID, UID: p.UID, User: p.User, Command: p.Command, Weft: p.Weft, Problem: p.Strange,
+		Ended: p.Ended, Idle: p.Idle,
 		Seconds: p.Seconds(), Endpoints: []jsonEndpoint{},
 	}
 	if p.Strange != "" {

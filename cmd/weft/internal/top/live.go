@@ -72,7 +72,8 @@ func (t *terminal) suspend() error {
 // live shows the screen until the user quits, the context ends or the terminal
 // is gone.
 func live(ctx context.Context, in, out *os.File, watcher *watch.Watcher, o *options, by int) error {
-	m := &model{style: text.StyleFor(out), by: by, reverse: o.reverse, filter: o.filter, interval: o.interval, threads: state, nics: nics{host: nic.ThisHost()}}
+	m := &model{style: text.StyleFor(out), by: by, reverse: o.reverse, filter: o.filter, interval: o.interval,
+		threads: state, here: watcher.Here, nics: nics{host: nic.ThisHost()}}
 	t := &terminal{in: in, out: out}
 	if err := t.enter(); err != nil {
 		return err

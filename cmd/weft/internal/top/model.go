@@ -33,7 +33,8 @@ type model struct {
 	typed    string
 	paused   bool
 	mode     mode
-	selected uint32 // process id
+	selected watch.Key
+	pid      uint32 // of that process
 	scroll   int    // first line of the details
 	zeros    bool   // show counters that are 0 too
 	interval time.Duration
@@ -43,8 +44,10 @@ type model struct {
 	note   string          // an error of the last read
 	// threads asks a process what its threads are at.
 	threads func(pid int) (string, error)
-	answer  string // of threads, for the selected process
-	nics    nics
+	// here reports whether a process has its id here, too, by which it can be asked.
+	here   func(p *watch.Process) bool
+	answer string // of threads, for the selected process
+	nics   nics
 }
 
 // update takes a sample.
@@ -63,12 +66,19 @@ func (m *model) update(l *watch.Sample, err error) {
 }
 
 func (m *model) askThreads() {
-	s, err := m.threads(int(m.selected))
+	if i := m.index(); i >= 0 && !m.here(&m.list[i]) {
+		m.answer = "it is of another pid namespace: weft top there can ask it"
+		return
+	}
+	s, err := m.threads(int(m.pid))
 	if err != nil {
 		s = err.Error()
 	}
 	m.answer = s
 }
+
+// choose selects a process of the list.
+func (m *model) choose(i int) { m.selected, m.pid = m.list[i].Key(), m.list[i].PID }
 
 func (m *model) arrange() {
 	if m.sample == nil {
@@ -76,13 +86,13 @@ func (m *model) arrange() {
 	}
 	m.list = arrange(m.sample.Processes, m.by, m.reverse, m.filter)
 	if m.index() < 0 && len(m.list) != 0 && m.mode != modeDetail && m.mode != modeThreads {
-		m.selected = m.list[0].PID
+		m.choose(0)
 	}
 }
 
 // index is the place of the selected process in the list, -1 if it is not there.
 func (m *model) index() int {
-	return slices.IndexFunc(m.list, func(p watch.Process) bool { return p.PID == m.selected })
+	return slices.IndexFunc(m.list, func(p watch.Process) bool { return p.Key() == m.selected })
 }
 
 // key acts on a key and reports whether to quit.
@@ -164,7 +174,7 @@ func (m *model) move(n int) {
 		return
 	}
 	i := min(max(m.index()+n, 0), len(m.list)-1)
-	m.selected = m.list[i].PID
+	m.choose(i)
 }
 
 // view returns the screen: exactly height lines of at most width columns.
@@ -176,7 +186,7 @@ func (m *model) view(width, height int) []string {
 	case modeDetail:
 		body = m.detailLines()
 	case modeThreads:
-		head := m.style.Bold(fmt.Sprintf("threads of weft's in process %d", m.selected))
+		head := m.style.Bold(fmt.Sprintf("threads of weft's in process %d", m.pid))
 		body = append([]string{head}, strings.Split(strings.TrimRight(m.answer, "\n"), "\n")...)
 	case modeNICs:
 		body = m.nics.lines(m.style, m.zeros)
@@ -280,12 +290,15 @@ func (m *model) listLines(rows, width int) []string {
 func (m *model) detailLines() []string {
 	i := m.index()
 	if i < 0 {
-		return []string{fmt.Sprintf("process %d has ended", m.selected)}
+		return []string{fmt.Sprintf("process %d has ended", m.pid)}
 	}
 	p := &m.list[i]
 	head := fmt.Sprintf("%d %s of %s, weft %s", p.PID, p.Command, p.User, p.Weft)
-	if p.Ended {
+	switch {
+	case p.Ended:
 		head += "  " + m.style.Warn("ended; its last counters")
+	case p.Idle:
+		head += "  " + m.style.Dim("has no endpoint now; its last counters")
 	}
 	lines := []string{m.style.Bold(head)}
 	if p.Strange != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/weft-fabric/weft/cmd/weft/internal/fabric"
 	"github.com/weft-fabric/weft/cmd/weft/internal/text"
 	"github.com/weft-fabric/weft/cmd/weft/internal/tool"
 	"github.com/weft-fabric/weft/cmd/weft/internal/watch"
@@ -82,13 +83,26 @@ hundred times, as JSON that Perfetto and chrome://tracing show.`,
 	return c
 }
 
-// Directory is where the pages are: what the user says, or what the processes
-// with the same environment use.
+// shmDir is the variable that says where the pages are.
+const shmDir = "FI_WEFT_SHM_DIR"
+
+// Directory is where the pages are: what the user says, or what processes with the same environment and the libfabric
+// that the loader takes use. Other variables are not read.
 func Directory(flag string) (string, error) {
 	if flag != "" {
 		return flag, nil
 	}
-	cfg, err := config.Load(os.LookupEnv)
+	return directory(fabric.OwnSettings(fabric.Roots(), os.LookupEnv).Lookup)
+}
+
+// directory is what a variable says.
+func directory(lookup func(string) (string, bool)) (string, error) {
+	cfg, err := config.Load(func(name string) (string, bool) {
+		if name != shmDir {
+			return "", false
+		}
+		return lookup(name)
+	})
 	if err != nil {
 		return "", err
 	}

@@ -25,16 +25,21 @@ type Watcher struct {
 	All bool
 
 	host  proc.Host
-	last  map[key]*stats.Snapshot
+	last  map[Key]*stats.Snapshot
 	users map[uint32]string
 }
 
-// key names a process for good.
-type key struct {
+// Key names a process for good, also where another pid namespace has its id.
+type Key struct {
 	pid   uint32
 	start uint64
 	ns    uint64
 }
+
+// Key is the process's.
+func (p *Process) Key() Key { return keyOf(p.Snapshot) }
+
+func keyOf(s *stats.Snapshot) Key { return Key{s.PID, s.Start, s.PIDNS} }
 
 // Process is a process as it is now, and what it did since the last sample.
 type Process struct {
@@ -42,11 +47,17 @@ type Process struct {
 	User string
 	// Ended says that the process is gone and these are its last counters.
 	Ended bool
+	// Idle says that the process lives and has no page of counters now, as one without an endpoint; these are its
+	// last counters.
+	Idle bool
 	// Strange says why the counters are not known, empty where they are.
 	Strange string
 	// Before is the process in the last sample, nil in the first.
 	Before *stats.Snapshot
 }
+
+// Here reports whether this program's pid namespace has the process under its id.
+func (w *Watcher) Here(p *Process) bool { return p.PIDNS == w.host.PIDNS && !w.host.Blind }
 
 // Sample is what one read of all pages gives.
 type Sample struct {
@@ -62,19 +73,18 @@ func New(dir string, all bool) (*Watcher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this host: %w", err)
 	}
-	return &Watcher{Dir: dir, All: all, host: host, last: map[key]*stats.Snapshot{}, users: map[uint32]string{}}, nil
+	return &Watcher{Dir: dir, All: all, host: host, last: map[Key]*stats.Snapshot{}, users: map[uint32]string{}}, nil
 }
 
-// Read reads every page. A process that has ended since the last sample is
-// returned once more, with its last counters. The error says that the directory
-// cannot be read.
+// Read reads every page. A process that has ended since the last sample is returned once more, with its last counters,
+// one that lives and has no page as long as it lives. The error says that the directory cannot be read.
 func (w *Watcher) Read() (*Sample, error) {
 	paths, err := stats.List(w.Dir, w.host.User, w.All)
 	if err != nil {
 		return nil, err
 	}
 	l := &Sample{Taken: time.Now()}
-	seen := map[key]*stats.Snapshot{}
+	seen := map[Key]*stats.Snapshot{}
 	for _, path := range paths {
 		s, err := stats.Read(path)
 		switch {
@@ -85,7 +95,7 @@ func (w *Watcher) Read() (*Sample, error) {
 			l.Problems = append(l.Problems, err.Error())
 			continue
 		}
-		k := key{s.PID, s.Start, s.PIDNS}
+		k := keyOf(s)
 		if !s.Alive(&w.host) {
 			if w.last[k] == nil {
 				continue // it had ended before the first sample; weft doctor reports it
@@ -102,9 +112,16 @@ func (w *Watcher) Read() (*Sample, error) {
 		l.Processes = append(l.Processes, p)
 	}
 	for k, s := range w.last {
-		if seen[k] == nil {
-			l.Processes = append(l.Processes, Process{Snapshot: s, User: w.user(s.UID), Ended: true})
+		if seen[k] != nil {
+			continue
 		}
+		p := Process{Snapshot: s, User: w.user(s.UID)}
+		if p.Idle = w.Here(&p) && s.Alive(&w.host); p.Idle {
+			seen[k] = s
+		} else {
+			p.Ended = true
+		}
+		l.Processes = append(l.Processes, p)
 	}
 	w.last = seen
 	slices.SortFunc(l.Processes, func(a, b Process) int { return cmp.Compare(a.PID, b.PID) })
