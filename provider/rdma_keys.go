@@ -46,8 +46,8 @@ func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 	return p.device().Take(m, payload, p.exposes())
 }
 
-// findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open. If
-// there is none it asks for it.
+// findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open.
+// If there is none it asks for it.
 func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.keys.Find(key)
 	if ask {

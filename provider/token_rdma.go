@@ -11,7 +11,7 @@ import (
 )
 
 // The device's keys in tokens. A token says by which interface of the owner's, on which device, a key reaches the
-// region; no other interface ever has that address. Whoever opens the token uses the key over a connection to that
+// region; no other interface ever has that address. A peer that opens the token uses the key over a connection to that
 // interface alone, so one of another process, or of the owner's before it was restarted, is never sent anywhere. Where
 // the connection leads elsewhere, and when the device has refused the key, the owner is asked (rdma_keys.go).
 

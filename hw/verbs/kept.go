@@ -10,11 +10,11 @@ import (
 )
 
 // A device may give the key of a region that is closed to a new one: keys have 32 bits, of which few change each time.
-// Who still has the old key would reach the new region where that is at the same addresses, which are what the device
-// checks beside the key.
+// A peer that still has the old key would reach the new region where that is at the same addresses, which are what the
+// device checks beside the key.
 
-// keptKeys are the device's keys that peers may keep (hw.Lasting), with the memory that each has named. Those of regions
-// that are closed stay.
+// keptKeys are the device's keys that peers may keep (hw.Lasting), with the memory that each has named. Those of
+// regions that are closed stay.
 type keptKeys struct {
 	mu    sync.Mutex // control operations only
 	spans map[uint32]span

@@ -52,7 +52,8 @@ func TestKept(t *testing.T) {
 		g := &given{keys: c.keys}
 		m, err := k.anew(c.addr, 100, g.register, g.drop)
 		if c.want == 0 {
-			if !errors.Is(err, unix.EAGAIN) || !errors.Is(registered(err, 100), hw.ErrNoResource) || g.n != maxRefused || g.open != 0 {
+			if !errors.Is(err, unix.EAGAIN) || !errors.Is(registered(err, 100), hw.ErrNoResource) ||
+				g.n != maxRefused || g.open != 0 {
 				t.Errorf("%s: %v after %d registrations", c.what, err, g.n)
 			}
 			continue
@@ -81,12 +82,13 @@ func TestKeptRoom(t *testing.T) {
 
 // TestKeyRegion reads from a key what was registered.
 func TestKeyRegion(t *testing.T) {
-	m := &Memory{region: hw.Region{Len: 100, Base: 50, Access: hw.RemoteRead | hw.RemoteWrite}, addr: 1000, mr: &ibv.MR{RKey: 5}}
+	want := hw.Region{Len: 100, Base: 50, Access: hw.RemoteRead | hw.RemoteWrite}
+	m := &Memory{region: want, addr: 1000, mr: &ibv.MR{RKey: 5}}
 	k, err := unpackKey(m.PackKey(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := (&MemoryDomain{}).KeyRegion(k); r != (hw.Region{Len: 100, Base: 50, Access: hw.RemoteRead | hw.RemoteWrite}) {
+	if r := (&MemoryDomain{}).KeyRegion(k); r != want {
 		t.Errorf("%+v", r)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// RDMA is the body of a part PartRDMA: an RDMA device of the owner that reaches the region. What the address and the key
-// consist of the device's transport says.
+// RDMA is the body of a part PartRDMA: an RDMA device of the owner that reaches the region. What the address and the
+// key consist of the device's transport says.
 type RDMA struct {
 	Address []byte // of the owner's interface on the device, which no other interface ever has
 	Key     []byte // by which the device knows the region

@@ -33,7 +33,8 @@ func TestRails(t *testing.T) {
 	}
 	list := got.Rails()
 	if len(list) != 2 || string(list[0].Address) != "the first device's address" || len(list[0].Key) != 30 ||
-		!bytes.Equal(list[1].Address, bytes.Repeat([]byte{2}, 40)) || !bytes.Equal(list[1].Key, bytes.Repeat([]byte{3}, 32)) {
+		!bytes.Equal(list[1].Address, bytes.Repeat([]byte{2}, 40)) ||
+		!bytes.Equal(list[1].Key, bytes.Repeat([]byte{3}, 32)) {
 		t.Errorf("%q", list)
 	}
 	if Version == 1 && !bytes.Equal(packed(t, rails(), nil), b) {
@@ -59,8 +60,9 @@ func TestRailsRoom(t *testing.T) {
 		t.Errorf("%d keys in %d bytes", n, len(packed(t, tok, nil)))
 	}
 	for what, r := range map[string]RDMA{
-		"no address": {nil, []byte{1}}, "no key": {[]byte{1}, nil}, "long address": {make([]byte, MaxRDMAField+1), []byte{1}},
-		"long key": {[]byte{1}, make([]byte, MaxRDMAField+1)}, "again": {tok.Rails()[0].Address, []byte{1}},
+		"no address": {nil, []byte{1}}, "no key": {[]byte{1}, nil},
+		"long address": {make([]byte, MaxRDMAField+1), []byte{1}},
+		"long key":     {[]byte{1}, make([]byte, MaxRDMAField+1)}, "again": {tok.Rails()[0].Address, []byte{1}},
 	} {
 		before := len(tok.Parts)
 		if tok.AddRail(r); len(tok.Parts) != before {
@@ -113,7 +115,8 @@ func TestForgedRails(t *testing.T) {
 func TestRDMALonger(t *testing.T) {
 	r := RDMA{[]byte("address"), []byte("key")}
 	b := r.Append(nil)
-	if got, ok := ParseRDMA(append(bytes.Clone(b), "new fields"...)); !ok || string(got.Address) != "address" || string(got.Key) != "key" {
+	got, ok := ParseRDMA(append(bytes.Clone(b), "new fields"...))
+	if !ok || string(got.Address) != "address" || string(got.Key) != "key" {
 		t.Errorf("%q, %t", got, ok)
 	}
 	for n := range b {
