@@ -381,10 +381,9 @@ static void closed_region(struct side *s, long ways)
 static void test_by_device(long ways)
 {
 	static const char *const names[] = { "auto", "message", "rdma,message", "rdma" };
-	const char *cxi = getenv("FI_WEFT_CXI"), *verbs = getenv("FI_WEFT_VERBS");
 	struct side s;
 
-	if ((!cxi || strcmp(cxi, "yes")) && (!verbs || strcmp(verbs, "yes")))
+	if (!device_is_demanded())
 		SKIP("no RDMA device is demanded");
 	setenv("FI_WEFT_TOKEN_WAYS", names[ways], 1);
 	open_side_as(&s, FI_MR_ALLOCATED);
