@@ -85,6 +85,8 @@ type path struct {
 	port *port
 	peer peers.Address // the peer's own, whose name may differ from the link's
 	keys *rkey.Peer    // nil: no device reaches the peer's memory
+	// device is the address of the peer's interface on the device that does, nil: none. Immutable.
+	device []byte
 	// back: the path belongs to a source and to no link (peer_restart.go). flow is then the flow of segments over it,
 	// nil while there was none; the lease holder's.
 	back bool
@@ -185,6 +187,9 @@ func (e *initiator) connect(l *link) (*path, error) {
 		p := &path{Endpoint: ep, port: port, peer: own, rounds: e.shares.roundsWith(ep, port)}
 		if port.oneSided() {
 			p.keys = &rkey.Peer{}
+			if d, ok := ep.(hw.DevicePeer); ok {
+				p.device = d.DeviceAddress()
+			}
 		}
 		if line := (hot.Peer{}); port.number == 0 && e.iface.FillPeer(ep, &line) == nil {
 			p.slots = line.Slots

@@ -31,6 +31,7 @@ type peering struct {
 	portSet
 	linkTable
 	statistics
+	opened openedTokens
 
 	attr     hw.Attr
 	rx       *rxContext

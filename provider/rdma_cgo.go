@@ -183,7 +183,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 
 // deviceAddress is what peers must know of an interface of openRDMAIface.
 func deviceAddress(i hw.Iface) []byte {
-	return i.(interface{ DeviceAddress() []byte }).DeviceAddress()
+	return i.(hw.Device).DeviceAddress()
 }
 
 // startWatch starts the watch for changes of memory. The error says why there is none.

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -45,11 +46,18 @@ func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 	return p.device().Take(m, payload, p.exposes())
 }
 
-// findKey returns the device's key of a peer's region, or asks for it.
+// findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open.
+// If there is none it asks for it.
 func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.keys.Find(key)
-	*device = found
 	if ask {
+		if found, known = e.opened.find(e, l, p, key); known {
+			p.keys.Learn(key, found)
+		}
+	}
+	*device = found
+	if ask && !known {
+		e.stats.Shared(stats.SharedKeyAsked, 1)
 		var b [wire.KeyHeadBytes]byte
 		if err := p.AMShort(wire.AMKeyAsk, key, wire.PutKeyAsk(b[:], l.index), nil); err != nil {
 			p.keys.Forget(key)
@@ -85,14 +93,11 @@ func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStat
 		return nil, wire.KeyAbsent
 	}
 	defer m.gate.Leave()
-	r, err := m.export(p.Memory())
-	if err != nil {
-		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)
-	}
-	if r == nil {
+	device, _ := m.export(p.Memory(), to)
+	if device == nil {
 		return nil, wire.KeyNever
 	}
-	return r.PackKey(to), wire.KeyHere
+	return device, wire.KeyHere
 }
 
 // onKeyAnswer takes in what a peer says of a region.
@@ -121,25 +126,32 @@ func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) 
 	}
 }
 
-// export registers the region with a device's memory domain. nil: it is not for
-// devices, because what peers do there must be known, not all peers may reach it, there is nothing, its memory is
-// another device's, or the application has not promised that its pages stay (FI_MR_ALLOCATED).
+// export registers the region with a device's memory domain, unless it is, and appends the device's key. nil: it is not
+// for devices, because what peers do there must be known, not all peers may reach it, there is nothing, its memory is
+// another device's, the application has not promised that its pages stay (FI_MR_ALLOCATED), or the device has no
+// room. lasts: no other region gets the key, so that peers may keep it longer than the region is there.
 // The caller has entered m.gate.
-func (m *MR) export(md hw.MemoryDomain) (hw.Memory, error) {
+func (m *MR) export(md hw.MemoryDomain, to []byte) (key []byte, lasts bool) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
-	if m.exported != nil || m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil ||
-		!m.forAll() || !m.domain.allocated() {
-		return m.exported, nil
+	if m.exported == nil {
+		if m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil || !m.forAll() ||
+			!m.domain.allocated() {
+			return nil, false
+		}
+		r, err := md.Register(hw.Region{
+			Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
+		})
+		if err != nil {
+			log.Infof(log.MR, "region %#x is reached by messages only: %v", m.key, err)
+			return nil, false
+		}
+		m.exported = r
 	}
-	r, err := md.Register(hw.Region{
-		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
-	})
-	if err != nil {
-		return nil, err
+	if k, ok := m.exported.(hw.Lasting); ok {
+		lasts = k.Keep()
 	}
-	m.exported = r
-	return r, nil
+	return m.exported.PackKey(to), lasts
 }
 
 // allocated reports whether the application has promised that the pages of its

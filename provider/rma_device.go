@@ -329,7 +329,9 @@ func (op *deviceOp) settle() {
 // forgetKeys drops the keys of a request that the device refused.
 func (op *deviceOp) forgetKeys(req *rmaRequest) {
 	for i := range req.remote[:req.parts] {
-		op.path.keys.Forget(req.remote[i].Key)
+		key := req.remote[i].Key
+		op.e.opened.refused(op.path, key)
+		op.path.keys.Forget(key)
 	}
 }
 

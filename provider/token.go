@@ -128,6 +128,9 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	if part, ok := m.devicePart(); ok {
 		t.Parts = append(t.Parts, part)
 	}
+	for _, r := range m.rails(owner) {
+		t.AddRail(r)
+	}
 	packed, err := t.Append(nil, m.auth.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)

@@ -20,6 +20,7 @@ type Remote struct {
 	// byKey: not from a token, but what is known of a region with a key in the peer's table (rma_mapped.go).
 	// Immutable.
 	byKey bool
+	keys  []tokenKey // that the owner's devices have not refused; under mu of openedTokens
 }
 
 // Way is how pieces of a list go.
@@ -65,6 +66,10 @@ func (e *Endpoint) openToken(packed Token) (*Remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
 	}
+	keys, err := e.keysIn(t)
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
+	}
 	addr, err := e.av.Know(t.Owner)
 	if err != nil {
 		return nil, fmt.Errorf("its owner: %w", err)
@@ -72,7 +77,9 @@ func (e *Endpoint) openToken(packed Token) (*Remote, error) {
 	if err := e.refs.Acquire(); err != nil {
 		return nil, err
 	}
-	return &Remote{ep: e, addr: addr, about: *t}, nil
+	r := &Remote{ep: e, addr: addr, about: *t, keys: keys}
+	e.opened.add(r)
+	return r, nil
 }
 
 // Close closes the remote region. fi.EBUSY while lists use it.
@@ -80,6 +87,7 @@ func (r *Remote) Close() error {
 	if err := r.refs.Close(); err != nil {
 		return err
 	}
+	r.ep.opened.remove(r)
 	r.ep.refs.Release()
 	return nil
 }
@@ -190,8 +198,10 @@ func (r *Remote) whyNotRDMA(p *path) string {
 		return "the endpoint keeps one-sided operations in order"
 	case p == nil && !r.ep.anyDevice():
 		return "the endpoint has no RDMA device"
-	case p == nil:
+	case p == nil && !r.leads():
 		return "nothing has gone to the owner yet: whether it has an RDMA device is not known"
+	case p == nil:
+		return ""
 	case p.keys == nil:
 		return "no RDMA device leads to the owner"
 	}

@@ -178,6 +178,9 @@ func tableOf(list []*Endpoint) *idTable {
 // Address is the address by which the peer is known.
 func (e *Endpoint) Address() []byte { return *e.name.Load() }
 
+// DeviceAddress is that of the peer's interface.
+func (e *Endpoint) DeviceAddress() []byte { return e.addr.appendTo(nil) }
+
 // String names the peer for people.
 func (e *Endpoint) String() string { return e.addr.String() }
 

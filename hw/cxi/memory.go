@@ -148,6 +148,14 @@ func (m *Memory) PackKey(to []byte) []byte {
 	return binary.LittleEndian.AppendUint64(to, uint64(m.region.Len))
 }
 
+// Keep has the key name this region alone: its match bits are random.
+func (m *Memory) Keep() bool { return m.region.Access&remoteAccess != 0 }
+
+// KeyRegion is what a key says of its region.
+func (d *MemoryDomain) KeyRegion(k hw.RemoteKey) hw.Region {
+	return hw.Region{Base: k[2], Len: int(k[3]), Access: hw.Access(k[0]>>48) & allAccess}
+}
+
 // keyMark is set in the first word of every key, whose other bits are rights, PID and NIC.
 const keyMark = 1 << 63
 

@@ -60,6 +60,7 @@ func Run(t *testing.T, open Factory) {
 		{"GetErrors", hw.CapPeerMemory, testGetErrors},
 		{"PutGet", 0, testPutGet},
 		{"Keys", 0, testKeys},
+		{"Device", 0, testDevice},
 		{"Pieces", hw.CapPieces, testPieces},
 		{"PiecesRefused", hw.CapPieces, testPiecesRefused},
 		{"CloseRegion", hw.CapPutZcopy, testCloseRegion},

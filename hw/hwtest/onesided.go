@@ -215,10 +215,13 @@ func testKeys(t *testing.T, open Factory) {
 		}
 		closed := b.register(remote, 0, all)
 		expired := a.key(closed)
-		if err := closed.Close(); err != nil {
-			t.Fatal(err)
-		}
+		closeKept(t, b, closed, remote)
 		whole := a.key(b.register(remote, 0, all))
+		if r, ok := a.Memory().(hw.KeyReader); ok {
+			if got := r.KeyRegion(whole); got != (hw.Region{Len: 4096, Access: all}) {
+				t.Errorf("a key says of its region %+v", got)
+			}
+		}
 		for name, c := range map[string]struct {
 			key  hw.RemoteKey
 			addr uint64
@@ -252,6 +255,48 @@ func testKeys(t *testing.T, open Factory) {
 	}
 	if _, err := a.Memory().UnpackKey(make([]byte, 300)); !errors.Is(err, hw.ErrInvalid) {
 		t.Errorf("unpack 300 bytes: %v", err)
+	}
+}
+
+// closeKept closes a region of memory of b's, and registers the memory again and again: devices give keys out again.
+func closeKept(t *testing.T, b *node, m hw.Memory, memory []byte) {
+	k, lasts := m.(hw.Lasting)
+	if lasts && !k.Keep() {
+		t.Error("a key cannot be kept")
+	}
+	for n := 0; ; n++ {
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !lasts || n == 300 {
+			return
+		}
+		m = b.register(memory, 0, all)
+	}
+}
+
+// testDevice compares the address of an interface on its device with what its peers have, and has bytes refused that
+// are none.
+func testDevice(t *testing.T, open Factory) {
+	a, b := newNode(t, open), newNode(t, open)
+	d, ok := b.Iface.(hw.Device)
+	if !ok {
+		t.Skip("the backend's interfaces have no such addresses")
+	}
+	own, other := d.DeviceAddress(), a.Iface.(hw.Device).DeviceAddress()
+	if got := a.connect(b).(hw.DevicePeer).DeviceAddress(); !bytes.Equal(got, own) || bytes.Equal(own, other) {
+		t.Errorf("a peer is at %x, its own address is %x, another's %x", got, own, other)
+	}
+	if err := a.Iface.(hw.Device).CheckDevice(own); err != nil {
+		t.Error(err)
+	}
+	for n := range own {
+		if err := d.CheckDevice(own[:n]); !errors.Is(err, hw.ErrInvalid) {
+			t.Errorf("%d of %d bytes: %v", n, len(own), err)
+		}
+	}
+	if err := d.CheckDevice(append(own, 0)); !errors.Is(err, hw.ErrInvalid) {
+		t.Errorf("a byte more: %v", err)
 	}
 }
 

@@ -244,6 +244,12 @@ func (i *Iface) Address() []byte { return i.name }
 // DeviceAddress is what Config.Resolve turns the interface's name into.
 func (i *Iface) DeviceAddress() []byte { return i.addr.appendTo(nil) }
 
+// CheckDevice checks that b is a DeviceAddress.
+func (i *Iface) CheckDevice(b []byte) error {
+	_, err := parseAddress(b)
+	return err
+}
+
 // SetHandler installs the handler of id, before the first Progress.
 func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
 

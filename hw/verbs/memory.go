@@ -43,7 +43,14 @@ func (d *MemoryDomain) register(r hw.Region, owned []byte) (*Memory, error) {
 	if r.Len < 1 || addr == 0 || addr+n < addr || r.Base+n < r.Base || r.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("verbs: register %d bytes at %#x with rights %#x: %w", r.Len, addr, r.Access, hw.ErrInvalid)
 	}
-	mr, err := d.pd.Register(addr, n, d.access(r.Access))
+	register := func() (*ibv.MR, error) { return d.pd.Register(addr, n, d.access(r.Access)) }
+	var mr *ibv.MR
+	var err error
+	if r.Access&^hw.LocalWrite == 0 { // peers have no use for its key
+		mr, err = register()
+	} else {
+		mr, err = d.kept.anew(addr, n, register, (*ibv.MR).Close)
+	}
 	if err != nil {
 		return nil, registered(err, n)
 	}

@@ -254,6 +254,7 @@ const (
 	SharedRead
 	SharedReadBytes
 	SharedDevice
+	SharedKeyAsked
 	SharedTokenIPC
 	SharedTokenIPCBytes
 	SharedTokenRDMA
@@ -367,6 +368,8 @@ var table = []Counter{
 	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead}, Place{Thread, ThreadRead})},
 	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes}, Place{Thread, ThreadReadBytes})},
 	{"rma_device", "operations", Sum, "Reads and writes that an RDMA device did.", at(Place{Shared, SharedDevice})},
+	{"rma_keys_asked", unitMessages, Sum, "Questions to peers for the key by which an RDMA device reaches a region.",
+		at(Place{Shared, SharedKeyAsked})},
 	{"rma_mapped", "operations", Sum, "Reads and writes with memory of a device that went by mappings.",
 		at(Place{Shared, SharedMapped})},
 	{"rma_mapped_bytes", unitBytes, Sum, "Bytes of rma_mapped.", at(Place{Shared, SharedMappedBytes})},

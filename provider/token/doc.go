@@ -18,6 +18,8 @@
 //	88  the agent's name, then parts: type:2 | length:2 | body
 //	    seal:16
 //
+// There is at most one part of each type, but of PartRDMA one for each device.
+//
 // A reader of a token skips parts whose type it does not know, and so does not
 // need to be of the version that wrote it. What precedes the parts may grow: the
 // bytes between the agent's name and the first part mean nothing to this version.

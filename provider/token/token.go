@@ -58,6 +58,7 @@ const (
 	PartIPC      uint16 = 2 // the owner's process, as IPC describes it
 	PartCUDA     uint16 = 3 // where the region is in an allocation of a GPU, as Device describes it
 	PartDMABuf   uint16 = 4 // the same of a dma-buf
+	PartRDMA     uint16 = 5 // the key of a device that reaches the region, as RDMA describes it; one for each device
 )
 
 // ErrInvalid is what does not parse.
@@ -102,14 +103,20 @@ func (t *Token) Find(typ uint16) (body []byte, ok bool) {
 	return nil, false
 }
 
-// Append appends the token, sealed with auth if that is not empty. The error
-// wraps ErrInvalid: the agent's name is too long, the owner has no address, or it
-// all is longer than MaxLen.
-func (t *Token) Append(b []byte, auth []byte) ([]byte, error) {
+// size is how many bytes the token has.
+func (t *Token) size() int {
 	n := fixedLen + len(t.Agent) + sealLen
 	for _, p := range t.Parts {
 		n += partHead + len(p.Body)
 	}
+	return n
+}
+
+// Append appends the token, sealed with auth if that is not empty. The error
+// wraps ErrInvalid: the agent's name is too long, the owner has no address, or it
+// all is longer than MaxLen.
+func (t *Token) Append(b []byte, auth []byte) ([]byte, error) {
+	n := t.size()
 	switch {
 	case len(t.Agent) > MaxAgent:
 		return b, fmt.Errorf("%w: the agent's name has %d bytes, at most %d", ErrInvalid, len(t.Agent), MaxAgent)
@@ -237,6 +244,10 @@ func (t *Token) parseParts(b []byte, at int) error {
 				return fmt.Errorf("%w: part %d twice", ErrInvalid, typ)
 			}
 			seen |= bit
+		} else if typ == PartRDMA {
+			if err := t.checkRDMA(b[at : at+n]); err != nil {
+				return fmt.Errorf("%w, part at %d", err, at)
+			}
 		}
 		t.Parts = append(t.Parts, Part{typ, append([]byte(nil), b[at:at+n]...)})
 		at += n

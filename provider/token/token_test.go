@@ -221,6 +221,7 @@ func TestBadText(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add(packed(f, sample(), nil))
+	f.Add(packed(f, rails(), nil))
 	f.Add(packed(f, &Token{Owner: names.New(netip.MustParseAddr("::1"), 1), Rights: Read}, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= fixedLen+sealLen && len(b) <= MaxLen { // so that what is behind the seal is reached
@@ -237,9 +238,24 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again.Owner != tok.Owner || again.Length != tok.Length || len(again.Parts) != len(tok.Parts) {
 			t.Fatalf("%+v, %v", again, err)
 		}
+		rails := 0
 		for _, p := range tok.Parts {
 			ParseIPC(p.Body)
 			ParseDevice(p.Body)
+			if p.Type == PartRDMA {
+				rails++
+			}
+		}
+		list := tok.Rails()
+		for i, r := range list {
+			for _, other := range list[:i] {
+				if bytes.Equal(r.Address, other.Address) {
+					t.Fatalf("two keys for %x", r.Address)
+				}
+			}
+		}
+		if len(list) != rails || rails > MaxRails {
+			t.Fatalf("%d of %d parts are keys", len(list), rails)
 		}
 	})
 }

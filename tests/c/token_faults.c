@@ -11,6 +11,7 @@
 #include "common.h"
 #include "container.h"
 #include "gpu.h"
+#include "shmdir.h"
 #include "tokens.h"
 
 #define LEN ((size_t)1 << 20)
@@ -274,7 +275,9 @@ static void own(void)
 	struct fid_mr *mr;
 	struct node n;
 
-	node_open(&n, &(struct node_opts){ .caps = FI_MSG | FI_RMA, .service = getenv("WEFT_TEST_PORT") });
+	node_open(&n, &(struct node_opts){
+		.caps = FI_MSG | FI_RMA, .mr_mode = FI_MR_ALLOCATED, .service = getenv("WEFT_TEST_PORT"),
+	});
 	OK(fi_mr_reg(n.domain, mem, LEN, RIGHTS, 0, KEY, 0, &mr, NULL));
 	OK(token_ops(&n.ep->fid)->pack(mr, NULL, h.token, &h.len));
 	CHECK(write(fd, &h, sizeof(h)) == sizeof(h));
@@ -319,7 +322,8 @@ static void reach(struct side *s, const struct hello *h, char *mem)
 	CHECK(rc == 0 && !mem[0]);
 }
 
-/* Owners are killed, and others take their address and their key: tokens of the dead reach nothing. */
+/* Owners are killed, and others take their address and their key: tokens of the dead reach nothing, by an RDMA device,
+ * too, where processes share no memory (WEFT_TEST_APART). */
 static void test_replaced(long rounds)
 {
 	static char mem[ELEMENTS * BYTES], want[ELEMENTS * BYTES];
@@ -337,7 +341,9 @@ static void test_replaced(long rounds)
 	snprintf(port, sizeof(port), "%d", 20000 + getpid() % 10000);
 	setenv("WEFT_TEST_FD", fd, 1);
 	setenv("WEFT_TEST_PORT", port, 1);
-	open_side(&s, 0, 0);
+	open_side(&s, 0, FI_MR_ALLOCATED);
+	if (getenv("WEFT_TEST_APART"))
+		shmdir_make(); /* of the owners */
 	for (long i = 0; i < rounds; i++) {
 		pid_t pid = respawn("owner");
 
@@ -358,6 +364,10 @@ static void test_replaced(long rounds)
 		reach(&s, &new, mem);
 		CHECK(write(pair[0], &go, 1) == 1);
 		CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	}
+	if (getenv("WEFT_TEST_APART")) {
+		CHECK(!device_is_demanded() || node_counter(&s.n, "list_rdma"));
+		shmdir_remove();
 	}
 	node_close(&s.n);
 }

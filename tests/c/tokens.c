@@ -37,3 +37,10 @@ struct weft_remote *token_receive(struct weft_token_ops *t, struct fid_ep *ep, i
 	OK(t->info(remote, info, sizeof(*info)));
 	return remote;
 }
+
+bool device_is_demanded(void)
+{
+	const char *cxi = getenv("FI_WEFT_CXI"), *verbs = getenv("FI_WEFT_VERBS");
+
+	return (cxi && !strcmp(cxi, "yes")) || (verbs && !strcmp(verbs, "yes"));
+}

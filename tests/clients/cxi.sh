@@ -196,7 +196,7 @@ main() {
 	fi
 	if make -s -C tests/c >"$work/log" 2>&1; then
 		programs "" "$work" multi_recv rma alltoallv fault_restart nic_faults "fault_kill silent" directed cancel \
-			"token_gpu by_device" \
+			"token_gpu by_device" "token_faults replaced" \
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
 		native hardware native "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \

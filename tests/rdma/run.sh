@@ -182,14 +182,14 @@ jobs() {
 pingpongs
 machines "one machine: its clock is set" run 60 "$dir/udp.test" -test.v -test.run TestClockSet
 if [ "$mode" = short ]; then
-	apart 160 row quiet
+	apart 260 row quiet 'token_gpu by_device'
 	jobs 1 240 types
 	machines "one machine: senders that help" run 110 "$dir/provider.test" -test.v -test.run TestHelped -test.timeout 100s
 	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
 	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
 else
-	apart 500 row quiet levels msg_basic msg_order rma_order selective source
+	apart 700 row quiet levels msg_basic msg_order rma_order selective source 'token_gpu by_device'
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided scalable
 	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
