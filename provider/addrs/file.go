@@ -47,7 +47,7 @@ import (
 // # Hostile peers
 //
 // Only the user's own processes can open the file. What they write is checked
-// when it is taken over: an entry that is no name counts as unset. A process of
+// when it is taken over: an entry that is no name has no name here, and its index is in use. A process of
 // the same user that truncates the file causes SIGBUS in others; it could as
 // well have sent a signal.
 type file struct {

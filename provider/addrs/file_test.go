@@ -3,6 +3,7 @@ package addrs
 import (
 	"encoding/binary"
 	"errors"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/names"
 )
 
 // openTest opens a shared vector of at most 64 names in a folder.
@@ -62,6 +64,47 @@ func TestFileArray(t *testing.T) {
 	}
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFileIndexes: an index has one name in all openers, of whatever family, and what is no name keeps its index until
+// it is unset.
+func TestFileIndexes(t *testing.T) {
+	list := []names.Name{
+		testName(1), names.New(netip.MustParseAddr("fe80::1"), 9), {Family: names.AFWord, IP: [16]byte{0: 7, 7: 1}},
+		{Family: names.AFWord, Port: 1}, {Family: 77}, testName(2),
+	}
+	dir := t.TempDir()
+	a, b := openTest(t, dir), openTest(t, dir)
+	defer a.Close()
+	defer b.Close()
+	var told []uint64
+	b.removed = func(i uint64, _ names.Name) { told = append(told, i) }
+	for _, n := range list {
+		change(t, a, func() {
+			if _, err := a.Insert(n); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for i, n := range list {
+		got, ok := b.Name(uint64(i))
+		if valid := pack(n).valid(); ok != valid || valid && got != n {
+			t.Errorf("index %d is %v %v, not %v", i, got, ok, n)
+		}
+	}
+	insert(t, b, 3)
+	if i, ok := b.Find(testName(3)); i != uint64(len(list)) || !ok {
+		t.Errorf("the second opener's name is at %d %v, where %v is", i, ok, list[i])
+	}
+	change(t, a, func() {
+		for i := range list {
+			a.Remove(uint64(i))
+		}
+	})
+	insert(t, b, 4)
+	if n, _ := a.Name(0); n != testName(4) || !slices.Equal(told, []uint64{0, 1, 2, 5}) {
+		t.Errorf("index 0 is %v, told of %v", n, told)
 	}
 }
 
@@ -129,7 +172,7 @@ func FuzzFile(f *testing.F) {
 		// It still takes what there is room for, and removes it.
 		change(t, v, func() {
 			i, err := v.Insert(testName(9))
-			if err != nil && (found < 64 || !errors.Is(err, fi.ENOMEM)) {
+			if err != nil && (v.table.used < 64 || !errors.Is(err, fi.ENOMEM)) {
 				t.Errorf("insert among %d: %v", found, err)
 			}
 			if err == nil {

@@ -130,13 +130,13 @@ func (s *file) takeOver(i uint64, b []byte, take func(uint64), put func(uint64, 
 		s.seen = append(s.seen, 0)
 	}
 	seq, name := decodeEntry(b)
-	if seq&1 != 0 && !name.valid() {
-		log.Warnf(log.AV, "%s: entry %d is not an address", s.path, i)
-		seq = 0
-	}
 	old := s.seen[i]
 	if seq == old {
 		return false
+	}
+	if seq&1 != 0 && !name.valid() {
+		log.Warnf(log.AV, "%s: entry %d is not an address", s.path, i)
+		name = noName
 	}
 	s.seen[i] = seq
 	if old&1 != 0 {

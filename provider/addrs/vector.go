@@ -194,16 +194,20 @@ func (v *Vector) Range(start, end, stride uint64) (list []uint64) {
 // put enters a name at an unset index of the private tables. The caller has the lock.
 func (v *Vector) put(i uint64, n packed) {
 	v.table.set(i, n)
-	v.index.add(n, i)
+	if n != noName {
+		v.index.add(n, i)
+	}
 }
 
 // take removes a set index from the private tables. The caller has the lock, and changes the generation before it gives
 // the lock back.
 func (v *Vector) take(i uint64) {
-	n, _ := v.table.load(i)
-	v.index.remove(n, i)
+	n, named := v.table.load(i)
+	if named {
+		v.index.remove(n, i)
+	}
 	v.table.clear(i)
-	if v.removed != nil {
+	if named && v.removed != nil {
 		v.removed(i, n.unpack())
 	}
 }

@@ -84,6 +84,15 @@ type Options struct {
 	Closed func()
 }
 
+// sharers names those who share named address vectors: all domains of a name whose endpoints have names of one kind,
+// socket addresses or words.
+func (o *Options) sharers() string {
+	if o.Format == names.Matched {
+		return o.Domain + "\x00words"
+	}
+	return o.Domain
+}
+
 // avFlags are the flags that an address vector can be opened with.
 const avFlags = fi.Event | fi.Read | fi.Symmetric | fi.AVUserID
 
@@ -112,7 +121,7 @@ func Open(attr *fi.AVAttr, o Options) (*AV, error) {
 	limit := min(o.Limit, MaxLines>>attr.RxCtxBits)
 	a.addrs, err = addrs.Open(addrs.Options{
 		Hint: int(min(attr.Count, avCountHint, o.Capacity, limit)), Capacity: o.Capacity, Limit: limit,
-		Removed: a.removed, Name: attr.Name, Domain: o.Domain, Dir: o.Dir, Timeout: o.Timeout,
+		Removed: a.removed, Name: attr.Name, Domain: o.sharers(), Dir: o.Dir, Timeout: o.Timeout,
 		ReadOnly: attr.Flags&fi.Read != 0,
 	})
 	switch {
