@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,6 +106,56 @@ func TestFileIndexes(t *testing.T) {
 	insert(t, b, 4)
 	if n, _ := a.Name(0); n != testName(4) || !slices.Equal(told, []uint64{0, 1, 2, 5}) {
 		t.Errorf("index 0 is %v, told of %v", n, told)
+	}
+}
+
+// TestFileStopped: whatever a process that changes a vector has done when it is stopped, others look addresses up at
+// once, also while they wait to change it, and find each name at one index or at none.
+func TestFileStopped(t *testing.T) {
+	for name, stop := range map[string]func(v *Vector){
+		"before a change": func(*Vector) {},
+		"within an insertion": func(v *Vector) {
+			if err := pwriteAll(v.file.fd, make([]byte, entryBytes-8), v.file.entryOffset(3)+8); err != nil {
+				t.Error(err)
+			}
+			v.file.header.limit = 4
+		},
+		"after an insertion": func(v *Vector) { _, _ = v.Insert(testName(4)) },
+		"after a removal":    func(v *Vector) { v.Remove(0) },
+		"after a replacement": func(v *Vector) {
+			v.Remove(0)
+			_, _ = v.Insert(testName(4))
+		},
+	} {
+		dir := t.TempDir()
+		stopped, other := openTest(t, dir), openTest(t, dir)
+		other.file.timeout = time.Minute
+		insert(t, stopped, 1, 2, 3) // which other has not seen
+		var waiting sync.WaitGroup
+		change(t, stopped, func() {
+			stop(stopped)
+			waiting.Go(func() { insert(t, other, 9) })
+			begin := time.Now()
+			for range 100 {
+				if n, ok := other.Name(1); !ok || n != testName(2) {
+					t.Fatalf("%s: index 1 is %v %v", name, n, ok)
+				}
+				for i := 1; i < 5; i++ {
+					if at, ok := other.Find(testName(i)); ok && int(at) != i-1 && i != 4 {
+						t.Fatalf("%s: name %d is at %d", name, i, at)
+					}
+				}
+				other.Generation()
+			}
+			if took := time.Since(begin); took > time.Minute/2 {
+				t.Errorf("%s: lookups take %v", name, took)
+			}
+		})
+		waiting.Wait()
+		if at, _ := other.Find(testName(9)); !stopped.Has(1) || at > 4 {
+			t.Errorf("%s: inserted at %d afterwards", name, at)
+		}
+		_, _ = stopped.Close(), other.Close()
 	}
 }
 

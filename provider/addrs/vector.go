@@ -4,6 +4,7 @@
 package addrs
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,7 @@ type Options struct {
 // Vector is the addresses of an address vector.
 //
 // Name, Find and Generation may be called by any thread, without the lock. In a shared vector the first of them after a
-// change by another process takes over that change, under the lock. The lock may guard what belongs to the vector
+// change by another process takes over that change, under the lock, and waits for no other process. The lock may guard what belongs to the vector
 // elsewhere, too.
 type Vector struct {
 	sync.Mutex
@@ -214,7 +215,7 @@ func (v *Vector) take(i uint64) {
 
 // lockFile locks the shared table and takes over what others changed.
 func (v *Vector) lockFile() error {
-	if err := v.file.lock(); err != nil {
+	if err := v.file.lock(v); err != nil {
 		return err
 	}
 	if _, err := v.file.sync(v.take, v.put); err != nil {
@@ -231,8 +232,10 @@ func (v *Vector) refresh() {
 	}
 	v.Lock()
 	defer v.Unlock()
+	generation := atomic.LoadUint64(&v.file.header.generation)
 	changed, err := v.file.sync(v.take, v.put)
-	if err != nil {
+	if err != nil && !errors.Is(err, fi.EAGAIN) && v.file.told != generation {
+		v.file.told = generation
 		log.Warnf(log.AV, "changes by other processes are not seen: %s: %v", v.file.path, err)
 	}
 	if changed {
