@@ -159,6 +159,40 @@ func TestFileStopped(t *testing.T) {
 	}
 }
 
+// TestFileReadFails: changes of others that could not be read are taken over by the next that can, whatever was
+// tried meanwhile.
+func TestFileReadFails(t *testing.T) {
+	for name, try := range map[string]func(v *Vector) error{
+		"lookup": func(v *Vector) error { _, _ = v.Find(testName(1)); return unix.EBADF },
+		"change": func(v *Vector) error { _, err := v.Change(); return err },
+	} {
+		dir := t.TempDir()
+		a, b := openTest(t, dir), openTest(t, dir)
+		insert(t, a, 1)
+		writeOnly, err := unix.Open(b.file.path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fd := b.file.fd
+		b.file.fd = writeOnly
+		for range 2 {
+			if err := try(b); !errors.Is(err, unix.EBADF) {
+				t.Errorf("%s without the entries: %v", name, err)
+			}
+		}
+		b.file.fd = fd
+		if at, ok := b.Find(testName(1)); at != 0 || !ok {
+			t.Errorf("%s: the other's name is at %d %v afterwards", name, at, ok)
+		}
+		insert(t, b, 2)
+		if n, _ := a.Name(0); n != testName(1) {
+			t.Errorf("%s: index 0 is %v afterwards", name, n)
+		}
+		unix.Close(writeOnly)
+		_, _ = a.Close(), b.Close()
+	}
+}
+
 // When the file cannot be written, the insertion fails and leaves no trace.
 func TestFileWriteFails(t *testing.T) {
 	v := openTest(t, t.TempDir())

@@ -81,6 +81,11 @@ func (s *file) lock(v sync.Locker) error {
 func (s *file) unlock() {
 	s.synced.Store(atomic.AddUint64(&s.header.generation, 1))
 	atomic.StoreUint64(&s.header.dirty, 0)
+	s.abandon()
+}
+
+// abandon ends a change in which no entry was changed, and leaves the header as a process that dies does.
+func (s *file) abandon() {
 	if _, err := s.tryLock(lockEntries, unix.F_UNLCK); err != nil {
 		log.Warnf(log.AV, "unlock %s: %v", s.path, err)
 	}

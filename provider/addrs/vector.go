@@ -219,7 +219,8 @@ func (v *Vector) lockFile() error {
 		return err
 	}
 	if _, err := v.file.sync(v.take, v.put); err != nil {
-		v.file.unlock()
+		v.file.abandon()
+		v.generation.Add(1) // some changes may be taken over
 		return err
 	}
 	return nil
