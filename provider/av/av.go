@@ -293,8 +293,8 @@ func (a *AV) removed(i uint64, n names.Name) {
 }
 
 // Remove takes addresses out of the address vector, or with fi.AuthKey
-// authorisation keys. Errors: fi.EINVAL if one is
-// not in it (then none was removed, unless one is listed twice), fi.EBADFLAGS
+// authorisation keys. Errors: fi.EINVAL if an address is
+// not in it (all that are there are removed), fi.EBADFLAGS
 // for other flags, fi.EACCES if the address vector is read-only, fi.EBUSY for a
 // key that is in use.
 func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
@@ -312,16 +312,12 @@ func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
 	defer done()
 	for _, addr := range addrs {
 		if !a.addrs.Has(uint64(addr)) {
-			return fi.EINVAL
-		}
-	}
-	for _, addr := range addrs {
-		if !a.addrs.Has(uint64(addr)) {
-			return fi.EINVAL
+			err = refuse(fi.EINVAL, "remove address %#x: not in the address vector", addr)
+			continue
 		}
 		a.addrs.Remove(uint64(addr))
 	}
-	return nil
+	return err
 }
 
 // change takes the lock for a change, and returns what ends it.
