@@ -37,9 +37,9 @@ import (
 //	byte 0, exclusive  the file has no user: it may be initialised or removed
 //	byte 1, exclusive  changing the entries, or leaving
 //
-// Entries are read without a lock, so that nobody who looks an address up waits for a process that is stopped within a
+// Entries are read without a lock, so that no lookup waits for a process that is stopped within a
 // change. The name of an entry changes only while its sequence number is even, and each change adds one to that: a
-// name that was read between two equal odd numbers is that of both. Who changes entries waits until another's change is
+// name that was read between two equal odd numbers is that of both. A change waits until another's is
 // over, but not forever, and does not take over what a stopped process has begun: that may go on at any time.
 //
 // A process that dies while it changes an entry leaves it unset, because the
@@ -69,8 +69,8 @@ type file struct {
 	// seen is the sequence number of each entry as the private tables show
 	// it. Guarded by the address vector's lock, as is writing.
 	seen []uint64
-	// told is the generation whose changes could not be taken over, as the log has it. Guarded likewise.
-	told uint64
+	// logged is the generation whose changes could not be taken over, as the log has it. Guarded likewise.
+	logged uint64
 }
 
 // fileHeader is the first page of the file.

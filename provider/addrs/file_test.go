@@ -79,8 +79,8 @@ func TestFileIndexes(t *testing.T) {
 	a, b := openTest(t, dir), openTest(t, dir)
 	defer a.Close()
 	defer b.Close()
-	var told []uint64
-	b.removed = func(i uint64, _ names.Name) { told = append(told, i) }
+	var gone []uint64
+	b.removed = func(i uint64, _ names.Name) { gone = append(gone, i) }
 	for _, n := range list {
 		change(t, a, func() {
 			if _, err := a.Insert(n); err != nil {
@@ -104,12 +104,12 @@ func TestFileIndexes(t *testing.T) {
 		}
 	})
 	insert(t, b, 4)
-	if n, _ := a.Name(0); n != testName(4) || !slices.Equal(told, []uint64{0, 1, 2, 5}) {
-		t.Errorf("index 0 is %v, told of %v", n, told)
+	if n, _ := a.Name(0); n != testName(4) || !slices.Equal(gone, []uint64{0, 1, 2, 5}) {
+		t.Errorf("index 0 is %v, calls for %v", n, gone)
 	}
 }
 
-// TestFileStopped: whatever a process that changes a vector has done when it is stopped, others look addresses up at
+// TestFileStopped: whatever a process that changes a vector has done when it is stopped, others find addresses at
 // once, also while they wait to change it, and find each name at one index or at none.
 func TestFileStopped(t *testing.T) {
 	for name, stop := range map[string]func(v *Vector){

@@ -57,7 +57,7 @@ func (s *file) waitLock(pause func()) (bool, error) {
 }
 
 // lock begins a change. fi.ETIMEDOUT if another process does not end its. The caller has v, which is unlocked while it
-// waits, so that nobody who looks an address up does.
+// waits, so that lookups do not.
 func (s *file) lock(v sync.Locker) error {
 	ok, err := s.waitLock(func() {
 		v.Unlock()
@@ -101,7 +101,7 @@ const syncEntries = 2048
 
 // sync calls take for each index that is unset now or has another name, then
 // put for each that has a name now, and reports whether it called any. The
-// caller has the address vector's lock. It waits for nobody: of a change that is under way it takes over what entries
+// caller has the address vector's lock. It does not wait: of a change that is under way it takes over what entries
 // show already. An error leaves some changes for the next call, fi.EAGAIN those of entries that change now.
 func (s *file) sync(take func(i uint64), put func(i uint64, n packed)) (changed bool, err error) {
 	generation := atomic.LoadUint64(&s.header.generation)

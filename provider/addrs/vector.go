@@ -36,7 +36,8 @@ type Options struct {
 // Vector is the addresses of an address vector.
 //
 // Name, Find and Generation may be called by any thread, without the lock. In a shared vector the first of them after a
-// change by another process takes over that change, under the lock, and waits for no other process. The lock may guard what belongs to the vector
+// change by another process takes over that change, under the lock, and waits for no other process. The lock may guard
+// what belongs to the vector
 // elsewhere, too.
 type Vector struct {
 	sync.Mutex
@@ -235,8 +236,8 @@ func (v *Vector) refresh() {
 	defer v.Unlock()
 	generation := atomic.LoadUint64(&v.file.header.generation)
 	changed, err := v.file.sync(v.take, v.put)
-	if err != nil && !errors.Is(err, fi.EAGAIN) && v.file.told != generation {
-		v.file.told = generation
+	if err != nil && !errors.Is(err, fi.EAGAIN) && v.file.logged != generation {
+		v.file.logged = generation
 		log.Warnf(log.AV, "changes by other processes are not seen: %s: %v", v.file.path, err)
 	}
 	if changed {

@@ -29,7 +29,7 @@ import (
 // Every method may be called from any thread. Name, Find and Generation take no
 // lock and allocate nothing, except that in a named address vector the first
 // of them after a change by another process takes over that change, under the
-// lock, which is not held while another process is waited for. All others are control operations and take the lock.
+// lock, without waiting for another process. All others are control operations and take the lock.
 type AV struct {
 	o     Options    // immutable
 	refs  refs.Count // users: bound endpoints, regions and sets
@@ -84,7 +84,7 @@ type Options struct {
 	Closed func()
 }
 
-// sharers names those who share named address vectors: all domains of a name whose endpoints have names of one kind,
+// sharers names what shares named address vectors: all domains of a name whose endpoints have names of one kind,
 // socket addresses or words.
 func (o *Options) sharers() string {
 	if o.Format == names.Matched {
