@@ -113,8 +113,15 @@ func TestAVInsertLookupRemove(t *testing.T) {
 func TestAVRemoveErrors(t *testing.T) {
 	a := openTestAV(t, openTestDomain(t, testInfo()), fi.AVAttr{})
 	addrs := insertAll(t, a, addr("127.0.0.1:1"), addr("127.0.0.1:2"), addr("127.0.0.1:3"))
-	for _, bad := range []fi.Addr{3, 4, 1000, 1 << 40, fi.AddrNotAvail} {
-		wantErrno(t, a.Remove([]fi.Addr{addrs[0], bad}, 0), fi.EINVAL, "remove of an address that is not there")
+	for _, bad := range []fi.Addr{5, 6, 1000, 1 << 40, fi.AddrNotAvail} {
+		there := insertAll(t, a, addr("127.0.0.1:4"), addr("127.0.0.1:5"))
+		list := []fi.Addr{there[0], bad, there[1]}
+		wantErrno(t, a.Remove(list, 0), fi.EINVAL, "remove of an address that is not there")
+		for _, at := range there {
+			if _, ok := a.Name(at); ok {
+				t.Errorf("address %d, listed with %#x, is not removed", at, bad)
+			}
+		}
 	}
 	wantErrno(t, a.Remove(addrs, fi.More), fi.EBADFLAGS, "flags")
 	if _, ok := a.Name(addrs[0]); !ok {

@@ -36,7 +36,11 @@ import (
 //	byte 0, shared     had by every user for as long as it is one
 //	byte 0, exclusive  the file has no user: it may be initialised or removed
 //	byte 1, exclusive  changing the entries, or leaving
-//	byte 1, shared     reading the entries
+//
+// Entries are read without a lock, so that no lookup waits for a process that is stopped within a
+// change. The name of an entry changes only while its sequence number is even, and each change adds one to that: a
+// name that was read between two equal odd numbers is that of both. A change waits until another's is
+// over, but not forever, and does not take over what a stopped process has begun: that may go on at any time.
 //
 // A process that dies while it changes an entry leaves it unset, because the
 // entry's sequence number is written last; and it leaves the header's dirty
@@ -47,7 +51,7 @@ import (
 // # Hostile peers
 //
 // Only the user's own processes can open the file. What they write is checked
-// when it is taken over: an entry that is no name counts as unset. A process of
+// when it is taken over: an entry that is no name has no name here, and its index is in use. A process of
 // the same user that truncates the file causes SIGBUS in others; it could as
 // well have sent a signal.
 type file struct {
@@ -64,8 +68,9 @@ type file struct {
 	synced atomic.Uint64
 	// seen is the sequence number of each entry as the private tables show
 	// it. Guarded by the address vector's lock, as is writing.
-	seen    []uint64
-	writing bool // this process has byte 1 exclusively
+	seen []uint64
+	// logged is the generation whose changes could not be taken over, as the log has it. Guarded likewise.
+	logged uint64
 }
 
 // fileHeader is the first page of the file.
@@ -284,7 +289,7 @@ func sweepFiles(dir string) {
 // close stops using the file; the last user removes it.
 func (s *file) close() error {
 	// Byte 1, so that of two processes that leave at once the second sees the first gone.
-	locked, err := s.waitLock(lockEntries, unix.F_WRLCK)
+	locked, err := s.waitLock(func() { time.Sleep(lockPause) })
 	if locked && err == nil {
 		last, err := s.tryLock(lockUsers, unix.F_WRLCK)
 		if last && err == nil && proclock.SameFile(s.fd, s.path) {

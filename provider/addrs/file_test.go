@@ -3,13 +3,16 @@ package addrs
 import (
 	"encoding/binary"
 	"errors"
+	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/names"
 )
 
 // openTest opens a shared vector of at most 64 names in a folder.
@@ -62,6 +65,131 @@ func TestFileArray(t *testing.T) {
 	}
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFileIndexes: an index has one name in all openers, of whatever family, and what is no name keeps its index until
+// it is unset.
+func TestFileIndexes(t *testing.T) {
+	list := []names.Name{
+		testName(1), names.New(netip.MustParseAddr("fe80::1"), 9), {Family: names.AFWord, IP: [16]byte{0: 7, 7: 1}},
+		{Family: names.AFWord, Port: 1}, {Family: 77}, testName(2),
+	}
+	dir := t.TempDir()
+	a, b := openTest(t, dir), openTest(t, dir)
+	defer a.Close()
+	defer b.Close()
+	var gone []uint64
+	b.removed = func(i uint64, _ names.Name) { gone = append(gone, i) }
+	for _, n := range list {
+		change(t, a, func() {
+			if _, err := a.Insert(n); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	for i, n := range list {
+		got, ok := b.Name(uint64(i))
+		if valid := pack(n).valid(); ok != valid || valid && got != n {
+			t.Errorf("index %d is %v %v, not %v", i, got, ok, n)
+		}
+	}
+	insert(t, b, 3)
+	if i, ok := b.Find(testName(3)); i != uint64(len(list)) || !ok {
+		t.Errorf("the second opener's name is at %d %v, where %v is", i, ok, list[i])
+	}
+	change(t, a, func() {
+		for i := range list {
+			a.Remove(uint64(i))
+		}
+	})
+	insert(t, b, 4)
+	if n, _ := a.Name(0); n != testName(4) || !slices.Equal(gone, []uint64{0, 1, 2, 5}) {
+		t.Errorf("index 0 is %v, calls for %v", n, gone)
+	}
+}
+
+// TestFileStopped: whatever a process that changes a vector has done when it is stopped, others find addresses at
+// once, also while they wait to change it, and find each name at one index or at none.
+func TestFileStopped(t *testing.T) {
+	for name, stop := range map[string]func(v *Vector){
+		"before a change": func(*Vector) {},
+		"within an insertion": func(v *Vector) {
+			if err := pwriteAll(v.file.fd, make([]byte, entryBytes-8), v.file.entryOffset(3)+8); err != nil {
+				t.Error(err)
+			}
+			v.file.header.limit = 4
+		},
+		"after an insertion": func(v *Vector) { _, _ = v.Insert(testName(4)) },
+		"after a removal":    func(v *Vector) { v.Remove(0) },
+		"after a replacement": func(v *Vector) {
+			v.Remove(0)
+			_, _ = v.Insert(testName(4))
+		},
+	} {
+		dir := t.TempDir()
+		stopped, other := openTest(t, dir), openTest(t, dir)
+		other.file.timeout = time.Minute
+		insert(t, stopped, 1, 2, 3) // which other has not seen
+		var waiting sync.WaitGroup
+		change(t, stopped, func() {
+			stop(stopped)
+			waiting.Go(func() { insert(t, other, 9) })
+			begin := time.Now()
+			for range 100 {
+				if n, ok := other.Name(1); !ok || n != testName(2) {
+					t.Fatalf("%s: index 1 is %v %v", name, n, ok)
+				}
+				for i := 1; i < 5; i++ {
+					if at, ok := other.Find(testName(i)); ok && int(at) != i-1 && i != 4 {
+						t.Fatalf("%s: name %d is at %d", name, i, at)
+					}
+				}
+				other.Generation()
+			}
+			if took := time.Since(begin); took > time.Minute/2 {
+				t.Errorf("%s: lookups take %v", name, took)
+			}
+		})
+		waiting.Wait()
+		if at, _ := other.Find(testName(9)); !stopped.Has(1) || at > 4 {
+			t.Errorf("%s: inserted at %d afterwards", name, at)
+		}
+		_, _ = stopped.Close(), other.Close()
+	}
+}
+
+// TestFileReadFails: changes of others that could not be read are taken over by the next that can, whatever was
+// tried meanwhile.
+func TestFileReadFails(t *testing.T) {
+	for name, try := range map[string]func(v *Vector) error{
+		"lookup": func(v *Vector) error { _, _ = v.Find(testName(1)); return unix.EBADF },
+		"change": func(v *Vector) error { _, err := v.Change(); return err },
+	} {
+		dir := t.TempDir()
+		a, b := openTest(t, dir), openTest(t, dir)
+		insert(t, a, 1)
+		writeOnly, err := unix.Open(b.file.path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fd := b.file.fd
+		b.file.fd = writeOnly
+		for range 2 {
+			if err := try(b); !errors.Is(err, unix.EBADF) {
+				t.Errorf("%s without the entries: %v", name, err)
+			}
+		}
+		b.file.fd = fd
+		if at, ok := b.Find(testName(1)); at != 0 || !ok {
+			t.Errorf("%s: the other's name is at %d %v afterwards", name, at, ok)
+		}
+		insert(t, b, 2)
+		if n, _ := a.Name(0); n != testName(1) {
+			t.Errorf("%s: index 0 is %v afterwards", name, n)
+		}
+		unix.Close(writeOnly)
+		_, _ = a.Close(), b.Close()
 	}
 }
 
@@ -129,7 +257,7 @@ func FuzzFile(f *testing.F) {
 		// It still takes what there is room for, and removes it.
 		change(t, v, func() {
 			i, err := v.Insert(testName(9))
-			if err != nil && (found < 64 || !errors.Is(err, fi.ENOMEM)) {
+			if err != nil && (v.table.used < 64 || !errors.Is(err, fi.ENOMEM)) {
 				t.Errorf("insert among %d: %v", found, err)
 			}
 			if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,27 +45,31 @@ func (s *file) tryLock(at int64, kind int16) (bool, error) {
 	}
 }
 
-// waitLock is tryLock that waits for the other, but not forever: a process may
-// be stopped while it holds the lock.
-func (s *file) waitLock(at int64, kind int16) (bool, error) {
-	for deadline := time.Now().Add(s.timeout); ; time.Sleep(lockPause) {
-		ok, err := s.tryLock(at, kind)
+// waitLock takes the lock for changes, and waits for another process, with a pause between two tries, but not forever:
+// that may be stopped.
+func (s *file) waitLock(pause func()) (bool, error) {
+	for deadline := time.Now().Add(s.timeout); ; pause() {
+		ok, err := s.tryLock(lockEntries, unix.F_WRLCK)
 		if ok || err != nil || time.Now().After(deadline) {
 			return ok, err
 		}
 	}
 }
 
-// lock begins a change. fi.ETIMEDOUT if another process does not end its.
-func (s *file) lock() error {
-	ok, err := s.waitLock(lockEntries, unix.F_WRLCK)
+// lock begins a change. fi.ETIMEDOUT if another process does not end its. The caller has v, which is unlocked while it
+// waits, so that lookups do not.
+func (s *file) lock(v sync.Locker) error {
+	ok, err := s.waitLock(func() {
+		v.Unlock()
+		time.Sleep(lockPause)
+		v.Lock()
+	})
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return errLocked
 	}
-	s.writing = true
 	if atomic.LoadUint64(&s.header.dirty) != 0 {
 		atomic.AddUint64(&s.header.generation, 1) // its writer died before it did
 	}
@@ -72,15 +77,15 @@ func (s *file) lock() error {
 	return nil
 }
 
-// unlock ends a change. sync was called since lock.
+// unlock ends a change. sync was called since lock, and has shown all.
 func (s *file) unlock() {
 	s.synced.Store(atomic.AddUint64(&s.header.generation, 1))
 	atomic.StoreUint64(&s.header.dirty, 0)
-	s.writing = false
-	s.unlockEntries()
+	s.abandon()
 }
 
-func (s *file) unlockEntries() {
+// abandon ends a change in which no entry was changed, and leaves the header as a process that dies does.
+func (s *file) abandon() {
 	if _, err := s.tryLock(lockEntries, unix.F_UNLCK); err != nil {
 		log.Warnf(log.AV, "unlock %s: %v", s.path, err)
 	}
@@ -91,52 +96,61 @@ func (s *file) changed() bool {
 	return atomic.LoadUint64(&s.header.generation) != s.synced.Load()
 }
 
+// syncEntries is how many entries are read at once.
+const syncEntries = 2048
+
 // sync calls take for each index that is unset now or has another name, then
 // put for each that has a name now, and reports whether it called any. The
-// caller has the address vector's lock. An error leaves some changes for the next call.
+// caller has the address vector's lock. It does not wait: of a change that is under way it takes over what entries
+// show already. An error leaves some changes for the next call, fi.EAGAIN those of entries that change now.
 func (s *file) sync(take func(i uint64), put func(i uint64, n packed)) (changed bool, err error) {
 	generation := atomic.LoadUint64(&s.header.generation)
 	if generation == s.synced.Load() {
 		return false, nil
 	}
-	if !s.writing {
-		ok, err := s.waitLock(lockEntries, unix.F_RDLCK)
-		if err != nil {
-			return false, err
-		}
-		if !ok {
-			return false, errLocked
-		}
-		defer s.unlockEntries()
-	}
 	limit := min(atomic.LoadUint64(&s.header.limit), s.capacity)
-	buf := make([]byte, min(limit, 2048)*entryBytes)
-	for i := uint64(0); i < limit; {
-		b := buf[:min(uint64(len(buf)), (limit-i)*entryBytes)]
-		if err := preadAll(s.fd, b, s.entryOffset(i)); err != nil {
-			return changed, fmt.Errorf("read entries: %w", err)
+	var buf [3][]byte
+	for i := range buf {
+		buf[i] = make([]byte, min(limit, syncEntries)*entryBytes)
+	}
+	moving := false
+	for first := uint64(0); first < limit; first += syncEntries {
+		n := min(syncEntries, limit-first)
+		for _, b := range buf { // a sequence number before the names, the names, and the number after them
+			if err := preadAll(s.fd, b[:n*entryBytes], s.entryOffset(first)); err != nil {
+				return changed, fmt.Errorf("read entries: %w", err)
+			}
 		}
-		for ; len(b) > 0; b, i = b[entryBytes:], i+1 {
-			changed = s.takeOver(i, b, take, put) || changed
+		for k := range n {
+			at := k * entryBytes
+			before, _ := decodeEntry(buf[0][at:])
+			_, name := decodeEntry(buf[1][at:])
+			if after, _ := decodeEntry(buf[2][at:]); after != before {
+				moving = true
+				continue
+			}
+			changed = s.takeOver(first+k, before, name, take, put) || changed
 		}
+	}
+	if moving {
+		return changed, fmt.Errorf("entries change: %w", fi.EAGAIN)
 	}
 	s.synced.Store(generation)
 	return changed, nil
 }
 
 // takeOver compares one entry with what the private tables show.
-func (s *file) takeOver(i uint64, b []byte, take func(uint64), put func(uint64, packed)) bool {
-	if i >= uint64(len(s.seen)) {
+func (s *file) takeOver(i, seq uint64, name packed, take func(uint64), put func(uint64, packed)) bool {
+	for i >= uint64(len(s.seen)) {
 		s.seen = append(s.seen, 0)
-	}
-	seq, name := decodeEntry(b)
-	if seq&1 != 0 && !name.valid() {
-		log.Warnf(log.AV, "%s: entry %d is not an address", s.path, i)
-		seq = 0
 	}
 	old := s.seen[i]
 	if seq == old {
 		return false
+	}
+	if seq&1 != 0 && !name.valid() {
+		log.Warnf(log.AV, "%s: entry %d is not an address", s.path, i)
+		name = noName
 	}
 	s.seen[i] = seq
 	if old&1 != 0 {

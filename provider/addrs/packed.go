@@ -11,6 +11,10 @@ import (
 // the address in the others.
 type packed [3]uint64
 
+// noName stands at an index that another process has set to what is no name. It names nothing, and the index is in
+// use.
+var noName packed
+
 func pack(n names.Name) packed {
 	return packed{
 		uint64(n.Family) | uint64(n.Key)<<8 | uint64(n.Port)<<16 | uint64(n.Scope)<<32,
@@ -40,6 +44,8 @@ func (p packed) valid() bool {
 		return n.Scope == 0 && p[1]>>32 == 0 && p[2] == 0 && !n.IsAny() && n.Port != 0
 	case names.AFInet6:
 		return !n.IsAny() && n.Port != 0
+	case names.AFWord:
+		return n.Port == 0 && n.Scope == 0 && p[2] == 0
 	}
 	return false
 }

@@ -93,14 +93,21 @@ func (t *table) load(i uint64) (packed, bool) {
 	if e == nil {
 		return packed{}, false
 	}
-	return e.load()
+	n, set := e.load()
+	return n, set && n != noName
+}
+
+// isSet reports whether an index is in use, by a name or noName. Writer only.
+func (t *table) isSet(i uint64) bool {
+	e := t.at(i)
+	return e != nil && atomic.LoadUint64(&e.seq)&1 != 0
 }
 
 // next returns the lowest unset index without using it. Writer only.
 func (t *table) next() uint64 {
 	for len(t.free) > 0 {
 		i := uint64(t.free[0])
-		if _, set := t.load(i); !set {
+		if !t.isSet(i) {
 			return i
 		}
 		t.free.pop()
@@ -150,7 +157,7 @@ func (t *table) grow(i uint64) *entry {
 func (t *table) collectFree() {
 	t.free = t.free[:0]
 	for i := range t.limit {
-		if _, set := t.load(i); !set {
+		if !t.isSet(i) {
 			t.free = append(t.free, uint32(i))
 		}
 	}

@@ -22,6 +22,7 @@ func TestPackName(t *testing.T) {
 		testName(7),
 		names.New(netip.MustParseAddr("fe80::1"), 65535),
 		{Family: names.AFInet6, Port: 1, Scope: 1<<32 - 1, IP: [16]byte{0: 0xfe, 1: 0x80, 15: 9}},
+		{Family: names.AFWord, IP: [16]byte{7: 1}},
 	} {
 		p := pack(n)
 		if p.unpack() != n {
@@ -39,6 +40,10 @@ func TestPackName(t *testing.T) {
 		{uint64(names.AFInet) | 80<<16 | 1<<32, 127, 0}, // scope
 		{77 | 80<<16, 127, 0},
 		{uint64(names.AFInet6) | 80<<16, 0, 0},
+		{uint64(names.AFWord) | 80<<16, 1, 0}, // port
+		{uint64(names.AFWord) | 1<<32, 1, 0},  // scope
+		{uint64(names.AFWord), 1, 1},          // more than a word
+		{uint64(names.AFWord) | 1<<8, 1, 0},   // key
 	} {
 		if p.valid() {
 			t.Errorf("%x is valid", p)

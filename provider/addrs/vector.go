@@ -4,6 +4,7 @@
 package addrs
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -35,7 +36,8 @@ type Options struct {
 // Vector is the addresses of an address vector.
 //
 // Name, Find and Generation may be called by any thread, without the lock. In a shared vector the first of them after a
-// change by another process takes over that change, under the lock. The lock may guard what belongs to the vector
+// change by another process takes over that change, under the lock, and waits for no other process. The lock may guard
+// what belongs to the vector
 // elsewhere, too.
 type Vector struct {
 	sync.Mutex
@@ -194,27 +196,32 @@ func (v *Vector) Range(start, end, stride uint64) (list []uint64) {
 // put enters a name at an unset index of the private tables. The caller has the lock.
 func (v *Vector) put(i uint64, n packed) {
 	v.table.set(i, n)
-	v.index.add(n, i)
+	if n != noName {
+		v.index.add(n, i)
+	}
 }
 
 // take removes a set index from the private tables. The caller has the lock, and changes the generation before it gives
 // the lock back.
 func (v *Vector) take(i uint64) {
-	n, _ := v.table.load(i)
-	v.index.remove(n, i)
+	n, named := v.table.load(i)
+	if named {
+		v.index.remove(n, i)
+	}
 	v.table.clear(i)
-	if v.removed != nil {
+	if named && v.removed != nil {
 		v.removed(i, n.unpack())
 	}
 }
 
 // lockFile locks the shared table and takes over what others changed.
 func (v *Vector) lockFile() error {
-	if err := v.file.lock(); err != nil {
+	if err := v.file.lock(v); err != nil {
 		return err
 	}
 	if _, err := v.file.sync(v.take, v.put); err != nil {
-		v.file.unlock()
+		v.file.abandon()
+		v.generation.Add(1) // some changes may be taken over
 		return err
 	}
 	return nil
@@ -227,8 +234,10 @@ func (v *Vector) refresh() {
 	}
 	v.Lock()
 	defer v.Unlock()
+	generation := atomic.LoadUint64(&v.file.header.generation)
 	changed, err := v.file.sync(v.take, v.put)
-	if err != nil {
+	if err != nil && !errors.Is(err, fi.EAGAIN) && v.file.logged != generation {
+		v.file.logged = generation
 		log.Warnf(log.AV, "changes by other processes are not seen: %s: %v", v.file.path, err)
 	}
 	if changed {

@@ -29,7 +29,7 @@ import (
 // Every method may be called from any thread. Name, Find and Generation take no
 // lock and allocate nothing, except that in a named address vector the first
 // of them after a change by another process takes over that change, under the
-// lock. All others are control operations and take the lock.
+// lock, without waiting for another process. All others are control operations and take the lock.
 type AV struct {
 	o     Options    // immutable
 	refs  refs.Count // users: bound endpoints, regions and sets
@@ -84,6 +84,15 @@ type Options struct {
 	Closed func()
 }
 
+// sharers names what shares named address vectors: all domains of a name whose endpoints have names of one kind,
+// socket addresses or words.
+func (o *Options) sharers() string {
+	if o.Format == names.Matched {
+		return o.Domain + "\x00words"
+	}
+	return o.Domain
+}
+
 // avFlags are the flags that an address vector can be opened with.
 const avFlags = fi.Event | fi.Read | fi.Symmetric | fi.AVUserID
 
@@ -111,7 +120,7 @@ func Open(attr *fi.AVAttr, o Options) (*AV, error) {
 	limit := min(o.Limit, MaxLines>>attr.RxCtxBits)
 	a.addrs, err = addrs.Open(addrs.Options{
 		Hint: int(min(attr.Count, avCountHint, o.Capacity, limit)), Capacity: o.Capacity, Limit: limit,
-		Removed: a.removed, Name: attr.Name, Domain: o.Domain, Dir: o.Dir, Timeout: o.Timeout,
+		Removed: a.removed, Name: attr.Name, Domain: o.sharers(), Dir: o.Dir, Timeout: o.Timeout,
 		ReadOnly: attr.Flags&fi.Read != 0,
 	})
 	switch {
@@ -283,8 +292,8 @@ func (a *AV) removed(i uint64, n names.Name) {
 }
 
 // Remove takes addresses out of the address vector, or with fi.AuthKey
-// authorisation keys. Errors: fi.EINVAL if one is
-// not in it (then none was removed, unless one is listed twice), fi.EBADFLAGS
+// authorisation keys. Errors: fi.EINVAL if an address is
+// not in it (all that are there are removed), fi.EBADFLAGS
 // for other flags, fi.EACCES if the address vector is read-only, fi.EBUSY for a
 // key that is in use.
 func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
@@ -302,16 +311,12 @@ func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
 	defer done()
 	for _, addr := range addrs {
 		if !a.addrs.Has(uint64(addr)) {
-			return fi.EINVAL
-		}
-	}
-	for _, addr := range addrs {
-		if !a.addrs.Has(uint64(addr)) {
-			return fi.EINVAL
+			err = refuse(fi.EINVAL, "remove address %#x: not in the address vector", addr)
+			continue
 		}
 		a.addrs.Remove(uint64(addr))
 	}
-	return nil
+	return err
 }
 
 // change takes the lock for a change, and returns what ends it.
