@@ -281,6 +281,37 @@ func TestInvites(t *testing.T) {
 	}
 }
 
+// TestInvitesWhole: where chunks arrive whole, a period that counts one less than the link carries has no room, because
+// that one may be under way; two less are room.
+func TestInvitesWhole(t *testing.T) {
+	const peers, chunk, rate = 7, 64 << 10, 128 << 20
+	for _, c := range []struct {
+		chunks  int
+		invited uint64
+	}{{4, 0}, {3, 0}, {2, 1}} {
+		e, err := New(DefaultConfig(peers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := make([]int64, peers)
+		for i := range in {
+			in[i] = 1 << 20
+		}
+		now := congestion.Time(time.Second)
+		e.in.rate = rate
+		e.Start(now, make([]int64, peers), in)
+		for from := range c.chunks {
+			if !e.Arrived(now, from, &Chunk{Total: 1 << 20, Length: chunk}, 0, chunk, true) {
+				t.Fatalf("a chunk of peer %d is refused", from)
+			}
+		}
+		e.Tick(now.Add(e.period())) // in which the link carries four
+		if e.report.Invited != c.invited {
+			t.Errorf("%d chunks in a period: %d invited, want %d", c.chunks, e.report.Invited, c.invited)
+		}
+	}
+}
+
 // TestSilence: when a peer does not answer, others are begun with.
 func TestSilence(t *testing.T) {
 	e, _ := New(DefaultConfig(7))

@@ -22,6 +22,7 @@ type inLink struct {
 	rate    float64 // the most that arrived lately, bytes per second; 0: not known
 	since   congestion.Time
 	bytes   int64         // since then
+	longest int64         // chunk that has arrived whole since then
 	chunks  int           // that have ended since then
 	least   time.Duration // of the delays that senders have seen since then
 	busy    bool
@@ -30,8 +31,17 @@ type inLink struct {
 }
 
 func (l *inLink) start(now congestion.Time) {
-	l.begun, l.since, l.bytes, l.chunks, l.busy = 0, now, 0, 0, false
-	l.idles, l.left = false, 0
+	l.begun, l.busy, l.idles, l.left = 0, false, false, 0
+	l.count(now)
+}
+
+// count begins a period.
+func (l *inLink) count(now congestion.Time) { l.since, l.bytes, l.longest, l.chunks = now, 0, 0, 0 }
+
+// below reports whether less has arrived in a period than its link carries while it is not idle. A chunk that arrives
+// whole counts when it is over, so one that is under way may be missing: four of them may count as three.
+func (l *inLink) below(period time.Duration) bool {
+	return float64(l.bytes+l.longest) < idle*l.rate*period.Seconds()
 }
 
 // expect takes in a peer at the start of an operation.
@@ -74,6 +84,9 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 	e.in.left -= n
 	e.report.Received += n
 	e.in.bytes += n
+	if n == c.Length {
+		e.in.longest = max(e.in.longest, n)
+	}
 	if in.want > e.cfg.Short {
 		e.sends(i, in, ends)
 	}
@@ -203,10 +216,10 @@ func (e *Engine) tickIn(now congestion.Time) {
 	} else {
 		l.rate -= l.rate / 64
 	}
-	idles := rate < idle*l.rate || e.unserved()
+	idles := l.below(took) || e.unserved()
 	l.busy = idles && l.begun > 1 && l.chunks > 1 && l.least > e.cfg.Threshold+e.queue
 	l.idles = idles
-	l.since, l.bytes, l.chunks = now, 0, 0
+	l.count(now)
 	if idles && !l.busy && l.waiting.len() != 0 {
 		i, _ := l.waiting.least()
 		l.waiting.remove(i)
