@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
@@ -70,14 +71,13 @@ type leasedEP struct {
 	Endpoint
 	rx        *leasedRx
 	landings  landings
-	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
-	addrSeen  uint64    // generation of av that addrs is of
-	addrLinks uint64    // links made that addrNone is of
-	streams   []uint64  // requests that are sent in fragments
-	backLinks []*link   // by identity, the last that was used
-	assisted  []sharing // by hw.Source
-	round     uint16    // of the last offer
-	batchPeak uint64    // arrivals
+	addrs     []fi.Addr      // by identity: source address plus addrFirst, addrUnknown or addrNone
+	addrSeen  uint64         // generation of av that addrs is of
+	addrLinks uint64         // links made that addrNone is of
+	streams   []uint64       // requests that are sent in fragments
+	backLinks []*link        // by identity, the last that was used
+	assisted  []claim.Rounds // with senders of this host, by hw.Source
+	batchPeak uint64         // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	help          rendezvousHelp

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -398,7 +399,7 @@ func (r *leasedRx) stepActive() {
 // place and its shared words.
 func (r *leasedRx) loseOps(e *leasedEP, src hw.Source) {
 	if int(src) < len(e.assisted) { // a peer on this host
-		e.assisted[src] = sharing{}
+		e.assisted[src] = claim.Rounds{}
 	}
 	e.target.dropHelp(src)
 	for i := r.active.head; i != 0; {
