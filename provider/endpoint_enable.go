@@ -258,7 +258,7 @@ func (e *Endpoint) fillHot() {
 	if e.rxSelective {
 		h.Flags |= hot.EPRxSelective
 	}
-	e.fillStats(h)
+	e.counts.Fill(h)
 	e.fillOneSided(h)
 	e.fillDriven(h)
 	h.Notes = e.notes.Fill(e.rxCQ)

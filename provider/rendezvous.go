@@ -157,7 +157,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
-	a.ep.countUnexpected(0)
+	a.ep.counts.Unexpected(0)
 	r.hold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	return true
 }

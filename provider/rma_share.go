@@ -295,7 +295,7 @@ func (e *initiator) endShare(op *sharedOp, status fi.Errno) {
 	}
 	if status == fi.Success {
 		e.completeDirect(&op.args, op.completes, op.remote.Len)
-		e.countDirect(op.args.Read, op.remote.Len)
+		e.counts.Direct(op.args.Read, op.remote.Len)
 		return
 	}
 	if listWork(op.args.work) {
@@ -323,7 +323,7 @@ func (e *leasedEP) repost(op *sharedOp) bool {
 	e.describe(&r, &a, op.link, op.local.Len)
 	req.set(&r)
 	e.rmaStreams = append(e.rmaStreams, id) // it is in flight already
-	e.countRMA(lease, &r)
+	e.counts.OneSided(lease, r.countedAs(), r.total)
 	return true
 }
 
