@@ -144,7 +144,7 @@ func (c *collectives) settle(o *collOp) {
 	o.arrivals.end()
 	entry := cq.Entry{Context: o.context, Flags: fi.Collective, Src: fi.AddrNotAvail}
 	if o.status != fi.Success {
-		e.countFailed(o.status)
+		e.counts.Failed(o.status)
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: o.status})
 		}

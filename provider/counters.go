@@ -6,19 +6,13 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/internal/version"
 	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
+	"github.com/weft-fabric/weft/provider/tally"
 )
-
-// statistics are what an endpoint counts for the page of counters.
-type statistics struct {
-	stats *stats.Endpoint
-	lines []stats.Line // by stripe; its lease holder's
-}
 
 // openStats takes a block of counters for an endpoint with a name.
 func (d *Domain) openStats(name []byte) (*stats.Endpoint, error) {
@@ -36,16 +30,12 @@ func (e *peering) openStats(stripes int) error {
 	if err != nil {
 		return err
 	}
-	e.stats = st
-	e.lines = make([]stats.Line, stripes)
-	for i := range e.lines {
-		e.lines[i] = st.Stripe(i)
-	}
+	e.stats, e.counts = st, tally.On(st, stripes)
 	return nil
 }
 
 // closeStats gives the block back.
-func (e *statistics) closeStats() {
+func (e *peering) closeStats() {
 	if e.stats != nil {
 		e.stats.Close()
 	}
@@ -62,87 +52,6 @@ func (e *Endpoint) Counters(dst []uint64) error {
 	}
 	e.stats.Values(dst)
 	return nil
-}
-
-// errorWord is the word that counts operations which have ended with an error.
-func errorWord(err fi.Errno) int {
-	switch err {
-	case fi.ETRUNC:
-		return stats.RxErrTruncated
-	case fi.ECONNRESET, fi.EHOSTUNREACH:
-		return stats.RxErrReset
-	case fi.ECANCELED:
-		return stats.RxErrCanceled
-	case fi.ENOMEM:
-		return stats.RxErrMemory
-	}
-	return stats.RxErrOther
-}
-
-// countFailed counts an operation that ended with an error. The caller holds
-// the progress lease.
-func (e *statistics) countFailed(err fi.Errno) { e.stats.Rx(errorWord(err), 1) }
-
-// countRefused counts a post that found its peer out of reach, and returns err.
-func (e *statistics) countRefused(err error) error {
-	word := stats.SharedRefused
-	if err == fi.EAGAIN {
-		word = stats.SharedNotUp
-	}
-	e.stats.Shared(word, 1)
-	return err
-}
-
-// countPost counts a post of total bytes that leased a stripe: at word and the
-// word after it, or as refused.
-func (e *statistics) countPost(lease, word int, total uint64, err error) {
-	l := &e.lines[lease]
-	switch err {
-	case nil:
-		l.Add(word, 1)
-		l.Add(word+1, total)
-	case fi.EAGAIN:
-		l.Add(stats.StripeNoRing, 1)
-	default:
-		e.stats.Shared(stats.SharedRefused, 1)
-	}
-}
-
-// countRMA counts a one-sided operation that was posted as messages.
-func (e *statistics) countRMA(lease int, r *rmaRequest) {
-	l := &e.lines[lease]
-	switch {
-	case r.flags&rmaIsAtomic != 0:
-		l.Add(stats.StripeAtomic, 1)
-	case r.flags&rmaIsRead != 0:
-		l.Add(stats.StripeRead, 1)
-		l.Add(stats.StripeReadBytes, r.total)
-	default:
-		l.Add(stats.StripeWrite, 1)
-		l.Add(stats.StripeWriteBytes, r.total)
-	}
-}
-
-// countDirect counts one that the posting thread did itself, without a stripe.
-func (e *statistics) countDirect(read bool, total uint64) {
-	word := stats.SharedWrite
-	if read {
-		word = stats.SharedRead
-	}
-	e.stats.Shared(word, 1)
-	e.stats.Shared(word+1, total)
-}
-
-// countEager counts a message of n bytes that came with its payload.
-func (e *statistics) countEager(n int) {
-	e.stats.Rx(stats.RxEager, 1)
-	e.stats.Rx(stats.RxEagerBytes, uint64(n))
-}
-
-// countUnexpected counts an unexpected message of which n bytes were copied.
-func (e *statistics) countUnexpected(n int) {
-	e.stats.Rx(stats.RxUnexpected, 1)
-	e.stats.Rx(stats.RxUnexpectedBytes, uint64(n))
 }
 
 // countQueues shows what waits in matching. Gauges of a context that several endpoints share are those of the first.
@@ -279,10 +188,4 @@ func depth(tail uintptr, head, slots uint64) uint64 {
 		return 0
 	}
 	return min(n, slots)
-}
-
-// fillStats gives C the addresses of its counters.
-func (e *statistics) fillStats(h *hot.EP) {
-	h.StatsThreads = e.stats.Threads()
-	h.StatsRx = e.stats.RxLine()
 }

@@ -61,6 +61,7 @@
 //	refs              users of objects that are closed
 //	rkey              keys by which devices reach memory of peers
 //	service           the process's service thread
+//	tally             what endpoints count
 //	token             memory tokens
 //	watch             when ports to other hosts are polled
 //	wire              messages, one a file

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
@@ -75,11 +76,10 @@ type leasedEP struct {
 	addrLinks uint64    // links made that addrNone is of
 	// peersNamed is the generation of av that the addresses of peerMessages are of.
 	peersNamed uint64
-	streams    []uint64  // requests that are sent in fragments
-	backLinks  []*link   // by identity, the last that was used
-	assisted   []sharing // by hw.Source
-	round      uint16    // of the last offer
-	batchPeak  uint64    // arrivals
+	streams    []uint64       // requests that are sent in fragments
+	backLinks  []*link        // by identity, the last that was used
+	assisted   []claim.Rounds // with senders of this host, by hw.Source
+	batchPeak  uint64         // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	help          rendezvousHelp

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/stripe"
 )
@@ -175,7 +176,7 @@ func (e *Endpoint) open() (err error) {
 		return fi.ENOMEM
 	}
 	e.progressStripe = n
-	l.assisted = make([]sharing, cfg.MaxPeers)
+	l.assisted = make([]claim.Rounds, cfg.MaxPeers)
 	e.scratch = newScratch(n + 1)
 	return nil
 }
@@ -257,7 +258,7 @@ func (e *Endpoint) fillHot() {
 	if e.rxSelective {
 		h.Flags |= hot.EPRxSelective
 	}
-	e.fillStats(h)
+	e.counts.Fill(h)
 	e.fillOneSided(h)
 	e.fillDriven(h)
 	h.Notes = e.notes.Fill(e.rxCQ)

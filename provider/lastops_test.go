@@ -14,7 +14,6 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
-	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -281,7 +280,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 func TestShareEndsWithItsPeer(t *testing.T) {
 	x, y := shareBench(t)
 	r, _, _ := fakeHelper(t, x, y, false)
-	claim.Count(&r.words[1], false)
+	r.words.Count(false)
 	y.close()
 	x.ep.rx.acquire()
 	leasedOf(x.ep).rx.checkPeers()

@@ -6,7 +6,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/pieces"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -48,12 +47,12 @@ func (op *listOp) share(mover hw.PieceMover, p *path) (bool, error) {
 		s.put()
 		return false, nil
 	}
-	word := &p.rounds.words[0]
+	words := p.rounds.words
 	batch := batches.Get().(*pieces.Batch)
 	defer batches.Put(batch)
 	s.from = op.sel.Len()
 	var err error
-	for i, ok := claim.TakeFront(word, uint64(round), n); ok; i, ok = claim.TakeFront(word, uint64(round), n) {
+	for i, ok := words.TakeFront(round, n); ok; i, ok = words.TakeFront(round, n) {
 		first := s.Fill(batch, i)
 		moved := uint64(0)
 		if moved, err = mover.MovePieces(&batch.Pieces, !op.args.Read); err != nil {
@@ -61,7 +60,7 @@ func (op *listOp) share(mover hw.PieceMover, p *path) (bool, error) {
 			break
 		}
 	}
-	back := claim.Stop(word, uint64(round), n)
+	back := words.Stop(round, n)
 	if err == nil && back != n {
 		s.from = s.First(back)
 	}
@@ -69,7 +68,7 @@ func (op *listOp) share(mover hw.PieceMover, p *path) (bool, error) {
 }
 
 // offer offers the operation to the target, in n chunks. It reports false when that cannot be now.
-func (s *listShare) offer(p *path, n uint64) (round uint16, ok bool) {
+func (s *listShare) offer(p *path, n uint64) (round uint64, ok bool) {
 	e := s.op.list.ep
 	if n < 2 || !e.shares.mu.TryLock() {
 		return 0, false

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -32,7 +31,7 @@ type chunkHelp struct {
 var chunkHelps = sync.Pool{New: func() any { return new(chunkHelp) }}
 
 // stepListHelp is stepHelp for a list.
-func (e *leasedEP) stepListHelp(h *help, words *[2]uint64, peer hw.PeerMemory) bool {
+func (e *leasedEP) stepListHelp(h *help, words *claim.Words, peer hw.PeerMemory) bool {
 	mover, ok := peer.(hw.PieceMover)
 	if !ok {
 		return true
@@ -41,20 +40,20 @@ func (e *leasedEP) stepListHelp(h *help, words *[2]uint64, peer hw.PeerMemory) b
 	defer chunkHelps.Put(c)
 	n := claim.Chunks(h.Want, uint64(h.Chunk))
 	for budget := int64(assistBurst); budget > 0; budget -= int64(c.bytes) {
-		round, front, back := claim.Split(atomic.LoadUint64(&words[0]))
-		if round != uint64(h.Round) || front >= back || back > n {
+		back, left := words.Left(uint64(h.Round), n)
+		if !left {
 			return true
 		}
 		err := c.read(h, peer, back-1)
 		if err == nil && !c.enter(e, h) {
 			return true
 		}
-		i, ok := claim.TakeBack(&words[0], uint64(h.Round), n)
+		i, ok := words.TakeBack(uint64(h.Round), n)
 		if ok {
 			if err == nil && i == back-1 {
 				_, err = mover.MovePeer(&c.move, h.Read)
 			}
-			claim.Count(&words[1], err != nil || i != back-1)
+			words.Count(err != nil || i != back-1)
 		}
 		c.leave()
 		if !ok || err != nil {

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -86,8 +84,7 @@ func fakeListHelper(t *testing.T, x, y *side) *sharedList {
 				return
 			default:
 			}
-			round, _, _ := claim.Split(atomic.LoadUint64(&s.rounds.words[0]))
-			if _, ok := claim.TakeBack(&s.rounds.words[0], round, claim.ChunkMask); ok && round != 0 {
+			if s.rounds.takeOpen() {
 				return
 			}
 			runtime.Gosched()
@@ -124,14 +121,14 @@ func TestListShareFailed(t *testing.T) {
 	x, y := shareBench(t)
 	s := fakeListHelper(t, x, y)
 	clear(s.memory[1<<19:]) // where the chunk is, which this test takes and does not copy
-	claim.Count(&s.rounds.words[1], true)
+	s.rounds.words.Count(true)
 	if e, bad, ok := settle(t, x, y); !ok || e.Context != 9 {
 		t.Fatalf("%+v %+v", e, bad)
 	}
-	offers := s.rounds.offers
+	offers := s.rounds.Offers()
 	post(t, func() error { return s.list.Write(10) }, x)
-	if e, bad, ok := settle(t, x, y); !ok || e.Context != 10 || !s.same() || !s.rounds.never ||
-		s.rounds.offers != offers {
+	if e, bad, ok := settle(t, x, y); !ok || e.Context != 10 || !s.same() || !s.rounds.Refused() ||
+		s.rounds.Offers() != offers {
 		t.Errorf("%+v %+v, same %t, %+v", e, bad, s.same(), s.rounds)
 	}
 }
@@ -207,8 +204,8 @@ func TestListShareHostile(t *testing.T) {
 		t.Error("memory is written")
 	}
 	offerPieces(t, x, y, p, &wire.Share{Local: 8, Want: 4, Chunk: 2, Key: 256, List: true})
-	if w := atomic.LoadUint64(&p.rounds.words[1]); w&claim.Failed == 0 || uint32(w) != 1 {
-		t.Errorf("pieces that cannot be read: word %#x", w)
+	if n, failed := p.rounds.words.Finished(); !failed || n != 1 {
+		t.Errorf("pieces that cannot be read: %d chunks, failed %v", n, failed)
 	}
 	runtime.KeepAlive(local)
 }
@@ -223,15 +220,15 @@ func offerPieces(t *testing.T, x, y *side, p *path, h *wire.Share) {
 	if !ok {
 		t.Fatal("no round")
 	}
-	seen := func() bool { return claim.Unseen(atomic.LoadUint64(&p.rounds.words[1]), p.rounds.offers) == 0 }
+	seen := func() bool { return p.rounds.Unseen(p.rounds.words) == 0 }
 	for end := time.Now().Add(20 * time.Second); !seen(); y.ep.Progress() {
 		if time.Now().After(end) {
 			t.Fatal("the offer is not read")
 		}
 	}
-	claim.Stop(&p.rounds.words[0], uint64(round), 2)
+	p.rounds.words.Stop(round, 2)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p.rounds.open = false
-	p.rounds.rounds--
+	p.rounds.Close()
+	p.rounds.Finish()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/matched"
+	"github.com/weft-fabric/weft/provider/tally"
 )
 
 // sampleInterval is how often the device's counters are shown.
@@ -17,7 +18,7 @@ func (e *MatchedEndpoint) count(n *matched.Ended) {
 	switch {
 	case n.Err != fi.Success && n.Err != fi.ETRUNC:
 		if !n.Search {
-			e.stats.Rx(errorWord(n.Err), 1)
+			e.stats.Rx(tally.Error(n.Err), 1)
 		}
 		return
 	case n.Search || n.Entry.Flags&fi.RemoteWrite != 0:

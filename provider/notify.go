@@ -76,7 +76,7 @@ func (op *notifyOp) NoteEnded(status fi.Errno) {
 	e, entry := op.e, txEntry(op.Context, false)
 	switch {
 	case status != fi.Success:
-		e.countFailed(status)
+		e.counts.Failed(status)
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}

@@ -6,8 +6,10 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/pages"
+	"github.com/weft-fabric/weft/provider/tally"
 )
 
 // peering is the lowest of three layers of an endpoint: what it is bound to, its interfaces, and the links by which it
@@ -30,7 +32,9 @@ type peering struct {
 	drivenPort
 	portSet
 	linkTable
-	statistics
+	// stats is the block of counters, nil before Enable, and counts counts in it.
+	stats  *stats.Endpoint
+	counts tally.Counts
 	opened openedTokens
 
 	attr     hw.Attr

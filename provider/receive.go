@@ -135,7 +135,7 @@ func (e *leasedEP) onEager(flags uint64) hw.Handler {
 			e.postpone(src)
 			return
 		}
-		e.countEager(len(payload))
+		e.counts.Eager(len(payload))
 	}
 }
 
@@ -203,7 +203,7 @@ func (e *leasedEP) settle(d *hot.Delivery) {
 	if s, ok := e.known(a.src); ok {
 		a.number = s.number
 	}
-	e.countEager(int(a.length))
+	e.counts.Eager(int(a.length))
 	e.rx.settle(e.rx.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
 }
 
@@ -234,7 +234,7 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 		e.postpone(src)
 		return
 	}
-	e.countEager(len(payload))
+	e.counts.Eager(len(payload))
 }
 
 // arrive matches a complete message, or keeps it. False: there is no memory to keep it, and nothing has happened.
@@ -306,7 +306,7 @@ func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) boo
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
 	copy(keptPayload(m), payload)
-	a.ep.countUnexpected(len(payload))
+	a.ep.counts.Unexpected(len(payload))
 	r.hold(len(payload), dataplane.KeptMemory(0, len(payload)))
 	return true
 }

@@ -68,7 +68,7 @@ func (e *leasedEP) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
 
 // recvError reports a receive that was posted with flags and failed.
 func (e *initiator) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
-	e.countFailed(info.Err)
+	e.counts.Failed(info.Err)
 	work := e.workIn(&entry, flags)
 	if e.rxCQ != nil {
 		e.rxCQ.CompleteError(entry, info)

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -156,7 +157,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
-	a.ep.countUnexpected(0)
+	a.ep.counts.Unexpected(0)
 	r.hold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	return true
 }
@@ -398,7 +399,7 @@ func (r *leasedRx) stepActive() {
 // place and its shared words.
 func (r *leasedRx) loseOps(e *leasedEP, src hw.Source) {
 	if int(src) < len(e.assisted) { // a peer on this host
-		e.assisted[src] = sharing{}
+		e.assisted[src] = claim.Rounds{}
 	}
 	e.target.dropHelp(src)
 	for i := r.active.head; i != 0; {

@@ -3,7 +3,6 @@ package provider
 import (
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
@@ -27,15 +26,6 @@ func chunkSize(n uint64) uint64 {
 	return min(max(n/8, wire.MinChunk), wire.MaxChunk) &^ 4095
 }
 
-// sharing is what a receiver knows of the rounds with one sender.
-type sharing struct {
-	rounds uint8 // not finished
-	open   bool  // the last has chunks that are not taken
-	never  bool  // the sender or the kernel refuses: operations are not shared
-	// count is the sender's count when all chunks that it took are finished.
-	count uint32
-}
-
 // shareable reports whether an operation is one to share.
 func (r *receiving) shareable(e *leasedEP, op *recvOp) bool {
 	least := uint64(r.cfg.AssistSize)
@@ -43,7 +33,7 @@ func (r *receiving) shareable(e *leasedEP, op *recvOp) bool {
 		return false
 	}
 	src := hw.Source(op.src) // of this host only
-	return claim.MessageWords(e.sourceWords(src)) != nil && !e.assisted[src].never &&
+	return claim.MessageWords(e.sourceWords(src)) != nil && !e.assisted[src].Refused() &&
 		claim.Chunks(op.want, chunkSize(op.want)) <= claim.MaxChunks
 }
 
@@ -51,31 +41,26 @@ func (r *receiving) shareable(e *leasedEP, op *recvOp) bool {
 // that has to wait for an earlier round.
 func (r *receiving) offerAssist(e *leasedEP, op *recvOp) bool {
 	s := &e.assisted[op.src]
-	if s.open || s.rounds == claim.MaxRounds {
+	if !s.Ready() {
 		return false
 	}
 	op.share = false
 	words := claim.MessageWords(e.sourceWords(hw.Source(op.src)))
 	p, err := e.connectBack(hw.Source(op.src), op.sender())
-	if err != nil || words == nil || s.never {
+	if err != nil || words == nil {
 		return true // alone
 	}
-	if s.rounds == 0 {
-		s.count = uint32(atomic.LoadUint64(&words[1]))
-	}
 	chunk := chunkSize(op.want)
-	if e.round++; e.round == 0 {
-		e.round = 1
+	round, ok := s.Begin(words, claim.Chunks(op.want, chunk))
+	if !ok {
+		return true
 	}
-	round := uint64(e.round)
-	atomic.StoreUint64(&words[0], claim.Word(round, 0, claim.Chunks(op.want, chunk)))
 	o := wire.Offer{Round: round, Addr: op.t.buf, Want: op.want, Chunk: chunk}
 	if p.AMShort(wire.AMAssist, op.request, o.Put(r.head[:]), nil) != nil {
+		s.Cancel()
 		return true
 	}
 	op.round, op.chunk = round, chunk
-	s.rounds++
-	s.open = true
 	return true
 }
 
@@ -97,20 +82,21 @@ func (r *leasedRx) stepAssisted(e *leasedEP, op *recvOp, patience int) bool {
 	if !op.taken && !r.takeChunks(e, op, p, words) {
 		return false
 	}
-	done, failed := claim.Wait(&words[1], op.needs, patience)
+	done, failed := words.Wait(op.needs, patience)
 	if !done {
 		return false
 	}
+	s := &e.assisted[op.src]
 	if failed {
-		e.assisted[op.src].never = true
+		s.Refuse()
 	}
 	for i, n := op.back, claim.Chunks(op.want, op.chunk); failed && i < n && op.status == fi.Success; i++ {
 		r.readChunk(p, op, i)
 	}
 	if op.status == fi.EACCES {
 		// The kernel lets this side not read. The sender is stopped: begin anew, in fragments.
-		e.assisted[op.src].never = true
-		e.assisted[op.src].rounds--
+		s.Refuse()
+		s.Finish()
 		op.round, op.status = 0, fi.Success
 		r.pull(e, op)
 		return true
@@ -119,39 +105,36 @@ func (r *leasedRx) stepAssisted(e *leasedEP, op *recvOp, patience int) bool {
 }
 
 // takeChunks reads chunks until all are taken, which ends the round, or assistBurst bytes are: then it reports false.
-func (r *leasedRx) takeChunks(e *leasedEP, op *recvOp, p *path, words *[2]uint64) bool {
+func (r *leasedRx) takeChunks(e *leasedEP, op *recvOp, p *path, words *claim.Words) bool {
 	n := claim.Chunks(op.want, op.chunk)
 	for budget := int64(assistBurst); budget > 0 && op.status == fi.Success; budget -= int64(op.chunk) {
-		i, ok := claim.TakeFront(&words[0], op.round, n)
+		i, ok := words.TakeFront(op.round, n)
 		if !ok {
 			break
 		}
 		r.readChunk(p, op, i)
 	}
-	_, front, back := claim.Split(atomic.LoadUint64(&words[0]))
+	back, left := words.Left(op.round, n)
 	if op.status != fi.Success {
-		back = claim.Stop(&words[0], op.round, n)
-	} else if front < back {
+		back = words.Stop(op.round, n)
+	} else if left {
 		return false
 	}
-	e.endRound(op, min(back, n), n)
+	e.endRound(op, back, n)
 	return true
 }
 
 // endRound notes what the sender took of an operation: the chunks from back to n.
 func (e *leasedEP) endRound(op *recvOp, back, n uint64) {
-	s := &e.assisted[op.src]
-	s.count += uint32(n - back)
-	s.open = false
-	op.taken, op.back, op.needs = true, back, s.count
+	op.taken, op.back, op.needs = true, back, e.assisted[op.src].Taken(n-back)
 }
 
 // endAssist completes a shared operation.
 func (r *leasedRx) endAssist(e *leasedEP, op *recvOp) bool {
 	s := &e.assisted[op.src]
-	s.rounds--
+	s.Finish()
 	if !op.taken {
-		s.open = false
+		s.Close()
 	}
 	if op.status == fi.Success {
 		op.done = op.want
@@ -170,10 +153,10 @@ func (r *receiving) abandonAssist(e *leasedEP, op *recvOp) {
 		return
 	}
 	if n := claim.Chunks(op.want, op.chunk); !op.taken {
-		e.endRound(op, claim.Stop(&words[0], op.round, n), n)
+		e.endRound(op, words.Stop(op.round, n), n)
 	}
 	for end := time.Now().Add(abandonTime); time.Now().Before(end); {
-		if done, _ := claim.Wait(&words[1], op.needs, helperPatience); done {
+		if done, _ := words.Wait(op.needs, helperPatience); done {
 			return
 		}
 	}
@@ -251,7 +234,7 @@ func (e *rendezvousHelp) stepAssist(a *assist) bool {
 	}
 	n := claim.Chunks(a.Want, a.Chunk)
 	for budget := int64(assistBurst); budget > 0; budget -= int64(a.Chunk) {
-		i, ok := claim.TakeBack(&words[0], a.Round, n)
+		i, ok := words.TakeBack(a.Round, n)
 		if !ok {
 			return true
 		}
@@ -261,7 +244,7 @@ func (e *rendezvousHelp) stepAssist(a *assist) bool {
 		e.rx.remote[0] = hw.RemoteSegment{Addr: a.Addr + off, Len: size}
 		_, err := memory.WritePeer(e.rx.local[:1], e.rx.remote[:1])
 		e.rx.local[0] = hw.Segment{}
-		claim.Count(&words[1], err != nil)
+		words.Count(err != nil)
 	}
 	return false
 }

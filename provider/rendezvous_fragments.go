@@ -124,8 +124,8 @@ func (e *leasedEP) pumpStream(req *txRequest) bool {
 			e.rx.send(e, l, wire.AMFrag, f.Op, wire.PutWord(e.rx.head[:], fragBroken))
 			return true // the receiver's acknowledgement ends the request
 		}
-		e.lines[lease].Add(stats.StripeFragments, 1)
-		e.lines[lease].Add(stats.StripeFragmentBytes, n)
+		e.counts.Add(lease, stats.StripeFragments, 1)
+		e.counts.Add(lease, stats.StripeFragmentBytes, n)
 		f.Sent += n
 	}
 	return true

@@ -153,7 +153,7 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 	}
 	if err != nil {
 		l.Release()
-		return nil, nil, e.countRefused(err)
+		return nil, nil, e.counts.Refused(err)
 	}
 	p.port.wake()
 	e.fill(dest, l, p)
@@ -227,7 +227,7 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	defer e.stripes.Release(lease)
 	req, id, ok := e.rmas.Alloc(lease)
 	if !ok {
-		e.lines[lease].Add(stats.StripeNoRequest, 1)
+		e.counts.Add(lease, stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
 	if r.flags&rmaSegmented == 0 {
@@ -241,7 +241,7 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	e.begun(l, req)
 	if r.flags&rmaSegmented != 0 {
 		e.queueRMA(id)
-		e.countRMA(lease, r)
+		e.counts.OneSided(lease, r.countedAs(), r.total)
 		return nil
 	}
 	err := e.pumpRMA(p, req, id, lease)
@@ -249,12 +249,12 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	case err == nil:
 		// The peer may be gone by now, and its answer stand in the ring: the request ends with
 		// that, or when the end is reported (linkLost), which is after the last message.
-		e.countRMA(lease, r)
+		e.counts.OneSided(lease, r.countedAs(), r.total)
 		return nil
 	case fi.ErrnoOf(err) == fi.EAGAIN && (req.sent != 0 || req.part != 0):
 		e.held(l)
 		e.queueRMA(id)
-		e.countRMA(lease, r)
+		e.counts.OneSided(lease, r.countedAs(), r.total)
 		return nil
 	case req.sent != 0 || req.part != 0:
 		e.held(l)
@@ -265,7 +265,7 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	e.over(l, req)
 	e.rmas.Free(id)
 	err = e.broken(err)
-	e.countPost(lease, 0, 0, err) // it is an error
+	e.counts.Posted(lease, 0, 0, err) // it is an error
 	return err
 }
 

@@ -73,26 +73,26 @@ func (e *initiator) delegate(a *RMAArgs, l *link, p *path, total uint64, complet
 	}
 	round, ok := e.offerRound(p, 1, a.Remote[0].Addr, shareOf(a, max(total, wire.MinShareChunk)))
 	if !ok {
-		if claim.Unseen(atomic.LoadUint64(&r.words[1]), r.offers) >= claim.MaxRounds {
+		if r.Unseen(r.words) >= claim.MaxRounds {
 			atomic.StoreUint32(&e.hot.DelegateRest, delegateRest) // the target reads no offers
 		}
 		return false
 	}
-	r.count++ // unless it is taken back
-	r.delegated = e.addShared(sharedOf(a, l, p, completes))
-	r.delegated.round = round
+	op := sharedOf(a, l, p, completes)
+	op.round, op.needs = round, r.Delegate()
+	r.delegated = e.addShared(op)
 	return true
 }
 
 // taken reports whether the target has taken the operation that is delegated to it, and ends the delegation then. The
 // caller has sharedOps.mu.
 func (r *peerRounds) taken() bool {
-	round, front, back := claim.Split(atomic.LoadUint64(&r.words[0]))
-	if round == uint64(r.delegated.round) && front < back {
+	if _, left := r.words.Left(r.delegated.round, 1); left {
 		r.delegated.polls++
 		return false
 	}
-	r.delegated, r.open = nil, false
+	r.delegated = nil
+	r.Close()
 	return true
 }
 
@@ -108,15 +108,14 @@ func (e *peering) reclaim(op *sharedOp, lease bool) bool {
 	if !lease || !late && e.txCQ.Unread() != 0 {
 		return false
 	}
-	if _, ok := claim.TakeFront(&r.words[0], uint64(op.round), 1); !ok {
+	if _, ok := r.words.TakeFront(op.round, 1); !ok {
 		return r.taken()
 	}
 	if late {
 		atomic.StoreUint32(&e.hot.DelegateRest, delegateRest)
 	}
-	r.delegated, r.open = nil, false
-	r.rounds--
-	r.count--
+	r.delegated = nil
+	r.Reclaim()
 	op.ended = true
 	op.again = e.copyReclaimed(op) != nil // by messages, which say why
 	return true

@@ -66,7 +66,7 @@ func TestDelegateAgainstModel(t *testing.T) {
 			t.Fatalf("batch %d: memory differs", n)
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the target has done %d of %d offers, words %x", x.rounds().copied(), x.rounds().offers, *x.rounds().words)
+			t.Fatalf("the target has done %d of %d offers, words %x", x.rounds().copied(), x.rounds().Offers(), *x.rounds().words)
 		}
 	}
 	if f := x.ep.linkAt(0).inFlight.Load(); f != 0 || x.delegated() != 0 {
@@ -98,8 +98,8 @@ func TestDelegateAlone(t *testing.T) {
 		x.piece(y, local, n, false)
 	}
 	x.completions(places)
-	if r := x.rounds(); r.offers != claim.MaxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
-		t.Errorf("%d offers, %d done by the target", r.offers, r.copied())
+	if r := x.rounds(); r.Offers() != claim.MaxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
+		t.Errorf("%d offers, %d done by the target", r.Offers(), r.copied())
 	}
 }
 
@@ -119,8 +119,8 @@ func TestDelegateNotToMeet(t *testing.T) {
 			x.completions(1)
 		}
 	}
-	if r := x.rounds(); r.offers > 2 { // the first of each kind has none before it
-		t.Errorf("%d offers", r.offers)
+	if r := x.rounds(); r.Offers() > 2 { // the first of each kind has none before it
+		t.Errorf("%d offers", r.Offers())
 	}
 }
 
@@ -147,7 +147,7 @@ func TestDelegateLost(t *testing.T) {
 		y.region(memory, 1, fi.RemoteWrite)
 		n := delegateOne(t, x, y, local)
 		if r := x.rounds(); taken {
-			if _, ok := claim.TakeBack(&r.words[0], uint64(r.round), 1); !ok {
+			if !r.takeOpen() {
 				t.Fatal("nothing to take")
 			}
 		}
@@ -196,10 +196,10 @@ func TestDelegateClosing(t *testing.T) {
 		r := x.rounds()
 		var finished atomic.Bool
 		if taken {
-			claim.TakeBack(&r.words[0], uint64(r.round), 1)
+			r.takeOpen()
 			time.AfterFunc(50*time.Millisecond, func() {
 				finished.Store(true)
-				claim.Count(&r.words[1], false)
+				r.words.Count(false)
 			})
 		}
 		x.close()

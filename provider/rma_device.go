@@ -171,7 +171,7 @@ func (e *initiator) postDevice(l *link, r *rmaRequest, op *deviceOp) error {
 	defer e.stripes.Release(lease)
 	req, id, ok := e.rmas.Alloc(lease)
 	if !ok {
-		e.lines[lease].Add(stats.StripeNoRequest, 1)
+		e.counts.Add(lease, stats.StripeNoRequest, 1)
 		rkey.Close(op.regions)
 		return fi.EAGAIN
 	}
@@ -180,7 +180,7 @@ func (e *initiator) postDevice(l *link, r *rmaRequest, op *deviceOp) error {
 	op.id = id
 	e.devices.add(op)
 	l.inFlight.Add(1)
-	e.countRMA(lease, r)
+	e.counts.OneSided(lease, r.countedAs(), r.total)
 	e.stats.Shared(stats.SharedDevice, 1)
 	if posted, last := op.post(req); !posted || last {
 		e.queueRMA(id)

@@ -198,7 +198,7 @@ func (e *initiator) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, er
 	}
 	l.countListed(e, a, nil, WayIPC, total)
 	e.completeDirect(a, completes, total)
-	e.countDirect(a.Read, total)
+	e.counts.Direct(a.Read, total)
 	return true, nil
 }
 
@@ -301,7 +301,7 @@ func (e *bindings) accessCntr(flags uint64) *cq.Counter {
 func (e *peering) reportAccess(context, flags uint64, completes bool, status fi.Errno) *cq.Counter {
 	entry := cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
 	if status != fi.Success {
-		e.countFailed(status)
+		e.counts.Failed(status)
 		if e.txCQ != nil {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}

@@ -184,7 +184,7 @@ func (op *listOp) completePlain(status fi.Errno) {
 		return
 	}
 	if !op.plain.posted {
-		e.countDirect(a.Read, op.total)
+		e.counts.Direct(a.Read, op.total)
 		e.stats.Shared(stats.SharedMapped, 1)
 		e.stats.Shared(stats.SharedMappedBytes, op.total)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/tally"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -82,6 +83,17 @@ func (req *rmaRequest) set(r *rmaRequest) {
 	req.operands, req.operand, req.compares, req.compare = r.operands, r.operand, r.compares, r.compare
 	req.status = fi.Success
 	req.left.Store(r.left.Load())
+}
+
+// countedAs is the kind of operations as which a request counts.
+func (req *rmaRequest) countedAs() tally.Kind {
+	switch {
+	case req.flags&rmaIsAtomic != 0:
+		return tally.Atomic
+	case req.flags&rmaIsRead != 0:
+		return tally.Read
+	}
+	return tally.Write
 }
 
 // units is what the target answers for: bytes of a read or of an atomic's

@@ -42,17 +42,12 @@ type sharedOps struct {
 }
 
 // peerRounds is what an initiator knows of the rounds with one target. Guarded by
-// sharedOps.mu, but for words, which are immutable.
+// sharedOps.mu, but for words, which is immutable.
 type peerRounds struct {
-	words     *[2]uint64
-	round     uint16    // the last
-	rounds    int       // not finished
-	open      bool      // the last has chunks that are not taken
-	delegated *sharedOp // the operation of that round, if it is delegated whole (rma_delegate.go)
+	claim.Rounds
+	words     *claim.Words
+	delegated *sharedOp // the operation of the open round, if it is delegated whole (rma_delegate.go)
 	last      span      // what the last operation that might have been delegated writes
-	never     bool      // the target or the kernel refuses: operations are not shared
-	offers    uint16    // made; the target's word has how many it has read
-	count     uint32    // the target's when all chunks that it took are finished
 }
 
 // sharedOp is an operation of which the target has not finished its share.
@@ -69,7 +64,7 @@ type sharedOp struct {
 
 	list *listShare // it is a list (list_share.go), which has neither args, local nor remote; else nil
 
-	round uint16 // of one that is delegated whole
+	round uint64 // of one that is delegated whole
 	polls int    // since, while the target has not taken it
 }
 
@@ -109,34 +104,6 @@ func (s *sharedOps) forget(ep hw.Endpoint) {
 	delete(s.peers, ep)
 }
 
-// begin begins a round of n chunks. It reports false when that cannot be now. The
-// caller holds mu.
-func (r *peerRounds) begin(n uint64) (round uint16, ok bool) {
-	w := atomic.LoadUint64(&r.words[1])
-	r.never = r.never || w&claim.Failed != 0
-	if r.never || r.open || r.rounds == claim.MaxRounds || claim.Unseen(w, r.offers) >= claim.MaxRounds {
-		return 0, false
-	}
-	if r.rounds == 0 {
-		r.count = uint32(w)
-	}
-	if r.round++; r.round == 0 {
-		r.round = 1
-	}
-	r.open = true
-	r.rounds++
-	r.offers++
-	atomic.StoreUint64(&r.words[0], claim.Word(uint64(r.round), 0, n))
-	return r.round, true
-}
-
-// cancel takes a round back whose offer did not go out. The caller holds mu.
-func (r *peerRounds) cancel() {
-	r.open = false
-	r.rounds--
-	r.offers--
-}
-
 // mayHelp reports whether the target may copy a share of an operation that the posting
 // thread can do. Not where a thread may sleep on a doorbell: the target rings none when
 // it has finished its last chunk.
@@ -166,16 +133,16 @@ func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, comple
 	if !ok {
 		return notShared
 	}
-	word := &p.rounds.words[0]
+	words := p.rounds.words
 	var err error
-	take := func() (uint64, bool) { return claim.TakeFront(word, uint64(round), n) }
+	take := func() (uint64, bool) { return words.TakeFront(round, n) }
 	for i, ok := take(); ok && err == nil; i, ok = take() {
 		part := a.Remote[0]
 		part.Addr += i * chunk
 		part.Len = min(chunk, total-i*chunk)
 		err = e.directPart(a, p, &part, key, i*chunk)
 	}
-	return e.endOpen(sharedOf(a, l, p, completes), n-claim.Stop(word, uint64(round), n), err)
+	return e.endOpen(sharedOf(a, l, p, completes), n-words.Stop(round, n), err)
 }
 
 // shareOf is what an operation is offered by, in chunks of a size.
@@ -188,18 +155,19 @@ func shareOf(a *RMAArgs, chunk uint64) *wire.Share {
 
 // offerRound begins a round of n chunks and offers it to the target. It reports false
 // when that cannot be now. The caller has sharedOps.mu.
-func (e *peering) offerRound(p *path, n, addr uint64, h *wire.Share) (round uint16, ok bool) {
-	if r := p.rounds; r.delegated != nil && !r.taken() {
+func (e *peering) offerRound(p *path, n, addr uint64, h *wire.Share) (round uint64, ok bool) {
+	r := p.rounds
+	if r.delegated != nil && !r.taken() || r.Unseen(r.words) >= claim.MaxRounds {
 		return 0, false // the target has enough to do
 	}
-	if round, ok = p.rounds.begin(n); !ok {
+	if round, ok = r.Begin(r.words, n); !ok {
 		return 0, false
 	}
-	h.Round = round
+	h.Round = uint16(round)
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
 	if p.AMShort(wire.AMShare, addr, h.Put(d.head[:]), nil) != nil {
-		p.rounds.cancel()
+		r.Cancel()
 		return 0, false
 	}
 	return round, true
@@ -211,15 +179,14 @@ func (e *initiator) endOpen(op sharedOp, took uint64, err error) shareOutcome {
 	s, r := &e.shares, op.path.rounds
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.open = false
-	r.count += uint32(took)
-	ended, failed := claim.Wait(&r.words[1], r.count, 1)
+	op.needs = r.Taken(took)
+	ended, failed := r.words.Wait(op.needs, 1)
 	if errors.Is(err, hw.ErrPeerDead) {
-		r.rounds--
+		r.Finish()
 		return sharedBreak
 	}
 	if ended {
-		r.rounds--
+		r.Finish()
 		if failed || err != nil {
 			return notShared
 		}
@@ -237,8 +204,7 @@ func sharedOf(a *RMAArgs, l *link, p *path, completes bool) sharedOp {
 	return op
 }
 
-// addShared has an operation wait for its target's count to come to where it is to be
-// now. The caller has sharedOps.mu.
+// addShared has an operation wait for its target's count. The caller has sharedOps.mu.
 func (e *initiator) addShared(from sharedOp) *sharedOp {
 	s := &e.shares
 	op := new(sharedOp)
@@ -246,7 +212,6 @@ func (e *initiator) addShared(from sharedOp) *sharedOp {
 		op, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
 	*op = from
-	op.needs = op.path.rounds.count
 	op.link.inFlight.Add(1)
 	s.ops = append(s.ops, op)
 	s.waiting.Add(1)
@@ -286,7 +251,7 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 		// A peer that is gone copies nothing: its process has died, or its endpoint was closed
 		// under the lease under which it helped. The count that is read after that is the last.
 		gone := op.path.Err() != nil
-		ended, failed := claim.Wait(&r.words[1], op.needs, 1)
+		ended, failed := r.words.Wait(op.needs, 1)
 		if !ended {
 			if l == nil || !gone {
 				return false
@@ -295,9 +260,10 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 			return true
 		}
 		op.ended = true
-		r.rounds--
+		r.Finish()
 		if failed {
-			r.never, op.again = true, true
+			r.Refuse()
+			op.again = true
 		}
 	}
 	if op.list != nil {
@@ -329,7 +295,7 @@ func (e *initiator) endShare(op *sharedOp, status fi.Errno) {
 	}
 	if status == fi.Success {
 		e.completeDirect(&op.args, op.completes, op.remote.Len)
-		e.countDirect(op.args.Read, op.remote.Len)
+		e.counts.Direct(op.args.Read, op.remote.Len)
 		return
 	}
 	if listWork(op.args.work) {
@@ -357,7 +323,7 @@ func (e *leasedEP) repost(op *sharedOp) bool {
 	e.describe(&r, &a, op.link, op.local.Len)
 	req.set(&r)
 	e.rmaStreams = append(e.rmaStreams, id) // it is in flight already
-	e.countRMA(lease, &r)
+	e.counts.OneSided(lease, r.countedAs(), r.total)
 	return true
 }
 
@@ -370,10 +336,10 @@ func (e *leasedEP) abandonShares() {
 	end := time.Now().Add(abandonTime)
 	for _, op := range s.ops {
 		if r := op.path.rounds; r.delegated == op {
-			_, op.ended = claim.TakeFront(&r.words[0], uint64(op.round), 1)
+			_, op.ended = r.words.TakeFront(op.round, 1)
 		}
 		for done := op.ended; !done && op.path.Err() == nil && time.Now().Before(end); {
-			done, _ = claim.Wait(&op.path.rounds.words[1], op.needs, helperPatience)
+			done, _ = op.path.rounds.words.Wait(op.needs, helperPatience)
 		}
 	}
 	s.ops, s.spare, s.peers = nil, nil, nil

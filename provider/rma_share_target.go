@@ -28,7 +28,7 @@ func (e *rmaTarget) onShare(src hw.Source, addr uint64, head, payload []byte) {
 		e.malformed(src, "offer to share %d bytes at %#x", h.Want, addr)
 		return
 	}
-	claim.See(&words[1])
+	words.See()
 	e.dropHelp(src) // its round is over
 	if !e.copying(h.bytes()) && !e.stepHelp(&h) {
 		e.helps = append(e.helps, h)
@@ -92,7 +92,7 @@ func (e *rmaTarget) stepHelp(h *help) bool {
 		}
 		i, ok := uint64(0), e.helpsWith(m)
 		if ok {
-			i, ok = claim.TakeBack(&words[0], uint64(h.Round), n)
+			i, ok = words.TakeBack(uint64(h.Round), n)
 		}
 		if ok {
 			err = e.copyChunk(h, peer, m, offset, i)
@@ -101,7 +101,7 @@ func (e *rmaTarget) stepHelp(h *help) bool {
 		if !ok {
 			return true
 		}
-		claim.Count(&words[1], err != nil)
+		words.Count(err != nil)
 	}
 	return false
 }

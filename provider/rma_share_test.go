@@ -51,7 +51,17 @@ func (s *side) rounds() *peerRounds {
 }
 
 // copied is how many chunks the target has copied.
-func (r *peerRounds) copied() uint32 { return uint32(atomic.LoadUint64(&r.words[1])) }
+func (r *peerRounds) copied() uint32 {
+	n, _ := r.words.Finished()
+	return n
+}
+
+// takeOpen takes the last chunk of a round that is open in the place of the target, and reports false if there is none.
+func (r *peerRounds) takeOpen() bool {
+	round := atomic.LoadUint64(&r.words[0]) >> claim.RoundShift
+	_, ok := r.words.TakeBack(round, claim.MaxChunks)
+	return ok && round != 0
+}
 
 // completions reads n completions of s without errors.
 func (s *side) completions(n int) {
@@ -164,11 +174,11 @@ func TestShareAlone(t *testing.T) {
 		x.completions(1)
 	}
 	r := x.rounds()
-	if r.offers != claim.MaxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
-		t.Errorf("%d offers, %d chunks copied", r.offers, r.copied())
+	if r.Offers() != claim.MaxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
+		t.Errorf("%d offers, %d chunks copied", r.Offers(), r.copied())
 	}
 	y.ep.Progress()
-	if n := claim.Unseen(atomic.LoadUint64(&r.words[1]), r.offers); n != 0 {
+	if n := r.Unseen(r.words); n != 0 {
 		t.Errorf("the target has not seen %d offers", n)
 	}
 }
@@ -189,8 +199,7 @@ func fakeHelper(t *testing.T, x, y *side, read bool) (r *peerRounds, memory, loc
 	go func() {
 		defer close(took)
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); runtime.Gosched() {
-			round, _, _ := claim.Split(atomic.LoadUint64(&r.words[0]))
-			if _, ok := claim.TakeBack(&r.words[0], round, claim.ChunkMask); ok && round != 0 {
+			if r.takeOpen() {
 				return
 			}
 		}
@@ -220,15 +229,15 @@ func TestShareFailed(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		x, y := shareBench(t)
 		r, memory, local := fakeHelper(t, x, y, read)
-		claim.Count(&r.words[1], true)
+		r.words.Count(true)
 		if e, bad, ok := settle(t, x, y); !ok || e.Context != 9 {
 			t.Fatalf("%+v %+v", e, bad)
 		}
-		offers := r.offers
+		offers := r.Offers()
 		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
 		settle(t, x, y)
-		if !bytes.Equal(memory, local) || !r.never || r.offers != offers {
+		if !bytes.Equal(memory, local) || !r.Refused() || r.Offers() != offers {
 			t.Errorf("read %v: data equal %v, %+v", read, bytes.Equal(memory, local), r)
 		}
 	}
@@ -256,7 +265,7 @@ func TestShareClosing(t *testing.T) {
 	go func() {
 		time.Sleep(50 * time.Millisecond)
 		finished.Store(true)
-		claim.Count(&r.words[1], false)
+		r.words.Count(false)
 	}()
 	x.close()
 	if !finished.Load() {
@@ -321,13 +330,16 @@ func TestShareHostileWords(t *testing.T) {
 	run()
 	x.completions(1)
 	r := x.rounds()
+	var fails claim.Words
+	fails.Count(true)
+	failed := fails[1] &^ 1
 	var ended atomic.Bool
 	done := make(chan bool)
 	go func() {
 		defer close(done)
 		g := rand.New(rand.NewPCG(1, 2))
 		for !ended.Load() {
-			atomic.StoreUint64(&r.words[g.IntN(2)], g.Uint64()>>g.IntN(64)&^claim.Failed)
+			atomic.StoreUint64(&r.words[g.IntN(2)], g.Uint64()>>g.IntN(64)&^failed)
 			runtime.Gosched()
 		}
 	}()
@@ -342,5 +354,7 @@ func TestShareHostileWords(t *testing.T) {
 	}
 	ended.Store(true)
 	<-done
-	atomic.StoreUint64(&r.words[1], uint64(r.count)) // else closing waits for what never comes
+	for _, op := range x.ep.shares.ops { // else closing waits for what never comes
+		atomic.StoreUint64(&r.words[1], uint64(op.needs))
+	}
 }

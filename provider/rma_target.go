@@ -279,16 +279,8 @@ func (e *rmaTarget) onAtomic(src hw.Source, addr uint64, head, payload []byte) {
 		e.malformed(src, "atomic does not parse")
 		return
 	}
-	size := uint64(h.Datatype.Size())
-	n := uint64(h.Count) * size
-	want := n
-	if h.Op == fi.OpRead {
-		want = 0
-	}
-	if h.Kind == atomics.Compare {
-		want += n
-	}
-	if n == 0 || n > atomicBytes || uint64(len(payload)) != want || !atomics.Valid(h.Kind, h.Datatype, h.Op) {
+	n, ok := h.Bytes(len(payload))
+	if !ok {
 		e.malformed(src, "operation %d on %d elements of datatype %d with %d bytes", h.Op, h.Count,
 			h.Datatype, len(payload))
 		return
@@ -329,26 +321,8 @@ func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64,
 	if h.Kind == atomics.Compare {
 		j.Compare = unsafe.Pointer(unsafe.SliceData(payload[len(payload)-int(n):]))
 	}
-	size := uint64(h.Datatype.Size())
-	pieces := m.window(e.regionIOV[:0], offset, n)
-	for _, v := range pieces {
-		if v.Len%size != 0 || uint64(v.Base)%uint64(atomics.Align(h.Datatype)) != 0 {
-			return e.refuseAccess(src, "atomic out of alignment", h.Key, addr, n, fi.EINVAL)
-		}
-	}
-	for _, v := range pieces {
-		j.Target, j.Count = pointerAt(uint64(v.Base)), int(v.Len/size)
-		if err := hmem.Apply(&j, uint64(v.Base), v.Len); err != nil {
-			return e.refuseAccess(src, "atomic on a device", h.Key, addr, n, fmt.Errorf("%v: %w",
-				err, fi.EIO))
-		}
-		j.Result = unsafe.Add(j.Result, v.Len)
-		if j.Operand != nil {
-			j.Operand = unsafe.Add(j.Operand, v.Len)
-		}
-		if j.Compare != nil {
-			j.Compare = unsafe.Add(j.Compare, v.Len)
-		}
+	if err := hmem.ApplyAll(&j, m.window(e.regionIOV[:0], offset, n)); err != nil {
+		return e.refuseAccess(src, "atomic", h.Key, addr, n, err)
 	}
 	e.countAtomic(m, h, n)
 	return fi.Success

@@ -108,7 +108,7 @@ func (e *initiator) send(s *SendArgs) error {
 	defer l.Release()
 	p, err := e.connect(l)
 	if err != nil {
-		return e.countRefused(err)
+		return e.counts.Refused(err)
 	}
 	e.fill(s.Dest, l, p)
 	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendingTo(s.Dest)) {
@@ -194,7 +194,7 @@ func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool,
 	}
 	defer e.stripes.Release(lease)
 	if e.completes(s) && !e.txCQ.Room(1+lease) {
-		e.lines[lease].Add(stats.StripeNoCQ, 1)
+		e.counts.Add(lease, stats.StripeNoCQ, 1)
 		return false, fi.EAGAIN
 	}
 	id, head := wire.AMMsg, []byte(nil)
@@ -212,7 +212,7 @@ func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool,
 		e.sent(s, 1+lease, total)
 	}
 	err = e.broken(err)
-	e.countPost(lease, stats.StripeEager, total, err)
+	e.counts.Posted(lease, stats.StripeEager, total, err)
 	return starved, err
 }
 
@@ -359,7 +359,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 	defer e.stripes.Release(lease)
 	req, id, ok := e.requests.Alloc(lease)
 	if !ok {
-		e.lines[lease].Add(stats.StripeNoRequest, 1)
+		e.counts.Add(lease, stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
 	req.Begin(s.Context, total, dataplane.RequestFlags(s.Tagged, e.completes(s)), l.index)
@@ -394,7 +394,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 	} else {
 		err = nil
 	}
-	e.countPost(lease, word, total, err)
+	e.counts.Posted(lease, word, total, err)
 	return err
 }
 
@@ -462,7 +462,7 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	entry := txEntry(req.Context, req.Flags&dataplane.RequestTagged != 0)
 	switch {
 	case status != fi.Success:
-		e.countFailed(status)
+		e.counts.Failed(status)
 		// one that is reported has succeeded: it stands in the ring of a peer that dies
 		if e.txCQ != nil && req.Flags&txReported == 0 {
 			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})

@@ -29,6 +29,8 @@
 // which finds the offer when it has finished its last chunk: neither waits for the other between two operations. Two
 // rounds are unfinished at a time at most.
 //
+// [Rounds] is what an opener keeps of its rounds with one helper, [Words] the words.
+//
 // What the other side writes there is not trusted: it can delay or spoil the operation that the two share, and leads
 // nowhere else.
 package claim
@@ -39,83 +41,94 @@ const (
 	// RoundShift is where the round begins in the first word.
 	RoundShift = 48
 	frontShift = 24
-	// ChunkMask are the bits of front and back, each at its place.
-	ChunkMask = 1<<frontShift - 1
+	chunkMask  = 1<<frontShift - 1
 	// MaxChunks is the most chunks of a round.
-	MaxChunks = ChunkMask
+	MaxChunks = chunkMask
 
 	seenShift = 32
 	seenMask  = 1<<15 - 1
-	// Failed is the bit of the helper's word that says that it could not copy a chunk.
-	Failed = 1 << 47
+	// failedBit is the bit of the helper's word that says that it could not copy a chunk.
+	failedBit = 1 << 47
 )
 
 // MaxRounds is how many rounds with one helper may be unfinished.
 const MaxRounds = 2
 
+// Words are the two words of one use. Both sides change the first by compare-and-swap, the helper alone the second;
+// all accesses are sequentially consistent.
+type Words [2]uint64
+
 // MessageWords is the part of the words that two endpoints share which belongs to messages, nil for nil.
-func MessageWords(w *[4]uint64) *[2]uint64 {
+func MessageWords(w *[4]uint64) *Words {
 	if w == nil {
 		return nil
 	}
-	return (*[2]uint64)(w[0:2])
+	return (*Words)(w[0:2])
 }
 
 // OneSidedWords is the part that belongs to reads and writes, nil for nil.
-func OneSidedWords(w *[4]uint64) *[2]uint64 {
+func OneSidedWords(w *[4]uint64) *Words {
 	if w == nil {
 		return nil
 	}
-	return (*[2]uint64)(w[2:4])
+	return (*Words)(w[2:4])
 }
 
-// Word is a first word. round is below 1<<16, front and back are at most MaxChunks.
-func Word(round, front, back uint64) uint64 {
+// first is a first word. round is below 1<<16, front and back are at most MaxChunks.
+func first(round, front, back uint64) uint64 {
 	return round<<RoundShift | front<<frontShift | back
 }
 
-// Split returns what a first word holds.
-func Split(w uint64) (round, front, back uint64) {
-	return w >> RoundShift, w >> frontShift & ChunkMask, w & ChunkMask
+// split returns what a first word holds.
+func split(w uint64) (round, front, back uint64) {
+	return w >> RoundShift, w >> frontShift & chunkMask, w & chunkMask
 }
 
 // Chunks is how many chunks of a length cover want bytes.
 func Chunks(want, chunk uint64) uint64 { return (want + chunk - 1) / chunk }
 
-// TakeFront takes the opener's next chunk. It reports false when none is left.
-func TakeFront(word *uint64, round, n uint64) (uint64, bool) {
+// TakeFront takes the opener's next chunk of a round of n. It reports false when none is left.
+func (w *Words) TakeFront(round, n uint64) (uint64, bool) {
 	for {
-		w := atomic.LoadUint64(word)
-		got, front, back := Split(w)
+		old := atomic.LoadUint64(&w[0])
+		got, front, back := split(old)
 		if got != round || front >= back || front >= n {
 			return 0, false
 		}
-		if atomic.CompareAndSwapUint64(word, w, Word(round, front+1, back)) {
+		if atomic.CompareAndSwapUint64(&w[0], old, first(round, front+1, back)) {
 			return front, true
 		}
 	}
 }
 
-// TakeBack takes the helper's next chunk. It reports false when none is left.
-func TakeBack(word *uint64, round, n uint64) (uint64, bool) {
+// TakeBack takes the helper's next chunk of a round of n. It reports false when none is left.
+func (w *Words) TakeBack(round, n uint64) (uint64, bool) {
 	for {
-		w := atomic.LoadUint64(word)
-		got, front, back := Split(w)
+		old := atomic.LoadUint64(&w[0])
+		got, front, back := split(old)
 		if got != round || front >= back || back > n {
 			return 0, false
 		}
-		if atomic.CompareAndSwapUint64(word, w, Word(round, front, back-1)) {
+		if atomic.CompareAndSwapUint64(&w[0], old, first(round, front, back-1)) {
 			return back - 1, true
 		}
 	}
 }
 
-// Stop takes all chunks that are left and returns where the helper's begin.
-func Stop(word *uint64, round, n uint64) uint64 {
+// Left reports whether chunks of a round of n are not taken, and where the helper's begin.
+func (w *Words) Left(round, n uint64) (back uint64, left bool) {
+	got, front, back := split(atomic.LoadUint64(&w[0]))
+	back = min(back, n)
+	return back, got == round && front < back
+}
+
+// Stop takes all chunks that are left of a round of n and returns where the helper's begin.
+func (w *Words) Stop(round, n uint64) uint64 {
 	for {
-		w := atomic.LoadUint64(word)
-		got, front, back := Split(w)
-		if got != round || front >= back || atomic.CompareAndSwapUint64(word, w, Word(round, back, back)) {
+		old := atomic.LoadUint64(&w[0])
+		got, front, back := split(old)
+		if got != round || front >= back ||
+			atomic.CompareAndSwapUint64(&w[0], old, first(round, back, back)) {
 			return min(back, n)
 		}
 	}
@@ -123,34 +136,39 @@ func Stop(word *uint64, round, n uint64) uint64 {
 
 // Wait reports whether the helper's count has come to needs, and whether it failed at a chunk. patience is how often
 // the word is read.
-func Wait(word *uint64, needs uint32, patience int) (done, failed bool) {
+func (w *Words) Wait(needs uint32, patience int) (done, failed bool) {
 	for range patience {
-		if w := atomic.LoadUint64(word); int32(uint32(w)-needs) >= 0 {
-			return true, w&Failed != 0
+		if h := atomic.LoadUint64(&w[1]); int32(uint32(h)-needs) >= 0 {
+			return true, h&failedBit != 0
 		}
 	}
 	return false, false
 }
 
-// Count counts a chunk that the helper took: it is copied, or failed. The caller is the only one that changes the
-// helper's word.
-func Count(word *uint64, failed bool) {
-	w := atomic.LoadUint64(word)
-	w = w&^(1<<seenShift-1) | uint64(uint32(w)+1)
+// Finished is the helper's count: of the chunks that it has finished, modulo 2^32, and whether it failed at one.
+func (w *Words) Finished() (n uint32, failed bool) {
+	h := atomic.LoadUint64(&w[1])
+	return uint32(h), h&failedBit != 0
+}
+
+// Count counts a chunk that the helper took: it is copied, or failed. The caller is the helper.
+func (w *Words) Count(failed bool) {
+	h := atomic.LoadUint64(&w[1])
+	h = h&^(1<<seenShift-1) | uint64(uint32(h)+1)
 	if failed {
-		w |= Failed
+		h |= failedBit
 	}
-	atomic.StoreUint64(word, w)
+	atomic.StoreUint64(&w[1], h)
 }
 
-// See counts an offer that the helper has polled. The caller is the only one that changes the helper's word.
-func See(word *uint64) {
-	w := atomic.LoadUint64(word)
-	seen := (w>>seenShift + 1) & seenMask
-	atomic.StoreUint64(word, w&^(seenMask<<seenShift)|seen<<seenShift)
+// See counts an offer that the helper has polled. The caller is the helper.
+func (w *Words) See() {
+	h := atomic.LoadUint64(&w[1])
+	seen := (h>>seenShift + 1) & seenMask
+	atomic.StoreUint64(&w[1], h&^(seenMask<<seenShift)|seen<<seenShift)
 }
 
-// Unseen is how many of the offers that an opener has made, modulo 2^15, the helper has not polled.
-func Unseen(word uint64, offers uint16) int {
-	return int((uint64(offers) - word>>seenShift) & seenMask)
+// unseen is how many of the offers that an opener has made, modulo 2^15, the helper has not polled.
+func (w *Words) unseen(offers uint16) int {
+	return int((uint64(offers) - atomic.LoadUint64(&w[1])>>seenShift) & seenMask)
 }

@@ -2,6 +2,7 @@ package hmem
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"unsafe"
 
@@ -26,8 +27,11 @@ func AnyOnDevice(iov []fi.IOVec) bool {
 // bytesAt views n bytes at an address of plain memory, which the garbage collector neither moves nor frees. No bytes
 // are at address 0.
 func bytesAt(addr, n uint64) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
+	return unsafe.Slice((*byte)(pointerAt(addr)), n)
 }
+
+// pointerAt is an address of any kind as a pointer.
+func pointerAt(addr uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
 // addressOf is where a slice that is not empty begins. The caller keeps it alive, and in place: memory of the Go heap
 // does not move.
@@ -114,8 +118,8 @@ func AppAddress(addr uint64) uint64 {
 // Taken by nothing else.
 var deviceAtomics sync.Mutex
 
-// Apply performs a job whose target is n bytes at an address of any kind. It fails only for memory of devices.
-func Apply(j *atomics.Job, addr, n uint64) error {
+// apply performs a job whose target is n bytes at an address of any kind. It fails only for memory of devices.
+func apply(j *atomics.Job, addr, n uint64) error {
 	switch {
 	case !OnDevice(addr):
 		atomics.Apply(j)
@@ -140,4 +144,32 @@ func Apply(j *atomics.Job, addr, n uint64) error {
 		return nil
 	}
 	return Store(addr, b)
+}
+
+// ApplyAll performs a job on memory in pieces of any kind, which its operands, comparands and results go through in
+// their order; it sets the job's target and count. Errors: fi.EINVAL, and nothing is done, for a piece that does not
+// begin or end with an element, fi.EIO for a device that fails.
+func ApplyAll(j *atomics.Job, pieces []fi.IOVec) error {
+	size := uint64(j.Datatype.Size())
+	for _, v := range pieces {
+		if v.Len%size != 0 || uint64(v.Base)%uint64(atomics.Align(j.Datatype)) != 0 {
+			return fmt.Errorf("%d bytes at %#x are out of alignment: %w", v.Len, v.Base, fi.EINVAL)
+		}
+	}
+	for _, v := range pieces {
+		j.Target, j.Count = pointerAt(uint64(v.Base)), int(v.Len/size)
+		if err := apply(j, uint64(v.Base), v.Len); err != nil {
+			return fmt.Errorf("memory of a device: %v: %w", err, fi.EIO)
+		}
+		if j.Result != nil {
+			j.Result = unsafe.Add(j.Result, v.Len)
+		}
+		if j.Operand != nil {
+			j.Operand = unsafe.Add(j.Operand, v.Len)
+		}
+		if j.Compare != nil {
+			j.Compare = unsafe.Add(j.Compare, v.Len)
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"os"
+	"slices"
 	"testing"
 	"time"
 	"unsafe"
@@ -85,7 +86,7 @@ func TestCopies(t *testing.T) {
 	word := binary.LittleEndian.AppendUint64(nil, 40)
 	operand := binary.LittleEndian.AppendUint64(nil, 2)
 	job := atomics.Job{Op: fi.OpSum, Datatype: fi.Uint64, Count: 1, Operand: unsafe.Pointer(&operand[0])}
-	if err := errors.Join(Store(to, word), Apply(&job, to, 8), Load(word, to)); err != nil {
+	if err := errors.Join(Store(to, word), apply(&job, to, 8), Load(word, to)); err != nil {
 		t.Fatal(err)
 	}
 	if sum := binary.LittleEndian.Uint64(word); sum != 42 {
@@ -94,7 +95,7 @@ func TestCopies(t *testing.T) {
 	x.Close()
 	y.Close()
 	if AppAddress(to) != 0 || Store(to, word) == nil || Load(word, to) == nil || Copy(&batch, to, from, 8) == nil ||
-		Apply(&job, to, 8) == nil {
+		apply(&job, to, 8) == nil {
 		t.Error("memory of a dma-buf that is closed is used")
 	}
 }
@@ -352,4 +353,50 @@ func TestAskStopped(t *testing.T) {
 	}
 	i.Leave()
 	unused(t)
+}
+
+// TestApplyAll performs an operation on plain memory and a device's in one job: operands and results go through the
+// pieces in their order. A piece that ends within an element has nothing done, a device that is gone fails.
+func TestApplyAll(t *testing.T) {
+	defer dmabuf.Pretend()()
+	b, device := register(t)
+	plain := []uint64{1, 2}
+	if err := Store(device, []byte{30, 0, 0, 0, 0, 0, 0, 0}); err != nil {
+		t.Fatal(err)
+	}
+	operands, results := []uint64{100, 200, 300}, make([]uint64, 3)
+	job := func() *atomics.Job {
+		return &atomics.Job{
+			Op: fi.OpSum, Datatype: fi.Uint64, Operand: unsafe.Pointer(unsafe.SliceData(operands)),
+			Result: unsafe.Pointer(unsafe.SliceData(results)),
+		}
+	}
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(plain)))
+	for what, bad := range map[string]fi.IOVec{
+		"ends within an element": {Base: uintptr(device), Len: 12},
+		"begins within one":      {Base: uintptr(device) + 4, Len: 8},
+	} {
+		err := ApplyAll(job(), []fi.IOVec{{Base: at, Len: 8}, bad})
+		if !errors.Is(err, fi.EINVAL) || plain[0] != 1 {
+			t.Errorf("%s: %v, %d", what, err, plain[0])
+		}
+	}
+	pieces := []fi.IOVec{{Base: at, Len: 8}, {Base: uintptr(device), Len: 8}, {Base: at + 8, Len: 8}}
+	if err := ApplyAll(job(), pieces); err != nil {
+		t.Fatal(err)
+	}
+	var there [8]byte
+	if err := Load(there[:], device); err != nil {
+		t.Fatal(err)
+	}
+	if plain[0] != 101 || binary.LittleEndian.Uint64(there[:]) != 230 || plain[1] != 302 {
+		t.Errorf("sums %d, %x and %d", plain[0], there, plain[1])
+	}
+	if !slices.Equal(results, []uint64{1, 30, 2}) {
+		t.Errorf("before: %d", results)
+	}
+	b.Close()
+	if err := ApplyAll(job(), pieces[1:2]); !errors.Is(err, fi.EIO) {
+		t.Errorf("on a dma-buf that is closed: %v", err)
+	}
 }

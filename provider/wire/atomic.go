@@ -31,6 +31,23 @@ func (a *Atomic) Put(b []byte) []byte {
 	return b[:AtomicBytes]
 }
 
+// Bytes is how many bytes the operation is on. It reports false if it is none that a peer may ask for, or does not come
+// with a payload of that many bytes: operands, and comparands behind them.
+func (a *Atomic) Bytes(payload int) (n uint64, ok bool) {
+	if !atomics.Valid(a.Kind, a.Datatype, a.Op) {
+		return 0, false
+	}
+	n = uint64(a.Count) * uint64(a.Datatype.Size())
+	want := n
+	if a.Op == fi.OpRead {
+		want = 0
+	}
+	if a.Kind == atomics.Compare {
+		want += n
+	}
+	return n, n != 0 && n <= atomics.MaxBytes && uint64(payload) == want
+}
+
 // Parse decodes what a peer sent and reports whether it is valid.
 func (a *Atomic) Parse(b []byte) bool {
 	if len(b) != AtomicBytes {

@@ -66,6 +66,32 @@ func TestRMAHeads(t *testing.T) {
 	}
 }
 
+// TestAtomicBytes: an atomic is taken with the payload that its kind and count ask for, and with no other.
+func TestAtomicBytes(t *testing.T) {
+	for _, c := range []struct {
+		a       Atomic
+		payload int
+		n       uint64 // 0: refused
+	}{
+		{Atomic{Op: fi.OpSum, Datatype: fi.Uint32, Count: 3}, 12, 12},
+		{Atomic{Op: fi.OpSum, Datatype: fi.Uint32, Count: 3}, 11, 0},
+		{Atomic{Op: fi.OpSum, Datatype: fi.Uint32}, 0, 0},
+		{Atomic{Op: fi.OpRead, Datatype: fi.Uint64, Kind: atomics.Fetch, Count: 2}, 0, 16},
+		{Atomic{Op: fi.OpRead, Datatype: fi.Uint64, Kind: atomics.Fetch, Count: 2}, 16, 0},
+		{Atomic{Op: fi.OpCSwap, Datatype: fi.Uint64, Kind: atomics.Compare, Count: 2}, 32, 16},
+		{Atomic{Op: fi.OpCSwap, Datatype: fi.Uint64, Kind: atomics.Compare, Count: 2}, 16, 0},
+		{Atomic{Op: fi.OpCSwap, Datatype: fi.Uint64, Count: 2}, 16, 0},
+		{Atomic{Op: fi.OpSum, Datatype: 200, Count: 1}, 0, 0},
+		{Atomic{Op: fi.OpSum, Datatype: fi.Uint8, Count: atomics.MaxBytes}, atomics.MaxBytes, atomics.MaxBytes},
+		{Atomic{Op: fi.OpSum, Datatype: fi.Uint8, Count: atomics.MaxBytes + 1}, atomics.MaxBytes + 1, 0},
+		{Atomic{Op: fi.OpSum, Datatype: fi.Uint64, Count: 1<<32 - 1}, 8 * (1<<32 - 1), 0},
+	} {
+		if n, ok := c.a.Bytes(c.payload); ok != (c.n != 0) || ok && n != c.n {
+			t.Errorf("%+v with %d bytes: %d, %v", c.a, c.payload, n, ok)
+		}
+	}
+}
+
 // FuzzRMAHeads feeds the parsers of peers' bytes: none may fault, and what they
 // accept comes back the same from put.
 func FuzzRMAHeads(f *testing.F) {

@@ -36,7 +36,8 @@ var layers = [][]string{
 	{
 		"provider/atomics", "provider/claim", "provider/collective", "provider/cm", "provider/ordering",
 		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names", "provider/pages",
-		"provider/probe", "provider/refs", "provider/service", "provider/watch",
+		"provider/probe", "provider/refs", "provider/service", "provider/tally",
+		"provider/watch",
 	},
 	{"internal/dataplane"},
 	{"provider/addrs", "provider/hmem", "provider/info", "provider/token", "provider/wire"},
