@@ -27,7 +27,7 @@ type Bell struct {
 }
 
 // Ring has C ring a doorbell, and give back a lock behind it, nil: none.
-func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *atomic.Uint32) {
+func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *uint32) {
 	b.Word, b.Value, b.Lock = uintptr(word), value, uintptr(unsafe.Pointer(lock))
 }
 
@@ -71,7 +71,7 @@ func (w *Watch) Words(words ...unsafe.Pointer) bool {
 // Queue has it find nothing only while no event is where an event queue's reader has stopped: base is off the Go heap,
 // at, in bytes, something else keeps alive, and one of the bits of event is set in the second word of each event.
 // False: too many.
-func (w *Watch) Queue(base unsafe.Pointer, at *atomic.Uint32, event uint64) bool {
+func (w *Watch) Queue(base unsafe.Pointer, at *uint32, event uint64) bool {
 	if int(w.queues) >= len(w.base) {
 		return false
 	}
