@@ -36,11 +36,11 @@ static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 static inline bool weft_idle_match(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
 {
 	struct weft_hot_match_port *m = atomic_load_explicit(&ep->match, memory_order_relaxed);
-	uint32_t held = atomic_load_explicit(&rx->lease, memory_order_relaxed);
+	uint32_t taken = atomic_load_explicit(&rx->lease, memory_order_relaxed);
 	bool idle = false;
 
-	if (!m || held ||
-	    !atomic_compare_exchange_strong_explicit(&rx->lease, &held, 1, memory_order_acquire, memory_order_relaxed))
+	if (!m || taken ||
+	    !atomic_compare_exchange_strong_explicit(&rx->lease, &taken, 1, memory_order_acquire, memory_order_relaxed))
 		return false;
 	if (atomic_load_explicit(&ep->rx, memory_order_relaxed) == rx)
 		idle = (m = atomic_load_explicit(&ep->match, memory_order_relaxed)) && m->quiet(m);
