@@ -31,18 +31,36 @@ static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 	return !atomic_load_explicit(&cq->overflow, memory_order_relaxed);
 }
 
+/* Whether there is nothing to do at the port of an endpoint whose device matches messages. Another thread may be at it,
+ * or close it: only the holder of the lease asks the device. */
+static inline bool weft_idle_match(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
+{
+	struct weft_hot_match_port *m = atomic_load_explicit(&ep->match, memory_order_relaxed);
+	uint32_t taken = atomic_load_explicit(&rx->lease, memory_order_relaxed);
+	bool idle = false;
+
+	if (!m || taken ||
+	    !atomic_compare_exchange_strong_explicit(&rx->lease, &taken, 1, memory_order_acquire, memory_order_relaxed))
+		return false;
+	if (atomic_load_explicit(&ep->rx, memory_order_relaxed) == rx)
+		idle = (m = atomic_load_explicit(&ep->match, memory_order_relaxed)) && m->quiet(m);
+	atomic_store_explicit(&rx->lease, 0, memory_order_release);
+	return idle;
+}
+
 /* Whether there is nothing to do at an endpoint. */
 static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft_hot_ep *ep)
 {
-	const struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
-	uint32_t rings = atomic_load_explicit(ep->rx_rings, memory_order_relaxed), polled;
+	struct weft_hot_rx *rx = atomic_load_explicit(&ep->rx, memory_order_acquire);
+	uint32_t rings = atomic_load_explicit(ep->rx_rings, memory_order_relaxed), attention, polled;
 
 	if (rings > WEFT_RX_RINGS)
 		rings = WEFT_RX_RINGS;
 	for (const struct weft_inbound *in = ep->inbound; in < ep->inbound + rings; in++)
 		if (weft_ring_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
 			return false;
-	if (atomic_load_explicit(&rx->attention, memory_order_relaxed))
+	attention = atomic_load_explicit(&rx->attention, memory_order_relaxed);
+	if (attention && (attention != WEFT_ATTENTION_PORTS || !weft_idle_match(ep, rx)))
 		return false;
 	if (atomic_load_explicit(&rx->want_posts, memory_order_relaxed) &&
 	    weft_ring_ready(&rx->posts, atomic_load_explicit(&rx->posts_head, memory_order_relaxed)))

@@ -314,10 +314,11 @@ FIELD(struct weft_match_event, length, 32, 8);
 FIELD(struct weft_match_event, flags, 40, 4);
 FIELD(struct weft_match_event, fetched, 48, 16);
 
-SIZE(struct weft_hot_match_port, 24);
+SIZE(struct weft_hot_match_port, 32);
 FIELD(struct weft_hot_match_port, post, 0, 8);
 FIELD(struct weft_hot_match_port, next, 8, 8);
-FIELD(struct weft_hot_match_port, owner, 16, 8);
+FIELD(struct weft_hot_match_port, quiet, 16, 8);
+FIELD(struct weft_hot_match_port, owner, 24, 8);
 
 SIZE(struct weft_hot_region, 64);
 FIELD(struct weft_hot_region, live, 0, 4);

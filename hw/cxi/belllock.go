@@ -6,16 +6,20 @@ import (
 
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // queueLock is held for some tens of nanoseconds at a time.
 type queueLock struct {
 	// taken is 1 while a thread holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
-	taken atomic.Uint32
+	taken uint32
 }
 
+// grab takes the lock if it is free.
+func (l *queueLock) grab() bool { return atomic.CompareAndSwapUint32(&l.taken, 0, 1) }
+
 func (l *queueLock) take() {
-	for n := 1; !l.taken.CompareAndSwap(0, 1); n++ {
+	for n := 1; !l.grab(); n++ {
 		if n%32 == 0 {
 			runtime.Gosched()
 		}
@@ -25,7 +29,7 @@ func (l *queueLock) take() {
 // try takes the lock if that does not take long.
 func (l *queueLock) try() bool {
 	for range 500 {
-		if l.taken.Load() == 0 && l.taken.CompareAndSwap(0, 1) {
+		if atomic.LoadUint32(&l.taken) == 0 && l.grab() {
 			return true
 		}
 	}
@@ -33,7 +37,7 @@ func (l *queueLock) try() bool {
 }
 
 // release gives the lock back.
-func (l *queueLock) release() { l.taken.Store(0) }
+func (l *queueLock) release() { order.Store32(&l.taken, 0) }
 
 // bellLock is the lock of a transmit queue. A thread that gives it back leaves the doorbell to one that waits for it,
 // which may have commands of its own. So each way to give it back rings, leaves the doorbell to one that waits, or says
@@ -52,7 +56,7 @@ type bellLock struct {
 func (l *bellLock) guard(q *nic.Queue, unrung *flag) { l.q, l.unrung = q, unrung }
 
 func (l *bellLock) take() {
-	if l.spin.taken.CompareAndSwap(0, 1) {
+	if l.spin.grab() {
 		return
 	}
 	l.waiting.Add(1)
@@ -62,7 +66,7 @@ func (l *bellLock) take() {
 
 // try takes the lock if that does not take long.
 func (l *bellLock) try() bool {
-	if l.spin.taken.CompareAndSwap(0, 1) {
+	if l.spin.grab() {
 		return true
 	}
 	l.waiting.Add(1)

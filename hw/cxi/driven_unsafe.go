@@ -73,9 +73,12 @@ func (i *Iface) openWatch() error {
 	}
 	if m := i.match; m != nil {
 		words = append(words, m.watched()...)
-		queues = append(queues, &m.rx.events, &m.rx.flow.events, &m.tx.events)
+		queues = append(queues, &m.rx.flow.events, &m.rx.events, &m.tx.events)
 	}
 	w := &i.driver.port.At(0).Watch
+	if i.match != nil {
+		w.Matched = 2
+	}
 	ok := w.Words(words...)
 	for _, q := range queues {
 		ok = ok && w.Queue(q.Place())

@@ -179,11 +179,11 @@ func (x *matchRx) untroubled() bool {
 }
 
 // NextMatched takes in the end of a message or receive (seam.Functions). Lease.
-func NextMatched(port, event, bell, _ uintptr) uintptr {
+func NextMatched(port, event, bell, calm uintptr) uintptr {
 	p, b := seam.MatchPortAt(port), seam.BellAt(bell)
 	i := (*Iface)(p.Iface())
 	order.Store32(&p.Polls, p.Polls+1)
-	if i.troubled() || i.match.troubled() {
+	if calm == 0 && (i.troubled() || i.match.troubled()) {
 		return hot.PortGo
 	}
 	ev := seam.MatchEventAt(event)

@@ -347,6 +347,8 @@ struct weft_hot_match_port {
 	/* WEFT_PATH_SENT, WEFT_PATH_FULL or WEFT_PATH_GO */
 	int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p);
 	int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e);
+	/* whether next finds nothing, without the runtime. It belongs to the lease, too */
+	bool (*quiet)(struct weft_hot_match_port *port);
 	uintptr_t owner; /* Go's matched.Endpoint; immutable while the data plane has the port */
 };
 

@@ -73,7 +73,9 @@ const PortMatched = 3
 type MatchPort struct {
 	_ structs.HostLayout
 	// PathSent, PathFull or PathGo
-	Post  uintptr `c:"int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p)"`
-	Next  uintptr `c:"int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e)"`
+	Post uintptr `c:"int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p)"`
+	Next uintptr `c:"int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e)"`
+	// whether Next finds nothing, without the runtime. It belongs to the lease, too
+	Quiet uintptr `c:"bool (*quiet)(struct weft_hot_match_port *port)"`
 	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the port
 }

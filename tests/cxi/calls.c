@@ -5,12 +5,15 @@
  * nanoseconds of columns[], then what the model counted for each message. tests/cxi/calls.sh runs providers in turns.
  *
  *	calls PROVIDER safe|domain	rounds
+ *	calls PROVIDER safe|domain marked	two rounds, the second with breakpoints around what is measured
+ *					(tests/cxi/instructions.c)
  *	calls PROVIDER memory		bytes that an endpoint adds to what the process has in memory
  *	calls PROVIDER many N [SIZE]	nanoseconds to read a message whose receive is behind N others, with a receive
  *					context of SIZE
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,10 +29,11 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
 
-enum { COUNT = 200, LONGEST = 1024, ENDPOINTS = 16 };
+enum { MOST = 200, FEWER = 20, LONGEST = 1024, ENDPOINTS = 16 };
 
 static unsigned int (*step)(unsigned int n); /* cassini_step */
 static uint64_t (*count)(const char *name);  /* cassini_count */
+static int calls = MOST;                     /* that are measured at a time */
 static const char *const counted[] = { "commands", "cstates", "pointers" };
 
 enum { COUNTED = sizeof counted / sizeof counted[0] };
@@ -69,11 +73,11 @@ static struct fid_av *av;
 static struct fi_info *info;
 static struct side sender, receiver;
 static fi_addr_t peer;
-static char out[LONGEST], in[COUNT][LONGEST];
+static char out[LONGEST], in[MOST][LONGEST];
 
 static void open_side(struct side *s)
 {
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 4 * COUNT };
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 4 * MOST };
 
 	must(fi_endpoint(domain, info, &s->ep, NULL), "fi_endpoint");
 	must(fi_cq_open(domain, &attr, &s->cq, NULL), "fi_cq_open");
@@ -125,6 +129,12 @@ static void sends(int from, int n, size_t length)
 		must(fi_tsend(sender.ep, out, length, NULL, peer, (uint64_t)i, NULL), "fi_tsend");
 }
 
+static void injects(int n)
+{
+	for (int i = 0; i < n; i++)
+		must(fi_tinject(sender.ep, out, 8, peer, (uint64_t)i), "fi_tinject");
+}
+
 /* takes has n completions of a queue read; empty: none is there, in so many calls. */
 static void takes(struct side *s, int n, bool empty)
 {
@@ -140,7 +150,7 @@ static void takes(struct side *s, int n, bool empty)
 	}
 }
 
-/* What half of COUNT calls by each of two threads do. */
+/* What half of the calls by each of two threads do. */
 struct half {
 	bool reads;
 	int from;
@@ -159,8 +169,8 @@ static void *run_half(void *arg)
 		;
 	h->began = now();
 	if (!h->reads)
-		sends(h->from, COUNT / 2, 8);
-	for (int i = 0; h->reads && i < COUNT / 2;) {
+		sends(h->from, calls / 2, 8);
+	for (int i = 0; h->reads && i < calls / 2;) {
 		ssize_t rc = fi_cq_read(receiver.cq, &e, 1);
 
 		must(rc == -FI_EAGAIN ? 0 : rc, "fi_cq_read");
@@ -170,10 +180,10 @@ static void *run_half(void *arg)
 	return NULL;
 }
 
-/* halves returns how long both threads together take for one of COUNT calls. */
+/* halves returns how long both threads together take for one of them. */
 static double halves(bool reads)
 {
-	struct half h[2] = { { reads, 0, 0, 0 }, { reads, COUNT / 2, 0, 0 } };
+	struct half h[2] = { { reads, 0, 0, 0 }, { reads, calls / 2, 0, 0 } };
 	pthread_t other;
 
 	atomic_store(&waiting, 0);
@@ -182,14 +192,30 @@ static double halves(bool reads)
 	pthread_join(other, NULL);
 	return ((h[0].ended > h[1].ended ? h[0].ended : h[1].ended) -
 		(h[0].began < h[1].began ? h[0].began : h[1].began)) /
-	       COUNT;
+	       calls;
+}
+
+static bool marked; /* breakpoints stand around what is timed */
+
+/* mark is the breakpoint, which a tracer passes by. */
+static void mark(void)
+{
+	if (!marked)
+		return;
+#if defined(__x86_64__)
+	__asm__ volatile("int3" ::: "memory");
+#else
+	raise(SIGTRAP);
+#endif
 }
 
 #define TIMED(value, call) \
 	do { \
 		double from = now(); \
+		mark(); \
 		call; \
-		value = (now() - from) / COUNT; \
+		mark(); \
+		value = (now() - from) / calls; \
 	} while (0)
 
 static void counts(uint64_t *v)
@@ -198,7 +224,7 @@ static void counts(uint64_t *v)
 		v[k] = count(counted[k]);
 }
 
-/* one_round prints what one round has measured. */
+/* one_round prints what one round has measured, unless it is counted. */
 static void one_round(bool two)
 {
 	static const size_t lengths[] = { 8, 192, LONGEST };
@@ -208,31 +234,43 @@ static void one_round(bool two)
 	for (int k = 0; k < 3; k++) {
 		if (!k)
 			counts(v[0]);
-		TIMED(receive, receives(COUNT));
+		TIMED(receive, receives(calls));
 		step(1u << 30);
 		if (!k)
 			counts(v[1]);
-		TIMED(send[k], sends(0, COUNT, lengths[k]));
+		TIMED(send[k], sends(0, calls, lengths[k]));
 		step(1u << 30);
-		TIMED(sent, takes(&sender, COUNT, false));
-		TIMED(received, takes(&receiver, COUNT, false));
-		TIMED(empty, takes(&receiver, COUNT, true));
+		TIMED(sent, takes(&sender, calls, false));
+		TIMED(received, takes(&receiver, calls, false));
+		TIMED(empty, takes(&receiver, calls, true));
 		if (!k)
 			counts(v[2]);
 	}
+	if (calls != MOST) {
+		double inject;
+
+		receives(calls);
+		step(1u << 30);
+		TIMED(inject, injects(calls));
+		(void)inject; /* it is counted */
+		step(1u << 30);
+		takes(&sender, 1, true);
+		takes(&receiver, calls, false);
+		return;
+	}
 	if (two) {
-		receives(COUNT);
+		receives(calls);
 		step(1u << 30);
 		sends_by_two = halves(false);
 		step(1u << 30);
-		takes(&sender, COUNT, false);
+		takes(&sender, calls, false);
 		reads_by_two = halves(true);
 	}
 	printf("%.2f %.2f %.2f %.2f %.2f %.2f %.2f %.2f %.2f", receive, send[0], send[1], send[2], sent, received,
 	       empty, sends_by_two, reads_by_two);
 	for (int phase = 1; phase < 3; phase++)
 		for (int k = 0; k < COUNTED; k++)
-			printf(" %.3f", (double)(v[phase][k] - v[phase - 1][k]) / COUNT);
+			printf(" %.3f", (double)(v[phase][k] - v[phase - 1][k]) / calls);
 	printf("\n");
 	fflush(stdout);
 }
@@ -261,7 +299,7 @@ static void memory(void)
 	printf("%ld\n", (resident() - before) / ENDPOINTS);
 }
 
-/* many posts n receives of tags that no message has, and reads COUNT messages whose receives come behind them. */
+/* many posts n receives of tags that no message has, and reads messages whose receives come behind them. */
 static void many(long n, atomic_bool *over)
 {
 	double took;
@@ -274,15 +312,15 @@ static void many(long n, atomic_bool *over)
 			takes(&receiver, 1, true);
 		must(rc, "fi_trecv");
 	}
-	receives(COUNT);
-	sends(0, COUNT, 8);
+	receives(calls);
+	sends(0, calls, 8);
 	for (int k = 0; k < 100; k++) {
 		struct timespec ms = { .tv_nsec = 1000000 };
 
 		nanosleep(&ms, NULL); /* the NIC is turned by the other thread */
 	}
 	atomic_store(over, true);
-	TIMED(took, takes(&receiver, COUNT, false));
+	TIMED(took, takes(&receiver, calls, false));
 	printf("%.1f\n", took);
 }
 
@@ -305,11 +343,16 @@ int main(int argc, char **argv)
 		memory();
 	} else {
 		open_both();
-		if (argc > 3)
+		if (argc > 3 && !strcmp(argv[2], "many"))
 			many(atol(argv[3]), &over);
 	}
 	atomic_store(&over, true);
 	pthread_join(thread, NULL);
+	for (int k = 0; argc == 4 && !strcmp(argv[3], "marked") && k < 2; k++) {
+		marked = k;
+		calls = FEWER;
+		one_round(false);
+	}
 	while (argc == 3 && strcmp(argv[2], "memory") && fgets(line, sizeof line, stdin))
 		one_round(!strcmp(argv[2], "safe"));
 	return 0;

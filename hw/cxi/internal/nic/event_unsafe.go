@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // bytesOf views a command.
@@ -166,13 +167,14 @@ type EventQueue struct {
 	read uint64 // bytes read in all
 
 	// lock is 1 while a thread writes the word. Taken by compare-and-swap (acquire), given back by store (release).
-	lock  atomic.Uint32
+	lock  uint32
 	given uint64 // read, as the NIC knows it; under lock
 	quiet uint64 // bits of the word that keep interrupts off; under lock
-	// seen is read when the reader has last found the queue empty. Stored by it, read by Waiting and Interrupts.
-	seen atomic.Uint64
-	// stop is off at that time, for Waiting.
-	stop atomic.Uint32
+	// seen is read when the reader has last found the queue empty. Stored by it (release), read by Waiting and
+	// Interrupts (atomic).
+	seen uint64
+	// stop is off at that time, for Waiting. Stored as seen.
+	stop uint32
 }
 
 const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDisableShift
@@ -180,9 +182,9 @@ const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDi
 // Init makes a queue of size bytes of zeroed memory at base, and the word at word. Interrupts are off.
 func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 	q.base, q.word, q.size, q.off, q.quiet = base, word, size, firstEvent, intsOff
-	q.stop.Store(firstEvent)
+	order.Store32(&q.stop, firstEvent)
 	Bell(q.Due())
-	q.lock.Store(0)
+	q.unlock()
 }
 
 // Peek returns the next event if there is one. It passes by what only fills the ring.
@@ -207,7 +209,7 @@ func (q *EventQueue) PeekAny() Event {
 			return e
 		}
 	}
-	if q.seen.Load() != q.read {
+	if q.seen != q.read {
 		q.Pause() // so that Waiting reads here, be it at an event of which a part is written
 	}
 	return Event{}
@@ -217,7 +219,7 @@ func (q *EventQueue) PeekAny() Event {
 func (q *EventQueue) Done(e Event) {
 	if q.Free(e) {
 		Bell(q.Due())
-		q.lock.Store(0)
+		q.unlock()
 	}
 }
 
@@ -239,7 +241,7 @@ func (q *EventQueue) Free(e Event) bool {
 func (q *EventQueue) Return() {
 	if q.lap > 0 {
 		Bell(q.Due())
-		q.lock.Store(0)
+		q.unlock()
 	}
 }
 
@@ -252,11 +254,13 @@ func (q *EventQueue) Due() (word unsafe.Pointer, value uint64) {
 }
 
 // Lock is what Due leaves locked: 0 gives it back.
-func (q *EventQueue) Lock() *atomic.Uint32 { return &q.lock }
+func (q *EventQueue) Lock() *uint32 { return &q.lock }
+
+func (q *EventQueue) unlock() { order.Store32(&q.lock, 0) }
 
 // set takes the lock and returns the bits of the word.
 func (q *EventQueue) set() uint64 {
-	for !q.lock.CompareAndSwap(0, 1) {
+	for !atomic.CompareAndSwapUint32(&q.lock, 0, 1) {
 	}
 	return q.quiet
 }
@@ -265,7 +269,7 @@ func (q *EventQueue) set() uint64 {
 func (q *EventQueue) write(read, quiet uint64) {
 	q.given, q.quiet = read, quiet
 	Bell(q.word, q.place(read)/64|quiet)
-	q.lock.Store(0)
+	q.unlock()
 }
 
 // Interrupts has the NIC raise the queue's wait object when events come, or not.
@@ -275,10 +279,10 @@ func (q *EventQueue) Interrupts(on bool) {
 		quiet = 0
 	}
 	if q.set() == quiet {
-		q.lock.Store(0)
+		q.unlock()
 		return
 	}
-	q.write(max(q.given, q.seen.Load()), quiet)
+	q.write(max(q.given, atomic.LoadUint64(&q.seen)), quiet)
 }
 
 // place is where the event behind so many bytes is.
@@ -286,19 +290,19 @@ func (q *EventQueue) place(read uint64) uint64 { return firstEvent + read%uint64
 
 // Pause says to Waiting where the reader stops, if there may be something there.
 func (q *EventQueue) Pause() {
-	q.stop.Store(q.off)
-	q.seen.Store(q.read)
+	order.Store32(&q.stop, q.off)
+	order.Store64(&q.seen, q.read)
 }
 
 // Waiting reports whether there is something where the reader has stopped: with the queue empty, or by Pause.
 func (q *EventQueue) Waiting() bool {
-	w := (*[2]uint64)(unsafe.Add(q.base, q.stop.Load()))
+	w := (*[2]uint64)(unsafe.Add(q.base, atomic.LoadUint32(&q.stop)))
 	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
 }
 
 // Place is what Waiting reads: the queue's memory, where in it, in bytes, and the bits of an event's second word of
 // which one is set where there is an event.
-func (q *EventQueue) Place() (base unsafe.Pointer, at *atomic.Uint32, event uint64) {
+func (q *EventQueue) Place() (base unsafe.Pointer, at *uint32, event uint64) {
 	return q.base, &q.stop, wire.EventTargetLongEventSizeMask << wire.EventTargetLongEventSizeShift
 }
 

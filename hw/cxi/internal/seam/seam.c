@@ -36,7 +36,8 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	return said;
 }
 
-bool weft_cxi_quiet(const struct weft_cxi_port *p)
+/* Whether there is nothing at event queues, of which the last ones may be left out, nor for what no event says. */
+static inline bool calm(const struct weft_cxi_port *p, uint32_t without)
 {
 	const struct weft_cxi_watch *w = &p->watch;
 	uint64_t events = 0;
@@ -44,12 +45,17 @@ bool weft_cxi_quiet(const struct weft_cxi_port *p)
 
 	for (uint32_t i = 0; i < w->words; i++)
 		set |= atomic_load_explicit(w->word[i], memory_order_relaxed);
-	for (uint32_t i = 0; i < w->queues; i++) {
+	for (uint32_t i = 0; i + without < w->queues; i++) {
 		const unsigned char *e = w->base[i] + atomic_load_explicit(w->at[i], memory_order_relaxed);
 
 		events |= atomic_load_explicit((const _Atomic uint64_t *)e + 1, memory_order_relaxed);
 	}
 	return w->queues && !set && !(events & w->event);
+}
+
+bool weft_cxi_quiet(const struct weft_cxi_port *p)
+{
+	return calm(p, 0);
 }
 
 // A poll for which Go is not called.
@@ -95,20 +101,27 @@ static int match_post(struct weft_hot_match_port *m, const struct weft_match_pos
 	return said;
 }
 
+static bool match_quiet(struct weft_hot_match_port *m)
+{
+	struct weft_cxi_port *p = of_match(m);
+
+	if (!calm(p, 0))
+		return false;
+	count_poll(p);
+	return true;
+}
+
 static int match_next(struct weft_hot_match_port *m, struct weft_match_event *e)
 {
 	struct weft_cxi_port *p = of_match(m);
 	int found;
 
-	if (weft_cxi_quiet(p)) {
-		count_poll(p);
-		return WEFT_PORT_EMPTY;
-	}
 	do {
 		struct weft_cxi_bell bell;
 
 		bell.word = NULL;
-		found = (int)p->enter(p->matched, (uintptr_t)m, (uintptr_t)e, (uintptr_t)&bell, 0);
+		found = (int)p->enter(p->matched, (uintptr_t)m, (uintptr_t)e, (uintptr_t)&bell,
+				      calm(p, p->watch.matched));
 		ring(&bell);
 	} while (found == WEFT_CXI_AGAIN);
 	return found;
@@ -153,6 +166,7 @@ void weft_cxi_port_init(struct weft_cxi_port *p)
 	p->hot.peek = port_peek;
 	p->match.post = match_post;
 	p->match.next = match_next;
+	p->match.quiet = match_quiet;
 }
 
 void weft_cxi_path_init(struct weft_cxi_path *p)

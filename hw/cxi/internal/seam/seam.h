@@ -29,6 +29,7 @@ struct weft_cxi_watch {
 	const _Atomic uint32_t *at[WEFT_CXI_QUEUES];  /* where in it the reader has stopped, bytes */
 	uint64_t event;				      /* bits of an event's second word, of which one is set where there is an event */
 	uint32_t words, queues;			      /* queues 0: Go polls itself. Stored by the lease holder */
+	uint32_t matched, reserved;		      /* how many of the queues, the last ones, matched reads */
 };
 
 /* The port of an interface. All but what hot says, polls and watch is immutable. */
@@ -53,8 +54,8 @@ struct weft_cxi_path {
 };
 
 _Static_assert(sizeof(struct weft_cxi_bell) == 24, "mirrored by type Bell");
-_Static_assert(sizeof(struct weft_cxi_watch) == 272, "mirrored by type Watch");
-_Static_assert(sizeof(struct weft_cxi_port) == 408, "mirrored by type Port");
+_Static_assert(sizeof(struct weft_cxi_watch) == 280, "mirrored by type Watch");
+_Static_assert(sizeof(struct weft_cxi_port) == 424, "mirrored by type Port");
 _Static_assert(sizeof(struct weft_cxi_path) == 40, "mirrored by type Path");
 
 /* What next and flush say beside WEFT_PORT_*: they are to be called again. */

@@ -27,7 +27,7 @@ type Bell struct {
 }
 
 // Ring has C ring a doorbell, and give back a lock behind it, nil: none.
-func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *atomic.Uint32) {
+func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *uint32) {
 	b.Word, b.Value, b.Lock = uintptr(word), value, uintptr(unsafe.Pointer(lock))
 }
 
@@ -54,6 +54,9 @@ type Watch struct {
 	base, at      [C.WEFT_CXI_QUEUES]uintptr
 	event         uint64
 	words, queues uint32
+	// Matched is how many of the queues, the last ones, Functions.Matched reads.
+	Matched uint32
+	_       uint32
 }
 
 // Words has a poll find nothing only while all these words are 0, which something else keeps alive. False: too many.
@@ -71,7 +74,7 @@ func (w *Watch) Words(words ...unsafe.Pointer) bool {
 // Queue has it find nothing only while no event is where an event queue's reader has stopped: base is off the Go heap,
 // at, in bytes, something else keeps alive, and one of the bits of event is set in the second word of each event.
 // False: too many.
-func (w *Watch) Queue(base unsafe.Pointer, at *atomic.Uint32, event uint64) bool {
+func (w *Watch) Queue(base unsafe.Pointer, at *uint32, event uint64) bool {
 	if int(w.queues) >= len(w.base) {
 		return false
 	}
@@ -118,8 +121,10 @@ type Functions struct {
 	Take  direct.Func // port, bell: whether another message is at hand
 	Flush direct.Func // port, bell: whether to call again
 	// of what the NIC matches; there a port is its Match
-	Post    direct.Func // port, post, bell: hot.PathSent, …
-	Matched direct.Func // port, event, bell: hot.PortEmpty, … or Again
+	Post direct.Func // port, post, bell: hot.PathSent, …
+	// port, event, bell, calm: hot.PortEmpty, … or Again. calm is 1 if all words are 0, and there is nothing in the
+	// queues that it does not read.
+	Matched direct.Func
 }
 
 // Init makes a port of zeroed memory. iface is the address of what the functions find with [Port.Iface], which
