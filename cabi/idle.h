@@ -31,19 +31,15 @@ static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 	return !atomic_load_explicit(&cq->overflow, memory_order_relaxed);
 }
 
-/* Whether there is nothing to do at the port of an endpoint whose device matches messages. Another thread may be at it,
- * or close it: only the holder of the lease asks the device. */
+/* Whether there is nothing to do at the port of an endpoint whose device matches messages, which the lease guards. */
 static inline bool weft_idle_match(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
 {
-	struct weft_hot_match_port *m = atomic_load_explicit(&ep->match, memory_order_relaxed);
-	uint32_t taken = atomic_load_explicit(&rx->lease, memory_order_relaxed);
-	bool idle = false;
+	uint32_t lease = 0;
+	bool idle;
 
-	if (!m || taken ||
-	    !atomic_compare_exchange_strong_explicit(&rx->lease, &taken, 1, memory_order_acquire, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&rx->lease, &lease, 1, memory_order_acquire, memory_order_relaxed))
 		return false;
-	if (atomic_load_explicit(&ep->rx, memory_order_relaxed) == rx)
-		idle = (m = atomic_load_explicit(&ep->match, memory_order_relaxed)) && m->quiet(m);
+	idle = ep->rx == rx && ep->match && ep->match->quiet(ep->match);
 	atomic_store_explicit(&rx->lease, 0, memory_order_release);
 	return idle;
 }
@@ -60,7 +56,7 @@ static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft
 		if (weft_ring_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
 			return false;
 	attention = atomic_load_explicit(&rx->attention, memory_order_relaxed);
-	if (attention && (attention != WEFT_ATTENTION_PORTS || !weft_idle_match(ep, rx)))
+	if (attention && (attention != WEFT_ATTENTION_PORTS || !ep->match || !weft_idle_match(ep, rx)))
 		return false;
 	if (atomic_load_explicit(&rx->want_posts, memory_order_relaxed) &&
 	    weft_ring_ready(&rx->posts, atomic_load_explicit(&rx->posts_head, memory_order_relaxed)))
@@ -77,9 +73,8 @@ static inline __attribute__((always_inline)) struct weft_hot_ep *const *
 weft_busy_endpoint(struct weft_hot_ep **const _Atomic *list)
 {
 	struct weft_hot_ep *const *eps = atomic_load_explicit(list, memory_order_acquire);
-	struct weft_hot_ep *ep;
 
-	for (; eps && (ep = __atomic_load_n(eps, __ATOMIC_RELAXED)); eps++)
+	for (struct weft_hot_ep *ep; eps && (ep = __atomic_load_n(eps, __ATOMIC_RELAXED)); eps++)
 		if (!weft_idle_endpoint(ep))
 			return eps;
 	return NULL;

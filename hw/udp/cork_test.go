@@ -38,7 +38,8 @@ func TestCorks(t *testing.T) {
 		return few > 0 && many >= 4*batch
 	})
 	if train := c.wholeTrain(); few >= 2*batch || many >= 2*train {
-		t.Errorf("%d bytes wait while little is under way, %d later; a batch has %d, a train %d", few, many, batch, train)
+		t.Errorf("%d bytes wait while little is under way, %d later; a batch has %d, a train %d", few, many, batch,
+			train)
 	}
 	if left, _ := corked(c); left != 0 {
 		t.Errorf("%d bytes wait for more than the next polls", left)

@@ -150,7 +150,7 @@ const (
 const longRecord = 32 << 10
 
 // corks is how many bytes are corked at most.
-func (c *Endpoint) corks() uint64 {
+func corks(c *Endpoint) uint64 {
 	if c.tx.path.Inflight() >= longRecord {
 		return max(batch, c.wholeTrain())
 	}
@@ -173,7 +173,7 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 	if now.Sub(t.lastPost) > closely {
 		t.burst = 0
 	}
-	if t.burst++; t.burst > eagerPost && t.tail-t.next < c.corks() {
+	if t.burst++; t.burst > eagerPost && t.tail-t.next < corks(c) {
 		t.lastPost = now
 		c.markDirty()
 		c.s.lease.unlock()
