@@ -156,19 +156,18 @@ func ApplyAll(j *atomics.Job, pieces []fi.IOVec) error {
 			return fmt.Errorf("%d bytes at %#x are out of alignment: %w", v.Len, v.Base, fi.EINVAL)
 		}
 	}
-	for _, v := range pieces {
+	for i, v := range pieces {
 		j.Target, j.Count = pointerAt(uint64(v.Base)), int(v.Len/size)
 		if err := apply(j, uint64(v.Base), v.Len); err != nil {
 			return fmt.Errorf("memory of a device: %v: %w", err, fi.EIO)
 		}
-		if j.Result != nil {
-			j.Result = unsafe.Add(j.Result, v.Len)
+		if i+1 == len(pieces) {
+			break // no pointer leads behind what it was given for
 		}
-		if j.Operand != nil {
-			j.Operand = unsafe.Add(j.Operand, v.Len)
-		}
-		if j.Compare != nil {
-			j.Compare = unsafe.Add(j.Compare, v.Len)
+		for _, p := range []*unsafe.Pointer{&j.Result, &j.Operand, &j.Compare} {
+			if *p != nil {
+				*p = unsafe.Add(*p, v.Len)
+			}
 		}
 	}
 	return nil

@@ -115,7 +115,10 @@ static void test_av(long arg)
 	EXPECT(fi_av_insertsvc(n.av, "127.0.0.1", NULL, &addr, 0, NULL) <= 0); /* no port */
 	REFUSED(fi_av_insertsym(n.av, NULL, 1, "1", 1, &addr, 0, NULL));
 	EXPECT_RC(fi_av_remove(n.av, &bad[1], 1, 0), -FI_EINVAL);
-	EXPECT_RC(fi_av_remove(n.av, bad, 2, 0), -FI_EINVAL); /* then the good one stays */
+	EXPECT_RC(fi_av_insertsvc(n.av, "127.0.0.1", "9", &bad[0], 0, NULL), 1);
+	EXPECT_RC(fi_av_remove(n.av, bad, 2, 0), -FI_EINVAL);
+	EXPECT_RC(fi_av_lookup(n.av, bad[0], buf, &len), -FI_EINVAL); /* the good one is removed all the same */
+	len = sizeof(buf);
 	REFUSED(fi_av_remove(n.av, &addr, 1, 1ull << 57));
 	REFUSED(fi_av_remove(n.av, NULL, 1, 0));
 	EXPECT_RC(fi_av_lookup(n.av, 12345, buf, &len), -FI_EINVAL);
