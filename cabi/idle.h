@@ -32,7 +32,7 @@ static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 }
 
 /* Whether there is nothing to do at the port of an endpoint whose device matches messages, which the lease guards. */
-static inline bool weft_idle_match(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
+static __attribute__((noinline, cold)) bool weft_idle_match(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
 {
 	uint32_t lease = 0;
 	bool idle;
