@@ -33,14 +33,13 @@ var rooms = sync.Pool{New: func() any { return new(room) }}
 func postRMA(e endpoint, p *C.struct_weft_post) error {
 	to := rooms.Get().(*room)
 	defer rooms.Put(to)
-	args, err := rmaArgs(e, to, p)
-	if err == nil {
-		args.On, err = condition(p.flags, p.context)
+	var err error
+	if to.rma, err = rmaArgs(e, to, p); err == nil {
+		to.rma.On, err = condition(p.flags, p.context)
 	}
 	if err != nil {
 		return err
 	}
-	to.rma = args
 	return e.RMA(&to.rma)
 }
 
@@ -71,17 +70,16 @@ func rmaArgs(e domained, to *room, p *C.struct_weft_post) (provider.RMAArgs, err
 func postAtomic(e endpoint, p *C.struct_weft_post) error {
 	to := rooms.Get().(*room)
 	defer rooms.Put(to)
-	args, err := atomicArgs(to, p)
-	if err == nil && p.kind&hot.PostDevice != 0 {
-		err = translateAtomic(e.Domain(), &args, p)
+	var err error
+	if to.atomic, err = atomicArgs(to, p); err == nil && p.kind&hot.PostDevice != 0 {
+		err = translateAtomic(e.Domain(), &to.atomic, p)
 	}
 	if err == nil {
-		args.On, err = condition(p.flags, p.context)
+		to.atomic.On, err = condition(p.flags, p.context)
 	}
 	if err != nil {
 		return err
 	}
-	to.atomic = args
 	return e.Atomic(&to.atomic)
 }
 

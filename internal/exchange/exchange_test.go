@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -237,10 +238,7 @@ func TestInvites(t *testing.T) {
 	} {
 		cfg := DefaultConfig(7)
 		e, _ := New(cfg)
-		in := make([]int64, 7)
-		for i := range in {
-			in[i] = 1 << 20
-		}
+		in := slices.Repeat([]int64{1 << 20}, 7)
 		e.in.rate = 125e6
 		now := congestion.Time(time.Second)
 		e.Start(now, make([]int64, 7), in)
@@ -293,13 +291,9 @@ func TestInvitesWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in := make([]int64, peers)
-		for i := range in {
-			in[i] = 1 << 20
-		}
 		now := congestion.Time(time.Second)
 		e.in.rate = rate
-		e.Start(now, make([]int64, peers), in)
+		e.Start(now, make([]int64, peers), slices.Repeat([]int64{1 << 20}, peers))
 		for from := range c.chunks {
 			if !e.Arrived(now, from, &Chunk{Total: 1 << 20, Length: chunk}, 0, chunk, true) {
 				t.Fatalf("a chunk of peer %d is refused", from)

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -96,10 +97,7 @@ func TestInvitesFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := make([]int64, peers)
-	for i := range in {
-		in[i] = 1 << 20
-	}
+	in := slices.Repeat([]int64{1 << 20}, peers)
 	now := e.started.Add(time.Second)
 	e.Start(now, make([]int64, peers), in)
 	drain(e, now)

@@ -77,19 +77,37 @@ static void test_monitor(long arg)
 	node_close(&n);
 }
 
-/* The number of places, as the runtime itself says with GODEBUG=schedtrace. */
-static int places(void)
+static int saved, ends[2]; /* standard error, and the pipe in its place */
+
+/* Keeps what is written to standard error from now on, a pipe's fill at most. */
+static void keep_stderr(void)
 {
-	int ends[2], saved = dup(2), got = -1;
-	char text[16384], *at = text;
+	saved = dup(2);
+	CHECK(saved >= 0 && pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], 2) == 2);
+}
+
+/* What was kept. Standard error is as before. */
+static char *kept_stderr(void)
+{
+	static char text[1 << 16];
 	ssize_t len;
 
-	CHECK(saved >= 0 && pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], 2) == 2);
-	usleep(400000);
 	CHECK(dup2(saved, 2) == 2 && close(ends[1]) == 0 && close(saved) == 0);
 	len = read(ends[0], text, sizeof(text) - 1);
 	close(ends[0]);
 	text[len > 0 ? len : 0] = 0;
+	return text;
+}
+
+/* The number of places, as the runtime itself says with GODEBUG=schedtrace. */
+static int places(void)
+{
+	char *text, *at;
+	int got = -1;
+
+	keep_stderr();
+	usleep(400000);
+	at = text = kept_stderr();
 	while ((at = strstr(at, "gomaxprocs=")))
 		got = atoi(at += strlen("gomaxprocs="));
 	CHECKF(got > 0, "the runtime does not say how many places it has: %s", text);
@@ -129,15 +147,12 @@ static void test_places(long together)
 	node_close(&n);
 }
 
-/* How often the collector has begun as the runtime itself says with GODEBUG=gctrace. */
-static int collections(int from)
+/* How often the collector has begun, as the runtime itself says with GODEBUG=gctrace. */
+static int collections(const char *text)
 {
-	char text[16384], *at = text;
-	ssize_t len = read(from, text, sizeof(text) - 1);
 	int got = 0;
 
-	text[len > 0 ? len : 0] = 0;
-	for (; at; at = strchr(at, '\n')) {
+	for (const char *at = text; at; at = strchr(at, '\n')) {
 		at += *at == '\n';
 		got += strncmp(at, "gc ", 3) == 0;
 	}
@@ -148,8 +163,8 @@ static int collections(int from)
 static void test_garbage(long arg)
 {
 	static char out[8], in[WINDOW][8];
-	char dir[] = "/dev/shm/weft-garbage.XXXXXX", name[sizeof(dir) + 20];
-	int ends[2], saved = dup(2), got;
+	char dir[] = "/dev/shm/weft-garbage.XXXXXX", command[sizeof(dir) + 20];
+	int got;
 
 	(void)arg;
 	if (!test_is_weft())
@@ -158,7 +173,7 @@ static void test_garbage(long arg)
 	setenv("FI_WEFT_SHM_DIR", dir, 1);
 	node_open(&n, NULL);
 	node_connect(&n);
-	CHECK(saved >= 0 && pipe2(ends, O_NONBLOCK) == 0 && dup2(ends[1], 2) == 2);
+	keep_stderr();
 	for (int i = 0; i < MESSAGES / WINDOW; i++) {
 		for (int k = 0; k < WINDOW; k++)
 			trecv(&n, in[k], sizeof(in[k]), n.peer[!test_rank], k, 0, in[k]);
@@ -170,14 +185,12 @@ static void test_garbage(long arg)
 		for (int k = 0; k < WINDOW; k++)
 			wait_ctx(&n, n.txcq, out);
 	}
-	CHECK(dup2(saved, 2) == 2 && close(ends[1]) == 0 && close(saved) == 0);
-	got = collections(ends[0]);
-	close(ends[0]);
+	got = collections(kept_stderr());
 	CHECKF(got <= 1, "the collector began %d times in %d messages", got, MESSAGES);
 	barrier(&n);
 	node_close(&n);
-	snprintf(name, sizeof(name), "rm -rf %s", dir);
-	CHECK(system(name) == 0);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	CHECK(system(command) == 0);
 }
 
 static const struct test tests[] = {
