@@ -1,10 +1,7 @@
 package provider
 
 import (
-	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -66,15 +63,4 @@ func listPathsWith(t *testing.T, hints func() *fi.Info, f func(t *testing.T, x, 
 		b := newBench(t, lanesEverywhere, hints())
 		f(t, b.side(t), b.side(t), WayIPC)
 	})
-}
-
-// testSeed is the seed of a random program: WEFT_TEST_SEED, or any. It is in the output of a test that fails.
-func testSeed(t testing.TB) uint64 {
-	t.Helper()
-	seed, err := strconv.ParseUint(os.Getenv("WEFT_TEST_SEED"), 0, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Logf("WEFT_TEST_SEED=%d", seed)
-	return seed
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 // with a model.
 func TestListShareAgainstModel(t *testing.T) {
 	x, y := shareBench(t)
-	r := rand.New(rand.NewPCG(testSeed(t), 0))
+	r := rand.New(rand.NewPCG(testseed.New(t), 0))
 	m := newListModel(x, y, r)
 	y.polling()
 	elements, total := 0, uint64(0)

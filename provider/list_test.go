@@ -20,6 +20,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/testseed"
 )
 
 // listModel is two regions of one owner, local memory, and what they should hold.
@@ -113,7 +114,7 @@ func TestListAgainstModel(t *testing.T) {
 // comes once, in order, after the data.
 func listsAgainstModel(t *testing.T, x, y *side, lists int, noted bool) (elements, total uint64) {
 	t.Helper()
-	r := rand.New(rand.NewPCG(testSeed(t), 0))
+	r := rand.New(rand.NewPCG(testseed.New(t), 0))
 	m := newListModel(x, y, r)
 	posts := uint64(0)
 	for n := range lists {

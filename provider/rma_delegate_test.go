@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/claim"
 )
 
@@ -41,7 +42,7 @@ func (s *side) delegated() int { return int(s.ep.shares.waiting.Load()) }
 func TestDelegateAgainstModel(t *testing.T) {
 	x, y := delegateBench(t)
 	const places = 32
-	r := rand.New(rand.NewPCG(testSeed(t), 0))
+	r := rand.New(rand.NewPCG(testseed.New(t), 0))
 	remote, local := make([]byte, places*delegatePiece), make([]byte, places*delegatePiece)
 	y.region(remote, 1, fi.RemoteRead|fi.RemoteWrite)
 	y.polling()

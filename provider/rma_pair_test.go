@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/testseed"
 )
 
 // The test of two machines runs in both at once. They meet over TCP, and reach
@@ -221,7 +222,7 @@ func (p *pairSide) beTarget(t *testing.T) {
 // againstModel runs random reads and writes of all sizes and cuts, and compares
 // what is read with a model.
 func (p *pairSide) againstModel(t *testing.T) {
-	r := rand.New(rand.NewPCG(testSeed(t), 0))
+	r := rand.New(rand.NewPCG(testseed.New(t), 0))
 	local, model := make([]byte, pairBytes), make([]byte, pairBytes)
 	whole := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: pairBytes, Key: 7}}}
 	for i := range local {

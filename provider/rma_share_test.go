@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/claim"
 )
 
@@ -86,7 +87,7 @@ func (s *side) completions(n int) {
 func TestShareAgainstModel(t *testing.T) {
 	x, y := shareBench(t)
 	const size, places = 1 << 20, 4
-	r := rand.New(rand.NewPCG(testSeed(t), 0))
+	r := rand.New(rand.NewPCG(testseed.New(t), 0))
 	remote, local := make([]byte, size*places), make([]byte, size*places)
 	model := make([]byte, len(remote))
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)

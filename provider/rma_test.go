@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -99,7 +100,7 @@ func TestRMAAgainstModel(t *testing.T) {
 func rmaAgainstModel(t *testing.T, x, y *side, count int) {
 	t.Helper()
 	const size = 1 << 20
-	r := rand.New(rand.NewPCG(testSeed(t), 0))
+	r := rand.New(rand.NewPCG(testseed.New(t), 0))
 	remote, local, model := make([]byte, size), make([]byte, size), make([]byte, size)
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
 	for i := range local {

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/testseed"
 )
 
 const (
@@ -36,17 +35,6 @@ type randomRun struct {
 	open     map[uint64]randomReceive
 	free     []int // slots of the receiver's memory
 	context  uint64
-}
-
-// randomSeed is that of WEFT_TEST_SEED or another one, which is printed.
-func randomSeed(t *testing.T) uint64 {
-	t.Helper()
-	seed, err := strconv.ParseUint(os.Getenv("WEFT_TEST_SEED"), 0, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Logf("WEFT_TEST_SEED=%d", seed)
-	return seed
 }
 
 func newRandomRun(t *testing.T, mode MatchMode, seed uint64) *randomRun {
@@ -169,7 +157,7 @@ func (x *randomRun) until(what string, is func() bool, step func()) {
 // TestMatchCancelRandom: receives of one and of many messages that are cancelled in any state, whatever matches: each
 // message comes once, as a whole, and each receive ends once.
 func TestMatchCancelRandom(t *testing.T) {
-	seed := randomSeed(t)
+	seed := testseed.New(t)
 	modes := map[string]MatchMode{"hardware": MatchHardware, "software": MatchSoftware, "hybrid": MatchHybrid}
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
