@@ -95,8 +95,7 @@ static int joined(struct group *g)
 			return fi_eq_readerr(g->port.eq, &bad, 0) > 0 ? -bad.err : -FI_EIO;
 		if (n >= 0 && event == FI_JOIN_COMPLETE)
 			return 0;
-		group_progress(g);
-		mpi_progress();
+		progress(g);
 	}
 	return -FI_ETIMEDOUT;
 }
@@ -233,8 +232,7 @@ void group_leave(struct group *g)
 	if (closed)
 		return;
 	while (last_waits(g)) {
-		group_progress(g);
-		mpi_progress();
+		progress(g);
 	}
 	group_release(g);
 	reap();
@@ -284,6 +282,12 @@ void group_progress(struct group *g)
 	end_all(requested, read_group(g, requested));
 	if (atomic_load_explicit(&requests_pending, memory_order_relaxed))
 		groups_progress();
+}
+
+void progress(struct group *g)
+{
+	group_progress(g);
+	mpi_progress();
 }
 
 void groups_wait(bool on)

@@ -145,12 +145,10 @@ static void fail(struct group *g)
 	ssize_t rc;
 
 	while ((rc = g->port.coll->fail(g->port.ep, g->addr, FI_ECANCELED, &o)) == -FI_EAGAIN) {
-		group_progress(g);
-		mpi_progress();
+		progress(g);
 	}
 	while (!rc && !op_done(&o)) {
-		group_progress(g);
-		mpi_progress();
+		progress(g);
 	}
 }
 
@@ -169,8 +167,7 @@ static int post(struct op *o)
 	o->err = 0;
 	atomic_store_explicit(&o->done, false, memory_order_relaxed);
 	while ((rc = post_once(o)) == -FI_EAGAIN) {
-		group_progress(g);
-		mpi_progress();
+		progress(g);
 	}
 	if (rc)
 		fail(g);

@@ -141,6 +141,8 @@ struct group *comm_group(MPI_Comm comm, int64_t slice, bool collective);
 
 /* The MPI's progress, while a caller waits for weft. */
 void mpi_progress(void);
+/* That, and the group's. */
+void progress(struct group *g);
 
 /* Calls the error handler of a communicator for a libfabric errno, and returns the MPI's code. */
 int comm_error(MPI_Comm comm, int err, const char *what);
