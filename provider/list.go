@@ -93,24 +93,28 @@ func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error)
 	if l.shape.Count == 0 {
 		return nil, fmt.Errorf("no elements: %w", fi.EINVAL)
 	}
-	if err := e.refs.Acquire(); err != nil {
+	err := l.prepare()
+	if err == nil {
+		err = e.refs.Acquire()
+	}
+	if err != nil {
 		l.release()
 		l.room.Free()
 		return nil, err
 	}
 	l.room.Trim(&l.shape)
-	l.prepare()
 	return l, nil
 }
 
-// prepare sets what the data plane needs to post the list.
-func (l *List) prepare() {
+// prepare sets what the data plane needs to post the list. The error wraps fi.ENOMEM.
+func (l *List) prepare() (err error) {
 	on, s := &l.ep.domain.cfg.TokenWays, &l.shape
 	s.Dest = uint64(l.addr)
 	s.Single = s.Count == 1 && s.Direct && *on == allWays
 	if s.Direct && !s.Single && on.IPC {
-		s.Batches = l.ep.lists.forPosts().Address()
+		s.Batches, err = l.ep.lists.forPosts()
 	}
+	return err
 }
 
 // Shape is what the data plane knows of the list.

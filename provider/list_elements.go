@@ -1,12 +1,14 @@
 package provider
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/note"
 	"github.com/weft-fabric/weft/provider/pieces"
 )
@@ -58,18 +60,23 @@ type listOps struct {
 	// copying counts the goroutines that are at an operation. Added to by posts, taken off by the goroutines, read
 	// when the endpoint closes; sequentially consistent.
 	copying atomic.Int32
-	// batches are what the data plane copies elements by, nil before the first list that needs them.
-	batches *dataplane.Batches
+	// batches is what the data plane copies elements by, one, empty before the first list that needs it. It is freed
+	// with the endpoint.
+	batches mem.Array[dataplane.Batches]
 }
 
-// forPosts returns batches.
-func (o *listOps) forPosts() *dataplane.Batches {
+// forPosts returns the address of batches. The error wraps fi.ENOMEM.
+func (o *listOps) forPosts() (uintptr, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.batches == nil {
-		o.batches = new(dataplane.Batches)
+	if o.batches.Len() == 0 {
+		all, err := mem.NewSparseArray[dataplane.Batches](1)
+		if err != nil {
+			return 0, fmt.Errorf("batches of elements: %v: %w", err, fi.ENOMEM)
+		}
+		o.batches = all
 	}
-	return o.batches
+	return o.batches.At(0).Address(), nil
 }
 
 func (o *listOps) add(op *listOp) bool {

@@ -20,7 +20,9 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/testseed"
+	"golang.org/x/sys/unix"
 )
 
 // listModel is two regions of one owner, local memory, and what they should hold.
@@ -433,6 +435,26 @@ func TestListClosed(t *testing.T) {
 				t.Errorf("done %t, %+v", done, e)
 			}
 		})
+	}
+}
+
+// TestListWithoutMemory refuses the first list whose batches find no memory, and prepares one when there is some again.
+func TestListWithoutMemory(t *testing.T) {
+	bench := newBench(t, nil, rmaHints())
+	x, y := bench.side(t), bench.side(t)
+	x.know(y)
+	y.know(x)
+	memory := make([]byte, 4096)
+	to := x.opens(y.token(y.region(memory, 7, fi.RemoteWrite)))
+	pieces := []Piece{{Local: iovOf(memory)[0].Base, Remote: to, Len: 8, LocalStride: 16, RemoteStride: 16, Count: 8}}
+	restore := mem.InjectFaults(func(int) error { return unix.ENOMEM })
+	_, err := x.ep.NewList(pieces)
+	restore()
+	wantErrno(t, err, fi.ENOMEM, "a list without memory for its batches")
+	l := x.list(pieces)
+	post(t, func() error { return l.Write(5) }, x, y)
+	if got, e, done := settle(t, x, y); !done || got.Context != 5 {
+		t.Errorf("%+v, %+v", got, e)
 	}
 }
 

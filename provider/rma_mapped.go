@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/deferred"
@@ -214,9 +215,12 @@ func (o *listOps) rest() bool {
 const restPause = 100 * time.Microsecond
 
 // end ends the reads and writes of an endpoint that closes: nothing of them is left to do, and no goroutine is at
-// one, as rest says. They do not complete.
+// one, as rest says. They do not complete. No list is open.
 func (o *listOps) end(e *Endpoint) {
 	e.domain.work.DropSeries(func(s deferred.Series) bool { return s.(*listOp).list.ep == e })
+	if err := o.batches.Free(); err != nil {
+		log.Warnf(log.EPCtrl, "endpoint %s: free batches of elements: %v", e.name, err)
+	}
 }
 
 // halt has no further pieces of operations copied.
