@@ -78,13 +78,15 @@ tally() {
 	skipped=$((skipped + left))
 }
 
-# machines NAME run|pair SECONDS COMMAND... runs a Go test binary.
+# machines NAME run|pair SECONDS COMMAND... boots once and runs Go test binaries, one after the other, each a word with its
+# arguments.
 machines() {
 	local name=$1 kind=$2 limit=$3
 	shift 3
 	echo "-- $name"
 	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -timeout "${limit}s" \
-		-env WEFT_TEST_RDMA=1 -env WEFT_TEST_SET_CLOCK=1 -env WEFT_TEST_PAIR="$([ "$kind" = pair ] && echo 1)" "$kind" -- "$@" >"$log/out" 2>&1
+		-env WEFT_TEST_RDMA=1 -env WEFT_TEST_SET_CLOCK=1 -env WEFT_TEST_PAIR="$([ "$kind" = pair ] && echo 1)" "$kind" -- \
+		tests/rdma/each.sh "$@" >"$log/out" 2>&1
 	tally "$name" $?
 }
 
@@ -180,21 +182,23 @@ jobs() {
 }
 
 pingpongs
-machines "one machine: its clock is set" run 60 "$dir/udp.test" -test.v -test.run TestClockSet
+clock="$dir/udp.test -test.v -test.run TestClockSet"
+helped="$dir/provider.test -test.v -test.run TestHelped -test.timeout 100s"
+pairs="$dir/provider.test -test.v -test.run TestPair -test.timeout 140s"
+conformance="$dir/verbs.test -test.v -test.timeout"
+traffic="$dir/verbs.test -test.v -test.run"
 if [ "$mode" = short ]; then
 	apart 260 row quiet 'token_gpu by_device'
 	jobs 1 240 types
-	machines "one machine: senders that help" run 110 "$dir/provider.test" -test.v -test.run TestHelped -test.timeout 100s
-	machines "one machine: conformance" run 300 "$dir/verbs.test" -test.v -test.short -test.timeout 290s
-	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
-	machines "two machines: traffic, one of them killed" pair 150 "$dir/verbs.test" -test.v -test.run 'TestPair$|TestPairZ' -test.timeout 140s
+	machines "one machine: its clock is set, senders that help, conformance" run 470 "$clock" "$helped" "$conformance 290s -test.short"
+	machines "two machines: the device reads and writes; traffic, one of them killed" pair 300 "$pairs" \
+		"$traffic TestPair\$|TestPairZ -test.timeout 140s"
 else
 	apart 700 row quiet levels msg_basic msg_order rma_order selective source 'token_gpu by_device'
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided scalable
-	machines "two machines: the device reads and writes" pair 150 "$dir/provider.test" -test.v -test.run TestPair -test.timeout 140s
-	machines "one machine: senders that help" run 110 "$dir/provider.test" -test.v -test.run TestHelped -test.timeout 100s
-	machines "one machine: conformance and faults" run 1000 "$dir/verbs.test" -test.v -test.timeout 990s
-	machines "two machines: traffic, loss, delay, port down, one killed" pair 600 "$dir/verbs.test" -test.v -test.run TestPair -test.timeout 590s
+	machines "one machine: its clock is set, senders that help, conformance and faults" run 1170 "$clock" "$helped" "$conformance 990s"
+	machines "two machines: the device reads and writes; traffic, loss, delay, port down, one killed" pair 740 "$pairs" \
+		"$traffic TestPair -test.timeout 590s"
 fi
 finish
