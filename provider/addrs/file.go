@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proclock"
@@ -94,7 +92,9 @@ const (
 	entryBytes  = 32
 	headerPage  = 4096
 	maxEntries  = 1 << 26 // the range of FI_WEFT_AV_SIZE_MAX
-	filePrefix  = "weft-av."
+
+	// FilePrefix starts the names of the files of all shared vectors.
+	FilePrefix = "weft-av."
 )
 
 func arrayOffset() int64 { return headerPage }
@@ -115,7 +115,7 @@ func fileStart() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s%d.%d.", filePrefix, h.User, h.NetNS), nil
+	return fmt.Sprintf("%s%d.%d.", FilePrefix, h.User, h.NetNS), nil
 }
 
 // openFile opens the file of a named address vector of a domain, and makes
@@ -125,7 +125,9 @@ func openFile(o *Options) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweepFiles(o.Dir)
+	for _, path := range Stale(o.Dir) {
+		RemoveStale(path)
+	}
 	sum := sha256.Sum256([]byte(o.Domain + "\x00" + o.Name))
 	path := filepath.Join(o.Dir, start+hex.EncodeToString(sum[:16]))
 	deadline := time.Now().Add(o.Timeout)
@@ -256,34 +258,6 @@ func (s *file) checkHeader() error {
 	}
 	s.capacity = capacity
 	return nil
-}
-
-// sweepFiles removes this user's unused files, whatever namespace they are of.
-func sweepFiles(dir string) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return // opening the file will say so
-	}
-	defer d.Close()
-	list, _ := d.Readdirnames(-1)
-	for _, name := range list {
-		if !strings.HasPrefix(name, filePrefix) {
-			continue
-		}
-		s := file{path: filepath.Join(dir, name)}
-		s.fd, err = unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if err != nil {
-			continue
-		}
-		if checkFile(s.fd) == nil {
-			unused, err := s.tryLock(lockUsers, unix.F_WRLCK)
-			if unused && err == nil && proclock.SameFile(s.fd, s.path) {
-				log.Infof(log.AV, "remove %s, whose users are dead", s.path)
-				unix.Unlink(s.path)
-			}
-		}
-		unix.Close(s.fd)
-	}
 }
 
 // close stops using the file; the last user removes it.
