@@ -26,6 +26,10 @@ import (
 //
 //	header (one page) | fi_addr_t array | entries of 32 bytes
 //
+// The array is for applications. It has the index of each set entry at its place, and fi.AddrNotAvail elsewhere among
+// its first filled words; the rest are holes of the file. Those words are as many as an opener that may change entries
+// has said that it wants, and reach beyond the highest index ever used, by one at least.
+//
 // # Locks
 //
 // All are open file description locks (fcntl(2)), which the kernel takes back
@@ -43,7 +47,7 @@ import (
 // A process that dies while it changes an entry leaves it unset, because the
 // entry's sequence number is written last; and it leaves the header's dirty
 // word set, by which the next writer knows that the generation may not show
-// all changes. A file that only dead processes used is found unused by the
+// all changes, and the array not all entries. A file that only dead processes used is found unused by the
 // next that opens an address vector, and initialised or removed.
 //
 // # Hostile peers
@@ -84,14 +88,16 @@ type fileHeader struct {
 	generation uint64
 	limit      uint64 // one more than the highest index ever used
 	dirty      uint64 // 1 while entries change
+	filled     uint64 // words of the array that have been written
 }
 
 const (
 	fileMagic   = 0x61762d7466657701
-	fileVersion = 1
+	fileVersion = 2
 	entryBytes  = 32
 	headerPage  = 4096
 	maxEntries  = 1 << 26 // the range of FI_WEFT_AV_SIZE_MAX
+	arrayStep   = 512     // words that are filled at once: a page
 
 	// FilePrefix starts the names of the files of all shared vectors.
 	FilePrefix = "weft-av."
@@ -125,7 +131,7 @@ func openFile(o *Options) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range Stale(o.Dir) {
+	for _, path := range Stale(o.Dir, false) {
 		RemoveStale(path)
 	}
 	sum := sha256.Sum256([]byte(o.Domain + "\x00" + o.Name))

@@ -48,23 +48,69 @@ func insert(t testing.TB, v *Vector, list ...int) {
 	})
 }
 
-// The array for the application holds the addresses.
+// arrayOf is the array that a vector shows the application.
+func arrayOf(v *Vector) (words []uint64) {
+	for i := range v.file.capacity {
+		words = append(words, binary.LittleEndian.Uint64(v.file.array[8*i:]))
+	}
+	return words
+}
+
+// TestFileArray: the array for the application holds the addresses, and that there is none where none was or none is
+// any more, as far as an opener asked for and beyond the highest index.
 func TestFileArray(t *testing.T) {
-	v := openTest(t, t.TempDir())
+	const capacity = 3*arrayStep - 5
+	dir, none := t.TempDir(), uint64(fi.AddrNotAvail)
+	opened := func(count uint64) *Vector {
+		v, err := Open(Options{
+			Capacity: capacity, Limit: capacity, Name: "x", Domain: "d", Dir: dir, Count: count,
+			Timeout: 5 * time.Second,
+		})
+		if err != nil || v.MapAddr() == 0 {
+			t.Fatalf("array at %#x: %v", v.MapAddr(), err)
+		}
+		return v
+	}
+	v := opened(0)
+	want := func(when string, list ...uint64) {
+		t.Helper()
+		if got := arrayOf(v)[:len(list)]; !slices.Equal(got, list) {
+			t.Errorf("%s: array %v, not %v", when, got, list)
+		}
+	}
+	want("empty", none, none)
 	insert(t, v, 1, 2, 3)
 	change(t, v, func() { v.Remove(1) })
-	if v.MapAddr() == 0 {
-		t.Fatal("no array")
+	want("one removed", 0, none, 2, none, none)
+	for i := 4; i < arrayStep+2; i++ { // a page is full
+		insert(t, v, i)
 	}
-	var got []uint64
-	for i := range 3 {
-		got = append(got, binary.LittleEndian.Uint64(v.file.array[8*i:]))
+	if got := arrayOf(v)[arrayStep-1:][:2]; got[0] != arrayStep-1 || got[1] != none {
+		t.Errorf("at the end of a page: %v", got)
 	}
-	if !slices.Equal(got, []uint64{0, uint64(fi.AddrNotAvail), 2}) {
-		t.Fatalf("array %v", got)
+	other := opened(capacity)
+	if got := arrayOf(v)[arrayStep:]; slices.ContainsFunc(got, func(w uint64) bool { return w != none }) {
+		t.Errorf("as far as another asked for: %v", got)
 	}
+	want("after another has opened it", 0, 1, 2)
+	_ = other.Close()
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFileArrayRepaired: what a writer that dies has left in the array ends with the next change.
+func TestFileArrayRepaired(t *testing.T) {
+	v, none := openTest(t, t.TempDir()), uint64(fi.AddrNotAvail)
+	defer v.Close()
+	insert(t, v, 1, 2)
+	if err := errors.Join(v.file.writeArray(1, none), v.file.writeArray(5, 5)); err != nil {
+		t.Fatal(err)
+	}
+	v.file.header.dirty = 1
+	insert(t, v, 3)
+	if got := arrayOf(v)[:6]; !slices.Equal(got, []uint64{0, 1, 2, none, none, none}) {
+		t.Errorf("array %v", got)
 	}
 }
 

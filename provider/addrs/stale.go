@@ -12,9 +12,9 @@ import (
 )
 
 // Stale returns the paths of the files of shared vectors in a folder that no process has open, whatever network
-// namespace they are of: this user's, and root's call all users'. Empty if the folder cannot be read. A file that a
+// namespace they are of: this user's, or all that this user may open. Empty if the folder cannot be read. A file that a
 // process is about to use may be among them; RemoveStale leaves it.
-func Stale(dir string) (paths []string) {
+func Stale(dir string, all bool) (paths []string) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -26,7 +26,7 @@ func Stale(dir string) (paths []string) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		if s := openStale(path); s != nil {
+		if s := openStale(path, all); s != nil {
 			paths = append(paths, path)
 			unix.Close(s.fd)
 		}
@@ -37,7 +37,7 @@ func Stale(dir string) (paths []string) {
 // RemoveStale removes a file that Stale has returned, and reports whether it did: not where a process uses the file by
 // now, or the folder does not let it.
 func RemoveStale(path string) bool {
-	s := openStale(path)
+	s := openStale(path, true)
 	if s == nil {
 		return false
 	}
@@ -49,18 +49,16 @@ func RemoveStale(path string) bool {
 	return true
 }
 
-// openStale returns a file that has no users, locked against new ones, and nil for any other. The caller closes its
-// descriptor.
-func openStale(path string) *file {
+// openStale returns a file of this user, or with all of any that it may open, if that has no users: locked against new
+// ones. nil for any other. The caller closes its descriptor.
+func openStale(path string, all bool) *file {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
 	s := &file{fd: fd, path: path}
 	var st unix.Stat_t
-	uid := os.Geteuid()
-	own := unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && (int(st.Uid) == uid || uid == 0)
-	if own {
+	if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && (all || int(st.Uid) == os.Geteuid()) {
 		unused, err := s.tryLock(lockUsers, unix.F_WRLCK)
 		if err == nil && unused && proclock.SameFile(fd, path) {
 			return s

@@ -94,7 +94,7 @@ func checkLeftovers(_ context.Context, h *host) []Finding {
 		}
 	}
 	dead = append(dead, proclock.Stale(h.cfg.SHMDir)...)
-	dead = append(dead, addrs.Stale(h.cfg.SHMDir)...)
+	dead = append(dead, addrs.Stale(h.cfg.SHMDir, self.UID == 0)...)
 	if len(dead) == 0 {
 		return good("leftovers", "no segments of dead processes; %d in use", live)
 	}
