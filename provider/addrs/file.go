@@ -40,9 +40,10 @@ import (
 //	byte 1, exclusive  changing the entries, or leaving
 //
 // Entries are read without a lock, so that no lookup waits for a process that is stopped within a
-// change. The name of an entry changes only while its sequence number is even, and each change adds one to that: a
-// name that was read between two equal odd numbers is that of both. A change waits until another's is
-// over, but not forever, and does not take over what a stopped process has begun: that may go on at any time.
+// change: once where the header shows that no change was under way, else thrice. The name of an entry changes only
+// while its sequence number is even, and each change adds one to that: a name that was read between two equal odd
+// numbers is that of both. A change waits until another's is over, but not forever, and does not take over what a
+// stopped process has begun: that may go on at any time.
 //
 // A process that dies while it changes an entry leaves it unset, because the
 // entry's sequence number is written last; and it leaves the header's dirty

@@ -3,7 +3,10 @@ package addrs
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
+	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -203,6 +206,66 @@ func TestFileStopped(t *testing.T) {
 		}
 		_, _ = stopped.Close(), other.Close()
 	}
+}
+
+// bytesRead is how much this thread has read from files.
+func bytesRead(t *testing.T) uint64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/thread-self/io")
+	if err != nil {
+		t.Skipf("the kernel does not count: %v", err)
+	}
+	var n uint64
+	if _, err := fmt.Sscanf(string(text), "rchar: %d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestFileReadOnce: entries are read once after a change that is over, by a lookup and by a change, and thrice while
+// one is under way.
+func TestFileReadOnce(t *testing.T) {
+	const count = syncEntries + 100
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dir := t.TempDir()
+	var v [2]*Vector
+	for i := range v {
+		var err error
+		v[i], err = Open(Options{Capacity: count, Limit: count, Name: "x", Dir: dir, Timeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v[i].Close()
+	}
+	change(t, v[0], func() {
+		for i := range count - 10 {
+			_, _ = v[0].Insert(testName(i))
+		}
+	})
+	times := func(what func()) int {
+		begin := bytesRead(t)
+		what()
+		return int((bytesRead(t) - begin + entryBytes*count/2) / (entryBytes * count))
+	}
+	for name, look := range map[string]func(){
+		"lookup": func() { v[1].Name(0) },
+		"change": func() { change(t, v[1], func() {}) },
+	} {
+		insert(t, v[0], 9000)
+		if n := times(look); n != 1 {
+			t.Errorf("%s: all entries read %d times", name, n)
+		}
+		if n := times(look); n != 0 {
+			t.Errorf("%s without a change: all entries read %d times", name, n)
+		}
+	}
+	insert(t, v[0], 9001)
+	change(t, v[0], func() {
+		if n := times(func() { v[1].Name(0) }); n != 3 {
+			t.Errorf("within a change: all entries read %d times", n)
+		}
+	})
 }
 
 // TestFileReadFails: changes of others that could not be read are taken over by the next that can, whatever was

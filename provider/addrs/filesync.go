@@ -102,38 +102,28 @@ const syncEntries = 2048
 
 // sync calls take for each index that is unset now or has another name, then
 // put for each that has a name now, and reports whether it called any. The
-// caller has the address vector's lock. It does not wait: of a change that is under way it takes over what entries
-// show already. An error leaves some changes for the next call, fi.EAGAIN those of entries that change now.
-func (s *file) sync(take func(i uint64), put func(i uint64, n packed)) (changed bool, err error) {
+// caller has the address vector's lock, and with locked that for changes. It does not wait: of a change that is under
+// way it takes over what entries show already. An error leaves some changes for the next call, fi.EAGAIN those of
+// entries that change now.
+func (s *file) sync(locked bool, take func(i uint64), put func(i uint64, n packed)) (changed bool, err error) {
 	generation := atomic.LoadUint64(&s.header.generation)
 	if generation == s.synced.Load() {
 		return false, nil
 	}
 	limit := min(atomic.LoadUint64(&s.header.limit), s.capacity)
-	var buf [3][]byte
-	for i := range buf {
-		buf[i] = make([]byte, min(limit, syncEntries)*entryBytes)
-	}
-	moving := false
+	r := entryReader{file: s, locked: locked, generation: generation}
 	for first := uint64(0); first < limit; first += syncEntries {
 		n := min(syncEntries, limit-first)
-		for _, b := range buf { // a sequence number before the names, the names, and the number after them
-			if err := preadAll(s.fd, b[:n*entryBytes], s.entryOffset(first)); err != nil {
-				return changed, fmt.Errorf("read entries: %w", err)
-			}
+		if err := r.read(first, n); err != nil {
+			return changed, fmt.Errorf("read entries: %w", err)
 		}
 		for k := range n {
-			at := k * entryBytes
-			before, _ := decodeEntry(buf[0][at:])
-			_, name := decodeEntry(buf[1][at:])
-			if after, _ := decodeEntry(buf[2][at:]); after != before {
-				moving = true
-				continue
+			if seq, name, ok := r.entry(k); ok {
+				changed = s.takeOver(first+k, seq, name, take, put) || changed
 			}
-			changed = s.takeOver(first+k, before, name, take, put) || changed
 		}
 	}
-	if moving {
+	if r.moving {
 		return changed, fmt.Errorf("entries change: %w", fi.EAGAIN)
 	}
 	s.synced.Store(generation)

@@ -242,7 +242,7 @@ func (v *Vector) lockFile() error {
 	if err != nil {
 		return err
 	}
-	if _, err = v.file.sync(v.take, v.put); err == nil && died {
+	if _, err = v.file.sync(true, v.take, v.put); err == nil && died {
 		err = v.file.repair()
 	}
 	if err != nil {
@@ -261,7 +261,7 @@ func (v *Vector) refresh() {
 	v.Lock()
 	defer v.Unlock()
 	generation := atomic.LoadUint64(&v.file.header.generation)
-	changed, err := v.file.sync(v.take, v.put)
+	changed, err := v.file.sync(false, v.take, v.put)
 	if err != nil && !errors.Is(err, fi.EAGAIN) && v.file.logged != generation {
 		v.file.logged = generation
 		log.Warnf(log.AV, "changes by other processes are not seen: %s: %v", v.file.path, err)
