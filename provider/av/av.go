@@ -294,9 +294,9 @@ func (a *AV) removed(i uint64, n names.Name) {
 
 // Remove takes addresses out of the address vector, or with fi.AuthKey
 // authorisation keys. Errors: fi.EINVAL if an address is
-// not in it (all that are there are removed), fi.EBADFLAGS
+// not in it, fi.EBADFLAGS
 // for other flags, fi.EACCES if the address vector is read-only, fi.EBUSY for a
-// key that is in use.
+// key that is in use. All that can be removed are, whatever is wrong with others.
 func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
 	switch flags {
 	case 0:
