@@ -67,7 +67,9 @@ func weftGoAVBind(av, queue, flags C.uint64_t) (rc C.int) {
 func insertion(addrs *C.fi_addr_t, count C.size_t, flags C.uint64_t, context unsafe.Pointer) *provider.Insertion {
 	in := &provider.Insertion{Flags: uint64(flags), Addrs: view[fi.Addr](unsafe.Pointer(addrs), count)}
 	if in.Flags&fi.SyncErr != 0 {
-		in.Errs = view[int32](context, count)
+		if in.Errs = view[int32](context, count); context != nil && in.Errs == nil {
+			in.Errs = []int32{} // room for the results of no addresses
+		}
 	} else {
 		in.Context = uint64(uintptr(context))
 	}
@@ -92,13 +94,13 @@ func weftGoAVInsert(av C.uint64_t, addr unsafe.Pointer, count C.size_t, addrs *C
 	if err != nil {
 		return result(err)
 	}
-	if count == 0 {
-		return 0
-	}
-	if addr == nil || count > 1<<31-1 {
+	if addr == nil && count != 0 || count > 1<<31-1 {
 		return result(fi.EINVAL)
 	}
 	in := insertion(addrs, count, flags, context)
+	if count == 0 {
+		return inserted(a.Insert(nil, 0, in))
+	}
 	if a.Format() == fi.AddrStr {
 		return inserted(a.InsertNames(stringsAt(addr, count), in))
 	}
@@ -107,15 +109,12 @@ func weftGoAVInsert(av C.uint64_t, addr unsafe.Pointer, count C.size_t, addrs *C
 	return inserted(a.Insert(view[byte](addr, count*size), int(count), in))
 }
 
-// stringsAt returns count strings of an application: an array of pointers, as
+// stringsAt returns count strings of an application, at least one: an array of pointers, as
 // fi_av_insert(3) has it, or the strings themselves one after the other, which is what
 // libfabric's shm takes and what programs that treat names as bytes give. The beginning of
 // weft's strings is no pointer of any process: bits 47 and up of an address are alike.
 func stringsAt(addr unsafe.Pointer, count C.size_t) []string {
 	list := make([]string, count)
-	if count == 0 {
-		return list
-	}
 	if string(view[byte](addr, 8)) == "fi_socka" {
 		for i := range list {
 			list[i] = text((*C.char)(addr))
@@ -163,10 +162,7 @@ func weftGoAVRemove(av C.uint64_t, addrs *C.fi_addr_t, count C.size_t, flags C.u
 	if err != nil {
 		return result(err)
 	}
-	if count == 0 {
-		return 0
-	}
-	if addrs == nil {
+	if addrs == nil && count != 0 {
 		return result(fi.EINVAL)
 	}
 	return result(a.Remove(view[fi.Addr](unsafe.Pointer(addrs), count), uint64(flags)))

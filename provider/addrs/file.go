@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proclock"
@@ -28,6 +26,10 @@ import (
 //
 //	header (one page) | fi_addr_t array | entries of 32 bytes
 //
+// The array is for applications. It has the index of each set entry at its place, and fi.AddrNotAvail elsewhere among
+// its first filled words; the rest are holes of the file. Those words are as many as an opener that may change entries
+// has said that it wants, and reach beyond the highest index ever used, by one at least.
+//
 // # Locks
 //
 // All are open file description locks (fcntl(2)), which the kernel takes back
@@ -38,14 +40,15 @@ import (
 //	byte 1, exclusive  changing the entries, or leaving
 //
 // Entries are read without a lock, so that no lookup waits for a process that is stopped within a
-// change. The name of an entry changes only while its sequence number is even, and each change adds one to that: a
-// name that was read between two equal odd numbers is that of both. A change waits until another's is
-// over, but not forever, and does not take over what a stopped process has begun: that may go on at any time.
+// change: once where the header shows that no change was under way, else thrice. The name of an entry changes only
+// while its sequence number is even, and each change adds one to that: a name that was read between two equal odd
+// numbers is that of both. A change waits until another's is over, but not forever, and does not take over what a
+// stopped process has begun: that may go on at any time.
 //
 // A process that dies while it changes an entry leaves it unset, because the
 // entry's sequence number is written last; and it leaves the header's dirty
 // word set, by which the next writer knows that the generation may not show
-// all changes. A file that only dead processes used is found unused by the
+// all changes, and the array not all entries. A file that only dead processes used is found unused by the
 // next that opens an address vector, and initialised or removed.
 //
 // # Hostile peers
@@ -86,15 +89,19 @@ type fileHeader struct {
 	generation uint64
 	limit      uint64 // one more than the highest index ever used
 	dirty      uint64 // 1 while entries change
+	filled     uint64 // words of the array that have been written
 }
 
 const (
 	fileMagic   = 0x61762d7466657701
-	fileVersion = 1
+	fileVersion = 2
 	entryBytes  = 32
 	headerPage  = 4096
 	maxEntries  = 1 << 26 // the range of FI_WEFT_AV_SIZE_MAX
-	filePrefix  = "weft-av."
+	arrayStep   = 512     // words that are filled at once: a page
+
+	// FilePrefix starts the names of the files of all shared vectors.
+	FilePrefix = "weft-av."
 )
 
 func arrayOffset() int64 { return headerPage }
@@ -115,7 +122,7 @@ func fileStart() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s%d.%d.", filePrefix, h.User, h.NetNS), nil
+	return fmt.Sprintf("%s%d.%d.", FilePrefix, h.User, h.NetNS), nil
 }
 
 // openFile opens the file of a named address vector of a domain, and makes
@@ -125,7 +132,9 @@ func openFile(o *Options) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweepFiles(o.Dir)
+	for _, path := range Stale(o.Dir, false) {
+		RemoveStale(path)
+	}
 	sum := sha256.Sum256([]byte(o.Domain + "\x00" + o.Name))
 	path := filepath.Join(o.Dir, start+hex.EncodeToString(sum[:16]))
 	deadline := time.Now().Add(o.Timeout)
@@ -256,34 +265,6 @@ func (s *file) checkHeader() error {
 	}
 	s.capacity = capacity
 	return nil
-}
-
-// sweepFiles removes this user's unused files, whatever namespace they are of.
-func sweepFiles(dir string) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return // opening the file will say so
-	}
-	defer d.Close()
-	list, _ := d.Readdirnames(-1)
-	for _, name := range list {
-		if !strings.HasPrefix(name, filePrefix) {
-			continue
-		}
-		s := file{path: filepath.Join(dir, name)}
-		s.fd, err = unix.Open(s.path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-		if err != nil {
-			continue
-		}
-		if checkFile(s.fd) == nil {
-			unused, err := s.tryLock(lockUsers, unix.F_WRLCK)
-			if unused && err == nil && proclock.SameFile(s.fd, s.path) {
-				log.Infof(log.AV, "remove %s, whose users are dead", s.path)
-				unix.Unlink(s.path)
-			}
-		}
-		unix.Close(s.fd)
-	}
 }
 
 // close stops using the file; the last user removes it.

@@ -3,7 +3,10 @@ package addrs
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/netip"
+	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -48,23 +51,69 @@ func insert(t testing.TB, v *Vector, list ...int) {
 	})
 }
 
-// The array for the application holds the addresses.
+// arrayOf is the array that a vector shows the application.
+func arrayOf(v *Vector) (words []uint64) {
+	for i := range v.file.capacity {
+		words = append(words, binary.LittleEndian.Uint64(v.file.array[8*i:]))
+	}
+	return words
+}
+
+// TestFileArray: the array for the application holds the addresses, and that there is none where none was or none is
+// any more, as far as an opener asked for and beyond the highest index.
 func TestFileArray(t *testing.T) {
-	v := openTest(t, t.TempDir())
+	const capacity = 3*arrayStep - 5
+	dir, none := t.TempDir(), uint64(fi.AddrNotAvail)
+	opened := func(count uint64) *Vector {
+		v, err := Open(Options{
+			Capacity: capacity, Limit: capacity, Name: "x", Domain: "d", Dir: dir, Count: count,
+			Timeout: 5 * time.Second,
+		})
+		if err != nil || v.MapAddr() == 0 {
+			t.Fatalf("array at %#x: %v", v.MapAddr(), err)
+		}
+		return v
+	}
+	v := opened(0)
+	want := func(when string, list ...uint64) {
+		t.Helper()
+		if got := arrayOf(v)[:len(list)]; !slices.Equal(got, list) {
+			t.Errorf("%s: array %v, not %v", when, got, list)
+		}
+	}
+	want("empty", none, none)
 	insert(t, v, 1, 2, 3)
 	change(t, v, func() { v.Remove(1) })
-	if v.MapAddr() == 0 {
-		t.Fatal("no array")
+	want("one removed", 0, none, 2, none, none)
+	for i := 4; i < arrayStep+2; i++ { // a page is full
+		insert(t, v, i)
 	}
-	var got []uint64
-	for i := range 3 {
-		got = append(got, binary.LittleEndian.Uint64(v.file.array[8*i:]))
+	if got := arrayOf(v)[arrayStep-1:][:2]; got[0] != arrayStep-1 || got[1] != none {
+		t.Errorf("at the end of a page: %v", got)
 	}
-	if !slices.Equal(got, []uint64{0, uint64(fi.AddrNotAvail), 2}) {
-		t.Fatalf("array %v", got)
+	other := opened(capacity)
+	if got := arrayOf(v)[arrayStep:]; slices.ContainsFunc(got, func(w uint64) bool { return w != none }) {
+		t.Errorf("as far as another asked for: %v", got)
 	}
+	want("after another has opened it", 0, 1, 2)
+	_ = other.Close()
 	if err := v.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFileArrayRepaired: what a writer that dies has left in the array ends with the next change.
+func TestFileArrayRepaired(t *testing.T) {
+	v, none := openTest(t, t.TempDir()), uint64(fi.AddrNotAvail)
+	defer v.Close()
+	insert(t, v, 1, 2)
+	if err := errors.Join(v.file.writeArray(1, none), v.file.writeArray(5, 5)); err != nil {
+		t.Fatal(err)
+	}
+	v.file.header.dirty = 1
+	insert(t, v, 3)
+	if got := arrayOf(v)[:6]; !slices.Equal(got, []uint64{0, 1, 2, none, none, none}) {
+		t.Errorf("array %v", got)
 	}
 }
 
@@ -157,6 +206,66 @@ func TestFileStopped(t *testing.T) {
 		}
 		_, _ = stopped.Close(), other.Close()
 	}
+}
+
+// bytesRead is how much this thread has read from files.
+func bytesRead(t *testing.T) uint64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/thread-self/io")
+	if err != nil {
+		t.Skipf("the kernel does not count: %v", err)
+	}
+	var n uint64
+	if _, err := fmt.Sscanf(string(text), "rchar: %d", &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestFileReadOnce: entries are read once after a change that is over, by a lookup and by a change, and thrice while
+// one is under way.
+func TestFileReadOnce(t *testing.T) {
+	const count = syncEntries + 100
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dir := t.TempDir()
+	var v [2]*Vector
+	for i := range v {
+		var err error
+		v[i], err = Open(Options{Capacity: count, Limit: count, Name: "x", Dir: dir, Timeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v[i].Close()
+	}
+	change(t, v[0], func() {
+		for i := range count - 10 {
+			_, _ = v[0].Insert(testName(i))
+		}
+	})
+	times := func(what func()) int {
+		begin := bytesRead(t)
+		what()
+		return int((bytesRead(t) - begin + entryBytes*count/2) / (entryBytes * count))
+	}
+	for name, look := range map[string]func(){
+		"lookup": func() { v[1].Name(0) },
+		"change": func() { change(t, v[1], func() {}) },
+	} {
+		insert(t, v[0], 9000)
+		if n := times(look); n != 1 {
+			t.Errorf("%s: all entries read %d times", name, n)
+		}
+		if n := times(look); n != 0 {
+			t.Errorf("%s without a change: all entries read %d times", name, n)
+		}
+	}
+	insert(t, v[0], 9001)
+	change(t, v[0], func() {
+		if n := times(func() { v[1].Name(0) }); n != 3 {
+			t.Errorf("within a change: all entries read %d times", n)
+		}
+	})
 }
 
 // TestFileReadFails: changes of others that could not be read are taken over by the next that can, whatever was

@@ -2,6 +2,7 @@ package addrs
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -57,24 +58,24 @@ func (s *file) waitLock(pause func()) (bool, error) {
 }
 
 // lock begins a change. fi.ETIMEDOUT if another process does not end its. The caller has v, which is unlocked while it
-// waits, so that lookups do not.
-func (s *file) lock(v sync.Locker) error {
+// waits, so that lookups do not. died reports that a writer has died within a change.
+func (s *file) lock(v sync.Locker) (died bool, err error) {
 	ok, err := s.waitLock(func() {
 		v.Unlock()
 		time.Sleep(lockPause)
 		v.Lock()
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !ok {
-		return errLocked
+		return false, errLocked
 	}
-	if atomic.LoadUint64(&s.header.dirty) != 0 {
+	if died = atomic.LoadUint64(&s.header.dirty) != 0; died {
 		atomic.AddUint64(&s.header.generation, 1) // its writer died before it did
 	}
 	atomic.StoreUint64(&s.header.dirty, 1)
-	return nil
+	return died, nil
 }
 
 // unlock ends a change. sync was called since lock, and has shown all.
@@ -101,38 +102,28 @@ const syncEntries = 2048
 
 // sync calls take for each index that is unset now or has another name, then
 // put for each that has a name now, and reports whether it called any. The
-// caller has the address vector's lock. It does not wait: of a change that is under way it takes over what entries
-// show already. An error leaves some changes for the next call, fi.EAGAIN those of entries that change now.
-func (s *file) sync(take func(i uint64), put func(i uint64, n packed)) (changed bool, err error) {
+// caller has the address vector's lock, and with locked that for changes. It does not wait: of a change that is under
+// way it takes over what entries show already. An error leaves some changes for the next call, fi.EAGAIN those of
+// entries that change now.
+func (s *file) sync(locked bool, take func(i uint64), put func(i uint64, n packed)) (changed bool, err error) {
 	generation := atomic.LoadUint64(&s.header.generation)
 	if generation == s.synced.Load() {
 		return false, nil
 	}
 	limit := min(atomic.LoadUint64(&s.header.limit), s.capacity)
-	var buf [3][]byte
-	for i := range buf {
-		buf[i] = make([]byte, min(limit, syncEntries)*entryBytes)
-	}
-	moving := false
+	r := entryReader{file: s, locked: locked, generation: generation}
 	for first := uint64(0); first < limit; first += syncEntries {
 		n := min(syncEntries, limit-first)
-		for _, b := range buf { // a sequence number before the names, the names, and the number after them
-			if err := preadAll(s.fd, b[:n*entryBytes], s.entryOffset(first)); err != nil {
-				return changed, fmt.Errorf("read entries: %w", err)
-			}
+		if err := r.read(first, n); err != nil {
+			return changed, fmt.Errorf("read entries: %w", err)
 		}
 		for k := range n {
-			at := k * entryBytes
-			before, _ := decodeEntry(buf[0][at:])
-			_, name := decodeEntry(buf[1][at:])
-			if after, _ := decodeEntry(buf[2][at:]); after != before {
-				moving = true
-				continue
+			if seq, name, ok := r.entry(k); ok {
+				changed = s.takeOver(first+k, seq, name, take, put) || changed
 			}
-			changed = s.takeOver(first+k, before, name, take, put) || changed
 		}
 	}
-	if moving {
+	if r.moving {
 		return changed, fmt.Errorf("entries change: %w", fi.EAGAIN)
 	}
 	s.synced.Store(generation)
@@ -171,9 +162,12 @@ func (s *file) insert(i uint64, n packed) error {
 	var b [entryBytes]byte
 	seq := (s.seen[i] + 1) | 1
 	encodeEntry(b[:], seq, n)
-	err := s.writeArray(i, i)
+	err := s.fill(i + 2)
 	if err == nil {
 		err = pwriteAll(s.fd, b[8:], s.entryOffset(i)+8)
+	}
+	if err == nil {
+		err = s.writeArray(i, i)
 	}
 	if err != nil {
 		return fmt.Errorf("write entry %d: %w", i, err)
@@ -182,6 +176,7 @@ func (s *file) insert(i uint64, n packed) error {
 		atomic.StoreUint64(&s.header.limit, i+1)
 	}
 	if err := pwriteAll(s.fd, b[:8], s.entryOffset(i)); err != nil {
+		_ = s.writeArray(i, math.MaxUint64) // it fails where that did
 		return fmt.Errorf("write entry %d: %w", i, err)
 	}
 	s.seen[i] = seq
@@ -193,18 +188,10 @@ func (s *file) insert(i uint64, n packed) error {
 func (s *file) remove(i uint64) {
 	seq := s.seen[i] + 1
 	b := binary.LittleEndian.AppendUint64(nil, seq)
-	err := pwriteAll(s.fd, b, s.entryOffset(i))
-	if err == nil {
-		err = s.writeArray(i, math.MaxUint64)
-	}
-	if err != nil {
+	if err := errors.Join(s.writeArray(i, math.MaxUint64), pwriteAll(s.fd, b, s.entryOffset(i))); err != nil {
 		log.Warnf(log.AV, "remove entry %d of %s: %v", i, s.path, err)
 	}
 	s.seen[i] = seq
-}
-
-func (s *file) writeArray(i, value uint64) error {
-	return pwriteAll(s.fd, binary.LittleEndian.AppendUint64(nil, value), arrayOffset()+int64(i)*8)
 }
 
 func (s *file) entryOffset(i uint64) int64 {

@@ -28,7 +28,9 @@ type Options struct {
 	// Name is of a vector that processes share which give the same Domain and Name, "": private. The rest is for
 	// such a one: the folder of its file, how long another process's lock is waited for, and whether it is only
 	// read.
+	// Count names are asked for: so many words of the array of MapAddr are set.
 	Name, Domain, Dir string
+	Count             uint64
 	Timeout           time.Duration
 	ReadOnly          bool
 }
@@ -66,7 +68,26 @@ func Open(o Options) (*Vector, error) {
 	}
 	v.file, v.limit = f, min(f.capacity, o.Limit)
 	v.refresh()
+	if !o.ReadOnly {
+		if err := v.fillArray(o.Count); err != nil {
+			_ = v.Close() // it has failed
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		}
+	}
 	return v, nil
+}
+
+// fillArray has the first words of the array set that the application wants.
+func (v *Vector) fillArray(count uint64) error {
+	if atomic.LoadUint64(&v.file.header.filled) >= min(max(count, 1), v.file.capacity) {
+		return nil
+	}
+	done, err := v.Change()
+	if err != nil {
+		return err
+	}
+	defer done()
+	return v.file.fill(max(count, 1))
 }
 
 // Close stops using the file of a shared vector; the last user removes it.
@@ -85,7 +106,8 @@ func (v *Vector) Shared() bool { return v.file != nil }
 func (v *Vector) Limit() uint64 { return v.limit }
 
 // MapAddr is the address of the array of a shared vector that has the index of each name at its place, fi.AddrNotAvail
-// where there is none; 0 for a private one.
+// where there is none: as many words as the largest Count of its openers that change it, and one more at least than the
+// highest index that was ever used, but no more than its capacity. 0 for a private one.
 func (v *Vector) MapAddr() uintptr {
 	if v.file == nil {
 		return 0
@@ -216,10 +238,14 @@ func (v *Vector) take(i uint64) {
 
 // lockFile locks the shared table and takes over what others changed.
 func (v *Vector) lockFile() error {
-	if err := v.file.lock(v); err != nil {
+	died, err := v.file.lock(v)
+	if err != nil {
 		return err
 	}
-	if _, err := v.file.sync(v.take, v.put); err != nil {
+	if _, err = v.file.sync(true, v.take, v.put); err == nil && died {
+		err = v.file.repair()
+	}
+	if err != nil {
 		v.file.abandon()
 		v.generation.Add(1) // some changes may be taken over
 		return err
@@ -235,7 +261,7 @@ func (v *Vector) refresh() {
 	v.Lock()
 	defer v.Unlock()
 	generation := atomic.LoadUint64(&v.file.header.generation)
-	changed, err := v.file.sync(v.take, v.put)
+	changed, err := v.file.sync(false, v.take, v.put)
 	if err != nil && !errors.Is(err, fi.EAGAIN) && v.file.logged != generation {
 		v.file.logged = generation
 		log.Warnf(log.AV, "changes by other processes are not seen: %s: %v", v.file.path, err)

@@ -102,7 +102,8 @@ const avCountHint = 1 << 16
 
 // Open opens an address vector. It sets attr.Type where it was unspecified
 // and, for a named address vector, attr.MapAddr: there lies an array of fi_addr_t
-// with the addresses in their order, fi.AddrNotAvail where there is none.
+// with the addresses in their order, fi.AddrNotAvail where there is none, as long as attr.Count and beyond the highest
+// address that was ever there, up to the capacity.
 //
 // attr.Count is a hint. fi.AVMap and fi.AVTable both give indexes, so a domain
 // opened for one of them takes both. Errors: fi.EBADFLAGS for flags other than
@@ -120,7 +121,7 @@ func Open(attr *fi.AVAttr, o Options) (*AV, error) {
 	limit := min(o.Limit, MaxLines>>attr.RxCtxBits)
 	a.addrs, err = addrs.Open(addrs.Options{
 		Hint: int(min(attr.Count, avCountHint, o.Capacity, limit)), Capacity: o.Capacity, Limit: limit,
-		Removed: a.removed, Name: attr.Name, Domain: o.sharers(), Dir: o.Dir, Timeout: o.Timeout,
+		Removed: a.removed, Name: attr.Name, Domain: o.sharers(), Dir: o.Dir, Timeout: o.Timeout, Count: attr.Count,
 		ReadOnly: attr.Flags&fi.Read != 0,
 	})
 	switch {
@@ -293,9 +294,9 @@ func (a *AV) removed(i uint64, n names.Name) {
 
 // Remove takes addresses out of the address vector, or with fi.AuthKey
 // authorisation keys. Errors: fi.EINVAL if an address is
-// not in it (all that are there are removed), fi.EBADFLAGS
+// not in it, fi.EBADFLAGS
 // for other flags, fi.EACCES if the address vector is read-only, fi.EBUSY for a
-// key that is in use.
+// key that is in use. All that can be removed are, whatever is wrong with others.
 func (a *AV) Remove(addrs []fi.Addr, flags uint64) error {
 	switch flags {
 	case 0:

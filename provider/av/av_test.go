@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
@@ -14,7 +15,7 @@ import (
 func open(t *testing.T, attr fi.AVAttr, keys int) *AV {
 	t.Helper()
 	a, err := Open(&attr, Options{
-		Owner: t, Format: fi.AddrStr, Capacity: 100, Limit: MaxLines, Keys: keys,
+		Owner: t, Format: fi.AddrStr, Capacity: 100, Limit: MaxLines, Keys: keys, UserIDs: true,
 		Resolve: func(node, service string) ([]names.Name, error) {
 			n, err := names.Parse(fmt.Sprintf("fi_sockaddr_in://%s:%s", node, service))
 			return []names.Name{n}, err
@@ -135,5 +136,95 @@ func TestKeys(t *testing.T) {
 	}
 	if err := a.Remove([]fi.Addr{k}, fi.AuthKey); err != nil || a.KeyNumber(k) != 0 {
 		t.Errorf("remove a key: %v", err)
+	}
+}
+
+// TestRemoveKeys: of several keys those go that can, whichever of the others comes first, and the first error is that
+// of the call.
+func TestRemoveKeys(t *testing.T) {
+	a := open(t, fi.AVAttr{}, 4)
+	keys := make([]fi.Addr, 4)
+	for i := range keys {
+		var err error
+		if keys[i], err = a.InsertAuthKey([]byte{byte(i)}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := a.HoldKeys(a.KeyNumber(keys[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Remove([]fi.Addr{keys[0], keys[1], 77, keys[2]}, fi.AuthKey); !errors.Is(err, fi.EBUSY) {
+		t.Errorf("remove keys, one in use: %v", err)
+	}
+	for i, there := range []bool{false, true, false, true} {
+		if got := a.KeyNumber(keys[i]) != 0; got != there {
+			t.Errorf("key %d is there: %v", i, got)
+		}
+	}
+	a.DropKeys(held)
+	if err := a.Remove([]fi.Addr{77, keys[1], keys[3]}, fi.AuthKey); !errors.Is(err, fi.EINVAL) || len(a.keys) != 4 {
+		t.Errorf("remove keys, one unknown: %v", err)
+	}
+	if _, err := a.HoldKeys(0); !errors.Is(err, fi.EINVAL) {
+		t.Errorf("keys are left: %v", err)
+	}
+}
+
+// TestInsertNothing: an insertion of no addresses is one: its arguments are checked, and it has its event.
+func TestInsertNothing(t *testing.T) {
+	a := open(t, fi.AVAttr{Flags: fi.Event}, 0)
+	if _, err := a.Insert(nil, 0, &Insertion{}); !errors.Is(err, fi.ENOEQ) {
+		t.Errorf("without an event queue: %v", err)
+	}
+	q, err := eq.Open(&fi.EQAttr{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.BindEQ(q, 0); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := a.Insert(nil, 0, &Insertion{Context: 5}); n != 0 || err != nil {
+		t.Errorf("inserted %d: %v", n, err)
+	}
+	number, _, err := q.Read(make([]byte, 256), 0)
+	if err != nil || fi.EQEvent(number) != fi.AVComplete {
+		t.Errorf("event %d: %v", number, err)
+	}
+	b := open(t, fi.AVAttr{}, 0)
+	for flags, want := range map[uint64]error{1 << 40: fi.EBADFLAGS, fi.SyncErr: fi.EINVAL, fi.More: nil} {
+		if n, err := b.Insert(nil, 0, &Insertion{Flags: flags}); n != 0 || !errors.Is(err, want) {
+			t.Errorf("flags %#x: %d, %v", flags, n, err)
+		}
+	}
+	if n, err := b.Insert(nil, 0, &Insertion{Flags: fi.SyncErr, Errs: []int32{}}); n != 0 || err != nil {
+		t.Errorf("results of none: %d, %v", n, err)
+	}
+}
+
+// TestUserIDOfRemoved: the id that a thread sets while another removes the address is not that of the next one.
+func TestUserIDOfRemoved(t *testing.T) {
+	a := open(t, fi.AVAttr{Flags: fi.AVUserID}, 0)
+	list := []string{"fi_sockaddr_in://10.0.0.1:1"}
+	if n, err := a.InsertNames(list, &Insertion{}); n != 1 || err != nil {
+		t.Fatal(err)
+	}
+	done, err := a.change()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan error)
+	go func() { result <- a.SetUserID(0, 5, 0) }()
+	time.Sleep(20 * time.Millisecond) // until it waits for the lock, where the processor is free
+	a.addrs.Remove(0)
+	done()
+	if err := <-result; !errors.Is(err, fi.EINVAL) {
+		t.Errorf("id of a removed address: %v", err)
+	}
+	if n, err := a.InsertNames(list, &Insertion{}); n != 1 || err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Reported(0); got != fi.AddrNotAvail {
+		t.Errorf("the next address is called %d", got)
 	}
 }

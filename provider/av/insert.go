@@ -23,7 +23,7 @@ type Insertion struct {
 	// completions are to call each address, with fi.AuthKey the keys of the addresses.
 	Addrs []fi.Addr
 	// Errs takes, with fi.SyncErr, 0 or the errno for each address. As long
-	// as there are addresses.
+	// as there are addresses, and not nil.
 	Errs []int32
 }
 
@@ -60,11 +60,11 @@ func (a *AV) AddrSize(family uint16) int {
 // (read-only), fi.EINVAL (arrays too short, or the format is FI_ADDR_STR, see
 // InsertNames), and for a named address vector what the system says.
 func (a *AV) Insert(addrs []byte, count int, in *Insertion) (int, error) {
-	if a.o.Format == fi.AddrStr || count < 0 {
-		return 0, fi.EINVAL
-	}
 	if count == 0 {
 		return a.insert(0, nil, in)
+	}
+	if a.o.Format == fi.AddrStr || count < 0 {
+		return 0, fi.EINVAL
 	}
 	if len(addrs) < 2 {
 		return 0, fi.EINVAL
@@ -152,7 +152,7 @@ func (a *AV) checkInsertion(n int, in *Insertion) error {
 	case in.Flags&fi.AVUserID != 0 && (in.Addrs == nil && n != 0 || a.flags&fi.AVUserID != 0 || a.Shared()):
 		return fmt.Errorf(
 			"FI_AV_USER_ID without ids, or in an address vector that is shared or was opened with it: %w", fi.EINVAL)
-	case in.Addrs != nil && len(in.Addrs) < n, in.Flags&fi.SyncErr != 0 && len(in.Errs) < n:
+	case in.Addrs != nil && len(in.Addrs) < n, in.Flags&fi.SyncErr != 0 && (in.Errs == nil || len(in.Errs) < n):
 		return fmt.Errorf("result array too short: %w", fi.EINVAL)
 	}
 	if err := a.checkKeyed(n, in); err != nil {

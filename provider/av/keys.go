@@ -114,27 +114,35 @@ func (a *AV) LookupAuthKey(addr fi.Addr, b []byte) (needed int, err error) {
 	return len(key), nil
 }
 
-// removeAuthKeys takes keys out, each as often as it was inserted. Errors: fi.EINVAL
-// for one that is not there, fi.EBUSY while enabled endpoints, regions or addresses
-// have it.
-func (a *AV) removeAuthKeys(handles []fi.Addr) error {
+// removeAuthKeys takes keys out, each as often as it was inserted. What is wrong with one does not keep the others, and
+// the first such is the error: fi.EINVAL for one that is not there, fi.EBUSY while enabled endpoints, regions or
+// addresses have it.
+func (a *AV) removeAuthKeys(handles []fi.Addr) (err error) {
 	a.addrs.Lock()
 	defer a.addrs.Unlock()
 	for _, h := range handles {
-		number := a.keyNumber(h)
-		if number == 0 {
-			return refuse(fi.EINVAL, "remove authorisation key %#x: there is none", h)
+		if refused := a.removeAuthKey(h); err == nil {
+			err = refused
 		}
-		k := &a.keys[number-1]
-		switch {
-		case k.inserted > 1:
-			k.inserted--
-		case k.users != 0:
-			return refuse(fi.EBUSY, "remove authorisation key %#x: %d endpoints, regions and addresses use it",
-				h, k.users)
-		default:
-			*k = avKey{}
-		}
+	}
+	return err
+}
+
+// removeAuthKey is removeAuthKeys for one. The caller has the lock.
+func (a *AV) removeAuthKey(h fi.Addr) error {
+	number := a.keyNumber(h)
+	if number == 0 {
+		return refuse(fi.EINVAL, "remove authorisation key %#x: there is none", h)
+	}
+	k := &a.keys[number-1]
+	switch {
+	case k.inserted > 1:
+		k.inserted--
+	case k.users != 0:
+		return refuse(fi.EBUSY, "remove authorisation key %#x: %d endpoints, regions and addresses use it",
+			h, k.users)
+	default:
+		*k = avKey{}
 	}
 	return nil
 }

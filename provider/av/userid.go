@@ -61,21 +61,22 @@ func (a *AV) Renames() bool { return a.flags&fi.AVUserID != 0 || a.ids.any.Load(
 // unless the address vector was opened with fi.AVUserID and has the address or key,
 // fi.EBADFLAGS for other flags.
 func (a *AV) SetUserID(addr, id fi.Addr, flags uint64) error {
-	switch _, ok := a.Name(addr); {
+	switch {
 	case flags&^fi.AuthKey != 0:
 		return refuse(fi.EBADFLAGS, "set user id: flags %#x", flags)
 	case a.flags&fi.AVUserID == 0:
 		return refuse(fi.EINVAL, "set user id: the address vector was opened without FI_AV_USER_ID")
 	case flags == fi.AuthKey:
 		return a.setKeyID(addr, id)
-	case !ok:
-		return refuse(fi.EINVAL, "set user id of address %d: not in the address vector", addr)
 	}
 	done, err := a.change()
 	if err != nil {
 		return err
 	}
 	defer done()
+	if !a.addrs.Has(uint64(addr)) { // asked under the lock, so that no later address has the id
+		return refuse(fi.EINVAL, "set user id of address %d: not in the address vector", addr)
+	}
 	a.ids.set(addr, id)
 	return nil
 }

@@ -118,6 +118,12 @@ static void test_event(long arg)
 	CHECK(event == FI_AV_COMPLETE);
 	CHECK(entry.fid == &av->fid && entry.context == &ctx && entry.data == 1);
 	CHECK(addr == 0);
+	OK(fi_av_insert(av, NULL, 0, NULL, 0, &n)); /* of no addresses, too */
+	CHECK_RC(fi_eq_sread(eq, &event, &entry, sizeof(entry), 5000, 0), sizeof(entry));
+	CHECK(event == FI_AV_COMPLETE && entry.context == &n && entry.data == 0);
+	EXPECT_RC(fi_av_insert(av, NULL, 0, NULL, 1ULL << 40, NULL), -FI_EBADFLAGS);
+	EXPECT(fi_av_remove(av, NULL, 0, 1ULL << 40) < 0);
+	OK(fi_av_remove(av, NULL, 0, 0));
 	OK(fi_close(&av->fid));
 	OK(fi_close(&eq->fid));
 	node_close(&n);

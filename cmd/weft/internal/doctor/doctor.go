@@ -79,7 +79,7 @@ func Command() *cobra.Command {
 		Short: "Find what keeps weft from working well, and say what to do",
 		Long: `Checks the directory of the shared segments, cross-memory attach between two real
 processes, limits, huge pages, cores, libfabric and the provider, RDMA devices, NICs of Slingshot,
-segments that dead processes left, and the MPI installations, with the exact
+files that dead processes left, and the MPI installations, with the exact
 line that runs each of them on weft.
 
 The status is 0 when nothing failed, 1 when something did (with --strict also
@@ -110,7 +110,7 @@ for warnings), 2 for wrong usage.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	c.Flags().BoolVar(&strict, "strict", false, "status 1 for warnings too")
-	c.Flags().BoolVar(&fix, "fix", false, "remove the segments and pages of counters that dead processes left")
+	c.Flags().BoolVar(&fix, "fix", false, "remove the files that dead processes left in the directory of the shared segments")
 	c.Flags().StringSliceVar(&only, "only", nil, "only these `CHECKS`: "+strings.Join(names(), ", "))
 	return c
 }

@@ -80,6 +80,7 @@ func checkProvider(ctx context.Context, h *host) []Finding {
 			"make install, or put both files of one build into one directory"}}
 	}
 	list := append(good("provider", "%s", filepath.Join(dir, provider)), checkName(h, dir)...)
+	list = append(list, checkFilter(h)...)
 	for _, l := range fabric.Find(h.roots) {
 		list = append(list, loads(ctx, l, dir, named))
 	}
@@ -97,13 +98,31 @@ func checkName(h *host, dir string) []Finding {
 		"export FI_PROVIDER_PATH=@" + dir + ", or from libfabric 1.21 on FI_PROVIDER_PATH=+" + filepath.Join(dir, provider)}}
 }
 
-// loads asks the fi_info of a libfabric for the provider.
+// checkFilter finds whether FI_PROVIDER hides the provider from programs: it has the names that are
+// shown, or after "^" those that are not.
+func checkFilter(h *host) []Finding {
+	value, _ := h.lookup("FI_PROVIDER")
+	list, hides := strings.CutPrefix(value, "^")
+	name := h.cfg.Name
+	is := func(s string) bool { return strings.EqualFold(s, name) }
+	named := slices.ContainsFunc(strings.Split(list, ","), is)
+	if value == "" || named != hides {
+		return nil
+	}
+	remedy := "unset FI_PROVIDER, or export FI_PROVIDER=" + name
+	if hides {
+		remedy = "unset FI_PROVIDER, or leave " + name + " out of it"
+	}
+	return []Finding{{"provider", Fail, "FI_PROVIDER=" + value + " hides " + name + " from programs", remedy}}
+}
+
+// loads asks the fi_info of a libfabric for the provider, whatever FI_PROVIDER is.
 func loads(ctx context.Context, l fabric.Library, dir string, named bool) Finding {
 	for _, bin := range l.Programs() {
 		if _, err := os.Stat(bin); err != nil {
 			continue
 		}
-		env := []string{"LD_LIBRARY_PATH=" + l.Dir, "FI_WEFT_NAME=weft"}
+		env := []string{"LD_LIBRARY_PATH=" + l.Dir, "FI_WEFT_NAME=weft", "FI_PROVIDER=weft"}
 		if _, err := fabric.Run(ctx, env, bin, "-p", "weft"); err == nil {
 			return Finding{Check: "provider", Verdict: Good, What: l.Path + " loads it"}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proclock"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/addrs"
 )
 
 func checkSettings(_ context.Context, h *host) []Finding {
@@ -77,12 +78,11 @@ func checkLeftovers(_ context.Context, h *host) []Finding {
 		return note("leftovers", "cannot read: %v", firstError(err, err2))
 	}
 	var dead []string
-	bytes, live := int64(0), 0
+	live := 0
 	for _, s := range segments {
 		switch s.State {
 		case loopback.SegmentDead:
 			dead = append(dead, s.Path)
-			bytes += s.Bytes
 		case loopback.SegmentLive:
 			live++
 		}
@@ -94,14 +94,26 @@ func checkLeftovers(_ context.Context, h *host) []Finding {
 		}
 	}
 	dead = append(dead, proclock.Stale(h.cfg.SHMDir)...)
+	dead = append(dead, addrs.Stale(h.cfg.SHMDir, self.UID == 0)...)
 	if len(dead) == 0 {
 		return good("leftovers", "no segments of dead processes; %d in use", live)
 	}
-	what := fmt.Sprintf("%d files (%s) of processes that have ended", len(dead), stats.FormatValue("bytes", float64(bytes)))
+	what := fmt.Sprintf("%d files (%s) of processes that have ended", len(dead),
+		stats.FormatValue("bytes", fileBytes(dead)))
 	if !h.fix {
 		return []Finding{{"leftovers", Warn, what + ", such as " + dead[0], "weft doctor --fix (the next process on weft removes its own user's too)"}}
 	}
 	return []Finding{removeAll(dead, what, &self)}
+}
+
+// fileBytes is how long files are together; those that are gone count nothing.
+func fileBytes(paths []string) (bytes float64) {
+	for _, p := range paths {
+		if st, err := os.Lstat(p); err == nil {
+			bytes += float64(st.Size())
+		}
+	}
+	return bytes
 }
 
 func removeAll(dead []string, what string, self *proc.Host) Finding {
@@ -112,6 +124,8 @@ func removeAll(dead []string, what string, self *proc.Host) Finding {
 			ok = stats.RemoveStale(path, self)
 		case strings.HasPrefix(name, proclock.FilePrefix):
 			ok = proclock.Remove(path)
+		case strings.HasPrefix(name, addrs.FilePrefix):
+			ok = addrs.RemoveStale(path)
 		default:
 			ok, _ = loopback.RemoveDead(path)
 		}

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/cmd/weft/internal/doctor"
 	"github.com/weft-fabric/weft/cmd/weft/internal/tooltest"
+	"github.com/weft-fabric/weft/provider/addrs"
 )
 
 // findings runs the doctor and returns what it found, by check.
@@ -56,6 +58,82 @@ func TestDoctor(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(dir + "/*"); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestDoctorVectors: files of named address vectors whose processes have ended are left over, those of others are not.
+func TestDoctorVectors(t *testing.T) {
+	dir, env := shm(t)
+	open := func(name string) (*addrs.Vector, string) {
+		v, err := addrs.Open(addrs.Options{Capacity: 8, Limit: 8, Name: name, Dir: dir, Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, _ := filepath.Glob(filepath.Join(dir, addrs.FilePrefix+"*"))
+		if len(list) != 1 {
+			t.Fatalf("files %v", list)
+		}
+		return v, list[0]
+	}
+	v, dead := open("dead")
+	file, err := os.ReadFile(dead)
+	if err == nil {
+		err = v.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, live := open("live")
+	if err := os.WriteFile(dead, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := findings(t, run(t, []string{env}, "doctor", "--json", "--only", "leftovers"))["leftovers"][0]
+	if f.Verdict != doctor.Warn || !strings.Contains(f.What, "1 files") || !strings.Contains(f.What, dead) {
+		t.Errorf("%+v", f)
+	}
+	f = findings(t, run(t, []string{env}, "doctor", "--fix", "--json", "--only", "leftovers"))["leftovers"][0]
+	if f.Verdict != doctor.Good || !strings.Contains(f.What, "removed 1 files") {
+		t.Errorf("%+v", f)
+	}
+	if left, _ := filepath.Glob(dir + "/*"); len(left) != 1 || left[0] != live {
+		t.Errorf("left: %v", left)
+	}
+	if err := v.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDoctorFilter: FI_PROVIDER hides the provider where it names others, or it after "^", in any case, and by the
+// name that programs know it by.
+func TestDoctorFilter(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"libweft-fi.so", "libweft-core.so"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		value, name string
+		hidden      bool
+	}{
+		{"tcp", "", true}, {"^weft", "", true}, {"^tcp,Weft", "", true}, {"weft;ofi_rxm", "", true},
+		{"weft", "cxi", true},
+		{"", "", false}, {"tcp,WEFT", "", false}, {"^tcp", "", false}, {"cxi", "cxi", false}, {"^weft", "cxi", false},
+	} {
+		env := []string{"FI_PROVIDER_PATH=@" + dir, "FI_PROVIDER=" + c.value}
+		if c.name != "" {
+			env = append(env, "FI_WEFT_NAME="+c.name)
+		}
+		r := run(t, env, "doctor", "--json", "--only", "provider")
+		hidden := false
+		for _, f := range findings(t, r)["provider"] {
+			if strings.HasPrefix(f.What, "FI_PROVIDER="+c.value+" hides ") {
+				hidden = f.Verdict == doctor.Fail && f.Remedy != "" && r.Status == 1
+			}
+		}
+		if hidden != c.hidden {
+			t.Errorf("FI_PROVIDER=%s, name %q: hidden %v: %+v", c.value, c.name, hidden, r)
+		}
 	}
 }
 
