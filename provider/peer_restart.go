@@ -144,13 +144,11 @@ func (e *leasedEP) dropAnswers(src hw.Source) {
 		}
 	}
 	r.out = kept
-	replies := e.target.replies[:0]
-	for i := range e.target.replies {
-		if e.target.replies[i].src == src {
-			e.target.dropReply(&e.target.replies[i])
-		} else {
-			replies = append(replies, e.target.replies[i])
+	e.target.replies.Step(func(a *reply) bool {
+		if a.src != src {
+			return false
 		}
-	}
-	e.target.replies = replies
+		e.target.dropReply(a)
+		return true
+	})
 }
