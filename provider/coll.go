@@ -214,7 +214,7 @@ func (c *collectives) malformed(src hw.Source, format string, args ...any) {
 	c.ep.malformed(src, "collective: "+format, args...)
 }
 
-// control sends a message with a head of at most controlHead bytes to a member, now or when there is room.
+// control sends a message with a head of at most control.HeadMax bytes to a member, now or when there is room.
 func (c *collectives) control(m *collMember, id hw.AMID, header uint64, head []byte) {
 	if m.link != nil && !m.dead {
 		c.ep.rx.send(c.ep, m.link, id, header, head)
