@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/av"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -52,7 +53,7 @@ type collectives struct {
 	// mu guards what posting threads leave to the lease holder. It is on the
 	// path of collective operations only, whose steps cost more.
 	mu          sync.Mutex
-	posted      []*collOp
+	posted      pending.List[*collOp]
 	spare       []*collOp // the other array of posted
 	free        *collOp
 	persistent  map[*keptMemory]struct{} // of requests that are not freed
@@ -213,7 +214,7 @@ func (c *collectives) malformed(src hw.Source, format string, args ...any) {
 	c.ep.malformed(src, "collective: "+format, args...)
 }
 
-// control sends a message with a head of at most controlHead bytes to a member, now or when there is room.
+// control sends a message with a head of at most control.HeadMax bytes to a member, now or when there is room.
 func (c *collectives) control(m *collMember, id hw.AMID, header uint64, head []byte) {
 	if m.link != nil && !m.dead {
 		c.ep.rx.send(c.ep, m.link, id, header, head)

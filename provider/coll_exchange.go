@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/exchange"
+	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -51,14 +52,14 @@ type collExchange struct {
 	given   []byte
 	inPlace bool // what is given is what got holds at first, copied to scratch memory
 	got     []byte
-	ownIn   collective.Piece // of what this member has for itself, in given
-	ownOut  collective.Piece // and in got
-	ready   []int32          // peers with pending chunks
-	empties []int32          // peers: the empty slices to them were chosen and are not sent
-	pieces  []pendingPiece
-	more    bool    // the engine has to be asked again
-	flying  int     // puts and gets that have not ended
-	fetches []int32 // peers with chunks to be fetched
+	ownIn   collective.Piece    // of what this member has for itself, in given
+	ownOut  collective.Piece    // and in got
+	ready   pending.List[int32] // peers with pending chunks
+	empties pending.List[int32] // peers: the empty slices to them were chosen and are not sent
+	pieces  pending.List[pendingPiece]
+	more    bool                // the engine has to be asked again
+	flying  int                 // puts and gets that have not ended
+	fetches pending.List[int32] // peers with chunks to be fetched
 	seen    exchange.Report
 	began   congestion.Time
 }
@@ -347,21 +348,12 @@ func (x *collExchange) add(peer int, h *exchange.Chunk) {
 // sendChunks sends pending chunks, as far as there is room for each peer.
 func (xs *exchanges) sendChunks(o *collOp) {
 	x := o.exchange
-	empties := x.empties[:0]
-	for _, peer := range x.empties {
-		if !xs.sendTo(o, int(peer), &pendingChunks{n: 1}) {
-			empties = append(empties, peer)
-		}
-	}
-	x.empties = empties
-	kept := x.ready[:0]
-	for _, peer := range x.ready {
-		p := &x.peers.at(int(peer)).pending
-		if p.in = !xs.sendTo(o, int(peer), p); p.in {
-			kept = append(kept, peer)
-		}
-	}
-	x.ready = kept
+	x.empties.Step(func(peer *int32) bool { return xs.sendTo(o, int(*peer), &pendingChunks{n: 1}) })
+	x.ready.Step(func(peer *int32) bool {
+		p := &x.peers.at(int(*peer)).pending
+		p.in = !xs.sendTo(o, int(*peer), p)
+		return !p.in
+	})
 }
 
 // sendTo sends the pending chunks of a peer, as far as there is room, and reports whether that was all of them.

@@ -79,21 +79,18 @@ func (xs *exchanges) takeGrant(o *collOp, m *collMember, h *wire.CollGrant) {
 // fetchAll begins to get what may be fetched, as far as there is room.
 func (xs *exchanges) fetchAll(o *collOp) {
 	x := o.exchange
-	kept := x.fetches[:0]
-	for _, peer := range x.fetches {
+	x.fetches.Step(func(peer *int32) bool {
 		err := error(nil)
-		p := &x.peers.getsOf(int(peer)).grants
+		p := &x.peers.getsOf(int(*peer)).grants
 		for p.n != 0 && err == nil && o.status == fi.Success {
-			err = xs.fetch(o, int(peer))
+			err = xs.fetch(o, int(*peer))
 		}
 		if err != nil && err != fi.EAGAIN {
 			xs.c.fail(o, fi.ErrnoOf(err))
 		}
-		if p.in = p.n != 0; p.in {
-			kept = append(kept, peer)
-		}
-	}
-	x.fetches = kept
+		p.in = p.n != 0
+		return !p.in
+	})
 }
 
 // fetch begins to get a part of the first chunk that a peer lets this member get.

@@ -324,17 +324,14 @@ func (c *collectives) recycle(o *collOp) {
 func (c *collectives) dropPosted(g *Group) {
 	c.mu.Lock()
 	var list []*collOp
-	kept := c.posted[:0]
-	for _, o := range c.posted {
-		if o.group == g {
-			list = append(list, o)
-		} else {
-			kept = append(kept, o)
+	c.posted.Step(func(o **collOp) bool {
+		if (*o).group != g {
+			return false
 		}
-	}
-	clear(c.posted[len(kept):])
-	c.posted = kept
-	c.queued.Store(int32(len(kept)))
+		list = append(list, *o)
+		return true
+	})
+	c.queued.Store(int32(len(c.posted)))
 	c.mu.Unlock()
 	for _, o := range list {
 		o.status = fi.ECANCELED

@@ -30,9 +30,7 @@ func (xs *exchanges) relayStore() *exchange.Store {
 // sendPieces sends pending pieces, as far as there is room, after the chunks of their receivers.
 func (xs *exchanges) sendPieces(o *collOp) {
 	x := o.exchange
-	kept := x.pieces[:0]
-	for i := range x.pieces {
-		p := &x.pieces[i]
+	x.pieces.Step(func(p *pendingPiece) bool {
 		to := &x.peers.at(p.action.Peer).pending
 		err := error(fi.EAGAIN)
 		if to.n == 0 && !to.full {
@@ -40,15 +38,16 @@ func (xs *exchanges) sendPieces(o *collOp) {
 		}
 		if err == fi.EAGAIN {
 			to.full = true // the next ones stay behind it
-			kept = append(kept, *p)
-		} else if p.action.Place >= 0 {
+			return false
+		}
+		if p.action.Place >= 0 {
 			x.engine.Passed(&p.action)
 			x.more = true // there is room for the next
 		}
-	}
-	x.pieces = kept
-	for i := range kept {
-		x.peers.at(kept[i].action.Peer).pending.full = false
+		return true
+	})
+	for i := range x.pieces {
+		x.peers.at(x.pieces[i].action.Peer).pending.full = false
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/flow"
@@ -76,16 +77,16 @@ type leasedEP struct {
 	addrLinks uint64    // links made that addrNone is of
 	// peersNamed is the generation of av that the addresses of peerMessages are of.
 	peersNamed uint64
-	streams    []uint64       // requests that are sent in fragments
-	backLinks  []*link        // by identity, the last that was used
-	assisted   []claim.Rounds // with senders of this host, by hw.Source
-	batchPeak  uint64         // arrivals
+	streams    pending.List[uint64] // requests that are sent in fragments
+	backLinks  []*link              // by identity, the last that was used
+	assisted   []claim.Rounds       // with senders of this host, by hw.Source
+	batchPeak  uint64               // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	help          rendezvousHelp
 	target        rmaTarget
 
-	rmaStreams    []uint64                  // requests that wait for room or answers, by id
+	rmaStreams    pending.List[uint64]      // requests that wait for room or answers, by id
 	unanswered    int                       // of them, those that waited for answers when they were last pumped
 	transfers     map[uint64]*flow.Transfer // requests in segments, by id
 	spareSegments segmentPool

@@ -30,8 +30,8 @@ func (e *peering) retireLink(l *link) bool {
 // to sources that are gone are dropped on the way.
 func (e *leasedEP) namedLinks() map[*link]bool {
 	named := map[*link]bool{}
-	for _, c := range e.rx.out {
-		named[c.link] = true
+	for to := range e.rx.out.Destinations() {
+		named[to.link] = true
 	}
 	live := map[int]bool{}
 	for _, p := range e.ports {

@@ -123,34 +123,14 @@ func (e *attributes) silent(l *link) bool {
 	return !l.since.IsZero() && time.Since(l.since) > e.domain.cfg.ConnectTimeout
 }
 
-// answer sends a message of the protocol to the sender behind a source, now or when there is room.
-func (r *receiving) answer(e *leasedEP, src hw.Source, s sender, id hw.AMID, header uint64, head []byte) {
-	r.queueControl(control{ep: e, src: src, to: s, id: id, header: header, n: len(head)}, head)
-}
-
-// sendSoon has what found no room go out with the next progress, after a call by the data plane.
-func (r *receiving) sendSoon() {
-	if len(r.out) != 0 {
-		r.callGo()
-	}
-}
-
 // dropAnswers forgets what waits to be sent to a source that is gone.
 func (e *leasedEP) dropAnswers(src hw.Source) {
-	r, kept := e.rx, e.rx.out[:0]
-	for _, c := range r.out {
-		if c.ep != e || c.link != nil || c.src != src {
-			kept = append(kept, c)
+	e.rx.out.Drop(func(to *destination) bool { return to.ep == e && to.link == nil && to.src == src })
+	e.target.replies.Step(func(a *reply) bool {
+		if a.src != src {
+			return false
 		}
-	}
-	r.out = kept
-	replies := e.target.replies[:0]
-	for i := range e.target.replies {
-		if e.target.replies[i].src == src {
-			e.target.dropReply(&e.target.replies[i])
-		} else {
-			replies = append(replies, e.target.replies[i])
-		}
-	}
-	e.target.replies = replies
+		e.target.dropReply(a)
+		return true
+	})
 }

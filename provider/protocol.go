@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -106,7 +107,7 @@ func (m messages) pump() {
 	if m.e.requests.lost.Swap(false) {
 		m.e.lostRendezvous()
 	}
-	m.e.pumpStreams()
+	m.e.streams.Step(m.e.pumpStream)
 }
 
 func (m messages) linkLost(l *link, status fi.Errno) {
@@ -124,9 +125,9 @@ func (m messages) linkLost(l *link, status fi.Errno) {
 // a device (rendezvous_assist_device.go).
 type rendezvousHelp struct {
 	*leasedEP
-	assists []assist           // rendezvous of others that this side helps with
-	putters map[uint64]*putter // by request, that this side helps with over a device
-	putting []*putter          // of those that have something to do
+	assists pending.List[assist] // rendezvous of others that this side helps with
+	putters map[uint64]*putter   // by request, that this side helps with over a device
+	putting []*putter            // of those that have something to do
 }
 
 func (e *rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
@@ -141,7 +142,7 @@ func (e *rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
 func (e *rendezvousHelp) busy() bool { return len(e.assists)+len(e.putting) != 0 }
 
 func (e *rendezvousHelp) pump() {
-	e.stepAssists()
+	e.assists.Step(e.stepAssist)
 	e.stepPutters()
 }
 
@@ -170,7 +171,7 @@ func (o oneSided) handlers() map[hw.AMID]hw.Handler {
 func (o oneSided) busy() bool { return len(o.e.target.helps) != 0 || o.e.rmaBusy() }
 
 func (o oneSided) pump() {
-	o.e.target.stepHelps()
+	o.e.target.helps.Step(o.e.target.stepHelp)
 	o.e.pumpRMAs()
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/internal/dataplane"
+	"github.com/weft-fabric/weft/provider/control"
 	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -25,7 +26,7 @@ type receiving struct {
 	dataplane.Receiver
 
 	closures uint64 // times that the eager window was closed
-	out      []control
+	out      control.Queue[destination]
 	recheck  bool                // a peer has begun anew: its end is to be noticed before anything goes to it by name
 	head     [wire.RTSBytes]byte // for messages that progress sends
 

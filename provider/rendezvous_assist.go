@@ -203,17 +203,6 @@ func (e *rendezvousHelp) assisting(request uint64) bool {
 	return slices.ContainsFunc(e.assists, func(a assist) bool { return a.request == request })
 }
 
-// stepAssists goes on with what earlier steps left.
-func (e *rendezvousHelp) stepAssists() {
-	kept := e.assists[:0]
-	for i := range e.assists {
-		if !e.stepAssist(&e.assists[i]) {
-			kept = append(kept, e.assists[i])
-		}
-	}
-	e.assists = kept
-}
-
 // stepAssist writes chunks into the receiver's buffer, and reports whether there is no more to do.
 func (e *rendezvousHelp) stepAssist(a *assist) bool {
 	req, known := e.requests.Lookup(a.request)

@@ -91,19 +91,12 @@ func (e *leasedEP) onCTS(src hw.Source, header uint64, head, payload []byte) {
 	e.streams = append(e.streams, header)
 }
 
-// pumpStreams sends fragments as far as there is room.
-func (e *leasedEP) pumpStreams() {
-	kept := e.streams[:0]
-	for _, id := range e.streams {
-		if req, ok := e.requests.Lookup(id); ok && !e.pumpStream(req) {
-			kept = append(kept, id)
-		}
+// pumpStream sends fragments of a request as far as there is room, and reports whether the stream is done with.
+func (e *leasedEP) pumpStream(id *uint64) bool {
+	req, known := e.requests.Lookup(*id)
+	if !known {
+		return true
 	}
-	e.streams = kept
-}
-
-// pumpStream reports whether the stream is done with.
-func (e *leasedEP) pumpStream(req *txRequest) bool {
 	l := e.linkAt(req.Link)
 	lease := e.progressStripe
 	f := &req.Fragments
@@ -151,10 +144,5 @@ func window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
 
 // stopStream forgets a stream whose request ends.
 func (e *leasedEP) stopStream(id uint64) {
-	for i, s := range e.streams {
-		if s == id {
-			e.streams = append(e.streams[:i], e.streams[i+1:]...)
-			return
-		}
-	}
+	e.streams.Step(func(s *uint64) bool { return *s == id })
 }

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
@@ -188,49 +187,47 @@ func (e *leasedEP) takeQueued() {
 func (e *leasedEP) pumpRMAs() {
 	e.takeQueued()
 	e.reapShares(e)
-	kept := e.rmaStreams[:0]
 	e.unanswered = 0
-	for _, id := range e.rmaStreams {
-		req, ok := e.rmas.Lookup(id)
-		if !ok {
-			continue
-		}
-		if req.flags&rmaSegmented != 0 {
-			if !e.startTransfer(req, id) {
-				e.finishRMA(req, id, fi.ECONNRESET)
-			}
-			continue
-		}
-		if req.flags&rmaByDevice != 0 {
-			if !e.pumpDevice(req, id) {
-				kept = append(kept, id)
-			}
-			continue
-		}
-		l := e.linkAt(req.link)
-		p, ok := l.ready()
-		err := error(fi.ECONNRESET)
-		if ok {
-			err = e.pumpRMA(p, req, id, e.progressStripe)
-		}
-		if fi.ErrnoOf(err) == fi.EAGAIN {
-			kept = append(kept, id)
-			if err == errUnanswered {
-				e.unanswered++
-			}
-			continue
-		}
-		e.released(l)
-		if err != nil {
-			e.finishRMA(req, id, fi.ErrnoOf(err))
-		}
-	}
-	e.rmaStreams = kept
+	e.rmaStreams.Step(e.pumpStarted)
 	e.flows.Pump()
 	e.target.pumpReplies()
 	if e.pendings.lost.Swap(false) {
 		e.lostPendings(nil, fi.ECONNRESET)
 	}
+}
+
+// pumpStarted sends what waited for room of a request, and reports whether it is done with.
+func (e *leasedEP) pumpStarted(at *uint64) bool {
+	id := *at
+	req, ok := e.rmas.Lookup(id)
+	switch {
+	case !ok:
+		return true
+	case req.flags&rmaSegmented != 0:
+		if !e.startTransfer(req, id) {
+			e.finishRMA(req, id, fi.ECONNRESET)
+		}
+		return true
+	case req.flags&rmaByDevice != 0:
+		return e.pumpDevice(req, id)
+	}
+	l := e.linkAt(req.link)
+	p, ok := l.ready()
+	err := error(fi.ECONNRESET)
+	if ok {
+		err = e.pumpRMA(p, req, id, e.progressStripe)
+	}
+	if fi.ErrnoOf(err) == fi.EAGAIN {
+		if err == errUnanswered {
+			e.unanswered++
+		}
+		return false
+	}
+	e.released(l)
+	if err != nil {
+		e.finishRMA(req, id, fi.ErrnoOf(err))
+	}
+	return true
 }
 
 // rmaBusy reports whether something waits for room.
@@ -354,7 +351,8 @@ func (o oneSided) linkLost(l *link, status fi.Errno) {
 	})
 	e.takeQueued()
 	e.unanswered = 0
-	e.rmaStreams = slices.DeleteFunc(e.rmaStreams, func(id uint64) bool {
+	e.rmaStreams.Step(func(at *uint64) bool {
+		id := *at
 		req, ok := e.rmas.Lookup(id)
 		if !ok || req.link != l.index || req.flags&rmaByDevice != 0 {
 			return false

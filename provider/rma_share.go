@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -33,7 +34,7 @@ type sharedOps struct {
 	// it for some loads and stores; one that does not get it shares nothing.
 	mu    sync.Mutex
 	peers map[hw.Endpoint]*peerRounds
-	ops   []*sharedOp // that the target has not finished
+	ops   pending.List[*sharedOp] // that the target has not finished
 	spare []*sharedOp
 
 	// waiting is the length of ops. Written under mu, read by any thread;
@@ -227,18 +228,16 @@ func (e *initiator) reapShares(l *leasedEP) {
 		return
 	}
 	defer s.mu.Unlock()
-	kept := s.ops[:0]
-	for _, op := range s.ops {
+	s.ops.Step(func(at **sharedOp) bool {
+		op := *at
 		if !e.reapShare(op, l) {
-			kept = append(kept, op)
-			continue
+			return false
 		}
 		op.link, op.path, op.list = nil, nil, nil
 		s.spare = append(s.spare, op)
-	}
-	clear(s.ops[len(kept):])
-	s.ops = kept
-	s.waiting.Store(int32(len(kept)))
+		return true
+	})
+	s.waiting.Store(int32(len(s.ops)))
 }
 
 // reapShare reports whether it has ended an operation. The caller has sharedOps.mu.

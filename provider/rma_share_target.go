@@ -45,24 +45,7 @@ func (h *help) bytes() uint64 {
 
 // dropHelp forgets the offer of a source.
 func (e *rmaTarget) dropHelp(src hw.Source) {
-	kept := e.helps[:0]
-	for i := range e.helps {
-		if e.helps[i].src != src {
-			kept = append(kept, e.helps[i])
-		}
-	}
-	e.helps = kept
-}
-
-// stepHelps goes on with what earlier steps left.
-func (e *rmaTarget) stepHelps() {
-	kept := e.helps[:0]
-	for i := range e.helps {
-		if !e.stepHelp(&e.helps[i]) {
-			kept = append(kept, e.helps[i])
-		}
-	}
-	e.helps = kept
+	e.helps.Step(func(h *help) bool { return h.src == src })
 }
 
 // stepHelp copies chunks, and reports whether there is no more to do. The caller handles no later message of the peer

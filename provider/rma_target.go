@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/hmem"
@@ -21,8 +22,8 @@ import (
 // rmaTarget is the target's side of an endpoint's one-sided operations, for the lease holder.
 type rmaTarget struct {
 	*leasedEP
-	replies      []reply // to peers' reads and atomics, that wait for room
-	helps        []help  // reads and writes of others that this side helps with, one of a source
+	replies      pending.List[reply] // to peers' reads and atomics, that wait for room
+	helps        pending.List[help]  // reads and writes of others that this side helps with, one of a source
 	atomicResult [atomicBytes]byte
 }
 
@@ -193,13 +194,7 @@ func (e *rmaTarget) reply(r reply) {
 
 // pumpReplies sends what waited for room.
 func (e *rmaTarget) pumpReplies() {
-	kept := e.replies[:0]
-	for i := range e.replies {
-		if !e.pumpReply(&e.replies[i]) {
-			kept = append(kept, e.replies[i])
-		}
-	}
-	e.replies = kept
+	e.replies.Step(e.pumpReply)
 }
 
 // pumpReply reports whether the reply is done with.

@@ -86,22 +86,6 @@ type leasedRx struct {
 	foreign  map[uint64]*hmem.Memory // by id, of the operations that read the sender's device memory
 }
 
-// control is a message of the protocol that found its peer's ring full.
-type control struct {
-	ep     *leasedEP
-	link   *link     // nil: an answer
-	src    hw.Source // of an answer: what it answers came from there,
-	to     sender    // which sender it was
-	id     hw.AMID
-	header uint64
-	head   [controlHead]byte
-	n      int
-}
-
-// controlHead is the longest head of a message that may be kept, in bytes.
-const controlHead = max(wire.CTSBytes, wire.DoneBytes, wire.CollNoteBytes, wire.NoticeWordsBytes, wire.CollWordBytes,
-	wire.CollRelayBytes, wire.CollTargetBytes, wire.CollPutBytes, wire.CollGrantBytes, wire.CollRefusalBytes)
-
 func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
 	slots := 64
 	for slots < int(attr.Size) && slots < 1<<16 {
@@ -224,7 +208,7 @@ func (r *leasedRx) proceed(local bool) {
 		r.checkPeers()
 	}
 	if r.pending() {
-		r.flush()
+		r.out.Flush()
 		if !r.offload {
 			r.stepActive()
 		}
@@ -237,7 +221,7 @@ func (r *leasedRx) proceed(local bool) {
 
 // pending reports whether there is work that no ring shows.
 func (r *leasedRx) pending() bool {
-	if r.active.head != 0 && !r.offload || len(r.out) != 0 || !r.deferred.Empty() || r.ends.Load() {
+	if r.active.head != 0 && !r.offload || r.out.Len() != 0 || !r.deferred.Empty() || r.ends.Load() {
 		return true
 	}
 	for _, e := range r.eps {
@@ -408,48 +392,6 @@ func (r *leasedRx) takePost(but uint64) bool {
 // false, and has done nothing, when an unexpected message may be for it.
 func (r *receiving) queue(slot *hot.RecvEntry) bool {
 	return r.Engine(slot.Flags&hot.RecvTagged != 0).Unexpected() == 0 && r.Enqueue(slot)
-}
-
-// send sends a message of the protocol with a head of at most controlHead bytes, or keeps it until there
-// is room.
-func (r *receiving) send(e *leasedEP, l *link, id hw.AMID, header uint64, head []byte) {
-	r.queueControl(control{ep: e, link: l, id: id, header: header, n: len(head)}, head)
-}
-
-// queueControl sends a message, or keeps it until there is room.
-func (r *receiving) queueControl(c control, head []byte) {
-	copy(c.head[:], head)
-	if len(r.out) != 0 || !c.send() {
-		r.out = append(r.out, c)
-	}
-}
-
-// flush sends what waited for room, in order, as far as there is room. A peer
-// whose ring stays full holds back only its own messages.
-func (r *receiving) flush() {
-	kept := r.out[:0]
-	for i := range r.out {
-		c := &r.out[i]
-		if !c.send() {
-			kept = append(kept, *c)
-		}
-	}
-	r.out = kept
-}
-
-// send reports whether the message is done with: sent, or refused for good.
-func (c *control) send() bool {
-	var p *path
-	var err error
-	if c.link != nil {
-		p, err = c.ep.connect(c.link)
-	} else {
-		p, err = c.ep.connectBack(c.src, c.to)
-	}
-	if err == nil {
-		err = sendError(p.AMShort(c.id, c.header, c.head[:c.n], nil))
-	}
-	return err != fi.EAGAIN
 }
 
 // hold accounts for unexpected payload, and for the memory that it takes with what describes it, and closes the eager

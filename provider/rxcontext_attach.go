@@ -184,7 +184,7 @@ func (r *receiving) flushOut(e *leasedEP) {
 		if r.ends.Load() {
 			r.checkPeers() // messages to peers that are gone are dropped
 		}
-		r.flush()
+		r.out.Flush()
 		e.target.pumpReplies()
 		for _, p := range e.ports {
 			if p.network != nil {
@@ -211,8 +211,8 @@ func (r *receiving) waits(e *leasedEP) bool {
 	if len(e.target.replies) != 0 {
 		return true
 	}
-	for i := range r.out {
-		if r.out[i].ep == e {
+	for to := range r.out.Destinations() {
+		if to.ep == e {
 			return true
 		}
 	}
@@ -221,13 +221,7 @@ func (r *receiving) waits(e *leasedEP) bool {
 
 // detach removes an endpoint and what is in flight for it.
 func (r *leasedRx) detach(e *leasedEP) {
-	kept := r.out[:0]
-	for _, c := range r.out {
-		if c.ep != e {
-			kept = append(kept, c)
-		}
-	}
-	r.out = kept
+	r.out.Drop(func(to *destination) bool { return to.ep == e })
 	for i := range r.eps {
 		if r.eps[i] == e {
 			r.eps = append(r.eps[:i], r.eps[i+1:]...)

@@ -262,7 +262,7 @@ func TestRefusalWaits(t *testing.T) {
 		room := over(t, y, x, func(e hw.Endpoint) hw.Endpoint { return crowded{e} })
 		a := RMAArgs{IOV: iovOf(b), Remote: []fi.RMAIOVec{{Len: 8, Key: 8}}, Dest: x.addr[y], Context: 1, Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
-		until(t, "an answer that waits", func() bool { return len(leasedOf(y.ep).rx.out) > 0 }, x, y)
+		until(t, "an answer that waits", func() bool { return leasedOf(y.ep).rx.out.Len() > 0 }, x, y)
 		drain(x, y)
 		room()
 		if _, e, ok := settle(t, x, y); ok || e.Err != fi.ENOKEY {

@@ -219,13 +219,7 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 	for _, p := range e.protocols {
 		p.linkLost(l, status)
 	}
-	kept := e.rx.out[:0]
-	for _, c := range e.rx.out {
-		if c.link != l {
-			kept = append(kept, c)
-		}
-	}
-	e.rx.out = kept
+	e.rx.out.Drop(func(to *destination) bool { return to.link == l })
 }
 
 // senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are

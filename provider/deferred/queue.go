@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/pending"
 )
 
 // Queue is a domain's operations that wait for counters, and those that have stopped to wait but are not posted or, if
@@ -29,14 +30,14 @@ type Queue struct {
 	fresh, ready atomic.Int32
 
 	runMu   sync.Mutex
-	blocked []*blockedSequence // in the order in which they became blocked; under runMu
-	series  []entered          // of which something is left to be posted; under runMu
+	blocked pending.List[*blockedSequence] // in the order in which they became blocked; under runMu
+	series  pending.List[entered]          // of which something is left to be posted; under runMu
 }
 
 // blockedSequence is a sequence whose first operation found no room.
 type blockedSequence struct {
 	sequence Sequence
-	list     []*Op
+	list     pending.List[*Op]
 }
 
 // Number returns the number of a new operation.

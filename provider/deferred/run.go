@@ -62,18 +62,14 @@ func (q *Queue) step(w *Op) {
 
 // retry posts what waits for room, as far as there is some now.
 func (q *Queue) retry() {
-	kept := q.blocked[:0]
-	for _, b := range q.blocked {
-		n := 0
+	q.blocked.Step(func(at **blockedSequence) bool {
+		b, n := *at, 0
 		for n < len(b.list) && q.attempt(b.list[n]) {
 			n++
 		}
-		if b.list = b.list[n:]; len(b.list) != 0 {
-			kept = append(kept, b)
-		}
-	}
-	clear(q.blocked[len(kept):])
-	q.blocked = kept
+		b.list = b.list[n:]
+		return len(b.list) == 0
+	})
 }
 
 // sweep drops the canceled operations that wait for room.
@@ -81,15 +77,13 @@ func (q *Queue) sweep() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, b := range q.blocked {
-		kept := b.list[:0]
-		for _, w := range b.list {
-			if w.state == gone {
-				q.ready.Add(-1)
-			} else {
-				kept = append(kept, w)
+		b.list.Step(func(w **Op) bool {
+			if (*w).state != gone {
+				return false
 			}
-		}
-		b.list = kept
+			q.ready.Add(-1)
+			return true
+		})
 	}
 }
 

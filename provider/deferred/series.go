@@ -55,15 +55,12 @@ func (q *Queue) pumpSeries() {
 	q.series = append(q.series, q.newSeries...)
 	q.newSeries = nil
 	q.mu.Unlock()
-	kept := q.series[:0]
-	for _, s := range q.series {
+	q.series.Step(func(s *entered) bool {
 		if !s.Pump() {
-			kept = append(kept, s)
-			continue
+			return false
 		}
 		s.backlog.subtract()
 		q.ready.Add(-1)
-	}
-	clear(q.series[len(kept):])
-	q.series = kept
+		return true
+	})
 }

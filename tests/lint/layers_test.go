@@ -43,8 +43,8 @@ var layers = [][]string{
 	{"provider/addrs", "provider/hmem", "provider/info", "provider/token", "provider/wire"},
 	{"provider/authkey"},
 	{
-		"provider/av", "provider/conn", "provider/flow", "provider/note", "provider/peers", "provider/pieces",
-		"provider/rkey",
+		"provider/av", "provider/conn", "provider/control", "provider/flow", "provider/note", "provider/peers",
+		"provider/pieces", "provider/rkey",
 	},
 	{"provider"},
 	{"cabi", rootPackage},
