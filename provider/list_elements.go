@@ -29,7 +29,8 @@ type listOp struct {
 	plain     *plainOp       // it is a read or write, nil: a post of the application's list
 	note      *note.Outgoing // its notification, nil: none; immutable from the post on
 	slot      uint32
-	next      int // in sel, of the thread that runs the work queue
+	next      int      // in sel, of the thread that runs the work queue
+	one       listArgs // likewise
 
 	// pending counts the elements that are posted and have not ended, and one for the post. Added to by
 	// the thread that runs the work queue, taken from by it and by threads that end an element; sequentially
@@ -48,6 +49,7 @@ const (
 	// operation, and the element.
 	listBit     = 1 << 62
 	elementBits = 20
+	elementMask = 1<<elementBits - 1
 	maxListOps  = 1 << 16 // of one endpoint, that are under way
 )
 
@@ -156,7 +158,6 @@ func (op *listOp) Pump() bool {
 	if op.plain != nil {
 		return op.pumpPlain()
 	}
-	e := op.list.ep
 	for op.next < op.sel.Len() && op.first.Load() == noFailure {
 		n := op.sel.Number(op.next)
 		if op.stopped() {
@@ -166,20 +167,9 @@ func (op *listOp) Pump() bool {
 		if op.pending.Load() > listWindow {
 			return false
 		}
-		el := op.sel.At(op.next)
-		if el.Len == 0 && !e.domain.cfg.TokenWays.Message {
-			op.next++ // nothing that a device could move
-			continue
-		}
-		a := op.list.argsOf(el, &op.args)
-		flags := op.args.Flags & fi.DeliveryComplete
-		if op.note != nil && !op.args.Read {
-			flags = fi.DeliveryComplete // they are done before it goes
-		}
-		a.Flags, a.work = flags, listBit|uint64(op.slot)<<elementBits|uint64(n)
 		op.pending.Add(1)
-		err := e.rma(a)
-		if err != nil {
+		count, err := op.postNext()
+		if err != nil || count == 0 {
 			op.pending.Add(-1) // it is not the last: the post counts too
 		}
 		switch {
@@ -189,7 +179,7 @@ func (op *listOp) Pump() bool {
 		default:
 			op.fail(n, fi.ErrnoOf(err))
 		}
-		op.next++
+		op.next += max(count, 1)
 	}
 	if op.pending.Add(-1) == 0 {
 		op.finish()
@@ -197,16 +187,52 @@ func (op *listOp) Pump() bool {
 	return true
 }
 
+// postNext posts the next elements, as many as go as one request, and returns how many that are. 0: one has no bytes,
+// and there is nothing to post.
+func (op *listOp) postNext() (int, error) {
+	l, p, err := op.list.ep.peerFor(op.list.addr, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Release()
+	if count, total := op.together(p); count > 1 {
+		return count, op.postTogether(l, p, count, total)
+	}
+	el := op.sel.At(op.next)
+	if el.Len == 0 && !op.list.ep.domain.cfg.TokenWays.Message {
+		return 0, nil // nothing that a device could move
+	}
+	return 1, op.postElement(l, p, &el)
+}
+
+// postElement posts the next element as an operation of its own.
+func (op *listOp) postElement(l *link, p *path, el *dataplane.Element) error {
+	e, a := op.list.ep, op.one.fill(op.list, el, &op.args)
+	a.Flags = op.args.Flags & fi.DeliveryComplete
+	if op.note != nil && !op.args.Read {
+		a.Flags = fi.DeliveryComplete // they are done before it goes
+	}
+	a.work = listBit | uint64(op.slot)<<elementBits | uint64(op.sel.Number(op.next))
+	total, err := e.checkRMA(a)
+	if err != nil {
+		return err
+	}
+	return a.post(e, l, p, total)
+}
+
+// listSlot is the slot of an operation, of the number that stands for elements of it.
+func listSlot(work uint64) uint64 { return work &^ listBit >> elementBits }
+
 // listEnded takes in the end of an element of n bytes.
 func (e *initiator) listEnded(work uint64, status fi.Errno, n uint64) {
-	op := e.lists.at(work &^ listBit >> elementBits)
+	op := e.lists.at(listSlot(work))
 	if op == nil {
 		return
 	}
 	if status == fi.Success {
 		op.done.Add(n)
 	} else {
-		op.fail(uint32(work&(1<<elementBits-1)), status)
+		op.fail(uint32(work&elementMask), status)
 	}
 	if op.pending.Add(-1) == 0 {
 		op.finish()

@@ -110,7 +110,8 @@ func (l *List) choose(a *ListArgs) (begun bool, err error) {
 
 // postOne posts the first element, as the operation that it is.
 func (l *List) postOne(a *ListArgs) error {
-	args := l.argsOf(l.shape.Runs[0].At(0), a)
+	el := l.shape.Runs[0].At(0)
+	args := new(listArgs).fill(l, &el, a)
 	args.Flags, args.Context = a.Flags, a.Context
 	args.listed = l.ep.domain.cfg.TokenWays != allWays
 	return l.ep.rma(args)
@@ -125,12 +126,10 @@ type listArgs struct {
 	remote [1]fi.RMAIOVec
 }
 
-// argsOf returns the arguments of an element's operation, which need no memory but their own.
-func (l *List) argsOf(el dataplane.Element, a *ListArgs) *RMAArgs {
-	args := &listArgs{
-		iov:    [1]fi.IOVec{{Base: uintptr(el.Local), Len: el.Len}},
-		remote: [1]fi.RMAIOVec{{Addr: el.Remote, Len: el.Len, Key: el.Key}},
-	}
+// fill makes them the arguments of an element's operation, which are used until the next call.
+func (args *listArgs) fill(l *List, el *dataplane.Element, a *ListArgs) *RMAArgs {
+	args.iov[0] = fi.IOVec{Base: uintptr(el.Local), Len: el.Len}
+	args.remote[0] = fi.RMAIOVec{Addr: el.Remote, Len: el.Len, Key: el.Key}
 	args.RMAArgs = RMAArgs{IOV: args.iov[:], Remote: args.remote[:], Dest: l.addr, Read: a.Read, listed: true}
 	return &args.RMAArgs
 }

@@ -413,9 +413,9 @@ func TestListClosed(t *testing.T) {
 			if way != WayMessage {
 				return
 			}
-			memory := make([]byte, 1<<20)
+			memory := make([]byte, 16<<20) // more than is under way at a time
 			to := x.opens(y.token(y.region(memory, 7, fi.RemoteWrite)))
-			piece := Piece{Local: iovOf(memory)[0].Base, Remote: to, Len: 64, RemoteStride: 128, Count: 4096}
+			piece := Piece{Local: iovOf(memory)[0].Base, Remote: to, Len: 2048, RemoteStride: 4096, Count: 4096}
 			l, err := x.ep.NewList([]Piece{piece})
 			if err != nil {
 				t.Fatal(err)

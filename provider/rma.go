@@ -66,6 +66,11 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 		return err
 	}
 	defer l.Release()
+	return a.post(e, l, p, total)
+}
+
+// post posts a read or write of total bytes, which is checked, over a path. The caller holds its link.
+func (a *RMAArgs) post(e *Endpoint, l *link, p *path, total uint64) error {
 	kind := ordering.Update
 	if a.Read {
 		kind = ordering.Read
@@ -91,6 +96,7 @@ func (e *Endpoint) rma(a *RMAArgs) error {
 			"%d bytes to address %d: the ways of FI_WEFT_TOKEN_WAYS do not lead there", total, a.Dest)
 	}
 	var r rmaRequest
+	var err error
 	e.describe(&r, a, l, total)
 	if segmented {
 		r.flags |= rmaSegmented
@@ -230,7 +236,7 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 		e.counts.Add(lease, stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	if r.flags&rmaSegmented == 0 {
+	if r.flags&(rmaSegmented|rmaElements) == 0 {
 		r.dropEmpty()
 	}
 	req.set(r)
@@ -241,7 +247,7 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	e.begun(l, req)
 	if r.flags&rmaSegmented != 0 {
 		e.queueRMA(id)
-		e.counts.OneSided(lease, r.countedAs(), r.total)
+		e.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 		return nil
 	}
 	err := e.pumpRMA(p, req, id, lease)
@@ -249,12 +255,12 @@ func (e *initiator) postRMA(l *link, p *path, r *rmaRequest, inject bool) error 
 	case err == nil:
 		// The peer may be gone by now, and its answer stand in the ring: the request ends with
 		// that, or when the end is reported (linkLost), which is after the last message.
-		e.counts.OneSided(lease, r.countedAs(), r.total)
+		e.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 		return nil
 	case fi.ErrnoOf(err) == fi.EAGAIN && (req.sent != 0 || req.part != 0):
 		e.held(l)
 		e.queueRMA(id)
-		e.counts.OneSided(lease, r.countedAs(), r.total)
+		e.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 		return nil
 	case req.sent != 0 || req.part != 0:
 		e.held(l)
@@ -281,15 +287,20 @@ func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) erro
 	} else if req.via != p.serial {
 		return fi.ECONNRESET // a later path is of a peer that knows nothing of the first messages
 	}
+	if req.flags&rmaElements != 0 {
+		return e.sendElements(p, req, id, lease)
+	}
 	for {
 		part := &req.remote[req.part]
-		n := part.Len - req.sent
-		if req.flags&(rmaIsRead|rmaIsAtomic) == 0 {
-			n = min(n, uint64(p.port.attr.MaxAMBcopy))
+		count, n := req.joined(p)
+		if count == 1 {
+			if n = part.Len - req.sent; req.flags&(rmaIsRead|rmaIsAtomic) == 0 {
+				n = min(n, uint64(p.port.attr.MaxAMBcopy))
+			}
 		}
-		ends := n == part.Len-req.sent
-		last := ends && req.part+1 == req.parts
-		if last && req.dataWaits() && req.left.Load() > 1 {
+		ends := count > 1 || n == part.Len-req.sent
+		last := ends && req.part+count == req.parts
+		if last && req.dataWaits() && req.left.Load() > uint64(count) {
 			return errUnanswered
 		}
 		if last && req.dataWaits() && req.status != fi.Success {
@@ -298,7 +309,7 @@ func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) erro
 		if last {
 			req.live.Store(uint32(id >> 32))
 		}
-		if err := e.sendRMA(p, req, id, part, n, lease); err != nil {
+		if err := e.sendNext(p, req, id, count, n, lease); err != nil {
 			if last && !e.claimRMA(id) {
 				return nil // linkLost was faster
 			}
@@ -310,10 +321,18 @@ func (e *initiator) pumpRMA(p *path, req *rmaRequest, id uint64, lease int) erro
 		req.sent += n
 		req.done += n
 		if ends {
-			req.part++
+			req.part += count
 			req.sent = 0
 		}
 	}
+}
+
+// sendNext sends the next message of a request, of n bytes of so many parts.
+func (e *initiator) sendNext(p *path, req *rmaRequest, id uint64, count uint32, n uint64, lease int) error {
+	if count > 1 {
+		return e.sendJoined(p, req, id, count, n, lease)
+	}
+	return e.sendRMA(p, req, id, &req.remote[req.part], n, lease)
 }
 
 // sendRMA sends the message for the next n bytes of a part.

@@ -180,7 +180,7 @@ func (e *initiator) postDevice(l *link, r *rmaRequest, op *deviceOp) error {
 	op.id = id
 	e.devices.add(op)
 	l.inFlight.Add(1)
-	e.counts.OneSided(lease, r.countedAs(), r.total)
+	e.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 	e.stats.Shared(stats.SharedDevice, 1)
 	if posted, last := op.post(req); !posted || last {
 		e.queueRMA(id)

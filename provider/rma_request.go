@@ -31,9 +31,11 @@ type rmaRequest struct {
 	iov     [wire.IOVLimit]fi.IOVec // local memory, of an atomic the result's
 	parts   uint32
 	part    uint32 // that the next message is of
-	remote  [wire.IOVLimit]fi.RMAIOVec
-	sent    uint64 // bytes of the part
-	done    uint64 // bytes of the operation that messages were sent for
+	// elements is how many of a list it is, which are one message and no parts, with rmaElements.
+	elements uint32
+	remote   [wire.IOVLimit]fi.RMAIOVec
+	sent     uint64 // bytes of the part
+	done     uint64 // bytes of the operation that messages were sent for
 
 	// of an atomic
 	kind     atomics.Kind
@@ -49,6 +51,8 @@ type rmaRequest struct {
 	left atomic.Uint64
 	// status is the first error. The lease holder's; the owner reads it when left says that it has come.
 	status fi.Errno
+	// failed is where, of elements of a list: which of them of a write, in which of the bytes of a read. Likewise.
+	failed uint64
 	// live is the generation of the request's id when all its messages are
 	// sent, else 0. Stored by the owner before the last message, changed to 0
 	// by compare-and-swap by the thread that finishes the request; sequentially
@@ -70,6 +74,7 @@ const (
 	rmaOrdered   // counted in link.order
 	rmaHolds     // and in link.reads
 	rmaListed    // an element of a list
+	rmaElements  // several of a list; the lower bits of work are the place of the first in the selection
 )
 
 // set copies a request that was built elsewhere, but for live.
@@ -78,6 +83,7 @@ func (req *rmaRequest) set(r *rmaRequest) {
 	req.work, req.dest = r.work, r.dest
 	req.link, req.count, req.iov = r.link, r.count, r.iov
 	req.parts, req.part, req.remote, req.sent, req.done = r.parts, 0, r.remote, 0, 0
+	req.elements, req.failed = r.elements, 0
 	req.kind, req.op, req.datatype = r.kind, r.op, r.datatype
 	req.operands, req.operand, req.compares, req.compare = r.operands, r.operand, r.compares, r.compare
 	req.status = fi.Success
@@ -96,13 +102,16 @@ func (req *rmaRequest) countedAs() tally.Kind {
 }
 
 // units is what the target answers for: bytes of a read or of an atomic's
-// result, messages of the others. An answer to nothing counts as one.
+// result, elements of the others. An answer to nothing counts as one.
 func (req *rmaRequest) units() uint64 {
 	if req.flags&(rmaIsRead|rmaIsFetch) != 0 {
 		return max(1, req.total)
 	}
-	return max(1, uint64(req.parts))
+	return max(1, uint64(req.parts+req.elements))
 }
+
+// operations is how many operations of an application it is.
+func (req *rmaRequest) operations() uint64 { return max(1, uint64(req.elements)) }
 
 // dropEmpty drops remote elements without bytes, but one of an operation on
 // nothing: an answer to such a message, after those to all bytes, would end nothing.
@@ -250,6 +259,10 @@ func (e *leasedEP) answered(src hw.Source, id uint64, d *wire.Done) {
 		return
 	}
 	if d.Status != fi.Success && req.status == fi.Success {
+		if req.flags&rmaElements != 0 && !req.refusedAt(d.At) {
+			e.malformed(src, "answer to request %#x, of which nothing is at %d", id, d.At)
+			return
+		}
 		req.status = d.Status
 	}
 	if d.Units == 0 {
@@ -292,9 +305,10 @@ func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte
 		e.malformed(src, "%d bytes for request %#x, which does not wait for them", n, header)
 		return
 	}
-	for _, v := range window(e.scratch[e.progressStripe].frag[:0], req.iov[:req.count], at, n) {
+	for _, v := range e.localOf(e.scratch[e.progressStripe].frag[:0], req, at, n) {
 		if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil && req.status == fi.Success {
 			req.status = fi.ErrnoOf(e.refuse(fi.EIO, "copy %d bytes to a device: %v", v.Len, err))
+			req.failed = at
 		}
 		payload = payload[v.Len:]
 	}
@@ -316,6 +330,13 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	l := e.linkAt(req.link)
 	e.over(l, req)
 	l.inFlight.Add(-1)
+	if req.flags&rmaElements != 0 {
+		ended := req.several()
+		req.live.Store(0)
+		e.rmas.Free(id)
+		e.elementsEnded(ended, status)
+		return
+	}
 	if listWork(req.work) {
 		work, total := req.work, req.total
 		req.live.Store(0)

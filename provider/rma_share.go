@@ -322,7 +322,7 @@ func (e *leasedEP) repost(op *sharedOp) bool {
 	e.describe(&r, &a, op.link, op.local.Len)
 	req.set(&r)
 	e.rmaStreams = append(e.rmaStreams, id) // it is in flight already
-	e.counts.OneSided(lease, r.countedAs(), r.total)
+	e.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 	return true
 }
 

@@ -24,6 +24,7 @@ type rmaTarget struct {
 	*leasedEP
 	replies      pending.List[reply] // to peers' reads and atomics, that wait for room
 	helps        pending.List[help]  // reads and writes of others that this side helps with, one of a source
+	elements     elementsTarget
 	atomicResult [atomicBytes]byte
 }
 
@@ -34,33 +35,37 @@ func (e *rmaTarget) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 		e.malformed(src, "write of %d bytes does not parse", len(payload))
 		return
 	}
-	e.endWrite(src, &w, e.perform(src, &w, addr, payload))
+	if w.Flags&wire.WriteElements != 0 {
+		e.writeElements(src, &w, addr, payload)
+		return
+	}
+	e.endWrite(src, &w, 1, &wire.Done{Status: e.perform(src, w.Key, addr, w.Ends(), payload), At: wire.NoPlace})
 }
 
 // perform checks a piece of a write against the region of its key, copies it, and counts it.
-func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []byte) fi.Errno {
+func (e *leasedEP) perform(src hw.Source, key, addr uint64, ends wire.Ends, payload []byte) fi.Errno {
 	e.stats.Rx(stats.RxServedWrites, 1)
 	status := fi.Success
 	if n := uint64(len(payload)); n != 0 {
-		m, offset, err := e.access(src, w.Key, addr, n, fi.RemoteWrite)
+		m, offset, err := e.access(src, key, addr, n, fi.RemoteWrite)
 		if err != nil {
-			status = e.refuseAccess(src, "write", w.Key, addr, n, err)
+			status = e.refuseAccess(src, "write", key, addr, n, err)
 		} else {
 			for _, v := range m.window(e.regionIOV[:0], offset, n) {
 				if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil {
-					status = e.refuseAccess(src, "write to a device", w.Key, addr, n,
+					status = e.refuseAccess(src, "write to a device", key, addr, n,
 						fmt.Errorf("%v: %w", err, fi.EIO))
 					break
 				}
 				payload = payload[v.Len:]
 			}
 			if status == fi.Success {
-				e.written(m, n, w.Ends())
+				e.written(m, n, ends)
 			}
 			m.gate.Leave()
 		}
-	} else if w.Ends().Operation() {
-		e.noticed(src, w.Key, 0)
+	} else if ends.Operation() {
+		e.noticed(src, key, 0)
 	}
 	return status
 }
@@ -68,12 +73,12 @@ func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []
 // onNotify counts, reports and answers a write whose payload the initiator has put in place.
 func (e *rmaTarget) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 	var w wire.Write
-	if !w.Parse(head) {
+	if !w.Parse(head) || w.Flags&wire.WriteElements != 0 {
 		e.malformed(src, "notice of a write does not parse")
 		return
 	}
 	e.noticed(src, w.Key, w.Length)
-	e.endWrite(src, &w, fi.Success)
+	e.endWrite(src, &w, 1, &wire.Done{At: wire.NoPlace})
 }
 
 // noticed counts a write of n bytes that this side has not put in place: one without
@@ -99,20 +104,19 @@ func (e *bindings) written(m *MR, n uint64, ends wire.Ends) {
 	}
 }
 
-// endWrite delivers the CQ data of a write and answers.
-func (e *rmaTarget) endWrite(src hw.Source, w *wire.Write, status fi.Errno) {
-	if w.Flags&wire.WriteData != 0 && status == fi.Success && e.rxCQ != nil {
+// endWrite delivers the CQ data of a write and answers, for that many units.
+func (e *rmaTarget) endWrite(src hw.Source, w *wire.Write, units uint64, d *wire.Done) {
+	if w.Flags&wire.WriteData != 0 && d.Status == fi.Success && e.rxCQ != nil {
 		e.rxCQ.Complete(cq.Entry{
 			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: w.Length, Data: w.Data,
 			Src: e.addrOf(e.senderOf(src).id),
 		})
 	}
-	if w.Request != 0 && (status != fi.Success || w.Flags&wire.WriteAck != 0) {
-		d := wire.Done{Status: status, At: wire.NoPlace}
+	if w.Request != 0 && (d.Status != fi.Success || w.Flags&wire.WriteAck != 0) {
 		if w.Flags&wire.WriteAck != 0 {
-			d.Units = 1
+			d.Units = units
 		}
-		e.answer(src, w.Request, &d)
+		e.answer(src, w.Request, d)
 		e.fillBack(src)
 	}
 }
@@ -152,6 +156,10 @@ type reply struct {
 	sent    uint64
 	held    uint64 // address of the result, 0: read the region
 	ends    wire.Ends
+	// of a read of several elements: these, the next to be sent, and how many bytes of it are
+	list []wire.Element
+	next int
+	in   uint64
 }
 
 // maxReplies bounds what initiators that do not take their answers cost.
@@ -164,7 +172,11 @@ func (e *rmaTarget) onRead(src hw.Source, addr uint64, head, payload []byte) {
 		e.malformed(src, "read does not parse")
 		return
 	}
-	e.stats.Rx(stats.RxServedReads, 1)
+	if h.Elements {
+		e.readElements(src, &h, addr, payload)
+		return
+	}
+	e.servedRead()
 	if h.Length != 0 {
 		m, _, err := e.access(src, h.Key, addr, h.Length, fi.RemoteRead)
 		if err != nil {
@@ -183,6 +195,9 @@ func (e *rmaTarget) onRead(src hw.Source, addr uint64, head, payload []byte) {
 		ends: h.Ends})
 	e.fillBack(src) // the data plane answers the next one
 }
+
+// servedRead counts a read of a peer.
+func (e *rmaTarget) servedRead() { e.stats.Rx(stats.RxServedReads, 1) }
 
 // reply sends a reply as far as there is room and keeps the rest.
 func (e *rmaTarget) reply(r reply) {
@@ -211,13 +226,14 @@ func (e *rmaTarget) pumpReply(r *reply) bool {
 			// The region was closed meanwhile, or is of a device that fails.
 			d := wire.Done{Status: fi.ErrnoOf(err), Units: r.length - r.sent, At: r.at + r.sent}
 			e.rx.answer(e.leasedEP, r.src, r.to, wire.AMRMADone, r.request, d.Put(e.rx.head[:]))
+			e.dropReply(r)
 			return true
 		case err != nil:
 			e.dropReply(r)
 			return true
 		case r.sent == r.length:
-			if r.held == 0 {
-				e.wasRead(r)
+			if r.held == 0 && r.list == nil {
+				e.wasRead(r.src, r.key, r.length, r.ends)
 			}
 			e.dropReply(r)
 			return true
@@ -225,18 +241,21 @@ func (e *rmaTarget) pumpReply(r *reply) bool {
 	}
 }
 
-// wasRead counts the piece of a read that a reply has sent.
-func (e *rmaTarget) wasRead(r *reply) {
+// wasRead counts n bytes of a read that replies have sent.
+func (e *rmaTarget) wasRead(src hw.Source, key, n uint64, ends wire.Ends) {
 	if c := e.remoteReadCntr.Load(); c != nil {
-		c.Part(r.length, r.ends.Operation())
+		c.Part(n, ends.Operation())
 	}
-	if m := e.domain.regions.keys.Find(r.key); m != nil && m.single && r.ends.Region() && e.reaches(m, r.src) {
+	if m := e.domain.regions.keys.Find(key); m != nil && m.single && ends.Region() && e.reaches(m, src) {
 		m.spend()
 	}
 }
 
 // sendReply sends the next piece of a reply.
 func (e *rmaTarget) sendReply(p *path, r *reply) error {
+	if r.list != nil {
+		return e.sendElements(p, r)
+	}
 	n := min(r.length-r.sent, uint64(p.port.attr.MaxAMBcopy))
 	sc := &e.scratch[e.progressStripe]
 	head := wire.PutWord(sc.head[:], r.at+r.sent)
@@ -259,8 +278,12 @@ func (e *rmaTarget) sendReply(p *path, r *reply) error {
 	return err
 }
 
-// dropReply frees the result that a reply keeps.
+// dropReply frees the result, or the elements, that a reply keeps.
 func (e *rmaTarget) dropReply(r *reply) {
+	if r.list != nil {
+		e.elements.drop(r.list)
+		r.list = nil
+	}
 	if r.held != 0 {
 		e.rx.Pool.Put(r.held, int(r.length))
 		r.held = 0

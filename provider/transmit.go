@@ -239,6 +239,8 @@ type scratch struct {
 	from gatherer                    // what pack gathers
 	pack func([]byte)                // bound once
 	keys [wire.IOVLimit * rkey.MaxKey]byte
+
+	elements *elementMessage // nil before there is one
 }
 
 func newScratch(n int) []scratch {

@@ -64,7 +64,7 @@ type packet struct {
 //	epoch | got | qp | psn | index | seq | rkey | code | to | taken (4 each) | reach:8
 const (
 	packetBytes   = 136
-	packetVersion = 4
+	packetVersion = 5
 )
 
 var errPacket = errors.New("malformed service packet")

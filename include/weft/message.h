@@ -74,11 +74,22 @@ struct weft_rts_head {
 #define WEFT_WRITE_DATA 2 /* Data and Length are there */
 #define WEFT_WRITE_LAST 4 /* the last message of its operation */
 #define WEFT_WRITE_ENDS 8 /* the last of its element, as WEFT_ENDS_ELEMENT; with WEFT_WRITE_LAST, as WEFT_ENDS_SHARED */
+/* WEFT_WRITE_ELEMENTS: of several elements. The header is their number, and they begin the payload
+ * (WEFT_ELEMENT_BYTES each). */
+#define WEFT_WRITE_ELEMENTS 16
+
+/* WEFT_ELEMENT_BYTES is the size of an element in a message that has several: its key, its address, and a word of
+ * its length and, in the upper byte, what it ends. */
+#define WEFT_ELEMENT_BYTES 24
 
 /* What a message of a read or an atomic operation ends: see struct weft_read_head. */
 #define WEFT_ENDS_OPERATION 1
 #define WEFT_ENDS_ELEMENT 2 /* one that is not the last of the operation, but the last one of its region */
 #define WEFT_ENDS_SHARED 3 /* one of whose region another one follows */
+
+/* WEFT_READ_ELEMENTS is weft_read_head.ends of a read of several elements. The header is their number, the payload
+ * each one (WEFT_ELEMENT_BYTES). */
+#define WEFT_READ_ELEMENTS 256
 
 /* Bytes of a struct weft_write_head as it is sent, without and with WEFT_WRITE_DATA. */
 #define WEFT_WRITE_HEAD 24
@@ -105,8 +116,10 @@ struct weft_read_head {
 /* weft_done_head is the head of an answer to an operation that has no bytes to return, or has failed. */
 struct weft_done_head {
 	uint64_t status; /* a positive errno, 0: success */
-	uint64_t units; /* that it is for: bytes of a read or of an atomic's result, messages of the others */
-	uint64_t at; /* where these bytes begin in a read, else WEFT_NO_PLACE */
+	/* that it is for: bytes of a read or of an atomic's result, elements of a write, else messages */
+	uint64_t units;
+	/* where these bytes begin in a read, the refused element of a write of several, else WEFT_NO_PLACE */
+	uint64_t at;
 };
 
 /* WEFT_NO_PLACE is weft_done_head.at of what has no place in a read. */

@@ -76,7 +76,13 @@ const (
 	WriteData = 2 // Data and Length are there
 	WriteLast = 4 // the last message of its operation
 	WriteEnds = 8 // the last of its element, as EndsElement; with WriteLast, as EndsShared
+	// WriteElements: of several elements. The header is their number, and they begin the payload (ElementBytes each).
+	WriteElements = 16
 )
+
+// ElementBytes is the size of an element in a message that has several: its key, its address, and a word of its length
+// and, in the upper byte, what it ends.
+const ElementBytes = 24
 
 // What a message of a read or an atomic operation ends: see [ReadHead].
 const (
@@ -84,6 +90,10 @@ const (
 	EndsElement   = 2 // one that is not the last of the operation, but the last one of its region
 	EndsShared    = 3 // one of whose region another one follows
 )
+
+// ReadElements is [ReadHead].Ends of a read of several elements. The header is their number, the payload each one
+// (ElementBytes).
+const ReadElements = 256
 
 // Bytes of a [WriteHead] as it is sent, without and with WriteData.
 const (
@@ -121,8 +131,8 @@ type ReadHead struct {
 type DoneHead struct {
 	_      structs.HostLayout
 	Status uint64 // a positive errno, 0: success
-	Units  uint64 // that it is for: bytes of a read or of an atomic's result, messages of the others
-	At     uint64 // where these bytes begin in a read, else NoPlace
+	Units  uint64 // that it is for: bytes of a read or of an atomic's result, elements of a write, else messages
+	At     uint64 // where these bytes begin in a read, the refused element of a write of several, else NoPlace
 }
 
 // NoPlace is [DoneHead].At of what has no place in a read.

@@ -82,17 +82,17 @@ const (
 	Atomic
 )
 
-// OneSided counts a one-sided operation of total bytes that goes as messages. The caller holds the stripe's lease.
-func (c *Counts) OneSided(stripe int, k Kind, total uint64) {
+// OneSided counts n one-sided operations, of total bytes, that go as messages. The caller holds the stripe's lease.
+func (c *Counts) OneSided(stripe int, k Kind, n, total uint64) {
 	l := &c.lines[stripe]
 	switch k {
 	case Atomic:
-		l.Add(stats.StripeAtomic, 1)
+		l.Add(stats.StripeAtomic, n)
 	case Read:
-		l.Add(stats.StripeRead, 1)
+		l.Add(stats.StripeRead, n)
 		l.Add(stats.StripeReadBytes, total)
 	default:
-		l.Add(stats.StripeWrite, 1)
+		l.Add(stats.StripeWrite, n)
 		l.Add(stats.StripeWriteBytes, total)
 	}
 }

@@ -68,13 +68,14 @@ func TestRefused(t *testing.T) {
 // TestOneSided: operations count by their kind, wherever they are done.
 func TestOneSided(t *testing.T) {
 	c, value := open(t)
-	c.OneSided(0, Write, 10)
-	c.OneSided(1, Read, 20)
-	c.OneSided(1, Atomic, 30)
+	c.OneSided(0, Write, 1, 4)
+	c.OneSided(0, Write, 3, 6)
+	c.OneSided(1, Read, 1, 20)
+	c.OneSided(1, Atomic, 1, 30)
 	c.Direct(false, 3)
 	c.Direct(true, 4)
 	expect(t, value, map[string]uint64{
-		"rma_writes": 2, "rma_write_bytes": 13, "rma_reads": 2, "rma_read_bytes": 24, "atomics": 1,
+		"rma_writes": 5, "rma_write_bytes": 13, "rma_reads": 2, "rma_read_bytes": 24, "atomics": 1,
 	})
 }
 

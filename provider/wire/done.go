@@ -9,7 +9,9 @@ import (
 
 // Done says how units of an operation have ended: bytes of a read or of
 // an atomic's result, messages of a write. Of a read it says where these bytes
-// begin in it, because data that was asked for before may follow; else at is NoPlace.
+// begin in it, because data that was asked for before may follow; of a failed write of several elements, which of
+// them was refused, and nothing was done of it and those behind it in its message; else at is NoPlace. Each element of
+// a write is a unit.
 type Done struct {
 	Status fi.Errno
 	Units  uint64

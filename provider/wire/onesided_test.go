@@ -15,14 +15,20 @@ func TestRMAHeads(t *testing.T) {
 		{Key: 1, Request: 2, Flags: WriteAck | WriteLast},
 		{Key: 1, Request: 2, Flags: WriteAck | WriteEnds},
 		{Key: ^uint64(0), Request: 2, Flags: WriteData, Data: 3, Length: 4},
+		{Key: maxBefore, Request: 2, Flags: WriteAck | WriteElements},
+		{Request: 2, Flags: WriteData | WriteElements, Data: 3, Length: 4},
 	} {
 		var got Write
 		if !got.Parse(want.Put(b[:])) || got != want {
 			t.Errorf("write head %+v became %+v", want, got)
 		}
 	}
-	if none := (&Write{Flags: WriteEnds << 1}); new(Write).Parse(none.Put(b[:])) {
-		t.Error("a write with another flag is taken")
+	for _, none := range []Write{
+		{Flags: WriteElements << 1}, {Key: maxBefore + 1, Flags: WriteElements}, {Flags: WriteElements | WriteLast},
+	} {
+		if new(Write).Parse(none.Put(b[:])) {
+			t.Errorf("a write with flags %#x and key %d is taken", none.Flags, none.Key)
+		}
 	}
 	for _, e := range []Ends{EndsNothing, EndsOperation, EndsElement, EndsShared} {
 		w := Write{Flags: WriteAck}
@@ -30,9 +36,16 @@ func TestRMAHeads(t *testing.T) {
 			t.Errorf("a write that ends %d ends %d", e, w.Ends())
 		}
 	}
-	r, gotRead := Read{1, 2, 3, 4, EndsElement}, Read{}
-	if !gotRead.Parse(r.Put(b[:])) || gotRead != r {
-		t.Errorf("read head %+v", gotRead)
+	for _, r := range []Read{{1, 2, 3, 4, EndsElement, false}, {0, 2, 3, 4, EndsNothing, true}} {
+		var got Read
+		if !got.Parse(r.Put(b[:])) || got != r {
+			t.Errorf("read head %+v became %+v", r, got)
+		}
+	}
+	for _, r := range []Read{{Key: 1, Elements: true}, {Ends: EndsOperation, Elements: true}} {
+		if new(Read).Parse(r.Put(b[:])) {
+			t.Errorf("a read of several elements with a key or an end, %+v, is taken", r)
+		}
 	}
 	a, gotAtomic := Atomic{1, 2, fi.OpCSwap, fi.Double, atomics.Compare, EndsElement, 5, 6}, Atomic{}
 	if !gotAtomic.Parse(a.Put(b[:])) || gotAtomic != a {

@@ -12,6 +12,9 @@ const (
 	WriteData uint64 = hot.WriteData // the CQ data is valid
 	WriteLast uint64 = hot.WriteLast // EndsOperation
 	WriteEnds uint64 = hot.WriteEnds // EndsElement; both: EndsShared
+	// WriteElements says that the message has several elements ([Element]), whose number is its header. Key is how many
+	// elements of the request's messages before it the answer is for, too, and each element says what it ends.
+	WriteElements uint64 = hot.WriteElements
 )
 
 // Write goes with a piece of a write.
@@ -22,6 +25,9 @@ type Write struct {
 	Data    uint64
 	Length  uint64 // bytes of the whole operation, with CQ data only
 }
+
+// maxBefore is the most that Key is of a message of several elements.
+const maxBefore = 1 << 32
 
 // Ends is what the message ends.
 func (w *Write) Ends() Ends { return Ends(w.Flags / WriteLast & 3) }
@@ -53,6 +59,9 @@ func (w *Write) Parse(b []byte) bool {
 	if len(b) > WriteBytes {
 		w.Data, w.Length = le.Uint64(b[24:]), le.Uint64(b[32:])
 	}
-	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds) == 0 &&
+	if w.Flags&WriteElements != 0 && (w.Key > maxBefore || w.Flags&(WriteLast|WriteEnds) != 0) {
+		return false
+	}
+	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds|WriteElements) == 0 &&
 		(w.Flags&WriteData != 0) == (len(b) > WriteBytes)
 }

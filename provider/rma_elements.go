@@ -1,0 +1,248 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/pieces"
+	"github.com/weft-fabric/weft/provider/wire"
+)
+
+// Several elements in one message (wire.Element), at their initiator: consecutive elements of a list, which are one
+// request then (rmaElements), and remote elements of a read or write. Messages that are put into the peer's memory
+// have one element each: they cost no packet, and the data plane takes them in (hw.CapDirectRing).
+
+// elementMessage is memory of one stripe for building such messages. The lease holder owns it.
+type elementMessage struct {
+	heads [wire.MaxElements * wire.ElementBytes]byte
+	n     int
+	// the heads, and local memory; room is that of most messages
+	iov  []fi.IOVec
+	room [1 + wire.MaxElements]fi.IOVec
+}
+
+// elementsOf is that of a stripe, without elements.
+func (sc *scratch) elementsOf() *elementMessage {
+	if sc.elements == nil {
+		sc.elements = new(elementMessage)
+	}
+	m := sc.elements
+	m.n, m.iov = 0, m.room[:1]
+	return m
+}
+
+// add adds an element.
+func (m *elementMessage) add(el wire.Element) {
+	el.Put(m.heads[m.n*wire.ElementBytes:])
+	m.n++
+}
+
+// vector is what is sent of a message: the elements, and what was appended to iov.
+func (m *elementMessage) vector() []fi.IOVec {
+	m.iov[0] = fi.IOVec{Base: uintptr(addressOfBytes(m.heads[:])), Len: uint64(m.n) * wire.ElementBytes}
+	return m.iov
+}
+
+// joins reports whether messages over the path may have several elements.
+func (p *path) joins() bool { return p.port.attr.Caps&hw.CapDirectRing == 0 }
+
+// joined returns how many remote elements, from the next on, the next message has, and how many bytes these are. One:
+// it is a message of one element, or of a part of it.
+func (req *rmaRequest) joined(p *path) (count uint32, n uint64) {
+	left := req.remote[req.part:req.parts]
+	if len(left) == 1 || req.sent != 0 || req.flags&rmaIsAtomic != 0 || !p.joins() {
+		return 1, 0
+	}
+	size := uint64(0)
+	for i := range left {
+		el := left[i].Len
+		if req.flags&rmaIsRead == 0 {
+			size += el
+		}
+		if size += wire.ElementBytes; size > uint64(p.port.attr.MaxAMBcopy) {
+			break
+		}
+		count, n = count+1, n+el
+	}
+	if req.dataWaits() && count == uint32(len(left)) && req.part != 0 {
+		count, n = count-1, n-left[count-1].Len // the last waits for answers
+	}
+	return max(count, 1), n
+}
+
+// sendJoined sends the message of a request that has some of its remote elements, n bytes.
+func (e *initiator) sendJoined(p *path, req *rmaRequest, id uint64, count uint32, n uint64, lease int) error {
+	m := e.scratch[lease].elementsOf()
+	for i := req.part; i < req.part+count; i++ {
+		r := &req.remote[i]
+		m.add(wire.Element{Key: r.Key, Addr: r.Addr, Len: r.Len, Ends: req.ends(i, true)})
+	}
+	if req.flags&rmaIsRead != 0 {
+		return e.readElements(p, id, req.done, m, n, lease)
+	}
+	m.iov = window(m.iov, req.iov[:req.count], req.done, n)
+	h := wire.Write{Request: id, Flags: wire.WriteAck, Data: req.data, Length: req.total}
+	if req.flags&rmaHasData != 0 && req.part+count == req.parts {
+		h.Flags |= wire.WriteData
+	}
+	return e.writeElements(p, &h, m, n, lease)
+}
+
+// writeElements sends a message of elements of a write, n bytes. h is its head but for what says that.
+func (e *initiator) writeElements(p *path, h *wire.Write, m *elementMessage, n uint64, lease int) error {
+	h.Flags |= wire.WriteElements
+	return e.sendPayload(p, wire.AMWrite, uint64(m.n), h.Put(e.scratch[lease].head[:]), m.vector(),
+		m.n*wire.ElementBytes+int(n), lease)
+}
+
+// readElements sends a message that asks for elements, n bytes, which belong at an offset of the request.
+func (e *initiator) readElements(p *path, id, at uint64, m *elementMessage, n uint64, lease int) error {
+	h := wire.Read{Request: id, Length: n, At: at, Elements: true}
+	return e.sendPayload(p, wire.AMRead, uint64(m.n), h.Put(e.scratch[lease].head[:]), m.vector(),
+		m.n*wire.ElementBytes, lease)
+}
+
+// fit returns how many elements of a selection, from place i up to end, go in one message over a path, and their bytes.
+// 0: the first is too long for that. A message that reads has no more of them than a segment's bytes.
+func (e *initiator) fit(p *path, sel *pieces.Selection, i, end int, read bool) (count int, n uint64) {
+	size, most := uint64(0), uint64(p.port.attr.MaxAMBcopy)
+	if read {
+		most = uint64(e.domain.cfg.SegmentSize)
+	}
+	for end = min(end, i+wire.MaxElements); i < end; i++ {
+		el := sel.At(i).Len
+		if size += wire.ElementBytes + el; size > most || e.segmented(p.port, el) {
+			break
+		}
+		count, n = count+1, n+el
+	}
+	return count, n
+}
+
+// postElements posts consecutive elements of a list, total bytes, as one request: count of them from place next of its
+// selection on. fi.EAGAIN: there is no room.
+func (e *initiator) postElements(op *listOp, l *link, p *path, count int, total uint64) error {
+	r := rmaRequest{
+		flags: rmaElements | rmaListed, work: listBit | uint64(op.slot)<<elementBits | uint64(op.next),
+		total: total, dest: uint64(op.list.addr), link: l.index, elements: uint32(count),
+	}
+	if op.args.Read {
+		r.flags |= rmaIsRead
+	}
+	r.left.Store(r.units())
+	err := e.postRMA(l, p, &r, false)
+	if err == nil {
+		l.countWay(e, WayMessage, uint64(count), total)
+	}
+	return err
+}
+
+// sendElements sends the rest of the messages of a request that is elements of a list, as pumpRMA does. Of a write the
+// last asks for the answer to all.
+func (e *initiator) sendElements(p *path, req *rmaRequest, id uint64, lease int) error {
+	sel, first := e.lists.at(listSlot(req.work)).elements(), int(req.work&elementMask)
+	for end := first + int(req.elements); ; {
+		m, i := e.scratch[lease].elementsOf(), first+int(req.part)
+		count, n := e.fit(p, &sel, i, end, req.flags&rmaIsRead != 0)
+		for ; m.n < count; i++ {
+			el := sel.At(i)
+			m.add(wire.Element{Key: el.Key, Addr: el.Remote, Len: el.Len, Ends: wire.EndsOperation})
+			if req.flags&rmaIsRead == 0 && el.Len != 0 {
+				m.iov = append(m.iov, fi.IOVec{Base: uintptr(el.Local), Len: el.Len})
+			}
+		}
+		h := wire.Write{Key: uint64(req.part), Request: id}
+		last := i == end
+		if last {
+			h.Flags |= wire.WriteAck
+			req.live.Store(uint32(id >> 32))
+		}
+		var err error
+		if req.flags&rmaIsRead != 0 {
+			err = e.readElements(p, id, req.done, m, n, lease)
+		} else {
+			err = e.writeElements(p, &h, m, n, lease)
+		}
+		switch {
+		case err != nil && last && !e.claimRMA(id):
+			return nil // linkLost was faster
+		case err != nil || last:
+			return err
+		}
+		req.part += uint32(count)
+		req.done += n
+	}
+}
+
+// elements is the selection of the operation, for any thread once it has begun.
+func (op *listOp) elements() pieces.Selection {
+	return pieces.Selection{List: &op.list.shape, Picks: op.sel.Picks}
+}
+
+// localOf appends the local memory of n bytes of a request, from byte at on.
+func (e *initiator) localOf(to []fi.IOVec, req *rmaRequest, at, n uint64) []fi.IOVec {
+	if req.flags&rmaElements == 0 {
+		return window(to, req.iov[:req.count], at, n)
+	}
+	sel := e.lists.at(listSlot(req.work)).elements()
+	for i := int(req.work & elementMask); n != 0; i++ {
+		el := sel.At(i)
+		if at >= el.Len {
+			at -= el.Len
+			continue
+		}
+		take := min(el.Len-at, n)
+		to = append(to, fi.IOVec{Base: uintptr(el.Local + at), Len: take})
+		at, n = 0, n-take
+	}
+	return to
+}
+
+// refusedAt takes in where an operation of several elements has failed first. False: not among them.
+func (req *rmaRequest) refusedAt(at uint64) bool {
+	most := uint64(req.elements)
+	if req.flags&rmaIsRead != 0 {
+		most = req.total
+	}
+	if at >= most {
+		return false
+	}
+	req.failed = at
+	return true
+}
+
+// elementsEnded takes in the end of a request that is elements of a list: those before the first that failed are done.
+func (e *initiator) elementsEnded(s several, status fi.Errno) {
+	op := e.lists.at(listSlot(s.work))
+	if status == fi.Success {
+		op.done.Add(s.total)
+	} else {
+		sel, done := op.elements(), uint64(0)
+		i := int(s.work & elementMask)
+		for end := i + int(s.count) - 1; i < end; i++ {
+			n := sel.At(i).Len
+			if s.read && done+n > s.failed || !s.read && s.failed == 0 {
+				break
+			}
+			if !s.read {
+				s.failed--
+			}
+			done += n
+		}
+		op.done.Add(done)
+		op.fail(sel.Number(i), status)
+	}
+	if op.pending.Add(-1) == 0 {
+		op.finish()
+	}
+}
+
+// several is what remains to be known of a request that is elements of a list, as it ends.
+type several struct {
+	work, total, failed uint64 // as of the request
+	count               uint32
+	read                bool
+}
+
+func (req *rmaRequest) several() several {
+	return several{req.work, req.total, req.failed, req.elements, req.flags&rmaIsRead != 0}
+}

@@ -1,0 +1,171 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/wire"
+)
+
+// The target's side of writes and reads that are several elements in one message (wire.Element). Each element is
+// checked, then performed and counted. The first that is refused ends the message: nothing is done of it and of those
+// behind it, and the answer says which it is.
+
+// elementsTarget is what a target keeps of such messages, for the lease holder.
+type elementsTarget struct {
+	list []wire.Element // of the message that is handled
+	// those of reads that wait for room: how many, and arrays for use again
+	kept    int
+	spare   [][]wire.Element
+	iov     []fi.IOVec // of the answer that is sent
+	entered []*MR      // regions of that, whose gates are entered
+}
+
+const (
+	// maxKept bounds what initiators that do not take the answers to reads of several elements cost.
+	maxKept = 1 << 18
+	// spareLists is how many arrays of elements are kept for use again.
+	spareLists = 16
+)
+
+// writeElements places the bytes of n elements of a write.
+func (e *rmaTarget) writeElements(src hw.Source, w *wire.Write, n uint64, payload []byte) {
+	t := &e.elements
+	list, bytes, total, ok := wire.ParseElements(t.list[:0], payload, n)
+	t.list = list[:0]
+	if !ok || total != uint64(len(bytes)) {
+		e.malformed(src, "write of %d elements of %d bytes, with %d bytes, does not parse", n, total, len(bytes))
+		return
+	}
+	d := wire.Done{At: wire.NoPlace}
+	for i := range list {
+		el := &list[i]
+		d.Status = e.perform(src, el.Key, el.Addr, el.Ends, bytes[:el.Len])
+		if d.Status != fi.Success {
+			d.At = w.Key + uint64(i)
+			break
+		}
+		bytes = bytes[el.Len:]
+	}
+	e.endWrite(src, w, w.Key+uint64(len(list)), &d)
+}
+
+// readElements begins to send n elements.
+func (e *rmaTarget) readElements(src hw.Source, h *wire.Read, n uint64, payload []byte) {
+	t := &e.elements
+	list, rest, total, ok := wire.ParseElements(t.list[:0], payload, n)
+	t.list = list[:0]
+	if !ok || len(rest) != 0 || total != h.Length {
+		e.malformed(src, "read of %d elements of %d bytes as one of %d does not parse", n, total, h.Length)
+		return
+	}
+	status, allowed := fi.Success, uint64(0)
+	for i := range list {
+		el := &list[i]
+		if status = e.readable(src, el); status != fi.Success {
+			list = list[:i]
+			break
+		}
+		allowed += el.Len
+	}
+	if allowed == h.Length || allowed != 0 {
+		if len(e.replies) >= maxReplies || t.kept+len(list) > maxKept {
+			status, allowed = fi.ENOMEM, 0
+		} else {
+			r := reply{src: src, to: e.senderOf(src), request: h.Request, length: allowed, at: h.At}
+			r.list = t.keep(list)
+			e.reply(r)
+		}
+	}
+	if status != fi.Success {
+		e.answer(src, h.Request, &wire.Done{Status: status, Units: max(1, h.Length-allowed), At: h.At + allowed})
+	}
+	e.fillBack(src)
+}
+
+// readable counts an element of a read, and reports whether the initiator may have it.
+func (e *rmaTarget) readable(src hw.Source, el *wire.Element) fi.Errno {
+	e.servedRead()
+	if el.Len == 0 {
+		return fi.Success
+	}
+	m, _, err := e.access(src, el.Key, el.Addr, el.Len, fi.RemoteRead)
+	if err != nil {
+		return e.refuseAccess(src, "read", el.Key, el.Addr, el.Len, err)
+	}
+	m.gate.Leave()
+	return fi.Success
+}
+
+// keep returns a copy of elements, for a reply.
+func (t *elementsTarget) keep(list []wire.Element) []wire.Element {
+	var to []wire.Element
+	if n := len(t.spare); n != 0 {
+		to, t.spare = t.spare[n-1], t.spare[:n-1]
+	}
+	t.kept += len(list)
+	return append(to[:0], list...)
+}
+
+// drop takes the elements of a reply back.
+func (t *elementsTarget) drop(list []wire.Element) {
+	t.kept -= len(list)
+	if len(t.spare) < spareLists {
+		t.spare = append(t.spare, list)
+	}
+}
+
+// sendElements sends the next piece of a reply that has elements, and counts those of which all is sent.
+func (e *rmaTarget) sendElements(p *path, r *reply) error {
+	t, sc := &e.elements, &e.scratch[e.progressStripe]
+	most := min(r.length-r.sent, uint64(p.port.attr.MaxAMBcopy))
+	n, err := e.enterElements(r, most)
+	if err == nil {
+		err = e.sendPayload(p, wire.AMReadData, r.request, wire.PutWord(sc.head[:], r.at+r.sent), t.iov, int(n),
+			e.progressStripe)
+	}
+	for _, m := range t.entered {
+		m.gate.Leave()
+	}
+	clear(t.entered)
+	if err != nil {
+		return err
+	}
+	r.sent += n
+	for r.next < len(r.list) {
+		el := &r.list[r.next]
+		if left := el.Len - r.in; n < left {
+			r.in += n
+			break
+		} else {
+			n -= left
+		}
+		e.wasRead(r.src, el.Key, el.Len, el.Ends)
+		r.next, r.in = r.next+1, 0
+	}
+	return nil
+}
+
+// enterElements enters the regions of the next bytes of a reply, most at most, and gathers where they are. An error is
+// that of the first byte; one of a later element ends the piece before it.
+func (e *rmaTarget) enterElements(r *reply, most uint64) (n uint64, err error) {
+	t, link := &e.elements, e.linkBack(r.to)
+	t.iov, t.entered = t.iov[:0], t.entered[:0]
+	in := r.in
+	for i := r.next; n < most; i++ {
+		el := &r.list[i]
+		if take := min(el.Len-in, most-n); take != 0 {
+			m, offset, err := e.accessFor(link, el.Key, el.Addr+in, take, fi.RemoteRead)
+			if err != nil && n == 0 {
+				return 0, err
+			}
+			if err != nil {
+				break
+			}
+			t.entered = append(t.entered, m)
+			t.iov = m.window(t.iov, offset, take)
+			n += take
+		}
+		in = 0
+	}
+	return n, nil
+}
