@@ -21,6 +21,7 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/refs"
+	"github.com/weft-fabric/weft/provider/region"
 )
 
 // Domain is an interface's share of a fabric: endpoints and what they are bound
@@ -42,7 +43,7 @@ type Domain struct {
 	// maxStripes is the number of stripes of an endpoint whose transmit
 	// queue is large enough, a power of two. Immutable.
 	maxStripes int
-	regions    mrTable
+	regions    region.Table[MR]
 	memory     hw.MemoryDomain // where regions are published, immutable
 	rdma       rdmaDomain
 	clock      *probe.Clock // nil: not requested; immutable

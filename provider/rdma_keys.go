@@ -88,12 +88,12 @@ func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 
 // deviceKey appends the device's key of a region, which it registers with the port's memory domain.
 func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {
-	m := d.regions.keys.Find(key)
-	if m == nil || !m.gate.Enter() {
+	m := d.regions.Enter(key)
+	if m == nil {
 		return nil, wire.KeyAbsent
 	}
-	defer m.gate.Leave()
-	device, _ := m.export(p.Memory(), to)
+	defer m.Gate.Leave()
+	device, _ := m.Owner.export(p.Memory(), to)
 	if device == nil {
 		return nil, wire.KeyNever
 	}
@@ -135,13 +135,10 @@ func (m *MR) export(md hw.MemoryDomain, to []byte) (key []byte, lasts bool) {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
 	if m.exported == nil {
-		if m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil || !m.forAll() ||
-			!m.domain.allocated() {
+		if m.withdrawn || !m.region.Unattended(m.domain.auth) || m.region.OnDevice() || !m.domain.allocated() {
 			return nil, false
 		}
-		r, err := md.Register(hw.Region{
-			Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
-		})
+		r, err := md.Register(m.region.HW())
 		if err != nil {
 			log.Infof(log.MR, "region %#x is reached by messages only: %v", m.key, err)
 			return nil, false

@@ -36,21 +36,17 @@ func (e *peering) copyMax() uint64 {
 	return e.wholeMax(p, 1<<20, e.domain.cfg.RMAAssistSize)
 }
 
-// forAll reports whether all peers that reach the endpoints of the domain may reach the region: it has the domain's
-// authorization key, and none of an address vector's.
-func (m *MR) forAll() bool { return m.auth == m.domain.auth && m.scope == nil }
-
 // publish makes a region known to the transport, if peers may reach it and
 // what they do there need not be known.
 func (m *MR) publish() {
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()
-	if m.published = m.publishAs(m.key); m.published == nil || m.named != nil {
+	if m.published = m.publishAs(m.key); m.published == nil || m.region.OnDevice() {
 		return
 	}
-	if least := uint64(m.domain.cfg.HugeRegionSize); least != 0 && m.length >= least {
-		n := pages.Move(uint64(m.parts[0].Base), m.length)
-		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", m.key, n, m.length)
+	if least := uint64(m.domain.cfg.HugeRegionSize); least != 0 && m.region.Length >= least {
+		n := pages.Move(uint64(m.region.Memory.Parts[0].Base), m.region.Length)
+		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", m.key, n, m.region.Length)
 	}
 	m.entries[0] = m.enterDirect(m.key)
 }
@@ -58,15 +54,12 @@ func (m *MR) publish() {
 // publishAs makes a region known to the transport under a key. nil: it is not, because
 // what peers do there must be known, or because there is no room. The caller has publishMu.
 func (m *MR) publishAs(key uint64) hw.Memory {
-	if m.domain.memory == nil || m.withdrawn || len(m.parts) != 1 || !m.remote() || !m.forAll() || m.single ||
-		m.length == 0 {
+	if m.domain.memory == nil || m.withdrawn || !m.region.Remote() || !m.region.Unattended(m.domain.auth) {
 		return nil
 	}
-	region := hw.Region{
-		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
-		Name: key, Named: true,
-	}
-	if m.named != nil {
+	region := m.region.HW()
+	region.Name, region.Named = key, true
+	if m.region.OnDevice() {
 		if m.domain.cfg.HMEMMapSize == 0 || m.domain.cfg.Service == config.No {
 			return nil // it is mapped by none
 		}
@@ -78,18 +71,6 @@ func (m *MR) publishAs(key uint64) hw.Memory {
 		return nil
 	}
 	return published
-}
-
-// remoteAccess is what peers may do to the region, as transports take it.
-func (m *MR) remoteAccess() hw.Access {
-	access := hw.Access(0)
-	if m.access&fi.RemoteRead != 0 {
-		access |= hw.RemoteRead
-	}
-	if m.access&fi.RemoteWrite != 0 {
-		access |= hw.RemoteWrite
-	}
-	return access
 }
 
 // withdraw takes the region back from the transport, and waits for peers that
