@@ -125,6 +125,6 @@ func (e *peering) withdrawRegions() {
 		p.Withdraw()
 	}
 	for _, m := range e.domain.regions.All() {
-		m.unexport() // other endpoints give new keys
+		m.region.Unexport() // other endpoints give new keys
 	}
 }

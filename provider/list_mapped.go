@@ -290,7 +290,7 @@ func answerRegion(r *proxy.Request) {
 	}
 	handle, offset, ok := m.Owner.domain.shareFor(addr, q.Length)
 	if !ok {
-		m.Owner.hideDevice()
+		m.Hide()
 		r.Reply(proxy.StatusRefused, nil)
 		return
 	}

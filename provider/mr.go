@@ -7,8 +7,6 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/refs"
@@ -30,13 +28,6 @@ type MR struct {
 	ep      *Endpoint  // that it is bound to, nil: none; bindMu
 	enabled bool       // peers may ask for it; bindMu
 	matched matchedMR  // the same of a matched endpoint
-
-	publishMu sync.Mutex     // control operations only
-	published hw.Memory      // what the transport knows of the region, nil: nothing
-	tokened   hw.Memory      // the same by the alias, nil: nothing; publishMu
-	entries   [2]*hot.Region // what the data plane knows of it, by its key and by the alias, nil: nothing; publishMu
-	exported  hw.Memory      // the registration with the domain's RDMA device, nil: none; publishMu
-	withdrawn bool           // peers may not reach it but by messages; publishMu
 
 	// counter counts what peers write, nil: nothing does. Stored once, by
 	// BindCounter under bindMu, before peers know the key; read by the lease holder.
@@ -149,22 +140,10 @@ func (m *MR) open() error {
 	if err := m.take(m.domain.info.Domain.MRMode&(fi.MRBasic|fi.MRProvKey) != 0); err != nil {
 		return err
 	}
-	m.publish()
+	m.region.Publish(&m.domain.published, m.key)
 	m.offer()
 	m.enabled = true
 	return nil
-}
-
-// enterDirect has the data plane find a published region by a key. It returns the entry, nil: there is no room.
-func (m *MR) enterDirect(key uint64) *hot.Region {
-	r := hot.Region{Key: key, Addr: uint64(m.region.Memory.Parts[0].Base), Base: m.region.Base, Len: m.region.Length}
-	if m.region.Rights&fi.RemoteRead != 0 {
-		r.Access |= hot.KeyRead
-	}
-	if m.region.Rights&fi.RemoteWrite != 0 {
-		r.Access |= hot.KeyWrite
-	}
-	return m.domain.hotRegions.Add(r)
 }
 
 // Key returns the region's key: fi.KeyNotAvail before Enable in a domain of endpoints of the CXI protocol.
@@ -212,7 +191,7 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	}
 	c.Retain()
 	m.counter.Store(c)
-	m.withdraw()
+	m.region.Withdraw(&m.domain.published)
 	return nil
 }
 
@@ -289,7 +268,7 @@ func (m *MR) Close() error {
 	}
 	m.leaveEndpoint() // its key may be another region's afterwards
 	m.domain.regions.Remove(&m.region)
-	m.withdraw()
+	m.region.Withdraw(&m.domain.published)
 	m.region.Gate.Shut()
 	m.region.Memory.Leave(m.domain.cfg.PeerTimeout)
 	m.region.Scope.End()

@@ -199,15 +199,10 @@ func (m *MR) tokenKey() (uint64, error) {
 		return m.key, nil
 	}
 	key, fresh, err := m.domain.regions.Alias(&m.region)
-	if err != nil || !fresh {
-		return key, err
+	if fresh {
+		m.region.PublishAlias(&m.domain.published, key)
 	}
-	m.publishMu.Lock()
-	defer m.publishMu.Unlock()
-	if m.tokened = m.publishAs(key); m.tokened != nil && !m.region.OnDevice() {
-		m.entries[1] = m.enterDirect(key)
-	}
-	return key, nil
+	return key, err
 }
 
 func (m *MR) tokenRights() uint16 {

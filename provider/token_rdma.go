@@ -29,7 +29,7 @@ func (m *MR) rails(owner *Endpoint) (list []token.RDMA) {
 	}
 	defer m.region.Gate.Leave()
 	for _, d := range owner.devicesOf {
-		if key, lasts := m.export(d.memory, nil); lasts {
+		if key, lasts := m.region.Export(&m.domain.published, d.memory, nil); lasts {
 			list = append(list, token.RDMA{Address: d.address, Key: key})
 		}
 	}

@@ -20,8 +20,8 @@ const rights = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Remot
 // remoteRights are those of peers.
 const remoteRights = fi.RemoteRead | fi.RemoteWrite
 
-// Region is registered memory. Owner is the object of type O that it is part of. All fields but Gate are immutable once
-// peers can find it, until Close.
+// Region is registered memory. Owner is the object of type O that it is part of. All exported fields but Gate are
+// immutable once peers can find it, until it is closed.
 type Region[O any] struct {
 	Owner  *O
 	Rights uint64      // fi.Send to fi.Collective
@@ -33,7 +33,8 @@ type Region[O any] struct {
 	Single bool   // FI_MR_SINGLE_USE: the key ends with the first operation of a peer
 	Gate   keys.Gate
 
-	desc uint64 // of Table.Describe
+	desc  uint64 // of Table.Describe
+	known publication
 
 	own   keys.Entry[Region[O]]  // of the key, written before it is entered; Table.mu
 	alias *keys.Entry[Region[O]] // another key, nil: none; Table.mu
