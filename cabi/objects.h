@@ -160,7 +160,7 @@ WEFT_PLAIN_OBJ(weft_connreq_obj, struct fid);
 /* The object around a fid of any class. */
 #define WEFT_OBJ(f, type) ((type *)((char *)(f) - offsetof(type, fid)))
 
-/* Set in the descriptors of regions of device memory (provider.descSpecial). */
+/* Set in the descriptors of regions of device memory (region.DescSpecial). */
 #define WEFT_DESC_SPECIAL 1u
 
 /* The handle of an object that an application passed to another one's

@@ -81,13 +81,13 @@ func (e *leasedEP) onAccessed(src hw.Source, addr uint64, head, payload []byte) 
 	if err != nil {
 		return // closed meanwhile
 	}
-	defer m.gate.Leave()
-	if !e.accesses.On() || m.named != nil {
+	defer m.Gate.Leave()
+	if !e.accesses.On() || m.OnDevice() {
 		return
 	}
 	first := offset - min(offset, addr%pages.Size)
-	n := min(offset-first+pages.Size-addr%pages.Size, m.length-first)
-	for _, v := range m.window(e.regionIOV[:0], first, n) {
+	n := min(offset-first+pages.Size-addr%pages.Size, m.Length-first)
+	for _, v := range window(e.regionIOV[:0], m.Memory.Parts, first, n) {
 		pages.Background.Ask(uint64(v.Base), v.Len)
 	}
 }

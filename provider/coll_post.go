@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/region"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -72,7 +73,7 @@ func (e *Endpoint) checkCollective(a *CollectiveArgs) (call collective.Call, err
 // checkForm checks what all collective operations have.
 func (e *Endpoint) checkForm(descs [2]uint64, flags uint64) error {
 	switch {
-	case e.domain.hmem() && (descs[0]|descs[1])&descSpecial != 0:
+	case e.domain.hmem() && (descs[0]|descs[1])&region.DescSpecial != 0:
 		return e.refuse(fi.EOPNOTSUPP, "collective: device memory")
 	case flags&^collectiveFlags != 0:
 		return e.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", flags&^collectiveFlags)

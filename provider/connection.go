@@ -237,7 +237,7 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 		select {
 		case <-ctx.Done():
 			return net.ErrClosed
-		case <-time.After(retryInterval):
+		case <-time.After(peers.RetryInterval):
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"fmt"
-
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -13,33 +11,10 @@ import (
 // Applications name device memory (package hmem) by a descriptor besides the address; [Domain.Translate] makes one of
 // the two.
 
-// descSpecial is set in descriptors of regions of device memory. C reads it
-// (WEFT_DESC_SPECIAL in cabi/objects.h); other descriptors mean nothing.
-const descSpecial = 1
-
-// Translate makes the addresses of a vector those of the regions that descs
-// name, of which there are as many. Descriptors that no region of device memory
-// has are passed over. Errors: fi.EINVAL for a region that is closed, or does
-// not have the range.
+// Translate makes the addresses of a vector those of the regions that descs name, of which there are as many: see
+// [region.Table.Translate].
 func (d *Domain) Translate(iov []fi.IOVec, descs []uint64) error {
-	for i := range iov {
-		if i >= len(descs) || descs[i]&descSpecial == 0 {
-			continue
-		}
-		d.regions.specialMu.RLock()
-		m := d.regions.special[descs[i]]
-		d.regions.specialMu.RUnlock()
-		if m == nil {
-			return fmt.Errorf("descriptor %#x: %w", descs[i], fi.EINVAL)
-		}
-		addr, ok := m.memory.Translate(uint64(iov[i].Base), iov[i].Len)
-		if !ok {
-			return fmt.Errorf("%d bytes at %#x are not in the region of the descriptor: %w", iov[i].Len,
-				iov[i].Base, fi.EINVAL)
-		}
-		iov[i].Base = uintptr(addr)
-	}
-	return nil
+	return d.regions.Translate(iov, descs)
 }
 
 // hmem reports whether the domain was opened for device memory.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/ptp"
@@ -17,10 +16,10 @@ import (
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/hmem"
 	offers "github.com/weft-fabric/weft/provider/info"
-	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/refs"
+	"github.com/weft-fabric/weft/provider/region"
 )
 
 // Domain is an interface's share of a fabric: endpoints and what they are bound
@@ -42,11 +41,10 @@ type Domain struct {
 	// maxStripes is the number of stripes of an endpoint whose transmit
 	// queue is large enough, a power of two. Immutable.
 	maxStripes int
-	regions    mrTable
-	memory     hw.MemoryDomain // where regions are published, immutable
+	regions    region.Table[MR]
+	published  region.Publisher
 	rdma       rdmaDomain
 	clock      *probe.Clock // nil: not requested; immutable
-	hotRegions keys.Direct  // the same for the data plane
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
 
@@ -92,7 +90,10 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
 	}
 	d.drives = deferred.NewDrives(driven.drive, driven.undrive)
-	d.memory = newMemoryDomain()
+	d.published.Memory, d.published.Auth = newMemoryDomain(), auth
+	d.published.Mapped = f.cfg.HMEMMapSize != 0 && f.cfg.Service != config.No
+	d.published.Allocated = info.Domain.MRMode&(fi.MRAllocated|fi.MRBasic) != 0
+	d.published.HugeLeast = uint64(f.cfg.HugeRegionSize)
 	if d.format == fi.FormatUnspec {
 		d.format = fi.Sockaddr
 	}
@@ -100,7 +101,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		d.format = names.Matched
 	}
 	if d.clock, err = probe.OpenClock(d.cfg, d.DomainName(), clockSources); err != nil {
-		_ = d.memory.Close()
+		_ = d.published.Memory.Close()
 		f.refs.Release()
 		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain %s: %v", d.DomainName(), err)
 	}
@@ -155,9 +156,9 @@ func (d *Domain) Close() error {
 	d.stopService()
 	d.importer.Leave()
 	d.clock.Close()
-	_ = d.memory.Close()
+	_ = d.published.Memory.Close()
 	d.closeRDMA()
-	d.hotRegions.Close()
+	d.published.Direct.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, q := range []*eq.Queue{d.events, d.mrEvents} {

@@ -113,7 +113,7 @@ func TestDomainEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := openTestEQ(t, f)
-	attr := region(fi.Send, 0)
+	attr := regionAttr(fi.Send, 0)
 	attr.Context = 9
 	m, err := d.RegMR(attr, 0)
 	if err != nil {

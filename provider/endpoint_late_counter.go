@@ -124,7 +124,7 @@ func (e *peering) withdrawRegions() {
 	if p, ok := e.iface.(hw.Publisher); ok {
 		p.Withdraw()
 	}
-	for _, m := range e.domain.regions.remote() {
-		m.unexport() // other endpoints give new keys
+	for _, m := range e.domain.regions.All() {
+		m.region.Unexport() // other endpoints give new keys
 	}
 }

@@ -66,17 +66,14 @@ type link struct {
 
 	// mu serialises connecting. It is not on the data path: a connected
 	// link never takes it.
-	mu      sync.Mutex
-	paths   uint32    // that it has had
-	since   time.Time // first of the failed attempts to connect, zero: none
-	nextTry time.Time
-	lost    bool     // the peer was connected once and is gone
-	listed  bool     // an address of the address vector has led here
-	refused string   // the last refusal that was logged
-	around  []*port  // that do not lead to the peer
-	filled  []uint32 // lines of the hot peer table that point at path
-	backs   []uint32 // lines of the endpoint's backLines that do
-	stall   stall    // of datagrams
+	mu       sync.Mutex
+	paths    uint32         // that it has had
+	attempts peers.Attempts // to connect
+	listed   bool           // an address of the address vector has led here
+	around   []*port        // that do not lead to the peer
+	filled   []uint32       // lines of the hot peer table that point at path
+	backs    []uint32       // lines of the endpoint's backLines that do
+	stall    stall          // of datagrams
 }
 
 // path is a transport endpoint, boxed so that it can be swapped atomically.
@@ -102,35 +99,16 @@ type path struct {
 	former atomic.Bool
 }
 
-// goneEndpoint stands for the transport endpoint of a peer whose end was reported: an address vector may keep the
-// addresses, and so the links, of many of them.
-type goneEndpoint struct{}
-
-func (goneEndpoint) AMShort(hw.AMID, uint64, []byte, []byte) error { return hw.ErrPeerDead }
-func (goneEndpoint) AMBcopy(hw.AMID, uint64, []byte, int, func(dst []byte), int) error {
-	return hw.ErrPeerDead
-}
-func (goneEndpoint) Address() []byte { return nil }
-func (goneEndpoint) EagerOpen() bool { return false }
-func (goneEndpoint) Wake()           {}
-func (goneEndpoint) Check() error    { return hw.ErrPeerDead }
-func (goneEndpoint) Err() error      { return hw.ErrPeerDead }
-func (goneEndpoint) Reported() bool  { return true }
-
 // leave forgets the endpoint of a path whose end was reported, and what else the path has of it.
 func (l *link) leave(p *path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.path.Load() == p {
-		gone := &path{Endpoint: goneEndpoint{}, port: p.port, peer: p.peer, slots: p.slots}
+		gone := &path{Endpoint: peers.Gone{}, port: p.port, peer: p.peer, slots: p.slots}
 		gone.former.Store(p.former.Load())
 		l.path.Store(gone)
 	}
 }
-
-// retryInterval is the pause between two attempts to connect to a peer that
-// does not answer.
-const retryInterval = time.Millisecond
 
 // linkTable holds an endpoint's links.
 type linkTable struct{ links peers.Table[link, *link] }
@@ -168,56 +146,47 @@ func (e *initiator) connect(l *link) (*path, error) {
 		e.rx.seekEnds()
 		return nil, fi.EAGAIN // its last messages come first
 	}
-	now := time.Now()
-	if now.Before(l.nextTry) {
-		return nil, e.unreachable(l, now)
+	now, limit := time.Now(), e.domain.cfg.ConnectTimeout
+	if !l.attempts.Begin(now) {
+		return nil, l.attempts.Status(now, limit)
 	}
-	l.nextTry = now.Add(retryInterval)
 	if old != nil {
 		e.forget(l)
 	}
 	ep, port, err := e.connectOver(l)
-	switch {
-	case err == nil:
-		l.since, l.nextTry, l.lost, l.refused, l.around = time.Time{}, time.Time{}, false, "", nil
-		own, err := peers.ParseAddress(ep.Address())
-		if err != nil {
-			log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
+	if err != nil {
+		status, news := l.attempts.Fail(err, now, limit)
+		if news {
+			log.Warnf(log.EPCtrl, "connect to %s: %v", l.to, err)
 		}
-		p := &path{Endpoint: ep, port: port, peer: own, rounds: e.shares.roundsWith(ep, port)}
-		if port.oneSided() {
-			p.keys = &rkey.Peer{}
-			if d, ok := ep.(hw.DevicePeer); ok {
-				p.device = d.DeviceAddress()
-			}
-		}
-		if line := (hot.Peer{}); port.number == 0 && e.iface.FillPeer(ep, &line) == nil {
-			p.slots = line.Slots
-		}
-		l.paths++
-		p.serial = l.paths
-		l.path.Store(p)
-		e.stats.Shared(stats.SharedConnects, 1)
-		return p, nil
-	case errors.Is(err, hw.ErrNoPath):
-		l.refuse(err)
-		if l.lost {
-			return nil, fi.ECONNRESET
-		}
-		return nil, fi.EHOSTUNREACH
-	case errors.Is(err, hw.ErrNoResource):
-		return nil, fi.EAGAIN
-	case errors.Is(err, hw.ErrPermission):
-		l.refuse(err)
-		return nil, fi.EACCES
-	case errors.Is(err, hw.ErrInvalid):
-		l.refuse(err)
-		return nil, fi.EINVAL
+		return nil, status
 	}
-	if l.since.IsZero() {
-		l.since = now
+	l.attempts.Reset()
+	l.around = nil
+	l.path.Store(e.newPath(l, ep, port))
+	e.stats.Shared(stats.SharedConnects, 1)
+	return l.path.Load(), nil
+}
+
+// newPath is the path over a transport endpoint that is connected. The caller has l.mu.
+func (e *initiator) newPath(l *link, ep hw.Endpoint, port *port) *path {
+	own, err := peers.ParseAddress(ep.Address())
+	if err != nil {
+		log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
 	}
-	return nil, e.unreachable(l, now)
+	p := &path{Endpoint: ep, port: port, peer: own, rounds: e.shares.roundsWith(ep, port)}
+	if port.oneSided() {
+		p.keys = &rkey.Peer{}
+		if d, ok := ep.(hw.DevicePeer); ok {
+			p.device = d.DeviceAddress()
+		}
+	}
+	if line := (hot.Peer{}); port.number == 0 && e.iface.FillPeer(ep, &line) == nil {
+		p.slots = line.Slots
+	}
+	l.paths++
+	p.serial = l.paths
+	return p
 }
 
 // confirm returns the path if its peer still has its address, fi.EAGAIN while that is not known, or the peer
@@ -241,7 +210,7 @@ func (e *peering) confirm(p *path) (*path, error) {
 func (l *link) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lost, l.since, l.nextTry, l.refused = false, time.Time{}, time.Time{}, ""
+	l.attempts.Reset()
 	if p := l.path.Load(); p != nil && l.listed {
 		p.former.Store(true)
 	}
@@ -258,29 +227,12 @@ func (e *peering) broken(err error) error {
 	return fi.EAGAIN
 }
 
-// refuse logs why a peer is refused, once until that changes. The caller has l.mu.
-func (l *link) refuse(err error) {
-	if text := err.Error(); text != l.refused {
-		l.refused = text
-		log.Warnf(log.EPCtrl, "connect to %s: %s", l.to, text)
-	}
-}
-
-// unreachable says what the caller gets of a failing link. The caller has l.mu.
-func (e *attributes) unreachable(l *link, now time.Time) error {
-	if l.lost {
-		return fi.ECONNRESET
-	}
-	if !l.since.IsZero() && now.Sub(l.since) > e.domain.cfg.ConnectTimeout {
-		return fi.EHOSTUNREACH
-	}
-	return fi.EAGAIN
-}
-
 // forget takes the peer's lines away from the data plane. The caller has l.mu.
 func (e *peering) forget(l *link) {
 	p := l.path.Load()
-	l.lost = l.lost || p == nil || !p.former.Load() // else the end is of the endpoint that had the address before
+	if p == nil || !p.former.Load() { // else the end is of the endpoint that had the address before
+		l.attempts.Lose()
+	}
 	for _, i := range l.filled {
 		line := e.peers.At(uint64(i))
 		if atomic.LoadUint32(&line.Link) == l.index+1 {

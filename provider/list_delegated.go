@@ -92,7 +92,7 @@ func (l *delegation) flush() bool {
 // of a device of theirs.
 func (m *MR) offer() {
 	d := m.domain
-	if !d.hmem() || !m.remote() || d.cfg.HMEMMapSize == 0 || d.cfg.Service == config.No {
+	if !d.hmem() || !m.region.Remote() || d.cfg.HMEMMapSize == 0 || d.cfg.Service == config.No {
 		return
 	}
 	if err := d.importer.Enter(); err != nil {
@@ -116,8 +116,8 @@ func performCopy(q *wire.CopyRequest, pid int) proxy.Status {
 	if m == nil {
 		return status
 	}
-	d := m.domain
-	m.gate.Leave() // what follows may wait
+	d := m.Owner.domain
+	m.Gate.Leave() // what follows may wait
 	if !d.hmem() || d.cfg.HMEMMapSize == 0 {
 		return proxy.StatusRefused
 	}
@@ -131,7 +131,7 @@ func performCopy(q *wire.CopyRequest, pid int) proxy.Status {
 	if m, status = regionOfToken(q.Incarnation, q.Key, q.Rights); m == nil {
 		return status
 	}
-	defer m.gate.Leave()
+	defer m.Gate.Leave()
 	if err := copyPieces(q, m, use); err != nil {
 		log.Warnf(log.MR, "copy between region %#x and memory of process %d: %v", q.Key, pid, err)
 		return proxy.StatusRefused
@@ -140,21 +140,21 @@ func performCopy(q *wire.CopyRequest, pid int) proxy.Status {
 }
 
 // copyPieces copies the pieces of a request between a region and an allocation.
-func copyPieces(q *wire.CopyRequest, m *MR, use *cuda.Use) error {
+func copyPieces(q *wire.CopyRequest, m *peerRegion, use *cuda.Use) error {
 	f := use.Mapping().(*hmem.Mapping)
 	write := q.Rights&fi.RemoteWrite != 0
-	if hmem.OnDevice(uint64(m.parts[0].Base)) || !write && !f.Writable() {
+	if hmem.OnDevice(uint64(m.Memory.Parts[0].Base)) || !write && !f.Writable() {
 		return fi.EACCES
 	}
 	from := mappedRegion{use: use}
 	var batch cuda.Batch
 	var outside, driver error // of a piece, of a copy
 	for _, p := range q.Pieces {
-		if p.Offset > f.Size() || p.N > f.Size()-p.Offset || !m.covers(p.Addr, p.N) {
+		if p.Offset > f.Size() || p.N > f.Size()-p.Offset || !m.Covers(p.Addr, p.N) {
 			outside = fmt.Errorf("%d bytes at %#x and %d of %d: %w", p.N, p.Addr, p.Offset, f.Size(), fi.EACCES)
 			break
 		}
-		el := dataplane.Element{Local: uint64(m.parts[0].Base) + (p.Addr - m.base), Remote: p.Offset, Len: p.N}
+		el := dataplane.Element{Local: m.At(p.Addr), Remote: p.Offset, Len: p.N}
 		if driver = from.copy(&batch, &el, write); driver != nil {
 			break
 		}

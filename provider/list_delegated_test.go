@@ -26,9 +26,10 @@ func TestDelegatedRefused(t *testing.T) {
 	if !ok {
 		t.Fatal("the dma-buf is not shared")
 	}
+	base := m.region.Base
 	good := wire.CopyRequest{
 		Incarnation: y.ep.incarnation, Key: m.key, Rights: fi.RemoteRead,
-		Token: share.Token, Buffer: share.Buffer, Pieces: []wire.CopyPiece{{Offset: 8, Addr: m.base + 16, N: 32}},
+		Token: share.Token, Buffer: share.Buffer, Pieces: []wire.CopyPiece{{Offset: 8, Addr: base + 16, N: 32}},
 	}
 	for what, c := range map[string]struct {
 		change func(q *wire.CopyRequest)
@@ -39,8 +40,8 @@ func TestDelegatedRefused(t *testing.T) {
 		"no such region":    {func(q *wire.CopyRequest) { q.Key++ }, proxy.StatusNone},
 		"no right":          {func(q *wire.CopyRequest) { q.Rights = fi.RemoteWrite }, proxy.StatusRefused},
 		"no such memory":    {func(q *wire.CopyRequest) { q.Token++ }, proxy.StatusNone},
-		"beyond the region": {func(q *wire.CopyRequest) { q.Pieces[0].Addr = m.base + 4090 }, proxy.StatusRefused},
-		"before the region": {func(q *wire.CopyRequest) { q.Pieces[0].Addr = m.base - 1 }, proxy.StatusRefused},
+		"beyond the region": {func(q *wire.CopyRequest) { q.Pieces[0].Addr = base + 4090 }, proxy.StatusRefused},
+		"before the region": {func(q *wire.CopyRequest) { q.Pieces[0].Addr = base - 1 }, proxy.StatusRefused},
 		"beyond the memory": {func(q *wire.CopyRequest) { q.Pieces[0].Offset = share.Size - 31 }, proxy.StatusRefused},
 		"offset that wraps": {func(q *wire.CopyRequest) { q.Pieces[0].Offset = ^uint64(0) - 15 }, proxy.StatusRefused},
 		"length that wraps": {func(q *wire.CopyRequest) { q.Pieces[0].N = ^uint64(0) - 7 }, proxy.StatusRefused},
@@ -73,10 +74,10 @@ func TestDelegatedFailed(t *testing.T) {
 		}
 		q := wire.CopyRequest{
 			Incarnation: y.ep.incarnation, Key: m.key, Rights: fi.RemoteRead,
-			Token: share.Token, Buffer: share.Buffer, Pieces: []wire.CopyPiece{{Offset: 8, Addr: m.base, N: 32}},
+			Token: share.Token, Buffer: share.Buffer, Pieces: []wire.CopyPiece{{Offset: 8, Addr: m.region.Base, N: 32}},
 		}
 		if c.outside {
-			q.Pieces[0].Addr = m.base - 1
+			q.Pieces[0].Addr = m.region.Base - 1
 		}
 		mapping := func() cuda.Mapping {
 			who := cuda.Foreign{PID: os.Getpid(), Token: q.Token, Buffer: q.Buffer}

@@ -47,7 +47,7 @@ func keyedHints(key string) *fi.Info {
 // forged is the token of a region, changed and sealed anew, as the holder of a key can.
 func (s *side) forged(m *MR, tell func(t *token.Token), key []byte) Token {
 	s.t.Helper()
-	t, err := token.Parse(s.token(m), m.auth.Bytes())
+	t, err := token.Parse(s.token(m), m.region.Auth.Bytes())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (c *lie) refused(t *testing.T, x, y *side) {
 	memory, local := bytes.Repeat([]byte{1}, 3*lieSize), bytes.Repeat([]byte{2}, lieSize)
 	m := y.region(memory[lieSize:2*lieSize], 0, c.access)
 	defer m.Close()
-	to, err := x.ep.OpenToken(y.forged(m, c.tell, m.auth.Bytes()))
+	to, err := x.ep.OpenToken(y.forged(m, c.tell, m.region.Auth.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}

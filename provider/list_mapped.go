@@ -87,11 +87,11 @@ func (op *listOp) takeMapped() (mapped []uint32) {
 
 // mappedRegion is a peer's region, as one post of a list reaches it.
 type mappedRegion struct {
-	base   uint64    // by which elements name the first byte
-	own    *MR       // of this process, its gate entered; or nil and
-	use    *cuda.Use // of another one's allocation; or nil and the owner copies
-	offset uint64    // of base in the region or the allocation
-	err    error     // it cannot be reached so; wraps fi.EIO: nor otherwise
+	base   uint64      // by which elements name the first byte
+	own    *peerRegion // of this process, its gate entered; or nil and
+	use    *cuda.Use   // of another one's allocation; or nil and the owner copies
+	offset uint64      // of base in the region or the allocation
+	err    error       // it cannot be reached so; wraps fi.EIO: nor otherwise
 
 	pid int                // of the owner
 	ask wire.RegionRequest // what it is asked by
@@ -100,7 +100,7 @@ type mappedRegion struct {
 // end ends the accesses.
 func (m *mappedRegion) end() {
 	if m.own != nil {
-		m.own.gate.Leave()
+		m.own.Gate.Leave()
 	}
 	if m.use != nil {
 		m.use.Release()
@@ -183,7 +183,7 @@ func (op *listOp) copyBatch(batch *cuda.Batch, sel *pieces.Selection, i int, reg
 func (m *mappedRegion) copy(batch *cuda.Batch, el *dataplane.Element, read bool) error {
 	at := el.Remote - m.base + m.offset
 	if m.own != nil {
-		remote := uint64(m.own.parts[0].Base) + at
+		remote := uint64(m.own.Memory.Parts[0].Base) + at
 		if read {
 			return hmem.Copy(batch, el.Local, remote, el.Len)
 		}
@@ -214,10 +214,10 @@ func (r *Remote) mapRegion(read bool, near uint64) *mappedRegion {
 		var status proxy.Status
 		if m.own, status = regionOfToken(r.about.Incarnation, r.about.Key, rights); status != proxy.StatusOK {
 			m.err = fmt.Errorf("region %#x: %v", r.about.Key, status)
-		} else if !m.own.covers(r.about.Base, r.about.Length) {
+		} else if !m.own.Covers(r.about.Base, r.about.Length) {
 			m.err = fmt.Errorf("region %#x has not %d bytes at %#x", r.about.Key, r.about.Length, r.about.Base)
 		} else {
-			m.offset = r.about.Base - m.own.base
+			m.offset = r.about.Base - m.own.Base
 		}
 	case r.about.Kind == token.Host:
 		m.err = r.ep.domain.importer.Enter() // its connections end with the domain
@@ -276,21 +276,21 @@ func answerRegion(r *proxy.Request) {
 		r.Reply(status, nil)
 		return
 	}
-	defer m.gate.Leave()
-	addr := uint64(m.parts[0].Base) + (q.Addr - m.base)
-	if !hmem.OnDevice(uint64(m.parts[0].Base)) || !m.covers(q.Addr, q.Length) {
+	defer m.Gate.Leave()
+	addr := m.At(q.Addr)
+	if !hmem.OnDevice(uint64(m.Memory.Parts[0].Base)) || !m.Covers(q.Addr, q.Length) {
 		r.Reply(proxy.StatusRefused, nil)
 		return
 	}
 	buffer := hmem.BufferOf(addr, q.Length)
-	if m.memory.Shares[0].Buffer() != buffer {
-		log.Warnf(log.MR, "process %d asks for region %#x, whose memory was freed", r.PID, m.key)
+	if m.Memory.Shares[0].Buffer() != buffer {
+		log.Warnf(log.MR, "process %d asks for region %#x, whose memory was freed", r.PID, q.Key)
 		r.Reply(proxy.StatusStale, nil)
 		return
 	}
-	handle, offset, ok := m.domain.shareFor(addr, q.Length)
+	handle, offset, ok := m.Owner.domain.shareFor(addr, q.Length)
 	if !ok {
-		m.hideDevice()
+		m.Hide()
 		r.Reply(proxy.StatusRefused, nil)
 		return
 	}
@@ -298,22 +298,16 @@ func answerRegion(r *proxy.Request) {
 	r.Reply(proxy.StatusOK, answer.Append(nil))
 }
 
-// covers reports whether n bytes that peers name by addr and what follows are in the region.
-func (m *MR) covers(addr, n uint64) bool {
-	offset := addr - m.base
-	return offset <= m.length && n <= m.length-offset
-}
-
 // devicePart is what a token says of where the region is for processes that map its memory. False: they cannot.
 func (m *MR) devicePart() (token.Part, bool) {
-	if len(m.memory.Shares) != 1 || len(m.parts) != 1 {
+	if len(m.region.Memory.Shares) != 1 || !m.region.InOnePart() {
 		return token.Part{}, false
 	}
-	s, typ := m.memory.Shares[0], token.PartCUDA
-	if m.memory.DMABuf != nil {
+	s, typ := m.region.Memory.Shares[0], token.PartCUDA
+	if m.region.Memory.DMABuf != nil {
 		typ = token.PartDMABuf
 	}
-	_, offset, ok := m.domain.shareFor(uint64(m.parts[0].Base), m.length)
+	_, offset, ok := m.domain.shareFor(uint64(m.region.Memory.Parts[0].Base), m.region.Length)
 	if !ok {
 		return token.Part{}, false
 	}
@@ -333,19 +327,18 @@ func (r *Remote) devicePart() (token.Device, bool) {
 
 // regionOfToken returns a region of this process that others may access without its taking part, and enters its gate.
 // Else the status says why not.
-func regionOfToken(incarnation, key, rights uint64) (*MR, proxy.Status) {
+func regionOfToken(incarnation, key, rights uint64) (*peerRegion, proxy.Status) {
 	e := endpointOf(incarnation)
 	if e == nil {
 		return nil, proxy.StatusNone
 	}
-	m := e.domain.regions.keys.Find(key)
-	if m == nil || !m.gate.Enter() {
+	m := e.domain.regions.Enter(key)
+	if m == nil {
 		return nil, proxy.StatusNone
 	}
-	if m.access&rights != rights || rights == 0 || len(m.parts) != 1 || m.single || m.scope != nil ||
-		len(m.auth) != 0 ||
-		m.counter.Load() != nil || e.counted() || e.apart || e.p2p.Load() == fi.HMEMP2PDisabled {
-		m.gate.Leave()
+	if m.Rights&rights != rights || rights == 0 || !m.InOnePart() || m.Single || !m.OpenToAll("") ||
+		m.Owner.counter.Load() != nil || e.counted() || e.apart || e.p2p.Load() == fi.HMEMP2PDisabled {
+		m.Gate.Leave()
 		return nil, proxy.StatusRefused
 	}
 	return m, proxy.StatusOK

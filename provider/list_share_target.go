@@ -20,7 +20,7 @@ const helpRegions = 8
 type chunkHelp struct {
 	pieces  [hw.MaxPieces]wire.Piece
 	move    hw.Pieces
-	regions [helpRegions]*MR // whose gates are entered
+	regions [helpRegions]*peerRegion // whose gates are entered
 	keys    [helpRegions]uint64
 	used    int
 	bytes   uint64
@@ -85,11 +85,11 @@ func (c *chunkHelp) enter(e *leasedEP, h *help) bool {
 	for i := range c.pieces[:c.move.N] {
 		p := &c.pieces[i]
 		m := c.region(e, h.src, p, rights)
-		if m == nil || !m.covers(p.Addr, p.Len) {
+		if m == nil || !m.Covers(p.Addr, p.Len) {
 			c.leave()
 			return false
 		}
-		c.move.Local[i] = hw.Span{Addr: uint64(m.parts[0].Base) + (p.Addr - m.base), Len: p.Len}
+		c.move.Local[i] = hw.Span{Addr: m.At(p.Addr), Len: p.Len}
 		c.move.Remote[i] = hw.Span{Addr: p.Local, Len: p.Len}
 		c.bytes += p.Len
 	}
@@ -98,7 +98,7 @@ func (c *chunkHelp) enter(e *leasedEP, h *help) bool {
 }
 
 // region is the region of a piece, whose gate is entered, nil: the initiator does the piece.
-func (c *chunkHelp) region(e *leasedEP, src hw.Source, p *wire.Piece, rights uint64) *MR {
+func (c *chunkHelp) region(e *leasedEP, src hw.Source, p *wire.Piece, rights uint64) *peerRegion {
 	for i := c.used - 1; i >= 0; i-- {
 		if c.keys[i] == p.Key {
 			return c.regions[i]
@@ -122,7 +122,7 @@ func (c *chunkHelp) region(e *leasedEP, src hw.Source, p *wire.Piece, rights uin
 // leave leaves the gates.
 func (c *chunkHelp) leave() {
 	for i := range c.used {
-		c.regions[i].gate.Leave()
+		c.regions[i].Gate.Leave()
 		c.regions[i] = nil
 	}
 	c.used = 0

@@ -1,24 +1,16 @@
 package provider
 
 import (
-	"crypto/rand"
-	"encoding/binary"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/authkey"
-	"github.com/weft-fabric/weft/provider/hmem"
-	"github.com/weft-fabric/weft/provider/info"
-	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/refs"
+	"github.com/weft-fabric/weft/provider/region"
 )
 
 // MR is a memory region: memory of the process that the application has
@@ -27,56 +19,20 @@ import (
 type MR struct {
 	domain  *Domain
 	refs    refs.Count
-	access  uint64      // rights, immutable
-	context uint64      // of the registration, immutable
-	key     uint64      // immutable, but that a device chooses when the region is enabled: bindMu
-	events  bool        // the application asks for FI_RMA_EVENT; immutable
-	auth    authkey.Key // the key of endpoints through which peers reach it, immutable
-	scope   *mrScope    // in its place where keys are in address vectors, else nil; immutable
-	desc    uint64      // immutable
-	memory  hmem.Region // immutable until it is closed
-	parts   []fi.IOVec  // its parts
-	named   []fi.IOVec  // its names, of device memory only
-	length  uint64      // bytes of all parts, immutable
-	base    uint64      // the address by which peers name the first byte, immutable
-	single  bool        // FI_MR_SINGLE_USE: the key ends with the first operation of a peer; immutable
-	gate    keys.Gate
+	context uint64 // of the registration, immutable
+	key     uint64 // immutable, but that a device chooses when the region is enabled: bindMu
+	events  bool   // the application asks for FI_RMA_EVENT; immutable
+	region  region.Region[MR]
 
 	bindMu  sync.Mutex // control operations only
 	ep      *Endpoint  // that it is bound to, nil: none; bindMu
 	enabled bool       // peers may ask for it; bindMu
 	matched matchedMR  // the same of a matched endpoint
 
-	own   keys.Entry[MR]  // of key, written before it is entered; mrTable.mu
-	alias *keys.Entry[MR] // the key that tokens have, if it is not key (token.go), nil: none; mrTable.mu
-
-	publishMu sync.Mutex     // control operations only
-	published hw.Memory      // what the transport knows of the region, nil: nothing
-	tokened   hw.Memory      // the same by the alias, nil: nothing; publishMu
-	entries   [2]*hot.Region // what the data plane knows of it, by its key and by the alias, nil: nothing; publishMu
-	exported  hw.Memory      // the registration with the domain's RDMA device, nil: none; publishMu
-	withdrawn bool           // peers may not reach it but by messages; publishMu
-
 	// counter counts what peers write, nil: nothing does. Stored once, by
 	// BindCounter under bindMu, before peers know the key; read by the lease holder.
 	counter atomic.Pointer[cq.Counter]
 }
-
-// mrTable holds a domain's regions that peers may ask for, by key.
-type mrTable struct {
-	mu   sync.Mutex // control operations only
-	keys keys.Table[MR]
-	last uint64 // descriptor given out last
-
-	// special are the open regions of device memory, by descriptor. The lock
-	// is taken for reading by transfers that name such a descriptor, for
-	// writing by control operations.
-	specialMu sync.RWMutex
-	special   map[uint64]*MR
-}
-
-// mrAccess are the rights that a region can have.
-const mrAccess = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite | fi.Collective
 
 // RegMR registers memory, at once; see [MR.Complete] for applications that expect
 // it to take time. The addresses need not be mapped, as long as nothing
@@ -111,7 +67,8 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	if attr == nil {
 		return nil, fi.EINVAL
 	}
-	if err := d.checkMR(attr, flags); err != nil {
+	o := d.regionOptions()
+	if err := o.Check(attr, flags); err != nil {
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "register memory: %v", err)
 	}
 	auth, err := authkey.New(attr.AuthKey, attr.AuthKeySize, d.auth)
@@ -124,30 +81,24 @@ func (d *Domain) RegMR(attr *fi.MRAttr, flags uint64) (*MR, error) {
 	}
 	m, err := d.regMR(attr, flags, auth, scope)
 	if err != nil {
-		scope.end()
+		scope.End()
 	}
 	return m, err
 }
 
 // regMR registers memory with checked attributes, for callers that have a key or are in a scope.
-func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *mrScope) (*MR, error) {
-	m := &MR{domain: d, auth: auth, scope: scope, access: attr.Access & mrAccess,
-		single: flags&fi.MRSingleUse != 0, events: flags&fi.RMAEvent != 0, context: uint64(attr.Context),
-		key: attr.RequestedKey}
-	if err := m.enterMemory(attr, flags); err != nil {
+func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *region.Scope) (*MR, error) {
+	m := &MR{domain: d, events: flags&fi.RMAEvent != 0, context: uint64(attr.Context), key: attr.RequestedKey}
+	m.region.Owner, m.region.Auth, m.region.Scope = m, auth, scope
+	o := d.regionOptions()
+	if err := m.region.Init(attr, flags, &o); err != nil {
 		return nil, refuse(log.MR, fi.ErrnoOf(err), "register device memory: %v", err)
 	}
-	for _, p := range m.parts {
-		m.length += p.Len
-	}
-	if d.info.Domain.MRMode&(fi.MRBasic|fi.MRVirtAddr) != 0 {
-		m.base = uint64(m.memory.App()[0].Base)
-	}
 	if err := d.refs.Acquire(); err != nil {
-		m.memory.Leave(d.cfg.PeerTimeout)
+		m.region.Memory.Leave(d.cfg.PeerTimeout)
 		return nil, err
 	}
-	d.regions.describe(m)
+	d.regions.Describe(&m.region)
 	var err error
 	switch {
 	case d.choosesKeys(): // when it is enabled
@@ -157,9 +108,9 @@ func (d *Domain) regMR(attr *fi.MRAttr, flags uint64, auth authkey.Key, scope *m
 		err = m.open()
 	}
 	if err != nil {
-		d.regions.remove(m)
+		d.regions.Remove(&m.region)
 		d.refs.Release()
-		m.memory.Leave(d.cfg.PeerTimeout)
+		m.region.Memory.Leave(d.cfg.PeerTimeout)
 		return nil, err
 	}
 	return m, nil
@@ -170,10 +121,18 @@ func (m *MR) take(random bool) error {
 	if err := m.checkKey(); err != nil {
 		return err
 	}
-	if err := m.domain.regions.enter(m, random); err != nil {
+	key, err := m.domain.regions.Add(&m.region, m.key, random)
+	if err != nil {
 		return refuse(log.MR, fi.ErrnoOf(err), "register memory with key %#x: %v", m.key, err)
 	}
+	m.key = key
 	return nil
+}
+
+// regionOptions are what the domain's regions have in common.
+func (d *Domain) regionOptions() region.Options {
+	return region.Options{Keyed: d.Keyed(), Device: d.hmem(), Matched: d.Matches(),
+		Addressed: d.info.Domain.MRMode&(fi.MRBasic|fi.MRVirtAddr) != 0, PeerTimeout: d.cfg.PeerTimeout}
 }
 
 // open gives the region its key and lets peers ask for it.
@@ -181,155 +140,11 @@ func (m *MR) open() error {
 	if err := m.take(m.domain.info.Domain.MRMode&(fi.MRBasic|fi.MRProvKey) != 0); err != nil {
 		return err
 	}
-	m.publish()
+	m.region.Publish(&m.domain.published, m.key)
 	m.offer()
 	m.enabled = true
 	return nil
 }
-
-func (d *Domain) checkMR(a *fi.MRAttr, flags uint64) error {
-	allowed := fi.MRSingleUse | fi.RMAEvent
-	if d.Keyed() {
-		allowed |= fi.AuthKey
-	}
-	if d.hmem() {
-		allowed |= fi.HMEMDeviceOnly | fi.HMEMHostAlloc | fi.MRDMABuf
-	}
-	switch {
-	case flags&^allowed != 0:
-		return fmt.Errorf("flags %#x: %w", flags&^allowed, fi.EBADFLAGS)
-	case flags&fi.MRDMABuf != 0 && a.DMABuf == nil:
-		return fmt.Errorf("FI_MR_DMABUF without a dma-buf: %w", fi.EINVAL)
-	case flags&fi.MRDMABuf != 0:
-	case d.Matches() && len(a.IOV) > 1:
-		return fmt.Errorf("%d parts, 1 is possible with FI_PROTO_CXI: %w", len(a.IOV), fi.ENOSYS)
-	case len(a.IOV) == 0 || len(a.IOV) > info.MRIOVLimit:
-		return fmt.Errorf("%d parts, 1 to %d are possible: %w", len(a.IOV), info.MRIOVLimit, fi.EINVAL)
-	}
-	for i, v := range a.IOV {
-		if uint64(v.Base)+v.Len < uint64(v.Base) {
-			return fmt.Errorf("part %d of %d bytes at %#x: %w", i, v.Len, v.Base, fi.EINVAL)
-		}
-	}
-	return nil
-}
-
-// enter enters m if peers may ask for it, under a random key or under the one that was requested.
-func (t *mrTable) enter(m *MR, random bool) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if random {
-		m.key = t.unusedKey()
-	}
-	if !m.remote() {
-		return nil
-	}
-	if m.key == fi.KeyNotAvail {
-		return fi.EKEYREJECTED
-	}
-	if t.keys.Find(m.key) != nil {
-		return fi.ENOKEY
-	}
-	m.own = keys.Entry[MR]{Key: m.key, Region: m}
-	t.keys.Add(&m.own)
-	return nil
-}
-
-// expire ends the keys of a region that stays open.
-func (t *mrTable) expire(m *MR) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.dropKeys(m)
-}
-
-// dropKeys takes a region's keys out. The caller has t.mu.
-func (t *mrTable) dropKeys(m *MR) {
-	t.keys.Remove(&m.own)
-	if m.alias != nil {
-		t.keys.Remove(m.alias)
-	}
-}
-
-// enterMemory takes in the region's memory, whose kind is read in a domain for device memory only.
-func (m *MR) enterMemory(attr *fi.MRAttr, flags uint64) (err error) {
-	m.memory = hmem.Region{Parts: slices.Clone(attr.IOV)}
-	if m.domain.hmem() {
-		writable := m.access&(fi.Recv|fi.Read|fi.RemoteWrite) != 0
-		m.memory, err = hmem.EnterRegion(attr, flags, writable, m.domain.cfg.PeerTimeout)
-	}
-	m.parts, m.named = m.memory.Parts, m.memory.Named
-	return err
-}
-
-// enterDirect has the data plane find a published region by a key. It returns the entry, nil: there is no room.
-func (m *MR) enterDirect(key uint64) *hot.Region {
-	r := hot.Region{Key: key, Addr: uint64(m.parts[0].Base), Base: m.base, Len: m.length}
-	if m.access&fi.RemoteRead != 0 {
-		r.Access |= hot.KeyRead
-	}
-	if m.access&fi.RemoteWrite != 0 {
-		r.Access |= hot.KeyWrite
-	}
-	return m.domain.hotRegions.Add(r)
-}
-
-// describe gives m its descriptor.
-func (t *mrTable) describe(m *MR) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.last += 2
-	m.desc = t.last
-	if m.named != nil {
-		m.desc |= descSpecial
-		t.specialMu.Lock()
-		defer t.specialMu.Unlock()
-		if t.special == nil {
-			t.special = map[uint64]*MR{}
-		}
-		t.special[m.desc] = m
-	}
-}
-
-// unusedKey returns a random key that no region has. The caller has t.mu.
-func (t *mrTable) unusedKey() uint64 {
-	for {
-		var b [8]byte
-		rand.Read(b[:]) // never fails
-		key := binary.LittleEndian.Uint64(b[:])
-		if key != fi.KeyNotAvail && t.keys.Find(key) == nil {
-			return key
-		}
-	}
-}
-
-// remote returns the regions that peers may ask for.
-func (t *mrTable) remote() []*MR {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []*MR
-	for _, k := range t.keys.All() {
-		if k == &k.Region.own {
-			list = append(list, k.Region)
-		}
-	}
-	return list
-}
-
-func (t *mrTable) remove(m *MR) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if m.remote() {
-		t.dropKeys(m)
-	}
-	if m.named != nil {
-		t.specialMu.Lock()
-		defer t.specialMu.Unlock()
-		delete(t.special, m.desc)
-	}
-}
-
-// remote reports whether peers may access the region.
-func (m *MR) remote() bool { return m.access&(fi.RemoteRead|fi.RemoteWrite) != 0 }
 
 // Key returns the region's key: fi.KeyNotAvail before Enable in a domain of endpoints of the CXI protocol.
 func (m *MR) Key() uint64 {
@@ -343,7 +158,7 @@ func (m *MR) Key() uint64 {
 
 // Desc returns the region's descriptor. Transfers need it for memory of a
 // device only. It is never 0.
-func (m *MR) Desc() uint64 { return m.desc }
+func (m *MR) Desc() uint64 { return m.region.Desc() }
 
 // BindCounter counts what peers write into the region (FI_RMA_EVENT), for
 // flags fi.RemoteWrite. A reader of the counter makes progress of the domain's
@@ -376,7 +191,7 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	}
 	c.Retain()
 	m.counter.Store(c)
-	m.withdraw()
+	m.region.Withdraw(&m.domain.published)
 	return nil
 }
 
@@ -440,8 +255,8 @@ func (m *MR) Enable() error {
 
 // spend ends the key of a region for single use: an operation of a peer is done.
 func (m *MR) spend() {
-	if m.single {
-		m.domain.regions.expire(m)
+	if m.region.Single {
+		m.domain.regions.Expire(&m.region)
 	}
 }
 
@@ -452,11 +267,11 @@ func (m *MR) Close() error {
 		return err
 	}
 	m.leaveEndpoint() // its key may be another region's afterwards
-	m.domain.regions.remove(m)
-	m.withdraw()
-	m.gate.Shut()
-	m.memory.Leave(m.domain.cfg.PeerTimeout)
-	m.scope.end()
+	m.domain.regions.Remove(&m.region)
+	m.region.Withdraw(&m.domain.published)
+	m.region.Gate.Shut()
+	m.region.Memory.Leave(m.domain.cfg.PeerTimeout)
+	m.region.Scope.End()
 	if c := m.counter.Load(); c != nil {
 		c.Release()
 	}

@@ -31,7 +31,7 @@ func (d *Domain) keyBytes() uint64 { return d.info.Domain.MRKeySize }
 // checkKey refuses a key that is too long for the domain's regions, of a region that peers are to reach. Errors:
 // fi.EKEYREJECTED.
 func (m *MR) checkKey() error {
-	if n := m.domain.keyBytes(); m.domain.atEndpoints() && m.remote() && n < 8 && m.key>>(8*n) != 0 {
+	if n := m.domain.keyBytes(); m.domain.atEndpoints() && m.region.Remote() && n < 8 && m.key>>(8*n) != 0 {
 		return refuse(log.MR, fi.EKEYREJECTED, "register memory: key %#x is longer than %d bytes", m.key, n)
 	}
 	return nil
@@ -49,22 +49,11 @@ func (m *MR) BindMatched(e *MatchedEndpoint, flags uint64) error {
 	})
 }
 
-// hwAccess are the rights of peers as devices have them.
-func (m *MR) hwAccess() (a hw.Access) {
-	if m.access&fi.RemoteRead != 0 {
-		a |= hw.RemoteRead
-	}
-	if m.access&fi.RemoteWrite != 0 {
-		a |= hw.RemoteWrite
-	}
-	return a
-}
-
 // expose lets peers reach the region through its endpoint. Errors: fi.EOPBADSTATE for one that is not enabled, and what
 // keeps the device from registering the memory; fi.EINVAL for a region with events of an endpoint without. A region
 // that the device may have all the same stays until it can be closed. The caller has bindMu.
 func (m *MR) expose() error {
-	if !m.remote() {
+	if !m.region.Remote() {
 		return nil
 	}
 	if err := m.conceal(); err != nil {
@@ -75,14 +64,14 @@ func (m *MR) expose() error {
 	if err != nil {
 		return refuse(log.MR, fi.EOPBADSTATE, "enable a memory region: its endpoint is not enabled")
 	}
-	a := matched.RegionAttr{Key: m.key, Access: m.hwAccess(), Choose: m.domain.choosesKeys(), Notify: e.rxCQ != nil,
-		Context: m.context, Events: m.events}
+	a := matched.RegionAttr{Key: m.key, Access: m.region.RemoteAccess(), Choose: m.domain.choosesKeys(),
+		Notify: e.rxCQ != nil, Context: m.context, Events: m.events}
 	a.Written = m.writtenBy(e)
 	if (m.events || a.Written != nil) && e.info.Caps&fi.RMAEvent == 0 {
 		return refuse(log.MR, fi.EINVAL, "enable a memory region with events: its endpoint is without FI_RMA_EVENT")
 	}
-	if m.length != 0 {
-		a.Addr = uint64(m.parts[0].Base)
+	if m.region.Length != 0 {
+		a.Addr = uint64(m.region.Memory.Parts[0].Base)
 		if a.Memory, err = m.registerWith(e); err != nil {
 			return refuse(log.MR, matched.Errno(err), "enable a memory region: %v", err)
 		}
@@ -155,11 +144,11 @@ func (m *MR) registerWith(e *MatchedEndpoint) (hw.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	access := hw.Access(0)
-	if m.access&fi.RemoteWrite != 0 {
-		access = hw.LocalWrite
+	r := hw.Region{Addr: m.region.HW().Addr, Len: int(m.region.Length)}
+	if m.region.Rights&fi.RemoteWrite != 0 {
+		r.Access = hw.LocalWrite
 	}
-	return device.Register(hw.Region{Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: access})
+	return device.Register(r)
 }
 
 // leaveEndpoint ends what expose and BindMatched have begun. A device that does not let go of the memory keeps its

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/provider/info"
 )
 
-func region(access, key uint64) *fi.MRAttr {
+func regionAttr(access, key uint64) *fi.MRAttr {
 	return &fi.MRAttr{IOV: []fi.IOVec{{Base: 4096, Len: 100}}, Access: access, RequestedKey: key}
 }
 
@@ -21,7 +21,7 @@ func TestRegMRArguments(t *testing.T) {
 	warned := warnings(t)
 	d := openTestDomain(t, testInfo())
 	with := func(change func(a *fi.MRAttr)) *fi.MRAttr {
-		a := region(fi.RemoteRead, 5)
+		a := regionAttr(fi.RemoteRead, 5)
 		change(a)
 		return a
 	}
@@ -32,8 +32,8 @@ func TestRegMRArguments(t *testing.T) {
 		flags uint64
 		want  fi.Errno
 	}{
-		{"plain", region(fi.Send|fi.Recv|fi.Read|fi.Write|fi.RemoteRead|fi.RemoteWrite, 1), 0, fi.Success},
-		{"no rights", region(0, 1), 0, fi.Success},
+		{"plain", regionAttr(fi.Send|fi.Recv|fi.Read|fi.Write|fi.RemoteRead|fi.RemoteWrite, 1), 0, fi.Success},
+		{"no rights", regionAttr(0, 1), 0, fi.Success},
 		{"whole address space", iov(fi.IOVec{Base: 0, Len: 1<<64 - 1}), 0, fi.Success},
 		{"16 parts", iov(make16()...), 0, fi.Success},
 		{"17 parts", iov(append(make16(), fi.IOVec{Base: 1, Len: 1})...), 0, fi.EINVAL},
@@ -42,18 +42,18 @@ func TestRegMRArguments(t *testing.T) {
 		{"no bytes", iov(fi.IOVec{Base: 1}), 0, fi.Success},
 		{"no bytes nowhere", iov(fi.IOVec{}), 0, fi.Success},
 		{"wrapping part", iov(fi.IOVec{Base: 2, Len: 1<<64 - 1}), 0, fi.EINVAL},
-		{"no right", region(fi.RMA|fi.Tagged|1<<60, 1), 0, fi.Success},
+		{"no right", regionAttr(fi.RMA|fi.Tagged|1<<60, 1), 0, fi.Success},
 		{"offset", with(func(a *fi.MRAttr) { a.Offset = 1 }), 0, fi.Success},
 		{"authorisation key too long", with(func(a *fi.MRAttr) { a.AuthKey = make([]byte, info.MaxAuthKey+1) }), 0, fi.EINVAL},
 		{"authorisation key missing", with(func(a *fi.MRAttr) { a.AuthKeySize = 8 }), 0, fi.EINVAL},
 		{"FI_AV_AUTH_KEY", with(func(a *fi.MRAttr) { a.AuthKeySize = fi.AVAuthKey }), 0, fi.EINVAL},
 		{"a kind that nobody asked to know", with(func(a *fi.MRAttr) { a.Iface = fi.HMEMCUDA }), 0, fi.Success},
-		{"memory of the device only", region(0, 1), fi.HMEMDeviceOnly, fi.EBADFLAGS},
+		{"memory of the device only", regionAttr(0, 1), fi.HMEMDeviceOnly, fi.EBADFLAGS},
 		{"dma-buf", with(func(a *fi.MRAttr) { a.DMABuf = &fi.DMABuf{} }), fi.MRDMABuf, fi.EBADFLAGS},
-		{"rma events", region(0, 1), fi.RMAEvent, fi.Success},
-		{"single use", region(fi.RemoteRead, 1), fi.MRSingleUse, fi.Success},
-		{"persistent", region(0, 1), fi.RMAPmem, fi.EBADFLAGS},
-		{"impossible key", region(fi.RemoteWrite, fi.KeyNotAvail), 0, fi.EKEYREJECTED},
+		{"rma events", regionAttr(0, 1), fi.RMAEvent, fi.Success},
+		{"single use", regionAttr(fi.RemoteRead, 1), fi.MRSingleUse, fi.Success},
+		{"persistent", regionAttr(0, 1), fi.RMAPmem, fi.EBADFLAGS},
+		{"impossible key", regionAttr(fi.RemoteWrite, fi.KeyNotAvail), 0, fi.EKEYREJECTED},
 	} {
 		m, err := d.RegMR(c.attr, c.flags)
 		if fi.ErrnoOf(err) != c.want {
@@ -125,13 +125,13 @@ func TestRefusalIsWarning(t *testing.T) {
 // A key is used once among regions that peers may access.
 func TestRegMRKeys(t *testing.T) {
 	d := openTestDomain(t, testInfo())
-	first, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
+	first, err := d.RegMR(regionAttr(fi.RemoteWrite, 0), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = d.RegMR(region(fi.RemoteRead, 0), 0)
+	_, err = d.RegMR(regionAttr(fi.RemoteRead, 0), 0)
 	wantErrno(t, err, fi.ENOKEY, "key in use")
-	local, err := d.RegMR(region(fi.Send, 0), 0)
+	local, err := d.RegMR(regionAttr(fi.Send, 0), 0)
 	if err != nil {
 		t.Fatalf("a region without remote rights: %v", err)
 	}
@@ -139,10 +139,10 @@ func TestRegMRKeys(t *testing.T) {
 		t.Error("two regions have one descriptor")
 	}
 	wantErrno(t, local.Close(), fi.Success, "close")
-	_, err = d.RegMR(region(fi.RemoteRead, 0), 0)
+	_, err = d.RegMR(regionAttr(fi.RemoteRead, 0), 0)
 	wantErrno(t, err, fi.ENOKEY, "key in use after closing another region with it")
 	wantErrno(t, first.Close(), fi.Success, "close")
-	again, err := d.RegMR(region(fi.RemoteRead, 0), 0)
+	again, err := d.RegMR(regionAttr(fi.RemoteRead, 0), 0)
 	if err != nil {
 		t.Fatalf("key of a closed region: %v", err)
 	}
@@ -160,7 +160,7 @@ func TestRegMRProviderKeys(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 50 {
-				m, err := d.RegMR(region(fi.RemoteWrite, 7), 0)
+				m, err := d.RegMR(regionAttr(fi.RemoteWrite, 7), 0)
 				if err != nil {
 					t.Errorf("register: %v", err)
 					return
@@ -176,8 +176,8 @@ func TestRegMRProviderKeys(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, k := range d.regions.keys.All() {
-		t.Errorf("region %#x is left", k.Key)
+	for _, m := range d.regions.All() {
+		t.Errorf("region %#x is left", m.Key())
 	}
 }
 
@@ -189,7 +189,7 @@ func TestMRCounterAlone(t *testing.T) {
 		i.Domain.Threading = fi.ThreadCompletion
 		i.Caps |= caps
 		d := openTestDomain(t, i)
-		m, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
+		m, err := d.RegMR(regionAttr(fi.RemoteWrite, 0), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestMRSecondCounter(t *testing.T) {
 	i := testInfo()
 	i.Caps |= fi.RMAEvent
 	d := openTestDomain(t, i)
-	m, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
+	m, err := d.RegMR(regionAttr(fi.RemoteWrite, 0), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestMRSecondCounter(t *testing.T) {
 
 func TestMRBind(t *testing.T) {
 	d := openTestDomain(t, testInfo())
-	m, err := d.RegMR(region(fi.RemoteWrite, 0), 0)
+	m, err := d.RegMR(regionAttr(fi.RemoteWrite, 0), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

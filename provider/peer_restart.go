@@ -120,7 +120,7 @@ func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 func (e *attributes) silent(l *link) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.since.IsZero() && time.Since(l.since) > e.domain.cfg.ConnectTimeout
+	return l.attempts.Silent(time.Now(), e.domain.cfg.ConnectTimeout)
 }
 
 // dropAnswers forgets what waits to be sent to a source that is gone.

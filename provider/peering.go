@@ -54,5 +54,5 @@ func (e *peering) published() hw.MemoryDomain {
 	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() || e.auth != e.domain.auth || e.keys != nil {
 		return nil
 	}
-	return e.domain.memory
+	return e.domain.published.Memory
 }

@@ -1,9 +1,7 @@
 package provider
 
 import (
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -88,12 +86,12 @@ func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 
 // deviceKey appends the device's key of a region, which it registers with the port's memory domain.
 func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {
-	m := d.regions.keys.Find(key)
-	if m == nil || !m.gate.Enter() {
+	m := d.regions.Enter(key)
+	if m == nil {
 		return nil, wire.KeyAbsent
 	}
-	defer m.gate.Leave()
-	device, _ := m.export(p.Memory(), to)
+	defer m.Gate.Leave()
+	device, _ := m.Export(&d.published, p.Memory(), to)
 	if device == nil {
 		return nil, wire.KeyNever
 	}
@@ -125,35 +123,3 @@ func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) 
 		p.keys.Learn(key, device)
 	}
 }
-
-// export registers the region with a device's memory domain, unless it is, and appends the device's key. nil: it is not
-// for devices, because what peers do there must be known, not all peers may reach it, there is nothing, its memory is
-// another device's, the application has not promised that its pages stay (FI_MR_ALLOCATED), or the device has no
-// room. lasts: no other region gets the key, so that peers may keep it longer than the region is there.
-// The caller has entered m.gate.
-func (m *MR) export(md hw.MemoryDomain, to []byte) (key []byte, lasts bool) {
-	m.publishMu.Lock()
-	defer m.publishMu.Unlock()
-	if m.exported == nil {
-		if m.withdrawn || len(m.parts) != 1 || m.length == 0 || m.single || m.named != nil || !m.forAll() ||
-			!m.domain.allocated() {
-			return nil, false
-		}
-		r, err := md.Register(hw.Region{
-			Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
-		})
-		if err != nil {
-			log.Infof(log.MR, "region %#x is reached by messages only: %v", m.key, err)
-			return nil, false
-		}
-		m.exported = r
-	}
-	if k, ok := m.exported.(hw.Lasting); ok {
-		lasts = k.Keep()
-	}
-	return m.exported.PackKey(to), lasts
-}
-
-// allocated reports whether the application has promised that the pages of its
-// regions are there and stay: a device uses them without asking the process.
-func (d *Domain) allocated() bool { return d.info.Domain.MRMode&(fi.MRAllocated|fi.MRBasic) != 0 }

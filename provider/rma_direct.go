@@ -7,11 +7,8 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/hmem"
-	"github.com/weft-fabric/weft/provider/pages"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -34,112 +31,6 @@ func (e *peering) copyMax() uint64 {
 		return 0
 	}
 	return e.wholeMax(p, 1<<20, e.domain.cfg.RMAAssistSize)
-}
-
-// forAll reports whether all peers that reach the endpoints of the domain may reach the region: it has the domain's
-// authorization key, and none of an address vector's.
-func (m *MR) forAll() bool { return m.auth == m.domain.auth && m.scope == nil }
-
-// publish makes a region known to the transport, if peers may reach it and
-// what they do there need not be known.
-func (m *MR) publish() {
-	m.publishMu.Lock()
-	defer m.publishMu.Unlock()
-	if m.published = m.publishAs(m.key); m.published == nil || m.named != nil {
-		return
-	}
-	if least := uint64(m.domain.cfg.HugeRegionSize); least != 0 && m.length >= least {
-		n := pages.Move(uint64(m.parts[0].Base), m.length)
-		log.Infof(log.MR, "region %#x: %d of %d bytes are on huge pages", m.key, n, m.length)
-	}
-	m.entries[0] = m.enterDirect(m.key)
-}
-
-// publishAs makes a region known to the transport under a key. nil: it is not, because
-// what peers do there must be known, or because there is no room. The caller has publishMu.
-func (m *MR) publishAs(key uint64) hw.Memory {
-	if m.domain.memory == nil || m.withdrawn || len(m.parts) != 1 || !m.remote() || !m.forAll() || m.single ||
-		m.length == 0 {
-		return nil
-	}
-	region := hw.Region{
-		Addr: pointerAt(uint64(m.parts[0].Base)), Len: int(m.length), Access: m.remoteAccess(), Base: m.base,
-		Name: key, Named: true,
-	}
-	if m.named != nil {
-		if m.domain.cfg.HMEMMapSize == 0 || m.domain.cfg.Service == config.No {
-			return nil // it is mapped by none
-		}
-		region.Addr, region.Device = nil, true
-	}
-	published, err := m.domain.memory.Register(region)
-	if err != nil {
-		log.Infof(log.MR, "region %#x is reached by messages only: %v", key, err)
-		return nil
-	}
-	return published
-}
-
-// remoteAccess is what peers may do to the region, as transports take it.
-func (m *MR) remoteAccess() hw.Access {
-	access := hw.Access(0)
-	if m.access&fi.RemoteRead != 0 {
-		access |= hw.RemoteRead
-	}
-	if m.access&fi.RemoteWrite != 0 {
-		access |= hw.RemoteWrite
-	}
-	return access
-}
-
-// withdraw takes the region back from the transport, and waits for peers that
-// are at it. Called by control operations on the region.
-func (m *MR) withdraw() {
-	m.publishMu.Lock()
-	defer m.publishMu.Unlock()
-	m.withdrawn = true
-	m.domain.hotRegions.Remove(m.entries[:]...)
-	m.entries = [2]*hot.Region{}
-	if m.published != nil {
-		_ = m.published.Close()
-		m.published = nil
-	}
-	if m.tokened != nil {
-		_ = m.tokened.Close()
-		m.tokened = nil
-	}
-	m.closeExported()
-}
-
-// hideDevice has peers not ask any more where the memory of the region, a device's, is.
-func (m *MR) hideDevice() {
-	m.publishMu.Lock()
-	defer m.publishMu.Unlock()
-	for _, p := range [...]*hw.Memory{&m.published, &m.tokened} {
-		if *p != nil {
-			_ = (*p).Close()
-			*p = nil
-		}
-	}
-}
-
-// unexport takes the region back from devices: what peers do there with a key that they have
-// fails, and they ask for another.
-func (m *MR) unexport() {
-	m.publishMu.Lock()
-	defer m.publishMu.Unlock()
-	m.closeExported()
-}
-
-// closeExported ends the registration with the device. The caller has publishMu.
-func (m *MR) closeExported() {
-	if m.exported == nil {
-		return
-	}
-	if err := m.exported.Close(); err != nil {
-		log.Warnf(log.MR, "take region %#x back from the device: %v", m.key, err)
-	}
-	m.exported = nil
 }
 
 // counted reports whether the endpoint counts what peers do to its memory: then

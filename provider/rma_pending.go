@@ -43,7 +43,7 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 	if e.published() == nil {
 		return
 	}
-	if first := e.domain.hotRegions.First(); first != nil {
+	if first := e.domain.published.Direct.First(); first != nil {
 		h.Regions = uintptr(unsafe.Pointer(first))
 		h.RegionCount = publishedKeys
 	}

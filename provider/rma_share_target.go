@@ -80,7 +80,7 @@ func (e *rmaTarget) stepHelp(h *help) bool {
 		if ok {
 			err = e.copyChunk(h, peer, m, offset, i)
 		}
-		m.gate.Leave()
+		m.Gate.Leave()
 		if !ok {
 			return true
 		}
@@ -91,16 +91,16 @@ func (e *rmaTarget) stepHelp(h *help) bool {
 
 // helpsWith reports whether a region is one that initiators reach by themselves: in
 // one piece, of the process's own memory, and accesses to it are not counted.
-func (e *bindings) helpsWith(m *MR) bool {
-	return len(m.parts) == 1 && m.named == nil && m.counter.Load() == nil && !m.single && !e.counted()
+func (e *bindings) helpsWith(m *peerRegion) bool {
+	return m.InOnePart() && !m.OnDevice() && m.Owner.counter.Load() == nil && !m.Single && !e.counted()
 }
 
 // copyChunk copies chunk i of an operation that begins at offset of a region. The
 // caller has entered the region.
-func (e *rmaTarget) copyChunk(h *help, peer hw.PeerMemory, m *MR, offset, i uint64) error {
+func (e *rmaTarget) copyChunk(h *help, peer hw.PeerMemory, m *peerRegion, offset, i uint64) error {
 	at := i * uint64(h.Chunk)
 	size := min(uint64(h.Chunk), h.Want-at)
-	e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(m.parts[0].Base) + offset + at), Len: int(size)}
+	e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(m.Memory.Parts[0].Base) + offset + at), Len: int(size)}
 	e.rx.remote[0] = hw.RemoteSegment{Addr: h.Local + at, Len: size}
 	var err error
 	if h.Read {

@@ -51,7 +51,7 @@ func (e *leasedEP) perform(src hw.Source, key, addr uint64, ends wire.Ends, payl
 		if err != nil {
 			status = e.refuseAccess(src, "write", key, addr, n, err)
 		} else {
-			for _, v := range m.window(e.regionIOV[:0], offset, n) {
+			for _, v := range window(e.regionIOV[:0], m.Memory.Parts, offset, n) {
 				if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil {
 					status = e.refuseAccess(src, "write to a device", key, addr, n,
 						fmt.Errorf("%v: %w", err, fi.EIO))
@@ -62,7 +62,7 @@ func (e *leasedEP) perform(src hw.Source, key, addr uint64, ends wire.Ends, payl
 			if status == fi.Success {
 				e.written(m, n, ends)
 			}
-			m.gate.Leave()
+			m.Gate.Leave()
 		}
 	} else if ends.Operation() {
 		e.noticed(src, key, 0)
@@ -84,23 +84,23 @@ func (e *rmaTarget) onNotify(src hw.Source, addr uint64, head, payload []byte) {
 // noticed counts a write of n bytes that this side has not put in place: one without
 // bytes, or one that the initiator has done.
 func (e *leasedEP) noticed(src hw.Source, key, n uint64) {
-	m := e.domain.regions.keys.Find(key)
-	if m != nil && e.reaches(m, src) && m.access&fi.RemoteWrite != 0 && n <= m.length && m.gate.Enter() {
+	m := e.domain.regions.Find(key)
+	if m != nil && e.reaches(m, src) && m.Rights&fi.RemoteWrite != 0 && n <= m.Length && m.Gate.Enter() {
 		e.written(m, n, wire.EndsOperation)
-		m.gate.Leave()
+		m.Gate.Leave()
 	}
 }
 
 // written counts n bytes of a write that are in place: for the region an element of an operation is one.
-func (e *bindings) written(m *MR, n uint64, ends wire.Ends) {
-	if c := m.counter.Load(); c != nil {
+func (e *bindings) written(m *peerRegion, n uint64, ends wire.Ends) {
+	if c := m.Owner.counter.Load(); c != nil {
 		c.Part(n, ends.Element())
 	}
 	if c := e.remoteWriteCntr.Load(); c != nil {
 		c.Part(n, ends.Operation())
 	}
 	if ends.Region() {
-		m.spend()
+		m.Owner.spend()
 	}
 }
 
@@ -184,7 +184,7 @@ func (e *rmaTarget) onRead(src hw.Source, addr uint64, head, payload []byte) {
 				h.Length, err), Units: h.Length, At: h.At})
 			return
 		}
-		m.gate.Leave()
+		m.Gate.Leave()
 	}
 	if len(e.replies) >= maxReplies {
 		e.answer(src, h.Request, &wire.Done{Status: fi.ENOMEM, Units: max(1, h.Length), At: h.At})
@@ -246,8 +246,8 @@ func (e *rmaTarget) wasRead(src hw.Source, key, n uint64, ends wire.Ends) {
 	if c := e.remoteReadCntr.Load(); c != nil {
 		c.Part(n, ends.Operation())
 	}
-	if m := e.domain.regions.keys.Find(key); m != nil && m.single && ends.Region() && e.reaches(m, src) {
-		m.spend()
+	if m := e.domain.regions.Find(key); m != nil && m.Single && ends.Region() && e.reaches(m, src) {
+		m.Owner.spend()
 	}
 }
 
@@ -268,8 +268,8 @@ func (e *rmaTarget) sendReply(p *path, r *reply) error {
 		if err != nil {
 			return err
 		}
-		defer m.gate.Leave()
-		iov = m.window(iov, offset, n)
+		defer m.Gate.Leave()
+		iov = window(iov, m.Memory.Parts, offset, n)
 	}
 	err := e.sendPayload(p, wire.AMReadData, r.request, head, iov, int(n), e.progressStripe)
 	if err == nil {
@@ -331,7 +331,7 @@ func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64,
 	if err != nil {
 		return e.refuseAccess(src, "atomic", h.Key, addr, n, err)
 	}
-	defer m.gate.Leave()
+	defer m.Gate.Leave()
 	j := atomics.Job{Op: h.Op, Datatype: h.Datatype, Result: unsafe.Pointer(&e.atomicResult[0])}
 	if h.Op != fi.OpRead {
 		j.Operand = unsafe.Pointer(unsafe.SliceData(payload))
@@ -339,7 +339,7 @@ func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64,
 	if h.Kind == atomics.Compare {
 		j.Compare = unsafe.Pointer(unsafe.SliceData(payload[len(payload)-int(n):]))
 	}
-	if err := hmem.ApplyAll(&j, m.window(e.regionIOV[:0], offset, n)); err != nil {
+	if err := hmem.ApplyAll(&j, window(e.regionIOV[:0], m.Memory.Parts, offset, n)); err != nil {
 		return e.refuseAccess(src, "atomic", h.Key, addr, n, err)
 	}
 	e.countAtomic(m, h, n)
@@ -348,7 +348,7 @@ func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64,
 
 // countAtomic counts n bytes of an atomic operation at its target, where one that
 // writes is a write, as far as its bytes go.
-func (e *bindings) countAtomic(m *MR, h *wire.Atomic, n uint64) {
+func (e *bindings) countAtomic(m *peerRegion, h *wire.Atomic, n uint64) {
 	if h.Op != fi.OpRead {
 		e.written(m, n, h.Ends)
 	}
@@ -356,7 +356,7 @@ func (e *bindings) countAtomic(m *MR, h *wire.Atomic, n uint64) {
 		c.Part(n, h.Ends.Operation())
 	}
 	if h.Ends.Region() {
-		m.spend()
+		m.Owner.spend()
 	}
 }
 

@@ -16,8 +16,8 @@ type elementsTarget struct {
 	// those of reads that wait for room: how many, and arrays for use again
 	kept    int
 	spare   [][]wire.Element
-	iov     []fi.IOVec // of the answer that is sent
-	entered []*MR      // regions of that, whose gates are entered
+	iov     []fi.IOVec    // of the answer that is sent
+	entered []*peerRegion // regions of that, whose gates are entered
 }
 
 const (
@@ -92,7 +92,7 @@ func (e *rmaTarget) readable(src hw.Source, el *wire.Element) fi.Errno {
 	if err != nil {
 		return e.refuseAccess(src, "read", el.Key, el.Addr, el.Len, err)
 	}
-	m.gate.Leave()
+	m.Gate.Leave()
 	return fi.Success
 }
 
@@ -124,7 +124,7 @@ func (e *rmaTarget) sendElements(p *path, r *reply) error {
 			e.progressStripe)
 	}
 	for _, m := range t.entered {
-		m.gate.Leave()
+		m.Gate.Leave()
 	}
 	clear(t.entered)
 	if err != nil {
@@ -162,7 +162,7 @@ func (e *rmaTarget) enterElements(r *reply, most uint64) (n uint64, err error) {
 				break
 			}
 			t.entered = append(t.entered, m)
-			t.iov = m.window(t.iov, offset, take)
+			t.iov = window(t.iov, m.Memory.Parts, offset, take)
 			n += take
 		}
 		in = 0

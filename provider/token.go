@@ -9,7 +9,6 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
-	"github.com/weft-fabric/weft/provider/keys"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/token"
 )
@@ -100,7 +99,7 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	switch {
 	case m.domain.Keyed():
 		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
-	case !m.remote():
+	case !m.region.Remote():
 		return nil, fmt.Errorf("peers may neither read nor write the region: %w", fi.EACCES)
 	case m.Key() == fi.KeyNotAvail:
 		return nil, fmt.Errorf("the region is not enabled: %w", fi.EOPBADSTATE)
@@ -119,7 +118,7 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	}
 	t := token.Token{
 		Owner: name, Incarnation: owner.incarnation, Agent: attr.Agent,
-		Key: key, Base: m.base, Length: m.length, Rights: m.tokenRights(), Kind: m.tokenKind(),
+		Key: key, Base: m.region.Base, Length: m.region.Length, Rights: m.tokenRights(), Kind: m.tokenKind(),
 		Parts: []token.Part{{Type: token.PartMessages}},
 	}
 	if body := owner.ipcPart(); body != nil {
@@ -131,7 +130,7 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	for _, r := range m.rails(owner) {
 		t.AddRail(r)
 	}
-	packed, err := t.Append(nil, m.auth.Bytes())
+	packed, err := t.Append(nil, m.region.Auth.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
 	}
@@ -143,7 +142,7 @@ func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 	if asked == nil {
 		fits := func(d driven) bool {
 			e, ok := d.(*Endpoint)
-			return ok && e.auth == m.auth && e.conn == nil && !e.lossy
+			return ok && e.auth == m.region.Auth && e.conn == nil && !e.lossy
 		}
 		if d, ok := m.domain.drives.Find(fits); ok {
 			return d.(*Endpoint), nil
@@ -156,7 +155,7 @@ func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 		return nil, fmt.Errorf("the endpoint is another domain's: %w", fi.EDOMAIN)
 	case asked.conn != nil || asked.lossy:
 		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM: %w", fi.ENOSYS)
-	case asked.auth != m.auth:
+	case asked.auth != m.region.Auth:
 		return nil, fmt.Errorf("the endpoint has another authorisation key: %w", fi.EINVAL)
 	case asked.state.Load() != stateEnabled:
 		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
@@ -199,39 +198,19 @@ func (m *MR) tokenKey() (uint64, error) {
 	if m.domain.info.Domain.MRMode&(fi.MRBasic|fi.MRProvKey) != 0 {
 		return m.key, nil
 	}
-	key, fresh, err := m.domain.regions.aliasOf(m)
-	if err != nil || !fresh {
-		return key, err
+	key, fresh, err := m.domain.regions.Alias(&m.region)
+	if fresh {
+		m.region.PublishAlias(&m.domain.published, key)
 	}
-	m.publishMu.Lock()
-	defer m.publishMu.Unlock()
-	if m.tokened = m.publishAs(key); m.tokened != nil && m.named == nil {
-		m.entries[1] = m.enterDirect(key)
-	}
-	return key, nil
-}
-
-// aliasOf returns a region's alias, and whether this call has given it one. fi.ENOKEY: the
-// region's key is spent.
-func (t *mrTable) aliasOf(m *MR) (key uint64, fresh bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.keys.Find(m.key) != m {
-		return 0, false, fmt.Errorf("the region's key is spent: %w", fi.ENOKEY)
-	}
-	if m.alias == nil {
-		m.alias, fresh = &keys.Entry[MR]{Key: t.unusedKey(), Region: m}, true
-		t.keys.Add(m.alias)
-	}
-	return m.alias.Key, fresh, nil
+	return key, err
 }
 
 func (m *MR) tokenRights() uint16 {
 	rights := uint16(0)
-	if m.access&fi.RemoteRead != 0 {
+	if m.region.Rights&fi.RemoteRead != 0 {
 		rights |= token.Read
 	}
-	if m.access&fi.RemoteWrite != 0 {
+	if m.region.Rights&fi.RemoteWrite != 0 {
 		rights |= token.Write
 	}
 	return rights
@@ -239,9 +218,9 @@ func (m *MR) tokenRights() uint16 {
 
 func (m *MR) tokenKind() token.Kind {
 	switch {
-	case m.memory.DMABuf != nil:
+	case m.region.Memory.DMABuf != nil:
 		return token.DMABuf
-	case m.named != nil:
+	case m.region.OnDevice():
 		return token.CUDA
 	}
 	return token.Host

@@ -24,12 +24,12 @@ type ownDevice struct {
 // rails are the keys of the owner's devices that a token of the region has: those that no other region gets. The region
 // is registered with the devices.
 func (m *MR) rails(owner *Endpoint) (list []token.RDMA) {
-	if owner.counted() || !m.gate.Enter() {
+	if owner.counted() || !m.region.Gate.Enter() {
 		return nil
 	}
-	defer m.gate.Leave()
+	defer m.region.Gate.Leave()
 	for _, d := range owner.devicesOf {
-		if key, lasts := m.export(d.memory, nil); lasts {
+		if key, lasts := m.region.Export(&m.domain.published, d.memory, nil); lasts {
 			list = append(list, token.RDMA{Address: d.address, Key: key})
 		}
 	}
