@@ -39,14 +39,13 @@
 // be reported by a later Progress; or an error, and then it left no trace. When
 // the transport has no resource for it at the moment the error is
 // [ErrNoResource]: the caller tries again after Progress, itself or through a
-// [Pending] queue, which [Worker.Progress] runs.
+// [Pending] queue.
 //
 // # Threads
 //
 // Operations on endpoints may be posted by any number of goroutines and threads, but for the operations whose comment
-// says that they belong to the lease holder. Progress is called by one at a time for each interface: by a [Worker]
-// whose [ThreadMode] says how that is ensured, or by a caller that ensures it itself (the progress lease). A handler
-// may send, but must not call Progress.
+// says that they belong to the lease holder. Progress is called by one at a time for each interface: the holder of the
+// progress lease, which callers have among them. A handler may send, but must not call Progress.
 //
 // Nothing a peer writes can make these calls fault: bad messages are counted
 // in [Stats] and dropped with a log line.
