@@ -85,12 +85,6 @@ type Retainer interface {
 	Release(k Kept)
 }
 
-// Traceable is what an Iface implements that calls a Tracer.
-type Traceable interface {
-	// SetTracer installs the function, nil to remove it, before the first message.
-	SetTracer(t Tracer)
-}
-
 // Direct is what an Iface with [CapDirectRing] implements: it fills the tables
 // of plain words with which the data plane sends and polls for messages on its own.
 type Direct interface {

@@ -248,8 +248,6 @@ func TestLookQuiet(t *testing.T) {
 	quiet("an acknowledgement", false)
 	s.poll(i)
 	quiet("it is taken in", true)
-	i.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
-	quiet("a tracer", false)
 	if s.gos != 0 {
 		t.Errorf("Go is entered %d times", s.gos)
 	}

@@ -63,9 +63,6 @@ type Iface struct {
 	driver  driver
 	resting []restingPeer // under mu
 
-	// tracer sees every message, nil: none. Set before the first message.
-	tracer hw.Tracer
-
 	lastLog atomic.Int64 // nanoseconds
 	rx      receiver
 	match   *matcher // nil without Config.Match
@@ -211,20 +208,6 @@ func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
 
 // OnPeerEvent installs the function that is called when a peer is gone.
 func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
-
-// SetTracer installs a function that sees every message, before the first one.
-func (i *Iface) SetTracer(t hw.Tracer) {
-	i.tracer = t
-	i.driver.pollAlways()
-}
-
-// traced is how many bytes of a payload a tracer sees.
-const traced = 64
-
-// trace shows the tracer a message.
-func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payload []byte) {
-	i.tracer(event, id, header, head, payload[:min(len(payload), traced)])
-}
 
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {

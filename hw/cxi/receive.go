@@ -315,9 +315,6 @@ func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload [
 		r.refuse("message with id %d, which has no handler", am)
 		return false
 	}
-	if r.i.tracer != nil {
-		r.i.trace(hw.TraceReceive, hw.AMID(am), header, head, payload)
-	}
 	r.inside, r.keeping = true, false
 	h(hw.Source(e.index), header, head, payload)
 	r.inside = false

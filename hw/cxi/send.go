@@ -62,9 +62,6 @@ func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 		return hw.ErrNoResource
 	}
 	s.fill(id, header, head, payload, kindUser, e.w.tail)
-	if e.i.tracer != nil {
-		e.i.trace(hw.TraceSend, id, header, head, payload)
-	}
 	e.publish()
 	return nil
 }
@@ -154,10 +151,6 @@ func (e *Endpoint) postBounce(id hw.AMID, header uint64, head []byte, n int, buf
 	s.low, s.header, s.bounce = lowBits(id, len(head), kindUser, e.w.tail), header, buffer
 	s.n = uint32(len(head) + n)
 	s.memory = e.i.bounce.at(off, int(s.n))
-	if e.i.tracer != nil {
-		b, _ := e.i.bounceBuffer(buffer)
-		e.i.trace(hw.TraceSend, id, header, head, b[len(head):s.n])
-	}
 	e.publish()
 	return nil
 }
@@ -189,9 +182,6 @@ func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Se
 	}
 	s := e.w.claim(spare)
 	s.low, s.header, s.n, s.memory, s.comp = lowBits(id, 0, kindUser, e.w.tail), header, memory.Len, memory, c
-	if e.i.tracer != nil { // the payload is the NIC's to read
-		e.i.trace(hw.TraceSend, id, header, head, nil)
-	}
 	e.publish()
 	return hw.InProgress, nil
 }

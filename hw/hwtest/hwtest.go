@@ -47,7 +47,6 @@ func Run(t *testing.T, open Factory) {
 		{"PostponeDriven", hw.CapDriven | hw.CapAMShort, testPostponeDriven},
 		{"Keep", hw.CapKeep | hw.CapAMShort, testKeep},
 		{"Zcopy", hw.CapAMZcopy, testZcopy},
-		{"Trace", hw.CapAMShort | hw.CapAMBcopy, testTrace},
 		{"EagerWindow", 0, testEagerWindow},
 		{"ReceiverCloses", hw.CapAMShort, testReceiverCloses},
 		{"SenderCloses", hw.CapAMShort, testSenderCloses},

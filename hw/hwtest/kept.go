@@ -110,39 +110,3 @@ func testZcopy(t *testing.T, open Factory) {
 		}
 	}
 }
-
-// testTrace has messages of each kind seen where they are sent and where they
-// arrive, where the backend traces.
-func testTrace(t *testing.T, open Factory) {
-	a, b := newNode(t, open), newNode(t, open)
-	tracer, ok := a.Iface.(hw.Traceable)
-	if !ok {
-		t.Skip("the backend does not trace")
-	}
-	type seen struct {
-		event         hw.TraceEvent
-		id            hw.AMID
-		header        uint64
-		head, payload string
-	}
-	var sent, got []seen
-	record := func(to *[]seen) hw.Tracer {
-		return func(e hw.TraceEvent, id hw.AMID, header uint64, head, payload []byte) {
-			*to = append(*to, seen{e, id, header, string(head), string(payload)})
-		}
-	}
-	tracer.SetTracer(record(&sent))
-	b.Iface.(hw.Traceable).SetTracer(record(&got))
-	ep := a.connect(b)
-	retry(t, b, func() error { return ep.AMShort(1, 10, []byte("h"), []byte("short")) })
-	b.receive(1)
-	retry(t, b, func() error { return ep.AMBcopy(2, 20, nil, 5, Packed([]byte("bcopy")), 0) })
-	b.receive(1)
-	for k, list := range [][]seen{sent, got} {
-		event := []hw.TraceEvent{hw.TraceSend, hw.TraceReceive}[k]
-		want := []seen{{event, 1, 10, "h", "short"}, {event, 2, 20, "", "bcopy"}}
-		if len(list) != 2 || list[0] != want[0] || list[1] != want[1] {
-			t.Errorf("seen %+v, want %+v", list, want)
-		}
-	}
-}

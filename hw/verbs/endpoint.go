@@ -150,7 +150,6 @@ func (i *Iface) enter(e *Endpoint) error {
 	e.msg.ID = queueID(classMessage, e.index)
 	e.msg.reports(i.sendCQs[int(e.index)%len(i.sendCQs)])
 	e.c = i.rx.port.NewPeer(e.msg.SendQueue)
-	e.traced()
 	if err := e.newMessageQP(); err != nil {
 		return err
 	}

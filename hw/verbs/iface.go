@@ -75,9 +75,6 @@ type Iface struct {
 
 	flushes flushes.List
 
-	// tracer sees every message, nil: none. Set before the first message.
-	tracer hw.Tracer
-
 	lastLog atomic.Int64 // nanoseconds
 	rx      receiver
 }
@@ -255,33 +252,6 @@ func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
 
 // OnPeerEvent installs the function that is called when a peer is gone.
 func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
-
-// SetTracer installs a function that sees every message, before the first one.
-func (i *Iface) SetTracer(t hw.Tracer) {
-	i.tracer = t
-	for _, e := range *i.peers.Load() {
-		if e != nil {
-			e.traced()
-		}
-	}
-}
-
-// traced keeps C, which has no tracer, from sending and delivering where there is one.
-func (e *Endpoint) traced() {
-	if e.i.tracer != nil {
-		e.c.Blocked.Or(ibv.PeerTraced)
-	} else {
-		e.c.Blocked.And(^uint32(ibv.PeerTraced))
-	}
-}
-
-// traced is how many bytes of a payload a tracer sees.
-const traced = 64
-
-// trace shows the tracer a message.
-func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payload []byte) {
-	i.tracer(event, id, header, head, payload[:min(len(payload), traced)])
-}
 
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {

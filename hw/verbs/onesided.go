@@ -231,9 +231,6 @@ func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Se
 	m := message{uint8(id), uint8(len(head)), kindUser, e.c.MessageIndex(), uint32(pos + 1), uint32(n), header}
 	m.put(b)
 	copy(b[headerBytes:], head)
-	if e.i.tracer != nil { // the payload is the device's to read
-		e.i.trace(hw.TraceSend, id, header, head, nil)
-	}
 	op, en := q.op(pos), q.entry(pos)
 	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, uint32(used)
 	pieces[0] = q.slotSGE(pos, headerBytes+len(head))

@@ -285,9 +285,6 @@ func (r *receiver) handle(e *Endpoint, m *message, head, payload []byte) bool {
 		r.refuse("message with id %d, which has no handler", m.id)
 		return false
 	}
-	if r.i.tracer != nil {
-		r.i.trace(hw.TraceReceive, hw.AMID(m.id), m.header, head, payload)
-	}
 	r.inside, r.postponed = true, false
 	h(hw.Source(e.index), m.header, head, payload)
 	r.inside = false
