@@ -5,26 +5,25 @@ type Cap uint32
 
 // Abilities of an interface.
 const (
-	CapAMShort           Cap = 1 << iota // Endpoint.AMShort
-	CapAMBcopy                           // Endpoint.AMBcopy
-	CapAMZcopy                           // endpoints implement AMZcopier
-	CapOrdered                           // messages to one peer arrive in the order in which they were posted
-	CapSameHost                          // peers are on this host
-	CapPutShort                          // OneSided.PutShort
-	CapPutBcopy                          // OneSided.PutBcopy
-	CapPutZcopy                          // OneSided.PutZcopy
-	CapGetShort                          // OneSided.GetShort
-	CapGetBcopy                          // OneSided.GetBcopy
-	CapGetZcopy                          // OneSided.GetZcopy
-	CapAtomics                           // endpoints implement Atomics, as far as the masks in Attr say
-	CapCPUAtomics                        // those are atomic with respect to the CPUs of the peer's host
-	CapFlush                             // endpoints and the Iface implement Flusher
-	CapPeerMemory                        // endpoints implement PeerMemory
-	CapNamedKeys                         // endpoints implement KeyDirectory
-	CapConnectToEndpoint                 // the Iface implements Connector
-	CapKeep                              // the Iface implements Retainer
-	CapDirectRing                        // peers' inbound rings can be written by the CPU: the Iface implements Direct
-	CapWakeup                            // the Iface implements Waiter
+	CapAMShort    Cap = 1 << iota // Endpoint.AMShort
+	CapAMBcopy                    // Endpoint.AMBcopy
+	CapAMZcopy                    // endpoints implement AMZcopier
+	CapOrdered                    // messages to one peer arrive in the order in which they were posted
+	CapSameHost                   // peers are on this host
+	CapPutShort                   // OneSided.PutShort
+	CapPutBcopy                   // OneSided.PutBcopy
+	CapPutZcopy                   // OneSided.PutZcopy
+	CapGetShort                   // OneSided.GetShort
+	CapGetBcopy                   // OneSided.GetBcopy
+	CapGetZcopy                   // OneSided.GetZcopy
+	CapAtomics                    // endpoints implement Atomics, as far as the masks in Attr say
+	CapCPUAtomics                 // those are atomic with respect to the CPUs of the peer's host
+	CapFlush                      // endpoints and the Iface implement Flusher
+	CapPeerMemory                 // endpoints implement PeerMemory
+	CapNamedKeys                  // endpoints implement KeyDirectory
+	CapKeep                       // the Iface implements Retainer
+	CapDirectRing                 // peers' inbound rings can be written by the CPU: the Iface implements Direct
+	CapWakeup                     // the Iface implements Waiter
 	// the peer's process has no part in one-sided operations: they end without its Progress
 	CapOneSidedFree
 	// the network drops what it has no room for, and the interface sends it again: senders do well to hold back

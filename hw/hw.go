@@ -24,7 +24,6 @@
 //	CapPeerMemory        PeerMemory    Endpoint
 //	CapNamedKeys         KeyDirectory  Endpoint
 //	CapPieces            PieceMover    Endpoint
-//	CapConnectToEndpoint Connector     Iface
 //	CapKeep              Retainer      Iface
 //	CapDirectRing        Direct        Iface
 //	CapDriven            Driven        Iface, and DrivenEndpoint Endpoint

@@ -57,22 +57,6 @@ type Instanced interface {
 	Instance() Instance
 }
 
-// Connector is what an Iface with CapConnectToEndpoint implements: endpoints
-// are made first and joined after their addresses were exchanged by the caller.
-type Connector interface {
-	// NewEndpoint makes an endpoint that is not joined yet.
-	NewEndpoint() (Unjoined, error)
-}
-
-// Unjoined is one half of a pair of endpoints.
-type Unjoined interface {
-	Endpoint
-	// EndpointAddress is what the other half is joined to.
-	EndpointAddress() []byte
-	// Join joins this half to the one of the peer's. Both sides call it.
-	Join(ifaceAddress, endpointAddress []byte) error
-}
-
 // Kept names the memory of a message that a handler wants longer.
 type Kept uint64
 

@@ -33,7 +33,6 @@ func Run(t *testing.T, open Factory) {
 		{"Address", 0, testAddress},
 		{"ConnectTwice", 0, testConnectTwice},
 		{"SourceReaches", hw.CapAMShort, testSourceReaches},
-		{"Join", hw.CapConnectToEndpoint | hw.CapAMShort, testJoin},
 		{"Sizes", hw.CapAMShort | hw.CapAMBcopy, testSizes},
 		{"TooLong", hw.CapAMShort | hw.CapAMBcopy, testTooLong},
 		{"Order", hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered, testOrder},

@@ -62,10 +62,8 @@ type Iface struct {
 	// the end of a peer take it; no send or arrival does.
 	mu    sync.Mutex
 	byKey map[[addressBytes]byte]*Endpoint
-	// halves are the endpoints of NewEndpoint, by their tokens. Under mu.
-	halves map[uint32]*Endpoint
-	gone   graveyard
-	peers  atomic.Pointer[[]*Endpoint] // by index; replaced as a whole under mu
+	gone  graveyard
+	peers atomic.Pointer[[]*Endpoint] // by index; replaced as a whole under mu
 
 	// todo are endpoints with which the lease holder must do something.
 	todoMu sync.Mutex // not on the data path: anyTodo says that the list is empty
@@ -87,7 +85,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 	if err := cfg.check(d.attr); err != nil {
 		return nil, err
 	}
-	i := &Iface{cfg: cfg, d: d, byKey: map[[addressBytes]byte]*Endpoint{}, halves: map[uint32]*Endpoint{}, gone: newGraveyard()}
+	i := &Iface{cfg: cfg, d: d, byKey: map[[addressBytes]byte]*Endpoint{}, gone: newGraveyard()}
 	i.peers.Store(new([]*Endpoint))
 	i.rx.init(i)
 	for _, step := range []func() error{i.openMemory, i.openQueues, i.openService} {
@@ -194,8 +192,7 @@ func resource(err error) error { return fmt.Errorf("verbs: no room: %w: %w", err
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
 		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush |
-			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree |
-			hw.CapConnectToEndpoint | hw.CapDriven,
+			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapDriven,
 		MaxAMShort:  maxShort,
 		MaxAMHead:   maxShort,
 		MaxAMBcopy:  i.cfg.BounceBytes,
