@@ -7,7 +7,6 @@ type Cap uint32
 const (
 	CapAMShort    Cap = 1 << iota // Endpoint.AMShort
 	CapAMBcopy                    // Endpoint.AMBcopy
-	CapAMZcopy                    // endpoints implement AMZcopier
 	CapOrdered                    // messages to one peer arrive in the order in which they were posted
 	CapSameHost                   // peers are on this host
 	CapPutShort                   // OneSided.PutShort
@@ -46,9 +45,8 @@ const (
 type Attr struct {
 	Caps       Cap
 	MaxAMShort int // head and payload together
-	MaxAMHead  int // head of AMBcopy and AMZcopy
+	MaxAMHead  int // head of AMBcopy
 	MaxAMBcopy int // payload, head not counted
-	MaxAMZcopy int // likewise
 	// payload of AMBcopy up to which a message is sent sooner than as a rendezvous; 0: that is the caller's to know
 	EagerAM     int
 	MaxPutShort int     // payload

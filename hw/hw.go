@@ -7,9 +7,8 @@
 // an [Iface], a communication resource with an address. [Iface.Connect] makes
 // an [Endpoint] towards the interface at a given address (UCT calls this
 // connect-to-interface). Over an endpoint one sends active messages, in the
-// forms short (the payload is copied into the descriptor), bcopy (a pack
-// callback writes it into a bounce buffer) and, where there is [AMZcopier],
-// zcopy (read from the caller's memory). Arrivals are delivered by
+// forms short (the payload is copied into the descriptor) and bcopy (a pack
+// callback writes it into a bounce buffer). Arrivals are delivered by
 // [Iface.Progress], which calls the [Handler] registered for the message's id.
 //
 // Everything else is an ability that some transports have, shown by a bit in
@@ -20,7 +19,6 @@
 //	CapPut…, CapGet…     OneSided      Endpoint
 //	CapAtomics           Atomics       Endpoint
 //	CapFlush             Flusher       Endpoint and Iface
-//	CapAMZcopy           AMZcopier     Endpoint
 //	CapPeerMemory        PeerMemory    Endpoint
 //	CapNamedKeys         KeyDirectory  Endpoint
 //	CapPieces            PieceMover    Endpoint

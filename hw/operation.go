@@ -93,14 +93,6 @@ type OneSided interface {
 	GetZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)
 }
 
-// AMZcopier is what endpoints implement that send from the caller's memory.
-type AMZcopier interface {
-	// AMZcopy sends one active message whose payload are the local segments,
-	// which must stay until the operation has ended. Limits: MaxAMHead,
-	// MaxAMZcopy, MaxIOV.
-	AMZcopy(id AMID, header uint64, head []byte, local []Segment, c *Completion) (Status, error)
-}
-
 // AtomicOp is an operation on a word of the peer's memory.
 type AtomicOp uint8
 

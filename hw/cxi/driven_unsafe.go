@@ -401,7 +401,7 @@ func (r *receiver) next(m *hot.PortMessage, b *seam.Bell) uintptr {
 		return hot.PortGo
 	}
 	e := r.i.ids.Load().find(ev.Initiator())
-	if e == nil || e.failure.Load() != nil || pos != e.lease.next || e.lease.inHead {
+	if e == nil || e.failure.Load() != nil || pos != e.lease.next {
 		return hot.PortGo
 	}
 	r.i.driver.found = e.index

@@ -275,7 +275,7 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 	if e == nil || e.failure.Load() != nil || pos != e.lease.next {
 		return false // without a receiver, late, doubled, or behind one that was refused and will be sent again
 	}
-	if head > len(data) || kind != kindUser && kind != kindHead && head != 0 {
+	if head > len(data) || kind != kindUser && head != 0 {
 		r.refuse("message of %d bytes with a head of %d", len(data), head)
 		return false
 	}
@@ -290,8 +290,6 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 			return false
 		}
 		return true
-	case kindHead:
-		e.lease.head, e.lease.inHead = append(e.lease.head[:0], data...), true
 	case kindHello:
 		e.closedWindow.Store(uint32(header & 1))
 	case kindWindow:
@@ -306,12 +304,8 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 // handle calls a message's handler.
 func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload []byte) bool {
 	e.lease.source = true
-	if e.lease.inHead {
-		head = e.lease.head
-	}
 	h := r.handlers[am]
 	if h == nil {
-		e.lease.inHead = false
 		r.refuse("message with id %d, which has no handler", am)
 		return false
 	}
@@ -321,7 +315,6 @@ func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload [
 	if r.postponed {
 		return false
 	}
-	e.lease.inHead = false
 	r.delivered.Add(1)
 	return true
 }

@@ -45,7 +45,6 @@ func Run(t *testing.T, open Factory) {
 		{"Postpone", hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered, testPostpone},
 		{"PostponeDriven", hw.CapDriven | hw.CapAMShort, testPostponeDriven},
 		{"Keep", hw.CapKeep | hw.CapAMShort, testKeep},
-		{"Zcopy", hw.CapAMZcopy, testZcopy},
 		{"EagerWindow", 0, testEagerWindow},
 		{"ReceiverCloses", hw.CapAMShort, testReceiverCloses},
 		{"SenderCloses", hw.CapAMShort, testSenderCloses},

@@ -2,7 +2,6 @@ package hwtest
 
 import (
 	"bytes"
-	"errors"
 	"sync"
 	"testing"
 
@@ -65,48 +64,4 @@ func testKeep(t *testing.T, open Factory) {
 		list = list[:0]
 	}
 	t.Logf("%d of %d were to be copied", refused, came)
-}
-
-// testZcopy sends messages from the caller's memory, cut at random.
-func testZcopy(t *testing.T, open Factory) {
-	a, b := newNode(t, open), newNode(t, open)
-	ep := a.connect(b).(interface {
-		hw.Endpoint
-		hw.AMZcopier
-	})
-	limit, pieces := a.Attr().MaxAMZcopy, a.Attr().MaxIOV
-	memory := patterned(limit, 3)
-	whole := a.local(memory)
-	for n, size := range sizes(limit) {
-		var list []hw.Segment
-		for at := 0; at < size; {
-			k := (size - at + 1) / 2
-			if len(list)+1 == pieces {
-				k = size - at
-			}
-			s := segmentOf(memory[at : at+k])
-			s.Memory = whole.Memory
-			list = append(list, s)
-			at += k
-		}
-		err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
-			return ep.AMZcopy(6, uint64(n), []byte("head"), list, c)
-		})
-		if err != nil {
-			t.Fatalf("%d bytes: %v", size, err)
-		}
-		b.receive(1)[0].check(t, 6, uint64(n), []byte("head"), memory[:size])
-	}
-	var c hw.Completion
-	c.Expect(1)
-	long := make([]byte, limit+1)
-	for name, f := range map[string]func() error{
-		"too long":      func() error { _, err := ep.AMZcopy(6, 0, nil, []hw.Segment{a.local(long)}, &c); return err },
-		"long head":     func() error { _, err := ep.AMZcopy(6, 0, make([]byte, a.Attr().MaxAMHead+1), nil, &c); return err },
-		"an unknown id": func() error { _, err := ep.AMZcopy(hw.MaxAM, 0, nil, nil, &c); return err },
-	} {
-		if err := f(); !errors.Is(err, hw.ErrTooLong) && !errors.Is(err, hw.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }

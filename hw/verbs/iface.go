@@ -216,10 +216,6 @@ func (i *Iface) Attr() hw.Attr {
 	if i.d.attr.Software {
 		a.Caps |= hw.CapSoftware
 	}
-	if i.maxIOV() > 1 {
-		a.Caps |= hw.CapAMZcopy
-		a.MaxAMZcopy = i.cfg.BounceBytes
-	}
 	return a
 }
 

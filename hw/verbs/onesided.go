@@ -202,45 +202,6 @@ func (e *Endpoint) GetShort([]byte, uint64, hw.RemoteKey) error {
 	return fmt.Errorf("verbs: short get: %w", hw.ErrInvalid)
 }
 
-// AMZcopy sends one active message; the device reads its payload from the
-// caller's memory.
-func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Segment, c *hw.Completion) (hw.Status, error) {
-	switch {
-	case id >= hw.MaxAM:
-		return hw.Done, fmt.Errorf("verbs: message id %d: %w", id, hw.ErrInvalid)
-	case len(head) > maxShort:
-		return hw.Done, fmt.Errorf("verbs: message with a head of %d bytes: %w", len(head), hw.ErrTooLong)
-	}
-	var pieces [ibv.MaxSGE]ibv.SGE
-	used, n, err := e.pieces(pieces[:1], local, e.i.maxIOV()-1, false)
-	if err != nil {
-		return hw.Done, err
-	}
-	if n > uint64(e.i.cfg.BounceBytes) {
-		return hw.Done, fmt.Errorf("verbs: message of %d bytes: %w", n, hw.ErrTooLong)
-	}
-	if err := e.usable(); err != nil {
-		return hw.Done, err
-	}
-	q := &e.msg
-	pos, ok := q.claim(reserve)
-	if !ok {
-		return hw.Done, e.full()
-	}
-	b := q.slot(pos)
-	m := message{uint8(id), uint8(len(head)), kindUser, e.c.MessageIndex(), uint32(pos + 1), uint32(n), header}
-	m.put(b)
-	copy(b[headerBytes:], head)
-	op, en := q.op(pos), q.entry(pos)
-	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, uint32(used)
-	pieces[0] = q.slotSGE(pos, headerBytes+len(head))
-	op.SGE = pieces
-	en.comp = c
-	q.signal(pos)
-	q.publish(pos)
-	return hw.InProgress, nil
-}
-
 // maxIOV is the number of local pieces of one operation.
 func (i *Iface) maxIOV() int { return min(ibv.MaxSGE, i.d.attr.MaxSGE) }
 
