@@ -20,7 +20,6 @@ const (
 	CapFlush                      // endpoints and the Iface implement Flusher
 	CapPeerMemory                 // endpoints implement PeerMemory
 	CapNamedKeys                  // endpoints implement KeyDirectory
-	CapKeep                       // the Iface implements Retainer
 	CapDirectRing                 // peers' inbound rings can be written by the CPU: the Iface implements Direct
 	CapWakeup                     // the Iface implements Waiter
 	// the peer's process has no part in one-sided operations: they end without its Progress

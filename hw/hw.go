@@ -22,7 +22,6 @@
 //	CapPeerMemory        PeerMemory    Endpoint
 //	CapNamedKeys         KeyDirectory  Endpoint
 //	CapPieces            PieceMover    Endpoint
-//	CapKeep              Retainer      Iface
 //	CapDirectRing        Direct        Iface
 //	CapDriven            Driven        Iface, and DrivenEndpoint Endpoint
 //	CapWakeup            Waiter        Iface
@@ -62,9 +61,9 @@ const MaxAM = 32
 type Source uint32
 
 // Handler consumes one arrived active message: its 64-bit header, its head and its payload, as they were given to the
-// send operation. Both are valid until the handler returns, or longer with [Retainer]; they lie in memory that the
-// peer may still be able to write, so a handler reads each word once and checks what it read. One that cannot take the
-// message in now leaves it for a later call ([Iface.Postpone]).
+// send operation. Both are valid until the handler returns; they lie in memory that the peer may still be able to
+// write, so a handler reads each word once and checks what it read. One that cannot take the message in now leaves it
+// for a later call ([Iface.Postpone]).
 type Handler func(src Source, header uint64, head, payload []byte)
 
 // Errors that say what happened to a posted operation.

@@ -57,18 +57,6 @@ type Instanced interface {
 	Instance() Instance
 }
 
-// Kept names the memory of a message that a handler wants longer.
-type Kept uint64
-
-// Retainer is what an Iface with CapKeep implements.
-type Retainer interface {
-	// Keep, called in a handler, leaves head and payload valid until Release.
-	// False: this message must be copied now.
-	Keep() (Kept, bool)
-	// Release gives the memory back, from any thread.
-	Release(k Kept)
-}
-
 // Direct is what an Iface with [CapDirectRing] implements: it fills the tables
 // of plain words with which the data plane sends and polls for messages on its own.
 type Direct interface {

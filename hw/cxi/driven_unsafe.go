@@ -64,8 +64,7 @@ func (i *Iface) openWatch() error {
 	}
 	words := []unsafe.Pointer{
 		unsafe.Pointer(&i.driver.held.v), unsafe.Pointer(&i.closed), unsafe.Pointer(&i.anyTodo),
-		unsafe.Pointer(i.flushes.Count()),
-		unsafe.Pointer(&i.rx.returned), unsafe.Pointer(&i.rx.unlisted),
+		unsafe.Pointer(i.flushes.Count()), unsafe.Pointer(&i.rx.unlisted),
 	}
 	queues := []*eventQueue{&i.rx.events}
 	for _, q := range i.tx {
@@ -317,7 +316,7 @@ func NextArrival(port, message, bell, _ uintptr) uintptr {
 	if i.match != nil { // what the NIC matches is Progress's
 		return hot.PortGo
 	}
-	if i.closed.Load() || i.anyTodo.Load() || i.rx.returned.Load() || i.flushes.Any() {
+	if i.closed.Load() || i.anyTodo.Load() || i.flushes.Any() {
 		return hot.PortGo
 	}
 	for _, q := range i.tx {

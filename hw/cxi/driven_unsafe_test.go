@@ -234,7 +234,7 @@ func TestLookQuiet(t *testing.T) {
 		quiet(what+" is over", true)
 	}
 	for what, word := range map[string]*atomic.Bool{
-		"closed": &i.closed, "todo": &i.anyTodo, "returned": &i.rx.returned, "completed": &i.tx[0].anyCompleted,
+		"closed": &i.closed, "todo": &i.anyTodo, "completed": &i.tx[0].anyCompleted,
 	} {
 		word.Store(true)
 		quiet(what, false)

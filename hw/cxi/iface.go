@@ -156,7 +156,7 @@ const maxTransfer = 1 << 30
 // Attr says what the interface can do.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
-		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush | hw.CapWakeup | hw.CapAtomics |
+		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapFlush | hw.CapWakeup | hw.CapAtomics |
 			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree,
 		MaxAMShort:  nic.MaxInline,
 		MaxAMHead:   nic.MaxInline,

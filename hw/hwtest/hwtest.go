@@ -44,7 +44,6 @@ func Run(t *testing.T, open Factory) {
 		{"SendInHandler", hw.CapAMShort, testSendInHandler},
 		{"Postpone", hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered, testPostpone},
 		{"PostponeDriven", hw.CapDriven | hw.CapAMShort, testPostponeDriven},
-		{"Keep", hw.CapKeep | hw.CapAMShort, testKeep},
 		{"EagerWindow", 0, testEagerWindow},
 		{"ReceiverCloses", hw.CapAMShort, testReceiverCloses},
 		{"SenderCloses", hw.CapAMShort, testSenderCloses},

@@ -191,7 +191,7 @@ func resource(err error) error { return fmt.Errorf("verbs: no room: %w: %w", err
 // Attr returns what the interface can do.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
-		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush |
+		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapFlush |
 			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapDriven,
 		MaxAMShort:  maxShort,
 		MaxAMHead:   maxShort,

@@ -141,7 +141,6 @@ func TestPortToGo(t *testing.T) {
 		"position":           {1, plain(0, 9), nil},
 		"too short":          {1, plain(1, 9)[:headerBytes-1], nil},
 		"called":             {1, plain(1, 9), func(b *bench) { b.wantSignals() }},
-		"released buffer":    {1, plain(1, 9), func(b *bench) { b.rx.kept++; b.Release(1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
