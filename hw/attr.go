@@ -9,11 +9,7 @@ const (
 	CapAMBcopy                    // Endpoint.AMBcopy
 	CapOrdered                    // messages to one peer arrive in the order in which they were posted
 	CapSameHost                   // peers are on this host
-	CapPutShort                   // OneSided.PutShort
-	CapPutBcopy                   // OneSided.PutBcopy
 	CapPutZcopy                   // OneSided.PutZcopy
-	CapGetShort                   // OneSided.GetShort
-	CapGetBcopy                   // OneSided.GetBcopy
 	CapGetZcopy                   // OneSided.GetZcopy
 	CapAtomics                    // endpoints implement Atomics, as far as the masks in Attr say
 	CapCPUAtomics                 // those are atomic with respect to the CPUs of the peer's host
@@ -48,11 +44,7 @@ type Attr struct {
 	MaxAMBcopy int // payload, head not counted
 	// payload of AMBcopy up to which a message is sent sooner than as a rendezvous; 0: that is the caller's to know
 	EagerAM     int
-	MaxPutShort int     // payload
-	MaxPutBcopy int     // payload
 	MaxPutZcopy uint64  // sum of the segments
-	MaxGetShort int     // payload
-	MaxGetBcopy int     // payload
 	MaxGetZcopy uint64  // sum of the segments
 	MaxIOV      int     // local segments of a zcopy operation
 	MaxPeerIOV  int     // segments on either side of one PeerMemory operation

@@ -16,7 +16,7 @@
 // implements:
 //
 //	bit                  interface     implemented by
-//	CapPut…, CapGet…     OneSided      Endpoint
+//	CapPutZcopy, CapGetZcopy OneSided  Endpoint
 //	CapAtomics           Atomics       Endpoint
 //	CapFlush             Flusher       Endpoint and Iface
 //	CapPeerMemory        PeerMemory    Endpoint

@@ -124,7 +124,7 @@ func (i *Iface) openDriver() error {
 // openBounce maps the bounce buffers.
 func (i *Iface) openBounce() (err error) {
 	i.stride = (i.cfg.longest() + 63) &^ 63
-	if i.bounce, err = i.d.newPinned(i.stride*(i.cfg.BounceCount+bounce.ForGets(i.cfg.BounceCount)), libcxi.MapRead|libcxi.MapWrite); err != nil {
+	if i.bounce, err = i.d.newPinned(i.stride*i.cfg.BounceCount, libcxi.MapRead|libcxi.MapWrite); err != nil {
 		return err
 	}
 	i.pools.Open(i.cfg.BounceCount, i.cfg.Stripes)
@@ -157,14 +157,11 @@ const maxTransfer = 1 << 30
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
 		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapFlush | hw.CapWakeup | hw.CapAtomics |
-			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree,
+			hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree,
 		MaxAMShort:  nic.MaxInline,
 		MaxAMHead:   nic.MaxInline,
 		MaxAMBcopy:  i.cfg.BounceBytes,
-		MaxPutShort: opBytes,
-		MaxPutBcopy: i.cfg.BounceBytes,
 		MaxPutZcopy: maxTransfer,
-		MaxGetBcopy: i.cfg.BounceBytes,
 		MaxGetZcopy: maxTransfer,
 		MaxIOV:      1,
 		Atomic32:    postOps, Atomic64: postOps, Fetch32: fetchOps, Fetch64: fetchOps,

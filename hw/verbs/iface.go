@@ -105,7 +105,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 // openMemory maps and registers the buffers.
 func (i *Iface) openMemory() error {
 	i.stride = (headerBytes + maxShort + i.cfg.BounceBytes + 63) &^ 63
-	n := i.stride * (i.cfg.RxBuffers + i.cfg.BounceCount + bounce.ForGets(i.cfg.BounceCount))
+	n := i.stride * (i.cfg.RxBuffers + i.cfg.BounceCount)
 	var err error
 	if i.memory, err = mapPinned(n); err != nil {
 		return fmt.Errorf("verbs: buffers: %w: %w", err, hw.ErrNoResource)
@@ -192,14 +192,11 @@ func resource(err error) error { return fmt.Errorf("verbs: no room: %w: %w", err
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
 		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapFlush |
-			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapDriven,
+			hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapDriven,
 		MaxAMShort:  maxShort,
 		MaxAMHead:   maxShort,
 		MaxAMBcopy:  i.cfg.BounceBytes,
-		MaxPutShort: slotBytes,
-		MaxPutBcopy: i.cfg.BounceBytes,
 		MaxPutZcopy: i.maxMessage(),
-		MaxGetBcopy: i.cfg.BounceBytes,
 		MaxGetZcopy: i.maxMessage(),
 		MaxIOV:      i.maxIOV() - 1,
 		Bandwidth:   i.d.info.Bandwidth,

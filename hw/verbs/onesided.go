@@ -39,61 +39,6 @@ func (e *Endpoint) place(t *transfer, opcode uint32) (*ibv.Op, *entry, uint64, e
 	return op, t.q.entry(pos), pos, nil
 }
 
-// PutShort writes data, which is copied.
-func (e *Endpoint) PutShort(data []byte, addr uint64, key hw.RemoteKey) error {
-	if len(data) > slotBytes {
-		return fmt.Errorf("verbs: short put of %d bytes: %w", len(data), hw.ErrTooLong)
-	}
-	t, err := e.prepare(addr, uint64(len(data)), key, hw.RemoteWrite)
-	if err != nil {
-		return err
-	}
-	op, _, pos, err := e.place(&t, ibv.OpWrite)
-	if err != nil {
-		return err
-	}
-	copy(t.q.slot(pos), data)
-	if len(data) <= int(t.q.Inline) {
-		op.Flags |= ibv.Inline
-	}
-	op.SGE[0] = t.q.slotSGE(pos, len(data))
-	op.Pieces = uint32(min(len(data), 1))
-	t.q.publish(pos)
-	return nil
-}
-
-// PutBcopy writes n bytes that pack writes into a bounce buffer.
-func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.RemoteKey, stripe int) error {
-	switch {
-	case n < 0 || stripe < 0 || stripe >= e.i.pools.Stripes():
-		return fmt.Errorf("verbs: put of %d bytes over stripe %d: %w", n, stripe, hw.ErrInvalid)
-	case n > e.i.cfg.BounceBytes:
-		return fmt.Errorf("verbs: put of %d bytes: %w", n, hw.ErrTooLong)
-	}
-	t, err := e.prepare(addr, uint64(n), key, hw.RemoteWrite)
-	if err != nil {
-		return err
-	}
-	buffer := e.i.pools.Take(stripe)
-	if buffer < 0 {
-		return e.full()
-	}
-	op, _, pos, err := e.place(&t, ibv.OpWrite)
-	if err != nil {
-		e.i.pools.Put(buffer)
-		return err
-	}
-	b, at := e.i.bounceBuffer(buffer)
-	if n > 0 {
-		pack(b[:n:n])
-	}
-	op.SGE[0] = ibv.SGE{Addr: at, Len: uint32(n), LKey: e.i.mr.LKey}
-	op.Pieces = uint32(min(n, 1))
-	t.q.holds(pos, buffer)
-	t.q.publish(pos)
-	return nil
-}
-
 // PutZcopy writes local.
 func (e *Endpoint) PutZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
 	return e.zcopy(ibv.OpWrite, local, addr, key, c)
@@ -160,46 +105,6 @@ func (e *Endpoint) pieces(to []ibv.SGE, local []hw.Segment, limit int, write boo
 		n += uint64(s.Len)
 	}
 	return len(to), n, nil
-}
-
-// GetBcopy reads n bytes into a bounce buffer and gives them to unpack.
-func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
-	switch {
-	case n < 0:
-		return hw.Done, fmt.Errorf("verbs: get of %d bytes: %w", n, hw.ErrInvalid)
-	case n > e.i.cfg.BounceBytes:
-		return hw.Done, fmt.Errorf("verbs: get of %d bytes: %w", n, hw.ErrTooLong)
-	}
-	t, err := e.prepare(addr, uint64(n), key, hw.RemoteRead)
-	if err != nil {
-		return hw.Done, err
-	}
-	if n == 0 {
-		unpack(nil)
-		return hw.Done, nil
-	}
-	buffer := e.i.pools.TakeForGet()
-	if buffer < 0 {
-		return hw.Done, e.full()
-	}
-	op, en, pos, err := e.place(&t, ibv.OpRead)
-	if err != nil {
-		e.i.pools.Put(buffer)
-		return hw.Done, err
-	}
-	_, at := e.i.bounceBuffer(buffer)
-	op.SGE[0] = ibv.SGE{Addr: at, Len: uint32(n), LKey: e.i.mr.LKey}
-	en.kind, en.n, en.unpack, en.comp = entryGet, n, unpack, c
-	t.q.place(pos).Bounce = buffer
-	t.q.signal(pos)
-	t.q.publish(pos)
-	return hw.InProgress, nil
-}
-
-// GetShort is not among the interface's capabilities: a read takes a round
-// trip, and only Progress finds its end.
-func (e *Endpoint) GetShort([]byte, uint64, hw.RemoteKey) error {
-	return fmt.Errorf("verbs: short get: %w", hw.ErrInvalid)
 }
 
 // maxIOV is the number of local pieces of one operation.
