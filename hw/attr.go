@@ -5,26 +5,19 @@ type Cap uint32
 
 // Abilities of an interface.
 const (
-	CapAMShort           Cap = 1 << iota // Endpoint.AMShort
-	CapAMBcopy                           // Endpoint.AMBcopy
-	CapAMZcopy                           // endpoints implement AMZcopier
-	CapOrdered                           // messages to one peer arrive in the order in which they were posted
-	CapSameHost                          // peers are on this host
-	CapPutShort                          // OneSided.PutShort
-	CapPutBcopy                          // OneSided.PutBcopy
-	CapPutZcopy                          // OneSided.PutZcopy
-	CapGetShort                          // OneSided.GetShort
-	CapGetBcopy                          // OneSided.GetBcopy
-	CapGetZcopy                          // OneSided.GetZcopy
-	CapAtomics                           // endpoints implement Atomics, as far as the masks in Attr say
-	CapCPUAtomics                        // those are atomic with respect to the CPUs of the peer's host
-	CapFlush                             // endpoints and the Iface implement Flusher
-	CapPeerMemory                        // endpoints implement PeerMemory
-	CapNamedKeys                         // endpoints implement KeyDirectory
-	CapConnectToEndpoint                 // the Iface implements Connector
-	CapKeep                              // the Iface implements Retainer
-	CapDirectRing                        // peers' inbound rings can be written by the CPU: the Iface implements Direct
-	CapWakeup                            // the Iface implements Waiter
+	CapAMShort    Cap = 1 << iota // Endpoint.AMShort
+	CapAMBcopy                    // Endpoint.AMBcopy
+	CapOrdered                    // messages to one peer arrive in the order in which they were posted
+	CapSameHost                   // peers are on this host
+	CapPutZcopy                   // OneSided.PutZcopy
+	CapGetZcopy                   // OneSided.GetZcopy
+	CapAtomics                    // endpoints implement Atomics, as far as the masks in Attr say
+	CapCPUAtomics                 // those are atomic with respect to the CPUs of the peer's host
+	CapFlush                      // endpoints and the Iface implement Flusher
+	CapPeerMemory                 // endpoints implement PeerMemory
+	CapNamedKeys                  // endpoints implement KeyDirectory
+	CapDirectRing                 // peers' inbound rings can be written by the CPU: the Iface implements Direct
+	CapWakeup                     // the Iface implements Waiter
 	// the peer's process has no part in one-sided operations: they end without its Progress
 	CapOneSidedFree
 	// the network drops what it has no room for, and the interface sends it again: senders do well to hold back
@@ -47,16 +40,11 @@ const (
 type Attr struct {
 	Caps       Cap
 	MaxAMShort int // head and payload together
-	MaxAMHead  int // head of AMBcopy and AMZcopy
+	MaxAMHead  int // head of AMBcopy
 	MaxAMBcopy int // payload, head not counted
-	MaxAMZcopy int // likewise
 	// payload of AMBcopy up to which a message is sent sooner than as a rendezvous; 0: that is the caller's to know
 	EagerAM     int
-	MaxPutShort int     // payload
-	MaxPutBcopy int     // payload
 	MaxPutZcopy uint64  // sum of the segments
-	MaxGetShort int     // payload
-	MaxGetBcopy int     // payload
 	MaxGetZcopy uint64  // sum of the segments
 	MaxIOV      int     // local segments of a zcopy operation
 	MaxPeerIOV  int     // segments on either side of one PeerMemory operation

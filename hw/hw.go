@@ -7,9 +7,8 @@
 // an [Iface], a communication resource with an address. [Iface.Connect] makes
 // an [Endpoint] towards the interface at a given address (UCT calls this
 // connect-to-interface). Over an endpoint one sends active messages, in the
-// forms short (the payload is copied into the descriptor), bcopy (a pack
-// callback writes it into a bounce buffer) and, where there is [AMZcopier],
-// zcopy (read from the caller's memory). Arrivals are delivered by
+// forms short (the payload is copied into the descriptor) and bcopy (a pack
+// callback writes it into a bounce buffer). Arrivals are delivered by
 // [Iface.Progress], which calls the [Handler] registered for the message's id.
 //
 // Everything else is an ability that some transports have, shown by a bit in
@@ -17,15 +16,12 @@
 // implements:
 //
 //	bit                  interface     implemented by
-//	CapPut…, CapGet…     OneSided      Endpoint
+//	CapPutZcopy, CapGetZcopy OneSided  Endpoint
 //	CapAtomics           Atomics       Endpoint
 //	CapFlush             Flusher       Endpoint and Iface
-//	CapAMZcopy           AMZcopier     Endpoint
 //	CapPeerMemory        PeerMemory    Endpoint
 //	CapNamedKeys         KeyDirectory  Endpoint
 //	CapPieces            PieceMover    Endpoint
-//	CapConnectToEndpoint Connector     Iface
-//	CapKeep              Retainer      Iface
 //	CapDirectRing        Direct        Iface
 //	CapDriven            Driven        Iface, and DrivenEndpoint Endpoint
 //	CapWakeup            Waiter        Iface
@@ -39,14 +35,13 @@
 // be reported by a later Progress; or an error, and then it left no trace. When
 // the transport has no resource for it at the moment the error is
 // [ErrNoResource]: the caller tries again after Progress, itself or through a
-// [Pending] queue, which [Worker.Progress] runs.
+// [Pending] queue.
 //
 // # Threads
 //
 // Operations on endpoints may be posted by any number of goroutines and threads, but for the operations whose comment
-// says that they belong to the lease holder. Progress is called by one at a time for each interface: by a [Worker]
-// whose [ThreadMode] says how that is ensured, or by a caller that ensures it itself (the progress lease). A handler
-// may send, but must not call Progress.
+// says that they belong to the lease holder. Progress is called by one at a time for each interface: the holder of the
+// progress lease, which callers have among them. A handler may send, but must not call Progress.
 //
 // Nothing a peer writes can make these calls fault: bad messages are counted
 // in [Stats] and dropped with a log line.
@@ -66,9 +61,9 @@ const MaxAM = 32
 type Source uint32
 
 // Handler consumes one arrived active message: its 64-bit header, its head and its payload, as they were given to the
-// send operation. Both are valid until the handler returns, or longer with [Retainer]; they lie in memory that the
-// peer may still be able to write, so a handler reads each word once and checks what it read. One that cannot take the
-// message in now leaves it for a later call ([Iface.Postpone]).
+// send operation. Both are valid until the handler returns; they lie in memory that the peer may still be able to
+// write, so a handler reads each word once and checks what it read. One that cannot take the message in now leaves it
+// for a later call ([Iface.Postpone]).
 type Handler func(src Source, header uint64, head, payload []byte)
 
 // Errors that say what happened to a posted operation.

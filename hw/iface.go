@@ -103,17 +103,3 @@ type Endpoint interface {
 	// succeeded did so before that function was called.
 	Reported() bool
 }
-
-// TraceEvent says where a message was seen by a [Tracer].
-type TraceEvent int
-
-const (
-	// TraceSend: posted by this side.
-	TraceSend TraceEvent = iota
-	// TraceReceive: about to be given to its handler.
-	TraceReceive
-)
-
-// Tracer is called for every active message of an interface, with the first
-// bytes of its payload. It is for debugging; it must be quick and must not call back.
-type Tracer func(event TraceEvent, id AMID, header uint64, head, payload []byte)

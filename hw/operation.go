@@ -77,28 +77,10 @@ func (c *Completion) Err() error {
 // Errors, from the call or given to the completion: ErrNoResource, ErrTooLong,
 // ErrInvalid, ErrKey, ErrPermission, ErrPeerDead.
 type OneSided interface {
-	// PutShort writes data, at most Attr.MaxPutShort bytes.
-	PutShort(data []byte, addr uint64, key RemoteKey) error
-	// PutBcopy writes n bytes, at most Attr.MaxPutBcopy, that pack writes into
-	// dst. stripe is as in AMBcopy.
-	PutBcopy(n int, pack func(dst []byte), addr uint64, key RemoteKey, stripe int) error
 	// PutZcopy writes local, which must stay until the operation has ended.
 	PutZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)
-	// GetShort reads into, at most Attr.MaxGetShort bytes, before it returns.
-	GetShort(into []byte, addr uint64, key RemoteKey) error
-	// GetBcopy reads n bytes, at most Attr.MaxGetBcopy, and gives them to
-	// unpack, which is called before c is notified.
-	GetBcopy(n int, unpack func(data []byte), addr uint64, key RemoteKey, c *Completion) (Status, error)
 	// GetZcopy reads into local, which must stay until the operation has ended.
 	GetZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)
-}
-
-// AMZcopier is what endpoints implement that send from the caller's memory.
-type AMZcopier interface {
-	// AMZcopy sends one active message whose payload are the local segments,
-	// which must stay until the operation has ended. Limits: MaxAMHead,
-	// MaxAMZcopy, MaxIOV.
-	AMZcopy(id AMID, header uint64, head []byte, local []Segment, c *Completion) (Status, error)
 }
 
 // AtomicOp is an operation on a word of the peer's memory.

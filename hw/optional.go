@@ -57,40 +57,6 @@ type Instanced interface {
 	Instance() Instance
 }
 
-// Connector is what an Iface with CapConnectToEndpoint implements: endpoints
-// are made first and joined after their addresses were exchanged by the caller.
-type Connector interface {
-	// NewEndpoint makes an endpoint that is not joined yet.
-	NewEndpoint() (Unjoined, error)
-}
-
-// Unjoined is one half of a pair of endpoints.
-type Unjoined interface {
-	Endpoint
-	// EndpointAddress is what the other half is joined to.
-	EndpointAddress() []byte
-	// Join joins this half to the one of the peer's. Both sides call it.
-	Join(ifaceAddress, endpointAddress []byte) error
-}
-
-// Kept names the memory of a message that a handler wants longer.
-type Kept uint64
-
-// Retainer is what an Iface with CapKeep implements.
-type Retainer interface {
-	// Keep, called in a handler, leaves head and payload valid until Release.
-	// False: this message must be copied now.
-	Keep() (Kept, bool)
-	// Release gives the memory back, from any thread.
-	Release(k Kept)
-}
-
-// Traceable is what an Iface implements that calls a Tracer.
-type Traceable interface {
-	// SetTracer installs the function, nil to remove it, before the first message.
-	SetTracer(t Tracer)
-}
-
 // Direct is what an Iface with [CapDirectRing] implements: it fills the tables
 // of plain words with which the data plane sends and polls for messages on its own.
 type Direct interface {

@@ -28,24 +28,8 @@ func (s *stamping) stamps(c *hw.Completion) *hw.Completion {
 	return own
 }
 
-func (s *stamping) PutShort(data []byte, addr uint64, key hw.RemoteKey) error {
-	return s.Endpoint.(hw.OneSided).PutShort(data, addr, key)
-}
-
-func (s *stamping) PutBcopy(n int, pack func([]byte), addr uint64, key hw.RemoteKey, stripe int) error {
-	return s.Endpoint.(hw.OneSided).PutBcopy(n, pack, addr, key, stripe)
-}
-
 func (s *stamping) PutZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
 	return s.Endpoint.(hw.OneSided).PutZcopy(local, addr, key, s.stamps(c))
-}
-
-func (s *stamping) GetShort(into []byte, addr uint64, key hw.RemoteKey) error {
-	return s.Endpoint.(hw.OneSided).GetShort(into, addr, key)
-}
-
-func (s *stamping) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
-	return s.Endpoint.(hw.OneSided).GetBcopy(n, unpack, addr, key, s.stamps(c))
 }
 
 func (s *stamping) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {

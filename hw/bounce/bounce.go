@@ -1,13 +1,11 @@
-// Package bounce hands out the bounce buffers of a device's interface by number: each transmit stripe has its own, and
-// gets, which name no stripe, have some for all.
+// Package bounce hands out the bounce buffers of a device's interface by number: each transmit stripe has its own.
 package bounce
 
 import "sync/atomic"
 
-// Pools are the buffers of an interface: numbers from 0 up, those for gets last. The zero value has none.
+// Pools are the buffers of an interface: numbers from 0 up. The zero value has none.
 type Pools struct {
 	stripes []stripePool
-	gets    getPool
 }
 
 // stripePool is one stripe's. The holder of the stripe's lease takes them; the thread that learns of the end of an
@@ -19,24 +17,13 @@ type stripePool struct {
 	_     [24]byte
 }
 
-// getPool are those for gets: any thread takes them.
-type getPool struct {
-	first int32 // number of buffer 0, immutable
-	next  atomic.Uint32
-	busy  []atomic.Uint32 // 1 while taken: by compare-and-swap by any thread, cleared (release) by its user
-}
-
-// ForGets is how many buffers gets have beside count for the stripes.
-func ForGets(count int) int { return max(4, count/4) }
-
-// Open makes count free buffers for the stripes, at least one for each, and [ForGets] of count for gets.
+// Open makes count free buffers for the stripes, at least one for each.
 func (p *Pools) Open(count, stripes int) {
 	p.stripes = make([]stripePool, stripes)
 	for n := range p.stripes {
 		lo, hi := n*count/stripes, (n+1)*count/stripes
 		p.stripes[n] = stripePool{first: int32(lo), busy: make([]atomic.Uint32, hi-lo)}
 	}
-	p.gets.first, p.gets.busy = int32(count), make([]atomic.Uint32, ForGets(count))
 }
 
 // Stripes is the number of stripes.
@@ -56,24 +43,8 @@ func (p *Pools) Take(stripe int) int32 {
 	return -1
 }
 
-// TakeForGet takes a buffer for a get. -1: none is free.
-func (p *Pools) TakeForGet() int32 {
-	g := &p.gets
-	for range g.busy {
-		n := g.next.Add(1) % uint32(len(g.busy))
-		if g.busy[n].CompareAndSwap(0, 1) {
-			return g.first + int32(n)
-		}
-	}
-	return -1
-}
-
-// Put gives a buffer back that was taken either way.
+// Put gives a buffer back.
 func (p *Pools) Put(n int32) {
-	if n >= p.gets.first {
-		p.gets.busy[n-p.gets.first].Store(0)
-		return
-	}
 	for i := range p.stripes {
 		if s := &p.stripes[i]; n < s.first+int32(len(s.busy)) {
 			s.busy[n-s.first].Store(0)

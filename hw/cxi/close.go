@@ -81,7 +81,7 @@ func (i *Iface) discard(err error) {
 			continue
 		}
 		e.q.take()
-		e.cancel(err)
+		e.cancel()
 		e.q.give()
 	}
 	for _, q := range i.tx {

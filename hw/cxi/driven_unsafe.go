@@ -64,8 +64,7 @@ func (i *Iface) openWatch() error {
 	}
 	words := []unsafe.Pointer{
 		unsafe.Pointer(&i.driver.held.v), unsafe.Pointer(&i.closed), unsafe.Pointer(&i.anyTodo),
-		unsafe.Pointer(i.flushes.Count()),
-		unsafe.Pointer(&i.rx.returned), unsafe.Pointer(&i.rx.unlisted),
+		unsafe.Pointer(i.flushes.Count()), unsafe.Pointer(&i.rx.unlisted),
 	}
 	queues := []*eventQueue{&i.rx.events}
 	for _, q := range i.tx {
@@ -83,7 +82,7 @@ func (i *Iface) openWatch() error {
 	for _, q := range queues {
 		ok = ok && w.Queue(q.Place())
 	}
-	if !ok || i.tracer != nil {
+	if !ok {
 		i.driver.pollAlways()
 	}
 	return nil
@@ -222,7 +221,7 @@ func (e *Endpoint) holds(hold uint8) bool {
 // SendPath sends a message over a path (seam.Functions).
 func SendPath(path, message, bell, _ uintptr) uintptr {
 	e := (*Endpoint)(seam.PathAt(path).Peer())
-	if e == nil || !e.EagerOpen() || e.i.tracer != nil {
+	if e == nil || !e.EagerOpen() {
 		return hot.PathGo
 	}
 	m, q := seam.MessageAt(message), e.q
@@ -317,7 +316,7 @@ func NextArrival(port, message, bell, _ uintptr) uintptr {
 	if i.match != nil { // what the NIC matches is Progress's
 		return hot.PortGo
 	}
-	if i.closed.Load() || i.anyTodo.Load() || i.rx.returned.Load() || i.flushes.Any() || i.tracer != nil {
+	if i.closed.Load() || i.anyTodo.Load() || i.flushes.Any() {
 		return hot.PortGo
 	}
 	for _, q := range i.tx {
@@ -401,7 +400,7 @@ func (r *receiver) next(m *hot.PortMessage, b *seam.Bell) uintptr {
 		return hot.PortGo
 	}
 	e := r.i.ids.Load().find(ev.Initiator())
-	if e == nil || e.failure.Load() != nil || pos != e.lease.next || e.lease.inHead {
+	if e == nil || e.failure.Load() != nil || pos != e.lease.next {
 		return hot.PortGo
 	}
 	r.i.driver.found = e.index

@@ -234,7 +234,7 @@ func TestLookQuiet(t *testing.T) {
 		quiet(what+" is over", true)
 	}
 	for what, word := range map[string]*atomic.Bool{
-		"closed": &i.closed, "todo": &i.anyTodo, "returned": &i.rx.returned, "completed": &i.tx[0].anyCompleted,
+		"closed": &i.closed, "todo": &i.anyTodo, "completed": &i.tx[0].anyCompleted,
 	} {
 		word.Store(true)
 		quiet(what, false)
@@ -248,8 +248,6 @@ func TestLookQuiet(t *testing.T) {
 	quiet("an acknowledgement", false)
 	s.poll(i)
 	quiet("it is taken in", true)
-	i.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
-	quiet("a tracer", false)
 	if s.gos != 0 {
 		t.Errorf("Go is entered %d times", s.gos)
 	}

@@ -84,8 +84,6 @@ type leaseState struct {
 	next      uint16 // position of the next message
 	source    bool   // it has sent messages for handlers
 	closed    bool   // it has closed in order
-	head      []byte // of the message that comes next
-	inHead    bool   // head is of it
 	active    time.Time
 	failed    bool // the lease holder knows that the endpoint has failed
 	reported  bool // the endpoint's events were given

@@ -63,9 +63,6 @@ type Iface struct {
 	driver  driver
 	resting []restingPeer // under mu
 
-	// tracer sees every message, nil: none. Set before the first message.
-	tracer hw.Tracer
-
 	lastLog atomic.Int64 // nanoseconds
 	rx      receiver
 	match   *matcher // nil without Config.Match
@@ -127,7 +124,7 @@ func (i *Iface) openDriver() error {
 // openBounce maps the bounce buffers.
 func (i *Iface) openBounce() (err error) {
 	i.stride = (i.cfg.longest() + 63) &^ 63
-	if i.bounce, err = i.d.newPinned(i.stride*(i.cfg.BounceCount+bounce.ForGets(i.cfg.BounceCount)), libcxi.MapRead|libcxi.MapWrite); err != nil {
+	if i.bounce, err = i.d.newPinned(i.stride*i.cfg.BounceCount, libcxi.MapRead|libcxi.MapWrite); err != nil {
 		return err
 	}
 	i.pools.Open(i.cfg.BounceCount, i.cfg.Stripes)
@@ -159,16 +156,12 @@ const maxTransfer = 1 << 30
 // Attr says what the interface can do.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
-		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapAMZcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush | hw.CapWakeup | hw.CapAtomics |
-			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree,
+		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapFlush | hw.CapWakeup | hw.CapAtomics |
+			hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree,
 		MaxAMShort:  nic.MaxInline,
 		MaxAMHead:   nic.MaxInline,
 		MaxAMBcopy:  i.cfg.BounceBytes,
-		MaxAMZcopy:  i.cfg.BounceBytes,
-		MaxPutShort: opBytes,
-		MaxPutBcopy: i.cfg.BounceBytes,
 		MaxPutZcopy: maxTransfer,
-		MaxGetBcopy: i.cfg.BounceBytes,
 		MaxGetZcopy: maxTransfer,
 		MaxIOV:      1,
 		Atomic32:    postOps, Atomic64: postOps, Fetch32: fetchOps, Fetch64: fetchOps,
@@ -211,20 +204,6 @@ func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
 
 // OnPeerEvent installs the function that is called when a peer is gone.
 func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
-
-// SetTracer installs a function that sees every message, before the first one.
-func (i *Iface) SetTracer(t hw.Tracer) {
-	i.tracer = t
-	i.driver.pollAlways()
-}
-
-// traced is how many bytes of a payload a tracer sees.
-const traced = 64
-
-// trace shows the tracer a message.
-func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payload []byte) {
-	i.tracer(event, id, header, head, payload[:min(len(payload), traced)])
-}
 
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {

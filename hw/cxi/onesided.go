@@ -47,73 +47,6 @@ func (e *Endpoint) post(t *nic.Transfer, get bool, o *op, n uint32) error {
 	return nil
 }
 
-// PutShort writes data, which is copied.
-func (e *Endpoint) PutShort(data []byte, addr uint64, key hw.RemoteKey) error {
-	if len(data) > opBytes {
-		return fmt.Errorf("cxi: short put of %d bytes: %w", len(data), hw.ErrTooLong)
-	}
-	t, err := e.aim(addr, uint64(len(data)), key, hw.RemoteWrite)
-	if err != nil {
-		return err
-	}
-	q := e.q
-	q.take()
-	defer q.give()
-	o, n, err := e.start(&t, opPlain)
-	if err != nil {
-		return err
-	}
-	off := int(n) * opBytes
-	copy(q.memory.memory[off:off+opBytes], data)
-	t.Local = q.memory.at(off, len(data))
-	return e.post(&t, false, o, n)
-}
-
-// PutBcopy writes n bytes that pack writes into a bounce buffer.
-func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.RemoteKey, stripe int) error {
-	i := e.i
-	switch {
-	case n < 0 || stripe < 0 || stripe >= i.pools.Stripes():
-		return fmt.Errorf("cxi: put of %d bytes over stripe %d: %w", n, stripe, hw.ErrInvalid)
-	case n > i.cfg.BounceBytes:
-		return fmt.Errorf("cxi: put of %d bytes: %w", n, hw.ErrTooLong)
-	}
-	t, err := e.aim(addr, uint64(n), key, hw.RemoteWrite)
-	if err != nil {
-		return err
-	}
-	buffer := i.pools.Take(stripe)
-	if buffer < 0 {
-		return hw.ErrNoResource
-	}
-	b, off := i.bounceBuffer(buffer)
-	if n > 0 {
-		pack(b[:n:n])
-	}
-	t.Local = i.bounce.at(off, n)
-	if err := e.postBuffer(&t, false, buffer, nil, nil, n); err != nil {
-		i.pools.Put(buffer)
-		return err
-	}
-	return nil
-}
-
-// postBuffer posts an operation with a bounce buffer.
-func (e *Endpoint) postBuffer(t *nic.Transfer, get bool, buffer int32, unpack func([]byte), c *hw.Completion, n int) error {
-	e.q.take()
-	defer e.q.give()
-	kind := opPlain
-	if get {
-		kind = opGet
-	}
-	o, number, err := e.start(t, kind)
-	if err != nil {
-		return err
-	}
-	o.bounce, o.unpack, o.comp, o.n = buffer, unpack, c, n
-	return e.post(t, get, o, number)
-}
-
 // PutZcopy writes local.
 func (e *Endpoint) PutZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
 	return e.zcopy(false, local, addr, key, c)
@@ -152,45 +85,6 @@ func (e *Endpoint) zcopy(get bool, local []hw.Segment, addr uint64, key hw.Remot
 		return hw.Done, err
 	}
 	return hw.InProgress, nil
-}
-
-// GetBcopy reads n bytes into a bounce buffer and gives them to unpack.
-func (e *Endpoint) GetBcopy(n int, unpack func([]byte), addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
-	i := e.i
-	switch {
-	case n < 0:
-		return hw.Done, fmt.Errorf("cxi: get of %d bytes: %w", n, hw.ErrInvalid)
-	case n > i.cfg.BounceBytes:
-		return hw.Done, fmt.Errorf("cxi: get of %d bytes: %w", n, hw.ErrTooLong)
-	}
-	t, err := e.aim(addr, uint64(n), key, hw.RemoteRead)
-	if err != nil {
-		return hw.Done, err
-	}
-	if n == 0 {
-		if err := e.Err(); err != nil {
-			return hw.Done, err
-		}
-		unpack(nil)
-		return hw.Done, nil
-	}
-	buffer := i.pools.TakeForGet()
-	if buffer < 0 {
-		return hw.Done, hw.ErrNoResource
-	}
-	_, off := i.bounceBuffer(buffer)
-	t.Local = i.bounce.at(off, n)
-	if err := e.postBuffer(&t, true, buffer, unpack, c, n); err != nil {
-		i.pools.Put(buffer)
-		return hw.Done, err
-	}
-	return hw.InProgress, nil
-}
-
-// GetShort is not among the interface's capabilities: a read takes a round
-// trip, and only Progress can report its end.
-func (e *Endpoint) GetShort([]byte, uint64, hw.RemoteKey) error {
-	return fmt.Errorf("cxi: short get: %w", hw.ErrInvalid)
 }
 
 // amoOps are the NIC's operations.

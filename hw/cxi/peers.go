@@ -132,7 +132,7 @@ func (e *Endpoint) die(now time.Time) bool {
 	}
 	quiet := e.w.inflight == 0 && e.ops.count == 0
 	if quiet {
-		e.cancel(e.gone())
+		e.cancel()
 	}
 	wordOver := e.word.until.IsZero()
 	e.q.give()

@@ -12,15 +12,12 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 )
 
-// rxBuffer is a buffer of messages. It goes back to the list when the NIC has taken it off, all events of what is in it
-// have been dealt with, whatever their order, and no handler keeps any of it.
+// rxBuffer is a buffer of messages. It goes back to the list when the NIC has taken it off and all events of what is in
+// it have been dealt with, whatever their order.
 type rxBuffer struct {
 	listed bool   // it is in the list, or about to be
 	used   uint32 // bytes of the messages whose events have come
 	end    uint32 // bytes of all messages, once it is off the list
-	kept   uint32 // messages that handlers keep
-	// released counts the kept messages that were given back. Added to by any thread, taken by the lease holder.
-	released atomic.Uint32
 }
 
 // receiver is the consumer's state. It belongs to the lease holder, but for
@@ -42,16 +39,10 @@ type receiver struct {
 	// Arm.
 	relists atomic.Bool
 
-	current int  // buffer of the message being delivered, -1: it has no bytes
-	inside  bool // a handler runs
-	keeping bool // and keeps its message
 	// postponed says that the last message's handler has left it, and its event in the queue.
 	postponed bool
-	pinning   int  // buffers of which something is kept
 	fresh     bool // this Progress has delivered messages, whose sources its caller may read
 	empty     bool // nothing had arrived when that was last polled
-	// returned says that a kept message was given back. Set by any thread, taken by the lease holder.
-	returned atomic.Bool
 
 	delivered, malformed, lost atomic.Uint64
 }
@@ -130,7 +121,7 @@ func (r *receiver) append() {
 	c := &r.i.cfg
 	for n := range r.buffers {
 		b := &r.buffers[n]
-		if b.listed || b.kept != 0 {
+		if b.listed {
 			continue
 		}
 		e := nic.Entry{
@@ -150,7 +141,7 @@ func (r *receiver) append() {
 // settle finds whether a buffer that the NIC has taken off its list is free.
 func (r *receiver) settle(n int) {
 	b := &r.buffers[n]
-	if b.listed && b.end != 0 && b.used == b.end && b.kept == 0 {
+	if b.listed && b.end != 0 && b.used == b.end {
 		b.listed = false
 		r.unlisted++
 	}
@@ -211,7 +202,7 @@ func (r *receiver) refusedBuffer(n int) {
 // arrive takes in one message, and reports whether a handler got it. Its bytes were written by the NIC before its
 // event, so they do not change any more.
 func (r *receiver) arrive(e nic.Event) (delivered bool) {
-	r.current, r.postponed = -1, false
+	r.postponed = false
 	n, off, ok := r.place(e)
 	length := e.Length()
 	if !ok {
@@ -224,7 +215,6 @@ func (r *receiver) arrive(e nic.Event) (delivered bool) {
 	if length > 0 {
 		at := n*r.i.cfg.RxBytes + int(off)
 		data = r.memory.memory[at : at+int(length) : at+int(length)]
-		r.current = n
 	}
 	if e.Wanted() > length {
 		r.refuse("message of %d bytes, of which %d found room", e.Wanted(), length)
@@ -275,7 +265,7 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 	if e == nil || e.failure.Load() != nil || pos != e.lease.next {
 		return false // without a receiver, late, doubled, or behind one that was refused and will be sent again
 	}
-	if head > len(data) || kind != kindUser && kind != kindHead && head != 0 {
+	if head > len(data) || kind != kindUser && head != 0 {
 		r.refuse("message of %d bytes with a head of %d", len(data), head)
 		return false
 	}
@@ -290,8 +280,6 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 			return false
 		}
 		return true
-	case kindHead:
-		e.lease.head, e.lease.inHead = append(e.lease.head[:0], data...), true
 	case kindHello:
 		e.closedWindow.Store(uint32(header & 1))
 	case kindWindow:
@@ -306,25 +294,15 @@ func (r *receiver) deliver(id, low uint32, header uint64, data []byte) bool {
 // handle calls a message's handler.
 func (r *receiver) handle(e *Endpoint, am uint32, header uint64, head, payload []byte) bool {
 	e.lease.source = true
-	if e.lease.inHead {
-		head = e.lease.head
-	}
 	h := r.handlers[am]
 	if h == nil {
-		e.lease.inHead = false
 		r.refuse("message with id %d, which has no handler", am)
 		return false
 	}
-	if r.i.tracer != nil {
-		r.i.trace(hw.TraceReceive, hw.AMID(am), header, head, payload)
-	}
-	r.inside, r.keeping = true, false
 	h(hw.Source(e.index), header, head, payload)
-	r.inside = false
 	if r.postponed {
 		return false
 	}
-	e.lease.inHead = false
 	r.delivered.Add(1)
 	return true
 }
@@ -378,51 +356,6 @@ func (r *receiver) refuse(format string, args ...any) {
 	r.i.logf(format, args...)
 }
 
-// Keep leaves the message that is being delivered valid until Release.
-func (i *Iface) Keep() (hw.Kept, bool) {
-	r := &i.rx
-	if !r.inside || r.keeping || r.current < 0 {
-		return 0, false
-	}
-	b := &r.buffers[r.current]
-	if b.kept == 0 {
-		if r.pinning >= len(r.buffers)/2 {
-			return 0, false
-		}
-		r.pinning++
-	}
-	b.kept++
-	r.keeping = true
-	return hw.Kept(r.current) + 1, true
-}
-
-// Release gives a kept message's memory back, from any thread.
-func (i *Iface) Release(k hw.Kept) {
-	r := &i.rx
-	if k == 0 || uint64(k) > uint64(len(r.buffers)) {
-		return
-	}
-	r.buffers[k-1].released.Add(1)
-	r.returned.Store(true)
-}
-
-// takeReturned takes in what was given back.
-func (r *receiver) takeReturned() {
-	if !r.returned.Load() {
-		return
-	}
-	r.returned.Store(false) // before it polls
-	for n := range r.buffers {
-		b := &r.buffers[n]
-		if got := b.released.Swap(0); got != 0 {
-			if b.kept -= got; b.kept == 0 {
-				r.pinning--
-				r.settle(n)
-			}
-		}
-	}
-}
-
 // Progress delivers up to limit arrived messages and completes operations.
 func (i *Iface) Progress(limit int) int {
 	r := &i.rx
@@ -435,7 +368,6 @@ func (i *Iface) Progress(limit int) int {
 		q.tryPoll()
 		n += q.completeAll()
 	}
-	r.takeReturned()
 	got := r.take(limit)
 	r.fresh = got > 0
 	n += got

@@ -24,8 +24,7 @@ type slot struct {
 	n      uint32 // bytes
 	bounce int32  // -1: none
 	header uint64
-	memory nic.Memory     // what the NIC reads; Len 0: data
-	comp   *hw.Completion // nil in free places
+	memory nic.Memory // what the NIC reads; Len 0: data
 	data   [nic.MaxInline]byte
 }
 
@@ -147,7 +146,7 @@ func (e *Endpoint) acknowledged(low uint16, code uint32) {
 		e.fail(fmt.Errorf("a message to peer %s: %s: %w", e, codeText(code), hw.ErrPeerDead))
 	}
 	for w.head < w.sent && w.slot(w.head).state == slotArrived {
-		e.retire(nil)
+		e.drop()
 	}
 	switch {
 	case w.refused && w.inflight == 0:
@@ -176,18 +175,13 @@ func (e *Endpoint) hears() {
 	}
 }
 
-// acceptPlain is acknowledged for a message that the peer's NIC has, while nothing is to be sent again and no caller
-// waits for what ends with it. False: it is not so, and nothing is changed. The caller has the queue's lock.
+// acceptPlain is acknowledged for a message that the peer's NIC has, while nothing is to be sent again.
+// False: it is not so, and nothing is changed. The caller has the queue's lock.
 func (e *Endpoint) acceptPlain(low uint16) bool {
 	w := &e.w
 	pos := w.head + uint64(low-uint16(w.head))
 	if w.mode != flowing || w.refused || pos >= w.sent || w.slot(pos).state != slotPosted || e.failure.Load() != nil {
 		return false
-	}
-	for end := pos; pos == w.head && end < w.sent && (end == pos || w.slot(end).state == slotArrived); end++ {
-		if w.slot(end).comp != nil {
-			return false
-		}
 	}
 	e.accept(w.slot(pos))
 	for w.head < w.sent && w.slot(w.head).state == slotArrived {
@@ -202,15 +196,6 @@ func (e *Endpoint) drop() {
 		e.i.pools.Put(s.bounce)
 	}
 	e.w.head++
-}
-
-// retire ends the message at the head.
-func (e *Endpoint) retire(err error) {
-	if s := e.w.slot(e.w.head); s.comp != nil {
-		e.q.complete(ended{comp: s.comp, err: err})
-		s.comp = nil
-	}
-	e.drop()
 }
 
 // rewind has everything from the first refused message on sent again, after a while.
@@ -267,11 +252,11 @@ func (e *Endpoint) pathLost(code uint32) {
 	}
 }
 
-// cancel ends all messages of an endpoint that has failed, none of which is on its way. The caller has the queue's
+// cancel drops all messages of an endpoint that has failed, none of which is on its way. The caller has the queue's
 // lock.
-func (e *Endpoint) cancel(err error) {
+func (e *Endpoint) cancel() {
 	for w := &e.w; w.head < w.tail; {
-		e.retire(err)
+		e.drop()
 		w.sent = max(w.sent, w.head)
 	}
 }

@@ -12,7 +12,7 @@ type messageKind uint32
 
 const (
 	kindUser messageKind = iota // for a handler
-	kindHead                    // the head of the user message behind it
+	_
 	// the first of every stream: the sender; header: as kindWindow, and the number of the stream above it
 	kindHello
 	kindWindow // the sender's eager window; header: 1 if it is closed
@@ -62,9 +62,6 @@ func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 		return hw.ErrNoResource
 	}
 	s.fill(id, header, head, payload, kindUser, e.w.tail)
-	if e.i.tracer != nil {
-		e.i.trace(hw.TraceSend, id, header, head, payload)
-	}
 	e.publish()
 	return nil
 }
@@ -154,46 +151,8 @@ func (e *Endpoint) postBounce(id hw.AMID, header uint64, head []byte, n int, buf
 	s.low, s.header, s.bounce = lowBits(id, len(head), kindUser, e.w.tail), header, buffer
 	s.n = uint32(len(head) + n)
 	s.memory = e.i.bounce.at(off, int(s.n))
-	if e.i.tracer != nil {
-		b, _ := e.i.bounceBuffer(buffer)
-		e.i.trace(hw.TraceSend, id, header, head, b[len(head):s.n])
-	}
 	e.publish()
 	return nil
-}
-
-// AMZcopy sends one active message whose payload the NIC reads from the caller's memory. Its head, if there is one,
-// goes in a message in front of it.
-func (e *Endpoint) AMZcopy(id hw.AMID, header uint64, head []byte, local []hw.Segment, c *hw.Completion) (hw.Status, error) {
-	memory, err := e.segment(local, false)
-	switch {
-	case err != nil:
-		return hw.Done, err
-	case id >= hw.MaxAM:
-		return hw.Done, fmt.Errorf("cxi: message id %d: %w", id, hw.ErrInvalid)
-	case len(head) > nic.MaxInline || memory.Len > uint32(e.i.cfg.BounceBytes) || memory.Len > e.addr.longest:
-		return hw.Done, fmt.Errorf("cxi: message of %d and %d bytes: %w", len(head), memory.Len, hw.ErrTooLong)
-	}
-	e.q.take()
-	defer e.q.give()
-	if err := e.usable(); err != nil {
-		return hw.Done, err
-	}
-	if e.w.claim(spare+1) == nil { // for both
-		return hw.Done, hw.ErrNoResource
-	}
-	if len(head) > 0 {
-		s := e.w.claim(spare)
-		s.fill(0, 0, head, nil, kindHead, e.w.tail)
-		e.publish()
-	}
-	s := e.w.claim(spare)
-	s.low, s.header, s.n, s.memory, s.comp = lowBits(id, 0, kindUser, e.w.tail), header, memory.Len, memory, c
-	if e.i.tracer != nil { // the payload is the NIC's to read
-		e.i.trace(hw.TraceSend, id, header, head, nil)
-	}
-	e.publish()
-	return hw.InProgress, nil
 }
 
 // segment is the caller's memory as the NIC sees it.

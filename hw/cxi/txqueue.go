@@ -48,11 +48,8 @@ func (c *counted) load() int64 { return int64(atomic.LoadUint64(&c.n)) }
 
 // ended is what the lease holder reports to the caller of an operation.
 type ended struct {
-	comp   *hw.Completion
-	err    error
-	unpack func([]byte)
-	bounce int32 // the buffer to be unpacked and freed, if unpack is not nil
-	n      int
+	comp *hw.Completion
+	err  error
 }
 
 // opBytes is the memory of an operation that the NIC reads and writes.
@@ -173,17 +170,8 @@ func (q *txQueue) completeAll() int {
 	for k := range list {
 		t := list[k]
 		list[k] = ended{}
-		if t.unpack != nil {
-			if t.err == nil {
-				b, _ := q.i.bounceBuffer(t.bounce)
-				t.unpack(b[:t.n:t.n])
-			}
-			q.i.pools.Put(t.bounce)
-		}
-		if t.comp != nil {
-			t.comp.Update(1, t.err)
-			n++
-		}
+		t.comp.Update(1, t.err)
+		n++
 	}
 	return n
 }
@@ -193,7 +181,6 @@ type opKind uint8
 
 const (
 	opPlain    opKind = iota // its end goes to its completion, if there is one
-	opGet                    // reads into a bounce buffer
 	opFetch                  // an atomic with a result
 	opPresence               // asks whether the peer's interface is there
 	opReset                  // says that the endpoint has failed
@@ -206,10 +193,7 @@ type op struct {
 	size       uint8 // of the word of opFetch
 	next, prev uint32
 	number     uint64 // among the peer's
-	n          int
-	bounce     int32 // -1: none
 	comp       *hw.Completion
-	unpack     func([]byte)
 	result     *uint64
 }
 
@@ -223,7 +207,7 @@ func (q *txQueue) begin(e *Endpoint, kind opKind) (o *op, n uint32) {
 	}
 	n = q.free[len(q.free)-1]
 	o = &q.ops[n]
-	*o = op{e: e, kind: kind, bounce: -1, next: noOp, prev: noOp}
+	*o = op{e: e, kind: kind, next: noOp, prev: noOp}
 	return o, n
 }
 
@@ -264,16 +248,8 @@ func (q *txQueue) opEnded(n, code uint32) {
 		}
 		q.i.logf("peer %s: operation failed: %v", e, err)
 	}
-	switch {
-	case o.unpack != nil:
-		q.complete(ended{o.comp, err, o.unpack, o.bounce, o.n})
-	case o.comp != nil:
+	if o.comp != nil {
 		q.complete(ended{comp: o.comp, err: err})
-		fallthrough
-	default:
-		if o.bounce >= 0 {
-			q.i.pools.Put(o.bounce)
-		}
 	}
 	*o = op{}
 	q.free = append(q.free, n)

@@ -106,7 +106,7 @@ func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false
 	}
-	if i.rx.events.Waiting() || i.rx.returned.Load() || i.match != nil && i.match.pending() {
+	if i.rx.events.Waiting() || i.match != nil && i.match.pending() {
 		return true
 	}
 	for _, q := range i.tx {

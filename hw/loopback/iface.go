@@ -147,7 +147,7 @@ func (i *Iface) usable() bool { return !i.closed.Load() && atomic.LoadUint32(i.m
 func (i *Iface) Attr() hw.Attr {
 	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup | hw.CapFlush
 	if i.cfg.UseCMA != CMANo {
-		caps |= hw.CapPeerMemory | hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetShort | hw.CapGetZcopy |
+		caps |= hw.CapPeerMemory | hw.CapPutZcopy | hw.CapGetZcopy |
 			hw.CapNamedKeys | hw.CapOneSidedFree | hw.CapPieces | hw.CapPutPlaced
 	}
 	return hw.Attr{
@@ -157,8 +157,7 @@ func (i *Iface) Attr() hw.Attr {
 		MaxAMBcopy:  int(i.seg.geo.bounceBytes),
 		EagerAM:     i.cfg.Eager,
 		MaxPeerIOV:  maxGetIOV,
-		MaxPutShort: rawChunk, MaxPutBcopy: int(i.seg.geo.bounceBytes), MaxPutZcopy: maxOneSided,
-		MaxGetShort: rawChunk, MaxGetZcopy: maxOneSided, MaxIOV: maxGetIOV,
+		MaxPutZcopy: maxOneSided, MaxGetZcopy: maxOneSided, MaxIOV: maxGetIOV,
 		Bandwidth:  12e9,
 		Latency:    200e-9,
 		Overhead:   40e-9,

@@ -201,8 +201,3 @@ func payload(b *hot.Bounce, n int) []byte {
 
 // addrOf is the number of an address.
 func addrOf(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
-
-// segmentOf is the memory of b.
-func segmentOf(b []byte) hw.Segment {
-	return hw.Segment{Addr: unsafe.Pointer(unsafe.SliceData(b)), Len: len(b)}
-}

@@ -98,26 +98,6 @@ func (c *Endpoint) Train(get bool) uint64 {
 	return uint64(sock.MaxTrain(size)) * uint64(size-head)
 }
 
-// PutShort is not offered: whether the peer takes it shows later.
-func (c *Endpoint) PutShort([]byte, uint64, hw.RemoteKey) error {
-	return fmt.Errorf("udp: short put: %w", hw.ErrInvalid)
-}
-
-// PutBcopy is not offered, as PutShort.
-func (c *Endpoint) PutBcopy(int, func([]byte), uint64, hw.RemoteKey, int) error {
-	return fmt.Errorf("udp: put with a callback: %w", hw.ErrInvalid)
-}
-
-// GetShort is not offered: it would wait for the network.
-func (c *Endpoint) GetShort([]byte, uint64, hw.RemoteKey) error {
-	return fmt.Errorf("udp: short get: %w", hw.ErrInvalid)
-}
-
-// GetBcopy is not offered: GetZcopy needs no registered memory either.
-func (c *Endpoint) GetBcopy(int, func([]byte), uint64, hw.RemoteKey, *hw.Completion) (hw.Status, error) {
-	return hw.Done, fmt.Errorf("udp: get with a callback: %w", hw.ErrInvalid)
-}
-
 // Flush ends when all puts and gets of the connection have, and for
 // FlushRemote when the peer has every message and has performed every atomic.
 func (c *Endpoint) Flush(scope hw.FlushScope, done *hw.Completion) (hw.Status, error) {

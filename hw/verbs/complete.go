@@ -72,7 +72,7 @@ func (e *Endpoint) finishOne(q *queue, pos, posted uint64, late time.Duration, e
 	if err == nil {
 		e.land(q, pos, en)
 	}
-	en.kind, en.comp, en.unpack, en.result, en.loop = entryPlain, nil, nil, nil, nil
+	en.kind, en.comp, en.result, en.loop = entryPlain, nil, nil, nil
 	if bounce >= 0 {
 		e.i.pools.Put(bounce)
 	}

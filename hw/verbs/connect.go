@@ -214,24 +214,16 @@ func (s *service) packet(b []byte) {
 
 // sendTo sends a packet to an endpoint's peer.
 func (s *service) sendTo(e *Endpoint, p *packet) {
-	p.to = e.theirs
 	s.send(&e.addr, p)
 }
 
-// peer finds the endpoint that a packet is about; a hello makes one, unless it
-// names one that was made to be joined.
+// peer finds the endpoint that a packet is about; a hello makes one.
 func (s *service) peer(p *packet) *Endpoint {
 	i := s.i
 	var key [addressBytes]byte
 	p.from.appendTo(key[:0])
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if p.to != 0 {
-		if e := i.halves[p.to]; e != nil && e.key == key {
-			return e
-		}
-		return nil
-	}
 	e := i.byKey[key]
 	if e != nil || p.kind != packetHello || i.gone.has(key) || i.closed.Load() || i.reachable(&p.from) != nil {
 		return e

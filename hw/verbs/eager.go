@@ -95,7 +95,7 @@ func (e *Endpoint) written() bool { return e.c.There() }
 // takeRing delivers up to limit messages that a peer has written and that come next, and returns how many that was.
 // A peer that keeps to its slots has no more of them before one that it has sent.
 func (r *receiver) takeRing(e *Endpoint, limit int) (delivered int) {
-	r.inRing, r.postponed = true, false
+	r.postponed = false
 	for range limit {
 		b := r.port.ReadRing(e.c)
 		if b == nil {
@@ -111,7 +111,6 @@ func (r *receiver) takeRing(e *Endpoint, limit int) (delivered int) {
 		}
 		e.c.TakeSlot()
 	}
-	r.inRing = false
 	return delivered
 }
 

@@ -19,11 +19,8 @@ import (
 type Endpoint struct {
 	i     *Iface
 	index uint32  // among the interface's peers, and its hw.Source; immutable
-	addr  address // immutable, as key; of NewEndpoint, from Join on
+	addr  address // immutable, as key
 	key   [addressBytes]byte
-	// ours and theirs are the tokens of the halves that were joined, 0 without Join.
-	// ours is immutable, theirs is stored by Join under i.mu.
-	ours, theirs uint32
 	// name is the address by which the peer is known: its own word, or what was given to Connect until it comes. Stored
 	// by the thread that makes the endpoint and by the service before ready, read by any thread.
 	name atomic.Pointer[[]byte]
@@ -150,7 +147,6 @@ func (i *Iface) enter(e *Endpoint) error {
 	e.msg.ID = queueID(classMessage, e.index)
 	e.msg.reports(i.sendCQs[int(e.index)%len(i.sendCQs)])
 	e.c = i.rx.port.NewPeer(e.msg.SendQueue)
-	e.traced()
 	if err := e.newMessageQP(); err != nil {
 		return err
 	}

@@ -459,7 +459,14 @@ func TestIdleQueue(t *testing.T) {
 	if err := there.AMShort(1, 0, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); there.(hw.OneSided).PutShort([]byte{1}, 0, key) != nil; a.Progress(1) {
+	own, err := a.Memory().Alloc(hw.Region{Len: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	from := []hw.Segment{{Addr: own.Region().Addr, Len: 1, Memory: own}}
+	put := func() error { _, err := there.(hw.OneSided).PutZcopy(from, 0, key, nil); return err }
+	for end := time.Now().Add(time.Minute); put() != nil; a.Progress(1) {
 		if time.Now().After(end) {
 			t.Fatal("no put is taken")
 		}

@@ -62,10 +62,8 @@ type Iface struct {
 	// the end of a peer take it; no send or arrival does.
 	mu    sync.Mutex
 	byKey map[[addressBytes]byte]*Endpoint
-	// halves are the endpoints of NewEndpoint, by their tokens. Under mu.
-	halves map[uint32]*Endpoint
-	gone   graveyard
-	peers  atomic.Pointer[[]*Endpoint] // by index; replaced as a whole under mu
+	gone  graveyard
+	peers atomic.Pointer[[]*Endpoint] // by index; replaced as a whole under mu
 
 	// todo are endpoints with which the lease holder must do something.
 	todoMu sync.Mutex // not on the data path: anyTodo says that the list is empty
@@ -74,9 +72,6 @@ type Iface struct {
 	anyTodo atomic.Bool
 
 	flushes flushes.List
-
-	// tracer sees every message, nil: none. Set before the first message.
-	tracer hw.Tracer
 
 	lastLog atomic.Int64 // nanoseconds
 	rx      receiver
@@ -90,7 +85,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 	if err := cfg.check(d.attr); err != nil {
 		return nil, err
 	}
-	i := &Iface{cfg: cfg, d: d, byKey: map[[addressBytes]byte]*Endpoint{}, halves: map[uint32]*Endpoint{}, gone: newGraveyard()}
+	i := &Iface{cfg: cfg, d: d, byKey: map[[addressBytes]byte]*Endpoint{}, gone: newGraveyard()}
 	i.peers.Store(new([]*Endpoint))
 	i.rx.init(i)
 	for _, step := range []func() error{i.openMemory, i.openQueues, i.openService} {
@@ -110,7 +105,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 // openMemory maps and registers the buffers.
 func (i *Iface) openMemory() error {
 	i.stride = (headerBytes + maxShort + i.cfg.BounceBytes + 63) &^ 63
-	n := i.stride * (i.cfg.RxBuffers + i.cfg.BounceCount + bounce.ForGets(i.cfg.BounceCount))
+	n := i.stride * (i.cfg.RxBuffers + i.cfg.BounceCount)
 	var err error
 	if i.memory, err = mapPinned(n); err != nil {
 		return fmt.Errorf("verbs: buffers: %w: %w", err, hw.ErrNoResource)
@@ -196,16 +191,12 @@ func resource(err error) error { return fmt.Errorf("verbs: no room: %w: %w", err
 // Attr returns what the interface can do.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
-		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapKeep | hw.CapFlush |
-			hw.CapPutShort | hw.CapPutBcopy | hw.CapPutZcopy | hw.CapGetBcopy | hw.CapGetZcopy | hw.CapOneSidedFree |
-			hw.CapConnectToEndpoint | hw.CapDriven,
+		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapFlush |
+			hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapDriven,
 		MaxAMShort:  maxShort,
 		MaxAMHead:   maxShort,
 		MaxAMBcopy:  i.cfg.BounceBytes,
-		MaxPutShort: slotBytes,
-		MaxPutBcopy: i.cfg.BounceBytes,
 		MaxPutZcopy: i.maxMessage(),
-		MaxGetBcopy: i.cfg.BounceBytes,
 		MaxGetZcopy: i.maxMessage(),
 		MaxIOV:      i.maxIOV() - 1,
 		Bandwidth:   i.d.info.Bandwidth,
@@ -221,10 +212,6 @@ func (i *Iface) Attr() hw.Attr {
 	}
 	if i.d.attr.Software {
 		a.Caps |= hw.CapSoftware
-	}
-	if i.maxIOV() > 1 {
-		a.Caps |= hw.CapAMZcopy
-		a.MaxAMZcopy = i.cfg.BounceBytes
 	}
 	return a
 }
@@ -255,33 +242,6 @@ func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.rx.handlers[id] = h }
 
 // OnPeerEvent installs the function that is called when a peer is gone.
 func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
-
-// SetTracer installs a function that sees every message, before the first one.
-func (i *Iface) SetTracer(t hw.Tracer) {
-	i.tracer = t
-	for _, e := range *i.peers.Load() {
-		if e != nil {
-			e.traced()
-		}
-	}
-}
-
-// traced keeps C, which has no tracer, from sending and delivering where there is one.
-func (e *Endpoint) traced() {
-	if e.i.tracer != nil {
-		e.c.Blocked.Or(ibv.PeerTraced)
-	} else {
-		e.c.Blocked.And(^uint32(ibv.PeerTraced))
-	}
-}
-
-// traced is how many bytes of a payload a tracer sees.
-const traced = 64
-
-// trace shows the tracer a message.
-func (i *Iface) trace(event hw.TraceEvent, id hw.AMID, header uint64, head, payload []byte) {
-	i.tracer(event, id, header, head, payload[:min(len(payload), traced)])
-}
 
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {

@@ -156,13 +156,7 @@ func (e *Endpoint) discardMemory(err error) error {
 
 // land gives what an operation has read to its caller.
 func (e *Endpoint) land(q *queue, pos uint64, en *entry) {
-	switch en.kind {
-	case entryGet:
-		b, _ := e.i.bounceBuffer(q.place(pos).Bounce)
-		en.unpack(b[:en.n:en.n])
-	case entryFetch:
-		if en.result != nil {
-			*en.result = q.fetched(pos)
-		}
+	if en.kind == entryFetch && en.result != nil {
+		*en.result = q.fetched(pos)
 	}
 }

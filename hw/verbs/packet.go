@@ -55,15 +55,14 @@ type packet struct {
 	rkey  uint32
 	code  uint32 // of packetRefuse: an errno value
 	taken uint32 // messages taken from that ring so far
-	to    uint32 // token of the receiver's endpoint, 0: the one that is known by the sender's address
 }
 
 // packetBytes is the length of every service packet:
 //
 //	"wvp" | version | kind | flags | reads | nameN | nonce:8 | from:40 | name:32 |
-//	epoch | got | qp | psn | index | seq | rkey | code | to | taken (4 each) | reach:8
+//	epoch | got | qp | psn | index | seq | rkey | code | taken (4 each) | reach:8
 const (
-	packetBytes   = 136
+	packetBytes   = 132
 	packetVersion = 5
 )
 
@@ -74,7 +73,7 @@ func (p *packet) appendTo(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint64(b, p.nonce)
 	b = p.from.appendTo(b)
 	b = append(b, p.name[:]...)
-	for _, v := range []uint32{p.epoch, p.got, p.qp, p.psn, p.index, p.seq, p.rkey, p.code, p.to, p.taken} {
+	for _, v := range []uint32{p.epoch, p.got, p.qp, p.psn, p.index, p.seq, p.rkey, p.code, p.taken} {
 		b = binary.LittleEndian.AppendUint32(b, v)
 	}
 	return binary.LittleEndian.AppendUint64(b, p.reach)
@@ -96,10 +95,10 @@ func parsePacket(b []byte, nonce uint64) (p packet, err error) {
 		return p, errPacket
 	}
 	copy(p.name[:], b[56:88])
-	for n, v := range []*uint32{&p.epoch, &p.got, &p.qp, &p.psn, &p.index, &p.seq, &p.rkey, &p.code, &p.to, &p.taken} {
+	for n, v := range []*uint32{&p.epoch, &p.got, &p.qp, &p.psn, &p.index, &p.seq, &p.rkey, &p.code, &p.taken} {
 		*v = binary.LittleEndian.Uint32(b[88+4*n:])
 	}
-	p.reach = binary.LittleEndian.Uint64(b[128:])
+	p.reach = binary.LittleEndian.Uint64(b[124:])
 	connects := p.kind == packetHello || p.kind == packetMemory || p.kind == packetPassive
 	switch {
 	case p.kind < packetHello || p.kind > packetRefuse, p.flags&^(knownFlags) != 0, p.nameN > maxNameBytes:

@@ -248,10 +248,8 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if e.ours == 0 {
-		for _, name := range append(e.asked, e.Address()) {
-			i.cfg.Forget(name)
-		}
+	for _, name := range append(e.asked, e.Address()) {
+		i.cfg.Forget(name)
 	}
 	list := slices.Clone(*i.peers.Load())
 	list[e.index] = nil
@@ -259,10 +257,6 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	i.rx.port.SetPeer(e.index, nil)
 	if err := e.dropRing(); err != nil {
 		i.logf("peer %s: %v", e, err)
-	}
-	if e.ours != 0 {
-		delete(i.halves, e.ours)
-		return
 	}
 	delete(i.byKey, e.key)
 	i.gone.add(e.key)

@@ -141,10 +141,6 @@ func TestPortToGo(t *testing.T) {
 		"position":           {1, plain(0, 9), nil},
 		"too short":          {1, plain(1, 9)[:headerBytes-1], nil},
 		"called":             {1, plain(1, 9), func(b *bench) { b.wantSignals() }},
-		"released buffer":    {1, plain(1, 9), func(b *bench) { b.rx.kept++; b.Release(1) }},
-		"traced": {1, plain(1, 9), func(b *bench) {
-			b.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -280,12 +276,6 @@ func TestPathSends(t *testing.T) {
 			e.slow.Store(0)
 			if err := e.usable(); err != nil {
 				t.Error(err)
-			}
-		},
-		"tracer": func(on bool) {
-			b.SetTracer(nil)
-			if on {
-				b.SetTracer(func(hw.TraceEvent, hw.AMID, uint64, []byte, []byte) {})
 			}
 		},
 	} {

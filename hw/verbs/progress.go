@@ -18,19 +18,10 @@ type receiver struct {
 	cqs      []*ibv.CQ  // immutable: for arrivals, then sendCQs
 	fresh    bool       // this Progress has delivered messages: its caller may still ask for their sources
 
-	kept    uint32 // buffers that handlers keep; the thread that polls, and the lease holder while something is staged
-	keeping bool   // the message being delivered is to be kept
-	more    bool   // others are behind it in its buffer
 	// postponed says that the last message's handler has left it where it is.
 	postponed bool
-	current   uint32 // its buffer
-	inside    bool   // a handler runs
-	// list of released buffers: number plus one of the first; pushed by any thread, taken whole by the lease holder
-	returned atomic.Uint64
-	nextBack []atomic.Uint32 // its links
-	inRing   bool            // it lies in a ring
-	clock    reading         // of the device's clock
-	turn     int             // counts Progress: by turns rings have the greater half of it
+	clock     reading // of the device's clock
+	turn      int     // counts Progress: by turns rings have the greater half of it
 
 	delivered, malformed, lost atomic.Uint64
 }
@@ -55,7 +46,6 @@ func (r *receiver) openPort() error {
 		return err
 	}
 	r.port = p
-	r.nextBack = make([]atomic.Uint32, i.cfg.RxBuffers)
 	r.poll()
 	return nil
 }
@@ -69,7 +59,6 @@ func (r *receiver) poll() bool {
 	}
 	polls := p.Staged.Load() == 0
 	if polls {
-		r.takeReturned()
 		if !p.Poll() {
 			r.i.deviceLost(errQueue)
 		}
@@ -125,7 +114,7 @@ func (i *Iface) wantSignals() {
 
 // called reports whether Progress has more to do than to poll.
 func (i *Iface) called() bool {
-	return i.signalsDue.Load() || i.anyTodo.Load() || i.flushes.Any() || i.rx.returned.Load() != 0
+	return i.signalsDue.Load() || i.anyTodo.Load() || i.flushes.Any()
 }
 
 // Progress delivers up to limit arrived messages and completes operations.
@@ -201,10 +190,9 @@ func (r *receiver) complete() int {
 // and returns how many messages were in it. stuck: one was postponed, and the arrival stays staged from there on.
 func (r *receiver) arrive(d *ibv.Done, at int) (delivered int, stuck bool) {
 	buffer := uint32(d.ID)
-	if d.ID >= uint64(len(r.nextBack)) { // of a queue pair's own, which there are none of
+	if d.ID >= uint64(r.i.cfg.RxBuffers) { // of a queue pair's own, which there are none of
 		return 0, false
 	}
-	r.current, r.keeping = buffer, false
 	switch {
 	case d.Status != ibv.StatusOK: // flushed with its queue pair
 	case d.Opcode == ibv.DoneRecvImm:
@@ -222,9 +210,7 @@ func (r *receiver) arrive(d *ibv.Done, at int) (delivered int, stuck bool) {
 			b = rest
 		}
 	}
-	if !r.keeping {
-		r.port.GiveBack(buffer)
-	}
+	r.port.GiveBack(buffer)
 	return delivered, false
 }
 
@@ -247,7 +233,6 @@ func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered int) {
 	if r.postponed {
 		return rest, delivered
 	}
-	r.more = rest != nil
 	if int32(m.seq-e.c.LastSeq) <= 0 {
 		return rest, delivered // it came already, over the former connection
 	}
@@ -285,12 +270,8 @@ func (r *receiver) handle(e *Endpoint, m *message, head, payload []byte) bool {
 		r.refuse("message with id %d, which has no handler", m.id)
 		return false
 	}
-	if r.i.tracer != nil {
-		r.i.trace(hw.TraceReceive, hw.AMID(m.id), m.header, head, payload)
-	}
-	r.inside, r.postponed = true, false
+	r.postponed = false
 	h(hw.Source(e.index), m.header, head, payload)
-	r.inside = false
 	if r.postponed {
 		return false
 	}
@@ -337,43 +318,4 @@ func (r *receiver) from(index, qp uint32) *Endpoint {
 func (r *receiver) refuse(format string, args ...any) {
 	r.malformed.Add(1)
 	r.i.logf(format, args...)
-}
-
-// Keep leaves the message that is being delivered valid until Release. One with others behind it in its buffer is not
-// kept: they may be postponed, and go to C then, which gives the buffer back.
-func (i *Iface) Keep() (hw.Kept, bool) {
-	r := &i.rx
-	if !r.inside || r.keeping || r.inRing || r.more || int(r.kept) >= i.cfg.RxBuffers/2 {
-		return 0, false
-	}
-	r.keeping = true
-	r.kept++
-	return hw.Kept(r.current) + 1, true
-}
-
-// Release gives a kept message's memory back, from any thread.
-func (i *Iface) Release(k hw.Kept) {
-	r := &i.rx
-	if k == 0 || uint64(k) > uint64(len(r.nextBack)) {
-		return
-	}
-	for {
-		first := r.returned.Load()
-		r.nextBack[k-1].Store(uint32(first))
-		if r.returned.CompareAndSwap(first, uint64(k)) {
-			i.call()
-			return
-		}
-	}
-}
-
-// takeReturned collects released buffers. The caller polls.
-func (r *receiver) takeReturned() {
-	if r.returned.Load() == 0 {
-		return
-	}
-	for k := r.returned.Swap(0); k != 0; k = uint64(r.nextBack[k-1].Load()) {
-		r.port.GiveBack(uint32(k - 1))
-		r.kept--
-	}
 }

@@ -22,7 +22,6 @@ type entryKind uint8
 
 const (
 	entryPlain   entryKind = iota // nothing but what the other fields say
-	entryGet                      // unpack from the bounce buffer
 	entryFetch                    // result from the slot
 	entryLoop                     // a step of a casLoop
 	entryControl                  // not a caller's: an error is not reported
@@ -33,9 +32,7 @@ const (
 // that claimed the place, before it is ready; read by the lease holder. Of an operation that C posts it says nothing.
 type entry struct {
 	kind   entryKind
-	n      int // bytes of an entryGet, size of an entryFetch
 	comp   *hw.Completion
-	unpack func([]byte)
 	result *uint64
 	loop   *casLoop
 }

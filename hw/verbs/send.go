@@ -58,9 +58,6 @@ func (e *Endpoint) sendShort(kind messageKind, id hw.AMID, header uint64, head, 
 	m.put(b)
 	n := headerBytes + copy(b[headerBytes:], head)
 	n += copy(b[n:], payload)
-	if e.i.tracer != nil && kind == kindUser {
-		e.i.trace(hw.TraceSend, id, header, head, payload)
-	}
 	op := q.op(pos)
 	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, 1
 	if n <= int(q.Inline) {
@@ -105,9 +102,6 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 	at := headerBytes + copy(b[headerBytes:], head)
 	if n > 0 {
 		pack(b[at : at+n : at+n])
-	}
-	if e.i.tracer != nil {
-		e.i.trace(hw.TraceSend, id, header, head, b[at:at+n])
 	}
 	op := q.op(pos)
 	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, 1

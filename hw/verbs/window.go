@@ -12,7 +12,7 @@ func (i *Iface) SetEagerWindow(open bool) {
 		return
 	}
 	for _, e := range *i.peers.Load() {
-		if e != nil && e.joins() {
+		if e != nil {
 			e.owesWindow.Store(true)
 			if e.ready.Load() && e.run() {
 				e.sendWindow()

@@ -153,7 +153,7 @@ static struct weft_vpeer *read_header(struct weft_vport *v, const unsigned char 
 	    h.id >= WEFT_MESSAGE_IDS || (more ? all >= n : own != n) || index >= v->peer_limit)
 		return NULL;
 	p = atomic_load(&v->peers[index]);
-	if (!p || atomic_load(&p->blocked) & WEFT_PEER_TRACED || (int32_t)(h.seq - p->last_seq) <= 0)
+	if (!p || (int32_t)(h.seq - p->last_seq) <= 0)
 		return NULL;
 	v->found = p;
 	v->found_seq = h.seq;

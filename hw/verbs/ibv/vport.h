@@ -36,8 +36,7 @@ static inline uint64_t weft_message_bytes(const struct weft_message_header *h)
 /* Bits of weft_vpeer.blocked: C must not send. */
 #define WEFT_PEER_UNREADY 1u /* the peer has not answered yet */
 #define WEFT_PEER_FAILED 2u
-#define WEFT_PEER_FENCED 4u  /* something must end before */
-#define WEFT_PEER_TRACED 8u
+#define WEFT_PEER_FENCED 4u /* something must end before */
 
 struct weft_vport;
 

@@ -24,7 +24,6 @@ const (
 	PeerUnready = C.WEFT_PEER_UNREADY // the peer has not answered yet
 	PeerFailed  = C.WEFT_PEER_FAILED
 	PeerFenced  = C.WEFT_PEER_FENCED // something must end before
-	PeerTraced  = C.WEFT_PEER_TRACED
 )
 
 // Message headers, as C reads and writes them.

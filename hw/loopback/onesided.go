@@ -2,7 +2,6 @@ package loopback
 
 import (
 	"fmt"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -44,50 +43,9 @@ func (e *Endpoint) oneSided(local []hw.Segment, addr uint64, key hw.RemoteKey, c
 	return err
 }
 
-// PutShort writes data.
-func (e *Endpoint) PutShort(data []byte, addr uint64, key hw.RemoteKey) error {
-	if len(data) > rawChunk {
-		return hw.ErrTooLong
-	}
-	return e.oneSided([]hw.Segment{segmentOf(data)}, addr, key, unix.SYS_PROCESS_VM_WRITEV)
-}
-
-// PutBcopy packs into a bounce buffer of the stripe and writes from there.
-func (e *Endpoint) PutBcopy(n int, pack func([]byte), addr uint64, key hw.RemoteKey, stripe int) error {
-	i := e.iface
-	if n < 0 || stripe < 0 || stripe >= i.cfg.Stripes {
-		return fmt.Errorf("loopback: put of %d bytes, stripe %d of %d: %w", n, stripe, i.cfg.Stripes, hw.ErrInvalid)
-	}
-	if n > int(i.seg.geo.bounceBytes) {
-		return hw.ErrTooLong
-	}
-	if err := e.ready(); err != nil {
-		return err
-	}
-	b, _ := outbound.FreeBounce(i.stripes[stripe])
-	if b == nil {
-		return hw.ErrNoResource
-	}
-	pack(payload(b, n))
-	return e.oneSided([]hw.Segment{{Addr: unsafe.Add(unsafe.Pointer(b), bounceHeader), Len: n}}, addr, key, unix.SYS_PROCESS_VM_WRITEV)
-}
-
 // PutZcopy writes the segments and is done when it returns.
 func (e *Endpoint) PutZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, _ *hw.Completion) (hw.Status, error) {
 	return hw.Done, e.oneSided(local, addr, key, unix.SYS_PROCESS_VM_WRITEV)
-}
-
-// GetShort reads into.
-func (e *Endpoint) GetShort(into []byte, addr uint64, key hw.RemoteKey) error {
-	if len(into) > rawChunk {
-		return hw.ErrTooLong
-	}
-	return e.oneSided([]hw.Segment{segmentOf(into)}, addr, key, unix.SYS_PROCESS_VM_READV)
-}
-
-// GetBcopy is not offered: GetZcopy needs no registered memory either.
-func (e *Endpoint) GetBcopy(int, func([]byte), uint64, hw.RemoteKey, *hw.Completion) (hw.Status, error) {
-	return hw.Done, fmt.Errorf("loopback: get with a callback: %w", hw.ErrInvalid)
 }
 
 // GetZcopy reads into the segments and is done when it returns.
