@@ -1,6 +1,6 @@
 // Plots draws what package netsim's scenarios show over time, as SVG files into
-// a folder: all, or those whose files are named, without ".svg". It is a module of its own, so that weft's does not depend on a
-// plotting library.
+// a folder: all, or those whose files are named, without ".svg". It is a module of its
+// own, so that weft's does not depend on a plotting library.
 package main
 
 import (
