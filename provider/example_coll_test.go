@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -55,16 +56,43 @@ func ExampleEndpoint_AllToAllV() {
 	for _, t := range text {
 		fmt.Printf("%s\n", t)
 	}
+	fmt.Println(members[0].seen())
+	fmt.Println(members[0].way(1))
 	// Output:
 	// a>a;b>a;from c to a;
 	// from a to b;b>b;c>b;
 	// a>c;from b to c;c>c;
+	// on one host no order follows the network
+	// nothing is measured on one host
+}
+
+// seen says what the group knows of its last all-to-all that followed the network.
+func (m *member) seen() string {
+	r := m.group.Report()
+	if r.Took == 0 {
+		return "on one host no order follows the network"
+	}
+	return fmt.Sprintf("%d bytes sent and %d received in %v, where the own link would take %v; %d chunks, %d deferrals",
+		r.Out, r.Received, r.Took, r.Bound, r.Chunks, r.Deferrals)
+}
+
+// way says what is measured of the path to a member.
+func (m *member) way(rank int) string {
+	p, err := m.ep.Path(m.peers[rank])
+	switch {
+	case errors.Is(err, fi.EOPNOTSUPP):
+		return "nothing is measured on one host"
+	case err != nil: // fi.ENODATA: nothing yet
+		return err.Error()
+	}
+	return fmt.Sprintf("round trip %v, %v of it queueing; %d packets lost", p.Smoothed, p.Queue, p.Lost)
 }
 
 // member is an endpoint that joins a group.
 type member struct {
 	peer
 	group *provider.Group
+	peers []fi.Addr // of all members, by rank
 	done  bool
 }
 
@@ -87,6 +115,7 @@ func (m *member) join(all []member) error {
 		if err := set.Insert(addr[0]); err != nil {
 			return err
 		}
+		m.peers = append(m.peers, addr[0])
 	}
 	if m.group, err = m.ep.Join(set.Addr(), set, fi.Collective, 0); err != nil {
 		return err

@@ -39,12 +39,18 @@ check "compile the entry points' test" "$CC" -std=gnu11 -Wall -Wextra -Werror -D
 	-fsanitize=address,undefined -o "$out/entry" tests/direct/*.c $(flags --cflags --libs)
 check "entry points" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/entry"
 
-for example in hello rma wait token; do
+for example in hello rma wait token alltoallv; do
 	# shellcheck disable=SC2046 # words
 	check "compile $example" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread \
 		-o "$out/$example" "examples/$example.c" $(flags --cflags --libs)
 	check "$example" env LD_LIBRARY_PATH="$root/usr/lib" timeout 60 "$out/$example"
 done
+
+follows_the_network() {
+	env LD_LIBRARY_PATH="$root/usr/lib" FI_WEFT_RTT_SCHED_ENABLE=yes timeout 60 "$out/alltoallv" >"$out/followed" &&
+		[ "$(grep -c 'bytes sent and' "$out/followed")" = 4 ]
+}
+check "what alltoallv reports" follows_the_network
 
 # shellcheck disable=SC2046 # words
 check "compile forked" "$CC" -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$out/forked" tests/direct/forked/forked.c \

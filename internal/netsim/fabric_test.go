@@ -1,10 +1,8 @@
 package netsim
 
 import (
-	"math/rand/v2"
 	"os"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,64 +12,6 @@ import (
 	"github.com/weft-fabric/weft/internal/exchange"
 )
 
-// fabricCases are networks of flows. Each has ports of 1 Gbit/s and paths that are not slower, but for what it says.
-var fabricCases = []struct {
-	name string
-	port func(rank int) Port
-	path func(from, to int) float64
-}{
-	{"alike", func(int) Port { return Port{Rate: gigabit} }, fastPaths},
-	{"a tenth of the hosts at 1/4", func(rank int) Port {
-		if rank%10 == 3 {
-			return Port{Rate: gigabit / 4}
-		}
-		return Port{Rate: gigabit}
-	}, fastPaths},
-	{"a fifth of the paths at 1/4", func(int) Port { return Port{Rate: gigabit} }, func(from, to int) float64 {
-		if (from*7+to*13)%5 == 0 {
-			return gigabit / 4
-		}
-		return 0
-	}},
-	{"a quarter of the receivers hot", func(rank int) Port {
-		p := Port{Rate: gigabit}
-		if rank%4 == 1 {
-			p.Share, p.On, p.Period, p.Phase = 0.5, 20*ms, 25*ms, time.Duration(rank*7919%25)*ms
-		}
-		return p
-	}, fastPaths},
-}
-
-func fastPaths(int, int) float64 { return 0 }
-
-// partnersOf chooses so many partners for each host, or one less for a few: those of random permutations, both ways.
-// With as many as there are others all are.
-func partnersOf(hosts, count int) func(rank int, give func(to int)) {
-	if count == hosts-1 {
-		return func(rank int, give func(to int)) {
-			for to := range hosts {
-				if to != rank {
-					give(to)
-				}
-			}
-		}
-	}
-	r := rand.New(rand.NewPCG(1, 1))
-	all := make([][]int32, hosts)
-	for range count / 2 {
-		for from, to := range r.Perm(hosts) {
-			if from != to && !slices.Contains(all[from], int32(to)) {
-				all[from], all[to] = append(all[from], int32(to)), append(all[to], int32(from))
-			}
-		}
-	}
-	return func(rank int, give func(to int)) {
-		for _, to := range all[rank] {
-			give(int(to))
-		}
-	}
-}
-
 // tryFabric runs one operation of each case, and checks that it ends soon after what ports and paths take, and that no
 // peer waits for longer than the engine promises.
 func tryFabric(t *testing.T, hosts, count int, slice int64, most float64) {
@@ -80,15 +20,7 @@ func tryFabric(t *testing.T, hosts, count int, slice int64, most float64) {
 	t.Logf("%d hosts with %d partners each:", hosts, count)
 	for _, c := range fabricCases {
 		before, began := heapInUse(), processorTime()
-		f := New(1).Fabric(hosts, exchange.DefaultConfig(hosts-1), FlowLinks{Path: c.path, Delay: 10 * us,
-			Ports: func(rank int) (up, down Port) {
-				up, down = c.port(rank), c.port(rank)
-				up.Period = 0
-				return up, down
-			}})
-		took, bound := f.Exchange(func(rank int, give func(to int, bytes int64)) {
-			partners(rank, func(to int) { give(to, slice) })
-		}, time.Minute)
+		f, took, bound := c.run(hosts, slice, partners)
 		used := processorTime() - began
 		bytes := (heapInUse() - before) / int64(hosts)
 		ratio := took.Seconds() / bound.Seconds()

@@ -112,6 +112,8 @@ func (o order) engine(g *Group) int {
 type Figure struct {
 	// Name is for a file, Title for people. X and Y are what the axes have.
 	Name, Title, X, Y string
+	// From is where the X axis begins.
+	From float64
 
 	lines func() []Series
 }
@@ -119,7 +121,8 @@ type Figure struct {
 // Lines computes what the figure shows.
 func (f Figure) Lines() []Series { return f.lines() }
 
-// Figures returns the plots of all-to-alls: how much has arrived over time, by three fixed orders and the engine's.
+// Figures returns the plots of all-to-alls: how much has arrived over time, by three fixed orders and the engine's, and
+// of those by flows how many hosts have ended.
 func Figures() []Figure {
 	var all []Figure
 	for _, w := range networks {
@@ -132,7 +135,7 @@ func Figures() []Figure {
 			})
 		}
 	}
-	return all
+	return append(all, flowFigure())
 }
 
 // arrivals are the shares of all bytes that have arrived over time in the second operation, by each of the orders: an

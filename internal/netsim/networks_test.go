@@ -11,8 +11,20 @@ func TestFigures(t *testing.T) {
 		}
 		names[f.Name] = true
 	}
-	if len(names) < 3 {
+	if len(names) < 4 {
 		t.Fatalf("%d figures", len(names))
+	}
+	for i := range fabricCases {
+		l, before := fabricCases[i].ends(20, 19, 256<<10), Point{}
+		for _, p := range l.Points {
+			if p.X < before.X || p.Y < before.Y || p.X > 1.5 {
+				t.Fatalf("%s: %v behind %v", l.Name, p, before)
+			}
+			before = p
+		}
+		if len(l.Points) != 20 || before.X < 1 || before.Y != 100 {
+			t.Errorf("%s ends at %v after %d points", l.Name, before, len(l.Points))
+		}
 	}
 	lines := networks[0].arrivals([]order{orders[0], orders[3]})
 	if len(lines) != 2 {

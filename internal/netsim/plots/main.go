@@ -1,12 +1,13 @@
 // Plots draws what package netsim's scenarios show over time, as SVG files into
-// a folder. It is a module of its own, so that weft's does not depend on a
-// plotting library.
+// a folder: all, or those whose files are named, without ".svg". It is a module of its
+// own, so that weft's does not depend on a plotting library.
 package main
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -19,15 +20,21 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: plots FOLDER")
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "usage: plots FOLDER [NAME]...")
 		os.Exit(2)
 	}
+	folder, names := os.Args[1], os.Args[2:]
+	wanted := func(name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 	for _, s := range netsim.Scenarios() {
-		check(write(filepath.Join(os.Args[1], s.Name+".svg"), s))
+		if wanted(s.Name) {
+			check(write(filepath.Join(folder, s.Name+".svg"), s))
+		}
 	}
 	for _, f := range netsim.Figures() {
-		check(writeFigure(filepath.Join(os.Args[1], f.Name+".svg"), f))
+		if wanted(f.Name) {
+			check(writeFigure(filepath.Join(folder, f.Name+".svg"), f))
+		}
 	}
 }
 
@@ -98,7 +105,7 @@ func writeFigure(path string, f netsim.Figure) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.Name, err)
 	}
-	p.X.Label.Text, p.X.Min = f.X, 0
+	p.X.Label.Text, p.X.Min = f.X, f.From
 	p.Legend.Top, p.Legend.Left = false, false // the lines rise from the left
 	canvas := vgsvg.New(16*vg.Centimeter, 8*vg.Centimeter)
 	p.Draw(draw.New(canvas))

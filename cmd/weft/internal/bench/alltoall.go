@@ -21,15 +21,44 @@ type allToAllPlan struct {
 	rounds   int      // of every network, 0: its own
 	networks []string // names, empty: all
 	slices   []string // lengths as sizeText has them, empty: all that a network has
+	policies []string // that are measured beside the default
 }
 
-// unscheduled is what the second set of ranks has in its environment: the order of its
-// all-to-alls does not follow the network.
-const unscheduled = "FI_WEFT_RTT_SCHED_ENABLE=no"
+// allToAllWay is an order. Those with a variable are of a set of ranks of their own, which has it
+// in its environment; the others are of the first set. A policy is measured if it is asked for.
+type allToAllWay struct {
+	name, title, variable string
+	fixed, policy         bool // fixed: it does not follow the network
+}
 
-// allToAllWays are the orders: three of the first set of ranks, and what the second does.
-var allToAllWays = []struct{ name, title string }{
-	{"step", "step"}, {"linear", "all at once"}, {"off", "off"}, {"alltoall", "on"},
+var allToAllWays = []allToAllWay{
+	{name: "step", title: "step", fixed: true},
+	{name: "linear", title: "all at once", fixed: true},
+	{name: "off", title: "off", variable: "FI_WEFT_RTT_SCHED_ENABLE=no", fixed: true},
+	{name: "alltoall", title: "on"},
+	policyWay("balanced"), policyWay("greedy"), policyWay("threshold"),
+}
+
+func policyWay(name string) allToAllWay {
+	return allToAllWay{name: name, title: name, variable: "FI_WEFT_RTT_SCHED_POLICY=" + name, policy: true}
+}
+
+// ways are those that are measured.
+func (p *allToAllPlan) ways() []allToAllWay {
+	return slices.DeleteFunc(slices.Clone(allToAllWays), func(w allToAllWay) bool {
+		return w.policy && !slices.Contains(p.policies, w.name)
+	})
+}
+
+// policyNames are those that may be measured beside the default.
+func policyNames() string {
+	var names []string
+	for _, w := range allToAllWays {
+		if w.policy {
+			names = append(names, w.name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // allToAllFigure names a figure of a network, a slice's length and a way.
@@ -50,6 +79,11 @@ func (p *allToAllPlan) chosen() (list []*labNetwork, err error) {
 	for _, name := range p.networks {
 		if !slices.ContainsFunc(labNetworks, func(w labNetwork) bool { return w.name == name }) {
 			return nil, fmt.Errorf("no network is called %q; there are %s", name, labNetworkNames())
+		}
+	}
+	for _, name := range p.policies {
+		if !slices.ContainsFunc(allToAllWays, func(w allToAllWay) bool { return w.policy && w.name == name }) {
+			return nil, fmt.Errorf("no policy %q is measured beside the default; there are %s", name, policyNames())
 		}
 	}
 	for _, w := range labNetworks {
@@ -124,10 +158,15 @@ func (r *run) allToAllOnce(ctx context.Context, w *labNetwork, slice int64, c co
 	if r.exchanges.rounds != 0 {
 		rounds = r.exchanges.rounds
 	}
-	alone := time.Duration(w.bound(slice, &operation{}, nil))
-	each := time.Duration(rounds+1)*time.Duration(len(allToAllWays))*(8*alone+time.Second) + 10*time.Second
-	args := append(w.args(l, slice), "-i", strconv.Itoa(rounds), "-p", unscheduled+" "+c.provider, "alltoall")
-	list := operations(r.figuresOf(ctx, c, each, args))
+	alone, ways := time.Duration(w.bound(slice, &operation{}, nil)), r.exchanges.ways()
+	each := time.Duration(rounds+1)*time.Duration(len(ways))*(8*alone+time.Second) + 10*time.Second
+	args := append(w.args(l, slice), "-i", strconv.Itoa(rounds))
+	for _, way := range ways {
+		if way.variable != "" {
+			args = append(args, "-p", way.variable+" "+c.provider)
+		}
+	}
+	list := operations(r.figuresOf(ctx, c, each, append(args, "alltoall")))
 	net.stop()
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -172,8 +211,10 @@ func operations(out []byte) (list []operation) {
 		if n != 5 || err != nil {
 			continue
 		}
-		if strings.Contains(before, unscheduled) {
-			o.way = "off"
+		for _, way := range allToAllWays {
+			if way.variable != "" && strings.Contains(before, way.variable) {
+				o.way = way.name
+			}
 		}
 		list = append(list, o)
 	}

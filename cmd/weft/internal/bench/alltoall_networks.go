@@ -14,6 +14,8 @@ import (
 type labNetwork struct {
 	name, title string
 	reach       string // what is to be reached
+	// ofStep is what of it is a share of step's time, 0: nothing, or less than the bound allows, as with relays.
+	ofStep float64
 
 	hosts int // 0: one, which is this one
 	ranks int
@@ -82,7 +84,7 @@ var labNetworks = []labNetwork{
 	{name: "halves", title: "half of the hosts slow out, half slow in (1/2)", reach: "1.08 x bound",
 		hosts: labHosts, in: []int{50, 100, 50, 100, 50, 100, 50, 100}, out: []int{0, 50, 0, 50, 0, 50, 0, 50},
 		slices: bothSlices},
-	{name: "paths", title: "one slow path (1/8) out of each host", reach: "1.12 x bound, 0.3 x step",
+	{name: "paths", title: "one slow path (1/8) out of each host", reach: "1.12 x bound, 0.3 x step", ofStep: 0.3,
 		hosts: labHosts, in: alike(labHosts, labMbit), slices: bothSlices,
 		path: func(from, to int) float64 {
 			if to == (from+3)%labHosts {
@@ -99,10 +101,10 @@ var labNetworks = []labNetwork{
 			return 0
 		}},
 	{name: "ports", title: "receivers' ports at 1/10, a quarter each 100 ms", reach: "1.15 x bound, 0.45 x step",
-		hosts: labHosts, in: alike(labHosts, labMbit), slices: bothSlices, others: portsInTurn},
-	{name: "bursts", title: "bursts of strangers into each port", reach: "1.25 x bound, 0.5 x step",
+		ofStep: 0.45, hosts: labHosts, in: alike(labHosts, labMbit), slices: bothSlices, others: portsInTurn},
+	{name: "bursts", title: "bursts of strangers into each port", reach: "1.25 x bound, 0.5 x step", ofStep: 0.5,
 		hosts: labHosts, in: alike(labHosts, labMbit), slices: bothSlices, others: burstsIntoAll},
-	{name: "tcp", title: "two TCP flows of strangers", reach: "0.9 x step, strangers keep 0.9",
+	{name: "tcp", title: "two TCP flows of strangers", reach: "0.9 x step, strangers keep 0.9", ofStep: 0.9,
 		hosts: labHosts, in: alike(labHosts, labMbit), slices: shortSlices, others: lastingFlows},
 	{name: "zipf", title: "alltoallv, Zipf", reach: "1.08 x bound",
 		hosts: labHosts, in: alike(labHosts, labMbit), slices: shortSlices, share: zipf},

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -20,12 +22,31 @@ func allToAllTitle(name string) (string, bool) {
 	return "", false
 }
 
+// measuredWays are the orders that some of these providers has figures of.
+func measuredWays(found *figures, providers ...string) (ways []allToAllWay) {
+	for _, way := range allToAllWays {
+		measured := false
+		for i := range labNetworks {
+			for _, slice := range labNetworks[i].slices {
+				name := allToAllFigure(&labNetworks[i], slice, way.name, "ms")
+				measured = measured || slices.ContainsFunc(providers, func(p string) bool {
+					return len(found.values[p][name]) != 0
+				})
+			}
+		}
+		if measured || !way.policy {
+			ways = append(ways, way)
+		}
+	}
+	return ways
+}
+
 // bestFixed is the way with the least median of those that do not follow the network.
 func bestFixed(found *figures, provider string, w *labNetwork, slice int64) string {
 	best, least := "", spread{}
-	for _, way := range allToAllWays[:len(allToAllWays)-1] {
+	for _, way := range allToAllWays {
 		s := found.of(provider, allToAllFigure(w, slice, way.name, "ms"))
-		if s.count != 0 && (least.count == 0 || s.median < least.median) {
+		if way.fixed && s.count != 0 && (least.count == 0 || s.median < least.median) {
 			best, least = way.name, s
 		}
 	}
@@ -40,8 +61,19 @@ func times(s spread) string {
 	return fmt.Sprintf("%.2f", s.median)
 }
 
+// goal is what is to be reached, and whether no order can.
+func (w *labNetwork) goal(found *figures, provider string, slice int64) string {
+	step := found.of(provider, allToAllFigure(w, slice, "step", "bounds"))
+	if w.ofStep == 0 || step.count == 0 || 1/step.median <= w.ofStep {
+		return w.reach
+	}
+	return fmt.Sprintf("%s (not possible: the bound is %.2f x step)", w.reach, 1/step.median)
+}
+
 // allToAllRow writes a row of a provider's table.
-func allToAllRow(b *strings.Builder, found *figures, provider string, w *labNetwork, slice int64) {
+func allToAllRow(
+	b *strings.Builder, found *figures, provider string, ways []allToAllWay, w *labNetwork, slice int64,
+) {
 	figure := func(way, unit string) string { return allToAllFigure(w, slice, way, unit) }
 	if found.of(provider, figure("alltoall", "ms")).count == 0 {
 		return
@@ -59,14 +91,79 @@ func allToAllRow(b *strings.Builder, found *figures, provider string, w *labNetw
 	} else {
 		fmt.Fprintf(b, " %s |", bound.short())
 	}
-	for _, way := range allToAllWays {
+	for _, way := range ways {
 		fmt.Fprintf(b, " %v |", found.of(provider, figure(way.name, "ms")))
 	}
 	fixed := bestFixed(found, provider, w, slice)
-	fmt.Fprintf(b, " %s | %s | %s (%s) | %s | %s |\n", on,
+	fmt.Fprintf(b, " %s | %s | %s (%s) |", on,
 		times(found.pairs(provider, figure("alltoall", "ms"), figure("step", "ms"))),
-		times(found.pairs(provider, figure("alltoall", "ms"), figure(fixed, "ms"))), wayTitle(fixed),
-		times(found.pairs(provider, figure("alltoall", "mean_ms"), figure("step", "mean_ms"))), w.reach)
+		times(found.pairs(provider, figure("alltoall", "ms"), figure(fixed, "ms"))), wayTitle(fixed))
+	for _, way := range ways {
+		if way.policy {
+			fmt.Fprintf(b, " %s |", times(found.pairs(provider, figure(way.name, "ms"), figure(fixed, "ms"))))
+		}
+	}
+	means := found.pairs(provider, figure("alltoall", "mean_ms"), figure("step", "mean_ms"))
+	fmt.Fprintf(b, " %s | %s |\n", times(means), w.goal(found, provider, slice))
+}
+
+// leastOf is the provider with the least median of a way, or of all that do not follow the network.
+func leastOf(
+	found *figures, providers []string, w *labNetwork, slice int64, way string,
+) (provider, name string, s spread) {
+	for _, p := range providers {
+		this := way
+		if this == "" {
+			this = bestFixed(found, p, w, slice)
+		}
+		of := found.of(p, allToAllFigure(w, slice, this, "ms"))
+		if of.count != 0 && (s.count == 0 || of.median < s.median) {
+			provider, name, s = p, this, of
+		}
+	}
+	return provider, name, s
+}
+
+// allToAllBest writes how each way that follows the network stands beside the best of all providers, which may be
+// one of another congestion control.
+func allToAllBest(b *strings.Builder, found *figures, providers []string) {
+	b.WriteString("Beside the better of them, medians divided:\n\n| network | slices | best step | best fixed |")
+	var columns []string // provider and way
+	for _, p := range providers {
+		for _, way := range measuredWays(found, p) {
+			if !way.fixed {
+				columns = append(columns, p, way.name)
+				fmt.Fprintf(b, " %s, %s / step | / fixed |", p, way.title)
+			}
+		}
+	}
+	b.WriteString("\n| --- | --- | --- | --- |" + strings.Repeat(" --- |", len(columns)) + "\n")
+	for i := range labNetworks {
+		w := &labNetworks[i]
+		for _, slice := range w.slices {
+			ofStep, _, step := leastOf(found, providers, w, slice, "step")
+			ofFixed, way, fixed := leastOf(found, providers, w, slice, "")
+			if step.count == 0 {
+				continue
+			}
+			fmt.Fprintf(b, "| %s | %s | %s (%s) | %s (%s, %s) |", w.title, sizeText(slice),
+				step.short(), ofStep, fixed.short(), ofFixed, wayTitle(way))
+			for k := 0; k < len(columns); k += 2 {
+				s := found.of(columns[k], allToAllFigure(w, slice, columns[k+1], "ms"))
+				fmt.Fprintf(b, " %s | %s |", ofMedians(s, step), ofMedians(s, fixed))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// ofMedians divides medians.
+func ofMedians(a, b spread) string {
+	if v := ratio(a, b); !math.IsNaN(v) {
+		return fmt.Sprintf("%.2f", v)
+	}
+	return "–"
 }
 
 func wayTitle(name string) string {
@@ -107,31 +204,34 @@ const allToAllIntroduction = `Hosts, which are network namespaces, around a swit
 nothing else is said, and keeps %d KiB for it; all ranks poll on two cores, %s.
 Time of the last rank in ms, medians (quartiles) of the rounds; the ways take turns in every round. *step*: one
 peer at a time; *all at once*: by messages; *off* and *on*: ` + "`fi_alltoall`, or `alltoallv`" + `, with
-FI_WEFT_RTT_SCHED_ENABLE=no and as it is by default. The bound is the time of the port or path that needs longest,
-headers included, by what the network was set to when. *Fixed* is the best of the other three. Ratios are the
-median of the rounds'.%s
+FI_WEFT_RTT_SCHED_ENABLE=no and as it is by default, where the policy is adaptive; other
+policies have columns of their own. Long slices go pairwise by eights where scheduling is off, so *off* is that order,
+too. The bound is the time of the port or path that needs longest, headers included, by what the network was set to
+when. *Fixed* is the best of *step*, *all at once* and *off*. Ratios are the median of the rounds'. A share of step
+that is less than the bound's is said to be not possible.%s
 
 `
 
-// allToAllSection writes a table for each provider, with a row for each network and length.
-func allToAllSection(res *result, found *figures) string {
+// exchanged are the providers that have figures of all-to-alls.
+func exchanged(res *result, found *figures) []string {
+	return slices.DeleteFunc(slices.Clone(res.Providers), func(p string) bool {
+		return !found.has(p, "alltoall_")
+	})
+}
+
+// allToAllSection writes a table for each provider, with a row for each network and length; drawn are the plots.
+func allToAllSection(res *result, found *figures, drawn map[string]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## All to all, libfabric %s, %s\n\n", res.Libfabric, res.date())
 	fmt.Fprintf(&b, allToAllIntroduction, labMbit, labQueue>>10, res.Machine, res.noiseText())
 	fmt.Fprintf(&b, "Command: `weft bench alltoall`, as root\n\n")
-	for _, p := range res.Providers {
-		if !found.has(p, "alltoall_") {
-			continue
-		}
-		fmt.Fprintf(&b, "| %s | slices | bound |", p)
-		for _, way := range allToAllWays {
-			fmt.Fprintf(&b, " %s |", way.title)
-		}
-		b.WriteString(" on / bound | on / step | on / fixed | mean end, on / step | to reach |\n")
-		b.WriteString("| --- | --- | --- |" + strings.Repeat(" --- |", len(allToAllWays)+5) + "\n")
+	providers := exchanged(res, found)
+	for _, p := range providers {
+		ways := measuredWays(found, p)
+		allToAllHead(&b, p, ways)
 		for i := range labNetworks {
 			for _, slice := range labNetworks[i].slices {
-				allToAllRow(&b, found, p, &labNetworks[i], slice)
+				allToAllRow(&b, found, p, ways, &labNetworks[i], slice)
 			}
 		}
 		b.WriteByte('\n')
@@ -140,5 +240,31 @@ func allToAllSection(res *result, found *figures) string {
 			b.WriteByte('\n')
 		}
 	}
+	if len(providers) > 1 {
+		allToAllBest(&b, found, providers)
+	}
+	for _, d := range allToAllPlots {
+		if path := drawn[d.file]; path != "" {
+			fmt.Fprintf(&b, "![%s](%s)\n\n", d.title, path)
+		}
+	}
 	return b.String()
+}
+
+// allToAllHead writes the head of a provider's table.
+func allToAllHead(b *strings.Builder, provider string, ways []allToAllWay) {
+	fmt.Fprintf(b, "| %s | slices | bound |", provider)
+	columns := len(ways)
+	for _, way := range ways {
+		fmt.Fprintf(b, " %s |", way.title)
+	}
+	b.WriteString(" on / bound | on / step | on / fixed |")
+	for _, way := range ways {
+		if way.policy {
+			fmt.Fprintf(b, " %s / fixed |", way.title)
+			columns++
+		}
+	}
+	b.WriteString(" mean end, on / step | to reach |\n")
+	b.WriteString("| --- | --- | --- |" + strings.Repeat(" --- |", columns+5) + "\n")
 }

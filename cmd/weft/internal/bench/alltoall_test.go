@@ -4,6 +4,8 @@ import (
 	"io"
 	"math"
 	"net"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,10 +68,11 @@ func TestThrough(t *testing.T) {
 // TestOperations reads what the measuring program prints.
 func TestOperations(t *testing.T) {
 	got := operations([]byte("weft exchange step 2 1000 50 40\n" +
-		unscheduled + " weft@/x exchange alltoall 0 7 6 5\n" +
+		"FI_WEFT_RTT_SCHED_ENABLE=no weft@/x exchange alltoall 0 7 6 5\n" +
+		"FI_WEFT_RTT_SCHED_POLICY=balanced weft exchange alltoall 0 7 6 5\n" +
 		"exchange alltoall 1 2\nrate_8_mps 5\n"))
-	want := []operation{{"step", 2, 1000, 50, 40}, {"off", 0, 7, 6, 5}}
-	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
+	want := []operation{{"step", 2, 1000, 50, 40}, {"off", 0, 7, 6, 5}, {"balanced", 0, 7, 6, 5}}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
 	p := allToAllPlan{networks: []string{"alike"}, slices: []string{"1m"}}
@@ -80,30 +83,50 @@ func TestOperations(t *testing.T) {
 	if _, err := p.chosen(); err == nil || !strings.Contains(err.Error(), "3k") {
 		t.Errorf("a length that there is not: %v", err)
 	}
+	p = allToAllPlan{policies: []string{"adaptive"}}
+	if _, err := p.chosen(); err == nil || !strings.Contains(err.Error(), `"adaptive" is measured`) {
+		t.Errorf("a policy that is the default: %v", err)
+	}
+	p = allToAllPlan{policies: []string{"threshold"}}
+	if ways := p.ways(); len(ways) != 5 || ways[4].name != "threshold" {
+		t.Errorf("ways %v", ways)
+	}
 	p = allToAllPlan{networks: []string{"alike", "nowhere"}}
 	if _, err := p.chosen(); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("a network that there is not: %v", err)
 	}
 }
 
-// TestAllToAllSection shows every network that has figures.
+// TestAllToAllSection shows every network that has figures, with the policies that were measured, goals that no
+// order reaches, and how all stand beside the best of two providers.
 func TestAllToAllSection(t *testing.T) {
+	const aimd = "FI_WEFT_CC=aimd weft"
 	f := newFigures()
 	w := networkOf(t, "bursts")
-	for i, way := range []string{"step", "linear", "off", "alltoall"} {
+	for i, way := range []string{"step", "linear", "off", "alltoall", "balanced"} {
 		for round := range 3 {
-			f.add("weft", allToAllFigure(w, 1<<20, way, "ms"), float64(400-100*i+round))
+			f.add("weft", allToAllFigure(w, 1<<20, way, "ms"), float64(400-80*i+round))
 			f.add("weft", allToAllFigure(w, 1<<20, way, "bounds"), 1.25)
 			f.add("weft", allToAllFigure(w, 1<<20, way, "bound_ms"), 80)
+			if i < 4 {
+				f.add(aimd, allToAllFigure(w, 1<<20, way, "ms"), float64(200-20*i))
+				f.add(aimd, allToAllFigure(w, 1<<20, way, "bounds"), 2.5)
+			}
 		}
 		f.add("weft", allToAllFigure(w, 1<<20, way, "stranger_lost"), 0.25)
 	}
 	f.add("weft", "net_use", 1)
-	got := allToAllSection(&result{Libfabric: "9.9", Machine: "a machine", Providers: []string{"weft", "shm"}}, f)
+	res := &result{Libfabric: "9.9", Machine: "a machine", Providers: []string{"weft", "shm", aimd}}
+	got := allToAllSection(res, f, map[string]string{"alltoall-networks-1m.svg": "plots/x.svg"})
 	for _, part := range []string{
-		"| bursts of strangers into each port | 1m | 80.0 | 401 (400–402) | 301 (300–302) | 201 (200–202) |" +
-			" 101 (100–102) | 1.25 | 0.25 | 0.50 (off) | – | ",
-		"strangers' share of their datagrams lost beside step 0.250, all at once 0.250, off 0.250, on 0.250.\n",
+		" on | balanced | on / bound | on / step | on / fixed | balanced / fixed |",
+		"| bursts of strangers into each port | 1m | 80.0 | 401 (400–402) | 321 (320–322) | 241 (240–242) |" +
+			" 161 (160–162) | 81.0 (80.5–81.5) | 1.25 | 0.40 | 0.67 (off) | 0.34 | – |" +
+			" 1.25 x bound, 0.5 x step (not possible: the bound is 0.80 x step) |\n",
+		" 0.70 | 0.88 (off) | – | 1.25 x bound, 0.5 x step |\n", // of aimd, whose bound is 0.4 x step
+		"datagrams lost beside step 0.250, all at once 0.250, off 0.250, on 0.250, balanced 0.250.\n",
+		"| 1m | 200 (" + aimd + ") | 160 (" + aimd + ", off) | 0.81 | 1.01 | 0.41 | 0.51 | 0.70 | 0.88 |\n",
+		"slices of 1m, in units of the bound](plots/x.svg)\n",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in\n%s", part, got)
@@ -114,6 +137,41 @@ func TestAllToAllSection(t *testing.T) {
 	}
 	if title := titleOf("alltoall_slow_256k_alltoall_bounds"); !strings.Contains(title, "two hosts at 1/4") {
 		t.Errorf("the figure is called %q", title)
+	}
+}
+
+// TestAllToAllPlots draws the networks of one length that were measured, for each provider.
+func TestAllToAllPlots(t *testing.T) {
+	f := newFigures()
+	for i, network := range []string{"alike", "paths", "tcp"} {
+		w := networkOf(t, network)
+		for k, way := range []string{"step", "linear", "off", "alltoall", "balanced"} {
+			f.add("weft", allToAllFigure(w, w.slices[0], way, "ms"), 100)
+			f.add("weft", allToAllFigure(w, w.slices[0], way, "bounds"), float64(1+10*i+k))
+		}
+		f.add("other weft", allToAllFigure(w, w.slices[0], "step", "bounds"), 1.5)
+	}
+	f.add("weft", allToAllFigure(networkOf(t, "one"), 256<<10, "step", "bounds"), 1e6) // has no bound
+	dir := t.TempDir()
+	providers := []string{"weft", "shm", "other weft"}
+	drawn, err := drawPlots(dir, &result{Providers: providers, Figures: f.list(providers)})
+	if err != nil || len(drawn) != 1 {
+		t.Fatalf("drew %v, %v", drawn, err)
+	}
+	svg, err := os.ReadFile(drawn["alltoall-networks-256k.svg"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"alike", "paths", "tcp", "weft, slices of 256k", "other weft, slices", "all at once", "balanced",
+	} {
+		if !strings.Contains(string(svg), part) {
+			t.Errorf("no %q in the plot", part)
+		}
+	}
+	if p := allToAllPanels(&result{Providers: []string{"weft"}}, f, 256<<10); len(p) != 1 || len(p[0].ticks) != 3 ||
+		len(p[0].curves) != 5 || p[0].curves[3].y[2].median != 24 {
+		t.Errorf("panels %+v", p)
 	}
 }
 
@@ -208,6 +266,7 @@ func TestSlowPath(t *testing.T) {
 func TestAllToAll(t *testing.T) {
 	o := inLab(t, allToAllGroup)
 	o.perFigure = time.Millisecond
+	o.exchanges.policies = []string{"balanced", "greedy", "threshold"}
 	all := labNetworks
 	defer func() { labNetworks = all }()
 	labNetworks = []labNetwork{{
@@ -223,7 +282,7 @@ func TestAllToAll(t *testing.T) {
 			row = line
 		}
 	}
-	if row == "" || strings.Contains(row, "–") { // a way without a figure
+	if row == "" || strings.Contains(row, "–") || !strings.Contains(document, "| balanced | greedy | threshold |") {
 		t.Errorf("%s\n%s", log, document)
 	}
 	if left := mine(t); len(left) != 0 {

@@ -59,7 +59,8 @@ network namespaces that the command makes and removes, which needs root; they ha
 their own rounds, and net its own providers. It warns of what makes them doubtful: load, time
 that a hypervisor took, changing frequencies. With variables in front of its name a
 provider is measured with them: --providers "weft,FI_WEFT_USE_CMA=no weft", or
-"weft,FI_PROVIDER_PATH=/old/lib weft" for another build. The subject mpi measures
+"weft,FI_PROVIDER_PATH=/old/lib weft" for another build; "weft,FI_WEFT_CC=aimd weft"
+has the subject alltoall measure two congestion controls and compare with the better. The subject mpi measures
 MPI libraries over each weft that is named, and over what they have themselves.
 
 Subjects, all if none is named:
@@ -98,6 +99,8 @@ that is more than chance.`,
 		"networks of the subject alltoall, a `LIST` of "+labNetworkNames()+" (default: all)")
 	f.StringSliceVar(&o.exchanges.slices, "slices", nil,
 		"lengths of slices of the subject alltoall, a `LIST` such as 256k,1m (default: all of each network)")
+	f.StringSliceVar(&o.exchanges.policies, "policies", []string{"balanced"},
+		"policies that the subject alltoall measures beside the default, a `LIST` of "+policyNames())
 	f.IntVar(&o.exchanges.rounds, "alltoall-rounds", 0,
 		"`NUMBER` of rounds of each network of the subject alltoall (default: 15 of most)")
 	f.StringVar(&o.mpich, "mpich", "", "`DIRECTORY` of an MPICH built for libfabric (ch4:ofi), which the subject mpi measures as well")

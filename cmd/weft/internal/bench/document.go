@@ -80,7 +80,7 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 		document = placeSection(document, "MPI threads, "+res.Libfabric, mpiThreadsSection(res, found))
 	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "alltoall_") }) {
-		document = placeSection(document, "all to all, "+res.Libfabric, allToAllSection(res, found))
+		document = placeSection(document, "all to all, "+res.Libfabric, allToAllSection(res, found, drawn))
 	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "net_") }) {
 		document = placeSection(document, "network, "+res.Libfabric, netSection(res, found))

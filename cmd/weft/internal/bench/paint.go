@@ -26,6 +26,9 @@ var strokes = []struct {
 	{color.RGBA{0xc4, 0x4e, 0x00, 0xff}, []vg.Length{6, 4}, draw.SquareGlyph{}},
 	{color.RGBA{0x3a, 0x7d, 0x2c, 0xff}, []vg.Length{2, 3}, draw.TriangleGlyph{}},
 	{color.RGBA{0x80, 0x3e, 0x9b, 0xff}, []vg.Length{8, 3, 2, 3}, draw.RingGlyph{}},
+	{color.RGBA{0x8a, 0x6d, 0x00, 0xff}, []vg.Length{4, 2}, draw.PyramidGlyph{}},
+	{color.RGBA{0x00, 0x7a, 0x7a, 0xff}, []vg.Length{1, 2}, draw.CrossGlyph{}},
+	{color.RGBA{0x55, 0x55, 0x55, 0xff}, []vg.Length{6, 2, 1, 2}, draw.PlusGlyph{}},
 }
 
 // Sizes. The margins are also for viewers whose letters are wider.
@@ -57,7 +60,11 @@ func drawPanels(path string, panels []panel) error {
 			}
 		}
 	}
-	canvas := vgsvg.New(vg.Length(len(row))*panelWidth, panelHeight+legendHeight)
+	width := vg.Length(len(row)) * panelWidth
+	if panels[0].categories {
+		width *= 2 // there are many, and their names are long
+	}
+	canvas := vgsvg.New(width, panelHeight+legendHeight)
 	whole := draw.New(canvas)
 	legend(draw.Crop(whole, 0, 0, 0, -panelHeight), panels[0].curves)
 	tiles := draw.Tiles{Rows: 1, Cols: len(row), PadX: margin, PadTop: margin / 2, PadLeft: margin / 2, PadRight: margin}
@@ -151,6 +158,9 @@ func (pn *panel) draw() (*plot.Plot, error) {
 	grid.Horizontal.Color, grid.Vertical.Color = color.Gray{0xdd}, color.Gray{0xee}
 	p.Add(grid)
 	for i, c := range pn.curves {
+		if len(c.x) == 0 {
+			continue
+		}
 		line, points := stroke(i)
 		xys, err := plotter.CopyXYs(quartiles{c})
 		if err != nil {
@@ -162,10 +172,27 @@ func (pn *panel) draw() (*plot.Plot, error) {
 			return nil, err
 		}
 		bars.Color = line.Color
-		p.Add(line, points, bars)
+		if p.Add(points, bars); !pn.categories {
+			p.Add(line)
+		}
+	}
+	if pn.categories {
+		pn.scaleCategories(p)
+		return p, nil
 	}
 	// whole powers of ten, so that there are at least two labels
 	p.Y.Min = math.Pow(10, math.Floor(math.Log10(p.Y.Min)))
 	p.Y.Max = math.Pow(10, math.Ceil(math.Log10(p.Y.Max)))
 	return p, nil
+}
+
+// scaleCategories gives a plot of categories its axes: ratios from 1 or less on, with ticks at round ones.
+func (pn *panel) scaleCategories(p *plot.Plot) {
+	p.X.Scale, p.X.Min, p.X.Max = plot.LinearScale{}, 0.5, float64(len(pn.ticks))+0.5
+	p.Y.Min, p.Y.Max = min(p.Y.Min, 1)*0.95, max(p.Y.Max, 2)*1.05
+	var ticks []plot.Tick
+	for _, v := range []float64{0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.2, 1.5, 2, 3, 5, 7, 10, 20, 50, 100} {
+		ticks = append(ticks, plot.Tick{Value: v, Label: fmt.Sprintf("%g ", v)})
+	}
+	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 }

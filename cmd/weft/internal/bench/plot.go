@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"gonum.org/v1/plot"
 )
@@ -15,11 +16,13 @@ type curve struct {
 	y        []spread
 }
 
-// panel is a diagram with a curve for each provider. Axes are logarithmic.
+// panel is a diagram with a curve for each provider. Axes are logarithmic. With categories the ticks of the x
+// axis are names at 1, 2 and so on, and points of a curve are not joined.
 type panel struct {
 	title, x, y string
 	ticks       []plot.Tick
 	curves      []curve
+	categories  bool
 }
 
 // drawing is a file with panels side by side.
@@ -44,7 +47,8 @@ func drawPlots(dir string, res *result) (map[string]string, error) {
 		return nil, fmt.Errorf("plots: %w", err)
 	}
 	found, drawn := res.figures(), map[string]string{}
-	for _, d := range append(sectionPlots[:len(sectionPlots):len(sectionPlots)], drawing{scalingPlotFile, "rate over threads", scalingPanels}) {
+	scaling := drawing{scalingPlotFile, "rate over threads", scalingPanels}
+	for _, d := range slices.Concat(sectionPlots, []drawing{scaling}, allToAllPlots) {
 		var list []panel
 		for _, p := range d.panels(res, found) {
 			if len(p.curves) != 0 {
