@@ -315,36 +315,6 @@ static void test_bad(long arg)
 	node_close(&n);
 }
 
-/* Options are judged before the endpoint is enabled as they are afterwards. */
-static void test_options(long arg)
-{
-	struct node_opts o = opts;
-	size_t many = 1 << 24, most = many - 1, size = sizeof(many);
-	const int shared_memory = 11; /* FI_OPT_SHARED_MEMORY_PERMITTED, of 2.x */
-	bool no = false, yes = true;
-	struct fid *ep;
-
-	(void)arg;
-	need();
-	o.disabled = true;
-	node_open(&n, &o);
-	ep = &n.ep->fid;
-	for (int enabled = 0; enabled < 2; enabled++) {
-		if (enabled)
-			OK(fi_enable(n.ep));
-		EXPECT_RC(fi_setopt(ep, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &many, sizeof(many)), -FI_EINVAL);
-		OK(fi_setopt(ep, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &most, sizeof(most)));
-		many = 0;
-		OK(fi_getopt(ep, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &many, &size));
-		CHECK(many++ == most);
-		EXPECT_RC(fi_getopt(ep, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &size, &size), -FI_ENOPROTOOPT);
-		OK(fi_setopt(ep, FI_OPT_ENDPOINT, shared_memory, &no, sizeof(no)));
-	}
-	EXPECT_RC(fi_setopt(ep, FI_OPT_ENDPOINT, shared_memory, &yes, sizeof(yes)), -FI_EOPBADSTATE);
-	EXPECT_RC(fi_getopt(ep, FI_OPT_ENDPOINT, shared_memory, &yes, &size), -FI_ENOPROTOOPT);
-	node_close(&n);
-}
-
 /* A name is chosen before the endpoint is enabled, and another endpoint cannot have it. */
 static void test_names(long arg)
 {
@@ -608,7 +578,6 @@ static const struct test tests[] = {
 	{ "claims_eager", test_claims, 2, 0, 5000 },
 	{ "claims_rendezvous", test_claims, 2, 0, 300000 },
 	{ "bad", test_bad, 0, 0, 0 },
-	{ "options", test_options, 0, 0, 0 },
 	{ "names", test_names, 0, 0, 0 },
 	{ "sleep", test_sleep, 2, 0, 0 },
 	{ "close", test_close, 2, 0, 0 },
