@@ -199,9 +199,11 @@ func recvArgs(o domained, p *C.struct_weft_post) (args provider.RecvArgs, err er
 	if err != nil {
 		return args, err
 	}
-	iov, err := local(o, p)
-	if err != nil {
-		return args, err
+	var iov []fi.IOVec
+	if uint64(p.flags)&hot.RecvNoBuffer == 0 {
+		if iov, err = local(o, p); err != nil {
+			return args, err
+		}
 	}
 	return provider.RecvArgs{
 		IOV: iov, Src: fi.Addr(p.dest), Tag: uint64(p.header), Ignore: uint64(p.data), Flags: uint64(p.flags),

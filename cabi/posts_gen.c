@@ -1503,7 +1503,7 @@ static ssize_t hmem_msg_recvmsg(struct fid_ep *ep, const struct fi_msg *msg, uin
 	p.context = (uintptr_t)msg->context;
 	p.header = 0;
 	p.data = 0;
-	p.kind = WEFT_POST_VECTOR | weft_on_device(msg->desc, msg->iov_count);
+	p.kind = WEFT_POST_VECTOR | (flags & WEFT_RECV_NO_BUFFER ? 0 : weft_on_device(msg->desc, msg->iov_count));
 	p.desc = msg->desc;
 	return weft_post_recv(EP(ep), &p);
 }
@@ -1621,7 +1621,7 @@ static ssize_t hmem_tagged_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged
 	p.context = (uintptr_t)msg->context;
 	p.header = msg->tag;
 	p.data = msg->ignore;
-	p.kind = WEFT_POST_TAGGED | WEFT_POST_VECTOR | weft_on_device(msg->desc, msg->iov_count);
+	p.kind = WEFT_POST_TAGGED | WEFT_POST_VECTOR | (flags & WEFT_RECV_NO_BUFFER ? 0 : weft_on_device(msg->desc, msg->iov_count));
 	p.desc = msg->desc;
 	return weft_post_recv(EP(ep), &p);
 }

@@ -73,15 +73,23 @@ func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
 		}
 		return fi.ENOPROTOOPT
 	}
-	if value > wire.MaxMessage {
-		log.Warnf(log.EPCtrl, "FI_OPT_MIN_MULTI_RECV of %d bytes, at most %d", value, uint64(wire.MaxMessage))
-		return fi.EINVAL
+	if err := checkMinMulti(value); err != nil {
+		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.minMulti = value
 	if e.state.Load() == stateEnabled && e.srx == nil {
 		e.rx.minMulti.Store(value)
+	}
+	return nil
+}
+
+// checkMinMulti judges a value of fi.OptMinMultiRecv.
+func checkMinMulti(value uint64) error {
+	if value > wire.MaxMessage {
+		return refuse(log.EPCtrl, fi.EINVAL, "FI_OPT_MIN_MULTI_RECV of %d bytes, at most %d", value,
+			uint64(wire.MaxMessage))
 	}
 	return nil
 }
@@ -99,8 +107,8 @@ func (s *SharedRx) SetOpt(name fi.Opt, value uint64) error {
 	if name != fi.OptMinMultiRecv {
 		return fi.ENOPROTOOPT
 	}
-	if value > wire.MaxMessage {
-		return fi.EINVAL
+	if err := checkMinMulti(value); err != nil {
+		return err
 	}
 	s.rx.minMulti.Store(value)
 	return nil

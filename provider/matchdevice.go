@@ -51,6 +51,9 @@ func matchConfig(c *config.Config, pid, receives, sends int) *cxi.MatchConfig {
 	}
 }
 
+// matchAttr is what the interface of a matched endpoint will have, but for how many operations.
+func matchAttr() hw.MatchAttr { return cxi.MatchConfig{}.MatchAttr() }
+
 // matchDevices lists the devices that match messages, those alone that the configuration names.
 func matchDevices(c *config.Config) ([]info.MatchDevice, error) {
 	list, err := cxi.Devices(cxi.DefaultSysfs, libcxi.DefaultLibrary)

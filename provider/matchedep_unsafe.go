@@ -35,6 +35,7 @@ type MatchedEndpoint struct {
 	refs   refs.Count
 	source []byte // name that it is to have; under mu
 	min    uint64 // FI_OPT_MIN_MULTI_RECV; under mu
+	apart  bool   // FI_OPT_SHARED_MEMORY_PERMITTED is false; under mu
 
 	hotMemory
 	rx      *hot.Rx // from Open to Close
@@ -189,17 +190,39 @@ func (e *MatchedEndpoint) GetOpt(name fi.Opt) (uint64, error) {
 	return e.min, nil
 }
 
-// SetOpt sets one. Errors: fi.ENOPROTOOPT, fi.EINVAL.
+// SetOpt sets an option, of which only fi.OptSharedMemoryPermitted, 0 or 1, is not asked for: the endpoint shares no
+// memory, whatever it may. Errors: fi.ENOPROTOOPT, fi.EINVAL, fi.EOPBADSTATE as of Endpoint.SetOpt.
 func (e *MatchedEndpoint) SetOpt(name fi.Opt, value uint64) error {
-	if name != fi.OptMinMultiRecv {
-		return fi.ENOPROTOOPT
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	switch name {
+	case fi.OptSharedMemoryPermitted:
+		return e.permitShared(value != 0)
+	case fi.OptMinMultiRecv:
+		return e.setMinMulti(value)
+	}
+	return fi.ENOPROTOOPT
+}
+
+// setMinMulti sets fi.OptMinMultiRecv. The caller has mu.
+func (e *MatchedEndpoint) setMinMulti(value uint64) error {
 	if t := e.transfer.Load(); t != nil {
 		return t.SetMinMulti(value)
 	}
+	attr := matchAttr()
+	if err := matched.CheckMinMulti(value, &attr); err != nil {
+		return err
+	}
 	e.min = value
+	return nil
+}
+
+// permitShared keeps whether the endpoint may share memory with peers, as long as that may change. The caller has mu.
+func (e *MatchedEndpoint) permitShared(permitted bool) error {
+	if permitted == e.apart && e.state.Load() != stateCreated {
+		return refuse(log.EPCtrl, fi.EOPBADSTATE, "FI_OPT_SHARED_MEMORY_PERMITTED: the endpoint is enabled")
+	}
+	e.apart = !permitted
 	return nil
 }
 

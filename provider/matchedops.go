@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -114,7 +115,7 @@ func (e *MatchedEndpoint) matchedTransfer(a *RMAArgs) (t *matched.Endpoint, m ma
 }
 
 // PostRecv posts a receive, with fi.Trigger when a counter reaches a value. Errors as of matched.Endpoint.Receive, and
-// fi.EOPBADSTATE.
+// fi.EOPBADSTATE; but that no message is claimed is an error of the queue.
 func (e *MatchedEndpoint) PostRecv(a *RecvArgs) error {
 	if a.Flags&fi.Trigger != 0 {
 		return e.domain.triggeredRecv(e, e.info.Caps, a)
@@ -128,7 +129,12 @@ func (e *MatchedEndpoint) postRecv(a *RecvArgs) error {
 		return err
 	}
 	m := matchedReceive(a)
-	return t.Receive(&m)
+	err = t.Receive(&m)
+	if errors.Is(err, fi.ENOMSG) { // as of endpoints whose searches are made later
+		e.failRecv(a, fi.ENOMSG)
+		return nil
+	}
+	return err
 }
 
 // matchedReceive is a receive as package matched has it.

@@ -35,12 +35,14 @@ func matchDevices(*config.Config) ([]info.MatchDevice, error) {
 	return nil, fmt.Errorf("this program was built without cgo, so without libcxi: %w", hw.ErrUnreachable)
 }
 
-// openMatchDevice and openMatchIface are not called without a device.
+// openMatchDevice, openMatchIface and matchAttr are not called without a device.
 func openMatchDevice(*Domain) (hw.MemoryDomain, error) { return nil, hw.ErrUnreachable }
 
 func admitsMatchKey(hw.MemoryDomain, authkey.Key) error { return hw.ErrUnreachable }
 
 func matchAtomic(hw.MatchOp, hw.MatchType, bool) bool { return false }
+
+func matchAttr() hw.MatchAttr { return hw.MatchAttr{} }
 
 func openMatchIface(hw.MemoryDomain, *MatchedEndpoint) (hw.Iface, error) {
 	return nil, hw.ErrUnreachable

@@ -30,13 +30,21 @@ type RecvArgs struct {
 	work uint64 // the number of the deferred work that this is, or 0
 }
 
+// buffers are those of a receive, none of a search that ignores them.
+func (a *RecvArgs) buffers() []fi.IOVec {
+	if a.Flags&hot.RecvNoBuffer != 0 {
+		return nil
+	}
+	return a.IOV
+}
+
 // entry is the receive as it stands on the post ring, but for its buffer.
 func (a *RecvArgs) entry() hot.RecvEntry {
 	e := hot.RecvEntry{Flags: a.Flags, Src: uint64(a.Src), Tag: a.Tag, Ignore: a.Ignore, Context: a.Context}
 	if a.Tagged {
 		e.Flags |= hot.RecvTagged
 	}
-	if hmem.AnyOnDevice(a.IOV) {
+	if hmem.AnyOnDevice(a.buffers()) {
 		e.Flags |= hot.RecvDevice
 	}
 	if a.work != 0 {
@@ -59,13 +67,13 @@ func (r *rxContext) postRecv(a *RecvArgs) error {
 	if err := r.checkRecv(a); err != nil {
 		return err
 	}
-	entry := a.entry()
-	switch len(a.IOV) {
+	entry, iov := a.entry(), a.buffers()
+	switch len(iov) {
 	case 0:
 	case 1:
-		entry.Buf, entry.Len = uint64(a.IOV[0].Base), a.IOV[0].Len
+		entry.Buf, entry.Len = uint64(iov[0].Base), iov[0].Len
 	default:
-		return r.postVector(&entry, a.IOV)
+		return r.postVector(&entry, iov)
 	}
 	err := r.push(&entry)
 	if err == nil && entry.Flags&urgentRecv != 0 {
@@ -155,10 +163,11 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 	if a.Flags&^recvFlags != 0 {
 		return bad(fi.EBADFLAGS, "receive: flags %#x are not for a receive", a.Flags&^recvFlags)
 	}
-	if len(a.IOV) > wire.IOVLimit {
-		return bad(fi.EINVAL, "receive: %d elements, at most %d", len(a.IOV), wire.IOVLimit)
+	iov := a.buffers()
+	if len(iov) > wire.IOVLimit {
+		return bad(fi.EINVAL, "receive: %d elements, at most %d", len(iov), wire.IOVLimit)
 	}
-	for _, v := range a.IOV {
+	for _, v := range iov {
 		if v.Base == 0 && v.Len != 0 {
 			return bad(fi.EINVAL, "receive: element of %d bytes at address 0", v.Len)
 		}
@@ -167,11 +176,11 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 	switch {
 	case a.Flags&fi.MultiRecv != 0 && a.Tagged && r.attr.Caps&fi.TaggedMultiRecv == 0:
 		return bad(fi.EINVAL, "receive: FI_MULTI_RECV for tagged messages is for endpoints with FI_TAGGED_MULTI_RECV")
-	case a.Flags&fi.MultiRecv != 0 && (len(a.IOV) != 1 || search != 0):
+	case a.Flags&fi.MultiRecv != 0 && (len(iov) != 1 || search != 0):
 		return bad(fi.EINVAL, "receive: FI_MULTI_RECV takes one buffer")
-	case a.Flags&fi.MultiRecv != 0 && a.IOV[0].Len < r.minMulti.Load():
+	case a.Flags&fi.MultiRecv != 0 && iov[0].Len < r.minMulti.Load():
 		return bad(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d",
-			a.IOV[0].Len, r.minMulti.Load())
+			iov[0].Len, r.minMulti.Load())
 	case a.Flags&fi.AuthKey != 0 && (!r.domain.Keyed() || !info.Directed(r.attr.Caps, a.Tagged)):
 		return bad(fi.EINVAL, "receive: FI_AUTH_KEY is for directed receives in domains with FI_AV_AUTH_KEY")
 	case a.Src == fi.AddrUnspec && r.attr.Caps&fi.ExactDirectedRecv != 0 && info.Directed(r.attr.Caps, a.Tagged):

@@ -313,7 +313,11 @@ func (f *family) kind(k *kind, o *op) []string {
 		if desc == "&desc" {
 			n = "1"
 		}
-		add(fmt.Sprintf("weft_on_device(%s, %s)", desc, n), true)
+		device := fmt.Sprintf("weft_on_device(%s, %s)", desc, n)
+		if receives(o) && message(o) {
+			device = "(flags & WEFT_RECV_NO_BUFFER ? 0 : " + device + ")"
+		}
+		add(device, true)
 		for _, what := range []string{"result", "compare"} {
 			add(fmt.Sprintf("weft_on_device(%s_desc, %s_count)", what, what), o.has(what+"_count") != nil)
 			add(fmt.Sprintf("weft_on_device(&%s_desc, 1)", what), o.has(what+"_desc") != nil && o.has(what+"_count") == nil)

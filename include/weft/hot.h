@@ -104,6 +104,10 @@ struct weft_hot_cntr {
 #define WEFT_RECV_WORK (1ull << 60) /* Context is a number of deferred work */
 #define WEFT_RECV_DEVICE (1ull << 56) /* Buf is, or holds, memory of a device: the runtime's */
 
+/* WEFT_RECV_NO_BUFFER are the flags of searches that take no message's bytes: they ignore buffers, with their
+ * lengths and descriptors (fi_tagged(3)). */
+#define WEFT_RECV_NO_BUFFER 0x400000000080000ull /* fi.Peek, fi.Discard */
+
 /* weft_recv_entry is a posted receive on its way to the matcher, one cache line. */
 struct weft_recv_entry {
 	_Atomic uint64_t seq;

@@ -25,6 +25,8 @@ import (
 // made again (searchAgain). Of a context of several endpoints, or where messages come over other ports, that is the
 // runtime's.
 
+const _ = -(hot.RecvNoBuffer ^ (fi.Peek | fi.Discard)) // overflows unless they are the same
+
 // postSearch posts a search; the result is as Recv has it.
 func postSearch(p *hot.Post, rx *hot.Rx, ep *hot.EP) uintptr {
 	how := p.Flags & (fi.Peek | fi.Claim | fi.Discard)
@@ -33,8 +35,8 @@ func postSearch(p *hot.Post, rx *hot.Rx, ep *hot.EP) uintptr {
 		p.Dest == uint64(fi.AddrUnspec) && rx.Flags&hot.RxExact != 0 {
 		return hot.PostGo
 	}
-	if p.Len == 0 && how != fi.Claim {
-		p.Buf = 0
+	if how&hot.RecvNoBuffer != 0 {
+		p.Buf, p.Len = 0, 0
 	} else if !single(p) || p.Buf == 0 && p.Len != 0 {
 		return hot.PostGo
 	}

@@ -162,7 +162,9 @@ func TestPostSearch(t *testing.T) {
 		{"slept for", fi.Peek, hot.PostTagged, 0, true, hot.PostBell},
 		{"untagged", fi.Peek, 0, 0, false, hot.PostGo},
 		{"claim without a buffer", fi.Claim, hot.PostTagged, 0, false, hot.PostGo},
-		{"two pieces", fi.Peek, hot.PostTagged, 2, false, hot.PostGo},
+		{"no pieces that matter", fi.Peek, hot.PostTagged | hot.PostDevice, 2, false, hot.PostDone},
+		{"discard of a claim", fi.Claim | fi.Discard, hot.PostTagged, 1, false, hot.PostDone},
+		{"two pieces", fi.Claim, hot.PostTagged, 2, false, hot.PostGo},
 		{"all three", fi.Peek | fi.Claim | fi.Discard, hot.PostTagged, 0, false, hot.PostGo},
 		{"multi", fi.Peek | fi.MultiRecv, hot.PostTagged, 0, false, hot.PostGo},
 	} {

@@ -13,6 +13,10 @@ const (
 	RecvDevice uint64 = 1 << 56 // Buf is, or holds, memory of a device: the runtime's
 )
 
+// RecvNoBuffer are the flags of searches that take no message's bytes: they ignore buffers, with their lengths and
+// descriptors (fi_tagged(3)).
+const RecvNoBuffer uint64 = 1<<19 | 1<<58 // fi.Peek, fi.Discard
+
 // RecvEntry is a posted receive on its way to the matcher, one cache line.
 //
 //weft:name weft_recv_entry

@@ -125,11 +125,19 @@ func (e *Endpoint) MinMulti() uint64 { return e.minMulti.Load() }
 // SetMinMulti sets how many bytes a buffer of many messages that is posted from now on must have left to stay. Errors:
 // fi.EINVAL.
 func (e *Endpoint) SetMinMulti(n uint64) error {
-	if n > uint64(e.attr.MaxMinFree) {
-		log.Warnf(log.EPCtrl, "FI_OPT_MIN_MULTI_RECV of %d bytes, at most %d", n, e.attr.MaxMinFree)
-		return fi.EINVAL
+	if err := CheckMinMulti(n, &e.attr); err != nil {
+		return err
 	}
 	e.minMulti.Store(n)
+	return nil
+}
+
+// CheckMinMulti judges what SetMinMulti is to set of an endpoint over a device. Errors: fi.EINVAL.
+func CheckMinMulti(n uint64, attr *hw.MatchAttr) error {
+	if n > uint64(attr.MaxMinFree) {
+		log.Warnf(log.EPCtrl, "FI_OPT_MIN_MULTI_RECV of %d bytes, at most %d", n, attr.MaxMinFree)
+		return fi.EINVAL
+	}
 	return nil
 }
 

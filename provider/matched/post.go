@@ -126,9 +126,12 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 
 // checkReceive judges a receive, and stores it in p.
 func (e *Endpoint) checkReceive(r *Receive, p *hot.Post) error {
-	v, err := one("receive", r.IOV)
-	if err != nil {
-		return err
+	var v fi.IOVec
+	if r.Flags&hot.RecvNoBuffer == 0 {
+		var err error
+		if v, err = one("receive", r.IOV); err != nil {
+			return err
+		}
 	}
 	p.Buf, p.Len, p.Dest, p.Header, p.Data = v.Base, v.Len, uint64(r.Src), r.Tag, r.Ignore
 	p.Flags, p.Context, p.Kind = r.Flags, r.Context, kindOf(r.Tagged, false, false)

@@ -96,6 +96,7 @@ static const struct {
 	{ "*", "tclass.*", "ignores traffic classes" },
 	{ "*", "later.*", "the libfabric under test may be older than the slots" },
 	{ "cxi", "avkeys_service", "fi_av_lookup_auth_key gives 0 for the service of a key" },
+	{ "cxi", "native_opts.options", "has no FI_OPT_SHARED_MEMORY_PERMITTED" },
 	{ "cxi", "native_avkeys.getinfo", "has other numbers of keys, and looks at FI_DIRECTED_RECV at fi_endpoint" },
 	{ "cxi", "native_avkeys.me[sm]*",
 	  "sends to a second VNI by cxil_modify_cp, which services without exclusive profiles refuse" },

@@ -175,6 +175,64 @@ static void run(size_t len, uint64_t tx_flags, void (*receiver)(struct node *, s
 
 static void test_peek(long len) { run((size_t)len, FI_REMOTE_CQ_DATA, peeks); }
 static void test_claim(long len) { run((size_t)len, 0, claims); }
+/* What the arguments of buffers are to a search that has no use for them: nothing. */
+static void search_without_buffers(struct node *n, uint64_t tag, uint64_t flags, void *context, uint64_t want)
+{
+	struct iovec iov[2] = { { NULL, 100 }, { NULL, SIZE_MAX } };
+	const struct fi_msg_tagged list[] = {
+		{ .msg_iov = NULL, .iov_count = 1 },
+		{ .msg_iov = NULL, .iov_count = 100000, .desc = NULL },
+		{ .msg_iov = iov, .iov_count = 1 },
+		{ .msg_iov = iov, .iov_count = 2 },
+		{ .msg_iov = (struct iovec *)8, .iov_count = 2, .desc = (void **)8 },
+	};
+	bool takes = (flags & (FI_CLAIM | FI_DISCARD)) != 0;
+	struct fi_cq_tagged_entry e;
+
+	for (size_t i = 0; i < ARRAY_LEN(list); i++) {
+		struct fi_msg_tagged m = list[i];
+		ssize_t rc;
+
+		m.addr = FI_ADDR_UNSPEC;
+		m.tag = takes && !(flags & FI_PEEK) ? 0 : tag + (takes ? i : 0);
+		m.context = takes && !(flags & FI_PEEK) ? (struct fi_context2 *)context + i : context;
+		while ((rc = fi_trecvmsg(n->ep, &m, flags)) == -FI_EAGAIN)
+			progress(n);
+		CHECK_RC(rc, 0);
+		wait_ok(n, n->rxcq, &e);
+		CHECK(e.op_context == m.context && e.tag == want + (takes ? i : 0));
+	}
+}
+
+static void test_buffers_ignored(long hmem)
+{
+	enum { EACH = 5 };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | (hmem ? FI_HMEM : 0) };
+	struct fi_info *info = node_info(&o);
+	struct sent s;
+	struct node n;
+
+	if (hmem && !info)
+		SKIP("no memory of devices with this protocol");
+	fi_freeinfo(info);
+	node_open(&n, &o);
+	node_connect(&n);
+	if (test_rank == 0) {
+		send_tags(&n, &s, 1 + 2 * EACH, 16, 0);
+		sends_done(&n, &s);
+	} else {
+		await_mark(&n);
+		search_without_buffers(&n, 1, FI_PEEK, &ctx[0], 1);
+		search_without_buffers(&n, 2, FI_PEEK | FI_DISCARD, &ctx[0], 2);
+		for (int i = 0; i < EACH; i++)
+			peek_finds(&n, (uint64_t)(2 + EACH + i), 0, FI_CLAIM, &ctx[i], (uint64_t)(2 + EACH + i), 16);
+		search_without_buffers(&n, 0, FI_CLAIM | FI_DISCARD, ctx, 2 + EACH);
+		plain_receive(&n, 1, 16, 1);
+	}
+	barrier(&n);
+	node_close(&n);
+}
+
 static void test_discard(long len) { run((size_t)len, 0, discards); }
 
 /* FI_MATCH_COMPLETE ends with a discard as well. */
@@ -281,6 +339,8 @@ static const struct test tests[] = {
 	{ "discard_large", test_discard, 2, 0, 300000 },
 	{ "match_complete_small", test_match_complete, 2, 0, 16 },
 	{ "match_complete_large", test_match_complete, 2, 0, 300000 },
+	{ "buffers_ignored", test_buffers_ignored, 2, 0, false },
+	{ "buffers_ignored_hmem", test_buffers_ignored, 2, 0, true },
 	{ "leaves_nothing", test_leaves_nothing, 1, 0, 0 },
 	{ "prompt", test_prompt, 1, 0, 0 },
 	{ "slept_for", test_slept_for, 1, 0, 0 },

@@ -14,8 +14,8 @@ func TestNarrow(t *testing.T) {
 	list := []watch.Process{{Snapshot: &stats.Snapshot{PID: 12345, Command: "program"}, User: "somebody"}}
 	byRTT, _ := columnOf("rtt")
 	whole := table(list, text.Style{}, 0, 0)[0]
-	for _, want := range []string{"PID", "RMA op/s", "CHUNKS/s", "DEFER/s", "RELAYED/s", "DROPPED/s", "STOPS/s",
-		"SOFT/s", "ERRORS", "RTT"} {
+	for _, want := range []string{"PID", "RMA op/s", "CHUNKS/s", "DEFER/s", "FORCED/s", "CREDITS/s", "PARTNERS",
+		"RELAYED/s", "DROPPED/s", "STOPS/s", "SOFT/s", "ERRORS", "RTT"} {
 		if !strings.Contains(whole, want) {
 			t.Errorf("no %s in %q", want, whole)
 		}
