@@ -73,7 +73,7 @@ func floodUntilFull(t *testing.T, a, b *side, send SendArgs) (sent uint64) {
 	t.Helper()
 	a.send(send, b) // connects
 	sent++
-	for last := time.Now(); time.Since(last) < 100*time.Millisecond; {
+	for last := time.Now(); time.Since(last) < 300*time.Millisecond; {
 		send.Data = sent
 		switch err := a.ep.Send(&send); err {
 		case nil:
