@@ -146,7 +146,7 @@ func (e *initiator) postElements(op *listOp, l *link, p *path, count int, total 
 	return err
 }
 
-// nextElements returns the message of the next elements of an operation, from a place of its selection on up to another.
+// nextElements returns the message of the next elements of an operation, from a place in its selection up to another.
 func (e *initiator) nextElements(p *path, op *listOp, first, end int, lease int) *elementMessage {
 	sc := &e.scratch[lease]
 	if m := sc.elements; m != nil && m.of == op && m.first == first && first+m.n <= end {
