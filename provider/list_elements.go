@@ -31,6 +31,7 @@ type listOp struct {
 	slot      uint32
 	next      int      // in sel, of the thread that runs the work queue
 	one       listArgs // likewise
+	soon      together // likewise
 
 	// pending counts the elements that are posted and have not ended, and one for the post. Added to by
 	// the thread that runs the work queue, taken from by it and by threads that end an element; sequentially
@@ -180,6 +181,7 @@ func (op *listOp) Pump() bool {
 			op.fail(n, fi.ErrnoOf(err))
 		}
 		op.next += max(count, 1)
+		op.soon.path = nil
 	}
 	if op.pending.Add(-1) == 0 {
 		op.finish()
@@ -195,8 +197,8 @@ func (op *listOp) postNext() (int, error) {
 		return 0, err
 	}
 	defer l.Release()
-	if count, total := op.together(p); count > 1 {
-		return count, op.postTogether(l, p, count, total)
+	if t := op.together(p); t.count > 1 {
+		return t.count, op.postTogether(l, t)
 	}
 	el := op.sel.At(op.next)
 	if el.Len == 0 && !op.list.ep.domain.cfg.TokenWays.Message {

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/pieces"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -18,6 +19,11 @@ type elementMessage struct {
 	// the heads, and local memory; room is that of most messages
 	iov  []fi.IOVec
 	room [1 + wire.MaxElements]fi.IOVec
+	// the operation of a list, and the place in its selection, of which the elements are, n bytes; nil: of none. A
+	// message that finds no room is kept here for the next attempt.
+	of    *listOp
+	first int
+	bytes uint64
 }
 
 // elementsOf is that of a stripe, without elements.
@@ -26,7 +32,7 @@ func (sc *scratch) elementsOf() *elementMessage {
 		sc.elements = new(elementMessage)
 	}
 	m := sc.elements
-	m.n, m.iov = 0, m.room[:1]
+	m.n, m.iov, m.of = 0, m.room[:1], nil
 	return m
 }
 
@@ -102,18 +108,22 @@ func (e *initiator) readElements(p *path, id, at uint64, m *elementMessage, n ui
 }
 
 // fit returns how many elements of a selection, from place i up to end, go in one message over a path, and their bytes.
-// 0: the first is too long for that. A message that reads has no more of them than a segment's bytes.
-func (e *initiator) fit(p *path, sel *pieces.Selection, i, end int, read bool) (count int, n uint64) {
+// 0: the first is too long for that. A message that reads has no more of them than a segment's bytes. each is called
+// with every one.
+func (e *initiator) fit(
+	p *path, sel *pieces.Selection, i, end int, read bool, each func(dataplane.Element),
+) (count int, n uint64) {
 	size, most := uint64(0), uint64(p.port.attr.MaxAMBcopy)
 	if read {
 		most = uint64(e.domain.cfg.SegmentSize)
 	}
 	for end = min(end, i+wire.MaxElements); i < end; i++ {
-		el := sel.At(i).Len
-		if size += wire.ElementBytes + el; size > most || e.segmented(p.port, el) {
+		el := sel.At(i)
+		if size += wire.ElementBytes + el.Len; size > most || e.segmented(p.port, el.Len) {
 			break
 		}
-		count, n = count+1, n+el
+		each(el)
+		count, n = count+1, n+el.Len
 	}
 	return count, n
 }
@@ -136,40 +146,55 @@ func (e *initiator) postElements(op *listOp, l *link, p *path, count int, total 
 	return err
 }
 
+// nextElements returns the message of the next elements of an operation, from a place in its selection up to another.
+func (e *initiator) nextElements(p *path, op *listOp, first, end int, lease int) *elementMessage {
+	sc := &e.scratch[lease]
+	if m := sc.elements; m != nil && m.of == op && m.first == first && first+m.n <= end {
+		return m
+	}
+	m, sel := sc.elementsOf(), op.elements()
+	_, m.bytes = e.fit(p, &sel, first, end, op.args.Read, func(el dataplane.Element) {
+		m.add(wire.Element{Key: el.Key, Addr: el.Remote, Len: el.Len, Ends: wire.EndsOperation})
+		if !op.args.Read && el.Len != 0 {
+			m.iov = append(m.iov, fi.IOVec{Base: uintptr(el.Local), Len: el.Len})
+		}
+	})
+	m.of, m.first = op, first
+	return m
+}
+
 // sendElements sends the rest of the messages of a request that is elements of a list, as pumpRMA does. Of a write the
 // last asks for the answer to all.
 func (e *initiator) sendElements(p *path, req *rmaRequest, id uint64, lease int) error {
-	sel, first := e.lists.at(listSlot(req.work)).elements(), int(req.work&elementMask)
+	op, first := e.lists.at(listSlot(req.work)), int(req.work&elementMask)
 	for end := first + int(req.elements); ; {
-		m, i := e.scratch[lease].elementsOf(), first+int(req.part)
-		count, n := e.fit(p, &sel, i, end, req.flags&rmaIsRead != 0)
-		for ; m.n < count; i++ {
-			el := sel.At(i)
-			m.add(wire.Element{Key: el.Key, Addr: el.Remote, Len: el.Len, Ends: wire.EndsOperation})
-			if req.flags&rmaIsRead == 0 && el.Len != 0 {
-				m.iov = append(m.iov, fi.IOVec{Base: uintptr(el.Local), Len: el.Len})
-			}
-		}
-		h := wire.Write{Key: uint64(req.part), Request: id}
-		last := i == end
+		m := e.nextElements(p, op, first+int(req.part), end, lease)
+		last := m.first+m.n == end
 		if last {
-			h.Flags |= wire.WriteAck
 			req.live.Store(uint32(id >> 32))
 		}
 		var err error
-		if req.flags&rmaIsRead != 0 {
-			err = e.readElements(p, id, req.done, m, n, lease)
+		if op.args.Read {
+			err = e.readElements(p, id, req.done, m, m.bytes, lease)
 		} else {
-			err = e.writeElements(p, &h, m, n, lease)
+			h := wire.Write{Key: uint64(req.part), Request: id}
+			if last {
+				h.Flags |= wire.WriteAck
+			}
+			err = e.writeElements(p, &h, m, m.bytes, lease)
 		}
 		switch {
 		case err != nil && last && !e.claimRMA(id):
 			return nil // linkLost was faster
-		case err != nil || last:
+		case err != nil:
 			return err
 		}
-		req.part += uint32(count)
-		req.done += n
+		m.of = nil
+		if last {
+			return nil
+		}
+		req.part += uint32(m.n)
+		req.done += m.bytes
 	}
 }
 

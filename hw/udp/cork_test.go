@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // TestCorks posts messages closely behind each other to a peer that acknowledges none. Those that wait make a batch
@@ -44,6 +45,40 @@ func TestCorks(t *testing.T) {
 	if left, _ := corked(c); left != 0 {
 		t.Errorf("%d bytes wait for more than the next polls", left)
 	}
+}
+
+// TestCorksAfterCopies posts messages behind each other whose copies take longer than what parts posts: how closely the
+// next one follows counts from the end of the copy, also if the message waits.
+func TestCorksAfterCopies(t *testing.T) {
+	a, b := open(t, false, Config{MaxPacket: 1472}), open(t, false, Config{MaxPacket: 1472})
+	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) {})
+	ep := pair(t, a, b)
+	c := ep.(*Endpoint)
+	var copied congestion.Time
+	slow := func(dst []byte) {
+		for end := a.now().Add(2 * closely); copied < end; copied = a.now() {
+		}
+		clear(dst)
+	}
+	eventually(t, "a message to wait", func() bool {
+		waits := false
+		for range 40 {
+			before, _ := corked(c)
+			if err := ep.AMBcopy(1, 0, nil, 4096, slow, 0); err != nil {
+				break
+			}
+			after, open := corked(c)
+			waits = waits || open && after > before
+			c.s.lease.lock()
+			at := c.tx.lastPost
+			c.s.leave()
+			if at < copied {
+				t.Fatalf("a post counts as %v before the end of its copy", copied.Sub(at))
+			}
+		}
+		answered(t, a, b, ep)
+		return waits
+	})
 }
 
 // corked is how many bytes of the stream have not been sent, and whether the congestion window lets them.

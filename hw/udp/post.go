@@ -145,6 +145,10 @@ const (
 	batch     = 8 << 10 // bytes
 )
 
+// slowCopy is the size in bytes of a record from which its copy takes a part of closely that counts: what follows it is
+// as close as its post is after the copy.
+const slowCopy = 1 << 10
+
 // longRecord is the size in bytes from which a record is long: while as much is
 // under way its last packets, which are no whole train, wait for the next post or poll.
 const longRecord = 32 << 10
@@ -174,7 +178,9 @@ func (c *Endpoint) commit(now congestion.Time, head, n int) {
 		t.burst = 0
 	}
 	if t.burst++; t.burst > eagerPost && t.tail-t.next < corks(c) {
-		t.lastPost = now
+		if t.lastPost = now; size >= slowCopy {
+			t.lastPost = c.i.now()
+		}
 		c.markDirty()
 		c.s.lease.unlock()
 		c.i.timerLoop.notify()
