@@ -193,3 +193,9 @@ func (i *Iface) SourceWords(src hw.Source) *[4]uint64 {
 	}
 	return &i.seg.attach(uint32(src)).Words
 }
+
+// OwnNotice is in the own segment.
+func (i *Iface) OwnNotice() *hw.Notice { return (*hw.Notice)(&i.seg.header().Notice) }
+
+// PeerNotice is in the peer's segment.
+func (e *Endpoint) PeerNotice() *hw.Notice { return (*hw.Notice)(&e.seg.header().Notice) }
