@@ -182,7 +182,7 @@ func (f *pairFlow) mirror() *pairFlow { return f.to.pairs[f.back] }
 // send sends a chunk.
 func (f *pairFlow) send(c exchange.Chunk) {
 	f.heads = append(f.heads, load{Chunk: c})
-	f.flow.Add((c.Length + f.flow.size - 1) / f.flow.size)
+	f.flow.AddBytes(c.Length)
 }
 
 // delivered takes in a packet at the receiver.
