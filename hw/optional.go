@@ -36,13 +36,13 @@ type SourceWords interface {
 // NoticeWords is the number of words of a notice.
 const NoticeWords = hot.NoticeWords
 
-// Notice are words that an interface says to all of its peers on this host. They are 0 at first, and may only be accessed
-// atomically. Each is a value of its own: a reader may see old and new ones side by side.
+// Notice are words that an interface says to all of its peers on this host. They are 0 at first, and may only be
+// accessed atomically. Each is a value of its own: a reader may see old and new ones side by side.
 type Notice [NoticeWords]uint64
 
 // Noticeboard is what an Iface of a transport within a host implements.
 type Noticeboard interface {
-	// OwnNotice is this interface's, which nobody else has reason to write. It is valid until Close.
+	// OwnNotice is that of this interface, which alone writes it. It is valid until Close.
 	OwnNotice() *Notice
 }
 
