@@ -18,7 +18,7 @@ FIELD(struct weft_ring, tail, 8, 8);
 FIELD(struct weft_ring, log2_slots, 16, 4);
 FIELD(struct weft_ring, slot_bytes, 20, 4);
 
-SIZE(struct weft_segment, 320);
+SIZE(struct weft_segment, 448);
 FIELD(struct weft_segment, magic, 0, 8);
 FIELD(struct weft_segment, version, 8, 4);
 FIELD(struct weft_segment, pid, 12, 4);
@@ -48,6 +48,7 @@ FIELD(struct weft_segment, auth_count, 184, 4);
 FIELD(struct weft_segment, rx_state, 192, 4);
 FIELD(struct weft_segment, armed, 196, 4);
 FIELD(struct weft_segment, rx_rings, 256, 4);
+FIELD(struct weft_segment, notice, 320, 128);
 
 SIZE(struct weft_rx_ring, 128);
 FIELD(struct weft_rx_ring, tail, 0, 8);

@@ -33,6 +33,26 @@ type SourceWords interface {
 	SourceWords(src Source) *[4]uint64
 }
 
+// NoticeWords is the number of words of a notice.
+const NoticeWords = hot.NoticeWords
+
+// Notice are words that an interface says to all of its peers on this host. They are 0 at first, and may only be
+// accessed atomically. Each is a value of its own: a reader may see old and new ones side by side.
+type Notice [NoticeWords]uint64
+
+// Noticeboard is what an Iface of a transport within a host implements.
+type Noticeboard interface {
+	// OwnNotice is that of this interface, which alone writes it. It is valid until Close.
+	OwnNotice() *Notice
+}
+
+// NoticeReader is what its endpoints implement.
+type NoticeReader interface {
+	// PeerNotice is that of the peer, which may have written anything. It reads as 0 once the peer is found gone, and
+	// is not to be used after the endpoint's end.
+	PeerNotice() *Notice
+}
+
 // KeyDirectory is what endpoints implement with CapNamedKeys: remote keys are
 // found by the name of their region, without the help of the peer's process.
 type KeyDirectory interface {

@@ -23,6 +23,7 @@ import (
 //	coll_exchange.go  all-to-alls whose order package exchange chooses
 //	coll_arrival.go  counters of members whose bytes are in place
 //	coll_put.go  chunks of them that are put into the receivers' memory
+//	coll_beside.go  what members of one host say to each other of its link
 //	coll_relay.go  pieces of them that go through other members
 //	coll_settings.go  what all members must have alike
 //	coll_fail.go   peers that are gone, and operations that end because of it

@@ -9,7 +9,6 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/pending"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -30,6 +29,7 @@ type exchanges struct {
 	spare  *collCopy    // free
 	copied int64        // by puts and gets in this thread, since it began to serve an operation
 	key    [wire.CollKey]byte
+	beside besides
 	store  *exchange.Store // of what is relayed, set under collectives.mu for the first engine that may
 	always bool            // for tests, set before the first operation: relays that are not faster are used, too
 	lens   [2][]int64      // of what a member gives and gets, by peer, while an operation begins
@@ -61,6 +61,10 @@ type collExchange struct {
 	flying  int                 // puts and gets that have not ended
 	fetches pending.List[int32] // peers with chunks to be fetched
 	seen    exchange.Report
+	besides []beside        // the other members of this host; immutable
+	uses    []exchange.Use  // theirs, in that order
+	readAt  congestion.Time // when they were read
+	used    exchange.Use    // as it was last written
 	began   congestion.Time
 }
 
@@ -111,7 +115,9 @@ func (g *Group) exchanger() (*collExchange, error) {
 	if err != nil {
 		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
 	}
-	return &collExchange{engine: engine, peers: exchangePeers{slots: make([]int32, n-1)}}, nil
+	x := &collExchange{engine: engine, peers: exchangePeers{slots: make([]int32, n-1)}}
+	x.share(g)
+	return x, nil
 }
 
 // peerOf is the engine's number of a rank, and rankOf the rank of such a number.
@@ -134,7 +140,7 @@ func (xs *exchanges) begin(o *collOp) {
 	xs.list = append(xs.list, o)
 	o.advancing = true
 	out, in := xs.lengths(g, x)
-	x.began = xs.c.ep.now()
+	x.began = xs.refresh(o)
 	x.engine.Start(x.began, out, in)
 	xs.offer(o)
 	for p := range len(g.members) - 1 {
@@ -240,7 +246,7 @@ func (xs *exchanges) expected(o *collOp, h *wire.CollStep, part *exchange.Chunk)
 // next has the engine know of the first n bytes of a part of a chunk. It returns false if they are not the next, which
 // drops them.
 func (xs *exchanges) next(o *collOp, m *collMember, peer int, part *exchange.Chunk, n int64) bool {
-	ok := o.exchange.engine.Arrived(xs.c.ep.now(), peer, part, part.Offset, n, n == part.Length)
+	ok := o.exchange.engine.Arrived(xs.refresh(o), peer, part, part.Offset, n, n == part.Length)
 	if !ok {
 		xs.c.malformed(m.src, "chunk of %d bytes at %d of %d, which are not the next",
 			n, part.Offset, part.Total)
@@ -284,7 +290,7 @@ func (xs *exchanges) onWord(src hw.Source, id uint64, head []byte) {
 
 // takeWord takes in what a receiver says.
 func (xs *exchanges) takeWord(o *collOp, m *collMember, h *wire.CollWord) {
-	if h.Kind != o.kind || !o.exchange.engine.OnWord(xs.c.ep.now(), o.group.peerOf(int(h.Rank)), h.Word) {
+	if h.Kind != o.kind || !o.exchange.engine.OnWord(xs.refresh(o), o.group.peerOf(int(h.Rank)), h.Word) {
 		xs.c.malformed(m.src, "word about %d bytes of operation %d, which were not sent", h.Word.Got, h.Seq)
 	}
 }
@@ -303,6 +309,7 @@ func (xs *exchanges) goOn(o *collOp) {
 	}
 	o.advancing = false
 	x.count(xs.c.ep.stats)
+	xs.publish(xs.c.ep.now())
 	if o.status != fi.Success || x.sent() && x.flying == 0 && x.engine.Done() {
 		xs.c.end(o)
 	}
@@ -415,6 +422,7 @@ func (xs *exchanges) pump() {
 		return
 	}
 	now := xs.c.ep.now()
+	xs.publish(now)
 	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange
 		if o.status != fi.Success {
@@ -426,7 +434,7 @@ func (xs *exchanges) pump() {
 		}
 		o.advancing = true
 		if timed {
-			x.engine.Tick(now)
+			x.engine.Tick(xs.refresh(o))
 		}
 		xs.goOn(o)
 	}
@@ -453,6 +461,7 @@ func (xs *exchanges) drop(o *collOp) {
 	}
 	o.exchange = nil
 	xs.list = slices.DeleteFunc(xs.list, func(p *collOp) bool { return p == o })
+	xs.publish(xs.c.ep.now())
 	x.stop()
 	xs.dropCopies(x)
 	x.given, x.got, x.inPlace = nil, nil, false
@@ -465,19 +474,4 @@ func (xs *exchanges) drop(o *collOp) {
 		g.last = nil
 	}
 	xs.c.mu.Unlock()
-}
-
-// count counts what the engine has done since it last counted.
-func (x *collExchange) count(st *stats.Endpoint) {
-	r := x.engine.Report()
-	st.Rx(stats.RxExchangeChunks, r.Chunks-x.seen.Chunks)
-	st.Rx(stats.RxExchangeDeferrals, r.Deferrals-x.seen.Deferrals)
-	st.Rx(stats.RxExchangeForced, r.Forced-x.seen.Forced)
-	st.Rx(stats.RxExchangeCredits, r.Credits-x.seen.Credits)
-	st.Rx(stats.RxExchangeInvited, r.Invited-x.seen.Invited)
-	st.Rx(stats.RxExchangeRelayed, r.Relayed-x.seen.Relayed)
-	st.Rx(stats.RxExchangeCarried, r.Carried-x.seen.Carried)
-	st.Rx(stats.RxExchangeAgain, r.Again-x.seen.Again)
-	st.RxPeak(stats.RxExchangePeers, stats.RxExchangePeersPeak, uint64(x.engine.Begun()))
-	x.seen = r
 }

@@ -128,7 +128,7 @@ func (xs *exchanges) onRelayNote(src hw.Source, id uint64, head []byte) {
 		return
 	}
 	o.advancing = true
-	if !o.exchange.engine.OnNote(xs.c.ep.now(), o.group.peerOf(int(h.Rank)), h.Note) {
+	if !o.exchange.engine.OnNote(xs.refresh(o), o.group.peerOf(int(h.Rank)), h.Note) {
 		xs.c.malformed(src, "note %d about request %d of a relay", h.Note.Kind, h.Note.Serial)
 	}
 	xs.goOn(o)
@@ -156,7 +156,7 @@ func (xs *exchanges) onPiece(src hw.Source, id uint64, head, payload []byte) {
 // takePiece takes in a fragment of a piece. It returns false if that cannot be right.
 func (xs *exchanges) takePiece(o *collOp, h *wire.CollPiece, payload []byte) bool {
 	g, x, n := o.group, o.exchange, int64(len(payload))
-	now, from := xs.c.ep.now(), g.peerOf(int(h.Rank))
+	now, from := xs.refresh(o), g.peerOf(int(h.Rank))
 	if h.Part.Hop {
 		place, ok := x.engine.OnRelayed(now, from, &h.Part, n)
 		if ok && place >= 0 {

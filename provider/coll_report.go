@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/exchange"
+	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // Report returns what the engine says of the group's last all-to-all that it ordered and that has
@@ -96,4 +97,19 @@ func (e *Endpoint) Path(addr fi.Addr) (Path, error) {
 		Rate:    float64(at.Window) * float64(time.Second) / float64(max(at.RTT, 1)),
 		Samples: at.Samples, Lost: at.Lost, Age: at.Age,
 	}, nil
+}
+
+// count counts what the engine has done since it last counted.
+func (x *collExchange) count(st *stats.Endpoint) {
+	r := x.engine.Report()
+	st.Rx(stats.RxExchangeChunks, r.Chunks-x.seen.Chunks)
+	st.Rx(stats.RxExchangeDeferrals, r.Deferrals-x.seen.Deferrals)
+	st.Rx(stats.RxExchangeForced, r.Forced-x.seen.Forced)
+	st.Rx(stats.RxExchangeCredits, r.Credits-x.seen.Credits)
+	st.Rx(stats.RxExchangeInvited, r.Invited-x.seen.Invited)
+	st.Rx(stats.RxExchangeRelayed, r.Relayed-x.seen.Relayed)
+	st.Rx(stats.RxExchangeCarried, r.Carried-x.seen.Carried)
+	st.Rx(stats.RxExchangeAgain, r.Again-x.seen.Again)
+	st.RxPeak(stats.RxExchangePeers, stats.RxExchangePeersPeak, uint64(x.engine.Begun()))
+	x.seen = r
 }

@@ -54,6 +54,9 @@ func (g *Group) decide() {
 	g.gets = g.scheduled && cfg.AllToAll == "get"
 	g.puts = g.scheduled && g.ep.collectivePuts() && !g.gets
 	g.relays = g.scheduled && g.hosts >= relayHosts && cfg.Relay != "no"
+	if g.scheduled {
+		g.c.ordered.openBesides()
+	}
 }
 
 // reach connects to all members, and finds whether one is reached over the network, and whether

@@ -41,6 +41,7 @@ var roles = map[string]func(i *Iface, peer []byte){
 	"hidden": hiddenRole,
 	"get":    getRole,
 	"fork":   forkRole,
+	"notice": noticeRole,
 }
 
 func TestMain(m *testing.M) {

@@ -193,3 +193,12 @@ func (i *Iface) SourceWords(src hw.Source) *[4]uint64 {
 	}
 	return &i.seg.attach(uint32(src)).Words
 }
+
+// OwnNotice is the interface's.
+func (p presence) OwnNotice() *hw.Notice { return p.notice }
+
+// notice is in the header.
+func (s *segment) notice() *hw.Notice { return (*hw.Notice)(&s.header().Notice) }
+
+// PeerNotice is in the peer's segment.
+func (e *Endpoint) PeerNotice() *hw.Notice { return e.seg.notice() }

@@ -14,14 +14,20 @@ import (
 	"github.com/weft-fabric/weft/internal/proclock"
 )
 
+// presence is by what peers know of an interface.
+type presence struct {
+	lock   *proclock.Lock // that it lives; nil: the file system has none
+	notice *hw.Notice     // in its segment
+}
+
 // Iface is the interface of one endpoint. It implements hw.Iface, hw.Direct
 // and hw.Waiter.
 type Iface struct {
 	cfg  Config // with defaults; immutable
 	host host   // immutable
 	seg  *segment
-	mark *uint32        // forkMark
-	lock *proclock.Lock // nil: the file system has none
+	mark *uint32 // forkMark
+	presence
 
 	closed  atomic.Bool // set by Close; read by any thread
 	stripes []*hot.Stripe
@@ -109,7 +115,7 @@ func newIface(h *host, name sockaddr, cfg Config) (*Iface, error) {
 		return nil, err
 	}
 	i := &Iface{
-		cfg: cfg, host: *h, seg: seg, mark: forkMark(),
+		cfg: cfg, host: *h, seg: seg, presence: presence{notice: seg.notice()}, mark: forkMark(),
 		peers:  map[target]*Endpoint{},
 		bellFD: -1,
 		onPeer: func(hw.PeerEvent) {},

@@ -20,7 +20,7 @@
 
 /* WEFT_SEG_MAGIC and WEFT_SEG_VERSION identify the segment layout. */
 #define WEFT_SEG_MAGIC 0x31746665772d6766ull
-#define WEFT_SEG_VERSION 7 /* changes with the layout */
+#define WEFT_SEG_VERSION 8 /* changes with the layout */
 
 /* Bits of Flags of struct weft_segment and struct weft_attach: the endpoint's socket is bound to a wildcard
  * address, so it answers at every address of this host of these families. Its segment has a second name then,
@@ -41,6 +41,9 @@
 #define WEFT_RX_WAITABLE 2 /* the owner may sleep: read armed after publishing */
 #define WEFT_RX_GONE 4 /* the endpoint was closed */
 #define WEFT_RX_REVOKED 8 /* peers fetch nothing any more of what its owner has offered */
+
+/* WEFT_NOTICE_WORDS is the number of words that an endpoint says to all peers. */
+#define WEFT_NOTICE_WORDS 16
 
 /* weft_segment is the header of an endpoint's segment. */
 struct weft_segment {
@@ -81,6 +84,9 @@ struct weft_segment {
 	 * the attach table. Loaded by pollers of the owner, relaxed. */
 	_Atomic uint32_t rx_rings; /* inbound rings in use: the first so many */
 	uint8_t pad2[60];
+	/* lines 5-6: what the owner says to all peers (hw.Noticeboard); written by the owner's lease holder, read by
+	 * peers, relaxed. 0 at first. */
+	_Atomic uint64_t notice[WEFT_NOTICE_WORDS];
 };
 
 /* WEFT_RX_RINGS is the number of inbound rings of a segment: seven that belong to one sender each, and one for all

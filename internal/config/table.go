@@ -257,7 +257,8 @@ var table = []Var{
 		"Mean deviations of the queueing delay that are added to FI_WEFT_RTT_SCHED_THRESHOLD."),
 	intVar("rtt_sched_max_concurrent", "peers", "0", 0, 1<<24,
 		func(c *Config) *int { return &c.SchedMost },
-		"Peers that an all-to-all sends to at a time at most. 0 means as many as are found to be of use."),
+		"Peers that the endpoints of a host in an all-to-all send to at a time at most, all together, but one of each "+
+			"endpoint at least. 0 means as many as are found to be of use."),
 	intVar("rtt_sched_reorder_window", "places", "0", 0, 1<<24,
 		func(c *Config) *int { return &c.SchedWindow },
 		"Places of the order that a peer loses for its delay at most with the policy balanced. 0 means all."),
@@ -277,8 +278,8 @@ var table = []Var{
 			"is pairwise. Alike at all members of a group, else the join fails."),
 	intVar("alltoall_percent_bw", "percent", "100", 1, 100,
 		func(c *Config) *int { return &c.PercentBW },
-		"Share of this host's link that an endpoint's all-to-all in an order that follows the network sends at most, "+
-			"on average over some chunks."),
+		"Share of this host's link that an all-to-all in an order that follows the network sends at most, of all "+
+			"endpoints of the host, on average over some chunks."),
 	choiceVar("alltoall_relay", "auto", []string{"auto", "no"},
 		func(c *Config) *string { return &c.Relay },
 		"Let a member of an all-to-all in an order that follows the network send the end of a slice through "+

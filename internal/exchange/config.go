@@ -23,8 +23,8 @@ type Config struct {
 	// all members.
 	Short int64
 
-	// Most is how many peers are sent to at a time at most, 0: as many as are found
-	// to be of use. Peers that wait longest, and those of short slices, come on top.
+	// Most is how many peers are sent to at a time at most by all members of this host, 0: as many as are found to
+	// be of use. One of each member, peers that wait longest, and those of short slices, come on top.
 	Most int
 
 	// Threshold is the queueing delay above which a path counts as congested, and
@@ -40,7 +40,8 @@ type Config struct {
 	// acknowledgement comes: above 0, at most a minute.
 	Backoff time.Duration
 
-	// Percent is the share of the own link that is used at most, on average over some chunks: 1 to 100.
+	// Percent is the share of the own link that is used at most, on average over some chunks: 1 to 100. Members of a
+	// host that send at the same time have equal parts of it.
 	Percent int
 
 	// Piece is the bytes of a piece that goes through a relay, above Short, alike at all

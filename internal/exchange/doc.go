@@ -33,6 +33,15 @@
 // and SIRD, NSDI 2025: links with one owner are scheduled, shared ones left to the congestion control). It invites one
 // as well if nothing arrives at first, because members with some partners only may all begin with others.
 //
+// # Members of one host
+//
+// Members of one host share its links. Each says what it does on them ([Use]), the others read that now and then
+// ([Engine.Share]), and what all of them do is what counts: whether the link idles is judged by what the pairs of
+// all deliver, and by what all have given it; what it carries, by what is delivered to all and arrives at all; the
+// most peers at a time are those of all; and of receivers whose link has room one invites, that which has invited the
+// fewest. Nothing else follows from it, so that one which is gone, says nothing or what is not true costs time only.
+// What goes to members of the host takes no place on a link ([Engine.Near]): it goes at once and counts for nothing.
+//
 // # Which one
 //
 // In shifted order, as long as nothing speaks against it: rank r begins with

@@ -36,6 +36,7 @@ type peer struct {
 	busy    bool // says so itself: its link queues because of others
 	counted bool // its share is in Engine.shares
 	lost    bool
+	near    bool  // is on this member's host
 	away    bool  // is not needed and does not relay any more
 	over    bool  // everything has been sent and acknowledged
 	heard   bool  // something has come from it
@@ -63,7 +64,7 @@ type flight struct {
 	end    int64 // of the chunk
 	at     congestion.Time
 	acked  int64           // of the pair when it was sent
-	all    int64           // Engine.acked when it was sent
+	all    int64           // Engine.carried when it was sent
 	began  congestion.Time // from when on all counts
 	length int64
 	burst  uint32
@@ -83,6 +84,7 @@ type Engine struct {
 	ages    list // the same, the one that has waited longest first
 	begun   list // pairs that have begun, the one without news for longest first
 	emits   list // may send a chunk
+	nears   list // the same, of this member's host
 	words   list // are to be sent a word
 
 	choices  uint64
@@ -91,11 +93,12 @@ type Engine struct {
 	chunk    int64   // bytes of a chunk, at most what the link takes in longestChunk
 	smooth   float64 // what all deliver together, bytes per second; 0: not known
 	rate     float64 // the most of that lately
-	left     int64   // bytes not sent
+	left     int64   // bytes not sent, but for those to members of the host, as in the next ones
 	flying   int     // chunks on their way
 	active   int     // peers that have some
 	width    int     // the most peers at a time in the operation before
 	acked    int64
+	carried  int64 // with what all of the host's members have sent, since any time
 	ackedAt  congestion.Time
 	queue    time.Duration // mean of all pairs' delays
 	dev      time.Duration
@@ -106,6 +109,10 @@ type Engine struct {
 
 	in     inLink
 	relays relays
+	others sharing
+
+	out               int64  // bytes to be sent
+	given, taken, got uint64 // as in Use
 
 	started congestion.Time
 	outOver int
@@ -138,7 +145,7 @@ func New(cfg Config) (*Engine, error) {
 	n, known := cfg.Peers, newRecords(cfg.Peers)
 	return &Engine{
 		cfg: cfg, known: known, waiting: newHeap(known), ages: newList(known), begun: newList(known),
-		emits: newList(known), words: newList(known), in: inLink{waiting: newHeap(known)},
+		emits: newList(known), nears: newList(known), words: newList(known), in: inLink{waiting: newHeap(known)},
 		outOver: n, inOver: n, chunk: cfg.Chunk,
 	}, nil
 }
@@ -155,12 +162,12 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.known.reserve(out, in)
 	e.waiting.clear(len(e.known.recs))
 	e.in.waiting.clear(len(e.known.recs))
-	for _, l := range []*list{&e.ages, &e.begun, &e.emits, &e.words} {
+	for _, l := range []*list{&e.ages, &e.begun, &e.emits, &e.nears, &e.words} {
 		l.clear(len(e.known.recs))
 	}
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
 	e.active, e.drained = 0, now
-	e.acked, e.ackedAt, e.started = 0, now, now
+	e.acked, e.ackedAt, e.started, e.out, e.taken = 0, now, now, 0, e.given
 	e.outOver, e.inOver, e.failed, e.free = 0, 0, false, false
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
 	e.width = e.report.Most
@@ -168,22 +175,27 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.givers = 0
 	e.in.start(now)
 	for i := range out {
-		e.known.marks[i] &= markLost
+		e.known.marks[i] &^= markAway
 		p := e.known.find(int32(i))
 		if p == nil {
 			continue
 		}
 		e.known.putAir(p)
 		*p = peer{
-			total: out[i], lost: p.lost, slow: p.tail != 0 && e.narrow(p),
+			total: out[i], lost: p.lost, near: e.near(int32(i)), slow: p.tail != 0 && e.narrow(p),
 			rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev, in: inPeer{want: in[i]},
+		}
+		e.report.Out, e.report.In = e.report.Out+out[i], e.report.In+in[i]
+		if p.near {
+			continue
 		}
 		if p.total != 0 {
 			e.givers++
 		}
 		e.left += p.total
-		e.report.Out, e.report.In = e.report.Out+out[i], e.report.In+in[i]
+		e.in.left += p.in.want
 	}
+	e.out, e.in.all = e.left, e.in.left
 	for i := range out {
 		e.enlist(int32(i))
 	}
@@ -205,13 +217,16 @@ func (e *Engine) enlist(i int32) {
 	case p.lost:
 		e.failed, p.over = true, true
 		e.outOver++
-		e.left -= p.total
+		if !p.near {
+			e.left -= p.total
+		}
+	case p.near:
+		e.nears.push(i)
 	case p.total <= e.cfg.Short:
 		e.emits.push(i)
 	default:
 		e.wait(i)
 	}
-	e.in.left += p.in.want
 	e.expect(i)
 }
 
@@ -261,14 +276,17 @@ func (e *Engine) room(now congestion.Time) bool {
 	case e.free:
 		e.free = false
 		return true
-	case e.shares < idle*e.rate:
+	case e.unused():
 		return true
 	}
 	return e.try()
 }
 
-// full reports whether no more peers may be sent to at a time.
-func (e *Engine) full() bool { return e.cfg.Most > 0 && e.begun.count >= e.cfg.Most }
+// unused reports whether the pairs of all of the host's members deliver less than the link carries.
+func (e *Engine) unused() bool { return e.shares+e.others.share < idle*e.rate }
+
+// full reports whether no more peers may be sent to at a time, by all of the host's members.
+func (e *Engine) full() bool { return e.cfg.Most > 0 && e.begun.count+e.others.pairs >= e.cfg.Most }
 
 // empty reports whether the own link idles for sure: it has sent everything, so that all chunks that are on their way
 // wait elsewhere, and there is nothing more for it.
@@ -354,6 +372,8 @@ func (e *Engine) reach(p *peer) int8 {
 	switch {
 	case e.sounds(p) || p.relayed || p.slow:
 		return 1
+	case p.near && p.acked > 0:
+		return Deepest
 	case e.waiting.len() == 0 && p.acked > 0 && e.cfg.Percent == 100 && !e.wary(p):
 		return Deepest
 	}
@@ -379,124 +399,4 @@ func (e *Engine) setShare(p *peer, share float64) {
 		e.shares += share - p.share
 		p.share = share
 	}
-}
-
-// Kind is what is to be sent.
-type Kind uint8
-
-const (
-	// SendChunk is a chunk of a slice.
-	SendChunk Kind = iota
-	// SendWord is a word.
-	SendWord
-	// SendNote says something about relays.
-	SendNote
-	// SendPiece is a piece, to a relay or to its target.
-	SendPiece
-)
-
-// Action is something to be sent.
-type Action struct {
-	Kind Kind
-	Peer int
-	// Head is a chunk's: Offset, Length and so on.
-	Head Chunk
-	// Word is a word's.
-	Word Word
-	// Note is a note's.
-	Note Note
-	// Piece is a piece's. Its bytes are in place Place of the store, or where that is below 0 in
-	// what this member has for the peer Slice. [Engine.Passed] says that a place is not needed any more.
-	Piece Piece
-	Slice int
-	Place int
-
-	ask   uint32 // by which the piece came, of asker
-	asker int32
-}
-
-// Next returns what is to be sent next, or false. It is to be called after each event
-// until it returns false. The caller may keep what is to be sent until there is
-// room, in order for each peer.
-func (e *Engine) Next(now congestion.Time) (Action, bool) {
-	if i := e.words.head(); i >= 0 {
-		e.words.remove(i)
-		return Action{Kind: SendWord, Peer: int(i), Word: e.word(i), Place: -1}, true
-	}
-	if a, ok := e.relays.notes.pop(); ok {
-		return a, true
-	}
-	if e.pausing(now) {
-		return Action{}, false
-	}
-	if a, ok := e.relays.pieces.pop(); ok {
-		e.paced(now, e.cfg.Piece)
-		return a, true
-	}
-	i := e.emits.head()
-	if i < 0 {
-		a, ok := e.relays.onward.pop()
-		if ok {
-			e.paced(now, e.cfg.Piece)
-		}
-		return a, ok
-	}
-	p := e.at(i)
-	a := Action{Kind: SendChunk, Peer: int(i), Head: e.emit(now, i, p), Place: -1}
-	if p.left() == 0 || p.flying >= e.reach(p) || p.over {
-		e.emits.remove(i)
-	} else {
-		e.emits.renew(i)
-	}
-	return a, true
-}
-
-// emit makes the next chunk of a slice.
-func (e *Engine) emit(now congestion.Time, i int32, p *peer) Chunk {
-	n := min(p.left(), e.chunk)
-	n = min(n, e.relayedChunk(p))
-	if most := e.reach(p); most == Deepest {
-		n = max(n, p.left()/int64(max(most-p.flying, 1)))
-	}
-	if p.total <= e.cfg.Short {
-		n = p.total
-	}
-	if rest := p.left() - n; rest > 0 && rest <= e.chunk/4 && n+rest <= 1<<30 {
-		n += rest
-	}
-	e.paced(now, n)
-	e.drained = max(e.drained, now).Add(e.airtime(n))
-	c := Chunk{Total: p.total, Offset: p.sent, Length: n, Delay: p.queue}
-	p.sent += n
-	e.left -= n
-	e.choices++
-	p.stats.chunk(now.Sub(e.started))
-	e.report.Chunks++
-	if p.total <= e.cfg.Short {
-		e.acked += n
-		p.acked = n
-		e.sentAll(i, p)
-		return c
-	}
-	f := flight{
-		end: p.sent, at: now, acked: p.acked, all: e.acked, began: e.ackedAt, length: n, burst: e.pace.number,
-	}
-	if e.flying == 0 {
-		f.began = now
-	}
-	if p.flying == 0 {
-		e.known.takeAir(p)
-		e.active++
-	}
-	p.flight[p.flying] = f
-	p.flying++
-	e.flying++
-	return c
-}
-
-// sentAll ends the sending to a peer.
-func (e *Engine) sentAll(i int32, p *peer) {
-	p.over = true
-	e.outOver++
-	e.discount(i)
 }

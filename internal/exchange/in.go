@@ -27,7 +27,8 @@ type inLink struct {
 	least   time.Duration // of the delays that senders have seen since then
 	busy    bool
 	idles   bool  // in the last period
-	left    int64 // bytes that have not arrived
+	left    int64 // bytes that have not arrived, but for those of members of the host
+	all     int64 // of them at the start
 }
 
 func (l *inLink) start(now congestion.Time) {
@@ -52,7 +53,7 @@ func (e *Engine) expect(i int32) {
 		p.in.over = true
 		return
 	}
-	if p.in.want > e.cfg.Short {
+	if p.in.want > e.cfg.Short && !p.near {
 		e.in.waiting.push(i, e.inKey(i, &p.in))
 	}
 }
@@ -81,9 +82,22 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 	}
 	p.heard = true
 	in.got += n
-	e.in.left -= n
 	e.report.Received += n
+	if !p.near {
+		e.linkHas(i, in, c, n, ends)
+	}
+	if (e.whole(now, i) || ends) && in.want > e.cfg.Short {
+		e.speak(i)
+	}
+	e.tickIn(now)
+	return true
+}
+
+// linkHas takes in that n bytes have come over the link.
+func (e *Engine) linkHas(i int32, in *inPeer, c *Chunk, n int64, ends bool) {
+	e.in.left -= n
 	e.in.bytes += n
+	e.got += uint64(n)
 	if n == c.Length {
 		e.in.longest = max(e.in.longest, n)
 	}
@@ -96,11 +110,6 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 		}
 		e.in.chunks++
 	}
-	if (e.whole(now, i) || ends) && in.want > e.cfg.Short {
-		e.speak(i)
-	}
-	e.tickIn(now)
-	return true
 }
 
 // sends takes in that bytes of a sender have come. At the end of a chunk it may be invited for the next one.
@@ -157,7 +166,7 @@ func (e *Engine) word(i int32) Word {
 	in := &e.at(i).in
 	w := Word{Got: in.got, Invite: in.invite, Busy: e.in.busy, Low: in.tail.low, Have: in.tail.have}
 	if w.Rested = e.in.rate > 0; w.Rested {
-		w.Rest = time.Duration(float64(e.in.left) / e.in.rate * second)
+		w.Rest = time.Duration(float64(e.in.left+e.others.inLeft) / e.in.rate * second)
 	}
 	in.invite = false
 	return w
@@ -166,11 +175,14 @@ func (e *Engine) word(i int32) Word {
 // forget stops waiting for a peer that is lost, and returns whether something of it
 // is missing.
 func (e *Engine) forget(i int32) bool {
-	in := &e.at(i).in
+	p := e.at(i)
+	in := &p.in
 	if in.over || e.inOver == e.cfg.Peers {
 		return false
 	}
-	e.in.left -= in.want - in.got - in.tail.count()*e.cfg.Piece
+	if !p.near {
+		e.in.left -= in.want - in.got - in.tail.count()*e.cfg.Piece
+	}
 	in.over = true
 	e.inOver++
 	if in.begun {
@@ -219,8 +231,9 @@ func (e *Engine) tickIn(now congestion.Time) {
 	idles := l.below(took) || e.unserved()
 	l.busy = idles && l.begun > 1 && l.chunks > 1 && l.least > e.cfg.Threshold+e.queue
 	l.idles = idles
+	turn := e.turn()
 	l.count(now)
-	if idles && !l.busy && l.waiting.len() != 0 {
+	if idles && !l.busy && l.waiting.len() != 0 && turn {
 		i, _ := l.waiting.least()
 		l.waiting.remove(i)
 		e.at(i).in.invite = true

@@ -28,14 +28,18 @@ func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
 		if e.waiting.has(i) {
 			e.unwait(i)
 		}
-		e.left -= p.left()
-		e.flying -= int(p.flying)
-		if p.flying != 0 {
-			e.active--
-			e.known.putAir(p)
+		if !p.near {
+			e.left -= p.left()
+			e.given -= uint64(p.sent - p.acked)
+			e.flying -= int(p.flying)
+			if p.flying != 0 {
+				e.active--
+			}
 		}
+		e.known.putAir(p)
 		p.flying = 0
 		e.emits.remove(i)
+		e.nears.remove(i)
 		e.sentAll(i, p)
 	}
 	if e.forget(i) {

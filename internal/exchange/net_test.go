@@ -27,6 +27,7 @@ type net struct {
 	slow    int // one of so many paths is slow, 0: none
 	hops    int // pieces that were sent to relays
 	onward  int // and that relays have sent to their targets
+	each    int // members of a host, which share its links; 0: one
 
 	// fault changes what a member sends, and returns how often it does; nil: nothing is wrong.
 	// With leak relays keep the places of what they have passed on.
@@ -183,7 +184,7 @@ func (n *net) limits(m *member, a Action) {
 		return
 	}
 	flying, length := Deepest, a.Head.Total
-	if p.acked == 0 || m.e.waiting.len() != 0 {
+	if p.acked == 0 || m.e.waiting.len() != 0 && !p.near {
 		length = m.e.cfg.Chunk * 5 / 4
 	}
 	if p.acked == 0 {
@@ -230,6 +231,7 @@ func (n *net) step() bool {
 		if m.dead {
 			continue
 		}
+		n.share(i)
 		if at, ok := m.e.Wake(); ok && at <= n.now {
 			m.e.Tick(n.now)
 		}
@@ -265,6 +267,7 @@ func (n *net) deliver(at int) {
 	}
 	from := n.peerOf(msg.to, msg.from)
 	whole := true
+	n.share(msg.to)
 	switch {
 	case m.dead:
 	case m.finished:

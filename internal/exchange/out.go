@@ -62,21 +62,34 @@ func (e *Engine) unasked(w Word) bool {
 	return true
 }
 
+// delivered takes in that the link has delivered bytes.
+func (e *Engine) delivered(bytes int64) {
+	e.acked += bytes
+	e.carried += bytes
+	e.taken += uint64(bytes)
+}
+
 // ack takes in the end of a pair's oldest chunk on its way.
 func (e *Engine) ack(now congestion.Time, p *peer) {
 	f := p.flight[0]
 	copy(p.flight[:], p.flight[1:p.flying])
 	if p.flying--; p.flying == 0 {
 		e.known.putAir(p)
+	}
+	bytes := f.end - p.acked
+	p.acked = f.end
+	if p.near {
+		return
+	}
+	if p.flying == 0 {
 		e.active--
 	}
 	e.flying--
-	e.acked += f.end - p.acked
-	p.acked = f.end
+	e.delivered(bytes)
 	e.ackedAt = now
 	took := max(now.Sub(f.at), 1)
 	share := float64(p.acked-f.acked) * second / float64(took)
-	all := float64(e.acked-f.all) * second / float64(max(now.Sub(f.began), 1))
+	all := float64(e.carried-f.all) * second / float64(max(now.Sub(f.began), 1))
 	switch {
 	case e.smooth == 0:
 		e.smooth = all
@@ -121,6 +134,10 @@ func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
 			e.closePair(r)
 		}
 		e.sentAll(i, p)
+	case p.near:
+		if p.left() != 0 && !e.nears.has(i) {
+			e.nears.push(i)
+		}
 	case p.left() == 0:
 		e.discount(i) // the next pair may begin while the last chunk is on its way
 	case e.waiting.has(i):
@@ -166,7 +183,7 @@ func (e *Engine) wakeOut() (congestion.Time, bool) {
 // silent is when a pair has been without an acknowledgement for so long that it cannot
 // be the own link that holds it back, nor a pause.
 func (e *Engine) silent(i int32) congestion.Time {
-	return max(e.at(i).news, e.pace.until).Add(max(2*time.Duration(e.flying)*e.airtime(e.chunk), e.patient()))
+	return max(e.at(i).news, e.pace.until).Add(max(2*e.airtime(int64(e.flying)*e.chunk+e.others.flying), e.patient()))
 }
 
 // patient is the least time for which an acknowledgement is waited for.

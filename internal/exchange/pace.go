@@ -40,7 +40,7 @@ func (e *Engine) paced(now congestion.Time, bytes int64) {
 	if p.sent < paceChunks*e.chunk || e.rate == 0 {
 		return
 	}
-	p.until = p.began.Add(e.sparing(e.airtime(p.sent)))
+	p.until = p.began.Add(e.sparing(e.airtime(p.sent)) * time.Duration(1+e.others.ranks))
 	if p.paused = p.until > now; !p.paused {
 		p.sent = 0
 	}

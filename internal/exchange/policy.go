@@ -104,7 +104,7 @@ func (e *Engine) placed(i int32) int64 {
 // slowness is by how many halvings a path is slower than its part of the own link, which the pairs with chunks on
 // their way share; half of that is not slow.
 func (e *Engine) slowness(p *peer) int {
-	part := p.rate * float64(max(e.active, 1))
+	part := p.rate * float64(max(e.active+e.others.active, 1))
 	if part <= 0 || e.rate < 2*part {
 		return 0
 	}
@@ -121,7 +121,7 @@ func (e *Engine) yields(p *peer) bool {
 	if !p.busy && p.queue <= max(e.cfg.Threshold, e.queue+time.Duration(e.cfg.Factor*float64(e.dev))) {
 		return false
 	}
-	return p.rate > 0 && e.rate > 0 && float64(p.left())/p.rate < float64(e.left)/e.rate/2
+	return p.rate > 0 && e.rate > 0 && float64(p.left())/p.rate < float64(e.left+e.others.left)/e.rate/2
 }
 
 // keeps reports whether a pair whose chunk has ended goes on with its next one. If not, all

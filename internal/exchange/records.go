@@ -8,6 +8,7 @@ type mark uint8
 const (
 	markLost mark = 1 << iota
 	markAway      // is not needed and does not relay any more
+	markNear      // is on this member's host
 )
 
 // keptRecords is how many records an operation keeps at most beyond those that it needs, for what they say of
@@ -111,7 +112,7 @@ func (e *Engine) at(i int32) *peer {
 // newcomer gives a record to a peer that has none.
 func (e *Engine) newcomer(i int32) *peer {
 	m := e.known.marks[i]
-	p := &peer{lost: m&markLost != 0, away: m&markAway != 0, over: true, in: inPeer{over: true}}
+	p := &peer{lost: m&markLost != 0, away: m&markAway != 0, near: m&markNear != 0, over: true, in: inPeer{over: true}}
 	e.known.add(i, p)
 	return p
 }

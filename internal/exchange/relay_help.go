@@ -36,7 +36,7 @@ func (e *Engine) onAsk(i int32, n *Note) bool {
 	}
 	t := e.at(n.Third)
 	slow := t.rate > 0 && t.rate < relaySlow*n.Rate && e.slow(t) && !e.cfg.Always
-	if free == nil || t.absent() || slow || e.asksOf(i) == relayMost {
+	if free == nil || t.absent() || t.near || slow || e.asksOf(i) == relayMost {
 		e.note(i, Note{Kind: NoteRefuse, Serial: n.Serial})
 		return true
 	}
@@ -98,8 +98,8 @@ func (e *Engine) closeAsk(a *relayAsk) {
 
 // spare reports whether this member's own traffic leaves its link room both ways.
 func (e *Engine) spare() bool {
-	out := e.left == 0 || e.waiting.len() == 0 && e.shares < idle*e.rate
-	return e.cfg.Always || out && (e.in.left == 0 || e.in.idles)
+	out := e.left+e.others.left == 0 || e.waiting.len() == 0 && e.unused()
+	return e.cfg.Always || out && (e.in.left+e.others.inLeft == 0 || e.in.idles)
 }
 
 // ungranted reports whether a request waits for a grant.

@@ -97,7 +97,9 @@ func (e *Engine) rated(now congestion.Time, p *peer, share float64, took time.Du
 }
 
 // slow reports whether a path carries much less than its part of the own link.
-func (e *Engine) slow(p *peer) bool { return p.rate*float64(relaySlow*max(e.active, 1)) < e.rate }
+func (e *Engine) slow(p *peer) bool {
+	return p.rate*float64(relaySlow*max(e.active+e.others.active, 1)) < e.rate
+}
 
 // needs is what the rest of a pair takes at the rate of its path.
 func (e *Engine) needs(p *peer) time.Duration {
@@ -106,7 +108,7 @@ func (e *Engine) needs(p *peer) time.Duration {
 
 // hosts is when both hosts of a pair could have sent and received everything.
 func (e *Engine) hosts(p *peer) time.Duration {
-	return max(e.sparing(e.airtime(e.report.Out-e.acked)), p.rest)
+	return max(e.sparing(e.airtime(e.out-e.acked+e.others.left+e.others.flying)), p.rest)
 }
 
 // pays reports whether one piece more through a relay ends before it would on the pair's own path.
@@ -132,10 +134,10 @@ func (e *Engine) pairOf(i int32) *relayPair {
 
 // relay begins to send a pair's end through relays if that pays.
 func (e *Engine) relay(now congestion.Time, i int32) {
-	if !e.relaying() {
+	p := e.at(i)
+	if !e.relaying() || p.near {
 		return
 	}
-	p := e.at(i)
 	r := e.pairOf(i)
 	if r == nil && e.relays.open < relayPairs && e.late(p) {
 		for k := range e.relays.pairs {
@@ -284,7 +286,7 @@ func (e *Engine) ask(r *relayPair, p *peer) {
 		}
 		m := e.at(i)
 		slow := m.rate < relaySlow*p.rate && e.slow(m) && !e.cfg.Always
-		if i == r.target || m.absent() || m.busy || m.refused == r.target+1 || !m.heard || slow || r.uses(i) {
+		if i == r.target || m.near || m.absent() || m.busy || m.refused == r.target+1 || !m.heard || slow || r.uses(i) {
 			continue
 		}
 		e.relays.serial++
@@ -396,7 +398,9 @@ func (e *Engine) arrivedAt(i int32, w *Word) bool {
 	before := int64(r.low) + int64(bits.OnesCount64(r.have))
 	r.have = r.have>>(w.Low-r.low) | w.Have
 	r.low = w.Low
-	e.acked += (int64(r.low) + int64(bits.OnesCount64(r.have)) - before) * e.cfg.Piece
+	n := (int64(r.low) + int64(bits.OnesCount64(r.have)) - before) * e.cfg.Piece
+	e.given += uint64(n)
+	e.delivered(n)
 	return true
 }
 

@@ -26,7 +26,7 @@ type Report struct {
 	// Most is the greatest number of peers that were sent to at a time.
 	Most int
 	// OutRate and InRate are the most that the own link carried lately, in bytes per second;
-	// 0: not known. Bound is what these alone would have let the operation take.
+	// 0: not known. Bound is what these alone would have let the operation take, of what goes over links.
 	OutRate, InRate float64
 	Bound           time.Duration
 }
@@ -57,10 +57,10 @@ func (e *Engine) Report() Report {
 	r := e.report
 	r.OutRate, r.InRate = e.rate, e.in.rate
 	if r.OutRate > 0 {
-		r.Bound = time.Duration(float64(r.Out) / r.OutRate * float64(time.Second))
+		r.Bound = time.Duration(float64(e.out) / r.OutRate * float64(time.Second))
 	}
 	if r.InRate > 0 {
-		r.Bound = max(r.Bound, time.Duration(float64(r.In)/r.InRate*float64(time.Second)))
+		r.Bound = max(r.Bound, time.Duration(float64(e.in.all)/r.InRate*float64(time.Second)))
 	}
 	return r
 }

@@ -16,7 +16,7 @@ import "structs"
 // SegMagic and SegVersion identify the segment layout.
 const (
 	SegMagic   = 0x31746665772d6766
-	SegVersion = 7 // changes with the layout
+	SegVersion = 8 // changes with the layout
 )
 
 // Bits of Flags of [Segment] and [Attach]: the endpoint's socket is bound to a wildcard address, so it answers at every
@@ -44,6 +44,9 @@ const (
 	RxGone     = 4 // the endpoint was closed
 	RxRevoked  = 8 // peers fetch nothing any more of what its owner has offered
 )
+
+// NoticeWords is the number of words that an endpoint says to all peers.
+const NoticeWords = 16
 
 // Segment is the header of an endpoint's segment.
 //
@@ -87,6 +90,9 @@ type Segment struct {
 	// the attach table. Loaded by pollers of the owner, relaxed.
 	RxRings uint32 `c:"_Atomic"` // inbound rings in use: the first so many
 	_       [60]byte
+	// lines 5-6: what the owner says to all peers (hw.Noticeboard); written by the owner's lease holder, read by
+	// peers, relaxed. 0 at first.
+	Notice [NoticeWords]uint64 `c:"_Atomic"`
 }
 
 // RxRings is the number of inbound rings of a segment: seven that belong to one sender each, and one for all others.

@@ -37,6 +37,8 @@ type groupMember struct {
 	in     []int64
 	fixed  fixedOrder
 	ended  bool
+	beside []*groupMember  // the other members of its host
+	readAt congestion.Time // when it last read what they do
 }
 
 // pairFlow carries one member's chunks to another, and back what the receiver says.
@@ -99,6 +101,37 @@ func (g *Group) Engine(cfg exchange.Config, relay int64) {
 	}
 }
 
+// Hosts has the members of each host share its links: they know of each other what [exchange.Use] says, as it was up to
+// useEvery ago. The engines are there.
+func (g *Group) Hosts(of func(rank int) int) {
+	for _, m := range g.members {
+		m.beside = nil
+		for p := range m.pairs {
+			if other := g.members[(m.rank+1+p)%len(g.members)]; of(other.rank) == of(m.rank) {
+				m.engine.Near(p)
+				m.beside = append(m.beside, other)
+			}
+		}
+	}
+}
+
+// useEvery is how often a member reads what the others of its host do.
+const useEvery = 100 * time.Microsecond
+
+// readUses reads it before an event.
+func (m *groupMember) readUses() {
+	now := m.group.net.now
+	if len(m.beside) == 0 || now.Sub(m.readAt) < useEvery {
+		return
+	}
+	m.readAt = now
+	uses := make([]exchange.Use, len(m.beside))
+	for i, other := range m.beside {
+		uses[i] = other.engine.Use()
+	}
+	m.engine.Share(now, uses)
+}
+
 // Exchange runs an all-to-all: slice is what one has for another, in bytes. With a width
 // the order is fixed, and so many peers are sent to at a time. It returns the time of the last
 // member, or limit.
@@ -119,6 +152,7 @@ func (g *Group) Exchange(width int, slice func(from, to int) int64, limit time.D
 		g.Took[m.rank] = limit
 		m.fixed = fixedOrder{width: width}
 		if width == 0 {
+			m.readUses()
 			m.engine.Start(g.net.now, m.out, m.in)
 			m.pump()
 		} else {
@@ -182,7 +216,7 @@ func (f *pairFlow) mirror() *pairFlow { return f.to.pairs[f.back] }
 // send sends a chunk.
 func (f *pairFlow) send(c exchange.Chunk) {
 	f.heads = append(f.heads, load{Chunk: c})
-	f.flow.Add((c.Length + f.flow.size - 1) / f.flow.size)
+	f.flow.AddBytes(c.Length)
 }
 
 // delivered takes in a packet at the receiver.
@@ -202,6 +236,7 @@ func (f *pairFlow) delivered(now congestion.Time) {
 	case c.piece != nil:
 		f.arrivedPiece(now, c, n)
 	case m.fixed.width == 0:
+		m.readUses()
 		m.engine.Arrived(now, f.back, &c.Chunk, c.Offset+f.at-n, n, ends)
 	}
 	if !ends {
@@ -250,6 +285,7 @@ func (f *pairFlow) receive(p *Packet) {
 	}
 	for ; f.taken < number; f.taken++ {
 		if m.fixed.width == 0 {
+			m.readUses()
 			f.heard(&f.words[f.taken])
 		} else {
 			m.fixed.open--
@@ -293,6 +329,7 @@ func (m *groupMember) handle(*Packet) {
 	if m.ended || m.fixed.width != 0 || m.engine == nil || m.group.net.now < m.wake {
 		return
 	}
+	m.readUses()
 	m.engine.Tick(m.group.net.now)
 	m.pump()
 }

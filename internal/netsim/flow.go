@@ -41,18 +41,20 @@ type Flow struct {
 	flight        []sent // of numbers [first, next)
 	again         []uint64
 	chunk         uint64
-	arrived       map[uint64]bool // chunks at the receiver at or above whole
-	whole         uint64          // chunks below this all arrived
-	log           []arrival       // at the receiver, not yet learnt by the sender
-	logged        uint64          // number of arrivals before log
-	answered      uint64          // arrivals that were answered
-	highest       uint64          // number at the receiver, plus 1
-	highestAt     congestion.Time // when it arrived
-	asked         bool            // an answer is owed at once
-	answerAt      congestion.Time // when one is owed in any case
-	newest        uint64          // the highest number acknowledged, plus 1
-	news          bool            // an answer was taken in that settle has not seen
-	probed        bool            // the retransmission timer ran out, and one packet went again
+	added         uint64           // chunks, by AddBytes
+	short         map[uint64]int64 // bytes of chunks that fill no packet
+	arrived       map[uint64]bool  // chunks at the receiver at or above whole
+	whole         uint64           // chunks below this all arrived
+	log           []arrival        // at the receiver, not yet learnt by the sender
+	logged        uint64           // number of arrivals before log
+	answered      uint64           // arrivals that were answered
+	highest       uint64           // number at the receiver, plus 1
+	highestAt     congestion.Time  // when it arrived
+	asked         bool             // an answer is owed at once
+	answerAt      congestion.Time  // when one is owed in any case
+	newest        uint64           // the highest number acknowledged, plus 1
+	news          bool             // an answer was taken in that settle has not seen
+	probed        bool             // the retransmission timer ran out, and one packet went again
 	rtt           time.Duration
 	timer         congestion.Time // when the earliest timer event is due, 0 for none
 	deadline      congestion.Time // when the RTO runs out
@@ -131,6 +133,28 @@ func (f *Flow) Add(packets int64) {
 	f.pump()
 }
 
+// AddBytes lets the flow send so many bytes more. The last packet has what is left, on the wire: what is counted are
+// whole ones. All that the flow sends is added so.
+func (f *Flow) AddBytes(bytes int64) {
+	packets := (bytes + f.size - 1) / f.size
+	f.added += uint64(packets)
+	if rest := bytes % f.size; rest != 0 {
+		if f.short == nil {
+			f.short = map[uint64]int64{}
+		}
+		f.short[f.added-1] = rest
+	}
+	f.Add(packets)
+}
+
+// wire is the bytes of a chunk's packet.
+func (f *Flow) wire(chunk uint64) int64 {
+	if n, ok := f.short[chunk]; ok {
+		return n
+	}
+	return f.size
+}
+
 // pump sends as much as window and pace allow.
 func (f *Flow) pump() {
 	now := f.net.now
@@ -178,7 +202,7 @@ func (f *Flow) transmit(now congestion.Time) {
 		}
 	}
 	p := f.net.packet()
-	p.Size, p.Number, p.Stamp = f.size, f.next, congestion.Time(chunk)
+	p.Size, p.Number, p.Stamp = f.wire(chunk), f.next, congestion.Time(chunk)
 	p.Asks = f.Path.Inflight()+f.size >= f.Path.Control().Window()
 	f.flight = append(f.flight, sent{state: f.Path.OnSend(now, f.size), chunk: chunk, asked: p.Asks})
 	f.next++

@@ -23,7 +23,7 @@ func (m *groupMember) refused(a *exchange.Action) bool {
 func (f *pairFlow) sendPiece(a *exchange.Action) {
 	kept := *a
 	f.heads = append(f.heads, load{Chunk: exchange.Chunk{Length: f.to.group.piece}, piece: &kept})
-	f.flow.Add((f.to.group.piece + f.flow.size - 1) / f.flow.size)
+	f.flow.AddBytes(f.to.group.piece)
 }
 
 // arrivedPiece takes in n bytes of a piece at the receiver. The sender's copy is not needed any
