@@ -159,7 +159,7 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openPendings(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
-	if e.iface, err = openOwn(e, n+1); err != nil {
+	if e.iface, err = openLocal(e); err != nil {
 		return openError(err)
 	}
 	e.attr = l.addPort(e.iface).attr

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
@@ -322,11 +323,14 @@ func (e *MatchedEndpoint) dropKeys() {
 
 // open opens the interface.
 func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
-	device, err := e.domain.rdmaDevice()
+	device, err := e.domain.device.Domain()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
 	}
-	i, err := openMatchIface(device, e)
+	i, err := backends.OpenMatched(device, &backends.Matched{
+		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
+		Direct: plane.Load(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -337,7 +341,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	}
 	e.matcher = m.Matcher()
 	t := matched.Open(matched.Options{
-		Iface: i, Matcher: e.matcher, Cache: e.domain.cacheOf(device), Copies: device,
+		Iface: i, Matcher: e.matcher, Cache: e.domain.device.Cache(device), Copies: device,
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
 		Address: e.addressIn(e.matcher), Source: e.sourceIn(e.matcher), Ended: e.ended,

@@ -46,6 +46,7 @@ var layers = [][]string{
 		"provider/av", "provider/conn", "provider/control", "provider/flow", "provider/note", "provider/peers",
 		"provider/pieces", "provider/region", "provider/rkey",
 	},
+	{"provider/backends"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},
