@@ -46,7 +46,7 @@ func (e *Endpoint) Enable() error {
 	if err := e.attachQueues(); err != nil {
 		e.detachQueues()
 		r := e.rx.acquire()
-		e.hide()
+		e.table.Hide()
 		r.give()
 		e.release()
 		return err

@@ -13,7 +13,6 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/backends"
@@ -23,6 +22,7 @@ import (
 	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/refs"
+	"github.com/weft-fabric/weft/provider/tables"
 )
 
 // MatchedEndpoint is a reliable datagram endpoint with a device that matches its messages (hw.Matcher). It has that
@@ -39,7 +39,7 @@ type MatchedEndpoint struct {
 
 	hotMemory
 	rx      *hot.Rx // from Open to Close
-	rxBlock []byte
+	rxTable tables.Rx
 	wakes   *cq.Source // immutable from Enable on
 	// transfer has the operations, nil before Enable. Stored by Enable, read by any thread.
 	transfer atomic.Pointer[matched.Endpoint]
@@ -65,12 +65,6 @@ type leasedMatched struct {
 	calls   uint      // of progress
 	sampled time.Time // when counters were shown
 }
-
-// matchedRx and matchedEP are the memory of the tables that C reads.
-var (
-	matchedRx = blockKind{rx: true, bytes: mem.Round(int(unsafe.Sizeof(hot.Rx{})))}
-	matchedEP = blockKind{bytes: mem.Round(int(unsafe.Sizeof(hot.EP{})))}
-)
 
 // noRings is the number of inbound rings that C sees.
 var noRings uint32
@@ -116,23 +110,17 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 
 // allocate takes the memory of the tables.
 func (e *MatchedEndpoint) allocate() (err error) {
-	if _, err := noRx(); err != nil {
+	if e.rxTable, err = tables.OpenLease(); err != nil {
 		return err
 	}
-	if e.rxBlock, err = takeBlock(matchedRx); err != nil {
+	if e.table, err = tables.OpenEP(0, 0); err != nil {
+		e.rxTable.Close()
 		return err
 	}
-	e.kind = matchedEP
-	if e.block, err = takeBlock(matchedEP); err != nil {
-		giveBlock(matchedRx, e.rxBlock)
-		return err
-	}
-	e.hot = (*hot.EP)(unsafe.Pointer(unsafe.SliceData(e.block)))
+	e.hot, e.rx = e.table.Table(), e.rxTable.Table()
 	e.hot.RxRings = uintptr(unsafe.Pointer(&noRings))
-	e.rx = (*hot.Rx)(unsafe.Pointer(unsafe.SliceData(e.rxBlock)))
 	e.leased = lease.Guard(&e.rx.Lease, &leasedMatched{e: e})
 	e.waiting.Notify = e.callForGo
-	e.hide()
 	return nil
 }
 
@@ -427,7 +415,7 @@ func (e *MatchedEndpoint) disable() {
 	l := e.leased.Wait()
 	l.dead = true
 	atomic.StoreUintptr(&e.hot.Match, 0)
-	e.hide()
+	e.table.Hide()
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
 	}
@@ -451,9 +439,7 @@ func (e *MatchedEndpoint) Close() error {
 		e.unbind[i]()
 	}
 	e.freeHot()
-	atomic.StoreUint32(&e.rx.Attention, 0)
-	atomic.StoreUint64(&e.rx.Handle, 0)
-	giveBlock(matchedRx, e.rxBlock)
+	e.rxTable.Close()
 	e.domain.refs.Release()
 	return nil
 }
