@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/av"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -28,11 +29,11 @@ func (d *Domain) openAV(attr *fi.AVAttr, limit uint64) (*AV, error) {
 		o.Keys = d.keyLimit()
 		if d.Matches() {
 			o.Admits = func(key authkey.Key) error {
-				device, err := d.rdmaDevice()
+				device, err := d.device.Domain()
 				if err != nil {
 					return err
 				}
-				return admitsMatchKey(device, key)
+				return backends.AdmitsMatchKey(device, key)
 			}
 		}
 	}
@@ -69,11 +70,11 @@ func (d *Domain) reach(n names.Name) error {
 		return fmt.Errorf("list network interfaces: %w", err)
 	}
 	for _, l := range locals {
-		if l.Iface == d.DomainName() && networked(l.Name, d.cfg) && !n.IsLoopback() {
+		if l.Iface == d.DomainName() && backends.Networked(l.Name, d.cfg) && !n.IsLoopback() {
 			return nil
 		}
 	}
-	if device, _ := d.rdmaDevice(); device != nil && !n.IsLoopback() {
+	if device, _ := d.device.Domain(); device != nil && !n.IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("it is not on this host: %w", fi.EHOSTUNREACH)

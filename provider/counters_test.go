@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/backends"
 )
 
 // page reads this process's page of counters in the directory of a bench.
@@ -65,7 +66,7 @@ func TestCounters(t *testing.T) {
 	b.housekeep()
 	var eager, long, eagerBytes, longBytes uint64
 	for _, n := range sizes {
-		if n <= shmEager(config.Default()) {
+		if n <= backends.SHMEager(config.Default()) {
 			eager, eagerBytes = eager+1, eagerBytes+uint64(n)
 		} else {
 			long, longBytes = long+1, longBytes+uint64(n)

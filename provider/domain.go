@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/ptp"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/hmem"
 	offers "github.com/weft-fabric/weft/provider/info"
@@ -43,8 +44,8 @@ type Domain struct {
 	maxStripes int
 	regions    region.Table[MR]
 	published  region.Publisher
-	rdma       rdmaDomain
-	clock      *probe.Clock // nil: not requested; immutable
+	device     *backends.Device // immutable
+	clock      *probe.Clock     // nil: not requested; immutable
 	threads    progressThreads
 	served     bool // counted as a user of the service thread; immutable
 
@@ -90,7 +91,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
 	}
 	d.drives = deferred.NewDrives(driven.drive, driven.undrive)
-	d.published.Memory, d.published.Auth = newMemoryDomain(), auth
+	d.published.Memory, d.published.Auth = backends.NewMemoryDomain(), auth
 	d.published.Mapped = f.cfg.HMEMMapSize != 0 && f.cfg.Service != config.No
 	d.published.Allocated = info.Domain.MRMode&(fi.MRAllocated|fi.MRBasic) != 0
 	d.published.HugeLeast = uint64(f.cfg.HugeRegionSize)
@@ -100,6 +101,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if offers.Matched(f.cfg, info) {
 		d.format = names.Matched
 	}
+	d.device = backends.NewDevice(d.cfg, d.DomainName(), auth, d.Matches())
 	if d.clock, err = probe.OpenClock(d.cfg, d.DomainName(), clockSources); err != nil {
 		_ = d.published.Memory.Close()
 		f.refs.Release()
@@ -157,7 +159,7 @@ func (d *Domain) Close() error {
 	d.importer.Leave()
 	d.clock.Close()
 	_ = d.published.Memory.Close()
-	d.closeRDMA()
+	d.device.Close()
 	d.published.Direct.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()

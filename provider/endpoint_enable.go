@@ -46,7 +46,7 @@ func (e *Endpoint) Enable() error {
 	if err := e.attachQueues(); err != nil {
 		e.detachQueues()
 		r := e.rx.acquire()
-		e.hide()
+		e.table.Hide()
 		r.give()
 		e.release()
 		return err
@@ -159,7 +159,7 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openPendings(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
-	if e.iface, err = openOwn(e, n+1); err != nil {
+	if e.iface, err = openLocal(e); err != nil {
 		return openError(err)
 	}
 	e.attr = l.addPort(e.iface).attr

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -41,7 +42,7 @@ const bindTries = 16
 func (d *Domain) bind(want names.Name, domainIface, only string) (*names.Socket, names.Name, error) {
 	for try := 0; ; try++ {
 		s, n, err := names.Reserve(want, domainIface, only)
-		if err != nil || want.Port != 0 || try == bindTries || !nameTaken(n, d.cfg) {
+		if err != nil || want.Port != 0 || try == bindTries || !backends.NameTaken(n, d.cfg) {
 			return s, n, err
 		}
 		s.Close()

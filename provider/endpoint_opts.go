@@ -157,3 +157,12 @@ func (e *Endpoint) permitShared(permitted bool) error {
 	e.apart = !permitted
 	return nil
 }
+
+// mayUseDevice reports whether the endpoint, which is no context, would have an interface on the domain's device.
+func (e *peering) mayUseDevice() bool {
+	if e.name.IsLoopback() || e.auth != "" || e.keys != nil {
+		return false
+	}
+	device, _ := e.domain.device.Domain()
+	return device != nil
+}

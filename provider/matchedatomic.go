@@ -5,6 +5,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/matched"
 )
 
@@ -15,7 +16,7 @@ func matchedAtomic(k atomics.Kind, d fi.Datatype, op fi.Op) (hw.MatchOp, hw.Matc
 	o, t := hw.MatchOp(op), hw.MatchType(d)
 	fits := op >= 0 && int(op) == int(o) && d >= 0 && int(d) == int(t) &&
 		(k == atomics.Compare) == (op >= fi.OpCSwap)
-	return o, t, fits && matchAtomic(o, t, k != atomics.Base)
+	return o, t, fits && backends.MatchAtomic(o, t, k != atomics.Base)
 }
 
 // AtomicCount is the number of elements of a datatype that one call of a kind can operate on, at endpoints of the

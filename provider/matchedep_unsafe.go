@@ -13,15 +13,16 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/refs"
+	"github.com/weft-fabric/weft/provider/tables"
 )
 
 // MatchedEndpoint is a reliable datagram endpoint with a device that matches its messages (hw.Matcher). It has that
@@ -39,7 +40,7 @@ type MatchedEndpoint struct {
 
 	hotMemory
 	rx      *hot.Rx // from Open to Close
-	rxBlock []byte
+	rxTable tables.Rx
 	wakes   *cq.Source // immutable from Enable on
 	// transfer has the operations, nil before Enable. Stored by Enable, read by any thread.
 	transfer atomic.Pointer[matched.Endpoint]
@@ -65,12 +66,6 @@ type leasedMatched struct {
 	calls   uint      // of progress
 	sampled time.Time // when counters were shown
 }
-
-// matchedRx and matchedEP are the memory of the tables that C reads.
-var (
-	matchedRx = blockKind{rx: true, bytes: mem.Round(int(unsafe.Sizeof(hot.Rx{})))}
-	matchedEP = blockKind{bytes: mem.Round(int(unsafe.Sizeof(hot.EP{})))}
-)
 
 // noRings is the number of inbound rings that C sees.
 var noRings uint32
@@ -116,23 +111,17 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 
 // allocate takes the memory of the tables.
 func (e *MatchedEndpoint) allocate() (err error) {
-	if _, err := noRx(); err != nil {
+	if e.rxTable, err = tables.OpenLease(); err != nil {
 		return err
 	}
-	if e.rxBlock, err = takeBlock(matchedRx); err != nil {
+	if e.table, err = tables.OpenEP(0, 0); err != nil {
+		e.rxTable.Close()
 		return err
 	}
-	e.kind = matchedEP
-	if e.block, err = takeBlock(matchedEP); err != nil {
-		giveBlock(matchedRx, e.rxBlock)
-		return err
-	}
-	e.hot = (*hot.EP)(unsafe.Pointer(unsafe.SliceData(e.block)))
+	e.hot, e.rx = e.table.Table(), e.rxTable.Table()
 	e.hot.RxRings = uintptr(unsafe.Pointer(&noRings))
-	e.rx = (*hot.Rx)(unsafe.Pointer(unsafe.SliceData(e.rxBlock)))
 	e.leased = lease.Guard(&e.rx.Lease, &leasedMatched{e: e})
 	e.waiting.Notify = e.callForGo
-	e.hide()
 	return nil
 }
 
@@ -209,7 +198,7 @@ func (e *MatchedEndpoint) setMinMulti(value uint64) error {
 	if t := e.transfer.Load(); t != nil {
 		return t.SetMinMulti(value)
 	}
-	attr := matchAttr()
+	attr := backends.MatchAttr()
 	if err := matched.CheckMinMulti(value, &attr); err != nil {
 		return err
 	}
@@ -345,11 +334,14 @@ func (e *MatchedEndpoint) dropKeys() {
 
 // open opens the interface.
 func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
-	device, err := e.domain.rdmaDevice()
+	device, err := e.domain.device.Domain()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
 	}
-	i, err := openMatchIface(device, e)
+	i, err := backends.OpenMatched(device, &backends.Matched{
+		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
+		Direct: plane.Load(),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +352,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	}
 	e.matcher = m.Matcher()
 	t := matched.Open(matched.Options{
-		Iface: i, Matcher: e.matcher, Cache: e.domain.cacheOf(device), Copies: device,
+		Iface: i, Matcher: e.matcher, Cache: e.domain.device.Cache(device), Copies: device,
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
 		Address: e.addressIn(e.matcher), Source: e.sourceIn(e.matcher), Ended: e.ended,
@@ -446,7 +438,7 @@ func (e *MatchedEndpoint) disable() {
 	l := e.leased.Wait()
 	l.dead = true
 	atomic.StoreUintptr(&e.hot.Match, 0)
-	e.hide()
+	e.table.Hide()
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
 	}
@@ -470,9 +462,7 @@ func (e *MatchedEndpoint) Close() error {
 		e.unbind[i]()
 	}
 	e.freeHot()
-	atomic.StoreUint32(&e.rx.Attention, 0)
-	atomic.StoreUint64(&e.rx.Handle, 0)
-	giveBlock(matchedRx, e.rxBlock)
+	e.rxTable.Close()
 	e.domain.refs.Release()
 	return nil
 }

@@ -140,7 +140,7 @@ func (m *MR) writtenBy(e *MatchedEndpoint) func(bytes uint64) {
 
 // registerWith registers the region's memory with the device of an endpoint.
 func (m *MR) registerWith(e *MatchedEndpoint) (hw.Memory, error) {
-	device, err := e.domain.rdmaDevice()
+	device, err := e.domain.device.Domain()
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"io"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
 	"github.com/weft-fabric/weft/provider/watch"
@@ -47,7 +50,7 @@ const (
 
 // portSet are an endpoint's ports: its interfaces on the transports. Immutable from Enable on.
 type portSet struct {
-	iface    iface // of the first port
+	iface    backends.Local // of the first port
 	ports    []*port
 	probers  []*probe.Prober // of these ports
 	networks []*watch.Port   // of the ports to other hosts
@@ -283,20 +286,45 @@ func (e *leasedEP) openNetworkPorts() error {
 	if caps&fi.RemoteComm == 0 && !e.apart {
 		return nil
 	}
-	list, names, err := openNetworks(&e.Endpoint)
+	networks, err := transportsOf(&e.Endpoint).OpenNetworks()
 	if err != nil {
 		return err
 	}
-	e.names = names
+	e.names, e.unbelled = networks.Names, networks.Unbelled
+	list := networks.Ifaces
 	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
 	for _, i := range list {
 		p := e.addPort(i)
-		p.cache = e.domain.cacheOf(i.Memory())
+		p.cache = e.domain.device.Cache(i.Memory())
 		e.addDevice(p)
 		p.network = watch.New(p.Iface, networkOwner{&e.peering}, nil)
 		e.networks = append(e.networks, p.network)
 	}
 	return nil
+}
+
+// transportsOf is an endpoint, which is about to be enabled, as its transports have it.
+func transportsOf(e *Endpoint) *backends.Endpoint {
+	t := &backends.Endpoint{
+		Config: e.domain.cfg, Device: e.domain.device, Name: e.name, Context: e.context, Socket: e.socket,
+		Auth: e.auth, Keys: e.keys, Stripes: e.stripeCount() + 1, Class: e.domain.dscp(e.info),
+		Apart: e.apart, Polled: e.polled(), Direct: plane.Load(),
+	}
+	if e.scalable != nil {
+		t.Mapper = e.scalable.mapper
+	}
+	return t
+}
+
+// openLocal opens the transport to peers on this host, to which regions are published that those with the domain's key
+// reach by themselves.
+func openLocal(e *Endpoint) (backends.Local, error) {
+	t := transportsOf(e)
+	return t.OpenLocal(&backends.LocalOptions{
+		Here:        func(a netip.Addr) bool { return e.domain.local.Has(names.New(a, 0)) },
+		BounceCount: e.bounces(t.Stripes), Incarnation: e.incarnation, Exclusive: e.domain.exclusiveShared(),
+		Published: e.published(), Collectives: e.collectivePuts(),
+	})
 }
 
 // startNetworks begins to watch the ports to other hosts.

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/backends"
 )
 
 // Progress without the application. A domain's progress threads drive its
@@ -238,7 +239,7 @@ func Reserve(e *Endpoint, on bool) error {
 // background is an endpoint as a progress thread drives it.
 type background struct {
 	rx     *rxContext
-	iface  iface
+	iface  backends.Local
 	source *cq.Source
 	hot    *hot.EP
 	name   string

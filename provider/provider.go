@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/info"
 )
 
@@ -79,7 +80,7 @@ func GetInfoFor(host, version uint32, node, service string, flags uint64, hints 
 		return nil, err
 	}
 	env := info.System(host)
-	env.Matching = matchDevices
+	env.Matching = backends.MatchDevices
 	infos, err := env.GetInfo(version, node, service, flags, hints, cfg)
 	for _, i := range infos {
 		opened.fill(i)
@@ -113,3 +114,9 @@ func (r *registry) fill(i *fi.Info) {
 		}
 	}
 }
+
+// Backend describes a transport of this build for people ("weft info").
+type Backend = backends.Backend
+
+// Backends tries every transport: see [backends.List].
+func Backends(c *config.Config) []Backend { return backends.List(c) }

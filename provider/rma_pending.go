@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -45,7 +46,7 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 	}
 	if first := e.domain.published.Direct.First(); first != nil {
 		h.Regions = uintptr(unsafe.Pointer(first))
-		h.RegionCount = publishedKeys
+		h.RegionCount = backends.PublishedKeys
 	}
 }
 

@@ -3,7 +3,6 @@ package provider
 import (
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -20,6 +19,7 @@ import (
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/tables"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -32,8 +32,7 @@ import (
 type rxContext struct {
 	hot   *hot.Rx
 	posts *mpsc.Ring
-	block []byte // memory of hot and the ring
-	kind  blockKind
+	table tables.Rx // memory of hot and the ring
 
 	domain *Domain // immutable
 	cfg    *config.Config
@@ -108,9 +107,12 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	r.ids.Changed, r.ids.Stale = r.identityChanged, func() { clear(r.addrIDs) }
 	r.Pool, r.UnexpectedMax, r.MemoryMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes, d.cfg.UnexpectedMemory
 	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
-	if err := r.allocateHot(log2(slots), flags); err != nil {
+	var err error
+	if r.table, err = tables.OpenRx(log2(slots), exclusive); err != nil {
 		return nil, err
 	}
+	r.hot = r.table.Table()
+	r.hot.Flags, r.hot.OpFlags, r.hot.Rest = flags, attr.OpFlags, restMillis(d.cfg.PeerCheckInterval)
 	word := &r.hot.Lease
 	if exclusive {
 		word = nil
@@ -121,10 +123,8 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		r.callGo()
 		r.ring()
 	}
-	base := unsafe.Pointer(r.hot)
-	rxBytes := int(unsafe.Sizeof(hot.Rx{}))
-	view := mpsc.NewView(unsafe.Add(base, rxBytes+hot.CacheLine), unsafe.Add(base, rxBytes),
-		log2(slots), hot.CacheLine)
+	head, first := r.table.Ring()
+	view := mpsc.NewView(first, head, log2(slots), hot.CacheLine)
 	r.hot.Posts = view.Hot()
 	r.posts = mpsc.View(&r.hot.Posts)
 	if err := r.openEngines(); err != nil {
@@ -166,7 +166,7 @@ func (r *leasedRx) free() {
 		_ = r.ops.Close()
 	}
 	_ = r.Pool.Close()
-	r.freeHot()
+	r.table.Close()
 }
 
 // take takes the progress lease, and returns nil if another thread has it.

@@ -172,7 +172,7 @@ func (e *Endpoint) disable() {
 	l := r.of(e)
 	r.flushOut(l)
 	r.detach(l)
-	e.hide()
+	e.table.Hide()
 	r.give()
 	e.release()
 }

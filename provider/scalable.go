@@ -4,9 +4,8 @@ import (
 	"sync"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw/udp"
-	devices "github.com/weft-fabric/weft/hw/verbs/exchange"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/refs"
@@ -33,11 +32,7 @@ type Scalable struct {
 	named   bool   // a context uses the name: it stays
 	tx, rx  []bool // which contexts are open, by index
 
-	// mapper answers peers on other hosts at which UDP port a context is, devices at
-	// which address of an RDMA device. nil until a context is opened that can be reached
-	// from there.
-	mapper  *udp.PortMapper
-	devices *devices.Exchange
+	mapper *backends.Mapper // nil until a context is enabled
 }
 
 // OpenScalable opens a scalable endpoint. The numbers of contexts are those of
@@ -160,31 +155,4 @@ func (s *Scalable) Close() error {
 	s.socket.Close()
 	s.domain.refs.Release()
 	return nil
-}
-
-// portMapper returns the endpoint's port mapper, opening it for the first context.
-func (s *Scalable) portMapper() (*udp.PortMapper, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mapper == nil {
-		x, err := devices.Share(nil)
-		if err != nil {
-			return nil, err
-		}
-		m, err := udp.OpenPortMapper(s.socket.FD, s.domain.dscp(s.info), x.Take)
-		if err != nil {
-			return nil, err
-		}
-		s.mapper, s.devices = m, x
-	}
-	return s.mapper, nil
-}
-
-// setDevice sets the address of a context's RDMA device with which peers are answered, nil: it has none.
-func (s *Scalable) setDevice(context uint8, address []byte) error {
-	_, err := s.portMapper()
-	if err == nil {
-		s.devices.Set(context, address)
-	}
-	return err
 }

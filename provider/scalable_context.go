@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -113,7 +114,13 @@ func (s *Scalable) share(e *Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.socket, e.name, e.av = s.socket, s.name, s.av
-	s.named = s.named || s.av != nil
+	if s.av == nil {
+		return // it is not enabled
+	}
+	s.named = true
+	if s.mapper == nil {
+		s.mapper = backends.NewMapper(s.socket, s.domain.dscp(s.info))
+	}
 }
 
 // closed takes a context back.

@@ -36,7 +36,7 @@ var layers = [][]string{
 	{
 		"provider/atomics", "provider/claim", "provider/collective", "provider/cm", "provider/ordering",
 		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names", "provider/pages",
-		"provider/probe", "provider/refs", "provider/service", "provider/tally",
+		"provider/probe", "provider/refs", "provider/service", "provider/tables", "provider/tally",
 		"provider/watch",
 	},
 	{"internal/dataplane"},
@@ -46,6 +46,7 @@ var layers = [][]string{
 		"provider/av", "provider/conn", "provider/control", "provider/flow", "provider/note", "provider/peers",
 		"provider/pieces", "provider/region", "provider/rkey",
 	},
+	{"provider/backends"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

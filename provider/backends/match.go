@@ -1,6 +1,6 @@
 //go:build cgo
 
-package provider
+package backends
 
 import (
 	"encoding/binary"
@@ -51,11 +51,11 @@ func matchConfig(c *config.Config, pid, receives, sends int) *cxi.MatchConfig {
 	}
 }
 
-// matchAttr is what the interface of a matched endpoint will have, but for how many operations.
-func matchAttr() hw.MatchAttr { return cxi.MatchConfig{}.MatchAttr() }
+// MatchAttr is what the interface of a matched endpoint will have, but for how many operations.
+func MatchAttr() hw.MatchAttr { return cxi.MatchConfig{}.MatchAttr() }
 
-// matchDevices lists the devices that match messages, those alone that the configuration names.
-func matchDevices(c *config.Config) ([]info.MatchDevice, error) {
+// MatchDevices lists the devices that match messages, those alone that the configuration names.
+func MatchDevices(c *config.Config) ([]info.MatchDevice, error) {
 	list, err := cxi.Devices(cxi.DefaultSysfs, libcxi.DefaultLibrary)
 	if err != nil {
 		return nil, err
@@ -96,8 +96,8 @@ func matchKey(key authkey.Key) (service uint32, vni uint16, err error) {
 	return binary.NativeEndian.Uint32(b), binary.NativeEndian.Uint16(b[4:]), nil
 }
 
-// admitsMatchKey judges an authorisation key of an address vector: it is of the device's service, which has its VNI.
-func admitsMatchKey(device hw.MemoryDomain, key authkey.Key) error {
+// AdmitsMatchKey judges an authorisation key of an address vector: it is of the device's service, which has its VNI.
+func AdmitsMatchKey(device hw.MemoryDomain, key authkey.Key) error {
 	service, vni, err := matchKey(key)
 	if err != nil {
 		return err
@@ -123,14 +123,14 @@ func launched(device string, key authkey.Key) (getenv func(string) string, err e
 	return func(name string) string { return says[name] }, nil
 }
 
-// openMatchDevice opens the device of a domain for matched endpoints.
-func openMatchDevice(d *Domain) (hw.MemoryDomain, error) {
-	getenv, err := launched(d.DomainName(), d.auth)
+// openMatchDevice opens the device of a domain, which is named after it, for matched endpoints.
+func openMatchDevice(domain string, auth authkey.Key) (hw.MemoryDomain, error) {
+	getenv, err := launched(domain, auth)
 	if err != nil {
 		return nil, err
 	}
 	m, err := cxi.OpenDomain(cxi.DomainConfig{
-		Device: d.DomainName(), Getenv: getenv,
+		Device: domain, Getenv: getenv,
 		Logf: func(format string, args ...any) { log.Infof(log.Domain, format, args...) },
 	})
 	if err != nil {
@@ -139,21 +139,22 @@ func openMatchDevice(d *Domain) (hw.MemoryDomain, error) {
 	return m, nil
 }
 
-// matchAtomic reports whether matched endpoints have an atomic operation.
-func matchAtomic(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
+// MatchAtomic reports whether matched endpoints have an atomic operation.
+func MatchAtomic(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
 	return cxi.AtomicValid(op, t, fetch)
 }
 
-// openMatchIface opens the interface of a matched endpoint. Errors: fi.EADDRINUSE for a PID that is taken.
-func openMatchIface(device hw.MemoryDomain, e *MatchedEndpoint) (hw.Iface, error) {
+// OpenMatched opens the interface of a matched endpoint on the memory domain of Device.Domain. Errors: fi.EADDRINUSE
+// for a PID that is taken.
+func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	m := device.(*cxi.MemoryDomain)
 	d := m.Device()
-	pid, err := d.ParseSourceName(e.source)
+	pid, err := d.ParseSourceName(e.Source)
 	if err != nil {
 		return nil, err
 	}
-	match := matchConfig(e.domain.cfg, pid, int(e.info.Rx.Size), int(e.info.Tx.Size))
-	for _, k := range e.keys { // they were admitted
+	match := matchConfig(e.Config, pid, e.Receives, e.Sends)
+	for _, k := range e.Keys { // they were admitted
 		_, vni, err := matchKey(authkey.Key(k.Secret))
 		if err != nil {
 			return nil, err
@@ -161,7 +162,7 @@ func openMatchIface(device hw.MemoryDomain, e *MatchedEndpoint) (hw.Iface, error
 		match.VNIs = append(match.VNIs, vni)
 	}
 	i, err := m.Open(cxi.Config{
-		RxBuffers: 4, BounceCount: 1, PathTimeout: e.domain.cfg.PeerTimeout, Direct: plane.Load(),
+		RxBuffers: 4, BounceCount: 1, PathTimeout: e.Config.PeerTimeout, Direct: e.Direct,
 		Match: match,
 		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})

@@ -1,6 +1,6 @@
 //go:build !cgo
 
-package provider
+package backends
 
 import (
 	"fmt"
@@ -30,23 +30,25 @@ func openCXIDevice(*config.Config, string) (hw.MemoryDomain, error) {
 // probeCXI finds what a program with libweft finds when it opens the NIC that the configuration names, or any.
 func probeCXI(c *config.Config) error { return nic.ThisHost().CXI(c.CXIDevice) }
 
-// matchDevices fails likewise.
-func matchDevices(*config.Config) ([]info.MatchDevice, error) {
+// MatchDevices fails likewise.
+func MatchDevices(*config.Config) ([]info.MatchDevice, error) {
 	return nil, fmt.Errorf("this program was built without cgo, so without libcxi: %w", hw.ErrUnreachable)
 }
 
-// openMatchDevice, openMatchIface and matchAttr are not called without a device.
-func openMatchDevice(*Domain) (hw.MemoryDomain, error) { return nil, hw.ErrUnreachable }
+// openMatchDevice fails likewise.
+func openMatchDevice(string, authkey.Key) (hw.MemoryDomain, error) { return nil, hw.ErrUnreachable }
 
-func admitsMatchKey(hw.MemoryDomain, authkey.Key) error { return hw.ErrUnreachable }
+// AdmitsMatchKey, MatchAtomic and OpenMatched are not called without a device.
+func AdmitsMatchKey(hw.MemoryDomain, authkey.Key) error { return hw.ErrUnreachable }
 
-func matchAtomic(hw.MatchOp, hw.MatchType, bool) bool { return false }
+// MatchAtomic is false.
+func MatchAtomic(hw.MatchOp, hw.MatchType, bool) bool { return false }
 
-func matchAttr() hw.MatchAttr { return hw.MatchAttr{} }
+// MatchAttr is nothing.
+func MatchAttr() hw.MatchAttr { return hw.MatchAttr{} }
 
-func openMatchIface(hw.MemoryDomain, *MatchedEndpoint) (hw.Iface, error) {
-	return nil, hw.ErrUnreachable
-}
+// OpenMatched fails.
+func OpenMatched(hw.MemoryDomain, *Matched) (hw.Iface, error) { return nil, hw.ErrUnreachable }
 
 // openRDMAIface, deviceAddress and startWatch are not called without a device.
 func openRDMAIface(hw.MemoryDomain, *rdma) (hw.Iface, error) { return nil, hw.ErrUnreachable }

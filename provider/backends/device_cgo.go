@@ -1,6 +1,6 @@
 //go:build cgo
 
-package provider
+package backends
 
 import (
 	"cmp"
@@ -19,7 +19,6 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/flow"
-	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // answerTime bounds how long a peer that has sent its device address may take to
@@ -123,18 +122,17 @@ func deviceBounces(cfg *config.Config, stripes int) int {
 // openCXIIface opens an endpoint's interface on a device of openCXIDevice.
 func openCXIIface(device *cxi.MemoryDomain, r *rdma) (hw.Iface, error) {
 	e := r.ep
-	cfg := e.domain.cfg
-	stripes := e.stripeCount() + 1
+	cfg := e.Config
 	i, err := device.Open(cxi.Config{
-		BounceCount: deviceBounces(cfg, stripes),
+		BounceCount: deviceBounces(cfg, e.Stripes),
 		BounceBytes: cfg.BounceSize,
-		Stripes:     stripes,
+		Stripes:     e.Stripes,
 		AwaitPeer:   true,
 		PathTimeout: cfg.PeerTimeout,
-		Name:        peers.Address{Name: e.name, Number: e.context}.Raw(),
+		Name:        e.address(),
 		Resolve:     r.resolve,
 		Forget:      r.forget,
-		Direct:      plane.Load(),
+		Direct:      e.Direct,
 		Logf:        func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err != nil {
@@ -149,28 +147,27 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		return openCXIIface(d, r)
 	}
 	e := r.ep
-	cfg := e.domain.cfg
-	stripes := e.stripeCount() + 1
+	cfg := e.Config
 	limit := cfg.ConnectTimeout
 	if e.networked() {
 		limit = min(limit, answerTime)
 	}
 	eager := 0
-	if e.polled() {
+	if e.Polled {
 		eager = cfg.VerbsEagerPeers
-		e.unbelled = eager != 0
+		r.unbelled = eager != 0
 	}
 	i, err := device.(*verbs.MemoryDomain).Open(verbs.Config{
-		BounceCount:    deviceBounces(cfg, stripes),
+		BounceCount:    deviceBounces(cfg, e.Stripes),
 		BounceBytes:    cfg.BounceSize,
-		Stripes:        stripes,
+		Stripes:        e.Stripes,
 		AwaitPeer:      true,
 		EagerPeers:     eager,
 		ConnectTimeout: limit,
 		Stamps:         flow.On(cfg, &hw.Attr{}), // devices drop nothing
 		PathTimeout:    cfg.PeerTimeout,
-		Class:          e.domain.dscp(e.info),
-		Name:           peers.Address{Name: e.name, Number: e.context}.Raw(),
+		Class:          e.Class,
+		Name:           e.address(),
 		Resolve:        r.resolve,
 		Forget:         r.forget,
 		Logf:           func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },

@@ -1,4 +1,4 @@
-package provider
+package backends
 
 import (
 	"errors"
@@ -21,10 +21,10 @@ type Backend struct {
 	Err     error   // why it is not usable here
 }
 
-// Backends tries every transport, in the order in which they are
+// List tries every transport, in the order in which they are
 // preferred: each is opened once and closed again. A program without cgo, as the command
 // weft, says of RDMA devices what one with libweft would find.
-func Backends(c *config.Config) []Backend {
+func List(c *config.Config) []Backend {
 	local, localErr := tryLocal(c)
 	overUDP, udpErr := tryUDP(c)
 	return []Backend{
@@ -95,7 +95,7 @@ func tryLocal(c *config.Config) (hw.Attr, error) {
 		return hw.Attr{}, err
 	}
 	defer s.Close()
-	i, err := openIface(n.AppendSockaddr(nil), s, loopback.Config{Stripes: 1, BounceCount: c.Bounces(1, 0)}, c)
+	i, err := openLocal(n.AppendSockaddr(nil), s, loopback.Config{Stripes: 1, BounceCount: c.Bounces(1, 0)}, c)
 	if err != nil {
 		return hw.Attr{}, err
 	}

@@ -1,0 +1,47 @@
+package provider
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/ordering"
+	"github.com/weft-fabric/weft/provider/tables"
+)
+
+// hotMemory is an endpoint's memory that C and the data plane use, too. Its place is fixed from OpenEndpoint on.
+type hotMemory struct {
+	hot         *hot.EP // of table, nil after Close
+	table       tables.EP
+	fast        ordering.Gate         // of posts by the data plane
+	growMu      sync.Mutex            // not on the way of a send to a known peer
+	peers       mem.Growing[hot.Peer] // grown under growMu
+	sourceLines mem.Array[hot.Source] // by hw.Source
+	// backLines lead back to senders that are contexts of scalable endpoints, by hw.Source; of length 0 before
+	// the first. Made and filled by the lease holder under the link's mutex, under which Slots is zeroed; read
+	// by the lease holder.
+	backLines mem.Array[hot.Peer]
+	// sourcesSeen is how many of sourceLines were ever used. Written by the
+	// lease holder, read by the thread that removes addresses; sequentially consistent.
+	sourcesSeen atomic.Uint32
+}
+
+// allocateHot takes the memory of the tables that C reads.
+func (e *peering) allocateHot() (err error) {
+	e.table, err = tables.OpenEP(e.stripeCount()+1, log2(e.domain.cfg.RingSlots))
+	if err == nil {
+		e.hot = e.table.Table()
+	}
+	return err
+}
+
+// freeHot gives it back.
+func (e *hotMemory) freeHot() {
+	e.hot = nil
+	e.table.Close()
+}
+
+// log2 is the logarithm of a power of two.
+func log2(n int) uint32 { return uint32(bits.Len(uint(n)) - 1) }
