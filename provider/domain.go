@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/ptp"
 	"github.com/weft-fabric/weft/provider/authkey"
@@ -48,7 +49,8 @@ type Domain struct {
 	clock      *probe.Clock // nil: not requested; immutable
 	hotRegions keys.Direct  // the same for the data plane
 	threads    progressThreads
-	served     bool // counted as a user of the service thread; immutable
+	served     bool      // counted as a user of the service thread; immutable
+	gate       *hot.Gate // of matched endpoints, with FI_THREAD_DOMAIN, else nil; immutable
 
 	// mu is not on the data path: events are bound and reported by control
 	// operations.
@@ -99,6 +101,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if offers.Matched(f.cfg, info) {
 		d.format = names.Matched
 	}
+	d.openGate()
 	if d.clock, err = probe.OpenClock(d.cfg, d.DomainName(), clockSources); err != nil {
 		_ = d.memory.Close()
 		f.refs.Release()

@@ -43,6 +43,7 @@ type MatchedEndpoint struct {
 	// transfer has the operations, nil before Enable. Stored by Enable, read by any thread.
 	transfer atomic.Pointer[matched.Endpoint]
 	leased   lease.Guarded[leasedMatched] // set by open
+	gate     *hot.Gate                    // nil: several threads use the endpoint; immutable
 	stats    *stats.Endpoint              // immutable from Enable on; written by the lease holder
 	waiting  deferred.Backlog             // operations whose counters are there, and that found no room
 	node     int                          // NUMA node of the device, -1: none; immutable from Enable on
@@ -104,7 +105,7 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	}
 	e := &MatchedEndpoint{
 		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}},
-		source: full.SrcAddr, min: matched.DefaultMinMulti,
+		source: full.SrcAddr, min: matched.DefaultMinMulti, gate: d.gateFor(full.Caps),
 	}
 	if err := e.allocate(); err != nil {
 		d.refs.Release()
@@ -118,12 +119,12 @@ func (e *MatchedEndpoint) allocate() (err error) {
 	if _, err := noRx(); err != nil {
 		return err
 	}
-	if e.rxBlock, err = takeBlock(matchedRx); err != nil {
+	if e.rxBlock, err = takeBlock(e.kindOf(matchedRx)); err != nil {
 		return err
 	}
-	e.kind = matchedEP
-	if e.block, err = takeBlock(matchedEP); err != nil {
-		giveBlock(matchedRx, e.rxBlock)
+	e.kind = e.kindOf(matchedEP)
+	if e.block, err = takeBlock(e.kind); err != nil {
+		giveBlock(e.kindOf(matchedRx), e.rxBlock)
 		return err
 	}
 	e.hot = (*hot.EP)(unsafe.Pointer(unsafe.SliceData(e.block)))
@@ -133,6 +134,12 @@ func (e *MatchedEndpoint) allocate() (err error) {
 	e.waiting.Notify = e.callForGo
 	e.hide()
 	return nil
+}
+
+// kindOf is a kind of memory, of an endpoint with a gate one of its own.
+func (e *MatchedEndpoint) kindOf(k blockKind) blockKind {
+	k.exclusive = e.gate != nil
+	return k
 }
 
 // Hot, HotRx and SetHandles are as an Endpoint's.
@@ -224,6 +231,8 @@ func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 				return err
 			}
 		}
+		e.gate.Share()
+		defer e.gate.Unshare()
 		l := e.leased.Wait()
 		defer e.leased.Give()
 		l.e.setCounters(c, flags)
@@ -341,7 +350,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
 		Address: e.addressIn(e.matcher), Source: e.sourceIn(e.matcher), Ended: e.ended,
-		Await: e.await, Generation: e.av.GenerationWord(),
+		Await: e.await, Generation: e.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
 	if err := t.SetMinMulti(e.min); err != nil {
@@ -375,6 +384,9 @@ func (e *MatchedEndpoint) fillHot(t *matched.Endpoint) {
 	h.StatsThreads, h.StatsRx = e.stats.Threads(), e.stats.RxLine()
 	if port := t.HotMatch(); port != nil && h.Port != 0 {
 		port.Owner = uintptr(unsafe.Pointer(t))
+		if port.Gate != 0 {
+			h.Flags |= hot.EPGated
+		}
 		atomic.StoreUintptr(&h.Match, uintptr(unsafe.Pointer(port)))
 	}
 }
@@ -420,6 +432,8 @@ func (e *MatchedEndpoint) disable() {
 	e.attached = nil
 	e.domain.drives.Part(e)
 	e.stopBackground()
+	e.gate.Share()
+	defer e.gate.Unshare()
 	l := e.leased.Wait()
 	l.dead = true
 	atomic.StoreUintptr(&e.hot.Match, 0)
@@ -449,7 +463,7 @@ func (e *MatchedEndpoint) Close() error {
 	e.freeHot()
 	atomic.StoreUint32(&e.rx.Attention, 0)
 	atomic.StoreUint64(&e.rx.Handle, 0)
-	giveBlock(matchedRx, e.rxBlock)
+	giveBlock(e.kindOf(matchedRx), e.rxBlock)
 	e.domain.refs.Release()
 	return nil
 }

@@ -75,6 +75,7 @@ func (d *Domain) rdmaDevice() (hw.MemoryDomain, error) {
 		log.Infof(log.Domain, "registrations of memory are not kept: %v", err)
 	}
 	r.cache = regcache.New(r.device, regcache.Config{Watch: watch})
+	r.cache.Alone(d.gate.Word())
 	if d.Matches() {
 		r.telemetry.Begin(nic.ThisHost(), d.DomainName(), d.cfg.CXITelemetry)
 	}

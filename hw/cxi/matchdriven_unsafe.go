@@ -24,6 +24,20 @@ func (i *Iface) HotMatch() *hot.MatchPort {
 	return &i.driver.port.At(0).Match
 }
 
+// Alone has threads that are alone, by a word, take no lock of what the NIC matches (hw.DrivenMatching).
+func (i *Iface) Alone(w order.Word) {
+	t, x := &i.match.tx, &i.match.rx
+	for _, l := range []*queueLock{&t.lock.spin, &x.lock} {
+		l.alone = w
+	}
+	for _, f := range []*flag{&t.unrung, &x.unrung} {
+		f.alone = w
+	}
+	for _, q := range []*eventQueue{&t.events, &x.events, &x.flow.events} {
+		q.Alone(w)
+	}
+}
+
 // onesided are the kinds of operations on peers' regions.
 const onesided = hot.MatchWrite | hot.MatchRead | hot.MatchAtomic
 
@@ -196,7 +210,7 @@ func NextMatched(port, event, bell, calm uintptr) uintptr {
 // troubled reports whether Progress has something to do that is none of the matcher's events.
 func (i *Iface) troubled() bool {
 	if i.closed.Load() || i.anyTodo.Load() || i.rx.returned.Load() || i.rx.unlisted > 0 || i.flushes.Any() ||
-		i.driver.held.v.Load() != 0 || i.tracer != nil || i.rx.events.Waiting() {
+		i.driver.held.isSet() || i.tracer != nil || i.rx.events.Waiting() {
 		return true
 	}
 	for _, q := range i.tx {

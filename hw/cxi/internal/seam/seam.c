@@ -98,6 +98,9 @@ static int match_post(struct weft_hot_match_port *m, const struct weft_match_pos
 	bell.word = NULL;
 	said = (int)p->enter(p->post, (uintptr_t)m, (uintptr_t)post, (uintptr_t)&bell, 0);
 	ring(&bell);
+	// No other thread is inside.
+	if (m->gate && atomic_load_explicit(&m->gate->inside, memory_order_relaxed) == WEFT_GATE_ALONE)
+		atomic_store_explicit(&m->gate->inside, WEFT_GATE_OUT, memory_order_release);
 	return said;
 }
 

@@ -55,7 +55,7 @@ struct weft_cxi_path {
 
 _Static_assert(sizeof(struct weft_cxi_bell) == 24, "mirrored by type Bell");
 _Static_assert(sizeof(struct weft_cxi_watch) == 280, "mirrored by type Watch");
-_Static_assert(sizeof(struct weft_cxi_port) == 424, "mirrored by type Port");
+_Static_assert(sizeof(struct weft_cxi_port) == 432, "mirrored by type Port");
 _Static_assert(sizeof(struct weft_cxi_path) == 40, "mirrored by type Path");
 
 /* What next and flush say beside WEFT_PORT_*: they are to be called again. */
