@@ -65,24 +65,29 @@ func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	}
 	said := uintptr(hot.PathGo)
 	if len(t.full) == 0 && len(t.replaying) == 0 {
-		o := outgoing{to: hw.MatchAddress(p.Peer), at: to, matched: p.Kind&hot.MatchAwaited != 0}
-		o.says.Tag, o.says.Tagged, o.says.Data = p.Tag, p.Kind&hot.MatchTagged != 0, p.Kind&hot.MatchData != 0
-		if o.says.Data {
-			o.data = p.Data
-		}
-		var payload []byte
-		switch {
-		case p.Buf != 0:
-			payload = seam.Bytes(p.Buf, p.Length)
-		case p.Length != 0:
-			o.memory = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}
-		}
 		said = hot.PathFull // there are events to come
-		if t.postEager(&o, payload, p.Context) {
+		if s, n := t.begin(receiverPlaces); s != nil && t.postIn(s, n, p, &to) {
 			said = hot.PathSent
 		}
 	}
 	return t.leave(said, p, b)
+}
+
+// postIn posts the message of a post in a place. False: it has no id.
+func (t *matchTx) postIn(s *sent, n uint32, p *hot.MatchPost, to *nic.Address) bool {
+	o := &s.out
+	*o = outgoing{to: hw.MatchAddress(p.Peer), at: *to, matched: p.Kind&hot.MatchAwaited != 0, number: t.posted}
+	o.says.Tag, o.says.Tagged, o.says.Data = p.Tag, p.Kind&hot.MatchTagged != 0, p.Kind&hot.MatchData != 0
+	if o.says.Data {
+		o.data = p.Data
+	}
+	switch {
+	case p.Buf != 0:
+		o.inline = uint32(copy(t.inline(n), seam.Bytes(p.Buf, p.Length)))
+	case p.Length != 0:
+		o.memory = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}
+	}
+	return t.postPlaced(s, n, p.Context)
 }
 
 // leave gives the lock back behind a post, of which it returns what has become.
