@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider"
 )
@@ -253,6 +254,7 @@ func weftGoForPoll(p *C.struct_weft_poll, code C.uint32_t) {
 	if code != hot.PollTimers {
 		entered()
 	}
+	dataplane.LeaveGate((*hot.Poll)(unsafe.Pointer(p)))
 	switch code {
 	case hot.PollProgress, hot.PollTimers, hot.PollTriggered:
 		p.answer = 0

@@ -34,13 +34,13 @@ static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 /* Whether there is nothing to do at the port of an endpoint whose device matches messages, which the lease guards. */
 static __attribute__((noinline, cold)) bool weft_idle_match(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
 {
-	uint32_t lease = 0;
-	bool idle;
+	bool alone = ep->flags & WEFT_EP_GATED, idle;
 
-	if (!atomic_compare_exchange_strong_explicit(&rx->lease, &lease, 1, memory_order_acquire, memory_order_relaxed))
+	if (!alone && atomic_exchange(&rx->lease, 1))
 		return false;
 	idle = ep->rx == rx && ep->match && ep->match->quiet(ep->match);
-	atomic_store_explicit(&rx->lease, 0, memory_order_release);
+	if (!alone) /* else no other thread reads, and what a control operation does meanwhile changes no word of it */
+		atomic_store_explicit(&rx->lease, 0, memory_order_release);
 	return idle;
 }
 

@@ -292,6 +292,10 @@ SIZE(struct weft_hot_path, 16);
 FIELD(struct weft_hot_path, send, 0, 8);
 FIELD(struct weft_hot_path, max, 8, 4);
 
+SIZE(struct weft_gate, 64);
+FIELD(struct weft_gate, inside, 0, 4);
+FIELD(struct weft_gate, sharers, 4, 4);
+
 SIZE(struct weft_match_post, 80);
 FIELD(struct weft_match_post, peer, 0, 8);
 FIELD(struct weft_match_post, tag, 8, 8);
@@ -315,11 +319,12 @@ FIELD(struct weft_match_event, length, 32, 8);
 FIELD(struct weft_match_event, flags, 40, 4);
 FIELD(struct weft_match_event, fetched, 48, 16);
 
-SIZE(struct weft_hot_match_port, 32);
+SIZE(struct weft_hot_match_port, 40);
 FIELD(struct weft_hot_match_port, post, 0, 8);
 FIELD(struct weft_hot_match_port, next, 8, 8);
 FIELD(struct weft_hot_match_port, quiet, 16, 8);
 FIELD(struct weft_hot_match_port, owner, 24, 8);
+FIELD(struct weft_hot_match_port, gate, 32, 8);
 
 SIZE(struct weft_hot_region, 64);
 FIELD(struct weft_hot_region, live, 0, 4);
@@ -604,6 +609,7 @@ FIELD(struct weft_poll, ended, 188, 4);
 FIELD(struct weft_poll, messages, 192, 4);
 FIELD(struct weft_poll, direct, 196, 4);
 FIELD(struct weft_poll, to_go, 200, 4);
+FIELD(struct weft_poll, gated, 204, 4);
 FIELD(struct weft_poll, handle, 208, 8);
 FIELD(struct weft_poll, port, 216, 8);
 FIELD(struct weft_poll, message, 224, 40);

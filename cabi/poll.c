@@ -70,7 +70,7 @@ static void run(enum weft_plane_function f, struct weft_poll *p)
 	unsigned code;
 
 	p->thread = &weft_self;
-	p->step = p->phase = 0;
+	p->step = p->phase = p->gated = 0;
 	if (p->flags & WEFT_POLL_DUE)
 		p->now = weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 	weft_thread_posts();

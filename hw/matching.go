@@ -1,6 +1,9 @@
 package hw
 
-import "github.com/weft-fabric/weft/internal/hot"
+import (
+	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
+)
 
 // MatchAddress is an endpoint that receives matched messages, in its transport's own form. [Matcher.ParseMatchName]
 // makes it.
@@ -114,6 +117,9 @@ type Matching interface {
 type DrivenMatching interface {
 	// HotMatch is what C calls, nil: it cannot. It is valid until Close, which comes after C has been stopped.
 	HotMatch() *hot.MatchPort
+	// Alone has threads that are alone, by a word, take no locks. It is called before the port is used. Nothing uses
+	// the interface while one is alone.
+	Alone(w order.Word)
 }
 
 // NetworkMatcher is what a Matcher may implement whose interface can be in several virtual networks, which have numbers

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/ptp"
 	"github.com/weft-fabric/weft/provider/authkey"
@@ -47,7 +48,8 @@ type Domain struct {
 	device     *backends.Device // immutable
 	clock      *probe.Clock     // nil: not requested; immutable
 	threads    progressThreads
-	served     bool // counted as a user of the service thread; immutable
+	served     bool      // counted as a user of the service thread; immutable
+	gate       *hot.Gate // of matched endpoints, with FI_THREAD_DOMAIN, else nil; immutable
 
 	// mu is not on the data path: events are bound and reported by control
 	// operations.
@@ -101,7 +103,8 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 	if offers.Matched(f.cfg, info) {
 		d.format = names.Matched
 	}
-	d.device = backends.NewDevice(d.cfg, d.DomainName(), auth, d.Matches())
+	d.openGate()
+	d.device = backends.NewDevice(d.cfg, d.DomainName(), auth, d.Matches(), d.gate.Word())
 	if d.clock, err = probe.OpenClock(d.cfg, d.DomainName(), clockSources); err != nil {
 		_ = d.published.Memory.Close()
 		f.refs.Release()

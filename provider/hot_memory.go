@@ -30,7 +30,7 @@ type hotMemory struct {
 
 // allocateHot takes the memory of the tables that C reads.
 func (e *peering) allocateHot() (err error) {
-	e.table, err = tables.OpenEP(e.stripeCount()+1, log2(e.domain.cfg.RingSlots))
+	e.table, err = tables.OpenEP(e.stripeCount()+1, log2(e.domain.cfg.RingSlots), false)
 	if err == nil {
 		e.hot = e.table.Table()
 	}

@@ -45,6 +45,7 @@ type MatchedEndpoint struct {
 	// transfer has the operations, nil before Enable. Stored by Enable, read by any thread.
 	transfer atomic.Pointer[matched.Endpoint]
 	leased   lease.Guarded[leasedMatched] // set by open
+	gate     *hot.Gate                    // nil: several threads use the endpoint; immutable
 	stats    *stats.Endpoint              // immutable from Enable on; written by the lease holder
 	waiting  deferred.Backlog             // operations whose counters are there, and that found no room
 	node     int                          // NUMA node of the device, -1: none; immutable from Enable on
@@ -100,7 +101,7 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	}
 	e := &MatchedEndpoint{
 		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}},
-		source: full.SrcAddr, min: matched.DefaultMinMulti,
+		source: full.SrcAddr, min: matched.DefaultMinMulti, gate: d.gateFor(full.Caps),
 	}
 	if err := e.allocate(); err != nil {
 		d.refs.Release()
@@ -111,10 +112,10 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 
 // allocate takes the memory of the tables.
 func (e *MatchedEndpoint) allocate() (err error) {
-	if e.rxTable, err = tables.OpenLease(); err != nil {
+	if e.rxTable, err = tables.OpenLease(e.gate != nil); err != nil {
 		return err
 	}
-	if e.table, err = tables.OpenEP(0, 0); err != nil {
+	if e.table, err = tables.OpenEP(0, 0, e.gate != nil); err != nil {
 		e.rxTable.Close()
 		return err
 	}
@@ -236,6 +237,8 @@ func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 				return err
 			}
 		}
+		e.gate.Share()
+		defer e.gate.Unshare()
 		l := e.leased.Wait()
 		defer e.leased.Give()
 		l.e.setCounters(c, flags)
@@ -356,7 +359,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
 		Address: e.addressIn(e.matcher), Source: e.sourceIn(e.matcher), Ended: e.ended,
-		Await: e.await, Generation: e.av.GenerationWord(),
+		Await: e.await, Generation: e.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
 	if err := t.SetMinMulti(e.min); err != nil {
@@ -390,6 +393,9 @@ func (e *MatchedEndpoint) fillHot(t *matched.Endpoint) {
 	h.StatsThreads, h.StatsRx = e.stats.Threads(), e.stats.RxLine()
 	if port := t.HotMatch(); port != nil && h.Port != 0 {
 		port.Owner = uintptr(unsafe.Pointer(t))
+		if port.Gate != 0 {
+			h.Flags |= hot.EPGated
+		}
 		atomic.StoreUintptr(&h.Match, uintptr(unsafe.Pointer(port)))
 	}
 }
@@ -435,6 +441,8 @@ func (e *MatchedEndpoint) disable() {
 	e.attached = nil
 	e.domain.drives.Part(e)
 	e.stopBackground()
+	e.gate.Share()
+	defer e.gate.Unshare()
 	l := e.leased.Wait()
 	l.dead = true
 	atomic.StoreUintptr(&e.hot.Match, 0)

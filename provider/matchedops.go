@@ -157,6 +157,8 @@ func (e *MatchedEndpoint) Cancel(context uint64) error {
 	if e.domain.work.CancelTriggered(context, e) {
 		return nil
 	}
+	e.gate.Share()
+	defer e.gate.Unshare()
 	return t.Cancel(e.domain.work.PostedAs(e, context))
 }
 

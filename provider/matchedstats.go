@@ -69,6 +69,8 @@ func (e *MatchedEndpoint) Counters(dst []uint64) error {
 	if err != nil {
 		return err
 	}
+	e.gate.Share()
+	defer e.gate.Unshare()
 	if l := e.leased.Take(); l != nil {
 		e.showStats(t)
 		e.leased.Give()

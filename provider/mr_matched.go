@@ -76,7 +76,10 @@ func (m *MR) expose() error {
 			return refuse(log.MR, matched.Errno(err), "enable a memory region: %v", err)
 		}
 	}
-	if m.matched.region, err = t.Expose(&a); err != nil {
+	e.gate.Share()
+	m.matched.region, err = t.Expose(&a)
+	e.gate.Unshare()
+	if err != nil {
 		return err
 	}
 	if err := m.count(e); err != nil {
@@ -91,7 +94,11 @@ func (m *MR) conceal() error {
 	if m.matched.region == nil {
 		return nil
 	}
-	if err := m.matched.region.Close(); err != nil {
+	e := m.matched.ep
+	e.gate.Share()
+	err := m.matched.region.Close()
+	e.gate.Unshare()
+	if err != nil {
 		return err
 	}
 	m.matched.region = nil

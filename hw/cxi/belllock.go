@@ -13,10 +13,14 @@ import (
 type queueLock struct {
 	// taken is 1 while a thread holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
 	taken uint32
+	// alone is of a thread that needs not take the lock. Set before that is used.
+	alone order.Word
 }
 
-// grab takes the lock if it is free.
-func (l *queueLock) grab() bool { return atomic.CompareAndSwapUint32(&l.taken, 0, 1) }
+// grab takes the lock if it is free, unless the thread is alone.
+func (l *queueLock) grab() bool {
+	return l.alone.Alone() || atomic.CompareAndSwapUint32(&l.taken, 0, 1)
+}
 
 func (l *queueLock) take() {
 	for n := 1; !l.grab(); n++ {
@@ -28,6 +32,9 @@ func (l *queueLock) take() {
 
 // try takes the lock if that does not take long.
 func (l *queueLock) try() bool {
+	if l.alone.Alone() {
+		return true
+	}
 	for range 500 {
 		if atomic.LoadUint32(&l.taken) == 0 && l.grab() {
 			return true
@@ -108,12 +115,30 @@ func (l *bellLock) keep() {
 }
 
 // flag is 0 or 1.
-type flag struct{ v atomic.Uint32 }
+type flag struct {
+	v     uint32     // sequentially consistent, of a thread that is alone release
+	alone order.Word // as of queueLock
+}
 
-func (f *flag) set() { f.v.Store(1) }
+func (f *flag) set() {
+	if f.alone.Alone() {
+		order.Store32(&f.v, 1)
+		return
+	}
+	atomic.StoreUint32(&f.v, 1)
+}
 
 // isSet reports whether the flag is set.
-func (f *flag) isSet() bool { return f.v.Load() != 0 }
+func (f *flag) isSet() bool { return atomic.LoadUint32(&f.v) != 0 }
 
 // take clears the flag and reports whether it was set.
-func (f *flag) take() bool { return f.isSet() && f.v.Swap(0) != 0 }
+func (f *flag) take() bool {
+	switch {
+	case !f.isSet():
+		return false
+	case f.alone.Alone():
+		order.Store32(&f.v, 0)
+		return true
+	}
+	return atomic.SwapUint32(&f.v, 0) != 0
+}

@@ -40,5 +40,6 @@
 //
 // Operations on endpoints: any thread. A queue's lock (type txQueue) guards what is
 // posted to it and the windows of its peers. Progress and CheckPeers: the holder of the
-// progress lease; everything marked "lease" belongs to it.
+// progress lease; everything marked "lease" belongs to it. A thread that is alone ([Iface.Alone]) takes no lock of what
+// the NIC matches.
 package cxi

@@ -225,14 +225,14 @@ func TestLookQuiet(t *testing.T) {
 	if n := drive.Polls(i.HotPort(), 3); n != 3 || port.Polls != polls+3 {
 		t.Errorf("%d of 3 polls find nothing, %d are counted", n, port.Polls-polls)
 	}
-	for what, word := range map[string]*atomic.Uint32{
-		"held": &i.driver.held.v, "flush": i.flushes.Count(),
-	} {
-		word.Store(1)
-		quiet(what, false)
-		word.Store(0)
-		quiet(what+" is over", true)
-	}
+	i.driver.held.set()
+	quiet("held", false)
+	i.driver.held.take()
+	quiet("held is over", true)
+	i.flushes.Count().Store(1)
+	quiet("flush", false)
+	i.flushes.Count().Store(0)
+	quiet("flush is over", true)
 	for what, word := range map[string]*atomic.Bool{
 		"closed": &i.closed, "todo": &i.anyTodo, "completed": &i.tx[0].anyCompleted,
 	} {

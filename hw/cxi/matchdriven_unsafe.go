@@ -24,6 +24,20 @@ func (i *Iface) HotMatch() *hot.MatchPort {
 	return &i.driver.port.At(0).Match
 }
 
+// Alone has threads that are alone, by a word, take no lock of what the NIC matches (hw.DrivenMatching).
+func (i *Iface) Alone(w order.Word) {
+	t, x := &i.match.tx, &i.match.rx
+	for _, l := range []*queueLock{&t.lock.spin, &x.lock} {
+		l.alone = w
+	}
+	for _, f := range []*flag{&t.unrung, &x.unrung} {
+		f.alone = w
+	}
+	for _, q := range []*eventQueue{&t.events, &x.events, &x.flow.events} {
+		q.Alone(w)
+	}
+}
+
 // onesided are the kinds of operations on peers' regions.
 const onesided = hot.MatchWrite | hot.MatchRead | hot.MatchAtomic
 
@@ -51,24 +65,29 @@ func (t *matchTx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	}
 	said := uintptr(hot.PathGo)
 	if len(t.full) == 0 && len(t.replaying) == 0 {
-		o := outgoing{to: hw.MatchAddress(p.Peer), at: to, matched: p.Kind&hot.MatchAwaited != 0}
-		o.says.Tag, o.says.Tagged, o.says.Data = p.Tag, p.Kind&hot.MatchTagged != 0, p.Kind&hot.MatchData != 0
-		if o.says.Data {
-			o.data = p.Data
-		}
-		var payload []byte
-		switch {
-		case p.Buf != 0:
-			payload = seam.Bytes(p.Buf, p.Length)
-		case p.Length != 0:
-			o.memory = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}
-		}
 		said = hot.PathFull // there are events to come
-		if t.postEager(&o, payload, p.Context) {
+		if s, n := t.begin(receiverPlaces); s != nil && t.postIn(s, n, p, &to) {
 			said = hot.PathSent
 		}
 	}
 	return t.leave(said, p, b)
+}
+
+// postIn posts the message of a post in a place. False: it has no id.
+func (t *matchTx) postIn(s *sent, n uint32, p *hot.MatchPost, to *nic.Address) bool {
+	o := &s.out
+	*o = outgoing{to: hw.MatchAddress(p.Peer), at: *to, matched: p.Kind&hot.MatchAwaited != 0, number: t.posted}
+	o.says.Tag, o.says.Tagged, o.says.Data = p.Tag, p.Kind&hot.MatchTagged != 0, p.Kind&hot.MatchData != 0
+	if o.says.Data {
+		o.data = p.Data
+	}
+	switch {
+	case p.Buf != 0:
+		o.inline = uint32(copy(t.inline(n), seam.Bytes(p.Buf, p.Length)))
+	case p.Length != 0:
+		o.memory = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}
+	}
+	return t.postPlaced(s, n, p.Context)
 }
 
 // leave gives the lock back behind a post, of which it returns what has become.
@@ -196,7 +215,7 @@ func NextMatched(port, event, bell, calm uintptr) uintptr {
 // troubled reports whether Progress has something to do that is none of the matcher's events.
 func (i *Iface) troubled() bool {
 	if i.closed.Load() || i.anyTodo.Load() || i.rx.unlisted > 0 || i.flushes.Any() ||
-		i.driver.held.v.Load() != 0 || i.rx.events.Waiting() {
+		i.driver.held.isSet() || i.rx.events.Waiting() {
 		return true
 	}
 	for _, q := range i.tx {

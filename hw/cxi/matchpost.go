@@ -6,7 +6,7 @@ import (
 )
 
 // Commands of messages, written when they are posted and again when their receiver had no room for them. Threads
-// without the runtime post by postEager and what that calls.
+// without the runtime post by postPlaced and what that calls.
 
 // post writes a message's command.
 func (t *matchTx) post(o *outgoing, payload []byte, context uint64) error {
@@ -47,9 +47,11 @@ func (t *matchTx) place(o *outgoing, payload []byte) (*sent, uint32) {
 // postEager posts a message that goes at once. False: no room.
 func (t *matchTx) postEager(o *outgoing, payload []byte, context uint64) bool {
 	s, n := t.place(o, payload)
-	if s == nil {
-		return false
-	}
+	return s != nil && t.postPlaced(s, n, context)
+}
+
+// postPlaced is postEager of a message that is stored in a place. False: it has no id.
+func (t *matchTx) postPlaced(s *sent, n uint32, context uint64) bool {
 	kind, ok := t.emitEager(s, n)
 	if ok {
 		t.posted++

@@ -191,6 +191,10 @@ func New(md hw.MemoryDomain, cfg Config) *Cache {
 	return c
 }
 
+// Alone has Find, Drop and Undo of a thread that is alone, by a word, take no lock. Nothing else uses the cache
+// meanwhile. It is called before the cache is used.
+func (c *Cache) Alone(w order.Word) { c.lock.Alone(w) }
+
 // Quiet reports whether no change since seen has come to its end.
 func (n *Counts) Quiet(seen uint64) bool {
 	begun := atomic.LoadUint64(n.Begun)

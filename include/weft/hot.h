@@ -289,6 +289,31 @@ struct weft_hot_path {
 	uint32_t pad0;
 };
 
+/* ---- Values of [Gate].Inside ---- */
+
+/* Values of weft_gate.inside. */
+enum weft_gate_state {
+	WEFT_GATE_OUT = 0,
+	WEFT_GATE_ENTERING = 1,
+	WEFT_GATE_ALONE = 2, /* order.Alone */
+};
+
+/* weft_gate has one thread alone use an endpoint whose application serialises its calls (FI_THREAD_DOMAIN,
+ * COMPLETION), without an atomic read-modify-write: a call enters it, by plain stores, and finds no lock taken
+ * that another thread could want, so that it needs none (order.Word). The calls of control operations come from
+ * any thread: they have such calls take their locks (Share), as all threads do then, and end that (Unshare). out
+ * → Enter → entering → alone → Leave, or C → out → out: there are sharers, take the locks A thread
+ * that is alone waits for no other; the runtime, which may, leaves the gate first. The thread stores inside, and
+ * then loads sharers (G0); Share adds, has all threads pass a barrier, and then loads inside (G1). So either the
+ * thread sees the sharer, or that sees the thread; without the barrier both might miss the other. Leave releases
+ * what the thread has done to Share, which acquires it, and Unshare to Enter. */
+struct weft_gate {
+	/* WEFT_GATE_*; the thread inside stores (release), Share loads (acquire), and locks */
+	_Atomic uint32_t inside;
+	_Atomic uint32_t sharers; /* how many there are; Go adds (seq_cst), the thread loads (acquire) */
+	uint8_t pad0[56];
+};
+
 /* ---- Devices that match messages (hw.Matcher), as the data plane drives them ---- */
 
 /* Bits of weft_match_post.kind and weft_match_event.flags. */
@@ -354,6 +379,8 @@ struct weft_hot_match_port {
 	/* whether next finds nothing, without the runtime. It belongs to the lease, too */
 	bool (*quiet)(struct weft_hot_match_port *port);
 	uintptr_t owner; /* Go's matched.Endpoint; immutable while the data plane has the port */
+	/* of a thread that is alone, NULL: there may be several. post leaves it. Immutable as owner */
+	struct weft_gate *gate;
 };
 
 /* ---- One-sided operations ---- */
@@ -540,6 +567,7 @@ struct weft_note_take {
 #define WEFT_EP_FAST 4 /* the data plane may post: the endpoint is enabled, and no order has it wait */
 #define WEFT_EP_MATCHES 8 /* its messages are matched with receives of weft's own, not with an owner's (fi_peer(3)) */
 #define WEFT_EP_RX_SELECTIVE 16 /* receives complete only with FI_COMPLETION */
+#define WEFT_EP_GATED 32 /* its match port has a gate */
 #define WEFT_EP_CTX_SHIFT 24 /* above it: how many of an fi_addr's high bits name a receive context */
 
 /* WEFT_POLLED_ENOUGH is the value of weft_hot_ep.polled that says that the application makes progress by itself:

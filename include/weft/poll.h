@@ -118,7 +118,7 @@ struct weft_poll {
 	uint32_t messages; /* taken from the port */
 	uint32_t direct; /* 1: completions may go to the reader */
 	uint32_t to_go; /* 1: the runtime is to make progress */
-	uint32_t pad1;
+	uint32_t gated; /* 1: inside the gate of the endpoint at hand, which the runtime leaves. The shim sets 0 */
 	/* what codes are about */
 	uint64_t handle; /* Go's, of a receive context */
 	struct weft_hot_port *port;

@@ -20,6 +20,23 @@ func matchedOf(ep *hot.EP) *matched.Endpoint {
 	return (*matched.Endpoint)(pointer(port.Owner))
 }
 
+// gateOf is the gate of an endpoint, nil: it has none, and no match port.
+func gateOf(ep *hot.EP) *hot.Gate {
+	port := (*hot.MatchPort)(pointer(atomic.LoadUintptr(&ep.Match)))
+	if port == nil {
+		return nil
+	}
+	return (*hot.Gate)(pointer(port.Gate))
+}
+
+// LeaveGate leaves the gate that a poll is inside, if it is.
+func LeaveGate(p *hot.Poll) {
+	if p.Gated != 0 {
+		gateOf(endpointAt(p.At)).Leave()
+		p.Gated = 0
+	}
+}
+
 // sendMatched posts a message at an endpoint with a match port.
 func sendMatched(p *hot.Post, e *matched.Endpoint) uintptr {
 	p.Step = stepSent

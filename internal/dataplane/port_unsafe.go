@@ -83,7 +83,7 @@ func behindPort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	if ringsHaveWork(ep) || PostsAreWork(rx) {
 		return deliverRings(p, ep, rx)
 	}
-	unlease(rx)
+	unlease(p, rx)
 	return next
 }
 

@@ -174,22 +174,37 @@ func PostsAreWork(rx *hot.Rx) bool {
 // context away from the endpoint under the lease, so the holder goes on only if the endpoint still has it. An exclusive
 // context (FI_THREAD_DOMAIN) has no lease to take.
 func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
-	if rx.Flags&hot.RxExclusive == 0 && (atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1)) {
+	if rx.Flags&hot.RxExclusive == 0 && !takeLease(p, ep, rx) {
 		countBusy(p, ep)
 		return false
 	}
 	if context(ep) != rx {
-		unlease(rx)
+		unlease(p, rx)
 		return false
 	}
 	p.Rx, p.Handle = uintptr(unsafe.Pointer(rx)), rx.Handle
 	return true
 }
 
-// unlease gives the progress lease back. Release ↔ the compare-and-swap in lease.
-func unlease(rx *hot.Rx) {
+// takeLease takes the word of a lease: by a store where the thread is alone (hot.Gate).
+func takeLease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
+	if atomic.LoadUint32(&rx.Lease) != 0 {
+		return false
+	}
+	if ep.Flags&hot.EPGated != 0 && gateOf(ep).Enter() {
+		p.Gated = 1
+		order.Store32(&rx.Lease, 1)
+		return true
+	}
+	return atomic.CompareAndSwapUint32(&rx.Lease, 0, 1)
+}
+
+// unlease gives the progress lease back, and leaves the gate that the poll is inside. Release ↔ the compare-and-swap
+// in takeLease.
+func unlease(p *hot.Poll, rx *hot.Rx) {
 	if rx.Flags&hot.RxExclusive == 0 {
 		order.Store32(&rx.Lease, 0)
+		LeaveGate(p)
 	}
 }
 
@@ -212,7 +227,7 @@ func work(p *hot.Poll) uintptr {
 	case stepPortFound, stepPortGiven, stepPortTaken, stepPortEnd:
 		return servePort(p, ep, rx)
 	case stepProgressed:
-		unlease(rx)
+		unlease(p, rx)
 		p.Found = 1
 		if p.Answer != 0 {
 			p.Step = stepLeft
@@ -226,7 +241,7 @@ func work(p *hot.Poll) uintptr {
 // progress itself, in Go.
 func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 	if p.Flags&hot.PollThread != 0 {
-		unlease(rx)
+		unlease(p, rx)
 		p.Ended = 1
 		return next
 	}
@@ -311,7 +326,7 @@ func delivered(p *hot.Poll, rx *hot.Rx) uintptr {
 	if p.ToGo != 0 || atomic.LoadUint32(&rx.Attention)&^hot.AttentionPorts != 0 {
 		return leaveToGo(p, rx)
 	}
-	unlease(rx)
+	unlease(p, rx)
 	p.Found = 1
 	return next
 }
@@ -319,7 +334,7 @@ func delivered(p *hot.Poll, rx *hot.Rx) uintptr {
 // timers has the runtime run the timers of each endpoint of the list whose lease is free and whose timers are due.
 func timers(p *hot.Poll) uintptr {
 	if p.Step == stepTimed {
-		unlease((*hot.Rx)(pointer(p.Rx)))
+		unlease(p, (*hot.Rx)(pointer(p.Rx)))
 		p.At += unsafe.Sizeof(p.At)
 		if p.Answer != 0 {
 			p.Step = stepTimers
@@ -341,7 +356,7 @@ func timers(p *hot.Poll) uintptr {
 			p.Found = 1
 			return hot.PollTimers
 		}
-		unlease(rx)
+		unlease(p, rx)
 	}
 }
 

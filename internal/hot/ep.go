@@ -11,6 +11,7 @@ const (
 	EPFast        = 4  // the data plane may post: the endpoint is enabled, and no order has it wait
 	EPMatches     = 8  // its messages are matched with receives of weft's own, not with an owner's (fi_peer(3))
 	EPRxSelective = 16 // receives complete only with FI_COMPLETION
+	EPGated       = 32 // its match port has a gate
 	EPCtxShift    = 24 // above it: how many of an fi_addr's high bits name a receive context
 )
 

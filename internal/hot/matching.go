@@ -78,4 +78,6 @@ type MatchPort struct {
 	// whether Next finds nothing, without the runtime. It belongs to the lease, too
 	Quiet uintptr `c:"bool (*quiet)(struct weft_hot_match_port *port)"`
 	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the port
+	// of a thread that is alone, NULL: there may be several. Post leaves it. Immutable as Owner
+	Gate uintptr `c:"struct weft_gate *"`
 }

@@ -122,7 +122,7 @@ type Poll struct {
 	Messages uint32  // taken from the port
 	Direct   uint32  // 1: completions may go to the reader
 	ToGo     uint32  // 1: the runtime is to make progress
-	_        uint32
+	Gated    uint32  // 1: inside the gate of the endpoint at hand, which the runtime leaves. The shim sets 0
 	// what codes are about
 	Handle   uint64      // Go's, of a receive context
 	Port     uintptr     `c:"struct weft_hot_port *"`

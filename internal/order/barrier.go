@@ -12,7 +12,10 @@ const (
 	registerPrivate  = 1 << 4 // MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED
 )
 
-var register = sync.OnceFunc(func() { membarrier(registerPrivate) })
+var register = sync.OnceValue(func() bool { return membarrier(registerPrivate) })
+
+// Barriers reports whether the kernel has what Barrier needs.
+func Barriers() bool { return register() }
 
 // Barrier has every thread of this process pass a full fence, so that the
 // others need none: microseconds, for control operations. A kernel that refuses
@@ -23,4 +26,8 @@ func Barrier() {
 	membarrier(privateExpedited)
 }
 
-func membarrier(command uintptr) { _, _, _ = unix.Syscall(unix.SYS_MEMBARRIER, command, 0, 0) }
+// membarrier reports whether the kernel has done it.
+func membarrier(command uintptr) bool {
+	_, _, errno := unix.Syscall(unix.SYS_MEMBARRIER, command, 0, 0)
+	return errno == 0
+}

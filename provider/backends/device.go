@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/nic"
+	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/provider/authkey"
 )
 
@@ -20,6 +21,7 @@ type Device struct {
 	name    string      // of the domain
 	matches bool        // it matches the messages of the domain's endpoints
 	auth    authkey.Key // the domain's
+	alone   order.Word  // whether one thread alone uses the cache
 
 	mu     sync.Mutex      // control operations only
 	opened bool            // or that was tried
@@ -35,9 +37,9 @@ type Device struct {
 var errNoRDMA = errors.New("no RDMA")
 
 // NewDevice makes the device of a domain with a name and an authorisation key. matches: it matches the messages of the
-// domain's endpoints.
-func NewDevice(c *config.Config, domain string, auth authkey.Key, matches bool) *Device {
-	return &Device{cfg: c, name: domain, auth: auth, matches: matches}
+// domain's endpoints. alone: whether one thread alone makes data transfer calls now, the zero Word: never.
+func NewDevice(c *config.Config, domain string, auth authkey.Key, matches bool, alone order.Word) *Device {
+	return &Device{cfg: c, name: domain, auth: auth, matches: matches, alone: alone}
 }
 
 // Domain returns the device's memory domain, opening the device the first time. The error, which is in the log, says
@@ -74,6 +76,7 @@ func (r *Device) Domain() (hw.MemoryDomain, error) {
 		log.Infof(log.Domain, "registrations of memory are not kept: %v", err)
 	}
 	r.cache = regcache.New(r.memory, regcache.Config{Watch: watch})
+	r.cache.Alone(r.alone)
 	if r.matches {
 		r.telemetry.Begin(nic.ThisHost(), r.name, r.cfg.CXITelemetry)
 	}

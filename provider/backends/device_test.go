@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // warnings returns what gives the warnings of the log from now on.
@@ -42,7 +43,7 @@ func TestNamedDeviceMissing(t *testing.T) {
 		c := *config.Default()
 		set(&c)
 		warned := warnings(t)
-		d := NewDevice(&c, "lo", "", false)
+		d := NewDevice(&c, "lo", "", false, order.Word{})
 		for range 2 {
 			if device, err := d.Domain(); err == nil {
 				t.Fatalf("%s: %v", setting, device)
@@ -64,7 +65,7 @@ func TestNoDevice(t *testing.T) {
 	c := *config.Default()
 	c.Verbs, c.CXI, c.VerbsDevice = config.No, config.No, "nosuch"
 	warned := warnings(t)
-	d := NewDevice(&c, "lo", "", false)
+	d := NewDevice(&c, "lo", "", false, order.Word{})
 	if device, err := d.Domain(); device != nil || !errors.Is(err, errNoRDMA) || len(warned()) != 0 {
 		t.Errorf("%v, %v, warnings %q", device, err, warned())
 	}

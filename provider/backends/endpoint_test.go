@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -24,7 +25,7 @@ func endpoint(t *testing.T, change func(*config.Config)) *Endpoint {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return &Endpoint{Config: &c, Device: NewDevice(&c, "lo", "", false), Name: n, Socket: s, Stripes: 2}
+	return &Endpoint{Config: &c, Device: NewDevice(&c, "lo", "", false, order.Word{}), Name: n, Socket: s, Stripes: 2}
 }
 
 // local opens the transport to peers on this host.

@@ -1,9 +1,12 @@
 package matched
 
 import (
+	"sync/atomic"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // What threads of C do without the Go runtime (package direct): the data plane calls the functions of this file, and
@@ -131,8 +134,20 @@ func (e *Endpoint) access(p *hot.Post, to hw.MatchAddress, order uint64) {
 }
 
 // enter gives an operation its memory and a place in the table. One with fi.Fence has none as long as what was posted
-// before to its peer is under way.
+// before to its peer is under way. With hot.PostMatch the thread may be inside the endpoint's gate.
 func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
+	if !e.o.Gate.Enter() {
+		return e.place(p, o, false)
+	}
+	code := e.place(p, o, true)
+	if code != hot.PostMatch {
+		e.o.Gate.Leave()
+	}
+	return code
+}
+
+// place is enter of a thread that is alone, or has the locks to take.
+func (e *Endpoint) place(p *hot.Post, o *operation, alone bool) uintptr {
 	m := &p.Match
 	m.Buf, m.At, m.Space, m.Context = 0, 0, 0, contextNone
 	p.Request, p.Sent = 0, hot.PathGo
@@ -179,9 +194,18 @@ func (e *Endpoint) enter(p *hot.Post, o *operation) uintptr {
 	m.Context = context
 	if p.Flags&fi.More != 0 {
 		m.Kind |= hot.MatchMore
-		e.rings.Store(true)
+		e.leaveBell(alone)
 	}
 	return hot.PostMatch
+}
+
+// leaveBell notes that the post leaves the doorbell to the next one.
+func (e *Endpoint) leaveBell(alone bool) {
+	if alone {
+		order.Store32(&e.rings, 1)
+		return
+	}
+	atomic.StoreUint32(&e.rings, 1)
 }
 
 // unregister gives a registration back, 0: none, of an operation that has no place any more, and returns code, or

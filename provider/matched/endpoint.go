@@ -46,6 +46,9 @@ type Options struct {
 	Anyone [2]bool
 	// Ended takes in what has become of an operation. Lease.
 	Ended func(*Ended)
+	// Gate is what a thread without the runtime enters to be alone, nil: several threads use the endpoint. Other
+	// threads share the gate while they do (hot.Gate.Share). Cache takes no lock either where it has the same gate.
+	Gate *hot.Gate
 	// Await makes progress until done holds, which it calls again and again. For control operations. Errors:
 	// fi.ETIMEDOUT.
 	Await func(done func() bool) error
@@ -70,9 +73,9 @@ type Endpoint struct {
 	// minMulti is how many bytes a buffer of many messages must have left to stay. Written by SetMinMulti, read by
 	// posts; relaxed.
 	minMulti atomic.Uint64
-	// rings says that a post has left the doorbell to the next one. Set by posts, cleared by progress; acquire and
-	// release.
-	rings atomic.Bool
+	// rings is 1 when a post has left the doorbell to the next one, else 0. Stored by posts, cleared by progress;
+	// sequentially consistent, of a thread that is alone release.
+	rings uint32
 	// closing has events end operations without a completion. Stored by Close, read by the lease holder.
 	closing atomic.Bool
 	ended   Ended    // lease
@@ -95,6 +98,7 @@ func Open(o Options) *Endpoint {
 	e.senders.open()
 	e.minMulti.Store(DefaultMinMulti)
 	e.copies.open(o.Copies)
+	e.ops.mu.Alone(o.Gate.Word())
 	o.Matcher.OnMatch(e.event)
 	return e
 }
@@ -146,7 +150,7 @@ func (e *Endpoint) Room() int { return e.ops.room() }
 
 // Progress takes in up to limit events, and reports whether there were any. Lease.
 func (e *Endpoint) Progress(limit int) bool {
-	if e.rings.Load() && e.rings.Swap(false) {
+	if e.Left() && atomic.SwapUint32(&e.rings, 0) != 0 {
 		e.o.Matcher.RingMatched()
 	}
 	e.discard()
@@ -154,17 +158,23 @@ func (e *Endpoint) Progress(limit int) bool {
 }
 
 // Left reports whether a post has left the doorbell to the next one, and none has come. Any thread may ask.
-func (e *Endpoint) Left() bool { return e.rings.Load() }
+func (e *Endpoint) Left() bool { return atomic.LoadUint32(&e.rings) != 0 }
 
 // Busy reports whether Progress has something to do that neither the interface shows nor Matcher knows of. Lease.
 func (e *Endpoint) Busy() bool { return len(e.discards) > 0 }
 
 // HotMatch is the port by which threads of C post and take in events, nil: they cannot.
 func (e *Endpoint) HotMatch() *hot.MatchPort {
-	if d, ok := e.o.Iface.(hw.DrivenMatching); ok && e.o.Generation != nil {
-		return d.HotMatch()
+	d, ok := e.o.Iface.(hw.DrivenMatching)
+	if !ok || e.o.Generation == nil {
+		return nil
 	}
-	return nil
+	port := d.HotMatch()
+	if port != nil && e.o.Gate != nil {
+		port.Gate = e.gateAddress()
+		d.Alone(e.o.Gate.Word())
+	}
+	return port
 }
 
 // Stats are the device's counters. False: it counts nothing.
@@ -246,6 +256,6 @@ func (e *Endpoint) release(o *operation) {
 // more notes that a post has left the doorbell to the next one.
 func (e *Endpoint) more(more bool) {
 	if more {
-		e.rings.Store(true)
+		atomic.StoreUint32(&e.rings, 1)
 	}
 }

@@ -18,3 +18,6 @@ func bytesAt(addr, n uint64) []byte { return unsafe.Slice((*byte)(pointerAt(addr
 func segmentAt(addr, n uint64, m hw.Memory) hw.Segment {
 	return hw.Segment{Addr: pointerAt(addr), Len: int(n), Memory: m}
 }
+
+// gateAddress is where C finds the endpoint's gate, 0: there is none.
+func (e *Endpoint) gateAddress() uintptr { return uintptr(unsafe.Pointer(e.o.Gate)) }

@@ -32,7 +32,7 @@ type kind struct {
 	rx        bool // a hot.Rx and its post ring, else a hot.EP and its stripes
 	bytes     int
 	ringLog2  uint32 // of the ring that is polled
-	exclusive bool   // the context's lease is not used
+	exclusive bool   // one thread at a time takes the context's lease, by plain stores, or it is not used
 }
 
 // blocks are those that wait to be used again.
@@ -92,14 +92,14 @@ type EP struct {
 	kind  kind
 }
 
-// OpenEP takes the memory for an endpoint with some stripes, whose inbound ring has 1<<ringLog2 slots. The endpoint is
-// hidden. Errors: what keeps the system from giving memory.
-func OpenEP(stripes int, ringLog2 uint32) (EP, error) {
+// OpenEP takes the memory for an endpoint with some stripes, whose inbound ring has 1<<ringLog2 slots. exclusive: it has
+// a gate (hot.Gate). The endpoint is hidden. Errors: what keeps the system from giving memory.
+func OpenEP(stripes int, ringLog2 uint32, exclusive bool) (EP, error) {
 	if _, err := noRx(); err != nil {
 		return EP{}, err
 	}
 	bytes := int(unsafe.Sizeof(hot.EP{})) + stripes*int(unsafe.Sizeof(hot.Stripe{}))
-	k := kind{bytes: mem.Round(bytes), ringLog2: ringLog2}
+	k := kind{bytes: mem.Round(bytes), ringLog2: ringLog2, exclusive: exclusive}
 	b, err := take(k)
 	if err != nil {
 		return EP{}, err
@@ -146,9 +146,10 @@ func OpenRx(log uint32, exclusive bool) (Rx, error) {
 	})
 }
 
-// OpenLease takes the memory for a context to which no receives are posted: its table has a lease. Errors as of OpenRx.
-func OpenLease() (Rx, error) {
-	return openRx(kind{rx: true, bytes: mem.Round(int(unsafe.Sizeof(hot.Rx{})))})
+// OpenLease takes the memory for a context to which no receives are posted: its table has a lease. exclusive: that of an
+// endpoint with a gate. Errors as of OpenRx.
+func OpenLease(exclusive bool) (Rx, error) {
+	return openRx(kind{rx: true, bytes: mem.Round(int(unsafe.Sizeof(hot.Rx{}))), exclusive: exclusive})
 }
 
 func openRx(k kind) (Rx, error) {

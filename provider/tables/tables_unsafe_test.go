@@ -12,7 +12,7 @@ import (
 // openEP opens an endpoint's memory.
 func openEP(t *testing.T, stripes int, ringLog2 uint32) EP {
 	t.Helper()
-	e, err := OpenEP(stripes, ringLog2)
+	e, err := OpenEP(stripes, ringLog2, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestRxAgain(t *testing.T) {
 
 // TestLease: a table without a ring is a kind of its own.
 func TestLease(t *testing.T) {
-	l, err := OpenLease()
+	l, err := OpenLease(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestLease(t *testing.T) {
 	l.Close()
 	r := rx(t, 6, false)
 	defer r.Close()
-	again, err := OpenLease()
+	again, err := OpenLease(false)
 	if err != nil || again.Table() != at || r.Table() == at {
 		t.Errorf("%v: %p, then %p", err, at, again.Table())
 	}

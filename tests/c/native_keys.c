@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Endpoints of FI_PROTO_CXI: keys that they choose, counters of regions, and fences. Without a NIC of Slingshot, or its
- * model (tests/clients/cxi.sh), all is skipped. */
+/* Endpoints of FI_PROTO_CXI: keys that they choose, counters of regions, fences, and control operations beside calls of
+ * one thread. Without a NIC of Slingshot, or its model (tests/clients/cxi.sh), all is skipped. */
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "native_rma.h"
 
 /* A region with a key that the endpoint chooses, and a counter of what is written, NULL: none. */
@@ -140,11 +143,63 @@ static void test_fence(long arg)
 	node_close(&n);
 }
 
+/* A thread of a domain whose calls the application serialises writes, receives and reads queues, while others make
+ * control operations: all of what is written and sent arrives. */
+static void *control(void *over)
+{
+	static unsigned char own[4096];
+
+	while (!atomic_load((atomic_bool *)over)) {
+		struct fid_mr *mr = expose(own, sizeof(own), ALL, keys[1]);
+
+		CHECK_RC(fi_cancel(&n.ep->fid, own), 0); /* of no receive */
+		OK(fi_close(&mr->fid));
+	}
+	return NULL;
+}
+
+static void test_alone(long threading)
+{
+	struct node_opts o = opts;
+	struct fi_cq_tagged_entry e;
+	struct fid_mr *mr;
+	atomic_bool over = false;
+	pthread_t other;
+	uint64_t seed = 1;
+
+	o.threading = (enum fi_threading)threading;
+	open_node(o);
+	n.peer[1] = node_insert(&n, &n);
+	mr = expose(memory, sizeof(memory), ALL, keys[4]);
+	OK(-pthread_create(&other, NULL, control, &over));
+	for (uint64_t until = now_ms() + 2000; now_ms() < until; seed++) {
+		size_t len = (size_t[]){ 8, 192, 2048, 5000 }[seed % 4];
+
+		OK(fi_trecv(n.ep, back, len, NULL, FI_ADDR_UNSPEC, seed, 0, back));
+		fill(local, len, seed);
+		do_write(DELIVERED, len, 16, keys[4]);
+		verify(memory + 16, len, seed);
+		OK(fi_tsend(n.ep, local, len, NULL, n.peer[1], seed, local));
+		wait_ok(&n, n.txcq, &e);
+		CHECK(e.op_context == local && e.flags == (FI_SEND | FI_TAGGED));
+		wait_ok(&n, n.rxcq, &e);
+		CHECK(e.op_context == back && e.tag == seed && e.len == len);
+		verify(back, len, seed);
+	}
+	atomic_store(&over, true);
+	OK(-pthread_join(other, NULL));
+	CHECKF(seed > 20, "%llu rounds", (unsigned long long)seed);
+	OK(fi_close(&mr->fid));
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "chosen", test_chosen, 0, 0, 0 },
 	{ "chosen_events", test_chosen, 0, 0, (long)FI_RMA_EVENT },
 	{ "counters", test_counters, 0, 0, 0 },
 	{ "fence", test_fence, 0, 0, 0 },
+	{ "alone_domain", test_alone, 0, 0, FI_THREAD_DOMAIN },
+	{ "alone_completion", test_alone, 0, 0, FI_THREAD_COMPLETION },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

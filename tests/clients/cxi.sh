@@ -137,6 +137,43 @@ native() {
 	done
 }
 
+# atomics MODE KINDS WANT: whether calls with a thread model read and write memory atomically (WANT 1) or not (0), by
+# counting in 20 of each kind, of lines of a round of tests/cxi/calls.c: 1 receives, 2 sends, 3 reads that return sends, 4
+# receives, 0 nothing. The least of a kind counts, in up to four runs: some reads enter the runtime, to look after timers.
+atomics() {
+	: >"$work/counts"
+	for _ in 1 2 3 4; do
+		CASSINI="mode=stepped fabric=-1" FI_WEFT_CXI=native LD_LIBRARY_PATH=$work timeout $LIMIT "$work/instructions" \
+			"$work/calls" weft "$1" marked >>"$work/counts" 2>/dev/null
+		awk -v kinds="$2" -v want="$3" '
+			BEGIN { for (n = split(kinds, list, ""); n; n--) wanted[list[n]] = 1 }
+			{ line = (NR - 1) % 16 + 1; kind = line == 16 ? 2 : line % 5 }
+			!(kind in least) || $2 < least[kind] { least[kind] = $2 }
+			END {
+				for (kind in least) text = text " " kind ":" least[kind]
+				for (kind in wanted) bad = bad || !(kind in least) || (least[kind] != 0) != want
+				print "of kind" text
+				exit bad
+			}' "$work/counts" >"$work/log" && return 0
+	done
+	return 1
+}
+
+# alone_counts: posts and reads of a thread that is alone, by the model that the application has asked for, have no atomic
+# operation. With FI_THREAD_COMPLETION the registrations of receives are those of several threads.
+alone_counts() {
+	if [ "$(uname -m)" != x86_64 ]; then
+		skip "atomic operations of calls" "they are counted on x86_64 alone"
+	elif ! gcc -O2 -std=gnu11 -D_GNU_SOURCE -Wall -pthread -o "$work/calls" tests/cxi/calls.c -lfabric -ldl 2>"$work/log" ||
+		! gcc -O2 -o "$work/instructions" tests/cxi/instructions.c 2>"$work/log"; then
+		not_ok "the programs that count are built" "$work/log"
+	else
+		if atomics safe 01234 1; then ok "FI_THREAD_SAFE takes locks: $(cat "$work/log")"; else not_ok "FI_THREAD_SAFE takes locks" "$work/log"; fi
+		if atomics domain 01234 0; then ok "FI_THREAD_DOMAIN takes none: $(cat "$work/log")"; else not_ok "FI_THREAD_DOMAIN takes none" "$work/log"; fi
+		if atomics completion 023 0; then ok "FI_THREAD_COMPLETION takes none: $(cat "$work/log")"; else not_ok "FI_THREAD_COMPLETION takes none" "$work/log"; fi
+	fi
+}
+
 # mpich RANKS PROGRAM: a job of the MPICH in the folder MPICH, built for libfabric, whose ranks share no memory and have CXI alone.
 # Contexts of scalable endpoints need UDP, so it takes none.
 mpich() {
@@ -171,6 +208,7 @@ main() {
 	pair "over CXI alone" "$with FI_WEFT_UDP=no" "$with FI_WEFT_UDP=no" -I 20
 	pair "over CXI alone, the longest inline messages" "$with FI_WEFT_UDP=no" "$with FI_WEFT_UDP=no" -I 20 -S 192
 	direct
+	alone_counts
 	pair "with CXI and UDP" "$with" "$with" -I 20 -S 4096
 	pair "a peer without a NIC, over UDP" "$with" "FI_WEFT_CXI=no" -I 20 -S 4096
 	pair "without libcxi, over UDP" "FI_WEFT_CXI=auto" "FI_WEFT_CXI=auto" -I 20 -S 64

@@ -5,7 +5,7 @@
  * nanoseconds of columns[], then what the model counted for each message. tests/cxi/calls.sh runs providers in turns.
  *
  *	calls PROVIDER safe|domain	rounds
- *	calls PROVIDER safe|domain marked	two rounds, the second with breakpoints around what is measured
+ *	calls PROVIDER safe|domain|completion marked	two rounds, the second with breakpoints around what is measured
  *					(tests/cxi/instructions.c)
  *	calls PROVIDER memory		bytes that an endpoint adds to what the process has in memory
  *	calls PROVIDER many N [SIZE]	nanoseconds to read a message whose receive is behind N others, with a receive
@@ -337,8 +337,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	must(-pthread_create(&thread, NULL, turn, &over), "pthread_create");
-	open_domain(strcmp(argv[2], "domain") ? FI_THREAD_SAFE : FI_THREAD_DOMAIN, argv[1],
-		    argc > 4 ? atol(argv[4]) : 0);
+	open_domain(!strcmp(argv[2], "domain") ? FI_THREAD_DOMAIN :
+		    !strcmp(argv[2], "completion") ? FI_THREAD_COMPLETION : FI_THREAD_SAFE,
+		    argv[1], argc > 4 ? atol(argv[4]) : 0);
 	if (!strcmp(argv[2], "memory")) {
 		memory();
 	} else {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Runs a program and prints how many instructions its first thread takes between two breakpoints (int3, which it has
- * around what is to be counted), a line for each pair. With a number in front it prints the addresses of that pair,
- * too.
+ * around what is to be counted), and how many of them read and write memory atomically, a line for each pair. With a
+ * number in front it prints the addresses of that pair, too.
  *
  *	instructions [-N] PROGRAM ARGUMENT...
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -29,20 +30,36 @@ static int step(pid_t p, int how)
 	}
 }
 
-/* breakpoint reports whether the instruction to come is one, and returns where it is. */
-static int breakpoint(pid_t p, unsigned long long *at)
+/* next reads the instruction to come, eight bytes of it at most, and returns where it is. */
+static unsigned long long next(pid_t p, unsigned char code[8])
 {
 	struct user_regs_struct r;
+	long word;
 
 	ptrace(PTRACE_GETREGS, p, NULL, &r);
-	*at = r.rip;
-	return (ptrace(PTRACE_PEEKTEXT, p, r.rip, NULL) & 0xff) == 0xcc;
+	word = ptrace(PTRACE_PEEKTEXT, p, r.rip, NULL);
+	memcpy(code, &word, 8);
+	return r.rip;
+}
+
+/* locked reports whether an instruction has a lock prefix, or exchanges a register with memory, which implies it. */
+static int locked(const unsigned char code[8])
+{
+	unsigned i = 0;
+
+	for (; i < 6; i++)
+		if (code[i] == 0xf0)
+			return 1;
+		else if (code[i] != 0x66 && code[i] != 0xf2 && code[i] != 0xf3 && (code[i] & 0xf0) != 0x40)
+			break;
+	return (code[i] & 0xfe) == 0x86 && code[i + 1] < 0xc0;
 }
 
 int main(int argc, char **argv)
 {
 	int shown = argc > 1 && argv[1][0] == '-' ? atoi(argv[1] + 1) : -1;
 	char **program = argv + (shown < 0 ? 1 : 2);
+	unsigned char code[8];
 	unsigned long long at;
 	pid_t p;
 
@@ -57,14 +74,18 @@ int main(int argc, char **argv)
 	waitpid(p, NULL, 0); /* before the program's first instruction */
 	ptrace(PTRACE_SETOPTIONS, p, NULL, PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL);
 	for (int pair = 0; step(p, PTRACE_CONT); pair++) {
-		long n = 0;
+		long n = 0, atomics = 0;
 
-		while (step(p, PTRACE_SINGLESTEP) && !breakpoint(p, &at)) {
+		while (step(p, PTRACE_SINGLESTEP)) {
+			at = next(p, code);
+			if (code[0] == 0xcc)
+				break;
 			n++;
+			atomics += locked(code);
 			if (pair == shown)
 				printf("%llx\n", at);
 		}
-		printf("%ld\n", n);
+		printf("%ld %ld\n", n, atomics);
 		if (!step(p, PTRACE_SINGLESTEP)) /* the second breakpoint itself */
 			break;
 	}

@@ -168,8 +168,9 @@ type EventQueue struct {
 
 	// lock is 1 while a thread writes the word. Taken by compare-and-swap (acquire), given back by store (release).
 	lock  uint32
-	given uint64 // read, as the NIC knows it; under lock
-	quiet uint64 // bits of the word that keep interrupts off; under lock
+	alone order.Word // of a thread that needs not take the lock. Set before the queue is used by several
+	given uint64     // read, as the NIC knows it; under lock
+	quiet uint64     // bits of the word that keep interrupts off; under lock
 	// seen is read when the reader has last found the queue empty. Stored by it (release), read by Waiting and
 	// Interrupts (atomic).
 	seen uint64
@@ -186,6 +187,9 @@ func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 	Bell(q.Due())
 	q.unlock()
 }
+
+// Alone has a thread that is alone, by a word, write the word to the NIC without the lock.
+func (q *EventQueue) Alone(w order.Word) { q.alone = w }
 
 // Peek returns the next event if there is one. It passes by what only fills the ring.
 func (q *EventQueue) Peek() Event {
@@ -260,7 +264,7 @@ func (q *EventQueue) unlock() { order.Store32(&q.lock, 0) }
 
 // set takes the lock and returns the bits of the word.
 func (q *EventQueue) set() uint64 {
-	for !atomic.CompareAndSwapUint32(&q.lock, 0, 1) {
+	for !q.alone.Alone() && !atomic.CompareAndSwapUint32(&q.lock, 0, 1) {
 	}
 	return q.quiet
 }

@@ -36,6 +36,11 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	return said;
 }
 
+static inline uint32_t word(const struct weft_cxi_watch *w, uint32_t i)
+{
+	return atomic_load_explicit(w->word[i], memory_order_relaxed);
+}
+
 /* Whether there is nothing at event queues, of which the last ones may be left out, nor for what no event says. */
 static inline bool calm(const struct weft_cxi_port *p, uint32_t without)
 {
@@ -43,14 +48,16 @@ static inline bool calm(const struct weft_cxi_port *p, uint32_t without)
 	uint64_t events = 0;
 	uint32_t set = 0;
 
-	for (uint32_t i = 0; i < w->words; i++)
-		set |= atomic_load_explicit(w->word[i], memory_order_relaxed);
 	for (uint32_t i = 0; i + without < w->queues; i++) {
 		const unsigned char *e = w->base[i] + atomic_load_explicit(w->at[i], memory_order_relaxed);
 
 		events |= atomic_load_explicit((const _Atomic uint64_t *)e + 1, memory_order_relaxed);
 	}
-	return w->queues && !set && !(events & w->event);
+	if (!w->queues || events & w->event)
+		return false;
+	for (uint32_t i = 0; i < w->words; i += 4)
+		set |= word(w, i) | word(w, i + 1) | word(w, i + 2) | word(w, i + 3);
+	return !set;
 }
 
 bool weft_cxi_quiet(const struct weft_cxi_port *p)
@@ -98,6 +105,9 @@ static int match_post(struct weft_hot_match_port *m, const struct weft_match_pos
 	bell.word = NULL;
 	said = (int)p->enter(p->post, (uintptr_t)m, (uintptr_t)post, (uintptr_t)&bell, 0);
 	ring(&bell);
+	// No other thread is inside.
+	if (m->gate && atomic_load_explicit(&m->gate->inside, memory_order_relaxed) == WEFT_GATE_ALONE)
+		atomic_store_explicit(&m->gate->inside, WEFT_GATE_OUT, memory_order_release);
 	return said;
 }
 

@@ -18,13 +18,13 @@ struct weft_cxi_bell {
 /* trampoline(entry, a, b, c, d), as in package direct. */
 typedef uintptr_t (*weft_cxi_enter)(uintptr_t entry, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
 
-/* How many words and queues a poll may read. */
+/* How many words and queues a poll may read; of words, which it reads by fours, a multiple of four. */
 #define WEFT_CXI_WORDS 16
 #define WEFT_CXI_QUEUES 8
 
 /* What a poll without Go reads. The NIC's events and the words are read where they lie; all else is immutable but queues. */
 struct weft_cxi_watch {
-	const _Atomic uint32_t *word[WEFT_CXI_WORDS]; /* Go has nothing to do while all are 0 */
+	const _Atomic uint32_t *word[WEFT_CXI_WORDS]; /* Go has nothing to do while all are 0; behind words, one that is */
 	const unsigned char *base[WEFT_CXI_QUEUES];   /* of event queues */
 	const _Atomic uint32_t *at[WEFT_CXI_QUEUES];  /* where in it the reader has stopped, bytes */
 	uint64_t event;				      /* bits of an event's second word, of which one is set where there is an event */
@@ -55,7 +55,7 @@ struct weft_cxi_path {
 
 _Static_assert(sizeof(struct weft_cxi_bell) == 24, "mirrored by type Bell");
 _Static_assert(sizeof(struct weft_cxi_watch) == 280, "mirrored by type Watch");
-_Static_assert(sizeof(struct weft_cxi_port) == 424, "mirrored by type Port");
+_Static_assert(sizeof(struct weft_cxi_port) == 432, "mirrored by type Port");
 _Static_assert(sizeof(struct weft_cxi_path) == 40, "mirrored by type Path");
 
 /* What next and flush say beside WEFT_PORT_*: they are to be called again. */

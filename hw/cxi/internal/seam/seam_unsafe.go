@@ -68,8 +68,14 @@ func (w *Watch) Words(words ...unsafe.Pointer) bool {
 		w.word[w.words] = uintptr(p)
 		w.words++
 	}
+	for n := w.words; int(n) < len(w.word); n++ { // C reads some at a time
+		w.word[n] = uintptr(unsafe.Pointer(&none))
+	}
 	return true
 }
+
+// none is a word that is 0.
+var none uint32
 
 // Queue has it find nothing only while no event is where an event queue's reader has stopped: base is off the Go heap,
 // at, in bytes, something else keeps alive, and one of the bits of event is set in the second word of each event.

@@ -1,0 +1,43 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// TestGates: matched endpoints have gates where one thread at a time makes their calls, one of the domain's with
+// FI_THREAD_DOMAIN, else their own.
+func TestGates(t *testing.T) {
+	open := func(level fi.Threading, progress fi.Progress, caps uint64) *Domain {
+		d := &Domain{format: names.Matched, info: &fi.Info{Caps: caps, Domain: &fi.DomainAttr{
+			Threading: level, ControlProgress: progress, DataProgress: progress}}}
+		d.openGate()
+		return d
+	}
+	for level, want := range map[fi.Threading]bool{
+		fi.ThreadUnspec: false, fi.ThreadSafe: false, fi.ThreadFID: false, fi.ThreadEndpoint: false,
+		fi.ThreadCompletion: true, fi.ThreadDomain: true,
+	} {
+		d := open(level, fi.ProgressManual, fi.Msg)
+		first, second := d.gateFor(fi.Msg), d.gateFor(fi.Msg)
+		if (first != nil) != want || (second != nil) != want {
+			t.Errorf("%v: gates are %v", level, !want)
+		}
+		if same := first == second; want && same != (level == fi.ThreadDomain) {
+			t.Errorf("%v: two endpoints have the same gate: %v", level, same)
+		}
+		for what, d := range map[string]*Domain{
+			"with triggered operations": open(level, fi.ProgressManual, fi.Msg|fi.Trigger),
+			"with a progress thread":    open(level, fi.ProgressAuto, fi.Msg),
+		} {
+			if d.gateFor(fi.Msg) != nil || d.gate != nil {
+				t.Errorf("%v, %s: there is a gate", level, what)
+			}
+		}
+		if d.gateFor(fi.Msg|fi.Trigger) != nil {
+			t.Errorf("%v, an endpoint with triggered operations: there is a gate", level)
+		}
+	}
+}
