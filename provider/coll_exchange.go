@@ -2,6 +2,7 @@ package provider
 
 import (
 	"slices"
+	"time"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -66,6 +67,7 @@ type collExchange struct {
 	readAt  congestion.Time // when they were read
 	used    exchange.Use    // as it was last written
 	began   congestion.Time
+	ended   congestion.Time // of the operation before, 0: there was none
 }
 
 // pendingChunks are the chunks of a peer that were chosen and are not sent yet, or that may be fetched and are
@@ -111,11 +113,11 @@ func (g *Group) exchanger() (*collExchange, error) {
 	if g.relays {
 		cfg.Piece, cfg.Store, cfg.Always = relayPiece, g.c.ordered.relayStore(), g.c.ordered.always
 	}
-	engine, err := exchange.New(cfg)
-	if err != nil {
+	x := &collExchange{peers: exchangePeers{slots: make([]int32, n-1)}}
+	cfg.Seen = func(peer int) (queue, dev time.Duration, ok bool) { return x.row(g, peer) }
+	if x.engine, err = exchange.New(cfg); err != nil {
 		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
 	}
-	x := &collExchange{engine: engine, peers: exchangePeers{slots: make([]int32, n-1)}}
 	x.share(g)
 	return x, nil
 }
@@ -468,7 +470,8 @@ func (xs *exchanges) drop(o *collOp) {
 	xs.c.mu.Lock()
 	if o.status == fi.Success { // else it does not know what has come of its chunks
 		g.report, g.last = x.engine.Report(), x
-		g.report.Took = xs.c.ep.now().Sub(x.began)
+		x.ended = xs.c.ep.now()
+		g.report.Took = x.ended.Sub(x.began)
 		g.spare = append(g.spare, x)
 	} else if g.last == x {
 		g.last = nil

@@ -49,6 +49,10 @@ type Config struct {
 	Piece int64
 	Store *Store
 
+	// Seen is asked at the start of an operation for the queueing delay of the path to a peer that gets chunks, and its
+	// mean deviation, if these are known from elsewhere and younger than the operation before. nil: they never are.
+	Seen func(peer int) (queue, dev time.Duration, ok bool)
+
 	// Always has every slice that is long enough go through relays, whatever the paths are like: for
 	// tests.
 	Always bool

@@ -192,6 +192,11 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 		if p.total != 0 {
 			e.givers++
 		}
+		if e.cfg.Seen != nil && p.total > e.cfg.Short {
+			if queue, dev, ok := e.cfg.Seen(i); ok {
+				p.queue, p.dev = queue, dev
+			}
+		}
 		e.left += p.total
 		e.in.left += p.in.want
 	}
