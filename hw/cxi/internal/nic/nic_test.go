@@ -431,3 +431,25 @@ func TestProfile(t *testing.T) {
 	put(3, true)
 	put(3, false)
 }
+
+// FuzzHeader: whatever lies in a buffer of the request list, the header that is read is within it, and is of one of the
+// two kinds of packets; an offset has 56 bits.
+func FuzzHeader(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(append([]byte{0x45}, make([]byte, MaxHeader)...))
+	message := append([]byte{0x45}, make([]byte, MaxHeader)...)
+	message[wire.PacketFabricSize] = packetMessage << wire.PacketPutVerPktTypeBit
+	f.Add(message)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, offset, ok := Header(b)
+		switch {
+		case !ok && (n != 0 || offset != 0):
+			t.Errorf("% x: %d, %#x of none", b, n, offset)
+		case !ok:
+		case n > len(b) || n != MaxHeader && n != wire.PacketFabricSize+wire.PacketMessageSize:
+			t.Errorf("% x: header of %d of %d bytes", b, n, len(b))
+		case offset>>wire.PacketPutRemoteOffsetWidth != 0 || n != MaxHeader && offset != 0:
+			t.Errorf("% x: offset %#x", b, offset)
+		}
+	})
+}
