@@ -168,7 +168,7 @@ type Matcher interface {
 type MatchState uint32
 
 const (
-	MatchDisabled        MatchState = iota // it is not open yet
+	MatchDisabled        MatchState = iota // it is not open yet, or its event queue has overrun
 	MatchEnabled                           // the device takes messages
 	MatchPendingDisable                    // it is to stop, as messages that it keeps are needed
 	MatchOnload                            // messages are taken over from it, whose list entries are needed
@@ -211,6 +211,8 @@ type MatchStats struct {
 	Software  uint64               // messages that found their receive in software
 	Doorbells uint64               // how often a doorbell was rung for commands
 	Refused   uint64               // commands that the device has refused
+	Overruns  uint64               // times that events were found to have been dropped, as their queue was full
+	Unknown   uint64               // events of a kind that nothing expects
 	Malformed uint64               // what no peer of the protocol sends
 }
 

@@ -58,6 +58,8 @@ func (e *MatchedEndpoint) showStats(t *matched.Endpoint) {
 	st.RxSet(stats.RxMatchSoftware, s.Software)
 	st.RxSet(stats.RxMatchDoorbells, s.Doorbells)
 	st.RxSet(stats.RxMatchRefused, s.Refused)
+	st.RxSet(stats.RxMatchOverruns, s.Overruns)
+	st.RxSet(stats.RxMatchUnknown, s.Unknown)
 	st.RxSet(stats.RxMalformed, s.Malformed)
 }
 

@@ -38,7 +38,7 @@ func (m *matcher) CancelContext(context uint64) error {
 
 // withdraw takes a receive back, nil: it has ended. The caller has the lock.
 func (x *matchRx) withdraw(r *receive) error {
-	if r == nil || r.state != receivePosted || r.canceling || r.taken {
+	if r == nil || r.state != receivePosted || r.canceling || r.taken || x.down.Load() {
 		return fmt.Errorf("cxi: cancel a receive that has ended: %w", hw.ErrInvalid)
 	}
 	if r.posted != nil {

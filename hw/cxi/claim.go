@@ -39,8 +39,8 @@ func (m *matcher) ReceiveClaimed(c hw.Claim, r *hw.MatchReceive) error {
 	if err != nil {
 		return err
 	}
-	if m.i.closed.Load() {
-		return errClosed
+	if err := x.usable(); err != nil {
+		return err
 	}
 	x.lock.take()
 	defer x.lock.release()

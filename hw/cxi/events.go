@@ -63,6 +63,7 @@ type eventQueue struct {
 	pinned
 	eq     *libcxi.EQ
 	number uint32 // of eq
+	said   bool   // that it has overrun
 }
 
 // open makes a queue for events of 16 bytes, or of 64 if target, of which count fit. Of these, reserved are kept for

@@ -39,7 +39,7 @@ func (t *matchTx) dropped(n uint32) {
 		t.full[to] = f
 	}
 	t.giveID(s)
-	s.kind = sentDropped
+	s.kind, s.doubtful = sentDropped, false
 	s.generation++
 	t.drops.Add(1)
 	if f.dropped(n) {
@@ -79,7 +79,8 @@ func (t *matchTx) resumed(from hw.MatchAddress) {
 
 // noteControls notes whether there is something to be sent by and by.
 func (t *matchTx) noteControls() {
-	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0 || len(t.writes.ask) > 0)
+	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0 || len(t.writes.ask) > 0 ||
+		!t.doubtUntil.IsZero())
 }
 
 // replay sends messages again, as far as there is room. Those to a receiver that is full again wait with the rest.

@@ -25,7 +25,7 @@ const (
 // appends reports whether receives may be posted.
 func appends(s flowState) bool {
 	switch s {
-	case flowOnload, flowOnloadReenable, flowPendingSoft, flowPendingHard:
+	case flowDisabled, flowOnload, flowOnloadReenable, flowPendingSoft, flowPendingHard:
 		return false
 	}
 	return true

@@ -88,11 +88,13 @@ func (h *hostile) command(r *rand.Rand) {
 	}
 }
 
-// run has a peer write n commands, looks at what they have done, and returns how many the victim has refused.
-func run(t testing.TB, seed uint64, n int) (counted uint64) {
+// run has a peer write n commands for an endpoint where that matches which mode says, looks at what they have done, and
+// returns how many the victim has refused.
+func run(t testing.TB, mode MatchMode, seed uint64, n int) (counted uint64) {
 	const size = 32 << 10
 	r := rand.New(rand.NewPCG(seed, 1))
-	b, c := newMatching(t, MatchConfig{}, size), newMatching(t, MatchConfig{}, size)
+	b := newMatching(t, MatchConfig{Mode: mode, Unexpected: 4}, size)
+	c := newMatching(t, MatchConfig{}, size)
 	x := newMatching(t, MatchConfig{}, size)
 	h := &hostile{matching: x, victim: b, key: 700}
 	at := x.at(0, size)
@@ -280,19 +282,29 @@ func (x *matching) lie(to *matching, bits uint64) {
 	q.release(false)
 }
 
-// TestMatchHostile: what a peer makes up changes nothing outside a region, ends nothing of others, and is counted.
+// TestMatchHostile: what a peer makes up changes nothing outside a region, ends nothing of others, and is counted,
+// whatever matches.
 func TestMatchHostile(t *testing.T) {
-	counted := uint64(0)
-	for seed := range uint64(20) {
-		counted += run(t, seed, 400)
-	}
-	if counted == 0 {
-		t.Error("nothing is counted")
+	for name, mode := range map[string]MatchMode{"hardware": MatchHardware, "software": MatchSoftware,
+		"hybrid": MatchHybrid} {
+		t.Run(name, func(t *testing.T) {
+			counted := uint64(0)
+			for seed := range uint64(20) {
+				counted += run(t, mode, seed, 400)
+			}
+			if counted == 0 {
+				t.Error("nothing is counted")
+			}
+		})
 	}
 }
 
 // FuzzHostile does the same with any seed.
 func FuzzHostile(f *testing.F) {
-	f.Add(uint64(1), uint16(100))
-	f.Fuzz(func(t *testing.T, seed uint64, n uint16) { run(t, seed, int(n%2000)) })
+	for mode := range uint8(3) {
+		f.Add(mode, uint64(1), uint16(100))
+	}
+	f.Fuzz(func(t *testing.T, mode uint8, seed uint64, n uint16) {
+		run(t, MatchMode(mode%3), seed, int(n%2000))
+	})
 }

@@ -216,7 +216,9 @@ func (m *matcher) progress(limit int) int {
 		m.RingMatched()
 	}
 	n := m.tx.progress()
-	return n + m.rx.progress(limit-n)
+	n += m.rx.progress(limit - n)
+	m.overran()
+	return n
 }
 
 // pending reports whether progress would find something.

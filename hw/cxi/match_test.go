@@ -18,13 +18,14 @@ import (
 
 // matching is an interface that has the NIC match messages, and what has become of what it has posted.
 type matching struct {
-	t      testing.TB
-	i      *Iface
-	m      hw.Matcher
-	self   hw.MatchAddress
-	memory hw.Memory
-	b      []byte // of memory
-	events []hw.MatchEvent
+	t       testing.TB
+	i       *Iface
+	m       hw.Matcher
+	self    hw.MatchAddress
+	memory  hw.Memory
+	b       []byte // of memory
+	events  []hw.MatchEvent
+	unknown uint64 // events of kinds that nothing expects, by the test's doing
 }
 
 func newMatching(t testing.TB, c MatchConfig, size int) *matching {
@@ -52,6 +53,7 @@ func newMatching(t testing.TB, c MatchConfig, size int) *matching {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		x.checkUnknown()
 		if err := errors.Join(x.i.Close(), x.memory.Close()); err != nil {
 			t.Error(err)
 		}

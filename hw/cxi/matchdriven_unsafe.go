@@ -244,7 +244,7 @@ func (t *matchTx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 			}
 			null = !last
 		}
-		if found := freed(&t.events, e, null, b); found != hot.PortEmpty {
+		if found := t.m.freed(&t.events, e, null, b); found != hot.PortEmpty {
 			return found
 		}
 	}
@@ -252,11 +252,14 @@ func (t *matchTx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 }
 
 // freed frees an event, with C ringing if it is time for that: hot.PortEmpty has the caller go on to the next one.
-func freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uintptr {
+func (m *matcher) freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uintptr {
 	due := q.Free(e)
 	if due {
 		word, value := q.Due()
 		b.Ring(word, value, q.Lock())
+		if q.Overran() {
+			m.rx.later.Store(true) // Progress acts on it
+		}
 	}
 	if null && !due {
 		return hot.PortEmpty
@@ -321,7 +324,7 @@ func (x *matchRx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 			x.events.Pause()
 			return hot.PortGo
 		}
-		if found := freed(&x.events, e, null, b); found != hot.PortEmpty {
+		if found := x.m.freed(&x.events, e, null, b); found != hot.PortEmpty {
 			return found
 		}
 	}

@@ -2,13 +2,17 @@ package cxi
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -368,4 +372,47 @@ func TestMatchDrivenData(t *testing.T) {
 	w.of(b.self).waiting = nil
 	p.Tag = 1 << 40
 	post("under a key that no region has", 8, false, hot.PathGo)
+}
+
+// TestOverrunDriven: threads without the runtime notice that events were dropped, and leave the rest to Progress.
+func TestOverrunDriven(t *testing.T) {
+	a, b := newDrivenMatching(t, 64), newDrivenMatching(t, 64)
+	status := b.i.match.rx.events.memory[8*wire.EqStatusUnackdDroppedEventWord:]
+	drops := uint64(1<<wire.EqStatusUnackdDroppedEventShift | 1<<wire.EqStatusEventDropSeqNoShift)
+	stays := hot.MatchPost{Peer: uint64(a.self), Kind: hot.MatchReceive | hot.MatchTagged, Context: 1 << 20}
+	if said := b.give(stays, 0, 8, false); said != hot.PathSent {
+		t.Fatalf("a receive of no message: %d", said)
+	}
+	for k := 0; ; k++ {
+		if k == 8 {
+			binary.LittleEndian.PutUint64(status, drops)
+		}
+		r := hot.MatchPost{Peer: uint64(a.self), Kind: hot.MatchReceive, Context: uint64(k)}
+		if said := b.give(r, 0, 8, false); said == hot.PathGo && k > 8 {
+			break
+		} else if said != hot.PathSent || k > 100000 {
+			t.Fatalf("receive %d: %d", k, said)
+		}
+		if said := a.give(hot.MatchPost{Peer: uint64(b.self)}, 0, 8, true); said != hot.PathSent {
+			t.Fatalf("message %d: %d", k, said)
+		}
+		if found := a.next(); found != hot.PortMatched {
+			t.Fatalf("message %d: %d", k, found)
+		}
+		if found := b.next(); found == hot.PortGo && k > 8 {
+			b.i.Progress(8)
+		} else if found != hot.PortMatched {
+			t.Fatalf("receive %d: %d", k, found)
+		}
+	}
+	if s := b.stats(); s.Overruns != 1 || s.State != hw.MatchDisabled {
+		t.Errorf("%+v", s)
+	}
+	b.clear()
+	for end := time.Now().Add(time.Minute); len(b.events) == 0 && time.Now().Before(end); {
+		b.i.Progress(8)
+	}
+	if len(b.events) != 1 || b.events[0].Context != stays.Context || !errors.Is(b.events[0].Err, unix.EIO) {
+		t.Errorf("%+v", b.events)
+	}
 }

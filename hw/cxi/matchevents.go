@@ -8,6 +8,9 @@ import (
 
 // progress takes in events until about limit were said, and returns how many were.
 func (x *matchRx) progress(limit int) (n int) {
+	if x.down.Load() {
+		return x.progressDown()
+	}
 	if x.retries.Load() {
 		n += x.retry()
 	}
@@ -50,11 +53,18 @@ func (x *matchRx) take(e nic.Event) {
 	case wire.EventStateChange:
 		x.flow.changed(e)
 		return
+	case wire.EventPut, wire.EventPutOverflow, wire.EventRendezvous, wire.EventUnlink, wire.EventSearch,
+		wire.EventLink:
+	default:
+		if !performs(e) {
+			x.unknownOf(e)
+			return
+		}
 	}
 	id := e.BufferID()
 	if id != 0 && int(id) <= len(x.early.buffers) {
 		switch {
-		case e.Type() == wire.EventPut:
+		case e.Type() == wire.EventPut || performs(e):
 			x.early.landed(e)
 		case e.Type() == wire.EventLink && e.Code() != wire.RcOk:
 			x.early.refused(int(id) - 1)
@@ -83,9 +93,9 @@ func (x *matchRx) take(e nic.Event) {
 // takeOf takes in an event of a receive or search.
 func (x *matchRx) takeOf(r *receive, e nic.Event) {
 	switch e.Type() {
-	case wire.EventPut:
+	case wire.EventPut, wire.EventAtomic, wire.EventFetchAtomic:
 		x.put(r, e)
-	case wire.EventPutOverflow:
+	case wire.EventPutOverflow, wire.EventAtomicOverflow, wire.EventFetchAtomicOverflow:
 		if x.retries.Load() {
 			x.listed(uint32(e.BufferID())) // one that is used up at once gives no other event
 		}

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/cxi/internal/step"
-	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
 // TestMatchRefused: what is not valid is refused, and says why.
@@ -74,21 +72,16 @@ func TestMatchFaults(t *testing.T) {
 		return
 	}
 	x := newMatching(t, MatchConfig{}, 1<<17)
-	file, failed := library(t), 0
+	failed := 0
 	for _, n := range []int{0, 8, 1000, 50000} {
 		for at := 1; at <= 4; at++ {
 			x.clear()
-			done, err := step.Count(file, "commands")
-			if err = errors.Join(err, step.Set(file, "fault_rc", wire.RcCmdInvalidArg), step.Set(file, "fault_at",
-				int(done)+at)); err != nil {
-				t.Fatal(err)
-			}
-			id := x.receive(hw.MatchReceive{From: x.self, Local: x.at(1<<16, n), Context: 1})
-			x.send(hw.MatchSend{To: x.self, Local: x.at(0, n), Context: 2})
-			await(x, x, 1, 1)
-			if err := step.Set(file, "fault_at", 0); err != nil {
-				t.Fatal(err)
-			}
+			var id hw.MatchID
+			refuseNext(t, at, func() {
+				id = x.receive(hw.MatchReceive{From: x.self, Local: x.at(1<<16, n), Context: 1})
+				x.send(hw.MatchSend{To: x.self, Local: x.at(0, n), Context: 2})
+				await(x, x, 1, 1)
+			})
 			for end := time.Now().Add(time.Millisecond); time.Now().Before(end); x.i.Progress(8) {
 			}
 			var sent, received, sendFailed, receiveFailed bool

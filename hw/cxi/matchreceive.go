@@ -87,6 +87,11 @@ type matchRx struct {
 	commands  []*arriving // their get or notice is to be posted
 	leaving   leaving
 	malformed atomic.Uint64 // what no peer of the protocol sends. Written by refuse, read by any thread.
+	// down says that events were dropped, and the list is gone (overrun.go). Stored by the lease holder under the lock,
+	// read by posts.
+	down atomic.Bool
+	// downUntil is when receives end then, zero: they have. Lease.
+	downUntil time.Time
 	// later says that progress has something to do in a while. Stored by the lease holder, read by Arm.
 	later atomic.Bool
 }
@@ -220,8 +225,8 @@ func (m *matcher) PostReceive(r *hw.MatchReceive) (hw.MatchID, error) {
 	if r.Multi {
 		e.MinFree = uint32(max(r.MinFree, 1))
 	}
-	if m.i.closed.Load() {
-		return 0, errClosed
+	if err := m.rx.usable(); err != nil {
+		return 0, err
 	}
 	return m.rx.post(receivePosted, &e, r, false)
 }
@@ -235,8 +240,8 @@ func (m *matcher) search(r *hw.MatchReceive, claim bool) error {
 	if err != nil {
 		return err
 	}
-	if m.i.closed.Load() {
-		return errClosed
+	if err := m.rx.usable(); err != nil {
+		return err
 	}
 	e.Once = true
 	search := *r

@@ -45,6 +45,7 @@ type sent struct {
 	tries      uint8     // of that: how often it was refused
 	awaited    uint8     // of sentAtomic: answers that are to come
 	fetched    uint8     // of sentAtomic: bytes that it fetches
+	doubtful   bool      // its event may have been dropped (overrun.go)
 	out        outgoing
 }
 
@@ -104,6 +105,11 @@ type matchTx struct {
 	// sources are the entries of address contexts.
 	sources [proto.LACs]sourceState
 
+	// stays says that a command stays in the queue as long as an event of its may come. Constant.
+	stays bool
+	// doubtUntil is when what is doubtful ends, zero: nothing is.
+	doubtUntil time.Time
+
 	slots            []sent
 	free             []uint32 // places; its capacity is their number
 	inlines          []byte   // copies of inline messages, of MaxInline bytes for each place
@@ -135,7 +141,9 @@ func (t *matchTx) open() (err error) {
 	if err = t.events.open(d, 2*n+n/2+receiverPlaces+64, true, t.m.i.wait, 0); err != nil {
 		return err
 	}
-	slots := min(max(4*n, 256), wire.LimitCmdqCount/4)
+	all := t.commandSlots() * (n + receiverPlaces + 2)
+	slots := min(max(all, 256), wire.LimitCmdqCount/4)
+	t.stays = all <= slots
 	if t.cq, err = d.lni.NewTransmitQueue(slots, d.profile, t.events.eq); err != nil {
 		t.cq = nil
 		return limit(err)
@@ -224,7 +232,7 @@ func (t *matchTx) giveID(s *sent) {
 func (t *matchTx) end(n uint32) {
 	s := &t.slots[n]
 	t.giveID(s)
-	s.kind = sentNone
+	s.kind, s.doubtful = sentNone, false
 	s.generation++
 	t.free = t.free[:len(t.free)+1]
 	t.free[len(t.free)-1] = n
@@ -398,6 +406,7 @@ func (t *matchTx) poll() {
 	t.replay()
 	t.postControls()
 	t.writes.post()
+	t.endDoubtful()
 	t.noteControls()
 	t.release(false)
 }
@@ -406,9 +415,8 @@ func (t *matchTx) poll() {
 func (t *matchTx) event(e nic.Event) {
 	switch e.Type() {
 	case wire.EventAck, wire.EventReply:
-		n := uint32(e.UserPtr())
-		if n < uint32(len(t.slots)) && t.slots[n].kind != sentNone && t.slots[n].generation == uint32(e.UserPtr()>>32) {
-			t.acknowledged(n, e.Code(), e.AnswerList())
+		if t.current(e.UserPtr()) {
+			t.acknowledged(uint32(e.UserPtr()), e.Code(), e.AnswerList())
 		}
 	case wire.EventGet:
 		t.read(proto.SourceID(e.MatchBits()), e.Code())
@@ -423,11 +431,9 @@ func (t *matchTx) event(e nic.Event) {
 			}
 		}
 	case wire.EventCommandFailure:
-		t.state() // it may be what was refused, or a change of the profile
-		t.q.NoProfile()
-		err := errCommand(e.Code())
-		t.m.i.logf("%v", err)
-		t.failAll(err)
+		t.refusedCommand(e)
+	default:
+		t.unknownOf(e)
 	}
 }
 
@@ -538,18 +544,7 @@ func (t *matchTx) failAll(err error) {
 	t.replaying, t.controls = nil, nil
 	t.writes.forget()
 	for n := range t.slots {
-		switch s := &t.slots[n]; s.kind {
-		case sentNone:
-		case sentControl, sentAsking:
-			t.end(uint32(n))
-		case sentFetch, sentNotice:
-			t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: wire.RcCanceled})
-			t.anyEnded.Store(true)
-			s.a = nil
-			t.end(uint32(n))
-		default:
-			t.finish(uint32(n), err)
-		}
+		t.abandon(uint32(n), err)
 	}
 }
 

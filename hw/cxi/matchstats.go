@@ -28,7 +28,8 @@ func reasonOf(reason int) hw.MatchReason {
 func (m *matcher) MatchStats() hw.MatchStats {
 	c := &m.rx.flow.counts
 	s := hw.MatchStats{State: m.rx.flow.state(), Dropped: m.tx.drops.Load(), Onloaded: c.onloaded.Load(),
-		Software: c.matched.Load(), Refused: c.refused.Load(), Malformed: m.rx.malformed.Load()}
+		Software: c.matched.Load(), Refused: c.refused.Load(), Overruns: c.overruns.Load(),
+		Unknown: c.unknown.Load(), Malformed: m.rx.malformed.Load()}
 	s.Stopped[hw.MatchBySoftware] = c.software.Load()
 	for k := range c.reasons {
 		s.Stopped[reasonOf(k)] += c.reasons[k].Load()

@@ -56,6 +56,8 @@ type flowCounts struct {
 	onloaded atomic.Uint64              // messages that were taken over
 	matched  atomic.Uint64              // messages that found their receive in software
 	refused  atomic.Uint64              // commands that the NIC has refused
+	overruns atomic.Uint64              // times that events were found to have been dropped
+	unknown  atomic.Uint64              // events that nothing expects
 }
 
 const flowReasons = 8
@@ -155,11 +157,16 @@ func (f *flow) open(x *matchRx) error {
 func (f *flow) progress() (n int) {
 	for e := f.events.Peek(); e.There(); e = f.events.Peek() {
 		switch {
+		case e.Type() == wire.EventStateChange:
+		case !e.IsLong() || e.Type() == wire.EventRendezvous:
+			f.x.m.unknown(e)
 		case e.BufferID() >= firstRegion:
 			n += f.x.regions.take(e)
 		case e.Type() == wire.EventPut && e.Code() == wire.RcOk:
 			f.control(e)
 			n++
+		default:
+			f.x.m.unknown(e)
 		}
 		f.events.Done(e)
 	}

@@ -85,8 +85,17 @@ func (x *matchRx) fill(a *arriving, e nic.Event, offset uint64) {
 	} else {
 		a.needs = 0
 	}
-	if code := e.Code(); code != wire.RcOk {
+	x.judge(a, e)
+}
+
+// judge stores what an event says of how a message went: one that is an atomic operation is none.
+func (x *matchRx) judge(a *arriving, e nic.Event) {
+	switch code := e.Code(); {
+	case code != wire.RcOk:
 		a.code = code
+	case performs(e):
+		a.code = wire.RcOpViolation
+		x.refuse("an atomic operation of %#x that has found a receive", a.from)
 	}
 }
 
@@ -177,6 +186,9 @@ func (x *matchRx) replied(e nic.Event) {
 // answered takes in the end of a command for a message.
 func (x *matchRx) answered(n *answer) {
 	a := n.a
+	if x.down.Load() {
+		return // its receive ends with all
+	}
 	if n.again {
 		a.notUntil = time.Now().Add(noticeDelay)
 		x.commands = append(x.commands, a)

@@ -96,7 +96,7 @@ func (y *requests) refused(n int) {
 // take takes in an event of a buffer.
 func (y *requests) take(n int, e nic.Event) {
 	switch {
-	case e.Type() == wire.EventPut:
+	case e.Type() == wire.EventPut || performs(e):
 		y.landed(n, e)
 	case e.Type() == wire.EventLink && e.Code() != wire.RcOk:
 		y.refused(n)

@@ -167,6 +167,7 @@ func (w *dataWrites) refused(n uint32) bool {
 		return false
 	}
 	r.waiting = append(r.waiting, n)
+	s.doubtful = false
 	if !r.asked {
 		w.later(s.out.to, r, time.Time{})
 	}

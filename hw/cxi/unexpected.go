@@ -152,6 +152,8 @@ func (y *early) taken(r *receive, e nic.Event) {
 // join gives a receive the message with the bytes that the event says.
 func (y *early) join(a *arriving, e nic.Event) {
 	b := y.bytes(e)
+	x := y.x
+	x.judge(a, e)
 	copy(a.r.into()[a.ev.Offset:], b[:min(uint64(len(b)), a.ev.Length)])
 	if e.Rendezvous() {
 		a.eager = e.Length()

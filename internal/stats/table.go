@@ -232,6 +232,8 @@ const (
 	RxMatchSoftware
 	RxMatchDoorbells
 	RxMatchRefused
+	RxMatchOverruns
+	RxMatchUnknown
 	RxMatchWritten
 	RxMatchWrittenBytes
 	RxMatchRead
@@ -455,6 +457,10 @@ var table = []Counter{
 		at(Place{Rx, RxMatchSoftware})},
 	{"matched_doorbells", unitTimes, Sum, "Times that a NIC's doorbell was rung.", at(Place{Rx, RxMatchDoorbells})},
 	{"matched_refused", "commands", Sum, "Commands that the NIC has refused.", at(Place{Rx, RxMatchRefused})},
+	{"matched_overruns", unitTimes, Sum, "Times that a NIC's event queue was full, and events were dropped.",
+		at(Place{Rx, RxMatchOverruns})},
+	{"matched_unknown", "events", Sum, "Events of a NIC of a kind that nothing expects.",
+		at(Place{Rx, RxMatchUnknown})},
 	{"matched_posts", unitCalls, Sum, "Entries into Go to post at an endpoint with a NIC that matches.",
 		at(Place{Shared, SharedMatchPosts})},
 	{"matched_progress", unitTimes, Sum, "Entries into Go for progress at an endpoint with a NIC that matches.",

@@ -119,14 +119,18 @@ static void test_refused(long arg)
 	}
 }
 
-/* Messages of every way on which they travel, that come after their receive or before it. */
-static void test_messages(long unexpected)
+/* Messages of every way on which they travel, that come after their receive or (1) before it; 2 times a threading. */
+static void test_messages(long arg)
 {
 	static const size_t sizes[] = { 0, 1, 192, 193, 2048, 16384, 18433, 18434, LARGE };
 	static unsigned char in[LARGE], out[LARGE];
 	struct fi_cq_tagged_entry e;
+	struct node_opts wanted = opts;
+	bool unexpected = arg % 2;
 
-	open_node(opts);
+	wanted.threading = (enum fi_threading)(arg / 2);
+	open_node(wanted);
+	CHECK(!wanted.threading || n.info->domain_attr->threading == wanted.threading);
 	for (size_t k = 0; k < 2 * ARRAY_LEN(sizes); k++) {
 		size_t len = sizes[k / 2];
 		struct op o = { .form = k % 3 ? F_PLAIN : F_DATA, .tagged = k % 2, .len = len, .tag = 0xabcd00000000ull + k,
@@ -527,20 +531,22 @@ static void test_steady(long len)
 	node_close(&n);
 }
 
-/* A pair of posts of which the first leaves the doorbell to the second (FI_MORE) needs nothing of Go's. */
+/* A pair of posts of which the first leaves the doorbell to the second (FI_MORE) has one, and needs nothing of Go's. */
 static void test_steady_more(long arg)
 {
 	const char *direct = getenv("FI_WEFT_DIRECT"), *match = getenv("FI_WEFT_CXI_MATCH");
 	static char in[16], out[16];
-	uint64_t before = 0, entered;
+	uint64_t before = 0, bells = 0, entered;
 
 	(void)arg;
 	if (direct && !strcmp(direct, "no"))
 		SKIP("the data plane is called by callbacks");
 	open_node((struct node_opts){ 0 });
 	for (uint64_t k = 0; k < 5000; k++) {
-		if (k == 2) /* names are known */
+		if (k == 2) { /* names are known */
 			before = node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress");
+			bells = node_counter(&n, "matched_doorbells");
+		}
 		fill(out, sizeof(out), k);
 		for (int i = 0; i < 2; i++) {
 			struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC,
@@ -563,9 +569,11 @@ static void test_steady_more(long arg)
 		verify(in, sizeof(in), k);
 	}
 	entered = node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress") - before;
+	bells = node_counter(&n, "matched_doorbells") - bells;
 	CHECK(before > 0);
 	CHECKF((match && strcmp(match, "hardware")) || entered == 0, "%llu entries into Go",
 	       (unsigned long long)entered);
+	CHECKF((match && strcmp(match, "hardware")) || bells == 9996, "%llu doorbells", (unsigned long long)bells);
 	node_close(&n);
 }
 
@@ -574,6 +582,8 @@ static const struct test tests[] = {
 	{ "refused", test_refused, 0, 0, 0 },
 	{ "messages_expected", test_messages, 2, 0, 0 },
 	{ "messages_unexpected", test_messages, 2, 0, 1 },
+	{ "messages_endpoint", test_messages, 2, 0, 2 * FI_THREAD_ENDPOINT },
+	{ "messages_fid", test_messages, 2, 0, 2 * FI_THREAD_FID + 1 },
 	{ "claims_inline", test_claims, 2, 0, 192 },
 	{ "claims_eager", test_claims, 2, 0, 5000 },
 	{ "claims_rendezvous", test_claims, 2, 0, 300000 },

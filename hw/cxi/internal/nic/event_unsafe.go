@@ -31,6 +31,9 @@ func (e Event) words() uint32 {
 	return 1 << size & 0xe // 2, 4 or 8; 0: none
 }
 
+// IsLong reports whether it has 64 bytes, and so all that events at a target say.
+func (e Event) IsLong() bool { return e.words() == 8 }
+
 // Code is its return code, wire.RcOk, ….
 func (e Event) Code() uint32 {
 	return uint32(e.w[e.words()-1] >> wire.EventTargetLongReturnCodeShift & wire.EventTargetLongReturnCodeMask)
@@ -156,6 +159,12 @@ func (e Event) Slot() uint32 {
 	return uint32(e.w[wire.EventCommandFailureFailLocWord] >> wire.EventCommandFailureFailLocShift & wire.EventCommandFailureFailLocMask)
 }
 
+// Command is the first byte of a command that is refused.
+func (e Event) Command() uint64 {
+	return e.w[wire.EventCommandFailureFailCommandWord] >> wire.EventCommandFailureFailCommandShift &
+		wire.EventCommandFailureFailCommandMask
+}
+
 // EventQueue is an event queue: a ring of events of 16, 32 or 64 bytes, and the word by which the NIC learns how far
 // it has been read. One thread at a time reads it; Interrupts and Waiting may be called beside it.
 type EventQueue struct {
@@ -171,6 +180,9 @@ type EventQueue struct {
 	alone order.Word // of a thread that needs not take the lock. Set before the queue is used by several
 	given uint64     // read, as the NIC knows it; under lock
 	quiet uint64     // bits of the word that keep interrupts off; under lock
+	drops uint64     // bit of the word that acknowledges what the NIC has dropped; under lock
+	// overrun is 1 if events were dropped since ClearOverran. Stored by the reader (release), read by Overran (atomic).
+	overrun uint32
 	// seen is read when the reader has last found the queue empty. Stored by it (release), read by Waiting and
 	// Interrupts (atomic).
 	seen uint64
@@ -250,12 +262,25 @@ func (q *EventQueue) Return() {
 }
 
 // Due returns the doorbell that says how far the queue has been read. The caller rings it, and then gives Lock back.
+//
+// Events that the NIC has dropped are noticed here, and acknowledged with that: it drops some only if all that it wrote
+// was unread but for less than a quarter of the queue, which Done and Free return one by one.
 func (q *EventQueue) Due() (word unsafe.Pointer, value uint64) {
 	q.lap = 0
 	quiet := q.set()
 	q.given = q.read
-	return q.word, q.place(q.read)/64 | quiet
+	if q.Dropped() {
+		q.drops ^= 1 << wire.EqStateEventDropSeqNoShift
+		order.Store32(&q.overrun, 1)
+	}
+	return q.word, q.place(q.read)/64 | quiet | q.drops
 }
+
+// Overran reports whether the NIC had to drop events since ClearOverran, as the queue was full.
+func (q *EventQueue) Overran() bool { return atomic.LoadUint32(&q.overrun) != 0 }
+
+// ClearOverran has Overran say no until the next time. The caller is the reader.
+func (q *EventQueue) ClearOverran() { order.Store32(&q.overrun, 0) }
 
 // Lock is what Due leaves locked: 0 gives it back.
 func (q *EventQueue) Lock() *uint32 { return &q.lock }
@@ -272,7 +297,7 @@ func (q *EventQueue) set() uint64 {
 // write stores the word and gives the lock back.
 func (q *EventQueue) write(read, quiet uint64) {
 	q.given, q.quiet = read, quiet
-	Bell(q.word, q.place(read)/64|quiet)
+	Bell(q.word, q.place(read)/64|quiet|q.drops)
 	q.unlock()
 }
 
@@ -310,8 +335,10 @@ func (q *EventQueue) Place() (base unsafe.Pointer, at *uint32, event uint64) {
 	return q.base, &q.stop, wire.EventTargetLongEventSizeMask << wire.EventTargetLongEventSizeShift
 }
 
-// Dropped reports whether the NIC had to drop events because the queue was full.
+// Dropped reports whether the NIC had to drop events because the queue was full, and that is not acknowledged.
 func (q *EventQueue) Dropped() bool {
 	w := (*uint64)(unsafe.Add(q.base, 8*wire.EqStatusUnackdDroppedEventWord))
-	return atomic.LoadUint64(w)>>wire.EqStatusUnackdDroppedEventShift&1 != 0
+	status := atomic.LoadUint64(w)
+	return status>>wire.EqStatusUnackdDroppedEventShift&1 != 0 &&
+		status>>wire.EqStatusEventDropSeqNoShift&1 != q.drops>>wire.EqStateEventDropSeqNoShift
 }

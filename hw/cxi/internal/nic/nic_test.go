@@ -273,6 +273,83 @@ func TestInterrupts(t *testing.T) {
 	}
 }
 
+// TestOverrun: dropped events are noticed when a quarter of the queue is given back, and acknowledged with that; the
+// same status does not count twice.
+func TestOverrun(t *testing.T) {
+	r := newEventRing(4096)
+	status := func(seq uint64) {
+		binary.LittleEndian.PutUint64(r.b[8*wire.EqStatusUnackdDroppedEventWord:],
+			1<<wire.EqStatusUnackdDroppedEventShift|seq<<wire.EqStatusEventDropSeqNoShift)
+	}
+	for n := range uint64(4) {
+		seq := ^n & 1
+		if r.q.Overran() || r.q.Dropped() {
+			t.Fatalf("drop %d: noticed too early", n)
+		}
+		if status(seq); !r.q.Dropped() || r.q.Overran() {
+			t.Fatalf("drop %d: no drop", n)
+		}
+		r.q.Interrupts(n%2 == 0)
+		if r.word[0]>>wire.EqStateEventDropSeqNoShift&1 == seq {
+			t.Fatalf("drop %d: acknowledged, and not noticed", n)
+		}
+		Bell(r.q.Due())
+		r.q.unlock()
+		if !r.q.Overran() || r.q.Dropped() || r.word[0]>>wire.EqStateEventDropSeqNoShift&1 != seq {
+			t.Fatalf("drop %d: word %#x", n, r.word[0])
+		}
+		r.q.Interrupts(n%2 != 0)
+		if r.word[0]>>wire.EqStateEventDropSeqNoShift&1 != seq {
+			t.Fatalf("drop %d: no longer acknowledged", n)
+		}
+		if r.q.ClearOverran(); r.q.Overran() {
+			t.Fatalf("drop %d: still noticed", n)
+		}
+	}
+}
+
+// TestRefused: what a refused command's event would carry is found where the command lies, as long as it is that one.
+func TestRefused(t *testing.T) {
+	r := newRing(512)
+	m := Message{UserPtr: 0x0102030405060708}
+	transfer := Transfer{Message: m}
+	for _, c := range []struct {
+		name  string
+		write func() bool
+		found bool
+	}{
+		{"put", func() bool { return r.q.Put(&transfer) }, true},
+		{"get", func() bool { return r.q.Get(&transfer) }, true},
+		{"rendezvous", func() bool { return r.q.PutRendezvous(&transfer, 1, 2) }, true},
+		{"atomic", func() bool { return r.q.Atomic(&Atomic{Transfer: transfer}) }, true},
+		{"8 bytes", func() bool { return r.q.Inline(&m, nil, make([]byte, 8)) }, true},
+		{"192 bytes", func() bool { return r.q.Inline(&m, nil, make([]byte, 192)) }, true},
+		{"state", func() bool { return r.q.SetState(&State{}) }, false},
+	} {
+		r.q.Ring()
+		from := r.q.wp
+		if !c.write() {
+			t.Fatalf("%s: no room", c.name)
+		}
+		for r.words[from*4]&0xff == 0 { // padding
+			from++
+		}
+		command := r.words[from*4] & 0xff
+		got, ok := r.q.Refused(from/2, command)
+		if ok != c.found || ok && got != m.UserPtr {
+			t.Errorf("%s: %#x, %v", c.name, got, ok)
+		}
+		if _, ok := r.q.Refused(from/2, command^0x10); ok {
+			t.Errorf("%s: another command is found", c.name)
+		}
+	}
+	for _, slot := range []uint32{0, 3, 256, 1 << 16} {
+		if _, ok := r.q.Refused(slot, 0x15); ok {
+			t.Errorf("a command is found in slot %d", slot)
+		}
+	}
+}
+
 // TestMatchID: who sends, and everybody.
 func TestMatchID(t *testing.T) {
 	if got := MatchID(0x12345, 0x1ff, 9); got != 0xff812345 {
@@ -353,4 +430,26 @@ func TestProfile(t *testing.T) {
 	r.q.NoProfile()
 	put(3, true)
 	put(3, false)
+}
+
+// FuzzHeader: whatever lies in a buffer of the request list, the header that is read is within it, and is of one of the
+// two kinds of packets; an offset has 56 bits.
+func FuzzHeader(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(append([]byte{0x45}, make([]byte, MaxHeader)...))
+	message := append([]byte{0x45}, make([]byte, MaxHeader)...)
+	message[wire.PacketFabricSize] = packetMessage << wire.PacketPutVerPktTypeBit
+	f.Add(message)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, offset, ok := Header(b)
+		switch {
+		case !ok && (n != 0 || offset != 0):
+			t.Errorf("% x: %d, %#x of none", b, n, offset)
+		case !ok:
+		case n > len(b) || n != MaxHeader && n != wire.PacketFabricSize+wire.PacketMessageSize:
+			t.Errorf("% x: header of %d of %d bytes", b, n, len(b))
+		case offset>>wire.PacketPutRemoteOffsetWidth != 0 || n != MaxHeader && offset != 0:
+			t.Errorf("% x: offset %#x", b, offset)
+		}
+	})
 }

@@ -103,6 +103,25 @@ func (q *Queue) LastSlot() uint32 {
 	return q.wp/2 - 1
 }
 
+// Refused returns what the event of a command would carry ([Message.UserPtr]) that was refused, by its slot and first
+// byte ([Event.Slot], [Event.Command]). False: it has none, or another command lies there now. A command stays where it
+// is until as many were written behind it as the queue has room for.
+func (q *Queue) Refused(slot uint32, command uint64) (userPtr uint64, ok bool) {
+	if 2*slot < firstHalf || 2*slot >= q.size {
+		return 0, false
+	}
+	w := (*[8]uint64)(q.at(2 * slot))
+	switch kind := command >> wire.CommandTypeShift & wire.CommandTypeMask; {
+	case w[0]&wire.EventCommandFailureFailCommandMask != command:
+		return 0, false
+	case kind == wire.CmdTypeDma:
+		return w[wire.DmaUserPtrWord], true
+	case kind == wire.CmdTypeInline && command>>wire.CommandOpcodeShift == wire.OpSmallMessage:
+		return w[wire.InlineMessageUserPtrWord], true
+	}
+	return 0, false
+}
+
 // Waiting reports whether there are commands that the NIC does not know of.
 func (q *Queue) Waiting() bool { return q.wp != q.rung }
 

@@ -216,3 +216,33 @@ func FuzzBits(f *testing.F) {
 		}
 	})
 }
+
+// FuzzNames: a name that is read is one of the fabric, comes out of its word again, and is who a match id or a fabric
+// address of it names.
+func FuzzNames(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8}, uint8(0))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint8(3))
+	f.Add([]byte{}, uint8(1))
+	f.Fuzz(func(t *testing.T, b []byte, bits uint8) {
+		pidBits := 6 + uint32(bits%4)
+		n, ok := ParseName(b, pidBits)
+		if !ok {
+			return
+		}
+		if len(b) != NameBytes || n.NID >= anyNID || n.PID>>pidBits != 0 {
+			t.Errorf("% x: %+v", b, n)
+		}
+		if got, ok := ParseName(n.AppendTo(nil), pidBits); !ok || got != n {
+			t.Errorf("% x: %+v becomes %+v", b, n, got)
+		}
+		if got, ok := NameOf(n.Word(), pidBits); !ok || got != n {
+			t.Errorf("% x: %+v becomes %+v by its word", b, n, got)
+		}
+		if got := FromMatchID(n.PID<<(32-pidBits)|n.NID, pidBits, n.VNI); got != n {
+			t.Errorf("% x: match id of %+v names %+v", b, n, got)
+		}
+		if got := FromFabricAddress(n.NID<<12|n.PID, pidBits, n.VNI); got != n {
+			t.Errorf("% x: fabric address of %+v names %+v", b, n, got)
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package cxi
+
+import (
+	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+// Commands of the transmit queue that the NIC refuses. It says where in the queue the command lies, which has in it
+// what its event would carry. What it is of ends with an error, and all else goes on.
+
+// commandSlots is the most slots of 64 bytes that a command takes: 256 bytes, and in more than one network a change of
+// the profile and padding before it.
+func (t *matchTx) commandSlots() int {
+	if len(t.m.i.networks) > 1 {
+		return 9
+	}
+	return 4
+}
+
+// refusedCommand takes in that the NIC refuses a command.
+func (t *matchTx) refusedCommand(e nic.Event) {
+	err := errCommand(e.Code())
+	t.m.i.logf("%v", err)
+	t.m.rx.flow.counts.refused.Add(1)
+	cookie, ok := t.q.Refused(e.Slot(), e.Command())
+	if !ok || !t.stays || !t.current(cookie) { // of the state or profile of the commands behind it, or not known
+		t.state()
+		t.q.NoProfile()
+		t.failAll(err)
+		return
+	}
+	n := uint32(cookie)
+	switch t.slots[n].kind {
+	case sentControl, sentAsking, sentNotice: // it goes again
+		t.acknowledged(n, wire.RcEntryNotFound, wire.ListPriority)
+	default:
+		t.abandon(n, err)
+	}
+}
+
+// current reports whether a cookie is of what a place has now.
+func (t *matchTx) current(cookie uint64) bool {
+	n := uint32(cookie)
+	return n < uint32(len(t.slots)) && t.slots[n].kind != sentNone && t.slots[n].generation == uint32(cookie>>32)
+}
+
+// abandon ends what a place has, of which no event is awaited any more.
+func (t *matchTx) abandon(n uint32, err error) {
+	s := &t.slots[n]
+	underway, to := s.underway(), s.out.to
+	switch s.kind {
+	case sentNone:
+	case sentControl:
+		t.end(n)
+	case sentAsking:
+		t.writes.answered(n, wire.RcEntryNotFound)
+	case sentFetch, sentNotice:
+		t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: wire.RcCanceled})
+		t.anyEnded.Store(true)
+		s.a = nil
+		t.end(n)
+	default:
+		t.finish(n, err)
+	}
+	if underway && len(t.full) > 0 {
+		t.resolved(to)
+	}
+}
