@@ -74,6 +74,9 @@ struct weft_rts_head {
 #define WEFT_WRITE_DATA 2 /* Data and Length are there */
 #define WEFT_WRITE_LAST 4 /* the last message of its operation */
 #define WEFT_WRITE_ENDS 8 /* the last of its element, as WEFT_ENDS_ELEMENT; with WEFT_WRITE_LAST, as WEFT_ENDS_SHARED */
+/* WEFT_WRITE_REST comes with WEFT_WRITE_DATA: Length bytes, which end with this message's, are the operation's one
+ * element. */
+#define WEFT_WRITE_REST 16
 
 /* What a message of a read or an atomic operation ends: see struct weft_read_head. */
 #define WEFT_ENDS_OPERATION 1

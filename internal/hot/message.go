@@ -76,6 +76,8 @@ const (
 	WriteData = 2 // Data and Length are there
 	WriteLast = 4 // the last message of its operation
 	WriteEnds = 8 // the last of its element, as EndsElement; with WriteLast, as EndsShared
+	// WriteRest comes with WriteData: Length bytes, which end with this message's, are the operation's one element.
+	WriteRest = 16
 )
 
 // What a message of a read or an atomic operation ends: see [ReadHead].

@@ -12,6 +12,7 @@ const (
 	WriteData uint64 = hot.WriteData // the CQ data is valid
 	WriteLast uint64 = hot.WriteLast // EndsOperation
 	WriteEnds uint64 = hot.WriteEnds // EndsElement; both: EndsShared
+	WriteRest uint64 = hot.WriteRest // with WriteData: the end of the one element, of Length bytes
 )
 
 // Write goes with a piece of a write.
@@ -53,6 +54,15 @@ func (w *Write) Parse(b []byte) bool {
 	if len(b) > WriteBytes {
 		w.Data, w.Length = le.Uint64(b[24:]), le.Uint64(b[32:])
 	}
-	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds) == 0 &&
-		(w.Flags&WriteData != 0) == (len(b) > WriteBytes)
+	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds|WriteRest) == 0 &&
+		w.Flags&(WriteData|WriteRest) != WriteRest && (w.Flags&WriteData != 0) == (len(b) > WriteBytes)
+}
+
+// Span is the range that the target is to admit for a message of n bytes at addr: its own, or all of the element that it
+// is the end of. false: there is no such element.
+func (w *Write) Span(addr, n uint64) (start, length uint64, ok bool) {
+	if w.Flags&WriteRest == 0 {
+		return addr, n, true
+	}
+	return addr + n - w.Length, w.Length, w.Length >= n && addr >= w.Length-n
 }
