@@ -41,7 +41,7 @@ func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []
 	e.stats.Rx(stats.RxServedWrites, 1)
 	status := fi.Success
 	if n := uint64(len(payload)); n != 0 {
-		m, offset, err := e.accessWrite(src, w, addr, n)
+		m, offset, err := accessWrite(e, src, w, addr, n)
 		if err != nil {
 			status = e.refuseAccess(src, "write", w.Key, addr, n, err)
 		} else {
@@ -65,7 +65,7 @@ func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []
 }
 
 // accessWrite is access for the n bytes of a piece of a write. What ends an element is refused as all of that is.
-func (e *leasedEP) accessWrite(src hw.Source, w *wire.Write, addr, n uint64) (m *MR, offset uint64, err error) {
+func accessWrite(e *leasedEP, src hw.Source, w *wire.Write, addr, n uint64) (m *MR, offset uint64, err error) {
 	start, length, ok := w.Span(addr, n)
 	if !ok {
 		return nil, 0, fmt.Errorf("the end of %d bytes: %w", w.Length, fi.EACCES)

@@ -58,8 +58,8 @@ func (w *Write) Parse(b []byte) bool {
 		w.Flags&(WriteData|WriteRest) != WriteRest && (w.Flags&WriteData != 0) == (len(b) > WriteBytes)
 }
 
-// Span is the range that the target is to admit for a message of n bytes at addr: its own, or all of the element that it
-// is the end of. false: there is no such element.
+// Span is the range that the target is to admit for a message of n bytes at addr: its own, or all of the element
+// that it is the end of. false: there is no such element.
 func (w *Write) Span(addr, n uint64) (start, length uint64, ok bool) {
 	if w.Flags&WriteRest == 0 {
 		return addr, n, true
