@@ -21,8 +21,8 @@ type stripePool struct {
 
 // getPool are those for gets: any thread takes them.
 type getPool struct {
-	first int32 // number of buffer 0, immutable
-	next  atomic.Uint32
+	first int32           // number of buffer 0, immutable
+	next  atomic.Uint32   // where the next search begins, added to by any thread; only spreads them
 	busy  []atomic.Uint32 // 1 while taken: by compare-and-swap by any thread, cleared (release) by its user
 }
 

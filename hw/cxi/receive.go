@@ -53,6 +53,7 @@ type receiver struct {
 	// returned says that a kept message was given back. Set by any thread, taken by the lease holder.
 	returned atomic.Bool
 
+	// What Stats counts: added to by the lease holder, loaded by any thread; relaxed.
 	delivered, malformed, lost atomic.Uint64
 }
 
