@@ -75,7 +75,8 @@ func (s *Source) Unlisten() { s.disarm() }
 // replaced as a whole. mu is not on the data path: it is taken when endpoints
 // come and go.
 type sources struct {
-	mu   sync.Mutex
+	mu sync.Mutex
+	// list is stored under mu, and loaded by any thread; sequentially consistent.
 	list atomic.Pointer[[]*Source]
 	uses map[*Source]int
 }

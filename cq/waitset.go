@@ -13,7 +13,9 @@ import (
 // (fi_wait_open(3)): they are opened with fi.WaitSet and the set. Its methods may
 // be called by any thread.
 type WaitSet struct {
-	s      *sleeper
+	s *sleeper
+	// users are the members, counted by any thread that opens or closes one; closed is set once, by Close. Both are
+	// loaded by any thread; sequentially consistent.
 	users  atomic.Int32
 	closed atomic.Bool
 	// visits is read-locked while members are visited outside the sleeper's lock, and locked once by a member that

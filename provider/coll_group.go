@@ -43,7 +43,7 @@ type Group struct {
 	ep    *leasedEP
 	c     *collectives
 	refs  refs.Count
-	state atomic.Uint32
+	state atomic.Uint32 // stored by the lease holder, loaded by any thread; sequentially consistent
 
 	// Set by Join, the last two by Notify, and immutable then.
 	id      uint64 // by which the members name it: generation and index

@@ -160,7 +160,8 @@ func (e *bindings) setCounters(c *cq.Counter, flags uint64) {
 
 // direction is what a counter may count, and its place.
 type direction struct {
-	bit     uint64
+	bit uint64
+	// counter is one of the bindings, which says which threads store and load it.
 	counter *atomic.Pointer[cq.Counter]
 }
 

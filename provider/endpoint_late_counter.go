@@ -35,7 +35,8 @@ func (e *peering) countLate(c *cq.Counter, flags uint64) error {
 // fillCounters enters the counters of receives and of what this side initiates in the table.
 func (e *bindings) fillCounters(h *hot.EP) {
 	for _, w := range []struct {
-		word    *uintptr
+		word *uintptr
+		// counter is one of the bindings, which says which threads store and load it.
 		counter *atomic.Pointer[cq.Counter]
 	}{{&h.TxCntr, &e.txCntr}, {&h.RxCntr, &e.rxCntr}, {&h.WriteCntr, &e.writeCntr}, {&h.ReadCntr, &e.readCntr}} {
 		if c := w.counter.Load(); c != nil {

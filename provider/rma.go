@@ -351,7 +351,7 @@ func (e *initiator) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOV
 	if req.sent+n == part.Len {
 		h.Flags |= wire.WriteAck
 	}
-	req.mark(&h, req.part, req.sent+n == part.Len)
+	req.mark(&h, req.part, req.sent, req.sent+n == part.Len)
 	return e.sendPayload(p, wire.AMWrite, addr, h.Put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count],
 		req.done, n), int(n), lease)
 }

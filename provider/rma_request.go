@@ -147,12 +147,17 @@ func (req *rmaRequest) ends(i uint32, last bool) wire.Ends {
 	return wire.EndsElement
 }
 
-// mark has a message of a write say what it ends, and carry CQ data if that is the operation.
-func (req *rmaRequest) mark(w *wire.Write, i uint32, last bool) {
+// mark has a message of a write, from an offset in element i on, say what it ends, and carry CQ data if that is the
+// operation. The target admits data with all of the one element, or this side sends it when all else is answered
+// (dataWaits): none comes of a write that is refused.
+func (req *rmaRequest) mark(w *wire.Write, i uint32, from uint64, last bool) {
 	ends := req.ends(i, last)
 	w.SetEnds(ends)
 	if ends.Operation() && req.flags&rmaHasData != 0 {
 		w.Flags |= wire.WriteData
+		if req.parts == 1 && from != 0 {
+			w.Flags |= wire.WriteRest
+		}
 	}
 }
 

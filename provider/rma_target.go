@@ -39,35 +39,52 @@ func (e *rmaTarget) onWrite(src hw.Source, addr uint64, head, payload []byte) {
 		e.writeElements(src, &w, addr, payload)
 		return
 	}
-	e.endWrite(src, &w, 1, &wire.Done{Status: e.perform(src, w.Key, addr, w.Ends(), payload), At: wire.NoPlace})
+	e.endWrite(src, &w, 1, &wire.Done{Status: e.perform(src, &w, addr, payload), At: wire.NoPlace})
 }
 
-// perform checks a piece of a write against the region of its key, copies it, and counts it.
-func (e *leasedEP) perform(src hw.Source, key, addr uint64, ends wire.Ends, payload []byte) fi.Errno {
-	e.stats.Rx(stats.RxServedWrites, 1)
-	status := fi.Success
-	if n := uint64(len(payload)); n != 0 {
-		m, offset, err := e.access(src, key, addr, n, fi.RemoteWrite)
-		if err != nil {
-			status = e.refuseAccess(src, "write", key, addr, n, err)
-		} else {
-			for _, v := range window(e.regionIOV[:0], m.Memory.Parts, offset, n) {
-				if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil {
-					status = e.refuseAccess(src, "write to a device", key, addr, n,
-						fmt.Errorf("%v: %w", err, fi.EIO))
-					break
-				}
-				payload = payload[v.Len:]
-			}
-			if status == fi.Success {
-				e.written(m, n, ends)
-			}
-			m.Gate.Leave()
-		}
-	} else if ends.Operation() {
-		e.noticed(src, key, 0)
+// perform checks a piece of a write against the region of its key, copies it, and counts it. What ends an element is
+// refused as all of that is.
+func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []byte) fi.Errno {
+	start, length, ok := w.Span(addr, uint64(len(payload)))
+	if !ok {
+		e.stats.Rx(stats.RxServedWrites, 1)
+		return e.refuseAccess(src, "write", w.Key, addr, uint64(len(payload)),
+			fmt.Errorf("the end of %d bytes: %w", w.Length, fi.EACCES))
 	}
-	return status
+	return e.place(src, &placement{key: w.Key, start: start, length: length, at: addr - start, ends: w.Ends()}, payload)
+}
+
+// placement is where bytes of a write go.
+type placement struct {
+	key           uint64
+	start, length uint64 // what the peer is to be admitted to
+	at            uint64 // bytes of that before those at hand
+	ends          wire.Ends
+}
+
+// place checks a piece of a write against the region of its key, copies it, and counts it.
+func (e *leasedEP) place(src hw.Source, to *placement, payload []byte) fi.Errno {
+	e.stats.Rx(stats.RxServedWrites, 1)
+	n := uint64(len(payload))
+	if n == 0 {
+		if to.ends.Operation() {
+			e.noticed(src, to.key, 0)
+		}
+		return fi.Success
+	}
+	m, offset, err := e.access(src, to.key, to.start, to.length, fi.RemoteWrite)
+	if err != nil {
+		return e.refuseAccess(src, "write", to.key, to.start+to.at, n, err)
+	}
+	defer m.Gate.Leave()
+	for _, v := range window(e.regionIOV[:0], m.Memory.Parts, offset+to.at, n) {
+		if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil {
+			return e.refuseAccess(src, "write to a device", to.key, to.start+to.at, n, fmt.Errorf("%v: %w", err, fi.EIO))
+		}
+		payload = payload[v.Len:]
+	}
+	e.written(m, n, to.ends)
+	return fi.Success
 }
 
 // onNotify counts, reports and answers a write whose payload the initiator has put in place.

@@ -39,7 +39,7 @@ func (e *rmaTarget) writeElements(src hw.Source, w *wire.Write, n uint64, payloa
 	d := wire.Done{At: wire.NoPlace}
 	for i := range list {
 		el := &list[i]
-		d.Status = e.perform(src, el.Key, el.Addr, el.Ends, bytes[:el.Len])
+		d.Status = e.place(src, &placement{key: el.Key, start: el.Addr, length: el.Len, ends: el.Ends}, bytes[:el.Len])
 		if d.Status != fi.Success {
 			d.At = w.Key + uint64(i)
 			break

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/atomics"
+	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -240,6 +241,62 @@ func TestWriteData(t *testing.T) {
 			wantDone(t, x, y, 0, fi.RMA|fi.Write)
 		}
 	})
+}
+
+// TestWriteDataRefused: no data of a write of one element that begins before its region and ends in it, of however many
+// messages or segments, though the last ones lie in it, and nothing is written before it. One that begins in the region
+// is admitted.
+func TestWriteDataRefused(t *testing.T) {
+	hints := rmaHints()
+	hints.Domain = &fi.DomainAttr{MRMode: fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated}
+	t.Run("memory", func(t *testing.T) { writeDataRefused(t, newBench(t, nil, hints), false) })
+	t.Run("messages", func(t *testing.T) {
+		writeDataRefused(t, newBench(t, func(c *config.Config) { c.UseCMA = config.No }, hints), false)
+	})
+	t.Run("udp", func(t *testing.T) {
+		writeDataRefused(t, newBench(t, func(c *config.Config) {
+			c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No
+		}, hints), true)
+	})
+}
+
+func writeDataRefused(t *testing.T, b *bench, remote bool) {
+	x, y := b.pair(t)
+	if remote {
+		b.domain.local.Use(func() ([]names.Interface, error) { return nil, nil })
+	}
+	const size = 9 << 20
+	memory := make([]byte, size+100<<10)
+	region := memory[size:]
+	m := y.region(region, 0, fi.RemoteWrite)
+	base := uint64(uintptr(iovOf(region)[0].Base))
+	for _, n := range []uint64{100<<10 + 1, 150 << 10, 1 << 20, 8 << 20} {
+		local := bytes.Repeat([]byte{7}, int(n))
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Addr: base + 100<<10 - n, Len: n, Key: m.Key()}},
+			Dest: x.addr[y], HasData: true, Data: 9}
+		post(t, func() error { return x.ep.RMA(&a) }, x, y)
+		if e, bad, ok := settle(t, x, y); ok || bad.Err != fi.EACCES {
+			t.Errorf("%d bytes: %+v %+v", n, e, bad)
+		}
+		for range 10 {
+			y.ep.Progress()
+		}
+		var got [1]cq.Entry
+		if k, err := y.cq.Read(got[:]); k > 0 || err != fi.EAGAIN {
+			t.Errorf("%d bytes: the target has %+v, %v", n, got[0], err)
+		}
+		if !bytes.Equal(memory[:size], make([]byte, size)) {
+			t.Fatalf("%d bytes: written before the region", n)
+		}
+	}
+	inside := y.region(memory, 0, fi.RemoteWrite)
+	a := RMAArgs{IOV: iovOf(make([]byte, size)), Dest: x.addr[y], HasData: true, Data: 9,
+		Remote: []fi.RMAIOVec{{Addr: base - size, Len: size, Key: inside.Key()}}}
+	post(t, func() error { return x.ep.RMA(&a) }, x, y)
+	if e, bad, ok := settle(t, y, x); !ok || e.Data != 9 {
+		t.Errorf("%+v %+v", e, bad)
+	}
+	wantDone(t, x, y, 0, fi.RMA|fi.Write)
 }
 
 // TestWriteDataWaits has a write of several elements whose data waits for answers leave progress to their arrival.

@@ -146,7 +146,7 @@ func (m rmaMover) Send(t *flow.Transfer, at, most uint64) (n uint64, err error) 
 	if n == most {
 		h.Flags |= wire.WriteAck
 	}
-	req.mark(&h, uint32(number), offset+n == part.Len)
+	req.mark(&h, uint32(number), offset, offset+n == part.Len)
 	err = e.sendPayload(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), window(sc.frag[:0],
 		req.iov[:req.count], at, n), int(n), e.progressStripe)
 	if err == nil && n == most {

@@ -44,6 +44,7 @@ type receiver struct {
 	fresh     bool // this Progress has delivered messages, whose sources its caller may read
 	empty     bool // nothing had arrived when that was last polled
 
+	// What Stats counts: added to by the lease holder, loaded by any thread; relaxed.
 	delivered, malformed, lost atomic.Uint64
 }
 

@@ -65,7 +65,8 @@ type receiver struct {
 	// postponed says that the handler at work leaves its message on the ring.
 	postponed bool
 
-	dropped   atomic.Uint64 // positions that gave no message to a handler
+	dropped atomic.Uint64 // positions that gave no message to a handler
+	// What Stats counts: added to by the lease holder, loaded by any thread; relaxed.
 	malformed atomic.Uint64
 	reclaimed atomic.Uint64
 }

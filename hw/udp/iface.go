@@ -46,7 +46,8 @@ type Iface struct {
 	onPeer  func(hw.PeerEvent)
 	flushes hw.Pending // parts of joint flushes that wait for room
 
-	deliver   delivery // progress lease
+	deliver delivery // progress lease
+	// What Stats counts: added to by any thread, loaded by any; relaxed.
 	delivered atomic.Uint64
 	malformed atomic.Uint64
 	lost      atomic.Uint64

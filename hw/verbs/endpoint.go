@@ -87,11 +87,11 @@ type Endpoint struct {
 // leaseState belongs to the lease holder, but for what is marked.
 type leaseState struct {
 	phase       phase
-	since       time.Time // of the phase
-	failed      time.Time // when the endpoint was found to have failed, zero: it has not
-	connected   atomic.Bool
-	eventGiven  bool // the endpoint's event was given
-	ringRefused bool // the peer's device does not take writes into its ring
+	since       time.Time   // of the phase
+	failed      time.Time   // when the endpoint was found to have failed, zero: it has not
+	connected   atomic.Bool // Connect was called; set once, loaded by any thread; sequentially consistent
+	eventGiven  bool        // the endpoint's event was given
+	ringRefused bool        // the peer's device does not take writes into its ring
 	active      time.Time
 	replies     []reply
 	stuck       [2]stuck // by class

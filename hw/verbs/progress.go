@@ -23,6 +23,8 @@ type receiver struct {
 	clock     reading // of the device's clock
 	turn      int     // counts Progress: by turns rings have the greater half of it
 
+	// What Stats counts: added to by the lease holder and the service, loaded by any
+	// thread; relaxed.
 	delivered, malformed, lost atomic.Uint64
 }
 

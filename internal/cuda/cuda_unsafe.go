@@ -41,10 +41,10 @@ func Load() error {
 	return loaded.err
 }
 
-// contexts are those that regions were registered in. Entries are stored once,
-// under mu, and read by any thread (release, acquire).
+// contexts are those that regions were registered in.
 var contexts struct {
-	mu   sync.Mutex // control path only
+	mu sync.Mutex // control path only
+	// list has entries that are stored once, under mu, and loaded by any thread (release, acquire).
 	list [maxContexts]atomic.Uintptr
 }
 

@@ -78,6 +78,8 @@ const (
 	WriteEnds = 8 // the last of its element, as EndsElement; with WriteLast, as EndsShared
 	// WriteElements: of several elements. The header is their number, and they begin the payload (ElementBytes each).
 	WriteElements = 16
+	// WriteRest comes with WriteData: Length bytes, which end with this message's, are the operation's one element.
+	WriteRest = 32
 )
 
 // ElementBytes is the size of an element in a message that has several: its key, its address, and a word of its length

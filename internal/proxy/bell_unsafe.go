@@ -35,10 +35,10 @@ const (
 // The word's memory is never unmapped, but given to a later bell: a thread that posts late
 // may still read it.
 type Bell struct {
-	word  *uint32 // written by the sleeper, swapped for bellAwake by threads that ring; sequentially consistent
-	event int     // eventfd, immutable
-	epoll int     // immutable
-	rung  atomic.Uint64
+	word  *uint32       // written by the sleeper, swapped for bellAwake by threads that ring; sequentially consistent
+	event int           // eventfd, immutable
+	epoll int           // immutable
+	rung  atomic.Uint64 // how often; added to and loaded by any thread; relaxed
 }
 
 // words are the free words of closed bells, a cache line each.

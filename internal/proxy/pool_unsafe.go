@@ -37,9 +37,9 @@ var _ [opBytes - hot.CacheLine]byte // no more
 type Pool struct {
 	ring   mpsc.Ring
 	memory []byte
-	bell   *Bell  // the consumer sleeps on it
-	head   uint64 // the consumer's
-	taken  atomic.Uint64
+	bell   *Bell         // the consumer sleeps on it
+	head   uint64        // the consumer's
+	taken  atomic.Uint64 // how many; added to by the consumer, loaded by any; relaxed
 }
 
 // NewPool returns a pool of at least size operations, whose consumer sleeps on

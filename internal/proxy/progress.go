@@ -55,7 +55,9 @@ type Progress struct {
 	pool    *Pool
 	mu      sync.Mutex // taken when engines come and go; never by the loop
 	engines []Engine   // under mu
-	next    atomic.Pointer[[]Engine]
+	// next is the list of engines that the loop is to work with. Stored under mu, loaded by any thread; sequentially
+	// consistent.
+	next atomic.Pointer[[]Engine]
 	// seen is the list of engines that the loop works with. Written by the
 	// thread, read by threads that wait for that.
 	seen atomic.Pointer[[]Engine]

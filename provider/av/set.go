@@ -14,8 +14,8 @@ import (
 // with it.
 type Set struct {
 	av   *AV
-	id   uint64 // in its address
-	open atomic.Bool
+	id   uint64      // in its address
+	open atomic.Bool // set by OpenSet, cleared by Close, loaded by any thread; sequentially consistent
 
 	mu    sync.Mutex // no data transfer takes it
 	addrs []fi.Addr  // in the order in which they were added

@@ -37,6 +37,7 @@ type Peer struct {
 	target Target
 	sentAt congestion.PTPTime // of the probe in flight; under Prober.mu
 
+	// sent and lost count probes: added to by the thread that probes, loaded by that which shows counters; relaxed.
 	sent, lost  atomic.Uint64
 	rtt         atomic.Int64 // ns, of the latest
 	forth, back atomic.Int64 // ns, of the latest with synchronised clocks

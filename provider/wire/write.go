@@ -15,6 +15,7 @@ const (
 	// WriteElements says that the message has several elements ([Element]), whose number is its header. Key is how many
 	// elements of the request's messages before it the answer is for, too, and each element says what it ends.
 	WriteElements uint64 = hot.WriteElements
+	WriteRest uint64 = hot.WriteRest // with WriteData: the end of the one element, of Length bytes
 )
 
 // Write goes with a piece of a write.
@@ -59,9 +60,18 @@ func (w *Write) Parse(b []byte) bool {
 	if len(b) > WriteBytes {
 		w.Data, w.Length = le.Uint64(b[24:]), le.Uint64(b[32:])
 	}
-	if w.Flags&WriteElements != 0 && (w.Key > maxBefore || w.Flags&(WriteLast|WriteEnds) != 0) {
+	if w.Flags&WriteElements != 0 && (w.Key > maxBefore || w.Flags&(WriteLast|WriteEnds|WriteRest) != 0) {
 		return false
 	}
-	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds|WriteElements) == 0 &&
-		(w.Flags&WriteData != 0) == (len(b) > WriteBytes)
+	return w.Flags&^(WriteAck|WriteData|WriteLast|WriteEnds|WriteElements|WriteRest) == 0 &&
+		w.Flags&(WriteData|WriteRest) != WriteRest && (w.Flags&WriteData != 0) == (len(b) > WriteBytes)
+}
+
+// Span is the range that the target is to admit for a message of n bytes at addr: its own, or all of the element
+// that it is the end of. false: there is no such element.
+func (w *Write) Span(addr, n uint64) (start, length uint64, ok bool) {
+	if w.Flags&WriteRest == 0 {
+		return addr, n, true
+	}
+	return addr + n - w.Length, w.Length, w.Length >= n && addr >= w.Length-n
 }

@@ -18,7 +18,9 @@ import (
 // of the kernel's index makes the entries before it visible, which the kernel
 // published by a releasing store.
 type ring struct {
-	memory   []byte
+	memory []byte
+	// producer and consumer are indices in memory that the kernel shares. Of a ring that this side fills it stores the
+	// first, and loads the second; of one that it empties the other way round. Acquire and release.
 	producer *atomic.Uint32
 	consumer *atomic.Uint32
 	flags    *atomic.Uint32 // written by the kernel: XDP_RING_NEED_WAKEUP

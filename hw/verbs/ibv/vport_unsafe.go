@@ -133,6 +133,7 @@ type VPortConfig struct {
 type VPort struct {
 	*vport
 	memory []byte
+	// peers are stored by the lease holder, and loaded by polls without the runtime; release and acquire.
 	peers  []atomic.Uintptr
 	counts []int32
 	nexts  []int32
