@@ -152,15 +152,26 @@ func (w *slicesWork) check(missing int) {
 	}
 }
 
-// forms are the ways in which chunks go between hosts.
-var forms = []string{"message", "put", "get"}
+// form is a way in which chunks go between hosts, and the policy that orders them.
+type form struct{ chunks, policy string }
+
+// forms are all ways under the default policy, and messages under the others.
+var forms = []form{
+	{"message", "adaptive"}, {"put", "adaptive"}, {"get", "adaptive"},
+	{"message", "greedy"}, {"message", "threshold"}, {"message", "balanced"},
+}
+
+func (f form) String() string { return f.chunks + "/" + f.policy }
+
+// set has a configuration take a form.
+func (f form) set(c *config.Config) { c.AllToAll, c.SchedPolicy = f.chunks, f.policy }
 
 // TestExchangeBadCable: all-to-alls are whole over a cable that loses packets and has them overtake each other.
 func TestExchangeBadCable(t *testing.T) {
 	for _, loss := range []float64{0.01, 0.1} {
 		for _, form := range forms {
-			t.Run(fmt.Sprintf("%s/%v", form, loss), func(t *testing.T) {
-				h := newHosts(t, 2, func(c *config.Config) { c.AllToAll = form })
+			t.Run(fmt.Sprintf("%v/%v", form, loss), func(t *testing.T) {
+				h := newHosts(t, 2, form.set)
 				for _, host := range h.hosts {
 					host.Impair(nettest.Impairment{Loss: loss, Delay: 0.05, Detour: 20000})
 				}
@@ -186,8 +197,8 @@ func TestExchangeBadCable(t *testing.T) {
 func TestExchangeLate(t *testing.T) {
 	const late = 3
 	for i, form := range forms {
-		t.Run(form, func(t *testing.T) {
-			h := newHosts(t, 2, func(c *config.Config) { c.AllToAll = form })
+		t.Run(form.String(), func(t *testing.T) {
+			h := newHosts(t, 2, form.set)
 			w := h.newSlices(rand.New(rand.NewPCG(1, 32)), 500_000)
 			began := time.Now()
 			w.post(0, 1, 2)
@@ -207,7 +218,7 @@ func TestExchangeLate(t *testing.T) {
 			w.check(late)
 			pause := 3 * time.Second
 			if i > 0 {
-				pause /= 10 // the wait is the same in all forms
+				pause /= 10 // the wait is the same in all forms, under all policies
 			}
 			for time.Since(began) < pause {
 				h.progress()
@@ -226,8 +237,8 @@ func TestExchangeLate(t *testing.T) {
 func TestExchangeUnplugged(t *testing.T) {
 	const slice = 4 << 20
 	for _, form := range forms {
-		t.Run(form, func(t *testing.T) {
-			h := newHosts(t, 1, func(c *config.Config) { c.AllToAll = form })
+		t.Run(form.String(), func(t *testing.T) {
+			h := newHosts(t, 1, form.set)
 			r := rand.New(rand.NewPCG(1, 33))
 			for _, end := range h.hosts {
 				w := h.newSlices(r, slice)
@@ -251,8 +262,8 @@ func TestExchangeUnplugged(t *testing.T) {
 func TestExchangeAway(t *testing.T) {
 	const slice, away = 2 << 20, 100 * time.Millisecond
 	for _, form := range forms {
-		t.Run(form, func(t *testing.T) {
-			h := newHosts(t, 2, func(c *config.Config) { c.AllToAll = form })
+		t.Run(form.String(), func(t *testing.T) {
+			h := newHosts(t, 2, form.set)
 			w := h.newSlices(rand.New(rand.NewPCG(1, 34)), slice)
 			w.post(everyRank(4)...)
 			var until [2]time.Time // a host has no processor

@@ -1,21 +1,17 @@
 package udp
 
 import (
-	"os"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/nettest"
 )
 
 // TestClockSet sets the wall clock forward and back by an hour while messages flow, whose arrivals the kernel stamps
 // by it. WEFT_TEST_SET_CLOCK=1 says that the machine is the test's own.
 func TestClockSet(t *testing.T) {
-	if os.Getenv("WEFT_TEST_SET_CLOCK") != "1" {
-		t.Skip("sets the machine's clock: WEFT_TEST_SET_CLOCK=1, in a virtual machine (make test-rdma)")
-	}
+	set := nettest.Clock(t)
 	for name, c := range map[string]Config{"socket": {NoInbox: true}, "inbox": {}} {
 		t.Run(name, func(t *testing.T) {
 			a, b := open(t, false, c), open(t, false, c)
@@ -28,7 +24,7 @@ func TestClockSet(t *testing.T) {
 					if n%20 == 0 {
 						step = -step
 					}
-					setClock(t, step)
+					set(step)
 				}
 				if err := ep.AMShort(1, n, nil, nil); err != nil {
 					t.Fatal(err)
@@ -41,18 +37,5 @@ func TestClockSet(t *testing.T) {
 				t.Errorf("%d samples of %v to %v, endpoint %v", s.Samples, s.Min, s.Max, ep.Err())
 			}
 		})
-	}
-}
-
-// setClock sets the wall clock by a step.
-func setClock(t *testing.T, step time.Duration) {
-	t.Helper()
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_REALTIME, &now); err != nil {
-		t.Fatal(err)
-	}
-	to := unix.NsecToTimespec(now.Nano() + int64(step))
-	if err := unix.ClockSettime(unix.CLOCK_REALTIME, &to); err != nil {
-		t.Fatal(err)
 	}
 }

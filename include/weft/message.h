@@ -77,13 +77,13 @@ struct weft_rts_head {
 /* WEFT_WRITE_ELEMENTS: of several elements. The header is their number, and they begin the payload
  * (WEFT_ELEMENT_BYTES each). */
 #define WEFT_WRITE_ELEMENTS 16
+/* WEFT_WRITE_REST comes with WEFT_WRITE_DATA: Length bytes, which end with this message's, are the operation's one
+ * element. */
+#define WEFT_WRITE_REST 32
 
 /* WEFT_ELEMENT_BYTES is the size of an element in a message that has several: its key, its address, and a word of
  * its length and, in the upper byte, what it ends. */
 #define WEFT_ELEMENT_BYTES 24
-/* WEFT_WRITE_REST comes with WEFT_WRITE_DATA: Length bytes, which end with this message's, are the operation's one
- * element. */
-#define WEFT_WRITE_REST 32
 
 /* What a message of a read or an atomic operation ends: see struct weft_read_head. */
 #define WEFT_ENDS_OPERATION 1

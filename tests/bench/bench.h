@@ -46,6 +46,7 @@ struct options {
 	double slice;   /* the same of one time slice, of which there are so many */
 	int slices;
 	int depth;      /* entries in the deep matching test */
+	int elements;   /* of the lists of pieces, a multiple of 4; 0: as many as 32 MiB hold */
 	struct {        /* of the all-to-all between hosts */
 		int ranks;      /* 0: 8 */
 		int rounds;     /* 0: 15 */
@@ -119,6 +120,8 @@ struct wish {
 	bool one_sided;                 /* reads, writes and atomics too */
 	bool collective;                /* collective operations too */
 };
+
+double resident(void);
 
 typedef void test_fn(struct node *n);
 

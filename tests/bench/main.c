@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * weft_bench -p [NAME=VALUE ]...PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s SECONDS] [-d DEPTH]
+ * weft_bench -p [NAME=VALUE ]...PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s SECONDS] [-d DEPTH] [-e ELEMENTS]
  *            [-r RANKS] [-i ROUNDS] [-z BYTES,...] [-l MS,...] [TEST]...
  * weft_bench -v
  *
@@ -205,6 +205,8 @@ static int limit_of(const struct test *t, const struct options *opt)
 {
 	if (t->run == test_million)
 		return 90;
+	if (t->run == test_token && opt->elements)
+		return 240; /* gigabytes, between hosts perhaps */
 	if (t->run == test_alltoall)
 		return 60 + (int)opt->seconds;
 	return t->run == test_shared || t->run == test_fair || t->run == test_goodput ? 60 : LIMIT;
@@ -279,7 +281,7 @@ static bool run_test(const struct test *t, const struct options *opt)
 static void usage(void)
 {
 	fprintf(stderr, "usage: weft_bench -p [NAME=VALUE ]...PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s SECONDS] [-d DEPTH]\n"
-			"       [-r RANKS] [-i ROUNDS] [-z BYTES,...] [-l MS,...] [TEST]...\ntests:");
+			"       [-e ELEMENTS] [-r RANKS] [-i ROUNDS] [-z BYTES,...] [-l MS,...] [TEST]...\ntests:");
 	for (int i = 0; i < TESTS; i++)
 		fprintf(stderr, " %s", tests[i].name);
 	fprintf(stderr, "\n");
@@ -306,7 +308,7 @@ static struct options parse(int argc, char **argv)
 	struct options opt = {.cores = {0, 1}, .seconds = 0.1, .depth = 100000};
 	int c;
 
-	while ((c = getopt(argc, argv, "p:c:n:s:d:r:i:z:l:v")) != -1) {
+	while ((c = getopt(argc, argv, "p:c:n:s:d:e:r:i:z:l:v")) != -1) {
 		switch (c) {
 		case 'v':
 			puts(fi_tostr("", FI_TYPE_VERSION));
@@ -332,6 +334,11 @@ static struct options parse(int argc, char **argv)
 			break;
 		case 'd':
 			opt.depth = atoi(optarg);
+			break;
+		case 'e':
+			opt.elements = atoi(optarg);
+			if (opt.elements < 0 || opt.elements % 4 || opt.elements > 1 << 20)
+				usage();
 			break;
 		case 'r':
 			opt.exchange.ranks = atoi(optarg);

@@ -11,7 +11,7 @@
 enum { ENDPOINTS = 32 };
 
 /* resident returns the process's resident set in KiB, shared pages included. */
-static double resident(void)
+double resident(void)
 {
 	long pages = 0;
 	FILE *f = fopen("/proc/self/statm", "r");

@@ -21,6 +21,7 @@ static struct {
 	int (*mapped)(void);
 	void (*reset)(void);
 	void (*destroy)(void);
+	void (*no_peer_access)(void);
 } cu;
 
 void gpu_main(char **argv)
@@ -79,6 +80,7 @@ void gpu_open(void)
 		cu.mapped = symbol(library, "weft_fake_mapped");
 		cu.reset = symbol(library, "weft_fake_reset");
 		cu.destroy = symbol(library, "weft_fake_destroy");
+		cu.no_peer_access = symbol(library, "weft_fake_no_peer_access");
 	}
 	if (cu.init(0) || cu.retain(&context, 0))
 		SKIP("the CUDA driver has no device");
@@ -90,6 +92,7 @@ int gpu_waits(void) { return *cu.waits; }
 int gpu_mapped(void) { return cu.mapped(); }
 void gpu_reset(void) { cu.reset(); }
 void gpu_destroy(void) { cu.destroy(); }
+void gpu_no_peer_access(void) { cu.no_peer_access(); }
 
 void *gpu_alloc(size_t len)
 {

@@ -32,6 +32,9 @@ void gpu_reset(void);
 /* Destroys the context of the fake GPU, and with it this process's memory and mappings; gpu_open() makes another. */
 void gpu_destroy(void);
 
+/* Has the fake GPU of this process map no memory of other processes from now on. */
+void gpu_no_peer_access(void);
+
 void *gpu_alloc(size_t len);
 void gpu_free(void *p);
 void *gpu_alloc_host(size_t len);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "group.h"
 
-void group_open(struct group *g)
+void group_open(struct group *g) { group_open_with(g, 0, 0); }
+
+void group_open_with(struct group *g, uint64_t caps, int mr_mode)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_COLLECTIVE, .disabled = true };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_COLLECTIVE | caps, .mr_mode = mr_mode, .disabled = true };
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_info *info = node_info(&o);
 

@@ -19,6 +19,9 @@ struct group {
 /* Opens an endpoint that has collective operations, and tells it of all ranks; skips the test
  * where there are none. */
 void group_open(struct group *g);
+
+/* The same with more capabilities and a mode of memory regions. */
+void group_open_with(struct group *g, uint64_t caps, int mr_mode);
 void group_close(struct group *g);
 
 /* Joins the ranks from start on, each stride further. */

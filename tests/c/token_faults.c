@@ -192,7 +192,7 @@ static void *offer(struct side *s, void *mem)
 }
 
 /* Reads what it writes. */
-static void there_and_back(struct side *s, char *mem, uint64_t seed)
+static void written_and_read(struct side *s, char *mem, uint64_t seed)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -203,6 +203,11 @@ static void there_and_back(struct side *s, char *mem, uint64_t seed)
 	post(s, WEFT_READ);
 	wait_ok(&s->n, s->n.txcq, &e);
 	verify(mem, ELEMENTS * BYTES, seed);
+}
+
+static void there_and_back(struct side *s, char *mem, uint64_t seed)
+{
+	written_and_read(s, mem, seed);
 	CHECKF(gpu_mapped() == 1, "%d mappings", gpu_mapped());
 }
 
@@ -372,12 +377,45 @@ static void test_replaced(long rounds)
 	node_close(&s.n);
 }
 
+/* Devices without access to each other: the memory of a peer's cannot be mapped, so its elements go as messages,
+ * through the host. */
+static void test_no_peer_access(long unused)
+{
+	static char mem[ELEMENTS * BYTES];
+	struct side s;
+	void *gpu;
+
+	(void)unused;
+	gpu_open();
+	if (!gpu_is_fake())
+		SKIP("the stand-in driver alone says what happens");
+	open_side(&s, FI_HMEM, FI_MR_HMEM);
+	gpu = offer(&s, mem);
+	if (test_rank == 0) {
+		gpu_no_peer_access();
+		for (uint64_t seed = 1; seed < 4; seed++)
+			written_and_read(&s, mem, seed);
+		uint64_t sent = node_counter(&s.n, "list_message");
+
+		CHECKF(sent == 6 * ELEMENTS && !gpu_imports(), "%lu messages, %d mappings", (unsigned long)sent, gpu_imports());
+		OK(fi_close(&s.list->fid));
+		OK(fi_close(&s.remote->fid));
+	}
+	barrier(&s.n);
+	if (test_rank == 1) {
+		OK(fi_close(&s.mr->fid));
+		gpu_free(gpu);
+	}
+	node_close(&s.n);
+}
+
 static const struct test tests[] = {
 	{ "attach_taken_away", test_attach_taken_away, 2, 60, 3000 },
 	{ "attach_taken_away_soon", test_attach_taken_away, 2, 60, 300 },
 	{ "recall_both", test_recall_both, 2, 60, 30 },
 	{ "context_here", test_context, 2, 60, 0 },
 	{ "context_there", test_context, 2, 60, 1 },
+	{ "no_peer_access", test_no_peer_access, 2, 60, 0 },
 	{ "replaced", test_replaced, 1, 120, 3 },
 };
 

@@ -528,33 +528,45 @@ static void test_closed(long rounds)
 	close_side(&s, false);
 }
 
-/* The initiator's GPU is reset: the list ends with an error, and lists in host memory go on. */
-static void test_reset(long unused)
+enum { OWNER = 1, MESSAGES = 2 };
+
+/* The GPU of the initiator, or of the owner, is reset: lists with its memory end with an error, also by messages, which
+ * the owner copies itself; lists in host memory go on. */
+static void test_reset(long how)
 {
+	const int who = how & OWNER;
 	struct fi_cq_tagged_entry e;
 	struct side s;
 
-	(void)unused;
 	if (place_of_owner() != HOST)
 		SKIP("between processes of one host");
 	if (!gpu_is_fake())
 		SKIP("a real GPU is not reset");
+	if (how & MESSAGES)
+		setenv("FI_WEFT_TOKEN_WAYS", "message", 1);
 	open_side(&s);
-	if (test_rank == 0) {
-		struct weft_list *list = make(&s, HOST_DEVICE), *host = make(&s, HOST_HOST);
+	struct weft_list *list = test_rank ? NULL : make(&s, HOST_DEVICE), *host = test_rank ? NULL : make(&s, HOST_HOST);
 
+	if (list) {
 		post(&s, list, WEFT_WRITE);
 		wait_ok(&s.n, s.n.txcq, &e);
+	}
+	barrier(&s.n);
+	if (test_rank == who)
 		gpu_reset();
-		post(&s, list, WEFT_WRITE);
+	barrier(&s.n);
+	for (uint32_t op = WEFT_WRITE; list && op <= (who ? WEFT_READ : WEFT_WRITE); op++) {
+		post(&s, list, op);
 		wait_err(&s.n, s.n.txcq, FI_EIO);
-		post(&s, host, WEFT_WRITE);
+		post(&s, host, op);
 		wait_ok(&s.n, s.n.txcq, &e);
+	}
+	if (list) {
 		OK(fi_close(&list->fid));
 		OK(fi_close(&host->fid));
 	}
 	barrier(&s.n);
-	close_side(&s, test_rank == 0);
+	close_side(&s, test_rank == who);
 }
 
 static const struct test tests[] = {
@@ -572,6 +584,8 @@ static const struct test tests[] = {
 	{ "stale_read", test_stale, 2, 60, WEFT_READ },
 	{ "closed", test_closed, 2, 60, 15 },
 	{ "reset", test_reset, 2, 60, 0 },
+	{ "reset_owner", test_reset, 2, 60, OWNER },
+	{ "reset_owner_message", test_reset, 2, 60, OWNER | MESSAGES },
 };
 
 int main(int argc, char **argv)

@@ -183,6 +183,7 @@ jobs() {
 
 pingpongs
 clock="$dir/udp.test -test.v -test.run TestClockSet"
+exchange="$dir/provider.test -test.v -test.run TestExchangeClockSet"
 helped="$dir/provider.test -test.v -test.run TestHelped -test.timeout 100s"
 pairs="$dir/provider.test -test.v -test.run TestPair -test.timeout 140s"
 conformance="$dir/verbs.test -test.v -test.timeout"
@@ -190,14 +191,14 @@ traffic="$dir/verbs.test -test.v -test.run"
 if [ "$mode" = short ]; then
 	apart 260 row quiet 'token_gpu by_device'
 	jobs 1 240 types
-	machines "one machine: its clock is set, senders that help, conformance" run 470 "$clock" "$helped" "$conformance 290s -test.short"
+	machines "one machine: its clock is set, senders that help, conformance" run 470 "$clock" "$exchange" "$helped" "$conformance 290s -test.short"
 	machines "two machines: the device reads and writes; traffic, one of them killed" pair 300 "$pairs" \
 		"$traffic TestPair\$|TestPairZ -test.timeout 140s"
 else
 	apart 700 row quiet levels msg_basic msg_order rma_order selective source 'token_gpu by_device'
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided scalable
-	machines "one machine: its clock is set, senders that help, conformance and faults" run 1170 "$clock" "$helped" "$conformance 990s"
+	machines "one machine: its clock is set, senders that help, conformance and faults" run 1170 "$clock" "$exchange" "$helped" "$conformance 990s"
 	machines "two machines: the device reads and writes; traffic, loss, delay, port down, one killed" pair 740 "$pairs" \
 		"$traffic TestPair -test.timeout 590s"
 fi

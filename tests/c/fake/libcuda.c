@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SUCCESS, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, DESTROYED = 709 };
+enum { SUCCESS, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NO_PEER_ACCESS = 217, DESTROYED = 709 };
 enum { HOST = 1, DEVICE = 2 };
 enum { ATTR_CONTEXT = 1, ATTR_TYPE = 2, ATTR_SYNC = 6, ATTR_BUFFER = 7 };
 
@@ -67,6 +67,7 @@ static size_t nclosed;
 static struct allocation table[ALLOCATIONS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char contexts[16]; /* only their addresses mean something */
+static bool apart; /* this process's device cannot reach those of others */
 static _Atomic int now;   /* the one that is not destroyed */
 static __thread int depth, within; /* of which context */
 static bool ready, gone;
@@ -220,6 +221,9 @@ void weft_fake_reset(void)
 			flock(a->fd, LOCK_UN);
 	pthread_mutex_unlock(&lock);
 }
+
+/* For tests. From now on devices of other processes are out of this one's reach, as behind another root complex. */
+void weft_fake_no_peer_access(void) { apart = true; }
 
 /* For tests. Other processes that have mapped memory of this one keep what they see of it. */
 void weft_fake_destroy(void)
@@ -482,6 +486,8 @@ int cuIpcOpenMemHandle_v2(deviceptr *base, struct handle h, unsigned flags)
 		accuse("a handle is opened in its own process", (uint64_t)h.fd);
 	if (h.magic != MAGIC || flags != 1)
 		return INVALID_VALUE;
+	if (apart)
+		return NO_PEER_ACCESS;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", h.pid, h.fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) || fstat(fd, &new) || new.st_ino != h.file)

@@ -54,7 +54,8 @@ func leadWith(document, version, text string) string {
 }
 
 // writeSections writes what was measured into a file: a section for each of the
-// table, MPI programs, threads, NetPIPE, threads of MPI and the network. drawn are the plots.
+// table, MPI programs, threads, NetPIPE, threads of MPI, memory tokens, all-to-alls and the network. drawn are the
+// plots.
 func writeSections(path string, res *result, drawn map[string]string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -78,6 +79,9 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 	}
 	if found.any(func(name string) bool { return name == mpiThreadsFigure }) {
 		document = placeSection(document, "MPI threads, "+res.Libfabric, mpiThreadsSection(res, found))
+	}
+	if found.any(func(name string) bool { return strings.HasPrefix(name, "token_") }) {
+		document = placeSection(document, "tokens, "+res.Libfabric, tokenSection(res, found))
 	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "alltoall_") }) {
 		document = placeSection(document, "all to all, "+res.Libfabric, allToAllSection(res, found, drawn))

@@ -24,7 +24,8 @@ var groups = []group{
 	{name: "bandwidth", title: "long messages", tests: []string{"bandwidth"}},
 	{name: "onesided", title: "reads and writes of the peer's memory", tests: []string{"write_rate", "one_sided"}},
 	{name: "atomics", title: "a fetch-add and its answer", tests: []string{"fetch_add"}},
-	{name: "token", title: "memory tokens, lists of pieces beside whole writes, notifications beside messages (weft only)", tests: []string{"token", "note"}, asked: true},
+	{name: tokenGroup, tests: []string{"token", "note"}, asked: true, title: "memory tokens, lists of pieces beside whole " +
+		"writes, notifications beside messages (weft only), also over UDP as root"},
 	{name: "polling", title: "an idle completion queue, and a call that enters Go", tests: []string{"cq_read", "enter"}},
 	{name: "posting", title: "injected messages, one thread and two", tests: []string{"post_safe", "post_domain"}},
 	{name: "memory", title: "resident memory", tests: []string{"memory"}},

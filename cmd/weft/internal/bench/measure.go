@@ -69,6 +69,12 @@ func (r *run) measure() error {
 	if r.has(mpiThreadsGroup) {
 		r.mpiThreads()
 	}
+	if r.has(tokenGroup) {
+		if err := r.tokensBetween(); err != nil {
+			r.end()
+			return err
+		}
+	}
 	if r.has(allToAllGroup) {
 		if err := r.allToAll(); err != nil {
 			r.end()
@@ -123,6 +129,9 @@ func (o *options) steps() int {
 	if o.has(mpiThreadsGroup) {
 		n += mpiThreadsRounds * len(mpiPaths)
 	}
+	if o.has(tokenGroup) {
+		n += o.tokenNetSteps()
+	}
 	if o.has(allToAllGroup) {
 		n += o.exchanges.steps(len(o.exchangers()))
 	}
@@ -144,7 +153,7 @@ func (o *options) has(name string) bool {
 
 // once measures tests of one contender.
 func (r *run) once(c contender, tests []string) {
-	addLines(r.found, c.text, r.figuresOf(context.Background(), c, r.perFigure, tests))
+	addLines(r.found, c.text, r.figuresOf(context.Background(), c, r.perFigure, append(r.listArgs(), tests...)))
 }
 
 // figuresOf runs the measuring program once and returns its figures.

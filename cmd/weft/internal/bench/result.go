@@ -49,9 +49,12 @@ func higherIsBetter(name string) bool {
 	return false
 }
 
+// tables are all that have rows.
+var tables = [][]row{rows, tokenRows, tokenNetRows, mpiRows, netTable}
+
 // titleOf is what a figure is called, its name if the table has none.
 func titleOf(name string) string {
-	for _, table := range [][]row{rows, mpiRows, netTable} {
+	for _, table := range tables {
 		if i := rowOf(table, name); i >= 0 {
 			return table[i].title
 		}
@@ -82,7 +85,7 @@ func (f *figures) list(providers []string) []figure {
 	}
 	place := func(name string) int {
 		before := 0
-		for _, table := range [][]row{rows, mpiRows, netTable} {
+		for _, table := range tables {
 			if i := rowOf(table, name); i >= 0 {
 				return before + i
 			}
