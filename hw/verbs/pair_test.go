@@ -240,14 +240,6 @@ func (x *traffic) memory(size int) {
 	if !bytes.Equal(b, want) {
 		t.Fatal("what was put and got back differs")
 	}
-	for n := range uint64(50) {
-		var was uint64
-		x.finish("add", func(c *hw.Completion) (hw.Status, error) { return e.AtomicFetch(hw.OpAdd, 8, 3, 0, 0, k, &was, c) })
-		if was != 3*n {
-			t.Fatalf("the word was %d before addition %d", was, n)
-		}
-		x.finish("xor", func(c *hw.Completion) (hw.Status, error) { return e.AtomicFetch(hw.OpXor, 4, n, 0, 12, k, &was, c) })
-	}
 }
 
 // finish runs an operation to its end.
