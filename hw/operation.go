@@ -16,7 +16,7 @@ const (
 )
 
 // Completion counts operations in progress and reports when the last has ended.
-// The caller sets Count to the number of operations before he starts the first
+// The caller sets Count to the number of operations before it starts the first
 // and takes off those that returned Done or an error with Update. It must not
 // move while operations are in progress.
 type Completion struct {
@@ -94,7 +94,7 @@ const (
 )
 
 // Flusher is what endpoints and interfaces implement that can say when all
-// operations posted before (by the caller, or in an order visible to him) have
+// operations posted before (by the caller, or in an order that it sees) have
 // ended, over the endpoint or over all endpoints of the interface.
 type Flusher interface {
 	// Flush ends when the operations have. An operation that failed has been

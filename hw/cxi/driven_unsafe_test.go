@@ -75,7 +75,7 @@ func (s *steady) send() {
 	}
 	s.messages++
 	switch SendPath(uintptr(unsafe.Pointer(s.e.path)), uintptr(unsafe.Pointer(&s.m)), s.atBell, 0) {
-	case hot.PathSent, hot.PathHeld:
+	case hot.PathSent, hot.PathCorked:
 	default:
 		s.gos++
 	}
@@ -134,8 +134,8 @@ func TestDrivenSteady(t *testing.T) {
 	}
 }
 
-// TestDrivenHeld: with another message at hand several have one doorbell.
-func TestDrivenHeld(t *testing.T) {
+// TestDrivenCorked: with another message at hand several have one doorbell.
+func TestDrivenCorked(t *testing.T) {
 	s := newSteady(t, hot.HoldMore)
 	const windows = 100
 	bells := s.a.Doorbells()
@@ -226,7 +226,7 @@ func TestLookQuiet(t *testing.T) {
 		t.Errorf("%d of 3 polls find nothing, %d are counted", n, port.Polls-polls)
 	}
 	for what, word := range map[string]*atomic.Uint32{
-		"held": &i.driver.held.v, "flush": i.flushes.Count(),
+		"corked": &i.driver.corked.v, "flush": i.flushes.Count(),
 	} {
 		word.Store(1)
 		quiet(what, false)

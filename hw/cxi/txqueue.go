@@ -23,7 +23,7 @@ type txQueue struct {
 
 	posted counted // commands whose event is to come
 	limit  int64   // of posted
-	held   int     // messages in a row without a doorbell; under the lock
+	corked int     // messages in a row without a doorbell; under the lock
 	// refusedAt is when the NIC refused a command the last time, zero: never. What was posted before need not be
 	// answered for.
 	refusedAt time.Time
@@ -54,7 +54,7 @@ type ended struct {
 // open makes the queue.
 func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 	q.i = i
-	q.lock.guard(&q.q, &i.driver.held)
+	q.lock.guard(&q.q, &i.driver.corked)
 	q.limit = int64(i.cfg.Posted)
 	// What was read is given back by quarters, and the NIC keeps some for itself.
 	if err = q.events.open(i.d, 2*i.cfg.Posted+64, false, wait, 0); err != nil {

@@ -163,7 +163,7 @@ func (x *traffic) send() bool {
 	head := make([]byte, x.sent%8)
 	if hold := int(x.sent % 4); hold <= hot.HoldMore && len(p)+len(head) <= maxShort {
 		switch drive.SendHold(x.ep.(*Endpoint).HotPath(), 3, x.sent, head, p, hold) {
-		case hot.PathSent, hot.PathHeld:
+		case hot.PathSent, hot.PathCorked:
 			x.sent++
 			return true
 		}

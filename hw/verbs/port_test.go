@@ -301,8 +301,8 @@ func TestPostsWait(t *testing.T) {
 	for name, send := range map[string]func(b *bench) bool{
 		"C":  func(b *bench) bool { return drive.Send(b.e.HotPath(), 1, 0, nil, nil) == hot.PathSent },
 		"Go": func(b *bench) bool { return b.e.AMShort(1, 0, nil, nil) == nil },
-		"held": func(b *bench) bool {
-			return drive.SendHold(b.e.HotPath(), 1, 0, nil, nil, hot.HoldMore) == hot.PathHeld
+		"corked": func(b *bench) bool {
+			return drive.SendHold(b.e.HotPath(), 1, 0, nil, nil, hot.HoldMore) == hot.PathCorked
 		},
 	} {
 		b := newBench(t)

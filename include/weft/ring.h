@@ -24,7 +24,7 @@
  *
  * Zeroed memory is a valid empty ring. A full ring is left untouched by a
  * failing claim. A consumer never sees a slot that is taken but not written.
- * Because the claiming step itself records the owner, a slot held by a process
+ * Because the claiming step itself records the owner, a slot taken by a process
  * that was killed is recognised.
  *
  * Positions are free running 64-bit numbers, masked on use, compared only by
