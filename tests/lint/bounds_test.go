@@ -59,11 +59,11 @@ func production(name string, text []byte) bool {
 	return strings.HasSuffix(name, ".go") || strings.HasSuffix(name, ".c") || strings.HasSuffix(name, ".h")
 }
 
-// prose is the count that the retired words of a text that is no code belong to, empty for other files: documents, but
-// for the glossary, which names them, and scripts.
+// prose is the count that the retired words of a text that is no code belong to, empty for other files: documents and
+// scripts, but for those that name the words.
 func prose(name string) string {
 	switch ext := filepath.Ext(name); {
-	case name == "docs/glossary.md":
+	case slices.Contains([]string{"docs/glossary.md", "docs/shape.md", "scripts/shape.sh"}, name):
 		return ""
 	case ext == ".md":
 		return "words.docs"
