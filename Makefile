@@ -33,7 +33,7 @@ BENCH = build/bench
 # cabi/signals.c.
 # The same sources give the same bytes: no path of this machine, no state of git.
 GO_BUILD = $(GO) build -trimpath -buildvcs=false
-# What benchmarks spend time in tells the compiler what to inline (make pgo).
+# What benchmarks spend time in says to the compiler what to inline (make pgo).
 PGO = -pgo=$(CURDIR)/cabi/weft.pgo
 VERSION_FLAG = -X github.com/weft-fabric/weft/internal/version.tag=$(VERSION)
 GO_LDFLAGS = -buildid= $(VERSION_FLAG) -X runtime.godebugDefault=asyncpreemptoff=1,gcshrinkstackoff=1

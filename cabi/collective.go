@@ -210,8 +210,8 @@ func weftGoJoin(ep C.uint64_t, addr unsafe.Pointer, flags C.uint64_t, self unsaf
 
 // Notifies the members of the group, and names self in the event that follows.
 //
-//export weftGoAnnounce
-func weftGoAnnounce(group C.uint64_t, self unsafe.Pointer) (rc C.int) {
+//export weftGoGroupNotify
+func weftGoGroupNotify(group C.uint64_t, self unsafe.Pointer) (rc C.int) {
 	defer guard("fi_join_collective", &rc)
 	g, err := objectOf[*provider.Group](group)
 	if err != nil {

@@ -108,7 +108,7 @@ int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr,
 /* Of collective groups: there is no other multicast. The context of the event that follows is that of self. */
 int weftGoJoin(uint64_t ep, void *addr, uint64_t flags, void *self, struct weft_opened *out);
 /* Notifies the members of the group, and names self in the event that follows. */
-int weftGoAnnounce(uint64_t group, void *self);
+int weftGoGroupNotify(uint64_t group, void *self);
 int weftGoAVSetOpen(uint64_t av, struct fi_av_set_attr *attr, void *_, struct weft_opened *out);
 int weftGoAVSetUnion(uint64_t dst, uint64_t src);
 int weftGoAVSetIntersect(uint64_t dst, uint64_t src);
@@ -210,7 +210,7 @@ int weftGoGetInfo(struct weft_host *host, uint32_t version, char *node, char *se
 /* ---- mr.go ---- */
 int weftGoMRReg(uint64_t domain, struct fi_mr_attr *attr, uint64_t flags, void *self, struct weft_opened *out);
 /* Writes the event of a registration that completes on an event queue; self must be ready for use then. */
-int weftGoMRAnnounce(uint64_t mr, void *self);
+int weftGoMRNotify(uint64_t mr, void *self);
 int weftGoMRBind(uint64_t mr, struct fid *other, uint64_t flags, struct weft_mr_obj *_);
 /* FI_REFRESH is for applications that report changed mappings (FI_MR_MMU_NOTIFY), which weft does not ask for: it keeps
  * no mapping, so there is nothing to refresh. */

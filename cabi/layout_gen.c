@@ -184,7 +184,7 @@ FIELD(struct weft_hot_cq, eps, 40, 8);
 FIELD(struct weft_hot_cq, armed, 64, 4);
 FIELD(struct weft_hot_cq, signaled, 68, 4);
 FIELD(struct weft_hot_cq, overflow, 72, 8);
-FIELD(struct weft_hot_cq, held, 80, 4);
+FIELD(struct weft_hot_cq, corked, 80, 4);
 
 SIZE(struct weft_cq_ring, 128);
 FIELD(struct weft_cq_ring, head, 0, 8);
@@ -510,7 +510,7 @@ FIELD(struct weft_delivery, copy, 136, 80);
 FIELD(struct weft_delivery, source, 216, 4);
 FIELD(struct weft_delivery, id, 220, 4);
 FIELD(struct weft_delivery, flags, 224, 4);
-FIELD(struct weft_delivery, held, 228, 4);
+FIELD(struct weft_delivery, unexpected, 228, 4);
 FIELD(struct weft_delivery, peer, 232, 4);
 FIELD(struct weft_delivery, polls, 236, 4);
 FIELD(struct weft_delivery, stream, 240, 4);

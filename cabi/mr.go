@@ -89,8 +89,8 @@ func dmabufFromC(c *C.struct_fi_mr_attr) *fi.MRAttr {
 
 // Writes the event of a registration that completes on an event queue; self must be ready for use then.
 //
-//export weftGoMRAnnounce
-func weftGoMRAnnounce(mr C.uint64_t, self unsafe.Pointer) (rc C.int) {
+//export weftGoMRNotify
+func weftGoMRNotify(mr C.uint64_t, self unsafe.Pointer) (rc C.int) {
 	defer guard("fi_mr_regattr", &rc)
 	m, err := objectOf[*provider.MR](mr)
 	if err != nil {

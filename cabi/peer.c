@@ -5,7 +5,7 @@
  *
  * An imported queue is an ordinary one, so posting and progress know nothing of
  * it. The owner makes it progress by reading no entries; then all that is in it goes
- * to him. What he has no room for stays here.
+ * to the owner. What that has no room for stays here.
  */
 #include <stdlib.h>
 #include <string.h>

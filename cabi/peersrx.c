@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Imported shared receive contexts (fi_peer(3)): the functions by which the
- * owner names messages that he had no receive for, and the calls of his. What is
+ * owner names messages that it had no receive for, and its calls. What is
  * done with a message is Go's (provider/peer_context.go).
  */
 #include "goapi.h"

@@ -560,7 +560,7 @@ static WEFT_TRACE_ENTRY int weft_ops_mr_regattr(struct fid *fid, const struct fi
 	if (rc)
 		return rc;
 	*mr = &o->fid;
-	return weftGoMRAnnounce(o->handle, o);
+	return weftGoMRNotify(o->handle, o);
 }
 
 struct fi_ops_mr weft_ops_mr = {
@@ -959,7 +959,7 @@ static int weft_ep_cm_join(struct fid_ep *ep, const void *addr, uint64_t flags, 
 	if (rc)
 		return rc;
 	*mc = &o->fid;
-	return weftGoAnnounce(o->handle, o);
+	return weftGoGroupNotify(o->handle, o);
 }
 
 struct fi_ops_cm weft_ep_cm = {

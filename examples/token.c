@@ -53,7 +53,7 @@ static struct node open_node(void)
 	hints->caps = FI_RMA;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
-	/* The owner below makes no call while it waits, so the provider has to look after it. */
+	/* The owner below makes no call while it waits, so the provider has to serve it. */
 	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	must(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &n.info), "fi_getinfo");
 	fi_freeinfo(hints);

@@ -11,8 +11,6 @@ const (
 	CapSameHost                   // peers are on this host
 	CapPutZcopy                   // OneSided.PutZcopy
 	CapGetZcopy                   // OneSided.GetZcopy
-	CapAtomics                    // endpoints implement Atomics, as far as the masks in Attr say
-	CapCPUAtomics                 // those are atomic with respect to the CPUs of the peer's host
 	CapFlush                      // endpoints and the Iface implement Flusher
 	CapPeerMemory                 // endpoints implement PeerMemory
 	CapNamedKeys                  // endpoints implement KeyDirectory
@@ -48,10 +46,6 @@ type Attr struct {
 	MaxGetZcopy uint64  // sum of the segments
 	MaxIOV      int     // local segments of a zcopy operation
 	MaxPeerIOV  int     // segments on either side of one PeerMemory operation
-	Atomic32    OpMask  // of AtomicPost, 4 bytes
-	Atomic64    OpMask  // of AtomicPost, 8 bytes
-	Fetch32     OpMask  // of AtomicFetch, 4 bytes
-	Fetch64     OpMask  // of AtomicFetch, 8 bytes
 	Bandwidth   float64 // bytes per second, estimated
 	Latency     float64 // seconds, estimated
 	Overhead    float64 // seconds of CPU for each message, estimated

@@ -17,7 +17,6 @@
 //
 //	bit                  interface     implemented by
 //	CapPutZcopy, CapGetZcopy OneSided  Endpoint
-//	CapAtomics           Atomics       Endpoint
 //	CapFlush             Flusher       Endpoint and Iface
 //	CapPeerMemory        PeerMemory    Endpoint
 //	CapNamedKeys         KeyDirectory  Endpoint

@@ -16,7 +16,7 @@ const (
 )
 
 // Completion counts operations in progress and reports when the last has ended.
-// The caller sets Count to the number of operations before he starts the first
+// The caller sets Count to the number of operations before it starts the first
 // and takes off those that returned Done or an error with Update. It must not
 // move while operations are in progress.
 type Completion struct {
@@ -83,39 +83,6 @@ type OneSided interface {
 	GetZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)
 }
 
-// AtomicOp is an operation on a word of the peer's memory.
-type AtomicOp uint8
-
-// Operations; OpCSwap with AtomicFetch only.
-const (
-	OpAdd   AtomicOp = iota // word += operand
-	OpAnd                   // word &= operand
-	OpOr                    // word |= operand
-	OpXor                   // word ^= operand
-	OpSwap                  // word = operand
-	OpCSwap                 // if word == compare { word = operand }
-)
-
-// OpMask is a set of operations, 1<<op each.
-type OpMask uint32
-
-// Has reports whether op is in the set.
-func (m OpMask) Has(op AtomicOp) bool { return m&(1<<op) != 0 }
-
-// Atomics is what endpoints implement that change words in memory which the
-// peer has registered with RemoteAtomic. Words are 4 or 8 bytes (size), in the
-// host's order and aligned. Each operation is atomic with respect to those of
-// all interfaces of this kind that reach the word; with respect to CPUs only
-// with CapCPUAtomics. Errors as OneSided's; ErrInvalid for another size, for a
-// word out of alignment and for an operation that Attr does not name.
-type Atomics interface {
-	// AtomicPost performs op and returns nothing.
-	AtomicPost(op AtomicOp, size int, operand, addr uint64, key RemoteKey) error
-	// AtomicFetch performs op and stores what the word was before in *result,
-	// which must stay until the operation has ended.
-	AtomicFetch(op AtomicOp, size int, operand, compare, addr uint64, key RemoteKey, result *uint64, c *Completion) (Status, error)
-}
-
 // FlushScope says how far operations must have got.
 type FlushScope int
 
@@ -127,7 +94,7 @@ const (
 )
 
 // Flusher is what endpoints and interfaces implement that can say when all
-// operations posted before (by the caller, or in an order visible to him) have
+// operations posted before (by the caller, or in an order that it sees) have
 // ended, over the endpoint or over all endpoints of the interface.
 type Flusher interface {
 	// Flush ends when the operations have. An operation that failed has been

@@ -23,7 +23,7 @@ var ringproc = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", nil
 	}
-	for _, f := range []string{"testdata/ringproc.c", "../include/weft/ring.h"} {
+	for _, f := range []string{"testdata/ringproc.c", "testdata/ringsteps.h", "../include/weft/ring.h"} {
 		if _, err := os.ReadFile(f); err != nil { // so that go test sees when one changes
 			return "", err
 		}

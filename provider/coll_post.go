@@ -27,7 +27,7 @@ type CollectiveArgs struct {
 }
 
 // collectiveFlags are the flags that a collective operation may carry. It
-// completes when the caller's buffers are his again and hold the result.
+// completes when the caller's buffers may be used again and have the result.
 const collectiveFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete | fi.Priority
 
 // Collective posts one collective operation. It returns nil when the operation

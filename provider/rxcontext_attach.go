@@ -86,7 +86,7 @@ func restMillis(peerCheck time.Duration) uint32 {
 // and runs the timers now and then.
 func (r *rxContext) advance() {
 	if r.owner != nil {
-		return // it is for the owner, under his lock
+		return // it is for the owner, under the owner's lock
 	}
 	if l := r.take(); l != nil {
 		if !l.dead {
@@ -123,7 +123,7 @@ func (r *rxContext) advanceAll() {
 // on the rings, for the data plane. The caller holds nothing.
 func (r *rxContext) serve() {
 	if r.owner != nil {
-		return // it is for the owner, under his lock
+		return // it is for the owner, under the owner's lock
 	}
 	if l := r.take(); l != nil {
 		if !l.dead {

@@ -37,11 +37,11 @@ row() {
 	row HostSendPath 'post by the route of C threads, but for the trampoline (`HostSendPath`)' 60
 	row HostPoll 'event of 16 bytes (`HostPoll`)' 30
 	row HostLook 'the same by the route of C threads (`HostLook`)' 30
-	row HostPollEmpty 'look at an event queue that is empty (`HostPollEmpty`)' 10
+	row HostPollEmpty 'poll of an event queue that is empty (`HostPollEmpty`)' 10
 	row HostLookOne 'a call by that route for each event, which the test writes meanwhile (`HostLookOne`)' 30
 	row HostWrite 'the writing alone (`HostWrite`)' ''
-	row HostLookEmpty 'look of C threads at all queues of an interface, nothing there, through the port (`HostLookEmpty`)' 10
-	row HostLookEmptyGo 'the same look by Go, which C enters where something is set (`HostLookEmptyGo`)' ''
+	row HostLookEmpty 'poll by C threads of all queues of an interface, nothing there, through the port (`HostLookEmpty`)' 10
+	row HostLookEmptyGo 'the same poll by Go, which C enters where something is set (`HostLookEmptyGo`)' ''
 	echo
 	echo "$("$GO" env GOVERSION), $(nproc) processors, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), load $(cut -d' ' -f1 /proc/loadavg), $batches batches of 2 ms, $(date -u +%F)."
 } >"$work/table"

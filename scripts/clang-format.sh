@@ -2,14 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # clang-format.sh [add]: prints which of the files in clang-format.list do not have the format of .clang-format; with
 # add lists what has it now. Files are added, never taken away. Versions of clang-format differ, so another one than
-# VERSION checks nothing.
+# VERSION checks nothing; with CLANG_FORMAT=required in the environment its absence is an error.
 set -eu
 cd "$(dirname "$0")/.."
 
 VERSION=14
 LIST=scripts/clang-format.list
-command -v clang-format >/dev/null || exit 0
-clang-format --version | grep -q "version $VERSION\." || exit 0
+if ! clang-format --version 2>/dev/null | grep -q "version $VERSION\."; then
+	[ "${CLANG_FORMAT:-}" = required ] || exit 0
+	echo "no clang-format of version $VERSION"
+	exit 1
+fi
 
 formatted() {
 	clang-format --dry-run -Werror "$1" >/dev/null 2>&1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # rpm.sh OUT: builds the rpm package from the last commit's files. What it needs to be built is
-# looked for by the build itself, not in rpm's database, which other systems than rpm's do not fill.
+# found by the build itself, not in rpm's database, which other systems than rpm's do not fill.
 set -eu
 cd "$(dirname "$0")/.."
 

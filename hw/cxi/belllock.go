@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
-// queueLock is held for some tens of nanoseconds at a time.
+// queueLock is taken for some tens of nanoseconds at a time.
 type queueLock struct {
 	// taken is 1 while a thread holds the lock. Taken by compare-and-swap (acquire), given back by store (release).
 	taken uint32

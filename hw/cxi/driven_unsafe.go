@@ -22,7 +22,7 @@ import (
 // does not allow is left to Progress and to the methods of Endpoint, in the state in which it was found.
 
 // drivenFunctions are what C calls.
-var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: TakeArrival, Flush: FlushHeld,
+var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: TakeArrival, Flush: FlushCorked,
 	Post: PostMatched, Matched: NextMatched}
 
 // driver is what an interface has for C. The zero driver is of one that C does not drive.
@@ -30,10 +30,10 @@ type driver struct {
 	port mem.Array[seam.Port] // one
 	// paths leads to no peer and no interface: the collector keeps it while peers live, and would keep them, too.
 	paths *pathPool
-	// held says that commands may stand in queues without a doorbell. Set by the thread that leaves them, taken by
+	// corked says that commands may stand in queues without a doorbell. Set by the thread that leaves them, taken by
 	// the one that rings; sequentially consistent.
-	held  flag
-	found uint32 // lease: index of the sender of what next found
+	corked flag
+	found  uint32 // lease: index of the sender of what next found
 }
 
 // maxPaths is how many peers C reaches at a time.
@@ -63,7 +63,7 @@ func (i *Iface) openWatch() error {
 		return nil
 	}
 	words := []unsafe.Pointer{
-		unsafe.Pointer(&i.driver.held.v), unsafe.Pointer(&i.closed), unsafe.Pointer(&i.anyTodo),
+		unsafe.Pointer(&i.driver.corked.v), unsafe.Pointer(&i.closed), unsafe.Pointer(&i.anyTodo),
 		unsafe.Pointer(i.flushes.Count()), unsafe.Pointer(&i.rx.unlisted),
 	}
 	queues := []*eventQueue{&i.rx.events}
@@ -196,11 +196,11 @@ func (e *Endpoint) HotPath() *hot.Path { return &e.path.Hot }
 // Written is false: every message has an event, which rings the bell.
 func (i *Iface) Written() bool { return false }
 
-// Of messages in a row to one peer, since C has polled the port, so many are rung for at once; and so many are held
+// Of messages in a row to one peer, since C has polled the port, so many are rung for at once; and so many are corked
 // at most.
 const (
-	inRow    = 4
-	mostHeld = 16
+	inRow      = 4
+	mostCorked = 16
 )
 
 // holds reports whether a message is left without a doorbell. The caller has the queue's lock.
@@ -210,11 +210,11 @@ func (e *Endpoint) holds(hold uint8) bool {
 		e.polls, e.row = polls, 0
 	}
 	e.row++
-	if hold == hot.HoldNever || hold == hot.HoldInRow && e.row <= inRow || q.held >= mostHeld {
-		q.held = 0
+	if hold == hot.HoldNever || hold == hot.HoldInRow && e.row <= inRow || q.corked >= mostCorked {
+		q.corked = 0
 		return false
 	}
-	q.held++
+	q.corked++
 	return true
 }
 
@@ -228,8 +228,8 @@ func SendPath(path, message, bell, _ uintptr) uintptr {
 	if !q.lock.try() {
 		return hot.PathGo
 	}
-	said := e.sendHeld(m)
-	if said == hot.PathHeld {
+	said := e.sendLocked(m)
+	if said == hot.PathCorked {
 		q.lock.keep()
 	} else {
 		q.lock.leave(seam.BellAt(bell))
@@ -237,8 +237,8 @@ func SendPath(path, message, bell, _ uintptr) uintptr {
 	return said
 }
 
-// sendHeld sends a message under the queue's lock.
-func (e *Endpoint) sendHeld(m *hot.PortMessage) uintptr {
+// sendLocked sends a message under the queue's lock.
+func (e *Endpoint) sendLocked(m *hot.PortMessage) uintptr {
 	q, w := e.q, &e.w
 	if e.failure.Load() != nil || !e.ready.Load() || e.fenced.Load() || !e.greeted || w.mode != flowing || w.refused || w.sent != w.tail ||
 		uint32(m.ID) >= maxID {
@@ -259,13 +259,13 @@ func (e *Endpoint) sendHeld(m *hot.PortMessage) uintptr {
 	w.tail++
 	e.emit() // there is room
 	if e.holds(m.Hold) {
-		return hot.PathHeld
+		return hot.PathCorked
 	}
 	return hot.PathSent
 }
 
-// FlushHeld rings for what is held in one of the queues, and reports whether there may be more (seam.Functions).
-func FlushHeld(port, bell, _, _ uintptr) uintptr {
+// FlushCorked rings for what is corked in one of the queues, and reports whether there may be more (seam.Functions).
+func FlushCorked(port, bell, _, _ uintptr) uintptr {
 	i := (*Iface)(seam.PortAt(port).Iface())
 	if i.ringOne(seam.BellAt(bell)) {
 		return 1
@@ -273,9 +273,9 @@ func FlushHeld(port, bell, _, _ uintptr) uintptr {
 	return 0
 }
 
-// ringOne has C ring for one queue. False: nothing is held.
+// ringOne has C ring for one queue. False: nothing is corked.
 func (i *Iface) ringOne(b *seam.Bell) bool {
-	if !i.driver.held.take() {
+	if !i.driver.corked.take() {
 		return false
 	}
 	for _, q := range i.tx {
@@ -284,8 +284,8 @@ func (i *Iface) ringOne(b *seam.Bell) bool {
 		}
 		found := q.q.Waiting()
 		if found {
-			i.driver.held.set() // other queues may have some
-			q.held = 0
+			i.driver.corked.set() // other queues may have some
+			q.corked = 0
 		}
 		q.lock.leave(b)
 		if found {
@@ -295,9 +295,9 @@ func (i *Iface) ringOne(b *seam.Bell) bool {
 	return false
 }
 
-// ringAll rings for all that is held.
+// ringAll rings for all that is corked.
 func (i *Iface) ringAll() {
-	if i.driver.held.take() {
+	if i.driver.corked.take() {
 		for _, q := range i.tx {
 			q.take()
 			q.give()

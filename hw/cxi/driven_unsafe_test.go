@@ -75,7 +75,7 @@ func (s *steady) send() {
 	}
 	s.messages++
 	switch SendPath(uintptr(unsafe.Pointer(s.e.path)), uintptr(unsafe.Pointer(&s.m)), s.atBell, 0) {
-	case hot.PathSent, hot.PathHeld:
+	case hot.PathSent, hot.PathCorked:
 	default:
 		s.gos++
 	}
@@ -134,8 +134,8 @@ func TestDrivenSteady(t *testing.T) {
 	}
 }
 
-// TestDrivenHeld: with another message at hand several have one doorbell.
-func TestDrivenHeld(t *testing.T) {
+// TestDrivenCorked: with another message at hand several have one doorbell.
+func TestDrivenCorked(t *testing.T) {
 	s := newSteady(t, hot.HoldMore)
 	const windows = 100
 	bells := s.a.Doorbells()
@@ -225,10 +225,10 @@ func TestLookQuiet(t *testing.T) {
 	if n := drive.Polls(i.HotPort(), 3); n != 3 || port.Polls != polls+3 {
 		t.Errorf("%d of 3 polls find nothing, %d are counted", n, port.Polls-polls)
 	}
-	i.driver.held.set()
-	quiet("held", false)
-	i.driver.held.take()
-	quiet("held is over", true)
+	i.driver.corked.set()
+	quiet("corked", false)
+	i.driver.corked.take()
+	quiet("corked is over", true)
 	i.flushes.Count().Store(1)
 	quiet("flush", false)
 	i.flushes.Count().Store(0)

@@ -37,7 +37,7 @@ func hostIface(queues int) (*Iface, []*Endpoint, []*hostNIC) {
 	var peers []*Endpoint
 	for n := range queues {
 		q := &txQueue{i: i, limit: int64(i.cfg.Posted)}
-		q.lock.guard(&q.q, &i.driver.held)
+		q.lock.guard(&q.q, &i.driver.corked)
 		h := &hostNIC{q: q, ring: make([]uint64, 8*16384), launch: make([]uint64, 8), events: make([]uint64, 8*16384), state: make([]uint64, 8), halves: 2 * 16384}
 		h.reset()
 		q.events.EventQueue.Init(unsafe.Pointer(&h.events[0]), unsafe.Pointer(&h.state[0]), uint32(8*len(h.events)))

@@ -144,19 +144,13 @@ func (i *Iface) openQueues() (err error) {
 	return err
 }
 
-// postOps and fetchOps are the operations without and with a result.
-const (
-	postOps  = hw.OpMask(1<<hw.OpAdd | 1<<hw.OpAnd | 1<<hw.OpOr | 1<<hw.OpXor | 1<<hw.OpSwap)
-	fetchOps = postOps | 1<<hw.OpCSwap
-)
-
 // maxTransfer is the most bytes of one put or get.
 const maxTransfer = 1 << 30
 
 // Attr says what the interface can do.
 func (i *Iface) Attr() hw.Attr {
 	a := hw.Attr{
-		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapFlush | hw.CapWakeup | hw.CapAtomics |
+		Caps: hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapFlush | hw.CapWakeup |
 			hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree,
 		MaxAMShort:  nic.MaxInline,
 		MaxAMHead:   nic.MaxInline,
@@ -164,13 +158,12 @@ func (i *Iface) Attr() hw.Attr {
 		MaxPutZcopy: maxTransfer,
 		MaxGetZcopy: maxTransfer,
 		MaxIOV:      1,
-		Atomic32:    postOps, Atomic64: postOps, Fetch32: fetchOps, Fetch64: fetchOps,
-		Bandwidth:  float64(i.d.dev.LinkMbps) * 1e6 / 8,
-		Latency:    2e-6,
-		Overhead:   100e-9,
-		DeviceName: i.d.dev.Name,
-		NUMANode:   i.d.dev.NUMANode,
-		Priority:   50,
+		Bandwidth:   float64(i.d.dev.LinkMbps) * 1e6 / 8,
+		Latency:     2e-6,
+		Overhead:    100e-9,
+		DeviceName:  i.d.dev.Name,
+		NUMANode:    i.d.dev.NUMANode,
+		Priority:    50,
 	}
 	if i.d.dev.Platform == wire.PlatformNetsim {
 		a.Caps |= hw.CapSoftware

@@ -215,7 +215,7 @@ func NextMatched(port, event, bell, calm uintptr) uintptr {
 // troubled reports whether Progress has something to do that is none of the matcher's events.
 func (i *Iface) troubled() bool {
 	if i.closed.Load() || i.anyTodo.Load() || i.rx.unlisted > 0 || i.flushes.Any() ||
-		i.driver.held.isSet() || i.rx.events.Waiting() {
+		i.driver.corked.isSet() || i.rx.events.Waiting() {
 		return true
 	}
 	for _, q := range i.tx {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
-	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
 // aim judges an operation on n bytes at addr, and says where the peer's NIC finds them.
@@ -84,67 +83,5 @@ func (e *Endpoint) zcopy(get bool, local []hw.Segment, addr uint64, key hw.Remot
 	if err := e.post(&t, get, o, n); err != nil {
 		return hw.Done, err
 	}
-	return hw.InProgress, nil
-}
-
-// amoOps are the NIC's operations.
-var amoOps = [...]uint64{
-	hw.OpAdd: wire.AmoSum, hw.OpAnd: wire.AmoBand, hw.OpOr: wire.AmoBor, hw.OpXor: wire.AmoBxor,
-	hw.OpSwap: wire.AmoSwap, hw.OpCSwap: wire.AmoCswap,
-}
-
-// AtomicPost performs op and returns nothing.
-func (e *Endpoint) AtomicPost(op hw.AtomicOp, size int, operand, addr uint64, key hw.RemoteKey) error {
-	if err := checkAtomic(op, size, addr, postOps); err != nil {
-		return err
-	}
-	_, err := e.atomic(op, size, operand, 0, addr, key, nil, nil, false)
-	return err
-}
-
-// AtomicFetch performs op and stores what the word was before in *result.
-func (e *Endpoint) AtomicFetch(op hw.AtomicOp, size int, operand, compare, addr uint64, key hw.RemoteKey, result *uint64, c *hw.Completion) (hw.Status, error) {
-	if err := checkAtomic(op, size, addr, fetchOps); err != nil {
-		return hw.Done, err
-	}
-	return e.atomic(op, size, operand, compare, addr, key, result, c, true)
-}
-
-// checkAtomic judges an operation's arguments.
-func checkAtomic(op hw.AtomicOp, size int, addr uint64, mask hw.OpMask) error {
-	if size != 4 && size != 8 || addr%uint64(size) != 0 || !mask.Has(op) {
-		return fmt.Errorf("cxi: atomic operation %d on %d bytes at %#x: %w", op, size, addr, hw.ErrInvalid)
-	}
-	return nil
-}
-
-// atomic has the NICs perform op. The operand is the first word of the operation's memory, the result the second.
-func (e *Endpoint) atomic(op hw.AtomicOp, size int, operand, compare, addr uint64, key hw.RemoteKey, result *uint64, c *hw.Completion, fetch bool) (hw.Status, error) {
-	t, err := e.aim(addr, uint64(size), key, hw.RemoteAtomic)
-	if err != nil {
-		return hw.Done, err
-	}
-	a := nic.Atomic{Transfer: t, Op: amoOps[op], Type: wire.AmoTypeU64, Fetch: fetch, Compare: compare}
-	kind := opPlain
-	if fetch {
-		kind = opFetch
-	}
-	if size == 4 {
-		a.Type, a.Compare = wire.AmoTypeU32, compare&(1<<32-1)
-	}
-	q := e.q
-	q.take()
-	defer q.give()
-	o, n, err := e.start(&a.Transfer, kind)
-	if err != nil {
-		return hw.Done, err
-	}
-	o.size, o.result, o.comp = uint8(size), result, c
-	q.setOperand(n, size, operand)
-	a.Local, a.Result = q.memory.at(int(n)*opBytes, size), q.memory.at(int(n)*opBytes+8, size)
-	if !q.q.Atomic(&a) {
-		return hw.Done, hw.ErrNoResource
-	}
-	q.commit(o, n)
 	return hw.InProgress, nil
 }

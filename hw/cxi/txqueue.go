@@ -23,14 +23,13 @@ type txQueue struct {
 
 	posted counted // commands whose event is to come
 	limit  int64   // of posted
-	held   int     // messages in a row without a doorbell; under the lock
+	corked int     // messages in a row without a doorbell; under the lock
 	// refusedAt is when the NIC refused a command the last time, zero: never. What was posted before need not be
 	// answered for.
 	refusedAt time.Time
 
 	ops       []op // one-sided operations and questions
 	free      []uint32
-	memory    pinned // opBytes for each
 	completed []ended
 	spare     []ended // what completed was before
 	// anyCompleted says that completed is not empty. Written under the lock, read by the lease holder.
@@ -52,13 +51,10 @@ type ended struct {
 	err  error
 }
 
-// opBytes is the memory of an operation that the NIC reads and writes.
-const opBytes = nic.MaxInline
-
 // open makes the queue.
 func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 	q.i = i
-	q.lock.guard(&q.q, &i.driver.held)
+	q.lock.guard(&q.q, &i.driver.corked)
 	q.limit = int64(i.cfg.Posted)
 	// What was read is given back by quarters, and the NIC keeps some for itself.
 	if err = q.events.open(i.d, 2*i.cfg.Posted+64, false, wait, 0); err != nil {
@@ -72,9 +68,6 @@ func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 	}
 	q.q.Init(q.cq.Ring(), q.cq.Launch(), q.cq.HalfSlots())
 	q.state()
-	if q.memory, err = i.d.newPinned(i.cfg.Posted*opBytes, libcxi.MapRead|libcxi.MapWrite); err != nil {
-		return err
-	}
 	q.ops = make([]op, i.cfg.Posted)
 	q.free = make([]uint32, 0, i.cfg.Posted)
 	for n := range q.ops {
@@ -94,7 +87,7 @@ func (q *txQueue) close() error {
 		err = q.cq.Close()
 		q.cq = nil
 	}
-	return errors.Join(err, q.events.close(), q.memory.close())
+	return errors.Join(err, q.events.close())
 }
 
 func (q *txQueue) take() { q.lock.take() }
@@ -181,7 +174,6 @@ type opKind uint8
 
 const (
 	opPlain    opKind = iota // its end goes to its completion, if there is one
-	opFetch                  // an atomic with a result
 	opPresence               // asks whether the peer's interface is there
 	opReset                  // says that the endpoint has failed
 )
@@ -190,11 +182,9 @@ const (
 type op struct {
 	e          *Endpoint
 	kind       opKind
-	size       uint8 // of the word of opFetch
 	next, prev uint32
 	number     uint64 // among the peer's
 	comp       *hw.Completion
-	result     *uint64
 }
 
 // noOp ends the lists.
@@ -237,10 +227,6 @@ func (q *txQueue) opEnded(n, code uint32) {
 		e.present(code)
 	case opReset:
 		e.resetAnswered(code)
-	case opFetch:
-		if err == nil && o.result != nil {
-			*o.result = q.fetched(n, o.size)
-		}
 	}
 	if err != nil && o.kind != opPresence && o.kind != opReset {
 		if errors.Is(err, hw.ErrPeerDead) {

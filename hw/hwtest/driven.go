@@ -36,7 +36,7 @@ func testDriven(t *testing.T, open Factory) {
 		if time.Now().After(end) {
 			t.Fatalf("%d of %d messages, %d sent", want, count, sent)
 		}
-		for range 12 { // in a row, so that messages may be held
+		for range 12 { // in a row, so that messages may be corked
 			if sent == count {
 				break
 			}
@@ -47,7 +47,7 @@ func testDriven(t *testing.T, open Factory) {
 				continue
 			}
 			switch found := drive.SendHold(way, 3, uint64(sent), head(sent), content(sent), sent%3); found {
-			case hot.PathSent, hot.PathHeld:
+			case hot.PathSent, hot.PathCorked:
 				sent++
 				inC++
 			case hot.PathFull, hot.PathGo:

@@ -62,7 +62,6 @@ func Run(t *testing.T, open Factory) {
 		{"CloseRegion", hw.CapPutZcopy, testCloseRegion},
 		{"PutPlaced", hw.CapPutZcopy | hw.CapPutPlaced, testPutPlaced},
 		{"OneSidedRandom", hw.CapPutZcopy | hw.CapGetZcopy, testOneSidedRandom},
-		{"Atomics", hw.CapAtomics, testAtomics},
 		{"Flush", hw.CapFlush | hw.CapAMShort, testFlush},
 		{"Wakeup", hw.CapWakeup | hw.CapAMShort, testWakeup},
 		{"Direct", hw.CapDirectRing, testDirect},

@@ -32,8 +32,8 @@ type delivered struct {
 	broken   bool     // a record is malformed: no more are delivered
 	visited  bool     // in delivery.visited
 	spent    bool     // nothing more to deliver: off delivery.list
-	replies  []reply  // to requests of the peer; moved to sender.replies by answered
-	results  []result // of our requests, likewise
+	replies  []uint32 // flushes of the peer to be answered; moved to sender.replies by answered
+	results  []uint32 // flushes of ours that are answered, likewise
 	owed     int32    // length of sender.replies as last seen
 	// CheckPeers reported the endpoint, or there was nothing to report; written with Iface.mu, read by any thread
 	reported atomic.Bool
@@ -41,11 +41,11 @@ type delivered struct {
 
 // recordOf is the largest record in bytes of messages with n bytes of payload at most.
 func recordOf(n int) int {
-	return (recordHeader+max(maxShort, atomicBytes, maxHead+n)+recordAlign-1)&^(recordAlign-1) + recordAlign
+	return (recordHeader+max(maxShort, maxHead+n)+recordAlign-1)&^(recordAlign-1) + recordAlign
 }
 
 // mostPayload is what a message that comes may have, in bytes.
-func (i *Iface) mostPayload() int { return max(maxShort, atomicBytes, i.cfg.Window/4) }
+func (i *Iface) mostPayload() int { return max(maxShort, i.cfg.Window/4) }
 
 // maxRecord is the largest record that is taken, in bytes. What is sent is no larger.
 func (i *Iface) maxRecord() int { return recordOf(i.cfg.Window / 4) }

@@ -174,9 +174,8 @@ func (i *Iface) Attr() hw.Attr {
 		Priority:   10,
 	}
 	if i.cfg.Memory != nil {
-		a.Caps |= hw.CapPutZcopy | hw.CapPutPlaced | hw.CapGetZcopy | hw.CapAtomics | hw.CapCPUAtomics
+		a.Caps |= hw.CapPutZcopy | hw.CapPutPlaced | hw.CapGetZcopy
 		a.MaxPutZcopy, a.MaxGetZcopy, a.MaxIOV = maxOneSided, maxOneSided, maxIOV
-		a.Atomic32, a.Atomic64, a.Fetch32, a.Fetch64 = postMask, postMask, fetchMask, fetchMask
 	}
 	return a
 }

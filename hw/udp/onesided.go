@@ -139,7 +139,7 @@ func (c *Endpoint) Fence() error {
 		return err
 	}
 	switch {
-	case c.ops.busy == 1 && !c.tx.unsure:
+	case c.ops.busy == 1:
 		c.ops.end(o)
 	case !c.postControl(recordFlush, o.id, nil):
 		c.ops.end(o)

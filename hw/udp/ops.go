@@ -9,12 +9,11 @@ import (
 type opKind uint8
 
 const (
-	opFree   opKind = iota
-	opPut           // bytes of ours go to the peer's memory
-	opGet           // bytes of the peer's memory come
-	opServe         // bytes of a region of ours go to the peer, which gets them
-	opAtomic        // a record of the peer's has the result
-	opFlush         // likewise, that all before has been performed
+	opFree  opKind = iota
+	opPut          // bytes of ours go to the peer's memory
+	opGet          // bytes of the peer's memory come
+	opServe        // bytes of a region of ours go to the peer, which gets them
+	opFlush        // a record of the peer's says that all before has been performed
 )
 
 // operation is one that is in progress on a connection. It belongs to the
@@ -32,7 +31,6 @@ type operation struct {
 	lost  recovery.Ranges
 
 	theirs uint32 // opServe: the peer's number for it
-	result *uint64
 	c      *hw.Completion
 }
 
@@ -44,7 +42,7 @@ const (
 	maxServed = 128
 )
 
-// transfers are the one-sided operations of one connection: puts, gets, atomics and flushes of this side, and what is
+// transfers are the one-sided operations of one connection: puts, gets and flushes of this side, and what is
 // served of the peer's. It sends their bytes, performs what the peer asks for, and completes what has ended.
 type transfers struct {
 	opTable

@@ -1,8 +1,6 @@
 package udp
 
 import (
-	"encoding/binary"
-
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 )
@@ -11,23 +9,12 @@ import (
 // message carry an operation's number in the header's word.
 const (
 	recordMessage = iota
-	recordAtomic  // payload: see atomicRecord
-	recordResult  // payload: what the word was before
-	recordFlush   // asks for a recordFlushed
+	_
+	_
+	recordFlush // asks for a recordFlushed
 	recordFlushed
-	recordRefused // an atomic was not performed
 	recordKinds
 )
-
-// atomicRecord is the payload of a recordAtomic.
-const atomicBytes = 40
-
-// reply is a record to be sent when there is room.
-type reply struct {
-	kind  uint8
-	id    uint32
-	value uint64
-}
 
 // maxReplies bounds what waits: a peer that keeps its limits has no more
 // operations in progress.
@@ -70,13 +57,7 @@ func (ops *transfers) reply() {
 	t := &ops.c.tx
 	n := 0
 	for ; n < len(t.replies); n++ {
-		r := &t.replies[n]
-		var b [8]byte
-		payload := b[:0]
-		if r.kind == recordResult {
-			payload = binary.LittleEndian.AppendUint64(payload, r.value)
-		}
-		if !ops.c.postControl(r.kind, r.id, payload) {
+		if !ops.c.postControl(recordFlushed, t.replies[n], nil) {
 			t.wanting = true
 			break
 		}
@@ -89,34 +70,18 @@ func (ops *transfers) reply() {
 // of a connection that is dead are not read.
 func (ops *transfers) control(r *record, payload []byte) bool {
 	id := uint32(r.word)
-	switch r.kind {
-	case recordFlush, recordAtomic:
-		if len(ops.c.src.replies)+int(ops.c.src.owed) >= maxReplies {
-			return ops.c.at() == dead
-		}
+	if r.kind == recordFlush && len(ops.c.src.replies)+int(ops.c.src.owed) >= maxReplies {
+		return ops.c.at() == dead
 	}
 	switch {
 	case r.kind == recordFlush && len(payload) == 0:
-		ops.c.src.replies = append(ops.c.src.replies, reply{kind: recordFlushed, id: id})
-	case r.kind == recordAtomic && len(payload) == atomicBytes:
-		ops.serveAtomic(id, payload)
-	case r.kind == recordResult && len(payload) == 8:
-		ops.c.src.results = append(ops.c.src.results, result{id, binary.LittleEndian.Uint64(payload), nil})
-	case r.kind == recordRefused && len(payload) == 0:
-		ops.c.src.results = append(ops.c.src.results, result{id, 0, hw.ErrKey})
+		ops.c.src.replies = append(ops.c.src.replies, id)
 	case r.kind == recordFlushed && len(payload) == 0:
-		ops.c.src.results = append(ops.c.src.results, result{id, 0, nil})
+		ops.c.src.results = append(ops.c.src.results, id)
 	default:
 		ops.c.src.broken = true
 	}
 	return true
-}
-
-// result is what the peer answered to an operation of ours.
-type result struct {
-	id    uint32
-	value uint64
-	err   error
 }
 
 // answered takes in, with the lease, what was collected while delivering.
@@ -125,17 +90,8 @@ func (ops *transfers) answered() {
 	ops.c.src.replies = ops.c.src.replies[:0]
 	ops.reply()
 	ops.c.src.owed = int32(len(ops.c.tx.replies))
-	for n := range ops.c.src.results {
-		r := &ops.c.src.results[n]
-		o := ops.find(r.id)
-		switch {
-		case o == nil:
-		case o.kind == opAtomic:
-			if o.result != nil {
-				*o.result = r.value
-			}
-			ops.finish(o, r.err)
-		case o.kind == opFlush:
+	for _, id := range ops.c.src.results {
+		if o := ops.find(id); o != nil && o.kind == opFlush {
 			o.moved = 1
 			ops.flushed()
 		}
@@ -151,18 +107,9 @@ func (ops *transfers) flushed() {
 			return
 		}
 	}
-	sure := true
 	for _, o := range ops.list {
-		if o.kind != opFlush {
-			continue
-		}
-		if o.moved >= 1 {
+		if o.kind == opFlush && o.moved >= 1 {
 			ops.finish(o, nil)
-		} else {
-			sure = false
 		}
-	}
-	if sure && ops.c.tx.acked == ops.c.tx.tail {
-		ops.c.tx.unsure = false
 	}
 }

@@ -57,9 +57,8 @@ type sender struct {
 	closing   bool   // a Close is to be sent when the stream has arrived
 	closeSent int
 	closed    bool            // the Close has arrived
-	replies   []reply         // records that wait for room
+	replies   []uint32        // answers to flushes that wait for room
 	fence     bool            // what is posted waits until no operation is in progress
-	unsure    bool            // an atomic was posted that no flush has followed
 	burst     int             // posts in quick succession
 	unfit     congestion.Time // since when a long record has waited for other slots, 0: none has
 	lastPost  congestion.Time

@@ -71,8 +71,6 @@ func (e *Endpoint) discard(err error) error {
 		e.msg.stop()
 		e.endQueue(&e.msg, err)
 		errs = append(errs, e.discardMemory(err))
-		e.retryLoops()
-		e.endAsks(err)
 	}
 	for _, z := range e.lease.zombies {
 		errs = append(errs, z.qp.Close())

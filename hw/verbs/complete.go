@@ -64,15 +64,8 @@ func (e *Endpoint) finish(q *queue, end, posted uint64, late time.Duration, err 
 // finishOne ends the operation at the head of q.
 func (e *Endpoint) finishOne(q *queue, pos, posted uint64, late time.Duration, err error) int {
 	en, bounce := q.entry(pos), q.place(pos).Bounce
-	kind, comp, loop := en.kind, en.comp, en.loop
-	found := uint64(0)
-	if kind == entryLoop && err == nil {
-		found = q.fetched(pos)
-	}
-	if err == nil {
-		e.land(q, pos, en)
-	}
-	en.kind, en.comp, en.result, en.loop = entryPlain, nil, nil, nil
+	comp := en.comp
+	en.kind, en.comp = entryPlain, nil
 	if bounce >= 0 {
 		e.i.pools.Put(bounce)
 	}
@@ -80,9 +73,6 @@ func (e *Endpoint) finishOne(q *queue, pos, posted uint64, late time.Duration, e
 		q.cq.Used.Add(-1)
 	}
 	q.Head.Store(pos + 1) // last: now the place may be claimed
-	if kind == entryLoop {
-		return loop.step(e, found, late, err)
-	}
 	if comp == nil {
 		return 0
 	}

@@ -9,16 +9,6 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
-// Atomics says whether the device or a processor performs atomics on registered memory.
-type Atomics int
-
-const (
-	// AtomicsAuto has the devices do it if they can.
-	AtomicsAuto Atomics = iota
-	// AtomicsCPU has the peer's CPU do it, in its Progress.
-	AtomicsCPU
-)
-
 // Limits of a configuration.
 const (
 	maxRxBuffers  = 1 << 16
@@ -60,8 +50,6 @@ type Config struct {
 	PathTimeout time.Duration
 	// KeepAlive is how long a connection may be idle before CheckPeers tries it. Default 1 s.
 	KeepAlive time.Duration
-	// Atomics says whether the device or a processor performs atomics.
-	Atomics Atomics
 	// Stamps has the device stamp the ends of one-sided operations, where it has a clock: hw.Completion.Late. To read
 	// the clock costs an access to the device each time that completions are taken.
 	Stamps bool

@@ -341,11 +341,7 @@ func (s *service) onMemory(e *Endpoint, p *packet) {
 }
 
 func (s *service) newPassive(e *Endpoint, p *packet) error {
-	access := uint32(ibv.RemoteRead | ibv.RemoteWrite)
-	if s.i.d.attr.Atomics {
-		access |= ibv.RemoteAtomic
-	}
-	qp, err := s.i.makeQP(nil, access)
+	qp, err := s.i.makeQP(nil, ibv.RemoteRead|ibv.RemoteWrite)
 	if err != nil {
 		return err
 	}

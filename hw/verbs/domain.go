@@ -41,10 +41,7 @@ type MemoryDomain struct {
 
 	events *eventWatch
 
-	// byKey has the regions on which peers may perform atomics, by device key.
-	// Written by Register and Close, read for requests of peers.
-	byKey sync.Map
-	kept  keptKeys
+	kept keptKeys
 
 	// mu guards ifaces, and is locked while each calls f, so that remove waits for that. It is on the control path.
 	mu     sync.Mutex

@@ -48,14 +48,6 @@ type Endpoint struct {
 	msgFence barrier // of the memory queue
 	mem      memoryPath
 
-	// slow counts operations that are more than one posted: loops of
-	// compare-and-swap and requests. Added to by the thread that starts one, taken from by
-	// the lease holder; sequentially consistent, as slowFence, which asks that
-	// new operations wait until there is none.
-	slow      atomic.Int64
-	slowFence atomic.Bool
-	asks      asks
-
 	// refusal is an errno value that the peer gave for not connecting, 0 if
 	// none. Stored by the service, read by Connect.
 	refusal atomic.Uint32
@@ -93,7 +85,6 @@ type leaseState struct {
 	eventGiven  bool        // the endpoint's event was given
 	ringRefused bool        // the peer's device does not take writes into its ring
 	active      time.Time
-	replies     []reply
 	stuck       [2]stuck // by class
 	zombies     []zombie
 }

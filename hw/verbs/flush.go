@@ -11,10 +11,8 @@ import (
 // Flush and fence. Each connection of a peer completes its operations in order, so a flush takes down up to where each
 // queue is posted and ends when all have got there; a fence orders what is posted over one connection behind the other.
 
-// mark is where a flush must get: position end of a queue; without a queue, the end of all operations of the endpoint
-// that consist of several posts (Endpoint.slow).
+// mark is where a flush must get: position end of a queue.
 type mark struct {
-	e   *Endpoint
 	q   *queue
 	end uint64
 }
@@ -73,13 +71,10 @@ func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 		q.publish(pos)
 	}
 	if q != nil && !q.quiet() {
-		to = append(to, mark{e, q, q.end()})
-	}
-	if e.slow.Load() != 0 {
-		to = append(to, mark{e: e})
+		to = append(to, mark{q, q.end()})
 	}
 	if !e.msg.quiet() {
-		to = append(to, mark{e, &e.msg, e.msg.end()})
+		to = append(to, mark{&e.msg, e.msg.end()})
 	}
 	return to, nil
 }
@@ -101,7 +96,7 @@ func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
 // Passed reports whether all marks have ended.
 func (f *flush) Passed() bool {
 	for _, m := range f.marks {
-		if m.q == nil && m.e.slow.Load() != 0 || m.q != nil && m.q.Head.Load() < m.end {
+		if m.q.Head.Load() < m.end {
 			return false
 		}
 	}
@@ -131,10 +126,6 @@ func (e *Endpoint) Fence() error {
 		e.c.Blocked.Or(ibv.PeerFenced) // after it: usable reads them in the other order
 	}
 	e.mem.fence.raise(e.msg.end())
-	if e.slow.Load() != 0 {
-		e.slowFence.Store(true)
-		e.c.Blocked.Or(ibv.PeerFenced)
-	}
 	return nil
 }
 

@@ -206,7 +206,6 @@ func (i *Iface) Attr() hw.Attr {
 		NUMANode:    i.d.dev.NUMANode,
 		Priority:    50,
 	}
-	i.atomicAttr(&a)
 	if i.cfg.EagerPeers == 0 {
 		a.Caps |= hw.CapWakeup
 	}

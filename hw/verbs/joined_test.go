@@ -91,7 +91,7 @@ func TestPathHolds(t *testing.T) {
 				}
 			}
 			for n := range 4 {
-				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, []byte("abc"), hot.HoldInRow); got != hot.PathHeld {
+				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, []byte("abc"), hot.HoldInRow); got != hot.PathCorked {
 					t.Fatalf("message %d in a row: %d", ibv.Row+n, got)
 				}
 			}
@@ -122,7 +122,7 @@ func TestPathFills(t *testing.T) {
 		q := &b.e.msg
 		fit := min(joinBytes/((headerBytes+size+7)&^7), ibv.JoinMax)
 		for n := range uint64(3 * fit) {
-			want := hot.PathHeld
+			want := hot.PathCorked
 			if int(n)%fit == fit-1 {
 				want = hot.PathSent
 			}
@@ -158,7 +158,7 @@ func TestPathHoldsOnePeer(t *testing.T) {
 	other.c.Blocked.Store(0)
 	b.rx.port.SetPeer(1, other.c)
 	drive.SendHold(b.e.HotPath(), 1, 0, nil, nil, hot.HoldMore)
-	if got := drive.SendHold(other.HotPath(), 1, 0, nil, nil, hot.HoldMore); got != hot.PathHeld || b.e.msg.Posted != 1 || other.msg.Posted != 0 {
+	if got := drive.SendHold(other.HotPath(), 1, 0, nil, nil, hot.HoldMore); got != hot.PathCorked || b.e.msg.Posted != 1 || other.msg.Posted != 0 {
 		t.Fatalf("%d: %d and %d are posted", got, b.e.msg.Posted, other.msg.Posted)
 	}
 	b.rx.port.SetPeer(1, nil)
@@ -243,7 +243,7 @@ func TestPart(t *testing.T) {
 			}
 			pos := start + uint64(len(want))
 			m := message{id: 1, headLen: 2, seq: uint32(pos + 1), length: uint32(len(payload)), header: r.Uint64()}
-			if got := drive.SendHold(b.e.HotPath(), 1, m.header, []byte("he"), payload, hot.HoldMore); got != hot.PathHeld && got != hot.PathSent {
+			if got := drive.SendHold(b.e.HotPath(), 1, m.header, []byte("he"), payload, hot.HoldMore); got != hot.PathCorked && got != hot.PathSent {
 				t.Fatal(got)
 			}
 			sent := make([]byte, headerBytes)
@@ -323,7 +323,7 @@ func TestTogether(t *testing.T) {
 	before, counts := sentPackets()
 	for n := range uint64(messages) {
 		switch found := drive.SendHold(e.HotPath(), 1, n, nil, make([]byte, 8), hot.HoldInRow); found {
-		case hot.PathHeld:
+		case hot.PathCorked:
 			held++
 		case hot.PathSent:
 		default:
@@ -404,7 +404,7 @@ func TestJoinThreads(t *testing.T) {
 		r := rand.New(rand.NewPCG(3, 4))
 		for n := 0; n < count; {
 			switch drive.SendHold(e.HotPath(), 1, uint64(n), nil, make([]byte, r.IntN(60)), r.IntN(3)) {
-			case hot.PathSent, hot.PathHeld:
+			case hot.PathSent, hot.PathCorked:
 				n++
 			}
 		}

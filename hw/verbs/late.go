@@ -27,7 +27,7 @@ func (i *Iface) late(q *queue, pos uint64, d *ibv.Done) time.Duration {
 	if d.Stamp == 0 || d.ID>>62 != classMemory {
 		return 0
 	}
-	if en := q.entry(pos); en.comp == nil && en.loop == nil {
+	if en := q.entry(pos); en.comp == nil {
 		return 0
 	}
 	c := &i.rx.clock

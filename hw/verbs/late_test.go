@@ -154,23 +154,6 @@ func TestLateUnasked(t *testing.T) {
 	}
 }
 
-// TestLateLoop has the last step of an operation that is made of compare-and-swap say how late it is.
-func TestLateLoop(t *testing.T) {
-	b := memoryBench(t, true)
-	var c hw.Completion
-	c.Expect(1)
-	if _, err := b.e.loop(&transfer{q: &b.e.mem.queue, addr: 8}, hw.OpXor, 8, 3, 0, hw.RemoteKey{3: 64}, nil, &c); err != nil {
-		t.Fatal(err)
-	}
-	null.SetClock(1000)
-	b.completes(0)
-	null.SetClock(1000 + ticks(3*time.Millisecond))
-	b.Progress(8)
-	if c.Late < 3*time.Millisecond || b.e.slow.Load() != 0 {
-		t.Errorf("%v late, %d under way", c.Late, b.e.slow.Load())
-	}
-}
-
 // TestLateNoClock: stamps say nothing where the clock cannot be read, or counts too few bits.
 func TestLateNoClock(t *testing.T) {
 	if c := null.Device(true).Clock(); c != (ibv.Clock{Mask: null.ClockMask, KHz: null.ClockKHz}) {

@@ -43,7 +43,7 @@ func (d *MemoryDomain) register(r hw.Region, owned []byte) (*Memory, error) {
 	if r.Len < 1 || addr == 0 || addr+n < addr || r.Base+n < r.Base || r.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("verbs: register %d bytes at %#x with rights %#x: %w", r.Len, addr, r.Access, hw.ErrInvalid)
 	}
-	register := func() (*ibv.MR, error) { return d.pd.Register(addr, n, d.access(r.Access)) }
+	register := func() (*ibv.MR, error) { return d.pd.Register(addr, n, access(r.Access)) }
 	var mr *ibv.MR
 	var err error
 	if r.Access&^hw.LocalWrite == 0 { // peers have no use for its key
@@ -54,17 +54,12 @@ func (d *MemoryDomain) register(r hw.Region, owned []byte) (*Memory, error) {
 	if err != nil {
 		return nil, registered(err, n)
 	}
-	m := &Memory{region: r, addr: addr, mr: mr, owned: owned, d: d}
-	if r.Access&hw.RemoteAtomic != 0 {
-		d.byKey.Store(mr.RKey, m)
-	}
-	return m, nil
+	return &Memory{region: r, addr: addr, mr: mr, owned: owned, d: d}, nil
 }
 
-// access turns rights into the device's. Atomics that the CPU performs need
-// none of the device's, and the device wants the right to write locally where
-// peers may write.
-func (d *MemoryDomain) access(a hw.Access) uint32 {
+// access turns rights into the device's. hw.RemoteAtomic needs none: atomics go as messages. The device wants the
+// right to write locally where peers may write.
+func access(a hw.Access) uint32 {
 	var f uint32
 	for _, x := range []struct {
 		right  hw.Access
@@ -73,14 +68,10 @@ func (d *MemoryDomain) access(a hw.Access) uint32 {
 		{hw.LocalWrite, ibv.LocalWrite},
 		{hw.RemoteRead, ibv.RemoteRead},
 		{hw.RemoteWrite, ibv.RemoteWrite | ibv.LocalWrite},
-		{hw.RemoteAtomic, ibv.RemoteAtomic | ibv.LocalWrite},
 	} {
 		if a&x.right != 0 {
 			f |= x.device
 		}
-	}
-	if !d.attr.Atomics {
-		f &^= ibv.RemoteAtomic
 	}
 	return f
 }
@@ -125,7 +116,6 @@ func (m *Memory) Close() error {
 	if m.closed {
 		return nil
 	}
-	m.d.byKey.CompareAndDelete(m.mr.RKey, m)
 	if err := m.mr.Close(); err != nil {
 		return fmt.Errorf("verbs: %w", err)
 	}

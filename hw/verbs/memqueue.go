@@ -30,8 +30,7 @@ type memoryPath struct {
 	scratchKey  uint32
 	// flushed is the position after the last read of a flush. Stored by Flush.
 	flushed atomic.Uint64
-	fence   barrier    // of the message queue
-	stalled []*casLoop // lease: loops that found no place
+	fence   barrier // of the message queue
 }
 
 // started is the queue once it exists, else nil.
@@ -152,11 +151,4 @@ func (e *Endpoint) discardMemory(err error) error {
 	}
 	e.endQueue(q, err)
 	return closed
-}
-
-// land gives what an operation has read to its caller.
-func (e *Endpoint) land(q *queue, pos uint64, en *entry) {
-	if en.kind == entryFetch && en.result != nil {
-		*en.result = q.fetched(pos)
-	}
 }

@@ -129,20 +129,10 @@ const (
 	moreFollows = ibv.MessageMore
 )
 
-// messageKind says what takes a message.
-type messageKind uint8
-
-const (
-	kindUser    messageKind = iota // a handler
-	kindRequest                    // an atomic operation to be performed
-	kindReply                      // its result
-)
-
 // message is the header of a message.
 type message struct {
 	id      uint8
 	headLen uint8
-	kind    messageKind
 	index   uint32 // of the sender among the receiver's peers, below a count (eager.go)
 	seq     uint32 // position in the sender's queue
 	length  uint32 // of the payload
@@ -151,7 +141,7 @@ type message struct {
 
 func (m *message) put(b []byte) {
 	_ = b[headerBytes-1]
-	b[0], b[1], b[2], b[3] = m.id, m.headLen, byte(m.kind), headerMagic
+	b[0], b[1], b[2], b[3] = m.id, m.headLen, 0, headerMagic
 	binary.LittleEndian.PutUint32(b[4:], m.index)
 	binary.LittleEndian.PutUint32(b[8:], m.seq)
 	binary.LittleEndian.PutUint32(b[12:], m.length)
@@ -165,13 +155,13 @@ func parseMessage(b []byte) (m message, rest []byte, ok bool) {
 		return m, nil, false
 	}
 	more := b[2]&moreFollows != 0
-	m.id, m.headLen, m.kind = b[0], b[1], messageKind(b[2]&^moreFollows)
+	m.id, m.headLen = b[0], b[1]
 	m.index = binary.LittleEndian.Uint32(b[4:])
 	m.seq = binary.LittleEndian.Uint32(b[8:])
 	m.length = binary.LittleEndian.Uint32(b[12:])
 	m.header = binary.LittleEndian.Uint64(b[16:])
 	own := headerBytes + uint64(m.headLen) + uint64(m.length)
-	if m.id >= maxID || m.kind > kindReply || own > uint64(len(b)) || !more && own != uint64(len(b)) {
+	if m.id >= maxID || b[2]&^moreFollows != 0 || own > uint64(len(b)) || !more && own != uint64(len(b)) {
 		return m, nil, false
 	}
 	if more {

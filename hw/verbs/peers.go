@@ -84,8 +84,6 @@ func (e *Endpoint) step(now time.Time) bool {
 		e.breakMessages()
 	}
 	e.destroyZombies(now)
-	e.retryLoops()
-	e.sendReplies()
 	switch l.phase {
 	case draining:
 		if !e.i.rx.drained() || e.written() || now.Sub(l.since) < restTime {
@@ -102,7 +100,7 @@ func (e *Endpoint) step(now time.Time) bool {
 	if l.phase == working && e.owesWindow.Load() && e.ready.Load() {
 		e.sendWindow()
 	}
-	return len(l.zombies)+len(l.replies)+len(e.mem.stalled) == 0 && l.phase != draining && l.phase != dead && !e.owesWindow.Load()
+	return len(l.zombies) == 0 && l.phase != draining && l.phase != dead && !e.owesWindow.Load()
 }
 
 // breakMessages stops the message queue: its connection is broken, or the peer
@@ -208,9 +206,6 @@ func (e *Endpoint) die(now time.Time) {
 	e.msg.Gen++
 	e.endQueue(&e.msg, err)
 	e.memoryDied(err)
-	e.retryLoops()
-	e.endAsks(err)
-	e.lease.replies = nil
 	e.i.svc.do(func() { e.i.svc.part(e) })
 	e.lease.phase, e.lease.since = dead, now
 }

@@ -250,13 +250,6 @@ func (r *receiver) dispatch(e *Endpoint, m *message, b []byte) (delivered bool) 
 	e.c.LastSeq, e.c.Heard = m.seq, 1
 	e.msg.Heard(m.index)
 	head, payload := b[headerBytes:][:m.headLen], b[headerBytes+int(m.headLen):][:m.length]
-	switch m.kind {
-	case kindRequest:
-		r.perform(e, m, payload)
-		return false
-	case kindReply:
-		return r.replied(e, m, payload) > 0
-	}
 	delivered = r.handle(e, m, head, payload)
 	if r.postponed {
 		e.c.LastSeq = last

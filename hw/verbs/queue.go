@@ -22,8 +22,6 @@ type entryKind uint8
 
 const (
 	entryPlain   entryKind = iota // nothing but what the other fields say
-	entryFetch                    // result from the slot
-	entryLoop                     // a step of a casLoop
 	entryControl                  // not a caller's: an error is not reported
 	entryRepeat                   // may be done twice
 )
@@ -31,10 +29,8 @@ const (
 // entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by the thread
 // that claimed the place, before it is ready; read by the lease holder. Of an operation that C posts it says nothing.
 type entry struct {
-	kind   entryKind
-	comp   *hw.Completion
-	result *uint64
-	loop   *casLoop
+	kind entryKind
+	comp *hw.Completion
 }
 
 // queue is a ring of work requests on their way to a queue pair. What C shares

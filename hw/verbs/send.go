@@ -25,11 +25,10 @@ func (e *Endpoint) usable() error {
 func (e *Endpoint) waitFence() error {
 	e.c.Blocked.And(^uint32(ibv.PeerFenced)) // before the check: a Fence that is called now sets it again
 	at := e.msgFence.at.Load()
-	if at != 0 && e.mem.queue.Head.Load() < at || e.slowFence.Load() && e.slow.Load() > 0 {
+	if at != 0 && e.mem.queue.Head.Load() < at {
 		e.c.Blocked.Or(ibv.PeerFenced)
 		return e.full()
 	}
-	e.slowFence.Store(false)
 	return nil
 }
 
@@ -41,10 +40,6 @@ func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 	case len(head)+len(payload) > maxShort:
 		return fmt.Errorf("verbs: short message of %d bytes: %w", len(head)+len(payload), hw.ErrTooLong)
 	}
-	return e.sendShort(kindUser, id, header, head, payload)
-}
-
-func (e *Endpoint) sendShort(kind messageKind, id hw.AMID, header uint64, head, payload []byte) error {
 	if err := e.usable(); err != nil {
 		return err
 	}
@@ -54,7 +49,7 @@ func (e *Endpoint) sendShort(kind messageKind, id hw.AMID, header uint64, head, 
 		return e.full()
 	}
 	b := q.slot(pos)
-	m := message{uint8(id), uint8(len(head)), kind, e.c.MessageIndex(), uint32(pos + 1), uint32(len(payload)), header}
+	m := message{uint8(id), uint8(len(head)), e.c.MessageIndex(), uint32(pos + 1), uint32(len(payload)), header}
 	m.put(b)
 	n := headerBytes + copy(b[headerBytes:], head)
 	n += copy(b[n:], payload)
@@ -97,7 +92,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return e.full()
 	}
 	b, addr := e.i.bounceBuffer(buffer)
-	m := message{uint8(id), uint8(len(head)), kindUser, e.c.MessageIndex(), uint32(pos + 1), uint32(n), header}
+	m := message{uint8(id), uint8(len(head)), e.c.MessageIndex(), uint32(pos + 1), uint32(n), header}
 	m.put(b)
 	at := headerBytes + copy(b[headerBytes:], head)
 	if n > 0 {

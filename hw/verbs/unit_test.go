@@ -222,25 +222,3 @@ func TestConfigRanges(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestUnsentRequest has the end of a connection end a request while that is sent: it ends once.
-func TestUnsentRequest(t *testing.T) {
-	for _, ended := range []bool{false, true} {
-		e := &Endpoint{}
-		ends := 0
-		c := hw.Completion{Func: func(*hw.Completion) { ends++ }}
-		c.Expect(1)
-		number := uint32(replyOut | 5)
-		e.asks.c[5] = &c
-		e.slow.Add(1)
-		e.asks.busy[5].Store(number)
-		if ended {
-			e.endAsks(hw.ErrPeerDead)
-		}
-		err := e.unsent(5, number, hw.ErrNoResource)
-		slow, place := e.slow.Load(), e.asks.busy[5].Load()
-		if ended != (err == nil) || ended != (ends == 1) || slow != 0 || place != 0 {
-			t.Errorf("ended %t: %v, %d ends, %d under way, place %#x", ended, err, ends, slow, place)
-		}
-	}
-}

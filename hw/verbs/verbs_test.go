@@ -66,8 +66,7 @@ func TestConformance(t *testing.T) {
 		"default":     {},
 		"small":       {RxBuffers: 16, BounceCount: 4, BounceBytes: 256, Depth: 16},
 		"stripes":     {RxBuffers: 128, BounceCount: 16, Stripes: 3, Stamps: true},
-		"cpu atomics": {RxBuffers: 128, BounceCount: 16, Atomics: AtomicsCPU},
-		"eager rings": {RxBuffers: 128, BounceCount: 16, EagerPeers: 2, Atomics: AtomicsCPU},
+		"eager rings": {RxBuffers: 128, BounceCount: 16, EagerPeers: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "default" && name != "eager rings" {

@@ -94,7 +94,7 @@ struct weft_delivery {
 	uint32_t source; /* number of the sender */
 	uint32_t id; /* its identity */
 	uint32_t flags; /* WEFT_MESSAGE_* */
-	uint32_t held; /* data plane only: messages held when it began */
+	uint32_t unexpected; /* data plane only: unexpected messages when it began */
 	uint32_t peer; /* with WEFT_DELIVERY_WAKE_PEER: number of the peer */
 	uint32_t polls; /* data plane only: polls of an empty ring */
 	uint32_t stream; /* data plane only: the last operation was one that more may follow at once */

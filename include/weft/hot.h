@@ -67,10 +67,10 @@ struct weft_hot_cq {
 	/* line 1 */
 	_Atomic uint32_t armed; /* 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them) */
 	_Atomic uint32_t signaled; /* fi_cq_signal calls not yet seen by a waiter */
-	_Atomic uint64_t overflow; /* Go: completions held off the rings because ring 0 was full */
+	_Atomic uint64_t overflow; /* Go: completions kept off the rings because ring 0 was full */
 	/* 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them;
 	 * relaxed */
-	_Atomic uint32_t held;
+	_Atomic uint32_t corked;
 	uint8_t pad1[44];
 };
 
@@ -148,7 +148,7 @@ struct weft_hot_rx {
 	uint32_t bell_event; /* the descriptor that wakes it */
 	uint32_t rest; /* ms between two runs of the timers while C needs nothing of Go */
 	/* line 1 */
-	_Atomic uint32_t lease; /* 0 free, 1 held: CAS acquire, store release */
+	_Atomic uint32_t lease; /* 0 free, 1 taken: CAS acquire, store release */
 	uint8_t pad0[60];
 	/* line 2: written by the lease holder */
 	_Atomic uint64_t posts_head; /* data plane and provider */
@@ -280,7 +280,7 @@ struct weft_hot_port {
 #define WEFT_PATH_SENT 0
 #define WEFT_PATH_FULL 1 /* nothing happened; there is room later, after progress */
 #define WEFT_PATH_GO 2 /* nothing happened; only Go can send now */
-#define WEFT_PATH_HELD 3 /* it goes with what is sent behind it, or when the port is flushed */
+#define WEFT_PATH_CORKED 3 /* it goes with what is sent behind it, or when the port is flushed */
 
 /* weft_hot_path is the way to a peer over such an interface. Any epoch reader (struct weft_epoch_reader) may send. */
 struct weft_hot_path {

@@ -164,7 +164,7 @@ struct weft_notice_head {
 	uint8_t kind;
 	uint8_t op; /* WEFT_NOTICE_* */
 	uint8_t agent; /* bytes of the name */
-	uint8_t ack; /* 1: the sender waits until it is held */
+	uint8_t ack; /* 1: the sender waits until the receiver keeps it */
 	uint32_t status; /* why the post failed, 0: it did not */
 	uint64_t start; /* cost of the stream's notifications before this one */
 	uint64_t tag;

@@ -40,7 +40,7 @@ type Verdict int
 
 const (
 	Delivered  Verdict = iota // its receive is complete
-	Unexpected                // it is held as unexpected
+	Unexpected                // it is kept as unexpected
 	// Settle: it matches the receive in Outlet.Recv, which is out of matching unless it is a multi-receive buffer;
 	// the runtime copies and completes.
 	Settle

@@ -92,7 +92,7 @@ func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 		if atomic.LoadUint32(&rx.WantPosts) == 0 {
 			return next
 		}
-		d.Begun, d.Held = begunPosts, uint32(r.UnexpectedMessages())
+		d.Begun, d.Unexpected = begunPosts, uint32(r.UnexpectedMessages())
 	}
 	if atomic.LoadUint32(&rx.WantPosts) != 0 {
 		if code := r.drain(d, ep, rx); code != next {
@@ -104,7 +104,7 @@ func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 		}
 		// An application that posts a receive for each message and has fallen behind its sender would have all messages
 		// unexpected, for ever, if more were taken in now: what is on the rings waits for its receives.
-		if r.Posted() == 0 && r.UnexpectedMessages() < int(d.Held) {
+		if r.Posted() == 0 && r.UnexpectedMessages() < int(d.Unexpected) {
 			d.Rings = 0
 		}
 	}

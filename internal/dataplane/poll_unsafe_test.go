@@ -328,7 +328,7 @@ func TestReadFlushesPorts(t *testing.T) {
 	p := newPoller(t)
 	p.port()
 	p.rx.Attention = 0
-	p.cq.Held = 1
+	p.cq.Corked = 1
 	p.complete(hot.CQE{Context: 1})
 	call := p.poll(4)
 	p.run(read, call, func(uintptr) {
@@ -336,8 +336,8 @@ func TestReadFlushesPorts(t *testing.T) {
 			t.Error("the thread does not say that it uses lines of peers")
 		}
 	})
-	if !slices.Equal(p.codes, []uintptr{hot.PollFlushPort}) || call.Result != 1 || p.cq.Held != 0 {
-		t.Fatalf("codes %v, result %d, held %d", p.codes, call.Result, p.cq.Held)
+	if !slices.Equal(p.codes, []uintptr{hot.PollFlushPort}) || call.Result != 1 || p.cq.Corked != 0 {
+		t.Fatalf("codes %v, result %d, corked %d", p.codes, call.Result, p.cq.Corked)
 	}
 }
 

@@ -173,7 +173,7 @@ func TestSendPath(t *testing.T) {
 	for _, c := range []struct {
 		sent uint32
 		code uintptr
-	}{{hot.PathSent, hot.PostDone}, {hot.PathHeld, hot.PostDone}, {hot.PathFull, hot.PostAgain}, {hot.PathGo, hot.PostGo}} {
+	}{{hot.PathSent, hot.PostDone}, {hot.PathCorked, hot.PostDone}, {hot.PathFull, hot.PostAgain}, {hot.PathGo, hot.PostGo}} {
 		l := newLoop(t)
 		path := l.path(64)
 		p := l.message(make([]byte, 8), 0, 0, 3)
@@ -187,8 +187,8 @@ func TestSendPath(t *testing.T) {
 		if _, ok := l.completed(); ok != (c.code == hot.PostDone) {
 			t.Errorf("the path says %d: completed %v", c.sent, ok)
 		}
-		if held := l.tx.Held; held != 0 != (c.sent == hot.PathHeld) {
-			t.Errorf("the path says %d: held %d", c.sent, held)
+		if corked := l.tx.Corked; corked != 0 != (c.sent == hot.PathCorked) {
+			t.Errorf("the path says %d: corked %d", c.sent, corked)
 		}
 		p = l.message(make([]byte, 65), 0, 0, 0)
 		if code := send(&p); code != hot.PostGo {

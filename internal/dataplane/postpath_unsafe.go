@@ -65,8 +65,8 @@ func sentPath(p *hot.Post, ep *hot.EP) uintptr {
 	}
 	var e place
 	e.find(p, ep)
-	if p.Sent == hot.PathHeld {
-		order.Store32(&e.queue().Held, 1)
+	if p.Sent == hot.PathCorked {
+		order.Store32(&e.queue().Corked, 1)
 	}
 	countPost(p, ep, stats.ThreadInline, 1)
 	countPost(p, ep, stats.ThreadInlineBytes, p.Len)

@@ -130,14 +130,14 @@ func gotEntries(p *hot.Poll, q *hot.CQ) uintptr {
 	start(p, atomic.LoadUintptr(&q.EPs))
 	p.Direct, p.Phase = 0, readTimers
 	if corked && resume((*hot.Thread)(pointer(p.Thread))) { // else the word stays, so that the next read tries again
-		order.Store32(&q.Held, 0)
+		order.Store32(&q.Corked, 0)
 		p.Phase = readCorked
 	}
 	return afterEntries(p)
 }
 
 // corks reports whether a message that completes on the queue may be corked at a port.
-func corks(q *hot.CQ) bool { return atomic.LoadUint32(&q.Held) != 0 }
+func corks(q *hot.CQ) bool { return atomic.LoadUint32(&q.Corked) != 0 }
 
 // afterEntries is what gotEntries does in phases readCorked and readTimers; the result is a code for the shim.
 func afterEntries(p *hot.Poll) uintptr {

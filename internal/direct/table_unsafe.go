@@ -22,7 +22,9 @@ func Trampoline() uintptr { return trampoline() }
 //lint:ignore U1000 the trampoline has its address
 var g [1024]byte
 
-// probe is what the self-test calls: a function with a stack frame of its own whose result depends on every argument.
+// probe is what the self-test calls: a function whose result depends on every argument. It and what it calls compare the
+// stack pointer with the limit in all three forms that compilers write: for frames of up to 128 bytes, of up to 4 KiB,
+// and for longer ones. Frames of the data plane have some 500 bytes at most.
 func probe(a, b, c, d uintptr) uintptr {
 	var frame [64]uintptr
 	for i := range frame {
@@ -39,8 +41,27 @@ func mix(frame *[64]uintptr, b uintptr) uintptr {
 	for i := range frame {
 		sum = sum*31 + frame[i]
 	}
-	return sum + b
+	return deep(sum) + b
 }
+
+// deep has a frame of more than 4 KiB.
+//
+//go:noinline
+func deep(a uintptr) uintptr {
+	var frame [deepWords]uintptr
+	for i := range frame {
+		frame[i] = a ^ uintptr(i)
+	}
+	return last(&frame)
+}
+
+// deepWords is the length of a frame in words.
+const deepWords = 1024
+
+// last makes the frame of deep one that is in memory.
+//
+//go:noinline
+func last(frame *[deepWords]uintptr) uintptr { return frame[deepWords-1] + frame[0] }
 
 // Probe returns the entry point of a function for the self-test, the arguments to give it, and what it must return.
 func Probe() (entry uintptr, args [4]uintptr, want uintptr) {

@@ -71,8 +71,8 @@ type CQ struct {
 	// line 1
 	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them)
 	Signaled uint32 `c:"_Atomic"` // fi_cq_signal calls not yet seen by a waiter
-	Overflow uint64 `c:"_Atomic"` // Go: completions held off the rings because ring 0 was full
-	Held     uint32 `c:"_Atomic"` // 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them; relaxed
+	Overflow uint64 `c:"_Atomic"` // Go: completions kept off the rings because ring 0 was full
+	Corked   uint32 `c:"_Atomic"` // 1: messages that complete here are corked. Set before the completion, cleared by the reader that sends them; relaxed
 	_        [44]byte
 }
 

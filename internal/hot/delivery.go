@@ -93,22 +93,22 @@ type Delivery struct {
 	Messages uint64 // delivered
 	Bytes    uint64 // delivered
 	// the message at hand
-	Payload uint64 // address
-	Length  uint64 // bytes
-	Tag     uint64
-	Data    uint64
-	Request uint64 // with DeliveryRead: the sender's
-	Addr    uint64 // of the sender, plus one
-	Bounce  uint64 // address of the bounce buffer that holds the payload, 0: none
-	Recv    uint64 // address of the receive that it matched, or of the message of which the RTS was kept
-	Copy    Copy   // with DeliveryRead: to the receive's buffer
-	Source  uint32 // number of the sender
-	ID      uint32 // its identity
-	Flags   uint32 // Message*
-	Held    uint32 // data plane only: messages held when it began
-	Peer    uint32 // with DeliveryWakePeer: number of the peer
-	Polls   uint32 // data plane only: polls of an empty ring
-	Stream  uint32 // data plane only: the last operation was one that more may follow at once
-	Wake    uint32 // data plane only: the peer that was answered sleeps
-	Entry   CQE    // with DeliveryComplete
+	Payload    uint64 // address
+	Length     uint64 // bytes
+	Tag        uint64
+	Data       uint64
+	Request    uint64 // with DeliveryRead: the sender's
+	Addr       uint64 // of the sender, plus one
+	Bounce     uint64 // address of the bounce buffer that holds the payload, 0: none
+	Recv       uint64 // address of the receive that it matched, or of the message of which the RTS was kept
+	Copy       Copy   // with DeliveryRead: to the receive's buffer
+	Source     uint32 // number of the sender
+	ID         uint32 // its identity
+	Flags      uint32 // Message*
+	Unexpected uint32 // data plane only: unexpected messages when it began
+	Peer       uint32 // with DeliveryWakePeer: number of the peer
+	Polls      uint32 // data plane only: polls of an empty ring
+	Stream     uint32 // data plane only: the last operation was one that more may follow at once
+	Wake       uint32 // data plane only: the peer that was answered sleeps
+	Entry      CQE    // with DeliveryComplete
 }

@@ -188,7 +188,7 @@ type NoticeHead struct {
 	Kind   uint8
 	Op     uint8  // Notice*
 	Agent  uint8  // bytes of the name
-	Ack    uint8  // 1: the sender waits until it is held
+	Ack    uint8  // 1: the sender waits until the receiver keeps it
 	Status uint32 // why the post failed, 0: it did not
 	Start  uint64 // cost of the stream's notifications before this one
 	Tag    uint64

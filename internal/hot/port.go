@@ -51,10 +51,10 @@ type Port struct {
 
 // What [Path].Send says.
 const (
-	PathSent = 0
-	PathFull = 1 // nothing happened; there is room later, after progress
-	PathGo   = 2 // nothing happened; only Go can send now
-	PathHeld = 3 // it goes with what is sent behind it, or when the port is flushed
+	PathSent   = 0
+	PathFull   = 1 // nothing happened; there is room later, after progress
+	PathGo     = 2 // nothing happened; only Go can send now
+	PathCorked = 3 // it goes with what is sent behind it, or when the port is flushed
 )
 
 // Path is the way to a peer over such an interface. Any epoch reader ([EpochReader]) may send.

@@ -68,7 +68,7 @@ type Rx struct {
 	BellEvent uint32  // the descriptor that wakes it
 	Rest      uint32  // ms between two runs of the timers while C needs nothing of Go
 	// line 1
-	Lease uint32 `c:"_Atomic"` // 0 free, 1 held: CAS acquire, store release
+	Lease uint32 `c:"_Atomic"` // 0 free, 1 taken: CAS acquire, store release
 	_     [60]byte
 	// line 2: written by the lease holder
 	PostsHead uint64  `c:"_Atomic"` // data plane and provider

@@ -22,6 +22,8 @@
 
 #include "weft/ring.h"
 
+#include "ringsteps.h"
+
 static struct weft_ring ring;
 static size_t words;
 

@@ -4,7 +4,7 @@
 //
 // # Plans
 //
-// A plan is a list of steps on three buffers: what the caller gives, what he
+// A plan is a list of steps on three buffers: what the caller gives, what it
 // gets, and scratch memory. Transfers are begun in the order of the list and
 // end in any order; a step of arithmetic or a copy, and a fence, wait until all
 // transfers before them have ended (after libNBC: Hoefler, Lumsdaine, Rehm,

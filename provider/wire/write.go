@@ -15,7 +15,7 @@ const (
 	// WriteElements says that the message has several elements ([Element]), whose number is its header. Key is how many
 	// elements of the request's messages before it the answer is for, too, and each element says what it ends.
 	WriteElements uint64 = hot.WriteElements
-	WriteRest uint64 = hot.WriteRest // with WriteData: the end of the one element, of Length bytes
+	WriteRest     uint64 = hot.WriteRest // with WriteData: the end of the one element, of Length bytes
 )
 
 // Write goes with a piece of a write.

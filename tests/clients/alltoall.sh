@@ -100,7 +100,7 @@ refused() {
 	fi
 }
 
-# Who decides: the variables, which must agree, and where the ranks are.
+# What decides: the variables, which must agree, and where the ranks are.
 decisions() {
 	refused "FI_WEFT_MPI_ALLTOALL=no" "passed uniform" FI_WEFT_MPI_ALLTOALL=no
 	refused "auto on one host" "passed uniform" FI_WEFT_MPI_ALLTOALL=auto

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # Containers that share nothing but a folder: each rank of programs of tests/c has pid, network and
-# mount namespaces of its own, and a user namespace where told (tests/c/container.h). They reach each
+# mount namespaces of its own, and a user namespace where asked for (tests/c/container.h). They reach each
 # other through FI_WEFT_SHM_DIR, a memory file system of 64 MiB. Needs root; skipped without.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/../.." || exit 1
 
 LIMIT=90
 LONG=300 # of a program of tests/c
-# The NIC runs on a thread of its own: weft's threads block the signal by which it would run on that of who rings.
+# The NIC runs on a thread of its own: weft's threads block the signal by which it would run on the ringing one's.
 export CASSINI=mode=threaded FI_LOG_LEVEL=warn FI_LOG_PROV=weft
 
 # pair NAME SERVER CLIENT OPTION...: fi_pingpong between two processes with variables of each, data checked. Words of

@@ -34,7 +34,7 @@ record() {
 	return 0
 }
 
-# Messages in the stream, and announced ones, which the receiver gets.
+# Messages in the stream, and rendezvous, which the receiver gets.
 traffic() {
 	local size server
 

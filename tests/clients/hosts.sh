@@ -38,7 +38,7 @@ build() {
 	fi
 }
 
-# With its checks the JVM looks now and then whether its signal handlers are as it left them.
+# With its checks the JVM checks now and then whether its signal handlers are as it left them.
 start_java() { java -Xcheck:jni -Xmx200m -cp "$work" Host "$work/libjni.so" "$@"; }
 start_python() { /usr/bin/python3 tests/hosts/host.py "$work/libhost.so" "$@"; }
 start_go() { "$work/gohost" "$@"; }

@@ -5,11 +5,11 @@
 
 LIMIT=${WEFT_TEST_LIMIT:-180} # seconds for one program
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
-# Waiting ranks yield, and each rank tells the provider that it has taken.
+# Waiting ranks yield, and each rank says to the provider that it has taken.
 MTL=(--mca mpi_yield_when_idle 1 --mca mtl_ofi_verbose 1
 	--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include)
 # MPI's one-sided operations by the provider's: Open MPI's osc rdma over its btl ofi.
-# shellcheck disable=SC2034,SC2054 # used by those who source it; commas are Open MPI's
+# shellcheck disable=SC2034,SC2054 # used by those that source it; commas are Open MPI's
 ONESIDED=(--mca osc rdma --mca btl self,ofi --mca btl_ofi_mode 2
 	--mca btl_ofi_provider_include "$WEFT_TEST_PROV")
 

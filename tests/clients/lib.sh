@@ -39,8 +39,8 @@ have() {
 	return 1
 }
 
-# listening PORT PID [COMMAND...]: waits until somebody listens at a TCP port, at most until
-# process PID, who is to, ends. COMMAND runs another where that is, as in a namespace.
+# listening PORT PID [COMMAND...]: waits until a process listens at a TCP port, at most until
+# process PID, which is to, ends. COMMAND runs another where that is, as in a namespace.
 listening() {
 	local pid=$2 port
 

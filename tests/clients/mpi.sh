@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Open MPI over weft (or WEFT_TEST_PROV) on 2 and 4 ranks: the programs of
 # tests/mpi, NetPIPE, HPC Challenge and the ScaLAPACK test programs, each with
-# a time limit and a look at what it printed. Arguments name groups: strict, lines,
+# a time limit and a check of what it printed. Arguments name groups: strict, lines,
 # own, onesided, collectives, figures, netpipe, hpcc, scalapack; without them all run.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -84,7 +84,7 @@ collectives() {
 	done
 }
 
-# figures runs the program of weft bench mpi for an instant and looks at every message.
+# figures runs the program of weft bench mpi for an instant and checks every message.
 figures() {
 	local ranks tests want program=$root/build/bench/mpi_bench
 

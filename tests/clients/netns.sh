@@ -153,7 +153,7 @@ alltoall() {
 	fi
 }
 
-# Past the kernel's network stack, where that is possible: a first run tells.
+# Past the kernel's network stack, where that is possible: a first run says.
 xdp() {
 	export FI_WEFT_UDP_XDP=auto
 	FI_LOG_LEVEL=info FI_LOG_PROV=weft pingpong -e rdm -m tagged -I 500 -S 64 -c

@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 LIMIT=60
 a=weft-oa-$$ b=weft-ob-$$
 
-# vpn NAMESPACE: a tunnel whose other end is held open and answers nothing, as that of a VPN
+# vpn NAMESPACE: a tunnel whose other end stays open and answers nothing, as that of a VPN
 # that is not connected.
 vpns=()
 vpn() {
@@ -80,7 +80,7 @@ fi
 ip netns exec "$a" build/bin/weft info >"$work/log" 2>&1
 if grep -Eq '^ *2\. *docker0 .*bridge without a wired port' "$work/log" && grep -Eq '^ *aa0 .*no carrier: offered only by name' "$work/log" &&
 	grep -Eq '^ *3\. *vpn0 .*tunnel' "$work/log" && grep -Eq '^ *1\. *eth0 .*virtual \(veth\)' "$work/log"; then
-	ok "weft info tells the order and the reasons"
+	ok "weft info says the order and the reasons"
 else
 	not_ok "weft info" "$work/log"
 fi

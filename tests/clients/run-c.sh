@@ -25,7 +25,7 @@ skipped=0
 work=$(mktemp -d)
 log=$work/log
 trap 'rm -rf "$work"' EXIT
-# Some programs become another user, who may not be let into this folder.
+# Some programs become another user, which may not be let into this folder.
 if [ -z "${FI_PROVIDER_PATH:-}" ]; then
 	chmod 755 "$work" && cp build/lib/*.so "$work" && export FI_PROVIDER_PATH=$work
 fi

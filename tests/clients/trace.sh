@@ -164,7 +164,7 @@ terminal() {
 	return $status
 }
 
-# The command tells what is missing, and which status says so.
+# The command says what is missing, and which status says so.
 refused() {
 	start || return 1
 	setpriv --bounding-set -all "$@" "$WEFT" trace "$pid" >"$work/out" 2>"$work/err"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # direct.sh LEAST OPTION...: pingpong.sh, in which C delivers at least so many
 # messages on each machine without entering Go, as the running process's counters
-# tell.
+# say.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 least=$1 most=0

@@ -5,7 +5,7 @@
 # others over the RDMA device. A program is one of tests/mpi's, built in FOLDER,
 # where rsh is too; onesided runs over Open MPI's osc rdma and btl ofi,
 # collectives under Python, and scalable is p2p through scalable endpoints: beside UDP, so the
-# device's counters tell which of them was used. Each prints "PROGRAM: all passed on N ranks".
+# device's counters say which of them was used. Each prints "PROGRAM: all passed on N ranks".
 set -u -o pipefail
 folder=$1
 each=$2

@@ -90,7 +90,7 @@ machines() {
 	tally "$name" $?
 }
 
-# tails shows the last lines that each machine said, and those of who runs them.
+# tails shows the last lines that each machine said, and those of what runs them.
 tails() {
 	local of
 	for of in '^\[0\]' '^\[1\]' '^[^[]'; do

@@ -21,7 +21,7 @@ var ErrAbsent = errors.New("libcxi is not installed")
 // DefaultLibrary is the library's name for the loader.
 const DefaultLibrary = "libcxi.so.1"
 
-// loaded remembers a library that was found; one that was not is looked for
+// loaded remembers a library that was found; one that was not is searched for
 // again.
 var loaded struct {
 	mu sync.Mutex // control path only

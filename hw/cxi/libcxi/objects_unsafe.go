@@ -127,7 +127,7 @@ func (w *WaitObject) Close() error { return check("end a wait object", C.weft_cx
 // Flags of event queues.
 const (
 	EQTargetLong = 1 << 3 // events of targets have 64 bytes
-	EQImmediate  = 1 << 6 // events are not held back to come together
+	EQImmediate  = 1 << 6 // events do not wait for others to come together
 )
 
 // EQ is an event queue.

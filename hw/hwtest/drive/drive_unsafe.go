@@ -66,20 +66,20 @@ func Take(p *hot.Port) bool {
 // Flush sends what a port holds. The caller holds the progress lease.
 func Flush(p *hot.Port) { C.weft_drive_flush((*C.struct_weft_hot_port)(unsafe.Pointer(p))) }
 
-// Send sends a message that is not held and returns hot.PathSent, PathFull or PathGo.
+// Send sends a message that is not corked and returns hot.PathSent, PathFull or PathGo.
 func Send(p *hot.Path, id hw.AMID, header uint64, head, payload []byte) int {
 	return SendHold(p, id, header, head, payload, hot.HoldNever)
 }
 
-// SendHold is Send for a message that may be held, hot.HoldNever to HoldMore; it may
-// return hot.PathHeld. One thread at a time sends so over an interface.
+// SendHold is Send for a message that may be corked, hot.HoldNever to HoldMore; it may
+// return hot.PathCorked. One thread at a time sends so over an interface.
 func SendHold(p *hot.Path, id hw.AMID, header uint64, head, payload []byte, hold int) int {
 	return int(C.weft_drive_send((*C.struct_weft_hot_path)(unsafe.Pointer(p)), C.uint64_t(header),
 		unsafe.Pointer(unsafe.SliceData(head)), C.uint32_t(len(head)),
 		unsafe.Pointer(unsafe.SliceData(payload)), C.uint32_t(len(payload)), C.uint32_t(id), C.uint32_t(hold)))
 }
 
-// Sends sends a message so many times in a row, none of which is held, as long as there is room, and returns how many
+// Sends sends a message so many times in a row, none of which is corked, as long as there is room, and returns how many
 // were sent.
 func Sends(p *hot.Path, id hw.AMID, payload []byte, times int) int {
 	return int(C.weft_drive_sends((*C.struct_weft_hot_path)(unsafe.Pointer(p)), unsafe.Pointer(unsafe.SliceData(payload)),

@@ -7,7 +7,7 @@
 // A cookie binds a client's address, connection id and nonce to the time, under
 // a key that only this interface knows and that lives as long as it. A client
 // that returns one has received what was sent to that address; until then nothing
-// is kept of him.
+// is kept of it.
 //
 // # Authorisation keys
 //

@@ -18,7 +18,7 @@ type SendError struct {
 
 // Errors calls f with everything in the socket's error queue, up to a bound.
 // A host that can forge ICMP messages can put anything there, but Quoted shows
-// whether he saw the datagram.
+// whether that host saw the datagram.
 func (s *Socket) Errors(f func(*SendError)) {
 	if s.near.used {
 		errorsOf(s.near.fd, f)

@@ -20,18 +20,8 @@ static void request(struct ibv_send_wr *wr, const struct weft_op *op)
 	wr->opcode = op->opcode;
 	wr->send_flags = op->flags;
 	wr->imm_data = htonl(op->imm);
-	switch (op->opcode) {
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		wr->wr.atomic.remote_addr = op->remote_addr;
-		wr->wr.atomic.compare_add = op->compare_add;
-		wr->wr.atomic.swap = op->swap;
-		wr->wr.atomic.rkey = op->rkey;
-		break;
-	default:
-		wr->wr.rdma.remote_addr = op->remote_addr;
-		wr->wr.rdma.rkey = op->rkey;
-	}
+	wr->wr.rdma.remote_addr = op->remote_addr;
+	wr->wr.rdma.rkey = op->rkey;
 }
 
 // operations is how many of ring's from one on the first requests of a post were made of.

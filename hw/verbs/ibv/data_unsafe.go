@@ -33,9 +33,7 @@ type Op struct {
 	RemoteAddr uint64
 	RKey       uint32
 	_          uint32
-	CompareAdd uint64
-	Swap       uint64
-	_          uint64
+	_          [3]uint64
 	SGE        [MaxSGE]SGE
 }
 
@@ -60,8 +58,6 @@ const (
 	OpWrite      = C.IBV_WR_RDMA_WRITE
 	OpWriteImm   = C.IBV_WR_RDMA_WRITE_WITH_IMM
 	OpRead       = C.IBV_WR_RDMA_READ
-	OpCompSwap   = C.IBV_WR_ATOMIC_CMP_AND_SWP
-	OpFetchAdd   = C.IBV_WR_ATOMIC_FETCH_AND_ADD
 	Signaled     = C.IBV_SEND_SIGNALED
 	Inline       = C.IBV_SEND_INLINE
 	Fence        = C.IBV_SEND_FENCE
@@ -86,8 +82,6 @@ var (
 	_ = [1]byte{}[unsafe.Sizeof(SGE{})-C.sizeof_struct_ibv_sge]
 	_ = [1]byte{}[unsafe.Offsetof(Op{}.Pieces)-unsafe.Offsetof(C.struct_weft_op{}.nsge)]
 	_ = [1]byte{}[unsafe.Offsetof(Op{}.RKey)-unsafe.Offsetof(C.struct_weft_op{}.rkey)]
-	_ = [1]byte{}[unsafe.Offsetof(Op{}.CompareAdd)-unsafe.Offsetof(C.struct_weft_op{}.compare_add)]
-	_ = [1]byte{}[unsafe.Offsetof(Op{}.Swap)-unsafe.Offsetof(C.struct_weft_op{}.swap)]
 	_ = [1]byte{}[unsafe.Offsetof(Op{}.SGE)-unsafe.Offsetof(C.struct_weft_op{}.sge)]
 	_ = [1]byte{}[unsafe.Offsetof(Done{}.Bytes)-unsafe.Offsetof(C.struct_weft_done{}.byte_len)]
 	_ = [1]byte{}[unsafe.Offsetof(Done{}.QP)-unsafe.Offsetof(C.struct_weft_done{}.qp_num)]

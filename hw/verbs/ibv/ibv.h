@@ -21,9 +21,7 @@ struct weft_op {
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t pad;
-	uint64_t compare_add;
-	uint64_t swap;
-	uint64_t pad2;
+	uint64_t pad2[3];
 	struct ibv_sge sge[4];
 };
 #define WEFT_SGE 4

@@ -75,7 +75,6 @@ type DeviceAttr struct {
 	MaxSRQ, MaxSRQWR                             int
 	MaxReadAtomic, MaxInitReadAtomic             int
 	MaxMRSize                                    uint64
-	Atomics                                      bool  // compare-and-swap and fetch-and-add, atomic among this device's
 	Clock                                        Clock // zero: completions carry no time stamps
 	Firmware                                     string
 	Software                                     bool // no hardware: soft-RoCE
@@ -119,7 +118,6 @@ func (x *Context) Query() (DeviceAttr, error) {
 		MaxSRQ: int(a.max_srq), MaxSRQWR: int(a.max_srq_wr),
 		MaxReadAtomic: int(a.max_qp_rd_atom), MaxInitReadAtomic: int(a.max_qp_init_rd_atom),
 		MaxMRSize: uint64(a.max_mr_size),
-		Atomics:   a.atomic_cap == C.IBV_ATOMIC_HCA || a.atomic_cap == C.IBV_ATOMIC_GLOB,
 		Firmware:  C.GoString(&a.fw_ver[0]),
 		Software:  a.vendor_id == vendorRXE,
 	}

@@ -21,10 +21,9 @@ func (d *PD) Close() error { return check("deallocate protection domain", C.weft
 
 // Access rights of memory and queue pairs.
 const (
-	LocalWrite   = C.IBV_ACCESS_LOCAL_WRITE
-	RemoteWrite  = C.IBV_ACCESS_REMOTE_WRITE
-	RemoteRead   = C.IBV_ACCESS_REMOTE_READ
-	RemoteAtomic = C.IBV_ACCESS_REMOTE_ATOMIC
+	LocalWrite  = C.IBV_ACCESS_LOCAL_WRITE
+	RemoteWrite = C.IBV_ACCESS_REMOTE_WRITE
+	RemoteRead  = C.IBV_ACCESS_REMOTE_READ
 )
 
 // MR is registered memory.

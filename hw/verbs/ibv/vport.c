@@ -411,7 +411,7 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	place->bounce = -1;
 	atomic_store(&place->ready, pos + 1);
 	if (holds(p, m->hold, n))
-		return WEFT_PATH_HELD;
+		return WEFT_PATH_CORKED;
 	weft_sendq_post(q);
 	return WEFT_PATH_SENT;
 }

@@ -12,6 +12,7 @@
 #define memory_order_release memory_order_relaxed
 #endif
 #include "../../../include/weft/ring.h"
+#include "../../../mpsc/testdata/ringsteps.h"
 #undef memory_order_release
 
 #include "../../../cabi/idle.h"

@@ -40,7 +40,7 @@ var mpiTests = []struct {
 
 const mpiHopName = "mpi_hop_ns"
 
-// mpiRows are the figures, for which there are no targets: they stand beside each other.
+// mpiRows are the figures. What they are to reach depends on the library (mpiGoals).
 var mpiRows = func() []row {
 	list := []row{{name: mpiHopName, title: "cache line from core to core, ns (no MPI)"}}
 	add := func(name, title string) { list = append(list, row{name: name, title: title}) }
@@ -70,6 +70,29 @@ var mpiRows = func() []row {
 	}
 	return list
 }()
+
+// mpiGoals is mpiRows with what an MPI library over weft is to reach beside its second way: Open MPI over vader, MPICH
+// over shm.
+func mpiGoals(library string) []row {
+	latency, rate, unexpected := 1.0, 1.0, math.NaN()
+	if library == "MPICH" {
+		latency, rate, unexpected = 0.9, 1.3, 1.3
+	}
+	goals := map[string]float64{
+		"mpi_latency_8_us": latency, "mpi_stream_8_mbps": rate,
+		"mpi_after_8_mps": unexpected, "mpi_after_4096_mps": unexpected,
+	}
+	for _, size := range []int{4096, 65536, 1 << 20} { // level
+		goals[fmt.Sprintf("mpi_latency_%d_us", size)], goals[fmt.Sprintf("mpi_stream_%d_mbps", size)] = 1, 1
+	}
+	list := slices.Clone(mpiRows)
+	for i, r := range list {
+		if goal, is := goals[r.name]; is {
+			list[i].target, list[i].atLeast = goal, higherIsBetter(r.name)
+		}
+	}
+	return list
+}
 
 // mpiWays are those that are to be measured: Open MPI's, and MPICH's if a folder is given. Each is over weft as often
 // as weft is among the providers, with the variables there.
@@ -217,7 +240,7 @@ func mpiSection(res *result, found *figures) string {
 			continue
 		}
 		mpiTable(&b, library, ways, found)
-		b.WriteString(distances(found, ways, mpiHopName, mpiRows))
+		b.WriteString(distances(found, ways, mpiHopName, mpiGoals(library)))
 	}
 	return b.String()
 }

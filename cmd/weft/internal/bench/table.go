@@ -31,14 +31,14 @@ type row struct {
 
 var rows = []row{
 	{name: "hop_ns", title: "cache line from core to core, ns (no provider)", target: math.NaN()},
-	{name: "pingpong_8_us", title: "8 B tagged ping-pong, half round trip, us", target: 0.65},
-	{name: "pingpong_4096_us", title: "4 KiB tagged ping-pong, us", target: 0.8},
+	{name: "pingpong_8_us", title: "8 B tagged ping-pong, half round trip, us", target: 0.85},
+	{name: "pingpong_4096_us", title: "4 KiB tagged ping-pong, us", target: 0.95},
 	{name: "pingpong_65536_us", title: "64 KiB tagged ping-pong, us", target: 0.95},
 	{name: "pingpong_1048576_us", title: "1 MiB tagged ping-pong, us", target: 0.95},
 	{name: "pingpong_8_p99_us", title: "8 B tagged ping-pong, p99, us", target: math.NaN()},
 	{name: "pingpong_8_p999_us", title: "8 B tagged ping-pong, p99.9, us", target: 1},
 	{name: "pingpong_8_p9999_us", title: "8 B tagged ping-pong, p99.99, us", target: math.NaN()},
-	{name: "rate_8_mps", title: "8 B tagged message rate, window 64, M/s", target: 1.5, atLeast: true},
+	{name: "rate_8_mps", title: "8 B tagged message rate, window 64, M/s", target: 2, atLeast: true},
 	{name: "bandwidth_65536_mbps", title: "64 KiB tagged bandwidth, MB/s", target: 1.05, atLeast: true},
 	{name: "bandwidth_1048576_mbps", title: "1 MiB tagged bandwidth, MB/s", target: 1.05, atLeast: true},
 	{name: "write_8_mps", title: "8 B RMA write rate, window 64, M/s", target: 1.5, atLeast: true},

@@ -108,7 +108,7 @@ func checkSlingshot(_ context.Context, h *host) (list []Finding) {
 				"install HPE's libcxi; in containers pass /dev/" + d.Name})
 		case d.Link != "up":
 			what := fmt.Sprintf("%s: the link is %s: programs reach other hosts over UDP", d.Name, d.Link)
-			remedy := "ip link set " + cmp.Or(d.Netdev, "hsn0") + " up; look at the cable and the switch"
+			remedy := "ip link set " + cmp.Or(d.Netdev, "hsn0") + " up; check the cable and the switch"
 			list = append(list, Finding{"slingshot", Warn, what, remedy})
 		default:
 			list = append(list, good("slingshot", "%s: NID %#x, link up, %d Mbit/s; %s (not verified on hardware)",

@@ -248,7 +248,6 @@ var abilities = []struct {
 	{hw.CapPeerMemory, "reads the peer's memory (one copy)"},
 	{hw.CapOrdered, "ordered"},
 	{hw.CapWakeup, "can sleep"},
-	{hw.CapAtomics, "atomics"},
 }
 
 func backend(b provider.Backend) Backend {

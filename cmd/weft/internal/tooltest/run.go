@@ -58,7 +58,7 @@ type Terminal struct {
 func Start(t testing.TB, width, height int, env []string, args ...string) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("no tmux: the screen cannot be looked at")
+		t.Skip("no tmux: the screen cannot be read")
 	}
 	term := &Terminal{t, fmt.Sprintf("weft-test-%d-%d", os.Getpid(), time.Now().UnixNano())}
 	line := "env " + modeVar + "=weft " + strings.Join(env, " ") + " " + os.Args[0] + " " + strings.Join(args, " ") +

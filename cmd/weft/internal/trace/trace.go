@@ -47,8 +47,8 @@ not have been started for it. It is traced until Ctrl-C, for the time of
 
 The kernel counts, by eBPF programs on probes in the library that the process has
 mapped. They go when weft trace ends, however it ends. Until then each traced call
-takes one to three microseconds longer, about one of which is in the times shown: look
-at tails and at differences, and name few calls with --call. An operation is recognised
+takes one to three microseconds longer, about one of which is in the times shown: go
+by tails and by differences, and name few calls with --call. An operation is recognised
 by its context; two that have the same one at the same time are not measured.
 
 It needs CAP_BPF and CAP_PERFMON, or root, and Linux 5.5 with uprobes. Programs in Go

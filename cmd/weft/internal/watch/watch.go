@@ -128,7 +128,7 @@ func (w *Watcher) Read() (*Sample, error) {
 	return l, nil
 }
 
-// user returns a user's name, or his number.
+// user returns a user's name, or number.
 func (w *Watcher) user(uid uint32) string {
 	if name, ok := w.users[uid]; ok {
 		return name

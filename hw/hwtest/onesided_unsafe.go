@@ -15,7 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/race"
 )
 
-// Tests of puts, gets, atomics and remote flushes, and of the keys that lead to memory. Those run for which the backend
+// Tests of puts, gets and remote flushes, and of the keys that lead to memory. Those run for which the backend
 // has the capability bit; every form of put and get that it offers (verb) runs the same tests.
 
 // segmentOf is the memory of b.
@@ -397,66 +397,6 @@ func testOneSidedRandom(t *testing.T, open Factory) {
 			t.Fatalf("put %v of %d bytes from %d to %d: memory differs from the model", put, n, from, to)
 		}
 	}
-}
-
-// testAtomics compares every operation that is offered with the same on local memory, then adds from two sides at once.
-func testAtomics(t *testing.T, open Factory) {
-	a, b := newNode(t, open), newNode(t, open)
-	ep := a.connect(b)
-	at := ep.(hw.Atomics)
-	attr := a.Attr()
-	words := make([]uint64, 8)
-	remote := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 64)
-	k := a.key(b.register(remote, 0, all))
-	r := rand.New(rand.NewPCG(8, 9))
-	for range 500 {
-		op, size := hw.AtomicOp(r.IntN(6)), 4+4*r.IntN(2)
-		fetch := r.IntN(2) == 0 || op == hw.OpCSwap
-		mask := [...]hw.OpMask{attr.Atomic32, attr.Atomic64, attr.Fetch32, attr.Fetch64}[size/4-1+2*b2i(fetch)]
-		if !mask.Has(op) {
-			continue
-		}
-		low := uint64(1)<<(8*size-1)<<1 - 1
-		was := words[2] & low
-		x, c := r.Uint64()&low, r.Uint64()&low
-		if r.IntN(2) == 0 {
-			c = was
-		}
-		want := map[hw.AtomicOp]uint64{hw.OpAdd: was + x, hw.OpAnd: was & x, hw.OpOr: was | x, hw.OpXor: was ^ x, hw.OpSwap: x, hw.OpCSwap: was}[op]
-		if op == hw.OpCSwap && c == was {
-			want = x
-		}
-		result := uint64(0)
-		err := finish(t, a, b, func(done *hw.Completion) (hw.Status, error) {
-			if fetch {
-				return at.AtomicFetch(op, size, x, c, 16, k, &result, done)
-			}
-			return hw.Done, at.AtomicPost(op, size, x, 16, k)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		flushed(t, a, b, ep)
-		if fetch && result != was || words[2]&low != want&low || words[1]|words[3] != 0 {
-			t.Fatalf("operation %d of %d bytes on %#x with %#x, %#x: memory %#x, fetched %#x", op, size, was, x, c, words[:4], result)
-		}
-	}
-	for _, bad := range []func() error{
-		func() error { return at.AtomicPost(hw.OpAdd, 3, 1, 16, k) },
-		func() error { return at.AtomicPost(hw.OpAdd, 8, 1, 17, k) },
-		func() error { return at.AtomicPost(hw.OpCSwap, 8, 1, 16, k) },
-	} {
-		if err := bad(); !errors.Is(err, hw.ErrInvalid) {
-			t.Errorf("a wrong atomic: %v", err)
-		}
-	}
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // testFlush: after a remote flush the peer's interface has every message.
