@@ -145,7 +145,7 @@ static int exchange(struct member *m)
 }
 
 /* Says what became of the last operation, and what is known of the path to the next rank. */
-static void tell(struct member *m)
+static void send_name(struct member *m)
 {
 	struct weft_coll_report r = {.size = sizeof(r), .coll_addr = fi_mc_addr(m->group)};
 	struct weft_coll_path p = {.size = sizeof(p)};
@@ -181,9 +181,9 @@ static int member(int rank, int sock)
 		must(-FI_EIO, "names");
 	join(&m, names);
 	int wrong = exchange(&m);
-	tell(&m);
+	send_name(&m);
 
-	must(fi_close(&m.group->fid), "close group"); /* the others are told that this one has left */
+	must(fi_close(&m.group->fid), "close group"); /* the others see that this one has left */
 	must(fi_close(&m.ep->fid), "close endpoint");
 	must(fi_close(&m.cq->fid), "close cq");
 	must(fi_close(&m.av->fid), "close av");

@@ -51,7 +51,8 @@ func (e *leasedEP) perform(src hw.Source, w *wire.Write, addr uint64, payload []
 		return e.refuseAccess(src, "write", w.Key, addr, uint64(len(payload)),
 			fmt.Errorf("the end of %d bytes: %w", w.Length, fi.EACCES))
 	}
-	return e.place(src, &placement{key: w.Key, start: start, length: length, at: addr - start, ends: w.Ends()}, payload)
+	to := placement{key: w.Key, start: start, length: length, at: addr - start, ends: w.Ends()}
+	return to.place(e, src, payload)
 }
 
 // placement is where bytes of a write go.
@@ -63,7 +64,7 @@ type placement struct {
 }
 
 // place checks a piece of a write against the region of its key, copies it, and counts it.
-func (e *leasedEP) place(src hw.Source, to *placement, payload []byte) fi.Errno {
+func (to *placement) place(e *leasedEP, src hw.Source, payload []byte) fi.Errno {
 	e.stats.Rx(stats.RxServedWrites, 1)
 	n := uint64(len(payload))
 	if n == 0 {
@@ -79,7 +80,8 @@ func (e *leasedEP) place(src hw.Source, to *placement, payload []byte) fi.Errno 
 	defer m.Gate.Leave()
 	for _, v := range window(e.regionIOV[:0], m.Memory.Parts, offset+to.at, n) {
 		if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil {
-			return e.refuseAccess(src, "write to a device", to.key, to.start+to.at, n, fmt.Errorf("%v: %w", err, fi.EIO))
+			return e.refuseAccess(src, "write to a device", to.key, to.start+to.at, n,
+				fmt.Errorf("%v: %w", err, fi.EIO))
 		}
 		payload = payload[v.Len:]
 	}

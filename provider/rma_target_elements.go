@@ -39,7 +39,8 @@ func (e *rmaTarget) writeElements(src hw.Source, w *wire.Write, n uint64, payloa
 	d := wire.Done{At: wire.NoPlace}
 	for i := range list {
 		el := &list[i]
-		d.Status = e.place(src, &placement{key: el.Key, start: el.Addr, length: el.Len, ends: el.Ends}, bytes[:el.Len])
+		to := placement{key: el.Key, start: el.Addr, length: el.Len, ends: el.Ends}
+		d.Status = to.place(e.leasedEP, src, bytes[:el.Len])
 		if d.Status != fi.Success {
 			d.At = w.Key + uint64(i)
 			break

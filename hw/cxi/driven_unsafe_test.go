@@ -208,8 +208,8 @@ func BenchmarkHostLookEmptyGo(b *testing.B) {
 	}
 }
 
-// TestLookQuiet: C finds nothing by itself only while there is neither an event nor anything for Go to do.
-func TestLookQuiet(t *testing.T) {
+// TestPollQuiet: C finds nothing by itself only while there is neither an event nor anything for Go to do.
+func TestPollQuiet(t *testing.T) {
 	s, h := hostSteady(t)
 	i := s.a
 	port := i.driver.port.At(0)

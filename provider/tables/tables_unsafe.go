@@ -92,8 +92,8 @@ type EP struct {
 	kind  kind
 }
 
-// OpenEP takes the memory for an endpoint with some stripes, whose inbound ring has 1<<ringLog2 slots. exclusive: it has
-// a gate (hot.Gate). The endpoint is hidden. Errors: what keeps the system from giving memory.
+// OpenEP takes the memory for an endpoint with some stripes, whose inbound ring has 1<<ringLog2 slots. exclusive: it
+// has a gate (hot.Gate). The endpoint is hidden. Errors: what keeps the system from giving memory.
 func OpenEP(stripes int, ringLog2 uint32, exclusive bool) (EP, error) {
 	if _, err := noRx(); err != nil {
 		return EP{}, err
@@ -146,8 +146,8 @@ func OpenRx(log uint32, exclusive bool) (Rx, error) {
 	})
 }
 
-// OpenLease takes the memory for a context to which no receives are posted: its table has a lease. exclusive: that of an
-// endpoint with a gate. Errors as of OpenRx.
+// OpenLease takes the memory for a context to which no receives are posted: its table has a lease. exclusive: that of
+// an endpoint with a gate. Errors as of OpenRx.
 func OpenLease(exclusive bool) (Rx, error) {
 	return openRx(kind{rx: true, bytes: mem.Round(int(unsafe.Sizeof(hot.Rx{}))), exclusive: exclusive})
 }

@@ -548,19 +548,12 @@ static void test_steady_more(long arg)
 			bells = node_counter(&n, "matched_doorbells");
 		}
 		fill(out, sizeof(out), k);
-		for (int i = 0; i < 2; i++) {
-			struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC,
-				.tag = k, .flags = FI_COMPLETION | (i ? 0 : FI_MORE), .ctx = in };
+		for (int i = 0; i < 4; i++) { /* two receives, two sends */
+			struct op o = { .form = F_MSG, .tagged = true, .addr = i < 2 ? FI_ADDR_UNSPEC : n.peer[0],
+				.tag = k, .flags = FI_COMPLETION | (i % 2 ? 0 : FI_MORE), .ctx = i < 2 ? in : out };
 
-			op_split(&o, in + 8 * i, 8, 1, false);
-			post_recv(&n, &o);
-		}
-		for (int i = 0; i < 2; i++) {
-			struct op o = { .form = F_MSG, .tagged = true, .addr = n.peer[0],
-				.tag = k, .flags = FI_COMPLETION | (i ? 0 : FI_MORE), .ctx = out };
-
-			op_split(&o, out + 8 * i, 8, 1, false);
-			post_send(&n, &o);
+			op_split(&o, (i < 2 ? in : out) + 8 * (i % 2), 8, 1, false);
+			(i < 2 ? post_recv : post_send)(&n, &o);
 		}
 		for (int i = 0; i < 2; i++) {
 			wait_ctx(&n, n.rxcq, in);

@@ -141,7 +141,7 @@ native() {
 
 # atomics MODE KINDS WANT: whether calls with a thread model read and write memory atomically (WANT 1) or not (0), by
 # counting in 20 of each kind, of lines of a round of tests/cxi/calls.c: 1 receives, 2 sends, 3 reads that return sends, 4
-# receives, 0 nothing. The least of a kind counts, in up to four runs: some reads enter the runtime, to look after timers.
+# receives, 0 nothing. The least of a kind counts, in up to four runs: some reads enter the runtime, which runs timers.
 atomics() {
 	: >"$work/counts"
 	for _ in 1 2 3 4; do
