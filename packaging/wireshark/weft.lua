@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- Wireshark's dissector of the datagrams that weft exchanges between hosts (version 5 of the
+-- Wireshark's dissector of the datagrams that weft exchanges between hosts (version 6 of the
 -- format, hw/udp/wire). Put it into ~/.local/lib/wireshark/plugins, or run
 --
 --	tshark -X lua_script:weft.lua -Y weft
@@ -7,7 +7,7 @@
 -- Datagrams are found by their form, whatever their ports; "Decode as" takes them, too. What an
 -- interface with segmentation offload hands to a capture in one piece is parted into packets again.
 
-local VERSION = 5
+local VERSION = 6
 local HEADER = 16
 local weft = Proto("weft", "weft datagrams")
 

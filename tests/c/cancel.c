@@ -120,11 +120,27 @@ static void race_sender(struct node *n)
 	}
 }
 
+/* Takes in the next message, of which got were taken in before. The end of a long one may be read behind that of the one
+ * after it (comp_order FI_ORDER_NONE): late says that one is missing so. */
+static void race_took(const char *in, size_t len, uint64_t got, bool *late)
+{
+	static char want[80000];
+
+	if (*late) {
+		*late = false;
+		return verify(in, len, got - 1);
+	}
+	fill(want, len, got);
+	*late = memcmp(in, want, len) != 0;
+	if (*late)
+		verify(in, len, got + 1);
+}
+
 /* Cancels while messages come in: a canceled receive got nothing, and no message is lost. */
 static void race_receiver(struct node *n)
 {
 	static char in[POSTED][80000];
-	bool busy[POSTED] = { false };
+	bool busy[POSTED] = { false }, late = false;
 	uint64_t seed = 1, got = 0, canceled = 0;
 
 	while (got < ROUNDS) {
@@ -146,7 +162,7 @@ static void race_receiver(struct node *n)
 
 			CHECK(b >= busy && b < busy + POSTED && *b);
 			*b = false;
-			verify(in[b - busy], e.len, got++);
+			race_took(in[b - busy], e.len, got++, &late);
 		} else if (rc < 0) {
 			bool *b = n->err.op_context;
 
@@ -157,7 +173,7 @@ static void race_receiver(struct node *n)
 		}
 	}
 	note("%llu canceled, %llu received", (unsigned long long)canceled, (unsigned long long)got);
-	CHECK(canceled > 0);
+	CHECK(canceled > 0 && !late);
 }
 
 static void test_race(long arg)

@@ -8,7 +8,7 @@
 #define KEY 0x35
 #define RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-enum { READ = 1, LONG = 2, NO_CMA = 4, NOTED = 8 };
+enum { READ = 1, LONG = 2, NO_CMA = 4, NOTED = 8, MANY = 16 };
 
 struct side {
 	struct node n;
@@ -52,6 +52,12 @@ static void open_sides(struct side *s, long how)
 	if (how & LONG) {
 		here.len = here.stride = there.len = there.stride = LEN / 8;
 		here.count = there.count = 8;
+	}
+	if (how & MANY) { /* more than are under way at a time, however many go in one message */
+		here.len = there.len = 1;
+		here.stride = 2;
+		there.stride = 8;
+		here.count = there.count = LEN / 8;
 	}
 	here.addr = s->mem;
 	there.remote = s->remote;
@@ -158,8 +164,8 @@ static const struct test tests[] = {
 	{ "idle_write_copied", test_idle, 2, 0, NO_CMA },
 	{ "idle_read_copied", test_idle, 2, 0, READ | LONG | NO_CMA },
 	{ "idle_noted", test_idle, 2, 0, NOTED },
-	{ "resumed_write", test_resumed, 2, 0, NOTED },
-	{ "resumed_read", test_resumed, 2, 0, READ },
+	{ "resumed_write", test_resumed, 2, 0, NOTED | MANY },
+	{ "resumed_read", test_resumed, 2, 0, READ | MANY },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

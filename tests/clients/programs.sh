@@ -134,9 +134,10 @@ gromacs() {
 }
 
 # Tests of Fortran's coarrays that OpenCoarrays' package has built, of every kind: get, put,
-# strided, by reference, converting, collective, atomic, events, teams.
+# strided, by reference, converting, collective, atomic, events, teams. Not among them is coarray_burgers_pde, whose images
+# read each other's parts too early: over Open MPI's own shared memory it fails in three runs of 25.
 COARRAYS="alloc_comp_multidim_shape allocatable_p2p_event_post async_comp_alloc_2 atomics co_broadcast_test
-	co_max_test co_reduce-factorial co_sum_test coarray_burgers_pde coarray_distributed_transpose convert-before-put
+	co_max_test co_reduce-factorial co_sum_test coarray_distributed_transpose convert-before-put
 	get_array get_convert_nums get_with_vector_index issue-422-send-get register_alloc_vector send_array
 	send_convert_nums sendget_convert_nums static_event_post_issue_293 strided_get strided_sendget syncimages
 	teams_coarray_sendget teams_subset"
