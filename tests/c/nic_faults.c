@@ -214,8 +214,8 @@ static const struct list_fault {
 	{ "list_command_1000", "fault_at=1000 fault_rc=50", 0, false },
 	{ "list_target_command_20", "fault_at=20 fault_rc=50", 1, false },
 	{ "list_target_command_40", "fault_at=40 fault_rc=18", 1, false },
-	{ "list_no_room_here", "map_most=8", 0, true },
-	{ "list_no_room_there", "map_most=8", 1, true },
+	{ "list_no_room_here", "map_most=6", 0, true },
+	{ "list_no_room_there", "map_most=6", 1, true },
 };
 
 /* Posts lists of writes to the other rank until one fails, or all are done. Returns how many are done. */
