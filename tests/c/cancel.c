@@ -120,8 +120,8 @@ static void race_sender(struct node *n)
 	}
 }
 
-/* Takes in the next message, of which got were taken in before. The end of a long one may be read behind that of the one
- * after it (comp_order FI_ORDER_NONE): late says that one is missing so. */
+/* Takes in the next message, of which got were taken in before. The end of a long one may be read behind that of the
+ * one after it (comp_order FI_ORDER_NONE): late says that one is missing so. */
 static void race_took(const char *in, size_t len, uint64_t got, bool *late)
 {
 	static char want[80000];
