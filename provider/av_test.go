@@ -11,6 +11,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -150,7 +152,7 @@ func TestAVLookupTruncates(t *testing.T) {
 
 // What is wrong with one address concerns only that one.
 func TestAVInsertBadAddresses(t *testing.T) {
-	lines := logLines(t)
+	lines := logtest.Capture(t, log.Info)
 	a := openTestAV(t, openTestDomain(t, testInfo()), fi.AVAttr{})
 	list := []names.Name{
 		addr("127.0.0.1:1"), // good

@@ -8,6 +8,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 )
 
 // TestCountsDifferLogged: where members do not agree on a count, the log of the one that finds it names the other's
@@ -17,7 +19,7 @@ func TestCountsDifferLogged(t *testing.T) {
 	for _, form := range []string{"step", "message", "put", "get"} {
 		for _, n := range []struct{ sent, expected uint64 }{{103, 104}, {200_000, 199_999}} {
 			t.Run(fmt.Sprintf("%s/%d", form, n.sent), func(t *testing.T) {
-				warned := warnings(t)
+				warned := logtest.Capture(t, log.Warn)
 				c := apartCircle(t, 2, func(c *config.Config) { c.AllToAll = form })
 				groups := c.joinAll(everyRank(2))
 				mem := make([]byte, 4*2*room)

@@ -3,14 +3,11 @@ package provider
 import (
 	"errors"
 	"net/netip"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -135,28 +132,6 @@ func insertAll(t testing.TB, a *AV, list ...names.Name) []fi.Addr {
 		t.Fatalf("inserted %d of %d: %v", n, len(list), err)
 	}
 	return in.Addrs
-}
-
-// logLines collects what is logged until the test ends.
-func logLines(t testing.TB) func() []string {
-	t.Helper()
-	var mu sync.Mutex
-	var lines []string
-	log.SetSink(func(_ log.Level, _ log.Subsys, msg string) {
-		mu.Lock()
-		defer mu.Unlock()
-		lines = append(lines, msg)
-	})
-	log.SetEnabled(func(l log.Level, _ log.Subsys) bool { return l <= log.Info })
-	t.Cleanup(func() {
-		log.SetSink(nil)
-		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
-	})
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(lines)
-	}
 }
 
 // leasedOf is an enabled endpoint as the holder of the progress lease has it, for tests in which no other thread uses

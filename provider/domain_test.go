@@ -7,6 +7,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 )
 
 func TestOpenDomainAttributes(t *testing.T) {
@@ -311,7 +313,7 @@ func TestOpenFabric(t *testing.T) {
 
 // A bad value fails every call with the same error, and is logged once.
 func TestConfigurationError(t *testing.T) {
-	lines := logLines(t)
+	lines := logtest.Capture(t, log.Info)
 	SetConfigLookup(func(name string) (string, bool) {
 		return "lots", name == "FI_WEFT_TX_STRIPES"
 	})
@@ -326,7 +328,7 @@ func TestConfigurationError(t *testing.T) {
 }
 
 func TestUnknownVariableIsLogged(t *testing.T) {
-	lines := logLines(t)
+	lines := logtest.Capture(t, log.Info)
 	t.Setenv("FI_WEFT_NO_SUCH_THING", "1")
 	SetConfigLookup(func(string) (string, bool) { return "", false })
 	defer SetConfigLookup(nil)

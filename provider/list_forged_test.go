@@ -9,6 +9,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/dmabuf"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -91,7 +93,7 @@ func (c *lie) refused(t *testing.T, x, y *side) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	lines := logLines(t)
+	lines := logtest.Capture(t, log.Info)
 	for _, read := range []bool{false, true} {
 		if read && c.write {
 			continue
@@ -190,7 +192,7 @@ func TestTokenWrongKey(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			x := newBench(t, nil, keyedHints(c.mine)).side(t)
 			packed := y.forged(m, func(*token.Token) {}, c.seal)
-			lines, generation := logLines(t), x.av.Generation()
+			lines, generation := logtest.Capture(t, log.Info), x.av.Generation()
 			r, err := x.ep.OpenToken(packed)
 			if c.says == "" {
 				wantErrno(t, err, fi.Success, c.what)

@@ -20,6 +20,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/testseed"
 	"golang.org/x/sys/unix"
@@ -345,7 +346,7 @@ func TestListRefused(t *testing.T) {
 		wantErrno(t, c.l.Post(&c.a), c.want, c.what)
 	}
 	wantErrno(t, to.Close(), fi.EBUSY, "close a region that a list uses")
-	lines := logLines(t)
+	lines := logtest.Capture(t, log.Info)
 	_, _ = x.ep.NewList([]Piece{{Local: local, Remote: to, Len: 8}, {Local: local, Remote: other, Len: 8}})
 	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "several owners") {
 		t.Errorf("logged %q", got)

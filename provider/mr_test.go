@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/provider/info"
 )
 
@@ -18,7 +19,7 @@ func regionAttr(access, key uint64) *fi.MRAttr {
 
 // Whoever looks at warnings only sees why a registration was refused, whatever the reason.
 func TestRegMRArguments(t *testing.T) {
-	warned := warnings(t)
+	warned := logtest.Capture(t, log.Warn)
 	d := openTestDomain(t, testInfo())
 	with := func(change func(a *fi.MRAttr)) *fi.MRAttr {
 		a := regionAttr(fi.RemoteRead, 5)
@@ -84,33 +85,9 @@ func make16() (list []fi.IOVec) {
 	return list
 }
 
-// warnings has the log write warnings and nothing below them, and returns a function that returns those since it was
-// called last.
-func warnings(t *testing.T) func() []string {
-	var seen []string
-	var mu sync.Mutex
-	log.SetSink(func(l log.Level, _ log.Subsys, msg string) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, l.String()+" "+msg)
-	})
-	log.SetEnabled(func(l log.Level, _ log.Subsys) bool { return l <= log.Warn })
-	t.Cleanup(func() {
-		log.SetSink(nil)
-		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
-	})
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		list := seen
-		seen = nil
-		return list
-	}
-}
-
 // Who looks at warnings only sees why a call was refused.
 func TestRefusalIsWarning(t *testing.T) {
-	warned := warnings(t)
+	warned := logtest.Capture(t, log.Warn)
 	d := openTestDomain(t, testInfo())
 	_, err := d.RegMR(&fi.MRAttr{}, 0)
 	wantErrno(t, err, fi.EINVAL, "no part")

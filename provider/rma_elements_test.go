@@ -10,6 +10,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -143,7 +145,7 @@ func TestVectorRefused(t *testing.T) {
 	parts := []fi.RMAIOVec{{Len: 100, Key: 7}, {Addr: 100, Len: 100, Key: 7}, {Len: 100, Key: 8}}
 	for _, a := range []RMAArgs{{}, {HasData: true, Data: 9}, {Read: true}} {
 		a.IOV, a.Remote, a.Dest = iovOf(local), parts, x.addr[y]
-		lines := logLines(t)
+		lines := logtest.Capture(t, log.Info)
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
 		if _, e, ok := settle(t, x, y); ok || e.Err != fi.EACCES {
 			t.Errorf("read %t: %t, %+v", a.Read, ok, e)
@@ -259,7 +261,7 @@ func TestElementsHostile(t *testing.T) {
 		return b
 	}
 	var head [wire.WriteDataBytes]byte
-	lines, before := logLines(t), e.malformedHere
+	lines, before := logtest.Capture(t, log.Info), e.malformedHere
 	for i, c := range []struct {
 		n       uint64
 		payload []byte

@@ -7,6 +7,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -152,7 +154,7 @@ func TestTokenRefused(t *testing.T) {
 			t.Errorf("%s: %+v", c.what, x.opens(tok).Info())
 		}
 	}
-	lines := logLines(t)
+	lines := logtest.Capture(t, log.Info)
 	if _, err := x.ep.OpenToken([]byte("no token")); fi.ErrnoOf(err) != fi.EINVAL {
 		t.Errorf("no token: %v", err)
 	}

@@ -3,34 +3,13 @@ package backends
 import (
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/internal/order"
 )
-
-// warnings returns what gives the warnings of the log from now on.
-func warnings(t *testing.T) func() []string {
-	var mu sync.Mutex
-	var seen []string
-	log.SetSink(func(l log.Level, _ log.Subsys, msg string) {
-		mu.Lock()
-		defer mu.Unlock()
-		seen = append(seen, msg)
-	})
-	log.SetEnabled(func(l log.Level, _ log.Subsys) bool { return l <= log.Warn })
-	t.Cleanup(func() {
-		log.SetSink(nil)
-		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
-	})
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return seen
-	}
-}
 
 // TestNamedDeviceMissing: a device that is named and not there is not passed over in silence, and is said once.
 func TestNamedDeviceMissing(t *testing.T) {
@@ -42,7 +21,7 @@ func TestNamedDeviceMissing(t *testing.T) {
 	} {
 		c := *config.Default()
 		set(&c)
-		warned := warnings(t)
+		warned := logtest.Capture(t, log.Warn)
 		d := NewDevice(&c, "lo", "", false, order.Word{})
 		for range 2 {
 			if device, err := d.Domain(); err == nil {
@@ -64,9 +43,10 @@ func TestNamedDeviceMissing(t *testing.T) {
 func TestNoDevice(t *testing.T) {
 	c := *config.Default()
 	c.Verbs, c.CXI, c.VerbsDevice = config.No, config.No, "nosuch"
-	warned := warnings(t)
+	warned := logtest.Capture(t, log.Warn)
 	d := NewDevice(&c, "lo", "", false, order.Word{})
-	if device, err := d.Domain(); device != nil || !errors.Is(err, errNoRDMA) || len(warned()) != 0 {
-		t.Errorf("%v, %v, warnings %q", device, err, warned())
+	device, err := d.Domain()
+	if seen := warned(); device != nil || !errors.Is(err, errNoRDMA) || len(seen) != 0 {
+		t.Errorf("%v, %v, warnings %q", device, err, seen)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 )
 
 // openMPI returns the hints of Open MPI's mtl ofi.
@@ -236,15 +237,7 @@ func TestGetinfoTest(t *testing.T) {
 }
 
 func TestRefusalIsLogged(t *testing.T) {
-	var lines []string
-	log.SetSink(func(l log.Level, s log.Subsys, msg string) {
-		lines = append(lines, l.String()+" "+s.String()+" "+msg)
-	})
-	log.SetEnabled(func(log.Level, log.Subsys) bool { return true })
-	t.Cleanup(func() {
-		log.SetSink(nil)
-		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
-	})
+	logged := logtest.Capture(t, log.Debug)
 	h := newHints(func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto })
 	cfg := config.Default()
 	cfg.ProgressThread = config.No
@@ -252,7 +245,7 @@ func TestRefusalIsLogged(t *testing.T) {
 		t.Fatal("automatic progress was accepted without threads")
 	}
 	want := "info core fi_getinfo: hint domain_attr.data_progress refused: value 1 is not supported"
-	if len(lines) != 1 || lines[0] != want {
+	if lines := logged(); len(lines) != 1 || lines[0] != want {
 		t.Errorf("log has %q, want %q", lines, want)
 	}
 }

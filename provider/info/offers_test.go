@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -134,14 +135,9 @@ func TestInterfaceVariable(t *testing.T) {
 	if err != nil || show(t, infos) != "eth1 10.1.0.5:0" {
 		t.Errorf("offers %s, %v", show(t, infos), err)
 	}
-	var seen []string
-	log.SetSink(func(_ log.Level, _ log.Subsys, msg string) { seen = append(seen, msg) })
-	log.SetEnabled(func(l log.Level, _ log.Subsys) bool { return l <= log.Warn })
-	t.Cleanup(func() {
-		log.SetSink(nil)
-		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
-	})
+	warned := logtest.Capture(t, log.Warn)
 	_, err = testEnv().GetInfo(v117, "", "", 0, nil, configWith(func(c *config.Config) { c.Iface = "eth9" }))
+	seen := warned()
 	if !errors.Is(err, fi.ENODATA) || len(seen) != 1 || !strings.Contains(seen[0], `FI_WEFT_IFACE="eth9"`) {
 		t.Errorf("an interface that is not there: %v, warnings %q", err, seen)
 	}
