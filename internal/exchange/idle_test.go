@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // TestEmptyLink: as soon as the own link has sent everything, another pair begins, although no acknowledgement has
@@ -43,10 +45,10 @@ func TestEmptyLink(t *testing.T) {
 	}
 }
 
-// TestInvitesAgain: senders of which a chunk has ended are invited again, after those that have more left; senders in
-// the middle of a chunk, and those that have sent everything, are not.
-func TestInvitesAgain(t *testing.T) {
-	const peers, slice, part = 5, 1 << 20, 100 << 10
+// receiving is an engine, and when it began, that has nothing to send and expects a slice from each peer over a link of
+// 1 Gbit/s.
+func receiving(t *testing.T, peers int, slice int64) (*Engine, congestion.Time) {
+	t.Helper()
 	e, err := New(DefaultConfig(peers))
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +60,14 @@ func TestInvitesAgain(t *testing.T) {
 	e.in.rate = 125e6
 	now := e.started.Add(time.Second)
 	e.Start(now, make([]int64, peers), in)
+	return e, now
+}
+
+// TestInvitesAgain: senders of which a chunk has ended are invited again, after those that have more left; senders in
+// the middle of a chunk, and those that have sent everything, are not.
+func TestInvitesAgain(t *testing.T) {
+	const peers, slice, part = 5, 1 << 20, 100 << 10
+	e, now := receiving(t, peers, slice)
 	chunk := func(from int, n int64, ends bool) {
 		off := e.at(int32(from)).in.got
 		head := Chunk{Total: slice, Offset: off, Length: n}

@@ -151,17 +151,7 @@ func invites(e *Engine, now *congestion.Time, uses ...Use) uint64 {
 // has, nor when another one that has senders to invite has invited fewer.
 func TestShareIn(t *testing.T) {
 	const peers, slice = 7, 1 << 20
-	e, err := New(DefaultConfig(peers))
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := make([]int64, peers)
-	for i := range in {
-		in[i] = slice
-	}
-	e.in.rate = 125e6
-	now := e.started.Add(time.Second)
-	e.Start(now, make([]int64, peers), in)
+	e, now := receiving(t, peers, slice)
 	drain(e, now)
 	u := Use{On: true, Invited: 5}
 	for _, c := range []struct {
