@@ -35,7 +35,6 @@ type Target interface {
 // relaxed.
 type Peer struct {
 	target Target
-	sentAt congestion.PTPTime // of the probe in flight; under Prober.mu
 
 	// sent and lost count probes: added to by the thread that probes, loaded by that which shows counters; relaxed.
 	sent, lost  atomic.Uint64
@@ -140,7 +139,6 @@ func (p *Prober) step() time.Duration {
 		var to *Peer
 		if ok {
 			to = p.peers[probe.Peer]
-			to.sentAt = p.clock.Time(0)
 		}
 		lost, next := p.lost, p.core.Next()
 		p.lost = nil
@@ -241,7 +239,9 @@ func (p *Prober) echoed(from any, at congestion.Time, m congestion.ProbeMessage)
 	}
 	x := p.peers[i]
 	x.rtt.Store(int64(rtt))
-	if forth, back, ok := congestion.OneWay(x.sentAt, m.ArrivedAt(p.maxOffset), rtt); ok {
+	// Several probes of a peer may be in flight, so the time of this one is counted back from now.
+	sent := p.clock.Time(p.iface.Now().Sub(at) + rtt + m.Residence)
+	if forth, back, ok := congestion.OneWay(sent, m.ArrivedAt(p.maxOffset), rtt); ok {
 		x.forth.Store(int64(forth))
 		x.back.Store(int64(back))
 	}

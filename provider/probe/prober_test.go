@@ -2,6 +2,7 @@ package probe
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -86,7 +87,11 @@ func (b *bench) run(d time.Duration) {
 
 // echo has the latest probe to a peer answered after rtt.
 func (b *bench) echo(x *target, rtt time.Duration) time.Duration {
-	m := x.sent[len(x.sent)-1]
+	return b.answer(x, x.sent[len(x.sent)-1], rtt)
+}
+
+// answer has a probe to a peer answered after rtt.
+func (b *bench) answer(x *target, m congestion.ProbeMessage, rtt time.Duration) time.Duration {
 	m.Echo = true
 	b.now = b.now.Add(rtt)
 	return b.probes.Echoed(x, b.now, m)
@@ -114,8 +119,14 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// TestOneWay measures both ways with synchronised clocks.
+// TestOneWay measures both ways with synchronised clocks: of the latest probe, and of one that others have followed.
 func TestOneWay(t *testing.T) {
+	for _, following := range []int{0, 1, 3} {
+		t.Run(fmt.Sprint(following), func(t *testing.T) { oneWay(t, following) })
+	}
+}
+
+func oneWay(t *testing.T, following int) {
 	clock, err := OpenClock(configured(often), "eth0", sources(slave, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -123,16 +134,17 @@ func TestOneWay(t *testing.T) {
 	defer clock.Close()
 	b := newBench(t, 1, clock)
 	x := b.peers[0]
-	for len(x.sent) == 0 {
+	for len(x.sent) <= following {
 		b.run(time.Millisecond)
 	}
-	m := &x.sent[len(x.sent)-1]
-	there := b.p.clock.Time(0)
-	m.Arrived, m.Domain = there.At, there.Domain
-	if b.echo(x, 50*time.Millisecond) == 0 {
+	m := x.sent[0].Reply(b.p.clock.Time(0), time.Millisecond)
+	if b.answer(x, m, 50*time.Millisecond) == 0 {
 		t.Fatal("no round trip")
 	}
 	p := x.place.Load()
+	if p.forth.Load() == 0 {
+		t.Error("no delay of one way")
+	}
 	if p.forth.Load()+p.back.Load() != p.rtt.Load() {
 		t.Errorf("%d ns there, %d back, %d in all", p.forth.Load(), p.back.Load(), p.rtt.Load())
 	}
