@@ -162,14 +162,15 @@ static void fill(struct op *o, unsigned int id)
 		o->b[k] = (unsigned char)(id * 131 + k * 7 + (k >> 8));
 }
 
-/* expose lets the peer read and write memory by a key. */
-static void expose(unsigned int id, uint64_t key, size_t n)
+/* expose lets the peer read and write memory by a key, or one of both: rights has r, w, or both. */
+static void expose(unsigned int id, uint64_t key, size_t n, const char *rights)
 {
+	uint64_t access = (strchr(rights, 'r') ? FI_REMOTE_READ : 0) | (strchr(rights, 'w') ? FI_REMOTE_WRITE : 0);
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct op *o = begin(id, n);
 
 	fill(o, id);
-	must(fi_mr_reg(domain, o->b, n, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &o->mr, NULL));
+	must(fi_mr_reg(domain, o->b, n, access, 0, key, 0, &o->mr, NULL));
 	if (counted) {
 		must(fi_cntr_open(domain, &attr, &o->count, NULL));
 		must(fi_mr_bind(o->mr, &o->count->fid, FI_REMOTE_WRITE));
@@ -249,6 +250,23 @@ static void atomic(unsigned int id, uint64_t key, uint64_t off, int op, int type
 		posted(fi_atomic(ep, e, 1, NULL, peer, off, key, (enum fi_datatype)type, (enum fi_op)op, o));
 }
 
+/* level_of is the flag by which a message is asked for at a completion level, or injected. */
+static uint64_t level_of(const char *level)
+{
+	static const struct {
+		const char *name;
+		uint64_t flag;
+	} levels[] = { { "transmit", FI_TRANSMIT_COMPLETE }, { "match", FI_MATCH_COMPLETE }, { "inject", FI_INJECT },
+		{ "injected", FI_INJECT_COMPLETE }, { "delivery", FI_DELIVERY_COMPLETE } };
+
+	for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
+		if (!strcmp(level, levels[k].name))
+			return levels[k].flag;
+	}
+	fprintf(stderr, "level %s is not known\n", level);
+	exit(1);
+}
+
 static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int has_data, uint64_t data,
 	const char *level)
 {
@@ -259,7 +277,7 @@ static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int ha
 	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = peer, .tag = tag, .context = o, .data = data };
 	long rc;
 
-	flags |= !strcmp(level, "match") ? FI_MATCH_COMPLETE : !strcmp(level, "inject") ? FI_INJECT : FI_TRANSMIT_COMPLETE;
+	flags |= level_of(level);
 	fill(o, id);
 	rc = tagged ? fi_tsendmsg(ep, &t, flags) : fi_sendmsg(ep, &m, flags);
 	if (rc == 0)
@@ -424,8 +442,8 @@ static void side(const char *provider)
 			search(id, (int)tagged, tag, FI_PEEK | FI_CLAIM | FI_COMPLETION);
 		} else if (sscanf(line, "take %u %zu", &id, &n) == 2) {
 			take(id, n);
-		} else if (sscanf(line, "expose %u %" SCNx64 " %zu", &id, &tag, &n) == 3) {
-			expose(id, tag, n);
+		} else if (sscanf(line, "expose %u %" SCNx64 " %zu %15s", &id, &tag, &n, level) == 4) {
+			expose(id, tag, n, level);
 		} else if (sscanf(line, "content %u %" SCNu64 " %zu", &id, &data, &n) == 3) {
 			answer("ok %" PRIx64 "\n", sum(ops[id % OPS].b + data, n));
 		} else if (sscanf(line, "withdraw %u", &id) == 1) {

@@ -132,7 +132,7 @@ func (x *pair) one(m message) error {
 // messages sends one of each kind.
 func (x *pair) messages(sizes []int) {
 	for _, n := range sizes {
-		levels := []string{"transmit", "match"}
+		levels := []string{"transmit", "match", "injected", "delivery"}
 		if n > 0 && n <= 192 {
 			levels = append(levels, "inject")
 		}

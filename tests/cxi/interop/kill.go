@@ -44,7 +44,7 @@ func killGroup(command, victim string, rounds int, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.say(fmt.Sprintf("expose %d c8 4096", killRegion))
+	_, err = a.say(fmt.Sprintf("expose %d c8 4096 rw", killRegion))
 	for round := 0; round < rounds && err == nil; round++ {
 		err = killOne(a, victim, r)
 	}
@@ -65,7 +65,7 @@ func killOne(a *process, victim string, r *rand.Rand) error {
 	for _, c := range []struct {
 		p    *process
 		line string
-	}{{a, "peer " + b.name}, {b, "peer " + a.name}, {b, fmt.Sprintf("expose %d c8 4096", killRegion)}} {
+	}{{a, "peer " + b.name}, {b, "peer " + a.name}, {b, fmt.Sprintf("expose %d c8 4096 rw", killRegion)}} {
 		if _, err := c.p.say(c.line); err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func (x *pair) refusedApart() error {
 	if _, err := x.a.do("peer %s", x.b.name); err != nil {
 		return err
 	}
-	for _, line := range []string{"receive 1 1 5 0 50000 0 0", "expose 2 8 4096"} {
+	for _, line := range []string{"receive 1 1 5 0 50000 0 0", "expose 2 8 4096 rw"} {
 		if _, err := x.b.do("%s", line); err != nil {
 			return err
 		}

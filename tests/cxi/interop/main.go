@@ -4,12 +4,12 @@
 //	peer B0 … B7                                     another side's name; each begins with "name B0 … B7"
 //	to N                                             what follows is for the peer that was named as N-th
 //	receive ID TAGGED TAG IGNORE BYTES DIRECTED MANY
-//	send ID TAGGED TAG BYTES HASDATA DATA LEVEL      "ok SUM"; LEVEL: transmit, match or inject
+//	send ID TAGGED TAG BYTES HASDATA DATA LEVEL      "ok SUM"; LEVEL: transmit, match, inject, injected or delivery
 //	search ID TAGGED TAG
 //	claim ID TAGGED TAG                              a search that sets aside what it finds
 //	take ID BYTES                                    receives that
 //	cancel ID
-//	expose ID KEY BYTES                              "ok KEY"; peers read and write them by that key
+//	expose ID KEY BYTES RIGHTS                       "ok KEY"; peers read (r), write (w) or both (rw) by that key
 //	count ID                                         "ok N": so many operations were counted at them
 //	content ID OFFSET BYTES                          "ok SUM" of a part of them
 //	withdraw ID                                      ends that

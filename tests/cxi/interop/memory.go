@@ -31,6 +31,9 @@ func (x *pair) memory() {
 		}
 	}
 	for _, key := range few {
+		for _, rights := range []string{"r", "w"} {
+			x.check(fmt.Sprintf("rights %s under key %d", rights, key), func() error { return x.rights(key, rights) })
+		}
 		for _, c := range atomicCases {
 			x.check(fmt.Sprintf("%+v under key %d", c, key), func() error { return x.atomic(key, c) })
 		}
@@ -46,9 +49,9 @@ func (x *pair) notifies() bool {
 	return !strings.HasSuffix(x.a.command, " cxi") && !strings.HasSuffix(x.b.command, " cxi")
 }
 
-// expose has the receiver let memory be reached, and returns its key.
-func (x *pair) expose(key uint64, size int) (uint64, error) {
-	said, err := x.b.do("expose 1 %x %d", key, size)
+// expose has the receiver let memory be reached with rights, and returns its key.
+func (x *pair) expose(key uint64, size int, rights string) (uint64, error) {
+	said, err := x.b.do("expose 1 %x %d %s", key, size, rights)
 	if err != nil {
 		return 0, err
 	}
@@ -82,7 +85,7 @@ func (x *pair) counts(want string) error {
 func (x *pair) put(key uint64, n int, level string) error {
 	const data = 0xfedcba9876543210
 	size, off := n+300, 77
-	key, err := x.expose(key, size)
+	key, err := x.expose(key, size, "rw")
 	if err != nil {
 		return err
 	}
@@ -105,7 +108,7 @@ func (x *pair) put(key uint64, n int, level string) error {
 // transferred writes and reads memory under a key, which is there for that time only.
 func (x *pair) transferred(key uint64, n int) error {
 	const size, off = 300000, 77
-	key, err := x.expose(key, size)
+	key, err := x.expose(key, size, "rw")
 	if err != nil {
 		return err
 	}
@@ -143,6 +146,48 @@ func (x *pair) transferred(key uint64, n int) error {
 		return err
 	}
 	return x.refused(key, size)
+}
+
+// rights reads and writes a region that allows one of both.
+func (x *pair) rights(key uint64, rights string) error {
+	const n = 300
+	key, err := x.expose(key, n, rights)
+	if err != nil {
+		return err
+	}
+	if bounded(key) {
+		err = x.half(key, n, rights)
+	}
+	if err == nil {
+		_, err = x.b.do("withdraw 1")
+	}
+	return err
+}
+
+// half reads and writes a region of n bytes, which allows what rights says, and looks at its content then.
+func (x *pair) half(key uint64, n int, rights string) error {
+	there, err := x.b.do("content 1 0 %d", n)
+	if err != nil {
+		return err
+	}
+	for _, c := range []struct{ right, post, end, refused string }{
+		{"r", fmt.Sprintf("read 2 %x 0 %d", key, n), "read 2 " + there, "refused 2"},
+		{"w", fmt.Sprintf("write 3 %x 0 %d", key, n), "sent 3", "refused 3"},
+	} {
+		if !strings.Contains(rights, c.right) {
+			c.end = c.refused
+		}
+		if _, err := x.a.do("%s", c.post); err != nil {
+			return err
+		}
+		if ends, _, err := x.await(1, 0); err != nil || ends[0] != c.end {
+			return fmt.Errorf("%s: %q, not %q: %w", c.post, ends, c.end, err)
+		}
+	}
+	if now, err := x.b.do("content 1 0 %d", n); err != nil || (now == there) == (rights == "w") {
+		return fmt.Errorf("%s was there, %s is: %w", there, now, err)
+	}
+	return nil
 }
 
 // refused goes over the end of a region, and to one that is withdrawn.
@@ -216,7 +261,7 @@ func (x *pair) perform(key uint64, op, kind, fetch int, operand, compare uint64)
 
 // atomic writes an element, changes it in each way, and reads it.
 func (x *pair) atomic(key uint64, c atomicCase) error {
-	key, err := x.expose(key, 256)
+	key, err := x.expose(key, 256, "rw")
 	if err != nil {
 		return err
 	}

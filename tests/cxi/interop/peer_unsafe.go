@@ -152,22 +152,27 @@ func (s *side) answered() error {
 func (s *side) expose(line string) error {
 	var id, n int
 	var key uint64
-	if _, err := fmt.Sscanf(line, "expose %d %x %d", &id, &key, &n); err != nil {
+	var rights string
+	if _, err := fmt.Sscanf(line, "expose %d %x %d %s", &id, &key, &n, &rights); err != nil {
 		return err
+	}
+	access := hw.Access(0)
+	for _, right := range rights {
+		access |= map[rune]hw.Access{'r': hw.RemoteRead, 'w': hw.RemoteWrite}[right]
 	}
 	o, _, err := s.begin(id, n)
 	if err != nil {
 		return err
 	}
 	o.fill(id)
-	r := hw.MatchRegion{Memory: o.memory, Key: key, Access: hw.RemoteRead | hw.RemoteWrite, Choose: s.chosen,
+	r := hw.MatchRegion{Memory: o.memory, Key: key, Access: access, Choose: s.chosen,
 		Data: s.chosen && !s.counted, Events: s.counted, Context: uint64(id)}
 	o.id, err = s.memory().Expose(&r)
 	key = r.Key
 	if err == nil {
 		err = s.answered()
 	}
-	if err == nil && !s.counted {
+	if err == nil && !s.counted && access&hw.RemoteWrite != 0 {
 		o.notify, err = s.memory().Expose(&hw.MatchRegion{Memory: o.memory, Key: key, Access: hw.RemoteWrite,
 			Notify: true})
 		if err == nil {

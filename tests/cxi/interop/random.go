@@ -250,7 +250,7 @@ func (x *crowd) begin() error {
 	for p := range x.sides {
 		x.ways[p] = make([]way, n)
 		key := []uint64{0, 50, 99, 100, 1 << 20}[x.r.IntN(5)]
-		said, err := x.sides[p].do("expose %d %x %d", regionID, key, regionBytes(n))
+		said, err := x.sides[p].do("expose %d %x %d rw", regionID, key, regionBytes(n))
 		if err != nil {
 			return err
 		}
