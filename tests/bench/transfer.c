@@ -2,6 +2,8 @@
  *
  * Posting and completing.
  */
+#include <sched.h>
+
 #include "bench.h"
 
 static void cq_error(struct node *n)
@@ -12,14 +14,17 @@ static void cq_error(struct node *n)
 	die("completion", e.err);
 }
 
-/* poll_cq counts what has completed. */
+/* poll_cq counts what has completed. If nothing has, it lets others run where that is asked for. */
 void poll_cq(struct node *n)
 {
 	struct fi_cq_tagged_entry e[16];
 	ssize_t got = fi_cq_read(n->cq, e, 16);
 
-	if (got == -FI_EAGAIN)
+	if (got == -FI_EAGAIN) {
+		if (n->yields)
+			sched_yield();
 		return;
+	}
 	if (got < 0)
 		cq_error(n);
 	uint64_t received = 0;

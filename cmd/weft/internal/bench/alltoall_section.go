@@ -201,7 +201,8 @@ func strangersLine(
 }
 
 const allToAllIntroduction = `Hosts, which are network namespaces, around a switch that sends %d Mbit/s to each, where
-nothing else is said, and keeps %d KiB for it; all ranks poll on two cores, %s.
+nothing else is said, and keeps %d KiB for it. The ranks share two cores and let each other
+run when they find nothing to do: %s.
 Time of the last rank in ms, medians (quartiles) of the rounds; the ways take turns in every round. *step*: one
 peer at a time; *all at once*: by messages; *off* and *on*: ` + "`fi_alltoall`, or `alltoallv`" + `, with
 FI_WEFT_RTT_SCHED_ENABLE=no and as it is by default, where the policy is adaptive; other
