@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -303,7 +304,7 @@ func (g *Group) sendJoins() {
 		if err == nil {
 			h := wire.CollJoin{Group: g.id, Size: uint32(len(g.members)), Rank: uint32(g.rank),
 				Settings: g.settingsOf()}
-			err = sendError(p.AMShort(wire.AMCollJoin, g.key, h.Put(e.rx.head[:]), nil))
+			err = outcome.OfPost(p.AMShort(wire.AMCollJoin, g.key, h.Put(e.rx.head[:]), nil))
 		}
 		switch err {
 		case nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -156,7 +157,7 @@ func (l *longSteps) read(m *collMember, s *collStep) fetchResult {
 		l.reads = append(l.reads, s)
 		return fetchPending
 	}
-	o, why := s.op, readError(err)
+	o, why := s.op, outcome.OfRead(err)
 	o.group.warn("read %d bytes of rank %d: %v", uint64(len(s.data))-s.done, s.peer, err)
 	l.refuse(m, s.request, why)
 	l.c.freeStep(s)

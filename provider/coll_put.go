@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -219,11 +220,11 @@ func (xs *exchanges) copying(t *collCopy, status hw.Status, err error) (int64, e
 	case errors.Is(err, hw.ErrKey), errors.Is(err, hw.ErrPermission): // no room for the key, or the kernel refuses
 		q.target.key, q.refused = hw.RemoteKey{}, true
 		return 0, nil
-	case err != nil && sendError(err) == fi.EAGAIN:
+	case err != nil && outcome.OfPost(err) == fi.EAGAIN:
 		return 0, fi.EAGAIN
 	case err != nil:
 		o.group.warn("copy %d bytes to or from rank %d: %v", n, o.group.rankOf(peer), err)
-		return 0, copyError(err)
+		return 0, outcome.OfCopy(err)
 	}
 	if q.copies == nil {
 		q.copies = t
@@ -272,7 +273,7 @@ func (t *collCopy) finished(err error) {
 	case o.status != fi.Success || errors.Is(err, hw.ErrKey): // the peer's operation has failed: its note comes
 	case err != nil:
 		o.group.warn("copy %d bytes to or from rank %d: %v", t.bytes, o.group.rankOf(t.peer), err)
-		xs.c.fail(o, copyError(err))
+		xs.c.fail(o, outcome.OfCopy(err))
 	default:
 		o.advancing = true
 		xs.placed(o, t.peer)

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -219,7 +220,7 @@ func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
 	}
 	h := wire.CollLong{CollStep: o.head(), Request: c.long.number(), Length: uint64(n),
 		Addr: addressOfBytes(s.data)}
-	if err := sendError(p.AMShort(wire.AMCollRTS, m.id, h.Put(sc.head[:]), nil)); err != nil {
+	if err := outcome.OfPost(p.AMShort(wire.AMCollRTS, m.id, h.Put(sc.head[:]), nil)); err != nil {
 		return false, err
 	}
 	s.id, s.exposed = h.Request, p.port.attr.Caps&hw.CapPeerMemory != 0

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/note"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -77,7 +78,7 @@ func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []b
 
 func (n noteEndpoint) Ask(to note.Path, stream uint64, w wire.NoticeWords) error {
 	var b [wire.NoticeWordsBytes]byte
-	return n.e.broken(sendError(to.(*path).AMShort(wire.AMNotice, stream, w.Put(b[:]), nil)))
+	return n.e.broken(outcome.OfPost(to.(*path).AMShort(wire.AMNotice, stream, w.Put(b[:]), nil)))
 }
 
 // Number, Count and Ring make a link a receiver of notifications; see [note.Peer].
