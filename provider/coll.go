@@ -80,7 +80,8 @@ func (e *leasedEP) openCollectives() {
 	}
 }
 
-func (c *collectives) handlers() map[hw.AMID]hw.Handler {
+// Handlers are those of the messages of collectives.
+func (c *collectives) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
 		wire.AMCollJoin: c.onJoin,
 		wire.AMCollStep: c.onStep,
@@ -92,10 +93,11 @@ func (c *collectives) handlers() map[hw.AMID]hw.Handler {
 	}
 }
 
-func (c *collectives) requested() bool { return c.queued.Load() != 0 }
+// Requested reports whether operations were posted. Any thread.
+func (c *collectives) Requested() bool { return c.queued.Load() != 0 }
 
-// busy reports whether there is work that no ring shows.
-func (c *collectives) busy() bool {
+// Busy reports whether there is work that no ring shows.
+func (c *collectives) Busy() bool {
 	return len(c.blocked) != 0 || c.long.busy() || c.queued.Load() != 0 || c.unsent() || c.ordered.timed()
 }
 
@@ -109,8 +111,8 @@ func (c *collectives) unsent() bool {
 	return false
 }
 
-// pump does that work, as far as it can be done.
-func (c *collectives) pump() {
+// Pump does that work, as far as it can be done.
+func (c *collectives) Pump() {
 	if c.queued.Load() != 0 {
 		c.startPosted()
 	}

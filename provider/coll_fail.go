@@ -230,8 +230,8 @@ func (c *collectives) failWhere(g *Group, hit func(o *collOp) bool) {
 	}
 }
 
-// sourceLost is called when a source is gone, after its last message.
-func (c *collectives) sourceLost(src hw.Source) {
+// SourceLost is called when a source is gone, after its last message.
+func (c *collectives) SourceLost(src hw.Source) {
 	c.early = slices.DeleteFunc(c.early, func(j earlyJoin) bool { return j.src == src })
 	for _, g := range c.groups {
 		if g == nil {
@@ -248,15 +248,15 @@ func (c *collectives) sourceLost(src hw.Source) {
 	}
 }
 
-// linkLost handles that a peer cannot be sent to any more.
-func (c *collectives) linkLost(l *link, _ fi.Errno) {
+// PeerLost handles that the peer of a link, of that number, cannot be sent to any more.
+func (c *collectives) PeerLost(number uint32, _ fi.Errno) {
 	for _, g := range c.groups {
 		if g == nil {
 			continue
 		}
 		for i := range g.members {
 			m := &g.members[i]
-			if m.link != l || m.dead {
+			if m.link == nil || m.link.index != number || m.dead {
 				continue
 			}
 			m.dead = true

@@ -35,8 +35,8 @@ var layers = [][]string{
 	{"cq", "eq", "stripe", "internal/proxy"},
 	{
 		"provider/atomics", "provider/claim", "provider/collective", "provider/cm", "provider/ordering",
-		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names", "provider/outcome", "provider/pages",
-		"provider/probe", "provider/refs", "provider/service", "provider/tables", "provider/tally",
+		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names",
+		"provider/outcome", "provider/pages", "provider/probe", "provider/refs", "provider/service", "provider/tables", "provider/tally",
 		"provider/watch",
 	},
 	{"internal/dataplane"},
