@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/av"
@@ -15,6 +16,7 @@ import (
 // Collective operations (fi_collective(3)). Package collective says what the
 // ranks of a group send each other; here is how it gets there:
 //
+//	coll_endpoint.go  what is needed of the endpoint
 //	coll.go        what an endpoint has for it, and its progress
 //	coll_group.go  groups: the members, how they join and leave
 //	coll_post.go   the calls, and their arguments
@@ -32,16 +34,11 @@ import (
 // open; else an RTS goes, and the receiver reads it or asks for fragments. What comes too early is kept, in the same
 // account as unexpected messages, so the same bound holds back senders.
 //
-// Everything below belongs to the holder of the progress lease, except what is
-// said to be under mu.
+// collectives is what the holder of the progress lease has, and the protocol of the messages. collGroups is for any
+// thread, and leads to it by collEndpoint.WithLease only.
 type collectives struct {
-	// ep is also used by threads that post, which have no lease: only what is Endpoint's.
-	ep *leasedEP
-
-	// groups are those that the endpoint has joined or is about to, by index;
-	// nil where there is none. Changed under the lease and mu, read under
-	// either.
-	groups []*Group
+	*collGroups
+	ep collLeased // immutable
 
 	joining    []*Group    // whose members are not all there
 	early      []earlyJoin // of members whose group is not known here
@@ -50,16 +47,31 @@ type collectives struct {
 	spareEarly *earlyStep
 	long       longSteps
 	ordered    exchanges
+	head       [wire.RTSBytes]byte // of a message that is sent
+	// scratch; cleared before an operation ends: the collector would take a pointer to freed memory for a fault
+	local  [1]hw.Segment
+	remote [1]hw.RemoteSegment
+}
+
+// collGroups are the groups that an endpoint has joined or is about to, and the operations posted to them. Any thread
+// may call its methods.
+type collGroups struct {
+	host collEndpoint // immutable
+	cfg  collSettings // immutable
 
 	// mu guards what posting threads leave to the lease holder. It is on the
 	// path of collective operations only, whose steps cost more.
-	mu          sync.Mutex
+	mu sync.Mutex
+	// groups are by index; nil where there is none. Changed under the lease and mu, read under either.
+	groups      []*Group
 	posted      pending.List[*collOp]
 	spare       []*collOp // the other array of posted
 	free        *collOp
 	persistent  map[*keptMemory]struct{} // of requests that are not freed
 	outstanding int                      // operations that have not ended
 	generation  uint32                   // of the last group
+	store       *exchange.Store          // of what is relayed; set for the first engine that may, then the lease holder's
+	always      bool                     // for tests, set before the first operation: relays that are not faster are used
 
 	// queued is the number of operations in posted, which progress reads without the lock. Written under mu, read
 	// by the lease holder; sequentially consistent.
@@ -69,15 +81,13 @@ type collectives struct {
 // maxCollectives is how many operations of an endpoint may be under way.
 const maxCollectives = 1024
 
-// openCollectives prepares an endpoint for collective operations if it is to
-// have them.
-func (e *leasedEP) openCollectives() {
-	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		c := &collectives{ep: e, persistent: map[*keptMemory]struct{}{}}
-		c.long = longSteps{c: c, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
-		c.ordered.c = c
-		e.coll = c
-	}
+// newCollectives prepares an endpoint for collective operations: the groups, and what the lease holder has of them.
+func newCollectives(host collEndpoint, leased collLeased, cfg collSettings) (*collGroups, *collectives) {
+	g := &collGroups{host: host, cfg: cfg, persistent: map[*keptMemory]struct{}{}}
+	c := &collectives{collGroups: g, ep: leased}
+	c.long = longSteps{c: c, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
+	c.ordered.c = c
+	return g, c
 }
 
 // Handlers are those of the messages of collectives.
@@ -94,7 +104,7 @@ func (c *collectives) Handlers() map[hw.AMID]hw.Handler {
 }
 
 // Requested reports whether operations were posted. Any thread.
-func (c *collectives) Requested() bool { return c.queued.Load() != 0 }
+func (c *collGroups) Requested() bool { return c.queued.Load() != 0 }
 
 // Busy reports whether there is work that no ring shows.
 func (c *collectives) Busy() bool {
@@ -141,16 +151,8 @@ func (c *collectives) startPosted() {
 	c.mu.Unlock()
 }
 
-// notify has progress start what was posted, and makes progress once.
-func (c *collectives) notify() {
-	r := c.ep.rx
-	r.callGo()
-	r.ring()
-	r.advance()
-}
-
 // group returns the group of a number, nil if there is none.
-func (c *collectives) group(id uint64) *Group {
+func (c *collGroups) group(id uint64) *Group {
 	i := uint32(id)
 	if i >= uint32(len(c.groups)) || c.groups[i] == nil || c.groups[i].id != id {
 		return nil
@@ -159,7 +161,7 @@ func (c *collectives) group(id uint64) *Group {
 }
 
 // find returns the group of an address. The caller has c.mu.
-func (c *collectives) find(addr fi.Addr) *Group {
+func (c *collGroups) find(addr fi.Addr) *Group {
 	if addr&av.CollAddrKind != av.CollGroupAddr {
 		return nil
 	}
@@ -174,7 +176,7 @@ func (c *collectives) find(addr fi.Addr) *Group {
 const groupIndexBits = 20
 
 // enter gives a group an index. The caller has c.mu and the lease.
-func (c *collectives) enter(g *Group) error {
+func (c *collGroups) enter(g *Group) error {
 	i := 0
 	for i < len(c.groups) && c.groups[i] != nil {
 		i++
@@ -204,7 +206,7 @@ func (c *collectives) member(src hw.Source, id uint64, rank uint32, what string)
 		return nil, nil
 	}
 	if rank < uint32(len(g.members)) {
-		if m = &g.members[rank]; m.joined && m.link != nil && !m.gone && m.src == src {
+		if m = &g.members[rank]; m.joined && m.peer != nil && !m.gone && m.src == src {
 			return g, m
 		}
 	}
@@ -214,14 +216,20 @@ func (c *collectives) member(src hw.Source, id uint64, rank uint32, what string)
 
 // malformed reports a message that a peer should not have sent.
 func (c *collectives) malformed(src hw.Source, format string, args ...any) {
-	c.ep.malformed(src, "collective: "+format, args...)
+	c.ep.Malformed(src, "collective: "+format, args...)
 }
 
 // control sends a message with a head of at most control.HeadMax bytes to a member, now or when there is room.
 func (c *collectives) control(m *collMember, id hw.AMID, header uint64, head []byte) {
-	if m.link != nil && !m.dead {
-		c.ep.rx.send(c.ep, m.link, id, header, head)
+	if m.peer != nil && !m.dead {
+		c.ep.Send(m.peer, id, header, head)
 	}
+}
+
+// refuse logs why a call is refused and returns err.
+func (c *collGroups) refuse(err error, format string, args ...any) error {
+	log.Warnf(log.EPData, format, args...)
+	return err
 }
 
 // warn logs what went wrong with a group.

@@ -3,7 +3,6 @@ package provider
 import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -14,19 +13,20 @@ type arrivals struct {
 	left    int         // peers that are not counted
 }
 
-// checkArrivals has readers of a counter of arrivals make progress of the endpoint. Errors: fi.EDOMAIN for a counter of
-// another domain, fi.EINVAL for one that counts bytes, or what stopped the system from giving descriptors.
-func (d *Domain) checkArrivals(c *cq.Counter) error {
-	if !d.queues.Has(c) {
-		return refuse(log.EPData, fi.EDOMAIN, "alltoallv: the counter of arrivals is of another domain")
+// checkArrivals has readers of a counter of arrivals make progress of the endpoint. Errors: fi.EINVAL for one that
+// counts bytes, fi.EDOMAIN for a counter of another domain, or what stopped the system from giving descriptors.
+func (c *collGroups) checkArrivals(counter *cq.Counter) error {
+	if counter.Bytes() {
+		return c.refuse(fi.EINVAL, "alltoallv: the counter of arrivals counts bytes, not peers")
 	}
-	if c.Bytes() {
-		return refuse(log.EPData, fi.EINVAL, "alltoallv: the counter of arrivals counts bytes, not peers")
+	switch err := c.host.CountsAt(counter); err {
+	case nil:
+		return nil
+	case fi.EDOMAIN:
+		return c.refuse(err, "alltoallv: the counter of arrivals is of another domain")
+	default:
+		return c.refuse(fi.ErrnoOf(err), "alltoallv: counter of arrivals: %v", err)
 	}
-	if err := d.drives.Drive(c); err != nil {
-		return refuse(log.EPData, fi.ErrnoOf(err), "alltoallv: counter of arrivals: %v", err)
-	}
-	return nil
 }
 
 // startArrivals has an operation count arrivals at a counter, if there is one; peers without bytes count at once.

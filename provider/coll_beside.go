@@ -65,7 +65,8 @@ func (xs *exchanges) openBesides() {
 	if b.link != 0 {
 		return
 	}
-	if board, ok := e.ports[0].Iface.(hw.Noticeboard); ok && e.ports[0].attr.Caps&hw.CapSameHost != 0 {
+	local := e.Ports()[0]
+	if board, ok := local.Iface.(hw.Noticeboard); ok && local.Caps&hw.CapSameHost != 0 {
 		b.own = board.OwnNotice()
 	}
 	b.link = linkName(e)
@@ -73,28 +74,29 @@ func (xs *exchanges) openBesides() {
 
 // linkName identifies the link of an endpoint's network transports among those of the host: by the network namespace,
 // the transports and the address that the endpoint is bound to. It is not 0.
-func linkName(e *leasedEP) uint64 {
+func linkName(e collLeased) uint64 {
 	h := fnv.New64a()
 	if here, err := proc.This(); err == nil {
 		_ = binary.Write(h, binary.LittleEndian, here.NetNS)
 	}
-	for _, p := range e.ports {
-		if p.attr.Caps&hw.CapSameHost == 0 {
-			_, _ = h.Write([]byte(p.attr.DeviceName + "\x00"))
+	for _, p := range e.Ports() {
+		if p.Caps&hw.CapSameHost == 0 {
+			_, _ = h.Write([]byte(p.DeviceName + "\x00"))
 		}
 	}
-	_ = binary.Write(h, binary.LittleEndian, e.name.Family)
-	_, _ = h.Write(e.name.IP[:])
+	name := e.Name()
+	_ = binary.Write(h, binary.LittleEndian, name.Family)
+	_, _ = h.Write(name.IP[:])
 	return h.Sum64() | 1
 }
 
 // near reports whether a member shares this host's memory.
 func (m *collMember) near() bool {
-	if m.link == nil {
+	if m.peer == nil {
 		return false
 	}
-	p := m.link.path.Load()
-	return p != nil && p.port != nil && p.port.attr.Caps&hw.CapSameHost != 0
+	p, ok := m.peer.Ready()
+	return ok && p.Over().Caps&hw.CapSameHost != 0
 }
 
 // share has an engine know which members are on this host.
@@ -111,7 +113,7 @@ func (x *collExchange) share(g *Group) {
 // refresh has an engine know what the other members of the host do, if it has not just been done, and returns the
 // time. It is called before the engine's events.
 func (xs *exchanges) refresh(o *collOp) congestion.Time {
-	now, x := xs.c.ep.now(), o.exchange
+	now, x := xs.c.ep.Now(), o.exchange
 	if len(x.besides) == 0 || now.Sub(x.readAt) < useEvery {
 		return now
 	}
@@ -126,10 +128,14 @@ func (xs *exchanges) refresh(o *collOp) congestion.Time {
 
 // read is what another member does, nothing if it is not known or uses another link.
 func (b *besides) read(m *collMember, seen *beside, now congestion.Time) exchange.Use {
-	if m.left || m.gone || m.dead || !m.near() {
+	if m.left || m.gone || m.dead || m.peer == nil {
 		return exchange.Use{}
 	}
-	reader, ok := m.link.path.Load().Endpoint.(hw.NoticeReader)
+	p, ok := m.peer.Ready()
+	if !ok || p.Over().Caps&hw.CapSameHost == 0 {
+		return exchange.Use{}
+	}
+	reader, ok := p.Transport().(hw.NoticeReader)
 	if !ok {
 		return exchange.Use{}
 	}

@@ -13,14 +13,14 @@ func (h *hosts) published(rank, of int, seen *beside, later congestion.Time) exc
 	h.t.Helper()
 	writer := leasedOf(h.sides[of].ep)
 	writer.rx.acquire()
-	writer.coll.ordered.beside.wrote = 0
-	writer.coll.ordered.publish(writer.now())
+	writer.collective.ordered.beside.wrote = 0
+	writer.collective.ordered.publish(writer.now())
 	writer.rx.give()
 	reader := leasedOf(h.sides[rank].ep)
 	reader.rx.acquire()
 	defer reader.rx.give()
 	g := h.groups[rank]
-	return reader.coll.ordered.beside.read(&g.members[of], seen, reader.now()+later)
+	return reader.collective.ordered.beside.read(&g.members[of], seen, reader.now()+later)
 }
 
 // TestBesides: the members of a host know what each other's operations do on its link while these are under way, and
@@ -75,7 +75,7 @@ func (h *hosts) notPublished(seen *beside) {
 	reader := leasedOf(h.sides[0].ep)
 	reader.rx.acquire()
 	defer reader.rx.give()
-	b, m := &reader.coll.ordered.beside, &h.groups[0].members[1]
+	b, m := &reader.collective.ordered.beside, &h.groups[0].members[1]
 	read := func(later congestion.Time) bool { return b.read(m, seen, reader.now()+later).On }
 	if !read(0) || !read(congestion.Time(staleUse/2)) {
 		h.t.Error("nothing is read of a member that has just published")
@@ -102,7 +102,7 @@ func TestBesideLinks(t *testing.T) {
 	h := newHosts(t, 2, nil)
 	var links [4]uint64
 	for i, s := range h.sides {
-		links[i] = linkName(leasedOf(s.ep))
+		links[i] = linkName(collHolder{leasedOf(s.ep)})
 	}
 	if links[0] != links[1] || links[2] != links[3] || links[0] == links[2] || links[0] == 0 {
 		t.Errorf("links %#x", links)

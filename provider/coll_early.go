@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"unsafe"
-
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -40,12 +38,9 @@ type earlyStep struct {
 	word    exchange.Word   // of a word
 }
 
-// earlyCost is what an unexpected message counts beside its payload, and earlyOffer what a target, grant or word does
-// among a member's early ones, in bytes: more than it costs, so that no member has many kept.
-const (
-	earlyCost  = uint64(unsafe.Sizeof(earlyStep{}))
-	earlyOffer = 8 << 10
-)
+// earlyOffer is what a target, grant or word counts among a member's early ones, in bytes: more than it costs, so that
+// no member has many kept.
+const earlyOffer = 8 << 10
 
 // maxEarlyChunks bounds what is kept of a member's chunks: those of as many operations as it
 // may have under way, and earlyOffer for each of its offers and credits.
@@ -67,19 +62,15 @@ func (c *collectives) holdStep(g *Group, m *collMember, h *earlyStep, payload []
 	} else {
 		c.spareEarly = step.next
 	}
-	*step = *h
-	if len(payload) != 0 {
-		addr, err := c.ep.rx.Pool.Get(len(payload))
-		if err != nil {
-			g.warn("no memory to hold a message: %v", err)
-			step.next, c.spareEarly = c.spareEarly, step
-			c.doom(g, h.head.Seq, fi.ENOMEM)
-			return false
-		}
-		step.payload = addr
-		copy(bytesAt(addr, uint64(len(payload))), payload)
+	addr, err := c.ep.Hold(payload, int(h.cost()))
+	if err != nil {
+		g.warn("no memory to hold a message: %v", err)
+		step.next, c.spareEarly = c.spareEarly, step
+		c.doom(g, h.head.Seq, fi.ENOMEM)
+		return false
 	}
-	c.ep.rx.hold(int(step.cost()), int(step.cost()))
+	*step = *h
+	step.payload = addr
 	if m.ahead == nil {
 		m.ahead, m.aheadLast = step, step
 	} else {
@@ -130,10 +121,11 @@ func (m *collMember) takeEarly(seq uint32) *earlyStep {
 
 // freeEarly gives an unexpected message's memory back.
 func (c *collectives) freeEarly(h *earlyStep) {
+	n := 0
 	if h.payload != 0 {
-		c.ep.rx.Pool.Put(h.payload, int(h.head.Length))
+		n = int(h.head.Length)
 	}
-	c.ep.rx.unhold(int(h.cost()), int(h.cost()))
+	c.ep.Unhold(h.payload, n, int(h.cost()))
 	*h = earlyStep{next: c.spareEarly}
 	c.spareEarly = h
 }

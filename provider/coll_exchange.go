@@ -23,7 +23,7 @@ import (
 // they are kept as the messages of steps are. There are two for each member at most:
 // a sender goes on when it has an answer.
 //
-// All belongs to the holder of the progress lease, except what is said to be under collectives.mu.
+// All belongs to the holder of the progress lease.
 type exchanges struct {
 	c      *collectives // immutable
 	list   []*collOp    // under way
@@ -31,9 +31,7 @@ type exchanges struct {
 	copied int64        // by puts and gets in this thread, since it began to serve an operation
 	key    [wire.CollKey]byte
 	beside besides
-	store  *exchange.Store // of what is relayed, set under collectives.mu for the first engine that may
-	always bool            // for tests, set before the first operation: relays that are not faster are used, too
-	lens   [2][]int64      // of what a member gives and gets, by peer, while an operation begins
+	lens   [2][]int64 // of what a member gives and gets, by peer, while an operation begins
 }
 
 // exchangeChunk is the most bytes of a chunk, exchangeShort those of a slice that goes at once and
@@ -48,6 +46,7 @@ const (
 // collExchange is the part of an operation that an engine orders. It belongs to the lease holder
 // from the operation's start on.
 type collExchange struct {
+	c       *collectives // set when an operation begins
 	engine  *exchange.Engine
 	peers   exchangePeers
 	given   []byte
@@ -93,7 +92,7 @@ func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {
 // ordered reports whether an all-to-all of slices of a length goes by an engine: alike at all
 // members, as they agreed when they joined.
 func (g *Group) ordered(slice uint64) bool {
-	named := g.ep.domain.cfg.AllToAll
+	named := g.c.cfg.AllToAll
 	return g.scheduled && (slice >= exchangeLong || named == "message" || named == "put" || named == "get")
 }
 
@@ -106,19 +105,18 @@ func (g *Group) exchanger() (*collExchange, error) {
 		return x, nil
 	}
 	n := len(g.members)
-	cfg, err := exchangeConfig(g.ep.domain.cfg, n-1)
+	cfg, err := exchangeConfig(g.c.cfg.Config, n-1)
 	if err != nil {
-		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
+		return nil, g.c.refuse(fi.EINVAL, "alltoall: %v", err)
 	}
 	if g.relays {
-		cfg.Piece, cfg.Store, cfg.Always = relayPiece, g.c.ordered.relayStore(), g.c.ordered.always
+		cfg.Piece, cfg.Store, cfg.Always = relayPiece, g.c.relayStore(), g.c.always
 	}
 	x := &collExchange{peers: exchangePeers{slots: make([]int32, n-1)}}
 	cfg.Seen = func(peer int) (queue, dev time.Duration, ok bool) { return x.row(g, peer) }
 	if x.engine, err = exchange.New(cfg); err != nil {
-		return nil, g.ep.refuse(fi.EINVAL, "alltoall: %v", err)
+		return nil, g.c.refuse(fi.EINVAL, "alltoall: %v", err)
 	}
-	x.share(g)
 	return x, nil
 }
 
@@ -132,6 +130,10 @@ func (g *Group) rankOf(peer int) int { return (g.rank + 1 + peer) % len(g.member
 // beginExchange begins the part of an operation that an engine orders.
 func (xs *exchanges) begin(o *collOp) {
 	g, x := o.group, o.exchange
+	if x.c == nil {
+		x.c = xs.c
+		x.share(g)
+	}
 	if x.inPlace {
 		copy(o.scratch, x.got)
 		x.given = o.scratch
@@ -212,7 +214,7 @@ func (xs *exchanges) onChunk(src hw.Source, id uint64, head, payload []byte) {
 // for one that expects some.
 func (xs *exchanges) unexpected(m *collMember, seq uint32) {
 	note := wire.CollNote{Seq: seq, Status: fi.ETRUNC}
-	xs.say(m, note.Put(xs.c.ep.rx.head[:]))
+	xs.say(m, note.Put(xs.c.head[:]))
 }
 
 // takeChunk takes in a fragment: its bytes are in place when the engine knows of them.
@@ -310,8 +312,8 @@ func (xs *exchanges) goOn(o *collOp) {
 		xs.sendPieces(o)
 	}
 	o.advancing = false
-	x.count(xs.c.ep.stats)
-	xs.publish(xs.c.ep.now())
+	x.count(xs.c.ep.Stats())
+	xs.publish(xs.c.ep.Now())
 	if o.status != fi.Success || x.sent() && x.flying == 0 && x.engine.Done() {
 		xs.c.end(o)
 	}
@@ -324,7 +326,7 @@ func (x *collExchange) sent() bool {
 
 // choose takes what the engine says is to be sent, and sends what is short.
 func (xs *exchanges) choose(o *collOp) {
-	g, x, now := o.group, o.exchange, xs.c.ep.now()
+	g, x, now := o.group, o.exchange, xs.c.ep.Now()
 	for a, ok := x.engine.Next(now); ok && o.status == fi.Success; a, ok = x.engine.Next(now) {
 		m := &g.members[g.rankOf(a.Peer)]
 		switch a.Kind {
@@ -333,9 +335,9 @@ func (xs *exchanges) choose(o *collOp) {
 		case exchange.SendPiece:
 			x.pieces = append(x.pieces, pendingPiece{action: a})
 		case exchange.SendNote:
-			xs.say(m, (&wire.CollRelay{CollStep: o.head(), Note: a.Note}).Put(xs.c.ep.rx.head[:]))
+			xs.say(m, (&wire.CollRelay{CollStep: o.head(), Note: a.Note}).Put(xs.c.head[:]))
 		default:
-			xs.say(m, (&wire.CollWord{CollStep: o.head(), Word: a.Word}).Put(xs.c.ep.rx.head[:]))
+			xs.say(m, (&wire.CollWord{CollStep: o.head(), Word: a.Word}).Put(xs.c.head[:]))
 		}
 	}
 }
@@ -379,39 +381,37 @@ func (xs *exchanges) sendTo(o *collOp, peer int, p *pendingChunks) bool {
 
 // sendPart sends a fragment of the first pending chunk of a peer.
 func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
-	e, g, x := xs.c.ep, o.group, o.exchange
+	g, x := o.group, o.exchange
 	m := &g.members[g.rankOf(peer)]
 	if m.dead {
 		return fi.ECONNRESET
 	}
-	path, err := e.connect(m.link)
+	path, err := m.peer.Connect()
 	if err != nil {
 		return err
 	}
-	path.port.wake()
-	lease := e.progressStripe
-	sc := &e.scratch[lease]
+	over := path.Over()
+	over.Wake()
 	p.head.Length = p.ends[0] - p.head.Offset
 	switch q := x.peers.at(peer); {
 	case p.head.Total > exchangeShort && g.gets && q.region != nil:
 		xs.grant(o, m, peer, p)
 		return nil
-	case p.head.Total > exchangeShort && g.puts && q.target.port == path.port && !q.refused:
+	case p.head.Total > exchangeShort && g.puts && q.target.port == over && !q.refused:
 		n, err := xs.put(o, path, peer, &p.head)
 		p.sent(n)
 		return err
 	case g.puts && q.copies != nil:
 		return fi.EAGAIN // what was put before is counted before
 	}
-	n := min(p.head.Length, int64(path.port.attr.MaxAMBcopy))
+	n := min(p.head.Length, int64(over.MaxAMBcopy))
 	h := wire.CollChunk{CollStep: o.head(), Part: p.head}
 	data := []byte(nil)
 	if n != 0 {
 		in := x.peers.at(peer).in
 		data = x.given[in.Off:][:in.Len][p.head.Offset:][:n]
 	}
-	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(n)})
-	if err := e.sendPayload(path, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, int(n), lease); err != nil {
+	if err := xs.c.ep.Post(path, wire.AMCollStep, m.id, h.Put(xs.c.head[:]), data); err != nil {
 		return err
 	}
 	p.sent(n)
@@ -423,7 +423,7 @@ func (xs *exchanges) pump() {
 	if len(xs.list) == 0 {
 		return
 	}
-	now := xs.c.ep.now()
+	now := xs.c.ep.Now()
 	xs.publish(now)
 	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange
@@ -463,14 +463,14 @@ func (xs *exchanges) drop(o *collOp) {
 	}
 	o.exchange = nil
 	xs.list = slices.DeleteFunc(xs.list, func(p *collOp) bool { return p == o })
-	xs.publish(xs.c.ep.now())
+	xs.publish(xs.c.ep.Now())
 	x.stop()
 	xs.dropCopies(x)
 	x.given, x.got, x.inPlace = nil, nil, false
 	xs.c.mu.Lock()
 	if o.status == fi.Success { // else it does not know what has come of its chunks
 		g.report, g.last = x.engine.Report(), x
-		x.ended = xs.c.ep.now()
+		x.ended = xs.c.ep.Now()
 		g.report.Took = x.ended.Sub(x.began)
 		g.spare = append(g.spare, x)
 	} else if g.last == x {

@@ -261,7 +261,7 @@ func TestExchangeForged(t *testing.T) {
 	out := memory[slice : 3*slice]
 	c.postAllToAll(0, g, buf, out, slice)
 	s.ep.Progress()
-	coll, src := s.ep.coll, g.members[1].src
+	coll, src := leasedOf(s.ep).collective, g.members[1].src
 	o := g.ops[0]
 	r := leasedOf(s.ep).rx
 	r.acquire()
@@ -344,7 +344,7 @@ func TestJoinSettings(t *testing.T) {
 	if err := (&large).Differs(&large); err != nil {
 		t.Error(err)
 	}
-	g.agree(1, &large)
+	g.agree(leasedOf(c.sides[0].ep).collective, 1, &large)
 	r.give()
 	c.until("error event", func() bool {
 		_, _, err := c.sides[0].eq.Read(make([]byte, 64), 0)
@@ -369,7 +369,7 @@ func TestExchangeInvitedEarly(t *testing.T) {
 		defer e.rx.give()
 		step := wire.CollStep{Seq: seq, Kind: collective.AllToAll, Rank: 1}
 		w := wire.CollWord{CollStep: step, Word: exchange.Word{Invite: true}}
-		s.ep.coll.onNote(g.members[1].src, g.id, w.Put(head), nil)
+		leasedOf(s.ep).collective.onNote(g.members[1].src, g.id, w.Put(head), nil)
 	}
 	for seq := range uint32(3) {
 		invite(seq)

@@ -25,7 +25,7 @@ func (c *collectives) fail(o *collOp, why fi.Errno) {
 	h := wire.CollNote{Seq: o.seq, Status: why}
 	for i := range g.members {
 		if m := &g.members[i]; !m.left && !m.gone {
-			c.control(m, wire.AMCollNote, m.id, h.Put(c.ep.rx.head[:]))
+			c.control(m, wire.AMCollNote, m.id, h.Put(c.head[:]))
 		}
 	}
 	if !o.advancing {
@@ -39,20 +39,20 @@ func (c *collectives) fail(o *collOp, why fi.Errno) {
 // Endpoint.Collective.
 func (g *Group) Fail(why fi.Errno, context uint64) error {
 	if why < 1 {
-		return g.ep.refuse(fi.EINVAL, "fail a collective operation: errno %d", int(why))
+		return g.c.refuse(fi.EINVAL, "fail a collective operation: errno %d", int(why))
 	}
-	if g.ep.state.Load() != stateEnabled {
+	if !g.c.host.Enabled() {
 		return fi.EOPBADSTATE
 	}
 	if err := g.c.postRefused(g.Addr(), why, context); err != nil {
 		return err
 	}
-	g.c.notify()
+	g.c.host.Notify()
 	return nil
 }
 
 // postRefused leaves an operation to progress that fails when it begins.
-func (c *collectives) postRefused(group fi.Addr, why fi.Errno, context uint64) error {
+func (c *collGroups) postRefused(group fi.Addr, why fi.Errno, context uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g, err := c.ready(group)
@@ -145,7 +145,7 @@ func (c *collectives) onNote(src hw.Source, id uint64, head, payload []byte) {
 		for i := range g.members {
 			m := &g.members[i]
 			switch {
-			case !m.joined || m.gone || m.src != src || m.link == nil:
+			case !m.joined || m.gone || m.src != src || m.peer == nil:
 			case h.Status != fi.Success:
 				c.doom(g, h.Seq, h.Status)
 				c.long.takeBackWhere(g, func(s *collStep) bool {
@@ -178,7 +178,7 @@ func (c *collectives) leftEarly(src hw.Source, group uint64) {
 			continue
 		}
 		for i := range g.members {
-			if m := &g.members[i]; m.joined && m.link != nil && !m.gone && m.src == src && m.id == group {
+			if m := &g.members[i]; m.joined && m.peer != nil && !m.gone && m.src == src && m.id == group {
 				m.left = true
 				c.starve(g, m)
 				return
@@ -239,7 +239,7 @@ func (c *collectives) SourceLost(src hw.Source) {
 		}
 		for i := range g.members {
 			m := &g.members[i]
-			if !m.joined || m.gone || m.link == nil || m.src != src {
+			if !m.joined || m.gone || m.peer == nil || m.src != src {
 				continue
 			}
 			m.gone = true
@@ -256,12 +256,12 @@ func (c *collectives) PeerLost(number uint32, _ fi.Errno) {
 		}
 		for i := range g.members {
 			m := &g.members[i]
-			if m.link == nil || m.link.index != number || m.dead {
+			if m.peer == nil || m.peer.Number() != number || m.dead {
 				continue
 			}
 			m.dead = true
 			if !m.joined {
-				g.failed(fi.ECONNRESET)
+				g.failed(c, fi.ECONNRESET)
 			}
 			c.failWhere(g, func(o *collOp) bool { return c.sendsTo(o, i) })
 			c.long.takeBackWhere(g, func(s *collStep) bool { return s.peer == i })
@@ -286,39 +286,39 @@ func (c *collectives) sendsTo(o *collOp, rank int) bool {
 }
 
 // cancelAll ends all operations of a group that is left. The members have this one's word of that before.
-func (g *Group) cancelAll() {
+func (g *Group) cancelAll(c *collectives) {
 	for _, o := range g.ops {
 		if o.status == fi.Success {
 			o.status = fi.ECANCELED
-			g.c.end(o)
+			c.end(o)
 		}
 	}
-	g.c.long.takeBackWhere(g, func(*collStep) bool { return true })
+	c.long.takeBackWhere(g, func(*collStep) bool { return true })
 }
 
 // dropEarly drops what came for operations that will not be.
-func (g *Group) dropEarly() {
+func (g *Group) dropEarly(c *collectives) {
 	for i := range g.members {
 		m := &g.members[i]
 		for h := m.ahead; h != nil; {
 			next := h.next
 			if h.kind == earlyRTS {
-				g.c.long.refuse(m, h.head.Request, fi.ECANCELED)
+				c.long.refuse(m, h.head.Request, fi.ECANCELED)
 			}
-			g.c.freeEarly(h)
+			c.freeEarly(h)
 			h = next
 		}
 		m.ahead, m.aheadLast = nil, nil
 	}
 	// nothing is left to be sent: cancelAll has dropped it
-	g.c.blocked = slices.DeleteFunc(g.c.blocked, func(m *collMember) bool {
+	c.blocked = slices.DeleteFunc(c.blocked, func(m *collMember) bool {
 		m.blocked = m.queue != nil
 		return !m.blocked
 	})
 }
 
 // close gives the memory back. No group is left.
-func (c *collectives) close() {
+func (c *collGroups) close() {
 	for o := c.free; o != nil; o = o.next {
 		o.drop()
 	}

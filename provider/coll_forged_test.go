@@ -33,7 +33,7 @@ func (f copyForm) forge(t *testing.T) *forgery {
 	in, out := make([]byte, 2*forgedSlice), make([]byte, 2*forgedSlice)
 	c.postAllToAll(0, g, in, out, forgedSlice)
 	s.ep.Progress()
-	y := &forgery{c: c, g: g, coll: s.ep.coll, ep: leasedOf(s.ep), src: g.members[1].src, op: g.ops[0]}
+	y := &forgery{c: c, g: g, coll: leasedOf(s.ep).collective, ep: leasedOf(s.ep), src: g.members[1].src, op: g.ops[0]}
 	y.own = wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
 	y.ep.rx.acquire()
 	return y
@@ -132,7 +132,7 @@ func TestGetForged(t *testing.T) {
 	y.step(&wire.CollRefusal{CollStep: own}, "x")
 	y.step(&wire.CollPut{CollChunk: wire.CollChunk{CollStep: own, Part: first}, Bytes: 64}, "") // where none is taken
 	q := y.op.exchange.peers.at(0)
-	q.target = putTarget{port: &port{}} // an offer over a transport that is not the path's: nothing is got
+	q.target = putTarget{port: &collPort{}} // an offer over a transport that is not the path's: nothing is got
 	bad := []exchange.Chunk{
 		{Total: forgedSlice, Offset: 100, Length: 64},
 		{Total: forgedSlice, Offset: forgedSlice - 64, Length: 64},

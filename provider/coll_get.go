@@ -18,7 +18,7 @@ import (
 // with what a put reads.
 
 // takesGets reports whether chunks come over the port as gets.
-func (p *port) takesGets() bool { return p.attr.Caps&hw.CapGetZcopy != 0 && p.keysOnly() }
+func (p *collPort) takesGets() bool { return p.Caps&hw.CapGetZcopy != 0 && p.keysOnly() }
 
 // grant lets a peer get the first pending chunk.
 func (xs *exchanges) grant(o *collOp, m *collMember, peer int, p *pendingChunks) {
@@ -30,7 +30,7 @@ func (xs *exchanges) grant(o *collOp, m *collMember, peer int, p *pendingChunks)
 	q.given[q.gives] = p.ends[0]
 	q.gives++
 	h := wire.CollGrant{CollStep: o.head(), Part: p.head}
-	xs.c.control(m, wire.AMCollCTS, m.id, h.Put(xs.c.ep.rx.head[:]))
+	xs.c.control(m, wire.AMCollCTS, m.id, h.Put(xs.c.head[:]))
 	p.sent(p.head.Length)
 }
 
@@ -100,7 +100,7 @@ func (xs *exchanges) fetch(o *collOp, peer int) error {
 	if m.dead {
 		return fi.ECONNRESET
 	}
-	path, err := xs.c.ep.connect(m.link)
+	path, err := m.peer.Connect()
 	if err != nil {
 		return err
 	}
@@ -110,13 +110,13 @@ func (xs *exchanges) fetch(o *collOp, peer int) error {
 	h := &p.head
 	h.Length = p.ends[0] - h.Offset
 	n := int64(0)
-	if q.target.port == path.port {
+	if q.target.port == path.Over() {
 		n = min(h.Length, putPiece)
 		data := x.got[q.out.Off:][:q.out.Len][h.Offset:][:n]
 		t := xs.newCopy(o, peer, h, n)
-		local := append(xs.c.ep.rx.local[:0], hw.Segment{Addr: pointerAt(addressOfBytes(data)), Len: int(n)})
-		status, err := path.Endpoint.(hw.OneSided).GetZcopy(local, uint64(h.Offset), q.target.key, &t.done)
-		xs.c.ep.rx.local[0] = hw.Segment{}
+		xs.c.local[0] = segmentOf(data)
+		status, err := path.Transport().(hw.OneSided).GetZcopy(xs.c.local[:], uint64(h.Offset), q.target.key, &t.done)
+		xs.c.local[0] = hw.Segment{}
 		if n, err = xs.copying(t, status, err); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (xs *exchanges) land(o *collOp, m *collMember, peer int) {
 	for t := q.copies; t != nil && t.ended && t.err == nil; t = q.copies {
 		if xs.next(o, m, peer, &t.part, t.bytes) {
 			o.exchange.arrived(o, peer, uint64(t.part.Total))
-			xs.c.ep.stats.Rx(stats.RxExchangeGot, uint64(t.bytes))
+			xs.c.ep.Stats().Rx(stats.RxExchangeGot, uint64(t.bytes))
 		}
 		q.copies = t.next
 		xs.freeCopy(t)
@@ -145,7 +145,7 @@ func (xs *exchanges) land(o *collOp, m *collMember, peer int) {
 	if gets := o.exchange.peers.getsOf(peer); q.refused && q.copies == nil && !gets.said {
 		gets.said = true
 		h := wire.CollRefusal{CollStep: o.head(), From: uint64(gets.grants.head.Offset)}
-		xs.c.control(m, wire.AMCollStep, m.id, h.Put(xs.c.ep.rx.head[:]))
+		xs.c.control(m, wire.AMCollStep, m.id, h.Put(xs.c.head[:]))
 	}
 }
 

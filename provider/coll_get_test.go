@@ -49,10 +49,7 @@ func TestGetRefused(t *testing.T) {
 		for _, left := range []int{0, 1, 3} {
 			c := open(t, 3, nil)
 			groups := c.joinAll(everyRank(3))
-			path, ok := groups[0].members[1].link.ready()
-			if !ok {
-				t.Fatal("rank 0 is not connected to rank 1")
-			}
+			_, path := c.sides[0].pathTo(&c.sides[1].side)
 			path.Endpoint = &refusingEndpoint{path.Endpoint, path.Endpoint.(hw.OneSided), left}
 			c.allToAll(r, groups, slice)
 			got := byGets.bytes(c.sides[0])

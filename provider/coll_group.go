@@ -10,10 +10,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/exchange"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
-	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -41,8 +38,7 @@ const (
 // Group is an endpoint's part in a group of collective operations: what
 // fi_join_collective returns.
 type Group struct {
-	ep    *leasedEP
-	c     *collectives
+	c     *collGroups
 	refs  refs.Count
 	state atomic.Uint32 // stored by the lease holder, loaded by any thread; sequentially consistent
 
@@ -75,7 +71,7 @@ type Group struct {
 	ops     map[uint32]*collOp  // under way
 	doomed  map[uint32]fi.Errno // operations that failed elsewhere before they began here
 
-	// Under collectives.mu.
+	// Under collGroups.mu.
 	next   uint32 // number of the next operation to be posted
 	plans  map[collective.Call]*collective.Plan
 	spare  []*collExchange // of operations that have ended, with what they know of the paths
@@ -85,7 +81,7 @@ type Group struct {
 
 // collMember is one member as this one sees it.
 type collMember struct {
-	link     *link     // used until the group closes; nil for this endpoint itself
+	peer     collPeer  // used until the group closes; nil for this endpoint itself
 	id       uint64    // the member's number of the group
 	src      hw.Source // that its messages come from
 	joined   bool      // id and src are known
@@ -112,55 +108,30 @@ type earlyJoin struct {
 // maxEarly bounds what members of no group cost.
 const maxEarly = 1 << 16
 
-// joinFlags are the flags of a join: both directions are what a group has.
-const joinFlags = fi.Collective | fi.Send | fi.Recv
-
 // Join begins to join the group of a set's members. addr is the set's address,
 // fi.AddrNotAvail, or the address of a group that this endpoint is in, with
 // which joins of equal sets are distinguished. [Group.Notify] notifies the others;
-// the event comes then. Errors: fi.ENOSYS without the capability or on a
-// context of a scalable endpoint, fi.EOPBADSTATE before Enable, fi.ENOEQ
-// without an event queue, fi.EBADFLAGS for flags other than fi.Collective and
-// both of fi.Send and fi.Recv, fi.EINVAL for an address that is neither, for
-// a set of another address vector, for one that this endpoint is not in, that
-// has an endpoint twice or addresses that were removed, and fi.ENOSPC.
-func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
-	bad := func(err fi.Errno, format string, args ...any) error {
-		return e.refuse(err, "join: "+format, args...)
-	}
-	events := e.eq.Load()
-	switch {
-	case e.coll == nil && e.state.Load() == stateCreated && e.info.Caps&fi.Collective != 0 && e.scalable == nil:
-		return nil, fi.EOPBADSTATE
-	case e.coll == nil:
-		return nil, bad(fi.ENOSYS, "the endpoint has no collective operations")
-	case e.state.Load() != stateEnabled:
-		return nil, fi.EOPBADSTATE
-	case flags&^joinFlags != 0 || flags&(fi.Send|fi.Recv) != 0 && flags&(fi.Send|fi.Recv) != fi.Send|fi.Recv:
-		return nil, bad(fi.EBADFLAGS, "flags %#x", flags)
-	case events == nil:
-		return nil, bad(fi.ENOEQ, "the endpoint has no event queue")
-	case set == nil || !set.Of(e.av):
-		return nil, bad(fi.EINVAL, "not a set of the endpoint's address vector")
-	}
-	through, ok := e.coll.through(addr, set)
+// the event comes then, in events and with the context. Errors: fi.EINVAL for an address that is neither,
+// members of which one is twice there, is not in the address vector or this endpoint is none, and fi.ENOSPC.
+func (c *collGroups) Join(addr, set fi.Addr, members []fi.Addr, events *eq.Queue, context uint64) (*Group, error) {
+	through, ok := c.through(addr, set)
 	if !ok {
-		return nil, bad(fi.EINVAL, "%#x is neither the set's address nor a group's", uint64(addr))
+		return nil, c.refuse(fi.EINVAL, "join: %#x is neither the set's address nor a group's", uint64(addr))
 	}
 	g := &Group{
-		ep: e.coll.ep, c: e.coll, context: context, events: events, rank: -1, ranks: map[fi.Addr]int{},
+		c: c, context: context, events: events, rank: -1, ranks: map[fi.Addr]int{},
 		ops: map[uint32]*collOp{}, doomed: map[uint32]fi.Errno{}, plans: map[collective.Call]*collective.Plan{},
 	}
-	if err := g.fill(set.Members(), through); err != nil {
+	if err := g.fill(members, through); err != nil {
 		g.letGo()
-		return nil, bad(fi.ErrnoOf(err), "%v", err)
+		return nil, c.refuse(fi.ErrnoOf(err), "join: %v", err)
 	}
 	return g, g.open()
 }
 
 // through returns what a join through an address is distinguished by.
-func (c *collectives) through(addr fi.Addr, set *AVSet) (token uint64, ok bool) {
-	if addr == fi.AddrNotAvail || addr == set.Addr() {
+func (c *collGroups) through(addr, set fi.Addr) (token uint64, ok bool) {
+	if addr == fi.AddrNotAvail || addr == set {
 		return 0, true
 	}
 	c.mu.Lock()
@@ -177,34 +148,30 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 	h := fnv.New64a()
 	_ = binary.Write(h, binary.LittleEndian, through)
 	g.members = make([]collMember, len(addrs))
-	seen := map[*link]bool{}
+	seen := map[collPeer]bool{}
 	for i, a := range addrs {
-		n, ok := g.ep.av.Name(a)
-		if !ok {
-			return refuse(log.EPCtrl, fi.EINVAL, "address %d is not in the address vector any more", a)
+		n, p, err := g.c.host.Member(a)
+		if err != nil {
+			return err
 		}
 		_ = binary.Write(h, binary.LittleEndian, n.Port)
 		g.ranks[a] = i
-		if g.ep.isSelf(n) {
+		if p == nil {
 			if g.rank >= 0 {
-				return refuse(log.EPCtrl, fi.EINVAL, "this endpoint is member %d and %d of the set", g.rank, i)
+				return g.c.refuse(fi.EINVAL, "this endpoint is member %d and %d of the set", g.rank, i)
 			}
 			g.rank = i
 			g.members[i].joined, g.members[i].notified = true, true
 			continue
 		}
-		l, err := g.ep.linkOf(a)
-		if err != nil {
-			return err
+		g.members[i].peer = p
+		if seen[p] {
+			return g.c.refuse(fi.EINVAL, "%s is in the set twice", n)
 		}
-		g.members[i].link = l
-		if seen[l] {
-			return refuse(log.EPCtrl, fi.EINVAL, "%s is in the set twice", n)
-		}
-		seen[l] = true
+		seen[p] = true
 	}
 	if g.rank < 0 || len(addrs) > wire.MaxMembers {
-		return refuse(log.EPCtrl, fi.EINVAL, "this endpoint is not among the %d members", len(addrs))
+		return g.c.refuse(fi.EINVAL, "this endpoint is not among the %d members", len(addrs))
 	}
 	_ = binary.Write(h, binary.LittleEndian, uint32(len(addrs)))
 	g.key = h.Sum64()
@@ -212,41 +179,33 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 	return nil
 }
 
-// isSelf reports whether a name leads to this endpoint.
-func (e *Endpoint) isSelf(n names.Name) bool {
-	if n == e.name {
-		return true
-	}
-	every := e.socket.Inet && n.Family == names.AFInet || e.socket.Inet6 && n.Family == names.AFInet6
-	return every && n.Port == e.name.Port && e.domain.local.Has(n)
-}
-
-// letGo releases the links.
+// letGo releases the peers.
 func (g *Group) letGo() {
 	for i := range g.members {
-		if l := g.members[i].link; l != nil {
-			l.Release()
-			g.members[i].link = nil
+		if p := g.members[i].peer; p != nil {
+			p.Release()
+			g.members[i].peer = nil
 		}
 	}
 }
 
 // open enters the group.
 func (g *Group) open() error {
-	if err := g.ep.refs.Acquire(); err != nil {
+	err := g.c.host.Acquire()
+	if err != nil {
 		g.letGo()
 		return err
 	}
-	r := g.ep.Endpoint.rx.acquire()
-	defer r.give()
-	g.c.mu.Lock()
-	defer g.c.mu.Unlock()
-	if err := g.c.enter(g); err != nil {
+	g.c.host.WithLease(func(c *collectives) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		err = c.enter(g)
+	})
+	if err != nil {
 		g.letGo()
-		g.ep.refs.Release()
-		return err
+		g.c.host.Release()
 	}
-	return nil
+	return err
 }
 
 // Addr is the address by which operations name the group.
@@ -255,38 +214,36 @@ func (g *Group) Addr() fi.Addr { return g.addr() }
 // Notify notifies the members. fid is the C object, which the event names: of
 // fi.JoinComplete when all have joined, or the error why that cannot be.
 func (g *Group) Notify(fid uintptr) {
-	r := g.ep.Endpoint.rx.acquire()
-	g.fid = fid
-	g.waiting = g.events.AddProgress(g.ep.Progress)
-	g.c.joining = append(g.c.joining, g)
-	g.c.pumpJoins()
-	r.publish()
-	r.give()
+	g.c.host.WithLease(func(c *collectives) {
+		g.fid = fid
+		g.waiting = g.events.AddProgress(g.c.host.Progress)
+		c.joining = append(c.joining, g)
+		c.pumpJoins()
+	})
 }
 
 // pumpJoins notifies members that have not been, and ends the joins that are complete.
 func (c *collectives) pumpJoins() {
 	for _, g := range c.joining {
 		if g.unsent != 0 {
-			g.sendJoins()
+			g.sendJoins(c)
 		}
 	}
 	c.matchJoins()
 	c.joining = slices.DeleteFunc(c.joining, func(g *Group) bool {
 		if g.state.Load() == groupJoining && g.left == 0 && g.unsent == 0 {
-			g.joined()
+			g.joined(c)
 		}
 		return g.state.Load() != groupJoining
 	})
 }
 
 // sendJoins sends this side's word to the members that can be reached by now.
-func (g *Group) sendJoins() {
-	e := g.ep
+func (g *Group) sendJoins(c *collectives) {
 	if !g.reached {
 		if err := g.reach(); err != nil {
 			if err != fi.EAGAIN {
-				g.failed(fi.ErrnoOf(err))
+				g.failed(c, fi.ErrnoOf(err))
 			}
 			return
 		}
@@ -297,14 +254,14 @@ func (g *Group) sendJoins() {
 		if m.notified {
 			continue
 		}
-		p, err := e.connect(m.link)
+		p, err := m.peer.Connect()
 		if m.dead {
 			err = fi.ECONNRESET // its address has another process now
 		}
 		if err == nil {
 			h := wire.CollJoin{Group: g.id, Size: uint32(len(g.members)), Rank: uint32(g.rank),
 				Settings: g.settingsOf()}
-			err = outcome.OfPost(p.AMShort(wire.AMCollJoin, g.key, h.Put(e.rx.head[:]), nil))
+			err = c.ep.Post(p, wire.AMCollJoin, g.key, h.Put(c.head[:]), nil)
 		}
 		switch err {
 		case nil:
@@ -312,7 +269,7 @@ func (g *Group) sendJoins() {
 			g.unsent--
 		case fi.EAGAIN:
 		default:
-			g.failed(fi.ErrnoOf(err))
+			g.failed(c, fi.ErrnoOf(err))
 			return
 		}
 	}
@@ -339,7 +296,7 @@ func (c *collectives) onJoin(src hw.Source, key uint64, head, payload []byte) {
 func (c *collectives) matchJoins() {
 	c.early = slices.DeleteFunc(c.early, func(j earlyJoin) bool {
 		for _, g := range c.joining {
-			if g.accept(&j) {
+			if g.accept(c, &j) {
 				return true
 			}
 		}
@@ -348,22 +305,22 @@ func (c *collectives) matchJoins() {
 }
 
 // accept takes a member's word, if the group lacks it.
-func (g *Group) accept(j *earlyJoin) bool {
+func (g *Group) accept(c *collectives, j *earlyJoin) bool {
 	if g.state.Load() != groupJoining || j.key != g.key || int(j.head.Size) != len(g.members) {
 		return false
 	}
 	m := &g.members[j.head.Rank]
-	if m.joined || m.link == nil || !g.ep.ownsLink(j.src, m.link.index) {
+	if m.joined || m.peer == nil || !c.ep.IsFrom(j.src, m.peer) {
 		return false
 	}
 	m.joined, m.src, m.id, m.left = true, j.src, j.head.Group, j.left
 	g.left--
-	g.agree(j.head.Rank, &j.head.Settings)
+	g.agree(c, j.head.Rank, &j.head.Settings)
 	return true
 }
 
 // joined ends a join.
-func (g *Group) joined() {
+func (g *Group) joined(c *collectives) {
 	h := fnv.New64a()
 	_ = binary.Write(h, binary.LittleEndian, g.key)
 	for i := range g.members {
@@ -374,30 +331,30 @@ func (g *Group) joined() {
 		_ = binary.Write(h, binary.LittleEndian, id)
 	}
 	g.token = h.Sum64()
-	g.decide()
+	g.decide(c)
 	g.state.Store(groupJoined)
 	g.events.Post(eq.Completion(fi.JoinComplete, g.fid, g.context, 0))
 	g.waiting.End()
 }
 
 // failed ends a join that cannot be.
-func (g *Group) failed(err fi.Errno) {
+func (g *Group) failed(c *collectives, err fi.Errno) {
 	if g.state.Load() != groupJoining || g.waiting == nil {
 		return // over, or not begun: sendJoins will see
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)
-	g.sendLeave()
+	g.sendLeave(c)
 	g.events.PostError(eq.ErrEntry{FID: g.fid, Context: g.context, Err: err})
 	g.waiting.End()
 }
 
 // sendLeave notifies the members that know of this side that it is no more.
-func (g *Group) sendLeave() {
+func (g *Group) sendLeave(c *collectives) {
 	h := wire.CollNote{Group: g.id}
 	for i := range g.members {
 		if m := &g.members[i]; m.notified {
-			g.c.control(m, wire.AMCollNote, m.id, h.Put(g.ep.rx.head[:]))
+			c.control(m, wire.AMCollNote, m.id, h.Put(c.head[:]))
 		}
 	}
 }
@@ -412,21 +369,20 @@ func (g *Group) Close() error {
 		g.waiting.End()
 		g.waiting.Wait()
 	}
-	r := g.ep.Endpoint.rx.acquire()
-	was := g.state.Swap(groupClosed)
-	g.c.dropPosted(g)
-	if was != groupFailed {
-		g.sendLeave()
-	}
-	g.cancelAll()
-	g.dropEarly()
-	g.c.joining = slices.DeleteFunc(g.c.joining, func(o *Group) bool { return o == g })
-	g.c.mu.Lock()
-	g.c.groups[uint32(g.id)] = nil
-	g.c.mu.Unlock()
-	r.publish()
-	r.give()
+	g.c.host.WithLease(func(c *collectives) {
+		was := g.state.Swap(groupClosed)
+		c.dropPosted(g)
+		if was != groupFailed {
+			g.sendLeave(c)
+		}
+		g.cancelAll(c)
+		g.dropEarly(c)
+		c.joining = slices.DeleteFunc(c.joining, func(o *Group) bool { return o == g })
+		c.mu.Lock()
+		c.groups[uint32(g.id)] = nil
+		c.mu.Unlock()
+	})
 	g.letGo()
-	g.ep.refs.Release()
+	g.c.host.Release()
 	return nil
 }

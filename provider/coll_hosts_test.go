@@ -127,7 +127,7 @@ func (w *slicesWork) engine(rank int, see func(*exchange.Engine)) {
 	leased := leasedOf(w.h.sides[rank].ep)
 	leased.rx.acquire()
 	defer leased.rx.give()
-	if list := leased.coll.ordered.list; len(list) != 0 {
+	if list := leased.collective.ordered.list; len(list) != 0 {
 		see(list[0].exchange.engine)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // before it has that offer. All has ended when the operation completes, because the bytes of each put and get
 // are counted in it.
 //
-// used and freed are under collectives.mu. The list belongs to the operation that uses it, which is one at a
+// used and freed are under collGroups.mu. The list belongs to the operation that uses it, which is one at a
 // time, else to the thread that frees the request.
 type keptMemory struct {
 	used, freed bool
@@ -21,7 +21,7 @@ type keptMemory struct {
 // keptRegion is what an entry's peer was offered, nil: nothing.
 type keptRegion struct {
 	region hw.Memory
-	over   *port
+	over   *collPort
 }
 
 // keep gives an operation the memory of its request, unless another one has it. The caller has c.mu.
@@ -48,16 +48,14 @@ func (c *collectives) unkeep(o *collOp) {
 }
 
 // register registers what the peer of an entry is offered, unless it is from an operation before.
-func (o *collOp) register(entry int, over *port, data []byte, access hw.Access) (hw.Memory, error) {
+func (o *collOp) register(entry int, over *collPort, data []byte, access hw.Access) (hw.Memory, error) {
 	k := o.kept
 	if k != nil && entry < len(k.list) && k.list[entry].over == over {
 		return k.list[entry].region, nil
 	}
-	r, err := over.Memory().Register(hw.Region{
-		Addr: pointerAt(addressOfBytes(data)), Len: len(data), Access: access,
-	})
+	r, err := over.Memory().Register(hw.Region{Addr: segmentOf(data).Addr, Len: len(data), Access: access})
 	if err == nil {
-		o.group.c.ep.stats.Rx(stats.RxExchangeRegistered, 1)
+		o.c.ep.Stats().Rx(stats.RxExchangeRegistered, 1)
 	}
 	if k == nil || err != nil {
 		return r, err

@@ -139,23 +139,23 @@ func TestKept(t *testing.T) {
 
 // copyTo puts to rank 0 of a group, or gets from it, where a region is or was.
 func (w *keptWork) copyTo(f copyForm, g *Group, r keptRegion) error {
-	path, ok := g.members[0].link.ready()
+	path, ok := g.members[0].peer.Ready()
 	if !ok {
 		w.c.t.Fatal("not connected")
 	}
-	key, err := path.port.Memory().UnpackKey(r.region.PackKey(nil))
+	key, err := path.Over().Memory().UnpackKey(r.region.PackKey(nil))
 	if err != nil {
 		w.c.t.Fatal(err)
 	}
-	leased := g.ep.rx
+	leased := leasedOf(w.c.sides[1].ep).rx
 	leased.acquire()
 	ended := false
 	done := hw.Completion{Func: func(*hw.Completion) { ended = true }}
 	done.Expect(1)
 	local := []hw.Segment{{Addr: pointerAt(addressOfBytes(w.in[1])), Len: 8}}
-	put := path.Endpoint.(hw.OneSided).PutZcopy
+	put := path.Transport().(hw.OneSided).PutZcopy
 	if f.name == "get" {
-		put = path.Endpoint.(hw.OneSided).GetZcopy
+		put = path.Transport().(hw.OneSided).GetZcopy
 	}
 	status, err := put(local, 0, key, &done)
 	leased.give()
@@ -271,10 +271,7 @@ func TestKeptFreedEarly(t *testing.T) {
 // TestKeptRefused: what a receiver cannot get is offered anew by the next operation.
 func TestKeptRefused(t *testing.T) {
 	byGets.tests(t, 3, 300000, func(t *testing.T, w *keptWork, groups []*Group) {
-		path, ok := groups[0].members[1].link.ready()
-		if !ok {
-			t.Fatal("not connected")
-		}
+		_, path := w.c.sides[0].pathTo(&w.c.sides[1].side)
 		plain := path.Endpoint
 		path.Endpoint = &refusingEndpoint{plain, plain.(hw.OneSided), 0}
 		w.start(0, 1, 2)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -49,9 +48,7 @@ func (l *longSteps) onRTS(src hw.Source, id uint64, head, payload []byte) {
 	}
 	g, m := l.c.member(src, id, h.Rank, "RTS")
 	if g == nil {
-		e := l.c.ep
-		refusal := wire.PutAck(e.rx.head[:], fi.ECANCELED)
-		e.rx.answer(e, src, e.senderOf(src), wire.AMCollDone, h.Request, refusal)
+		l.c.ep.Answer(src, wire.AMCollDone, h.Request, wire.PutAck(l.c.head[:], fi.ECANCELED))
 		return
 	}
 	if m == nil {
@@ -94,7 +91,7 @@ const (
 
 // refuse answers an RTS whose payload is not fetched, and says why.
 func (l *longSteps) refuse(m *collMember, request uint64, why fi.Errno) {
-	l.c.control(m, wire.AMCollDone, request, wire.PutAck(l.c.ep.rx.head[:], why))
+	l.c.control(m, wire.AMCollDone, request, wire.PutAck(l.c.head[:], why))
 }
 
 // fetch begins to fetch the payload of an RTS.
@@ -103,7 +100,7 @@ func (l *longSteps) fetch(m *collMember, s *collStep, h *wire.CollLong) fetchRes
 	if len(s.data) == 0 {
 		return l.fetched(m, s)
 	}
-	if !l.c.ep.reads(m.src) {
+	if l.c.ep.PortOf(m.src).Caps&hw.CapPeerMemory == 0 {
 		l.pull(m, s)
 		return fetchPending
 	}
@@ -112,7 +109,7 @@ func (l *longSteps) fetch(m *collMember, s *collStep, h *wire.CollLong) fetchRes
 
 // fetched sends Done, after which the sender may use its memory again, and frees the step.
 func (l *longSteps) fetched(m *collMember, s *collStep) fetchResult {
-	l.c.control(m, wire.AMCollDone, s.request, wire.PutAck(l.c.ep.rx.head[:], fi.Success))
+	l.c.control(m, wire.AMCollDone, s.request, wire.PutAck(l.c.head[:], fi.Success))
 	l.c.received(s)
 	return fetchDone
 }
@@ -121,26 +118,29 @@ func (l *longSteps) fetched(m *collMember, s *collStep) fetchResult {
 // or whose process ends, takes its memory back before that is known here.
 const faultPatience = congestion.Time(time.Second)
 
+// readMost is the most that one step of a read takes, in bytes: progress comes back to the caller in between.
+const readMost = 4 << 20
+
 // read reads the next piece, and puts the step back into l.reads if there is
 // more. Where the kernel refuses, it asks for fragments.
 func (l *longSteps) read(m *collMember, s *collStep) fetchResult {
-	if s.faulted != 0 && l.c.ep.now() < s.faulted+faultPatience {
+	if s.faulted != 0 && l.c.ep.Now() < s.faulted+faultPatience {
 		l.reads = append(l.reads, s)
 		return fetchPending
 	}
-	p, err := l.c.ep.connect(m.link)
+	p, err := m.peer.Connect()
 	if err == fi.EAGAIN {
 		l.reads = append(l.reads, s)
 		return fetchPending
 	}
 	n := 0
 	if err == nil {
-		want := min(uint64(len(s.data))-s.done, getChunk)
-		r := l.c.ep.rx
-		local := append(r.local[:0], hw.Segment{Addr: unsafe.Pointer(&s.data[s.done]), Len: int(want)})
-		remote := append(r.remote[:0], hw.RemoteSegment{Addr: s.addr + s.done, Len: want})
-		n, err = p.Endpoint.(hw.PeerMemory).ReadPeer(local, remote)
-		r.local[0] = hw.Segment{}
+		want := min(uint64(len(s.data))-s.done, readMost)
+		c := l.c
+		c.local[0] = segmentOf(s.data[s.done:][:want])
+		c.remote[0] = hw.RemoteSegment{Addr: s.addr + s.done, Len: want}
+		n, err = p.Transport().(hw.PeerMemory).ReadPeer(c.local[:], c.remote[:])
+		c.local[0] = hw.Segment{}
 	}
 	s.done += uint64(n)
 	switch {
@@ -153,7 +153,7 @@ func (l *longSteps) read(m *collMember, s *collStep) fetchResult {
 		l.pull(m, s)
 		return fetchPending
 	case errors.Is(err, hw.ErrInvalid) && s.faulted == 0:
-		s.faulted = l.c.ep.now()
+		s.faulted = l.c.ep.Now()
 		l.reads = append(l.reads, s)
 		return fetchPending
 	}
@@ -170,7 +170,7 @@ func (l *longSteps) pull(m *collMember, s *collStep) {
 	s.id = l.number()
 	l.pulls[s.id] = s
 	h := wire.CTS{Operation: s.id, Length: uint64(len(s.data))}
-	l.c.control(m, wire.AMCollCTS, s.request, h.Put(l.c.ep.rx.head[:]))
+	l.c.control(m, wire.AMCollCTS, s.request, h.Put(l.c.head[:]))
 }
 
 // pumpReads reads about one piece for each step that has more to read.
@@ -278,18 +278,14 @@ func (l *longSteps) pumpStreams() {
 // stream sends the rest of a step's fragments.
 func (l *longSteps) stream(s *collStep) error {
 	m := &s.op.group.members[s.peer]
-	e := l.c.ep
-	lease := e.progressStripe
-	sc := &e.scratch[lease]
 	for s.done < uint64(len(s.data)) {
-		p, ok := m.link.ready()
+		p, ok := m.peer.Ready()
 		if m.dead || !ok {
 			return fi.ECONNRESET
 		}
-		n := min(uint64(len(s.data))-s.done, uint64(p.port.attr.MaxAMBcopy))
-		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(unsafe.Pointer(&s.data[s.done])), Len: n})
-		if err := e.sendPayload(p, wire.AMCollFrag, s.peerOp, wire.PutWord(sc.head[:], s.done), iov,
-			int(n), lease); err != nil {
+		n := min(uint64(len(s.data))-s.done, uint64(p.Over().MaxAMBcopy))
+		if err := l.c.ep.Post(p, wire.AMCollFrag, s.peerOp, wire.PutWord(l.c.head[:], s.done),
+			s.data[s.done:][:n]); err != nil {
 			return err
 		}
 		s.done += n

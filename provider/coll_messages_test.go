@@ -30,7 +30,7 @@ func FuzzCollectiveMessages(f *testing.F) {
 	circle := newCircle(f, newBench(f, nil, collHints()), 2)
 	groups := circle.joinAll([]int{0, 1})
 	s := circle.sides[0]
-	c, src := s.ep.coll, groups[0].members[1].src
+	c, src := leasedOf(s.ep).collective, groups[0].members[1].src
 	const long = 20000
 	memory := make([]byte, 3*long)
 	in, out := make([]byte, long), memory[long:2*long]

@@ -7,22 +7,19 @@ import (
 )
 
 // AllToAllVRequest is an all-to-all of parts that is begun again and again, made by
-// [Endpoint.AllToAllVInit]. Where chunks are put or got the members' right to the buffers is registered at the
+// provider.Endpoint.AllToAllVInit. Where chunks are put or got the members' right to the buffers is registered at the
 // first start, and stays so until [AllToAllVRequest.Free], an operation that fails, or the endpoint's end.
 type AllToAllVRequest struct {
-	ep   *Endpoint
+	c    *collGroups
 	args AllToAllVArgs
 }
 
-// AllToAllVInit prepares an all-to-all that [AllToAllVRequest.Start] begins any number of
-// times. The arrays are the caller's again when it returns; the buffers belong to each
-// operation from its start to its completion, and must be mapped until the request is freed. Nothing
-// is sent. Errors are those of [Endpoint.AllToAllV] but fi.EAGAIN.
-func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
-	if err := e.checkVector(a); err != nil {
+// AllToAllVInit prepares an all-to-all that [AllToAllVRequest.Start] begins any number of times, as
+// provider.Endpoint.AllToAllVInit says.
+func (c *collGroups) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
+	if err := c.checkVector(a); err != nil {
 		return nil, err
 	}
-	c := e.coll
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g, err := c.joined(a.Group)
@@ -32,7 +29,7 @@ func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 	if _, err := c.layOut(g, a); err != nil {
 		return nil, err
 	}
-	r := &AllToAllVRequest{ep: e, args: *a}
+	r := &AllToAllVRequest{c: c, args: *a}
 	r.args.kept = &keptMemory{}
 	c.persistent[r.args.kept] = struct{}{}
 	for _, list := range []*[]uint64{&r.args.Counts, &r.args.Displs, &r.args.ResultCounts, &r.args.ResultDispls} {
@@ -43,22 +40,22 @@ func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 
 // Start begins the operation; every member of the group does so in the same order as its
 // other operations. One that is under way is not to be started again. Errors are those of
-// [Endpoint.AllToAllV], and fi.EINVAL for a request that was freed.
+// provider.Endpoint.AllToAllV, and fi.EINVAL for a request that was freed.
 func (r *AllToAllVRequest) Start() error {
-	c := r.ep.coll
+	c := r.c
 	c.mu.Lock()
 	freed := r.args.kept.freed
 	c.mu.Unlock()
 	if freed {
-		return r.ep.refuse(fi.EINVAL, "alltoallv: the request was freed")
+		return c.refuse(fi.EINVAL, "alltoallv: the request was freed")
 	}
-	return r.ep.AllToAllV(&r.args)
+	return c.AllToAllV(&r.args)
 }
 
 // Free ends the request: members have no right to its buffers when it returns, or if it is under way, when it has
 // completed. To free it again, or after the endpoint was closed, does nothing.
 func (r *AllToAllVRequest) Free() {
-	c, k := r.ep.coll, r.args.kept
+	c, k := r.c, r.args.kept
 	c.mu.Lock()
 	idle := !k.freed && !k.used
 	k.freed = true

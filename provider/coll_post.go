@@ -30,53 +30,44 @@ type CollectiveArgs struct {
 // completes when the caller's buffers may be used again and have the result.
 const collectiveFlags = fi.Completion | fi.More | fi.InjectComplete | fi.TransmitComplete | fi.Priority
 
-// Collective posts one collective operation. It returns nil when the operation
-// was posted, and fi.EAGAIN when as many as possible are under way and the
-// caller may try again after progress. Other errors: fi.EOPBADSTATE (not
-// enabled, or the group is not joined yet), fi.EBADFLAGS, fi.EOPNOTSUPP (a
-// datatype or operation that the kind does not have, device memory), fi.EINVAL (not a group's
-// address, a root that is no member, no buffer), fi.EMSGSIZE, fi.ENOMEM, and why
-// the join failed. What goes wrong later is an error completion: fi.ECONNRESET
-// when a member is gone, fi.ETRUNC and fi.EINVAL when members do not agree on
-// lengths or on the operation.
-func (e *Endpoint) Collective(a *CollectiveArgs) error {
-	c := e.coll
-	if c == nil || e.state.Load() != stateEnabled {
+// Collective posts one collective operation, as provider.Endpoint.Collective says.
+func (c *collGroups) Collective(a *CollectiveArgs) error {
+	if !c.host.Enabled() {
 		return fi.EOPBADSTATE
 	}
-	call, err := e.checkCollective(a)
+	call, err := c.checkCollective(a)
 	if err != nil {
 		return err
 	}
 	if err := c.post(a, call); err != nil {
 		return err
 	}
-	c.notify()
+	c.host.Notify()
 	return nil
 }
 
 // checkCollective checks what does not depend on the group.
-func (e *Endpoint) checkCollective(a *CollectiveArgs) (call collective.Call, err error) {
+func (c *collGroups) checkCollective(a *CollectiveArgs) (call collective.Call, err error) {
 	call = collective.Call{Kind: a.Kind, Count: a.Count, Elem: uint64(a.Datatype.Size())}
-	if err := e.checkForm(a.Descs, a.Flags); err != nil {
+	if err := c.checkForm(a.Descs, a.Flags); err != nil {
 		return call, err
 	}
 	switch {
 	case a.Kind == collective.Barrier:
 		return collective.Call{}, nil
 	case a.Kind >= collective.Kinds || !collectiveValid(a.Kind, a.Datatype, a.Op):
-		return call, e.refuse(fi.EOPNOTSUPP, "collective: kind %d has no operation %d on datatype %d", a.Kind, a.Op, a.Datatype)
+		return call, c.refuse(fi.EOPNOTSUPP, "collective: kind %d has no operation %d on datatype %d", a.Kind, a.Op, a.Datatype)
 	}
 	return call, nil
 }
 
 // checkForm checks what all collective operations have.
-func (e *Endpoint) checkForm(descs [2]uint64, flags uint64) error {
+func (c *collGroups) checkForm(descs [2]uint64, flags uint64) error {
 	switch {
-	case e.domain.hmem() && (descs[0]|descs[1])&region.DescSpecial != 0:
-		return e.refuse(fi.EOPNOTSUPP, "collective: device memory")
+	case c.cfg.DeviceMemory && (descs[0]|descs[1])&region.DescSpecial != 0:
+		return c.refuse(fi.EOPNOTSUPP, "collective: device memory")
 	case flags&^collectiveFlags != 0:
-		return e.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", flags&^collectiveFlags)
+		return c.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", flags&^collectiveFlags)
 	}
 	return nil
 }
@@ -105,7 +96,7 @@ func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, m
 
 // post completes the call, and leaves an operation to progress. Errors as of
 // Collective.
-func (c *collectives) post(a *CollectiveArgs, call collective.Call) error {
+func (c *collGroups) post(a *CollectiveArgs, call collective.Call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g, err := c.complete(a, &call)
@@ -135,7 +126,7 @@ func (c *collectives) post(a *CollectiveArgs, call collective.Call) error {
 }
 
 // postOrdered leaves an all-to-all of long slices to an engine. Errors as of Collective.
-func (c *collectives) postOrdered(g *Group, a *CollectiveArgs, call *collective.Call) error {
+func (c *collGroups) postOrdered(g *Group, a *CollectiveArgs, call *collective.Call) error {
 	slice, n := call.Count*call.Elem, len(g.members)
 	x, err := g.exchanger()
 	if err != nil {
@@ -158,7 +149,7 @@ func (c *collectives) postOrdered(g *Group, a *CollectiveArgs, call *collective.
 
 // take takes an operation from the free ones, with the scratch memory of a plan. The
 // caller has c.mu.
-func (c *collectives) take(p *collective.Plan) (*collOp, error) {
+func (c *collGroups) take(p *collective.Plan) (*collOp, error) {
 	o := c.free
 	if o == nil {
 		o = &collOp{}
@@ -173,11 +164,10 @@ func (c *collectives) take(p *collective.Plan) (*collOp, error) {
 }
 
 // enqueue leaves an operation whose run was started to progress. The caller has c.mu.
-func (c *collectives) enqueue(g *Group, o *collOp, kind collective.Kind, flags, context uint64) {
-	e := c.ep
+func (c *collGroups) enqueue(g *Group, o *collOp, kind collective.Kind, flags, context uint64) {
 	o.next, o.group, o.kind, o.seq, o.context, o.status = nil, g, kind, g.next, context, fi.Success
 	o.refused = fi.Success
-	o.completes = e.txCQ != nil && (!e.txSelective || flags&fi.Completion != 0)
+	o.completes = c.host.Completes(flags)
 	g.next++
 	c.outstanding++
 	c.posted = append(c.posted, o)
@@ -185,7 +175,7 @@ func (c *collectives) enqueue(g *Group, o *collOp, kind collective.Kind, flags, 
 }
 
 // ready returns the group of an address for one operation more. The caller has c.mu.
-func (c *collectives) ready(addr fi.Addr) (*Group, error) {
+func (c *collGroups) ready(addr fi.Addr) (*Group, error) {
 	g, err := c.joined(addr)
 	if err == nil && c.outstanding >= maxCollectives {
 		return nil, fi.EAGAIN
@@ -194,19 +184,19 @@ func (c *collectives) ready(addr fi.Addr) (*Group, error) {
 }
 
 // joined returns the group of an address. The caller has c.mu.
-func (c *collectives) joined(addr fi.Addr) (*Group, error) {
+func (c *collGroups) joined(addr fi.Addr) (*Group, error) {
 	g := c.find(addr)
 	if g == nil {
-		return nil, c.ep.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(addr))
+		return nil, c.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(addr))
 	}
 	if g.state.Load() != groupJoined {
-		return nil, c.ep.refuse(fi.EOPBADSTATE, "collective: group %#x is not joined", uint64(addr))
+		return nil, c.refuse(fi.EOPBADSTATE, "collective: group %#x is not joined", uint64(addr))
 	}
 	return g, nil
 }
 
 // complete adds to the call what the group knows, and checks it.
-func (c *collectives) complete(a *CollectiveArgs, call *collective.Call) (*Group, error) {
+func (c *collGroups) complete(a *CollectiveArgs, call *collective.Call) (*Group, error) {
 	g, err := c.ready(a.Group)
 	if err != nil {
 		return nil, err
@@ -215,12 +205,12 @@ func (c *collectives) complete(a *CollectiveArgs, call *collective.Call) (*Group
 	if call.Kind.Rooted() {
 		root, ok := g.ranks[a.Root]
 		if !ok {
-			return nil, c.ep.refuse(fi.EINVAL, "collective: root %#x is not a member", uint64(a.Root))
+			return nil, c.refuse(fi.EINVAL, "collective: root %#x is not a member", uint64(a.Root))
 		}
 		call.Root = root
 	}
 	if high, all := bits.Mul64(call.Count, call.Elem*uint64(call.Size)); high != 0 || all > wire.MaxMessage {
-		return nil, c.ep.refuse(fi.EMSGSIZE, "collective: %d elements of %d bytes among %d members, at most %d bytes",
+		return nil, c.refuse(fi.EMSGSIZE, "collective: %d elements of %d bytes among %d members, at most %d bytes",
 			call.Count, call.Elem, call.Size, uint64(wire.MaxMessage))
 	}
 	in, out := call.Lengths()
@@ -229,7 +219,7 @@ func (c *collectives) complete(a *CollectiveArgs, call *collective.Call) (*Group
 		result = buf
 	}
 	if in != 0 && buf == 0 || out != 0 && result == 0 {
-		return nil, c.ep.refuse(fi.EINVAL, "collective: no buffer for %d bytes to give or %d to get", in, out)
+		return nil, c.refuse(fi.EINVAL, "collective: no buffer for %d bytes to give or %d to get", in, out)
 	}
 	return g, nil
 }
@@ -266,7 +256,7 @@ var fixedOrders = map[string]collective.Algorithm{
 
 // build makes the plan of a call, of an all-to-all by the algorithm that is set.
 func (g *Group) build(call *collective.Call) *collective.Plan {
-	if a, set := fixedOrders[g.ep.domain.cfg.AllToAll]; set && call.Kind == collective.AllToAll {
+	if a, set := fixedOrders[g.c.cfg.AllToAll]; set && call.Kind == collective.AllToAll {
 		return collective.BuildWith(call, a)
 	}
 	return collective.Build(call)
@@ -309,7 +299,7 @@ func (o *collOp) drop() {
 }
 
 // recycle takes back an operation that has ended.
-func (c *collectives) recycle(o *collOp) {
+func (c *collGroups) recycle(o *collOp) {
 	if len(o.mapped) > keepScratch {
 		o.drop()
 	}

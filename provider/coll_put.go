@@ -35,7 +35,7 @@ const (
 // putTarget is where a peer's slice goes, or is got from: the zero value if the peer has not offered it, or copies do
 // not get there.
 type putTarget struct {
-	port *port // over which the offer came
+	port *collPort // over which the offer came
 	key  hw.RemoteKey
 }
 
@@ -55,13 +55,13 @@ type collCopy struct {
 
 // takesPuts reports whether chunks go over the port as puts: with a key of eight bytes and nothing else, and what has
 // completed is in the peer's memory.
-func (p *port) takesPuts() bool {
+func (p *collPort) takesPuts() bool {
 	const caps = hw.CapPutZcopy | hw.CapPutPlaced
-	return p.attr.Caps&caps == caps && p.keysOnly()
+	return p.Caps&caps == caps && p.keysOnly()
 }
 
 // keysOnly reports whether memory behind the port is reached with a key of eight bytes and nothing else.
-func (p *port) keysOnly() bool {
+func (p *collPort) keysOnly() bool {
 	if p.Memory() == nil {
 		return false
 	}
@@ -70,11 +70,11 @@ func (p *port) keysOnly() bool {
 }
 
 // leastPut is the length of the slices, in bytes, from which on they are put over a port.
-func (g *Group) leastPut(p *port) uint64 {
+func (g *Group) leastPut(p *collPort) uint64 {
 	switch {
-	case g.ep.domain.cfg.AllToAll == "put":
+	case g.c.cfg.AllToAll == "put":
 		return exchangeShort + 1
-	case p.attr.Caps&hw.CapSameHost != 0:
+	case p.Caps&hw.CapSameHost != 0:
 		return putHere
 	}
 	return ^uint64(0)
@@ -88,15 +88,15 @@ func (xs *exchanges) offer(o *collOp) {
 	}
 	for i, peer := range x.peers.ids {
 		p, m := &x.peers.all[i], &g.members[g.rankOf(int(peer))]
-		path, ok := m.link.ready()
+		path, ok := m.peer.Ready()
 		if !ok {
 			continue
 		}
-		data, access := g.offered(x, p, path.port)
+		data, access := g.offered(x, p, path.Over())
 		if len(data) == 0 {
 			continue
 		}
-		r, err := o.register(i, path.port, data, access)
+		r, err := o.register(i, path.Over(), data, access)
 		if err != nil {
 			log.Infof(log.EPData, "%d bytes go as messages: %v", len(data), err)
 			continue
@@ -104,12 +104,12 @@ func (xs *exchanges) offer(o *collOp) {
 		p.region = r
 		h := wire.CollTarget{CollStep: o.head(), Length: uint64(len(data))}
 		h.SetKey(r.PackKey(xs.key[:0]))
-		xs.c.control(m, wire.AMCollCTS, m.id, h.Put(xs.c.ep.rx.head[:]))
+		xs.c.control(m, wire.AMCollCTS, m.id, h.Put(xs.c.head[:]))
 	}
 }
 
 // offered is what a peer is offered over a port, and what it may do there: nothing if it is short.
-func (g *Group) offered(x *collExchange, p *exchangePeer, over *port) ([]byte, hw.Access) {
+func (g *Group) offered(x *collExchange, p *exchangePeer, over *collPort) ([]byte, hw.Access) {
 	switch {
 	case g.gets && over.takesGets() && p.in.Len > exchangeShort:
 		return x.given[p.in.Off:][:p.in.Len], hw.RemoteRead
@@ -179,7 +179,7 @@ func (xs *exchanges) takeTarget(o *collOp, m *collMember, h *wire.CollTarget) {
 		xs.c.fail(o, fi.ETRUNC)
 		return
 	}
-	port, _ := xs.c.ep.portOf(m.src)
+	port := xs.c.ep.PortOf(m.src)
 	q := x.peers.at(peer)
 	if q.target.port != nil || o.group.puts && !port.takesPuts() || o.group.gets && !port.takesGets() {
 		xs.c.malformed(m.src, "target of operation %d, again or over a transport without such copies", o.seq)
@@ -194,7 +194,7 @@ func (xs *exchanges) takeTarget(o *collOp, m *collMember, h *wire.CollTarget) {
 }
 
 // put begins to put a part of a pending chunk, and returns how long it is: 0 if it is to go as a message.
-func (xs *exchanges) put(o *collOp, path *path, peer int, h *exchange.Chunk) (int64, error) {
+func (xs *exchanges) put(o *collOp, path collPath, peer int, h *exchange.Chunk) (int64, error) {
 	x, q := o.exchange, o.exchange.peers.at(peer)
 	if xs.copied >= putTurn {
 		return 0, fi.EAGAIN
@@ -202,9 +202,9 @@ func (xs *exchanges) put(o *collOp, path *path, peer int, h *exchange.Chunk) (in
 	n := min(h.Length, putPiece)
 	data := x.given[q.in.Off:][:q.in.Len][h.Offset:][:n]
 	t := xs.newCopy(o, peer, h, n)
-	local := append(xs.c.ep.rx.local[:0], hw.Segment{Addr: pointerAt(addressOfBytes(data)), Len: int(n)})
-	status, err := path.Endpoint.(hw.OneSided).PutZcopy(local, uint64(h.Offset), q.target.key, &t.done)
-	xs.c.ep.rx.local[0] = hw.Segment{}
+	xs.c.local[0] = segmentOf(data)
+	status, err := path.Transport().(hw.OneSided).PutZcopy(xs.c.local[:], uint64(h.Offset), q.target.key, &t.done)
+	xs.c.local[0] = hw.Segment{}
 	return xs.copying(t, status, err)
 }
 
@@ -261,7 +261,7 @@ func (xs *exchanges) freeCopy(t *collCopy) { t.op, t.next, xs.spare = nil, xs.sp
 // endpoint closes.
 func (t *collCopy) finished(err error) {
 	xs, o := t.xs, t.op
-	if xs.c.ep.state.Load() == stateClosed {
+	if xs.c.ep.Closed() {
 		return
 	}
 	t.ended, t.err = true, err
@@ -292,8 +292,8 @@ func (xs *exchanges) placed(o *collOp, peer int) {
 	for t := q.copies; t != nil && t.ended && t.err == nil; t = q.copies {
 		h := wire.CollPut{Bytes: uint64(t.bytes)}
 		h.CollStep, h.Part = o.head(), t.part
-		xs.c.control(m, wire.AMCollStep, m.id, h.Put(xs.c.ep.rx.head[:]))
-		xs.c.ep.stats.Rx(stats.RxExchangePut, uint64(t.bytes))
+		xs.c.control(m, wire.AMCollStep, m.id, h.Put(xs.c.head[:]))
+		xs.c.ep.Stats().Rx(stats.RxExchangePut, uint64(t.bytes))
 		q.copies = t.next
 		xs.freeCopy(t)
 	}

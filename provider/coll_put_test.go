@@ -121,7 +121,7 @@ func (f copyForm) testCopiesElse(t *testing.T) {
 	for _, s := range c.sides { // the offers are out, and nothing is there
 		leased := leasedOf(s.ep).rx
 		leased.acquire()
-		for _, o := range s.ep.coll.ordered.list {
+		for _, o := range leasedOf(s.ep).collective.ordered.list {
 			for i := range o.exchange.peers.all {
 				if p := &o.exchange.peers.all[i]; p.region != nil {
 					_ = p.region.Close()
@@ -248,7 +248,7 @@ func (f copyForm) testCopiesMembersDie(t *testing.T) {
 					c.progress()
 				}
 				for _, s := range c.sides {
-					if err := len(s.ep.coll.ordered.list); err != 0 {
+					if err := len(leasedOf(s.ep).collective.ordered.list); err != 0 {
 						t.Errorf("%d operations are left", err)
 					}
 				}
@@ -273,13 +273,13 @@ func (f copyForm) testCopiesEndsFirst(t *testing.T) {
 	c.until("copies under way", func() bool {
 		leased.rx.acquire()
 		defer leased.rx.give()
-		list := leased.coll.ordered.list
+		list := leased.collective.ordered.list
 		if len(list) == 0 || list[0].exchange.flying == 0 {
 			return false
 		}
 		o := list[0]
 		x = o.exchange
-		leased.coll.fail(o, fi.ECONNRESET)
+		leased.collective.fail(o, fi.ECONNRESET)
 		if o.exchange != x || x.flying == 0 {
 			t.Errorf("the operation has completed with %d copies under way", x.flying)
 		}

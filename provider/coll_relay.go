@@ -19,12 +19,12 @@ type pendingPiece struct {
 	sent   int64 // bytes of it
 }
 
-// relayStore is where the endpoint keeps what it relays.
-func (xs *exchanges) relayStore() *exchange.Store {
-	if xs.store == nil {
-		xs.store = exchange.NewStore(int64(xs.c.ep.domain.cfg.RelaySize), relayPiece)
+// relayStore is where the endpoint keeps what it relays. The caller has c.mu.
+func (c *collGroups) relayStore() *exchange.Store {
+	if c.store == nil {
+		c.store = exchange.NewStore(int64(c.cfg.RelaySize), relayPiece)
 	}
-	return xs.store
+	return c.store
 }
 
 // sendPieces sends pending pieces, as far as there is room, after the chunks of their receivers.
@@ -54,26 +54,23 @@ func (xs *exchanges) sendPieces(o *collOp) {
 // sendPiece sends what is left of a piece. An error other than fi.EAGAIN drops it: its source
 // sends it again.
 func (xs *exchanges) sendPiece(o *collOp, p *pendingPiece) error {
-	e, g, x, a := xs.c.ep, o.group, o.exchange, &p.action
+	g, x, a := o.group, o.exchange, &p.action
 	m := &g.members[g.rankOf(a.Peer)]
 	if m.dead || m.left || m.gone {
 		return fi.ECONNRESET
 	}
-	path, err := e.connect(m.link)
+	path, err := m.peer.Connect()
 	if err != nil {
 		return err
 	}
-	path.port.wake()
-	lease := e.progressStripe
-	sc := &e.scratch[lease]
+	over := path.Over()
+	over.Wake()
 	for p.sent < relayPiece {
 		h := wire.CollPiece{CollStep: o.head(), Part: a.Piece}
 		h.Part.Offset = p.sent
 		data := x.pieceOf(g, a)[p.sent:]
-		data = data[:min(len(data), path.port.attr.MaxAMBcopy)]
-		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
-		if err := e.sendPayload(path, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, len(data),
-			lease); err != nil {
+		data = data[:min(len(data), over.MaxAMBcopy)]
+		if err := xs.c.ep.Post(path, wire.AMCollStep, m.id, h.Put(xs.c.head[:]), data); err != nil {
 			return err
 		}
 		p.sent += int64(len(data))
@@ -84,7 +81,7 @@ func (xs *exchanges) sendPiece(o *collOp, p *pendingPiece) error {
 // pieceOf is the bytes of a piece.
 func (x *collExchange) pieceOf(g *Group, a *exchange.Action) []byte {
 	if a.Place >= 0 {
-		return g.c.ordered.store.Data(a.Place)
+		return g.c.store.Data(a.Place)
 	}
 	in := x.peers.at(a.Slice).in
 	end := in.Off + in.Len - uint64(a.Piece.Number)*relayPiece
@@ -122,7 +119,7 @@ func (xs *exchanges) onRelayNote(src hw.Source, id uint64, head []byte) {
 		says := wire.CollRelay{CollStep: h.CollStep, Note: exchange.Note{Kind: exchange.NoteRefuse,
 			Serial: h.Note.Serial}}
 		says.Rank = uint32(xs.c.group(id).rank)
-		xs.say(m, says.Put(xs.c.ep.rx.head[:]))
+		xs.say(m, says.Put(xs.c.head[:]))
 	}
 	if o == nil {
 		return
@@ -160,7 +157,7 @@ func (xs *exchanges) takePiece(o *collOp, h *wire.CollPiece, payload []byte) boo
 	if h.Part.Hop {
 		place, ok := x.engine.OnRelayed(now, from, &h.Part, n)
 		if ok && place >= 0 {
-			copy(xs.store.Data(place)[h.Part.Offset:][:n], payload)
+			copy(xs.c.store.Data(place)[h.Part.Offset:][:n], payload)
 		}
 		return ok
 	}
@@ -182,7 +179,7 @@ func (xs *exchanges) relayGone(g *Group, peer int) {
 		if o.exchange == nil || o.status != fi.Success {
 			continue
 		}
-		o.exchange.engine.Gone(xs.c.ep.now(), peer)
+		o.exchange.engine.Gone(xs.c.ep.Now(), peer)
 		if o.exchange.more = true; !o.advancing {
 			o.advancing = true
 			xs.goOn(o)

@@ -17,7 +17,7 @@ func relayCircle(t *testing.T, n int, change func(*config.Config)) (*circle, []*
 	t.Helper()
 	c := apartCircle(t, n, change)
 	for _, s := range c.sides {
-		s.ep.coll.ordered.always = true
+		s.ep.coll.always = true
 	}
 	return c, c.joinAll(everyRank(n))
 }
@@ -26,7 +26,7 @@ func relayCircle(t *testing.T, n int, change func(*config.Config)) (*circle, []*
 func (c *circle) kept() {
 	c.t.Helper()
 	for i, s := range c.sides {
-		if store := s.ep.coll.ordered.store; !s.gone && store.Free() != s.bench.domain.cfg.RelaySize/relayPiece {
+		if store := s.ep.coll.store; !s.gone && store.Free() != s.bench.domain.cfg.RelaySize/relayPiece {
 			c.t.Errorf("side %d: %d places are free of %d", i, store.Free(), s.bench.domain.cfg.RelaySize/relayPiece)
 		}
 	}
@@ -48,7 +48,7 @@ func TestRelayOverUDP(t *testing.T) {
 	if relayed == 0 || carried == 0 {
 		t.Errorf("%d bytes went through relays, %d were passed on", relayed, carried)
 	}
-	if stats := leasedOf(c.sides[0].ep).coll.ordered.store; stats.Free() != 8 {
+	if stats := leasedOf(c.sides[0].ep).coll.store; stats.Free() != 8 {
 		t.Errorf("%d places in 64 KiB", stats.Free())
 	}
 	for _, other := range []struct {
@@ -110,7 +110,7 @@ func TestRelayForged(t *testing.T) {
 	bufs := [][]byte{make([]byte, 4*slice), make([]byte, 4*slice)}
 	c.postAllToAll(0, g, bufs[0], bufs[1], slice)
 	s.ep.Progress()
-	coll, src := s.ep.coll, g.members[1].src
+	coll, src := leasedOf(s.ep).collective, g.members[1].src
 	o := g.ops[0]
 	r := leasedOf(s.ep).rx
 	r.acquire()
@@ -150,7 +150,7 @@ func TestRelayForged(t *testing.T) {
 	if g.ops[0] != o || o.status != fi.Success || rep.Received != 0 || rep.Forged < 9 || rep.Late != 1 {
 		t.Errorf("after forged messages: %v, %+v", o.status, rep)
 	}
-	if granted := s.bench.domain.cfg.RelaySize/relayPiece - coll.ordered.store.Free(); granted == 0 || granted > 16 {
+	if granted := s.bench.domain.cfg.RelaySize/relayPiece - coll.store.Free(); granted == 0 || granted > 16 {
 		t.Errorf("%d places for the requests of one member", granted)
 	}
 	for _, b := range bufs[1] {
@@ -163,7 +163,7 @@ func TestRelayForged(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if coll.ordered.store.Free() != s.bench.domain.cfg.RelaySize/relayPiece {
+	if coll.store.Free() != s.bench.domain.cfg.RelaySize/relayPiece {
 		t.Error("memory stays in use when the group is left")
 	}
 	c.outcome(0)

@@ -19,15 +19,15 @@ func (x *collExchange) row(g *Group, peer int) (queue, dev time.Duration, ok boo
 	if m.gone || m.dead {
 		return 0, 0, false
 	}
-	p, ready := m.link.ready()
+	p, ready := m.peer.Ready()
 	if !ready {
 		return 0, 0, false
 	}
 	newest := rowAge
 	if x.ended != 0 {
-		newest = min(newest, g.ep.now().Sub(x.ended))
+		newest = min(newest, x.c.ep.Now().Sub(x.ended))
 	}
-	r, reports := p.Endpoint.(hw.PathReporter)
+	r, reports := p.Transport().(hw.PathReporter)
 	if !reports {
 		return 0, 0, false
 	}

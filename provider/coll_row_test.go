@@ -16,7 +16,7 @@ func (h *hosts) rowOf(ended time.Duration) (queue time.Duration, ok bool) {
 	e := leasedOf(h.sides[0].ep)
 	e.rx.acquire()
 	defer e.rx.give()
-	x := &collExchange{}
+	x := &collExchange{c: e.collective}
 	if ended != 0 {
 		x.ended = e.now().Add(-ended)
 	}

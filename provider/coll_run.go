@@ -1,12 +1,10 @@
 package provider
 
 import (
-	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/provider/collective"
-	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -14,7 +12,8 @@ import (
 // to the thread that posts it, then to the lease holder.
 type collOp struct {
 	group     *Group
-	next      *collOp // free
+	c         *collectives // from its start on
+	next      *collOp      // free
 	run       collective.Run
 	kind      collective.Kind
 	seq       uint32
@@ -74,6 +73,7 @@ func (c *collectives) freeStep(s *collStep) {
 // start begins an operation.
 func (c *collectives) start(o *collOp) {
 	g := o.group
+	o.c = c
 	g.started = o.seq + 1
 	g.ops[o.seq] = o
 	if why, ok := g.doomed[o.seq]; ok {
@@ -139,27 +139,10 @@ func (c *collectives) end(o *collOp) {
 
 // settle completes an operation that has ended.
 func (c *collectives) settle(o *collOp) {
-	e := c.ep
 	c.ordered.withdraw(o)
 	c.unkeep(o)
 	o.arrivals.end()
-	entry := cq.Entry{Context: o.context, Flags: fi.Collective, Src: fi.AddrNotAvail}
-	if o.status != fi.Success {
-		e.counts.Failed(o.status)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: o.status})
-		}
-		if c := e.writeCntr.Load(); c != nil {
-			c.CountError(1)
-		}
-	} else {
-		if o.completes {
-			e.txCQ.Complete(entry)
-		}
-		if c := e.writeCntr.Load(); c != nil && !c.Bytes() { // fi_cntr(3): no bytes of collective operations
-			c.Count(1)
-		}
-	}
+	c.ep.Complete(o.context, o.completes, o.status)
 	c.ordered.drop(o)
 	c.recycle(o)
 }
@@ -174,7 +157,7 @@ func (o *collOp) Send(to int, data []byte) bool {
 	if o.status != fi.Success {
 		return true
 	}
-	c, m := o.group.c, &o.group.members[to]
+	c, m := o.c, &o.group.members[to]
 	s := c.newStep(o, to, data)
 	if m.queue != nil {
 		m.last.next, m.last = s, s
@@ -205,25 +188,23 @@ func (c *collectives) send(m *collMember, s *collStep) (sent bool, err error) {
 	if m.dead {
 		return false, fi.ECONNRESET
 	}
-	e, o := c.ep, s.op
-	p, err := e.connect(m.link)
+	o := s.op
+	p, err := m.peer.Connect()
 	if err != nil {
 		return false, err
 	}
-	p.port.wake()
-	n, lease := len(s.data), e.progressStripe
-	sc := &e.scratch[lease]
-	if uint64(n) <= p.port.eager && p.EagerOpen() {
+	over, n := p.Over(), len(s.data)
+	over.Wake()
+	if uint64(n) <= over.Eager && p.EagerOpen() {
 		h := o.head()
-		iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(s.data)), Len: uint64(n)})
-		return true, e.sendPayload(p, wire.AMCollStep, m.id, h.Put(sc.head[:]), iov, n, lease)
+		return true, c.ep.Post(p, wire.AMCollStep, m.id, h.Put(c.head[:]), s.data)
 	}
 	h := wire.CollLong{CollStep: o.head(), Request: c.long.number(), Length: uint64(n),
 		Addr: addressOfBytes(s.data)}
-	if err := outcome.OfPost(p.AMShort(wire.AMCollRTS, m.id, h.Put(sc.head[:]), nil)); err != nil {
+	if err := c.ep.Post(p, wire.AMCollRTS, m.id, h.Put(c.head[:]), nil); err != nil {
 		return false, err
 	}
-	s.id, s.exposed = h.Request, p.port.attr.Caps&hw.CapPeerMemory != 0
+	s.id, s.exposed = h.Request, over.Caps&hw.CapPeerMemory != 0
 	c.long.sends[s.id] = s
 	return false, nil
 }
@@ -263,7 +244,7 @@ func (o *collOp) Recv(from int, data []byte) bool {
 	if o.status != fi.Success {
 		return true
 	}
-	c, m := o.group.c, &o.group.members[from]
+	c, m := o.c, &o.group.members[from]
 	h := m.takeEarly(o.seq)
 	if h == nil && (m.left || m.gone) {
 		c.fail(o, fi.ECONNRESET)
@@ -303,11 +284,11 @@ func (o *collOp) agrees(h *wire.CollStep, length uint64, s *collStep) bool {
 	switch {
 	case h.Kind != o.kind:
 		o.group.warn("operation %d is of kind %d here and %d at rank %d", o.seq, o.kind, h.Kind, s.peer)
-		o.group.c.fail(o, fi.EINVAL)
+		o.c.fail(o, fi.EINVAL)
 		return false
 	case length != uint64(len(s.data)):
 		o.group.warn("operation %d: rank %d sends %d bytes, expected %d", o.seq, s.peer, length, len(s.data))
-		o.group.c.fail(o, fi.ETRUNC)
+		o.c.fail(o, fi.ETRUNC)
 		return false
 	}
 	return true

@@ -9,7 +9,7 @@ import (
 
 // settingsOf are an endpoint's.
 func (g *Group) settingsOf() (s wire.CollSettings) {
-	cfg := g.ep.domain.cfg
+	cfg := g.c.cfg
 	for i, name := range wire.AllToAllNames {
 		if name == cfg.AllToAll {
 			s.Algorithm = uint8(i)
@@ -21,11 +21,11 @@ func (g *Group) settingsOf() (s wire.CollSettings) {
 }
 
 // agree takes in what a member says of itself.
-func (g *Group) agree(rank uint32, s *wire.CollSettings) {
+func (g *Group) agree(c *collectives, rank uint32, s *wire.CollSettings) {
 	own := g.settingsOf()
 	if err := own.Differs(s); err != nil {
 		g.warn("join: rank %d: %v", rank, err)
-		g.failed(fi.EINVAL)
+		g.failed(c, fi.EINVAL)
 		return
 	}
 	g.spans = g.spans || s.Spans
@@ -34,28 +34,27 @@ func (g *Group) agree(rank uint32, s *wire.CollSettings) {
 	}
 }
 
-// collectivePuts reports whether chunks of the endpoint's all-to-alls go as puts or gets where they can.
-func (e *Endpoint) collectivePuts() bool {
-	named := e.domain.cfg.AllToAll
-	return e.info.Caps&fi.Collective != 0 && (named == "put" || named == "get" || named == "auto")
+// collCopies reports whether chunks of all-to-alls go as puts or gets where they can.
+func collCopies(c *config.Config) bool {
+	return c.AllToAll == "put" || c.AllToAll == "get" || c.AllToAll == "auto"
 }
 
 // relayHosts is how many hosts a group has at least in which members relay.
 const relayHosts = 4
 
 // decide says whether all-to-alls go by an engine, when all members have joined.
-func (g *Group) decide() {
-	cfg := g.ep.domain.cfg
+func (g *Group) decide(c *collectives) {
+	cfg := g.c.cfg
 	_, byPlan := fixedOrders[cfg.AllToAll]
 	g.scheduled = len(g.members) > 1 && !byPlan && (cfg.Sched == config.Yes || cfg.Sched == config.Auto && g.spans)
 	if g.first {
 		g.hosts++
 	}
 	g.gets = g.scheduled && cfg.AllToAll == "get"
-	g.puts = g.scheduled && g.ep.collectivePuts() && !g.gets
+	g.puts = g.scheduled && collCopies(g.c.cfg.Config) && !g.gets
 	g.relays = g.scheduled && g.hosts >= relayHosts && cfg.Relay != "no"
 	if g.scheduled {
-		g.c.ordered.openBesides()
+		c.ordered.openBesides()
 	}
 }
 
@@ -66,17 +65,17 @@ func (g *Group) reach() error {
 	g.first = true
 	for i := range g.members {
 		m := &g.members[i]
-		if m.link == nil {
+		if m.peer == nil {
 			continue
 		}
 		if m.dead {
 			return fi.ECONNRESET // its address has another process now
 		}
-		p, err := g.ep.connect(m.link)
+		p, err := m.peer.Connect()
 		if err != nil {
 			return err
 		}
-		far := p.port.attr.Caps&hw.CapDrops != 0
+		far := p.Over().Caps&hw.CapDrops != 0
 		g.spans = g.spans || far
 		g.first = g.first && (far || i > g.rank)
 	}

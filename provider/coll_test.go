@@ -402,7 +402,7 @@ func collectiveModel(t *testing.T, change func(*config.Config), seed uint64) {
 // idle fails the test if an endpoint keeps anything of operations that have ended.
 func (s *collSide) idle() {
 	s.t.Helper()
-	c := s.ep.coll
+	c := leasedOf(s.ep).collective
 	if len(c.long.sends)+len(c.long.pulls)+len(c.long.reads)+len(c.long.streams)+len(c.blocked)+len(c.early)+len(c.joining) != 0 || c.outstanding != 0 {
 		s.t.Errorf("left: %d sends, %d pulls, %d reads, %d streams, %d blocked, %d early, %d joining, %d outstanding",
 			len(c.long.sends), len(c.long.pulls), len(c.long.reads), len(c.long.streams), len(c.blocked), len(c.early), len(c.joining), c.outstanding)

@@ -42,64 +42,38 @@ type AllToAllVArgs struct {
 	kept *keptMemory // of a request, nil: it is none
 }
 
-// AllToAllV posts an all-to-all of parts of different lengths. It returns nil when the
-// operation was posted, and fi.EAGAIN when as many as possible are under way. Other
-// errors: fi.EOPBADSTATE (not enabled, or the group is not joined yet), fi.EBADFLAGS,
-// fi.EOPNOTSUPP (device memory), fi.EDOMAIN (a counter of another domain), fi.EINVAL (not a
-// group's address, a counter of bytes, arrays that are not as long as the group has members,
-// elements of 0 bytes, no buffer, or one that ends behind the address space), fi.EMSGSIZE
-// (more than 2^40 bytes) and fi.ENOMEM. What goes wrong later is an error completion, at the
-// member that finds it and at those that have not completed yet: fi.ECONNRESET when a member
-// is gone, fi.ETRUNC when two do not agree on a count, fi.EINVAL when one has called another
-// operation.
-func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
-	if err := e.checkVector(a); err != nil {
+// AllToAllV posts an all-to-all of parts of different lengths, as provider.Endpoint.AllToAllV says.
+func (c *collGroups) AllToAllV(a *AllToAllVArgs) error {
+	if err := c.checkVector(a); err != nil {
 		return err
 	}
-	c := e.coll
 	if err := c.postVector(a); err != nil {
 		return err
 	}
-	c.notify()
+	c.host.Notify()
 	return nil
 }
 
 // checkVector checks what does not depend on the group.
-func (e *Endpoint) checkVector(a *AllToAllVArgs) error {
-	if e.coll == nil || e.state.Load() != stateEnabled {
+func (c *collGroups) checkVector(a *AllToAllVArgs) error {
+	if !c.host.Enabled() {
 		return fi.EOPBADSTATE
 	}
-	if err := e.checkForm(a.Descs, a.Flags); err != nil {
+	if err := c.checkForm(a.Descs, a.Flags); err != nil {
 		return err
 	}
 	if a.Elem == 0 {
-		return e.refuse(fi.EINVAL, "alltoallv: elements of 0 bytes")
+		return c.refuse(fi.EINVAL, "alltoallv: elements of 0 bytes")
 	}
 	if a.Arrived != nil {
-		return e.domain.checkArrivals(a.Arrived)
+		return c.checkArrivals(a.Arrived)
 	}
 	return nil
 }
 
-// Members returns how many members a group has that the endpoint is in. Errors:
-// fi.EOPBADSTATE, fi.EINVAL if there is no such group.
-func (e *Endpoint) Members(group fi.Addr) (int, error) {
-	c := e.coll
-	if c == nil {
-		return 0, fi.EOPBADSTATE
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	g := c.find(group)
-	if g == nil {
-		return 0, e.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(group))
-	}
-	return len(g.members), nil
-}
-
 // postVector checks the arrays, and leaves the operation to progress. Errors as of
 // AllToAllV.
-func (c *collectives) postVector(a *AllToAllVArgs) error {
+func (c *collGroups) postVector(a *AllToAllVArgs) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g, err := c.ready(a.Group)
@@ -113,7 +87,7 @@ func (c *collectives) postVector(a *AllToAllVArgs) error {
 	if g.scheduled {
 		return c.postOrderedVector(g, a, l)
 	}
-	p := collective.BuildAllToAllV(fixedOrders[g.ep.domain.cfg.AllToAll], g.rank, l.in, l.out)
+	p := collective.BuildAllToAllV(fixedOrders[g.c.cfg.AllToAll], g.rank, l.in, l.out)
 	o, err := c.take(p)
 	if err != nil {
 		return err
@@ -131,7 +105,7 @@ type layout struct {
 }
 
 // layOut checks the arrays. Errors as of AllToAllV. The caller has c.mu.
-func (c *collectives) layOut(g *Group, a *AllToAllVArgs) (l layout, err error) {
+func (c *collGroups) layOut(g *Group, a *AllToAllVArgs) (l layout, err error) {
 	if !a.InPlace {
 		if l.in, l.inEnd, err = c.pieces(g, "to give", a.Buf, a.Counts, a.Displs, a.Elem); err != nil {
 			return l, err
@@ -141,14 +115,14 @@ func (c *collectives) layOut(g *Group, a *AllToAllVArgs) (l layout, err error) {
 		return l, err
 	}
 	if !a.InPlace && l.in[g.rank].Len != l.out[g.rank].Len {
-		return l, c.ep.refuse(fi.EINVAL, "alltoallv: %d bytes for this member itself to give and %d to get",
+		return l, c.refuse(fi.EINVAL, "alltoallv: %d bytes for this member itself to give and %d to get",
 			l.in[g.rank].Len, l.out[g.rank].Len)
 	}
 	return l, nil
 }
 
 // postOrderedVector leaves the operation to an engine.
-func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) error {
+func (c *collGroups) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) error {
 	x, err := g.exchanger()
 	if err != nil {
 		return err
@@ -175,9 +149,9 @@ func (c *collectives) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) er
 
 // pieces turns counts and displacements into pieces of the buffer at base, and says
 // where the last of them ends.
-func (c *collectives) pieces(g *Group, what string, base uintptr, counts, displs []uint64, elem uint64) (list []collective.Piece, end uint64, err error) {
+func (c *collGroups) pieces(g *Group, what string, base uintptr, counts, displs []uint64, elem uint64) (list []collective.Piece, end uint64, err error) {
 	if len(counts) != len(g.members) || len(displs) != len(g.members) {
-		return nil, 0, c.ep.refuse(fi.EINVAL, "alltoallv: %d counts and %d displacements %s among %d members",
+		return nil, 0, c.refuse(fi.EINVAL, "alltoallv: %d counts and %d displacements %s among %d members",
 			len(counts), len(displs), what, len(g.members))
 	}
 	list = make([]collective.Piece, len(counts))
@@ -190,7 +164,7 @@ func (c *collectives) pieces(g *Group, what string, base uintptr, counts, displs
 		overOff, offset := bits.Mul64(displs[i], elem)
 		if overLen|overOff != 0 || length > wire.MaxMessage || offset > wire.MaxMessage ||
 			total+length > wire.MaxMessage {
-			return nil, 0, c.ep.refuse(fi.EMSGSIZE, "alltoallv: %d elements of %d bytes at %d %s for rank %d, at most %d bytes",
+			return nil, 0, c.refuse(fi.EMSGSIZE, "alltoallv: %d elements of %d bytes at %d %s for rank %d, at most %d bytes",
 				n, elem, displs[i], what, i, uint64(wire.MaxMessage))
 		}
 		list[i] = collective.Piece{Off: offset, Len: length}
@@ -198,7 +172,7 @@ func (c *collectives) pieces(g *Group, what string, base uintptr, counts, displs
 		end = max(end, offset+length)
 	}
 	if end != 0 && (base == 0 || uint64(base)+end < uint64(base)) {
-		return nil, 0, c.ep.refuse(fi.EINVAL, "alltoallv: no buffer of %d bytes %s at %#x", end, what, base)
+		return nil, 0, c.refuse(fi.EINVAL, "alltoallv: no buffer of %d bytes %s at %#x", end, what, base)
 	}
 	return list, end, nil
 }

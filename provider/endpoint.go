@@ -46,7 +46,7 @@ type Endpoint struct {
 	// protocols are what progress goes through; immutable from Enable on.
 	protocols protocols
 	notes     note.Notes
-	coll      *collectives // nil: there are none; immutable from Enable on
+	coll      *collGroups // nil: there are none; immutable from Enable on
 	ipcToken
 
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
@@ -84,6 +84,7 @@ type leasedEP struct {
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	help          rendezvousHelp
+	collective    *collectives // nil: there are none
 	target        rmaTarget
 
 	rmaStreams    pending.List[uint64]      // requests that wait for room or answers, by id

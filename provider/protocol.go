@@ -30,8 +30,8 @@ func (e *leasedEP) openProtocols() {
 	if e.conn != nil {
 		e.protocols = append(e.protocols, &connected{e.conn, e})
 	}
-	if e.coll != nil {
-		e.protocols = append(e.protocols, e.coll)
+	if e.collective != nil {
+		e.protocols = append(e.protocols, e.collective)
 	}
 	e.protocols = append(e.protocols, notifications{e})
 }
