@@ -6,7 +6,6 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -64,9 +63,17 @@ type collLeased interface {
 	// Malformed counts a message that a peer should not have sent, and logs why.
 	Malformed(src hw.Source, format string, args ...any)
 	// Stats are the endpoint's counters.
-	Stats() *stats.Endpoint
+	Stats() collCounters
 	// Closed reports whether the endpoint closes or has closed.
 	Closed() bool
+}
+
+// collCounters are counters of package stats that the holder of the progress lease writes: those of its line (Rx*).
+type collCounters interface {
+	// Rx adds n to one.
+	Rx(counter int, n uint64)
+	// RxPeak sets one, and a second to its largest value.
+	RxPeak(counter, peak int, v uint64)
 }
 
 // collPeer is a peer as the endpoint reaches it. Two are the same peer if they are equal.

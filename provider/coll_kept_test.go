@@ -3,28 +3,27 @@ package provider
 import (
 	"bytes"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // keptWork is a persistent all-to-all of equal slices.
 type keptWork struct {
-	c        *circle
-	r        *rand.Rand
+	m        *mesh
 	slice    int
 	args     []AllToAllVArgs
 	requests []*AllToAllVRequest
 	in, out  [][]byte
 }
 
-func newKeptWork(c *circle, r *rand.Rand, groups []*Group, slice int) *keptWork {
+func newKeptWork(m *mesh, groups []*Group, slice int) *keptWork {
 	n := len(groups)
-	w := &keptWork{c: c, r: r, slice: slice, in: make([][]byte, n), out: make([][]byte, n)}
+	w := &keptWork{m: m, slice: slice, in: make([][]byte, n), out: make([][]byte, n)}
 	counts, displs := make([]uint64, n), make([]uint64, n)
 	for i := range n {
 		counts[i], displs[i] = uint64(slice), uint64(i*slice)
@@ -32,13 +31,13 @@ func newKeptWork(c *circle, r *rand.Rand, groups []*Group, slice int) *keptWork 
 	for i := range n {
 		w.in[i], w.out[i] = make([]byte, n*slice), make([]byte, n*slice)
 		w.args = append(w.args, AllToAllVArgs{
-			Buf: baseOf(w.in[i]), Counts: counts, Displs: displs,
-			Result: baseOf(w.out[i]), ResultCounts: counts, ResultDispls: displs,
+			Buf: uintptr(addressOfBytes(w.in[i])), Counts: counts, Displs: displs,
+			Result: uintptr(addressOfBytes(w.out[i])), ResultCounts: counts, ResultDispls: displs,
 			Elem: 1, Group: groups[i].Addr(), Context: 5,
 		})
-		q, err := c.sides[i].ep.AllToAllVInit(&w.args[i])
+		q, err := m.nodes[i].groups.AllToAllVInit(&w.args[i])
 		if err != nil {
-			c.t.Fatal(err)
+			m.t.Fatal(err)
 		}
 		w.requests = append(w.requests, q)
 	}
@@ -47,61 +46,72 @@ func newKeptWork(c *circle, r *rand.Rand, groups []*Group, slice int) *keptWork 
 
 // start begins an operation of new data at some ranks.
 func (w *keptWork) start(ranks ...int) {
-	w.c.t.Helper()
+	w.m.t.Helper()
 	for _, i := range ranks {
-		copy(w.in[i], randomBytes(w.r, len(w.in[i])))
+		copy(w.in[i], w.m.fill(len(w.in[i])))
 		if err := w.requests[i].Start(); err != nil {
-			w.c.t.Fatal(err)
+			w.m.t.Fatal(err)
 		}
 	}
 }
 
 // end waits for the operation and checks the data.
 func (w *keptWork) end() {
-	w.c.t.Helper()
+	w.m.t.Helper()
 	for i := range w.in {
-		if err := w.c.outcome(i); err != fi.Success {
-			w.c.t.Fatalf("rank %d ends with %v", i, err)
+		if err := w.m.outcome(i); err != fi.Success {
+			w.m.t.Fatalf("rank %d ends with %v", i, err)
 		}
 	}
-	for i := range w.in {
-		for j := range w.in {
-			if !bytes.Equal(w.out[i][j*w.slice:][:w.slice], w.in[j][i*w.slice:][:w.slice]) {
-				w.c.t.Fatalf("rank %d has the wrong data of rank %d", i, j)
-			}
-		}
-	}
+	w.m.compare(w.in, w.out, w.slice)
 }
 
 // registered is how many regions a rank has registered for its peers.
 func (w *keptWork) registered(rank int) uint64 {
-	return w.c.sides[rank].counted(stats.RxExchangeRegistered)
+	return w.m.nodes[rank].counts[stats.RxExchangeRegistered]
 }
 
 // kept is what a rank's request has registered.
 func (w *keptWork) kept(rank int) []keptRegion { return w.requests[rank].args.kept.list }
 
-// tests runs a test in each form, on one host and between hosts.
-func (f copyForm) tests(t *testing.T, n, slice int, run func(t *testing.T, w *keptWork, groups []*Group)) {
-	for name, open := range f.circles() {
+// meshForm is a form in which chunks are copied by one side.
+type meshForm struct {
+	name    string // of FI_WEFT_ALLTOALL_ALGORITHM
+	counter int    // of the bytes
+}
+
+var (
+	meshPuts = meshForm{"put", stats.RxExchangePut}
+	meshGets = meshForm{"get", stats.RxExchangeGot}
+)
+
+// set has a configuration take the form.
+func (f meshForm) set(c *config.Config) { c.Sched, c.AllToAll = config.Yes, f.name }
+
+// bytes is how many bytes a node has copied.
+func (f meshForm) bytes(n *node) uint64 { return n.counts[f.counter] }
+
+// tests runs a test in the form, on one host and between hosts.
+func (f meshForm) tests(t *testing.T, n, slice int, run func(t *testing.T, w *keptWork, groups []*Group)) {
+	for name, hosts := range map[string][]int{"one host": onHost(n), "hosts": onHosts(n)} {
 		t.Run(f.name+"/"+name, func(t *testing.T) {
-			c := open(t, n, nil)
-			groups := c.joinAll(everyRank(n))
-			run(t, newKeptWork(c, rand.New(rand.NewPCG(1, 21)), groups, slice), groups)
+			m := newMesh(t, hosts, f.set)
+			groups := m.join()
+			run(t, newKeptWork(m, groups, slice), groups)
 		})
 	}
 }
 
 // TestKept: what a persistent all-to-all offers is registered once, until it is freed.
 func TestKept(t *testing.T) {
-	for _, f := range []copyForm{byPuts, byGets} {
+	for _, f := range []meshForm{meshPuts, meshGets} {
 		f.tests(t, 3, 300000, func(t *testing.T, w *keptWork, groups []*Group) {
 			var first []keptRegion
 			for i := range 4 {
-				before, had := f.bytes(w.c.sides[0]), w.registered(0)
+				before, had := f.bytes(w.m.nodes[0]), w.registered(0)
 				w.start(0, 1, 2)
 				w.end()
-				if f.bytes(w.c.sides[0]) == before {
+				if f.bytes(w.m.nodes[0]) == before {
 					t.Error("nothing is copied")
 				}
 				if n := w.registered(0) - had; i == 0 && n != 2 || i > 0 && n != 0 {
@@ -118,7 +128,7 @@ func TestKept(t *testing.T) {
 			}
 			had := w.registered(0)
 			for i := range 3 { // one that is not persistent registers each time
-				if err := w.c.sides[i].ep.AllToAllV(&w.args[i]); err != nil {
+				if err := w.m.nodes[i].groups.AllToAllV(&w.args[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -138,37 +148,30 @@ func TestKept(t *testing.T) {
 }
 
 // copyTo puts to rank 0 of a group, or gets from it, where a region is or was.
-func (w *keptWork) copyTo(f copyForm, g *Group, r keptRegion) error {
-	path, ok := g.members[0].peer.Ready()
-	if !ok {
-		w.c.t.Fatal("not connected")
-	}
-	key, err := path.Over().Memory().UnpackKey(r.region.PackKey(nil))
+func (w *keptWork) copyTo(f meshForm, g *Group, r keptRegion) error {
+	p, _ := g.members[0].peer.Ready()
+	key, err := p.Over().Memory().UnpackKey(r.region.PackKey(nil))
 	if err != nil {
-		w.c.t.Fatal(err)
+		w.m.t.Fatal(err)
 	}
-	leased := leasedOf(w.c.sides[1].ep).rx
-	leased.acquire()
-	ended := false
-	done := hw.Completion{Func: func(*hw.Completion) { ended = true }}
+	done := hw.Completion{Func: func(*hw.Completion) {}}
 	done.Expect(1)
-	local := []hw.Segment{{Addr: pointerAt(addressOfBytes(w.in[1])), Len: 8}}
-	put := path.Transport().(hw.OneSided).PutZcopy
-	if f.name == "get" {
-		put = path.Transport().(hw.OneSided).GetZcopy
+	copies := p.Transport().(hw.OneSided).PutZcopy
+	if f == meshGets {
+		copies = p.Transport().(hw.OneSided).GetZcopy
 	}
-	status, err := put(local, 0, key, &done)
-	leased.give()
-	if err != nil || status == hw.Done {
+	local := []hw.Segment{segmentOf(w.in[1][:8])}
+	if status, err := copies(local, 0, key, &done); err != nil || status == hw.Done {
 		return err
 	}
-	w.c.until("the copy's end", func() bool { return ended })
+	n := w.m.nodes[1]
+	w.m.until("the copy's end", func() bool { return len(n.flying) == 0 })
 	return done.Err()
 }
 
 // TestKeptClosed: what an idle request has registered ends with the endpoint.
 func TestKeptClosed(t *testing.T) {
-	byPuts.tests(t, 2, 300000, func(t *testing.T, w *keptWork, groups []*Group) {
+	meshPuts.tests(t, 2, 300000, func(t *testing.T, w *keptWork, groups []*Group) {
 		w.start(0, 1)
 		w.end()
 		if len(w.kept(0)) == 0 {
@@ -188,14 +191,14 @@ func TestKeptClosed(t *testing.T) {
 
 // TestKeptLate: no member puts into memory that stays registered before its owner has started the operation.
 func TestKeptLate(t *testing.T) {
-	byPuts.tests(t, 3, 3<<20, func(t *testing.T, w *keptWork, _ []*Group) {
+	meshPuts.tests(t, 3, 3<<20, func(t *testing.T, w *keptWork, _ []*Group) {
 		w.start(0, 1, 2)
 		w.end()
-		copy(w.out[0], randomBytes(w.r, len(w.out[0])))
+		copy(w.out[0], w.m.fill(len(w.out[0])))
 		before := bytes.Clone(w.out[0])
 		w.start(1, 2)
 		for range 2000 {
-			w.c.progress()
+			w.m.progress()
 		}
 		if !bytes.Equal(w.out[0], before) {
 			t.Error("a member writes before the operation begins")
@@ -207,7 +210,7 @@ func TestKeptLate(t *testing.T) {
 
 // TestKeptFails: an operation that fails takes back what is registered, and the next one registers it again.
 func TestKeptFails(t *testing.T) {
-	for _, f := range []copyForm{byPuts, byGets} {
+	for _, f := range []meshForm{meshPuts, meshGets} {
 		f.tests(t, 3, 300000, func(t *testing.T, w *keptWork, _ []*Group) {
 			w.start(0, 1, 2)
 			w.end()
@@ -215,11 +218,11 @@ func TestKeptFails(t *testing.T) {
 			w.start(0, 1)
 			other := w.args[2]
 			other.Counts = []uint64{1, 1, uint64(w.slice)}
-			if err := w.c.sides[2].ep.AllToAllV(&other); err != nil {
+			if err := w.m.nodes[2].groups.AllToAllV(&other); err != nil {
 				t.Fatal(err)
 			}
 			for i := range 3 {
-				if err := w.c.outcome(i); err != fi.ETRUNC {
+				if err := w.m.outcome(i); err != fi.ETRUNC {
 					t.Errorf("rank %d ends with %v", i, err)
 				}
 			}
@@ -238,10 +241,10 @@ func TestKeptFails(t *testing.T) {
 // TestKeptFreedEarly: memory of a request that is freed while it is under way is taken back when the operation has
 // completed, and one that is started twice has it in one of the operations only.
 func TestKeptFreedEarly(t *testing.T) {
-	byPuts.tests(t, 2, 300000, func(t *testing.T, w *keptWork, _ []*Group) {
+	meshPuts.tests(t, 2, 300000, func(t *testing.T, w *keptWork, _ []*Group) {
 		w.start(0, 1)
 		for range 3 {
-			w.c.progress()
+			w.m.progress()
 		}
 		w.requests[0].Free()
 		w.end()
@@ -252,12 +255,12 @@ func TestKeptFreedEarly(t *testing.T) {
 			if err := w.requests[1].Start(); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.c.sides[0].ep.AllToAllV(&w.args[0]); err != nil {
+			if err := w.m.nodes[0].groups.AllToAllV(&w.args[0]); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for i := range 4 {
-			if err := w.c.outcome(i % 2); err != fi.Success {
+			if err := w.m.outcome(i % 2); err != fi.Success {
 				t.Errorf("rank %d ends with %v", i%2, err)
 			}
 		}
@@ -270,13 +273,11 @@ func TestKeptFreedEarly(t *testing.T) {
 
 // TestKeptRefused: what a receiver cannot get is offered anew by the next operation.
 func TestKeptRefused(t *testing.T) {
-	byGets.tests(t, 3, 300000, func(t *testing.T, w *keptWork, groups []*Group) {
-		_, path := w.c.sides[0].pathTo(&w.c.sides[1].side)
-		plain := path.Endpoint
-		path.Endpoint = &refusingEndpoint{plain, plain.(hw.OneSided), 0}
+	meshGets.tests(t, 3, 300000, func(t *testing.T, w *keptWork, groups []*Group) {
+		w.m.nodes[0].refuses, w.m.nodes[0].refused = 0, w.m.nodes[1]
 		w.start(0, 1, 2)
 		w.end()
-		path.Endpoint = plain
+		w.m.nodes[0].refuses = -1
 		if k := w.kept(1); len(k) != 2 || (k[0].region == nil) == (k[1].region == nil) {
 			t.Errorf("registered: %v", k)
 		}

@@ -3,7 +3,6 @@ package provider
 import (
 	"testing"
 
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -27,18 +26,18 @@ func FuzzCollectiveMessages(f *testing.F) {
 	f.Add(uint8(1), uint8(0), uint64(0), make([]byte, wire.CollPutBytes), []byte{})
 	f.Add(uint8(4), uint8(0), uint64(0), make([]byte, wire.CollGrantBytes), []byte{})
 	f.Add(uint8(1), uint8(0), uint64(0), make([]byte, wire.CollRefusalBytes), []byte{})
-	circle := newCircle(f, newBench(f, nil, collHints()), 2)
-	groups := circle.joinAll([]int{0, 1})
-	s := circle.sides[0]
-	c, src := leasedOf(s.ep).collective, groups[0].members[1].src
+	m := newMesh(f, onHost(2), nil)
+	groups := m.join()
+	n := m.nodes[0]
+	c, src := n.protocol, groups[0].members[1].src
 	const long = 20000
 	memory := make([]byte, 3*long)
 	in, out := make([]byte, long), memory[long:2*long]
 	handlers := []hw.Handler{c.onJoin, c.onStep, c.long.onRTS, c.long.onDone, c.long.onCTS, c.long.onFrag, c.onNote}
 	f.Fuzz(func(t *testing.T, id, mode uint8, header uint64, head, payload []byte) {
-		for c.outstanding < 3 { // small, announced and small
-			n := []uint64{1, long / 8, 2}[c.outstanding]
-			if err := s.sum(groups[0], in, out, n); err != nil {
+		for c.outstanding < 3 { // small, long and small
+			count := []uint64{1, long / 8, 2}[c.outstanding]
+			if err := n.sum(groups[0], in, out, count); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -54,22 +53,13 @@ func FuzzCollectiveMessages(f *testing.F) {
 				break
 			}
 		}
-		r := leasedOf(s.ep).rx
-		r.acquire()
 		handlers[int(id)%len(handlers)](src, header, head, payload)
 		if len(c.early) > 100 {
 			c.early = nil
 		}
 		groups[0].members[1].left = false
-		r.give()
-		circle.progress()
-		for err := error(nil); err != fi.EAGAIN; {
-			if _, err = s.cq.Read(nil); err == fi.EAVAIL {
-				_, err = s.cq.ReadErr()
-			} else {
-				err = fi.EAGAIN
-			}
-		}
+		m.progress()
+		n.ended = nil
 		for i, v := range memory {
 			if v != 0 && (i < long || i >= 2*long) {
 				t.Fatalf("byte %d outside the buffer was written", i)

@@ -52,7 +52,7 @@ func (c *collGroups) Find(group fi.Addr) (*Group, error) {
 func (g *Group) Size() int { return len(g.members) }
 
 // count counts what the engine has done since it last counted.
-func (x *collExchange) count(st *stats.Endpoint) {
+func (x *collExchange) count(st collCounters) {
 	r := x.engine.Report()
 	st.Rx(stats.RxExchangeChunks, r.Chunks-x.seen.Chunks)
 	st.Rx(stats.RxExchangeDeferrals, r.Deferrals-x.seen.Deferrals)

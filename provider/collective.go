@@ -6,7 +6,6 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -172,7 +171,7 @@ type collHolder struct{ *leasedEP }
 
 func (e collHolder) Now() congestion.Time           { return e.now() }
 func (e collHolder) Name() names.Name               { return e.name }
-func (e collHolder) Stats() *stats.Endpoint         { return e.stats }
+func (e collHolder) Stats() collCounters            { return e.stats }
 func (e collHolder) Closed() bool                   { return e.state.Load() == stateClosed }
 func (e collHolder) PortOf(src hw.Source) *collPort { p, _ := e.portOf(src); return &p.coll }
 
