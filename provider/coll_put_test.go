@@ -12,6 +12,16 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
+// Lengths in bytes, as package coll has them: slices up to exchangeShort go at once, those from exchangeLong on by an
+// engine in chunks of exchangeChunk, and from putHere on they are put between members of one host.
+const (
+	exchangeShort = 4 << 10
+	exchangeLong  = 16 << 10
+	exchangeChunk = 64 << 10
+	putHere       = 1 << 20
+	putPiece      = 256 << 10 // of one put or get
+)
+
 // copyForm is a form in which chunks are copied by one side.
 type copyForm struct {
 	name    string // of FI_WEFT_ALLTOALL_ALGORITHM

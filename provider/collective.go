@@ -6,14 +6,35 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/coll"
+	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/names"
 )
+
+// Collective operations are package coll's. What applications name of them:
+type (
+	// Group is an endpoint's part in a group of collective operations: what fi_join_collective returns.
+	Group = coll.Group
+	// CollectiveArgs describes one collective operation.
+	CollectiveArgs = coll.CollectiveArgs
+	// AllToAllVArgs describes an all-to-all in which each two members exchange as much as they have for each other.
+	AllToAllVArgs = coll.AllToAllVArgs
+	// AllToAllVRequest is an all-to-all of parts that is begun again and again, made by [Endpoint.AllToAllVInit].
+	AllToAllVRequest = coll.AllToAllVRequest
+)
+
+// QueryCollective says what a kind of operation can do (fi_query_collective):
+// the most elements of a call, by its way of counting (0 for a barrier), the
+// size of one, and the most members. Errors: fi.EOPNOTSUPP.
+func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, members uint64, err error) {
+	return coll.QueryCollective(k, d, op)
+}
 
 // openCollectives prepares an endpoint for collective operations if it is to have them.
 func (e *leasedEP) openCollectives() {
 	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		e.coll, e.collective = newCollectives(collAny{&e.Endpoint}, collHolder{e},
-			collSettings{e.domain.cfg, e.domain.hmem()})
+		e.coll, e.collective = coll.New(collAny{&e.Endpoint}, collHolder{e},
+			coll.Settings{Config: e.domain.cfg, DeviceMemory: e.domain.hmem()})
 	}
 }
 
@@ -116,7 +137,7 @@ func (e *Endpoint) GroupOf(group fi.Addr) (*Group, error) {
 
 // copiesCollectives reports whether chunks of the endpoint's all-to-alls go as puts or gets where they can.
 func (e *Endpoint) copiesCollectives() bool {
-	return e.info.Caps&fi.Collective != 0 && collCopies(e.domain.cfg)
+	return e.info.Caps&fi.Collective != 0 && coll.Copies(e.domain.cfg)
 }
 
 // collAny is an endpoint as its collective operations have it in any thread.
@@ -128,7 +149,7 @@ func (e collAny) Release()                    { e.refs.Release() }
 func (e collAny) Completes(flags uint64) bool { return e.txCompletes(0, flags) }
 
 // Member finds what an address leads to: nil for the endpoint itself.
-func (e collAny) Member(addr fi.Addr) (names.Name, collPeer, error) {
+func (e collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
 	n, ok := e.av.Name(addr)
 	if !ok {
 		return n, nil, refuse(log.EPCtrl, fi.EINVAL, "address %d is not in the address vector any more", addr)
@@ -159,7 +180,7 @@ func (e collAny) Notify() {
 }
 
 // WithLease calls f with the progress lease.
-func (e collAny) WithLease(f func(*collectives)) {
+func (e collAny) WithLease(f func(*coll.Protocol)) {
 	r := e.rx.acquire()
 	f(r.of(e.Endpoint).collective)
 	r.publish()
@@ -169,17 +190,17 @@ func (e collAny) WithLease(f func(*collectives)) {
 // collHolder is an endpoint as its collective operations have it with the progress lease.
 type collHolder struct{ *leasedEP }
 
-func (e collHolder) Now() congestion.Time           { return e.now() }
-func (e collHolder) Name() names.Name               { return e.name }
-func (e collHolder) Stats() collCounters            { return e.stats }
-func (e collHolder) Closed() bool                   { return e.state.Load() == stateClosed }
-func (e collHolder) PortOf(src hw.Source) *collPort { p, _ := e.portOf(src); return &p.coll }
+func (e collHolder) Now() congestion.Time            { return e.now() }
+func (e collHolder) Name() names.Name                { return e.name }
+func (e collHolder) Stats() coll.Counters            { return e.stats }
+func (e collHolder) Closed() bool                    { return e.state.Load() == stateClosed }
+func (e collHolder) PortOf(src hw.Source) *coll.Port { p, _ := e.portOf(src); return &p.coll }
 
 // IsFrom reports whether a source is a peer.
-func (e collHolder) IsFrom(src hw.Source, p collPeer) bool { return e.ownsLink(src, p.Number()) }
+func (e collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return e.ownsLink(src, p.Number()) }
 
 // Ports are the transports.
-func (e collHolder) Ports() (list []*collPort) {
+func (e collHolder) Ports() (list []*coll.Port) {
 	for _, p := range e.ports {
 		list = append(list, &p.coll)
 	}
@@ -187,14 +208,14 @@ func (e collHolder) Ports() (list []*collPort) {
 }
 
 // Post sends a message with its payload.
-func (e collHolder) Post(p collPath, id hw.AMID, header uint64, head, data []byte) error {
+func (e collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
 	lease := e.progressStripe
 	iov := append(e.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
 	return e.sendPayload(p.(*path), id, header, head, iov, len(data), lease)
 }
 
 // Send sends a message without payload, now or when there is room.
-func (e collHolder) Send(to collPeer, id hw.AMID, header uint64, head []byte) {
+func (e collHolder) Send(to coll.Peer, id hw.AMID, header uint64, head []byte) {
 	e.rx.send(e.leasedEP, to.(member).link, id, header, head)
 }
 
@@ -260,7 +281,7 @@ type member struct {
 func (m member) Number() uint32 { return m.index }
 
 // Connect returns the link's path, connecting if need be.
-func (m member) Connect() (collPath, error) {
+func (m member) Connect() (coll.Path, error) {
 	p, err := m.e.connect(m.link)
 	if err != nil {
 		return nil, err
@@ -269,7 +290,7 @@ func (m member) Connect() (collPath, error) {
 }
 
 // Ready returns the link's path if it works.
-func (m member) Ready() (collPath, bool) {
+func (m member) Ready() (coll.Path, bool) {
 	p, ok := m.ready()
 	if !ok {
 		return nil, false
@@ -281,11 +302,11 @@ func (m member) Ready() (collPath, bool) {
 func (p *path) Transport() hw.Endpoint { return p.Endpoint }
 
 // Over is the transport as collective operations have it.
-func (p *path) Over() *collPort { return &p.port.coll }
+func (p *path) Over() *coll.Port { return &p.port.coll }
 
 // collPort is the transport as collective operations have it.
-func (p *port) collPort() collPort {
-	return collPort{
+func (p *port) collPort() coll.Port {
+	return coll.Port{
 		Iface: p.Iface, Caps: p.attr.Caps, MaxAMBcopy: p.attr.MaxAMBcopy, DeviceName: p.attr.DeviceName,
 		Eager: p.eager, Wake: p.wake,
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/backends"
+	"github.com/weft-fabric/weft/provider/coll"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/peers"
@@ -38,7 +39,7 @@ type port struct {
 	network  *watch.Port     // nil: peers that share memory with us
 	eager    uint64          // bytes of the longest message that goes with its payload
 	segments bool            // long one-sided operations are cut into segments (segment_flow.go)
-	coll     collPort        // the transport as collective operations have it; immutable from addPort on
+	coll     coll.Port       // the transport as collective operations have it; immutable from addPort on
 	cache    *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
