@@ -13,27 +13,6 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// Collective operations (fi_collective(3)). Package collective says what the
-// ranks of a group send each other; here is how it gets there:
-//
-//	coll_endpoint.go  what is needed of the endpoint
-//	coll.go        what an endpoint has for it, and its progress
-//	coll_group.go  groups: the members, how they join and leave
-//	coll_post.go   the calls, and their arguments
-//	coll_run.go    operations under way, and the messages of their steps
-//	coll_long.go   payloads that stay with the sender until they are fetched
-//	coll_exchange.go  all-to-alls whose order package exchange chooses
-//	coll_arrival.go  counters of members whose bytes are in place
-//	coll_put.go  chunks of them that are put into the receivers' memory
-//	coll_beside.go  what members of one host say to each other of its link
-//	coll_relay.go  pieces of them that go through other members
-//	coll_settings.go  what all members must have alike
-//	coll_fail.go   peers that are gone, and operations that end because of it
-//
-// A message of a step goes in one piece if it is no longer than an eager message and the receiver's eager window is
-// open; else an RTS goes, and the receiver reads it or asks for fragments. What comes too early is kept, in the same
-// account as unexpected messages, so the same bound holds back senders.
-//
 // Protocol is what the holder of the progress lease has, and the protocol of the messages. Groups is for any
 // thread, and leads to it by Endpoint.WithLease only.
 type Protocol struct {
@@ -70,8 +49,9 @@ type Groups struct {
 	persistent  map[*keptMemory]struct{} // of requests that are not freed
 	outstanding int                      // operations that have not ended
 	generation  uint32                   // of the last group
-	store       *exchange.Store          // of what is relayed; set for the first engine that may, then the lease holder's
-	always      bool                     // for tests, set before the first operation: relays that are not faster are used
+	// store is of what is relayed: set for the first engine that may, then the lease holder's.
+	store  *exchange.Store
+	always bool // set before the first operation: relays that are not faster are used, too
 
 	// queued is the number of operations in posted, which progress reads without the lock. Written under mu, read
 	// by the lease holder; sequentially consistent.

@@ -9,8 +9,10 @@ import (
 
 // sum posts an allreduce of count numbers.
 func (n *node) sum(g *Group, in, out []byte, count uint64) error {
-	return n.groups.Collective(&CollectiveArgs{Kind: collective.AllReduce, Buf: uintptr(addressOfBytes(in)),
-		Result: uintptr(addressOfBytes(out)), Count: count, Datatype: fi.Uint64, Op: fi.OpSum, Group: g.Addr(), Context: 5})
+	return n.groups.Collective(&CollectiveArgs{
+		Kind: collective.AllReduce, Buf: uintptr(addressOfBytes(in)), Result: uintptr(addressOfBytes(out)),
+		Count: count, Datatype: fi.Uint64, Op: fi.OpSum, Group: g.Addr(), Context: 5,
+	})
 }
 
 // TestOffersTakenBack: chunks go as messages whose memory was offered and cannot be reached.

@@ -88,9 +88,10 @@ func newMesh(t testing.TB, hosts []int, change func(*config.Config)) *mesh {
 			local |= hw.CapPeerMemory
 		}
 		n.ports = [2]*Port{
-			{Iface: meshIface{n: n}, Caps: local, MaxAMBcopy: 8 << 10, DeviceName: "memory", Eager: 4 << 10, Wake: func() {}},
-			{Iface: meshIface{n: n}, Caps: caps | hw.CapDrops, MaxAMBcopy: 8 << 10, DeviceName: "net", Eager: 4 << 10,
-				Wake: func() {}},
+			{Caps: local, DeviceName: "memory"}, {Caps: caps | hw.CapDrops, DeviceName: "net"},
+		}
+		for _, p := range n.ports {
+			p.Iface, p.MaxAMBcopy, p.Eager, p.Wake = meshIface{n: n}, 8<<10, 4<<10, func() {}
 		}
 		var err error
 		if n.events, err = eq.Open(&fi.EQAttr{}, nil); err != nil {
@@ -359,7 +360,9 @@ func (p meshPath) GetZcopy(local []hw.Segment, at uint64, key hw.RemoteKey, c *h
 }
 
 // copy copies when it ends, as the key says then.
-func (p meshPath) copy(access hw.Access, local []hw.Segment, at uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+func (p meshPath) copy(
+	access hw.Access, local []hw.Segment, at uint64, key hw.RemoteKey, c *hw.Completion,
+) (hw.Status, error) {
 	here := p.memory(local[0])
 	do := func() error {
 		r := p.from.keys[key[0]]

@@ -199,7 +199,8 @@ func runModel(t *testing.T, form string, seed uint64) {
 			t.Errorf("rank %d finds %d messages malformed", i, n.malformed)
 		}
 		if n.idle(); n.groups.RelayPlaces() != 0 || len(n.flying) != 0 {
-			t.Errorf("rank %d: %d places of relays are in use, %d copies under way", i, n.groups.RelayPlaces(), len(n.flying))
+			t.Errorf("rank %d: %d places of relays are in use, %d copies under way",
+				i, n.groups.RelayPlaces(), len(n.flying))
 		}
 	}
 	if len(m.keys) != 0 && lost < 0 {

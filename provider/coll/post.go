@@ -56,7 +56,8 @@ func (c *Groups) checkCollective(a *CollectiveArgs) (call collective.Call, err e
 	case a.Kind == collective.Barrier:
 		return collective.Call{}, nil
 	case a.Kind >= collective.Kinds || !collectiveValid(a.Kind, a.Datatype, a.Op):
-		return call, c.refuse(fi.EOPNOTSUPP, "collective: kind %d has no operation %d on datatype %d", a.Kind, a.Op, a.Datatype)
+		return call, c.refuse(fi.EOPNOTSUPP, "collective: kind %d has no operation %d on datatype %d",
+			a.Kind, a.Op, a.Datatype)
 	}
 	return call, nil
 }

@@ -20,7 +20,8 @@ func TestRow(t *testing.T) {
 	}{
 		{time.Millisecond, 0, 3, true}, {rowAge - 1, 0, 3, true}, {rowAge, 0, 3, false}, {time.Hour, 0, 3, false},
 		{time.Millisecond, time.Hour, 3, true}, {time.Millisecond, time.Millisecond, 3, false},
-		{time.Millisecond, time.Millisecond + 1, 3, true}, {0, time.Nanosecond, 3, true}, {time.Millisecond, 0, 0, false},
+		{time.Millisecond, time.Millisecond + 1, 3, true}, {0, time.Nanosecond, 3, true},
+		{time.Millisecond, 0, 0, false},
 	} {
 		m.nodes[1].measured = hw.PathInfo{RTT: 70, Min: 50, RTTVar: 5, Samples: c.samples, Age: c.age}
 		x := &collExchange{c: m.nodes[0].protocol}

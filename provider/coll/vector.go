@@ -149,7 +149,9 @@ func (c *Groups) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) error {
 
 // pieces turns counts and displacements into pieces of the buffer at base, and says
 // where the last of them ends.
-func (c *Groups) pieces(g *Group, what string, base uintptr, counts, displs []uint64, elem uint64) (list []collective.Piece, end uint64, err error) {
+func (c *Groups) pieces(
+	g *Group, what string, base uintptr, counts, displs []uint64, elem uint64,
+) (list []collective.Piece, end uint64, err error) {
 	if len(counts) != len(g.members) || len(displs) != len(g.members) {
 		return nil, 0, c.refuse(fi.EINVAL, "alltoallv: %d counts and %d displacements %s among %d members",
 			len(counts), len(displs), what, len(g.members))
@@ -164,7 +166,8 @@ func (c *Groups) pieces(g *Group, what string, base uintptr, counts, displs []ui
 		overOff, offset := bits.Mul64(displs[i], elem)
 		if overLen|overOff != 0 || length > wire.MaxMessage || offset > wire.MaxMessage ||
 			total+length > wire.MaxMessage {
-			return nil, 0, c.refuse(fi.EMSGSIZE, "alltoallv: %d elements of %d bytes at %d %s for rank %d, at most %d bytes",
+			return nil, 0, c.refuse(fi.EMSGSIZE,
+				"alltoallv: %d elements of %d bytes at %d %s for rank %d, at most %d bytes",
 				n, elem, displs[i], what, i, uint64(wire.MaxMessage))
 		}
 		list[i] = collective.Piece{Off: offset, Len: length}
