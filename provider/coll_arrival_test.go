@@ -59,7 +59,7 @@ func TestArrivals(t *testing.T) {
 		"relays": func(t *testing.T) *circle {
 			c := apartCircle(t, 4, nil)
 			for _, s := range c.sides {
-				s.ep.coll.ordered.always = true
+				s.ep.coll.UseRelays()
 			}
 			return c
 		},

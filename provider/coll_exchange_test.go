@@ -8,10 +8,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // apartCircle makes sides that reach each other over UDP.
@@ -49,9 +47,6 @@ func TestExchangeOverUDP(t *testing.T) {
 			})
 			members := everyRank(4)
 			groups := c.joinAll(members)
-			if !groups[0].scheduled {
-				t.Fatal("a group that spans hosts has no engine")
-			}
 			c.vectors(r, members, groups)
 			for _, slice := range []int{8 << 10, 16 << 10, 200 << 10} {
 				before := groups[1].Report()
@@ -99,31 +94,6 @@ func (c *circle) allToAll(r *rand.Rand, groups []*Group, slice int) {
 				c.t.Fatalf("slices of %d bytes: rank %d has the wrong data of rank %d", slice, i, j)
 			}
 		}
-	}
-}
-
-// TestExchangeChosen: the variables say which all-to-alls an engine orders.
-func TestExchangeChosen(t *testing.T) {
-	for _, c := range []struct {
-		sched     config.Tri
-		algorithm string
-		long      bool // slices of exchangeLong are ordered
-		short     bool
-	}{
-		{config.Auto, "auto", false, false}, {config.Yes, "auto", true, false}, {config.Yes, "message", true, true},
-		{config.Yes, "put", true, true}, {config.Yes, "get", true, true},
-		{config.No, "put", false, false},
-		{config.Yes, "pairwise", false, false}, {config.Yes, "bruck", false, false},
-		{config.Yes, "step", false, false}, {config.Yes, "linear", false, false},
-		{config.No, "message", false, false},
-	} {
-		set := func(cfg *config.Config) { cfg.Sched, cfg.AllToAll = c.sched, c.algorithm }
-		circle := newCircle(t, newBench(t, set, collHints()), 2)
-		groups := circle.joinAll([]int{0, 1})
-		if long, short := groups[0].ordered(exchangeLong), groups[0].ordered(1); long != c.long || short != c.short {
-			t.Errorf("%v, %s: long slices %v, short ones %v", c.sched, c.algorithm, long, short)
-		}
-		circle.allToAll(rand.New(rand.NewPCG(1, 5)), groups, 100)
 	}
 }
 
@@ -248,148 +218,5 @@ func TestExchangeMemberGone(t *testing.T) {
 		if err := c.outcome(i); err != fi.ECONNRESET {
 			t.Errorf("rank %d ends with %v", i, err)
 		}
-	}
-}
-
-// TestExchangeForged: chunks and words that no member has sent are dropped and counted.
-func TestExchangeForged(t *testing.T) {
-	c := newCircle(t, newBench(t, func(c *config.Config) { c.Sched = config.Yes }, collHints()), 2)
-	groups := c.joinAll([]int{0, 1})
-	s, g := c.sides[0], groups[0]
-	const slice = 20000
-	buf, memory := make([]byte, 2*slice), make([]byte, 4*slice)
-	out := memory[slice : 3*slice]
-	c.postAllToAll(0, g, buf, out, slice)
-	s.ep.Progress()
-	coll, src := s.ep.coll, g.members[1].src
-	o := g.ops[0]
-	r := leasedOf(s.ep).rx
-	r.acquire()
-	own := wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
-	self, none, ahead := own, own, own
-	self.Rank, none.Rank, ahead.Seq = 0, 1<<20, 1<<30
-	first := exchange.Chunk{Total: slice, Length: 64}
-	head, payload := make([]byte, 64), bytes.Repeat([]byte{1}, 64)
-	for _, h := range []wire.CollChunk{
-		{CollStep: own, Part: exchange.Chunk{Total: slice, Offset: 100, Length: 64}},        // not the next
-		{CollStep: own, Part: exchange.Chunk{Total: slice, Offset: slice - 10, Length: 64}}, // beyond the end
-		{CollStep: own, Part: exchange.Chunk{Total: slice, Length: 10}},                     // with more bytes than it says
-		{CollStep: self, Part: first}, {CollStep: ahead, Part: first}, {CollStep: none, Part: first},
-	} {
-		coll.onStep(src, g.id, h.Put(head), payload)
-	}
-	coll.onStep(src, g.id+1<<32, (&wire.CollChunk{CollStep: own, Part: first}).Put(head), payload) // of another group
-	beyond := wire.CollWord{CollStep: own, Word: exchange.Word{Got: slice + 1, Invite: true}}
-	coll.onNote(src, g.id, beyond.Put(head), nil)
-	later := own
-	later.Seq = 7
-	for _, word := range []exchange.Word{{Got: 1}, {Low: 1}, {Have: 1}} { // before it begins
-		coll.onNote(src, g.id, (&wire.CollWord{CollStep: later, Word: word}).Put(head), nil)
-	}
-	if m := &g.members[1]; m.ahead != nil || m.early != 0 {
-		t.Error("a word about bytes is kept")
-	}
-	if g.ops[0] != o || o.status != fi.Success || o.exchange.engine.Report().Received != 0 {
-		t.Error("a forged message ended the operation, or its bytes were taken")
-	}
-	r.give()
-	for i, b := range memory {
-		if b != 0 {
-			t.Fatalf("byte %d was written", i)
-		}
-	}
-	c.postAllToAll(1, groups[1], buf, make([]byte, 2*slice), slice)
-	for i := range 2 {
-		if err := c.outcome(i); err != fi.Success {
-			t.Errorf("rank %d ends with %v", i, err)
-		}
-	}
-}
-
-// TestJoinSettings: members whose variables differ do not join; the error names both values.
-func TestJoinSettings(t *testing.T) {
-	for _, c := range []struct {
-		other wire.CollSettings
-		want  string
-	}{
-		{wire.CollSettings{Algorithm: 2}, "FI_WEFT_ALLTOALL_ALGORITHM is auto here and pairwise there"},
-		{wire.CollSettings{Algorithm: 6}, "FI_WEFT_ALLTOALL_ALGORITHM is auto here and put there"},
-		{wire.CollSettings{Sched: config.No}, "FI_WEFT_RTT_SCHED_ENABLE is auto here and no there"},
-		{wire.CollSettings{Spans: true, First: true}, ""},
-		{wire.CollSettings{Relay: true}, "FI_WEFT_ALLTOALL_RELAY is no here and auto there"},
-	} {
-		var own, read wire.CollSettings
-		if !read.Unpack(c.other.Pack()) || read != c.other {
-			t.Errorf("%+v is read as %+v", c.other, read)
-		}
-		said := ""
-		if err := own.Differs(&read); err != nil {
-			said = err.Error()
-		}
-		if said != c.want {
-			t.Errorf("%+v: %q", c.other, said)
-		}
-	}
-	for _, v := range []uint32{uint32(len(wire.AllToAllNames)), 3 << 8, 1 << 19} {
-		if (&wire.CollSettings{}).Unpack(v) {
-			t.Errorf("%#x is read", v)
-		}
-	}
-	c := newCircle(t, newBench(t, nil, collHints()), 2)
-	g := c.sides[0].begin([]int{0, 1}, 0)
-	r := leasedOf(c.sides[0].ep).rx
-	r.acquire()
-	large := g.settingsOf()
-	large.RelaySize++
-	if err := (&large).Differs(&large); err != nil {
-		t.Error(err)
-	}
-	g.agree(1, &large)
-	r.give()
-	c.until("error event", func() bool {
-		_, _, err := c.sides[0].eq.Read(make([]byte, 64), 0)
-		return err == fi.EAVAIL
-	})
-	if e, err := c.sides[0].eq.ReadErr(0); err != nil || e.Err != fi.EINVAL {
-		t.Errorf("the join ends with %+v, %v", e, err)
-	}
-}
-
-// TestExchangeInvitedEarly: a receiver may invite a member before that has begun the operation, which takes the credit
-// then, and after it has ended, when the credit is void. Neither is malformed.
-func TestExchangeInvitedEarly(t *testing.T) {
-	c := newCircle(t, newBench(t, func(c *config.Config) { c.Sched = config.Yes }, collHints()), 2)
-	groups := c.joinAll([]int{0, 1})
-	s, g := c.sides[0], groups[0]
-	const slice = 300000
-	head := make([]byte, 64)
-	e := leasedOf(s.ep)
-	invite := func(seq uint32) {
-		s.ep.rx.acquire()
-		defer e.rx.give()
-		step := wire.CollStep{Seq: seq, Kind: collective.AllToAll, Rank: 1}
-		w := wire.CollWord{CollStep: step, Word: exchange.Word{Invite: true}}
-		s.ep.coll.onNote(g.members[1].src, g.id, w.Put(head), nil)
-	}
-	for seq := range uint32(3) {
-		invite(seq)
-		if m := &g.members[1]; m.ahead == nil || m.early != earlyOffer {
-			t.Errorf("operation %d: the credit is not kept", seq)
-		}
-		for i := range 2 {
-			c.postAllToAll(i, groups[i], make([]byte, 2*slice), make([]byte, 2*slice), slice)
-		}
-		for i := range 2 {
-			if err := c.outcome(i); err != fi.Success {
-				t.Errorf("operation %d, rank %d ends with %v", seq, i, err)
-			}
-		}
-		if n := g.Report().Credits; n == 0 || g.members[1].early != 0 {
-			t.Errorf("operation %d: %d credits, %d bytes kept", seq, n, g.members[1].early)
-		}
-		invite(seq)
-	}
-	if e.malformedHere != 0 {
-		t.Errorf("%d messages are counted as malformed", e.malformedHere)
 	}
 }

@@ -1,11 +1,9 @@
 package provider
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 )
 
@@ -23,9 +21,6 @@ func TestGetTruncated(t *testing.T) { byGets.testCopiesTruncated(t) }
 
 // TestGetMembersDie has a member leave while gets are under way.
 func TestGetMembersDie(t *testing.T) { byGets.testCopiesMembersDie(t) }
-
-// TestGetEndsFirst: an operation that has failed completes when nothing that it gets is written any more.
-func TestGetEndsFirst(t *testing.T) { byGets.testCopiesEndsFirst(t) }
 
 // refusingEndpoint refuses gets after some.
 type refusingEndpoint struct {
@@ -49,10 +44,7 @@ func TestGetRefused(t *testing.T) {
 		for _, left := range []int{0, 1, 3} {
 			c := open(t, 3, nil)
 			groups := c.joinAll(everyRank(3))
-			path, ok := groups[0].members[1].link.ready()
-			if !ok {
-				t.Fatal("rank 0 is not connected to rank 1")
-			}
+			_, path := c.sides[0].pathTo(&c.sides[1].side)
 			path.Endpoint = &refusingEndpoint{path.Endpoint, path.Endpoint.(hw.OneSided), left}
 			c.allToAll(r, groups, slice)
 			got := byGets.bytes(c.sides[0])
@@ -62,39 +54,6 @@ func TestGetRefused(t *testing.T) {
 			if n := leasedOf(c.sides[0].ep).malformedHere + leasedOf(c.sides[1].ep).malformedHere; n != 0 {
 				t.Errorf("%s: %d messages are refused", name, n)
 			}
-		}
-	}
-}
-
-// TestGetJoining: a member that has joined begins while another one has not, which keeps what may be fetched.
-func TestGetJoining(t *testing.T) {
-	const slice = 100000
-	r := rand.New(rand.NewPCG(1, 17))
-	for name, open := range byGets.circles() {
-		c := open(t, 2, nil)
-		groups := c.joinAll([]int{0, 1})
-		late := groups[0]
-		late.gets = false
-		late.state.Store(groupJoining)
-		in, out := randomBytes(r, 4*slice), make([]byte, 4*slice)
-		c.postAllToAll(1, groups[1], in[2*slice:], out[2*slice:], slice)
-		c.until(name+": an offer and a grant", func() bool {
-			h := late.members[1].ahead
-			return h != nil && h.next != nil && h.next.kind == earlyGrant
-		})
-		late.gets = true
-		late.state.Store(groupJoined)
-		c.postAllToAll(0, late, in[:2*slice], out[:2*slice], slice)
-		for i := range 2 {
-			if err := c.outcome(i); err != fi.Success {
-				t.Fatalf("%s: rank %d: %v", name, i, err)
-			}
-			if other := 1 - i; !bytes.Equal(out[(2*i+other)*slice:][:slice], in[(2*other+i)*slice:][:slice]) {
-				t.Errorf("%s: rank %d has the wrong data", name, i)
-			}
-		}
-		if n := byGets.bytes(c.sides[0]); n != slice {
-			t.Errorf("%s: %d of %d bytes are got", name, n, slice)
 		}
 	}
 }

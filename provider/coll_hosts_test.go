@@ -127,8 +127,8 @@ func (w *slicesWork) engine(rank int, see func(*exchange.Engine)) {
 	leased := leasedOf(w.h.sides[rank].ep)
 	leased.rx.acquire()
 	defer leased.rx.give()
-	if list := leased.coll.ordered.list; len(list) != 0 {
-		see(list[0].exchange.engine)
+	if e := leased.collective.Engine(); e != nil {
+		see(e)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestExchangeLate(t *testing.T) {
 				for i := range late {
 					w.engine(i, func(e *exchange.Engine) {
 						for j := range late {
-							if i != j && e.Whole(h.groups[i].peerOf(j)) {
+							if i != j && e.Whole((j-i-1+late+1)%(late+1)) {
 								whole++
 							}
 						}
@@ -332,4 +332,17 @@ func TestExchangeBothWays(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRowProbes: probes keep what is measured of a path new where nothing else goes.
+func TestRowProbes(t *testing.T) {
+	const fresh = 200 * time.Millisecond // what an operation begins with is no older
+	h := newHosts(t, 1, func(c *config.Config) { c.Probe, c.ProbeInterval = true, 20*time.Millisecond })
+	for end := time.Now().Add(3 * fresh); time.Now().Before(end); {
+		h.progress()
+	}
+	h.until("a round trip", func() bool {
+		p, err := h.sides[0].ep.Path(h.sides[0].addrs[1])
+		return err == nil && p.Age < fresh
+	})
 }

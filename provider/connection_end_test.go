@@ -127,7 +127,7 @@ func TestEndPolls(t *testing.T) {
 	b.ep.conn.ended = time.Now()
 	b.ep.conn.flush.Store(1)
 	for range 10 {
-		end.pump()
+		end.Pump()
 	}
 	if port.polls != 0 || !end.ending() {
 		t.Errorf("%d polls of its own in 10 pumps, waits: %v", port.polls, end.ending())
@@ -136,12 +136,12 @@ func TestEndPolls(t *testing.T) {
 		long := time.Now().Add(-2 * lingerTime)
 		b.ep.conn.ended, b.ep.conn.arrived = long, long
 		e.stats.Rx(counter, 1)
-		if end.pump(); !end.ending() || time.Since(b.ep.conn.arrived) >= lingerTime {
+		if end.Pump(); !end.ending() || time.Since(b.ep.conn.arrived) >= lingerTime {
 			t.Errorf("it does not wait behind a message, counter %d", counter)
 		}
 	}
 	b.ep.conn.arrived = b.ep.conn.ended
-	if end.pump(); end.ending() {
+	if end.Pump(); end.ending() {
 		t.Error("it waits for ever")
 	}
 	e.networks[0].Close()

@@ -52,15 +52,15 @@ type connected struct {
 	e *leasedEP
 }
 
-func (c *connected) handlers() map[hw.AMID]hw.Handler { return nil }
-func (c *connected) busy() bool                       { return c.ending() }
-func (c *connected) requested() bool                  { return c.ending() }
-func (c *connected) sourceLost(hw.Source)             {}
-func (c *connected) linkLost(*link, fi.Errno)         {} // PeerGone does
+func (c *connected) Handlers() map[hw.AMID]hw.Handler { return nil }
+func (c *connected) Busy() bool                       { return c.ending() }
+func (c *connected) Requested() bool                  { return c.ending() }
+func (c *connected) SourceLost(hw.Source)             {}
+func (c *connected) PeerLost(uint32, fi.Errno)        {} // PeerGone does
 
-// pump ends what is under way on a connection that has ended, once nothing comes any more: progress takes messages in
+// Pump ends what is under way on a connection that has ended, once nothing comes any more: progress takes messages in
 // as ever meanwhile.
-func (c *connected) pump() {
+func (c *connected) Pump() {
 	if !c.ending() {
 		return
 	}

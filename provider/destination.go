@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/outcome"
 )
 
 // destination is where a message of the protocol goes that may wait for room (package control): a peer, or the sender
@@ -23,7 +24,7 @@ func (d destination) Send(id hw.AMID, header uint64, head []byte) error {
 		p, err = d.ep.connectBack(d.src, d.to)
 	}
 	if err == nil {
-		err = sendError(p.AMShort(id, header, head, nil))
+		err = outcome.OfPost(p.AMShort(id, header, head, nil))
 	}
 	return err
 }

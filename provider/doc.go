@@ -30,7 +30,7 @@
 //	list*, token*                     lists of pieces of remote memory
 //	mr*, device*, rdma*               regions, memory of devices, RDMA devices
 //	connection*                       connected endpoints
-//	coll_*                            collectives
+//	collective                        collectives (package coll)
 //	matched*                          endpoints whose messages a NIC matches
 //	deferred_*                        what triggered and deferred operations do
 //	progress_*, service               weft's own threads
@@ -43,6 +43,7 @@
 //	authkey           authorisation keys
 //	claim             chunks of a copy that two processes share
 //	cm, conn          connections: their messages; connections, listeners and passive endpoints
+//	coll              collective operations: groups, and the messages of their members
 //	collective        algorithms of collective operations
 //	deferred          operations that wait for counters
 //	flow              segments of long operations under congestion windows
@@ -54,6 +55,7 @@
 //	matched           what a NIC that matches leaves to software
 //	note              notifications
 //	ordering          order among one-sided operations
+//	outcome           errnos of what transports return
 //	pages             huge pages for memory that is used often
 //	peers             addresses and identities of peers, and the table of links
 //	pieces            elements of lists

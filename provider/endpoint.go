@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/coll"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
@@ -46,7 +47,7 @@ type Endpoint struct {
 	// protocols are what progress goes through; immutable from Enable on.
 	protocols protocols
 	notes     note.Notes
-	coll      *collectives // nil: there are none; immutable from Enable on
+	coll      *coll.Groups // nil: there are none; immutable from Enable on
 	ipcToken
 
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
@@ -84,6 +85,7 @@ type leasedEP struct {
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	help          rendezvousHelp
+	collective    *coll.Protocol // nil: there are none
 	target        rmaTarget
 
 	rmaStreams    pending.List[uint64]      // requests that wait for room or answers, by id

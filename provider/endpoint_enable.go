@@ -292,7 +292,7 @@ func (e *Endpoint) release() {
 		_ = e.rmas.Close()
 	}
 	if e.coll != nil {
-		e.coll.close()
+		e.coll.Close()
 	}
 	_ = e.pendings.table.Free()
 	e.closeStats()

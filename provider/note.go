@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/note"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -77,7 +78,7 @@ func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []b
 
 func (n noteEndpoint) Ask(to note.Path, stream uint64, w wire.NoticeWords) error {
 	var b [wire.NoticeWordsBytes]byte
-	return n.e.broken(sendError(to.(*path).AMShort(wire.AMNotice, stream, w.Put(b[:]), nil)))
+	return n.e.broken(outcome.OfPost(to.(*path).AMShort(wire.AMNotice, stream, w.Put(b[:]), nil)))
 }
 
 // Number, Count and Ring make a link a receiver of notifications; see [note.Peer].
@@ -107,15 +108,17 @@ func (p *path) ackOfNote(flags uint64) bool {
 // notifications are the protocol of notes, and the endpoint as these need it of the holder of the lease.
 type notifications struct{ e *leasedEP }
 
-func (n notifications) handlers() map[hw.AMID]hw.Handler {
+func (n notifications) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{wire.AMNotice: n.onNotice}
 }
 
-func (n notifications) busy() bool                        { return n.e.notes.Wanted() }
-func (n notifications) requested() bool                   { return n.e.notes.Wanted() }
-func (n notifications) pump()                             { n.e.notes.Pump(n) }
-func (n notifications) sourceLost(src hw.Source)          { n.e.notes.In.SourceLost(src) }
-func (n notifications) linkLost(l *link, status fi.Errno) { n.e.notes.Out.Lost(l, status) }
+func (n notifications) Busy() bool               { return n.e.notes.Wanted() }
+func (n notifications) Requested() bool          { return n.e.notes.Wanted() }
+func (n notifications) Pump()                    { n.e.notes.Pump(n) }
+func (n notifications) SourceLost(src hw.Source) { n.e.notes.In.SourceLost(src) }
+func (n notifications) PeerLost(number uint32, status fi.Errno) {
+	n.e.notes.Out.Lost(n.e.linkAt(number), status)
+}
 
 // onNotice takes in a message of notifications.
 func (n notifications) onNotice(src hw.Source, id uint64, head, payload []byte) {

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/backends"
+	"github.com/weft-fabric/weft/provider/coll"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/peers"
@@ -38,6 +39,7 @@ type port struct {
 	network  *watch.Port     // nil: peers that share memory with us
 	eager    uint64          // bytes of the longest message that goes with its payload
 	segments bool            // long one-sided operations are cut into segments (segment_flow.go)
+	coll     coll.Port       // the transport as collective operations have it; immutable from addPort on
 	cache    *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
 
@@ -78,6 +80,7 @@ func (e *leasedEP) addPort(i hw.Iface) *port {
 	}
 	p.eager = eagerOver(e.domain.cfg, &p.attr)
 	p.segments = flow.On(e.domain.cfg, &p.attr)
+	p.coll = p.collPort()
 	e.ports = append(e.ports, p)
 	e.setHandlers(p)
 	return p
@@ -323,7 +326,7 @@ func openLocal(e *Endpoint) (backends.Local, error) {
 	return t.OpenLocal(&backends.LocalOptions{
 		Here:        func(a netip.Addr) bool { return e.domain.local.Has(names.New(a, 0)) },
 		BounceCount: e.bounces(t.Stripes), Incarnation: e.incarnation, Exclusive: e.domain.exclusiveShared(),
-		Published: e.published(), Collectives: e.collectivePuts(),
+		Published: e.published(), Collectives: e.copiesCollectives(),
 	})
 }
 

@@ -8,20 +8,20 @@ import (
 )
 
 // protocol is a part of an endpoint with messages and pending work of its own. Its methods are for the holder of the
-// progress lease, except requested: an implementation has the endpoint as leasedEP.
+// progress lease, except Requested: an implementation of this package has the endpoint as leasedEP.
 type protocol interface {
-	// handlers are those of its messages.
-	handlers() map[hw.AMID]hw.Handler
-	// busy reports whether pump has something to do.
-	busy() bool
-	// pump goes on with what waits, as far as there is room.
-	pump()
-	// requested reports whether another thread has left something for pump. Any thread.
-	requested() bool
-	// sourceLost drops what a source that is gone would have to bring.
-	sourceLost(src hw.Source)
-	// linkLost ends with status what waits for the peer of a link that is gone.
-	linkLost(l *link, status fi.Errno)
+	// Handlers are those of its messages.
+	Handlers() map[hw.AMID]hw.Handler
+	// Busy reports whether Pump has something to do.
+	Busy() bool
+	// Pump goes on with what waits, as far as there is room.
+	Pump()
+	// Requested reports whether another thread has left something for Pump. Any thread.
+	Requested() bool
+	// SourceLost drops what a source that is gone would have to bring.
+	SourceLost(src hw.Source)
+	// PeerLost ends with status what waits for the peer of a link, of that number, that is gone.
+	PeerLost(number uint32, status fi.Errno)
 }
 
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
@@ -30,8 +30,8 @@ func (e *leasedEP) openProtocols() {
 	if e.conn != nil {
 		e.protocols = append(e.protocols, &connected{e.conn, e})
 	}
-	if e.coll != nil {
-		e.protocols = append(e.protocols, e.coll)
+	if e.collective != nil {
+		e.protocols = append(e.protocols, e.collective)
 	}
 	e.protocols = append(e.protocols, notifications{e})
 }
@@ -42,7 +42,7 @@ type protocols []protocol
 // requested reports whether another thread has left something for one of them.
 func (ps protocols) requested() bool {
 	for _, p := range ps {
-		if p.requested() {
+		if p.Requested() {
 			return true
 		}
 	}
@@ -52,7 +52,7 @@ func (ps protocols) requested() bool {
 // busy reports whether one of them has work that no ring shows.
 func (ps protocols) busy() bool {
 	for _, p := range ps {
-		if p.busy() {
+		if p.Busy() {
 			return true
 		}
 	}
@@ -62,14 +62,14 @@ func (ps protocols) busy() bool {
 // pump goes on with what waits in them.
 func (ps protocols) pump() {
 	for _, p := range ps {
-		p.pump()
+		p.Pump()
 	}
 }
 
 // setHandlers gives a port the handlers of all messages.
 func (e *leasedEP) setHandlers(port *port) {
 	for _, p := range e.protocols {
-		for id, h := range p.handlers() {
+		for id, h := range p.Handlers() {
 			if port.number == 0 {
 				h = e.acquainting(h)
 			}
@@ -85,7 +85,7 @@ func (e *leasedEP) setHandlers(port *port) {
 // messages is the two-sided protocol: eager messages and rendezvous.
 type messages struct{ e *leasedEP }
 
-func (m messages) handlers() map[hw.AMID]hw.Handler {
+func (m messages) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
 		wire.AMMsg:     m.e.onEager(0),
 		wire.AMMsgData: m.e.onEager(msgData),
@@ -99,22 +99,22 @@ func (m messages) handlers() map[hw.AMID]hw.Handler {
 	}
 }
 
-func (m messages) busy() bool           { return len(m.e.streams) != 0 || m.e.requests.lost.Load() }
-func (m messages) requested() bool      { return m.e.requests.lost.Load() }
-func (m messages) sourceLost(hw.Source) {}
+func (m messages) Busy() bool           { return len(m.e.streams) != 0 || m.e.requests.lost.Load() }
+func (m messages) Requested() bool      { return m.e.requests.lost.Load() }
+func (m messages) SourceLost(hw.Source) {}
 
-func (m messages) pump() {
+func (m messages) Pump() {
 	if m.e.requests.lost.Swap(false) {
 		m.e.lostRendezvous()
 	}
 	m.e.streams.Step(m.e.pumpStream)
 }
 
-func (m messages) linkLost(l *link, status fi.Errno) {
+func (m messages) PeerLost(number uint32, status fi.Errno) {
 	e := m.e
 	e.requests.Range(func(id uint64, req *txRequest) {
 		live := uint32(id >> 32)
-		if req.Live.Load() == live && req.Link == l.index && req.Live.CompareAndSwap(live, 0) {
+		if req.Live.Load() == live && req.Link == number && req.Live.CompareAndSwap(live, 0) {
 			e.stopStream(id)
 			e.finishTx(req, id, status)
 		}
@@ -130,7 +130,7 @@ type rendezvousHelp struct {
 	putting []*putter            // of those that have something to do
 }
 
-func (e *rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
+func (e *rendezvousHelp) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
 		wire.AMAssist:  e.onAssist,
 		wire.AMLanding: e.onLanding,
@@ -139,21 +139,21 @@ func (e *rendezvousHelp) handlers() map[hw.AMID]hw.Handler {
 	}
 }
 
-func (e *rendezvousHelp) busy() bool { return len(e.assists)+len(e.putting) != 0 }
+func (e *rendezvousHelp) Busy() bool { return len(e.assists)+len(e.putting) != 0 }
 
-func (e *rendezvousHelp) pump() {
+func (e *rendezvousHelp) Pump() {
 	e.assists.Step(e.stepAssist)
 	e.stepPutters()
 }
 
-func (e *rendezvousHelp) requested() bool          { return false }
-func (e *rendezvousHelp) sourceLost(hw.Source)     {}
-func (e *rendezvousHelp) linkLost(*link, fi.Errno) {} // stepAssist and stepPutters find that the request has ended
+func (e *rendezvousHelp) Requested() bool           { return false }
+func (e *rendezvousHelp) SourceLost(hw.Source)      {}
+func (e *rendezvousHelp) PeerLost(uint32, fi.Errno) {} // stepAssist and stepPutters find that the request has ended
 
 // oneSided is the one-sided protocol, at initiator and target.
 type oneSided struct{ e *leasedEP }
 
-func (o oneSided) handlers() map[hw.AMID]hw.Handler {
+func (o oneSided) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{
 		wire.AMWrite:     o.e.target.onWrite,
 		wire.AMRead:      o.e.target.onRead,
@@ -168,15 +168,15 @@ func (o oneSided) handlers() map[hw.AMID]hw.Handler {
 	}
 }
 
-func (o oneSided) busy() bool { return len(o.e.target.helps) != 0 || o.e.rmaBusy() }
+func (o oneSided) Busy() bool { return len(o.e.target.helps) != 0 || o.e.rmaBusy() }
 
-func (o oneSided) pump() {
+func (o oneSided) Pump() {
 	o.e.target.helps.Step(o.e.target.stepHelp)
 	o.e.pumpRMAs()
 }
 
-func (o oneSided) requested() bool {
+func (o oneSided) Requested() bool {
 	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.pendings.lost.Load()
 }
 
-func (o oneSided) sourceLost(hw.Source) {}
+func (o oneSided) SourceLost(hw.Source) {}

@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -240,7 +241,7 @@ func (r *leasedRx) step(e *leasedEP, op *recvOp, patience int) bool {
 			r.pull(e, op)
 			return true
 		default:
-			op.status = readError(err)
+			op.status = outcome.OfRead(err)
 			log.Warnf(log.EPData, "read %d bytes of %s: %v", op.want-op.done, r.addressOf(op.sender()), err)
 		}
 	}
@@ -249,23 +250,6 @@ func (r *leasedRx) step(e *leasedEP, op *recvOp, patience int) bool {
 	}
 	r.finishOp(e, op)
 	return true
-}
-
-// readError is the outcome of a rendezvous whose payload could not be read. A sender keeps its region until it has been
-// answered, so a device that does not know the key is that of another process in its place.
-func readError(err error) fi.Errno {
-	if errors.Is(err, hw.ErrKey) {
-		return fi.ECONNRESET
-	}
-	return copyError(err)
-}
-
-// copyError is the outcome of a transfer from or to a peer's memory that failed.
-func copyError(err error) fi.Errno {
-	if errors.Is(err, hw.ErrPeerDead) || errors.Is(err, hw.ErrCanceled) || errors.Is(err, fi.ECONNRESET) {
-		return fi.ECONNRESET
-	}
-	return fi.EIO
 }
 
 // driverError is the outcome of a copy that the driver of a device failed: the allocation may have gone with its

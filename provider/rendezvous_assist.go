@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -169,7 +170,7 @@ func (r *leasedRx) readChunk(p *path, op *recvOp, i uint64) {
 	r.local[0] = hw.Segment{Addr: pointerAt(op.t.buf + off), Len: int(n)}
 	r.remote[0] = hw.RemoteSegment{Addr: op.iov[0].Addr + off, Len: n}
 	if _, err := p.Endpoint.(hw.PeerMemory).ReadPeer(r.local[:1], r.remote[:1]); err != nil {
-		op.status = readError(err)
+		op.status = outcome.OfRead(err)
 		if errors.Is(err, hw.ErrPermission) {
 			op.status = fi.EACCES
 		}

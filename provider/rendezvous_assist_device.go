@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -268,7 +269,7 @@ func (g *putter) ended(err error) {
 	status := fi.Success
 	if err != nil {
 		log.Warnf(log.EPData, "put %d bytes to %s: %v", g.Want, e.linkAt(req.Link).to, err)
-		status = copyError(err)
+		status = outcome.OfCopy(err)
 	}
 	g.sendPutState(req, status)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -83,7 +84,7 @@ func (r *receiving) getFailed(op *recvOp, err error) {
 	if op.status != fi.Success {
 		return
 	}
-	op.status = readError(err)
+	op.status = outcome.OfRead(err)
 	log.Warnf(log.EPData, "read %d bytes of %s: %v", op.want, r.addressOf(op.sender()), err)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/ordering"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -342,7 +343,7 @@ func (e *initiator) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOV
 	if req.flags&rmaIsRead != 0 {
 		h := wire.Read{Key: part.Key, Request: id, Length: n, At: req.done,
 			Ends: req.ends(req.part, n == part.Len)}
-		return sendError(p.AMShort(wire.AMRead, addr, h.Put(sc.head[:]), nil))
+		return outcome.OfPost(p.AMShort(wire.AMRead, addr, h.Put(sc.head[:]), nil))
 	}
 	if req.flags&rmaIsAtomic != 0 {
 		return e.sendAtomic(p, req, id, part, lease)

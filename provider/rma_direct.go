@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -162,7 +163,7 @@ func (e *peering) notify(a *RMAArgs, p *path, total uint64) error {
 	h := wire.Write{Key: a.Remote[0].Key, Flags: wire.WriteData | wire.WriteLast, Data: a.Data, Length: total}
 	d := directScratches.Get().(*directScratch)
 	defer directScratches.Put(d)
-	return sendError(p.AMShort(wire.AMNotify, a.Remote[0].Addr, h.Put(d.head[:]), nil))
+	return outcome.OfPost(p.AMShort(wire.AMNotify, a.Remote[0].Addr, h.Put(d.head[:]), nil))
 }
 
 // completeDirect completes an operation of n bytes that is done.

@@ -362,10 +362,11 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	e.rmas.Free(id)
 }
 
-// linkLost ends the operations that wait for a peer that is gone, or for room on the way to it. Those of a device end
+// PeerLost ends the operations that wait for a peer that is gone, or for room on the way to it. Those of a device end
 // as its commands do.
-func (o oneSided) linkLost(l *link, status fi.Errno) {
+func (o oneSided) PeerLost(number uint32, status fi.Errno) {
 	e := o.e
+	l := e.linkAt(number)
 	e.lostPendings(l, status)
 	l.flow.drop(status)
 	l.flow = nil

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/outcome"
 )
 
 // Reads of rendezvous in segments.
@@ -119,7 +120,7 @@ func (m copyMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted
 	case errors.Is(err, hw.ErrPermission) && seg.Offset == 0:
 		t.Status = fi.EACCES
 	default:
-		t.Status = readError(err)
+		t.Status = outcome.OfRead(err)
 		log.Warnf(log.EPData, "read %d bytes of %s: %v", seg.Length, r.addressOf(op.sender()), err)
 	}
 	t.Ended(seg, 0)

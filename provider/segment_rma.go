@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -120,7 +121,7 @@ func (m rmaMover) postRead(t *flow.Transfer, req *rmaRequest, seg congestion.Seg
 	h := wire.Read{Key: part.Key, Request: t.ID, Length: uint64(seg.Length), At: uint64(seg.Offset),
 		Ends: req.ends(uint32(number), at+uint64(seg.Length) == part.Len)}
 	head := h.Put(m.e.scratch[m.e.progressStripe].head[:])
-	err := sendError(m.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
+	err := outcome.OfPost(m.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
 	switch {
 	case err == fi.EAGAIN:
 		return t.Unpost(seg)

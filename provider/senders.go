@@ -180,7 +180,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	}
 	if ev.HasSource {
 		for _, p := range e.protocols {
-			p.sourceLost(ev.Source)
+			p.SourceLost(ev.Source)
 		}
 	}
 	if ev.Endpoint == nil {
@@ -217,7 +217,7 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 	e.forget(l)
 	l.mu.Unlock()
 	for _, p := range e.protocols {
-		p.linkLost(l, status)
+		p.PeerLost(l.index, status)
 	}
 	e.rx.out.Drop(func(to *destination) bool { return to.link == l })
 }

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"encoding/binary"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -16,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/ordering"
+	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 	"github.com/weft-fabric/weft/stripe"
@@ -266,12 +266,12 @@ func (e *initiator) sendPayload(
 	}
 	if total <= len(sc.body) && total+len(head) <= p.port.attr.MaxAMShort {
 		gather(sc.body[:total], iov)
-		return sendError(p.AMShort(id, header, head, sc.body[:total]))
+		return outcome.OfPost(p.AMShort(id, header, head, sc.body[:total]))
 	}
 	sc.from = gatherer{iov: iov}
 	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
 	sc.from = gatherer{}
-	return sendError(err)
+	return outcome.OfPost(err)
 }
 
 // fetch copies a vector of which parts are device memory to the stripe's own,
@@ -289,21 +289,6 @@ func (sc *scratch) fetch(iov []fi.IOVec, total int) ([]fi.IOVec, error) {
 	}
 	sc.frag[0] = fi.IOVec{Base: uintptr(addressOfBytes(sc.host)), Len: uint64(total)}
 	return sc.frag[:1], nil
-}
-
-// sendError turns a transport's refusal into the caller's errno.
-func sendError(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, hw.ErrNoResource), errors.Is(err, hw.ErrUnreachable):
-		return fi.EAGAIN
-	case errors.Is(err, hw.ErrPeerDead):
-		return fi.ECONNRESET
-	case errors.Is(err, hw.ErrTooLong):
-		return fi.EMSGSIZE
-	}
-	return fi.EIO
 }
 
 // txEntry is the completion of a transmit.
@@ -425,7 +410,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	} else if r.Flags&wire.FlagNoGet == 0 {
 		e.countOwn(req.IOV[:req.Count], atomic.SwapUint64(&e.hot.RTSBytes, 0))
 	}
-	return sendError(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
+	return outcome.OfPost(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
 }
 
 // sendExposed sends the RTS of a message whose payload the receiver gets (rendezvous_get.go).

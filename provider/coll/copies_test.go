@@ -1,0 +1,87 @@
+package coll
+
+import (
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/provider/collective"
+)
+
+// sum posts an allreduce of count numbers.
+func (n *node) sum(g *Group, in, out []byte, count uint64) error {
+	return n.groups.Collective(&CollectiveArgs{
+		Kind: collective.AllReduce, Buf: uintptr(addressOfBytes(in)), Result: uintptr(addressOfBytes(out)),
+		Count: count, Datatype: fi.Uint64, Op: fi.OpSum, Group: g.Addr(), Context: 5,
+	})
+}
+
+// TestOffersTakenBack: chunks go as messages whose memory was offered and cannot be reached.
+func TestOffersTakenBack(t *testing.T) {
+	for _, f := range []meshForm{meshPuts, meshGets} {
+		const slice = 200000
+		m := newMesh(t, onHosts(3), f.set)
+		groups := m.join()
+		in, out := make([][]byte, 3), make([][]byte, 3)
+		m.still = true // the offers are out, and nothing is there
+		for i := range 3 {
+			in[i], out[i] = m.fill(3*slice), make([]byte, 3*slice)
+			m.postAllToAll(i, groups[i], in[i], out[i], slice)
+		}
+		offers := 0
+		for _, g := range groups {
+			for _, o := range g.ops {
+				for i := range o.exchange.peers.all {
+					if p := &o.exchange.peers.all[i]; p.region != nil {
+						_ = p.region.Close()
+						offers++
+					}
+				}
+			}
+		}
+		m.still = false
+		for i := range 3 {
+			if err := m.outcome(i); err != fi.Success {
+				t.Fatalf("%s: rank %d ends with %v", f.name, i, err)
+			}
+		}
+		if m.compare(in, out, slice); offers != 6 {
+			t.Errorf("%s: %d of 6 slices are offered", f.name, offers)
+		}
+	}
+}
+
+// TestCopiesEndFirst: an operation that has failed completes when nothing that it puts is read any more, and nothing
+// that it gets is written.
+func TestCopiesEndFirst(t *testing.T) {
+	for _, f := range []meshForm{meshPuts, meshGets} {
+		const slice = 4 << 20
+		m := newMesh(t, onHosts(3), f.set)
+		groups := m.join()
+		for i := range 2 {
+			m.postAllToAll(i, groups[i], make([]byte, 3*slice), make([]byte, 3*slice), slice)
+		}
+		n := m.nodes[0]
+		var x *collExchange
+		m.until("copies under way", func() bool {
+			list := n.protocol.ordered.list
+			if len(list) == 0 || list[0].exchange.flying == 0 {
+				return false
+			}
+			o := list[0]
+			x = o.exchange
+			n.protocol.fail(o, fi.ECONNRESET)
+			if o.exchange != x || x.flying == 0 || len(n.ended) != 0 {
+				t.Errorf("%s: the operation has completed with %d copies under way", f.name, x.flying)
+			}
+			return true
+		})
+		for i := range 2 {
+			if err := m.outcome(i); err != fi.ECONNRESET {
+				t.Errorf("%s: rank %d ends with %v", f.name, i, err)
+			}
+		}
+		if x.flying != 0 {
+			t.Errorf("%s: the operation has completed with %d copies under way", f.name, x.flying)
+		}
+	}
+}

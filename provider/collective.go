@@ -1,0 +1,322 @@
+package provider
+
+import (
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/coll"
+	"github.com/weft-fabric/weft/provider/collective"
+	"github.com/weft-fabric/weft/provider/names"
+)
+
+// Collective operations are package coll's. What applications name of them:
+type (
+	// Group is an endpoint's part in a group of collective operations: what fi_join_collective returns.
+	Group = coll.Group
+	// CollectiveArgs describes one collective operation.
+	CollectiveArgs = coll.CollectiveArgs
+	// AllToAllVArgs describes an all-to-all in which each two members exchange as much as they have for each other.
+	AllToAllVArgs = coll.AllToAllVArgs
+	// AllToAllVRequest is an all-to-all of parts that is begun again and again, made by [Endpoint.AllToAllVInit].
+	AllToAllVRequest = coll.AllToAllVRequest
+)
+
+// QueryCollective says what a kind of operation can do (fi_query_collective):
+// the most elements of a call, by its way of counting (0 for a barrier), the
+// size of one, and the most members. Errors: fi.EOPNOTSUPP.
+func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, members uint64, err error) {
+	return coll.QueryCollective(k, d, op)
+}
+
+// openCollectives prepares an endpoint for collective operations if it is to have them.
+func (e *leasedEP) openCollectives() {
+	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
+		e.coll, e.collective = coll.New(collAny{&e.Endpoint}, collHolder{e},
+			coll.Settings{Config: e.domain.cfg, DeviceMemory: e.domain.hmem()})
+	}
+}
+
+// joinFlags are the flags of a join: both directions are what a group has.
+const joinFlags = fi.Collective | fi.Send | fi.Recv
+
+// Join begins to join the group of a set's members. addr is the set's address,
+// fi.AddrNotAvail, or the address of a group that this endpoint is in, with
+// which joins of equal sets are distinguished. [Group.Notify] notifies the others;
+// the event comes then. Errors: fi.ENOSYS without the capability or on a
+// context of a scalable endpoint, fi.EOPBADSTATE before Enable, fi.ENOEQ
+// without an event queue, fi.EBADFLAGS for flags other than fi.Collective and
+// both of fi.Send and fi.Recv, fi.EINVAL for an address that is neither, for
+// a set of another address vector, for one that this endpoint is not in, that
+// has an endpoint twice or addresses that were removed, and fi.ENOSPC.
+func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
+	bad := func(err fi.Errno, format string, args ...any) error {
+		return e.refuse(err, "join: "+format, args...)
+	}
+	events := e.eq.Load()
+	switch {
+	case e.coll == nil && e.state.Load() == stateCreated && e.info.Caps&fi.Collective != 0 && e.scalable == nil:
+		return nil, fi.EOPBADSTATE
+	case e.coll == nil:
+		return nil, bad(fi.ENOSYS, "the endpoint has no collective operations")
+	case e.state.Load() != stateEnabled:
+		return nil, fi.EOPBADSTATE
+	case flags&^joinFlags != 0 || flags&(fi.Send|fi.Recv) != 0 && flags&(fi.Send|fi.Recv) != fi.Send|fi.Recv:
+		return nil, bad(fi.EBADFLAGS, "flags %#x", flags)
+	case events == nil:
+		return nil, bad(fi.ENOEQ, "the endpoint has no event queue")
+	case set == nil || !set.Of(e.av):
+		return nil, bad(fi.EINVAL, "not a set of the endpoint's address vector")
+	}
+	return e.coll.Join(addr, set.Addr(), set.Members(), events, context)
+}
+
+// Collective posts one collective operation. It returns nil when the operation
+// was posted, and fi.EAGAIN when as many as possible are under way and the
+// caller may try again after progress. Other errors: fi.EOPBADSTATE (not
+// enabled, or the group is not joined yet), fi.EBADFLAGS, fi.EOPNOTSUPP (a
+// datatype or operation that the kind does not have, device memory), fi.EINVAL (not a group's
+// address, a root that is no member, no buffer), fi.EMSGSIZE, fi.ENOMEM, and why
+// the join failed. What goes wrong later is an error completion: fi.ECONNRESET
+// when a member is gone, fi.ETRUNC and fi.EINVAL when members do not agree on
+// lengths or on the operation.
+func (e *Endpoint) Collective(a *CollectiveArgs) error {
+	if e.coll == nil {
+		return fi.EOPBADSTATE
+	}
+	return e.coll.Collective(a)
+}
+
+// AllToAllV posts an all-to-all of parts of different lengths. It returns nil when the
+// operation was posted, and fi.EAGAIN when as many as possible are under way. Other
+// errors: fi.EOPBADSTATE (not enabled, or the group is not joined yet), fi.EBADFLAGS,
+// fi.EOPNOTSUPP (device memory), fi.EDOMAIN (a counter of another domain), fi.EINVAL (not a
+// group's address, a counter of bytes, arrays that are not as long as the group has members,
+// elements of 0 bytes, no buffer, or one that ends behind the address space), fi.EMSGSIZE
+// (more than 2^40 bytes) and fi.ENOMEM. What goes wrong later is an error completion, at the
+// member that finds it and at those that have not completed yet: fi.ECONNRESET when a member
+// is gone, fi.ETRUNC when two do not agree on a count, fi.EINVAL when one has called another
+// operation.
+func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
+	if e.coll == nil {
+		return fi.EOPBADSTATE
+	}
+	return e.coll.AllToAllV(a)
+}
+
+// AllToAllVInit prepares an all-to-all that [AllToAllVRequest.Start] begins any number of
+// times. The arrays are the caller's again when it returns; the buffers belong to each
+// operation from its start to its completion, and must be mapped until the request is freed. Nothing
+// is sent. Errors are those of [Endpoint.AllToAllV] but fi.EAGAIN.
+func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
+	if e.coll == nil {
+		return nil, fi.EOPBADSTATE
+	}
+	return e.coll.AllToAllVInit(a)
+}
+
+// Members returns how many members a group has that the endpoint is in. Errors:
+// fi.EOPBADSTATE, fi.EINVAL if there is no such group.
+func (e *Endpoint) Members(group fi.Addr) (int, error) {
+	g, err := e.GroupOf(group)
+	if err != nil {
+		return 0, err
+	}
+	return g.Size(), nil
+}
+
+// GroupOf returns the group of an address. Errors: fi.EOPBADSTATE on an endpoint without
+// collective operations, fi.EINVAL if there is no such group.
+func (e *Endpoint) GroupOf(group fi.Addr) (*Group, error) {
+	if e.coll == nil {
+		return nil, fi.EOPBADSTATE
+	}
+	return e.coll.Find(group)
+}
+
+// copiesCollectives reports whether chunks of the endpoint's all-to-alls go as puts or gets where they can.
+func (e *Endpoint) copiesCollectives() bool {
+	return e.info.Caps&fi.Collective != 0 && coll.Copies(e.domain.cfg)
+}
+
+// collAny is an endpoint as its collective operations have it in any thread.
+type collAny struct{ *Endpoint }
+
+func (e collAny) Enabled() bool               { return e.state.Load() == stateEnabled }
+func (e collAny) Acquire() error              { return e.refs.Acquire() }
+func (e collAny) Release()                    { e.refs.Release() }
+func (e collAny) Completes(flags uint64) bool { return e.txCompletes(0, flags) }
+
+// Member finds what an address leads to: nil for the endpoint itself.
+func (e collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
+	n, ok := e.av.Name(addr)
+	if !ok {
+		return n, nil, refuse(log.EPCtrl, fi.EINVAL, "address %d is not in the address vector any more", addr)
+	}
+	if e.isSelf(n) {
+		return n, nil, nil
+	}
+	l, err := e.linkOf(addr)
+	if err != nil {
+		return n, nil, err
+	}
+	return n, member{&e.initiator, l}, nil
+}
+
+// CountsAt has readers of a counter of the domain make progress of the endpoint.
+func (e collAny) CountsAt(c *cq.Counter) error {
+	if !e.domain.queues.Has(c) {
+		return fi.EDOMAIN
+	}
+	return e.domain.drives.Drive(c)
+}
+
+// Notify has progress start what was posted, and makes progress once.
+func (e collAny) Notify() {
+	e.rx.callGo()
+	e.rx.ring()
+	e.rx.advance()
+}
+
+// WithLease calls f with the progress lease.
+func (e collAny) WithLease(f func(*coll.Protocol)) {
+	r := e.rx.acquire()
+	f(r.of(e.Endpoint).collective)
+	r.publish()
+	r.give()
+}
+
+// collHolder is an endpoint as its collective operations have it with the progress lease.
+type collHolder struct{ *leasedEP }
+
+func (e collHolder) Now() congestion.Time            { return e.now() }
+func (e collHolder) Name() names.Name                { return e.name }
+func (e collHolder) Stats() coll.Counters            { return e.stats }
+func (e collHolder) Closed() bool                    { return e.state.Load() == stateClosed }
+func (e collHolder) PortOf(src hw.Source) *coll.Port { p, _ := e.portOf(src); return &p.coll }
+
+// IsFrom reports whether a source is a peer.
+func (e collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return e.ownsLink(src, p.Number()) }
+
+// Ports are the transports.
+func (e collHolder) Ports() (list []*coll.Port) {
+	for _, p := range e.ports {
+		list = append(list, &p.coll)
+	}
+	return list
+}
+
+// Post sends a message with its payload.
+func (e collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
+	lease := e.progressStripe
+	iov := append(e.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
+	return e.sendPayload(p.(*path), id, header, head, iov, len(data), lease)
+}
+
+// Send sends a message without payload, now or when there is room.
+func (e collHolder) Send(to coll.Peer, id hw.AMID, header uint64, head []byte) {
+	e.rx.send(e.leasedEP, to.(member).link, id, header, head)
+}
+
+// Answer is Send to the peer behind a source.
+func (e collHolder) Answer(src hw.Source, id hw.AMID, header uint64, head []byte) {
+	e.rx.answer(e.leasedEP, src, e.senderOf(src), id, header, head)
+}
+
+// Hold keeps a payload, and accounts for a message, as one that is unexpected.
+func (e collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
+	if len(payload) != 0 {
+		if addr, err = e.rx.Pool.Get(len(payload)); err != nil {
+			return 0, err
+		}
+		copy(bytesAt(addr, uint64(len(payload))), payload)
+	}
+	e.rx.hold(cost, cost)
+	return addr, nil
+}
+
+// Unhold gives the memory back.
+func (e collHolder) Unhold(addr uint64, n, cost int) {
+	if addr != 0 {
+		e.rx.Pool.Put(addr, n)
+	}
+	e.rx.unhold(cost, cost)
+}
+
+// Complete ends an operation at the queue of transmits and at the counter of writes.
+func (e collHolder) Complete(context uint64, completes bool, status fi.Errno) {
+	entry := cq.Entry{Context: context, Flags: fi.Collective, Src: fi.AddrNotAvail}
+	counter := e.writeCntr.Load()
+	if status != fi.Success {
+		e.counts.Failed(status)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		}
+		if counter != nil {
+			counter.CountError(1)
+		}
+		return
+	}
+	if completes {
+		e.txCQ.Complete(entry)
+	}
+	if counter != nil && !counter.Bytes() { // fi_cntr(3): no bytes of collective operations
+		counter.Count(1)
+	}
+}
+
+// Malformed counts and logs a message that a peer should not have sent.
+func (e collHolder) Malformed(src hw.Source, format string, args ...any) {
+	e.malformed(src, format, args...)
+}
+
+// member is a peer of a group: its link, at the endpoint.
+type member struct {
+	e *initiator
+	*link
+}
+
+// Number is the link's.
+func (m member) Number() uint32 { return m.index }
+
+// Connect returns the link's path, connecting if need be.
+func (m member) Connect() (coll.Path, error) {
+	p, err := m.e.connect(m.link)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Ready returns the link's path if it works.
+func (m member) Ready() (coll.Path, bool) {
+	p, ok := m.ready()
+	if !ok {
+		return nil, false
+	}
+	return p, true
+}
+
+// Transport is the transport's endpoint.
+func (p *path) Transport() hw.Endpoint { return p.Endpoint }
+
+// Over is the transport as collective operations have it.
+func (p *path) Over() *coll.Port { return &p.port.coll }
+
+// collPort is the transport as collective operations have it.
+func (p *port) collPort() coll.Port {
+	return coll.Port{
+		Iface: p.Iface, Caps: p.attr.Caps, MaxAMBcopy: p.attr.MaxAMBcopy, DeviceName: p.attr.DeviceName,
+		Eager: p.eager, Wake: p.wake,
+	}
+}
+
+// isSelf reports whether a name leads to this endpoint.
+func (e *Endpoint) isSelf(n names.Name) bool {
+	if n == e.name {
+		return true
+	}
+	every := e.socket.Inet && n.Family == names.AFInet || e.socket.Inet6 && n.Family == names.AFInet6
+	return every && n.Port == e.name.Port && e.domain.local.Has(n)
+}
