@@ -94,7 +94,7 @@ struct node {
 	int provider; /* its index in the options */
 	const char *provider_name;
 	int rank, ranks, met;
-	bool yields;             /* the processor, where it finds nothing: the other ranks of its core are hosts of their own */
+	bool yields;             /* its core, where it finds nothing: the core's other ranks are hosts of their own */
 	uint64_t last_turn; /* see agree() */
 
 	struct fi_info *info;

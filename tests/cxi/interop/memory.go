@@ -32,7 +32,8 @@ func (x *pair) memory() {
 	}
 	for _, key := range few {
 		for _, rights := range []string{"r", "w"} {
-			x.check(fmt.Sprintf("rights %s under key %d", rights, key), func() error { return x.rights(key, rights) })
+			name := fmt.Sprintf("rights %s under key %d", rights, key)
+			x.check(name, func() error { return x.rights(key, rights) })
 		}
 		for _, c := range atomicCases {
 			x.check(fmt.Sprintf("%+v under key %d", c, key), func() error { return x.atomic(key, c) })
