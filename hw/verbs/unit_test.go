@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 var sample = address{ethernet: true, kind: GIDRoCEv2, mtu: 5, gid: [16]byte{10: 255, 11: 255, 12: 10, 13: 77, 15: 1}, qp: 17, qkey: 5, nonce: 99}
@@ -78,26 +79,26 @@ func TestPacketOfStranger(t *testing.T) {
 }
 
 func FuzzMessage(f *testing.F) {
-	b := make([]byte, headerBytes+5)
-	m := message{id: 3, headLen: 2, index: 1, seq: 9, length: 3, header: 77}
-	m.put(b)
+	b := make([]byte, port.HeaderBytes+5)
+	m := port.Header{ID: 3, Head: 2, Index: 1, Seq: 9, Length: 3, Value: 77}
+	m.Put(b)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, rest, ok := parseMessage(b)
 		if !ok {
 			return
 		}
-		own := headerBytes + int(m.headLen) + int(m.length)
-		if (rest == nil) != (own == len(b) && b[2]&moreFollows == 0) || rest != nil && len(b)-len(rest) != (own+7)&^7 || m.id >= maxID {
+		own := port.HeaderBytes + int(m.Head) + int(m.Length)
+		if (rest == nil) != (own == len(b) && b[2]&port.MoreFollows == 0) || rest != nil && len(b)-len(rest) != (own+7)&^7 || m.ID >= maxID {
 			t.Errorf("%d bytes are read as %+v, %d follow", len(b), m, len(rest))
 		}
-		again := make([]byte, headerBytes)
-		m.put(again)
+		again := make([]byte, port.HeaderBytes)
+		m.Put(again)
 		if rest != nil {
-			again[2] |= moreFollows
+			again[2] |= port.MoreFollows
 		}
-		if !bytes.Equal(again, b[:headerBytes]) {
-			t.Errorf("%x is read as %+v", b[:headerBytes], m)
+		if !bytes.Equal(again, b[:port.HeaderBytes]) {
+			t.Errorf("%x is read as %+v", b[:port.HeaderBytes], m)
 		}
 	})
 }
