@@ -38,7 +38,8 @@ type Endpoint struct {
 	answered    chan struct{}
 	answerGiven atomic.Bool // answered is closed
 
-	// c is what C knows of the peer: its window, whether C may send, and the positions and queue pairs of its messages.
+	// c is what the data plane knows of the peer: its window, whether it may send, and the positions and queue pairs of
+	// its messages.
 	c *port.Peer
 	// owesWindow is set when the peer is to get our window. Set by
 	// SetEagerWindow, taken by the lease holder.

@@ -43,7 +43,7 @@ type chunk struct {
 	mr     *ibv.MR
 }
 
-// block is the memory of one queue, and of a peer as C sees it.
+// block is the memory of one queue, and of a peer as the data plane sees it.
 type block struct {
 	memory []byte
 	lkey   uint32

@@ -11,7 +11,6 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 var sample = address{ethernet: true, kind: GIDRoCEv2, mtu: 5, gid: [16]byte{10: 255, 11: 255, 12: 10, 13: 77, 15: 1}, qp: 17, qkey: 5, nonce: 99}
@@ -76,31 +75,6 @@ func TestPacketOfStranger(t *testing.T) {
 	if _, err := parsePacket(b, 8); err == nil {
 		t.Error("a packet that does not know our number is accepted")
 	}
-}
-
-func FuzzMessage(f *testing.F) {
-	b := make([]byte, port.HeaderBytes+5)
-	m := port.Header{ID: 3, Head: 2, Index: 1, Seq: 9, Length: 3, Value: 77}
-	m.Put(b)
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, rest, ok := parseMessage(b)
-		if !ok {
-			return
-		}
-		own := port.HeaderBytes + int(m.Head) + int(m.Length)
-		if (rest == nil) != (own == len(b) && b[2]&port.MoreFollows == 0) || rest != nil && len(b)-len(rest) != (own+7)&^7 || m.ID >= maxID {
-			t.Errorf("%d bytes are read as %+v, %d follow", len(b), m, len(rest))
-		}
-		again := make([]byte, port.HeaderBytes)
-		m.Put(again)
-		if rest != nil {
-			again[2] |= port.MoreFollows
-		}
-		if !bytes.Equal(again, b[:port.HeaderBytes]) {
-			t.Errorf("%x is read as %+v", b[:port.HeaderBytes], m)
-		}
-	})
 }
 
 func FuzzKey(f *testing.F) {
