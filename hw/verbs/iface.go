@@ -21,7 +21,6 @@ import (
 // Sizes of the peer table and of id spaces.
 const (
 	maxPeers = 1 << port.IndexBits
-	maxID    = uint8(hw.MaxAM)
 	// pollBatch bounds how many completions of each queue one Progress takes.
 	pollBatch = 64
 )

@@ -24,12 +24,18 @@ func onEachRoute(t *testing.T, f func(t *testing.T)) {
 		}
 		f(t)
 	})
-	t.Run("callbacks", func(t *testing.T) {
-		direct = false
-		defer func() { direct = true }()
-		port.Route(false)
-		f(t)
-	})
+	t.Run("callbacks", func(t *testing.T) { byCallbacks(t, f) })
+}
+
+// byCallbacks runs a test with C calling the data plane by callbacks.
+func byCallbacks(t *testing.T, f func(t *testing.T)) {
+	direct = false
+	defer func() {
+		direct = true
+		port.Route(true)
+	}()
+	port.Route(false)
+	f(t)
 }
 
 // nullEndpoint is an endpoint whose messages go nowhere.
