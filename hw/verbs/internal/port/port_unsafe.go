@@ -38,7 +38,7 @@ type Port struct {
 	counts []int32
 	nexts  []int32
 	ends   []*SendCQ // what threads that post say of each queue, nil for arrivals
-	// peers by index. Stored by the lease holder (release), loaded by any thread.
+	// peers by index. Stored by one thread at a time, when a peer comes or goes, loaded by any; sequentially consistent.
 	peers []atomic.Uintptr
 	// free are receive buffers to be given back, of which there are freeCount: the thread that polls, and the lease
 	// holder while staged is not 0.
@@ -142,7 +142,7 @@ func slice[T any](b []byte, n int) []T {
 // Close gives the memory back. No thread uses the port any more.
 func (p *Port) Close() error { return mem.Unmap(p.memory) }
 
-// SetPeer enters a peer, nil: takes it out. The caller holds the lease.
+// SetPeer enters a peer, nil: takes it out. One thread at a time does.
 func (p *Port) SetPeer(index uint32, peer *Peer) {
 	p.peers[index].Store(uintptr(unsafe.Pointer(peer)))
 }
