@@ -20,7 +20,11 @@ func FuzzMessage(f *testing.F) {
 		}
 		own := HeaderBytes + int(m.Head) + int(m.Length)
 		more := b[kindAt]&MoreFollows != 0
-		if more && (next != (own+7)&^7 || next >= len(b)) || !more && (next != 0 || own != len(b)) || m.ID >= uint8(hw.MaxAM) {
+		fits := next == 0 && own == len(b)
+		if more {
+			fits = next == (own+7)&^7 && next < len(b)
+		}
+		if !fits || m.ID >= uint8(hw.MaxAM) {
 			t.Errorf("%d bytes are read as %+v, the next message at %d", len(b), m, next)
 		}
 		again := make([]byte, HeaderBytes)

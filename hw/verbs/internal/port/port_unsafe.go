@@ -38,7 +38,8 @@ type Port struct {
 	counts []int32
 	nexts  []int32
 	ends   []*SendCQ // what threads that post say of each queue, nil for arrivals
-	// peers by index. Stored by one thread at a time, when a peer comes or goes, loaded by any; sequentially consistent.
+	// peers by index. Stored by one thread at a time, when a peer comes or goes, loaded by any; sequentially
+	// consistent.
 	peers []atomic.Uintptr
 	// free are receive buffers to be given back, of which there are freeCount: the thread that polls, and the lease
 	// holder while staged is not 0.
