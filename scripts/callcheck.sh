@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# callcheck.sh LIBRARY: walks the calls of a built library from the functions of the data plane (cabi/plane.go), of hw/cxi and that
-# of the self-test, and fails where one needs the Go runtime (internal/direct/callcheck).
+# callcheck.sh LIBRARY: walks the calls of a built library from the functions of the data plane (cabi/plane.go), of hw/cxi, of
+# hw/verbs and that of the self-test, and fails where one needs the Go runtime (internal/direct/callcheck).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,4 +12,7 @@ mapfile -t roots < <(sed -n '/^var plane = /,/}$/p' cabi/plane.go | tr -d '\n\t 
 # those of hw/cxi that C calls
 mapfile -t driven < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/cxi/driven_unsafe.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
 ((${#driven[@]} == 6))
-"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "$module/internal/direct.probe"
+# and those of hw/verbs
+mapfile -t verbs < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/verbs/internal/port/driven.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
+((${#verbs[@]} == 6))
+"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "${verbs[@]/#/$module/hw/verbs/internal/port.}" "$module/internal/direct.probe"

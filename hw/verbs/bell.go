@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // The doorbell (hw.Waiter): Arm, then Pending; if that is false, sleep on DoorbellFD; then Disarm.
@@ -92,8 +92,8 @@ func (i *Iface) Pending() bool {
 		return false
 	}
 	polled, p := i.rx.poll(), i.rx.port
-	return !polled || p.Staged.Load() != 0 || i.anyTodo.Load() || i.signalsDue.Load() ||
-		p.Calls.Load()&ibv.CallPost != 0
+	return !polled || p.Staged() != 0 || i.anyTodo.Load() || i.signalsDue.Load() ||
+		p.Calls.Load()&port.CallPost != 0
 }
 
 // Disarm empties the doorbell.

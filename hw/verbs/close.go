@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // closeWait bounds how long Close waits for what was posted to arrive.
@@ -61,7 +61,7 @@ func (i *Iface) drain() {
 func (e *Endpoint) discard(err error) error {
 	var errs []error
 	if e.failure.CompareAndSwap(nil, &err) {
-		e.c.Blocked.Or(ibv.PeerFailed)
+		e.c.Blocked.Or(port.PeerFailed)
 		e.answer()
 	}
 	if e.lease.phase < dead {
@@ -87,7 +87,7 @@ func (e *Endpoint) discard(err error) error {
 func (s *service) farewell() {
 	for _, e := range *s.i.peers.Load() {
 		if e != nil && e.Err() == nil && e.hello.applied != 0 {
-			s.sendTo(e, &packet{kind: packetBye, seq: uint32(e.msg.LastSend.Load())})
+			s.sendTo(e, &packet{kind: packetBye, seq: uint32(e.msg.LastSend())})
 		}
 	}
 	for end := time.Now().Add(closeWait); len(s.free) < serviceSend && time.Now().Before(end); {

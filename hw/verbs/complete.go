@@ -11,20 +11,19 @@ import (
 // ended deals with the completion of a posted operation and of those before it
 // that were not signaled, and returns how many callers' completions were updated.
 func (i *Iface) ended(d *ibv.Done) int {
-	class, peer, gen, low := splitID(d.ID)
+	class, peer := splitID(d.ID)
 	list := *i.peers.Load()
 	if uint64(peer) >= uint64(len(list)) || list[peer] == nil {
 		return 0
 	}
 	e := list[peer]
 	q := e.queueOf(class)
-	if q == nil || uint8(q.Gen) != gen { // of a former queue pair
+	if q == nil {
 		return 0
 	}
-	head := q.Head.Load()
-	pos := head + uint64(int64(int32(low-uint32(head))))
-	if pos < head || pos >= q.end() {
-		return 0 // a late one
+	pos, ok := q.Position(d.ID)
+	if !ok {
+		return 0
 	}
 	if d.Status == ibv.StatusOK {
 		e.c.Heard = 1

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // Limits of a configuration.
@@ -64,6 +65,9 @@ type Config struct {
 	Resolve func(name []byte) ([]byte, error)
 	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: none.
 	Forget func(name []byte)
+	// Direct has C threads that send short messages and take messages in do so without the Go runtime (package direct),
+	// where there is a trampoline; it holds for the process. The caller has tried that. Default: they enter the runtime.
+	Direct bool
 	// Logf takes one line of text about a fault, without a newline. Default: none.
 	Logf func(format string, args ...any)
 }
@@ -108,7 +112,7 @@ func (c *Config) check(a ibv.DeviceAttr) error {
 		{"bounce buffers", c.BounceCount, c.Stripes, maxBounce},
 		{"bounce buffer bytes", c.BounceBytes, minBounceSize, maxBounceSize},
 		{"operations posted to a peer", c.Depth, 16, min(maxDepth, a.MaxQPWR, a.MaxCQE)},
-		{"peers with a ring", c.EagerPeers, 0, ibv.Rings},
+		{"peers with a ring", c.EagerPeers, 0, port.Rings},
 		{"name bytes", len(c.Name), 0, maxNameBytes},
 	} {
 		if v.n < v.low || v.n > v.high {

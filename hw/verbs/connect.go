@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // hello is one hand-shake with a peer: the making of one connection. It belongs
@@ -23,13 +24,13 @@ type hello struct {
 	epoch, applied uint32
 	confirmed      bool
 	psn            uint32
-	qp             *ibv.QP  // the own one
-	seq            uint32   // last position received over the former one
-	peerIndex      uint32   // what our messages carry
-	peerSeq        uint32   // last position that the peer has
-	taken          uint32   // messages taken over it from the ring that the peer writes into
-	peerRing       ibv.Ring // what the peer gives us to write into
-	running        bool     // packets are sent again
+	qp             *ibv.QP   // the own one
+	seq            uint32    // last position received over the former one
+	peerIndex      uint32    // what our messages carry
+	peerSeq        uint32    // last position that the peer has
+	taken          uint32    // messages taken over it from the ring that the peer writes into
+	peerRing       port.Ring // what the peer gives us to write into
+	running        bool      // packets are sent again
 	next, deadline time.Time
 	pause          time.Duration
 	attempts       int
@@ -268,7 +269,7 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 			return
 		}
 		h.applied, h.peerIndex, h.peerSeq = p.epoch, p.index, p.seq
-		h.peerRing = ibv.Ring{Addr: p.reach, RKey: p.rkey, Taken: p.taken}
+		h.peerRing = port.Ring{Addr: p.reach, RKey: p.rkey, Taken: p.taken}
 		if s.i.cfg.Resolve != nil && !e.ready.Load() {
 			e.name.Store(new(p.nameBytes()))
 		}
@@ -314,7 +315,7 @@ func (e *Endpoint) joined() {
 		e.msg.UseRing(e.hello.peerRing)
 		e.msg.start()
 		e.ready.Store(true)
-		e.c.Blocked.And(^uint32(ibv.PeerUnready))
+		e.c.Blocked.And(^uint32(port.PeerUnready))
 		e.answer()
 		return
 	}

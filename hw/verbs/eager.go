@@ -4,13 +4,15 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // Eager rings: the first peers get memory into which they write their short messages
 // (RDMA WRITE), which spares both sides the receive queue. It is the eager RDMA of MVAPICH
 // (Liu et al.: High Performance RDMA-Based MPI Implementation over InfiniBand, 2003), but
-// in order with what is sent, and whole by a sum instead of the order of a device's writes (package ibv, eager.h).
+// in order with what is sent, and whole by a sum instead of the order of a device's writes (package port).
 // What comes there rings no bell.
 
 // ringPool is the interface's rings.
@@ -33,7 +35,7 @@ func (p *ringPool) open(n int) (err error) {
 		return nil
 	}
 	p.owners = make([]atomic.Pointer[Endpoint], n)
-	p.memory, err = mapPinned(n * ibv.RingBytes)
+	p.memory, err = mapPinned(n * port.RingBytes)
 	return err
 }
 
@@ -46,8 +48,8 @@ func (i *Iface) giveRing(e *Endpoint) {
 		if i.rings.owners[k].Load() != nil {
 			continue
 		}
-		b := i.rings.memory[k*ibv.RingBytes:][:ibv.RingBytes]
-		mr, err := i.d.pd.Register(addressOf(b), ibv.RingBytes, ibv.LocalWrite|ibv.RemoteWrite)
+		b := i.rings.memory[k*port.RingBytes:][:port.RingBytes]
+		mr, err := i.d.pd.Register(addressOf(b), port.RingBytes, ibv.LocalWrite|ibv.RemoteWrite)
 		if err != nil {
 			i.logf("no ring for short messages of peer %s: %v", e, err)
 			return
@@ -79,9 +81,9 @@ func (e *Endpoint) offer(p *packet, taken uint32) {
 
 // ringFor is where short messages are written after the peer has sent where its ring is: nowhere once its device has
 // refused a write there.
-func (e *Endpoint) ringFor(r ibv.Ring) ibv.Ring {
+func (e *Endpoint) ringFor(r port.Ring) port.Ring {
 	if e.lease.ringRefused {
-		return ibv.Ring{}
+		return port.Ring{}
 	}
 	return r
 }
@@ -92,38 +94,45 @@ func (e *Endpoint) clearRing() { clear(e.ring.memory) }
 // written reports whether the next message of the peer has come to its ring.
 func (e *Endpoint) written() bool { return e.c.There() }
 
-// takeRing delivers up to limit messages that a peer has written and that come next, and returns how many that was.
-// A peer that keeps to its slots has no more of them before one that it has sent.
-func (r *receiver) takeRing(e *Endpoint, limit int) (delivered int) {
-	r.postponed = false
+// takeRings delivers up to limit messages that peers have written, which have their turns, and that come next from
+// them, and returns how many that was. What a peer must not write counts, too. A ring whose message is postponed
+// holds up no other.
+func (r *receiver) takeRings(limit int) (delivered int) {
+	var m hot.PortMessage
+	var stuck uint32 // rings whose next message is postponed, one bit each
+	moved := false   // since one of those was found
 	for range limit {
-		b := r.port.ReadRing(e.c)
-		if b == nil {
+		found := r.port.FindWritten(&m)
+		if found == hot.PortEmpty {
 			break
 		}
-		m, rest, ok := parseMessage(b)
-		if !ok || rest != nil || m.index&ibv.IndexMask != e.index || int32(m.seq-e.c.LastSeq) <= 0 {
-			r.refuse("message of %d bytes with header %x in the ring of peer %s", len(b), b[:headerBytes], e)
-		} else if r.dispatch(e, &m, b) {
-			delivered++
-		} else if r.postponed {
+		if found == hot.PortGo {
+			r.passRing()
+			continue
+		}
+		ring := uint32(1) << r.port.Ring()
+		if stuck&ring != 0 && !moved {
 			break
 		}
-		e.c.TakeSlot()
+		got, postponed := false, stuck&ring != 0
+		if !postponed {
+			got, postponed = r.deliver(&m)
+		}
+		moved = !postponed
+		if postponed {
+			stuck |= ring
+			r.port.PassRing()
+		}
+		delivered += btoi(got)
 	}
 	return delivered
 }
 
-// takeRings does that for all peers, which have their turns, until it has delivered limit.
-func (r *receiver) takeRings(limit int) (delivered int) {
-	owners := r.i.rings.owners
-	for k := range owners {
-		e := owners[(r.turn+k)%len(owners)].Load()
-		if e != nil && delivered < limit {
-			delivered += r.takeRing(e, min(limit-delivered, ibv.RingSlots))
-		}
-	}
-	return delivered
+// passRing passes by what the port has found in a peer's ring that is no message which comes next from it.
+func (r *receiver) passRing() {
+	b := r.port.Written()
+	r.refuse("message of %d bytes with header %x in a ring", len(b), b[:port.HeaderBytes])
+	r.port.Skip(0)
 }
 
 // Written reports whether one of the peers has written its next message into its ring. The caller holds the

@@ -12,7 +12,9 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // ringBench is a bench whose peer has a ring and writes into it: itself, so that what it sends comes
@@ -36,7 +38,7 @@ func newRingBench(t testing.TB) *ringBench {
 	b.rings.owners[0].Store(b.e)
 	b.e.ring = ring{0, b.rings.memory, &ibv.MR{RKey: 77}}
 	b.rx.port.GiveRing(0, b.e.c, b.rings.memory)
-	b.e.msg.UseRing(ibv.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77})
+	b.e.msg.UseRing(port.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77})
 	b.e.msg.JoinBytes = joinBytes
 	return b
 }
@@ -44,15 +46,15 @@ func newRingBench(t testing.TB) *ringBench {
 // slotOf is where in the ring an operation writes.
 func (b *ringBench) slotOf(t testing.TB, op *ibv.Op) []byte {
 	at := op.RemoteAddr - addressOf(b.e.ring.memory)
-	if op.RKey != 77 || at%ibv.RingSlotBytes != 0 || at >= ibv.RingBytes || op.SGE[0].Len > ibv.RingSlotBytes {
+	if op.RKey != 77 || at%port.RingSlotBytes != 0 || at >= port.RingBytes || op.SGE[0].Len > port.RingSlotBytes {
 		t.Fatalf("a write of %d bytes to %#x with key %d", op.SGE[0].Len, at, op.RKey)
 	}
-	return b.rings.memory[at:][:ibv.RingSlotBytes]
+	return b.rings.memory[at:][:port.RingSlotBytes]
 }
 
 // slotNext is where the next message comes to.
 func (b *ringBench) slotNext() []byte {
-	return b.rings.memory[b.e.c.Taken()%ibv.RingSlots*ibv.RingSlotBytes:][:ibv.RingSlotBytes]
+	return b.rings.memory[b.e.c.Taken()%port.RingSlots*port.RingSlotBytes:][:port.RingSlotBytes]
 }
 
 // carry has the device do the next operation, of a write only the bytes that part says; it is
@@ -92,7 +94,9 @@ func store(to, from []byte, n int) {
 
 // TestRingOrder: what is written and what is sent comes once each and in order, to C and to Go,
 // however much of it the device has done and in whatever order it writes a message's words.
-func TestRingOrder(t *testing.T) {
+func TestRingOrder(t *testing.T) { onEachRoute(t, testRingOrder) }
+
+func testRingOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		b := newRingBench(t)
@@ -189,15 +193,15 @@ func TestRingCredits(t *testing.T) {
 		}
 		return n
 	}
-	send(1 + ibv.RingSlots + 3)
-	if n := writes(); n != ibv.RingSlots || b.e.msg.op(0).Opcode != ibv.OpSend {
+	send(1 + port.RingSlots + 3)
+	if n := writes(); n != port.RingSlots || b.e.msg.op(0).Opcode != ibv.OpSend {
 		t.Fatalf("%d are written, the first one is operation %d", n, b.e.msg.op(0).Opcode)
 	}
-	for range 1 + ibv.RingSlots { // the first is sent, for whoever sleeps
+	for range 1 + port.RingSlots { // the first is sent, for whoever sleeps
 		b.carry(t, nil)
 		b.Progress(8)
 	}
-	if len(b.got) != 1+ibv.RingSlots {
+	if len(b.got) != 1+port.RingSlots {
 		t.Fatalf("%d came", len(b.got))
 	}
 	send(1)
@@ -212,11 +216,11 @@ func TestRingCredits(t *testing.T) {
 	if n := writes(); n != 2 {
 		t.Errorf("%d of 2 are written when slots are free", n)
 	}
-	for _, index := range []uint32{0xfff << ibv.IndexBits, 5 << ibv.IndexBits, (3*ibv.RingSlots + 1) << ibv.IndexBits} {
+	for _, index := range []uint32{0xfff << port.IndexBits, 5 << port.IndexBits, (3*port.RingSlots + 1) << port.IndexBits} {
 		b.e.msg.Heard(index)
 	}
-	send(2 * ibv.RingSlots)
-	if n := writes(); n != ibv.RingSlots {
+	send(2 * port.RingSlots)
+	if n := writes(); n != port.RingSlots {
 		t.Errorf("%d are written at a time after false and old counts", n)
 	}
 }
@@ -241,7 +245,7 @@ func TestRingAgain(t *testing.T) {
 	}
 	b.e.msg.stop()
 	b.e.clearRing()
-	b.e.hello.peerRing = ibv.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77, Taken: b.e.c.Taken()}
+	b.e.hello.peerRing = port.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77, Taken: b.e.c.Taken()}
 	b.e.resume(b.e.c.LastSeq)
 	for pos := b.carried; pos < b.e.msg.Posted; pos++ {
 		if op := b.e.msg.op(pos); op.Opcode == ibv.OpWrite {
@@ -318,6 +322,56 @@ func TestRingTurns(t *testing.T) {
 	}
 }
 
+// TestRingPostponed: a ring whose message is postponed holds up no other.
+func TestRingPostponed(t *testing.T) {
+	const rings, messages = 2, 5
+	b := newRingBench(t)
+	memory, err := mapPinned(port.RingBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = mem.Unmap(memory) })
+	other := nullEndpoint(64)
+	other.i, other.index = b.Iface, 1
+	other.c = b.rx.port.NewPeer(other.msg.SendQueue)
+	other.c.Blocked.Store(0)
+	other.c.Index.Store(1)
+	b.rx.port.SetPeer(1, other.c)
+	b.rx.port.GiveRing(1, other.c, memory)
+	other.msg.UseRing(port.Ring{Addr: addressOf(memory), RKey: 78})
+	drive.Send(other.HotPath(), 1, 0, nil, nil) // the first is sent
+	b.arrive(0, other.msg.packetAt(0))
+	for n := range uint64(messages) {
+		drive.Send(b.e.HotPath(), 1, n, nil, nil)
+		drive.Send(other.HotPath(), 2, n, nil, nil)
+		b.carry(t, nil)
+		op := other.msg.op(n + 1)
+		from := other.msg.slots[op.SGE[0].Addr-other.msg.first:][:op.SGE[0].Len]
+		for k := 0; k < len(from); k += 8 {
+			store(memory[op.RemoteAddr-addressOf(memory):], from, k)
+		}
+	}
+	stuck, postponed, got := true, 0, 0
+	b.SetHandler(2, func(hw.Source, uint64, []byte, []byte) {
+		if stuck {
+			postponed++
+			b.Postpone()
+			return
+		}
+		got++
+	})
+	for range 3 {
+		b.Progress(64)
+	}
+	if len(b.got) != 1+messages || got != 0 || postponed == 0 || postponed > 3*rings {
+		t.Errorf("%v came beside a ring whose message was postponed %d times", b.got, postponed)
+	}
+	stuck = false
+	if b.Progress(64) != messages || got != messages {
+		t.Errorf("then %d of %d came", got, messages)
+	}
+}
+
 // TestRingPassedBy: what comes to a ring is seen by a peek, and nothing else is read.
 func TestRingPassedBy(t *testing.T) {
 	b := newRingBench(t)
@@ -360,7 +414,7 @@ func FuzzRing(f *testing.F) {
 		f.Add(slot, n == 1)
 		f.Add(slot[:len(slot)-8], n == 1)
 	}
-	f.Add(bytes.Repeat([]byte{0xff}, ibv.RingSlotBytes), false)
+	f.Add(bytes.Repeat([]byte{0xff}, port.RingSlotBytes), false)
 	f.Fuzz(func(t *testing.T, data []byte, c bool) {
 		b.e.clearRing()
 		b.e.c.LastSeq = 1
@@ -373,7 +427,7 @@ func FuzzRing(f *testing.F) {
 			m, found := drive.Next(b.HotPort())
 			switch found {
 			case hot.PortArrival:
-				if headerBytes+len(m.Head)+len(m.Payload)+ibv.RingEndBytes > ibv.RingSlotBytes || m.Source != 0 {
+				if port.HeaderBytes+len(m.Head)+len(m.Payload)+port.RingEndBytes > port.RingSlotBytes || m.Source != 0 {
 					t.Fatalf("C finds %+v", m)
 				}
 				drive.Take(b.HotPort())

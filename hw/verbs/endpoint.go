@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // Endpoint is what this interface knows of one peer: the path to it if Connect
@@ -37,8 +38,9 @@ type Endpoint struct {
 	answered    chan struct{}
 	answerGiven atomic.Bool // answered is closed
 
-	// c is what C knows of the peer: its window, whether C may send, and the positions and queue pairs of its messages.
-	c *ibv.Peer
+	// c is what the data plane knows of the peer: its window, whether it may send, and the positions and queue pairs of
+	// its messages.
+	c *port.Peer
 	// owesWindow is set when the peer is to get our window. Set by
 	// SetEagerWindow, taken by the lease holder.
 	owesWindow atomic.Bool
@@ -223,7 +225,7 @@ func (e *Endpoint) end(err error) bool {
 	if !e.failure.CompareAndSwap(nil, &err) {
 		return false
 	}
-	e.c.Blocked.Or(ibv.PeerFailed)
+	e.c.Blocked.Or(port.PeerFailed)
 	e.answer()
 	e.i.notify(e)
 	return true

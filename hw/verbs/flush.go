@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // Flush and fence. Each connection of a peer completes its operations in order, so a flush takes down up to where each
@@ -57,7 +58,7 @@ func (i *Iface) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) 
 func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 	q := e.mem.started()
 	if q != nil && !e.settled(q) && scope == hw.FlushRemote {
-		pos, ok := q.claim(0)
+		pos, ok := q.Claim(0)
 		if !ok {
 			return to, e.full()
 		}
@@ -71,17 +72,17 @@ func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 		q.publish(pos)
 	}
 	if q != nil && !q.quiet() {
-		to = append(to, mark{q, q.end()})
+		to = append(to, mark{q, q.End()})
 	}
 	if !e.msg.quiet() {
-		to = append(to, mark{&e.msg, e.msg.end()})
+		to = append(to, mark{&e.msg, e.msg.End()})
 	}
 	return to, nil
 }
 
 // settled reports whether the last operation of the memory queue was a read for
 // a flush, so that nothing has been written since.
-func (e *Endpoint) settled(q *queue) bool { return e.mem.flushed.Load() == q.end() }
+func (e *Endpoint) settled(q *queue) bool { return e.mem.flushed.Load() == q.End() }
 
 // awaits has Progress update c when all marks are passed.
 func (i *Iface) awaits(f *flush, c *hw.Completion) (hw.Status, error) {
@@ -122,10 +123,10 @@ func (e *Endpoint) Fence() error {
 	}
 	if q := e.mem.started(); q != nil {
 		q.fence.Store(true)
-		e.msgFence.raise(q.end())
-		e.c.Blocked.Or(ibv.PeerFenced) // after it: usable reads them in the other order
+		e.msgFence.raise(q.End())
+		e.c.Blocked.Or(port.PeerFenced) // after it: usable reads them in the other order
 	}
-	e.mem.fence.raise(e.msg.end())
+	e.mem.fence.raise(e.msg.End())
 	return nil
 }
 

@@ -13,16 +13,14 @@ import (
 	"github.com/weft-fabric/weft/hw/bounce"
 	"github.com/weft-fabric/weft/hw/flushes"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // Sizes of the peer table and of id spaces.
 const (
-	maxPeers = 1 << ibv.IndexBits
-	maxID    = uint8(hw.MaxAM)
-	// drivenPeers is the number of peers of which C takes the messages.
-	drivenPeers = 1 << 16
+	maxPeers = 1 << port.IndexBits
 	// pollBatch bounds how many completions of each queue one Progress takes.
 	pollBatch = 64
 )
@@ -44,7 +42,7 @@ type Iface struct {
 	recvCQ  *ibv.CQ
 	srq     *ibv.SRQ
 	sendCQs []*sendCQ
-	sendMem mem.Array[ibv.SendCQ]
+	sendMem mem.Array[port.SendCQ]
 	blocks  *blockPool
 	pools   bounce.Pools
 	rings   ringPool
@@ -104,7 +102,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 
 // openMemory maps and registers the buffers.
 func (i *Iface) openMemory() error {
-	i.stride = (headerBytes + maxShort + i.cfg.BounceBytes + 63) &^ 63
+	i.stride = (port.HeaderBytes + maxShort + i.cfg.BounceBytes + 63) &^ 63
 	n := i.stride * (i.cfg.RxBuffers + i.cfg.BounceCount)
 	var err error
 	if i.memory, err = mapPinned(n); err != nil {
@@ -140,7 +138,7 @@ func (i *Iface) openQueues() error {
 		return resource(err)
 	}
 	size := min(max(4*i.cfg.depth(), 4096), i.d.attr.MaxCQE)
-	if i.sendMem, err = mem.NewArray[ibv.SendCQ](i.cfg.Stripes); err != nil {
+	if i.sendMem, err = mem.NewArray[port.SendCQ](i.cfg.Stripes); err != nil {
 		return resource(err)
 	}
 	for n := range i.cfg.Stripes {

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -27,7 +28,7 @@ func together(messages ...[]byte) (packet []byte) {
 		at := len(packet)
 		packet = append(packet, m...)
 		if n < len(messages)-1 {
-			packet[at+2] |= moreFollows
+			packet[at+2] |= port.MoreFollows
 		}
 	}
 	return packet
@@ -43,8 +44,17 @@ func (q *queue) packetAt(pos uint64) []byte {
 	return q.slots[at:][:op.SGE[0].Len]
 }
 
+// parseMessage reads the header of the message that b starts with, and returns what comes behind the message.
+func parseMessage(b []byte) (m port.Header, rest []byte, ok bool) {
+	m, next, ok := port.Parse(b)
+	if ok && next != 0 {
+		rest = b[next:]
+	}
+	return m, rest, ok
+}
+
 // messagesIn are the headers of a packet's messages.
-func messagesIn(t *testing.T, packet []byte) (list []message) {
+func messagesIn(t *testing.T, packet []byte) (list []port.Header) {
 	for packet != nil {
 		m, rest, ok := parseMessage(packet)
 		if !ok {
@@ -65,7 +75,7 @@ func joinBench(t *testing.T) *bench {
 // TestPathHolds: messages in a row are held and go together, at the latest when somebody
 // looks, or when one comes that may not be held.
 func TestPathHolds(t *testing.T) {
-	const filling = (joinBytes - 4*(headerBytes+8)) / headerBytes // empty ones behind four of up to 8 bytes
+	const filling = (joinBytes - 4*(port.HeaderBytes+8)) / port.HeaderBytes // empty ones behind four of up to 8 bytes
 	for name, c := range map[string]struct {
 		release func(b *bench)
 		more    int // messages that this sends itself
@@ -85,21 +95,21 @@ func TestPathHolds(t *testing.T) {
 			b := joinBench(t)
 			q := &b.e.msg
 			before := null.Taken()
-			for n := range ibv.Row {
+			for n := range port.Row {
 				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, nil, hot.HoldInRow); got != hot.PathSent {
 					t.Fatalf("message %d: %d", n, got)
 				}
 			}
 			for n := range 4 {
 				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, []byte("abc"), hot.HoldInRow); got != hot.PathCorked {
-					t.Fatalf("message %d in a row: %d", ibv.Row+n, got)
+					t.Fatalf("message %d in a row: %d", port.Row+n, got)
 				}
 			}
-			if n := null.Taken() - before; n != ibv.Row {
-				t.Fatalf("%d of %d are posted", n, ibv.Row)
+			if n := null.Taken() - before; n != port.Row {
+				t.Fatalf("%d of %d are posted", n, port.Row)
 			}
 			c.release(b)
-			if n := null.Taken() - before; n != ibv.Row+1 || q.Posted != q.Tail.Load() {
+			if n := null.Taken() - before; n != port.Row+1 || q.Posted != q.Tail.Load() {
 				t.Fatalf("then %d, %s", n, q.state())
 			}
 			list := messagesIn(t, q.packetAt(q.Posted-1))
@@ -107,7 +117,7 @@ func TestPathHolds(t *testing.T) {
 				t.Fatalf("%d messages in the packet", len(list))
 			}
 			for n, m := range list {
-				if m.seq != uint32(ibv.Row+n+1) || n < 4 && m.header != uint64(n) {
+				if m.Seq != uint32(port.Row+n+1) || n < 4 && m.Value != uint64(n) {
 					t.Errorf("message %d: %+v", n, m)
 				}
 			}
@@ -120,7 +130,7 @@ func TestPathFills(t *testing.T) {
 	for _, size := range []int{0, 1, 8, 9, 40, maxShort} {
 		b := joinBench(t)
 		q := &b.e.msg
-		fit := min(joinBytes/((headerBytes+size+7)&^7), ibv.JoinMax)
+		fit := min(joinBytes/((port.HeaderBytes+size+7)&^7), port.JoinMax)
 		for n := range uint64(3 * fit) {
 			want := hot.PathCorked
 			if int(n)%fit == fit-1 {
@@ -242,12 +252,12 @@ func TestPart(t *testing.T) {
 				payload[k] = byte(r.Uint32())
 			}
 			pos := start + uint64(len(want))
-			m := message{id: 1, headLen: 2, seq: uint32(pos + 1), length: uint32(len(payload)), header: r.Uint64()}
-			if got := drive.SendHold(b.e.HotPath(), 1, m.header, []byte("he"), payload, hot.HoldMore); got != hot.PathCorked && got != hot.PathSent {
+			m := port.Header{ID: 1, Head: 2, Seq: uint32(pos + 1), Length: uint32(len(payload)), Value: r.Uint64()}
+			if got := drive.SendHold(b.e.HotPath(), 1, m.Value, []byte("he"), payload, hot.HoldMore); got != hot.PathCorked && got != hot.PathSent {
 				t.Fatal(got)
 			}
-			sent := make([]byte, headerBytes)
-			m.put(sent)
+			sent := make([]byte, port.HeaderBytes)
+			m.Put(sent)
 			want = append(want, append(append(sent, "he"...), payload...))
 		}
 		joined += int(q.Posted - start)
@@ -260,7 +270,7 @@ func TestPart(t *testing.T) {
 			}
 		}
 	}
-	if joined < 300*ibv.JoinMax {
+	if joined < 300*port.JoinMax {
 		t.Errorf("only %d were posted before", joined)
 	}
 }
@@ -314,12 +324,12 @@ func TestTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const fit = joinBytes / (headerBytes + 8)
-	const packets, messages = ibv.Row + 3, ibv.Row + 3*fit
+	const fit = joinBytes / (port.HeaderBytes + 8)
+	const packets, messages = port.Row + 3, port.Row + 3*fit
 	var got []uint64
 	b.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) { got = append(got, header) })
 	e := ep.(*Endpoint)
-	first, held := e.msg.end(), 0
+	first, held := e.msg.End(), 0
 	before, counts := sentPackets()
 	for n := range uint64(messages) {
 		switch found := drive.SendHold(e.HotPath(), 1, n, nil, make([]byte, 8), hot.HoldInRow); found {
@@ -372,21 +382,21 @@ func TestJoinThreads(t *testing.T) {
 		}
 	}
 	look := func() { // as retireUntil, but it looks at what was posted
-		if !q.Run.CompareAndSwap(ibv.QueueIdle, ibv.QueueBusy) {
+		if !q.Run.CompareAndSwap(port.QueueIdle, port.QueueBusy) {
 			return
 		}
 		for pos := q.Head.Load(); pos < q.Posted; pos++ {
 			if p := q.packetAt(pos); p != nil {
 				for _, m := range messagesIn(t, p) {
-					if seq++; m.seq != seq {
-						t.Errorf("position %d after %d", m.seq, seq-1)
-						seq = m.seq
+					if seq++; m.Seq != seq {
+						t.Errorf("position %d after %d", m.Seq, seq-1)
+						seq = m.Seq
 					}
 				}
 			}
 		}
 		q.Head.Store(q.Posted)
-		q.Run.Store(ibv.QueueIdle)
+		q.Run.Store(port.QueueIdle)
 		q.Post()
 	}
 	others.Go(func() {

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
@@ -36,7 +37,7 @@ func memoryBench(t *testing.T, stamps bool) *bench {
 		t.Fatal(err)
 	}
 	b.rx.port.SetPeer(0, b.e.c)
-	memory, err := mem.Map(ibv.BlockBytes(depth), 0)
+	memory, err := mem.Map(port.BlockBytes(depth), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +123,8 @@ func TestLateStaged(t *testing.T) {
 	for range 8 {
 		drive.Next(b.HotPort())
 	}
-	if b.rx.port.Staged.Load() != 3 || null.ClockReads() != reads {
-		t.Fatalf("%d staged, the clock was read %d times", b.rx.port.Staged.Load(), null.ClockReads()-reads)
+	if b.rx.port.Staged() != 3 || null.ClockReads() != reads {
+		t.Fatalf("%d staged, the clock was read %d times", b.rx.port.Staged(), null.ClockReads()-reads)
 	}
 	null.SetClock(ticks(5 * time.Millisecond))
 	b.Progress(8)

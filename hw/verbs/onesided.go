@@ -30,7 +30,7 @@ func (e *Endpoint) prepare(addr uint64, n uint64, key hw.RemoteKey, need hw.Acce
 
 // place takes a place for an operation and fills in where it goes.
 func (e *Endpoint) place(t *transfer, opcode uint32) (*ibv.Op, *entry, uint64, error) {
-	pos, ok := t.q.claim(reserve)
+	pos, ok := t.q.Claim(reserve)
 	if !ok {
 		return nil, nil, 0, e.full()
 	}

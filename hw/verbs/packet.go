@@ -3,8 +3,6 @@ package verbs
 import (
 	"encoding/binary"
 	"errors"
-
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
 // packetType says what a service packet is for.
@@ -115,62 +113,6 @@ func (p *packet) nameBytes() []byte {
 		return p.from.appendTo(nil)
 	}
 	return append([]byte(nil), p.name[:p.nameN]...)
-}
-
-// Messages. Every one starts with this header, little endian:
-//
-//	id | head length | kind | 0x57 | index:4 | seq:4 | payload length:4 | header:8
-//
-// With moreFollows in its kind another message follows in the same packet, at the
-// next multiple of 8 bytes.
-const (
-	headerBytes = 24
-	headerMagic = 0x57
-	moreFollows = ibv.MessageMore
-)
-
-// message is the header of a message.
-type message struct {
-	id      uint8
-	headLen uint8
-	index   uint32 // of the sender among the receiver's peers, below a count (eager.go)
-	seq     uint32 // position in the sender's queue
-	length  uint32 // of the payload
-	header  uint64
-}
-
-func (m *message) put(b []byte) {
-	_ = b[headerBytes-1]
-	b[0], b[1], b[2], b[3] = m.id, m.headLen, 0, headerMagic
-	binary.LittleEndian.PutUint32(b[4:], m.index)
-	binary.LittleEndian.PutUint32(b[8:], m.seq)
-	binary.LittleEndian.PutUint32(b[12:], m.length)
-	binary.LittleEndian.PutUint64(b[16:], m.header)
-}
-
-// parseMessage reads the header of the message that a packet, or what is left of
-// one, starts with, checks it, and returns what comes behind the message.
-func parseMessage(b []byte) (m message, rest []byte, ok bool) {
-	if len(b) < headerBytes || b[3] != headerMagic {
-		return m, nil, false
-	}
-	more := b[2]&moreFollows != 0
-	m.id, m.headLen = b[0], b[1]
-	m.index = binary.LittleEndian.Uint32(b[4:])
-	m.seq = binary.LittleEndian.Uint32(b[8:])
-	m.length = binary.LittleEndian.Uint32(b[12:])
-	m.header = binary.LittleEndian.Uint64(b[16:])
-	own := headerBytes + uint64(m.headLen) + uint64(m.length)
-	if m.id >= maxID || b[2]&^moreFollows != 0 || own > uint64(len(b)) || !more && own != uint64(len(b)) {
-		return m, nil, false
-	}
-	if more {
-		rest = b[min((own+7)&^7, uint64(len(b))):]
-		if len(rest) == 0 {
-			return m, nil, false
-		}
-	}
-	return m, rest, true
 }
 
 // Immediate data of a write without bytes: the receiver's index of the sender

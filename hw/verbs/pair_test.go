@@ -408,5 +408,5 @@ func TestPairZKilled(t *testing.T) {
 
 // state describes a queue.
 func (q *queue) state() string {
-	return fmt.Sprintf("run %d head %d posted %d tail %d signal %d broken %v gen %d", q.Run.Load(), q.Head.Load(), q.Posted, q.end(), q.LastSignal.Load(), q.Broken.Load(), q.Gen)
+	return fmt.Sprintf("run %d head %d posted %d tail %d signal %d broken %v gen %d", q.Run.Load(), q.Head.Load(), q.Posted, q.End(), q.LastSignal.Load(), q.Broken.Load(), q.Gen)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // How long the lease holder waits for what cannot be seen to have ended.
@@ -58,7 +59,7 @@ func (i *Iface) notifyLater(e *Endpoint) {
 // signaled. The thread that starts a stopped queue asks for it again.
 func (e *Endpoint) signalAll() {
 	for _, q := range []*queue{&e.msg, e.mem.started()} {
-		if q == nil || q.quiet() || e.failure.Load() != nil || q.Run.Load() == ibv.QueueStopped {
+		if q == nil || q.quiet() || e.failure.Load() != nil || q.Run.Load() == port.QueueStopped {
 			continue
 		}
 		if !q.Post() && q.Broken.Load() == 0 {
@@ -213,7 +214,7 @@ func (e *Endpoint) die(now time.Time) {
 // endQueue ends everything in a stopped queue, for good.
 func (e *Endpoint) endQueue(q *queue, err error) {
 	q.close()
-	e.finish(q, q.end(), q.Posted, 0, err)
+	e.finish(q, q.End(), q.Posted, 0, err)
 	q.rewind()
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
@@ -42,7 +43,7 @@ type chunk struct {
 	mr     *ibv.MR
 }
 
-// block is the memory of one queue, and of a peer as C sees it.
+// block is the memory of one queue, and of a peer as the data plane sees it.
 type block struct {
 	memory []byte
 	lkey   uint32
@@ -52,7 +53,7 @@ type block struct {
 // chunkBlocks is the number of blocks that are registered together.
 const chunkBlocks = 4
 
-func (p *blockPool) blockBytes() int { return ibv.BlockBytes(p.depth) }
+func (p *blockPool) blockBytes() int { return port.BlockBytes(p.depth) }
 
 // get takes a block, registering more if need be.
 func (p *blockPool) get() (block, error) {
@@ -114,7 +115,7 @@ func (p *blockPool) close() error {
 
 // joinBytes is the most that goes in one packet of several messages: every
 // peer's receive buffers have room for it, whatever its settings.
-const joinBytes = headerBytes + maxShort + minBounceSize
+const joinBytes = port.HeaderBytes + maxShort + minBounceSize
 
 // attach gives a queue its memory. The block goes back to the pool when the
 // collector finds that no thread holds the endpoint any more: a thread that is

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -61,14 +62,16 @@ func (b *bench) arrive(qp uint32, message []byte) {
 
 // plain is a message that C delivers.
 func plain(seq uint32, header uint64) []byte {
-	m := message{id: 1, headLen: 2, seq: seq, length: 3, header: header}
-	b := make([]byte, headerBytes, headerBytes+5)
-	m.put(b)
+	m := port.Header{ID: 1, Head: 2, Seq: seq, Length: 3, Value: header}
+	b := make([]byte, port.HeaderBytes, port.HeaderBytes+5)
+	m.Put(b)
 	return append(b, "heabc"...)
 }
 
 // TestPortDelivers: C finds messages one after the other, and Go what C leaves.
-func TestPortDelivers(t *testing.T) {
+func TestPortDelivers(t *testing.T) { onEachRoute(t, testPortDelivers) }
+
+func testPortDelivers(t *testing.T) {
 	b := newBench(t)
 	port := b.HotPort()
 	if _, found := drive.Next(port); found != hot.PortEmpty {
@@ -132,14 +135,14 @@ func TestPortToGo(t *testing.T) {
 	}{
 		"another queue pair": {2, plain(1, 9), nil},
 		"magic":              {1, change(3, 0), nil},
-		"id":                 {1, change(0, ibv.MessageIDs), nil},
+		"id":                 {1, change(0, uint8(hw.MaxAM)), nil},
 		"kind":               {1, change(2, 2), nil},
 		"length":             {1, change(12, 4), nil},
 		"head":               {1, change(1, 3), nil},
 		"index":              {1, change(4, 1), nil},
 		"index out of range": {1, change(6, 0x0f), nil},
 		"position":           {1, plain(0, 9), nil},
-		"too short":          {1, plain(1, 9)[:headerBytes-1], nil},
+		"too short":          {1, plain(1, 9)[:port.HeaderBytes-1], nil},
 		"called":             {1, plain(1, 9), func(b *bench) { b.wantSignals() }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -247,27 +250,29 @@ func TestPortPasses(t *testing.T) {
 }
 
 // TestPathSends: C and Go write the same bytes, and C sends only while Go would.
-func TestPathSends(t *testing.T) {
+func TestPathSends(t *testing.T) { onEachRoute(t, testPathSends) }
+
+func testPathSends(t *testing.T) {
 	b := newBench(t)
 	e, q := b.e, &b.e.msg
 	e.c.Index.Store(5)
 	if e.AMShort(7, 3, []byte("head"), []byte("payload")) != nil || drive.Send(e.HotPath(), 7, 3, []byte("head"), []byte("payload")) != hot.PathSent {
 		t.Fatal("not sent")
 	}
-	n := headerBytes + len("headpayload")
+	n := port.HeaderBytes + len("headpayload")
 	inGo, inC := bytes.Clone(q.slot(0)[:n]), bytes.Clone(q.slot(1)[:n])
 	inGo[8]++ // the position
 	if !bytes.Equal(inGo, inC) || q.place(0).Plain != 1 || q.place(1).Plain != 1 || q.op(0).SGE[0].Len != q.op(1).SGE[0].Len || q.op(0).Flags != q.op(1).Flags {
 		t.Errorf("Go writes %x, C %x", inGo, inC)
 	}
-	if m, rest, ok := parseMessage(inC); !ok || rest != nil || m.index != 5 || m.seq != 2 || m.id != 7 {
+	if m, rest, ok := parseMessage(inC); !ok || rest != nil || m.Index != 5 || m.Seq != 2 || m.ID != 7 {
 		t.Errorf("C writes %+v", m)
 	}
 	for name, set := range map[string]func(on bool){
 		"window": func(on bool) { e.c.Window.Store(map[bool]uint32{true: 1}[on]) },
 		"fence": func(on bool) {
 			if on {
-				e.c.Blocked.Or(ibv.PeerFenced)
+				e.c.Blocked.Or(port.PeerFenced)
 				return
 			}
 			if err := e.usable(); err != nil {
@@ -397,7 +402,9 @@ func TestPostTogether(t *testing.T) {
 }
 
 // TestPathThreads sends from C and Go at once: every place is posted once.
-func TestPathThreads(t *testing.T) {
+func TestPathThreads(t *testing.T) { onEachRoute(t, testPathThreads) }
+
+func testPathThreads(t *testing.T) {
 	postTogether(t, func(e *Endpoint, thread int, n uint64) (bool, error) {
 		if thread%2 == 0 {
 			return drive.Send(e.HotPath(), 1, n, nil, nil) == hot.PathSent, nil
@@ -409,7 +416,7 @@ func TestPathThreads(t *testing.T) {
 // FuzzPortMessage: what C takes for a message Go does too, and reads the same.
 func FuzzPortMessage(f *testing.F) {
 	f.Add(plain(1, 2))
-	f.Add(plain(1, 2)[:headerBytes+1])
+	f.Add(plain(1, 2)[:port.HeaderBytes+1])
 	f.Add(together(plain(1, 2), plain(2, 3), plain(4, 9)))
 	f.Add(together(plain(2, 2), plain(1, 3)))
 	b := newBench(f)
@@ -422,14 +429,14 @@ func FuzzPortMessage(f *testing.F) {
 		for rest := message; rest != nil; {
 			got, found := drive.Next(b.HotPort())
 			m, behind, ok := parseMessage(rest)
-			plain := ok && m.index&ibv.IndexMask == 0 && int32(m.seq-b.e.c.LastSeq) > 0
+			plain := ok && m.Index&port.IndexMask == 0 && int32(m.Seq-b.e.c.LastSeq) > 0
 			if (found == hot.PortArrival) != plain {
 				t.Fatalf("C finds %d, Go %v %+v in %x", found, ok, m, rest)
 			}
 			if !plain {
 				break
 			}
-			if got.ID != hw.AMID(m.id) || got.Header != m.header || len(got.Head) != int(m.headLen) || len(got.Payload) != int(m.length) {
+			if got.ID != hw.AMID(m.ID) || got.Header != m.Value || len(got.Head) != int(m.Head) || len(got.Payload) != int(m.Length) {
 				t.Fatalf("C reads %+v, Go %+v", got, m)
 			}
 			drive.Take(b.HotPort())
@@ -440,10 +447,22 @@ func FuzzPortMessage(f *testing.F) {
 	})
 }
 
+// BenchmarkPortEmpty polls a port at which there is nothing.
 func BenchmarkPortEmpty(b *testing.B) {
 	x := newBench(b)
-	for b.Loop() {
-		drive.Next(x.HotPort())
+	for n := 0; n < b.N; n += 100 {
+		drive.Polls(x.HotPort(), 100)
+	}
+}
+
+// BenchmarkPathSend sends messages as C does, in batches.
+func BenchmarkPathSend(b *testing.B) {
+	const batch = 32
+	x := newBench(b)
+	payload := make([]byte, 8)
+	for n := 0; n < b.N; n += batch {
+		drive.Sends(x.e.HotPath(), 1, payload, batch)
+		x.e.msg.retireAll()
 	}
 }
 

@@ -9,20 +9,46 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
+// direct says whether C calls the data plane without the runtime, where that is possible.
+var direct = true
+
+// onEachRoute runs a test with C calling the data plane without the runtime, and by callbacks.
+func onEachRoute(t *testing.T, f func(t *testing.T)) {
+	t.Run("direct", func(t *testing.T) {
+		if !port.Route(true) {
+			t.Skip("there is no trampoline here")
+		}
+		f(t)
+	})
+	t.Run("callbacks", func(t *testing.T) { byCallbacks(t, f) })
+}
+
+// byCallbacks runs a test with C calling the data plane by callbacks.
+func byCallbacks(t *testing.T, f func(t *testing.T)) {
+	direct = false
+	defer func() {
+		direct = true
+		port.Route(true)
+	}()
+	port.Route(false)
+	f(t)
+}
+
 // nullEndpoint is an endpoint whose messages go nowhere.
 func nullEndpoint(depth int) *Endpoint {
-	i := &Iface{cfg: Config{}.withDefaults()}
+	i := &Iface{cfg: Config{Direct: direct}.withDefaults()}
 	e := &Endpoint{i: i, answered: make(chan struct{})}
 	// of a few pages, until the process ends; C's order of accesses is not seen on the heap
-	memory, err := mem.Map(ibv.BlockBytes(depth), 0)
+	memory, err := mem.Map(port.BlockBytes(depth), 0)
 	if err != nil {
 		panic(err)
 	}
 	e.msg.lay(memory, depth, 0)
-	e.msg.reports(&sendCQ{SendCQ: &ibv.SendCQ{Size: 1 << 40}})
+	e.msg.reports(&sendCQ{SendCQ: &port.SendCQ{Size: 1 << 40}})
 	e.msg.use(null.QP())
 	e.c = nullPort().NewPeer(e.msg.SendQueue)
 	e.msg.start()
@@ -32,8 +58,8 @@ func nullEndpoint(depth int) *Endpoint {
 }
 
 // nullPort is a port of an interface that there is not.
-func nullPort() *ibv.VPort {
-	p, err := ibv.NewVPort(ibv.VPortConfig{SRQ: null.SRQ(), Queues: []*ibv.CQ{null.CQ(0)}, Max: 1, Peers: 1})
+func nullPort() *port.Port {
+	p, err := port.New(port.Config{SRQ: null.SRQ(), Queues: []*ibv.CQ{null.CQ(0)}, Max: 1, Peers: 1, Direct: direct})
 	if err != nil {
 		panic(err)
 	}
@@ -62,7 +88,7 @@ func BenchmarkPostCost(b *testing.B) {
 		inGo += time.Since(start)
 		e.msg.retireAll()
 		start = time.Now()
-		null.Loop(batch, headerBytes+len(payload))
+		null.Loop(batch, port.HeaderBytes+len(payload))
 		inC += time.Since(start)
 	}
 	posts := float64(b.N) * batch
@@ -92,9 +118,9 @@ func retireUntil(e *Endpoint, stop chan struct{}) {
 		default:
 		}
 		// What has been posted may end; run is held while this looks.
-		if e.msg.Run.CompareAndSwap(ibv.QueueIdle, ibv.QueueBusy) {
+		if e.msg.Run.CompareAndSwap(port.QueueIdle, port.QueueBusy) {
 			e.msg.Head.Store(e.msg.Posted)
-			e.msg.Run.Store(ibv.QueueIdle)
+			e.msg.Run.Store(port.QueueIdle)
 			e.msg.Post()
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // receiver is the consumer's state. It belongs to the lease holder, but for
@@ -14,7 +16,7 @@ type receiver struct {
 	i        *Iface
 	handlers [hw.MaxAM]hw.Handler
 	onPeer   func(hw.PeerEvent)
-	port     *ibv.VPort // what C drives too: polling, what was polled, and the buffers to be given back
+	port     *port.Port // the data plane's: polling, what was polled, and the buffers to be given back
 	cqs      []*ibv.CQ  // immutable: for arrivals, then sendCQs
 	fresh    bool       // this Progress has delivered messages: its caller may still ask for their sources
 
@@ -38,12 +40,12 @@ func (r *receiver) init(i *Iface) {
 func (r *receiver) openPort() error {
 	i := r.i
 	r.cqs = []*ibv.CQ{i.recvCQ}
-	var ends []*ibv.SendCQ
+	var ends []*port.SendCQ
 	for _, q := range i.sendCQs {
 		r.cqs, ends = append(r.cqs, q.cq), append(ends, q.SendCQ)
 	}
-	p, err := ibv.NewVPort(ibv.VPortConfig{SRQ: i.srq, Base: i.first, BufferBytes: i.stride, Buffers: i.cfg.RxBuffers,
-		LKey: i.mr.LKey, Queues: r.cqs, Ends: ends, Max: pollBatch, Peers: drivenPeers})
+	p, err := port.New(port.Config{SRQ: i.srq, Base: i.first, BufferBytes: i.stride, Buffers: i.cfg.RxBuffers,
+		LKey: i.mr.LKey, Queues: r.cqs, Ends: ends, Max: pollBatch, Peers: maxPeers, Direct: i.cfg.Direct})
 	if err != nil {
 		return err
 	}
@@ -55,31 +57,23 @@ func (r *receiver) openPort() error {
 // poll gives buffers back and stages what the queues have, unless another
 // thread polls or something is staged. It reports whether it has polled.
 func (r *receiver) poll() bool {
-	p := r.port
-	if p.Staged.Load() != 0 || !p.Polling.CompareAndSwap(0, 1) {
-		return false
+	polled, ok := r.port.Poll()
+	if !ok {
+		r.i.deviceLost(errQueue)
 	}
-	polls := p.Staged.Load() == 0
-	if polls {
-		if !p.Poll() {
-			r.i.deviceLost(errQueue)
-		}
-	}
-	p.Polling.Store(0)
-	return polls
+	return polled
 }
 
 // pollEnds completes what was posted while arrivals wait behind the limit, and returns how many operations completed.
 // What is staged is arrivals.
 func (r *receiver) pollEnds() int {
-	p := r.port
-	if !p.Polling.CompareAndSwap(0, 1) {
-		return 0
-	}
-	if !p.PollEnds() {
+	polled, ok := r.port.PollEnds()
+	if !ok {
 		r.i.deviceLost(errQueue)
 	}
-	p.Polling.Store(0)
+	if !polled {
+		return 0
+	}
 	return r.complete()
 }
 
@@ -92,10 +86,8 @@ func (r *receiver) drained() bool { return r.port.Empty() }
 
 // drop passes by what has arrived.
 func (r *receiver) drop() {
-	for d := r.port.Arrival(); d != nil; d = r.port.Arrival() {
-		r.port.Pass()
-		r.port.GiveBack(uint32(d.ID))
-		r.port.Staged.Add(-1)
+	for r.port.Arrival() != nil {
+		r.port.Drop()
 	}
 }
 
@@ -103,7 +95,7 @@ func (r *receiver) drop() {
 // said why.
 func (i *Iface) call() {
 	if p := i.rx.port; p != nil {
-		p.Calls.Or(ibv.CallGo)
+		p.Calls.Or(port.CallGo)
 	}
 }
 
@@ -125,7 +117,7 @@ func (i *Iface) Progress(limit int) int {
 	if i.closed.Load() {
 		return 0
 	}
-	if r.port.Calls.Load() != 0 && r.port.Calls.Swap(0)&ibv.CallPost != 0 { // before what was stored with it is read
+	if r.port.Calls.Load() != 0 && r.port.Calls.Swap(0)&port.CallPost != 0 { // before what was stored with it is read
 		i.signalsDue.Store(true)
 	}
 	r.port.Flush()
@@ -133,11 +125,11 @@ func (i *Iface) Progress(limit int) int {
 	r.turn++
 	n := r.takeRings(limit/2 + limit&r.turn&1)
 	stuck := false // behind a message that is postponed
-	for r.port.Staged.Load() != 0 {
+	for r.port.Staged() != 0 {
 		n += r.complete()
 		got := 0
 		got, stuck = r.takeArrivals(limit - n)
-		if n += got; stuck || n >= limit || r.port.Staged.Load() != 0 {
+		if n += got; stuck || n >= limit || r.port.Staged() != 0 {
 			break
 		}
 		r.poll()
@@ -145,7 +137,7 @@ func (i *Iface) Progress(limit int) int {
 	if n < limit {
 		n += r.takeRings(limit - n) // what the others have left
 	}
-	if (stuck || n >= limit) && r.port.Staged.Load() != 0 {
+	if (stuck || n >= limit) && r.port.Staged() != 0 {
 		n += r.pollEnds()
 	}
 	if i.signalsDue.Load() || i.anyTodo.Load() {
@@ -159,119 +151,89 @@ func (i *Iface) Progress(limit int) int {
 	return n
 }
 
-// takeArrivals delivers staged arrivals up to limit messages and returns how many there were. stuck: the first one that
-// is left was postponed.
+// takeArrivals delivers staged arrivals up to limit messages and returns how many there were. stuck: the first one
+// that is left was postponed. What is no message counts as none; no peer has the device bring more of it than
+// there are buffers.
 func (r *receiver) takeArrivals(limit int) (n int, stuck bool) {
+	var m hot.PortMessage
 	for d := r.port.Arrival(); d != nil && (n < limit || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
-		got := 0
-		if got, stuck = r.arrive(d, r.port.Pass()); stuck {
-			return n + got, true
+		if r.port.FindArrived(&m) != hot.PortArrival {
+			r.pass(d)
+			n += btoi(r.port.InRing()) // a peer that writes what it must not does so at the price of messages
+			continue
 		}
-		n += got
-		r.port.Staged.Add(-1) // last: now another thread may poll
+		delivered := false
+		if delivered, stuck = r.deliver(&m); stuck {
+			return n, true
+		}
+		n += btoi(delivered)
 	}
 	return n, false
 }
 
 // complete deals with the staged completions of what was posted and returns how
-// many operations completed.
+// many operations of callers completed.
 func (r *receiver) complete() int {
 	n := 0
 	r.clock = reading{} // a new batch
+	r.port.Finish()
 	for k := 1; k < r.port.Queues(); k++ {
 		list := r.port.Ended(k)
 		for j := range list {
 			n += r.i.ended(&list[j])
 		}
-		r.port.Staged.Add(-int64(len(list)))
+		r.port.EndedWith(len(list))
 	}
 	return n
 }
 
-// arrive delivers one arrival, of which C has dealt with the first bytes up to at,
-// and returns how many messages were in it. stuck: one was postponed, and the arrival stays staged from there on.
-func (r *receiver) arrive(d *ibv.Done, at int) (delivered int, stuck bool) {
-	buffer := uint32(d.ID)
-	if d.ID >= uint64(r.i.cfg.RxBuffers) { // of a queue pair's own, which there are none of
-		return 0, false
+// pass deals with what the port has found that is no message, or none that comes next from its sender: of the first
+// staged arrival, or in a ring.
+func (r *receiver) pass(d *ibv.Done) {
+	if r.port.InRing() {
+		r.passRing()
+		return
 	}
-	switch {
-	case d.Status != ibv.StatusOK: // flushed with its queue pair
-	case d.Opcode == ibv.DoneRecvImm:
-		r.control(d)
-	case d.Opcode == ibv.DoneRecv:
-		all := r.i.rxBuffer(buffer)[:min(int(d.Bytes), r.i.stride)]
-		for b := all[min(at, len(all)):]; b != nil; {
-			rest, n := r.deliver(b, d.QP)
-			delivered += n
-			if r.postponed {
-				r.postponed = false
-				r.port.PutBack(len(all) - len(b))
-				return delivered, true
-			}
-			b = rest
-		}
-	}
-	r.port.GiveBack(buffer)
-	return delivered, false
-}
-
-// deliver gives the first message in b to its handler, after what its sender has written before it sent that, and
-// returns what comes behind it and how many messages that was. Its bytes were written by the peer's device before its
-// completion, so they do not change any more.
-func (r *receiver) deliver(b []byte, qp uint32) (rest []byte, delivered int) {
-	r.postponed = false
-	m, rest, ok := parseMessage(b)
+	b, ok := r.port.Left(d)
 	if !ok {
-		r.refuse("message of %d bytes with header %x", len(b), b[:min(len(b), headerBytes)])
-		return nil, 0
+		if d.Status == ibv.StatusOK && d.Opcode == ibv.DoneRecvImm {
+			r.control(d)
+		}
+		r.port.Drop() // flushed with its queue pair
+		return
 	}
-	e := r.from(m.index&ibv.IndexMask, qp)
-	if e == nil {
-		r.refuse("message with index %d over queue pair %d", m.index&ibv.IndexMask, qp)
-		return rest, 0
+	h, next, ok := port.Parse(b)
+	switch index := h.Index & port.IndexMask; {
+	case !ok:
+		r.refuse("message of %d bytes with header %x", len(b), b[:min(len(b), port.HeaderBytes)])
+		next = 0
+	case r.from(index, d.QP) == nil:
+		r.refuse("message with index %d over queue pair %d", index, d.QP)
+	} // else it came already, over the former connection
+	if next > 0 {
+		r.port.Skip(next)
+		return
 	}
-	delivered = r.takeRing(e, ibv.RingSlots)
-	if r.postponed {
-		return rest, delivered
-	}
-	if int32(m.seq-e.c.LastSeq) <= 0 {
-		return rest, delivered // it came already, over the former connection
-	}
-	if r.dispatch(e, &m, b) {
-		delivered++
-	}
-	return rest, delivered
+	r.port.Drop()
 }
 
-// dispatch gives a message of e's, which b starts with, to its handler.
-func (r *receiver) dispatch(e *Endpoint, m *message, b []byte) (delivered bool) {
-	last := e.c.LastSeq
-	e.c.LastSeq, e.c.Heard = m.seq, 1
-	e.msg.Heard(m.index)
-	head, payload := b[headerBytes:][:m.headLen], b[headerBytes+int(m.headLen):][:m.length]
-	delivered = r.handle(e, m, head, payload)
-	if r.postponed {
-		e.c.LastSeq = last
-	}
-	return delivered
-}
-
-// handle calls a message's handler.
-func (r *receiver) handle(e *Endpoint, m *message, head, payload []byte) bool {
-	e.c.Source = 1
-	h := r.handlers[m.id]
+// deliver gives the message that the port has found to its handler. stuck: that has postponed it.
+func (r *receiver) deliver(m *hot.PortMessage) (delivered, stuck bool) {
+	h := r.handlers[m.ID]
 	if h == nil {
-		r.refuse("message with id %d, which has no handler", m.id)
-		return false
+		r.refuse("message with id %d, which has no handler", m.ID)
+		r.port.Take()
+		return false, false
 	}
 	r.postponed = false
-	h(hw.Source(e.index), m.header, head, payload)
+	head, payload := port.Content(m)
+	h(hw.Source(m.Source), m.Header, head, payload)
 	if r.postponed {
-		return false
+		return false, true
 	}
+	r.port.Take()
 	r.delivered.Add(1)
-	return true
+	return true, false
 }
 
 // Postpone leaves the message of the handler that calls it in its sender's ring, or in its buffer: what has come behind
@@ -304,10 +266,18 @@ func (r *receiver) from(index, qp uint32) *Endpoint {
 		return nil
 	}
 	e := list[index]
-	if e == nil || qp != e.c.QPNums[0] && qp != e.c.QPNums[1] {
+	if e == nil || !e.c.Has(qp) {
 		return nil
 	}
 	return e
+}
+
+// btoi is 1 for true.
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (r *receiver) refuse(format string, args ...any) {

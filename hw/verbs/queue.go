@@ -6,16 +6,17 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // slotBytes is what an operation may copy: a short message with its header.
-const slotBytes = ibv.SlotBytes
+const slotBytes = port.SlotBytes
 
 // maxShort is the payload and head of a short message.
-const maxShort = slotBytes - headerBytes
+const maxShort = port.MaxShort
 
 // reserve is the number of places of a queue that only control operations get.
-const reserve = ibv.QueueReserve
+const reserve = port.QueueReserve
 
 // entryKind says what to do when an operation has ended.
 type entryKind uint8
@@ -26,24 +27,24 @@ const (
 	entryRepeat                   // may be done twice
 )
 
-// entry is what Go alone remembers of an operation; the rest is in its place, which C sees too. Filled by the thread
-// that claimed the place, before it is ready; read by the lease holder. Of an operation that C posts it says nothing.
+// entry is what Go alone remembers of an operation; the rest is in its place. Filled by the thread
+// that claimed the place, before it is ready; read by the lease holder. Of a plain one it says nothing.
 type entry struct {
 	kind entryKind
 	comp *hw.Completion
 }
 
-// queue is a ring of work requests on their way to a queue pair. What C shares
-// is in the SendQueue, the places, requests and slots, off the Go heap.
+// queue is a ring of work requests on their way to a queue pair. What the data plane (package port) has of it is in the
+// SendQueue, the places, requests and slots, off the Go heap.
 type queue struct {
-	*ibv.SendQueue // nil until the queue has its memory
-	places         []ibv.Place
-	ops            []ibv.Op
-	slots          []byte // registered
-	first          uint64 // address of slots
-	entries        []entry
-	cq             *sendCQ
-	qp             *ibv.QP // as SendQueue's
+	*port.SendQueue // nil until the queue has its memory
+	places          []port.Place
+	ops             []ibv.Op
+	slots           []byte // registered
+	first           uint64 // address of slots
+	entries         []entry
+	cq              *sendCQ
+	qp              *ibv.QP // as SendQueue's
 	// fence asks that the next operation wait for reads and atomics. Set by
 	// Fence, taken by the thread that claims.
 	fence atomic.Bool
@@ -53,7 +54,7 @@ type queue struct {
 // from running over, off the Go heap.
 type sendCQ struct {
 	cq *ibv.CQ
-	*ibv.SendCQ
+	*port.SendCQ
 }
 
 // Completion ids: class, peer, generation of the queue pair, low half of the position.
@@ -65,28 +66,13 @@ const (
 // queueID is what the ids of a queue's completions have in common.
 func queueID(class uint64, peer uint32) uint64 { return class<<62 | uint64(peer)<<40 }
 
-func splitID(id uint64) (class uint64, peer uint32, gen uint8, low uint32) {
-	return id >> 62, uint32(id>>40) & (maxPeers - 1), uint8(id >> 32), uint32(id)
+func splitID(id uint64) (class uint64, peer uint32) {
+	return id >> 62, uint32(id>>40) & (maxPeers - 1)
 }
 
-// claim takes a place, leaving keep places free. False: there is none.
-func (q *queue) claim(keep uint64) (pos uint64, ok bool) {
-	for {
-		t := q.Tail.Load()
-		if t&ibv.QueueClosed != 0 || t-q.Head.Load()+keep > q.Mask {
-			return 0, false
-		}
-		if q.Tail.CompareAndSwap(t, t+1) {
-			p := q.place(t)
-			p.Signal, p.Weight, p.Plain, p.Joined, p.Bounce = 0, 1, 0, 0, -1
-			return t, true
-		}
-	}
-}
-
-func (q *queue) op(pos uint64) *ibv.Op       { return &q.ops[pos&q.Mask] }
-func (q *queue) place(pos uint64) *ibv.Place { return &q.places[pos&q.Mask] }
-func (q *queue) entry(pos uint64) *entry     { return &q.entries[pos&q.Mask] }
+func (q *queue) op(pos uint64) *ibv.Op        { return &q.ops[pos&q.Mask] }
+func (q *queue) place(pos uint64) *port.Place { return &q.places[pos&q.Mask] }
+func (q *queue) entry(pos uint64) *entry      { return &q.entries[pos&q.Mask] }
 
 // signal has the operation of a place write a completion.
 func (q *queue) signal(pos uint64) { q.place(pos).Signal = 1 }
@@ -107,27 +93,28 @@ func (q *queue) slot(pos uint64) []byte {
 	return q.slots[at : at+slotBytes : at+slotBytes]
 }
 
+// slotSGE is a piece of n bytes of a place's slot.
 func (q *queue) slotSGE(pos uint64, n int) ibv.SGE {
 	return ibv.SGE{Addr: q.first + (pos&q.Mask)*slotBytes, Len: uint32(n), LKey: q.LKey}
 }
 
 // publish marks a filled place ready and posts what is ready.
 func (q *queue) publish(pos uint64) {
-	q.place(pos).Ready.Store(pos + 1)
+	q.Ready(pos)
 	q.Post()
 }
 
 // stop waits until no thread posts, and keeps it so. Only the lease holder stops
 // a queue, and only the service and the lease holder start one.
 func (q *queue) stop() {
-	for !q.Run.CompareAndSwap(ibv.QueueIdle, ibv.QueueStopped) && q.Run.Load() != ibv.QueueStopped {
+	for !q.Run.CompareAndSwap(port.QueueIdle, port.QueueStopped) && q.Run.Load() != port.QueueStopped {
 		runtime.Gosched() // the thread that posts is in one call into C
 	}
 }
 
 // lay lays a stopped queue into its memory.
 func (q *queue) lay(memory []byte, depth int, lkey uint32) {
-	q.SendQueue, q.places, q.ops, q.slots = ibv.SendQueueAt(memory, depth, lkey)
+	q.SendQueue, q.places, q.ops, q.slots = port.SendQueueAt(memory, depth, lkey)
 	q.first = addressOf(q.slots)
 	q.entries = make([]entry, depth)
 }
@@ -146,7 +133,7 @@ func (q *queue) use(qp *ibv.QP) {
 
 // start lets the queue post, on a queue pair that is ready to send.
 func (q *queue) start() {
-	q.Run.Store(ibv.QueueIdle)
+	q.Run.Store(port.QueueIdle)
 	q.Post()
 }
 
@@ -165,7 +152,7 @@ func (q *queue) rewind() {
 // close makes all claims of places fail from now on and waits until every place that
 // was claimed is filled. The queue is stopped.
 func (q *queue) close() {
-	end := q.Tail.Or(ibv.QueueClosed) &^ ibv.QueueClosed
+	end := q.Tail.Or(port.QueueClosed) &^ port.QueueClosed
 	for pos := q.Head.Load(); pos < end; pos++ {
 		for q.place(pos).Ready.Load() != pos+1 {
 			runtime.Gosched() // the claimer is copying
@@ -173,11 +160,8 @@ func (q *queue) close() {
 	}
 }
 
-// end is the position after the last that was claimed.
-func (q *queue) end() uint64 { return q.Tail.Load() &^ ibv.QueueClosed }
-
 // quiet reports whether nothing was claimed that has not ended.
-func (q *queue) quiet() bool { return q.Head.Load() == q.end() }
+func (q *queue) quiet() bool { return q.Head.Load() == q.End() }
 
 // signaled reports whether all operations so far are covered by a completion.
-func (q *queue) signaled() bool { return q.LastSignal.Load() >= q.end() }
+func (q *queue) signaled() bool { return q.LastSignal.Load() >= q.End() }

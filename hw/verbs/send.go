@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 )
 
 // usable reports whether messages may be claimed now.
@@ -15,7 +16,7 @@ func (e *Endpoint) usable() error {
 	if !e.ready.Load() {
 		return hw.ErrNoResource
 	}
-	if e.c.Blocked.Load()&ibv.PeerFenced != 0 {
+	if e.c.Blocked.Load()&port.PeerFenced != 0 {
 		return e.waitFence()
 	}
 	return nil
@@ -23,10 +24,10 @@ func (e *Endpoint) usable() error {
 
 // waitFence is usable behind a Fence.
 func (e *Endpoint) waitFence() error {
-	e.c.Blocked.And(^uint32(ibv.PeerFenced)) // before the check: a Fence that is called now sets it again
+	e.c.Blocked.And(^uint32(port.PeerFenced)) // before the check: a Fence that is called now sets it again
 	at := e.msgFence.at.Load()
 	if at != 0 && e.mem.queue.Head.Load() < at {
-		e.c.Blocked.Or(ibv.PeerFenced)
+		e.c.Blocked.Or(port.PeerFenced)
 		return e.full()
 	}
 	return nil
@@ -44,22 +45,11 @@ func (e *Endpoint) AMShort(id hw.AMID, header uint64, head, payload []byte) erro
 		return err
 	}
 	q := &e.msg
-	pos, ok := q.claim(reserve)
+	pos, ok := q.Claim(reserve)
 	if !ok {
 		return e.full()
 	}
-	b := q.slot(pos)
-	m := message{uint8(id), uint8(len(head)), e.c.MessageIndex(), uint32(pos + 1), uint32(len(payload)), header}
-	m.put(b)
-	n := headerBytes + copy(b[headerBytes:], head)
-	n += copy(b[n:], payload)
-	op := q.op(pos)
-	op.Opcode, op.Flags, op.Pieces = ibv.OpSend, 0, 1
-	if n <= int(q.Inline) {
-		op.Flags = ibv.Inline
-	}
-	op.SGE[0] = q.slotSGE(pos, n)
-	q.place(pos).Plain = 1
+	e.c.Put(pos, uint8(id), header, head, payload)
 	q.publish(pos)
 	return nil
 }
@@ -86,15 +76,16 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return e.full()
 	}
 	q := &e.msg
-	pos, ok := q.claim(reserve)
+	pos, ok := q.Claim(reserve)
 	if !ok {
 		e.i.pools.Put(buffer)
 		return e.full()
 	}
 	b, addr := e.i.bounceBuffer(buffer)
-	m := message{uint8(id), uint8(len(head)), e.c.MessageIndex(), uint32(pos + 1), uint32(n), header}
-	m.put(b)
-	at := headerBytes + copy(b[headerBytes:], head)
+	h := port.Header{ID: uint8(id), Head: uint8(len(head)), Index: e.c.MessageIndex(), Seq: uint32(pos + 1),
+		Length: uint32(n), Value: header}
+	h.Put(b)
+	at := port.HeaderBytes + copy(b[port.HeaderBytes:], head)
 	if n > 0 {
 		pack(b[at : at+n : at+n])
 	}
@@ -109,7 +100,7 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 // postNothing posts a write without bytes: its completion ends everything
 // before it, and shows whether the peer answers. False: no place.
 func (q *queue) postNothing(imm uint32, signal bool) (pos uint64, ok bool) {
-	pos, ok = q.claim(0)
+	pos, ok = q.Claim(0)
 	if !ok {
 		return 0, false
 	}

@@ -77,31 +77,6 @@ func TestPacketOfStranger(t *testing.T) {
 	}
 }
 
-func FuzzMessage(f *testing.F) {
-	b := make([]byte, headerBytes+5)
-	m := message{id: 3, headLen: 2, index: 1, seq: 9, length: 3, header: 77}
-	m.put(b)
-	f.Add(b)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, rest, ok := parseMessage(b)
-		if !ok {
-			return
-		}
-		own := headerBytes + int(m.headLen) + int(m.length)
-		if (rest == nil) != (own == len(b) && b[2]&moreFollows == 0) || rest != nil && len(b)-len(rest) != (own+7)&^7 || m.id >= maxID {
-			t.Errorf("%d bytes are read as %+v, %d follow", len(b), m, len(rest))
-		}
-		again := make([]byte, headerBytes)
-		m.put(again)
-		if rest != nil {
-			again[2] |= moreFollows
-		}
-		if !bytes.Equal(again, b[:headerBytes]) {
-			t.Errorf("%x is read as %+v", b[:headerBytes], m)
-		}
-	})
-}
-
 func FuzzKey(f *testing.F) {
 	m := &Memory{region: hw.Region{Len: 100, Base: 50, Access: allAccess}, addr: 1000, mr: &ibv.MR{RKey: 5}}
 	f.Add(m.PackKey(nil))

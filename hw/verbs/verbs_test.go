@@ -43,7 +43,7 @@ func open(t testing.TB, c Config) *Iface {
 	if c.ConnectWait == 0 {
 		c.ConnectWait = 2 * time.Second
 	}
-	c.Logf = t.Logf
+	c.Logf, c.Direct = t.Logf, direct
 	i, err := d.Open(c)
 	if err != nil {
 		t.Fatal(err)
@@ -67,12 +67,18 @@ func TestConformance(t *testing.T) {
 		"small":       {RxBuffers: 16, BounceCount: 4, BounceBytes: 256, Depth: 16},
 		"stripes":     {RxBuffers: 128, BounceCount: 16, Stripes: 3, Stamps: true},
 		"eager rings": {RxBuffers: 128, BounceCount: 16, EagerPeers: 2},
+		"callbacks":   {EagerPeers: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "default" && name != "eager rings" {
 				t.Skip("left out of the short form")
 			}
-			hwtest.Run(t, func(t testing.TB) hw.Iface { return open(t, c) })
+			run := func(t *testing.T) { hwtest.Run(t, func(t testing.TB) hw.Iface { return open(t, c) }) }
+			if name == "callbacks" {
+				byCallbacks(t, run)
+				return
+			}
+			run(t)
 		})
 	}
 }

@@ -170,6 +170,7 @@ func openRDMAIface(device hw.MemoryDomain, r *rdma) (hw.Iface, error) {
 		Name:           e.address(),
 		Resolve:        r.resolve,
 		Forget:         r.forget,
+		Direct:         e.Direct,
 		Logf:           func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err != nil {

@@ -58,6 +58,7 @@ const (
 	OpWrite      = C.IBV_WR_RDMA_WRITE
 	OpWriteImm   = C.IBV_WR_RDMA_WRITE_WITH_IMM
 	OpRead       = C.IBV_WR_RDMA_READ
+	OpJoined     = C.WEFT_OP_JOINED // goes with a later one, which has its bytes
 	Signaled     = C.IBV_SEND_SIGNALED
 	Inline       = C.IBV_SEND_INLINE
 	Fence        = C.IBV_SEND_FENCE

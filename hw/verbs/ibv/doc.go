@@ -1,5 +1,5 @@
 // Package ibv is libibverbs for Go: devices, queue pairs, completion queues,
-// and a data path on which one call does many operations.
+// a data path on which one call does many operations, and how C drives an interface by Go code (seam.h).
 //
 // The library is loaded at run time by [Load]; without it every program still
 // starts, and Load says what is missing. The structures are those of
