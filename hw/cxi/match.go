@@ -251,7 +251,7 @@ func (m *matcher) RingMatched() {
 	m.tx.release(false)
 	m.rx.lock.take()
 	m.rx.portal.q.Ring()
-	m.rx.lock.release()
+	m.rx.lock.give()
 }
 
 // drain waits until nothing is in flight, but not for long. The caller is Close.

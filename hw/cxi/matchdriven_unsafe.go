@@ -27,7 +27,7 @@ func (i *Iface) HotMatch() *hot.MatchPort {
 // Alone has threads that are alone, by a word, take no lock of what the NIC matches (hw.DrivenMatching).
 func (i *Iface) Alone(w order.Word) {
 	t, x := &i.match.tx, &i.match.rx
-	for _, l := range []*queueLock{&t.lock.spin, &x.lock} {
+	for _, l := range []*queueLock{&t.lock.spin, &x.lock.spin} {
 		l.alone = w
 	}
 	for _, f := range []*flag{&t.unrung, &x.unrung} {
@@ -177,17 +177,14 @@ func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 			x.append(&r.entry)
 		}
 	}
-	switch {
-	case r == nil:
-		x.lock.release()
+	if r != nil && p.Kind&hot.MatchMore != 0 {
+		x.lock.keep()
+		return hot.PathSent
+	}
+	x.unrung.take()
+	x.lock.leave(b)
+	if r == nil {
 		return hot.PathGo
-	case p.Kind&hot.MatchMore != 0:
-		x.unrung.set()
-		x.lock.release()
-	default:
-		x.unrung.take()
-		word, value := x.portal.q.Due()
-		b.Ring(word, value, &x.lock.taken)
 	}
 	return hot.PathSent
 }
@@ -335,7 +332,7 @@ func (x *matchRx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 // changed.
 func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
 	if e.Type() != wire.EventPut || e.Code() != wire.RcOk || e.Rendezvous() || !taking(x.flow.state()) ||
-		!x.lock.try() {
+		!x.lock.tryQuietly() {
 		return false
 	}
 	r := x.receive(uint32(e.BufferID()))
@@ -351,9 +348,9 @@ func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
 			ev.Flags |= hot.MatchData
 			ev.Data = e.HeaderData()
 		}
-		x.release(r)
+		x.giveID(r)
 	}
-	x.lock.release()
+	x.lock.keep() // what a thread has posted may stand there
 	return ok
 }
 

@@ -79,9 +79,7 @@ func (x *matchRx) take(e nic.Event) {
 		x.flow.take(e)
 		return
 	}
-	x.lock.take() // for what was posted
-	r := x.receive(uint32(id))
-	x.lock.release()
+	r := x.posted(uint32(id))
 	switch {
 	case r != nil:
 		x.takeOf(r, e)
@@ -150,7 +148,7 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 		x.probing, x.waiting = false, x.waiting[1:]
 	}
 	r := x.receive(uint32(id))
-	x.lock.release()
+	x.lock.give()
 	switch {
 	case r == nil:
 	case r.recalling:

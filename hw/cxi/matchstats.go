@@ -39,6 +39,6 @@ func (m *matcher) MatchStats() hw.MatchStats {
 	m.tx.release(false)
 	m.rx.lock.take()
 	s.Doorbells += m.rx.portal.q.Bells
-	m.rx.lock.release()
+	m.rx.lock.give()
 	return s
 }

@@ -108,7 +108,7 @@ func (x *matchRx) overran() {
 	x.down.Store(true)
 	x.flow.core.state = flowDisabled
 	x.flow.word.Store(uint32(flowDisabled))
-	x.lock.release()
+	x.lock.give()
 	x.flow.again = [flowCommands]bool{}
 	if err := x.portal.end(x.pte); err != nil {
 		x.m.i.logf("%v", err)
@@ -209,9 +209,7 @@ func (x *matchRx) unknownOf(e nic.Event) {
 	if !e.IsLong() || !e.Last() {
 		return
 	}
-	x.lock.take()
-	r := x.receive(uint32(e.BufferID()))
-	x.lock.release()
+	r := x.posted(uint32(e.BufferID()))
 	if r == nil || r.state == receiveEnded || r.once.r != nil || len(r.parts) > 0 {
 		return
 	}

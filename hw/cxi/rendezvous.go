@@ -170,9 +170,7 @@ func (x *matchRx) get(a *arriving) {
 // replied takes in that the NIC has got the rest of a rendezvous.
 func (x *matchRx) replied(e nic.Event) {
 	nid, pid, number, buffer := e.Fetched()
-	x.lock.take()
-	r := x.receive(uint32(buffer))
-	x.lock.release()
+	r := x.posted(uint32(buffer))
 	if !e.AnswerRendezvous() || r == nil {
 		return
 	}
