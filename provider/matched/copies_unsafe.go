@@ -7,8 +7,9 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// copies are buffers that the device reads, numbered from 1: stripes of the table have those that are free. A send that is longer than what the device takes with its command, and no
-// longer than a buffer, goes from a copy: a registration, also one that is kept, costs more.
+// copies are buffers that the device reads, numbered from 1: stripes of the table have those that are free. A send that
+// is longer than what the device takes with its command, and no longer than a buffer, goes from a copy: a registration,
+// also one that is kept, costs more.
 type copies struct {
 	memory hw.Memory // of all buffers, nil: there are none. Immutable from open to close, as the next two
 	first  unsafe.Pointer

@@ -96,8 +96,8 @@ type tableStripe struct {
 }
 
 // table has the operations that the device has. A thread that posts leases a stripe while it takes a place, and
-// progress gives places back without a lease, so that posts of several threads and progress do not wait for each other. The
-// context of an operation's events is
+// progress gives places back without a lease, so that posts of several threads and progress do not wait for each
+// other. The context of an operation's events is
 //
 //	63        32 31    24 23       0
 //	+-----------+--------+--------+
@@ -144,6 +144,16 @@ type spot struct {
 	stripe, place, buffer uint32
 }
 
+// take takes a place of a stripe, and with copied a buffer. False: it has not both. The caller has the lease.
+func (s *tableStripe) take(copied bool) (place, buffer uint32, ok bool) {
+	if place, ok = s.free.Take(); ok && copied {
+		if buffer, ok = s.copies.Take(); !ok {
+			s.free.Undo(place)
+		}
+	}
+	return place, buffer, ok
+}
+
 // take takes a place, and with copied a buffer: of the first stripe from a hint on that has them, and that no other
 // thread takes from now. False: there is none; busy says that a stripe was passed by. It needs nothing of the runtime.
 func (t *table) take(hint uint32, copied bool) (at spot, ok, busy bool) {
@@ -154,11 +164,7 @@ func (t *table) take(hint uint32, copied bool) (at spot, ok, busy bool) {
 			busy = true
 			continue
 		}
-		if at.place, ok = s.free.Take(); ok && copied {
-			if at.buffer, ok = s.copies.Take(); !ok {
-				s.free.Undo(at.place)
-			}
-		}
+		at.place, at.buffer, ok = s.take(copied)
 		s.lease.Give()
 		if ok {
 			return at, true, busy
@@ -172,6 +178,19 @@ const spins = 50
 
 // claim is take for a thread that waits a moment. It needs nothing of the runtime.
 func (t *table) claim(hint uint32, copied bool) (at spot, ok bool) {
+	at.stripe = hint & t.mask
+	if s := &t.stripes[at.stripe]; s.lease.Grab() {
+		at.place, at.buffer, ok = s.take(copied)
+		s.lease.Give()
+		if ok {
+			return at, true
+		}
+	}
+	return t.claimAny(hint, copied)
+}
+
+// claimAny is claim where the first stripe has none, or is another thread's.
+func (t *table) claimAny(hint uint32, copied bool) (at spot, ok bool) {
 	busy := true
 	for n := 0; n < spins && busy && !ok; n++ {
 		at, ok, busy = t.take(hint, copied)

@@ -94,8 +94,8 @@ func TestOldest(t *testing.T) {
 }
 
 // TestTogether: threads that post and take back, two that end what was posted, under the progress lease, and one that
-// searches for receives and for what is under way: no place and no buffer is given out twice or lost, and each operation
-// ends as it was posted.
+// searches for receives and for what is under way: no place and no buffer is given out twice or lost, and each
+// operation ends as it was posted.
 func TestTogether(t *testing.T) {
 	const posters, rounds = 3, 3000
 	for _, stripes := range []int{1, 4} {
