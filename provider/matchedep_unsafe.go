@@ -343,7 +343,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	}
 	i, err := backends.OpenMatched(device, &backends.Matched{
 		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
-		Direct: plane.Load(),
+		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(),
 	})
 	if err != nil {
 		return nil, err

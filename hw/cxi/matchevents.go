@@ -36,7 +36,7 @@ func (x *matchRx) progress(limit int) (n int) {
 		x.postCommands()
 	}
 	x.later.Store(len(x.commands) > 0 || len(x.leaving.list) > 0 || x.early.spare.n > 0 || x.requests.spare.n > 0 ||
-		x.retries.Load() || x.m.tx.anyControl.Load() ||
+		x.retries.Load() || x.m.awaitsControls() ||
 		x.flow.again != [flowCommands]bool{})
 	return n
 }
@@ -127,7 +127,7 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 	id := x.slots[slot]
 	if id == idOther {
 		if !x.regions.refused(slot, err) {
-			x.m.tx.notAdmitted()
+			x.m.shared.notAdmitted()
 		}
 		return
 	}

@@ -182,7 +182,7 @@ func (f *flow) control(e nic.Event) {
 	kind, drops, ok := proto.ControlOf(e.MatchBits())
 	switch {
 	case ok && kind == proto.ControlResume:
-		f.x.m.tx.resumed(from)
+		f.x.m.txOf(from).resumed(from)
 	case !ok || drops == 0 || !f.core.notify(from, drops):
 		f.x.refuse("control message %#x from %#x", e.MatchBits(), uint64(from))
 	default:

@@ -279,7 +279,7 @@ func (t *matchTx) help(a *arriving) bool {
 	}
 	from := proto.FromMatchID(a.from, t.m.pidBits, a.vni)
 	to, _ := t.m.find(hw.MatchAddress(from.Word()), a.index) // its message came in a network of the interface
-	x := nic.Transfer{Message: nic.Message{To: to, MatchBits: a.bits, UserPtr: s.cookie(n)}, Initiator: t.m.self,
+	x := nic.Transfer{Message: nic.Message{To: to, MatchBits: a.bits, UserPtr: t.cookie(n)}, Initiator: t.m.self,
 		EQ: t.events.number}
 	if a.do != doGet {
 		t.q.Put(&x)
