@@ -343,7 +343,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	}
 	i, err := backends.OpenMatched(device, &backends.Matched{
 		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
-		Direct: plane.Load(),
+		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(),
 	})
 	if err != nil {
 		return nil, err
@@ -357,7 +357,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	t := matched.Open(matched.Options{
 		Iface: i, Matcher: e.matcher, Cache: e.domain.device.Cache(device), Copies: device,
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
-		Limit:   int(e.info.Rx.Size + e.info.Tx.Size),
+		Limit: int(e.info.Rx.Size + e.info.Tx.Size), Stripes: e.domain.stripes(e.info.Tx.Size),
 		Address: e.addressIn(e.matcher), Source: e.sourceIn(e.matcher), Ended: e.ended,
 		Await: e.await, Generation: e.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},

@@ -65,7 +65,7 @@ static const struct {
 	{ "name",
 	  "The provider's name, for programs that accept only providers of a list: fi_getinfo answers as that provider, with its protocols and address formats. FI_WEFT_* variables and log lines keep weft's own. See NAMES. (string; default: weft; range: weft, tcp, tcp;ofi_rxm, verbs, verbs;ofi_rxm, sockets, shm, efa, cxi)" },
 	{ "tx_stripes",
-	  "Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided by the smallest stripe. Endpoints of FI_PROTO_CXI have one: the order of messages to a peer holds within a queue of the NIC. (integer, stripes; default: 0; range: 0 to 1024)" },
+	  "Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided by the smallest stripe. Endpoints of FI_PROTO_CXI have at most 8 transmit queues of the NIC, among which a peer's address chooses: the order of messages to a peer holds within one. FI_THREAD_DOMAIN and FI_THREAD_COMPLETION have one stripe, FI_THREAD_ENDPOINT and FI_THREAD_FID one by default. (integer, stripes; default: 0; range: 0 to 1024)" },
 	{ "mpsc_ring_size",
 	  "Entries of a completion queue's ring, rounded up to a power of two. 0 means the size the application gives the queue. (size, entries; default: 0; range: 0 to 16m)" },
 	{ "ring_slots",

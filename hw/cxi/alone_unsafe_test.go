@@ -23,7 +23,7 @@ func TestAlone(t *testing.T) {
 	receive := hot.MatchPost{Kind: hot.MatchReceive | hot.MatchAny}
 	message := hot.MatchPost{Peer: uint64(b.self)}
 	tx, rx := &a.i.match.tx, &b.i.match.rx
-	locks := []*queueLock{&tx.lock.spin, &rx.lock}
+	locks := []*queueLock{&tx.lock.spin, &rx.lock.spin}
 	words := []*uint32{tx.events.Lock(), rx.events.Lock()}
 	held := func(what string, value uint32) {
 		for _, l := range locks {

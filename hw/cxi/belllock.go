@@ -46,7 +46,7 @@ func (l *queueLock) try() bool {
 // release gives the lock back.
 func (l *queueLock) release() { order.Store32(&l.taken, 0) }
 
-// bellLock is the lock of a transmit queue. A thread that gives it back leaves the doorbell to one that waits for it,
+// bellLock is the lock of a command queue. A thread that gives it back leaves the doorbell to one that waits for it,
 // which may have commands of its own. So each way to give it back rings, leaves the doorbell to one that waits, or says
 // that commands stand there (unrung), and so does a thread that has waited in vain: there is no other way.
 type bellLock struct {
@@ -70,6 +70,9 @@ func (l *bellLock) take() {
 	l.spin.take()
 	l.waiting.Add(-1)
 }
+
+// takeQuietly is take of a thread to which no doorbell is left while it waits.
+func (l *bellLock) takeQuietly() { l.spin.take() }
 
 // try takes the lock if that does not take long.
 func (l *bellLock) try() bool {

@@ -2,6 +2,7 @@ package cxi
 
 import (
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
@@ -20,11 +21,10 @@ func TestDoorbellLeft(t *testing.T) {
 	}
 	x := &a.i.match.tx
 	for name, wait := range map[string]func(){
-		"counters":                 func() { a.m.(hw.MatchCounter).MatchStats() },
-		"commands in flight":       func() { x.inFlight() },
-		"an entry that is refused": x.notAdmitted,
-		"a doorbell":               a.m.RingMatched,
-		"progress":                 x.poll,
+		"counters":           func() { a.m.(hw.MatchCounter).MatchStats() },
+		"commands in flight": func() { x.inFlight() },
+		"a doorbell":         a.m.RingMatched,
+		"progress":           x.poll,
 	} {
 		x.lock.take()
 		done := make(chan struct{})
@@ -68,4 +68,52 @@ func TestDoorbellGivenUp(t *testing.T) {
 		t.Errorf("found %d, and no thread is to ring", found)
 	}
 	q.give()
+}
+
+// TestDoorbellShared: a thread that waits for the lock of the target queue while a receive is posted rings for it, and
+// threads that post receives at once ring for each other: all are with the NIC when they have returned.
+func TestDoorbellShared(t *testing.T) {
+	const threads, count = 3, 200
+	b := newMatching(t, MatchConfig{}, 4096)
+	x := &b.i.match.rx
+	r := hw.MatchReceive{From: hw.AnyAddress, Tagged: true}
+	x.lock.take()
+	done := make(chan struct{})
+	go func() {
+		b.m.(hw.MatchCounter).MatchStats()
+		close(done)
+	}()
+	for x.lock.waiting.Load() == 0 {
+		runtime.Gosched()
+	}
+	e, err := b.i.match.entryOf(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := x.postIn(receivePosted, &e, &r, false); p == nil {
+		t.Fatal("a receive finds no room")
+	}
+	x.release(false)
+	<-done
+	if x.portal.q.Waiting() {
+		t.Error("a receive stands without a doorbell")
+	}
+	bells := x.portal.q.Bells
+	var all sync.WaitGroup
+	for range threads {
+		all.Go(func() {
+			for range count {
+				if _, err := b.m.PostReceive(&r); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if x.portal.q.Waiting() && !x.unrung.isSet() {
+		t.Error("receives stand without a doorbell")
+	}
+	if n := x.portal.q.Bells - bells; n > threads*count {
+		t.Errorf("%d doorbells for %d receives", n, threads*count)
+	}
 }

@@ -15,7 +15,7 @@ import (
 func (m *matcher) CancelReceive(name hw.MatchID) error {
 	x := &m.rx
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	r := x.receive(uint32(name))
 	if r != nil && hw.MatchID(r.generation) != name>>32 {
 		r = nil
@@ -27,7 +27,7 @@ func (m *matcher) CancelReceive(name hw.MatchID) error {
 func (m *matcher) CancelContext(context uint64) error {
 	x := &m.rx
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	for k := range x.list {
 		if r := &x.list[k]; r.state == receivePosted && r.context == context {
 			return x.withdraw(r)
@@ -83,7 +83,7 @@ func (x *matchRx) unlinked(r *receive, code uint32) {
 	if ended {
 		x.freeID(r)
 	}
-	x.lock.release()
+	x.lock.give()
 	if ended || code != wire.RcOk {
 		return // it has a message
 	}

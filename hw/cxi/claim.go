@@ -16,7 +16,7 @@ func (m *matcher) Claim(r *hw.MatchReceive) error { return m.search(r, true) }
 // claimFound takes in that the NIC keeps a message that is to be set aside.
 func (f *flow) claimFound(r *receive) {
 	f.x.lock.take()
-	defer f.x.lock.release()
+	defer f.x.lock.give()
 	if f.core.state == flowControl || f.core.matches() {
 		f.claim(r)
 		return
@@ -43,7 +43,7 @@ func (m *matcher) ReceiveClaimed(c hw.Claim, r *hw.MatchReceive) error {
 		return err
 	}
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	s := x.flow.claimed[c]
 	if s == nil {
 		return fmt.Errorf("cxi: message %d is not set aside: %w", c, hw.ErrInvalid)

@@ -72,11 +72,14 @@ func (i *Iface) openWatch() error {
 	}
 	if m := i.match; m != nil {
 		words = append(words, m.watched()...)
-		queues = append(queues, &m.rx.flow.events, &m.rx.events, &m.tx.events)
+		queues = append(queues, &m.rx.flow.events, &m.rx.events)
+		for _, t := range m.txs {
+			queues = append(queues, &t.events)
+		}
 	}
 	w := &i.driver.port.At(0).Watch
 	if i.match != nil {
-		w.Matched = 2
+		w.Matched = uint32(1 + len(i.match.txs))
 	}
 	ok := w.Words(words...)
 	for _, q := range queues {
@@ -97,11 +100,14 @@ func (d *driver) pollAlways() {
 
 // watched are words of which one is not 0 while progress has something to do that no event says.
 func (m *matcher) watched() []unsafe.Pointer {
-	return []unsafe.Pointer{
+	words := []unsafe.Pointer{
 		unsafe.Pointer(&m.rx.later), unsafe.Pointer(&m.rx.retries), unsafe.Pointer(&m.rx.soft.local),
-		unsafe.Pointer(&m.tx.anyEnded), unsafe.Pointer(&m.tx.anyControl), unsafe.Pointer(&m.tx.unrung),
-		unsafe.Pointer(&m.rx.unrung),
+		unsafe.Pointer(&m.shared.ended), unsafe.Pointer(&m.shared.controls), unsafe.Pointer(&m.rx.unrung),
 	}
+	for _, t := range m.txs {
+		words = append(words, unsafe.Pointer(&t.unrung))
+	}
+	return words
 }
 
 // An atomic.Bool is a word that is 0 while it is false: C reads some.

@@ -79,7 +79,7 @@ func (t *matchTx) resumed(from hw.MatchAddress) {
 
 // noteControls notes whether there is something to be sent by and by.
 func (t *matchTx) noteControls() {
-	t.anyControl.Store(len(t.controls) > 0 || len(t.replaying) > 0 || len(t.writes.ask) > 0 ||
+	t.controlling(len(t.controls) > 0 || len(t.replaying) > 0 || len(t.writes.ask) > 0 ||
 		!t.doubtUntil.IsZero())
 }
 
@@ -118,7 +118,7 @@ func (t *matchTx) resume(senders []hw.MatchAddress) {
 // control has a control message sent.
 func (t *matchTx) control(to hw.MatchAddress, bits uint64) {
 	t.controls = append(t.controls, control{to: to, bits: bits})
-	t.anyControl.Store(true)
+	t.controlling(true)
 }
 
 // postControls sends control messages, as far as there is room.
@@ -136,7 +136,7 @@ func (t *matchTx) postControls() {
 		if err != nil || s == nil {
 			return err != nil
 		}
-		t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: c.bits, UserPtr: s.cookie(n)},
+		t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: c.bits, UserPtr: t.cookie(n)},
 			Initiator: t.m.self,
 			EQ:        t.events.number})
 		t.commit(s, sentControl, 0)

@@ -277,7 +277,7 @@ func TestRecall(t *testing.T) {
 			}
 			a.send(hw.MatchSend{To: b.self, Tagged: !multi, Tag: 1, Data: uint64(count), HasData: true,
 				Local: a.at(0, length)})
-			for end := time.Now().Add(30 * time.Second); a.i.match.tx.inFlight() > 0; a.i.Progress(8) {
+			for end := time.Now().Add(30 * time.Second); a.i.match.txOf(b.self).inFlight() > 0; a.i.Progress(8) {
 				if a.m.(hw.MatchCounter).MatchStats().Dropped > 0 || time.Now().After(end) {
 					break
 				}

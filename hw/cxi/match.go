@@ -41,6 +41,9 @@ type MatchConfig struct {
 	// VNIs are those by which the interface reaches peers and they reach it, at most 4 that the domain Admits. Default:
 	// the domain's own.
 	VNIs []uint16
+	// Stripes is how many transmit queues there are, by which messages to different peers go, 1 to 8: the greatest
+	// power of two that this has, or fewer if the service has no more. Default 1.
+	Stripes int
 	// Unexpected is how many unexpected messages the NIC keeps, 1 to 2^31-1, before software matches, with
 	// MatchHybrid. Default 4096.
 	Unexpected int
@@ -78,6 +81,7 @@ func (c MatchConfig) withDefaults() MatchConfig {
 	def(&c.Requests, 4)
 	def(&c.RequestBytes, 2<<20)
 	def(&c.Unexpected, 4096)
+	def(&c.Stripes, 1)
 	return c
 }
 
@@ -94,6 +98,7 @@ func (c *MatchConfig) check() error {
 		{"buffers for what software matches", c.Requests, 2, 64},
 		{"bytes of one", c.RequestBytes, 2*c.Eager + 2*nic.MaxHeader, 64 << 20},
 		{"unexpected messages that the NIC keeps", c.Unexpected, 1, 1<<31 - 1},
+		{"transmit queues", c.Stripes, 1, maxStripes},
 		{"as a PID", c.PID, 0, libcxi.AnyPID - 1},
 		{"receives", c.Receives, 1, most},
 		{"messages in flight", c.Sends, 8, maxSends},
@@ -116,8 +121,13 @@ type matcher struct {
 	pidBits uint32
 	self    uint32 // match id
 	on      func(*hw.MatchEvent)
-	tx      matchTx
+	tx      matchTx    // the first stripe
+	txs     []*matchTx // all, a power of two
+	shared  txShared
 	rx      matchRx
+
+	stripeShift uint8  // of txOf
+	turn        uint32 // lease: the stripe whose events are taken in next
 }
 
 // openMatcher makes the queues and lists, if the configuration asks for them.
@@ -133,7 +143,7 @@ func (i *Iface) openMatcher() error {
 		return fmt.Errorf("cxi: matching by software: libcxi has no cxil_pte_transition_sm: %w",
 			hw.ErrInvalid)
 	}
-	if err := m.tx.open(); err != nil {
+	if err := m.openStripes(); err != nil {
 		return err
 	}
 	return m.rx.open()
@@ -141,7 +151,11 @@ func (i *Iface) openMatcher() error {
 
 func (m *matcher) close() error {
 	// The lists first, so that nothing lands in memory that is given back.
-	return errors.Join(m.rx.close(), m.tx.close())
+	errs := []error{m.rx.close()}
+	for _, t := range m.txs {
+		errs = append(errs, t.close())
+	}
+	return errors.Join(errs...)
 }
 
 // Matcher is what matches, nil without Config.Match.
@@ -215,56 +229,95 @@ func (m *matcher) progress(limit int) int {
 	if m.unrung() {
 		m.RingMatched()
 	}
-	n := m.tx.progress()
+	n := m.progressTx()
 	n += m.rx.progress(limit - n)
 	m.overran()
 	return n
 }
 
+// progressTx says what has ended of all stripes, and returns how much. Lease.
+func (m *matcher) progressTx() (n int) {
+	m.shared.ended.Store(false)
+	for _, t := range m.txs {
+		n += t.progress()
+	}
+	return n
+}
+
 // pending reports whether progress would find something.
 func (m *matcher) pending() bool {
-	return m.rx.events.Waiting() || m.rx.flow.events.Waiting() || m.rx.soft.local.Load() ||
-		m.tx.events.Waiting() || m.tx.anyEnded.Load() || m.unrung()
+	if m.rx.events.Waiting() || m.rx.flow.events.Waiting() || m.rx.soft.local.Load() || m.shared.ended.Load() {
+		return true
+	}
+	for _, t := range m.txs {
+		if t.events.Waiting() {
+			return true
+		}
+	}
+	return m.unrung()
 }
+
+// awaitsControls reports whether a stripe has something to be sent by and by.
+func (m *matcher) awaitsControls() bool { return m.shared.controls.Load() != 0 }
 
 // awaits reports whether progress has something to do without an event.
 func (m *matcher) awaits() bool {
-	return m.rx.later.Load() || m.rx.retries.Load() || m.tx.anyControl.Load()
+	return m.rx.later.Load() || m.rx.retries.Load() || m.awaitsControls()
 }
 
 // interrupts has the event queues raise the wait object, or not.
 func (m *matcher) interrupts(on bool) {
-	m.tx.events.Interrupts(on)
+	for _, t := range m.txs {
+		t.events.Interrupts(on)
+	}
 	m.rx.events.Interrupts(on)
 	m.rx.flow.events.Interrupts(on)
 }
 
 // unrung reports whether commands may stand in a queue without a doorbell.
-func (m *matcher) unrung() bool { return m.tx.unrung.isSet() || m.rx.unrung.isSet() }
+func (m *matcher) unrung() bool {
+	for _, t := range m.txs {
+		if t.unrung.isSet() {
+			return true
+		}
+	}
+	return m.rx.unrung.isSet()
+}
 
 // RingMatched rings the doorbells that More has left out.
 func (m *matcher) RingMatched() {
-	m.tx.unrung.take()
+	for _, t := range m.txs {
+		t.unrung.take()
+		t.lock.take()
+		t.ring()
+		t.release(false)
+	}
 	m.rx.unrung.take()
-	m.tx.lock.take()
-	m.tx.ring()
-	m.tx.release(false)
 	m.rx.lock.take()
 	m.rx.portal.q.Ring()
-	m.rx.lock.release()
+	m.rx.lock.give()
 }
 
 // drain waits until nothing is in flight, but not for long. The caller is Close.
 func (m *matcher) drain() {
-	for end := time.Now().Add(closeWait); time.Now().Before(end) && m.tx.inFlight() > 0; time.Sleep(50 * time.Microsecond) {
-		m.tx.poll()
+	for end := time.Now().Add(closeWait); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+		inFlight := 0
+		for _, t := range m.txs {
+			t.poll()
+			inFlight += t.inFlight()
+		}
+		if inFlight == 0 {
+			return
+		}
 	}
 }
 
 // cancel ends all messages in flight, and all receives.
 func (m *matcher) cancel(err error) {
-	m.tx.fail(err)
-	m.tx.progress()
+	for _, t := range m.txs {
+		t.fail(err)
+	}
+	m.progressTx()
 	m.rx.cancel(err)
 }
 

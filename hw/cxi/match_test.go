@@ -36,7 +36,7 @@ func newMatching(t testing.TB, c MatchConfig, size int) *matching {
 	case "hybrid":
 		c.Mode, c.Unexpected = MatchHybrid, 2
 	}
-	x := &matching{t: t, i: open(t, Config{Match: &c, Direct: true})}
+	x := &matching{t: t, i: open(t, Config{Match: c.forTest(), Direct: true})}
 	x.m = x.i.Matcher()
 	if x.m == nil || x.i.Attr().Caps&hw.CapMatching == 0 {
 		t.Fatal("the interface does not match")

@@ -113,7 +113,7 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	copy(operand[:d.bytes], p.Operand[:])
 	copy(compare[:d.bytes], p.Compare[:])
 	operands(p.Op, &operand, &compare)
-	t := &m.tx
+	t := m.txOf(p.To)
 	t.lock.take()
 	defer t.release(p.More)
 	if err := t.mapPlaces(); err != nil {

@@ -23,7 +23,7 @@ func TestMatchCancelMatched(t *testing.T) {
 			rx := &b.i.match.rx
 			rx.lock.take()
 			kept = rx.soft.count()
-			rx.lock.release()
+			rx.lock.give()
 		}
 		id := b.receive(hw.MatchReceive{From: hw.AnyAddress, Local: b.at(0, size), Multi: true, MinFree: 100,
 			Context: uint64(round)})

@@ -26,15 +26,17 @@ func (i *Iface) HotMatch() *hot.MatchPort {
 
 // Alone has threads that are alone, by a word, take no lock of what the NIC matches (hw.DrivenMatching).
 func (i *Iface) Alone(w order.Word) {
-	t, x := &i.match.tx, &i.match.rx
-	for _, l := range []*queueLock{&t.lock.spin, &x.lock} {
+	s, x := &i.match.shared, &i.match.rx
+	for _, l := range []*queueLock{&s.matches.lock, &s.untagged.lock, &s.tagged.lock, &x.lock.spin} {
 		l.alone = w
 	}
-	for _, f := range []*flag{&t.unrung, &x.unrung} {
-		f.alone = w
-	}
-	for _, q := range []*eventQueue{&t.events, &x.events, &x.flow.events} {
+	x.unrung.alone = w
+	for _, q := range []*eventQueue{&x.events, &x.flow.events} {
 		q.Alone(w)
+	}
+	for _, t := range i.match.txs {
+		t.lock.spin.alone, t.unrung.alone = w, w
+		t.events.Alone(w)
 	}
 }
 
@@ -52,9 +54,9 @@ func PostMatched(port, post, bell, _ uintptr) uintptr {
 	case p.Kind&hot.MatchReceive != 0:
 		return i.match.rx.postPath(p, b)
 	case p.Kind&onesided != 0:
-		return i.match.tx.accessPath(p, b)
+		return i.match.txOf(hw.MatchAddress(p.Peer)).accessPath(p, b)
 	}
-	return i.match.tx.postPath(p, b)
+	return i.match.txOf(hw.MatchAddress(p.Peer)).postPath(p, b)
 }
 
 // postPath posts a message.
@@ -177,17 +179,14 @@ func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 			x.append(&r.entry)
 		}
 	}
-	switch {
-	case r == nil:
-		x.lock.release()
+	if r != nil && p.Kind&hot.MatchMore != 0 {
+		x.lock.keep()
+		return hot.PathSent
+	}
+	x.unrung.take()
+	x.lock.leave(b)
+	if r == nil {
 		return hot.PathGo
-	case p.Kind&hot.MatchMore != 0:
-		x.unrung.set()
-		x.lock.release()
-	default:
-		x.unrung.take()
-		word, value := x.portal.q.Due()
-		b.Ring(word, value, &x.lock.taken)
 	}
 	return hot.PathSent
 }
@@ -206,10 +205,14 @@ func NextMatched(port, event, bell, calm uintptr) uintptr {
 		return hot.PortGo
 	}
 	ev := seam.MatchEventAt(event)
-	if found := i.match.tx.next(ev, b); found != hot.PortEmpty {
-		return found
+	m := i.match
+	for range m.txs {
+		if found := m.txs[m.turn].next(ev, b); found != hot.PortEmpty {
+			return found
+		}
+		m.turn = (m.turn + 1) & uint32(len(m.txs)-1)
 	}
-	return i.match.rx.next(ev, b)
+	return m.rx.next(ev, b)
 }
 
 // troubled reports whether Progress has something to do that is none of the matcher's events.
@@ -228,7 +231,7 @@ func (i *Iface) troubled() bool {
 
 // troubled reports whether Progress has something to do that is no event of a message or receive.
 func (m *matcher) troubled() bool {
-	return m.unrung() || m.awaits() || m.rx.soft.local.Load() || m.tx.anyEnded.Load() ||
+	return m.unrung() || m.awaits() || m.rx.soft.local.Load() || m.shared.ended.Load() ||
 		m.rx.flow.events.Waiting()
 }
 
@@ -290,7 +293,7 @@ func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) (ok, last bool) {
 	if e.Type() != wire.EventAck && e.Type() != wire.EventReply || e.Code() != wire.RcOk || !t.lock.tryQuietly() {
 		return false, false
 	}
-	n := uint32(e.UserPtr())
+	n := uint32(e.UserPtr()) & placeMask
 	ok = n < uint32(len(t.slots)) && len(t.full) == 0
 	if ok {
 		s := &t.slots[n]
@@ -335,7 +338,7 @@ func (x *matchRx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 // changed.
 func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
 	if e.Type() != wire.EventPut || e.Code() != wire.RcOk || e.Rendezvous() || !taking(x.flow.state()) ||
-		!x.lock.try() {
+		!x.lock.tryQuietly() {
 		return false
 	}
 	r := x.receive(uint32(e.BufferID()))
@@ -351,9 +354,9 @@ func (x *matchRx) came(e nic.Event, ev *hot.MatchEvent) bool {
 			ev.Flags |= hot.MatchData
 			ev.Data = e.HeaderData()
 		}
-		x.release(r)
+		x.giveID(r)
 	}
-	x.lock.release()
+	x.lock.keep() // what a thread has posted may stand there
 	return ok
 }
 

@@ -36,7 +36,7 @@ func (x *matchRx) progress(limit int) (n int) {
 		x.postCommands()
 	}
 	x.later.Store(len(x.commands) > 0 || len(x.leaving.list) > 0 || x.early.spare.n > 0 || x.requests.spare.n > 0 ||
-		x.retries.Load() || x.m.tx.anyControl.Load() ||
+		x.retries.Load() || x.m.awaitsControls() ||
 		x.flow.again != [flowCommands]bool{})
 	return n
 }
@@ -79,9 +79,7 @@ func (x *matchRx) take(e nic.Event) {
 		x.flow.take(e)
 		return
 	}
-	x.lock.take() // for what was posted
-	r := x.receive(uint32(id))
-	x.lock.release()
+	r := x.posted(uint32(id))
 	switch {
 	case r != nil:
 		x.takeOf(r, e)
@@ -129,7 +127,7 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 	id := x.slots[slot]
 	if id == idOther {
 		if !x.regions.refused(slot, err) {
-			x.m.tx.notAdmitted()
+			x.m.shared.notAdmitted()
 		}
 		return
 	}
@@ -150,7 +148,7 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 		x.probing, x.waiting = false, x.waiting[1:]
 	}
 	r := x.receive(uint32(id))
-	x.lock.release()
+	x.lock.give()
 	switch {
 	case r == nil:
 	case r.recalling:

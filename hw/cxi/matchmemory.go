@@ -144,7 +144,7 @@ func (m *matcher) Expose(r *hw.MatchRegion) (hw.MatchID, error) {
 	}
 	x := &m.rx
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	return x.regions.add(r, memory)
 }
 
@@ -273,7 +273,7 @@ func (g *regions) at(id uint64) *region {
 func (m *matcher) Withdraw(id hw.MatchID) error {
 	x := &m.rx
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	g := &x.regions
 	p := g.at(uint64(id))
 	switch {
@@ -302,7 +302,7 @@ func (g *regions) take(e nic.Event) int {
 	g.x.lock.take()
 	p := g.at(uint64(e.BufferID()))
 	if p == nil {
-		g.x.lock.release()
+		g.x.lock.give()
 		return 0
 	}
 	ev := hw.MatchEvent{Context: p.context}
@@ -319,7 +319,7 @@ func (g *regions) take(e nic.Event) int {
 	default:
 		said = 0
 	}
-	g.x.lock.release()
+	g.x.lock.give()
 	if said != 0 {
 		g.x.say(&ev)
 	}
@@ -356,7 +356,7 @@ func (g *regions) refused(slot uint32, err error) bool {
 		return p.slot == slot && (p.state == regionAppended || p.state == regionWithdrawn)
 	})
 	if k < 0 {
-		g.x.lock.release()
+		g.x.lock.give()
 		return false
 	}
 	p := &g.list[k]
@@ -367,7 +367,7 @@ func (g *regions) refused(slot uint32, err error) bool {
 	} else {
 		ev.Kind, p.state = hw.MatchWithdrawn, regionExposed
 	}
-	g.x.lock.release()
+	g.x.lock.give()
 	g.x.say(&ev)
 	return true
 }

@@ -75,10 +75,10 @@ func (t *matchTx) emit(s *sent, n uint32) (kind sentKind, err error) {
 // emitEager is emit of a message that goes at once. False: it has no id.
 func (t *matchTx) emitEager(s *sent, n uint32) (kind sentKind, ok bool) {
 	o := &s.out
-	msg := nic.Message{To: o.at, MatchBits: o.says.Bits(), HeaderData: o.data, UserPtr: s.cookie(n)}
+	msg := nic.Message{To: o.at, MatchBits: o.says.Bits(), HeaderData: o.data, UserPtr: t.cookie(n)}
 	kind = sentEager
 	if o.matched {
-		id, ok := t.matches.take(n)
+		id, ok := t.m.shared.matches.take(t.owner(n))
 		if !ok {
 			return sentNone, false
 		}

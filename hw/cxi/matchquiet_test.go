@@ -67,11 +67,15 @@ func TestMatchQuiet(t *testing.T) {
 	rest("rung for, too")
 	for what, word := range map[string]*atomic.Bool{
 		"later": &b.i.match.rx.later, "retries": &b.i.match.rx.retries, "matched by software": &b.i.match.rx.soft.local,
-		"ended": &b.i.match.tx.anyEnded, "control messages": &b.i.match.tx.anyControl,
+		"ended": &b.i.match.shared.ended,
 	} {
 		word.Store(true)
 		hasWork(what, b)
 		word.Store(false)
 		rest(what)
 	}
+	b.i.match.shared.controls.Add(1)
+	hasWork("control messages", b)
+	b.i.match.shared.controls.Add(-1)
+	rest("no control messages")
 }

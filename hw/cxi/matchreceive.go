@@ -61,7 +61,7 @@ type matchRx struct {
 	pte    *libcxi.PtlTE
 
 	// lock guards the target queue, the ids and the receives that wait for a place in the list.
-	lock   queueLock
+	lock   bellLock
 	portal portal
 	unrung flag // as matchTx.unrung, of the target queue
 	list   []receive
@@ -109,6 +109,7 @@ func (x *matchRx) firstID() uint32 { return uint32(x.idOnload()) + 1 }
 // open makes the lists and appends the buffers for unexpected messages.
 func (x *matchRx) open() (err error) {
 	i, c := x.m.i, &x.m.cfg
+	x.lock.guard(&x.portal.q, &x.unrung)
 	if err = x.events.open(i.d, c.Events+c.Events/4+31, true, i.wait, 1); err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ const idOther = 0
 // command writes a command of another list, and reports whether there was room.
 func (x *matchRx) command(write func(q *nic.Queue) bool) bool {
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	ok := write(&x.portal.q)
 	if ok {
 		x.slots[x.portal.q.LastSlot()] = idOther
@@ -256,42 +257,50 @@ func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, cla
 		return 0, hw.ErrNoResource
 	}
 	x.lock.take()
-	defer x.lock.release()
-	var p *receive
-	if x.portal.q.Room(1) && appends(x.flow.state()) && len(x.soft.short) == 0 {
-		p = x.enter(state, e, segmentAddress(&r.Local), uint64(r.Local.Len), r.Context)
-	}
-	if p == nil {
-		x.portal.q.Ring()
+	p, soft := x.postIn(state, e, r, claim)
+	x.release(p != nil && r.More)
+	switch {
+	case p == nil:
 		return 0, hw.ErrNoResource
-	}
-	p.multi, p.claim = r.Multi, claim
-	soft := x.flow.core.software || x.soft.count() > 0
-	if soft {
-		if !x.postSoft(p) {
-			x.freeID(p)
-			return 0, hw.ErrNoResource
-		}
-	} else {
-		x.postHard(p)
-	}
-	if r.More {
-		x.unrung.set()
-	} else {
-		x.unrung.take()
-		x.portal.q.Ring()
-	}
-	if soft && x.soft.local.Load() {
+	case soft && x.soft.local.Load():
 		x.m.i.bell.ring()
 	}
 	return p.name(), nil
+}
+
+// postIn does so for the holder of the lock, and reports whether software matches. nil: there is no room.
+func (x *matchRx) postIn(state receiveState, e *nic.Entry, r *hw.MatchReceive, claim bool) (p *receive, soft bool) {
+	if !x.portal.q.Room(1) || !appends(x.flow.state()) || len(x.soft.short) > 0 {
+		return nil, false
+	}
+	if p = x.enter(state, e, segmentAddress(&r.Local), uint64(r.Local.Len), r.Context); p == nil {
+		return nil, false
+	}
+	p.multi, p.claim = r.Multi, claim
+	if soft = x.flow.core.software || x.soft.count() > 0; !soft {
+		x.postHard(p)
+	} else if !x.postSoft(p) {
+		x.freeID(p)
+		return nil, false
+	}
+	return p, soft
+}
+
+// release gives the lock back, and sees to the doorbell unless more follows (bellLock).
+func (x *matchRx) release(more bool) {
+	if more {
+		x.lock.keep()
+		return
+	}
+	x.unrung.take()
+	x.lock.give()
 }
 
 // name is what a receive is cancelled by.
 func (r *receive) name() hw.MatchID { return hw.MatchID(r.generation)<<32 | hw.MatchID(r.id) }
 
 // enter gives a receive or search an id, nil: there is none. Of one that has ended nothing is left but its generation
-// (release). The caller has the lock.
+// (giveID). The caller has the lock.
 func (x *matchRx) enter(state receiveState, e *nic.Entry, memory uintptr, room, context uint64) *receive {
 	id, ok := x.free.take(0)
 	if !ok {
@@ -384,25 +393,32 @@ func (x *matchRx) receive(id uint32) *receive {
 	return nil
 }
 
+// posted is receive of a thread that takes in events: what was posted before them is seen.
+func (x *matchRx) posted(id uint32) *receive {
+	x.lock.takeQuietly()
+	defer x.lock.keep()
+	return x.receive(id)
+}
+
 // finish gives the id of a receive back, once nothing more comes of it.
 func (x *matchRx) finish(r *receive) {
-	x.lock.take()
+	x.lock.takeQuietly()
 	if r.canceling || r.recalling {
 		r.state = receiveEnded
 	} else {
 		x.freeID(r)
 	}
-	x.lock.release()
+	x.lock.keep()
 }
 
 // freeID does so at once. The caller has the lock.
 func (x *matchRx) freeID(r *receive) {
 	*r = receive{id: r.id, generation: r.generation, parts: r.parts[:0]}
-	x.release(r)
+	x.giveID(r)
 }
 
-// release gives the id of a receive back which is as it was entered. The caller has the lock.
-func (x *matchRx) release(r *receive) {
+// giveID gives the id of a receive back which is as it was entered. The caller has the lock.
+func (x *matchRx) giveID(r *receive) {
 	r.state = receiveNone
 	x.free.put(r.id)
 }
@@ -444,7 +460,7 @@ const retryDelay = time.Millisecond
 // refusedEntry takes in that the NIC had no entry for a receive.
 func (x *matchRx) refusedEntry(id uint32, code uint32) {
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	probed := x.probing && len(x.waiting) > 0 && x.waiting[0] == id
 	if probed {
 		x.probing = false
@@ -467,7 +483,7 @@ func (x *matchRx) refusedEntry(id uint32, code uint32) {
 // have been taken in.
 func (x *matchRx) listed(id uint32) {
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	if !x.probing || len(x.waiting) == 0 || x.waiting[0] != id {
 		return
 	}
@@ -499,13 +515,13 @@ func (x *matchRx) retry() (n int) {
 		x.portal.q.Ring()
 	}
 	x.retries.Store(len(x.waiting) > 0 || len(x.soft.short) > 0)
-	x.lock.release()
+	x.lock.give()
 	n += x.soft.deliver() // messages that they got before, the last of which does not end them
 	for _, id := range removed {
 		r := x.receive(id)
 		x.lock.take()
 		r.canceling, r.canceled = false, true
-		x.lock.release()
+		x.lock.give()
 		if len(r.parts) == 0 {
 			x.takenBack(r)
 			n++

@@ -67,11 +67,9 @@ func (s *sent) underway() bool {
 	return !s.acked && (s.kind == sentEager || s.kind == sentMatched || s.kind == sentRendezvous)
 }
 
-// sourceState is how far the list entry of an address context is.
-type sourceState uint8
-
+// How far the list entry of an address context is.
 const (
-	sourceNone sourceState = iota
+	sourceNone = iota
 	sourceAsked
 	sourceReady
 )
@@ -90,9 +88,10 @@ type answer struct {
 	again bool // of a notice: the peer had no room for it
 }
 
-// matchTx is the sending side of a matcher. Everything is guarded by its lock but for what is marked.
+// matchTx is a transmit stripe of a matcher. Everything is guarded by its lock but for what is marked.
 type matchTx struct {
 	m      *matcher
+	stripe uint32 // its number; immutable
 	lock   bellLock
 	q      nic.Queue
 	cq     *libcxi.CQ
@@ -101,20 +100,15 @@ type matchTx struct {
 	// bellLock, under the lock or after it could not be had; cleared by the thread that rings; read by the lease
 	// holder, and by C.
 	unrung flag
-	source *libcxi.PtlTE // of data of rendezvous and of notices
-	// sources are the entries of address contexts.
-	sources [proto.LACs]sourceState
 
 	// stays says that a command stays in the queue as long as an event of its may come. Constant.
 	stays bool
 	// doubtUntil is when what is doubtful ends, zero: nothing is.
 	doubtUntil time.Time
 
-	slots            []sent
-	free             []uint32 // places; its capacity is their number
-	inlines          []byte   // copies of inline messages, of MaxInline bytes for each place
-	matches          numbers
-	untagged, tagged numbers // rendezvous
+	slots   []sent
+	free    []uint32 // places; its capacity is their number
+	inlines []byte   // copies of inline messages, of MaxInline bytes for each place
 
 	posted    uint64 // messages
 	full      map[hw.MatchAddress]*fullPeer
@@ -128,8 +122,8 @@ type matchTx struct {
 	answers, taken []answer
 	// anyEnded says that ended or answers is not empty. Written under the lock, read by the lease holder.
 	anyEnded atomic.Bool
-	// anyControl says that replaying or controls is not empty. Written under the lock, read by the lease holder and
-	// Arm.
+	// anyControl says that replaying or controls is not empty. Written under the lock (controlling), read by the lease
+	// holder.
 	anyControl atomic.Bool
 }
 
@@ -157,9 +151,6 @@ func (t *matchTx) open() (err error) {
 	for k := len(t.slots) - 1; k >= 0; k-- {
 		t.free = append(t.free, uint32(k))
 	}
-	t.matches = newNumbers(0, uint32(min(n, proto.TxIDs)))
-	t.untagged = newNumbers(0, proto.UntaggedIDs)
-	t.tagged = newNumbers(proto.UntaggedIDs, uint32(min(n, proto.RendezvousIDs-proto.UntaggedIDs)))
 	return nil
 }
 
@@ -206,8 +197,10 @@ func (t *matchTx) begin(spare int) (*sent, uint32) {
 	return &t.slots[n], n
 }
 
-// cookie is what the events of the command in a place carry.
-func (s *sent) cookie(n uint32) uint64 { return uint64(s.generation)<<32 | uint64(n) }
+// cookie is what the events of the command in a place carry: generation, stripe and place.
+func (t *matchTx) cookie(n uint32) uint64 {
+	return uint64(t.slots[n].generation)<<32 | uint64(t.owner(n))
+}
 
 // commit takes the place.
 func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
@@ -218,13 +211,11 @@ func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
 
 // giveID gives back the id of a message.
 func (t *matchTx) giveID(s *sent) {
-	switch {
-	case s.kind == sentMatched:
-		t.matches.put(s.id)
-	case s.kind == sentRendezvous && s.id < proto.UntaggedIDs:
-		t.untagged.put(s.id)
-	case s.kind == sentRendezvous:
-		t.tagged.put(s.id)
+	switch s.kind {
+	case sentMatched:
+		t.m.shared.matches.put(s.id)
+	case sentRendezvous:
+		t.m.shared.rendezvous(s.id).put(s.id)
 	}
 }
 
@@ -249,7 +240,7 @@ func (t *matchTx) finish(n uint32, err error) {
 		ev.Kind, ev.Fetched = hw.MatchTransferred, t.fetchedBy(n)
 	}
 	t.ended = append(t.ended, ev)
-	t.anyEnded.Store(true)
+	t.endings()
 	t.end(n)
 }
 
@@ -285,7 +276,7 @@ func (m *matcher) PostMatched(p *hw.MatchSend) error {
 	if p.HasData {
 		o.data = p.Data
 	}
-	t := &m.tx
+	t := m.txOf(p.To)
 	t.lock.take()
 	err = t.post(&o, payload, p.Context)
 	t.release(p.More)
@@ -298,64 +289,36 @@ func (t *matchTx) rendezvous(s *sent, n uint32) error {
 	if ready, err := t.admit(o.memory.LAC); !ready {
 		return err
 	}
-	ids := &t.untagged
+	ids := &t.m.shared.untagged
 	if o.says.Tagged {
-		ids = &t.tagged
+		ids = &t.m.shared.tagged
 	}
-	id, ok := ids.take(n)
+	id, ok := ids.take(t.owner(n))
 	if !ok {
 		return hw.ErrNoResource
 	}
 	s.id = id
 	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC}
-	m := nic.Message{To: o.at, MatchBits: r.Bits(o.says), HeaderData: o.data, UserPtr: s.cookie(n)}
+	m := nic.Message{To: o.at, MatchBits: r.Bits(o.says), HeaderData: o.data, UserPtr: t.cookie(n)}
 	put := nic.Transfer{Message: m, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self}
 	put.EQ = t.events.number
 	t.q.PutRendezvous(&put, uint32(t.m.cfg.First), r.Low())
 	return nil
 }
 
-// admit lets peers read what is in an address context. False: they may not yet.
-func (t *matchTx) admit(lac uint32) (ready bool, err error) {
-	switch t.sources[lac] {
-	case sourceReady:
-		return true, nil
-	case sourceNone:
-		e := nic.Entry{PtlTE: t.source.Number(), ID: uint16(lac), Memory: nic.Memory{LAC: lac},
-			Length:  wire.TargetLengthMask,
-			MatchID: nic.AnyID(), Get: true, NoUnlink: true}
-		e.MatchBits, e.Ignore = proto.SourceEntry(lac)
-		if t.m.rx.command(func(q *nic.Queue) bool { return q.Append(&e) }) {
-			t.sources[lac] = sourceAsked
-		}
-	}
-	return false, hw.ErrNoResource
-}
-
-// notAdmitted takes in that the NIC has refused the command for an address context: the next message tries again.
-func (t *matchTx) notAdmitted() {
-	t.lock.take()
-	for lac := range t.sources {
-		if t.sources[lac] == sourceAsked {
-			t.sources[lac] = sourceNone
-		}
-	}
-	t.release(false)
-}
-
 // openNotices makes the list for data of rendezvous and notices. The receiver's target queue is there.
 func (t *matchTx) openNotices() (err error) {
-	i, p := t.m.i, &t.m.rx.portal
-	if t.source, err = p.place(i.d, &t.events, libcxi.PtlTEMatching, i.networks, proto.IndexSource); err != nil {
+	i, p, list := t.m.i, &t.m.rx.portal, &t.m.shared.list
+	if *list, err = p.place(i.d, &t.events, libcxi.PtlTEMatching, i.networks, proto.IndexSource); err != nil {
 		return err
 	}
-	if err = i.networks.place(t.source, proto.IndexDone); err != nil {
+	if err = i.networks.place(*list, proto.IndexDone); err != nil {
 		return err
 	}
-	if err = p.enable(t.source, &t.events, proto.IndexSource); err != nil {
+	if err = p.enable(*list, &t.events, proto.IndexSource); err != nil {
 		return err
 	}
-	e := nic.Entry{PtlTE: t.source.Number(), ID: idNotices, MatchID: nic.AnyID(), Put: true, NoUnlink: true}
+	e := nic.Entry{PtlTE: (*list).Number(), ID: idNotices, MatchID: nic.AnyID(), Put: true, NoUnlink: true}
 	e.MatchBits, e.Ignore = proto.NoticeEntry()
 	if !p.q.Append(&e) {
 		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
@@ -416,19 +379,15 @@ func (t *matchTx) event(e nic.Event) {
 	switch e.Type() {
 	case wire.EventAck, wire.EventReply:
 		if t.current(e.UserPtr()) {
-			t.acknowledged(uint32(e.UserPtr()), e.Code(), e.AnswerList())
+			t.acknowledged(uint32(e.UserPtr())&placeMask, e.Code(), e.AnswerList())
 		}
 	case wire.EventGet:
 		t.read(proto.SourceID(e.MatchBits()), e.Code())
 	case wire.EventPut:
 		t.noticed(e)
 	case wire.EventLink:
-		if lac := e.BufferID(); lac < proto.LACs {
-			t.sources[lac] = sourceReady
-			if e.Code() != wire.RcOk {
-				t.sources[lac] = sourceNone
-				t.m.i.logf("no list entry for long messages from address context %d: %s", lac, codeText(e.Code()))
-			}
+		if lac := uint32(e.BufferID()); lac < proto.LACs {
+			t.m.admitted(lac, e.Code())
 		}
 	case wire.EventCommandFailure:
 		t.refusedCommand(e)
@@ -472,7 +431,7 @@ func (t *matchTx) acknowledged(n, code, list uint32) {
 	case sentFetch, sentNotice:
 		again := s.kind == sentNotice && judge(code) == refused
 		t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: code, again: again})
-		t.anyEnded.Store(true)
+		t.endings()
 		s.a = nil
 		t.end(n)
 	}
@@ -497,39 +456,42 @@ func (t *matchTx) step(n uint32, seen uint8, code uint32) {
 	}
 }
 
-// rendezvousOf is the place of the rendezvous with an id, noOp: there is none.
-func (t *matchTx) rendezvousOf(id uint32) uint32 {
-	if id < proto.UntaggedIDs {
-		return t.untagged.find(id)
+// stepOf is step of the message that has an id, of whatever stripe. False: there is none. The caller has the lock.
+func (t *matchTx) stepOf(ids *sharedNumbers, id, code uint32) bool {
+	owner := ids.find(id)
+	if owner == noOp {
+		return false
 	}
-	return t.tagged.find(id)
+	o, n := t.m.txs[owner>>placeBits], owner&placeMask
+	if o != t {
+		o.lock.take()
+		defer o.release(false)
+	}
+	s := &o.slots[n]
+	if s.kind != sentMatched && s.kind != sentRendezvous || s.id != id {
+		return false // it was not posted after all
+	}
+	o.step(n, seenRead, code)
+	return true
 }
 
 // read says that a receiver has read the data of a rendezvous. A peer may name any.
 func (t *matchTx) read(id, code uint32) {
-	if n := t.rendezvousOf(id); n != noOp {
-		t.step(n, seenRead, code)
-		return
+	if !t.stepOf(t.m.shared.rendezvous(id), id, code) {
+		t.m.rx.refuse("data of rendezvous %d was read, which is none", id)
 	}
-	t.m.rx.refuse("data of rendezvous %d was read, which is none", id)
 }
 
 // noticed takes in a notice, which any peer may send: libfabric's provider does not put its sender into it.
 func (t *matchTx) noticed(e nic.Event) {
 	id, done, ok := proto.NoticeOf(e.MatchBits())
-	n := uint32(noOp)
-	switch {
-	case !ok:
-	case done:
-		n = t.rendezvousOf(id)
-	default:
-		n = t.matches.find(id)
+	ids := &t.m.shared.matches
+	if done {
+		ids = t.m.shared.rendezvous(id)
 	}
-	if n == noOp {
+	if !ok || !t.stepOf(ids, id, e.Code()) {
 		t.m.rx.refuse("notice %#x of no message", e.MatchBits())
-		return
 	}
-	t.step(n, seenRead, e.Code())
 }
 
 // fail ends everything in flight.

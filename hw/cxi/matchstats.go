@@ -27,18 +27,21 @@ func reasonOf(reason int) hw.MatchReason {
 // MatchStats returns the counters of flow control. It takes the locks of posts for a moment.
 func (m *matcher) MatchStats() hw.MatchStats {
 	c := &m.rx.flow.counts
-	s := hw.MatchStats{State: m.rx.flow.state(), Dropped: m.tx.drops.Load(), Onloaded: c.onloaded.Load(),
+	s := hw.MatchStats{State: m.rx.flow.state(), Onloaded: c.onloaded.Load(),
 		Software: c.matched.Load(), Refused: c.refused.Load(), Overruns: c.overruns.Load(),
 		Unknown: c.unknown.Load(), Malformed: m.rx.malformed.Load()}
 	s.Stopped[hw.MatchBySoftware] = c.software.Load()
 	for k := range c.reasons {
 		s.Stopped[reasonOf(k)] += c.reasons[k].Load()
 	}
-	m.tx.lock.take()
-	s.Doorbells = m.tx.q.Bells
-	m.tx.release(false)
+	for _, t := range m.txs {
+		s.Dropped += t.drops.Load()
+		t.lock.take()
+		s.Doorbells += t.q.Bells
+		t.release(false)
+	}
 	m.rx.lock.take()
 	s.Doorbells += m.rx.portal.q.Bells
-	m.rx.lock.release()
+	m.rx.lock.give()
 	return s
 }

@@ -90,7 +90,7 @@ func (f *flow) change(step func(c *flowCore)) {
 	f.x.lock.take()
 	step(&f.core)
 	f.word.Store(uint32(f.core.state))
-	f.x.lock.release()
+	f.x.lock.give()
 }
 
 // post writes a command, as far as there is room: else later. The caller has the lock.
@@ -182,7 +182,7 @@ func (f *flow) control(e nic.Event) {
 	kind, drops, ok := proto.ControlOf(e.MatchBits())
 	switch {
 	case ok && kind == proto.ControlResume:
-		f.x.m.tx.resumed(from)
+		f.x.m.txOf(from).resumed(from)
 	case !ok || drops == 0 || !f.core.notify(from, drops):
 		f.x.refuse("control message %#x from %#x", e.MatchBits(), uint64(from))
 	default:
@@ -276,7 +276,7 @@ func (f *flow) flush() {
 	e := nic.Entry{PtlTE: x.pte.Number(), ID: x.idOnload(), MatchBits: ^uint64(0), MatchID: nic.AnyID(), Once: true}
 	x.lock.take()
 	f.post(flowFlush, func(q *nic.Queue) bool { return q.Search(&e) })
-	x.lock.release()
+	x.lock.give()
 }
 
 // take takes in an event of a search that takes messages over.
@@ -319,7 +319,7 @@ func (f *flow) removeMore() {
 	for f.removing < min(removeAtOnce, len(f.offsets)) && f.post(flowRemove, remove) {
 		f.removing++
 	}
-	x.lock.release()
+	x.lock.give()
 }
 
 // refusedCommand takes in that the NIC has refused a command, which is posted again after a while.
@@ -337,7 +337,7 @@ func (f *flow) postAgain() {
 	if again[flowDisable] {
 		f.x.lock.take()
 		f.disable()
-		f.x.lock.release()
+		f.x.lock.give()
 	}
 	if again[flowFlush] {
 		f.flush()
@@ -383,7 +383,7 @@ func (f *flow) onload(e nic.Event) {
 	f.counts.onloaded.Add(1)
 	f.x.lock.take()
 	f.x.soft.keep(s)
-	f.x.lock.release()
+	f.x.lock.give()
 	if e.Wanted() == 0 {
 		s.ready = true
 		return
@@ -434,7 +434,7 @@ func (f *flow) onloaded() {
 	for _, r := range claims {
 		f.claim(r)
 	}
-	x.lock.release()
+	x.lock.give()
 	x.requests.settle() // younger than what was taken over
 	x.requests.list()
 	f.enable()
@@ -452,7 +452,7 @@ func (f *flow) enable() {
 	}
 	f.x.lock.take()
 	f.post(flowEnable, func(q *nic.Queue) bool { return q.Resume(f.x.pte.Number(), uint32(drops)) })
-	f.x.lock.release()
+	f.x.lock.give()
 }
 
 // manage does so where software matches: the driver answers at once.

@@ -41,26 +41,25 @@ const (
 
 // overran acts on queues that have overrun. Lease.
 func (m *matcher) overran() {
-	if !m.tx.events.Overran() && !m.rx.events.Overran() && !m.rx.flow.events.Overran() {
+	for _, t := range m.txs {
+		m.overranOf(&t.events, whatSends, t.overran)
+	}
+	m.overranOf(&m.rx.events, whatReceives, m.rx.overran)
+	m.overranOf(&m.rx.flow.events, whatRegions, func() {})
+}
+
+// overranOf acts on a queue if it has overrun. Lease.
+func (m *matcher) overranOf(q *eventQueue, what string, act func()) {
+	if !q.Overran() {
 		return
 	}
-	for _, q := range []struct {
-		queue *eventQueue
-		what  string
-		act   func()
-	}{{&m.tx.events, whatSends, m.tx.overran}, {&m.rx.events, whatReceives, m.rx.overran},
-		{&m.rx.flow.events, whatRegions, func() {}}} {
-		if !q.queue.Overran() {
-			continue
-		}
-		q.queue.ClearOverran()
-		m.rx.flow.counts.overruns.Add(1)
-		if !q.queue.said {
-			q.queue.said = true
-			m.i.cfg.Logf("cxi %s: %v", m.i.d.dev.Name, errOverrun(q.what))
-		}
-		q.act()
+	q.ClearOverran()
+	m.rx.flow.counts.overruns.Add(1)
+	if !q.said {
+		q.said = true
+		m.i.cfg.Logf("cxi %s: %v", m.i.d.dev.Name, errOverrun(what))
 	}
+	act()
 }
 
 // overran notes what was under way.
@@ -108,7 +107,7 @@ func (x *matchRx) overran() {
 	x.down.Store(true)
 	x.flow.core.state = flowDisabled
 	x.flow.word.Store(uint32(flowDisabled))
-	x.lock.release()
+	x.lock.give()
 	x.flow.again = [flowCommands]bool{}
 	if err := x.portal.end(x.pte); err != nil {
 		x.m.i.logf("%v", err)
@@ -145,7 +144,7 @@ func (x *matchRx) progressDown() (n int) {
 		x.retries.Store(false)
 		x.cancel(errOverrun(whatReceives))
 	}
-	x.later.Store(!x.downUntil.IsZero() || x.m.tx.anyControl.Load())
+	x.later.Store(!x.downUntil.IsZero() || x.m.awaitsControls())
 	return n
 }
 
@@ -197,7 +196,7 @@ func (m *matcher) unknown(e nic.Event) {
 // unknownOf ends the message or operation that such an event is of.
 func (t *matchTx) unknownOf(e nic.Event) {
 	t.m.unknown(e)
-	if n := uint32(e.UserPtr()); e.Type() == wire.EventSend && t.current(e.UserPtr()) {
+	if n := uint32(e.UserPtr()) & placeMask; e.Type() == wire.EventSend && t.current(e.UserPtr()) {
 		t.abandon(n, errUnknown(e))
 	}
 }
@@ -209,9 +208,7 @@ func (x *matchRx) unknownOf(e nic.Event) {
 	if !e.IsLong() || !e.Last() {
 		return
 	}
-	x.lock.take()
-	r := x.receive(uint32(e.BufferID()))
-	x.lock.release()
+	r := x.posted(uint32(e.BufferID()))
 	if r == nil || r.state == receiveEnded || r.once.r != nil || len(r.parts) > 0 {
 		return
 	}

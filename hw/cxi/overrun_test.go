@@ -254,7 +254,7 @@ func TestMatchUnknown(t *testing.T) {
 		t.Errorf("a receive that an atomic operation finds: %+v", a.events)
 	}
 	a.clear()
-	tx := &a.i.match.tx
+	tx := a.i.match.txOf(a.self)
 	a.send(hw.MatchSend{To: a.self, Inject: []byte{1}, Context: 8, More: true}) // it waits for its doorbell
 	place := uint32(0)
 	for k := range tx.slots {
@@ -263,7 +263,7 @@ func TestMatchUnknown(t *testing.T) {
 		}
 	}
 	k := new(nic.Kept)
-	k[0] = tx.slots[place].cookie(place)
+	k[0] = tx.cookie(place)
 	k[1] = wire.EventSend<<wire.EventTargetLongEventTypeShift |
 		wire.EventSizeB16<<wire.EventTargetLongEventSizeShift | wire.RcUncor<<wire.EventInitiatorReturnCodeShift
 	tx.lock.take()

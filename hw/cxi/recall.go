@@ -31,14 +31,14 @@ func (x *matchRx) orderWaiting() {
 	slices.SortFunc(x.waiting, func(a, b uint32) int {
 		return cmp.Compare(x.list[a-x.firstID()].posting, x.list[b-x.firstID()].posting)
 	})
-	x.lock.release()
+	x.lock.give()
 }
 
 // recallSome posts commands that take receives back, and reports whether all are answered.
 func (f *flow) recallSome() bool {
 	x := f.x
 	x.lock.take()
-	defer x.lock.release()
+	defer x.lock.give()
 	q := &x.portal.q
 	for ; f.recalled < len(x.list) && f.recalls < removeAtOnce; f.recalled++ {
 		r := &x.list[f.recalled]
@@ -75,7 +75,7 @@ func (f *flow) cameBack(r *receive, code uint32) {
 		x.waiting = append(x.waiting, r.id)
 		x.retries.Store(true)
 	}
-	x.lock.release()
+	x.lock.give()
 	f.recalls--
 	f.recallMore()
 }

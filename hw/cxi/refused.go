@@ -29,7 +29,7 @@ func (t *matchTx) refusedCommand(e nic.Event) {
 		t.failAll(err)
 		return
 	}
-	n := uint32(cookie)
+	n := uint32(cookie) & placeMask
 	switch t.slots[n].kind {
 	case sentControl, sentAsking, sentNotice: // it goes again
 		t.acknowledged(n, wire.RcEntryNotFound, wire.ListPriority)
@@ -40,8 +40,9 @@ func (t *matchTx) refusedCommand(e nic.Event) {
 
 // current reports whether a cookie is of what a place has now.
 func (t *matchTx) current(cookie uint64) bool {
-	n := uint32(cookie)
-	return n < uint32(len(t.slots)) && t.slots[n].kind != sentNone && t.slots[n].generation == uint32(cookie>>32)
+	n := uint32(cookie) & placeMask
+	return uint32(cookie)>>placeBits == t.stripe && n < uint32(len(t.slots)) &&
+		t.slots[n].kind != sentNone && t.slots[n].generation == uint32(cookie>>32)
 }
 
 // abandon ends what a place has, of which no event is awaited any more.
@@ -56,7 +57,7 @@ func (t *matchTx) abandon(n uint32, err error) {
 		t.writes.answered(n, wire.RcEntryNotFound)
 	case sentFetch, sentNotice:
 		t.answers = append(t.answers, answer{a: s.a, kind: s.kind, code: wire.RcCanceled})
-		t.anyEnded.Store(true)
+		t.endings()
 		s.a = nil
 		t.end(n)
 	default:

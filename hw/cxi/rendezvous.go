@@ -170,9 +170,7 @@ func (x *matchRx) get(a *arriving) {
 // replied takes in that the NIC has got the rest of a rendezvous.
 func (x *matchRx) replied(e nic.Event) {
 	nid, pid, number, buffer := e.Fetched()
-	x.lock.take()
-	r := x.receive(uint32(buffer))
-	x.lock.release()
+	r := x.posted(uint32(buffer))
 	if !e.AnswerRendezvous() || r == nil {
 		return
 	}
@@ -281,7 +279,7 @@ func (t *matchTx) help(a *arriving) bool {
 	}
 	from := proto.FromMatchID(a.from, t.m.pidBits, a.vni)
 	to, _ := t.m.find(hw.MatchAddress(from.Word()), a.index) // its message came in a network of the interface
-	x := nic.Transfer{Message: nic.Message{To: to, MatchBits: a.bits, UserPtr: s.cookie(n)}, Initiator: t.m.self,
+	x := nic.Transfer{Message: nic.Message{To: to, MatchBits: a.bits, UserPtr: t.cookie(n)}, Initiator: t.m.self,
 		EQ: t.events.number}
 	if a.do != doGet {
 		t.q.Put(&x)

@@ -123,7 +123,7 @@ func (y *requests) landed(n int, e nic.Event) {
 	if !matches { // a NIC that still matches has not had a buffer for it
 		y.x.lock.take()
 		y.x.flow.stop(true, true)
-		y.x.lock.release()
+		y.x.lock.give()
 	}
 }
 
@@ -174,7 +174,7 @@ func (y *requests) match(n int, e nic.Event) {
 		kept.payload = slices.Clone(s.payload)
 		x.soft.keep(&kept)
 	}
-	x.lock.release()
+	x.lock.give()
 	if given {
 		x.soft.deliver() // the buffer is not given back before
 	}

@@ -133,7 +133,7 @@ func (w *dataWrites) admit(p *hw.MatchTransfer) bool {
 func (w *dataWrites) later(to hw.MatchAddress, r *eventRoom, at time.Time) {
 	r.asked = true
 	w.ask = append(w.ask, asking{to, at})
-	w.t.anyControl.Store(true)
+	w.t.controlling(true)
 }
 
 // post asks the peers that are to be asked, as far as there is room.
@@ -150,7 +150,7 @@ func (w *dataWrites) post() {
 		case s == nil || now.Before(a.notUntil):
 			rest = append(rest, a)
 		default:
-			w.t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: proto.RoomBits, UserPtr: s.cookie(n)},
+			w.t.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: proto.RoomBits, UserPtr: w.t.cookie(n)},
 				Initiator: w.t.m.self, EQ: w.t.events.number})
 			w.t.commit(s, sentAsking, 0)
 			s.out = outgoing{to: a.to}

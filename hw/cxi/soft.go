@@ -267,7 +267,7 @@ func (q *soft) deliver() int {
 	matches, found := q.matches, q.found
 	q.matches, q.found = nil, nil
 	q.local.Store(false)
-	x.lock.release()
+	x.lock.give()
 	for k := range found {
 		x.say(&found[k])
 	}

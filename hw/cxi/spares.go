@@ -23,5 +23,5 @@ func (x *matchRx) relist(s *spares, all func()) {
 	x.lock.take()
 	all()
 	x.portal.q.Ring()
-	x.lock.release()
+	x.lock.give()
 }

@@ -63,7 +63,7 @@ func (a *access) index() uint32 {
 
 // address stores in a command where an operation from a place goes.
 func (t *matchTx) address(c *nic.Transfer, a *access, s *sent, n uint32) {
-	c.To, c.MatchBits, c.UserPtr = a.to, a.at.MatchBits, s.cookie(n)
+	c.To, c.MatchBits, c.UserPtr = a.to, a.at.MatchBits, t.cookie(n)
 	c.Offset, c.Initiator, c.EQ = a.at.Offset, t.m.self, t.events.number
 	c.Restricted, c.Flush = a.at.Own && !a.at.Events && !a.more, a.delivered && !a.get
 }
@@ -88,7 +88,7 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	case m.i.closed.Load():
 		return errClosed
 	}
-	t := &m.tx
+	t := m.txOf(p.To)
 	t.lock.take()
 	defer t.release(p.More)
 	if p.HasData && !t.writes.admit(p) {

@@ -106,7 +106,7 @@ func (y *early) landed(e nic.Event) {
 	if y.kept > y.x.m.cfg.Unexpected && y.x.flow.core.hybrid && y.x.flow.state() == flowEnabled {
 		y.x.lock.take()
 		y.x.flow.stop(true, true)
-		y.x.lock.release()
+		y.x.lock.give()
 	}
 	if e.Last() {
 		b.end = uint32(e.Start()-y.memory.iova) - uint32(n*y.x.m.cfg.BufferBytes) + e.Length()

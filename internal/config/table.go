@@ -103,7 +103,9 @@ var table = []Var{
 	intVar("tx_stripes", "stripes", "0", 0, 1024,
 		func(c *Config) *int { return &c.TxStripes },
 		"Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided by the smallest stripe. "+
-			"Endpoints of FI_PROTO_CXI have one: the order of messages to a peer holds within a queue of the NIC."),
+			"Endpoints of FI_PROTO_CXI have at most 8 transmit queues of the NIC, among which a peer's address "+
+			"chooses: the order of messages to a peer holds within one. FI_THREAD_DOMAIN and FI_THREAD_COMPLETION "+
+			"have one stripe, FI_THREAD_ENDPOINT and FI_THREAD_FID one by default."),
 	sizeVar("mpsc_ring_size", "entries", "0", 0, 1<<24,
 		func(c *Config) *int { return &c.MPSCRingSize },
 		"Entries of a completion queue's ring, rounded up to a power of two. 0 means the size the application gives the queue."),

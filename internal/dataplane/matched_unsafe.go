@@ -68,6 +68,7 @@ func Receive(at, _, _, _ uintptr) uintptr {
 		return hot.PostGo
 	}
 	p.Step = stepSent
+	p.Thread = (*hot.Thread)(pointer(p.Self)).Number - 1
 	return e.DirectReceive(p)
 }
 

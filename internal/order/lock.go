@@ -32,13 +32,15 @@ func (l *Lock) Alone(w Word) { l.alone = w }
 // tries is how often Try tries: some hundred nanoseconds.
 const tries = 100
 
+// Grab takes the lock if it is free. It needs nothing of the runtime.
+func (l *Lock) Grab() bool {
+	return l.alone.Alone() || atomic.LoadUint32(&l.taken) == 0 && atomic.CompareAndSwapUint32(&l.taken, 0, 1)
+}
+
 // Try takes the lock if that does not take long. It needs nothing of the runtime.
 func (l *Lock) Try() bool {
-	if l.alone.Alone() {
-		return true
-	}
 	for range tries {
-		if atomic.LoadUint32(&l.taken) == 0 && atomic.CompareAndSwapUint32(&l.taken, 0, 1) {
+		if l.Grab() {
 			return true
 		}
 	}

@@ -16,9 +16,9 @@ func TestLock(t *testing.T) {
 	for k := range threads {
 		all.Go(func() {
 			for done := 0; done < count; {
-				if k%2 == 0 {
+				if k%3 == 0 {
 					l.Take()
-				} else if !l.Try() {
+				} else if k%3 == 1 && !l.Try() || k%3 == 2 && !l.Grab() {
 					runtime.Gosched()
 					continue
 				}
@@ -33,7 +33,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("%d of %d", n, threads*count)
 	}
 	l.Take()
-	if l.Try() {
+	if l.Try() || l.Grab() {
 		t.Error("a lock is taken twice")
 	}
 	l.Give()

@@ -25,6 +25,7 @@ import (
 const (
 	maxMatchReceives = 15360
 	maxMatchSends    = 16384
+	maxMatchStripes  = 8
 	// maxSoftReceives is the most where software matches.
 	maxSoftReceives = 1 << 20
 )
@@ -154,6 +155,7 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 		return nil, err
 	}
 	match := matchConfig(e.Config, pid, e.Receives, e.Sends)
+	match.Stripes = min(e.Stripes, maxMatchStripes)
 	for _, k := range e.Keys { // they were admitted
 		_, vni, err := matchKey(authkey.Key(k.Secret))
 		if err != nil {

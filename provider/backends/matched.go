@@ -11,6 +11,7 @@ type Matched struct {
 	Source   []byte // its name, as the device has it
 	Receives int    // that may be posted
 	Sends    int    // operations of others that may be in flight
+	Stripes  int    // transmit queues that the endpoint may have, 0: one
 	Keys     []hw.Key
 	Direct   bool // C calls Go without the runtime
 }

@@ -31,7 +31,8 @@ func TestDirectAlone(t *testing.T) {
 	}
 	cache.Put(m)
 
-	e.ops.mu.Take() // a lock that nobody gives back
+	lease := &e.ops.stripes[0].lease
+	lease.Take() // nobody gives it back
 	p := receive(8)
 	if code := e.DirectReceive(p); code != hot.PostMatch || gate.Inside != hot.GateAlone || !e.Left() {
 		t.Fatalf("alone: %d, the gate in state %d, left %v", code, gate.Inside, e.Left())
@@ -41,11 +42,11 @@ func TestDirectAlone(t *testing.T) {
 		t.Errorf("an event, alone: %v, %v", wanted, ok)
 	}
 	gate.Leave()
-	e.ops.mu.Take()
-	if e.ops.mu.Try() {
-		t.Error("a thread outside has a lock that is another's")
+	lease.Take()
+	if lease.Try() {
+		t.Error("a thread outside has a lease that is another's")
 	}
-	e.ops.mu.Give()
+	lease.Give()
 
 	gate.Share()
 	if code := e.DirectReceive(receive(8)); code != hot.PostMatch || gate.Inside != hot.GateOut {

@@ -120,6 +120,7 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	}
 	m.To = to
 	o := performing(p, to)
+	o.hint = c.hint
 	return e.post("atomic", &o, func(context uint64) error {
 		m.Context = context
 		return e.atomics.PostAtomic(&m)

@@ -2,6 +2,7 @@ package matched
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
@@ -10,6 +11,7 @@ import (
 // call is what a post gives to the device. It is memory for the time of the call: what goes through an interface would
 // be allocated each time.
 type call struct {
+	hint     uint32 // operation.hint: no two have the same
 	send     hw.MatchSend
 	receive  hw.MatchReceive
 	transfer hw.MatchTransfer
@@ -17,7 +19,10 @@ type call struct {
 	post     hot.Post // the operation
 }
 
-var calls = sync.Pool{New: func() any { return new(call) }}
+var calls = sync.Pool{New: func() any { return &call{hint: made.Add(1)} }}
+
+// made is how many there were. Any thread that makes one adds.
+var made atomic.Uint32
 
 // done gives the memory back, and keeps nothing of what it names.
 func (c *call) done() {

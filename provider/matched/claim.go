@@ -2,9 +2,11 @@ package matched
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/order"
 )
 
 // FI_PEEK, FI_CLAIM and FI_DISCARD, as fi_tagged(3) defines them:
@@ -17,6 +19,46 @@ import (
 
 // contextNone is the context of what is not waited for: no operation has it.
 const contextNone = ^uint64(0)
+
+// claims are messages that were set aside for receives, in the order in which they were found.
+type claims struct {
+	lock order.Lock // guards list
+	list []claim
+}
+
+// claim is a message that was set aside for the receive with a context of the application's.
+type claim struct {
+	context uint64
+	tagged  bool
+	name    hw.Claim
+}
+
+// add keeps a claim.
+func (s *claims) add(c claim) {
+	s.lock.Take()
+	defer s.lock.Give()
+	s.list = append(s.list, c)
+}
+
+// take gives out the oldest claim of a context.
+func (s *claims) take(context uint64, tagged bool) (c claim, ok bool) {
+	s.lock.Take()
+	defer s.lock.Give()
+	for k, c := range s.list {
+		if c.context == context && c.tagged == tagged {
+			s.list = slices.Delete(s.list, k, k+1)
+			return c, true
+		}
+	}
+	return c, false
+}
+
+// undo puts a claim back that was given out, as the oldest.
+func (s *claims) undo(c claim) {
+	s.lock.Take()
+	defer s.lock.Give()
+	s.list = slices.Insert(s.list, 0, c)
+}
 
 // search posts a search.
 func (e *Endpoint) search(o *operation, m *hw.MatchReceive) error {
@@ -34,7 +76,7 @@ func (e *Endpoint) search(o *operation, m *hw.MatchReceive) error {
 func (e *Endpoint) found(o *operation, c hw.Claim) {
 	switch {
 	case o.flags&fi.Claim != 0:
-		e.ops.setAside(claim{o.context, o.tagged, c})
+		e.ops.claims.add(claim{o.context, o.tagged, c})
 	case o.flags&fi.Discard != 0:
 		e.discards = append(e.discards, c)
 		e.discard()
@@ -55,7 +97,7 @@ func (e *Endpoint) discard() {
 // receiveClaimed posts the receive of a message that was set aside. Errors: fi.ENOMSG if there is none, and what post
 // returns.
 func (e *Endpoint) receiveClaimed(o *operation, m *hw.MatchReceive) error {
-	c, ok := e.ops.claimed(o.context, o.tagged)
+	c, ok := e.ops.claims.take(o.context, o.tagged)
 	if !ok {
 		e.release(o)
 		return refuse(fi.ENOMSG, "receive: no message is claimed with context %#x", o.context)
@@ -65,7 +107,7 @@ func (e *Endpoint) receiveClaimed(o *operation, m *hw.MatchReceive) error {
 		return e.claimer.ReceiveClaimed(c.name, m)
 	}, m.More)
 	if err != nil {
-		e.ops.notTaken(c)
+		e.ops.claims.undo(c)
 	}
 	return err
 }

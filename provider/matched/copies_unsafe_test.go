@@ -63,19 +63,21 @@ func TestCopies(t *testing.T) {
 			t.Errorf("send %d goes from %+v", k, s.Local)
 		}
 	}
-	if err := send(0, 193); err != fi.EAGAIN || len(e.copies.free) != 1 {
-		t.Errorf("a send that there is no room for: %v, %d buffers are free", err, len(e.copies.free))
+	if err := send(0, 193); err != fi.EAGAIN || e.ops.stripes[0].copies.Len() != 1 {
+		t.Errorf("a send that there is no room for: %v, %d buffers are free", err, e.ops.stripes[0].copies.Len())
 	}
 	d.on(&hw.MatchEvent{Kind: hw.MatchSent, Context: d.sends[7].Context, Last: true})
 	if err := send(9, copyBytes); err != nil || ended != 1 {
 		t.Fatalf("after %d ends: %v", ended, err)
 	}
-	if last := d.sends[len(d.sends)-1]; last.Local.Addr != d.sends[7].Local.Addr {
-		t.Errorf("%+v: not the buffer that is free", last.Local)
+	for k, s := range d.sends[:copyCount-1] {
+		if last := d.sends[len(d.sends)-1]; k != 7 && last.Local.Addr == s.Local.Addr {
+			t.Errorf("%+v: the buffer of send %d, which is under way", last.Local, k)
+		}
 	}
 	d.on(&hw.MatchEvent{Kind: hw.MatchSent, Context: d.sends[8].Context, Last: true})
-	if d.err = hw.ErrNoResource; send(9, copyBytes) != fi.EAGAIN || len(e.copies.free) != 2 {
-		t.Errorf("the device has no room: %d buffers are free", len(e.copies.free))
+	if d.err = hw.ErrNoResource; send(9, copyBytes) != fi.EAGAIN || e.ops.stripes[0].copies.Len() != 2 {
+		t.Errorf("the device has no room: %d buffers are free", e.ops.stripes[0].copies.Len())
 	}
 	if err := e.Close(); err != nil || domain.closed != 1 {
 		t.Errorf("close: %v, memory closed %d times", err, domain.closed)
@@ -86,7 +88,7 @@ func TestCopies(t *testing.T) {
 func TestCopiesWithout(t *testing.T) {
 	d := &device{}
 	e := Open(Options{Iface: d, Matcher: d, Limit: 1, Copies: &copyDomain{err: hw.ErrNoResource}})
-	if n := e.copies.take(8); n != 0 {
+	if n := e.ops.copy(0); n != 0 {
 		t.Errorf("buffer %d", n)
 	}
 	if err := e.Close(); err != nil {

@@ -166,32 +166,19 @@ func (e *Endpoint) place(p *hot.Post, o *operation, alone bool) uintptr {
 	if way == wayInline || o.kind == kindReceive {
 		m.Buf = p.Buf
 	}
-	if !e.ops.mu.Try() {
-		return e.unregister(p, o.memory, hot.PostGo)
-	}
 	if o.flags&fi.Fence != 0 && e.ops.underway(o.to) {
-		e.ops.mu.Give()
 		return e.unregister(p, o.memory, hot.PostAgain)
 	}
-	if copied {
-		o.copied = e.copies.take(p.Len)
-	}
-	context, ok := uint64(0), !copied || o.copied != 0
-	if ok {
-		context, ok = e.ops.enter(o)
-	}
-	if !ok {
-		e.copies.put(o.copied)
-	}
-	e.ops.mu.Give()
+	at, ok := e.ops.claim(p.Thread, copied)
 	if !ok {
 		return e.unregister(p, o.memory, hot.PostGo)
 	}
+	o.copied = uint16(at.buffer)
 	if copied {
 		m.At = e.copies.placed.At + uint64(e.copies.fill(o.copied, uint64(p.Buf), p.Len))
 		m.Space = e.copies.placed.Space
 	}
-	m.Context = context
+	m.Context = e.ops.enter(at, o)
 	if p.Flags&fi.More != 0 {
 		m.Kind |= hot.MatchMore
 		e.leaveBell(alone)
@@ -219,14 +206,16 @@ func (e *Endpoint) unregister(p *hot.Post, memory uint32, code uintptr) uintptr 
 }
 
 // DirectRefused takes an operation back that the device has not taken. It returns hot.PostAgain or hot.PostGo, as the
-// device says (hot.Post.Sent), or hot.PostReturn, where another thread has the table or the cache for long.
+// device says (hot.Post.Sent), or hot.PostReturn, where another thread has the stripe or the cache for long.
 func (e *Endpoint) DirectRefused(p *hot.Post) uintptr {
-	if !e.ops.mu.Try() {
-		return hot.PostReturn
+	o, s := e.ops.at(p.Match.Context)
+	memory := uint32(0)
+	if o != nil {
+		if !s.lease.Try() {
+			return hot.PostReturn
+		}
+		memory = e.revoke(o, s, p)
 	}
-	memory := e.revoke(p.Match.Context)
-	e.ops.mu.Give()
-	p.Match.Context = contextNone
 	code := uintptr(hot.PostGo)
 	if p.Sent == hot.PathFull {
 		code = hot.PostAgain
@@ -236,27 +225,26 @@ func (e *Endpoint) DirectRefused(p *hot.Post) uintptr {
 
 // TakeBack does what is left of that behind hot.PostReturn.
 func (e *Endpoint) TakeBack(p *hot.Post) {
-	e.ops.mu.Take()
-	memory := e.revoke(p.Match.Context)
-	e.ops.mu.Give()
-	if memory == 0 {
-		memory = uint32(p.Request)
+	memory := uint32(p.Request)
+	if o, s := e.ops.at(p.Match.Context); o != nil {
+		s.lease.Take()
+		memory = e.revoke(o, s, p)
 	}
 	if memory != 0 {
 		e.o.Cache.PutNumber(memory)
 	}
 }
 
-// revoke gives the place of an operation and its copy back, and returns its registration, 0: none. The caller has the
-// table's lock.
-func (e *Endpoint) revoke(context uint64) (memory uint32) {
-	o := e.ops.at(context)
-	if o == nil {
-		return 0
-	}
+// revoke gives back the place of an operation that place has entered, and its copy, and returns its registration, 0:
+// none. It ends the lease of the stripe, which the caller has.
+func (e *Endpoint) revoke(o *place, s *tableStripe, p *hot.Post) (memory uint32) {
 	memory = o.memory
-	e.copies.put(o.copied)
-	e.ops.end(o, context)
+	if o.copied != 0 {
+		s.copies.Undo(uint32(o.copied))
+	}
+	e.ops.revoke(o, s, p.Match.Context)
+	s.lease.Give()
+	p.Match.Context = contextNone
 	return memory
 }
 
@@ -270,21 +258,18 @@ func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) (wanted, ok bool
 			return false, false
 		}
 	}
-	if !e.ops.mu.Try() {
+	o, s := e.ops.at(ev.Context)
+	if o == nil {
+		return false, true
+	}
+	// The domain counts deferred work.
+	if o.flags&workFlag != 0 || o.memory != 0 && !e.o.Cache.Drop(o.memory) {
 		return false, false
 	}
-	o := e.ops.at(ev.Context)
-	wanted = o != nil
-	// The domain counts deferred work.
-	ok = !wanted || o.flags&workFlag == 0 && (o.memory == 0 || e.o.Cache.Drop(o.memory))
-	if ok && wanted {
-		c.fill(o, ev)
-		c.Entry.Src = source
-		e.copies.put(o.copied)
-		e.ops.end(o, ev.Context)
-	}
-	e.ops.mu.Give()
-	return wanted, ok
+	c.fill(&o.operation, ev)
+	c.Entry.Src = source
+	e.ops.end(o, s, ev.Context)
+	return true, true
 }
 
 // MatchedEvent takes in an event that DirectEnd has left. Lease.

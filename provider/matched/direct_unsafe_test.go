@@ -159,16 +159,16 @@ func TestDirectHeld(t *testing.T) {
 		}
 	}
 	post()
-	e.ops.mu.Take()
+	e.ops.stripes[0].lease.Take()
 	p.Sent = hot.PathFull
 	if code := e.DirectRefused(p); code != hot.PostReturn || p.Sent != hot.PathFull {
-		t.Errorf("the table is another's: %d", code)
+		t.Errorf("the stripe is another's: %d", code)
 	}
 	if other := receive(); e.DirectReceive(other) != hot.PostGo {
-		t.Error("a receive is entered into a table that is another's")
+		t.Error("a receive is entered into a stripe that is another's")
 	}
-	e.ops.mu.Give()
-	returned("the table was another's")
+	e.ops.stripes[0].lease.Give()
+	returned("the stripe was another's")
 
 	post()
 	w.covers = func() { // the cache is locked

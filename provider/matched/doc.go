@@ -6,8 +6,10 @@
 //
 // # Threads
 //
-// Any thread may post. A mutex guards the table of operations; the device is called without it. Progress
-// belongs to the holder of the progress lease, which calls the device and completes operations.
+// Any thread may post. The table of operations is in stripes: a post leases one while it takes a place from it, and
+// calls the device without a lease. Progress belongs to the holder of the progress lease, which calls the device,
+// completes operations, and gives their places back without the lease of a stripe. So two threads that post, and one
+// that makes progress, meet in none of the table's locks as long as there are as many stripes as threads that post.
 //
 // # Memory
 //

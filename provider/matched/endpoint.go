@@ -35,6 +35,9 @@ type Options struct {
 	Caps, Order uint64
 	// Limit is how many operations may be under way.
 	Limit int
+	// Stripes is how many threads may post at once without waiting for each other, 0 means 1. Fewer are made for a
+	// small Limit.
+	Stripes int
 	// Address finds what is at an address. Any thread. Errors: fi.EINVAL (nothing), hw.ErrInvalid and
 	// hw.ErrUnreachable (nothing that can be reached). name is memory for its name, for the time of the call.
 	Address func(a fi.Addr, name []byte) (hw.MatchAddress, error)
@@ -90,15 +93,14 @@ const DefaultMinMulti = 64
 
 // Open makes an endpoint over an interface, of which it becomes the owner.
 func Open(o Options) *Endpoint {
-	e := &Endpoint{o: o, attr: o.Matcher.MatchAttr(), ops: newTable(o.Limit)}
+	e := &Endpoint{o: o, attr: o.Matcher.MatchAttr(), ops: newTable(o.Limit, o.Stripes, o.Gate.Word())}
 	e.claimer, _ = o.Matcher.(hw.Claimer)
 	e.memory, _ = o.Matcher.(hw.MemoryMatcher)
 	e.atomics, _ = o.Matcher.(hw.AtomicMatcher)
 	e.addresses.open()
 	e.senders.open()
 	e.minMulti.Store(DefaultMinMulti)
-	e.copies.open(o.Copies)
-	e.ops.mu.Alone(o.Gate.Word())
+	e.copies.open(o.Copies, e.ops)
 	o.Matcher.OnMatch(e.event)
 	return e
 }
@@ -108,8 +110,8 @@ func Open(o Options) *Endpoint {
 func (e *Endpoint) Close() error {
 	e.closing.Store(true)
 	err := e.o.Iface.Close()
-	for n := range e.ops.ops {
-		if o := &e.ops.ops[n]; o.used && o.memory != 0 {
+	for n := range e.ops.places {
+		if o := &e.ops.places[n]; o.word&1 != 0 && o.memory != 0 {
 			e.left = append(e.left, o.memory)
 		}
 	}
@@ -227,29 +229,31 @@ func (e *Endpoint) register(what string, o *operation, v fi.IOVec, access hw.Acc
 	return segmentAt(uint64(v.Base), v.Len, m.Memory()), nil
 }
 
-// copy gives out a buffer for a copy of n bytes, 0: there is none.
-func (e *Endpoint) copy(n uint64) uint16 {
-	e.ops.mu.Take()
-	defer e.ops.mu.Give()
-	return e.copies.take(n)
-}
-
 // drop ends an operation that the device has not taken.
 func (e *Endpoint) drop(context uint64) {
-	if o, ok := e.ops.take(context, true); ok {
-		e.release(&o)
+	p, s := e.ops.at(context)
+	if p == nil {
+		return
+	}
+	o := p.operation
+	s.lease.Take()
+	e.ops.revoke(p, s, context)
+	s.lease.Give()
+	e.release(&o)
+}
+
+// release gives back what an operation that the device has not taken was to have it read or write.
+func (e *Endpoint) release(o *operation) {
+	e.unregistered(o)
+	if o.copied != 0 {
+		e.ops.uncopy(o.copied)
 	}
 }
 
-// release gives back what an operation had the device read or write.
-func (e *Endpoint) release(o *operation) {
+// unregistered gives back the registration of an operation.
+func (e *Endpoint) unregistered(o *operation) {
 	if o.memory != 0 {
 		e.o.Cache.PutNumber(o.memory)
-	}
-	if o.copied != 0 {
-		e.ops.mu.Take()
-		e.copies.put(o.copied)
-		e.ops.mu.Give()
 	}
 }
 

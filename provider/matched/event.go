@@ -113,8 +113,13 @@ func short(ev *hw.MatchEvent) hot.MatchEvent {
 // leave takes an operation out of the table, if last, and gives back what it had. False: there is nothing to report.
 // Lease.
 func (e *Endpoint) leave(context uint64, last bool) (o operation, ok bool) {
-	if o, ok = e.ops.take(context, last); !ok {
+	p, s := e.ops.at(context)
+	if p == nil {
 		return o, false
+	}
+	o = p.operation
+	if last {
+		e.ops.end(p, s, context)
 	}
 	if e.closing.Load() {
 		if last && o.memory != 0 {
@@ -123,7 +128,7 @@ func (e *Endpoint) leave(context uint64, last bool) (o operation, ok bool) {
 		return o, false
 	}
 	if last {
-		e.release(&o)
+		e.unregistered(&o)
 	}
 	return o, true
 }

@@ -80,6 +80,7 @@ func (e *Endpoint) Send(s *Send) error {
 		return refuse(Errno(err), "send to address %d: %v", s.Dest, err)
 	}
 	o := sending(p, to)
+	o.hint = c.hint
 	m := &c.send
 	*m = hw.MatchSend{To: to, Tagged: s.Tagged, Tag: s.Tag, Data: s.Data, HasData: s.HasData,
 		Matched: s.Flags&fi.MatchComplete != 0, More: s.Flags&fi.More != 0}
@@ -101,7 +102,7 @@ func (e *Endpoint) bring(what string, o *operation, addr uint64) (inject []byte,
 	case wayInline:
 		return bytesAt(addr, o.len), local, nil
 	case wayCopied:
-		if o.copied = e.copy(o.len); o.copied != 0 {
+		if o.copied = e.ops.copy(o.hint); o.copied != 0 {
 			return nil, e.copies.segment(o.copied, addr, o.len), nil
 		}
 	}
@@ -172,6 +173,7 @@ func (e *Endpoint) Receive(r *Receive) error {
 		return err
 	}
 	o := receiving(p)
+	o.hint = c.hint
 	m := &c.receive
 	*m = hw.MatchReceive{From: hw.AnyAddress, Tagged: r.Tagged, Tag: r.Tag & e.attr.TagMask,
 		Ignore: r.Ignore & e.attr.TagMask, Multi: r.Flags&fi.MultiRecv != 0, More: r.Flags&fi.More != 0}

@@ -93,6 +93,7 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 		return refuse(Errno(err), "%s at address %d: %v", what, t.Dest, err)
 	}
 	o := transferring(p, to)
+	o.hint = c.hint
 	m := &c.transfer
 	*m = hw.MatchTransfer{To: to, Key: p.Key, Offset: p.Header, Get: t.Read, Data: t.Data,
 		HasData: t.data(), Events: e.reportsToOwner(), Ordered: e.o.Order&orderedWrites != 0,

@@ -19,8 +19,8 @@ struct weft_cxi_bell {
 typedef uintptr_t (*weft_cxi_enter)(uintptr_t entry, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d);
 
 /* How many words and queues a poll may read; of words, which it reads by fours, a multiple of four. */
-#define WEFT_CXI_WORDS 16
-#define WEFT_CXI_QUEUES 8
+#define WEFT_CXI_WORDS 20
+#define WEFT_CXI_QUEUES 12
 
 /* What a poll without Go reads. The NIC's events and the words are read where they lie; all else is immutable but queues. */
 struct weft_cxi_watch {
@@ -54,8 +54,8 @@ struct weft_cxi_path {
 };
 
 _Static_assert(sizeof(struct weft_cxi_bell) == 24, "mirrored by type Bell");
-_Static_assert(sizeof(struct weft_cxi_watch) == 280, "mirrored by type Watch");
-_Static_assert(sizeof(struct weft_cxi_port) == 432, "mirrored by type Port");
+_Static_assert(sizeof(struct weft_cxi_watch) == 376, "mirrored by type Watch");
+_Static_assert(sizeof(struct weft_cxi_port) == 528, "mirrored by type Port");
 _Static_assert(sizeof(struct weft_cxi_path) == 40, "mirrored by type Path");
 
 /* What next and flush say beside WEFT_PORT_*: they are to be called again. */

@@ -1,0 +1,230 @@
+package freering
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weft-fabric/weft/internal/interleave"
+)
+
+// TestRing: numbers come in the order in which they were put, behind those that were given back, and none comes that is
+// not there.
+func TestRing(t *testing.T) {
+	for _, count := range []uint32{1, 2, 3, 4, 7} {
+		var r Ring
+		r.Open(10, count)
+		taken := []uint32{}
+		take := func() {
+			n, ok := r.Take()
+			if !ok {
+				t.Fatalf("%d numbers: none after %d", count, taken)
+			}
+			taken = append(taken, n)
+		}
+		for range count {
+			take()
+		}
+		if n, ok := r.Take(); ok || r.Len() != 0 {
+			t.Errorf("%d numbers: one more, %d, %d left", count, n, r.Len())
+		}
+		for round := range 3 * count { // positions go round
+			r.Put(taken[0])
+			taken = taken[1:]
+			if take(); taken[len(taken)-1] != 10+round%count {
+				t.Fatalf("%d numbers, round %d: %d", count, round, taken)
+			}
+		}
+		last := taken[len(taken)-1]
+		r.Undo(last)
+		if n, ok := r.Take(); !ok || n != last || r.Len() != 0 {
+			t.Errorf("%d numbers: %d comes back as %d, %d left", count, last, n, r.Len())
+		}
+	}
+}
+
+// ringRules are mutants.
+type ringRules struct {
+	tailFirst bool // Put says that there is a number before it is there
+	noTail    bool // Take does not ask how far Put is
+	keptHead  bool // Undo leaves head
+}
+
+// The words of ringProgram: a ring of four slots with three numbers, what was handed over, and whether a number is
+// used.
+const (
+	ringHead = interleave.Word(0)
+	ringTail = interleave.Word(1)
+	ringSlot = interleave.Word(2) // and the next three
+	ringHand = interleave.Word(6) // a number on its way from the taker to the giver; 0: none
+	ringUser = interleave.Word(7) // of number 1, and so on: 1 while something has it
+	ringMask = 3
+)
+
+// slotOf is the slot of a position.
+func slotOf(position uint64) interleave.Word { return ringSlot + interleave.Word(position&ringMask) }
+
+func ringTake(t *interleave.T, rules ringRules) (n uint64) {
+	h := t.Load(ringHead)
+	if !rules.noTail && h == t.Load(ringTail) {
+		return 0
+	}
+	n = t.Load(slotOf(h))
+	t.Store(ringHead, h+1)
+	t.Check(n != 0, "an empty slot is taken")
+	if n != 0 {
+		user := ringUser + interleave.Word(n-1)
+		t.Check(t.Swap(user, 1) == 0, "number %d is given to two", n)
+	}
+	return n
+}
+
+// ringProgram has a taker that takes numbers, gives one back, and hands one over, which it needs again as all others
+// are used, and a giver that puts what it is handed.
+func ringProgram(rules ringRules) *interleave.Program {
+	const numbers = 3
+	waits := func(t *interleave.T) (n uint64) {
+		for n = ringTake(t, rules); n == 0; n = ringTake(t, rules) {
+			t.Pause()
+		}
+		return n
+	}
+	hand := func(t *interleave.T, n uint64) {
+		t.Await(func(m interleave.Memory) bool { return m.Load(ringHand) == 0 })
+		t.Swap(ringHand, n)
+	}
+	taker := func(t *interleave.T) {
+		hand(t, waits(t))
+		n := waits(t)
+		t.Swap(ringUser+interleave.Word(n-1), 0)
+		h := t.Load(ringHead) - 1
+		t.Store(slotOf(h), n)
+		if !rules.keptHead {
+			t.Store(ringHead, h)
+		}
+		var taken [numbers]uint64
+		for k := range taken {
+			taken[k] = waits(t)
+		}
+		for _, n := range taken {
+			hand(t, n)
+		}
+	}
+	giver := func(t *interleave.T) {
+		for round := range uint64(1 + numbers) {
+			t.At(round)
+			t.Await(func(m interleave.Memory) bool { return m.Load(ringHand) != 0 })
+			n := t.Swap(ringHand, 0)
+			t.Swap(ringUser+interleave.Word(n-1), 0)
+			tail := t.Load(ringTail)
+			if rules.tailFirst {
+				t.Store(ringTail, tail+1)
+				t.Store(slotOf(tail), n)
+			} else {
+				t.Store(slotOf(tail), n)
+				t.Store(ringTail, tail+1)
+			}
+		}
+	}
+	return &interleave.Program{
+		Names: []string{"head", "tail", "slot0", "slot1", "slot2", "slot3", "hand", "user1", "user2", "user3"},
+		TSO:   true,
+		Init: func(w []uint64) {
+			w[ringTail], w[ringSlot], w[ringSlot+1], w[ringSlot+2] = 3, 1, 2, 3
+		},
+		Threads: []interleave.Thread{
+			{Name: "taker", Body: taker}, {Name: "giver", Body: giver},
+		},
+		Final: func(m interleave.Memory, _ []bool) error {
+			h := m.Load(ringHead)
+			if n := m.Load(ringTail) - h; n != 3 {
+				return fmt.Errorf("%d of 3 numbers are left", n)
+			}
+			if sum := m.Load(slotOf(h)) + m.Load(slotOf(h+1)) + m.Load(slotOf(h+2)); sum != 6 {
+				return fmt.Errorf("the numbers left add up to %d", sum)
+			}
+			return nil
+		},
+	}
+}
+
+// TestModel runs the ring in every order of its steps; mutants are found.
+func TestModel(t *testing.T) {
+	r, err := interleave.Explore(ringProgram(ringRules{}))
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("%+v", r)
+	for name, rules := range map[string]ringRules{
+		"a number is announced before it is there": {tailFirst: true},
+		"what is not there is taken":               {noTail: true},
+		"what is given back is lost":               {keptHead: true},
+	} {
+		if _, err := interleave.Explore(ringProgram(rules)); err == nil {
+			t.Errorf("%s: not found", name)
+		}
+	}
+}
+
+// TestStress: two threads that take under a lock and two that put under another, with an asker, on memory that each
+// holder of a number writes plainly.
+func TestStress(t *testing.T) {
+	const numbers, rounds = 5, 4000
+	var r Ring
+	r.Open(0, numbers)
+	var takers, givers sync.Mutex
+	var used [numbers]int
+	hand := make(chan uint32, numbers)
+	var left, done atomic.Int64
+	left.Store(rounds)
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for left.Load() > 0 {
+				takers.Lock()
+				n, ok := r.Take()
+				if ok && left.Load()%3 == 0 {
+					r.Undo(n)
+					n, ok = r.Take()
+				}
+				takers.Unlock()
+				if !ok {
+					runtime.Gosched()
+					continue
+				}
+				used[n]++
+				hand <- n
+				left.Add(-1)
+			}
+		})
+		all.Go(func() {
+			for done.Load() < rounds {
+				select {
+				case n := <-hand:
+					used[n]++
+					givers.Lock()
+					r.Put(n)
+					givers.Unlock()
+					done.Add(1)
+				default:
+					_ = r.Len()
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	all.Wait()
+	for len(hand) > 0 {
+		r.Put(<-hand)
+	}
+	seen := [numbers]bool{}
+	for range numbers {
+		n, ok := r.Take()
+		if !ok || seen[n] {
+			t.Fatalf("number %d, %v, is lost or there twice", n, ok)
+		}
+		seen[n] = true
+	}
+}
