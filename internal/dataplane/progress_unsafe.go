@@ -169,12 +169,21 @@ func PostsAreWork(rx *hot.Rx) bool {
 	return atomic.LoadUint32(&rx.WantPosts) != 0 && mpsc.View(&rx.Posts).Ready(atomic.LoadUint64(&rx.PostsHead))
 }
 
-// lease takes the progress lease of the receive context that ep was seen to deliver into; unlease gives it back. The
-// endpoint may have been closed, and its memory and the context's reused, since the list was read: closing takes the
-// context away from the endpoint under the lease, so the holder goes on only if the endpoint still has it. An exclusive
-// context (FI_THREAD_DOMAIN) has no lease to take.
+// lease takes the progress lease of the receive context that ep was seen to deliver into; unlease gives it back. An
+// exclusive context (FI_THREAD_DOMAIN) has no lease to take.
 func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
-	if rx.Flags&hot.RxExclusive == 0 && !takeLease(p, ep, rx) {
+	if rx.Flags&hot.RxExclusive == 0 && !leaseShared(p, ep, rx) {
+		return false
+	}
+	p.Rx, p.Handle = uintptr(unsafe.Pointer(rx)), rx.Handle
+	return true
+}
+
+// leaseShared is lease of a context that several threads use. The endpoint may have been closed, and its memory and the
+// context's reused, since the list was read: closing takes the context away from the endpoint under the lease, so the
+// holder goes on only if the endpoint still has it.
+func leaseShared(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
+	if !takeLease(p, ep, rx) {
 		countBusy(p, ep)
 		return false
 	}
@@ -182,7 +191,6 @@ func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
 		unlease(p, rx)
 		return false
 	}
-	p.Rx, p.Handle = uintptr(unsafe.Pointer(rx)), rx.Handle
 	return true
 }
 
@@ -253,25 +261,34 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 // read: clearing the whole structure would cost a noticeable part of a message's time.
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
-	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), readerOf(p, ep.RxCQ), 0
-	if d.TxReader = d.Reader; ep.TxCQ != ep.RxCQ {
-		d.TxReader = readerOf(p, ep.TxCQ)
-	}
+	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
 	d.Begun, d.Todo, d.Worked, d.Finish = 0, 0, 0, 0
 	d.Messages, d.Bytes, d.Polls, d.Stream = 0, 0, 0, 0
+	if !readsInto(p) {
+		return
+	}
+	to := uintptr(unsafe.Pointer(&p.Reader))
+	if p.Reader.CQ == ep.RxCQ {
+		d.Reader = to
+	}
+	if p.Reader.CQ == ep.TxCQ {
+		d.TxReader = to
+	}
 }
 
-// readerOf is the reader to which completions of a queue go instead of to the queue, 0: none. There is none while the
-// queue has completions that another thread wrote: those come first.
-func readerOf(p *hot.Poll, queue uintptr) uintptr {
-	if p.Direct == 0 || p.Reader.CQ != queue || p.Reader.Left == 0 {
-		return 0
+// readsInto reports whether completions of the queue that is read go to the reader instead of to the queue. They do
+// not while the queue has completions that another thread wrote: those come first.
+func readsInto(p *hot.Poll) bool {
+	if p.Direct == 0 || p.Reader.Left == 0 {
+		return false
 	}
-	q := (*hot.CQ)(pointer(queue))
-	if !cqring.Exclusive(q) && (atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable()) {
-		return 0
-	}
-	return uintptr(unsafe.Pointer(&p.Reader))
+	q := (*hot.CQ)(pointer(p.Reader.CQ))
+	return cqring.Exclusive(q) || !hasOlder(q)
+}
+
+// hasOlder reports whether a queue has completions that progress has written, of any thread.
+func hasOlder(q *hot.CQ) bool {
+	return atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable()
 }
 
 // deliverRings takes in what has arrived in shared memory.
