@@ -41,26 +41,29 @@ const (
 func (r *Receiver) Accept(ep *hot.EP, d *hot.Delivery) Verdict {
 	rx := context(ep)
 	eng := r.Engine(d.Flags&hot.MessageTagged != 0)
-	rv := eng.Arrive(d.ID, d.Tag)
-	if rv == nil {
-		post := headPost(rx)
-		if post != nil && !r.plainMatch(eng, post, d) {
-			var ok bool
-			if post, rv, ok = r.behind(rx, eng, post, d); !ok {
-				return Refused
-			}
-		}
-		if post != nil {
-			context, buf, flags := post.Context, post.Buf, post.Flags
-			dropPost(rx, post)
-			move(uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
-			return finish(ep, d, context, flags, buf)
-		}
+	if rv := eng.Arrive(d.ID, d.Tag); rv != nil {
+		return r.deliverMatched(ep, eng, rv, d)
 	}
-	if rv == nil {
+	post := headPost(rx)
+	if post == nil {
 		return r.hold(ep, rx, eng, d)
 	}
-	return r.deliverMatched(ep, eng, rv, d)
+	if !r.plainMatch(eng, post, d) {
+		plain, rv, ok := r.behind(rx, eng, post, d)
+		switch {
+		case !ok:
+			return Refused
+		case rv != nil:
+			return r.deliverMatched(ep, eng, rv, d)
+		case plain == nil:
+			return r.hold(ep, rx, eng, d)
+		}
+		post = plain
+	}
+	context, buf, flags := post.Context, post.Buf, post.Flags
+	dropPost(rx, post)
+	move(uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
+	return finish(ep, d, context, flags, buf)
 }
 
 // deliverMatched gives the message at hand to the receive that it has matched.
@@ -110,18 +113,19 @@ func (r *Receiver) Retire(eng *match.Engine, rv *match.Recv) uint64 {
 	return fi.MultiRecv
 }
 
+// receiveKinds are the flags of a receive's completion by the hot.Message* of the message.
+var receiveKinds = [...]uint64{
+	0:                                   fi.Recv | fi.Msg,
+	hot.MessageTagged:                   fi.Recv | fi.Tagged,
+	hot.MessageData:                     fi.Recv | fi.Msg | fi.RemoteCQData,
+	hot.MessageTagged | hot.MessageData: fi.Recv | fi.Tagged | fi.RemoteCQData,
+}
+
 // finish completes a receive whose message, the one at hand, is in its buffer.
 func finish(ep *hot.EP, d *hot.Delivery, context, flags, buf uint64) Verdict {
 	verdict := Delivered
 	if ep.RxCQ != 0 && (ep.Flags&hot.EPRxSelective == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
-		kind := fi.Recv | fi.Msg
-		if d.Flags&hot.MessageTagged != 0 {
-			kind = fi.Recv | fi.Tagged
-		}
-		if d.Flags&hot.MessageData != 0 {
-			kind |= fi.RemoteCQData
-		}
-		kind |= flags & fi.MultiRecv
+		kind := receiveKinds[d.Flags&(hot.MessageTagged|hot.MessageData)] | flags&fi.MultiRecv
 		q := (*hot.CQ)(pointer(ep.RxCQ))
 		if to := reader(d); to != nil && to.Left != 0 {
 			putWords(to, q.Format, context, kind, d.Length, buf, d.Data, d.Tag)

@@ -69,17 +69,8 @@ func deliver(d *hot.Delivery) uintptr {
 		}
 		stopFull(d)
 	}
-	for d.Rings != 0 {
-		if code := takeIn(d, ep, r); code != next {
-			return code
-		}
-		if d.Ring++; d.Ring >= rxRings(ep) {
-			d.Ring = 0
-		}
-		d.Stream = 0
-		if d.Rings--; d.Rings != 0 {
-			d.Budget = budget(d, ep)
-		}
+	if code := takeIn(d, ep, r); code != next {
+		return code
 	}
 	if d.Begun == begunSearch && !full(d) {
 		if code := searchAgain(r, d, ep, rx); code != next {
@@ -212,31 +203,43 @@ func releaseSlot(in *hot.Inbound, slot unsafe.Pointer) {
 	order.Store64(&in.Head, head+1)
 }
 
-// takeIn takes in what is at the head of the ring at hand.
+// takeIn takes in what is on the rings that are left, from the head of the one at hand on.
 func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
-	in := inbound(d, ep)
-	ring := mpsc.View(&in.Ring)
-	for ; d.Budget != 0; d.Budget-- {
-		slot, owner := ring.Head(in.Head)
-		if slot == nil {
-			if d.Stream != 0 && d.Polls < linger {
-				d.Polls++
-				return hot.DeliveryPause
+	for ; d.Rings != 0; nextRing(d, ep) {
+		in := inbound(d, ep)
+		for ; d.Budget != 0; d.Budget-- {
+			slot, owner := mpsc.View(&in.Ring).Head(in.Head)
+			if slot == nil {
+				if d.Stream != 0 && d.Polls < linger {
+					d.Polls++
+					return hot.DeliveryPause
+				}
+				break
 			}
-			return next
-		}
-		if code := takeOne(d, ep, r, owner, (*hot.Slot)(slot)); code != next {
-			if code != hot.DeliveryGo {
-				d.Budget--
+			if code := takeOne(d, ep, r, owner, (*hot.Slot)(slot)); code != next {
+				if code != hot.DeliveryGo {
+					d.Budget--
+				}
+				return code
 			}
-			return code
-		}
-		if full(d) {
-			d.Rings = 1 // the last one
-			return next
+			if full(d) {
+				d.Rings = 1 // the last one
+				break
+			}
 		}
 	}
 	return next
+}
+
+// nextRing makes the next ring the one at hand.
+func nextRing(d *hot.Delivery, ep *hot.EP) {
+	if d.Ring++; d.Ring >= rxRings(ep) {
+		d.Ring = 0
+	}
+	d.Stream = 0
+	if d.Rings--; d.Rings != 0 {
+		d.Budget = budget(d, ep)
+	}
 }
 
 // takeOne takes in one arrival, or returns the code for what does: the shim or the runtime.
@@ -289,9 +292,10 @@ func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 // takeMessage takes in a message whose payload is in the slot or in a bounce buffer, by matching (Accept).
 func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags()&^hot.SlotBounce != 0 {
+	if src == nil || ep.Flags&hot.EPMatches == 0 {
 		return hot.DeliveryGo
 	}
+	setMessage(d, src, owner, addr, m)
 	flags, head, data := uint32(0), uint32(0), uint64(0)
 	if m.id() >= hot.AMTag {
 		flags = hot.MessageTagged
@@ -299,15 +303,13 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 	if (m.id()-hot.AMMsg)&1 != 0 {
 		flags, head, data = flags|hot.MessageData, 8, *(*uint64)(unsafe.Pointer(&slot.Body))
 	}
+	d.Flags, d.Data = flags, data
 	if m.head() != head {
 		return hot.DeliveryGo
 	}
-	payload := payloadOf(d, src, owner, slot, m)
-	if payload == 0 {
+	if d.Payload = uint64(payloadOf(d, src, owner, slot, m)); d.Payload == 0 {
 		return hot.DeliveryGo
 	}
-	setMessage(d, src, owner, addr, m)
-	d.Payload, d.Length, d.Flags, d.Data = uint64(payload), uint64(m.length()), flags, data
 	verdict := r.Accept(ep, d)
 	switch verdict {
 	case Delivered, Complete, Unexpected:
@@ -333,11 +335,13 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 func payloadOf(d *hot.Delivery, src *hot.Source, owner uint32, slot *hot.Slot, m message) uintptr {
 	d.Bounce = 0
 	at := bodyOf(slot) + uintptr(m.head())
-	switch {
-	case m.flags() != 0:
+	switch m.flags() {
+	case 0:
+		if m.length() <= hot.SlotBody-m.head() {
+			return at
+		}
+	case hot.SlotBounce:
 		return bounced(d, src, owner, at, m.length())
-	case m.length() <= hot.SlotBody-m.head():
-		return at
 	}
 	return 0
 }
@@ -360,5 +364,5 @@ func bounced(d *hot.Delivery, src *hot.Source, owner uint32, at uintptr, length 
 // setMessage makes the message in a slot the one at hand, as far as its sender's line, its address plus one and the slot
 // say what it is; the rest is the caller's to set.
 func setMessage(d *hot.Delivery, src *hot.Source, owner uint32, addr uint64, m message) {
-	d.ID, d.Number, d.Source, d.Addr, d.Tag = src.ID, src.Context, owner-1, addr, m.header
+	d.ID, d.Number, d.Source, d.Addr, d.Tag, d.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length())
 }

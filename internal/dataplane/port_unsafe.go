@@ -81,7 +81,7 @@ func portEnded(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 // behindPort does what else there is to do at an endpoint with a port.
 func behindPort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	if ringsHaveWork(ep) || PostsAreWork(rx) {
-		return deliverRings(p, ep, rx)
+		return deliverRings(p, ep)
 	}
 	unlease(p, rx)
 	return next

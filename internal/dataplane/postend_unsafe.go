@@ -18,11 +18,16 @@ type place struct {
 	ring hot.Ring
 }
 
+// completes reports whether an operation writes a completion.
+func completes(p *hot.Post, ep *hot.EP) bool {
+	return p.Kind&hot.PostInject == 0 && ep.TxCQ != 0 && (ep.Flags&hot.EPTxAlways != 0 || p.Flags&fi.Completion != 0)
+}
+
 // find sets e for an operation, to nowhere if the operation writes no completion. A thread writes to the ring of the
 // stripe that it prefers.
 func (e *place) find(p *hot.Post, ep *hot.EP) {
 	e.at = 0
-	if p.Kind&hot.PostInject != 0 || ep.TxCQ == 0 || ep.Flags&hot.EPTxAlways == 0 && p.Flags&fi.Completion == 0 {
+	if !completes(p, ep) {
 		return
 	}
 	e.at = ep.TxCQ

@@ -30,8 +30,7 @@ func (h *SyncHead) Valid() bool { return h.Flags&^(hot.RTSTagged|hot.RTSData|hot
 // runtime's.
 func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags()&^hot.SlotBounce != 0 ||
-		m.head() != uint32(SyncBytes) {
+	if src == nil || ep.Flags&hot.EPMatches == 0 || m.head() != uint32(SyncBytes) {
 		return hot.DeliveryGo
 	}
 	head := *(*SyncHead)(unsafe.Pointer(&slot.Body))
@@ -47,11 +46,9 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 	if !untilHere { // where it is kept as unexpected, it is acknowledged later
 		d.Flags |= MessageSync | MessageMatch
 	}
-	payload := payloadOf(d, src, owner, slot, m)
-	if payload == 0 {
+	if d.Payload = uint64(payloadOf(d, src, owner, slot, m)); d.Payload == 0 {
 		return hot.DeliveryGo
 	}
-	d.Payload, d.Length = uint64(payload), uint64(m.length())
 	verdict := r.Accept(ep, d)
 	switch verdict {
 	case Refused:
