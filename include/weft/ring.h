@@ -55,8 +55,8 @@ static inline bool weft_ring_ready(const struct weft_ring *r, uint64_t position)
 {
 	uint64_t word = atomic_load_explicit(weft_ring_slot(r, position), memory_order_acquire);
 
-	word ^= position >> r->log2_slots << WEFT_SEQ_LAP_SHIFT | WEFT_SLOT_READY;
-	return !(word & ~((uint64_t)WEFT_SEQ_OWNER_MASK << WEFT_SEQ_OWNER_SHIFT));
+	return (word & 3) == WEFT_SLOT_READY &&
+	       !((word >> WEFT_SEQ_LAP_SHIFT ^ position >> r->log2_slots) << WEFT_SEQ_LAP_SHIFT);
 }
 
 #endif

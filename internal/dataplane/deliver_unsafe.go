@@ -13,8 +13,7 @@ import (
 // Taking arrivals off the inbound rings of an endpoint. deliver goes through the rings (takeIn), reads each slot once
 // (takeOne) and gives a message to matching (takeMessage), one whose sender waits for it to sync_unsafe.go, an RTS or
 // ACK to rts_unsafe.go, a one-sided operation to serve_unsafe.go, a notification to notes_unsafe.go. What none of them
-// takes stays at the head of its ring for the
-// runtime (DeliveryGo).
+// takes stays at the head of its ring for the runtime (DeliveryGo).
 
 // batch is how many arrivals of one ring one call takes, so that others get their turn.
 const batch = 64

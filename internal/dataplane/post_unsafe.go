@@ -86,7 +86,7 @@ func send(p *hot.Post) uintptr {
 		return sendAwaited(p, ep)
 	}
 	var e place
-	if completes(p, ep) && !e.room(p, ep) {
+	if completes(p, ep) && !e.vacant(p, ep) {
 		return hot.PostAgain
 	}
 	view := ringOf(peer, slots)
