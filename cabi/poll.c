@@ -64,8 +64,16 @@ static void perform(struct weft_poll *p, unsigned code)
 	}
 }
 
+/* Does what a function of the data plane asks for, and calls it again, until it has done all. */
+static __attribute__((noinline)) void go_on(enum weft_plane_function f, struct weft_poll *p, unsigned code)
+{
+	do
+		perform(p, code);
+	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE);
+}
+
 /* Calls a function of the data plane until it has done all. The caller has set what stands before step, but now. */
-static void run(enum weft_plane_function f, struct weft_poll *p)
+static inline void run(enum weft_plane_function f, struct weft_poll *p)
 {
 	unsigned code;
 
@@ -74,16 +82,14 @@ static void run(enum weft_plane_function f, struct weft_poll *p)
 	if (p->flags & WEFT_POLL_DUE)
 		p->now = weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 	weft_thread_posts();
-	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
-		perform(p, code);
+	if ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
+		go_on(f, p, code);
 }
 
 /* Calls a function that reads a queue. The caller has set what only that one takes. */
 static inline ssize_t read_queue(enum weft_plane_function f, struct weft_poll *p, struct weft_cq_obj *o, void *buf,
 				 size_t count, fi_addr_t *src, uint32_t flags)
 {
-	if (count && !buf)
-		return -FI_EINVAL;
 	p->reader = (struct weft_reader){ o->hot, buf, src, count };
 	p->flags = flags;
 	run(f, p);
@@ -116,7 +122,7 @@ static inline ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t coun
 	ssize_t n;
 
 	if (__builtin_expect(!count || !buf, 0))
-		return read_more(o, buf, count, src, due, NULL);
+		return count ? -FI_EINVAL : read_more(o, buf, count, src, due, NULL);
 	if (!weft_queue_empty(cq))
 		return !due && (n = pop(o, buf, count, src)) ? n : read_more(o, buf, count, src, due, NULL);
 	if (__builtin_expect(due, 0))
@@ -143,6 +149,8 @@ ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t 
 
 	if (o->wait.kind == FI_WAIT_NONE)
 		return -FI_ENOSYS;
+	if (count && !buf)
+		return -FI_EINVAL;
 	p.want = o->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
 	p.timeout = timeout;
 	p.start = 0;

@@ -173,7 +173,7 @@ func (r *Ring) Ready(pos uint64) bool {
 func (r *Ring) Head(pos uint64) (slot unsafe.Pointer, owner uint32) {
 	slot = r.Slot(pos)
 	word := atomic.LoadUint64((*uint64)(slot))
-	if word&3 != hot.SlotReady || (word^r.seq(pos))>>hot.SeqLapShift != 0 {
+	if (word^(r.seq(pos)|hot.SlotReady))&^(hot.SeqOwnerMask<<hot.SeqOwnerShift) != 0 {
 		return nil, 0
 	}
 	return slot, uint32(word>>hot.SeqOwnerShift) & hot.SeqOwnerMask
@@ -185,7 +185,7 @@ func (r *Ring) Release(pos uint64) { r.ReleaseSlot(r.Slot(pos), pos) }
 
 // ReleaseSlot is [Ring.Release] for a caller that has the slot at pos.
 func (r *Ring) ReleaseSlot(slot unsafe.Pointer, pos uint64) {
-	order.Store64((*uint64)(slot), r.seq(pos+r.Slots()))
+	order.Store64((*uint64)(slot), r.seq(pos)+1<<hot.SeqLapShift)
 }
 
 // Reclaim takes back the slot at pos from a producer that claimed it and died: the slot goes to the producers of the

@@ -149,20 +149,19 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 	if addr == fi.AddrNotAvail && e.sourceErr {
 		return false
 	}
-	arrival := dataplane.Arrival{
+	d := hot.Delivery{
 		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags), Addr: uint64(addr) + 1,
-		Tag: a.tag, Data: a.data, Length: a.length, Payload: uintptr(addressOfBytes(payload)),
+		Tag: a.tag, Data: a.data, Length: a.length, Payload: uint64(addressOfBytes(payload)),
 	}
-	var out dataplane.Outlet
-	verdict := r.Accept(e.hot, &arrival, &out)
-	e.act(out.Todo)
+	verdict := r.Accept(e.hot, &d)
+	e.act(d.Todo)
 	switch verdict {
 	case dataplane.Refused:
 		return false
 	case dataplane.Settle:
-		r.settle(r.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(out.Recv)), a, payload)
+		r.settle(r.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), a, payload)
 	case dataplane.Complete:
-		e.rxCQ.Complete(entryOf(&out.Entry))
+		e.rxCQ.Complete(entryOf(&d.Entry))
 	case dataplane.Delivered, dataplane.Unexpected:
 	}
 	return true

@@ -71,35 +71,37 @@ struct weft_delivery {
 	struct weft_hot_ep *ep;
 	struct weft_reader *reader; /* for receives, NULL: the queue */
 	struct weft_reader *tx_reader; /* for transmits, NULL: the queue */
+	/* 0 when it begins */
 	uint32_t begun; /* data plane only: how far it is */
-	uint32_t ring; /* the inbound ring at hand */
-	uint32_t rings; /* data plane only: how many are left, this one included */
-	uint32_t budget; /* data plane only: how many more arrivals are taken from this ring */
 	uint32_t todo; /* WEFT_TODO_* */
 	uint32_t worked; /* 1: something was taken in */
 	uint32_t finish; /* data plane only: the message at hand is done with after the code */
-	uint32_t pad0;
 	uint64_t messages; /* delivered */
 	uint64_t bytes; /* delivered */
+	uint32_t polls; /* data plane only: polls of an empty ring */
+	uint32_t stream; /* data plane only: the last operation was one that more may follow at once */
+	/* the rings */
+	uint32_t ring; /* the inbound ring at hand */
+	uint32_t rings; /* data plane only: how many are left, this one included */
+	uint32_t budget; /* data plane only: how many more arrivals are taken from this ring */
 	/* the message at hand */
-	uint64_t payload; /* address */
-	uint64_t length; /* bytes */
+	uint32_t source; /* number of the sender at the endpoint (hw.source) */
+	uint32_t id; /* its identity */
+	uint32_t number; /* which of the sender's interfaces */
+	uint32_t flags; /* WEFT_MESSAGE_* */
+	uint32_t peer; /* with WEFT_DELIVERY_WAKE_PEER: number of the peer */
+	uint64_t addr; /* of the sender, plus one; 0: it is not in the address vector */
 	uint64_t tag;
 	uint64_t data;
-	uint64_t request; /* with WEFT_DELIVERY_READ: the sender's */
-	uint64_t addr; /* of the sender, plus one */
+	uint64_t length; /* bytes of payload */
+	uint64_t payload; /* address */
+	uint64_t request; /* the sender's, of a message that it waits for */
 	uint64_t bounce; /* address of the bounce buffer that holds the payload, 0: none */
 	uint64_t recv; /* address of the receive that it matched, or of the message of which the RTS was kept */
 	struct weft_copy copy; /* with WEFT_DELIVERY_READ: to the receive's buffer */
-	uint32_t source; /* number of the sender */
-	uint32_t id; /* its identity */
-	uint32_t flags; /* WEFT_MESSAGE_* */
-	uint32_t unexpected; /* data plane only: unexpected messages when it began */
-	uint32_t peer; /* with WEFT_DELIVERY_WAKE_PEER: number of the peer */
-	uint32_t polls; /* data plane only: polls of an empty ring */
-	uint32_t stream; /* data plane only: the last operation was one that more may follow at once */
-	uint32_t wake; /* data plane only: the peer that was answered sleeps */
 	struct weft_cqe entry; /* with WEFT_DELIVERY_COMPLETE */
+	uint32_t unexpected; /* data plane only: unexpected messages when it began */
+	uint32_t wake; /* data plane only: the peer that was answered sleeps */
 };
 
 #endif

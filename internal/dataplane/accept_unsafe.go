@@ -13,21 +13,6 @@ import (
 
 // Matching and delivering a message whose payload has arrived: Accept.
 
-// Arrival is a message whose payload has arrived. The data plane fills a variable of it by field: the compiler builds a
-// literal elsewhere and copies it in pieces larger than the stores to it, for which the loads have to wait.
-type Arrival struct {
-	ID      uint32 // the sender's identity
-	Number  uint32 // which of the sender's interfaces
-	Source  uint32 // number of the sender at the endpoint (hw.Source)
-	Flags   uint32 // hot.Message*
-	Addr    uint64 // of the sender, plus one; 0: it is not in the address vector
-	Tag     uint64
-	Data    uint64
-	Length  uint64  // bytes of payload
-	Payload uintptr // its address
-	Request uint64  // with MessageSync: the sender's
-}
-
 // Bits of the flags of a message beside hot.Message*.
 const (
 	MessageRTS   = 1 << 2 // the payload is with the sender: match.Message.Payload is the address of a hot.RTSHead
@@ -41,66 +26,62 @@ type Verdict int
 const (
 	Delivered  Verdict = iota // its receive is complete
 	Unexpected                // it is kept as unexpected
-	// Settle: it matches the receive in Outlet.Recv, which is out of matching unless it is a multi-receive buffer;
+	// Settle: it matches the receive in Delivery.Recv, which is out of matching unless it is a multi-receive buffer;
 	// the runtime copies and completes.
 	Settle
-	// Complete: it is delivered; the runtime writes the completion in Outlet.Entry to the queue.
+	// Complete: it is delivered; the runtime writes the completion in Delivery.Entry to the queue.
 	Complete
 	// Refused: nothing has happened; the runtime does it all.
 	Refused
 )
 
-// Outlet is where a message's completion goes, and what Accept says of it.
-type Outlet struct {
-	Reader *hot.Reader // nil: to the queue
-	Recv   uint64      // with Settle: address of the match.Recv. A pointer would need a write barrier.
-	Entry  hot.CQE     // with Complete
-	Todo   uint32      // hot.Todo*, added to
-}
-
-// Accept matches a message of an endpoint with the receive that was posted first, delivers it, or holds it. The caller
-// holds the progress lease.
-func (r *Receiver) Accept(ep *hot.EP, a *Arrival, out *Outlet) Verdict {
+// Accept matches the message at hand of a delivery at an endpoint with the receive that was posted first, delivers it,
+// or holds it. It reads what stands from Payload to Number, and Reader, and adds to Todo. The caller holds the progress
+// lease.
+func (r *Receiver) Accept(ep *hot.EP, d *hot.Delivery) Verdict {
 	rx := context(ep)
-	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
-	rv := eng.Arrive(a.ID, a.Tag)
-	if rv == nil {
-		post := headPost(rx)
-		if post != nil && !r.plainMatch(post, a) {
-			var ok bool
-			if post, rv, ok = r.behind(rx, eng, post, a); !ok {
-				return Refused
-			}
-		}
-		if post != nil {
-			context, buf, flags := post.Context, post.Buf, post.Flags
-			dropPost(rx, post)
-			move(uintptr(buf), a.Payload, uintptr(a.Length))
-			return finish(ep, a, context, flags, buf, out)
-		}
+	eng := r.Engine(d.Flags&hot.MessageTagged != 0)
+	if rv := eng.Arrive(d.ID, d.Tag); rv != nil {
+		return r.deliverMatched(ep, eng, rv, d)
 	}
-	if rv == nil {
-		return r.hold(ep, rx, eng, a)
+	post := headPost(rx)
+	if post == nil {
+		return r.hold(ep, rx, eng, d)
 	}
-	return r.deliverMatched(ep, eng, rv, a, out)
+	if !r.plainMatch(eng, post, d) {
+		plain, rv, ok := r.behind(rx, eng, post, d)
+		switch {
+		case !ok:
+			return Refused
+		case rv != nil:
+			return r.deliverMatched(ep, eng, rv, d)
+		case plain == nil:
+			return r.hold(ep, rx, eng, d)
+		}
+		post = plain
+	}
+	context, buf, flags := post.Context, post.Buf, post.Flags
+	dropPost(rx, post)
+	move(uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
+	return finish(ep, d, context, flags, buf)
 }
 
-// deliverMatched gives a message to the receive that it has matched.
-func (r *Receiver) deliverMatched(ep *hot.EP, eng *match.Engine, rv *match.Recv, a *Arrival, out *Outlet) Verdict {
-	buf, ok := space(rv, a.Length)
+// deliverMatched gives the message at hand to the receive that it has matched.
+func (r *Receiver) deliverMatched(ep *hot.EP, eng *match.Engine, rv *match.Recv, d *hot.Delivery) Verdict {
+	buf, ok := space(rv, d.Length)
 	if !ok {
-		out.Recv = uint64(uintptr(unsafe.Pointer(rv)))
+		d.Recv = uint64(uintptr(unsafe.Pointer(rv)))
 		return Settle
 	}
 	context, flags := rv.Context, rv.Flags&^fi.MultiRecv
 	if rv.Kept() {
-		rv.User[MultiUsed] += a.Length
+		rv.User[MultiUsed] += d.Length
 		flags |= r.Retire(eng, rv)
 	} else {
 		eng.Put(rv)
 	}
-	move(uintptr(buf), a.Payload, uintptr(a.Length))
-	return finish(ep, a, context, flags, buf, out)
+	move(uintptr(buf), uintptr(d.Payload), uintptr(d.Length))
+	return finish(ep, d, context, flags, buf)
 }
 
 // space is where the next message of a receive goes. ok is false where the runtime is needed: n bytes are too many, or
@@ -132,35 +113,36 @@ func (r *Receiver) Retire(eng *match.Engine, rv *match.Recv) uint64 {
 	return fi.MultiRecv
 }
 
-// finish completes a receive whose message is in its buffer.
-func finish(ep *hot.EP, a *Arrival, context, flags, buf uint64, out *Outlet) Verdict {
+// receiveKinds are the flags of a receive's completion by the hot.Message* of the message.
+var receiveKinds = [...]uint64{
+	0:                                   fi.Recv | fi.Msg,
+	hot.MessageTagged:                   fi.Recv | fi.Tagged,
+	hot.MessageData:                     fi.Recv | fi.Msg | fi.RemoteCQData,
+	hot.MessageTagged | hot.MessageData: fi.Recv | fi.Tagged | fi.RemoteCQData,
+}
+
+// finish completes a receive whose message, the one at hand, is in its buffer.
+func finish(ep *hot.EP, d *hot.Delivery, context, flags, buf uint64) Verdict {
 	verdict := Delivered
 	if ep.RxCQ != 0 && (ep.Flags&hot.EPRxSelective == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
-		kind := fi.Recv | fi.Msg
-		if a.Flags&hot.MessageTagged != 0 {
-			kind = fi.Recv | fi.Tagged
-		}
-		if a.Flags&hot.MessageData != 0 {
-			kind |= fi.RemoteCQData
-		}
-		kind |= flags & fi.MultiRecv
+		kind := receiveKinds[d.Flags&(hot.MessageTagged|hot.MessageData)] | flags&fi.MultiRecv
 		q := (*hot.CQ)(pointer(ep.RxCQ))
-		if to := out.Reader; to != nil && to.Left != 0 {
-			putWords(to, q.Format, context, kind, a.Length, buf, a.Data, a.Tag)
-			putSource(to, a.Addr-1)
+		if to := reader(d); to != nil && to.Left != 0 {
+			putWords(to, q.Format, context, kind, d.Length, buf, d.Data, d.Tag)
+			putSource(to, d.Addr-1)
 		} else {
-			e := &out.Entry
-			e.Context, e.Flags, e.Len, e.Buf = context, kind, a.Length, buf
-			e.Data, e.Tag, e.Src = a.Data, a.Tag, a.Addr-1
+			e := &d.Entry
+			e.Context, e.Flags, e.Len, e.Buf = context, kind, d.Length, buf
+			e.Data, e.Tag, e.Src = d.Data, d.Tag, d.Addr-1
 			if completeTo(q, e) {
-				out.Todo |= hot.TodoWakeCQ
+				d.Todo |= hot.TodoWakeCQ
 			} else {
 				verdict = Complete
 			}
 		}
 	}
 	if ep.RxCntr != 0 {
-		out.Todo |= count((*hot.Cntr)(pointer(ep.RxCntr)), a.Length)
+		d.Todo |= count((*hot.Cntr)(pointer(ep.RxCntr)), d.Length)
 	}
 	return verdict
 }
@@ -177,10 +159,10 @@ const (
 	UnexpectedEndpointShift = 40 // 24 bits
 )
 
-// hold keeps a message that matches no receive as unexpected.
-func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) Verdict {
-	n := int(a.Length)
-	memory := KeptMemory(a.Flags, n)
+// hold keeps the message at hand, which matches no receive, as unexpected.
+func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, d *hot.Delivery) Verdict {
+	n := int(d.Length)
+	memory := KeptMemory(d.Flags, n)
 	if r.UnexpectedBytes+n > r.UnexpectedMax || r.Memory+memory > r.MemoryMax || r.Ended {
 		return Refused
 	}
@@ -190,22 +172,22 @@ func (r *Receiver) hold(ep *hot.EP, rx *hot.Rx, eng *match.Engine, a *Arrival) V
 			return Refused
 		}
 	}
-	m := eng.TryHold(a.ID, a.Tag)
+	m := eng.TryHold(d.ID, d.Tag)
 	if m == nil {
 		if addr != 0 {
 			r.Pool.TryPut(addr, n)
 		}
 		return Refused
 	}
-	a.describe(ep, m, addr)
+	describe(d, ep, m, addr)
 	to := uintptr(addr)
 	if addr == 0 {
 		to = uintptr(unsafe.Pointer(&m.Payload))
 	}
-	move(to, a.Payload, uintptr(n))
+	move(to, uintptr(d.Payload), uintptr(n))
 	r.UnexpectedBytes += n
 	r.Memory += memory
-	stat(ep, stats.RxUnexpectedBytes, a.Length)
+	stat(ep, stats.RxUnexpectedBytes, d.Length)
 	countUnexpected(r, ep, rx)
 	return Unexpected
 }
@@ -222,10 +204,10 @@ func KeptMemory(flags uint32, n int) int {
 	return match.MessageBytes
 }
 
-// describe notes in m what is known of a message, with its payload, or the head of its RTS, at an address.
-func (a *Arrival) describe(ep *hot.EP, m *match.Message, payload uint64) {
-	m.Len, m.Data, m.Payload, m.Request = a.Length, a.Data, payload, a.Request
-	m.Flags = uint64(a.Flags) | uint64(a.Source)<<UnexpectedSourceShift | uint64(a.Number)<<UnexpectedNumberShift |
+// describe notes in m what is known of the message at hand, with its payload, or the head of its RTS, at an address.
+func describe(d *hot.Delivery, ep *hot.EP, m *match.Message, payload uint64) {
+	m.Len, m.Data, m.Payload, m.Request = d.Length, d.Data, payload, d.Request
+	m.Flags = uint64(d.Flags) | uint64(d.Source)<<UnexpectedSourceShift | uint64(d.Number)<<UnexpectedNumberShift |
 		uint64(ep.Number)<<UnexpectedEndpointShift
 }
 

@@ -22,6 +22,11 @@ const (
 	taggedBytes  = 48
 )
 
+// entryBytes are those bytes by the format.
+var entryBytes = [8]uintptr{
+	fi.CQFormatContext: contextBytes, fi.CQFormatMsg: msgBytes, fi.CQFormatData: dataBytes, fi.CQFormatTagged: taggedBytes,
+}
+
 // put writes a completion to a reader, which has room for it.
 func put(to *hot.Reader, format uint32, e *hot.CQE) {
 	putWords(to, format, e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag)
@@ -31,20 +36,19 @@ func put(to *hot.Reader, format uint32, e *hot.CQE) {
 // putWords is put of all but the source.
 func putWords(to *hot.Reader, format uint32, context, flags, length, buf, data, tag uint64) {
 	words := (*[6]uint64)(pointer(to.Buf))
-	words[0] = context
 	size := uintptr(contextBytes)
-	if format != uint32(fi.CQFormatContext) {
+	switch fi.CQFormat(format) {
+	case fi.CQFormatTagged:
+		words[5] = tag
+		fallthrough
+	case fi.CQFormatData:
+		words[3], words[4] = buf, data
+		fallthrough
+	case fi.CQFormatMsg:
 		words[1], words[2] = flags, length
-		size = msgBytes
-		if format != uint32(fi.CQFormatMsg) {
-			words[3], words[4] = buf, data
-			size = dataBytes
-			if format != uint32(fi.CQFormatData) {
-				words[5] = tag
-				size = taggedBytes
-			}
-		}
+		size = entryBytes[format%uint32(len(entryBytes))]
 	}
+	words[0] = context
 	to.Buf += size
 	to.Left--
 }

@@ -13,8 +13,7 @@ import (
 // Taking arrivals off the inbound rings of an endpoint. deliver goes through the rings (takeIn), reads each slot once
 // (takeOne) and gives a message to matching (takeMessage), one whose sender waits for it to sync_unsafe.go, an RTS or
 // ACK to rts_unsafe.go, a one-sided operation to serve_unsafe.go, a notification to notes_unsafe.go. What none of them
-// takes stays at the head of its ring for the
-// runtime (DeliveryGo).
+// takes stays at the head of its ring for the runtime (DeliveryGo).
 
 // batch is how many arrivals of one ring one call takes, so that others get their turn.
 const batch = 64
@@ -55,22 +54,22 @@ func deliver(d *hot.Delivery) uintptr {
 		if code := proceed(d, ep, r); code != next {
 			return code
 		}
+		stopFull(d)
 	}
-	if d.Begun < begunRings {
-		if code := begin(d, ep, rx, r); code != next {
+	if d.Begun == begunNot {
+		beginRings(d, ep, rx)
+		if atomic.LoadUint32(&rx.WantPosts) != 0 {
+			d.Begun, d.Unexpected = begunPosts, uint32(r.UnexpectedMessages())
+		}
+	}
+	if d.Begun == begunPosts {
+		if code := takePosts(d, ep, rx, r); code != next {
 			return code
 		}
+		stopFull(d)
 	}
-	for ; d.Rings != 0 && !full(d); d.Rings-- {
-		if code := takeIn(d, ep, r); code != next {
-			return code
-		}
-		if d.Ring++; d.Ring >= rxRings(ep) {
-			d.Ring = 0
-		}
-		if d.Stream = 0; d.Rings != 1 {
-			d.Budget = budget(d, ep)
-		}
+	if code := takeIn(d, ep, r); code != next {
+		return code
 	}
 	if d.Begun == begunSearch && !full(d) {
 		if code := searchAgain(r, d, ep, rx); code != next {
@@ -81,19 +80,16 @@ func deliver(d *hot.Delivery) uintptr {
 	return end(d, ep)
 }
 
-// begin starts a delivery: posted receives first, if there are unexpected messages.
-func begin(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
-	if d.Begun == begunNot {
-		rings, ring := rxRings(ep), rx.Turn
-		if ring >= rings {
-			ring = 0
-		}
-		d.Begun, d.Budget, d.Rings, d.Ring = begunRings, batch, rings, ring
-		if atomic.LoadUint32(&rx.WantPosts) == 0 {
-			return next
-		}
-		d.Begun, d.Unexpected = begunPosts, uint32(r.UnexpectedMessages())
+// beginRings begins with the ring behind the last one.
+func beginRings(d *hot.Delivery, ep *hot.EP, rx *hot.Rx) {
+	d.Begun, d.Budget, d.Rings, d.Ring = begunRings, batch, rxRings(ep), rx.Turn
+	if d.Ring >= d.Rings {
+		d.Ring = 0
 	}
+}
+
+// takePosts takes posted receives, while there are unexpected messages, before what is on the rings.
+func takePosts(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 	if atomic.LoadUint32(&rx.WantPosts) != 0 {
 		if code := r.drain(d, ep, rx); code != next {
 			return code
@@ -146,11 +142,15 @@ func reader(d *hot.Delivery) *hot.Reader { return (*hot.Reader)(pointer(d.Reader
 
 // full reports whether the reader has no room for more.
 func full(d *hot.Delivery) bool {
-	to := d.Reader
-	if to == 0 {
-		to = d.TxReader // if both are set they are the same
-	}
+	to := d.Reader | d.TxReader // if both are set they are the same
 	return to != 0 && (*hot.Reader)(pointer(to)).Left == 0
+}
+
+// stopFull leaves what is on the rings there if the reader has no room for more.
+func stopFull(d *hot.Delivery) {
+	if full(d) {
+		d.Rings = 0
+	}
 }
 
 // proceed goes on after the code that the last call returned.
@@ -183,51 +183,69 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 // release frees the bounce buffer and the slot of the message at hand.
 func release(d *hot.Delivery, ep *hot.EP) {
 	in := inbound(d, ep)
-	releaseSlot(d, in, mpsc.View(&in.Ring).Slot(in.Head))
-}
-
-// releaseSlot is release of a message in a slot of a ring.
-func releaseSlot(d *hot.Delivery, in *hot.Inbound, slot unsafe.Pointer) {
-	if d.Bounce != 0 {
-		order.Store32((*uint32)(pointer(uintptr(d.Bounce))), 0)
-	}
-	head := in.Head
-	mpsc.View(&in.Ring).ReleaseSlot(slot, head)
-	order.Store64(&in.Head, head+1)
+	freeBounce(d)
+	releaseSlot(in, mpsc.View(&in.Ring).Slot(in.Head))
 	d.Worked = 1
 }
 
-// takeIn takes in what is at the head of the ring at hand.
+// freeBounce frees the bounce buffer of the message at hand, if it is in one.
+func freeBounce(d *hot.Delivery) {
+	if d.Bounce != 0 {
+		order.Store32((*uint32)(pointer(uintptr(d.Bounce))), 0)
+	}
+}
+
+// releaseSlot frees the slot at the head of a ring.
+func releaseSlot(in *hot.Inbound, slot unsafe.Pointer) {
+	head := in.Head
+	mpsc.View(&in.Ring).ReleaseSlot(slot, head)
+	order.Store64(&in.Head, head+1)
+}
+
+// takeIn takes in what is on the rings that are left, from the head of the one at hand on.
 func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
-	in := inbound(d, ep)
-	ring := mpsc.View(&in.Ring)
-	for ; d.Budget != 0; d.Budget-- {
-		slot, owner := ring.Head(in.Head)
-		if slot == nil {
-			if d.Stream != 0 && d.Polls < linger {
-				d.Polls++
-				return hot.DeliveryPause
+	for ; d.Rings != 0; nextRing(d, ep) {
+		in := inbound(d, ep)
+		for ; d.Budget != 0; d.Budget-- {
+			slot, owner := mpsc.View(&in.Ring).Head(in.Head)
+			if slot == nil {
+				if d.Stream != 0 && d.Polls < linger {
+					d.Polls++
+					return hot.DeliveryPause
+				}
+				break
 			}
-			return next
-		}
-		if code := takeOne(d, ep, r, owner, (*hot.Slot)(slot)); code != next {
-			if code != hot.DeliveryGo {
-				d.Budget--
+			if code := takeOne(d, ep, r, owner, (*hot.Slot)(slot)); code != next {
+				if code != hot.DeliveryGo {
+					d.Budget--
+				}
+				return code
 			}
-			return code
-		}
-		if full(d) {
-			return next
+			if full(d) {
+				d.Rings = 1 // the last one
+				break
+			}
 		}
 	}
 	return next
+}
+
+// nextRing makes the next ring the one at hand.
+func nextRing(d *hot.Delivery, ep *hot.EP) {
+	if d.Ring++; d.Ring >= rxRings(ep) {
+		d.Ring = 0
+	}
+	d.Stream = 0
+	if d.Rings--; d.Rings != 0 {
+		d.Budget = budget(d, ep)
+	}
 }
 
 // takeOne takes in one arrival, or returns the code for what does: the shim or the runtime.
 func takeOne(d *hot.Delivery, ep *hot.EP, r *Receiver, owner uint32, slot *hot.Slot) uintptr {
 	m := messageIn(slot)
 	switch {
-	case m.id() >= hot.AMMsg && m.id() <= hot.AMTagData:
+	case m.id()-hot.AMMsg <= hot.AMTagData-hot.AMMsg:
 		return r.takeMessage(d, ep, owner, slot, m)
 	case m.id() == hot.AMRTS:
 		return r.takeRTS(d, ep, owner, slot, m)
@@ -273,41 +291,36 @@ func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 // takeMessage takes in a message whose payload is in the slot or in a bounce buffer, by matching (Accept).
 func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags()&^hot.SlotBounce != 0 {
+	if src == nil || ep.Flags&hot.EPMatches == 0 {
 		return hot.DeliveryGo
 	}
-	var a Arrival
-	a.ID, a.Number, a.Source, a.Addr, a.Tag, a.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length())
+	setMessage(d, src, owner, addr, m)
+	flags, head, data := uint32(0), uint32(0), uint64(0)
 	if m.id() >= hot.AMTag {
-		a.Flags |= hot.MessageTagged
+		flags = hot.MessageTagged
 	}
-	body := uintptr(unsafe.Pointer(&slot.Body))
-	head := uint32(0)
 	if (m.id()-hot.AMMsg)&1 != 0 {
-		head = 8
-		a.Flags |= hot.MessageData
-		a.Data = *(*uint64)(pointer(body))
+		flags, head, data = flags|hot.MessageData, 8, *(*uint64)(unsafe.Pointer(&slot.Body))
 	}
+	d.Flags, d.Data = flags, data
 	if m.head() != head {
 		return hot.DeliveryGo
 	}
-	if a.Payload = payloadOf(d, src, owner, slot, m); a.Payload == 0 {
+	if d.Payload = uint64(payloadOf(d, src, owner, slot, m)); d.Payload == 0 {
 		return hot.DeliveryGo
 	}
-	out := Outlet{Reader: reader(d)}
-	verdict := r.Accept(ep, &a, &out)
-	d.Todo |= out.Todo
+	verdict := r.Accept(ep, d)
 	switch verdict {
 	case Delivered, Complete, Unexpected:
 		d.Messages++
-		d.Bytes += a.Length
-		releaseSlot(d, inbound(d, ep), unsafe.Pointer(slot))
+		d.Bytes += d.Length
+		freeBounce(d)
+		releaseSlot(inbound(d, ep), unsafe.Pointer(slot))
+		d.Worked = 1
 		if verdict == Complete {
-			d.Entry = out.Entry
 			return hot.DeliveryComplete
 		}
 	case Settle:
-		describe(d, &a, out.Recv)
 		d.Finish = finishSlot
 		return hot.DeliverySettle
 	case Refused:
@@ -321,11 +334,13 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 func payloadOf(d *hot.Delivery, src *hot.Source, owner uint32, slot *hot.Slot, m message) uintptr {
 	d.Bounce = 0
 	at := bodyOf(slot) + uintptr(m.head())
-	switch {
-	case m.flags() != 0:
+	switch m.flags() {
+	case 0:
+		if m.length() <= hot.SlotBody-m.head() {
+			return at
+		}
+	case hot.SlotBounce:
 		return bounced(d, src, owner, at, m.length())
-	case m.length() <= hot.SlotBody-m.head():
-		return at
 	}
 	return 0
 }
@@ -345,9 +360,8 @@ func bounced(d *hot.Delivery, src *hot.Source, owner uint32, at uintptr, length 
 	return uintptr(d.Bounce) + unsafe.Sizeof(*b)
 }
 
-// describe leaves a message and its receive, the address of a match.Recv, in d for the shim.
-func describe(d *hot.Delivery, a *Arrival, rv uint64) {
-	d.Payload, d.Length, d.Tag, d.Data, d.Addr = uint64(a.Payload), a.Length, a.Tag, a.Data, a.Addr
-	d.Source, d.ID, d.Flags = a.Source, a.ID, a.Flags
-	d.Recv = rv
+// setMessage makes the message in a slot the one at hand, as far as its sender's line, its address plus one and the slot
+// say what it is; the rest is the caller's to set.
+func setMessage(d *hot.Delivery, src *hot.Source, owner uint32, addr uint64, m message) {
+	d.ID, d.Number, d.Source, d.Addr, d.Tag, d.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length())
 }

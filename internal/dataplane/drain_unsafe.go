@@ -95,25 +95,21 @@ func (r *Receiver) deliverUnexpected(
 	if m.Len <= InWord {
 		payload = uintptr(unsafe.Pointer(&m.Payload))
 	}
-	out := Outlet{Reader: reader(d)}
-	var a Arrival
-	a.Flags, a.Addr, a.Tag, a.Data, a.Length = uint32(flags), addr, m.Tag(), m.Data, m.Len
-	sync := flags&MessageSync != 0
-	if sync {
-		d.Addr, d.Source, d.Request = addr, source, m.Request
-	}
+	setUnexpected(d, m, uint32(flags), source, addr)
 	context, buf, postFlags := post.Context, post.Buf, post.Flags
 	drop(r, ep, rx, post, postFlags)
 	move(uintptr(buf), payload, uintptr(m.Len))
 	eng.RemoveMessage(m)
 	r.forget(eng, m)
-	verdict := finish(ep, &a, context, postFlags, buf, &out)
-	d.Todo |= out.Todo
+	verdict := finish(ep, d, context, postFlags, buf)
 	d.Worked = 1
-	if verdict == Complete {
-		d.Entry = out.Entry
-	}
-	return endUnexpected(d, ep, verdict, sync)
+	return endUnexpected(d, ep, verdict, flags&MessageSync != 0)
+}
+
+// setUnexpected makes an unexpected message of a source, whose address plus one is addr, the one at hand.
+func setUnexpected(d *hot.Delivery, m *match.Message, flags, source uint32, addr uint64) {
+	d.Flags, d.Source, d.ID, d.Addr, d.Tag = flags, source, m.Source(), addr, m.Tag()
+	d.Length, d.Data, d.Request = m.Len, m.Data, m.Request
 }
 
 // senderOf returns the line of the sender of an unexpected message, its number and its fi_addr_t plus one; nil: it is

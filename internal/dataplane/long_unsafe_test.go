@@ -314,7 +314,6 @@ func TestAckToReader(t *testing.T) {
 	l.skip()
 	l.send(a.slot())
 	entries := (*[2][6]uint64)(l.memory(96))
-	l.tx.Format = uint32(fi.CQFormatTagged)
 	to := hot.Reader{CQ: l.ep.TxCQ, Buf: uintptr(unsafe.Pointer(entries)), Left: 2}
 	d := l.delivery()
 	d.TxReader = uintptr(unsafe.Pointer(&to))

@@ -81,7 +81,7 @@ func portEnded(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 // behindPort does what else there is to do at an endpoint with a port.
 func behindPort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	if ringsHaveWork(ep) || PostsAreWork(rx) {
-		return deliverRings(p, ep, rx)
+		return deliverRings(p, ep)
 	}
 	unlease(p, rx)
 	return next
@@ -100,40 +100,39 @@ func acceptPort(d *hot.Delivery, m *hot.PortMessage) uintptr {
 	if addr == 0 {
 		return hot.DeliveryGo
 	}
-	var a Arrival
-	a.ID, a.Number, a.Source, a.Addr = src.ID, src.Context, src.Source, addr
-	a.Tag, a.Length, a.Payload = m.Header, uint64(m.Length), m.Payload
+	d.ID, d.Number, d.Source, d.Addr, d.Flags, d.Data = src.ID, src.Context, src.Source, addr, 0, 0
+	d.Tag, d.Length, d.Payload = m.Header, uint64(m.Length), uint64(m.Payload)
 	if m.ID >= hot.AMTag {
-		a.Flags |= hot.MessageTagged
+		d.Flags = hot.MessageTagged
 	}
 	head := uint16(0)
 	if (m.ID-hot.AMMsg)&1 != 0 {
 		head = 8
-		a.Flags |= hot.MessageData
+		d.Flags |= hot.MessageData
 	}
 	if m.HeadBytes != head {
 		return hot.DeliveryGo
 	}
 	if head != 0 {
-		move(uintptr(unsafe.Pointer(&a.Data)), m.Head, 8)
+		move(uintptr(unsafe.Pointer(&d.Data)), m.Head, 8)
 	}
-	out := Outlet{Reader: reader(d)}
-	verdict := r.Accept(ep, &a, &out)
-	d.Todo |= out.Todo
-	switch verdict {
-	case Delivered, Complete, Unexpected:
-		stat(ep, stats.RxDirect, 1)
-		stat(ep, stats.RxDirectBytes, a.Length)
-		stat(ep, stats.RxDirectBatches, 1)
-		if verdict == Complete {
-			d.Entry = out.Entry
-			return hot.DeliveryComplete
-		}
+	switch r.Accept(ep, d) {
+	case Delivered, Unexpected:
+		countPort(d, ep)
+	case Complete:
+		countPort(d, ep)
+		return hot.DeliveryComplete
 	case Settle:
-		describe(d, &a, out.Recv)
 		return hot.DeliverySettle
 	case Refused:
 		return hot.DeliveryGo
 	}
 	return hot.DeliveryDone
+}
+
+// countPort counts the message at hand, which is delivered or kept.
+func countPort(d *hot.Delivery, ep *hot.EP) {
+	stat(ep, stats.RxDirect, 1)
+	stat(ep, stats.RxDirectBytes, d.Length)
+	stat(ep, stats.RxDirectBatches, 1)
 }

@@ -65,14 +65,17 @@ func send(p *hot.Post) uintptr {
 	if p.Step == stepSent {
 		return sentPath(p, ep)
 	}
-	if p.Kind&unlikely != 0 && !single(p) {
-		return hot.PostGo
+	if p.Kind&unlikely != 0 {
+		if !single(p) {
+			return hot.PostGo
+		}
 	}
 	if p.Kind&hot.PostInject != 0 && ep.TxCntr == 0 {
 		p.Flags &^= fi.DeliveryComplete // of an injected message only a counter says that it is delivered
 	}
 	line, peer := peerOf(ep, p.Dest)
-	if peer == nil || !posts(ep) || p.Len > uint64(ep.EagerMax) || p.Flags&^messageFlags != 0 || !plausible(p, ep) {
+	if peer == nil || atomic.LoadUint32(&ep.Flags)&hot.EPFast == 0 || p.Len > uint64(longestEager(p, ep)) ||
+		p.Flags&^messageFlags != 0 || p.Buf == 0 && p.Len != 0 {
 		return sendAwaited(p, ep)
 	}
 	slots := atomic.LoadUintptr(&peer.Slots)
@@ -83,27 +86,34 @@ func send(p *hot.Post) uintptr {
 		return sendAwaited(p, ep)
 	}
 	var e place
-	if !e.room(p, ep) {
+	if completes(p, ep) && !e.vacant(p, ep) {
 		return hot.PostAgain
 	}
 	view := ringOf(peer, slots)
-	ring := mpsc.View(&view)
-	id := messageID(p)
-	code, messages, bytes := uintptr(0), uintptr(stats.ThreadInline), uintptr(stats.ThreadInlineBytes)
+	code, messages := uintptr(0), uintptr(stats.ThreadInline)
 	if head := messageHead(p); p.Len <= uint64(hot.SlotBody-head) {
-		code = short(p, ep, peer, ring, id, head)
+		code = short(p, ep, peer, mpsc.View(&view), messageID(p), head)
 	} else {
-		code = bounce(p, ep, peer, ring, id)
-		messages, bytes = stats.ThreadBounce, stats.ThreadBounceBytes
+		code = bounce(p, ep, peer, mpsc.View(&view), messageID(p))
+		messages = stats.ThreadBounce
 	}
 	if code != hot.PostDone {
 		return code
 	}
-	countPost(p, ep, messages, 1)
-	countPost(p, ep, bytes, p.Len)
-	e.complete(p, ep.TxCntr, fi.Send|kindFlag(p), p.Len)
+	countMessage(ep.StatsThreads, p.Thread, messages, p.Len)
+	if e.at|ep.TxCntr != 0 {
+		e.complete(p, ep.TxCntr, fi.Send|kindFlag(p), p.Len)
+	}
 	wakePeer(p, peer)
 	return hot.PostDone
+}
+
+// longestEager is how many bytes a message goes with, as far as the endpoint decides.
+func longestEager(p *hot.Post, ep *hot.EP) uint32 {
+	if p.Kind&hot.PostInject != 0 || p.Flags&fi.Inject != 0 {
+		return min(ep.EagerMax, ep.InjectMax)
+	}
+	return ep.EagerMax
 }
 
 // kindFlag is what the completion of a message says of its kind.

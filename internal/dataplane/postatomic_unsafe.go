@@ -19,7 +19,7 @@ const (
 )
 
 // Atomic posts an atomic operation on an array. at is the address of a hot.Post, the result one of its codes.
-func Atomic(at, _, _, _ uintptr) uintptr { return endPost(at, postAtomic(beginPost(at))) }
+func Atomic(at, _, _, _ uintptr) uintptr { return endPost(at, postAtomic(beginAccess(at))) }
 
 func postAtomic(p *hot.Post) uintptr {
 	p.Todo, p.Next = 0, 0

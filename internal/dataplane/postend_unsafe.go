@@ -18,13 +18,22 @@ type place struct {
 	ring hot.Ring
 }
 
+// completes reports whether an operation writes a completion.
+func completes(p *hot.Post, ep *hot.EP) bool {
+	return p.Kind&hot.PostInject == 0 && ep.TxCQ != 0 && (ep.Flags&hot.EPTxAlways != 0 || p.Flags&fi.Completion != 0)
+}
+
 // find sets e for an operation, to nowhere if the operation writes no completion. A thread writes to the ring of the
 // stripe that it prefers.
 func (e *place) find(p *hot.Post, ep *hot.EP) {
 	e.at = 0
-	if p.Kind&hot.PostInject != 0 || ep.TxCQ == 0 || ep.Flags&hot.EPTxAlways == 0 && p.Flags&fi.Completion == 0 {
-		return
+	if completes(p, ep) {
+		e.set(p, ep)
 	}
+}
+
+// set is find of an operation that writes a completion.
+func (e *place) set(p *hot.Post, ep *hot.EP) {
 	e.at = ep.TxCQ
 	q := e.queue()
 	e.ring = cqring.SlotsOf(q, stripeRing(q, p.Thread&ep.StripeMask))
@@ -35,8 +44,14 @@ func (e *place) queue() *hot.CQ { return (*hot.CQ)(pointer(e.at)) }
 
 // room is find, and reports whether the ring has room now. Nothing is claimed: another thread may take the room.
 func (e *place) room(p *hot.Post, ep *hot.EP) bool {
-	e.find(p, ep)
-	if e.at == 0 || mpsc.View(&e.ring).HasRoom() {
+	e.at = 0
+	return !completes(p, ep) || e.vacant(p, ep)
+}
+
+// vacant is room of an operation that writes a completion.
+func (e *place) vacant(p *hot.Post, ep *hot.EP) bool {
+	e.set(p, ep)
+	if mpsc.View(&e.ring).HasRoom() {
 		return true
 	}
 	countPost(p, ep, stats.ThreadNoCQ, 1)

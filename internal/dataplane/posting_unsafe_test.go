@@ -71,6 +71,7 @@ func newLoop(t testing.TB) *loop {
 
 func (l *loop) openTx() {
 	l.tx = (*hot.CQ)(l.memory(int(unsafe.Sizeof(hot.CQ{}))))
+	l.tx.Format = uint32(fi.CQFormatTagged)
 	const log2 = 4
 	l.tx.Rings, l.tx.NRings, l.tx.Log2Slots, l.tx.RingStride = uintptr(l.memory(2*(128+64<<log2))), 2, log2, 128+64<<log2
 	l.ep.TxCQ = uintptr(unsafe.Pointer(l.tx))

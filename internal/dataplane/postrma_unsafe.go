@@ -9,7 +9,7 @@ import (
 
 // RMA posts a read or a write of one piece: a write as a message, if that is right for it, and what else can be one as
 // a copy. at is the address of a hot.Post, the result one of its codes.
-func RMA(at, _, _, _ uintptr) uintptr { return endPost(at, rma(beginPost(at))) }
+func RMA(at, _, _, _ uintptr) uintptr { return endPost(at, rma(beginAccess(at))) }
 
 func rma(p *hot.Post) uintptr {
 	if p.Step == stepCopied {

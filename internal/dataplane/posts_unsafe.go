@@ -79,44 +79,45 @@ func enqueue(r *Receiver, post *hot.RecvEntry, id uint32) bool {
 	return true
 }
 
-// take moves receives from the post ring into matching, of which post is the oldest, until one fits a message that none
-// in matching fits. With direct one of plainMatch, which post is not, stays on the ring and is returned. It stops at a
-// search or cancel, which comes after the message. ok is false where the runtime has to take the next entry.
+// take moves receives from the post ring into matching, of which post is the oldest, until one fits the message at
+// hand, of eng, which none in matching fits. With direct one of plainMatch, which post is not, stays on the ring and is
+// returned. It stops at a search or cancel, which comes after the message. ok is false where the runtime has to take
+// the next entry.
 func take(
-	r *Receiver, rx *hot.Rx, post *hot.RecvEntry, a *Arrival, direct bool,
+	r *Receiver, rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, d *hot.Delivery, direct bool,
 ) (plain *hot.RecvEntry, queued, ok bool) {
 	for post != nil && post.Flags&urgentPost == 0 {
-		if queued, ok = advance(r, rx, post, a); queued || !ok {
+		if queued, ok = advance(r, rx, post, d); queued || !ok {
 			return nil, queued, ok
 		}
-		if post = headPost(rx); direct && post != nil && r.plainMatch(post, a) {
+		if post = headPost(rx); direct && post != nil && r.plainMatch(eng, post, d) {
 			return post, false, true
 		}
 	}
 	return nil, false, true
 }
 
-// behind searches for the receive of a message behind post, the oldest entry of the post ring: one that stays there
-// (plain), or rv, which is out of matching. ok is that of take.
+// behind searches for the receive of the message at hand behind post, the oldest entry of the post ring: one that stays
+// there (plain), or rv, which is out of matching. eng is that of the message, ok that of take.
 func (r *Receiver) behind(
-	rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, a *Arrival,
+	rx *hot.Rx, eng *match.Engine, post *hot.RecvEntry, d *hot.Delivery,
 ) (plain *hot.RecvEntry, rv *match.Recv, ok bool) {
-	plain, queued, ok := take(r, rx, post, a, true)
+	plain, queued, ok := take(r, rx, eng, post, d, true)
 	if queued {
-		rv = eng.Arrive(a.ID, a.Tag)
+		rv = eng.Arrive(d.ID, d.Tag)
 	}
 	return plain, rv, ok
 }
 
-// advance moves the oldest entry of the post ring, a receive, into matching, and reports whether it fits a message. ok
-// is false, and it has done nothing, where that is the runtime's to do, or an unexpected message may be for it.
-func advance(r *Receiver, rx *hot.Rx, post *hot.RecvEntry, a *Arrival) (fits, ok bool) {
+// advance moves the oldest entry of the post ring, a receive, into matching, and reports whether it fits the message at
+// hand. ok is false, and it has done nothing, where that is the runtime's to do, or an unexpected message may be for it.
+func advance(r *Receiver, rx *hot.Rx, post *hot.RecvEntry, d *hot.Delivery) (fits, ok bool) {
 	tagged := post.Flags&hot.RecvTagged != 0
 	id, ok := r.identity(post.Src, post.Flags)
 	if !ok || r.Engine(tagged).Unexpected() != 0 {
 		return false, false
 	}
-	fits = tagged == (a.Flags&hot.MessageTagged != 0) && match.Fits(id, post.Tag, post.Ignore, a.ID, a.Tag)
+	fits = tagged == (d.Flags&hot.MessageTagged != 0) && match.Fits(id, post.Tag, post.Ignore, d.ID, d.Tag)
 	if !enqueue(r, post, id) {
 		return false, false
 	}
@@ -124,19 +125,17 @@ func advance(r *Receiver, rx *hot.Rx, post *hot.RecvEntry, a *Arrival) (fits, ok
 	return fits, true
 }
 
-// plainMatch reports whether a message fits a receive that is still on the post ring, older than all others there, and
-// needs nothing but a copy and a completion. While there are unexpected messages the receive may be for one of them.
-func (r *Receiver) plainMatch(post *hot.RecvEntry, a *Arrival) bool {
-	if post.Flags&^plainPost != 0 || (post.Flags&hot.RecvTagged != 0) != (a.Flags&hot.MessageTagged != 0) ||
-		r.Engine(a.Flags&hot.MessageTagged != 0).Unexpected() != 0 || a.Length > post.Len ||
-		(post.Tag^a.Tag)&^post.Ignore != 0 || r.Ended {
+// plainMatch reports whether the message at hand, of eng, fits a receive that is still on the post ring, older than all
+// others there, and needs nothing but a copy and a completion. While there are unexpected messages the receive may be
+// for one of them.
+func (r *Receiver) plainMatch(eng *match.Engine, post *hot.RecvEntry, d *hot.Delivery) bool {
+	kind := post.Flags ^ uint64(d.Flags&hot.MessageTagged)<<63 // hot.RecvTagged if only one of them is tagged
+	if kind&^(plainPost&^hot.RecvTagged) != 0 || eng.Unexpected() != 0 || d.Length > post.Len ||
+		(post.Tag^d.Tag)&^post.Ignore != 0 || r.Ended {
 		return false
 	}
-	if fi.Addr(post.Src) == fi.AddrUnspec {
-		return true
-	}
 	id, ok := r.identity(post.Src, post.Flags)
-	return ok && (id == match.AnySource || id == a.ID)
+	return ok && (id == match.AnySource || id == d.ID)
 }
 
 // PublishWant sets hot.Rx.WantPosts: whether entries on the post ring are work before a message comes.

@@ -77,28 +77,38 @@ func endpointAt(at uintptr) *hot.EP {
 // whether there was any; work that another thread does is none. With PollDue it runs the timers when they are due,
 // also with work at hand: it may wait for a peer that died.
 func progress(p *hot.Poll) uintptr {
-	if p.EPs == 0 {
+	switch {
+	case p.Step == stepCheck:
+		return pass(p)
+	case p.Step >= stepTimers:
+		return timers(p)
+	}
+	if code := work(p); code != next {
+		return code
+	}
+	p.At += unsafe.Sizeof(p.At)
+	return pass(p)
+}
+
+// pass is progress from the endpoint at hand on, at which nothing is done yet.
+func pass(p *hot.Poll) uintptr {
+	if p.At == 0 {
 		return next
 	}
-	if p.Step < stepTimers {
-		if p.Step != stepCheck {
-			if code := work(p); code != next {
-				return code
-			}
-			p.At += unsafe.Sizeof(p.At)
+	for ; p.Ended == 0; p.At += unsafe.Sizeof(p.At) {
+		ep := endpointAt(p.At)
+		if ep == nil {
+			break
 		}
-		for ; p.Ended == 0; p.At += unsafe.Sizeof(p.At) {
-			ep := endpointAt(p.At)
-			if ep == nil {
-				break
-			}
-			if code := serveEndpoint(p, ep); code != next {
-				return code
-			}
+		if code := serveEndpoint(p, ep); code != next {
+			return code
 		}
-		if p.Flags&hot.PollDue == 0 || !timersDue(p) {
-			return next
-		}
+	}
+	if p.Flags&hot.PollDue == 0 {
+		return next
+	}
+	if !timersDue(p) {
+		return next
 	}
 	return timers(p)
 }
@@ -136,7 +146,7 @@ func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
 	attention := atomic.LoadUint32(&rx.Attention)
 	switch {
 	case attention&hot.AttentionPorts == 0:
-		return deliverRings(p, ep, rx)
+		return deliverRings(p, ep)
 	case attention&hot.AttentionGo != 0:
 		return leaveToGo(p, rx)
 	case ep.Port == 0:
@@ -169,12 +179,21 @@ func PostsAreWork(rx *hot.Rx) bool {
 	return atomic.LoadUint32(&rx.WantPosts) != 0 && mpsc.View(&rx.Posts).Ready(atomic.LoadUint64(&rx.PostsHead))
 }
 
-// lease takes the progress lease of the receive context that ep was seen to deliver into; unlease gives it back. The
-// endpoint may have been closed, and its memory and the context's reused, since the list was read: closing takes the
-// context away from the endpoint under the lease, so the holder goes on only if the endpoint still has it. An exclusive
-// context (FI_THREAD_DOMAIN) has no lease to take.
+// lease takes the progress lease of the receive context that ep was seen to deliver into; unlease gives it back. An
+// exclusive context (FI_THREAD_DOMAIN) has no lease to take.
 func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
-	if rx.Flags&hot.RxExclusive == 0 && !takeLease(p, ep, rx) {
+	if rx.Flags&hot.RxExclusive == 0 && !leaseShared(p, ep, rx) {
+		return false
+	}
+	p.Rx, p.Handle = uintptr(unsafe.Pointer(rx)), rx.Handle
+	return true
+}
+
+// leaseShared is lease of a context that several threads use. The endpoint may have been closed, and its memory and the
+// context's reused, since the list was read: closing takes the context away from the endpoint under the lease, so the
+// holder goes on only if the endpoint still has it.
+func leaseShared(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
+	if !takeLease(p, ep, rx) {
 		countBusy(p, ep)
 		return false
 	}
@@ -182,7 +201,6 @@ func lease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
 		unlease(p, rx)
 		return false
 	}
-	p.Rx, p.Handle = uintptr(unsafe.Pointer(rx)), rx.Handle
 	return true
 }
 
@@ -199,13 +217,18 @@ func takeLease(p *hot.Poll, ep *hot.EP, rx *hot.Rx) bool {
 	return atomic.CompareAndSwapUint32(&rx.Lease, 0, 1)
 }
 
-// unlease gives the progress lease back, and leaves the gate that the poll is inside. Release ↔ the compare-and-swap
-// in takeLease.
+// unlease gives the progress lease back.
 func unlease(p *hot.Poll, rx *hot.Rx) {
 	if rx.Flags&hot.RxExclusive == 0 {
-		order.Store32(&rx.Lease, 0)
-		LeaveGate(p)
+		unleaseShared(p, rx)
 	}
+}
+
+// unleaseShared is unlease of a context that several threads use. It leaves the gate that the poll is inside. Release ↔
+// the compare-and-swap in takeLease.
+func unleaseShared(p *hot.Poll, rx *hot.Rx) {
+	order.Store32(&rx.Lease, 0)
+	LeaveGate(p)
 }
 
 // countBusy counts that there was work while another thread makes progress. The endpoint may have been closed since the
@@ -221,7 +244,7 @@ func work(p *hot.Poll) uintptr {
 	ep, rx := endpointAt(p.At), (*hot.Rx)(pointer(p.Rx))
 	switch p.Step {
 	case stepDeliver:
-		return deliverMore(p, ep, rx)
+		return deliverMore(p)
 	case stepDelivered:
 		return delivered(p, rx)
 	case stepPortFound, stepPortGiven, stepPortTaken, stepPortEnd:
@@ -249,48 +272,51 @@ func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 	return hot.PollProgress
 }
 
-// beginDelivery begins a delivery at the endpoint at hand. Fields that it does not set are written before they are
+// beginDelivery begins a delivery at the endpoint at hand. Completions for the queue that is read go to its reader.
+// Fields that it does not set are written before they are
 // read: clearing the whole structure would cost a noticeable part of a message's time.
 func beginDelivery(p *hot.Poll, ep *hot.EP) {
 	d := &p.Delivery
-	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), readerOf(p, ep.RxCQ), 0
-	if d.TxReader = d.Reader; ep.TxCQ != ep.RxCQ {
-		d.TxReader = readerOf(p, ep.TxCQ)
-	}
+	d.EP, d.Reader, d.TxReader = uintptr(unsafe.Pointer(ep)), 0, 0
 	d.Begun, d.Todo, d.Worked, d.Finish = 0, 0, 0, 0
 	d.Messages, d.Bytes, d.Polls, d.Stream = 0, 0, 0, 0
+	if p.Direct == 0 || p.Reader.Left == 0 {
+		return
+	}
+	// while the queue has completions that another thread wrote, those come first
+	if q := (*hot.CQ)(pointer(p.Reader.CQ)); !cqring.Exclusive(q) && hasOlder(q) {
+		return
+	}
+	to := uintptr(unsafe.Pointer(&p.Reader))
+	if p.Reader.CQ == ep.RxCQ {
+		d.Reader = to
+	}
+	if p.Reader.CQ == ep.TxCQ {
+		d.TxReader = to
+	}
 }
 
-// readerOf is the reader to which completions of a queue go instead of to the queue, 0: none. There is none while the
-// queue has completions that another thread wrote: those come first.
-func readerOf(p *hot.Poll, queue uintptr) uintptr {
-	if p.Direct == 0 || p.Reader.CQ != queue || p.Reader.Left == 0 {
-		return 0
-	}
-	q := (*hot.CQ)(pointer(queue))
-	if !cqring.Exclusive(q) && (atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable()) {
-		return 0
-	}
-	return uintptr(unsafe.Pointer(&p.Reader))
+// hasOlder reports whether a queue has completions that progress has written, of any thread.
+func hasOlder(q *hot.CQ) bool {
+	return atomic.LoadUint64(&q.Overflow) != 0 || cqring.Of(q, 0).Readable()
 }
 
 // deliverRings takes in what has arrived in shared memory.
-func deliverRings(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+func deliverRings(p *hot.Poll, ep *hot.EP) uintptr {
 	beginDelivery(p, ep)
 	p.Step = stepDeliver
-	return deliverMore(p, ep, rx)
+	return deliverMore(p)
 }
 
 // deliverMore goes on with a delivery. It may write to peers' segments (acknowledgements, answers), so the thread is an
 // epoch reader meanwhile.
-func deliverMore(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
-	t := (*hot.Thread)(pointer(p.Thread))
-	if !resume(t) {
-		return leaveToGo(p, rx)
+func deliverMore(p *hot.Poll) uintptr {
+	if !resume((*hot.Thread)(pointer(p.Thread))) {
+		return leaveToGo(p, (*hot.Rx)(pointer(p.Rx)))
 	}
 	d := &p.Delivery
 	code := deliver(d)
-	pause(t)
+	pause((*hot.Thread)(pointer(p.Thread)))
 	if code != hot.DeliveryDone && code != hot.DeliveryGo {
 		return code
 	}
@@ -299,17 +325,14 @@ func deliverMore(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 		p.ToGo = 1
 	}
 	p.Step = stepDelivered
-	if wakes(d, ep) {
+	if d.Todo != 0 && wakes(d, endpoint(d.EP)) {
 		return hot.PollWake
 	}
-	return delivered(p, rx)
+	return delivered(p, (*hot.Rx)(pointer(p.Rx)))
 }
 
 // wakes reports whether threads are to be woken, and leaves in d.Todo which.
 func wakes(d *hot.Delivery, ep *hot.EP) bool {
-	if d.Todo == 0 {
-		return false
-	}
 	if d.Todo&hot.TodoWakeCQ != 0 && !wakeNeeded((*hot.CQ)(pointer(ep.RxCQ))) {
 		d.Todo &^= hot.TodoWakeCQ
 	}

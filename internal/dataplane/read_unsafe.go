@@ -81,26 +81,42 @@ func read(p *hot.Poll) uintptr {
 		if p.Flags&hot.PollWork != 0 {
 			p.At = at
 		}
-		fallthrough
+		if code := pass(p); code != next {
+			return code
+		}
+		if got := p.Room - p.Reader.Left; got != 0 {
+			return endRead(p, int64(got))
+		}
+		return progressed(p, q)
 	case readPass:
 		if code := progress(p); code != next {
 			return code
 		}
-		if p.Room == 0 {
-			return readNothing(p, q)
-		}
-		if p.Found == 0 {
-			return endRead(p, -int64(fi.EAGAIN))
-		}
+		return progressed(p, q)
 	case readCorked, readTimers:
 		return afterEntries(p)
 	case readNone:
 		return failedOr(p, q)
 	}
-	failed := false
-	if p.Reader.Left == p.Room {
-		failed = pop(q, &p.Reader)
+	return readAgain(p, q)
+}
+
+// progressed goes on when progress is made.
+func progressed(p *hot.Poll, q *hot.CQ) uintptr {
+	switch {
+	case p.Reader.Left != p.Room:
+		return endRead(p, int64(p.Room-p.Reader.Left))
+	case p.Room == 0:
+		return readNothing(p, q)
+	case p.Found == 0:
+		return endRead(p, -int64(fi.EAGAIN))
 	}
+	return readAgain(p, q)
+}
+
+// readAgain ends a read with what is on the queue now.
+func readAgain(p *hot.Poll, q *hot.CQ) uintptr {
+	failed := pop(q, &p.Reader)
 	switch {
 	case p.Reader.Left != p.Room:
 		return endRead(p, int64(p.Room-p.Reader.Left))

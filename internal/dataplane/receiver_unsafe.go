@@ -81,12 +81,7 @@ func (r *Receiver) Engine(tagged bool) *match.Engine {
 }
 
 // Directs reports whether the source of a receive with flags counts.
-func (r *Receiver) Directs(flags uint64) bool {
-	if flags&hot.RecvTagged != 0 {
-		return r.Directed[1]
-	}
-	return r.Directed[0]
-}
+func (r *Receiver) Directs(flags uint64) bool { return r.Directed[flags>>63] } // hot.RecvTagged
 
 // identity returns what matching takes as the source of a receive with an fi_addr_t and flags; ok is false where
 // package provider has to find it.

@@ -30,30 +30,27 @@ func (r *Receiver) takeRTS(d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 	if !plainRTS(ep, &head) {
 		return hot.DeliveryGo
 	}
-	a := Arrival{
-		ID: src.ID, Number: src.Context, Source: owner - 1, Addr: addr, Tag: m.header, Length: head.Length,
-		Payload: uintptr(head.Addr), Flags: head.Flags, Data: head.Data,
-		Request: head.Request,
-	}
 	pid := readable(ep, src, addr)
 	if pid == 0 {
 		return hot.DeliveryGo
 	}
-	rv, known := r.find(ep, &a)
+	setMessage(d, src, owner, addr, m)
+	d.Length, d.Flags, d.Data, d.Request = head.Length, head.Flags, head.Data, head.Request
+	rv, known := r.find(ep, d)
 	if rv == nil {
-		if !known || !holdRTS(r, ep, &a, &head) {
+		if !known || !holdRTS(r, ep, d, &head) {
 			return hot.DeliveryGo
 		}
 		d.Bounce = 0
 		release(d, ep)
 		return next
 	}
-	buf, ok := space(rv, a.Length)
+	buf, ok := space(rv, d.Length)
 	if !ok {
 		return hot.DeliveryGo
 	}
-	describe(d, &a, uint64(uintptr(unsafe.Pointer(rv))))
-	return fetch(d, pid, buf, &a)
+	d.Recv = uint64(uintptr(unsafe.Pointer(rv)))
+	return fetch(d, pid, buf, head.Addr)
 }
 
 // readable returns the process of a sender of which the memory can be read and the ring is known here, for the ACK; 0:
@@ -72,36 +69,36 @@ func revoked(peer *hot.Peer) bool {
 	return atomic.LoadUint32((*uint32)(pointer(peer.RxState)))&(hot.RxGone|hot.RxRevoked) != 0
 }
 
-// fetch has the shim copy the payload of a message, which is described in d, out of a process's memory to buf.
-func fetch(d *hot.Delivery, pid uint32, buf uint64, a *Arrival) uintptr {
-	d.Request, d.Bounce, d.Finish = a.Request, 0, finishRead
+// fetch has the shim copy the payload of the message at hand, which is at an address of another process, to buf.
+func fetch(d *hot.Delivery, pid uint32, buf, payload uint64) uintptr {
+	d.Payload, d.Bounce, d.Finish = payload, 0, finishRead
 	d.Copy.PID, d.Copy.Write = pid, 0
-	onePiece(&d.Copy, buf, uint64(a.Payload), a.Length)
+	onePiece(&d.Copy, buf, payload, d.Length)
 	return hot.DeliveryRead
 }
 
-// find returns the receive that was posted first and matches a message, nil if there is none, and leaves it in
-// matching. known is false where the runtime has to go through the receives that are posted.
-func (r *Receiver) find(ep *hot.EP, a *Arrival) (rv *match.Recv, known bool) {
-	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
-	if rv = eng.Find(a.ID, a.Tag); rv != nil {
+// find returns the receive that was posted first and matches the message at hand, nil if there is none, and leaves it
+// in matching. known is false where the runtime has to go through the receives that are posted.
+func (r *Receiver) find(ep *hot.EP, d *hot.Delivery) (rv *match.Recv, known bool) {
+	eng := r.Engine(d.Flags&hot.MessageTagged != 0)
+	if rv = eng.Find(d.ID, d.Tag); rv != nil {
 		return rv, true
 	}
 	rx := context(ep)
-	_, queued, known := take(r, rx, headPost(rx), a, false)
+	_, queued, known := take(r, rx, eng, headPost(rx), d, false)
 	if !queued {
 		return nil, known
 	}
-	return eng.Find(a.ID, a.Tag), true
+	return eng.Find(d.ID, d.Tag), true
 }
 
 // UnexpectedRTSBytes is how many bytes of Receiver.Pool an RTS that is kept takes: what package provider keeps of one,
 // the keys of its elements included, of which a hot.RTSHead is the beginning.
 const UnexpectedRTSBytes = RTSBytes + 32*VectorMax
 
-// holdRTS keeps an RTS that matches no receive as unexpected. It reports false, and has done nothing, where memory has
-// to be mapped first, or the eager window is to be closed.
-func holdRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
+// holdRTS keeps the RTS of the message at hand, which matches no receive, as unexpected. It reports false, and has done
+// nothing, where memory has to be mapped first, or the eager window is to be closed.
+func holdRTS(r *Receiver, ep *hot.EP, d *hot.Delivery, head *hot.RTSHead) bool {
 	memory := KeptMemory(MessageRTS, 0)
 	if r.Memory+memory > r.MemoryMax && !r.Closed {
 		return false
@@ -110,13 +107,13 @@ func holdRTS(r *Receiver, ep *hot.EP, a *Arrival, head *hot.RTSHead) bool {
 	if at == 0 {
 		return false
 	}
-	m := r.Engine(a.Flags&hot.MessageTagged != 0).TryHold(a.ID, a.Tag)
+	m := r.Engine(d.Flags&hot.MessageTagged != 0).TryHold(d.ID, d.Tag)
 	if m == nil {
 		r.Pool.TryPut(at, UnexpectedRTSBytes)
 		return false
 	}
-	a.Flags |= MessageRTS
-	a.describe(ep, m, at)
+	d.Flags |= MessageRTS
+	describe(d, ep, m, at)
 	*(*hot.RTSHead)(pointer(uintptr(at))) = *head
 	r.Memory += memory
 	if r.Memory > r.MemoryMax {
@@ -141,12 +138,9 @@ func readUnexpected(d *hot.Delivery, ep *hot.EP, post *hot.RecvEntry, m *match.M
 	if pid == 0 {
 		return hot.DeliveryGo
 	}
-	a := Arrival{
-		ID: src.ID, Source: source, Addr: addr, Tag: m.Tag(), Length: m.Len, Payload: uintptr(head.Addr),
-		Flags: uint32(m.Flags) & known, Data: m.Data, Request: m.Request,
-	}
-	describe(d, &a, uint64(uintptr(unsafe.Pointer(m))))
-	return fetch(d, pid, post.Buf, &a)
+	setUnexpected(d, m, uint32(m.Flags)&known, source, addr)
+	d.Recv = uint64(uintptr(unsafe.Pointer(m)))
+	return fetch(d, pid, post.Buf, head.Addr)
 }
 
 // plainRTS reports whether the message of an RTS is of one element, and one that the shim reads.
@@ -226,42 +220,36 @@ func reply(d *hot.Delivery, ep *hot.EP, id uint8, full uintptr) uintptr {
 
 // received completes the receive of a rendezvous whose payload is in its buffer.
 func (r *Receiver) received(d *hot.Delivery, ep *hot.EP) uintptr {
-	a := Arrival{
-		ID: d.ID, Source: d.Source, Flags: d.Flags, Addr: d.Addr, Tag: d.Tag, Data: d.Data, Length: d.Length,
-	}
-	kept := a.Flags&MessageRTS != 0
+	kept := d.Flags&MessageRTS != 0
 	var context, flags uint64
 	if kept {
 		context, flags = endReadUnexpected(r, d, ep)
 	} else {
-		context, flags = endMatched(r, &a)
+		context, flags = endMatched(r, d)
 	}
 	buf := d.Copy.Buf
 	stat(ep, stats.RxRendezvous, 1)
 	stat(ep, stats.RxRendezvousDirect, 1)
-	stat(ep, stats.RxRendezvousBytes, a.Length)
-	out := Outlet{Reader: reader(d)}
-	verdict := finish(ep, &a, context, flags, buf, &out)
-	d.Todo |= out.Todo
+	stat(ep, stats.RxRendezvousBytes, d.Length)
+	verdict := finish(ep, d, context, flags, buf)
 	d.Worked = 1
 	if !kept {
 		release(d, ep)
 	}
 	if verdict == Complete {
-		d.Entry = out.Entry
 		return hot.DeliveryComplete
 	}
 	return next
 }
 
-// endMatched takes the receive of a message that is read out of matching: the one that find has found, as nothing was
-// done in between.
-func endMatched(r *Receiver, a *Arrival) (context, flags uint64) {
-	eng := r.Engine(a.Flags&hot.MessageTagged != 0)
-	rv := eng.Arrive(a.ID, a.Tag)
+// endMatched takes the receive of the message at hand, which is read, out of matching: the one that find has found, as
+// nothing was done in between.
+func endMatched(r *Receiver, d *hot.Delivery) (context, flags uint64) {
+	eng := r.Engine(d.Flags&hot.MessageTagged != 0)
+	rv := eng.Arrive(d.ID, d.Tag)
 	context, flags = rv.Context, rv.Flags
 	if rv.Kept() {
-		rv.User[MultiUsed] += a.Length
+		rv.User[MultiUsed] += d.Length
 		return context, flags&^multiFlag | r.Retire(eng, rv)
 	}
 	eng.Put(rv)

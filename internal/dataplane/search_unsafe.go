@@ -138,26 +138,19 @@ func found(
 	if src == nil || discards && m.Flags&MessageRTS == 0 && m.Len > mem.MaxShared {
 		return hot.DeliveryGo
 	}
-	out := Outlet{Reader: reader(d)}
-	var a Arrival
-	a.Flags, a.Addr, a.Tag, a.Data, a.Length = uint32(uint8(m.Flags)), addr, m.Tag(), m.Data, m.Len
+	setUnexpected(d, m, uint32(uint8(m.Flags)), source, addr)
 	context, flags := post.Context, post.Flags
 	drop(r, ep, rx, post, flags)
 	acks := discards && m.Flags&(MessageRTS|MessageSync) != 0
 	switch {
 	case discards:
-		d.Addr, d.Source, d.Request = addr, source, m.Request
 		eng.RemoveMessage(m)
 		r.forget(eng, m)
 	case flags&fi.Claim != 0:
 		eng.Claim(m, context)
 	}
-	verdict := finish(ep, &a, context, flags|fi.Completion, 0, &out)
-	d.Todo |= out.Todo
+	verdict := finish(ep, d, context, flags|fi.Completion, 0)
 	d.Worked = 1
-	if verdict == Complete {
-		d.Entry = out.Entry
-	}
 	return endUnexpected(d, ep, verdict, acks)
 }
 

@@ -30,8 +30,7 @@ func (h *SyncHead) Valid() bool { return h.Flags&^(hot.RTSTagged|hot.RTSData|hot
 // runtime's.
 func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.Slot, m message) uintptr {
 	src, addr := sender(ep, owner)
-	if src == nil || ep.Flags&hot.EPMatches == 0 || m.flags()&^hot.SlotBounce != 0 ||
-		m.head() != uint32(SyncBytes) {
+	if src == nil || ep.Flags&hot.EPMatches == 0 || m.head() != uint32(SyncBytes) {
 		return hot.DeliveryGo
 	}
 	head := *(*SyncHead)(unsafe.Pointer(&slot.Body))
@@ -41,34 +40,29 @@ func takeSync(r *Receiver, d *hot.Delivery, ep *hot.EP, owner uint32, slot *hot.
 	if _, slots := ringBack(ep, src, addr); slots == 0 {
 		return hot.DeliveryGo
 	}
-	var a Arrival
-	a.ID, a.Number, a.Source, a.Addr, a.Tag, a.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length())
-	a.Flags, a.Data, a.Request = uint32(head.Flags)&(hot.RTSTagged|hot.RTSData), head.Data, head.Request
+	setMessage(d, src, owner, addr, m)
+	d.Flags, d.Data, d.Request = uint32(head.Flags)&(hot.RTSTagged|hot.RTSData), head.Data, head.Request
 	untilHere := head.Flags&hot.RTSMatch == 0
 	if !untilHere { // where it is kept as unexpected, it is acknowledged later
-		a.Flags |= MessageSync | MessageMatch
+		d.Flags |= MessageSync | MessageMatch
 	}
-	if a.Payload = payloadOf(d, src, owner, slot, m); a.Payload == 0 {
+	if d.Payload = uint64(payloadOf(d, src, owner, slot, m)); d.Payload == 0 {
 		return hot.DeliveryGo
 	}
-	out := Outlet{Reader: reader(d)}
-	verdict := r.Accept(ep, &a, &out)
-	if verdict == Refused {
+	verdict := r.Accept(ep, d)
+	switch verdict {
+	case Refused:
 		return hot.DeliveryGo
-	}
-	d.Todo |= out.Todo
-	if verdict == Settle {
-		a.Flags |= MessageSync
-		describe(d, &a, out.Recv)
-		d.Request, d.Finish = a.Request, finishSlot
+	case Settle:
+		d.Flags |= MessageSync
+		d.Finish = finishSlot
 		return hot.DeliverySettle
 	}
 	d.Messages++
-	d.Bytes += a.Length
-	d.Addr, d.Source, d.Request = addr, a.Source, a.Request
+	d.Bytes += d.Length
 	switch {
 	case verdict == Complete:
-		d.Entry, d.Finish = out.Entry, finishSync
+		d.Finish = finishSync
 		return hot.DeliveryComplete
 	case verdict == Unexpected && !untilHere:
 		release(d, ep)

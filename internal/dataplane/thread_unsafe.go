@@ -33,19 +33,18 @@ func beginPost(at uintptr) *hot.Post {
 		t := (*hot.Thread)(pointer(p.Self))
 		p.Thread = t.Number - 1
 		turn((*hot.EpochReader)(pointer(t.Line)))
-		if p.Kind&hot.PostInject != 0 {
-			uncounted(p)
-		}
 	}
 	return p
 }
 
-// uncounted drops the flags of a post of the fi_inject forms where no counter counts it: such a post completes nowhere,
-// so when does not matter.
-func uncounted(p *hot.Post) {
-	if ep := endpoint(p.EP); ep.TxCntr == 0 && ep.WriteCntr == 0 {
+// beginAccess is beginPost of a one-sided operation. One of the fi_inject forms that no counter counts completes
+// nowhere, so when does not matter, and it has no flags.
+func beginAccess(at uintptr) *hot.Post {
+	p := beginPost(at)
+	if p.Kind&hot.PostInject != 0 && endpoint(p.EP).WriteCntr == 0 {
 		p.Flags = 0
 	}
+	return p
 }
 
 // endPost ends what beginPost has begun, unless the shim is to do something for the post that uses what was read.
@@ -66,3 +65,23 @@ func countThread(lines uintptr, thread uint32, what uintptr, n uint64) {
 	word := (*uint64)(pointer(lines + (uintptr(thread)*stats.LineWords+what)*8))
 	order.Store64(word, atomic.LoadUint64(word)+n)
 }
+
+// countMessage is countThread of one operation of some bytes, which are counted in the word behind it.
+func countMessage(lines uintptr, thread uint32, what uintptr, bytes uint64) {
+	if thread >= stats.Lines-1 {
+		countThread(lines, thread, what, 1)
+		countThread(lines, thread, what+1, bytes)
+		return
+	}
+	words := (*[2]uint64)(pointer(lines + (uintptr(thread)*stats.LineWords+what)*8))
+	order.Store64(&words[0], atomic.LoadUint64(&words[0])+1)
+	order.Store64(&words[1], atomic.LoadUint64(&words[1])+bytes)
+}
+
+// The bytes of messages are counted in the word behind them.
+const (
+	_ = uint(stats.ThreadInlineBytes - stats.ThreadInline - 1)
+	_ = uint(stats.ThreadInline + 1 - stats.ThreadInlineBytes)
+	_ = uint(stats.ThreadBounceBytes - stats.ThreadBounce - 1)
+	_ = uint(stats.ThreadBounce + 1 - stats.ThreadBounceBytes)
+)

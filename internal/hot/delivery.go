@@ -82,33 +82,36 @@ type Delivery struct {
 	EP       uintptr `c:"struct weft_hot_ep *"`
 	Reader   uintptr `c:"struct weft_reader *"` // for receives, NULL: the queue
 	TxReader uintptr `c:"struct weft_reader *"` // for transmits, NULL: the queue
-	Begun    uint32  // data plane only: how far it is
-	Ring     uint32  // the inbound ring at hand
-	Rings    uint32  // data plane only: how many are left, this one included
-	Budget   uint32  // data plane only: how many more arrivals are taken from this ring
-	Todo     uint32  // Todo*
-	Worked   uint32  // 1: something was taken in
-	Finish   uint32  // data plane only: the message at hand is done with after the code
-	_        uint32
+	// 0 when it begins
+	Begun    uint32 // data plane only: how far it is
+	Todo     uint32 // Todo*
+	Worked   uint32 // 1: something was taken in
+	Finish   uint32 // data plane only: the message at hand is done with after the code
 	Messages uint64 // delivered
 	Bytes    uint64 // delivered
+	Polls    uint32 // data plane only: polls of an empty ring
+	Stream   uint32 // data plane only: the last operation was one that more may follow at once
+	// the rings
+	Ring   uint32 // the inbound ring at hand
+	Rings  uint32 // data plane only: how many are left, this one included
+	Budget uint32 // data plane only: how many more arrivals are taken from this ring
 	// the message at hand
-	Payload    uint64 // address
-	Length     uint64 // bytes
-	Tag        uint64
-	Data       uint64
-	Request    uint64 // with DeliveryRead: the sender's
-	Addr       uint64 // of the sender, plus one
-	Bounce     uint64 // address of the bounce buffer that holds the payload, 0: none
-	Recv       uint64 // address of the receive that it matched, or of the message of which the RTS was kept
-	Copy       Copy   // with DeliveryRead: to the receive's buffer
-	Source     uint32 // number of the sender
-	ID         uint32 // its identity
-	Flags      uint32 // Message*
+	Source  uint32 // number of the sender at the endpoint (hw.Source)
+	ID      uint32 // its identity
+	Number  uint32 // which of the sender's interfaces
+	Flags   uint32 // Message*
+	Peer    uint32 // with DeliveryWakePeer: number of the peer
+	Addr    uint64 // of the sender, plus one; 0: it is not in the address vector
+	Tag     uint64
+	Data    uint64
+	Length  uint64 // bytes of payload
+	Payload uint64 // address
+	Request uint64 // the sender's, of a message that it waits for
+	Bounce  uint64 // address of the bounce buffer that holds the payload, 0: none
+	Recv    uint64 // address of the receive that it matched, or of the message of which the RTS was kept
+	Copy    Copy   // with DeliveryRead: to the receive's buffer
+	Entry   CQE    // with DeliveryComplete
+
 	Unexpected uint32 // data plane only: unexpected messages when it began
-	Peer       uint32 // with DeliveryWakePeer: number of the peer
-	Polls      uint32 // data plane only: polls of an empty ring
-	Stream     uint32 // data plane only: the last operation was one that more may follow at once
 	Wake       uint32 // data plane only: the peer that was answered sleeps
-	Entry      CQE    // with DeliveryComplete
 }
