@@ -104,12 +104,12 @@ func (a *RMAArgs) post(e *Endpoint, l *link, p *path, total uint64) error {
 			r.flags |= rmaDelivers
 		}
 		r.left.Store(0)
-	} else if op, known := e.newDeviceOp(a, l, p, total); op != nil {
+	} else if op, why := e.newDeviceOp(a, l, p, total); op != nil {
 		err := e.postDevice(l, &r, op)
 		l.countListed(&e.initiator, a, err, WayRDMA, total)
 		return err
 	} else if !e.mayTake(a, WayMessage) {
-		return p.notByDevice(e, a, known)
+		return p.notByDevice(e, a, why)
 	}
 	err = e.postRMA(l, p, &r, inject)
 	if !segmented {

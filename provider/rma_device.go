@@ -157,34 +157,44 @@ func (d *deviceOps) leave() {
 	d.list = nil
 }
 
-// newDeviceOp prepares an operation for the device. nil: it goes as messages. known: the device's keys are.
-func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (op *deviceOp, known bool) {
+// newDeviceOp prepares an operation for the device. nil: it goes as messages, as the peer's region is not for the device,
+// or is not known to be, or, with an error, as memory on this side cannot be registered.
+func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*deviceOp, error) {
 	if !e.deviceLeads(a, p) || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 {
-		return nil, false
+		return nil, nil
 	}
-	op = takeOp(e, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read)
-	known = true
+	op := takeOp(e, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read)
+	known := true
 	for i, r := range a.Remote {
 		if r.Len != 0 && !e.findKey(l, p, r.Key, &op.keys[i]) {
 			known = false // and ask for the others' as well
 		}
 	}
+	if !known {
+		op.drop()
+		return nil, nil
+	}
 	access := hw.Access(0)
 	if a.Read {
 		access = hw.LocalWrite
 	}
-	if !known || op.use(a.IOV, access) != nil {
+	if err := op.use(a.IOV, access); err != nil {
 		op.drop()
-		return nil, known
+		return nil, err
 	}
-	return op, true
+	return op, nil
 }
 
-// notByDevice is what becomes of an operation that may go by the device alone and does not: fi.EAGAIN until the peer
-// has answered, fi.ENOMEM if own memory cannot be registered, else why the device does not reach the region.
-func (p *path) notByDevice(e *Endpoint, a *RMAArgs, known bool) error {
-	if known {
-		return e.refuse(fi.ENOMEM, "memory for address %d cannot be registered with %s", a.Dest, p.port.attr.DeviceName)
+// notByDevice is what becomes of an operation that may go by the device alone and does not, for which err is of
+// newDeviceOp: fi.EAGAIN until the peer has answered, fi.ENOMEM if there is no room for own memory, fi.EOPNOTSUPP if the
+// device does not reach that, else why it does not reach the region.
+func (p *path) notByDevice(e *Endpoint, a *RMAArgs, err error) error {
+	if err != nil {
+		errno := fi.ENOMEM
+		if errors.Is(err, hw.ErrNoDMABuf) || errors.Is(err, hw.ErrInvalid) {
+			errno = fi.EOPNOTSUPP
+		}
+		return e.refuse(errno, "memory for address %d: %v", a.Dest, err)
 	}
 	for _, r := range a.Remote {
 		if why := p.keys.Refusal(r.Key); why != fi.Success {

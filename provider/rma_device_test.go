@@ -275,9 +275,13 @@ func TestDeviceBuffersNot(t *testing.T) {
 		p.keys.Find(7)
 		p.keys.Learn(7, hw.RemoteKey{1})
 		a := RMAArgs{IOV: mine.iov(t, 0, 64), Remote: []fi.RMAIOVec{{Len: 64, Key: 7}}, Dest: x.addr[x], listed: true}
-		op, known := x.ep.newDeviceOp(&a, l, p, 64)
+		op, err := x.ep.newDeviceOp(&a, l, p, 64)
 		if (op != nil) != (what == "nothing, and it goes by one") {
-			t.Errorf("%s: by the device %v, key known %v", what, op != nil, known)
+			t.Errorf("%s: by the device %v, %v", what, op != nil, err)
+		}
+		if errno := fi.ErrnoOf(p.notByDevice(x.ep, &a, err)); err != nil &&
+			errno != map[bool]fi.Errno{true: fi.ENOMEM, false: fi.EOPNOTSUPP}[what == "the device has no room"] {
+			t.Errorf("%s: by the device alone %v", what, errno)
 		}
 		if op != nil {
 			op.drop()

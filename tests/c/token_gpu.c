@@ -279,6 +279,17 @@ static int way_of(int kind, enum device_ways ways)
 	return ways == RDMA_ALONE ? WEFT_WAYS : WEFT_WAY_MESSAGE;
 }
 
+/* What a list ends with whose first element that is refused has memory of the GPU here alone, or there. */
+static int refusal(long kinds, enum device_ways ways)
+{
+	const char *how = getenv("WEFT_FAKE_DMABUF");
+
+	for (size_t i = 0; how && !strcmp(how, "full") && i < COUNT; i++)
+		if (way_of(kind(kinds, i), ways) == WEFT_WAYS)
+			return kind(kinds, i) == 1 ? FI_ENOMEM : FI_EOPNOTSUPP;
+	return FI_EOPNOTSUPP;
+}
+
 /* How many elements of a list go by a way. */
 static uint64_t going(long kinds, long ways, int way)
 {
@@ -301,7 +312,7 @@ static void post_by_device(struct side *s, long kinds, long ways, uint32_t op)
 		before[w] = node_counter(&s->n, counters[w]);
 	post(s, list, op);
 	if (going(kinds, ways, WEFT_WAYS)) {
-		wait_err(&s->n, s->n.txcq, FI_EOPNOTSUPP);
+		wait_err(&s->n, s->n.txcq, refusal(kinds, (enum device_ways)ways));
 	} else {
 		wait_ok(&s->n, s->n.txcq, &e);
 		for (int w = 0; w < 3; w++) {

@@ -190,7 +190,7 @@ pingpongs
 clock="$dir/udp.test -test.v -test.run TestClockSet"
 exchange="$dir/provider.test -test.v -test.run TestExchangeClockSet"
 helped="$dir/provider.test -test.v -test.run TestHelped -test.timeout 100s"
-pairs="$dir/provider.test -test.v -test.run TestPair -test.timeout 140s"
+pairs="$dir/provider.test -test.v -test.run"
 conformance="$dir/verbs.test -test.v -test.timeout"
 traffic="$dir/verbs.test -test.v -test.run"
 if [ "$mode" = short ]; then
@@ -198,7 +198,8 @@ if [ "$mode" = short ]; then
 	apart 200 -env WEFT_TEST_DMABUF=1 -- 'token_gpu by_device'
 	jobs 1 240 types
 	machines "one machine: its clock is set, senders that help, conformance" run 470 "$clock" "$exchange" "$helped" "$conformance 290s -test.short"
-	machines "two machines: the device reads and writes; traffic, one of them killed" pair 300 "$pairs" \
+	machines "two machines: the device reads and writes; traffic, one of them killed" pair 400 \
+		"$pairs TestPairRMA|TestPairList\$ -test.timeout 200s" \
 		"$traffic TestPair\$|TestPairZ -test.timeout 140s"
 else
 	apart 700 -- row quiet levels msg_basic msg_order rma_order selective source 'token_gpu by_device'
@@ -209,7 +210,8 @@ else
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided scalable
 	machines "one machine: its clock is set, senders that help, conformance and faults" run 1170 "$clock" "$exchange" "$helped" "$conformance 990s"
-	machines "two machines: the device reads and writes; traffic, loss, delay, port down, one killed" pair 740 "$pairs" \
+	machines "two machines: the device reads and writes; traffic and lists, loss, delay, port down, one killed" pair 940 \
+		"$pairs TestPair -test.timeout 340s" \
 		"$traffic TestPair -test.timeout 590s"
 fi
 finish
