@@ -37,7 +37,7 @@ type deviceOp struct {
 	keys    [wire.IOVLimit]hw.RemoteKey // of the request's remote elements
 	local   [wire.IOVLimit]rkey.Local   // its memory on this side
 	locals  int                         // how many of these there are
-	room    [wire.IOVLimit]hw.Segment   // for the next piece; who owns the request has it
+	room    [wire.IOVLimit]hw.Segment   // for the next piece; the owner of the request has it
 	deliver bool                        // it ends when the peer's memory has it; the posting thread's
 
 	// open counts the pieces that are posted and have not ended, and one for
@@ -157,8 +157,8 @@ func (d *deviceOps) leave() {
 	d.list = nil
 }
 
-// newDeviceOp prepares an operation for the device. nil: it goes as messages, as the peer's region is not for the device,
-// or is not known to be, or, with an error, as memory on this side cannot be registered.
+// newDeviceOp prepares an operation for the device. nil: it goes as messages, as the peer's region is not for the
+// device, or is not known to be, or, with an error, as memory on this side cannot be registered.
 func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*deviceOp, error) {
 	if !e.deviceLeads(a, p) || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 {
 		return nil, nil
@@ -186,8 +186,8 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*de
 }
 
 // notByDevice is what becomes of an operation that may go by the device alone and does not, for which err is of
-// newDeviceOp: fi.EAGAIN until the peer has answered, fi.ENOMEM if there is no room for own memory, fi.EOPNOTSUPP if the
-// device does not reach that, else why it does not reach the region.
+// newDeviceOp: fi.EAGAIN until the peer has answered, fi.ENOMEM if there is no room for own memory, fi.EOPNOTSUPP if
+// the device does not reach that, else why it does not reach the region.
 func (p *path) notByDevice(e *Endpoint, a *RMAArgs, err error) error {
 	if err != nil {
 		errno := fi.ENOMEM

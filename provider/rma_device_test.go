@@ -203,7 +203,8 @@ func TestDeviceBuffers(t *testing.T) {
 	for i := range 8 {
 		device, there, read := i&1 != 0, i&2 != 0, i&4 != 0
 		data, moved := bufPattern(n, byte(i)), d.moved
-		a := RMAArgs{IOV: iovOf(local[9 : 9+n]), Remote: []fi.RMAIOVec{{Addr: 3, Len: n, Key: 7}}, Dest: x.addr[x], Read: read}
+		there7 := []fi.RMAIOVec{{Addr: 3, Len: n, Key: 7}}
+		a := RMAArgs{IOV: iovOf(local[9 : 9+n]), Remote: there7, Dest: x.addr[x], Read: read}
 		if device {
 			a.IOV = mine.iov(t, 9, n)
 		}
@@ -261,10 +262,12 @@ func mineBase(b *buf) uintptr { return b.mr.region.Memory.Parts[0].Base }
 func TestDeviceBuffersNot(t *testing.T) {
 	defer dmabuf.Pretend()()
 	for what, set := range map[string]func(x *side, d *standInDevice){
-		"the device takes none":       func(_ *side, d *standInDevice) { d.noDMABuf = true },
-		"the device has no room":      func(_ *side, d *standInDevice) { d.err = hw.ErrNoResource },
-		"it refuses one":              func(_ *side, d *standInDevice) { d.err = hw.ErrNoDMABuf },
-		"peer to peer is turned off":  func(x *side, _ *standInDevice) { _ = x.ep.SetOpt(fi.OptHMEMP2P, uint64(fi.HMEMP2PDisabled)) },
+		"the device takes none":  func(_ *side, d *standInDevice) { d.noDMABuf = true },
+		"the device has no room": func(_ *side, d *standInDevice) { d.err = hw.ErrNoResource },
+		"it refuses one":         func(_ *side, d *standInDevice) { d.err = hw.ErrNoDMABuf },
+		"peer to peer is turned off": func(x *side, _ *standInDevice) {
+			_ = x.ep.SetOpt(fi.OptHMEMP2P, uint64(fi.HMEMP2PDisabled))
+		},
 		"the way is turned off":       func(x *side, _ *standInDevice) { x.domain.cfg.TokenWays.RDMA = false },
 		"nothing, and it goes by one": func(*side, *standInDevice) {},
 	} {

@@ -33,8 +33,8 @@ type Allocations interface {
 }
 
 // Buffers keeps registrations of memory of other devices, each of a whole allocation. One is found only while its
-// memory is the one that was registered: the driver is asked for its number by every Get. Who frees memory says so
-// before (Drop), as a registration keeps the memory from being given back. Its methods may be called from any thread.
+// memory is the one that was registered: the driver is asked for its number by every Get. Drop comes before memory
+// is freed, as a registration keeps it from being given back. Its methods may be called from any thread.
 type Buffers struct {
 	md   hw.MemoryDomain
 	from Allocations

@@ -47,7 +47,8 @@ func TestDMABuf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := null.DMABuf{FD: fd, Offset: 4096, Len: 8192, At: at, Access: ibv.LocalWrite | ibv.RemoteRead | ibv.RemoteWrite}
+	rights := uint32(ibv.LocalWrite | ibv.RemoteRead | ibv.RemoteWrite)
+	want := null.DMABuf{FD: fd, Offset: 4096, Len: 8192, At: at, Access: rights}
 	if got := null.LastDMABuf(); got != want {
 		t.Errorf("registered as %+v, want %+v", got, want)
 	}

@@ -51,6 +51,13 @@ void gpu_main(char **argv)
 
 bool gpu_memory_is_registered(void) { return getenv("WEFT_TEST_DMABUF") != NULL; }
 
+bool gpu_reaches_devices(const char *how)
+{
+	const char *s = getenv("WEFT_FAKE_DMABUF");
+
+	return gpu_memory_is_registered() && !strcmp(s ? s : "", how);
+}
+
 int gpu_registered(void)
 {
 	int (*count)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "weft_fake_dmabufs");

@@ -262,32 +262,16 @@ static void test_cells(long ways)
 /* Ways that are on where an RDMA device leads to the owner. */
 enum device_ways { AUTO, BY_MESSAGE, NO_IPC, RDMA_ALONE };
 
-/* Whether the device reaches memory of the GPU. */
-static bool by_dmabuf(void) { return gpu_memory_is_registered() && !getenv("WEFT_FAKE_DMABUF"); }
-
 /* The way of an element of a kind there, WEFT_WAYS: it is refused. */
 static int way_of(int kind, enum device_ways ways)
 {
 	if (ways == BY_MESSAGE)
 		return WEFT_WAY_MESSAGE;
-	if (kind == 0)
+	if (kind == 0 || (gpu_reaches_devices("") && (ways != AUTO || !copies(kind))))
 		return WEFT_WAY_RDMA;
-	if (ways == AUTO && copies(kind))
-		return WEFT_WAY_IPC;
-	if (by_dmabuf())
-		return WEFT_WAY_RDMA;
-	return ways == RDMA_ALONE ? WEFT_WAYS : WEFT_WAY_MESSAGE;
-}
-
-/* What a list ends with whose first element that is refused has memory of the GPU here alone, or there. */
-static int refusal(long kinds, enum device_ways ways)
-{
-	const char *how = getenv("WEFT_FAKE_DMABUF");
-
-	for (size_t i = 0; how && !strcmp(how, "full") && i < COUNT; i++)
-		if (way_of(kind(kinds, i), ways) == WEFT_WAYS)
-			return kind(kinds, i) == 1 ? FI_ENOMEM : FI_EOPNOTSUPP;
-	return FI_EOPNOTSUPP;
+	if (ways == RDMA_ALONE)
+		return WEFT_WAYS;
+	return ways == AUTO && copies(kind) ? WEFT_WAY_IPC : WEFT_WAY_MESSAGE;
 }
 
 /* How many elements of a list go by a way. */
@@ -312,7 +296,12 @@ static void post_by_device(struct side *s, long kinds, long ways, uint32_t op)
 		before[w] = node_counter(&s->n, counters[w]);
 	post(s, list, op);
 	if (going(kinds, ways, WEFT_WAYS)) {
-		wait_err(&s->n, s->n.txcq, refusal(kinds, (enum device_ways)ways));
+		size_t i = 0; /* the first that is refused */
+
+		while (way_of(kind(kinds, i), (enum device_ways)ways) != WEFT_WAYS)
+			i++;
+		wait_err(&s->n, s->n.txcq,
+			 gpu_reaches_devices("full") && kind(kinds, i) == 1 ? FI_ENOMEM : FI_EOPNOTSUPP);
 	} else {
 		wait_ok(&s->n, s->n.txcq, &e);
 		for (int w = 0; w < 3; w++) {
@@ -411,71 +400,6 @@ static void test_by_device(long ways)
 			cell(&s, kinds, op, going(kinds, ways, WEFT_WAYS) != 0, post_by_device, ways);
 	closed_region(&s, ways);
 	close_side(&s, false);
-}
-
-enum { PLAIN_ROUNDS = 6 };
-
-/* A read or write with memory of the GPU on both sides, which the device does. */
-static void plain_by_device(struct side *s, bool read)
-{
-	const uint64_t key = s->info[1].key, base = s->info[1].base, before = node_counter(&s->n, "rma_device");
-	struct fi_cq_tagged_entry e;
-	ssize_t rc;
-
-	do {
-		rc = read ? fi_read(s->n.ep, s->mem[1], LEN, fi_mr_desc(s->mr[1]), s->info[1].addr, base, key, s) :
-			    fi_write(s->n.ep, s->mem[1], LEN, fi_mr_desc(s->mr[1]), s->info[1].addr, base, key, s);
-		if (rc == -FI_EAGAIN)
-			progress(&s->n);
-	} while (rc == -FI_EAGAIN);
-	CHECKF(rc == 0, "%zd", rc);
-	wait_ok(&s->n, s->n.txcq, &e);
-	CHECKF(node_counter(&s->n, "rma_device") - before == by_dmabuf(), "%s by the device: %lu", read ? "read" : "write",
-	       (unsigned long)(node_counter(&s->n, "rma_device") - before));
-}
-
-/* Reads and writes of the application with memory of the GPU, which the initiator frees and allocates anew: it is
- * registered as long as a region of it is open, and what is allocated where it was is not taken for it. */
-static void test_device_plain(long unused)
-{
-	char *want = malloc(LEN), *got = malloc(LEN);
-	struct side s;
-
-	(void)unused;
-	if (!device_is_demanded())
-		SKIP("no RDMA device is demanded");
-	setenv("FI_WEFT_TOKEN_WAYS", "rdma,message", 1);
-	setenv("FI_WEFT_HMEM_MAP_SIZE", "0", 1);
-	open_side_as(&s, FI_MR_ALLOCATED);
-	for (int i = 0; i < PLAIN_ROUNDS; i++) {
-		const bool read = i & 1;
-
-		fill(want, LEN, (uint64_t)i);
-		memset(got, 0, LEN);
-		put(&s, 1, (test_rank == 0) == read ? got : want);
-		barrier(&s.n);
-		if (test_rank == 0)
-			plain_by_device(&s, read);
-		barrier(&s.n);
-		if ((test_rank == 0) == read) {
-			get(&s, 1, got);
-			CHECKF(!memcmp(got, want, LEN), "round %d", i);
-		}
-		if (test_rank == 0 && i % 2) { /* the next round has other memory */
-			CHECKF(gpu_registered() == by_dmabuf(), "%d registrations", gpu_registered());
-			OK(fi_close(&s.mr[1]->fid));
-			CHECKF(gpu_registered() == 0, "%d registrations of memory that is closed", gpu_registered());
-			gpu_free(s.mem[1]);
-			s.mem[1] = gpu_alloc(LEN);
-			region(&s, 1);
-		}
-	}
-	if (test_rank == 1)
-		CHECKF(gpu_registered() == by_dmabuf(), "%d registrations", gpu_registered());
-	close_side(&s, false);
-	CHECKF(gpu_registered() == 0, "%d registrations are left", gpu_registered());
-	free(want);
-	free(got);
 }
 
 /* The process is the owner, too: all is copied, and nothing is mapped. */
@@ -658,7 +582,6 @@ static const struct test tests[] = {
 	{ "by_device_message", test_by_device, 2, 180, BY_MESSAGE },
 	{ "by_device_no_ipc", test_by_device, 2, 180, NO_IPC },
 	{ "by_device_alone", test_by_device, 2, 180, RDMA_ALONE },
-	{ "by_device_plain", test_device_plain, 2, 180, 0 },
 	{ "self", test_self, 1, 60, 0 },
 	{ "self_message", test_self, 1, 60, 1 },
 	{ "self_ipc", test_self, 1, 60, 2 },

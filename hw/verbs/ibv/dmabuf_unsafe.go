@@ -13,8 +13,8 @@ import (
 // WrapPD makes a protection domain of the library's, for tests.
 func WrapPD(p unsafe.Pointer) *PD { return &PD{(*C.struct_ibv_pd)(p)} }
 
-// Swap has calls, which are ibv_reg_mr, ibv_reg_dmabuf_mr and ibv_dereg_mr of C, be called in the place of the library's,
-// for tests. It returns those that were called before.
+// Swap has calls, which are ibv_reg_mr, ibv_reg_dmabuf_mr and ibv_dereg_mr of C, be called in the place of the
+// library's, for tests. It returns those that were called before.
 func Swap(calls [3]unsafe.Pointer) [3]unsafe.Pointer {
 	C.weft_ibv_swap(&calls[0])
 	return calls

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ibv_reg_dmabuf_mr for hosts whose RDMA devices take no dma-bufs, as soft-RoCE does: a library to be loaded before
- * others (LD_PRELOAD). What asks for that function of libibverbs gets this one, which maps the descriptor, a memory file
- * of the stand-in CUDA driver, and registers the mapping. ibv_dereg_mr unmaps it.
+ * others (LD_PRELOAD). What asks for that function of libibverbs gets this one, which maps the descriptor, a memory
+ * file of the stand-in CUDA driver, and registers the mapping. ibv_dereg_mr unmaps it.
  *
  * WEFT_FAKE_DMABUF says how it fails: "refuse", as a device that turns out to take none; "full", as one without room.
  * Before that, as with a kernel, comes whether there is a descriptor. Ranges that leave the file are refused, and
