@@ -207,6 +207,7 @@ func (e *leasedEP) dropRegions() {
 	e.landings = nil
 	rkey.Close(e.exposed.Clear())
 	e.devices.leave()
+	e.lists.unregister()
 	for _, t := range e.transfers {
 		if m, ok := t.Mover.(*deviceMover); ok {
 			m.op.leave()

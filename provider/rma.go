@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/ordering"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -31,6 +32,8 @@ type RMAArgs struct {
 	work     uint64 // as in SendArgs
 	listed   bool   // an element of a list: FI_WEFT_TOKEN_WAYS holds
 	unmapped bool   // it has been tried by mappings, in vain
+	// local is memory that the device of the path knows for all elements of a list, nil: none
+	local *rkey.Local
 }
 
 const (

@@ -66,11 +66,16 @@ func takeOp(e *initiator, p *path, deliver bool) *deviceOp {
 	return op
 }
 
-// use has the port's device know local memory.
-func (op *deviceOp) use(iov []fi.IOVec, access hw.Access) error {
+// use has the port's device know local memory, of which it knows that of a list already, if there is some.
+func (op *deviceOp) use(iov []fi.IOVec, access hw.Access, listed *rkey.Local) error {
 	d := op.path.port.device()
 	for _, v := range iov {
 		if v.Len == 0 {
+			continue
+		}
+		if listed != nil && listed.Has(uint64(v.Base), v.Len) {
+			op.local[op.locals] = listed.Part(uint64(v.Base), v.Len)
+			op.locals++
 			continue
 		}
 		l, err := d.Use(uint64(v.Base), v.Len, access)
@@ -178,7 +183,7 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*de
 	if a.Read {
 		access = hw.LocalWrite
 	}
-	if err := op.use(a.IOV, access); err != nil {
+	if err := op.use(a.IOV, access, a.local); err != nil {
 		op.drop()
 		return nil, err
 	}

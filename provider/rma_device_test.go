@@ -342,3 +342,57 @@ func TestDeviceOpAllocs(t *testing.T) {
 	_ = theirs.mr.Close()
 	p.port.cache.Buffers().Close()
 }
+
+// TestListRegistered: the memory of a list is registered once for a post, not once for each element, unless its
+// elements are far from each other.
+func TestListRegistered(t *testing.T) {
+	for _, c := range []struct {
+		stride uint64
+		most   int
+	}{{2 * 4096, 1}, {8 * 4096, 100}} {
+		x := newBench(t, nil, hmemAllocated()).side(t)
+		d, l, p := x.byStandIn(t)
+		const count, size = 100, 4096
+		local, remote := make([]byte, count*c.stride), make([]byte, 2*count*size)
+		m := x.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
+		r := x.opens(x.token(m))
+		d.know(t, p, m, r.Info().Key)
+		list := x.list([]Piece{{
+			Local: iovOf(local)[0].Base, LocalStride: c.stride, Remote: r, Addr: r.Info().Base, RemoteStride: 2 * size,
+			Len: size, Count: count,
+		}})
+		for i := range count {
+			copy(local[uint64(i)*c.stride:], bytes.Repeat([]byte{byte(i + 1)}, size))
+		}
+		op := &listOp{list: list, sel: list.all(), total: list.Bytes()}
+		op.first.Store(noFailure)
+		op.link, op.to = l, l
+		if !x.ep.lists.add(op) {
+			t.Fatal("no room")
+		}
+		l.inFlight.Add(1)
+		list.posts.Add(1)
+		op.pending.Store(1)
+		made := d.last
+		for ; op.next < count; op.next++ {
+			el := op.sel.At(op.next)
+			op.pending.Add(1)
+			if err := op.postElement(l, p, &el); err != nil {
+				t.Fatal(err)
+			}
+			x.ep.Progress()
+		}
+		if op.pending.Add(-1) != 0 {
+			t.Errorf("%d elements have not ended", op.pending.Load())
+		}
+		op.finish()
+		if n := int(d.last - made); n > c.most || d.moved != count {
+			t.Errorf("%d bytes apart: %d registrations, %d pieces moved", c.stride, n, d.moved)
+		}
+		for i := range count {
+			if !bytes.Equal(remote[2*i*size:][:size], bytes.Repeat([]byte{byte(i + 1)}, size)) {
+				t.Fatalf("element %d has other bytes", i)
+			}
+		}
+	}
+}

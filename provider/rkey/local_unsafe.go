@@ -14,6 +14,7 @@ type Local struct {
 	memory  hw.Memory
 	entry   *regcache.Entry  // of memory of this process, where registrations are kept
 	buffer  *regcache.Buffer // of another device's
+	part    bool             // of another Local, which has the registration
 }
 
 // Use has the device know n bytes at an address of any kind, until Leave. Errors as of hw.MemoryDomain, and those of
@@ -42,6 +43,7 @@ func (d Device) Use(addr, n uint64, access hw.Access) (l Local, err error) {
 // Leave ends a Use that succeeded.
 func (d Device) Leave(l *Local) {
 	switch {
+	case l.part:
 	case l.buffer != nil:
 		d.Cache.Buffers().Put(l.buffer)
 	case l.entry != nil:
@@ -52,8 +54,15 @@ func (d Device) Leave(l *Local) {
 	*l = Local{}
 }
 
+// Part is n bytes at an address, which the memory has: it is registered as long as the memory is.
+func (l *Local) Part(addr, n uint64) Local {
+	return Local{addr: addr, n: n, memory: l.memory, part: true}
+}
+
 // Memory is the registration as the transport knows it.
 func (l *Local) Memory() hw.Memory { return l.memory }
 
 // Has reports whether n bytes at an address are part of the memory.
-func (l *Local) Has(addr, n uint64) bool { return addr-l.addr <= l.n && n <= l.n-(addr-l.addr) }
+func (l *Local) Has(addr, n uint64) bool {
+	return l.memory != nil && addr-l.addr <= l.n && n <= l.n-(addr-l.addr)
+}
