@@ -191,7 +191,10 @@ func TestLocal(t *testing.T) {
 		for _, c := range []struct {
 			addr, n uint64
 			has     bool
-		}{{at + 10, 5000, true}, {at + 10, 5001, false}, {at + 9, 1, false}, {at + 5010, 0, true}, {at + 5010, 1, false}} {
+		}{
+			{at + 10, 5000, true}, {at + 10, 5001, false}, {at + 9, 1, false}, {at + 5010, 0, true},
+			{at + 5010, 1, false},
+		} {
 			if l.Has(c.addr, c.n) != c.has {
 				t.Errorf("%s: %d bytes at %d", what, c.n, c.addr-at)
 			}
