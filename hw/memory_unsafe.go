@@ -42,6 +42,17 @@ type Region struct {
 	// Device: of the memory of a device, which has no address here. Peers find by its name that it is there
 	// ([KeyDirectory]), and nothing more.
 	Device bool
+	// DMABuf has the memory, which is another device's, for a domain with MDDMABuf; nil: it is the process's. Addr is
+	// then a name that segments of operations use, at which nothing is.
+	DMABuf *DMABuf
+}
+
+// DMABuf is where a region is in a dma-buf: memory of a device that the kernel hands around.
+type DMABuf struct {
+	FD     int    // its descriptor, the caller's, which is needed until Register returns
+	Offset uint64 // of the region's first byte in it
+	// At is the address by which the domain's device is to know the first byte. It is as far into a page as Offset.
+	At uint64
 }
 
 // MDCap is a set of abilities of a memory domain.
@@ -49,9 +60,10 @@ type MDCap uint32
 
 // Abilities of a memory domain.
 const (
-	MDLocal MDCap = 1 << iota // zcopy operations need the local memory registered
-	MDCost                    // registering takes long (pins pages): it is worth keeping registrations
-	MDAlloc                   // MemoryDomain.Alloc
+	MDLocal  MDCap = 1 << iota // zcopy operations need the local memory registered
+	MDCost                     // registering takes long (pins pages): it is worth keeping registrations
+	MDAlloc                    // MemoryDomain.Alloc
+	MDDMABuf                   // the device reaches memory of other devices (Region.DMABuf)
 )
 
 // MDAttr describes a memory domain.
@@ -66,12 +78,13 @@ type MDAttr struct {
 // opened on it. Its methods may be called from any thread; they are control
 // operations and may take locks.
 type MemoryDomain interface {
-	// Attr says what the domain can do. Constant.
+	// Attr says what the domain can do. Constant, but that MDDMABuf goes when the device refuses a dma-buf for what
+	// it is.
 	Attr() MDAttr
 	// Register makes memory known to the device and, as far as its rights say,
 	// to peers. Errors: ErrInvalid (no length, unknown rights, a range that
 	// wraps), ErrNoResource (no room for another region, or beyond the limit
-	// on locked memory), ErrPermission.
+	// on locked memory), ErrPermission, ErrNoDMABuf.
 	Register(r Region) (Memory, error)
 	// Alloc allocates and registers zeroed memory, at r.Len and with r's
 	// rights; r.Addr is ignored. Errors: as Register's, ErrInvalid without MDAlloc.

@@ -44,6 +44,7 @@ type List struct {
 	remotes []*Remote      // used until Close
 	mapped  bool           // some elements are
 	near    uint64         // local memory of a device, 0: all is the process's own
+	host    listExtent     // that has all local memory of the process's own
 	addr    fi.Addr        // of the owner
 }
 
@@ -144,6 +145,8 @@ func (l *List) add(p *Piece) error {
 	l.mapped = l.mapped || run.Mapped
 	if hmem.OnDevice(run.Local) {
 		l.near = run.Local
+	} else {
+		l.host.add(&run)
 	}
 	pieces.Append(&l.shape, run)
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/note"
 	"github.com/weft-fabric/weft/provider/pieces"
+	"github.com/weft-fabric/weft/provider/rkey"
 )
 
 // What a post of a list leaves is posted as reads and writes of single elements, some at a time, at the points
@@ -32,6 +33,11 @@ type listOp struct {
 	next      int      // in sel, of the thread that runs the work queue
 	one       listArgs // likewise
 	soon      together // likewise
+
+	// registered is the list's memory that a device knows until the post ends, by the port asked: nil, none was yet.
+	// Written by the thread that runs the work queue, while elements are under way or to be posted.
+	registered rkey.Local
+	asked      *port
 
 	// pending counts the elements that are posted and have not ended, and one for the post. Added to by
 	// the thread that runs the work queue, taken from by it and by threads that end an element; sequentially
@@ -214,6 +220,7 @@ func (op *listOp) postElement(l *link, p *path, el *dataplane.Element) error {
 	if op.note != nil && !op.args.Read {
 		a.Flags = fi.DeliveryComplete // they are done before it goes
 	}
+	a.local = op.register(p)
 	a.work = listBit | uint64(op.slot)<<elementBits | uint64(op.sel.Number(op.next))
 	total, err := e.checkRMA(a)
 	if err != nil {
@@ -254,6 +261,7 @@ func (op *listOp) fail(n uint32, status fi.Errno) {
 // finish takes in that all elements have ended. The operation completes, or its notification goes, and then it does.
 func (op *listOp) finish() {
 	e := op.list.ep
+	op.unregister()
 	op.list.posts.Add(-1)
 	if op.link != nil {
 		e.lists.remove(op)

@@ -270,6 +270,7 @@ func (m *MR) Close() error {
 	m.domain.regions.Remove(&m.region)
 	m.region.Withdraw(&m.domain.published)
 	m.region.Gate.Shut()
+	m.domain.device.Forget(&m.region.Memory)
 	m.region.Memory.Leave(m.domain.cfg.PeerTimeout)
 	m.region.Scope.End()
 	if c := m.counter.Load(); c != nil {

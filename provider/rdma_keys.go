@@ -79,18 +79,22 @@ func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 	var packed [rkey.MaxKey]byte
 	a := wire.KeyAnswer{Link: link, Status: wire.KeyNever}
 	if p.keys != nil && !e.counted() {
-		a.Key, a.Status = e.domain.deviceKey(p.port, key, packed[:0])
+		a.Key, a.Status = e.deviceKey(p.port, key, packed[:0])
 	}
 	_ = p.AMShort(wire.AMKeyAnswer, key, a.Put(b[:]), nil) // no room: the peer asks again
 }
 
 // deviceKey appends the device's key of a region, which it registers with the port's memory domain.
-func (d *Domain) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {
+func (e *peering) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {
+	d := e.domain
 	m := d.regions.Enter(key)
 	if m == nil {
 		return nil, wire.KeyAbsent
 	}
 	defer m.Gate.Leave()
+	if m.OnDevice() && !e.peerToPeer() {
+		return nil, wire.KeyNever
+	}
 	device, _ := m.Export(&d.published, p.Memory(), to)
 	if device == nil {
 		return nil, wire.KeyNever

@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/outcome"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -244,7 +245,7 @@ func (g *putter) step() bool {
 	}
 	v := fi.IOVec{Base: req.IOV[0].Base + uintptr(g.from), Len: g.n}
 	local := [1]hw.Segment{{Addr: pointerAt(uint64(v.Base)), Len: int(g.n),
-		Memory: regionOf(e.exposed.Of(g.request), v)}}
+		Memory: rkey.Covering(e.exposed.Of(g.request), v.Base, v.Len)}}
 	g.done.Expect(1)
 	switch status, err := o.PutZcopy(local[:], g.Addr+g.from, g.key, &g.done); {
 	case errors.Is(err, hw.ErrNoResource):

@@ -207,10 +207,11 @@ func (e *leasedEP) dropRegions() {
 	}
 	e.landings = nil
 	rkey.Close(e.exposed.Clear())
-	rkey.Close(e.devices.regions())
+	e.devices.leave()
+	e.lists.unregister()
 	for _, t := range e.transfers {
 		if m, ok := t.Mover.(*deviceMover); ok {
-			rkey.Close(m.op.regions)
+			m.op.leave()
 		}
 	}
 }

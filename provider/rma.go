@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/outcome"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -32,6 +33,8 @@ type RMAArgs struct {
 	work     uint64 // as in SendArgs
 	listed   bool   // an element of a list: FI_WEFT_TOKEN_WAYS holds
 	unmapped bool   // it has been tried by mappings, in vain
+	// local is memory that the device of the path knows for all elements of a list, nil: none
+	local *rkey.Local
 }
 
 const (
@@ -105,12 +108,12 @@ func (a *RMAArgs) post(e *Endpoint, l *link, p *path, total uint64) error {
 			r.flags |= rmaDelivers
 		}
 		r.left.Store(0)
-	} else if op, known := e.newDeviceOp(a, l, p, total); op != nil {
+	} else if op, why := e.newDeviceOp(a, l, p, total); op != nil {
 		err := e.postDevice(l, &r, op)
 		l.countListed(&e.initiator, a, err, WayRDMA, total)
 		return err
 	} else if !e.mayTake(a, WayMessage) {
-		return p.notByDevice(e, a, known)
+		return p.notByDevice(e, a, why)
 	}
 	err = e.postRMA(l, p, &r, inject)
 	if !segmented {

@@ -8,7 +8,6 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -30,13 +29,15 @@ func (p *port) oneSided() bool {
 }
 
 // deviceOp is a read or write that a device does, in pieces. Its request has no
-// claim to live: the operation ends it when all of its pieces have ended.
+// claim to live: the operation ends it when all of its pieces have ended. It is used again then.
 type deviceOp struct {
 	e       *initiator
 	id      uint64
 	path    *path                       // over which its pieces go
 	keys    [wire.IOVLimit]hw.RemoteKey // of the request's remote elements
-	regions []hw.Memory                 // of its local ones
+	local   [wire.IOVLimit]rkey.Local   // its memory on this side
+	locals  int                         // how many of these there are
+	room    [wire.IOVLimit]hw.Segment   // for the next piece; the owner of the request has it
 	deliver bool                        // it ends when the peer's memory has it; the posting thread's
 
 	// open counts the pieces that are posted and have not ended, and one for
@@ -52,7 +53,58 @@ type devicePiece struct {
 	op   *deviceOp
 }
 
-var devicePieces sync.Pool
+var devicePieces, spareOps sync.Pool
+
+// takeOp returns an operation over a path, without keys and local memory.
+func takeOp(e *initiator, p *path, deliver bool) *deviceOp {
+	op, _ := spareOps.Get().(*deviceOp)
+	if op == nil {
+		op = &deviceOp{}
+	}
+	op.e, op.path, op.deliver = e, p, deliver
+	op.open.Store(1)
+	return op
+}
+
+// use has the port's device know local memory, of which it knows that of a list already, if there is some.
+func (op *deviceOp) use(iov []fi.IOVec, access hw.Access, listed *rkey.Local) error {
+	d := op.path.port.device()
+	for _, v := range iov {
+		if v.Len == 0 {
+			continue
+		}
+		if listed != nil && listed.Has(uint64(v.Base), v.Len) {
+			op.local[op.locals] = listed.Part(uint64(v.Base), v.Len)
+			op.locals++
+			continue
+		}
+		l, err := d.Use(uint64(v.Base), v.Len, access)
+		if err != nil {
+			return err
+		}
+		op.local[op.locals] = l
+		op.locals++
+	}
+	return nil
+}
+
+// leave gives the local memory back.
+func (op *deviceOp) leave() {
+	d := op.path.port.device()
+	for i := range op.local[:op.locals] {
+		d.Leave(&op.local[i])
+	}
+	op.locals = 0
+}
+
+// drop gives the operation back, which nothing refers to any more.
+func (op *deviceOp) drop() {
+	op.leave()
+	op.e, op.path, op.id = nil, nil, 0
+	op.keys, op.room = [wire.IOVLimit]hw.RemoteKey{}, [wire.IOVLimit]hw.Segment{}
+	op.failure.Store(nil)
+	spareOps.Put(op)
+}
 
 func takePiece(op *deviceOp) *devicePiece {
 	d, _ := devicePieces.Get().(*devicePiece)
@@ -100,57 +152,54 @@ func (d *deviceOps) any() bool {
 	return len(d.list) != 0
 }
 
-// regions takes out what all operations have registered.
-func (d *deviceOps) regions() (list []hw.Memory) {
+// leave takes all operations out, and gives their local memory back.
+func (d *deviceOps) leave() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, op := range d.list {
-		list = append(list, op.regions...)
+		op.leave()
 	}
 	d.list = nil
-	return list
 }
 
-// newDeviceOp prepares an operation for the device. nil: it goes as messages. known: the device's keys are.
-func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (op *deviceOp, known bool) {
-	if !e.mayTake(a, WayRDMA) || p.keys == nil || e.orderedRMA() || total == 0 || a.Inject || a.HasData ||
-		a.Flags&(fi.Inject|fi.RemoteCQData) != 0 || hmem.AnyOnDevice(a.IOV) {
-		return nil, false
+// newDeviceOp prepares an operation for the device. nil: it goes as messages, as the peer's region is not for the
+// device, or is not known to be, or, with an error, as memory on this side cannot be registered.
+func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*deviceOp, error) {
+	if !e.deviceLeads(a, p) || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 {
+		return nil, nil
 	}
-	op = &deviceOp{e: e, path: p, deliver: a.Flags&fi.DeliveryComplete != 0 && !a.Read}
-	known = true
+	op := takeOp(e, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read)
+	known := true
 	for i, r := range a.Remote {
 		if r.Len != 0 && !e.findKey(l, p, r.Key, &op.keys[i]) {
 			known = false // and ask for the others' as well
 		}
 	}
 	if !known {
-		return nil, false
+		op.drop()
+		return nil, nil
 	}
 	access := hw.Access(0)
 	if a.Read {
 		access = hw.LocalWrite
 	}
-	for _, v := range a.IOV {
-		if v.Len == 0 {
-			continue
-		}
-		m, err := p.port.device().Register(uint64(v.Base), int(v.Len), access)
-		if err != nil {
-			rkey.Close(op.regions)
-			return nil, true
-		}
-		op.regions = append(op.regions, m)
+	if err := op.use(a.IOV, access, a.local); err != nil {
+		op.drop()
+		return nil, err
 	}
-	op.open.Store(1)
-	return op, true
+	return op, nil
 }
 
-// notByDevice is what becomes of an operation that may go by the device alone and does not: fi.EAGAIN until the peer
-// has answered, fi.ENOMEM if own memory cannot be registered, else why the device does not reach the region.
-func (p *path) notByDevice(e *Endpoint, a *RMAArgs, known bool) error {
-	if known {
-		return e.refuse(fi.ENOMEM, "memory for address %d cannot be registered with %s", a.Dest, p.port.attr.DeviceName)
+// notByDevice is what becomes of an operation that may go by the device alone and does not, for which err is of
+// newDeviceOp: fi.EAGAIN until the peer has answered, fi.ENOMEM if there is no room for own memory, fi.EOPNOTSUPP if
+// the device does not reach that, else why it does not reach the region.
+func (p *path) notByDevice(e *Endpoint, a *RMAArgs, err error) error {
+	if err != nil {
+		errno := fi.ENOMEM
+		if errors.Is(err, hw.ErrNoDMABuf) || errors.Is(err, hw.ErrInvalid) {
+			errno = fi.EOPNOTSUPP
+		}
+		return e.refuse(errno, "memory for address %d: %v", a.Dest, err)
 	}
 	for _, r := range a.Remote {
 		if why := p.keys.Refusal(r.Key); why != fi.Success {
@@ -165,14 +214,14 @@ func (e *initiator) postDevice(l *link, r *rmaRequest, op *deviceOp) error {
 	lease, ok := e.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
-		rkey.Close(op.regions)
+		op.drop()
 		return fi.EAGAIN
 	}
 	defer e.stripes.Release(lease)
 	req, id, ok := e.rmas.Alloc(lease)
 	if !ok {
 		e.counts.Add(lease, stats.StripeNoRequest, 1)
-		rkey.Close(op.regions)
+		op.drop()
 		return fi.EAGAIN
 	}
 	req.set(r)
@@ -209,13 +258,11 @@ func (op *deviceOp) post(req *rmaRequest) (posted, last bool) {
 		}
 	}
 	if op.deliver && op.err() == nil {
-		err := op.start(func(c *hw.Completion) (hw.Status, error) {
-			return op.path.Endpoint.(hw.Flusher).Flush(hw.FlushRemote, c)
-		})
-		if errors.Is(err, hw.ErrNoResource) {
+		d := op.begin()
+		status, err := op.path.Endpoint.(hw.Flusher).Flush(hw.FlushRemote, &d.done)
+		if err = op.begun(d, status, err); errors.Is(err, hw.ErrNoResource) {
 			return false, false
-		}
-		if err != nil {
+		} else if err != nil {
 			op.fail(err)
 		}
 		op.deliver = false
@@ -228,15 +275,15 @@ func (op *deviceOp) postPiece(req *rmaRequest, part *fi.RMAIOVec) (uint64, error
 	if req.sent == part.Len {
 		return 0, nil
 	}
-	var room [wire.IOVLimit]hw.Segment
-	local, n := op.gather(room[:0], req, req.done, part.Len-req.sent)
-	addr, key := part.Addr+req.sent, op.keys[req.part]
-	return n, op.start(func(c *hw.Completion) (hw.Status, error) { return op.move(req, local, addr, key, c) })
+	local, n := op.gather(req, req.done, part.Len-req.sent)
+	d := op.begin()
+	status, err := op.move(req, local, part.Addr+req.sent, op.keys[req.part], &d.done)
+	return n, op.begun(d, status, err)
 }
 
-// gather appends the local memory of the next operation of the device to local: that
+// gather returns the local memory of the next operation of the device, until it is called again: that
 // from byte at of the request on, of which most bytes are left. n is its length.
-func (op *deviceOp) gather(local []hw.Segment, req *rmaRequest, at, most uint64) (_ []hw.Segment, n uint64) {
+func (op *deviceOp) gather(req *rmaRequest, at, most uint64) (local []hw.Segment, n uint64) {
 	a := &op.path.port.attr
 	limit := a.MaxPutZcopy
 	if req.flags&rmaIsRead != 0 {
@@ -244,9 +291,9 @@ func (op *deviceOp) gather(local []hw.Segment, req *rmaRequest, at, most uint64)
 	}
 	var pieces [wire.IOVLimit]fi.IOVec
 	used := window(pieces[:0], req.iov[:req.count], at, min(most, limit, devicePieceBytes))
+	local = op.room[:0]
 	for _, v := range used[:min(len(used), a.MaxIOV)] {
-		local = append(local,
-			hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: regionOf(op.regions, v)})
+		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: op.memoryOf(v)})
 		n += v.Len
 	}
 	return local, n
@@ -262,16 +309,26 @@ func (op *deviceOp) move(req *rmaRequest, local []hw.Segment, addr uint64, key h
 	return o.PutZcopy(local, addr, key, c)
 }
 
-// regionOf is the registration of local memory.
-func regionOf(regions []hw.Memory, v fi.IOVec) hw.Memory {
-	return rkey.Covering(regions, v.Base, v.Len)
+// memoryOf is the registration of local memory, nil: there is none.
+func (op *deviceOp) memoryOf(v fi.IOVec) hw.Memory {
+	for i := range op.local[:op.locals] {
+		if l := &op.local[i]; l.Has(uint64(v.Base), v.Len) {
+			return l.Memory()
+		}
+	}
+	return nil
 }
 
-// start starts one operation of the transport.
-func (op *deviceOp) start(f func(*hw.Completion) (hw.Status, error)) error {
+// begin counts an operation of the transport that is about to start.
+func (op *deviceOp) begin() *devicePiece {
 	d := takePiece(op)
 	op.open.Add(1) // before it can end
-	status, err := f(&d.done)
+	return d
+}
+
+// begun takes in what the transport says to the start of an operation, and returns its error. One that is in progress
+// may have ended, and be used again.
+func (op *deviceOp) begun(d *devicePiece, status hw.Status, err error) error {
 	if err != nil || status == hw.Done {
 		op.open.Add(-1) // it is not the last: the posting thread counts too
 		d.op = nil
@@ -307,22 +364,23 @@ func (op *deviceOp) err() error {
 // begins anew as messages if the device refused it. The caller holds the progress
 // lease.
 func (op *deviceOp) settle() {
-	e := op.e
-	e.devices.remove(op.id)
-	rkey.Close(op.regions)
-	req, known := e.rmas.Lookup(op.id)
-	if !known {
-		return
-	}
-	switch err := op.err(); {
-	case err == nil:
-		e.finishRMA(req, op.id, fi.Success)
-	case errors.Is(err, hw.ErrPeerDead), errors.Is(err, hw.ErrCanceled):
-		e.finishRMA(req, op.id, fi.ECONNRESET)
-	default:
+	e, id, err := op.e, op.id, op.err()
+	e.devices.remove(id)
+	req, known := e.rmas.Lookup(id)
+	refused := err != nil && !errors.Is(err, hw.ErrPeerDead) && !errors.Is(err, hw.ErrCanceled)
+	if known && refused {
 		op.forgetKeys(req)
+	}
+	op.drop() // the memory is the application's when the request completes
+	switch {
+	case !known:
+	case err == nil:
+		e.finishRMA(req, id, fi.Success)
+	case refused:
 		req.byMessages()
-		e.enqueueRMA(op.id)
+		e.enqueueRMA(id)
+	default:
+		e.finishRMA(req, id, fi.ECONNRESET)
 	}
 }
 

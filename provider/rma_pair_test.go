@@ -30,7 +30,13 @@ type pairSide struct {
 }
 
 // meetPair joins the two machines, or skips the test where there is one.
-func meetPair(t *testing.T) *pairSide {
+func meetPair(t *testing.T) *pairSide { return meetPairWith(t, func(*config.Config) {}) }
+
+// netdev is the network interface that the machine's device stands on.
+func netdev() string { return os.Getenv("NETDEV") }
+
+// meetPairWith is meetPair with a configuration.
+func meetPairWith(t *testing.T, change func(*config.Config)) *pairSide {
 	t.Helper()
 	if os.Getenv("WEFT_TEST_PAIR") == "" {
 		t.Skip("this test is for two machines: make test-rdma runs it in two virtual ones")
@@ -58,19 +64,19 @@ func meetPair(t *testing.T) *pairSide {
 	}
 	t.Cleanup(func() { _ = p.conn.Close() })
 	p.in = bufio.NewReader(p.conn)
-	p.open(t)
+	p.open(t, change)
 	return p
 }
 
 func (p *pairSide) target() bool { return os.Getenv("NODE") == "0" }
 
 // open opens the endpoint, for which registered memory keeps its pages.
-func (p *pairSide) open(t *testing.T) {
+func (p *pairSide) open(t *testing.T, change func(*config.Config)) {
 	t.Helper()
 	hints := rmaHints()
 	hints.Domain = &fi.DomainAttr{MRMode: fi.MRAllocated}
 	b := newBenchAt(t, os.Getenv("OWN"), map[string]string{"FI_WEFT_VERBS": "yes", "FI_WEFT_UDP": "no"},
-		func(c *config.Config) { c.SHMDir = p.dir }, hints)
+		func(c *config.Config) { c.SHMDir = p.dir; change(c) }, hints)
 	p.side = b.side(t)
 	addrs := make([]fi.Addr, 1)
 	name, err := p.ep.Name()

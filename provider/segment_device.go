@@ -8,8 +8,6 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/flow"
-	"github.com/weft-fabric/weft/provider/rkey"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Reads and writes in segments that a port's device does; see deviceOp, of which
@@ -72,8 +70,7 @@ func (*deviceMover) Lost() bool { return false }
 // Finish completes the request, or begins it anew as messages.
 func (m *deviceMover) Finish(t *flow.Transfer) {
 	e, id := m.e, t.ID
-	rkey.Close(m.op.regions)
-	m.op.regions = nil
+	m.op.leave()
 	req, ok := e.rmas.Lookup(id)
 	if !ok || !m.refused || m.path.Err() != nil {
 		rmaMover{m.segmentFlow}.Finish(t)
@@ -94,8 +91,7 @@ func (m *deviceMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, pos
 		return t.Fail(seg, fi.ECONNRESET)
 	}
 	i, part, at, left := req.locate(uint64(seg.Offset))
-	var room [wire.IOVLimit]hw.Segment
-	local, bytes := m.op.gather(room[:0], req, uint64(seg.Offset), min(left, uint64(seg.Length)))
+	local, bytes := m.op.gather(req, uint64(seg.Offset), min(left, uint64(seg.Length)))
 	n := int64(bytes)
 	if n < seg.Length {
 		t.Trim(&seg, n)

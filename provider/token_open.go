@@ -192,8 +192,8 @@ func (r *Remote) whyNotRDMA(p *path) string {
 	switch {
 	case !r.ep.domain.cfg.TokenWays.RDMA:
 		return turnedOff
-	case r.about.Kind != token.Host:
-		return "the memory there is " + r.about.Kind.String() + " memory, which is registered with no device"
+	case r.about.Kind != token.Host && len(r.about.Rails()) == 0:
+		return "the memory there is " + r.about.Kind.String() + " memory, which is registered with no RDMA device"
 	case r.ep.orderedRMA():
 		return "the endpoint keeps one-sided operations in order"
 	case p == nil && !r.ep.anyDevice():

@@ -24,7 +24,7 @@ type ownDevice struct {
 // rails are the keys of the owner's devices that a token of the region has: those that no other region gets. The region
 // is registered with the devices.
 func (m *MR) rails(owner *Endpoint) (list []token.RDMA) {
-	if owner.counted() || !m.region.Gate.Enter() {
+	if owner.counted() || m.region.OnDevice() && !owner.peerToPeer() || !m.region.Gate.Enter() {
 		return nil
 	}
 	defer m.region.Gate.Leave()

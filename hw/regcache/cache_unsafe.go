@@ -8,6 +8,8 @@
 // Other addresses may be another mapping's while the thread that has unmapped them is still in the kernel, which only
 // the kernel can say.
 //
+// Memory of other devices has registrations of its own ([Buffers]), which know it by its driver's number.
+//
 // Threads of C may use registrations that are kept without the Go runtime (package direct): by [Cache.Find] and
 // [Cache.Drop], which do nothing where that needs more.
 package regcache
@@ -64,6 +66,10 @@ type Config struct {
 	// Private reports whether all of a range, whose pages are pinned, is private
 	// anonymous memory. Default: what the kernel shows of it.
 	Private func(Range) bool
+	// Devices says which memory of other devices is where, nil: none is registered.
+	Devices Allocations
+	// Logf takes one line of text, without a newline, about memory of devices. Default: none.
+	Logf func(format string, args ...any)
 }
 
 // Stats counts what a cache did.
@@ -79,6 +85,8 @@ type Stats struct {
 type Cache struct {
 	md  hw.MemoryDomain
 	cfg Config
+	// buffers are the registrations of memory of other devices, nil: there are none. Immutable.
+	buffers *Buffers
 	// counts are what Watch.Quiet reads, nil where it is another's: then every Get asks it. Immutable.
 	counts *Counts
 
@@ -181,6 +189,13 @@ func New(md hw.MemoryDomain, cfg Config) *Cache {
 		cfg.Private = isPrivate
 	}
 	c := &Cache{md: md, cfg: cfg, numbers: []*Entry{noEntry: nil}}
+	if cfg.Devices != nil {
+		logf := cfg.Logf
+		if logf == nil {
+			logf = func(string, ...any) {}
+		}
+		c.buffers = &Buffers{md: md, from: cfg.Devices, max: cfg.MaxEntries, logf: logf}
+	}
 	if cfg.Watch != nil {
 		c.changes, _ = cfg.Watch.Changes(&c.seen, nil)
 		if w, ok := cfg.Watch.(interface{ Counts() Counts }); ok {
@@ -517,8 +532,14 @@ func (c *Cache) Stats() Stats {
 	return c.stats
 }
 
+// Buffers are the registrations of memory of other devices, nil: there are none.
+func (c *Cache) Buffers() *Buffers { return c.buffers }
+
 // Close ends the registrations; none is in use.
 func (c *Cache) Close() {
+	if c.buffers != nil {
+		c.buffers.Close()
+	}
 	c.take()
 	defer c.give()
 	for _, e := range slices.Clone(c.kept) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/Mellanox/rdmamap"
 	"golang.org/x/sys/unix"
@@ -42,6 +43,10 @@ type MemoryDomain struct {
 	events *eventWatch
 
 	kept keptKeys
+
+	// dmabufs: the device reaches memory of other devices. Set by setUp, cleared by any thread, read by any thread;
+	// sequentially consistent.
+	dmabufs atomic.Bool
 
 	// mu guards ifaces, and is locked while each calls f, so that remove waits for that. It is on the control path.
 	mu     sync.Mutex
@@ -110,6 +115,7 @@ func (d *MemoryDomain) setUp(c DomainConfig) (err error) {
 	if d.events, err = watchEvents(d); err != nil {
 		return errors.Join(err, d.pd.Close())
 	}
+	d.probeDMABuf()
 	return nil
 }
 
@@ -146,8 +152,12 @@ func (i *Iface) path(a *address) ibv.Path {
 
 // Attr describes the domain.
 func (d *MemoryDomain) Attr() hw.MDAttr {
+	caps := hw.MDLocal | hw.MDCost | hw.MDAlloc
+	if d.dmabufs.Load() {
+		caps |= hw.MDDMABuf
+	}
 	return hw.MDAttr{
-		Caps:   hw.MDLocal | hw.MDCost | hw.MDAlloc,
+		Caps:   caps,
 		MaxLen: d.attr.MaxMRSize,
 		MaxKey: keyBytes,
 		Device: d.dev.Name,
@@ -190,7 +200,7 @@ func registered(err error, n uint64) error {
 	case errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EAGAIN):
 		return fmt.Errorf("verbs: register %d bytes: no room, or beyond the limit on locked memory (%s): %w: %w",
 			n, lockLimit(), err, hw.ErrNoResource)
-	case errors.Is(err, unix.EFAULT) || errors.Is(err, unix.EINVAL):
+	case errors.Is(err, unix.EFAULT) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EBADF):
 		return fmt.Errorf("verbs: register %d bytes: %w: %w", n, err, hw.ErrInvalid)
 	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES):
 		return fmt.Errorf("verbs: register %d bytes: %w: %w", n, err, hw.ErrPermission)

@@ -16,7 +16,7 @@ import (
 // Memory is a registered region. It implements hw.Memory.
 type Memory struct {
 	region hw.Region
-	addr   uint64
+	addr   uint64 // by which the device knows the first byte
 	mr     *ibv.MR
 	owned  []byte // from Alloc
 
@@ -39,11 +39,17 @@ const allAccess = hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite | hw.RemoteAtom
 
 func (d *MemoryDomain) register(r hw.Region, owned []byte) (*Memory, error) {
 	addr := uint64(uintptr(r.Addr))
+	if r.DMABuf != nil {
+		addr = r.DMABuf.At
+	}
 	n := uint64(r.Len)
 	if r.Len < 1 || addr == 0 || addr+n < addr || r.Base+n < r.Base || r.Access&^allAccess != 0 {
 		return nil, fmt.Errorf("verbs: register %d bytes at %#x with rights %#x: %w", r.Len, addr, r.Access, hw.ErrInvalid)
 	}
 	register := func() (*ibv.MR, error) { return d.pd.Register(addr, n, access(r.Access)) }
+	if r.DMABuf != nil {
+		register = func() (*ibv.MR, error) { return d.registerDMABuf(r.DMABuf, n, access(r.Access)) }
+	}
 	var mr *ibv.MR
 	var err error
 	if r.Access&^hw.LocalWrite == 0 { // peers have no use for its key
@@ -54,6 +60,7 @@ func (d *MemoryDomain) register(r hw.Region, owned []byte) (*Memory, error) {
 	if err != nil {
 		return nil, registered(err, n)
 	}
+	r.DMABuf = nil // whose descriptor is the caller's
 	return &Memory{region: r, addr: addr, mr: mr, owned: owned, d: d}, nil
 }
 
@@ -104,6 +111,17 @@ func mapPinned(n int) ([]byte, error) {
 		return nil, errors.Join(fmt.Errorf("keep memory from children: %w", err), mem.Unmap(b))
 	}
 	return b, nil
+}
+
+// has reports whether a segment lies in the region.
+func (m *Memory) has(s hw.Segment) bool {
+	at, size := uint64(uintptr(s.Addr))-uint64(uintptr(m.region.Addr)), uint64(m.region.Len)
+	return s.Len >= 0 && at <= size && uint64(s.Len) <= size-at
+}
+
+// at is the address by which the device knows a segment that lies in the region.
+func (m *Memory) at(s hw.Segment) uint64 {
+	return m.addr + (uint64(uintptr(s.Addr)) - uint64(uintptr(m.region.Addr)))
 }
 
 // Region is what was registered.

@@ -96,12 +96,10 @@ func (e *Endpoint) pieces(to []ibv.SGE, local []hw.Segment, limit int, write boo
 			continue
 		}
 		m, ok := s.Memory.(*Memory)
-		addr := uint64(uintptr(s.Addr))
-		if !ok || s.Len < 0 || addr < m.addr || addr-m.addr > uint64(m.region.Len) || uint64(s.Len) > uint64(m.region.Len)-(addr-m.addr) ||
-			write && m.region.Access&hw.LocalWrite == 0 || s.Len > 1<<31 {
+		if !ok || !m.has(s) || write && m.region.Access&hw.LocalWrite == 0 || s.Len > 1<<31 {
 			return 0, 0, fmt.Errorf("verbs: local segment of %d bytes is not registered for this: %w", s.Len, hw.ErrInvalid)
 		}
-		to = append(to, ibv.SGE{Addr: addr, Len: uint32(s.Len), LKey: m.mr.LKey})
+		to = append(to, ibv.SGE{Addr: m.at(s), Len: uint32(s.Len), LKey: m.mr.LKey})
 		n += uint64(s.Len)
 	}
 	return len(to), n, nil

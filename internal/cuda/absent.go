@@ -29,6 +29,9 @@ func (b *Batch) Wait() error { return nil }
 // Export fails with ErrAbsent.
 func Export(base uint64) (Handle, error) { return Handle{}, ErrAbsent }
 
+// DMABuf fails with ErrAbsent.
+func DMABuf(base, size uint64) (fd int, offset uint64, err error) { return -1, 0, ErrAbsent }
+
 // Import fails with ErrAbsent.
 func Import(h *Handle, near uint64) (base, size uint64, err error) { return 0, 0, ErrAbsent }
 

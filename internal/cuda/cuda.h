@@ -38,6 +38,8 @@ int weft_cuda_begin(void *context, void *stream, uint64_t dst, uint64_t src, siz
 int weft_cuda_wait(void *context, void *stream);
 
 int weft_cuda_export(void *context, uint64_t base, void *handle);
+/* A descriptor of a dma-buf of whole pages. */
+int weft_cuda_dmabuf(void *context, uint64_t base, size_t size, int *fd);
 int weft_cuda_import(void *context, const void *handle, uint64_t *base);
 int weft_cuda_unimport(void *context, uint64_t base);
 

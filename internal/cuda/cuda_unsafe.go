@@ -11,9 +11,12 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 var loaded struct {
@@ -155,6 +158,23 @@ func Copy(dst, src, n uint64) error {
 func Export(base uint64) (h Handle, err error) {
 	err = check("cuIpcGetMemHandle", C.weft_cuda_export(context(base), C.uint64_t(Pointer(base)), unsafe.Pointer(&h)))
 	return h, err
+}
+
+// DMABuf returns a descriptor of a dma-buf of the allocation that begins at the registered address base and has size
+// bytes, which is the caller's, and at which byte of it the allocation begins. It fails for a driver or a device that
+// exports none.
+func DMABuf(base, size uint64) (fd int, offset uint64, err error) {
+	page := uint64(os.Getpagesize())
+	addr := Pointer(base)
+	offset = addr & (page - 1)
+	n := (offset + size + page - 1) &^ (page - 1)
+	var d C.int
+	err = check("cuMemGetHandleForAddressRange",
+		C.weft_cuda_dmabuf(context(base), C.uint64_t(addr-offset), C.size_t(n), &d))
+	if err == nil {
+		unix.CloseOnExec(int(d))
+	}
+	return int(d), offset, err
 }
 
 // Import maps another process's allocation and returns where it begins, as a

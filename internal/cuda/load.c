@@ -37,6 +37,8 @@ static struct {
 	int (*ipc_open)(uint64_t *, struct handle, unsigned);
 	int (*ipc_close)(uint64_t);
 	int (*error_name)(int, const char **);
+	/* Drivers have it since 11.7; NULL in older ones. */
+	int (*range_handle)(void *, uint64_t, size_t, int, unsigned long long);
 } cu;
 
 static const struct {
@@ -72,6 +74,7 @@ enum { ATTR_CONTEXT = 1, ATTR_MEMORY_TYPE = 2, ATTR_SYNC_MEMOPS = 6, ATTR_BUFFER
 enum { TYPE_HOST = 1, TYPE_MANAGED = 4 };
 enum { STREAM_NON_BLOCKING = 1 };       /* CU_STREAM_NON_BLOCKING */
 enum { LAZY_PEER_ACCESS = 1 };          /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
+enum { DMA_BUF_FD = 1 };                /* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* loading, and taking of contexts */
 
@@ -94,6 +97,8 @@ int weft_cuda_load(const char *name, const char **step)
 	}
 	if (!library)
 		goto out;
+	void *range_handle = dlsym(library, "cuMemGetHandleForAddressRange");
+	memcpy(&cu.range_handle, &range_handle, sizeof(range_handle));
 	*step = "cuInit";
 	rc = cu.init(0);
 	if (rc)
@@ -232,6 +237,14 @@ int weft_cuda_wait(void *context, void *stream)
 int weft_cuda_export(void *context, uint64_t base, void *handle)
 {
 	return WITHIN(context, cu.ipc_get(handle, base));
+}
+
+int weft_cuda_dmabuf(void *context, uint64_t base, size_t size, int *fd)
+{
+	*fd = -1;
+	if (!cu.range_handle)
+		return -1;
+	return WITHIN(context, cu.range_handle(fd, base, size, DMA_BUF_FD, 0));
 }
 
 int weft_cuda_import(void *context, const void *handle, uint64_t *base)

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/nic"
 	"github.com/weft-fabric/weft/internal/order"
 	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/hmem"
 )
 
 // Device is a domain's RDMA device, or one that matches messages, opened when the first endpoint that may use one is
@@ -75,7 +76,10 @@ func (r *Device) Domain() (hw.MemoryDomain, error) {
 	if err != nil {
 		log.Infof(log.Domain, "registrations of memory are not kept: %v", err)
 	}
-	r.cache = regcache.New(r.memory, regcache.Config{Watch: watch})
+	r.cache = regcache.New(r.memory, regcache.Config{
+		Watch: watch, Devices: hmem.Allocations{},
+		Logf: func(format string, args ...any) { log.Infof(log.MR, format, args...) },
+	})
 	r.cache.Alone(r.alone)
 	if r.matches {
 		r.telemetry.Begin(nic.ThisHost(), r.name, r.cfg.CXITelemetry)
@@ -91,6 +95,18 @@ func (r *Device) Cache(m hw.MemoryDomain) *regcache.Cache {
 		return nil
 	}
 	return r.cache
+}
+
+// Forget ends registrations of memory of other devices that a region lies in, which is about to be closed.
+func (r *Device) Forget(m *hmem.Region) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory == nil {
+		return
+	}
+	for _, s := range m.Shares {
+		r.cache.Buffers().Drop(s.Base())
+	}
 }
 
 // Close closes the device; nothing is open on it any more.

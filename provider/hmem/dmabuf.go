@@ -22,6 +22,7 @@ func isDMABuf(addr uint64) bool { return addr&dmabufMark == dmabufMark }
 type DMABuf struct {
 	start, size uint64 // with dmabufMark; bytes
 	app         uint64 // what the application calls the first byte
+	number      uint64 // that of no other
 	mapping     *dmabuf.Mapping
 }
 
@@ -31,6 +32,7 @@ type DMABuf struct {
 var dmabufs struct {
 	sync.RWMutex
 	list []*DMABuf
+	last uint64 // number
 }
 
 // findDMABuf returns the registered dma-buf that has n bytes at addr. The
@@ -88,6 +90,8 @@ func Register(d *fi.DMABuf, writable bool) (*DMABuf, fi.IOVec, error) {
 	b := &DMABuf{start: dmabufMark | addressOf(mapping.Bytes()), size: size, app: uint64(d.Base), mapping: mapping}
 	dmabufs.Lock()
 	defer dmabufs.Unlock()
+	dmabufs.last++
+	b.number = dmabufs.last
 	i, _ := slices.BinarySearchFunc(dmabufs.list, b, func(a, b *DMABuf) int {
 		if a.start < b.start {
 			return -1

@@ -1,7 +1,10 @@
 package region
 
 import (
+	"fmt"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -125,17 +128,18 @@ func (k *publication) hide() {
 
 // Export registers a region with a device's memory domain, unless it is, and appends the device's key. nil: it is not
 // for devices, because what peers do there must be known, not all peers may reach it, there is nothing, its memory is
-// another device's, the application has not promised that its pages stay, or the device has no room. lasts: no other
-// region gets the key, so that peers may keep it longer than the region is there. The caller has entered the gate.
+// another device's that this one does not reach, the application has not promised that its pages stay, or the device
+// has no room. lasts: no other region gets the key, so that peers may keep it longer than the region is there. The
+// caller has entered the gate.
 func (r *Region[O]) Export(p *Publisher, md hw.MemoryDomain, to []byte) (key []byte, lasts bool) {
 	k := &r.known
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.exported == nil {
-		if k.withdrawn || !r.Unattended(p.Auth) || r.OnDevice() || !p.Allocated {
+		if k.withdrawn || !r.Unattended(p.Auth) || !r.OnDevice() && !p.Allocated {
 			return nil, false
 		}
-		m, err := md.Register(r.HW())
+		m, err := r.registerWith(md)
 		if err != nil {
 			log.Infof(log.MR, "region %#x is reached by messages only: %v", r.own.Key, err)
 			return nil, false
@@ -146,6 +150,24 @@ func (r *Region[O]) Export(p *Publisher, md hw.MemoryDomain, to []byte) (key []b
 		lasts = m.Keep()
 	}
 	return k.exported.PackKey(to), lasts
+}
+
+// registerWith registers the region with a device's memory domain, by its dma-buf if it is another device's memory.
+func (r *Region[O]) registerWith(md hw.MemoryDomain) (hw.Memory, error) {
+	h := r.HW()
+	if !r.OnDevice() {
+		return md.Register(h)
+	}
+	if md.Attr().Caps&hw.MDDMABuf == 0 {
+		return nil, hw.ErrNoDMABuf
+	}
+	d, err := r.Memory.InDMABuf()
+	if err != nil {
+		return nil, fmt.Errorf("export the memory: %w", err)
+	}
+	defer unix.Close(d.FD)
+	h.DMABuf = &d
+	return md.Register(h)
 }
 
 // Unexport takes a region back from devices: what peers do there with a key that they have fails, and they ask for

@@ -3,6 +3,7 @@ package rkey
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"testing"
 	"unsafe"
 
@@ -174,5 +175,52 @@ func TestTable(t *testing.T) {
 	}
 	if list := x.Clear(); len(list) != 2 || x.Any() || len(x.Of(2)) != 0 {
 		t.Errorf("%d regions are taken out", len(list))
+	}
+}
+
+// TestLocal: memory that a device knows for an operation, whole and in part, is given back once.
+func TestLocal(t *testing.T) {
+	cached, d := newDevice()
+	b := make([]byte, 4*4096)
+	at := uint64(uintptr(unsafe.Pointer(&b[0])))
+	for what, dev := range map[string]Device{"a cache": cached, "none": {Domain: d}} {
+		l, err := dev.Use(at+10, 5000, hw.LocalWrite)
+		if err != nil || l.Memory() == nil || d.open != 1 {
+			t.Fatalf("%s: %v, %d regions", what, err, d.open)
+		}
+		for _, c := range []struct {
+			addr, n uint64
+			has     bool
+		}{
+			{at + 10, 5000, true}, {at + 10, 5001, false}, {at + 9, 1, false}, {at + 5010, 0, true},
+			{at + 5010, 1, false},
+		} {
+			if l.Has(c.addr, c.n) != c.has {
+				t.Errorf("%s: %d bytes at %d", what, c.n, c.addr-at)
+			}
+		}
+		part := l.Part(at+20, 30)
+		if part.Memory() != l.Memory() || !part.Has(at+20, 30) || part.Has(at+10, 1) {
+			t.Errorf("%s: a part is %+v", what, part)
+		}
+		dev.Leave(&part)
+		if d.open != 1 || part.Memory() != nil {
+			t.Errorf("%s: %d regions after a part", what, d.open)
+		}
+		dev.Leave(&l)
+		dev.Leave(&l)
+		if d.open != 0 || l.Has(at+10, 1) {
+			t.Errorf("%s: %d regions are left", what, d.open)
+		}
+	}
+	d.full = true
+	if l, err := cached.Use(at, 8, 0); err == nil || l.Memory() != nil {
+		t.Errorf("without room: %v", err)
+	}
+	if _, err := (Device{Domain: d}).Use(1<<63, 8, 0); !errors.Is(err, hw.ErrNoDMABuf) {
+		t.Errorf("memory of a device without a cache of it: %v", err)
+	}
+	if _, err := cached.Use(1<<63, 8, 0); !errors.Is(err, hw.ErrNoDMABuf) {
+		t.Errorf("memory of a device: %v", err)
 	}
 }

@@ -41,8 +41,28 @@ void gpu_main(char **argv)
 	if (before && *before) /* other stand-ins */
 		snprintf(path + strlen(path), sizeof(path) - strlen(path), ":%s", before);
 	setenv("LD_LIBRARY_PATH", path, 1);
+	if (gpu_memory_is_registered()) {
+		strcpy(end, "/fake/libdmabuf.so");
+		setenv("LD_PRELOAD", path, 1);
+	}
 	setenv("WEFT_TEST_GPU", "fake", 1);
 	execv("/proc/self/exe", argv);
+}
+
+bool gpu_memory_is_registered(void) { return getenv("WEFT_TEST_DMABUF") != NULL; }
+
+bool gpu_reaches_devices(const char *how)
+{
+	const char *s = getenv("WEFT_FAKE_DMABUF");
+
+	return gpu_memory_is_registered() && !strcmp(s ? s : "", how);
+}
+
+int gpu_registered(void)
+{
+	int (*count)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "weft_fake_dmabufs");
+
+	return count ? count() : 0;
 }
 
 bool gpu_is_fake(void)

@@ -17,6 +17,15 @@ void gpu_open(void);
 /* True for the fake driver, whose memory faults when it is touched. */
 bool gpu_is_fake(void);
 
+/* Whether RDMA devices are to take memory of the fake GPU (fake/dmabuf.c): with WEFT_TEST_DMABUF in the environment. */
+bool gpu_memory_is_registered(void);
+
+/* Whether they do what WEFT_FAKE_DMABUF says: "" take it, "refuse", or "full". */
+bool gpu_reaches_devices(const char *how);
+
+/* How many registrations of it this process has. */
+int gpu_registered(void);
+
 /* How often memory of other processes was mapped; the fake driver counts. */
 int gpu_imports(void);
 

@@ -267,7 +267,7 @@ static int way_of(int kind, enum device_ways ways)
 {
 	if (ways == BY_MESSAGE)
 		return WEFT_WAY_MESSAGE;
-	if (kind == 0)
+	if (kind == 0 || (gpu_reaches_devices("") && (ways != AUTO || !copies(kind))))
 		return WEFT_WAY_RDMA;
 	if (ways == RDMA_ALONE)
 		return WEFT_WAYS;
@@ -296,7 +296,12 @@ static void post_by_device(struct side *s, long kinds, long ways, uint32_t op)
 		before[w] = node_counter(&s->n, counters[w]);
 	post(s, list, op);
 	if (going(kinds, ways, WEFT_WAYS)) {
-		wait_err(&s->n, s->n.txcq, FI_EOPNOTSUPP);
+		size_t i = 0; /* the first that is refused */
+
+		while (way_of(kind(kinds, i), (enum device_ways)ways) != WEFT_WAYS)
+			i++;
+		wait_err(&s->n, s->n.txcq,
+			 gpu_reaches_devices("full") && kind(kinds, i) == 1 ? FI_ENOMEM : FI_EOPNOTSUPP);
 	} else {
 		wait_ok(&s->n, s->n.txcq, &e);
 		for (int w = 0; w < 3; w++) {
@@ -377,7 +382,7 @@ static void closed_region(struct side *s, long ways)
 }
 
 /* The cells where an RDMA device leads to the owner: memory of processes goes by it, in the same list with memory of
- * GPUs, which goes by mappings or as messages. */
+ * GPUs, which goes by mappings, by the device if that takes it, or as messages. */
 static void test_by_device(long ways)
 {
 	static const char *const names[] = { "auto", "message", "rdma,message", "rdma" };

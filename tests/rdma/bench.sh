@@ -24,7 +24,7 @@ load=$(cut -d' ' -f1 /proc/loadavg)
 measure() {
 	local how=$1 cpus=$2
 	shift 2
-	"$dir/vm" -dir "$dir" -accel "$accel" -cpus "$cpus" -timeout $((120 + 120 * rounds))s "$how" -- \
+	"$dir/vm" -dir "$dir" -accel "$accel" -cpus "$cpus" -timeout $((120 + 210 * rounds))s "$how" -- \
 		tests/rdma/wire/wire.sh "$(realpath "$dir/wire")" "$how" "$rounds" "$@" >"$log/$how" || true
 }
 
@@ -36,22 +36,23 @@ measure pair "$half" 20 100 300 4
 # values run|pair PROVIDER FIGURE: one for each batch that gave one, sorted.
 values() { grep -F " $2 $3 " "$log/$1" | awk '{print $NF}' | sort -g; }
 
-# ratios run|pair FIGURE: of each batch of weft's to rxm's that followed it, sorted.
+# ratios run|pair FIGURE OURS OTHERS: of each batch of one's to the other's that followed it, sorted.
 ratios() {
-	awk -v figure="$2" '
+	awk -v figure="$2" -v ours="$3" -v others="$4" '
 		$(NF - 1) == figure { n[$(NF - 3), $(NF - 2)]++; value[$(NF - 3), $(NF - 2), n[$(NF - 3), $(NF - 2)]] = $NF; if ($(NF - 3) > last) last = $(NF - 3) }
 		END {
 			for (r = 1; r <= last; r++)
-				for (k = 1; (r, "weft", k) in value && (r, "verbs;ofi_rxm", k) in value; k++)
-					print value[r, "weft", k] / value[r, "verbs;ofi_rxm", k]
+				for (k = 1; (r, ours, k) in value && (r, others, k) in value; k++)
+					print value[r, ours, k] / value[r, others, k]
 		}' "$log/$1" | sort -g
 }
 
-# row run|pair LABEL FIGURE SIGN LIMIT
+# row run|pair LABEL FIGURE SIGN LIMIT [OURS OTHERS]
 row() {
-	local of=$1
+	local of=$1 ours=${6-weft} others=${7-verbs;ofi_rxm}
 	shift
-	paste -d' ' <(values "$of" weft "$2" | tr '\n' ',') <(values "$of" "verbs;ofi_rxm" "$2" | tr '\n' ',') <(ratios "$of" "$2" | tr '\n' ',') |
+	paste -d' ' <(values "$of" "$ours" "$2" | tr '\n' ',') <(values "$of" "$others" "$2" | tr '\n' ',') \
+		<(ratios "$of" "$2" "$ours" "$others" | tr '\n' ',') |
 		awk -v label="$1" -v sign="$3" -v limit="$4" '
 		function median(s, a, n) { n = split(s, a, ",") - 1; if (n < 1) return ""; return n % 2 ? a[(n + 1) / 2] : (a[n / 2] + a[n / 2 + 1]) / 2 }
 		function show(x) { return sprintf(x < 1000 ? "%.3g" : "%.0f", x) }
@@ -74,6 +75,13 @@ table() {
 	row "$1" "1 MiB tagged bandwidth, window 4, MB/s" bandwidth_MB_per_s ">=" 1.0
 }
 
+# listed run|pair
+listed() {
+	echo "| what | list | one write as long | ratio | to reach | reached |"
+	echo "| --- | --- | --- | --- | --- | --- |"
+	row "$1" "20,000 elements of 4 KiB, scattered on both sides, MB/s" lists_4096_MB_per_s ">=" 0.95 list write
+}
+
 {
 	echo "<!-- begin soft-RoCE -->"
 	echo "## Virtual machines with soft-RoCE, $(date +%F)"
@@ -86,9 +94,17 @@ table() {
 	echo
 	table run
 	echo
+	echo "Lists of weft's beside one write, there:"
+	echo
+	listed run
+	echo
 	echo "Two machines with $half processor$([ "$half" = 1 ] || echo s) each, joined by a wire:"
 	echo
 	table pair
+	echo
+	echo "Lists of weft's beside one write, there:"
+	echo
+	listed pair
 	echo "<!-- end soft-RoCE -->"
 } >"$log/section"
 # The section stands before what is missed.

@@ -121,16 +121,21 @@ program() {
 	fi
 }
 
-# apart SECONDS PROGRAM...: one machine runs programs of tests/c whose ranks share no memory.
+# apart SECONDS [-env NAME=VALUE]... -- PROGRAM...: one machine runs programs of tests/c whose ranks share no memory.
 apart() {
-	local limit=$1
+	local limit=$1 env=()
 	shift
-	echo "-- tests/c over the device: $*"
+	while [ "$1" = -env ]; do
+		env+=("$1" "$2")
+		shift 2
+	done
+	shift
+	echo "-- tests/c over the device: ${env[*]} $*"
 	if ! make -s -C tests/c OUT="$PWD/build/tests"; then
 		failed=$((failed + 1))
 		return
 	fi
-	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -cpus 2 -timeout "${limit}s" run -- \
+	timeout -k 5 $((limit + 30)) "$dir/vm" -dir "$dir" -accel "$accel" -cpus 2 -timeout "${limit}s" "${env[@]}" run -- \
 		tests/rdma/apart.sh "$@" >"$log/out" 2>&1
 	tally "tests/c over the device" $?
 }
@@ -185,21 +190,28 @@ pingpongs
 clock="$dir/udp.test -test.v -test.run TestClockSet"
 exchange="$dir/provider.test -test.v -test.run TestExchangeClockSet"
 helped="$dir/provider.test -test.v -test.run TestHelped -test.timeout 100s"
-pairs="$dir/provider.test -test.v -test.run TestPair -test.timeout 140s"
+pairs="$dir/provider.test -test.v -test.run"
 conformance="$dir/verbs.test -test.v -test.timeout"
 traffic="$dir/verbs.test -test.v -test.run"
 if [ "$mode" = short ]; then
-	apart 260 row quiet 'token_gpu by_device'
+	apart 260 -- row quiet 'token_gpu by_device'
+	apart 200 -env WEFT_TEST_DMABUF=1 -- 'token_gpu by_device' token_dmabuf
 	jobs 1 240 types
 	machines "one machine: its clock is set, senders that help, conformance" run 470 "$clock" "$exchange" "$helped" "$conformance 290s -test.short"
-	machines "two machines: the device reads and writes; traffic, one of them killed" pair 300 "$pairs" \
+	machines "two machines: the device reads and writes; traffic, one of them killed" pair 400 \
+		"$pairs TestPairRMA|TestPairList\$ -test.timeout 200s" \
 		"$traffic TestPair\$|TestPairZ -test.timeout 140s"
 else
-	apart 700 row quiet levels msg_basic msg_order rma_order selective source 'token_gpu by_device'
+	apart 700 -- row quiet levels msg_basic msg_order rma_order selective source 'token_gpu by_device'
+	# By a stand-in for ibv_reg_dmabuf_mr (tests/c/fake/dmabuf.c) memory of the made-up GPU goes by the device.
+	for how in '' refuse full; do
+		apart 200 -env WEFT_TEST_DMABUF=1 ${how:+-env WEFT_FAKE_DMABUF=$how} -- 'token_gpu by_device' token_dmabuf
+	done
 	jobs 2 400 p2p types
 	jobs 1 400 collectives onesided scalable
 	machines "one machine: its clock is set, senders that help, conformance and faults" run 1170 "$clock" "$exchange" "$helped" "$conformance 990s"
-	machines "two machines: the device reads and writes; traffic, loss, delay, port down, one killed" pair 740 "$pairs" \
+	machines "two machines: the device reads and writes; traffic and lists, loss, delay, port down, one killed" pair 940 \
+		"$pairs TestPair -test.timeout 340s" \
 		"$traffic TestPair -test.timeout 590s"
 fi
 finish

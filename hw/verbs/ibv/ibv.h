@@ -115,7 +115,16 @@ int weft_ibv_alloc_pd(struct ibv_context *ctx, struct ibv_pd **out);
 int weft_ibv_dealloc_pd(struct ibv_pd *pd);
 int weft_ibv_reg_mr(struct ibv_pd *pd, uint64_t addr, uint64_t len, uint32_t access, struct ibv_mr **out,
 		    uint32_t *lkey, uint32_t *rkey);
+/* Memory of another device. EOPNOTSUPP where the library does not have the call. */
+struct weft_dmabuf {
+	uint64_t offset, len, at;
+	int fd;
+};
+int weft_ibv_reg_dmabuf(struct ibv_pd *pd, const struct weft_dmabuf *d, uint32_t access, struct ibv_mr **out,
+			uint32_t *lkey, uint32_t *rkey);
 int weft_ibv_dereg_mr(struct ibv_mr *mr);
+/* For tests: swaps ibv_reg_mr, ibv_reg_dmabuf_mr and ibv_dereg_mr for others. */
+void weft_ibv_swap(void *calls[3]);
 
 int weft_ibv_create_channel(struct ibv_context *ctx, struct ibv_comp_channel **out, int *fd);
 int weft_ibv_destroy_channel(struct ibv_comp_channel *ch);

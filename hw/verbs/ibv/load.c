@@ -69,6 +69,8 @@ static int load(const char *name, const char **message)
 			return ENOSYS;
 		}
 	}
+	void *dmabuf = dlvsym(h, "ibv_reg_dmabuf_mr", "IBVERBS_1.12");
+	memcpy(&weft_ibv.reg_dmabuf_mr, &dmabuf, sizeof(dmabuf));
 	// Pages registered with the device must not be copied on write when the
 	// program forks, or the device goes on with the child's. Kernels from
 	// 5.12 on copy pinned pages at once; there this call asks the kernel and
@@ -259,6 +261,34 @@ int weft_ibv_reg_mr(struct ibv_pd *pd, uint64_t addr, uint64_t len, uint32_t acc
 	*lkey = mr->lkey;
 	*rkey = mr->rkey;
 	return 0;
+}
+
+int weft_ibv_reg_dmabuf(struct ibv_pd *pd, const struct weft_dmabuf *d, uint32_t access, struct ibv_mr **out,
+			uint32_t *lkey, uint32_t *rkey)
+{
+	if (!weft_ibv.reg_dmabuf_mr)
+		return EOPNOTSUPP;
+	errno = 0;
+	struct ibv_mr *mr = weft_ibv.reg_dmabuf_mr(pd, d->offset, d->len, d->at, d->fd, (int)access);
+	if (!mr)
+		return failed();
+	*out = mr;
+	*lkey = mr->lkey;
+	*rkey = mr->rkey;
+	return 0;
+}
+
+void weft_ibv_swap(void *calls[3])
+{
+	void **const of[3] = {
+		(void **)&weft_ibv.reg_mr, (void **)&weft_ibv.reg_dmabuf_mr, (void **)&weft_ibv.dereg_mr,
+	};
+
+	for (int i = 0; i < 3; i++) {
+		void *was = *of[i];
+		*of[i] = calls[i];
+		calls[i] = was;
+	}
 }
 
 int weft_ibv_dereg_mr(struct ibv_mr *mr) { return weft_ibv.dereg_mr(mr); }

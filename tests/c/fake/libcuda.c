@@ -507,6 +507,26 @@ int cuIpcOpenMemHandle_v2(deviceptr *base, struct handle h, unsigned flags)
 	return rc;
 }
 
+/* A dma-buf of whole pages of an allocation, from its first on: a descriptor of the memory file. */
+int cuMemGetHandleForAddressRange(int *fd, deviceptr p, size_t size, int type, unsigned long long flags)
+{
+	struct allocation *a;
+	int rc = INVALID_VALUE;
+
+	if (!is_current())
+		return no_context();
+	if (type != 1 || flags || p % 4096 || size % 4096)
+		return INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	a = find(p, size);
+	if (a && a->base == p && a->fd >= 0 && !a->foreign) {
+		*fd = fcntl(a->fd, F_DUPFD_CLOEXEC, 0);
+		rc = *fd < 0 ? OUT_OF_MEMORY : SUCCESS;
+	}
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
 int cuIpcCloseMemHandle(deviceptr base) { return leave(base, true); }
 
 int cuGetErrorName(int rc, const char **name)

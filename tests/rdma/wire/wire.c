@@ -6,10 +6,14 @@
  * batches in turn, so that what the machine does meanwhile happens to all of them. The processes find
  * each other over TCP, which is also how they wait for each other. Node 1 prints
  * "provider name value" lines.
+ *
+ * wire BATCHES ELEMENTS BYTES: weft's lists of elements, every other block of memory on both sides, in turn with one
+ * write as long as all of them. The lines are of "list" and "write".
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,13 +28,17 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
+
+#include "../../../include/weft/token.h"
 
 enum { PORT = 7099, WINDOW = 64, RECEIVES = 256, LONG_WINDOW = 4, LONG = 1 << 20, SLOTS = 2 * RECEIVES, LIMIT = 60 };
 
 /* A provider, opened. */
 struct side {
 	const char *provider;
+	uint64_t caps; /* beside FI_TAGGED */
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_av *av;
@@ -110,7 +118,7 @@ static void open_side(struct side *s)
 	char own[64] = {0}, other[64];
 	size_t n = sizeof(own);
 
-	hints->caps = FI_TAGGED;
+	hints->caps = FI_TAGGED | s->caps;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->addr_format = FI_SOCKADDR_IN;
@@ -289,18 +297,105 @@ static void batch(struct side *s, int figure, int n)
 		printf("%s %s %.3f\n", s->provider, figures[figure].name, value);
 }
 
+/* Waits for the other side, and makes progress meanwhile: it connects. */
+static void serve(struct side *s)
+{
+	struct pollfd p = {.fd = tcp, .events = POLLIN};
+	char a = 1, b;
+
+	if (send(tcp, &a, 1, 0) != 1)
+		die("the other host", -FI_ECONNRESET);
+	while (poll(&p, 1, 0) == 0)
+		fi_cq_read(s->cq, NULL, 0);
+	if (recv(tcp, &b, 1, 0) != 1)
+		die("the other host", -FI_ECONNRESET);
+}
+
+/* The MB/s of a list, or of a write as long. */
+static double moved(struct side *s, struct weft_token_ops *t, struct weft_list *list, struct weft_remote_info *there,
+		    char *memory, size_t bytes)
+{
+	uint64_t sent = s->sent;
+	double began = now();
+	ssize_t ret;
+
+	do {
+		ret = list ? t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, NULL) :
+			     fi_write(s->ep, memory, bytes, NULL, there->addr, there->base, there->key, NULL);
+		if (ret == -FI_EAGAIN)
+			poll_cq(s);
+	} while (ret == -FI_EAGAIN);
+	must((int)ret, "post");
+	wait_for(s, &s->sent, sent + 1);
+	return (double)bytes / 1e6 / (now() - began);
+}
+
+/* Node 1's half, with the token of node 0's memory. */
+static void write_lists(struct side *s, struct weft_token_ops *t, char *token, size_t len, char *memory, int batches,
+			size_t count, size_t bytes)
+{
+	struct weft_local_piece here = {.addr = memory, .len = bytes, .stride = 2 * bytes, .count = count};
+	struct weft_remote_piece there = {.len = bytes, .stride = 2 * bytes, .count = count};
+	struct weft_remote_info info;
+	struct weft_list *list;
+
+	must(t->open(s->ep, token, len, &there.remote), "open");
+	must(t->info(there.remote, &info, sizeof(info)), "info");
+	there.addr = info.base;
+	must(t->list(s->ep, &here, &there, 1, 0, &list), "list");
+	moved(s, t, list, &info, memory, count * bytes); /* connects, registers */
+	moved(s, t, NULL, &info, memory, count * bytes);
+	for (int b = 0; b < batches; b++) {
+		printf("list lists_%zu_MB_per_s %.3f\n", bytes, moved(s, t, list, &info, memory, count * bytes));
+		printf("write lists_%zu_MB_per_s %.3f\n", bytes, moved(s, t, NULL, &info, memory, count * bytes));
+	}
+	must(fi_close(&list->fid), "close list");
+	must(fi_close(&there.remote->fid), "close remote");
+}
+
+static int lists(int batches, size_t count, size_t bytes)
+{
+	struct side s = {.provider = "weft", .caps = FI_RMA};
+	char out[WEFT_TOKEN_MAX + 8] = {0}, in[sizeof(out)];
+	size_t len = WEFT_TOKEN_MAX, size = 2 * count * bytes;
+	struct weft_token_ops *t;
+	char *memory = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+	struct fid_mr *mr;
+
+	if (!memory)
+		die("memory", -FI_ENOMEM);
+	memset(memory, 1, size);
+	open_side(&s);
+	must(fi_open_ops(&s.ep->fid, WEFT_TOKEN_OPS, 0, (void **)&t, NULL), "fi_open_ops");
+	must(fi_mr_reg(s.domain, memory, size, FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), "fi_mr_reg");
+	must(t->pack(mr, NULL, out, &len), "pack");
+	memcpy(out + WEFT_TOKEN_MAX, &len, sizeof(len));
+	swap(out, in, sizeof(out));
+	memcpy(&len, in + WEFT_TOKEN_MAX, sizeof(len));
+	if (!first)
+		write_lists(&s, t, in, len, memory, batches, count, bytes);
+	serve(&s);
+	must(fi_close(&mr->fid), "close mr");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int count[1 + FIGURES], providers = argc - 5;
 	struct side *sides;
 
-	if (providers < 1 || !getenv("NODE") || !getenv("OWN") || !getenv("OTHER")) {
-		fprintf(stderr, "usage: NODE=0|1 OWN=IP OTHER=IP wire BATCHES LATENCY RATE BANDWIDTH PROVIDER...\n");
+	if ((providers < 1 && argc != 4) || !getenv("NODE") || !getenv("OWN") || !getenv("OTHER")) {
+		fprintf(stderr, "usage: NODE=0|1 OWN=IP OTHER=IP wire BATCHES LATENCY RATE BANDWIDTH PROVIDER...\n"
+				"       or wire BATCHES ELEMENTS BYTES\n");
 		return 2;
+	}
+	first = !strcmp(getenv("NODE"), "0");
+	if (argc == 4) {
+		join_hosts();
+		return lists(atoi(argv[1]), (size_t)atol(argv[2]), (size_t)atol(argv[3]));
 	}
 	for (int i = 0; i < 1 + FIGURES; i++)
 		count[i] = atoi(argv[1 + i]) > 0 ? atoi(argv[1 + i]) : 1;
-	first = !strcmp(getenv("NODE"), "0");
 	join_hosts();
 	tx = aligned_alloc(4096, LONG);
 	rx = aligned_alloc(4096, (size_t)LONG * LONG_WINDOW);

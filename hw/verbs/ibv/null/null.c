@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include "null.h"
 
@@ -208,6 +209,70 @@ struct ibv_context *weft_null_device(int readable)
 
 void weft_null_set_clock(uint64_t ticks) { now = ticks; }
 uint64_t weft_null_clock_reads(void) { return clock_reads; }
+
+static int regions, refusal;
+static struct weft_null_dmabuf last;
+
+static struct ibv_mr *registered(struct ibv_pd *pd)
+{
+	static struct ibv_mr list[64];
+	static uint32_t key = 100;
+	struct ibv_mr *m = &list[key % 64];
+
+	*m = (struct ibv_mr){.pd = pd, .lkey = key, .rkey = key};
+	key++;
+	regions++;
+	return m;
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t len, int access)
+{
+	(void)addr;
+	(void)len;
+	(void)access;
+	return registered(pd);
+}
+
+// As the kernel: whether the device takes a dma-buf comes before which one.
+static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t at, int fd, int access)
+{
+	int never = refusal == EOPNOTSUPP || refusal == EPROTONOSUPPORT || refusal == ENOSYS;
+
+	errno = 0;
+	if (never)
+		errno = refusal;
+	else if (fcntl(fd, F_GETFD) < 0)
+		errno = EBADF;
+	else if ((offset ^ at) & 4095)
+		errno = EINVAL;
+	else
+		errno = refusal;
+	if (errno)
+		return NULL;
+	last = (struct weft_null_dmabuf){offset, len, at, fd, access};
+	return registered(pd);
+}
+
+static int dereg_mr(struct ibv_mr *mr)
+{
+	(void)mr;
+	regions--;
+	return 0;
+}
+
+struct ibv_pd *weft_null_pd(void)
+{
+	static struct ibv_pd pd;
+
+	return &pd;
+}
+
+void *weft_null_reg_mr(void) { return (void *)reg_mr; }
+void *weft_null_reg_dmabuf_mr(void) { return (void *)reg_dmabuf_mr; }
+void *weft_null_dereg_mr(void) { return (void *)dereg_mr; }
+void weft_null_refuse(int err) { refusal = err; }
+int weft_null_regions(void) { return regions; }
+struct weft_null_dmabuf weft_null_last(void) { return last; }
 
 static uint64_t buffers;
 

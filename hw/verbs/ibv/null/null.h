@@ -25,6 +25,20 @@ struct ibv_context *weft_null_device(int readable);
 /* What the clock says from now on, in completions too, and how often it was read. */
 void weft_null_set_clock(uint64_t ticks);
 uint64_t weft_null_clock_reads(void);
+/* A protection domain, and the library's calls that register memory with it. */
+struct ibv_pd *weft_null_pd(void);
+void *weft_null_reg_mr(void);
+void *weft_null_reg_dmabuf_mr(void);
+void *weft_null_dereg_mr(void);
+/* What dma-bufs are refused with from now on, 0: with nothing. */
+void weft_null_refuse(int err);
+/* How many registrations there are, and the last that was of a dma-buf. */
+int weft_null_regions(void);
+struct weft_null_dmabuf {
+	uint64_t offset, len, at;
+	int fd, access;
+};
+struct weft_null_dmabuf weft_null_last(void);
 /* A shared receive queue that counts its buffers. */
 struct ibv_srq *weft_null_srq(void);
 uint64_t weft_null_buffers(void);

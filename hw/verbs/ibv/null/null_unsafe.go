@@ -59,3 +59,34 @@ func SRQ() *ibv.SRQ { return ibv.WrapSRQ(unsafe.Pointer(C.weft_null_srq())) }
 
 // Buffers is the number of buffers that the shared receive queue was given.
 func Buffers() uint64 { return uint64(C.weft_null_buffers()) }
+
+// PD returns a protection domain, with which memory is registered without a device until undo is called. old: the
+// library has no call for dma-bufs.
+func PD(old bool) (pd *ibv.PD, undo func()) {
+	calls := [3]unsafe.Pointer{C.weft_null_reg_mr(), C.weft_null_reg_dmabuf_mr(), C.weft_null_dereg_mr()}
+	if old {
+		calls[1] = nil
+	}
+	C.weft_null_refuse(0)
+	was := ibv.Swap(calls)
+	return ibv.WrapPD(unsafe.Pointer(C.weft_null_pd())), func() { ibv.Swap(was) }
+}
+
+// RefuseDMABufs has dma-bufs be refused with an errno from now on, 0: with none.
+func RefuseDMABufs(errno int) { C.weft_null_refuse(C.int(errno)) }
+
+// Regions is how much is registered with PD.
+func Regions() int { return int(C.weft_null_regions()) }
+
+// DMABuf is what a dma-buf was registered as.
+type DMABuf struct {
+	FD              int
+	Offset, Len, At uint64
+	Access          uint32
+}
+
+// LastDMABuf is the last that was registered with PD.
+func LastDMABuf() DMABuf {
+	d := C.weft_null_last()
+	return DMABuf{int(d.fd), uint64(d.offset), uint64(d.len), uint64(d.at), uint32(d.access)}
+}

@@ -1,0 +1,44 @@
+package verbs
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+)
+
+// Memory of other devices, which the kernel hands around as dma-bufs.
+
+// probeDMABuf finds whether the device takes them: it is asked for one of no descriptor, and one that would take
+// another says so of the descriptor.
+func (d *MemoryDomain) probeDMABuf() {
+	m, err := d.pd.RegisterDMABuf(-1, 0, uint64(os.Getpagesize()), 0, ibv.LocalWrite)
+	switch {
+	case err == nil:
+		_ = m.Close() // of nothing
+		d.logf("verbs: %s takes no dma-bufs: it takes one without a descriptor", d.dev.Name)
+	case errors.Is(err, unix.EBADF):
+		d.dmabufs.Store(true)
+	default:
+		d.logf("verbs: %s takes no dma-bufs: %v", d.dev.Name, err)
+	}
+}
+
+// registerDMABuf registers memory of another device. The first error that says that the device takes none is the
+// answer to all.
+func (d *MemoryDomain) registerDMABuf(b *hw.DMABuf, n uint64, access uint32) (*ibv.MR, error) {
+	if !d.dmabufs.Load() {
+		return nil, hw.ErrNoDMABuf
+	}
+	m, err := d.pd.RegisterDMABuf(b.FD, b.Offset, n, b.At, access)
+	if err != nil && ibv.NoDMABuf(err) {
+		if d.dmabufs.Swap(false) {
+			d.logf("verbs: %s takes no dma-bufs any more: %v", d.dev.Name, err)
+		}
+		return nil, errors.Join(err, hw.ErrNoDMABuf)
+	}
+	return m, err
+}

@@ -1,0 +1,201 @@
+package provider
+
+import (
+	"bytes"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
+)
+
+// Lists between the machines of a pair, over nothing but their RDMA devices, whose wire loses packets or is away.
+
+const (
+	pairElements = 256
+	pairSize     = 4096
+)
+
+// pairList is a list of every other block of memory of node 1's, to every other one of node 0's, on node 1.
+type pairList struct {
+	*pairSide
+	memory  []byte // of this node
+	list    *List  // on node 1
+	refused error  // the last post that was
+}
+
+// meetList joins the two machines, which take a peer for gone after a time.
+func meetList(t *testing.T, timeout time.Duration) *pairList {
+	p := &pairList{memory: make([]byte, 2*pairElements*pairSize)}
+	p.pairSide = meetPairWith(t, func(c *config.Config) { c.PeerTimeout = timeout })
+	if p.target() {
+		p.swap(p.token(p.region(p.memory, 7, fi.RemoteRead|fi.RemoteWrite)))
+		return p
+	}
+	r := p.opens(p.swap(nil))
+	p.list = p.pairSide.list([]Piece{{
+		Local: iovOf(p.memory)[0].Base, LocalStride: 2 * pairSize, Remote: r, Addr: r.Info().Base,
+		RemoteStride: 2 * pairSize, Len: pairSize, Count: pairElements,
+	}})
+	return p
+}
+
+// fill gives the elements of this node what they have in a round.
+func (p *pairList) fill(seed byte) {
+	for i := range pairElements {
+		copy(p.memory[2*i*pairSize:], bytes.Repeat([]byte{seed ^ byte(i)}, pairSize))
+	}
+}
+
+// has reports the first element here that is not of a round, -1: all are.
+func (p *pairList) has(seed byte) int {
+	for i := range pairElements {
+		if !bytes.Equal(p.memory[2*i*pairSize:][:pairSize], bytes.Repeat([]byte{seed ^ byte(i)}, pairSize)) {
+			return i
+		}
+		if !bytes.Equal(p.memory[(2*i+1)*pairSize:][:pairSize], make([]byte, pairSize)) {
+			return i // what no element has
+		}
+	}
+	return -1
+}
+
+// once posts the list and reports whether it ended well. One that fails names an element, and how much is done.
+func (p *pairList) once(t *testing.T, read bool) bool {
+	t.Helper()
+	if err := p.list.Post(&ListArgs{Read: read, Flags: fi.DeliveryComplete}); err != nil {
+		if fi.ErrnoOf(err) != fi.EAGAIN && fi.ErrnoOf(err) != fi.ECONNRESET && fi.ErrnoOf(err) != fi.EHOSTUNREACH {
+			t.Fatal(err)
+		}
+		p.refused = err
+		p.ep.Progress()
+		p.housekeep()
+		return false
+	}
+	var got [1]cq.Entry
+	for end := time.Now().Add(time.Minute); ; {
+		p.ep.Progress()
+		p.housekeep()
+		n, err := p.cq.Read(got[:])
+		switch {
+		case n == 1:
+			return true
+		case err == fi.EAVAIL:
+			e, _ := p.cq.ReadErr()
+			t.Logf("element %d: %v, %d bytes are done", e.Data, e.Err, e.Len)
+			if e.Data >= pairElements || e.Len > pairElements*pairSize || e.Len%pairSize != 0 ||
+				e.Err != fi.ECONNRESET && e.Err != fi.EHOSTUNREACH {
+				t.Errorf("%v, element %d of %d, %d bytes", e.Err, e.Data, pairElements, e.Len)
+			}
+			return false
+		case time.Now().After(end):
+			t.Fatal("a list does not end")
+		}
+	}
+}
+
+// rounds has lists be written and read until they have gone well often enough, and compares. The other node serves.
+func (p *pairList) rounds(t *testing.T, count int) {
+	for i := range count {
+		seed := byte(3*i + 1)
+		if p.target() {
+			p.serve() // while it writes
+			if bad := p.has(seed); bad >= 0 {
+				t.Errorf("round %d: element %d is not written", i, bad)
+			}
+			p.serve() // while it reads
+			continue
+		}
+		p.fill(seed)
+		p.until(t, false)
+		p.serve()
+		p.fill(0)
+		p.until(t, true)
+		if bad := p.has(seed); bad >= 0 {
+			t.Errorf("round %d: element %d is not read", i, bad)
+		}
+		p.serve()
+	}
+}
+
+// until posts the list until it ends well.
+func (p *pairList) until(t *testing.T, read bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !p.once(t, read); {
+		if time.Now().After(end) {
+			t.Fatalf("no list ends well; the last post: %v", p.refused)
+		}
+	}
+}
+
+// went checks that elements have gone by the device, at least some.
+func (p *pairList) went(t *testing.T, least uint64) {
+	t.Helper()
+	if p.target() {
+		return
+	}
+	if n := p.counts("list_rdma"); n < least {
+		t.Errorf("%d elements went by the device, at least %d should have", n, least)
+	}
+}
+
+// TestPairList: elements go by the device, also of a network that loses packets.
+func TestPairList(t *testing.T) {
+	p := meetList(t, 30*time.Second)
+	p.rounds(t, 2)
+	p.went(t, 4*pairElements)
+	netem := func(args ...string) {
+		if out, err := exec.Command("tc", append([]string{"qdisc"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("tc: %v: %s", err, out)
+		}
+	}
+	p.serve()
+	netem("add", "dev", netdev(), "root", "netem", "loss", "1%")
+	p.rounds(t, 3)
+	netem("del", "dev", netdev(), "root")
+	p.serve()
+}
+
+// TestPairListPortDown: lists end well, or with the first element that has failed, while the port is down for three
+// seconds, which is longer than the device tries. A write of which it is not known whether it was done ends the
+// connection for good, and nothing is done twice. What no element has stays as it is.
+func TestPairListPortDown(t *testing.T) {
+	p := meetList(t, 20*time.Second)
+	p.rounds(t, 1)
+	if p.target() {
+		p.serve()
+		for i := range pairElements {
+			if !bytes.Equal(p.memory[(2*i+1)*pairSize:][:pairSize], make([]byte, pairSize)) {
+				t.Errorf("the bytes behind element %d are written", i)
+			}
+		}
+		return
+	}
+	down := exec.Command("sh", "-c", "sleep 0.1; ip link set $NETDEV down; sleep 3; ip link set $NETDEV up")
+	if err := down.Start(); err != nil {
+		t.Fatal(err)
+	}
+	back := make(chan struct{})
+	go func() {
+		_ = down.Wait() // what is wrong then lists tell
+		close(back)
+	}()
+	well := true
+	for up := false; well && !up; {
+		well = p.once(t, false)
+		select {
+		case <-back:
+			up = true
+		default:
+		}
+	}
+	<-back
+	if well {
+		p.until(t, true)
+	} else if p.once(t, true); p.refused == nil {
+		t.Error("a list goes over a connection that is lost")
+	}
+	p.serve()
+}

@@ -1,0 +1,398 @@
+package provider
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/regcache"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/dmabuf"
+	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/rkey"
+	"github.com/weft-fabric/weft/provider/token"
+)
+
+// standInDevice is an RDMA device that moves bytes at once, of memory of this process and of dma-bufs, which it maps.
+type standInDevice struct {
+	hw.MemoryDomain
+	noDMABuf bool
+	err      error // of registrations
+	open     int
+	moved    int
+	refuse   error // of operations
+	last     byte  // keys
+	memory   map[byte]*standInMemory
+}
+
+type standInMemory struct {
+	hw.Memory
+	d   *standInDevice
+	r   hw.Region
+	buf *dmabuf.Mapping
+	off uint64
+	key byte
+}
+
+func (d *standInDevice) Attr() hw.MDAttr {
+	a := hw.MDAttr{Caps: hw.MDLocal | hw.MDDMABuf, MaxKey: 1, Device: "stand-in"}
+	if d.noDMABuf {
+		a.Caps = hw.MDLocal
+	}
+	return a
+}
+
+func (d *standInDevice) Register(r hw.Region) (hw.Memory, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	d.last++
+	m := &standInMemory{d: d, r: r, key: d.last}
+	if b := r.DMABuf; b != nil {
+		var err error
+		if m.buf, err = dmabuf.Map(b.FD, true); err != nil {
+			return nil, err
+		}
+		m.off = b.Offset
+	}
+	m.r.DMABuf = nil
+	d.open++
+	if d.memory == nil {
+		d.memory = map[byte]*standInMemory{}
+	}
+	d.memory[m.key] = m
+	return m, nil
+}
+
+func (d *standInDevice) UnpackKey(b []byte) (hw.RemoteKey, error) {
+	return hw.RemoteKey{uint64(b[0])}, nil
+}
+
+func (m *standInMemory) Region() hw.Region        { return m.r }
+func (m *standInMemory) PackKey(to []byte) []byte { return append(to, m.key) }
+
+func (m *standInMemory) Close() error {
+	m.d.open--
+	delete(m.d.memory, m.key)
+	if m.buf != nil {
+		return m.buf.Close()
+	}
+	return nil
+}
+
+// at are n bytes from one on that segments of operations name by addr.
+func (m *standInMemory) at(addr, n uint64) []byte {
+	at := addr - uint64(uintptr(m.r.Addr))
+	if m.buf != nil {
+		return m.buf.Bytes()[m.off+at:][:n]
+	}
+	return bytesAt(addr, n)
+}
+
+// standInIface is the device's interface, and standInPeer the way to a peer that is this process.
+type standInIface struct {
+	hw.Iface
+	d *standInDevice
+}
+
+func (i *standInIface) Memory() hw.MemoryDomain { return i.d }
+
+type standInPeer struct {
+	hw.Endpoint
+	d *standInDevice
+}
+
+func (*standInPeer) Err() error { return nil }
+
+func (p *standInPeer) Flush(hw.FlushScope, *hw.Completion) (hw.Status, error) { return hw.Done, nil }
+
+func (p *standInPeer) PutZcopy(local []hw.Segment, addr uint64, k hw.RemoteKey, _ *hw.Completion) (hw.Status, error) {
+	return p.move(local, addr, k, false)
+}
+
+func (p *standInPeer) GetZcopy(local []hw.Segment, addr uint64, k hw.RemoteKey, _ *hw.Completion) (hw.Status, error) {
+	return p.move(local, addr, k, true)
+}
+
+func (p *standInPeer) move(local []hw.Segment, addr uint64, k hw.RemoteKey, get bool) (hw.Status, error) {
+	if p.d.refuse != nil {
+		return hw.Done, p.d.refuse
+	}
+	there := p.d.memory[byte(k[0])]
+	for _, s := range local {
+		n := uint64(s.Len)
+		here := s.Memory.(*standInMemory).at(uint64(uintptr(s.Addr)), n)
+		remote := there.at(uint64(uintptr(there.r.Addr))+addr-there.r.Base, n)
+		if get {
+			copy(here, remote)
+		} else {
+			copy(remote, here)
+		}
+		addr += n
+		p.d.moved++
+	}
+	return hw.Done, nil
+}
+
+// stillWatch watches memory that does not change.
+type stillWatch struct{}
+
+func (stillWatch) Cover(uint64, uint64) error { return nil }
+func (stillWatch) Uncover(uint64, uint64)     {}
+func (stillWatch) Quiet(uint64) bool          { return true }
+func (stillWatch) Stays(uint64, uint64) bool  { return true }
+func (stillWatch) Fixed(uint64, uint64) bool  { return true }
+
+func (stillWatch) Changes(_ *uint64, to []regcache.Range) ([]regcache.Range, bool) { return to, true }
+
+// byStandIn is a way from x to itself by a device.
+func (s *side) byStandIn(t *testing.T) (*standInDevice, *link, *path) {
+	t.Helper()
+	s.know(s)
+	l, err := s.ep.linkOf(s.addr[s])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Release)
+	d := &standInDevice{}
+	cache := regcache.New(d, regcache.Config{
+		Devices: hmem.Allocations{}, Watch: stillWatch{}, Private: func(regcache.Range) bool { return true },
+	})
+	t.Cleanup(func() {
+		cache.Close()
+		if d.open != 0 {
+			t.Errorf("%d registrations are left", d.open)
+		}
+	})
+	p := &path{Endpoint: &standInPeer{d: d}, keys: &rkey.Peer{}, port: &port{
+		Iface: &standInIface{d: d}, number: 1, cache: cache,
+		attr: hw.Attr{Caps: deviceCaps, MaxPutZcopy: 1 << 20, MaxGetZcopy: 1 << 20, MaxIOV: 4, DeviceName: "stand-in"},
+	}}
+	return d, l, p
+}
+
+// know has the way know a region's key for the device, and returns the registration.
+func (d *standInDevice) know(t *testing.T, p *path, m *MR, key uint64) {
+	t.Helper()
+	packed, _ := m.region.Export(&m.domain.published, d, nil)
+	if packed == nil {
+		t.Fatal("the region is not registered")
+	}
+	p.keys.Find(key)
+	p.keys.Learn(key, hw.RemoteKey{uint64(packed[0])})
+}
+
+func hmemAllocated() *fi.Info {
+	hints := hmemHints()
+	hints.Domain = &fi.DomainAttr{MRMode: fi.MRAllocated}
+	return hints
+}
+
+// TestDeviceBuffers has an RDMA device read and write memory of another device, here and there.
+func TestDeviceBuffers(t *testing.T) {
+	defer dmabuf.Pretend()()
+	x := newBench(t, nil, hmemAllocated()).side(t)
+	d, l, p := x.byStandIn(t)
+	mine, theirs := x.dmabuf(t, 5), x.dmabuf(t, 6)
+	local, remote := make([]byte, 8192), make([]byte, 8192)
+	d.know(t, p, theirs.mr, 6)
+	d.know(t, p, x.region(remote, 7, fi.RemoteRead|fi.RemoteWrite), 7)
+	const n = 5000
+	for i := range 8 {
+		device, there, read := i&1 != 0, i&2 != 0, i&4 != 0
+		data, moved := bufPattern(n, byte(i)), d.moved
+		there7 := []fi.RMAIOVec{{Addr: 3, Len: n, Key: 7}}
+		a := RMAArgs{IOV: iovOf(local[9 : 9+n]), Remote: there7, Dest: x.addr[x], Read: read}
+		if device {
+			a.IOV = mine.iov(t, 9, n)
+		}
+		if there {
+			a.Remote[0].Key = 6
+		}
+		clear(local)
+		clear(remote)
+		mine.put(t, 0, make([]byte, 8192))
+		theirs.put(t, 0, make([]byte, 8192))
+		switch {
+		case read && there:
+			theirs.put(t, 3, data)
+		case read:
+			copy(remote[3:], data)
+		case device:
+			mine.put(t, 9, data)
+		default:
+			copy(local[9:], data)
+		}
+		if err := a.post(x.ep, l, p, n); err != nil {
+			t.Fatal(err)
+		}
+		if _, failed, ok := settle(t, x); !ok {
+			t.Fatalf("%d: %+v", i, failed)
+		}
+		if d.moved != moved+1 {
+			t.Errorf("%d: the device has moved %d pieces", i, d.moved-moved)
+		}
+		switch {
+		case read && device:
+			mine.want(t, 9, data)
+		case !read && there:
+			theirs.want(t, 3, data)
+		case read && !bytes.Equal(local[9:9+n], data), !read && !bytes.Equal(remote[3:3+n], data):
+			t.Errorf("%d: wrong bytes", i)
+		}
+	}
+	if d.open != 5 { // these two regions, the dma-buf, and memory of the process with either right
+		t.Errorf("%d registrations", d.open)
+	}
+	// Memory that is closed is registered no more.
+	_ = mine.mr.Close()
+	p.port.cache.Buffers().Drop(uint64(theirs.iov(t, 0, 1)[0].Base))
+	if _, err := p.port.device().Use(uint64(mineBase(mine)), 8, 0); !errors.Is(err, hw.ErrInvalid) {
+		t.Errorf("memory of a region that is closed: %v", err)
+	}
+	_ = theirs.mr.Close()
+}
+
+// mineBase is where the memory of a dma-buf's region was.
+func mineBase(b *buf) uintptr { return b.mr.region.Memory.Parts[0].Base }
+
+// TestDeviceBuffersNot: what is not for an RDMA device goes as messages, which move the right bytes.
+func TestDeviceBuffersNot(t *testing.T) {
+	defer dmabuf.Pretend()()
+	for what, set := range map[string]func(x *side, d *standInDevice){
+		"the device takes none":  func(_ *side, d *standInDevice) { d.noDMABuf = true },
+		"the device has no room": func(_ *side, d *standInDevice) { d.err = hw.ErrNoResource },
+		"it refuses one":         func(_ *side, d *standInDevice) { d.err = hw.ErrNoDMABuf },
+		"peer to peer is turned off": func(x *side, _ *standInDevice) {
+			_ = x.ep.SetOpt(fi.OptHMEMP2P, uint64(fi.HMEMP2PDisabled))
+		},
+		"the way is turned off":       func(x *side, _ *standInDevice) { x.domain.cfg.TokenWays.RDMA = false },
+		"nothing, and it goes by one": func(*side, *standInDevice) {},
+	} {
+		x := newBench(t, func(c *config.Config) { c.HMEMMapSize = 0 }, hmemAllocated()).side(t)
+		d, l, p := x.byStandIn(t)
+		mine := x.dmabuf(t, 5)
+		set(x, d)
+		p.keys.Find(7)
+		p.keys.Learn(7, hw.RemoteKey{1})
+		a := RMAArgs{IOV: mine.iov(t, 0, 64), Remote: []fi.RMAIOVec{{Len: 64, Key: 7}}, Dest: x.addr[x], listed: true}
+		op, err := x.ep.newDeviceOp(&a, l, p, 64)
+		if (op != nil) != (what == "nothing, and it goes by one") {
+			t.Errorf("%s: by the device %v, %v", what, op != nil, err)
+		}
+		if errno := fi.ErrnoOf(p.notByDevice(x.ep, &a, err)); err != nil &&
+			errno != map[bool]fi.Errno{true: fi.ENOMEM, false: fi.EOPNOTSUPP}[what == "the device has no room"] {
+			t.Errorf("%s: by the device alone %v", what, errno)
+		}
+		if op != nil {
+			op.drop()
+		}
+		_ = mine.mr.Close()
+		p.port.cache.Buffers().Close()
+	}
+}
+
+// TestDeviceBuffersToken: a token of memory of a device has the key of an RDMA device that reaches it, and says why
+// not of one that does not.
+func TestDeviceBuffersToken(t *testing.T) {
+	defer dmabuf.Pretend()()
+	x := newBench(t, nil, hmemHints()).side(t) // nothing is promised of pages
+	for _, d := range []*standInDevice{{}, {noDMABuf: true}, {err: hw.ErrNoResource}} {
+		b := x.dmabuf(t, 5)
+		packed, _ := b.mr.region.Export(&x.domain.published, d, nil)
+		if (packed != nil) != (d.err == nil && !d.noDMABuf) {
+			t.Errorf("%+v: key %x", d, packed)
+		}
+		_ = b.mr.Close()
+		if d.open != 0 {
+			t.Errorf("%d registrations of a region that is closed", d.open)
+		}
+	}
+	r := &Remote{ep: x.ep, about: token.Token{Kind: token.CUDA}}
+	if why := r.whyNotRDMA(nil); why != "the memory there is CUDA memory, which is registered with no RDMA device" {
+		t.Errorf("%q", why)
+	}
+}
+
+// TestDeviceOpAllocs: an element that a device moves, of memory of a device or not, allocates nothing.
+func TestDeviceOpAllocs(t *testing.T) {
+	defer dmabuf.Pretend()()
+	x := newBench(t, nil, hmemAllocated()).side(t)
+	d, l, p := x.byStandIn(t)
+	mine, theirs := x.dmabuf(t, 5), x.dmabuf(t, 6)
+	d.know(t, p, theirs.mr, 6)
+	local := make([]byte, 64)
+	for what, iov := range map[string][]fi.IOVec{"device": mine.iov(t, 0, 64), "host": iovOf(local)} {
+		a := RMAArgs{IOV: iov, Remote: []fi.RMAIOVec{{Len: 64, Key: 6}}, Dest: x.addr[x], listed: true,
+			work: listBit | 5<<elementBits}
+		idle := testing.AllocsPerRun(200, func() { x.ep.Progress() })
+		n := testing.AllocsPerRun(200, func() {
+			if err := a.post(x.ep, l, p, 64); err != nil {
+				t.Fatal(err)
+			}
+			x.ep.Progress()
+		})
+		if n -= idle; n > 0 {
+			t.Errorf("%s: %v allocations an element", what, n)
+		}
+	}
+	_ = mine.mr.Close()
+	_ = theirs.mr.Close()
+	p.port.cache.Buffers().Close()
+}
+
+// TestListRegistered: the memory of a list is registered once for a post, not once for each element, unless its
+// elements are far from each other.
+func TestListRegistered(t *testing.T) {
+	for _, c := range []struct {
+		stride uint64
+		most   int
+	}{{2 * 4096, 1}, {8 * 4096, 100}} {
+		x := newBench(t, nil, hmemAllocated()).side(t)
+		d, l, p := x.byStandIn(t)
+		const count, size = 100, 4096
+		local, remote := make([]byte, count*c.stride), make([]byte, 2*count*size)
+		m := x.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
+		r := x.opens(x.token(m))
+		d.know(t, p, m, r.Info().Key)
+		list := x.list([]Piece{{
+			Local: iovOf(local)[0].Base, LocalStride: c.stride, Remote: r, Addr: r.Info().Base, RemoteStride: 2 * size,
+			Len: size, Count: count,
+		}})
+		for i := range count {
+			copy(local[uint64(i)*c.stride:], bytes.Repeat([]byte{byte(i + 1)}, size))
+		}
+		op := &listOp{list: list, sel: list.all(), total: list.Bytes()}
+		op.first.Store(noFailure)
+		op.link, op.to = l, l
+		if !x.ep.lists.add(op) {
+			t.Fatal("no room")
+		}
+		l.inFlight.Add(1)
+		list.posts.Add(1)
+		op.pending.Store(1)
+		made := d.last
+		for ; op.next < count; op.next++ {
+			el := op.sel.At(op.next)
+			op.pending.Add(1)
+			if err := op.postElement(l, p, &el); err != nil {
+				t.Fatal(err)
+			}
+			x.ep.Progress()
+		}
+		if op.pending.Add(-1) != 0 {
+			t.Errorf("%d elements have not ended", op.pending.Load())
+		}
+		op.finish()
+		if n := int(d.last - made); n > c.most || d.moved != count {
+			t.Errorf("%d bytes apart: %d registrations, %d pieces moved", c.stride, n, d.moved)
+		}
+		for i := range count {
+			if !bytes.Equal(remote[2*i*size:][:size], bytes.Repeat([]byte{byte(i + 1)}, size)) {
+				t.Fatalf("element %d has other bytes", i)
+			}
+		}
+	}
+}
