@@ -26,7 +26,7 @@ void weft_vm_copy(struct weft_copy *c)
 }
 
 /* Does what a poll asks for: what needs a system call, a pause or a transport's function. The rest is the runtime's. */
-static void perform(struct weft_poll *p, unsigned code)
+static __attribute__((noinline)) void perform(struct weft_poll *p, unsigned code)
 {
 	switch (code) {
 	case WEFT_DELIVERY_PAUSE: /* the thread waits for another, which may be on the same core */
@@ -64,14 +64,6 @@ static void perform(struct weft_poll *p, unsigned code)
 	}
 }
 
-/* Does what a function of the data plane asks for, and calls it again, until it has done all. */
-static __attribute__((noinline)) void go_on(enum weft_plane_function f, struct weft_poll *p, unsigned code)
-{
-	do
-		perform(p, code);
-	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE);
-}
-
 /* Calls a function of the data plane until it has done all. The caller has set what stands before step, but now. */
 static inline void run(enum weft_plane_function f, struct weft_poll *p)
 {
@@ -82,8 +74,8 @@ static inline void run(enum weft_plane_function f, struct weft_poll *p)
 	if (p->flags & WEFT_POLL_DUE)
 		p->now = weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 	weft_thread_posts();
-	if ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
-		go_on(f, p, code);
+	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
+		perform(p, code);
 }
 
 /* Calls a function that reads a queue. The caller has set what only that one takes. */

@@ -24,7 +24,8 @@ const (
 
 // entryBytes are those bytes by the format.
 var entryBytes = [8]uintptr{
-	fi.CQFormatContext: contextBytes, fi.CQFormatMsg: msgBytes, fi.CQFormatData: dataBytes, fi.CQFormatTagged: taggedBytes,
+	fi.CQFormatContext: contextBytes, fi.CQFormatMsg: msgBytes, fi.CQFormatData: dataBytes,
+	fi.CQFormatTagged: taggedBytes,
 }
 
 // put writes a completion to a reader, which has room for it.

@@ -360,8 +360,8 @@ func bounced(d *hot.Delivery, src *hot.Source, owner uint32, at uintptr, length 
 	return uintptr(d.Bounce) + unsafe.Sizeof(*b)
 }
 
-// setMessage makes the message in a slot the one at hand, as far as its sender's line, its address plus one and the slot
-// say what it is; the rest is the caller's to set.
+// setMessage makes the message in a slot the one at hand, as far as its sender's line, its address plus one and the
+// slot say what it is; the rest is the caller's to set.
 func setMessage(d *hot.Delivery, src *hot.Source, owner uint32, addr uint64, m message) {
 	d.ID, d.Number, d.Source, d.Addr, d.Tag, d.Length = src.ID, src.Context, owner-1, addr, m.header, uint64(m.length())
 }

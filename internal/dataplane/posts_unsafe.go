@@ -110,7 +110,8 @@ func (r *Receiver) behind(
 }
 
 // advance moves the oldest entry of the post ring, a receive, into matching, and reports whether it fits the message at
-// hand. ok is false, and it has done nothing, where that is the runtime's to do, or an unexpected message may be for it.
+// hand. ok is false, and it has done nothing, where that is the runtime's to do, or an unexpected message may be for
+// it.
 func advance(r *Receiver, rx *hot.Rx, post *hot.RecvEntry, d *hot.Delivery) (fits, ok bool) {
 	tagged := post.Flags&hot.RecvTagged != 0
 	id, ok := r.identity(post.Src, post.Flags)
