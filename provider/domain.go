@@ -266,10 +266,12 @@ func (d *Domain) stripes(txSize uint64) int {
 }
 
 // cqStripes returns the number of stripes that have a ring of their own in a
-// completion queue: no endpoint of the domain has more. It is 0 where one thread
-// at a time uses the queue, which is then one ring.
+// completion queue: no endpoint of the domain has more. It is 0, so that the
+// queue is one ring, where one thread at a time uses it, and where all
+// operations complete under the progress lease, as those do that a device
+// matches.
 func (d *Domain) cqStripes() int {
-	if _, alone := d.exclusive(); alone {
+	if _, alone := d.exclusive(); alone || d.Matches() {
 		return 0
 	}
 	return d.stripes(1 << 32)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -38,6 +39,21 @@ func TestGates(t *testing.T) {
 		}
 		if d.gateFor(fi.Msg|fi.Trigger) != nil {
 			t.Errorf("%v, an endpoint with triggered operations: there is a gate", level)
+		}
+	}
+}
+
+// TestMatchedRings: queues of matched endpoints are one ring, whatever stripes these have, since all that completes does
+// so under a lease; those of other endpoints have one for each stripe.
+func TestMatchedRings(t *testing.T) {
+	for _, c := range []struct {
+		format fi.AddrFormat
+		want   int
+	}{{names.Matched, 0}, {fi.FormatUnspec, 8}} {
+		d := &Domain{format: c.format, maxStripes: 8, cfg: config.Default(),
+			info: &fi.Info{Domain: &fi.DomainAttr{Threading: fi.ThreadSafe}}}
+		if n := d.cqStripes(); n != c.want || d.stripes(1024) != 8 {
+			t.Errorf("%v: %d rings for stripes, %d stripes", c.format, n, d.stripes(1024))
 		}
 	}
 }

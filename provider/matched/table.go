@@ -90,7 +90,7 @@ type place struct {
 type tableStripe struct {
 	lease  order.Lock    // of the taker of both rings. The holder of the progress lease is their giver
 	first  uint32        // its first place; immutable
-	_      [48]byte      // the ring begins a line
+	_      [44]byte      // the ring begins a line
 	free   freering.Ring // places, from first
 	copies freering.Ring // buffers of copies
 }
