@@ -112,7 +112,11 @@ func (o *modelOp) post(n *node, g *Group, context uint64) error {
 // fi.ECONNRESET, and nothing of it is kept.
 func TestModel(t *testing.T) {
 	for _, form := range []string{"auto", "message", "put", "get", "pairwise"} {
-		for seed := range uint64(12) {
+		seeds := uint64(12)
+		if testing.Short() {
+			seeds = 4
+		}
+		for seed := range seeds {
 			t.Run(fmt.Sprintf("%s/%d", form, seed), func(t *testing.T) { runModel(t, form, seed) })
 		}
 	}
