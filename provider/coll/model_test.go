@@ -146,7 +146,7 @@ func runModel(t *testing.T, form string, seed uint64) {
 	for i := range ops {
 		ops[i] = newModelOp(m)
 	}
-	lost, at := -1, r.IntN(400)
+	lost, at := -1, r.IntN(1500)
 	if seed%2 == 1 {
 		lost = r.IntN(len(hosts))
 	}
