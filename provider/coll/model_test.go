@@ -25,9 +25,9 @@ type modelOp struct {
 func newModelOp(m *mesh) *modelOp {
 	n := len(m.nodes)
 	kinds := []collective.Kind{collective.Barrier, collective.Broadcast, collective.AllToAll, collective.AllGather,
-		collective.AllReduce, collective.AllToAllV}
+		collective.AllReduce, collective.AllToAllV, collective.AllToAll, collective.AllToAllV}
 	o := &modelOp{kind: kinds[m.r.IntN(len(kinds))], root: m.r.IntN(n), ends: make([]int, n)}
-	o.count = 8 * m.r.IntN([]int{2, 100, 2000, 20000}[m.r.IntN(4)])
+	o.count = 8 * m.r.IntN([]int{2, 300, 8000, 20000}[m.r.IntN(4)])
 	o.counts = make([][]uint64, n)
 	for i := range n {
 		o.counts[i] = make([]uint64, n)
@@ -112,7 +112,11 @@ func (o *modelOp) post(n *node, g *Group, context uint64) error {
 // fi.ECONNRESET, and nothing of it is kept.
 func TestModel(t *testing.T) {
 	for _, form := range []string{"auto", "message", "put", "get", "pairwise"} {
-		for seed := range uint64(12) {
+		seeds := uint64(12)
+		if testing.Short() {
+			seeds = 4
+		}
+		for seed := range seeds {
 			t.Run(fmt.Sprintf("%s/%d", form, seed), func(t *testing.T) { runModel(t, form, seed) })
 		}
 	}
@@ -125,7 +129,7 @@ func runModel(t *testing.T, form string, seed uint64) {
 		hosts[i] = r.IntN(len(hosts))
 	}
 	m := newMesh(t, hosts, func(c *config.Config) {
-		c.AllToAll = form
+		c.AllToAll, c.Sched = form, config.Yes
 		if seed%3 == 1 {
 			c.UseCMA = config.No
 		}
@@ -142,7 +146,7 @@ func runModel(t *testing.T, form string, seed uint64) {
 	for i := range ops {
 		ops[i] = newModelOp(m)
 	}
-	lost, at := -1, r.IntN(400)
+	lost, at := -1, r.IntN(1500)
 	if seed%2 == 1 {
 		lost = r.IntN(len(hosts))
 	}

@@ -246,7 +246,10 @@ func (o *collOp) Recv(from int, data []byte) bool {
 	}
 	c, m := o.c, &o.group.members[from]
 	h := m.takeEarly(o.seq)
-	if h == nil && (m.left || m.gone) {
+	if (h == nil || h.kind == earlyRTS) && (m.left || m.gone) { // nothing comes any more, nor what an RTS names
+		if h != nil {
+			c.freeEarly(h)
+		}
 		c.fail(o, fi.ECONNRESET)
 		return true
 	}
