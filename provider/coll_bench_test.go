@@ -16,7 +16,9 @@ func BenchmarkCollectives(b *testing.B) {
 		name string
 		open func(change func(*config.Config)) *circle
 	}{
-		{"memory", func(change func(*config.Config)) *circle { return newCircle(b, newBench(b, change, collHints()), n) }},
+		{"memory", func(change func(*config.Config)) *circle {
+			return newCircle(b, newBench(b, change, collHints()), n)
+		}},
 		{"udp", func(change func(*config.Config)) *circle { return apartCircle(b, n, change) }},
 	} {
 		for _, form := range []struct {
