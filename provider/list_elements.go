@@ -34,7 +34,7 @@ type listOp struct {
 	one       listArgs // likewise
 	soon      together // likewise
 
-	// registered is the list's memory that a device knows until the post ends, by the port asked: nil, none was yet.
+	// registered is the list's memory that a device knows until the post ends, by port; nil: none was asked yet.
 	// Written by the thread that runs the work queue, while elements are under way or to be posted.
 	registered rkey.Local
 	asked      *port

@@ -43,7 +43,8 @@ func (op *listOp) register(p *path) *rkey.Local {
 		if op.args.Read {
 			access = hw.LocalWrite
 		}
-		op.registered, _ = p.port.device().Use(l.host.first, n, access) // without room or a whole range: one by one
+		// Without room, or where the range is not whole, one by one.
+		op.registered, _ = p.port.device().Use(l.host.first, n, access)
 	}
 	if op.registered.Memory() == nil {
 		return nil
