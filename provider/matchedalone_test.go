@@ -43,8 +43,8 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// TestMatchedRings: queues of matched endpoints are one ring, whatever stripes these have, since all that completes does
-// so under a lease; those of other endpoints have one for each stripe.
+// TestMatchedRings: queues of matched endpoints are one ring, whatever stripes these have, since all that completes
+// does so under a lease; those of other endpoints have one for each stripe.
 func TestMatchedRings(t *testing.T) {
 	for _, c := range []struct {
 		format fi.AddrFormat

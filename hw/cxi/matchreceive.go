@@ -258,14 +258,16 @@ func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, cla
 	}
 	x.lock.take()
 	p, soft := x.postIn(state, e, r, claim)
-	x.release(p != nil && r.More)
-	switch {
-	case p == nil:
+	if p == nil {
+		x.release(false)
 		return 0, hw.ErrNoResource
-	case soft && x.soft.local.Load():
+	}
+	name := p.name() // before another thread has the receive
+	x.release(r.More)
+	if soft && x.soft.local.Load() {
 		x.m.i.bell.ring()
 	}
-	return p.name(), nil
+	return name, nil
 }
 
 // postIn does so for the holder of the lock, and reports whether software matches. nil: there is no room.
