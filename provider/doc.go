@@ -19,17 +19,17 @@
 //
 // docs/architecture.md follows operations through it. Files are named after what they are about:
 //
-//	fabric, domain*, backends*        what is opened first, and over which transports
-//	endpoint*, scalable*, shared*     endpoints and their contexts
+//	fabric, domain*                   what is opened first
+//	peering, initiator, endpoint*     endpoints, in three layers
+//	scalable*, shared*, connection*   contexts of endpoints; connected endpoints
 //	link*, ports, port_driven         paths to peers over interfaces
 //	senders, identities, peer_restart peers that send, by name and source
 //	transmit*, send_copy, datagram    messages, at their sender
-//	receive*, rxcontext*              messages, at their receiver, and progress
+//	receiv*, rxcontext*               messages, at their receiver, and progress
 //	rendezvous*, segment_get          long messages
 //	rma*, atomic, segment*            one-sided operations
-//	list*, token*                     lists of pieces of remote memory
+//	list*, token*, note, notify       lists of pieces of remote memory; notifications
 //	mr*, device*, rdma*               regions, memory of devices, RDMA devices
-//	connection*                       connected endpoints
 //	collective                        collectives (package coll)
 //	matched*                          endpoints whose messages a NIC matches
 //	deferred_*                        what triggered and deferred operations do
@@ -41,6 +41,7 @@
 //	addrs, names, av  indexes, names and vectors of addresses
 //	atomics           operations of fi_atomic(3) on memory
 //	authkey           authorisation keys
+//	backends, watch   transports: how they are opened, and when those to other hosts are polled
 //	claim             chunks of a copy that two processes share
 //	cm, conn          connections: their messages; connections, listeners and passive endpoints
 //	coll              collective operations: groups, and the messages of their members
@@ -49,8 +50,8 @@
 //	flow              segments of long operations under congestion windows
 //	hmem              memory of devices, regions of it, and mappings of it by other processes
 //	info              fi_getinfo, and defaults of attributes
-//	keys              regions by the keys that peers name
-//	lease             state that one thread has at a time
+//	keys, region      regions, and the keys by which peers name them
+//	lease, tables     state that one thread has at a time; memory that C reads
 //	match             receives and unexpected messages
 //	matched           what a NIC that matches leaves to software
 //	note              notifications
@@ -65,8 +66,7 @@
 //	service           the process's service thread
 //	tally             what endpoints count
 //	token             memory tokens
-//	watch             when ports to other hosts are polled
-//	wire              messages, one a file
+//	wire, control     messages, one a file, and short ones that wait for room
 //
 // # Threads
 //
