@@ -44,6 +44,7 @@ type Buffers struct {
 	mu    sync.Mutex // taken by each operation with memory of a device, and while some is registered
 	list  []*Buffer  // by base; none is dropped
 	clock uint64     // Gets
+	full  bool       // the device had no room for the last one that was to be registered
 }
 
 // Buffer is a registration in use, from Get to Put. Its fields but memory belong to Buffers.mu.
@@ -61,7 +62,8 @@ type Buffer struct {
 // Memory is the registration.
 func (e *Buffer) Memory() hw.Memory { return e.memory }
 
-// registerAgain is how many Gets of memory that could not be registered fail before that is tried again.
+// registerAgain is how many Gets of memory that could not be registered, for another reason than room, fail before that
+// is tried again.
 const registerAgain = 4096
 
 // Get returns a registration of the allocation that n bytes of a device's memory at addr lie in, with at least these
@@ -132,6 +134,13 @@ func (b *Buffers) register(addr, n uint64, access hw.Access) (*Buffer, error) {
 	for errors.Is(e.err, hw.ErrNoResource) && b.evict() {
 		e.memory, e.err = b.registered(&a, access)
 	}
+	said := b.full
+	if b.full = errors.Is(e.err, hw.ErrNoResource); b.full { // there may be room when the next operation has ended
+		if !said {
+			b.logf("memory of a device is not registered with %s: %v", b.md.Attr().Device, e.err)
+		}
+		return nil, e.err
+	}
 	i, _ := slices.BinarySearchFunc(b.list, a.Base, func(e *Buffer, base uint64) int {
 		if e.of.Base < base {
 			return -1
@@ -139,16 +148,16 @@ func (b *Buffers) register(addr, n uint64, access hw.Access) (*Buffer, error) {
 		return 1
 	})
 	b.list = slices.Insert(b.list, i, e)
-	if e.err != nil {
-		e.wait, e.used = registerAgain, b.clock
-		b.logf("memory of a device is not registered with %s: %v", b.md.Attr().Device, e.err)
-		return nil, e.err
-	}
 	b.use(e)
 	for len(b.list) > b.max && b.evict() {
 		continue
 	}
-	return e, nil
+	if e.err == nil {
+		return e, nil
+	}
+	e.users, e.wait = 0, registerAgain
+	b.logf("memory of a device is not registered with %s: %v", b.md.Attr().Device, e.err)
+	return nil, e.err
 }
 
 // registered registers an allocation. The caller has mu.

@@ -206,7 +206,9 @@ func TestBuffersRoom(t *testing.T) {
 	if _, err := b.Get(gpu|1<<16, 1, 0); !errors.Is(err, hw.ErrNoResource) || len(*lines) != 1 {
 		t.Errorf("no room: %v, %q", err, *lines)
 	}
-	for _, e := range used {
+	b.Put(used[0])
+	b.Put(b.must(t, gpu|1<<16, 1, 0)) // as soon as there is room
+	for _, e := range used[1:] {
 		b.Put(e)
 	}
 }
@@ -229,6 +231,13 @@ func TestBuffersRefused(t *testing.T) {
 		t.Error("it is tried again at once")
 	}
 	b.Put(b.must(t, gpu|0x10000, 1, 0))
+	f.fails = errNoMemory
+	for i := range uint64(20) { // those that cannot be registered are bounded, too
+		f.alloc(gpu|(i+2)<<16, 0x1000)
+		if _, err := b.Get(gpu|(i+2)<<16, 1, 0); !errors.Is(err, errNoMemory) || len(b.list) > 8 {
+			t.Fatalf("%d entries: %v", len(b.list), err)
+		}
+	}
 	d.none = true
 	if _, err := b.Get(gpu|0x10000, 1, 0); !errors.Is(err, hw.ErrNoDMABuf) {
 		t.Errorf("a device that takes none any more: %v", err)
