@@ -6,6 +6,7 @@ package ibv
 import "C"
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/internal/direct"
@@ -119,6 +120,9 @@ func SetFunctions(f Functions) {
 	}
 }
 
+// routing is held while C's route is stored: interfaces may be opened by several threads at once.
+var routing sync.Mutex
+
 // Route has C call the functions without the runtime, where package direct has a trampoline, or else by callbacks,
 // as at first. It reports whether C calls them without the runtime. It holds for all ports of the process.
 func Route(without bool) bool {
@@ -130,6 +134,8 @@ func Route(without bool) bool {
 	if !without {
 		enter = 0
 	}
+	routing.Lock()
+	defer routing.Unlock()
 	C.weft_ibv_route(C.weft_enter(*(*unsafe.Pointer)(unsafe.Pointer(&enter))), &entry[0])
 	return enter != 0
 }
