@@ -16,7 +16,7 @@ import (
 
 // Posting a message. Its way through this file: send checks the peer's line and finds room, short writes the slot and
 // makes it visible, wakePeer finds whether the peer needs its doorbell. A payload longer than a slot goes by bounce;
-// one too long for that, or that asks for an ACK, is in postlong_unsafe.go. One-sided operations are written by transmit.
+// one too long for that, or that asks for an ACK, is in postlong_unsafe.go. transmit writes one-sided operations.
 
 // messageFlags are the flags of a message that the data plane posts.
 const messageFlags = fi.Completion | fi.More | fi.Inject | fi.InjectComplete | fi.TransmitComplete | fi.RemoteCQData

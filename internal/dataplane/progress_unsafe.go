@@ -224,8 +224,8 @@ func unlease(p *hot.Poll, rx *hot.Rx) {
 	}
 }
 
-// unleaseShared is unlease of a context that several threads use. It leaves the gate that the poll is inside. Release ↔
-// the compare-and-swap in takeLease.
+// unleaseShared is unlease of a context that several threads use. It leaves the gate that the poll is inside.
+// Release ↔ the compare-and-swap in takeLease.
 func unleaseShared(p *hot.Poll, rx *hot.Rx) {
 	order.Store32(&rx.Lease, 0)
 	LeaveGate(p)

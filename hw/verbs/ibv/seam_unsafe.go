@@ -120,7 +120,7 @@ func SetFunctions(f Functions) {
 	}
 }
 
-// routing is held while C's route is stored: interfaces may be opened by several threads at once.
+// routing is locked while C's route is stored: several threads may open interfaces at once.
 var routing sync.Mutex
 
 // Route has C call the functions without the runtime, where package direct has a trampoline, or else by callbacks,
