@@ -133,6 +133,7 @@ func (r *receiver) passRing() {
 	b := r.port.Written()
 	r.refuse("message of %d bytes with header %x in a ring", len(b), b[:port.HeaderBytes])
 	r.port.Skip(0)
+	r.port.PassRing() // else its peer would be asked first again, whatever it writes
 }
 
 // Written reports whether one of the peers has written its next message into its ring. The caller holds the

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
 	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // ringBench is a bench whose peer has a ring and writes into it: itself, so that what it sends comes
@@ -319,56 +318,6 @@ func TestRingTurns(t *testing.T) {
 				t.Errorf("%d of 1 came by the queues, %d messages, more are there: %v", b.Stats().Malformed, len(b.got), b.Written())
 			}
 		})
-	}
-}
-
-// TestRingPostponed: a ring whose message is postponed holds up no other.
-func TestRingPostponed(t *testing.T) {
-	const rings, messages = 2, 5
-	b := newRingBench(t)
-	memory, err := mapPinned(port.RingBytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = mem.Unmap(memory) })
-	other := nullEndpoint(64)
-	other.i, other.index = b.Iface, 1
-	other.c = b.rx.port.NewPeer(other.msg.SendQueue)
-	other.c.Blocked.Store(0)
-	other.c.Index.Store(1)
-	b.rx.port.SetPeer(1, other.c)
-	b.rx.port.GiveRing(1, other.c, memory)
-	other.msg.UseRing(port.Ring{Addr: addressOf(memory), RKey: 78})
-	drive.Send(other.HotPath(), 1, 0, nil, nil) // the first is sent
-	b.arrive(0, other.msg.packetAt(0))
-	for n := range uint64(messages) {
-		drive.Send(b.e.HotPath(), 1, n, nil, nil)
-		drive.Send(other.HotPath(), 2, n, nil, nil)
-		b.carry(t, nil)
-		op := other.msg.op(n + 1)
-		from := other.msg.slots[op.SGE[0].Addr-other.msg.first:][:op.SGE[0].Len]
-		for k := 0; k < len(from); k += 8 {
-			store(memory[op.RemoteAddr-addressOf(memory):], from, k)
-		}
-	}
-	stuck, postponed, got := true, 0, 0
-	b.SetHandler(2, func(hw.Source, uint64, []byte, []byte) {
-		if stuck {
-			postponed++
-			b.Postpone()
-			return
-		}
-		got++
-	})
-	for range 3 {
-		b.Progress(64)
-	}
-	if len(b.got) != 1+messages || got != 0 || postponed == 0 || postponed > 3*rings {
-		t.Errorf("%v came beside a ring whose message was postponed %d times", b.got, postponed)
-	}
-	stuck = false
-	if b.Progress(64) != messages || got != messages {
-		t.Errorf("then %d of %d came", got, messages)
 	}
 }
 

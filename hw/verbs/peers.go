@@ -35,6 +35,7 @@ func (i *Iface) upkeep() {
 	if !i.anyTodo.Load() {
 		return
 	}
+	i.rx.empty = i.rx.drained()
 	now := time.Now()
 	for _, e := range i.takeTodo() {
 		if !e.step(now) {
@@ -87,7 +88,7 @@ func (e *Endpoint) step(now time.Time) bool {
 	e.destroyZombies(now)
 	switch l.phase {
 	case draining:
-		if !e.i.rx.drained() || e.written() || now.Sub(l.since) < restTime {
+		if !e.i.rx.empty || e.written() || now.Sub(l.since) < restTime {
 			return false
 		}
 		e.renew()
@@ -129,7 +130,7 @@ func (e *Endpoint) retire(qp *ibv.QP) {
 // destroyZombies destroys queue pairs that have rested.
 func (e *Endpoint) destroyZombies(now time.Time) {
 	e.lease.zombies = slices.DeleteFunc(e.lease.zombies, func(z zombie) bool {
-		if !e.i.rx.drained() || now.Sub(z.since) < restTime {
+		if !e.i.rx.empty || now.Sub(z.since) < restTime {
 			return false
 		}
 		if err := z.qp.Close(); err != nil {
@@ -183,7 +184,7 @@ func (e *Endpoint) outcomeKnown(now time.Time) bool {
 		l.failed = now // what has come until now is polled before the next step
 		return false
 	}
-	if e.expecting(now) || !e.i.rx.drained() || e.written() {
+	if e.expecting(now) || !e.i.rx.empty || e.written() {
 		return false
 	}
 	q := e.mem.started()
@@ -223,7 +224,7 @@ func (e *Endpoint) endQueue(q *queue, err error) {
 func (e *Endpoint) giveEvents(now time.Time) {
 	l := &e.lease
 	i := e.i
-	if e.expecting(now) || i.rx.fresh || !i.rx.drained() || e.written() {
+	if e.expecting(now) || i.rx.fresh || !i.rx.empty || e.written() {
 		return
 	}
 	if l.connected.Load() && !l.eventGiven {

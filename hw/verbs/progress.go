@@ -19,6 +19,7 @@ type receiver struct {
 	port     *port.Port // the data plane's: polling, what was polled, and the buffers to be given back
 	cqs      []*ibv.CQ  // immutable: for arrivals, then sendCQs
 	fresh    bool       // this Progress has delivered messages: its caller may still ask for their sources
+	empty    bool       // drained, as upkeep asked before it served endpoints
 
 	// postponed says that the last message's handler has left it where it is.
 	postponed bool
@@ -57,7 +58,7 @@ func (r *receiver) openPort() error {
 // poll gives buffers back and stages what the queues have, unless another
 // thread polls or something is staged. It reports whether it has polled.
 func (r *receiver) poll() bool {
-	polled, ok := r.port.Poll()
+	polled, _, ok := r.port.Poll()
 	if !ok {
 		r.i.deviceLost(errQueue)
 	}
@@ -65,14 +66,10 @@ func (r *receiver) poll() bool {
 }
 
 // pollEnds completes what was posted while arrivals wait behind the limit, and returns how many operations completed.
-// What is staged is arrivals.
+// Something is staged.
 func (r *receiver) pollEnds() int {
-	polled, ok := r.port.PollEnds()
-	if !ok {
+	if !r.port.PollEnds() {
 		r.i.deviceLost(errQueue)
-	}
-	if !polled {
-		return 0
 	}
 	return r.complete()
 }
@@ -80,9 +77,15 @@ func (r *receiver) pollEnds() int {
 // errQueue is why all connections end when a completion queue cannot be polled.
 var errQueue = errors.New("verbs: a completion queue is broken")
 
-// drained reports whether everything that came was dealt with when the queues
-// were last polled.
-func (r *receiver) drained() bool { return r.port.Empty() }
+// drained polls, and reports whether everything that has come was dealt with. It cannot say so while another thread
+// polls: that one may have taken a message from the device that is not staged yet.
+func (r *receiver) drained() bool {
+	_, empty, ok := r.port.Poll()
+	if !ok {
+		r.i.deviceLost(errQueue)
+	}
+	return empty
+}
 
 // drop passes by what has arrived.
 func (r *receiver) drop() {

@@ -91,11 +91,11 @@ func (p *Port) count(from int) (ok bool) {
 	return ok
 }
 
-// Poll gives buffers back and stages what all queues have, unless another thread polls or something is staged. ok: no
-// queue is broken. Any thread.
-func (p *Port) Poll() (polled, ok bool) {
+// Poll gives buffers back and stages what all queues have, unless another thread polls or something is staged. empty:
+// it has polled, and nothing had arrived. ok: no queue is broken. Any thread.
+func (p *Port) Poll() (polled, empty, ok bool) {
 	if p.Staged() != 0 || !p.tryPoll() {
-		return false, true
+		return false, false, true
 	}
 	ok = true
 	if polled = p.Staged() == 0; polled {
@@ -103,36 +103,50 @@ func (p *Port) Poll() (polled, ok bool) {
 		p.want(&c, true)
 		c.Perform()
 		ok = p.stage(&c)
+		empty = p.counts[0] <= 0
 	}
 	p.polled()
-	return polled, ok
+	return polled, empty, ok
 }
 
-// PollEnds stages what the queues of what was posted have, while arrivals are staged, unless another thread polls.
-// [Port.Ended] has taken what these queues had. ok: none is broken. Lease.
-func (p *Port) PollEnds() (polled, ok bool) {
+// PollEnds stages what the queues of what was posted have, while arrivals are staged, unless another thread polls or
+// has staged some of that. ok: none is broken. Something is staged. Lease.
+func (p *Port) PollEnds() (ok bool) {
 	if !p.tryPoll() {
-		return false, true
+		return true
 	}
-	var c ibv.Call
-	for q := 1; q < len(p.counts); q++ {
-		p.counts[q], p.nexts[q] = ibv.Wanted, 0
+	ok = true
+	if !p.endsStaged() {
+		var c ibv.Call
+		for q := 1; q < len(p.counts); q++ {
+			p.counts[q], p.nexts[q] = ibv.Wanted, 0
+		}
+		c.Poll(&p.cqs[0], &p.done[0], p.counts, p.limit)
+		c.Perform()
+		ok = p.count(1)
 	}
-	c.Poll(&p.cqs[0], &p.done[0], p.counts, p.limit)
-	c.Perform()
-	ok = p.count(1)
 	p.polled()
-	return true, ok
+	return ok
 }
 
-// Empty reports whether the last poll found no arrival.
-func (p *Port) Empty() bool { return p.counts[0] <= 0 }
+// endsStaged reports whether completions of what was posted are staged. The caller has polling.
+func (p *Port) endsStaged() bool {
+	for q := 1; q < len(p.counts); q++ {
+		if p.nexts[q] < p.counts[q] {
+			return true
+		}
+	}
+	return false
+}
 
 // Queues is the number of queues.
 func (p *Port) Queues() int { return len(p.counts) }
 
 // Finish ends plain operations with staged completions, of each queue up to one that ends another. Lease.
 func (p *Port) Finish() {
+	if p.Staged() == 0 { // another thread may poll
+		return
+	}
 	done := 0
 	for q := 1; q < len(p.counts); q++ {
 		for p.nexts[q] < p.counts[q] && p.finishOne(&p.done[q*p.limit+int(p.nexts[q])]) {
@@ -159,6 +173,9 @@ func (p *Port) finishOne(d *ibv.Done) bool {
 // Ended takes the staged completions of queue k, 1 and up, that are left; valid until Staged says that nothing is
 // staged. Lease.
 func (p *Port) Ended(k int) []ibv.Done {
+	if p.Staged() == 0 { // another thread may poll
+		return nil
+	}
 	from, to := p.nexts[k], p.counts[k]
 	if from >= to {
 		return nil

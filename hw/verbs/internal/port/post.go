@@ -77,7 +77,7 @@ func (q *SendQueue) goOn(c *ibv.Call) (posting, all bool) {
 	if refused {
 		q.cq.Used.Add(int64(taken - n))
 		q.Broken.Store(1)
-		q.leave(false)
+		q.Run.Store(QueueIdle)
 		return false, false
 	}
 	all = true
@@ -93,15 +93,19 @@ func (q *SendQueue) goOn(c *ibv.Call) (posting, all bool) {
 }
 
 // leave gives Run back, and reports whether something has become ready behind what was posted. all: there was room for
-// everything before.
+// everything before. Else the next Progress tries again; it is asked to when Run is back, as it passes by a queue at
+// which a thread is.
 func (q *SendQueue) leave(all bool) (again bool) {
 	next := q.Posted
 	q.Run.Store(QueueIdle)
+	if !all && q.cq.calls != 0 {
+		callsAt(q.cq.calls).Or(CallPost)
+	}
 	return all && q.ready(next)
 }
 
 // prepare wants what is ready posted, of which it returns how much that is. all: there was room for it in the
-// completion queue. The caller holds Run.
+// completion queue; where there was none leave says so. The caller holds Run.
 func (q *SendQueue) prepare(c *ibv.Call) (n int, all bool) {
 	for n < ibv.PostMax && q.ready(q.Posted+uint64(n)) {
 		n++
@@ -111,7 +115,7 @@ func (q *SendQueue) prepare(c *ibv.Call) (n int, all bool) {
 	}
 	used := q.cq.Used.Add(int64(n))
 	if used > q.cq.Size {
-		q.cq.noRoom(n)
+		q.cq.Used.Add(-int64(n))
 		return 0, false
 	}
 	if n > 1 && q.JoinBytes != 0 {
@@ -120,14 +124,6 @@ func (q *SendQueue) prepare(c *ibv.Call) (n int, all bool) {
 	q.sign(n, used > q.cq.Size/2)
 	c.Post(q.qp, q.ops, q.Mask, q.Posted, n)
 	return n, true
-}
-
-// noRoom has the next Progress try again to post n operations.
-func (s *SendCQ) noRoom(n int) {
-	s.Used.Add(-int64(n))
-	if s.calls != 0 {
-		callsAt(s.calls).Or(CallPost)
-	}
 }
 
 // sign numbers the next n operations and decides which of them are signaled: those that a caller waits for, and one

@@ -55,8 +55,8 @@ type SendCQ struct {
 	// signaled counts completions that were asked for and have not come: threads that post add, the thread that polls
 	// takes away those that say success. After a queue pair has failed it stays too high.
 	signaled atomic.Int64
-	// calls is the address of the port's Calls, 0 without one: immutable. A thread that finds no room sets CallPost
-	// there.
+	// calls is the address of the port's Calls, 0 without one: immutable. A thread that has found no room sets
+	// CallPost there after it has given Run back.
 	calls uintptr
 	_     [32]byte
 }

@@ -65,7 +65,7 @@ func (p *Port) FindWritten(m *hot.PortMessage) uintptr {
 
 // Arrival is the first staged arrival, nil if there is none. Lease.
 func (p *Port) Arrival() *ibv.Done {
-	if p.nexts[0] >= p.counts[0] {
+	if p.Staged() == 0 || p.nexts[0] >= p.counts[0] { // in this order: while nothing is staged another thread may poll
 		return nil
 	}
 	return &p.done[p.nexts[0]]
