@@ -239,7 +239,7 @@ func (p *Prober) echoed(from any, at congestion.Time, m congestion.ProbeMessage)
 	}
 	x := p.peers[i]
 	x.rtt.Store(int64(rtt))
-	// Several probes of a peer may be in flight, so the time of this one is counted back from now.
+	// When the probe left is counted back from now, so that what it waited for before does not count as its way.
 	sent := p.clock.Time(p.iface.Now().Sub(at) + rtt + m.Residence)
 	if forth, back, ok := congestion.OneWay(sent, m.ArrivedAt(p.maxOffset), rtt); ok {
 		x.forth.Store(int64(forth))
