@@ -129,7 +129,8 @@ func ringProgram(numbers int, rules ringRules) *interleave.Program {
 		}
 	}
 	return &interleave.Program{
-		Names: []string{"head", "tail", "slot0", "slot1", "slot2", "slot3", "hand", "user1", "user2", "user3", "user4"},
+		Names: []string{"head", "tail", "slot0", "slot1", "slot2", "slot3", "hand", "user1", "user2",
+			"user3", "user4"},
 		TSO:   true,
 		Init: func(w []uint64) {
 			w[ringTail] = uint64(numbers)
@@ -140,21 +141,24 @@ func ringProgram(numbers int, rules ringRules) *interleave.Program {
 		Threads: []interleave.Thread{
 			{Name: "taker", Body: taker}, {Name: "giver", Body: giver},
 		},
-		Final: func(m interleave.Memory, _ []bool) error {
-			h := m.Load(ringHead)
-			if n := m.Load(ringTail) - h; n != uint64(numbers) {
-				return fmt.Errorf("%d of %d numbers are left", n, numbers)
-			}
-			left := uint64(0)
-			for k := range uint64(numbers) {
-				left |= 1 << m.Load(slotOf(h+k))
-			}
-			if left != 1<<(numbers+1)-2 {
-				return fmt.Errorf("the numbers left are those of %#b", left)
-			}
-			return nil
-		},
+		Final: func(m interleave.Memory, _ []bool) error { return ringLeft(m, numbers) },
 	}
+}
+
+// ringLeft checks that a ring has all its numbers.
+func ringLeft(m interleave.Memory, numbers int) error {
+	h := m.Load(ringHead)
+	if n := m.Load(ringTail) - h; n != uint64(numbers) {
+		return fmt.Errorf("%d of %d numbers are left", n, numbers)
+	}
+	left := uint64(0)
+	for k := range uint64(numbers) {
+		left |= 1 << m.Load(slotOf(h+k))
+	}
+	if left != 1<<(numbers+1)-2 {
+		return fmt.Errorf("the numbers left are those of %#b", left)
+	}
+	return nil
 }
 
 // TestModel runs the ring in every order of its steps, with a slot more than there are numbers and with all slots
