@@ -55,13 +55,14 @@ func (s *txShared) count() int {
 // the one that the NIC leaves free.
 const otherEvents = 64
 
-// eventBlocks is how many blocks of 64 bytes the event queue of a stripe has. They hold all events that may come without
-// progress. An event takes one block at most, of which null events fill the rest if the next is of 64 bytes.
+// eventBlocks is how many blocks of 64 bytes the event queue of a stripe has. They hold all events that may come
+// without progress. An event takes one block at most, of which null events fill the rest if the next is of 64 bytes.
 // The command of a place has two events at most: the answer to a message, and its notice or the read of its data, or
-// both answers to an atomic operation. To the first stripe come notices of the other stripes' messages as well, as many
-// as these have in flight, and as there are ids: with n places in each stripe and ids of both kinds of rendezvous and
-// of messages that wait for their match, min((stripes-1) n, n + 256 + min(n, 2048)) where n is at most 16384. The NIC
-// gets blocks back by quarters, so that three quarters of the queue are sure, and it has 4/3 of the sum.
+// both answers to an atomic operation. To the first stripe come notices of the other stripes' messages as well, as
+// many as these have in flight, and as there are ids: with n places in each stripe and ids of both kinds of
+// rendezvous and of messages that wait for their match, min((stripes-1) n, n + 256 + min(n, 2048)) where n is at most
+// 16384. The NIC gets blocks back by quarters, so that three quarters of the queue are sure, and it has 4/3 of the
+// sum.
 func (m *matcher) eventBlocks(stripe uint32) int {
 	n := m.cfg.Sends
 	most := 2 * (n + receiverPlaces)

@@ -131,7 +131,7 @@ func ringProgram(numbers int, rules ringRules) *interleave.Program {
 	return &interleave.Program{
 		Names: []string{"head", "tail", "slot0", "slot1", "slot2", "slot3", "hand", "user1", "user2",
 			"user3", "user4"},
-		TSO:   true,
+		TSO: true,
 		Init: func(w []uint64) {
 			w[ringTail] = uint64(numbers)
 			for k := range numbers {
