@@ -131,8 +131,7 @@ type matchTx struct {
 func (t *matchTx) open() (err error) {
 	d, n := t.m.i.d, t.m.cfg.Sends
 	t.lock.guard(&t.q, &t.unrung)
-	// An acknowledgement, and a read or a notice of 64 bytes; what was read is given back by quarters.
-	if err = t.events.open(d, 2*n+n/2+receiverPlaces+64, true, t.m.i.wait, 0); err != nil {
+	if err = t.events.open(d, t.m.eventBlocks(t.stripe), true, t.m.i.wait, 0); err != nil {
 		return err
 	}
 	all := t.commandSlots() * (n + receiverPlaces + 2)
@@ -468,7 +467,7 @@ func (t *matchTx) stepOf(ids *sharedNumbers, id, code uint32) bool {
 		defer o.release(false)
 	}
 	s := &o.slots[n]
-	if s.kind != sentMatched && s.kind != sentRendezvous || s.id != id {
+	if !s.awaitsNotice() || s.id != id {
 		return false // it was not posted after all
 	}
 	o.step(n, seenRead, code)

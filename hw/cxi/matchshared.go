@@ -46,6 +46,32 @@ func (s *txShared) openIDs(n int) {
 	s.tagged.open(proto.UntaggedIDs, uint32(min(n, proto.RendezvousIDs-proto.UntaggedIDs)))
 }
 
+// count is the number of ids, and so the most notices that are to come.
+func (s *txShared) count() int {
+	return len(s.matches.owners) + len(s.untagged.owners) + len(s.tagged.owners)
+}
+
+// otherEvents are blocks of an event queue for what is of no command, such as the links of address contexts, and for
+// the one that the NIC leaves free.
+const otherEvents = 64
+
+// eventBlocks is how many blocks of 64 bytes the event queue of a stripe has. They hold all events that may come
+// without progress. An event takes one block at most, of which null events fill the rest if the next is of 64 bytes.
+// The command of a place has two events at most: the answer to a message, and its notice or the read of its data, or
+// both answers to an atomic operation. To the first stripe come notices of the other stripes' messages as well, as
+// many as these have in flight, and as there are ids: with n places in each stripe and ids of both kinds of
+// rendezvous and of messages that wait for their match, min((stripes-1) n, n + 256 + min(n, 2048)) where n is at most
+// 16384. The NIC gets blocks back by quarters, so that three quarters of the queue are sure, and it has 4/3 of the
+// sum.
+func (m *matcher) eventBlocks(stripe uint32) int {
+	n := m.cfg.Sends
+	most := 2 * (n + receiverPlaces)
+	if stripe == 0 {
+		most += min((int(floorPower(m.cfg.Stripes))-1)*n, m.shared.count())
+	}
+	return (4*most+2)/3 + otherEvents
+}
+
 // rendezvous are the ids among which one of a rendezvous is.
 func (s *txShared) rendezvous(id uint32) *sharedNumbers {
 	if id < proto.UntaggedIDs {

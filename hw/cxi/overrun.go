@@ -16,13 +16,14 @@ import (
 // Event queues that overrun. The NIC drops events that find no room. The reader learns of it when it gives read events
 // back (nic.EventQueue.Due), and cannot know which events those were.
 //
-// Of the sender's queue an event is missing of something that was under way. Each such command has overrunWait for an
-// event of its own; those without one end with an error, and what is posted meanwhile is not concerned. Of the
-// receiver's queue a message, the end of a list entry or a change of state may be missing, so that nothing that is
-// known of the NIC's list holds: the list is taken away, which has peers' messages refused, and after overrunWait, in
-// which gets that are under way end, all receives and searches end with an error, as those do that are posted from
-// then on. The queue of control messages and regions loses no message, as the NIC refuses those without room, but
-// answers about regions at most, for which their owner waits no longer than for any.
+// Of the sender's queue an event is missing of something that was under way: in the first stripe's case of messages
+// of any stripe too, as all notices come there. Each such command has overrunWait for an event of its own; those
+// without one end with an error, and what is posted meanwhile is not concerned. Of the receiver's queue a message,
+// the end of a list entry or a change of state may be missing, so that nothing that is known of the NIC's list holds:
+// the list is taken away, which has peers' messages refused, and after overrunWait, in which gets that are under way
+// end, all receives and searches end with an error, as those do that are posted from then on. The queue of control
+// messages and regions loses no message, as the NIC refuses those without room, but answers about regions at most,
+// for which their owner waits no longer than for any.
 
 // overrunWait is how long commands that were under way when an event was dropped have to end by an event.
 const overrunWait = time.Second
@@ -62,12 +63,29 @@ func (m *matcher) overranOf(q *eventQueue, what string, act func()) {
 	act()
 }
 
-// overran notes what was under way.
+// overran notes what was under way, and had its events to come to the stripe's queue. Lease.
 func (t *matchTx) overran() {
+	t.doubt((*sent).inFlight)
+	if t.stripe != 0 {
+		return
+	}
+	for _, o := range t.m.txs[1:] {
+		o.doubt((*sent).awaitsNotice)
+	}
+}
+
+// inFlight reports whether the NIC has the command.
+func (s *sent) inFlight() bool { return s.kind != sentNone && s.kind != sentDropped }
+
+// awaitsNotice reports whether the command ends by an event in the first stripe's queue.
+func (s *sent) awaitsNotice() bool { return s.kind == sentMatched || s.kind == sentRendezvous }
+
+// doubt notes that an event may have been dropped of each command of which that is said.
+func (t *matchTx) doubt(of func(*sent) bool) {
 	t.lock.take()
 	for n := range t.slots {
 		s := &t.slots[n]
-		s.doubtful = s.kind != sentNone && s.kind != sentDropped
+		s.doubtful = s.doubtful || of(s)
 	}
 	t.writes.answeredFor()
 	t.doubtUntil = time.Now().Add(overrunWait)

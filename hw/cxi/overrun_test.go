@@ -103,6 +103,23 @@ func TestOverrunReceives(t *testing.T) {
 	works(t, a, newMatching(t, MatchConfig{Events: 64}, 4096))
 }
 
+// flood has a peer get so many notices, of messages that it does not have: it has few.
+func (x *matching) flood(to *matching, count int) {
+	x.t.Helper()
+	at, err := x.i.match.at(to.self, proto.IndexSource)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for k := range count {
+		tx := &x.i.match.tx
+		tx.lock.take()
+		tx.q.Put(&nic.Transfer{Message: nic.Message{To: at, MatchBits: proto.Matched(uint32(64 + k))},
+			Initiator: x.i.match.self, EQ: tx.events.number})
+		tx.release(false)
+		x.i.Progress(64)
+	}
+}
+
 // TestOverrunSends: a sender whose event queue was filled by notices that a peer makes up ends what it had under way
 // and had no answer of, and goes on.
 func TestOverrunSends(t *testing.T) {
@@ -113,24 +130,10 @@ func TestOverrunSends(t *testing.T) {
 	const sends = 8
 	a, b := newMatching(t, MatchConfig{Sends: sends}, 4096), newMatching(t, MatchConfig{}, 4096)
 	h := newMatching(t, MatchConfig{}, 8)
-	to, err := h.i.match.at(a.self, proto.IndexSource)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flood := func() {
-		for k := range 400 {
-			x := &h.i.match.tx
-			x.lock.take()
-			x.q.Put(&nic.Transfer{Message: nic.Message{To: to, MatchBits: proto.Matched(uint32(k))},
-				Initiator: h.i.match.self, EQ: x.events.number})
-			x.release(false)
-			h.i.Progress(64)
-		}
-	}
 	for round := range 3 { // the NIC counts in one bit
 		a.clear()
 		b.clear()
-		flood()
+		h.flood(a, 400)
 		for k := range sends {
 			b.receive(hw.MatchReceive{From: a.self, Local: b.at(k*8, 8)})
 			a.send(hw.MatchSend{To: b.self, Inject: []byte{byte(k)}, Context: uint64(k)})
@@ -149,6 +152,142 @@ func TestOverrunSends(t *testing.T) {
 			t.Fatalf("round %d: %d of %d sends failed, %d overruns", round, failed, sends, a.stats().Overruns)
 		}
 		works(t, a, b)
+	}
+}
+
+// TestOverrunStripes: if the queue of the first stripe overruns, messages of another stripe end that await a notice
+// there, or that their data is read; one that has its own stripe's answer alone is not concerned.
+func TestOverrunStripes(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1")
+		return
+	}
+	const sends, size = 8, 40000
+	a, h := newMatching(t, MatchConfig{Stripes: 2, Sends: sends}, size), newMatching(t, MatchConfig{}, 8)
+	b, c := a.peerIn(1, MatchConfig{}, size), a.peerIn(0, MatchConfig{}, 4096)
+	works(t, a, b)
+	a.clear()
+	b.clear()
+	a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 1 << 20, Local: a.at(0, size)}) // admits its address context
+	b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: 1 << 20, Local: b.at(0, size)})
+	await(a, b, 1, 1)
+	a.clear()
+	b.clear()
+	messages := []hw.MatchSend{{Local: a.at(0, 8), Matched: true}, {Local: a.at(0, size)}, {Local: a.at(0, 8)}}
+	for k, s := range messages {
+		s.To, s.Tagged, s.Tag, s.Context = b.self, true, uint64(k), uint64(k)
+		a.send(s)
+	}
+	tx := a.i.match.txs[1]
+	acked := func() (n int) {
+		for k := range tx.slots {
+			if tx.slots[k].awaitsNotice() && tx.slots[k].acked {
+				n++
+			}
+		}
+		return n
+	}
+	for end := time.Now().Add(10 * time.Second); acked() < 2 || len(a.events) < 1; a.i.Progress(8) {
+		if time.Now().After(end) {
+			t.Fatalf("%d messages have arrived, %+v", acked(), a.events)
+		}
+	}
+	h.flood(a, 400)
+	b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: 1, Local: b.at(0, size)})
+	await(b, b, 1, 1) // the data is not read, as there is no room for the event of that
+	for range sends { // not all answers find room
+		a.send(hw.MatchSend{To: c.self, Inject: []byte{1}, Context: 4})
+	}
+	a.send(hw.MatchSend{To: b.self, Inject: []byte{1}, Context: 3})
+	await(a, a, len(messages)+1+sends, len(messages)+1+sends)
+	for _, e := range a.events {
+		lost := errors.Is(e.Err, unix.EIO)
+		if !lost && e.Err != nil || e.Context < 4 && lost != (e.Context < 2) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if n := a.stats().Overruns; n != 1 || !tx.doubtUntil.IsZero() || tx.inFlight() != 0 {
+		t.Errorf("%d overruns, %d commands are in flight", n, tx.inFlight())
+	}
+	for k := range uint64(3) {
+		if k != 1 {
+			b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: k, Local: b.at(0, size)})
+		}
+	}
+	await(b, b, 3, 3)
+	works(t, a, b)
+}
+
+// fill posts messages to a peer, of each kind in turn, until there is no room for any, and returns of which they are.
+func (x *matching) fill(to *matching, kinds []hw.MatchSend) (posted []int) {
+	x.t.Helper()
+	for before := -1; before < len(posted); {
+		before = len(posted)
+		for k, s := range kinds {
+			s.To = to.self
+			err := x.m.PostMatched(&s)
+			if err == nil {
+				posted = append(posted, k)
+			} else if !errors.Is(err, hw.ErrNoResource) {
+				x.t.Fatal(err)
+			}
+		}
+	}
+	return posted
+}
+
+// TestStripesNoOverrun: a sender's queues have room for what may come of all that it has posted by all stripes, while
+// it makes no progress.
+func TestStripesNoOverrun(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1")
+		return
+	}
+	const size = 20000
+	for _, stripes := range []int{2, maxStripes} {
+		a := newMatching(t, MatchConfig{Stripes: stripes, Sends: 64}, size)
+		var peers []*matching
+		for k := range stripes { // that of the first stripe is the last
+			peers = append(peers, a.peerIn((k+1)%stripes, MatchConfig{}, size))
+		}
+		a.send(hw.MatchSend{To: peers[0].self, Local: a.at(0, size)}) // admits its address context
+		peers[0].receive(hw.MatchReceive{From: a.self, Local: peers[0].at(0, size)})
+		await(a, peers[0], 1, 1)
+		a.clear()
+		peers[0].clear()
+		kinds := []hw.MatchSend{{Local: a.at(0, 8), Matched: true}, {Tagged: true, Local: a.at(0, size)},
+			{Local: a.at(0, size)}, {Local: a.at(0, 8)}}
+		posted, total := make([][]int, stripes), 0
+		for k, b := range peers {
+			list := kinds[:3] // those with a notice
+			if k == stripes-1 {
+				list = kinds
+			}
+			posted[k] = a.fill(b, list)
+			total += len(posted[k])
+		}
+		shared := &a.i.match.shared
+		left := shared.matches.free.Len() + shared.untagged.free.Len() + shared.tagged.free.Len()
+		if stripes == maxStripes && left > 0 || total < 2*64 {
+			t.Fatalf("%d stripes: %d messages, %d ids are left", stripes, total, left)
+		}
+		for k, b := range peers {
+			for _, kind := range posted[k] {
+				b.receive(hw.MatchReceive{From: a.self, Tagged: kinds[kind].Tagged, Local: b.at(0, size)})
+			}
+			await(b, b, len(posted[k]), len(posted[k]))
+		}
+		await(a, a, total, total)
+		for _, x := range append(peers, a) {
+			for _, e := range x.events {
+				if e.Err != nil {
+					t.Fatalf("%+v", e)
+				}
+			}
+		}
+		if n := a.stats().Overruns; n != 0 {
+			t.Errorf("%d stripes: %d overruns", stripes, n)
+		}
 	}
 }
 

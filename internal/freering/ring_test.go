@@ -52,8 +52,7 @@ type ringRules struct {
 	keptHead  bool // Undo leaves head
 }
 
-// The words of ringProgram: a ring of four slots with three numbers, what was handed over, and whether a number is
-// used.
+// The words of ringProgram: a ring of four slots, what was handed over, and whether a number is used.
 const (
 	ringHead = interleave.Word(0)
 	ringTail = interleave.Word(1)
@@ -61,6 +60,8 @@ const (
 	ringHand = interleave.Word(6) // a number on its way from the taker to the giver; 0: none
 	ringUser = interleave.Word(7) // of number 1, and so on: 1 while something has it
 	ringMask = 3
+
+	ringSlots = ringMask + 1
 )
 
 // slotOf is the slot of a position.
@@ -81,10 +82,9 @@ func ringTake(t *interleave.T, rules ringRules) (n uint64) {
 	return n
 }
 
-// ringProgram has a taker that takes numbers, gives one back, and hands one over, which it needs again as all others
-// are used, and a giver that puts what it is handed.
-func ringProgram(rules ringRules) *interleave.Program {
-	const numbers = 3
+// ringProgram has a ring of some numbers, at most one for each slot, a taker that takes two, hands one over, which it
+// needs again as all others are used, and gives the other back, and a giver that puts what it is handed.
+func ringProgram(numbers int, rules ringRules) *interleave.Program {
 	waits := func(t *interleave.T) (n uint64) {
 		for n = ringTake(t, rules); n == 0; n = ringTake(t, rules) {
 			t.Pause()
@@ -96,15 +96,15 @@ func ringProgram(rules ringRules) *interleave.Program {
 		t.Swap(ringHand, n)
 	}
 	taker := func(t *interleave.T) {
-		hand(t, waits(t))
 		n := waits(t)
+		hand(t, waits(t)) // another than its slot has had
 		t.Swap(ringUser+interleave.Word(n-1), 0)
 		h := t.Load(ringHead) - 1
 		t.Store(slotOf(h), n)
 		if !rules.keptHead {
 			t.Store(ringHead, h)
 		}
-		var taken [numbers]uint64
+		taken := make([]uint64, numbers)
 		for k := range taken {
 			taken[k] = waits(t)
 		}
@@ -129,41 +129,57 @@ func ringProgram(rules ringRules) *interleave.Program {
 		}
 	}
 	return &interleave.Program{
-		Names: []string{"head", "tail", "slot0", "slot1", "slot2", "slot3", "hand", "user1", "user2", "user3"},
-		TSO:   true,
+		Names: []string{"head", "tail", "slot0", "slot1", "slot2", "slot3", "hand", "user1", "user2",
+			"user3", "user4"},
+		TSO: true,
 		Init: func(w []uint64) {
-			w[ringTail], w[ringSlot], w[ringSlot+1], w[ringSlot+2] = 3, 1, 2, 3
+			w[ringTail] = uint64(numbers)
+			for k := range numbers {
+				w[slotOf(uint64(k))] = uint64(k + 1)
+			}
 		},
 		Threads: []interleave.Thread{
 			{Name: "taker", Body: taker}, {Name: "giver", Body: giver},
 		},
-		Final: func(m interleave.Memory, _ []bool) error {
-			h := m.Load(ringHead)
-			if n := m.Load(ringTail) - h; n != 3 {
-				return fmt.Errorf("%d of 3 numbers are left", n)
-			}
-			if sum := m.Load(slotOf(h)) + m.Load(slotOf(h+1)) + m.Load(slotOf(h+2)); sum != 6 {
-				return fmt.Errorf("the numbers left add up to %d", sum)
-			}
-			return nil
-		},
+		Final: func(m interleave.Memory, _ []bool) error { return ringLeft(m, numbers) },
 	}
 }
 
-// TestModel runs the ring in every order of its steps; mutants are found.
-func TestModel(t *testing.T) {
-	r, err := interleave.Explore(ringProgram(ringRules{}))
-	if err != nil {
-		t.Error(err)
+// ringLeft checks that a ring has all its numbers.
+func ringLeft(m interleave.Memory, numbers int) error {
+	h := m.Load(ringHead)
+	if n := m.Load(ringTail) - h; n != uint64(numbers) {
+		return fmt.Errorf("%d of %d numbers are left", n, numbers)
 	}
-	t.Logf("%+v", r)
+	left := uint64(0)
+	for k := range uint64(numbers) {
+		left |= 1 << m.Load(slotOf(h+k))
+	}
+	if left != 1<<(numbers+1)-2 {
+		return fmt.Errorf("the numbers left are those of %#b", left)
+	}
+	return nil
+}
+
+// TestModel runs the ring in every order of its steps, with a slot more than there are numbers and with all slots
+// used; mutants are found.
+func TestModel(t *testing.T) {
+	for _, numbers := range []int{ringSlots - 1, ringSlots} {
+		r, err := interleave.Explore(ringProgram(numbers, ringRules{}))
+		if err != nil {
+			t.Errorf("%d numbers: %v", numbers, err)
+		}
+		t.Logf("%d numbers: %+v", numbers, r)
+	}
 	for name, rules := range map[string]ringRules{
 		"a number is announced before it is there": {tailFirst: true},
 		"what is not there is taken":               {noTail: true},
 		"what is given back is lost":               {keptHead: true},
 	} {
-		if _, err := interleave.Explore(ringProgram(rules)); err == nil {
-			t.Errorf("%s: not found", name)
+		for _, numbers := range []int{ringSlots - 1, ringSlots} {
+			if _, err := interleave.Explore(ringProgram(numbers, rules)); err == nil {
+				t.Errorf("%s, %d numbers: not found", name, numbers)
+			}
 		}
 	}
 }
