@@ -23,7 +23,10 @@ ok() {
 not_ok() {
 	failed=$((failed + 1))
 	echo "not ok - $1"
-	[ -n "${2:-}" ] && [ -f "$2" ] && tail -n 25 "$2" | sed 's/^/#   /'
+	[ -n "${2:-}" ] && [ -f "$2" ] && {
+		grep -B 8 '^not ok' "$2" | grep -v fi_getinfo | tail -n 60 # the tests of a program that failed
+		tail -n 25 "$2"
+	} | sed 's/^/#   /'
 	return 0
 }
 
