@@ -237,7 +237,7 @@ install-files:
 	$(BIN)/weft completion bash > $(DESTDIR)$(BASHDIR)/weft
 	$(BIN)/weft completion zsh > $(DESTDIR)$(ZSHDIR)/_weft
 	$(BIN)/weft completion fish > $(DESTDIR)$(FISHDIR)/weft.fish
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' weft.pc.in \
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e "s|@VERSION@|$$(scripts/version.sh deb)|" weft.pc.in \
 		> $(DESTDIR)$(LIBDIR)/pkgconfig/weft.pc
 	chmod 644 $(addprefix $(DESTDIR),$(LIBDIR)/pkgconfig/weft.pc $(BASHDIR)/weft $(ZSHDIR)/_weft $(FISHDIR)/weft.fish)
 
