@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/freering"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -65,8 +66,8 @@ type matchRx struct {
 	portal portal
 	unrung flag // as matchTx.unrung, of the target queue
 	list   []receive
-	free   numbers
-	slots  []uint16 // by slot of the portal's queue, the buffer or receive that its command is of
+	free   freering.Ring // ids that no receive has
+	slots  []uint16      // by slot of the portal's queue, the buffer or receive that its command is of
 	// waiting are receives that the NIC had no entry for, in their order. All that is posted behind them waits.
 	waiting []uint32
 	probing bool      // the first is being tried
@@ -124,7 +125,7 @@ func (x *matchRx) open() (err error) {
 		return err
 	}
 	x.list = make([]receive, c.Receives)
-	x.free = newNumbers(x.firstID(), uint32(c.Receives))
+	x.free.Open(x.firstID(), uint32(c.Receives))
 	x.slots = make([]uint16, x.portal.cq.HalfSlots()/2)
 	if err = x.m.tx.openNotices(); err != nil {
 		return err
@@ -304,7 +305,7 @@ func (r *receive) name() hw.MatchID { return hw.MatchID(r.generation)<<32 | hw.M
 // enter gives a receive or search an id, nil: there is none. Of one that has ended nothing is left but its generation
 // (giveID). The caller has the lock.
 func (x *matchRx) enter(state receiveState, e *nic.Entry, memory uintptr, room, context uint64) *receive {
-	id, ok := x.free.take(0)
+	id, ok := x.free.Take()
 	if !ok {
 		return nil
 	}
@@ -422,7 +423,7 @@ func (x *matchRx) freeID(r *receive) {
 // giveID gives the id of a receive back which is as it was entered. The caller has the lock.
 func (x *matchRx) giveID(r *receive) {
 	r.state = receiveNone
-	x.free.put(r.id)
+	x.free.Put(r.id)
 }
 
 // say hands an event out.
