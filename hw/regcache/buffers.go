@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -102,16 +103,14 @@ func (b *Buffers) use(e *Buffer) *Buffer {
 	return e
 }
 
+// behind is the place of the first entry behind addr. The caller has mu.
+func (b *Buffers) behind(addr uint64) int {
+	return sort.Search(len(b.list), func(i int) bool { return b.list[i].of.Base > addr })
+}
+
 // find returns the entry that has n bytes at addr, nil: there is none. The caller has mu.
 func (b *Buffers) find(addr, n uint64) *Buffer {
-	i, end := 0, len(b.list) // the first entry behind addr is in between, or at end
-	for i < end {
-		if m := int(uint(i+end) / 2); b.list[m].of.Base > addr {
-			end = m
-		} else {
-			i = m + 1
-		}
-	}
+	i := b.behind(addr)
 	if i == 0 || !b.list[i-1].of.has(addr, n) {
 		return nil
 	}
@@ -134,30 +133,22 @@ func (b *Buffers) register(addr, n uint64, access hw.Access) (*Buffer, error) {
 	for errors.Is(e.err, hw.ErrNoResource) && b.evict() {
 		e.memory, e.err = b.registered(&a, access)
 	}
-	said := b.full
-	if b.full = errors.Is(e.err, hw.ErrNoResource); b.full { // there may be room when the next operation has ended
-		if !said {
-			b.logf("memory of a device is not registered with %s: %v", b.md.Attr().Device, e.err)
-		}
+	full := errors.Is(e.err, hw.ErrNoResource)
+	if e.err != nil && !(full && b.full) {
+		b.logf("memory of a device is not registered with %s: %v", b.md.Attr().Device, e.err)
+	}
+	if b.full = full; full { // there may be room when the next operation has ended
 		return nil, e.err
 	}
-	i, _ := slices.BinarySearchFunc(b.list, a.Base, func(e *Buffer, base uint64) int {
-		if e.of.Base < base {
-			return -1
-		}
-		return 1
-	})
-	b.list = slices.Insert(b.list, i, e)
-	b.use(e)
-	for len(b.list) > b.max && b.evict() {
+	for len(b.list) >= b.max && b.evict() {
 		continue
 	}
-	if e.err == nil {
-		return e, nil
+	b.list = slices.Insert(b.list, b.behind(a.Base), e)
+	if e.err != nil {
+		e.wait, e.used = registerAgain, b.clock
+		return nil, e.err
 	}
-	e.users, e.wait = 0, registerAgain
-	b.logf("memory of a device is not registered with %s: %v", b.md.Attr().Device, e.err)
-	return nil, e.err
+	return b.use(e), nil
 }
 
 // registered registers an allocation. The caller has mu.

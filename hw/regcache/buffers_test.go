@@ -76,10 +76,10 @@ func (f *fakeDriver) Export(a Allocation) (hw.DMABuf, error) {
 
 const gpu = 1 << 63
 
-func buffersOf(max int) (*Buffers, *bufferDomain, *fakeDriver, *[]string) {
+func buffersOf(most int) (*Buffers, *bufferDomain, *fakeDriver, *[]string) {
 	d, f, lines := &bufferDomain{}, &fakeDriver{list: map[uint64]Allocation{}}, new([]string)
 	d.room = 1 << 20
-	c := New(d, Config{MaxEntries: max, Devices: f, Logf: func(format string, a ...any) {
+	c := New(d, Config{MaxEntries: most, Devices: f, Logf: func(format string, a ...any) {
 		*lines = append(*lines, fmt.Sprintf(format, a...))
 	}})
 	return c.Buffers(), d, f, lines
