@@ -6,7 +6,6 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/internal/port"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
@@ -83,18 +82,7 @@ func TestRingPostponed(t *testing.T) {
 // TestRingMalformed: a peer that has its ring full of what is none of its messages takes turns with the others.
 func TestRingMalformed(t *testing.T) {
 	const messages, turns = 5, 4
-	for name, progress := range map[string]func(b *ringBench){
-		"Go": func(b *ringBench) { b.Progress(1) },
-		"C": func(b *ringBench) {
-			switch m, found := drive.Next(b.HotPort()); found {
-			case hot.PortArrival:
-				b.got = append(b.got, m.Header)
-				drive.Take(b.HotPort())
-			case hot.PortGo:
-				b.Progress(1)
-			}
-		},
-	} {
+	for name, progress := range ringProgress {
 		t.Run(name, func(t *testing.T) {
 			b := newRingBench(t)
 			other := b.join(t)
