@@ -73,16 +73,13 @@ func (op *deviceOp) use(iov []fi.IOVec, access hw.Access, listed *rkey.Local) er
 		if v.Len == 0 {
 			continue
 		}
+		l := &op.local[op.locals]
+		var err error
 		if listed != nil && listed.Has(uint64(v.Base), v.Len) {
-			op.local[op.locals] = listed.Part(uint64(v.Base), v.Len)
-			op.locals++
-			continue
-		}
-		l, err := d.Use(uint64(v.Base), v.Len, access)
-		if err != nil {
+			*l = listed.Part(uint64(v.Base), v.Len)
+		} else if *l, err = d.Use(uint64(v.Base), v.Len, access); err != nil {
 			return err
 		}
-		op.local[op.locals] = l
 		op.locals++
 	}
 	return nil
