@@ -48,8 +48,8 @@ func (ws *WaitSet) join(w *Waiter) error {
 // leave takes a member out, which still uses the set. When it returns, no thread that waits on the set is at it.
 func (ws *WaitSet) leave(w *Waiter) {
 	ws.s.remove(w)
-	ws.visits.Lock() // those that found it in the list are done
-	ws.visits.Unlock()
+	ws.visits.Lock()
+	defer ws.visits.Unlock() // those that found it in the list are done
 }
 
 // Kind returns the kind of wait object that was chosen: never fi.WaitUnspec.

@@ -54,7 +54,7 @@ func (op *listOp) share(mover hw.PieceMover, p *path) (bool, error) {
 	var err error
 	for i, ok := words.TakeFront(round, n); ok; i, ok = words.TakeFront(round, n) {
 		first := s.Fill(batch, i)
-		moved := uint64(0)
+		var moved uint64
 		if moved, err = mover.MovePieces(&batch.Pieces, !op.args.Read); err != nil {
 			s.from = s.Position(first, moved)
 			break

@@ -151,7 +151,7 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 	}
 	d := hot.Delivery{
 		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags), Addr: uint64(addr) + 1,
-		Tag: a.tag, Data: a.data, Length: a.length, Payload: uint64(addressOfBytes(payload)),
+		Tag: a.tag, Data: a.data, Length: a.length, Payload: addressOfBytes(payload),
 	}
 	verdict := r.Accept(e.hot, &d)
 	e.act(d.Todo)

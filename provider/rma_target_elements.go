@@ -134,12 +134,12 @@ func (e *rmaTarget) sendElements(p *path, r *reply) error {
 	r.sent += n
 	for r.next < len(r.list) {
 		el := &r.list[r.next]
-		if left := el.Len - r.in; n < left {
+		left := el.Len - r.in
+		if n < left {
 			r.in += n
 			break
-		} else {
-			n -= left
 		}
+		n -= left
 		e.wasRead(r.src, el.Key, el.Len, el.Ends)
 		r.next, r.in = r.next+1, 0
 	}

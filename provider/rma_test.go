@@ -269,7 +269,7 @@ func writeDataRefused(t *testing.T, b *bench, remote bool) {
 	memory := make([]byte, size+100<<10)
 	region := memory[size:]
 	m := y.region(region, 0, fi.RemoteWrite)
-	base := uint64(uintptr(iovOf(region)[0].Base))
+	base := uint64(iovOf(region)[0].Base)
 	for _, n := range []uint64{100<<10 + 1, 150 << 10, 1 << 20, 8 << 20} {
 		local := bytes.Repeat([]byte{7}, int(n))
 		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Addr: base + 100<<10 - n, Len: n, Key: m.Key()}},

@@ -150,7 +150,7 @@ func (t *matchTx) atomic(a *access, o *atomicOp, d *atomicType, operand, compare
 		return false
 	}
 	c := nic.Atomic{Op: o.code, Condition: o.condition, Type: d.code, Fetch: a.get}
-	t.address(&c.Transfer, a, s, n)
+	t.address(&c.Transfer, a, n)
 	c.Local = t.injected(n, operand[:min(d.bytes, operandBytes)])
 	if a.get {
 		c.Result = t.places.at(int(n)*nic.MaxInline+resultAt, d.bytes)

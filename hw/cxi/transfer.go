@@ -62,7 +62,7 @@ func (a *access) index() uint32 {
 }
 
 // address stores in a command where an operation from a place goes.
-func (t *matchTx) address(c *nic.Transfer, a *access, s *sent, n uint32) {
+func (t *matchTx) address(c *nic.Transfer, a *access, n uint32) {
 	c.To, c.MatchBits, c.UserPtr = a.to, a.at.MatchBits, t.cookie(n)
 	c.Offset, c.Initiator, c.EQ = a.at.Offset, t.m.self, t.events.number
 	c.Restricted, c.Flush = a.at.Own && !a.at.Events && !a.more, a.delivered && !a.get
@@ -120,7 +120,7 @@ func (t *matchTx) transfer(a *access, c *nic.Transfer, inject []byte, context ui
 	if s == nil {
 		return nil, 0
 	}
-	t.address(c, a, s, n)
+	t.address(c, a, n)
 	if len(inject) > 0 {
 		c.Local = t.injected(n, inject)
 	}

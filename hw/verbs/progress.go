@@ -130,7 +130,7 @@ func (i *Iface) Progress(limit int) int {
 	stuck := false // behind a message that is postponed
 	for r.port.Staged() != 0 {
 		n += r.complete()
-		got := 0
+		var got int
 		got, stuck = r.takeArrivals(limit - n)
 		if n += got; stuck || n >= limit || r.port.Staged() != 0 {
 			break
@@ -165,7 +165,7 @@ func (r *receiver) takeArrivals(limit int) (n int, stuck bool) {
 			n += btoi(r.port.InRing()) // a peer that writes what it must not does so at the price of messages
 			continue
 		}
-		delivered := false
+		var delivered bool
 		if delivered, stuck = r.deliver(&m); stuck {
 			return n, true
 		}

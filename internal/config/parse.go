@@ -271,9 +271,9 @@ func pathVar(name, def string, field func(*Config) *string, help string) Var {
 }
 
 // wordVar is a word of at most limit bytes without spaces or slashes, or empty.
-func wordVar(name, def string, limit int, field func(*Config) *string, help string) Var {
+func wordVar(name string, limit int, field func(*Config) *string, help string) Var {
 	return Var{
-		Name: name, Kind: String, Default: def, Help: help,
+		Name: name, Kind: String, Help: help,
 		Range: fmt.Sprintf("empty or up to %d characters without spaces and slashes", limit),
 		parse: func(c *Config, s string) error {
 			if len(s) > limit || strings.ContainsAny(s, " \t\r\n/") {

@@ -90,7 +90,8 @@ func send(p *hot.Post) uintptr {
 		return hot.PostAgain
 	}
 	view := ringOf(peer, slots)
-	code, messages := uintptr(0), uintptr(stats.ThreadInline)
+	var code uintptr
+	messages := uintptr(stats.ThreadInline)
 	if head := messageHead(p); p.Len <= uint64(hot.SlotBody-head) {
 		code = short(p, ep, peer, mpsc.View(&view), messageID(p), head)
 	} else {

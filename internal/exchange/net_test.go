@@ -202,8 +202,8 @@ func (n *net) starves(m *member) {
 	if m.e.cfg.Percent < 100 {
 		bound += 2 * uint64(m.e.cfg.Peers)
 	}
-	if i >= 0 && m.e.choices-m.e.at(int32(i)).since > bound {
-		n.t.Fatalf("%s: peer %d waits for %d choices, at most %d", n.what, i, m.e.choices-m.e.at(int32(i)).since, bound)
+	if i >= 0 && m.e.choices-m.e.at(i).since > bound {
+		n.t.Fatalf("%s: peer %d waits for %d choices, at most %d", n.what, i, m.e.choices-m.e.at(i).since, bound)
 	}
 }
 

@@ -207,7 +207,7 @@ func TestRelayForged(t *testing.T) {
 	bufs := [][]byte{make([]byte, 4*slice), make([]byte, 4*slice)}
 	c.postAllToAll(0, g, bufs[0], bufs[1], slice)
 	coll, src := c.nodes[0].protocol, g.members[1].src
-	o, places := g.ops[0], int(coll.cfg.RelaySize)/relayPiece
+	o, places := g.ops[0], coll.cfg.RelaySize/relayPiece
 	own := wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
 	other, ahead, kind := own, own, own
 	other.Rank, ahead.Seq, kind.Kind = 2, 9, collective.AllGather

@@ -25,7 +25,7 @@ func (c *Groups) RelayPlaces() int {
 	if c.store == nil {
 		return 0
 	}
-	return int(c.cfg.RelaySize)/relayPiece - c.store.Free()
+	return c.cfg.RelaySize/relayPiece - c.store.Free()
 }
 
 // Idle says what is kept of joins and operations, nil: nothing.

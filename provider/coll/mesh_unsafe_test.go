@@ -327,7 +327,7 @@ type meshPath struct {
 
 func (p meshPath) Transport() hw.Endpoint     { return p }
 func (p meshPath) Over() *Port                { return p.from.portTo(p.to) }
-func (p meshPath) EagerOpen() bool            { return p.to.held <= int(p.to.cfg.UnexpectedBytes) }
+func (p meshPath) EagerOpen() bool            { return p.to.held <= p.to.cfg.UnexpectedBytes }
 func (p meshPath) PeerNotice() *hw.Notice     { return &p.to.notice }
 func (p meshPath) Path() (hw.PathInfo, bool)  { return p.to.measured, true }
 func (p meshPath) SharedWords() *[4]uint64    { return nil }

@@ -144,12 +144,12 @@ func TestNameOfListener(t *testing.T) {
 	if err := l.Listen(); err != fi.EOPBADSTATE {
 		t.Errorf("listen without a name: %v", err)
 	}
-	any := names.New(netip.MustParseAddr("127.0.0.1"), 0)
-	first, err := l.Bind(any, false)
+	host := names.New(netip.MustParseAddr("127.0.0.1"), 0)
+	first, err := l.Bind(host, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Bind(any, false); err != nil {
+	if _, err := l.Bind(host, false); err != nil {
 		t.Fatal(err)
 	}
 	other := NewListener("", func(*Request) error { return nil })

@@ -22,7 +22,7 @@ type Fabric interface {
 // negotiateDomain returns the domain attributes for hints h, without the name,
 // for endpoints of type t with capabilities caps.
 func (q *query) negotiateDomain(h fi.DomainAttr, caps uint64, t epType) (*fi.DomainAttr, *refusal) {
-	if r := firstRefusal(q.checkModels(h, t), q.domainKeys(&h, t), q.checkCounts(h, t), q.checkHMEM(h, caps),
+	if r := firstRefusal(q.checkModels(h), q.domainKeys(&h, t), q.checkCounts(h, t), q.checkHMEM(h, caps),
 		q.checkPeer(h, caps), trafficClass("domain_attr.tclass", h.TClass)); r != nil {
 		return nil, r
 	}
@@ -97,7 +97,7 @@ func keySize(h *fi.DomainAttr) uint64 {
 }
 
 // checkModels checks the hints that choose among models.
-func (q *query) checkModels(h fi.DomainAttr, t epType) *refusal {
+func (q *query) checkModels(h fi.DomainAttr) *refusal {
 	return firstRefusal(
 		oneOf("domain_attr.threading", h.Threading, fi.ThreadUnspec, fi.ThreadSafe, fi.ThreadFID,
 			fi.ThreadDomain, fi.ThreadCompletion, fi.ThreadEndpoint),

@@ -103,7 +103,7 @@ func (q *query) matched(hints, h *fi.Info) ([]*fi.Info, error) {
 	devices = keep(devices, fabrics, func(MatchDevice) string { return matchedFabric })
 	devices = keep(devices, domains, func(d MatchDevice) string { return d.Name })
 	var infos []*fi.Info
-	last := error(fmt.Errorf("no device %s: %w", strings.Join(domains, ", "), fi.ENODATA))
+	last := fmt.Errorf("no device %s: %w", strings.Join(domains, ", "), fi.ENODATA)
 	for k := range devices {
 		for _, chosen := range []bool{true, false} { // libfabric's order
 			if chosen && !(devices[k].Attr.ChoosesKeys && (hints == nil || h.Domain.MRMode&fi.MRProvKey != 0)) {

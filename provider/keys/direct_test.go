@@ -22,7 +22,7 @@ func find(t *Direct, key uint64) *hot.Region {
 func TestDirect(t *testing.T) {
 	var d Direct
 	defer d.Close()
-	if d.First() == nil || d.First() != d.First() {
+	if first := d.First(); first == nil || first != d.First() {
 		t.Fatal("no table, or several")
 	}
 	entries := map[uint64]*hot.Region{}

@@ -253,7 +253,7 @@ func (e *Endpoint) revoke(o *place, s *tableStripe, p *hot.Post) (memory uint32)
 func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) (wanted, ok bool) {
 	source := uint64(fi.AddrNotAvail)
 	if ev.Flags&hot.MatchReceive != 0 && e.o.Source != nil {
-		known := false
+		var known bool
 		if source, known = e.senders.find(ev.From, e.o.Generation.Load()); !known {
 			return false, false
 		}

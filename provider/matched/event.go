@@ -144,7 +144,7 @@ func (e *Endpoint) fill(o *operation, ev *hot.MatchEvent) {
 
 // flagsOf are the completion flags of an operation.
 func flagsOf(o *operation) uint64 {
-	flags := uint64(fi.Send)
+	flags := fi.Send
 	switch {
 	case o.kind == kindRead:
 		return fi.RMA | fi.Read

@@ -60,7 +60,7 @@ func TestClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock, err := OpenClock(configured(c.set), "eth0", sources(c.daemon, c.err))
-			defer clock.Close()
+			t.Cleanup(clock.Close)
 			if c.refused != "" {
 				if fi.ErrnoOf(err) != fi.ENODEV || !strings.Contains(err.Error(), c.refused) {
 					t.Fatalf("%v", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-fabric/weft/provider/info"
 )
 
-// owner is what has a region.
-type owner struct{ name string }
+// owner is what has a region. Each has an address of its own.
+type owner struct{ _ byte }
 
 // attr are the attributes of a region of parts of so many bytes, each at the next 64 KiB.
 func attr(access uint64, lengths ...uint64) *fi.MRAttr {

@@ -88,5 +88,5 @@ func run(args []string) error {
 		return killed(args[2], args[3], rounds)
 	}
 	return errors.New("interop peer, interop small, interop [little|keys|long|apart] A B, interop one A, " +
-		"interop kill N A B, or interop random SEED N A B...")
+		"interop kill N A B, or interop random SEED N A B [C...]")
 }

@@ -423,6 +423,12 @@ func (s *side) drain(line string) error {
 	return nil
 }
 
+// scan reads the number that a line has.
+func scan(text string, to any) error {
+	_, err := fmt.Sscan(text, to)
+	return err
+}
+
 // do does what a line says, and answers.
 func (s *side) do(line string) (err error) {
 	ok := true
@@ -430,15 +436,18 @@ func (s *side) do(line string) (err error) {
 	case "peer":
 		name := make([]byte, 8)
 		for k, v := range strings.Fields(rest) {
-			fmt.Sscan(v, &name[k])
+			if err = scan(v, &name[k]); err != nil {
+				return err
+			}
 		}
 		if s.peer, err = s.m.ParseMatchName(name); err == nil {
 			s.peers = append(s.peers, s.peer)
 		}
 	case "to":
 		var n int
-		fmt.Sscan(rest, &n)
-		s.peer = s.peers[n-1]
+		if err = scan(rest, &n); err == nil {
+			s.peer = s.peers[n-1]
+		}
 	case "receive":
 		err = s.receive(line)
 	case "send":
@@ -453,11 +462,14 @@ func (s *side) do(line string) (err error) {
 		err, ok = s.content(line), false
 	case "withdraw":
 		var id int
-		fmt.Sscan(rest, &id)
-		err = s.withdraw(id)
+		if err = scan(rest, &id); err == nil {
+			err = s.withdraw(id)
+		}
 	case "count":
 		var id int
-		fmt.Sscan(rest, &id)
+		if err = scan(rest, &id); err != nil {
+			return err
+		}
 		s.i.Progress(1000)
 		fmt.Println("ok", s.ops[id%len(s.ops)].count)
 		ok = false
@@ -469,8 +481,9 @@ func (s *side) do(line string) (err error) {
 		err = s.atomic(line)
 	case "cancel":
 		var id int
-		fmt.Sscan(rest, &id)
-		err = s.m.CancelReceive(s.ops[id%len(s.ops)].id)
+		if err = scan(rest, &id); err == nil {
+			err = s.m.CancelReceive(s.ops[id%len(s.ops)].id)
+		}
 	case "await":
 		err, ok = s.await(line), false
 	case "drain":

@@ -319,7 +319,9 @@ func (x *crowd) compare(p int, got []string) error {
 func (x *crowd) written() error {
 	for _, c := range x.checks {
 		var q int
-		fmt.Sscan(c[0], &q)
+		if err := scan(c[0], &q); err != nil {
+			return err
+		}
 		_, line, _ := strings.Cut(c[0], " ")
 		if got, err := x.sides[q].do("%s", line); err != nil || got != c[1] {
 			return fmt.Errorf("%s: %s, not %s: %w", line, got, c[1], err)
