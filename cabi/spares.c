@@ -252,11 +252,12 @@ bool weft_thread_start(void *(*start)(void *), void *arg)
 
 /* The library is linked so that the runtime makes its threads here, all of them detached. The
  * first is that on which the runtime starts, made by the thread that loads the library.
- * The second is the monitor, made by the first before it makes any other. */
+ * The second is the monitor, made by the first before it makes any other, and perhaps before
+ * the first one's maker goes on. */
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body start, void *arg)
 {
-	static _Atomic unsigned made; /* by all threads, relaxed: the first two are made one after the other */
-	bool monitor = atomic_load_explicit(&made, memory_order_relaxed) == 1 && !getenv("GOMAXPROCS");
+	static _Atomic unsigned made; /* by all threads, relaxed: the first counts itself before the second begins */
+	bool monitor = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) == 1 && !getenv("GOMAXPROCS");
 	struct timespec pause = { .tv_nsec = 10000000 };
 	struct job job = { start, arg };
 	int ret;
@@ -264,11 +265,12 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body st
 	(void)thread;
 	(void)attr;
 	while (!give(job) && (ret = begin(job, monitor ? MONITOR_SLACK : WEFT_RUNTIME_SLACK))) {
-		if (!atomic_load_explicit(&started, memory_order_relaxed))
+		if (!atomic_load_explicit(&started, memory_order_relaxed)) {
+			atomic_fetch_sub_explicit(&made, 1, memory_order_relaxed);
 			return ret; /* the runtime tries again */
+		}
 		nanosleep(&pause, NULL);
 	}
-	atomic_fetch_add_explicit(&made, 1, memory_order_relaxed);
 	return 0;
 }
 

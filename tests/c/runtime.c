@@ -9,7 +9,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 enum { THREADS = 20, IN_TURN = 100, SPARE = 3, MONITOR_SLACK = 10000000, MESSAGES = 128000, WINDOW = 64 };
 
@@ -46,18 +49,41 @@ static long of_thread(const char *tid, const char *file)
 	return v;
 }
 
-/* The monitor's thread is the one that may wake late, and the only one. */
-static void test_monitor(long arg)
+/* This thread, and those it makes, have one processor, and share it with a process that spins. */
+static pid_t spin_beside(void)
+{
+	pid_t spins;
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
+	spins = fork();
+	CHECK(spins >= 0);
+	if (!spins) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			;
+	}
+	return spins;
+}
+
+/* The monitor's thread is the one that may wake late, and the only one; also where the thread that makes it runs
+ * before the maker of that thread goes on, which a busy processor makes likely. */
+static void test_monitor(long busy)
 {
 	char monitor[sizeof(((struct dirent *)0)->d_name)] = "";
 	struct dirent *entry;
 	int naps = 0, found = 0;
+	pid_t spins;
 	DIR *d;
 
-	(void)arg;
 	if (!test_is_weft())
 		SKIP("this is about weft's runtime");
+	spins = busy ? spin_beside() : 0;
 	node_open(&n, NULL);
+	if (spins)
+		CHECK(kill(spins, SIGKILL) == 0 && waitpid(spins, NULL, 0) == spins);
 	d = opendir("/proc/self/task");
 	CHECK(d != NULL);
 	while ((entry = readdir(d)))
@@ -195,6 +221,7 @@ static void test_garbage(long arg)
 
 static const struct test tests[] = {
 	{ "monitor", test_monitor, 1, 0, 0 },
+	{ "monitor_busy_processor", test_monitor, 1, 0, 1 },
 	{ "places_together", test_places, 1, 0, 1 },
 	{ "places_in_turn", test_places, 1, 0, 0 },
 	{ "garbage", test_garbage, 2, 0, 0 },
