@@ -70,7 +70,7 @@ func (e *peering) mayMap(src hw.Source, rts *wire.RTS) bool {
 func (r *leasedRx) startForeign(e *Endpoint, op *recvOp, rts *wire.RTS) {
 	op.foreign = true
 	a := cuda.Foreign{PID: int(rts.PID), Token: rts.Token}
-	near, device := op.t.first(), e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
+	near, device := op.t.First(), e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
 	r.foreign[op.id()] = e.domain.importer.Fetch(a, e.domain.ipcLimits(), near, device, r.ring)
 	r.activate(op)
 }
@@ -120,7 +120,7 @@ func (r *leasedRx) copyForeign(op *recvOp, m *hmem.Mapping) error {
 		return nil
 	}
 	n := min(op.want-op.done, getChunk)
-	for _, s := range op.t.segments(r.local[:0], op.done, n) {
+	for _, s := range op.t.Segments(r.local[:0], op.done, n) {
 		if err := m.CopyTo(uint64(uintptr(s.Addr)), offset+op.done, uint64(s.Len)); err != nil {
 			log.Warnf(log.EPData, "copy device memory of %s: %v", r.addressOf(op.sender()), err)
 			op.status = fi.EIO

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/outcome"
+	"github.com/weft-fabric/weft/provider/target"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -41,7 +42,7 @@ type recvOp struct {
 	source  uint32 // identity
 	number  uint8  // which of the source's interfaces
 	src     uint32 // hw.Source that it came from
-	t       target
+	t       target.Target
 	multi   uint64 // address of the match.Recv of a multi-receive buffer, 0: none
 	tag     uint64
 	data    uint64
@@ -165,11 +166,11 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 
 // startRendezvous makes the operation that reads a matched message into t, and takes its first step. multi is the
 // multi-receive buffer that t is part of, or nil.
-func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, rts *wire.RTS) {
+func (r *leasedRx) startRendezvous(t target.Target, multi *match.Recv, a *arrived, rts *wire.RTS) {
 	op, index := r.ops.Alloc()
 	if op == nil {
 		r.sendAck(a, fi.ENOMEM)
-		t.flags |= r.endPiece(multi, a.flags)
+		t.Flags |= r.endPiece(multi, a.flags)
 		r.endRecv(t, a.tag, fi.ENOMEM)
 		return
 	}
@@ -177,16 +178,16 @@ func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, rts 
 	*op = recvOp{
 		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, number: a.number, src: uint32(a.src), t: t,
 		multi: uint64(uintptr(unsafe.Pointer(multi))), tag: a.tag, data: a.data, flags: a.flags, request: a.request,
-		length: rts.Length, want: min(rts.Length, t.room()), count: rts.Count,
+		length: rts.Length, want: min(rts.Length, t.Room()), count: rts.Count,
 		iov: rts.IOV,
 	}
 	switch {
 	case op.want != 0 && a.ep.mayMap(a.src, rts):
 		r.startForeign(&a.ep.Endpoint, op, rts)
 		return
-	case rts.Flags&wire.FlagKeyed != 0 && a.ep.gets(a.src) && t.flags&hot.RecvDevice == 0:
+	case rts.Flags&wire.FlagKeyed != 0 && a.ep.gets(a.src) && t.Flags&hot.RecvDevice == 0:
 		op.keyed, op.keys = true, rts.Keys
-	case rts.Flags&(wire.FlagNoGet|wire.FlagKeyed) != 0 || !a.ep.reads(a.src) || t.flags&hot.RecvDevice != 0:
+	case rts.Flags&(wire.FlagNoGet|wire.FlagKeyed) != 0 || !a.ep.reads(a.src) || t.Flags&hot.RecvDevice != 0:
 		r.pull(a.ep, op)
 		return
 	default:
@@ -264,7 +265,7 @@ func driverError(owner proc.Process) fi.Errno {
 // piece returns the segments of a read of n bytes of the message from byte from
 // on, of equal length on both sides.
 func (r *leasedRx) piece(op *recvOp, from, n uint64) ([]hw.Segment, []hw.RemoteSegment) {
-	local := op.t.segments(r.local[:0], from, n)
+	local := op.t.Segments(r.local[:0], from, n)
 	remote := r.remote[:0]
 	skip, left := from, n
 	for _, s := range op.iov[:op.count] {
@@ -283,28 +284,6 @@ func (r *leasedRx) piece(op *recvOp, from, n uint64) ([]hw.Segment, []hw.RemoteS
 	return local, remote
 }
 
-// segments appends the pieces of the target that hold its bytes from offset to
-// offset+n.
-func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
-	if t.flags&hot.RecvIOV == 0 {
-		return append(to, hw.Segment{Addr: pointerAt(t.buf + offset), Len: int(n)})
-	}
-	for _, v := range vectorAt(t.buf, int(t.len)) {
-		if offset >= v.Len {
-			offset -= v.Len
-			continue
-		}
-		take := min(v.Len-offset, n)
-		if take == 0 {
-			break
-		}
-		to = append(to, hw.Segment{Addr: pointerAt(uint64(v.Base) + offset), Len: int(take)})
-		offset = 0
-		n -= take
-	}
-	return to
-}
-
 // finishOp completes a rendezvous on both sides.
 func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	clear(r.local[:]) // the application has its memory back, and may free it
@@ -314,17 +293,17 @@ func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
 	}
 	a := arrived{ep: e, source: op.source, number: op.number, src: hw.Source(op.src), tag: op.tag, data: op.data,
 		length: op.length, request: op.request, flags: op.flags}
-	flags := op.t.flags
+	flags := op.t.Flags
 	flags |= r.endPiece((*match.Recv)(pointerAt(op.multi)), op.flags)
 	if op.status != fi.Success {
 		e.recvError(cq.Entry{
-			Context: op.t.context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: op.done, Buf: op.t.buffer(),
+			Context: op.t.Context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: op.done, Buf: op.t.Named(),
 			Data: op.data, Tag: op.tag, Src: e.addrOf(op.source),
 		}, flags, cq.ErrorInfo{Err: op.status})
 	} else {
 		e.stats.Rx(stats.RxRendezvous, 1)
 		e.stats.Rx(stats.RxRendezvousBytes, op.done)
-		e.completeRecv(op.t.context, flags, op.t.buffer(), op.done, &a)
+		e.completeRecv(op.t.Context, flags, op.t.Named(), op.done, &a)
 	}
 	// On another host a connection may be lost and the sender not.
 	if op.status != fi.ECONNRESET || a.src > sourceMask && e.lives(a.src, a.sender()) {
@@ -350,7 +329,7 @@ func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
 // dropOp ends an operation whose endpoint has left the receive context: its receive, posted to the context, fails at an
 // endpoint that stays.
 func (r *leasedRx) dropOp(op *recvOp) {
-	op.t.flags |= r.endPiece((*match.Recv)(pointerAt(op.multi)), op.flags)
+	op.t.Flags |= r.endPiece((*match.Recv)(pointerAt(op.multi)), op.flags)
 	r.endRecv(op.t, op.tag, fi.ECANCELED)
 	r.ops.Free(op.index)
 }

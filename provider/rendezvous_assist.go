@@ -30,7 +30,7 @@ func chunkSize(n uint64) uint64 {
 // shareable reports whether an operation is one to share.
 func (r *receiving) shareable(e *leasedEP, op *recvOp) bool {
 	least := uint64(r.cfg.AssistSize)
-	if least == 0 || op.want < least || op.count != 1 || op.t.flags&hot.RecvIOV != 0 {
+	if least == 0 || op.want < least || op.count != 1 || op.t.Flags&hot.RecvIOV != 0 {
 		return false
 	}
 	src := hw.Source(op.src) // of this host only
@@ -56,7 +56,7 @@ func (r *receiving) offerAssist(e *leasedEP, op *recvOp) bool {
 	if !ok {
 		return true
 	}
-	o := wire.Offer{Round: round, Addr: op.t.buf, Want: op.want, Chunk: chunk}
+	o := wire.Offer{Round: round, Addr: op.t.Buf, Want: op.want, Chunk: chunk}
 	if p.AMShort(wire.AMAssist, op.request, o.Put(r.head[:]), nil) != nil {
 		s.Cancel()
 		return true
@@ -167,7 +167,7 @@ func (r *receiving) abandonAssist(e *leasedEP, op *recvOp) {
 func (r *leasedRx) readChunk(p *path, op *recvOp, i uint64) {
 	off := i * op.chunk
 	n := min(op.chunk, op.want-off)
-	r.local[0] = hw.Segment{Addr: pointerAt(op.t.buf + off), Len: int(n)}
+	r.local[0] = hw.Segment{Addr: pointerAt(op.t.Buf + off), Len: int(n)}
 	r.remote[0] = hw.RemoteSegment{Addr: op.iov[0].Addr + off, Len: n}
 	if _, err := p.Endpoint.(hw.PeerMemory).ReadPeer(r.local[:1], r.remote[:1]); err != nil {
 		op.status = outcome.OfRead(err)

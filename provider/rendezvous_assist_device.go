@@ -52,11 +52,11 @@ const helpedGets = 4
 func (r *receiving) openLanding(e *leasedEP, op *recvOp, p *port) bool {
 	least := uint64(r.cfg.AssistSize)
 	if r.offload || least == 0 || op.want < least || p.attr.Caps&hw.CapSoftware == 0 || op.count != 1 ||
-		op.t.flags&hot.RecvIOV != 0 {
+		op.t.Flags&hot.RecvIOV != 0 {
 		return false
 	}
 	m, err := p.Memory().Register(hw.Region{
-		Addr: pointerAt(op.t.buf), Len: int(op.want), Access: hw.LocalWrite | hw.RemoteWrite,
+		Addr: pointerAt(op.t.Buf), Len: int(op.want), Access: hw.LocalWrite | hw.RemoteWrite,
 	})
 	if err != nil {
 		log.Infof(log.EPData, "the sender of %d bytes cannot help: %v", op.want, err)

@@ -55,7 +55,7 @@ func (e *leasedEP) onFrag(src hw.Source, header uint64, head, payload []byte) {
 	}
 	e.stats.Rx(stats.RxFragments, 1)
 	e.stats.Rx(stats.RxFragmentBytes, uint64(len(payload)))
-	for _, s := range op.t.segments(e.rx.local[:0], op.done, uint64(len(payload))) {
+	for _, s := range op.t.Segments(e.rx.local[:0], op.done, uint64(len(payload))) {
 		if err := hmem.Store(uint64(uintptr(s.Addr)), payload[:s.Len]); err != nil && op.status == fi.Success {
 			log.Warnf(log.EPData, "copy %d bytes to a device: %v", s.Len, err)
 			op.status = fi.EIO // later fragments are taken in and lost

@@ -168,7 +168,7 @@ func (r *leasedRx) canGet(e *leasedEP, op *recvOp, p *path) bool {
 		return true
 	}
 	regions := make([]hw.Memory, 0, wire.IOVLimit)
-	for _, s := range op.t.segments(r.local[:0], 0, op.want) {
+	for _, s := range op.t.Segments(r.local[:0], 0, op.want) {
 		m, err := p.port.device().Register(uint64(uintptr(s.Addr)), s.Len, hw.LocalWrite)
 		if err != nil {
 			log.Infof(log.EPData, "a message of %d bytes comes in fragments: %v", op.want, err)
@@ -242,7 +242,7 @@ func (r *leasedRx) getPiece(
 		if op.landed {
 			n = min(n, devicePieceBytes)
 		}
-		local := op.t.segments(r.local[:0], from, n)
+		local := op.t.Segments(r.local[:0], from, n)
 		local = local[:min(len(local), a.MaxIOV)]
 		if op.landed {
 			for k := range local {

@@ -44,7 +44,7 @@ var layers = [][]string{
 	{"provider/authkey"},
 	{
 		"provider/av", "provider/conn", "provider/control", "provider/flow", "provider/note", "provider/peers",
-		"provider/pieces", "provider/region", "provider/rkey",
+		"provider/pieces", "provider/region", "provider/rkey", "provider/target",
 	},
 	{"provider/backends", "provider/coll"},
 	{"provider"},
