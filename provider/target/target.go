@@ -52,8 +52,8 @@ func (t *Target) Room() uint64 {
 	return sum
 }
 
-// Segments appends the pieces that hold the bytes from offset to offset+n, as far as the target reaches. It looks at no
-// lengths where the target is one buffer.
+// Segments appends the pieces that hold the bytes from offset to offset+n, as far as the target reaches. One buffer's
+// length is not checked.
 func (t *Target) Segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 	if !t.Vector() {
 		return append(to, segment(t.Buf+offset, n))
