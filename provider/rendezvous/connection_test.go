@@ -46,7 +46,7 @@ func (c *connection) SharedWords() *[4]uint64 {
 	if !c.from.way.words || c.Port() != 0 {
 		return nil
 	}
-	return &c.to.words[c.from.number]
+	return &c.to.shared[c.from.number]
 }
 
 // sends returns the memory of messages that a node sends, nil: it does not all lie there.
@@ -82,7 +82,7 @@ func (c *connection) ReadPeer(local []hw.Segment, remote []hw.RemoteSegment) (in
 		case c.from.way.refuses:
 			return 0, hw.ErrPermission
 		case b == nil && s.Len != 0:
-			if !c.to.hostile && !c.to.lost {
+			if !c.to.hostile && !c.from.hostile && !c.to.lost {
 				c.from.t.Errorf("node %d reads what node %d does not send", c.from.number, c.to.number)
 			}
 			return 0, hw.ErrInvalid
@@ -107,7 +107,7 @@ func (c *connection) WritePeer(local []hw.Segment, remote []hw.RemoteSegment) (i
 	case c.from.way.refuses || c.from.r.IntN(30) == 0 && c.from.way.full != 0:
 		return 0, hw.ErrPermission
 	case to == nil:
-		if !c.to.hostile {
+		if !c.to.hostile && !c.from.hostile {
 			c.from.t.Errorf("node %d writes to memory that node %d does not receive in", c.from.number, c.to.number)
 		}
 		return 0, hw.ErrInvalid
@@ -152,7 +152,7 @@ func (c *connection) move(
 			return
 		case r == nil || r.n != c.to || r.of.Access&access == 0 || at-r.of.Base > uint64(r.of.Len) ||
 			n > uint64(r.of.Len)-(at-r.of.Base):
-			if !c.to.hostile && !c.from.lost {
+			if !c.to.hostile && !c.from.hostile && !c.from.lost {
 				c.from.t.Errorf("node %d has no key for what it moves", c.from.number)
 			}
 			done.Update(1, hw.ErrPermission)

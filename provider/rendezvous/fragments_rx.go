@@ -39,14 +39,15 @@ func (p *Protocol) onFrag(src hw.Source, header uint64, head, payload []byte) {
 		return
 	}
 	op := r.ops.At(index)
-	own := !op.keyed && op.endpoint == p.number && p.ep.IsFrom(src, &op.Message)
+	own := op.whole && op.endpoint == p.number && p.ep.IsFrom(src, &op.Message)
 	if own && offset == fragBroken {
 		op.status = fi.EIO
 		p.finish(op)
 		return
 	}
 	if !own || offset != op.done || uint64(len(payload)) > op.want-op.done {
-		p.ep.Malformed(src, "fragment of %d bytes at %d, expected at %d of %d", len(payload), offset, op.done, op.want)
+		p.ep.Malformed(src, "fragment of %d bytes at %d of operation %#x, which is at %d of %d", len(payload), offset,
+			header, op.done, op.want)
 		return
 	}
 	p.ep.Count(stats.RxFragments, 1)

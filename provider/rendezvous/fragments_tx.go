@@ -12,7 +12,7 @@ import (
 func (s *sending) onCTS(src hw.Source, header uint64, head, payload []byte) {
 	var c wire.CTS
 	req, known := s.requestOf(src, header)
-	if !c.Parse(head) || !known || c.Length > req.Length || req.Fragments.Limit != 0 {
+	if !c.Parse(head) || !known || c.Length == 0 || c.Length > req.Length || req.Fragments.Limit != 0 {
 		s.ep.Malformed(src, "request %#x is not to be sent in fragments", header)
 		return
 	}

@@ -99,7 +99,7 @@ func (h host) Words(src hw.Source) *claim.Words {
 	if !h.way.words || src >= otherHosts || h.heard[int(src)] != 0 {
 		return nil
 	}
-	return claim.MessageWords(&h.node.words[src])
+	return claim.MessageWords(&h.node.shared[src])
 }
 
 func (h host) Flow(m *Message, p Path) *Flow {

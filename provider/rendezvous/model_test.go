@@ -112,7 +112,7 @@ func (net *network) settle(all []*exchange) {
 // check compares an exchange with a copy. One that a node which has died is part of may have failed.
 func (net *network) check(x *exchange) {
 	net.t.Helper()
-	rv, n := x.rv, min(len(x.m.data), len(x.rv.places))
+	rv, n := x.rv, min(len(x.m.data), x.rv.room())
 	if rv.ended && !bytes.Equal(rv.after, rv.memory) {
 		net.t.Errorf("%d to %d: memory changes after the end", x.from, x.to)
 	}
@@ -121,17 +121,10 @@ func (net *network) check(x *exchange) {
 		net.t.Errorf("%d to %d, %d bytes: sent %v, received %v, %d bytes", x.from, x.to, n, x.m.status, rv.status,
 			rv.done)
 	}
-	want := bytes.Repeat([]byte{untouched}, len(rv.memory))
-	for i, at := range rv.places[:n] {
-		want[at] = x.m.data[i]
-	}
-	if rv.ended && rv.status == fi.Success && !bytes.Equal(want, rv.memory) {
+	if rv.ended && rv.status == fi.Success && !bytes.Equal(rv.filled(x.m.data), rv.memory) {
 		net.t.Fatalf("%d to %d: %d bytes are wrong", x.from, x.to, n)
 	}
-	for _, i := range rv.places[:n] { // what a failed one has left in its own place
-		want[i] = rv.memory[i]
-	}
-	if !bytes.Equal(want, rv.memory) {
+	if !bytes.Equal(rv.filled(rv.bytes()[:n]), rv.memory) { // a failed one has left what it may in its own place
 		net.t.Fatalf("%d to %d: bytes beside the target have changed", x.from, x.to)
 	}
 }

@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -51,6 +52,26 @@ type way struct {
 	full     int  // one of so many posts finds no room, 0: none does
 }
 
+// room is how long the target is.
+func (rv *receive) room() (n int) {
+	for _, b := range rv.parts {
+		n += len(b)
+	}
+	return n
+}
+
+// filled is the receive's memory with data at the start of the target, and the rest untouched.
+func (rv *receive) filled(data []byte) []byte {
+	want := bytes.Repeat([]byte{untouched}, len(rv.memory))
+	for _, b := range rv.parts {
+		data = data[copy(want[address(b)-address(rv.memory):][:len(b)], data):]
+	}
+	return want
+}
+
+// bytes are those of the target.
+func (rv *receive) bytes() []byte { return bytes.Join(rv.parts, nil) }
+
 // untouched is what the memory of a receive has before.
 const untouched = 0xaa
 
@@ -75,7 +96,7 @@ type node struct {
 	flying   []operationOf
 	posted   map[uint64]*receive // by tag
 	kept     map[uint64]keptRTS  // by tag
-	words    [][4]uint64         // by sender
+	shared   [][4]uint64         // words, by sender
 	sent     map[uint64]*message // by request
 	open     int                 // regions
 	counts   map[int]uint64
@@ -116,8 +137,8 @@ type message struct {
 
 // receive is one that is posted.
 type receive struct {
-	memory []byte // all of it, with gaps between its parts
-	places []int  // of the target's bytes
+	memory []byte   // all of it, with gaps between its parts
+	parts  [][]byte // of it: the target
 	vector []fi.IOVec
 	target target.Target
 	status fi.Errno
@@ -146,7 +167,7 @@ func newNetwork(t testing.TB, seed uint64, w way) *network {
 	for i := range w.host {
 		n := &node{network: net, number: i, cfg: *config.Default(), inbox: make([][]packet, len(w.host)),
 			heard: map[int]int{}, posted: map[uint64]*receive{}, kept: map[uint64]keptRTS{}, flow: map[int]*Flow{},
-			words: make([][4]uint64, len(w.host)), sent: map[uint64]*message{}, counts: map[int]uint64{}}
+			shared: make([][4]uint64, len(w.host)), sent: map[uint64]*message{}, counts: map[int]uint64{}}
 		n.cfg.AssistSize, n.cfg.HMEMMapSize, n.cfg.MaxPeers = 64<<10, 1, len(w.host)
 		n.cfg.MinSegment, n.cfg.SegmentSize = 16<<10, 32<<10
 		n.attr[0] = hw.Attr{Caps: hw.CapPeerMemory, MaxAMBcopy: 8 << 10}
@@ -217,8 +238,8 @@ func (n *node) send(to int, tag uint64, lengths ...int) *message {
 	var iov []fi.IOVec
 	for _, k := range lengths {
 		b := n.buffer(k)
-		for i := range b {
-			b[i] = byte(n.r.Uint32())
+		for i := 0; i < k; i += 8 {
+			copy(b[i:], binary.LittleEndian.AppendUint64(nil, n.r.Uint64()))
 		}
 		m.parts, m.data = append(m.parts, b), append(m.data, b...)
 		iov = append(iov, fi.IOVec{Base: uintptr(address(b)), Len: uint64(k)})
@@ -260,9 +281,7 @@ func (n *node) finishTx(id uint64, status fi.Errno) {
 	n.requests.Free(id)
 	m.ended, m.status = true, status
 	for _, b := range m.parts {
-		for i := range b {
-			b[i] = 0xee
-		}
+		copy(b, bytes.Repeat([]byte{0xee}, len(b)))
 	}
 }
 
@@ -285,15 +304,11 @@ func (n *node) receive(tag uint64, lengths ...int) *receive {
 		total += k + 8
 	}
 	rv.memory = n.buffer(total)
-	for i := range rv.memory {
-		rv.memory[i] = untouched
-	}
+	copy(rv.memory, bytes.Repeat([]byte{untouched}, total))
 	at := 8
 	for _, k := range lengths {
 		rv.vector = append(rv.vector, fi.IOVec{Base: uintptr(address(rv.memory[at:])), Len: uint64(k)})
-		for i := range k {
-			rv.places = append(rv.places, at+i)
-		}
+		rv.parts = append(rv.parts, rv.memory[at:][:k])
 		at += k + 8
 	}
 	rv.target = target.Target{Buf: uint64(rv.vector[0].Base), Len: rv.vector[0].Len, Context: tag}
