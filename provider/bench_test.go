@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/weft-fabric/weft/cq"
@@ -56,4 +57,30 @@ func newSide(b *testing.B, threading fi.Threading) *side {
 	s := bench.side(b)
 	s.know(s)
 	return s
+}
+
+// BenchmarkRendezvous is one message to the endpoint itself that is too long to go with its payload: read by the
+// receiver, or copied by both sides.
+func BenchmarkRendezvous(b *testing.B) {
+	for _, n := range []int{64 << 10, 1 << 20} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s := newSide(b, fi.ThreadDomain)
+			from, to := make([]byte, n), make([]byte, n)
+			recv := RecvArgs{IOV: iovOf(to), Src: fi.AddrUnspec, Tag: 1, Tagged: true}
+			send := SendArgs{IOV: iovOf(from), Dest: s.addr[s], Tag: 1, Tagged: true}
+			var e [4]cq.Entry
+			b.ReportAllocs()
+			for b.Loop() {
+				if s.ep.PostRecv(&recv) != nil || s.ep.Send(&send) != nil {
+					b.Fatal("post")
+				}
+				for got := 0; got < 2; {
+					s.ep.Progress()
+					if k, err := s.cq.Read(e[:]); err == nil {
+						got += k
+					}
+				}
+			}
+		})
+	}
 }

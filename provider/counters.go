@@ -72,7 +72,7 @@ func (r *leasedRx) sample() {
 		st.RxSet(stats.RxPosts, r.hot.PostsHead)
 		st.RxSet(stats.RxPostRing, depth(r.hot.Posts.Tail, r.hot.PostsHead, 1<<r.hot.Posts.Log2Slots))
 		st.RxSet(stats.RxMatchSteps, r.Tagged.Steps()+r.Untagged.Steps())
-		st.RxSet(stats.RxOps, uint64(r.ops.Live()))
+		st.RxSet(stats.RxOps, uint64(r.rendezvous.Live()))
 		st.RxSet(stats.RxControls, uint64(r.out.Len()))
 		st.RxSet(stats.RxWindowCloses, r.closures)
 		closed := uint64(0)

@@ -26,7 +26,7 @@
 //	senders, identities, peer_restart peers that send, by name and source
 //	transmit*, send_copy, datagram    messages, at their sender
 //	receiv*, rxcontext*               messages, at their receiver, and progress
-//	rendezvous*, segment_get          long messages
+//	rendezvous                        long messages (package rendezvous)
 //	rma*, atomic, segment*            one-sided operations
 //	list*, token*, note, notify       lists of pieces of remote memory; notifications
 //	mr*, device*, rdma*               regions, memory of devices, RDMA devices
@@ -62,9 +62,11 @@
 //	pieces            elements of lists
 //	probe             round trips to idle peers
 //	refs              users of objects that are closed
+//	rendezvous        long messages: reads, gets and fragments, at both sides
 //	rkey              keys by which devices reach memory of peers
 //	service           the process's service thread
 //	tally             what endpoints count
+//	target            where the message of a receive goes
 //	token             memory tokens
 //	wire, control     messages, one a file, and short ones that wait for room
 //

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/authkey"
-	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/coll"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/info"
@@ -19,6 +18,7 @@ import (
 	"github.com/weft-fabric/weft/provider/note"
 	"github.com/weft-fabric/weft/provider/pages"
 	"github.com/weft-fabric/weft/provider/refs"
+	"github.com/weft-fabric/weft/provider/rendezvous"
 )
 
 // States of an endpoint. Transitions: created → enabled → closed, created →
@@ -72,19 +72,16 @@ type attributes struct {
 type leasedEP struct {
 	Endpoint
 	rx        *leasedRx
-	landings  landings
 	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
 	addrSeen  uint64    // generation of av that addrs is of
 	addrLinks uint64    // links made that addrNone is of
 	// peersNamed is the generation of av that the addresses of peerMessages are of.
 	peersNamed uint64
-	streams    pending.List[uint64] // requests that are sent in fragments
-	backLinks  []*link              // by identity, the last that was used
-	assisted   []claim.Rounds       // with senders of this host, by hw.Source
-	batchPeak  uint64               // arrivals
+	backLinks  []*link // by identity, the last that was used
+	batchPeak  uint64  // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
-	help          rendezvousHelp
+	rendezvous    rendezvous.Protocol
 	collective    *coll.Protocol // nil: there are none
 	target        rmaTarget
 
@@ -152,7 +149,8 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		}},
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
-	l.help.leasedEP, l.target.leasedEP = l, l
+	l.target.leasedEP = l
+	l.rendezvous.Init(rendezvousHost{l}, d.cfg)
 	l.flows = flow.NewSet(l.now)
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
@@ -261,7 +259,7 @@ func (e *Endpoint) Close() error {
 	if e.state.Load() == stateEnabled && !e.lists.rest() {
 		e.refs.Reopen()
 		return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
-			abandonTime, e.lists.copying.Load())
+			rendezvous.AbandonTime, e.lists.copying.Load())
 	}
 	if e.conn != nil {
 		e.conn.Stop()

@@ -14,7 +14,6 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/stripe"
 )
@@ -176,7 +175,6 @@ func (e *Endpoint) open() (err error) {
 		return fi.ENOMEM
 	}
 	e.progressStripe = n
-	l.assisted = make([]claim.Rounds, cfg.MaxPeers)
 	e.scratch = newScratch(n + 1)
 	return nil
 }

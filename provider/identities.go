@@ -243,11 +243,8 @@ func (r *leasedRx) knownIDs() map[uint32]bool {
 			known[m.Source()] = true
 		}
 	}
-	for i := r.active.head; i != 0; i = r.ops.At(i).next {
-		known[r.ops.At(i).source] = true
-	}
-	for _, i := range r.pulls {
-		known[r.ops.At(i).source] = true
+	for m := range r.rendezvous.Messages() {
+		known[m.Sender] = true
 	}
 	return known
 }

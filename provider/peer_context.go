@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/target"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -129,11 +130,11 @@ func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, rts *wi
 }
 
 // peerTarget is where a receive of the owner's wants its message.
-func (r *receiving) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
+func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errno) {
 	p := r.owner.Receive(entry)
-	t := target{context: p.Context, flags: p.Flags & fi.Completion, entry: entry}
+	t := target.Target{Context: p.Context, Flags: p.Flags & fi.Completion, Entry: entry}
 	if a.flags&msgTagged != 0 {
-		t.flags |= hot.RecvTagged
+		t.Flags |= hot.RecvTagged
 	}
 	if len(p.IOV) > wire.IOVLimit {
 		return t, fi.EINVAL
@@ -145,21 +146,21 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target, fi.Errno) {
 			return t, fi.ErrnoOf(err)
 		}
 		if hmem.AnyOnDevice(iov[:n]) {
-			t.flags |= hot.RecvDevice
+			t.Flags |= hot.RecvDevice
 		}
 	}
 	switch n {
 	case 0:
 	case 1:
-		t.buf, t.len = uint64(iov[0].Base), iov[0].Len
+		t.Buf, t.Len = uint64(iov[0].Base), iov[0].Len
 	default:
 		addr, err := r.Pool.Get(n * iovBytes)
 		if err != nil {
 			return t, fi.ENOMEM
 		}
 		copy(vectorAt(addr, n), iov[:n])
-		t.buf, t.len = addr, uint64(n)
-		t.flags |= hot.RecvIOV
+		t.Buf, t.Len = addr, uint64(n)
+		t.Flags |= hot.RecvIOV
 	}
 	return t, fi.Success
 }

@@ -366,7 +366,7 @@ func (o networkOwner) Notify() {
 // waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
 // way.
 func (e *leasedEP) waitsForNetwork() bool {
-	return len(e.rx.pulls)+len(e.transfers) != 0 || e.exposed.Any() || e.devices.any()
+	return e.rx.rendezvous.Waiting() || len(e.transfers) != 0 || e.exposed.Any() || e.devices.any()
 }
 
 // countBatch counts one entry into progress that found n arrivals.

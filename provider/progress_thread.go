@@ -303,11 +303,11 @@ func (b *background) progress() bool {
 		return false
 	}
 	if b.hybrid {
-		r.stepActive()
+		r.rendezvous.Step()
 		r.publish()
 		return true
 	}
-	worked := b.HasWork() || r.active.head != 0
+	worked := b.HasWork() || r.rendezvous.Active()
 	r.progress()
 	return worked || r.onNetwork()
 }

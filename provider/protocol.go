@@ -3,7 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/pending"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -26,7 +26,7 @@ type protocol interface {
 
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
 func (e *leasedEP) openProtocols() {
-	e.protocols = protocols{messages{e}, &e.help, oneSided{e}}
+	e.protocols = protocols{messages{e}, &e.rendezvous, oneSided{e}}
 	if e.conn != nil {
 		e.protocols = append(e.protocols, &connected{e.conn, e})
 	}
@@ -82,7 +82,8 @@ func (e *leasedEP) setHandlers(port *port) {
 	port.OnPeerEvent(port.peerEvent(e.onPeer))
 }
 
-// messages is the two-sided protocol: eager messages and rendezvous.
+// messages is the two-sided protocol but for rendezvous: messages that come with their payload, and the ends of those
+// that wait for an acknowledgement.
 type messages struct{ e *leasedEP }
 
 func (m messages) Handlers() map[hw.AMID]hw.Handler {
@@ -91,15 +92,12 @@ func (m messages) Handlers() map[hw.AMID]hw.Handler {
 		wire.AMMsgData: m.e.onEager(msgData),
 		wire.AMTag:     m.e.onEager(msgTagged),
 		wire.AMTagData: m.e.onEager(msgTagged | msgData),
-		wire.AMRTS:     m.e.onRTS,
 		wire.AMSync:    m.e.onSync,
 		wire.AMAck:     m.e.onAck,
-		wire.AMCTS:     m.e.onCTS,
-		wire.AMFrag:    m.e.onFrag,
 	}
 }
 
-func (m messages) Busy() bool           { return len(m.e.streams) != 0 || m.e.requests.lost.Load() }
+func (m messages) Busy() bool           { return m.e.requests.lost.Load() }
 func (m messages) Requested() bool      { return m.e.requests.lost.Load() }
 func (m messages) SourceLost(hw.Source) {}
 
@@ -107,7 +105,6 @@ func (m messages) Pump() {
 	if m.e.requests.lost.Swap(false) {
 		m.e.lostRendezvous()
 	}
-	m.e.streams.Step(m.e.pumpStream)
 }
 
 func (m messages) PeerLost(number uint32, status fi.Errno) {
@@ -115,40 +112,10 @@ func (m messages) PeerLost(number uint32, status fi.Errno) {
 	e.requests.Range(func(id uint64, req *txRequest) {
 		live := uint32(id >> 32)
 		if req.Live.Load() == live && req.Link == number && req.Live.CompareAndSwap(live, 0) {
-			e.stopStream(id)
 			e.finishTx(req, id, status)
 		}
 	})
 }
-
-// rendezvousHelp is the sender's share of rendezvous: chunks that it writes itself (rendezvous_assist.go), and puts by
-// a device (rendezvous_assist_device.go).
-type rendezvousHelp struct {
-	*leasedEP
-	assists pending.List[assist] // rendezvous of others that this side helps with
-	putters map[uint64]*putter   // by request, that this side helps with over a device
-	putting []*putter            // of those that have something to do
-}
-
-func (e *rendezvousHelp) Handlers() map[hw.AMID]hw.Handler {
-	return map[hw.AMID]hw.Handler{
-		wire.AMAssist:  e.onAssist,
-		wire.AMLanding: e.onLanding,
-		wire.AMPut:     e.onPut,
-		wire.AMHelped:  e.onHelped,
-	}
-}
-
-func (e *rendezvousHelp) Busy() bool { return len(e.assists)+len(e.putting) != 0 }
-
-func (e *rendezvousHelp) Pump() {
-	e.assists.Step(e.stepAssist)
-	e.stepPutters()
-}
-
-func (e *rendezvousHelp) Requested() bool           { return false }
-func (e *rendezvousHelp) SourceLost(hw.Source)      {}
-func (e *rendezvousHelp) PeerLost(uint32, fi.Errno) {} // stepAssist and stepPutters find that the request has ended
 
 // oneSided is the one-sided protocol, at initiator and target.
 type oneSided struct{ e *leasedEP }
@@ -179,4 +146,11 @@ func (o oneSided) Requested() bool {
 	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.pendings.lost.Load()
 }
 
-func (o oneSided) SourceLost(hw.Source) {}
+// SourceLost drops the help for a source's operations.
+func (o oneSided) SourceLost(src hw.Source) { o.e.target.dropHelp(src) }
+
+// malformed counts a message that a peer should not have sent, and logs why.
+func (e *leasedEP) malformed(src hw.Source, format string, args ...any) {
+	e.malformedHere++
+	log.Warnf(log.EPData, "from %s: "+format, append([]any{e.rx.addressOf(e.senderOf(src))}, args...)...)
+}

@@ -10,86 +10,30 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/target"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Delivering messages that the data plane leaves to the runtime: eager ones (onEager, onSync), those that the data
 // plane has matched (Settle), and unexpected ones when their receive is posted (deliverUnexpected).
 
-// target is where the message of a receive goes, and what its completion says.
-type target struct {
-	buf, len uint64 // the buffer, or with hot.RecvIOV a vector from the pool and its elements
-	context  uint64
-	flags    uint64
-	entry    uint64 // of the owner of an imported context, 0: the receive is weft's
-}
-
 // targetOf is the target of a receive on the post ring, targetIn of one in matching.
-func targetOf(entry *hot.RecvEntry) target {
-	return target{buf: entry.Buf, len: entry.Len, context: entry.Context, flags: entry.Flags}
+func targetOf(entry *hot.RecvEntry) target.Target {
+	return target.Target{Buf: entry.Buf, Len: entry.Len, Context: entry.Context, Flags: entry.Flags}
 }
 
-func targetIn(rv *match.Recv) target {
-	return target{buf: rv.Buf, len: rv.Len, context: rv.Context, flags: rv.Flags}
-}
-
-// buffer is the address that a completion names: the target's first byte.
-func (t *target) buffer() uint64 {
-	if t.flags&hot.RecvDevice != 0 {
-		return hmem.AppAddress(t.first())
-	}
-	return t.first()
-}
-
-// first is where the target's first byte is.
-func (t *target) first() uint64 {
-	if t.flags&hot.RecvIOV == 0 {
-		return t.buf
-	}
-	return uint64(vectorAt(t.buf, 1)[0].Base)
-}
-
-// room is the target's length in bytes.
-func (t *target) room() uint64 {
-	if t.flags&hot.RecvIOV == 0 {
-		return t.len
-	}
-	sum := uint64(0)
-	for _, v := range vectorAt(t.buf, int(t.len)) {
-		sum += v.Len
-	}
-	return sum
-}
-
-// scatter copies payload to the target as far as it reaches and returns the
-// bytes copied. It fails only for memory of devices.
-func (t *target) scatter(payload []byte) (uint64, error) {
-	if t.flags&hot.RecvDevice != 0 {
-		return t.scatterDevice(payload)
-	}
-	return t.scatterHost(payload), nil
-}
-
-func (t *target) scatterHost(payload []byte) uint64 {
-	if t.flags&hot.RecvIOV == 0 {
-		return uint64(copy(bytesAt(t.buf, min(t.len, uint64(len(payload)))), payload))
-	}
-	done := 0
-	for _, v := range vectorAt(t.buf, int(t.len)) {
-		done += copy(bytesAt(uint64(v.Base), v.Len), payload[done:])
-	}
-	return uint64(done)
+func targetIn(rv *match.Recv) target.Target {
+	return target.Target{Buf: rv.Buf, Len: rv.Len, Context: rv.Context, Flags: rv.Flags}
 }
 
 // release frees the target's vector.
-func (r *receiving) release(t target) {
-	if t.flags&hot.RecvIOV != 0 {
-		r.Pool.Put(t.buf, int(t.len)*iovBytes)
+func (r *receiving) release(t target.Target) {
+	if t.Flags&hot.RecvIOV != 0 {
+		r.Pool.Put(t.Buf, int(t.Len)*iovBytes)
 	}
-	if t.entry != 0 {
-		r.owner.Free(t.entry)
+	if t.Entry != 0 {
+		r.owner.Free(t.Entry)
 	}
 }
 
@@ -372,7 +316,7 @@ func (r *receiving) byNumber(n uint32) *leasedEP {
 }
 
 // deliverUnexpected gives an unexpected message to a receive and releases it.
-func (r *leasedRx) deliverUnexpected(eng *match.Engine, t target, m *match.Message) {
+func (r *leasedRx) deliverUnexpected(eng *match.Engine, t target.Target, m *match.Message) {
 	a := r.unexpectedAs(m)
 	if a.flags&msgRTS != 0 {
 		rts := *rtsAt(m.Payload)
@@ -399,10 +343,10 @@ func (r *receiving) releaseUnexpected(eng *match.Engine, m *match.Message) {
 }
 
 // deliver copies a complete message to a receive's target and completes it.
-func (r *receiving) deliver(t target, a *arrived, payload []byte) {
+func (r *receiving) deliver(t target.Target, a *arrived, payload []byte) {
 	status := fi.Success
-	if n, err := t.scatter(payload); err == nil {
-		a.ep.completeRecv(t.context, t.flags, t.buffer(), n, a)
+	if n, err := t.Scatter(payload); err == nil {
+		a.ep.completeRecv(t.Context, t.Flags, t.Named(), n, a)
 	} else {
 		status = a.ep.storeFailed(&t, a, err)
 	}

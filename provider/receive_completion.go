@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/names"
+	"github.com/weft-fabric/weft/provider/target"
 )
 
 // recvKind gives the completion flags of a receive posted with flags.
@@ -97,12 +98,12 @@ func (r *receiving) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 }
 
 // endRecv completes a receive that got no message.
-func (r *receiving) endRecv(t target, tag uint64, err fi.Errno) {
+func (r *receiving) endRecv(t target.Target, tag uint64, err fi.Errno) {
 	if len(r.eps) != 0 {
 		r.eps[0].recvError(cq.Entry{
-			Context: t.context, Flags: recvKind(t.flags) | t.flags&fi.MultiRecv, Buf: t.buffer(), Tag: tag,
+			Context: t.Context, Flags: recvKind(t.Flags) | t.Flags&fi.MultiRecv, Buf: t.Named(), Tag: tag,
 			Src: fi.AddrNotAvail,
-		}, t.flags, cq.ErrorInfo{Err: err})
+		}, t.Flags, cq.ErrorInfo{Err: err})
 	}
 	r.release(t)
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/target"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -35,9 +36,9 @@ func (r *leasedRx) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
 }
 
 // nextTarget is the unused rest of a multi-receive buffer.
-func nextTarget(rv *match.Recv) target {
+func nextTarget(rv *match.Recv) target.Target {
 	used := rv.User[dataplane.MultiUsed]
-	return target{buf: rv.Buf + used, len: rv.Len - used, context: rv.Context, flags: rv.Flags &^ fi.MultiRecv}
+	return target.Target{Buf: rv.Buf + used, Len: rv.Len - used, Context: rv.Context, Flags: rv.Flags &^ fi.MultiRecv}
 }
 
 func (r *leasedRx) deliverUnexpectedMulti(eng *match.Engine, rv *match.Recv, m *match.Message) {
@@ -55,12 +56,12 @@ func (r *leasedRx) deliverUnexpectedMulti(eng *match.Engine, rv *match.Recv, m *
 // deliverMulti copies a complete message into the buffer's next free bytes.
 func (r *receiving) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, payload []byte) {
 	t := nextTarget(rv)
-	n, err := t.scatter(payload)
+	n, err := t.Scatter(payload)
 	rv.User[dataplane.MultiUsed] += n
-	t.flags |= r.Retire(eng, rv)
+	t.Flags |= r.Retire(eng, rv)
 	status := fi.Success
 	if err == nil {
-		a.ep.completeRecv(t.context, t.flags, t.buffer(), n, a)
+		a.ep.completeRecv(t.Context, t.Flags, t.Named(), n, a)
 	} else {
 		status = a.ep.storeFailed(&t, a, err)
 	}
@@ -72,8 +73,8 @@ func (r *receiving) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, 
 // rendezvousMulti gives a rendezvous the buffer's next free bytes.
 func (r *leasedRx) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived, rts *wire.RTS) {
 	t := nextTarget(rv)
-	t.len = min(t.len, rts.Length)
-	rv.User[dataplane.MultiUsed] += t.len
+	t.Len = min(t.Len, rts.Length)
+	rv.User[dataplane.MultiUsed] += t.Len
 	rv.User[dataplane.MultiPending]++
 	if !r.MultiRoom(rv) {
 		eng.Remove(rv)

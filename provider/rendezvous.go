@@ -1,83 +1,25 @@
 package provider
 
 import (
-	"errors"
+	"fmt"
 	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/match"
-	"github.com/weft-fabric/weft/provider/outcome"
+	"github.com/weft-fabric/weft/provider/rendezvous"
+	"github.com/weft-fabric/weft/provider/rkey"
+	"github.com/weft-fabric/weft/provider/target"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// Rendezvous at the receiver: an RTS finds its receive (onRTS) or is kept as unexpected (holdRTS); a matched one is an
-// operation (recvOp) that progress steps until all is read, and that finishOp ends on both sides. The ways to read are
-// in files of their own: the memory of a process of this host here and, shared with the sender, in
-// rendezvous_assist.go; segments in segment_get.go; registered memory in rendezvous_get.go; device memory in
-// device_foreign.go; fragments in rendezvous_fragments.go.
-
-// getChunk is the most that one step of a rendezvous reads, in bytes: progress
-// serves other peers in between.
-const getChunk = 4 << 20
-
-// recvOp is a rendezvous at the receiver: a matched message whose payload is
-// being read. It lies off the Go heap and belongs to the lease holder.
-type recvOp struct {
-	index   uint32 // in the slab
-	gen     uint32 // with index, the id that fragments carry
-	next    uint32 // in the active list
-	pulled  bool   // in fragments, or by gets that are all posted: not in the active list but in rxContext.pulls
-	keyed   bool   // by gets (rendezvous_get.go)
-	status  fi.Errno
-	ep      uint32 // endpoint number
-	source  uint32 // identity
-	number  uint8  // which of the source's interfaces
-	src     uint32 // hw.Source that it came from
-	t       target
-	multi   uint64 // address of the match.Recv of a multi-receive buffer, 0: none
-	tag     uint64
-	data    uint64
-	flags   uint64 // msg* bits
-	request uint64
-	length  uint64 // of the message
-	want    uint64 // bytes to read: length, or less when the buffer is shorter
-	done    uint64
-	count   uint32
-	iov     [wire.IOVLimit]hw.RemoteSegment
-
-	// of a shared operation (rendezvous_assist.go)
-	share bool   // it is to be offered to the sender before it is read
-	round uint64 // 0: not shared
-	chunk uint64 // bytes
-	taken bool   // all chunks are; then
-	back  uint64 // the first that the sender took, and
-	needs uint32 // its count when it has finished them
-
-	lost bool // the sender is gone
-
-	asked   uint64 // bytes for which gets were posted
-	pending uint32 // gets under way
-	landed  bool   // leasedEP.landings has regions of the target
-	open    bool   // into one of which the sender may put (rendezvous_assist_device.go):
-	help    helpState
-	tail    uint64 // bytes at the end that are left to the sender
-	owed    uint64 // bytes of those that it is at
-	keys    [wire.IOVLimit]hw.RemoteKey
-
-	whole   bool // not in segments: it comes in fragments
-	foreign bool // the sender's memory is mapped (device_share.go)
-}
-
-// sender is the interface that the message comes from.
-func (op *recvOp) sender() sender { return sender{op.source, op.number} }
+// Long messages are package rendezvous's. Here are their matching, and the endpoint as rendezvous have it.
 
 // readMax is the longest message of a rendezvous, in bytes, that the data plane has the shim read (hot.EP.ReadMax), 0
 // for none: shorter than what the sender copies a share of and what is cut into segments; none where a progress thread
@@ -87,7 +29,7 @@ func (e *peering) readMax() uint32 {
 	if p.attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
 		return 0
 	}
-	return uint32(e.wholeMax(p, getChunk, e.domain.cfg.AssistSize))
+	return uint32(e.wholeMax(p, rendezvous.Burst, e.domain.cfg.AssistSize))
 }
 
 // wholeMax is the longest copy over a port, in bytes, that one thread does in one piece: at most most, not cut into
@@ -100,48 +42,6 @@ func (e *attributes) wholeMax(p *port, most uint64, assist int) uint64 {
 		most = min(most, uint64(assist)-1)
 	}
 	return most
-}
-
-// opList is a queue of operations, linked by index.
-type opList struct{ head, tail uint32 }
-
-// onRTS matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
-func (e *leasedEP) onRTS(src hw.Source, header uint64, head, payload []byte) {
-	var m wire.RTS
-	if !m.Parse(head) || !e.takeKeys(src, &m, payload) {
-		e.malformed(src, "RTS of %d bytes does not parse", len(head))
-		return
-	}
-	from := e.senderOf(src)
-	e.fillBack(src) // the data plane acknowledges the next one
-	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: m.Data, length: m.Length,
-		request: m.Request, flags: msgRTS}
-	if m.Flags&wire.FlagTagged != 0 {
-		a.flags |= msgTagged
-	}
-	if m.Flags&wire.FlagData != 0 {
-		a.flags |= msgData
-	}
-	r := e.rx
-	if r.owner != nil {
-		if !r.offerPeer(&a, nil, &m) {
-			e.postpone(src)
-		}
-		return
-	}
-	eng := r.Engine(a.flags&msgTagged != 0)
-	switch rv := r.find(eng, a.source, a.tag); {
-	case rv == nil:
-		if !r.holdRTS(eng, &a, &m) {
-			e.postpone(src)
-		}
-	case rv.Kept():
-		r.rendezvousMulti(eng, rv, &a, &m)
-	default:
-		t := targetIn(rv)
-		eng.Release(rv)
-		r.startRendezvous(t, nil, &a, &m)
-	}
 }
 
 // holdRTS keeps an RTS that matches no receive. False: there is no memory, and nothing has happened.
@@ -163,178 +63,17 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 	return true
 }
 
-// startRendezvous makes the operation that reads a matched message into t, and takes its first step. multi is the
-// multi-receive buffer that t is part of, or nil.
-func (r *leasedRx) startRendezvous(t target, multi *match.Recv, a *arrived, rts *wire.RTS) {
-	op, index := r.ops.Alloc()
-	if op == nil {
+// startRendezvous begins to read a matched message into t. multi is the multi-receive buffer that t is part of, or nil.
+func (r *leasedRx) startRendezvous(t target.Target, multi *match.Recv, a *arrived, rts *wire.RTS) {
+	m := rendezvous.Message{
+		Target: t, Src: a.src, Sender: a.source, Number: a.number, Tag: a.tag, Data: a.data, Flags: a.flags,
+		Length: rts.Length, Request: a.request, Multi: uint64(uintptr(unsafe.Pointer(multi))),
+	}
+	if !a.ep.rendezvous.Start(m, rts) {
 		r.sendAck(a, fi.ENOMEM)
-		t.flags |= r.endPiece(multi, a.flags)
+		t.Flags |= r.endPiece(multi, a.flags)
 		r.endRecv(t, a.tag, fi.ENOMEM)
-		return
 	}
-	r.opGen++
-	*op = recvOp{
-		index: index, gen: r.opGen, ep: a.ep.number, source: a.source, number: a.number, src: uint32(a.src), t: t,
-		multi: uint64(uintptr(unsafe.Pointer(multi))), tag: a.tag, data: a.data, flags: a.flags, request: a.request,
-		length: rts.Length, want: min(rts.Length, t.room()), count: rts.Count,
-		iov: rts.IOV,
-	}
-	switch {
-	case op.want != 0 && a.ep.mayMap(a.src, rts):
-		r.startForeign(&a.ep.Endpoint, op, rts)
-		return
-	case rts.Flags&wire.FlagKeyed != 0 && a.ep.gets(a.src) && t.flags&hot.RecvDevice == 0:
-		op.keyed, op.keys = true, rts.Keys
-	case rts.Flags&(wire.FlagNoGet|wire.FlagKeyed) != 0 || !a.ep.reads(a.src) || t.flags&hot.RecvDevice != 0:
-		r.pull(a.ep, op)
-		return
-	default:
-		op.share = !a.ep.segmented(a.ep.ports[0], op.want) && r.shareable(a.ep, op)
-	}
-	if r.offload || !r.step(a.ep, op, 1) {
-		r.activate(op)
-	}
-}
-
-// step reads the next piece of an operation and reports whether progress is done
-// with it: it is complete, failed, or waits for fragments. patience is that of
-// stepAssisted.
-func (r *leasedRx) step(e *leasedEP, op *recvOp, patience int) bool {
-	if op.keyed {
-		return r.stepGet(e, op)
-	}
-	if op.lost {
-		op.status = fi.ECONNRESET
-		r.finishOp(e, op)
-		return true
-	}
-	if op.share && !r.offerAssist(e, op) {
-		return false
-	}
-	if op.round != 0 {
-		return r.stepAssisted(e, op, patience)
-	}
-	if op.foreign {
-		return r.stepForeign(e, op)
-	}
-	if op.done < op.want {
-		p, err := e.connectBack(hw.Source(op.src), op.sender())
-		if err == fi.EAGAIN {
-			return false
-		}
-		if err == nil && op.done == 0 && !op.whole && !r.offload && e.segmented(p.port, op.want) {
-			if n := e.flowOf(e.linkBack(op.sender()), p); n != nil {
-				r.startSegmented(op, n, copyMover{n})
-				return true
-			}
-		}
-		n := 0
-		if err == nil {
-			local, remote := r.piece(op, op.done, min(op.want-op.done, getChunk))
-			n, err = p.Endpoint.(hw.PeerMemory).ReadPeer(local, remote)
-		}
-		op.done += uint64(n)
-		switch {
-		case err == nil:
-		case errors.Is(err, hw.ErrPermission) && op.done == 0:
-			r.pull(e, op)
-			return true
-		default:
-			op.status = outcome.OfRead(err)
-			log.Warnf(log.EPData, "read %d bytes of %s: %v", op.want-op.done, r.addressOf(op.sender()), err)
-		}
-	}
-	if op.status == fi.Success && op.done < op.want {
-		return false
-	}
-	r.finishOp(e, op)
-	return true
-}
-
-// driverError is the outcome of a copy that the driver of a device failed: the allocation may have gone with its
-// owner's process, of which the driver says nothing.
-func driverError(owner proc.Process) fi.Errno {
-	if owner.Ending() {
-		return fi.ECONNRESET
-	}
-	return fi.EIO
-}
-
-// piece returns the segments of a read of n bytes of the message from byte from
-// on, of equal length on both sides.
-func (r *leasedRx) piece(op *recvOp, from, n uint64) ([]hw.Segment, []hw.RemoteSegment) {
-	local := op.t.segments(r.local[:0], from, n)
-	remote := r.remote[:0]
-	skip, left := from, n
-	for _, s := range op.iov[:op.count] {
-		if skip >= s.Len {
-			skip -= s.Len
-			continue
-		}
-		take := min(s.Len-skip, left)
-		if take == 0 {
-			break
-		}
-		remote = append(remote, hw.RemoteSegment{Addr: s.Addr + skip, Len: take})
-		skip = 0
-		left -= take
-	}
-	return local, remote
-}
-
-// segments appends the pieces of the target that hold its bytes from offset to
-// offset+n.
-func (t *target) segments(to []hw.Segment, offset, n uint64) []hw.Segment {
-	if t.flags&hot.RecvIOV == 0 {
-		return append(to, hw.Segment{Addr: pointerAt(t.buf + offset), Len: int(n)})
-	}
-	for _, v := range vectorAt(t.buf, int(t.len)) {
-		if offset >= v.Len {
-			offset -= v.Len
-			continue
-		}
-		take := min(v.Len-offset, n)
-		if take == 0 {
-			break
-		}
-		to = append(to, hw.Segment{Addr: pointerAt(uint64(v.Base) + offset), Len: int(take)})
-		offset = 0
-		n -= take
-	}
-	return to
-}
-
-// finishOp completes a rendezvous on both sides.
-func (r *leasedRx) finishOp(e *leasedEP, op *recvOp) {
-	clear(r.local[:]) // the application has its memory back, and may free it
-	r.dropForeign(op) // before the sender may free it
-	if op.landed {
-		e.landings.drop(op)
-	}
-	a := arrived{ep: e, source: op.source, number: op.number, src: hw.Source(op.src), tag: op.tag, data: op.data,
-		length: op.length, request: op.request, flags: op.flags}
-	flags := op.t.flags
-	flags |= r.endPiece((*match.Recv)(pointerAt(op.multi)), op.flags)
-	if op.status != fi.Success {
-		e.recvError(cq.Entry{
-			Context: op.t.context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: op.done, Buf: op.t.buffer(),
-			Data: op.data, Tag: op.tag, Src: e.addrOf(op.source),
-		}, flags, cq.ErrorInfo{Err: op.status})
-	} else {
-		e.stats.Rx(stats.RxRendezvous, 1)
-		e.stats.Rx(stats.RxRendezvousBytes, op.done)
-		e.completeRecv(op.t.context, flags, op.t.buffer(), op.done, &a)
-	}
-	// On another host a connection may be lost and the sender not.
-	if op.status != fi.ECONNRESET || a.src > sourceMask && e.lives(a.src, a.sender()) {
-		r.sendAck(&a, op.status)
-	}
-	r.release(op.t)
-	if op.pulled || op.help != helpNone {
-		delete(r.pulls, op.id())
-	}
-	r.ops.Free(op.index)
 }
 
 // endPiece ends a message's part of a multi-receive buffer, nil: it has none. It returns what the last completion of
@@ -347,103 +86,209 @@ func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
 	return r.Retire(r.Engine(flags&msgTagged != 0), multi)
 }
 
-// dropOp ends an operation whose endpoint has left the receive context: its receive, posted to the context, fails at an
-// endpoint that stays.
-func (r *leasedRx) dropOp(op *recvOp) {
-	op.t.flags |= r.endPiece((*match.Recv)(pointerAt(op.multi)), op.flags)
-	r.endRecv(op.t, op.tag, fi.ECANCELED)
-	r.ops.Free(op.index)
+// rendezvousHost is an endpoint as rendezvous have it.
+type rendezvousHost struct{ *leasedEP }
+
+// arrivedAs is a message as it was when it arrived.
+func (e rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
+	return arrived{ep: e.leasedEP, source: m.Sender, number: m.Number, src: m.Src, tag: m.Tag, data: m.Data,
+		length: m.Length, request: m.Request, flags: m.Flags}
 }
 
-// activate puts an operation on the list that progress steps.
-func (r *leasedRx) activate(op *recvOp) {
-	op.next = 0
-	if r.active.tail != 0 {
-		r.ops.At(r.active.tail).next = op.index
+// Closed reports whether the endpoint closes or has closed.
+func (e rendezvousHost) Closed() bool { return e.state.Load() == stateClosed }
+
+// Count adds to a counter of the lease holder's.
+func (e rendezvousHost) Count(counter int, n uint64) { e.stats.Rx(counter, n) }
+
+// Malformed counts and logs a message that a peer should not have sent.
+func (e rendezvousHost) Malformed(src hw.Source, format string, args ...any) {
+	e.malformed(src, format, args...)
+}
+
+// TakeKeys reads the keys of an RTS.
+func (e rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) bool {
+	return e.takeKeys(src, rts, payload)
+}
+
+// Arrived matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
+func (e rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
+	from := e.senderOf(src)
+	e.fillBack(src) // the data plane acknowledges the next one
+	a := arrived{ep: e.leasedEP, source: from.id, number: from.number, src: src, tag: header, data: m.Data,
+		length: m.Length, request: m.Request, flags: msgRTS}
+	if m.Flags&wire.FlagTagged != 0 {
+		a.flags |= msgTagged
+	}
+	if m.Flags&wire.FlagData != 0 {
+		a.flags |= msgData
+	}
+	r := e.rx
+	if r.owner != nil {
+		if !r.offerPeer(&a, nil, m) {
+			e.postpone(src)
+		}
+		return
+	}
+	eng := r.Engine(a.flags&msgTagged != 0)
+	switch rv := r.find(eng, a.source, a.tag); {
+	case rv == nil:
+		if !r.holdRTS(eng, &a, m) {
+			e.postpone(src)
+		}
+	case rv.Kept():
+		r.rendezvousMulti(eng, rv, &a, m)
+	default:
+		t := targetIn(rv)
+		eng.Release(rv)
+		r.startRendezvous(t, nil, &a, m)
+	}
+}
+
+// IsFrom reports whether a source is the sender of a message.
+func (e rendezvousHost) IsFrom(src hw.Source, m *rendezvous.Message) bool {
+	return e.senderOf(src) == sender{m.Sender, m.Number}
+}
+
+// Back connects to the sender of a message.
+func (e rendezvousHost) Back(m *rendezvous.Message) (rendezvous.Path, error) {
+	p, err := e.connectBack(m.Src, sender{m.Sender, m.Number})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Answer sends a message about the sender's request.
+func (e rendezvousHost) Answer(m *rendezvous.Message, id hw.AMID, head []byte) {
+	e.rx.answer(e.leasedEP, m.Src, sender{m.Sender, m.Number}, id, m.Request, head)
+}
+
+// Words are the words of messages that a source shares with this side.
+func (e rendezvousHost) Words(src hw.Source) *claim.Words {
+	return claim.MessageWords(e.sourceWords(src))
+}
+
+// Reads reports whether the memory of a source's process can be read.
+func (e rendezvousHost) Reads(src hw.Source) bool { return e.reads(src) }
+
+// Gets reports whether memory that a source exposes can be read.
+func (e rendezvousHost) Gets(src hw.Source) bool { return e.gets(src) }
+
+// Maps reports whether memory of devices may be moved from process to process.
+func (e rendezvousHost) Maps() bool { return e.p2p.Load() != fi.HMEMP2PDisabled }
+
+// Offload reports whether the progress thread does the copies.
+func (e rendezvousHost) Offload() bool { return e.rx.offload }
+
+// Segmented reports whether n bytes over a port are cut into segments.
+func (e rendezvousHost) Segmented(port uint32, n uint64) bool { return e.segmented(e.ports[port], n) }
+
+// Flow returns the flow over the path to a message's sender.
+func (e rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvous.Flow {
+	n := e.flowOf(e.linkBack(sender{m.Sender, m.Number}), p.(*path))
+	if n == nil {
+		return nil
+	}
+	return n.reads
+}
+
+// Fetch begins to map memory of another process's device.
+func (e rendezvousHost) Fetch(pid uint32, token, near uint64) rendezvous.Memory {
+	a := cuda.Foreign{PID: int(pid), Token: token}
+	device := e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
+	return foreignMemory{e.domain.importer.Fetch(a, e.domain.ipcLimits(), near, device, e.rx.ring)}
+}
+
+// foreignMemory is memory of another process's device as rendezvous have it.
+type foreignMemory struct{ *hmem.Memory }
+
+// Do calls f with the mapping.
+func (m foreignMemory) Do(f func(rendezvous.Mapping) error) bool {
+	return m.Memory.Do(func(x *hmem.Mapping) error { return f(x) })
+}
+
+// Finish completes a message on both sides.
+func (e rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Errno) {
+	r, a, t := e.rx, e.arrivedAs(m), &m.Target
+	flags := t.Flags | r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
+	if status != fi.Success {
+		e.recvError(cq.Entry{
+			Context: t.Context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: done, Buf: t.Named(),
+			Data: m.Data, Tag: m.Tag, Src: e.addrOf(m.Sender),
+		}, flags, cq.ErrorInfo{Err: status})
 	} else {
-		r.active.head = op.index
+		e.completeRecv(t.Context, flags, t.Named(), done, &a)
 	}
-	r.active.tail = op.index
-}
-
-// stepActive steps every active operation once.
-func (r *leasedRx) stepActive() {
-	i := r.active.head
-	r.active, r.helpTurn = opList{}, false
-	for i != 0 {
-		op := r.ops.At(i)
-		i = op.next
-		if !r.step(r.byNumber(op.ep), op, helperPatience) {
-			r.activate(op)
-		}
+	// On another host a connection may be lost and the sender not.
+	if status != fi.ECONNRESET || a.src > sourceMask && e.lives(a.src, a.sender()) {
+		r.sendAck(&a, status)
 	}
+	r.release(*t)
 }
 
-// loseOps ends the reads from a source that is gone, and the help for it, before another has its
-// place and its shared words.
-func (r *leasedRx) loseOps(e *leasedEP, src hw.Source) {
-	if int(src) < len(e.assisted) { // a peer on this host
-		e.assisted[src] = claim.Rounds{}
+// Abandon ends the receive of a message whose endpoint has left the receive context: it was posted to the context, and
+// fails at an endpoint that stays.
+func (e rendezvousHost) Abandon(m *rendezvous.Message) {
+	r, t := e.rx, m.Target
+	t.Flags |= r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
+	r.endRecv(t, m.Tag, fi.ECANCELED)
+}
+
+// SenderOf names the sender of a message.
+func (e rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
+	return e.rx.addressOf(sender{m.Sender, m.Number})
+}
+
+// Request returns a request of the endpoint.
+func (e rendezvousHost) Request(id uint64) (*dataplane.Request, bool) { return e.requests.Lookup(id) }
+
+// Owns reports whether a source is the peer of a link.
+func (e rendezvousHost) Owns(src hw.Source, link uint32) bool { return e.ownsLink(src, link) }
+
+// CameOver reports whether a source is of the port that a path leads over.
+func (e rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
+	return p.Port() == uint32(src>>sourcePortShift)
+}
+
+// Path returns the path of a link if it works.
+func (e rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
+	p, ok := e.linkAt(link).ready()
+	if !ok {
+		return nil, false
 	}
-	e.target.dropHelp(src)
-	for i := r.active.head; i != 0; {
-		op := r.ops.At(i)
-		if op.ep == e.number && hw.Source(op.src) == src {
-			op.lost = true
-		}
-		i = op.next
+	return p, true
+}
+
+// Send sends a message to the peer of a link.
+func (e rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte) {
+	e.rx.send(e.leasedEP, e.linkAt(link), id, header, head)
+}
+
+// Fragment sends a part of a request, and counts it.
+func (e rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from, n uint64) error {
+	lease := e.progressStripe
+	sc := &e.scratch[lease]
+	iov := window(sc.frag[:0], req.IOV[:req.Count], from, n)
+	err := e.sendPayload(p.(*path), wire.AMFrag, req.Fragments.Op, wire.PutWord(sc.head[:], from), iov, int(n), lease)
+	if err == nil {
+		e.counts.Add(lease, stats.StripeFragments, 1)
+		e.counts.Add(lease, stats.StripeFragmentBytes, n)
 	}
+	return err
 }
 
-// onAck completes a tracked transmit.
-func (e *leasedEP) onAck(src hw.Source, header uint64, head, payload []byte) {
-	status, ok := wire.ParseAck(head)
-	e.ackReceived(src, header, status, ok)
-}
+// Exposed are the regions of a request that its receiver may read.
+func (e rendezvousHost) Exposed(request uint64) []hw.Memory { return e.exposed.Of(request) }
 
-// ackReceived completes a tracked transmit with the status in an acknowledgement of src. ok is false for one that does
-// not parse.
-func (e *leasedEP) ackReceived(src hw.Source, header uint64, status fi.Errno, ok bool) {
-	req, known := e.requests.Lookup(header)
-	if !ok || !known || !e.ownsLink(src, req.Link) {
-		e.malformed(src, "acknowledgement of unknown request %#x", header)
-		return
-	}
-	if status == fi.Success {
-		if todo, done := dataplane.EndRequest(e.hot, nil, req, header); done {
-			e.act(todo)
-			return
-		}
-	}
-	if !req.Live.CompareAndSwap(uint32(header>>32), 0) {
-		e.malformed(src, "acknowledgement of request %#x, which has not gone out", header)
-		return
-	}
-	e.stopStream(header)
-	e.finishTx(req, header, status)
-}
+// PeerOf names the peer of a link.
+func (e rendezvousHost) PeerOf(link uint32) fmt.Stringer { return e.linkAt(link).to }
 
-// AckReceived is onAck of an ACK that the data plane has taken in. The caller holds the progress lease.
-func (e *Endpoint) AckReceived(source uint32, request, status uint64) {
-	outcome, ok := wire.AckStatus(status)
-	e.leased.Taken().ackReceived(hw.Source(source), request, outcome, ok)
-}
+// Port is the number of the path's port.
+func (p *path) Port() uint32 { return p.port.number }
 
-// SendAck sends a source the ACK of its request, whose message the data plane has taken in, or keeps the ACK until
-// there is room. The caller holds the progress lease.
-func (e *Endpoint) SendAck(source uint32, request uint64) {
-	e.leased.Taken().sendAck(source, request)
-}
+// Attr is what the port can.
+func (p *path) Attr() *hw.Attr { return &p.port.attr }
 
-func (e *leasedEP) sendAck(source uint32, request uint64) {
-	s := e.senderOf(hw.Source(source))
-	e.rx.sendAck(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
-	e.fillBack(hw.Source(source)) // the data plane sends the next one
-	e.rx.sendSoon()
-}
-
-// malformed counts a message that a peer should not have sent, and logs why.
-func (e *leasedEP) malformed(src hw.Source, format string, args ...any) {
-	e.malformedHere++
-	log.Warnf(log.EPData, "from %s: "+format, append([]any{e.rx.addressOf(e.senderOf(src))}, args...)...)
-}
+// Device registers memory with the port.
+func (p *path) Device() rkey.Device { return p.port.device() }

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -287,7 +288,7 @@ func (op *deviceOp) gather(req *rmaRequest, at, most uint64) (local []hw.Segment
 		limit = a.MaxGetZcopy
 	}
 	var pieces [wire.IOVLimit]fi.IOVec
-	used := window(pieces[:0], req.iov[:req.count], at, min(most, limit, devicePieceBytes))
+	used := window(pieces[:0], req.iov[:req.count], at, min(most, limit, rendezvous.PieceBytes))
 	local = op.room[:0]
 	for _, v := range used[:min(len(used), a.MaxIOV)] {
 		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: op.memoryOf(v)})

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -199,11 +200,11 @@ func (a *RMAArgs) fail(e *initiator, status fi.Errno) {
 }
 
 // rest has no further pieces copied, and waits until no goroutine is at an operation. False: one is still after
-// abandonTime. The process that it waits for may be stopped, and copies what it is at when it goes on, so the memory is
-// not the application's yet.
+// rendezvous.AbandonTime. The process that it waits for may be stopped, and copies what it is at when it goes on, so
+// the memory is not the application's yet.
 func (o *listOps) rest() bool {
 	o.halt()
-	for end := time.Now().Add(abandonTime); o.copying.Load() != 0; time.Sleep(restPause) {
+	for end := time.Now().Add(rendezvous.AbandonTime); o.copying.Load() != 0; time.Sleep(restPause) {
 		if time.Now().After(end) {
 			return false
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -332,13 +333,13 @@ func (e *leasedEP) abandonShares() {
 	s := &e.shares
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := time.Now().Add(abandonTime)
+	end := time.Now().Add(rendezvous.AbandonTime)
 	for _, op := range s.ops {
 		if r := op.path.rounds; r.delegated == op {
 			_, op.ended = r.words.TakeFront(op.round, 1)
 		}
 		for done := op.ended; !done && op.path.Err() == nil && time.Now().Before(end); {
-			done, _ = op.path.rounds.words.Wait(op.needs, helperPatience)
+			done, _ = op.path.rounds.words.Wait(op.needs, rendezvous.Patience)
 		}
 	}
 	s.ops, s.spare, s.peers = nil, nil, nil

@@ -4,8 +4,12 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/wire"
 )
+
+// assistBurst is the most that one step of help copies, in bytes: progress serves other peers in between.
+const assistBurst = rendezvous.Burst
 
 // The target's side of rma_share.go. Everything is checked against the region of
 // the key at each chunk, as where the target does it alone. A chunk is
@@ -100,14 +104,14 @@ func (e *bindings) helpsWith(m *peerRegion) bool {
 func (e *rmaTarget) copyChunk(h *help, peer hw.PeerMemory, m *peerRegion, offset, i uint64) error {
 	at := i * uint64(h.Chunk)
 	size := min(uint64(h.Chunk), h.Want-at)
-	e.rx.local[0] = hw.Segment{Addr: pointerAt(uint64(m.Memory.Parts[0].Base) + offset + at), Len: int(size)}
-	e.rx.remote[0] = hw.RemoteSegment{Addr: h.Local + at, Len: size}
+	e.local[0] = hw.Segment{Addr: pointerAt(uint64(m.Memory.Parts[0].Base) + offset + at), Len: int(size)}
+	e.remote[0] = hw.RemoteSegment{Addr: h.Local + at, Len: size}
 	var err error
 	if h.Read {
-		_, err = peer.WritePeer(e.rx.local[:1], e.rx.remote[:1])
+		_, err = peer.WritePeer(e.local[:1], e.remote[:1])
 	} else {
-		_, err = peer.ReadPeer(e.rx.local[:1], e.rx.remote[:1])
+		_, err = peer.ReadPeer(e.local[:1], e.remote[:1])
 	}
-	e.rx.local[0] = hw.Segment{} // the region may be Go's memory, and be freed
+	e.local[0] = hw.Segment{} // the region may be Go's memory, and be freed
 	return err
 }

@@ -26,6 +26,9 @@ type rmaTarget struct {
 	helps        pending.List[help]  // reads and writes of others that this side helps with, one of a source
 	elements     elementsTarget
 	atomicResult [atomicBytes]byte
+	// scratch of copyChunk
+	local  [1]hw.Segment
+	remote [1]hw.RemoteSegment
 }
 
 // onWrite places a piece of a write.

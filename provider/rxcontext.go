@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
@@ -15,12 +14,11 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
 	"github.com/weft-fabric/weft/provider/deferred"
-	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/match"
+	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/tables"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // rxContext is a receive context: the queue of posted receives, the matching
@@ -70,19 +68,10 @@ type rxContext struct {
 type leasedRx struct {
 	receiving
 
-	ops        *mem.Slab[recvOp]
-	opGen      uint32
-	active     opList // operations that progress steps
+	rendezvous rendezvous.Receiver
 	lastCheck  time.Time
 	lastTimers time.Time // when advance ran the timers
 	advances   uint32    // counts calls of advance
-	// scratch; cleared before an operation ends: the collector would take a pointer to freed memory for a fault
-	local    [wire.IOVLimit]hw.Segment
-	remote   [wire.IOVLimit]hw.RemoteSegment
-	pulls    map[uint64]uint32       // operations that wait for fragments or gets: id to index
-	getters  *getter                 // that are free, linked
-	helpTurn bool                    // in this pass over the active list an operation with a helper was served
-	foreign  map[uint64]*hmem.Memory // by id, of the operations that read the sender's device memory
 }
 
 func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error) {
@@ -101,8 +90,6 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		receiving: receiving{
 			rxContext: rxContext{domain: d, cfg: d.cfg, attr: *attr},
 		},
-		pulls:   map[uint64]uint32{},
-		foreign: map[uint64]*hmem.Memory{},
 	}
 	r.ids.Changed, r.ids.Stale = r.identityChanged, func() { clear(r.addrIDs) }
 	r.Pool, r.UnexpectedMax, r.MemoryMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes, d.cfg.UnexpectedMemory
@@ -142,8 +129,7 @@ func (r *leasedRx) openEngines() (err error) {
 	if r.Untagged, err = match.New(); err != nil {
 		return err
 	}
-	r.ops, err = mem.NewSlab[recvOp]()
-	return err
+	return r.rendezvous.Open()
 }
 
 // close gives the memory back. The context has no user any more, but for late
@@ -162,9 +148,7 @@ func (r *leasedRx) free() {
 			_ = e.Close()
 		}
 	}
-	if r.ops != nil {
-		_ = r.ops.Close()
-	}
+	r.rendezvous.Close()
 	_ = r.Pool.Close()
 	r.table.Close()
 }
@@ -210,7 +194,7 @@ func (r *leasedRx) proceed(local bool) {
 	if r.pending() {
 		r.out.Flush()
 		if !r.offload {
-			r.stepActive()
+			r.rendezvous.Step()
 		}
 		for _, e := range r.eps {
 			e.protocols.pump()
@@ -221,7 +205,7 @@ func (r *leasedRx) proceed(local bool) {
 
 // pending reports whether there is work that no ring shows.
 func (r *leasedRx) pending() bool {
-	if r.active.head != 0 && !r.offload || r.out.Len() != 0 || !r.deferred.Empty() || r.ends.Load() {
+	if r.rendezvous.Active() && !r.offload || r.out.Len() != 0 || !r.deferred.Empty() || r.ends.Load() {
 		return true
 	}
 	for _, e := range r.eps {
@@ -300,7 +284,7 @@ func (r *leasedRx) publish() {
 			r.ring()
 		}
 	}
-	if copies := r.offload && r.active.head != 0; copies != r.copies.Load() {
+	if copies := r.offload && r.rendezvous.Active(); copies != r.copies.Load() {
 		r.copies.Store(copies)
 		if copies {
 			r.ring()

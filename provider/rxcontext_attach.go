@@ -137,12 +137,13 @@ func (r *rxContext) serve() {
 // attach adds an endpoint that delivers into the context.
 func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
 
-func (r *receiving) attach(e *leasedEP) {
+func (r *leasedRx) attach(e *leasedEP) {
 	defer r.give()
 	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
 	e.number = r.nextNumber
 	e.hot.Number = e.number
 	r.eps = append(r.eps, e)
+	e.rendezvous.Attach(&r.rendezvous, e.number)
 	if r.owner != nil && e.av.Shared() {
 		r.hot.Rest = 0 // reportInsertions comes as often as timers run
 	}
@@ -228,7 +229,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 			break
 		}
 	}
-	r.dropOps(e)
+	e.rendezvous.Detach()
 	e.abandonShares()
 	r.dropUnexpected(&e.Endpoint)
 	r.dropPeerMessages(&e.Endpoint)
@@ -247,30 +248,6 @@ func (r *leasedRx) detach(e *leasedEP) {
 		}
 	}
 	r.publish()
-}
-
-// dropOps ends the endpoint's rendezvous; it is not among those of the context any more.
-func (r *leasedRx) dropOps(e *leasedEP) {
-	i := r.active.head
-	r.active = opList{}
-	for i != 0 {
-		op := r.ops.At(i)
-		i = op.next
-		if op.ep != e.number {
-			r.activate(op)
-			continue
-		}
-		r.abandonAssist(e, op)
-		delete(r.pulls, op.id()) // of one with a helper
-		r.dropForeign(op)
-		r.dropOp(op)
-	}
-	for id, index := range r.pulls {
-		if op := r.ops.At(index); op.ep == e.number {
-			delete(r.pulls, id)
-			r.dropOp(op)
-		}
-	}
 }
 
 // dropUnexpected forgets the unexpected messages that arrived at the endpoint.

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/rkey"
 )
 
 // Reads and writes in segments that a port's device does; see deviceOp, of which
@@ -156,4 +157,18 @@ func (d *segmentPiece) ended(err error) {
 	}
 	t.Ended(seg, late)
 	m.Pump()
+}
+
+// dropRegions takes back what was registered for transfers that an endpoint
+// which is closed leaves unfinished.
+func (e *leasedEP) dropRegions() {
+	e.rendezvous.Close()
+	rkey.Close(e.exposed.Clear())
+	e.devices.leave()
+	e.lists.unregister()
+	for _, t := range e.transfers {
+		if m, ok := t.Mover.(*deviceMover); ok {
+			m.op.leave()
+		}
+	}
 }

@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/rendezvous"
 )
 
 // Long one-sided operations (reads, writes, and reads of rendezvous) go in segments (package flow) where congestion
@@ -15,11 +15,12 @@ import (
 // operations to it (queueRMA).
 
 // segmentFlow is the flow of the operations over one path. The movers of its transfers are made of it: rmaMover,
-// deviceMover, getMover, copyMover.
+// deviceMover, and those of package rendezvous.
 type segmentFlow struct {
 	*flow.Flow
-	path *path
-	e    *leasedEP
+	path  *path
+	e     *leasedEP
+	reads *rendezvous.Flow // of rendezvous
 }
 
 // segmented reports whether an operation of n bytes over a port is cut.
@@ -46,20 +47,11 @@ func (e *leasedEP) newFlow(l *link, p *path) *segmentFlow {
 		log.Warnf(log.EPData, "no congestion control for %s: %v", l.to, err)
 		return nil
 	}
-	return &segmentFlow{Flow: f, path: p, e: e}
+	return &segmentFlow{Flow: f, path: p, e: e, reads: e.rendezvous.NewFlow(f, p)}
 }
 
 // now is the clock of flows.
 func (e *peering) now() congestion.Time { return congestion.Time(time.Since(e.born)) + 1 }
-
-// grain is what segments of a transfer had best be multiples of, in bytes; 0: of nothing.
-func (n *segmentFlow) grain(get bool) int64 {
-	t, ok := n.path.Endpoint.(hw.Trains)
-	if !ok {
-		return 0
-	}
-	return int64(t.Train(get))
-}
 
 // drop ends the transfers over a path to a peer that is gone. A nil flow has none.
 func (n *segmentFlow) drop(status fi.Errno) {

@@ -378,28 +378,6 @@ func TestSegmentsByDevice(t *testing.T) {
 	}
 }
 
-// trained is an endpoint that sends trains.
-type trained struct{ hw.Endpoint }
-
-func (trained) Train(get bool) uint64 {
-	if get {
-		return 2
-	}
-	return 3
-}
-
-// TestGrain: segments are cut where trains end.
-func TestGrain(t *testing.T) {
-	n := segmentFlow{path: &path{Endpoint: trained{}}}
-	if get, put := n.grain(true), n.grain(false); get != 2 || put != 3 {
-		t.Errorf("gets are cut at %d, puts at %d", get, put)
-	}
-	n.path = &path{}
-	if g := n.grain(true); g != 0 {
-		t.Errorf("without trains cut at %d", g)
-	}
-}
-
 // TestSegmentsOfLostSender: a message whose sender goes while it is copied in segments ends once.
 func TestSegmentsOfLostSender(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { lanesEverywhere(c); c.SHMDir = t.TempDir() }, rmaHints())
@@ -408,12 +386,12 @@ func TestSegmentsOfLostSender(t *testing.T) {
 	y.recv(RecvArgs{IOV: iovOf(make([]byte, n)), Src: fi.AddrUnspec, Context: 1})
 	x.send(SendArgs{IOV: iovOf(make([]byte, n)), Dest: x.addr[y]})
 	e := leasedOf(y.ep)
-	for end := time.Now().Add(time.Minute); len(e.rx.pulls) == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); !e.rx.rendezvous.Waiting() && time.Now().Before(end); {
 		y.ep.Progress()
 	}
 	y.ep.rx.acquire()
-	for _, index := range e.rx.pulls {
-		e.rx.senderLost(e, hw.Source(e.rx.ops.At(index).src))
+	for _, op := range e.rx.rendezvous.Operations() {
+		e.rendezvous.SourceLost(op.Src)
 	}
 	busy := e.flows.Busy()
 	e.rx.give()
@@ -427,7 +405,7 @@ func TestSegmentsOfLostSender(t *testing.T) {
 	if got, err := y.cq.Read(make([]cq.Entry, 1)); err != fi.EAGAIN {
 		t.Errorf("the message ended again: %d completions, %v", got, err)
 	}
-	if e.flows.Busy() || len(e.rx.pulls) != 0 {
+	if e.flows.Busy() || e.rx.rendezvous.Waiting() {
 		t.Error("it is still under way")
 	}
 }

@@ -31,7 +31,7 @@ func (e *leasedEP) startTransfer(req *rmaRequest, id uint64) bool {
 		e.transfers = map[uint64]*flow.Transfer{}
 	}
 	e.transfers[id] = t
-	t.Grain = n.grain(req.flags&rmaIsRead != 0)
+	t.Grain = flow.Grain(p.Endpoint, req.flags&rmaIsRead != 0)
 	n.Begin(t, req.total)
 	return true
 }

@@ -167,20 +167,22 @@ func (e *leasedEP) ownsLink(src hw.Source, link uint32) bool {
 
 // onPeer ends what waits for a peer that is gone. The transport calls it from CheckPeers or Progress.
 func (e *leasedEP) onPeer(ev hw.PeerEvent) {
-	if s, ok := e.known(ev.Source); ev.HasSource && ok {
+	s, met := e.known(ev.Source)
+	if met = met && ev.HasSource; met {
 		e.rx.drainPosts(urgentRecv) // those on the ring may name it
 		e.setKnown(ev.Source, sender{})
 		e.losePortSource(ev.Source)
-		e.rx.senderLost(e, ev.Source)
-		e.rx.loseOps(e, ev.Source)
-		last := e.rx.ids.Part(origin{&e.Endpoint, ev.Source, s.number}, s.id, e.rx.unexpectedFrom)
-		if last && (s.number == 0 || !ev.Closed) {
-			e.rx.peerLost(s.id)
-		}
 	}
 	if ev.HasSource {
 		for _, p := range e.protocols {
 			p.SourceLost(ev.Source)
+		}
+	}
+	if met {
+		e.rx.senderLost(e, ev.Source)
+		last := e.rx.ids.Part(origin{&e.Endpoint, ev.Source, s.number}, s.id, e.rx.unexpectedFrom)
+		if last && (s.number == 0 || !ev.Closed) {
+			e.rx.peerLost(s.id)
 		}
 	}
 	if ev.Endpoint == nil {
@@ -222,24 +224,9 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 	e.rx.out.Drop(func(to *destination) bool { return to.link == l })
 }
 
-// senderLost ends what needs a sender that is gone as one of a port's sources: the fragments that are
-// missing, the puts of that source that are, rendezvous, and answers. Gets end by
-// themselves, and what is read in segments with its next one. A sender that has begun anew under its name, or that
-// another port reaches, is another source.
-func (r *leasedRx) senderLost(e *leasedEP, src hw.Source) {
-	for _, index := range r.pulls {
-		op := r.ops.At(index)
-		switch {
-		case op.ep != e.number || hw.Source(op.src) != src:
-		case op.owed != 0:
-			r.endOwed(e, op, fi.ECONNRESET)
-		case op.keyed || !op.whole:
-			op.lost = true
-		default:
-			op.status = fi.ECONNRESET
-			r.finishOp(e, op)
-		}
-	}
+// senderLost drops what is kept of a sender that is gone as one of a port's sources: unexpected rendezvous, and
+// answers. A sender that has begun anew under its name, or that another port reaches, is another source.
+func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for m := range eng.Messages() {
 			switch {

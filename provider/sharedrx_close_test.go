@@ -46,7 +46,7 @@ func TestSharedRxCloseMidway(t *testing.T) {
 		wantErrno(t, rx.PostRecv(&recv), fi.Success, "post")
 		from.send(SendArgs{IOV: iovOf(long), Dest: from.addr[goes], Context: 1})
 		r := leasedOf(goes.ep).rx
-		for end := time.Now().Add(time.Minute); r.active.head == 0 && len(r.pulls) == 0; goes.ep.Progress() {
+		for end := time.Now().Add(time.Minute); !r.rendezvous.Active() && !r.rendezvous.Waiting(); goes.ep.Progress() {
 			if from.ep.Progress(); time.Now().After(end) {
 				t.Fatal("no operation reads the message")
 			}

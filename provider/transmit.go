@@ -413,7 +413,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	return outcome.OfPost(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
 }
 
-// sendExposed sends the RTS of a message whose payload the receiver gets (rendezvous_get.go).
+// sendExposed sends the RTS of a message whose payload the receiver gets (package rendezvous).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
 	n := e.expose(p.port.device(), req, id, r, sc.keys[:])
@@ -444,7 +444,7 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 // finishTx ends a tracked transmit that the caller has found and claimed, by changing its Live to 0.
 func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	e.conceal(req, id)
-	delete(e.help.putters, id)
+	e.rendezvous.Ended(id)
 	e.linkAt(req.Link).transmits.Add(-1)
 	entry := txEntry(req.Context, req.Flags&dataplane.RequestTagged != 0)
 	switch {
@@ -461,4 +461,22 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 		e.countEnd(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
 	}
 	e.requests.Free(id)
+}
+
+// window appends the pieces of a vector from offset to offset+n.
+func window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
+	for _, v := range iov {
+		if offset >= v.Len {
+			offset -= v.Len
+			continue
+		}
+		part := min(v.Len-offset, n)
+		if part == 0 {
+			break
+		}
+		to = append(to, fi.IOVec{Base: v.Base + uintptr(offset), Len: part})
+		offset = 0
+		n -= part
+	}
+	return to
 }

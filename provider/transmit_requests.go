@@ -90,7 +90,52 @@ func (e *leasedEP) lostRendezvous() {
 			!req.Live.CompareAndSwap(live, 0) {
 			return
 		}
-		e.stopStream(id)
 		e.finishTx(req, id, fi.ECONNRESET)
 	})
+}
+
+// onAck completes a tracked transmit.
+func (e *leasedEP) onAck(src hw.Source, header uint64, head, payload []byte) {
+	status, ok := wire.ParseAck(head)
+	e.ackReceived(src, header, status, ok)
+}
+
+// ackReceived completes a tracked transmit with the status in an acknowledgement of src. ok is false for one that does
+// not parse.
+func (e *leasedEP) ackReceived(src hw.Source, header uint64, status fi.Errno, ok bool) {
+	req, known := e.requests.Lookup(header)
+	if !ok || !known || !e.ownsLink(src, req.Link) {
+		e.malformed(src, "acknowledgement of unknown request %#x", header)
+		return
+	}
+	if status == fi.Success {
+		if todo, done := dataplane.EndRequest(e.hot, nil, req, header); done {
+			e.act(todo)
+			return
+		}
+	}
+	if !req.Live.CompareAndSwap(uint32(header>>32), 0) {
+		e.malformed(src, "acknowledgement of request %#x, which has not gone out", header)
+		return
+	}
+	e.finishTx(req, header, status)
+}
+
+// AckReceived is onAck of an ACK that the data plane has taken in. The caller holds the progress lease.
+func (e *Endpoint) AckReceived(source uint32, request, status uint64) {
+	outcome, ok := wire.AckStatus(status)
+	e.leased.Taken().ackReceived(hw.Source(source), request, outcome, ok)
+}
+
+// SendAck sends a source the ACK of its request, whose message the data plane has taken in, or keeps the ACK until
+// there is room. The caller holds the progress lease.
+func (e *Endpoint) SendAck(source uint32, request uint64) {
+	e.leased.Taken().sendAck(source, request)
+}
+
+func (e *leasedEP) sendAck(source uint32, request uint64) {
+	s := e.senderOf(hw.Source(source))
+	e.rx.sendAck(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
+	e.fillBack(hw.Source(source)) // the data plane sends the next one
+	e.rx.sendSoon()
 }

@@ -95,6 +95,18 @@ type Flow struct {
 // Path has the window that the flow is under.
 func (f *Flow) Path() *congestion.Path { return f.window.Path() }
 
+// Transfer returns a transfer of the flow's set, which is to begin.
+func (f *Flow) Transfer(id uint64, m Mover) *Transfer { return f.set.Transfer(id, m) }
+
+// Grain is what segments of a transfer over an endpoint had best be multiples of, in bytes; 0: of nothing.
+func Grain(ep hw.Endpoint, get bool) int64 {
+	t, ok := ep.(hw.Trains)
+	if !ok {
+		return 0
+	}
+	return int64(t.Train(get))
+}
+
 // Begin takes in a transfer of total bytes, which [Set.Transfer] has returned.
 func (f *Flow) Begin(t *Transfer, total uint64) {
 	t.flow, t.Owner = f, t

@@ -302,3 +302,23 @@ func TestBeginsAnew(t *testing.T) {
 		t.Error("a transfer that has ended is not used again")
 	}
 }
+
+// trained is an endpoint that sends trains.
+type trained struct{ hw.Endpoint }
+
+func (trained) Train(get bool) uint64 {
+	if get {
+		return 2
+	}
+	return 3
+}
+
+// TestGrain: segments are cut where trains end.
+func TestGrain(t *testing.T) {
+	if get, put := Grain(trained{}, true), Grain(trained{}, false); get != 2 || put != 3 {
+		t.Errorf("gets are cut at %d, puts at %d", get, put)
+	}
+	if g := Grain(struct{ hw.Endpoint }{}, true); g != 0 {
+		t.Errorf("without trains cut at %d", g)
+	}
+}

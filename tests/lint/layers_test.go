@@ -44,9 +44,9 @@ var layers = [][]string{
 	{"provider/authkey"},
 	{
 		"provider/av", "provider/conn", "provider/control", "provider/flow", "provider/note", "provider/peers",
-		"provider/pieces", "provider/region", "provider/rkey",
+		"provider/pieces", "provider/region", "provider/rkey", "provider/target",
 	},
-	{"provider/backends", "provider/coll"},
+	{"provider/backends", "provider/coll", "provider/rendezvous"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

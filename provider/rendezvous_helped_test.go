@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -64,6 +65,9 @@ func helpSide(t *testing.T, change func(*config.Config)) *side {
 func helped(s *side) uint64 {
 	return *(*uint64)(pointerAt(uint64(s.ep.stats.RxLine() + 8*stats.RxHelped)))
 }
+
+// handled is an endpoint's handler of a message of rendezvous.
+func handled(e *Endpoint, id hw.AMID) hw.Handler { return leasedOf(e).rendezvous.Handlers()[id] }
 
 // intercept has a side's handler of a message be another one.
 func (s *side) intercept(id hw.AMID, h hw.Handler) {
@@ -122,10 +126,9 @@ func settled(t *testing.T, sides ...*side) {
 	drain(sides...)
 	for i, s := range sides {
 		e := leasedOf(s.ep)
-		left := len(e.help.putters) + len(e.help.putting) + len(e.landings) + len(e.rx.pulls)
-		if left != 0 || e.rx.active.head != 0 || e.exposed.Any() {
-			t.Errorf("side %d: %d putters, %d of them to go on, %d landings, %d operations",
-				i, len(e.help.putters), len(e.help.putting), len(e.landings), len(e.rx.pulls))
+		left, r := e.rendezvous.Left(), &e.rx.rendezvous
+		if left != (rendezvous.Left{}) || r.Waiting() || r.Active() || e.exposed.Any() {
+			t.Errorf("side %d: left %+v, operations %+v", i, left, r.Operations())
 		}
 	}
 }
@@ -137,7 +140,9 @@ func TestHelpedNot(t *testing.T) {
 		before func(x, y *side)
 		pieces int
 	}{
-		"the sender computes":  {before: func(x, _ *side) { x.intercept(wire.AMLanding, func(hw.Source, uint64, []byte, []byte) {}) }},
+		"the sender computes": {before: func(x, _ *side) {
+			x.intercept(wire.AMLanding, func(hw.Source, uint64, []byte, []byte) {})
+		}},
 		"it is switched off":   {change: func(c *config.Config) { c.AssistSize = 0 }},
 		"the message is short": {change: func(c *config.Config) { c.AssistSize = 2 << 20 }},
 		"two pieces":           {pieces: 2},
@@ -206,7 +211,7 @@ func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put held) {
 // look has a side take in the part that it was left.
 func (s *side) look(put held) {
 	s.ep.rx.acquire()
-	leasedOf(s.ep).help.onPut(put.src, put.header, put.head, nil)
+	handled(s.ep, wire.AMPut)(put.src, put.header, put.head, nil)
 	leasedOf(s.ep).rx.give()
 }
 
@@ -252,7 +257,7 @@ func TestHelpedOtherSource(t *testing.T) {
 	x, y, sent, got, put := owing(t, 1<<20)
 	op := y.operation(0)
 	y.ep.rx.acquire()
-	leasedOf(y.ep).rx.senderLost(leasedOf(y.ep), hw.Source(op.src)+1)
+	leasedOf(y.ep).rendezvous.SourceLost(op.Src + 1)
 	leasedOf(y.ep).rx.give()
 	x.look(put)
 	completes(t, x, y, sent, got)
@@ -265,10 +270,8 @@ func TestGetLost(t *testing.T) {
 	y.recv(RecvArgs{IOV: iovOf(make([]byte, n)), Src: fi.AddrUnspec, Context: 1})
 	x.send(SendArgs{IOV: iovOf(make([]byte, n)), Dest: x.addr[y]}, y)
 	op := y.operation(0)
-	src := hw.Source(op.src)
 	y.ep.rx.acquire()
-	leasedOf(y.ep).rx.senderLost(leasedOf(y.ep), src)
-	leasedOf(y.ep).rx.loseOps(leasedOf(y.ep), src)
+	leasedOf(y.ep).rendezvous.SourceLost(op.Src)
 	leasedOf(y.ep).rx.give()
 	y.wantErrorAmong(1, fi.ECONNRESET, x)
 	settled(t, y)
@@ -292,9 +295,15 @@ func TestHelpedClosed(t *testing.T) {
 
 // TestHelpedRefused: a part that cannot be put ends the message with an error on both sides.
 func TestHelpedRefused(t *testing.T) {
-	x, y, _, _, put := owing(t, 1<<20)
-	leasedOf(x.ep).help.putters[put.header].key = hw.RemoteKey{}
-	x.look(put)
+	x, y := helpSides(t, nil)
+	landed := handled(x.ep, wire.AMLanding)
+	x.intercept(wire.AMLanding, func(src hw.Source, header uint64, head, key []byte) {
+		other := bytes.Clone(key)
+		other[0] ^= 1
+		landed(src, header, head, other)
+	})
+	y.recv(RecvArgs{IOV: iovOf(make([]byte, 1<<20)), Src: fi.AddrUnspec, Context: 1}, x)
+	x.send(SendArgs{IOV: iovOf(make([]byte, 1<<20)), Dest: x.addr[y], Context: 2}, y)
 	y.wantErrorAmong(1, fi.EIO, x)
 	x.wantErrorAmong(2, fi.EIO, y)
 	settled(t, x, y)
@@ -316,8 +325,8 @@ func TestHelpedHostile(t *testing.T) {
 	other := wire.Landing{Operation: 1, Addr: 1 << 40, Want: 2 << 20}
 	word := func(v uint64) []byte { return bytes.Clone(wire.PutWord(b[:], v)) }
 	var op uint64
-	for id := range leasedOf(y.ep).rx.pulls {
-		op = id
+	for _, o := range leasedOf(y.ep).rx.rendezvous.Operations() {
+		op = o.ID
 	}
 	for i, h := range []struct {
 		to   *side
@@ -326,31 +335,41 @@ func TestHelpedHostile(t *testing.T) {
 	}{
 		// longer than the message
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).help.onLanding(s, put.header, bytes.Clone(other.Put(b[:])), nil)
+			handled(e, wire.AMLanding)(s, put.header, bytes.Clone(other.Put(b[:])), nil)
 		}, 1},
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).help.onLanding(s, 1<<40, bytes.Clone(other.Put(b[:])), nil)
-		}, 1},
-		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).help.onLanding(s, put.header, nil, nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).help.onPut(s, 1<<40, put.head, nil) }, 1},
-		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).help.onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], 1<<20, 1)), nil)
+			handled(e, wire.AMLanding)(s, 1<<40, bytes.Clone(other.Put(b[:])), nil)
 		}, 1},
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).help.onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], ^uint64(0), 2)), nil)
+			handled(e, wire.AMLanding)(s, put.header, nil, nil)
+		}, 1},
+		{x, func(e *Endpoint, s hw.Source) { handled(e, wire.AMPut)(s, 1<<40, put.head, nil) }, 1},
+		{x, func(e *Endpoint, s hw.Source) {
+			handled(e, wire.AMPut)(s, put.header, bytes.Clone(wire.PutSpan(b[:], 1<<20, 1)), nil)
 		}, 1},
 		{x, func(e *Endpoint, s hw.Source) {
-			leasedOf(e).help.onPut(s, put.header, bytes.Clone(wire.PutSpan(b[:], 0, 0)), nil)
+			handled(e, wire.AMPut)(s, put.header, bytes.Clone(wire.PutSpan(b[:], ^uint64(0), 2)), nil)
 		}, 1},
-		{x, func(e *Endpoint, s hw.Source) { leasedOf(e).help.onPut(s, put.header, put.head[:8], nil) }, 1},
-		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, nil, nil) }, 1},
-		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op, word(1<<20), nil) }, 1},
-		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s, op+1<<32, word(0), nil) }, 0}, // ended
-		{y, func(e *Endpoint, s hw.Source) { leasedOf(e).onHelped(s+1, op, word(0), nil) }, 1},     // somebody else's
+		{x, func(e *Endpoint, s hw.Source) {
+			handled(e, wire.AMPut)(s, put.header, bytes.Clone(wire.PutSpan(b[:], 0, 0)), nil)
+		}, 1},
+		{x, func(e *Endpoint, s hw.Source) {
+			handled(e, wire.AMPut)(s, put.header, put.head[:8], nil)
+		}, 1},
+		{y, func(e *Endpoint, s hw.Source) { handled(e, wire.AMHelped)(s, op, nil, nil) }, 1},
+		{y, func(e *Endpoint, s hw.Source) {
+			handled(e, wire.AMHelped)(s, op, word(1<<20), nil)
+		}, 1},
+		{y, func(e *Endpoint, s hw.Source) {
+			handled(e, wire.AMHelped)(s, op+1<<32, word(0), nil)
+		}, 0}, // ended
+		{y, func(e *Endpoint, s hw.Source) {
+			handled(e, wire.AMHelped)(s+1, op, word(0), nil)
+		}, 1}, // somebody else's
 	} {
 		src := put.src
 		if h.to == y {
-			src = hw.Source(leasedOf(y.ep).rx.ops.At(uint32(op)).src)
+			src = y.operation(0).Src
 		}
 		h.to.ep.rx.acquire()
 		before := leasedOf(h.to.ep).malformedHere
@@ -361,8 +380,8 @@ func TestHelpedHostile(t *testing.T) {
 		leasedOf(h.to.ep).rx.give()
 	}
 	x.ep.rx.acquire()
-	leasedOf(x.ep).help.onPut(put.src, put.header, put.head, nil)
-	leasedOf(x.ep).help.onPut(put.src, put.header, put.head, nil) // while the device is at it
+	handled(x.ep, wire.AMPut)(put.src, put.header, put.head, nil)
+	handled(x.ep, wire.AMPut)(put.src, put.header, put.head, nil) // while the device is at it
 	leasedOf(x.ep).rx.give()
 	completes(t, x, y, sent, got)
 }
@@ -380,10 +399,20 @@ func TestHelpedOthers(t *testing.T) {
 	x.send(SendArgs{IOV: iovOf(sent), Dest: x.addr[y]}, y)
 	first := y.operation(0) // whose sender makes no progress any more
 	z.send(SendArgs{IOV: iovOf(sent), Dest: z.addr[y]}, y)
-	second := y.operation(first.id())
-	for looks := 0; second.asked == 0 && first.pending == helpedGets; looks++ {
-		if drain(y); looks > 100 {
+	second := y.operation(first.ID)
+	for polls := 0; second.Asked == 0 && first.Gets == rendezvous.HelpedGets; polls++ {
+		if drain(y); polls > 100 {
 			t.Fatal("nothing of the second message is asked for")
+		}
+		was := first
+		first = rendezvous.Operation{}
+		for _, op := range leasedOf(y.ep).rx.rendezvous.Operations() {
+			switch op.ID {
+			case was.ID:
+				first = op
+			case second.ID:
+				second = op
+			}
 		}
 	}
 	for range 2 {
@@ -397,18 +426,18 @@ func TestHelpedOthers(t *testing.T) {
 	settled(t, x, y, z)
 }
 
-// operation waits until a side receives an announced message other than one.
-func (s *side) operation(but uint64) *recvOp {
+// operation waits until a side receives a message by rendezvous other than one.
+func (s *side) operation(but uint64) rendezvous.Operation {
 	s.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); drain(s) {
-		for id, index := range leasedOf(s.ep).rx.pulls {
-			if id != but {
-				return leasedOf(s.ep).rx.ops.At(index)
+		for _, op := range leasedOf(s.ep).rx.rendezvous.Operations() {
+			if op.ID != but {
+				return op
 			}
 		}
 	}
-	s.t.Fatal("no message is announced")
-	return nil
+	s.t.Fatal("no message comes by rendezvous")
+	return rendezvous.Operation{}
 }
 
 // TestHelpedUnexpected has a sender help with messages that wait for their receives, in another order.
