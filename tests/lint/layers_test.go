@@ -46,7 +46,7 @@ var layers = [][]string{
 		"provider/av", "provider/conn", "provider/control", "provider/flow", "provider/note", "provider/peers",
 		"provider/pieces", "provider/region", "provider/rkey",
 	},
-	{"provider/backends", "provider/coll"},
+	{"provider/backends", "provider/coll", "provider/list"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},
