@@ -231,17 +231,22 @@ func (op *Op) copyPieces(mover hw.PieceMover) error {
 	for i := 0; i < op.sel.Len(); {
 		began, skipped := i, len(left)
 		i = s.Gather(&op.sel, i, &left)
+		if s.N == 0 {
+			break // none of the rest is direct
+		}
 		moved, err := mover.MovePieces(&s.Pieces, !op.args.Read)
-		copied += moved
 		if err == nil {
+			copied += moved
 			elements += i - began - (len(left) - skipped)
 			continue
 		}
 		stopped := s.Position(&op.sel, moved)
-		if errors.Is(err, hw.ErrPeerDead) {
-			if copied == 0 {
-				return fi.ECONNRESET
-			}
+		dead := errors.Is(err, hw.ErrPeerDead)
+		if dead && copied+moved == 0 {
+			return fi.ECONNRESET
+		}
+		copied += op.sel.Direct(began, stopped)
+		if dead {
 			op.fail(op.sel.Number(stopped), fi.ECONNRESET)
 			left = left[:0]
 			break
