@@ -13,8 +13,7 @@
  * unmaps memory the first time: what a call of the application needs of this is done when the call returns. A thread
  * that has ended waits if it can, because the C library gives back memory of its stack.
  *
- * Stacks. The runtime's threads run C with little need, so theirs are smaller than the usual ones, which
- * mlockall() would make resident.
+ * Stacks. The runtime's threads run C with little need, so theirs are small: mlockall() makes them resident.
  *
  * Slack. Each thread is given that of its timers: whichever thread makes one has another. The runtime's
  * monitor sleeps 20 us at a time while threads call into Go, and each time it wakes it takes the
@@ -252,8 +251,7 @@ bool weft_thread_start(void *(*start)(void *), void *arg)
 
 /* The library is linked so that the runtime makes its threads here, all of them detached. The
  * first is that on which the runtime starts, made by the thread that loads the library.
- * The second is the monitor, made by the first before it makes any other, and perhaps before
- * the first one's maker goes on. */
+ * The second is the monitor, made by the first before any other, perhaps before the first's maker goes on. */
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, body start, void *arg)
 {
 	static _Atomic unsigned made; /* by all threads, relaxed: the first counts itself before the second begins */

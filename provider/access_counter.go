@@ -44,13 +44,12 @@ func notifyAccessed(p *path, key, at uint64) {
 	directScratches.Put(d)
 }
 
-// countPieces counts elements of a list that the posting thread copies, of all that it has, and what the data plane has
-// done since the last operation.
-func (op *listOp) countPieces(sel pieces.Selection, l *link, p *path) {
-	e := op.list.ep
+// countPieces counts elements of a list that the posting thread copies, of all that it has, total bytes, and what the
+// data plane has done since the last operation.
+func (e *peering) countPieces(sel pieces.Selection, total uint64, l *link, p *path) {
 	extra := atomic.SwapUint64(&e.hot.Copied, 0)
-	e.accesses.Total(op.total + extra)
-	e.accesses.Pieces(sel.Len(), op.total, extra, func(piece pages.Piece) {
+	e.accesses.Total(total + extra)
+	e.accesses.Pieces(sel.Len(), total, extra, func(piece pages.Piece) {
 		el := sel.At(piece.N)
 		if !el.Direct {
 			return

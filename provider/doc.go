@@ -28,7 +28,8 @@
 //	receiv*, rxcontext*               messages, at their receiver, and progress
 //	rendezvous                        long messages (package rendezvous)
 //	rma*, atomic, segment*            one-sided operations
-//	list*, token*, note, notify       lists of pieces of remote memory; notifications
+//	list*, token*                     lists of pieces of remote memory (package list), and tokens of it
+//	note, notify                      notifications
 //	mr*, device*, rdma*               regions, memory of devices, RDMA devices
 //	collective                        collectives (package coll)
 //	matched*                          endpoints whose messages a NIC matches
@@ -52,6 +53,7 @@
 //	info              fi_getinfo, and defaults of attributes
 //	keys, region      regions, and the keys by which peers name them
 //	lease, tables     state that one thread has at a time; memory that C reads
+//	list              lists of pieces of remote memory
 //	match             receives and unexpected messages
 //	matched           what a NIC that matches leaves to software
 //	note              notifications
@@ -59,7 +61,7 @@
 //	outcome           errnos of what transports return
 //	pages             huge pages for memory that is used often
 //	peers             addresses and identities of peers, and the table of links
-//	pieces            elements of lists
+//	pieces            elements of lists, and how they are cut
 //	probe             round trips to idle peers
 //	refs              users of objects that are closed
 //	rendezvous        long messages: reads, gets and fragments, at both sides

@@ -155,6 +155,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
+	e.lists.Init(listEndpoint{e}, d.cfg)
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}
@@ -236,7 +237,7 @@ func (e *Endpoint) Cancel(context uint64) error {
 	if e.state.Load() != stateEnabled {
 		return fi.EOPBADSTATE
 	}
-	if e.lists.cancel(context) {
+	if e.lists.Cancel(context) {
 		e.domain.work.PostReady()
 		return nil
 	}
@@ -256,16 +257,18 @@ func (e *Endpoint) Close() error {
 	if err := e.refs.Close(); err != nil {
 		return err
 	}
-	if e.state.Load() == stateEnabled && !e.lists.rest() {
-		e.refs.Reopen()
-		return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
-			rendezvous.AbandonTime, e.lists.copying.Load())
+	if e.state.Load() == stateEnabled {
+		if n := e.lists.Rest(rendezvous.AbandonTime); n != 0 {
+			e.refs.Reopen()
+			return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
+				rendezvous.AbandonTime, n)
+		}
 	}
 	if e.conn != nil {
 		e.conn.Stop()
 	}
 	if e.state.Swap(stateClosed) == stateEnabled {
-		e.lists.end(e)
+		e.endLists()
 		e.domain.work.Leave(e)
 		if e.srx == nil {
 			e.domain.work.Leave(e.rx)

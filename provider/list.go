@@ -2,21 +2,40 @@ package provider
 
 import (
 	"fmt"
-	"runtime"
-	"slices"
-	"sync/atomic"
+	"sync"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/list"
+	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/pieces"
+	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/token"
+	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// A list is a read or write of many pieces of memory, prepared once and posted often. What
-// depends on the pieces alone is checked when it is prepared; a post (list_post.go) has the
-// way of each element chosen, and is one operation with one completion.
+// Lists of pieces of remote memory are package list's. What applications name of them:
+type (
+	// List is a read or write of many pieces of memory, prepared once by [Endpoint.NewList] and posted often.
+	List = list.List
+	// ListArgs describes a post of a list.
+	ListArgs = list.Args
+	// Way is how pieces of a list go.
+	Way = list.Way
+)
+
+// The ways, the best first.
+const (
+	WayIPC     = list.WayIPC     // this side reads and writes the memory of the peer's process
+	WayRDMA    = list.WayRDMA    // an RDMA device does
+	WayMessage = list.WayMessage // the peer's process does, by messages
+	ways       = list.Ways
+)
 
 // MaxElements is how many elements a list has at most.
 const MaxElements = dataplane.MaxElements
@@ -31,21 +50,6 @@ type Piece struct {
 	RemoteStride uint64 // as LocalStride
 	Len          uint64 // bytes
 	Count        uint64 // 0: one
-}
-
-// List is a prepared list. It has one owner of the remote memory. Its methods may be called from any
-// thread, and a list may be posted again before an earlier post of it has ended.
-type List struct {
-	ep      *Endpoint
-	closed  atomic.Bool    // set by Close, read by posts; sequentially consistent
-	posts   atomic.Int64   // that have not ended; changed by any thread, read by Close, likewise
-	shape   dataplane.List // what posts read of it
-	room    pieces.Room    // of its runs; Close's, then the collector's, if posts have not ended
-	remotes []*Remote      // used until Close
-	mapped  bool           // some elements are
-	near    uint64         // local memory of a device, 0: all is the process's own
-	host    listExtent     // that has all local memory of the process's own
-	addr    fi.Addr        // of the owner
 }
 
 // NewList prepares a list. Elements are numbered from 0 in the order of the pieces. Local memory must
@@ -65,149 +69,32 @@ func (e *Endpoint) NewList(list []Piece) (*List, error) {
 // NewListOf is NewList of n pieces, which at fills in one after the other, from zero. An error of at is
 // returned, with the piece's number.
 func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, error) {
-	l, err := e.newList(n, at)
+	p := new(Piece)
+	l, err := e.lists.New(n, func(i int, to *list.Piece) error {
+		*p = Piece{}
+		if err := at(i, p); err != nil {
+			return err
+		}
+		return p.put(e, to)
+	})
 	if err != nil {
 		return nil, refuse(log.EPData, fi.ErrnoOf(err), "prepare a list: %v", err)
 	}
 	return l, nil
 }
 
-func (e *Endpoint) newList(n int, at func(i int, p *Piece) error) (*List, error) {
-	l := &List{ep: e, addr: fi.AddrNotAvail}
-	l.shape.Flat, l.shape.Direct, l.shape.Read, l.shape.Write = true, true, true, true
-	p := new(Piece)
-	for i := range n {
-		*p = Piece{}
-		err := l.room.Grow(&l.shape, i, n)
-		if err == nil {
-			err = at(i, p)
+// put makes to, which is zero, the piece as lists have it. fi.EDOMAIN: its region is another endpoint's.
+func (p *Piece) put(e *Endpoint, to *list.Piece) error {
+	to.Local, to.LocalStride = uint64(p.Local), p.LocalStride
+	to.Addr, to.RemoteStride, to.Len, to.Count = p.Addr, p.RemoteStride, p.Len, p.Count
+	if p.Remote != nil {
+		if p.Remote.ep != e {
+			return fmt.Errorf("its remote region was opened by another endpoint: %w", fi.EDOMAIN)
 		}
-		if err == nil {
-			err = l.add(p)
-		}
-		if err != nil {
-			l.release()
-			l.room.Free()
-			return nil, fmt.Errorf("piece %d: %w", i, err)
-		}
-	}
-	if l.shape.Count == 0 {
-		return nil, fmt.Errorf("no elements: %w", fi.EINVAL)
-	}
-	err := l.prepare()
-	if err == nil {
-		err = e.refs.Acquire()
-	}
-	if err != nil {
-		l.release()
-		l.room.Free()
-		return nil, err
-	}
-	l.room.Trim(&l.shape)
-	return l, nil
-}
-
-// prepare sets what the data plane needs to post the list. The error wraps fi.ENOMEM.
-func (l *List) prepare() (err error) {
-	on, s := &l.ep.domain.cfg.TokenWays, &l.shape
-	s.Dest = uint64(l.addr)
-	s.Single = s.Count == 1 && s.Direct && *on == allWays
-	if s.Direct && !s.Single && on.IPC {
-		s.Batches, err = l.ep.lists.forPosts()
-	}
-	return err
-}
-
-// Shape is what the data plane knows of the list.
-func (l *List) Shape() *dataplane.List { return &l.shape }
-
-// add appends a piece.
-func (l *List) add(p *Piece) error {
-	run := dataplane.Run{
-		Local: uint64(p.Local), Remote: p.Addr, Len: p.Len, Here: p.LocalStride, There: p.RemoteStride,
-	}
-	switch {
-	case p.Remote == nil:
-		return fmt.Errorf("no remote region: %w", fi.EINVAL)
-	case p.Remote.ep != l.ep:
-		return fmt.Errorf("its remote region was opened by another endpoint: %w", fi.EDOMAIN)
-	}
-	about := &p.Remote.about
-	region := pieces.Region{Base: about.Base, Length: about.Length}
-	if err := pieces.Fit(&l.shape, &run, max(1, p.Count), region); err != nil {
-		return err
-	}
-	if err := l.hold(p.Remote); err != nil {
-		return err
-	}
-	run.Key, run.Direct = about.Key, about.Kind == token.Host && !hmem.OnDevice(run.Local)
-	run.Mapped = !run.Direct && p.Remote.whyNotMapped(run.Local) == ""
-	l.mapped = l.mapped || run.Mapped
-	if hmem.OnDevice(run.Local) {
-		l.near = run.Local
-	} else {
-		l.host.add(&run)
-	}
-	pieces.Append(&l.shape, run)
-	return nil
-}
-
-// hold keeps a remote region open, and finds that it is of the one owner.
-func (l *List) hold(r *Remote) error {
-	if n := len(l.remotes); n != 0 && l.remotes[n-1] == r || slices.Contains(l.remotes, r) {
-		return nil
-	}
-	if l.addr != fi.AddrNotAvail && l.addr != r.addr {
-		return fmt.Errorf("a list of the memory of several owners, at addresses %d and %d: %w", l.addr,
-			r.addr, fi.EINVAL)
-	}
-	if err := r.refs.Acquire(); err != nil {
-		return err
-	}
-	l.addr = r.addr
-	l.remotes = append(l.remotes, r)
-	l.shape.Read = l.shape.Read && r.about.Rights&token.Read != 0
-	l.shape.Write = l.shape.Write && r.about.Rights&token.Write != 0
-	return nil
-}
-
-func (l *List) release() {
-	for _, r := range l.remotes {
-		r.refs.Release()
-	}
-}
-
-// Close gives the list up. Posts that have not ended begin no further elements, and complete, with fi.ECANCELED if some
-// are left, when those that are under way have ended. Until then local memory must stay, or until the endpoint is
-// closed: with that they end without a completion. fi.EBADF: the list is closed.
-func (l *List) Close() error {
-	if l.closed.Swap(true) {
-		return fi.EBADF
-	}
-	l.release()
-	l.ep.refs.Release()
-	if room := l.room; l.posts.Load() == 0 {
-		room.Free()
-	} else {
-		runtime.AddCleanup(l, func(r pieces.Room) { r.Free() }, room)
+		to.Region = p.Remote
 	}
 	return nil
 }
-
-// Len is the number of elements, Bytes that of their bytes.
-func (l *List) Len() int { return int(l.shape.Count) }
-
-// Bytes is the number of bytes of all elements.
-func (l *List) Bytes() uint64 { return l.shape.Bytes }
-
-// SetTag gives the notifications of later posts a tag.
-func (l *List) SetTag(tag uint64) { l.shape.Tag.Store(tag) }
-
-// Addr is the address of the owner.
-func (l *List) Addr() fi.Addr { return l.addr }
-
-// all are all elements of the list.
-func (l *List) all() pieces.Selection { return pieces.Selection{List: &l.shape} }
 
 // Describe makes Local, which is an address of memory that a descriptor names, what NewList takes. Errors
 // as of Domain.Translate.
@@ -225,3 +112,201 @@ func (p *Piece) Describe(desc uint64) error {
 	p.Local = v[0].Base
 	return err
 }
+
+// About is what lists know of the region.
+func (r *Remote) About() list.About {
+	t := &r.about
+	return list.About{
+		Addr: r.addr, Key: t.Key, Base: t.Base, Length: t.Length, Host: t.Kind == token.Host,
+		Read: t.Rights&token.Read != 0, Write: t.Rights&token.Write != 0,
+	}
+}
+
+// Maps reports whether elements with memory of a device do go by WayIPC, as far as the token says. local is an address
+// on this side.
+func (r *Remote) Maps(local uint64) bool { return r.whyNotMapped(local) == "" }
+
+// Acquire has the region stay open until Release. fi.EBADF: it is closed.
+func (r *Remote) Acquire() error { return r.refs.Acquire() }
+
+// Release gives up what Acquire has.
+func (r *Remote) Release() { r.refs.Release() }
+
+// listEndpoint is an endpoint as its lists need it.
+type listEndpoint struct{ e *Endpoint }
+
+func (l listEndpoint) Enabled() bool               { return l.e.state.Load() == stateEnabled }
+func (l listEndpoint) Acquire() error              { return l.e.refs.Acquire() }
+func (l listEndpoint) Release()                    { l.e.refs.Release() }
+func (l listEndpoint) Completes(flags uint64) bool { return l.e.txCompletes(0, flags) }
+func (l listEndpoint) Room() bool                  { return l.e.txCQ.Room(0) }
+func (l listEndpoint) Notes() list.Notes           { return &l.e.notes.Out }
+func (l listEndpoint) Enter(op *list.Op)           { l.e.domain.work.AddSeries(op, &l.e.rx.deferred) }
+func (l listEndpoint) PostReady()                  { l.e.domain.work.PostReady() }
+func (l listEndpoint) Ordered() bool               { return l.e.orderedRMA() }
+func (l listEndpoint) Broken(err error) error      { return l.e.broken(err) }
+
+// Complete completes a post, or counts its end.
+func (l listEndpoint) Complete(entry *cq.Entry, status fi.Errno, completes, asked bool, total uint64) {
+	e, failed := l.e, status != fi.Success
+	switch {
+	case failed && e.txCQ != nil:
+		e.txCQ.CompleteError(*entry, cq.ErrorInfo{Err: status})
+	case completes && !failed:
+		e.txCQ.Complete(*entry)
+	}
+	e.countEnd(e.accessCntr(entry.Flags), 0, asked, failed, total)
+}
+
+// Connect returns the link and the path for an operation.
+func (l listEndpoint) Connect(addr fi.Addr, flags uint64) (list.Peer, list.Path, error) {
+	to, p, err := l.e.peerFor(addr, flags)
+	if err != nil {
+		return nil, nil, err
+	}
+	return to, p, nil
+}
+
+// Ready returns the path over which a list's elements went, with its link, which it holds. fi.ECONNRESET: the path is
+// lost, be that reported or not.
+func (l listEndpoint) Ready(addr fi.Addr) (list.Peer, list.Path, error) {
+	to, err := l.e.linkOf(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, ok := to.ready()
+	if !ok {
+		to.Release()
+		return nil, nil, fi.ECONNRESET
+	}
+	return to, p, nil
+}
+
+// Overtakes reports whether a copy would overtake what was written to the address before.
+func (l listEndpoint) Overtakes(p list.Path, addr fi.Addr) bool {
+	return l.e.putPending(p.(*path), addr)
+}
+
+// listArgs are the arguments of an element's operation, which are used until the post returns.
+type listArgs struct {
+	RMAArgs
+	iov    [1]fi.IOVec
+	remote [1]fi.RMAIOVec
+}
+
+var spareArgs = sync.Pool{New: func() any { return new(listArgs) }}
+
+// fill makes them the arguments of an element's operation.
+func (args *listArgs) fill(o *list.Element) *RMAArgs {
+	args.iov[0] = fi.IOVec{Base: uintptr(o.Element.Local), Len: o.Len}
+	args.remote[0] = fi.RMAIOVec{Addr: o.Remote, Len: o.Len, Key: o.Key}
+	args.RMAArgs = RMAArgs{
+		IOV: args.iov[:], Remote: args.remote[:], Dest: o.Dest, Flags: o.Flags, Context: o.Context, Read: o.Read,
+		work: o.Work, listed: o.Listed, local: o.Local,
+	}
+	return &args.RMAArgs
+}
+
+// Single posts an operation of its own.
+func (l listEndpoint) Single(o *list.Element) error {
+	args := spareArgs.Get().(*listArgs)
+	defer spareArgs.Put(args)
+	return l.e.rma(args.fill(o))
+}
+
+// Post posts an element over a path.
+func (l listEndpoint) Post(to list.Peer, over list.Path, o *list.Element) error {
+	args := spareArgs.Get().(*listArgs)
+	defer spareArgs.Put(args)
+	a := args.fill(o)
+	total, err := l.e.checkRMA(a)
+	if err != nil {
+		return err
+	}
+	return a.post(l.e, to.(*link), over.(*path), total)
+}
+
+// PostTogether posts elements as one request.
+func (l listEndpoint) PostTogether(to list.Peer, over list.Path, r *list.Request) error {
+	kind := ordering.Update
+	if r.Read {
+		kind = ordering.Read
+	}
+	if !l.e.inTurn(to.(*link), kind) {
+		return fi.EAGAIN
+	}
+	return l.e.postElements(r, to.(*link), over.(*path))
+}
+
+// Message is what messages over a path have room for.
+func (l listEndpoint) Message(over list.Path) list.Message { return l.e.elementsOver(over.(*path)) }
+
+// Count counts elements that took a way.
+func (l listEndpoint) Count(to list.Peer, w list.Way, elements, n uint64) {
+	to.(*link).countWay(&l.e.initiator, w, elements, n)
+}
+
+// Accessed counts memory that is about to be copied.
+func (l listEndpoint) Accessed(sel pieces.Selection, total uint64, to list.Peer, over list.Path) {
+	l.e.countPieces(sel, total, to.(*link), over.(*path))
+}
+
+// Shares reports whether the target may be offered a share. Not where a thread may sleep on a doorbell: the target
+// rings none when it has finished its last chunk.
+func (l listEndpoint) Shares(over list.Path) bool {
+	return over.(*path).rounds != nil && l.e.iface.DoorbellFD() < 0
+}
+
+// Reap ends operations whose targets have finished.
+func (l listEndpoint) Reap() { l.e.reapShares(nil) }
+
+// Offer begins a round and offers it.
+func (l listEndpoint) Offer(over list.Path, n uint64, h *wire.Share) (list.Round, bool) {
+	e, p := l.e, over.(*path)
+	if !e.shares.mu.TryLock() {
+		return list.Round{}, false
+	}
+	defer e.shares.mu.Unlock()
+	round, ok := e.offerRound(p, n, 0, h)
+	return list.Round{Words: p.rounds.words, Number: round}, ok
+}
+
+// EndRound ends the open round.
+func (l listEndpoint) EndRound(to list.Peer, over list.Path, s *list.Share, took uint64, err error) claim.Outcome {
+	return l.e.endOpen(sharedOp{link: to.(*link), path: over.(*path), list: s}, took, err)
+}
+
+// Map reaches regions by mappings.
+func (l listEndpoint) Map(regions []list.Region, read bool, near uint64) list.Mapped {
+	return mapRegions(regions, read, near)
+}
+
+// Exported is the allocation of memory of a device.
+func (l listEndpoint) Exported(addr, n uint64) (hmem.Exported, bool) {
+	return l.e.domain.exportedAt(addr, n)
+}
+
+// Mover copies pieces by the posting thread, nil: none does.
+func (p *path) Mover() hw.PieceMover {
+	mover, ok := p.Endpoint.(hw.PieceMover)
+	if !ok || p.port.attr.Caps&hw.CapPieces == 0 {
+		return nil
+	}
+	return mover
+}
+
+// Device is the device that reaches the peer's memory, nil: none does.
+func (p *path) Device() list.Device {
+	if p.keys == nil {
+		return nil
+	}
+	return p.port
+}
+
+// Use has the port's device know memory; see [rkey.Device].
+func (p *port) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
+	return p.device().Use(addr, n, access)
+}
+
+// Leave ends that.
+func (p *port) Leave(l *rkey.Local) { p.device().Leave(l) }

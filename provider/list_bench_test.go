@@ -38,13 +38,13 @@ func TestListRoom(t *testing.T) {
 		"first apart": slices.Concat(apart, joined), "last apart": slices.Concat(joined, apart),
 	} {
 		l := x.list(pieces)
-		if l.Len() != len(pieces) || cap(l.shape.Runs) > 2*len(l.shape.Runs) {
-			t.Errorf("%s: %d elements in %d runs, room for %d", what, l.Len(), len(l.shape.Runs), cap(l.shape.Runs))
+		if l.Len() != len(pieces) || cap(l.Shape().Runs) > 2*len(l.Shape().Runs) {
+			t.Errorf("%s: %d elements in %d runs, room for %d", what, l.Len(), len(l.Shape().Runs), cap(l.Shape().Runs))
 		}
 	}
 	l := x.list(apart)
-	if n := len(l.shape.Runs); n < count/2 || cap(l.shape.Runs) > n+n/8 {
-		t.Errorf("%d runs of %d pieces, room for %d", n, count, cap(l.shape.Runs))
+	if n := len(l.Shape().Runs); n < count/2 || cap(l.Shape().Runs) > n+n/8 {
+		t.Errorf("%d runs of %d pieces, room for %d", n, count, cap(l.Shape().Runs))
 	}
 	if n := testing.AllocsPerRun(3, func() { _ = x.list(apart).Close() }); n > 12 {
 		t.Errorf("%.0f allocations for a list of %d pieces", n, count)

@@ -14,78 +14,14 @@ import (
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// Elements with memory of a device here and of another process there. That process copies them, from or to a mapping of
-// this one's allocation: its descriptor thread is asked to, and a goroutine there does it, without progress of the
-// owner. What the owner does not do goes as messages.
+// Elements of lists with memory of a device at the initiator and of this process here, which the initiator asks this
+// process to copy (package list): the descriptor thread takes the request, and a goroutine copies, without progress of
+// the owner of the region.
 
-// delegatedBytes bounds the bytes of one request: for as long the owner's region stays open, and other requests wait.
-const delegatedBytes = 16 << 20
-
-// delegation are elements that owners are asked to copy, of one post.
-type delegation struct {
-	op      *listOp
-	pid     int
-	request wire.CopyRequest
-	from    hmem.Exported // the allocation that the pieces are in
-	bytes   uint64        // of the pieces
-	numbers []uint32      // the elements that end with the request
-	whole   uint64        // bytes of them
-	left    []uint32      // elements that go as messages
-	copied  uint64        // elements that are copied
-	done    uint64        // bytes of them
-}
-
-// add has an element of a region copied, now or with the next request.
-func (l *delegation) add(n uint32, el *dataplane.Element, m *mappedRegion) {
-	if l.pid != m.pid || l.request.Key != m.ask.Key || !l.from.Has(el.Local, el.Len) {
-		l.flush()
-		from, ok := l.op.list.ep.domain.exportedAt(el.Local, el.Len)
-		if !ok {
-			l.left = append(l.left, n)
-			return
-		}
-		l.pid, l.from = m.pid, from
-		l.request = wire.CopyRequest{
-			Incarnation: m.ask.Incarnation, Key: m.ask.Key, Rights: m.ask.Rights,
-			Token: from.Token, Buffer: from.Buffer,
-		}
-	}
-	whole := true
-	for at := uint64(0); at < el.Len; {
-		if len(l.request.Pieces) == batchElements || l.bytes == delegatedBytes {
-			whole = l.flush() && whole
-		}
-		k := min(el.Len-at, delegatedBytes-l.bytes)
-		piece := wire.CopyPiece{Offset: el.Local - l.from.Base + at, Addr: el.Remote + at, N: k}
-		l.request.Pieces = append(l.request.Pieces, piece)
-		l.bytes += k
-		at += k
-	}
-	if !whole {
-		l.left = append(l.left, n)
-		return
-	}
-	l.numbers = append(l.numbers, n)
-	l.whole += el.Len
-}
-
-// flush asks for what is entered, and reports whether it is copied. An element of which a piece is still to be entered
-// is not among numbers.
-func (l *delegation) flush() bool {
-	var err error
-	if len(l.request.Pieces) != 0 {
-		_, err = hmem.Ask(l.pid, proxy.KindCopy, l.request.Append(nil))
-	}
-	if err != nil {
-		log.Infof(log.EPData, "memory of a device goes as messages: %v", err)
-		l.left = append(l.left, l.numbers...)
-	} else {
-		l.copied += uint64(len(l.numbers))
-		l.done += l.whole
-	}
-	l.request.Pieces, l.bytes = l.request.Pieces[:0], 0
-	l.numbers, l.whole = l.numbers[:0], 0
-	return err == nil
+// Ask asks a process to copy.
+func (l listEndpoint) Ask(pid int, q *wire.CopyRequest) error {
+	_, err := hmem.Ask(pid, proxy.KindCopy, q.Append(nil))
+	return err
 }
 
 // offer lets peers on this host ask to map the region, if it is a device's, and else for copies between it and memory

@@ -109,17 +109,18 @@ func TestDelegatedFailed(t *testing.T) {
 func TestCloseWhileCopied(t *testing.T) {
 	b := newBench(t, nil, hmemHints())
 	x := b.side(t)
-	x.ep.lists.copying.Add(1)
+	stopped := make(chan bool)
+	x.ep.lists.Go(func() { <-stopped })
 	closed := make(chan error, 1)
 	go func() { closed <- x.ep.Close() }()
 	select {
 	case err := <-closed:
 		wantErrno(t, err, fi.EBUSY, "close while a copy is under way")
 	case <-time.After(time.Minute):
-		x.ep.lists.copying.Add(-1)
+		close(stopped)
 		t.Fatal("close waits for the copy")
 	}
 	wantErrno(t, x.ep.Close(), fi.EBUSY, "close again")
-	x.ep.lists.copying.Add(-1)
+	close(stopped)
 	x.close()
 }

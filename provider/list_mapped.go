@@ -12,21 +12,13 @@ import (
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/provider/hmem"
-	"github.com/weft-fabric/weft/provider/pieces"
+	"github.com/weft-fabric/weft/provider/list"
 	"github.com/weft-fabric/weft/provider/token"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// Elements of lists with memory of a device. Where the region is this process's or a device's, they are copied by this
-// process: from and to a mapping of the owner's allocation (package hmem). Else the memory of the device is this
-// process's, and the owner maps it and copies (list_delegated.go). That waits for the owner, and for copies, so a
-// goroutine does it: it asks the owner once for each region what of its memory is where, which is how memory that is
-// gone is found, begins all copies on one stream, and waits for the stream once for batchElements of them. What cannot
-// be mapped goes as messages then.
-
-// batchElements is how many copies are under way before they are waited for. If one fails, those before are known to be
-// done.
-const batchElements = 1024
+// Mappings by which lists (package list) copy elements with memory of a device, here or at a peer on this host: what
+// says which regions there are mappings of, the side that maps, and the owner's.
 
 // whyNotMapped says why elements with memory of a device do not go by WayIPC to the region, "" if they do as
 // far as the token says. local is an address on this side.
@@ -77,12 +69,63 @@ func (r *Remote) process() (there token.IPC, here proc.Host, why string) {
 	return there, here, ""
 }
 
-// takeMapped takes the elements that may go by a mapping out of the selection, and returns them.
-func (op *listOp) takeMapped() (mapped []uint32) {
-	if !op.list.mapped || !op.list.ep.domain.cfg.TokenWays.IPC {
-		return nil
+// mappedRegions are regions of one owner, by key, as one post of a list reaches them.
+type mappedRegions struct {
+	regions map[uint64]*mappedRegion
+	batch   cuda.Batch
+	read    bool
+}
+
+// mapRegions reaches regions. near is memory whose context is to be used.
+func mapRegions(regions []list.Region, read bool, near uint64) *mappedRegions {
+	s := &mappedRegions{regions: map[uint64]*mappedRegion{}, read: read}
+	for _, r := range regions {
+		s.regions[r.About().Key] = r.(*Remote).mapRegion(read, near)
 	}
-	return op.sel.Mapped()
+	return s
+}
+
+// Reach is how the region of a key is reached.
+func (s *mappedRegions) Reach(key uint64) list.Reach {
+	switch m := s.regions[key]; {
+	case m.err == nil && m.own == nil && m.use == nil:
+		return list.Reach{By: list.ByOwner, Owner: list.Owner{
+			PID: m.pid, Incarnation: m.ask.Incarnation, Key: m.ask.Key, Rights: m.ask.Rights,
+		}}
+	case m.err == nil:
+		return list.Reach{By: list.ByCopy}
+	case errors.Is(m.err, fi.EIO):
+		return list.Reach{By: list.ByNone, Err: m.err}
+	}
+	return list.Reach{By: list.ByMessage}
+}
+
+// Copy copies an element, or begins to.
+func (s *mappedRegions) Copy(el *dataplane.Element) error {
+	return s.regions[el.Key].copy(&s.batch, el, s.read)
+}
+
+// Wait waits for copies that are begun.
+func (s *mappedRegions) Wait() error { return s.batch.Wait() }
+
+// Failed is the outcome of an element in the region of a key that has failed.
+func (s *mappedRegions) Failed(key uint64, driver bool) fi.Errno {
+	for _, m := range s.regions {
+		if driver && m.use != nil && m.err == nil {
+			m.use.Fail() // any of them
+		}
+	}
+	if m := s.regions[key]; m.own == nil {
+		return driverError(proc.Process{PID: uint32(m.pid)})
+	}
+	return fi.EIO
+}
+
+// End ends the accesses.
+func (s *mappedRegions) End() {
+	for _, m := range s.regions {
+		m.end()
+	}
 }
 
 // mappedRegion is a peer's region, as one post of a list reaches it.
@@ -105,78 +148,6 @@ func (m *mappedRegion) end() {
 	if m.use != nil {
 		m.use.Release()
 	}
-}
-
-// copyMapped copies elements, and leaves those of regions that cannot be mapped in the selection. It is the goroutine
-// of the operation, which no other thread is at.
-func (op *listOp) copyMapped(elements []uint32) {
-	regions := map[uint64]*mappedRegion{}
-	for _, r := range op.list.remotes {
-		regions[r.about.Key] = r.mapRegion(op.args.Read, op.list.near)
-	}
-	defer op.list.ep.lists.copying.Add(-1)
-	defer func() {
-		for _, m := range regions {
-			m.end()
-		}
-		op.list.ep.domain.work.AddSeries(op, &op.list.ep.rx.deferred)
-	}()
-	var batch cuda.Batch
-	sel := op.list.all()
-	sel.Picks = elements
-	i := 0
-	for i < len(elements) && op.first.Load() == noFailure && !op.stopped() {
-		i = op.copyBatch(&batch, &sel, i, regions)
-	}
-	op.sel.Picks = append(op.sel.Picks, elements[i:]...) // of an operation that has failed, or is canceled
-}
-
-// copyBatch copies the next elements from the i-th on, and returns where it stopped.
-func (op *listOp) copyBatch(batch *cuda.Batch, sel *pieces.Selection, i int, regions map[uint64]*mappedRegion) int {
-	began, copied, bytes := i, uint64(0), uint64(0)
-	var err error
-	driver := false // err is of a copy
-	failed, out := i, delegation{op: op}
-	for ; i < sel.Len() && i < began+batchElements && err == nil; i++ {
-		el := sel.At(i)
-		m := regions[el.Key]
-		switch {
-		case m.err == nil && m.own == nil && m.use == nil:
-			out.add(sel.Number(i), &el, m)
-		case m.err == nil:
-			failed = i
-			if err = m.copy(batch, &el, op.args.Read); err == nil {
-				copied++
-				bytes += el.Len
-			}
-			driver = err != nil
-		case errors.Is(m.err, fi.EIO):
-			failed, err = i, m.err
-		default:
-			op.sel.Picks = append(op.sel.Picks, sel.Number(i))
-		}
-	}
-	// those that are begun may fail, too, and the driver does not say which
-	if e := batch.Wait(); e != nil {
-		failed, err, driver, copied, bytes = began, e, true, 0, 0
-	}
-	out.flush()
-	op.sel.Picks = append(op.sel.Picks, out.left...)
-	op.copied(copied+out.copied, bytes+out.done)
-	if err != nil {
-		log.Warnf(log.EPData, "element %d of a list, in memory of a device: %v", sel.Number(failed), err)
-		status := fi.EIO
-		if m := regions[sel.At(failed).Key]; m.own == nil {
-			status = driverError(proc.Process{PID: uint32(m.pid)})
-		}
-		for _, m := range regions {
-			if driver && m.use != nil && m.err == nil {
-				m.use.Fail() // any of them
-			}
-		}
-		op.fail(sel.Number(failed), status)
-	}
-	return i
 }
 
 // copy copies an element, or begins to.

@@ -6,12 +6,13 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/pieces"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// The target's side of list_share.go. The pieces of a chunk are read from the initiator's memory and checked against
-// their regions before the chunk is taken. What is not in a region of this process, or in more than helpRegions of
-// them, is left to the initiator.
+// The target's side of a list that is shared (package list). The pieces of a chunk are read from the initiator's memory
+// and checked against their regions before the chunk is taken. What is not in a region of this process, or in more than
+// helpRegions of them, is left to the initiator.
 
 // helpRegions is how many regions the pieces of a chunk are in at most: as long as it is copied none of them closes.
 const helpRegions = 8
@@ -68,7 +69,7 @@ func (c *chunkHelp) read(h *help, peer hw.PeerMemory, chunk uint64) error {
 	first := chunk * uint64(h.Chunk)
 	c.move.N = int(min(uint64(h.Chunk), h.Want-first))
 	size := c.move.N * wire.PieceBytes
-	c.local[0] = hw.Segment{Addr: pointerAt(addressOfPieces(c.pieces[:])), Len: size}
+	c.local[0] = hw.Segment{Addr: pointerAt(pieces.Address(c.pieces[:])), Len: size}
 	c.remote[0] = hw.RemoteSegment{Addr: h.Local + first*wire.PieceBytes, Len: uint64(size)}
 	_, err := peer.ReadPeer(c.local[:], c.remote[:])
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/testseed"
+	array "github.com/weft-fabric/weft/provider/pieces"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -194,7 +195,7 @@ func TestListShareHostile(t *testing.T) {
 		"beyond all": {Local: at, Addr: 1 << 60, Len: 64, Key: 1},
 	} {
 		pieces := []wire.Piece{{Local: at, Len: 64, Key: 1}, bad, {Local: at, Addr: 256, Len: 64, Key: 1}, bad}
-		offerPieces(t, x, y, p, &wire.Share{Local: addressOfPieces(pieces), Want: 4, Chunk: 2,
+		offerPieces(t, x, y, p, &wire.Share{Local: array.Address(pieces), Want: 4, Chunk: 2,
 			Key: 256, List: true})
 		runtime.KeepAlive(pieces)
 		if p.rounds.copied() != 0 {

@@ -364,7 +364,7 @@ func TestListStrides(t *testing.T) {
 		local[i] = byte(i)
 	}
 	l := x.list([]Piece{{Local: iovOf(local)[0].Base, Remote: to, Len: 1, RemoteStride: 2, Count: count}})
-	bytes := unsafe.Sizeof(*l) + uintptr(cap(l.shape.Runs))*unsafe.Sizeof(dataplane.Run{})
+	bytes := unsafe.Sizeof(*l) + uintptr(cap(l.Shape().Runs))*unsafe.Sizeof(dataplane.Run{})
 	if bytes > 4096 || l.Len() != count {
 		t.Errorf("a list of %d elements takes %d bytes", l.Len(), bytes)
 	}
@@ -379,8 +379,8 @@ func TestListStrides(t *testing.T) {
 	for i := range 1000 {
 		one = append(one, Piece{Local: iovOf(local)[0].Base + uintptr(8*i), Remote: to, Addr: uint64(16 * i), Len: 8})
 	}
-	if l := x.list(one); len(l.shape.Runs) != 1 || l.Len() != 1000 {
-		t.Errorf("%d runs of %d elements", len(l.shape.Runs), l.Len())
+	if l := x.list(one); len(l.Shape().Runs) != 1 || l.Len() != 1000 {
+		t.Errorf("%d runs of %d elements", len(l.Shape().Runs), l.Len())
 	}
 }
 
@@ -565,23 +565,4 @@ func TestListThreads(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestListPostCounts has a post counted from its begin, so that Close beside it keeps the elements that it reads.
-func TestListPostCounts(t *testing.T) {
-	x, y := newBench(t, nil, nil).pair(t)
-	r := x.opens(y.token(y.region(make([]byte, 64), 1, fi.RemoteWrite)))
-	local := make([]byte, 64)
-	l := x.list([]Piece{{Local: iovOf(local)[0].Base, Remote: r, Addr: r.about.Base, Len: 8, Count: 8}})
-	counted := int64(0)
-	log.SetSink(func(log.Level, log.Subsys, string) { counted = max(counted, l.posts.Load()) })
-	log.SetEnabled(func(log.Level, log.Subsys) bool { return true })
-	t.Cleanup(func() {
-		log.SetSink(nil)
-		log.SetEnabled(func(log.Level, log.Subsys) bool { return false })
-	})
-	wantErrno(t, l.Post(&ListArgs{Picks: []uint32{8}}), fi.EINVAL, "an element that the list does not have")
-	if counted != 1 || l.posts.Load() != 0 {
-		t.Errorf("%d posts while its elements are checked, then %d", counted, l.posts.Load())
-	}
 }

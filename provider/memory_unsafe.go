@@ -56,10 +56,5 @@ func addressOfLine(line *hot.Peer) uintptr { return uintptr(unsafe.Pointer(line)
 // alive, and in place: memory of the Go heap does not move.
 func addressOfBytes(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
-// addressOfPieces is where a slice that is not empty begins, as of addressOfBytes.
-func addressOfPieces(p []wire.Piece) uint64 {
-	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(p))))
-}
-
 // addressOfTable is what hot.EP.Requests holds of a table, which the endpoint keeps alive.
 func addressOfTable(t *dataplane.Requests) uintptr { return uintptr(unsafe.Pointer(t)) }

@@ -99,8 +99,8 @@ func (l *link) Ring() (slots uintptr, open bool) {
 // MaxPart is the most bytes of a notification that one message over the path takes.
 func (p *path) MaxPart() int { return p.port.attr.MaxAMBcopy }
 
-// ackOfNote reports whether a notification over the path, with flags of its post, ends when the receiver answers.
-func (p *path) ackOfNote(flags uint64) bool {
+// AckOfNote reports whether a notification over the path, with flags of its post, ends when the receiver answers.
+func (p *path) AckOfNote(flags uint64) bool {
 	return flags&fi.DeliveryComplete != 0 ||
 		flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
 }

@@ -60,7 +60,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 		return fi.EAGAIN
 	}
 	op := &notifyOp{e: e, flags: a.Flags, Outgoing: note.Outgoing{
-		Context: a.Context, Op: NoteAlone, Tag: a.Tag, Ack: p.ackOfNote(a.Flags),
+		Context: a.Context, Op: NoteAlone, Tag: a.Tag, Ack: p.AckOfNote(a.Flags),
 	}}
 	op.Owner = op
 	if err := e.notes.Out.Add(&op.Outgoing, l, a.Note, false); err != nil {

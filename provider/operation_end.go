@@ -4,12 +4,13 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/deferred"
+	"github.com/weft-fabric/weft/provider/list"
 )
 
 // countEnd counts the end of an operation as countWork does; that of a list's element by the list.
 func (e *initiator) countEnd(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
 	if listWork(work) { // failures do not come here
-		e.listEnded(work, fi.Success, n)
+		e.lists.Ended(work, fi.Success, n)
 		return
 	}
 	e.countWork(c, work, asked, failed, n)
@@ -32,4 +33,4 @@ func (e *binder) countWork(c *cq.Counter, work uint64, asked, failed bool, n uin
 }
 
 // listWork reports whether a number of work is an element's.
-func listWork(work uint64) bool { return work&(deferred.NumberBit|listBit) == listBit }
+func listWork(work uint64) bool { return work&deferred.NumberBit == 0 && list.IsWork(work) }

@@ -290,5 +290,5 @@ func (p *path) Port() uint32 { return p.port.number }
 // Attr is what the port can.
 func (p *path) Attr() *hw.Attr { return &p.port.attr }
 
-// Device registers memory with the port.
-func (p *path) Device() rkey.Device { return p.port.device() }
+// PortDevice registers memory with the port.
+func (p *path) PortDevice() rkey.Device { return p.port.device() }

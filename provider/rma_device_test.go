@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/list"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/token"
 )
@@ -326,7 +327,7 @@ func TestDeviceOpAllocs(t *testing.T) {
 	local := make([]byte, 64)
 	for what, iov := range map[string][]fi.IOVec{"device": mine.iov(t, 0, 64), "host": iovOf(local)} {
 		a := RMAArgs{IOV: iov, Remote: []fi.RMAIOVec{{Len: 64, Key: 6}}, Dest: x.addr[x], listed: true,
-			work: listBit | 5<<elementBits}
+			work: list.Work(5, 0)}
 		idle := testing.AllocsPerRun(200, func() { x.ep.Progress() })
 		n := testing.AllocsPerRun(200, func() {
 			if err := a.post(x.ep, l, p, 64); err != nil {
@@ -357,35 +358,18 @@ func TestListRegistered(t *testing.T) {
 		m := x.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
 		r := x.opens(x.token(m))
 		d.know(t, p, m, r.Info().Key)
-		list := x.list([]Piece{{
+		strided := x.list([]Piece{{
 			Local: iovOf(local)[0].Base, LocalStride: c.stride, Remote: r, Addr: r.Info().Base, RemoteStride: 2 * size,
 			Len: size, Count: count,
 		}})
 		for i := range count {
 			copy(local[uint64(i)*c.stride:], bytes.Repeat([]byte{byte(i + 1)}, size))
 		}
-		op := &listOp{list: list, sel: list.all(), total: list.Bytes()}
-		op.first.Store(noFailure)
-		op.link, op.to = l, l
-		if !x.ep.lists.add(op) {
-			t.Fatal("no room")
-		}
-		l.inFlight.Add(1)
-		list.posts.Add(1)
-		op.pending.Store(1)
+		before := l.path.Swap(p)
 		made := d.last
-		for ; op.next < count; op.next++ {
-			el := op.sel.At(op.next)
-			op.pending.Add(1)
-			if err := op.postElement(l, p, &el); err != nil {
-				t.Fatal(err)
-			}
-			x.ep.Progress()
-		}
-		if op.pending.Add(-1) != 0 {
-			t.Errorf("%d elements have not ended", op.pending.Load())
-		}
-		op.finish()
+		post(t, func() error { return strided.Write(1) }, x)
+		wantDone(t, x, x, 1, fi.RMA|fi.Write)
+		l.path.Store(before)
 		if n := int(d.last - made); n > c.most || d.moved != count {
 			t.Errorf("%d bytes apart: %d registrations, %d pieces moved", c.stride, n, d.moved)
 		}

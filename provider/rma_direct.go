@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -66,19 +67,19 @@ func (e *initiator) direct(a *RMAArgs, l *link, p *path, total uint64) (bool, er
 		return true, fi.EAGAIN
 	}
 	e.countRemote(a, l, p, total)
-	outcome := notShared
+	outcome := claim.Alone
 	if e.mayShare(a, p, total) {
 		outcome = e.share(a, l, p, keys[0], completes)
 	} else if e.delegate(a, l, p, total, completes) {
-		outcome = sharedPart
+		outcome = claim.Part
 	}
 	switch outcome {
-	case sharedPart:
+	case claim.Part:
 		l.countListed(e, a, nil, WayIPC, total)
 		return true, nil
-	case sharedBreak:
+	case claim.Dead:
 		return true, e.broken(fi.ECONNRESET)
-	case notShared:
+	case claim.Alone:
 		if done, err := e.directParts(a, p, keys[:len(a.Remote)]); err != nil || !done {
 			return err != nil, e.broken(err)
 		}

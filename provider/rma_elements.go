@@ -1,10 +1,12 @@
 package provider
 
 import (
+	"math"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/provider/pieces"
+	"github.com/weft-fabric/weft/provider/list"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -21,7 +23,7 @@ type elementMessage struct {
 	room [1 + wire.MaxElements]fi.IOVec
 	// the operation of a list, and the place in its selection, of which the elements are, n bytes; nil: of none. A
 	// message that finds no room is kept here for the next attempt.
-	of    *listOp
+	of    *list.Op
 	first int
 	bytes uint64
 }
@@ -107,55 +109,45 @@ func (e *initiator) readElements(p *path, id, at uint64, m *elementMessage, n ui
 		m.n*wire.ElementBytes, lease)
 }
 
-// fit returns how many elements of a selection, from place i up to end, go in one message over a path, and their bytes.
-// 0: the first is too long for that. A message that reads has no more of them than a segment's bytes. each is called
-// with every one.
-func (e *initiator) fit(
-	p *path, sel *pieces.Selection, i, end int, read bool, each func(dataplane.Element),
-) (count int, n uint64) {
-	size, most := uint64(0), uint64(p.port.attr.MaxAMBcopy)
-	if read {
-		most = uint64(e.domain.cfg.SegmentSize)
+// elementsOver is what messages over a path have room for.
+func (e *initiator) elementsOver(p *path) list.Message {
+	m := list.Message{
+		Joins: p.joins(), Payload: uint64(p.port.attr.MaxAMBcopy), Read: uint64(e.domain.cfg.SegmentSize),
+		Element: math.MaxUint64,
 	}
-	for end = min(end, i+wire.MaxElements); i < end; i++ {
-		el := sel.At(i)
-		if size += wire.ElementBytes + el.Len; size > most || e.segmented(p.port, el.Len) {
-			break
-		}
-		each(el)
-		count, n = count+1, n+el.Len
+	if p.port.segments {
+		m.Element = uint64(e.domain.cfg.MinSegment)
 	}
-	return count, n
+	return m
 }
 
-// postElements posts consecutive elements of a list, total bytes, as one request: count of them from place next of its
-// selection on. fi.EAGAIN: there is no room.
-func (e *initiator) postElements(op *listOp, l *link, p *path, count int, total uint64) error {
+// postElements posts consecutive elements of a list as one request. fi.EAGAIN: there is no room.
+func (e *initiator) postElements(from *list.Request, l *link, p *path) error {
 	r := rmaRequest{
-		flags: rmaElements | rmaListed, work: listBit | uint64(op.slot)<<elementBits | uint64(op.next),
-		total: total, dest: uint64(op.list.addr), link: l.index, elements: uint32(count),
+		flags: rmaElements | rmaListed, work: from.Work, total: from.Total, dest: uint64(from.Dest), link: l.index,
+		elements: uint32(from.Count),
 	}
-	if op.args.Read {
+	if from.Read {
 		r.flags |= rmaIsRead
 	}
 	r.left.Store(r.units())
 	err := e.postRMA(l, p, &r, false)
 	if err == nil {
-		l.countWay(e, WayMessage, uint64(count), total)
+		l.countWay(e, WayMessage, uint64(from.Count), from.Total)
 	}
 	return err
 }
 
 // nextElements returns the message of the next elements of an operation, from a place in its selection up to another.
-func (e *initiator) nextElements(p *path, op *listOp, first, end int, lease int) *elementMessage {
+func (e *initiator) nextElements(p *path, op *list.Op, first, end int, read bool, lease int) *elementMessage {
 	sc := &e.scratch[lease]
 	if m := sc.elements; m != nil && m.of == op && m.first == first && first+m.n <= end {
 		return m
 	}
-	m, sel := sc.elementsOf(), op.elements()
-	_, m.bytes = e.fit(p, &sel, first, end, op.args.Read, func(el dataplane.Element) {
+	m, sel, over := sc.elementsOf(), op.Elements(), e.elementsOver(p)
+	_, m.bytes = over.Fit(&sel, first, end, read, func(el dataplane.Element) {
 		m.add(wire.Element{Key: el.Key, Addr: el.Remote, Len: el.Len, Ends: wire.EndsOperation})
-		if !op.args.Read && el.Len != 0 {
+		if !read && el.Len != 0 {
 			m.iov = append(m.iov, fi.IOVec{Base: uintptr(el.Local), Len: el.Len})
 		}
 	})
@@ -166,15 +158,15 @@ func (e *initiator) nextElements(p *path, op *listOp, first, end int, lease int)
 // sendElements sends the rest of the messages of a request that is elements of a list, as pumpRMA does. Of a write the
 // last asks for the answer to all.
 func (e *initiator) sendElements(p *path, req *rmaRequest, id uint64, lease int) error {
-	op, first := e.lists.at(listSlot(req.work)), int(req.work&elementMask)
+	op, first, read := e.lists.At(req.work), list.Place(req.work), req.flags&rmaIsRead != 0
 	for end := first + int(req.elements); ; {
-		m := e.nextElements(p, op, first+int(req.part), end, lease)
+		m := e.nextElements(p, op, first+int(req.part), end, read, lease)
 		last := m.first+m.n == end
 		if last {
 			req.live.Store(uint32(id >> 32))
 		}
 		var err error
-		if op.args.Read {
+		if read {
 			err = e.readElements(p, id, req.done, m, m.bytes, lease)
 		} else {
 			h := wire.Write{Key: uint64(req.part), Request: id}
@@ -198,18 +190,13 @@ func (e *initiator) sendElements(p *path, req *rmaRequest, id uint64, lease int)
 	}
 }
 
-// elements is the selection of the operation, for any thread once it has begun.
-func (op *listOp) elements() pieces.Selection {
-	return pieces.Selection{List: &op.list.shape, Picks: op.sel.Picks}
-}
-
 // localOf appends the local memory of n bytes of a request, from byte at on.
 func (e *initiator) localOf(to []fi.IOVec, req *rmaRequest, at, n uint64) []fi.IOVec {
 	if req.flags&rmaElements == 0 {
 		return window(to, req.iov[:req.count], at, n)
 	}
-	sel := e.lists.at(listSlot(req.work)).elements()
-	for i := int(req.work & elementMask); n != 0; i++ {
+	sel := e.lists.At(req.work).Elements()
+	for i := list.Place(req.work); n != 0; i++ {
 		el := sel.At(i)
 		if at >= el.Len {
 			at -= el.Len
@@ -235,39 +222,8 @@ func (req *rmaRequest) refusedAt(at uint64) bool {
 	return true
 }
 
-// elementsEnded takes in the end of a request that is elements of a list: those before the first that failed are done.
-func (e *initiator) elementsEnded(s several, status fi.Errno) {
-	op := e.lists.at(listSlot(s.work))
-	if status == fi.Success {
-		op.done.Add(s.total)
-	} else {
-		sel, done := op.elements(), uint64(0)
-		i := int(s.work & elementMask)
-		for end := i + int(s.count) - 1; i < end; i++ {
-			n := sel.At(i).Len
-			if s.read && done+n > s.failed || !s.read && s.failed == 0 {
-				break
-			}
-			if !s.read {
-				s.failed--
-			}
-			done += n
-		}
-		op.done.Add(done)
-		op.fail(sel.Number(i), status)
-	}
-	if op.pending.Add(-1) == 0 {
-		op.finish()
-	}
-}
-
-// several is what remains to be known of a request that is elements of a list, as it ends.
-type several struct {
-	work, total, failed uint64 // as of the request
-	count               uint32
-	read                bool
-}
-
-func (req *rmaRequest) several() several {
-	return several{req.work, req.total, req.failed, req.elements, req.flags&rmaIsRead != 0}
+// together is what remains to be known of a request that is elements of a list, as it ends.
+func (req *rmaRequest) together() list.Together {
+	return list.Together{Work: req.work, Total: req.total, Failed: req.failed, Count: req.elements,
+		Read: req.flags&rmaIsRead != 0}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/log/logtest"
+	"github.com/weft-fabric/weft/provider/list"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -79,7 +80,7 @@ func TestListMessages(t *testing.T) {
 				requests := there.messages[wire.AMRead] + there.messages[wire.AMWrite]
 				answers := back.messages[wire.AMReadData] + back.messages[wire.AMRMADone]
 				if most := 2 + all/(32<<10) + count/wire.MaxElements; requests > most || answers > most ||
-					!read && answers > 2+all/(128<<10)+count/maxTogether {
+					!read && answers > 2+all/(128<<10)+count/list.MaxTogether {
 					t.Errorf("%d elements are %d messages and %d answers", count, requests, answers)
 				}
 				if n := there.bytes + back.bytes; n > all {

@@ -336,17 +336,17 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 	e.over(l, req)
 	l.inFlight.Add(-1)
 	if req.flags&rmaElements != 0 {
-		ended := req.several()
+		ended := req.together()
 		req.live.Store(0)
 		e.rmas.Free(id)
-		e.elementsEnded(ended, status)
+		e.lists.TogetherEnded(ended, status)
 		return
 	}
 	if listWork(req.work) {
 		work, total := req.work, req.total
 		req.live.Store(0)
 		e.rmas.Free(id)
-		e.listEnded(work, status, total)
+		e.lists.Ended(work, status, total)
 		return
 	}
 	flags := rmaKind(req.flags&rmaIsRead != 0)

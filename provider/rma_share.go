@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/list"
 	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -23,11 +24,6 @@ import (
 // that is sent later, so messages still come after the data. The operation completes when the target's count says that
 // its chunks are finished; until then it waits in Endpoint.shares, where progress or a later post finds it. What the
 // target could not copy is done again as messages.
-
-// shareChunk is the size of a chunk of an operation of n bytes, whole pages.
-func shareChunk(n uint64) uint64 {
-	return min(max(n/4, wire.MinShareChunk), wire.MaxShareChunk) &^ 4095
-}
 
 // sharedOps are an endpoint's operations that are shared with their targets.
 type sharedOps struct {
@@ -64,21 +60,11 @@ type sharedOp struct {
 	again     bool   // chunks are missing: the operation is done again as messages
 	completes bool   // it writes a completion
 
-	list *listShare // it is a list (list_share.go), which has neither args, local nor remote; else nil
+	list *list.Share // it is a list, which has neither args, local nor remote; else nil
 
 	round uint64 // of one that is delegated whole
 	polls int    // since, while the target has not taken it
 }
-
-// shareOutcome is what sharing an operation has led to.
-type shareOutcome int
-
-const (
-	notShared   shareOutcome = iota // the caller does it alone
-	sharedAll                       // the data is in place
-	sharedPart                      // the target is at its last chunk: completes later
-	sharedBreak                     // the target is dead
-)
 
 // roundsWith returns what is known of the rounds over a transport's endpoint; all
 // paths to one peer share it. nil: there can be none.
@@ -117,23 +103,24 @@ func (e *peering) mayHelp(a *RMAArgs, p *path) bool {
 // mayShare reports whether an operation is one to share by chunks.
 func (e *peering) mayShare(a *RMAArgs, p *path, total uint64) bool {
 	least := uint64(e.domain.cfg.RMAAssistSize)
-	return least != 0 && total >= least && e.mayHelp(a, p) && claim.Chunks(total, shareChunk(total)) <= claim.MaxChunks
+	return least != 0 && total >= least && e.mayHelp(a, p) &&
+		claim.Chunks(total, wire.ShareChunk(total)) <= claim.MaxChunks
 }
 
 // share does an operation together with the target.
-func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, completes bool) shareOutcome {
+func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, completes bool) claim.Outcome {
 	e.reapShares(nil)
 	total := a.IOV[0].Len
-	chunk := shareChunk(total)
+	chunk := wire.ShareChunk(total)
 	n := claim.Chunks(total, chunk)
 	s := &e.shares
 	if !s.mu.TryLock() {
-		return notShared
+		return claim.Alone
 	}
 	round, ok := e.offerRound(p, n, a.Remote[0].Addr, shareOf(a, chunk))
 	s.mu.Unlock()
 	if !ok {
-		return notShared
+		return claim.Alone
 	}
 	words := p.rounds.words
 	var err error
@@ -177,7 +164,7 @@ func (e *peering) offerRound(p *path, n, addr uint64, h *wire.Share) (round uint
 
 // endOpen ends the open round of an operation, of which the target took a number of chunks and
 // err is how copying the others ended.
-func (e *initiator) endOpen(op sharedOp, took uint64, err error) shareOutcome {
+func (e *initiator) endOpen(op sharedOp, took uint64, err error) claim.Outcome {
 	s, r := &e.shares, op.path.rounds
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,18 +172,18 @@ func (e *initiator) endOpen(op sharedOp, took uint64, err error) shareOutcome {
 	ended, failed := r.words.Wait(op.needs, 1)
 	if errors.Is(err, hw.ErrPeerDead) {
 		r.Finish()
-		return sharedBreak
+		return claim.Dead
 	}
 	if ended {
 		r.Finish()
 		if failed || err != nil {
-			return notShared
+			return claim.Alone
 		}
-		return sharedAll
+		return claim.All
 	}
 	op.again = err != nil
 	e.addShared(op)
-	return sharedPart
+	return claim.Part
 }
 
 // sharedOf is what is kept of an operation while it waits.
@@ -267,7 +254,7 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 		}
 	}
 	if op.list != nil {
-		return op.list.ended(op)
+		return op.endList()
 	}
 	if op.again {
 		return l != nil && l.repost(op)
@@ -285,12 +272,27 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 	return true
 }
 
+// endList ends a list of which the target has finished its chunks. It reports false when the rest cannot go now. The
+// caller has sharedOps.mu.
+func (op *sharedOp) endList() bool {
+	if !op.again {
+		op.link.inFlight.Add(-1)
+		op.list.Done()
+		return true
+	}
+	if op.list.Again() != nil {
+		return false
+	}
+	op.link.inFlight.Add(-1)
+	return true
+}
+
 // endShare completes an operation. The caller holds the progress lease if status
 // is an error.
 func (e *initiator) endShare(op *sharedOp, status fi.Errno) {
 	op.link.inFlight.Add(-1)
 	if op.list != nil {
-		op.list.lost(status)
+		op.list.Lost(status)
 		return
 	}
 	if status == fi.Success {
@@ -299,7 +301,7 @@ func (e *initiator) endShare(op *sharedOp, status fi.Errno) {
 		return
 	}
 	if listWork(op.args.work) {
-		e.listEnded(op.args.work, status, 0)
+		e.lists.Ended(op.args.work, status, 0)
 		return
 	}
 	op.args.fail(e, status)

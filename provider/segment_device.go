@@ -165,7 +165,7 @@ func (e *leasedEP) dropRegions() {
 	e.rendezvous.Close()
 	rkey.Close(e.exposed.Clear())
 	e.devices.leave()
-	e.lists.unregister()
+	e.lists.Unregister()
 	for _, t := range e.transfers {
 		if m, ok := t.Mover.(*deviceMover); ok {
 			m.op.leave()

@@ -14,7 +14,7 @@ import (
 )
 
 // Memory tokens (package token): what the owner of a region gives to others, which open
-// it (token_open.go) and read and write lists of pieces of it (list.go).
+// it (token_open.go) and read and write lists of pieces of it (package list).
 //
 // A token names its region by a key that is random and that no other region has, so
 // that a token which outlives its region, or its process, finds nothing. Where the

@@ -23,20 +23,6 @@ type Remote struct {
 	keys  []tokenKey // that the owner's devices have not refused; under mu of openedTokens
 }
 
-// Way is how pieces of a list go.
-type Way int
-
-// The ways, the best first.
-const (
-	WayIPC     Way = iota // this side reads and writes the memory of the peer's process
-	WayRDMA               // an RDMA device does
-	WayMessage            // the peer's process does, by messages
-	ways
-)
-
-// String returns the way's name, as FI_WEFT_TOKEN_WAYS has it.
-func (w Way) String() string { return [...]string{"ipc", "rdma", "message"}[w] }
-
 // OpenToken opens a peer's token. The owner is inserted into the endpoint's address vector unless
 // it is there; it stays there when the Remote is closed. No peer is asked: whether the
 // region is still there, its use shows.

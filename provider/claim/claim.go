@@ -54,6 +54,17 @@ const (
 // MaxRounds is how many rounds with one helper may be unfinished.
 const MaxRounds = 2
 
+// Outcome is what a round has led to for the operation that its opener shares.
+type Outcome int
+
+// The outcomes.
+const (
+	Alone Outcome = iota // the opener does by itself what it has not copied
+	All                  // all is copied
+	Part                 // the helper is at its last chunk: the operation ends later
+	Dead                 // the helper is dead
+)
+
 // Words are the two words of one use. Both sides change the first by compare-and-swap, the helper alone the second;
 // all accesses are sequentially consistent.
 type Words [2]uint64

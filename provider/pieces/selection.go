@@ -66,6 +66,16 @@ func (s *Selection) BytesTo(end int) (total uint64) {
 	return total
 }
 
+// Direct is the number of bytes of the elements from a place to before another that the posting thread can copy.
+func (s *Selection) Direct(from, end int) (total uint64) {
+	for i := from; i < end; i++ {
+		if e := s.At(i); e.Direct {
+			total += e.Len
+		}
+	}
+	return total
+}
+
 // Check finds that the picks are elements of the list. fi.EINVAL: they are not.
 func (s *Selection) Check() error {
 	for i, n := range s.Picks {

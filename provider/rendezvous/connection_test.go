@@ -11,9 +11,9 @@ type connection struct {
 	from, to    *node
 }
 
-func (c *connection) Transport() hw.Endpoint { return c }
-func (c *connection) Device() rkey.Device    { return c.from.device }
-func (c *connection) Attr() *hw.Attr         { return &c.from.attr[c.Port()] }
+func (c *connection) Transport() hw.Endpoint  { return c }
+func (c *connection) PortDevice() rkey.Device { return c.from.device }
+func (c *connection) Attr() *hw.Attr          { return &c.from.attr[c.Port()] }
 
 func (c *connection) Port() uint32 {
 	if c.from.oneHost(c.from.number, c.to.number) {

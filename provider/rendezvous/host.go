@@ -93,8 +93,8 @@ type Path interface {
 	Port() uint32
 	// Attr is what that port can. Constant.
 	Attr() *hw.Attr
-	// Device registers memory with the port. Constant.
-	Device() rkey.Device
+	// PortDevice registers memory with the port. Constant.
+	PortDevice() rkey.Device
 }
 
 // Memory is an allocation of a sender's device that is mapped for one message.

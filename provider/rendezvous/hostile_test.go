@@ -16,7 +16,9 @@ const junkTags = 1 << 20
 // words are numbers that a hostile node puts into messages to another: ids of that node's requests and operations,
 // of others' too, as they are and altered, addresses, lengths, and ends of the ranges of numbers.
 func (n *node) words(to *node) (list []uint64) {
-	list = []uint64{0, 1, 7, 8 << 10, 32 << 10, 64 << 10, 1 << 20, wire.MaxMessage, 1 << 63, 1<<63 - 1, ^uint64(0), ^uint64(0) - 7}
+	list = []uint64{
+		0, 1, 7, 8 << 10, 32 << 10, 64 << 10, 1 << 20, wire.MaxMessage, 1 << 63, 1<<63 - 1, ^uint64(0), ^uint64(0) - 7,
+	}
 	for id, m := range to.sent {
 		list = append(list, id, id+1<<32, id+1, uint64(len(m.data)), uint64(len(m.data))/2)
 	}
@@ -41,7 +43,9 @@ func (n *node) head(words []uint64) (b []byte) {
 func (n *node) junk(to *node) {
 	words := n.words(to)
 	word := func() uint64 { return words[n.r.IntN(len(words))] }
-	all := []hw.AMID{wire.AMRTS, wire.AMFrag, wire.AMHelped, wire.AMCTS, wire.AMAssist, wire.AMLanding, wire.AMPut, wire.AMAck}
+	all := []hw.AMID{
+		wire.AMRTS, wire.AMFrag, wire.AMHelped, wire.AMCTS, wire.AMAssist, wire.AMLanding, wire.AMPut, wire.AMAck,
+	}
 	id := all[n.r.IntN(len(all))]
 	payload := make([]byte, []int{0, 1, 16, 4096, 8 << 10}[n.r.IntN(5)])
 	if id != wire.AMRTS {
@@ -59,7 +63,9 @@ func (n *node) junk(to *node) {
 		n.post(to.number, id, header, head, payload)
 		return
 	}
-	m := wire.RTS{Request: word(), Length: word(), Flags: uint32(n.r.IntN(1 << 8)), Count: uint32(n.r.IntN(wire.IOVLimit + 1))}
+	m := wire.RTS{
+		Request: word(), Length: word(), Flags: uint32(n.r.IntN(1 << 8)), Count: uint32(n.r.IntN(wire.IOVLimit + 1)),
+	}
 	sum := uint64(0)
 	for i := range m.IOV[:m.Count] {
 		m.IOV[i] = hw.RemoteSegment{Addr: word(), Len: word()}

@@ -13,6 +13,9 @@ const (
 	MaxShareChunk = 256 << 10
 )
 
+// ShareChunk is the size of a chunk of an operation of n bytes, whole pages.
+func ShareChunk(n uint64) uint64 { return min(max(n/4, MinShareChunk), MaxShareChunk) &^ 4095 }
+
 // Share offers the target a share of an operation that the initiator does.
 type Share struct {
 	Key   uint64 // of the region; with List the bytes of all pieces

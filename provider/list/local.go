@@ -1,4 +1,4 @@
-package provider
+package list
 
 import (
 	"github.com/weft-fabric/weft/hw"
@@ -10,11 +10,11 @@ import (
 // than registrations that are kept, so the device is given all local memory of a list at once, for as long as a post of
 // it lasts, where that is not much more than the elements have.
 
-// listExtent is memory from one address to before another, empty at first.
-type listExtent struct{ first, end uint64 }
+// extent is memory from one address to before another, empty at first.
+type extent struct{ first, end uint64 }
 
 // add has the memory of a run be part of it.
-func (s *listExtent) add(r *dataplane.Run) {
+func (s *extent) add(r *dataplane.Run) {
 	if r.Len == 0 {
 		return
 	}
@@ -29,22 +29,22 @@ const sparse = 4
 
 // register has the device of a path know the list's memory, unless that is known or was in vain, and returns it. nil:
 // elements are registered by themselves.
-func (op *listOp) register(p *path) *rkey.Local {
-	l, access := op.list, hw.Access(0)
-	if p.keys == nil || op.asked != nil && op.asked != p.port {
+func (op *Op) register(over Path) *rkey.Local {
+	l, access, device := op.list, hw.Access(0), over.Device()
+	if device == nil || op.asked != nil && op.asked != device {
 		return nil
 	}
 	if op.asked == nil {
-		op.asked = p.port
+		op.asked = device
 		n := l.host.end - l.host.first
-		if op.sel.Len() == 1 || n == 0 || n > sparse*op.total || !op.list.ep.domain.cfg.TokenWays.RDMA {
+		if op.sel.Len() == 1 || n == 0 || n > sparse*op.total || !l.of.cfg.TokenWays.RDMA {
 			return nil
 		}
 		if op.args.Read {
 			access = hw.LocalWrite
 		}
 		// Without room, or where the range is not whole, one by one.
-		op.registered, _ = p.port.device().Use(l.host.first, n, access)
+		op.registered, _ = device.Use(l.host.first, n, access)
 	}
 	if op.registered.Memory() == nil {
 		return nil
@@ -52,8 +52,8 @@ func (op *listOp) register(p *path) *rkey.Local {
 	return &op.registered
 }
 
-// unregister ends the registrations of posts that an endpoint which is closed leaves unfinished.
-func (o *listOps) unregister() {
+// Unregister ends the registrations of posts that an endpoint which is closed leaves unfinished.
+func (o *Posts) Unregister() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, op := range o.slots {
@@ -64,8 +64,8 @@ func (o *listOps) unregister() {
 }
 
 // unregister ends that. No element is under way.
-func (op *listOp) unregister() {
+func (op *Op) unregister() {
 	if op.asked != nil {
-		op.asked.device().Leave(&op.registered)
+		op.asked.Leave(&op.registered)
 	}
 }
