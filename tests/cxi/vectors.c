@@ -420,6 +420,69 @@ static void small(struct fid_mr *mr, int pid, const char *by)
 	completed(1);
 	described(mr, pid, 8, 64);
 	value("operand", operand);
+	memory("result", &result, 8);
+}
+
+/* ended waits for the end of what has no completion. */
+static void ended(void)
+{
+	for (int i = 0; i < 100; i++)
+		fi_cq_read(cq, NULL, 0);
+	completed(0);
+}
+
+/* inlined writes, and changes elements, by commands that have the data in them, in each of their sizes. */
+static void inlined(struct fid_mr *mr, int pid)
+{
+	static uint64_t operand[2] = { 0x0102030405060708, 0x1112131415161718 }, compare[2] = { 0xff00, 0 }, result[2];
+	struct iovec iov = { from, 24 };
+	struct fi_rma_iov remote = { 512, 24, fi_mr_key(mr) };
+	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = self, .rma_iov = &remote, .rma_iov_count = 1,
+		.context = context };
+	struct fi_ioc element = { operand, 1 };
+	struct fi_rma_ioc there = { 64, 1, fi_mr_key(mr) };
+	struct fi_msg_atomic a = { .msg_iov = &element, .iov_count = 1, .addr = self, .rma_iov = &there, .rma_iov_count = 1,
+		.datatype = FI_UINT64, .op = FI_SUM, .context = context };
+
+	begin("fi_write of 224 bytes by a key of its own");
+	must(fi_write(ep, from, 224, NULL, self, 512, fi_mr_key(mr), context));
+	completed(1);
+	described(mr, pid, 224, 512);
+	payload(from, 224);
+
+	begin("fi_writemsg of 24 bytes with FI_DELIVERY_COMPLETE by a key of its own");
+	must(fi_writemsg(ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	completed(1);
+	described(mr, pid, 24, 512);
+	payload(from, 24);
+
+	begin("fi_inject_atomic by a key of its own");
+	must(fi_inject_atomic(ep, operand, 1, self, 64, fi_mr_key(mr), FI_UINT32, FI_BOR));
+	ended();
+	described(mr, pid, 4, 64);
+	value("operand", (uint32_t)operand[0]);
+
+	begin("fi_atomic of a complex number by a key of its own");
+	must(fi_atomic(ep, operand, 1, NULL, self, 128, fi_mr_key(mr), FI_DOUBLE_COMPLEX, FI_SUM, context));
+	completed(1);
+	described(mr, pid, 16, 128);
+	value("operand", operand[0]);
+	value("operand.high", operand[1]);
+
+	begin("fi_compare_atomic with FI_MSWAP by a key of its own");
+	must(fi_compare_atomic(ep, operand, 1, NULL, compare, NULL, result, NULL, self, 64, fi_mr_key(mr), FI_UINT64,
+		FI_MSWAP, context));
+	completed(1);
+	described(mr, pid, 8, 64);
+	value("operand", operand[0] & compare[0]);
+	value("compare", compare[0]);
+	memory("result", result, 8);
+
+	begin("fi_atomicmsg with FI_DELIVERY_COMPLETE by a key of its own");
+	must(fi_atomicmsg(ep, &a, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	completed(1);
+	described(mr, pid, 8, 64);
+	value("operand", operand[0]);
 }
 
 /* keys are those with an index of their own, and those that an endpoint chooses. */
@@ -431,6 +494,7 @@ static void keys(void)
 
 	written(mr, 91, "a key of its own");
 	small(mr, 91, "a key of its own");
+	inlined(mr, 91);
 	open_endpoint("fi_enable with FI_MR_PROV_KEY", "92", FI_MR_PROV_KEY, FI_RMA_EVENT);
 	mr = region(to, LONG, 0, 0, NULL);
 	written(mr, 92, "a kept key");
