@@ -35,6 +35,8 @@ func newMatching(t testing.TB, c MatchConfig, size int) *matching {
 		c.Mode = MatchSoftware
 	case "hybrid":
 		c.Mode, c.Unexpected = MatchHybrid, 2
+	case "restricted":
+		c.Restricted = true
 	}
 	x := &matching{t: t, i: open(t, Config{Match: c.forTest(), Direct: true})}
 	x.m = x.i.Matcher()
@@ -586,6 +588,8 @@ func TestMatchModes(t *testing.T) {
 		{"hybrid", all, "", "hybrid"},
 		{"hybrid, shuffled, gets by software, second generation", all, "shuffle=1 get=0 version=2", "hybrid"},
 		{"gets by software, shuffled", "TestMatch(Sizes|Truncated|Multi|Random)$", "get=0 shuffle=1", ""},
+		{"restricted gets, shuffled", "TestMatch(Sizes|Truncated|Multi|Random)$", "get=0 shuffle=1", "restricted"},
+		{"restricted gets of which the NIC does without", "TestMatch(Sizes|Truncated)$", "", "restricted"},
 		{"shuffled, second generation", "TestMatch(Sizes|Multi|Cancel|Random)$", "shuffle=1 version=2", ""},
 		{"a thread", "TestMatch(Sizes|Search|Random)$", "mode=threaded", ""},
 	} {

@@ -74,6 +74,7 @@ const (
 	sourceNone = iota
 	sourceAsked
 	sourceReady
+	sourceRefused // of a list for restricted gets: there is none
 )
 
 // receiverPlaces are places that messages leave to the receiver's side: senders wait for its commands.
@@ -292,6 +293,10 @@ func (t *matchTx) rendezvous(s *sent, n uint32) error {
 	if ready, err := t.admit(o.memory.LAC); !ready {
 		return err
 	}
+	protocol, known := t.protocol(o.memory.LAC)
+	if !known {
+		return hw.ErrNoResource
+	}
 	ids := &t.m.shared.untagged
 	if o.says.Tagged {
 		ids = &t.m.shared.tagged
@@ -301,7 +306,7 @@ func (t *matchTx) rendezvous(s *sent, n uint32) error {
 		return hw.ErrNoResource
 	}
 	s.id = id
-	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC}
+	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC, Protocol: protocol}
 	m := nic.Message{To: o.at, MatchBits: r.Bits(o.says), HeaderData: o.data, UserPtr: t.cookie(n)}
 	put := nic.Transfer{Message: m, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self}
 	put.EQ = t.events.number
@@ -391,6 +396,12 @@ func (t *matchTx) event(e nic.Event) {
 	case wire.EventLink:
 		if lac := uint32(e.BufferID()); lac < proto.LACs {
 			t.m.admitted(lac, e.Code())
+		} else {
+			t.m.restrictedBy(e)
+		}
+	case wire.EventStateChange:
+		if !t.m.restrictedBy(e) {
+			t.unknownOf(e)
 		}
 	case wire.EventCommandFailure:
 		t.refusedCommand(e)
