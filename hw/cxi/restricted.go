@@ -74,7 +74,7 @@ func (m *matcher) openRestricted(s *restrictedList, lac uint32) (err error) {
 // is no room for the command. Lease.
 func (m *matcher) enabledRestricted(s *restrictedList, lac uint32) {
 	e := nic.Entry{PtlTE: s.number.Load(), ID: uint16(idRestricted + lac), Memory: nic.Memory{LAC: lac},
-		Length: wire.TargetLengthMask, MatchID: nic.AnyID(), Get: true, Silent: true, NoUnlink: true}
+		Length: wire.TargetLengthMask, MatchID: nic.AnyID(), Get: true, Silent: true}
 	if !m.rx.command(func(q *nic.Queue) bool { return q.Append(&e) }) {
 		s.state.CompareAndSwap(sourceAsked, sourceNone)
 	}

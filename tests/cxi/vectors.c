@@ -290,6 +290,22 @@ static void unexpected(void)
 	completed(2);
 }
 
+/* many receives several messages by one receive. */
+static void many(void)
+{
+	struct iovec iov = { to, 2048 };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = context };
+	size_t least = 600;
+
+	must(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
+	begin("fi_recvmsg with FI_MULTI_RECV");
+	must(fi_recvmsg(ep, &m, FI_MULTI_RECV));
+	completed(0);
+	value("length", 2048);
+	value("least", least);
+	memory("local", to, 2048);
+}
+
 static void onesided(void)
 {
 	static uint64_t word __attribute__((aligned(4096))), compare, result;
@@ -506,16 +522,94 @@ static void keys(void)
 	written(mr, 92, "a chosen key that shares an index");
 }
 
-int main(void)
+/* with_data writes to a region with data. */
+static void with_data(void)
+{
+	struct fid_mr *mr = region(to, LONG, 0, FI_RMA_EVENT, NULL);
+
+	begin("fi_writedata (writedata)");
+	must(fi_writedata(ep, from, 1000, NULL, 0x1122334455667788, self, 256, fi_mr_key(mr), context));
+	completed(2);
+	described(mr, 91, 1000, 256);
+	value("data", 0x1122334455667788);
+	memory("local", from, 1000);
+}
+
+/* restricted sends a long message of which software gets the rest by restricted gets. */
+static void restricted(void)
+{
+	rendezvous("fi_tsend of 100000 bytes (alt_read)", 1);
+}
+
+/* overflow sends more messages than there is room for, and receives them. */
+static void overflow(void)
+{
+	enum { COUNT = 12, SIZE = 16000 };
+	static unsigned char in[SIZE], out[SIZE];
+	struct fi_cq_tagged_entry e;
+	int done = 0;
+
+	begin("messages without room (flow)");
+	for (int i = 0; i < COUNT; i++)
+		must(fi_tsend(ep, out, SIZE, NULL, self, TAG + (uint64_t)i, context));
+	for (int i = 0; i < 1000; i++)
+		done += fi_cq_read(cq, &e, 1) == 1;
+	for (int i = 0; i < COUNT; i++)
+		must(fi_trecv(ep, in, SIZE, NULL, self, TAG + (uint64_t)i, 0, context));
+	while (done < 2 * COUNT) {
+		long rc = fi_cq_read(cq, &e, 1);
+
+		if (rc != -FI_EAGAIN)
+			must(rc);
+		done += rc == 1;
+	}
+	completed(0);
+	value("tag", TAG);
+	value("length", SIZE);
+}
+
+/* by_software sends a message that software matches. */
+static void by_software(void)
+{
+	must(fi_trecv(ep, to, 100, NULL, self, TAG, 0, context));
+	begin("fi_tinject of 8 bytes (software)");
+	must(fi_tinject(ep, from, 8, self, TAG));
+	completed(1);
+	value("tag", TAG);
+	value("length", 8);
+	payload(from, 8);
+}
+
+/* settings are calls of endpoints that settings of the environment's make others (vectors.sh). */
+static const struct {
+	const char *name, *enable;
+	void (*calls)(void);
+	int mode;
+	uint64_t caps;
+} settings[] = {
+	{ "alt_read", "fi_enable (alt_read)", restricted, 0, 0 },
+	{ "flow", "fi_enable (flow)", overflow, 0, 0 },
+	{ "software", "fi_enable (software)", by_software, 0, 0 },
+	{ "writedata", "fi_enable (writedata)", with_data, FI_MR_PROV_KEY, FI_RMA_EVENT },
+};
+
+int main(int argc, char **argv)
 {
 	for (int i = 0; i < LONG; i++)
 		from[i] = (unsigned char)(i * 7 + 1);
+	for (size_t i = 0; argc > 1 && i < sizeof settings / sizeof *settings; i++)
+		if (!strcmp(argv[1], settings[i].name)) {
+			open_endpoint(settings[i].enable, "91", settings[i].mode, settings[i].caps);
+			settings[i].calls();
+			return 0;
+		}
 	open_endpoint("fi_enable", "91", 0, 0); /* the number is the PID */
 	messages();
 	rendezvous("fi_tsend of 100000 bytes", 1);
 	rendezvous("fi_send of 100000 bytes", 0);
 	unexpected();
 	onesided();
+	many();
 	keys();
 	return 0;
 }
