@@ -79,6 +79,7 @@ static void advance(struct cmdq *q, unsigned int slots)
 		q->rd = LIMIT_CMDQ_FIRST;
 	__atomic_store_n((uint16_t *)q->ring, (uint16_t)q->rd, __ATOMIC_RELEASE);
 	counts.pointers++;
+	counts.ring_bytes += (uint64_t)slots * SLOT;
 }
 
 /* step performs the command at the read pointer, or the two that share its slot. */
