@@ -232,7 +232,7 @@ func TestMatchDrivenMemory(t *testing.T) {
 		if key == exposed[0] {
 			post("a write with its command before the memory of places is mapped", write, 8, true, hot.PathSent)
 			ends("a write with its command")
-			post("an injected write to a shared list, likewise", hot.MatchPost{Tag: 1000, Kind: hot.MatchWrite}, 8, true,
+			post("an injected write to a shared list", hot.MatchPost{Tag: 1000, Kind: hot.MatchWrite}, 8, true,
 				hot.PathGo)
 			fetch := sum
 			fetch.Kind |= hot.MatchRead

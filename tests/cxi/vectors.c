@@ -4,125 +4,7 @@
  * queues and what events it took, with what is known of each call without looking at them: arguments, addresses as the
  * NIC has them, numbers of queues. tests/cxi/vectors.sh builds and runs it; hw/cxi/internal/nic compares.
  */
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <rdma/fabric.h>
-#include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
-#include <rdma/fi_tagged.h>
-
-#include "../cassini/abi.h"
-#include "../cassini/cassini.h"
-
-/* must fails the program where a call of libfabric fails. */
-#define must(call) must_be((long)(call), #call)
-
-static void must_be(long rc, const char *call)
-{
-	if (rc >= 0)
-		return;
-	fprintf(stderr, "%s: %ld\n", call, rc);
-	exit(1);
-}
-
-/* What the provider gets from the library. */
-static struct { uint64_t va, len, iova, lac; } maps[256];
-static unsigned int map_count;
-
-static void *next(const char *name)
-{
-	void *f = dlsym(RTLD_NEXT, name);
-
-	if (!f)
-		abort();
-	return f;
-}
-
-/* These stand in front of the library's functions, and note what they give. */
-int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, struct md_hints *hints, struct md **md)
-{
-	int (*real)(struct cxil_lni *, void *, size_t, uint32_t, struct md_hints *, struct md **) = next("cxil_map");
-	int rc = real(lni, va, len, flags, hints, md);
-
-	if (!rc && map_count < 256) {
-		maps[map_count].va = (*md)->va;
-		maps[map_count].len = (*md)->len;
-		maps[map_count].iova = (*md)->iova;
-		maps[map_count++].lac = (*md)->lac;
-	}
-	return rc;
-}
-
-int cxil_alloc_cmdq(struct cxil_lni *lni, struct eq *eq, const struct cq_opts *opts, struct cq **cmdq)
-{
-	int (*real)(struct cxil_lni *, struct eq *, const struct cq_opts *, struct cq **) = next("cxil_alloc_cmdq");
-	int rc = real(lni, eq, opts, cmdq);
-
-	if (!rc)
-		printf("queue %u eq %u\n", (*cmdq)->idx, eq ? eq->eqn : 0);
-	return rc;
-}
-
-int cxil_map_pte(struct cxil_pte *pte, struct cxil_domain *domain, unsigned int offset, bool multicast, struct cxil_pte_map **map)
-{
-	int (*real)(struct cxil_pte *, struct cxil_domain *, unsigned int, bool, struct cxil_pte_map **) = next("cxil_map_pte");
-
-	printf("ptlte %u index %u\n", pte->ptn, offset);
-	return real(pte, domain, offset, multicast, map);
-}
-
-static void print_record(void *context, int kind, unsigned int number, const void *bytes, size_t n)
-{
-	const unsigned char *b = bytes;
-
-	(void)context;
-	printf("%s %u ", kind == 'c' ? "command" : "event", number);
-	for (size_t i = 0; i < n; i++)
-		printf("%02x", b[i]);
-	printf("\n");
-}
-
-/* memory prints where n bytes at p are for the NIC. */
-static void memory(const char *name, const void *p, size_t n)
-{
-	uint64_t va = (uint64_t)p;
-
-	for (unsigned int i = map_count; i-- > 0;)
-		if (va >= maps[i].va && va + n <= maps[i].va + maps[i].len) {
-			printf("%s.iova %#lx\n%s.lac %lu\n", name, maps[i].iova + (va - maps[i].va), name, maps[i].lac);
-			return;
-		}
-	fprintf(stderr, "%s is not mapped\n", name);
-	exit(1);
-}
-
-static void begin(const char *name)
-{
-	cassini_set("record", 0);
-	cassini_record(print_record, NULL);
-	printf("\ncall %s\n", name);
-	cassini_set("record", 1);
-}
-
-static void value(const char *name, uint64_t v)
-{
-	printf("%s %#lx\n", name, v);
-}
-
-static void payload(const unsigned char *b, size_t n)
-{
-	printf("payload ");
-	for (size_t i = 0; i < n; i++)
-		printf("%02x", b[i]);
-	printf("\n");
-}
+#include "vectors.h"
 
 static struct fid_cq *cq;
 
@@ -262,6 +144,14 @@ static void rendezvous(const char *name, int tagged)
 	memory("target", sink, LONGER);
 }
 
+/* ended waits for the end of what has no completion. */
+static void ended(void)
+{
+	for (int i = 0; i < 100; i++)
+		fi_cq_read(cq, NULL, 0);
+	completed(0);
+}
+
 /* unexpected finds a message before its receive is there, and waits for the match. */
 static void unexpected(void)
 {
@@ -387,6 +277,13 @@ static void described(struct fid_mr *mr, int pid, size_t n, uint64_t offset)
 	value("offset", offset);
 }
 
+/* ended_at is completed, and described. */
+static void ended_at(int completions, struct fid_mr *mr, int pid, size_t n, uint64_t offset)
+{
+	completed(completions);
+	described(mr, pid, n, offset);
+}
+
 /* written writes, flushed or not, and reads a region. */
 static void written(struct fid_mr *mr, int pid, const char *by)
 {
@@ -399,20 +296,17 @@ static void written(struct fid_mr *mr, int pid, const char *by)
 	snprintf(name, sizeof name, "fi_write by %s", by);
 	begin(name);
 	must(fi_write(ep, from, 1000, NULL, self, 256, fi_mr_key(mr), context));
-	completed(1);
-	described(mr, pid, 1000, 256);
+	ended_at(1, mr, pid, 1000, 256);
 	memory("local", from, 1000);
 	snprintf(name, sizeof name, "fi_writemsg with FI_DELIVERY_COMPLETE by %s", by);
 	begin(name);
 	must(fi_writemsg(ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
-	completed(1);
-	described(mr, pid, 1000, 256);
+	ended_at(1, mr, pid, 1000, 256);
 	memory("local", from, 1000);
 	snprintf(name, sizeof name, "fi_read by %s", by);
 	begin(name);
 	must(fi_read(ep, from, 1000, NULL, self, 256, fi_mr_key(mr), context));
-	completed(1);
-	described(mr, pid, 1000, 256);
+	ended_at(1, mr, pid, 1000, 256);
 	memory("local", from, 1000);
 }
 
@@ -425,26 +319,15 @@ static void small(struct fid_mr *mr, int pid, const char *by)
 	snprintf(name, sizeof name, "fi_inject_write by %s", by);
 	begin(name);
 	must(fi_inject_write(ep, from, 100, self, 512, fi_mr_key(mr)));
-	for (int i = 0; i < 100; i++)
-		fi_cq_read(cq, NULL, 0);
-	completed(0);
+	ended();
 	described(mr, pid, 100, 512);
 	payload(from, 100);
 	snprintf(name, sizeof name, "fi_fetch_atomic by %s", by);
 	begin(name);
 	must(fi_fetch_atomic(ep, &operand, 1, NULL, &result, NULL, self, 64, fi_mr_key(mr), FI_UINT64, FI_SUM, context));
-	completed(1);
-	described(mr, pid, 8, 64);
+	ended_at(1, mr, pid, 8, 64);
 	value("operand", operand);
 	memory("result", &result, 8);
-}
-
-/* ended waits for the end of what has no completion. */
-static void ended(void)
-{
-	for (int i = 0; i < 100; i++)
-		fi_cq_read(cq, NULL, 0);
-	completed(0);
 }
 
 /* inlined writes, and changes elements, by commands that have the data in them, in each of their sizes. */
@@ -462,14 +345,12 @@ static void inlined(struct fid_mr *mr, int pid)
 
 	begin("fi_write of 224 bytes by a key of its own");
 	must(fi_write(ep, from, 224, NULL, self, 512, fi_mr_key(mr), context));
-	completed(1);
-	described(mr, pid, 224, 512);
+	ended_at(1, mr, pid, 224, 512);
 	payload(from, 224);
 
 	begin("fi_writemsg of 24 bytes with FI_DELIVERY_COMPLETE by a key of its own");
 	must(fi_writemsg(ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
-	completed(1);
-	described(mr, pid, 24, 512);
+	ended_at(1, mr, pid, 24, 512);
 	payload(from, 24);
 
 	begin("fi_inject_atomic by a key of its own");
@@ -480,24 +361,21 @@ static void inlined(struct fid_mr *mr, int pid)
 
 	begin("fi_atomic of a complex number by a key of its own");
 	must(fi_atomic(ep, operand, 1, NULL, self, 128, fi_mr_key(mr), FI_DOUBLE_COMPLEX, FI_SUM, context));
-	completed(1);
-	described(mr, pid, 16, 128);
+	ended_at(1, mr, pid, 16, 128);
 	value("operand", operand[0]);
 	value("operand.high", operand[1]);
 
 	begin("fi_compare_atomic with FI_MSWAP by a key of its own");
 	must(fi_compare_atomic(ep, operand, 1, NULL, compare, NULL, result, NULL, self, 64, fi_mr_key(mr), FI_UINT64,
 		FI_MSWAP, context));
-	completed(1);
-	described(mr, pid, 8, 64);
+	ended_at(1, mr, pid, 8, 64);
 	value("operand", operand[0] & compare[0]);
 	value("compare", compare[0]);
 	memory("result", result, 8);
 
 	begin("fi_atomicmsg with FI_DELIVERY_COMPLETE by a key of its own");
 	must(fi_atomicmsg(ep, &a, FI_COMPLETION | FI_DELIVERY_COMPLETE));
-	completed(1);
-	described(mr, pid, 8, 64);
+	ended_at(1, mr, pid, 8, 64);
 	value("operand", operand[0]);
 }
 
@@ -529,8 +407,7 @@ static void with_data(void)
 
 	begin("fi_writedata (writedata)");
 	must(fi_writedata(ep, from, 1000, NULL, 0x1122334455667788, self, 256, fi_mr_key(mr), context));
-	completed(2);
-	described(mr, 91, 1000, 256);
+	ended_at(2, mr, 91, 1000, 256);
 	value("data", 0x1122334455667788);
 	memory("local", from, 1000);
 }
