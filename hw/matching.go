@@ -17,6 +17,7 @@ type MatchAttr struct {
 	TagMask    uint64 // bits of a tag that are matched
 	MaxMessage uint64 // bytes
 	MaxInject  int    // bytes of MatchSend.Inject
+	MaxWrite   int    // bytes of MatchTransfer.Inject, at least MaxInject
 	Receives   int    // receives and searches that may be posted at a time
 	Sends      int    // messages that may be in flight
 	MaxMinFree int    // MatchReceive.MinFree

@@ -29,7 +29,7 @@ type MatchTransfer struct {
 	Get    bool    // it is a read, else a write
 	Local  Segment // may have no bytes
 	// Inject is what is written if Local has no bytes: it is copied before the call returns. At most
-	// MatchAttr.MaxInject bytes.
+	// MatchAttr.MaxWrite bytes.
 	Inject []byte
 	// Data comes with a write if HasData: the region is one with Notify.
 	Data    uint64

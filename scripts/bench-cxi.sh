@@ -5,7 +5,8 @@
 # BATCHES: how many of each, 150. As root the batches of two threads have real-time priority, for milliseconds each: else they
 # hardly ever run at the same time where other programs run.
 # CXI_PREFIX: where a libfabric that has the CXI provider, made with the vendor's headers, is installed. If it is given,
-# that provider is measured beside, over the stepped model, in turns (tests/cxi/posts.c, TestBeside), into another table.
+# that provider is measured beside, over the stepped model, in turns (tests/cxi/posts.c, TestBeside), into another table, and
+# what operations of both cost a NIC is counted (tests/cxi/counts.sh).
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -69,3 +70,4 @@ beside="env FI_LOG_LEVEL=error CASSINI_SYSFS=$work/sys LD_LIBRARY_PATH=$work:$pr
 } >"$work/table"
 sed -i -e "/<!-- begin cxi beside -->/,/<!-- end cxi beside -->/{/<!-- /!d}" -e "/<!-- begin cxi beside -->/r $work/table" docs/benchmarks.md
 cat "$work/table"
+tests/cxi/counts.sh "$prefix"

@@ -210,6 +210,8 @@ static const struct {
 	  "Longest message of such an endpoint that is sent at once. Of a longer one its receiver gets what follows FI_WEFT_CXI_RDZV_EAGER_SIZE. (size, bytes; default: 18433; range: 193 to 1m)" },
 	{ "cxi_rdzv_eager_size",
 	  "Bytes of a longer message that are sent at once, at most FI_WEFT_CXI_RDZV_THRESHOLD. (size, bytes; default: 2048; range: 1 to 1m)" },
+	{ "cxi_rdzv_proto",
+	  "How the receiver of a longer message gets its data where its NIC does not do that by itself: in order, or with alt_read by restricted gets, which may be faster. Peers need not have the same. (string; default: default; range: default, alt_read)" },
 	{ "mpi_alltoall",
 	  "Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks are on several hosts, yes for all, no for none. The same at all ranks. (string; default: auto; range: auto, yes, no)" },
 	{ "mpi_min_size",

@@ -44,6 +44,9 @@ type MatchConfig struct {
 	// Stripes is how many transmit queues there are, by which messages to different peers go, 1 to 8: the greatest
 	// power of two that this has, or fewer if the service has no more. Default 1.
 	Stripes int
+	// Restricted has receivers whose NIC does not get the data of long messages get it in no order, which peers are
+	// free to do from lists that the interface has for that. Default: in order.
+	Restricted bool
 	// Unexpected is how many unexpected messages the NIC keeps, 1 to 2^31-1, before software matches, with
 	// MatchHybrid. Default 4096.
 	Unexpected int
@@ -151,7 +154,7 @@ func (i *Iface) openMatcher() error {
 
 func (m *matcher) close() error {
 	// The lists first, so that nothing lands in memory that is given back.
-	errs := []error{m.rx.close()}
+	errs := []error{m.rx.close(), m.closeRestricted()}
 	for _, t := range m.txs {
 		errs = append(errs, t.close())
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +34,8 @@ func newMatching(t testing.TB, c MatchConfig, size int) *matching {
 		c.Mode = MatchSoftware
 	case "hybrid":
 		c.Mode, c.Unexpected = MatchHybrid, 2
+	case "restricted":
+		c.Restricted = true
 	}
 	x := &matching{t: t, i: open(t, Config{Match: c.forTest(), Direct: true})}
 	x.m = x.i.Matcher()
@@ -573,28 +574,4 @@ func TestMatchWakeup(t *testing.T) {
 		x.i.Disarm()
 	}
 	await(a, b, 1, 1)
-}
-
-// TestMatchModes runs the tests over NICs of other kinds.
-func TestMatchModes(t *testing.T) {
-	parent(t)
-	all := "TestMatch(Sizes|Truncated|Multi|Search|Cancel|Claim|Random|Both|Wakeup)$"
-	for _, c := range []struct{ name, run, settings, match string }{
-		{"software", all, "", "software"},
-		{"software, shuffled, gets by it, second generation", all, "shuffle=1 get=0 version=2", "software"},
-		{"software, a thread", "TestMatch(Sizes|Search|Random)$", "mode=threaded", "software"},
-		{"hybrid", all, "", "hybrid"},
-		{"hybrid, shuffled, gets by software, second generation", all, "shuffle=1 get=0 version=2", "hybrid"},
-		{"gets by software, shuffled", "TestMatch(Sizes|Truncated|Multi|Random)$", "get=0 shuffle=1", ""},
-		{"shuffled, second generation", "TestMatch(Sizes|Multi|Cancel|Random)$", "shuffle=1 version=2", ""},
-		{"a thread", "TestMatch(Sizes|Search|Random)$", "mode=threaded", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			onlyThreads(t, c.settings)
-			out, err := child(t, c.run, c.settings, "WEFT_TEST_CXI_MATCH="+c.match).CombinedOutput()
-			if err != nil || !strings.Contains(string(out), "--- PASS: TestMatchSizes") {
-				t.Fatalf("%v\n%s", err, out)
-			}
-		})
-	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
-// Atomic operations on peers' regions, which their NICs perform. Operand and result lie in the memory of the command's
-// place.
+// Atomic operations on peers' regions, which their NICs perform. Their results lie in the memory of the command's place,
+// and so do operands that do not go with the command, which those do to a list without matching. They are never
+// restricted: what is restricted may be performed twice when a packet or its answer is lost.
 
 const (
 	operandBytes = 16
@@ -105,7 +106,7 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	if err != nil {
 		return err
 	}
-	a := access{at: at, get: fetch, more: p.Ordered || p.Delivered || p.Events, delivered: p.Delivered}
+	a := access{at: at, get: fetch, more: true, delivered: p.Delivered}
 	if a.to, err = m.at(p.To, a.index()); err != nil {
 		return err
 	}
@@ -116,14 +117,19 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	t := m.txOf(p.To)
 	t.lock.take()
 	defer t.release(p.More)
-	if err := t.mapPlaces(); err != nil {
-		return err
+	if a.placed() {
+		if err := t.mapPlaces(); err != nil {
+			return err
+		}
 	}
 	if !t.atomic(&a, &o, &d, &operand, &compare, p.Context) {
 		return hw.ErrNoResource
 	}
 	return nil
 }
+
+// placed reports whether an atomic operation needs memory of its place.
+func (a *access) placed() bool { return a.get || !a.at.Own }
 
 // operands become what the NIC gets, which knows some operations under other names.
 func operands(op hw.MatchOp, operand, compare *[operandBytes]byte) {
@@ -140,8 +146,8 @@ func operands(op hw.MatchOp, operand, compare *[operandBytes]byte) {
 }
 
 // atomic writes the command. One that fetches and is to be flushed has a put of no bytes behind it, which the peer's
-// NIC performs later: its own flush says nothing of the element. False: no room. The memory of places is mapped. The
-// caller has the lock.
+// NIC performs later: its own flush says nothing of the element. False: no room. The memory of places is mapped if it
+// needs that. The caller has the lock.
 func (t *matchTx) atomic(a *access, o *atomicOp, d *atomicType, operand, compare *[operandBytes]byte,
 	context uint64) bool {
 	s, n := t.begin(receiverPlaces)
@@ -151,14 +157,20 @@ func (t *matchTx) atomic(a *access, o *atomicOp, d *atomicType, operand, compare
 	}
 	c := nic.Atomic{Op: o.code, Condition: o.condition, Type: d.code, Fetch: a.get}
 	t.address(&c.Transfer, a, n)
-	c.Local = t.injected(n, operand[:min(d.bytes, operandBytes)])
 	if a.get {
-		c.Result = t.places.at(int(n)*nic.MaxInline+resultAt, d.bytes)
+		c.Result = t.places.at(int(n)*placeBytes+resultAt, d.bytes)
 	}
 	if c.Op == wire.AmoCswap || c.Op == wire.AmoAxor {
 		c.Compare, c.CompareHigh = binary.NativeEndian.Uint64(compare[:8]), binary.NativeEndian.Uint64(compare[8:])
 	}
-	t.q.Atomic(&c)
+	if a.at.Own {
+		c.Operand, c.OperandHigh = binary.NativeEndian.Uint64(operand[:8]), binary.NativeEndian.Uint64(operand[8:])
+		t.inlineState(a, n, c.Result.LAC)
+		t.q.AtomicInline(&c)
+	} else {
+		c.Local = t.injected(n, operand[:min(d.bytes, operandBytes)])
+		t.q.Atomic(&c)
+	}
 	t.commit(s, sentAtomic, context)
 	s.own, s.awaited, s.fetched = a.at.Own, 1, 0
 	if a.get {
@@ -167,6 +179,7 @@ func (t *matchTx) atomic(a *access, o *atomicOp, d *atomicType, operand, compare
 	if flush {
 		put := nic.Transfer{Message: c.Message, Offset: c.Offset, Initiator: c.Initiator, EQ: c.EQ, Flush: true}
 		t.q.Put(&put)
+		s.last = t.q.Slot()
 		s.awaited++
 	}
 	return true
@@ -186,7 +199,7 @@ func (t *matchTx) performed(n, code uint32) {
 // fetchedBy is what an operation has fetched.
 func (t *matchTx) fetchedBy(n uint32) (b [operandBytes]byte) {
 	if k := int(t.slots[n].fetched); k != 0 {
-		off := int(n)*nic.MaxInline + resultAt
+		off := int(n)*placeBytes + resultAt
 		copy(b[:k], t.places.memory[off:off+k])
 	}
 	return b

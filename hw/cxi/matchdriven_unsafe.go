@@ -108,24 +108,27 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	data := p.Kind&hot.MatchData != 0
 	at, ok := regionOf(p.Tag, p.Data, data)
 	performs := p.Kind&hot.MatchAtomic != 0
-	a := access{at: at, get: p.Kind&hot.MatchRead != 0, delivered: p.Kind&hot.MatchDelivered != 0}
-	a.more = p.Kind&(hot.MatchOrdered|hot.MatchEvents) != 0 || performs && a.delivered
+	a := access{at: at, get: p.Kind&hot.MatchRead != 0, delivered: p.Kind&hot.MatchDelivered != 0, data: data}
+	a.more = p.Kind&(hot.MatchOrdered|hot.MatchEvents) != 0 || performs
 	to, known := t.m.find(hw.MatchAddress(p.Peer), a.index())
 	if a.to = to; !ok || !known || !t.lock.try() {
 		return hot.PathGo
 	}
 	said := uintptr(hot.PathGo)
 	switch {
-	case (performs || p.Buf != 0) && t.places.md == nil: // it is mapped the first time
+	case t.places.md == nil && (performs && a.placed() || !performs && p.Buf != 0 && !a.inline(int(p.Length))):
+		// what places have is mapped the first time
 	case data && !t.writes.admits(hw.MatchAddress(p.Peer)):
 	case performs:
 		said = t.performPath(&a, p)
 	default:
 		said = hot.PathFull // there are events to come
-		c := nic.Transfer{Local: nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}}
+		c := nic.Transfer{}
 		var inject []byte
 		if p.Buf != 0 {
 			inject = seam.Bytes(p.Buf, p.Length)
+		} else {
+			c.Local = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}
 		}
 		if data {
 			c.HeaderData = p.Immediate

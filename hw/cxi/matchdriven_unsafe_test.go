@@ -230,17 +230,24 @@ func TestMatchDrivenMemory(t *testing.T) {
 		sum := hot.MatchPost{Tag: key, Kind: hot.MatchAtomic,
 			Op: uint32(hw.MatchSum) | uint32(hw.MatchUint8)<<hot.MatchTypeShift}
 		if key == exposed[0] {
-			post("an injected write before the memory of places is mapped", write, 8, true, hot.PathGo)
-			if err := a.transfer(hw.MatchTransfer{To: b.self, Key: key, Inject: []byte{1}}); err != nil {
+			post("a write with its command before the memory of places is mapped", write, 8, true, hot.PathSent)
+			ends("a write with its command")
+			post("an injected write to a shared list", hot.MatchPost{Tag: 1000, Kind: hot.MatchWrite}, 8, true,
+				hot.PathGo)
+			fetch := sum
+			fetch.Kind |= hot.MatchRead
+			post("an operation that fetches, likewise", fetch, 1, true, hot.PathGo)
+			if _, err := a.perform(hw.MatchAtomic{To: b.self, Key: key, Op: hw.MatchSum, Type: hw.MatchUint8,
+				Fetch: true}); err != nil {
 				t.Fatal(err)
 			}
 			a.clear()
 		}
-		for k, n := range []int{0, 1, 192, 193, 20000} {
+		for k, n := range []int{0, 1, 192, 193, 224, 225, 20000} {
 			for _, more := range []uint32{0, hot.MatchDelivered, hot.MatchOrdered, hot.MatchEvents} {
 				fillBytes(a.b[:n], uint64(k)+key)
 				write.Kind = hot.MatchWrite | more
-				post("a write", write, n, n > 0 && n <= 192, hot.PathSent)
+				post("a write", write, n, n > 0 && n <= 224, hot.PathSent)
 				ends("a write")
 				want := bytes.Clone(a.b[:n])
 				if !bytes.Equal(b.b[64:64+n], want) {

@@ -163,9 +163,9 @@ func TestMatchMemoryRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := m.PostTransfer(&hw.MatchTransfer{To: a.self, Inject: make([]byte, 193)}); !errors.Is(err,
+	if err := m.PostTransfer(&hw.MatchTransfer{To: a.self, Inject: make([]byte, 225)}); !errors.Is(err,
 		hw.ErrTooLong) {
-		t.Errorf("193 bytes are injected: %v", err)
+		t.Errorf("225 bytes are injected: %v", err)
 	}
 	b.withdraw(id, 7)
 	b.expose(9, hw.RemoteRead) // Close finds both kinds
@@ -182,10 +182,10 @@ func TestMatchMemoryInjected(t *testing.T) {
 		b.expose(key, hw.RemoteWrite)
 		a.clear()
 		clear(b.b)
-		want, buf := make([]byte, size), make([]byte, 192)
+		want, buf := make([]byte, size), make([]byte, placeBytes)
 		posts := 0
-		for off := 0; off+192 <= size; off += 192 {
-			n := 1 + posts%192
+		for off := 0; off+placeBytes <= size; off += placeBytes {
+			n := 1 + posts%placeBytes
 			fillBytes(buf[:n], uint64(off)+key)
 			copy(want[off:], buf[:n])
 			p := hw.MatchTransfer{To: b.self, Key: key, Offset: uint64(off), Inject: buf[:n],

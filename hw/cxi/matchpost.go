@@ -85,6 +85,9 @@ func (t *matchTx) emitEager(s *sent, n uint32) (kind sentKind, ok bool) {
 		kind, s.id, msg.MatchBits = sentMatched, id, o.says.BitsMatched(id)
 	}
 	if o.inline > 0 {
+		if !t.messages {
+			t.state()
+		}
 		t.q.Inline(&msg, nil, t.inline(n)[:o.inline])
 	} else {
 		t.q.Put(&nic.Transfer{Message: msg, Local: o.memory, Initiator: t.m.self, EQ: t.events.number})

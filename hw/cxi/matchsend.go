@@ -45,6 +45,8 @@ type sent struct {
 	tries      uint8     // of that: how often it was refused
 	awaited    uint8     // of sentAtomic: answers that are to come
 	fetched    uint8     // of sentAtomic: bytes that it fetches
+	first      uint32    // slot of its command, as [nic.Event.Slot] names it
+	last       uint32    // of the last one, if it has two
 	doubtful   bool      // its event may have been dropped (overrun.go)
 	out        outgoing
 }
@@ -72,6 +74,7 @@ const (
 	sourceNone = iota
 	sourceAsked
 	sourceReady
+	sourceRefused // of a list for restricted gets: there is none
 )
 
 // receiverPlaces are places that messages leave to the receiver's side: senders wait for its commands.
@@ -101,14 +104,14 @@ type matchTx struct {
 	// holder, and by C.
 	unrung flag
 
-	// stays says that a command stays in the queue as long as an event of its may come. Constant.
-	stays bool
+	// messages says that the queue's state is that of messages.
+	messages bool
 	// doubtUntil is when what is doubtful ends, zero: nothing is.
 	doubtUntil time.Time
 
 	slots   []sent
 	free    []uint32 // places; its capacity is their number
-	inlines []byte   // copies of inline messages, of MaxInline bytes for each place
+	inlines []byte   // copies of inline messages, of nic.MaxInline bytes for each place
 
 	posted    uint64 // messages
 	full      map[hw.MatchAddress]*fullPeer
@@ -117,7 +120,7 @@ type matchTx struct {
 	controls  []control
 
 	writes         dataWrites
-	places         pinned // memory of what transfers inject, of MaxInline bytes for each place
+	places         pinned // memory of what transfers inject, of placeBytes for each place
 	ended, spare   []hw.MatchEvent
 	answers, taken []answer
 	// anyEnded says that ended or answers is not empty. Written under the lock, read by the lease holder.
@@ -136,7 +139,6 @@ func (t *matchTx) open() (err error) {
 	}
 	all := t.commandSlots() * (n + receiverPlaces + 2)
 	slots := min(max(all, 256), wire.LimitCmdqCount/4)
-	t.stays = all <= slots
 	if t.cq, err = d.lni.NewTransmitQueue(slots, d.profile, t.events.eq); err != nil {
 		t.cq = nil
 		return limit(err)
@@ -165,6 +167,7 @@ func (t *matchTx) close() error {
 // state writes what inline messages have in common.
 func (t *matchTx) state() {
 	t.q.SetState(&nic.State{Initiator: t.m.self, Index: proto.IndexMessages, EQ: t.events.number})
+	t.messages = true
 }
 
 // ring has the NIC take what was posted.
@@ -206,6 +209,8 @@ func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
 	t.free = t.free[:len(t.free)-1]
 	s.kind, s.context, s.seen, s.code, s.acked = kind, context, 0, wire.RcOk, false
 	s.data, s.tries = false, 0
+	s.first = t.q.Slot()
+	s.last = s.first
 }
 
 // giveID gives back the id of a message.
@@ -288,6 +293,10 @@ func (t *matchTx) rendezvous(s *sent, n uint32) error {
 	if ready, err := t.admit(o.memory.LAC); !ready {
 		return err
 	}
+	protocol, known := t.protocol(o.memory.LAC)
+	if !known {
+		return hw.ErrNoResource
+	}
 	ids := &t.m.shared.untagged
 	if o.says.Tagged {
 		ids = &t.m.shared.tagged
@@ -297,7 +306,7 @@ func (t *matchTx) rendezvous(s *sent, n uint32) error {
 		return hw.ErrNoResource
 	}
 	s.id = id
-	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC}
+	r := proto.Rendezvous{ID: id, LAC: o.memory.LAC, Protocol: protocol}
 	m := nic.Message{To: o.at, MatchBits: r.Bits(o.says), HeaderData: o.data, UserPtr: t.cookie(n)}
 	put := nic.Transfer{Message: m, Offset: o.memory.IOVA, Local: o.memory, Initiator: t.m.self}
 	put.EQ = t.events.number
@@ -387,6 +396,12 @@ func (t *matchTx) event(e nic.Event) {
 	case wire.EventLink:
 		if lac := uint32(e.BufferID()); lac < proto.LACs {
 			t.m.admitted(lac, e.Code())
+		} else {
+			t.m.restrictedBy(e)
+		}
+	case wire.EventStateChange:
+		if !t.m.restrictedBy(e) {
+			t.unknownOf(e)
 		}
 	case wire.EventCommandFailure:
 		t.refusedCommand(e)

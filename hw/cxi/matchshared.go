@@ -29,6 +29,7 @@ type txShared struct {
 	// sources are the entries of address contexts, sourceNone and so on. Changed by posts (compare-and-swap) and the
 	// lease holder, read by posts.
 	sources          [proto.LACs]atomic.Uint32
+	restricted       [proto.LACs]restrictedList // for receivers that get by restricted gets
 	matches          sharedNumbers
 	untagged, tagged sharedNumbers // rendezvous
 	// ended says that ended or answers of a stripe is not empty. Set behind them, cleared by the lease holder before it
@@ -207,10 +208,11 @@ func (t *matchTx) admit(lac uint32) (ready bool, err error) {
 	return false, hw.ErrNoResource
 }
 
-// notAdmitted takes in that the NIC has refused the command for an address context: the next message tries again.
+// notAdmitted takes in that the NIC has refused a command for an address context: the next message tries again.
 func (s *txShared) notAdmitted() {
 	for lac := range s.sources {
 		s.sources[lac].CompareAndSwap(sourceAsked, sourceNone)
+		s.restricted[lac].state.CompareAndSwap(sourceAsked, sourceNone)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 // MatchAttr is what an interface with this configuration matches, before it is open.
 func (c MatchConfig) MatchAttr() hw.MatchAttr {
 	c = c.withDefaults()
-	return hw.MatchAttr{TagMask: proto.TagMask, MaxMessage: maxMatched, MaxInject: nic.MaxInline, Receives: c.Receives,
-		Sends: c.Sends, MaxMinFree: maxMinFree, ChoosesKeys: true}
+	return hw.MatchAttr{TagMask: proto.TagMask, MaxMessage: maxMatched, MaxInject: nic.MaxInline, MaxWrite: placeBytes,
+		Receives: c.Receives, Sends: c.Sends, MaxMinFree: maxMinFree, ChoosesKeys: true}
 }
 
 // MatchNameBytes is the length of the name of a matched endpoint.

@@ -5,8 +5,8 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 )
 
-// Commands of the transmit queue that the NIC refuses. It says where in the queue the command lies, which has in it
-// what its event would carry. What it is of ends with an error, and all else goes on.
+// Commands of the transmit queue that the NIC refuses. It says where in the queue the command lies, and each place
+// knows where its own does. What the command is of ends with an error, and all else goes on.
 
 // commandSlots is the most slots of 64 bytes that a command takes: 256 bytes, and in more than one network a change of
 // the profile and padding before it.
@@ -22,20 +22,39 @@ func (t *matchTx) refusedCommand(e nic.Event) {
 	err := errCommand(e.Code())
 	t.m.i.logf("%v", err)
 	t.m.rx.flow.counts.refused.Add(1)
-	cookie, ok := t.q.Refused(e.Slot(), e.Command())
-	if !ok || !t.stays || !t.current(cookie) { // of the state or profile of the commands behind it, or not known
+	n, ok := t.placeOf(&e)
+	if !ok { // it is of the state or profile of the commands behind it, or not known
+		t.q.NoState()
 		t.state()
 		t.q.NoProfile()
 		t.failAll(err)
 		return
 	}
-	n := uint32(cookie) & placeMask
 	switch t.slots[n].kind {
 	case sentControl, sentAsking, sentNotice: // it goes again
 		t.acknowledged(n, wire.RcEntryNotFound, wire.ListPriority)
 	default:
 		t.abandon(n, err)
 	}
+}
+
+// placeOf is the place whose command the NIC refuses. False: there is none, or several, as the queue has been written
+// anew since one's command was taken, and which it is is not known.
+func (t *matchTx) placeOf(e *nic.Event) (n uint32, ok bool) {
+	if !nic.Ends(e.Command()) {
+		return 0, false
+	}
+	for k := range t.slots {
+		s := &t.slots[k]
+		if s.kind == sentNone || s.kind == sentDropped || s.first != e.Slot() && s.last != e.Slot() {
+			continue
+		}
+		if ok {
+			return 0, false
+		}
+		n, ok = uint32(k), true
+	}
+	return n, ok
 }
 
 // current reports whether a cookie is of what a place has now.

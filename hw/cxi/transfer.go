@@ -15,7 +15,7 @@ import (
 // checkTransfer judges a read or write.
 func checkTransfer(p *hw.MatchTransfer) error {
 	switch n := len(p.Inject); {
-	case n > nic.MaxInline:
+	case n > placeBytes:
 		return fmt.Errorf("cxi: injected write of %d bytes: %w", n, hw.ErrTooLong)
 	case n > 0 && (p.Get || p.Local.Len > 0), p.Get && p.HasData:
 		return fmt.Errorf("cxi: a read that injects or has data, or a write that injects and has memory: %w",
@@ -51,6 +51,20 @@ type access struct {
 	get       bool // it reads, or fetches
 	more      bool // a restricted command does not do: it is ordered, say
 	delivered bool // it ends only when the peer's processors see it
+	data      bool // it is a write with data
+}
+
+// restricted reports whether it goes in no order with others.
+func (a *access) restricted() bool { return a.at.Own && !a.at.Events && !a.more }
+
+// inline reports whether it is a write of n bytes that go with the command: into a list without matching, as those
+// commands have no match bits.
+func (a *access) inline(n int) bool {
+	most := nic.MaxInline
+	if a.restricted() {
+		most = nic.MaxInlineRestricted
+	}
+	return a.at.Own && !a.get && !a.data && n <= most
 }
 
 // index is the peer's index to which it goes.
@@ -65,7 +79,19 @@ func (a *access) index() uint32 {
 func (t *matchTx) address(c *nic.Transfer, a *access, n uint32) {
 	c.To, c.MatchBits, c.UserPtr = a.to, a.at.MatchBits, t.cookie(n)
 	c.Offset, c.Initiator, c.EQ = a.at.Offset, t.m.self, t.events.number
-	c.Restricted, c.Flush = a.at.Own && !a.at.Events && !a.more, a.delivered && !a.get
+	c.Restricted, c.Flush = a.restricted(), a.delivered && !a.get
+}
+
+// inlineState writes the state of an inline access from a place, which may have something fetched into an address
+// context. The sender is in it where an event may name it to the owner of the region.
+func (t *matchTx) inlineState(a *access, n, lac uint32) {
+	t.messages = false
+	s := nic.State{Index: a.index(), EQ: t.events.number, UserPtr: t.cookie(n), ResultLAC: lac,
+		Restricted: a.restricted(), Flush: a.delivered && !a.get}
+	if a.at.Events {
+		s.Initiator = t.m.self
+	}
+	t.q.SetState(&s)
 }
 
 // PostTransfer posts a read or write of a region of a peer's.
@@ -77,7 +103,7 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	if err != nil {
 		return err
 	}
-	a := access{at: at, get: p.Get, more: p.Ordered || p.Events, delivered: p.Delivered}
+	a := access{at: at, get: p.Get, more: p.Ordered || p.Events, delivered: p.Delivered, data: p.HasData}
 	if a.to, err = m.at(p.To, a.index()); err != nil {
 		return err
 	}
@@ -94,7 +120,7 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	if p.HasData && !t.writes.admit(p) {
 		return hw.ErrNoResource
 	}
-	if len(p.Inject) > 0 {
+	if len(p.Inject) > 0 && !a.inline(len(p.Inject)) {
 		if err := t.mapPlaces(); err != nil {
 			return err
 		}
@@ -114,19 +140,24 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 }
 
 // transfer writes the command of a read or write, which has its memory or something to inject. nil: no room. The memory
-// of places is mapped if something is injected. The caller has the lock.
+// of places is mapped if something is injected that does not go with the command. The caller has the lock.
 func (t *matchTx) transfer(a *access, c *nic.Transfer, inject []byte, context uint64) (*sent, uint32) {
 	s, n := t.begin(receiverPlaces)
 	if s == nil {
 		return nil, 0
 	}
-	t.address(c, a, n)
-	if len(inject) > 0 {
-		c.Local = t.injected(n, inject)
-	}
-	if a.get {
+	switch {
+	case c.Local.Len == 0 && a.inline(len(inject)):
+		t.inlineState(a, n, 0)
+		t.q.PutInline(&a.to, a.at.Offset, inject)
+	case a.get:
+		t.address(c, a, n)
 		t.q.Get(c)
-	} else {
+	default:
+		t.address(c, a, n)
+		if len(inject) > 0 {
+			c.Local = t.injected(n, inject)
+		}
 		t.q.Put(c)
 	}
 	t.commit(s, sentTransfer, context)
@@ -134,12 +165,16 @@ func (t *matchTx) transfer(a *access, c *nic.Transfer, inject []byte, context ui
 	return s, n
 }
 
+// placeBytes is what each place has of that memory: room for what the longest inline write has, which goes to another
+// list than those that take such writes.
+const placeBytes = nic.MaxInlineRestricted
+
 // mapPlaces maps the memory of all places, the first time. The caller has the lock.
 func (t *matchTx) mapPlaces() error {
 	if t.places.md != nil {
 		return nil
 	}
-	p, err := t.m.i.d.newPinned(len(t.slots)*nic.MaxInline, libcxi.MapRead|libcxi.MapWrite)
+	p, err := t.m.i.d.newPinned(len(t.slots)*placeBytes, libcxi.MapRead|libcxi.MapWrite)
 	if err == nil {
 		t.places = p
 	}
@@ -149,8 +184,8 @@ func (t *matchTx) mapPlaces() error {
 // injected copies what is written by the command in a place, of which the memory is mapped. The NIC reads it until the
 // place is free again. The caller has the lock.
 func (t *matchTx) injected(place uint32, b []byte) nic.Memory {
-	off := int(place) * nic.MaxInline
-	copy(t.places.memory[off:off+nic.MaxInline], b)
+	off := int(place) * placeBytes
+	copy(t.places.memory[off:off+placeBytes], b)
 	return t.places.at(off, len(b))
 }
 

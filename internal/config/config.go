@@ -131,6 +131,7 @@ type Config struct {
 	CXIEvents         int           // of arrivals
 	CXIEager          int           // bytes of the longest message that is sent at once
 	CXIFirst          int           // bytes of a longer one that are
+	CXIRendezvous     string        // how receivers get long messages: default or alt_read
 	MPIAlltoall       Tri           // all-to-all operations of MPI programs; read by mpi/settings.c
 	MPIMinSize        int           // bytes, likewise
 	PeerTimeout       time.Duration // of peers on other hosts

@@ -357,6 +357,10 @@ var table = []Var{
 	sizeVar("cxi_rdzv_eager_size", "bytes", "2048", 1, 1<<20,
 		func(c *Config) *int { return &c.CXIFirst },
 		"Bytes of a longer message that are sent at once, at most FI_WEFT_CXI_RDZV_THRESHOLD."),
+	choiceVar("cxi_rdzv_proto", "default", []string{"default", "alt_read"},
+		func(c *Config) *string { return &c.CXIRendezvous },
+		"How the receiver of a longer message gets its data where its NIC does not do that by itself: in order, or "+
+			"with alt_read by restricted gets, which may be faster. Peers need not have the same."),
 	triVar("mpi_alltoall", "auto",
 		func(c *Config) *Tri { return &c.MPIAlltoall },
 		"Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks are on several hosts, yes for all, no for none. The same at all ranks."),

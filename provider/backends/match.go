@@ -49,6 +49,7 @@ func matchConfig(c *config.Config, pid, receives, sends int) *cxi.MatchConfig {
 		PID: pid, Receives: receives, Sends: max(sends, 8), Events: c.CXIEvents, Buffers: c.CXIOverflows,
 		BufferBytes: c.CXIOverflow, Eager: c.CXIEager, First: c.CXIFirst, Mode: matchModes[c.CXIMatch],
 		Requests: c.CXIRequests, RequestBytes: c.CXIRequest, Unexpected: c.CXIUnexpected,
+		Restricted: c.CXIRendezvous == "alt_read",
 	}
 }
 

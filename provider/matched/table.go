@@ -52,7 +52,8 @@ func (e *Endpoint) way(k kind, n uint64) way {
 	switch {
 	case n == 0 || k == kindDiscard:
 		return wayNone
-	case k == kindAtomic, k == kindFetch, leaves && n <= uint64(e.attr.MaxInject):
+	case k == kindAtomic, k == kindFetch, leaves && n <= uint64(e.attr.MaxInject),
+		k == kindWrite && n <= uint64(e.attr.MaxWrite):
 		return wayInline
 	case leaves && n <= copyBytes && e.copies.memory != nil:
 		return wayCopied

@@ -11,6 +11,23 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
+// TestWay: writes go with their commands up to what the device takes of them, which may be more than a message.
+func TestWay(t *testing.T) {
+	e := &Endpoint{attr: hw.MatchAttr{MaxInject: 192, MaxWrite: 224}}
+	for _, c := range []struct {
+		kind kind
+		n    uint64
+		want way
+	}{
+		{kindWrite, 0, wayNone}, {kindWrite, 224, wayInline}, {kindWrite, 225, wayMapped}, {kindSend, 192, wayInline},
+		{kindSend, 193, wayMapped}, {kindRead, 8, wayMapped}, {kindFetch, 16, wayInline}, {kindReceive, 8, wayMapped},
+	} {
+		if got := e.way(c.kind, c.n); got != c.want {
+			t.Errorf("kind %d, %d bytes: %d, not %d", c.kind, c.n, got, c.want)
+		}
+	}
+}
+
 // TestStripes: a table has the places that it is to have, in a power of two of stripes, of which each gives out all.
 func TestStripes(t *testing.T) {
 	for _, c := range []struct{ places, asked, stripes int }{

@@ -79,6 +79,7 @@ static void advance(struct cmdq *q, unsigned int slots)
 		q->rd = LIMIT_CMDQ_FIRST;
 	__atomic_store_n((uint16_t *)q->ring, (uint16_t)q->rd, __ATOMIC_RELEASE);
 	counts.pointers++;
+	counts.ring_bytes += (uint64_t)slots * SLOT;
 }
 
 /* step performs the command at the read pointer, or the two that share its slot. */
@@ -86,12 +87,14 @@ static void step(struct cmdq *q)
 {
 	uint8_t cmd[256];
 	unsigned int slots, end = q->wr > q->rd ? q->wr : q->pub.size, at = q->rd;
-	uint8_t rc = RC_OK;
+	uint8_t rc = RC_OK, second;
 
 	memcpy(cmd, q->ring + (size_t)at * SLOT, SLOT);
 	if (get(cmd, COMMAND_SIZE) == CMD_SIZE_B32) {
-		for (unsigned int half = 0; half < SLOT && rc == RC_OK; half += 32)
-			rc = get(cmd + half, COMMAND_SIZE) == CMD_SIZE_B32 ? perform(q, cmd + half, 32) : RC_CMD_ALIGN_ERROR;
+		rc = perform(q, cmd, 32);
+		second = get(cmd + 32, COMMAND_SIZE) == CMD_SIZE_B32 ? perform(q, cmd + 32, 32) : RC_CMD_ALIGN_ERROR;
+		if (second != RC_OK)
+			event_failure(q, at, cmd[32], second);
 		slots = 1;
 	} else {
 		slots = 1u << (get(cmd, COMMAND_SIZE) - 1);

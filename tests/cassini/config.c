@@ -32,6 +32,7 @@ static const struct { const char *name; size_t at; } names[] = {
 static const struct { const char *name; size_t at; } counter_names[] = {
 	COUNTER(commands), COUNTER(bytes), COUNTER(doorbells), COUNTER(cstates), COUNTER(pointers), COUNTER(events),
 	COUNTER(dropped), COUNTER(packets), COUNTER(restricted), COUNTER(flushes), COUNTER(success), COUNTER(plec),
+	COUNTER(rings), COUNTER(ring_bytes),
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -107,6 +107,7 @@ static void rung(enum door kind, void *object, unsigned int offset, uint64_t val
 	struct evq *q = object;
 
 	counts.doorbells++;
+	counts.rings += kind == DOOR_CMDQ;
 	if (kind == DOOR_CMDQ && !offset) {
 		cmdq_ring(object, value);
 	} else if (kind == DOOR_EQ && !offset) {

@@ -121,11 +121,20 @@ static void from_match(struct operation *op, const uint8_t *cmd)
 	op->user_ptr = get(cmd, DMA_USER_PTR);
 }
 
-/* inline_atomic reads the operands of both forms. */
+/* is_short reports whether the short form holds an operation: one operand of a word, and no result. */
+static bool is_short(const struct operation *op, unsigned int amo, unsigned int type)
+{
+	return op->rq.op == OP_ATOMIC && amo != AMO_CSWAP && amo != AMO_AXOR && type != AMO_TYPE_C64;
+}
+
+/* inline_atomic reads the operands of both forms, of which the command's length says which it is. */
 static uint8_t inline_atomic(struct operation *op, const struct cmdq *q, const uint8_t *cmd, unsigned int bytes)
 {
+	if (get(cmd, INLINE_HEAD_LENGTH) != bytes || bytes > INLINE_ATOMIC_BYTES)
+		return RC_CMD_INVALID_ARG;
 	if (bytes == 32) {
-		if (op->rq.op != OP_ATOMIC)
+		if (!is_short(op, (unsigned int)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_OP),
+			    (unsigned int)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE)))
 			return RC_CMD_INVALID_ARG;
 		op->rq.amo = (uint8_t)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_OP);
 		op->rq.amo_type = (uint8_t)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE);
@@ -146,12 +155,13 @@ static uint8_t inline_atomic(struct operation *op, const struct cmdq *q, const u
 	return op->rq.length ? RC_OK : RC_AMO_INVALID_OP;
 }
 
-/* inline_data takes the data behind a head. */
+/* inline_data takes the data behind a head: less where it is to keep an order. */
 static uint8_t inline_data(struct operation *op, const uint8_t *cmd, unsigned int bytes, unsigned int head)
 {
 	unsigned int length = (unsigned int)get(cmd, INLINE_HEAD_LENGTH);
 
-	if (length < head || length > bytes || length - head > sizeof op->data)
+	if (length < head || length > bytes ||
+	    length - head > (op->rq.restricted ? LIMIT_INLINE_RESTRICTED : LIMIT_INLINE_UNRESTRICTED))
 		return RC_CMD_INVALID_ARG;
 	op->rq.length = length - head;
 	op->inlined = true;

@@ -19,14 +19,18 @@ export CASSINI="mode=stepped fabric=-1" FI_LOG_LEVEL=error LD_LIBRARY_PATH="$wor
 weft=(env FI_PROVIDER_PATH="$PWD/build/lib" FI_WEFT_CXI=native "$work/calls" weft)
 cxi=(env LD_PRELOAD="$work/libcassini-sysfs.so" CASSINI_SYSFS="$work/sys" "$work/calls" cxi)
 
-# Four processes, a round of each in turn. Bash keeps one coprocess at a time, so they have pipes by name.
+# Six processes, a round of each in turn: weft with one transmit queue and with eight as well. Bash keeps one coprocess
+# at a time, so they have pipes by name.
 declare -A to from
-for kind in weft-safe cxi-safe weft-domain cxi-domain; do
+for kind in weft-safe cxi-safe weft-domain cxi-domain weft-one weft-eight; do
 	mkfifo "$work/$kind.in" "$work/$kind.out"
-	provider=${kind%-*}
-	command=("${weft[@]}")
-	[ "$provider" = weft ] || command=("${cxi[@]}")
-	"${command[@]}" "${kind#*-}" <"$work/$kind.in" >"$work/$kind.out" 2>>"$work/log" &
+	case $kind in
+	cxi-*) command=("${cxi[@]}" "${kind#*-}") ;;
+	weft-one) command=(env FI_WEFT_TX_STRIPES=1 "${weft[@]}" safe) ;;
+	weft-eight) command=(env FI_WEFT_TX_STRIPES=8 "${weft[@]}" safe) ;;
+	*) command=("${weft[@]}" "${kind#*-}") ;;
+	esac
+	"${command[@]}" <"$work/$kind.in" >"$work/$kind.out" 2>>"$work/log" &
 	exec {in}>"$work/$kind.in" {out}<"$work/$kind.out"
 	to[$kind]=$in from[$kind]=$out
 done
@@ -95,6 +99,13 @@ behind() {
 	echo "| --- | --- | --- | --- |"
 	times "sends of 8 bytes by two threads together, times those of one" safe 2 safe 8
 	times "receives read by two threads together, times those of one" safe 6 safe 9
+	for n in one eight; do
+		file=$work/weft-$n
+		echo "| receives read by two threads, times those of one; transmit queues: $n |" \
+			"$(divided "$(quartile "$file" 6)" "$(quartile "$file" 9)") | | |"
+	done
+	echo "| \`fi_cq_read\` that finds nothing with eight transmit queues, times that with one |" \
+		"$(divided "$(quartile "$work/weft-eight" 7)" "$(quartile "$work/weft-one" 7)") | | |"
 	times "\`FI_THREAD_SAFE\` by \`FI_THREAD_DOMAIN\`, sends of 8 bytes" safe 2 domain 2
 	both "commands for a receive" 10
 	both "read pointers that the NIC stores, for a receive" 12
@@ -108,6 +119,11 @@ behind() {
 	few_weft=$(FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2 "${weft[@]}" memory 2>>"$work/log")
 	few_cxi=$(FI_CXI_OFLOW_BUF_SIZE=65536 FI_CXI_OFLOW_BUF_MIN_POSTED=2 "${cxi[@]}" memory 2>>"$work/log")
 	one "the same with two overflow buffers of 64 KiB" "$few_weft" "$few_cxi"
+	few_weft=$(FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2 FI_WEFT_CXI_DEFAULT_CQ_SIZE=64 \
+		"${weft[@]}" memory 2>>"$work/log")
+	few_cxi=$(FI_CXI_OFLOW_BUF_SIZE=65536 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_DEFAULT_CQ_SIZE=64 \
+		"${cxi[@]}" memory 2>>"$work/log")
+	one "the same with room for 64 events of arrivals" "$few_weft" "$few_cxi"
 	echo
 	model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1) load=$(cut -d' ' -f1 /proc/loadavg)
 	echo "\`tests/cxi/calls.sh PREFIX\`, $("${GO:-go}" env GOVERSION), $(nproc) processors, $model, load $load,"

@@ -45,6 +45,9 @@ between() {
 between "hw/cxi and prov/cxi" "" "$weft" "$vendor"
 between "hw/cxi and prov/cxi, restricted rendezvous, data got by software" "get=0" "$weft" \
 	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
+between "hw/cxi of restricted rendezvous and prov/cxi, data got by software, shuffled events" "get=0 shuffle=1" \
+	"$weft restricted" "$vendor"
+between "hw/cxi of restricted rendezvous and prov/cxi" "" "$weft restricted" "$vendor"
 between "hw/cxi and prov/cxi, data got by software, shuffled events" "get=0 shuffle=1" "$weft" "$vendor"
 between "hw/cxi and prov/cxi, a NIC of the second generation, shuffled events" "version=2 shuffle=1" "$weft" "$vendor"
 between "in one process: prov/cxi and weft's provider" "" one "env $theirs $ours $work/peer cxi weft"
@@ -63,6 +66,8 @@ between "hw/cxi and itself" "" "$weft" "$weft"
 between "weft's provider and prov/cxi" "" "$native" "$vendor"
 between "weft's provider and prov/cxi, restricted rendezvous, shuffled events" "get=0 shuffle=1" "$native" \
 	"env FI_CXI_RDZV_PROTO=alt_read $vendor"
+between "weft's provider of restricted rendezvous and prov/cxi" "get=0" "env FI_WEFT_CXI_RDZV_PROTO=alt_read $native" \
+	"$vendor"
 between "weft's provider and itself, shuffled events" "shuffle=1" "$native" "$native"
 
 # Messages of 64 MiB, and rendezvous from all address contexts, by both protocols.

@@ -4,125 +4,7 @@
  * queues and what events it took, with what is known of each call without looking at them: arguments, addresses as the
  * NIC has them, numbers of queues. tests/cxi/vectors.sh builds and runs it; hw/cxi/internal/nic compares.
  */
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <rdma/fabric.h>
-#include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
-#include <rdma/fi_tagged.h>
-
-#include "../cassini/abi.h"
-#include "../cassini/cassini.h"
-
-/* must fails the program where a call of libfabric fails. */
-#define must(call) must_be((long)(call), #call)
-
-static void must_be(long rc, const char *call)
-{
-	if (rc >= 0)
-		return;
-	fprintf(stderr, "%s: %ld\n", call, rc);
-	exit(1);
-}
-
-/* What the provider gets from the library. */
-static struct { uint64_t va, len, iova, lac; } maps[256];
-static unsigned int map_count;
-
-static void *next(const char *name)
-{
-	void *f = dlsym(RTLD_NEXT, name);
-
-	if (!f)
-		abort();
-	return f;
-}
-
-/* These stand in front of the library's functions, and note what they give. */
-int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, struct md_hints *hints, struct md **md)
-{
-	int (*real)(struct cxil_lni *, void *, size_t, uint32_t, struct md_hints *, struct md **) = next("cxil_map");
-	int rc = real(lni, va, len, flags, hints, md);
-
-	if (!rc && map_count < 256) {
-		maps[map_count].va = (*md)->va;
-		maps[map_count].len = (*md)->len;
-		maps[map_count].iova = (*md)->iova;
-		maps[map_count++].lac = (*md)->lac;
-	}
-	return rc;
-}
-
-int cxil_alloc_cmdq(struct cxil_lni *lni, struct eq *eq, const struct cq_opts *opts, struct cq **cmdq)
-{
-	int (*real)(struct cxil_lni *, struct eq *, const struct cq_opts *, struct cq **) = next("cxil_alloc_cmdq");
-	int rc = real(lni, eq, opts, cmdq);
-
-	if (!rc)
-		printf("queue %u eq %u\n", (*cmdq)->idx, eq ? eq->eqn : 0);
-	return rc;
-}
-
-int cxil_map_pte(struct cxil_pte *pte, struct cxil_domain *domain, unsigned int offset, bool multicast, struct cxil_pte_map **map)
-{
-	int (*real)(struct cxil_pte *, struct cxil_domain *, unsigned int, bool, struct cxil_pte_map **) = next("cxil_map_pte");
-
-	printf("ptlte %u index %u\n", pte->ptn, offset);
-	return real(pte, domain, offset, multicast, map);
-}
-
-static void print_record(void *context, int kind, unsigned int number, const void *bytes, size_t n)
-{
-	const unsigned char *b = bytes;
-
-	(void)context;
-	printf("%s %u ", kind == 'c' ? "command" : "event", number);
-	for (size_t i = 0; i < n; i++)
-		printf("%02x", b[i]);
-	printf("\n");
-}
-
-/* memory prints where n bytes at p are for the NIC. */
-static void memory(const char *name, const void *p, size_t n)
-{
-	uint64_t va = (uint64_t)p;
-
-	for (unsigned int i = map_count; i-- > 0;)
-		if (va >= maps[i].va && va + n <= maps[i].va + maps[i].len) {
-			printf("%s.iova %#lx\n%s.lac %lu\n", name, maps[i].iova + (va - maps[i].va), name, maps[i].lac);
-			return;
-		}
-	fprintf(stderr, "%s is not mapped\n", name);
-	exit(1);
-}
-
-static void begin(const char *name)
-{
-	cassini_set("record", 0);
-	cassini_record(print_record, NULL);
-	printf("\ncall %s\n", name);
-	cassini_set("record", 1);
-}
-
-static void value(const char *name, uint64_t v)
-{
-	printf("%s %#lx\n", name, v);
-}
-
-static void payload(const unsigned char *b, size_t n)
-{
-	printf("payload ");
-	for (size_t i = 0; i < n; i++)
-		printf("%02x", b[i]);
-	printf("\n");
-}
+#include "vectors.h"
 
 static struct fid_cq *cq;
 
@@ -262,6 +144,14 @@ static void rendezvous(const char *name, int tagged)
 	memory("target", sink, LONGER);
 }
 
+/* ended waits for the end of what has no completion. */
+static void ended(void)
+{
+	for (int i = 0; i < 100; i++)
+		fi_cq_read(cq, NULL, 0);
+	completed(0);
+}
+
 /* unexpected finds a message before its receive is there, and waits for the match. */
 static void unexpected(void)
 {
@@ -288,6 +178,22 @@ static void unexpected(void)
 	value("tag", TAG);
 	must(fi_trecv(ep, to, 64, NULL, self, TAG, 0, context + 2));
 	completed(2);
+}
+
+/* many receives several messages by one receive. */
+static void many(void)
+{
+	struct iovec iov = { to, 2048 };
+	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = context };
+	size_t least = 600;
+
+	must(fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least));
+	begin("fi_recvmsg with FI_MULTI_RECV");
+	must(fi_recvmsg(ep, &m, FI_MULTI_RECV));
+	completed(0);
+	value("length", 2048);
+	value("least", least);
+	memory("local", to, 2048);
 }
 
 static void onesided(void)
@@ -371,6 +277,13 @@ static void described(struct fid_mr *mr, int pid, size_t n, uint64_t offset)
 	value("offset", offset);
 }
 
+/* ended_at is completed, and described. */
+static void ended_at(int completions, struct fid_mr *mr, int pid, size_t n, uint64_t offset)
+{
+	completed(completions);
+	described(mr, pid, n, offset);
+}
+
 /* written writes, flushed or not, and reads a region. */
 static void written(struct fid_mr *mr, int pid, const char *by)
 {
@@ -383,20 +296,17 @@ static void written(struct fid_mr *mr, int pid, const char *by)
 	snprintf(name, sizeof name, "fi_write by %s", by);
 	begin(name);
 	must(fi_write(ep, from, 1000, NULL, self, 256, fi_mr_key(mr), context));
-	completed(1);
-	described(mr, pid, 1000, 256);
+	ended_at(1, mr, pid, 1000, 256);
 	memory("local", from, 1000);
 	snprintf(name, sizeof name, "fi_writemsg with FI_DELIVERY_COMPLETE by %s", by);
 	begin(name);
 	must(fi_writemsg(ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
-	completed(1);
-	described(mr, pid, 1000, 256);
+	ended_at(1, mr, pid, 1000, 256);
 	memory("local", from, 1000);
 	snprintf(name, sizeof name, "fi_read by %s", by);
 	begin(name);
 	must(fi_read(ep, from, 1000, NULL, self, 256, fi_mr_key(mr), context));
-	completed(1);
-	described(mr, pid, 1000, 256);
+	ended_at(1, mr, pid, 1000, 256);
 	memory("local", from, 1000);
 }
 
@@ -409,17 +319,64 @@ static void small(struct fid_mr *mr, int pid, const char *by)
 	snprintf(name, sizeof name, "fi_inject_write by %s", by);
 	begin(name);
 	must(fi_inject_write(ep, from, 100, self, 512, fi_mr_key(mr)));
-	for (int i = 0; i < 100; i++)
-		fi_cq_read(cq, NULL, 0);
-	completed(0);
+	ended();
 	described(mr, pid, 100, 512);
 	payload(from, 100);
 	snprintf(name, sizeof name, "fi_fetch_atomic by %s", by);
 	begin(name);
 	must(fi_fetch_atomic(ep, &operand, 1, NULL, &result, NULL, self, 64, fi_mr_key(mr), FI_UINT64, FI_SUM, context));
-	completed(1);
-	described(mr, pid, 8, 64);
+	ended_at(1, mr, pid, 8, 64);
 	value("operand", operand);
+	memory("result", &result, 8);
+}
+
+/* inlined writes, and changes elements, by commands that have the data in them, in each of their sizes. */
+static void inlined(struct fid_mr *mr, int pid)
+{
+	static uint64_t operand[2] = { 0x0102030405060708, 0x1112131415161718 }, compare[2] = { 0xff00, 0 }, result[2];
+	struct iovec iov = { from, 24 };
+	struct fi_rma_iov remote = { 512, 24, fi_mr_key(mr) };
+	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = self, .rma_iov = &remote, .rma_iov_count = 1,
+		.context = context };
+	struct fi_ioc element = { operand, 1 };
+	struct fi_rma_ioc there = { 64, 1, fi_mr_key(mr) };
+	struct fi_msg_atomic a = { .msg_iov = &element, .iov_count = 1, .addr = self, .rma_iov = &there, .rma_iov_count = 1,
+		.datatype = FI_UINT64, .op = FI_SUM, .context = context };
+
+	begin("fi_write of 224 bytes by a key of its own");
+	must(fi_write(ep, from, 224, NULL, self, 512, fi_mr_key(mr), context));
+	ended_at(1, mr, pid, 224, 512);
+	payload(from, 224);
+
+	begin("fi_writemsg of 24 bytes with FI_DELIVERY_COMPLETE by a key of its own");
+	must(fi_writemsg(ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	ended_at(1, mr, pid, 24, 512);
+	payload(from, 24);
+
+	begin("fi_inject_atomic by a key of its own");
+	must(fi_inject_atomic(ep, operand, 1, self, 64, fi_mr_key(mr), FI_UINT32, FI_BOR));
+	ended();
+	described(mr, pid, 4, 64);
+	value("operand", (uint32_t)operand[0]);
+
+	begin("fi_atomic of a complex number by a key of its own");
+	must(fi_atomic(ep, operand, 1, NULL, self, 128, fi_mr_key(mr), FI_DOUBLE_COMPLEX, FI_SUM, context));
+	ended_at(1, mr, pid, 16, 128);
+	value("operand", operand[0]);
+	value("operand.high", operand[1]);
+
+	begin("fi_compare_atomic with FI_MSWAP by a key of its own");
+	must(fi_compare_atomic(ep, operand, 1, NULL, compare, NULL, result, NULL, self, 64, fi_mr_key(mr), FI_UINT64,
+		FI_MSWAP, context));
+	ended_at(1, mr, pid, 8, 64);
+	value("operand", operand[0] & compare[0]);
+	value("compare", compare[0]);
+	memory("result", result, 8);
+
+	begin("fi_atomicmsg with FI_DELIVERY_COMPLETE by a key of its own");
+	must(fi_atomicmsg(ep, &a, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	ended_at(1, mr, pid, 8, 64);
+	value("operand", operand[0]);
 }
 
 /* keys are those with an index of their own, and those that an endpoint chooses. */
@@ -431,6 +388,7 @@ static void keys(void)
 
 	written(mr, 91, "a key of its own");
 	small(mr, 91, "a key of its own");
+	inlined(mr, 91);
 	open_endpoint("fi_enable with FI_MR_PROV_KEY", "92", FI_MR_PROV_KEY, FI_RMA_EVENT);
 	mr = region(to, LONG, 0, 0, NULL);
 	written(mr, 92, "a kept key");
@@ -442,16 +400,93 @@ static void keys(void)
 	written(mr, 92, "a chosen key that shares an index");
 }
 
-int main(void)
+/* with_data writes to a region with data. */
+static void with_data(void)
+{
+	struct fid_mr *mr = region(to, LONG, 0, FI_RMA_EVENT, NULL);
+
+	begin("fi_writedata (writedata)");
+	must(fi_writedata(ep, from, 1000, NULL, 0x1122334455667788, self, 256, fi_mr_key(mr), context));
+	ended_at(2, mr, 91, 1000, 256);
+	value("data", 0x1122334455667788);
+	memory("local", from, 1000);
+}
+
+/* restricted sends a long message of which software gets the rest by restricted gets. */
+static void restricted(void)
+{
+	rendezvous("fi_tsend of 100000 bytes (alt_read)", 1);
+}
+
+/* overflow sends more messages than there is room for, and receives them. */
+static void overflow(void)
+{
+	enum { COUNT = 12, SIZE = 16000 };
+	static unsigned char in[SIZE], out[SIZE];
+	struct fi_cq_tagged_entry e;
+	int done = 0;
+
+	begin("messages without room (flow)");
+	for (int i = 0; i < COUNT; i++)
+		must(fi_tsend(ep, out, SIZE, NULL, self, TAG + (uint64_t)i, context));
+	for (int i = 0; i < 1000; i++)
+		done += fi_cq_read(cq, &e, 1) == 1;
+	for (int i = 0; i < COUNT; i++)
+		must(fi_trecv(ep, in, SIZE, NULL, self, TAG + (uint64_t)i, 0, context));
+	while (done < 2 * COUNT) {
+		long rc = fi_cq_read(cq, &e, 1);
+
+		if (rc != -FI_EAGAIN)
+			must(rc);
+		done += rc == 1;
+	}
+	completed(0);
+	value("tag", TAG);
+	value("length", SIZE);
+}
+
+/* by_software sends a message that software matches. */
+static void by_software(void)
+{
+	must(fi_trecv(ep, to, 100, NULL, self, TAG, 0, context));
+	begin("fi_tinject of 8 bytes (software)");
+	must(fi_tinject(ep, from, 8, self, TAG));
+	completed(1);
+	value("tag", TAG);
+	value("length", 8);
+	payload(from, 8);
+}
+
+/* settings are calls of endpoints that settings of the environment's make others (vectors.sh). */
+static const struct {
+	const char *name, *enable;
+	void (*calls)(void);
+	int mode;
+	uint64_t caps;
+} settings[] = {
+	{ "alt_read", "fi_enable (alt_read)", restricted, 0, 0 },
+	{ "flow", "fi_enable (flow)", overflow, 0, 0 },
+	{ "software", "fi_enable (software)", by_software, 0, 0 },
+	{ "writedata", "fi_enable (writedata)", with_data, FI_MR_PROV_KEY, FI_RMA_EVENT },
+};
+
+int main(int argc, char **argv)
 {
 	for (int i = 0; i < LONG; i++)
 		from[i] = (unsigned char)(i * 7 + 1);
+	for (size_t i = 0; argc > 1 && i < sizeof settings / sizeof *settings; i++)
+		if (!strcmp(argv[1], settings[i].name)) {
+			open_endpoint(settings[i].enable, "91", settings[i].mode, settings[i].caps);
+			settings[i].calls();
+			return 0;
+		}
 	open_endpoint("fi_enable", "91", 0, 0); /* the number is the PID */
 	messages();
 	rendezvous("fi_tsend of 100000 bytes", 1);
 	rendezvous("fi_send of 100000 bytes", 0);
 	unexpected();
 	onesided();
+	many();
 	keys();
 	return 0;
 }

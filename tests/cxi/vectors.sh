@@ -20,4 +20,13 @@ flags="-O2 -g -std=gnu11 -D_GNU_SOURCE"
 sh tests/cassini/sysfs/tree.sh "$work/sys" 2
 echo "# Written by tests/cxi/vectors.sh on $(date -u +%F): calls of libfabric's CXI provider, what is known of them, and what they put"
 echo "# into its queues (command QUEUE BYTES) and took (event QUEUE BYTES)."
-CASSINI="nid=74565" CASSINI_SYSFS="$work/sys" LD_LIBRARY_PATH="$work:$prefix/lib" LD_PRELOAD="$work/sysfs.so" timeout 60 "$work/vectors"
+# calls MODEL NAME ASSIGNMENT...: the calls of NAME, with settings of the model and of the provider
+calls() {
+	env "${@:3}" CASSINI="nid=74565 $1" CASSINI_SYSFS="$work/sys" LD_LIBRARY_PATH="$work:$prefix/lib" \
+		LD_PRELOAD="$work/sysfs.so" timeout 60 "$work/vectors" "$2"
+}
+calls "" hardware
+calls get=0 alt_read FI_CXI_RDZV_PROTO=alt_read
+calls "" flow FI_CXI_OFLOW_BUF_SIZE=40000 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_OFLOW_BUF_MAX_CACHED=2
+calls "" writedata FI_CXI_ENABLE_WRITEDATA=1
+calls "" software FI_CXI_RX_MATCH_MODE=software

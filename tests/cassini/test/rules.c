@@ -270,6 +270,64 @@ static void refusals(void)
 	rig_close(&r);
 }
 
+/* Inline commands have no more data than they may, atomic operations the form that holds them, and of two commands in a
+ * slot each is refused alone. */
+static void inlines(void)
+{
+	static const struct {
+		int op, size;
+		unsigned int length, amo, type, restricted, rc;
+	} cases[] = {
+		{ OP_PUT, CMD_SIZE_B256, INLINE_HEAD_BYTES + 192, 0, 0, 0, RC_ENTRY_NOT_FOUND },
+		{ OP_PUT, CMD_SIZE_B256, INLINE_HEAD_BYTES + 193, 0, 0, 0, RC_CMD_INVALID_ARG },
+		{ OP_PUT, CMD_SIZE_B256, INLINE_HEAD_BYTES + 224, 0, 0, 1, RC_ENTRY_NOT_FOUND },
+		{ OP_PUT, CMD_SIZE_B256, INLINE_HEAD_BYTES + 225, 0, 0, 1, RC_CMD_INVALID_ARG },
+		{ OP_PUT, CMD_SIZE_B64, INLINE_HEAD_BYTES + 49, 0, 0, 0, RC_CMD_INVALID_ARG },
+		{ OP_PUT, CMD_SIZE_B64, INLINE_HEAD_BYTES - 1, 0, 0, 0, RC_CMD_INVALID_ARG },
+		{ OP_ATOMIC, CMD_SIZE_B32, 32, AMO_SUM, AMO_TYPE_U64, 0, RC_ENTRY_NOT_FOUND },
+		{ OP_ATOMIC, CMD_SIZE_B32, 31, AMO_SUM, AMO_TYPE_U64, 0, RC_CMD_INVALID_ARG },
+		{ OP_ATOMIC, CMD_SIZE_B32, 32, AMO_SUM, AMO_TYPE_C64, 0, RC_CMD_INVALID_ARG },
+		{ OP_ATOMIC, CMD_SIZE_B32, 32, AMO_CSWAP, AMO_TYPE_U64, 0, RC_CMD_INVALID_ARG },
+		{ OP_FETCHING_ATOMIC, CMD_SIZE_B32, 32, AMO_SUM, AMO_TYPE_U64, 0, RC_CMD_INVALID_ARG },
+		{ OP_FETCHING_ATOMIC, CMD_SIZE_B64, 32, AMO_SUM, AMO_TYPE_U64, 0, RC_CMD_INVALID_ARG },
+	};
+	uint8_t c[256], s[CSTATE_BYTES], e[64];
+	struct rig r;
+
+	rig_open(&r, plain, 16 * PAGE);
+	for (unsigned int i = 0; i < sizeof cases / sizeof *cases; i++) {
+		memset(s, 0, sizeof s);
+		put(s, COMMAND_OPCODE, OP_CSTATE);
+		put(s, CSTATE_LENGTH, sizeof s);
+		put(s, CSTATE_EVENT_SEND_DISABLE, 1);
+		put(s, CSTATE_RESTRICTED, cases[i].restricted);
+		put(s, CSTATE_EQ, r.eq->eqn);
+		memset(c, 0, sizeof c);
+		put(c, COMMAND_OPCODE, (uint64_t)cases[i].op);
+		put(c, COMMAND_SIZE, (uint64_t)cases[i].size);
+		put(c, INLINE_HEAD_LENGTH, cases[i].length);
+		put(c, INLINE_HEAD_DFA, r.dev->info.nid << 12 | r.domain->pid);
+		if (cases[i].size == CMD_SIZE_B32) {
+			put(c + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_OP, cases[i].amo);
+			put(c + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE, cases[i].type);
+		} else if (cases[i].op != OP_PUT) {
+			put(c, INLINE_ATOMIC_ATOMIC_OP, cases[i].amo);
+			put(c, INLINE_ATOMIC_ATOMIC_TYPE, cases[i].type);
+		}
+		emit(r.tx, s, sizeof s);
+		emit(r.tx, c, 32u << cases[i].size);
+		ring(r.tx);
+		if (cases[i].rc == RC_CMD_INVALID_ARG) {
+			is(&r, e, EVENT_COMMAND_FAILURE, 16, RC_CMD_INVALID_ARG);
+			CHECK(get(e, EVENT_COMMAND_FAILURE_FAIL_COMMAND) == c[0]);
+			continue;
+		}
+		is(&r, e, EVENT_PUT, 64, cases[i].rc);
+		is(&r, e, EVENT_ACK, 16, cases[i].rc);
+	}
+	rig_close(&r);
+}
+
 /* With flow control an append that finds no room fails all behind it, until one says that the sequence begins again. */
 static void sequence(void)
 {
@@ -295,5 +353,5 @@ static void sequence(void)
 const struct test rule_tests[] = {
 	{ "links", links }, { "rendezvous", rendezvous }, { "software_managed", software_managed }, { "refusals",
 	refusals },
-	{ "sequence", sequence }, {},
+	{ "sequence", sequence }, { "inlines", inlines }, {},
 };

@@ -22,7 +22,8 @@
 //	drain MS                                         a line for each end, and "end" when there is none for so long
 //
 // "interop peer" is such a side over hw/cxi, "interop small" one with little room for what has no receive; with
-// "software" or "hybrid" behind it software matches, with hybrid after two unexpected messages. And
+// "software" or "hybrid" behind it software matches, with hybrid after two unexpected messages, with "restricted" its
+// peers get long messages by restricted gets. And
 // tests/cxi/vendor.c one over a libfabric provider; "interop A B" runs them, "interop little A B" those that have
 // little room. "interop keys A B" runs the tests of memory alone. INTEROP_KEYS=chosen has the endpoints of all of them
 // choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well. "interop kill N A B" kills
@@ -51,7 +52,7 @@ func run(args []string) error {
 	var c cxi.MatchConfig
 	if len(args) == 2 {
 		c.Mode = map[string]cxi.MatchMode{"software": cxi.MatchSoftware, "hybrid": cxi.MatchHybrid}[args[1]]
-		c.Unexpected = 2
+		c.Unexpected, c.Restricted = 2, args[1] == "restricted"
 	}
 	switch {
 	case len(args) > 0 && args[0] == "peer":

@@ -1,13 +1,6 @@
 package nic
 
-import (
-	"encoding/binary"
-
-	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
-)
-
-// MaxInline is the most payload of an inline message, in bytes.
-const MaxInline = wire.LimitInlineUnrestricted
+import "github.com/weft-fabric/weft/hw/cxi/internal/wire"
 
 // command is the first byte of a command.
 func command(kind, size, opcode uint64) uint64 {
@@ -37,27 +30,6 @@ func AnyID() uint32 { return MatchID(wire.LimitRankAny, wire.LimitPidAny, maxPID
 // maxPIDBits is the most bits that a PID has.
 const maxPIDBits = 9
 
-// State is what the inline commands of a queue have in common.
-type State struct {
-	Initiator uint32 // MatchID of this side
-	Index     uint32 // to which they go
-	EQ        uint32
-}
-
-// SetState writes the state of the inline commands behind it. False: no room.
-func (q *Queue) SetState(s *State) bool {
-	w := q.begin(wire.CmdSizeB32)
-	if w == nil {
-		return false
-	}
-	w[0] = command(wire.CmdTypeInline, wire.CmdSizeB32, wire.OpCstate) | wire.CstateSize<<wire.CstateLengthShift | 1<<wire.CstateEventSendDisableShift |
-		uint64(s.Initiator)<<wire.CstateInitiatorShift
-	w[1] = uint64(s.Index & wire.CstateIndexExtMask)
-	w[2] = 0
-	w[3] = uint64(s.EQ) << wire.CstateEqShift
-	return true
-}
-
 // beginTo is begin of a command to an address, behind one that changes the profile if it has another.
 func (q *Queue) beginTo(to *Address, size uint32) *[32]uint64 {
 	if to.Profile != q.profile {
@@ -79,32 +51,6 @@ type Message struct {
 	MatchBits  uint64
 	HeaderData uint64
 	UserPtr    uint64 // in the event
-}
-
-// Inline writes a message of head and payload, together 1 to MaxInline bytes. False: no room.
-func (q *Queue) Inline(m *Message, head, payload []byte) bool {
-	n := wire.InlineMessageSize + len(head) + len(payload)
-	size := uint32(wire.CmdSizeB64)
-	switch {
-	case n > 128:
-		size = wire.CmdSizeB256
-	case n > 64:
-		size = wire.CmdSizeB128
-	}
-	w := q.beginTo(&m.To, size)
-	if w == nil {
-		return false
-	}
-	w[0] = command(wire.CmdTypeInline, uint64(size), wire.OpSmallMessage) | uint64(n)<<wire.InlineMessageLengthShift |
-		m.To.dfa()<<wire.InlineMessageDfaShift
-	w[1], w[2], w[3] = m.MatchBits, m.HeaderData, m.UserPtr
-	if len(head) == 0 && len(payload) == 8 {
-		w[4] = binary.NativeEndian.Uint64(payload)
-		return true
-	}
-	to := bytesOf(w)[wire.InlineMessageSize:]
-	copy(to[copy(to, head):], payload)
-	return true
 }
 
 // Memory is a piece of this side's memory, as the NIC sees it.
@@ -170,7 +116,7 @@ func (q *Queue) transfer(t *Transfer, opcode uint64) bool {
 	return true
 }
 
-// Atomic is an operation on a word: its operand is in Local.
+// Atomic is an operation on an element: its operand is in Local, or of an inline command in Operand.
 type Atomic struct {
 	Transfer
 	Op     uint64 // wire.AmoSum, …
@@ -179,6 +125,8 @@ type Atomic struct {
 	Result Memory
 	// Compare and CompareHigh are the words of the other operand, of wire.AmoCswap and wire.AmoAxor.
 	Compare, CompareHigh uint64
+	// Operand and OperandHigh are the words of the operand, with zeros behind its bytes.
+	Operand, OperandHigh uint64
 	Condition            uint64 // of wire.AmoCswap: wire.CswapEq, …
 }
 

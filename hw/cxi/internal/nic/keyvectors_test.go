@@ -1,8 +1,6 @@
 package nic
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"slices"
 
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
@@ -19,8 +17,28 @@ func keyTests() map[string]func(c *vectorCase) {
 		tests["fi_read by "+by] = func(c *vectorCase) { c.keyed(true, false) }
 	}
 	for _, by := range []string{"a key of its own", "a kept key"} {
-		tests["fi_inject_write by "+by] = func(c *vectorCase) { c.smallWrite() }
-		tests["fi_fetch_atomic by "+by] = func(c *vectorCase) { c.smallAtomic() }
+		tests["fi_inject_write by "+by] = func(c *vectorCase) { c.smallWrite(false, true) }
+		tests["fi_fetch_atomic by "+by] = func(c *vectorCase) {
+			c.smallAtomic(Atomic{Op: wire.AmoSum, Type: wire.AmoTypeU64, Fetch: true}, State{})
+		}
+	}
+	for call, compare := range map[string]func(c *vectorCase){
+		"fi_write of 224 bytes":                             func(c *vectorCase) { c.smallWrite(false, false) },
+		"fi_writemsg of 24 bytes with FI_DELIVERY_COMPLETE": func(c *vectorCase) { c.smallWrite(true, false) },
+		"fi_inject_atomic": func(c *vectorCase) {
+			c.smallAtomic(Atomic{Op: wire.AmoBor, Type: wire.AmoTypeU32}, State{Quiet: true})
+		},
+		"fi_atomic of a complex number": func(c *vectorCase) {
+			c.smallAtomic(Atomic{Op: wire.AmoSum, Type: wire.AmoTypeC64}, State{})
+		},
+		"fi_compare_atomic with FI_MSWAP": func(c *vectorCase) {
+			c.smallAtomic(Atomic{Op: wire.AmoAxor, Type: wire.AmoTypeU64, Fetch: true}, State{})
+		},
+		"fi_atomicmsg with FI_DELIVERY_COMPLETE": func(c *vectorCase) {
+			c.smallAtomic(Atomic{Op: wire.AmoSum, Type: wire.AmoTypeU64}, State{Flush: true})
+		},
+	} {
+		tests[call+" by a key of its own"] = compare
 	}
 	return tests
 }
@@ -69,41 +87,49 @@ func (c *vectorCase) keyed(read, flush bool) {
 	c.answered(kind, t.UserPtr)
 }
 
-// inline is the last command of a call, which has the operand or payload in it, behind the state that it needs.
-func (c *vectorCase) inline(read bool) []byte {
+// inline is the state of a call's inline command, which its first command writes, and where that goes.
+func (c *vectorCase) inline(read bool) (s State, to Address, offset uint64) {
 	c.Helper()
 	r, to, offset := c.region(read)
 	if len(c.commands) != 2 || !r.Own {
 		c.Fatalf("%d commands", len(c.commands))
 	}
-	state, b := c.commands[0], c.commands[1]
-	if state[0]>>wire.CommandOpcodeShift != wire.OpCstate ||
-		uint32(state[8]&wire.CstateIndexExtMask) != to.Index&wire.CstateIndexExtMask ||
-		!read && state[3]&4 == 0 { // a write is restricted
-		c.Errorf("the state is % x", state)
-	}
-	if got := uint64(binary.LittleEndian.Uint32(b[4:])); got != to.dfa() {
-		c.Errorf("to %#x, not %#x", got, to.dfa())
-	}
-	if got := binary.LittleEndian.Uint64(b[8:]) & (1<<56 - 1); got != offset {
-		c.Errorf("at offset %#x, not %#x", got, offset)
-	}
-	return b
+	s = State{Index: to.Index, UserPtr: c.userPtr(0, wire.CstateUserPtrWord)}
+	s.EQ = uint32(c.userPtr(0, wire.CstateEqWord) >> wire.CstateEqShift)
+	return s, to, offset
 }
 
-// smallWrite reads a write with its payload in the command, which this backend takes from memory.
-func (c *vectorCase) smallWrite() {
-	b := c.inline(false)
-	if string(b[16:16+len(c.payload)]) != string(c.payload) {
-		c.Errorf("the payload is %s", hex.EncodeToString(b[16:]))
+// inlined compares both commands of a call, the second of which write writes, and reads its event unless it has none.
+func (c *vectorCase) inlined(s State, kind uint32, write func(q *Queue) bool) {
+	c.Helper()
+	c.same(0, func(q *Queue) bool { return q.SetState(&s) })
+	want := c.commands[1]
+	c.commands[1] = want[:want[1]] // what lies behind was there before
+	c.same(1, write)
+	if !s.Quiet {
+		c.answered(kind, s.UserPtr)
+	} else if c.event != len(c.events) {
+		c.Errorf("%d events", len(c.events))
 	}
 }
 
-// smallAtomic reads an operation with its operand in the command, likewise.
-func (c *vectorCase) smallAtomic() {
-	b := c.inline(true)
-	if uint64(b[24]&15) != wire.AmoSum || uint64(b[25]&15) != wire.AmoTypeU64 ||
-		binary.LittleEndian.Uint64(b[32:]) != c.values["operand"] {
-		c.Errorf("the operation is % x", b)
+// smallWrite compares a write with its payload in the command.
+func (c *vectorCase) smallWrite(flush, quiet bool) {
+	s, to, offset := c.inline(false)
+	s.Restricted, s.Flush, s.Quiet = true, flush, quiet
+	c.inlined(s, wire.EventAck, func(q *Queue) bool { return q.PutInline(&to, offset, c.payload) })
+}
+
+// smallAtomic compares an operation with its operand in the command.
+func (c *vectorCase) smallAtomic(a Atomic, s State) {
+	at, to, offset := c.inline(a.Fetch)
+	s.Index, s.EQ, s.UserPtr = at.Index, at.EQ, at.UserPtr
+	a.To, a.Offset = to, offset
+	a.Operand, a.OperandHigh, a.Compare = c.values["operand"], c.values["operand.high"], c.values["compare"]
+	kind := uint32(wire.EventAck)
+	if a.Fetch {
+		kind, a.Result = wire.EventReply, c.memory("result")
+		s.ResultLAC = a.Result.LAC
 	}
+	c.inlined(s, kind, func(q *Queue) bool { return q.AtomicInline(&a) })
 }

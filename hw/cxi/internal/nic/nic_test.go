@@ -55,6 +55,26 @@ func TestCommands(t *testing.T) {
 	}{
 		{"state", func(q *Queue) bool { return q.SetState(&State{Initiator: 0x33800007, Index: 8, EQ: 0x234}) },
 			"a0 20 08 00 07 00 80 33 08 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 34 02"},
+		{"state of what is fetched", func(q *Queue) bool {
+			return q.SetState(&State{Index: 33, EQ: 1, UserPtr: 0x0102030405060708, ResultLAC: 5, Restricted: true,
+				Flush: true, Quiet: true})
+		}, "a0 20 1d 14 00 00 00 00 01 00 00 00 00 00 00 00 08 07 06 05 04 03 02 01 00 00 00 00 00 00 01 00"},
+		{"inline put of nothing", func(q *Queue) bool { return q.PutInline(&to, 0x5000, nil) },
+			"10 10 00 00" + dfa + "00 50 00 00 00 00 00 00"},
+		{"inline put", func(q *Queue) bool { return q.PutInline(&to, 0x5000, []byte{0xf1, 0xf2}) },
+			"10 12 00 00" + dfa + "00 50 00 00 00 00 00 00 f1 f2"},
+		{"inline put of 48 bytes", func(q *Queue) bool { return q.PutInline(&to, 0, make([]byte, 48)) },
+			"14 40 00 00" + dfa},
+		{"inline put of 49 bytes", func(q *Queue) bool { return q.PutInline(&to, 0, make([]byte, 49)) },
+			"18 41 00 00" + dfa},
+		{"short atomic", func(q *Queue) bool {
+			return q.AtomicInline(&Atomic{Transfer: transfer, Op: wire.AmoSum, Type: wire.AmoTypeI32, Operand: 0x42})
+		}, "40 20 00 00" + dfa + "00 50 00 00 00 00 00 00 02 04 00 00 00 00 00 00 42 00 00 00 00 00 00 00"},
+		{"inline swap", func(q *Queue) bool {
+			return q.AtomicInline(&Atomic{Transfer: transfer, Op: wire.AmoCswap, Type: wire.AmoTypeU64,
+				Condition: wire.CswapNe, Operand: 0x42, OperandHigh: 0x43, Compare: 0x44, CompareHigh: 0x45})
+		}, "44 40 00 00" + dfa + "00 50 00 00 00 00 00 00 00 00 00 00 00 00 00 00 0b 07 01 00 00 00 00 00" +
+			"42 00 00 00 00 00 00 00 43 00 00 00 00 00 00 00 44 00 00 00 00 00 00 00 45 00 00 00 00 00 00 00"},
 		{"message", func(q *Queue) bool { return q.Inline(&m, []byte{0xf1}, []byte{0xf2, 0xf3}) },
 			"74 23 00 00" + dfa + tail + "f1 f2 f3"},
 		{"message of 8 bytes", func(q *Queue) bool { return q.Inline(&m, nil, []byte{1, 2, 3, 4, 5, 6, 7, 8}) },
@@ -308,23 +328,29 @@ func TestOverrun(t *testing.T) {
 	}
 }
 
-// TestRefused: what a refused command's event would carry is found where the command lies, as long as it is that one.
-func TestRefused(t *testing.T) {
+// TestSlot: a command is where a refused one's event would say, behind padding, and ends with an event or does not.
+func TestSlot(t *testing.T) {
 	r := newRing(512)
-	m := Message{UserPtr: 0x0102030405060708}
-	transfer := Transfer{Message: m}
+	transfer := Transfer{}
 	for _, c := range []struct {
 		name  string
 		write func() bool
-		found bool
+		ends  bool
 	}{
 		{"put", func() bool { return r.q.Put(&transfer) }, true},
 		{"get", func() bool { return r.q.Get(&transfer) }, true},
 		{"rendezvous", func() bool { return r.q.PutRendezvous(&transfer, 1, 2) }, true},
 		{"atomic", func() bool { return r.q.Atomic(&Atomic{Transfer: transfer}) }, true},
-		{"8 bytes", func() bool { return r.q.Inline(&m, nil, make([]byte, 8)) }, true},
-		{"192 bytes", func() bool { return r.q.Inline(&m, nil, make([]byte, 192)) }, true},
+		{"8 bytes", func() bool { return r.q.Inline(&transfer.Message, nil, make([]byte, 8)) }, true},
+		{"192 bytes", func() bool { return r.q.Inline(&transfer.Message, nil, make([]byte, 192)) }, true},
+		{"put of 224 bytes", func() bool { return r.q.PutInline(&transfer.To, 0, make([]byte, 224)) }, true},
+		{"short atomic", func() bool { return r.q.AtomicInline(&Atomic{}) }, true},
 		{"state", func() bool { return r.q.SetState(&State{}) }, false},
+		{"profile", func() bool {
+			r.q.beginTo(&Address{Profile: 1}, wire.CmdSizeB32)
+			r.q.last -= 2
+			return true
+		}, false},
 	} {
 		r.q.Ring()
 		from := r.q.wp
@@ -334,18 +360,30 @@ func TestRefused(t *testing.T) {
 		for r.words[from*4]&0xff == 0 { // padding
 			from++
 		}
-		command := r.words[from*4] & 0xff
-		got, ok := r.q.Refused(from/2, command)
-		if ok != c.found || ok && got != m.UserPtr {
-			t.Errorf("%s: %#x, %v", c.name, got, ok)
+		if got := r.q.Slot(); got != from/2 {
+			t.Errorf("%s: in slot %d, not %d", c.name, got, from/2)
 		}
-		if _, ok := r.q.Refused(from/2, command^0x10); ok {
-			t.Errorf("%s: another command is found", c.name)
+		if got := Ends(r.words[from*4] & 0xff); got != c.ends {
+			t.Errorf("%s: an event says how it ends: %v", c.name, got)
 		}
 	}
-	for _, slot := range []uint32{0, 3, 256, 1 << 16} {
-		if _, ok := r.q.Refused(slot, 0x15); ok {
-			t.Errorf("a command is found in slot %d", slot)
+}
+
+// TestState: a state is written once, and again behind another, or where the queue does not know which it has.
+func TestState(t *testing.T) {
+	r := newRing(512)
+	one, other := State{Index: 3, UserPtr: 7}, State{Index: 3, UserPtr: 8}
+	for n, c := range []struct {
+		s      *State
+		forget bool
+		writes uint32
+	}{{&one, false, 1}, {&one, false, 0}, {&other, false, 1}, {&one, false, 1}, {&one, true, 1}, {&one, false, 0}} {
+		if c.forget {
+			r.q.NoState()
+		}
+		from := r.q.wp
+		if !r.q.SetState(c.s) || r.q.wp-from != c.writes {
+			t.Errorf("state %d: %d half slots", n, r.q.wp-from)
 		}
 	}
 }

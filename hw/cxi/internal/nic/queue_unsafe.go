@@ -24,6 +24,8 @@ type Queue struct {
 	rp     uint32 // up to which it had read when that was read
 	// profile is that of the commands to come.
 	profile uint32
+	last    uint32    // where the last command begins
+	state   [4]uint64 // of inline commands ([Queue.SetState]); the first word is 0: none that is known
 	// Bells counts doorbells.
 	Bells uint64
 }
@@ -50,9 +52,9 @@ func (q *Queue) room(n int) bool {
 	return q.free() >= n
 }
 
-// Room reports whether a number of commands of 256 bytes fit, each behind one that changes the profile: 8 half slots
-// and 2, with 7 for padding at most.
-func (q *Queue) Room(commands int) bool { return q.room(17 * commands) }
+// Room reports whether a number of commands of 256 bytes fit, each behind a state and a command that changes the
+// profile: 8 half slots, 1 and 2, with 7 for padding at most.
+func (q *Queue) Room(commands int) bool { return q.room(18 * commands) }
 
 // SetProfile says which communication profile commands have until one to an address with another. A queue that is used
 // under one profile alone needs none: addresses of profile 0 have that with which it was made.
@@ -79,6 +81,7 @@ func (q *Queue) begin(size uint32) *[32]uint64 {
 		q.skip()
 	}
 	p := (*[32]uint64)(q.at(q.wp))
+	q.last = q.wp
 	q.advance(n)
 	return p
 }
@@ -103,24 +106,8 @@ func (q *Queue) LastSlot() uint32 {
 	return q.wp/2 - 1
 }
 
-// Refused returns what the event of a command would carry ([Message.UserPtr]) that was refused, by its slot and first
-// byte ([Event.Slot], [Event.Command]). False: it has none, or another command lies there now. A command stays where it
-// is until as many were written behind it as the queue has room for.
-func (q *Queue) Refused(slot uint32, command uint64) (userPtr uint64, ok bool) {
-	if 2*slot < firstHalf || 2*slot >= q.size {
-		return 0, false
-	}
-	w := (*[8]uint64)(q.at(2 * slot))
-	switch kind := command >> wire.CommandTypeShift & wire.CommandTypeMask; {
-	case w[0]&wire.EventCommandFailureFailCommandMask != command:
-		return 0, false
-	case kind == wire.CmdTypeDma:
-		return w[wire.DmaUserPtrWord], true
-	case kind == wire.CmdTypeInline && command>>wire.CommandOpcodeShift == wire.OpSmallMessage:
-		return w[wire.InlineMessageUserPtrWord], true
-	}
-	return 0, false
-}
+// Slot is where the last command begins: as [Event.Slot] names one that is refused.
+func (q *Queue) Slot() uint32 { return q.last / 2 }
 
 // Waiting reports whether there are commands that the NIC does not know of.
 func (q *Queue) Waiting() bool { return q.wp != q.rung }

@@ -427,16 +427,19 @@ func (c *vectorCase) anonymous(index uint32) Transfer {
 func TestVectors(t *testing.T) {
 	calls := readVectors(t)
 	enable := calls["fi_enable"]
-	keyed := keyTests()
-	delete(calls, "fi_enable with FI_MR_PROV_KEY") // what follows needs nothing of it
-	if len(calls) != len(vectorTests)+len(keyed) || enable == nil {
-		t.Fatalf("%d calls, %d are compared", len(calls), len(vectorTests)+len(keyed))
+	keyed, modes := keyTests(), modeTests()
+	if len(calls) != len(vectorTests)+len(keyed)+len(modes) || enable == nil {
+		t.Fatalf("%d calls, %d are compared", len(calls), len(vectorTests)+len(keyed)+len(modes))
 	}
 	maps.Copy(keyed, vectorTests)
+	maps.Copy(keyed, modes)
 	nid, pid := uint32(enable.values["nid"]), uint32(enable.values["pid"])
 	for name, compare := range keyed {
+		if compare == nil {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
-			v := calls[name]
+			v, enable := calls[name], calls["fi_enable"+setting(name)]
 			if v == nil || len(v.commands) == 0 {
 				t.Fatal("nothing is recorded")
 			}
