@@ -247,6 +247,7 @@ main() {
 			match_peek claim match_peek discard match_peek match_complete \
 			objects_cntr values objects_cntr wait_ objects_cntr wake_ objects_cntr progress objects_cntr errors \
 			source "" cancel pending cancel unknown cancel same_context cancel race cancel prompt native_avkeys "" native_counts "" \
+			native_work "" native_more "" native_regions "" \
 			match "" threads "" objects_eq writ objects_eq sread objects_eq fd objects_eq strerror
 		# Through the runtime: all but the tests that nothing goes through it.
 		FI_WEFT_DIRECT=no native hardware native messages native claims native bad native names native sleep native close \
