@@ -146,8 +146,7 @@ func (m *MR) open() error {
 	return nil
 }
 
-// Key returns the region's key: in a domain of endpoints of the CXI protocol fi.KeyNotAvail before Enable, and of a
-// region that peers do not reach.
+// Key returns the region's key: fi.KeyNotAvail of a matched endpoint's that peers do not reach, or not before Enable.
 func (m *MR) Key() uint64 {
 	m.bindMu.Lock()
 	defer m.bindMu.Unlock()

@@ -132,7 +132,8 @@ static void test_inject(long tagged)
 	close_work();
 }
 
-/* Reads and writes of all lengths and atomic operations, by keys of both kinds; what has no region fails, and counts so. */
+/* Reads and writes of all lengths and atomic operations, by keys of both kinds; what has no region fails, and counts as
+ * that. */
 static void test_memory(long key)
 {
 	static const size_t lens[] = { 0, 8, 193, 5000, LARGE };
