@@ -67,7 +67,7 @@ const smallestStripe = 16
 
 // OpenDomain opens the domain that info, from [GetInfo], describes. Errors:
 // fi.EINVAL for what GetInfo does not return: no domain attributes, the name of
-// another fabric, an authorisation key that is too long, unknown models,
+// another fabric, an authorisation key that is too long or that the device does not admit, unknown models,
 // FI_PROGRESS_AUTO where the configuration allows no threads. Any registration modes may be
 // set: with fi.MRVirtAddr peers name memory by its address, with fi.MRProvKey keys are chosen
 // here, fi.MRBasic is both; others restrict the application only. fi.ENODEV: the configuration asks for PTP, and there
@@ -77,6 +77,9 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		return nil, refuse(log.Domain, fi.ErrnoOf(err), "open domain: %v", err)
 	}
 	auth, err := domainKey(info.Domain)
+	if err == nil && auth != "" && offers.Matched(f.cfg, info) {
+		err = backends.AdmitsDomainKey(f.cfg, info.Domain.Name, auth)
+	}
 	if err != nil {
 		return nil, refuse(log.Domain, fi.EINVAL, "open domain: %v", err)
 	}

@@ -146,11 +146,11 @@ func (m *MR) open() error {
 	return nil
 }
 
-// Key returns the region's key: fi.KeyNotAvail before Enable in a domain of endpoints of the CXI protocol.
+// Key returns the region's key: fi.KeyNotAvail of a matched endpoint's that peers do not reach, or not before Enable.
 func (m *MR) Key() uint64 {
 	m.bindMu.Lock()
 	defer m.bindMu.Unlock()
-	if !m.enabled {
+	if !m.enabled || m.domain.atEndpoints() && !m.region.Remote() {
 		return fi.KeyNotAvail
 	}
 	return m.key

@@ -76,6 +76,17 @@ func admits(s serviceSource, id uint32, vni uint16) error {
 	return nil
 }
 
+// Admits judges whether a service of the NIC is enabled and has a VNI. Errors: hw.ErrPermission, and what keeps the NIC
+// from being opened.
+func (d *Device) Admits(service uint32, vni uint16) error {
+	h, err := libcxi.Open(d.ID)
+	if err != nil {
+		return openError(err, d.Name)
+	}
+	defer h.Close()
+	return admits(h, service, vni)
+}
+
 // bestService is the one that admits this network namespace, else this user, else this group, else everybody. Of
 // several the last one, as for libfabric's own provider.
 func bestService(s serviceSource, device string, asking identity) (best libcxi.Service, err error) {

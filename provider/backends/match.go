@@ -75,7 +75,8 @@ func MatchDevices(c *config.Config) ([]info.MatchDevice, error) {
 				Driver: "cxi_ss1", Address: fmt.Sprintf("%#x", d.NID), MTU: d.MTU, Speed: d.LinkMbps * 1000 * 1000,
 				State: fi.LinkUp, NetworkType: "HPC Ethernet",
 			},
-			Check: func(source []byte) error { _, err := d.ParseSourceName(source); return err },
+			Check:  func(source []byte) error { _, err := d.ParseSourceName(source); return err },
+			Admits: func(key []byte) error { return admitsKey(&d, authkey.Key(key)) },
 		})
 	}
 	if len(devices) == 0 {
@@ -84,18 +85,30 @@ func MatchDevices(c *config.Config) ([]info.MatchDevice, error) {
 	return devices, nil
 }
 
-// matchKeyBytes is the length of an authorisation key of a matched endpoint: service and VNI, as words of 32 and 16
-// bits.
-const matchKeyBytes = 6
+// An authorisation key of a matched endpoint has a service and a VNI, as words of 32 and 16 bits, and perhaps the bytes
+// that C's structure has behind them.
+const (
+	leastMatchKey = 6 // bytes
+	mostMatchKey  = 8
+)
 
-// matchKey are the service and the VNI that an authorisation key names. Errors: fi.EINVAL for one that is too short.
+// matchKey are the service and the VNI that an authorisation key names. Errors: fi.EINVAL for one of another length.
 func matchKey(key authkey.Key) (service uint32, vni uint16, err error) {
 	b := key.Bytes()
-	if len(b) < matchKeyBytes {
-		return 0, 0, fmt.Errorf("authorisation key of %d bytes, want service and VNI in at least %d: %w", len(b),
-			matchKeyBytes, fi.EINVAL)
+	if len(b) < leastMatchKey || len(b) > mostMatchKey {
+		return 0, 0, fmt.Errorf("authorisation key of %d bytes, want service and VNI in %d to %d: %w", len(b),
+			leastMatchKey, mostMatchKey, fi.EINVAL)
 	}
 	return binary.NativeEndian.Uint32(b), binary.NativeEndian.Uint16(b[4:]), nil
+}
+
+// admitsKey judges whether a device has the service of an authorisation key, with its VNI.
+func admitsKey(d *cxi.Device, key authkey.Key) error {
+	service, vni, err := matchKey(key)
+	if err != nil {
+		return err
+	}
+	return d.Admits(service, vni)
 }
 
 // AdmitsMatchKey judges an authorisation key of an address vector: it is of the device's service, which has its VNI.

@@ -61,6 +61,24 @@ type MatchDevice struct {
 	NIC    *fi.NIC
 	// Check judges a source name of the hints. nil: an endpoint may have it.
 	Check func(source []byte) error
+	// Admits judges an authorisation key of the hints. nil: endpoints may have it.
+	Admits func(key []byte) error
+}
+
+// checkKeys refuses authorisation keys that the device does not admit.
+func (d *MatchDevice) checkKeys(i *fi.Info) *refusal {
+	for _, k := range []struct {
+		attr string
+		key  []byte
+	}{{"domain_attr.auth_key", i.Domain.AuthKey}, {"ep_attr.auth_key", i.EP.AuthKey}} {
+		if len(k.key) == 0 {
+			continue
+		}
+		if err := d.Admits(k.key); err != nil {
+			return refuse(k.attr, "%v", err)
+		}
+	}
+	return nil
 }
 
 // Matched reports whether an info is one of a matched endpoint, or of a domain for such endpoints.
@@ -139,6 +157,9 @@ func (q *query) matchedInfo(hints, h *fi.Info, d *MatchDevice, chosen bool) (*fi
 		return nil, r
 	case chosen && i.Caps&(fi.RMA|fi.Atomic) == 0:
 		return nil, refuse("caps", "no capability needs keys")
+	}
+	if r := d.checkKeys(i); r != nil {
+		return nil, r
 	}
 	i.AddrFormat, i.Fabric.Name, i.Domain.Name = matchedFormat, matchedFabric, d.Name
 	i.NIC, i.SrcAddr = d.NIC, slices.Clone(d.Source)

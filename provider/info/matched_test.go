@@ -25,6 +25,12 @@ func matching() *Env {
 					}
 					return nil
 				},
+				Admits: func(key []byte) error {
+					if string(key) != name {
+						return errors.New("no such service")
+					}
+					return nil
+				},
 			})
 		}
 		return list, nil
@@ -191,6 +197,33 @@ func TestMatchedMemory(t *testing.T) {
 		}
 		if e.MaxOrderRAWSize != 0 || e.MaxOrderWARSize != 0 || e.MaxOrderWAWSize != 1<<64-1 {
 			t.Errorf("%s: %+v", name, *e)
+		}
+	}
+}
+
+// TestMatchedKeys: a device is offered if it admits the domain's key and the endpoint's, which the offer has.
+func TestMatchedKeys(t *testing.T) {
+	for name, c := range map[string]struct {
+		domain, ep string
+		want       int
+	}{
+		"none": {"", "", 4}, "the first's": {"cxi0", "", 2}, "an endpoint's": {"", "cxi1", 2},
+		"the same": {"cxi1", "cxi1", 2}, "of both": {"cxi0", "cxi1", 0}, "of neither": {"", "cxi2", 0},
+	} {
+		hints := newHints(func(h *fi.Info) {
+			h.Domain.AuthKey, h.EP.AuthKey = []byte(c.domain), []byte(c.ep)
+			h.Domain.AuthKeySize, h.EP.AuthKeySize = uint64(len(c.domain)), uint64(len(c.ep))
+			h.Domain.MRMode = fi.MREndpoint | fi.MRAllocated | fi.MRProvKey
+			h.Caps = fi.RMA
+		})
+		infos, err := matching().GetInfo(fi.Version(1, 20), "", "", 0, hints, native())
+		if len(infos) != c.want || (err == nil) != (c.want != 0) {
+			t.Errorf("%s: %d infos, %v", name, len(infos), err)
+		}
+		for _, i := range infos {
+			if string(i.Domain.AuthKey) != c.domain || string(i.EP.AuthKey) != c.ep {
+				t.Errorf("%s: keys %q and %q", name, i.Domain.AuthKey, i.EP.AuthKey)
+			}
 		}
 	}
 }

@@ -7,7 +7,7 @@
 #include "common.h"
 
 #define COUNT 400
-#define MARK 0xffffffff00000000ull
+#define MARK 0xfc0000000000ull /* within the 48 bits that tags have at some endpoints */
 #define NONE (-1)
 
 struct recv {

@@ -180,6 +180,8 @@ static void test_readerr_after_fabric(long arg)
 
 	(void)arg;
 	node_open_domain(&n, &(struct node_opts){ .version = FI_VERSION(1, 4) });
+	if (n.info->addr_format == FI_ADDR_CXI)
+		SKIP("each 8 bytes are an address of FI_ADDR_CXI: no insertion fails");
 	eq = open_eq(0, FI_WAIT_NONE, 0);
 	NEED(fi_av_open(n.domain, &attr, &av, NULL) == 0, "address vectors with events");
 	OK(fi_av_bind(av, &eq->fid, 0));

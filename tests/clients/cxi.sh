@@ -246,14 +246,18 @@ main() {
 			levels transmit_complete levels unmatched \
 			match_peek claim match_peek discard match_peek match_complete \
 			objects_cntr values objects_cntr wait_ objects_cntr wake_ objects_cntr progress objects_cntr errors \
-			source "" cancel pending cancel unknown cancel same_context cancel race native_avkeys ""
+			source "" cancel pending cancel unknown cancel same_context cancel race cancel prompt native_avkeys "" native_counts "" \
+			native_work "" native_more "" native_regions "" native_flow "" native_hints "" \
+			match "" threads "" objects_eq writ objects_eq sread objects_eq fd objects_eq strerror
 		# Through the runtime: all but the tests that nothing goes through it.
 		FI_WEFT_DIRECT=no native hardware native messages native claims native bad native names native sleep native close \
 			native symmetric native_keys "" native_rma transfers native_rma atomics native_rma bad native_rma selective \
-			native_rma counters native_rma rights
+			native_rma counters native_rma rights native_work "" native_counts "" native_more "" native_regions "" \
+			native_flow "" native_hints "" threads "" match ""
 		for match in software hybrid; do
 			native $match native "" multi_recv "" msg_order "" trigger types trigger cancel cancel close_pending levels unmatched \
-				match_peek claim match_peek discard match_peek match_complete
+				match_peek claim match_peek discard match_peek match_complete match "" threads "" \
+				native_work messages native_more messages
 		done
 		mkdir "$work/instead" && ln -s "$PWD/build/lib/libweft.so" "$work/instead/libfabric.so.1"
 		programs ", linked with libweft" "$work/instead:$work" selective msg_cqformat
