@@ -7,18 +7,19 @@ import (
 	"github.com/weft-fabric/weft/internal/interleave"
 )
 
-// A model of a full completion queue, run in every order of its steps: a thread that posts one operation, the device,
-// which ends the one that fills the queue, and the lease holder, which sleeps while it finds nothing to do. All words are
-// sequentially consistent, as those of the port are.
+// A model of a full completion queue, run in every order of its steps: a thread that posts one operation,
+// the device, which ends the one that fills the queue, and the lease holder, which sleeps while it finds
+// nothing to do. All words are sequentially consistent, as those of the port are.
 
 // postRules are mutants of SendQueue.leave.
 type postRules struct {
-	noLook  bool // room is not looked for behind CallPost
+	noCheck bool // room is not read behind CallPost
 	noCall  bool // CallPost is not set
-	lookOld bool // room is looked for before CallPost is set
+	early   bool // room is read before CallPost is set
 }
 
-// Words of the model. Room is what is left of the queue, ended what the device has written and the holder not taken.
+// Words of the model. Room is what is left of the queue, ended what the device has written and the holder
+// has not taken.
 const (
 	wordRun interleave.Word = iota
 	wordRoom
@@ -29,7 +30,8 @@ const (
 	wordPosted
 )
 
-// modelPost is SendQueue.Post: it takes Run, unless another thread has it, and posts the operation if it is not.
+// modelPost is SendQueue.Post: it takes Run, unless another thread has it, and posts the operation if none
+// has.
 func modelPost(t *interleave.T, rules postRules) {
 	for {
 		t.At(1)
@@ -46,11 +48,11 @@ func modelPost(t *interleave.T, rules postRules) {
 			return
 		}
 		t.StoreSC(wordRun, 0)
-		again := rules.lookOld && t.Load(wordRoom) != 0
+		again := rules.early && t.Load(wordRoom) != 0
 		if !rules.noCall {
 			t.StoreSC(wordCalls, 1)
 		}
-		if !rules.noLook && !rules.lookOld {
+		if !rules.noCheck && !rules.early {
 			again = t.Load(wordRoom) != 0
 		}
 		if !again {
@@ -59,7 +61,8 @@ func modelPost(t *interleave.T, rules postRules) {
 	}
 }
 
-// modelHolder is the lease holder: Progress, which posts what waits for room if it is asked to, Arm, Pending, and sleep.
+// modelHolder is the lease holder: Progress, which posts what waits for room if it is asked to, Arm,
+// Pending, and sleep.
 func modelHolder(t *interleave.T, rules postRules) {
 	for {
 		t.At(2)
@@ -113,9 +116,9 @@ func TestModelPost(t *testing.T) {
 	}
 	t.Logf("%+v", r)
 	for name, rules := range map[string]postRules{
-		"room is not looked for again":                {noLook: true},
-		"Progress is not asked":                       {noCall: true},
-		"room is looked for before Progress is asked": {lookOld: true},
+		"room is not read again":                {noCheck: true},
+		"Progress is not asked":                 {noCall: true},
+		"room is read before Progress is asked": {early: true},
 	} {
 		if _, err := interleave.Explore(postProgram(rules)); err == nil {
 			t.Errorf("%s: not found", name)

@@ -92,10 +92,11 @@ func (q *SendQueue) goOn(c *ibv.Call) (posting, all bool) {
 	return q.begin(c)
 }
 
-// leave gives Run back, and reports whether the caller is to try again: something has become ready behind what was
-// posted, or there is room now for the waits operations that found none. If there is no room yet, the next Progress tries
-// again. It is asked to when Run is back, as it passes by a queue at which a thread is; and room is looked for behind
-// that, as the lease holder may have made some before, have seen nothing asked for, and sleep.
+// leave gives Run back, and reports whether the caller is to try again: something has become ready behind
+// what was posted, or there is room now for the waits operations that found none. If there is no room yet,
+// the next Progress tries again. It is asked to when Run is back, as it passes by a queue at which a thread
+// is; and Used is read behind that, as the lease holder may have made room before, have seen nothing asked
+// for, and sleep.
 func (q *SendQueue) leave(waits int) (again bool) {
 	next := q.Posted
 	q.Run.Store(QueueIdle)
@@ -108,8 +109,8 @@ func (q *SendQueue) leave(waits int) (again bool) {
 	return q.cq.Used.Load()+int64(waits) <= q.cq.Size
 }
 
-// prepare wants what is ready posted, of which it returns how much that is. waits is how many operations are ready for
-// which there was no room in the completion queue; leave says so. The caller holds Run.
+// prepare wants what is ready posted, of which it returns how much that is. waits is how many operations are
+// ready for which there was no room in the completion queue; leave says so. The caller holds Run.
 func (q *SendQueue) prepare(c *ibv.Call) (n, waits int) {
 	for n < ibv.PostMax && q.ready(q.Posted+uint64(n)) {
 		n++

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// noRoom makes a port with a peer, a message of whose is ready and finds no room in the completion queue: the caller has
-// the queue, and waits operations are to wait.
+// noRoom makes a port with a peer. A message to it is ready and finds no room in the completion queue; the
+// caller has the queue, and waits operations are to wait.
 func noRoom(t *testing.T) (p *Port, end *SendCQ, q *SendQueue, waits int) {
 	t.Helper()
 	const depth = 16
@@ -46,7 +46,8 @@ func noRoom(t *testing.T) (p *Port, end *SendCQ, q *SendQueue, waits int) {
 	return p, end, q, waits
 }
 
-// TestNoRoomCalls: a thread that finds no room in the completion queue has Progress try again, and leaves it to that.
+// TestNoRoomCalls: a thread that finds no room in the completion queue has Progress try again, and leaves
+// it to that.
 func TestNoRoomCalls(t *testing.T) {
 	p, end, q, waits := noRoom(t)
 	if q.leave(waits) {
@@ -62,8 +63,8 @@ func TestNoRoomCalls(t *testing.T) {
 	}
 }
 
-// TestRoomMeanwhile: where something ends while the thread has the queue, the lease holder passes by that, sees nothing
-// asked for, and may sleep. The thread tries again itself.
+// TestRoomMeanwhile: where something ends while the thread has the queue, the lease holder passes by that,
+// sees nothing asked for, and may sleep. The thread tries again itself.
 func TestRoomMeanwhile(t *testing.T) {
 	p, end, q, waits := noRoom(t)
 	// the lease holder
