@@ -59,12 +59,12 @@ func (q *SendQueue) begin(c *ibv.Call) (posting, all bool) {
 		case !q.Run.CompareAndSwap(QueueIdle, QueueBusy):
 			continue
 		}
-		n, all := q.prepare(c)
+		n, waits := q.prepare(c)
 		if n > 0 {
 			return true, true
 		}
-		if !q.leave(all) {
-			return false, all
+		if !q.leave(waits) {
+			return false, waits == 0
 		}
 	}
 }
@@ -80,50 +80,55 @@ func (q *SendQueue) goOn(c *ibv.Call) (posting, all bool) {
 		q.Run.Store(QueueIdle)
 		return false, false
 	}
-	all = true
+	waits := 0
 	if n == ibv.PostMax { // else what has become ready since then is seen after Run is given back
-		if n, all = q.prepare(c); n > 0 {
+		if n, waits = q.prepare(c); n > 0 {
 			return true, true
 		}
 	}
-	if !q.leave(all) {
-		return false, all
+	if !q.leave(waits) {
+		return false, waits == 0
 	}
 	return q.begin(c)
 }
 
-// leave gives Run back, and reports whether something has become ready behind what was posted. all: there was room for
-// everything before. Else the next Progress tries again; it is asked to when Run is back, as it passes by a queue at
-// which a thread is.
-func (q *SendQueue) leave(all bool) (again bool) {
+// leave gives Run back, and reports whether the caller is to try again: something has become ready behind
+// what was posted, or there is room now for the waits operations that found none. If there is no room yet,
+// the next Progress tries again. It is asked to when Run is back, as it passes by a queue at which a thread
+// is; and Used is read behind that, as the lease holder may have made room before, have seen nothing asked
+// for, and sleep.
+func (q *SendQueue) leave(waits int) (again bool) {
 	next := q.Posted
 	q.Run.Store(QueueIdle)
-	if !all && q.cq.calls != 0 {
+	if waits == 0 {
+		return q.ready(next)
+	}
+	if q.cq.calls != 0 {
 		callsAt(q.cq.calls).Or(CallPost)
 	}
-	return all && q.ready(next)
+	return q.cq.Used.Load()+int64(waits) <= q.cq.Size
 }
 
-// prepare wants what is ready posted, of which it returns how much that is. all: there was room for it in the
-// completion queue; where there was none leave says so. The caller holds Run.
-func (q *SendQueue) prepare(c *ibv.Call) (n int, all bool) {
+// prepare wants what is ready posted, of which it returns how much that is. waits is how many operations are
+// ready for which there was no room in the completion queue; leave says so. The caller holds Run.
+func (q *SendQueue) prepare(c *ibv.Call) (n, waits int) {
 	for n < ibv.PostMax && q.ready(q.Posted+uint64(n)) {
 		n++
 	}
 	if n == 0 {
-		return 0, true
+		return 0, 0
 	}
 	used := q.cq.Used.Add(int64(n))
 	if used > q.cq.Size {
 		q.cq.Used.Add(-int64(n))
-		return 0, false
+		return 0, n
 	}
 	if n > 1 && q.JoinBytes != 0 {
 		q.join(n)
 	}
 	q.sign(n, used > q.cq.Size/2)
 	c.Post(q.qp, q.ops, q.Mask, q.Posted, n)
-	return n, true
+	return n, 0
 }
 
 // sign numbers the next n operations and decides which of them are signaled: those that a caller waits for, and one

@@ -8,11 +8,12 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// TestNoRoomCalls: a thread that finds no room in the completion queue has Progress try again, also where room was
-// found, and Progress was there, before the thread has given the queue back.
-func TestNoRoomCalls(t *testing.T) {
+// noRoom makes a port with a peer. A message to it is ready and finds no room in the completion queue; the
+// caller has the queue, and waits operations are to wait.
+func noRoom(t *testing.T) (p *Port, end *SendCQ, q *SendQueue, waits int) {
+	t.Helper()
 	const depth = 16
-	p, end := newPort(t, 1)
+	p, end = newPort(t, 1)
 	memory, err := mem.Map(BlockBytes(depth), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -22,13 +23,12 @@ func TestNoRoomCalls(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	q, _, _, _ := SendQueueAt(memory, depth, 0)
+	q, _, _, _ = SendQueueAt(memory, depth, 0)
 	q.SetCQ(end)
 	q.SetQP(null.QP())
 	q.Run.Store(QueueIdle)
 	peer := p.NewPeer(q)
 	end.Used.Store(end.Size)
-	// a thread that posts
 	pos, ok := q.Claim(0)
 	if !ok {
 		t.Fatal("no place")
@@ -39,25 +39,47 @@ func TestNoRoomCalls(t *testing.T) {
 		t.Fatal("another thread posts")
 	}
 	var c ibv.Call
-	n, all := q.prepare(&c)
-	if n != 0 || all {
-		t.Fatalf("%d of 0 are to be posted, all: %v", n, all)
+	n, waits := q.prepare(&c)
+	if n != 0 || waits != 1 {
+		t.Fatalf("%d of 0 are to be posted, %d wait", n, waits)
 	}
-	// the lease holder meanwhile: something ends, and what waits for room is posted
-	p.Calls.Store(0)
-	end.Used.Store(0)
-	if !q.Post() {
-		t.Fatal("it does not leave the queue to the thread that posts")
-	}
-	// the thread goes on
-	if q.leave(all) {
+	return p, end, q, waits
+}
+
+// TestNoRoomCalls: a thread that finds no room in the completion queue has Progress try again, and leaves
+// it to that.
+func TestNoRoomCalls(t *testing.T) {
+	p, end, q, waits := noRoom(t)
+	if q.leave(waits) {
 		t.Fatal("it tries again at once")
 	}
 	if p.Calls.Load()&CallPost == 0 {
 		t.Error("a message is ready, and nobody will post it")
 	}
 	// the next Progress
+	end.Used.Store(0)
 	if p.Calls.Store(0); !q.Post() || q.Posted != 1 || p.Calls.Load() != 0 {
 		t.Errorf("%d of 1 posted, calls %d", q.Posted, p.Calls.Load())
+	}
+}
+
+// TestRoomMeanwhile: where something ends while the thread has the queue, the lease holder passes by that,
+// sees nothing asked for, and may sleep. The thread tries again itself.
+func TestRoomMeanwhile(t *testing.T) {
+	p, end, q, waits := noRoom(t)
+	// the lease holder
+	end.Used.Store(0)
+	if !q.Post() {
+		t.Fatal("it does not leave the queue to the thread that posts")
+	}
+	if p.Calls.Load() != 0 {
+		t.Fatal("something is asked for")
+	}
+	// the thread goes on
+	if !q.leave(waits) {
+		t.Fatal("a message is ready, there is room, and nobody posts it")
+	}
+	if !q.Post() || q.Posted != 1 {
+		t.Errorf("%d of 1 posted", q.Posted)
 	}
 }

@@ -56,7 +56,8 @@ type SendCQ struct {
 	// takes away those that say success. After a queue pair has failed it stays too high.
 	signaled atomic.Int64
 	// calls is the address of the port's Calls, 0 without one: immutable. A thread that has found no room sets
-	// CallPost there after it has given Run back.
+	// CallPost there after it has given Run back, and then reads Used once more. The lease holder takes from
+	// Used before it arms, and reads Calls behind that, before it sleeps: one of both sees the other.
 	calls uintptr
 	_     [32]byte
 }
