@@ -77,7 +77,7 @@ func (n *node) junk(to *node) {
 func TestHostile(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			for seed := range uint64(25) {
+			for seed := range seeds(25) {
 				net := newNetwork(t, seed, w)
 				bad := net.nodes[2]
 				bad.hostile = true

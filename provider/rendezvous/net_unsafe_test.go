@@ -32,6 +32,7 @@ type network struct {
 	nodes []*node
 	keys  map[uint64]*region
 	last  uint64 // of keys
+	tags  uint64 // that were given to messages
 	way   way
 	arena []byte // of buffers, off the Go heap: registrations are of whole pages
 	used  int
@@ -186,10 +187,7 @@ func newNetwork(t testing.TB, seed uint64, w way) *network {
 		if err := n.rx.Open(); err != nil {
 			t.Fatal(err)
 		}
-		n.protocol.Init(host{n}, &n.cfg)
-		n.protocol.Attach(&n.rx, uint32(i)+7)
-		n.handlers = n.protocol.Handlers()
-		n.handlers[wire.AMAck] = n.onAck
+		n.attach(uint32(i) + 7)
 		net.nodes = append(net.nodes, n)
 		t.Cleanup(func() {
 			n.rx.Close()
@@ -404,6 +402,32 @@ func (n *node) die() {
 			to.inbox[n.number] = append(to.inbox[n.number], packet{lost: true})
 		}
 	}
+}
+
+// restart has a node that is gone, and of whose end the others have heard, begin anew with the same number.
+func (n *node) restart() {
+	n.protocol.Detach()
+	for _, op := range n.flying {
+		op.end(true)
+	}
+	n.protocol.Close()
+	for id := range n.sent {
+		n.finishTx(id, fi.ECONNRESET)
+	}
+	for _, to := range n.nodes {
+		to.heard[n.number], to.shared[n.number], n.shared[to.number] = 0, [4]uint64{}, [4]uint64{}
+	}
+	n.inbox, n.flying, n.flow = make([][]packet, len(n.nodes)), nil, map[int]*Flow{}
+	n.protocol, n.gone = Protocol{}, false
+	n.attach(uint32(n.number) + 70)
+}
+
+// attach opens the node's protocol.
+func (n *node) attach(number uint32) {
+	n.protocol.Init(host{n}, &n.cfg)
+	n.protocol.Attach(&n.rx, number)
+	n.handlers = n.protocol.Handlers()
+	n.handlers[wire.AMAck] = n.onAck
 }
 
 // progress makes some at all nodes, in an order of chance.
