@@ -104,7 +104,7 @@ func (c *connection) WritePeer(local []hw.Segment, remote []hw.RemoteSegment) (i
 	switch {
 	case c.to.gone:
 		return 0, hw.ErrPeerDead
-	case c.from.way.refuses || c.from.r.IntN(30) == 0 && c.from.way.full != 0:
+	case c.from.way.refuses || c.from.way.fails && c.from.r.IntN(2) == 0:
 		return 0, hw.ErrPermission
 	case to == nil:
 		if !c.to.hostile && !c.from.hostile {

@@ -14,6 +14,7 @@ var ways = []way{
 	{name: "offload", host: []int{0, 0, 0}, offload: true, words: true},
 	{name: "read in segments", host: []int{0, 0, 0}, segments: true},
 	{name: "shared", host: []int{0, 0, 0}, words: true, full: 6},
+	{name: "shared, writes fail", host: []int{0, 0, 0}, words: true, fails: true},
 	{name: "refused", host: []int{0, 0, 0}, refuses: true, full: 6},
 	{name: "refused in segments", host: []int{0, 0, 0}, refuses: true, segments: true},
 	{name: "refused when shared", host: []int{0, 0, 0}, refuses: true, words: true, full: 9},

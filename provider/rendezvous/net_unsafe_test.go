@@ -45,6 +45,7 @@ type way struct {
 	host     []int // of each node; those of one host read each other's memory
 	words    bool  // and share words
 	refuses  bool  // but the kernel refuses to read, and to write
+	fails    bool  // each second write to a peer's memory
 	segments bool
 	software bool // the device is
 	device   bool // payloads are device memory that the receiver maps
