@@ -142,7 +142,7 @@ func (rv *receive) beside(t *testing.T) {
 	}
 }
 
-// TestForged: a sender whose memory is read in segments sends fragments that nobody has asked it for. They are refused,
+// TestForged: a sender whose memory is read in segments sends fragments that it was not asked for. They are refused,
 // and the message ends when the last segment has, not before.
 func TestForged(t *testing.T) {
 	for name, offset := range map[string]uint64{"data": 0, "broken": fragBroken} {

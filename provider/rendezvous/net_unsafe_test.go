@@ -102,8 +102,10 @@ type node struct {
 	sent     map[uint64]*message // by request
 	open     int                 // regions
 	counts   map[int]uint64
+	wrote    int // chunks that it has written into its peers' memory
 	bad      int // malformed messages
 	gone     bool
+	busy     bool // in step
 	hostile  bool // what it sends is not counted upon
 }
 
@@ -332,9 +334,11 @@ func (n *node) start(rv *receive, m Message, rts *wire.RTS) {
 
 // step makes progress at a node: copies end, a few messages arrive, what waits goes on.
 func (n *node) step() {
-	if n.gone {
+	if n.gone || n.busy {
 		return
 	}
+	n.busy = true
+	defer func() { n.busy = false }()
 	for len(n.flying) != 0 && n.r.IntN(2) == 0 {
 		i := n.r.IntN(len(n.flying))
 		op := n.flying[i]
