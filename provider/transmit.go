@@ -225,15 +225,15 @@ func (e *initiator) sent(s *SendArgs, ring int, total uint64) {
 	e.countEnd(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 }
 
-// shortBytes is the most payload that is gathered before it is sent: that of the transport that takes most, a NIC of
+// maxShort is the most payload that is gathered before it is sent: that of the transport that takes most, a NIC of
 // Slingshot. Longer ones are packed.
-const shortBytes = 192
+const maxShort = 192
 
 // scratch is memory of one stripe for building messages, so that posting
 // allocates nothing. The lease holder owns it.
 type scratch struct {
 	head [wire.RTSBytes]byte
-	body [shortBytes]byte
+	body [maxShort]byte
 	host []byte                      // what was copied from devices, as long as a bounce buffer when it is needed
 	frag [2 * wire.IOVLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
 	from gatherer                    // what pack gathers

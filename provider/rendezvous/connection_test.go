@@ -73,6 +73,9 @@ func (n *node) receives(addr, k uint64) []byte {
 }
 
 func (c *connection) ReadPeer(local []hw.Segment, remote []hw.RemoteSegment) (int, error) {
+	if c.from.way.words && c.from.r.IntN(2) == 0 {
+		c.to.step() // the peer makes progress meanwhile, and copies chunks
+	}
 	var from []byte
 	for _, s := range remote {
 		b := c.to.sends(s.Addr, s.Len)
@@ -104,7 +107,7 @@ func (c *connection) WritePeer(local []hw.Segment, remote []hw.RemoteSegment) (i
 	switch {
 	case c.to.gone:
 		return 0, hw.ErrPeerDead
-	case c.from.way.refuses || c.from.r.IntN(30) == 0 && c.from.way.full != 0:
+	case c.from.way.refuses || c.from.way.fails && c.from.r.IntN(2) == 0:
 		return 0, hw.ErrPermission
 	case to == nil:
 		if !c.to.hostile && !c.from.hostile {
@@ -112,6 +115,7 @@ func (c *connection) WritePeer(local []hw.Segment, remote []hw.RemoteSegment) (i
 		}
 		return 0, hw.ErrInvalid
 	}
+	c.from.wrote++
 	return copy(to, viewOf(local[0])), nil
 }
 

@@ -83,7 +83,7 @@ func (n *node) junk(to *node) {
 func TestHostile(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			for seed := range uint64(25) {
+			for seed := range seeds(25) {
 				net := newNetwork(t, seed, w)
 				bad := net.nodes[2]
 				bad.hostile = true
@@ -142,7 +142,7 @@ func (rv *receive) beside(t *testing.T) {
 	}
 }
 
-// TestForged: a sender whose memory is read in segments sends fragments that nobody has asked it for. They are refused,
+// TestForged: a sender whose memory is read in segments sends fragments that it was not asked for. They are refused,
 // and the message ends when the last segment has, not before.
 func TestForged(t *testing.T) {
 	for name, offset := range map[string]uint64{"data": 0, "broken": fragBroken} {
@@ -204,4 +204,81 @@ func TestSecondOffer(t *testing.T) {
 	if ask(); from.bad != 1 || from.protocol.Left().Assists != 1 {
 		t.Errorf("again: %d refused, left %+v", from.bad, from.protocol.Left())
 	}
+}
+
+// refuses fails the test unless a node refuses what a call gives it, as one malformed message.
+func (n *node) refuses(what string, id hw.AMID, src hw.Source, header uint64, head []byte, bytes int) {
+	n.t.Helper()
+	before := n.bad
+	if n.handlers[id](src, header, head, make([]byte, bytes)); n.bad != before+1 {
+		n.t.Errorf("%s: %d messages are refused", what, n.bad-before)
+	}
+}
+
+// TestRefusedFragments: fragments that are not the next of an operation, or of its sender.
+func TestRefusedFragments(t *testing.T) {
+	net := newNetwork(t, 1, way{host: []int{0, 1, 2}, nogets: true})
+	from, to := net.nodes[0], net.nodes[1]
+	x := &exchange{to: 1, rv: to.receive(1, 100), m: from.send(1, 1, 100)}
+	for !to.rx.Waiting() {
+		to.step()
+	}
+	op := to.rx.Operations()[0].ID
+	at := func(v uint64) []byte { return wire.PutWord(make([]byte, wire.WordBytes), v) }
+	to.refuses("another sender", wire.AMFrag, 2|otherHosts, op, at(0), 8)
+	to.refuses("another generation", wire.AMFrag, otherHosts, op+1<<32, at(0), 8)
+	to.refuses("a later offset", wire.AMFrag, otherHosts, op, at(8), 8)
+	to.refuses("an offset that wraps", wire.AMFrag, otherHosts, op, at(^uint64(0)-3), 8)
+	to.refuses("too many bytes", wire.AMFrag, otherHosts, op, at(0), 101)
+	to.refuses("no offset", wire.AMFrag, otherHosts, op, nil, 8)
+	to.refuses("the end, of another sender", wire.AMFrag, 2|otherHosts, op, at(fragBroken), 0)
+	to.refuses("no word on help", wire.AMHelped, otherHosts, op, nil, 0)
+	to.refuses("help that was not asked for", wire.AMHelped, otherHosts, op, at(0), 0)
+	net.settle([]*exchange{x})
+	net.check(x)
+}
+
+// TestRefusedAnswers: answers to a request that are not of its receiver, or not of its bytes.
+func TestRefusedAnswers(t *testing.T) {
+	net := newNetwork(t, 1, way{host: []int{0, 1, 2}, software: true})
+	from, to := net.nodes[0], net.nodes[1]
+	const n = 1 << 20
+	x := &exchange{to: 1, rv: to.receive(1, n), m: from.send(1, 1, n)}
+	id := x.m.request
+	b := func() []byte { return make([]byte, wire.OfferBytes) }
+	cts, long := wire.CTS{Operation: 1, Length: n}, wire.CTS{Operation: 1, Length: n + 1}
+	offer := wire.Offer{Round: 1, Addr: 1 << 20, Want: n + 1, Chunk: wire.MaxChunk}
+	land := wire.Landing{Operation: 1, Addr: 1 << 20, Want: n + 1}
+	const own, other = hw.Source(1 | otherHosts), hw.Source(2 | otherHosts)
+	from.refuses("CTS of another", wire.AMCTS, other, id, cts.Put(b()), 0)
+	from.refuses("CTS for another generation", wire.AMCTS, own, id+1<<32, cts.Put(b()), 0)
+	from.refuses("CTS beyond the message", wire.AMCTS, own, id, long.Put(b()), 0)
+	from.refuses("offer beyond the message", wire.AMAssist, own, id, offer.Put(b()), 0)
+	from.refuses("landing beyond the message", wire.AMLanding, own, id, land.Put(b()), 16)
+	from.refuses("put without a landing", wire.AMPut, own, id, wire.PutSpan(b(), 0, 8), 0)
+	for !to.rx.Waiting() {
+		to.step()
+	}
+	for from.protocol.Left().Putters == 0 {
+		from.step()
+	}
+	land.Want = n
+	from.refuses("a second landing", wire.AMLanding, own, id, land.Put(b()), 16)
+	from.refuses("put of another", wire.AMPut, other, id, wire.PutSpan(b(), 0, 8), 0)
+	from.refuses("put beyond the landing", wire.AMPut, own, id, wire.PutSpan(b(), n-4, 8), 0)
+	from.refuses("put that wraps", wire.AMPut, own, id, wire.PutSpan(b(), ^uint64(0)-3, 8), 0)
+	op := to.rx.Operations()[0].ID
+	to.refuses("help of another", wire.AMHelped, other, op, wire.PutAck(b(), 0), 0)
+	for len(from.flying) == 0 { // a put that the receiver has left to this side
+		from.step()
+		to.step()
+		if x.rv.ended {
+			t.Fatal("the sender has put nothing")
+		}
+	}
+	from.refuses("put while the device is at one", wire.AMPut, own, id, wire.PutSpan(b(), 0, 8), 0)
+	net.settle([]*exchange{x})
+	net.check(x)
+	from.idle()
+	to.idle()
 }

@@ -14,6 +14,7 @@ var ways = []way{
 	{name: "offload", host: []int{0, 0, 0}, offload: true, words: true},
 	{name: "read in segments", host: []int{0, 0, 0}, segments: true},
 	{name: "shared", host: []int{0, 0, 0}, words: true, full: 6},
+	{name: "shared, writes fail", host: []int{0, 0, 0}, words: true, fails: true},
 	{name: "refused", host: []int{0, 0, 0}, refuses: true, full: 6},
 	{name: "refused in segments", host: []int{0, 0, 0}, refuses: true, segments: true},
 	{name: "refused when shared", host: []int{0, 0, 0}, refuses: true, words: true, full: 9},
@@ -50,7 +51,9 @@ func (net *network) length() int {
 
 // exchanges sends messages of chance between nodes, of which some are received before they are sent and some after.
 func (net *network) exchanges(n int, among []int) (all []*exchange) {
-	for tag := range n {
+	for range n {
+		tag := net.tags
+		net.tags++
 		x := &exchange{from: among[net.r.IntN(len(among))]}
 		for x.to = x.from; x.to == x.from; {
 			x.to = among[net.r.IntN(len(among))]
@@ -62,14 +65,14 @@ func (net *network) exchanges(n int, among []int) (all []*exchange) {
 		}
 		early := net.r.IntN(2) == 0
 		if early {
-			x.rv = net.nodes[x.to].receive(uint64(tag), net.cut(room)...)
+			x.rv = net.nodes[x.to].receive(tag, net.cut(room)...)
 		}
-		x.m = net.nodes[x.from].send(x.to, uint64(tag), net.cut(k)...)
+		x.m = net.nodes[x.from].send(x.to, tag, net.cut(k)...)
 		for range net.r.IntN(4) {
 			net.progress()
 		}
 		if !early {
-			x.rv = net.nodes[x.to].receive(uint64(tag), net.cut(room)...)
+			x.rv = net.nodes[x.to].receive(tag, net.cut(room)...)
 		}
 		all = append(all, x)
 	}
@@ -145,13 +148,21 @@ func (n *node) idle() {
 	}
 }
 
+// seeds is how many networks of chance a test makes: n, or a few.
+func seeds(n uint64) uint64 {
+	if testing.Short() {
+		return 3
+	}
+	return n
+}
+
 // TestModel moves messages of chance in each way, and compares them with copies: lengths, pieces on both sides,
 // receives that are too short, orders of arrival, and no room now and then.
 func TestModel(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			helped := uint64(0)
-			for seed := range uint64(20) {
+			helped, wrote := uint64(0), 0
+			for seed := range seeds(20) {
 				net := newNetwork(t, seed, w)
 				all := net.exchanges(12, []int{0, 1, 2})
 				net.settle(all)
@@ -160,7 +171,8 @@ func TestModel(t *testing.T) {
 				}
 				for _, n := range net.nodes {
 					n.idle()
-					if helped += n.counts[stats.RxHelped]; n.bad != 0 {
+					helped += n.counts[stats.RxHelped]
+					if wrote += n.wrote; n.bad != 0 {
 						t.Errorf("node %d: %d messages are malformed", n.number, n.bad)
 					}
 				}
@@ -168,7 +180,7 @@ func TestModel(t *testing.T) {
 					t.Fatalf("seed %d", seed)
 				}
 			}
-			if w.software && !w.segments && helped == 0 {
+			if w.software && !w.segments && helped == 0 || w.words && !w.refuses && !w.segments && wrote == 0 {
 				t.Error("no sender has helped")
 			}
 		})
@@ -180,7 +192,7 @@ func TestModel(t *testing.T) {
 func TestLost(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			for seed := range uint64(30) {
+			for seed := range seeds(30) {
 				net := newNetwork(t, seed, w)
 				all := net.exchanges(9, []int{0, 1, 2})
 				for range int(seed) % 15 {
@@ -202,12 +214,48 @@ func TestLost(t *testing.T) {
 	}
 }
 
+// TestRestart has a node die at any step and begin anew as the same source, with words that it shares as they were at
+// first: messages with it go on.
+func TestRestart(t *testing.T) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			for seed := range seeds(15) {
+				net := newNetwork(t, seed, w)
+				all := net.exchanges(9, []int{0, 1, 2})
+				for range int(seed) % 15 {
+					net.progress()
+				}
+				n := net.nodes[seed%3]
+				n.die()
+				net.settle(all)
+				for _, other := range net.nodes {
+					for other != n && other.heard[n.number] == 0 {
+						net.progress()
+					}
+				}
+				n.restart()
+				all = net.exchanges(9, []int{0, 1, 2})
+				net.settle(all)
+				for _, x := range all {
+					net.check(x)
+				}
+				for _, n := range net.nodes {
+					n.idle()
+				}
+				if t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
 // TestDetach closes an endpoint with messages under way in each way: each receive ends, no memory of one is written
 // after, and no region stays.
 func TestDetach(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			for seed := range uint64(15) {
+			for seed := range seeds(15) {
 				net := newNetwork(t, seed, w)
 				all := net.exchanges(9, []int{0, 1, 2})
 				for range int(seed) {

@@ -32,6 +32,7 @@ type network struct {
 	nodes []*node
 	keys  map[uint64]*region
 	last  uint64 // of keys
+	tags  uint64 // that were given to messages
 	way   way
 	arena []byte // of buffers, off the Go heap: registrations are of whole pages
 	used  int
@@ -44,6 +45,7 @@ type way struct {
 	host     []int // of each node; those of one host read each other's memory
 	words    bool  // and share words
 	refuses  bool  // but the kernel refuses to read, and to write
+	fails    bool  // each second write to a peer's memory
 	segments bool
 	software bool // the device is
 	device   bool // payloads are device memory that the receiver maps
@@ -100,8 +102,10 @@ type node struct {
 	sent     map[uint64]*message // by request
 	open     int                 // regions
 	counts   map[int]uint64
+	wrote    int // chunks that it has written into its peers' memory
 	bad      int // malformed messages
 	gone     bool
+	busy     bool // in step
 	hostile  bool // what it sends is not counted upon
 }
 
@@ -186,10 +190,7 @@ func newNetwork(t testing.TB, seed uint64, w way) *network {
 		if err := n.rx.Open(); err != nil {
 			t.Fatal(err)
 		}
-		n.protocol.Init(host{n}, &n.cfg)
-		n.protocol.Attach(&n.rx, uint32(i)+7)
-		n.handlers = n.protocol.Handlers()
-		n.handlers[wire.AMAck] = n.onAck
+		n.attach(uint32(i) + 7)
 		net.nodes = append(net.nodes, n)
 		t.Cleanup(func() {
 			n.rx.Close()
@@ -333,9 +334,11 @@ func (n *node) start(rv *receive, m Message, rts *wire.RTS) {
 
 // step makes progress at a node: copies end, a few messages arrive, what waits goes on.
 func (n *node) step() {
-	if n.gone {
+	if n.gone || n.busy {
 		return
 	}
+	n.busy = true
+	defer func() { n.busy = false }()
 	for len(n.flying) != 0 && n.r.IntN(2) == 0 {
 		i := n.r.IntN(len(n.flying))
 		op := n.flying[i]
@@ -404,6 +407,32 @@ func (n *node) die() {
 			to.inbox[n.number] = append(to.inbox[n.number], packet{lost: true})
 		}
 	}
+}
+
+// restart has a node that is gone, and of whose end the others have heard, begin anew with the same number.
+func (n *node) restart() {
+	n.protocol.Detach()
+	for _, op := range n.flying {
+		op.end(true)
+	}
+	n.protocol.Close()
+	for id := range n.sent {
+		n.finishTx(id, fi.ECONNRESET)
+	}
+	for _, to := range n.nodes {
+		to.heard[n.number], to.shared[n.number], n.shared[to.number] = 0, [4]uint64{}, [4]uint64{}
+	}
+	n.inbox, n.flying, n.flow = make([][]packet, len(n.nodes)), nil, map[int]*Flow{}
+	n.protocol, n.gone = Protocol{}, false
+	n.attach(uint32(n.number) + 70)
+}
+
+// attach opens the node's protocol.
+func (n *node) attach(number uint32) {
+	n.protocol.Init(host{n}, &n.cfg)
+	n.protocol.Attach(&n.rx, number)
+	n.handlers = n.protocol.Handlers()
+	n.handlers[wire.AMAck] = n.onAck
 }
 
 // progress makes some at all nodes, in an order of chance.
