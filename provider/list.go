@@ -204,11 +204,11 @@ var spareArgs = sync.Pool{New: func() any { return new(listArgs) }}
 
 // fill makes them the arguments of an element's operation.
 func (args *listArgs) fill(o *list.Element) *RMAArgs {
-	args.iov[0] = fi.IOVec{Base: uintptr(o.Element.Local), Len: o.Len}
+	args.iov[0] = fi.IOVec{Base: uintptr(o.Local), Len: o.Len}
 	args.remote[0] = fi.RMAIOVec{Addr: o.Remote, Len: o.Len, Key: o.Key}
 	args.RMAArgs = RMAArgs{
 		IOV: args.iov[:], Remote: args.remote[:], Dest: o.Dest, Flags: o.Flags, Context: o.Context, Read: o.Read,
-		work: o.Work, listed: o.Listed, local: o.Local,
+		work: o.Work, listed: o.Listed, local: o.Registered,
 	}
 	return &args.RMAArgs
 }
