@@ -69,13 +69,19 @@ func (e *Endpoint) NewList(list []Piece) (*List, error) {
 // NewListOf is NewList of n pieces, which at fills in one after the other, from zero. An error of at is
 // returned, with the piece's number.
 func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, error) {
-	p := new(Piece)
+	p, last := new(Piece), (*Remote)(nil) // last is the region that the piece has for lists
 	l, err := e.lists.New(n, func(i int, to *list.Piece) error {
 		*p = Piece{}
 		if err := at(i, p); err != nil {
 			return err
 		}
-		return p.put(e, to)
+		to.Local, to.LocalStride, to.Addr = uint64(p.Local), p.LocalStride, p.Addr
+		to.RemoteStride, to.Len, to.Count = p.RemoteStride, p.Len, p.Count
+		if p.Remote == last && last != nil {
+			return nil
+		}
+		last = p.Remote
+		return p.Remote.put(e, to)
 	})
 	if err != nil {
 		return nil, refuse(log.EPData, fi.ErrnoOf(err), "prepare a list: %v", err)
@@ -83,15 +89,15 @@ func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, erro
 	return l, nil
 }
 
-// put makes to, which is zero, the piece as lists have it. fi.EDOMAIN: its region is another endpoint's.
-func (p *Piece) put(e *Endpoint, to *list.Piece) error {
-	to.Local, to.LocalStride = uint64(p.Local), p.LocalStride
-	to.Addr, to.RemoteStride, to.Len, to.Count = p.Addr, p.RemoteStride, p.Len, p.Count
-	if p.Remote != nil {
-		if p.Remote.ep != e {
-			return fmt.Errorf("its remote region was opened by another endpoint: %w", fi.EDOMAIN)
-		}
-		to.Region = p.Remote
+// put makes the region, nil for none, that of a piece. fi.EDOMAIN: it is another endpoint's.
+func (r *Remote) put(e *Endpoint, to *list.Piece) error {
+	switch {
+	case r == nil:
+		to.Region = nil
+	case r.ep != e:
+		return fmt.Errorf("its remote region was opened by another endpoint: %w", fi.EDOMAIN)
+	default:
+		to.Region = r
 	}
 	return nil
 }
@@ -198,11 +204,11 @@ var spareArgs = sync.Pool{New: func() any { return new(listArgs) }}
 
 // fill makes them the arguments of an element's operation.
 func (args *listArgs) fill(o *list.Element) *RMAArgs {
-	args.iov[0] = fi.IOVec{Base: uintptr(o.Element.Local), Len: o.Len}
+	args.iov[0] = fi.IOVec{Base: uintptr(o.Local), Len: o.Len}
 	args.remote[0] = fi.RMAIOVec{Addr: o.Remote, Len: o.Len, Key: o.Key}
 	args.RMAArgs = RMAArgs{
 		IOV: args.iov[:], Remote: args.remote[:], Dest: o.Dest, Flags: o.Flags, Context: o.Context, Read: o.Read,
-		work: o.Work, listed: o.Listed, local: o.Local,
+		work: o.Work, listed: o.Listed, local: o.Registered,
 	}
 	return &args.RMAArgs
 }

@@ -150,7 +150,7 @@ func (op *Op) postElement(to Peer, over Path, el *Element) error {
 	if op.note != nil && !op.args.Read {
 		el.Flags = fi.DeliveryComplete // they are done before it goes
 	}
-	el.Local = op.register(over)
+	el.Registered = op.register(over)
 	el.Work = op.work(op.sel.Number(op.next))
 	return op.list.of.ep.Post(to, over, el)
 }

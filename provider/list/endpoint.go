@@ -152,10 +152,11 @@ type Element struct {
 	Dest    fi.Addr
 	Flags   uint64
 	Context uint64
-	Work    uint64      // its number, 0: it is an operation of the application
-	Local   *rkey.Local // memory that the device of the path knows for all elements of the post, nil: none
+	Work    uint64 // its number, 0: it is an operation of the application
 	Read    bool
 	Listed  bool // FI_WEFT_TOKEN_WAYS holds
+	// Registered is memory that the device of the path knows for all elements of the post, nil: none.
+	Registered *rkey.Local
 }
 
 // Request is consecutive elements of a post as one request.

@@ -53,8 +53,8 @@ func (o *Posts) newList() builder {
 	return builder{List: l}
 }
 
-// New prepares a list of n pieces, which at fills in one after the other, from zero. Elements are numbered from 0 in
-// the order of the pieces. Local memory must stay reachable, and where it is, until the list is closed.
+// New prepares a list of n pieces, which at makes one after the other of the piece before. Elements are numbered from 0
+// in the order of the pieces. Local memory must stay reachable, and where it is, until the list is closed.
 //
 // Errors: fi.EINVAL for no elements, for more than dataplane.MaxElements, for pieces without a remote region, without
 // local memory, or whose addresses wrap, and for regions of several owners; fi.EMSGSIZE for elements, or all of them
@@ -64,7 +64,6 @@ func (o *Posts) New(n int, at func(i int, p *Piece) error) (*List, error) {
 	b, p := o.newList(), new(Piece)
 	l := b.List
 	for i := range n {
-		*p = Piece{}
 		err := l.room.Grow(&l.shape, i, n)
 		if err == nil {
 			err = at(i, p)
@@ -115,11 +114,11 @@ func (l *List) Shape() *dataplane.List { return &l.shape }
 // add appends a piece.
 func (b *builder) add(p *Piece) error {
 	run := dataplane.Run{Local: p.Local, Remote: p.Addr, Len: p.Len, Here: p.LocalStride, There: p.RemoteStride}
-	switch p.Region {
-	case nil:
+	if p.Region == nil {
 		return fmt.Errorf("no remote region: %w", fi.EINVAL)
-	case b.region:
-	default:
+	}
+	known := p.Region == b.region
+	if !known {
 		b.about = p.Region.About()
 	}
 	about := &b.about
@@ -127,7 +126,7 @@ func (b *builder) add(p *Piece) error {
 	if err := pieces.Fit(&b.shape, &run, max(1, p.Count), region); err != nil {
 		return err
 	}
-	if p.Region != b.region {
+	if !known {
 		if err := b.hold(p.Region); err != nil {
 			return err
 		}
