@@ -178,6 +178,12 @@ func TestNothingAsked(t *testing.T) {
 	if left := from.protocol.Left(); from.bad != 5 || left.Streams != 0 {
 		t.Errorf("%d messages are refused, %d streams are left", from.bad, left.Streams)
 	}
+	c := wire.CTS{Operation: 1, Length: 100}
+	head := c.Put(make([]byte, wire.CTSBytes))
+	if from.handlers[wire.AMCTS](1, m.request, head, nil); from.protocol.Left().Streams != 1 {
+		t.Error("what asks for all of it is refused")
+	}
+	from.refuses("a second CTS", wire.AMCTS, 1, m.request, head, 0)
 }
 
 // TestSecondOffer: an offer for a request with which this side helps already is refused, and one without a round in the
