@@ -1,13 +1,25 @@
 package tool
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
 // ReplaceFile writes a file whole or not at all: where there is no room for the
-// new content, the old one stays.
+// new content, the old one stays. What is there and is no regular file, as a terminal, a pipe or /dev/null, is written
+// to and stays what it is. A symbolic link stays, and what it leads to is written.
 func ReplaceFile(path string, content []byte) (err error) {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	switch about, err := os.Stat(path); {
+	case err == nil && !about.Mode().IsRegular():
+		return os.WriteFile(path, content, 0o644)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
