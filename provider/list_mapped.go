@@ -80,7 +80,9 @@ type mappedRegions struct {
 func mapRegions(regions []list.Region, read bool, near uint64) *mappedRegions {
 	s := &mappedRegions{regions: map[uint64]*mappedRegion{}, read: read}
 	for _, r := range regions {
-		s.regions[r.About().Key] = r.(*Remote).mapRegion(read, near)
+		if key := r.About().Key; s.regions[key] == nil { // two remotes of one token have one
+			s.regions[key] = r.(*Remote).mapRegion(read, near)
+		}
 	}
 	return s
 }

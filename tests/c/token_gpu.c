@@ -20,7 +20,7 @@ struct side {
 	char *mem[2]; /* of the host, of the GPU */
 	struct fid_mr *mr[2];
 	char token[2][WEFT_TOKEN_MAX];
-	struct weft_remote *remote[2];
+	struct weft_remote *remote[2], *again; /* again: the second token, opened twice; or NULL */
 	struct weft_remote_info info[2];
 };
 
@@ -165,6 +165,8 @@ static struct weft_list *make(struct side *s, long kinds)
 
 		here[i] = (struct weft_local_piece){ s->mem[k & 1] + i * SIZE, SIZE, 0, 0, fi_mr_desc(s->mr[k & 1]) };
 		there[i] = (struct weft_remote_piece){ s->remote[k >> 1], s->info[k >> 1].base + i * SIZE, SIZE, 0, 0 };
+		if (s->again && k >> 1 && i & 1)
+			there[i].remote = s->again;
 	}
 	OK(s->t->list(s->n.ep, here, there, COUNT, 0, &list));
 	return list;
@@ -407,11 +409,14 @@ static void test_self(long ways)
 {
 	char *want = malloc(LEN), *got = malloc(LEN), *mine[2], *theirs[2];
 	struct fid_mr *owned[2];
+	size_t len = WEFT_TOKEN_MAX;
 	struct side s;
 
 	if (ways)
 		setenv("FI_WEFT_TOKEN_WAYS", ways == 1 ? "message" : "ipc", 1);
 	open_alone(&s, owned, mine, theirs);
+	OK(s.t->pack(owned[1], NULL, s.token[1], &len));
+	OK(s.t->open(s.n.ep, s.token[1], len, &s.again)); /* and the region has no use left by either */
 	for (int k = 0; k < 4; k++) {
 		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
 			bool out = op == WEFT_WRITE;
@@ -437,6 +442,7 @@ static void test_self(long ways)
 		CHECKF(gpu_imports() == 0, "%d mappings were made", gpu_imports());
 	s.mem[0] = theirs[0];
 	s.mem[1] = theirs[1];
+	OK(fi_close(&s.again->fid));
 	OK(fi_close(&owned[0]->fid));
 	OK(fi_close(&owned[1]->fid));
 	close_side(&s, false);
