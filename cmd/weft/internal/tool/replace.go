@@ -11,8 +11,8 @@ import (
 // new content, the old one stays. What is there and is no regular file, as a terminal, a pipe or /dev/null, is written
 // to and stays what it is. A symbolic link stays, and what it leads to is written.
 func ReplaceFile(path string, content []byte) (err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
 	}
 	switch about, err := os.Stat(path); {
 	case err == nil && !about.Mode().IsRegular():
