@@ -164,7 +164,7 @@ func (c *connection) move(
 		}
 		there := viewOf(hw.Segment{Addr: r.of.Addr, Len: r.of.Len})[at-r.of.Base:]
 		for _, b := range here {
-			k := 0
+			var k int
 			if access == hw.RemoteWrite {
 				k = copy(there, b)
 			} else {
