@@ -67,6 +67,9 @@ type MatchDevice struct {
 
 // checkKeys refuses authorisation keys that the device does not admit.
 func (d *MatchDevice) checkKeys(i *fi.Info) *refusal {
+	if d.Admits == nil {
+		return nil
+	}
 	for _, k := range []struct {
 		attr string
 		key  []byte
