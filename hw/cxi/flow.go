@@ -98,6 +98,7 @@ func (t *matchTx) replay() {
 			return
 		}
 		s.kind, s.seen, s.code, s.acked = kind, 0, wire.RcOk, false
+		s.written(&t.q)
 		t.replaying = t.replaying[1:]
 	}
 }

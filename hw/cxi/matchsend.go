@@ -45,7 +45,7 @@ type sent struct {
 	tries      uint8     // of that: how often it was refused
 	awaited    uint8     // of sentAtomic: answers that are to come
 	fetched    uint8     // of sentAtomic: bytes that it fetches
-	first      uint32    // slot of its command, as [nic.Event.Slot] names it
+	first      uint32    // slot of its command, as [nic.Event.Slot] names it; noSlot: the NIC has answered it
 	last       uint32    // of the last one, if it has two
 	doubtful   bool      // its event may have been dropped (overrun.go)
 	out        outgoing
@@ -166,8 +166,7 @@ func (t *matchTx) close() error {
 
 // state writes what inline messages have in common.
 func (t *matchTx) state() {
-	t.q.SetState(&nic.State{Initiator: t.m.self, Index: proto.IndexMessages, EQ: t.events.number})
-	t.messages = true
+	t.messages = t.q.SetState(&nic.State{Initiator: t.m.self, Index: proto.IndexMessages, EQ: t.events.number})
 }
 
 // ring has the NIC take what was posted.
@@ -209,8 +208,23 @@ func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
 	t.free = t.free[:len(t.free)-1]
 	s.kind, s.context, s.seen, s.code, s.acked = kind, context, 0, wire.RcOk, false
 	s.data, s.tries = false, 0
-	s.first = t.q.Slot()
+	s.written(&t.q)
+}
+
+// written takes in that the command of the place is the queue's last one.
+func (s *sent) written(q *nic.Queue) {
+	s.first = q.Slot()
 	s.last = s.first
+}
+
+// noSlot is where no command is.
+const noSlot = ^uint32(0)
+
+// taken takes in that the NIC has answered the command, or the first of two: a refusal is not of it from now on.
+func (s *sent) taken() {
+	if s.first = noSlot; s.kind != sentAtomic || s.awaited < 2 {
+		s.last = noSlot
+	}
 }
 
 // giveID gives back the id of a message.
@@ -413,6 +427,7 @@ func (t *matchTx) event(e nic.Event) {
 // acknowledged takes in the answer to a command.
 func (t *matchTx) acknowledged(n, code, list uint32) {
 	s := &t.slots[n]
+	s.taken()
 	if s.underway() {
 		if code == wire.RcPtDisabled {
 			t.dropped(n)

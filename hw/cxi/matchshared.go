@@ -212,7 +212,9 @@ func (t *matchTx) admit(lac uint32) (ready bool, err error) {
 func (s *txShared) notAdmitted() {
 	for lac := range s.sources {
 		s.sources[lac].CompareAndSwap(sourceAsked, sourceNone)
-		s.restricted[lac].state.CompareAndSwap(sourceAsked, sourceNone)
+		if r := &s.restricted[lac]; r.number.Load() != 0 { // else the list is being made
+			r.state.CompareAndSwap(sourceAsked, sourceNone)
+		}
 	}
 }
 

@@ -205,11 +205,9 @@ func (x *matchRx) answered(n *answer) {
 	switch {
 	case did == doDone:
 		seen = seenNotice
-	case a.needs&seenNotice != 0 && n.code == wire.RcOk:
+	case a.needs&seenNotice != 0: // also when the get has failed: the sender waits for nothing else
 		a.do, a.bits, a.index = doDone, a.rest.Done(), proto.IndexDone
 		x.commands = append(x.commands, a)
-	case a.needs&seenNotice != 0:
-		a.needs &^= seenNotice
 	}
 	x.step(a, seen)
 }

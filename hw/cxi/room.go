@@ -204,7 +204,9 @@ func (w *dataWrites) answered(n, code uint32) {
 // again writes what a peer has refused, as far as there is room.
 func (w *dataWrites) again(to hw.MatchAddress, r *eventRoom) {
 	for len(r.waiting) > 0 && w.t.q.Room(1) {
-		w.t.q.Put(&w.put[r.waiting[0]])
+		n := r.waiting[0]
+		w.t.q.Put(&w.put[n])
+		w.t.slots[n].written(&w.t.q)
 		r.waiting = r.waiting[1:]
 	}
 	if len(r.waiting) > 0 {

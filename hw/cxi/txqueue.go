@@ -121,7 +121,8 @@ func (q *txQueue) event(e nic.Event) {
 	case wire.EventAck, wire.EventReply:
 	case wire.EventCommandFailure:
 		q.refusedAt = time.Now()
-		q.state() // it may be what was refused
+		q.q.NoState() // it may be what was refused
+		q.state()
 		q.i.deviceLost(errCommand(e.Code()))
 		return
 	default:
