@@ -40,7 +40,8 @@ func TestMatchRefusedAgain(t *testing.T) {
 		both("until there is no room", func() bool { return len(a.i.match.tx.full) != 0 })
 		refuseNext(t, at, func() {
 			for k := range count {
-				b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: uint64(k), Local: b.at(k*n, n), Context: uint64(k)})
+				b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: uint64(k), Local: b.at(k*n, n),
+					Context: uint64(k)})
 			}
 			both("sends", func() bool { return len(a.events) == count })
 		})
