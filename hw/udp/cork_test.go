@@ -81,9 +81,9 @@ func TestCorksAfterCopies(t *testing.T) {
 	})
 }
 
-// corked is how many bytes of the stream have not been sent, and whether the congestion window lets them.
+// corked is how many bytes of the stream have not been sent, and whether the congestion window and its pace let them.
 func corked(c *Endpoint) (n uint64, open bool) {
 	c.s.lease.lock()
 	defer c.s.leave()
-	return c.tx.tail - c.tx.next, c.tx.path.Open()
+	return c.tx.tail - c.tx.next, c.tx.path.May(c.i.now())
 }
