@@ -280,7 +280,13 @@ func (e *Endpoint) fillHot() {
 func (e *Endpoint) release() {
 	e.closePorts()
 	e.dropAuthKeys()
-	e.leased.Taken().dropRegions()
+	l := e.leased.Taken()
+	l.dropRegions()
+	if l.rendezvous.Leaves() {
+		r := e.rx.acquire()
+		l.rendezvous.Abandon()
+		r.give()
+	}
 	if e.rmaInject != nil {
 		_ = mem.Unmap(e.rmaInject)
 		e.rmaInject = nil

@@ -22,6 +22,7 @@ type Protocol struct {
 
 	shared   []claim.Rounds // with senders of this host, by hw.Source
 	landings landings
+	left     []Message // of an endpoint that closes, whose memory devices may be at
 }
 
 // Init prepares the protocol of an endpoint.
@@ -100,7 +101,8 @@ func (p *Protocol) has(op *operation, src hw.Source) bool {
 	return op.endpoint == p.number && op.Src == src
 }
 
-// Detach ends the operations of an endpoint that closes: it is not among those of the context any more.
+// Detach ends the operations of an endpoint that closes: it is not among those of the context any more. Receives into
+// memory that a device may be at end with [Protocol.Abandon].
 func (p *Protocol) Detach() {
 	r := p.rx
 	r.all = slices.DeleteFunc(r.all, func(o *Protocol) bool { return o == p })
@@ -128,8 +130,24 @@ func (p *Protocol) Detach() {
 
 // abandon ends an operation whose endpoint closes.
 func (p *Protocol) abandon(op *operation) {
-	p.ep.Abandon(&op.Message)
+	if op.keyed {
+		p.left = append(p.left, op.Message)
+	} else {
+		p.ep.Abandon(&op.Message)
+	}
 	p.rx.ops.Free(op.index)
+}
+
+// Leaves reports whether Abandon has something to do.
+func (p *Protocol) Leaves() bool { return len(p.left) != 0 }
+
+// Abandon ends the receives that Detach has left. The endpoint's ports are closed, and so is the protocol: no device is
+// at their memory.
+func (p *Protocol) Abandon() {
+	for i := range p.left {
+		p.ep.Abandon(&p.left[i])
+	}
+	p.left = nil
 }
 
 // Close takes back what was registered for messages that an endpoint which is closed leaves unfinished.
