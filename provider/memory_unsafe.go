@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/match"
 	"github.com/weft-fabric/weft/provider/wire"
 )
@@ -21,13 +22,11 @@ const (
 )
 
 // pointerAt turns an address that a request carries into a pointer.
-func pointerAt(addr uint64) unsafe.Pointer {
-	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
-}
+func pointerAt(addr uint64) unsafe.Pointer { return mem.Pointer(addr) }
 
 // bytesAt views n bytes at an address. No bytes are at address 0.
 func bytesAt(addr, n uint64) []byte {
-	return unsafe.Slice((*byte)(pointerAt(addr)), n)
+	return mem.Bytes(addr, int(n))
 }
 
 // keptPayload views the payload of an unexpected message that is here whole.

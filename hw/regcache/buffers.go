@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // Allocation is memory of a device that was allocated in one piece.
@@ -159,7 +160,7 @@ func (b *Buffers) registered(a *Allocation, access hw.Access) (hw.Memory, error)
 	}
 	defer unix.Close(d.FD)
 	return b.md.Register(hw.Region{
-		Addr: pointerAt(a.Base), Len: int(a.Size), Access: access, Base: a.Base, DMABuf: &d,
+		Addr: mem.Pointer(a.Base), Len: int(a.Size), Access: access, Base: a.Base, DMABuf: &d,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // fakeDomain registers without a device, at most room regions.
@@ -93,7 +94,7 @@ func setUp(c Config) (*Cache, *fakeDomain, *fakeWatch) {
 	return New(d, c), d, w
 }
 
-func at(page uint64) unsafe.Pointer { return pointerAt(page * pageSize) }
+func at(page uint64) unsafe.Pointer { return mem.Pointer(page * pageSize) }
 
 func get(t *testing.T, c *Cache, addr unsafe.Pointer, n int, access hw.Access) *Entry {
 	t.Helper()
@@ -113,7 +114,7 @@ func TestKept(t *testing.T) {
 	c, d, _ := setUp(Config{})
 	e := get(t, c, at(10), 100, hw.RemoteRead)
 	c.Put(e)
-	if again := get(t, c, pointerAt(10*pageSize+50), 1000, hw.RemoteRead); again != e {
+	if again := get(t, c, mem.Pointer(10*pageSize+50), 1000, hw.RemoteRead); again != e {
 		t.Error("the registration is not found again")
 	}
 	wider := get(t, c, at(10), 100, hw.RemoteRead|hw.LocalWrite)
@@ -225,7 +226,7 @@ func TestFind(t *testing.T) {
 		}
 		switch {
 		case rng.IntN(3) == 0:
-			c.Put(get(t, c, pointerAt(want.Start), int(want.End-want.Start), access))
+			c.Put(get(t, c, mem.Pointer(want.Start), int(want.End-want.Start), access))
 		case rng.IntN(5) == 0 && len(c.kept) > 0:
 			c.evict(c.kept[rng.IntN(len(c.kept))])
 		}
@@ -329,7 +330,7 @@ func testModel(t *testing.T, stays bool) {
 			if rng.IntN(3) == 0 {
 				access |= hw.LocalWrite
 			}
-			e := get(t, c, pointerAt(rng.Uint64N(20*pageSize)), n, access)
+			e := get(t, c, mem.Pointer(rng.Uint64N(20*pageSize)), n, access)
 			made, known := born[e]
 			if !known {
 				made = len(w.list)

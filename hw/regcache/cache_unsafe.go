@@ -25,6 +25,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
 )
 
@@ -375,7 +376,7 @@ func (c *Cache) register(want Range, access hw.Access) (*Entry, error) {
 	w := c.cfg.Watch
 	watched := w != nil && (w.Cover(want.Start, want.End) == nil || w.Fixed(want.Start, want.End))
 	c.making = want
-	r := hw.Region{Addr: pointerAt(want.Start), Len: int(want.End - want.Start), Access: access, Base: want.Start}
+	r := hw.Region{Addr: mem.Pointer(want.Start), Len: int(want.End - want.Start), Access: access, Base: want.Start}
 	m, err := c.registered(r)
 	for errors.Is(err, hw.ErrNoResource) && c.idle.len > 0 {
 		c.evict(c.numbers[c.idle.oldest])

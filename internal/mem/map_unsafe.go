@@ -144,12 +144,12 @@ func Unmap(b []byte) error {
 // Bytes views n bytes of off-heap memory at addr, as returned by Pool.Get, as a slice. It is valid until the memory
 // is put back or unmapped. It must not be used for addresses of Go memory.
 func Bytes(addr uint64, n int) []byte {
-	return unsafe.Slice((*byte)(pointer(addr)), n)
+	return unsafe.Slice((*byte)(Pointer(addr)), n)
 }
 
-// pointer turns the address of off-heap memory into a pointer. The detour through memory shows vet that this is no
-// arithmetic on a Go pointer.
-func pointer(addr uint64) unsafe.Pointer {
+// Pointer turns the address of off-heap or C memory into a pointer. The detour through memory shows vet that this is no
+// arithmetic on a Go pointer. It must not be used for addresses of Go memory that nothing else keeps alive.
+func Pointer(addr uint64) unsafe.Pointer {
 	u := uintptr(addr)
 	return *(*unsafe.Pointer)(unsafe.Pointer(&u))
 }

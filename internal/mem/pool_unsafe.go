@@ -6,10 +6,10 @@ import "unsafe"
 const spanHeader = (int(unsafe.Sizeof(span{})) + 1<<minClass - 1) &^ (1<<minClass - 1)
 
 // spanAt returns the header of the span that starts at an address.
-func spanAt(at uint64) *span { return (*span)(pointer(at)) }
+func spanAt(at uint64) *span { return (*span)(Pointer(at)) }
 
 // wordAt returns the first word of a free buffer.
-func wordAt(addr uint64) *uint64 { return (*uint64)(pointer(addr)) }
+func wordAt(addr uint64) *uint64 { return (*uint64)(Pointer(addr)) }
 
 // addressOf returns the address of a mapping.
 func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // earlyCost is what a message that comes early counts beside its payload, in bytes.
@@ -16,7 +17,7 @@ func segmentOf(b []byte) hw.Segment {
 
 // bytesAt views n bytes at an address of memory that the collector neither moves nor frees. No bytes are at address 0.
 func bytesAt(addr, n uint64) []byte {
-	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
+	return mem.Bytes(addr, int(n))
 }
 
 // addressOfBytes is where a slice begins, which the caller keeps alive and in place.

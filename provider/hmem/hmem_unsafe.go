@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/cuda"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
 
@@ -27,12 +28,10 @@ func AnyOnDevice(iov []fi.IOVec) bool {
 // bytesAt views n bytes at an address of plain memory, which the garbage collector neither moves nor frees. No bytes
 // are at address 0.
 func bytesAt(addr, n uint64) []byte {
-	return unsafe.Slice((*byte)(pointerAt(addr)), n)
+	return mem.Bytes(addr, int(n))
 }
 
 // pointerAt is an address of any kind as a pointer.
-func pointerAt(addr uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
-
 // addressOf is where a slice that is not empty begins. The caller keeps it alive, and in place: memory of the Go heap
 // does not move.
 func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
@@ -157,7 +156,7 @@ func ApplyAll(j *atomics.Job, pieces []fi.IOVec) error {
 		}
 	}
 	for i, v := range pieces {
-		j.Target, j.Count = pointerAt(uint64(v.Base)), int(v.Len/size)
+		j.Target, j.Count = mem.Pointer(uint64(v.Base)), int(v.Len/size)
 		if err := apply(j, uint64(v.Base), v.Len); err != nil {
 			return fmt.Errorf("memory of a device: %v: %w", err, fi.EIO)
 		}

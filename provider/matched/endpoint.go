@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // Ended is what has become of an operation, or with fi.RemoteWrite in Entry.Flags a peer's write with data. It is the
@@ -221,7 +222,7 @@ func Errno(err error) fi.Errno {
 
 // register registers memory for an operation. Errors: fi.EAGAIN, and others that are logged.
 func (e *Endpoint) register(what string, o *operation, v fi.IOVec, access hw.Access) (s hw.Segment, err error) {
-	m, err := e.o.Cache.Get(pointerAt(uint64(v.Base)), int(v.Len), access)
+	m, err := e.o.Cache.Get(mem.Pointer(uint64(v.Base)), int(v.Len), access)
 	if err != nil {
 		return s, refused(fmt.Sprintf("%s: register %d bytes at %#x", what, v.Len, v.Base), err)
 	}

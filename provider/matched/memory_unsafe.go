@@ -4,19 +4,18 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // Addresses in operations are those of C memory or of memory off the Go heap: the garbage collector neither moves nor
 // frees what they name.
 
-func pointerAt(addr uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
-
 // bytesAt views n bytes at an address. No bytes are at address 0.
-func bytesAt(addr, n uint64) []byte { return unsafe.Slice((*byte)(pointerAt(addr)), n) }
+func bytesAt(addr, n uint64) []byte { return mem.Bytes(addr, int(n)) }
 
 // segmentAt names memory for the device.
 func segmentAt(addr, n uint64, m hw.Memory) hw.Segment {
-	return hw.Segment{Addr: pointerAt(addr), Len: int(n), Memory: m}
+	return hw.Segment{Addr: mem.Pointer(addr), Len: int(n), Memory: m}
 }
 
 // gateAddress is where C finds the endpoint's gate, 0: there is none.

@@ -5,16 +5,14 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// pointerAt turns an address into a pointer.
-func pointerAt(addr uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
-
 // bytesAt views n bytes at an address. No bytes are at address 0.
-func bytesAt(addr, n uint64) []byte { return unsafe.Slice((*byte)(pointerAt(addr)), n) }
+func bytesAt(addr, n uint64) []byte { return mem.Bytes(addr, int(n)) }
 
 // vectorAt views a vector of n elements.
-func vectorAt(addr, n uint64) []fi.IOVec { return unsafe.Slice((*fi.IOVec)(pointerAt(addr)), n) }
+func vectorAt(addr, n uint64) []fi.IOVec { return unsafe.Slice((*fi.IOVec)(mem.Pointer(addr)), n) }
 
 // segment is n bytes at an address as a transport takes them.
-func segment(addr, n uint64) hw.Segment { return hw.Segment{Addr: pointerAt(addr), Len: int(n)} }
+func segment(addr, n uint64) hw.Segment { return hw.Segment{Addr: mem.Pointer(addr), Len: int(n)} }

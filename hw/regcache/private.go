@@ -3,12 +3,9 @@ package regcache
 import (
 	"encoding/binary"
 	"sync"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-func pointerAt(addr uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
 // Bits of an entry of pagemap (Documentation/admin-guide/mm/pagemap.rst).
 const (
