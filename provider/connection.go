@@ -72,12 +72,12 @@ func (e *Endpoint) openConn() error {
 		if !ok {
 			return fmt.Errorf("the passive endpoint listens or has no address any more: %w", fi.EINVAL)
 		}
-		e.socket, e.name, err = e.domain.bind(want, e.domain.DomainName(), e.domain.cfg.Iface)
+		err = e.takeName(want, e.domain.DomainName(), e.domain.cfg.Iface)
 	default:
 		if r, err = conn.Take(h); err != nil {
 			return err
 		}
-		if e.socket, e.name, err = e.domain.bind(r.Local().WithPort(0), "", ""); err != nil {
+		if err = e.takeName(r.Local().WithPort(0), "", ""); err != nil {
 			conn.GiveBack(r)
 		}
 	}

@@ -41,7 +41,7 @@ type Endpoint struct {
 	initiator
 	refs refs.Count
 
-	socket *names.Socket
+	endpointName
 	engine *background // by which a progress thread drives it, nil: none does
 
 	// protocols are what progress goes through; immutable from Enable on.
@@ -192,6 +192,7 @@ func (e *Endpoint) Name() ([]byte, error) {
 	if e.conn != nil && e.conn.Request() != nil {
 		return names.Encode(e.format, e.conn.Request().Local())
 	}
+	e.another = nil
 	return names.Encode(e.format, e.name)
 }
 

@@ -158,7 +158,7 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openPendings(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
-	if e.iface, err = openLocal(e); err != nil {
+	if e.iface, err = e.openNamed(); err != nil {
 		return openError(err)
 	}
 	e.attr = l.addPort(e.iface).attr

@@ -4,6 +4,7 @@
  *     pid       pid, network, IPC and mount namespaces, /proc and a /dev/shm of 64 MiB of the rank's own
  *     blind     the same, but /proc stays the one outside, whose process ids are others
  *     user      the same as an ordinary user, and every second rank as root of a user namespace
+ *     ports     its kernel chooses from eight ports, so that ranks choose the same
  *     noattach  cross-memory attach is refused (seccomp)
  * What they share is the folder FI_WEFT_SHM_DIR. Needs root.
  */

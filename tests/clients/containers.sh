@@ -61,6 +61,7 @@ else
 		unshare --pid --net --ipc --mount --fork true 2>>"$work/log"; then
 		inside pid msg_basic rma rma_small collective scalable authkey trywait fault_limits
 		inside blind msg_basic rma
+		inside pid,ports msg_basic collective authkey
 		inside pid,noattach msg_basic rma rma_order
 		WEFT_TEST_KILLS=20 inside pid fault_kill fault_restart
 		if unshare --user true 2>"$work/log"; then
