@@ -16,8 +16,8 @@ import (
 // network namespace. Under the endpoint's mu until Enable, immutable after it.
 type endpointName struct {
 	socket *names.Socket
-	// another gives the endpoint a name with another port. It is nil where the port was asked for, and from when
-	// somebody may know it on.
+	// another gives the endpoint a name with another port. It is nil where the port was asked for, and once
+	// Name has returned it.
 	another func() error
 }
 
