@@ -168,6 +168,11 @@ enum { SLICE_MS = 20 };
 void begin_slice(struct node *n);
 void end_slice(struct node *n);
 
+/* threads.c */
+
+/* Prints on standard error what each thread of a process is at. */
+void print_threads(int pid);
+
 /* stats.c */
 uint64_t ticks(void);
 uint64_t clock_ns(void);                   /* CLOCK_MONOTONIC */

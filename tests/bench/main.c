@@ -189,6 +189,9 @@ static bool reap(pid_t *pids, int ranks, int limit)
 			continue;
 		} else {
 			fprintf(stderr, "weft_bench: time is up\n");
+			for (int i = 0; i < ranks; i++)
+				if (pids[i])
+					print_threads(pids[i]);
 			ok = false;
 			end += LIMIT;
 		}
