@@ -71,11 +71,11 @@ func TestApartNobody(t *testing.T) {
 	y.close()
 	a := SendArgs{IOV: iovOf([]byte("weft")), Dest: x.addr[y]}
 	err := error(fi.EAGAIN)
-	for end := time.Now().Add(time.Minute); err == fi.EAGAIN && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); errors.Is(err, fi.EAGAIN) && time.Now().Before(end); {
 		x.ep.Progress()
 		err = x.ep.Send(&a)
 	}
-	if err != fi.EHOSTUNREACH {
+	if !errors.Is(err, fi.EHOSTUNREACH) {
 		t.Errorf("send to nobody: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"net/netip"
 	"runtime"
 	"testing"
@@ -167,8 +168,8 @@ func (w *keyWorld) barred(from *side, dest fi.Addr, to *side) bool {
 	b := []byte{1}
 	for end := time.Now().Add(20 * time.Second); ; {
 		err := from.ep.Send(&SendArgs{IOV: iovOf(b), Dest: dest})
-		if err != fi.EAGAIN || time.Now().After(end) {
-			return err == want || err == fi.EACCES // a key that this side does not have
+		if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
+			return errors.Is(err, want) || errors.Is(err, fi.EACCES) // a key that this side does not have
 		}
 		from.ep.Progress()
 		to.ep.Progress()

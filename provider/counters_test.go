@@ -151,7 +151,7 @@ func TestCountFaults(t *testing.T) {
 		t.Errorf("%d fragments sent, %d received", tx("tx_fragments"), rx("rx_fragments"))
 	}
 	for { // until the ring is full
-		if err := a.ep.Send(&SendArgs{Dest: a.addr[b], Tag: 5, Tagged: true, Inject: true}); err == fi.EAGAIN {
+		if err := a.ep.Send(&SendArgs{Dest: a.addr[b], Tag: 5, Tagged: true, Inject: true}); errors.Is(err, fi.EAGAIN) {
 			break
 		} else if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestDatagrams(t *testing.T) {
 		if flags == 0 {
 			n = most + 1
 		}
-		if err := s.ep.Send(&SendArgs{IOV: iovOf(make([]byte, n)), Dest: s.addr[r], Flags: flags}); err != want {
+		if err := s.ep.Send(&SendArgs{IOV: iovOf(make([]byte, n)), Dest: s.addr[r], Flags: flags}); !errors.Is(err, want) {
 			t.Errorf("flags %#x, %d bytes: %v, want %v", flags, n, err, want)
 		}
 	}
@@ -49,7 +50,7 @@ func TestDeafPeer(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); posted < 1000 && time.Now().Before(end); {
 		if err := s.ep.Send(&SendArgs{IOV: iovOf([]byte("x")), Dest: addr, Inject: true}); err == nil {
 			posted++
-		} else if err != fi.EAGAIN {
+		} else if !errors.Is(err, fi.EAGAIN) {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +68,7 @@ func TestDeafPeer(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if err != fi.EAGAIN || time.Now().After(end) {
+		if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 			t.Fatalf("send to a peer that is gone: %v", err)
 		}
 	}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -166,10 +167,10 @@ func deferredKinds(t *testing.T, r *rand.Rand, x, y *side, mem []byte) {
 	for {
 		x.ep.Progress()
 		n, err := x.cq.Read(buf)
-		if err == fi.EAVAIL {
+		if errors.Is(err, fi.EAVAIL) {
 			_, err = x.cq.ReadErr()
 		}
-		if n <= 0 && err == fi.EAGAIN {
+		if n <= 0 && errors.Is(err, fi.EAGAIN) {
 			break
 		}
 	}

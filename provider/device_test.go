@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -201,7 +202,7 @@ func TestDMABufClosed(t *testing.T) {
 	}
 	wantErrno(t, b.domain.Translate(v, []uint64{from.mr.Desc()}), fi.EINVAL, "closed region")
 	send := SendArgs{IOV: stale, Dest: x.addr[y]}
-	for end := 0; err != fi.EIO; end++ {
+	for end := 0; !errors.Is(err, fi.EIO); end++ {
 		if err = x.ep.Send(&send); err == nil || end > 1000 {
 			t.Fatalf("sent from a closed region: %v", err)
 		}

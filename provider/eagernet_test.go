@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -82,7 +83,7 @@ func TestEagerTruncation(t *testing.T) {
 	want, got := pattern(64<<10, 3), make([]byte, 1000)
 	b.recv(RecvArgs{IOV: iovOf(got), Src: b.addr[a], Context: 1}, a)
 	a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Context: 2}, b)
-	if _, err := b.next(a); err != fi.EAVAIL {
+	if _, err := b.next(a); !errors.Is(err, fi.EAVAIL) {
 		t.Fatal(err)
 	}
 	e, err := b.cq.ReadErr()
@@ -141,7 +142,7 @@ func TestEagerPeerGone(t *testing.T) {
 	posted := 0
 	for ; posted < 100; posted++ { // nobody progresses: the window fills
 		err := a.ep.Send(&SendArgs{IOV: iovOf(out), Dest: a.addr[b], Context: 7})
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			break
 		}
 		if err != nil {
@@ -164,7 +165,7 @@ func TestEagerPeerGone(t *testing.T) {
 	}
 	for end := time.Now().Add(20 * time.Second); ; {
 		err := a.ep.Send(&SendArgs{IOV: iovOf(out), Dest: a.addr[b], Context: 8})
-		if err != nil && err != fi.EAGAIN {
+		if err != nil && !errors.Is(err, fi.EAGAIN) {
 			break
 		}
 		if time.Now().After(end) {

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -91,7 +92,7 @@ func talk(domain *provider.Domain, info *fi.Info) error {
 			fmt.Printf("%s, tag %d, %d bytes\n", in[:done[0].Len], done[0].Tag, done[0].Len)
 			return nil
 		}
-		if err != fi.EAGAIN {
+		if !errors.Is(err, fi.EAGAIN) {
 			return err
 		}
 	}

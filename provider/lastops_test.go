@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -137,7 +138,7 @@ func TestAnswerBeforeEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		y.performs()
-		if err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}); err != fi.EAGAIN && err != nil {
+		if err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}); !errors.Is(err, fi.EAGAIN) && err != nil {
 			t.Errorf("post to a peer whose last message is not read: %v", err)
 		}
 		if _, bad, ok := settle(t, x); !ok {
@@ -145,10 +146,10 @@ func TestAnswerBeforeEnd(t *testing.T) {
 		}
 		for end := time.Now().Add(time.Minute); ; x.ep.Progress() {
 			err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]})
-			if err == fi.ECONNRESET {
+			if errors.Is(err, fi.ECONNRESET) {
 				break
 			}
-			if err != nil && err != fi.EAGAIN || time.Now().After(end) {
+			if err != nil && !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 				t.Fatalf("post to a peer that is gone: %v", err)
 			}
 		}
@@ -172,7 +173,7 @@ func TestEndDuringPost(t *testing.T) {
 		t.Errorf("post: %v, and it has ended already", err)
 	}
 	x.wantError(3, fi.ECONNRESET)
-	if _, err := x.cq.ReadErr(); err != fi.EAGAIN {
+	if _, err := x.cq.ReadErr(); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("the message ended twice: %v", err)
 	}
 	if n := l.awaited(); n != 0 {

@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -490,7 +491,7 @@ func TestListPeerGone(t *testing.T) {
 				if fi.ErrnoOf(err) == fi.ECONNRESET || fi.ErrnoOf(err) == fi.EHOSTUNREACH {
 					break
 				}
-				if err != fi.EAGAIN || time.Now().After(end) {
+				if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 					t.Fatal(err)
 				}
 			}
@@ -513,7 +514,7 @@ func TestListThreads(t *testing.T) {
 			var got [1]cq.Entry
 			if k, err := x.cq.Read(got[:]); k == 1 {
 				ended[got[0].Context].Add(1)
-			} else if err != nil && err != fi.EAGAIN {
+			} else if err != nil && !errors.Is(err, fi.EAGAIN) {
 				t.Error(err)
 			}
 		}
@@ -531,7 +532,7 @@ func TestListThreads(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					for err = l.Write(uint64(n)); err == fi.EAGAIN; err = l.Write(uint64(n)) {
+					for err = l.Write(uint64(n)); errors.Is(err, fi.EAGAIN); err = l.Write(uint64(n)) {
 						poll()
 					}
 					if err != nil {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -170,7 +171,7 @@ func peerSettle(t *testing.T, s, other *side) (cq.Entry, cq.ErrEntry, bool) {
 		if n == 1 {
 			return got[0], cq.ErrEntry{}, true
 		}
-		if err == fi.EAVAIL {
+		if errors.Is(err, fi.EAVAIL) {
 			e, err := s.cq.ReadErr()
 			if err != nil {
 				t.Fatal(err)

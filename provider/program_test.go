@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -186,7 +187,7 @@ func (p *program) post(f func() error) {
 		if err == nil {
 			return
 		}
-		if err != fi.EAGAIN || time.Now().After(end) {
+		if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 			p.t.Fatalf("seed %d: post: %v", p.seed, err)
 		}
 		p.reap()
@@ -200,7 +201,7 @@ func (p *program) reap() {
 	for i, s := range p.sides {
 		s.ep.Progress()
 		n, err := s.cq.Read(got[:])
-		if err != nil && err != fi.EAGAIN {
+		if err != nil && !errors.Is(err, fi.EAGAIN) {
 			e, _ := s.cq.ReadErr()
 			p.t.Fatalf("seed %d: %v: %+v", p.seed, err, e)
 		}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"unsafe"
 
@@ -62,7 +63,7 @@ func multiRecv(t *testing.T, tagged bool) {
 				a.ep.Progress()
 				b.ep.Progress()
 				n, err := b.cq.Read(e[:])
-				if err == fi.EAVAIL {
+				if errors.Is(err, fi.EAVAIL) {
 					x, _ := b.cq.ReadErr()
 					if x.Err != fi.ETRUNC {
 						t.Fatalf("%+v", x)

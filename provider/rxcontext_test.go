@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -117,7 +118,7 @@ func TestLostOnRing(t *testing.T) {
 	peer.close()
 	var buf [1]cq.Entry
 	for end := time.Now().Add(time.Minute); ; s.housekeep() {
-		if _, err := s.cq.Read(buf[:]); err == fi.EAVAIL {
+		if _, err := s.cq.Read(buf[:]); errors.Is(err, fi.EAVAIL) {
 			break
 		}
 		if time.Now().After(end) {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -131,7 +132,7 @@ func (e *initiator) send(s *SendArgs) error {
 
 // noLink is the text of an error of linkOf.
 func noLink(err error) string {
-	if err == fi.EINVAL {
+	if errors.Is(err, fi.EINVAL) {
 		return "not in the address vector"
 	}
 	return err.Error()

@@ -172,7 +172,7 @@ func TestGetErrno(t *testing.T) {
 	}
 	p.(*Endpoint).dead.Store(true)
 	for _, errno := range []unix.Errno{unix.EPERM, unix.ESRCH, unix.EFAULT, unix.ENOMEM, unix.EIO} {
-		if err := p.(*Endpoint).getError(errno); err != hw.ErrPeerDead {
+		if err := p.(*Endpoint).getError(errno); !errors.Is(err, hw.ErrPeerDead) {
 			t.Errorf("%v of a peer that is gone: %v", errno, err)
 		}
 	}

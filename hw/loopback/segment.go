@@ -3,6 +3,7 @@ package loopback
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -240,10 +241,10 @@ func openNamed(h *host, name sockaddr, at place, mapper func(int, uint64) (mappi
 }
 
 func openError(err error) error {
-	switch err {
-	case unix.ENOENT, unix.ENOTDIR:
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return hw.ErrUnreachable
-	case unix.EACCES, unix.EPERM, unix.ELOOP:
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.ELOOP):
 		return fmt.Errorf("%w (%w)", hw.ErrPermission, err)
 	}
 	return err

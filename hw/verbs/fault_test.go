@@ -89,7 +89,7 @@ func works(i *Iface, ep hw.Endpoint) error {
 // expect wants an error that is want and says what.
 func expect(err, want error, what string) error {
 	if !errors.Is(err, want) || !strings.Contains(err.Error(), what) {
-		return fmt.Errorf("%v: not %v with %q", err, want, what)
+		return fmt.Errorf("%w: not %w with %q", err, want, what)
 	}
 	fmt.Println(err)
 	return nil

@@ -148,7 +148,7 @@ func TestFlowFail(t *testing.T) {
 	if l.Done(3, &op, flight[2].seg, 0) || !l.Done(4, &op, flight[3].seg, 0) {
 		t.Error("not finished with its last completion")
 	}
-	if op.Err() != first || l.Path().Inflight() != 100 {
+	if !errors.Is(op.Err(), first) || l.Path().Inflight() != 100 {
 		t.Errorf("%v, %d bytes in flight", op.Err(), l.Path().Inflight())
 	}
 }

@@ -119,7 +119,7 @@ func (c *Client) call(kind Kind, body []byte) (answer []byte, fds []int, err err
 func (c *Client) exchange(request *message) (m message, fds []int, err error) {
 	for {
 		err = unix.Sendmsg(c.fd, request.put(nil), nil, nil, unix.MSG_NOSIGNAL)
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
@@ -142,7 +142,7 @@ func (c *Client) exchange(request *message) (m message, fds []int, err error) {
 }
 
 func timeout(err error) error {
-	if err == unix.EAGAIN {
+	if errors.Is(err, unix.EAGAIN) {
 		return ErrTimeout
 	}
 	return err

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -294,7 +295,7 @@ func TestStopFinishesWhatIsActive(t *testing.T) {
 	if e.done.Load() != 100 || ops.Load() != 100 {
 		t.Errorf("ended with %d pieces and %d operations done of 100 each", e.done.Load(), ops.Load())
 	}
-	if err := p.Add(e); err != ErrStopped {
+	if err := p.Add(e); !errors.Is(err, ErrStopped) {
 		t.Errorf("add after stop: %v", err)
 	}
 	if err := p.Stop(time.Second); err != nil {
@@ -461,7 +462,7 @@ func TestDeadThreadIsKnown(t *testing.T) {
 	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "on purpose") {
 		t.Errorf("error %v", err)
 	}
-	if err := p.Add(newEngine(t)); err != ErrStopped {
+	if err := p.Add(newEngine(t)); !errors.Is(err, ErrStopped) {
 		t.Errorf("add: %v", err)
 	}
 	text, err := os.ReadFile(stderr.Name())

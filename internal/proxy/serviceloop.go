@@ -90,7 +90,7 @@ func (s *Service) accept() {
 func (s *Service) read(c *conn) error {
 	n, err := unix.Read(c.fd, s.buf)
 	switch {
-	case err == unix.EAGAIN || err == unix.EINTR:
+	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 		return nil
 	case err != nil:
 		return err
@@ -205,7 +205,7 @@ func (s *Service) flush(c *conn) error {
 
 // drop ends a connection.
 func (s *Service) drop(c *conn, why error) {
-	if why != errClosed && !errors.Is(why, unix.ECONNRESET) && !errors.Is(why, unix.EPIPE) {
+	if !errors.Is(why, errClosed) && !errors.Is(why, unix.ECONNRESET) && !errors.Is(why, unix.EPIPE) {
 		s.o.Logf("%s: connection of process %d ends: %v", s.name, c.pid, why)
 	}
 	delete(s.conns, int32(c.fd))

@@ -303,7 +303,7 @@ func TestReadErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := Read(p)
-		if !errors.Is(err, c.want) || (s != nil) != (c.want == ErrVersion) {
+		if !errors.Is(err, c.want) || (s != nil) != errors.Is(c.want, ErrVersion) {
 			t.Errorf("case %d: %v", i, err)
 		}
 	}

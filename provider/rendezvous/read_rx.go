@@ -18,7 +18,7 @@ const Burst = flow.Burst
 func (p *Protocol) stepRead(op *operation) bool {
 	if op.done < op.want {
 		path, err := p.ep.Back(&op.Message)
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			return false
 		}
 		if err == nil && op.done == 0 && p.startSegments(op, path) {
