@@ -104,7 +104,8 @@ func (i *lateSegment) Connect(address []byte) (hw.Endpoint, error) {
 // TestLateSegment has two processes that share memory use it though the one saw
 // the other on the network first, and not look there any more.
 func TestLateSegment(t *testing.T) {
-	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No }, rmaHints())
+	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No },
+		rmaHints())
 	x, y := b.pair(t)
 	late := &lateSegment{Iface: x.ep.ports[0].Iface, other: x.ep.ports[1]}
 	x.ep.ports[0].Iface = late

@@ -16,7 +16,8 @@ import (
 
 // sum is an allreduce of count numbers.
 func (s *collSide) sum(g *Group, in, out []byte, count uint64) error {
-	return s.ep.Collective(&CollectiveArgs{Kind: collective.AllReduce, Buf: baseOf(in), Result: baseOf(out), Count: count,
+	return s.ep.Collective(&CollectiveArgs{Kind: collective.AllReduce, Buf: baseOf(in), Result: baseOf(out),
+		Count:    count,
 		Datatype: fi.Uint64, Op: fi.OpSum, Group: g.Addr(), Context: 5})
 }
 
@@ -78,10 +79,16 @@ func TestCollectiveRefused(t *testing.T) {
 		{"flags", fi.EBADFLAGS, func(a *CollectiveArgs) { a.Flags = fi.Inject }},
 		{"datatype", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Datatype = fi.Void }},
 		{"no datatype", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Datatype = 99 }},
-		{"operation of the datatype", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Datatype, a.Op = fi.Double, fi.OpBAnd }},
+		{"operation of the datatype", fi.EOPNOTSUPP, func(a *CollectiveArgs) {
+			a.Datatype, a.Op = fi.Double,
+				fi.OpBAnd
+		}},
 		{"operation", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Op = fi.OpCSwap }},
 		{"kind", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Kind = collective.Kinds }},
-		{"void broadcast", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Kind, a.Datatype = collective.Broadcast, fi.Void }},
+		{"void broadcast", fi.EOPNOTSUPP, func(a *CollectiveArgs) {
+			a.Kind, a.Datatype = collective.Broadcast,
+				fi.Void
+		}},
 		{"group", fi.EINVAL, func(a *CollectiveArgs) { a.Group = s.addrs[0] }},
 		{"set as group", fi.EINVAL, func(a *CollectiveArgs) { a.Group = set.Addr() }},
 		{"root", fi.EINVAL, func(a *CollectiveArgs) { a.Root = 77 }},
@@ -119,8 +126,9 @@ func TestMembersDisagree(t *testing.T) {
 	for m, s := range c.sides {
 		a := CollectiveArgs{Kind: collective.Barrier, Group: groups[m].Addr(), Context: 5}
 		if m == 2 {
-			a = CollectiveArgs{Kind: collective.AllGather, Buf: baseOf(in), Result: baseOf(out), Count: 1, Datatype: fi.Uint8,
-				Group: groups[m].Addr(), Context: 5}
+			a = CollectiveArgs{Kind: collective.AllGather, Buf: baseOf(in), Result: baseOf(out), Count: 1,
+				Datatype: fi.Uint8,
+				Group:    groups[m].Addr(), Context: 5}
 		}
 		if err := s.ep.Collective(&a); err != nil {
 			t.Fatal(err)

@@ -26,7 +26,8 @@ type vectorWork struct {
 // another way: none, eager, announced, and several pieces.
 func newVectorWork(r *rand.Rand, groups []*Group) *vectorWork {
 	n := len(groups)
-	w := &vectorWork{args: make([]AllToAllVArgs, n), out: make([][]byte, n), want: make([][]byte, n), keep: make([][]byte, n)}
+	w := &vectorWork{args: make([]AllToAllVArgs, n), out: make([][]byte, n), want: make([][]byte, n),
+		keep: make([][]byte, n)}
 	elem, inPlace := uint64(1+r.IntN(9)), r.IntN(4) == 0
 	counts := make([][]uint64, n) // of what rank i has for rank j
 	for i := range counts {

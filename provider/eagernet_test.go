@@ -15,7 +15,8 @@ import (
 func TestEagerOverUDP(t *testing.T) {
 	for name, set := range map[string]struct {
 		udp, most int
-	}{"default": {config.Default().UDPEagerSize, 64 << 10}, "20 KiB": {20 << 10, 20 << 10}, "as on one host": {0, 8 << 10}, "256 KiB": {256 << 10, 256 << 10}} {
+	}{"default": {config.Default().UDPEagerSize, 64 << 10}, "20 KiB": {20 << 10, 20 << 10},
+		"as on one host": {0, 8 << 10}, "256 KiB": {256 << 10, 256 << 10}} {
 		t.Run(name, func(t *testing.T) {
 			sides := overUDP(t, 2, func(c *config.Config) { c.UDPEagerSize = set.udp })
 			a, b := sides[0], sides[1]
@@ -120,7 +121,8 @@ func TestEagerMultiRecv(t *testing.T) {
 		want := pattern(n, byte(i))
 		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Context: 2}, b)
 		e := b.completion(a)
-		if first := uint64(iovOf(buf)[0].Base); e.Context != 1 || e.Len != uint64(n) || e.Buf != first+at || !bytes.Equal(buf[at:at+e.Len], want) {
+		if first := uint64(iovOf(buf)[0].Base); e.Context != 1 || e.Len != uint64(n) || e.Buf != first+at ||
+			!bytes.Equal(buf[at:at+e.Len], want) {
 			t.Fatalf("message %d: %+v", i, e)
 		}
 		if last := e.Flags&fi.MultiRecv != 0; last != (i == 2) {

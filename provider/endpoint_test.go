@@ -43,7 +43,8 @@ func newBench(t testing.TB, change func(*config.Config), hints *fi.Info) *bench 
 }
 
 // newBenchAt opens the fabric of an address with some settings.
-func newBenchAt(t testing.TB, node string, settings map[string]string, change func(*config.Config), hints *fi.Info) *bench {
+func newBenchAt(t testing.TB, node string, settings map[string]string, change func(*config.Config),
+	hints *fi.Info) *bench {
 	t.Helper()
 	SetConfigLookup(func(name string) (string, bool) {
 		v, ok := settings[name]
@@ -256,7 +257,8 @@ func swap(t *testing.T, a, b *side, flags uint64, early bool) {
 		if early {
 			post()
 		}
-		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: tag, Data: 77, HasData: true, Context: 2, Tagged: true, Flags: flags}, b)
+		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: tag, Data: 77, HasData: true, Context: 2, Tagged: true,
+			Flags: flags}, b)
 		if !early {
 			for range 3 {
 				b.ep.Progress()

@@ -17,7 +17,8 @@ var posts = map[string]func(x *side, to fi.Addr, b []byte) error{
 	"write": func(x *side, to fi.Addr, b []byte) error { return x.ep.RMA(rmaTo(to, b, false)) },
 	"read":  func(x *side, to fi.Addr, b []byte) error { return x.ep.RMA(rmaTo(to, b, true)) },
 	"atomic": func(x *side, to fi.Addr, b []byte) error {
-		return x.ep.Atomic(&AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(b), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: to})
+		return x.ep.Atomic(&AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(b),
+			Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: to})
 	},
 }
 

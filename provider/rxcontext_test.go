@@ -18,7 +18,8 @@ func TestPostsStay(t *testing.T) {
 	const receives = 5
 	bufs := make([]byte, receives)
 	for i := range receives {
-		s.recv(RecvArgs{IOV: iovOf(bufs[i : i+1]), Src: fi.AddrUnspec, Tagged: true, Tag: uint64(i), Context: uint64(i)})
+		s.recv(RecvArgs{IOV: iovOf(bufs[i : i+1]), Src: fi.AddrUnspec, Tagged: true, Tag: uint64(i),
+			Context: uint64(i)})
 	}
 	matched := func(when string, want int) {
 		t.Helper()
@@ -28,7 +29,8 @@ func TestPostsStay(t *testing.T) {
 	}
 	arrive := func(tag uint64) {
 		t.Helper()
-		from.send(SendArgs{IOV: iovOf([]byte{byte(tag)}), Dest: from.addr[s], Tagged: true, Tag: tag, Flags: fi.Inject}, s)
+		from.send(SendArgs{IOV: iovOf([]byte{byte(tag)}), Dest: from.addr[s], Tagged: true, Tag: tag, Flags: fi.Inject},
+			s)
 	}
 	deliver := func(tag uint64) {
 		t.Helper()

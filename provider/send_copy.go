@@ -23,7 +23,8 @@ import (
 // sendShort sends a message of up to the port's eager size.
 func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
 	starved, err := e.sendEager(s, p, total)
-	if errors.Is(err, fi.EAGAIN) && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 && !hmem.AnyOnDevice(s.IOV) {
+	if errors.Is(err, fi.EAGAIN) && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 &&
+		!hmem.AnyOnDevice(s.IOV) {
 		return e.sendCopy(s, l, p, total)
 	}
 	return err

@@ -280,7 +280,8 @@ func (s *segment) examine(fd int, h *host, netns uint64) error {
 	case netns != anyNetNS && s.id.netns != netns:
 		return fmt.Errorf("made in another network namespace: %w", hw.ErrUnreachable)
 	case (s.id.owner.pidns != h.pidns || h.blind) && !(s.id.locked && h.locked):
-		return fmt.Errorf("made in another pid namespace, and without locks it is not known which processes run there: %w", hw.ErrUnreachable)
+		return fmt.Errorf("made in another pid namespace, and without locks it is not known which processes run "+
+			"there: %w", hw.ErrUnreachable)
 	case s.id.user != h.user:
 		return fmt.Errorf("made by user %d: %w", s.id.user, hw.ErrPermission)
 	}

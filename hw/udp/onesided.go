@@ -65,7 +65,8 @@ func (c *Endpoint) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, d
 	return c.move(opGet, local, addr, key, done)
 }
 
-func (c *Endpoint) move(kind opKind, local []hw.Segment, addr uint64, key hw.RemoteKey, done *hw.Completion) (hw.Status, error) {
+func (c *Endpoint) move(kind opKind, local []hw.Segment, addr uint64, key hw.RemoteKey, done *hw.Completion) (hw.Status,
+	error) {
 	n, err := checkLocal(local)
 	if err != nil || n == 0 && c.at() == up {
 		return hw.Done, err

@@ -132,7 +132,8 @@ func (c *Client) exchange(request *message) (m message, fds []int, err error) {
 		return m, nil, timeout(err)
 	}
 	if m, err = parseMessage(buf[:n]); err == nil && (m.kind != request.kind || m.id != request.id) {
-		err = fmt.Errorf("answer %d of kind %d to request %d of kind %d: %w", m.id, m.kind, request.id, request.kind, errMessage)
+		err = fmt.Errorf("answer %d of kind %d to request %d of kind %d: %w", m.id, m.kind, request.id, request.kind,
+			errMessage)
 	}
 	if err != nil {
 		closeAll(fds)

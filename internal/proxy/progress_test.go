@@ -329,7 +329,10 @@ func TestAbortIsSeen(t *testing.T) {
 		prepare func(*fakeEngine)
 		there   func(*Progress, *fakeEngine) bool
 	}{
-		"asleep": {func(*fakeEngine) {}, func(p *Progress, e *fakeEngine) bool { return p.Stats().Sleeps > 0 && e.armed.Load() }},
+		"asleep": {func(*fakeEngine) {}, func(p *Progress, e *fakeEngine) bool {
+			return p.Stats().Sleeps > 0 &&
+				e.armed.Load()
+		}},
 		"watching": {func(e *fakeEngine) { e.polled.Store(true) }, func(p *Progress, _ *fakeEngine) bool {
 			p.Bell().Ring() // it may have gone to sleep before its first look at the application
 			return p.Stats().Watches > 0
@@ -387,7 +390,8 @@ func TestThreadIsVisible(t *testing.T) {
 	if err := p.Add(e); err != nil {
 		t.Fatal(err)
 	}
-	if s := State(); !strings.Contains(s, "weft-progress-w: thread ") || !strings.Contains(s, "engine fake with 0 pieces") {
+	if s := State(); !strings.Contains(s, "weft-progress-w: thread ") ||
+		!strings.Contains(s, "engine fake with 0 pieces") {
 		t.Errorf("state %q", s)
 	}
 	if err := p.Abort(); err != nil {

@@ -58,7 +58,8 @@ func (s *Service) accept() {
 	fd, _, err := unix.Accept4(s.listen, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	switch {
 	case err == nil:
-	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM):
+	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOBUFS) ||
+		errors.Is(err, unix.ENOMEM):
 		// It would be ready again at once: wait until a connection ends.
 		s.o.Logf("%s: no room for another connection: %v", s.name, err)
 		s.paused = s.watch(unix.EPOLL_CTL_MOD, s.listen, 0) == nil
