@@ -2,6 +2,7 @@ package weft_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/weft-fabric/weft"
@@ -53,7 +54,7 @@ func BenchmarkProvider(b *testing.B) {
 		must(b, ep.Send(&send))
 		for left := 2; left > 0; {
 			n, err := queue.Read(e[:])
-			if err != nil && err != fi.EAGAIN {
+			if err != nil && !errors.Is(err, fi.EAGAIN) {
 				b.Fatal(err)
 			}
 			left -= n

@@ -46,13 +46,13 @@ func (e *Endpoint) Recv(ctx context.Context, m Match, b []byte) (Message, error)
 	if err != nil {
 		return Message{}, e.result(err)
 	}
-	if err = e.await(ctx, r); err != nil && err != errClosed {
+	if err = e.await(ctx, r); err != nil && !errors.Is(err, errClosed) {
 		ended := err
 		err = e.ep.Cancel(uint64(r.number))
 		if err == nil {
 			err = e.await(context.Background(), r)
 		}
-		if err == nil && r.err == errCanceled {
+		if err == nil && errors.Is(r.err, errCanceled) {
 			r.err = ended
 		}
 	}
@@ -107,7 +107,7 @@ func (e *Endpoint) post(ctx context.Context, op Op, peer Peer, b []byte, post fu
 		orderBegin()
 		err := post(r)
 		orderEnd()
-		if err == errAgain {
+		if errors.Is(err, errAgain) {
 			if err = e.again(ctx, tries); err == nil {
 				continue
 			}
@@ -141,7 +141,7 @@ func (e *Endpoint) start(op Op, peer Peer, b []byte, value any, post func(*reque
 		return nil
 	}
 	e.requests.put(r)
-	if err == errAgain {
+	if errors.Is(err, errAgain) {
 		e.poll()
 		return err
 	}
@@ -181,7 +181,7 @@ func (r *request) failure() error {
 // use any more.
 func (e *Endpoint) result(err error) error {
 	e.leave()
-	if err == errClosed {
+	if errors.Is(err, errClosed) {
 		<-e.closed
 	}
 	return err

@@ -115,7 +115,7 @@ func (e *Endpoint) poll() bool {
 	for i := range entries[:n] {
 		e.dispatch(&entries[i], nil)
 	}
-	if err == errAvail {
+	if errors.Is(err, errAvail) {
 		bad, none := e.queue.ReadErr()
 		if none == nil { // else another goroutine has taken it
 			e.dispatch(&bad.Entry, bad.Err.Err())

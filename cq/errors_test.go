@@ -28,11 +28,13 @@ func TestErrors(t *testing.T) {
 		wantErr(t, err, fi.EAVAIL)
 	}
 	e, err := q.ReadErr()
-	if err != nil || e.Entry != entry(2) || e.Err != fi.ETRUNC || e.ProvErrno != -7 || e.OLen != 55 || string(e.ErrData) != string(info.ErrData) {
+	if err != nil || e.Entry != entry(2) || e.Err != fi.ETRUNC || e.ProvErrno != -7 || e.OLen != 55 ||
+		string(e.ErrData) != string(info.ErrData) {
 		t.Fatalf("%+v %v", e, err)
 	}
 	e, err = q.ReadErr()
-	if err != nil || e.Entry != entry(3) || e.Err != fi.ECANCELED || e.ProvErrno != int32(fi.ECANCELED) || e.OLen != 0 || e.ErrData != nil {
+	if err != nil || e.Entry != entry(3) || e.Err != fi.ECANCELED || e.ProvErrno != int32(fi.ECANCELED) ||
+		e.OLen != 0 || e.ErrData != nil {
 		t.Fatalf("%+v %v", e, err)
 	}
 	_, err = q.ReadErr()
@@ -89,7 +91,8 @@ func TestErrorWithoutMemory(t *testing.T) {
 	q := open(t, fi.CQAttr{}, Options{})
 	bare := Entry{Context: 3, Flags: fi.Send | hot.CQEError, Src: fi.Addr(uint64(fi.EIO)<<32 | 0xfffffff9)}
 	got := q.errors.take(bare, q.last)
-	if got.Err != fi.EIO || got.ProvErrno != -7 || got.Context != 3 || got.Flags != fi.Send || got.Src != fi.AddrNotAvail {
+	if got.Err != fi.EIO || got.ProvErrno != -7 || got.Context != 3 || got.Flags != fi.Send ||
+		got.Src != fi.AddrNotAvail {
 		t.Errorf("%+v", got)
 	}
 }

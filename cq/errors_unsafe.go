@@ -53,7 +53,8 @@ func (l *errorList) keep(e Entry, info *ErrorInfo) Entry {
 		e.Buf, e.Src = 0, brief
 		return e
 	}
-	r.CQError = hot.CQError{Buf: e.Buf, OLen: info.OLen, Err: int32(info.Err), ProvErrno: info.ProvErrno, Src: uint64(e.Src)}
+	r.CQError = hot.CQError{Buf: e.Buf, OLen: info.OLen, Err: int32(info.Err), ProvErrno: info.ProvErrno,
+		Src: uint64(e.Src)}
 	r.n = uint32(copy(r.data[:], info.ErrData))
 	e.Buf = uint64(uintptr(unsafe.Pointer(r)))
 	return e

@@ -27,7 +27,8 @@ func open(t testing.TB, attr fi.CQAttr, opts Options) *Queue {
 }
 
 func entry(n uint64) Entry {
-	return Entry{Context: n, Flags: fi.Recv | fi.Tagged, Len: n + 1, Buf: n + 2, Data: n + 3, Tag: n + 4, Src: fi.Addr(n + 5)}
+	return Entry{Context: n, Flags: fi.Recv | fi.Tagged, Len: n + 1, Buf: n + 2, Data: n + 3, Tag: n + 4,
+		Src: fi.Addr(n + 5)}
 }
 
 func wantErr(t *testing.T, err error, want fi.Errno) {
@@ -115,7 +116,8 @@ func TestOpen(t *testing.T) {
 func TestPut(t *testing.T) {
 	e := entry(10)
 	words := []uint64{e.Context, e.Flags, e.Len, e.Buf, e.Data, e.Tag}
-	for format, n := range map[fi.CQFormat]int{fi.CQFormatContext: 1, fi.CQFormatMsg: 3, fi.CQFormatData: 5, fi.CQFormatTagged: 6} {
+	for format, n := range map[fi.CQFormat]int{fi.CQFormatContext: 1, fi.CQFormatMsg: 3, fi.CQFormatData: 5,
+		fi.CQFormatTagged: 6} {
 		if EntrySize(format) != 8*n {
 			t.Errorf("format %d: size %d", format, EntrySize(format))
 		}

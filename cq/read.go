@@ -1,6 +1,7 @@
 package cq
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -120,7 +121,7 @@ func (q *Queue) SRead(dst []Entry, threshold uint64, timeout int) (int, error) {
 	for {
 		n, err := q.Read(dst[got:])
 		got += n
-		if err == nil || err == errAgain {
+		if err == nil || errors.Is(err, errAgain) {
 			if got >= want {
 				return got, nil
 			}

@@ -100,7 +100,8 @@ func TestSReadWakes(t *testing.T) {
 		} {
 			join := later(act)
 			begin := time.Now()
-			if n, err := q.SRead(dst, 0, 60000); n != 1 || err != nil || time.Since(begin) >= time.Minute { // nobody woke it
+			// nobody woke it
+			if n, err := q.SRead(dst, 0, 60000); n != 1 || err != nil || time.Since(begin) >= time.Minute {
 				t.Errorf("kind %d, %s: %d %v after %v", kind, name, n, err, time.Since(begin))
 			}
 			join()
@@ -167,7 +168,8 @@ func meet(t *testing.T, q *Queue, sleepers, rounds int, complete func()) {
 			select {
 			case <-ack:
 			case <-time.After(time.Minute):
-				t.Fatalf("round %d: a wake-up was lost: armed %d, pending %v", round, atomic.LoadUint32(&q.hot.Armed), q.pending())
+				t.Fatalf("round %d: a wake-up was lost: armed %d, pending %v", round, atomic.LoadUint32(&q.hot.Armed),
+					q.pending())
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package eq
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func TestProgress(t *testing.T) {
 	q := open(t, fi.EQAttr{WaitObj: fi.WaitUnspec})
 	a, calls := addCalls(q, 5)
 	buf := make([]byte, 8)
-	if _, _, err := q.Read(buf, 0); err != fi.EAGAIN || *calls != 1 {
+	if _, _, err := q.Read(buf, 0); !errors.Is(err, fi.EAGAIN) || *calls != 1 {
 		t.Fatalf("read: %v after %d calls", err, *calls)
 	}
 	if n, _, err := q.SRead(buf, -1, 0); err != nil || n != 7 || *calls != 5 {
@@ -39,7 +40,7 @@ func TestProgress(t *testing.T) {
 	}
 	a.End()
 	a.Wait()
-	if _, _, err := q.Read(buf, 0); err != fi.EAGAIN || *calls != 5 {
+	if _, _, err := q.Read(buf, 0); !errors.Is(err, fi.EAGAIN) || *calls != 5 {
 		t.Fatalf("read: %v after %d calls", err, *calls)
 	}
 }

@@ -10,6 +10,7 @@ package eq
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -289,7 +290,7 @@ func (q *Queue) SRead(buf []byte, timeout int, flags uint64) (number uint32, n i
 	}
 	for {
 		number, n, err = q.Read(buf, flags)
-		if err != fi.EAGAIN || timeout >= 0 && !time.Now().Before(end) {
+		if !errors.Is(err, fi.EAGAIN) || timeout >= 0 && !time.Now().Before(end) {
 			return number, n, err
 		}
 		if err := q.wait.Sleep(nil, end); err != nil {

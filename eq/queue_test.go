@@ -1,6 +1,7 @@
 package eq
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func open(t *testing.T, attr fi.EQAttr) *Queue {
 func TestReadWritePeek(t *testing.T) {
 	q := open(t, fi.EQAttr{Flags: fi.Write, Size: 2})
 	buf := make([]byte, 8)
-	if _, _, err := q.Read(buf, 0); err != fi.EAGAIN {
+	if _, _, err := q.Read(buf, 0); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("empty: %v", err)
 	}
 	for i := range 2 {
@@ -33,7 +34,7 @@ func TestReadWritePeek(t *testing.T) {
 			t.Fatalf("write: %d, %v", n, err)
 		}
 	}
-	if _, err := q.Write(3, nil, 0); err != fi.EAGAIN {
+	if _, err := q.Write(3, nil, 0); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("full: %v", err)
 	}
 	for room := range 3 {
@@ -56,7 +57,7 @@ func TestReadWritePeek(t *testing.T) {
 	if number, n, err := q.Read(buf[:1], 0); number != 7 || n != 1 || err != nil {
 		t.Errorf("short buffer: event %d, %d bytes, %v", number, n, err)
 	}
-	if _, _, err := q.Read(buf, 0); err != fi.EAGAIN {
+	if _, _, err := q.Read(buf, 0); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("after the short read: %v", err)
 	}
 }
@@ -65,7 +66,7 @@ func TestErrorsComeFirst(t *testing.T) {
 	q := open(t, fi.EQAttr{})
 	q.Post(Event{Number: 1})
 	q.PostError(ErrEntry{Err: fi.EIO, Context: 7})
-	if _, _, err := q.Read(nil, 0); err != fi.EAVAIL {
+	if _, _, err := q.Read(nil, 0); !errors.Is(err, fi.EAVAIL) {
 		t.Errorf("read with an error pending: %v", err)
 	}
 	if e, err := q.ReadErr(fi.Peek); err != nil || e.Context != 7 {
@@ -74,7 +75,7 @@ func TestErrorsComeFirst(t *testing.T) {
 	if e, err := q.ReadErr(0); err != nil || e.Err != fi.EIO {
 		t.Errorf("error: %+v, %v", e, err)
 	}
-	if _, err := q.ReadErr(0); err != fi.EAGAIN {
+	if _, err := q.ReadErr(0); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("no error: %v", err)
 	}
 	if n, _, err := q.Read(nil, 0); n != 1 || err != nil {
@@ -84,10 +85,10 @@ func TestErrorsComeFirst(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	q := open(t, fi.EQAttr{})
-	if _, err := q.Write(1, nil, 0); err != fi.EINVAL {
+	if _, err := q.Write(1, nil, 0); !errors.Is(err, fi.EINVAL) {
 		t.Errorf("write without FI_WRITE: %v", err)
 	}
-	if _, _, err := q.Read(nil, fi.More); err != fi.EBADFLAGS {
+	if _, _, err := q.Read(nil, fi.More); !errors.Is(err, fi.EBADFLAGS) {
 		t.Errorf("read with FI_MORE: %v", err)
 	}
 	for _, attr := range []fi.EQAttr{{Flags: fi.Read}, {Size: maxSize + 1}, {WaitObj: 99}, {WaitObj: fi.WaitSet}} {
@@ -97,7 +98,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	_ = q.Acquire()
-	if err := q.Close(); err != fi.EBUSY {
+	if err := q.Close(); !errors.Is(err, fi.EBUSY) {
 		t.Errorf("close in use: %v", err)
 	}
 	q.Release()
@@ -105,7 +106,7 @@ func TestRefusals(t *testing.T) {
 
 func TestSReadSleepsUntilAnEvent(t *testing.T) {
 	q := open(t, fi.EQAttr{WaitObj: fi.WaitFD})
-	if _, _, err := q.SRead(nil, 20, 0); err != fi.EAGAIN {
+	if _, _, err := q.SRead(nil, 20, 0); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("nothing within 20 ms: %v", err)
 	}
 	const patience = time.Minute // only a wake-up that is lost takes so long
@@ -150,13 +151,13 @@ func TestConnectionEvents(t *testing.T) {
 		t.Errorf("shown %d times", shown)
 	}
 	q.Post(CMEvent(fi.ConnReq, 5, &fi.Info{}, nil))
-	if _, _, err := q.Read(buf, 0); err != fi.ENOMEM {
+	if _, _, err := q.Read(buf, 0); !errors.Is(err, fi.ENOMEM) {
 		t.Errorf("no memory: %v", err)
 	}
 	if e, err := q.Next(); err != nil || e.Info == nil || !e.IsCM() {
 		t.Errorf("still there: %+v, %v", e, err)
 	}
-	if _, err := q.Next(); err != fi.EAGAIN {
+	if _, err := q.Next(); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("empty: %v", err)
 	}
 }

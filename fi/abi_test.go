@@ -179,7 +179,8 @@ func TestFieldsExistInC(t *testing.T) {
 		t.Run(s.c, func(t *testing.T) {
 			rt := reflect.TypeOf(s.goType)
 			var p strings.Builder
-			p.WriteString("#include <stdio.h>\n#include <sys/uio.h>\n#include <rdma/fi_domain.h>\n#include <rdma/fi_eq.h>\n")
+			p.WriteString("#include <stdio.h>\n#include <sys/uio.h>\n#include <rdma/fi_domain.h>\n#include " +
+				"<rdma/fi_eq.h>\n")
 			fmt.Fprintf(&p, "static struct %s s;\nint main(void) {\nvolatile const void *p;\n", s.c)
 			count := s.extra
 			for i := range rt.NumField() {
@@ -231,7 +232,8 @@ func cField(name string, rename map[string]string) string {
 func cFieldCount(t *testing.T, name string) (int, bool) {
 	t.Helper()
 	gcc := exec.Command("gcc", "-E", "-P", "-x", "c", "-")
-	gcc.Stdin = strings.NewReader("#include <sys/uio.h>\n#include <rdma/fi_domain.h>\n#include <rdma/fi_eq.h>\nint major = FI_MAJOR_VERSION;\n")
+	gcc.Stdin = strings.NewReader("#include <sys/uio.h>\n#include <rdma/fi_domain.h>\n#include <rdma/fi_eq.h>\nint " +
+		"major = FI_MAJOR_VERSION;\n")
 	out, err := gcc.Output()
 	if err != nil {
 		t.Fatalf("preprocess: %v", err)

@@ -79,11 +79,11 @@ func TestErrorsDoNotAllocate(t *testing.T) {
 		t.Errorf("converting to error allocates %v times", a)
 	}
 	for _, e := range all {
-		if err := e.Err(); e == Success != (err == nil) || e != Success && err != error(e) {
+		if err := e.Err(); e == Success != (err == nil) || e != Success && !errors.Is(err, error(e)) {
 			t.Errorf("Err of %d is %v", e, err)
 		}
 	}
-	if Errno(5000).Err() != error(Errno(5000)) || Errno(-1).Err() != error(Errno(-1)) {
+	if !errors.Is(Errno(5000).Err(), error(Errno(5000))) || !errors.Is(Errno(-1).Err(), error(Errno(-1))) {
 		t.Error("an unknown number is lost")
 	}
 }

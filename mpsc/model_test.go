@@ -124,7 +124,8 @@ func (r *rules) consume(t *interleave.T) {
 				release()
 			}
 			a, b := t.Load(seqOf(head)+1), t.Load(seqOf(head)+2)
-			t.Check(a == b && a == owner<<4|(got[owner]+1), "position %d: body %#x %#x of owner %d after %d messages", head, a, b, owner, got[owner])
+			t.Check(a == b && a == owner<<4|(got[owner]+1), "position %d: body %#x %#x of owner %d after %d messages",
+				head, a, b, owner, got[owner])
 			got[owner]++
 			t.Note(wordGot+interleave.Word(owner), got[owner])
 			if !r.earlyRelease {
@@ -160,16 +161,18 @@ func explore(r rules) (interleave.Result, error) {
 			words[seqOf(pos)] = sequence(r.laps, 0, hot.SlotFree)
 		}
 	}
-	p := &interleave.Program{Names: names[:wordEnd], Init: start, TSO: r.tso, Deaths: r.deaths, Final: func(m interleave.Memory, died []bool) error {
-		for i := range interleave.Word(modelProducers) {
-			if got, sent := m.Load(wordGot+i), m.Load(wordSent+i); got != sent {
-				return fmt.Errorf("producer %d: sent %d, received %d, died %v", i, sent, got, died[i])
+	p := &interleave.Program{Names: names[:wordEnd], Init: start, TSO: r.tso, Deaths: r.deaths,
+		Final: func(m interleave.Memory, died []bool) error {
+			for i := range interleave.Word(modelProducers) {
+				if got, sent := m.Load(wordGot+i), m.Load(wordSent+i); got != sent {
+					return fmt.Errorf("producer %d: sent %d, received %d, died %v", i, sent, got, died[i])
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		}}
 	for i := range uint64(modelProducers) {
-		p.Threads = append(p.Threads, interleave.Thread{Name: fmt.Sprintf("producer%d", i), Killable: true, Body: r.produce(i)})
+		p.Threads = append(p.Threads, interleave.Thread{Name: fmt.Sprintf("producer%d", i), Killable: true,
+			Body: r.produce(i)})
 	}
 	p.Threads = append(p.Threads, interleave.Thread{Name: "consumer", Body: r.consume})
 	return interleave.Explore(p)

@@ -29,7 +29,8 @@ var ringproc = sync.OnceValues(func() (string, error) {
 		}
 	}
 	out := filepath.Join(buildDir, "ringproc")
-	cmd := exec.Command(gcc, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I../../include", "-o", out, "ringproc.c")
+	cmd := exec.Command(gcc, "-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I../../include", "-o", out,
+		"ringproc.c")
 	cmd.Dir = "testdata"
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, text)
@@ -58,7 +59,8 @@ func TestLayoutInC(t *testing.T) {
 	}
 	var r Ring
 	want := fmt.Sprintln(hot.SlotFree, hot.SlotTaken, hot.SlotReady, hot.SeqOwnerShift, hot.SeqOwnerMask,
-		hot.SeqLapShift, unsafe.Sizeof(r), unsafe.Offsetof(r.tail), unsafe.Offsetof(r.log2), unsafe.Offsetof(r.slotBytes))
+		hot.SeqLapShift, unsafe.Sizeof(r), unsafe.Offsetof(r.tail), unsafe.Offsetof(r.log2),
+		unsafe.Offsetof(r.slotBytes))
 	if string(out) != want {
 		t.Errorf("C has %s, Go %s", out, want)
 	}
@@ -282,7 +284,8 @@ func drain(t *testing.T, r *Ring, head uint64, victim uint32, dead <-chan struct
 		case gone && next[1] == count:
 			return head
 		case time.Now().After(stop):
-			t.Fatalf("stuck at %d: owner %d state %d lap %v, tail %d, got %v", head, owner, state, lapOK, r.Tail(), next)
+			t.Fatalf("stuck at %d: owner %d state %d lap %v, tail %d, got %v", head, owner, state, lapOK, r.Tail(),
+				next)
 		default:
 			runtime.Gosched()
 		}

@@ -75,13 +75,15 @@ func TestAccessesMove(t *testing.T) {
 	}
 	const piece = 256 << 10
 	moved := asked(t)
-	b := newBench(t, func(c *config.Config) { c.HugeAfter, c.RMADelegateSize, c.RMAAssistSize = 1<<20, 0, 0 }, rmaHints())
+	b := newBench(t, func(c *config.Config) { c.HugeAfter, c.RMADelegateSize, c.RMAAssistSize = 1<<20, 0, 0 },
+		rmaHints())
 	x, y := b.side(t), b.side(t)
 	x.know(y)
 	local, remote, sent, received := mapped(t, piece), mapped(t, 8<<20), mapped(t, piece), mapped(t, piece)
 	y.region(remote[1<<20:], 1, fi.RemoteRead|fi.RemoteWrite)
 	for i := range 8 {
-		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Addr: 1 << 20, Len: piece, Key: 1}}, Dest: x.addr[y], Read: i%2 == 0}
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Addr: 1 << 20, Len: piece, Key: 1}}, Dest: x.addr[y],
+			Read: i%2 == 0}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
 		settle(t, x, y)
 	}

@@ -71,11 +71,11 @@ func TestApartNobody(t *testing.T) {
 	y.close()
 	a := SendArgs{IOV: iovOf([]byte("weft")), Dest: x.addr[y]}
 	err := error(fi.EAGAIN)
-	for end := time.Now().Add(time.Minute); err == fi.EAGAIN && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); errors.Is(err, fi.EAGAIN) && time.Now().Before(end); {
 		x.ep.Progress()
 		err = x.ep.Send(&a)
 	}
-	if err != fi.EHOSTUNREACH {
+	if !errors.Is(err, fi.EHOSTUNREACH) {
 		t.Errorf("send to nobody: %v", err)
 	}
 }
@@ -104,7 +104,8 @@ func (i *lateSegment) Connect(address []byte) (hw.Endpoint, error) {
 // TestLateSegment has two processes that share memory use it though the one saw
 // the other on the network first, and not look there any more.
 func TestLateSegment(t *testing.T) {
-	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No }, rmaHints())
+	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No },
+		rmaHints())
 	x, y := b.pair(t)
 	late := &lateSegment{Iface: x.ep.ports[0].Iface, other: x.ep.ports[1]}
 	x.ep.ports[0].Iface = late

@@ -30,8 +30,10 @@ func TestImpliedCaps(t *testing.T) {
 		{"no directions and no place", fi.Msg | fi.RMA, 0, fi.Msg | fi.RMA | sides | rma | comm, false},
 		{"one direction, this host", fi.Msg | fi.Send | fi.LocalComm, 0, fi.Msg | fi.Send | fi.LocalComm, false},
 		{"other hosts", fi.RMA | fi.Read | fi.RemoteComm, 0, fi.RMA | fi.Read | fi.RemoteComm, false},
-		{"directed receives added", fi.Msg | fi.Recv | fi.DirectedRecv, fi.Msg | fi.Recv, fi.Msg | fi.Recv | fi.DirectedRecv | comm, true},
-		{"directed receives taken out", fi.Msg | fi.Recv, fi.Msg | fi.Recv | fi.DirectedRecv, fi.Msg | fi.Recv | comm, false},
+		{"directed receives added", fi.Msg | fi.Recv | fi.DirectedRecv, fi.Msg | fi.Recv,
+			fi.Msg | fi.Recv | fi.DirectedRecv | comm, true},
+		{"directed receives taken out", fi.Msg | fi.Recv, fi.Msg | fi.Recv | fi.DirectedRecv, fi.Msg | fi.Recv | comm,
+			false},
 	} {
 		i := testInfo()
 		i.EP, i.Caps, i.Rx = info.EP, c.caps, &fi.RxAttr{Caps: c.rx, Size: 64, IOVLimit: 1}

@@ -63,7 +63,8 @@ func TestAVInsertStarved(t *testing.T) {
 	own := addr("127.0.0.1:1000").AppendSockaddr(nil)
 	d.local.Use(func() ([]names.Interface, error) { return nil, os.NewSyscallError("netlinkrib", syscall.EMFILE) })
 	addrs, errs := make([]fi.Addr, 1), make([]int32, 1)
-	if n, err := a.Insert(own, 1, &Insertion{Addrs: addrs, Errs: errs, Flags: fi.SyncErr}); n != 0 || err != nil || addrs[0] != fi.AddrNotAvail || errs[0] != int32(fi.EMFILE) {
+	if n, err := a.Insert(own, 1, &Insertion{Addrs: addrs, Errs: errs, Flags: fi.SyncErr}); n != 0 || err != nil ||
+		addrs[0] != fi.AddrNotAvail || errs[0] != int32(fi.EMFILE) {
 		t.Errorf("without descriptors: %d, %v, address %#x, error %d", n, err, addrs[0], errs[0])
 	}
 	d.local.Use(testInterfaces)
@@ -398,7 +399,8 @@ func TestAVInsertSym(t *testing.T) {
 		services uint64
 		want     []string // empty: not inserted
 	}{
-		{"127.1.1.255", 2, "5000", 2, []string{"127.1.1.255:5000", "127.1.1.255:5001", "127.1.2.0:5000", "127.1.2.0:5001"}},
+		{"127.1.1.255", 2, "5000", 2, []string{"127.1.1.255:5000", "127.1.1.255:5001", "127.1.2.0:5000",
+			"127.1.2.0:5001"}},
 		{"node08", 3, "discard", 1, []string{"127.8.0.1:9", "127.9.0.1:9", "127.10.0.1:9"}},
 		{"node1", 1, "65535", 2, []string{"127.1.0.1:65535", ""}},
 		{"255.255.255.255", 2, "1", 1, []string{"", ""}},

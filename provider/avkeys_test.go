@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"net/netip"
 	"runtime"
 	"testing"
@@ -167,8 +168,8 @@ func (w *keyWorld) barred(from *side, dest fi.Addr, to *side) bool {
 	b := []byte{1}
 	for end := time.Now().Add(20 * time.Second); ; {
 		err := from.ep.Send(&SendArgs{IOV: iovOf(b), Dest: dest})
-		if err != fi.EAGAIN || time.Now().After(end) {
-			return err == want || err == fi.EACCES // a key that this side does not have
+		if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
+			return errors.Is(err, want) || errors.Is(err, fi.EACCES) // a key that this side does not have
 		}
 		from.ep.Progress()
 		to.ep.Progress()
@@ -248,101 +249,106 @@ func TestAVKeysUnknown(t *testing.T) {
 
 // TestAVKeysDirected: a receive takes messages from whoever has one of the keys.
 func TestAVKeysDirected(t *testing.T) {
-	forEachKeyWorld(t, fi.Msg|fi.Tagged|fi.Source|fi.DirectedRecv, []string{"one", "two"}, func(t *testing.T, w *keyWorld) {
-		one, two, twin := w.spoke("one"), w.spoke("two"), w.spoke("two")
-		toTwin := w.knows(w.hub, twin, w.keys["two"])
-		b := make([]byte, 4)
-		post := func(tagged bool) {
-			for i, a := range []RecvArgs{
-				{Src: toTwin},
-				{Src: w.keys["two"], Flags: fi.AuthKey},
-				{Src: w.keys["one"], Flags: fi.AuthKey},
-				{Src: fi.AddrUnspec},
-			} {
-				a.IOV, a.Context, a.Tagged = iovOf(b[i:i+1]), uint64(i), tagged
-				w.hub.recv(a)
-			}
-		}
-		send := func(s *side, tagged bool) {
-			s.send(SendArgs{IOV: iovOf([]byte{7}), Dest: s.addr[w.hub], Tagged: tagged}, w.hub)
-			s.completion(w.hub)
-		}
-		for _, early := range []bool{true, false} {
-			for _, tagged := range []bool{true, false} {
-				if early {
-					post(tagged)
-				}
-				// one finds a receive for its key, two one for its; the twin's is
-				// its own. What remains is anybody's.
-				var got []uint64
-				senders := []*side{one, two, twin, two}
-				for _, s := range senders {
-					send(s, tagged)
-					for range 3 {
-						w.hub.ep.Progress()
-					}
-				}
-				if !early {
-					post(tagged)
-				}
-				for range senders {
-					got = append(got, w.hub.completion(one, two, twin).Context)
-				}
-				want := []uint64{2, 1, 0, 3}
-				if !early {
-					want = []uint64{0, 1, 2, 3} // in the order of the receives
-				}
-				for i := range want {
-					if got[i] != want[i] {
-						t.Fatalf("early %v, tagged %v: %d, want %d", early, tagged, got, want)
-					}
+	forEachKeyWorld(t, fi.Msg|fi.Tagged|fi.Source|fi.DirectedRecv, []string{"one", "two"},
+		func(t *testing.T, w *keyWorld) {
+			one, two, twin := w.spoke("one"), w.spoke("two"), w.spoke("two")
+			toTwin := w.knows(w.hub, twin, w.keys["two"])
+			b := make([]byte, 4)
+			post := func(tagged bool) {
+				for i, a := range []RecvArgs{
+					{Src: toTwin},
+					{Src: w.keys["two"], Flags: fi.AuthKey},
+					{Src: w.keys["one"], Flags: fi.AuthKey},
+					{Src: fi.AddrUnspec},
+				} {
+					a.IOV, a.Context, a.Tagged = iovOf(b[i:i+1]), uint64(i), tagged
+					w.hub.recv(a)
 				}
 			}
-		}
-		wantErrno(t, one.ep.PostRecv(&RecvArgs{Src: 0, Flags: fi.AuthKey}), fi.EINVAL, "receive by key without keys")
-	})
+			send := func(s *side, tagged bool) {
+				s.send(SendArgs{IOV: iovOf([]byte{7}), Dest: s.addr[w.hub], Tagged: tagged}, w.hub)
+				s.completion(w.hub)
+			}
+			for _, early := range []bool{true, false} {
+				for _, tagged := range []bool{true, false} {
+					if early {
+						post(tagged)
+					}
+					// one finds a receive for its key, two one for its; the twin's is
+					// its own. What remains is anybody's.
+					var got []uint64
+					senders := []*side{one, two, twin, two}
+					for _, s := range senders {
+						send(s, tagged)
+						for range 3 {
+							w.hub.ep.Progress()
+						}
+					}
+					if !early {
+						post(tagged)
+					}
+					for range senders {
+						got = append(got, w.hub.completion(one, two, twin).Context)
+					}
+					want := []uint64{2, 1, 0, 3}
+					if !early {
+						want = []uint64{0, 1, 2, 3} // in the order of the receives
+					}
+					for i := range want {
+						if got[i] != want[i] {
+							t.Fatalf("early %v, tagged %v: %d, want %d", early, tagged, got, want)
+						}
+					}
+				}
+			}
+			wantErrno(t, one.ep.PostRecv(&RecvArgs{Src: 0, Flags: fi.AuthKey}), fi.EINVAL,
+				"receive by key without keys")
+		})
 }
 
 // TestAVKeysRegions: regions are open to all keys of an address vector, to one, or to one
 // address.
 func TestAVKeysRegions(t *testing.T) {
-	forEachKeyWorld(t, fi.Msg|fi.RMA|fi.Atomic|fi.DirectedRecv, []string{"one", "two"}, func(t *testing.T, w *keyWorld) {
-		one, two, twin := w.spoke("one"), w.spoke("two"), w.spoke("two")
-		toTwin := w.knows(w.hub, twin, w.keys["two"])
-		memory, local := make([]byte, 3*80000), pattern(80000, 1)
-		defer runtime.KeepAlive(memory) // the endpoints know the two by address only
-		defer runtime.KeepAlive(local)
-		for key, r := range []struct {
-			src   fi.Addr
-			flags uint64
-		}{{fi.AddrUnspec, 0}, {w.keys["two"], fi.AuthKey}, {toTwin, 0}} {
-			m, err := w.hub.domain.RegMR(&fi.MRAttr{
-				IOV: iovOf(memory[key*80000:][:80000]), Access: fi.RemoteRead | fi.RemoteWrite,
-				RequestedKey: uint64(key),
-				AV:           w.hub.av, Src: r.src,
-			}, r.flags)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Close()
-		}
-		open := map[*side][3]bool{one: {true, false, false}, two: {true, true, false}, twin: {true, true, true}}
-		for s, may := range open {
-			for key, ok := range may {
-				for _, n := range []uint64{8, 4000, 80000} {
-					for _, read := range []bool{false, true} {
-						a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: n, Key: uint64(key)}}, Dest: s.addr[w.hub], Read: read}
-						post(t, func() error { return s.ep.RMA(&a) }, s, w.hub)
-						w.ended(s, ok, "read %v of %d bytes, region %d", read, n, key)
-					}
+	forEachKeyWorld(t, fi.Msg|fi.RMA|fi.Atomic|fi.DirectedRecv, []string{"one", "two"},
+		func(t *testing.T, w *keyWorld) {
+			one, two, twin := w.spoke("one"), w.spoke("two"), w.spoke("two")
+			toTwin := w.knows(w.hub, twin, w.keys["two"])
+			memory, local := make([]byte, 3*80000), pattern(80000, 1)
+			defer runtime.KeepAlive(memory) // the endpoints know the two by address only
+			defer runtime.KeepAlive(local)
+			for key, r := range []struct {
+				src   fi.Addr
+				flags uint64
+			}{{fi.AddrUnspec, 0}, {w.keys["two"], fi.AuthKey}, {toTwin, 0}} {
+				m, err := w.hub.domain.RegMR(&fi.MRAttr{
+					IOV: iovOf(memory[key*80000:][:80000]), Access: fi.RemoteRead | fi.RemoteWrite,
+					RequestedKey: uint64(key),
+					AV:           w.hub.av, Src: r.src,
+				}, r.flags)
+				if err != nil {
+					t.Fatal(err)
 				}
-				at := AtomicArgs{Kind: atomics.Fetch, Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(local[:8]), Result: iovOf(local[8:16]),
-					Remote: []fi.RMAIOVec{{Len: 8, Key: uint64(key)}}, Dest: s.addr[w.hub]}
-				post(t, func() error { return s.ep.Atomic(&at) }, s, w.hub)
-				w.ended(s, ok, "atomic, region %d", key)
+				defer m.Close()
 			}
-		}
-	})
+			open := map[*side][3]bool{one: {true, false, false}, two: {true, true, false}, twin: {true, true, true}}
+			for s, may := range open {
+				for key, ok := range may {
+					for _, n := range []uint64{8, 4000, 80000} {
+						for _, read := range []bool{false, true} {
+							a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: n, Key: uint64(key)}},
+								Dest: s.addr[w.hub], Read: read}
+							post(t, func() error { return s.ep.RMA(&a) }, s, w.hub)
+							w.ended(s, ok, "read %v of %d bytes, region %d", read, n, key)
+						}
+					}
+					at := AtomicArgs{Kind: atomics.Fetch, Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(local[:8]),
+						Result: iovOf(local[8:16]),
+						Remote: []fi.RMAIOVec{{Len: 8, Key: uint64(key)}}, Dest: s.addr[w.hub]}
+					post(t, func() error { return s.ep.Atomic(&at) }, s, w.hub)
+					w.ended(s, ok, "atomic, region %d", key)
+				}
+			}
+		})
 }
 
 // ended checks the end of a one-sided operation on the hub's memory.

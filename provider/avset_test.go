@@ -40,7 +40,8 @@ func TestAVSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantMembers(t, openTestSet(t, a, emptySet))
-	wantMembers(t, openTestSet(t, a, fi.AVSetAttr{Start: fi.AddrNotAvail, End: fi.AddrNotAvail, Flags: fi.Universe | fi.BarrierSet}),
+	wantMembers(t, openTestSet(t, a, fi.AVSetAttr{Start: fi.AddrNotAvail, End: fi.AddrNotAvail,
+		Flags: fi.Universe | fi.BarrierSet}),
 		0, 1, 2, 3, 5, 6, 7, 8, 9)
 	wantMembers(t, openTestSet(t, a, fi.AVSetAttr{Start: 2, End: 8, Stride: 2}), 2, 6, 8)
 	wantMembers(t, openTestSet(t, a, fi.AVSetAttr{Start: 8, End: fi.AddrNotAvail - 1, Stride: 1}), 8, 9)

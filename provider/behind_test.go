@@ -16,7 +16,8 @@ func TestBehind(t *testing.T) {
 	sent := uint64(0)
 	fill := func() {
 		for {
-			err := from.ep.Send(&SendArgs{IOV: iovOf(binary.LittleEndian.AppendUint64(nil, sent)), Dest: from.addr[to], Tag: 1,
+			err := from.ep.Send(&SendArgs{IOV: iovOf(binary.LittleEndian.AppendUint64(nil, sent)), Dest: from.addr[to],
+				Tag:   1,
 				Flags: fi.Inject, Tagged: true, Inject: true})
 			if err != nil {
 				return
@@ -24,7 +25,8 @@ func TestBehind(t *testing.T) {
 			sent++
 		}
 	}
-	from.send(SendArgs{IOV: iovOf(make([]byte, 8)), Dest: from.addr[to], Tag: 1, Flags: fi.Inject, Tagged: true, Inject: true}, to)
+	from.send(SendArgs{IOV: iovOf(make([]byte, 8)), Dest: from.addr[to], Tag: 1, Flags: fi.Inject, Tagged: true,
+		Inject: true}, to)
 	sent++
 	fill()
 	to.ep.Progress()
@@ -35,7 +37,8 @@ func TestBehind(t *testing.T) {
 	buf := make([]byte, 8)
 	for n := range uint64(held) {
 		fill()
-		to.recv(RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Tag: 1, Context: n, Flags: fi.Completion, Tagged: true}, from)
+		to.recv(RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Tag: 1, Context: n, Flags: fi.Completion, Tagged: true},
+			from)
 		to.completion()
 		if got := binary.LittleEndian.Uint64(buf); got != n {
 			t.Fatalf("received message %d, want %d", got, n)

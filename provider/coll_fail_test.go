@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/binary"
+	"errors"
 	"runtime"
 	"testing"
 
@@ -15,7 +16,8 @@ import (
 
 // sum is an allreduce of count numbers.
 func (s *collSide) sum(g *Group, in, out []byte, count uint64) error {
-	return s.ep.Collective(&CollectiveArgs{Kind: collective.AllReduce, Buf: baseOf(in), Result: baseOf(out), Count: count,
+	return s.ep.Collective(&CollectiveArgs{Kind: collective.AllReduce, Buf: baseOf(in), Result: baseOf(out),
+		Count:    count,
 		Datatype: fi.Uint64, Op: fi.OpSum, Group: g.Addr(), Context: 5})
 }
 
@@ -25,7 +27,7 @@ func (c *circle) outcome(m int) (why fi.Errno) {
 	c.until("completion", func() bool {
 		var got [1]cq.Entry
 		n, err := c.sides[m].cq.Read(got[:])
-		if err == fi.EAVAIL {
+		if errors.Is(err, fi.EAVAIL) {
 			e, _ := c.sides[m].cq.ReadErr()
 			if e.Flags != fi.Collective || e.Context != 5 {
 				c.t.Fatalf("error completion %+v", e)
@@ -77,10 +79,16 @@ func TestCollectiveRefused(t *testing.T) {
 		{"flags", fi.EBADFLAGS, func(a *CollectiveArgs) { a.Flags = fi.Inject }},
 		{"datatype", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Datatype = fi.Void }},
 		{"no datatype", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Datatype = 99 }},
-		{"operation of the datatype", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Datatype, a.Op = fi.Double, fi.OpBAnd }},
+		{"operation of the datatype", fi.EOPNOTSUPP, func(a *CollectiveArgs) {
+			a.Datatype, a.Op = fi.Double,
+				fi.OpBAnd
+		}},
 		{"operation", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Op = fi.OpCSwap }},
 		{"kind", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Kind = collective.Kinds }},
-		{"void broadcast", fi.EOPNOTSUPP, func(a *CollectiveArgs) { a.Kind, a.Datatype = collective.Broadcast, fi.Void }},
+		{"void broadcast", fi.EOPNOTSUPP, func(a *CollectiveArgs) {
+			a.Kind, a.Datatype = collective.Broadcast,
+				fi.Void
+		}},
 		{"group", fi.EINVAL, func(a *CollectiveArgs) { a.Group = s.addrs[0] }},
 		{"set as group", fi.EINVAL, func(a *CollectiveArgs) { a.Group = set.Addr() }},
 		{"root", fi.EINVAL, func(a *CollectiveArgs) { a.Root = 77 }},
@@ -118,8 +126,9 @@ func TestMembersDisagree(t *testing.T) {
 	for m, s := range c.sides {
 		a := CollectiveArgs{Kind: collective.Barrier, Group: groups[m].Addr(), Context: 5}
 		if m == 2 {
-			a = CollectiveArgs{Kind: collective.AllGather, Buf: baseOf(in), Result: baseOf(out), Count: 1, Datatype: fi.Uint8,
-				Group: groups[m].Addr(), Context: 5}
+			a = CollectiveArgs{Kind: collective.AllGather, Buf: baseOf(in), Result: baseOf(out), Count: 1,
+				Datatype: fi.Uint8,
+				Group:    groups[m].Addr(), Context: 5}
 		}
 		if err := s.ep.Collective(&a); err != nil {
 			t.Fatal(err)
@@ -332,7 +341,7 @@ func TestMembersDie(t *testing.T) {
 			for range 100 {
 				c.sides[0].ep.Progress()
 			}
-			if n, err := c.sides[0].cq.Read(make([]cq.Entry, 1)); err != fi.EAGAIN {
+			if n, err := c.sides[0].cq.Read(make([]cq.Entry, 1)); !errors.Is(err, fi.EAGAIN) {
 				t.Errorf("rank 0 has %d entries (%v), while rank 1 may read its memory", n, err)
 			}
 			if why := c.outcome(0); why != fi.ECONNRESET {

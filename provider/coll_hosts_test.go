@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -68,7 +69,7 @@ func (h *hosts) lost() (n uint64) {
 		for _, to := range h.sides[h.each:] {
 			for _, way := range [2][2]*collSide{{from, to}, {to, from}} {
 				p, err := way[0].ep.Path(way[0].addr[&way[1].side])
-				if err != nil && err != fi.ENODATA {
+				if err != nil && !errors.Is(err, fi.ENODATA) {
 					h.t.Fatal(err)
 				}
 				n += p.Lost
@@ -111,7 +112,7 @@ func (w *slicesWork) over() bool {
 	for i, s := range w.h.sides {
 		var got [1]cq.Entry
 		switch n, err := s.cq.Read(got[:]); {
-		case err == fi.EAVAIL:
+		case errors.Is(err, fi.EAVAIL):
 			e, _ := s.cq.ReadErr()
 			w.h.t.Fatalf("rank %d ends with %v", i, e.Err)
 		case n == 1:

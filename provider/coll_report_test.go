@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -18,7 +19,7 @@ func TestGroupReport(t *testing.T) {
 	if err != nil || g != groups[1] {
 		t.Fatalf("group %v, %v", g, err)
 	}
-	if _, _, err := g.PeerReports(); err != fi.ENODATA {
+	if _, _, err := g.PeerReports(); !errors.Is(err, fi.ENODATA) {
 		t.Errorf("before the first operation: %v", err)
 	}
 	const slice = 300 << 10
@@ -37,7 +38,7 @@ func TestGroupReport(t *testing.T) {
 	defer runtime.KeepAlive(others)
 	defer runtime.KeepAlive(buf)
 	c.postAllToAll(1, g, buf, buf[3*slice:], slice)
-	if _, _, err := g.PeerReports(); err != fi.EAGAIN {
+	if _, _, err := g.PeerReports(); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("while another operation is under way: %v", err)
 	}
 	for _, i := range []int{0, 2} {
@@ -55,7 +56,7 @@ func TestGroupReport(t *testing.T) {
 	if err := c.outcome(1); err != fi.ECONNRESET {
 		t.Errorf("without rank 2: %v", err)
 	}
-	if _, _, err := g.PeerReports(); err != fi.ENODATA || g.Report() == (exchange.Report{}) {
+	if _, _, err := g.PeerReports(); !errors.Is(err, fi.ENODATA) || g.Report() == (exchange.Report{}) {
 		t.Errorf("after one that has failed: %v, %+v", err, g.Report())
 	}
 	s := c.sides[1]
@@ -63,15 +64,15 @@ func TestGroupReport(t *testing.T) {
 		p.Queue != p.Smoothed-p.Base || p.Rate <= 0 || p.Samples == 0 {
 		t.Errorf("path %+v, %v", p, err)
 	}
-	if _, err := s.ep.Path(1 << 20); err != fi.EINVAL {
+	if _, err := s.ep.Path(1 << 20); !errors.Is(err, fi.EINVAL) {
 		t.Errorf("of an address that there is not: %v", err)
 	}
-	if _, err := s.ep.GroupOf(s.addrs[0]); err != fi.EINVAL {
+	if _, err := s.ep.GroupOf(s.addrs[0]); !errors.Is(err, fi.EINVAL) {
 		t.Errorf("of an address that is no group: %v", err)
 	}
 	one := newCircle(t, newBench(t, nil, collHints()), 2)
 	one.joinAll([]int{0, 1})
-	if _, err := one.sides[0].ep.Path(one.sides[0].addrs[1]); err != fi.EOPNOTSUPP {
+	if _, err := one.sides[0].ep.Path(one.sides[0].addrs[1]); !errors.Is(err, fi.EOPNOTSUPP) {
 		t.Errorf("on one host: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -89,7 +90,7 @@ func (s *collSide) open() (err error) {
 
 func (s *collSide) close() {
 	for _, g := range s.groups {
-		if err := g.Close(); err != nil && err != fi.EBADF {
+		if err := g.Close(); err != nil && !errors.Is(err, fi.EBADF) {
 			s.t.Errorf("close group: %v", err)
 		}
 	}
@@ -172,7 +173,7 @@ func (c *circle) event(m int) {
 	var buf [24]byte
 	c.until("join event", func() bool {
 		number, n, err := c.sides[m].eq.Read(buf[:], 0)
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			return false
 		}
 		if err != nil || fi.EQEvent(number) != fi.JoinComplete || n != 24 ||
@@ -318,7 +319,7 @@ func (c *circle) run(r *rand.Rand, program []*work) {
 			i := todo[m][0]
 			w := program[i]
 			err := c.sides[m].ep.Collective(w.args(c, rankOf(w.members, m), uint64(i+1)))
-			if err == fi.EAGAIN {
+			if errors.Is(err, fi.EAGAIN) {
 				break
 			}
 			if err != nil {
@@ -353,7 +354,7 @@ func rankOf(members []int, m int) int {
 func (c *circle) reap(s *collSide, program []*work) (n int) {
 	var got [8]cq.Entry
 	k, err := s.cq.Read(got[:])
-	if err == fi.EAVAIL {
+	if errors.Is(err, fi.EAVAIL) {
 		e, _ := s.cq.ReadErr()
 		c.t.Fatalf("operation %d ends with %v", e.Context, e.Err)
 	}
@@ -425,7 +426,7 @@ func TestCollectiveAhead(t *testing.T) {
 			Datatype: fi.Uint8, Group: groups[0].Addr(), Root: c.sides[0].addrs[0]})
 		if err == nil {
 			posted++
-		} else if err != fi.EAGAIN {
+		} else if !errors.Is(err, fi.EAGAIN) {
 			t.Fatal(err)
 		}
 		k, _ := c.sides[0].cq.Read(got[:])
@@ -433,7 +434,7 @@ func TestCollectiveAhead(t *testing.T) {
 		if held := leasedOf(c.sides[1].ep).rx.UnexpectedBytes; held > bound+size+512 {
 			t.Fatalf("%d bytes are held, at most %d", held, bound)
 		}
-		return err == fi.EAGAIN || posted == n
+		return errors.Is(err, fi.EAGAIN) || posted == n
 	})
 	if posted == n {
 		t.Fatalf("the root was never held back")

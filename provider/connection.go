@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -163,7 +164,7 @@ func (e *Endpoint) Shutdown(flags uint64) error {
 	switch {
 	case flags != 0:
 		return refuse(log.EPCtrl, fi.EBADFLAGS, "shutdown: flags %#x", flags)
-	case c == nil || c.Ready() == fi.ENOTCONN:
+	case c == nil || errors.Is(c.Ready(), fi.ENOTCONN):
 		return fi.ENOTCONN
 	}
 	r := e.rx.acquire()
@@ -231,7 +232,7 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 		l := e.holdLinkTo(peers.Address{Name: peer})
 		_, err := e.connect(l)
 		l.Release()
-		if err != fi.EAGAIN {
+		if !errors.Is(err, fi.EAGAIN) {
 			return err
 		}
 		select {
@@ -244,7 +245,7 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 
 // disconnected reports whether there was a connection, which has ended; c may be nil. A thread that has seen it before
 // asks again under the lock of a link, under which the end takes the peer away.
-func (c *connection) disconnected() bool { return c != nil && c.Ready() == fi.ESHUTDOWN }
+func (c *connection) disconnected() bool { return c != nil && errors.Is(c.Ready(), fi.ESHUTDOWN) }
 
 // closeLines takes the peer away from the data plane, so that posts ask for the
 // connection's state.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestEndBehindData(t *testing.T) {
 	var buf [16]cq.Entry
 	for end := time.Now().Add(20 * time.Second); got < messages && time.Now().Before(end); {
 		n, err := b.cq.Read(buf[:])
-		if err == fi.EAVAIL {
+		if errors.Is(err, fi.EAVAIL) {
 			e, _ := b.cq.ReadErr()
 			t.Fatalf("receive %d of %d ends with %v", e.Context, messages, e.Err)
 		}
@@ -90,7 +91,7 @@ func TestPostMeetsShutdown(t *testing.T) {
 	if err := a.ep.Shutdown(0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.ep.connect(l); err != fi.ESHUTDOWN {
+	if _, err := a.ep.connect(l); !errors.Is(err, fi.ESHUTDOWN) {
 		t.Errorf("it connects anew: %v", err)
 	}
 	l.path.Store(p) // as before the end has taken it away

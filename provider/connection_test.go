@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -52,7 +53,7 @@ func openConnBench(t *testing.T, hints *fi.Info, change func(*config.Config)) *c
 		t.Fatal(err)
 	}
 	c.pep.SetFID(1)
-	if err := c.pep.Listen(); err != fi.ENOEQ && fi.ErrnoOf(err) != fi.ENOEQ {
+	if err := c.pep.Listen(); !errors.Is(err, fi.ENOEQ) && fi.ErrnoOf(err) != fi.ENOEQ {
 		t.Errorf("listen without event queue: %v", err)
 	}
 	for _, err := range []error{c.pep.BindEQ(c.eq, 0), c.pep.Listen()} {
@@ -92,7 +93,7 @@ func (c *connBench) end(t *testing.T, info *fi.Info) *side {
 	if err := s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ep.Enable(); err != fi.ENOEQ {
+	if err := s.ep.Enable(); !errors.Is(err, fi.ENOEQ) {
 		t.Errorf("enable without event queue: %v", err)
 	}
 	if err := s.ep.BindEQ(c.eq, 0); err != nil {
@@ -122,7 +123,7 @@ func (c *connBench) event(t *testing.T, want fi.EQEvent) eq.Event {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		e, err := c.eq.Next()
 		switch {
-		case err == fi.EAGAIN:
+		case errors.Is(err, fi.EAGAIN):
 		case err != nil:
 			errEntry, _ := c.eq.ReadErr(0)
 			t.Fatalf("%v instead of event %d: %+v", err, want, errEntry)
@@ -186,7 +187,7 @@ func TestConnection(t *testing.T) {
 				}
 			}
 		}
-		if err := a.ep.Connect(c.at, nil); err != fi.EISCONN {
+		if err := a.ep.Connect(c.at, nil); !errors.Is(err, fi.EISCONN) {
 			t.Errorf("connect again: %v", err)
 		}
 		b.recv(RecvArgs{Context: 3})
@@ -195,7 +196,7 @@ func TestConnection(t *testing.T) {
 		if e := endOf(b); e.Context != 3 || e.Err != fi.ECANCELED {
 			t.Errorf("receive of a disconnected endpoint: %+v", e)
 		}
-		if err := b.ep.Send(&SendArgs{}); err != fi.ESHUTDOWN {
+		if err := b.ep.Send(&SendArgs{}); !errors.Is(err, fi.ESHUTDOWN) {
 			t.Errorf("send after the end: %v", err)
 		}
 		c.drop(t, b)
@@ -229,7 +230,7 @@ func TestEndTakesPosts(t *testing.T) {
 func endOf(s *side) (e cq.ErrEntry) {
 	var buf [1]cq.Entry
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
-		if _, err := s.cq.Read(buf[:]); err == fi.EAVAIL {
+		if _, err := s.cq.Read(buf[:]); errors.Is(err, fi.EAVAIL) {
 			e, _ = s.cq.ReadErr()
 			return e
 		}
@@ -255,7 +256,7 @@ func TestManyConnections(t *testing.T) {
 	for up := 0; up < 2*n; {
 		e, err := c.eq.Next()
 		switch {
-		case err == fi.EAGAIN:
+		case errors.Is(err, fi.EAGAIN):
 			time.Sleep(time.Millisecond)
 		case err != nil:
 			entry, _ := c.eq.ReadErr(0)
@@ -348,7 +349,7 @@ func TestTakenName(t *testing.T) {
 	if _, err := c.domain.OpenEndpoint(info); fi.ErrnoOf(err) != fi.EINVAL {
 		t.Errorf("taken twice: %v", err)
 	}
-	if err := p.Listen(); err != fi.EOPBADSTATE {
+	if err := p.Listen(); !errors.Is(err, fi.EOPBADSTATE) {
 		t.Errorf("listen without a name: %v", err)
 	}
 	if err := p.Close(); err != nil {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -62,7 +63,7 @@ func (e *peering) stalled(dest fi.Addr, l *link, err error) bool {
 		l.stall = stall{}
 		return false
 	}
-	if err != fi.EAGAIN {
+	if !errors.Is(err, fi.EAGAIN) {
 		return true
 	}
 	tail := uint64(0)

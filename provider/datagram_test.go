@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -20,19 +21,22 @@ func TestDatagrams(t *testing.T) {
 		want, got := pattern(n, 3), make([]byte, most)
 		r.recv(RecvArgs{IOV: iovOf(got), Src: fi.AddrUnspec, Context: 4}, s)
 		s.send(SendArgs{IOV: iovOf(want), Dest: s.addr[r], Context: 5}, r)
-		if e := r.completion(s); e.Context != 4 || e.Len != uint64(n) || e.Src != r.addr[s] || string(got[:n]) != string(want) {
+		if e := r.completion(s); e.Context != 4 || e.Len != uint64(n) || e.Src != r.addr[s] ||
+			string(got[:n]) != string(want) {
 			t.Errorf("%d bytes: %+v", n, e)
 		}
 		if e := s.completion(r); e.Context != 5 {
 			t.Errorf("sent %d bytes: %+v", n, e)
 		}
 	}
-	for flags, want := range map[uint64]error{0: fi.EMSGSIZE, fi.DeliveryComplete: fi.EBADFLAGS, fi.Fence: fi.EBADFLAGS} {
+	for flags, want := range map[uint64]error{0: fi.EMSGSIZE, fi.DeliveryComplete: fi.EBADFLAGS,
+		fi.Fence: fi.EBADFLAGS} {
 		n := 1
 		if flags == 0 {
 			n = most + 1
 		}
-		if err := s.ep.Send(&SendArgs{IOV: iovOf(make([]byte, n)), Dest: s.addr[r], Flags: flags}); err != want {
+		if err := s.ep.Send(&SendArgs{IOV: iovOf(make([]byte, n)), Dest: s.addr[r], Flags: flags}); !errors.Is(err,
+			want) {
 			t.Errorf("flags %#x, %d bytes: %v, want %v", flags, n, err, want)
 		}
 	}
@@ -49,7 +53,7 @@ func TestDeafPeer(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); posted < 1000 && time.Now().Before(end); {
 		if err := s.ep.Send(&SendArgs{IOV: iovOf([]byte("x")), Dest: addr, Inject: true}); err == nil {
 			posted++
-		} else if err != fi.EAGAIN {
+		} else if !errors.Is(err, fi.EAGAIN) {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +71,7 @@ func TestDeafPeer(t *testing.T) {
 		if err == nil {
 			break
 		}
-		if err != fi.EAGAIN || time.Now().After(end) {
+		if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 			t.Fatalf("send to a peer that is gone: %v", err)
 		}
 	}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -104,7 +105,8 @@ func deferredKinds(t *testing.T, r *rand.Rand, x, y *side, mem []byte) {
 		size := [...]int{8, 200, 9000, 1 << 14}[r.IntN(4)]
 		w := Work{On: Threshold{counters[g.on], g.threshold}, Done: counters[g.done], EP: x.ep}
 		remote := []fi.RMAIOVec{{Addr: 1 << 15, Len: uint64(size), Key: 7}}
-		sum := AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(one), Dest: x.addr[y], Remote: []fi.RMAIOVec{{Len: 8, Key: 7}}}
+		sum := AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(one), Dest: x.addr[y],
+			Remote: []fi.RMAIOVec{{Len: 8, Key: 7}}}
 		switch r.IntN(6) {
 		case 0: // to itself: the receive is work as well
 			w.Recv = &RecvArgs{IOV: iovOf(local[:size]), Src: fi.AddrUnspec, Tagged: true, Tag: uint64(i)}
@@ -166,10 +168,10 @@ func deferredKinds(t *testing.T, r *rand.Rand, x, y *side, mem []byte) {
 	for {
 		x.ep.Progress()
 		n, err := x.cq.Read(buf)
-		if err == fi.EAVAIL {
+		if errors.Is(err, fi.EAVAIL) {
 			_, err = x.cq.ReadErr()
 		}
-		if n <= 0 && err == fi.EAGAIN {
+		if n <= 0 && errors.Is(err, fi.EAGAIN) {
 			break
 		}
 	}
@@ -189,7 +191,8 @@ func TestDeferredIsQuiet(t *testing.T) {
 	on, done := x.counter(), x.counter()
 	for i, flags := range []uint64{0, fi.Completion} {
 		y.recv(RecvArgs{Src: fi.AddrUnspec, Tagged: true})
-		x.queue(Work{On: Threshold{on, 1}, Done: done, EP: x.ep, Send: &SendArgs{Dest: x.addr[y], Tagged: true, Context: 5, Flags: flags}})
+		x.queue(Work{On: Threshold{on, 1}, Done: done, EP: x.ep, Send: &SendArgs{Dest: x.addr[y], Tagged: true,
+			Context: 5, Flags: flags}})
 		on.Set(1)
 		if count(done) != uint64(i+1) {
 			t.Fatalf("flags %#x: counted %d", flags, count(done))
@@ -241,7 +244,8 @@ func TestTriggeredInject(t *testing.T) {
 	on := x.counter()
 	data, got := []byte("then"), make([]byte, 4)
 	y.recv(RecvArgs{IOV: iovOf(got), Src: fi.AddrUnspec, Tagged: true})
-	err := x.ep.Send(&SendArgs{IOV: iovOf(data), Dest: x.addr[y], Tagged: true, Flags: fi.Inject | fi.Trigger, On: Threshold{on, 1}})
+	err := x.ep.Send(&SendArgs{IOV: iovOf(data), Dest: x.addr[y], Tagged: true, Flags: fi.Inject | fi.Trigger,
+		On: Threshold{on, 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +267,8 @@ func TestTriggeredCancel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.ep.PostRecv(&RecvArgs{Src: fi.AddrUnspec, Tagged: true, Context: 4, Flags: fi.Trigger, On: Threshold{on, 1}}); err != nil {
+	if err := x.ep.PostRecv(&RecvArgs{Src: fi.AddrUnspec, Tagged: true, Context: 4, Flags: fi.Trigger,
+		On: Threshold{on, 1}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, context := range []uint64{3, 4} {
@@ -316,7 +321,8 @@ func TestDeferredRefused(t *testing.T) {
 		{"an unknown address", Work{On: Threshold{c, 1}, EP: x.ep, Send: &SendArgs{Dest: 77}}, fi.EINVAL},
 		{"flags", Work{On: Threshold{c, 1}, EP: x.ep, Send: &SendArgs{Dest: x.addr[x], Flags: fi.Peek}}, fi.EBADFLAGS},
 		{"multi-receive", Work{On: Threshold{c, 1}, EP: x.ep, Recv: &RecvArgs{Flags: fi.MultiRecv}}, fi.ENOSYS},
-		{"too long to inject", Work{On: Threshold{c, 1}, EP: x.ep, Send: &SendArgs{IOV: iovOf(make([]byte, 1<<20)), Dest: x.addr[x], Flags: fi.Inject}}, fi.EINVAL},
+		{"too long to inject", Work{On: Threshold{c, 1}, EP: x.ep, Send: &SendArgs{IOV: iovOf(make([]byte, 1<<20)),
+			Dest: x.addr[x], Flags: fi.Inject}}, fi.EINVAL},
 	} {
 		wantErrno(t, x.domain.QueueWork(&tc.w), tc.want, tc.what)
 	}
@@ -340,7 +346,8 @@ func TestCloseWithWork(t *testing.T) {
 	z.know(y)
 	on, done := z.counter(), z.counter()
 	for i := range 2000 { // waiting, blocked and posted
-		x.queue(Work{On: Threshold{on, uint64(i / 1500)}, Done: done, EP: x.ep, Send: &SendArgs{Dest: x.addr[y], Tagged: true}})
+		x.queue(Work{On: Threshold{on, uint64(i / 1500)}, Done: done, EP: x.ep, Send: &SendArgs{Dest: x.addr[y],
+			Tagged: true}})
 	}
 	x.queue(Work{On: Threshold{on, 0}, Done: done, EP: x.ep, Recv: &RecvArgs{Src: fi.AddrUnspec}})
 	x.close()
@@ -364,7 +371,8 @@ func TestWorkOfManyThreads(t *testing.T) {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(n), 5))
 			for range each {
-				w := Work{On: Threshold{on, r.Uint64N(threads*each + 1)}, Done: done, EP: x.ep, Send: &SendArgs{Dest: x.addr[y]}}
+				w := Work{On: Threshold{on, r.Uint64N(threads*each + 1)}, Done: done, EP: x.ep,
+					Send: &SendArgs{Dest: x.addr[y]}}
 				if err := x.domain.QueueWork(&w); err != nil {
 					t.Error(err)
 				}

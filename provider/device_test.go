@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -104,7 +105,8 @@ func TestDMABufMessages(t *testing.T) {
 			x, y := b.side(t), b.side(t)
 			x.know(y)
 			from, to := x.dmabuf(t, 1), y.dmabuf(t, 2)
-			for i, n := range []int{1, 100, 200, 8000, 100_000, bufBytes - 3} { // none between an eager message and a mapped one
+			// none between an eager message and a mapped one
+			for i, n := range []int{1, 100, 200, 8000, 100_000, bufBytes - 3} {
 				data := bufPattern(n, byte(i))
 				from.put(t, 3, data)
 				recv := RecvArgs{IOV: to.iov(t, 1, n), Src: fi.AddrUnspec, Tag: uint64(i), Tagged: true}
@@ -144,7 +146,8 @@ func TestDMABufOneSided(t *testing.T) {
 	for i, n := range []int{8, 5000, 300_000} {
 		data := bufPattern(n, byte(i))
 		local.put(t, 16, data)
-		a := RMAArgs{IOV: local.iov(t, 16, n), Remote: []fi.RMAIOVec{{Addr: 5, Len: uint64(n), Key: 2}}, Dest: x.addr[y], Flags: fi.DeliveryComplete}
+		a := RMAArgs{IOV: local.iov(t, 16, n), Remote: []fi.RMAIOVec{{Addr: 5, Len: uint64(n), Key: 2}},
+			Dest: x.addr[y], Flags: fi.DeliveryComplete}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
 		if _, failed, ok := settle(t, x, y); !ok {
 			t.Fatalf("write: %+v", failed)
@@ -160,7 +163,8 @@ func TestDMABufOneSided(t *testing.T) {
 	word := binary.LittleEndian.AppendUint64(nil, 40)
 	remote.put(t, 64, word)
 	local.put(t, 0, binary.LittleEndian.AppendUint64(nil, 2))
-	add := AtomicArgs{Kind: atomics.Fetch, Op: fi.OpSum, Datatype: fi.Uint64, Operand: local.iov(t, 0, 8), Result: local.iov(t, 8, 8),
+	add := AtomicArgs{Kind: atomics.Fetch, Op: fi.OpSum, Datatype: fi.Uint64, Operand: local.iov(t, 0, 8),
+		Result: local.iov(t, 8, 8),
 		Remote: []fi.RMAIOVec{{Addr: 64, Len: 8, Key: 2}}, Dest: x.addr[y]}
 	post(t, func() error { return x.ep.Atomic(&add) }, x, y)
 	if _, failed, ok := settle(t, x, y); !ok {
@@ -201,7 +205,7 @@ func TestDMABufClosed(t *testing.T) {
 	}
 	wantErrno(t, b.domain.Translate(v, []uint64{from.mr.Desc()}), fi.EINVAL, "closed region")
 	send := SendArgs{IOV: stale, Dest: x.addr[y]}
-	for end := 0; err != fi.EIO; end++ {
+	for end := 0; !errors.Is(err, fi.EIO); end++ {
 		if err = x.ep.Send(&send); err == nil || end > 1000 {
 			t.Fatalf("sent from a closed region: %v", err)
 		}

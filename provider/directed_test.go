@@ -61,7 +61,8 @@ func sources(t *testing.T, a *side, from []*side, tagged, directed bool, size in
 	out := [2][]byte{pattern(size, 1), pattern(size, 2)}
 	receive := func() {
 		for i := range in {
-			a.recv(RecvArgs{IOV: iovOf(in[i]), Src: a.addr[from[1-i]], Tag: 5, Tagged: tagged, Context: uint64(i)}, from...)
+			a.recv(RecvArgs{IOV: iovOf(in[i]), Src: a.addr[from[1-i]], Tag: 5, Tagged: tagged, Context: uint64(i)},
+				from...)
 		}
 	}
 	if early {
@@ -131,7 +132,8 @@ func TestExactSources(t *testing.T) {
 // TestTaggedMultiRefused has tagged multi-receive buffers refused by endpoints that did not ask for them.
 func TestTaggedMultiRefused(t *testing.T) {
 	a := newBench(t, nil, &fi.Info{Caps: fi.Tagged}).side(t)
-	err := a.ep.PostRecv(&RecvArgs{IOV: iovOf(make([]byte, 4096)), Src: fi.AddrUnspec, Tagged: true, Flags: fi.MultiRecv})
+	err := a.ep.PostRecv(&RecvArgs{IOV: iovOf(make([]byte, 4096)), Src: fi.AddrUnspec, Tagged: true,
+		Flags: fi.MultiRecv})
 	if !errors.Is(err, fi.EINVAL) {
 		t.Errorf("%v, want %v", err, fi.EINVAL)
 	}

@@ -68,6 +68,7 @@
 //	rkey              keys by which devices reach memory of peers
 //	service           the process's service thread
 //	tally             what endpoints count
+//	vector            windows of vectors
 //	target            where the message of a receive goes
 //	token             memory tokens
 //	wire, control     messages, one a file, and short ones that wait for room

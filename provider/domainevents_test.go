@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"github.com/weft-fabric/weft/eq"
@@ -120,7 +121,7 @@ func TestDomainEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Complete(1)
-	if _, _, err := q.Read(nil, 0); err != fi.EAGAIN {
+	if _, _, err := q.Read(nil, 0); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("event without binding: %v", err)
 	}
 	wantErrno(t, d.BindEQ(nil, 0), fi.EINVAL, "bind nil")
@@ -128,7 +129,7 @@ func TestDomainEvents(t *testing.T) {
 	wantErrno(t, d.BindEQ(q, 0), fi.Success, "bind")
 	wantErrno(t, d.BindEQ(q, 0), fi.EINVAL, "second bind")
 	m.Complete(1)
-	if _, _, err := q.Read(nil, 0); err != fi.EAGAIN {
+	if _, _, err := q.Read(nil, 0); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("event without FI_REG_MR: %v", err)
 	}
 	wantErrno(t, d.BindEQ(q, fi.RegMR), fi.Success, "bind for registrations")

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 func TestEagerOverUDP(t *testing.T) {
 	for name, set := range map[string]struct {
 		udp, most int
-	}{"default": {config.Default().UDPEagerSize, 64 << 10}, "20 KiB": {20 << 10, 20 << 10}, "as on one host": {0, 8 << 10}, "256 KiB": {256 << 10, 256 << 10}} {
+	}{"default": {config.Default().UDPEagerSize, 64 << 10}, "20 KiB": {20 << 10, 20 << 10},
+		"as on one host": {0, 8 << 10}, "256 KiB": {256 << 10, 256 << 10}} {
 		t.Run(name, func(t *testing.T) {
 			sides := overUDP(t, 2, func(c *config.Config) { c.UDPEagerSize = set.udp })
 			a, b := sides[0], sides[1]
@@ -82,7 +84,7 @@ func TestEagerTruncation(t *testing.T) {
 	want, got := pattern(64<<10, 3), make([]byte, 1000)
 	b.recv(RecvArgs{IOV: iovOf(got), Src: b.addr[a], Context: 1}, a)
 	a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Context: 2}, b)
-	if _, err := b.next(a); err != fi.EAVAIL {
+	if _, err := b.next(a); !errors.Is(err, fi.EAVAIL) {
 		t.Fatal(err)
 	}
 	e, err := b.cq.ReadErr()
@@ -119,7 +121,8 @@ func TestEagerMultiRecv(t *testing.T) {
 		want := pattern(n, byte(i))
 		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Context: 2}, b)
 		e := b.completion(a)
-		if first := uint64(iovOf(buf)[0].Base); e.Context != 1 || e.Len != uint64(n) || e.Buf != first+at || !bytes.Equal(buf[at:at+e.Len], want) {
+		if first := uint64(iovOf(buf)[0].Base); e.Context != 1 || e.Len != uint64(n) || e.Buf != first+at ||
+			!bytes.Equal(buf[at:at+e.Len], want) {
 			t.Fatalf("message %d: %+v", i, e)
 		}
 		if last := e.Flags&fi.MultiRecv != 0; last != (i == 2) {
@@ -141,7 +144,7 @@ func TestEagerPeerGone(t *testing.T) {
 	posted := 0
 	for ; posted < 100; posted++ { // nobody progresses: the window fills
 		err := a.ep.Send(&SendArgs{IOV: iovOf(out), Dest: a.addr[b], Context: 7})
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			break
 		}
 		if err != nil {
@@ -164,7 +167,7 @@ func TestEagerPeerGone(t *testing.T) {
 	}
 	for end := time.Now().Add(20 * time.Second); ; {
 		err := a.ep.Send(&SendArgs{IOV: iovOf(out), Dest: a.addr[b], Context: 8})
-		if err != nil && err != fi.EAGAIN {
+		if err != nil && !errors.Is(err, fi.EAGAIN) {
 			break
 		}
 		if time.Now().After(end) {

@@ -202,9 +202,9 @@ func openError(err error) error {
 	case errors.Is(err, fi.ENODEV):
 		return err
 	case errors.Is(err, hw.ErrPermission):
-		return fmt.Errorf("open the software NIC: %v: %w", err, fi.EACCES)
+		return fmt.Errorf("open the software NIC: %w: %w", err, fi.EACCES)
 	}
-	return fmt.Errorf("open the software NIC: %v: %w", err, fi.EIO)
+	return fmt.Errorf("open the software NIC: %w: %w", err, fi.EIO)
 }
 
 func (e *hotMemory) hotStripes(n int) []hot.Stripe {

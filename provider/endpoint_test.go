@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -42,7 +43,8 @@ func newBench(t testing.TB, change func(*config.Config), hints *fi.Info) *bench 
 }
 
 // newBenchAt opens the fabric of an address with some settings.
-func newBenchAt(t testing.TB, node string, settings map[string]string, change func(*config.Config), hints *fi.Info) *bench {
+func newBenchAt(t testing.TB, node string, settings map[string]string, change func(*config.Config),
+	hints *fi.Info) *bench {
 	t.Helper()
 	SetConfigLookup(func(name string) (string, bool) {
 		v, ok := settings[name]
@@ -193,7 +195,7 @@ func (s *side) retry(f func() error, others []*side) {
 		if err == nil {
 			return
 		}
-		if err != fi.EAGAIN || time.Now().After(end) {
+		if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 			s.t.Fatalf("post: %v", err)
 		}
 		s.ep.Progress()
@@ -221,7 +223,7 @@ func (s *side) next(others ...*side) (cq.Entry, error) {
 			s.meet()
 			return buf[0], nil
 		}
-		if err != fi.EAGAIN {
+		if !errors.Is(err, fi.EAGAIN) {
 			return cq.Entry{}, err
 		}
 		s.ep.Progress()
@@ -255,7 +257,8 @@ func swap(t *testing.T, a, b *side, flags uint64, early bool) {
 		if early {
 			post()
 		}
-		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: tag, Data: 77, HasData: true, Context: 2, Tagged: true, Flags: flags}, b)
+		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: tag, Data: 77, HasData: true, Context: 2, Tagged: true,
+			Flags: flags}, b)
 		if !early {
 			for range 3 {
 				b.ep.Progress()
@@ -336,7 +339,7 @@ func TestOrder(t *testing.T) {
 		var e [8]cq.Entry
 		_, _ = a.cq.Read(e[:])
 		k, err := b.cq.Read(e[:])
-		if err != nil && err != fi.EAGAIN {
+		if err != nil && !errors.Is(err, fi.EAGAIN) {
 			t.Fatal(err)
 		}
 		for _, c := range e[:k] {
@@ -359,7 +362,7 @@ func TestTruncation(t *testing.T) {
 		b.recv(RecvArgs{IOV: iovOf(got), Src: b.addr[a], Context: 1})
 		want := pattern(n, 3)
 		a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Context: 2}, b)
-		if _, err := b.next(a); err != fi.EAVAIL {
+		if _, err := b.next(a); !errors.Is(err, fi.EAVAIL) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 		e, err := b.cq.ReadErr()
@@ -381,7 +384,7 @@ func TestCancel(t *testing.T) {
 	if err := a.ep.Cancel(11); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.next(); err != fi.EAVAIL {
+	if _, err := a.next(); !errors.Is(err, fi.EAVAIL) {
 		t.Fatal(err)
 	}
 	if e, _ := a.cq.ReadErr(); e.Err != fi.ECANCELED || e.Context != 11 {
@@ -405,7 +408,7 @@ func TestReplacedEQ(t *testing.T) {
 	a.ep.conn.Connected(nil)
 	c.drop(t, a)
 	for i, q := range []*eq.Queue{c.eq, second} {
-		if _, err := q.Next(); err != fi.EAGAIN {
+		if _, err := q.Next(); !errors.Is(err, fi.EAGAIN) {
 			t.Errorf("queue %d has events of an endpoint that is closed: %v", i, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -16,7 +17,8 @@ var posts = map[string]func(x *side, to fi.Addr, b []byte) error{
 	"write": func(x *side, to fi.Addr, b []byte) error { return x.ep.RMA(rmaTo(to, b, false)) },
 	"read":  func(x *side, to fi.Addr, b []byte) error { return x.ep.RMA(rmaTo(to, b, true)) },
 	"atomic": func(x *side, to fi.Addr, b []byte) error {
-		return x.ep.Atomic(&AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(b), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: to})
+		return x.ep.Atomic(&AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(b),
+			Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: to})
 	},
 }
 
@@ -29,7 +31,7 @@ func (s *side) wantPosts(to fi.Addr, want fi.Errno) {
 	s.t.Helper()
 	for name, post := range posts {
 		err := error(fi.EAGAIN)
-		for end := time.Now().Add(time.Minute); err == fi.EAGAIN && time.Now().Before(end); s.ep.Progress() {
+		for end := time.Now().Add(time.Minute); errors.Is(err, fi.EAGAIN) && time.Now().Before(end); s.ep.Progress() {
 			err = post(s, to, make([]byte, 8))
 		}
 		wantErrno(s.t, err, want, name)
@@ -60,7 +62,7 @@ func TestErrnoNeverThere(t *testing.T) {
 		x.knowAgain(z)
 		z.close()
 		begin := time.Now()
-		if err := posts["send"](x, x.addr[z], make([]byte, 8)); err != fi.EAGAIN {
+		if err := posts["send"](x, x.addr[z], make([]byte, 8)); !errors.Is(err, fi.EAGAIN) {
 			t.Errorf("first call: %v", err)
 		}
 		x.wantPosts(x.addr[z], fi.EHOSTUNREACH)
@@ -116,7 +118,7 @@ func TestErrnoRestarted(t *testing.T) {
 			if err == nil {
 				break
 			}
-			if err != fi.ECONNRESET && err != fi.EAGAIN || time.Now().After(end) {
+			if !errors.Is(err, fi.ECONNRESET) && !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 				t.Fatalf("call while the peer begins anew: %v", err)
 			}
 			drain(x, z)

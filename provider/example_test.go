@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -80,7 +81,8 @@ func talk(domain *provider.Domain, info *fi.Info) error {
 	if err := ep.PostRecv(&provider.RecvArgs{IOV: bytesOf(in), Src: fi.AddrUnspec, Tag: 7, Tagged: true}); err != nil {
 		return err
 	}
-	if err := ep.Send(&provider.SendArgs{IOV: bytesOf(out), Dest: peers[0], Tag: 7, Tagged: true, Inject: true}); err != nil {
+	if err := ep.Send(&provider.SendArgs{IOV: bytesOf(out), Dest: peers[0], Tag: 7, Tagged: true,
+		Inject: true}); err != nil {
 		return err // fi.EAGAIN: try again after Progress
 	}
 	var done [1]cq.Entry
@@ -91,7 +93,7 @@ func talk(domain *provider.Domain, info *fi.Info) error {
 			fmt.Printf("%s, tag %d, %d bytes\n", in[:done[0].Len], done[0].Tag, done[0].Len)
 			return nil
 		}
-		if err != fi.EAGAIN {
+		if !errors.Is(err, fi.EAGAIN) {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -137,7 +138,7 @@ func (p *peer) write(owner *peer, text string) error {
 	for _, picks := range [][]uint32{nil, {2, 7}} {
 		post := &provider.ListArgs{Picks: picks, Note: fmt.Appendf(nil, "%d blocks chosen", len(picks))}
 		err := list.Post(post)
-		for ; err == fi.EAGAIN; err = list.Post(post) { // the owner comes up, or room
+		for ; errors.Is(err, fi.EAGAIN); err = list.Post(post) { // the owner comes up, or room
 			p.ep.Progress()
 			owner.ep.Progress() // which another process does by itself
 		}
@@ -160,13 +161,13 @@ func (p *peer) done(owner *peer) error {
 		switch {
 		case n == 1:
 			return nil
-		case err == fi.EAVAIL:
+		case errors.Is(err, fi.EAVAIL):
 			e, err := p.queue.ReadErr()
 			if err != nil {
 				return err
 			}
 			return fmt.Errorf("element %d: %w, %d bytes are written", e.Data, e.Err, e.Len)
-		case err != fi.EAGAIN:
+		case !errors.Is(err, fi.EAGAIN):
 			return err
 		}
 		p.ep.Progress()

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -49,25 +50,31 @@ func (b *between) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack fu
 // lastOps are operations of x on y, whose region of 8 KiB has key 1.
 var lastOps = map[string]func(x, y *side, local []byte) error{
 	"write": func(x, y *side, b []byte) error {
-		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:8]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y], Flags: fi.DeliveryComplete})
+		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:8]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y],
+			Flags: fi.DeliveryComplete})
 	},
 	"write of 4 KiB": func(x, y *side, b []byte) error {
 		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:4096]), Remote: []fi.RMAIOVec{{Len: 4096, Key: 1}}, Dest: x.addr[y]})
 	},
 	"write of two pieces": func(x, y *side, b []byte) error {
-		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:16]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}, {Addr: 64, Len: 8, Key: 1}}, Dest: x.addr[y]})
+		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:16]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1},
+			{Addr: 64, Len: 8, Key: 1}}, Dest: x.addr[y]})
 	},
 	"injected write": func(x, y *side, b []byte) error {
-		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:8]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y], Flags: fi.Inject})
+		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:8]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y],
+			Flags: fi.Inject})
 	},
 	"read": func(x, y *side, b []byte) error {
-		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:8]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y], Read: true})
+		return x.ep.RMA(&RMAArgs{IOV: iovOf(b[:8]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y],
+			Read: true})
 	},
 	"atomic": func(x, y *side, b []byte) error {
-		return x.ep.Atomic(&AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(b[:8]), Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y]})
+		return x.ep.Atomic(&AtomicArgs{Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(b[:8]),
+			Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y]})
 	},
 	"fetch": func(x, y *side, b []byte) error {
-		return x.ep.Atomic(&AtomicArgs{Kind: atomics.Fetch, Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(b[:8]), Result: iovOf(b[8:16]),
+		return x.ep.Atomic(&AtomicArgs{Kind: atomics.Fetch, Op: fi.OpSum, Datatype: fi.Uint64, Operand: iovOf(b[:8]),
+			Result: iovOf(b[8:16]),
 			Remote: []fi.RMAIOVec{{Len: 8, Key: 1}}, Dest: x.addr[y]})
 	},
 	"message": func(x, y *side, b []byte) error {
@@ -137,7 +144,8 @@ func TestAnswerBeforeEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		y.performs()
-		if err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}); err != fi.EAGAIN && err != nil {
+		if err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]}); !errors.Is(err, fi.EAGAIN) &&
+			err != nil {
 			t.Errorf("post to a peer whose last message is not read: %v", err)
 		}
 		if _, bad, ok := settle(t, x); !ok {
@@ -145,10 +153,10 @@ func TestAnswerBeforeEnd(t *testing.T) {
 		}
 		for end := time.Now().Add(time.Minute); ; x.ep.Progress() {
 			err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y]})
-			if err == fi.ECONNRESET {
+			if errors.Is(err, fi.ECONNRESET) {
 				break
 			}
-			if err != nil && err != fi.EAGAIN || time.Now().After(end) {
+			if err != nil && !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 				t.Fatalf("post to a peer that is gone: %v", err)
 			}
 		}
@@ -168,11 +176,12 @@ func TestEndDuringPost(t *testing.T) {
 		return hw.ErrPeerDead
 	}}
 	over(t, x, y, func(e hw.Endpoint) hw.Endpoint { b.Endpoint = e; return b })
-	if err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y], Flags: fi.DeliveryComplete, Context: 3}); err != nil {
+	if err := x.ep.Send(&SendArgs{IOV: iovOf(make([]byte, 8)), Dest: x.addr[y], Flags: fi.DeliveryComplete,
+		Context: 3}); err != nil {
 		t.Errorf("post: %v, and it has ended already", err)
 	}
 	x.wantError(3, fi.ECONNRESET)
-	if _, err := x.cq.ReadErr(); err != fi.EAGAIN {
+	if _, err := x.cq.ReadErr(); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("the message ended twice: %v", err)
 	}
 	if n := l.awaited(); n != 0 {
@@ -190,7 +199,8 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	result := make([]byte, 8)
 	onHeap.Store(&result[0])
 	f := x.ep.pendings.table.At(0)
-	f.Generation, f.Result, f.Bytes, f.Dest, f.Context = 1, uint64(uintptr(unsafe.Pointer(&result[0]))), 8, uint64(x.addr[y]), 4
+	f.Generation, f.Result, f.Bytes, f.Dest, f.Context = 1, uint64(uintptr(unsafe.Pointer(&result[0]))), 8,
+		uint64(x.addr[y]), 4
 	f.Ring, f.Completes, f.Flags = p.slots, 1, fi.Atomic|fi.Read
 	atomic.StoreUint32(&f.Busy, 1)
 	l.mu.Lock()
@@ -296,7 +306,8 @@ func TestCloseOwesResults(t *testing.T) {
 	oneMessage(t, x, y, 8)
 	remote, local := pattern(4<<20, 5), make([]byte, 4<<20)
 	y.region(remote, 1, fi.RemoteRead)
-	a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Read: true}
+	a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y],
+		Read: true}
 	post(t, func() error { return x.ep.RMA(&a) }, x)
 	for range 100 {
 		y.ep.Progress()

@@ -220,7 +220,7 @@ func (l *link) renew() {
 // broken is what a post returns of which nothing went out because of err. A path that is lost is not the
 // peer's end yet, or the peer has begun anew: the next post learns which.
 func (e *peering) broken(err error) error {
-	if err != fi.ECONNRESET {
+	if !errors.Is(err, fi.ECONNRESET) {
 		return err
 	}
 	e.rx.seekEnds()

@@ -21,7 +21,8 @@ type cell struct {
 // way is the one that elements are to take, and fi.Success; or why they cannot.
 func (c *cell) way() (Way, fi.Errno) {
 	switch {
-	case c.ways.IPC && (c.here || c.there || c.direct): // the process has both sides, whatever leads from one to the other
+	// the process has both sides, whatever leads from one to the other
+	case c.ways.IPC && (c.here || c.there || c.direct):
 		return WayIPC, fi.Success
 	case c.ways.Message:
 		return WayMessage, fi.Success
@@ -30,7 +31,8 @@ func (c *cell) way() (Way, fi.Errno) {
 }
 
 // wayChoices are all ways, and each turned off, and alone.
-var wayChoices = []config.Ways{{IPC: true, RDMA: true, Message: true}, {RDMA: true, Message: true}, {IPC: true, Message: true}, {IPC: true, RDMA: true}, {IPC: true}, {Message: true}, {RDMA: true}}
+var wayChoices = []config.Ways{{IPC: true, RDMA: true, Message: true}, {RDMA: true, Message: true},
+	{IPC: true, Message: true}, {IPC: true, RDMA: true}, {IPC: true}, {Message: true}, {RDMA: true}}
 
 // TestListCells has elements with memory of the process and of a device, here and there, read and written, where this
 // process may copy, where it may not, and over UDP, with each way turned off. Counters say which way was taken.

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"os/exec"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func (p *pairList) once(t *testing.T, read bool) bool {
 		switch {
 		case n == 1:
 			return true
-		case err == fi.EAVAIL:
+		case errors.Is(err, fi.EAVAIL):
 			e, _ := p.cq.ReadErr()
 			t.Logf("element %d: %v, %d bytes are done", e.Data, e.Err, e.Len)
 			if e.Data >= pairElements || e.Len > pairElements*pairSize || e.Len%pairSize != 0 ||

@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -245,7 +246,8 @@ func TestListNoWay(t *testing.T) {
 		if i := to.Info(); i.Why[WayMessage] != turnedOff {
 			t.Errorf("%+v", i)
 		}
-		l := x.list([]Piece{{Local: iovOf(memory)[0].Base, Remote: to, Len: 8, LocalStride: 8, RemoteStride: 16, Count: 3}})
+		l := x.list([]Piece{{Local: iovOf(memory)[0].Base, Remote: to, Len: 8, LocalStride: 8, RemoteStride: 16,
+			Count: 3}})
 		post(t, func() error { return l.Write(1) }, x, y)
 		if _, e, done := settle(t, x, y); done || e.Err != fi.EOPNOTSUPP || e.Data != 0 || e.Len != 0 {
 			t.Errorf("done %t, %+v", done, e)
@@ -306,7 +308,8 @@ func TestListRefused(t *testing.T) {
 		{"nothing", nil, fi.EINVAL},
 		{"nowhere", []Piece{{Local: local, Len: 8}}, fi.EINVAL},
 		{"from nowhere", []Piece{{Remote: to, Len: 8}}, fi.EINVAL},
-		{"several owners", []Piece{{Local: local, Remote: to, Len: 8}, {Local: local, Remote: other, Len: 8}}, fi.EINVAL},
+		{"several owners", []Piece{{Local: local, Remote: to, Len: 8}, {Local: local, Remote: other, Len: 8}},
+			fi.EINVAL},
 		{"another endpoint's", []Piece{{Local: local, Remote: foreign, Len: 8}}, fi.EDOMAIN},
 		{"a closed one", []Piece{{Local: local, Remote: closed, Len: 8}}, fi.EBADF},
 		{"beyond", []Piece{{Local: local, Remote: to, Addr: 4090, Len: 8}}, fi.EACCES},
@@ -317,7 +320,8 @@ func TestListRefused(t *testing.T) {
 		{"here wraps", []Piece{{Local: 1<<64 - 4, Remote: to, Len: 8}}, fi.EINVAL},
 		{"strides wrap here", []Piece{{Local: local, LocalStride: 1 << 61, Remote: to, Len: 8, Count: 9}}, fi.EINVAL},
 		{"too long", []Piece{{Local: local, Remote: to, Len: 1 << 50}}, fi.EMSGSIZE},
-		{"too many", []Piece{{Local: local, Remote: to, Len: 0, Count: MaxElements}, {Local: local, Remote: to}}, fi.EINVAL},
+		{"too many", []Piece{{Local: local, Remote: to, Len: 0, Count: MaxElements}, {Local: local, Remote: to}},
+			fi.EINVAL},
 		{"very many", []Piece{{Local: local, Remote: to, Len: 1, Count: 1<<64 - 1}}, fi.EINVAL},
 	} {
 		l, err := x.ep.NewList(c.pieces)
@@ -398,7 +402,8 @@ func TestListCanceled(t *testing.T) {
 	if err := x.ep.Cancel(77); err != nil {
 		t.Fatal(err)
 	}
-	if _, e, done := settle(t, x, y); done || e.Err != fi.ECANCELED || e.Context != 77 || e.Len >= 4096*64 || e.Data == 0 {
+	if _, e, done := settle(t, x, y); done || e.Err != fi.ECANCELED || e.Context != 77 || e.Len >= 4096*64 ||
+		e.Data == 0 {
 		t.Errorf("done %t, %+v", done, e)
 	}
 	if err := l.Close(); err != nil {
@@ -490,7 +495,7 @@ func TestListPeerGone(t *testing.T) {
 				if fi.ErrnoOf(err) == fi.ECONNRESET || fi.ErrnoOf(err) == fi.EHOSTUNREACH {
 					break
 				}
-				if err != fi.EAGAIN || time.Now().After(end) {
+				if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 					t.Fatal(err)
 				}
 			}
@@ -513,7 +518,7 @@ func TestListThreads(t *testing.T) {
 			var got [1]cq.Entry
 			if k, err := x.cq.Read(got[:]); k == 1 {
 				ended[got[0].Context].Add(1)
-			} else if err != nil && err != fi.EAGAIN {
+			} else if err != nil && !errors.Is(err, fi.EAGAIN) {
 				t.Error(err)
 			}
 		}
@@ -526,12 +531,13 @@ func TestListThreads(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					l, err := x.ep.NewList([]Piece{{Local: iovOf(local)[0].Base, Remote: r, Addr: uint64(n) << 16, Len: 100, LocalStride: 160, RemoteStride: 160, Count: 400}})
+					l, err := x.ep.NewList([]Piece{{Local: iovOf(local)[0].Base, Remote: r, Addr: uint64(n) << 16,
+						Len: 100, LocalStride: 160, RemoteStride: 160, Count: 400}})
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					for err = l.Write(uint64(n)); err == fi.EAGAIN; err = l.Write(uint64(n)) {
+					for err = l.Write(uint64(n)); errors.Is(err, fi.EAGAIN); err = l.Write(uint64(n)) {
 						poll()
 					}
 					if err != nil {

@@ -19,7 +19,8 @@ type urgentRules struct {
 // a lease holder that ends its work: publish, with U1 and U2. Whatever the order,
 // the entry is handled, or want_posts says that there is work.
 func urgentProgram(rules urgentRules) *interleave.Program {
-	const lease, urgent, entry, want, handled = interleave.Word(0), interleave.Word(1), interleave.Word(2), interleave.Word(3), interleave.Word(4)
+	const lease, urgent, entry, want, handled = interleave.Word(0), interleave.Word(1), interleave.Word(2),
+		interleave.Word(3), interleave.Word(4)
 	drain := func(t *interleave.T) {
 		if t.Load(entry) == 1 {
 			t.Store(entry, 0)
@@ -113,8 +114,9 @@ func readerProgram(rules readerRules) *interleave.Program {
 	}
 	return &interleave.Program{
 		Names: []string{"rx", "lease", "closed", "other"}, TSO: true,
-		Init:    func(w []uint64) { w[rx] = 1 },
-		Threads: []interleave.Thread{{Name: "reader", Body: reader}, {Name: "closer", Body: closer}, {Name: "reader2", Body: reader}},
+		Init: func(w []uint64) { w[rx] = 1 },
+		Threads: []interleave.Thread{{Name: "reader", Body: reader}, {Name: "closer", Body: closer},
+			{Name: "reader2", Body: reader}},
 	}
 }
 

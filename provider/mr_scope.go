@@ -32,7 +32,8 @@ func (d *Domain) newScope(a *fi.MRAttr, flags uint64) (*region.Scope, error) {
 	av, _ := a.AV.(*AV)
 	if av == nil || av.Owner() != d {
 		return nil, fmt.Errorf(
-			"with FI_AV_AUTH_KEY a region needs an address vector of the domain in a struct fi_mr_auth_key: %w", fi.EINVAL)
+			"with FI_AV_AUTH_KEY a region needs an address vector of the domain in a struct fi_mr_auth_key: %w",
+			fi.EINVAL)
 	}
 	return region.NewScope(av, a.Src, flags&fi.AuthKey != 0, directed)
 }

@@ -45,7 +45,8 @@ func TestNote(t *testing.T) {
 		there := make([]byte, 1<<20)
 		r := x.opens(y.token(y.region(there, 5, fi.RemoteWrite|fi.RemoteRead)))
 		addr := r.Info().Base
-		for i, c := range []struct{ moved, note int }{{8, 0}, {4096, 32}, {1 << 20, 1}, {100, 5000}, {300000, MaxNote}, {1, 16 << 10}} {
+		for i, c := range []struct{ moved, note int }{{8, 0}, {4096, 32}, {1 << 20, 1}, {100, 5000}, {300000, MaxNote},
+			{1, 16 << 10}} {
 			here, note := pattern(c.moved, byte(i)), pattern(c.note, byte(i+1))
 			l := x.list([]Piece{{Local: iovOf(here)[0].Base, Remote: r, Addr: addr, Len: uint64(c.moved)}})
 			l.SetTag(uint64(1000 + i))
@@ -54,7 +55,8 @@ func TestNote(t *testing.T) {
 			if !bytes.Equal(there[:c.moved], here) {
 				t.Fatalf("%+v: the notification came before the data", c)
 			}
-			if !bytes.Equal(got.Data, note) || got.Agent != "the sender" || got.Tag != uint64(1000+i) || got.Op != NoteWrite || got.Err != fi.Success {
+			if !bytes.Equal(got.Data, note) || got.Agent != "the sender" || got.Tag != uint64(1000+i) ||
+				got.Op != NoteWrite || got.Err != fi.Success {
 				t.Fatalf("%+v: got %d bytes, %+v", c, len(got.Data), got)
 			}
 			if name, err := x.ep.Name(); err != nil || !bytes.Equal(name, got.Name) {
@@ -132,7 +134,11 @@ func TestNoteOrder(t *testing.T) {
 				want = append(want, i)
 			}
 		}
-		until(t, "all notifications and completions", func() bool { look(); return len(got) >= len(want) && ended >= total })
+		until(t, "all notifications and completions", func() bool {
+			look()
+			return len(got) >= len(want) &&
+				ended >= total
+		})
 		if len(got) != len(want) || ended != total {
 			t.Fatalf("%d notifications of %d, %d completions", len(got), len(want), ended)
 		}
@@ -255,7 +261,8 @@ func TestNoteRefused(t *testing.T) {
 		t.Errorf("a long name: %v", err)
 	}
 	here := make([]byte, 8)
-	l := x.list([]Piece{{Local: iovOf(here)[0].Base, Remote: x.opens(y.token(y.region(make([]byte, 8), 1, fi.RemoteWrite))), Len: 8}})
+	l := x.list([]Piece{{Local: iovOf(here)[0].Base,
+		Remote: x.opens(y.token(y.region(make([]byte, 8), 1, fi.RemoteWrite))), Len: 8}})
 	if err := l.Post(&ListArgs{Note: make([]byte, MaxNote+1)}); fi.ErrnoOf(err) != fi.EMSGSIZE {
 		t.Errorf("a list: %v", err)
 	}
@@ -274,7 +281,8 @@ func TestNoteQueue(t *testing.T) {
 		y.cq, errs[1] = b.domain.OpenCQ(&fi.CQAttr{Format: fi.CQFormatData, Size: 16}, nil)
 		y.ep, errs[2] = b.domain.OpenEndpoint(b.info)
 		count, errs[3] = b.domain.OpenCounter(&fi.CntrAttr{Events: fi.CntrEventsComp}, nil)
-		for _, err := range append(errs[:], y.ep.BindCQ(y.cq, fi.Transmit|fi.Recv), y.ep.BindAV(y.av, 0), y.ep.BindNotes(y.cq), y.ep.CountNotes(count, only), y.ep.Enable()) {
+		for _, err := range append(errs[:], y.ep.BindCQ(y.cq, fi.Transmit|fi.Recv), y.ep.BindAV(y.av, 0),
+			y.ep.BindNotes(y.cq), y.ep.CountNotes(count, only), y.ep.Enable()) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -77,7 +78,8 @@ func peerSideOver(t *testing.T, b *bench, o *owner, attr *fi.AVAttr) *side {
 	if s.ep, err = b.domain.OpenEndpoint(b.info); err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.BindSharedRx(srx), s.ep.Enable()} {
+	for _, err := range []error{s.ep.BindCQ(s.cq, fi.Transmit|fi.Recv), s.ep.BindAV(s.av, 0), s.ep.BindSharedRx(srx),
+		s.ep.Enable()} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +123,8 @@ func TestPeerReceives(t *testing.T) {
 			o.recv = &recv
 		}
 		post(t, func() error {
-			return x.ep.Send(&SendArgs{IOV: iovOf(data), Dest: x.addr[y], Tag: 5, Tagged: true, Context: 9, Flags: fi.DeliveryComplete})
+			return x.ep.Send(&SendArgs{IOV: iovOf(data), Dest: x.addr[y], Tag: 5, Tagged: true, Context: 9,
+				Flags: fi.DeliveryComplete})
 		})
 		for range 20 {
 			y.poll()
@@ -170,7 +173,7 @@ func peerSettle(t *testing.T, s, other *side) (cq.Entry, cq.ErrEntry, bool) {
 		if n == 1 {
 			return got[0], cq.ErrEntry{}, true
 		}
-		if err == fi.EAVAIL {
+		if errors.Is(err, fi.EAVAIL) {
 			e, err := s.cq.ReadErr()
 			if err != nil {
 				t.Fatal(err)

@@ -107,10 +107,10 @@ func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 		return nil, fi.EAGAIN
 	}
 	p, err := e.connect(l)
-	if err == fi.ECONNRESET && e.lives(src, s) && !e.silent(l) {
+	if errors.Is(err, fi.ECONNRESET) && e.lives(src, s) && !e.silent(l) {
 		err = fi.EAGAIN
 	}
-	if err == fi.EHOSTUNREACH {
+	if errors.Is(err, fi.EHOSTUNREACH) {
 		err = fi.ECONNRESET // it has sent, so it was there
 	}
 	return p, err

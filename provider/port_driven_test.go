@@ -70,7 +70,8 @@ func TestSharedPorts(t *testing.T) {
 		for n, e := range eps {
 			before := ifaces[n].looks
 			leasedOf(e).networkArrivals(1)
-			if got := atomic.LoadUint32(&e.hot.PortActive); got != active[n] || (ifaces[n].looks > before) != (got != 0) {
+			if got := atomic.LoadUint32(&e.hot.PortActive); got != active[n] ||
+				(ifaces[n].looks > before) != (got != 0) {
 				t.Errorf("%s: port %d is active: %d, looked at: %v", what, n, got, ifaces[n].looks > before)
 			}
 			if active[n] != 0 {

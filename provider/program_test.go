@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -99,7 +100,8 @@ func (p *program) begin() {
 	at := s.slot*slotBytes + p.r.IntN(slotBytes-n+1)
 	model := p.model[1-s.side][at : at+n]
 	data := make([]byte, n)
-	a := RMAArgs{Dest: from.addr[to], Context: id, Read: p.r.IntN(2) == 0, Remote: remotePieces(p.r, uint64(at), uint64(n), keyAt(1-s.side))}
+	a := RMAArgs{Dest: from.addr[to], Context: id, Read: p.r.IntN(2) == 0, Remote: remotePieces(p.r, uint64(at),
+		uint64(n), keyAt(1-s.side))}
 	a.IOV = randomParts(p.r, data)
 	if a.Read {
 		s.flags, s.got, s.want = fi.RMA|fi.Read, data, bytes.Clone(model)
@@ -153,7 +155,8 @@ func (p *program) atomic(id uint64, s *step, from, to *side) {
 	}
 	kind := atomics.Kind(p.r.IntN(3))
 	op := [...]fi.Op{fi.OpSum, fi.OpBXor, fi.OpCSwap}[kind]
-	job := atomics.Job{Op: op, Datatype: fi.Uint64, Count: n / 8, Target: unsafe.Pointer(&model[0]), Operand: unsafe.Pointer(&operand[0]), Result: unsafe.Pointer(&want[0])}
+	job := atomics.Job{Op: op, Datatype: fi.Uint64, Count: n / 8, Target: unsafe.Pointer(&model[0]),
+		Operand: unsafe.Pointer(&operand[0]), Result: unsafe.Pointer(&want[0])}
 	a := AtomicArgs{Kind: kind, Op: op, Datatype: fi.Uint64, Operand: iovOf(operand), Dest: from.addr[to], Context: id,
 		Remote: []fi.RMAIOVec{{Addr: uint64(at), Len: uint64(n), Key: keyAt(1 - s.side)}}}
 	switch kind {
@@ -186,7 +189,7 @@ func (p *program) post(f func() error) {
 		if err == nil {
 			return
 		}
-		if err != fi.EAGAIN || time.Now().After(end) {
+		if !errors.Is(err, fi.EAGAIN) || time.Now().After(end) {
 			p.t.Fatalf("seed %d: post: %v", p.seed, err)
 		}
 		p.reap()
@@ -200,7 +203,7 @@ func (p *program) reap() {
 	for i, s := range p.sides {
 		s.ep.Progress()
 		n, err := s.cq.Read(got[:])
-		if err != nil && err != fi.EAGAIN {
+		if err != nil && !errors.Is(err, fi.EAGAIN) {
 			e, _ := s.cq.ReadErr()
 			p.t.Fatalf("seed %d: %v: %+v", p.seed, err, e)
 		}
@@ -224,7 +227,8 @@ func (p *program) completed(side int, e *cq.Entry) {
 		return
 	}
 	if !bytes.Equal(s.got, s.want) && s.got != nil {
-		p.t.Fatalf("seed %d: operation %d of %d bytes with flags %#x brings wrong bytes", p.seed, id, len(s.want), s.flags)
+		p.t.Fatalf("seed %d: operation %d of %d bytes with flags %#x brings wrong bytes", p.seed, id, len(s.want),
+			s.flags)
 	}
 	if s.slot >= 0 && s.frees {
 		p.busy[1-s.side][s.slot] = false

@@ -329,7 +329,8 @@ func (b *background) String() string {
 	h := b.rx.hot
 	s := b.iface.Stats()
 	return fmt.Sprintf(
-		"endpoint %s: lease %d, posted %d, delivered %d, attention %d, copies %v, window open %v, malformed %d, peers lost %d",
+		"endpoint %s: lease %d, posted %d, delivered %d, attention %d, copies %v, window open %v, malformed %d, "+
+			"peers lost %d",
 		b.name, atomic.LoadUint32(&h.Lease), b.rx.posts.Tail()-atomic.LoadUint64(&h.PostsHead), s.Delivered,
 		atomic.LoadUint32(&h.Attention), b.rx.copies.Load(),
 		atomic.LoadUint32((*uint32)(pointerAt(uint64(b.hot.RxState))))&hot.RxOpen != 0,

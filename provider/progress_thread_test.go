@@ -65,7 +65,8 @@ func TestAutomaticProgress(t *testing.T) {
 					if early {
 						post()
 					}
-					a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: 9, Context: 2, Tagged: true, Flags: fi.DeliveryComplete})
+					a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: 9, Context: 2, Tagged: true,
+						Flags: fi.DeliveryComplete})
 					if !early {
 						time.Sleep(2 * time.Millisecond)
 						post()
@@ -134,12 +135,15 @@ func TestHybridProgress(t *testing.T) {
 // TestNothingIsExclusiveBesideAThread goes through the threading levels.
 func TestNothingIsExclusiveBesideAThread(t *testing.T) {
 	for _, level := range []fi.Threading{fi.ThreadSafe, fi.ThreadDomain, fi.ThreadCompletion} {
-		for _, p := range [][2]fi.Progress{{fi.ProgressAuto, fi.ProgressAuto}, {fi.ProgressAuto, fi.ProgressManual}, {fi.ProgressManual, fi.ProgressManual}} {
-			d := &Domain{info: &fi.Info{Domain: &fi.DomainAttr{Threading: level, ControlProgress: p[0], DataProgress: p[1]}}}
+		for _, p := range [][2]fi.Progress{{fi.ProgressAuto, fi.ProgressAuto}, {fi.ProgressAuto, fi.ProgressManual},
+			{fi.ProgressManual, fi.ProgressManual}} {
+			d := &Domain{info: &fi.Info{Domain: &fi.DomainAttr{Threading: level, ControlProgress: p[0],
+				DataProgress: p[1]}}}
 			ep, queue := d.exclusive()
 			want := level != fi.ThreadSafe && p[0] == fi.ProgressManual
 			if ep != want || queue != want || d.exclusiveShared() && p[0] == fi.ProgressAuto {
-				t.Errorf("level %d, progress %v: endpoint %v, queue %v, shared %v", level, p, ep, queue, d.exclusiveShared())
+				t.Errorf("level %d, progress %v: endpoint %v, queue %v, shared %v", level, p, ep, queue,
+					d.exclusiveShared())
 			}
 		}
 	}

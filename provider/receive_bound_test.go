@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -75,10 +76,10 @@ func floodUntilFull(t *testing.T, a, b *side, send SendArgs) (sent uint64) {
 	sent++
 	for last := time.Now(); time.Since(last) < 300*time.Millisecond; {
 		send.Data = sent
-		switch err := a.ep.Send(&send); err {
-		case nil:
+		switch err := a.ep.Send(&send); {
+		case err == nil:
 			sent, last = sent+1, time.Now()
-		case fi.EAGAIN:
+		case errors.Is(err, fi.EAGAIN):
 		default:
 			t.Fatal(err)
 		}
@@ -96,7 +97,7 @@ func floodUntilFull(t *testing.T, a, b *side, send SendArgs) (sent uint64) {
 func (s *side) drainSends() {
 	s.t.Helper()
 	var list [16]cq.Entry
-	if _, err := s.cq.Read(list[:]); err != nil && err != fi.EAGAIN {
+	if _, err := s.cq.Read(list[:]); err != nil && !errors.Is(err, fi.EAGAIN) {
 		s.t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -118,7 +119,7 @@ func TestNoMemoryForMessages(t *testing.T) {
 		switch err := a.ep.Send(&SendArgs{Dest: a.addr[b], Data: sent, HasData: true, Inject: true}); {
 		case err == nil:
 			sent, full = sent+1, 0
-		case err == fi.EAGAIN:
+		case errors.Is(err, fi.EAGAIN):
 			full++
 		default:
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"unsafe"
 
@@ -38,7 +39,8 @@ func multiRecv(t *testing.T, tagged bool) {
 			}
 			var bufs [2][]byte
 			post := func(i uint64) {
-				b.recv(RecvArgs{IOV: iovOf(bufs[i]), Src: fi.AddrUnspec, Flags: fi.MultiRecv, Context: i, Tag: tag, Ignore: 0xf00, Tagged: tagged}, a)
+				b.recv(RecvArgs{IOV: iovOf(bufs[i]), Src: fi.AddrUnspec, Flags: fi.MultiRecv, Context: i, Tag: tag,
+					Ignore: 0xf00, Tagged: tagged}, a)
 			}
 			for i := range bufs {
 				bufs[i] = make([]byte, size)
@@ -46,14 +48,16 @@ func multiRecv(t *testing.T, tagged bool) {
 			}
 			if tagged {
 				other := make([]byte, size)
-				b.recv(RecvArgs{IOV: iovOf(other), Src: fi.AddrUnspec, Flags: fi.MultiRecv, Context: 2, Tag: tag + 1, Tagged: true}, a)
+				b.recv(RecvArgs{IOV: iovOf(other), Src: fi.AddrUnspec, Flags: fi.MultiRecv, Context: 2, Tag: tag + 1,
+					Tagged: true}, a)
 			}
 			out := make([][]byte, count)
 			released, received := 0, 0
 			for sent := 0; received < count; {
 				if sent < count && sent < received+100 {
 					out[sent] = pattern(length(sent), byte(sent))
-					if a.ep.Send(&SendArgs{IOV: iovOf(out[sent]), Dest: a.addr[b], Tag: tag | uint64(sent&0xf)<<8, Tagged: tagged}) == nil {
+					if a.ep.Send(&SendArgs{IOV: iovOf(out[sent]), Dest: a.addr[b], Tag: tag | uint64(sent&0xf)<<8,
+						Tagged: tagged}) == nil {
 						sent++
 					}
 				}
@@ -62,7 +66,7 @@ func multiRecv(t *testing.T, tagged bool) {
 				a.ep.Progress()
 				b.ep.Progress()
 				n, err := b.cq.Read(e[:])
-				if err == fi.EAVAIL {
+				if errors.Is(err, fi.EAVAIL) {
 					x, _ := b.cq.ReadErr()
 					if x.Err != fi.ETRUNC {
 						t.Fatalf("%+v", x)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -202,7 +203,7 @@ func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put held) {
 		drain(x, y)
 	}
 	var e [1]cq.Entry
-	if k, err := y.cq.Read(e[:]); k != 0 || err != fi.EAGAIN {
+	if k, err := y.cq.Read(e[:]); k != 0 || !errors.Is(err, fi.EAGAIN) {
 		t.Fatalf("the message is complete without its last part: %d, %v", k, err)
 	}
 	return x, y, sent, got, puts[0]
@@ -243,7 +244,7 @@ func TestHelpedGone(t *testing.T) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); y.housekeep() {
 		y.ep.Progress()
 		var e [1]cq.Entry
-		if _, err := y.cq.Read(e[:]); err == fi.EAVAIL {
+		if _, err := y.cq.Read(e[:]); errors.Is(err, fi.EAVAIL) {
 			break
 		}
 	}
@@ -285,7 +286,7 @@ func TestHelpedClosed(t *testing.T) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); x.housekeep() {
 		x.ep.Progress()
 		var e [1]cq.Entry
-		if _, err := x.cq.Read(e[:]); err == fi.EAVAIL {
+		if _, err := x.cq.Read(e[:]); errors.Is(err, fi.EAVAIL) {
 			break
 		}
 	}
@@ -312,7 +313,7 @@ func TestHelpedRefused(t *testing.T) {
 // wantErrorAmong waits for an error completion, making progress on other sides.
 func (s *side) wantErrorAmong(context uint64, want fi.Errno, others ...*side) {
 	s.t.Helper()
-	if _, err := s.next(others...); err != fi.EAVAIL {
+	if _, err := s.next(others...); !errors.Is(err, fi.EAVAIL) {
 		s.t.Fatalf("an operation that should fail: %v", err)
 	}
 	s.wantError(context, want)

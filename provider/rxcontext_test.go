@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -17,7 +18,8 @@ func TestPostsStay(t *testing.T) {
 	const receives = 5
 	bufs := make([]byte, receives)
 	for i := range receives {
-		s.recv(RecvArgs{IOV: iovOf(bufs[i : i+1]), Src: fi.AddrUnspec, Tagged: true, Tag: uint64(i), Context: uint64(i)})
+		s.recv(RecvArgs{IOV: iovOf(bufs[i : i+1]), Src: fi.AddrUnspec, Tagged: true, Tag: uint64(i),
+			Context: uint64(i)})
 	}
 	matched := func(when string, want int) {
 		t.Helper()
@@ -27,7 +29,8 @@ func TestPostsStay(t *testing.T) {
 	}
 	arrive := func(tag uint64) {
 		t.Helper()
-		from.send(SendArgs{IOV: iovOf([]byte{byte(tag)}), Dest: from.addr[s], Tagged: true, Tag: tag, Flags: fi.Inject}, s)
+		from.send(SendArgs{IOV: iovOf([]byte{byte(tag)}), Dest: from.addr[s], Tagged: true, Tag: tag, Flags: fi.Inject},
+			s)
 	}
 	deliver := func(tag uint64) {
 		t.Helper()
@@ -117,7 +120,7 @@ func TestLostOnRing(t *testing.T) {
 	peer.close()
 	var buf [1]cq.Entry
 	for end := time.Now().Add(time.Minute); ; s.housekeep() {
-		if _, err := s.cq.Read(buf[:]); err == fi.EAVAIL {
+		if _, err := s.cq.Read(buf[:]); errors.Is(err, fi.EAVAIL) {
 			break
 		}
 		if time.Now().After(end) {

@@ -103,15 +103,17 @@ func TestScalableExchange(t *testing.T) {
 				for r, rx := range to.rx {
 					var want, got [2][]byte
 					post := func(k int) {
-						rx.recv(RecvArgs{IOV: iovOf(got[k]), Src: rxAddr(fromAddr, k), Tag: uint64(k), Context: uint64(k), Tagged: true}, all...)
+						rx.recv(RecvArgs{IOV: iovOf(got[k]), Src: rxAddr(fromAddr, k), Tag: uint64(k),
+							Context: uint64(k), Tagged: true}, all...)
 					}
 					for k := range 2 {
 						want[k], got[k] = pattern(n, byte(i+k)), make([]byte, n)
 						if early {
 							post(k)
 						}
-						from.tx[k].send(SendArgs{IOV: iovOf(want[k]), Dest: rxAddr(toAddr, r), Tag: uint64(k), Tagged: true,
-							Flags: fi.DeliveryComplete, Context: uint64(10 + k)}, all...)
+						from.tx[k].send(SendArgs{IOV: iovOf(want[k]), Dest: rxAddr(toAddr, r), Tag: uint64(k),
+							Tagged: true,
+							Flags:  fi.DeliveryComplete, Context: uint64(10 + k)}, all...)
 					}
 					rx.ep.Progress()
 					for k := range 2 {
@@ -145,7 +147,8 @@ func TestScalableRMA(t *testing.T) {
 		for i, n := range []int{8, 5000, 1 << 20} {
 			tx, rx, other := s.tx[i%2], s.rx[1-i%2], s.rx[i%2]
 			local, back := pattern(n, byte(i)), make([]byte, n)
-			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 1}}, Dest: rxAddr(at, 1-i%2), HasData: true, Data: uint64(i)}
+			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 1}}, Dest: rxAddr(at, 1-i%2),
+				HasData: true, Data: uint64(i)}
 			post(t, func() error { return tx.ep.RMA(&a) }, tx, rx)
 			e, bad, ok := settle(t, rx, tx)
 			if !ok || e.Data != uint64(i) || e.Src != at || !bytes.Equal(memory[:n], local) {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -115,7 +116,8 @@ func TestSegmentWindow(t *testing.T) {
 	}
 	y.region(remote, 7, fi.RemoteRead)
 	read := func(n int) {
-		a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y], Context: 1, Read: true}
+		a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y],
+			Context: 1, Read: true}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
 	}
 	read(8)
@@ -156,7 +158,8 @@ func TestSegmentsPeerGone(t *testing.T) {
 	post(t, func() error { return x.ep.RMA(&write) }, x, y)
 	wantDone(t, x, y, 1, fi.RMA|fi.Write)
 	for i, read := range []bool{true, false} {
-		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 1 << 20, Key: 7}}, Dest: x.addr[y], Context: uint64(10 + i), Read: read}
+		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 1 << 20, Key: 7}}, Dest: x.addr[y],
+			Context: uint64(10 + i), Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x)
 	}
 	if err := y.ep.Close(); err != nil {
@@ -170,7 +173,7 @@ func TestSegmentsPeerGone(t *testing.T) {
 		for end := time.Now().Add(time.Minute); ; {
 			x.ep.Progress()
 			x.housekeep()
-			if _, err := x.cq.Read(nil); err == fi.EAVAIL {
+			if _, err := x.cq.Read(nil); errors.Is(err, fi.EAVAIL) {
 				break
 			}
 			if time.Now().After(end) {
@@ -194,7 +197,8 @@ func TestSegmentsRefused(t *testing.T) {
 		remote, local := make([]byte, 300<<10), make([]byte, 1<<20)
 		y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
 		for i, read := range []bool{true, false, true, false} {
-			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 1 << 20, Key: 7}}, Dest: x.addr[y], Context: uint64(i), Read: read}
+			a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 1 << 20, Key: 7}}, Dest: x.addr[y],
+				Context: uint64(i), Read: read}
 			want := fi.EACCES // beyond the end
 			if i >= 2 {
 				a.Remote[0].Key, want = 8, fi.ENOKEY
@@ -218,7 +222,8 @@ func TestSegmentsRefusedEarly(t *testing.T) {
 	remote, local := make([]byte, 40<<10), make([]byte, 96<<10)
 	y.region(remote, 7, fi.RemoteRead)
 	read := func(context uint64, n int) {
-		a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y], Context: context, Read: true}
+		a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y],
+			Context: context, Read: true}
 		post(t, func() error { return x.ep.RMA(&a) }, x, y)
 	}
 	read(1, 8)
@@ -286,7 +291,8 @@ func TestSegmentsInject(t *testing.T) {
 	for i := range local {
 		local[i] = 9
 	}
-	a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y], Context: 1, Flags: fi.Inject | fi.Completion}
+	a := RMAArgs{IOV: iovOf(local[:n]), Remote: []fi.RMAIOVec{{Len: uint64(n), Key: 7}}, Dest: x.addr[y], Context: 1,
+		Flags: fi.Inject | fi.Completion}
 	post(t, func() error { return x.ep.RMA(&a) }, x, y)
 	clear(local)
 	wantDone(t, x, y, 1, fi.RMA|fi.Write)
@@ -341,7 +347,8 @@ func TestSegmentsByDevice(t *testing.T) {
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
 	oneMessage(t, x, y, 64)
 	memory := y.ep.ports[1].Memory()
-	m, err := memory.Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote), Access: hw.RemoteRead | hw.RemoteWrite})
+	m, err := memory.Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote),
+		Access: hw.RemoteRead | hw.RemoteWrite})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +379,8 @@ func TestSegmentsByDevice(t *testing.T) {
 				t.Errorf("key %d, read %v: wrong bytes", i, read)
 			}
 			if after := x.peerCounter("peer_segments"); after <= before || len(leasedOf(x.ep).transfers) != 0 {
-				t.Errorf("key %d, read %v: %d segments, %d before, %d transfers are left", i, read, after, before, len(leasedOf(x.ep).transfers))
+				t.Errorf("key %d, read %v: %d segments, %d before, %d transfers are left", i, read, after, before,
+					len(leasedOf(x.ep).transfers))
 			}
 		}
 	}
@@ -402,7 +410,7 @@ func TestSegmentsOfLostSender(t *testing.T) {
 	for range 100 {
 		y.ep.Progress()
 	}
-	if got, err := y.cq.Read(make([]cq.Entry, 1)); err != fi.EAGAIN {
+	if got, err := y.cq.Read(make([]cq.Entry, 1)); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("the message ended again: %d completions, %v", got, err)
 	}
 	if e.flows.Busy() || e.rx.rendezvous.Waiting() {

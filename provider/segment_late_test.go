@@ -73,7 +73,8 @@ func lateByDevice(t *testing.T, read bool, late time.Duration) (x, y *side, s *s
 	sides := overUDP(t, 2, lanesEverywhere)
 	x, y = sides[0], sides[1]
 	remote, local := make([]byte, 300<<10), make([]byte, 300<<10)
-	m, err := y.ep.ports[1].Memory().Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote), Access: hw.RemoteRead | hw.RemoteWrite})
+	m, err := y.ep.ports[1].Memory().Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote),
+		Access: hw.RemoteRead | hw.RemoteWrite})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func (m rmaMover) postRead(t *flow.Transfer, req *rmaRequest, seg congestion.Seg
 	head := h.Put(m.e.scratch[m.e.progressStripe].head[:])
 	err := outcome.OfPost(m.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
 	switch {
-	case err == fi.EAGAIN:
+	case errors.Is(err, fi.EAGAIN):
 		return t.Unpost(seg)
 	case err != nil:
 		return t.Fail(seg, fi.ErrnoOf(err))

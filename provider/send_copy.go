@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
@@ -21,7 +23,8 @@ import (
 // sendShort sends a message of up to the port's eager size.
 func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
 	starved, err := e.sendEager(s, p, total)
-	if err == fi.EAGAIN && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 && !hmem.AnyOnDevice(s.IOV) {
+	if errors.Is(err, fi.EAGAIN) && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 &&
+		!hmem.AnyOnDevice(s.IOV) {
 		return e.sendCopy(s, l, p, total)
 	}
 	return err
@@ -50,7 +53,7 @@ func (e *txRequests) starve(p *path, lease int, total uint64, err error) bool {
 		return false // the receiver could not read it at once, and would complete others before it
 	}
 	s := e.stripes.At(lease)
-	if err != fi.EAGAIN {
+	if !errors.Is(err, fi.EAGAIN) {
 		s.Starved = 0
 		return false
 	}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestCompleteWithoutBuffers(t *testing.T) {
 	}
 	sent := 0
 	for err := error(nil); err == nil; sent++ {
-		if err = send(uint64(sent), 0); err != nil && err != fi.EAGAIN {
+		if err = send(uint64(sent), 0); err != nil && !errors.Is(err, fi.EAGAIN) {
 			t.Fatal(err)
 		}
 	}

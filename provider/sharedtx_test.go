@@ -16,7 +16,8 @@ func TestOpenSharedTx(t *testing.T) {
 	}{
 		{"defaults", nil, fi.Success},
 		{"nothing", &fi.TxAttr{}, fi.Success},
-		{"much", &fi.TxAttr{Caps: fi.Msg | fi.Send, OpFlags: fi.Completion, MsgOrder: fi.OrderSAS, Size: 1 << 20, InjectSize: 4096, IOVLimit: 4}, fi.Success},
+		{"much", &fi.TxAttr{Caps: fi.Msg | fi.Send, OpFlags: fi.Completion, MsgOrder: fi.OrderSAS, Size: 1 << 20,
+			InjectSize: 4096, IOVLimit: 4}, fi.Success},
 		{"operation flags", &fi.TxAttr{OpFlags: fi.More}, fi.EBADFLAGS},
 		{"capabilities", &fi.TxAttr{Caps: fi.RMA}, fi.EINVAL},
 		{"order", &fi.TxAttr{MsgOrder: 1 << 9}, fi.EINVAL},

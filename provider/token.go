@@ -58,7 +58,7 @@ func (t Token) MarshalText() ([]byte, error) { return token.AppendText(nil, t), 
 func (t *Token) UnmarshalText(text []byte) error {
 	b, err := token.ParseText(text)
 	if err != nil {
-		return fmt.Errorf("%v: %w", err, fi.EINVAL)
+		return fmt.Errorf("%w: %w", err, fi.EINVAL)
 	}
 	return t.UnmarshalBinary(b)
 }
@@ -132,7 +132,7 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	}
 	packed, err := t.Append(nil, m.region.Auth.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
+		return nil, fmt.Errorf("%w: %w", err, fi.EINVAL)
 	}
 	return packed, nil
 }

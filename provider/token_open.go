@@ -50,11 +50,11 @@ func (e *Endpoint) openToken(packed Token) (*Remote, error) {
 	}
 	t, err := token.Parse(packed, e.auth.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
+		return nil, fmt.Errorf("%w: %w", err, fi.EINVAL)
 	}
 	keys, err := e.keysIn(t)
 	if err != nil {
-		return nil, fmt.Errorf("%v: %w", err, fi.EINVAL)
+		return nil, fmt.Errorf("%w: %w", err, fi.EINVAL)
 	}
 	addr, err := e.av.Know(t.Owner)
 	if err != nil {

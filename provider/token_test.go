@@ -58,7 +58,9 @@ func TestToken(t *testing.T) {
 		local := make([]byte, 1<<16)
 		for n, length := range []int{1 << 16, 8} {
 			post(t, func() error {
-				return x.ep.RMA(&RMAArgs{IOV: iovOf(local[:length]), Remote: []fi.RMAIOVec{{Key: i.Key, Len: uint64(length)}}, Dest: i.Addr, Context: uint64(n), Read: true})
+				return x.ep.RMA(&RMAArgs{IOV: iovOf(local[:length]),
+					Remote: []fi.RMAIOVec{{Key: i.Key, Len: uint64(length)}}, Dest: i.Addr, Context: uint64(n),
+					Read: true})
 			}, x, y)
 			wantDone(t, x, y, uint64(n), fi.RMA|fi.Read)
 		}
@@ -69,7 +71,8 @@ func TestToken(t *testing.T) {
 			t.Errorf("the owner is at %d, and at %d", i.Addr, again.Addr)
 		}
 		want := map[bool]Way{true: WayIPC, false: WayMessage}[b.domain.cfg.UseCMA == config.Auto]
-		if now := r.Info(); now.Way != want || now.Why[want] != "" || now.Why[WayRDMA] == "" || now.Why[WayIPC+WayMessage-want] == "" {
+		if now := r.Info(); now.Way != want || now.Why[want] != "" || now.Why[WayRDMA] == "" ||
+			now.Why[WayIPC+WayMessage-want] == "" {
 			t.Errorf("way %v, why not %q", now.Way, now.Why)
 		}
 	})
@@ -80,7 +83,8 @@ func wantRefused(t *testing.T, x *side, i RemoteInfo, want fi.Errno, others ...*
 	t.Helper()
 	local := make([]byte, 4096)
 	post(t, func() error {
-		return x.ep.RMA(&RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Addr: i.Base, Key: i.Key, Len: 4096}}, Dest: i.Addr, Read: true})
+		return x.ep.RMA(&RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Addr: i.Base, Key: i.Key, Len: 4096}},
+			Dest: i.Addr, Read: true})
 	}, append(others, x)...)
 	if _, e, done := settle(t, x, others...); done || e.Err != want || !bytes.Equal(local, make([]byte, 4096)) {
 		t.Errorf("read after the end: done %t, %v, want %v", done, e.Err, want)
@@ -116,7 +120,8 @@ func TestTokenOfProviderKeys(t *testing.T) {
 	x, y := b.side(t), b.side(t)
 	memory := make([]byte, 4096)
 	m := y.region(memory, 0, fi.RemoteWrite)
-	if i := x.opens(y.token(m)).Info(); i.Key != m.Key() || i.Base != uint64(iovOf(memory)[0].Base) || i.Rights != fi.RemoteWrite {
+	if i := x.opens(y.token(m)).Info(); i.Key != m.Key() || i.Base != uint64(iovOf(memory)[0].Base) ||
+		i.Rights != fi.RemoteWrite {
 		t.Errorf("%+v, the region's key is %#x", i, m.Key())
 	}
 }
@@ -246,7 +251,8 @@ func TestTokenOverUDP(t *testing.T) {
 	i := x.opens(y.token(y.region(memory, 7, fi.RemoteRead))).Info()
 	local := make([]byte, 4096)
 	post(t, func() error {
-		return x.ep.RMA(&RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Key: i.Key, Len: 4096}}, Dest: i.Addr, Context: 3, Read: true})
+		return x.ep.RMA(&RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Key: i.Key, Len: 4096}}, Dest: i.Addr,
+			Context: 3, Read: true})
 	}, x, y)
 	wantDone(t, x, y, 3, fi.RMA|fi.Read)
 	if !bytes.Equal(local, memory) {

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -17,6 +18,7 @@ import (
 	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/rkey"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 	"github.com/weft-fabric/weft/stripe"
 )
@@ -131,7 +133,7 @@ func (e *initiator) send(s *SendArgs) error {
 
 // noLink is the text of an error of linkOf.
 func noLink(err error) string {
-	if err == fi.EINVAL {
+	if errors.Is(err, fi.EINVAL) {
 		return "not in the address vector"
 	}
 	return err.Error()
@@ -465,18 +467,5 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 
 // window appends the pieces of a vector from offset to offset+n.
 func window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
-	for _, v := range iov {
-		if offset >= v.Len {
-			offset -= v.Len
-			continue
-		}
-		part := min(v.Len-offset, n)
-		if part == 0 {
-			break
-		}
-		to = append(to, fi.IOVec{Base: v.Base + uintptr(offset), Len: part})
-		offset = 0
-		n -= part
-	}
-	return to
+	return vector.Window(to, iov, offset, n)
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestUrgentElsewhere(t *testing.T) {
 		if dataplane.PostsAreWork(r.hot) {
 			t.Fatal("pollers are still sent to look")
 		}
-		if n, err := s.cq.Read(make([]cq.Entry, 1)); n != 0 || err != fi.EAGAIN {
+		if n, err := s.cq.Read(make([]cq.Entry, 1)); n != 0 || !errors.Is(err, fi.EAGAIN) {
 			t.Fatalf("%d entries, %v", n, err)
 		}
 	}
@@ -99,7 +100,7 @@ func TestUrgentAsleep(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.give()
-	if err := <-ended; err != fi.EAVAIL || time.Since(began) > 400*time.Millisecond {
+	if err := <-ended; !errors.Is(err, fi.EAVAIL) || time.Since(began) > 400*time.Millisecond {
 		t.Fatalf("%v after %v", err, time.Since(began))
 	}
 	s.wantError(1, fi.ECANCELED)

@@ -191,7 +191,8 @@ func TestWildcardOrder(t *testing.T) {
 				b.ep.Progress()
 			}
 			b.recv(RecvArgs{IOV: iovOf(in[i][:]), Src: wrong, Tag: 5, Tagged: true, Context: 1000}, a)
-			b.recv(RecvArgs{IOV: iovOf(in[i][:]), Src: sources[i%len(sources)], Tag: 5, Tagged: true, Context: uint64(i)}, a)
+			b.recv(RecvArgs{IOV: iovOf(in[i][:]), Src: sources[i%len(sources)], Tag: 5, Tagged: true,
+				Context: uint64(i)}, a)
 		}
 		for i := range in {
 			out := pattern(8, byte(i))

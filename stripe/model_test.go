@@ -261,7 +261,8 @@ func answerProgram(rules listRules) *interleave.Program {
 }
 
 func TestModelRequests(t *testing.T) {
-	for name, p := range map[string]*interleave.Program{"reuse": reuseProgram(listRules{}), "answers": answerProgram(listRules{})} {
+	for name, p := range map[string]*interleave.Program{"reuse": reuseProgram(listRules{}),
+		"answers": answerProgram(listRules{})} {
 		if testing.Short() {
 			continue // the race detector makes it slow, and finds nothing in a model
 		}

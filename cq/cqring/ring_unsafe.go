@@ -59,7 +59,8 @@ func Share(q *hot.CQ) { atomic.AndUint32(&q.Flags, ^uint32(hot.CQExclusive)) }
 
 // At returns the slot at a position.
 func (r Ring) At(pos uint64) *hot.CQE {
-	return (*hot.CQE)(unsafe.Add(unsafe.Pointer(r.header), uint64(HeaderBytes)+pos&(1<<(r.log2&63)-1)*uint64(SlotBytes)))
+	return (*hot.CQE)(unsafe.Add(unsafe.Pointer(r.header),
+		uint64(HeaderBytes)+pos&(1<<(r.log2&63)-1)*uint64(SlotBytes)))
 }
 
 // mark is what the slot at a position holds: hot.CQMarkEntry or hot.CQMarkError; any other value: nothing that is

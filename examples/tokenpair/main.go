@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -184,7 +185,7 @@ func (n *node) move(text string) error {
 // post posts a list and waits for its end.
 func (n *node) post(list *provider.List, a *provider.ListArgs) error {
 	err := list.Post(a)
-	for ; err == fi.EAGAIN; err = list.Post(a) { // until the owner is reached, and there is room
+	for ; errors.Is(err, fi.EAGAIN); err = list.Post(a) { // until the owner is reached, and there is room
 		n.ep.Progress()
 	}
 	if err != nil {
@@ -192,12 +193,12 @@ func (n *node) post(list *provider.List, a *provider.ListArgs) error {
 	}
 	var entry [1]cq.Entry
 	for {
-		switch _, err := n.queue.Read(entry[:]); err {
-		case nil:
+		switch _, err := n.queue.Read(entry[:]); {
+		case err == nil:
 			return nil
-		case fi.EAGAIN:
+		case errors.Is(err, fi.EAGAIN):
 			n.ep.Progress()
-		case fi.EAVAIL:
+		case errors.Is(err, fi.EAVAIL):
 			e, err := n.queue.ReadErr()
 			if err != nil {
 				return err

@@ -26,7 +26,8 @@ func RunCache(t *testing.T, open Factory, watch regcache.Watch) {
 	t.Cleanup(ours.Close)
 	from, into := newMapping(t), newMapping(t)
 	for name, replace := range map[string]func(*mapping){
-		"unmapped": (*mapping).unmap, "given back": (*mapping).giveBack, "replaced": (*mapping).replace, "nothing": func(*mapping) {},
+		"unmapped": (*mapping).unmap, "given back": (*mapping).giveBack, "replaced": (*mapping).replace,
+		"nothing": func(*mapping) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for round := range byte(3) {
@@ -98,7 +99,8 @@ func (m *mapping) call(trap uintptr, n int, args ...uintptr) {
 }
 
 func (m *mapping) mapAgain(n int) {
-	m.call(unix.SYS_MMAP, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED, ^uintptr(0), 0)
+	m.call(unix.SYS_MMAP, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_FIXED, ^uintptr(0),
+		0)
 }
 
 func (m *mapping) unmap() {

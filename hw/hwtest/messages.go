@@ -31,7 +31,8 @@ func testSizes(t *testing.T, open Factory) {
 	for name, to := range map[string]*node{"another": b, "itself": a} {
 		ep, attr := a.connect(to), a.Attr()
 		if attr.EagerAM < 0 || attr.EagerAM > attr.MaxAMBcopy {
-			t.Errorf("messages of up to %d bytes do well at once, those of up to %d can be", attr.EagerAM, attr.MaxAMBcopy)
+			t.Errorf("messages of up to %d bytes do well at once, those of up to %d can be", attr.EagerAM,
+				attr.MaxAMBcopy)
 		}
 		for head := range attr.MaxAMShort + 1 {
 			for n := range attr.MaxAMShort - head + 1 {

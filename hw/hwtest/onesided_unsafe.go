@@ -131,7 +131,10 @@ func (n *node) offered() []verb {
 // flushed runs a remote flush, if the backend has one, so that what was put is there.
 func flushed(t testing.TB, a, b *node, ep hw.Endpoint) {
 	if f, ok := ep.(hw.Flusher); ok {
-		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) { return f.Flush(hw.FlushRemote, c) }); err != nil {
+		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+			return f.Flush(hw.FlushRemote,
+				c)
+		}); err != nil {
 			t.Fatalf("flush: %v", err)
 		}
 	}
@@ -414,7 +417,10 @@ func testFlush(t *testing.T, open Factory) {
 		}
 		flushed(t, a, b, ep)
 		f := a.Iface.(hw.Flusher)
-		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) { return f.Flush(hw.FlushRemote, c) }); err != nil {
+		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+			return f.Flush(hw.FlushRemote,
+				c)
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for n, m := range b.receive(sent) {
@@ -423,7 +429,10 @@ func testFlush(t *testing.T, open Factory) {
 	}
 	b.Close()
 	until(t, "peer event", func() bool { a.CheckPeers(); a.Progress(1); return len(a.gone) > 0 })
-	if err := finish(t, a, a, func(c *hw.Completion) (hw.Status, error) { return ep.(hw.Flusher).Flush(hw.FlushLocal, c) }); !errors.Is(err, hw.ErrPeerDead) {
+	if err := finish(t, a, a, func(c *hw.Completion) (hw.Status, error) {
+		return ep.(hw.Flusher).Flush(hw.FlushLocal,
+			c)
+	}); !errors.Is(err, hw.ErrPeerDead) {
 		t.Errorf("flush to a dead peer: %v", err)
 	}
 }

@@ -207,7 +207,8 @@ func testGetErrors(t *testing.T, open Factory) {
 		t.Errorf("nothing: %d, %v", n, err)
 	}
 	b.Close()
-	if n, err := ep.(hw.PeerMemory).ReadPeer([]hw.Segment{here}, []hw.RemoteSegment{there}); n != 0 || !errors.Is(err, hw.ErrPeerDead) {
+	if n, err := ep.(hw.PeerMemory).ReadPeer([]hw.Segment{here}, []hw.RemoteSegment{there}); n != 0 ||
+		!errors.Is(err, hw.ErrPeerDead) {
 		t.Errorf("dead peer: %d, %v", n, err)
 	}
 }
@@ -309,7 +310,8 @@ func testDirect(t *testing.T, open Factory) {
 	}
 	ep := a.connect(b)
 	var line hot.Peer
-	if err := d.FillPeer(ep, &line); err != nil || line.Slots == 0 || line.Tail == 0 || line.RxState == 0 || line.Owner == 0 {
+	if err := d.FillPeer(ep, &line); err != nil || line.Slots == 0 || line.Tail == 0 || line.RxState == 0 ||
+		line.Owner == 0 {
 		t.Fatalf("line %+v, %v", line, err)
 	}
 	if err := d.FillPeer(b.connect(a), &line); !errors.Is(err, hw.ErrInvalid) {
@@ -319,7 +321,8 @@ func testDirect(t *testing.T, open Factory) {
 	d.WakePeer(1 << 31)
 	var hotEP hot.EP
 	b.Iface.(hw.Direct).FillEP(&hotEP)
-	if in := hotEP.Inbound[0].Ring; in.Slots == 0 || in.SlotBytes != hot.SlotBytes || hotEP.RxState == 0 || hotEP.RxRings == 0 {
+	if in := hotEP.Inbound[0].Ring; in.Slots == 0 || in.SlotBytes != hot.SlotBytes || hotEP.RxState == 0 ||
+		hotEP.RxRings == 0 {
 		t.Errorf("endpoint %+v", hotEP)
 	}
 	for n := range uint64(10) {

@@ -15,7 +15,8 @@ import (
 // named registers b at the node under a name.
 func (n *node) named(b []byte, base, name uint64, access hw.Access) hw.Memory {
 	n.t.Helper()
-	m, err := n.Memory().Register(hw.Region{Addr: unsafe.Pointer(&b[0]), Len: len(b), Access: access, Base: base, Name: name, Named: true})
+	m, err := n.Memory().Register(hw.Region{Addr: unsafe.Pointer(&b[0]), Len: len(b), Access: access, Base: base,
+		Name: name, Named: true})
 	if err != nil {
 		n.t.Fatalf("register %d bytes: %v", len(b), err)
 	}
@@ -54,7 +55,8 @@ func testPieces(t *testing.T, open Factory) {
 			n := min(r.IntN(most), len(mine)-at)
 			k := r.IntN(regions)
 			from := r.IntN(size - n + 1)
-			p.Local[i], p.Remote[i], p.Keys[i] = spanOf(mine[at:at+n]), hw.Span{Addr: uint64(k)<<40 + uint64(from), Len: uint64(n)}, 1000+uint64(k)
+			p.Local[i], p.Remote[i], p.Keys[i] = spanOf(mine[at:at+n]), hw.Span{Addr: uint64(k)<<40 + uint64(from),
+				Len: uint64(n)}, 1000+uint64(k)
 			if write {
 				copy(model[k][from:from+n], want[at:at+n])
 			} else {
@@ -106,14 +108,16 @@ func testPiecesRefused(t *testing.T, open Factory) {
 		clear(memory)
 		p := &hw.Pieces{N: count}
 		for i := range count {
-			p.Local[i], p.Remote[i], p.Keys[i] = spanOf(mine[i*64:i*64+64]), hw.Span{Addr: uint64(i) * 128, Len: 64}, good
+			p.Local[i], p.Remote[i], p.Keys[i] = spanOf(mine[i*64:i*64+64]), hw.Span{Addr: uint64(i) * 128, Len: 64},
+				good
 		}
 		p.Local[bad], p.Remote[bad], p.Keys[bad] = c.local, hw.Span{Addr: c.addr, Len: c.len}, c.key
 		if moved, err := ep.(hw.PieceMover).MovePieces(p, true); !errors.Is(err, c.want) || moved != bad*64 {
 			t.Errorf("%s: %d bytes, %v", what, moved, err)
 		}
 		for i := range 512 {
-			if want := i < 2*bad && i%2 == 0; bytes.Equal(memory[i*64:i*64+64], mine[i/2%count*64:i/2%count*64+64]) != want {
+			if want := i < 2*bad && i%2 == 0; bytes.Equal(memory[i*64:i*64+64],
+				mine[i/2%count*64:i/2%count*64+64]) != want {
 				t.Fatalf("%s: 64 bytes at %d are written (%t)", what, i*64, !want)
 			}
 		}

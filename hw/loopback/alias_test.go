@@ -45,10 +45,13 @@ func TestAliases(t *testing.T) {
 		yes   [][]byte
 		no    [][]byte
 	}{
-		{"none", own4, 0, "", [][]byte{own4}, [][]byte{at(port, 127, 0, 0, 1), at(port, 0, 0, 0, 0), at(port, any6...)}},
-		{"IPv4", own4, IPv4, "0.0.0.0:7777", [][]byte{own4, at(port, 127, 0, 0, 1), at(port, 127, 3, 2, 1), at(port, 0, 0, 0, 0)},
+		{"none", own4, 0, "", [][]byte{own4}, [][]byte{at(port, 127, 0, 0, 1), at(port, 0, 0, 0, 0),
+			at(port, any6...)}},
+		{"IPv4", own4, IPv4, "0.0.0.0:7777", [][]byte{own4, at(port, 127, 0, 0, 1), at(port, 127, 3, 2, 1),
+			at(port, 0, 0, 0, 0)},
 			[][]byte{at(port+1, 127, 0, 0, 1), at(port, loop6...), at(port, any6...)}},
-		{"IPv6", own6, IPv6, "[::]:7777", [][]byte{own6, at(port, loop6...), at(port, any6...)}, [][]byte{own4, at(port, 0, 0, 0, 0)}},
+		{"IPv6", own6, IPv6, "[::]:7777", [][]byte{own6, at(port, loop6...), at(port, any6...)},
+			[][]byte{own4, at(port, 0, 0, 0, 0)}},
 		{"both", own6, IPv4 | IPv6, "[::]:7777", [][]byte{own6, own4, at(port, 127, 0, 0, 1), at(port, loop6...)},
 			[][]byte{at(port+1, 127, 0, 0, 1), at(port+1, loop6...)}},
 		{"number", AppendNumber(own4, 3), 0, "", [][]byte{AppendNumber(own4, 3)},
@@ -56,7 +59,8 @@ func TestAliases(t *testing.T) {
 		{"number, both", AppendNumber(own6, 3), IPv4 | IPv6, "[::]:7777.3",
 			[][]byte{AppendNumber(own6, 3), AppendNumber(own4, 3), AppendNumber(at(port, loop6...), 3)},
 			[][]byte{own6, own4, AppendNumber(own4, 2), AppendNumber(at(port+1, loop6...), 3)}},
-		{"itself", at(port, 0, 0, 0, 0), IPv4, "", [][]byte{own4, at(port, 0, 0, 0, 0)}, [][]byte{at(port+1, 0, 0, 0, 0)}},
+		{"itself", at(port, 0, 0, 0, 0), IPv4, "", [][]byte{own4, at(port, 0, 0, 0, 0)},
+			[][]byte{at(port+1, 0, 0, 0, 0)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := shmDir(t)
@@ -68,7 +72,9 @@ func TestAliases(t *testing.T) {
 			want := 1
 			if c.alias != "" {
 				want = 2
-				if _, err := os.Lstat(filepath.Join(dir, filepath.Base(peer.seg.path[:len(peer.seg.path)-len(peer.seg.id.name.String())])+c.alias)); err != nil {
+				if _, err := os.Lstat(filepath.Join(dir,
+					filepath.Base(peer.seg.path[:len(peer.seg.path)-len(peer.seg.id.name.String())])+c.alias)); err !=
+					nil {
 					t.Error(err)
 				}
 			}

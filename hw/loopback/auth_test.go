@@ -52,7 +52,8 @@ func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		from, to *Iface
 		ok       bool
-	}{{one, same, true}, {one, one, true}, {none, none, true}, {one, two, false}, {one, none, false}, {none, two, false}} {
+	}{{one, same, true}, {one, one, true}, {none, none, true}, {one, two, false}, {one, none, false},
+		{none, two, false}} {
 		_, err := c.from.Connect(c.to.Address())
 		if c.ok && err != nil || !c.ok && !errors.Is(err, hw.ErrPermission) {
 			t.Errorf("connect: %v, want success: %v", err, c.ok)
@@ -69,7 +70,8 @@ func TestSeveralKeys(t *testing.T) {
 		return openKeyed(t, port, c)
 	}
 	hub := open(1, Config{Keys: []hw.Key{{Number: 3, Secret: []byte("one")}, {Number: 9, Secret: []byte("two")}}})
-	one, two, other := open(2, Config{Key: []byte("one")}), open(3, Config{Key: []byte("two")}), open(4, Config{Key: []byte("three")})
+	one, two, other := open(2, Config{Key: []byte("one")}), open(3, Config{Key: []byte("two")}),
+		open(4, Config{Key: []byte("three")})
 	both := open(5, Config{Keys: []hw.Key{{Number: 1, Secret: []byte("two")}, {Number: 2, Secret: []byte("one")}}})
 	under := func(i *Iface, key uint8) []byte { return hw.AppendKey(append(i.Address(), 0, 0, 0, 0), key) }
 	var got []string

@@ -187,7 +187,8 @@ func BenchmarkGet(b *testing.B) {
 			local := localTo(make([]byte, n))
 			b.SetBytes(int64(n))
 			for b.Loop() {
-				if _, err := ep.(hw.PeerMemory).ReadPeer(local, []hw.RemoteSegment{{Addr: addr, Len: uint64(n)}}); err != nil {
+				if _, err := ep.(hw.PeerMemory).ReadPeer(local,
+					[]hw.RemoteSegment{{Addr: addr, Len: uint64(n)}}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -98,7 +98,8 @@ func bounceProgram(rules bounceRules) *interleave.Program {
 	if rules.noSweep {
 		sweep = func(*interleave.T) {}
 	}
-	p.Threads = []interleave.Thread{{Name: "sender", Body: sender}, {Name: "receiver", Body: receiver}, {Name: "sweep", Body: sweep}}
+	p.Threads = []interleave.Thread{{Name: "sender", Body: sender}, {Name: "receiver", Body: receiver},
+		{Name: "sweep", Body: sweep}}
 	p.Final = func(m interleave.Memory, _ []bool) error {
 		if m.Load(state) != 0 {
 			return errors.New("a buffer is lost")

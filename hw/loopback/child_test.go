@@ -289,7 +289,8 @@ func (m *messages) install(i *Iface) {
 			m.t.Fatalf("source %d: message %d came as number %d", src, n, m.next[src])
 		}
 		m.next[src]++
-		if len(bytes.Trim(p, string([]byte{sum(n)}))) != 0 || n%5 == 0 && (len(p) != int(n*13%maxTestPayload) || len(head) != int(n%8)) {
+		if len(bytes.Trim(p, string([]byte{sum(n)}))) != 0 || n%5 == 0 && (len(p) != int(n*13%maxTestPayload) ||
+			len(head) != int(n%8)) {
 			m.t.Fatalf("source %d: message %d of %d bytes is damaged", src, n, len(p))
 		}
 	})

@@ -138,7 +138,8 @@ func TestStaleIsSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fd, err := unix.Open(filepath.Join(dir, fileName(keep.host.user, keep.host.netns, &a)), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(filepath.Join(dir, fileName(keep.host.user, keep.host.netns, &a)), unix.O_RDWR|unix.O_CLOEXEC,
+		0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +261,8 @@ func TestOpenErrors(t *testing.T) {
 
 // TestLargest opens the largest geometry, without its memory.
 func TestLargest(t *testing.T) {
-	c := Config{RingLog2: MaxRingLog2, AttachCount: MaxAttach, BounceCount: MaxBounceCount, BounceBytes: MaxBounceBytes, Stripes: 1}
+	c := Config{RingLog2: MaxRingLog2, AttachCount: MaxAttach, BounceCount: MaxBounceCount, BounceBytes: MaxBounceBytes,
+		Stripes: 1}
 	if err := c.check(); err != nil {
 		t.Fatal(err)
 	}

@@ -72,16 +72,16 @@ func inFork(f func() int) int {
 
 // useAfterFork returns the number of the first call that does not refuse.
 func useAfterFork(i *Iface, ep *Endpoint) int {
-	if _, err := i.Connect(i.Address()); err != errClosed {
+	if _, err := i.Connect(i.Address()); !errors.Is(err, errClosed) {
 		return 1
 	}
-	if ep.AMShort(1, 0, nil, nil) != errClosed || ep.AMBcopy(1, 0, nil, 1, nil, 0) != errClosed {
+	if !errors.Is(ep.AMShort(1, 0, nil, nil), errClosed) || !errors.Is(ep.AMBcopy(1, 0, nil, 1, nil, 0), errClosed) {
 		return 2
 	}
-	if _, err := ep.ReadPeer(nil, nil); err != errClosed {
+	if _, err := ep.ReadPeer(nil, nil); !errors.Is(err, errClosed) {
 		return 3
 	}
-	if i.Progress(1) != 0 || i.Pending() || i.DoorbellFD() != -1 || i.EnableWait() != errClosed {
+	if i.Progress(1) != 0 || i.Pending() || i.DoorbellFD() != -1 || !errors.Is(i.EnableWait(), errClosed) {
 		return 4
 	}
 	i.SetEagerWindow(false)

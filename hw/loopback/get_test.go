@@ -73,7 +73,8 @@ func TestGetProcess(t *testing.T) {
 		}
 	}
 	c.kill()
-	if got, err := ep.ReadPeer(localTo(dst[:64]), []hw.RemoteSegment{{Addr: addr, Len: 64}}); got != 0 || !errors.Is(err, hw.ErrPeerDead) {
+	if got, err := ep.ReadPeer(localTo(dst[:64]), []hw.RemoteSegment{{Addr: addr, Len: 64}}); got != 0 ||
+		!errors.Is(err, hw.ErrPeerDead) {
 		t.Errorf("killed: %d, %v", got, err)
 	}
 	i.CheckPeers()
@@ -93,7 +94,8 @@ func TestGetSwitchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := make([]byte, 8)
-	if n, err := ep.(hw.PeerMemory).ReadPeer(localTo(b), []hw.RemoteSegment{{Addr: 1 << 20, Len: 8}}); n != 0 || !errors.Is(err, hw.ErrPermission) {
+	if n, err := ep.(hw.PeerMemory).ReadPeer(localTo(b), []hw.RemoteSegment{{Addr: 1 << 20, Len: 8}}); n != 0 ||
+		!errors.Is(err, hw.ErrPermission) {
 		t.Errorf("other process: %d, %v", n, err)
 	}
 	c.kill()
@@ -172,7 +174,7 @@ func TestGetErrno(t *testing.T) {
 	}
 	p.(*Endpoint).dead.Store(true)
 	for _, errno := range []unix.Errno{unix.EPERM, unix.ESRCH, unix.EFAULT, unix.ENOMEM, unix.EIO} {
-		if err := p.(*Endpoint).getError(errno); err != hw.ErrPeerDead {
+		if err := p.(*Endpoint).getError(errno); !errors.Is(err, hw.ErrPeerDead) {
 			t.Errorf("%v of a peer that is gone: %v", errno, err)
 		}
 	}

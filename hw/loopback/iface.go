@@ -152,7 +152,8 @@ func (i *Iface) usable() bool { return !i.closed.Load() && atomic.LoadUint32(i.m
 // Attr is what the interface can do. The estimates are for a current server
 // core; they order transports and are no promise.
 func (i *Iface) Attr() hw.Attr {
-	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup | hw.CapFlush
+	caps := hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered | hw.CapSameHost | hw.CapDirectRing | hw.CapWakeup |
+		hw.CapFlush
 	if i.cfg.UseCMA != CMANo {
 		caps |= hw.CapPeerMemory | hw.CapPutZcopy | hw.CapGetZcopy |
 			hw.CapNamedKeys | hw.CapOneSidedFree | hw.CapPieces | hw.CapPutPlaced

@@ -126,7 +126,8 @@ func killSenders(t *testing.T) {
 	}
 	for end := time.Now().Add(hang); attached(i) > 1 || uint64(count) < sent || segments(t, dir) > 2; {
 		if time.Now().After(end) {
-			t.Fatalf("%d attach entries, %d files left, %d of %d messages of the survivor", attached(i), segments(t, dir), count, sent)
+			t.Fatalf("%d attach entries, %d files left, %d of %d messages of the survivor", attached(i),
+				segments(t, dir), count, sent)
 		}
 		i.Progress(16)
 		i.CheckPeers()

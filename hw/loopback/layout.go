@@ -85,7 +85,8 @@ func (g *geometry) check(size uint64) error {
 		return bad("key table size")
 	case g.authCount > hw.MaxKeys:
 		return bad("number of authorisation keys")
-	case (g.ringOffset|g.attachOffset|g.keyOffset|g.authOffset|g.bounceOffset|uint64(g.bounceStride))%hot.CacheLine != 0:
+	case (g.ringOffset|g.attachOffset|g.keyOffset|g.authOffset|g.bounceOffset|uint64(g.bounceStride))%hot.CacheLine !=
+		0:
 		return bad("alignment")
 	}
 	// The counts and strides above bound each part to less than 1<<42 bytes, so no sum overflows.

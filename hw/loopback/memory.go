@@ -52,7 +52,8 @@ const allAccess = hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite | hw.RemoteAtom
 func (d *MemoryDomain) Register(r hw.Region) (hw.Memory, error) {
 	addr := uint64(uintptr(r.Addr))
 	if r.Len <= 0 || addr+uint64(r.Len) < addr || r.Base+uint64(r.Len) < r.Base || r.Access&^allAccess != 0 {
-		return nil, fmt.Errorf("loopback: register %d bytes at %#x, rights %#x: %w", r.Len, addr, r.Access, hw.ErrInvalid)
+		return nil, fmt.Errorf("loopback: register %d bytes at %#x, rights %#x: %w", r.Len, addr, r.Access,
+			hw.ErrInvalid)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

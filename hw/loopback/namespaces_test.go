@@ -100,7 +100,8 @@ func TestStaleOfNamespaces(t *testing.T) {
 // memory, whose process has another id here, and hears of its death.
 func TestOtherPIDNamespace(t *testing.T) {
 	needRoot(t)
-	for name, flags := range map[string]uintptr{"pid": unix.CLONE_NEWPID, "pid and net": unix.CLONE_NEWPID | unix.CLONE_NEWNET} {
+	for name, flags := range map[string]uintptr{"pid": unix.CLONE_NEWPID,
+		"pid and net": unix.CLONE_NEWPID | unix.CLONE_NEWNET} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(acrossVariable, "yes")
 			dir := shmDir(t)
@@ -177,7 +178,8 @@ func TestAcrossNetworks(t *testing.T) {
 		to    *child
 		reach bool
 	}{{i, across, true}, {i, alone, false}, {j, across, false}, {j, alone, false}} {
-		if _, err := c.from.Connect(c.to.addr); (err == nil) != c.reach || err != nil && !errors.Is(err, hw.ErrUnreachable) {
+		if _, err := c.from.Connect(c.to.addr); (err == nil) != c.reach || err != nil &&
+			!errors.Is(err, hw.ErrUnreachable) {
 			t.Errorf("across %v, alone %v: %v", c.from == i, c.to == alone, err)
 		}
 	}

@@ -3,6 +3,7 @@ package loopback
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -240,10 +241,10 @@ func openNamed(h *host, name sockaddr, at place, mapper func(int, uint64) (mappi
 }
 
 func openError(err error) error {
-	switch err {
-	case unix.ENOENT, unix.ENOTDIR:
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 		return hw.ErrUnreachable
-	case unix.EACCES, unix.EPERM, unix.ELOOP:
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.ELOOP):
 		return fmt.Errorf("%w (%w)", hw.ErrPermission, err)
 	}
 	return err
@@ -279,7 +280,8 @@ func (s *segment) examine(fd int, h *host, netns uint64) error {
 	case netns != anyNetNS && s.id.netns != netns:
 		return fmt.Errorf("made in another network namespace: %w", hw.ErrUnreachable)
 	case (s.id.owner.pidns != h.pidns || h.blind) && !(s.id.locked && h.locked):
-		return fmt.Errorf("made in another pid namespace, and without locks it is not known which processes run there: %w", hw.ErrUnreachable)
+		return fmt.Errorf("made in another pid namespace, and without locks it is not known which processes run "+
+			"there: %w", hw.ErrUnreachable)
 	case s.id.user != h.user:
 		return fmt.Errorf("made by user %d: %w", s.id.user, hw.ErrPermission)
 	}

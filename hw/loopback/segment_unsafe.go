@@ -114,7 +114,8 @@ func (m *mapping) detach() error {
 // detachKeeping is detach, but some words in the mapping keep their values: a reader sees no others. A
 // change that another thread makes meanwhile may be undone.
 func (m *mapping) detachKeeping(words *[4]uint64) error {
-	p, err := unix.MmapPtr(-1, 0, nil, m.size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	p, err := unix.MmapPtr(-1, 0, nil, m.size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return fmt.Errorf("loopback: detach %d bytes: %w", m.size, err)
 	}

@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +32,7 @@ const flockPatience = 64 * time.Millisecond
 func removeStale(path string, h *host, patience time.Duration) bool {
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return err == unix.ENOENT
+		return errors.Is(err, unix.ENOENT)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t

@@ -32,11 +32,20 @@ func TestRingRepair(t *testing.T) {
 		},
 		"high lap at head":   func(i *Iface) { atomic.StoreUint64(seq(i, i.rx.rings[0].head), 9<<hot.SeqLapShift) },
 		"free with an owner": func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 5<<hot.SeqOwnerShift) },
-		"taken by nobody":    func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 500<<hot.SeqOwnerShift|hot.SlotTaken) },
-		"taken by a free":    func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 3<<hot.SeqOwnerShift|hot.SlotTaken) },
-		"ready from nobody":  func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), hot.SlotReady) },
-		"ready from a free":  func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 3<<hot.SeqOwnerShift|hot.SlotReady) },
-		"state 3":            func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 3) },
+		"taken by nobody": func(i *Iface) {
+			atomic.AddUint64(seq(i, i.rx.rings[0].head),
+				500<<hot.SeqOwnerShift|hot.SlotTaken)
+		},
+		"taken by a free": func(i *Iface) {
+			atomic.AddUint64(seq(i, i.rx.rings[0].head),
+				3<<hot.SeqOwnerShift|hot.SlotTaken)
+		},
+		"ready from nobody": func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), hot.SlotReady) },
+		"ready from a free": func(i *Iface) {
+			atomic.AddUint64(seq(i, i.rx.rings[0].head),
+				3<<hot.SeqOwnerShift|hot.SlotReady)
+		},
+		"state 3": func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := shmDir(t)

@@ -103,7 +103,8 @@ func get(t *testing.T, c *Cache, addr unsafe.Pointer, n int, access hw.Access) *
 		t.Fatal(err)
 	}
 	r := e.Memory().Region()
-	if r.Access&access != access || uintptr(r.Addr) > uintptr(addr) || uintptr(r.Addr)+uintptr(r.Len) < uintptr(addr)+uintptr(n) ||
+	if r.Access&access != access || uintptr(r.Addr) > uintptr(addr) ||
+		uintptr(r.Addr)+uintptr(r.Len) < uintptr(addr)+uintptr(n) ||
 		r.Base != uint64(uintptr(r.Addr)) {
 		t.Fatalf("region %+v for %d bytes at %p", r, n, addr)
 	}
@@ -136,7 +137,8 @@ func TestKept(t *testing.T) {
 
 func TestChanged(t *testing.T) {
 	c, d, w := setUp(Config{})
-	idle, busy, other := get(t, c, at(10), 1, hw.RemoteRead), get(t, c, at(11), 1, hw.RemoteRead), get(t, c, at(12), 1, hw.RemoteRead)
+	idle, busy, other := get(t, c, at(10), 1, hw.RemoteRead), get(t, c, at(11), 1, hw.RemoteRead),
+		get(t, c, at(12), 1, hw.RemoteRead)
 	c.Put(idle)
 	c.Put(other)
 	w.list = append(w.list, Range{10*pageSize + 1, 12 * pageSize})

@@ -29,11 +29,13 @@ type capture struct {
 
 func newCapture(t testing.TB, h *nettest.Host, port uint16) *capture {
 	t.Helper()
-	c := &capture{t: t, port: port, sent: map[uint64]time.Duration{}, rtts: map[uint64]time.Duration{}, probes: map[uint64]time.Duration{}}
+	c := &capture{t: t, port: port, sent: map[uint64]time.Duration{}, rtts: map[uint64]time.Duration{},
+		probes: map[uint64]time.Duration{}}
 	var err error
 	h.Do(func() {
 		const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8
-		if c.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, all); err != nil {
+		if c.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC,
+			all); err != nil {
 			return
 		}
 		err = unix.Bind(c.fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: h.Index})
@@ -62,7 +64,8 @@ func (c *capture) read() {
 			continue
 		}
 		d := messages[0].Data
-		at := time.Duration(binary.NativeEndian.Uint64(d))*time.Second + time.Duration(binary.NativeEndian.Uint64(d[8:]))
+		at := time.Duration(binary.NativeEndian.Uint64(d))*time.Second + time.Duration(
+			binary.NativeEndian.Uint64(d[8:]))
 		c.packet(packet[:n], at)
 	}
 }

@@ -45,7 +45,8 @@ func (i *Iface) Close() error {
 	}
 	i.cancel()
 	i.sayClosed()
-	if i.cfg.Linger > 0 && i.linger(begin.Add(min(closeWait, i.cfg.Linger)), 20*time.Microsecond, (*Endpoint).unclosed) &&
+	if i.cfg.Linger > 0 && i.linger(begin.Add(min(closeWait, i.cfg.Linger)), 20*time.Microsecond,
+		(*Endpoint).unclosed) &&
 		i.cfg.Linger > closeWait && i.any((*Endpoint).unsent) {
 		lingering.Add(1)
 		go func() {

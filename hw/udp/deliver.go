@@ -86,7 +86,8 @@ func (c *Endpoint) record() (record, bool) {
 	b := c.rx.ring.at(at, recordHeader)
 	n, head := binary.LittleEndian.Uint32(b), int(binary.LittleEndian.Uint16(b[4:]))
 	r := record{kind: b[7], id: hw.AMID(b[6]), head: head, n: int(n), word: binary.LittleEndian.Uint64(b[8:])}
-	if n > uint32(c.i.mostPayload()) || head > maxShort || r.id >= hw.MaxAM || r.kind >= recordKinds || r.kind != recordMessage && head != 0 {
+	if n > uint32(c.i.mostPayload()) || head > maxShort || r.id >= hw.MaxAM || r.kind >= recordKinds ||
+		r.kind != recordMessage && head != 0 {
 		return record{}, true
 	}
 	r.size = recordSize(head, int(n))

@@ -34,7 +34,8 @@ func TestForeign(t *testing.T) {
 	}
 	before := b.Stats().Malformed
 	a.SendForeign(to.AddrPort(), []byte{0xB7, 0, 0}) // claims to be ours
-	eventually(t, "a malformed datagram", func() bool { a.Progress(1); b.Progress(1); return b.Stats().Malformed == before+1 })
+	eventually(t, "a malformed datagram",
+		func() bool { a.Progress(1); b.Progress(1); return b.Stats().Malformed == before+1 })
 	if asked.Load() != 1 {
 		t.Errorf("asked %d times", asked.Load())
 	}

@@ -101,7 +101,8 @@ func (s *stripe) onInit(now congestion.Time, from *sock.Addr, b []byte) {
 		i.malformed.Add(1)
 		return
 	}
-	if i.closed.Load() || p.Auth != i.keyed() || p.Wanted != i.cfg.role.Number || !from.Usable() || !s.budget.take(now) {
+	if i.closed.Load() || p.Auth != i.keyed() || p.Wanted != i.cfg.role.Number || !from.Usable() ||
+		!s.budget.take(now) {
 		return
 	}
 	key, ok := i.signer(b)

@@ -58,7 +58,8 @@ func TestReplay(t *testing.T) {
 	for name, key := range map[string][]byte{"open": nil, "key": []byte("secret")} {
 		t.Run(name, func(t *testing.T) {
 			var p tap
-			a, b := open(t, false, Config{Key: key, Impair: p.impair, MaxPacket: 1472}), open(t, false, Config{Key: key})
+			a, b := open(t, false, Config{Key: key, Impair: p.impair, MaxPacket: 1472}),
+				open(t, false, Config{Key: key})
 			got := 0
 			b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got++ })
 			ep := pair(t, a, b)
@@ -142,7 +143,8 @@ func TestFlood(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	received := 0
 	for range 20000 {
-		init := wire.Init{Client: wire.Side{CID: wire.CID(r.Uint64()), Window: 1 << 18, MaxPacket: 1472, MaxMessage: 9000}, HasCookie: r.IntN(2) == 0}
+		init := wire.Init{Client: wire.Side{CID: wire.CID(r.Uint64()), Window: 1 << 18, MaxPacket: 1472,
+			MaxMessage: 9000}, HasCookie: r.IntN(2) == 0}
 		packet := make([]byte, wire.InitSize)
 		init.Put(packet)
 		from(packet)
@@ -278,7 +280,8 @@ func TestHostilePeer(t *testing.T) {
 				b.Progress(1)
 			}
 			if c.dies {
-				eventually(t, "end of the connection", func() bool { b.Progress(1); b.CheckPeers(); return back.Err() != nil })
+				eventually(t, "end of the connection",
+					func() bool { b.Progress(1); b.CheckPeers(); return back.Err() != nil })
 				return
 			}
 			if back.Err() != nil || ep.Err() != nil {

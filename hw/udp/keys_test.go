@@ -11,9 +11,11 @@ import (
 // TestSeveralKeys: an interface with several keys reaches, and is reached by, whoever has
 // one of them, and knows under which. Two that share two keys have a connection for each.
 func TestSeveralKeys(t *testing.T) {
-	hub := open(t, false, Config{Keys: []hw.Key{{Number: 3, Secret: []byte("one")}, {Number: 9, Secret: []byte("two")}}})
+	hub := open(t, false,
+		Config{Keys: []hw.Key{{Number: 3, Secret: []byte("one")}, {Number: 9, Secret: []byte("two")}}})
 	one, other := open(t, false, Config{Key: []byte("one")}), open(t, false, Config{Key: []byte("three")})
-	both := open(t, false, Config{Keys: []hw.Key{{Number: 1, Secret: []byte("two")}, {Number: 2, Secret: []byte("one")}}})
+	both := open(t, false,
+		Config{Keys: []hw.Key{{Number: 1, Secret: []byte("two")}, {Number: 2, Secret: []byte("one")}}})
 	under := func(i *Iface, key uint8) []byte { return hw.AppendKey(append(i.Address(), 0, 0, 0, 0), key) }
 	var got []string
 	hub.SetHandler(1, func(src hw.Source, header uint64, head, payload []byte) {

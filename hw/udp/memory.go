@@ -109,7 +109,8 @@ func (d *MemoryDomain) enter(key, addr, n uint64, right hw.Access) (m *region, o
 	}
 	m.users.Add(1)
 	offset = addr - m.about.Base
-	if length := uint64(m.about.Len); m.closed.Load() || m.about.Access&right != right || offset > length || n > length-offset {
+	if length := uint64(m.about.Len); m.closed.Load() || m.about.Access&right != right || offset > length ||
+		n > length-offset {
 		m.leave()
 		return nil, 0
 	}

@@ -72,7 +72,8 @@ func TestNear(t *testing.T) {
 				b.Close()
 				eventually(t, "the end", func() bool { a.Progress(1); a.CheckPeers(); return there.Err() != nil })
 				hb.Do(func() {
-					if fd, err = unix.Socket(map[bool]int{false: unix.AF_INET, true: unix.AF_INET6}[v6], unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
+					if fd, err = unix.Socket(map[bool]int{false: unix.AF_INET, true: unix.AF_INET6}[v6],
+						unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
 						err = unix.Bind(fd, name)
 					}
 					if err == nil {

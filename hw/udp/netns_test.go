@@ -96,12 +96,18 @@ func TestHeavyLoss(t *testing.T) {
 		}
 		defer m.Close()
 		key, _ := a.Memory().UnpackKey(m.PackKey(nil))
-		run(t, a, b, func(c *hw.Completion) (hw.Status, error) { return ep.PutZcopy([]hw.Segment{segment(mine)}, 0, key, c) })
+		run(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+			return ep.PutZcopy([]hw.Segment{segment(mine)}, 0, key,
+				c)
+		})
 		run(t, a, b, func(c *hw.Completion) (hw.Status, error) { return ep.Flush(hw.FlushRemote, c) })
 		if !bytes.Equal(mine, theirs) {
 			t.Error("wrong bytes were put")
 		}
-		run(t, a, b, func(c *hw.Completion) (hw.Status, error) { return ep.GetZcopy([]hw.Segment{segment(back)}, 0, key, c) })
+		run(t, a, b, func(c *hw.Completion) (hw.Status, error) {
+			return ep.GetZcopy([]hw.Segment{segment(back)}, 0, key,
+				c)
+		})
 		if !bytes.Equal(mine, back) {
 			t.Error("wrong bytes were got")
 		}
@@ -204,7 +210,8 @@ func TestCableMTU(t *testing.T) {
 			ha.MTU(mtu)
 			begin := time.Now()
 			flow(t, a, b, ep, sent, got, *sent+500, 8000)
-			t.Logf("MTU %d: 500 messages in %v, packets of %d bytes", mtu, time.Since(begin), ep.(*Endpoint).tx.mtu.Size())
+			t.Logf("MTU %d: 500 messages in %v, packets of %d bytes", mtu, time.Since(begin),
+				ep.(*Endpoint).tx.mtu.Size())
 			if size := ep.(*Endpoint).tx.mtu.Size(); size > mtu {
 				t.Errorf("packets of %d bytes over an MTU of %d", size, mtu)
 			}

@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/weft-fabric/weft/hw"
@@ -64,7 +65,8 @@ func (c *Endpoint) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, d
 	return c.move(opGet, local, addr, key, done)
 }
 
-func (c *Endpoint) move(kind opKind, local []hw.Segment, addr uint64, key hw.RemoteKey, done *hw.Completion) (hw.Status, error) {
+func (c *Endpoint) move(kind opKind, local []hw.Segment, addr uint64, key hw.RemoteKey, done *hw.Completion) (hw.Status,
+	error) {
 	n, err := checkLocal(local)
 	if err != nil || n == 0 && c.at() == up {
 		return hw.Done, err
@@ -195,7 +197,7 @@ func (i *Iface) Flush(scope hw.FlushScope, done *hw.Completion) (hw.Status, erro
 
 // retryFlush has Progress try a part of a joint flush that found no resource.
 func (i *Iface) retryFlush(c *Endpoint, scope hw.FlushScope, joint *hw.Completion, err error) {
-	if err != hw.ErrNoResource {
+	if !errors.Is(err, hw.ErrNoResource) {
 		joint.Update(1, err)
 		return
 	}
@@ -206,7 +208,7 @@ func (i *Iface) retryFlush(c *Endpoint, scope hw.FlushScope, joint *hw.Completio
 		}
 		status, err := c.Flush(scope, joint)
 		switch {
-		case err == hw.ErrNoResource:
+		case errors.Is(err, hw.ErrNoResource):
 			return err
 		case err != nil || status == hw.Done:
 			joint.Update(1, err)

@@ -116,7 +116,8 @@ func (c *Endpoint) rest(now congestion.Time) {
 		c.rested.tail, c.rested.top, c.rested.since = t.tail, r.top, now
 		return
 	}
-	if now.Sub(c.rested.since) < restAfter || t.acked != t.tail || r.top != c.src.consumed.Load() || r.queued || c.src.visited {
+	if now.Sub(c.rested.since) < restAfter || t.acked != t.tail || r.top != c.src.consumed.Load() || r.queued ||
+		c.src.visited {
 		return
 	}
 	c.s.flush() // nothing built points into the ring any more
@@ -141,7 +142,8 @@ func (s *stripe) reclaim() (unknown []*Endpoint) {
 		if c.src.known {
 			c.src.known = false
 			i.deliver.sources[c.src.source] = nil
-			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Source: c.src.source, HasSource: true, Closed: c.ended, Err: hw.ErrPeerDead})
+			i.deliver.events = append(i.deliver.events, hw.PeerEvent{Source: c.src.source, HasSource: true,
+				Closed: c.ended, Err: hw.ErrPeerDead})
 		}
 		s.remove(c)
 	}

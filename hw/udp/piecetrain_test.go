@@ -71,10 +71,12 @@ func TestPieceTrains(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if name == "clean" && j.byTrains < j.others || name == "key" && j.byTrains != 0 || j.byTrains == 0 && name != "key" {
+			if name == "clean" && j.byTrains < j.others || name == "key" && j.byTrains != 0 || j.byTrains == 0 &&
+				name != "key" {
 				t.Errorf("%d bytes came by trains, %d otherwise", j.byTrains, j.others)
 			}
-			get, put := uint64(44*(1472-wire.HeaderSize-wire.DataHeader)), uint64(44*(1472-wire.HeaderSize-wire.PutHeader))
+			get, put := uint64(44*(1472-wire.HeaderSize-wire.DataHeader)),
+				uint64(44*(1472-wire.HeaderSize-wire.PutHeader))
 			if name == "key" {
 				get, put = 0, 0
 			}
@@ -113,7 +115,8 @@ func TestForgedPieceTrains(t *testing.T) {
 		"region":    func(b []byte) { b[frame+8]++ },
 		"address":   func(b []byte) { b[frame+16]++ },
 	})
-	if n := 3 * (len(kept[0]) - frame - wire.PutHeader); !bytes.Equal(to[:n], from[:n]) || bytes.Count(to[n:], []byte{0}) != len(to)-n {
+	if n := 3 * (len(kept[0]) - frame - wire.PutHeader); !bytes.Equal(to[:n], from[:n]) ||
+		bytes.Count(to[n:], []byte{0}) != len(to)-n {
 		t.Error("other bytes are placed than those of the train itself")
 	}
 	if err := m.Close(); err != nil {

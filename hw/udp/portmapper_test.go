@@ -157,7 +157,8 @@ func TestClaimedName(t *testing.T) {
 		init := wire.Init{Client: server.stripes[0].newSide(0), Role: c.role}
 		packet := make([]byte, wire.InitSize)
 		init.Put(packet)
-		if err := unix.Sendto(fd, packet, 0, &unix.SockaddrInet4{Port: int(to.Port()), Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		if err := unix.Sendto(fd, packet, 0, &unix.SockaddrInet4{Port: int(to.Port()),
+			Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 			t.Fatal(err)
 		}
 		server.Progress(1)

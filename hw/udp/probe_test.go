@@ -57,7 +57,8 @@ func TestProbe(t *testing.T) {
 				}
 				eventually(t, "an echo", func() bool { a.Progress(10); return h.count() == n+1 })
 				got := h.list[n]
-				if !got.Echo || got.Size != size || got.Token != m.Token || got.Arrived != clock.At || got.Domain != clock.Domain {
+				if !got.Echo || got.Size != size || got.Token != m.Token || got.Arrived != clock.At ||
+					got.Domain != clock.Domain {
 					t.Errorf("echo %+v of %+v", got, m)
 				}
 				if rtt := h.rtts[n]; rtt <= 0 || rtt > 10*time.Second {
@@ -123,8 +124,10 @@ func TestProbeHostile(t *testing.T) {
 	a, b := open(t, false, Config{}), open(t, false, Config{})
 	ep := pair(t, a, b).(*Endpoint)
 	good := (&congestion.ProbeMessage{Size: 64, Echo: true}).Append(nil)
-	bad := map[string][]byte{"short": good[:20], "version": append([]byte{9}, good[1:]...), "kind": append([]byte{1, 3}, good[2:]...),
-		"size": append([]byte{1, 1, 5, 0}, good[4:]...), "long": (&congestion.ProbeMessage{Size: MaxProbe + 1}).Append(nil)}
+	bad := map[string][]byte{"short": good[:20], "version": append([]byte{9}, good[1:]...),
+		"kind": append([]byte{1, 3}, good[2:]...),
+		"size": append([]byte{1, 1, 5, 0}, good[4:]...),
+		"long": (&congestion.ProbeMessage{Size: MaxProbe + 1}).Append(nil)}
 	ep.s.lease.lock()
 	was := a.malformed.Load()
 	for name, m := range bad {

@@ -111,7 +111,8 @@ type stripe struct {
 }
 
 func newStripe(i *Iface, number uint8, socket *sock.Socket, cookies *crypt.Cookies) (*stripe, error) {
-	s := &stripe{i: i, number: number, socket: socket, cookies: cookies, byPeer: map[peerKey]*Endpoint{}, byTarget: map[target]*Endpoint{}}
+	s := &stripe{i: i, number: number, socket: socket, cookies: cookies, byPeer: map[peerKey]*Endpoint{},
+		byTarget: map[target]*Endpoint{}}
 	var err error
 	if s.in, err = sock.NewIn(); err != nil {
 		return nil, err

@@ -134,7 +134,8 @@ func TestTrains(t *testing.T) {
 				b.Progress(256)
 				return next == count || t.Failed()
 			})
-			if name == "clean" && j.byTrains < j.others || name == "key" && j.byTrains != 0 || j.byTrains == 0 && name != "key" {
+			if name == "clean" && j.byTrains < j.others || name == "key" && j.byTrains != 0 || j.byTrains == 0 &&
+				name != "key" {
 				t.Errorf("%d bytes came by trains, %d otherwise", j.byTrains, j.others)
 			}
 			if n := b.Stats().Malformed; n != 0 {

@@ -24,7 +24,8 @@ func endpointsOf(i *Iface) (list []*Endpoint) {
 // sender and receiver of a fresh connection are put a little before.
 func TestOffsetsWrap(t *testing.T) {
 	const start = 3<<32 - 1<<16
-	for name, c := range map[string]Config{"trains": {}, "no trains": {NoGSO: true, MaxPacket: wire.MinPacket}, "key": {Key: []byte("secret")}} {
+	for name, c := range map[string]Config{"trains": {}, "no trains": {NoGSO: true, MaxPacket: wire.MinPacket},
+		"key": {Key: []byte("secret")}} {
 		t.Run(name, func(t *testing.T) {
 			c.MaxBcopy = 32 << 10
 			a, b := open(t, false, c), open(t, false, c)

@@ -74,25 +74,26 @@ func TestXDP(t *testing.T) {
 		{false, xdp.BehindDriver, 1, 1, nil}, {true, xdp.BehindDriver, 3, 2, []byte("key")},
 		{true, xdp.InDriver, 1, 1, nil}, {false, xdp.InDriver, 3, 2, []byte("key")},
 	} {
-		t.Run(fmt.Sprintf("ipv6 %v, where %d, %d stripes, %d queues", p.v6, p.where, p.stripes, p.queues), func(t *testing.T) {
-			ha, hb := nettest.New(t)
-			ha.Queues(p.queues)
-			c := Config{Stripes: p.stripes, XDPWhere: p.where, Key: p.key}
-			a, b := bypassing(t, ha, p.v6, c), bypassing(t, hb, p.v6, c)
-			t.Log(a.XDP())
-			ep := pair(t, a, b)
-			got, sent := counting(t, b), new(uint64)
-			awaitBypass(t, a, b, ep, sent, got)
-			begin := a.bypassed()
-			flow(t, a, b, ep, sent, got, *sent+5000, 1000)
-			if n := a.bypassed() - begin; n < 1000 {
-				t.Errorf("%d datagrams went past the kernel", n)
-			}
-			if n := b.malformedFrames(); n != 0 {
-				t.Errorf("%d malformed frames", n)
-			}
-			stream(t, b, a, 3000)
-		})
+		t.Run(fmt.Sprintf("ipv6 %v, where %d, %d stripes, %d queues", p.v6, p.where, p.stripes, p.queues),
+			func(t *testing.T) {
+				ha, hb := nettest.New(t)
+				ha.Queues(p.queues)
+				c := Config{Stripes: p.stripes, XDPWhere: p.where, Key: p.key}
+				a, b := bypassing(t, ha, p.v6, c), bypassing(t, hb, p.v6, c)
+				t.Log(a.XDP())
+				ep := pair(t, a, b)
+				got, sent := counting(t, b), new(uint64)
+				awaitBypass(t, a, b, ep, sent, got)
+				begin := a.bypassed()
+				flow(t, a, b, ep, sent, got, *sent+5000, 1000)
+				if n := a.bypassed() - begin; n < 1000 {
+					t.Errorf("%d datagrams went past the kernel", n)
+				}
+				if n := b.malformedFrames(); n != 0 {
+					t.Errorf("%d malformed frames", n)
+				}
+				stream(t, b, a, 3000)
+			})
 	}
 }
 
@@ -145,7 +146,8 @@ func TestXDPRefused(t *testing.T) {
 		t.Errorf("%q: %q", i.XDP(), lines)
 	}
 	b := at(t, hb, false, Config{})
-	if mine, others := i.stripes[0].socket.HasInbox(), b.stripes[0].socket.HasInbox(); mine != others || first.stripes[0].socket.HasInbox() {
+	if mine, others := i.stripes[0].socket.HasInbox(), b.stripes[0].socket.HasInbox(); mine != others ||
+		first.stripes[0].socket.HasInbox() {
 		t.Errorf("inbox: %v, %v", mine, others)
 	}
 	stream(t, i, b, 100)

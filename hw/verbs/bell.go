@@ -64,7 +64,8 @@ func (i *Iface) EnableWait() error {
 		return fmt.Errorf("verbs: doorbell: %w", err)
 	}
 	for _, f := range []int{i.channel.FD, i.bell.event} {
-		if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, f, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(f)}); err != nil {
+		if err := unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, f, &unix.EpollEvent{Events: unix.EPOLLIN,
+			Fd: int32(f)}); err != nil {
 			return errors.Join(fmt.Errorf("verbs: doorbell: %w", err), unix.Close(fd))
 		}
 	}

@@ -84,7 +84,8 @@ func device(name string) (Device, error) {
 			return d, nil
 		}
 	}
-	return Device{}, fmt.Errorf("verbs: no RDMA device %s in this network namespace: %w", name, errors.Join(hw.ErrUnreachable, unix.ENODEV))
+	return Device{}, fmt.Errorf("verbs: no RDMA device %s in this network namespace: %w", name,
+		errors.Join(hw.ErrUnreachable, unix.ENODEV))
 }
 
 func sysfsText(root, device string, path ...string) string {
@@ -136,7 +137,8 @@ func gidTable(root, device string, port int) []gidEntry {
 		if err != nil || addr.IsUnspecified() {
 			continue
 		}
-		e := gidEntry{index: index, gid: addr.As16(), netdev: sysfsText(root, device, append(base, "gid_attrs/ndevs", n)...)}
+		e := gidEntry{index: index, gid: addr.As16(),
+			netdev: sysfsText(root, device, append(base, "gid_attrs/ndevs", n)...)}
 		if strings.Contains(sysfsText(root, device, append(base, "gid_attrs/types", n)...), "v2") {
 			e.kind = GIDRoCEv2
 		}

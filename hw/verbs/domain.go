@@ -82,7 +82,8 @@ func OpenDomain(c DomainConfig) (*MemoryDomain, error) {
 func openError(err error, name string) error {
 	refused := errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
 	for _, f := range rdmamap.GetRdmaCharDevices(name) { // libibverbs says ENOENT for a file that it may not open
-		if strings.Contains(f, rdmamap.RdmaUverbsFilxPrefix) && errors.Is(unix.Access(f, unix.R_OK|unix.W_OK), unix.EACCES) {
+		if strings.Contains(f, rdmamap.RdmaUverbsFilxPrefix) && errors.Is(unix.Access(f, unix.R_OK|unix.W_OK),
+			unix.EACCES) {
 			refused = true
 		}
 	}

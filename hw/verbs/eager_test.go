@@ -215,7 +215,8 @@ func TestRingCredits(t *testing.T) {
 	if n := writes(); n != 2 {
 		t.Errorf("%d of 2 are written when slots are free", n)
 	}
-	for _, index := range []uint32{0xfff << port.IndexBits, 5 << port.IndexBits, (3*port.RingSlots + 1) << port.IndexBits} {
+	for _, index := range []uint32{0xfff << port.IndexBits, 5 << port.IndexBits,
+		(3*port.RingSlots + 1) << port.IndexBits} {
 		b.e.msg.Heard(index)
 	}
 	send(2 * port.RingSlots)
@@ -318,7 +319,8 @@ func TestRingTurns(t *testing.T) {
 				progress(b)
 			}
 			if b.Stats().Malformed != 1 || len(b.got) < 5 || !b.Written() {
-				t.Errorf("%d of 1 came by the queues, %d messages, more are there: %v", b.Stats().Malformed, len(b.got), b.Written())
+				t.Errorf("%d of 1 came by the queues, %d messages, more are there: %v", b.Stats().Malformed, len(b.got),
+					b.Written())
 			}
 		})
 	}

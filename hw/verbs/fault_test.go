@@ -89,7 +89,7 @@ func works(i *Iface, ep hw.Endpoint) error {
 // expect wants an error that is want and says what.
 func expect(err, want error, what string) error {
 	if !errors.Is(err, want) || !strings.Contains(err.Error(), what) {
-		return fmt.Errorf("%v: not %v with %q", err, want, what)
+		return fmt.Errorf("%w: not %w with %q", err, want, what)
 	}
 	fmt.Println(err)
 	return nil
@@ -336,7 +336,8 @@ func TestAwaitPeer(t *testing.T) {
 		}
 		return nil, hw.ErrNoPath
 	}
-	c := Config{AwaitPeer: true, Resolve: resolve, ConnectWait: -1, ConnectTimeout: 200 * time.Millisecond, Name: []byte("alpha")}
+	c := Config{AwaitPeer: true, Resolve: resolve, ConnectWait: -1, ConnectTimeout: 200 * time.Millisecond,
+		Name: []byte("alpha")}
 	c.Forget = func(name []byte) { forgotten[string(name)] = true }
 	a := open(t, c)
 	c.Name = []byte("beta")
@@ -378,7 +379,8 @@ func TestAwaitPeer(t *testing.T) {
 	if err := ep.AMShort(1, 0, nil, nil); err != nil {
 		t.Errorf("an endpoint that was given out: %v", err)
 	}
-	if src := hw.Source(ep.(*Endpoint).index); !a.SourceReaches(src, []byte("also beta")) || !a.SourceReaches(src, []byte("beta")) || a.SourceReaches(src, []byte("alpha")) {
+	if src := hw.Source(ep.(*Endpoint).index); !a.SourceReaches(src, []byte("also beta")) ||
+		!a.SourceReaches(src, []byte("beta")) || a.SourceReaches(src, []byte("alpha")) {
 		t.Error("the names of the source")
 	}
 }
@@ -386,7 +388,8 @@ func TestAwaitPeer(t *testing.T) {
 // TestBusyPeer has a peer make no progress for longer than a path may be
 // broken: it computes, and is not dead.
 func TestBusyPeer(t *testing.T) {
-	c := Config{RxBuffers: 16, BounceCount: 4, BounceBytes: 256, Depth: 16, PathTimeout: time.Second, KeepAlive: 100 * time.Millisecond, EagerPeers: 1}
+	c := Config{RxBuffers: 16, BounceCount: 4, BounceBytes: 256, Depth: 16, PathTimeout: time.Second,
+		KeepAlive: 100 * time.Millisecond, EagerPeers: 1}
 	a, b := open(t, c), open(t, c)
 	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
 	for _, i := range []*Iface{a, b} {

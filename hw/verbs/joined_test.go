@@ -101,7 +101,8 @@ func TestPathHolds(t *testing.T) {
 				}
 			}
 			for n := range 4 {
-				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, []byte("abc"), hot.HoldInRow); got != hot.PathCorked {
+				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, []byte("abc"),
+					hot.HoldInRow); got != hot.PathCorked {
 					t.Fatalf("message %d in a row: %d", port.Row+n, got)
 				}
 			}
@@ -168,7 +169,8 @@ func TestPathHoldsOnePeer(t *testing.T) {
 	other.c.Blocked.Store(0)
 	b.rx.port.SetPeer(1, other.c)
 	drive.SendHold(b.e.HotPath(), 1, 0, nil, nil, hot.HoldMore)
-	if got := drive.SendHold(other.HotPath(), 1, 0, nil, nil, hot.HoldMore); got != hot.PathCorked || b.e.msg.Posted != 1 || other.msg.Posted != 0 {
+	if got := drive.SendHold(other.HotPath(), 1, 0, nil, nil, hot.HoldMore); got != hot.PathCorked ||
+		b.e.msg.Posted != 1 || other.msg.Posted != 0 {
 		t.Fatalf("%d: %d and %d are posted", got, b.e.msg.Posted, other.msg.Posted)
 	}
 	b.rx.port.SetPeer(1, nil)
@@ -220,7 +222,8 @@ func TestPortTogetherMalformed(t *testing.T) {
 	good := together(plain(1, 0), plain(2, 1), plain(3, 2))
 	damaged := bytes.Clone(good)
 	damaged[2*32+3]++ // the third one's magic
-	for name, packet := range map[string][]byte{"cut": good[:2*32+9], "magic": damaged, "nothing follows": good[:2*32]} {
+	for name, packet := range map[string][]byte{"cut": good[:2*32+9], "magic": damaged,
+		"nothing follows": good[:2*32]} {
 		b := joinBench(t)
 		b.arrive(1, packet)
 		b.Progress(8)
@@ -253,7 +256,8 @@ func TestPart(t *testing.T) {
 			}
 			pos := start + uint64(len(want))
 			m := port.Header{ID: 1, Head: 2, Seq: uint32(pos + 1), Length: uint32(len(payload)), Value: r.Uint64()}
-			if got := drive.SendHold(b.e.HotPath(), 1, m.Value, []byte("he"), payload, hot.HoldMore); got != hot.PathCorked && got != hot.PathSent {
+			if got := drive.SendHold(b.e.HotPath(), 1, m.Value, []byte("he"), payload,
+				hot.HoldMore); got != hot.PathCorked && got != hot.PathSent {
 				t.Fatal(got)
 			}
 			sent := make([]byte, port.HeaderBytes)

@@ -99,7 +99,8 @@ func TestLate(t *testing.T) {
 				t.Fatalf("completed %d times", n)
 			}
 			passed := time.Since(start) // that between reading the clock and telling counts
-			if unknown := c.want == 0 && c.at != c.then; unknown && comp.Late != 0 || comp.Late < c.want || comp.Late > c.want+passed {
+			if unknown := c.want == 0 && c.at != c.then; unknown && comp.Late != 0 || comp.Late < c.want ||
+				comp.Late > c.want+passed {
 				t.Errorf("%v late, want %v and %v at most", comp.Late, c.want, passed)
 			}
 			comp.Expect(1)

@@ -44,7 +44,8 @@ func (d *MemoryDomain) register(r hw.Region, owned []byte) (*Memory, error) {
 	}
 	n := uint64(r.Len)
 	if r.Len < 1 || addr == 0 || addr+n < addr || r.Base+n < r.Base || r.Access&^allAccess != 0 {
-		return nil, fmt.Errorf("verbs: register %d bytes at %#x with rights %#x: %w", r.Len, addr, r.Access, hw.ErrInvalid)
+		return nil, fmt.Errorf("verbs: register %d bytes at %#x with rights %#x: %w", r.Len, addr, r.Access,
+			hw.ErrInvalid)
 	}
 	register := func() (*ibv.MR, error) { return d.pd.Register(addr, n, access(r.Access)) }
 	if r.DMABuf != nil {

@@ -49,7 +49,8 @@ func (e *Endpoint) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c
 	return e.zcopy(ibv.OpRead, local, addr, key, c)
 }
 
-func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status,
+	error) {
 	var pieces [ibv.MaxSGE]ibv.SGE
 	used, n, err := e.pieces(pieces[:0], local, e.i.maxIOV(), opcode == ibv.OpRead)
 	if err != nil {
@@ -97,7 +98,8 @@ func (e *Endpoint) pieces(to []ibv.SGE, local []hw.Segment, limit int, write boo
 		}
 		m, ok := s.Memory.(*Memory)
 		if !ok || !m.has(s) || write && m.region.Access&hw.LocalWrite == 0 || s.Len > 1<<31 {
-			return 0, 0, fmt.Errorf("verbs: local segment of %d bytes is not registered for this: %w", s.Len, hw.ErrInvalid)
+			return 0, 0, fmt.Errorf("verbs: local segment of %d bytes is not registered for this: %w", s.Len,
+				hw.ErrInvalid)
 		}
 		to = append(to, ibv.SGE{Addr: m.at(s), Len: uint32(s.Len), LKey: m.mr.LKey})
 		n += uint64(s.Len)

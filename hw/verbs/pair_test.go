@@ -206,7 +206,8 @@ func (x *traffic) exchange(count uint64, limit time.Duration) {
 func (x *traffic) memory(size int) {
 	t := x.s.t
 	t.Helper()
-	m, err := x.i.Memory().Alloc(hw.Region{Len: size + 64, Access: hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite | hw.RemoteAtomic})
+	m, err := x.i.Memory().Alloc(hw.Region{Len: size + 64,
+		Access: hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite | hw.RemoteAtomic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -408,5 +409,6 @@ func TestPairZKilled(t *testing.T) {
 
 // state describes a queue.
 func (q *queue) state() string {
-	return fmt.Sprintf("run %d head %d posted %d tail %d signal %d broken %v gen %d", q.Run.Load(), q.Head.Load(), q.Posted, q.End(), q.LastSignal.Load(), q.Broken.Load(), q.Gen)
+	return fmt.Sprintf("run %d head %d posted %d tail %d signal %d broken %v gen %d", q.Run.Load(), q.Head.Load(),
+		q.Posted, q.End(), q.LastSignal.Load(), q.Broken.Load(), q.Gen)
 }

@@ -83,7 +83,8 @@ func testPortDelivers(t *testing.T) {
 	for n := range uint64(6) {
 		for range 2 {
 			m, found := drive.Next(port)
-			if found != hot.PortArrival || m.ID != 1 || m.Source != 0 || m.Header != n || string(m.Head) != "he" || string(m.Payload) != "abc" {
+			if found != hot.PortArrival || m.ID != 1 || m.Source != 0 || m.Header != n || string(m.Head) != "he" ||
+				string(m.Payload) != "abc" {
 				t.Fatalf("look %d finds %d, %+v", n, found, m)
 			}
 		}
@@ -256,13 +257,15 @@ func testPathSends(t *testing.T) {
 	b := newBench(t)
 	e, q := b.e, &b.e.msg
 	e.c.Index.Store(5)
-	if e.AMShort(7, 3, []byte("head"), []byte("payload")) != nil || drive.Send(e.HotPath(), 7, 3, []byte("head"), []byte("payload")) != hot.PathSent {
+	if e.AMShort(7, 3, []byte("head"), []byte("payload")) != nil || drive.Send(e.HotPath(), 7, 3, []byte("head"),
+		[]byte("payload")) != hot.PathSent {
 		t.Fatal("not sent")
 	}
 	n := port.HeaderBytes + len("headpayload")
 	inGo, inC := bytes.Clone(q.slot(0)[:n]), bytes.Clone(q.slot(1)[:n])
 	inGo[8]++ // the position
-	if !bytes.Equal(inGo, inC) || q.place(0).Plain != 1 || q.place(1).Plain != 1 || q.op(0).SGE[0].Len != q.op(1).SGE[0].Len || q.op(0).Flags != q.op(1).Flags {
+	if !bytes.Equal(inGo, inC) || q.place(0).Plain != 1 || q.place(1).Plain != 1 ||
+		q.op(0).SGE[0].Len != q.op(1).SGE[0].Len || q.op(0).Flags != q.op(1).Flags {
 		t.Errorf("Go writes %x, C %x", inGo, inC)
 	}
 	if m, rest, ok := parseMessage(inC); !ok || rest != nil || m.Index != 5 || m.Seq != 2 || m.ID != 7 {
@@ -436,7 +439,8 @@ func FuzzPortMessage(f *testing.F) {
 			if !plain {
 				break
 			}
-			if got.ID != hw.AMID(m.ID) || got.Header != m.Value || len(got.Head) != int(m.Head) || len(got.Payload) != int(m.Length) {
+			if got.ID != hw.AMID(m.ID) || got.Header != m.Value || len(got.Head) != int(m.Head) ||
+				len(got.Payload) != int(m.Length) {
 				t.Fatalf("C reads %+v, Go %+v", got, m)
 			}
 			drive.Take(b.HotPort())

@@ -78,7 +78,8 @@ func (s *service) open() (err error) {
 		s.cq = nil
 		return resource(err)
 	}
-	if s.qp, err = d.pd.NewQP(ibv.QPConfig{Send: s.cq, Recv: s.cq, Datagram: true, MaxSend: serviceSend, MaxRecv: serviceRecv, MaxSGE: 1}); err != nil {
+	if s.qp, err = d.pd.NewQP(ibv.QPConfig{Send: s.cq, Recv: s.cq, Datagram: true, MaxSend: serviceSend,
+		MaxRecv: serviceRecv, MaxSGE: 1}); err != nil {
 		s.qp = nil
 		return resource(err)
 	}

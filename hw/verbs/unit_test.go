@@ -13,7 +13,8 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 )
 
-var sample = address{ethernet: true, kind: GIDRoCEv2, mtu: 5, gid: [16]byte{10: 255, 11: 255, 12: 10, 13: 77, 15: 1}, qp: 17, qkey: 5, nonce: 99}
+var sample = address{ethernet: true, kind: GIDRoCEv2, mtu: 5, gid: [16]byte{10: 255, 11: 255, 12: 10, 13: 77, 15: 1},
+	qp: 17, qkey: 5, nonce: 99}
 
 func TestAddressRoundTrip(t *testing.T) {
 	b := sample.appendTo(nil)
@@ -22,9 +23,11 @@ func TestAddressRoundTrip(t *testing.T) {
 		t.Fatalf("%+v, %v, %d bytes", got, err, len(b))
 	}
 	for name, damage := range map[string]func(b []byte){
-		"magic": func(b []byte) { b[0] = 'x' }, "version": func(b []byte) { b[2]++ }, "flags": func(b []byte) { b[3] |= 2 },
-		"kind": func(b []byte) { b[4] = 9 }, "mtu 0": func(b []byte) { b[5] = 0 }, "mtu 6": func(b []byte) { b[5] = 6 },
-		"qp 0": func(b []byte) { clear(b[24:28]) }, "qp of 25 bits": func(b []byte) { b[27] = 1 },
+		"magic": func(b []byte) { b[0] = 'x' }, "version": func(b []byte) { b[2]++ },
+		"flags": func(b []byte) { b[3] |= 2 },
+		"kind":  func(b []byte) { b[4] = 9 }, "mtu 0": func(b []byte) { b[5] = 0 },
+		"mtu 6": func(b []byte) { b[5] = 6 },
+		"qp 0":  func(b []byte) { clear(b[24:28]) }, "qp of 25 bits": func(b []byte) { b[27] = 1 },
 		"nonce": func(b []byte) { clear(b[32:]) }, "gid": func(b []byte) { clear(b[8:24]) },
 	} {
 		c := bytes.Clone(b)
@@ -44,7 +47,8 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-var samplePacket = packet{kind: packetHello, flags: flagWant, reads: 16, nonce: 7, from: sample, epoch: 1, qp: 3, psn: 4, index: 5, seq: 6}
+var samplePacket = packet{kind: packetHello, flags: flagWant, reads: 16, nonce: 7, from: sample, epoch: 1, qp: 3,
+	psn: 4, index: 5, seq: 6}
 
 func FuzzPacket(f *testing.F) {
 	f.Add(samplePacket.appendTo(nil))
@@ -61,7 +65,8 @@ func FuzzPacket(f *testing.F) {
 		if !bytes.Equal(p.appendTo(nil), b) {
 			t.Errorf("%x is read as %+v", b, p)
 		}
-		if p.nonce != 7 || p.index >= maxPeers && p.kind <= packetPassive || len(p.nameBytes()) > max(maxNameBytes, addressBytes) {
+		if p.nonce != 7 || p.index >= maxPeers && p.kind <= packetPassive ||
+			len(p.nameBytes()) > max(maxNameBytes, addressBytes) {
 			t.Errorf("accepted %+v", p)
 		}
 	})
@@ -108,7 +113,8 @@ func TestRemote(t *testing.T) {
 	for _, c := range []struct {
 		addr, n uint64
 		need    hw.Access
-	}{{60, 91, hw.RemoteRead}, {49, 1, hw.RemoteRead}, {60, 1, hw.RemoteWrite}, {151, 0, hw.RemoteRead}, {60, ^uint64(0), hw.RemoteRead}} {
+	}{{60, 91, hw.RemoteRead}, {49, 1, hw.RemoteRead}, {60, 1, hw.RemoteWrite}, {151, 0, hw.RemoteRead},
+		{60, ^uint64(0), hw.RemoteRead}} {
 		if _, _, err := remote(k, c.addr, c.n, c.need); !errors.Is(err, hw.ErrKey) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -122,7 +128,8 @@ func fakeSysfs(t *testing.T, entries map[string][3]string) string {
 	for n, e := range entries {
 		for k, dir := range []string{"gids", "gid_attrs/types", "gid_attrs/ndevs"} {
 			d := filepath.Join(base, dir)
-			if err := errors.Join(os.MkdirAll(d, 0o755), os.WriteFile(filepath.Join(d, n), []byte(e[k]+"\n"), 0o644)); err != nil {
+			if err := errors.Join(os.MkdirAll(d, 0o755), os.WriteFile(filepath.Join(d, n), []byte(e[k]+"\n"),
+				0o644)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -185,7 +192,8 @@ func TestNoLibrary(t *testing.T) {
 
 func TestConfigRanges(t *testing.T) {
 	a := ibv.DeviceAttr{MaxSRQWR: 1000, MaxCQE: 1000, MaxQPWR: 1000}
-	for _, c := range []Config{{RxBuffers: 15}, {RxBuffers: 1001}, {Stripes: -1}, {BounceCount: 1, Stripes: 2}, {BounceBytes: 255},
+	for _, c := range []Config{{RxBuffers: 15}, {RxBuffers: 1001}, {Stripes: -1}, {BounceCount: 1, Stripes: 2},
+		{BounceBytes: 255},
 		{Depth: 15}, {Depth: 1001}, {Name: make([]byte, 33)}, {PathTimeout: -1}, {EagerPeers: -1}, {EagerPeers: 9}} {
 		c = c.withDefaults()
 		if err := c.check(a); !errors.Is(err, hw.ErrInvalid) {

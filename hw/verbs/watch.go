@@ -47,7 +47,8 @@ func (e *Endpoint) watch(now time.Time) {
 		e.breakMessages()
 	}
 	q := e.mem.started()
-	if q != nil && e.mem.state.Load() == memoryReady && l.phase < dead && (q.Broken.Load() != 0 || l.stuck[classMemory].check(q, now, limit)) {
+	if q != nil && e.mem.state.Load() == memoryReady && l.phase < dead &&
+		(q.Broken.Load() != 0 || l.stuck[classMemory].check(q, now, limit)) {
 		e.i.logf("peer %s: no one-sided operation moves for %v", e, limit)
 		e.memoryBroken(q, q.Head.Load(), fmt.Errorf("verbs: %w", hw.ErrPeerDead))
 	}

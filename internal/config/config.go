@@ -274,7 +274,8 @@ func (c *Config) inOrder(set map[string]bool) (errs []error) {
 		switch {
 		case *o.least <= *o.most:
 		case set[o.low] && set[o.high]:
-			errs = append(errs, find(o.low).fail(fmt.Sprint(*o.least), fmt.Sprintf("exceeds %s, which is %d", find(o.high).Env(), *o.most)))
+			errs = append(errs, find(o.low).fail(fmt.Sprint(*o.least), fmt.Sprintf("exceeds %s, which is %d",
+				find(o.high).Env(), *o.most)))
 		case set[o.low]:
 			*o.most = *o.least
 		default:

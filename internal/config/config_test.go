@@ -41,7 +41,8 @@ func TestDefaults(t *testing.T) {
 		CXIMatch: "hardware", CXIRendezvous: "default", CXIUnexpected: 4096, CXIOverflow: 2 << 20, CXIOverflows: 4,
 		CXIRequest: 2 << 20, CXIRequests: 4, CXIEvents: 16 << 10, CXIEager: 18433, CXIFirst: 2048, UDPStripes: 1,
 		SHMEagerSize: Measured, NoteBytes: 16 << 20,
-		TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true, CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
+		TokenWays: Ways{IPC: true, RDMA: true, Message: true}, UDPEagerSize: 64 << 10, UDPXDP: No, UDPInbox: true,
+		CC: "delay", RTTAlpha: 0.125, RTTBeta: 0.25,
 		SegmentSize: 256 << 10, MinSegment: 64 << 10, MaxSegment: 1 << 20, InitialCwnd: 4, MaxCwnd: 128,
 		ProbeInterval: 100 * time.Millisecond, ProbeSize: 64,
 		ProbeStrategy: "round_robin", ProbeDelay: 500 * time.Millisecond, ProbeService: true, PTPMaxOffset: 1000,
@@ -219,7 +220,8 @@ func TestRefused(t *testing.T) {
 }
 
 func TestWordsAndShares(t *testing.T) {
-	for _, bad := range []string{"CC=reno", "CC=", "RTT_ALPHA=0", "RTT_ALPHA=1.1", "RTT_BETA=nan", "RTT_BETA=x", "UDP_STRIPES=65",
+	for _, bad := range []string{"CC=reno", "CC=", "RTT_ALPHA=0", "RTT_ALPHA=1.1", "RTT_BETA=nan", "RTT_BETA=x",
+		"UDP_STRIPES=65",
 		"ENABLE_RTT_CONGESTION_CONTROL=1", "INITIAL_CWND=0",
 		"RTT_PROBE_INTERVAL=0", "RTT_PROBE_INTERVAL=nan", "RTT_PROBE_INTERVAL=x", "RTT_PROBE_INTERVAL=2h",
 		"RTT_PROBE_MSG_SIZE=31",
@@ -270,7 +272,8 @@ func TestOrder(t *testing.T) {
 func TestSched(t *testing.T) {
 	c, err := Load(env("RTT_SCHED_BACKOFF_MS=0.25", "RTT_SCHED_VARIANCE_FACTOR=1.5", "RTT_SCHED_THRESHOLD=0s",
 		"ALLTOALL_PERCENT_BW=30"))
-	if err != nil || c.PercentBW != 30 || c.SchedBackoff != 250*time.Microsecond || c.SchedFactor != 1.5 || c.SchedThreshold != 0 {
+	if err != nil || c.PercentBW != 30 || c.SchedBackoff != 250*time.Microsecond || c.SchedFactor != 1.5 ||
+		c.SchedThreshold != 0 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, bad := range []string{
@@ -281,7 +284,8 @@ func TestSched(t *testing.T) {
 		"ALLTOALL_PERCENT_BW=0", "ALLTOALL_PERCENT_BW=101", "ALLTOALL_PERCENT_BW=50%",
 	} {
 		name, value, _ := strings.Cut(bad, "=")
-		if _, err := Load(env(bad)); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), value) {
+		if _, err := Load(env(bad)); err == nil || !strings.Contains(err.Error(), name) ||
+			!strings.Contains(err.Error(), value) {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

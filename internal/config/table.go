@@ -97,18 +97,23 @@ func find(name string) *Var {
 
 // table declares every variable. Immutable after package initialisation.
 var table = []Var{
-	choiceVar("name", "weft", []string{"weft", "tcp", "tcp;ofi_rxm", "verbs", "verbs;ofi_rxm", "sockets", "shm", "efa", "cxi"},
+	choiceVar("name", "weft", []string{"weft", "tcp", "tcp;ofi_rxm", "verbs", "verbs;ofi_rxm", "sockets", "shm", "efa",
+		"cxi"},
 		func(c *Config) *string { return &c.Name },
-		"The provider's name, for programs that accept only providers of a list: fi_getinfo answers as that provider, with its protocols and address formats. FI_WEFT_* variables and log lines keep weft's own. See NAMES."),
+		"The provider's name, for programs that accept only providers of a list: fi_getinfo answers as that "+
+			"provider, with its protocols and address formats. FI_WEFT_* variables and log lines keep weft's own. "+
+			"See NAMES."),
 	intVar("tx_stripes", "stripes", "0", 0, 1024,
 		func(c *Config) *int { return &c.TxStripes },
-		"Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided by the smallest stripe. "+
+		"Transmit stripes of an endpoint. 0 means the smaller of the number of cores and the transmit size divided "+
+			"by the smallest stripe. "+
 			"Endpoints of FI_PROTO_CXI have at most 8 transmit queues of the NIC, among which a peer's address "+
 			"chooses: the order of messages to a peer holds within one. FI_THREAD_DOMAIN and FI_THREAD_COMPLETION "+
 			"have one stripe, FI_THREAD_ENDPOINT and FI_THREAD_FID one by default."),
 	sizeVar("mpsc_ring_size", "entries", "0", 0, 1<<24,
 		func(c *Config) *int { return &c.MPSCRingSize },
-		"Entries of a completion queue's ring, rounded up to a power of two. 0 means the size the application gives the queue."),
+		"Entries of a completion queue's ring, rounded up to a power of two. 0 means the size the application gives "+
+			"the queue."),
 	powerVar("ring_slots", "slots", "256", 16, 1<<20,
 		func(c *Config) *int { return &c.RingSlots },
 		"Slots of each of an endpoint's inbound rings."),
@@ -137,13 +142,16 @@ var table = []Var{
 		"Smallest read, write or list that a target on this host helps to copy while it makes progress; 0 for none."),
 	sizeVar("rma_lend_size", "bytes", "32k", 0, 1<<40,
 		func(c *Config) *int { return &c.RMADelegateSize },
-		"Smallest read or write that is left whole to the target on this host while the application posts others; 0 for none."),
+		"Smallest read or write that is left whole to the target on this host while the application posts others; 0 "+
+			"for none."),
 	sizeVar("huge_region_size", "bytes", "0", 0, 1<<40,
 		func(c *Config) *int { return &c.HugeRegionSize },
-		"Smallest memory region for peers that is put on huge pages when it is registered, which copies it once; 0 for none."),
+		"Smallest memory region for peers that is put on huge pages when it is registered, which copies it once; 0 "+
+			"for none."),
 	sizeVar("huge_after", "bytes", "16m", 0, 1<<40,
 		func(c *Config) *int { return &c.HugeAfter },
-		"Bytes that are copied between processes of this host to or from 2 MiB of memory, in pieces of 32 KiB and more, or lists of 4 KiB and more, before it is put on a huge page; 0 for never."),
+		"Bytes that are copied between processes of this host to or from 2 MiB of memory, in pieces of 32 KiB and "+
+			"more, or lists of 4 KiB and more, before it is put on a huge page; 0 for never."),
 	sizeVar("inject_size", "bytes", "4096", 0, 16<<20,
 		func(c *Config) *int { return &c.InjectSize },
 		"Largest message that can be injected; at most FI_WEFT_BOUNCE_SIZE, which also lowers the default."),
@@ -163,26 +171,34 @@ var table = []Var{
 		"Most addresses that an address vector holds."),
 	triVar("use_cma", "auto",
 		func(c *Config) *Tri { return &c.UseCMA },
-		"Copy large messages by cross-memory attach: auto tries it once per peer, no copies through shared buffers, yes fails where the kernel refuses."),
+		"Copy large messages by cross-memory attach: auto tries it once per peer, no copies through shared buffers, "+
+			"yes fails where the kernel refuses."),
 	sizeVar("hmem_map_size", "bytes", "256k", 0, 1<<40,
 		func(c *Config) *int { return &c.HMEMMapSize },
 		"Smallest message, read or write with memory of a device that goes between processes of a host by mapping that"+
 			" memory; 0 for none, which sends all through bounce buffers."),
 	intVar("ipc_cache", "mappings", "1024", 0, 1<<20,
 		func(c *Config) *int { return &c.IPCCache },
-		"Mappings of other processes' memory of devices that are kept when nothing uses them; beyond, those go that were used least recently. 0 keeps none."),
+		"Mappings of other processes' memory of devices that are kept when nothing uses them; beyond, those go that "+
+			"were used least recently. 0 keeps none."),
 	sizeVar("ipc_cache_size", "bytes", "64g", 0, 1<<46,
 		func(c *Config) *int { return &c.IPCCacheSize },
-		"Bytes of mappings of other processes' memory of devices above which those that nothing uses go, the least recently used first."),
+		"Bytes of mappings of other processes' memory of devices above which those that nothing uses go, the least "+
+			"recently used first."),
 	waysVar("token_ways", "auto",
 		func(c *Config) *Ways { return &c.TokenWays },
-		"Ways that pieces of lists of memory under tokens may take: ipc copies between processes of this host, rdma by an RDMA device, message by the peer's process; auto for all. Operations on pieces for which none is left are refused."),
+		"Ways that pieces of lists of memory under tokens may take: ipc copies between processes of this host, rdma "+
+			"by an RDMA device, message by the peer's process; auto for all. Operations on pieces for which none is "+
+			"left are refused."),
 	sizeVar("note_bytes", "bytes", "16m", 128<<10, 1<<40,
 		func(c *Config) *int { return &c.NoteBytes },
-		"Notifications that an endpoint holds until they are taken, beyond 16 KiB of each sender, before their senders wait; and those of its own that wait to be sent before posts are refused for a while. Each counts 128 bytes more than it has."),
+		"Notifications that an endpoint holds until they are taken, beyond 16 KiB of each sender, before their "+
+			"senders wait; and those of its own that wait to be sent before posts are refused for a while. Each "+
+			"counts 128 bytes more than it has."),
 	triVar("udp", "auto",
 		func(c *Config) *Tri { return &c.UDP },
-		"Reach other hosts over UDP: auto for endpoints of every interface but the loopback one, yes for those too, no for none."),
+		"Reach other hosts over UDP: auto for endpoints of every interface but the loopback one, yes for those too, "+
+			"no for none."),
 	intVar("udp_stripes", "sockets", "1", 1, 64,
 		func(c *Config) *int { return &c.UDPStripes },
 		"Sockets of an endpoint over UDP, each with its own lock. Peers are dealt out to them."),
@@ -191,37 +207,51 @@ var table = []Var{
 		"Largest message that goes over UDP with its payload (eager); 0 means FI_WEFT_EAGER_SIZE."),
 	triVar("udp_xdp", "no",
 		func(c *Config) *Tri { return &c.UDPXDP },
-		"Send and receive UDP datagrams past the kernel's network stack, by AF_XDP: auto where the interface and the rights (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF) allow it, yes fails where they do not. One endpoint of a host for each interface can; firewall rules do not apply to its datagrams."),
+		"Send and receive UDP datagrams past the kernel's network stack, by AF_XDP: auto where the interface and the "+
+			"rights (CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF) allow it, yes fails where they do not. One endpoint of a "+
+			"host for each interface can; firewall rules do not apply to its datagrams."),
 	boolVar("udp_inbox", "yes",
 		func(c *Config) *bool { return &c.UDPInbox },
-		"Have the kernel put UDP datagrams of up to 4 KiB into memory that the endpoint shares with it, where the rights (CAP_BPF) allow it: polling there takes no system call. An eBPF program does it that stands where a socket's filter does, behind the host's firewall; what it takes counts as UdpInErrors in the kernel's statistics."),
+		"Have the kernel put UDP datagrams of up to 4 KiB into memory that the endpoint shares with it, where the "+
+			"rights (CAP_BPF) allow it: polling there takes no system call. An eBPF program does it that stands "+
+			"where a socket's filter does, behind the host's firewall; what it takes counts as UdpInErrors in the "+
+			"kernel's statistics."),
 	choiceVar("cc", "delay", []string{"delay", "aimd", "bbr", "fixed"},
 		func(c *Config) *string { return &c.CC },
-		"How congestion windows, of UDP and of segments, are computed: delay steers the queueing delay, aimd halves the window when round trips take unusually long, bbr follows the rate that is delivered, fixed never changes it."),
+		"How congestion windows, of UDP and of segments, are computed: delay steers the queueing delay, aimd halves "+
+			"the window when round trips take unusually long, bbr follows the rate that is delivered, fixed never "+
+			"changes it."),
 	shareVar("rtt_alpha", "0.125",
 		func(c *Config) *float64 { return &c.RTTAlpha },
-		"Weight of a new round-trip time in the smoothed one by which windows go (RFC 6298); what statistics show always has 1/8 and 1/4."),
+		"Weight of a new round-trip time in the smoothed one by which windows go (RFC 6298); what statistics show "+
+			"always has 1/8 and 1/4."),
 	shareVar("rtt_beta", "0.25",
 		func(c *Config) *float64 { return &c.RTTBeta },
 		"Weight of a new deviation in the mean deviation of round-trip times (RFC 6298)."),
 	triVar("enable_rtt_congestion_control", "auto",
 		func(c *Config) *Tri { return &c.RTTControl },
-		"Cut long puts, gets and reads of rendezvous messages into segments, of which a congestion window driven by their round-trip times lets so many under way: auto over networks that drop packets (UDP), yes over every transport, no over none."),
+		"Cut long puts, gets and reads of rendezvous messages into segments, of which a congestion window driven by "+
+			"their round-trip times lets so many under way: auto over networks that drop packets (UDP), yes over "+
+			"every transport, no over none."),
 	sizeVar("rtt_segment_size", "bytes", "256k", 4096, 1<<30,
 		func(c *Config) *int { return &c.SegmentSize },
-		"Segment of a long one-sided operation while the window is as at the start; it grows and shrinks with the window."),
+		"Segment of a long one-sided operation while the window is as at the start; it grows and shrinks with the "+
+			"window."),
 	sizeVar("min_segment_size", "bytes", "64k", 4096, 1<<30,
 		func(c *Config) *int { return &c.MinSegment },
-		"Least segment; at most FI_WEFT_RTT_SEGMENT_SIZE, whose default gives way. Operations that are no longer are not cut."),
+		"Least segment; at most FI_WEFT_RTT_SEGMENT_SIZE, whose default gives way. Operations that are no longer are "+
+			"not cut."),
 	sizeVar("max_segment_size", "bytes", "1m", 4096, 1<<30,
 		func(c *Config) *int { return &c.MaxSegment },
 		"Largest segment; at least FI_WEFT_RTT_SEGMENT_SIZE, whose default gives way."),
 	intVar("initial_cwnd", "segments", "4", 1, 1<<20,
 		func(c *Config) *int { return &c.InitialCwnd },
-		"Segments to one peer that may be under way at the start, and over UDP always: its packets have a window of their own."),
+		"Segments to one peer that may be under way at the start, and over UDP always: its packets have a window of "+
+			"their own."),
 	intVar("max_cwnd", "segments", "128", 0, 1<<30,
 		func(c *Config) *int { return &c.MaxCwnd },
-		"Most segments to one peer that may be under way, 0 for no limit; else at least FI_WEFT_INITIAL_CWND, whose default gives way."),
+		"Most segments to one peer that may be under way, 0 for no limit; else at least FI_WEFT_INITIAL_CWND, whose "+
+			"default gives way."),
 	boolVar("rtt_probe_enable", "no",
 		func(c *Config) *bool { return &c.Probe },
 		"Send probes to peers on other hosts, over UDP, that measure the path to them also while there is no traffic."),
@@ -233,13 +263,15 @@ var table = []Var{
 		"Size of a probe and of its answer. No more than 64 KB of probes leave an endpoint in a second."),
 	choiceVar("rtt_probe_strategy", "round_robin", []string{"round_robin", "all_pairs", "random", "adaptive"},
 		func(c *Config) *string { return &c.ProbeStrategy },
-		"Which peers to probe: one peer after the other, all within each interval, any, or congested peers and those of which nothing was heard more often."),
+		"Which peers to probe: one peer after the other, all within each interval, any, or congested peers and those "+
+			"of which nothing was heard more often."),
 	secondsVar("rtt_probe_startup_delay", "0.5", 0, 3600,
 		func(c *Config) *time.Duration { return &c.ProbeDelay },
 		"Time from the enabling of an endpoint to its first probe."),
 	boolVar("rtt_probe_use_service_worker", "yes",
 		func(c *Config) *bool { return &c.ProbeService },
-		"Send probes from the service thread (FI_WEFT_SERVICE) where there is one; else, and with no, from a goroutine of their own."),
+		"Send probes from the service thread (FI_WEFT_SERVICE) where there is one; else, and with no, from a "+
+			"goroutine of their own."),
 	triVar("rtt_sched_enable", "auto",
 		func(c *Config) *Tri { return &c.Sched },
 		"Choose the order of all-to-alls of long slices while they run, by what the paths to the members "+
@@ -293,7 +325,8 @@ var table = []Var{
 			"members of a group, else the join fails."),
 	triVar("ptp_enable", "auto",
 		func(c *Config) *Tri { return &c.PTP },
-		"Check whether this host's clock is synchronised by PTP, which one-way delays need: auto where probes are sent, yes always, and without a PTP clock or daemon no domain opens, no never."),
+		"Check whether this host's clock is synchronised by PTP, which one-way delays need: auto where probes are "+
+			"sent, yes always, and without a PTP clock or daemon no domain opens, no never."),
 	boolVar("ptp_require_sync", "no",
 		func(c *Config) *bool { return &c.PTPRequire },
 		"Open no domain while the clock is not synchronised by PTP."),
@@ -305,19 +338,27 @@ var table = []Var{
 		"How far a synchronised clock may be off."),
 	triVar("verbs", "auto",
 		func(c *Config) *Tri { return &c.Verbs },
-		"Reach other hosts over an RDMA device: auto if one stands on the endpoint's network interface, yes fails where there is none, no for none. Peers that are not reached so are reached over UDP."),
+		"Reach other hosts over an RDMA device: auto if one stands on the endpoint's network interface, yes fails "+
+			"where there is none, no for none. Peers that are not reached so are reached over UDP."),
 	wordVar("verbs_device", 64,
 		func(c *Config) *string { return &c.VerbsDevice },
 		"The RDMA device to use; empty for the one that stands on the endpoint's network interface."),
 	intVar("verbs_eager_peers", "peers", "8", 0, 8,
 		func(c *Config) *int { return &c.VerbsEagerPeers },
-		"Peers, the first ones, that may write short messages over the RDMA device into a ring in the endpoint's memory, where the application polls its queues; 0: all messages are sent."),
+		"Peers, the first ones, that may write short messages over the RDMA device into a ring in the endpoint's "+
+			"memory, where the application polls its queues; 0: all messages are sent."),
 	nativeVar("cxi", "auto",
 		func(c *Config) *Tri { return &c.CXI },
-		"Reach other hosts over a NIC of HPE Slingshot through libcxi: auto if one stands on the endpoint's network interface and no RDMA device does, yes fails where there is none, no for none. Peers that are not reached so are reached over UDP. With native endpoints are those of the CXI protocol: fi_getinfo offers FI_ADDR_CXI with FI_PROTO_CXI and nothing else, as it does without native to hints that ask for either; the NIC matches messages, and peers are endpoints of the same protocol, of weft's or of libfabric's own provider for it. Tested over a software model of the NIC, not verified on hardware."),
+		"Reach other hosts over a NIC of HPE Slingshot through libcxi: auto if one stands on the endpoint's network "+
+			"interface and no RDMA device does, yes fails where there is none, no for none. Peers that are not "+
+			"reached so are reached over UDP. With native endpoints are those of the CXI protocol: fi_getinfo offers "+
+			"FI_ADDR_CXI with FI_PROTO_CXI and nothing else, as it does without native to hints that ask for either; "+
+			"the NIC matches messages, and peers are endpoints of the same protocol, of weft's or of libfabric's own "+
+			"provider for it. Tested over a software model of the NIC, not verified on hardware."),
 	wordVar("cxi_device", 64,
 		func(c *Config) *string { return &c.CXIDevice },
-		"The NIC of Slingshot to use, such as cxi0; empty for the one that stands on the endpoint's network interface."),
+		"The NIC of Slingshot to use, such as cxi0; empty for the one that stands on the endpoint's network "+
+			"interface."),
 	wordVar("cxi_telemetry", 4096,
 		func(c *Config) *string { return &c.CXITelemetry },
 		"Telemetry counters of the NIC, by the names of their files below device/telemetry, separated "+
@@ -363,10 +404,12 @@ var table = []Var{
 			"with alt_read by restricted gets, which may be faster. Peers need not have the same."),
 	triVar("mpi_alltoall", "auto",
 		func(c *Config) *Tri { return &c.MPIAlltoall },
-		"Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks are on several hosts, yes for all, no for none. The same at all ranks."),
+		"Have libweft-mpi carry out the all-to-all operations of MPI programs: auto for communicators whose ranks "+
+			"are on several hosts, yes for all, no for none. The same at all ranks."),
 	sizeVar("mpi_min_size", "bytes", "32k", 0, 1<<40,
 		func(c *Config) *int { return &c.MPIMinSize },
-		"Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks."),
+		"Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are "+
+			"the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks."),
 	durationVar("peer_timeout", "15s", 10*time.Millisecond, time.Hour,
 		func(c *Config) *time.Duration { return &c.PeerTimeout },
 		"Time for which a peer on another host may leave something unanswered before it is gone."),
@@ -381,7 +424,9 @@ var table = []Var{
 		"Directory of the shared segments; a memory file system."),
 	triVar("shm_across", "auto",
 		func(c *Config) *Tri { return &c.SHMAcross },
-		"Reach processes of other network namespaces, as other containers are, through the directory of the shared segments, if they say so, too; addresses are unique in it then. auto: yes if FI_WEFT_SHM_DIR is not the default."),
+		"Reach processes of other network namespaces, as other containers are, through the directory of the shared "+
+			"segments, if they say so, too; addresses are unique in it then. auto: yes if FI_WEFT_SHM_DIR is not the "+
+			"default."),
 	boolVar("direct", "yes",
 		func(c *Config) *bool { return &c.Direct },
 		"Call the data plane without entering the Go runtime, where the processor and the self-test allow it."),
@@ -396,7 +441,8 @@ var table = []Var{
 		"Most arrivals handled by one entry into the progress engine."),
 	triVar("progress_thread", "auto",
 		func(c *Config) *Tri { return &c.ProgressThread },
-		"Threads that make progress without the application: auto where it asks for automatic progress, yes also where it does not say, no never, and automatic progress is refused."),
+		"Threads that make progress without the application: auto where it asks for automatic progress, yes also "+
+			"where it does not say, no never, and automatic progress is refused."),
 	intVar("progress_endpoints", "endpoints", "0", 0, 65536,
 		func(c *Config) *int { return &c.ProgressEndpoints },
 		"Endpoints of a domain that share one progress thread; 0 for one thread in all."),
@@ -411,7 +457,8 @@ var table = []Var{
 		"Time between two checks of a progress thread whether an application that polls by itself still does."),
 	triVar("service", "auto",
 		func(c *Config) *Tri { return &c.Service },
-		"Thread that answers other processes of the user (endpoint names, state): auto where there are progress threads, yes always, no never."),
+		"Thread that answers other processes of the user (endpoint names, state): auto where there are progress "+
+			"threads, yes always, no never."),
 	intVar("progress_appendop_freq", "rounds", "1", 1, 65536,
 		func(c *Config) *int { return &c.AppendOpFreq },
 		"Rounds of a busy progress thread between two polls of the operations that were posted for it."),

@@ -31,7 +31,8 @@ type aimd struct {
 // cfg must be valid. Of packets that were sent before a cut none causes
 // another.
 func NewAIMD(cfg Config) Controller {
-	a := &aimd{limits: cfg.Limits, target: cfg.Target, least: max(cfg.Granularity, cfg.Target/4), drain: drain{slack: cfg.Granularity}}
+	a := &aimd{limits: cfg.Limits, target: cfg.Target, least: max(cfg.Granularity, cfg.Target/4),
+		drain: drain{slack: cfg.Granularity}}
 	a.window = a.limits.clamp(a.limits.initial(), 1)
 	return a
 }

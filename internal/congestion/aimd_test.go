@@ -38,11 +38,13 @@ func TestAIMD(t *testing.T) {
 		t.Fatalf("slow start passes the largest window: %d", c.Window())
 	}
 	// SRTT + 4*RTTVAR = 140 us: 140 is usual, 141 is not.
-	c.OnAck(now, &Sample{RTT: 140 * us, SRTT: 100 * us, RTTVAR: 10 * us, Base: 100 * us, Sent: now, Bytes: unit, Inflight: 128 * unit})
+	c.OnAck(now, &Sample{RTT: 140 * us, SRTT: 100 * us, RTTVAR: 10 * us, Base: 100 * us, Sent: now, Bytes: unit,
+		Inflight: 128 * unit})
 	if c.Window() != 128*unit {
 		t.Fatalf("an RTT of SRTT + 4*RTTVAR cuts to %d", c.Window())
 	}
-	bad := Sample{RTT: 141 * us, SRTT: 100 * us, RTTVAR: 10 * us, Base: 100 * us, Sent: now, Bytes: unit, Inflight: 128 * unit}
+	bad := Sample{RTT: 141 * us, SRTT: 100 * us, RTTVAR: 10 * us, Base: 100 * us, Sent: now, Bytes: unit,
+		Inflight: 128 * unit}
 	c.OnAck(now, &bad)
 	if c.Window() != 64*unit || c.Inspect().Threshold != 64*unit {
 		t.Fatalf("after congestion %d, %+v", c.Window(), c.Inspect())
@@ -62,7 +64,8 @@ func TestAIMD(t *testing.T) {
 func TestAIMDLastingQueue(t *testing.T) {
 	cfg := DefaultConfig(1000)
 	c := NewAIMD(cfg)
-	s := Sample{RTT: 2 * time.Millisecond, SRTT: 2 * time.Millisecond, RTTVAR: us, Base: 100 * us, Sent: 1, Bytes: 1000, Inflight: 10000}
+	s := Sample{RTT: 2 * time.Millisecond, SRTT: 2 * time.Millisecond, RTTVAR: us, Base: 100 * us, Sent: 1, Bytes: 1000,
+		Inflight: 10000}
 	c.OnAck(2, &s)
 	if c.Window() != 5000 {
 		t.Errorf("a standing queue of 20 base RTTs leaves the window at %d", c.Window())

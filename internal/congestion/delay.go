@@ -90,7 +90,8 @@ type delayTarget struct {
 //
 // cfg must be valid.
 func NewDelay(cfg Config) Controller {
-	d := &delayTarget{limits: cfg.Limits, target: cfg.Target, slow: true, marks: 1, drain: drain{slack: cfg.Granularity}}
+	d := &delayTarget{limits: cfg.Limits, target: cfg.Target, slow: true, marks: 1,
+		drain: drain{slack: cfg.Granularity}}
 	d.a = delayScale / (1/math.Sqrt(delaySmall) - 1/math.Sqrt(delayLarge))
 	d.b = -d.a / math.Sqrt(delayLarge)
 	d.window = d.clamp(float64(d.limits.initial()))
@@ -271,7 +272,8 @@ func (d *delayTarget) PacingRate() int64 {
 }
 
 func (d *delayTarget) Inspect() Inspection {
-	i := Inspection{Phase: "steady", Window: max(int64(d.window), 1), Threshold: int64(d.resume), Target: d.base + d.aim, Cuts: d.cuts}
+	i := Inspection{Phase: "steady", Window: max(int64(d.window), 1), Threshold: int64(d.resume),
+		Target: d.base + d.aim, Cuts: d.cuts}
 	switch {
 	case d.drain.on:
 		i.Phase = "drain"

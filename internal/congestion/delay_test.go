@@ -107,7 +107,8 @@ func TestDelayOthersQueue(t *testing.T) {
 		p.queue = c.queue
 		p.run(1)
 		if cut := d.cuts != before; cut != c.cut {
-			t.Errorf("a window of %.2f units in a queue of %v: cut is %v, want %v; aim %v", c.units, c.queue, cut, c.cut, d.aim)
+			t.Errorf("a window of %.2f units in a queue of %v: cut is %v, want %v; aim %v", c.units, c.queue, cut,
+				c.cut, d.aim)
 		}
 		p.now += Time(time.Second)
 	}

@@ -62,10 +62,13 @@ func TestJudgeApart(t *testing.T) {
 		probes []probe
 		want   Verdict
 	}{
-		{"lost, each after a second", []probe{{0, base}, {100 * ms, base}, {1100 * ms, lost}, {1100 * ms, lost}}, Shared},
-		{"lost, an echo between", []probe{{0, base}, {time.Second, lost}, {100 * ms, base}, {time.Second, lost}}, Clear},
+		{"lost, each after a second", []probe{{0, base}, {100 * ms, base}, {1100 * ms, lost}, {1100 * ms, lost}},
+			Shared},
+		{"lost, an echo between", []probe{{0, base}, {time.Second, lost}, {100 * ms, base}, {time.Second, lost}},
+			Clear},
 		{"queue, of fifty peers", []probe{{0, base}, {5 * time.Second, slow}, {5 * time.Second, slow}}, Shared},
-		{"queue, after a pause", []probe{{0, base}, {100 * ms, base}, {100 * ms, slow}, {5 * time.Second, slow}}, Clear},
+		{"queue, after a pause", []probe{{0, base}, {100 * ms, base}, {100 * ms, slow}, {5 * time.Second, slow}},
+			Clear},
 		{"queue, minutes apart", []probe{{0, base}, {time.Minute, slow}, {time.Minute, slow}}, Clear},
 		{"the first that queues", []probe{{0, base}, {5 * time.Second, slow}}, Clear},
 	} {

@@ -252,7 +252,8 @@ func TestConfig(t *testing.T) {
 	if _, err := ParseAlgorithm("cubic"); err == nil {
 		t.Error("an unknown algorithm is accepted")
 	}
-	if cfg := DefaultSegmentConfig().PathConfig(1e9); cfg.Validate() != nil || cfg.Initial != 4 || cfg.Max != 128 || cfg.Unit != 256<<10 {
+	if cfg := DefaultSegmentConfig().PathConfig(1e9); cfg.Validate() != nil || cfg.Initial != 4 || cfg.Max != 128 ||
+		cfg.Unit != 256<<10 {
 		t.Errorf("%+v", cfg)
 	}
 }
@@ -398,7 +399,8 @@ func TestLately(t *testing.T) {
 // says: both come to the same, but for what is rounded.
 func TestRoom(t *testing.T) {
 	for name, change := range map[string]func(*Config){
-		"fixed": func(c *Config) { c.Algorithm = Fixed }, "delay": func(*Config) {}, "bbr": func(c *Config) { c.Algorithm = BBR },
+		"fixed": func(c *Config) { c.Algorithm = Fixed }, "delay": func(*Config) {},
+		"bbr": func(c *Config) { c.Algorithm = BBR },
 	} {
 		cfg := DefaultConfig(1000)
 		change(&cfg)
@@ -428,8 +430,10 @@ func TestRoom(t *testing.T) {
 					states = append(states, one)
 				}
 			}
-			if many.Inflight() != single.Inflight() || max(many.Next()-single.Next(), single.Next()-many.Next()) > 1000 {
-				t.Fatalf("%s, step %d: %d and %d in flight, next at %d and %d", name, step, many.Inflight(), single.Inflight(), many.Next(), single.Next())
+			if many.Inflight() != single.Inflight() ||
+				max(many.Next()-single.Next(), single.Next()-many.Next()) > 1000 {
+				t.Fatalf("%s, step %d: %d and %d in flight, next at %d and %d", name, step, many.Inflight(),
+					single.Inflight(), many.Next(), single.Next())
 			}
 			now = now.Add(40 * us)
 			for k := range min(len(states), 7) {

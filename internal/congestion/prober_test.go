@@ -321,7 +321,8 @@ func FuzzProbe(f *testing.F) {
 
 // TestProbeMessage goes through the wire format.
 func TestProbeMessage(t *testing.T) {
-	m := ProbeMessage{Echo: true, Size: 48, Sequence: 0x01020304, Token: 0x05060708090a0b0c, Arrived: 99, Domain: 5, Residence: 2 * time.Second}
+	m := ProbeMessage{Echo: true, Size: 48, Sequence: 0x01020304, Token: 0x05060708090a0b0c, Arrived: 99, Domain: 5,
+		Residence: 2 * time.Second}
 	b := m.Append([]byte("x"))[1:]
 	if len(b) != 48 {
 		t.Fatalf("%d bytes", len(b))

@@ -40,7 +40,8 @@ func (c SegmentConfig) Validate() error {
 		return fmt.Errorf("floor of %d bytes in flight is not between 0 and %d", c.Floor, int64(1)<<40)
 	}
 	if c.Min < 1 || c.Min > c.Size || c.Size > c.Max || c.Max > 1<<30 {
-		return fmt.Errorf("segment sizes of least %d, usual %d, most %d are not in order between 1 and %d", c.Min, c.Size, c.Max, 1<<30)
+		return fmt.Errorf("segment sizes of least %d, usual %d, most %d are not in order between 1 and %d", c.Min,
+			c.Size, c.Max, 1<<30)
 	}
 	return nil
 }

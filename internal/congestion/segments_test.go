@@ -148,7 +148,7 @@ func TestFlowFail(t *testing.T) {
 	if l.Done(3, &op, flight[2].seg, 0) || !l.Done(4, &op, flight[3].seg, 0) {
 		t.Error("not finished with its last completion")
 	}
-	if op.Err() != first || l.Path().Inflight() != 100 {
+	if !errors.Is(op.Err(), first) || l.Path().Inflight() != 100 {
 		t.Errorf("%v, %d bytes in flight", op.Err(), l.Path().Inflight())
 	}
 }
@@ -181,7 +181,8 @@ func TestSegmentSize(t *testing.T) {
 	if size := l.segmentSize(2 << 20); size != l.SegmentSize() {
 		t.Errorf("of grains above what fits %d", size)
 	}
-	for _, bad := range []SegmentConfig{{Size: 1, Min: 2, Max: 3}, {Size: 4, Min: 2, Max: 3}, {}, {Size: 1, Min: 1, Max: 1 << 31}} {
+	for _, bad := range []SegmentConfig{{Size: 1, Min: 2, Max: 3}, {Size: 4, Min: 2, Max: 3}, {},
+		{Size: 1, Min: 1, Max: 1 << 31}} {
 		if _, err := NewFlow(bad, l.path); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
@@ -264,7 +265,8 @@ func TestSegmentTook(t *testing.T) {
 			t.Errorf("told %v late: it took %v, want %v", c.late, got, c.want)
 		}
 	}
-	for _, c := range []struct{ late, want time.Duration }{{5 * time.Millisecond, 2 * time.Millisecond}, {0, 7 * time.Millisecond}} {
+	for _, c := range []struct{ late, want time.Duration }{{5 * time.Millisecond, 2 * time.Millisecond},
+		{0, 7 * time.Millisecond}} {
 		l := newFlow(t, Fixed, DefaultSegmentConfig())
 		l.Start(&op, 1<<20)
 		p := take(l, sent)[0]

@@ -63,7 +63,8 @@ func TestStatsFull(t *testing.T) {
 	s.state.Store(0)
 	s.Add(2, time.Second, 0)
 	got := s.Read()
-	if s.Dropped() == 0 || got.Samples+s.Dropped() != all+1 || got.Max != longestRTT || got.SRTT > longestRTT || got.SRTT < time.Second {
+	if s.Dropped() == 0 || got.Samples+s.Dropped() != all+1 || got.Max != longestRTT || got.SRTT > longestRTT ||
+		got.SRTT < time.Second {
 		t.Errorf("%+v, dropped %d", got, s.Dropped())
 	}
 }
@@ -84,7 +85,8 @@ func TestStatsConcurrent(t *testing.T) {
 					t.Errorf("%+v after %+v", got, last)
 					return
 				}
-				if got.Samples > 0 && (got.Min < 1000 || got.Max > 1000+writers || got.SRTT < got.Min || got.SRTT > got.Max) {
+				if got.Samples > 0 && (got.Min < 1000 || got.Max > 1000+writers || got.SRTT < got.Min ||
+					got.SRTT > got.Max) {
 					t.Errorf("torn: %+v", got)
 					return
 				}
@@ -109,7 +111,8 @@ func TestStatsConcurrent(t *testing.T) {
 	s.Add(reports, 1000, 0) // takes in what waits
 	got := s.Read()
 	if all := got.Samples + got.Lost + s.Dropped(); all != writers*reports+1 {
-		t.Errorf("%d samples, %d losses and %d dropped are not %d reports", got.Samples, got.Lost, s.Dropped(), writers*reports+1)
+		t.Errorf("%d samples, %d losses and %d dropped are not %d reports", got.Samples, got.Lost, s.Dropped(),
+			writers*reports+1)
 	}
 }
 

@@ -19,7 +19,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %q %v, want %q", in, s.String(), err, want)
 		}
 	}
-	for _, in := range []string{"a", "-1", "1-", "3-2", "1024", ",", "1,,2", "1 2", "99999999999999999999", "0x1", "1-2-3"} {
+	for _, in := range []string{"a", "-1", "1-", "3-2", "1024", ",", "1,,2", "1 2", "99999999999999999999", "0x1",
+		"1-2-3"} {
 		if s, err := Parse(in); !errors.Is(err, ErrList) || s.Count() != 0 {
 			t.Errorf("%q: %q %v", in, s.String(), err)
 		}

@@ -38,7 +38,8 @@ func (b *Batch) Copy(dst, src, n uint64) error {
 			return err
 		}
 	}
-	return check("cuMemcpyAsync", C.weft_cuda_begin(ctx, b.stream, C.uint64_t(Pointer(dst)), C.uint64_t(Pointer(src)), C.size_t(n), which))
+	return check("cuMemcpyAsync", C.weft_cuda_begin(ctx, b.stream, C.uint64_t(Pointer(dst)), C.uint64_t(Pointer(src)),
+		C.size_t(n), which))
 }
 
 // begin takes a stream.

@@ -39,7 +39,8 @@ func Load() error {
 	defer C.free(unsafe.Pointer(name))
 	var step *C.char
 	if rc := C.weft_cuda_load(name, &step); rc != 0 {
-		loaded.err = fmt.Errorf("load %s: %s: %s: %w", Library, C.GoString(step), C.GoString(C.weft_cuda_error(rc)), ErrAbsent)
+		loaded.err = fmt.Errorf("load %s: %s: %s: %w", Library, C.GoString(step), C.GoString(C.weft_cuda_error(rc)),
+			ErrAbsent)
 	}
 	return loaded.err
 }
@@ -93,7 +94,8 @@ func Register(addr, n uint64, device int) (uint64, error) {
 	}
 	var kind C.uint32_t
 	var ctx unsafe.Pointer
-	if err := check("cuPointerGetAttribute", C.weft_cuda_query(C.uint64_t(addr), C.int(device), &kind, &ctx)); err != nil {
+	if err := check("cuPointerGetAttribute", C.weft_cuda_query(C.uint64_t(addr), C.int(device), &kind,
+		&ctx)); err != nil {
 		return 0, err
 	}
 	if kind == 1 {
@@ -149,7 +151,8 @@ func Copy(dst, src, n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	return check("cuMemcpy", C.weft_cuda_copy(ctx, C.uint64_t(Pointer(dst)), C.uint64_t(Pointer(src)), C.size_t(n), which))
+	return check("cuMemcpy", C.weft_cuda_copy(ctx, C.uint64_t(Pointer(dst)), C.uint64_t(Pointer(src)), C.size_t(n),
+		which))
 }
 
 // Export returns the handle by which another process of the host maps the

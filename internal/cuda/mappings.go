@@ -79,7 +79,8 @@ func (c *Mappings) SetClosed(f func(a Foreign, err error)) { c.onClose = f }
 // another name still, is to be returned. limits are those from now on. Acquire may wait: for open, which another caller
 // may be at, and for claimTime for the end of a mapping that is recalled or has failed, then the error is ErrLeaving. A
 // mapping that could not be opened is tried again by the next call. Release ends the use.
-func (c *Mappings) Acquire(a Foreign, limits Limits, open func(claim func(id string) error) (Mapping, error)) (*Use, error) {
+func (c *Mappings) Acquire(a Foreign, limits Limits, open func(claim func(id string) error) (Mapping, error)) (*Use,
+	error) {
 	for limit := time.Now().Add(claimTime); ; {
 		c.mu.Lock()
 		c.limits = limits
@@ -222,7 +223,8 @@ func (c *Mappings) finish(list ...*mapped) {
 
 // trim detaches what there is no room for. The caller has c.mu.
 func (c *Mappings) trim() (gone []*mapped) {
-	for back := c.idle.Back(); back != nil && (c.kept.Entries > c.limits.Entries || c.kept.Bytes > c.limits.Bytes); back = c.idle.Back() {
+	for back := c.idle.Back(); back != nil && (c.kept.Entries > c.limits.Entries ||
+		c.kept.Bytes > c.limits.Bytes); back = c.idle.Back() {
 		e := back.Value.(*mapped)
 		e.leaving = true
 		gone = append(gone, c.detach(e))

@@ -146,7 +146,10 @@ func TestMappingsRecalled(t *testing.T) {
 	}
 	failed := errors.New("refused")
 	for range 2 {
-		if _, err := c.Acquire(a, room, func(func(string) error) (Mapping, error) { return nil, failed }); err != failed {
+		if _, err := c.Acquire(a, room, func(func(string) error) (Mapping, error) {
+			return nil,
+				failed
+		}); !errors.Is(err, failed) {
 			t.Errorf("%v", err)
 		}
 	}

@@ -156,23 +156,24 @@ func recallProgram(users, deaths int, rules recallRules) *interleave.Program {
 	if deaths != 0 {
 		first = 1
 	}
-	p := &interleave.Program{Names: []string{"offer", "entry", "mapped", "freed", "asked", "given"}, Deaths: deaths, Threads: []interleave.Thread{
-		{Name: "owner", Body: func(t *interleave.T) {
-			if t.Swap(wordOffer, offerWithdrawn) == offerFetched {
-				t.StoreSC(wordAsked, 1)
-				if !rules.freeAtOnce {
-					died := false
-					t.Await(func(m interleave.Memory) bool {
-						died = deaths != 0 && !rules.ignoreDeaths && m.Ended(first)
-						return died || m.Load(wordGiven) != 0
-					})
-					t.Check(died || t.Load(wordMapped) == 0, "freed while it is mapped")
+	p := &interleave.Program{Names: []string{"offer", "entry", "mapped", "freed", "asked", "given"}, Deaths: deaths,
+		Threads: []interleave.Thread{
+			{Name: "owner", Body: func(t *interleave.T) {
+				if t.Swap(wordOffer, offerWithdrawn) == offerFetched {
+					t.StoreSC(wordAsked, 1)
+					if !rules.freeAtOnce {
+						died := false
+						t.Await(func(m interleave.Memory) bool {
+							died = deaths != 0 && !rules.ignoreDeaths && m.Ended(first)
+							return died || m.Load(wordGiven) != 0
+						})
+						t.Check(died || t.Load(wordMapped) == 0, "freed while it is mapped")
+					}
 				}
-			}
-			t.StoreSC(wordFreed, 1)
-		}},
-		{Name: "answer", Body: func(t *interleave.T) { rules.answer(t) }},
-	}}
+				t.StoreSC(wordFreed, 1)
+			}},
+			{Name: "answer", Body: func(t *interleave.T) { rules.answer(t) }},
+		}}
 	if deaths != 0 { // the process dies as a whole: it does not answer
 		p.Threads = p.Threads[:1]
 	}

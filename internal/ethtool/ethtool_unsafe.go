@@ -25,7 +25,8 @@ func Do[T any](iface string, value *T) error {
 		_    [16]byte
 	}{data: unsafe.Pointer(value)}
 	copy(request.name[:unix.IFNAMSIZ-1], iface)
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL,
+		uintptr(unsafe.Pointer(&request))); errno != 0 {
 		return errno
 	}
 	return nil

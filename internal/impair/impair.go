@@ -142,7 +142,8 @@ func program(p *Impairment, index, detour int) asm.Instructions {
 		label("single"))
 	ins = append(ins, chance(p.Damage, "whole")...)
 	ins = append(ins, loadByte(damagedAt)...)
-	ins = append(ins, asm.LoadMem(asm.R1, asm.RFP, -8, asm.Byte), asm.Xor.Imm(asm.R1, 4), asm.StoreMem(asm.RFP, -8, asm.R1, asm.Byte))
+	ins = append(ins, asm.LoadMem(asm.R1, asm.RFP, -8, asm.Byte), asm.Xor.Imm(asm.R1, 4),
+		asm.StoreMem(asm.RFP, -8, asm.R1, asm.Byte))
 	ins = append(ins, storeByte(damagedAt)...)
 	ins = append(ins, label("whole"))
 	ins = append(ins, chance(p.Mark, "plain")...)
@@ -150,7 +151,8 @@ func program(p *Impairment, index, detour int) asm.Instructions {
 	ins = append(ins, label("plain"))
 	if detour != 0 {
 		ins = append(ins, chance(p.Delay, "pass")...)
-		ins = append(ins, asm.Mov.Imm(asm.R1, int32(detour)), asm.Mov.Imm(asm.R2, 0), asm.FnRedirect.Call(), asm.Return())
+		ins = append(ins, asm.Mov.Imm(asm.R1, int32(detour)), asm.Mov.Imm(asm.R2, 0), asm.FnRedirect.Call(),
+			asm.Return())
 	}
 	return append(ins, asm.Mov.Imm(asm.R0, 0).WithSymbol("pass"), asm.Return()) // TC_ACT_OK
 }
@@ -163,7 +165,8 @@ func label(name string) asm.Instruction { return asm.Mov.Imm(asm.R0, 0).WithSymb
 func mark() asm.Instructions {
 	ins := asm.Instructions{asm.JEq.Imm(asm.R7, 0, "mark4")}
 	ins = append(ins, loadByte(ethernet+1)...)
-	ins = append(ins, asm.LoadMem(asm.R1, asm.RFP, -8, asm.Byte), asm.Or.Imm(asm.R1, 0x30), asm.StoreMem(asm.RFP, -8, asm.R1, asm.Byte))
+	ins = append(ins, asm.LoadMem(asm.R1, asm.RFP, -8, asm.Byte), asm.Or.Imm(asm.R1, 0x30),
+		asm.StoreMem(asm.RFP, -8, asm.R1, asm.Byte))
 	ins = append(ins, storeByte(ethernet+1)...)
 	ins = append(ins, asm.Ja.Label("plain"), label("mark4"))
 	ins = append(ins, loadByte(ethernet+1)...)

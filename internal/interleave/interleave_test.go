@@ -147,7 +147,8 @@ func TestDeaths(t *testing.T) {
 	seen := map[uint64]bool{}
 	_, err := Explore(&Program{
 		Names: []string{"steps"}, Deaths: 1, TSO: true,
-		Threads: []Thread{{Name: "a", Killable: true, Body: func(t *T) { t.Store(0, 1); t.Store(0, 2) }}, {Name: "b", Body: func(*T) {}}},
+		Threads: []Thread{{Name: "a", Killable: true, Body: func(t *T) { t.Store(0, 1); t.Store(0, 2) }},
+			{Name: "b", Body: func(*T) {}}},
 		Final: func(m Memory, died []bool) error {
 			if died[1] || !died[0] && m.Load(0) != 2 {
 				return fmt.Errorf("died %v at %d", died, m.Load(0))

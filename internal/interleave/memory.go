@@ -145,7 +145,8 @@ func (r *run) flush(t *T) {
 	t.buffer = append(t.buffer[:0:0], t.buffer[1:]...)
 	r.write(b.word, b.value)
 	if r.traced {
-		r.trace = append(r.trace, fmt.Sprintf("%s's store of %d to %s is seen", t.name, b.value, r.program.nameOf(b.word)))
+		r.trace = append(r.trace, fmt.Sprintf("%s's store of %d to %s is seen", t.name, b.value,
+			r.program.nameOf(b.word)))
 	}
 }
 

@@ -49,7 +49,8 @@ func TestWriterFilters(t *testing.T) {
 		var got []string
 		for line := range strings.Lines(buf.String()) {
 			f := strings.Split(line, ":")
-			if len(f) != 5 || f[0] != "weft" || f[1] != fmt.Sprint(os.Getpid()) || !strings.HasPrefix(f[4], " message ") {
+			if len(f) != 5 || f[0] != "weft" || f[1] != fmt.Sprint(os.Getpid()) ||
+				!strings.HasPrefix(f[4], " message ") {
 				t.Fatalf("%v: malformed line %q", tc.env, line)
 			}
 			got = append(got, f[2]+":"+f[3])

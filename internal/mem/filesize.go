@@ -12,7 +12,8 @@ import (
 func FileSize(size int64) error {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(size) > limit.Cur {
-		return fmt.Errorf("%d bytes exceed the limit of a file's size, %d (RLIMIT_FSIZE): %w", size, limit.Cur, unix.EFBIG)
+		return fmt.Errorf("%d bytes exceed the limit of a file's size, %d (RLIMIT_FSIZE): %w", size, limit.Cur,
+			unix.EFBIG)
 	}
 	return nil
 }

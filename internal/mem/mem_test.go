@@ -142,7 +142,8 @@ func TestSparseArray(t *testing.T) {
 		a.At(uint32(i)).A = 1
 	}
 	vec := make([]byte, 4*HugeSize/pageSize)
-	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(a.p), 4*HugeSize, uintptr(unsafe.Pointer(unsafe.SliceData(vec)))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(a.p), 4*HugeSize,
+		uintptr(unsafe.Pointer(unsafe.SliceData(vec)))); errno != 0 {
 		t.Fatalf("mincore: %v", errno)
 	}
 	resident := 0

@@ -70,7 +70,8 @@ func TestFairness(t *testing.T) {
 	} {
 		link := Link{Rate: c.rate, Delay: 50 * us, Limit: c.rate / 10}
 		r := bottleneck(1, config(c.algorithm), link, 4, 100*ms, 100*ms, c.length)
-		t.Logf("%-5v %4d Mbit/s: Jain %.3f, utilisation %.3f, queue p99 %v", c.algorithm, c.rate/megabit, r.jain, r.utilisation, r.queue)
+		t.Logf("%-5v %4d Mbit/s: Jain %.3f, utilisation %.3f, queue p99 %v", c.algorithm, c.rate/megabit, r.jain,
+			r.utilisation, r.queue)
 		if r.jain < c.jain {
 			t.Errorf("%v at %d Mbit/s: Jain's index is %.3f: %.0f", c.algorithm, c.rate/megabit, r.jain, r.shares)
 		}
@@ -85,7 +86,8 @@ func TestFairness(t *testing.T) {
 
 // TestRepeatable: a run depends on its seed alone.
 func TestRepeatable(t *testing.T) {
-	link := Link{Rate: gigabit, Delay: 50 * us, Limit: 100000, Mark: 50000, Loss: 0.01, Reorder: 0.01, ReorderDelay: 100 * us}
+	link := Link{Rate: gigabit, Delay: 50 * us, Limit: 100000, Mark: 50000, Loss: 0.01, Reorder: 0.01,
+		ReorderDelay: 100 * us}
 	run := func(seed uint64) (sum [4]int64) {
 		r := bottleneck(seed, config(congestion.BBR), link, 4, ms, ms, 50*ms)
 		for i, f := range r.flows {
@@ -113,16 +115,19 @@ func TestLoss(t *testing.T) {
 			link.Limit = link.Rate / 10
 			clean := bottleneck(1, config(a), link, 1, 100*ms, 100*ms, 600*ms).utilisation
 			if clean < 0.9 && (a != congestion.AIMD || clean < 0.8) {
-				t.Errorf("%v, %d Mbit/s, %v: without loss the link is used to %.3f", a, link.Rate/megabit, link.Delay, clean)
+				t.Errorf("%v, %d Mbit/s, %v: without loss the link is used to %.3f", a, link.Rate/megabit, link.Delay,
+					clean)
 			}
 			for _, c := range []struct{ loss, reorder, want float64 }{
 				{loss: 0.001, want: 0.9}, {loss: 0.01, want: 0.8}, {loss: 0.05, want: 0.5}, {reorder: 0.05, want: 0.9},
 			} {
 				link.Loss, link.Reorder, link.ReorderDelay = c.loss, c.reorder, link.Delay/2
 				got := bottleneck(1, config(a), link, 1, 100*ms, 100*ms, 600*ms).utilisation / clean
-				t.Logf("%-5v %4d Mbit/s, delay %v: loss %4.1f %%, reordered %.0f %%: goodput %.3f of that without", a, link.Rate/megabit, link.Delay, 100*c.loss, 100*c.reorder, got)
+				t.Logf("%-5v %4d Mbit/s, delay %v: loss %4.1f %%, reordered %.0f %%: goodput %.3f of that without", a,
+					link.Rate/megabit, link.Delay, 100*c.loss, 100*c.reorder, got)
 				if got < c.want && a != congestion.AIMD {
-					t.Errorf("%v, %d Mbit/s, %v: loss %v, reordering %v: goodput is %.3f of that without", a, link.Rate/megabit, link.Delay, c.loss, c.reorder, got)
+					t.Errorf("%v, %d Mbit/s, %v: loss %v, reordering %v: goodput is %.3f of that without", a,
+						link.Rate/megabit, link.Delay, c.loss, c.reorder, got)
 				}
 			}
 		}
@@ -160,7 +165,8 @@ func TestMarks(t *testing.T) {
 	for _, a := range []congestion.Algorithm{congestion.Delay, congestion.AIMD} {
 		link := Link{Rate: gigabit, Delay: 50 * us, Limit: 1 << 20, Mark: 8 * 1500}
 		r := bottleneck(1, config(a), link, 4, 10*ms, 100*ms, time.Second)
-		t.Logf("%-5v: Jain %.3f, utilisation %.3f, queue p99 %v, resent %d", a, r.jain, r.utilisation, r.queue, r.flows[0].Resent)
+		t.Logf("%-5v: Jain %.3f, utilisation %.3f, queue p99 %v, resent %d", a, r.jain, r.utilisation, r.queue,
+			r.flows[0].Resent)
 		if r.utilisation < 0.8 || r.jain < 0.9 || r.queue > 250*us {
 			t.Errorf("%v: Jain %.3f, utilisation %.3f, queue p99 %v", a, r.jain, r.utilisation, r.queue)
 		}
@@ -219,7 +225,8 @@ func TestIncast(t *testing.T) {
 		total += shares[i]
 	}
 	used, jain := total/0.3/float64(10*gigabit), Jain(shares)
-	t.Logf("utilisation %.3f, Jain %.3f, queue now %v, dropped after the start %d", used, jain, down.Wait(), down.Dropped-dropped)
+	t.Logf("utilisation %.3f, Jain %.3f, queue now %v, dropped after the start %d", used, jain, down.Wait(),
+		down.Dropped-dropped)
 	if used < 0.9 || jain < 0.9 || down.Dropped-dropped > down.Packets/100 {
 		t.Errorf("utilisation %.3f, Jain %.3f, dropped %d of %d", used, jain, down.Dropped-dropped, down.Packets)
 	}
@@ -257,7 +264,8 @@ func TestIncastSlow(t *testing.T) {
 			to := n.Host(host)
 			var flows []*Flow
 			for i := range senders {
-				flows = append(flows, n.FlowBetween(overUDP(congestion.Delay), n.Host(host), to, s.Route(i, senders), s.Route(senders, i), -1))
+				flows = append(flows, n.FlowBetween(overUDP(congestion.Delay), n.Host(host), to, s.Route(i, senders),
+					s.Route(senders, i), -1))
 			}
 			n.Run(300 * ms)
 			down := s.Down[senders]
@@ -276,9 +284,11 @@ func TestIncastSlow(t *testing.T) {
 				resent += f.Resent
 			}
 			used, jain := total/0.5/float64(rate), Jain(shares)
-			t.Logf("%4d Mbit/s, %2d senders: utilisation %.3f, Jain %.3f, resent %d", rate/megabit, senders, used, jain, resent)
+			t.Logf("%4d Mbit/s, %2d senders: utilisation %.3f, Jain %.3f, resent %d", rate/megabit, senders, used, jain,
+				resent)
 			if used < 0.95 || jain < 0.95 || resent != 0 || down.Dropped != dropped {
-				t.Errorf("%d Mbit/s, %d senders: utilisation %.3f, Jain %.3f, resent %d, dropped %d", rate/megabit, senders, used, jain, resent, down.Dropped-dropped)
+				t.Errorf("%d Mbit/s, %d senders: utilisation %.3f, Jain %.3f, resent %d, dropped %d", rate/megabit,
+					senders, used, jain, resent, down.Dropped-dropped)
 			}
 		}
 	}

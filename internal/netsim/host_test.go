@@ -10,7 +10,8 @@ import (
 // slowSwitch is a switch port of 100 Mbit/s with a deep buffer and Linux' token
 // bucket, a short way from its hosts: what `weft bench net` measures on.
 func slowSwitch(n *Net) *Dumbbell {
-	return n.Dumbbell(Link{Rate: 100 * megabit, Delay: 5 * us, Burst: 16 << 10, Limit: 1 << 20}, Link{Rate: 10 * gigabit, Delay: us})
+	return n.Dumbbell(Link{Rate: 100 * megabit, Delay: 5 * us, Burst: 16 << 10, Limit: 1 << 20},
+		Link{Rate: 10 * gigabit, Delay: us})
 }
 
 // hosts whose programs do not always run, with what flows between them must
@@ -25,12 +26,18 @@ var hosts = []struct {
 	pingPong   time.Duration // p99 of the round trip beside one flow
 	bulk       float64       // what that uses of the link
 }{
-	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 208 << 10}, congestion.Delay, 0.95, 0.95, 2 * ms, ms, 0.9},
-	{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, congestion.Delay, 0.95, 0.85, 12 * ms, 2 * ms, 0.8},
-	{"crowded", Host{Work: us, Away: 12 * ms, Every: 4 * ms, Room: 4 << 20}, congestion.Delay, 0.95, 0.4, 30 * ms, ms, 0.3},
-	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 4 << 20}, congestion.BBR, 0.95, 0.95, 5 * ms, 2 * ms, 0.9},
-	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 4 << 20}, congestion.AIMD, 0.95, 0.95, 2 * ms, ms, 0.9},
-	{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, congestion.BBR, 0.9, 0.85, 15 * ms, 2 * ms, 0.8},
+	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 208 << 10}, congestion.Delay, 0.95, 0.95, 2 * ms, ms,
+		0.9},
+	{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, congestion.Delay, 0.95, 0.85, 12 * ms,
+		2 * ms, 0.8},
+	{"crowded", Host{Work: us, Away: 12 * ms, Every: 4 * ms, Room: 4 << 20}, congestion.Delay, 0.95, 0.4, 30 * ms, ms,
+		0.3},
+	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 4 << 20}, congestion.BBR, 0.95, 0.95, 5 * ms, 2 * ms,
+		0.9},
+	{"quiet", Host{Work: us, Away: 200 * us, Every: 10 * ms, Room: 4 << 20}, congestion.AIMD, 0.95, 0.95, 2 * ms, ms,
+		0.9},
+	{"shared", Host{Work: us, Away: 3 * ms, Every: 20 * ms, Room: 4 << 20}, congestion.BBR, 0.9, 0.85, 15 * ms, 2 * ms,
+		0.8},
 }
 
 // TestFairBetweenHosts: four flows from one host to another share a slow link,
@@ -61,9 +68,11 @@ func TestFairBetweenHosts(t *testing.T) {
 				total += shares[i]
 			}
 			jain, used, queue := Jain(shares), total/10/(100*megabit), Quantile(waits, 0.99)
-			t.Logf("%-5v %s, seed %d: Jain %.3f, utilisation %.3f, queue p50 %v, p99 %v", h.algorithm, h.name, seed, jain, used, Quantile(waits, 0.5), queue)
+			t.Logf("%-5v %s, seed %d: Jain %.3f, utilisation %.3f, queue p50 %v, p99 %v", h.algorithm, h.name, seed,
+				jain, used, Quantile(waits, 0.5), queue)
 			if jain < h.jain || used < h.used || queue > h.queue {
-				t.Errorf("%v, %s, seed %d: Jain %.3f, utilisation %.3f, queue p99 %v; want %v, %v, %v", h.algorithm, h.name, seed, jain, used, queue, h.jain, h.used, h.queue)
+				t.Errorf("%v, %s, seed %d: Jain %.3f, utilisation %.3f, queue p99 %v; want %v, %v, %v", h.algorithm,
+					h.name, seed, jain, used, queue, h.jain, h.used, h.queue)
 			}
 		}
 	}
@@ -86,9 +95,11 @@ func TestPingPongBetweenHosts(t *testing.T) {
 			seen, before := len(p.Times), f.Delivered
 			n.Run(4 * time.Second)
 			p99, used := Quantile(p.Times[seen:], 0.99), float64(f.Delivered-before)/4/(100*megabit)
-			t.Logf("%-5v %s, seed %d: p50 %v, p99 %v, bulk uses %.3f", h.algorithm, h.name, seed, Quantile(p.Times[seen:], 0.5), p99, used)
+			t.Logf("%-5v %s, seed %d: p50 %v, p99 %v, bulk uses %.3f", h.algorithm, h.name, seed,
+				Quantile(p.Times[seen:], 0.5), p99, used)
 			if p99 > h.pingPong || used < h.bulk {
-				t.Errorf("%v, %s, seed %d: p99 %v, bulk uses %.3f; want %v, %v", h.algorithm, h.name, seed, p99, used, h.pingPong, h.bulk)
+				t.Errorf("%v, %s, seed %d: p99 %v, bulk uses %.3f; want %v, %v", h.algorithm, h.name, seed, p99, used,
+					h.pingPong, h.bulk)
 			}
 		}
 	}
@@ -117,7 +128,8 @@ func TestAllToAll(t *testing.T) {
 		for i := range members {
 			for d := 1; d < members; d++ {
 				j := (i + d) % members
-				flows = append(flows, n.FlowBetween(overUDP(congestion.Delay), hosts[i], hosts[j], s.Route(i, j), s.Route(j, i), -1))
+				flows = append(flows, n.FlowBetween(overUDP(congestion.Delay), hosts[i], hosts[j], s.Route(i, j),
+					s.Route(j, i), -1))
 			}
 		}
 		n.Run(500 * ms)

@@ -42,7 +42,8 @@ func TestProbeOverhead(t *testing.T) {
 					t.Errorf("%d hosts, %v: %+v", hosts, s, c)
 				}
 			}
-			t.Logf("%5d hosts, %-11v: %5.0f bytes/s for a rank, %d of %d peers known after 10 s", hosts, s, worst, reached, hosts-1)
+			t.Logf("%5d hosts, %-11v: %5.0f bytes/s for a rank, %d of %d peers known after 10 s", hosts, s, worst,
+				reached, hosts-1)
 			if worst > budget*1.01 {
 				t.Errorf("%d hosts, %v: %.0f bytes/s are over the budget of %d", hosts, s, worst, budget)
 			}
@@ -70,7 +71,8 @@ func TestProbeEveryHost(t *testing.T) {
 	}
 	n.Run(cfg.StartupDelay + time.Second)
 	share := float64(star.Up[7].Bytes) / float64(gigabit)
-	t.Logf("%d probes; a host's link carries %.0f bytes/s, %.2f %% of 1 Gbit/s; %d events", probers[7].Prober.Count().Sent, float64(star.Up[7].Bytes), 100*share, n.Events())
+	t.Logf("%d probes; a host's link carries %.0f bytes/s, %.2f %% of 1 Gbit/s; %d events",
+		probers[7].Prober.Count().Sent, float64(star.Up[7].Bytes), 100*share, n.Events())
 	if share > 0.003 {
 		t.Errorf("probing takes %.2f %% of the link", 100*share)
 	}
@@ -128,7 +130,8 @@ func TestEstimatorError(t *testing.T) {
 	}
 	n.Run(time.Second)
 	base := f.Path.RTT().Base()
-	t.Logf("base %v, the links alone take %v; the queue is off by %v (median), %v (p99) in %d samples", base, links, Quantile(off, 0.5), Quantile(off, 0.99), len(off))
+	t.Logf("base %v, the links alone take %v; the queue is off by %v (median), %v (p99) in %d samples", base, links,
+		Quantile(off, 0.5), Quantile(off, 0.99), len(off))
 	if e := (base - links).Abs(); e > us {
 		t.Errorf("the base RTT is %v, the links take %v", base, links)
 	}
@@ -210,7 +213,8 @@ func TestTenThousandHosts(t *testing.T) {
 	for _, l := range star.Down {
 		dropped += l.Dropped
 	}
-	t.Logf("64 KiB from each of %d hosts: p50 %v, p99 %v, last %v; %d dropped, %d events", hosts, Quantile(times, 0.5), Quantile(times, 0.99), Quantile(times, 1), dropped, n.Events())
+	t.Logf("64 KiB from each of %d hosts: p50 %v, p99 %v, last %v; %d dropped, %d events", hosts, Quantile(times, 0.5),
+		Quantile(times, 0.99), Quantile(times, 1), dropped, n.Events())
 	if p99 := Quantile(times, 0.99); p99 > 5*ms || dropped > 100 {
 		t.Errorf("p99 %v, %d dropped", p99, dropped)
 	}

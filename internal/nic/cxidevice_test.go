@@ -39,10 +39,12 @@ func TestCXIDevices(t *testing.T) {
 	if !reflect.DeepEqual(list[0], want) {
 		t.Errorf("%+v, want %+v", list[0], want)
 	}
-	if d := list[1]; d.Name != "cxi1" || d.NID != 11 || d.Netdev != "hsn1" || d.Link != "up" || d.Mbps != 400000 || d.NUMANode != -1 || d.Service != 0 || d.Problem == "" {
+	if d := list[1]; d.Name != "cxi1" || d.NID != 11 || d.Netdev != "hsn1" || d.Link != "up" || d.Mbps != 400000 ||
+		d.NUMANode != -1 || d.Service != 0 || d.Problem == "" {
 		t.Errorf("%+v", d)
 	}
-	if d := h.CXIDevices(func(string) string { return "" })[0]; d.Service != 0 || d.VNI != 0 || d.Why == "" || d.Problem != "" {
+	if d := h.CXIDevices(func(string) string { return "" })[0]; d.Service != 0 || d.VNI != 0 || d.Why == "" ||
+		d.Problem != "" {
 		t.Errorf("%+v", d)
 	}
 	if got := h.Telemetry("cxi0"); !reflect.DeepEqual(got, map[string]uint64{"pct_spt_timeouts": 17}) {
@@ -65,7 +67,8 @@ func TestLaunched(t *testing.T) {
 		{"1", "cxi1,cxi0", "2", false, true},
 		{"1", "cxi0", "x", false, true},
 	} {
-		env := map[string]string{"SLINGSHOT_VNIS": c.vnis, "SLINGSHOT_DEVICES": c.devices, "SLINGSHOT_SVC_IDS": c.services}
+		env := map[string]string{"SLINGSHOT_VNIS": c.vnis, "SLINGSHOT_DEVICES": c.devices,
+			"SLINGSHOT_SVC_IDS": c.services}
 		service, vni, ok, err := Launched("cxi0", func(n string) string { return env[n] })
 		if ok != c.ok || (err != nil) != c.bad || ok && (service != 2 || vni != 1) {
 			t.Errorf("%+v: service %d, VNI %d, %v, %v", c, service, vni, ok, err)

@@ -42,7 +42,8 @@ func tree(t *testing.T, entries ...string) string {
 
 // iface are the entries that every interface has; its address ends with its index.
 func iface(name, index string, more ...string) []string {
-	list := []string{"class/net/" + name + "/ifindex=" + index, "class/net/" + name + "/address=02:00:00:00:00:0" + index}
+	list := []string{"class/net/" + name + "/ifindex=" + index, "class/net/" + name + "/address=02:00:00:00:00:0" +
+		index}
 	for _, m := range more {
 		list = append(list, "class/net/"+name+"/"+m)
 	}
@@ -84,7 +85,8 @@ func hostTree(t *testing.T) string {
 func TestDescribe(t *testing.T) {
 	root := hostTree(t)
 	n, ok := Describe(root, link("ib0f1", 2, ""))
-	want := NIC{Link: link("ib0f1", 2, ""), RDMA: "mlx5_1", PCI: &PCI{0, 0x3b, 0, 1}, VendorID: "0x15b3", DeviceID: "0x1017",
+	want := NIC{Link: link("ib0f1", 2, ""), RDMA: "mlx5_1", PCI: &PCI{0, 0x3b, 0, 1}, VendorID: "0x15b3",
+		DeviceID: "0x1017",
 		Revision: "0x00", Driver: "mlx5_core", Firmware: "16.35.2000", Speed: 100e9, Wired: true}
 	if !ok || !reflect.DeepEqual(n, want) {
 		t.Errorf("got  %+v\nwant %+v", n, want)
@@ -121,8 +123,10 @@ func TestOrder(t *testing.T) {
 	ppp := link("ppp0", 10, "")
 	ppp.Type = 512
 	var list []*NIC
-	for _, l := range []Link{lo, link("tun0", 9, "tun"), ppp, link("docker0", 5, "bridge"), link("veth1", 6, "veth"), link("wlan0", 7, ""),
-		link("br0", 4, "bridge"), link("eth0", 3, ""), link("bond0", 8, "bond"), link("ib0f1", 2, ""), link("wg0", 11, "wireguard")} {
+	for _, l := range []Link{lo, link("tun0", 9, "tun"), ppp, link("docker0", 5, "bridge"), link("veth1", 6, "veth"),
+		link("wlan0", 7, ""),
+		link("br0", 4, "bridge"), link("eth0", 3, ""), link("bond0", 8, "bond"), link("ib0f1", 2, ""),
+		link("wg0", 11, "wireguard")} {
 		n, _ := Describe(root, l)
 		list = append(list, &n)
 	}
@@ -155,8 +159,10 @@ func TestLinks(t *testing.T) {
 	}
 	for _, i := range list {
 		l := links[i.Name]
-		if l.Index != i.Index || l.MTU != i.MTU || l.Up != (i.Flags&net.FlagUp != 0) || l.Running != (i.Flags&net.FlagRunning != 0) ||
-			l.Loopback != (i.Flags&net.FlagLoopback != 0) || (!l.Loopback && l.Address.String() != i.HardwareAddr.String()) {
+		if l.Index != i.Index || l.MTU != i.MTU || l.Up != (i.Flags&net.FlagUp != 0) ||
+			l.Running != (i.Flags&net.FlagRunning != 0) ||
+			l.Loopback != (i.Flags&net.FlagLoopback != 0) ||
+			(!l.Loopback && l.Address.String() != i.HardwareAddr.String()) {
 			t.Errorf("%+v, want %+v", l, i)
 		}
 	}

@@ -23,7 +23,8 @@ const (
 
 // tunnels are the kinds of interfaces that lead to peers of a tunnel, or nowhere.
 var tunnels = []string{"tun", "wireguard", "ppp", "ipip", "ip6tnl", "sit", "gre", "gretap", "ip6gre", "ip6gretap",
-	"vti", "vti6", "xfrm", "vxlan", "geneve", "gtp", "bareudp", "erspan", "l2tp", "ipsec", "dummy", "ifb", "nlmon", "vcan"}
+	"vti", "vti6", "xfrm", "vxlan", "geneve", "gtp", "bareudp", "erspan", "l2tp", "ipsec", "dummy", "ifb", "nlmon",
+	"vcan"}
 
 // Rank returns the interface's rank.
 func (n *NIC) Rank() Rank {

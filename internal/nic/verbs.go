@@ -23,7 +23,8 @@ type Host struct {
 // ThisHost returns this host as programs see it that are started from this process.
 func ThisHost() Host {
 	dirs := filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))
-	return Host{Sys: Sysfs, Dev: "/dev", Cache: "/etc/ld.so.cache", Dirs: append(dirs, "/lib", "/usr/lib", "/lib64", "/usr/lib64")}
+	return Host{Sys: Sysfs, Dev: "/dev", Cache: "/etc/ld.so.cache", Dirs: append(dirs, "/lib", "/usr/lib", "/lib64",
+		"/usr/lib64")}
 }
 
 // verbsLibrary is what programs load for RDMA devices.

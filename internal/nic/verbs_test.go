@@ -24,7 +24,8 @@ func TestVerbs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return Host{Sys: root, Dev: filepath.Join(root, "dev"), Cache: filepath.Join(root, "cache"), Dirs: []string{filepath.Join(root, "lib")}}
+		return Host{Sys: root, Dev: filepath.Join(root, "dev"), Cache: filepath.Join(root, "cache"),
+			Dirs: []string{filepath.Join(root, "lib")}}
 	}
 	for _, h := range []Host{without(), without("lib"), without("cache")} {
 		if err := h.Verbs(""); err != nil {

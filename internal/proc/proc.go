@@ -217,7 +217,7 @@ func (p Process) Alive() bool {
 	if err == nil {
 		return !s.Ended() && same(p.Start, s.Start)
 	}
-	if err == unix.ENOENT || err == unix.ESRCH {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
 		return unix.Kill(int(p.PID), 0) == unix.EPERM // hidden from us by the mount options of /proc
 	}
 	return unix.Kill(int(p.PID), 0) != unix.ESRCH

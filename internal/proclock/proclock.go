@@ -108,7 +108,7 @@ func create(dir string, self proc.Process) (*Lock, error) {
 	for try := 0; try < tries; try++ {
 		path := filepath.Join(dir, fileName(self, try%copies))
 		fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
-		if err == unix.EEXIST {
+		if errors.Is(err, unix.EEXIST) {
 			continue // another copy's
 		}
 		if err != nil {
@@ -117,7 +117,7 @@ func create(dir string, self proc.Process) (*Lock, error) {
 		switch err = setLock(fd); {
 		case err == nil && SameFile(fd, path):
 			return &Lock{dir: dir, path: path, fd: fd, refs: 1}, nil
-		case err == nil, err == unix.EAGAIN, err == unix.EACCES:
+		case err == nil, errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EACCES):
 			unix.Close(fd)
 		default:
 			unix.Unlink(path)

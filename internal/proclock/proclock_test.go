@@ -76,7 +76,8 @@ func TestOwner(t *testing.T) {
 			for _, c := range []struct {
 				p    proc.Process
 				want string
-			}{{p, held}, {proc.Process{PID: p.PID}, held}, {proc.Process{PID: p.PID, Start: p.Start + 1}, free}, {proc.Process{PID: p.PID + 1}, free}} {
+			}{{p, held}, {proc.Process{PID: p.PID}, held}, {proc.Process{PID: p.PID, Start: p.Start + 1}, free},
+				{proc.Process{PID: p.PID + 1}, free}} {
 				if got := owner(dir, c.p); got != c.want {
 					t.Errorf("%+v: %s, want %s", c.p, got, c.want)
 				}
@@ -144,7 +145,8 @@ func TestParse(t *testing.T) {
 	if got, ok := parse(fileName(p, 3)); !ok || got != p {
 		t.Errorf("%+v, %v", got, ok)
 	}
-	for _, bad := range []string{"", "weft-lock.", "weft-lock.7.abc", "weft-lock.7.abc.4", "weft-lock.7.abc.-1", "weft-lock.07.abc.0", "weft-lock.7.ABC.0", "weft.7.abc.0"} {
+	for _, bad := range []string{"", "weft-lock.", "weft-lock.7.abc", "weft-lock.7.abc.4", "weft-lock.7.abc.-1",
+		"weft-lock.07.abc.0", "weft-lock.7.ABC.0", "weft.7.abc.0"} {
 		if _, ok := parse(bad); ok {
 			t.Errorf("%q is taken", bad)
 		}

@@ -119,7 +119,7 @@ func (c *Client) call(kind Kind, body []byte) (answer []byte, fds []int, err err
 func (c *Client) exchange(request *message) (m message, fds []int, err error) {
 	for {
 		err = unix.Sendmsg(c.fd, request.put(nil), nil, nil, unix.MSG_NOSIGNAL)
-		if err != unix.EINTR {
+		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
@@ -132,7 +132,8 @@ func (c *Client) exchange(request *message) (m message, fds []int, err error) {
 		return m, nil, timeout(err)
 	}
 	if m, err = parseMessage(buf[:n]); err == nil && (m.kind != request.kind || m.id != request.id) {
-		err = fmt.Errorf("answer %d of kind %d to request %d of kind %d: %w", m.id, m.kind, request.id, request.kind, errMessage)
+		err = fmt.Errorf("answer %d of kind %d to request %d of kind %d: %w", m.id, m.kind, request.id, request.kind,
+			errMessage)
 	}
 	if err != nil {
 		closeAll(fds)
@@ -142,7 +143,7 @@ func (c *Client) exchange(request *message) (m message, fds []int, err error) {
 }
 
 func timeout(err error) error {
-	if err == unix.EAGAIN {
+	if errors.Is(err, unix.EAGAIN) {
 		return ErrTimeout
 	}
 	return err

@@ -20,7 +20,8 @@ func noRecall(int, uint64) <-chan struct{} {
 
 func startDescriptors(t *testing.T) *Descriptors {
 	t.Helper()
-	d, err := StartDescriptors(ServiceOptions{Name: "weft-fd", Address: testAddress(), Place: Placement{Node: -1}, Logf: t.Logf}, noRecall)
+	d, err := StartDescriptors(ServiceOptions{Name: "weft-fd", Address: testAddress(), Place: Placement{Node: -1},
+		Logf: t.Logf}, noRecall)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +172,8 @@ func TestHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, err := c.Fetch(token)
-	if want := (Exported{FD: -1, Kind: DescriptorDevice, Length: 1 << 40, Handle: "sixty-four bytes or so"}); err != nil || e != want {
+	if want := (Exported{FD: -1, Kind: DescriptorDevice, Length: 1 << 40,
+		Handle: "sixty-four bytes or so"}); err != nil || e != want {
 		t.Errorf("%+v, %v", e, err)
 	}
 	d.Revoke(token)

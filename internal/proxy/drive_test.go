@@ -49,7 +49,10 @@ func TestDrive(t *testing.T) {
 	const pieces = 1000
 	mine.give(pieces)
 	left.give(pieces)
-	eventually(t, "the work is done", func() bool { return drove.Load()+mine.done.Load() == pieces && left.done.Load() == pieces })
+	eventually(t, "the work is done", func() bool {
+		return drove.Load()+mine.done.Load() == pieces &&
+			left.done.Load() == pieces
+	})
 	if n, own := drove.Load(), mine.done.Load(); n+own != pieces || n == 0 {
 		t.Errorf("of %d pieces %d were done without the engine, %d by it", pieces, n, own)
 	}

@@ -28,7 +28,8 @@ func TestDumpOnSignal(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
-	for part, want := range map[string]int{"weft-dumped: thread ": 3, "processors ": 3, "engine fake with 3 pieces": 2, "engine fake with 4 pieces": 1} {
+	for part, want := range map[string]int{"weft-dumped: thread ": 3, "processors ": 3, "engine fake with 3 pieces": 2,
+		"engine fake with 4 pieces": 1} {
 		if n := strings.Count(stderr.String(), part); n != want {
 			t.Errorf("%q is there %d times, want %d:\n%s", part, n, want, stderr.String())
 		}

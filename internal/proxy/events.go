@@ -43,7 +43,8 @@ func parseEvents(b []byte) ([]Event, error) {
 	var list []Event
 	for ; len(b) > 0; b = b[eventBytes:] {
 		name, _, ended := bytes.Cut(b[:maxName+1], []byte{0})
-		tid, active, at := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint32(b[20:]), binary.LittleEndian.Uint64(b[24:])
+		tid, active, at := binary.LittleEndian.Uint32(b[16:]), binary.LittleEndian.Uint32(b[20:]),
+			binary.LittleEndian.Uint64(b[24:])
 		if !ended || slices.ContainsFunc(name, func(c byte) bool { return c < ' ' || c > '~' }) {
 			return nil, fmt.Errorf("event of thread %q: %w", b[:maxName+1], errMessage)
 		}

@@ -32,7 +32,10 @@ func TestTransitionsAreEvents(t *testing.T) {
 	}
 	for n := uint64(1); n <= 3; n++ {
 		e.give(5)
-		eventually(t, "work done, and idle again", func() bool { return p.Stats().Idlings == n && p.Stats().Sleeps > 0 })
+		eventually(t, "work done, and idle again", func() bool {
+			return p.Stats().Idlings == n &&
+				p.Stats().Sleeps > 0
+		})
 	}
 	c := dialTest(t, startService(t, nil).Address())
 	list, err := c.Events()
@@ -94,7 +97,8 @@ func TestTransitionsAreBounded(t *testing.T) {
 
 func TestEventsOfOthersAreChecked(t *testing.T) {
 	good := (&Event{"weft-progress", 7, true, time.Hour}).put(nil)
-	if list, err := parseEvents(good); err != nil || len(list) != 1 || list[0] != (Event{"weft-progress", 7, true, time.Hour}) {
+	if list, err := parseEvents(good); err != nil || len(list) != 1 ||
+		list[0] != (Event{"weft-progress", 7, true, time.Hour}) {
 		t.Fatalf("%+v: %v", list, err)
 	}
 	for name, b := range map[string][]byte{

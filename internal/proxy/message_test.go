@@ -12,7 +12,8 @@ func TestMessageRoundTrip(t *testing.T) {
 		{kind: 0xffff, id: 0xffffffff, status: StatusRefused, body: bytes.Repeat([]byte{7}, MaxBody)},
 	} {
 		got, err := parseMessage(m.put(nil))
-		if err != nil || got.kind != m.kind || got.id != m.id || got.status != m.status || !bytes.Equal(got.body, m.body) {
+		if err != nil || got.kind != m.kind || got.id != m.id || got.status != m.status ||
+			!bytes.Equal(got.body, m.body) {
 			t.Errorf("%d bytes: %v", len(m.body), err)
 		}
 	}

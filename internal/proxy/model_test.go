@@ -52,21 +52,23 @@ func bellProgram(posters int, rules bellRules, tso bool) *interleave.Program {
 			t.Swap(event, 0) // reads the event file
 		}
 	}
-	program := &interleave.Program{Names: names, TSO: tso, Threads: []interleave.Thread{{Name: "sleeper", Body: sleeper}}}
+	program := &interleave.Program{Names: names, TSO: tso,
+		Threads: []interleave.Thread{{Name: "sleeper", Body: sleeper}}}
 	for i := range posters {
-		program.Threads = append(program.Threads, interleave.Thread{Name: fmt.Sprintf("poster%d", i), Body: func(t *interleave.T) {
-			t.Store(work+interleave.Word(i), 1)
-			if !rules.noFence {
-				t.Fence() // B1
-			}
-			if rules.plainClear {
-				t.Store(word, bellAwake)
-				return
-			}
-			if w := t.Load(word); w != bellAwake && t.CAS(word, w, bellAwake) {
-				t.Swap(event, 1)
-			}
-		}})
+		program.Threads = append(program.Threads, interleave.Thread{Name: fmt.Sprintf("poster%d", i),
+			Body: func(t *interleave.T) {
+				t.Store(work+interleave.Word(i), 1)
+				if !rules.noFence {
+					t.Fence() // B1
+				}
+				if rules.plainClear {
+					t.Store(word, bellAwake)
+					return
+				}
+				if w := t.Load(word); w != bellAwake && t.CAS(word, w, bellAwake) {
+					t.Swap(event, 1)
+				}
+			}})
 	}
 	return program
 }
@@ -109,7 +111,8 @@ type changeRules struct {
 // changeProgram is [Progress.Remove] beside the loop: engine 1 is on the list, is
 // taken off and then closed; the loop must not use it any more.
 func changeProgram(rules changeRules) *interleave.Program {
-	const next, seen, closed, using, stop = interleave.Word(0), interleave.Word(1), interleave.Word(2), interleave.Word(3), interleave.Word(4)
+	const next, seen, closed, using, stop = interleave.Word(0), interleave.Word(1), interleave.Word(2),
+		interleave.Word(3), interleave.Word(4)
 	loop := func(t *interleave.T) {
 		list := uint64(1)
 		for t.Load(stop) == 0 {

@@ -230,8 +230,10 @@ func (p *Progress) Stats() ProgressStats {
 func (p *Progress) State() string {
 	var b strings.Builder
 	s := p.Stats()
-	fmt.Fprintf(&b, "%s: thread %d, processors %s, rounds %d, batches %d, operations %d, active %d, idle %d, sleeps %d, watches %d, checks %d, rings %d\n",
-		p.name, p.tid.Load(), p.cpus, s.Rounds, s.Batches, s.Operations, s.Activations, s.Idlings, s.Sleeps, s.Watches, s.Checks, s.Rings)
+	fmt.Fprintf(&b, "%s: thread %d, processors %s, rounds %d, batches %d, operations %d, active %d, idle %d, sleeps "+
+		"%d, watches %d, checks %d, rings %d\n",
+		p.name, p.tid.Load(), p.cpus, s.Rounds, s.Batches, s.Operations, s.Activations, s.Idlings, s.Sleeps, s.Watches,
+		s.Checks, s.Rings)
 	p.changes.describe(&b, p.name)
 	for _, e := range *p.seen.Load() {
 		fmt.Fprintf(&b, "%s: engine %v\n", p.name, e)

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -294,7 +295,7 @@ func TestStopFinishesWhatIsActive(t *testing.T) {
 	if e.done.Load() != 100 || ops.Load() != 100 {
 		t.Errorf("ended with %d pieces and %d operations done of 100 each", e.done.Load(), ops.Load())
 	}
-	if err := p.Add(e); err != ErrStopped {
+	if err := p.Add(e); !errors.Is(err, ErrStopped) {
 		t.Errorf("add after stop: %v", err)
 	}
 	if err := p.Stop(time.Second); err != nil {
@@ -328,7 +329,10 @@ func TestAbortIsSeen(t *testing.T) {
 		prepare func(*fakeEngine)
 		there   func(*Progress, *fakeEngine) bool
 	}{
-		"asleep": {func(*fakeEngine) {}, func(p *Progress, e *fakeEngine) bool { return p.Stats().Sleeps > 0 && e.armed.Load() }},
+		"asleep": {func(*fakeEngine) {}, func(p *Progress, e *fakeEngine) bool {
+			return p.Stats().Sleeps > 0 &&
+				e.armed.Load()
+		}},
 		"watching": {func(e *fakeEngine) { e.polled.Store(true) }, func(p *Progress, _ *fakeEngine) bool {
 			p.Bell().Ring() // it may have gone to sleep before its first look at the application
 			return p.Stats().Watches > 0
@@ -386,7 +390,8 @@ func TestThreadIsVisible(t *testing.T) {
 	if err := p.Add(e); err != nil {
 		t.Fatal(err)
 	}
-	if s := State(); !strings.Contains(s, "weft-progress-w: thread ") || !strings.Contains(s, "engine fake with 0 pieces") {
+	if s := State(); !strings.Contains(s, "weft-progress-w: thread ") ||
+		!strings.Contains(s, "engine fake with 0 pieces") {
 		t.Errorf("state %q", s)
 	}
 	if err := p.Abort(); err != nil {
@@ -461,7 +466,7 @@ func TestDeadThreadIsKnown(t *testing.T) {
 	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "on purpose") {
 		t.Errorf("error %v", err)
 	}
-	if err := p.Add(newEngine(t)); err != ErrStopped {
+	if err := p.Add(newEngine(t)); !errors.Is(err, ErrStopped) {
 		t.Errorf("add: %v", err)
 	}
 	text, err := os.ReadFile(stderr.Name())

@@ -113,7 +113,8 @@ func StartService(o ServiceOptions) (*Service, error) {
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
 	}
-	s := &Service{o: o, listen: -1, epoll: -1, event: -1, conns: map[int32]*conn{}, buf: make([]byte, headerBytes+MaxBody+1)}
+	s := &Service{o: o, listen: -1, epoll: -1, event: -1, conns: map[int32]*conn{},
+		buf: make([]byte, headerBytes+MaxBody+1)}
 	if err := s.open(); err != nil {
 		s.closeFDs()
 		return nil, err

@@ -86,7 +86,8 @@ func TestServiceAnswers(t *testing.T) {
 		t.Error("a request that is too long was sent")
 	}
 	text, err := c.Call(KindState, nil)
-	if err != nil || !strings.Contains(string(text), "weft-service: thread ") || !strings.Contains(string(text), "connections 1") {
+	if err != nil || !strings.Contains(string(text), "weft-service: thread ") ||
+		!strings.Contains(string(text), "connections 1") {
 		t.Errorf("state %q: %v", text, err)
 	}
 	if _, err := StartService(ServiceOptions{Name: "x", Address: s.Address()}); !errors.Is(err, unix.EADDRINUSE) {
@@ -221,7 +222,7 @@ func TestServiceSurvivesBadPeers(t *testing.T) {
 			}
 		}
 		if len(packets) > 0 {
-			if n, err := readPacket(fd, make([]byte, 64)); n > 0 || err == unix.EAGAIN {
+			if n, err := readPacket(fd, make([]byte, 64)); n > 0 || errors.Is(err, unix.EAGAIN) {
 				t.Errorf("%s: not cut off: %d %v", name, n, err)
 			}
 		}
@@ -420,7 +421,8 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	}
 	s := startService(t, nil)
 	out, err := child(t, "TestOtherUsersAreRefused", 65534, "WEFT_OTHER_USER="+s.Address())
-	if err != nil || !strings.Contains(out, "result:") || strings.Contains(out, "result: <nil>") || !strings.Contains(out, "true\n") {
+	if err != nil || !strings.Contains(out, "result:") || strings.Contains(out, "result: <nil>") ||
+		!strings.Contains(out, "true\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	eventually(t, "refused", func() bool { return strings.Contains(s.State(), "refused 1") })

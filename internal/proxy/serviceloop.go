@@ -58,7 +58,8 @@ func (s *Service) accept() {
 	fd, _, err := unix.Accept4(s.listen, unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC)
 	switch {
 	case err == nil:
-	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM):
+	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOBUFS) ||
+		errors.Is(err, unix.ENOMEM):
 		// It would be ready again at once: wait until a connection ends.
 		s.o.Logf("%s: no room for another connection: %v", s.name, err)
 		s.paused = s.watch(unix.EPOLL_CTL_MOD, s.listen, 0) == nil
@@ -90,7 +91,7 @@ func (s *Service) accept() {
 func (s *Service) read(c *conn) error {
 	n, err := unix.Read(c.fd, s.buf)
 	switch {
-	case err == unix.EAGAIN || err == unix.EINTR:
+	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 		return nil
 	case err != nil:
 		return err
@@ -205,7 +206,7 @@ func (s *Service) flush(c *conn) error {
 
 // drop ends a connection.
 func (s *Service) drop(c *conn, why error) {
-	if why != errClosed && !errors.Is(why, unix.ECONNRESET) && !errors.Is(why, unix.EPIPE) {
+	if !errors.Is(why, errClosed) && !errors.Is(why, unix.ECONNRESET) && !errors.Is(why, unix.EPIPE) {
 		s.o.Logf("%s: connection of process %d ends: %v", s.name, c.pid, why)
 	}
 	delete(s.conns, int32(c.fd))

@@ -152,8 +152,10 @@ func FindInterface(name string) (Interface, error) {
 func stamps(info *unix.EthtoolTsInfo) Interface {
 	has := func(bits uint32) bool { return info.So_timestamping&bits == bits }
 	return Interface{
-		Transmit: has(unix.SOF_TIMESTAMPING_TX_HARDWARE|unix.SOF_TIMESTAMPING_RAW_HARDWARE) && info.Tx_types&transmit != 0,
-		Receive:  has(unix.SOF_TIMESTAMPING_RX_HARDWARE|unix.SOF_TIMESTAMPING_RAW_HARDWARE) && info.Rx_filters&filterAll != 0,
-		Clock:    int(max(info.Phc_index, -1)),
+		Transmit: has(unix.SOF_TIMESTAMPING_TX_HARDWARE|unix.SOF_TIMESTAMPING_RAW_HARDWARE) &&
+			info.Tx_types&transmit != 0,
+		Receive: has(unix.SOF_TIMESTAMPING_RX_HARDWARE|unix.SOF_TIMESTAMPING_RAW_HARDWARE) &&
+			info.Rx_filters&filterAll != 0,
+		Clock: int(max(info.Phc_index, -1)),
 	}
 }

@@ -34,7 +34,8 @@ const (
 	Slave  PortState = 9
 )
 
-var portStates = [...]string{"none", "initializing", "faulty", "disabled", "listening", "pre-master", "master", "passive", "uncalibrated", "slave"}
+var portStates = [...]string{"none", "initializing", "faulty", "disabled", "listening", "pre-master", "master",
+	"passive", "uncalibrated", "slave"}
 
 // String names the state.
 func (s PortState) String() string {
@@ -83,7 +84,8 @@ func response(m []byte, id uint16, size int, sequence uint16) ([]byte, error) {
 	case binary.BigEndian.Uint16(m[30:]) != sequence:
 		return nil, fmt.Errorf("%w: sequence %d, not %d", errMessage, binary.BigEndian.Uint16(m[30:]), sequence)
 	case binary.BigEndian.Uint16(tlv) != tlvManagement || binary.BigEndian.Uint16(tlv[4:]) != id:
-		return nil, fmt.Errorf("%w: TLV %#x of %#x", errMessage, binary.BigEndian.Uint16(tlv), binary.BigEndian.Uint16(tlv[4:]))
+		return nil, fmt.Errorf("%w: TLV %#x of %#x", errMessage, binary.BigEndian.Uint16(tlv),
+			binary.BigEndian.Uint16(tlv[4:]))
 	case length < 2+size || len(tlv) < 4+length:
 		return nil, fmt.Errorf("%w: TLV of %d bytes", errMessage, length)
 	}

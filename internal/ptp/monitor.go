@@ -117,7 +117,8 @@ func NewMonitor(cfg Config, sources Sources, log func(message string)) (*Monitor
 	}
 	status := m.read()
 	if cfg.Mode == Yes && !status.HasDaemon && !status.HasOffset {
-		return nil, fmt.Errorf("PTP is asked for, but there is neither a PTP clock (device %q, interface %q) nor a daemon", m.device, cfg.Interface)
+		return nil, fmt.Errorf("PTP is asked for, but there is neither a PTP clock (device %q, interface %q) nor a "+
+			"daemon", m.device, cfg.Interface)
 	}
 	m.judge(&status)
 	if state := m.State(); cfg.RequireSync && !state.Synchronised {

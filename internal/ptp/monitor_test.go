@@ -59,7 +59,8 @@ func TestMonitor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := m.State(); !s.Synchronised || s.Error != 100 || s.Domain <= SystemTime || m.Device() != "/dev/ptp3" || h.device != "/dev/ptp3" {
+	if s := m.State(); !s.Synchronised || s.Error != 100 || s.Domain <= SystemTime || m.Device() != "/dev/ptp3" ||
+		h.device != "/dev/ptp3" {
 		t.Errorf("%+v, device %q, %q", s, m.Device(), h.device)
 	}
 	m.Check()
@@ -86,7 +87,8 @@ func TestMonitor(t *testing.T) {
 func TestMonitorModes(t *testing.T) {
 	alone := func() *host { return &host{iface: Interface{Clock: -1}, silent: true, broken: true} }
 	h := alone()
-	if m, err := h.monitor(func(c *Config) { c.Mode = No }); err != nil || m.State() != (State{}) || m.Interval() != 0 || len(h.log) != 0 {
+	if m, err := h.monitor(func(c *Config) { c.Mode = No }); err != nil || m.State() != (State{}) ||
+		m.Interval() != 0 || len(h.log) != 0 {
 		t.Errorf("no: %v, log %q", err, h.log)
 	}
 	h = alone()
@@ -94,7 +96,8 @@ func TestMonitorModes(t *testing.T) {
 		t.Errorf("auto: %v, log %q", err, h.log)
 	}
 	h = alone()
-	if m, err := h.monitor(func(c *Config) { c.Interface = "eth8" }); err != nil || m.Device() != "" || len(h.log) != 2 {
+	if m, err := h.monitor(func(c *Config) { c.Interface = "eth8" }); err != nil || m.Device() != "" ||
+		len(h.log) != 2 {
 		t.Errorf("no interface: %v, log %q", err, h.log)
 	}
 	h = alone()

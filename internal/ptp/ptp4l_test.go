@@ -48,13 +48,16 @@ func ptp4l(t *testing.T, namespace string, slave int) (socket string, stop func(
 	dir := t.TempDir()
 	socket = filepath.Join(dir, "ptp4l")
 	config := filepath.Join(dir, "conf")
-	text := fmt.Sprintf("[global]\nuds_address %s\nclock_servo pi\npi_proportional_const 0.7\npi_integral_const 0.3\nslaveOnly %d\nlogAnnounceInterval -2\nlogSyncInterval -4\n"+
-		"logMinDelayReqInterval -4\ntime_stamping software\nsummary_interval 0\nannounceReceiptTimeout 6\n[ptp0]\n", socket, slave)
+	text := fmt.Sprintf("[global]\nuds_address %s\nclock_servo pi\npi_proportional_const 0.7\npi_integral_const 0.3\n"+
+		"slaveOnly %d\nlogAnnounceInterval -2\nlogSyncInterval -4\n"+
+		"logMinDelayReqInterval -4\ntime_stamping software\nsummary_interval 0\nannounceReceiptTimeout 6\n[ptp0]\n",
+		socket, slave)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	cmd := exec.Command("ip", "netns", "exec", namespace, "setpriv", "--bounding-set=-sys_time", "ptp4l", "-f", config, "-m", "-q")
+	cmd := exec.Command("ip", "netns", "exec", namespace, "setpriv", "--bounding-set=-sys_time", "ptp4l", "-f", config,
+		"-m", "-q")
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -105,7 +108,10 @@ func TestPTP4L(t *testing.T) {
 		return d
 	}
 	master := wait(masterSocket, "the master", func(d Daemon) bool { return d.State == Master })
-	slave := wait(slaveSocket, "the slave", func(d Daemon) bool { return d.State == Slave && d.Grandmaster != 0 && d.Offset != 0 })
+	slave := wait(slaveSocket, "the slave", func(d Daemon) bool {
+		return d.State == Slave && d.Grandmaster != 0 &&
+			d.Offset != 0
+	})
 	t.Logf("master %+v, slave %+v", master, slave)
 	if master.Grandmaster == 0 || slave.Grandmaster != master.Grandmaster {
 		t.Errorf("the master is %#x, the slave follows %#x", master.Grandmaster, slave.Grandmaster)

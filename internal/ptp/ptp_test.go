@@ -28,7 +28,8 @@ func TestOffset(t *testing.T) {
 		want     Offset
 		fails    bool
 	}{
-		{"quickest", []Reading{{at, at + 5000, at + 4000}, {at, at + 600, at + 1000}, {at, at + 9000, at + 3000}}, 0, Offset{100, 500}, false},
+		{"quickest", []Reading{{at, at + 5000, at + 4000}, {at, at + 600, at + 1000}, {at, at + 9000, at + 3000}}, 0,
+			Offset{100, 500}, false},
 		{"TAI", []Reading{{at, at + 37*second + 300, at + 200}}, 37, Offset{200, 100}, false},
 		{"UTC", []Reading{{at, at + 300, at + 200}}, 37, Offset{200, 100}, false},
 		{"stepped", []Reading{{at + 1000, at, at}, {at, at, at + 200}}, 0, Offset{-100, 100}, false},
@@ -72,15 +73,18 @@ func TestAnswers(t *testing.T) {
 // TestStamps reads what interfaces answer: one with all of it, as mlx5's driver
 // says, one that stamps PTP packets only, and one with software alone.
 func TestStamps(t *testing.T) {
-	const hardware = unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
+	const hardware = unix.SOF_TIMESTAMPING_TX_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE |
+		unix.SOF_TIMESTAMPING_RAW_HARDWARE
 	for _, c := range []struct {
 		name   string
 		info   unix.EthtoolTsInfo
 		want   Interface
 		device string
 	}{
-		{"all packets", unix.EthtoolTsInfo{So_timestamping: hardware, Phc_index: 2, Tx_types: 0x3, Rx_filters: 0x3}, Interface{true, true, 2}, "/dev/ptp2"},
-		{"PTP only", unix.EthtoolTsInfo{So_timestamping: hardware, Phc_index: 0, Tx_types: 0x3, Rx_filters: 0x1001}, Interface{true, false, 0}, "/dev/ptp0"},
+		{"all packets", unix.EthtoolTsInfo{So_timestamping: hardware, Phc_index: 2, Tx_types: 0x3, Rx_filters: 0x3},
+			Interface{true, true, 2}, "/dev/ptp2"},
+		{"PTP only", unix.EthtoolTsInfo{So_timestamping: hardware, Phc_index: 0, Tx_types: 0x3, Rx_filters: 0x1001},
+			Interface{true, false, 0}, "/dev/ptp0"},
 		{"software", unix.EthtoolTsInfo{So_timestamping: 0x1a, Phc_index: -1}, Interface{false, false, -1}, ""},
 		{"nonsense", unix.EthtoolTsInfo{Phc_index: -77}, Interface{false, false, -1}, ""},
 	} {
@@ -179,7 +183,8 @@ func TestMessage(t *testing.T) {
 		func(m []byte) []byte { m[headerSize+17] = 0; return m },
 		func(m []byte) []byte { m[headerSize+16] = 0xff; return m },
 	} {
-		if _, err := response(change(answer(portDataSet, portSize, 7, port)), portDataSet, portSize, 7); !errors.Is(err, errMessage) {
+		if _, err := response(change(answer(portDataSet, portSize, 7, port)), portDataSet, portSize, 7); !errors.Is(err,
+			errMessage) {
 			t.Errorf("change %d: %v", i, err)
 		}
 	}
@@ -213,8 +218,10 @@ func TestCheck(t *testing.T) {
 		{Status{HasDaemon: true, Daemon: Daemon{Master, 0, 5}}, 0, ""},
 		{Status{HasDaemon: true, Daemon: Daemon{Slave, 900, 77}}, 900, ""},
 		{Status{HasDaemon: true, Daemon: Daemon{Slave, -1001, 77}}, 0, "offset of -1.001µs"},
-		{Status{HasDaemon: true, Daemon: Daemon{Slave, 900, 77}, Device: "/dev/ptp0", HasOffset: true, Offset: Offset{-50, 10}}, 960, ""},
-		{Status{HasDaemon: true, Daemon: Daemon{Master, 0, 5}, Device: "/dev/ptp0", HasOffset: true, Offset: Offset{2000, 10}}, 0, "off the system clock"},
+		{Status{HasDaemon: true, Daemon: Daemon{Slave, 900, 77}, Device: "/dev/ptp0", HasOffset: true,
+			Offset: Offset{-50, 10}}, 960, ""},
+		{Status{HasDaemon: true, Daemon: Daemon{Master, 0, 5}, Device: "/dev/ptp0", HasOffset: true,
+			Offset: Offset{2000, 10}}, 0, "off the system clock"},
 		{Status{HasDaemon: true, Daemon: Daemon{Slave, 0, 0}}, 0, "no grandmaster"},
 		{Status{HasDaemon: true, Daemon: Daemon{State: 4}}, 0, "listening"},
 		{Status{HasDaemon: true, Daemon: Daemon{State: 200}}, 0, "state 200"},

@@ -46,7 +46,8 @@ func (s *Status) Check(limit time.Duration) (time.Duration, error) {
 	}
 	switch {
 	case s.HasDaemon && s.HasOffset && s.Offset.Value.Abs() > limit+s.Offset.Error:
-		return 0, reason("%s, which the daemon keeps, is %v off the system clock, more than %v", s.Device, s.Offset.Value, limit)
+		return 0, reason("%s, which the daemon keeps, is %v off the system clock, more than %v", s.Device,
+			s.Offset.Value, limit)
 	case s.HasDaemon && s.Daemon.State == Master && s.Daemon.Grandmaster != 0:
 		return own, nil
 	case s.HasDaemon && s.Daemon.State != Slave:

@@ -49,7 +49,8 @@ func TestTable(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z][a-z0-9_]*[a-z0-9]$`)
 	seen, taken := map[string]bool{}, map[Place]string{}
 	for _, c := range Table() {
-		if !name.MatchString(c.Name) || seen[c.Name] || c.Unit == "" || !strings.HasSuffix(c.Help, ".") || len(c.At) == 0 {
+		if !name.MatchString(c.Name) || seen[c.Name] || c.Unit == "" || !strings.HasSuffix(c.Help, ".") ||
+			len(c.At) == 0 {
 			t.Errorf("%+v", c)
 		}
 		seen[c.Name] = true
@@ -76,7 +77,8 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
-	if c := Find("tx_inline"); c.Metric() != "weft_tx_inline_total" || Find("posted").Metric() != "weft_posted" || Find("none") != nil {
+	if c := Find("tx_inline"); c.Metric() != "weft_tx_inline_total" || Find("posted").Metric() != "weft_posted" ||
+		Find("none") != nil {
 		t.Error("names of metrics")
 	}
 }
@@ -136,17 +138,20 @@ func TestCount(t *testing.T) {
 	if got.Name != "127.0.0.1:8080" || s.Endpoints[1].Name != "[::1]:8081" {
 		t.Error(got.Name, s.Endpoints[1].Name)
 	}
-	for name, want := range map[string]uint64{"endpoints": 2, "rx_eager": 3, "unexpected_held_bytes": 77, "unexpected": 4,
+	for name, want := range map[string]uint64{"endpoints": 2, "rx_eager": 3, "unexpected_held_bytes": 77,
+		"unexpected":      4,
 		"unexpected_peak": 9, "eagain_recv": 2, "tx_eager": 4, "eagain_cq": 9, "tx_inline": 15, "tx_sync": 0} {
 		if v := s.Value(name); v != want {
 			t.Errorf("%s is %d, want %d", name, v, want)
 		}
 	}
-	if len(got.Peers) != 2 || got.Peers[1].Name != "127.0.0.1:8080.7" || !got.Peers[1].Up || got.Peers[0].Name != "[::1]:8081" || got.Peers[0].Up {
+	if len(got.Peers) != 2 || got.Peers[1].Name != "127.0.0.1:8080.7" || !got.Peers[1].Up ||
+		got.Peers[0].Name != "[::1]:8081" || got.Peers[0].Up {
 		t.Fatalf("%+v", got.Peers)
 	}
 	for i, c := range Table() {
-		if c.Name == "peer_rtt" && got.Peers[0].Values[i] != 1234 || c.Name == "peer_lost" && got.Peers[0].Values[i] != 1 {
+		if c.Name == "peer_rtt" && got.Peers[0].Values[i] != 1234 || c.Name == "peer_lost" &&
+			got.Peers[0].Values[i] != 1 {
 			t.Errorf("%s is %d", c.Name, got.Peers[0].Values[i])
 		}
 	}
@@ -303,7 +308,7 @@ func TestReadErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := Read(p)
-		if !errors.Is(err, c.want) || (s != nil) != (c.want == ErrVersion) {
+		if !errors.Is(err, c.want) || (s != nil) != errors.Is(c.want, ErrVersion) {
 			t.Errorf("case %d: %v", i, err)
 		}
 	}
@@ -319,7 +324,8 @@ func TestReadErrors(t *testing.T) {
 	if _, err := Read(name(201)); !errors.Is(err, ErrPermission) {
 		t.Error(err)
 	}
-	for _, bad := range []string{"weft-stats.1.2", "weft-stats.1.2.3.4", "weft-stats.01.2.3", "other", "weft-stats.-1.2.3"} {
+	for _, bad := range []string{"weft-stats.1.2", "weft-stats.1.2.3.4", "weft-stats.01.2.3", "other",
+		"weft-stats.-1.2.3"} {
 		if _, err := Read(filepath.Join(dir, bad)); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", bad, err)
 		}

@@ -6,75 +6,6 @@ import (
 	"strings"
 )
 
-// Kind says how a counter behaves.
-type Kind int
-
-// Kinds of counters.
-const (
-	Sum   Kind = iota // grows; what matters is the rate
-	Gauge             // goes up and down
-	Peak              // the highest value so far
-)
-
-// String returns the kind's name in the documentation.
-func (k Kind) String() string { return [...]string{"sum", "gauge", "peak"}[k] }
-
-// Area is a part of the page, which has one kind of owner.
-type Area int
-
-// Areas of the page.
-const (
-	Process Area = iota // of the process; locked additions
-	Thread              // lines of threads, per endpoint
-	Stripe              // lines of stripes, per endpoint
-	Rx                  // of the progress lease's holder, per endpoint
-	Shared              // locked additions, per endpoint
-	Peer                // of the progress lease's holder, per peer
-	areas
-)
-
-// String returns what counts, for the documentation.
-func (a Area) String() string {
-	return [...]string{"process", "endpoint", "endpoint", "endpoint", "endpoint", "peer"}[a]
-}
-
-// Place is a word of the page.
-type Place struct {
-	Area Area
-	Word int
-}
-
-// Counter describes one counter.
-type Counter struct {
-	// Name is unique, in snake case: the key in JSON, and with "weft_" in
-	// front and "_total" after a Sum the name of the Prometheus metric.
-	Name string
-	Unit string
-	Kind Kind
-	Help string
-	// At are the words whose sum the counter is.
-	At []Place
-}
-
-// Level is where the counter counts: Process, Rx (an endpoint) or Peer.
-func (c *Counter) Level() Area {
-	switch c.At[0].Area {
-	case Process:
-		return Process
-	case Peer:
-		return Peer
-	}
-	return Rx
-}
-
-// Metric is the name of the Prometheus metric.
-func (c *Counter) Metric() string {
-	if c.Kind == Sum {
-		return "weft_" + c.Name + "_total"
-	}
-	return "weft_" + c.Name
-}
-
 // Words of the process.
 const (
 	ProcEndpoints = iota
@@ -329,7 +260,8 @@ var table = []Counter{
 	{"endpoints", "endpoints", Gauge, "Enabled endpoints of the process.", at(Place{Process, ProcEndpoints})},
 	{"endpoints_opened", "endpoints", Sum, "Endpoints enabled since the page was made.",
 		at(Place{Process, ProcOpened})},
-	{"endpoints_hidden", "endpoints", Gauge, "Enabled endpoints whose counters are not shown: the page or its file system is full.",
+	{"endpoints_hidden", "endpoints", Gauge, "Enabled endpoints whose counters are not shown: the page or its file " +
+		"system is full.",
 		at(Place{Process, ProcHidden})},
 
 	{"thread_activations", unitTimes, Sum, "Times that a progress thread of weft's went from idle to active.",
@@ -341,11 +273,13 @@ var table = []Counter{
 	{"runtime_entries", unitCalls, Sum, "Times that posting, polling, cancelling, waiting or the reading of an error " +
 		"or a notification entered the Go runtime, other than for timers.", at(Place{Process, ProcEntries})},
 
-	{"tx_inline", unitMessages, Sum, "Short messages that C sent: in a slot of the peer's ring, or by an RDMA device.", at(Place{Thread, ThreadInline})},
+	{"tx_inline", unitMessages, Sum, "Short messages that C sent: in a slot of the peer's ring, or by an RDMA device.",
+		at(Place{Thread, ThreadInline})},
 	{"tx_inline_bytes", unitBytes, Sum, "Payload of tx_inline.", at(Place{Thread, ThreadInlineBytes})},
 	{"tx_bounce", unitMessages, Sum, "Messages sent through a bounce buffer, from C.", at(Place{Thread, ThreadBounce})},
 	{"tx_bounce_bytes", unitBytes, Sum, "Payload of tx_bounce.", at(Place{Thread, ThreadBounceBytes})},
-	{"tx_eager", unitMessages, Sum, "Messages sent with their payload from Go: vectors, and the first to a peer.", at(Place{Stripe, StripeEager})},
+	{"tx_eager", unitMessages, Sum, "Messages sent with their payload from Go: vectors, and the first to a peer.",
+		at(Place{Stripe, StripeEager})},
 	{"tx_eager_bytes", unitBytes, Sum, "Payload of tx_eager.", at(Place{Stripe, StripeEagerBytes})},
 	{"tx_sync", unitMessages, Sum, "Messages sent with their payload that the receiver acknowledges.",
 		at(Place{Stripe, StripeSync}, Place{Thread, ThreadSync})},
@@ -361,14 +295,20 @@ var table = []Counter{
 		at(Place{Thread, ThreadRendezvous})},
 	{"tx_acks_direct", unitMessages, Sum, "Acknowledgements of transmits that did not enter the Go runtime.",
 		at(Place{Rx, RxAcksDirect})},
-	{"tx_fragments", unitMessages, Sum, "Fragments sent of rendezvous messages that the receiver could not read.", at(Place{Stripe, StripeFragments})},
-	{"tx_fragment_bytes", unitBytes, Sum, "Payload of tx_fragments, part of tx_rendezvous_bytes.", at(Place{Stripe, StripeFragmentBytes})},
+	{"tx_fragments", unitMessages, Sum, "Fragments sent of rendezvous messages that the receiver could not read.",
+		at(Place{Stripe, StripeFragments})},
+	{"tx_fragment_bytes", unitBytes, Sum, "Payload of tx_fragments, part of tx_rendezvous_bytes.",
+		at(Place{Stripe, StripeFragmentBytes})},
 	{"tx_in_flight", unitMessages, Gauge, "Transmits that wait for an acknowledgement.", at(Place{Rx, RxInFlight})},
 
-	{"rma_writes", "operations", Sum, "Writes posted.", at(Place{Stripe, StripeWrite}, Place{Shared, SharedWrite}, Place{Thread, ThreadWrite})},
-	{"rma_write_bytes", unitBytes, Sum, "Bytes of rma_writes.", at(Place{Stripe, StripeWriteBytes}, Place{Shared, SharedWriteBytes}, Place{Thread, ThreadWriteBytes})},
-	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead}, Place{Thread, ThreadRead})},
-	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes}, Place{Shared, SharedReadBytes}, Place{Thread, ThreadReadBytes})},
+	{"rma_writes", "operations", Sum, "Writes posted.", at(Place{Stripe, StripeWrite}, Place{Shared, SharedWrite},
+		Place{Thread, ThreadWrite})},
+	{"rma_write_bytes", unitBytes, Sum, "Bytes of rma_writes.", at(Place{Stripe, StripeWriteBytes},
+		Place{Shared, SharedWriteBytes}, Place{Thread, ThreadWriteBytes})},
+	{"rma_reads", "operations", Sum, "Reads posted.", at(Place{Stripe, StripeRead}, Place{Shared, SharedRead},
+		Place{Thread, ThreadRead})},
+	{"rma_read_bytes", unitBytes, Sum, "Bytes of rma_reads.", at(Place{Stripe, StripeReadBytes},
+		Place{Shared, SharedReadBytes}, Place{Thread, ThreadReadBytes})},
 	{"rma_device", "operations", Sum, "Reads and writes that an RDMA device did.", at(Place{Shared, SharedDevice})},
 	{"rma_keys_asked", unitMessages, Sum, "Questions to peers for the key by which an RDMA device reaches a region.",
 		at(Place{Shared, SharedKeyAsked})},
@@ -381,44 +321,65 @@ var table = []Counter{
 		at(Place{Shared, SharedTokenIPCBytes}, Place{Thread, ThreadListIPCBytes})},
 	{"lists_direct", "operations", Sum, "Posts of lists of several elements that did not enter the Go runtime.",
 		at(Place{Thread, ThreadListDirect})},
-	{"list_rdma", "elements", Sum, "Elements of lists that were posted to an RDMA device.", at(Place{Shared, SharedTokenRDMA})},
+	{"list_rdma", "elements", Sum, "Elements of lists that were posted to an RDMA device.",
+		at(Place{Shared, SharedTokenRDMA})},
 	{"list_rdma_bytes", unitBytes, Sum, "Bytes of list_rdma.", at(Place{Shared, SharedTokenRDMABytes})},
-	{"list_message", "elements", Sum, "Elements of lists that went as messages.", at(Place{Shared, SharedTokenMessage})},
+	{"list_message", "elements", Sum, "Elements of lists that went as messages.",
+		at(Place{Shared, SharedTokenMessage})},
 	{"list_message_bytes", unitBytes, Sum, "Bytes of list_message.", at(Place{Shared, SharedTokenMessageBytes})},
-	{"notes_sent", unitMessages, Sum, "Notifications sent, alone or behind lists.", at(Place{Shared, SharedNote}, Place{Thread, ThreadNote})},
+	{"notes_sent", unitMessages, Sum, "Notifications sent, alone or behind lists.",
+		at(Place{Shared, SharedNote}, Place{Thread, ThreadNote})},
 	{"notes_sent_direct", unitMessages, Sum, "Those of notes_sent that did not enter the Go runtime.",
 		at(Place{Thread, ThreadNoteDirect})},
 	{"notes_received", unitMessages, Sum, "Notifications that have arrived as a whole.", at(Place{Rx, RxNotes})},
-	{"notes_direct", unitMessages, Sum, "Those of notes_received that did not enter the Go runtime.", at(Place{Rx, RxNotesDirect})},
-	{"atomics", "operations", Sum, "Atomic operations posted.", at(Place{Stripe, StripeAtomic}, Place{Thread, ThreadAtomic})},
-	{"served_writes", unitMessages, Sum, "Pieces of peers' writes put in place by this process.", at(Place{Rx, RxServedWrites})},
+	{"notes_direct", unitMessages, Sum, "Those of notes_received that did not enter the Go runtime.",
+		at(Place{Rx, RxNotesDirect})},
+	{"atomics", "operations", Sum, "Atomic operations posted.",
+		at(Place{Stripe, StripeAtomic}, Place{Thread, ThreadAtomic})},
+	{"served_writes", unitMessages, Sum, "Pieces of peers' writes put in place by this process.",
+		at(Place{Rx, RxServedWrites})},
 	{"served_reads", unitMessages, Sum, "Peers' reads answered by this process.", at(Place{Rx, RxServedReads})},
-	{"served_atomics", unitMessages, Sum, "Peers' atomic operations performed by this process.", at(Place{Rx, RxServedAtomics})},
+	{"served_atomics", unitMessages, Sum, "Peers' atomic operations performed by this process.",
+		at(Place{Rx, RxServedAtomics})},
 
-	{"eagain_ring", unitCalls, Sum, "Posts refused: the peer's inbound ring was full (or, posting from Go, the bounce buffers were in use).", at(Place{Thread, ThreadNoRing}, Place{Stripe, StripeNoRing})},
-	{"eagain_bounce", unitCalls, Sum, "Posts refused: every bounce buffer of the stripe was in use.", at(Place{Thread, ThreadNoBounce})},
-	{"eagain_cq", unitCalls, Sum, "Posts refused: no room for the completion.", at(Place{Thread, ThreadNoCQ}, Place{Stripe, StripeNoCQ})},
-	{"eagain_stripe", unitCalls, Sum, "Posts refused: other threads leased every transmit stripe.", at(Place{Thread, ThreadNoStripe}, Place{Shared, SharedNoStripe})},
+	{"eagain_ring", unitCalls, Sum, "Posts refused: the peer's inbound ring was full (or, posting from Go, the " +
+		"bounce buffers were in use).", at(Place{Thread, ThreadNoRing}, Place{Stripe, StripeNoRing})},
+	{"eagain_bounce", unitCalls, Sum, "Posts refused: every bounce buffer of the stripe was in use.",
+		at(Place{Thread, ThreadNoBounce})},
+	{"eagain_cq", unitCalls, Sum, "Posts refused: no room for the completion.",
+		at(Place{Thread, ThreadNoCQ}, Place{Stripe, StripeNoCQ})},
+	{"eagain_stripe", unitCalls, Sum, "Posts refused: other threads leased every transmit stripe.",
+		at(Place{Thread, ThreadNoStripe}, Place{Shared, SharedNoStripe})},
 	{"eagain_request", unitCalls, Sum, "Posts refused: as many transmits wait for acknowledgements as the queue holds.",
 		at(Place{Thread, ThreadNoRequest}, Place{Stripe, StripeNoRequest})},
 	{"eagain_peer", unitCalls, Sum, "Posts refused: the peer has not answered yet.", at(Place{Shared, SharedNotUp})},
-	{"eagain_recv", unitCalls, Sum, "Receives refused: the ring of posted receives was full.", at(Place{Shared, SharedNoPost})},
-	{"post_errors", unitCalls, Sum, "Posts refused for good: the peer is gone, out of reach or not permitted.", at(Place{Shared, SharedRefused})},
-	{"lease_busy", unitCalls, Sum, "Polls that found work while another thread made progress.", at(Place{Thread, ThreadLeaseBusy})},
+	{"eagain_recv", unitCalls, Sum, "Receives refused: the ring of posted receives was full.",
+		at(Place{Shared, SharedNoPost})},
+	{"post_errors", unitCalls, Sum, "Posts refused for good: the peer is gone, out of reach or not permitted.",
+		at(Place{Shared, SharedRefused})},
+	{"lease_busy", unitCalls, Sum, "Polls that found work while another thread made progress.",
+		at(Place{Thread, ThreadLeaseBusy})},
 
-	{"rx_direct", unitMessages, Sum, "Messages that the data plane took in without the Go runtime, expected or not.", at(Place{Rx, RxDirect})},
+	{"rx_direct", unitMessages, Sum, "Messages that the data plane took in without the Go runtime, expected or not.",
+		at(Place{Rx, RxDirect})},
 	{"rx_direct_bytes", unitBytes, Sum, "Payload of rx_direct.", at(Place{Rx, RxDirectBytes})},
-	{"rx_eager", unitMessages, Sum, "Messages with their payload that entered the Go runtime, expected or not.", at(Place{Rx, RxEager})},
+	{"rx_eager", unitMessages, Sum, "Messages with their payload that entered the Go runtime, expected or not.",
+		at(Place{Rx, RxEager})},
 	{"rx_eager_bytes", unitBytes, Sum, "Payload of rx_eager.", at(Place{Rx, RxEagerBytes})},
-	{"rx_unexpected", unitMessages, Sum, "Messages and RTS that came before their receive.", at(Place{Rx, RxUnexpected})},
+	{"rx_unexpected", unitMessages, Sum, "Messages and RTS that came before their receive.",
+		at(Place{Rx, RxUnexpected})},
 	{"rx_unexpected_bytes", unitBytes, Sum, "Payload copied for rx_unexpected.", at(Place{Rx, RxUnexpectedBytes})},
-	{"rx_rendezvous", unitMessages, Sum, "Rendezvous messages fetched from their senders.", at(Place{Rx, RxRendezvous})},
+	{"rx_rendezvous", unitMessages, Sum, "Rendezvous messages fetched from their senders.",
+		at(Place{Rx, RxRendezvous})},
 	{"rx_rendezvous_direct", unitMessages, Sum, "Those of rx_rendezvous that were fetched without the Go runtime.",
 		at(Place{Rx, RxRendezvousDirect})},
 	{"rx_rendezvous_bytes", unitBytes, Sum, "Payload of rx_rendezvous.", at(Place{Rx, RxRendezvousBytes})},
-	{"rx_fragments", unitMessages, Sum, "Fragments received where the kernel refuses to read the sender's memory.", at(Place{Rx, RxFragments})},
-	{"rx_fragment_bytes", unitBytes, Sum, "Payload of rx_fragments, part of rx_rendezvous_bytes.", at(Place{Rx, RxFragmentBytes})},
-	{"rx_helped_bytes", unitBytes, Sum, "Payload that its sender has put into the receiver's memory over a device that is software, part of rx_rendezvous_bytes.", at(Place{Rx, RxHelped})},
+	{"rx_fragments", unitMessages, Sum, "Fragments received where the kernel refuses to read the sender's memory.",
+		at(Place{Rx, RxFragments})},
+	{"rx_fragment_bytes", unitBytes, Sum, "Payload of rx_fragments, part of rx_rendezvous_bytes.",
+		at(Place{Rx, RxFragmentBytes})},
+	{"rx_helped_bytes", unitBytes, Sum, "Payload that its sender has put into the receiver's memory over a device " +
+		"that is software, part of rx_rendezvous_bytes.", at(Place{Rx, RxHelped})},
 	{"rx_posts", unitMessages, Sum, "Receives taken off the ring of posted receives.", at(Place{Rx, RxPosts})},
 	{"rx_searches", "operations", Sum, "Searches (FI_PEEK, FI_CLAIM) that have ended.", at(Place{Rx, RxSearches})},
 	{"rx_searches_direct", "operations", Sum, "Those of rx_searches that did not enter the Go runtime.",
@@ -450,7 +411,8 @@ var table = []Counter{
 	{"matched_soft_receive", unitTimes, Sum, "The same: no list entry for a receive.",
 		at(Place{Rx, RxMatchSoftReceive})},
 	{"matched_dropped", unitMessages, Sum,
-		"Messages that a receiver's NIC did not take, and that were or will be sent again.", at(Place{Rx, RxMatchDropped})},
+		"Messages that a receiver's NIC did not take, and that were or will be sent again.",
+		at(Place{Rx, RxMatchDropped})},
 	{"matched_onloaded", unitMessages, Sum, "Unexpected messages that weft took over from the NIC.",
 		at(Place{Rx, RxMatchOnloaded})},
 	{"matched_software", unitMessages, Sum, "Messages that found their receive in software.",
@@ -481,19 +443,24 @@ var table = []Counter{
 	{"unexpected_peak", unitMessages, Peak, "Most of them.", at(Place{Rx, RxKeptPeak})},
 	{"unexpected_held_bytes", unitBytes, Gauge, "Payload that they hold.", at(Place{Rx, RxKeptBytes})},
 	{"unexpected_held_bytes_peak", unitBytes, Peak, "Most of it.", at(Place{Rx, RxKeptBytesPeak})},
-	{"match_steps", "steps", Sum, "Entries of matching tables that were read beyond the first place of a key.", at(Place{Rx, RxMatchSteps})},
+	{"match_steps", "steps", Sum, "Entries of matching tables that were read beyond the first place of a key.",
+		at(Place{Rx, RxMatchSteps})},
 	{"ring_depth", unitMessages, Gauge, "Messages in the inbound ring.", at(Place{Rx, RxRingDepth})},
 	{"ring_peak", unitMessages, Peak, "Most of them at a poll of progress.", at(Place{Rx, RxRingPeak})},
 	{"tx_cq_depth", "entries", Gauge, "Completions in the transmit queue.", at(Place{Rx, RxTxCQDepth})},
 	{"rx_cq_depth", "entries", Gauge, "Completions in the receive queue.", at(Place{Rx, RxRxCQDepth})},
 	{"cq_overflow", "entries", Gauge, "Completions kept off these queues, which are full.", at(Place{Rx, RxOverflow})},
 	{"operations", "operations", Gauge, "Rendezvous messages that are being fetched.", at(Place{Rx, RxOps})},
-	{"controls", unitMessages, Gauge, "Messages of the protocol that wait for room at their peer.", at(Place{Rx, RxControls})},
-	{"window_closes", unitTimes, Sum, "Times that too much unexpected payload closed the eager window.", at(Place{Rx, RxWindowCloses})},
+	{"controls", unitMessages, Gauge, "Messages of the protocol that wait for room at their peer.",
+		at(Place{Rx, RxControls})},
+	{"window_closes", unitTimes, Sum, "Times that too much unexpected payload closed the eager window.",
+		at(Place{Rx, RxWindowCloses})},
 	{"window_closed", "flag", Gauge, "1 while the eager window is closed.", at(Place{Rx, RxWindowClosed})},
 
-	{"progress_batches", "batches", Sum, "Entries into progress that found an arrival, in C or Go.", at(Place{Rx, RxDirectBatches}, Place{Rx, RxBatches})},
-	{"progress_arrivals", unitMessages, Sum, "Arrivals that Go handled, messages of the protocol included.", at(Place{Rx, RxArrivals})},
+	{"progress_batches", "batches", Sum, "Entries into progress that found an arrival, in C or Go.",
+		at(Place{Rx, RxDirectBatches}, Place{Rx, RxBatches})},
+	{"progress_arrivals", unitMessages, Sum, "Arrivals that Go handled, messages of the protocol included.",
+		at(Place{Rx, RxArrivals})},
 	{"progress_batch_peak", unitMessages, Peak, "Most arrivals of one entry into Go.", at(Place{Rx, RxBatchPeak})},
 
 	{"peers", "peers", Gauge, "Peers that this endpoint has connected to.", at(Place{Rx, RxPeers})},
@@ -505,8 +472,10 @@ var table = []Counter{
 	{"probes", "probes", Sum, "Probes sent to peers.", at(Place{Rx, RxProbes})},
 	{"probes_echoed", "probes", Sum, "Probes answered in time.", at(Place{Rx, RxProbesEchoed})},
 	{"probes_lost", "probes", Sum, "Probes not answered in time.", at(Place{Rx, RxProbesLost})},
-	{"probes_stray", "probes", Sum, "Answers to no probe in flight: late, doubled or forged.", at(Place{Rx, RxProbesStray})},
-	{"ptp_synchronised", "flag", Gauge, "1 while PTP synchronises this host's clock, where that is watched.", at(Place{Rx, RxPTP})},
+	{"probes_stray", "probes", Sum, "Answers to no probe in flight: late, doubled or forged.",
+		at(Place{Rx, RxProbesStray})},
+	{"ptp_synchronised", "flag", Gauge, "1 while PTP synchronises this host's clock, where that is watched.",
+		at(Place{Rx, RxPTP})},
 	{"exchange_chunks", "chunks", Sum,
 		"Chunks of all-to-alls that were sent in an order that followed the network.",
 		at(Place{Rx, RxExchangeChunks})},
@@ -550,29 +519,38 @@ var table = []Counter{
 	{"ptp_error", "ns", Gauge, "How far the synchronised clock may be off.", at(Place{Rx, RxPTPError})},
 
 	{"errors_truncated", "operations", Sum, "Operations that ended with FI_ETRUNC.", at(Place{Rx, RxErrTruncated})},
-	{"errors_reset", "operations", Sum, "Operations that ended because their peer was gone.", at(Place{Rx, RxErrReset})},
+	{"errors_reset", "operations", Sum, "Operations that ended because their peer was gone.",
+		at(Place{Rx, RxErrReset})},
 	{"errors_canceled", "operations", Sum, "Operations that were cancelled.", at(Place{Rx, RxErrCanceled})},
 	{"errors_memory", "operations", Sum, "Operations that ended for want of memory.", at(Place{Rx, RxErrMemory})},
 	{"errors_other", "operations", Sum, "Operations that ended with another error.", at(Place{Rx, RxErrOther})},
-	{"malformed", unitMessages, Sum, "Messages that were refused because they made no sense.", at(Place{Rx, RxMalformed})},
+	{"malformed", unitMessages, Sum, "Messages that were refused because they made no sense.",
+		at(Place{Rx, RxMalformed})},
 
-	{"peer_in_flight", unitMessages, Gauge, "Transmits that wait for this peer's acknowledgement.", at(Place{Peer, PeerInFlight})},
-	{"peer_rtt", "ns", Gauge, "Smoothed round-trip time, 0 where the transport measures none.", at(Place{Peer, PeerRTT})},
-	{"peer_window", unitBytes, Gauge, "Congestion window, 0 where the transport has none.", at(Place{Peer, PeerWindow})},
+	{"peer_in_flight", unitMessages, Gauge, "Transmits that wait for this peer's acknowledgement.",
+		at(Place{Peer, PeerInFlight})},
+	{"peer_rtt", "ns", Gauge, "Smoothed round-trip time, 0 where the transport measures none.",
+		at(Place{Peer, PeerRTT})},
+	{"peer_window", unitBytes, Gauge, "Congestion window, 0 where the transport has none.",
+		at(Place{Peer, PeerWindow})},
 	{"peer_rtt_deviation", "ns", Gauge, "Mean deviation of the round-trip time.", at(Place{Peer, PeerRTTVar})},
 	{"peer_rtt_min", "ns", Gauge, "Least round-trip time.", at(Place{Peer, PeerRTTMin})},
 	{"peer_rtt_max", "ns", Gauge, "Greatest round-trip time.", at(Place{Peer, PeerRTTMax})},
 	{"peer_rtt_samples", "samples", Sum, "Round-trip times measured.", at(Place{Peer, PeerSamples})},
 	{"peer_rtt_age", "ns", Gauge, "Time since the last round-trip time or loss.", at(Place{Peer, PeerAge})},
-	{"peer_segments", "segments", Sum, "Segments of long one-sided operations that have ended.", at(Place{Peer, PeerSegments})},
-	{"peer_segment_rtt", "ns", Gauge, "Smoothed time from a segment's post to its end, without what its size adds.", at(Place{Peer, PeerSegmentRTT})},
-	{"peer_segment_window", unitBytes, Gauge, "How much of segments may be under way.", at(Place{Peer, PeerSegmentWindow})},
+	{"peer_segments", "segments", Sum, "Segments of long one-sided operations that have ended.",
+		at(Place{Peer, PeerSegments})},
+	{"peer_segment_rtt", "ns", Gauge, "Smoothed time from a segment's post to its end, without what its size adds.",
+		at(Place{Peer, PeerSegmentRTT})},
+	{"peer_segment_window", unitBytes, Gauge, "How much of segments may be under way.",
+		at(Place{Peer, PeerSegmentWindow})},
 	{"peer_segment_size", unitBytes, Gauge, "Size of the next segment.", at(Place{Peer, PeerSegmentSize})},
 	{"peer_segment_flight", unitBytes, Gauge, "How much of segments is under way.", at(Place{Peer, PeerSegmentFlight})},
 	{"peer_probes", "probes", Sum, "Probes sent to the peer.", at(Place{Peer, PeerProbes})},
 	{"peer_probes_lost", "probes", Sum, "Those not answered in time.", at(Place{Peer, PeerProbesLost})},
 	{"peer_probe_rtt", "ns", Gauge, "Round-trip time of the latest probe.", at(Place{Peer, PeerProbeRTT})},
-	{"peer_delay_out", "ns", Gauge, "One-way delay to the peer, where PTP synchronises both clocks.", at(Place{Peer, PeerForth})},
+	{"peer_delay_out", "ns", Gauge, "One-way delay to the peer, where PTP synchronises both clocks.",
+		at(Place{Peer, PeerForth})},
 	{"peer_delay_back", "ns", Gauge, "One-way delay from the peer, likewise.", at(Place{Peer, PeerBack})},
 	{"peer_list_ipc", "elements", Sum, "Those of list_ipc of the peer's memory.", at(Place{Peer, PeerTokenIPC})},
 	{"peer_list_ipc_bytes", unitBytes, Sum, "Bytes of peer_list_ipc.", at(Place{Peer, PeerTokenIPCBytes})},
@@ -581,7 +559,8 @@ var table = []Counter{
 	{"peer_list_message", "elements", Sum, "Those of list_message of the peer's memory.",
 		at(Place{Peer, PeerTokenMessage})},
 	{"peer_list_message_bytes", unitBytes, Sum, "Bytes of peer_list_message.", at(Place{Peer, PeerTokenMessageBytes})},
-	{"peer_packets_lost", "packets", Sum, "Packets found lost on the way to the peer.", at(Place{Peer, PeerLostPackets})},
+	{"peer_packets_lost", "packets", Sum, "Packets found lost on the way to the peer.",
+		at(Place{Peer, PeerLostPackets})},
 	{"peer_lost", unitTimes, Sum, "Times that the peer was found gone.", at(Place{Peer, PeerLost})},
 }
 

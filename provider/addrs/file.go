@@ -163,7 +163,7 @@ func (s *file) open(capacity uint64) (again bool, err error) {
 		flags |= unix.O_CREAT
 	}
 	s.fd, err = unix.Open(s.path, flags, 0o600)
-	if err == unix.ELOOP {
+	if errors.Is(err, unix.ELOOP) {
 		err = fi.EACCES
 	}
 	if err != nil {

@@ -153,7 +153,8 @@ func run[T any](t *testing.T, d fi.Datatype, op fi.Op, cur, x, c T) T {
 	room := make([]wide, 2) // aligned to its size
 	p := unsafe.Pointer(&room[0])
 	*(*T)(p) = cur
-	if !Apply(&Job{Op: op, Datatype: d, Count: 1, Target: p, Operand: unsafe.Pointer(&x), Compare: unsafe.Pointer(&c)}) {
+	if !Apply(&Job{Op: op, Datatype: d, Count: 1, Target: p, Operand: unsafe.Pointer(&x),
+		Compare: unsafe.Pointer(&c)}) {
 		t.Fatalf("datatype %d has no operation %d", d, op)
 	}
 	return *(*T)(p)
@@ -231,7 +232,8 @@ func TestValidAgreesWithApply(t *testing.T) {
 	for d := fi.Int8; d <= fi.BFloat16+3; d++ {
 		for op := fi.OpMin; op <= fi.OpDiff+2; op++ {
 			valid := Valid(Base, d, op) || Valid(Fetch, d, op) || Valid(Compare, d, op)
-			ok := Apply(&Job{Op: op, Datatype: d, Count: 1, Target: p, Operand: unsafe.Pointer(&x), Compare: unsafe.Pointer(&c)})
+			ok := Apply(&Job{Op: op, Datatype: d, Count: 1, Target: p, Operand: unsafe.Pointer(&x),
+				Compare: unsafe.Pointer(&c)})
 			if valid != ok {
 				t.Errorf("datatype %d, operation %d: valid %v, applied %v", d, op, valid, ok)
 			}

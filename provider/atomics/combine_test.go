@@ -31,7 +31,8 @@ func TestCombineAsApply(t *testing.T) {
 				target := make([]wide, n/16+1)
 				want := unsafe.Slice((*byte)(unsafe.Pointer(&target[0])), n)
 				copy(want, a)
-				if !Apply(&Job{Op: op, Datatype: d, Count: count, Target: unsafe.Pointer(&want[0]), Operand: unsafe.Pointer(&b[0])}) {
+				if !Apply(&Job{Op: op, Datatype: d, Count: count, Target: unsafe.Pointer(&want[0]),
+					Operand: unsafe.Pointer(&b[0])}) {
 					t.Fatalf("datatype %d, operation %d: Apply refuses", d, op)
 				}
 				f := Combine(d, op)

@@ -184,7 +184,7 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	})
 	if err != nil {
 		if pid != 0 && errors.Is(err, hw.ErrNoResource) {
-			err = fmt.Errorf("%v: %w", err, fi.EADDRINUSE)
+			err = fmt.Errorf("%w: %w", err, fi.EADDRINUSE)
 		}
 		return nil, err
 	}

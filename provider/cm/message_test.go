@@ -77,7 +77,7 @@ func TestMalformed(t *testing.T) {
 		if n == 0 {
 			want = io.EOF
 		}
-		if _, err := Read(bytes.NewReader(good[:n])); err != want {
+		if _, err := Read(bytes.NewReader(good[:n])); !errors.Is(err, want) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}

@@ -1,6 +1,8 @@
 package coll
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/collective"
@@ -19,10 +21,10 @@ func (c *Groups) checkArrivals(counter *cq.Counter) error {
 	if counter.Bytes() {
 		return c.refuse(fi.EINVAL, "alltoallv: the counter of arrivals counts bytes, not peers")
 	}
-	switch err := c.host.CountsAt(counter); err {
-	case nil:
+	switch err := c.host.CountsAt(counter); {
+	case err == nil:
 		return nil
-	case fi.EDOMAIN:
+	case errors.Is(err, fi.EDOMAIN):
 		return c.refuse(err, "alltoallv: the counter of arrivals is of another domain")
 	default:
 		return c.refuse(fi.ErrnoOf(err), "alltoallv: counter of arrivals: %v", err)

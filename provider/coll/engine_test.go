@@ -1,6 +1,7 @@
 package coll
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -73,7 +74,7 @@ func TestJoinSettings(t *testing.T) {
 		t.Error(err)
 	}
 	g.agree(m.nodes[0].protocol, 1, &large)
-	if _, _, err := m.nodes[0].events.Read(make([]byte, 64), 0); err != fi.EAVAIL {
+	if _, _, err := m.nodes[0].events.Read(make([]byte, 64), 0); !errors.Is(err, fi.EAVAIL) {
 		t.Errorf("no error event: %v", err)
 	}
 	if e, err := m.nodes[0].events.ReadErr(0); err != nil || e.Err != fi.EINVAL {

@@ -1,6 +1,7 @@
 package coll
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -373,7 +374,7 @@ func (xs *exchanges) sendTo(o *collOp, peer int, p *pendingChunks) bool {
 	for p.n != 0 && err == nil && o.status == fi.Success {
 		err = xs.sendPart(o, peer, p)
 	}
-	if err != nil && err != fi.EAGAIN {
+	if err != nil && !errors.Is(err, fi.EAGAIN) {
 		xs.c.fail(o, fi.ErrnoOf(err))
 	}
 	return p.n == 0

@@ -162,7 +162,8 @@ func TestExchangeForged(t *testing.T) {
 	for _, h := range []wire.CollChunk{
 		{CollStep: own, Part: exchange.Chunk{Total: slice, Offset: 100, Length: 64}},        // not the next
 		{CollStep: own, Part: exchange.Chunk{Total: slice, Offset: slice - 10, Length: 64}}, // beyond the end
-		{CollStep: own, Part: exchange.Chunk{Total: slice, Length: 10}},                     // with more bytes than it says
+		// with more bytes than it says
+		{CollStep: own, Part: exchange.Chunk{Total: slice, Length: 10}},
 		{CollStep: self, Part: first}, {CollStep: ahead, Part: first}, {CollStep: none, Part: first},
 	} {
 		coll.onStep(src, g.id, h.Put(head), payload)

@@ -1,6 +1,8 @@
 package coll
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -85,7 +87,7 @@ func (xs *exchanges) fetchAll(o *collOp) {
 		for p.n != 0 && err == nil && o.status == fi.Success {
 			err = xs.fetch(o, int(*peer))
 		}
-		if err != nil && err != fi.EAGAIN {
+		if err != nil && !errors.Is(err, fi.EAGAIN) {
 			xs.c.fail(o, fi.ErrnoOf(err))
 		}
 		p.in = p.n != 0

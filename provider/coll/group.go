@@ -2,6 +2,7 @@ package coll
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/fnv"
 	"slices"
 	"sync/atomic"
@@ -242,7 +243,7 @@ func (c *Protocol) pumpJoins() {
 func (g *Group) sendJoins(c *Protocol) {
 	if !g.reached {
 		if err := g.reach(); err != nil {
-			if err != fi.EAGAIN {
+			if !errors.Is(err, fi.EAGAIN) {
 				g.failed(c, fi.ErrnoOf(err))
 			}
 			return
@@ -263,11 +264,11 @@ func (g *Group) sendJoins(c *Protocol) {
 				Settings: g.settingsOf()}
 			err = c.ep.Post(p, wire.AMCollJoin, g.key, h.Put(c.head[:]), nil)
 		}
-		switch err {
-		case nil:
+		switch {
+		case err == nil:
 			m.notified = true
 			g.unsent--
-		case fi.EAGAIN:
+		case errors.Is(err, fi.EAGAIN):
 		default:
 			g.failed(c, fi.ErrnoOf(err))
 			return

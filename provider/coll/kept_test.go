@@ -137,7 +137,7 @@ func TestKept(t *testing.T) {
 			}
 			w.requests[0].Free()
 			w.requests[0].Free()
-			if err := w.requests[0].Start(); err != fi.EINVAL || len(w.kept(0)) != 0 {
+			if err := w.requests[0].Start(); !errors.Is(err, fi.EINVAL) || len(w.kept(0)) != 0 {
 				t.Errorf("a freed request starts with %v, and %d regions are left", err, len(w.kept(0)))
 			}
 			if err := w.copyTo(f, groups[1], first[0]); !errors.Is(err, hw.ErrKey) {

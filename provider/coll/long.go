@@ -129,7 +129,7 @@ func (l *longSteps) read(m *collMember, s *collStep) fetchResult {
 		return fetchPending
 	}
 	p, err := m.peer.Connect()
-	if err == fi.EAGAIN {
+	if errors.Is(err, fi.EAGAIN) {
 		l.reads = append(l.reads, s)
 		return fetchPending
 	}
@@ -262,7 +262,7 @@ func (l *longSteps) pumpStreams() {
 		s := l.streams[i]
 		err := l.stream(s)
 		switch {
-		case err == fi.EAGAIN:
+		case errors.Is(err, fi.EAGAIN):
 			i++
 		case err != nil:
 			l.c.fail(s.op, fi.ErrnoOf(err)) // which takes it out of the list

@@ -3,6 +3,7 @@ package coll
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -170,7 +171,7 @@ func runModel(t *testing.T, form string, seed uint64) {
 		if i := posted[n.number]; i < len(ops) && r.IntN(20) == 0 {
 			if err := ops[i].post(n, groups[n.number], uint64(i)); err == nil {
 				posted[n.number]++
-			} else if err != fi.EAGAIN {
+			} else if !errors.Is(err, fi.EAGAIN) {
 				t.Fatal(err)
 			}
 		}

@@ -220,7 +220,7 @@ func (xs *exchanges) copying(t *collCopy, status hw.Status, err error) (int64, e
 	case errors.Is(err, hw.ErrKey), errors.Is(err, hw.ErrPermission): // no room for the key, or the kernel refuses
 		q.target.key, q.refused = hw.RemoteKey{}, true
 		return 0, nil
-	case err != nil && outcome.OfPost(err) == fi.EAGAIN:
+	case err != nil && errors.Is(outcome.OfPost(err), fi.EAGAIN):
 		return 0, fi.EAGAIN
 	case err != nil:
 		o.group.warn("copy %d bytes to or from rank %d: %v", n, o.group.rankOf(peer), err)

@@ -1,6 +1,8 @@
 package coll
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/exchange"
@@ -36,7 +38,7 @@ func (xs *exchanges) sendPieces(o *collOp) {
 		if to.n == 0 && !to.full {
 			err = xs.sendPiece(o, p)
 		}
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			to.full = true // the next ones stay behind it
 			return false
 		}

@@ -1,6 +1,8 @@
 package coll
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
@@ -164,7 +166,7 @@ func (o *collOp) Send(to int, data []byte) bool {
 		return false
 	}
 	sent, err := c.send(m, s)
-	if err == fi.EAGAIN {
+	if errors.Is(err, fi.EAGAIN) {
 		m.queue, m.last = s, s
 		if !m.blocked {
 			m.blocked = true
@@ -218,7 +220,7 @@ func (c *Protocol) pumpBlocked() {
 		for m.queue != nil {
 			s := m.queue
 			sent, err := c.send(m, s)
-			if err == fi.EAGAIN {
+			if errors.Is(err, fi.EAGAIN) {
 				break
 			}
 			m.queue = s.next

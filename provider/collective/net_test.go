@@ -107,7 +107,8 @@ func (n *net) move(pair [2]int, to []byte) *message {
 	m := n.sends[pair][0]
 	n.sends[pair] = n.sends[pair][1:]
 	if len(m.data) != len(to) {
-		n.t.Fatalf("%s: rank %d receives %d bytes from rank %d, which sent %d", n.what, pair[1], len(to), pair[0], len(m.data))
+		n.t.Fatalf("%s: rank %d receives %d bytes from rank %d, which sent %d", n.what, pair[1], len(to), pair[0],
+			len(m.data))
 	}
 	copy(to, m.data)
 	return m

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -154,7 +155,7 @@ func (c *Connection) Sender() *names.Name { return c.peer.Load() }
 
 // Peer returns the name of the peer: the passive endpoint's on the side that connected. False: it was not connected.
 func (c *Connection) Peer() (names.Name, bool) {
-	if c.Ready() == fi.ENOTCONN || c.peer.Load() == nil {
+	if errors.Is(c.Ready(), fi.ENOTCONN) || c.peer.Load() == nil {
 		return names.Name{}, false
 	}
 	if c.request != nil {

@@ -3,6 +3,7 @@ package conn
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -133,7 +134,7 @@ func (p *passive) taken(t *testing.T) *Request {
 
 func (e *end) connect(p *passive, data string, want error) {
 	e.t.Helper()
-	if err := e.c.Connect(e.own, p.at, []byte(data)); err != want {
+	if err := e.c.Connect(e.own, p.at, []byte(data)); !errors.Is(err, want) {
 		e.t.Fatalf("connect: %v, want %v", err, want)
 	}
 }
@@ -180,7 +181,7 @@ func TestLeave(t *testing.T) {
 	if err := a.c.Ready(); err != nil {
 		t.Errorf("a connected endpoint: %v", err)
 	}
-	if err := a.c.Connect(a.own, b.own, nil); err != fi.EISCONN {
+	if err := a.c.Connect(a.own, b.own, nil); !errors.Is(err, fi.EISCONN) {
 		t.Errorf("connect again: %v", err)
 	}
 	if !b.c.Leave() || b.c.Leave() {
@@ -190,10 +191,10 @@ func TestLeave(t *testing.T) {
 	a.close()
 	b.want("ended", "", 0)
 	for _, e := range []*end{a, b} {
-		if err := e.c.Ready(); err != fi.ESHUTDOWN || e.c.Leave() {
+		if err := e.c.Ready(); !errors.Is(err, fi.ESHUTDOWN) || e.c.Leave() {
 			t.Errorf("after the end: %v", err)
 		}
-		if err := e.c.Connect(e.own, e.own, nil); err != fi.EOPBADSTATE {
+		if err := e.c.Connect(e.own, e.own, nil); !errors.Is(err, fi.EOPBADSTATE) {
 			t.Errorf("connect after the end: %v", err)
 		}
 	}
@@ -211,7 +212,7 @@ func TestPeerGone(t *testing.T) {
 func TestReject(t *testing.T) {
 	p, other := newPassive(t, ""), newPassive(t, "")
 	a := newEnd(t, 7, "", nil)
-	if err := a.c.Ready(); err != fi.ENOTCONN {
+	if err := a.c.Ready(); !errors.Is(err, fi.ENOTCONN) {
 		t.Errorf("before the connection: %v", err)
 	}
 	a.connect(p, "", nil)
@@ -237,7 +238,7 @@ func TestReject(t *testing.T) {
 	if _, ok := a.c.Peer(); ok {
 		t.Error("there is a peer")
 	}
-	if err := a.c.Ready(); err != fi.ESHUTDOWN {
+	if err := a.c.Ready(); !errors.Is(err, fi.ESHUTDOWN) {
 		t.Errorf("after the rejection: %v", err)
 	}
 }
@@ -349,7 +350,7 @@ func TestStop(t *testing.T) {
 		for len(e.calls) != 0 {
 			<-e.calls
 		}
-		if err := e.c.Connect(e.own, e.own, nil); err != fi.EOPBADSTATE {
+		if err := e.c.Connect(e.own, e.own, nil); !errors.Is(err, fi.EOPBADSTATE) {
 			t.Errorf("connect after the stop: %v", err)
 		}
 	}

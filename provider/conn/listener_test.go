@@ -141,7 +141,7 @@ func TestNameOfListener(t *testing.T) {
 	if _, ok := l.TakeName(); ok || l.Bound() {
 		t.Error("a listener has a name that it was not given")
 	}
-	if err := l.Listen(); err != fi.EOPBADSTATE {
+	if err := l.Listen(); !errors.Is(err, fi.EOPBADSTATE) {
 		t.Errorf("listen without a name: %v", err)
 	}
 	host := names.New(netip.MustParseAddr("127.0.0.1"), 0)
@@ -169,7 +169,7 @@ func TestNameOfListener(t *testing.T) {
 	if _, ok := other.TakeName(); ok || other.Bound() {
 		t.Error("a listener that listens gives its name away")
 	}
-	if err := other.Listen(); err != fi.EOPBADSTATE {
+	if err := other.Listen(); !errors.Is(err, fi.EOPBADSTATE) {
 		t.Errorf("listen twice: %v", err)
 	}
 	if _, err := l.Bind(name, false); fi.ErrnoOf(err) != fi.EADDRINUSE {

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"errors"
 	"net/netip"
 	"testing"
 
@@ -63,14 +64,14 @@ func TestPassiveCalls(t *testing.T) {
 		{"listen again", p.Listen(), fi.EOPBADSTATE},
 		{"name while it listens", p.SetName(nil), fi.EOPBADSTATE},
 	} {
-		if c.got != c.want && fi.ErrnoOf(c.got) != c.want {
+		if !errors.Is(c.got, c.want) && !errors.Is(c.want, fi.ErrnoOf(c.got)) {
 			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)
 		}
 	}
 	if n, err := p.GetOpt(fi.OptCMDataSize); n != cm.MaxData || err != nil {
 		t.Errorf("option: %d, %v", n, err)
 	}
-	if _, err := p.GetOpt(fi.OptMinMultiRecv); err != fi.ENOPROTOOPT {
+	if _, err := p.GetOpt(fi.OptMinMultiRecv); !errors.Is(err, fi.ENOPROTOOPT) {
 		t.Errorf("another option: %v", err)
 	}
 	if _, ok := p.TakeName(); ok {

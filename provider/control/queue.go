@@ -3,6 +3,7 @@
 package control
 
 import (
+	"errors"
 	"iter"
 
 	"github.com/weft-fabric/weft/fi"
@@ -37,7 +38,7 @@ type message[D Destination] struct {
 // Send sends a message with a head of at most HeadMax bytes, or keeps a copy of it while others wait or there is no
 // room.
 func (q *Queue[D]) Send(to D, id hw.AMID, header uint64, head []byte) {
-	if len(q.list) == 0 && to.Send(id, header, head) != fi.EAGAIN {
+	if len(q.list) == 0 && !errors.Is(to.Send(id, header, head), fi.EAGAIN) {
 		return
 	}
 	m := message[D]{to: to, id: id, header: header, n: len(head)}
@@ -48,7 +49,9 @@ func (q *Queue[D]) Send(to D, id hw.AMID, header uint64, head []byte) {
 // Flush sends what waits, in order, as far as there is room. A destination without room holds back only its own
 // messages.
 func (q *Queue[D]) Flush() {
-	q.list.Step(func(m *message[D]) bool { return m.to.Send(m.id, m.header, m.head[:m.n]) != fi.EAGAIN })
+	q.list.Step(func(m *message[D]) bool {
+		return !errors.Is(m.to.Send(m.id, m.header, m.head[:m.n]), fi.EAGAIN)
+	})
 }
 
 // Drop drops the messages to destinations for which gone reports true.

@@ -1,6 +1,7 @@
 package deferred
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weft-fabric/weft/cq"
@@ -62,13 +63,13 @@ func TestDrives(t *testing.T) {
 	a, b := counterOf(t, &q), counterOf(t, &q)
 	join := func(e int, want error) {
 		t.Helper()
-		if err := d.Join(e); err != want {
+		if err := d.Join(e); !errors.Is(err, want) {
 			t.Fatalf("join %d: %v, want %v", e, err, want)
 		}
 	}
 	drive := func(c *cq.Counter, want error) {
 		t.Helper()
-		if err := d.Drive(c); err != want {
+		if err := d.Drive(c); !errors.Is(err, want) {
 			t.Fatalf("drive: %v, want %v", err, want)
 		}
 	}

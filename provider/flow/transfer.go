@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -133,7 +134,7 @@ func (t *Transfer) proceed() bool {
 	seg, sender := t.part.segment, t.Mover.(Sender)
 	for t.sent < uint64(seg.Length) {
 		n, err := sender.Send(t, uint64(seg.Offset)+t.sent, uint64(seg.Length)-t.sent)
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			return false
 		}
 		if err != nil {

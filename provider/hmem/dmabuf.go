@@ -105,10 +105,10 @@ func Register(d *fi.DMABuf, writable bool) (*DMABuf, fi.IOVec, error) {
 // dmabufError gives a refusal the errno that fits.
 func dmabufError(err error) error {
 	if errors.Is(err, dmabuf.ErrNotDMABuf) {
-		return fmt.Errorf("%v: %w", err, fi.EINVAL)
+		return fmt.Errorf("%w: %w", err, fi.EINVAL)
 	}
 	if errno := unix.Errno(0); errors.As(err, &errno) {
-		return fmt.Errorf("%v: %w", err, fi.Errno(errno))
+		return fmt.Errorf("%w: %w", err, fi.Errno(errno))
 	}
 	return err
 }

@@ -158,7 +158,7 @@ func ApplyAll(j *atomics.Job, pieces []fi.IOVec) error {
 	for i, v := range pieces {
 		j.Target, j.Count = mem.Pointer(uint64(v.Base)), int(v.Len/size)
 		if err := apply(j, uint64(v.Base), v.Len); err != nil {
-			return fmt.Errorf("memory of a device: %v: %w", err, fi.EIO)
+			return fmt.Errorf("memory of a device: %w: %w", err, fi.EIO)
 		}
 		if i+1 == len(pieces) {
 			break // no pointer leads behind what it was given for

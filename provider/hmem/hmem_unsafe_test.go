@@ -195,7 +195,7 @@ func TestShared(t *testing.T) {
 	second.Leave(limit)
 	b.Close()
 	i.Leave()
-	if err := i.Enter(); err != fi.EBADF {
+	if err := i.Enter(); !errors.Is(err, fi.EBADF) {
 		t.Errorf("an importer that has left: %v", err)
 	}
 	unused(t)

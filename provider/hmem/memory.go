@@ -37,7 +37,7 @@ func EnterRegion(attr *fi.MRAttr, flags uint64, writable bool, limit time.Durati
 		return r, nil
 	case fi.HMEMCUDA:
 		if err := cuda.Load(); err != nil {
-			return r, fmt.Errorf("%v: %w", err, fi.ENOSYS)
+			return r, fmt.Errorf("%w: %w", err, fi.ENOSYS)
 		}
 		if flags&fi.HMEMHostAlloc != 0 {
 			return r, nil // the processor reads and writes it
@@ -70,7 +70,7 @@ func (r *Region) enterCUDA(device int, limit time.Duration) error {
 		addr, err := cuda.Register(uint64(v.Base), v.Len, device)
 		if err != nil {
 			r.Leave(limit)
-			return fmt.Errorf("%d bytes at %#x: %v: %w", v.Len, v.Base, err, fi.EINVAL)
+			return fmt.Errorf("%d bytes at %#x: %w: %w", v.Len, v.Base, err, fi.EINVAL)
 		}
 		parts[i].Base = uintptr(addr)
 		if !OnDevice(addr) {
@@ -80,12 +80,12 @@ func (r *Region) enterCUDA(device int, limit time.Duration) error {
 		base, size, err := cuda.Allocation(addr)
 		if err != nil {
 			r.Leave(limit)
-			return fmt.Errorf("%d bytes at %#x: %v: %w", v.Len, v.Base, err, fi.EINVAL)
+			return fmt.Errorf("%d bytes at %#x: %w: %w", v.Len, v.Base, err, fi.EINVAL)
 		}
 		buffer, err := cuda.Buffer(addr)
 		if err != nil {
 			r.Leave(limit)
-			return fmt.Errorf("%d bytes at %#x: %v: %w", v.Len, v.Base, err, fi.EINVAL)
+			return fmt.Errorf("%d bytes at %#x: %w: %w", v.Len, v.Base, err, fi.EINVAL)
 		}
 		r.Shares = append(r.Shares, Enter(base, size, buffer, limit))
 	}

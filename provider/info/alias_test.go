@@ -37,7 +37,8 @@ func TestAliasNames(t *testing.T) {
 		{"tcp;ofi_rxm", "verbs;ofi_rxm", false}, {"tcp;ofi_rxm", "verbs", false},
 		{"weft", "tcp", false},
 	} {
-		infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Fabric.ProvName = c.asked }), named(c.name))
+		infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Fabric.ProvName = c.asked }),
+			named(c.name))
 		if !c.ok {
 			wantRefused(t, err, "fabric_attr.prov_name")
 		} else if err != nil || infos[0].Fabric.ProvName != c.name || infos[0].Fabric.ProvVersion != ProvVersion {
@@ -86,9 +87,11 @@ func TestAliasProtocols(t *testing.T) {
 }
 
 func TestAliasFormats(t *testing.T) {
-	for name, want := range map[string]fi.AddrFormat{"shm": fi.AddrStr, "efa": fi.AddrEFA, "cxi": fi.AddrCXI, "tcp": fi.SockaddrIn} {
+	for name, want := range map[string]fi.AddrFormat{"shm": fi.AddrStr, "efa": fi.AddrEFA, "cxi": fi.AddrCXI,
+		"tcp": fi.SockaddrIn} {
 		for _, asked := range []fi.AddrFormat{fi.FormatUnspec, want} {
-			infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.AddrFormat = asked }), named(name))
+			infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.AddrFormat = asked }),
+				named(name))
 			if err != nil || infos[0].AddrFormat != want {
 				t.Fatalf("%s: format %v: %v", name, asked, err)
 			}

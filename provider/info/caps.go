@@ -54,7 +54,8 @@ var capabilities = []Capability{
 	{fi.Tagged, "FI_TAGGED", Primary, true, true, false,
 		"tagged sends and receives of every form, 64 tag bits with any mask"},
 	{fi.DirectedRecv, "FI_DIRECTED_RECV", Primary, false, true, true,
-		"the matcher compares the source of a message with a receive's, and its key; a region may be open to one source or key"},
+		"the matcher compares the source of a message with a receive's, and its key; a region may be open to one " +
+			"source or key"},
 	{fi.TaggedDirectedRecv, "FI_TAGGED_DIRECTED_RECV", Demanded, false, true, false,
 		"FI_DIRECTED_RECV for tagged receives only; API 2.0 on, as the next two"},
 	{fi.ExactDirectedRecv, "FI_EXACT_DIRECTED_RECV", Demanded, false, true, false,
@@ -70,9 +71,11 @@ var capabilities = []Capability{
 	{fi.NamedRxCtx, "FI_NAMED_RX_CTX", Primary, true, false, false,
 		"each receive context of a scalable endpoint has a segment of its own, which an address with its index names"},
 	{fi.HMEM, "FI_HMEM", Demanded, true, true, false,
-		"memory of GPUs and dma-bufs is copied by the driver or through a mapping, in every transfer; descriptors mark it"},
+		"memory of GPUs and dma-bufs is copied by the driver or through a mapping, in every transfer; descriptors " +
+			"mark it"},
 	{fi.Peer, "FI_PEER", Demanded, false, false, true,
-		"completion queues, counters and shared receive contexts of another provider are imported; hosts from libfabric 2.0 on"},
+		"completion queues, counters and shared receive contexts of another provider are imported; hosts from " +
+			"libfabric 2.0 on"},
 	{fi.AVUserID, "FI_AV_USER_ID", Demanded, false, false, true,
 		"completions call a source by the identifier that the application gave its address"},
 	{fi.Send, "FI_SEND", Modifier, true, false, false,
@@ -102,7 +105,8 @@ var capabilities = []Capability{
 	{fi.LocalComm, "FI_LOCAL_COMM", SecondaryAsked, false, false, true,
 		"peers on this host are reached through shared memory"},
 	{fi.RemoteComm, "FI_REMOTE_COMM", SecondaryAsked, false, false, true,
-		"names are socket addresses that are valid across hosts; an address that no backend reaches is refused with FI_EHOSTUNREACH when it is inserted"},
+		"names are socket addresses that are valid across hosts; an address that no backend reaches is refused with " +
+			"FI_EHOSTUNREACH when it is inserted"},
 	{fi.SharedAV, "FI_SHARED_AV", SecondaryFree, false, false, true,
 		"named address vectors are shared between processes"},
 }

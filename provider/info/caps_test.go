@@ -27,14 +27,18 @@ func TestCapabilities(t *testing.T) {
 		want        uint64
 		tx, rx, dom uint64
 	}{
-		{name: "none asked", want: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm | fi.Source | fi.Fence | rma | fi.RMAEvent,
+		{name: "none asked",
+			want: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | free | comm |
+				fi.Source | fi.Fence | rma | fi.RMAEvent,
 			tx: fi.Msg | fi.Tagged | fi.Collective | fi.NamedRxCtx | fi.Send | fi.Fence | fi.RMA | fi.Atomic | rmaTx,
-			rx: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.RMA | fi.Atomic | rmaRx | fi.RMAEvent, dom: comm | fi.SharedAV},
+			rx: fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.Recv | fi.MultiRecv | fi.Source | fi.RMA |
+				fi.Atomic | rmaRx | fi.RMAEvent, dom: comm | fi.SharedAV},
 		{name: "rma", caps: fi.RMA, want: fi.RMA | rmaTx | rmaRx | free | comm,
 			tx: fi.RMA | rmaTx, rx: fi.RMA | rmaRx | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "send only, atomics at home", caps: fi.Msg | fi.Send | fi.Atomic | fi.RemoteWrite | fi.RMAEvent,
 			want: fi.Msg | fi.Send | fi.Atomic | fi.RemoteWrite | fi.RMAEvent | free | comm,
-			tx:   fi.Msg | fi.Send | fi.Atomic, rx: fi.Msg | fi.Atomic | fi.RemoteWrite | fi.RMAEvent | fi.MultiRecv, dom: comm | fi.SharedAV},
+			tx:   fi.Msg | fi.Send | fi.Atomic, rx: fi.Msg | fi.Atomic | fi.RemoteWrite | fi.RMAEvent | fi.MultiRecv,
+			dom: comm | fi.SharedAV},
 		{name: "collectives only", caps: fi.Collective, want: fi.Collective | free | comm,
 			tx: fi.Collective, rx: fi.Collective | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "fence", caps: fi.Msg | fi.Fence, want: fi.Msg | fi.Fence | dirs | free | comm,
@@ -43,8 +47,10 @@ func TestCapabilities(t *testing.T) {
 			tx: fi.Msg | fi.NamedRxCtx | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "msg", caps: fi.Msg, want: fi.Msg | dirs | free | comm,
 			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
-		{name: "tagged, directed", caps: fi.Tagged | fi.DirectedRecv, want: fi.Tagged | fi.DirectedRecv | dirs | free | comm,
-			tx: fi.Tagged | fi.Send, rx: fi.Tagged | fi.DirectedRecv | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
+		{name: "tagged, directed", caps: fi.Tagged | fi.DirectedRecv,
+			want: fi.Tagged | fi.DirectedRecv | dirs | free | comm,
+			tx:   fi.Tagged | fi.Send, rx: fi.Tagged | fi.DirectedRecv | fi.Recv | fi.MultiRecv,
+			dom: comm | fi.SharedAV},
 		{name: "send only", caps: fi.Msg | fi.Send, want: fi.Msg | fi.Send | free | comm,
 			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.MultiRecv, dom: comm | fi.SharedAV},
 		{name: "recv only", caps: fi.Tagged | fi.Recv, want: fi.Tagged | fi.Recv | free | comm,
@@ -58,7 +64,8 @@ func TestCapabilities(t *testing.T) {
 		{name: "remote domain", caps: fi.Msg, domain: fi.RemoteComm, want: fi.Msg | dirs | free | fi.RemoteComm,
 			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: fi.RemoteComm | fi.SharedAV},
 		{name: "local endpoint, remote domain", caps: fi.Msg | fi.LocalComm, domain: fi.RemoteComm,
-			want: fi.Msg | dirs | free | comm, tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
+			want: fi.Msg | dirs | free | comm, tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv,
+			dom: comm | fi.SharedAV},
 		{name: "shared av domain", caps: fi.Msg, domain: fi.SharedAV, want: fi.Msg | dirs | free | comm,
 			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv | fi.MultiRecv, dom: comm | fi.SharedAV},
 	} {
@@ -140,13 +147,22 @@ func TestContextCapabilities(t *testing.T) {
 	}{
 		{name: "subset", set: func(h *fi.Info) { h.Caps, h.Tx.Caps, h.Rx.Caps = fi.Msg|fi.Tagged, fi.Tagged, fi.Msg },
 			tx: fi.Tagged | fi.Send, rx: fi.Msg | fi.Recv},
-		{name: "subset of everything", set: func(h *fi.Info) { h.Tx.Caps, h.Rx.Caps = fi.Msg, fi.Tagged|fi.DirectedRecv },
+		{name: "subset of everything", set: func(h *fi.Info) {
+			h.Tx.Caps, h.Rx.Caps = fi.Msg,
+				fi.Tagged|fi.DirectedRecv
+		},
 			tx: fi.Msg | fi.Send, rx: fi.Tagged | fi.DirectedRecv | fi.Recv},
-		{name: "with direction", set: func(h *fi.Info) { h.Caps, h.Tx.Caps, h.Rx.Caps = fi.Msg, fi.Msg|fi.Send, fi.Msg|fi.Recv },
+		{name: "with direction", set: func(h *fi.Info) {
+			h.Caps, h.Tx.Caps, h.Rx.Caps = fi.Msg, fi.Msg|fi.Send,
+				fi.Msg|fi.Recv
+		},
 			tx: fi.Msg | fi.Send, rx: fi.Msg | fi.Recv},
-		{name: "not asked of the endpoint", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Tagged }, refused: "tx_attr.caps"},
-		{name: "the other side's direction", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Msg|fi.Recv }, refused: "tx_attr.caps"},
-		{name: "receive on a send-only endpoint", set: func(h *fi.Info) { h.Caps, h.Rx.Caps = fi.Msg|fi.Send, fi.Recv }, refused: "rx_attr.caps"},
+		{name: "not asked of the endpoint", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Tagged },
+			refused: "tx_attr.caps"},
+		{name: "the other side's direction", set: func(h *fi.Info) { h.Caps, h.Tx.Caps = fi.Msg, fi.Msg|fi.Recv },
+			refused: "tx_attr.caps"},
+		{name: "receive on a send-only endpoint", set: func(h *fi.Info) { h.Caps, h.Rx.Caps = fi.Msg|fi.Send, fi.Recv },
+			refused: "rx_attr.caps"},
 		{name: "unsupported", set: func(h *fi.Info) { h.Rx.Caps = fi.HMEM }, refused: "rx_attr.caps"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -181,7 +197,8 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 			t.Errorf("%s applies to nothing", c.Name)
 		}
 	}
-	want := fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source | fi.SourceErr | fi.Fence | rma | fi.RMAEvent | fi.Trigger
+	want := fi.Msg | fi.Tagged | fi.Collective | fi.DirectedRecv | fi.NamedRxCtx | dirs | comm | free | fi.Source |
+		fi.SourceErr | fi.Fence | rma | fi.RMAEvent | fi.Trigger
 	const demanded = fi.HMEM | fi.Peer | fi.AVUserID | caps20
 	if inTable != want|demanded {
 		t.Errorf("table has %#x, want %#x", inTable, want|demanded)
@@ -203,10 +220,12 @@ func TestEveryAdvertisedBitHasAReason(t *testing.T) {
 // TestEveryCombination asks for every combination of primary capabilities, as
 // fabtests' getinfo_test does.
 func TestEveryCombination(t *testing.T) {
-	primary := []uint64{fi.Msg, fi.RMA, fi.Tagged, fi.Atomic, fi.Multicast, fi.NamedRxCtx, fi.HMEM, fi.Collective, fi.DirectedRecv}
+	primary := []uint64{fi.Msg, fi.RMA, fi.Tagged, fi.Atomic, fi.Multicast, fi.NamedRxCtx, fi.HMEM, fi.Collective,
+		fi.DirectedRecv}
 	const primaryTx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.Multicast | fi.NamedRxCtx | fi.HMEM | fi.Collective
 	const primaryRx = fi.Msg | fi.RMA | fi.Tagged | fi.Atomic | fi.DirectedRecv | fi.HMEM | fi.Collective
-	const supported = fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.DirectedRecv | fi.RMA | fi.Atomic | fi.Collective | fi.HMEM
+	const supported = fi.Msg | fi.Tagged | fi.NamedRxCtx | fi.DirectedRecv | fi.RMA | fi.Atomic | fi.Collective |
+		fi.HMEM
 	const optional = dirs | rmaTx | rmaRx | free | comm | fi.Source | fi.SourceErr
 	accepted := 0
 	for set := range 1 << len(primary) {
@@ -216,7 +235,8 @@ func TestEveryCombination(t *testing.T) {
 				caps |= bit
 			}
 		}
-		infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps, h.Mode = caps, max64 }), nil)
+		infos, err := testEnv().GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps, h.Mode = caps, max64 }),
+			nil)
 		if caps&^supported != 0 {
 			wantRefused(t, err, "caps")
 			continue
@@ -241,7 +261,8 @@ func TestEveryCombination(t *testing.T) {
 func TestPeer(t *testing.T) {
 	env := testEnv()
 	ask := func() ([]*fi.Info, error) {
-		return env.GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Tagged | fi.Peer | fi.AVUserID }), nil)
+		return env.GetInfo(v117, "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Tagged | fi.Peer | fi.AVUserID }),
+			nil)
 	}
 	for _, host := range []uint32{0, fi.Version(1, 22)} {
 		env.Host = host

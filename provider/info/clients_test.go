@@ -36,7 +36,8 @@ func TestOpenMPI(t *testing.T) {
 						i.Domain.CQDataSize < 4 || i.Tx.MsgOrder != fi.OrderSAS || i.Rx.MsgOrder != fi.OrderSAS {
 						t.Errorf("version %#x: %+v %+v %+v", version, *i, *i.Tx, *i.Domain)
 					}
-					const needs = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.DirectedRecv | fi.LocalComm | fi.RemoteComm
+					const needs = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.DirectedRecv | fi.LocalComm |
+						fi.RemoteComm
 					if i.Caps&needs != needs || i.Caps&(fi.Source|fi.SourceErr) != 0 {
 						t.Errorf("caps %#x", i.Caps)
 					}
@@ -70,7 +71,8 @@ func TestOpenMPIForGPUs(t *testing.T) {
 	_, err = env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil)
 	wantRefused(t, err, "domain_attr.mr_mode")
 	h.Caps &^= fi.HMEM
-	if infos, err = env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil); err != nil || infos[0].Domain.MRMode != h.Domain.MRMode {
+	if infos, err = env.GetInfo(fi.Version(1, 18), "", "", 0, h, nil); err != nil ||
+		infos[0].Domain.MRMode != h.Domain.MRMode {
 		t.Errorf("without FI_HMEM: %v, %v", infos, err)
 	}
 	_, err = env.GetInfo(fi.Version(1, 8), "", "", 0, newHints(func(h *fi.Info) { h.Caps = fi.Msg | fi.HMEM }), nil)

@@ -23,7 +23,8 @@ var plainDomainCases = []attrCase{
 	}, check: func(i *fi.Info) bool {
 		return i.Domain.ControlProgress == fi.ProgressManual && i.Domain.DataProgress == fi.ProgressManual
 	}},
-	{name: "unified progress", version: fi.Version(2, 0), set: func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressControlUnified },
+	{name: "unified progress", version: fi.Version(2, 0),
+		set:   func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressControlUnified },
 		check: func(i *fi.Info) bool { return i.Domain.DataProgress == fi.ProgressControlUnified }},
 	{name: "auto data", set: func(h *fi.Info) { h.Domain.DataProgress = fi.ProgressAuto },
 		check: func(i *fi.Info) bool {
@@ -33,12 +34,14 @@ var plainDomainCases = []attrCase{
 		check: func(i *fi.Info) bool {
 			return i.Domain.ControlProgress == fi.ProgressAuto && i.Domain.DataProgress == fi.ProgressManual
 		}},
-	{name: "progress unknown", set: func(h *fi.Info) { h.Domain.DataProgress = 4 }, refused: "domain_attr.data_progress"},
+	{name: "progress unknown", set: func(h *fi.Info) { h.Domain.DataProgress = 4 },
+		refused: "domain_attr.data_progress"},
 	{name: "resources enabled", set: func(h *fi.Info) { h.Domain.ResourceMgmt = fi.RMEnabled },
 		check: func(i *fi.Info) bool { return i.Domain.ResourceMgmt == fi.RMEnabled }},
 	{name: "resources disabled", set: func(h *fi.Info) { h.Domain.ResourceMgmt = fi.RMDisabled },
 		check: func(i *fi.Info) bool { return i.Domain.ResourceMgmt == fi.RMDisabled }},
-	{name: "resources unknown", set: func(h *fi.Info) { h.Domain.ResourceMgmt = 3 }, refused: "domain_attr.resource_mgmt"},
+	{name: "resources unknown", set: func(h *fi.Info) { h.Domain.ResourceMgmt = 3 },
+		refused: "domain_attr.resource_mgmt"},
 	{name: "av map", set: func(h *fi.Info) { h.Domain.AVType = fi.AVMap },
 		check: func(i *fi.Info) bool { return i.Domain.AVType == fi.AVMap }},
 	{name: "av table", set: func(h *fi.Info) { h.Domain.AVType = fi.AVTable },
@@ -53,33 +56,56 @@ var plainDomainCases = []attrCase{
 	{name: "domain key", set: func(h *fi.Info) { h.Domain.AuthKey = []byte{1} },
 		check: func(i *fi.Info) bool { return i.Domain.AuthKeySize == 1 && i.Domain.AuthKey[0] == 1 }},
 	{name: "domain key size", set: func(h *fi.Info) { h.Domain.AuthKeySize = 9 }, refused: "domain_attr.auth_key_size"},
-	{name: "domain key in av, before 1.20", set: func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey }, refused: "domain_attr.auth_key_size"},
-	{name: "domain key in av", version: fi.Version(1, 20), set: func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey },
+	{name: "domain key in av, before 1.20", set: func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey },
+		refused: "domain_attr.auth_key_size"},
+	{name: "domain key in av", version: fi.Version(1, 20),
+		set: func(h *fi.Info) { h.Domain.AuthKeySize = fi.AVAuthKey },
 		check: func(i *fi.Info) bool {
 			return i.Domain.AuthKeySize == fi.AVAuthKey && i.Domain.AuthKey == nil &&
 				i.Domain.MaxEPAuthKey == MaxEPAuthKey
 		}},
-	{name: "domain key in av, connected", version: fi.Version(1, 20), set: func(h *fi.Info) { h.EP.Type, h.Domain.AuthKeySize = fi.EPMsg, fi.AVAuthKey },
+	{name: "domain key in av, connected", version: fi.Version(1, 20), set: func(h *fi.Info) {
+		h.EP.Type,
+			h.Domain.AuthKeySize = fi.EPMsg, fi.AVAuthKey
+	},
 		refused: "domain_attr.auth_key_size"},
-	{name: "domain key in av and here", version: fi.Version(1, 20), set: func(h *fi.Info) { h.Domain.AuthKey, h.Domain.AuthKeySize = []byte{1}, fi.AVAuthKey },
+	{name: "domain key in av and here", version: fi.Version(1, 20), set: func(h *fi.Info) {
+		h.Domain.AuthKey,
+			h.Domain.AuthKeySize = []byte{1}, fi.AVAuthKey
+	},
 		refused: "domain_attr.auth_key"},
-	{name: "domain key in av and endpoint's", version: fi.Version(1, 20), set: func(h *fi.Info) { h.EP.AuthKey, h.Domain.AuthKeySize = []byte{1}, fi.AVAuthKey },
+	{name: "domain key in av and endpoint's", version: fi.Version(1, 20), set: func(h *fi.Info) {
+		h.EP.AuthKey,
+			h.Domain.AuthKeySize = []byte{1}, fi.AVAuthKey
+	},
 		refused: "ep_attr.auth_key_size"},
 	{name: "domain key in 1.4", version: fi.Version(1, 4), set: func(h *fi.Info) { h.Domain.AuthKeySize = 9 },
 		check: func(i *fi.Info) bool { return i.Domain.AuthKeySize == 0 }},
-	{name: "group id", version: fi.Version(2, 0), set: func(h *fi.Info) { h.Domain.MaxGroupID = 1 }, refused: "domain_attr.max_group_id"},
+	{name: "group id", version: fi.Version(2, 0), set: func(h *fi.Info) { h.Domain.MaxGroupID = 1 },
+		refused: "domain_attr.max_group_id"},
 	{name: "keys per endpoint", version: fi.Version(2, 0), set: func(h *fi.Info) { h.Domain.MaxEPAuthKey = 3 },
 		check: func(i *fi.Info) bool { return i.Domain.MaxEPAuthKey == 3 }},
-	{name: "too many keys per endpoint", version: fi.Version(2, 0), set: func(h *fi.Info) { h.Domain.MaxEPAuthKey = MaxEPAuthKey + 1 }, refused: "domain_attr.max_ep_auth_key"},
-	{name: "keys of a connected endpoint", version: fi.Version(2, 0), set: func(h *fi.Info) { h.EP.Type, h.Domain.MaxEPAuthKey = fi.EPMsg, 1 }, refused: "domain_attr.max_ep_auth_key"},
-	{name: "counter range", version: fi.Version(2, 5), set: func(h *fi.Info) { h.Domain.MaxCntrValue, h.Domain.MaxErrCntrValue = max64, max64 },
+	{name: "too many keys per endpoint", version: fi.Version(2, 0),
+		set: func(h *fi.Info) { h.Domain.MaxEPAuthKey = MaxEPAuthKey + 1 }, refused: "domain_attr.max_ep_auth_key"},
+	{name: "keys of a connected endpoint", version: fi.Version(2, 0), set: func(h *fi.Info) {
+		h.EP.Type,
+			h.Domain.MaxEPAuthKey = fi.EPMsg, 1
+	}, refused: "domain_attr.max_ep_auth_key"},
+	{name: "counter range", version: fi.Version(2, 5), set: func(h *fi.Info) {
+		h.Domain.MaxCntrValue,
+			h.Domain.MaxErrCntrValue = max64, max64
+	},
 		check: func(i *fi.Info) bool { return i.Domain.MaxCntrValue == max64 && i.Domain.MaxErrCntrValue == max64 }},
 	{name: "domain name", set: func(h *fi.Info) { h.Domain.Name = "eth0" },
 		check: func(i *fi.Info) bool { return i.Domain.Name == "eth0" }},
-	{name: "unknown domain name", set: func(h *fi.Info) { h.Domain.Name = "invalid_domain" }, refused: "domain_attr.name"},
+	{name: "unknown domain name", set: func(h *fi.Info) { h.Domain.Name = "invalid_domain" },
+		refused: "domain_attr.name"},
 	{name: "open domain", set: func(h *fi.Info) { h.Domain.Domain = object("eth1") },
 		check: func(i *fi.Info) bool { return i.Domain.Name == "eth1" && i.Domain.Domain == object("eth1") }},
-	{name: "open domain of another name", set: func(h *fi.Info) { h.Domain.Domain, h.Domain.Name = object("eth1"), "eth0" }, refused: "domain_attr.name"},
+	{name: "open domain of another name", set: func(h *fi.Info) {
+		h.Domain.Domain, h.Domain.Name = object("eth1"),
+			"eth0"
+	}, refused: "domain_attr.name"},
 	{name: "foreign domain", set: func(h *fi.Info) { h.Domain.Domain = 7 }, refused: "domain_attr"},
 	{name: "fabric name", set: func(h *fi.Info) { h.Fabric.Name = "10.1.0.0/16" },
 		check: func(i *fi.Info) bool { return i.Fabric.Name == "10.1.0.0/16" && i.Domain.Name == "eth1" }},
@@ -91,7 +117,8 @@ var plainDomainCases = []attrCase{
 	{name: "foreign fabric", set: func(h *fi.Info) { h.Fabric.Fabric = 7 }, refused: "fabric_attr"},
 	{name: "provider version", set: func(h *fi.Info) { h.Fabric.ProvVersion = ProvVersion },
 		check: func(i *fi.Info) bool { return i.Fabric.ProvVersion == ProvVersion && i.Fabric.APIVersion == v117 }},
-	{name: "later provider version", set: func(h *fi.Info) { h.Fabric.ProvVersion = ProvVersion + 1 }, refused: "fabric_attr.prov_version"},
+	{name: "later provider version", set: func(h *fi.Info) { h.Fabric.ProvVersion = ProvVersion + 1 },
+		refused: "fabric_attr.prov_version"},
 	{name: "api version", version: fi.Version(1, 5), set: func(h *fi.Info) { h.Fabric.APIVersion = v117 },
 		check: func(i *fi.Info) bool { return i.Fabric.APIVersion == fi.Version(1, 5) }},
 }
@@ -138,7 +165,8 @@ func mrModeCases() (list []attrCase) {
 		{fi.Version(2, 0), fi.MRBasic, fi.MRBasic},
 		{fi.Version(1, 17), fi.MRScalable, fi.MRScalable},
 		{fi.Version(1, 4), fi.MRVirtAddr, fi.MRScalable},
-		{fi.Version(1, 17), fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated, fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated},
+		{fi.Version(1, 17), fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated,
+			fi.MRLocal | fi.MRProvKey | fi.MRVirtAddr | fi.MRAllocated},
 		{fi.Version(1, 17), fi.MRHMEM | fi.MREndpoint | fi.MRRaw, 0},
 		{fi.Version(2, 0), -1, takenModes},
 	} {

@@ -23,7 +23,8 @@ func badHost() *Env {
 		{Link: nic.Link{Name: "lo", Loopback: true, Up: true, Running: true, Type: 772, MTU: 65536}},
 		{Link: nic.Link{Name: "eno1"}, Wired: true, Speed: 1e11},
 		{Link: nic.Link{Name: "eth0", Running: true}, Wired: true, Speed: 1e9},
-		{Link: nic.Link{Name: "eth1", Running: true, Up: true, MTU: 9000, Type: 1, Address: net.HardwareAddr{2, 0, 0, 0, 0, 7}},
+		{Link: nic.Link{Name: "eth1", Running: true, Up: true, MTU: 9000, Type: 1, Address: net.HardwareAddr{2, 0, 0, 0,
+			0, 7}},
 			Wired: true, Speed: 25e9, Driver: "ice", PCI: &nic.PCI{Bus: 0x3b, Function: 1}, VendorID: "0x8086"},
 		{Link: nic.Link{Name: "ib0", Running: true}, RDMA: "mlx5_0"},
 	}
@@ -52,8 +53,8 @@ func badHost() *Env {
 }
 
 func TestOrderOfInterfaces(t *testing.T) {
-	const all = "ib0 10.6.0.5:0, eth1 10.5.0.5:0, eth1 [2001:db8:5::5]:0, eth0 10.4.0.5:0, docker0 10.1.0.5:0, tun0 10.0.0.5:0, " +
-		"tun0 [2001:db8::5]:0, lo 10.2.0.5:0"
+	const all = "ib0 10.6.0.5:0, eth1 10.5.0.5:0, eth1 [2001:db8:5::5]:0, eth0 10.4.0.5:0, docker0 10.1.0.5:0, tun0 " +
+		"10.0.0.5:0, tun0 [2001:db8::5]:0, lo 10.2.0.5:0"
 	for _, c := range []struct {
 		name string
 		cfg  func(c *config.Config)
@@ -104,8 +105,9 @@ func TestNIC(t *testing.T) {
 	if got := infos[0].NIC.Name; got != "mlx5_0" {
 		t.Errorf("RDMA device %q", got)
 	}
-	want := &fi.NIC{Name: "eth1", VendorID: "0x8086", Driver: "ice", PCI: &fi.PCIAttr{Bus: 0x3b, Function: 1}, Address: "02:00:00:00:00:07",
-		MTU: 9000, Speed: 25e9, State: fi.LinkUp, NetworkType: "Ethernet"}
+	want := &fi.NIC{Name: "eth1", VendorID: "0x8086", Driver: "ice", PCI: &fi.PCIAttr{Bus: 0x3b, Function: 1},
+		Address: "02:00:00:00:00:07",
+		MTU:     9000, Speed: 25e9, State: fi.LinkUp, NetworkType: "Ethernet"}
 	if !reflect.DeepEqual(infos[1].NIC, want) {
 		t.Errorf("got  %+v\nwant %+v", infos[1].NIC, want)
 	}
@@ -113,7 +115,8 @@ func TestNIC(t *testing.T) {
 	if got := infos[len(infos)-1].NIC; !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if n := NICOf("lo"); n == nil || n.Name != "lo" || n.NetworkType != "loopback" || n.State != fi.LinkUp || n.MTU < 16384 {
+	if n := NICOf("lo"); n == nil || n.Name != "lo" || n.NetworkType != "loopback" || n.State != fi.LinkUp ||
+		n.MTU < 16384 {
 		t.Errorf("loopback of this host: %+v", n)
 	}
 	if n := NICOf("none"); n != nil {

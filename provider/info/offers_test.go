@@ -29,10 +29,13 @@ var addressCases = []struct {
 	{name: "source node", node: "localhost", flags: fi.Source, want: "lo 127.0.0.1:0, lo [::1]:0"},
 	{name: "source service", service: "9228", flags: fi.Source,
 		want: "eth0 0.0.0.0:9228, eth1 0.0.0.0:9228, eth0 [::]:9228, lo 0.0.0.0:9228, lo [::]:9228"},
-	{name: "source wildcard", node: "0.0.0.0", flags: fi.Source, want: "eth0 10.0.0.5:0, eth1 10.1.0.5:0, lo 127.0.0.1:0"},
-	{name: "source wildcard, port", node: "::", service: "weft", flags: fi.Source, want: "eth0 [::]:7471, lo [::]:7471"},
+	{name: "source wildcard", node: "0.0.0.0", flags: fi.Source, want: "eth0 10.0.0.5:0, eth1 10.1.0.5:0, lo " +
+		"127.0.0.1:0"},
+	{name: "source wildcard, port", node: "::", service: "weft", flags: fi.Source,
+		want: "eth0 [::]:7471, lo [::]:7471"},
 	{name: "source both", node: "10.1.0.5", service: "weft", flags: fi.Source, want: "eth1 10.1.0.5:7471"},
-	{name: "source numeric", node: "2001:db8::5", service: "5", flags: fi.Source | fi.NumericHost, want: "eth0 [2001:db8::5]:5"},
+	{name: "source numeric", node: "2001:db8::5", service: "5", flags: fi.Source | fi.NumericHost,
+		want: "eth0 [2001:db8::5]:5"},
 	{name: "source in loopback net", node: "self", service: "5", flags: fi.Source, want: "lo 127.0.1.1:5"},
 	{name: "source string", node: "fi_sockaddr_in://10.0.0.5:5", flags: fi.Source, want: "eth0 10.0.0.5:5"},
 	{name: "source elsewhere", node: "10.0.0.6", service: "5", flags: fi.Source, refused: "src_addr"},
@@ -43,10 +46,13 @@ var addressCases = []struct {
 		}, want: "eth1 10.1.0.5:0>10.1.0.9:5"},
 
 	{name: "remote node", node: "remote", service: "5", want: "eth1 10.1.0.5:0>10.1.0.9:5, eth0 10.0.0.5:0>10.1.0.9:5"},
-	{name: "unroutable node", node: "192.168.0.1", service: "5", want: "eth0 10.0.0.5:0>192.168.0.1:5, eth1 10.1.0.5:0>192.168.0.1:5"},
+	{name: "unroutable node", node: "192.168.0.1", service: "5", want: "eth0 10.0.0.5:0>192.168.0.1:5, eth1 " +
+		"10.1.0.5:0>192.168.0.1:5"},
 	{name: "loopback node", node: "localhost", service: "5",
-		want: "lo 127.0.0.1:0>127.0.0.1:5, lo [::1]:0>[::1]:5, eth0 10.0.0.5:0>127.0.0.1:5, eth1 10.1.0.5:0>127.0.0.1:5, eth0 [2001:db8::5]:0>[::1]:5"},
-	{name: "own node", node: "10.0.0.5", service: "5", want: "eth0 10.0.0.5:0>10.0.0.5:5, eth1 10.1.0.5:0>10.0.0.5:5, lo 127.0.0.1:0>10.0.0.5:5"},
+		want: "lo 127.0.0.1:0>127.0.0.1:5, lo [::1]:0>[::1]:5, eth0 10.0.0.5:0>127.0.0.1:5, eth1 " +
+			"10.1.0.5:0>127.0.0.1:5, eth0 [2001:db8::5]:0>[::1]:5"},
+	{name: "own node", node: "10.0.0.5", service: "5", want: "eth0 10.0.0.5:0>10.0.0.5:5, eth1 " +
+		"10.1.0.5:0>10.0.0.5:5, lo 127.0.0.1:0>10.0.0.5:5"},
 	{name: "service only", service: "5", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.SockaddrIn },
 		want: "lo 127.0.0.1:0>127.0.0.1:5, eth0 10.0.0.5:0>127.0.0.1:5, eth1 10.1.0.5:0>127.0.0.1:5"},
 	{name: "IPv6 node", node: "2001:db8::9", service: "5", want: "eth0 [2001:db8::5]:0>[2001:db8::9]:5"},
@@ -59,7 +65,8 @@ var addressCases = []struct {
 		hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.SockaddrIn6 }, refused: "dest_addr"},
 	{name: "node and domain", node: "remote", hints: func(t *testing.T, h *fi.Info) { h.Domain.Name = "eth0" },
 		want: "eth0 10.0.0.5:0>10.1.0.9:0"},
-	{name: "remote node from loopback", node: "remote", hints: func(t *testing.T, h *fi.Info) { h.Domain.Name = "lo" }, refused: "domain_attr.name"},
+	{name: "remote node from loopback", node: "remote", hints: func(t *testing.T, h *fi.Info) { h.Domain.Name = "lo" },
+		refused: "domain_attr.name"},
 
 	{name: "source hint", hints: func(t *testing.T, h *fi.Info) {
 		h.SrcAddr = encoded(t, fi.SockaddrIn, "fi_sockaddr_in://10.1.0.5:5")
@@ -72,8 +79,10 @@ var addressCases = []struct {
 	{name: "source hint elsewhere", hints: func(t *testing.T, h *fi.Info) {
 		h.SrcAddr = encoded(t, fi.SockaddrIn, "fi_sockaddr_in://10.1.0.6:5")
 	}, refused: "src_addr"},
-	{name: "malformed source hint", hints: func(t *testing.T, h *fi.Info) { h.SrcAddr = []byte{2, 0, 5} }, refused: "src_addr"},
-	{name: "malformed destination hint", hints: func(t *testing.T, h *fi.Info) { h.DestAddr = make([]byte, 16) }, refused: "dest_addr"},
+	{name: "malformed source hint", hints: func(t *testing.T, h *fi.Info) { h.SrcAddr = []byte{2, 0, 5} },
+		refused: "src_addr"},
+	{name: "malformed destination hint", hints: func(t *testing.T, h *fi.Info) { h.DestAddr = make([]byte, 16) },
+		refused: "dest_addr"},
 	{name: "hint of another family", hints: func(t *testing.T, h *fi.Info) {
 		h.AddrFormat = fi.SockaddrIn6
 		h.SrcAddr = encoded(t, fi.SockaddrIn, "fi_sockaddr_in://10.1.0.5:5")
@@ -81,11 +90,13 @@ var addressCases = []struct {
 
 	{name: "IPv4", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.SockaddrIn },
 		want: "eth0 10.0.0.5:0, eth1 10.1.0.5:0, lo 127.0.0.1:0"},
-	{name: "IPv6", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.SockaddrIn6 }, want: "eth0 [2001:db8::5]:0, lo [::1]:0"},
+	{name: "IPv6", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.SockaddrIn6 },
+		want: "eth0 [2001:db8::5]:0, lo [::1]:0"},
 	{name: "either", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.Sockaddr }, want: everyAddress},
 	{name: "IP", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.SockaddrIP }, want: everyAddress},
 	{name: "string", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.AddrStr }, want: everyAddress},
-	{name: "infiniband", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.SockaddrIB }, refused: "addr_format"},
+	{name: "infiniband", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.SockaddrIB },
+		refused: "addr_format"},
 	{name: "efa", hints: func(t *testing.T, h *fi.Info) { h.AddrFormat = fi.AddrEFA }, refused: "addr_format"},
 }
 

@@ -227,7 +227,7 @@ func (h *host) Complete(e *cq.Entry, status fi.Errno, _, _ bool, total uint64) {
 }
 
 func (h *host) Broken(err error) error {
-	if err == fi.ECONNRESET {
+	if errors.Is(err, fi.ECONNRESET) {
 		return fi.EAGAIN
 	}
 	return err

@@ -57,7 +57,7 @@ func (o *Posts) forPosts() (uintptr, error) {
 	if o.batches.Len() == 0 {
 		all, err := mem.NewSparseArray[dataplane.Batches](1)
 		if err != nil {
-			return 0, fmt.Errorf("batches of elements: %v: %w", err, fi.ENOMEM)
+			return 0, fmt.Errorf("batches of elements: %w: %w", err, fi.ENOMEM)
 		}
 		o.batches = all
 	}

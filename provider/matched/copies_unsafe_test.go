@@ -2,6 +2,7 @@ package matched
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"unsafe"
 
@@ -63,7 +64,7 @@ func TestCopies(t *testing.T) {
 			t.Errorf("send %d goes from %+v", k, s.Local)
 		}
 	}
-	if err := send(0, 193); err != fi.EAGAIN || e.ops.stripes[0].copies.Len() != 1 {
+	if err := send(0, 193); !errors.Is(err, fi.EAGAIN) || e.ops.stripes[0].copies.Len() != 1 {
 		t.Errorf("a send that there is no room for: %v, %d buffers are free", err, e.ops.stripes[0].copies.Len())
 	}
 	d.on(&hw.MatchEvent{Kind: hw.MatchSent, Context: d.sends[7].Context, Last: true})
@@ -76,7 +77,7 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	d.on(&hw.MatchEvent{Kind: hw.MatchSent, Context: d.sends[8].Context, Last: true})
-	if d.err = hw.ErrNoResource; send(9, copyBytes) != fi.EAGAIN || e.ops.stripes[0].copies.Len() != 2 {
+	if d.err = hw.ErrNoResource; !errors.Is(send(9, copyBytes), fi.EAGAIN) || e.ops.stripes[0].copies.Len() != 2 {
 		t.Errorf("the device has no room: %d buffers are free", e.ops.stripes[0].copies.Len())
 	}
 	if err := e.Close(); err != nil || domain.closed != 1 {

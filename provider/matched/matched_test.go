@@ -151,7 +151,7 @@ func TestRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := e.Receive(&Receive{Src: fi.AddrUnspec}); err != fi.EAGAIN {
+	if err := e.Receive(&Receive{Src: fi.AddrUnspec}); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("a fifth operation: %v", err)
 	}
 	if e.Progress(1); d.rings != 1 {

@@ -223,7 +223,7 @@ func TestFence(t *testing.T) {
 		t.Fatal(err)
 	}
 	fenced := Transfer{Remote: remoteOf(5, 0, 0), Dest: 1, Flags: fi.Fence}
-	if err := e.Transfer(&fenced); err != fi.EAGAIN || len(d.transfers) != 0 {
+	if err := e.Transfer(&fenced); !errors.Is(err, fi.EAGAIN) || len(d.transfers) != 0 {
 		t.Errorf("behind a send: %v", err)
 	}
 	if err := e.Send(&Send{Dest: 2, Flags: fi.Fence}); err != nil {
@@ -233,7 +233,7 @@ func TestFence(t *testing.T) {
 	if err := e.Transfer(&fenced); err != nil || len(d.transfers) != 1 {
 		t.Errorf("when the send has ended: %v", err)
 	}
-	if err := e.Send(&Send{Dest: 1, Flags: fi.Fence}); err != fi.EAGAIN {
+	if err := e.Send(&Send{Dest: 1, Flags: fi.Fence}); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("behind a write: %v", err)
 	}
 }

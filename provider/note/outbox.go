@@ -1,6 +1,7 @@
 package note
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -212,7 +213,7 @@ func (o *Outbox) advance(q *queue, ends []ended) []ended {
 	for len(q.list) != 0 && q.list[0].ready {
 		n := q.list[0]
 		out, err := o.send(q, n)
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			o.wake(q)
 			return ends
 		}

@@ -26,7 +26,7 @@ func TestOutcomes(t *testing.T) {
 		{errors.New("other"), fi.EIO, fi.EIO, fi.EIO},
 	} {
 		for _, err := range []error{c.err, fmt.Errorf("step: %w", c.err)} {
-			if got := OfPost(err); got != c.post {
+			if got := OfPost(err); !errors.Is(got, c.post) {
 				t.Errorf("post: %v is %v, want %v", err, got, c.post)
 			}
 			if got := OfRead(err); got != c.read {

@@ -26,7 +26,8 @@ func TestCounter(t *testing.T) {
 	if got := asks(100, 0, 0); !slices.Equal(got, []int{3, 35}) {
 		t.Errorf("reported at copies %d", got)
 	}
-	if got := asks(10, Size-n/2, 0); !slices.Equal(got, []int{7}) { // half of each is in the place that is counted already
+	// half of each is in the place that is counted already
+	if got := asks(10, Size-n/2, 0); !slices.Equal(got, []int{7}) {
 		t.Errorf("reported at copies across a border %d", got)
 	}
 	if got := asks(2, 4*Size, 2*n); !slices.Equal(got, []int{1}) {

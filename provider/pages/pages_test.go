@@ -66,7 +66,8 @@ func TestHugeSparse(t *testing.T) {
 // what it has.
 func TestHugeGrowth(t *testing.T) {
 	const places = 4
-	memory, err := unix.Mmap(-1, 0, (places+1)*Size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	memory, err := unix.Mmap(-1, 0, (places+1)*Size, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		t.Fatal(err)
 	}

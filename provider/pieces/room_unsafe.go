@@ -35,7 +35,7 @@ func runsOf(runs []dataplane.Run, n int) ([]dataplane.Run, Room, error) {
 	}
 	b, err := mem.Map(bytes, flags)
 	if err != nil {
-		return nil, Room{}, fmt.Errorf("memory for %d runs: %v: %w", n, err, fi.ENOMEM)
+		return nil, Room{}, fmt.Errorf("memory for %d runs: %w: %w", n, err, fi.ENOMEM)
 	}
 	all := unsafe.Slice((*dataplane.Run)(unsafe.Pointer(unsafe.SliceData(b))), n)
 	return append(all[:0], runs...), Room{b}, nil

@@ -1,6 +1,7 @@
 package refs
 
 import (
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,20 +15,20 @@ func TestRefs(t *testing.T) {
 	if err := r.Acquire(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Close(); err != fi.EBUSY {
+	if err := r.Close(); !errors.Is(err, fi.EBUSY) {
 		t.Fatalf("close of a used object: %v", err)
 	}
 	r.Release()
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Close(); err != fi.EBADF {
+	if err := r.Close(); !errors.Is(err, fi.EBADF) {
 		t.Fatalf("second close: %v", err)
 	}
-	if err := r.Acquire(); err != fi.EBADF {
+	if err := r.Acquire(); !errors.Is(err, fi.EBADF) {
 		t.Fatalf("acquire after close: %v", err)
 	}
-	if err := r.Close(); err != fi.EBADF {
+	if err := r.Close(); !errors.Is(err, fi.EBADF) {
 		t.Fatalf("close after a refused acquire: %v", err)
 	}
 }
@@ -64,14 +65,14 @@ func TestRefsConcurrent(t *testing.T) {
 			})
 			wg.Go(func() {
 				for {
-					switch r.Close() {
-					case nil:
+					switch {
+					case r.Close() == nil:
 						if inside.Load() != 0 {
 							t.Error("closed while in use")
 						}
 						closed.Add(1)
 						return
-					case fi.EBADF:
+					case errors.Is(r.Close(), fi.EBADF):
 						return
 					}
 					runtime.Gosched()

@@ -1,6 +1,7 @@
 package refs
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -30,7 +31,7 @@ func TestSet(t *testing.T) {
 	if !s.Has(first) || s.Has(new(object)) {
 		t.Error("not the members that were added")
 	}
-	if err := s.WhenClosed(end); err != fi.EBUSY || ended != 0 {
+	if err := s.WhenClosed(end); !errors.Is(err, fi.EBUSY) || ended != 0 {
 		t.Errorf("with an open object: %v, %d calls", err, ended)
 	}
 	first.open = false

@@ -28,10 +28,10 @@ func TestKeys(t *testing.T) {
 	a := added(t, &table, 7, fi.RemoteRead)
 	local := added(t, &table, 7, fi.Send) // means nothing
 	other := made(t, attr(fi.RemoteRead, 1), 0, Options{})
-	if _, err := table.Add(other, 7, false); err != fi.ENOKEY {
+	if _, err := table.Add(other, 7, false); !errors.Is(err, fi.ENOKEY) {
 		t.Errorf("a key in use: %v", err)
 	}
-	if _, err := table.Add(other, fi.KeyNotAvail, false); err != fi.EKEYREJECTED {
+	if _, err := table.Add(other, fi.KeyNotAvail, false); !errors.Is(err, fi.EKEYREJECTED) {
 		t.Errorf("no key: %v", err)
 	}
 	if table.Find(7) != a || table.Find(8) != nil {
@@ -120,7 +120,7 @@ func TestAccess(t *testing.T) {
 		{7, 1050, ^uint64(0) - 20, fi.RemoteRead, fi.EACCES},
 	} {
 		got, offset, err := table.Access(c.key, c.addr, c.n, c.rights)
-		if err != c.want || err == nil && (got != r || offset != c.addr-1000) || err != nil && got != nil {
+		if !errors.Is(err, c.want) || err == nil && (got != r || offset != c.addr-1000) || err != nil && got != nil {
 			t.Errorf("%+v: %v, %d, %v", c, got, offset, err)
 		}
 		if err == nil {
@@ -142,7 +142,7 @@ func TestAccess(t *testing.T) {
 	}
 	r.Gate.Leave()
 	<-shut // hangs if one that was refused is counted
-	if _, _, err := table.Access(7, 1000, 1, fi.RemoteRead); err != fi.ENOKEY || table.Enter(7) != nil {
+	if _, _, err := table.Access(7, 1000, 1, fi.RemoteRead); !errors.Is(err, fi.ENOKEY) || table.Enter(7) != nil {
 		t.Errorf("a closed region: %v", err)
 	}
 }

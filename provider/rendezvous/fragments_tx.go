@@ -1,6 +1,8 @@
 package rendezvous
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
@@ -34,7 +36,7 @@ func (s *sending) stepStream(id *uint64) bool {
 		}
 		n := min(f.Limit-f.Sent, uint64(path.Attr().MaxAMBcopy))
 		err := s.ep.Fragment(path, req, f.Sent, n)
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			return false
 		}
 		if err != nil {

@@ -98,7 +98,7 @@ func (p *Protocol) stepGet(op *operation) bool {
 		return p.allAsked(op)
 	}
 	path, err := p.ep.Back(&op.Message)
-	if err == fi.EAGAIN {
+	if errors.Is(err, fi.EAGAIN) {
 		return false
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/outcome"
+	"github.com/weft-fabric/weft/provider/vector"
 )
 
 // Burst is the most that one step of a rendezvous copies, in bytes: progress serves other peers in between.
@@ -18,7 +19,7 @@ const Burst = flow.Burst
 func (p *Protocol) stepRead(op *operation) bool {
 	if op.done < op.want {
 		path, err := p.ep.Back(&op.Message)
-		if err == fi.EAGAIN {
+		if errors.Is(err, fi.EAGAIN) {
 			return false
 		}
 		if err == nil && op.done == 0 && p.startSegments(op, path) {
@@ -63,20 +64,10 @@ func (p *Protocol) startSegments(op *operation, path Path) bool {
 // piece returns the segments of a read of n bytes of the message from byte from on, of equal length on both sides.
 func (r *Receiver) piece(op *operation, from, n uint64) ([]hw.Segment, []hw.RemoteSegment) {
 	local := op.Target.Segments(r.local[:0], from, n)
-	remote := r.remote[:0]
-	skip, left := from, n
-	for _, s := range op.iov[:op.count] {
-		if skip >= s.Len {
-			skip -= s.Len
-			continue
-		}
-		part := min(s.Len-skip, left)
-		if part == 0 {
-			break
-		}
-		remote = append(remote, hw.RemoteSegment{Addr: s.Addr + skip, Len: part})
-		skip = 0
-		left -= part
-	}
+	remote := vector.Cut(r.remote[:0], op.iov[:op.count], from, n,
+		func(s *hw.RemoteSegment) uint64 { return s.Len },
+		func(s *hw.RemoteSegment, at, n uint64) hw.RemoteSegment {
+			return hw.RemoteSegment{Addr: s.Addr + at, Len: n}
+		})
 	return local, remote
 }

@@ -70,7 +70,7 @@ func (p *Protocol) offer(op *operation) bool {
 func (p *Protocol) stepShared(op *operation, patience int) bool {
 	words := p.ep.Words(op.Src)
 	path, err := p.ep.Back(&op.Message)
-	if err == fi.EAGAIN {
+	if errors.Is(err, fi.EAGAIN) {
 		return false // the sender is there, and no path leads to it for the moment
 	}
 	if words == nil {

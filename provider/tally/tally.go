@@ -6,6 +6,8 @@
 package tally
 
 import (
+	"errors"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -47,7 +49,7 @@ func (c *Counts) Failed(err fi.Errno) { c.block.Rx(Error(err), 1) }
 // Refused counts a post that found its peer out of reach, and returns err. Any thread may call it.
 func (c *Counts) Refused(err error) error {
 	word := stats.SharedRefused
-	if err == fi.EAGAIN {
+	if errors.Is(err, fi.EAGAIN) {
 		word = stats.SharedNotUp
 	}
 	c.block.Shared(word, 1)
@@ -58,11 +60,11 @@ func (c *Counts) Refused(err error) error {
 // The caller holds the stripe's lease.
 func (c *Counts) Posted(stripe, word int, total uint64, err error) {
 	l := &c.lines[stripe]
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		l.Add(word, 1)
 		l.Add(word+1, total)
-	case fi.EAGAIN:
+	case errors.Is(err, fi.EAGAIN):
 		l.Add(stats.StripeNoRing, 1)
 	default:
 		c.block.Shared(stats.SharedRefused, 1)

@@ -1,6 +1,7 @@
 package tally
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
@@ -58,7 +59,7 @@ func TestPosted(t *testing.T) {
 func TestRefused(t *testing.T) {
 	c, value := open(t)
 	for _, err := range []error{fi.EAGAIN, fi.EAGAIN, fi.EHOSTUNREACH} {
-		if got := c.Refused(err); got != err {
+		if got := c.Refused(err); !errors.Is(got, err) {
 			t.Errorf("%v comes back as %v", err, got)
 		}
 	}

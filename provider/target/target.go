@@ -3,9 +3,11 @@
 package target
 
 import (
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/vector"
 )
 
 // Target is where the message of a receive goes, and what its completion says. It holds no Go pointer: a vector lies,
@@ -58,20 +60,9 @@ func (t *Target) Segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 	if !t.Vector() {
 		return append(to, segment(t.Buf+offset, n))
 	}
-	for _, v := range vectorAt(t.Buf, t.Len) {
-		if offset >= v.Len {
-			offset -= v.Len
-			continue
-		}
-		part := min(v.Len-offset, n)
-		if part == 0 {
-			break
-		}
-		to = append(to, segment(uint64(v.Base)+offset, part))
-		offset = 0
-		n -= part
-	}
-	return to
+	return vector.Cut(to, vectorAt(t.Buf, t.Len), offset, n, vector.Len, func(v *fi.IOVec, at, n uint64) hw.Segment {
+		return segment(uint64(v.Base)+at, n)
+	})
 }
 
 // Scatter copies a payload to the target as far as it reaches, and returns the bytes copied. It fails only for memory

@@ -15,7 +15,8 @@ import (
 
 // sample is a token with every field set. testdata has it as this version writes it.
 func sample() *Token {
-	ipc := IPC{BootID: [2]uint64{0x1122334455667788, 0x99aabbccddeeff00}, PIDNS: 4026531836, NetNS: 4026531840, PID: 4711, Start: 123456}
+	ipc := IPC{BootID: [2]uint64{0x1122334455667788, 0x99aabbccddeeff00}, PIDNS: 4026531836, NetNS: 4026531840,
+		PID: 4711, Start: 123456}
 	return &Token{
 		Owner: names.New(netip.MustParseAddr("10.1.2.3"), 5000), Incarnation: 0xfeedfacecafebeef, Agent: "prefill-0",
 		Key: 0x0123456789abcdef, Base: 0x7f0000001000, Length: 1 << 30, Rights: Read | Write, Kind: CUDA,
@@ -46,11 +47,15 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(tok, got, cmp.Comparer(func(a, b Part) bool { return a.Type == b.Type && bytes.Equal(a.Body, b.Body) })); d != "" {
+			if d := cmp.Diff(tok, got, cmp.Comparer(func(a, b Part) bool {
+				return a.Type == b.Type &&
+					bytes.Equal(a.Body, b.Body)
+			})); d != "" {
 				t.Error(d)
 			}
 			text := AppendText(nil, b)
-			if back, err := ParseText(append(text, '\n')); err != nil || !bytes.Equal(back, b) || !IsText(text) || IsText(b) {
+			if back, err := ParseText(append(text, '\n')); err != nil || !bytes.Equal(back, b) || !IsText(text) ||
+				IsText(b) {
 				t.Errorf("text form %s: %v", text, err)
 			}
 		}
@@ -210,7 +215,8 @@ func TestUnwritable(t *testing.T) {
 
 func TestBadText(t *testing.T) {
 	good := string(AppendText(nil, packed(t, sample(), nil)))
-	for _, text := range []string{"", "weft1", "weft2:" + good[6:], good[6:], good + "=", good + "!", "weft1:" + strings.Repeat("A", MaxText)} {
+	for _, text := range []string{"", "weft1", "weft2:" + good[6:], good[6:], good + "=", good + "!", "weft1:" +
+		strings.Repeat("A", MaxText)} {
 		if b, err := ParseText([]byte(text)); !errors.Is(err, ErrInvalid) {
 			if _, err := Parse(b, nil); !errors.Is(err, ErrInvalid) {
 				t.Errorf("%q parses", text)
@@ -225,7 +231,11 @@ func FuzzParse(f *testing.F) {
 	f.Add(packed(f, &Token{Owner: names.New(netip.MustParseAddr("::1"), 1), Rights: Read}, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= fixedLen+sealLen && len(b) <= MaxLen { // so that what is behind the seal is reached
-			b = reseal(b, func(c []byte) { copy(c, magic); c[4], c[5], c[6], c[7] = Version, 0, byte(len(c)), byte(len(c)>>8) })
+			b = reseal(b, func(c []byte) {
+				copy(c, magic)
+				c[4], c[5], c[6], c[7] = Version, 0, byte(len(c)),
+					byte(len(c)>>8)
+			})
 		}
 		tok, err := Parse(b, nil)
 		if err != nil {

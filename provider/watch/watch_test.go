@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"errors"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -200,7 +201,7 @@ func TestNoBell(t *testing.T) {
 	}
 	p.Close()
 	i := &iface{bell: [2]int{-1, -1}}
-	if err := New(i, o, nil).Start(); err != os.ErrInvalid && err != unix.EBADF {
+	if err := New(i, o, nil).Start(); !errors.Is(err, os.ErrInvalid) && !errors.Is(err, unix.EBADF) {
 		t.Errorf("a doorbell that is not open: %v", err)
 	}
 }

@@ -86,7 +86,8 @@ func exchange(h *C.struct_host, rank, ranks, thread int) error {
 			for _, sending := range []bool{rank < peer, rank > peer} {
 				if sending {
 					data := content(rank, thread, turn)
-					if status := C.host_send(h, C.uint64_t(peer), tag, unsafe.Pointer(&data[0]), C.size_t(len(data))); status != 0 {
+					if status := C.host_send(h, C.uint64_t(peer), tag, unsafe.Pointer(&data[0]),
+						C.size_t(len(data))); status != 0 {
 						return fmt.Errorf("send %d to %d: %d", turn, peer, status)
 					}
 					continue

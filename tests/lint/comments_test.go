@@ -82,8 +82,8 @@ func TestComments(t *testing.T) {
 
 // TestUndocumented shows what the check finds.
 func TestUndocumented(t *testing.T) {
-	text := "package a\n\nfunc A() {}\n\n// B is.\nfunc B() {}\n\ntype t int\n\nfunc (t) C() {}\n\ntype D int\n\nfunc (*D) E() {}\n\n" +
-		"const (\n\tF = 1\n\tG = 2 // is\n)\n\n// These are.\nvar (\n\tH int\n)\n"
+	text := "package a\n\nfunc A() {}\n\n// B is.\nfunc B() {}\n\ntype t int\n\nfunc (t) C() {}\n\ntype D int\n\n" +
+		"func (*D) E() {}\n\nconst (\n\tF = 1\n\tG = 2 // is\n)\n\n// These are.\nvar (\n\tH int\n)\n"
 	if got := strings.Join(undocumented(t, "a.go", []byte(text)), " "); got != "A D E F" {
 		t.Errorf("found %q", got)
 	}

@@ -18,7 +18,8 @@ var (
 func TestCompare(t *testing.T) {
 	rows := 0
 	for line := range strings.SplitSeq(string(read(t, "docs/compare.md")), "\n") {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what was seen") || strings.HasPrefix(line, "| ---") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| what was seen") ||
+			strings.HasPrefix(line, "| ---") {
 			continue
 		}
 		rows++

@@ -96,7 +96,8 @@ func TestLinks(t *testing.T) {
 
 // TestBrokenLinks shows what the check finds.
 func TestBrokenLinks(t *testing.T) {
-	text := "# A b, c\n[1](#a-b-c) [2](#other) [3](x.md#there) [4](x.md#gone) [5](y.md) [6](https://h/#x) `[7](z.md)`\n" +
+	text := "# A b, c\n[1](#a-b-c) [2](#other) [3](x.md#there) [4](x.md#gone) [5](y.md) [6](https://h/#x) " +
+		"`[7](z.md)`\n" +
 		"```\n[8](z.md)\n# z\n```\n[9](#z)"
 	got := brokenLinks("docs/a.md", []byte(text), func(name string) ([]byte, bool) {
 		return []byte("## There\n"), name == "docs/x.md"

@@ -26,7 +26,8 @@ type Message struct {
 // again until Take. The caller holds the progress lease.
 func Next(p *hot.Port) (Message, int) {
 	var m hot.PortMessage
-	found := int(C.weft_drive_next((*C.struct_weft_hot_port)(unsafe.Pointer(p)), (*C.struct_weft_port_message)(unsafe.Pointer(&m))))
+	found := int(C.weft_drive_next((*C.struct_weft_hot_port)(unsafe.Pointer(p)),
+		(*C.struct_weft_port_message)(unsafe.Pointer(&m))))
 	return copied(&m, found)
 }
 
@@ -44,7 +45,8 @@ func Takes(p *hot.Port, times int) int {
 // Peek is Next of senders only whose messages ring no bell.
 func Peek(p *hot.Port) (Message, int) {
 	var m hot.PortMessage
-	found := int(C.weft_drive_peek((*C.struct_weft_hot_port)(unsafe.Pointer(p)), (*C.struct_weft_port_message)(unsafe.Pointer(&m))))
+	found := int(C.weft_drive_peek((*C.struct_weft_hot_port)(unsafe.Pointer(p)),
+		(*C.struct_weft_port_message)(unsafe.Pointer(&m))))
 	return copied(&m, found)
 }
 
@@ -82,6 +84,7 @@ func SendHold(p *hot.Path, id hw.AMID, header uint64, head, payload []byte, hold
 // Sends sends a message so many times in a row, none of which is corked, as long as there is room, and returns how many
 // were sent.
 func Sends(p *hot.Path, id hw.AMID, payload []byte, times int) int {
-	return int(C.weft_drive_sends((*C.struct_weft_hot_path)(unsafe.Pointer(p)), unsafe.Pointer(unsafe.SliceData(payload)),
+	return int(C.weft_drive_sends((*C.struct_weft_hot_path)(unsafe.Pointer(p)),
+		unsafe.Pointer(unsafe.SliceData(payload)),
 		C.uint32_t(len(payload)), C.uint32_t(id), C.int(times)))
 }

@@ -53,7 +53,8 @@ func ahead(r *mpsc.Ring) bool {
 // the header. Head and payload, or the number of the bounce buffer, go to the body.
 func Put(slot *hot.Slot, id uint8, flags uint8, head, payload int, header uint64) {
 	// One store: stores to a slot wait in the processor's short store buffer until the line has come from the peer.
-	*(*uint64)(unsafe.Pointer(&slot.AMID)) = uint64(id) | uint64(flags)<<8 | uint64(uint16(head))<<16 | uint64(uint32(payload))<<32
+	*(*uint64)(unsafe.Pointer(&slot.AMID)) = uint64(id) | uint64(flags)<<8 | uint64(uint16(head))<<16 | uint64(
+		uint32(payload))<<32
 	slot.Header = header
 }
 

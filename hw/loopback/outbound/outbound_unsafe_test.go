@@ -135,7 +135,8 @@ func TestBounces(t *testing.T) {
 // TestKeys finds, locates and claims, and does none of that for what is not there.
 func TestKeys(t *testing.T) {
 	const count = 16
-	keys := Keys{At: uintptr(memory(t, count*int(unsafe.Sizeof(hot.Key{}))+hot.Claims*int(unsafe.Sizeof(hot.Claim{})))), Count: count}
+	keys := Keys{At: uintptr(memory(t, count*int(unsafe.Sizeof(hot.Key{}))+hot.Claims*int(unsafe.Sizeof(hot.Claim{})))),
+		Count: count}
 	const name = 5
 	place := hot.KeyPlace(name, count) ^ 1
 	k := keys.Entry(place)

@@ -155,7 +155,8 @@ func TestManyVoids(t *testing.T) {
 	}
 	sendN(&s, p, 50*ms, 1)
 	n := s.Number() - 1
-	if err := s.OnAck(60*ms, 60*ms, ack(wire.Range{First: n - 100, Last: n}, wire.Range{First: 0, Last: 7}), 0, p); err != nil || len(s.Acked) != 1 {
+	if err := s.OnAck(60*ms, 60*ms, ack(wire.Range{First: n - 100, Last: n}, wire.Range{First: 0, Last: 7}), 0,
+		p); err != nil || len(s.Acked) != 1 {
 		t.Errorf("%v, %v", err, numbers(s.Acked))
 	}
 }
@@ -235,9 +236,12 @@ func TestAckTrains(t *testing.T) {
 				many.Add(span)
 				have.Add(span)
 			}
-			if !slices.Equal(one.spans, many.spans) || trains.Flying() != single.Flying() || p.Inflight() != q.Inflight() ||
-				trains.rackNumber != single.rackNumber || trains.reordered != single.reordered || p.RTT().Last() != q.RTT().Last() {
-				t.Fatalf("acknowledged %v and %v; %d and %d fly, %d and %d bytes", many.spans, one.spans, trains.Flying(), single.Flying(), p.Inflight(), q.Inflight())
+			if !slices.Equal(one.spans, many.spans) || trains.Flying() != single.Flying() ||
+				p.Inflight() != q.Inflight() ||
+				trains.rackNumber != single.rackNumber || trains.reordered != single.reordered ||
+				p.RTT().Last() != q.RTT().Last() {
+				t.Fatalf("acknowledged %v and %v; %d and %d fly, %d and %d bytes", many.spans, one.spans,
+					trains.Flying(), single.Flying(), p.Inflight(), q.Inflight())
 			}
 			trains.Detect(now*ms+1, p)
 			single.Detect(now*ms+1, q)
@@ -319,16 +323,19 @@ func TestReceivedKnown(t *testing.T) {
 		}
 	}
 	first := r.Report()
-	all := []wire.Range{{First: 34, Last: 39}, {First: 24, Last: 32}, {First: 14, Last: 22}, {First: 4, Last: 12}, {First: 0, Last: 2}}
+	all := []wire.Range{{First: 34, Last: 39}, {First: 24, Last: 32}, {First: 14, Last: 22}, {First: 4, Last: 12},
+		{First: 0, Last: 2}}
 	told(all...)
 	r.Add(41)
 	r.Known(first)
 	told(wire.Range{First: 41, Last: 41})
 	second := r.Report()
 	r.Add(13)
-	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32}, wire.Range{First: 4, Last: 22})
+	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32},
+		wire.Range{First: 4, Last: 22})
 	r.Known(second) // did not tell of 13
-	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32}, wire.Range{First: 4, Last: 22})
+	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32},
+		wire.Range{First: 4, Last: 22})
 	r.Known(r.Report())
 	told(wire.Range{First: 41, Last: 41})
 	if r.Check(5) != Duplicate || r.Check(3) != New {
@@ -495,7 +502,8 @@ func FuzzAck(f *testing.F) {
 		s.Skip()
 		sendN(&s, p, 30*ms, 20)
 		now := 100*ms + congestion.Time(at%int64(time.Second))
-		k := &wire.Ack{N: 2, Ranges: [wire.MaxRanges]wire.Range{{First: min(a, b), Last: max(a, b)}, {First: min(c, d), Last: max(c, d)}}}
+		k := &wire.Ack{N: 2, Ranges: [wire.MaxRanges]wire.Range{{First: min(a, b), Last: max(a, b)},
+			{First: min(c, d), Last: max(c, d)}}}
 		if err := s.OnAck(now, now, k, uint32(a), p); err != nil && !errors.Is(err, ErrAck) {
 			t.Error(err)
 		}

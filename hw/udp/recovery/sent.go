@@ -199,7 +199,8 @@ func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, p
 }
 
 // ackRange acknowledges numbers from last down to first.
-func (s *Sent) ackRange(now, at congestion.Time, first, last uint64, had bool, before uint64, marked *uint32, path *congestion.Path) error {
+func (s *Sent) ackRange(now, at congestion.Time, first, last uint64, had bool, before uint64, marked *uint32,
+	path *congestion.Path) error {
 	for n := last; n+1 > first; n-- {
 		p, begin := s.run(n)
 		switch p.state {

@@ -33,10 +33,12 @@ func errorsOf(fd int, f func(*SendError)) {
 	for range 64 {
 		iov := unix.Iovec{Base: &payload[0]}
 		iov.SetLen(len(payload))
-		h := unix.Msghdr{Name: (*byte)(unsafe.Pointer(&name)), Namelen: unix.SizeofSockaddrInet6, Iov: &iov, Control: &control[0]}
+		h := unix.Msghdr{Name: (*byte)(unsafe.Pointer(&name)), Namelen: unix.SizeofSockaddrInet6, Iov: &iov,
+			Control: &control[0]}
 		h.SetIovlen(1)
 		h.SetControllen(len(control))
-		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)), unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		n, _, errno := unix.Syscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)),
+			unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 		if errno != 0 {
 			return
 		}
@@ -67,7 +69,8 @@ func (t *SendError) read(b []byte) bool {
 			return false
 		}
 		data := b[unix.SizeofCmsghdr:n]
-		ours := h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_RECVERR
+		ours := h.Level == unix.IPPROTO_IP && h.Type == unix.IP_RECVERR || h.Level == unix.IPPROTO_IPV6 &&
+			h.Type == unix.IPV6_RECVERR
 		if ours && len(data) >= int(unsafe.Sizeof(sockExtendedErr{})) {
 			e := (*sockExtendedErr)(unsafe.Pointer(&data[0]))
 			t.Err = unix.Errno(e.errno)

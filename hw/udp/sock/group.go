@@ -159,7 +159,8 @@ func newSocket(fd int, o *Options) (*Socket, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, fmt.Errorf("set non-blocking: %w", err)
 	}
-	s := &Socket{FD: fd, family: family, source: o.Source, noGSO: o.NoGSO, buffer: o.Buffer, class: o.Class, near: near{fd: -1}}
+	s := &Socket{FD: fd, family: family, source: o.Source, noGSO: o.NoGSO, buffer: o.Buffer, class: o.Class,
+		near: near{fd: -1}}
 	if err := s.setOptions(fd); err != nil {
 		return nil, err
 	}
@@ -213,7 +214,8 @@ func SetClass(fd int, class uint8) error {
 	if err != nil {
 		return fmt.Errorf("socket family: %w", err)
 	}
-	setClass(func(level, name, value int) { err = errors.Join(err, unix.SetsockoptInt(fd, level, name, value)) }, family, class, 0)
+	setClass(func(level, name, value int) { err = errors.Join(err, unix.SetsockoptInt(fd, level, name, value)) },
+		family, class, 0)
 	return err
 }
 

@@ -108,7 +108,8 @@ func (s *Socket) receiveKernel(in *In, fd int) (n int, full bool, err error) {
 	in.n = 0
 	ask := in.ask
 	in.ask, in.single = inMessages, ask == 1
-	r, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&in.hdrs[0])), uintptr(ask), unix.MSG_DONTWAIT, 0, 0)
+	r, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&in.hdrs[0])), uintptr(ask),
+		unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
 		if errno == unix.EAGAIN || errno == unix.EINTR {
 			return 0, false, nil
@@ -173,7 +174,8 @@ func (in *In) readControl(b []byte, m *Message) {
 		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPING:
 			_, m.Hardware = readStamps(data)
 		case h.Level == unix.SOL_SOCKET && h.Type == unix.SO_TIMESTAMPNS && len(data) >= 16:
-			m.Stamp = time.Duration(binary.NativeEndian.Uint64(data))*time.Second + time.Duration(binary.NativeEndian.Uint64(data[8:]))
+			m.Stamp = time.Duration(binary.NativeEndian.Uint64(data))*time.Second + time.Duration(
+				binary.NativeEndian.Uint64(data[8:]))
 		}
 		if n = unix.CmsgSpace(len(data)); n > len(b) {
 			return

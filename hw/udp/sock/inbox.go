@@ -178,7 +178,8 @@ func describe() asm.Instructions {
 		asm.StoreMem(asm.R9, descSpan, asm.R1, asm.Word),
 		asm.JNE.Imm(asm.R0, 0, "broken"),
 	}
-	list = append(list, skbLoad(asm.FnSkbLoadBytesRelative, 0, asm.R9, descIP, asm.LoadMem(asm.R4, asm.RFP, ipSize, asm.DWord))...)
+	list = append(list, skbLoad(asm.FnSkbLoadBytesRelative, 0, asm.R9, descIP, asm.LoadMem(asm.R4, asm.RFP, ipSize,
+		asm.DWord))...)
 	return append(list,
 		asm.JNE.Imm(asm.R0, 0, "broken"),
 		asm.FnKtimeGetNs.Call(),

@@ -87,7 +87,8 @@ func TestInbox(t *testing.T) {
 			if direct < c.direct[0] || direct > c.direct[len(c.direct)-1] {
 				t.Errorf("%s: of %d datagrams %d came by the inbox, not %d", ap, len(want), direct, c.direct)
 			}
-			if n, _, err := s.Receive(in, time.Since(began)+time.Second); n != 0 || err != nil { // the socket is empty: from now on by the inbox
+			// the socket is empty: from now on by the inbox
+			if n, _, err := s.Receive(in, time.Since(began)+time.Second); n != 0 || err != nil {
 				t.Fatal(n, err)
 			}
 		}
@@ -190,7 +191,8 @@ func TestInboxBell(t *testing.T) {
 		if n, _, err := s.Receive(in, 0); err != nil {
 			t.Fatal(err)
 		} else if n == 0 { // O2, O3
-			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.FD), Events: unix.POLLIN}}, 10000); n == 0 || time.Now().After(end) {
+			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.FD), Events: unix.POLLIN}}, 10000); n == 0 ||
+				time.Now().After(end) {
 				t.Fatalf("nobody rang for datagram %d: %v", next, err)
 			}
 		} else {
@@ -233,7 +235,8 @@ func TestInboxMark(t *testing.T) {
 			for end := time.Now().Add(10 * time.Second); n == 0 && time.Now().Before(end); {
 				n, _, _ = g.Sockets[0].Receive(in, 0)
 			}
-			if n != 1 || !in.Message(0, &m) || m.Marked != (mark == 3) || m.From != fromAddr || string(m.Bytes) != "marked?" || m.Driver == 0 {
+			if n != 1 || !in.Message(0, &m) || m.Marked != (mark == 3) || m.From != fromAddr ||
+				string(m.Bytes) != "marked?" || m.Driver == 0 {
 				t.Errorf("%s, mark %d: %d, %+v", ap, mark, n, m)
 			}
 		}

@@ -255,7 +255,8 @@ func (o *Out) send(s *Socket, i int) (n uintptr, errno unix.Errno) {
 			unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(h.Name)), uintptr(h.Namelen))
 		return 1, errno
 	}
-	n, _, errno = unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&o.hdrs[i])), uintptr(count), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno = unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&o.hdrs[i])), uintptr(count),
+		unix.MSG_DONTWAIT, 0, 0)
 	return n, errno
 }
 
@@ -277,7 +278,8 @@ func (o *Out) nearest(s *Socket, i int) (fd, count int) {
 // pending reports whether an error may be that of an earlier datagram.
 func pending(errno unix.Errno) bool {
 	switch errno {
-	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EMSGSIZE, unix.EPROTO, unix.EOPNOTSUPP, unix.EACCES, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET:
+	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EMSGSIZE, unix.EPROTO, unix.EOPNOTSUPP,
+		unix.EACCES, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET:
 		return true
 	}
 	return false

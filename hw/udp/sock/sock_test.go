@@ -225,7 +225,8 @@ func TestSteering(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		want Steering
-	}{{Options{Stripes: 4}, SteerEBPF}, {Options{Stripes: 4, NoEBPF: true}, SteerCBPF}, {Options{Stripes: 4, NoEBPF: true, NoCBPF: true}, SteerNone}} {
+	}{{Options{Stripes: 4}, SteerEBPF}, {Options{Stripes: 4, NoEBPF: true}, SteerCBPF},
+		{Options{Stripes: 4, NoEBPF: true, NoCBPF: true}, SteerNone}} {
 		t.Run(c.want.String(), func(t *testing.T) {
 			g, addr := group(t, "127.0.0.1:0", c.o)
 			if errors.Is(g.Refused, unix.EPERM) {
@@ -352,7 +353,8 @@ func TestAddr(t *testing.T) {
 	if a, err := Parse(mapped[:]); err != nil || a.String() != "10.1.2.3:55" {
 		t.Errorf("mapped: %s, %v", a.String(), err)
 	}
-	for _, text := range []string{"0.0.0.0:5", "[::]:5", "10.0.0.1:0", "224.0.0.1:5", "255.255.255.255:5", "[ff02::1]:5"} {
+	for _, text := range []string{"0.0.0.0:5", "[::]:5", "10.0.0.1:0", "224.0.0.1:5", "255.255.255.255:5",
+		"[ff02::1]:5"} {
 		if a := FromAddrPort(netip.MustParseAddrPort(text)); a.Usable() {
 			t.Errorf("%s is usable", text)
 		}

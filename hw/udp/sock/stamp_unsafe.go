@@ -24,7 +24,8 @@ type Left struct {
 }
 
 // stampFlags have stamps reported; each datagram sent asks for its own.
-const stampFlags = unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE | unix.SOF_TIMESTAMPING_RX_HARDWARE |
+const stampFlags = unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE |
+	unix.SOF_TIMESTAMPING_RX_HARDWARE |
 	unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY | unix.SOF_TIMESTAMPING_OPT_CMSG
 
 const askStamp = unix.SOF_TIMESTAMPING_TX_SOFTWARE | unix.SOF_TIMESTAMPING_TX_HARDWARE
@@ -74,7 +75,8 @@ func (o *Out) putStamp(c []byte) int {
 func readStamps(data []byte) (software, hardware time.Duration) {
 	at := func(i int) time.Duration {
 		b := data[16*i:]
-		return time.Duration(binary.NativeEndian.Uint64(b))*time.Second + time.Duration(binary.NativeEndian.Uint64(b[8:]))
+		return time.Duration(binary.NativeEndian.Uint64(b))*time.Second + time.Duration(
+			binary.NativeEndian.Uint64(b[8:]))
 	}
 	if len(data) < 48 {
 		return 0, 0

@@ -157,8 +157,10 @@ func (s *Side) parseLimits(b []byte) error {
 	s.MaxMessage = binary.LittleEndian.Uint32(b[8:])
 	s.MaxPacket = binary.LittleEndian.Uint16(b[12:])
 	s.Stripe, s.Buffer = b[14], b[15]
-	if s.Window > MaxWindow || uint64(s.MaxMessage) > s.Window || s.MaxPacket < MinPacket || s.MaxPacket > MaxPacket || s.Buffer > maxBuffer {
-		return fmt.Errorf("window %d, message %d, packet %d, buffer 2^%d: %w", s.Window, s.MaxMessage, s.MaxPacket, s.Buffer, ErrMalformed)
+	if s.Window > MaxWindow || uint64(s.MaxMessage) > s.Window || s.MaxPacket < MinPacket || s.MaxPacket > MaxPacket ||
+		s.Buffer > maxBuffer {
+		return fmt.Errorf("window %d, message %d, packet %d, buffer 2^%d: %w", s.Window, s.MaxMessage, s.MaxPacket,
+			s.Buffer, ErrMalformed)
 	}
 	return nil
 }

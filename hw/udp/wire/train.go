@@ -108,7 +108,8 @@ func (t *Train) PutRow(row []byte, last uint8) {
 // MayFollow reports at little cost whether rest may begin with packets of a train behind
 // packet b.
 func MayFollow(b, rest []byte) bool {
-	return len(b) > TrainHeader && len(rest) >= len(b) && TypeOf(b) == TypeData && trainHeader(Kind(rest[HeaderSize])) > 0
+	return len(b) > TrainHeader && len(rest) >= len(b) && TypeOf(b) == TypeData &&
+		trainHeader(Kind(rest[HeaderSize])) > 0
 }
 
 // Follow begins with packet b, which is whole and may be of any kind, a train of
@@ -157,7 +158,8 @@ func (t *Train) Next(b []byte) ([]byte, bool) {
 	}
 	le := binary.LittleEndian
 	h, end := t.head[:], t.placeAt()
-	if le.Uint64(b) != le.Uint64(h) || le.Uint32(b[8:]) != le.Uint32(h[8:]) || !bytes.Equal(b[HeaderSize:end], h[HeaderSize:end]) ||
+	if le.Uint64(b) != le.Uint64(h) || le.Uint32(b[8:]) != le.Uint32(h[8:]) ||
+		!bytes.Equal(b[HeaderSize:end], h[HeaderSize:end]) ||
 		le.Uint32(b[numberAt:]) != uint32(t.number) ||
 		t.short && le.Uint32(b[end:]) != uint32(t.place) || !t.short && le.Uint64(b[end:]) != t.place {
 		return nil, false

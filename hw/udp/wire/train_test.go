@@ -35,7 +35,8 @@ func TestTrain(t *testing.T) {
 		want := h
 		want.Number += uint64(k)
 		rest, err := f.Next(b[HeaderSize:])
-		if err != nil || got != want || len(rest) != 0 || f.Kind != KindStream || f.Offset != 1000+uint64(100*k) || !bytes.Equal(f.Data, b[TrainHeader:]) {
+		if err != nil || got != want || len(rest) != 0 || f.Kind != KindStream || f.Offset != 1000+uint64(100*k) ||
+			!bytes.Equal(f.Data, b[TrainHeader:]) {
 			t.Errorf("packet %d: %+v, %+v, %v", k, got, f, err)
 		}
 	}
@@ -50,7 +51,8 @@ func TestTrain(t *testing.T) {
 	}
 	short, ping := packets[1][:TrainHeader+99], bytes.Clone(packets[1])
 	PutPing(ping[HeaderSize:])
-	if !MayFollow(packets[0], packets[1]) || MayFollow(packets[0], short) || MayFollow(packets[0], ping) || MayFollow(packets[0][:TrainHeader], packets[1]) {
+	if !MayFollow(packets[0], packets[1]) || MayFollow(packets[0], short) || MayFollow(packets[0], ping) ||
+		MayFollow(packets[0][:TrainHeader], packets[1]) {
 		t.Error("what may follow is not told from what may not")
 	}
 	if _, ok := f.Next(packets[4]); ok {
@@ -116,7 +118,8 @@ func TestPieces(t *testing.T) {
 			if put {
 				place = f.Addr
 			}
-			if err != nil || len(rest) != 0 || f.Op != 5 || place != 1000+uint64(100*k) || put != (f.Kind == KindPut) || put && f.Key != 6 || len(f.Data) != 100 {
+			if err != nil || len(rest) != 0 || f.Op != 5 || place != 1000+uint64(100*k) || put != (f.Kind == KindPut) ||
+				put && f.Key != 6 || len(f.Data) != 100 {
 				t.Errorf("packet %d: %+v, %v", k, f, err)
 			}
 		}
@@ -124,7 +127,8 @@ func TestPieces(t *testing.T) {
 		if !f.FollowPiece(packets[0]) || !MayFollow(packets[0], packets[1]) {
 			t.Fatal("no train follows")
 		}
-		if f.Op() != 5 || f.Place() != 1100 || f.Len() != 100 || put && (f.Kind() != KindPut || f.Key() != 6) || !put && f.Kind() != KindData {
+		if f.Op() != 5 || f.Place() != 1100 || f.Len() != 100 || put && (f.Kind() != KindPut || f.Key() != 6) || !put &&
+			f.Kind() != KindData {
 			t.Errorf("%+v", f)
 		}
 		all := bytes.Join(packets[1:], nil)
@@ -181,8 +185,10 @@ func FuzzPieces(f *testing.F) {
 			data := train.Skip(&rest)
 			left, err := frame.Next(b[HeaderSize:])
 			h.Number = (h.Number + 1) & math.MaxUint32
-			if err != nil || g.Parse(b) != nil || g != h || len(left) != 0 || frame.Kind != one.Kind || frame.Op != one.Op || frame.Key != one.Key ||
-				frame.Offset+frame.Addr != one.Offset+one.Addr+uint64((n+1)*len(data)) || !bytes.Equal(frame.Data, data) {
+			if err != nil || g.Parse(b) != nil || g != h || len(left) != 0 || frame.Kind != one.Kind ||
+				frame.Op != one.Op || frame.Key != one.Key ||
+				frame.Offset+frame.Addr != one.Offset+one.Addr+uint64((n+1)*len(data)) ||
+				!bytes.Equal(frame.Data, data) {
 				t.Fatalf("%+v and %+v, frame %+v behind %+v: %v", h, g, frame, one, err)
 			}
 		}
@@ -213,7 +219,8 @@ func FuzzTrain(f *testing.F) {
 		frame.NearOffset = offset
 		rest, err := frame.Next(second[HeaderSize:])
 		h.Number = number & math.MaxUint32
-		if err != nil || g != h || len(rest) != 0 || frame.Kind != KindStream || frame.Offset != offset || !bytes.Equal(frame.Data, data) {
+		if err != nil || g != h || len(rest) != 0 || frame.Kind != KindStream || frame.Offset != offset ||
+			!bytes.Equal(frame.Data, data) {
 			t.Errorf("%+v and %+v, frame %+v with %d bytes behind it: %v", h, g, frame, len(rest), err)
 		}
 	})

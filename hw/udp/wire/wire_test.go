@@ -11,7 +11,8 @@ import (
 )
 
 func side(seed uint64) Side {
-	s := Side{Stripe: 3, CID: CID(seed * 0x9E3779B97F4A7C15), Window: 1 << 18, MaxPacket: 1500, MaxMessage: 9000, Buffer: 22}
+	s := Side{Stripe: 3, CID: CID(seed * 0x9E3779B97F4A7C15), Window: 1 << 18, MaxPacket: 1500, MaxMessage: 9000,
+		Buffer: 22}
 	for i := range s.Nonce {
 		s.Nonce[i] = byte(seed) + byte(i)
 	}
@@ -20,7 +21,8 @@ func side(seed uint64) Side {
 
 func TestHandshakeRoundTrip(t *testing.T) {
 	var b [InitSize]byte
-	in := Init{Auth: true, Steer: 9, HasCookie: true, Wanted: 7, Client: side(1), Role: Role{Port: 700, Number: 65}, Cookie: [CookieSize]byte{1, 31: 2}, MAC: [TagSize]byte{5, 15: 6}}
+	in := Init{Auth: true, Steer: 9, HasCookie: true, Wanted: 7, Client: side(1), Role: Role{Port: 700, Number: 65},
+		Cookie: [CookieSize]byte{1, 31: 2}, MAC: [TagSize]byte{5, 15: 6}}
 	in.Put(b[:])
 	var gotInit Init
 	if err := gotInit.Parse(b[:]); err != nil || gotInit != in {
@@ -109,7 +111,8 @@ func TestNear(t *testing.T) {
 func TestAckRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
-		a := Ack{Delay: time.Duration(r.Uint32()), Limit: r.Uint64N(MaxOffset) * r.Uint64N(2), Marked: r.Uint32() * r.Uint32N(2), Open: r.IntN(2) == 0, N: 1 + r.IntN(MaxRanges)}
+		a := Ack{Delay: time.Duration(r.Uint32()), Limit: r.Uint64N(MaxOffset) * r.Uint64N(2),
+			Marked: r.Uint32() * r.Uint32N(2), Open: r.IntN(2) == 0, N: 1 + r.IntN(MaxRanges)}
 		next := uint64(MaxNumber)
 		at, long := next-1-r.Uint64N(1<<31), uint64(1<<16)
 		for i := range a.N {
@@ -161,7 +164,8 @@ func TestFrames(t *testing.T) {
 	if rest, err = f.Next(rest); err != nil || f.Kind != KindPad || len(rest) != 0 {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	if rest, err = f.Next(stream[at:]); err != nil || f.Kind != KindStream || f.Offset != 7 || string(f.Data) != "hello" || len(rest) != 0 {
+	if rest, err = f.Next(stream[at:]); err != nil || f.Kind != KindStream || f.Offset != 7 ||
+		string(f.Data) != "hello" || len(rest) != 0 {
 		t.Fatalf("%+v, %v", f, err)
 	}
 }

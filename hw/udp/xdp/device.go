@@ -82,7 +82,8 @@ func Open(o Options) (*Device, error) {
 	if iface.MTU+sizeEthernet > smallFrame-overheadXDP {
 		d.size = largeFrame
 	}
-	d.routes = routes{iface: iface.Index, mac: [6]byte(iface.HardwareAddr), from: name, class: o.Class, payload: d.MaxPacket()}
+	d.routes = routes{iface: iface.Index, mac: [6]byte(iface.HardwareAddr), from: name, class: o.Class,
+		payload: d.MaxPacket()}
 	if err := d.routes.open(); err != nil {
 		return nil, err
 	}
@@ -149,7 +150,8 @@ func (d *Device) String() string {
 	if d.zeroCopy {
 		how = "not copied"
 	}
-	return fmt.Sprintf("%s, %s, frames %s, %d queues, datagrams up to %d bytes", d.iface.Name, where, how, len(d.queues), d.MaxPacket())
+	return fmt.Sprintf("%s, %s, frames %s, %d queues, datagrams up to %d bytes", d.iface.Name, where, how,
+		len(d.queues), d.MaxPacket())
 }
 
 // Ports are those of the stripes.

@@ -169,7 +169,10 @@ func TestWays(t *testing.T) {
 	set("02:00:00:00:00:04")
 	wait("a router", func(w *way) bool { return w.most > 0 && w.headers[5] == 4 })
 	h.Run("ip", "route", "replace", "198.51.100.0/24", "dev", "lo")
-	wait("a route over another interface", func(w *way) bool { return w.most == 0 && strings.Contains(w.why, "interface") })
+	wait("a route over another interface", func(w *way) bool {
+		return w.most == 0 &&
+			strings.Contains(w.why, "interface")
+	})
 	h.Run("ip", "route", "replace", "blackhole", "198.51.100.0/24")
 	wait("no route", func(w *way) bool { return w.most == 0 && strings.Contains(w.why, "route") })
 }

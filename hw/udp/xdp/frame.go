@@ -124,7 +124,8 @@ func (l *local) parse(frame []byte, m *sock.Message) bool {
 
 func (l *local) parse4(b []byte, m *sock.Message) bool {
 	if len(b) < sizeIPv4+sizeUDP || b[0] != 0x45 || b[9] != protoUDP ||
-		binary.BigEndian.Uint16(b[6:])&fragments != 0 || !bytes.Equal(b[16:20], l.ip) || fold(sum(0, b[:sizeIPv4])) != 0xffff {
+		binary.BigEndian.Uint16(b[6:])&fragments != 0 || !bytes.Equal(b[16:20], l.ip) ||
+		fold(sum(0, b[:sizeIPv4])) != 0xffff {
 		return false
 	}
 	total := int(binary.BigEndian.Uint16(b[2:]))

@@ -88,7 +88,8 @@ func TestFrame(t *testing.T) {
 					t.Fatalf("%d bytes: refused", size)
 				}
 				from := m.From.AddrPort()
-				if from.Addr().WithZone("") != e[0].Addr() || from.Port() != e[0].Port() || !bytes.Equal(m.Bytes, payload) || m.Segment != size || m.Marked {
+				if from.Addr().WithZone("") != e[0].Addr() || from.Port() != e[0].Port() ||
+					!bytes.Equal(m.Bytes, payload) || m.Segment != size || m.Marked {
 					t.Errorf("%d bytes: %d bytes from %v, marked %v", size, len(m.Bytes), from, m.Marked)
 				}
 				if zone := from.Addr().Zone(); (zone == "7") != (name == "link-local") {
@@ -159,7 +160,8 @@ func TestChanged(t *testing.T) {
 		{what: "no checksum", keep: true, change: func(f []byte) { f[40], f[41] = 0, 0 }, want: true},
 		{what: "no checksum", v6: true, keep: true, change: func(f []byte) { f[60], f[61] = 0, 0 }},
 		{what: "the checksum is left to hardware", keep: true, change: func(f []byte) {
-			binary.BigEndian.PutUint16(f[40:], fold(add(sum(0, f[26:34]), swapped(protoUDP)+swapped(uint16(len(f)-34)))))
+			binary.BigEndian.PutUint16(f[40:],
+				fold(add(sum(0, f[26:34]), swapped(protoUDP)+swapped(uint16(len(f)-34)))))
 		}},
 		{what: "more fragments", change: func(f []byte) { f[20] |= 0x20 }},
 		{what: "fragment offset", change: func(f []byte) { f[21] = 1 }},
@@ -171,7 +173,11 @@ func TestChanged(t *testing.T) {
 		{what: "from broadcast", change: func(f []byte) { copy(f[26:30], []byte{255, 255, 255, 255}) }},
 		{what: "from multicast", v6: true, change: func(f []byte) { f[22] = 0xff }},
 		{what: "from loopback", v6: true, change: func(f []byte) { clear(f[22:38]); f[37] = 1 }},
-		{what: "from a mapped address", v6: true, change: func(f []byte) { clear(f[22:38]); f[32], f[33], f[34] = 0xff, 0xff, 10 }},
+		{what: "from a mapped address", v6: true, change: func(f []byte) {
+			clear(f[22:38])
+			f[32], f[33], f[34] = 0xff,
+				0xff, 10
+		}},
 		{what: "to another port", change: func(f []byte) { f[37]++ }},
 		{what: "to another address", change: func(f []byte) { f[33]++ }},
 		{what: "UDP longer than IP", change: func(f []byte) { f[39]++ }},
@@ -207,7 +213,9 @@ func FuzzFrame(f *testing.F) {
 		for _, e := range ends {
 			to := newLocal(e[1], scope)
 			var m sock.Message
-			if to.parse(frame, &m) && (m.Segment != len(m.Bytes) || len(m.Bytes) > len(frame)-sizeEthernet-sizeIPv4-sizeUDP || m.From.IsAny()) {
+			if to.parse(frame, &m) &&
+				(m.Segment != len(m.Bytes) || len(m.Bytes) > len(frame)-sizeEthernet-sizeIPv4-sizeUDP ||
+					m.From.IsAny()) {
 				t.Errorf("%d bytes of %d from %v", len(m.Bytes), len(frame), m.From.AddrPort())
 			}
 		}

@@ -30,17 +30,21 @@ func TestNetlink(t *testing.T) {
 	seven := binary.NativeEndian.AppendUint32(nil, 7)
 	rt := make([]byte, unix.SizeofRtMsg)
 	rt[7] = unix.RTN_UNICAST
-	route, err := parseRoute(body(t, message(unix.RTM_NEWROUTE, rt, map[uint16][]byte{unix.RTA_OIF: seven, unix.RTA_GATEWAY: {10, 0, 0, 1}})))
-	if err != nil || route.iface != 7 || route.kind != unix.RTN_UNICAST || string(route.gateway) != "\x0a\x00\x00\x01" || route.wrapped {
+	route, err := parseRoute(body(t, message(unix.RTM_NEWROUTE, rt, map[uint16][]byte{unix.RTA_OIF: seven,
+		unix.RTA_GATEWAY: {10, 0, 0, 1}})))
+	if err != nil || route.iface != 7 || route.kind != unix.RTN_UNICAST ||
+		string(route.gateway) != "\x0a\x00\x00\x01" || route.wrapped {
 		t.Errorf("route %+v: %v", route, err)
 	}
 	nd := make([]byte, unix.SizeofNdMsg)
 	nd[4], nd[8] = 7, unix.NUD_REACHABLE
-	n, err := parseNeighbour(body(t, message(unix.RTM_NEWNEIGH, nd, map[uint16][]byte{unix.NDA_DST: {10, 0, 0, 1}, unix.NDA_LLADDR: []byte("weft-1")})))
+	n, err := parseNeighbour(body(t, message(unix.RTM_NEWNEIGH, nd, map[uint16][]byte{unix.NDA_DST: {10, 0, 0, 1},
+		unix.NDA_LLADDR: []byte("weft-1")})))
 	if err != nil || n.iface != 7 || n.state != unix.NUD_REACHABLE || string(n.mac) != "weft-1" || len(n.ip) != 4 {
 		t.Errorf("neighbour %+v: %v", n, err)
 	}
-	mtu, err := parseMTU(body(t, message(unix.RTM_NEWLINK, make([]byte, unix.SizeofIfInfomsg), map[uint16][]byte{unix.IFLA_MTU: {0xdc, 5, 0, 0}})))
+	mtu, err := parseMTU(body(t, message(unix.RTM_NEWLINK, make([]byte, unix.SizeofIfInfomsg),
+		map[uint16][]byte{unix.IFLA_MTU: {0xdc, 5, 0, 0}})))
 	if err != nil || mtu != 1500 {
 		t.Errorf("MTU %d: %v", mtu, err)
 	}

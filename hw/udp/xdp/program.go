@@ -184,7 +184,8 @@ func (f *filter) attach(iface int, where Where) (*steering, error) {
 		return nil, fmt.Errorf("XDP program: %w", err)
 	}
 	s.generic = where == BehindDriver
-	if s.link, err = s.on(iface); err != nil && where == Best && !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EPERM) {
+	if s.link, err = s.on(iface); err != nil && where == Best && !errors.Is(err, unix.EBUSY) &&
+		!errors.Is(err, unix.EPERM) {
 		s.generic = true
 		var second error
 		if s.link, second = s.on(iface); second != nil {

@@ -33,7 +33,8 @@ type ring struct {
 // mapRing maps a ring of n entries, a power of two, of the socket fd. Errors are of
 // the kernel.
 func mapRing(fd int, off *unix.XDPRingOffset, page int64, n uint32, entry uintptr) (ring, error) {
-	b, err := unix.Mmap(fd, page, int(off.Desc)+int(n)*int(entry), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	b, err := unix.Mmap(fd, page, int(off.Desc)+int(n)*int(entry), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
 		return ring{}, fmt.Errorf("map a ring: %w", err)
 	}

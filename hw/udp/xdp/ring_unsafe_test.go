@@ -32,7 +32,8 @@ func TestRing(t *testing.T) {
 		if n := r.room(4); n != 3 {
 			t.Fatalf("round %d: room for %d", round, n)
 		}
-		c := ring{producer: r.producer, consumer: r.consumer, flags: r.flags, entries: r.entries, mask: r.mask, own: r.consumer.Load(), other: r.consumer.Load()}
+		c := ring{producer: r.producer, consumer: r.consumer, flags: r.flags, entries: r.entries, mask: r.mask,
+			own: r.consumer.Load(), other: r.consumer.Load()}
 		if n := c.available(); n != 5 {
 			t.Fatalf("round %d: %d available", round, n)
 		}

@@ -133,7 +133,8 @@ func (r *routes) resolve(w *way, to netip.AddrPort) error {
 	case n.state&validNeighbour == 0 || len(n.mac) != 6:
 		return fmt.Errorf("hardware address of %s is not known", ip)
 	}
-	w.template = newTemplate(r.mac, [6]byte(n.mac), netip.AddrPortFrom(r.from.Addr().WithZone(""), r.from.Port()), netip.AddrPortFrom(ip, to.Port()), r.class)
+	w.template = newTemplate(r.mac, [6]byte(n.mac), netip.AddrPortFrom(r.from.Addr().WithZone(""), r.from.Port()),
+		netip.AddrPortFrom(ip, to.Port()), r.class)
 	w.most = min(r.payload, r.interfaceMTU()-(w.size-sizeEthernet))
 	return nil
 }

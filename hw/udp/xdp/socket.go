@@ -41,7 +41,8 @@ func (d *Device) socket(stripe, number, queues, receive int) error {
 	p.receivers = append(p.receivers, r)
 	if number == stripe%queues {
 		p.fd, p.queue = fd, q
-		if p.tx, err = newRing(fd, unix.XDP_TX_RING, &off.Tx, unix.XDP_PGOFF_TX_RING, sendFrames, sizeDesc); err != nil {
+		if p.tx, err = newRing(fd, unix.XDP_TX_RING, &off.Tx, unix.XDP_PGOFF_TX_RING, sendFrames,
+			sizeDesc); err != nil {
 			return err
 		}
 	}
@@ -57,7 +58,8 @@ func (d *Device) queue(fd, receive int, off *unix.XDPMmapOffsets) error {
 	if err != nil {
 		return err
 	}
-	q.completion, err = newRing(fd, unix.XDP_UMEM_COMPLETION_RING, &off.Cr, unix.XDP_UMEM_PGOFF_COMPLETION_RING, sendFrames, sizeAddr)
+	q.completion, err = newRing(fd, unix.XDP_UMEM_COMPLETION_RING, &off.Cr, unix.XDP_UMEM_PGOFF_COMPLETION_RING,
+		sendFrames, sizeAddr)
 	return err
 }
 

@@ -11,7 +11,8 @@ import (
 
 // option sets a socket option of level SOL_XDP that has a structure for its value. Errors are errno values.
 func option[T any](fd, name int, value *T) error {
-	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(name), uintptr(unsafe.Pointer(value)), unsafe.Sizeof(*value), 0)
+	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(name),
+		uintptr(unsafe.Pointer(value)), unsafe.Sizeof(*value), 0)
 	if errno != 0 {
 		return errno
 	}
@@ -21,7 +22,8 @@ func option[T any](fd, name int, value *T) error {
 // readOption reads such an option. EOPNOTSUPP: the kernel's structure has another size.
 func readOption[T any](fd, name int, value *T) error {
 	n := uint32(unsafe.Sizeof(*value))
-	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(name), uintptr(unsafe.Pointer(value)), uintptr(unsafe.Pointer(&n)), 0)
+	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(name),
+		uintptr(unsafe.Pointer(value)), uintptr(unsafe.Pointer(&n)), 0)
 	if errno != 0 {
 		return errno
 	}

@@ -265,7 +265,8 @@ func parsePacket(b []byte) (kind byte, number uint64, address []byte, which uint
 func parseName(b []byte) (peer, error) {
 	a, err := sock.Parse(b)
 	if err != nil || !a.Usable() {
-		return peer{}, fmt.Errorf("exchange: name of %d bytes is no socket address of a peer: %w", len(b), hw.ErrInvalid)
+		return peer{}, fmt.Errorf("exchange: name of %d bytes is no socket address of a peer: %w", len(b),
+			hw.ErrInvalid)
 	}
 	p := peer{AddrPort: a.AddrPort()}
 	if rest := b[sock.Size(b):]; len(rest) >= 4 {

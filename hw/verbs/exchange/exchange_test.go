@@ -106,7 +106,8 @@ func TestForged(t *testing.T) {
 	if _, err := a.Resolve(nameB); !errors.Is(err, hw.ErrUnreachable) {
 		t.Fatal(err)
 	}
-	for _, forged := range [][packetBytes]byte{packet(kindAnswer, 1, []byte("wrong"), 0), packet(7, 1, []byte("wrong"), 0)} {
+	for _, forged := range [][packetBytes]byte{packet(kindAnswer, 1, []byte("wrong"), 0),
+		packet(7, 1, []byte("wrong"), 0)} {
 		to := &unix.SockaddrInet4{Port: int(binary.BigEndian.Uint16(nameA[2:])), Addr: [4]byte(nameA[4:8])}
 		if err := unix.Sendto(fdB, forged[:], 0, to); err != nil {
 			t.Fatal(err)
@@ -169,7 +170,8 @@ func TestShared(t *testing.T) {
 	a.known[peer{nameB, 0}].next = time.Now()
 	ninth := append(sockaddr(nameB), 9, 0, 0, 0)
 	for range 2 {
-		if got, ninth := resolve(t, a, sockaddr(nameB)), resolve(t, a, ninth); got != "device b" || ninth != "device c" {
+		if got, ninth := resolve(t, a, sockaddr(nameB)), resolve(t, a, ninth); got != "device b" ||
+			ninth != "device c" {
 			t.Errorf("a learns %q and %q", got, ninth)
 		}
 	}
@@ -200,7 +202,8 @@ func TestBadArguments(t *testing.T) {
 		}
 	}
 	x := open(t, fd, "device")
-	for _, name := range [][]byte{nil, {1}, make([]byte, 28), {unix.AF_INET, 0, 0, 1, 10, 0, 0, 1, 15: 0, 17: 1, 19: 0}} {
+	for _, name := range [][]byte{nil, {1}, make([]byte, 28), {unix.AF_INET, 0, 0, 1, 10, 0, 0, 1, 15: 0, 17: 1,
+		19: 0}} {
 		if _, err := x.Resolve(name); !errors.Is(err, hw.ErrInvalid) {
 			t.Errorf("name %x: %v", name, err)
 		}
@@ -208,7 +211,8 @@ func TestBadArguments(t *testing.T) {
 }
 
 func FuzzPacket(f *testing.F) {
-	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil, 3), packet(kindAnswer, 5, []byte("device"), 0), packet(kindNone, 5, nil, 255)} {
+	for _, b := range [][packetBytes]byte{packet(kindAsk, 5, nil, 3), packet(kindAnswer, 5, []byte("device"), 0),
+		packet(kindNone, 5, nil, 255)} {
 		f.Add(b[:])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -216,7 +220,8 @@ func FuzzPacket(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again := packet(kind, number, address, which); !bytes.Equal(again[:headBytes+len(address)], b[:headBytes+len(address)]) || again[whichAt] != b[whichAt] {
+		if again := packet(kind, number, address, which); !bytes.Equal(again[:headBytes+len(address)],
+			b[:headBytes+len(address)]) || again[whichAt] != b[whichAt] {
 			t.Errorf("%x is read as %d %d %x", b, kind, number, address)
 		}
 	})

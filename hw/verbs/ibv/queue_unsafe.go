@@ -155,7 +155,8 @@ func (q *QP) Close() error { return check("destroy queue pair", C.weft_ibv_destr
 // Init brings the queue pair to INIT: with access rights for peers if it is
 // connected, with a key if it is for datagrams.
 func (q *QP) Init(port int, access, qkey uint32) error {
-	return check("initialise queue pair", C.weft_ibv_init_qp(q.p, C.uint8_t(port), 0, C.uint32_t(access), C.uint32_t(qkey)))
+	return check("initialise queue pair", C.weft_ibv_init_qp(q.p, C.uint8_t(port), 0, C.uint32_t(access),
+		C.uint32_t(qkey)))
 }
 
 // Path is where a peer's port is.
@@ -248,7 +249,8 @@ func (a *AH) Close() error { return check("destroy address handle", C.weft_ibv_d
 
 // PostReceive gives the queue pair's own receive queue a buffer.
 func (q *QP) PostReceive(s SGE, id uint64) error {
-	return check("post receive", C.weft_ibv_post_recv(q.p, C.uint64_t(s.Addr), C.uint32_t(s.Len), C.uint32_t(s.LKey), C.uint64_t(id)))
+	return check("post receive", C.weft_ibv_post_recv(q.p, C.uint64_t(s.Addr), C.uint32_t(s.Len), C.uint32_t(s.LKey),
+		C.uint64_t(id)))
 }
 
 // SendDatagram sends one datagram; its completion comes with id.

@@ -26,8 +26,8 @@ var headers = []header{
 	{name: "segment.h", includes: []string{`"ring.h"`}, dir: "internal/hot", files: []string{"segment.go"}},
 	{name: "message.h", includes: []string{"<stdint.h>"}, dir: "internal/hot", files: []string{"message.go"}},
 	{name: "hot.h", includes: []string{`"key.h"`, `"stats.h"`}, dir: "internal/hot",
-		text: "The tables of plain words that let messages be posted, polled for and completed without the Go runtime. Go " +
-			"allocates them off its heap and fills them. All of it is private to the process.",
+		text: "The tables of plain words that let messages be posted, polled for and completed without the Go " +
+			"runtime. Go allocates them off its heap and fills them. All of it is private to the process.",
 		files: []string{
 			"cq.go", "recv.go", "tx.go", "port.go", "gate.go", "matching.go", "onesided.go", "note.go", "ep.go",
 		}},

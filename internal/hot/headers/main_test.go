@@ -36,12 +36,14 @@ func TestEveryStructure(t *testing.T) {
 	found := 0
 	for _, name := range s.pkg.Scope().Names() {
 		st, ok := s.pkg.Scope().Lookup(name).Type().Underlying().(*types.Struct)
-		if !ok || st.NumFields() == 0 || st.Field(0).Name() != "_" || st.Field(0).Type().String() != "structs.HostLayout" {
+		if !ok || st.NumFields() == 0 || st.Field(0).Name() != "_" ||
+			st.Field(0).Type().String() != "structs.HostLayout" {
 			continue
 		}
 		found++
 		c, ok := s.cname[name]
-		in := slices.ContainsFunc(made, func(o generated.File) bool { return bytes.Contains(o.Text, []byte("\n"+c+" {\n")) })
+		in := slices.ContainsFunc(made,
+			func(o generated.File) bool { return bytes.Contains(o.Text, []byte("\n"+c+" {\n")) })
 		if !ok || !in {
 			t.Errorf("%s is in no header", name)
 		}

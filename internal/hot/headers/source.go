@@ -30,7 +30,8 @@ func load(dir, name string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &source{fset: token.NewFileSet(), files: map[string]*ast.File{}, cname: map[string]string{}, only: name != "internal/hot",
+	s := &source{fset: token.NewFileSet(), files: map[string]*ast.File{}, cname: map[string]string{},
+		only: name != "internal/hot",
 		info: types.Info{Defs: map[*ast.Ident]types.Object{}}}
 	var list []*ast.File
 	for _, n := range p.GoFiles {

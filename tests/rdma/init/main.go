@@ -124,7 +124,8 @@ func showFolder() error {
 	}
 	for _, m := range []mount{
 		{"folder", "/folder", "9p", "ro," + plan9 + "cache=loose"},
-		{"folder", "/new" + string(name), "overlay", "lowerdir=/folder,upperdir=/layer/folder,workdir=/layer/folderwork"},
+		{"folder", "/new" + string(name), "overlay",
+			"lowerdir=/folder,upperdir=/layer/folder,workdir=/layer/folderwork"},
 	} {
 		if err := m.do(); err != nil {
 			return err

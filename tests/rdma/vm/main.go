@@ -96,7 +96,8 @@ func boot(o *options, img image, pair bool) (int, error) {
 	for n := range count {
 		wire := ""
 		if pair {
-			wire = fmt.Sprintf("dgram,id=wire,local.type=unix,local.path=%[1]s/%[2]d,remote.type=unix,remote.path=%[1]s/%[3]d", wires, n, 1-n)
+			wire = fmt.Sprintf("dgram,id=wire,local.type=unix,local.path=%[1]s/%[2]d,remote.type=unix,"+
+				"remote.path=%[1]s/%[3]d", wires, n, 1-n)
 		}
 		g, err := newGuest(o, img, n, wire)
 		if err != nil {

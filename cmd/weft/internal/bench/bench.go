@@ -82,19 +82,24 @@ that is more than chance.`,
 		},
 	}
 	f := c.Flags()
-	f.StringSliceVar(&o.providers, "providers", []string{"weft", "shm", "tcp;ofi_rxm"}, "what to measure; the first of the `LIST` is compared with the second")
+	f.StringSliceVar(&o.providers, "providers", []string{"weft", "shm", "tcp;ofi_rxm"}, "what to measure; the first "+
+		"of the `LIST` is compared with the second")
 	f.IntVar(&o.rounds, "rounds", 15, "`NUMBER` of rounds of every provider")
 	f.DurationVar(&o.perFigure, "time", 100*time.Millisecond, "measuring `TIME` per figure and round")
 	f.BoolVar(&o.quick, "quick", false, "a few figures in a few seconds, unless subjects are named")
-	f.StringVar(&o.cores, "cores", "", "the `TWO` processors to pin to, as in 0,1 (default: the first two of different cores)")
+	f.StringVar(&o.cores, "cores", "", "the `TWO` processors to pin to, as in 0,1 (default: the first two of "+
+		"different cores)")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.StringVar(&o.save, "save", "", "keep the figures in this `FILE`")
 	f.StringVar(&o.compare, "compare", "", "compare with the figures kept in this `FILE`")
 	f.StringVar(&o.load, "load", "", "take the figures kept in this `FILE` instead of measuring")
 	f.StringVar(&o.plots, "plots", "", "draw SVG plots into this `DIRECTORY`")
-	f.StringVar(&o.out, "out", "", "Markdown `FILE` to write tables into; they replace those of the same libfabric version")
-	f.StringVar(&o.program, "program", "", "the measuring program, a `FILE` (default: that of this checkout or installation)")
-	f.StringVar(&o.providerPath, "path", "", "`DIRECTORY` of libweft-fi.so (default: that of this checkout, or libfabric's)")
+	f.StringVar(&o.out, "out", "", "Markdown `FILE` to write tables into; they replace those of the same libfabric "+
+		"version")
+	f.StringVar(&o.program, "program", "", "the measuring program, a `FILE` (default: that of this checkout or "+
+		"installation)")
+	f.StringVar(&o.providerPath, "path", "", "`DIRECTORY` of libweft-fi.so (default: that of this checkout, or "+
+		"libfabric's)")
 	f.StringSliceVar(&o.exchanges.networks, "networks", nil,
 		"networks of the subject alltoall, a `LIST` of "+labNetworkNames()+" (default: all)")
 	f.StringSliceVar(&o.exchanges.slices, "slices", nil,
@@ -103,7 +108,8 @@ that is more than chance.`,
 		"policies that the subject alltoall measures beside the default, a `LIST` of "+policyNames())
 	f.IntVar(&o.exchanges.rounds, "alltoall-rounds", 0,
 		"`NUMBER` of rounds of each network of the subject alltoall (default: 15 of most)")
-	f.StringVar(&o.mpich, "mpich", "", "`DIRECTORY` of an MPICH built for libfabric (ch4:ofi), which the subject mpi measures as well")
+	f.StringVar(&o.mpich, "mpich", "", "`DIRECTORY` of an MPICH built for libfabric (ch4:ofi), which the subject mpi "+
+		"measures as well")
 	f.StringVar(&o.mpichUCX, "mpich-ucx", "", "`DIRECTORY` of an MPICH built for UCX (Debian's: /usr)")
 	f.StringVar(&o.libfabric, "libfabric", "", "`DIRECTORY` of a libfabric other than the system's")
 	return c

@@ -29,8 +29,10 @@ func compareResults(style text.Style, old, now *result) []string {
 	lines[0] = style.Bold(lines[0])
 	lines = append(lines, "", "~: the runs do not differ more than their rounds do (Mann-Whitney U test, 5 %)")
 	if old.Machine != now.Machine || old.Libfabric != now.Libfabric {
-		lines = append(lines, style.Warn(fmt.Sprintf("the runs are of different machines or libraries: %s, libfabric %s; %s, libfabric %s",
-			old.Machine, old.Libfabric, now.Machine, now.Libfabric)))
+		lines = append(lines,
+			style.Warn(fmt.Sprintf(
+				"the runs are of different machines or libraries: %s, libfabric %s; %s, libfabric %s",
+				old.Machine, old.Libfabric, now.Machine, now.Libfabric)))
 	}
 	if missing != 0 {
 		lines = append(lines, fmt.Sprintf("%d figures were not measured before", missing))

@@ -71,8 +71,10 @@ func distances(found *figures, providers []string, hop string, table []row) stri
 	}
 	near, far := found.split(providers[0], hop, hop, limit)
 	var b strings.Builder
-	fmt.Fprintf(&b, "The processors move. The same by their distance at the start of a round, %s / %s = ratio (rounds of each):\n\n", providers[0], providers[1])
-	fmt.Fprintf(&b, "| what | %.0f ns apart | %.0f ns apart | to reach |\n| --- | --- | --- | --- |\n", near.median, far.median)
+	fmt.Fprintf(&b, "The processors move. The same by their distance at the start of a round, %s / %s = ratio "+
+		"(rounds of each):\n\n", providers[0], providers[1])
+	fmt.Fprintf(&b, "| what | %.0f ns apart | %.0f ns apart | to reach |\n| --- | --- | --- | --- |\n", near.median,
+		far.median)
 	for _, r := range table {
 		if r.name == hop {
 			continue
@@ -83,7 +85,8 @@ func distances(found *figures, providers []string, hop string, table []row) stri
 		if own[0].count+own[1].count == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.title, quotient(own[0], other[0]), quotient(own[1], other[1]), r.goal())
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.title, quotient(own[0], other[0]), quotient(own[1], other[1]),
+			r.goal())
 	}
 	return b.String() + "\n"
 }
@@ -93,5 +96,6 @@ func quotient(a, b spread) string {
 	if a.count == 0 || b.count == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%s / %s = %.2f (%d, %d)", number(a.median), number(b.median), a.median/b.median, a.count, b.count)
+	return fmt.Sprintf("%s / %s = %.2f (%d, %d)", number(a.median), number(b.median), a.median/b.median, a.count,
+		b.count)
 }

@@ -22,7 +22,8 @@ func TestDistanceTable(t *testing.T) {
 	round("b", 210, 0.4)
 	f.add("a", "rate_8_mps", 10) // in one round only
 	s := distanceTable(f, providers)
-	for _, want := range []string{"| 51 ns apart | 200 ns apart |", "| 0.110 / 0.200 = 0.55 (2, 1) | 0.300 / 0.400 = 0.75 (1, 1) | <= 0.85 x |"} {
+	for _, want := range []string{"| 51 ns apart | 200 ns apart |", "| 0.110 / 0.200 = 0.55 (2, 1) | 0.300 / 0.400 = " +
+		"0.75 (1, 1) | <= 0.85 x |"} {
 		if !strings.Contains(s, want) {
 			t.Errorf("no %q in\n%s", want, s)
 		}

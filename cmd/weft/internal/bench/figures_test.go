@@ -38,7 +38,8 @@ func TestAddLines(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	addLines(f, "weft", []byte("tcp;ofi_rxm rate_8_mps 7\nweft@build/lib rate_8_mps 6\na line of noise\n"))
-	if a, b := f.of("weft", "rate_8_mps"), f.of("tcp;ofi_rxm", "rate_8_mps"); a.count != 3 || a.high < 5.5 || b.median != 7 {
+	if a, b := f.of("weft", "rate_8_mps"), f.of("tcp;ofi_rxm", "rate_8_mps"); a.count != 3 || a.high < 5.5 ||
+		b.median != 7 {
 		t.Errorf("got %+v and %+v", a, b)
 	}
 	addLines(f, "weft", []byte("tcp rate_8_mps 7\nrate_8_mps inf\nrate_8_mps NaN\nrate_8_mps 8\n"))
@@ -56,7 +57,8 @@ func TestAddLines(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	f := newFigures()
-	for name, v := range map[string]float64{"pingpong_8_us": 0.2, "cq_read_empty_ns": 12, "post_1_safe_mps": 10, "post_2_safe_mps": 19} {
+	for name, v := range map[string]float64{"pingpong_8_us": 0.2, "cq_read_empty_ns": 12, "post_1_safe_mps": 10,
+		"post_2_safe_mps": 19} {
 		f.add("weft", name, v)
 		f.add("shm", name, 2*v)
 	}
@@ -74,7 +76,8 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s (%v): reached %q, want %q", r.name, v, got, expect)
 		}
 	}
-	if v, text := findRow("pingpong_8_us").judge(f, []string{"weft", "shm"}); math.Abs(v-0.5) > 1e-9 || text != "0.50 x shm" {
+	if v, text := findRow("pingpong_8_us").judge(f, []string{"weft", "shm"}); math.Abs(v-0.5) > 1e-9 ||
+		text != "0.50 x shm" {
 		t.Errorf("ratio %v %q", v, text)
 	}
 }
@@ -125,7 +128,8 @@ func TestPlain(t *testing.T) {
 	if err := plain(&out, resultOf(f, "weft", "shm")); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"8 B tagged message rate, window 64, M/s  20.0  10.0   2.00\n", "size_4_us                                3.00     –      –\n"} {
+	for _, want := range []string{"8 B tagged message rate, window 64, M/s  20.0  10.0   2.00\n",
+		"size_4_us                                3.00     –      –\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -134,7 +138,8 @@ func TestPlain(t *testing.T) {
 
 // resultOf is a run that found these figures.
 func resultOf(f *figures, providers ...string) *result {
-	return &result{Format: resultFormat, Libfabric: "2.0", Machine: "M", Rounds: 3, Seconds: 0.1, Providers: providers, Figures: f.list(providers)}
+	return &result{Format: resultFormat, Libfabric: "2.0", Machine: "M", Rounds: 3, Seconds: 0.1, Providers: providers,
+		Figures: f.list(providers)}
 }
 
 func findRow(name string) row {

@@ -20,7 +20,8 @@ func findProgram(flag, self string) (string, error) {
 	candidates := []string{"build/bench/weft_bench"}
 	if self != "" {
 		dir := filepath.Dir(self)
-		candidates = append(candidates, filepath.Join(dir, "../libexec/weft/weft_bench"), filepath.Join(dir, "../bench/weft_bench"))
+		candidates = append(candidates, filepath.Join(dir, "../libexec/weft/weft_bench"),
+			filepath.Join(dir, "../bench/weft_bench"))
 	}
 	for _, c := range candidates {
 		if info, err := os.Stat(c); err == nil && info.Mode()&0o111 != 0 {
@@ -30,7 +31,8 @@ func findProgram(flag, self string) (string, error) {
 	if path, err := exec.LookPath("weft_bench"); err == nil {
 		return path, nil
 	}
-	return "", fmt.Errorf("no measuring program weft_bench in %s; make bench-program builds it", strings.Join(candidates, ", "))
+	return "", fmt.Errorf("no measuring program weft_bench in %s; make bench-program builds it",
+		strings.Join(candidates, ", "))
 }
 
 // findProvider returns the folder of libweft-fi.so, empty to leave it to
@@ -76,7 +78,8 @@ func chooseCores(flag, sys string) ([2]int, error) {
 		if !allowed.IsSet(n) {
 			continue
 		}
-		siblings := readLine(filepath.Join(sys, fmt.Sprintf("devices/system/cpu/cpu%d/topology/thread_siblings_list", n)))
+		siblings := readLine(filepath.Join(sys, fmt.Sprintf("devices/system/cpu/cpu%d/topology/thread_siblings_list",
+			n)))
 		if found == 1 && siblings != "" && siblings == core {
 			continue
 		}

@@ -214,7 +214,8 @@ func (o *options) libraryVersion() (string, error) {
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s -v: %w: %s (make bench-program builds it for a libfabric)", o.program, err, bytes.TrimSpace(errs.Bytes()))
+		return "", fmt.Errorf("%s -v: %w: %s (make bench-program builds it for a libfabric)", o.program, err,
+			bytes.TrimSpace(errs.Bytes()))
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -119,8 +119,9 @@ func (o *options) mpiWays() []*mpiWay {
 func (o *options) openMPI(by, provider string, path mpiPath, env ...string) *mpiWay {
 	return &mpiWay{
 		library: "Open MPI", by: by, provider: provider, env: env, program: o.beside("mpi_bench"),
-		launch: append([]string{"mpirun", "--bind-to", "none", "--oversubscribe", "--mca", "btl_base_warn_component_unused", "0"}, path.args...),
-		yield:  []string{"--mca", "mpi_yield_when_idle", "1"},
+		launch: append([]string{"mpirun", "--bind-to", "none", "--oversubscribe", "--mca",
+			"btl_base_warn_component_unused", "0"}, path.args...),
+		yield: []string{"--mca", "mpi_yield_when_idle", "1"},
 	}
 }
 
@@ -225,10 +226,13 @@ func lastLine(out []byte) string {
 func mpiSection(res *result, found *figures) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## MPI programs, libfabric %s, %s\n\n", res.Libfabric, res.date())
-	fmt.Fprintf(&b, "What MPI programs get (tests/bench/mpi/mpi_bench.c): %d rounds of each way in turn, %v per figure, 2 ranks on cores %d,%d; medians over\n"+
-		"the rounds (quartiles), ratios of weft to the others, of each round. Where threads and pairs share processors, Open MPI yields. %s.%s\n\n",
+	fmt.Fprintf(&b, "What MPI programs get (tests/bench/mpi/mpi_bench.c): %d rounds of each way in turn, %v per "+
+		"figure, 2 ranks on cores %d,%d; medians over\n"+
+		"the rounds (quartiles), ratios of weft to the others, of each round. Where threads and pairs share "+
+		"processors, Open MPI yields. %s.%s\n\n",
 		res.Rounds, res.perFigure(), res.Cores[0], res.Cores[1], res.Machine, res.noiseText())
-	fmt.Fprintf(&b, "Command: `weft bench mpi`, with `--mpich` and `--mpich-ucx` for MPICH built for libfabric and for UCX\n\n")
+	fmt.Fprintf(&b, "Command: `weft bench mpi`, with `--mpich` and `--mpich-ucx` for MPICH built for libfabric and "+
+		"for UCX\n\n")
 	for _, library := range []string{"Open MPI", "MPICH"} {
 		var ways []string
 		for _, p := range res.Providers {

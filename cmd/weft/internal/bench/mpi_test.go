@@ -37,8 +37,11 @@ echo "mpi_latency_8_us 0.${#FI_PROVIDER}"
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &options{program: dir + "/weft_bench", providerPath: "/weft", rounds: 2, perFigure: 1e6, cpus: [2]int{2, 3}, groups: groups,
-		contenders: []contender{{text: "weft", provider: "weft"}, {text: "shm", provider: "shm"}, {text: "FI_PROVIDER_PATH=/old weft", provider: "weft", env: []string{"FI_PROVIDER_PATH=/old"}}}, mpich: dir + "/mpich", mpichUCX: dir + "/none"}
+	o := &options{program: dir + "/weft_bench", providerPath: "/weft", rounds: 2, perFigure: 1e6, cpus: [2]int{2, 3},
+		groups: groups,
+		contenders: []contender{{text: "weft", provider: "weft"}, {text: "shm", provider: "shm"},
+			{text: "FI_PROVIDER_PATH=/old weft", provider: "weft", env: []string{"FI_PROVIDER_PATH=/old"}}},
+		mpich: dir + "/mpich", mpichUCX: dir + "/none"}
 	var progress bytes.Buffer
 	r := &run{o, newReporter(&progress, o.steps()), newFigures(), watchNoise(t.TempDir(), [2]int{0, 1})}
 	if err := r.measure(); err != nil {
@@ -46,9 +49,13 @@ echo "mpi_latency_8_us 0.${#FI_PROVIDER}"
 	}
 	text := mpiSection(resultOf(r.found, r.providersFound()...), r.found)
 	for _, want := range []string{
-		"| Open MPI | over weft | over FI_PROVIDER_PATH=/old weft | over UCX | weft / FI_PROVIDER_PATH=/old weft | weft / UCX |", "| 8 B ping-pong, half round trip, us | 0.200 (0.200–0.200) | 0.200 (0.200–0.200) | 0.200 (0.200–0.200) | 1.00 | 1.00 |",
-		"| 8 B, MPI_THREAD_MULTIPLE, 2 threads of 2 ranks, M/s | 2.00 (2.00–2.00) | 2.00 (2.00–2.00) | 4.00 (4.00–4.00) | 1.00 | 0.500 |",
-		"| MPICH | over weft | over FI_PROVIDER_PATH=/old weft | over shm | over its own shared memory | weft / FI_PROVIDER_PATH=/old weft | weft / shm | weft / its own shared memory |",
+		"| Open MPI | over weft | over FI_PROVIDER_PATH=/old weft | over UCX | weft / FI_PROVIDER_PATH=/old weft | " +
+			"weft / UCX |", "| 8 B ping-pong, half round trip, us | 0.200 (0.200–0.200) | 0.200 (0.200–0.200) | " +
+			"0.200 (0.200–0.200) | 1.00 | 1.00 |",
+		"| 8 B, MPI_THREAD_MULTIPLE, 2 threads of 2 ranks, M/s | 2.00 (2.00–2.00) | 2.00 (2.00–2.00) | 4.00 " +
+			"(4.00–4.00) | 1.00 | 0.500 |",
+		"| MPICH | over weft | over FI_PROVIDER_PATH=/old weft | over shm | over its own shared memory | weft / " +
+			"FI_PROVIDER_PATH=/old weft | weft / shm | weft / its own shared memory |",
 		"| 8 B ping-pong, half round trip, us | 0.400 (", "| 8 B, receives posted before, M/s | 8.00 (8.00–8.00) |",
 		" ns apart |",
 	} {
@@ -57,17 +64,21 @@ echo "mpi_latency_8_us 0.${#FI_PROVIDER}"
 		}
 	}
 	said := progress.String()
-	for _, want := range []string{"Open MPI over vader, hop latency stream orders: exit status 1: a broken library", "Open MPI over weft, pairs: exit status 3", "no MPICH over UCX: no mpiexec in"} {
+	for _, want := range []string{"Open MPI over vader, hop latency stream orders: exit status 1: a broken library",
+		"Open MPI over weft, pairs: exit status 3", "no MPICH over UCX: no mpiexec in"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
 	calls, err := os.ReadFile(dir + "/calls")
-	if err != nil || strings.Count(string(calls), "vader") != 1 || strings.Count(string(calls), "/weft ") != 6 || strings.Count(string(calls), "/old ") != 6 || strings.Count(string(calls), "when_idle") != 12 {
-		t.Errorf("%v: the way that failed is tried once, weft's folder is for weft, the other for the other, and those that share processors yield:\n%s", err, calls)
+	if err != nil || strings.Count(string(calls), "vader") != 1 || strings.Count(string(calls), "/weft ") != 6 ||
+		strings.Count(string(calls), "/old ") != 6 || strings.Count(string(calls), "when_idle") != 12 {
+		t.Errorf("%v: the way that failed is tried once, weft's folder is for weft, the other for the other, and "+
+			"those that share processors yield:\n%s", err, calls)
 	}
 	doc := leadWith(placeSection("", "2", "SECOND\n"), "MPI", "FIRST\n")
-	if doc = leadWith(doc, "MPI", "NEW\n"); strings.Index(doc, "NEW") > strings.Index(doc, "SECOND") || strings.Contains(doc, "FIRST") || !strings.HasPrefix(doc, "# Benchmarks") {
+	if doc = leadWith(doc, "MPI", "NEW\n"); strings.Index(doc, "NEW") > strings.Index(doc, "SECOND") ||
+		strings.Contains(doc, "FIRST") || !strings.HasPrefix(doc, "# Benchmarks") {
 		t.Errorf("MPI does not lead:\n%s", doc)
 	}
 }
@@ -119,7 +130,8 @@ echo 1000,0.5,0.6,0.7,90,100,5000000,6000000
 	if err := r.measure(); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]float64{"pingpong_8_us": 0.5, "rate_8_mps": 6, "bandwidth_65536_mbps": 104.8576} {
+	for name, want := range map[string]float64{"pingpong_8_us": 0.5, "rate_8_mps": 6,
+		"bandwidth_65536_mbps": 104.8576} {
 		if got := r.found.of(ucxName, name); got.count != 2 || got.median < want*0.999 || got.median > want*1.001 {
 			t.Errorf("%s: %v, not %v", name, got, want)
 		}

@@ -12,7 +12,8 @@ type mpiPath struct {
 }
 
 func overMTL(provider string) mpiPath {
-	return mpiPath{provider, []string{"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", provider}}
+	return mpiPath{provider, []string{"--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include",
+		provider}}
 }
 
 func overBTL(btl string) mpiPath {
@@ -20,7 +21,8 @@ func overBTL(btl string) mpiPath {
 }
 
 // overUCX lets UCX use what it has without an RDMA device, too.
-var overUCX = mpiPath{"ucx", []string{"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"}}
+var overUCX = mpiPath{"ucx", []string{"--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices",
+	"any"}}
 
 // mpirun runs 2 ranks for a minute at most and returns what they print. args are
 // further options, the program and its arguments; provider is whose environment

@@ -96,9 +96,12 @@ func (r *run) mpiThreadsOnce(program string, p mpiPath) error {
 func mpiThreadsSection(res *result, found *figures) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Threads of MPI, libfabric %s, %s\n\n", res.Libfabric, res.date())
-	fmt.Fprintf(&b, "Two ranks of two threads under `MPI_THREAD_MULTIPLE`, each thread in a ping-pong of 8 bytes with its own of the other rank\n"+
-		"(tests/bench/mpi/latency_mt.c, after osu_latency_mt): half round trip in us, the mean of a run of 2 s and the p99 of batches\n"+
-		"of 20; medians of %d runs (quartiles), each way in turn. Open MPI's `mpi_yield_when_idle` is on for all. %s.%s\n\n",
+	fmt.Fprintf(&b, "Two ranks of two threads under `MPI_THREAD_MULTIPLE`, each thread in a ping-pong of 8 bytes "+
+		"with its own of the other rank\n"+
+		"(tests/bench/mpi/latency_mt.c, after osu_latency_mt): half round trip in us, the mean of a run of 2 s and "+
+		"the p99 of batches\n"+
+		"of 20; medians of %d runs (quartiles), each way in turn. Open MPI's `mpi_yield_when_idle` is on for all. "+
+		"%s.%s\n\n",
 		mpiThreadsRounds, res.Machine, res.noiseText())
 	fmt.Fprintf(&b, "Command: `weft bench mpi-threads`\n\n")
 	fmt.Fprintf(&b, "| Open MPI over | mean | p99 | ratio of means to weft |\n| --- | --- | --- | --- |\n")

@@ -26,7 +26,8 @@ esac
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &options{program: dir + "/weft_bench", rounds: 1, contenders: []contender{{text: "weft", provider: "weft"}}, groups: groups}
+	o := &options{program: dir + "/weft_bench", rounds: 1, contenders: []contender{{text: "weft", provider: "weft"}},
+		groups: groups}
 	r := &run{o, newReporter(&progress, o.steps()), newFigures(), watchNoise(t.TempDir(), [2]int{0, 1})}
 	if err := r.measure(); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,8 @@ esac
 		t.Errorf("a way that failed is shown:\n%s", text)
 	}
 	calls, err := os.ReadFile(dir + "/calls")
-	if n := strings.Count(string(calls), "ofi_rxm"); err != nil || n != 1 || strings.Count(string(calls), "called") != 4*mpiThreadsRounds+1 {
+	if n := strings.Count(string(calls), "ofi_rxm"); err != nil || n != 1 ||
+		strings.Count(string(calls), "called") != 4*mpiThreadsRounds+1 {
 		t.Errorf("%v: the way that failed was tried %d times:\n%s", err, n, calls)
 	}
 

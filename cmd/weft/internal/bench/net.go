@@ -168,7 +168,8 @@ func (r *run) netOnce(
 		args = append(args, "-p", p)
 	}
 	found := newFigures()
-	addLines(found, providers[0], r.output(ctx, strings.Join(providers, ", "), r.environ(""), each, append(args, tests...)))
+	addLines(found, providers[0], r.output(ctx, strings.Join(providers, ", "), r.environ(""), each,
+		append(args, tests...)))
 	for provider, values := range found.values {
 		for name, list := range values {
 			for _, v := range list {
@@ -221,14 +222,16 @@ var netTable = []row{
 
 func init() {
 	for _, bad := range badNetworks {
-		r := row{name: "net_" + bad.name + "_goodput_mbps", title: "goodput, " + bad.title + ", MB/s", target: math.NaN()}
+		r := row{name: "net_" + bad.name + "_goodput_mbps", title: "goodput, " + bad.title + ", MB/s",
+			target: math.NaN()}
 		if bad.target != 0 {
 			r.target, r.atLeast, r.by = bad.target, true, "net_clean_goodput_mbps"
 		}
 		netTable = append(netTable, r)
 	}
 	netTable = append(netTable,
-		row{name: "net_million_kps", title: "10^6 messages of 64 B, 1 % lost, 1 % doubled, 5 % reordered, thousands/s", target: math.NaN()},
+		row{name: "net_million_kps", title: "10^6 messages of 64 B, 1 % lost, 1 % doubled, 5 % reordered, thousands/s",
+			target: math.NaN()},
 		row{name: "net_wrong", title: "messages lost, doubled or corrupted in all of these", target: 0, absolute: true},
 	)
 }
@@ -264,9 +267,12 @@ func netSection(res *result, found *figures) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Network, libfabric %s, %s\n\n", res.Libfabric, res.date())
-	fmt.Fprintf(&b, "Two processes in two network namespaces, %s; medians (quartiles), and ratios of slice by slice or run by run.%s\n\n", res.Machine, res.noiseText())
-	fmt.Fprintf(&b, "The first rows are over a pair of veth interfaces, without limit; the providers take time slices of 20 ms in turn. The others run in turn and go through a switch that sends %d Mbit/s with a buffer\n"+
-		"of %d KiB; loss and reordering are in both directions. The kernel's TCP uses %s.\n\n", slowMbit, slowQueue>>10, tcpControl())
+	fmt.Fprintf(&b, "Two processes in two network namespaces, %s; medians (quartiles), and ratios of slice by slice "+
+		"or run by run.%s\n\n", res.Machine, res.noiseText())
+	fmt.Fprintf(&b, "The first rows are over a pair of veth interfaces, without limit; the providers take time "+
+		"slices of 20 ms in turn. The others run in turn and go through a switch that sends %d Mbit/s with a buffer\n"+
+		"of %d KiB; loss and reordering are in both directions. The kernel's TCP uses %s.\n\n", slowMbit, slowQueue>>10,
+		tcpControl())
 	fmt.Fprintf(&b, "Command: `weft bench net`, as root\n\n")
 	fmt.Fprintf(&b, "| what | %s | ratio | to reach | reached |\n", strings.Join(took, " | "))
 	fmt.Fprintf(&b, "| --- |%s\n", strings.Repeat(" --- |", len(took)+3))

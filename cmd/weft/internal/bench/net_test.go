@@ -130,7 +130,8 @@ func TestLabInterrupted(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := r.between(ctx, (*lab).pair, func([2]string) { t.Error("measured after an interrupt") }); !errors.Is(err, context.Canceled) {
+	if err := r.between(ctx, (*lab).pair, func([2]string) { t.Error("measured after an interrupt") }); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if left := mine(t); len(left) != 0 {

@@ -116,7 +116,8 @@ func (l *lab) close() {
 // cable joins interface of host a with that of host b, and brings both up.
 func (l *lab) cable(a, ifaceA, b, ifaceB string) error {
 	return l.all(
-		[]string{"ip", "-n", a, "link", "add", ifaceA, "mtu", strconv.Itoa(linkMTU), "type", "veth", "peer", "name", ifaceB, "mtu", strconv.Itoa(linkMTU), "netns", b},
+		[]string{"ip", "-n", a, "link", "add", ifaceA, "mtu", strconv.Itoa(linkMTU), "type", "veth", "peer", "name",
+			ifaceB, "mtu", strconv.Itoa(linkMTU), "netns", b},
 		[]string{"ip", "-n", a, "link", "set", ifaceA, "up"},
 		[]string{"ip", "-n", b, "link", "set", ifaceB, "up"},
 	)
@@ -259,7 +260,8 @@ func (l *lab) detour(host string, kbit int) error {
 		[]string{"ip", "-n", host, "link", "set", "slow1", "address", mac},
 		[]string{"ip", "-n", host, "link", "set", "slow0", "up"},
 		[]string{"ip", "-n", host, "link", "set", "slow1", "up"},
-		[]string{"tc", "-n", host, "qdisc", "replace", "dev", "slow0", "root", "tbf", "rate", fmt.Sprintf("%dkbit", kbit), "burst", "1600", "limit", "60000"},
+		[]string{"tc", "-n", host, "qdisc", "replace", "dev", "slow0", "root", "tbf", "rate",
+			fmt.Sprintf("%dkbit", kbit), "burst", "1600", "limit", "60000"},
 	)
 }
 

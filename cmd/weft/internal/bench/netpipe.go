@@ -79,7 +79,8 @@ func netpipeSection(res *result, found *figures) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "## NetPIPE, libfabric %s, %s\n\n", res.Libfabric, res.date())
-	fmt.Fprintf(&b, "Debian's NetPIPE (`NPopenmpi`) over Open MPI's mtl ofi: half round trip in us, median of %d rounds (quartiles), each provider\n"+
+	fmt.Fprintf(&b, "Debian's NetPIPE (`NPopenmpi`) over Open MPI's mtl ofi: half round trip in us, median of %d "+
+		"rounds (quartiles), each provider\n"+
 		"in turn, of those that Open MPI takes. %s.%s\n\n", netpipeRounds, res.Machine, res.noiseText())
 	fmt.Fprintf(&b, "Command: `weft bench netpipe`\n\n")
 	fmt.Fprintf(&b, "| bytes | %s |\n", strings.Join(took, " | "))

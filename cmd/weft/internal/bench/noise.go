@@ -90,7 +90,8 @@ func (n *noise) cpufreq(core int, file string) string {
 func (n *noise) warnings() []string {
 	list := []string{}
 	if n.load > 0.5 {
-		list = append(list, fmt.Sprintf("other programs were running: load average %.2f before the first round", n.load))
+		list = append(list, fmt.Sprintf("other programs were running: load average %.2f before the first round",
+			n.load))
 	}
 	now := n.times()
 	for i, c := range n.cores {

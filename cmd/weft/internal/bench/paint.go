@@ -67,7 +67,8 @@ func drawPanels(path string, panels []panel) error {
 	canvas := vgsvg.New(width, panelHeight+legendHeight)
 	whole := draw.New(canvas)
 	legend(draw.Crop(whole, 0, 0, 0, -panelHeight), panels[0].curves)
-	tiles := draw.Tiles{Rows: 1, Cols: len(row), PadX: margin, PadTop: margin / 2, PadLeft: margin / 2, PadRight: margin}
+	tiles := draw.Tiles{Rows: 1, Cols: len(row), PadX: margin, PadTop: margin / 2, PadLeft: margin / 2,
+		PadRight: margin}
 	above := draw.Crop(whole, 0, 0, legendHeight, 0)
 	for i, p := range row {
 		c := tiles.At(above, i, 0)
@@ -85,7 +86,8 @@ func drawPanels(path string, panels []panel) error {
 		return err
 	}
 	// where the font is not, its like
-	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
+	svg := bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
 	return tool.ReplaceFile(path, svg)
 }
 

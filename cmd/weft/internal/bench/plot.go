@@ -86,10 +86,12 @@ func curves(res *result, found *figures, xs []float64, name func(x float64) stri
 
 // percentiles over the share of messages that take longer.
 func percentilePanels(res *result, found *figures) []panel {
-	names := map[float64]string{2: "pingpong_8_us", 100: "pingpong_8_p99_us", 1000: "pingpong_8_p999_us", 1e4: "pingpong_8_p9999_us"}
+	names := map[float64]string{2: "pingpong_8_us", 100: "pingpong_8_p99_us", 1000: "pingpong_8_p999_us",
+		1e4: "pingpong_8_p9999_us"}
 	return []panel{{
 		title: "ping-pong, 8 bytes", x: "percentile", y: "half round trip, us",
-		ticks:  []plot.Tick{{Value: 2, Label: "50"}, {Value: 100, Label: "99"}, {Value: 1000, Label: "99.9"}, {Value: 1e4, Label: "99.99"}},
+		ticks: []plot.Tick{{Value: 2, Label: "50"}, {Value: 100, Label: "99"}, {Value: 1000, Label: "99.9"},
+			{Value: 1e4, Label: "99.99"}},
 		curves: curves(res, found, []float64{2, 100, 1000, 1e4}, func(x float64) string { return names[x] }),
 	}}
 }
@@ -108,8 +110,10 @@ func sizePanels(res *result, found *figures) []panel {
 		return func(x float64) string { return fmt.Sprintf("size_%.0f_%s", x, unit) }
 	}
 	return []panel{
-		{title: "ping-pong", x: "bytes", y: "half round trip, us", ticks: ticks, curves: curves(res, found, xs, name("us"))},
-		{title: "one way, window of 64", x: "bytes", y: "MB/s", ticks: ticks, curves: curves(res, found, xs, name("mbps"))},
+		{title: "ping-pong", x: "bytes", y: "half round trip, us", ticks: ticks,
+			curves: curves(res, found, xs, name("us"))},
+		{title: "one way, window of 64", x: "bytes", y: "MB/s", ticks: ticks,
+			curves: curves(res, found, xs, name("mbps"))},
 	}
 }
 
@@ -120,7 +124,8 @@ func peerPanels(res *result, found *figures) []panel {
 		return func(x float64) string { return fmt.Sprintf("peers_%s_%.0f_mps", way, x) }
 	}
 	return []panel{
-		{title: "one to many, 8 bytes", x: "peers", y: "messages, M/s", ticks: ticks, curves: curves(res, found, xs, name("out"))},
+		{title: "one to many, 8 bytes", x: "peers", y: "messages, M/s", ticks: ticks,
+			curves: curves(res, found, xs, name("out"))},
 		{title: "many to one, 8 bytes", x: "peers", y: "", ticks: ticks, curves: curves(res, found, xs, name("in"))},
 	}
 }

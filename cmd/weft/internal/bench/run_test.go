@@ -43,7 +43,8 @@ func TestNoise(t *testing.T) {
 	n.load = 3
 	n.sample()
 	got := strings.Join(n.warnings(), "\n")
-	for _, part := range []string{"load average 3.00", "took 20.0 % of core 1", "core 0 ran at 2000 to 3000 MHz", `of core 0 is "powersave"`} {
+	for _, part := range []string{"load average 3.00", "took 20.0 % of core 1", "core 0 ran at 2000 to 3000 MHz",
+		`of core 0 is "powersave"`} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in\n%s", part, got)
 		}
@@ -86,7 +87,8 @@ func TestChooseGroups(t *testing.T) {
 			t.Errorf("%s was not asked for", g.name)
 		}
 	}
-	if got, err := chooseGroups([]string{"threads", "latency"}); err != nil || len(got) != 2 || got[0].name != "latency" {
+	if got, err := chooseGroups([]string{"threads", "latency"}); err != nil || len(got) != 2 ||
+		got[0].name != "latency" {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if _, err := chooseGroups([]string{"speed"}); err == nil || !strings.Contains(err.Error(), "latency") {
@@ -102,7 +104,8 @@ func TestCannotRun(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "weft_bench", "#!/bin/sh\necho version FABRIC_9.9 not found >&2\nexit 1\n")
 	var out, errs strings.Builder
-	err := execute(&out, &errs, &options{program: filepath.Join(dir, "weft_bench"), providers: []string{"weft"}, rounds: 1, perFigure: 1e6})
+	err := execute(&out, &errs, &options{program: filepath.Join(dir, "weft_bench"), providers: []string{"weft"},
+		rounds: 1, perFigure: 1e6})
 	if err == nil || !strings.Contains(err.Error(), "FABRIC_9.9 not found") {
 		t.Errorf("error %v", err)
 	}
@@ -119,12 +122,14 @@ func TestMeasure(t *testing.T) {
 	}
 	var out, errs strings.Builder
 	saved := filepath.Join(dir, "saved.json")
-	o := options{program: filepath.Join(dir, "weft_bench"), providers: []string{"weft", "other"}, rounds: 2, perFigure: 1e6,
-		groups: groups, save: saved, out: filepath.Join(dir, "b.md")}
+	o := options{program: filepath.Join(dir, "weft_bench"), providers: []string{"weft", "other"}, rounds: 2,
+		perFigure: 1e6,
+		groups:    groups, save: saved, out: filepath.Join(dir, "b.md")}
 	if err := execute(&out, &errs, &o); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"[1/4] round 1 of 2: weft", "[3/4] round 2 of 2: other", "[4/4] round 2 of 2: weft", "other: broken"} {
+	for _, part := range []string{"[1/4] round 1 of 2: weft", "[3/4] round 2 of 2: other", "[4/4] round 2 of 2: weft",
+		"other: broken"} {
 		if !strings.Contains(errs.String(), part) {
 			t.Errorf("no %q in\n%s", part, errs.String())
 		}
@@ -137,15 +142,18 @@ func TestMeasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back.Libfabric != "9.9" || len(back.Figures) != 2 || len(back.Figures[0].Values) != 2 || back.Figures[0].Better != "higher" {
+	if back.Libfabric != "9.9" || len(back.Figures) != 2 || len(back.Figures[0].Values) != 2 ||
+		back.Figures[0].Better != "higher" {
 		t.Errorf("saved %+v", back)
 	}
 	document, _ := os.ReadFile(o.out)
-	if !strings.Contains(string(document), "| 8 B tagged message rate, window 64, M/s | 5.00 (5.00–5.00) | 5.00 (5.00–5.00) | 1.00 x other |") {
+	if !strings.Contains(string(document), "| 8 B tagged message rate, window 64, M/s | 5.00 (5.00–5.00) | 5.00 "+
+		"(5.00–5.00) | 1.00 x other |") {
 		t.Errorf("wrote\n%s", document)
 	}
 	out.Reset()
-	if err := execute(&out, &errs, &options{load: saved, compare: saved, providers: o.providers, rounds: 1, perFigure: 1e6}); err != nil {
+	if err := execute(&out, &errs, &options{load: saved, compare: saved, providers: o.providers, rounds: 1,
+		perFigure: 1e6}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "+0.0 %") {
@@ -177,7 +185,8 @@ func TestCompare(t *testing.T) {
 		now.add("weft", "bandwidth_65536_mbps", 1)
 	}
 	out := strings.Join(compareResults(text.Style{}, resultOf(old, "weft"), resultOf(now, "weft")), "\n")
-	for title, want := range map[string]string{"half round trip": "  worse", "message rate": "  better", "cache line": "  ~"} {
+	for title, want := range map[string]string{"half round trip": "  worse", "message rate": "  better",
+		"cache line": "  ~"} {
 		line := ""
 		for l := range strings.Lines(out) {
 			if strings.Contains(l, title) {
@@ -196,7 +205,8 @@ func TestCompare(t *testing.T) {
 func TestPlots(t *testing.T) {
 	f := newFigures()
 	for _, p := range []string{"weft", "shm"} {
-		for _, name := range []string{"pingpong_8_us", "pingpong_8_p99_us", "size_1_us", "size_4_us", "size_1_mbps", "size_4_mbps",
+		for _, name := range []string{"pingpong_8_us", "pingpong_8_p99_us", "size_1_us", "size_4_us", "size_1_mbps",
+			"size_4_mbps",
 			"peers_out_1_mps", "peers_out_8_mps", "scale_own_1_mps", "scale_own_2_mps", "scale_shared_4_mps"} {
 			for i := range 3 {
 				f.add(p, name, float64(len(name)+i))
@@ -237,7 +247,8 @@ func TestFindProgram(t *testing.T) {
 	root := t.TempDir()
 	put(t, root, "libexec/weft/weft_bench", "#!/bin/sh\n")
 	t.Chdir(t.TempDir())
-	if got, err := findProgram("", filepath.Join(root, "bin/weft")); err != nil || !strings.HasSuffix(got, "libexec/weft/weft_bench") {
+	if got, err := findProgram("", filepath.Join(root, "bin/weft")); err != nil ||
+		!strings.HasSuffix(got, "libexec/weft/weft_bench") {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if got, _ := findProgram("mine", ""); got != "mine" {
@@ -254,7 +265,8 @@ func TestContenders(t *testing.T) {
 	if err != nil || len(list) != 3 {
 		t.Fatal(list, err)
 	}
-	if c := list[1]; c.text != "A=1 B_2=x=y weft" || c.provider != "weft" || !slices.Equal(c.env, []string{"A=1", "B_2=x=y"}) {
+	if c := list[1]; c.text != "A=1 B_2=x=y weft" || c.provider != "weft" ||
+		!slices.Equal(c.env, []string{"A=1", "B_2=x=y"}) {
 		t.Errorf("got %+v", c)
 	}
 	for _, bad := range [][]string{nil, {""}, {"A=1"}, {"verbose weft"}, {"2=3 weft"}, {"weft", "shm", " weft"}} {
@@ -275,7 +287,8 @@ func TestVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs strings.Builder
-	o := options{program: filepath.Join(dir, "weft_bench"), providers: []string{"WEFT_SPEED=4 weft", "weft"}, rounds: 3, perFigure: 1e6, groups: groups}
+	o := options{program: filepath.Join(dir, "weft_bench"), providers: []string{"WEFT_SPEED=4 weft", "weft"}, rounds: 3,
+		perFigure: 1e6, groups: groups}
 	if err := execute(&out, &errs, &o); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +317,8 @@ func TestEnviron(t *testing.T) {
 			t.Errorf("%q does not find its libfabric", provider)
 		}
 	}
-	if env := o.environ("weft", "FI_PROVIDER_PATH=/old"); slices.Index(env, "FI_PROVIDER_PATH=/old") < slices.Index(env, "FI_PROVIDER_PATH=/weft") {
+	if env := o.environ("weft", "FI_PROVIDER_PATH=/old"); slices.Index(env, "FI_PROVIDER_PATH=/old") < slices.Index(env,
+		"FI_PROVIDER_PATH=/weft") {
 		t.Error("a contender's own variables do not count")
 	}
 }

@@ -21,7 +21,8 @@ func scalingFigure(test string, threads int) string { return fmt.Sprintf("%s_%d_
 func scalingSection(res *result, found *figures, plot string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Threads, libfabric %s, %s\n\n", res.Libfabric, res.date())
-	fmt.Fprintf(&b, "Messages of 8 bytes per second, in millions, from threads of one process to as many of another, which any\n"+
+	fmt.Fprintf(&b, "Messages of 8 bytes per second, in millions, from threads of one process to as many of another, "+
+		"which any\n"+
 		"core may run; `FI_THREAD_SAFE`, windows of 64. %s. Median of %d rounds, each provider in turn.%s\n\n",
 		res.Machine, res.Rounds, res.noiseText())
 	fmt.Fprintf(&b, "Command: `make bench-scaling`\n\n")

@@ -53,11 +53,14 @@ var rows = []row{
 	{name: "enter_1_ns", title: "fi_av_lookup (weft: a call into Go), 1 thread, ns", target: math.NaN()},
 	{name: "enter_2_ns", title: "the same, 2 threads, ns each", target: math.NaN()},
 	{name: "post_1_safe_mps", title: "posting, 1 thread, FI_THREAD_SAFE, M/s", target: math.NaN()},
-	{name: "post_2_safe_mps", title: "posting, 2 threads to 2 peers, FI_THREAD_SAFE, M/s", target: 1.8, atLeast: true, by: "post_1_safe_mps"},
+	{name: "post_2_safe_mps", title: "posting, 2 threads to 2 peers, FI_THREAD_SAFE, M/s", target: 1.8, atLeast: true,
+		by: "post_1_safe_mps"},
 	{name: "post_4_safe_mps", title: "posting, 4 threads to 4 peers, M/s", target: math.NaN()},
 	{name: "post_8_safe_mps", title: "posting, 8 threads to 8 peers, M/s", target: math.NaN()},
-	{name: "post_16_safe_mps", title: "posting, 16 threads to 16 peers, M/s", target: 12, atLeast: true, by: "post_1_safe_mps"},
-	{name: "post_1_domain_mps", title: "posting, 1 thread, FI_THREAD_DOMAIN, M/s", target: 1, atLeast: true, by: "post_1_safe_mps"},
+	{name: "post_16_safe_mps", title: "posting, 16 threads to 16 peers, M/s", target: 12, atLeast: true,
+		by: "post_1_safe_mps"},
+	{name: "post_1_domain_mps", title: "posting, 1 thread, FI_THREAD_DOMAIN, M/s", target: 1, atLeast: true,
+		by: "post_1_safe_mps"},
 	{name: "posted_in_order_10_ns", title: "match, 10 receives posted, in their order, ns", target: math.NaN()},
 	{name: "posted_10_ns", title: "match, 10 receives posted, in another order, ns", target: math.NaN()},
 	{name: "posted_100000_ns", title: "match, 100,000 receives posted, ns", target: 2.5, by: "posted_10_ns"},
@@ -67,11 +70,16 @@ var rows = []row{
 	{name: "peers_out_64_mps", title: "8 B messages to 64 peers in turn, M/s", target: math.NaN()},
 	{name: "peers_in_1_mps", title: "8 B messages from 1 peer, M/s", target: math.NaN()},
 	{name: "peers_in_64_mps", title: "8 B messages from 64 peers in turn, M/s", target: math.NaN()},
-	{name: "one_core_manual_mps", title: "8 B rate, both processes on one core, manual progress, M/s", target: math.NaN()},
-	{name: "one_core_auto_mps", title: "8 B rate, both processes and their progress threads on one core, M/s", target: 0.5, atLeast: true, by: "one_core_manual_mps"},
-	{name: "apart_8_us", title: "8 B tagged ping-pong, progress threads on cores of their own, us", target: 1.1, by: "pingpong_8_us"},
-	{name: "fetch_add_served_us", title: "8 B fetch-add, answered by a progress thread on the peer's core, us", target: 1.1, by: "fetch_add_us"},
-	{name: "idle_auto_percent", title: "idle process with automatic progress, % of a core", target: 0.1, absolute: true},
+	{name: "one_core_manual_mps", title: "8 B rate, both processes on one core, manual progress, M/s",
+		target: math.NaN()},
+	{name: "one_core_auto_mps", title: "8 B rate, both processes and their progress threads on one core, M/s",
+		target: 0.5, atLeast: true, by: "one_core_manual_mps"},
+	{name: "apart_8_us", title: "8 B tagged ping-pong, progress threads on cores of their own, us", target: 1.1,
+		by: "pingpong_8_us"},
+	{name: "fetch_add_served_us", title: "8 B fetch-add, answered by a progress thread on the peer's core, us",
+		target: 1.1, by: "fetch_add_us"},
+	{name: "idle_auto_percent", title: "idle process with automatic progress, % of a core", target: 0.1,
+		absolute: true},
 	{name: "rss_open_kib", title: "resident memory after open, KiB", target: 1},
 	{name: "endpoint_idle_kib", title: "resident memory per idle endpoint, KiB", target: 1},
 }
@@ -151,7 +159,8 @@ func section(res *result, found *figures, drawn map[string]string) string {
 	providers := inTable(found, res.Providers)
 	fmt.Fprintf(&b, "## libfabric %s, %s\n\n", res.Libfabric, res.date())
 	fmt.Fprintf(&b, "%s. %d rounds of each provider in turn, %v per figure, cores %d,%d; "+
-		"median over the rounds (quartiles).%s\n\n", res.Machine, res.Rounds, res.perFigure(), res.Cores[0], res.Cores[1], res.noiseText())
+		"median over the rounds (quartiles).%s\n\n", res.Machine, res.Rounds, res.perFigure(), res.Cores[0],
+		res.Cores[1], res.noiseText())
 	fmt.Fprintf(&b, "Command: `make bench`, with `LIBFABRIC=<folder>` for a libfabric other than the system's\n\n")
 	fmt.Fprintf(&b, "| what | %s | ratio | to reach | reached |\n", strings.Join(providers, " | "))
 	fmt.Fprintf(&b, "| --- |%s\n", strings.Repeat(" --- |", len(providers)+3))
@@ -193,7 +202,8 @@ func (r *result) noiseText() string {
 func plain(w io.Writer, res *result) error {
 	style := text.StyleFor(w)
 	lines := columns(res, spread.String)
-	if width := text.Columns(w); width > 0 && slices.ContainsFunc(lines, func(l string) bool { return text.Width(l) > width }) {
+	if width := text.Columns(w); width > 0 &&
+		slices.ContainsFunc(lines, func(l string) bool { return text.Width(l) > width }) {
 		lines = columns(res, spread.short)
 	}
 	lines[0] = style.Bold(lines[0])
@@ -233,7 +243,8 @@ func columns(res *result, write func(spread) string) []string {
 	}
 	lines := t.Lines("")
 	if two {
-		lines = append(lines, "ratio: "+res.Providers[0]+" by "+res.Providers[1]+", of each round where both were measured in all")
+		lines = append(lines, "ratio: "+res.Providers[0]+" by "+res.Providers[1]+", of each round where both were "+
+			"measured in all")
 	}
 	return lines
 }

@@ -91,7 +91,8 @@ func (r *run) ucxClient(t ucxTest, port string) (float64, error) {
 	var err error
 	for range 20 {
 		time.Sleep(50 * time.Millisecond)
-		cmd := exec.Command("timeout", "60", ucxProgram, "localhost", "-p", port, "-c", strconv.Itoa(r.cpus[1]), "-t", t.test,
+		cmd := exec.Command("timeout", "60", ucxProgram, "localhost", "-p", port, "-c", strconv.Itoa(r.cpus[1]), "-t",
+			t.test,
 			"-s", strconv.Itoa(t.bytes), "-n", strconv.Itoa(t.times), "-w", strconv.Itoa(t.times/50), "-f", "-v")
 		var errs bytes.Buffer
 		cmd.Stderr = &errs

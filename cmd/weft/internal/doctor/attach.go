@@ -56,7 +56,8 @@ func Peers() []*cobra.Command {
 			}
 			b := make([]byte, n[2])
 			var errno unix.Errno
-			got, err := unix.ProcessVMReadv(n[0], []unix.Iovec{iovec(b)}, []unix.RemoteIovec{{Base: uintptr(n[1]), Len: n[2]}}, 0)
+			got, err := unix.ProcessVMReadv(n[0], []unix.Iovec{iovec(b)},
+				[]unix.RemoteIovec{{Base: uintptr(n[1]), Len: n[2]}}, 0)
 			switch {
 			case errors.As(err, &errno):
 				fmt.Fprintf(cmd.OutOrStdout(), "%d\n", errno)
@@ -115,8 +116,10 @@ func checkAttach(ctx context.Context, h *host) []Finding {
 	case err == nil:
 		return good("memory attach", "a process reads another's memory (%s): large messages take one copy", scope)
 	case errors.As(err, &errno) && (errno == unix.EPERM || errno == unix.ENOSYS || errno == unix.EACCES):
-		return []Finding{{"memory attach", Warn, fmt.Sprintf("a process may not read another's memory: %v (%s): large messages take two copies", err, scope),
-			"sysctl kernel.yama.ptrace_scope=0; in containers --cap-add=SYS_PTRACE, or a seccomp profile that allows process_vm_readv"}}
+		return []Finding{{"memory attach", Warn, fmt.Sprintf("a process may not read another's memory: %v (%s): "+
+			"large messages take two copies", err, scope),
+			"sysctl kernel.yama.ptrace_scope=0; in containers --cap-add=SYS_PTRACE, or a seccomp profile that allows " +
+				"process_vm_readv"}}
 	}
 	return note("memory attach", "could not be tried: %v", err)
 }

@@ -110,7 +110,8 @@ for warnings), 2 for wrong usage.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	c.Flags().BoolVar(&strict, "strict", false, "status 1 for warnings too")
-	c.Flags().BoolVar(&fix, "fix", false, "remove the files that dead processes left in the directory of the shared segments")
+	c.Flags().BoolVar(&fix, "fix", false, "remove the files that dead processes left in the directory of the shared "+
+		"segments")
 	c.Flags().StringSliceVar(&only, "only", nil, "only these `CHECKS`: "+strings.Join(names(), ", "))
 	return c
 }

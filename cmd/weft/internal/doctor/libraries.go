@@ -21,7 +21,8 @@ const (
 func checkLibfabric(ctx context.Context, h *host) []Finding {
 	found := fabric.Find(h.roots)
 	if len(found) == 0 {
-		return []Finding{{"libfabric", Note, "not found; programs that link libweft need none", "apt install libfabric1 libfabric-bin"}}
+		return []Finding{{"libfabric", Note, "not found; programs that link libweft need none",
+			"apt install libfabric1 libfabric-bin"}}
 	}
 	var list []Finding
 	for _, l := range found {
@@ -71,9 +72,11 @@ func checkProvider(ctx context.Context, h *host) []Finding {
 	dir, named := findProvider(h)
 	if dir == "" {
 		if p, _ := h.lookup("FI_PROVIDER_PATH"); p != "" {
-			return []Finding{{"provider", Fail, "FI_PROVIDER_PATH=" + p + " has no " + provider, "set it to the directory that has it, build/lib of weft's sources or PREFIX/lib/libfabric"}}
+			return []Finding{{"provider", Fail, "FI_PROVIDER_PATH=" + p + " has no " + provider,
+				"set it to the directory that has it, build/lib of weft's sources or PREFIX/lib/libfabric"}}
 		}
-		return []Finding{{"provider", Fail, provider + " was not found", "make install, or export FI_PROVIDER_PATH=<directory of " + provider + ">"}}
+		return []Finding{{"provider", Fail, provider + " was not found", "make install, or export " +
+			"FI_PROVIDER_PATH=<directory of " + provider + ">"}}
 	}
 	if !beside(dir) {
 		return []Finding{{"provider", Fail, filepath.Join(dir, provider) + " has no " + core + " beside it",
@@ -91,11 +94,14 @@ func checkProvider(ctx context.Context, h *host) []Finding {
 // one's place only if FI_PROVIDER_PATH prefers it.
 func checkName(h *host, dir string) []Finding {
 	name := h.cfg.Name
-	if path, _ := h.lookup("FI_PROVIDER_PATH"); name == config.Default().Name || strings.HasPrefix(path, "@") || strings.Contains(path, "+") {
+	if path, _ := h.lookup("FI_PROVIDER_PATH"); name == config.Default().Name || strings.HasPrefix(path, "@") ||
+		strings.Contains(path, "+") {
 		return nil
 	}
-	return []Finding{{"provider", Warn, "FI_WEFT_NAME is " + name + ", but libfabric's own " + name + " goes before weft",
-		"export FI_PROVIDER_PATH=@" + dir + ", or from libfabric 1.21 on FI_PROVIDER_PATH=+" + filepath.Join(dir, provider)}}
+	return []Finding{{"provider", Warn, "FI_WEFT_NAME is " + name + ", but libfabric's own " + name +
+		" goes before weft",
+		"export FI_PROVIDER_PATH=@" + dir + ", or from libfabric 1.21 on FI_PROVIDER_PATH=+" +
+			filepath.Join(dir, provider)}}
 }
 
 // checkFilter finds whether FI_PROVIDER hides the provider from programs: it has the names that are
@@ -131,9 +137,11 @@ func loads(ctx context.Context, l fabric.Library, dir string, named bool) Findin
 			return Finding{"provider", Warn, l.Path + " finds providers elsewhere", "export FI_PROVIDER_PATH=" + dir}
 		}
 		first, _, _ := strings.Cut(strings.TrimSpace(out), "\n")
-		return Finding{"provider", Fail, fmt.Sprintf("%s does not load it: %s", l.Path, first), "FI_LOG_LEVEL=info FI_PROVIDER_PATH=" + dir + " " + filepath.Clean(bin) + " -p weft says why"}
+		return Finding{"provider", Fail, fmt.Sprintf("%s does not load it: %s", l.Path, first),
+			"FI_LOG_LEVEL=info FI_PROVIDER_PATH=" + dir + " " + filepath.Clean(bin) + " -p weft says why"}
 	}
-	f := Finding{Check: "provider", Verdict: Note, What: l.Path + " has no fi_info beside it: whether it loads the provider was not tried"}
+	f := Finding{Check: "provider", Verdict: Note, What: l.Path + " has no fi_info beside it: whether it loads the " +
+		"provider was not tried"}
 	if !named {
 		f.Remedy = "export FI_PROVIDER_PATH=" + dir
 	}

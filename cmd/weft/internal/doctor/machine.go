@@ -46,12 +46,14 @@ func checkCores(_ context.Context, h *host) []Finding {
 	}
 	var list []Finding
 	if usable == 1 {
-		list = append(list, Finding{"cores", Warn, what + ": ranks that poll take turns on one", "give the program one core for each rank (mpirun --bind-to core; containers: --cpuset-cpus)"})
+		list = append(list, Finding{"cores", Warn, what + ": ranks that poll take turns on one",
+			"give the program one core for each rank (mpirun --bind-to core; containers: --cpuset-cpus)"})
 	} else {
 		list = good("cores", "%s", what)
 	}
 	if g := read(cpu, "cpu0/cpufreq/scaling_governor"); g == "powersave" || g == "ondemand" || g == "conservative" {
-		list = append(list, Finding{"frequency", Warn, "the governor is " + g + ": latency varies with the clock", "cpupower frequency-set -g performance"})
+		list = append(list, Finding{"frequency", Warn, "the governor is " + g + ": latency varies with the clock",
+			"cpupower frequency-set -g performance"})
 	} else if g != "" {
 		list = append(list, good("frequency", "the governor is %s", g)...)
 	}
@@ -104,7 +106,8 @@ func checkSlingshot(_ context.Context, h *host) (list []Finding) {
 			list = append(list, Finding{"slingshot", Warn, d.Name + ": " + d.Problem,
 				"let the job's launcher set SLINGSHOT_VNIS, SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS, or none of them"})
 		case d.Problem != "":
-			list = append(list, Finding{"slingshot", Warn, "programs do not use the NIC of Slingshot: " + d.Name + ": " + d.Problem,
+			list = append(list, Finding{"slingshot", Warn, "programs do not use the NIC of Slingshot: " + d.Name +
+				": " + d.Problem,
 				"install HPE's libcxi; in containers pass /dev/" + d.Name})
 		case d.Link != "up":
 			what := fmt.Sprintf("%s: the link is %s: programs reach other hosts over UDP", d.Name, d.Link)
@@ -135,7 +138,8 @@ func charDevices(check, name string, paths []string) []Finding {
 		return []Finding{{check, Warn, fmt.Sprintf("%s: %v", name, err), remedy}}
 	}
 	if len(paths) == 0 {
-		return []Finding{{check, Warn, name + " has no character devices", "modprobe ib_uverbs; in containers pass /dev/infiniband"}}
+		return []Finding{{check, Warn, name + " has no character devices", "modprobe ib_uverbs; in containers pass " +
+			"/dev/infiniband"}}
 	}
 	return good(check, "%s: %s can be opened", name, strings.Join(paths, " "))
 }
@@ -143,13 +147,15 @@ func charDevices(check, name string, paths []string) []Finding {
 // checkTrace asks whether weft trace can work.
 func checkTrace(_ context.Context, h *host) []Finding {
 	if _, err := os.Stat(filepath.Join(h.sys, "bus/event_source/devices/uprobe")); err != nil {
-		return []Finding{{"trace", Note, "the kernel has no uprobes (CONFIG_UPROBE_EVENTS): weft trace cannot work", "a kernel built with uprobes"}}
+		return []Finding{{"trace", Note, "the kernel has no uprobes (CONFIG_UPROBE_EVENTS): weft trace cannot work",
+			"a kernel built with uprobes"}}
 	}
 	switch err := features.HaveProgramType(ebpf.Kprobe); {
 	case err == nil:
 		return good("trace", "the kernel takes eBPF programs on uprobes: weft trace works")
 	case errors.Is(err, ebpf.ErrNotSupported):
-		return []Finding{{"trace", Note, "the kernel takes no eBPF programs on probes: weft trace cannot work", "a kernel built with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS"}}
+		return []Finding{{"trace", Note, "the kernel takes no eBPF programs on probes: weft trace cannot work",
+			"a kernel built with CONFIG_BPF_SYSCALL and CONFIG_BPF_EVENTS"}}
 	case errors.Is(err, fs.ErrPermission):
 		return []Finding{{"trace", Note, "weft trace needs CAP_BPF and CAP_PERFMON (or root)", "sudo weft trace PID"}}
 	default:

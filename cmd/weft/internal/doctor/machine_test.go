@@ -18,8 +18,10 @@ func TestSlingshot(t *testing.T) {
 		want                  string
 	}{
 		{"usable", "", "", nil, Good, "cxi0: NID 0x1a, link up, 200000 Mbit/s; service: "},
-		{"launched", "", "", map[string]string{"SLINGSHOT_VNIS": "7", "SLINGSHOT_DEVICES": "cxi0", "SLINGSHOT_SVC_IDS": "3"}, Good, "service 3, VNI 7: "},
-		{"launched badly", "", "", map[string]string{"SLINGSHOT_VNIS": "x", "SLINGSHOT_DEVICES": "cxi0", "SLINGSHOT_SVC_IDS": "3"}, Warn, "SLINGSHOT_VNIS=x"},
+		{"launched", "", "", map[string]string{"SLINGSHOT_VNIS": "7", "SLINGSHOT_DEVICES": "cxi0",
+			"SLINGSHOT_SVC_IDS": "3"}, Good, "service 3, VNI 7: "},
+		{"launched badly", "", "", map[string]string{"SLINGSHOT_VNIS": "x", "SLINGSHOT_DEVICES": "cxi0",
+			"SLINGSHOT_SVC_IDS": "3"}, Warn, "SLINGSHOT_VNIS=x"},
 		{"no library", "lib", "", nil, Warn, "libcxi.so.1 is not installed"},
 		{"no file", "dev/cxi0", "", nil, Warn, "dev/cxi0"},
 		{"no link", "class/cxi/cxi0/device/properties/link", "", nil, Warn, "the link is down"},
@@ -46,7 +48,8 @@ func TestSlingshot(t *testing.T) {
 				}
 			}
 			t.Setenv("LD_LIBRARY_PATH", filepath.Join(root, "lib"))
-			h := &host{cfg: config.Default(), sys: root, dev: filepath.Join(root, "dev"), lookup: func(n string) (string, bool) { v, ok := c.env[n]; return v, ok }}
+			h := &host{cfg: config.Default(), sys: root, dev: filepath.Join(root, "dev"),
+				lookup: func(n string) (string, bool) { v, ok := c.env[n]; return v, ok }}
 			h.cfg.CXIDevice = c.device
 			list := checkSlingshot(t.Context(), h)
 			if len(list) != 1 || list[0].Verdict != c.verdict || !strings.Contains(list[0].What, c.want) {

@@ -23,7 +23,8 @@ func checkSettings(_ context.Context, h *host) []Finding {
 		return []Finding{{"settings", Fail, err.Error(), "correct or unset the variable; weft info lists them all"}}
 	}
 	if unknown := config.Unknown(os.Environ()); len(unknown) != 0 {
-		return []Finding{{"settings", Warn, strings.Join(unknown, ", ") + ": not a variable of weft", "unset it; weft info lists those that are"}}
+		return []Finding{{"settings", Warn, strings.Join(unknown, ", ") + ": not a variable of weft",
+			"unset it; weft info lists those that are"}}
 	}
 	return good("settings", "every FI_WEFT_* variable that is set has a good value")
 }
@@ -42,11 +43,13 @@ func checkDirectory(_ context.Context, h *host) []Finding {
 	bad := func(what, remedy string) []Finding { return []Finding{{"shared memory", Fail, what, remedy}} }
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return bad(fmt.Sprintf("%s: %v", dir, err), "mount -t tmpfs tmpfs "+dir+", or set FI_WEFT_SHM_DIR to a memory file system")
+		return bad(fmt.Sprintf("%s: %v", dir, err), "mount -t tmpfs tmpfs "+dir+", or set FI_WEFT_SHM_DIR to a "+
+			"memory file system")
 	}
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil && err != unix.EOPNOTSUPP {
-		return bad(fmt.Sprintf("%s: cannot create a file: %v", dir, err), "chmod 1777 "+dir+", or set FI_WEFT_SHM_DIR to a directory of your own on a memory file system")
+		return bad(fmt.Sprintf("%s: cannot create a file: %v", dir, err), "chmod 1777 "+dir+
+			", or set FI_WEFT_SHM_DIR to a directory of your own on a memory file system")
 	}
 	if err == nil {
 		unix.Close(fd)
@@ -55,13 +58,15 @@ func checkDirectory(_ context.Context, h *host) []Finding {
 	need := segmentBytes(h.cfg, total)
 	fits := free / need
 	what := fmt.Sprintf("%s: %s free of %s, room for %d endpoints of %s", dir,
-		stats.FormatValue("bytes", float64(free)), stats.FormatValue("bytes", float64(total)), fits, stats.FormatValue("bytes", float64(need)))
+		stats.FormatValue("bytes", float64(free)), stats.FormatValue("bytes", float64(total)), fits,
+		stats.FormatValue("bytes", float64(need)))
 	grow := "mount -o remount,size=4G " + dir + " (containers: --shm-size=4g), or lower FI_WEFT_BOUNCE_COUNT"
 	switch name, memory := memoryFS[uint32(st.Type)]; {
 	case fits == 0:
 		return bad(what, grow)
 	case !memory:
-		return []Finding{{"shared memory", Warn, what + "; it is not a memory file system", "set FI_WEFT_SHM_DIR to one, such as /dev/shm"}}
+		return []Finding{{"shared memory", Warn, what + "; it is not a memory file system",
+			"set FI_WEFT_SHM_DIR to one, such as /dev/shm"}}
 	case fits < 16:
 		return []Finding{{"shared memory", Warn, what, grow}}
 	default:
@@ -101,7 +106,8 @@ func checkLeftovers(_ context.Context, h *host) []Finding {
 	what := fmt.Sprintf("%d files (%s) of processes that have ended", len(dead),
 		stats.FormatValue("bytes", fileBytes(dead)))
 	if !h.fix {
-		return []Finding{{"leftovers", Warn, what + ", such as " + dead[0], "weft doctor --fix (the next process on weft removes its own user's too)"}}
+		return []Finding{{"leftovers", Warn, what + ", such as " + dead[0], "weft doctor --fix (the next process on " +
+			"weft removes its own user's too)"}}
 	}
 	return []Finding{removeAll(dead, what, &self)}
 }
@@ -130,7 +136,8 @@ func removeAll(dead []string, what string, self *proc.Host) Finding {
 			ok, _ = loopback.RemoveDead(path)
 		}
 		if _, err := os.Lstat(path); !ok && err == nil {
-			return Finding{"leftovers", Fail, path + " cannot be removed", "run weft doctor --fix as its owner or as root"}
+			return Finding{"leftovers", Fail, path + " cannot be removed", "run weft doctor --fix as its owner or as " +
+				"root"}
 		}
 	}
 	return Finding{Check: "leftovers", Verdict: Good, What: "removed " + what}
@@ -185,7 +192,8 @@ func checkHugePages(_ context.Context, h *host) []Finding {
 		reserved, _ = strconv.Atoi(strings.TrimSpace(string(b)))
 	}
 	if thp == "never" {
-		return []Finding{{"huge pages", Note, "transparent huge pages are off: deep matching queues cost more TLB misses",
+		return []Finding{{"huge pages", Note, "transparent huge pages are off: deep matching queues cost more TLB " +
+			"misses",
 			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"}}
 	}
 	return good("huge pages", "transparent: %s; %d of 2 MiB reserved", thp, reserved)

@@ -82,11 +82,14 @@ func openMPIFinding(ctx context.Context, launcher, version, dir string) Finding 
 	out, err := fabric.Run(ctx, nil, ompiInfo, "--parsable")
 	switch {
 	case err != nil:
-		f.Verdict, f.What = Note, f.What+"; whether it has the mtl for libfabric was not found out ("+ompiInfo+": "+err.Error()+")"
+		f.Verdict, f.What = Note, f.What+"; whether it has the mtl for libfabric was not found out ("+ompiInfo+": "+
+			err.Error()+")"
 	case !strings.Contains(out, "mca:mtl:ofi:"):
-		return Finding{"mpi", Warn, f.What + " was built without libfabric", "install an Open MPI that has it (Debian: openmpi-bin), or build it with --with-ofi"}
+		return Finding{"mpi", Warn, f.What + " was built without libfabric", "install an Open MPI that has it " +
+			"(Debian: openmpi-bin), or build it with --with-ofi"}
 	}
-	f.Remedy = fmt.Sprintf("FI_PROVIDER_PATH=%s %s%s -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include weft PROGRAM", dir, launcher, asRoot())
+	f.Remedy = fmt.Sprintf("FI_PROVIDER_PATH=%s %s%s -n 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "+
+		"weft PROGRAM", dir, launcher, asRoot())
 	return f
 }
 

@@ -121,12 +121,14 @@ func registry(dir string) (*prometheus.Registry, error) {
 	c := &collector{
 		watcher: w,
 		pidns:   host.PIDNS,
-		info: prometheus.NewDesc("weft_process_info", "Processes that use weft: its version in each, and the batch job and the pod that each is of.",
+		info: prometheus.NewDesc("weft_process_info", "Processes that use weft: its version in each, and the batch "+
+			"job and the pod that each is of.",
 			append(append(processLabels[:3:3], "version"), jobLabels...), nil),
 		bad: prometheus.NewDesc("weft_pages_unreadable", "Pages of counters that cannot be read.", nil, nil),
 	}
 	for _, t := range stats.Table() {
-		labels := map[stats.Area][]string{stats.Process: processLabels, stats.Rx: endpointLabels, stats.Peer: peerLabels}[t.Level()]
+		labels := map[stats.Area][]string{stats.Process: processLabels, stats.Rx: endpointLabels,
+			stats.Peer: peerLabels}[t.Level()]
 		c.descs = append(c.descs, prometheus.NewDesc(t.Metric(), t.Help+" ("+t.Unit+")", labels, nil))
 	}
 	reg := prometheus.NewRegistry()
@@ -159,7 +161,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		key := process{p.PID, p.Start, p.PIDNS}
 		known[key] = c.find(key)
 		labels := []string{known[key].pid, p.Command, p.User}
-		ch <- prometheus.MustNewConstMetric(c.info, prometheus.GaugeValue, 1, append(append(labels[:3:3], p.Weft), known[key].job.labels()...)...)
+		ch <- prometheus.MustNewConstMetric(c.info, prometheus.GaugeValue, 1, append(append(labels[:3:3], p.Weft),
+			known[key].job.labels()...)...)
 		if p.Strange == "" {
 			c.counters(ch, p, labels)
 		}
@@ -249,7 +252,8 @@ func open(address string) (net.Listener, error) {
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil || !ip.IsLoopback() {
-		return nil, tool.Usage(fmt.Errorf("--listen %s: %q is not a local address; use 127.0.0.1, [::1] or unix:PATH", address, host))
+		return nil, tool.Usage(fmt.Errorf("--listen %s: %q is not a local address; use 127.0.0.1, [::1] or unix:PATH",
+			address, host))
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {

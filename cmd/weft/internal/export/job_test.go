@@ -38,12 +38,15 @@ func TestJobOf(t *testing.T) {
 	}{
 		{"none", []string{"HOME=/", "HOSTNAME=h"}, "0::/user.slice\n", job{}},
 		{"slurm", []string{"SLURM_JOB_ID=42", "SLURM_PROCID=3"}, "", job{id: "42", rank: "3"}},
-		{"mpirun in slurm", []string{"SLURM_JOB_ID=42", "SLURM_PROCID=0", "OMPI_COMM_WORLD_RANK=5"}, "", job{id: "42", rank: "5"}},
+		{"mpirun in slurm", []string{"SLURM_JOB_ID=42", "SLURM_PROCID=0", "OMPI_COMM_WORLD_RANK=5"}, "",
+			job{id: "42", rank: "5"}},
 		{"slurm's group only", nil, "0::/system.slice/slurmstepd.scope/job_77/step_0/user/task_0\n", job{id: "77"}},
 		{"pbs", []string{"PBS_JOBID=9.server", "PMI_RANK=1"}, "", job{id: "9.server", rank: "1"}},
-		{"pod", []string{"POD_NAME=a-0", "POD_NAMESPACE=b", "HOSTNAME=c"}, "0::/kubepods.slice/x.slice/cri-containerd-" + digits + ".scope\n",
+		{"pod", []string{"POD_NAME=a-0", "POD_NAMESPACE=b", "HOSTNAME=c"},
+			"0::/kubepods.slice/x.slice/cri-containerd-" + digits + ".scope\n",
 			job{pod: "a-0", namespace: "b", container: "0123456789ab"}},
-		{"pod without its names", []string{"KUBERNETES_SERVICE_HOST=10.0.0.1", "HOSTNAME=a-1"}, "4:memory:/kubepods/burstable/podx/" + digits + "\n",
+		{"pod without its names", []string{"KUBERNETES_SERVICE_HOST=10.0.0.1", "HOSTNAME=a-1"},
+			"4:memory:/kubepods/burstable/podx/" + digits + "\n",
 			job{pod: "a-1", container: "0123456789ab"}},
 		{"not UTF-8", []string{"SLURM_JOB_ID=\xff", "broken"}, "", job{id: "?"}},
 	} {

@@ -40,7 +40,8 @@ func Beside() []string {
 		return nil
 	}
 	prefix := filepath.Dir(filepath.Dir(self))
-	return []string{filepath.Join(prefix, "lib"), filepath.Join(prefix, "lib", multiarch()), filepath.Join(prefix, "lib64")}
+	return []string{filepath.Join(prefix, "lib"), filepath.Join(prefix, "lib", multiarch()),
+		filepath.Join(prefix, "lib64")}
 }
 
 // FindWeft returns where a library of weft is: in one of the folders given, beside this command,

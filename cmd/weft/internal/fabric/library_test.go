@@ -29,7 +29,8 @@ func TestFindWeft(t *testing.T) {
 	if got := FindWeft(name, []string{named}, []string{root}); got != "" {
 		t.Fatalf("found before it is there: %s", got)
 	}
-	for _, dir := range []string{filepath.Join(root, "libfabric"), root, filepath.Join(beside[0], "libfabric"), beside[0], named} {
+	for _, dir := range []string{filepath.Join(root, "libfabric"), root, filepath.Join(beside[0], "libfabric"),
+		beside[0], named} {
 		if _, err := os.Stat(dir); err != nil {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)

@@ -143,7 +143,8 @@ func (r *Report) slingshotTable(s text.Style) *text.Table {
 		if d.Link != "up" {
 			link = s.Warn(d.Link)
 		}
-		t.Row(d.Name, fmt.Sprintf("NID %#x, %s, link %s, %d Mbit/s, NUMA node %d", d.NID, cmp.Or(d.Netdev, "no network interface"), link, d.Mbps, d.NUMANode))
+		t.Row(d.Name, fmt.Sprintf("NID %#x, %s, link %s, %d Mbit/s, NUMA node %d", d.NID,
+			cmp.Or(d.Netdev, "no network interface"), link, d.Mbps, d.NUMANode))
 		var limits []string
 		for _, l := range d.Limits {
 			limits = append(limits, fmt.Sprintf("%d %s", l.Count, l.What))

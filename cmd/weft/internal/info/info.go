@@ -144,7 +144,8 @@ read. The status is 1 if a variable has a bad value or no backend is usable.`,
 // Collect makes the report in an environment. Programs run on the first of the
 // libraries if nothing sends them to another one.
 func Collect(libraries []fabric.Library, lookup func(string) (string, bool), environ []string) *Report {
-	r := &Report{Version: version.String(), RDMA: rdma(), Slingshot: nic.ThisHost().CXIDevices(value(lookup)), Unknown: config.Unknown(environ)}
+	r := &Report{Version: version.String(), RDMA: rdma(), Slingshot: nic.ThisHost().CXIDevices(value(lookup)),
+		Unknown: config.Unknown(environ)}
 	settings := fabric.SettingsOf(fabric.Library{}, lookup)
 	for i, l := range libraries {
 		if s := fabric.SettingsOf(l, lookup); i == 0 {
@@ -172,7 +173,8 @@ func Collect(libraries []fabric.Library, lookup func(string) (string, bool), env
 		return r
 	}
 	for _, i := range infos {
-		o := Offer{Type: endpointTypes[i.EP.Type], Fabric: i.Fabric.Name, Domain: i.Domain.Name, Format: format(i.AddrFormat)}
+		o := Offer{Type: endpointTypes[i.EP.Type], Fabric: i.Fabric.Name, Domain: i.Domain.Name,
+			Format: format(i.AddrFormat)}
 		if n, err := names.Decode(i.AddrFormat, i.SrcAddr); err == nil {
 			o.Address = n.Addr().String()
 		}

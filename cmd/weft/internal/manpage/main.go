@@ -89,10 +89,12 @@ func man() []byte {
 		flags(&b, sub)
 	}
 	b.WriteString(".SS weft completion bash|zsh|fish|powershell\nWrites a completion script for a shell.\n")
-	b.WriteString(".SH COUNTERS\nEach process that uses weft counts what follows, unless\n.B FI_WEFT_STATS\nis set to no. " +
-		"A sum grows, a gauge goes up and down, a peak is the highest value so far.\nThe names of the Prometheus metrics have weft_ in front, and _total behind those of sums.\n")
+	b.WriteString(".SH COUNTERS\nEach process that uses weft counts what follows, unless\n.B FI_WEFT_STATS\nis set " +
+		"to no. A sum grows, a gauge goes up and down, a peak is the highest value so far.\nThe names of the " +
+		"Prometheus metrics have weft_ in front, and _total behind those of sums.\n")
 	for _, t := range stats.Table() {
-		fmt.Fprintf(&b, ".TP\n.B %s\n(%s of %s, %s) %s\n", roff(t.Name), t.Kind, roff(levelOf(&t)), roff(t.Unit), roff(t.Help))
+		fmt.Fprintf(&b, ".TP\n.B %s\n(%s of %s, %s) %s\n", roff(t.Name), t.Kind, roff(levelOf(&t)), roff(t.Unit),
+			roff(t.Help))
 	}
 	b.WriteString(".SH EXIT STATUS\n0 on success, 1 on failure, 2 for wrong usage.\n")
 	b.WriteString(".SH ENVIRONMENT\nThe variables FI_WEFT_* of fi_weft(7), above all\n.BR FI_WEFT_SHM_DIR .\n" +
@@ -125,7 +127,8 @@ This page is made from the table in internal/stats by ` + "`make man`" + `.
 | --- | --- | --- | --- | --- | --- |
 `)
 	for _, t := range stats.Table() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | `%s` |\n", t.Name, levelOf(&t), t.Kind, t.Unit, t.Help, t.Metric())
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | `%s` |\n", t.Name, levelOf(&t), t.Kind, t.Unit, t.Help,
+			t.Metric())
 	}
 	return b.Bytes()
 }

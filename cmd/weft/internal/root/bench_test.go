@@ -26,8 +26,12 @@ func measuring(t *testing.T) string {
 // TestBenchScreen: one line of progress that changes, and then the table.
 func TestBenchScreen(t *testing.T) {
 	program := measuring(t)
-	term := tooltest.Start(t, 110, 20, nil, "bench", "--program", program, "--providers", "weft,shm", "--rounds", "4", "rate")
-	screen := term.Wait("progress", func(s string) bool { return strings.Contains(s, "round ") && strings.Contains(s, " left") })
+	term := tooltest.Start(t, 110, 20, nil, "bench", "--program", program, "--providers", "weft,shm", "--rounds", "4",
+		"rate")
+	screen := term.Wait("progress", func(s string) bool {
+		return strings.Contains(s, "round ") &&
+			strings.Contains(s, " left")
+	})
 	if n := strings.Count(screen, "weft bench: ["); n != 1 {
 		t.Errorf("%d lines of progress:\n%s", n, screen)
 	}
@@ -40,7 +44,8 @@ func TestBenchScreen(t *testing.T) {
 	if strings.Contains(screen, "round 4") {
 		t.Errorf("the progress stayed:\n%s", screen)
 	}
-	term = tooltest.Start(t, 80, 20, nil, "bench", "--program", program, "--providers", "weft,shm", "--rounds", "2", "rate")
+	term = tooltest.Start(t, 80, 20, nil, "bench", "--program", program, "--providers", "weft,shm", "--rounds", "2",
+		"rate")
 	if screen = term.WaitText("status 0"); !strings.Contains(screen, "5.00   5.00   1.00") {
 		t.Errorf("on a narrow terminal:\n%s", screen)
 	}
@@ -62,7 +67,8 @@ func TestBenchFullDisk(t *testing.T) {
 		t.Fatal("the file system is not small")
 	}
 	for _, args := range [][]string{{"--save", kept}, {"--out", kept}, {"--plots", small}} {
-		r := run(t, nil, append([]string{"bench", "--program", program, "--rounds", "1", "rate", "latency"}, args...)...)
+		r := run(t, nil, append([]string{"bench", "--program", program, "--rounds", "1", "rate", "latency"},
+			args...)...)
 		if r.Status != 1 || !strings.Contains(r.Err, "no space left on device") {
 			t.Errorf("%v: status %d, %q", args, r.Status, r.Err)
 		}
@@ -82,13 +88,16 @@ func TestBenchFullDisk(t *testing.T) {
 
 // TestBenchNothing: a provider that gives no figures, a program that does not run, and none.
 func TestBenchNothing(t *testing.T) {
-	if r := run(t, nil, "bench", "--program", "/bin/true", "--rounds", "1", "rate"); r.Status != 1 || !strings.Contains(r.Err, "weft gave no figure") {
+	if r := run(t, nil, "bench", "--program", "/bin/true", "--rounds", "1", "rate"); r.Status != 1 ||
+		!strings.Contains(r.Err, "weft gave no figure") {
 		t.Errorf("%+v", r)
 	}
-	if r := run(t, nil, "bench", "--program", "/bin/false", "--rounds", "1", "rate"); r.Status != 1 || !strings.Contains(r.Err, "/bin/false -v: exit status 1") {
+	if r := run(t, nil, "bench", "--program", "/bin/false", "--rounds", "1", "rate"); r.Status != 1 ||
+		!strings.Contains(r.Err, "/bin/false -v: exit status 1") {
 		t.Errorf("%+v", r)
 	}
-	if r := run(t, nil, "bench", "--program", "/nowhere/weft_bench", "--rounds", "1", "rate"); r.Status != 1 || !strings.Contains(r.Err, "no such file") {
+	if r := run(t, nil, "bench", "--program", "/nowhere/weft_bench", "--rounds", "1", "rate"); r.Status != 1 ||
+		!strings.Contains(r.Err, "no such file") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -49,7 +49,8 @@ func TestDoctor(t *testing.T) {
 	if f.Verdict != doctor.Warn || !strings.Contains(f.What, "4 files") || !strings.Contains(f.Remedy, "--fix") {
 		t.Errorf("%+v", f)
 	}
-	if r := run(t, []string{env}, "doctor", "--strict", "--only", "leftovers"); r.Status != 1 || !strings.Contains(r.Out, "warn  leftovers") {
+	if r := run(t, []string{env}, "doctor", "--strict", "--only", "leftovers"); r.Status != 1 ||
+		!strings.Contains(r.Out, "warn  leftovers") {
 		t.Errorf("%+v", r)
 	}
 	f = findings(t, run(t, []string{env}, "doctor", "--fix", "--json", "--only", "leftovers"))["leftovers"][0]
@@ -141,24 +142,30 @@ func TestDoctorProblems(t *testing.T) {
 	fails := func(what string, r tooltest.Result, check, text string) {
 		t.Helper()
 		list := findings(t, r)[check]
-		if r.Status != 1 || len(list) == 0 || list[0].Verdict != doctor.Fail || list[0].Remedy == "" || !strings.Contains(list[0].What, text) {
+		if r.Status != 1 || len(list) == 0 || list[0].Verdict != doctor.Fail || list[0].Remedy == "" ||
+			!strings.Contains(list[0].What, text) {
 			t.Errorf("%s: status %d, %+v", what, r.Status, list)
 		}
 	}
-	fails("no directory", run(t, []string{"FI_WEFT_SHM_DIR=/nowhere"}, "doctor", "--json", "--only", "directory"), "shared memory", "no such file")
-	fails("bad variable", run(t, []string{"FI_WEFT_RING_SLOTS=7"}, "doctor", "--json", "--only", "settings"), "settings", "FI_WEFT_RING_SLOTS")
-	fails("no provider", run(t, []string{"FI_PROVIDER_PATH=" + t.TempDir()}, "doctor", "--json", "--only", "provider"), "provider", "has no libweft-fi.so")
+	fails("no directory", run(t, []string{"FI_WEFT_SHM_DIR=/nowhere"}, "doctor", "--json", "--only", "directory"),
+		"shared memory", "no such file")
+	fails("bad variable", run(t, []string{"FI_WEFT_RING_SLOTS=7"}, "doctor", "--json", "--only", "settings"),
+		"settings", "FI_WEFT_RING_SLOTS")
+	fails("no provider", run(t, []string{"FI_PROVIDER_PATH=" + t.TempDir()}, "doctor", "--json", "--only", "provider"),
+		"provider", "has no libweft-fi.so")
 	half := t.TempDir()
 	if err := os.WriteFile(filepath.Join(half, "libweft-fi.so"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fails("half a provider", run(t, []string{"FI_PROVIDER_PATH=" + half}, "doctor", "--json", "--only", "provider"), "provider", "has no libweft-core.so")
+	fails("half a provider", run(t, []string{"FI_PROVIDER_PATH=" + half}, "doctor", "--json", "--only", "provider"),
+		"provider", "has no libweft-core.so")
 	small := t.TempDir()
 	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=128k"); err != nil {
 		t.Skipf("no small file system: mount: %v", err)
 	}
 	defer unix.Unmount(small, unix.MNT_DETACH)
-	fails("a small directory", run(t, []string{"FI_WEFT_SHM_DIR=" + small}, "doctor", "--json", "--only", "directory"), "shared memory", "room for 0 endpoints")
+	fails("a small directory", run(t, []string{"FI_WEFT_SHM_DIR=" + small}, "doctor", "--json", "--only", "directory"),
+		"shared memory", "room for 0 endpoints")
 }
 
 // TestDoctorNoRights: a directory that its user may not write to.
@@ -171,10 +178,12 @@ func TestDoctorNoRights(t *testing.T) {
 	asNobody(t, cmd)
 	r := tooltest.Run(t, cmd)
 	by := findings(t, r)
-	if f := by["shared memory"][0]; r.Status != 1 || f.Verdict != doctor.Fail || !strings.Contains(f.What, "permission denied") {
+	if f := by["shared memory"][0]; r.Status != 1 || f.Verdict != doctor.Fail ||
+		!strings.Contains(f.What, "permission denied") {
 		t.Errorf("%+v", f)
 	}
-	if f := by["trace"][0]; f.Verdict != doctor.Note || !strings.Contains(f.What, "CAP_BPF") && !strings.Contains(f.What, "no uprobes") {
+	if f := by["trace"][0]; f.Verdict != doctor.Note || !strings.Contains(f.What, "CAP_BPF") &&
+		!strings.Contains(f.What, "no uprobes") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -207,14 +216,17 @@ func TestDoctorMPI(t *testing.T) {
 		{map[string]string{"mpirun": "echo 'mpirun (Open MPI) 4.1.4'", "ompi_info": "echo mca:mtl:psm2:version:5"},
 			doctor.Warn, "was built without libfabric", "--with-ofi"},
 		{map[string]string{"mpirun": "echo 'mpirun (Open MPI) 4.1.4'"}, doctor.Note, "was not found out", "mtl ofi"},
-		{map[string]string{"mpirun.mpich": "printf 'HYDRA build details:\\n    Version:     4.0.2\\n  --with-device=ch4:ofi\\n'"},
+		{map[string]string{"mpirun.mpich": "printf 'HYDRA build details:\\n    Version:     4.0.2\\n  " +
+			"--with-device=ch4:ofi\\n'"},
 			doctor.Good, "MPICH 4.0.2", "FI_PROVIDER=weft"},
-		{map[string]string{"mpiexec.hydra": "printf 'HYDRA build details:\\n    Version:     3.3\\n'"}, doctor.Note, "does not say", "FI_PROVIDER=weft"},
+		{map[string]string{"mpiexec.hydra": "printf 'HYDRA build details:\\n    Version:     3.3\\n'"}, doctor.Note,
+			"does not say", "FI_PROVIDER=weft"},
 		{map[string]string{"mpirun": "echo other"}, doctor.Note, "no MPI that weft doctor knows", ""},
 		{map[string]string{"mpirun": "exit 3"}, doctor.Note, "exit status 3", ""},
 	} {
 		dir := install(c.scripts)
-		r := run(t, []string{env, "PATH=" + dir + ":/bin:/usr/bin", "FI_PROVIDER_PATH=" + lib}, "doctor", "--json", "--only", "mpi")
+		r := run(t, []string{env, "PATH=" + dir + ":/bin:/usr/bin", "FI_PROVIDER_PATH=" + lib}, "doctor", "--json",
+			"--only", "mpi")
 		found := false
 		for _, f := range findings(t, r)["mpi"] {
 			if !strings.Contains(f.What, dir) {

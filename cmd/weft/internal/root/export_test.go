@@ -147,7 +147,8 @@ func TestExportUnix(t *testing.T) {
 		t.Error(text)
 	}
 	c.CloseIdleConnections()
-	if r := run(t, []string{env}, "export", "--listen", "unix:"+path); r.Status != 1 || !strings.Contains(r.Err, "address already in use") {
+	if r := run(t, []string{env}, "export", "--listen", "unix:"+path); r.Status != 1 ||
+		!strings.Contains(r.Err, "address already in use") {
 		t.Errorf("%+v", r)
 	}
 	end()

@@ -34,7 +34,8 @@ processes that use it are doing, how fast it is, and what is in its way.`,
 	c.SuggestionsMinimumDistance = 2
 	c.SetVersionTemplate("weft {{.Version}}\n")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return tool.Usage(err) })
-	c.AddCommand(info.Command(), doctor.Command(), top.Command(), trace.Command(), bench.Command(), export.Command(), versionCommand())
+	c.AddCommand(info.Command(), doctor.Command(), top.Command(), trace.Command(), bench.Command(), export.Command(),
+		versionCommand())
 	c.AddCommand(doctor.Peers()...)
 	for _, sub := range c.Commands() {
 		usageOfArgs(sub)

@@ -142,7 +142,8 @@ func TestUsage(t *testing.T) {
 func TestInfo(t *testing.T) {
 	_, env := shm(t)
 	r := run(t, []string{env, "FI_WEFT_TX_STRIPES=3"}, "info")
-	for _, want := range []string{"lo ", "127.0.0.1", "shm    usable", "FI_WEFT_TX_STRIPES", "environment", "1099511627776  bytes"} {
+	for _, want := range []string{"lo ", "127.0.0.1", "shm    usable", "FI_WEFT_TX_STRIPES", "environment",
+		"1099511627776  bytes"} {
 		if !strings.Contains(r.Out, want) {
 			t.Errorf("info does not say %q:\n%s", want, r.Out)
 		}
@@ -159,7 +160,9 @@ func TestInfo(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.Out), &report); err != nil {
 		t.Fatal(err, r.Out)
 	}
-	if len(report.Backends) != 4 || !report.Backends[0].Usable || report.Backends[1].Usable || report.Backends[2].Usable || !report.Backends[3].Usable || len(report.Unknown) != 1 || report.Unknown[0] != "FI_WEFT_NOTHING" {
+	if len(report.Backends) != 4 || !report.Backends[0].Usable || report.Backends[1].Usable ||
+		report.Backends[2].Usable || !report.Backends[3].Usable || len(report.Unknown) != 1 ||
+		report.Unknown[0] != "FI_WEFT_NOTHING" {
 		t.Errorf("%+v", report)
 	}
 	for _, v := range report.Variables {
@@ -183,33 +186,40 @@ func TestInfoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("gcc", "-shared", "-nostdlib", "-o", filepath.Join(dir, "libfabric.so.1"), source).CombinedOutput(); err != nil {
+	if out, err := exec.Command("gcc", "-shared", "-nostdlib", "-o", filepath.Join(dir, "libfabric.so.1"),
+		source).CombinedOutput(); err != nil {
 		t.Skipf("no library to try with: %v, %s", err, out)
 	}
 	path := "LD_LIBRARY_PATH=" + dir
-	if r := run(t, []string{env, path}, "info"); r.Status != 0 || !strings.Contains(r.Out, " file "+file+", default 256") || strings.Contains(r.Out, "/nowhere") {
+	if r := run(t, []string{env, path}, "info"); r.Status != 0 ||
+		!strings.Contains(r.Out, " file "+file+", default 256") || strings.Contains(r.Out, "/nowhere") {
 		t.Errorf("%+v", r)
 	}
-	if r := run(t, []string{env, path, "FI_PREFER_SYSCONFIG=1"}, "info", "--json"); r.Status != 1 || !strings.Contains(r.Out, `"value": "/nowhere",`) {
+	if r := run(t, []string{env, path, "FI_PREFER_SYSCONFIG=1"}, "info", "--json"); r.Status != 1 ||
+		!strings.Contains(r.Out, `"value": "/nowhere",`) {
 		t.Errorf("the file is preferred: %+v", r)
 	}
-	if r := run(t, []string{env, path, "FI_WEFT_RING_SLOTS=64"}, "info", "--json"); !strings.Contains(r.Out, `"value": "64",`) {
+	if r := run(t, []string{env, path, "FI_WEFT_RING_SLOTS=64"}, "info", "--json"); !strings.Contains(r.Out,
+		`"value": "64",`) {
 		t.Errorf("the environment is preferred: %+v", r)
 	}
 	if err := os.WriteFile(file, []byte("FI_WEFT_RING_SLOTS=7\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, []string{env, path}, "doctor", "--only", "settings"); r.Status != 1 || !strings.Contains(r.Out, "FI_WEFT_RING_SLOTS") {
+	if r := run(t, []string{env, path}, "doctor", "--only", "settings"); r.Status != 1 ||
+		!strings.Contains(r.Out, "FI_WEFT_RING_SLOTS") {
 		t.Errorf("doctor: %+v", r)
 	}
 }
 
 func TestInfoProblems(t *testing.T) {
 	_, env := shm(t)
-	if r := run(t, []string{env, "FI_WEFT_RING_SLOTS=5"}, "info"); r.Status != 1 || !strings.Contains(r.Err, "FI_WEFT_RING_SLOTS") || !strings.Contains(r.Out, "bad value") {
+	if r := run(t, []string{env, "FI_WEFT_RING_SLOTS=5"}, "info"); r.Status != 1 ||
+		!strings.Contains(r.Err, "FI_WEFT_RING_SLOTS") || !strings.Contains(r.Out, "bad value") {
 		t.Errorf("a bad value: %+v", r)
 	}
-	if r := run(t, []string{"FI_WEFT_SHM_DIR=/nowhere"}, "info"); r.Status != 1 || !strings.Contains(r.Out, "shm    not usable  loopback: lock file in /nowhere: no such file") {
+	if r := run(t, []string{"FI_WEFT_SHM_DIR=/nowhere"}, "info"); r.Status != 1 ||
+		!strings.Contains(r.Out, "shm    not usable  loopback: lock file in /nowhere: no such file") {
 		t.Errorf("no directory: %+v", r)
 	}
 	small := t.TempDir()
@@ -217,7 +227,8 @@ func TestInfoProblems(t *testing.T) {
 		t.Skipf("no small file system: mount: %v", err)
 	}
 	defer unix.Unmount(small, unix.MNT_DETACH)
-	if r := run(t, []string{"FI_WEFT_SHM_DIR=" + small}, "info"); r.Status != 1 || !strings.Contains(r.Out, "no space left on device") {
+	if r := run(t, []string{"FI_WEFT_SHM_DIR=" + small}, "info"); r.Status != 1 ||
+		!strings.Contains(r.Out, "no space left on device") {
 		t.Errorf("a full directory: %+v", r)
 	}
 }

@@ -59,7 +59,8 @@ func TestTopJSON(t *testing.T) {
 	if p.PID != load.Process.Pid || !strings.HasPrefix("root.test", p.Command) || p.Seconds < 0.25 {
 		t.Errorf("%+v", p)
 	}
-	for name, least := range map[string]float64{"tx_eager": 10, "tx_rendezvous": 1, "rx_eager": 10, "rx_rendezvous": 1, "tx_rendezvous_bytes": 65536} {
+	for name, least := range map[string]float64{"tx_eager": 10, "tx_rendezvous": 1, "rx_eager": 10, "rx_rendezvous": 1,
+		"tx_rendezvous_bytes": 65536} {
 		if p.Rates[name] < least || p.Totals[name] < least {
 			t.Errorf("%s: %g, %g/s", name, p.Totals[name], p.Rates[name])
 		}
@@ -88,10 +89,12 @@ func TestTopJSON(t *testing.T) {
 			t.Errorf("no %q in %+v", want, r)
 		}
 	}
-	if r := run(t, []string{env}, "top", "--once", "-i", "100ms", "--filter", strconv.Itoa(p.PID)); !strings.Contains(r.Out, strconv.Itoa(p.PID)) || strings.Contains(r.Out, "\x1b") {
+	if r := run(t, []string{env}, "top", "--once", "-i", "100ms", "--filter",
+		strconv.Itoa(p.PID)); !strings.Contains(r.Out, strconv.Itoa(p.PID)) || strings.Contains(r.Out, "\x1b") {
 		t.Errorf("%+v", r)
 	}
-	if r := run(t, []string{env}, "top", "--once", "-i", "100ms", "-f", "nothing like it"); !strings.Contains(r.Out, "no process") {
+	if r := run(t, []string{env}, "top", "--once", "-i", "100ms", "-f", "nothing like it"); !strings.Contains(r.Out,
+		"no process") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -129,7 +132,10 @@ func TestTopScreen(t *testing.T) {
 
 	term.Keys("/")
 	term.Keys(die, "Enter")
-	term.Wait("the filtered list", func(s string) bool { return strings.Contains(s, die) && !strings.Contains(s, " "+stay+" ") })
+	term.Wait("the filtered list", func(s string) bool {
+		return strings.Contains(s, die) &&
+			!strings.Contains(s, " "+stay+" ")
+	})
 	term.Keys("Escape")
 	term.WaitText(" " + stay + " ")
 
@@ -233,7 +239,8 @@ func TestTopRoot(t *testing.T) {
 	asNobody(t, cmd)
 	r := tooltest.Run(t, cmd)
 	var l look
-	if err := json.Unmarshal([]byte(r.Out), &l); err != nil || len(l.Processes) != 1 || l.Processes[0].PID != other.Process.Pid {
+	if err := json.Unmarshal([]byte(r.Out), &l); err != nil || len(l.Processes) != 1 ||
+		l.Processes[0].PID != other.Process.Pid {
 		t.Errorf("nobody sees %+v, %v, not %d", r, err, other.Process.Pid)
 	}
 	r = run(t, []string{env}, "top", "--once", "-i", "100ms", "--filter", "nobody")
@@ -275,13 +282,15 @@ func TestTopThreads(t *testing.T) {
 	auto := strconv.Itoa(tooltest.Load(t, dir).Process.Pid)
 
 	r := run(t, []string{env}, "top", "--dump", auto)
-	for _, want := range []string{"weft-progress: thread ", "weft-progress: engine endpoint fi_sockaddr_in://127.0.0.1:", "weft-service: thread ", "active "} {
+	for _, want := range []string{"weft-progress: thread ",
+		"weft-progress: engine endpoint fi_sockaddr_in://127.0.0.1:", "weft-service: thread ", "active "} {
 		if r.Status != 0 || !strings.Contains(r.Out, want) {
 			t.Errorf("no %q: %+v", want, r)
 		}
 	}
 	for _, flag := range []string{"--dump", "--events"} {
-		if r := run(t, []string{env}, "top", flag, manual); r.Status != 1 || !strings.Contains(r.Err, "has no service thread") {
+		if r := run(t, []string{env}, "top", flag, manual); r.Status != 1 ||
+			!strings.Contains(r.Err, "has no service thread") {
 			t.Errorf("%s without threads: %+v", flag, r)
 		}
 	}
@@ -301,18 +310,21 @@ func TestTopThreads(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.Out), &trace); err != nil || r.Status != 0 || len(trace.TraceEvents) < 2 {
 		t.Fatalf("%v: %+v", err, r)
 	}
-	if e := trace.TraceEvents[0]; e.Ph != "M" || e.Args["name"] != "weft-progress" || strconv.Itoa(e.PID) != auto || e.TID == e.PID {
+	if e := trace.TraceEvents[0]; e.Ph != "M" || e.Args["name"] != "weft-progress" || strconv.Itoa(e.PID) != auto ||
+		e.TID == e.PID {
 		t.Errorf("%+v", e)
 	}
 	last := 0.0
 	for i, e := range trace.TraceEvents[1:] {
-		if want := [...]string{"B", "E"}[i%2]; e.Ph != want || e.Name != "active" || e.TS < last || e.TID != trace.TraceEvents[0].TID {
+		if want := [...]string{"B", "E"}[i%2]; e.Ph != want || e.Name != "active" || e.TS < last ||
+			e.TID != trace.TraceEvents[0].TID {
 			t.Fatalf("event %d, to be %s behind %f: %+v", i, want, last, e)
 		}
 		last = e.TS
 	}
 
-	if l := topJSON(t, env); len(l.Processes) != 2 || l.Processes[0].Totals["thread_activations"]+l.Processes[1].Totals["thread_activations"] < 1 {
+	if l := topJSON(t, env); len(l.Processes) != 2 ||
+		l.Processes[0].Totals["thread_activations"]+l.Processes[1].Totals["thread_activations"] < 1 {
 		t.Errorf("%+v", l)
 	}
 	term := tooltest.Start(t, 140, 20, []string{env}, "top", "-i", "200ms", "--filter", auto)

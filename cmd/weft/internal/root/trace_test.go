@@ -33,7 +33,8 @@ func TestTraceUsage(t *testing.T) {
 // This process is a Go program: it has weft, and nothing that can be traced.
 func TestTraceGoProgram(t *testing.T) {
 	r := tooltest.Run(t, tooltest.Weft(nil, "trace", fmt.Sprint(os.Getpid())))
-	if r.Status != 1 || !strings.Contains(r.Err, "Go programs that import weft") && !strings.Contains(r.Err, "cannot trace here") {
+	if r.Status != 1 || !strings.Contains(r.Err, "Go programs that import weft") &&
+		!strings.Contains(r.Err, "cannot trace here") {
 		t.Errorf("status %d, %q", r.Status, r.Err)
 	}
 }

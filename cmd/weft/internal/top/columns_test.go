@@ -21,7 +21,8 @@ func TestNarrow(t *testing.T) {
 		}
 	}
 	narrow := table(list, text.Style{}, byRTT, 100)[0]
-	if text.Width(narrow) > 100 || strings.Contains(narrow, "ERRORS") || !strings.Contains(narrow, "RX B/s") || !strings.HasSuffix(narrow, "RTT") {
+	if text.Width(narrow) > 100 || strings.Contains(narrow, "ERRORS") || !strings.Contains(narrow, "RX B/s") ||
+		!strings.HasSuffix(narrow, "RTT") {
 		t.Errorf("100 columns: %q", narrow)
 	}
 	if got := table(list, text.Style{}, 0, 10)[0]; !strings.HasSuffix(got, "RX B/s") {

@@ -351,7 +351,8 @@ func peerLines(peers []stats.PeerSnapshot, s text.Style) []string {
 	head := []string{"PEER", "STATE"}
 	var shown []int
 	for i, c := range stats.Table() {
-		if c.Level() == stats.Peer && slices.ContainsFunc(peers, func(p stats.PeerSnapshot) bool { return p.Values[i] != 0 }) {
+		if c.Level() == stats.Peer &&
+			slices.ContainsFunc(peers, func(p stats.PeerSnapshot) bool { return p.Values[i] != 0 }) {
 			shown = append(shown, i)
 			head = append(head, strings.ToUpper(strings.TrimPrefix(c.Name, "peer_")))
 			t.Right = append(t.Right, true)

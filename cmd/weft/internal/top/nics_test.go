@@ -40,7 +40,8 @@ func TestNICs(t *testing.T) {
 	put("telemetry/pct_retry_srb_requests", "100@1.2")
 	put("telemetry/hni_rx_paused_0", "0@1.2")
 	m.update(&watch.Sample{Taken: at.Add(time.Second)}, nil)
-	if got := screen(); !strings.Contains(got, "pct_retry_srb_requests  100") || strings.Contains(got, "/s  ") && strings.Contains(got, "hni_rx") {
+	if got := screen(); !strings.Contains(got, "pct_retry_srb_requests  100") || strings.Contains(got, "/s  ") &&
+		strings.Contains(got, "hni_rx") {
 		t.Errorf("the first values:\n%s", got)
 	}
 	put("telemetry/pct_retry_srb_requests", "400@2.2")

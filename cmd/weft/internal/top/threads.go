@@ -21,7 +21,8 @@ const answerTime = 2 * time.Second
 func ask(pid int, f func(c *proxy.Client) error) error {
 	c, err := proxy.Dial(proxy.PeerAddress("service", pid), answerTime)
 	if errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("process %d has no service thread: it does not use weft, has no automatic progress, or runs with FI_WEFT_SERVICE=no", pid)
+		return fmt.Errorf("process %d has no service thread: it does not use weft, has no automatic progress, or "+
+			"runs with FI_WEFT_SERVICE=no", pid)
 	}
 	if err != nil {
 		return err
@@ -81,7 +82,8 @@ func traceEvents(pid int, list []proxy.Event) []traceEvent {
 	for _, e := range list {
 		if !named[e.TID] {
 			named[e.TID] = true
-			out = append(out, traceEvent{Name: "thread_name", Phase: "M", PID: pid, TID: e.TID, Args: map[string]string{"name": e.Thread}})
+			out = append(out, traceEvent{Name: "thread_name", Phase: "M", PID: pid, TID: e.TID,
+				Args: map[string]string{"name": e.Thread}})
 		}
 		if e.Active == active[e.TID] {
 			continue
@@ -91,7 +93,8 @@ func traceEvents(pid int, list []proxy.Event) []traceEvent {
 		if e.Active {
 			phase = "B"
 		}
-		out = append(out, traceEvent{Name: "active", Phase: phase, Time: float64(e.Time) / float64(time.Microsecond), PID: pid, TID: e.TID})
+		out = append(out, traceEvent{Name: "active", Phase: phase, Time: float64(e.Time) / float64(time.Microsecond),
+			PID: pid, TID: e.TID})
 	}
 	return out
 }

@@ -77,7 +77,8 @@ hundred times, as JSON that Perfetto and chrome://tracing show.`,
 	f.BoolVar(&o.json, "json", false, "write JSON once")
 	f.IntVar(&o.dump, "dump", 0, "write what weft's threads in the process `PID` are at")
 	f.IntVar(&o.events, "events", 0, "write when the progress threads of the process `PID` were active")
-	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	_ = c.RegisterFlagCompletionFunc("sort", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return strings.Split(keys(), ", "), cobra.ShellCompDirectiveNoFileComp
 	})
 	return c

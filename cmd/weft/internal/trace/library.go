@@ -97,10 +97,12 @@ func findLibrary(pid int) (*library, error) {
 		return lib, nil
 	}
 	if gone != "" {
-		return nil, fmt.Errorf("process %d runs %s, which has been replaced since: restart the process to trace it", pid, gone)
+		return nil, fmt.Errorf("process %d runs %s, which has been replaced since: restart the process to trace it",
+			pid, gone)
 	}
-	return nil, fmt.Errorf("process %d has not loaded a weft library that can be traced (libweft-core.so, libweft.so); "+
-		"Go programs that import weft have no functions to trace", pid)
+	return nil, fmt.Errorf(
+		"process %d has not loaded a weft library that can be traced (libweft-core.so, libweft.so); "+
+			"Go programs that import weft have no functions to trace", pid)
 }
 
 // sameFile reports whether a path leads to the inode that is mapped.
@@ -217,7 +219,8 @@ func (im *image) table(at uint64) (*library, error) {
 	if err != nil {
 		return nil, err
 	}
-	version, count, size := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(head[8:])
+	version, count, size := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:]),
+		binary.LittleEndian.Uint32(head[8:])
 	if version != tableVersion {
 		return nil, fmt.Errorf("version %d; this command reads version %d", version, tableVersion)
 	}
@@ -249,7 +252,8 @@ func (im *image) point(at uint64) (point, error) {
 		contextArg: b[51], contextOffset: b[52], noStatus: b[53] != 0,
 	}
 	if p.name == "" || p.role > readErr || p.contextArg > 32 || (p.role == post) != (p.operation != "") {
-		return point{}, fmt.Errorf("%q of kind %d with its context in argument %d makes no sense", p.name, p.role, p.contextArg)
+		return point{}, fmt.Errorf("%q of kind %d with its context in argument %d makes no sense", p.name, p.role,
+			p.contextArg)
 	}
 	table, err := im.pointer(at + 40)
 	if err != nil {

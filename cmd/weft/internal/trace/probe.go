@@ -75,7 +75,8 @@ func attach(lib *library, pid int, threads bool) (_ *probe, err error) {
 			return nil, fmt.Errorf("%s: %w", lib.points[i].name, err)
 		}
 		// the probe on the return first: a call that has one only is not counted
-		settings = append(settings, setting{executable.Uretprobe, &lib.points[i], back}, setting{executable.Uprobe, &lib.points[i], in})
+		settings = append(settings, setting{executable.Uretprobe, &lib.points[i], back},
+			setting{executable.Uprobe, &lib.points[i], in})
 	}
 	if err := p.set(settings, pid); err != nil {
 		return nil, err
@@ -89,12 +90,18 @@ func (p *probe) makeMaps(threads bool) error {
 		at   **ebpf.Map
 		spec ebpf.MapSpec
 	}{
-		{&p.calls, ebpf.MapSpec{Name: "weft_calls", Type: ebpf.LRUHash, KeySize: 8, ValueSize: callBytes, MaxEntries: maxThreads}},
-		{&p.operations, ebpf.MapSpec{Name: "weft_ops", Type: ebpf.Hash, KeySize: 8, ValueSize: 16, MaxEntries: maxOperations}},
-		{&p.buckets, ebpf.MapSpec{Name: "weft_buckets", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: slots * histogram, Flags: unix.BPF_F_MMAPABLE}},
-		{&p.sums, ebpf.MapSpec{Name: "weft_sums", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: slots, Flags: unix.BPF_F_MMAPABLE}},
-		{&p.lost, ebpf.MapSpec{Name: "weft_lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: lostKinds, Flags: unix.BPF_F_MMAPABLE}},
-		{&p.threads, ebpf.MapSpec{Name: "weft_threads", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 8 + commBytes, MaxEntries: maxPairs}},
+		{&p.calls, ebpf.MapSpec{Name: "weft_calls", Type: ebpf.LRUHash, KeySize: 8, ValueSize: callBytes,
+			MaxEntries: maxThreads}},
+		{&p.operations, ebpf.MapSpec{Name: "weft_ops", Type: ebpf.Hash, KeySize: 8, ValueSize: 16,
+			MaxEntries: maxOperations}},
+		{&p.buckets, ebpf.MapSpec{Name: "weft_buckets", Type: ebpf.Array, KeySize: 4, ValueSize: 8,
+			MaxEntries: slots * histogram, Flags: unix.BPF_F_MMAPABLE}},
+		{&p.sums, ebpf.MapSpec{Name: "weft_sums", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: slots,
+			Flags: unix.BPF_F_MMAPABLE}},
+		{&p.lost, ebpf.MapSpec{Name: "weft_lost", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: lostKinds,
+			Flags: unix.BPF_F_MMAPABLE}},
+		{&p.threads, ebpf.MapSpec{Name: "weft_threads", Type: ebpf.LRUHash, KeySize: 16, ValueSize: 8 + commBytes,
+			MaxEntries: maxPairs}},
 	} {
 		if m.at == &p.threads && !threads {
 			continue
@@ -116,7 +123,8 @@ func (p *probe) programs(i int) (in, back *ebpf.Program, err error) {
 	if p.threads != nil {
 		k.threads = p.threads.FD()
 	}
-	if back, err = p.program(&ebpf.ProgramSpec{Name: "weft_leave", Instructions: leave(k, i, pt, p.firstKind())}); err != nil {
+	if back, err = p.program(&ebpf.ProgramSpec{Name: "weft_leave",
+		Instructions: leave(k, i, pt, p.firstKind())}); err != nil {
 		return nil, nil, err
 	}
 	kind := slices.Index(p.kinds, pt.operation)

@@ -209,7 +209,8 @@ func entry(k kernel, lib *library, index int, p *point, kind int) asm.Instructio
 func (a *assembler) entrySize(lib *library) {
 	have := a.newLabel()
 	a.argument(asm.R3, 1)
-	a.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, atContext, asm.R1, asm.DWord), asm.Add.Imm(asm.R3, int32(lib.cqHot)))
+	a.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.RFP, atContext, asm.R1, asm.DWord),
+		asm.Add.Imm(asm.R3, int32(lib.cqHot)))
 	a.userWord(atContext)
 	a.add(asm.LoadMem(asm.R3, asm.RFP, atContext, asm.DWord), asm.Add.Imm(asm.R3, int32(lib.hotFormat)))
 	a.userWord(atContext)

@@ -69,7 +69,8 @@ func (p *probe) read() (*sample, error) {
 }
 
 func (l *sample) head() string {
-	return fmt.Sprintf("process %d (%s), %.1f s, %d calls of %s", l.pid, l.command, l.taken.Seconds(), len(l.names), l.library)
+	return fmt.Sprintf("process %d (%s), %.1f s, %d calls of %s", l.pid, l.command, l.taken.Seconds(), len(l.names),
+		l.library)
 }
 
 // table writes one line for each histogram.
@@ -144,7 +145,8 @@ func (l *sample) notes() []string {
 		{l.lost[failed], "operations failed; they are not in the histograms"},
 		{l.lost[lostReused], "posts had a context that was in use: neither operation was measured"},
 		{l.lost[lostFull], "posts were not followed: too many operations under way"},
-		{l.lost[lostRead], fmt.Sprintf("reads returned more than %d completions, of which the rest was not followed", maxEntries)},
+		{l.lost[lostRead], fmt.Sprintf("reads returned more than %d completions, of which the rest was not followed",
+			maxEntries)},
 		{l.lost[lostStart], "completions were of operations that began before the trace or share a context"},
 	} {
 		if n.count != 0 {

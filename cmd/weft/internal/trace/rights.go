@@ -21,11 +21,14 @@ var capabilities = []struct {
 // reasons that can be known beforehand. effective are its capabilities.
 func missing(root string, effective uint64) error {
 	var list []error
-	if _, err := os.Stat(filepath.Join(root, "sys/bus/event_source/devices/uprobe/type")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(root, "sys/bus/event_source/devices/uprobe/type")); errors.Is(err,
+		fs.ErrNotExist) {
 		list = append(list, errors.New("the kernel has no uprobes, or /sys is not mounted (CONFIG_UPROBE_EVENTS)"))
 	}
-	if b, err := os.ReadFile(filepath.Join(root, "sys/kernel/security/lockdown")); err == nil && strings.Contains(string(b), "[confidentiality]") {
-		list = append(list, errors.New("the kernel is locked down: /sys/kernel/security/lockdown is \"confidentiality\""))
+	if b, err := os.ReadFile(filepath.Join(root, "sys/kernel/security/lockdown")); err == nil &&
+		strings.Contains(string(b), "[confidentiality]") {
+		list = append(list, errors.New(
+			"the kernel is locked down: /sys/kernel/security/lockdown is \"confidentiality\""))
 	}
 	if effective&(1<<unix.CAP_SYS_ADMIN) == 0 {
 		for _, c := range capabilities {

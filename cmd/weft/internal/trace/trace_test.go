@@ -58,7 +58,8 @@ func TestObserve(t *testing.T) {
 	_ = rlimit.RemoveMemlock() // loading says what is wrong
 	var maps [3]*ebpf.Map
 	for i, entries := range []uint32{2 * histogram, 2, lostKinds} {
-		m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: entries, Flags: unix.BPF_F_MMAPABLE})
+		m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: entries,
+			Flags: unix.BPF_F_MMAPABLE})
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, ebpf.ErrNotSupported) {
 			t.Skipf("the kernel refuses eBPF: %v", err)
 		}
@@ -70,9 +71,11 @@ func TestObserve(t *testing.T) {
 	}
 	sum := uint64(0)
 	var want [2 * histogram]uint64
-	for _, ns := range []uint64{0, 3, 4, 5, 7, 8, 100, 1000, 12345, 1<<32 - 1, 1 << 32, 1<<32 + 1<<30, 1<<41 - 1, 1 << 41, 1 << 62} {
+	for _, ns := range []uint64{0, 3, 4, 5, 7, 8, 100, 1000, 12345, 1<<32 - 1, 1 << 32, 1<<32 + 1<<30, 1<<41 - 1,
+		1 << 41, 1 << 62} {
 		a := &assembler{kernel: kernel{buckets: maps[0].FD(), sums: maps[1].FD(), lost: maps[2].FD(), threads: -1}}
-		a.add(asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.RFP, atSlot, asm.R1, asm.DWord), asm.LoadImm(asm.R6, int64(ns), asm.DWord))
+		a.add(asm.Mov.Imm(asm.R1, 1), asm.StoreMem(asm.RFP, atSlot, asm.R1, asm.DWord),
+			asm.LoadImm(asm.R6, int64(ns), asm.DWord))
 		a.observe()
 		a.exit()
 		prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SocketFilter, Instructions: a.ins, License: "GPL"})
@@ -139,7 +142,8 @@ func TestMissing(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	if err := explain(unix.EPERM); !errors.Is(err, unix.EPERM) || !strings.Contains(err.Error(), "perf_event_paranoid") {
+	if err := explain(unix.EPERM); !errors.Is(err, unix.EPERM) ||
+		!strings.Contains(err.Error(), "perf_event_paranoid") {
 		t.Errorf("got %v", err)
 	}
 	if err := explain(unix.EINVAL); err != unix.EINVAL {

@@ -206,7 +206,10 @@ func (p *Process) Match(filter string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(p.Endpoints, func(e stats.EndpointSnapshot) bool { return strings.Contains(e.Name, filter) })
+	return slices.ContainsFunc(p.Endpoints, func(e stats.EndpointSnapshot) bool {
+		return strings.Contains(e.Name,
+			filter)
+	})
 }
 
 // Groups of counters that belong together, by name.

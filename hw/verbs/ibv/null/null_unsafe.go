@@ -26,7 +26,8 @@ func CQ(n int) *ibv.CQ { return ibv.WrapCQ(unsafe.Pointer(C.weft_null_cq(C.int(n
 
 // Complete puts a completion into queue n.
 func Complete(n int, d ibv.Done) {
-	C.weft_null_complete(C.int(n), C.uint64_t(d.ID), C.uint32_t(d.Status), C.uint32_t(d.Opcode), C.uint32_t(d.Bytes), C.uint32_t(d.QP))
+	C.weft_null_complete(C.int(n), C.uint64_t(d.ID), C.uint32_t(d.Status), C.uint32_t(d.Opcode), C.uint32_t(d.Bytes),
+		C.uint32_t(d.QP))
 }
 
 // Polls is how often queue n was polled.

@@ -1,0 +1,38 @@
+// Package vector walks vectors: memory in several pieces, which an offset and a length select bytes of.
+package vector
+
+import "github.com/weft-fabric/weft/fi"
+
+// Cut appends the parts of a vector that hold its bytes from offset on, up to n of them, as far as it reaches: length is
+// that of a piece in bytes, and part returns n bytes of a piece from byte at on. Empty pieces have no part. It allocates
+// nothing where to has room.
+func Cut[Piece, Part any](
+	to []Part, pieces []Piece, offset, n uint64,
+	length func(*Piece) uint64, part func(p *Piece, at, n uint64) Part,
+) []Part {
+	for i := range pieces {
+		p := &pieces[i]
+		has := length(p)
+		if offset >= has {
+			offset -= has
+			continue
+		}
+		take := min(has-offset, n)
+		if take == 0 {
+			break
+		}
+		to = append(to, part(p, offset, take))
+		offset, n = 0, n-take
+	}
+	return to
+}
+
+// Window is Cut of one local vector into another.
+func Window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
+	return Cut(to, iov, offset, n, Len, func(v *fi.IOVec, at, n uint64) fi.IOVec {
+		return fi.IOVec{Base: v.Base + uintptr(at), Len: n}
+	})
+}
+
+// Len is the length of a piece, for Cut.
+func Len(v *fi.IOVec) uint64 { return v.Len }
