@@ -70,6 +70,7 @@
 //	tally             what endpoints count
 //	target            where the message of a receive goes
 //	token             memory tokens
+//	vector            bytes of vectors of memory
 //	wire, control     messages, one a file, and short ones that wait for room
 //
 // # Threads

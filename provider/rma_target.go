@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -81,7 +82,7 @@ func (to *placement) place(e *leasedEP, src hw.Source, payload []byte) fi.Errno 
 		return e.refuseAccess(src, "write", to.key, to.start+to.at, n, err)
 	}
 	defer m.Gate.Leave()
-	for _, v := range window(e.regionIOV[:0], m.Memory.Parts, offset+to.at, n) {
+	for _, v := range vector.Window(e.regionIOV[:0], m.Memory.Parts, offset+to.at, n) {
 		if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil {
 			return e.refuseAccess(src, "write to a device", to.key, to.start+to.at, n,
 				fmt.Errorf("%v: %w", err, fi.EIO))
@@ -291,7 +292,7 @@ func (e *rmaTarget) sendReply(p *path, r *reply) error {
 			return err
 		}
 		defer m.Gate.Leave()
-		iov = window(iov, m.Memory.Parts, offset, n)
+		iov = vector.Window(iov, m.Memory.Parts, offset, n)
 	}
 	err := e.sendPayload(p, wire.AMReadData, r.request, head, iov, int(n), e.progressStripe)
 	if err == nil {
@@ -361,7 +362,7 @@ func (e *rmaTarget) performAtomic(src hw.Source, h *wire.Atomic, addr, n uint64,
 	if h.Kind == atomics.Compare {
 		j.Compare = unsafe.Pointer(unsafe.SliceData(payload[len(payload)-int(n):]))
 	}
-	if err := hmem.ApplyAll(&j, window(e.regionIOV[:0], m.Memory.Parts, offset, n)); err != nil {
+	if err := hmem.ApplyAll(&j, vector.Window(e.regionIOV[:0], m.Memory.Parts, offset, n)); err != nil {
 		return e.refuseAccess(src, "atomic", h.Key, addr, n, err)
 	}
 	e.countAtomic(m, h, n)

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -163,7 +164,7 @@ func (e *rmaTarget) enterElements(r *reply, most uint64) (n uint64, err error) {
 				break
 			}
 			t.entered = append(t.entered, m)
-			t.iov = window(t.iov, m.Memory.Parts, offset, take)
+			t.iov = vector.Window(t.iov, m.Memory.Parts, offset, take)
 			n += take
 		}
 		in = 0

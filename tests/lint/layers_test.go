@@ -37,7 +37,7 @@ var layers = [][]string{
 		"provider/atomics", "provider/claim", "provider/collective", "provider/cm", "provider/ordering",
 		"provider/deferred", "provider/keys", "provider/lease", "provider/matched", "provider/names",
 		"provider/outcome", "provider/pages", "provider/probe", "provider/refs", "provider/service",
-		"provider/tables", "provider/tally", "provider/watch",
+		"provider/tables", "provider/tally", "provider/vector", "provider/watch",
 	},
 	{"internal/dataplane"},
 	{"provider/addrs", "provider/hmem", "provider/info", "provider/token", "provider/wire"},
