@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/pages"
 	"github.com/weft-fabric/weft/provider/pieces"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -86,7 +87,7 @@ func (e *leasedEP) onAccessed(src hw.Source, addr uint64, head, payload []byte) 
 	}
 	first := offset - min(offset, addr%pages.Size)
 	n := min(offset-first+pages.Size-addr%pages.Size, m.Length-first)
-	for _, v := range window(e.regionIOV[:0], m.Memory.Parts, first, n) {
+	for _, v := range vector.Window(e.regionIOV[:0], m.Memory.Parts, first, n) {
 		pages.Background.Ask(uint64(v.Base), v.Len)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/ordering"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -168,8 +169,8 @@ func (e *initiator) sendAtomic(p *path, req *rmaRequest, id uint64, part *fi.RMA
 		Ends:  req.ends(req.part, true),
 		Count: uint32(part.Len) / uint32(req.datatype.Size()), At: uint32(req.done),
 	}
-	iov := window(sc.frag[:0], req.operand[:req.operands], req.done, part.Len)
-	iov = window(iov, req.compare[:req.compares], req.done, part.Len)
+	iov := vector.Window(sc.frag[:0], req.operand[:req.operands], req.done, part.Len)
+	iov = vector.Window(iov, req.compare[:req.compares], req.done, part.Len)
 	n := 0
 	for _, v := range iov {
 		n += int(v.Len)

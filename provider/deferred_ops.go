@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/deferred"
+	"github.com/weft-fabric/weft/provider/vector"
 )
 
 // Each kind of operation as work: what can be checked now is, the arguments
@@ -120,7 +121,7 @@ func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
 		n += v.Len
 	}
 	b := make([]byte, n)
-	gather(b, *iov)
+	vector.Gather(b, *iov)
 	*iov = nil
 	if n != 0 {
 		*iov = []fi.IOVec{{Base: uintptr(unsafe.Pointer(unsafe.SliceData(b))), Len: n}}

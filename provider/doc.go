@@ -27,7 +27,8 @@
 //	transmit*, send_copy, datagram    messages, at their sender
 //	receiv*, rxcontext*               messages, at their receiver, and progress
 //	rendezvous                        long messages (package rendezvous)
-//	rma*, atomic, segment*            one-sided operations
+//	rma*, atomic, segment*            one-sided operations, at their initiator
+//	onesided                          and at their target (package onesided)
 //	list*, token*                     lists of pieces of remote memory (package list), and tokens of it
 //	note, notify                      notifications
 //	mr*, device*, rdma*               regions, memory of devices, RDMA devices
@@ -57,6 +58,7 @@
 //	match             receives and unexpected messages
 //	matched           what a NIC that matches leaves to software
 //	note              notifications
+//	onesided          reads, writes and atomic operations at their target
 //	ordering          order among one-sided operations
 //	outcome           errnos of what transports return
 //	pages             huge pages for memory that is used often
@@ -71,6 +73,7 @@
 //	vector            windows of vectors
 //	target            where the message of a receive goes
 //	token             memory tokens
+//	vector            bytes of vectors of memory
 //	wire, control     messages, one a file, and short ones that wait for room
 //
 // # Threads

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-fabric/weft/provider/lease"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/note"
+	"github.com/weft-fabric/weft/provider/onesided"
 	"github.com/weft-fabric/weft/provider/pages"
 	"github.com/weft-fabric/weft/provider/refs"
 	"github.com/weft-fabric/weft/provider/rendezvous"
@@ -83,7 +84,7 @@ type leasedEP struct {
 	malformedHere uint64
 	rendezvous    rendezvous.Protocol
 	collective    *coll.Protocol // nil: there are none
-	target        rmaTarget
+	target        onesided.Target[MR]
 
 	rmaStreams    pending.List[uint64]      // requests that wait for room or answers, by id
 	unanswered    int                       // of them, those that waited for answers when they were last pumped
@@ -149,7 +150,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		}},
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
-	l.target.leasedEP = l
+	l.initTarget()
 	l.rendezvous.Init(rendezvousHost{l}, d.cfg)
 	l.flows = flow.NewSet(l.now)
 	e := &l.Endpoint

@@ -312,7 +312,7 @@ func TestCloseOwesResults(t *testing.T) {
 	for range 100 {
 		y.ep.Progress()
 	}
-	if len(leasedOf(y.ep).target.replies) == 0 {
+	if !leasedOf(y.ep).target.Replying() {
 		t.Fatal("nothing waits for room")
 	}
 	closed := make(chan bool)

@@ -310,7 +310,7 @@ func regionOfToken(incarnation, key, rights uint64) (*peerRegion, proxy.Status) 
 		return nil, proxy.StatusNone
 	}
 	if m.Rights&rights != rights || rights == 0 || !m.InOnePart() || m.Single || !m.OpenToAll("") ||
-		m.Owner.counter.Load() != nil || e.counted() || e.apart || e.p2p.Load() == fi.HMEMP2PDisabled {
+		m.Counter.Load() != nil || e.counted() || e.apart || e.p2p.Load() == fi.HMEMP2PDisabled {
 		m.Gate.Leave()
 		return nil, proxy.StatusRefused
 	}

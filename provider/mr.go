@@ -2,7 +2,6 @@ package provider
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/eq"
@@ -28,10 +27,6 @@ type MR struct {
 	ep      *Endpoint  // that it is bound to, nil: none; bindMu
 	enabled bool       // peers may ask for it; bindMu
 	matched matchedMR  // the same of a matched endpoint
-
-	// counter counts what peers write, nil: nothing does. Stored once, by
-	// BindCounter under bindMu, before peers know the key; read by the lease holder.
-	counter atomic.Pointer[cq.Counter]
 }
 
 // RegMR registers memory, at once; see [MR.Complete] for applications that expect
@@ -183,14 +178,14 @@ func (m *MR) BindCounter(c *cq.Counter, flags uint64) error {
 	if m.domain.Matches() && m.enabled {
 		return refuse(log.MR, fi.EOPBADSTATE, "bind counter to a memory region: it is enabled")
 	}
-	if m.counter.Load() != nil {
+	if m.region.Counter.Load() != nil {
 		return refuse(log.MR, fi.EINVAL, "bind counter to a memory region: one is bound already")
 	}
 	if err := m.domain.drives.Drive(c); err != nil {
 		return fi.ErrnoOf(err)
 	}
 	c.Retain()
-	m.counter.Store(c)
+	m.region.Counter.Store(c)
 	m.region.Withdraw(&m.domain.published)
 	return nil
 }
@@ -253,13 +248,6 @@ func (m *MR) Enable() error {
 	return err
 }
 
-// spend ends the key of a region for single use: an operation of a peer is done.
-func (m *MR) spend() {
-	if m.region.Single {
-		m.domain.regions.Expire(&m.region)
-	}
-}
-
 // Close takes the registration back. When it returns no peer accesses the
 // memory any more; transfers of this side that use it go on.
 func (m *MR) Close() error {
@@ -273,7 +261,7 @@ func (m *MR) Close() error {
 	m.domain.device.Forget(&m.region.Memory)
 	m.region.Memory.Leave(m.domain.cfg.PeerTimeout)
 	m.region.Scope.End()
-	if c := m.counter.Load(); c != nil {
+	if c := m.region.Counter.Load(); c != nil {
 		c.Release()
 	}
 	if m.ep != nil {

@@ -15,7 +15,7 @@ import (
 // matchedMR is what such a region has, under MR.bindMu.
 type matchedMR struct {
 	ep     *MatchedEndpoint // that it is bound to, nil: none
-	counts bool             // readers of MR.counter make progress at it
+	counts bool             // readers of the region's counter make progress at it
 	region *matched.Region  // nil: peers do not reach it
 }
 
@@ -107,7 +107,7 @@ func (m *MR) conceal() error {
 
 // count has readers of the region's counter make progress at an endpoint. The caller has bindMu.
 func (m *MR) count(e *MatchedEndpoint) error {
-	c := m.counter.Load()
+	c := m.region.Counter.Load()
 	if c == nil {
 		return nil
 	}
@@ -123,14 +123,14 @@ func (m *MR) count(e *MatchedEndpoint) error {
 
 // countNot takes that back.
 func (m *MR) countNot(e *MatchedEndpoint) {
-	c := m.counter.Load()
+	c := m.region.Counter.Load()
 	_ = c.RemoveSource(e.wakes) // it is there
 	_ = c.Detach(e.hot)         // the same
 }
 
 // writtenBy returns what counts a write of a peer's that reaches the region through an endpoint; nil: nothing does.
 func (m *MR) writtenBy(e *MatchedEndpoint) func(bytes uint64) {
-	own, all := m.counter.Load(), e.remoteWriteCntr.Load()
+	own, all := m.region.Counter.Load(), e.remoteWriteCntr.Load()
 	switch {
 	case all == nil && own == nil:
 		return nil

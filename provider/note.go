@@ -142,7 +142,7 @@ func (n notifications) Addr(src hw.Source) fi.Addr { return n.e.addrOf(n.e.sende
 func (n notifications) Owns(src hw.Source, peer uint32) bool { return n.e.ownsLink(src, peer) }
 
 func (n notifications) Perform(src hw.Source, w wire.Write, addr uint64, data []byte) fi.Errno {
-	return n.e.perform(src, &w, addr, data)
+	return n.e.target.Perform(src, &w, addr, data)
 }
 
 func (n notifications) Answer(src hw.Source, stream uint64, w wire.NoticeWords) {

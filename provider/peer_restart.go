@@ -126,11 +126,5 @@ func (e *attributes) silent(l *link) bool {
 // dropAnswers forgets what waits to be sent to a source that is gone.
 func (e *leasedEP) dropAnswers(src hw.Source) {
 	e.rx.out.Drop(func(to *destination) bool { return to.ep == e && to.link == nil && to.src == src })
-	e.target.replies.Step(func(a *reply) bool {
-		if a.src != src {
-			return false
-		}
-		e.target.dropReply(a)
-		return true
-	})
+	e.target.DropReplies(src)
 }

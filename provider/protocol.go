@@ -121,24 +121,17 @@ func (m messages) PeerLost(number uint32, status fi.Errno) {
 type oneSided struct{ e *leasedEP }
 
 func (o oneSided) Handlers() map[hw.AMID]hw.Handler {
-	return map[hw.AMID]hw.Handler{
-		wire.AMWrite:     o.e.target.onWrite,
-		wire.AMRead:      o.e.target.onRead,
-		wire.AMNotify:    o.e.target.onNotify,
-		wire.AMAtomic:    o.e.target.onAtomic,
-		wire.AMRMADone:   o.e.onRMADone,
-		wire.AMReadData:  o.e.onReadData,
-		wire.AMKeyAsk:    o.e.onKeyAsk,
-		wire.AMKeyAnswer: o.e.onKeyAnswer,
-		wire.AMShare:     o.e.target.onShare,
-		wire.AMAccessed:  o.e.onAccessed,
-	}
+	all := o.e.target.Handlers()
+	all[wire.AMRMADone], all[wire.AMReadData] = o.e.onRMADone, o.e.onReadData
+	all[wire.AMKeyAsk], all[wire.AMKeyAnswer] = o.e.onKeyAsk, o.e.onKeyAnswer
+	all[wire.AMAccessed] = o.e.onAccessed
+	return all
 }
 
-func (o oneSided) Busy() bool { return len(o.e.target.helps) != 0 || o.e.rmaBusy() }
+func (o oneSided) Busy() bool { return o.e.target.Helps() || o.e.rmaBusy() }
 
 func (o oneSided) Pump() {
-	o.e.target.helps.Step(o.e.target.stepHelp)
+	o.e.target.Help()
 	o.e.pumpRMAs()
 }
 
@@ -147,7 +140,7 @@ func (o oneSided) Requested() bool {
 }
 
 // SourceLost drops the help for a source's operations.
-func (o oneSided) SourceLost(src hw.Source) { o.e.target.dropHelp(src) }
+func (o oneSided) SourceLost(src hw.Source) { o.e.target.SourceLost(src) }
 
 // malformed counts a message that a peer should not have sent, and logs why.
 func (e *leasedEP) malformed(src hw.Source, format string, args ...any) {

@@ -16,6 +16,7 @@ import (
 	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/rkey"
 	"github.com/weft-fabric/weft/provider/target"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -269,7 +270,7 @@ func (e rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte
 func (e rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from, n uint64) error {
 	lease := e.progressStripe
 	sc := &e.scratch[lease]
-	iov := window(sc.frag[:0], req.IOV[:req.Count], from, n)
+	iov := vector.Window(sc.frag[:0], req.IOV[:req.Count], from, n)
 	err := e.sendPayload(p.(*path), wire.AMFrag, req.Fragments.Op, wire.PutWord(sc.head[:], from), iov, int(n), lease)
 	if err == nil {
 		e.counts.Add(lease, stats.StripeFragments, 1)

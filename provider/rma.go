@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/rkey"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -356,7 +357,7 @@ func (e *initiator) sendRMA(p *path, req *rmaRequest, id uint64, part *fi.RMAIOV
 		h.Flags |= wire.WriteAck
 	}
 	req.mark(&h, req.part, req.sent, req.sent+n == part.Len)
-	return e.sendPayload(p, wire.AMWrite, addr, h.Put(sc.head[:]), window(sc.frag[:0], req.iov[:req.count],
+	return e.sendPayload(p, wire.AMWrite, addr, h.Put(sc.head[:]), vector.Window(sc.frag[:0], req.iov[:req.count],
 		req.done, n), int(n), lease)
 }
 
@@ -374,7 +375,7 @@ func (e *initiator) keepRMAInject(req *rmaRequest, id uint64) {
 		if size == 0 {
 			return
 		}
-		gather(room[:size], iov[:*count])
+		vector.Gather(room[:size], iov[:*count])
 		iov[0], *count = fi.IOVec{Base: uintptr(unsafe.Pointer(&room[0])), Len: size}, 1
 		room = room[size:]
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/rendezvous"
 	"github.com/weft-fabric/weft/provider/rkey"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -288,7 +289,7 @@ func (op *deviceOp) gather(req *rmaRequest, at, most uint64) (local []hw.Segment
 		limit = a.MaxGetZcopy
 	}
 	var pieces [wire.IOVLimit]fi.IOVec
-	used := window(pieces[:0], req.iov[:req.count], at, min(most, limit, rendezvous.PieceBytes))
+	used := vector.Window(pieces[:0], req.iov[:req.count], at, min(most, limit, rendezvous.PieceBytes))
 	local = op.room[:0]
 	for _, v := range used[:min(len(used), a.MaxIOV)] {
 		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: op.memoryOf(v)})

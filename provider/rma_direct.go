@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/outcome"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -127,7 +128,7 @@ func (e *peering) directPart(a *RMAArgs, p *path, r *fi.RMAIOVec, key hw.RemoteK
 	defer directScratches.Put(d)
 	defer clear(d.local[:]) // the application's memory may be Go's, and be freed
 	local := d.local[:0]
-	for _, v := range window(d.pieces[:0], a.IOV, done, r.Len) {
+	for _, v := range vector.Window(d.pieces[:0], a.IOV, done, r.Len) {
 		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len)})
 	}
 	var err error

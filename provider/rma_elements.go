@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/list"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -87,7 +88,7 @@ func (e *initiator) sendJoined(p *path, req *rmaRequest, id uint64, count uint32
 	if req.flags&rmaIsRead != 0 {
 		return e.readElements(p, id, req.done, m, n, lease)
 	}
-	m.iov = window(m.iov, req.iov[:req.count], req.done, n)
+	m.iov = vector.Window(m.iov, req.iov[:req.count], req.done, n)
 	h := wire.Write{Request: id, Flags: wire.WriteAck, Data: req.data, Length: req.total}
 	if req.flags&rmaHasData != 0 && req.part+count == req.parts {
 		h.Flags |= wire.WriteData
@@ -193,7 +194,7 @@ func (e *initiator) sendElements(p *path, req *rmaRequest, id uint64, lease int)
 // localOf appends the local memory of n bytes of a request, from byte at on.
 func (e *initiator) localOf(to []fi.IOVec, req *rmaRequest, at, n uint64) []fi.IOVec {
 	if req.flags&rmaElements == 0 {
-		return window(to, req.iov[:req.count], at, n)
+		return vector.Window(to, req.iov[:req.count], at, n)
 	}
 	sel := e.lists.At(req.work).Elements()
 	for i := list.Place(req.work); n != 0; i++ {

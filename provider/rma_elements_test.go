@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/provider/list"
+	"github.com/weft-fabric/weft/provider/onesided"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -262,6 +263,7 @@ func TestElementsHostile(t *testing.T) {
 		return b
 	}
 	var head [wire.WriteDataBytes]byte
+	on := e.target.Handlers()
 	lines, before := logtest.Capture(t, log.Info), e.malformedHere
 	for i, c := range []struct {
 		n       uint64
@@ -272,16 +274,16 @@ func TestElementsHostile(t *testing.T) {
 		{1, element(1<<60, 8)},
 	} {
 		w := wire.Write{Request: 5, Flags: wire.WriteElements | wire.WriteAck}
-		e.target.onWrite(src, c.n, w.Put(head[:]), c.payload)
+		on[wire.AMWrite](src, c.n, w.Put(head[:]), c.payload)
 		r := wire.Read{Request: 5, Length: 64, Elements: true}
-		e.target.onRead(src, c.n, r.Put(head[:]), c.payload)
-		e.target.onNotify(src, 0, w.Put(head[:]), nil)
+		on[wire.AMRead](src, c.n, r.Put(head[:]), c.payload)
+		on[wire.AMNotify](src, 0, w.Put(head[:]), nil)
 		if n := e.malformedHere - before; n != uint64(3*(i+1)) {
 			t.Errorf("message %d: %d are refused", i, n)
 		}
 	}
-	if !bytes.Equal(memory, make([]byte, 64)) || len(e.target.replies) != 0 || e.target.elements.kept != 0 {
-		t.Errorf("memory %x, %d replies, %d elements kept", memory, len(e.target.replies), e.target.elements.kept)
+	if !bytes.Equal(memory, make([]byte, 64)) || e.target.Left() != (onesided.TargetLeft{}) {
+		t.Errorf("memory %x, left %+v", memory, e.target.Left())
 	}
 	if said := strings.Join(lines(), "\n"); !strings.Contains(said, "does not parse") {
 		t.Errorf("logged %q", said)

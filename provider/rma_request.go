@@ -204,7 +204,7 @@ func (e *leasedEP) pumpRMAs() {
 	e.unanswered = 0
 	e.rmaStreams.Step(e.pumpStarted)
 	e.flows.Pump()
-	e.target.pumpReplies()
+	e.target.Reply()
 	if e.pendings.lost.Swap(false) {
 		e.lostPendings(nil, fi.ECONNRESET)
 	}
@@ -246,7 +246,7 @@ func (e *leasedEP) pumpStarted(at *uint64) bool {
 
 // rmaBusy reports whether something waits for room.
 func (e *leasedEP) rmaBusy() bool {
-	return len(e.rmaStreams)-e.unanswered+len(e.target.replies) != 0 || e.flows.Busy() ||
+	return len(e.rmaStreams) != e.unanswered || e.target.Replying() || e.flows.Busy() ||
 		e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.pendings.lost.Load()
 }
 

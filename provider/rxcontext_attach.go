@@ -180,36 +180,28 @@ func (e *Endpoint) disable() {
 
 // flushOut sends what waits for room, as far as peers make it in time.
 func (r *receiving) flushOut(e *leasedEP) {
-	end, owed := time.Now().Add(flushTime), e.owed()
+	end, owed := time.Now().Add(flushTime), e.target.Owed()
 	for r.waits(e) && time.Now().Before(end) {
 		if r.ends.Load() {
 			r.checkPeers() // messages to peers that are gone are dropped
 		}
 		r.out.Flush()
-		e.target.pumpReplies()
+		e.target.Reply()
 		for _, p := range e.ports {
 			if p.network != nil {
 				p.Progress(0) // what peers have acknowledged makes room; nothing is delivered
 			}
 		}
-		if n := e.owed(); n < owed {
+		if n := e.target.Owed(); n < owed {
 			end, owed = time.Now().Add(flushTime), n
 		}
 		runtime.Gosched()
 	}
 }
 
-// owed is how many bytes of results wait for room.
-func (e *leasedEP) owed() (n uint64) {
-	for i := range e.target.replies {
-		n += e.target.replies[i].length - e.target.replies[i].sent
-	}
-	return n
-}
-
 // waits reports whether messages of the endpoint, or what it owes of reads and atomics, wait for room.
 func (r *receiving) waits(e *leasedEP) bool {
-	if len(e.target.replies) != 0 {
+	if e.target.Replying() {
 		return true
 	}
 	for to := range r.out.Destinations() {

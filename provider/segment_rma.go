@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/provider/flow"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/outcome"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -148,7 +149,7 @@ func (m rmaMover) Send(t *flow.Transfer, at, most uint64) (n uint64, err error) 
 		h.Flags |= wire.WriteAck
 	}
 	req.mark(&h, uint32(number), offset, offset+n == part.Len)
-	err = e.sendPayload(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), window(sc.frag[:0],
+	err = e.sendPayload(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), vector.Window(sc.frag[:0],
 		req.iov[:req.count], at, n), int(n), e.progressStripe)
 	if err == nil && n == most {
 		req.left.Add(1)

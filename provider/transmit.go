@@ -12,7 +12,6 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/ordering"
@@ -238,7 +237,7 @@ type scratch struct {
 	body [maxShort]byte
 	host []byte                      // what was copied from devices, as long as a bounce buffer when it is needed
 	frag [2 * wire.IOVLimit]fi.IOVec // the vector of a fragment, or of operands and comparands
-	from gatherer                    // what pack gathers
+	from vector.Gatherer             // what pack gathers
 	pack func([]byte)                // bound once
 	keys [wire.IOVLimit * rkey.MaxKey]byte
 
@@ -249,7 +248,7 @@ func newScratch(n int) []scratch {
 	s := make([]scratch, n)
 	for i := range s {
 		sc := &s[i]
-		sc.pack = sc.from.next
+		sc.pack = sc.from.Next
 	}
 	return s
 }
@@ -267,12 +266,12 @@ func (e *initiator) sendPayload(
 		}
 	}
 	if total <= len(sc.body) && total+len(head) <= p.port.attr.MaxAMShort {
-		gather(sc.body[:total], iov)
+		vector.Gather(sc.body[:total], iov)
 		return outcome.OfPost(p.AMShort(id, header, head, sc.body[:total]))
 	}
-	sc.from = gatherer{iov: iov}
+	sc.from = vector.Gatherer{IOV: iov}
 	err := p.AMBcopy(id, header, head, total, sc.pack, lease)
-	sc.from = gatherer{}
+	sc.from = vector.Gatherer{}
 	return outcome.OfPost(err)
 }
 
@@ -300,31 +299,6 @@ func txEntry(context uint64, tagged bool) cq.Entry {
 		flags = fi.Send | fi.Tagged
 	}
 	return cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
-}
-
-// gatherer copies a vector's bytes, some at a time.
-type gatherer struct {
-	iov []fi.IOVec
-	at  uint64 // in the first of them
-}
-
-// next copies the next bytes to dst, which is no longer than what is left.
-func (g *gatherer) next(dst []byte) {
-	for len(dst) > 0 && len(g.iov) > 0 {
-		v := &g.iov[0]
-		from := bytesAt(uint64(v.Base)+g.at, v.Len-g.at)
-		n := mem.Stream(dst, from[:min(len(from), len(dst))])
-		dst = dst[n:]
-		if g.at += uint64(n); g.at == v.Len {
-			g.iov, g.at = g.iov[1:], 0
-		}
-	}
-}
-
-// gather copies a vector's bytes to dst, which is as long as all of them.
-func gather(dst []byte, iov []fi.IOVec) {
-	g := gatherer{iov: iov}
-	g.next(dst)
 }
 
 // txRequest is a transmit that waits for its receiver's acknowledgement.
@@ -438,7 +412,7 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 		return
 	}
 	buf := e.requests.injectBuffer(id)
-	gather(buf[:total], s.IOV)
+	vector.Gather(buf[:total], s.IOV)
 	req.IOV[0] = fi.IOVec{Base: uintptr(unsafe.Pointer(&buf[0])), Len: total}
 	req.Count = 1
 }
@@ -463,9 +437,4 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 		e.countEnd(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
 	}
 	e.requests.Free(id)
-}
-
-// window appends the pieces of a vector from offset to offset+n.
-func window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
-	return vector.Window(to, iov, offset, n)
 }

@@ -3,8 +3,10 @@ package region
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/authkey"
@@ -20,8 +22,8 @@ const rights = fi.Send | fi.Recv | fi.Read | fi.Write | fi.RemoteRead | fi.Remot
 // remoteRights are those of peers.
 const remoteRights = fi.RemoteRead | fi.RemoteWrite
 
-// Region is registered memory. Owner is the object of type O that it is part of. All exported fields but Gate are
-// immutable once peers can find it, until it is closed.
+// Region is registered memory. Owner is the object of type O that it is part of. All exported fields but Counter and
+// Gate are immutable once peers can find it, until it is closed.
 type Region[O any] struct {
 	Owner  *O
 	Rights uint64      // fi.Send to fi.Collective
@@ -31,7 +33,10 @@ type Region[O any] struct {
 	Length uint64 // bytes of all parts
 	Base   uint64 // the address by which peers name the first byte
 	Single bool   // FI_MR_SINGLE_USE: the key ends with the first operation of a peer
-	Gate   keys.Gate
+	// Counter counts what peers write, nil: nothing does. Stored once, before peers know the key; read by holders of
+	// the progress leases of endpoints; sequentially consistent.
+	Counter atomic.Pointer[cq.Counter]
+	Gate    keys.Gate
 
 	desc  uint64 // of Table.Describe
 	known publication

@@ -46,7 +46,7 @@ var layers = [][]string{
 		"provider/av", "provider/conn", "provider/control", "provider/flow", "provider/note", "provider/peers",
 		"provider/pieces", "provider/region", "provider/rkey", "provider/target",
 	},
-	{"provider/backends", "provider/coll", "provider/list", "provider/rendezvous"},
+	{"provider/backends", "provider/coll", "provider/list", "provider/onesided", "provider/rendezvous"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

@@ -1,8 +1,10 @@
-package provider
+package onesided
 
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/region"
+	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
@@ -10,14 +12,14 @@ import (
 // checked, then performed and counted. The first that is refused ends the message: nothing is done of it and of those
 // behind it, and the answer says which it is.
 
-// elementsTarget is what a target keeps of such messages, for the lease holder.
-type elementsTarget struct {
+// elements is what a target keeps of such messages, for the lease holder.
+type elements[O any] struct {
 	list []wire.Element // of the message that is handled
 	// those of reads that wait for room: how many, and arrays for use again
 	kept    int
 	spare   [][]wire.Element
-	iov     []fi.IOVec    // of the answer that is sent
-	entered []*peerRegion // regions of that, whose gates are entered
+	iov     []fi.IOVec          // of the answer that is sent
+	entered []*region.Region[O] // regions of that, whose gates are entered
 }
 
 const (
@@ -28,106 +30,105 @@ const (
 )
 
 // writeElements places the bytes of n elements of a write.
-func (e *rmaTarget) writeElements(src hw.Source, w *wire.Write, n uint64, payload []byte) {
-	t := &e.elements
-	list, bytes, total, ok := wire.ParseElements(t.list[:0], payload, n)
-	t.list = list[:0]
+func (t *Target[O]) writeElements(src hw.Source, w *wire.Write, n uint64, payload []byte) {
+	e := &t.elements
+	list, bytes, total, ok := wire.ParseElements(e.list[:0], payload, n)
+	e.list = list[:0]
 	if !ok || total != uint64(len(bytes)) {
-		e.malformed(src, "write of %d elements of %d bytes, with %d bytes, does not parse", n, total, len(bytes))
+		t.ep.Malformed(src, "write of %d elements of %d bytes, with %d bytes, does not parse", n, total, len(bytes))
 		return
 	}
 	d := wire.Done{At: wire.NoPlace}
 	for i := range list {
 		el := &list[i]
 		to := placement{key: el.Key, start: el.Addr, length: el.Len, ends: el.Ends}
-		d.Status = to.place(e.leasedEP, src, bytes[:el.Len])
+		d.Status = t.place(src, to, bytes[:el.Len])
 		if d.Status != fi.Success {
 			d.At = w.Key + uint64(i)
 			break
 		}
 		bytes = bytes[el.Len:]
 	}
-	e.endWrite(src, w, w.Key+uint64(len(list)), &d)
+	t.endWrite(src, w, w.Key+uint64(len(list)), &d)
 }
 
 // readElements begins to send n elements.
-func (e *rmaTarget) readElements(src hw.Source, h *wire.Read, n uint64, payload []byte) {
-	t := &e.elements
-	list, rest, total, ok := wire.ParseElements(t.list[:0], payload, n)
-	t.list = list[:0]
+func (t *Target[O]) readElements(src hw.Source, h *wire.Read, n uint64, payload []byte) {
+	e := &t.elements
+	list, rest, total, ok := wire.ParseElements(e.list[:0], payload, n)
+	e.list = list[:0]
 	if !ok || len(rest) != 0 || total != h.Length {
-		e.malformed(src, "read of %d elements of %d bytes as one of %d does not parse", n, total, h.Length)
+		t.ep.Malformed(src, "read of %d elements of %d bytes as one of %d does not parse", n, total, h.Length)
 		return
 	}
 	status, allowed := fi.Success, uint64(0)
 	for i := range list {
 		el := &list[i]
-		if status = e.readable(src, el); status != fi.Success {
+		if status = t.readable(src, el); status != fi.Success {
 			list = list[:i]
 			break
 		}
 		allowed += el.Len
 	}
 	if allowed == h.Length || allowed != 0 {
-		if len(e.replies) >= maxReplies || t.kept+len(list) > maxKept {
+		if len(t.replies) >= maxReplies || e.kept+len(list) > maxKept {
 			status, allowed = fi.ENOMEM, 0
 		} else {
-			r := reply{src: src, to: e.senderOf(src), request: h.Request, length: allowed, at: h.At}
-			r.list = t.keep(list)
-			e.reply(r)
+			r := reply{src: src, to: t.ep.Sender(src), request: h.Request, length: allowed, at: h.At}
+			r.list = e.keep(list)
+			t.reply(r)
 		}
 	}
 	if status != fi.Success {
-		e.answer(src, h.Request, &wire.Done{Status: status, Units: max(1, h.Length-allowed), At: h.At + allowed})
+		t.answer(src, h.Request, &wire.Done{Status: status, Units: max(1, h.Length-allowed), At: h.At + allowed})
 	}
-	e.fillBack(src)
+	t.ep.FillBack(src)
 }
 
 // readable counts an element of a read, and reports whether the initiator may have it.
-func (e *rmaTarget) readable(src hw.Source, el *wire.Element) fi.Errno {
-	e.servedRead()
+func (t *Target[O]) readable(src hw.Source, el *wire.Element) fi.Errno {
+	t.servedRead()
 	if el.Len == 0 {
 		return fi.Success
 	}
-	m, _, err := e.access(src, el.Key, el.Addr, el.Len, fi.RemoteRead)
+	m, _, err := t.ep.Access(src, el.Key, el.Addr, el.Len, fi.RemoteRead)
 	if err != nil {
-		return e.refuseAccess(src, "read", el.Key, el.Addr, el.Len, err)
+		return t.refuse(src, "read", el.Key, el.Addr, el.Len, err)
 	}
 	m.Gate.Leave()
 	return fi.Success
 }
 
 // keep returns a copy of elements, for a reply.
-func (t *elementsTarget) keep(list []wire.Element) []wire.Element {
+func (e *elements[O]) keep(list []wire.Element) []wire.Element {
 	var to []wire.Element
-	if n := len(t.spare); n != 0 {
-		to, t.spare = t.spare[n-1], t.spare[:n-1]
+	if n := len(e.spare); n != 0 {
+		to, e.spare = e.spare[n-1], e.spare[:n-1]
 	}
-	t.kept += len(list)
+	e.kept += len(list)
 	return append(to[:0], list...)
 }
 
 // drop takes the elements of a reply back.
-func (t *elementsTarget) drop(list []wire.Element) {
-	t.kept -= len(list)
-	if len(t.spare) < spareLists {
-		t.spare = append(t.spare, list)
+func (e *elements[O]) drop(list []wire.Element) {
+	e.kept -= len(list)
+	if len(e.spare) < spareLists {
+		e.spare = append(e.spare, list)
 	}
 }
 
 // sendElements sends the next piece of a reply that has elements, and counts those of which all is sent.
-func (e *rmaTarget) sendElements(p *path, r *reply) error {
-	t, sc := &e.elements, &e.scratch[e.progressStripe]
-	most := min(r.length-r.sent, uint64(p.port.attr.MaxAMBcopy))
-	n, err := e.enterElements(r, most)
+func (t *Target[O]) sendElements(p Path, r *reply) error {
+	e := &t.elements
+	most := min(r.length-r.sent, uint64(p.MaxPart()))
+	n, err := t.enterElements(r, most)
 	if err == nil {
-		err = e.sendPayload(p, wire.AMReadData, r.request, wire.PutWord(sc.head[:], r.at+r.sent), t.iov, int(n),
-			e.progressStripe)
+		err = t.ep.Send(p, wire.AMReadData, r.request, wire.PutWord(t.head[:], r.at+r.sent), e.iov, int(n))
 	}
-	for _, m := range t.entered {
+	for _, m := range e.entered {
 		m.Gate.Leave()
 	}
-	clear(t.entered)
+	clear(e.entered)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (e *rmaTarget) sendElements(p *path, r *reply) error {
 			break
 		}
 		n -= left
-		e.wasRead(r.src, el.Key, el.Len, el.Ends)
+		t.wasRead(r.src, el.Key, el.Len, el.Ends)
 		r.next, r.in = r.next+1, 0
 	}
 	return nil
@@ -148,22 +149,22 @@ func (e *rmaTarget) sendElements(p *path, r *reply) error {
 
 // enterElements enters the regions of the next bytes of a reply, most at most, and gathers where they are. An error is
 // that of the first byte; one of a later element ends the piece before it.
-func (e *rmaTarget) enterElements(r *reply, most uint64) (n uint64, err error) {
-	t, link := &e.elements, e.linkBack(r.to)
-	t.iov, t.entered = t.iov[:0], t.entered[:0]
+func (t *Target[O]) enterElements(r *reply, most uint64) (n uint64, err error) {
+	e := &t.elements
+	e.iov, e.entered = e.iov[:0], e.entered[:0]
 	in := r.in
 	for i := r.next; n < most; i++ {
 		el := &r.list[i]
 		if take := min(el.Len-in, most-n); take != 0 {
-			m, offset, err := e.accessFor(link, el.Key, el.Addr+in, take, fi.RemoteRead)
+			m, offset, err := t.ep.AccessOf(r.to, el.Key, el.Addr+in, take, fi.RemoteRead)
 			if err != nil && n == 0 {
 				return 0, err
 			}
 			if err != nil {
 				break
 			}
-			t.entered = append(t.entered, m)
-			t.iov = window(t.iov, m.Memory.Parts, offset, take)
+			e.entered = append(e.entered, m)
+			e.iov = vector.Window(e.iov, m.Memory.Parts, offset, take)
 			n += take
 		}
 		in = 0

@@ -1,27 +1,27 @@
-package provider
+package onesided
 
 import (
-	"sync"
-
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/claim"
 	"github.com/weft-fabric/weft/provider/pieces"
+	"github.com/weft-fabric/weft/provider/region"
 	"github.com/weft-fabric/weft/provider/wire"
 )
 
-// The target's side of a list that is shared (package list). The pieces of a chunk are read from the initiator's memory
-// and checked against their regions before the chunk is taken. What is not in a region of this process, or in more than
-// helpRegions of them, is left to the initiator.
+// The target's share of a list that an initiator on the same host copies (package list). The pieces of a chunk are read
+// from the initiator's memory and checked against their regions before the chunk is taken. What is not in a region of
+// this process, or in more than helpRegions of them, is left to the initiator.
 
 // helpRegions is how many regions the pieces of a chunk are in at most: as long as it is copied none of them closes.
 const helpRegions = 8
 
-// chunkHelp is what the target has of the chunk that it is at.
-type chunkHelp struct {
+// chunk is what the target has of the chunk of a list that it is at.
+type chunk[O any] struct {
 	pieces  [hw.MaxPieces]wire.Piece
 	move    hw.Pieces
-	regions [helpRegions]*peerRegion // whose gates are entered
+	regions [helpRegions]*region.Region[O] // whose gates are entered
 	keys    [helpRegions]uint64
 	used    int
 	bytes   uint64
@@ -29,24 +29,24 @@ type chunkHelp struct {
 	remote  [1]hw.RemoteSegment
 }
 
-var chunkHelps = sync.Pool{New: func() any { return new(chunkHelp) }}
-
 // stepListHelp is stepHelp for a list.
-func (e *leasedEP) stepListHelp(h *help, words *claim.Words, peer hw.PeerMemory) bool {
+func (t *Target[O]) stepListHelp(h *help, words *claim.Words, peer hw.PeerMemory) bool {
 	mover, ok := peer.(hw.PieceMover)
 	if !ok {
 		return true
 	}
-	c := chunkHelps.Get().(*chunkHelp)
-	defer chunkHelps.Put(c)
+	if t.chunk == nil {
+		t.chunk = new(chunk[O])
+	}
+	c := t.chunk
 	n := claim.Chunks(h.Want, uint64(h.Chunk))
-	for budget := int64(assistBurst); budget > 0; budget -= int64(c.bytes) {
+	for budget := int64(helpBurst); budget > 0; budget -= int64(c.bytes) {
 		back, left := words.Left(uint64(h.Round), n)
 		if !left {
 			return true
 		}
 		err := c.read(h, peer, back-1)
-		if err == nil && !c.enter(e, h) {
+		if err == nil && !c.enter(t, h) {
 			return true
 		}
 		i, ok := words.TakeBack(uint64(h.Round), n)
@@ -65,11 +65,11 @@ func (e *leasedEP) stepListHelp(h *help, words *claim.Words, peer hw.PeerMemory)
 }
 
 // read reads the pieces of a chunk from the initiator.
-func (c *chunkHelp) read(h *help, peer hw.PeerMemory, chunk uint64) error {
-	first := chunk * uint64(h.Chunk)
+func (c *chunk[O]) read(h *help, peer hw.PeerMemory, number uint64) error {
+	first := number * uint64(h.Chunk)
 	c.move.N = int(min(uint64(h.Chunk), h.Want-first))
 	size := c.move.N * wire.PieceBytes
-	c.local[0] = hw.Segment{Addr: pointerAt(pieces.Address(c.pieces[:])), Len: size}
+	c.local[0] = hw.Segment{Addr: mem.Pointer(pieces.Address(c.pieces[:])), Len: size}
 	c.remote[0] = hw.RemoteSegment{Addr: h.Local + first*wire.PieceBytes, Len: uint64(size)}
 	_, err := peer.ReadPeer(c.local[:], c.remote[:])
 	return err
@@ -77,7 +77,7 @@ func (c *chunkHelp) read(h *help, peer hw.PeerMemory, chunk uint64) error {
 
 // enter finds the memory of all pieces here, and enters the gates of their regions. False: it is not to be had, and no
 // gate is entered.
-func (c *chunkHelp) enter(e *leasedEP, h *help) bool {
+func (c *chunk[O]) enter(t *Target[O], h *help) bool {
 	rights := fi.RemoteWrite
 	if h.Read {
 		rights = fi.RemoteRead
@@ -85,7 +85,7 @@ func (c *chunkHelp) enter(e *leasedEP, h *help) bool {
 	c.bytes = 0
 	for i := range c.pieces[:c.move.N] {
 		p := &c.pieces[i]
-		m := c.region(e, h.src, p, rights)
+		m := c.region(t, h.src, p, rights)
 		if m == nil || !m.Covers(p.Addr, p.Len) {
 			c.leave()
 			return false
@@ -99,7 +99,7 @@ func (c *chunkHelp) enter(e *leasedEP, h *help) bool {
 }
 
 // region is the region of a piece, whose gate is entered, nil: the initiator does the piece.
-func (c *chunkHelp) region(e *leasedEP, src hw.Source, p *wire.Piece, rights uint64) *peerRegion {
+func (c *chunk[O]) region(t *Target[O], src hw.Source, p *wire.Piece, rights uint64) *region.Region[O] {
 	for i := c.used - 1; i >= 0; i-- {
 		if c.keys[i] == p.Key {
 			return c.regions[i]
@@ -108,20 +108,20 @@ func (c *chunkHelp) region(e *leasedEP, src hw.Source, p *wire.Piece, rights uin
 	if c.used == helpRegions {
 		return nil
 	}
-	m, _, err := e.access(src, p.Key, p.Addr, p.Len, rights)
+	m, _, err := t.ep.Access(src, p.Key, p.Addr, p.Len, rights)
 	if err != nil {
 		return nil
 	}
 	c.keys[c.used], c.regions[c.used] = p.Key, m
 	c.used++
-	if !e.helpsWith(m) {
+	if !t.helpsWith(m) {
 		return nil
 	}
 	return m
 }
 
 // leave leaves the gates.
-func (c *chunkHelp) leave() {
+func (c *chunk[O]) leave() {
 	for i := range c.used {
 		c.regions[i].Gate.Leave()
 		c.regions[i] = nil

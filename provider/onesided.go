@@ -1,0 +1,125 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/onesided"
+	"github.com/weft-fabric/weft/provider/wire"
+)
+
+// What this side does of peers' one-sided operations is package onesided's. Here is the endpoint as its target has it.
+
+// targetHost is an endpoint as the target of one-sided operations has it.
+type targetHost struct{ *leasedEP }
+
+// initTarget prepares the endpoint's target.
+func (e *leasedEP) initTarget() {
+	e.target.Init(targetHost{e}, onesided.Counters{Reads: &e.remoteReadCntr, Writes: &e.remoteWriteCntr})
+}
+
+// SendDone sends a source word of the success of its request, an operation that the data plane has performed, or keeps
+// it until there is room. The caller holds the progress lease.
+func (e *Endpoint) SendDone(source uint32, request uint64) {
+	l := e.leased.Taken()
+	l.target.Done(hw.Source(source), request)
+	l.rx.sendSoon()
+}
+
+// senderFrom is a sender as this package has it.
+func senderFrom(s onesided.Sender) sender { return sender{s.ID, s.Number} }
+
+// Count adds to a counter of the lease holder's.
+func (e targetHost) Count(counter int, n uint64) { e.stats.Rx(counter, n) }
+
+// Malformed counts and logs a message that a peer should not have sent.
+func (e targetHost) Malformed(src hw.Source, format string, args ...any) {
+	e.malformed(src, format, args...)
+}
+
+// Deliver writes the completion of a write with CQ data.
+func (e targetHost) Deliver(src hw.Source, n, data uint64) {
+	if e.rxCQ != nil {
+		e.rxCQ.Complete(cq.Entry{
+			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: e.addrOf(e.senderOf(src).id),
+		})
+	}
+}
+
+// Pool has memory for results.
+func (e targetHost) Pool() *mem.Pool { return e.rx.Pool }
+
+// Access finds the region of a key and enters its gate.
+func (e targetHost) Access(src hw.Source, key, addr, n, rights uint64) (*peerRegion, uint64, error) {
+	return e.access(src, key, addr, n, rights)
+}
+
+// AccessOf is Access for a sender.
+func (e targetHost) AccessOf(to onesided.Sender, key, addr, n, rights uint64) (*peerRegion, uint64, error) {
+	return e.accessFor(e.linkBack(senderFrom(to)), key, addr, n, rights)
+}
+
+// Reached is the region of a key that a source reaches.
+func (e targetHost) Reached(src hw.Source, key uint64) *peerRegion {
+	m := e.domain.regions.Find(key)
+	if m == nil || !e.reaches(m, src) {
+		return nil
+	}
+	return m
+}
+
+// Spend ends the key of a region for single use.
+func (e targetHost) Spend(m *peerRegion) { e.domain.regions.Expire(m) }
+
+// Copying reports whether this side has copied n bytes itself.
+func (e targetHost) Copying(n uint64) bool { return e.copying(n) }
+
+// Sender is the sender behind a source.
+func (e targetHost) Sender(src hw.Source) onesided.Sender {
+	s := e.senderOf(src)
+	return onesided.Sender{ID: s.id, Number: s.number}
+}
+
+// NameOf names the sender behind a source.
+func (e targetHost) NameOf(src hw.Source) fmt.Stringer { return e.rx.addressOf(e.senderOf(src)) }
+
+// Back connects to a sender.
+func (e targetHost) Back(src hw.Source, to onesided.Sender) (onesided.Path, error) {
+	p, err := e.connectBack(src, senderFrom(to))
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Answer sends a sender the outcome of its request.
+func (e targetHost) Answer(src hw.Source, to onesided.Sender, request uint64, head []byte) {
+	e.rx.answer(e.leasedEP, src, senderFrom(to), wire.AMRMADone, request, head)
+}
+
+// FillBack has the data plane answer the next operation of a source.
+func (e targetHost) FillBack(src hw.Source) { e.fillBack(src) }
+
+// Send sends a message with a payload.
+func (e targetHost) Send(
+	p onesided.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total int,
+) error {
+	return e.sendPayload(p.(*path), id, header, head, iov, total, e.progressStripe)
+}
+
+// Words are the words of one-sided operations that a source shares with this side.
+func (e targetHost) Words(src hw.Source) *claim.Words { return claim.OneSidedWords(e.sourceWords(src)) }
+
+// Memory reads and writes the memory of a source's process.
+func (e targetHost) Memory(src hw.Source) hw.PeerMemory {
+	p, err := e.connect(e.linkBack(e.senderOf(src)))
+	if err != nil {
+		return nil
+	}
+	peer, _ := p.Endpoint.(hw.PeerMemory)
+	return peer
+}
