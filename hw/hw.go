@@ -85,8 +85,8 @@ var (
 	// or not for this access or these addresses. The peer's memory is untouched
 	// unless the operation was in progress when the registration ended.
 	ErrKey = errors.New("hw: remote key refused")
-	// ErrNoDMABuf: the device reaches no memory of other devices.
-	ErrNoDMABuf = errors.New("hw: the device takes no dma-bufs")
+	// ErrNoDMABuf: the device reaches no memory of other devices, or not this, whose device does not let it.
+	ErrNoDMABuf = errors.New("hw: the device takes no dma-bufs, or not this one")
 	// ErrCanceled: the operation was given up by its own side, with its endpoint or interface.
 	ErrCanceled = errors.New("hw: operation canceled")
 )

@@ -78,8 +78,7 @@ type MDAttr struct {
 // opened on it. Its methods may be called from any thread; they are control
 // operations and may take locks.
 type MemoryDomain interface {
-	// Attr says what the domain can do. Constant, but that MDDMABuf goes when the device refuses a dma-buf for what
-	// it is.
+	// Attr says what the domain can do. Constant.
 	Attr() MDAttr
 	// Register makes memory known to the device and, as far as its rights say,
 	// to peers. Errors: ErrInvalid (no length, unknown rights, a range that

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/regcache"
@@ -21,6 +23,7 @@ type standInDevice struct {
 	hw.MemoryDomain
 	noDMABuf bool
 	err      error // of registrations
+	refuses  *buf  // that alone has none, as its exporter does not let the device have it; nil: all have
 	open     int
 	moved    int
 	refuse   error // of operations
@@ -49,6 +52,9 @@ func (d *standInDevice) Register(r hw.Region) (hw.Memory, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
+	if d.refuses != nil && r.DMABuf != nil && sameFile(d.refuses.fd, r.DMABuf.FD) {
+		return nil, hw.ErrNoDMABuf
+	}
 	d.last++
 	m := &standInMemory{d: d, r: r, key: d.last}
 	if b := r.DMABuf; b != nil {
@@ -65,6 +71,12 @@ func (d *standInDevice) Register(r hw.Region) (hw.Memory, error) {
 	}
 	d.memory[m.key] = m
 	return m, nil
+}
+
+// sameFile reports whether two descriptors are of one file.
+func sameFile(a, b int) bool {
+	var of [2]unix.Stat_t
+	return unix.Fstat(a, &of[0]) == nil && unix.Fstat(b, &of[1]) == nil && of[0].Ino == of[1].Ino
 }
 
 func (d *standInDevice) UnpackKey(b []byte) (hw.RemoteKey, error) {
@@ -293,6 +305,39 @@ func TestDeviceBuffersNot(t *testing.T) {
 		_ = mine.mr.Close()
 		p.port.cache.Buffers().Close()
 	}
+}
+
+// TestDeviceBuffersOneRefused: memory that its exporter does not let the device have goes as messages, on either
+// side; all else by the device, before and after.
+func TestDeviceBuffersOneRefused(t *testing.T) {
+	defer dmabuf.Pretend()()
+	x := newBench(t, func(c *config.Config) { c.HMEMMapSize = 0 }, hmemAllocated()).side(t)
+	d, l, p := x.byStandIn(t)
+	refused, other := x.dmabuf(t, 5), x.dmabuf(t, 6)
+	d.refuses = refused
+	p.keys.Find(7)
+	p.keys.Learn(7, hw.RemoteKey{1})
+	goes := func(b *buf) bool {
+		a := RMAArgs{IOV: b.iov(t, 0, 64), Remote: []fi.RMAIOVec{{Len: 64, Key: 7}}, Dest: x.addr[x], listed: true}
+		op, err := x.ep.newDeviceOp(&a, l, p, 64)
+		if op != nil {
+			op.drop()
+		} else if !errors.Is(err, hw.ErrNoDMABuf) {
+			t.Error(err)
+		}
+		return op != nil
+	}
+	for range 2 {
+		for _, b := range []*buf{refused, other} {
+			packed, _ := b.mr.region.Export(&x.domain.published, d, nil)
+			if want := b == other; goes(b) != want || (packed != nil) != want {
+				t.Errorf("refused %v: by the device %v here, key %x", b == refused, goes(b), packed)
+			}
+		}
+	}
+	_ = refused.mr.Close()
+	_ = other.mr.Close()
+	p.port.cache.Buffers().Close()
 }
 
 // TestDeviceBuffersToken: a token of memory of a device has the key of an RDMA device that reaches it, and says why

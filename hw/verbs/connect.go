@@ -17,11 +17,14 @@ import (
 // to the service.
 //
 // Both sides send their half until they know that the other has it. epoch
-// counts the own queue pairs, so that a late packet is recognised; applied is
+// numbers the own queue pairs, so that a late packet is recognised; applied is
 // the epoch of the peer's that the own queue pair is joined to (0: none), and
-// confirmed says that the peer's is joined to ours.
+// confirmed says that the peer's is joined to ours. first and peerFirst are the
+// epochs of the first queue pairs of the connection, the own one and the peer's (0: not known).
 type hello struct {
 	epoch, applied uint32
+	first          uint32
+	peerFirst      uint32
 	confirmed      bool
 	psn            uint32
 	qp             *ibv.QP   // the own one
@@ -51,9 +54,13 @@ const (
 
 // begin starts a hand-shake for a fresh queue pair; what was received over the former one
 // is 0.
-func (h *hello) begin(qp *ibv.QP, limit time.Duration) {
+func (s *service) begin(h *hello, qp *ibv.QP, limit time.Duration) {
 	now := time.Now()
-	h.epoch++
+	s.epoch++
+	h.epoch = s.epoch
+	if h.first == 0 {
+		h.first = h.epoch
+	}
 	h.qp, h.seq, h.taken = qp, 0, 0
 	h.applied, h.confirmed, h.attempts = 0, false, 0
 	h.psn = rand.Uint32() & (1<<24 - 1)
@@ -74,7 +81,7 @@ func (h *hello) due(now time.Time) bool {
 // connect starts the hand-shake for messages.
 func (s *service) connect(e *Endpoint) {
 	if !e.hello.running && e.hello.epoch == 0 {
-		e.hello.begin(e.msg.qp, s.i.cfg.ConnectTimeout)
+		s.begin(&e.hello, e.msg.qp, s.i.cfg.ConnectTimeout)
 		s.active[e] = struct{}{}
 	}
 }
@@ -83,19 +90,22 @@ func (s *service) connect(e *Endpoint) {
 // queue pair and found out what the old one had received.
 func (s *service) rejoin(e *Endpoint, qp *ibv.QP, seq, taken uint32) {
 	e.wantRejoin.Store(false)
-	e.hello.begin(qp, s.i.cfg.PathTimeout)
+	s.begin(&e.hello, qp, s.i.cfg.PathTimeout)
 	e.hello.seq, e.hello.taken = seq, taken
 	s.active[e] = struct{}{}
 }
 
 // connectMemory starts the hand-shake for our one-sided operations.
 func (s *service) connectMemory(e *Endpoint, qp *ibv.QP) {
-	e.memory.begin(qp, s.i.cfg.PathTimeout)
+	s.begin(&e.memory, qp, s.i.cfg.PathTimeout)
 	s.active[e] = struct{}{}
 }
 
-// hurry has all hand-shakes send at once: the port is back.
+// hurry has all hand-shakes send at once, and lost peers be connected to again: the port is back.
 func (s *service) hurry() {
+	s.i.mu.Lock()
+	s.i.gone.seekAgain(time.Now())
+	s.i.mu.Unlock()
 	for e := range s.active {
 		e.hello.next, e.memory.next = time.Time{}, time.Time{}
 	}
@@ -168,6 +178,9 @@ func (s *service) sendHello(e *Endpoint) {
 	if s.i.window.Load() != 0 {
 		p.flags |= flagClosed
 	}
+	if h.epoch == h.first {
+		p.flags |= flagFirst
+	}
 	s.sendTo(e, &p)
 }
 
@@ -192,7 +205,13 @@ func (s *service) packet(b []byte) {
 		return
 	}
 	e := s.peer(&p)
-	if e == nil || e.Err() != nil {
+	if e == nil {
+		return
+	}
+	if e.Err() != nil {
+		if p.kind == packetHello && p.flags&flagFirst != 0 && e.byeSeq.Load() == 0 {
+			s.sendTo(e, &packet{kind: packetWait}) // until progress has reported the end
+		}
 		return
 	}
 	switch p.kind {
@@ -210,6 +229,10 @@ func (s *service) packet(b []byte) {
 		e.bye(p.seq)
 	case packetRefuse:
 		e.refusal.Store(p.code)
+	case packetLost:
+		if p.got == e.hello.epoch {
+			e.fail(fmt.Errorf("peer %s has given up the connection: %w", e, hw.ErrPeerDead))
+		}
 	}
 }
 
@@ -226,8 +249,12 @@ func (s *service) peer(p *packet) *Endpoint {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	e := i.byKey[key]
-	if e != nil || p.kind != packetHello || i.gone.has(key) || i.closed.Load() || i.reachable(&p.from) != nil {
+	if e != nil || p.kind != packetHello || i.gone.closed(key) || i.closed.Load() || i.reachable(&p.from) != nil {
 		return e
+	}
+	if p.flags&flagFirst == 0 { // its messages go on behind those that another endpoint has taken
+		s.send(&p.from, &packet{kind: packetLost, got: p.epoch})
+		return nil
 	}
 	e, err := i.newEndpoint(p.from, p.nameBytes())
 	if err != nil {
@@ -237,14 +264,54 @@ func (s *service) peer(p *packet) *Endpoint {
 		s.send(&p.from, &packet{kind: packetRefuse, code: uint32(code)})
 		return nil
 	}
-	e.hello.begin(e.msg.qp, i.cfg.ConnectTimeout)
+	s.begin(&e.hello, e.msg.qp, i.cfg.ConnectTimeout)
 	s.active[e] = struct{}{}
 	return e
+}
+
+// hellos are what a hello of the peer's may be of.
+type hellos int
+
+const (
+	helloOurs   hellos = iota // the connection that this one is of
+	helloLate                 // a former one, or what this one has left behind
+	helloAnew                 // another one, which the peer has begun: it has given this one up
+	helloFormer               // one that was given up here, which the peer does not know
+)
+
+// of says of which connection a peer's hello is.
+func (h *hello) of(p *packet) hellos {
+	first := p.flags&flagFirst != 0
+	switch {
+	case h.peerFirst == 0 && first:
+		return helloOurs
+	case h.peerFirst == 0:
+		return helloFormer
+	case p.epoch < h.peerFirst:
+		return helloLate
+	case first && p.epoch > h.peerFirst:
+		return helloAnew
+	case first && h.epoch != h.first: // the peer knows that ours is broken before it answers
+		return helloLate
+	}
+	return helloOurs
 }
 
 // onHello joins our queue pair to the peer's.
 func (s *service) onHello(e *Endpoint, p *packet) {
 	h := &e.hello
+	switch h.of(p) {
+	case helloLate:
+		return
+	case helloAnew:
+		e.fail(fmt.Errorf("peer %s has lost the connection and begins another: %w", e, hw.ErrPeerDead))
+		return
+	case helloFormer:
+		if h.epoch != 0 {
+			s.sendHello(e) // by which the peer knows
+		}
+		return
+	}
 	if h.applied != 0 && p.epoch > h.applied {
 		// The peer has made a new queue pair. Ours cannot be joined twice:
 		// the lease holder must make another, and the peer must know that
@@ -269,6 +336,9 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 			return
 		}
 		h.applied, h.peerIndex, h.peerSeq = p.epoch, p.index, p.seq
+		if h.peerFirst == 0 {
+			h.peerFirst = p.epoch
+		}
 		h.peerRing = port.Ring{Addr: p.reach, RKey: p.rkey, Taken: p.taken}
 		if s.i.cfg.Resolve != nil && !e.ready.Load() {
 			e.name.Store(new(p.nameBytes()))

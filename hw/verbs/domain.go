@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/Mellanox/rdmamap"
 	"golang.org/x/sys/unix"
@@ -44,9 +43,7 @@ type MemoryDomain struct {
 
 	kept keptKeys
 
-	// dmabufs: the device reaches memory of other devices. Set by setUp, cleared by any thread, read by any thread;
-	// sequentially consistent.
-	dmabufs atomic.Bool
+	dmabufs bool // the device reaches memory of other devices; immutable
 
 	// mu guards ifaces, and is locked while each calls f, so that remove waits for that. It is on the control path.
 	mu     sync.Mutex
@@ -154,7 +151,7 @@ func (i *Iface) path(a *address) ibv.Path {
 // Attr describes the domain.
 func (d *MemoryDomain) Attr() hw.MDAttr {
 	caps := hw.MDLocal | hw.MDCost | hw.MDAlloc
-	if d.dmabufs.Load() {
+	if d.dmabufs {
 		caps |= hw.MDDMABuf
 	}
 	return hw.MDAttr{

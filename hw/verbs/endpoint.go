@@ -238,26 +238,45 @@ func (e *Endpoint) answer() {
 	}
 }
 
-// graveyard remembers the device addresses of the last peers that are gone:
-// each has its own number, so none of them comes back.
+// graveyard remembers the device addresses of the last peers that are gone. Each has its own number: one that has
+// closed never comes back. One to which the path was lost may still be there.
 type graveyard struct {
-	set  map[[addressBytes]byte]struct{}
+	set  map[[addressBytes]byte]time.Time // until when it is not connected to, zero: it has closed
 	ring [1024][addressBytes]byte
 	next int
 }
 
-func newGraveyard() graveyard { return graveyard{set: map[[addressBytes]byte]struct{}{}} }
+func newGraveyard() graveyard { return graveyard{set: map[[addressBytes]byte]time.Time{}} }
 
-func (g *graveyard) add(k [addressBytes]byte) {
-	delete(g.set, g.ring[g.next])
-	g.ring[g.next] = k
-	g.set[k] = struct{}{}
-	g.next = (g.next + 1) % len(g.ring)
+// add enters a peer, which is not connected to until a time, zero: it has closed.
+func (g *graveyard) add(k [addressBytes]byte, until time.Time) {
+	if _, known := g.set[k]; !known {
+		delete(g.set, g.ring[g.next])
+		g.ring[g.next] = k
+		g.next = (g.next + 1) % len(g.ring)
+	}
+	g.set[k] = until
 }
 
-func (g *graveyard) has(k [addressBytes]byte) bool {
-	_, ok := g.set[k]
-	return ok
+// has reports whether a peer is not to be connected to now.
+func (g *graveyard) has(k [addressBytes]byte, now time.Time) bool {
+	until, known := g.set[k]
+	return known && (until.IsZero() || now.Before(until))
+}
+
+// closed reports whether a peer is known to have closed.
+func (g *graveyard) closed(k [addressBytes]byte) bool {
+	until, known := g.set[k]
+	return known && until.IsZero()
+}
+
+// seekAgain has all peers be connected to again that may still be there.
+func (g *graveyard) seekAgain(now time.Time) {
+	for k, until := range g.set {
+		if !until.IsZero() {
+			g.set[k] = now
+		}
+	}
 }
 
 // Connect returns the endpoint to the interface at address, and makes it if
@@ -321,7 +340,7 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	defer i.mu.Unlock()
 	var key [addressBytes]byte
 	a.appendTo(key[:0])
-	if i.gone.has(key) {
+	if i.gone.has(key, time.Now()) {
 		return nil, fmt.Errorf("verbs: peer %s is gone: %w: %w", &a, hw.ErrNoPath, hw.ErrUnreachable)
 	}
 	e := i.byKey[key]

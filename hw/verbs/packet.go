@@ -21,6 +21,8 @@ const (
 	packetBye
 	// packetRefuse says why the sender will not connect.
 	packetRefuse
+	// packetLost says that the sender has given up the connection that a hello of the receiver's goes on with.
+	packetLost
 )
 
 // Flags of packets.
@@ -29,6 +31,8 @@ const (
 	flagWant = 1 << iota
 	// flagClosed says that the sender's eager window is closed.
 	flagClosed
+	// flagFirst says that the sender's queue pair is the first of a new connection.
+	flagFirst
 	knownFlags = 1<<iota - 1
 )
 
@@ -41,8 +45,10 @@ type packet struct {
 	from  address
 	name  [maxNameBytes]byte // by which the sender is known
 	nameN uint8
-	epoch uint32 // counts the queue pairs that the sender has made for this connection
-	got   uint32 // epoch of the receiver that the sender's queue pair is joined to, 0: none
+	epoch uint32 // of the sender's queue pair: later ones have higher numbers
+	// got is the epoch of the receiver that the sender's queue pair is joined to, 0: none; or of the hello that
+	// packetLost answers
+	got   uint32
 	qp    uint32
 	psn   uint32
 	index uint32 // of the receiver among the sender's peers: what the receiver puts into its messages
@@ -61,7 +67,7 @@ type packet struct {
 //	epoch | got | qp | psn | index | seq | rkey | code | taken (4 each) | reach:8
 const (
 	packetBytes   = 132
-	packetVersion = 5
+	packetVersion = 6
 )
 
 var errPacket = errors.New("malformed service packet")
@@ -99,7 +105,7 @@ func parsePacket(b []byte, nonce uint64) (p packet, err error) {
 	p.reach = binary.LittleEndian.Uint64(b[124:])
 	connects := p.kind == packetHello || p.kind == packetMemory || p.kind == packetPassive
 	switch {
-	case p.kind < packetHello || p.kind > packetRefuse, p.flags&^(knownFlags) != 0, p.nameN > maxNameBytes:
+	case p.kind < packetHello || p.kind > packetLost, p.flags&^(knownFlags) != 0, p.nameN > maxNameBytes:
 		return p, errPacket
 	case connects && (p.qp == 0 || p.qp >= 1<<24 || p.psn >= 1<<24 || p.epoch == 0 || p.index >= maxPeers):
 		return p, errPacket

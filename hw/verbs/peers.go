@@ -256,7 +256,22 @@ func (e *Endpoint) giveEvents(now time.Time) {
 		i.logf("peer %s: %v", e, err)
 	}
 	delete(i.byKey, e.key)
-	i.gone.add(e.key)
+	i.gone.add(e.key, i.waits(e, bye != 0))
+}
+
+// againAfter is when a peer to which the path was lost is connected to again at the earliest; before, it is reached
+// otherwise, if that is possible.
+const againAfter = time.Second
+
+// waits is until when a peer that is gone is not connected to, zero: for ever, because it has closed.
+func (i *Iface) waits(e *Endpoint, closed bool) time.Time {
+	switch {
+	case closed:
+		return time.Time{}
+	case e.ready.Load():
+		return time.Now().Add(againAfter)
+	}
+	return time.Now().Add(i.cfg.ConnectTimeout) // it has never answered: the network may not lead to it
 }
 
 // gone is the endpoint's error as an event carries it.

@@ -40,6 +40,7 @@ type service struct {
 	back   int
 	ahs    map[ibv.Path]*ibv.AH
 	active map[*Endpoint]struct{} // with a hand-shake under way
+	epoch  uint32                 // of the last hand-shake
 
 	arrived chan struct{} // a completion may have come
 	wake    chan struct{} // a command was given

@@ -52,7 +52,7 @@ var samplePacket = packet{kind: packetHello, flags: flagWant, reads: 16, nonce: 
 
 func FuzzPacket(f *testing.F) {
 	f.Add(samplePacket.appendTo(nil))
-	for _, k := range []packetType{packetMemory, packetPassive, packetWait, packetBye, packetRefuse} {
+	for _, k := range []packetType{packetMemory, packetPassive, packetWait, packetBye, packetRefuse, packetLost} {
 		p := samplePacket
 		p.kind = k
 		f.Add(p.appendTo(nil))

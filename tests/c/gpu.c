@@ -65,6 +65,14 @@ int gpu_registered(void)
 	return count ? count() : 0;
 }
 
+void gpu_refuse_devices(size_t len)
+{
+	void (*refuse)(size_t) = (void (*)(size_t))dlsym(RTLD_DEFAULT, "weft_fake_refuse");
+
+	if (refuse)
+		refuse(len);
+}
+
 bool gpu_is_fake(void)
 {
 	const char *s = getenv("WEFT_TEST_GPU");

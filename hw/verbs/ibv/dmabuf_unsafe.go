@@ -33,7 +33,16 @@ func (d *PD) RegisterDMABuf(fd int, offset, n, at uint64, access uint32) (*MR, e
 }
 
 // NoDMABuf reports whether an error of RegisterDMABuf says that the library (ENOSYS), the kernel (EPROTONOSUPPORT), or
-// the device (EOPNOTSUPP) does not take dma-bufs.
+// the device (EOPNOTSUPP) does not take dma-bufs. What exports a dma-buf says the latter of that one, or ENOTSUPP,
+// which is the kernel's own.
 func NoDMABuf(err error) bool {
-	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.ENOSYS)
+	for _, no := range []unix.Errno{unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.ENOSYS, enotsupp} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
+
+// enotsupp is ENOTSUPP of include/linux/errno.h, which is not for user space and comes there nevertheless.
+const enotsupp = unix.Errno(524)

@@ -4,7 +4,8 @@
  * others (LD_PRELOAD). What asks for that function of libibverbs gets this one, which maps the descriptor, a memory
  * file of the stand-in CUDA driver, and registers the mapping. ibv_dereg_mr unmaps it.
  *
- * WEFT_FAKE_DMABUF says how it fails: "refuse", as a device that turns out to take none; "full", as one without room.
+ * WEFT_FAKE_DMABUF says how it fails: "refuse", as exporters that let no other device have their memory; "full", as a
+ * device without room. weft_fake_refuse() has the first said of memory files of some length, in this process.
  * Before that, as with a kernel, comes whether there is a descriptor. Ranges that leave the file are refused, and
  * addresses that are not as far into a page as the offset. weft_fake_dmabufs() is how many registrations there are.
  */
@@ -27,6 +28,7 @@ static struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ibv_mr *(*reg_iova)(struct ibv_pd *, void *, size_t, uint64_t, int);
 static int (*dereg)(struct ibv_mr *);
+static size_t refused; /* bytes; 0: none */
 
 int weft_fake_dmabufs(void)
 {
@@ -39,12 +41,25 @@ int weft_fake_dmabufs(void)
 	return n;
 }
 
+void weft_fake_refuse(size_t size)
+{
+	pthread_mutex_lock(&lock);
+	refused = size;
+	pthread_mutex_unlock(&lock);
+}
+
 static struct ibv_mr *map(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova, int fd, int access)
 {
 	size_t into = offset % PAGE, size = into + len;
 	struct ibv_mr *mr = NULL;
+	struct stat st;
 	int i = 0;
 	char *m;
+
+	if (refused && !fstat(fd, &st) && (size_t)st.st_size == refused) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
 
 	while (i < REGIONS && table[i].mr)
 		i++;

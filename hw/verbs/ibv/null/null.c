@@ -233,7 +233,8 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t len, int acce
 	return registered(pd);
 }
 
-// As the kernel: whether the device takes a dma-buf comes before which one.
+// As the kernel: whether the device takes dma-bufs comes before which one, and that before what its exporter says,
+// which may be the same.
 static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t at, int fd, int access)
 {
 	int never = refusal == EOPNOTSUPP || refusal == EPROTONOSUPPORT || refusal == ENOSYS;
