@@ -110,6 +110,7 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	performs := p.Kind&hot.MatchAtomic != 0
 	a := access{at: at, get: p.Kind&hot.MatchRead != 0, delivered: p.Kind&hot.MatchDelivered != 0, data: data}
 	a.more = p.Kind&(hot.MatchOrdered|hot.MatchEvents) != 0 || performs
+	a.shared = p.Kind&hot.MatchShared != 0
 	to, known := t.m.find(hw.MatchAddress(p.Peer), a.index())
 	if a.to = to; !ok || !known || !t.lock.try() {
 		return hot.PathGo
@@ -133,7 +134,7 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		if data {
 			c.HeaderData = p.Immediate
 		}
-		if s, n := t.transfer(&a, &c, inject, p.Context); s != nil {
+		if s, n, ok := t.transfer(&a, &c, inject, p.Context); ok {
 			said = hot.PathSent
 			if data {
 				t.writes.keep(s, n, hw.MatchAddress(p.Peer), &c)
@@ -298,6 +299,11 @@ func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) (ok, last bool) {
 	}
 	n := uint32(e.UserPtr()) & placeMask
 	ok = n < uint32(len(t.slots)) && len(t.full) == 0
+	if context, shared := t.sharedEnd(e); shared {
+		ev.Context, ev.Flags, ev.Length = uint64(context), hot.MatchShared, uint64(e.AnswerLength())
+		t.lock.keep()
+		return true, true
+	}
 	if ok {
 		s := &t.slots[n]
 		ok = s.generation == uint32(e.UserPtr()>>32) && s.plainly(e)
@@ -305,6 +311,9 @@ func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) (ok, last bool) {
 			ev.Context, ev.Flags = s.context, 0
 			if s.kind == sentAtomic && s.fetched != 0 {
 				ev.Flags, ev.Fetched = hot.MatchRead, t.fetchedBy(n)
+			}
+			if s.shared {
+				ev.Flags, ev.Length = hot.MatchShared, uint64(s.length)
 			}
 			t.end(n)
 		}
