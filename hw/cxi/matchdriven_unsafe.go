@@ -176,7 +176,7 @@ func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		return hot.PathGo
 	}
 	var r *receive
-	if appends(x.flow.state()) && x.untroubled() && x.portal.q.Room(1) {
+	if appends(x.flow.state()) && x.untroubled() && x.portal.q.Room(1) && x.certain() {
 		e := x.m.entry(from, p.Tag, p.Data, p.Kind&hot.MatchTagged != 0)
 		e.Memory, e.Length, e.Once = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}, uint64(p.Length), true
 		if r = x.enter(receivePosted, &e, p.Buf, uint64(p.Length), p.Context); r != nil {
