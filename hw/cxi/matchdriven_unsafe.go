@@ -116,6 +116,7 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		return hot.PathGo
 	}
 	said := uintptr(hot.PathGo)
+	t.m.i.networks.restrict(&a)
 	switch {
 	case t.places.md == nil && (performs && a.placed() || !performs && p.Buf != 0 && !a.inline(int(p.Length))):
 		// what places have is mapped the first time

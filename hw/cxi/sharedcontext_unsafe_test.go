@@ -122,7 +122,7 @@ func TestSharedState(t *testing.T) {
 // as were concerned, and each ends.
 func TestSharedRefused(t *testing.T) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
-		alone(t, "fabric=-1")
+		alone(t, "fabric=-1 lcids=1") // so that commands to change the profile are none
 		return
 	}
 	const key, count = 7, 9

@@ -111,6 +111,7 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	if a.to, err = m.at(p.To, a.index()); err != nil {
 		return err
 	}
+	m.i.networks.restrict(&a)
 	memory, err := segmentMemory(&p.Local, p.Get, maxMatched)
 	switch {
 	case err != nil:
