@@ -57,12 +57,13 @@ type MatchAtomic struct {
 	Fetch bool
 	// Operand and Compare are elements, in their first bytes.
 	Operand, Compare [16]byte
-	// Events, Ordered, Delivered, More and Context are as in MatchTransfer.
+	// Events, Ordered, Delivered, More, Context and Shared are as in MatchTransfer.
 	Events    bool
 	Ordered   bool
 	Delivered bool
 	More      bool
 	Context   uint64
+	Shared    bool
 }
 
 // AtomicMatcher is what a MemoryMatcher may implement: elements in regions change atomically with respect to other such

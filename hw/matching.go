@@ -97,7 +97,10 @@ type MatchEvent struct {
 	Last    bool   // nothing more comes of the receive
 	// Fetched is what an element was before an atomic operation, in its first bytes.
 	Fetched [16]byte
-	Claim   Claim // of MatchFound: the message is set aside, and this names it; 0: it is not
+	// Shared says that Context is that of several operations (MatchTransfer.Shared). Length is how many bytes this one
+	// has written, where it was not in vain.
+	Shared bool
+	Claim  Claim // of MatchFound: the message is set aside, and this names it; 0: it is not
 	// Err of a message: ErrPeerDead, ErrNoResource (the receiver has no room for it), ErrInvalid, ErrCanceled (Close).
 	Err error
 }

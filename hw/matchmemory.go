@@ -43,7 +43,14 @@ type MatchTransfer struct {
 	Delivered bool
 	More      bool   // another call follows at once, which rings the doorbell
 	Context   uint64 // in its event
+	// Shared says that Context is no operation's own: it is below SharedContexts, others are posted with it before this
+	// has ended, and the device keeps nothing of the operation where it can. With it: a write, or an atomic operation
+	// that fetches nothing.
+	Shared bool
 }
+
+// SharedContexts is how many contexts may be those of several operations (MatchTransfer.Shared).
+const SharedContexts = 2
 
 // MemoryMatcher is what a Matcher may implement: its interface's peers reach memory by keys that the owner chooses, or
 // the device (MatchAttr.ChoosesKeys).
@@ -67,4 +74,6 @@ type MemoryMatcher interface {
 	// have the right, or the range is not in it), ErrPeerDead, ErrInvalid, ErrCanceled (Close). Errors:
 	// ErrNoResource (try again after Progress), ErrInvalid, ErrTooLong.
 	PostTransfer(t *MatchTransfer) error
+	// SharedUnderway reports whether an operation with a shared context may not have ended that was posted for a peer.
+	SharedUnderway(to MatchAddress) bool
 }

@@ -29,10 +29,12 @@ type MemoryDomain struct {
 	handle  *libcxi.Device
 	lni     *libcxi.LNI
 	profile *libcxi.Profile
-	service uint32
-	vni     uint16
-	logf    func(format string, args ...any)
-	exposed exposure
+	// restricted is the profile of restricted commands.
+	restricted restrictedProfile
+	service    uint32
+	vni        uint16
+	logf       func(format string, args ...any)
+	exposed    exposure
 }
 
 // OpenDomain opens a NIC. Errors: libcxi.ErrAbsent without libcxi and hw.ErrUnreachable without a NIC; hw.ErrPermission
@@ -81,18 +83,18 @@ func (d *MemoryDomain) setUp(env func(string) string) (err error) {
 	if d.lni, err = d.handle.NewLNI(d.service); err != nil {
 		return limit(err)
 	}
-	if d.profile, err = d.newProfile(d.vni); err != nil {
+	if d.profile, err = d.newProfile(d.vni, libcxi.TypeDefault); err != nil {
 		d.profile = nil
 		return limit(err)
 	}
 	return nil
 }
 
-// newProfile makes a communication profile of a VNI, in the first class of traffic that the service has.
-func (d *MemoryDomain) newProfile(vni uint16) (*libcxi.Profile, error) {
+// newProfile makes a communication profile of a VNI and type, in the first class of traffic that the service has.
+func (d *MemoryDomain) newProfile(vni uint16, kind uint32) (*libcxi.Profile, error) {
 	var errs []error
 	for _, class := range []uint32{libcxi.TCBestEffort, libcxi.TCLowLatency, libcxi.TCBulk, libcxi.TCDedicated} {
-		p, err := d.lni.NewProfile(vni, class)
+		p, err := d.lni.NewProfile(vni, class, kind)
 		if err == nil {
 			return p, nil
 		}
@@ -142,6 +144,7 @@ func (d *MemoryDomain) Close() error { return d.release() }
 // release gives back what OpenDomain has made, in reverse.
 func (d *MemoryDomain) release() error {
 	err := d.exposed.close()
+	err = errors.Join(err, d.restricted.close())
 	if d.profile != nil {
 		err = errors.Join(err, d.profile.Close())
 	}

@@ -97,6 +97,9 @@ func (i *Iface) openAddress() (err error) {
 	if err = i.networks.open(i.d, i.cfg.vnis(i.d), i.cfg.pid()); err != nil {
 		return err
 	}
+	if i.cfg.Match != nil {
+		i.networks.openRestricted(i.d)
+	}
 	if i.wait, err = i.d.lni.NewWaitObject(); err != nil {
 		i.wait = nil
 		return limit(err)

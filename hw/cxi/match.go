@@ -50,6 +50,9 @@ type MatchConfig struct {
 	// Unexpected is how many unexpected messages the NIC keeps, 1 to 2^31-1, before software matches, with
 	// MatchHybrid. Default 4096.
 	Unexpected int
+
+	// unreserved has the event queue of arrivals be as small as it may be, so that it may overrun. For tests.
+	unreserved bool
 }
 
 // MatchMode says what matches messages.

@@ -99,6 +99,8 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("cxi: no atomic operation %d on type %d: %w", p.Op, p.Type, hw.ErrInvalid)
+	case p.Shared && (fetch || p.Context >= hw.SharedContexts):
+		return fmt.Errorf("cxi: a fetching operation, or context %#x, with a shared one: %w", p.Context, hw.ErrInvalid)
 	case m.i.closed.Load():
 		return errClosed
 	}
@@ -106,7 +108,7 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	if err != nil {
 		return err
 	}
-	a := access{at: at, get: fetch, more: true, delivered: p.Delivered}
+	a := access{at: at, get: fetch, more: true, delivered: p.Delivered, shared: p.Shared}
 	if a.to, err = m.at(p.To, a.index()); err != nil {
 		return err
 	}
@@ -150,6 +152,9 @@ func operands(op hw.MatchOp, operand, compare *[operandBytes]byte) {
 // needs that. The caller has the lock.
 func (t *matchTx) atomic(a *access, o *atomicOp, d *atomicType, operand, compare *[operandBytes]byte,
 	context uint64) bool {
+	if a.shared && a.at.Own {
+		return t.performShared(a, o, d, operand, compare, context)
+	}
 	s, n := t.begin(receiverPlaces)
 	flush := a.get && a.delivered
 	if s == nil || flush && !t.q.Room(2) {
@@ -160,19 +165,16 @@ func (t *matchTx) atomic(a *access, o *atomicOp, d *atomicType, operand, compare
 	if a.get {
 		c.Result = t.places.at(int(n)*placeBytes+resultAt, d.bytes)
 	}
-	if c.Op == wire.AmoCswap || c.Op == wire.AmoAxor {
-		c.Compare, c.CompareHigh = binary.NativeEndian.Uint64(compare[:8]), binary.NativeEndian.Uint64(compare[8:])
-	}
+	elements(&c, operand, compare)
 	if a.at.Own {
-		c.Operand, c.OperandHigh = binary.NativeEndian.Uint64(operand[:8]), binary.NativeEndian.Uint64(operand[8:])
-		t.inlineState(a, n, c.Result.LAC)
+		t.inlineState(a, t.cookie(n), c.Result.LAC)
 		t.q.AtomicInline(&c)
 	} else {
 		c.Local = t.injected(n, operand[:min(d.bytes, operandBytes)])
 		t.q.Atomic(&c)
 	}
 	t.commit(s, sentAtomic, context)
-	s.own, s.awaited, s.fetched = a.at.Own, 1, 0
+	s.own, s.awaited, s.fetched, s.shared, s.length = a.at.Own, 1, 0, a.shared, uint32(d.bytes)
 	if a.get {
 		s.fetched = uint8(d.bytes)
 	}
@@ -183,6 +185,14 @@ func (t *matchTx) atomic(a *access, o *atomicOp, d *atomicType, operand, compare
 		s.awaited++
 	}
 	return true
+}
+
+// elements stores the elements of an operation in its command.
+func elements(c *nic.Atomic, operand, compare *[operandBytes]byte) {
+	c.Operand, c.OperandHigh = binary.NativeEndian.Uint64(operand[:8]), binary.NativeEndian.Uint64(operand[8:])
+	if c.Op == wire.AmoCswap || c.Op == wire.AmoAxor {
+		c.Compare, c.CompareHigh = binary.NativeEndian.Uint64(compare[:8]), binary.NativeEndian.Uint64(compare[8:])
+	}
 }
 
 // performed takes in an answer about an atomic operation, which ends with the last.

@@ -110,11 +110,13 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 	performs := p.Kind&hot.MatchAtomic != 0
 	a := access{at: at, get: p.Kind&hot.MatchRead != 0, delivered: p.Kind&hot.MatchDelivered != 0, data: data}
 	a.more = p.Kind&(hot.MatchOrdered|hot.MatchEvents) != 0 || performs
+	a.shared = p.Kind&hot.MatchShared != 0
 	to, known := t.m.find(hw.MatchAddress(p.Peer), a.index())
 	if a.to = to; !ok || !known || !t.lock.try() {
 		return hot.PathGo
 	}
 	said := uintptr(hot.PathGo)
+	t.m.i.networks.restrict(&a)
 	switch {
 	case t.places.md == nil && (performs && a.placed() || !performs && p.Buf != 0 && !a.inline(int(p.Length))):
 		// what places have is mapped the first time
@@ -133,7 +135,7 @@ func (t *matchTx) accessPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		if data {
 			c.HeaderData = p.Immediate
 		}
-		if s, n := t.transfer(&a, &c, inject, p.Context); s != nil {
+		if s, n, ok := t.transfer(&a, &c, inject, p.Context); ok {
 			said = hot.PathSent
 			if data {
 				t.writes.keep(s, n, hw.MatchAddress(p.Peer), &c)
@@ -175,7 +177,7 @@ func (x *matchRx) postPath(p *hot.MatchPost, b *seam.Bell) uintptr {
 		return hot.PathGo
 	}
 	var r *receive
-	if appends(x.flow.state()) && x.untroubled() && x.portal.q.Room(1) {
+	if appends(x.flow.state()) && x.untroubled() && x.portal.q.Room(1) && x.certain() {
 		e := x.m.entry(from, p.Tag, p.Data, p.Kind&hot.MatchTagged != 0)
 		e.Memory, e.Length, e.Once = nic.Memory{IOVA: p.At, LAC: p.Space, Len: p.Length}, uint64(p.Length), true
 		if r = x.enter(receivePosted, &e, p.Buf, uint64(p.Length), p.Context); r != nil {
@@ -298,6 +300,11 @@ func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) (ok, last bool) {
 	}
 	n := uint32(e.UserPtr()) & placeMask
 	ok = n < uint32(len(t.slots)) && len(t.full) == 0
+	if context, shared := t.sharedEnd(e); shared {
+		ev.Context, ev.Flags, ev.Length = uint64(context), hot.MatchShared, uint64(e.AnswerLength())
+		t.lock.keep()
+		return true, true
+	}
 	if ok {
 		s := &t.slots[n]
 		ok = s.generation == uint32(e.UserPtr()>>32) && s.plainly(e)
@@ -305,6 +312,9 @@ func (t *matchTx) arrived(e nic.Event, ev *hot.MatchEvent) (ok, last bool) {
 			ev.Context, ev.Flags = s.context, 0
 			if s.kind == sentAtomic && s.fetched != 0 {
 				ev.Flags, ev.Fetched = hot.MatchRead, t.fetchedBy(n)
+			}
+			if s.shared {
+				ev.Flags, ev.Length = hot.MatchShared, uint64(s.length)
 			}
 			t.end(n)
 		}

@@ -11,6 +11,7 @@ func (x *matchRx) progress(limit int) (n int) {
 	if x.down.Load() {
 		return x.progressDown()
 	}
+	x.relieve()
 	if x.retries.Load() {
 		n += x.retry()
 	}
@@ -35,7 +36,7 @@ func (x *matchRx) progress(limit int) (n int) {
 	if len(x.commands) > 0 {
 		x.postCommands()
 	}
-	x.later.Store(len(x.commands) > 0 || len(x.leaving.list) > 0 || x.early.spare.n > 0 || x.requests.spare.n > 0 ||
+	x.later.Store(x.crowded.Load() || len(x.commands) > 0 || len(x.leaving.list) > 0 || x.early.spare.n > 0 || x.requests.spare.n > 0 ||
 		x.retries.Load() || x.m.awaitsControls() ||
 		x.flow.again != [flowCommands]bool{})
 	return n

@@ -66,7 +66,7 @@ func TestMatchInline(t *testing.T) {
 // one: what that is of ends, or all that is under way, and what comes behind it works.
 func TestMatchInlineRefused(t *testing.T) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
-		alone(t, "fabric=-1")
+		alone(t, "fabric=-1 lcids=1") // so that commands to change the profile are none
 		return
 	}
 	const size, key, count = 4096, 7, 12

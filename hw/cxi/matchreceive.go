@@ -66,6 +66,7 @@ type matchRx struct {
 	portal portal
 	unrung flag // as matchTx.unrung, of the target queue
 	list   []receive
+	sure   int           // of list, those whose events have room reserved (eventroom.go); immutable
 	free   freering.Ring // ids that no receive has
 	slots  []uint16      // by slot of the portal's queue, the buffer or receive that its command is of
 	// waiting are receives that the NIC had no entry for, in their order. All that is posted behind them waits.
@@ -93,7 +94,9 @@ type matchRx struct {
 	down atomic.Bool
 	// downUntil is when receives end then, zero: they have. Lease.
 	downUntil time.Time
-	// later says that progress has something to do in a while. Stored by the lease holder, read by Arm.
+	// crowded says that the NIC keeps too many messages for a receive. Stored by posts, cleared by the lease holder.
+	crowded atomic.Bool
+	// later says that progress has something to do in a while. Stored by the lease holder and hasRoom, read by Arm.
 	later atomic.Bool
 }
 
@@ -111,7 +114,7 @@ func (x *matchRx) firstID() uint32 { return uint32(x.idOnload()) + 1 }
 func (x *matchRx) open() (err error) {
 	i, c := x.m.i, &x.m.cfg
 	x.lock.guard(&x.portal.q, &x.unrung)
-	if err = x.events.open(i.d, c.Events+c.Events/4+31, true, i.wait, 1); err != nil {
+	if err = x.events.open(i.d, c.receiveBlocks(), true, i.wait, uint32(c.reserved())); err != nil {
 		return err
 	}
 	slots := max(256, 2*c.Receives)
@@ -124,7 +127,7 @@ func (x *matchRx) open() (err error) {
 	if err = errors.Join(x.early.open(x), x.requests.open(x), x.soft.open(x)); err != nil {
 		return err
 	}
-	x.list = make([]receive, c.Receives)
+	x.list, x.sure = make([]receive, c.Receives), c.sure()
 	x.free.Open(x.firstID(), uint32(c.Receives))
 	x.slots = make([]uint16, x.portal.cq.HalfSlots()/2)
 	if err = x.m.tx.openNotices(); err != nil {
@@ -261,6 +264,9 @@ func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, cla
 	p, soft := x.postIn(state, e, r, claim)
 	if p == nil {
 		x.release(false)
+		if x.crowded.Load() {
+			x.m.i.bell.ring()
+		}
 		return 0, hw.ErrNoResource
 	}
 	name := p.name() // before another thread has the receive
@@ -273,7 +279,7 @@ func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, cla
 
 // postIn does so for the holder of the lock, and reports whether software matches. nil: there is no room.
 func (x *matchRx) postIn(state receiveState, e *nic.Entry, r *hw.MatchReceive, claim bool) (p *receive, soft bool) {
-	if !x.portal.q.Room(1) || !appends(x.flow.state()) || len(x.soft.short) > 0 {
+	if !x.portal.q.Room(1) || !appends(x.flow.state()) || len(x.soft.short) > 0 || !x.hasRoom(r.Multi) {
 		return nil, false
 	}
 	if p = x.enter(state, e, segmentAddress(&r.Local), uint64(r.Local.Len), r.Context); p == nil {
@@ -479,7 +485,7 @@ func (x *matchRx) refusedEntry(id uint32, code uint32) {
 		x.flow.stop(probed, true)
 		return
 	}
-	x.flow.stop(x.early.kept > 0, false)
+	x.flow.stop(x.early.kept.Load() > 0, false)
 }
 
 // listed takes in that the NIC has an entry again, for the first receive that waited: all that it has refused before

@@ -45,8 +45,11 @@ type sent struct {
 	tries      uint8     // of that: how often it was refused
 	awaited    uint8     // of sentAtomic: answers that are to come
 	fetched    uint8     // of sentAtomic: bytes that it fetches
+	shared     bool      // of sentTransfer and sentAtomic: its context is that of several operations
+	length     uint32    // of these: bytes that are written
 	first      uint32    // slot of its command, as [nic.Event.Slot] names it; noSlot: the NIC has answered it
 	last       uint32    // of the last one, if it has two
+	lap        uint32    // of the queue ([nic.Queue.Lap]) when it was written
 	doubtful   bool      // its event may have been dropped (overrun.go)
 	out        outgoing
 }
@@ -110,8 +113,9 @@ type matchTx struct {
 	doubtUntil time.Time
 
 	slots   []sent
-	free    []uint32 // places; its capacity is their number
-	inlines []byte   // copies of inline messages, of nic.MaxInline bytes for each place
+	free    []uint32       // places; its capacity is their number
+	shared  sharedContexts // of commands without a place
+	inlines []byte         // copies of inline messages, of nic.MaxInline bytes for each place
 
 	posted    uint64 // messages
 	full      map[hw.MatchAddress]*fullPeer
@@ -186,16 +190,22 @@ func (t *matchTx) release(more bool) {
 func (t *matchTx) inFlight() int {
 	t.lock.take()
 	defer t.release(false)
-	return len(t.slots) - len(t.free)
+	return len(t.slots) - len(t.free) + t.shared.underway()
 }
 
 // begin finds a free place for a command, for which there is room in the queue, and leaves so many. nil: none.
 func (t *matchTx) begin(spare int) (*sent, uint32) {
-	if len(t.free) <= spare || !t.q.Room(1) {
+	if !t.roomBut(spare) {
 		return nil, 0
 	}
 	n := t.free[len(t.free)-1]
 	return &t.slots[n], n
+}
+
+// roomBut reports whether a command may be posted where so many places are left: one without a place counts as one, as
+// the event queue has room for so many answers. The caller has the lock.
+func (t *matchTx) roomBut(spare int) bool {
+	return len(t.free)-t.shared.underway() > spare && t.q.Room(1)
 }
 
 // cookie is what the events of the command in a place carry: generation, stripe and place.
@@ -207,13 +217,13 @@ func (t *matchTx) cookie(n uint32) uint64 {
 func (t *matchTx) commit(s *sent, kind sentKind, context uint64) {
 	t.free = t.free[:len(t.free)-1]
 	s.kind, s.context, s.seen, s.code, s.acked = kind, context, 0, wire.RcOk, false
-	s.data, s.tries = false, 0
+	s.data, s.tries, s.shared, s.length = false, 0, false, 0
 	s.written(&t.q)
 }
 
 // written takes in that the command of the place is the queue's last one.
 func (s *sent) written(q *nic.Queue) {
-	s.first = q.Slot()
+	s.first, s.lap = q.Slot(), q.Lap()
 	s.last = s.first
 }
 
@@ -252,10 +262,11 @@ func (t *matchTx) finish(n uint32, err error) {
 	s := &t.slots[n]
 	ev := hw.MatchEvent{Kind: hw.MatchSent, Context: s.context, Last: true, Err: err}
 	switch s.kind {
-	case sentTransfer:
-		ev.Kind = hw.MatchTransferred
-	case sentAtomic:
-		ev.Kind, ev.Fetched = hw.MatchTransferred, t.fetchedBy(n)
+	case sentTransfer, sentAtomic:
+		ev.Kind, ev.Shared, ev.Length = hw.MatchTransferred, s.shared, uint64(s.length)
+		if s.kind == sentAtomic {
+			ev.Fetched = t.fetchedBy(n)
+		}
 	}
 	t.ended = append(t.ended, ev)
 	t.endings()
@@ -402,6 +413,8 @@ func (t *matchTx) event(e nic.Event) {
 	case wire.EventAck, wire.EventReply:
 		if t.current(e.UserPtr()) {
 			t.acknowledged(uint32(e.UserPtr())&placeMask, e.Code(), e.AnswerList())
+		} else if context, ok := t.sharedEnd(e); ok {
+			t.endShared(context, uint64(e.AnswerLength()), transferError(true, e.Code()))
 		}
 	case wire.EventGet:
 		t.read(proto.SourceID(e.MatchBits()), e.Code())
@@ -534,6 +547,7 @@ func (t *matchTx) failAll(err error) {
 	clear(t.full)
 	t.replaying, t.controls = nil, nil
 	t.writes.forget()
+	t.failShared(err)
 	for n := range t.slots {
 		t.abandon(uint32(n), err)
 	}

@@ -21,6 +21,9 @@ type network struct {
 	lcid    uint32 // the profile of what goes there
 	pid     *libcxi.Domain
 	profile *libcxi.Profile // nil: it is the memory domain's
+	// restricted is the profile of restricted commands, lcid where they have none of their own.
+	restricted uint32
+	own        *libcxi.Profile // that, nil: it is the memory domain's, or there is none
 }
 
 // networks are those that an interface is in, under one PID: its lists have their indices in each. Immutable from open
@@ -43,7 +46,7 @@ func (l *networks) open(d *MemoryDomain, vnis []uint16, pid uint32) error {
 		if err != nil || n.vni == d.vni {
 			continue
 		}
-		if n.profile, err = d.newProfile(n.vni); err != nil {
+		if n.profile, err = d.newProfile(n.vni, libcxi.TypeDefault); err != nil {
 			n.profile, err = nil, limit(err)
 			continue
 		}
@@ -68,8 +71,10 @@ func (l *networks) take(d *MemoryDomain, vnis []uint16, pid uint32) error {
 func (l *networks) close() error {
 	var errs []error
 	for _, n := range slices.Backward(*l) {
-		if n.profile != nil {
-			errs = append(errs, n.profile.Close())
+		for _, p := range []*libcxi.Profile{n.own, n.profile} {
+			if p != nil {
+				errs = append(errs, p.Close())
+			}
 		}
 		errs = append(errs, n.pid.Close())
 	}

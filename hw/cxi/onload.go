@@ -379,7 +379,7 @@ func (f *flow) onload(e nic.Event) {
 	if e.Code() != wire.RcOk {
 		return // it was not there
 	}
-	f.x.early.kept--
+	f.x.early.kept.Add(-1)
 	f.counts.onloaded.Add(1)
 	f.x.lock.take()
 	f.x.soft.keep(s)

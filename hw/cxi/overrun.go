@@ -65,12 +65,12 @@ func (m *matcher) overranOf(q *eventQueue, what string, act func()) {
 
 // overran notes what was under way, and had its events to come to the stripe's queue. Lease.
 func (t *matchTx) overran() {
-	t.doubt((*sent).inFlight)
+	t.doubt((*sent).inFlight, true)
 	if t.stripe != 0 {
 		return
 	}
 	for _, o := range t.m.txs[1:] {
-		o.doubt((*sent).awaitsNotice)
+		o.doubt((*sent).awaitsNotice, false)
 	}
 }
 
@@ -80,14 +80,18 @@ func (s *sent) inFlight() bool { return s.kind != sentNone && s.kind != sentDrop
 // awaitsNotice reports whether the command ends by an event in the first stripe's queue.
 func (s *sent) awaitsNotice() bool { return s.kind == sentMatched || s.kind == sentRendezvous }
 
-// doubt notes that an event may have been dropped of each command of which that is said.
-func (t *matchTx) doubt(of func(*sent) bool) {
+// doubt notes that an event may have been dropped of each command of which that is said, and with all of those without
+// a place.
+func (t *matchTx) doubt(of func(*sent) bool, all bool) {
 	t.lock.take()
 	for n := range t.slots {
 		s := &t.slots[n]
 		s.doubtful = s.doubtful || of(s)
 	}
 	t.writes.answeredFor()
+	if all {
+		t.shared.doubt()
+	}
 	t.doubtUntil = time.Now().Add(overrunWait)
 	t.noteControls()
 	t.release(false)
@@ -114,6 +118,7 @@ func (t *matchTx) endDoubtful() {
 			t.abandon(uint32(n), err)
 		}
 	}
+	t.abandonShared(&t.shared.doubtful, err)
 }
 
 // overran takes the list away.

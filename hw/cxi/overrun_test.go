@@ -53,7 +53,7 @@ func TestOverrunReceives(t *testing.T) {
 	}
 	const count = 300
 	a := newMatching(t, MatchConfig{}, 4096)
-	b := newMatching(t, MatchConfig{Events: 64}, 4096)
+	b := newMatching(t, MatchConfig{Events: 64, unreserved: true}, 4096)
 	for k := range count {
 		a.send(hw.MatchSend{To: b.self, Tagged: true, Inject: []byte{byte(k)}})
 		a.i.Progress(64)

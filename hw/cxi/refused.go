@@ -23,8 +23,11 @@ func (t *matchTx) refusedCommand(e nic.Event) {
 	err := errCommand(e.Code())
 	t.m.i.logf("%v", err)
 	t.m.rx.flow.counts.refused.Add(1)
-	n, ok := t.placeOf(&e)
-	if !ok { // it is of the state or profile of the commands behind it, or not known
+	n, found := t.placeOf(&e)
+	if found == 0 && t.refusedShared(e.Command(), err) {
+		return
+	}
+	if found != 1 || t.mayBeShared(n, e.Command()) { // it is of the state or profile of the commands behind it, or not known
 		t.q.NoState()
 		t.state()
 		t.q.NoProfile()
@@ -39,23 +42,28 @@ func (t *matchTx) refusedCommand(e nic.Event) {
 	}
 }
 
-// placeOf is the place whose command the NIC refuses. False: there is none, or several, as the queue has been written
-// anew since one's command was taken, and which it is is not known.
-func (t *matchTx) placeOf(e *nic.Event) (n uint32, ok bool) {
+// placeOf is the place whose command the NIC refuses, and how many there are: there may be several, as the queue has
+// been written anew since one's command was taken, and which it is is not known.
+func (t *matchTx) placeOf(e *nic.Event) (n uint32, found int) {
 	if !nic.Ends(e.Command()) {
-		return 0, false
+		return 0, 0
 	}
 	for k := range t.slots {
 		s := &t.slots[k]
 		if s.kind == sentNone || s.kind == sentDropped || s.first != e.Slot() && s.last != e.Slot() {
 			continue
 		}
-		if ok {
-			return 0, false
-		}
-		n, ok = uint32(k), true
+		n = uint32(k)
+		found++
 	}
-	return n, ok
+	return n, found
+}
+
+// mayBeShared reports whether a command that is refused where that of a place was may be one without a place, which was
+// written there since.
+func (t *matchTx) mayBeShared(n uint32, command uint64) bool {
+	_, ok := sharedKind(command)
+	return ok && t.shared.underway() > 0 && t.q.Rewritten(t.slots[n].first, t.slots[n].lap)
 }
 
 // current reports whether a cookie is of what a place has now.

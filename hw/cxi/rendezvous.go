@@ -292,6 +292,7 @@ func (t *matchTx) help(a *arriving) bool {
 	x.Offset, x.MatchBits, x.To.Index = a.source, a.rest.Source(), proto.IndexSource
 	if a.rest.Protocol == proto.ProtocolRestricted {
 		x.Restricted, x.MatchBits, x.To.Index = true, 0, proto.IndexRestricted+a.rest.LAC
+		x.To.Profile = t.m.i.networks.restrictedOf(x.To.Profile)
 	}
 	t.q.Get(&x)
 	t.commit(s, sentFetch, 0)

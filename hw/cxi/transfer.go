@@ -17,6 +17,8 @@ func checkTransfer(p *hw.MatchTransfer) error {
 	switch n := len(p.Inject); {
 	case n > placeBytes:
 		return fmt.Errorf("cxi: injected write of %d bytes: %w", n, hw.ErrTooLong)
+	case p.Shared && (p.Get || p.Context >= hw.SharedContexts):
+		return fmt.Errorf("cxi: a read, or context %#x, with a shared one: %w", p.Context, hw.ErrInvalid)
 	case n > 0 && (p.Get || p.Local.Len > 0), p.Get && p.HasData:
 		return fmt.Errorf("cxi: a read that injects or has data, or a write that injects and has memory: %w",
 			hw.ErrInvalid)
@@ -52,6 +54,7 @@ type access struct {
 	more      bool // a restricted command does not do: it is ordered, say
 	delivered bool // it ends only when the peer's processors see it
 	data      bool // it is a write with data
+	shared    bool // its context is that of several operations
 }
 
 // restricted reports whether it goes in no order with others.
@@ -82,11 +85,11 @@ func (t *matchTx) address(c *nic.Transfer, a *access, n uint32) {
 	c.Restricted, c.Flush = a.restricted(), a.delivered && !a.get
 }
 
-// inlineState writes the state of an inline access from a place, which may have something fetched into an address
+// inlineState writes the state of an inline access with a cookie, which may have something fetched into an address
 // context. The sender is in it where an event may name it to the owner of the region.
-func (t *matchTx) inlineState(a *access, n, lac uint32) {
+func (t *matchTx) inlineState(a *access, cookie uint64, lac uint32) {
 	t.messages = false
-	s := nic.State{Index: a.index(), EQ: t.events.number, UserPtr: t.cookie(n), ResultLAC: lac,
+	s := nic.State{Index: a.index(), EQ: t.events.number, UserPtr: cookie, ResultLAC: lac,
 		Restricted: a.restricted(), Flush: a.delivered && !a.get}
 	if a.at.Events {
 		s.Initiator = t.m.self
@@ -103,10 +106,12 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	if err != nil {
 		return err
 	}
-	a := access{at: at, get: p.Get, more: p.Ordered || p.Events, delivered: p.Delivered, data: p.HasData}
+	a := access{at: at, get: p.Get, more: p.Ordered || p.Events, delivered: p.Delivered, data: p.HasData,
+		shared: p.Shared}
 	if a.to, err = m.at(p.To, a.index()); err != nil {
 		return err
 	}
+	m.i.networks.restrict(&a)
 	memory, err := segmentMemory(&p.Local, p.Get, maxMatched)
 	switch {
 	case err != nil:
@@ -129,8 +134,8 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	if p.HasData {
 		c.HeaderData = p.Data
 	}
-	s, n := t.transfer(&a, &c, p.Inject, p.Context)
-	if s == nil {
+	s, n, ok := t.transfer(&a, &c, p.Inject, p.Context)
+	if !ok {
 		return hw.ErrNoResource
 	}
 	if p.HasData {
@@ -139,16 +144,20 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	return nil
 }
 
-// transfer writes the command of a read or write, which has its memory or something to inject. nil: no room. The memory
-// of places is mapped if something is injected that does not go with the command. The caller has the lock.
-func (t *matchTx) transfer(a *access, c *nic.Transfer, inject []byte, context uint64) (*sent, uint32) {
-	s, n := t.begin(receiverPlaces)
-	if s == nil {
-		return nil, 0
+// transfer writes the command of a read or write, which has its memory or something to inject. False: no room. The
+// memory of places is mapped if something is injected that does not go with the command. There is no place where the
+// command has a shared context and all that is written. The caller has the lock.
+func (t *matchTx) transfer(a *access, c *nic.Transfer, inject []byte, context uint64) (s *sent, n uint32, ok bool) {
+	inline := c.Local.Len == 0 && a.inline(len(inject))
+	if inline && a.shared {
+		return nil, 0, t.writeShared(a, inject, context)
+	}
+	if s, n = t.begin(receiverPlaces); s == nil {
+		return nil, 0, false
 	}
 	switch {
-	case c.Local.Len == 0 && a.inline(len(inject)):
-		t.inlineState(a, n, 0)
+	case inline:
+		t.inlineState(a, t.cookie(n), 0)
 		t.q.PutInline(&a.to, a.at.Offset, inject)
 	case a.get:
 		t.address(c, a, n)
@@ -162,7 +171,10 @@ func (t *matchTx) transfer(a *access, c *nic.Transfer, inject []byte, context ui
 	}
 	t.commit(s, sentTransfer, context)
 	s.own = a.at.Own
-	return s, n
+	if a.shared {
+		s.shared, s.length = true, max(c.Local.Len, uint32(len(inject)))
+	}
+	return s, n, true
 }
 
 // placeBytes is what each place has of that memory: room for what the longest inline write has, which goes to another

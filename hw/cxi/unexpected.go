@@ -1,6 +1,8 @@
 package cxi
 
 import (
+	"sync/atomic"
+
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
@@ -30,7 +32,9 @@ type early struct {
 	buffers []earlyBuffer // their ids are one more
 	spare   spares
 
-	kept int                   // messages that the NIC keeps, of which each event was taken in
+	// kept is how many messages the NIC keeps, as far as their events were taken in. Changed by the lease holder, read
+	// by posts.
+	kept atomic.Int64
 	here map[earlyKey]nic.Kept // events of messages that no receive has taken
 	// messages that a receive has taken before the event of their bytes has come
 	wanted map[earlyKey]*arriving
@@ -102,8 +106,7 @@ func (y *early) key(e nic.Event) earlyKey {
 func (y *early) landed(e nic.Event) {
 	n := int(e.BufferID()) - 1
 	b := &y.buffers[n]
-	y.kept++
-	if y.kept > y.x.m.cfg.Unexpected && y.x.flow.core.hybrid && y.x.flow.state() == flowEnabled {
+	if kept := y.kept.Add(1); kept > int64(y.x.m.cfg.Unexpected) && y.x.flow.core.hybrid && y.x.flow.state() == flowEnabled {
 		y.x.lock.take()
 		y.x.flow.stop(true, true)
 		y.x.lock.give()
@@ -127,7 +130,7 @@ func (y *early) landed(e nic.Event) {
 func (y *early) taken(r *receive, e nic.Event) {
 	a := y.x.begin(r, e.Initiator(), e.RendezvousID(), e.Rendezvous(), seenTaken)
 	a.seen |= seenTaken
-	y.kept--
+	y.kept.Add(-1)
 	offset := r.start
 	if r.multi {
 		r.start += min(uint64(e.Wanted()), r.room-offset)

@@ -20,6 +20,7 @@ const (
 	MatchOrdered   = 512  // it is performed after writes to the same peer before it
 	MatchDelivered = 1024 // it ends only when the peer's processors see it
 	MatchEvents    = 2048 // the region's owner may have to know of it
+	MatchShared    = 4096 // Context is that of several operations (hw.MatchTransfer.Shared)
 )
 
 // MatchPost is a message to be sent, or a receive, that a device is to match, or a one-sided operation. Its memory is
@@ -57,8 +58,8 @@ type MatchEvent struct {
 	From    uint64 // of a receive: hw.MatchAddress of the sender
 	Tag     uint64
 	Data    uint64 // with MatchData
-	Length  uint64 // of a receive: bytes of the message
-	Flags   uint32 // MatchReceive, MatchTagged, MatchData, MatchRead
+	Length  uint64 // of a receive: bytes of the message; with MatchShared: bytes written
+	Flags   uint32 // MatchReceive, MatchTagged, MatchData, MatchRead, MatchShared
 	_       uint32
 	Fetched [MatchElement]byte // with MatchRead: what the element was, in the first bytes
 }

@@ -108,6 +108,8 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	m := hw.MatchAtomic{Key: a.Remote[0].Key, Offset: a.Remote[0].Addr, Op: a.Op, Type: a.Type, Fetch: a.Fetch,
 		Events: e.reportsToOwner(), Ordered: e.o.Order&orderedAtomics != 0,
 		Delivered: a.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: a.Flags&fi.More != 0}
+	o := performing(p, 0)
+	o.hint, m.Shared = c.hint, o.shared()
 	if at.operand != 0 {
 		copy(m.Operand[:], bytesAt(at.operand, a.Size))
 	}
@@ -118,9 +120,7 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	if err != nil {
 		return refuse(Errno(err), "atomic at address %d: %v", a.Dest, err)
 	}
-	m.To = to
-	o := performing(p, to)
-	o.hint = c.hint
+	m.To, o.to = to, to
 	return e.post("atomic", &o, func(context uint64) error {
 		m.Context = context
 		return e.atomics.PostAtomic(&m)

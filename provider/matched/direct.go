@@ -166,8 +166,20 @@ func (e *Endpoint) place(p *hot.Post, o *operation, alone bool) uintptr {
 	if way == wayInline || o.kind == kindReceive {
 		m.Buf = p.Buf
 	}
-	if o.flags&fi.Fence != 0 && e.ops.underway(o.to) {
-		return e.unregister(p, o.memory, hot.PostAgain)
+	if o.flags&fi.Fence != 0 {
+		if e.ops.underway(o.to) {
+			return e.unregister(p, o.memory, hot.PostAgain)
+		}
+		if e.shares() {
+			return e.unregister(p, o.memory, hot.PostGo) // the device is asked
+		}
+	}
+	if o.shared() {
+		m.Kind |= hot.MatchShared
+		m.Context = o.sharedContext()
+		e.share(alone)
+		e.placeBell(p, alone)
+		return hot.PostMatch
 	}
 	at, ok := e.ops.claim(p.Thread, copied)
 	if !ok {
@@ -179,15 +191,16 @@ func (e *Endpoint) place(p *hot.Post, o *operation, alone bool) uintptr {
 		m.Space = e.copies.placed.Space
 	}
 	m.Context = e.ops.enter(at, o)
-	if p.Flags&fi.More != 0 {
-		m.Kind |= hot.MatchMore
-		e.leaveBell(alone)
-	}
+	e.placeBell(p, alone)
 	return hot.PostMatch
 }
 
-// leaveBell notes that the post leaves the doorbell to the next one.
-func (e *Endpoint) leaveBell(alone bool) {
+// placeBell has a post with fi.More leave the doorbell to the next one, and notes that.
+func (e *Endpoint) placeBell(p *hot.Post, alone bool) {
+	if p.Flags&fi.More == 0 {
+		return
+	}
+	p.Match.Kind |= hot.MatchMore
 	if alone {
 		order.Store32(&e.rings, 1)
 		return
@@ -257,6 +270,11 @@ func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) (wanted, ok bool
 		if source, known = e.senders.find(ev.From, e.o.Generation.Load()); !known {
 			return false, false
 		}
+	}
+	if ev.Flags&hot.MatchShared != 0 {
+		o := sharedOf(ev.Context, ev.Length)
+		c.fill(&o, ev)
+		return true, true
 	}
 	o, s := e.ops.at(ev.Context)
 	if o == nil {

@@ -61,7 +61,7 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 		e.regionEvent(ev)
 		return
 	}
-	o, ok := e.leave(ev.Context, ev.Last)
+	o, ok := e.leaving(ev)
 	if !ok {
 		return
 	}
@@ -94,6 +94,9 @@ func (e *Endpoint) event(ev *hw.MatchEvent) {
 // short is an event without what few have. Of a message that a search has found all bytes count.
 func short(ev *hw.MatchEvent) hot.MatchEvent {
 	m := hot.MatchEvent{Context: ev.Context}
+	if ev.Shared {
+		return m
+	}
 	if ev.Kind == hw.MatchTransferred && ev.Err == nil {
 		m.Flags, m.Fetched = hot.MatchRead, ev.Fetched
 	}
@@ -108,6 +111,14 @@ func short(ev *hw.MatchEvent) hot.MatchEvent {
 		m.Flags |= hot.MatchData
 	}
 	return m
+}
+
+// leaving is the operation that an event is of. False: there is nothing to report. Lease.
+func (e *Endpoint) leaving(ev *hw.MatchEvent) (operation, bool) {
+	if ev.Shared {
+		return sharedOf(ev.Context, ev.Length), !e.closing.Load()
+	}
+	return e.leave(ev.Context, ev.Last)
 }
 
 // leave takes an operation out of the table, if last, and gives back what it had. False: there is nothing to report.

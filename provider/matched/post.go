@@ -112,6 +112,18 @@ func (e *Endpoint) bring(what string, o *operation, addr uint64) (inject []byte,
 
 // post enters an operation and gives it to the device. With fi.Fence none before it to the same peer is under way then.
 func (e *Endpoint) post(what string, o *operation, give func(context uint64) error, more bool) error {
+	if o.shared() {
+		e.share(false)
+		if err := give(o.sharedContext()); err != nil {
+			return refused(what, err)
+		}
+		e.more(more)
+		return nil
+	}
+	if o.flags&fi.Fence != 0 && e.shares() && e.memory.SharedUnderway(o.to) {
+		e.release(o)
+		return fi.EAGAIN
+	}
 	context, ok := e.ops.add(o)
 	if !ok { // there is no room, or what was posted before is to end first
 		e.release(o)

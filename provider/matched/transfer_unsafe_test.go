@@ -24,6 +24,7 @@ type memoryDevice struct {
 	silent    bool  // there are none
 	mute      bool  // there are none to withdrawals
 	answers   []hw.MatchEvent
+	shared    map[hw.MatchAddress]int // operations with a shared context under way
 }
 
 func (d *memoryDevice) MaxKey() uint64 { return 1<<32 - 1 }
@@ -31,6 +32,8 @@ func (d *memoryDevice) MaxKey() uint64 { return 1<<32 - 1 }
 func (d *memoryDevice) KeyValid(key uint64, data bool) bool {
 	return key <= d.MaxKey() && !(data && key == 66)
 }
+
+func (d *memoryDevice) SharedUnderway(to hw.MatchAddress) bool { return d.shared[to] > 0 }
 
 func (d *memoryDevice) room() error {
 	if d.busy > 0 {
@@ -200,9 +203,14 @@ func TestTransfers(t *testing.T) {
 			g.More != w.More {
 			t.Errorf("transfer %d: %+v, not %+v", k, got, c.want)
 		}
-		d.on(&hw.MatchEvent{Kind: hw.MatchTransferred, Context: context, Last: true, Err: c.err})
+		ev := hw.MatchEvent{Kind: hw.MatchTransferred, Context: context, Last: true, Err: c.err}
+		named := uint64(k + 1)
+		if ev.Shared = got.Shared; c.t.Inject {
+			named, ev.Length = 0, c.t.Remote[0].Len
+		}
+		d.on(&ev)
 		n := (*ended)[k]
-		if n.Entry.Flags != c.bits || n.Entry.Context != uint64(k+1) || n.Err != c.says ||
+		if n.Entry.Flags != c.bits || n.Entry.Context != named || got.Shared != c.t.Inject || n.Err != c.says ||
 			n.Inject != c.t.Inject || n.Receive ||
 			n.Search || n.Bytes != c.t.Remote[0].Len || n.Flags != c.t.Flags {
 			t.Errorf("transfer %d ends: %+v", k, n)
@@ -453,10 +461,15 @@ func TestAtomics(t *testing.T) {
 		}
 		ev := hw.MatchEvent{Kind: hw.MatchTransferred, Context: o.Context, Last: true}
 		copy(ev.Fetched[:], "what was, and more")
+		named := uint64(7)
+		if ev.Shared = o.Shared; ev.Shared {
+			named, ev.Length = 0, 8
+		}
 		d.on(&ev)
 		n := (*ended)[0]
 		bits := map[bool]uint64{false: fi.Atomic | fi.Write, true: fi.Atomic | fi.Read}[a.Fetch]
-		if n.Entry.Flags != bits || n.Entry.Context != 7 || n.Err != fi.Success || n.Bytes != 8 || !n.Inject ||
+		if n.Entry.Flags != bits || n.Entry.Context != named || o.Shared == a.Fetch || n.Err != fi.Success ||
+			n.Bytes != 8 || !n.Inject ||
 			n.Receive ||
 			a.Fetch != (string(result) == "what was") {
 			t.Errorf("operation %d: %+v, result %q", k, n, result)

@@ -147,11 +147,59 @@ static void test_failure(long arg)
 	close_counted(cntr);
 }
 
+/* An injected write or sum, until there is room. */
+static void inject_at(int what, uint64_t key)
+{
+	uint64_t one = 1;
+	ssize_t rc;
+
+	while ((rc = what % 2 ? fi_inject_atomic(n.ep, &one, 1, n.peer[1], 8, key, FI_UINT64, FI_SUM) :
+			fi_inject_write(n.ep, &one, sizeof(one), n.peer[1], 0, key)) == -FI_EAGAIN)
+		progress(&n);
+	CHECK_RC(rc, 0);
+}
+
+/* More injected operations than there is room for requests are each performed once and counted, what is fenced comes
+ * behind them, and those that fail are reported without a context. */
+static void test_injected(long bytes)
+{
+	enum { COUNT = 6000 };
+	struct fid_cntr *cntr[KINDS], *writes;
+	struct fid_mr *mr;
+
+	opts.caps |= FI_FENCE;
+	open_counted(cntr, bytes ? EVENTS_BYTES : FI_CNTR_EVENTS_COMP, 0);
+	writes = cntr[WRITTEN];
+	for (int k = 0; k < 2; k++) {
+		uint64_t key = k ? 150 : 15, done = (uint64_t)(k + 1) * (COUNT + 1), sum;
+
+		memset(memory, 0, 16);
+		mr = expose(memory, sizeof(memory), ALL, key);
+		for (int what = 0; what < COUNT; what++)
+			inject_at(what, key);
+		do_write(FENCED, 8, 16, key);
+		memcpy(&sum, memory + 8, sizeof(sum));
+		CHECK(memory[0] == 1 && sum == COUNT / 2);
+		CHECK(fi_cntr_read(writes) == (bytes ? 8 * done : done) && fi_cntr_readerr(writes) == (uint64_t)k * 2);
+		OK(fi_close(&mr->fid));
+		for (int what = 0; what < 2; what++) {
+			inject_at(what, key);
+			wait_err(&n, n.txcq, FI_EIO);
+			CHECK(!n.err.op_context);
+			CHECK(n.err.flags == ((what ? FI_ATOMIC : FI_RMA) | FI_WRITE));
+		}
+		CHECK(fi_cntr_readerr(writes) == (uint64_t)(k + 1) * 2);
+	}
+	close_counted(cntr);
+}
+
 static const struct test tests[] = {
 	{ "bytes", test_bytes, 1, 0, 0 },
 	{ "waiters", test_waiters, 1, 0, false },
 	{ "waiters_selective", test_waiters, 1, 0, true },
 	{ "failure", test_failure, 1, 0, 0 },
+	{ "injected", test_injected, 1, 0, 0 },
+	{ "injected_bytes", test_injected, 1, 0, 1 },
 };
 
 int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }

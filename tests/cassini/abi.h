@@ -41,7 +41,7 @@ struct cxil_pte { unsigned int ptn; };
 
 /* Resources, in the order of limits and uses. */
 enum { RES_PTE, RES_TXQ, RES_TGQ, RES_EQ, RES_CT, RES_LE, RES_TLE, RES_AC, RES_COUNT };
-enum { SVC_MEMBERS = 2, SVC_VNIS = 4, TRAFFIC_CLASSES = 5, TRAFFIC_TYPES = 4 };
+enum { SVC_MEMBERS = 2, SVC_VNIS = 4, TRAFFIC_CLASSES = 5, TRAFFIC_TYPES = 4, TRAFFIC_RESTRICTED = 2 };
 enum { MEMBER_IGNORE, MEMBER_UID, MEMBER_GID, MEMBER_NETNS, MEMBER_TYPES };
 
 struct svc_desc {

@@ -85,6 +85,12 @@ static void from_flags(struct operation *op, const uint8_t *b)
 	op->ct_bytes = get(b, DMA_EVENT_CT_BYTES);
 }
 
+/* count_class counts a restricted command under a profile of another type of traffic, which a NIC takes. */
+static void count_class(const struct operation *op, const struct cmdq *q)
+{
+	counts.unclassed += op->rq.restricted && q->lni->lcids[q->lcid].tc_type != TRAFFIC_RESTRICTED;
+}
+
 /* from_state takes what C_STATE gives the inline commands. */
 static void from_state(struct operation *op, const struct cmdq *q)
 {
@@ -95,6 +101,7 @@ static void from_state(struct operation *op, const struct cmdq *q)
 	op->rq.index_ext = (uint8_t)get(s, CSTATE_INDEX_EXT);
 	op->user_ptr = get(s, CSTATE_USER_PTR);
 	from_flags(op, s);
+	count_class(op, q);
 }
 
 /* from_dma takes what every DMA command has in its first 32 bytes. */
@@ -110,6 +117,7 @@ static void from_dma(struct operation *op, const struct cmdq *q, const uint8_t *
 	op->lac = (uint8_t)get(cmd, DMA_LAC);
 	op->local = get(cmd, DMA_LOCAL_ADDR);
 	from_flags(op, cmd);
+	count_class(op, q);
 }
 
 /* from_match takes what matching commands have behind it. */

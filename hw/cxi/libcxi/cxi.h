@@ -179,7 +179,8 @@ int weft_cxi_svc_get_vni_range(void *dev, uint32_t id, uint16_t *min, uint16_t *
 int weft_cxi_svc_get_netns(void *dev, uint32_t id, uint32_t *netns);
 int weft_cxi_alloc_lni(void *dev, uint32_t svc, struct weft_cxi_lni **lni);
 int weft_cxi_destroy_lni(struct weft_cxi_lni *lni);
-int weft_cxi_alloc_cp(struct weft_cxi_lni *lni, uint32_t vni, uint32_t tc, struct weft_cxi_cp **cp);
+int weft_cxi_alloc_cp(struct weft_cxi_lni *lni, uint32_t vni, uint32_t tc, uint32_t type,
+		      struct weft_cxi_cp **cp);
 int weft_cxi_destroy_cp(struct weft_cxi_cp *cp);
 int weft_cxi_alloc_domain(struct weft_cxi_lni *lni, uint32_t vni, uint32_t pid, struct weft_cxi_domain **d);
 int weft_cxi_destroy_domain(struct weft_cxi_domain *d);

@@ -143,9 +143,9 @@ int weft_cxi_svc_get_netns(void *dev, uint32_t id, uint32_t *netns)
 int weft_cxi_alloc_lni(void *dev, uint32_t svc, struct weft_cxi_lni **lni) { return cxi.alloc_lni(dev, lni, svc); }
 int weft_cxi_destroy_lni(struct weft_cxi_lni *lni) { return cxi.destroy_lni(lni); }
 
-int weft_cxi_alloc_cp(struct weft_cxi_lni *lni, uint32_t vni, uint32_t tc, struct weft_cxi_cp **cp)
+int weft_cxi_alloc_cp(struct weft_cxi_lni *lni, uint32_t vni, uint32_t tc, uint32_t type, struct weft_cxi_cp **cp)
 {
-	return cxi.alloc_cp(lni, vni, (int)tc, 0, cp);
+	return cxi.alloc_cp(lni, vni, (int)tc, (int)type, cp);
 }
 
 int weft_cxi_destroy_cp(struct weft_cxi_cp *cp) { return cxi.destroy_cp(cp); }

@@ -33,14 +33,21 @@ const (
 	TCBestEffort = 3
 )
 
-// Profile is a communication profile: under which VNI and traffic class a queue sends.
+// Types of traffic within a class.
+const (
+	TypeDefault    = 0
+	TypeRestricted = 2 // of restricted commands alone
+)
+
+// Profile is a communication profile: under which VNI, traffic class and type a queue sends.
 type Profile struct{ p *C.struct_weft_cxi_cp }
 
 // NewProfile makes a profile. Errors: EINVAL, EPERM for a VNI or class that the service does not have, ENOSPC.
-func (l *LNI) NewProfile(vni uint16, class uint32) (*Profile, error) {
+func (l *LNI) NewProfile(vni uint16, class, kind uint32) (*Profile, error) {
 	c := new(Profile)
-	step := fmt.Sprintf("communication profile for VNI %d, traffic class %d", vni, class)
-	if err := check(step, C.weft_cxi_alloc_cp(l.p, C.uint32_t(vni), C.uint32_t(class), &c.p)); err != nil {
+	step := fmt.Sprintf("communication profile for VNI %d, traffic class %d, type %d", vni, class, kind)
+	if err := check(step, C.weft_cxi_alloc_cp(l.p, C.uint32_t(vni), C.uint32_t(class), C.uint32_t(kind),
+		&c.p)); err != nil {
 		return nil, err
 	}
 	return c, nil

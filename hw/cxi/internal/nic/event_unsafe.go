@@ -329,6 +329,22 @@ func (q *EventQueue) Waiting() bool {
 	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
 }
 
+// Unread is how many blocks of 64 bytes hold something that was not read, at most so many. Any thread may call it; of
+// what is read or comes meanwhile it says what it finds.
+func (q *EventQueue) Unread(most int) (n int) {
+	off := atomic.LoadUint32(&q.stop)
+	for ; n < most; n++ {
+		w := (*[2]uint64)(unsafe.Add(q.base, off))
+		if atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask == 0 {
+			break
+		}
+		if off = off&^63 + 64; off >= q.size {
+			off = firstEvent
+		}
+	}
+	return n
+}
+
 // Place is what Waiting reads: the queue's memory, where in it, in bytes, and the bits of an event's second word of
 // which one is set where there is an event.
 func (q *EventQueue) Place() (base unsafe.Pointer, at *uint32, event uint64) {

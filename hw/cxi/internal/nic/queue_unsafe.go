@@ -25,6 +25,8 @@ type Queue struct {
 	// profile is that of the commands to come.
 	profile uint32
 	last    uint32    // where the last command begins
+	laps    uint32    // how often the ring was begun anew
+	lap     uint32    // and that when the last command was begun
 	state   [4]uint64 // of inline commands ([Queue.SetState]); the first word is 0: none that is known
 	// Bells counts doorbells.
 	Bells uint64
@@ -81,7 +83,7 @@ func (q *Queue) begin(size uint32) *[32]uint64 {
 		q.skip()
 	}
 	p := (*[32]uint64)(q.at(q.wp))
-	q.last = q.wp
+	q.last, q.lap = q.wp, q.laps
 	q.advance(n)
 	return p
 }
@@ -95,7 +97,17 @@ func (q *Queue) skip() {
 func (q *Queue) advance(n uint32) {
 	if q.wp += n; q.wp >= q.size {
 		q.wp = firstHalf
+		q.laps++
 	}
+}
+
+// Lap is how often the ring had been begun anew when the last command was.
+func (q *Queue) Lap() uint32 { return q.lap }
+
+// Rewritten reports whether something was written over the beginning of a command, of which slot and lap are known.
+func (q *Queue) Rewritten(slot, lap uint32) bool {
+	n := q.laps - lap
+	return n > 1 || n == 1 && q.wp > 2*slot
 }
 
 // LastSlot is where the last command lies, if it has 64 bytes: as [Event.Slot] names one that is refused.

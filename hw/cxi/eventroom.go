@@ -1,0 +1,76 @@
+package cxi
+
+// Room in the receiver's event queue. The NIC refuses messages that would leave less of it than what is reserved, and
+// their senders send them again. Nothing holds back the events of what has arrived: of an unexpected message that a
+// receive takes, of a rendezvous whose data is there, of a receive that is taken back. There is room reserved for those
+// of each receive that takes one message. A buffer for many messages may take as many unexpected ones as there are, and
+// so may receives beyond those: they are posted if what that brings has room beside what is unread, else later, when it
+// was read. If the NIC keeps too many messages for that they are taken over into software, a few at a time (onload.go),
+// which needs no room then.
+
+const (
+	// perReceive are the blocks for events of one receive: that it takes an unexpected message, how that goes on as a
+	// rendezvous, that its data is there, and the answer to its cancelling.
+	perReceive = 4
+	// perMessage are those of an unexpected message once it has landed: the first three.
+	perMessage = 3
+	// stateEvents are blocks for changes of state and what else is of no receive.
+	stateEvents = 32
+	// mostReserved is the most that the driver reserves.
+	mostReserved = 1<<14 - 1
+)
+
+// reserved is how many blocks of the queue messages leave: for receives, and for the data of rendezvous that have come
+// into buffers for many, each of which has two events before.
+func (c *MatchConfig) reserved() int {
+	if c.unreserved || c.Mode == MatchSoftware {
+		return 1
+	}
+	return min(stateEvents+c.Events/2+perReceive*c.Receives, mostReserved)
+}
+
+// sure is how many receives have room reserved for their events.
+func (c *MatchConfig) sure() int {
+	if c.unreserved || c.Mode == MatchSoftware {
+		return c.Receives
+	}
+	return min((c.reserved()-stateEvents-c.Events/2)/perReceive, c.Receives)
+}
+
+// receiveBlocks is the size of the queue, in blocks of 64 bytes: the NIC gets them back by quarters.
+func (c *MatchConfig) receiveBlocks() int { return (4*(c.Events+c.reserved())+2)/3 + 31 }
+
+// certain reports whether the events of one more receive of one message have room reserved. The caller has the lock.
+// It needs nothing of the runtime.
+func (x *matchRx) certain() bool {
+	return x.sure == len(x.list) || len(x.list)-x.free.Len() < x.sure
+}
+
+// hasRoom reports whether the events that a receive may bring have room. If not, messages are taken over where it is
+// those that are too many. The caller has the lock.
+func (x *matchRx) hasRoom(multi bool) bool {
+	c := &x.m.cfg
+	if x.flow.core.software || c.unreserved || !multi && x.certain() {
+		return true
+	}
+	kept := int(x.early.kept.Load())
+	room := c.Events - perMessage*max(kept, 0)
+	if room < 0 {
+		x.crowded.Store(true)
+		x.later.Store(true)
+		return false
+	}
+	most := room / (1 + perMessage)
+	return x.events.Unread(most+1) <= most
+}
+
+// relieve has messages be taken over if they are too many for receives. Lease.
+func (x *matchRx) relieve() {
+	if !x.crowded.Load() {
+		return
+	}
+	x.crowded.Store(false)
+	x.lock.take()
+	x.flow.stop(x.early.kept.Load() > 0, x.flow.core.hybrid)
+	x.lock.give()
+}

@@ -1,0 +1,56 @@
+package matched
+
+import (
+	"sync/atomic"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/order"
+)
+
+// Injected writes and atomic operations (fi_inject_write, fi_inject_atomic) have no place in the table: nothing is
+// reported of one that succeeds but that a counter counts it, and of one that fails there is no context to name. The
+// device has one context for all of a kind (hw.MatchTransfer.Shared), and its event says how many bytes were written.
+// Those that wait for others (fi.Fence), and deferred work, have places.
+
+// Shared contexts. They name no place, as those have odd words.
+const (
+	contextWrite  = iota // of all injected writes
+	contextAtomic        // of all injected atomic operations
+)
+
+// shared reports whether an operation has a context that is others', too. It needs nothing of the runtime.
+func (o *operation) shared() bool {
+	return o.inject && (o.kind == kindWrite || o.kind == kindAtomic) && o.flags&(fi.Fence|workFlag) == 0
+}
+
+// sharedContext is that context. It needs nothing of the runtime.
+func (o *operation) sharedContext() uint64 {
+	if o.kind == kindAtomic {
+		return contextAtomic
+	}
+	return contextWrite
+}
+
+// sharedOf is what is known of an operation with such a context that has written so many bytes. It needs nothing of the
+// runtime.
+func sharedOf(context, n uint64) operation {
+	o := operation{kind: kindWrite, inject: true, len: n}
+	if context == contextAtomic {
+		o.kind = kindAtomic
+	}
+	return o
+}
+
+// share notes that there are such operations. It needs nothing of the runtime.
+func (e *Endpoint) share(alone bool) {
+	switch {
+	case e.shares():
+	case alone:
+		order.Store32(&e.anyShared, 1)
+	default:
+		atomic.StoreUint32(&e.anyShared, 1)
+	}
+}
+
+// shares reports whether there were some. It needs nothing of the runtime.
+func (e *Endpoint) shares() bool { return atomic.LoadUint32(&e.anyShared) != 0 }

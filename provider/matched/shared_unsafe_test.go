@@ -1,0 +1,119 @@
+package matched
+
+import (
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/hot"
+)
+
+// TestShared: injected writes and atomic operations need no room in the table, are reported with their bytes or their
+// error and without a context, and what is fenced waits for them.
+func TestShared(t *testing.T) {
+	d := new(atomicDevice)
+	e, ended := openOn(d, d)
+	d.shared = map[hw.MatchAddress]int{}
+	b := []byte("weft")
+	write := Transfer{IOV: vector(b), Remote: remoteOf(5, 9, 4), Dest: 1, Inject: true}
+	sum := Atomic{Op: hw.MatchSum, Type: hw.MatchUint32, Size: 4, Operand: vector(b), Remote: remoteOf(5, 0, 4),
+		Dest: 1, Inject: true}
+	room := e.Room()
+	for range 3 * room {
+		if err := e.Transfer(&write); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Atomic(&sum); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e.Room() != room {
+		t.Errorf("room for %d, not %d", e.Room(), room)
+	}
+	d.shared[11] = 1
+	fenced := Transfer{Remote: remoteOf(5, 0, 0), Dest: 1, Flags: fi.Fence}
+	if err := e.Transfer(&fenced); err != fi.EAGAIN {
+		t.Errorf("behind an injected write: %v", err)
+	}
+	other := fenced
+	other.Dest = 2
+	if err := e.Transfer(&other); err != nil {
+		t.Errorf("to another peer: %v", err)
+	}
+	d.shared[11] = 0
+	if err := e.Transfer(&fenced); err != nil {
+		t.Errorf("when they have ended: %v", err)
+	}
+	for _, c := range []struct {
+		context, bits uint64
+		err           error
+		says          fi.Errno
+	}{
+		{d.transfers[0].Context, fi.RMA | fi.Write, nil, fi.Success},
+		{d.ops[0].Context, fi.Atomic | fi.Write, nil, fi.Success},
+		{d.transfers[0].Context, fi.RMA | fi.Write, hw.ErrKey, fi.EIO},
+		{d.ops[0].Context, fi.Atomic | fi.Write, hw.ErrInvalid, fi.EIO},
+	} {
+		*ended = nil
+		d.on(&hw.MatchEvent{Kind: hw.MatchTransferred, Context: c.context, Last: true, Shared: true, Length: 4,
+			Err: c.err})
+		if len(*ended) != 1 {
+			t.Fatalf("%d are reported", len(*ended))
+		}
+		n := (*ended)[0]
+		if n.Entry.Flags != c.bits || n.Entry.Context != 0 || !n.Inject || n.Bytes != 4 || n.Err != c.says {
+			t.Errorf("%+v", n)
+		}
+	}
+	waits := write
+	waits.Flags = fi.Fence
+	if before := e.Room(); e.Transfer(&waits) != fi.EAGAIN || e.Room() != before { // the fenced one is under way
+		t.Error("an injected write that is fenced does not wait")
+	}
+}
+
+// TestDirectShared is the same of threads of C.
+func TestDirectShared(t *testing.T) {
+	d := new(atomicDevice)
+	e, _ := openOn(d, d)
+	e.o.Generation = new(atomic.Uint64)
+	if _, err := e.address(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	word := uint64(7)
+	room := e.Room()
+	post := func(what string, want uint32, post func(*hot.Post) uintptr, p hot.Post) uint64 {
+		t.Helper()
+		p.Buf, p.Dest, p.Key = uintptr(unsafe.Pointer(&word)), 1, 5
+		if code := post(&p); code != hot.PostMatch || p.Match.Kind&hot.MatchShared != want {
+			t.Fatalf("%s: %d, kind %#x", what, code, p.Match.Kind)
+		}
+		return p.Match.Context
+	}
+	sum := hot.Post{Len: 1, Kind: hot.PostInject, Datatype: uint32(fi.Uint64), Op: uint32(fi.OpSum)}
+	sum.Atomic = hot.AtomicPlain
+	written := post("a write", hot.MatchShared, e.DirectTransfer, hot.Post{Len: 8, Kind: hot.PostInject})
+	summed := post("a sum", hot.MatchShared, e.DirectAtomic, sum)
+	for context, bits := range map[uint64]uint64{written: fi.RMA | fi.Write, summed: fi.Atomic | fi.Write} {
+		var c Completion
+		ev := hot.MatchEvent{Context: context, Length: 8, Flags: hot.MatchShared}
+		if wanted, ok := e.DirectEnd(&ev, &c); !wanted || !ok || !c.Inject || c.Entry.Flags != bits || c.Bytes != 8 ||
+			c.Entry.Context != 0 {
+			t.Errorf("%v, %v, %+v", wanted, ok, c)
+		}
+	}
+	if e.Room() != room {
+		t.Errorf("room for %d, not %d", e.Room(), room)
+	}
+	p := hot.Post{Buf: uintptr(unsafe.Pointer(&word)), Len: 8, Dest: 1, Flags: fi.Fence}
+	e.o.Caps |= fi.Fence
+	if code := e.DirectSend(&p); code != hot.PostGo {
+		t.Errorf("a fence, of which the device is to say whether it holds: %d", code)
+	}
+	post("a write with a completion", 0, e.DirectTransfer, hot.Post{Len: 8, Flags: fi.Inject | fi.Completion})
+	if e.Room() != room-1 {
+		t.Errorf("room for %d, not %d", e.Room(), room-1)
+	}
+}
