@@ -180,7 +180,7 @@ func TestPairListPortDown(t *testing.T) {
 	}
 	back := make(chan struct{})
 	go func() {
-		_ = down.Wait() // what is wrong then lists tell
+		_ = down.Wait() // what is wrong then lists say
 		close(back)
 	}()
 	well := true

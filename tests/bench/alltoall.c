@@ -98,7 +98,7 @@ static void plan(struct node *n, struct exchange *x)
 		must(fi_open_ops(&n->ep->fid, WEFT_COLL_OPS, 0, (void **)&x->ops, NULL), "fi_open_ops");
 }
 
-/* A slice's content: who sends it to whom. */
+/* A slice's content: what sends it to which. */
 static uint8_t content(int from, int to) { return (uint8_t)(from * 16 + to); }
 
 static void receive(struct node *n, const struct exchange *x, int from)

@@ -22,8 +22,8 @@
 #include <rdma/fi_tagged.h>
 
 enum {
-	MAX_POSTERS = 16,
-	MAX_RANKS = MAX_POSTERS + 1,
+	MAX_REQUESTERS = 16,
+	MAX_RANKS = MAX_REQUESTERS + 1,
 	WINDOW = 64,
 	TURNS = 256,              /* that rank 0 may be ahead in agree() */
 	BUFFER_BYTES = 1 << 20,
@@ -65,7 +65,7 @@ struct shared {
 	struct {
 		uint8_t bytes[256];
 		size_t size;
-	} lane[2][SCALE_THREADS];   /* addresses of the scaling tests */
+	} link[2][SCALE_THREADS];   /* addresses of the scaling tests */
 	struct {
 		uint8_t bytes[256];
 		size_t size;
@@ -153,7 +153,7 @@ int agree(struct node *n, int count);
 void rate(struct node *n, int batch, const char *name);
 
 /* onesided.c: of rank 0, on the receive buffer of rank 1, which open_region
- * registers and tells of. fetch_adds does count of them, one after the other. */
+ * registers and reports. fetch_adds does count of them, one after the other. */
 struct region {
 	fi_addr_t peer;
 	uint64_t addr, key;
@@ -185,7 +185,7 @@ struct deadline deadline_in(double seconds);
 bool passed(struct deadline d);
 
 /* post.c: threads that post at most, each to a rank of its own */
-int posters(void);
+int requesters(void);
 
 /* the tests */
 test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read, test_enter;

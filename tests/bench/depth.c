@@ -141,7 +141,7 @@ void test_posted(struct node *n)
 
 /* Rank 1 has sent depth messages that rank 0 holds; rank 0 posts receives for
  * ten of them, then rank 1 sends those again. A message with tag 1 that is
- * received after each batch tells that the batch has arrived. */
+ * received after each batch says that the batch has arrived. */
 static void unexpected_at(struct node *n, int depth)
 {
 	struct shared *s = n->shared;

@@ -148,13 +148,13 @@ static void flows_open(struct node *n, struct flow *flows, const size_t *sizes, 
 	fill_content();
 	for (int i = 0; i < count; i++) {
 		flow_open(&flows[i], n, sizes[i]);
-		n->shared->lane[n->rank][i].size = sizeof(n->shared->lane[0][0].bytes);
-		must(fi_getname(&flows[i].ep->fid, n->shared->lane[n->rank][i].bytes,
-				&n->shared->lane[n->rank][i].size), "fi_getname");
+		n->shared->link[n->rank][i].size = sizeof(n->shared->link[0][0].bytes);
+		must(fi_getname(&flows[i].ep->fid, n->shared->link[n->rank][i].bytes,
+				&n->shared->link[n->rank][i].size), "fi_getname");
 	}
 	meet(n);
 	for (int i = 0; i < count; i++)
-		if (fi_av_insert(flows[i].av, n->shared->lane[1 - n->rank][i].bytes, 1, &flows[i].peer, 0, NULL) != 1)
+		if (fi_av_insert(flows[i].av, n->shared->link[1 - n->rank][i].bytes, 1, &flows[i].peer, 0, NULL) != 1)
 			die("fi_av_insert", -FI_EADDRNOTAVAIL);
 	meet(n);
 }
@@ -195,7 +195,7 @@ static void clock_run(struct node *n, const struct flow *flows, int count, uint6
 	atomic_fetch_add(&n->shared->turn, 1);
 }
 
-/* steps looks at all flows, and sends nothing new. */
+/* steps reads all flows, and sends nothing new. */
 static void steps(struct flow *flows, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -281,7 +281,7 @@ static double jain(const double *v, int count)
 
 /* ---- the tests ---- */
 
-/* ping_step is one look of the ping-pong over the node's own endpoint: rank 0
+/* ping_step is one inspect of the ping-pong over the node's own endpoint: rank 0
  * sends when it has got an answer, rank 1 answers. */
 static void ping_step(struct node *n)
 {

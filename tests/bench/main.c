@@ -9,7 +9,7 @@
  * still run, and the exit status is 1. -v prints libfabric's version. With -n
  * the ranks are on different hosts: network namespaces that "ip netns" knows.
  *
- * libfabric is to look for the provider in FOLDER, and the variables hold for its
+ * libfabric is to search for the provider in FOLDER, and the variables hold for its
  * ranks. Of several providers, with which the lines begin then, pingpong, rate,
  * bandwidth, sizes, streams and alltoall are measured in turn, with a line for
  * each time slice or operation. All other tests follow one another.
@@ -41,7 +41,7 @@ enum { LIMIT = 20 }; /* seconds a test may take, unless it says otherwise */
 static const struct test {
 	const char *name;
 	test_fn *run;
-	int ranks; /* 0: one more than there are posters */
+	int ranks; /* 0: one more than there are requesters */
 } tests[] = {
 	{"hop", test_hop, 2},
 	{"pingpong", test_pingpong, 2},
@@ -160,7 +160,7 @@ static void run_rank(const struct test *t, struct node *n)
 	name_provider(n);
 	if (opt->host_count)
 		move_to(opt->hosts[n->rank * opt->host_count / n->ranks]);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* who ends the program ends the measuring */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* what ends the program ends the measuring */
 	pin_to(opt->cores[n->rank % 2]);
 	tick_ns();
 	t->run(n);
@@ -217,7 +217,7 @@ static int ranks_of(const struct test *t, const struct options *opt)
 {
 	if (t->run == test_alltoall && opt->exchange.ranks)
 		return opt->exchange.ranks;
-	return t->ranks ? t->ranks : posters() + 1;
+	return t->ranks ? t->ranks : requesters() + 1;
 }
 
 /* run_together runs a test of all providers of the options at the same time. */

@@ -125,7 +125,7 @@ void node_connect(struct node *n)
 	meet(n);
 }
 
-/* meet returns when every rank has called it. Who waits makes progress and
+/* meet returns when every rank has called it. What waits makes progress and
  * leaves its core to others now and then. */
 void meet(struct node *n)
 {

@@ -335,7 +335,7 @@ static void posting(struct node *n, struct field *f)
 
 		f->mem[0] = mark;
 		atomic_store(&n->shared->answer, 0);
-		atomic_store(&n->shared->turn, mark + 1ull); /* rank 1 looks for it */
+		atomic_store(&n->shared->turn, mark + 1ull); /* rank 1 searches for it */
 		while (atomic_load(&n->shared->hop) != mark + 1ull)
 			poll_cq(n);
 		t0 = ticks();

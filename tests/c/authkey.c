@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Authorisation keys: which are taken, who is reached, whose memory is open. Between two hosts
+ * Authorisation keys: which are taken, what is reached, whose memory is open. Between two hosts
  * (WEFT_TEST_NETNS) the same holds, but a peer with another key does not answer there.
  */
 #include <rdma/fi_atomic.h>
@@ -128,7 +128,7 @@ static void open_pair(struct node *n, const struct pair *p, uint64_t caps)
 	if (!test_is_weft())
 		SKIP("keys are of weft's form");
 	NEED_WAY(WAY_UDP, "authorisation keys"); /* devices have none */
-	setenv("FI_WEFT_CONNECT_TIMEOUT", "2s", 1); /* between hosts nobody answers */
+	setenv("FI_WEFT_CONNECT_TIMEOUT", "2s", 1); /* between hosts nothing answers */
 	node_open(n, &o);
 	node_connect(n);
 }

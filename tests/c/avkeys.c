@@ -158,7 +158,7 @@ static void test_keys(long unused)
 	}
 	CHECK(pass(&spoke[2], to_hub[2], &hub, NULL) == handles[1]);
 	msg.addr = handles[0];
-	OK(fi_trecvmsg(hub.ep, &msg, FI_AUTH_KEY)); /* of no bytes: the error tells who took it */
+	OK(fi_trecvmsg(hub.ep, &msg, FI_AUTH_KEY)); /* of no bytes: the error says what took it */
 	pass(&spoke[1], to_hub[1], &hub, NULL);
 	OK(fi_cancel(&hub.ep->fid, &msg));
 	wait_err(&hub, hub.rxcq, FI_ECANCELED);

@@ -136,7 +136,7 @@ static void test_counters(long wait)
 	close_pair(&p);
 }
 
-/* Who sleeps on a late counter wakes for a message that comes then. */
+/* What sleeps on a late counter wakes for a message that comes then. */
 static void test_wakes(long arg)
 {
 	struct pair p;
@@ -324,7 +324,7 @@ static void test_too_late(long arg)
 static const struct test tests[] = {
 	{ "counters", test_counters, 2, 0, FI_WAIT_NONE },
 	{ "counters with a descriptor", test_counters, 2, 0, FI_WAIT_FD },
-	{ "a late counter wakes who sleeps", test_wakes, 2, 0, 0 },
+	{ "a late counter wakes what sleeps", test_wakes, 2, 0, 0 },
 	{ "while there is traffic", test_meanwhile, 2, 0, 0 },
 	{ "receives", test_receives, 0, 0, 0 },
 	{ "one of each", test_others, 0, 0, 0 },

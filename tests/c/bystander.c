@@ -48,7 +48,7 @@ static void use_rxm(void) { open_endpoint("tcp;ofi_rxm", FI_EP_RDM); }
 static void use_shm(void) { open_endpoint("shm", FI_EP_RDM); }
 static void use_udp(void) { open_endpoint("udp", FI_EP_DGRAM); }
 
-/* The hints name nobody, and the variable of whoever runs the program does. */
+/* The hints name nothing, and the variable of whatever runs the program does. */
 static void use_filter(void)
 {
 	setenv("FI_PROVIDER", "udp", 1);
@@ -61,7 +61,7 @@ static void use_without(void)
 	open_endpoint(NULL, FI_EP_RDM);
 }
 
-/* Hints without a name that weft never meets; whoever does may answer. */
+/* Hints without a name that weft never meets; whatever does may answer. */
 static void ask(uint64_t caps, uint32_t format, enum fi_ep_type type)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
@@ -189,7 +189,7 @@ static unsigned long address_space(void)
 }
 
 /* The first line is measured, the others must be the same. */
-static void tell(void)
+static void notify(void)
 {
 	static const char *const status[] = { "SigBlk", "SigIgn", "SigCgt", "Threads", "NoNewPrivs", NULL };
 	static const char *const everything[] = { "", NULL };
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; use && i < ARRAY_LEN(uses); i++)
 		if (!strcmp(uses[i].name, use)) {
 			uses[i].run();
-			tell();
+			notify();
 			return 0;
 		}
 	return tests_main(argc, argv, tests, ARRAY_LEN(tests));

@@ -208,9 +208,9 @@ pid_t respawn(const char *role)
  * rank with "all". */
 static void leave_memory(void)
 {
-	const char *who = getenv("WEFT_TEST_APART");
+	const char *apart = getenv("WEFT_TEST_APART");
 
-	if (!who || *test_role() || (test_rank % 2 == 0 && strcmp(who, "all") != 0))
+	if (!apart || *test_role() || (test_rank % 2 == 0 && strcmp(apart, "all") != 0))
 		return; /* what a rank has executed anew is in its place already */
 	CHECKF(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 		mount("none", "/dev/shm", "tmpfs", 0, NULL) == 0, "/dev/shm: %s", strerror(errno));

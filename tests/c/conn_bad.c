@@ -51,7 +51,7 @@ static void test_errnos(long arg)
 	OK(fi_close(&av->fid));
 	EXPECT_RC(fi_recv(a.ep, addr, 1, NULL, 0, NULL), -FI_EOPBADSTATE);
 	OK(fi_enable(a.ep));
-	EXPECT_RC(fi_accept(a.ep, NULL, 0), -FI_EINVAL); /* nobody asked */
+	EXPECT_RC(fi_accept(a.ep, NULL, 0), -FI_EINVAL); /* nothing asked */
 	EXPECT_RC(fi_connect(a.ep, NULL, NULL, 0), -FI_EINVAL);
 	EXPECT_RC(fi_connect(a.ep, addr, NULL, 4), -FI_EINVAL);
 	EXPECT_RC(fi_shutdown(a.ep, 0), -FI_ENOTCONN);
@@ -78,7 +78,7 @@ static void test_errnos(long arg)
 	fabric_close(&f);
 }
 
-/* Closing in every state, with events that nobody has read. */
+/* Closing in every state, with events that nothing has read. */
 static void test_close(long arg)
 {
 	struct fid_pep *pep;
@@ -160,7 +160,7 @@ static void test_many(long n)
 /* Authorisation keys: of the passive endpoint, the one that asks, and the one that accepts. */
 static const struct keys {
 	const char *passive, *active, *accepting; /* accepting NULL: as the request's info has it */
-	int err;                                  /* of the active side, or of who accepts, 0: connected */
+	int err;                                  /* of the active side, or of what accepts, 0: connected */
 } keys[] = {
 	{ "one", "one", NULL, 0 },	      { "one", "two", NULL, FI_ECONNREFUSED },
 	{ "one", NULL, NULL, FI_ECONNREFUSED }, { NULL, "one", NULL, FI_ECONNREFUSED },

@@ -54,7 +54,7 @@ static const struct {
 	{ "*", "objects_ep.bind_rules", "other errors or none" },
 	{ "*", "objects_ep.not_enabled", "no check: shm and rxm crash" },
 	{ "shm", "objects_ep.getname", "a name that does not fit is not cut but left out" },
-	{ "*", "objects_ep.options", "fi_getopt does not look at the size; shm crashes" },
+	{ "*", "objects_ep.options", "fi_getopt does not read the size; shm crashes" },
 	{ "shm", "objects_ep.[oa]*", "has no FI_GETOPSFLAG and no fi_ep_alias" },
 	{ "tcp;ofi_rxm", "objects_ep.[oas]*", "no FI_GETOPSFLAG, no fi_ep_alias; renames when enabled" },
 	{ "sockets", "objects_av.table", "never uses an index again" },
@@ -87,8 +87,8 @@ static const struct {
 	{ "tcp;ofi_rxm", "objects_wait.poll_set", "fi_poll gives -FI_EAVAIL or the like" },
 	{ "sockets", "getinfo.addr_format", "gives IPv6 for FI_SOCKADDR_IN" },
 	{ "tcp;ofi_rxm", "getinfo.addr_format", "gives IPv6 for FI_SOCKADDR_IN" },
-	{ "*", "getinfo_names.names", "names of domains and fabrics in hints are not looked at" },
-	{ "*", "getinfo_names.node_service", "FI_NUMERICHOST is not looked at" },
+	{ "*", "getinfo_names.names", "names of domains and fabrics in hints are not read" },
+	{ "*", "getinfo_names.node_service", "FI_NUMERICHOST is not read" },
 	{ "tcp;ofi_rxm", "getinfo_names.versions", "crashes closing an endpoint that was not enabled" },
 	{ "tcp;ofi_rxm", "getinfo_names.round_trip", "crashes closing an endpoint that was not enabled" },
 	{ "*", "profile.*", "has no variables" },
@@ -97,7 +97,7 @@ static const struct {
 	{ "*", "later.*", "the libfabric under test may be older than the slots" },
 	{ "cxi", "avkeys_service", "fi_av_lookup_auth_key gives 0 for the service of a key" },
 	{ "cxi", "native_opts.options", "has no FI_OPT_SHARED_MEMORY_PERMITTED" },
-	{ "cxi", "native_avkeys.getinfo", "has other numbers of keys, and looks at FI_DIRECTED_RECV at fi_endpoint" },
+	{ "cxi", "native_avkeys.getinfo", "has other numbers of keys, and reads FI_DIRECTED_RECV at fi_endpoint" },
 	{ "cxi", "native_avkeys.me[sm]*",
 	  "sends to a second VNI by cxil_modify_cp, which services without exclusive profiles refuse" },
 	{ "sockets", "cq-flags", "sets FI_MSG beside FI_TAGGED, and op flags, in completions" },
@@ -117,15 +117,15 @@ const char *deviation_reason(const char *key)
 
 bool deviates(const char *key)
 {
-	static const char *told[16]; /* one thread or another prints a line twice: no harm */
+	static const char *notified[16]; /* one thread or another prints a line twice: no harm */
 	static unsigned count;
 	const char *reason = deviation_reason(key);
 
 	for (unsigned i = 0; reason && i < count; i++)
-		if (told[i] == reason)
+		if (notified[i] == reason)
 			return true;
-	if (reason && count < ARRAY_LEN(told))
-		told[count++] = reason;
+	if (reason && count < ARRAY_LEN(notified))
+		notified[count++] = reason;
 	if (reason)
 		note("%s deviates (%s): %s", test_provider(), key, reason);
 	return reason != NULL;

@@ -32,7 +32,7 @@ static void test_getinfo(long unused)
 }
 
 /* One endpoint that sends to itself: whether receives of each kind may name no source, and whether a
- * receive from an address that nobody sends from takes a message. */
+ * receive from an address that nothing sends from takes a message. */
 static void sources(uint64_t caps, bool exact, bool exact_tagged, bool directed, bool directed_tagged)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_TAGGED, .ep_caps = FI_MSG | FI_TAGGED | caps };

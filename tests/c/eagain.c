@@ -164,7 +164,7 @@ static void test_again(long arg)
 	node_close(&n);
 }
 
-/* A CQ of 16 entries that nobody reads while hundreds of messages come and go. */
+/* A CQ of 16 entries that nothing reads while hundreds of messages come and go. */
 static void test_small_cq(long arg)
 {
 	enum { COUNT = 2000 };
@@ -245,7 +245,7 @@ static void test_flood_both(long len)
 	free(big);
 }
 
-/* Whether the kernel lets rank 1 read the memory of rank 0, and nobody forbids it. */
+/* Whether the kernel lets rank 1 read the memory of rank 0, and nothing forbids it. */
 static bool reads_peer(void)
 {
 	struct place {
@@ -269,7 +269,7 @@ static bool reads_peer(void)
 	return ok;
 }
 
-/* More messages than a sender has bounce buffers, to a rank that does not look before all are
+/* More messages than a sender has bounce buffers, to a rank that does not inspect before all are
  * posted: none waits for it. */
 static void test_asleep(long len)
 {

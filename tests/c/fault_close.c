@@ -175,7 +175,7 @@ static void ends(const struct what *w, int round)
 	EXPECTF(rc == (w->kind == INJECT ? 0 : 1), "round %d: completion %d (%s)", round, rc, fi_strerror(rc < 0 ? -rc : 0));
 }
 
-static void poster(const struct what *w)
+static void requester(const struct what *w)
 {
 	static const struct what meeting = { WRITE, 8 };
 	uint64_t result = 0;
@@ -215,7 +215,7 @@ static void test_close(long arg)
 		pid_t stopper = start_stopper();
 
 		open_base();
-		poster(w);
+		requester(w);
 		*posting = -1;
 		CHECK(waitpid(stopper, NULL, 0) == stopper);
 	} else {

@@ -152,7 +152,7 @@ static void talk(uint64_t *seed, enum target t, unsigned words)
 	}
 }
 
-/* New endpoints know nothing of the old ones' trouble. */
+/* New endpoints know nothing of the old ones' errors. */
 static void works_again(uint64_t round)
 {
 	char *in = bufs[0][1], *out = bufs[0][0];

@@ -124,7 +124,7 @@ static void test_cycles(long arg)
 	shmdir_remove();
 }
 
-/* Rank 0 stays, rank 1's endpoint is another each time: who sends first takes turns, and the message is
+/* Rank 0 stays, rank 1's endpoint is another each time: what sends first takes turns, and the message is
  * one of each protocol. arg: the addresses stay in rank 0's AV, which grows by that much. */
 static void test_peers(long keep)
 {

@@ -122,7 +122,7 @@ static int operate(uint64_t seed, int op, const int ranks[RANKS])
 	return rc;
 }
 
-/* Rank 0 gathers the names of who is new, which all are in the first round, and gives everyone all. */
+/* Rank 0 gathers the names of what is new, which all are in the first round, and gives everyone all. */
 static void meet(struct round *r, bool first)
 {
 	if (first || mortal(test_rank)) {
@@ -225,11 +225,11 @@ static void kill_each(void)
 		pid = respawn(text);
 		CHECK(pid > 0);
 		close(fd[1]);
-		CHECKF(read(fd[0], &byte, 1) == 1, "who is to be killed ended by itself");
+		CHECKF(read(fd[0], &byte, 1) == 1, "what is to be killed ended by itself");
 		usleep(delay(&seed));
 		kill(pid, SIGKILL);
 		CHECK(waitpid(pid, &st, 0) == pid);
-		CHECKF(WIFSIGNALED(st) && WTERMSIG(st) == SIGKILL, "who is to be killed ended by itself: %#x", st);
+		CHECKF(WIFSIGNALED(st) && WTERMSIG(st) == SIGKILL, "what is to be killed ended by itself: %#x", st);
 		close(fd[0]);
 		barrier(NULL);
 	}
@@ -266,7 +266,7 @@ static void sum_up(void)
 	CHECK(seen.relayed != 0 || mortal(1) || mortal(2) || !getenv("WEFT_TEST_RELAYS"));
 }
 
-static void test_killed(long who)
+static void test_killed(long victims)
 {
 	struct round r = { .seed = 0 };
 
@@ -276,7 +276,7 @@ static void test_killed(long who)
 	setenv("FI_WEFT_PEER_CHECK_INTERVAL", "20ms", 0);
 	setenv("FI_WEFT_PEER_TIMEOUT", "2s", 0);
 	setenv("FI_WEFT_RTT_SCHED_ENABLE", "yes", 0); /* on one host, too */
-	mortals = who;
+	mortals = victims;
 	if (mortal(test_rank) && !*test_role()) {
 		kill_each();
 		return;

@@ -80,7 +80,7 @@ static void post_slot(struct slot *s)
 	trecv(&n, s->buf, VICTIM_MAX, FI_ADDR_UNSPEC, VICTIM_TO_US, 0, s);
 }
 
-/* What the dead one sent is in our ring. When it is read, no receive can match any more. Who reads the
+/* What the dead one sent is in our ring. When it is read, no receive can match any more. What reads the
  * ring may be a progress thread, which polls do not wait for: then it is quiet for a while. */
 static void drain(void)
 {
@@ -129,17 +129,17 @@ static void take_from(void)
 /* Sends to the victim until it is dead, and then until that shows. */
 static void give_to(fi_addr_t to, uint64_t *seed)
 {
-	bool dead = false, told = false;
+	bool dead = false, notified = false;
 	uint64_t end = 0, number = 0, before = errors;
 
-	while (!told) {
-		for (struct slot *s = slots; s < slots + VICTIM_WINDOW && !told; s++) {
+	while (!notified) {
+		for (struct slot *s = slots; s < slots + VICTIM_WINDOW && !notified; s++) {
 			struct op o = { .tagged = true, .buf = s->buf, .addr = to, .tag = VICTIM_FROM_US,
 					.ctx = s };
 			ssize_t rc;
 
 			reap(n.txcq);
-			told = dead && errors > before;
+			notified = dead && errors > before;
 			if (s->busy)
 				continue;
 			o.len = victim_fill(s->buf, serial, number);
@@ -148,7 +148,7 @@ static void give_to(fi_addr_t to, uint64_t *seed)
 			       "send = %zd (%s)", rc, fi_strerror((int)-rc));
 			s->busy = rc == 0;
 			number += rc == 0;
-			told |= dead && rc < 0 && rc != -FI_EAGAIN;
+			notified |= dead && rc < 0 && rc != -FI_EAGAIN;
 			if (rnd(seed) % 8 == 0)
 				usleep(50); /* two cores: let it receive */
 		}
@@ -156,7 +156,7 @@ static void give_to(fi_addr_t to, uint64_t *seed)
 			dead = true;
 			end = now_ms() + LIMIT_MS;
 		}
-		CHECKF(!dead || told || now_ms() < end, "sending to the dead still works");
+		CHECKF(!dead || notified || now_ms() < end, "sending to the dead still works");
 	}
 	settle(false);
 }
@@ -182,7 +182,7 @@ static void check_order(void)
 	}
 }
 
-/* Messages of the dead that nobody had posted a receive for: each is whole, or an error. One that is
+/* Messages of the dead that nothing had posted a receive for: each is whole, or an error. One that is
  * fetched ends when the death shows, which drain does not wait for, and has others behind it: only a
  * receive that could be cancelled, which lowers posted, has found none. */
 static void clear_unexpected(void)
@@ -291,7 +291,7 @@ static void leave(void)
 	barrier(&n);
 	node_close(&n);
 	barrier(NULL);
-	node_open(&n, &o); /* opening looks for leftovers */
+	node_open(&n, &o); /* opening searches for leftovers */
 	node_close(&n);
 	left = shmdir_count();
 	CHECKF(left <= 0, "%d files are left", left);

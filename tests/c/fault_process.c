@@ -288,7 +288,7 @@ static void test_no_threads(long automatic)
 	struct node_opts o = { 0 };
 
 	fi_freeinfo(node_info(NULL)); /* loads everything: the library may be in a folder of root's */
-	if (geteuid() == 0) /* whom the limit does not bind */
+	if (geteuid() == 0) /* which the limit does not bind */
 		CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
 	if (automatic)
 		o.control = o.data = FI_PROGRESS_AUTO;
@@ -338,7 +338,7 @@ static void signal_in(int sig, long delay)
 	CHECK(timer_settime(timer, 0, &when, NULL) == 0);
 }
 
-/* Who calls exit(), and what the thread of the program does meanwhile. BY_FAULT: a handler of SIGSEGV, as libraries
+/* What calls exit(), and what the thread of the program does meanwhile. BY_FAULT: a handler of SIGSEGV, as libraries
  * install for their users, which interrupts calls that open and close. They run in Go, on a stack of Go's, from
  * where no second call into Go is possible: it would be another SIGSEGV, which is blocked in the handler and ends
  * the process. */

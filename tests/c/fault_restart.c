@@ -7,7 +7,7 @@
  * successor is soon talked to, and loses nothing while it lives.
  *
  * The survivor hears of a death before it happens, and posts nothing more to that victim, because what is
- * posted to a dead peer rightly goes to whoever has its address next. It waits for none of what it has
+ * posted to a dead peer rightly goes to whatever has its address next. It waits for none of what it has
  * posted, and the victim has answered before: so all that was bound for this process.
  */
 #include "common.h"
@@ -50,7 +50,7 @@ struct place {
 	uint64_t ended;  /* and its own sends that had ended by then, before the first that had not */
 };
 
-/* What a victim is told when it may start. */
+/* What a victim is notified when it may start. */
 struct go {
 	struct name survivor;
 	in_port_t port;
@@ -58,7 +58,7 @@ struct go {
 
 static struct node n;
 static struct slot out[VICTIM_WINDOW], in[VICTIM_WINDOW];
-static uint64_t posted, taken; /* receives, and how many of them were looked at; receive i is in[i % window] */
+static uint64_t posted, taken; /* receives, and how many of them were read; receive i is in[i % window] */
 static uint32_t serial;        /* survivor: of the victim that was ready last; victim: its own */
 static uint64_t number;        /* of the next message to send */
 static struct place seen;
@@ -117,7 +117,7 @@ static void send_some(fi_addr_t to, uint64_t tag)
 	}
 }
 
-static void receive_some(fi_addr_t from, uint64_t tag, void (*look)(struct slot *s))
+static void receive_some(fi_addr_t from, uint64_t tag, void (*inspect)(struct slot *s))
 {
 	while (posted < taken + VICTIM_WINDOW) {
 		struct slot *s = &in[posted % VICTIM_WINDOW];
@@ -134,7 +134,7 @@ static void receive_some(fi_addr_t from, uint64_t tag, void (*look)(struct slot 
 	while (reap(n.rxcq, in))
 		;
 	for (; taken < posted && !in[taken % VICTIM_WINDOW].busy; taken++)
-		look(&in[taken % VICTIM_WINDOW]);
+		inspect(&in[taken % VICTIM_WINDOW]);
 }
 
 /* Whose message it is, whole. */
@@ -227,7 +227,7 @@ static void open_on(in_port_t port, struct name *own)
 	node_name(&n, own);
 }
 
-static void look_as_victim(struct slot *s)
+static void inspect_as_victim(struct slot *s)
 {
 	uint32_t whose;
 	uint64_t got;
@@ -274,7 +274,7 @@ static void live(void)
 		send_some(to, VICTIM_TO_US | seen.count << ACK_SHIFT | ended() << ENDED_SHIFT);
 		while (reap(n.txcq, out))
 			;
-		receive_some(FI_ADDR_UNSPEC, VICTIM_FROM_US, look_as_victim);
+		receive_some(FI_ADDR_UNSPEC, VICTIM_FROM_US, inspect_as_victim);
 		progress(&n);
 		if (serial % 3 == 2)
 			usleep(3000); /* a slow one: more is on the way when it dies */
@@ -283,7 +283,7 @@ static void live(void)
 
 /* ---- the survivor ---- */
 
-static void look_as_survivor(struct slot *s)
+static void inspect_as_survivor(struct slot *s)
 {
 	uint32_t whose;
 	uint64_t got;
@@ -303,7 +303,7 @@ static void look_as_survivor(struct slot *s)
 		seen = (struct place){ .serial = whose };
 	CHECKF(got >= seen.next, "message %llu of victim %u came after %llu", (unsigned long long)got, whose,
 	       (unsigned long long)seen.next - 1);
-	/* What the dead one has only announced is not delivered. */
+	/* What the dead one has only rendezvous is not delivered. */
 	CHECKF(got == seen.next || whose <= doomed,
 	       "message %llu (%zu bytes) of victim %u, which lives, is lost: %llu came, %llu receives before it ended "
 	       "with FI_ECONNRESET", (unsigned long long)seen.next, victim_length(whose, seen.next), whose,
@@ -317,7 +317,7 @@ static void look_as_survivor(struct slot *s)
 }
 
 /* The killer's and the victims' next word, if there is one. */
-static bool told(struct victim_note *msg)
+static bool notified(struct victim_note *msg)
 {
 	ssize_t got = recv(link_fd(1), msg, sizeof(*msg), MSG_DONTWAIT);
 
@@ -327,7 +327,7 @@ static bool told(struct victim_note *msg)
 	return true;
 }
 
-/* The sends that have ended. Those that wait must not do so for long, whoever they are for. */
+/* The sends that have ended. Those that wait must not do so for long, whatever they are for. */
 static bool end_sends(void)
 {
 	bool busy = false;
@@ -388,7 +388,7 @@ static void survive(bool directed)
 	bool waiting = false; /* the killer does, for this victim to be talked to */
 
 	while (msg.kind != 'e') {
-		if (told(&msg) && msg.kind == 'n') {
+		if (notified(&msg) && msg.kind == 'n') {
 			to = meet(&msg);
 			ready = now_ms();
 			waiting = true;
@@ -400,7 +400,7 @@ static void survive(bool directed)
 			send_some(to, VICTIM_FROM_US);
 		end_sends();
 		if (!directed || serial)
-			receive_some(directed ? to : FI_ADDR_UNSPEC, VICTIM_TO_US, look_as_survivor);
+			receive_some(directed ? to : FI_ADDR_UNSPEC, VICTIM_TO_US, inspect_as_survivor);
 		progress(&n);
 		if (waiting && talks(ready)) {
 			waiting = false;
@@ -440,7 +440,7 @@ static void test_restart(long directed)
 	link_send(1, &own, sizeof(own));
 	survive(directed);
 	node_close(&n);
-	node_open(&n, &o); /* opening looks for leftovers */
+	node_open(&n, &o); /* opening searches for leftovers */
 	node_close(&n);
 	left = shmdir_count();
 	CHECKF(left <= 0, "%d files are left", left);

@@ -228,7 +228,7 @@ static void test_masks(long arg)
 	node_close(&n);
 }
 
-/* The application's sleeps are as exact as it wants them, whoever loads the library. */
+/* The application's sleeps are as exact as it wants them, whatever loads the library. */
 static void test_slack(long arg)
 {
 	(void)arg;

@@ -2,7 +2,7 @@
 /*
  * The peer of a thread that sleeps is killed, or stops without a word, or its cable is pulled. Nothing arrives then
  * that could wake the sleeper, whatever it sleeps in, but what it waits for ends with an error in bounded time; nor
- * does a send to nobody wait for ever. Rank 0 sleeps; rank 1 never opens anything but starts and kills the peer.
+ * does a send to nothing wait for ever. Rank 0 sleeps; rank 1 never opens anything but starts and kills the peer.
  */
 #include "common.h"
 
@@ -123,7 +123,7 @@ static ssize_t poll_once(struct fid_cq *cq, struct fi_cq_tagged_entry *e, int ms
 
 	OK(fi_control(&cq->fid, FI_GETWAIT, &p.fd));
 	if (fi_trywait(n.fabric, fids, 1) == 0)
-		CHECKF(poll(&p, 1, ms) == 1, "the descriptor does not wake who waits");
+		CHECKF(poll(&p, 1, ms) == 1, "the descriptor does not wake what waits");
 	return fi_cq_read(cq, e, 1);
 }
 
@@ -203,7 +203,7 @@ static void sleeper(long mode)
 	node_close(&n);
 }
 
-/* Nobody has the address: a send says so when the time to connect is over, and not before. */
+/* Nothing has the address: a send says so when the time to connect is over, and not before. */
 static void test_nobody(long arg)
 {
 	struct op o = tracked(0, 1);

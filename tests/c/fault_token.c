@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Owners of memory, and who posts to it, that are killed while lists of pieces of it and notifications are under way
+/* Owners of memory, and what posts to it, that are killed while lists of pieces of it and notifications are under way
  * (weft/token.h). */
 #include <signal.h>
 #include <sys/socket.h>
@@ -338,11 +338,11 @@ static void pester(void)
 	}
 }
 
-/* Takes what one poster has sent by the time that it dies. */
+/* Takes what one requester has sent by the time that it dies. */
 static void outlast(struct survivor *s, unsigned round, char *note)
 {
 	uint64_t next = 0, number, there;
-	pid_t pid = respawn("poster"), killer = 0;
+	pid_t pid = respawn("requester"), killer = 0;
 	bool dead = false;
 
 	CHECK(pid > 0);
@@ -371,8 +371,8 @@ static void outlast(struct survivor *s, unsigned round, char *note)
 	CHECK(killer && waitpid(killer, NULL, 0) == killer);
 }
 
-/* kill -9 of who writes and notifies: what comes before is whole and in order, and the owner goes on with the next. */
-static void test_killed_posters(long rounds)
+/* kill -9 of what writes and notifies: what comes before is whole and in order, and the owner goes on with the next. */
+static void test_killed_requesters(long rounds)
 {
 	char fd[16], *note = malloc(WEFT_NOTE_MAX);
 	struct hello h = { .len = sizeof(h.token) };
@@ -380,7 +380,7 @@ static void test_killed_posters(long rounds)
 	struct fid_mr *mr;
 	int pair[2];
 
-	if (!strcmp(test_role(), "poster")) {
+	if (!strcmp(test_role(), "requester")) {
 		pester();
 		return;
 	}
@@ -410,7 +410,7 @@ static const struct test tests[] = {
 	{ "killed_shared", test_killed_shared, 1, 0, 6 },
 	{ "killed_sharers", test_killed_sharers, 1, 0, 6 },
 	{ "killed_notes", test_killed_notes, 1, 0, 5 },
-	{ "killed_posters", test_killed_posters, 1, 0, 5 },
+	{ "killed_requesters", test_killed_requesters, 1, 0, 5 },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Segments and tokens of another user. Rank 1 becomes nobody. Neither can reach the other through shared memory, and
- * a segment that nobody puts in a place where rank 0 looks for one of its own is refused. A process with a token of the
+ * Segments and tokens of another user. Rank 1 becomes nothing. Neither can reach the other through shared memory, and
+ * a segment that nothing puts in a place where rank 0 searches for one of its own is refused. A process with a token
+ * of the
  * other's memory reaches it by messages alone, where UDP leads there.
  */
 #include "common.h"
@@ -127,7 +128,7 @@ static void use_token(struct weft_token_ops *t, int i, bool reached)
 	OK(fi_close(&remote->fid));
 }
 
-/* An owner of host and GPU memory, and another user who has the tokens. */
+/* An owner of host and GPU memory, and another user that has the tokens. */
 static void test_token(long arg)
 {
 	bool reached = arg & 2, owner = test_rank == (arg & 1);
@@ -180,7 +181,7 @@ static void test_token(long arg)
 
 /* ---- segments ---- */
 
-/* Copies nobody's segment to the name under which root would look for it. */
+/* Copies no one's segment to the name under which root would search for it. */
 static void impostor(const char *path, void *arg)
 {
 	const char *file = strrchr(path, '/') + 1;
@@ -218,9 +219,9 @@ static void test_impostor(long mode)
 static const struct test tests[] = {
 	{ "apart", test_apart, 2, 0, 0 },
 	{ "token_of_root", test_token, 2, 60, 0 },
-	{ "token_of_nobody", test_token, 2, 60, 1 },
+	{ "token_of_none", test_token, 2, 60, 1 },
 	{ "token_of_root_udp", test_token, 2, 60, 2 },
-	{ "token_of_nobody_udp", test_token, 2, 60, 3 },
+	{ "token_of_none_udp", test_token, 2, 60, 3 },
 	{ "impostor", test_impostor, 2, 0, 0600 },
 	{ "impostor_open_to_all", test_impostor, 2, 0, 0666 },
 };

@@ -412,7 +412,7 @@ static void test_info(long unused)
 	(void)unused;
 	gpu_open();
 	info = node_info(&o);
-	CHECKF(!info, "FI_HMEM is offered to who does not name device memory");
+	CHECKF(!info, "FI_HMEM is offered to what does not name device memory");
 	o.caps = 0;
 	info = node_info(&o);
 	CHECK(info && !(info->caps & FI_HMEM) && !(info->domain_attr->mr_mode & FI_MR_HMEM));
@@ -453,7 +453,7 @@ static void test_regions(long unused)
 	node_close(&n);
 }
 
-/* Without FI_HMEM the kind of memory is not looked at, and flags about it are unknown. */
+/* Without FI_HMEM the kind of memory is not read, and flags about it are unknown. */
 static void test_without(long unused)
 {
 	struct node n;

@@ -261,7 +261,7 @@ static void insert(struct peer *p, int rank, struct name *name)
 	p->addr[rank] = addr;
 }
 
-/* Exchanges names; rank 1 inserts rank 0 only when it is told to. */
+/* Exchanges names; rank 1 inserts rank 0 only when it is notified to. */
 static void connect_peer(struct peer *p, struct name names[2])
 {
 	names[test_rank].len = sizeof(names[0].bytes);
@@ -323,7 +323,7 @@ static void await_byte(struct peer *p)
 	link_recv(!test_rank, &byte, 1);
 }
 
-static void tell(void) { link_send(!test_rank, "x", 1); }
+static void notify(void) { link_send(!test_rank, "x", 1); }
 
 static const size_t lengths[] = { 0, 8, 100, 5000, 100000, 1 << 20 };
 #define LENGTHS 6
@@ -356,7 +356,7 @@ static void test_messages(long unexpected)
 				await_byte(&p);
 			send_to(&p, tagged, buf, len, i);
 			if (unexpected)
-				tell();
+				notify();
 			until(&p, i + 1, 0);
 			await_byte(&p);
 		} else {
@@ -369,7 +369,7 @@ static void test_messages(long unexpected)
 			}
 			owner_recv(tagged, buf, MOST, FI_ADDR_UNSPEC, i, 0, &buf[i]);
 			if (!unexpected)
-				tell();
+				notify();
 			until(&p, i + 1, 0);
 			struct fi_cq_tagged_entry *e = &owner.done[i];
 			CHECK(e->len == len && e->op_context == &buf[i]);
@@ -378,7 +378,7 @@ static void test_messages(long unexpected)
 			CHECKF(owner.src[i] == ID(0), "source %#lx", (unsigned long)owner.src[i]);
 			verify(buf, len, i);
 			CHECK(owner.frees == i + 1);
-			tell();
+			notify();
 		}
 	}
 	CHECK(owner.incs == 2 * LENGTHS && owner.errs == 0);
@@ -413,9 +413,9 @@ static void test_edges(long unused)
 		owner_recv(true, buf, 60, FI_ADDR_UNSPEC, i, 0, NULL);
 		until(&p, 0, i + 1);
 		CHECK(owner.failed[i].err == FI_ETRUNC && owner.failed[i].tag == (uint64_t)i);
-		tell();
+		notify();
 	}
-	for (int i = 2; i < 6; i++) { /* nobody's; the address of the second is told later */
+	for (int i = 2; i < 6; i++) { /* no one's; the address of the second is notified later */
 		bool tagged = i < 4;
 
 		while (!(o = find(false, tagged, FI_ADDR_UNSPEC, i, 0)))
@@ -430,7 +430,7 @@ static void test_edges(long unused)
 		OK(tagged ? owner.srx.peer_ops->discard_tag(&o->entry) :
 			    owner.srx.peer_ops->discard_msg(&o->entry));
 		o->used = false; /* the entry stays the owner's */
-		tell();
+		notify();
 	}
 	CHECK(owner.frees == 2 && owner.ndone == 0);
 	CHECK(fi_recv(p.ep, buf, 1, NULL, FI_ADDR_UNSPEC, NULL) != 0);

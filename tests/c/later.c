@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Slots that versions after 1.17 appended to the tables of calls: they are there for who asks for
+ * Slots that versions after 1.17 appended to the tables of calls: they are there for what asks for
  * any version, since a program's inline functions call most of them unchecked, in a forked process
  * too. FI_XPU is refused.
  */

@@ -128,7 +128,7 @@ static void test_delivery(long arg)
 }
 
 /* Injected messages of an endpoint whose operations complete with FI_DELIVERY_COMPLETE are
- * counted when they are delivered: not while the receiver, who has no thread for it, does nothing. */
+ * counted when they are delivered: not while the receiver, what has no thread for it, does nothing. */
 static void test_inject_counted(long arg)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
@@ -334,7 +334,7 @@ static void receive_many(struct node *n)
 	}
 }
 
-/* FI_TRANSMIT_COMPLETE: what is complete needs nothing of its sender, who may end without closing
+/* FI_TRANSMIT_COMPLETE: what is complete needs nothing of its sender, what may end without closing
  * anything. */
 static void test_sender_exits(long arg)
 {
@@ -353,7 +353,7 @@ static void test_sender_exits(long arg)
 }
 
 /* Messages of any level outlive their sender's exit if it closed the endpoint, although the receiver
- * looks late. */
+ * polls late. */
 static void test_sender_closes(long arg)
 {
 	struct node n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which posts of prepared lists (weft/token.h) enter the Go runtime in steady state on one host, which the counters
- * tell. Rank 0 posts to memory of rank 1; they keep in step beside the endpoints. */
+ * say. Rank 0 posts to memory of rank 1; they keep in step beside the endpoints. */
 #include <poll.h>
 #include <sched.h>
 

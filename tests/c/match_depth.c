@@ -38,7 +38,7 @@ static void send_tags(struct node *n, long how, size_t len)
 
 			values[sent] = tag;
 			if (len > 8 && sent < depth()) {
-				o.buf = big; /* all alike: only the length is looked at */
+				o.buf = big; /* all alike: only the length is read */
 				o.len = len;
 			}
 			rc = op_send(n->ep, &o);
@@ -126,7 +126,7 @@ static void receiver(struct node *n, size_t len, bool posted, bool wild)
 	if (!marked)
 		wait_ctx(n, n->rxcq, &q.mark);
 	for (uint64_t end = now_ms() + 300; len > 8 && now_ms() < end;)
-		progress(n); /* so much that the senders may be held back: no marker to wait for */
+		progress(n); /* so much that the senders may be delayed: no marker to wait for */
 	start = now_us();
 	post_all(n, &q);
 	if (posted) {

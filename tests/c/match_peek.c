@@ -124,7 +124,7 @@ static void claims(struct node *n, size_t len)
 	struct fi_cq_tagged_entry e;
 
 	peek_finds(n, 1, 0, FI_CLAIM, &ctx[0], 1, len);
-	peek_misses(n, 1, 0, 0, &ctx[1]); /* a claimed message is nobody else's */
+	peek_misses(n, 1, 0, 0, &ctx[1]); /* a claimed message is no other's */
 	peek_misses(n, 1, 0, FI_CLAIM, &ctx[1]);
 	peek_finds(n, 3, 0, FI_CLAIM, &ctx[3], 3, len);
 	plain_receive(n, 2, len, 2);

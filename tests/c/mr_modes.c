@@ -34,7 +34,7 @@ static int done(struct node *n, ssize_t rc)
 #define DO(n, call) ({ ssize_t rc_; while ((rc_ = (call)) == -FI_EAGAIN) progress(n); done(n, rc_); })
 
 /* A region of rank 1, registered as the mode asks, and bound to the endpoint as some programs do that have offered
- * FI_MR_ENDPOINT. key is not looked at where the provider chooses. */
+ * FI_MR_ENDPOINT. key is not read where the provider chooses. */
 static struct fid_mr *reg(struct node *n, char *mem, size_t len, uint64_t access, uint64_t flags, uint64_t key,
 			  bool bound, struct place *to)
 {

@@ -194,7 +194,7 @@ static void test_keys(long unused)
 	close_node(&hub);
 }
 
-/* Messages of every way both ways under both keys; the key says who has sent. */
+/* Messages of every way both ways under both keys; the key says what has sent. */
 static void test_messages(long unused)
 {
 	static const size_t sizes[] = { 0, 8, 192, 193, 18434, LARGE };

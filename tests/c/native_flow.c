@@ -241,7 +241,7 @@ static void test_early_close(long sends)
 	node_close(&n);
 }
 
-/* A region and its endpoint are closed with writes, reads and atomic operations under way, whose ends nobody reads. */
+/* A region and its endpoint are closed with writes, reads and atomic operations under way, whose ends nothing reads. */
 static void test_left(long key)
 {
 	static const uint64_t one = 1;

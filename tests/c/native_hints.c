@@ -179,7 +179,7 @@ static void test_networks(long arg)
 		fi_addr_t to;
 
 		node_name(&n[k], &name);
-		((uint16_t *)name.bytes)[2] = 0; /* the VNI: that of whoever uses the name */
+		((uint16_t *)name.bytes)[2] = 0; /* the VNI: that of whatever uses the name */
 		CHECK_RC(fi_av_insert(n[0].av, name.bytes, 1, &to, 0, NULL), 1);
 		OK(fi_trecv(n[k].ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, in));
 		OK(fi_tsend(n[0].ep, out, sizeof(out), NULL, to, 1, out));
@@ -196,7 +196,7 @@ static void test_networks(long arg)
 		close_keyed(&n[k]);
 }
 
-/* FI_SOURCE and FI_SOURCE_ERR are offered to those who ask for them, the second only with the first. Who asks for
+/* FI_SOURCE and FI_SOURCE_ERR are offered to those that ask for them, the second only with the first. What asks for
  * nothing may get the first, and never the second. */
 static void test_source(long arg)
 {

@@ -199,7 +199,7 @@ static void test_arguments(long chosen)
 	node_close(&n);
 }
 
-/* Writes with data name their sender, who may be unknown. */
+/* Writes with data name their sender, what may be unknown. */
 static void test_source(long chosen)
 {
 	struct node_opts o = opts;

@@ -181,7 +181,7 @@ static void test_bad(long arg)
 	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, 1ull << 32, 0, &mr, NULL), -FI_EKEYREJECTED);
 	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, FI_KEY_NOTAVAIL, 0, &mr, NULL), -FI_EKEYREJECTED);
 	EXPECT_RC(fi_mr_regattr(n.domain, &attr, 0, &mr), -FI_ENOSYS);
-	OK(fi_mr_reg(n.domain, local, 8, FI_SEND | FI_RECV, 0, 1ull << 40, 0, &mr, NULL)); /* its key is nobody's */
+	OK(fi_mr_reg(n.domain, local, 8, FI_SEND | FI_RECV, 0, 1ull << 40, 0, &mr, NULL)); /* its key is no one's */
 	OK(fi_close(&mr->fid));
 	OK(fi_mr_reg(n.domain, local, 8, ALL, 0, 70, 0, &mr, NULL));
 	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, 70, 0, &other, NULL), -FI_ENOKEY);

@@ -73,7 +73,7 @@ static bool broke(long rc)
 	return rc == -FI_ECONNRESET || rc == -FI_EHOSTUNREACH || rc == -FI_EIO || rc == -FI_ENODEV || rc == -FI_ESHUTDOWN;
 }
 
-/* post posts one, as often as it is told to come again. False: the peer or the NIC is gone. */
+/* post posts one, as often as it is asked to come again. False: the peer or the NIC is gone. */
 static bool post(struct pending *p, uint64_t end)
 {
 	struct op o = { .tagged = true, .buf = p->buf, .len = p->len, .addr = n.peer[!test_rank], .tag = p->tag, .ctx = p };
@@ -146,7 +146,7 @@ static long more(struct node extra[4], int *count)
 	return rc;
 }
 
-/* agree tells the other rank how enabling ended, and returns how it did there. */
+/* agree notifies the other rank how enabling ended, and returns how it did there. */
 static long agree(long rc)
 {
 	long other;

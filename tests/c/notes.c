@@ -173,7 +173,7 @@ static void test_bad(long arg)
 	close_side(&s);
 }
 
-/* A target that reads none makes its sender, who sleeps, wait: until it reads. It makes no call of its own
+/* A target that reads none makes its sender, what sleeps, wait: until it reads. It makes no call of its own
  * meanwhile, but has automatic progress. */
 static void test_unread(long arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a notification costs both sides in steady state on one host: no entry into the Go runtime, which the counters
- * tell. Rank 0 posts, rank 1 takes; they keep in step beside the endpoints. */
+ * say. Rank 0 posts, rank 1 takes; they keep in step beside the endpoints. */
 #include <sched.h>
 
 #include "common.h"

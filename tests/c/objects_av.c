@@ -53,7 +53,7 @@ static void test_table(long arg)
 	close_peers();
 }
 
-/* Messages go to whom the index stands for, also after others were removed. */
+/* Messages go to which the index stands for, also after others were removed. */
 static void test_use(long type)
 {
 	struct name names[PEERS];
@@ -154,7 +154,7 @@ static void test_bad_address(long arg)
 	memcpy(&names_in, names[1].bytes, sizeof(names_in));
 	bad[0] = names_in;
 	bad[1] = names_in;
-	bad[1].sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1: documentation, nobody's */
+	bad[1].sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1: documentation, no one's */
 	CHECK_RC(fi_av_insert(nodes[0].av, bad, 2, addr, FI_SYNC_ERR, errors), 1);
 	CHECK(addr[0] == 0 && errors[0] == 0);
 	CHECK(addr[1] == FI_ADDR_NOTAVAIL);
@@ -247,7 +247,7 @@ static void test_insertsym(long arg)
 	node_close(&base);
 }
 
-/* A large AV, so that growing it moves nothing under those who use it. */
+/* A large AV, so that growing it moves nothing under those that use it. */
 static void test_grow(long arg)
 {
 	enum { MANY = 300 };

@@ -77,14 +77,14 @@ static void test_wait(long wait)
 	node_close(&n);
 }
 
-struct poke {
+struct disturb {
 	struct fid_cntr *c;
 	bool error;
 };
 
-static void *poke(void *p)
+static void *disturb(void *p)
 {
-	struct poke *k = p;
+	struct disturb *k = p;
 
 	usleep(30000);
 	if (k->error)
@@ -98,14 +98,14 @@ static void *poke(void *p)
 static void test_wake(long error)
 {
 	struct node_opts o = { .threading = FI_THREAD_SAFE };
-	struct poke k = { .error = error };
+	struct disturb k = { .error = error };
 	pthread_t t;
 	struct node n;
 	int rc;
 
 	node_open(&n, &o);
 	k.c = open_cntr(&n, FI_WAIT_UNSPEC);
-	CHECK(pthread_create(&t, NULL, poke, &k) == 0);
+	CHECK(pthread_create(&t, NULL, disturb, &k) == 0);
 	rc = fi_cntr_wait(k.c, 1, 10000);
 	if (error)
 		CHECK_RC(rc, -FI_EAVAIL);
@@ -116,7 +116,7 @@ static void test_wake(long error)
 	node_close(&n);
 }
 
-/* fi_cntr_wait makes progress by itself: nobody reads a CQ here. */
+/* fi_cntr_wait makes progress by itself: nothing reads a CQ here. */
 static void test_progress(long arg)
 {
 	struct node_opts o = { .counters = true };

@@ -39,7 +39,7 @@ static void test_enable_without(long arg)
 	node_close_domain(&n);
 }
 
-/* Who only reads and writes others' memory needs no queue for receives. */
+/* What only reads and writes others' memory needs no queue for receives. */
 static void test_enable_rma(long arg)
 {
 	struct node_opts o = { .caps = FI_RMA };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes, or threads of one, that share a processor and only poll. Whoever waits gives the
+ * Processes, or threads of one, that share a processor and only poll. Whatever waits gives the
  * processor to the one it waits for: without that an exchange lasts as long as the scheduler lets each
  * of them poll, some milliseconds, and these here would outlast the limit by far. So would those beside
- * a thread that computes, if who waits gave it the processor each time.
+ * a thread that computes, if what waits gave it the processor each time.
  */
 #include "common.h"
 

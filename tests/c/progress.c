@@ -47,7 +47,7 @@ static void expect_signal(sigset_t *old)
 	CHECK(sigprocmask(SIG_BLOCK, &set, old) == 0);
 }
 
-/* pause(), without the gap between looking and sleeping. */
+/* pause(), without the gap between polling and sleeping. */
 static void sleep_until_signal(const sigset_t *old)
 {
 	sigset_t wait = *old;
@@ -87,7 +87,7 @@ static void await_events(struct node *n, const char *buf, size_t len)
 	free(want);
 }
 
-/* Everything is there, and one look at the queue finds all of it. */
+/* Everything is there, and one poll of the queue finds all of it. */
 static void check_received(struct node *n, char *buf, size_t len)
 {
 	struct fi_cq_tagged_entry e[COUNT];
@@ -154,7 +154,7 @@ static void test_unexpected(long len)
 		link_recv(0, &byte, 1);
 		post_all(&n, buf, (size_t)len);
 		link_recv(0, &byte, 1);
-		/* a NIC says of a match before its completion is there; a look would make progress */
+		/* a NIC says of a match before its completion is there; a inspect would make progress */
 		usleep(200000);
 		check_received(&n, buf, (size_t)len);
 	} else {
@@ -173,7 +173,7 @@ static void test_unexpected(long len)
 	free(buf);
 }
 
-/* Neither side calls the library after posting; the target looks at its memory. */
+/* Neither side calls the library after posting; the target reads its memory. */
 static void test_both_asleep(long len)
 {
 	char *buf = malloc((size_t)len * COUNT), byte;
@@ -191,7 +191,7 @@ static void test_both_asleep(long len)
 			while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != 'x')
 				usleep(1000);
 		}
-		sleep(1); /* the last completion, and its acknowledgement; a look would make progress */
+		sleep(1); /* the last completion, and its acknowledgement; a inspect would make progress */
 		link_send(0, "d", 1);
 		CHECK(fi_cntr_read(n.rxcntr) == COUNT);
 	} else {
@@ -252,11 +252,11 @@ static void test_hybrid(long unused)
 
 		trecv(&n, buf, HUGE_BYTES, FI_ADDR_UNSPEC, 7, 0, buf);
 		link_send(0, "r", 1);
-		link_recv(0, &byte, 1); /* it is announced */
-		for (int i = 0; i < 3; i++) { /* the thread may be done before the last look */
+		link_recv(0, &byte, 1); /* it is a rendezvous */
+		for (int i = 0; i < 3; i++) { /* the thread may be done before the last inspect */
 			ssize_t rc = fi_cq_read(n.rxcq, NULL, 0);
 
-			CHECKF(rc == -FI_EAGAIN || (i > 0 && rc == 0), "look %d: %zd", i, rc);
+			CHECKF(rc == -FI_EAGAIN || (i > 0 && rc == 0), "inspect %d: %zd", i, rc);
 		}
 		link_recv(0, &byte, 1); /* it is received, as the sender's completion says */
 		verify(buf, HUGE_BYTES, 7);
@@ -346,7 +346,7 @@ static uint64_t cpu_us(void)
 }
 
 /* An idle process with a connected endpoint uses less than a thousandth of a core. A port to other
- * hosts would use two more: its keeper looks ten times a second for peers that ask whether it lives. */
+ * hosts would use two more: its timer loop polls ten times a second for peers that ask whether it lives. */
 static void test_idle(long ms)
 {
 	struct node_opts o = automatic;
@@ -442,7 +442,7 @@ static void test_exec(long auto_)
 	link_send(1, "x", 1);
 	while ((rc = fi_cq_read(n.rxcq, &e, 1)) == -FI_EAGAIN && now_ms() < end)
 		usleep(1000);
-	CHECKF(rc == -FI_EAVAIL, "a receive from who executed another program: %zd", rc);
+	CHECKF(rc == -FI_EAVAIL, "a receive from what executed another program: %zd", rc);
 	CHECK(fi_cq_readerr(n.rxcq, &err, 0) == 1);
 	CHECKF(err.err == FI_ECONNRESET && err.op_context == buf, "error %d", err.err);
 	link_send(1, "e", 1); /* it still runs */

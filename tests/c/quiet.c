@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages that come after a pause, to who polls all the time and to who has not called for as long: a
- * provider may stop looking where nothing comes, but has to find what does. */
+/* Messages that come after a pause, to what polls all the time and to what has not called for as long: a
+ * provider may stop polling where nothing comes, but has to find what does. */
 #include "common.h"
 
 #define MOST 9000

@@ -22,7 +22,7 @@ static struct post post_open(size_t len, uint64_t seed)
 	return p;
 }
 
-/* A long send of which nobody wants anything holds up no send behind it. */
+/* A long send of which nothing wants anything holds up no send behind it. */
 static void test_long_without_receive(long len)
 {
 	struct fi_cq_tagged_entry e;
@@ -95,7 +95,7 @@ static void test_unexpected(long len)
 	node_close(&n);
 }
 
-/* All ranks send to all as soon as they have their names, to endpoints that have not looked yet. */
+/* All ranks send to all as soon as they have their names, to endpoints that have not polled yet. */
 static void test_all_at_once(long arg)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV };

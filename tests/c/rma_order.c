@@ -109,7 +109,7 @@ static struct pending *slot(struct side *s)
 	}
 }
 
-/* Waits until a call took effect: the ring of the other, who sleeps, is full. */
+/* Waits until a call took effect: the ring of the other, what sleeps, is full. */
 #define POST(s, call)                                                                              \
 	do {                                                                                       \
 		ssize_t rc_;                                                                       \
@@ -220,7 +220,7 @@ static void initiate(struct side *s, long count)
 		take(s);
 }
 
-/* The target looks now and then only, so that the ring is full. */
+/* The target polls now and then only, so that the ring is full. */
 static void serve(struct side *s)
 {
 	struct fi_cq_tagged_entry e;
@@ -258,7 +258,7 @@ static void test_messages(long count)
 	run(count);
 }
 
-/* While the target does not look: a short write, and behind it long ones, which go as messages then,
+/* While the target does not inspect: a short write, and behind it long ones, which go as messages then,
  * the last not all of them. Then the target makes room that this side does not use, and the next short
  * one goes to where the rest of them goes. */
 static void overtake(struct side *s)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which one-sided operations on one host enter the Go runtime in steady state, to be posted, at the target or for the
- * answer, which the counters tell. Rank 0 works on memory of rank 1, which polls. */
+ * answer, which the counters say. Rank 0 works on memory of rank 1, which polls. */
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 

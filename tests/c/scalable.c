@@ -177,7 +177,7 @@ static void test_no_context(long arg)
 	sep_close(&s);
 }
 
-/* Waits for one completion and who it is from. */
+/* Waits for one completion and which it is from. */
 static void wait_from(struct node *v, fi_addr_t want, struct fi_cq_tagged_entry *e)
 {
 	fi_addr_t src = 0x5a5a;
@@ -229,7 +229,7 @@ static void test_pairs(long late)
 	free(buf);
 }
 
-/* Receives, or looks for, a message with a tag in up to two elements, and waits. Returns the error, or 0. */
+/* Receives, or searches for, a message with a tag in up to two elements, and waits. Returns the error, or 0. */
 static int receive_as(struct node *v, uint64_t tag, char *buf, size_t len, int elements, uint64_t flags)
 {
 	static struct fi_context2 context; /* FI_CLAIM asks for it */
@@ -288,7 +288,7 @@ static void test_kinds(long level)
 	free(buf);
 }
 
-/* A progress thread drives every context: what was sent to one arrives though nobody reads the
+/* A progress thread drives every context: what was sent to one arrives though nothing reads the
  * others' queues, and a rendezvous ends though its sender sleeps. */
 static void test_auto(long arg)
 {
@@ -384,7 +384,7 @@ static void test_leave(long arg)
 	wait_ctx(&v, v.rxcq, in);
 	trecv(&v, in, sizeof(in), s.n.peer[1], 2, 0, in);
 	barrier(&v);
-	wait_none(&v, v.rxcq, 500); /* some looks at the peer */
+	wait_none(&v, v.rxcq, 500); /* some reads the peer */
 	barrier(&v);
 	wait_ctx(&v, v.rxcq, in);
 	trecv(&v, in, sizeof(in), s.n.peer[1], 3, 0, in);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* FI_SELECTIVE_COMPLETION and FI_COMPLETION: who gets a completion, and errors always do. */
+/* FI_SELECTIVE_COMPLETION and FI_COMPLETION: what gets a completion, and errors always do. */
 #include "common.h"
 
 static char in[4096], out[4096];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* FI_SOURCE and FI_SOURCE_ERR: who sent it, and what happens when the sender is not in the AV. */
+/* FI_SOURCE and FI_SOURCE_ERR: what sent it, and what happens when the sender is not in the AV. */
 #include "common.h"
 
 #define COUNT 200

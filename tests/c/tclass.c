@@ -11,7 +11,7 @@
 
 #include "common.h"
 
-/* A UDP socket on the loopback interface that is told of the type of service. */
+/* A UDP socket on the loopback interface that is notified of the type of service. */
 static int open_socket(int family, struct sockaddr_storage *name)
 {
 	struct sockaddr_in *in = (void *)name;

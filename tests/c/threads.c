@@ -189,7 +189,7 @@ static void *rx_reader(void *p)
 	return p;
 }
 
-static void *rx_poster(void *p)
+static void *rx_requester(void *p)
 {
 	long which = (long)p;
 
@@ -227,7 +227,7 @@ static void test_readers(long threads)
 		for (long i = 0; i < threads; i++)
 			CHECK(pthread_create(&t[i], NULL, rx_reader, NULL) == 0);
 		for (long i = 0; i < 2; i++)
-			CHECK(pthread_create(&t[threads + i], NULL, rx_poster, (void *)i) == 0);
+			CHECK(pthread_create(&t[threads + i], NULL, rx_requester, (void *)i) == 0);
 		for (long i = 0; i < threads + 2; i++)
 			pthread_join(t[i], NULL);
 		CHECK(rx.count == RECEIVES);

@@ -2,14 +2,14 @@
 /*
  * Random programs of lists (weft/token.h) by several processes, each of which owns host and GPU memory that all others
  * read and write, with strides, picks, mixed memories and ways turned off, against a model of what is there. A part of
- * each memory is one poster's own. Notifications count the posts. WEFT_TEST_SEED is for a program of its own,
+ * each memory is one requester's own. Notifications count the posts. WEFT_TEST_SEED is for a program of its own,
  * WEFT_TEST_SECONDS for more of them (seeds).
  */
 #include "common.h"
 #include "gpu.h"
 #include "tokens.h"
 
-#define PART ((size_t)16384) /* of a memory, that is one poster's */
+#define PART ((size_t)16384) /* of a memory, that is one requester's */
 #define OPS 60
 #define MOST 24              /* pieces of a list */
 #define RANKS 4
@@ -20,7 +20,7 @@ struct owner {
 	fi_addr_t addr;
 	struct weft_remote *remote[2];
 	struct weft_remote_info info[2];
-	char *model[2];       /* of this poster's part */
+	char *model[2];       /* of this requester's part */
 	uint64_t posted;      /* posts with a notification */
 	uint64_t taken;       /* notifications that have come from there */
 };
@@ -29,7 +29,7 @@ struct side {
 	struct node n;
 	struct weft_token_ops *t;
 	char *mem[2];         /* of the host, of the GPU: a part for each rank */
-	char *near[2];        /* from and to which this poster moves: PART bytes */
+	char *near[2];        /* from and to which this requester moves: PART bytes */
 	struct fid_mr *mr[2], *near_mr[2];
 	struct owner owner[RANKS];
 	uint64_t state;
@@ -284,7 +284,7 @@ static void step(struct side *s)
 		CHECKF(!memcmp(got[i], want[i], PART), "op %u of %zu elements, picks %d: memory %d", op, p.elements, how, i);
 }
 
-/* Reads all that is this poster's, after what was written by any completion level has arrived. */
+/* Reads all that is this requester's, after what was written by any completion level has arrived. */
 static void check_owners(struct side *s)
 {
 	for (int r = 0; r < test_procs; r++) {

@@ -149,9 +149,9 @@ static void test_chain(long arg)
 	close_trig(&g);
 }
 
-/* Sends of announced messages, each of which waits for the one before it, on an endpoint that
+/* Sends of rendezvous messages, each of which waits for the one before it, on an endpoint that
  * counts nothing but sends: acknowledgements that C takes in fire triggers as soon as others. */
-static void test_chain_announced(long arg)
+static void test_chain_rendezvous(long arg)
 {
 	enum { CHAIN = 100, BYTES = 65536, SLOW_MS = 5000 };
 	struct node_opts o = {
@@ -561,7 +561,7 @@ int main(int argc, char **argv)
 	static const struct test tests[] = {
 		{ "chain", test_chain, .procs = 2 },
 		{ "chain_selective", test_chain, .procs = 2, .arg = 1 },
-		{ "chain_announced", test_chain_announced, .procs = 2 },
+		{ "chain_rendezvous", test_chain_rendezvous, .procs = 2 },
 		{ "alias", test_alias, .procs = 2 },
 		{ "types", test_types, .procs = 2 },
 		{ "cascade", test_cascade, .procs = 2 },

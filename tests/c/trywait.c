@@ -104,7 +104,7 @@ static void test_pair(long len)
 			sleep_for(&s, in);
 		}
 	}
-	note("slept %llu times, told not to %llu times", (unsigned long long)s.slept,
+	note("slept %llu times, notified not to %llu times", (unsigned long long)s.slept,
 	     (unsigned long long)s.again);
 	CHECK(s.slept > 0);
 	CHECKF(s.slept < 20ull * (uint64_t)rounds, "poll returned %llu times for %d messages",
@@ -162,7 +162,7 @@ static void test_thread(long arg)
 	node_close(&self);
 }
 
-/* fi_cq_sread of a process that nobody else wakes: the same with libfabric's own wait. */
+/* fi_cq_sread of a process that nothing else wakes: the same with libfabric's own wait. */
 static void test_sread(long wait)
 {
 	struct node_opts o = { .wait = (enum fi_wait_obj)wait };

@@ -29,7 +29,7 @@ struct victim_note {
 	struct name name;
 };
 
-/* A victim, as who kills it sees it. */
+/* A victim, as what kills it sees it. */
 struct victim_process {
 	pid_t pid;
 	int gate; /* what is written to it the victim reads from WEFT_TEST_GATE, and is let go by it */

@@ -48,7 +48,7 @@ void nic_lock(void)
 	__atomic_sub_fetch(&wanted, 1, __ATOMIC_RELAXED);
 }
 
-/* nic_lock_last takes the lock when nobody else wants it. */
+/* nic_lock_last takes the lock when nothing else wants it. */
 void nic_lock_last(void)
 {
 	while (__atomic_load_n(&wanted, __ATOMIC_RELAXED))

@@ -39,7 +39,7 @@ static void trigger_free(struct trigger *t)
 	free(t);
 }
 
-/* event_triggered tells that a threshold was reached. */
+/* event_triggered says that a threshold was reached. */
 static void event_triggered(struct nic *n, const struct trigger *t)
 {
 	uint64_t eqn = get(t->cmd, COUNTER_EQ);

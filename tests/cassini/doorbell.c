@@ -4,8 +4,8 @@
  * SIGSEGV, whose handler decodes it, performs it and lets the NIC run on the thread that stored. Pages
  * of counters are trapped in every mode, since equal increments in a row all count.
  *
- * The same handler tells that memory at which the NIC is to read or write is missing. Where the setting
- * signals is 0 the kernel copies instead and tells it, and the process's signals are its own.
+ * The same handler says that memory at which the NIC is to read or write is missing. Where the setting
+ * signals is 0 the kernel copies instead and notifies it, and the process's signals are its own.
  */
 #include <errno.h>
 #include <fcntl.h>

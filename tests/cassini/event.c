@@ -246,7 +246,7 @@ void event_initiator(struct nic *n, unsigned int eqn, int type, const struct ope
 	evq_post(q, e, is_long ? EVENT_SIZE_B32 : EVENT_SIZE_B16);
 }
 
-/* event_failure tells of a command that the NIC refuses, in the queue's status and as an event. */
+/* event_failure reports a command that the NIC refuses, in the queue's status and as an event. */
 void event_failure(struct cmdq *q, unsigned int slot, uint8_t command, uint8_t rc)
 {
 	uint8_t e[EVENT_COMMAND_FAILURE_BYTES] = {};

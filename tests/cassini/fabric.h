@@ -22,7 +22,7 @@ struct packet {
 	uint32_t offset, n, total;	/* bytes of the data, of all packets of this id */
 	struct request rq;
 	struct answer a;
-	char from[NAME];		/* who sends, for answers */
+	char from[NAME];		/* what sends, for answers */
 };
 
 /* A packet that waits for room at its receiver. */
@@ -63,7 +63,7 @@ void packet_receive(const struct packet *p, const uint8_t *data);
 void trains_check(void);
 bool trains_busy(void);
 
-/* station.c: who receives */
+/* station.c: what receives */
 extern char station_name[NAME];
 bool station_start(void);
 void station_watch(int fd, unsigned int events);

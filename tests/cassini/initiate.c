@@ -69,7 +69,7 @@ void operations_forget(struct lni *l)
 	fabric_forget(l);
 }
 
-/* from_flags takes what C_STATE and DMA commands have in the same bits: who is told of what. */
+/* from_flags takes what C_STATE and DMA commands have in the same bits: what is notified of what. */
 static void from_flags(struct operation *op, const uint8_t *b)
 {
 	op->rq.restricted = get(b, DMA_RESTRICTED);
@@ -285,7 +285,7 @@ static void count_at_initiator(const struct operation *op, const struct answer *
 		counter_add(op->nic, op->ct, a->rc != RC_OK, op->ct_bytes && a->rc == RC_OK ? a->mlength : 1);
 }
 
-/* operation_complete counts and tells what became of an operation, which is gone then. */
+/* operation_complete counts and says what became of an operation, which is gone then. */
 void operation_complete(struct operation *op, const struct answer *answer)
 {
 	bool reply = op->rq.op == OP_GET || op->rq.op == OP_FETCHING_ATOMIC;
@@ -348,7 +348,7 @@ static void deliver(struct operation *op, struct domain *d, const uint8_t *data,
 		a->rc = rc;
 }
 
-/* unreachable says why nobody has the address of a request. */
+/* unreachable says why nothing has the address of a request. */
 static uint8_t unreachable(const struct request *rq)
 {
 	uint32_t nid = rq->dfa >> 12;

@@ -217,7 +217,7 @@ struct domain *domain_find(uint32_t nid, unsigned int vni, unsigned int pid)
 	return NULL;
 }
 
-/* claim takes a PID on the NIC: nobody in this process nor on this host may have it. */
+/* claim takes a PID on the NIC: nothing in this process nor on this host may have it. */
 static bool claim(struct domain *d, unsigned int pid)
 {
 	if (pid >= (unsigned int)set.pids || domain_find(d->lni->nic->info.nid, d->pub.vni, pid))

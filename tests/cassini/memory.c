@@ -20,7 +20,7 @@
 static unsigned int next_id = 1;
 static long maps;
 
-/* can_populate reports whether the kernel fills pages and tells of those that may not be written. Emulators of user
+/* can_populate reports whether the kernel fills pages and reports those that may not be written. Emulators of user
  * programs say that they have, and do nothing. */
 static bool can_populate(void)
 {
@@ -38,7 +38,7 @@ static bool can_populate(void)
 	return known == 1;
 }
 
-/* touch asks for each page whether it may be read, and written: by a system call that looks at a word of it, and by
+/* touch asks for each page whether it may be read, and written: by a system call that reads a word of it, and by
  * one that adds nothing to it. */
 static int touch(uint64_t va, size_t len, bool writes)
 {

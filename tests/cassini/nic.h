@@ -258,7 +258,7 @@ struct settings {
 	long map_most;		/* calls of cxil_map that do not fail, 0: all */
 	long call_at, call_rc;	/* the control call that fails, counted from when this was set, and its errno value */
 	long open_rc;		/* errno value with which opening a device fails, 0: it does not */
-	long member;		/* the user who alone may use service 1, -1: everybody */
+	long member;		/* the user that alone may use service 1, -1: everybody */
 	long enable;		/* 0: service 1 is switched off */
 	long slots, eq_bytes;	/* the longest command queue and event queue */
 	long shuffle;		/* every how many-th event of those that may changes places with the next */
@@ -375,13 +375,13 @@ void counter_forget(struct counter *c);
 /* fabric.c: other processes */
 bool fabric_open(struct domain *d);
 void fabric_close(struct domain *d);
-/* fabric_send takes an operation for another process; false where nobody has its address. */
+/* fabric_send takes an operation for another process; false where nothing has its address. */
 bool fabric_send(struct operation *op, const uint8_t *data, uint32_t n);
 void fabric_invalidate(struct pte *p, unsigned int buffer_id, int list);
 void fabric_leave(struct pte *p);
 void fabric_forget(struct lni *l);
 void station_step(void);
-bool station_wake(void); /* false where nobody sleeps */
+bool station_wake(void); /* false where nothing sleeps */
 void station_forked(void);
 void polling_start(void);
 

@@ -67,7 +67,7 @@ void event_entry(struct pte *p, int type, const uint8_t *cmd, uint8_t rc, bool a
 	target_event(p, e, false);
 }
 
-/* state_change makes a state the table entry's and tells of it. */
+/* state_change makes a state the table entry's and reports it. */
 void state_change(struct pte *p, int state, int reason, bool automatic, uint8_t rc)
 {
 	uint8_t e[EVENT_TARGET_LONG_BYTES] = {};

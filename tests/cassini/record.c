@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Commands and events, kept for whoever compares them with another's.
+ * Commands and events, kept for whatever compares them with another's.
  */
 #include <stdlib.h>
 #include "cassini.h"

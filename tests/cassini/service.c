@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Services: who may use which VNIs, traffic classes and resources.
+ * Services: what may use which VNIs, traffic classes and resources.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -373,7 +373,7 @@ API int cxil_svc_get_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool *e
 	return 0;
 }
 
-/* add_netns lets a network namespace use a service to which nobody else is admitted. */
+/* add_netns lets a network namespace use a service to which nothing else is admitted. */
 static int add_netns(struct service *s, unsigned int netns)
 {
 	struct svc_desc *d = &s->desc;

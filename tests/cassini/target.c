@@ -198,7 +198,7 @@ static bool choose(struct landing *l)
 	return true;
 }
 
-/* match_event tells that a message has found its entry, before its data has landed. */
+/* match_event says that a message has found its entry, before its data has landed. */
 static void match_event(struct landing *l)
 {
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
@@ -249,8 +249,8 @@ static int event_type(const struct request *rq)
 	}
 }
 
-/* tell writes the events of a message that has landed. */
-static void tell(struct landing *l)
+/* say writes the events of a message that has landed. */
+static void notify(struct landing *l)
 {
 	const uint8_t *cmd = l->entry->cmd;
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
@@ -285,7 +285,7 @@ void land_end(struct landing *l, const void *data, struct answer *a)
 	if (!l->entry || !l->entry->busy)
 		return;
 	counts.success += l->rc == RC_OK;
-	tell(l);
+	notify(l);
 	if (l->rc == RC_OK && l->rq.op == OP_RENDEZVOUS_PUT && l->list == LIST_PRIORITY)
 		rendezvous_get(l->pte, l->entry->cmd, &l->rq, l->start, l->room, l->mlength);
 	l->entry->busy--;

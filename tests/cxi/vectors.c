@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Makes named calls of libfabric's own CXI provider over the model of the NIC and prints what it put into its command
- * queues and what events it took, with what is known of each call without looking at them: arguments, addresses as the
+ * queues and what events it took, with what is known of each call without reading them: arguments, addresses as the
  * NIC has them, numbers of queues. tests/cxi/vectors.sh builds and runs it; hw/cxi/internal/nic compares.
  */
 #include "vectors.h"

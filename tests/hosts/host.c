@@ -20,7 +20,7 @@ struct host {
 	struct fid_ep *ep;
 };
 
-// One operation under way. Whoever reads its completion, which may be another thread, sets done
+// One operation under way. Whatever reads its completion, which may be another thread, sets done
 // after the rest.
 struct operation {
 	struct fi_context context[2];

@@ -472,7 +472,7 @@ static void message_before(int round)
 	free(buf);
 }
 
-/* An operation that goes on while those who have begun it wait in the MPI for who has completed it. */
+/* An operation that goes on while those that have begun it wait in the MPI for what has completed it. */
 static void message_between(int round)
 {
 	struct parts in, out;

@@ -82,7 +82,7 @@ static inline void start(int *argc, char ***argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 }
 
-/* The last line: what the runner looks for. */
+/* The last line: what the runner searches for. */
 static inline int finish(const char *program)
 {
 	MPI_Barrier(MPI_COMM_WORLD);

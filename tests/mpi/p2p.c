@@ -194,7 +194,7 @@ static void test_outstanding(void)
 	done("outstanding");
 }
 
-/* Thousands of messages that nobody has asked for yet. */
+/* Thousands of messages that nothing has asked for yet. */
 static void test_unexpected(void)
 {
 	enum { N = 5000, LEN = 300 };

@@ -67,7 +67,7 @@ static void test_iprobe(void)
 	done("iprobe");
 }
 
-/* A matched message is nobody else's, whatever the wildcards. */
+/* A matched message is no other's, whatever the wildcards. */
 static void test_mprobe(void)
 {
 	if (rank == 0) {

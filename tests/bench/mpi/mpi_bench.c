@@ -86,7 +86,7 @@ static void hops(void *line)
 	}
 }
 
-/* The line is in memory of the two ranks', whatever MPI has. The figure tells how far the processors are apart, so
+/* The line is in memory of the two ranks', whatever MPI has. The figure says how far the processors are apart, so
  * it is the first decile: what other programs take of their time is not in it. */
 static void test_hop(void)
 {

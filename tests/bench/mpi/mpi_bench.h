@@ -19,7 +19,7 @@ enum {
 struct job {
 	int rank, ranks;
 	double seconds; /* of measuring, for a figure */
-	bool check;     /* what was received is looked at */
+	bool check;     /* what was received is read */
 };
 
 extern struct job job;

@@ -2,8 +2,8 @@
 /*
  * A CUDA driver for hosts without a GPU: libcuda.so.1 with the entry points that weft and the tests
  * call. Its device memory is shared memory that is mapped twice: without any right at the address
- * that the program gets, so that whoever touches it by himself faults, and with all rights where
- * only the copy functions below look. As with the real driver a copy needs a context that is
+ * that the program gets, so that whatever touches it by itself faults, and with all rights where
+ * only the copy functions below inspect. As with the real driver a copy needs a context that is
  * current on the calling thread, and a handle opens in other processes only.
  *
  * What a real driver leaves undefined ends the process with a line that says what it was: memory that is freed while
@@ -103,7 +103,7 @@ static void accuse(const char *what, uint64_t p)
 	abort();
 }
 
-/* find(), where copies look. */
+/* find(), where copies inspect. */
 static struct allocation *reach(deviceptr p, size_t n)
 {
 	struct allocation *a = find(p, n);
@@ -319,7 +319,7 @@ int cuMemcpyDtoD_v2(deviceptr dst, deviceptr src, size_t n)
 	return copy(dst, true, src, true, n);
 }
 
-/* Copies of a stream are done when it is waited for, so that who does not wait sees it. */
+/* Copies of a stream are done when it is waited for, so that what does not wait sees it. */
 struct stream {
 	pthread_mutex_t lock;
 	struct {

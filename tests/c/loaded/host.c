@@ -2,7 +2,7 @@
 /* host STEP...: a program that is not linked with libfabric loads plugins (plug.c) that are.
  *
  *   +N          loads plugN.so             -N  unloads it, and takes the addresses where its
- *   N:CALL[:P]  calls look or use in it,       libfabric was, if that has gone
+ *   N:CALL[:P]  calls inspect or use in it,       libfabric was, if that has gone
  *               for provider P, weft if not given
  *   gone, kept  what must have become of the libfabric that the last - had
  */

@@ -27,7 +27,7 @@
 	} while (0)
 
 /* fi_getinfo for a provider and nothing more. */
-int look(const char *provider)
+int inspect(const char *provider)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 

@@ -229,7 +229,7 @@ static void software_managed(void)
 	rig_close(&r);
 }
 
-/* Each way to refuse a request has its code; one that nothing matches is told to both sides. */
+/* Each way to refuse a request has its code; one that nothing matches is notified to both sides. */
 static void refusals(void)
 {
 	uint8_t c[TARGET_BYTES], e[64], again[DMA_BYTES] = {};
@@ -258,7 +258,7 @@ static void refusals(void)
 	emit(r.tx, again, sizeof again);
 	ring(r.tx);
 	is(&r, e, EVENT_ACK, 16, RC_PTLTE_NOT_FOUND);
-	CHECK(!cxil_alloc_cp(r.lni, 1, 0, 0, &cp)); /* nobody has a PID in this VNI */
+	CHECK(!cxil_alloc_cp(r.lni, 1, 0, 0, &cp)); /* nothing has a PID in this VNI */
 	opts.lcid = cp->lcid;
 	CHECK(!cxil_alloc_cmdq(r.lni, r.eq, &opts, &q));
 	own = r.tx;

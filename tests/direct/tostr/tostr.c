@@ -172,7 +172,7 @@ static void test_attributes(void)
 	fi_freeinfo(info);
 }
 
-/* test_bounds looks at what does not depend on libfabric. */
+/* test_bounds reads what does not depend on libfabric. */
 static void test_bounds(void)
 {
 	uint64_t caps = FI_MSG | FI_RMA;
