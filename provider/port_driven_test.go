@@ -36,7 +36,7 @@ func (*drivenIface) Memory() hw.MemoryDomain { return nil }
 // drivenEndpoint adds an endpoint with such an interface to a receive context.
 func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoint, *drivenIface) {
 	i := &drivenIface{}
-	l := &leasedEP{rx: r.leased.Taken()}
+	l := &leasedEP{rx: r.leased.Alone()}
 	l.Endpoint.rx, l.hot, l.domain = r, &hot.EP{}, d
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
@@ -78,7 +78,7 @@ func TestSharedPorts(t *testing.T) {
 				want = hot.AttentionPorts
 			}
 		}
-		r.leased.Taken().publish()
+		r.leased.Alone().publish()
 		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; got != want {
 			t.Errorf("%s: attention %#x", what, got)
 		}
@@ -91,7 +91,7 @@ func TestSharedPorts(t *testing.T) {
 	clocks[1] += time.Hour
 	leasedOf(eps[1]).networkArrivals(1)
 	poll("the second is quiet", 1, 0)
-	l := r.leased.Taken()
+	l := r.leased.Alone()
 	l.eps = l.eps[:1]
 	poll("the second is gone", 1, 0)
 }
@@ -119,7 +119,7 @@ func TestSilentPort(t *testing.T) {
 	} {
 		i.port.Silent, i.written = c.silent, c.written
 		leasedOf(e).networkArrivals(1)
-		r.leased.Taken().publish()
+		r.leased.Alone().publish()
 		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; i.polls != c.polls || got != c.attention {
 			t.Errorf("%s: %d polls, attention %#x", c.what, i.polls, got)
 		}
