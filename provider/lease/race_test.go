@@ -4,8 +4,8 @@ package lease
 
 import "testing"
 
-// TestTakenWithoutLease: a caller of Taken that has no lease is found, one of a lease that is taken, or of state without
-// one, is not.
+// TestTakenWithoutLease: a caller of Taken that has no lease is found, one of a lease that is taken, or of state
+// without one, is not.
 func TestTakenWithoutLease(t *testing.T) {
 	panics := func(g Guarded[int]) (found bool) {
 		defer func() { found = recover() != nil }()

@@ -156,14 +156,14 @@ static void post_rounds(struct node *n, struct burst *b, int threads, const char
 /* most is the number of threads up to which it goes, by doubling. */
 static void requester(struct node *n, int most, const char *level)
 {
-	struct burst b = {.n = n};
+	struct burst b = { .n = n };
 	struct requester others[MAX_REQUESTERS];
 	char name[64];
 
 	pthread_barrier_init(&b.start, NULL, (unsigned int)most);
 	pthread_barrier_init(&b.end, NULL, (unsigned int)most);
 	for (int i = 1; i < most; i++) {
-		others[i] = (struct requester){.burst = &b, .number = i};
+		others[i] = (struct requester){ .burst = &b, .number = i };
 		if (pthread_create(&others[i].thread, NULL, other_thread, &others[i]))
 			die("pthread_create", -FI_EOTHER);
 	}
@@ -209,7 +209,7 @@ static void receiver(struct node *n)
 
 static void post_test(struct node *n, enum fi_threading threading, int most, const char *level)
 {
-	node_open(n, &(struct wish){.threading = threading, .rx_size = 2 * BURST});
+	node_open(n, &(struct wish){ .threading = threading, .rx_size = 2 * BURST });
 	for (int i = 0; n->rank != 0 && i < BURST; i++)
 		post_recv(n, 8, 1);
 	node_connect(n);

@@ -45,8 +45,8 @@ struct link {
 	fi_addr_t peer;
 	struct slot data[WINDOW], ack;
 	_Alignas(128) _Atomic uint64_t received, acks; /* added to by what reads the queue */
-	uint64_t sent;                                 /* messages, by the link's thread */
-	bool posted;                                   /* its receives are, between measurements */
+	uint64_t sent;				       /* messages, by the link's thread */
+	bool posted;				       /* its receives are, between measurements */
 	pthread_t thread;
 };
 
@@ -85,8 +85,8 @@ static void post_slot(struct slot *s)
 	uint64_t tag = (uint64_t)link->number + (s->ack ? ACK_TAG : 0);
 	ssize_t ret;
 
-	while ((ret = fi_trecv(link->ep, &s->bytes, sizeof(s->bytes), NULL, FI_ADDR_UNSPEC, tag, 0,
-			       &s->context)) == -FI_EAGAIN)
+	while ((ret = fi_trecv(link->ep, &s->bytes, sizeof(s->bytes), NULL, FI_ADDR_UNSPEC, tag, 0, &s->context)) ==
+	       -FI_EAGAIN)
 		take(link->cq, false);
 	must((int)ret, "fi_trecv");
 }
@@ -167,8 +167,8 @@ static void unpin(void)
 
 static void open_own(struct node *n, struct link *link, struct fid_av **av)
 {
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = 1};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_NONE, .size = 4 * WINDOW};
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 1 };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_NONE, .size = 4 * WINDOW };
 
 	must(fi_av_open(n->domain, &av_attr, av, NULL), "fi_av_open");
 	must(fi_cq_open(n->domain, &cq_attr, &link->cq, NULL), "fi_cq_open");
@@ -190,7 +190,7 @@ static struct link *open_links(struct node *n, bool own)
 	for (int i = 0; i < SCALE_THREADS; i++) {
 		struct link *l = &links[i];
 
-		*l = (struct link){.n = n, .number = i, .ep = n->ep, .cq = n->cq};
+		*l = (struct link){ .n = n, .number = i, .ep = n->ep, .cq = n->cq };
 		av[i] = n->av;
 		if (own)
 			open_own(n, l, &av[i]);
@@ -199,8 +199,8 @@ static struct link *open_links(struct node *n, bool own)
 		l->ack.link = l;
 		l->ack.ack = true;
 		n->shared->link[n->rank][i].size = sizeof(n->shared->link[0][0].bytes);
-		must(fi_getname(&l->ep->fid, n->shared->link[n->rank][i].bytes,
-				&n->shared->link[n->rank][i].size), "fi_getname");
+		must(fi_getname(&l->ep->fid, n->shared->link[n->rank][i].bytes, &n->shared->link[n->rank][i].size),
+		     "fi_getname");
 	}
 	meet(n);
 	for (int i = 0; i < SCALE_THREADS; i++) {
@@ -226,8 +226,8 @@ static void join(struct link *link)
 }
 
 /* One measurement: the threads of both ranks run from meeting to meeting. */
-static void measure(struct node *n, struct link *links, int threads, int senders,
-		    void *(*receiver)(void *), const char *name)
+static void measure(struct node *n, struct link *links, int threads, int senders, void *(*receiver)(void *),
+		    const char *name)
 {
 	int count = n->rank == 0 ? senders : threads;
 	uint64_t began, sent = 0;
@@ -265,7 +265,7 @@ static void measure(struct node *n, struct link *links, int threads, int senders
 
 static void scale(struct node *n, bool own, const char *name)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_SAFE, .rx_size = SCALE_THREADS * 2 * WINDOW});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_SAFE, .rx_size = SCALE_THREADS * 2 * WINDOW });
 	unpin();
 	struct link *links = open_links(n, own);
 
@@ -274,13 +274,19 @@ static void scale(struct node *n, bool own, const char *name)
 	meet(n);
 }
 
-void test_scale_own(struct node *n) { scale(n, true, "scale_own"); }
+void test_scale_own(struct node *n)
+{
+	scale(n, true, "scale_own");
+}
 
-void test_scale_shared(struct node *n) { scale(n, false, "scale_shared"); }
+void test_scale_shared(struct node *n)
+{
+	scale(n, false, "scale_shared");
+}
 
 void test_scale_readers(struct node *n)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_SAFE, .rx_size = 4 * WINDOW});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_SAFE, .rx_size = 4 * WINDOW });
 	unpin();
 	struct link *links = open_links(n, false);
 

@@ -14,8 +14,7 @@ static const struct {
 	const char *reason;
 } table[] = {
 	{ "shm", "match.model_*", "1.17 finds no unexpected message through an ignore mask" },
-	{ "shm", "match_depth.unexpected_wildcards",
-	  "1.17 finds no unexpected message through an ignore mask" },
+	{ "shm", "match_depth.unexpected_wildcards", "1.17 finds no unexpected message through an ignore mask" },
 	{ "shm", "match_peek.*", "1.17 ignores FI_PEEK without a match, and err is negative" },
 	{ "shm", "cancel.prompt_peek", "1.17 ignores FI_PEEK without a match" },
 	{ "shm", "multi_recv.[!s]*", "1.17 crashes in fi_setopt before fi_enable" },
@@ -24,8 +23,7 @@ static const struct {
 	{ "sockets", "match_peek.peek_*", "drops FI_REMOTE_CQ_DATA of an unexpected message" },
 	{ "sockets", "multi_recv.selective", "suppresses the completion that gives the buffer back" },
 	{ "tcp;ofi_rxm", "match_peek.[dp]*", "a peek reports no CQ data and no length" },
-	{ "tcp;ofi_rxm", "multi_recv.selective",
-	  "suppresses the completion that gives the buffer back" },
+	{ "tcp;ofi_rxm", "multi_recv.selective", "suppresses the completion that gives the buffer back" },
 	{ "shm", "source.known_small", "1.17 finds no unexpected message through an ignore mask" },
 	{ "shm", "source.unknown", "gives a source that was never inserted" },
 	{ "shm", "source.removed", "gives a source that was removed" },
@@ -109,8 +107,7 @@ const char *deviation_reason(const char *key)
 		return NULL;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (fnmatch(table[i].key, key, 0) == 0 &&
-		    (strcmp(table[i].provider, "*") == 0 ||
-		     strcmp(table[i].provider, test_provider()) == 0))
+		    (strcmp(table[i].provider, "*") == 0 || strcmp(table[i].provider, test_provider()) == 0))
 			return table[i].reason;
 	return NULL;
 }

@@ -133,10 +133,18 @@ static void test_deaf(long arg)
 		ssize_t rc;
 
 		switch (sent % 4) {
-		case 0: rc = fi_inject(a.ep, &sent, sizeof(sent), a.peer); break;
-		case 1: rc = fi_injectdata(a.ep, &sent, sizeof(sent), 1, a.peer); break;
-		case 2: rc = fi_send(a.ep, &sent, sizeof(sent), NULL, a.peer, NULL); break;
-		default: rc = fi_sendv(a.ep, &iov, NULL, 1, a.peer, NULL); break;
+		case 0:
+			rc = fi_inject(a.ep, &sent, sizeof(sent), a.peer);
+			break;
+		case 1:
+			rc = fi_injectdata(a.ep, &sent, sizeof(sent), 1, a.peer);
+			break;
+		case 2:
+			rc = fi_send(a.ep, &sent, sizeof(sent), NULL, a.peer, NULL);
+			break;
+		default:
+			rc = fi_sendv(a.ep, &iov, NULL, 1, a.peer, NULL);
+			break;
 		}
 		CHECKF(rc == 0 || rc == -FI_EAGAIN, "datagram %d: %zd", sent, rc);
 		CHECKF(now_ms() < end, "%d datagrams went out", sent);

@@ -77,11 +77,9 @@ static void test_counts(long messages)
 		}
 	}
 	if (test_rank == 0) {
-		uint64_t sent = value(ops, &n.ep->fid, "tx_inline") +
-				value(ops, &n.ep->fid, "tx_eager") +
+		uint64_t sent = value(ops, &n.ep->fid, "tx_inline") + value(ops, &n.ep->fid, "tx_eager") +
 				value(ops, &n.ep->fid, "tx_sync");
-		uint64_t bytes = value(ops, &n.ep->fid, "tx_inline_bytes") +
-				 value(ops, &n.ep->fid, "tx_eager_bytes") +
+		uint64_t bytes = value(ops, &n.ep->fid, "tx_inline_bytes") + value(ops, &n.ep->fid, "tx_eager_bytes") +
 				 value(ops, &n.ep->fid, "tx_sync_bytes");
 
 		CHECKF(sent == (uint64_t)messages, "%lu sent", (unsigned long)sent);
@@ -118,7 +116,13 @@ enum first { FIRST_PLAIN, FIRST_DATA, FIRST_SYNC, FIRST_LONG };
 static void send_first(struct node *n, enum first what, void *buf, size_t len)
 {
 	struct op o = {
-		.form = F_MSG, .tagged = true, .buf = buf, .len = len, .addr = n->peer[1], .tag = 1, .ctx = n,
+		.form = F_MSG,
+		.tagged = true,
+		.buf = buf,
+		.len = len,
+		.addr = n->peer[1],
+		.tag = 1,
+		.ctx = n,
 	};
 
 	if (what == FIRST_DATA) {
@@ -230,4 +234,7 @@ static const struct test tests[] = {
 	{ "rendezvous_128k", test_rendezvous, 2, 0, 131072 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

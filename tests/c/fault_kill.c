@@ -13,7 +13,7 @@
 #include "shmdir.h"
 #include "victim.h"
 
-#define LIMIT_MS 30000 /* for the survivor to notice */
+#define LIMIT_MS 30000	     /* for the survivor to notice */
 #define ROUND_MAX (4u << 20) /* messages of one victim */
 
 struct slot {
@@ -24,11 +24,11 @@ struct slot {
 
 static struct node n;
 static struct slot slots[VICTIM_WINDOW];
-static uint64_t posted;   /* receives from this victim; lowered by those that were cancelled */
-static uint32_t *came;    /* by receive: the number of its message plus one, 0: it ended with an error */
+static uint64_t posted;	  /* receives from this victim; lowered by those that were cancelled */
+static uint32_t *came;	  /* by receive: the number of its message plus one, 0: it ended with an error */
 static uint64_t received; /* whole messages, of all victims */
-static uint64_t errors;   /* operations that ended with FI_ECONNRESET */
-static uint32_t serial;   /* of the victim */
+static uint64_t errors;	  /* operations that ended with FI_ECONNRESET */
+static uint32_t serial;	  /* of the victim */
 
 static bool dead_yet(void)
 {
@@ -134,8 +134,7 @@ static void give_to(fi_addr_t to, uint64_t *seed)
 
 	while (!notified) {
 		for (struct slot *s = slots; s < slots + VICTIM_WINDOW && !notified; s++) {
-			struct op o = { .tagged = true, .buf = s->buf, .addr = to, .tag = VICTIM_FROM_US,
-					.ctx = s };
+			struct op o = { .tagged = true, .buf = s->buf, .addr = to, .tag = VICTIM_FROM_US, .ctx = s };
 			ssize_t rc;
 
 			reap(n.txcq);
@@ -163,7 +162,10 @@ static void give_to(fi_addr_t to, uint64_t *seed)
 
 /* Whether a message may be fetched from its sender: a long one, or one of up to the inject size that found
  * no bounce buffer for some time, because the survivor was not running. */
-static bool may_be_fetched(size_t len) { return len > 8192 || (len > 104 && len <= 4096); }
+static bool may_be_fetched(size_t len)
+{
+	return len > 8192 || (len > 104 && len <= 4096);
+}
 
 /* Receives match in the order of posting, messages in that of sending: so the numbers rise. A message
  * between them that did not come must be one that is fetched from its sender. */
@@ -364,4 +366,7 @@ static const struct test tests[] = {
 	{ "opening", test_kill, 3, 120, VICTIM_OPENS },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -202,8 +202,7 @@ static int try_open(struct node *base, struct fid_ep **ep)
 
 static void check_no_room(int rc)
 {
-	CHECKF(rc == -FI_ENOSPC || rc == -FI_ENOMEM, "opening without room: %d (%s)", rc,
-	       fi_strerror(-rc));
+	CHECKF(rc == -FI_ENOSPC || rc == -FI_ENOMEM, "opening without room: %d (%s)", rc, fi_strerror(-rc));
 }
 
 static void test_no_room(long arg)
@@ -286,4 +285,7 @@ static const struct test tests[] = {
 	{ "no_folder", test_no_folder, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -17,14 +17,14 @@
 
 enum {
 	RECEIVE = 0x01, /* a receive from the peer */
-	SEND = 0x02,    /* a send that the peer does not take */
-	FETCH = 0x04,   /* a long send that the peer does not fetch */
+	SEND = 0x02,	/* a send that the peer does not take */
+	FETCH = 0x04,	/* a long send that the peer does not fetch */
 	SREAD = 0x10,
 	COUNTER = 0x20,
-	POLL = 0x40,    /* on the queue's descriptor, after fi_trywait */
+	POLL = 0x40,	/* on the queue's descriptor, after fi_trywait */
 	SILENT = 0x100, /* the peer is stopped: its host does not know that it is gone */
-	CABLE = 0x200,  /* its host is cut off before the operation, and back after it */
-	AUTO = 0x400,   /* a thread of the provider's makes the progress */
+	CABLE = 0x200,	/* its host is cut off before the operation, and back after it */
+	AUTO = 0x400,	/* a thread of the provider's makes the progress */
 };
 
 static struct node n;
@@ -96,8 +96,14 @@ static void killer(long mode)
 /* A send that is complete when the peer has taken the message. */
 static struct op tracked(fi_addr_t to, uint64_t tag)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .iov = { { buf, 8 } }, .count = 1, .addr = to, .tag = tag,
-			.flags = FI_DELIVERY_COMPLETE | FI_COMPLETION, .ctx = buf };
+	struct op o = { .form = F_MSG,
+			.tagged = true,
+			.iov = { { buf, 8 } },
+			.count = 1,
+			.addr = to,
+			.tag = tag,
+			.flags = FI_DELIVERY_COMPLETE | FI_COMPLETION,
+			.ctx = buf };
 
 	return o;
 }
@@ -146,7 +152,8 @@ static void sleep_till_end(long mode)
 		else
 			rc = poll_once(cq, &e, left);
 	} while (rc == -FI_EAGAIN && now_ms() < end);
-	CHECKF(rc == -FI_EAVAIL, "the sleeper does not hear that its peer is gone: %zd (%s)", rc, fi_strerror((int)-rc));
+	CHECKF(rc == -FI_EAVAIL, "the sleeper does not hear that its peer is gone: %zd (%s)", rc,
+	       fi_strerror((int)-rc));
 	CHECK(fi_cq_readerr(cq, &err, 0) == 1);
 	CHECKF(err.err == FI_ECONNRESET && err.op_context == buf, "error completion %d (%s)", err.err,
 	       fi_strerror(err.err));
@@ -171,8 +178,11 @@ static void speak_again(fi_addr_t to)
 static void sleeper(long mode)
 {
 	enum fi_progress progress = mode & AUTO ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .counters = true, .control = progress,
-			       .data = progress, .wait = mode & POLL ? FI_WAIT_FD : FI_WAIT_UNSPEC };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV,
+			       .counters = true,
+			       .control = progress,
+			       .data = progress,
+			       .wait = mode & POLL ? FI_WAIT_FD : FI_WAIT_UNSPEC };
 	struct name name;
 	struct op hello;
 	uint64_t killed;
@@ -258,4 +268,7 @@ static const struct test tests[] = {
 	{ "cable_receive_poll", test_sleep, 2, 60, CABLE | RECEIVE | POLL },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -45,7 +45,10 @@ static void open_as_two_with(const struct node_opts *o, const char *udp)
 	node_connect(&n);
 }
 
-static void open_as_two(void) { open_as_two_with(NULL, "no"); }
+static void open_as_two(void)
+{
+	open_as_two_with(NULL, "no");
+}
 
 static void close_two(void)
 {
@@ -71,8 +74,7 @@ static void send_refused(int want)
 
 	while ((rc = op_send(n.ep, &o)) == -FI_EAGAIN && now_ms() < end)
 		progress(&n);
-	CHECKF(rc == -want, "send = %zd (%s), want %d (%s)", rc, fi_strerror((int)-rc), want,
-	       fi_strerror(want));
+	CHECKF(rc == -want, "send = %zd (%s), want %d (%s)", rc, fi_strerror((int)-rc), want, fi_strerror(want));
 }
 
 static void test_apart(long arg)
@@ -119,8 +121,8 @@ static void use_token(struct weft_token_ops *t, int i, bool reached)
 		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
 			int rc = post_to(t, remote, info.base, mem, op, count);
 
-			CHECKF(reached ? !rc : rc == FI_EHOSTUNREACH || rc == FI_EACCES, "memory %d, op %u of %zu: %s", i, op,
-			       count, rc ? fi_strerror(rc) : "done");
+			CHECKF(reached ? !rc : rc == FI_EHOSTUNREACH || rc == FI_EACCES, "memory %d, op %u of %zu: %s",
+			       i, op, count, rc ? fi_strerror(rc) : "done");
 		}
 		for (size_t k = 0; k < LEN; k++)
 			CHECKF(mem[k] == 2 + i, "memory %d: byte %zu is %d", i, k, mem[k]);
@@ -145,7 +147,10 @@ static void test_token(long arg)
 	for (int i = 0; i < 2; i++) {
 		struct iovec iov = { .iov_len = LEN };
 		struct fi_mr_attr attr = {
-			.mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_READ | FI_REMOTE_WRITE, .requested_key = (uint64_t)i,
+			.mr_iov = &iov,
+			.iov_count = 1,
+			.access = FI_REMOTE_READ | FI_REMOTE_WRITE,
+			.requested_key = (uint64_t)i,
 			.iface = i ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
 		};
 

@@ -37,8 +37,9 @@ static void close_levels(struct node *n)
 
 static void send_flags(struct node *n, fi_addr_t to, size_t len, uint64_t tag, uint64_t flags)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .addr = to, .tag = tag,
-			.flags = flags | FI_COMPLETION, .ctx = big_out };
+	struct op o = {
+		.form = F_MSG, .tagged = true, .addr = to, .tag = tag, .flags = flags | FI_COMPLETION, .ctx = big_out
+	};
 
 	op_split(&o, big_out, len, 1, false);
 	post_send(n, &o);
@@ -134,8 +135,10 @@ static void test_inject_counted(long arg)
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct node_opts o = { .tx_flags = FI_DELIVERY_COMPLETE, .data = FI_PROGRESS_MANUAL, .disabled = true };
 	struct op out[] = {
-		{ .form = F_INJECT, .tagged = true, .len = 8 }, { .form = F_INJECTDATA, .tagged = true, .len = 400 },
-		{ .form = F_INJECT, .len = 400 }, { .form = F_INJECTDATA, .len = 8 },
+		{ .form = F_INJECT, .tagged = true, .len = 8 },
+		{ .form = F_INJECTDATA, .tagged = true, .len = 400 },
+		{ .form = F_INJECT, .len = 400 },
+		{ .form = F_INJECTDATA, .len = 8 },
 	};
 	char in[ARRAY_LEN(out)][512], bytes[512] = { 1 }, a = 1;
 	struct fid_cntr *cntr;
@@ -150,8 +153,12 @@ static void test_inject_counted(long arg)
 	node_connect(&n);
 	barrier(&n);
 	for (size_t i = 0; i < ARRAY_LEN(out); i++) {
-		struct op r = { .tagged = out[i].tagged, .buf = in[i], .len = 512, .addr = FI_ADDR_UNSPEC,
-				.tag = i, .ctx = &out[i] };
+		struct op r = { .tagged = out[i].tagged,
+				.buf = in[i],
+				.len = 512,
+				.addr = FI_ADDR_UNSPEC,
+				.tag = i,
+				.ctx = &out[i] };
 
 		out[i].buf = bytes;
 		out[i].addr = n.peer[!test_rank];
@@ -409,7 +416,10 @@ static void test_fence(long arg)
 		char small[8];
 
 		if (test_rank == 0) {
-			struct op o = { .form = F_MSG, .tagged = true, .addr = n.peer[1], .tag = 2,
+			struct op o = { .form = F_MSG,
+					.tagged = true,
+					.addr = n.peer[1],
+					.tag = 2,
 					.flags = FI_FENCE | FI_COMPLETION | FI_DELIVERY_COMPLETE,
 					.ctx = small };
 
@@ -452,4 +462,7 @@ static const struct test tests[] = {
 	{ "fence", test_fence, 2, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

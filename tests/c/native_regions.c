@@ -254,4 +254,7 @@ static const struct test tests[] = {
 	{ "source_chosen", test_source, 1, 0, true },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

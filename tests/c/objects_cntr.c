@@ -25,12 +25,17 @@ static void eventually(struct fid_cntr *c, uint64_t want, uint64_t (*read)(struc
 
 	while (read(c) != want && now_ms() < end)
 		;
-	CHECKF(read(c) == want, "counter %llu, want %llu", (unsigned long long)read(c),
-	       (unsigned long long)want);
+	CHECKF(read(c) == want, "counter %llu, want %llu", (unsigned long long)read(c), (unsigned long long)want);
 }
 
-static uint64_t value(struct fid_cntr *c) { return fi_cntr_read(c); }
-static uint64_t errors(struct fid_cntr *c) { return fi_cntr_readerr(c); }
+static uint64_t value(struct fid_cntr *c)
+{
+	return fi_cntr_read(c);
+}
+static uint64_t errors(struct fid_cntr *c)
+{
+	return fi_cntr_readerr(c);
+}
 
 static void test_values(long arg)
 {
@@ -229,8 +234,10 @@ static void test_bytes(long arg)
 		while (again);
 		wait_ctx(&n, n.txcq, buf);
 		do
-			no_eagain(&n, fi_fetch_atomic(n.ep, &one, 1, NULL, &old, NULL, n.peer[1], 0, 1, FI_UINT64,
-						      FI_SUM, buf), &again);
+			no_eagain(&n,
+				  fi_fetch_atomic(n.ep, &one, 1, NULL, &old, NULL, n.peer[1], 0, 1, FI_UINT64, FI_SUM,
+						  buf),
+				  &again);
 		while (again);
 		wait_ctx(&n, n.txcq, buf);
 	}
@@ -277,4 +284,7 @@ static const struct test tests[] = {
 	{ "errors", test_errors, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

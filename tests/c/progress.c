@@ -14,7 +14,9 @@
 #define COUNT 8
 
 static const struct node_opts automatic = {
-	.control = FI_PROGRESS_AUTO, .data = FI_PROGRESS_AUTO, .counters = true,
+	.control = FI_PROGRESS_AUTO,
+	.data = FI_PROGRESS_AUTO,
+	.counters = true,
 	.tx_flags = FI_DELIVERY_COMPLETE,
 };
 
@@ -29,11 +31,17 @@ static void open_level(struct node *n, uint64_t level)
 	node_connect(n);
 }
 
-static void open_auto(struct node *n) { open_level(n, FI_DELIVERY_COMPLETE); }
+static void open_auto(struct node *n)
+{
+	open_level(n, FI_DELIVERY_COMPLETE);
+}
 
 /* ---- sleeping in pause() until the sender signals that it has seen its completions ---- */
 
-static void on_signal(int sig) { (void)sig; }
+static void on_signal(int sig)
+{
+	(void)sig;
+}
 
 /* Blocks SIGUSR1, so that it is not lost before sleep_until_signal. */
 static void expect_signal(sigset_t *old)
@@ -236,7 +244,8 @@ static void test_wait(long unused)
 
 static void test_hybrid(long unused)
 {
-	struct node_opts o = { .control = FI_PROGRESS_AUTO, .data = FI_PROGRESS_MANUAL,
+	struct node_opts o = { .control = FI_PROGRESS_AUTO,
+			       .data = FI_PROGRESS_MANUAL,
 			       .tx_flags = FI_DELIVERY_COMPLETE };
 	char *buf = malloc(HUGE_BYTES), byte;
 	struct node n;
@@ -252,7 +261,7 @@ static void test_hybrid(long unused)
 
 		trecv(&n, buf, HUGE_BYTES, FI_ADDR_UNSPEC, 7, 0, buf);
 		link_send(0, "r", 1);
-		link_recv(0, &byte, 1); /* it is a rendezvous */
+		link_recv(0, &byte, 1);	      /* it is a rendezvous */
 		for (int i = 0; i < 3; i++) { /* the thread may be done before the last inspect */
 			ssize_t rc = fi_cq_read(n.rxcq, NULL, 0);
 
@@ -466,4 +475,7 @@ static const struct test tests[] = {
 	{ "exec_auto", test_exec, 2, 0, 1 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -28,7 +28,8 @@ static void test_quiet(long polls)
 	struct node n;
 	uint64_t round = 0;
 
-	node_open(&n, &(struct node_opts){ .threading = FI_THREAD_DOMAIN, .control = FI_PROGRESS_MANUAL,
+	node_open(&n, &(struct node_opts){ .threading = FI_THREAD_DOMAIN,
+					   .control = FI_PROGRESS_MANUAL,
 					   .data = FI_PROGRESS_MANUAL });
 	node_connect(&n);
 	for (size_t p = 0; p < ARRAY_LEN(pauses); p++) {

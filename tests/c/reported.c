@@ -210,7 +210,8 @@ static void test_client_first(long arg)
 
 		node_name(&n, &name);
 		at = name.bytes;
-		snprintf(port, sizeof(port), "%u", (unsigned)((uint8_t)((const char *)at)[2] << 8 | (uint8_t)((const char *)at)[3]));
+		snprintf(port, sizeof(port), "%u",
+			 (unsigned)((uint8_t)((const char *)at)[2] << 8 | (uint8_t)((const char *)at)[3]));
 		node_close(&n);
 		link_send(1, &name, sizeof(name));
 		barrier(NULL); /* the client has failed */
@@ -244,4 +245,7 @@ static const struct test tests[] = {
 	{ "client_first", test_client_first, 2, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

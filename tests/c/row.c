@@ -41,9 +41,16 @@ static size_t length_of(int i)
 static void send_one(struct node *n, int i, uint64_t how)
 {
 	char out[ROOM];
-	struct op o = { .form = how == FI_INJECT ? F_INJECT : how ? F_MSG : F_PLAIN, .tagged = true,
-			.buf = out, .len = length_of(i), .addr = n->peer[1], .tag = (uint64_t)i,
-			.flags = how, .ctx = in[i] };
+	struct op o = { .form = how == FI_INJECT ? F_INJECT
+				: how		 ? F_MSG
+						 : F_PLAIN,
+			.tagged = true,
+			.buf = out,
+			.len = length_of(i),
+			.addr = n->peer[1],
+			.tag = (uint64_t)i,
+			.flags = how,
+			.ctx = in[i] };
 
 	fill(out, o.len, (uint64_t)i);
 	if (o.form == F_MSG)
@@ -63,7 +70,8 @@ static void receive_row(struct node *n, int count)
 	for (int i = 0; i < count; i++) {
 		struct fi_cq_tagged_entry e;
 
-		CHECKF(wait_for(n, n->rxcq, &e, (int)(end - now_ms())) == 1, "message %d of %d does not come", i, count);
+		CHECKF(wait_for(n, n->rxcq, &e, (int)(end - now_ms())) == 1, "message %d of %d does not come", i,
+		       count);
 		CHECKF(e.op_context == in[i] && e.len == length_of(i), "message %d: %zu bytes for tag %llu", i, e.len,
 		       (unsigned long long)e.tag);
 		verify(in[i], e.len, (uint64_t)i);
@@ -131,7 +139,8 @@ static void test_read(long one_cq)
 			read_sent(&n, count, k % 3 == 0 ? 1 : k % 3 == 1 ? 3 : 8);
 			await(count);
 			if (count == MOST && before >= 0) /* acknowledgements included */
-				CHECKF(packets() - before < count, "%d messages took %ld packets", count, packets() - before);
+				CHECKF(packets() - before < count, "%d messages took %ld packets", count,
+				       packets() - before);
 		}
 		barrier(&n);
 	}

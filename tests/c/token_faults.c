@@ -281,8 +281,10 @@ static void own(void)
 	struct node n;
 
 	node_open(&n, &(struct node_opts){
-		.caps = FI_MSG | FI_RMA, .mr_mode = FI_MR_ALLOCATED, .service = getenv("WEFT_TEST_PORT"),
-	});
+			      .caps = FI_MSG | FI_RMA,
+			      .mr_mode = FI_MR_ALLOCATED,
+			      .service = getenv("WEFT_TEST_PORT"),
+		      });
 	OK(fi_mr_reg(n.domain, mem, LEN, RIGHTS, 0, KEY, 0, &mr, NULL));
 	OK(token_ops(&n.ep->fid)->pack(mr, NULL, h.token, &h.len));
 	CHECK(write(fd, &h, sizeof(h)) == sizeof(h));
@@ -397,7 +399,8 @@ static void test_no_peer_access(long unused)
 			written_and_read(&s, mem, seed);
 		uint64_t sent = node_counter(&s.n, "list_message");
 
-		CHECKF(sent == 6 * ELEMENTS && !gpu_imports(), "%lu messages, %d mappings", (unsigned long)sent, gpu_imports());
+		CHECKF(sent == 6 * ELEMENTS && !gpu_imports(), "%lu messages, %d mappings", (unsigned long)sent,
+		       gpu_imports());
 		OK(fi_close(&s.list->fid));
 		OK(fi_close(&s.remote->fid));
 	}

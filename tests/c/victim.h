@@ -17,8 +17,8 @@ enum victim_tag { VICTIM_TO_US = 1, VICTIM_FROM_US = 2 };
 enum victim_mode {
 	VICTIM_SENDS,
 	VICTIM_RECEIVES,
-	VICTIM_BOTH,  /* both at the same time; the survivor does either */
-	VICTIM_OPENS, /* opens, sends one message, closes, opens... */
+	VICTIM_BOTH,	       /* both at the same time; the survivor does either */
+	VICTIM_OPENS,	       /* opens, sends one message, closes, opens... */
 	VICTIM_FRAGMENTS = 16, /* added: no cross-memory attach */
 };
 

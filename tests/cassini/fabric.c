@@ -175,7 +175,8 @@ bool link_send(struct link_to *l, struct packet *p, const void *data, uint32_t n
 	counts.packets++;
 	if (p->kind != PACKET_PING && set.lose && !(counts.packets % (uint64_t)set.lose))
 		return true;
-	if (p->kind == PACKET_ANSWER && p->n == p->total && set.late && !l->late && !(counts.packets % (uint64_t)set.late)) {
+	if (p->kind == PACKET_ANSWER && p->n == p->total && set.late && !l->late &&
+	    !(counts.packets % (uint64_t)set.late)) {
 		l->late = parcel_of(p, data, n);
 		station_wake();
 		return true;

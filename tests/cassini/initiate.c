@@ -134,7 +134,7 @@ static uint8_t inline_atomic(struct operation *op, const struct cmdq *q, const u
 		return RC_CMD_INVALID_ARG;
 	if (bytes == 32) {
 		if (!is_short(op, (unsigned int)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_OP),
-			    (unsigned int)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE)))
+			      (unsigned int)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE)))
 			return RC_CMD_INVALID_ARG;
 		op->rq.amo = (uint8_t)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_OP);
 		op->rq.amo_type = (uint8_t)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE);

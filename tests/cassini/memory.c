@@ -29,9 +29,11 @@ static bool can_populate(void)
 
 	if (!known) {
 		pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		known = pages != MAP_FAILED && !mprotect(pages + PAGE, PAGE, PROT_READ) && !madvise(pages, PAGE,
-			MADV_POPULATE_WRITE) &&
-			madvise(pages + PAGE, PAGE, MADV_POPULATE_WRITE) ? 1 : 2;
+		known = pages != MAP_FAILED && !mprotect(pages + PAGE, PAGE, PROT_READ) &&
+					!madvise(pages, PAGE, MADV_POPULATE_WRITE) &&
+					madvise(pages + PAGE, PAGE, MADV_POPULATE_WRITE)
+				? 1
+				: 2;
 		if (pages != MAP_FAILED)
 			munmap(pages, 2 * PAGE);
 	}
@@ -50,8 +52,8 @@ static int touch(uint64_t va, size_t len, bool writes)
 	for (uint64_t at = va; !rc && at < va + len; at += PAGE)
 		if (write(fds[1], (void *)at, 1) != 1 || read(fds[0], &word, 1) != 1)
 			rc = -EFAULT;
-		else if (writes && syscall(SYS_futex, &word, FUTEX_WAKE_OP_PRIVATE, 0, NULL, at, FUTEX_OP(FUTEX_OP_ADD, 0,
-			FUTEX_OP_CMP_EQ, 0)) < 0)
+		else if (writes && syscall(SYS_futex, &word, FUTEX_WAKE_OP_PRIVATE, 0, NULL, at,
+					   FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) < 0)
 			rc = -EINVAL;
 	close(fds[0]);
 	close(fds[1]);

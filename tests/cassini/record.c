@@ -31,7 +31,8 @@ void record(int kind, unsigned int number, const void *bytes, size_t n)
 	last = &k->next;
 }
 
-API void cassini_record(void (*each)(void *context, int kind, unsigned int number, const void *bytes, size_t n), void *context)
+API void cassini_record(void (*each)(void *context, int kind, unsigned int number, const void *bytes, size_t n),
+			void *context)
 {
 	struct kept *k, *next;
 

@@ -15,7 +15,7 @@ static uint32_t get_from(const struct request *rq)
 /* rendezvous_get reports a rendezvous whose first mlength bytes are here, and gets the rest of what
  * the entry of cmd has room for, to an IOVA. A get of nothing is made, too: it notifies the sender. */
 void rendezvous_get(struct pte *p, const uint8_t *cmd, const struct request *rq, uint64_t to, uint64_t room,
-	uint32_t mlength)
+		    uint32_t mlength)
 {
 	uint64_t length = rq->length < room ? rq->length : room;
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
@@ -89,7 +89,7 @@ bool unexpected_take(struct pte *p, struct entry *e)
 		spent = entry_spent(e);
 		if (get(cmd, TARGET_EVENT_CT_OVERFLOW))
 			counter_add(p->nic, (unsigned int)get(cmd, TARGET_CT), false,
-				get(cmd, TARGET_EVENT_CT_BYTES) ? h->mlength : 1);
+				    get(cmd, TARGET_EVENT_CT_BYTES) ? h->mlength : 1);
 		if (!get(cmd, TARGET_EVENT_COMM_DISABLE))
 			overflow_event(p, cmd, h, spent, RC_OK);
 		if (h->rq.op == OP_RENDEZVOUS_PUT)

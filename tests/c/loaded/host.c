@@ -66,8 +66,7 @@ static int unload(int n)
 	dlclose(plugs[n]);
 	gone = !range(path, &now_low, &now_high);
 	if (gone) /* any pointer that is left leads nowhere */
-		mmap((void *)low, high - low, PROT_NONE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		mmap((void *)low, high - low, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	return 0;
 }
 

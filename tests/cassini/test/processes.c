@@ -164,5 +164,6 @@ static void late(void)
 }
 
 const struct test process_tests[] = {
-	{ "transfers", transfers }, { "killed", killed }, { "dead_peer", dead_peer }, { "lost", lost }, { "late", late }, {},
+	{ "transfers", transfers }, { "killed", killed }, { "dead_peer", dead_peer },
+	{ "lost", lost },	    { "late", late },	  {},
 };
