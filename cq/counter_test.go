@@ -110,7 +110,7 @@ func TestCounterWait(t *testing.T) {
 		}
 		join()
 		if c.hot.Armed != 0 {
-			t.Errorf("kind %d: armed while nobody sleeps", kind)
+			t.Errorf("kind %d: armed while nothing sleeps", kind)
 		}
 	}
 	c := openCounter(t, fi.CntrAttr{}, nil)

@@ -15,7 +15,7 @@
 // so the scan touches nothing that may change under it:
 //
 //	0 entry   a completion
-//	1 error   stays at the head until [Queue.ReadErr] takes it; Flags has hot.CQEError, Buf is the address of its record
+//	1 error   stays at the head until [Queue.ReadErr] takes it; Flags has hot.CQEError, Buf the address of its record
 //
 // Readers take turns at the rings: a read that was cut short by its buffer goes
 // on at the next ring, one that was cut short by an error at that error.

@@ -204,7 +204,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestReadNothing reads no entries: that makes progress, takes nothing, and tells
+// TestReadNothing reads no entries: that makes progress, takes nothing, and says
 // of an error wherever it stands.
 func TestReadNothing(t *testing.T) {
 	q := open(t, fi.CQAttr{Size: 4}, Options{Stripes: 1})
@@ -232,8 +232,8 @@ func TestOverflow(t *testing.T) {
 				q.Complete(entry(n))
 			}
 		}
-		if held := q.hot.Overflow; held != total-4 {
-			t.Fatalf("%d held, want %d", held, total-4)
+		if kept := q.hot.Overflow; kept != total-4 {
+			t.Fatalf("%d kept, want %d", kept, total-4)
 		}
 		for next := uint64(0); next < total; {
 			dst := make([]Entry, 3)
@@ -256,13 +256,13 @@ func TestOverflow(t *testing.T) {
 				next++
 			}
 			if next == total/2 {
-				q.Complete(entry(total)) // while others are held
+				q.Complete(entry(total)) // while others are kept
 				total++
 			}
 		}
 		wantRead(t, q)
 		if q.hot.Overflow != 0 {
-			t.Fatalf("%d held at the end", q.hot.Overflow)
+			t.Fatalf("%d kept at the end", q.hot.Overflow)
 		}
 	}
 	if len(q.overflow.ring) > keepRing {

@@ -73,7 +73,7 @@ func TestWaitSet(t *testing.T) {
 			join()
 			q.Read(make([]Entry, 1))
 			if err := ws.Wait(0); fi.ErrnoOf(err) != fi.ETIMEDOUT {
-				t.Errorf("kind %d, %s: told twice", kind, name)
+				t.Errorf("kind %d, %s: notified twice", kind, name)
 			}
 		}
 		_, err := q.SRead(make([]Entry, 1), 0, 0)
@@ -150,13 +150,13 @@ func TestPollSet(t *testing.T) {
 	poll(4, 11) // until it is read
 	c.Count(1)
 	poll(4, 11, 22)
-	poll(4, 11) // a change is told once
+	poll(4, 11) // a change is notified once
 	c.CountError(1)
 	poll(4, 11, 22)
 	c.Add(5)
 	c.Set(7)
 	c.AddErr(1)
-	poll(4, 11, 22) // whoever changes it
+	poll(4, 11, 22) // whatever changes it
 	poll(4, 11)
 	c.Set(7)
 	poll(4, 11) // to what it was

@@ -25,7 +25,7 @@ func ticking(t *testing.T, q *Queue) {
 	}
 }
 
-// TestTimersOfSleepers: who sleeps runs the timers of its sources, now and then.
+// TestTimersOfSleepers: what sleeps runs the timers of its sources, now and then.
 func TestTimersOfSleepers(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
@@ -43,14 +43,14 @@ func TestTimersOfSleepers(t *testing.T) {
 	}
 }
 
-// TestTimersOfWaiters: who sleeps on the descriptor is woken for them.
+// TestTimersOfWaiters: what sleeps on the descriptor is woken for them.
 func TestTimersOfWaiters(t *testing.T) {
 	q := open(t, fi.CQAttr{WaitObj: fi.WaitFD}, Options{})
 	ticking(t, q)
 	dst := make([]Entry, 1)
 	for end := time.Now().Add(time.Minute); ; {
 		if err := q.TryWait(); err == nil && !readable(t, q.wait.FD(), 60_000) {
-			t.Fatal("nothing wakes who waits")
+			t.Fatal("nothing wakes what waits")
 		}
 		if n, err := q.Read(dst); n == 1 {
 			break

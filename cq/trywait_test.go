@@ -72,7 +72,7 @@ func TestAttention(t *testing.T) {
 	d.waiting.Store(5)
 	for range 100 {
 		if err := q.TryWait(); err == nil && !readable(t, q.FD(), 1000) {
-			t.Fatal("nothing wakes who polls the descriptor")
+			t.Fatal("nothing wakes what polls the descriptor")
 		}
 		if n, _ := q.Read(make([]Entry, 1)); n == 1 {
 			return
@@ -93,7 +93,7 @@ func TestMutexCond(t *testing.T) {
 		"work":    func() { d.waiting.Store(1) },
 	} {
 		if name == "work" {
-			act() // nobody will ring
+			act() // nothing will ring
 		}
 		if err := q.TryWait(); err != nil {
 			t.Fatal(err)

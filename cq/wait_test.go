@@ -35,7 +35,7 @@ func readable(t testing.TB, fd, ms int) bool {
 }
 
 // later runs f after a while and returns a function that waits for its end:
-// who publishes still looks whether to wake, so a queue must not be closed
+// what publishes still checks whether to wake, so a queue must not be closed
 // before.
 func later(f func()) (join func()) {
 	done := make(chan struct{})
@@ -60,7 +60,7 @@ func TestSReadTimeout(t *testing.T) {
 			}
 		}
 		if q.hot.Armed != 0 {
-			t.Errorf("kind %d: armed while nobody sleeps", kind)
+			t.Errorf("kind %d: armed while nothing sleeps", kind)
 		}
 		q.Complete(entry(4))
 		if n, err := q.SRead(dst, 0, 0); n != 1 || err != nil || dst[0] != entry(4) {
@@ -100,7 +100,7 @@ func TestSReadWakes(t *testing.T) {
 		} {
 			join := later(act)
 			begin := time.Now()
-			// nobody woke it
+			// nothing woke it
 			if n, err := q.SRead(dst, 0, 60000); n != 1 || err != nil || time.Since(begin) >= time.Minute {
 				t.Errorf("kind %d, %s: %d %v after %v", kind, name, n, err, time.Since(begin))
 			}
@@ -117,7 +117,7 @@ func TestSReadWakes(t *testing.T) {
 }
 
 // TestNoLostWake lets sleepers and producers meet at every moment: each round
-// ends only if somebody wakes.
+// ends only if something wakes.
 func TestNoLostWake(t *testing.T) {
 	rounds := 20000
 	if testing.Short() {
@@ -186,26 +186,26 @@ func meet(t *testing.T, q *Queue, sleepers, rounds int, complete func()) {
 	}
 }
 
-// TestNobodyWaits shows that completions cost no system call then.
-func TestNobodyWaits(t *testing.T) {
+// TestNothingWaits shows that completions cost no system call then.
+func TestNothingWaits(t *testing.T) {
 	q := open(t, fi.CQAttr{WaitObj: fi.WaitFD}, Options{})
 	d := newDoorbell(t, q)
 	d.add(t, q.wait)
 	q.SRead(make([]Entry, 1), 0, 1)
 	if d.armed.Load() != 0 {
-		t.Error("the doorbell is armed while nobody sleeps")
+		t.Error("the doorbell is armed while nothing sleeps")
 	}
 	q.Complete(entry(1))
 	d.deliver()
 	if readable(t, q.FD(), 0) || d.rings.Load() != 0 {
-		t.Error("somebody was woken")
+		t.Error("something was woken")
 	}
 	wantRead(t, q, 1)
 }
 
 // TestNativeStaysArmed has a thread sleep and leave while an application polls
 // the descriptor: what comes then must still make it readable.
-// TestAttention has work that nobody rings for.
+// TestAttention has work that nothing rings for.
 func TestThreshold(t *testing.T) {
 	q := open(t, fi.CQAttr{WaitObj: fi.WaitFD, WaitCond: fi.CQCondThreshold}, Options{})
 	join := later(func() {

@@ -115,7 +115,7 @@ func TestSReadSleepsUntilAnEvent(t *testing.T) {
 		posting.Go(func() { q.Post(Event{Number: 5}) })
 		begin := time.Now()
 		n, _, err := q.SRead(nil, int(patience.Milliseconds()), 0)
-		posting.Wait() // it still looks whom to wake, and the queue is closed in the end
+		posting.Wait() // it still checks which to wake, and the queue is closed in the end
 		if n != 5 || err != nil || time.Since(begin) >= patience {
 			t.Fatalf("event %d, %v after %v", n, err, time.Since(begin))
 		}

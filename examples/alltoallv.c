@@ -53,9 +53,9 @@ static void must(long ret, const char *what)
 static void open_member(struct member *m)
 {
 	struct fi_info *hints = fi_allocinfo();
-	struct fi_av_attr av = {.type = FI_AV_TABLE};
-	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_CONTEXT};
-	struct fi_eq_attr eq = {.wait_obj = FI_WAIT_NONE};
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_CONTEXT };
+	struct fi_eq_attr eq = { .wait_obj = FI_WAIT_NONE };
 
 	if (!hints)
 		must(-FI_ENOMEM, "fi_allocinfo");
@@ -79,7 +79,7 @@ static void open_member(struct member *m)
 /* Joins a group of all whose names have come, in their order. */
 static void join(struct member *m, char names[RANKS][NAME_MAX_BYTES])
 {
-	struct fi_av_set_attr attr = {.count = RANKS, .start_addr = FI_ADDR_NOTAVAIL, .end_addr = FI_ADDR_NOTAVAIL};
+	struct fi_av_set_attr attr = { .count = RANKS, .start_addr = FI_ADDR_NOTAVAIL, .end_addr = FI_ADDR_NOTAVAIL };
 	struct fi_eq_entry entry;
 	struct fid_av_set *set;
 	fi_addr_t addr;
@@ -101,9 +101,15 @@ static void join(struct member *m, char names[RANKS][NAME_MAX_BYTES])
 }
 
 /* How many words one rank has for another, and one of them. */
-static uint64_t words(int from, int to) { return (uint64_t)((from + 2 * to) % 4) * UNIT; }
+static uint64_t words(int from, int to)
+{
+	return (uint64_t)((from + 2 * to) % 4) * UNIT;
+}
 
-static uint64_t word(int from, int to, uint64_t i) { return (uint64_t)(from * RANKS + to) << 32 | i; }
+static uint64_t word(int from, int to, uint64_t i)
+{
+	return (uint64_t)(from * RANKS + to) << 32 | i;
+}
 
 /* Gives and gets, and returns how many words are wrong. */
 static int exchange(struct member *m)
@@ -122,9 +128,16 @@ static int exchange(struct member *m)
 			given[to_at[r] + i] = word(m->rank, r, i);
 	}
 	struct weft_alltoallv v = {
-		.size = sizeof(v), .elem = sizeof(*given), .buf = given, .counts = to, .displs = to_at,
-		.result = got, .result_counts = from, .result_displs = from_at,
-		.coll_addr = fi_mc_addr(m->group), .context = m,
+		.size = sizeof(v),
+		.elem = sizeof(*given),
+		.buf = given,
+		.counts = to,
+		.displs = to_at,
+		.result = got,
+		.result_counts = from,
+		.result_displs = from_at,
+		.coll_addr = fi_mc_addr(m->group),
+		.context = m,
 	};
 	while ((ret = m->coll->alltoallv(m->ep, &v)) == -FI_EAGAIN)
 		fi_cq_read(m->cq, NULL, 0);
@@ -132,7 +145,7 @@ static int exchange(struct member *m)
 	while ((ret = fi_cq_read(m->cq, &entry, 1)) == -FI_EAGAIN)
 		;
 	if (ret == -FI_EAVAIL) { /* a member is gone, or counts do not agree */
-		struct fi_cq_err_entry err = {0};
+		struct fi_cq_err_entry err = { 0 };
 
 		fi_cq_readerr(m->cq, &err, 0);
 		ret = -err.err;
@@ -147,8 +160,8 @@ static int exchange(struct member *m)
 /* Says what became of the last operation, and what is known of the path to the next rank. */
 static void send_name(struct member *m)
 {
-	struct weft_coll_report r = {.size = sizeof(r), .coll_addr = fi_mc_addr(m->group)};
-	struct weft_coll_path p = {.size = sizeof(p)};
+	struct weft_coll_report r = { .size = sizeof(r), .coll_addr = fi_mc_addr(m->group) };
+	struct weft_coll_path p = { .size = sizeof(p) };
 	int ret = m->coll->report(m->ep, &r);
 
 	if (ret == 0)
@@ -171,7 +184,7 @@ static void send_name(struct member *m)
 static int member(int rank, int sock)
 {
 	char name[NAME_MAX_BYTES] = "", names[RANKS][NAME_MAX_BYTES];
-	struct member m = {.rank = rank};
+	struct member m = { .rank = rank };
 	size_t size = sizeof(name);
 
 	open_member(&m);

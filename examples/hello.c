@@ -61,8 +61,8 @@ int main(void)
 	struct fid_ep *ep;
 	struct fid_av *av;
 	struct fid_cq *cq;
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
 
 	must(fi_fabric(info->fabric_attr, &fabric, NULL), "fi_fabric");
 	must(fi_domain(fabric, info, &domain, NULL), "fi_domain");
@@ -86,9 +86,8 @@ int main(void)
 		fi_cq_read(cq, NULL, 0); /* makes progress */
 	must(ret, "fi_tinject");
 	struct fi_cq_tagged_entry entry = wait_recv(cq);
-	printf("%s: \"%s\", %zu bytes, tag %llu, provider %s on %s\n", fi_tostr("", FI_TYPE_VERSION), got,
-	       entry.len, (unsigned long long)entry.tag, info->fabric_attr->prov_name,
-	       info->domain_attr->name);
+	printf("%s: \"%s\", %zu bytes, tag %llu, provider %s on %s\n", fi_tostr("", FI_TYPE_VERSION), got, entry.len,
+	       (unsigned long long)entry.tag, info->fabric_attr->prov_name, info->domain_attr->name);
 	int wrong = strcmp(got, text) || entry.len != sizeof(text) || entry.tag != 7;
 
 	must(fi_close(&ep->fid), "close endpoint");

@@ -51,8 +51,7 @@ int main(int argc, char **argv)
 	wrong += sum != ranks * (ranks - 1) / 2;
 	MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	if (rank == 0)
-		printf("%d ranks, messages of 1 byte to 1 MiB: %s\n", ranks,
-		       wrong ? "WRONG DATA" : "all data correct");
+		printf("%d ranks, messages of 1 byte to 1 MiB: %s\n", ranks, wrong ? "WRONG DATA" : "all data correct");
 	free(buf);
 	MPI_Finalize();
 	return wrong != 0;

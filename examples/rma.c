@@ -57,8 +57,8 @@ static void must(long ret, const char *what)
 static struct node open_node(void)
 {
 	struct fi_info *hints = fi_allocinfo();
-	struct fi_av_attr av = {.type = FI_AV_TABLE};
-	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_CONTEXT};
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_CONTEXT };
 	struct node n;
 
 	if (!hints)
@@ -96,8 +96,8 @@ static void close_node(struct node *n)
 static int target(int out)
 {
 	struct node n = open_node();
-	struct window w = {.text = "", .done = 0};
-	struct offer o = {.name_len = sizeof(o.name)};
+	struct window w = { .text = "", .done = 0 };
+	struct offer o = { .name_len = sizeof(o.name) };
 	struct fid_mr *mr;
 
 	must(fi_mr_reg(n.domain, &w, sizeof(w), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), "fi_mr_reg");
@@ -124,7 +124,7 @@ static void done(struct node *n, const char *what)
 	while ((ret = fi_cq_read(n->cq, &entry, 1)) == -FI_EAGAIN)
 		;
 	if (ret == -FI_EAVAIL) { /* a wrong key or range is reported here */
-		struct fi_cq_err_entry err = {0};
+		struct fi_cq_err_entry err = { 0 };
 		fi_cq_readerr(n->cq, &err, 0);
 		ret = -err.err;
 	}
@@ -132,13 +132,13 @@ static void done(struct node *n, const char *what)
 }
 
 /* Posts an operation until there is room for it, and waits for its end. */
-#define RUN(n, call)                                                                               \
-	do {                                                                                       \
-		ssize_t ret_;                                                                      \
-		while ((ret_ = (call)) == -FI_EAGAIN)                                              \
-			fi_cq_read((n)->cq, NULL, 0);                                              \
-		must(ret_, #call);                                                                 \
-		done(n, #call);                                                                    \
+#define RUN(n, call) \
+	do { \
+		ssize_t ret_; \
+		while ((ret_ = (call)) == -FI_EAGAIN) \
+			fi_cq_read((n)->cq, NULL, 0); \
+		must(ret_, #call); \
+		done(n, #call); \
 	} while (0)
 
 static int initiator(int in)
@@ -154,8 +154,8 @@ static int initiator(int in)
 	must(fi_av_insert(n.av, o.name, 1, &peer, 0, NULL), "fi_av_insert");
 	RUN(&n, fi_write(n.ep, text, sizeof(text), NULL, peer, o.addr, o.key, NULL));
 	RUN(&n, fi_read(n.ep, back, sizeof(back), NULL, peer, o.addr, o.key, NULL));
-	RUN(&n, fi_fetch_atomic(n.ep, &more, 1, NULL, &before, NULL, peer,
-				o.addr + offsetof(struct window, done), o.key, FI_UINT64, FI_SUM, NULL));
+	RUN(&n, fi_fetch_atomic(n.ep, &more, 1, NULL, &before, NULL, peer, o.addr + offsetof(struct window, done),
+				o.key, FI_UINT64, FI_SUM, NULL));
 	printf("initiator: read back \"%s\", the number was %llu\n", back, (unsigned long long)before);
 	close_node(&n);
 	return strcmp(text, back) != 0 || before != 0;

@@ -44,8 +44,8 @@ static void must(long ret, const char *what)
 static struct node open_node(void)
 {
 	struct fi_info *hints = fi_allocinfo();
-	struct fi_av_attr av = {.type = FI_AV_TABLE};
-	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_CONTEXT};
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_CONTEXT };
 	struct node n;
 
 	if (!hints)
@@ -91,7 +91,7 @@ static void post(struct node *n, struct weft_list *list, const uint32_t *picks, 
 	while ((ret = fi_cq_read(n->cq, &entry, 1)) == -FI_EAGAIN)
 		;
 	if (ret == -FI_EAVAIL) {
-		struct fi_cq_err_entry err = {0};
+		struct fi_cq_err_entry err = { 0 };
 
 		fi_cq_readerr(n->cq, &err, 0);
 		fprintf(stderr, "element %llu failed, %zu bytes are written\n", (unsigned long long)err.data, err.len);
@@ -104,7 +104,7 @@ static void post(struct node *n, struct weft_list *list, const uint32_t *picks, 
 static int writer(const char *text)
 {
 	static char cache[2 * BLOCKS * BLOCK];
-	static const uint32_t changed[] = {2, 7};
+	static const uint32_t changed[] = { 2, 7 };
 	struct node n = open_node();
 	struct weft_remote *remote;
 	struct weft_remote_info info;
@@ -116,8 +116,8 @@ static int writer(const char *text)
 	printf("writer: %s has %llu bytes\n", info.agent, (unsigned long long)info.length);
 
 	/* Here every other block, there one after the other. */
-	struct weft_local_piece local = {.addr = cache, .len = BLOCK, .stride = 2 * BLOCK, .count = BLOCKS};
-	struct weft_remote_piece there = {.remote = remote, .addr = info.base, .len = BLOCK, .count = BLOCKS};
+	struct weft_local_piece local = { .addr = cache, .len = BLOCK, .stride = 2 * BLOCK, .count = BLOCKS };
+	struct weft_remote_piece there = { .remote = remote, .addr = info.base, .len = BLOCK, .count = BLOCKS };
 	must(n.token->list(n.ep, &local, &there, 1, 0, &list), "list");
 
 	for (int i = 0; i < BLOCKS; i++)
@@ -137,7 +137,7 @@ static int writer(const char *text)
 static void take_note(struct node *n)
 {
 	char text[32];
-	struct weft_note note = {.data = text, .size = sizeof(text)};
+	struct weft_note note = { .data = text, .size = sizeof(text) };
 	ssize_t ret;
 
 	while ((ret = n->token->notes(n->ep, &note, 1)) == 0)
@@ -150,7 +150,7 @@ int main(int argc, char **argv)
 {
 	static char memory[BLOCKS * BLOCK];
 	char token[WEFT_TOKEN_MAX], text[WEFT_TOKEN_TEXT_MAX];
-	struct weft_token_attr attr = {.agent = "owner"};
+	struct weft_token_attr attr = { .agent = "owner" };
 	size_t len = sizeof(token), size = sizeof(text);
 	struct fid_mr *mr;
 	int status = 1;

@@ -49,7 +49,7 @@ static struct fi_info *find(void)
 /* open_end makes an endpoint and its queue; fd is where to sleep, or NULL. */
 static struct fid_ep *open_end(struct fi_info *info, struct fid_cq **cq, int *fd)
 {
-	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = fd ? FI_WAIT_FD : FI_WAIT_NONE};
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_MSG, .wait_obj = fd ? FI_WAIT_FD : FI_WAIT_NONE };
 	struct fid_ep *ep;
 
 	must(fi_cq_open(domain, &attr, cq, NULL), "fi_cq_open");
@@ -89,10 +89,10 @@ static void *send_some(void *arg)
 int main(void)
 {
 	struct fi_info *info = find();
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	struct fi_cq_msg_entry entry;
 	struct fid_cq *cq;
-	struct sender sender = {.info = info};
+	struct sender sender = { .info = info };
 	pthread_t thread;
 	char name[256];
 	size_t size = sizeof(name);
@@ -109,12 +109,12 @@ int main(void)
 	if (pthread_create(&thread, NULL, send_some, &sender))
 		return 1;
 	for (int n = 0; n < MESSAGES;) {
-		struct fid *fids[] = {&cq->fid};
+		struct fid *fids[] = { &cq->fid };
 		ssize_t ret = fi_cq_read(cq, &entry, 1);
 		if (ret == -FI_EAGAIN) {
 			/* fi_trywait says whether it is safe to sleep: nothing came since the read. */
 			if (fi_trywait(fabric, fids, 1) == FI_SUCCESS) {
-				poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
+				poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, -1);
 				slept++;
 			}
 			continue;

@@ -160,8 +160,8 @@ func TestPendingThreads(t *testing.T) {
 }
 
 func TestCompletionCounts(t *testing.T) {
-	told := 0
-	c := Completion{Func: func(*Completion) { told++ }}
+	notified := 0
+	c := Completion{Func: func(*Completion) { notified++ }}
 	c.Expect(100)
 	var wg sync.WaitGroup
 	for n := range 100 {
@@ -174,7 +174,7 @@ func TestCompletionCounts(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if told != 1 || !errors.Is(c.Err(), ErrKey) {
-		t.Errorf("told %d times, %v", told, c.Err())
+	if notified != 1 || !errors.Is(c.Err(), ErrKey) {
+		t.Errorf("notified %d times, %v", notified, c.Err())
 	}
 }

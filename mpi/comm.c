@@ -27,13 +27,19 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int comm_key = MPI_KEYVAL_INVALID; /* under lock, until it is made */
 static MPI_Comm self = MPI_COMM_NULL;
 static MPI_Request never = MPI_REQUEST_NULL; /* a receive on self that gets nothing; under lock, as the others */
-static int tag_ub = 32767; /* the least that an MPI has; written under lock before ready */
+static int tag_ub = 32767;		     /* the least that an MPI has; written under lock before ready */
 static atomic_bool ready; /* written under lock when both are made, read by callers; release and acquire */
 static atomic_bool ended; /* written in MPI_Finalize, read by callers, relaxed */
 
-MPI_Comm self_comm(void) { return self; }
+MPI_Comm self_comm(void)
+{
+	return self;
+}
 
-int last_tag(void) { return tag_ub; }
+int last_tag(void)
+{
+	return tag_ub;
+}
 
 static int freed(MPI_Comm comm, int key, void *value, void *extra)
 {
@@ -133,7 +139,8 @@ static void differ(MPI_Comm comm, const char *name, int64_t low, int64_t high, c
 
 	PMPI_Comm_rank(comm, &rank);
 	if (!rank)
-		warn("%s differs between the ranks, from %lld to %lld: %s", name, (long long)low, (long long)high, taken);
+		warn("%s differs between the ranks, from %lld to %lld: %s", name, (long long)low, (long long)high,
+		     taken);
 }
 
 /* Agrees on what every member wants. */

@@ -119,7 +119,10 @@ void fabric_close(void)
 	weft.freeinfo(weft.info);
 }
 
-const char *fabric_strerror(int err) { return weft.strerror ? weft.strerror(err) : "weft is not open"; }
+const char *fabric_strerror(int err)
+{
+	return weft.strerror ? weft.strerror(err) : "weft is not open";
+}
 
 static int port_make(struct port *p, void *address, size_t *size)
 {
@@ -129,16 +132,19 @@ static int port_make(struct port *p, void *address, size_t *size)
 	int rc;
 
 	if ((rc = fi_av_open(weft.domain, &av, &p->av, NULL)) || (rc = fi_cq_open(weft.domain, &cq, &p->cq, NULL)) ||
-	    (rc = fi_eq_open(weft.fid, &eq, &p->eq, NULL)) || (rc = fi_endpoint(weft.domain, weft.info, &p->ep, NULL)) ||
-	    (rc = fi_ep_bind(p->ep, &p->av->fid, 0)) || (rc = fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV)) ||
-	    (rc = fi_ep_bind(p->ep, &p->eq->fid, 0)) || (rc = fi_enable(p->ep)) ||
-	    (rc = fi_getname(&p->ep->fid, address, size)))
+	    (rc = fi_eq_open(weft.fid, &eq, &p->eq, NULL)) ||
+	    (rc = fi_endpoint(weft.domain, weft.info, &p->ep, NULL)) || (rc = fi_ep_bind(p->ep, &p->av->fid, 0)) ||
+	    (rc = fi_ep_bind(p->ep, &p->cq->fid, FI_TRANSMIT | FI_RECV)) || (rc = fi_ep_bind(p->ep, &p->eq->fid, 0)) ||
+	    (rc = fi_enable(p->ep)) || (rc = fi_getname(&p->ep->fid, address, size)))
 		return rc;
 	rc = fi_open_ops(&p->ep->fid, WEFT_COLL_OPS, 0, (void **)&p->coll, NULL);
 	return rc || p->coll->size >= sizeof(*p->coll) ? rc : -FI_ENOSYS;
 }
 
-void port_reserve(struct port *p, bool on) { p->coll->reserve(p->ep, on); }
+void port_reserve(struct port *p, bool on)
+{
+	p->coll->reserve(p->ep, on);
+}
 
 size_t port_open(struct port *p, void *address, size_t size)
 {

@@ -24,10 +24,16 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void find_constants(void)
 {
 	static const char *const in_place[SPELLINGS] = {
-		"mpi_fortran_in_place_", "mpi_fortran_in_place", "mpi_fortran_in_place__", "MPI_FORTRAN_IN_PLACE",
+		"mpi_fortran_in_place_",
+		"mpi_fortran_in_place",
+		"mpi_fortran_in_place__",
+		"MPI_FORTRAN_IN_PLACE",
 	};
 	static const char *const bottom[SPELLINGS] = {
-		"mpi_fortran_bottom_", "mpi_fortran_bottom", "mpi_fortran_bottom__", "MPI_FORTRAN_BOTTOM",
+		"mpi_fortran_bottom_",
+		"mpi_fortran_bottom",
+		"mpi_fortran_bottom__",
+		"MPI_FORTRAN_BOTTOM",
 	};
 
 	for (int i = 0; i < SPELLINGS; i++) {
@@ -144,7 +150,7 @@ static bool take(struct call *c, enum form form, F *request, F *ierr)
 	{ \
 		struct call c = { .name = #f, .comm = PMPI_Comm_f2c(*comm) }; \
 		OWN(#o "_" #f "_f", args); \
- \
+\
 		if (served(c.comm)) { \
 			k##_CALL; \
 			if (take(&c, form, request, ierr)) \
@@ -154,12 +160,12 @@ static bool take(struct call *c, enum form form, F *request, F *ierr)
 	} \
 	NAMES(o, m, M, f, UP, args)
 
-#define BLOCKING(f, UP, k) \
-	DEFINE(ompi, mpi, MPI, f, UP, FORM_BLOCKING, NULL, k, (k##_ARGS, F *ierr), (k##_PASS, ierr))
+#define BLOCKING(f, UP, k) DEFINE(ompi, mpi, MPI, f, UP, FORM_BLOCKING, NULL, k, (k##_ARGS, F * ierr), (k##_PASS, ierr))
 #define REQUEST(f, UP, k) \
-	DEFINE(ompi, mpi, MPI, f, UP, FORM_REQUEST, request, k, (k##_ARGS, F *request, F *ierr), (k##_PASS, request, ierr))
+	DEFINE(ompi, mpi, MPI, f, UP, FORM_REQUEST, request, k, (k##_ARGS, F * request, F * ierr), \
+	       (k##_PASS, request, ierr))
 #define PERSISTENT(o, m, M, f, UP, k) \
-	DEFINE(o, m, M, f, UP, FORM_PERSISTENT, request, k, (k##_ARGS, F *inf, F *request, F *ierr), \
+	DEFINE(o, m, M, f, UP, FORM_PERSISTENT, request, k, (k##_ARGS, F * inf, F * request, F * ierr), \
 	       (k##_PASS, inf, request, ierr))
 
 BLOCKING(alltoall, ALLTOALL, ONE)

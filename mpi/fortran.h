@@ -25,6 +25,6 @@ void *own(_Atomic(void *) *found, const char *name);
 
 #define OWN(name, args) \
 	static _Atomic(void *) found; \
-	void (*next) args = (void (*) args)own(&found, name)
+	void(*next) args = (void(*) args)own(&found, name)
 
 #endif

@@ -19,7 +19,10 @@
 #define ALIASES(f, UP, args)
 #endif
 
-static bool pending(void) { return atomic_load(&requests_pending) != 0; }
+static bool pending(void)
+{
+	return atomic_load(&requests_pending) != 0;
+}
 
 static void read_weft(void)
 {
@@ -34,7 +37,7 @@ void SYMBOL(wait)(F *request, F *status, F *ierr)
 	request_await(PMPI_Request_f2c(*request));
 	next(request, status, ierr);
 }
-ALIASES(wait, WAIT, (F *request, F *status, F *ierr))
+ALIASES(wait, WAIT, (F * request, F *status, F *ierr))
 
 void SYMBOL(waitall)(F *count, F *requests, F *statuses, F *ierr)
 {
@@ -44,19 +47,19 @@ void SYMBOL(waitall)(F *count, F *requests, F *statuses, F *ierr)
 		request_await(PMPI_Request_f2c(requests[i]));
 	next(count, requests, statuses, ierr);
 }
-ALIASES(waitall, WAITALL, (F *count, F *requests, F *statuses, F *ierr))
+ALIASES(waitall, WAITALL, (F * count, F *requests, F *statuses, F *ierr))
 
 /* Waiting for some: the MPI's own, while nothing is pending; else test, until it says so or fails. */
 #define WAIT(f, UP, args, pass, t, test_args, test_pass, finished) \
 	void SYMBOL(f) args \
 	{ \
 		OWN(NAME(f), args); \
- \
+\
 		while (pending()) { \
 			F flag = 0, rc = 0; \
 			static _Atomic(void *) found_test; \
-			void (*test) test_args = (void (*) test_args)own(&found_test, NAME(t)); \
- \
+			void(*test) test_args = (void(*) test_args)own(&found_test, NAME(t)); \
+\
 			groups_progress(); \
 			test test_pass; \
 			if (rc || finished) { \
@@ -69,18 +72,17 @@ ALIASES(waitall, WAITALL, (F *count, F *requests, F *statuses, F *ierr))
 	} \
 	ALIASES(f, UP, args)
 
-WAIT(waitany, WAITANY, (F *count, F *requests, F *index, F *status, F *ierr),
-     (count, requests, index, status, ierr), testany,
-     (F *, F *, F *, F *, F *, F *), (count, requests, index, &flag, status, &rc), flag)
-WAIT(waitsome, WAITSOME, (F *count, F *requests, F *done, F *indices, F *statuses, F *ierr),
-     (count, requests, done, indices, statuses, ierr), testsome,
-     (F *, F *, F *, F *, F *, F *), (count, requests, &flag, indices, statuses, &rc), (flag && (*done = flag)))
+WAIT(waitany, WAITANY, (F * count, F *requests, F *index, F *status, F *ierr), (count, requests, index, status, ierr),
+     testany, (F *, F *, F *, F *, F *, F *), (count, requests, index, &flag, status, &rc), flag)
+WAIT(waitsome, WAITSOME, (F * count, F *requests, F *done, F *indices, F *statuses, F *ierr),
+     (count, requests, done, indices, statuses, ierr), testsome, (F *, F *, F *, F *, F *, F *),
+     (count, requests, &flag, indices, statuses, &rc), (flag && (*done = flag)))
 
 #define TEST_AS(symbol, args, pass) \
 	void symbol args \
 	{ \
 		OWN(QUOTE(symbol), args); \
- \
+\
 		read_weft(); \
 		next pass; \
 	}
@@ -94,21 +96,21 @@ WAIT(waitsome, WAITSOME, (F *count, F *requests, F *done, F *indices, F *statuse
 #define TEST(f, UP, args, pass) TEST_AS(F08(f), args, pass)
 #endif
 
-TEST(test, TEST, (F *request, F *flag, F *status, F *ierr), (request, flag, status, ierr))
-TEST(testall, TESTALL, (F *count, F *requests, F *flag, F *statuses, F *ierr), (count, requests, flag, statuses, ierr))
-TEST(testany, TESTANY, (F *count, F *requests, F *index, F *flag, F *status, F *ierr),
+TEST(test, TEST, (F * request, F *flag, F *status, F *ierr), (request, flag, status, ierr))
+TEST(testall, TESTALL, (F * count, F *requests, F *flag, F *statuses, F *ierr), (count, requests, flag, statuses, ierr))
+TEST(testany, TESTANY, (F * count, F *requests, F *index, F *flag, F *status, F *ierr),
      (count, requests, index, flag, status, ierr))
-TEST(testsome, TESTSOME, (F *count, F *requests, F *done, F *indices, F *statuses, F *ierr),
+TEST(testsome, TESTSOME, (F * count, F *requests, F *done, F *indices, F *statuses, F *ierr),
      (count, requests, done, indices, statuses, ierr))
-TEST(request_get_status, REQUEST_GET_STATUS, (F *request, F *flag, F *status, F *ierr), (request, flag, status, ierr))
+TEST(request_get_status, REQUEST_GET_STATUS, (F * request, F *flag, F *status, F *ierr), (request, flag, status, ierr))
 
 #define PERSISTENT_CALL(f, UP, call) \
-	void SYMBOL(f)(F *request, F *ierr) \
+	void SYMBOL(f)(F * request, F * ierr) \
 	{ \
 		MPI_Request r = PMPI_Request_f2c(*request); \
 		OWN(NAME(f), (F *, F *)); \
 		int rc; \
- \
+\
 		if (!call(&r, &rc)) { \
 			next(request, ierr); \
 			return; \
@@ -117,7 +119,7 @@ TEST(request_get_status, REQUEST_GET_STATUS, (F *request, F *flag, F *status, F 
 		if (ierr) \
 			*ierr = rc; \
 	} \
-	ALIASES(f, UP, (F *request, F *ierr))
+	ALIASES(f, UP, (F * request, F * ierr))
 
 PERSISTENT_CALL(start, START, op_start)
 PERSISTENT_CALL(request_free, REQUEST_FREE, op_forget)
@@ -131,5 +133,4 @@ void SYMBOL(startall)(F *count, F *requests, F *ierr)
 	if (ierr)
 		*ierr = rc;
 }
-ALIASES(startall, STARTALL, (F *count, F *requests, F *ierr))
-
+ALIASES(startall, STARTALL, (F * count, F *requests, F *ierr))

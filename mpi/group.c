@@ -71,7 +71,8 @@ static bool meet(struct group *g, MPI_Comm comm)
 		free(all);
 		return false;
 	}
-	rc = PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(*all), MPI_BYTE, comm) ? -FI_EIO : insert(g, all);
+	rc = PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(*all), MPI_BYTE, comm) ? -FI_EIO
+											      : insert(g, all);
 	if (rc)
 		warn("addresses of %d members: %s", g->size, fabric_strerror(-rc));
 	free(all);
@@ -200,8 +201,14 @@ struct group *group_make(MPI_Comm comm, int size)
 	return g;
 }
 
-void group_hold(struct group *g) { atomic_fetch_add(&g->refs, 1); }
-void group_release(struct group *g) { atomic_fetch_sub(&g->refs, 1); }
+void group_hold(struct group *g)
+{
+	atomic_fetch_add(&g->refs, 1);
+}
+void group_release(struct group *g)
+{
+	atomic_fetch_sub(&g->refs, 1);
+}
 
 /* Begins the last barrier, unless a member is lost. Returns whether there is no room for it: so many operations are
  * under way. */

@@ -18,25 +18,25 @@
 
 struct op {
 	struct group *group; /* NULL: it was closed, in MPI_Finalize; of a persistent one */
-	int size;            /* members */
+	int size;	     /* members */
 	const char *name;
 	enum form form;
 	bool uniform, in_place;
 	struct side in, out;
 	int tag;
-	MPI_Request request; /* of a persistent one: the handle that the program has */
+	MPI_Request request;		 /* of a persistent one: the handle that the program has */
 	struct weft_alltoallv_req *kept; /* of a persistent one, from its first start on: it keeps registrations */
-	struct op *next;     /* persistent ones; under the lock */
-	int err;             /* before done */
-	atomic_bool done;    /* written by the reader of the completion (release), read by the owner (acquire) */
+	struct op *next;		 /* persistent ones; under the lock */
+	int err;			 /* before done */
+	atomic_bool done; /* written by the reader of the completion (release), read by the owner (acquire) */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-	int *list;  /* those that are free */
-	int n;      /* how many are */
-	int64_t end; /* all are below; 0: there are none yet */
-} tags;                        /* under the lock */
+	int *list;	       /* those that are free */
+	int n;		       /* how many are */
+	int64_t end;	       /* all are below; 0: there are none yet */
+} tags;			       /* under the lock */
 static struct op *persistent;  /* under the lock */
 static atomic_int persistents; /* how many; written under the lock, read by callers, relaxed */
 
@@ -76,8 +76,14 @@ static void tag_give(int tag)
 	pthread_mutex_unlock(&lock);
 }
 
-bool op_done(struct op *o) { return atomic_load_explicit(&o->done, memory_order_acquire); }
-bool op_requested(struct op *o) { return o->form != FORM_BLOCKING; }
+bool op_done(struct op *o)
+{
+	return atomic_load_explicit(&o->done, memory_order_acquire);
+}
+bool op_requested(struct op *o)
+{
+	return o->form != FORM_BLOCKING;
+}
 
 void op_arrived(struct op *o, int err)
 {
@@ -124,9 +130,16 @@ static ssize_t post_once(struct op *o)
 {
 	struct group *g = o->group;
 	struct weft_alltoallv v = {
-		.size = sizeof(v), .elem = 1, .buf = o->in.base, .counts = o->in.counts, .displs = o->in.displs,
-		.result = o->out.base, .result_counts = o->out.counts, .result_displs = o->out.displs,
-		.coll_addr = g->addr, .context = o,
+		.size = sizeof(v),
+		.elem = 1,
+		.buf = o->in.base,
+		.counts = o->in.counts,
+		.displs = o->in.displs,
+		.result = o->out.base,
+		.result_counts = o->out.counts,
+		.result_displs = o->out.displs,
+		.coll_addr = g->addr,
+		.context = o,
 	};
 
 	if (o->in_place)
@@ -134,7 +147,8 @@ static ssize_t post_once(struct op *o)
 	if (o->form == FORM_PERSISTENT)
 		return start(o, &v);
 	if (o->uniform)
-		return fi_alltoall(g->port.ep, o->in.base, o->in.counts[0], NULL, o->out.base, NULL, g->addr, FI_UINT8, 0, o);
+		return fi_alltoall(g->port.ep, o->in.base, o->in.counts[0], NULL, o->out.base, NULL, g->addr, FI_UINT8,
+				   0, o);
 	return g->port.coll->alltoallv(g->port.ep, &v);
 }
 

@@ -6,7 +6,10 @@
  */
 #include "weftmpi.h"
 
-static bool pending(void) { return atomic_load(&requests_pending) != 0; }
+static bool pending(void)
+{
+	return atomic_load(&requests_pending) != 0;
+}
 
 /* MPI_Testall would do for the waits for all of a list, but that of MPICH 4.0 fails with persistent
  * requests of collective operations. */

@@ -113,7 +113,10 @@ static int64_t displ_of(const struct list *l, int i)
 	return l->wide ? ((const MPI_Aint *)l->displs)[i] : ((const int *)l->displs)[i];
 }
 
-static MPI_Datatype type_of(const struct list *l, int i) { return l->types ? l->types[i] : l->type; }
+static MPI_Datatype type_of(const struct list *l, int i)
+{
+	return l->types ? l->types[i] : l->type;
+}
 
 bool list_valid(const struct list *l, int n)
 {
@@ -167,8 +170,10 @@ static int parts_fill(struct side *s, const struct list *l, int n, bool keep, bo
 			return rc;
 		p->type = k.kept;
 		p->owned = k.fresh;
-		p->addr = (char *)l->buf + (!l->displs ? i * p->count * k.extent : displ_of(l, i) * (l->types ? 1 : k.extent));
-		if (__builtin_mul_overflow(p->count, k.size, &bytes) || __builtin_add_overflow(s->total, bytes, &s->total))
+		p->addr = (char *)l->buf +
+			  (!l->displs ? i * p->count * k.extent : displ_of(l, i) * (l->types ? 1 : k.extent));
+		if (__builtin_mul_overflow(p->count, k.size, &bytes) ||
+		    __builtin_add_overflow(s->total, bytes, &s->total))
 			return MPI_ERR_COUNT;
 		s->counts[i] = bytes;
 		if (!bytes)
@@ -307,8 +312,14 @@ static int move_all(struct side *s, int n, bool pack)
 	return rc;
 }
 
-int side_pack(struct side *s, int n) { return move_all(s, n, true); }
-int side_unpack(struct side *s, int n) { return move_all(s, n, false); }
+int side_pack(struct side *s, int n)
+{
+	return move_all(s, n, true);
+}
+int side_unpack(struct side *s, int n)
+{
+	return move_all(s, n, false);
+}
 
 void side_free(struct side *s, int n)
 {
@@ -322,7 +333,10 @@ void side_free(struct side *s, int n)
 
 bool packs_plainly(void)
 {
-	struct padded { char c; double d; } in[2] = { { 'a', 1.5 }, { 'b', -2.25 } };
+	struct padded {
+		char c;
+		double d;
+	} in[2] = { { 'a', 1.5 }, { 'b', -2.25 } };
 	int lengths[2] = { 1, 1 }, position = 0, rc;
 	MPI_Aint displs[2] = { offsetof(struct padded, c), offsetof(struct padded, d) };
 	MPI_Datatype types[2] = { MPI_CHAR, MPI_DOUBLE }, made, type;

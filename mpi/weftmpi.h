@@ -37,7 +37,7 @@ enum mode { MODE_AUTO, MODE_YES, MODE_NO };
 struct settings {
 	enum mode mode;
 	int64_t min_size; /* bytes of a slice of MPI_Alltoall */
-	bool info;        /* FI_LOG_LEVEL is info or above */
+	bool info;	  /* FI_LOG_LEVEL is info or above */
 };
 
 const struct settings *settings(void);
@@ -84,15 +84,15 @@ struct group {
 	struct fid_av_set *set;
 	struct fid_mc *mc;
 	fi_addr_t addr;
-	MPI_Comm comm;           /* its error handler is called; MPI_COMM_NULL: it is freed */
+	MPI_Comm comm;		 /* its error handler is called; MPI_COMM_NULL: it is freed */
 	pthread_mutex_t reading; /* of port.cq; only tried */
-	atomic_bool failed;      /* a member is lost; written by the reader of an error, read by callers, relaxed */
-	atomic_int refs;         /* the communicator and operations; any thread, acquire and release */
-	atomic_int pending;      /* operations with a request, and the last barrier; any thread, relaxed */
-	struct op *last;         /* the barrier before the group is closed; under the lock of the list */
-	bool left;               /* the communicator is freed; under the lock of the list */
-	bool reserved;           /* its port is, by threads that wait for requests; under the lock of the list */
-	struct group *next;      /* under the lock of the list */
+	atomic_bool failed;	 /* a member is lost; written by the reader of an error, read by callers, relaxed */
+	atomic_int refs;	 /* the communicator and operations; any thread, acquire and release */
+	atomic_int pending;	 /* operations with a request, and the last barrier; any thread, relaxed */
+	struct op *last;	 /* the barrier before the group is closed; under the lock of the list */
+	bool left;		 /* the communicator is freed; under the lock of the list */
+	bool reserved;		 /* its port is, by threads that wait for requests; under the lock of the list */
+	struct group *next;	 /* under the lock of the list */
 };
 
 /* Makes the group of a communicator: collective over it. NULL at all members or at none. */
@@ -154,12 +154,12 @@ int comm_fails(MPI_Comm comm, int code, const char *what);
 /* The buffers of one side of a call, as the MPI function has them. */
 struct list {
 	const void *buf;
-	const void *counts;        /* of int or MPI_Count; NULL: count is that of all */
-	const void *displs;        /* of int or MPI_Aint; NULL: one after the other */
+	const void *counts;	   /* of int or MPI_Count; NULL: count is that of all */
+	const void *displs;	   /* of int or MPI_Aint; NULL: one after the other */
 	const MPI_Datatype *types; /* NULL: type is that of all; else displs are bytes */
 	int64_t count;
 	MPI_Datatype type;
-	bool wide;                 /* counts are MPI_Count and displs MPI_Aint */
+	bool wide; /* counts are MPI_Count and displs MPI_Aint */
 };
 
 /* What one member has or gets. */
@@ -167,16 +167,16 @@ struct part {
 	char *addr;
 	int64_t count;
 	MPI_Datatype type;
-	bool owned;                /* type is a duplicate that this part frees */
+	bool owned; /* type is a duplicate that this part frees */
 };
 
 /* One side of an operation as weft gets it: one buffer with counts and displacements in bytes. */
 struct side {
-	char *base;       /* the user's memory, or packed */
-	char *packed;     /* NULL: the user's memory is used as it is */
+	char *base;   /* the user's memory, or packed */
+	char *packed; /* NULL: the user's memory is used as it is */
 	uint64_t *counts, *displs;
 	struct part *parts;
-	int64_t total;    /* bytes */
+	int64_t total; /* bytes */
 };
 
 /* Bytes of a type; the extent is stored. Negative for one that is too large. */

@@ -25,7 +25,7 @@ func BenchmarkPair(b *testing.B) { benchmarkPair(b, false) }
 // BenchmarkPairExclusive is the same with a producer that knows it is alone.
 func BenchmarkPairExclusive(b *testing.B) { benchmarkPair(b, true) }
 
-// BenchmarkEmpty is a look at an empty ring.
+// BenchmarkEmpty is a poll of an empty ring.
 func BenchmarkEmpty(b *testing.B) {
 	r := heapRing(10, 128)
 	for b.Loop() {

@@ -142,7 +142,7 @@ func (r *rules) consume(t *interleave.T) {
 			return
 		}
 		if t.Ended(0, 1, 2) {
-			last = true // look once more
+			last = true // poll once more
 			continue
 		}
 		t.Pause()

@@ -68,7 +68,7 @@ func wantMoved(t *testing.T, moved func() []uint64, want ...[]uint64) {
 }
 
 // TestAccessesMove: reads and writes have the memory moved that they copy to and from, the
-// initiator's and the target's, and announced messages their sender's.
+// initiator's and the target's, and rendezvous messages their sender's.
 func TestAccessesMove(t *testing.T) {
 	if !pages.Allowed() {
 		t.Skip("this host has no huge pages of 2 MiB")
@@ -126,7 +126,7 @@ func TestAccessesLists(t *testing.T) {
 	}
 }
 
-// TestAccessesHostile: what is said of memory that nobody may reach moves nothing, and does not keep away what
+// TestAccessesHostile: what is said of memory that nothing may reach moves nothing, and does not keep away what
 // is said of other memory after it.
 func TestAccessesHostile(t *testing.T) {
 	if !pages.Allowed() {

@@ -76,11 +76,11 @@ func TestApartNobody(t *testing.T) {
 		err = x.ep.Send(&a)
 	}
 	if !errors.Is(err, fi.EHOSTUNREACH) {
-		t.Errorf("send to nobody: %v", err)
+		t.Errorf("send to nothing: %v", err)
 	}
 }
 
-// lateSegment is an interface whose peer makes its segment after one has looked
+// lateSegment is an interface whose peer makes its segment after one has polled
 // for it, and before it answers over the network. It is gone when the test says so.
 type lateSegment struct {
 	hw.Iface
@@ -102,7 +102,7 @@ func (i *lateSegment) Connect(address []byte) (hw.Endpoint, error) {
 }
 
 // TestLateSegment has two processes that share memory use it though the one saw
-// the other on the network first, and not look there any more.
+// the other on the network first, and not poll there any more.
 func TestLateSegment(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No },
 		rmaHints())

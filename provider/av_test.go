@@ -56,7 +56,7 @@ func TestOpenAVAttributes(t *testing.T) {
 	}
 }
 
-// TestAVInsertStarved has an address that cannot be looked at refused with the reason, and taken once it can.
+// TestAVInsertStarved has an address that cannot be read refused with the reason, and taken once it can.
 func TestAVInsertStarved(t *testing.T) {
 	d := openTestDomain(t, testInfo())
 	a := openTestAV(t, d, fi.AVAttr{})
@@ -184,7 +184,7 @@ func TestAVInsertBadAddresses(t *testing.T) {
 	if got := lines(); len(got) != 1 || !strings.Contains(got[0], "5 of 8") || !strings.Contains(got[0], "192.0.2.1") {
 		t.Errorf("log lines %q", got)
 	}
-	// Without result arrays the count tells.
+	// Without result arrays the count says.
 	if n, err := a.Insert(raw, 8, &Insertion{}); err != nil || n != 3 {
 		t.Errorf("inserted %d: %v", n, err)
 	}
@@ -335,7 +335,7 @@ func TestAVSubscribe(t *testing.T) {
 	cancel()
 	wantErrno(t, a.Remove(addrs[:1], 0), fi.Success, "remove")
 	if !slices.Equal(first, []fi.Addr{1, 2}) || !slices.Equal(second, []fi.Addr{1, 2, 0}) {
-		t.Fatalf("told %v and %v", first, second)
+		t.Fatalf("notified %v and %v", first, second)
 	}
 }
 

@@ -48,7 +48,7 @@ func (w *keyWorld) bench(hints *fi.Info) *bench {
 	return b
 }
 
-// remote has nobody be local to a domain from now on, over UDP.
+// remote has nothing be local to a domain from now on, over UDP.
 func (w *keyWorld) remote(d *Domain) {
 	if w.udp {
 		d.local.Use(func() ([]names.Interface, error) { return nil, nil })
@@ -163,7 +163,7 @@ func (w *keyWorld) barred(from *side, dest fi.Addr, to *side) bool {
 	w.t.Helper()
 	want := fi.EACCES
 	if w.udp {
-		want = fi.EHOSTUNREACH // nobody answers
+		want = fi.EHOSTUNREACH // nothing answers
 	}
 	b := []byte{1}
 	for end := time.Now().Add(20 * time.Second); ; {
@@ -232,7 +232,7 @@ func TestAVKeysBoth(t *testing.T) {
 	})
 }
 
-// TestAVKeysUnknown: a sender that is not in the address vector is told by its key.
+// TestAVKeysUnknown: a sender that is not in the address vector is notified by its key.
 func TestAVKeysUnknown(t *testing.T) {
 	forEachKeyWorld(t, fi.Msg|fi.Source|fi.SourceErr, []string{"one", "two"}, func(t *testing.T, w *keyWorld) {
 		s := w.spoke("two")
@@ -247,7 +247,7 @@ func TestAVKeysUnknown(t *testing.T) {
 	})
 }
 
-// TestAVKeysDirected: a receive takes messages from whoever has one of the keys.
+// TestAVKeysDirected: a receive takes messages from whatever has one of the keys.
 func TestAVKeysDirected(t *testing.T) {
 	forEachKeyWorld(t, fi.Msg|fi.Tagged|fi.Source|fi.DirectedRecv, []string{"one", "two"},
 		func(t *testing.T, w *keyWorld) {

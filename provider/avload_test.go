@@ -39,8 +39,8 @@ func TestAVLookupsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestAVManyInserts: an insertion does not look through the table, which would take many seconds here
-// where 0.1 s is enough. The processor time does not depend on who else has the processor.
+// TestAVManyInserts: an insertion does not search the table, which would take many seconds here
+// where 0.1 s is enough. The processor time does not depend on what else has the processor.
 func TestAVManyInserts(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -68,12 +68,12 @@ func TestAVManyInserts(t *testing.T) {
 }
 
 // Readers and writers of one address vector at once: what is found is right,
-// and what a subscriber is told of is gone.
+// and what a subscriber is notified of is gone.
 func TestAVConcurrent(t *testing.T) {
 	a := openTestAV(t, openTestDomain(t, testInfo()), fi.AVAttr{})
 	fixed := insertAll(t, a, testName(0))[0]
-	var told atomic.Uint64
-	defer a.Subscribe(func(fi.Addr) { told.Add(1) })()
+	var notified atomic.Uint64
+	defer a.Subscribe(func(fi.Addr) { notified.Add(1) })()
 	var stop atomic.Bool
 	var readers, writers sync.WaitGroup
 	for range 2 {
@@ -127,8 +127,8 @@ func TestAVConcurrent(t *testing.T) {
 	writers.Wait()
 	stop.Store(true)
 	readers.Wait()
-	if told.Load() != removed.Load() {
-		t.Errorf("told of %d removals of %d", told.Load(), removed.Load())
+	if notified.Load() != removed.Load() {
+		t.Errorf("notified of %d removals of %d", notified.Load(), removed.Load())
 	}
 }
 

@@ -34,7 +34,7 @@ func TestAVSharedChild(t *testing.T) {
 			insertAll(t, a, testName(base+i))
 		}
 		fmt.Println("done")
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has looked
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent has polled
 	case "churn": // until killed
 		rng := rand.New(rand.NewPCG(uint64(base), 1))
 		for {

@@ -59,8 +59,8 @@ func TestAVSharedTwoOpeners(t *testing.T) {
 	if got, ok := two.Name(1); !ok || got != testName(2) {
 		t.Fatalf("the second opener sees %v %v", got, ok)
 	}
-	var told []fi.Addr
-	defer one.Subscribe(func(a fi.Addr) { told = append(told, a) })()
+	var notified []fi.Addr
+	defer one.Subscribe(func(a fi.Addr) { notified = append(notified, a) })()
 	generation := one.Generation()
 	if at := insertAll(t, two, testName(3))[0]; at != 2 || one.Find(testName(3)) != at {
 		t.Errorf("inserted at %d, found at %d", at, one.Find(testName(3)))
@@ -72,7 +72,7 @@ func TestAVSharedTwoOpeners(t *testing.T) {
 	if got := one.Find(testName(1)); got != fi.AddrNotAvail {
 		t.Errorf("found at %d after another removed it", got)
 	}
-	// Between two looks an index gets another name.
+	// Between two polls an index gets another name.
 	insertAll(t, two, testName(4))
 	wantErrno(t, two.Remove([]fi.Addr{1}, 0), fi.Success, "remove")
 	insertAll(t, two, testName(5))
@@ -82,8 +82,8 @@ func TestAVSharedTwoOpeners(t *testing.T) {
 	if got, _ := one.Name(1); got != testName(5) || one.Find(testName(2)) != fi.AddrNotAvail {
 		t.Errorf("address 1 is %v", got)
 	}
-	if !slices.Equal(told, []fi.Addr{0, 1}) {
-		t.Errorf("told of %v", told)
+	if !slices.Equal(notified, []fi.Addr{0, 1}) {
+		t.Errorf("notified of %v", notified)
 	}
 	if at := insertAll(t, one, testName(6))[0]; at != 3 || two.Find(testName(6)) != 3 {
 		t.Errorf("inserted at %d, found at %d", at, two.Find(testName(6)))
@@ -91,7 +91,7 @@ func TestAVSharedTwoOpeners(t *testing.T) {
 	if _, ok := other.Name(0); ok {
 		t.Error("address vectors of two names share")
 	}
-	// Who comes later uses the lowest free index as well.
+	// What comes later uses the lowest free index as well.
 	wantErrno(t, two.Remove([]fi.Addr{0, 2}, 0), fi.Success, "remove")
 	three := openTestAV(t, openTestDomainWith(t, testInfo(), sharedConfig(dir)), fi.AVAttr{Name: "x"})
 	if at := insertAll(t, three, testName(7), testName(8), testName(9)); !slices.Equal(at, []fi.Addr{0, 2, 4}) {
@@ -123,7 +123,7 @@ func TestAVSharedReadOnly(t *testing.T) {
 	}
 }
 
-// The last user removes the file, whoever it is.
+// The last user removes the file, whatever it is.
 func TestAVSharedLastCloses(t *testing.T) {
 	dir := t.TempDir()
 	d := openTestDomainWith(t, testInfo(), sharedConfig(dir))
@@ -267,7 +267,7 @@ func restore(t testing.TB, path string) {
 }
 
 // A file that users hold open with a header that does not fit is refused after
-// the time for its initialisation; one that nobody uses is initialised.
+// the time for its initialisation; one that nothing uses is initialised.
 func TestAVSharedBadHeader(t *testing.T) {
 	dir := t.TempDir()
 	cfg := sharedConfig(dir)
@@ -303,7 +303,7 @@ func TestAVSharedBadHeader(t *testing.T) {
 		}
 		b, err := d.OpenAV(&fi.AVAttr{Name: "x"})
 		if err != nil {
-			t.Fatalf("%s: open what nobody uses: %v", c.what, err)
+			t.Fatalf("%s: open what nothing uses: %v", c.what, err)
 		}
 		if _, ok := b.Name(0); ok {
 			t.Errorf("%s: old content is back", c.what)

@@ -8,7 +8,7 @@ import (
 )
 
 // TestBehind has a receiver that posts one receive at a time fall behind a sender that keeps its ring
-// full. Once what is held has been received, nothing is held any more: the rest waits on the ring.
+// full. Once what is kept has been received, nothing is kept any more: the rest waits on the ring.
 // Order stays.
 func TestBehind(t *testing.T) {
 	b := newBench(t, nil, nil)
@@ -30,12 +30,12 @@ func TestBehind(t *testing.T) {
 	sent++
 	fill()
 	to.ep.Progress()
-	held := leasedOf(to.ep).rx.UnexpectedMessages()
-	if held == 0 {
-		t.Fatal("nothing is held")
+	kept := leasedOf(to.ep).rx.UnexpectedMessages()
+	if kept == 0 {
+		t.Fatal("nothing is kept")
 	}
 	buf := make([]byte, 8)
-	for n := range uint64(held) {
+	for n := range uint64(kept) {
 		fill()
 		to.recv(RecvArgs{IOV: iovOf(buf), Src: fi.AddrUnspec, Tag: 1, Context: n, Flags: fi.Completion, Tagged: true},
 			from)
@@ -43,8 +43,8 @@ func TestBehind(t *testing.T) {
 		if got := binary.LittleEndian.Uint64(buf); got != n {
 			t.Fatalf("received message %d, want %d", got, n)
 		}
-		if left := leasedOf(to.ep).rx.UnexpectedMessages(); left != held-int(n)-1 {
-			t.Fatalf("%d messages are held after %d receives, %d were", left, n+1, held)
+		if left := leasedOf(to.ep).rx.UnexpectedMessages(); left != kept-int(n)-1 {
+			t.Fatalf("%d messages are kept after %d receives, %d were", left, n+1, kept)
 		}
 	}
 }

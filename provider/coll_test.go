@@ -407,12 +407,12 @@ func (s *collSide) idle() {
 		s.t.Errorf("left: %v", err)
 	}
 	if leasedOf(s.ep).rx.UnexpectedBytes != 0 {
-		s.t.Errorf("%d bytes are held", leasedOf(s.ep).rx.UnexpectedBytes)
+		s.t.Errorf("%d bytes are kept", leasedOf(s.ep).rx.UnexpectedBytes)
 	}
 }
 
 // TestCollectiveAhead lets a root run ahead of the others until its window is
-// closed: nothing is lost, and what is held is bounded.
+// closed: nothing is lost, and what is kept is bounded.
 func TestCollectiveAhead(t *testing.T) {
 	const bound = 64 << 10
 	c := newCircle(t, newBench(t, func(c *config.Config) { c.UnexpectedBytes = bound }, collHints()), 2)
@@ -421,7 +421,7 @@ func TestCollectiveAhead(t *testing.T) {
 	data := pattern(size, 3)
 	posted, completed := 0, 0
 	var got [64]cq.Entry
-	c.until("the root to be held back", func() bool {
+	c.until("the root to be delayed", func() bool {
 		err := c.sides[0].ep.Collective(&CollectiveArgs{Kind: collective.Broadcast, Buf: baseOf(data), Count: size,
 			Datatype: fi.Uint8, Group: groups[0].Addr(), Root: c.sides[0].addrs[0]})
 		if err == nil {
@@ -431,13 +431,13 @@ func TestCollectiveAhead(t *testing.T) {
 		}
 		k, _ := c.sides[0].cq.Read(got[:])
 		completed += max(k, 0)
-		if held := leasedOf(c.sides[1].ep).rx.UnexpectedBytes; held > bound+size+512 {
-			t.Fatalf("%d bytes are held, at most %d", held, bound)
+		if kept := leasedOf(c.sides[1].ep).rx.UnexpectedBytes; kept > bound+size+512 {
+			t.Fatalf("%d bytes are kept, at most %d", kept, bound)
 		}
 		return errors.Is(err, fi.EAGAIN) || posted == n
 	})
 	if posted == n {
-		t.Fatalf("the root was never held back")
+		t.Fatalf("the root was never delayed")
 	}
 	buf := make([]byte, size)
 	received := 0

@@ -23,7 +23,7 @@ type vectorWork struct {
 }
 
 // newVectorWork makes a random one of a few of the sizes at which messages travel in
-// another way: none, eager, announced, and several pieces.
+// another way: none, eager, rendezvous, and several pieces.
 func newVectorWork(r *rand.Rand, groups []*Group) *vectorWork {
 	n := len(groups)
 	w := &vectorWork{args: make([]AllToAllVArgs, n), out: make([][]byte, n), want: make([][]byte, n),

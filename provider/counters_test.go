@@ -113,7 +113,7 @@ func TestCountFaults(t *testing.T) {
 	a.know(b)
 	b.know(a)
 	payload := pattern(2000, 1)
-	for range 5 { // the first closes the window, the others are announced
+	for range 5 { // the first closes the window, the others are a rendezvous
 		a.send(SendArgs{IOV: iovOf(payload), Dest: a.addr[b], Tag: 1, Tagged: true})
 		b.ep.Progress()
 	}

@@ -77,8 +77,8 @@ func TestDeafPeer(t *testing.T) {
 	}
 }
 
-// TestHeldDatagrams sends more than a receiver holds.
-func TestHeldDatagrams(t *testing.T) {
+// TestKeptDatagrams sends more than a receiver holds.
+func TestKeptDatagrams(t *testing.T) {
 	b := dgramBench(t, func(c *config.Config) { c.UnexpectedBytes = 64 << 10 })
 	s, r := b.pair(t)
 	for range 100 {
@@ -95,7 +95,7 @@ func TestHeldDatagrams(t *testing.T) {
 		r.ep.Progress()
 	}
 	if leasedOf(r.ep).rx.Closed || leasedOf(r.ep).rx.UnexpectedBytes != 0 {
-		t.Errorf("window closed %v, %d bytes held", leasedOf(r.ep).rx.Closed, leasedOf(r.ep).rx.UnexpectedBytes)
+		t.Errorf("window closed %v, %d bytes kept", leasedOf(r.ep).rx.Closed, leasedOf(r.ep).rx.UnexpectedBytes)
 	}
 	s.send(SendArgs{IOV: iovOf(make([]byte, 9)), Dest: s.addr[r], Inject: true}, r)
 	if e := r.completion(s); e.Len != 9 || e.Context != 7 {

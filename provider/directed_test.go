@@ -81,12 +81,12 @@ func sources(t *testing.T, a *side, from []*side, tagged, directed bool, size in
 		if early {
 			order[i] = await()
 		}
-		for held := 0; !early && held <= i; { // the order of what comes is that of sending
+		for kept := 0; !early && kept <= i; { // the order of what comes is that of sending
 			for _, one := range all {
 				one.ep.Progress()
 			}
 			a.ep.rx.acquire()
-			held = leasedOf(a.ep).rx.UnexpectedMessages()
+			kept = leasedOf(a.ep).rx.UnexpectedMessages()
 			leasedOf(a.ep).rx.give()
 		}
 	}

@@ -136,4 +136,4 @@ func insertAll(t testing.TB, a *AV, list ...names.Name) []fi.Addr {
 
 // leasedOf is an enabled endpoint as the holder of the progress lease has it, for tests in which no other thread uses
 // it or which have taken the lease.
-func leasedOf(e *Endpoint) *leasedEP { return e.leased.Taken() }
+func leasedOf(e *Endpoint) *leasedEP { return e.leased.Alone() }

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 )
 
-// TestEagerOverUDP has messages of all sizes go to another host, and looks which
-// of them were announced.
+// TestEagerOverUDP has messages of all sizes go to another host, and checks which
+// of them were a rendezvous.
 func TestEagerOverUDP(t *testing.T) {
 	for name, set := range map[string]struct {
 		udp, most int
@@ -42,7 +42,7 @@ func TestEagerOverUDP(t *testing.T) {
 	}
 }
 
-// TestEagerFlood sends long messages that nobody wants yet. What the receiver
+// TestEagerFlood sends long messages that nothing wants yet. What the receiver
 // holds stays bounded, and all come in order in the end.
 func TestEagerFlood(t *testing.T) {
 	const size, count, limit, ring = 64 << 10, 100, 300 << 10, 1 << 20
@@ -57,10 +57,10 @@ func TestEagerFlood(t *testing.T) {
 	a.housekeep()
 	p := page(t, a.domain.cfg.SHMDir)
 	if peak := of(t, p, b)("unexpected_held_bytes_peak"); peak < limit/2 || peak > limit+ring {
-		t.Errorf("%d bytes held at a limit of %d", peak, limit)
+		t.Errorf("%d bytes kept at a limit of %d", peak, limit)
 	}
 	if n := of(t, p, a)("tx_rendezvous"); n == 0 {
-		t.Error("no message was announced though the receiver holds too much")
+		t.Error("no message was a rendezvous though the receiver holds too much")
 	}
 	got := make([]byte, size)
 	for i := range out {
@@ -142,7 +142,7 @@ func TestEagerPeerGone(t *testing.T) {
 	oneMessage(t, a, b, 64)
 	out := pattern(64<<10, 1)
 	posted := 0
-	for ; posted < 100; posted++ { // nobody progresses: the window fills
+	for ; posted < 100; posted++ { // nothing progresses: the window fills
 		err := a.ep.Send(&SendArgs{IOV: iovOf(out), Dest: a.addr[b], Context: 7})
 		if errors.Is(err, fi.EAGAIN) {
 			break

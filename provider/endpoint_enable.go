@@ -50,7 +50,7 @@ func (e *Endpoint) Enable() error {
 		e.release()
 		return err
 	}
-	e.rx.attach(e.leased.Taken())
+	e.rx.attach(e.leased.Alone())
 	if err := e.startNetworks(); err != nil {
 		log.Warnf(log.EPCtrl, "enable %s: %v", e.name, err)
 		e.disable()
@@ -133,8 +133,8 @@ func (e *Endpoint) open() (err error) {
 	} else {
 		e.rx.offload = e.domain.hybrid()
 	}
-	l := e.leased.Taken() // nothing else uses it before it is attached
-	l.rx = e.rx.leased.Taken()
+	l := e.leased.Alone() // nothing else uses it before it is attached
+	l.rx = e.rx.leased.Alone()
 	e.leased = lease.Guard(&e.rx.hot.Lease, l)
 	if err = e.peers.Reserve(int(e.av.Lines())); err != nil {
 		return fi.ENOMEM
@@ -280,7 +280,7 @@ func (e *Endpoint) fillHot() {
 func (e *Endpoint) release() {
 	e.closePorts()
 	e.dropAuthKeys()
-	l := e.leased.Taken()
+	l := e.leased.Alone()
 	l.dropRegions()
 	if l.rendezvous.Leaves() {
 		r := e.rx.acquire()

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 )
 
-// TestLateCounterOnSilent: nobody sleeps on a late counter where peers may write what rings no bell.
+// TestLateCounterOnSilent: nothing sleeps on a late counter where peers may write what rings no bell.
 func TestLateCounterOnSilent(t *testing.T) {
 	for _, c := range []struct {
 		unbelled bool

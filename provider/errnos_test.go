@@ -73,7 +73,7 @@ func TestErrnoNeverThere(t *testing.T) {
 }
 
 // TestErrnoGone: the peer has closed, with a message that it has not taken and a receive that names it. One that
-// names nobody waits on, and another peer's message goes there.
+// names nothing waits on, and another peer's message goes there.
 func TestErrnoGone(t *testing.T) {
 	overBoth(t, func(t *testing.T, x, y *side) {
 		oneMessage(t, y, x, 8)

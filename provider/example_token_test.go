@@ -66,7 +66,7 @@ func (p *peer) close() {
 }
 
 // One process hands out a token of its memory as text; another, which knows nothing else of it, writes every
-// other cache block of its own there, and then some of them again, and tells the owner.
+// other cache block of its own there, and then some of them again, and notifies the owner.
 func ExampleEndpoint_OpenToken() {
 	var owner, writer peer
 	for _, p := range []*peer{&owner, &writer} {
@@ -91,23 +91,23 @@ func ExampleEndpoint_OpenToken() {
 	if err := writer.write(&owner, token.String()); err != nil { // the text may come by any road
 		fmt.Println(err)
 	}
-	for told := 0; told < 2; { // each comes when what it tells of is there
+	for notified := 0; notified < 2; { // each comes when what it reports is there
 		notes, err := owner.ep.Notes()
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		for _, n := range notes {
-			fmt.Printf("told: %s\n", n.Data)
+			fmt.Printf("notified: %s\n", n.Data)
 		}
-		told += len(notes)
+		notified += len(notes)
 	}
 	fmt.Printf("%s %s\n", memory[:5], memory[7*1024:7*1024+5])
 	runtime.KeepAlive(memory)
 	// Output:
 	// decode-3 has 8192 bytes of host memory
-	// told: 0 blocks chosen
-	// told: 2 blocks chosen
+	// notified: 0 blocks chosen
+	// notified: 2 blocks chosen
 	// block block
 }
 

@@ -17,20 +17,20 @@ func TestHeads(t *testing.T) {
 	var b [128]byte
 	at := unsafe.Pointer(&b)
 
-	announced := wire.RTS{Request: 1, Length: 2, Data: 3, Flags: wire.FlagTagged | wire.FlagData, Count: 1,
+	rendezvous := wire.RTS{Request: 1, Length: 2, Data: 3, Flags: wire.FlagTagged | wire.FlagData, Count: 1,
 		IOV: [wire.IOVLimit]hw.RemoteSegment{{Addr: 4, Len: 2}}}
-	n := len(announced.Put(b[:]))
+	n := len(rendezvous.Put(b[:]))
 	if got, want := *(*hot.RTSHead)(at),
 		(hot.RTSHead{Request: 1, Length: 2, Data: 3, Flags: hot.RTSTagged | hot.RTSData, Count: 1, Addr: 4,
 			Element: 2}); got != want ||
 		n != int(unsafe.Sizeof(got)) {
-		t.Errorf("announced: %+v in %d bytes", got, n)
+		t.Errorf("rendezvous: %+v in %d bytes", got, n)
 	}
 	// As the data plane keeps one that comes before its receive (dataplane.UnexpectedRTSBytes): at the beginning of
 	// what this package keeps.
 	var kept wire.RTS
 	*(*hot.RTSHead)(unsafe.Pointer(&kept)) = *(*hot.RTSHead)(at)
-	if kept != announced || unsafe.Sizeof(kept) != dataplane.UnexpectedRTSBytes {
+	if kept != rendezvous || unsafe.Sizeof(kept) != dataplane.UnexpectedRTSBytes {
 		t.Errorf("kept: %+v", kept)
 	}
 

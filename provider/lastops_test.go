@@ -243,7 +243,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	oneMessage(t, x, y, 8)
 	oneMessage(t, y, x, 8)
 	l, p := x.pathTo(y)
-	announce := func(context uint64) uint64 {
+	askFor := func(context uint64) uint64 {
 		req, id, ok := x.ep.requests.Alloc(0)
 		if !ok {
 			t.Fatal("no request")
@@ -255,7 +255,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 		req.Live.Store(uint32(id >> 32))
 		return id
 	}
-	id := announce(4)
+	id := askFor(4)
 	l.mu.Lock()
 	x.ep.forget(l)
 	l.mu.Unlock()
@@ -276,7 +276,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	if e, bad, ok := settle(t, x); !ok || e.Context != 4 {
 		t.Fatalf("%+v %+v", e, bad)
 	}
-	announce(5) // another, which has no answer
+	askFor(5) // another, which has no answer
 	x.ep.PeerLost()
 	if e, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET || e.Context == 4 {
 		t.Errorf("message to a peer that is gone: %+v %+v", e, bad)

@@ -41,14 +41,14 @@ func (p *poller) poll(q *cq.Queue) {
 		if at == 0 {
 			return
 		}
-		p.look((*hot.EP)(pointerAt(uint64(at))))
+		p.pollEndpoint((*hot.EP)(pointerAt(uint64(at))))
 	}
 }
 
 // anyArrived reports whether a message stands in an inbound ring.
 func anyArrived(ep *hot.EP) bool {
-	lanes := atomic.LoadUint32((*uint32)(pointerAt(uint64(ep.RxRings))))
-	for n := range min(lanes, hot.RxRings) {
+	rings := atomic.LoadUint32((*uint32)(pointerAt(uint64(ep.RxRings))))
+	for n := range min(rings, hot.RxRings) {
 		in := &ep.Inbound[n]
 		if mpsc.View(&in.Ring).Ready(atomic.LoadUint64(&in.Head)) {
 			return true
@@ -57,7 +57,7 @@ func anyArrived(ep *hot.EP) bool {
 	return false
 }
 
-func (p *poller) look(ep *hot.EP) {
+func (p *poller) pollEndpoint(ep *hot.EP) {
 	at := atomic.LoadUintptr(&ep.Rx)
 	rx := (*hot.Rx)(pointerAt(uint64(at)))
 	if runtime.Gosched(); !anyArrived(ep) &&
@@ -254,7 +254,7 @@ func late(t *testing.T, p *poller, b *bench, shared *cq.Queue, from *side, handl
 	from.check()
 }
 
-// check looks for peers that are gone.
+// check searches for peers that are gone.
 func (s *side) check() {
 	s.ep.rx.acquire()
 	s.ep.iface.CheckPeers()
@@ -305,7 +305,7 @@ func TestLateLease(t *testing.T) {
 }
 
 // TestNoRx shows that endpoints that are not enabled never have work, and that
-// nobody gets a lease of theirs.
+// nothing gets a lease of theirs.
 func TestNoRx(t *testing.T) {
 	b := newBench(t, nil, nil)
 	ep, err := b.domain.OpenEndpoint(b.info)

@@ -80,8 +80,8 @@ func TestDelegatedFailed(t *testing.T) {
 			q.Pieces[0].Addr = m.region.Base - 1
 		}
 		mapping := func() cuda.Mapping {
-			who := cuda.Foreign{PID: os.Getpid(), Token: q.Token, Buffer: q.Buffer}
-			use, err := b.domain.importer.Acquire(who, b.domain.ipcLimits(), 0, false)
+			from := cuda.Foreign{PID: os.Getpid(), Token: q.Token, Buffer: q.Buffer}
+			use, err := b.domain.importer.Acquire(from, b.domain.ipcLimits(), 0, false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,7 @@ const lieSize = 4096
 type lie struct {
 	what   string
 	access uint64 // rights of the region
-	tell   func(t *token.Token)
+	notify func(t *token.Token)
 	at     uint64 // of the access, from the beginning of the memory
 	write  bool   // only writes go beyond the rights
 }
@@ -47,13 +47,13 @@ func keyedHints(key string) *fi.Info {
 }
 
 // forged is the token of a region, changed and sealed anew, as the holder of a key can.
-func (s *side) forged(m *MR, tell func(t *token.Token), key []byte) Token {
+func (s *side) forged(m *MR, notify func(t *token.Token), key []byte) Token {
 	s.t.Helper()
 	t, err := token.Parse(s.token(m), m.region.Auth.Bytes())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	tell(t)
+	notify(t)
 	packed, err := t.Append(nil, key)
 	if err != nil {
 		s.t.Fatal(err)
@@ -75,12 +75,12 @@ func TestListForged(t *testing.T) {
 	}
 }
 
-// refused tells the lie, and reads and writes by it.
+// refused notifies the lie, and reads and writes by it.
 func (c *lie) refused(t *testing.T, x, y *side) {
 	memory, local := bytes.Repeat([]byte{1}, 3*lieSize), bytes.Repeat([]byte{2}, lieSize)
 	m := y.region(memory[lieSize:2*lieSize], 0, c.access)
 	defer m.Close()
-	to, err := x.ep.OpenToken(y.forged(m, c.tell, m.region.Auth.Bytes()))
+	to, err := x.ep.OpenToken(y.forged(m, c.notify, m.region.Auth.Bytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,13 +142,13 @@ func TestListForgedDevice(t *testing.T) {
 		}
 	}
 	for _, ways := range wayChoices {
-		for what, tell := range map[string]func(t *token.Token){"longer": longer, "elsewhere": elsewhere} {
+		for what, notify := range map[string]func(t *token.Token){"longer": longer, "elsewhere": elsewhere} {
 			t.Run(fmt.Sprint(what, " ", ways), func(t *testing.T) {
 				b := newBench(t, func(c *config.Config) { c.TokenWays = ways }, hmemHints())
 				x, y := b.side(t), b.side(t)
 				theirs := y.dmabuf(t, 6)
 				theirs.put(t, 0, bytes.Repeat([]byte{6}, bufBytes))
-				to := x.opens(y.forged(theirs.mr, tell, nil))
+				to := x.opens(y.forged(theirs.mr, notify, nil))
 				local := bytes.Repeat([]byte{6}, 256)
 				l := x.list([]Piece{{
 					Local: iovOf(local)[0].Base, Remote: to, Addr: to.Info().Base + bufBytes - 64, Len: 64, Count: 4,

@@ -55,12 +55,12 @@ func listPathsWith(t *testing.T, hints func() *fi.Info, f func(t *testing.T, x, 
 		sides := overUDPWith(t, 2, hints(), nil)
 		f(t, sides[0], sides[1], WayMessage)
 	})
-	t.Run("lanes", func(t *testing.T) {
-		sides := overUDPWith(t, 2, hints(), lanesEverywhere)
+	t.Run("flows", func(t *testing.T) {
+		sides := overUDPWith(t, 2, hints(), flowsEverywhere)
 		f(t, sides[0], sides[1], WayMessage)
 	})
-	t.Run("lanes in memory", func(t *testing.T) {
-		b := newBench(t, lanesEverywhere, hints())
+	t.Run("flows in memory", func(t *testing.T) {
+		b := newBench(t, flowsEverywhere, hints())
 		f(t, b.side(t), b.side(t), WayIPC)
 	})
 }

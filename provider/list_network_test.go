@@ -19,7 +19,7 @@ func overCable(t *testing.T, change func(*config.Config)) (x, y *side, hx, hy *n
 	for _, h := range []*nettest.Host{hx, hy} {
 		h.Do(func() {
 			b := newBenchAt(t, h.IPv4.String(), nil, func(c *config.Config) {
-				// addresses are not looked for among the interfaces of the thread that opens a token
+				// addresses are not searched for among the interfaces of the thread that opens a token
 				c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.Yes
 				if change != nil {
 					change(c)
@@ -38,7 +38,7 @@ func overCable(t *testing.T, change func(*config.Config)) (x, y *side, hx, hy *n
 // every byte is compared, and each notification comes once, in order.
 func TestListLoss(t *testing.T) {
 	for _, loss := range []float64{0, 0.01, 0.1} {
-		for name, change := range map[string]func(*config.Config){"whole": nil, "in segments": lanesEverywhere} {
+		for name, change := range map[string]func(*config.Config){"whole": nil, "in segments": flowsEverywhere} {
 			t.Run(fmt.Sprintf("%v of 100, %s", 100*loss, name), func(t *testing.T) {
 				x, y, hx, hy := overCable(t, change)
 				if loss != 0 {

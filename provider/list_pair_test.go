@@ -187,7 +187,7 @@ func portDown(t *testing.T, timeout time.Duration) {
 	}
 	back := make(chan struct{})
 	go func() {
-		_ = down.Wait() // what is wrong then lists tell
+		_ = down.Wait() // what is wrong then lists say
 		close(back)
 	}()
 	well := true

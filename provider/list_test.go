@@ -486,7 +486,7 @@ func TestListPeerGone(t *testing.T) {
 				err := l.Write(2)
 				if err == nil {
 					if _, e, done := settle(t, x); done {
-						t.Error("written to nobody")
+						t.Error("written to nothing")
 					} else if e.Err != fi.ECONNRESET {
 						t.Errorf("%+v", e)
 					}

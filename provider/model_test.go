@@ -12,10 +12,10 @@ import (
 
 // urgentRules are mutants of dataplane.PushUrgent and publish.
 type urgentRules struct {
-	noSecond bool // publish does not look again after it has taken the word back
+	noSecond bool // publish does not poll again after it has taken the word back
 }
 
-// urgentProgram is one poster of an urgent entry (a cancel or a search) beside
+// urgentProgram is one requester of an urgent entry (a cancel or a search) beside
 // a lease holder that ends its work: publish, with U1 and U2. Whatever the order,
 // the entry is handled, or want_posts says that there is work.
 func urgentProgram(rules urgentRules) *interleave.Program {
@@ -41,7 +41,7 @@ func urgentProgram(rules urgentRules) *interleave.Program {
 			t.StoreSC(want, 1)
 		}
 	}
-	poster := func(t *interleave.T) {
+	requester := func(t *interleave.T) {
 		t.Add(urgent, 1) // U1
 		t.Store(entry, 1)
 		t.StoreSC(want, 1) // U2
@@ -59,10 +59,10 @@ func urgentProgram(rules urgentRules) *interleave.Program {
 	return &interleave.Program{
 		Names: []string{"lease", "urgent", "entry", "want", "handled"}, TSO: true,
 		Init:    func(w []uint64) { w[lease], w[want] = 1, 1 },
-		Threads: []interleave.Thread{{Name: "poster", Body: poster}, {Name: "holder", Body: holder}},
+		Threads: []interleave.Thread{{Name: "requester", Body: requester}, {Name: "holder", Body: holder}},
 		Final: func(m interleave.Memory, _ []bool) error {
 			if m.Load(handled) == 0 && m.Load(want) == 0 {
-				return errors.New("the entry waits, and nobody is told")
+				return errors.New("the entry waits, and nothing is notified")
 			}
 			return nil
 		},
@@ -71,7 +71,7 @@ func urgentProgram(rules urgentRules) *interleave.Program {
 
 // readerRules are mutants of closing an endpoint under late readers.
 type readerRules struct {
-	noCheck  bool // the reader does not look again whose lease it took
+	noCheck  bool // the reader does not poll again whose lease it took
 	noLease  bool // closing does not take the lease
 	hideLast bool // closing takes the context away after it gave the lease back
 }
@@ -121,7 +121,7 @@ func readerProgram(rules readerRules) *interleave.Program {
 }
 
 // claimProgram is the word of a rendezvous that both sides copy: no chunk is taken
-// twice or by nobody.
+// twice or by nothing.
 func claimProgram(plain bool) *interleave.Program {
 	const chunks = 3
 	const word, taken = interleave.Word(0), interleave.Word(1)
@@ -178,8 +178,8 @@ func TestModels(t *testing.T) {
 
 func TestModelsFindMutants(t *testing.T) {
 	for name, p := range map[string]*interleave.Program{
-		"publish does not look again":    urgentProgram(urgentRules{noSecond: true}),
-		"reader does not look again":     readerProgram(readerRules{noCheck: true}),
+		"publish does not poll again":    urgentProgram(urgentRules{noSecond: true}),
+		"reader does not poll again":     readerProgram(readerRules{noCheck: true}),
 		"closed without the lease":       readerProgram(readerRules{noLease: true}),
 		"hidden after the lease":         readerProgram(readerRules{hideLast: true}),
 		"chunks taken by load and store": claimProgram(true),

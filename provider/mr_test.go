@@ -17,7 +17,7 @@ func regionAttr(access, key uint64) *fi.MRAttr {
 	return &fi.MRAttr{IOV: []fi.IOVec{{Base: 4096, Len: 100}}, Access: access, RequestedKey: key}
 }
 
-// Whoever looks at warnings only sees why a registration was refused, whatever the reason.
+// Whatever reads warnings only sees why a registration was refused, whatever the reason.
 func TestRegMRArguments(t *testing.T) {
 	warned := logtest.Capture(t, log.Warn)
 	d := openTestDomain(t, testInfo())
@@ -49,7 +49,7 @@ func TestRegMRArguments(t *testing.T) {
 			fi.EINVAL},
 		{"authorisation key missing", with(func(a *fi.MRAttr) { a.AuthKeySize = 8 }), 0, fi.EINVAL},
 		{"FI_AV_AUTH_KEY", with(func(a *fi.MRAttr) { a.AuthKeySize = fi.AVAuthKey }), 0, fi.EINVAL},
-		{"a kind that nobody asked to know", with(func(a *fi.MRAttr) { a.Iface = fi.HMEMCUDA }), 0, fi.Success},
+		{"a kind that nothing asked to know", with(func(a *fi.MRAttr) { a.Iface = fi.HMEMCUDA }), 0, fi.Success},
 		{"memory of the device only", regionAttr(0, 1), fi.HMEMDeviceOnly, fi.EBADFLAGS},
 		{"dma-buf", with(func(a *fi.MRAttr) { a.DMABuf = &fi.DMABuf{} }), fi.MRDMABuf, fi.EBADFLAGS},
 		{"rma events", regionAttr(0, 1), fi.RMAEvent, fi.Success},
@@ -86,7 +86,7 @@ func make16() (list []fi.IOVec) {
 	return list
 }
 
-// Who looks at warnings only sees why a call was refused.
+// What reads warnings only sees why a call was refused.
 func TestRefusalIsWarning(t *testing.T) {
 	warned := logtest.Capture(t, log.Warn)
 	d := openTestDomain(t, testInfo())

@@ -36,7 +36,7 @@ func (s *side) takes(n int, others ...*side) (list []Note) {
 	return list
 }
 
-// A notification of any length comes once, with who sent it, after what its post has written.
+// A notification of any length comes once, with what sent it, after what its post has written.
 func TestNote(t *testing.T) {
 	listPaths(t, func(t *testing.T, x, y *side, _ Way) {
 		if err := x.ep.SetAgent("the sender"); err != nil {
@@ -97,7 +97,7 @@ func TestNoteOrder(t *testing.T) {
 		const total = 300
 		want, got := []int{}, []Note(nil)
 		ended := 0
-		look := func() {
+		poll := func() {
 			l, err := y.ep.Notes()
 			if err != nil {
 				t.Fatal(err)
@@ -128,14 +128,14 @@ func TestNoteOrder(t *testing.T) {
 				if fi.ErrnoOf(err) != fi.EAGAIN {
 					t.Fatal(err)
 				}
-				look()
+				poll()
 			}
 			if arrives {
 				want = append(want, i)
 			}
 		}
 		until(t, "all notifications and completions", func() bool {
-			look()
+			poll()
 			return len(got) >= len(want) &&
 				ended >= total
 		})
@@ -155,7 +155,7 @@ func TestNoteOrder(t *testing.T) {
 	})
 }
 
-// A target that takes none holds a bounded number, and its sender waits; another sender is not held back.
+// A target that takes none holds a bounded number, and its sender waits; another sender is not delayed.
 func TestNoteBound(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.NoteBytes = 256 << 10 }, rmaHints())
 	x, z, y := b.side(t), b.side(t), b.side(t)
@@ -164,7 +164,7 @@ func TestNoteBound(t *testing.T) {
 	to, other := x.addr[y], z.addr[y]
 	note := pattern(60<<10, 3)
 	sent, ended := 0, 0
-	look := func() {
+	poll := func() {
 		y.ep.Progress()
 		x.ep.Progress()
 		var e [16]cq.Entry
@@ -178,7 +178,7 @@ func TestNoteBound(t *testing.T) {
 		} else {
 			fails++
 		}
-		look()
+		poll()
 	}
 	if ended >= sent || sent > 12 {
 		t.Errorf("%d posts, %d completed", sent, ended)
@@ -202,7 +202,7 @@ func TestNoteBound(t *testing.T) {
 				got++
 			}
 		}
-		look()
+		poll()
 		return got == sent && ended == sent
 	})
 }

@@ -111,7 +111,7 @@ func TestPeerStatistics(t *testing.T) {
 	}
 }
 
-// lanesEverywhere has every long operation cut, into pieces that tests can afford.
-func lanesEverywhere(c *config.Config) {
+// flowsEverywhere has every long operation cut, into pieces that tests can afford.
+func flowsEverywhere(c *config.Config) {
 	c.RTTControl, c.SegmentSize, c.MinSegment, c.MaxSegment = config.Yes, 32<<10, 16<<10, 64<<10
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 )
 
-// hugeNow is how many KiB of memory are on huge pages, as the kernel has it. It looks
+// hugeNow is how many KiB of memory are on huge pages, as the kernel has it. It polls
 // at the mappings that memory is in, not at the process: the collector's heap goes to
 // huge pages and back whenever it likes.
 func hugeNow(t *testing.T, memory []byte) int {

@@ -13,18 +13,18 @@ import (
 	"github.com/weft-fabric/weft/provider/watch"
 )
 
-// drivenIface is an interface that C would look at, where nothing arrives.
+// drivenIface is an interface that C would read, where nothing arrives.
 type drivenIface struct {
 	hw.Iface
 	port    hot.Port
-	looks   int
+	polls   int
 	written bool
 }
 
 func (*drivenIface) Attr() hw.Attr           { return hw.Attr{Caps: hw.CapDriven} }
 func (i *drivenIface) HotPort() *hot.Port    { return &i.port }
 func (i *drivenIface) Written() bool         { return i.written }
-func (i *drivenIface) Progress(int) int      { i.looks++; return 0 }
+func (i *drivenIface) Progress(int) int      { i.polls++; return 0 }
 func (*drivenIface) EnableWait() error       { return nil }
 func (*drivenIface) DoorbellFD() int         { return -1 }
 func (*drivenIface) Arm()                    {}
@@ -36,7 +36,7 @@ func (*drivenIface) Memory() hw.MemoryDomain { return nil }
 // drivenEndpoint adds an endpoint with such an interface to a receive context.
 func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoint, *drivenIface) {
 	i := &drivenIface{}
-	l := &leasedEP{rx: r.leased.Taken()}
+	l := &leasedEP{rx: r.leased.Alone()}
 	l.Endpoint.rx, l.hot, l.domain = r, &hot.EP{}, d
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
@@ -48,9 +48,9 @@ func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoin
 	return e, i
 }
 
-// TestSharedPorts has two endpoints deliver into one receive context. Polls look at a port that one
+// TestSharedPorts has two endpoints deliver into one receive context. Polls read a port that one
 // of them has posted to until that one's patience is over, also when the other's ends or is gone: what
-// C holds there is sent by such a look.
+// C holds there is sent by such a poll.
 func TestSharedPorts(t *testing.T) {
 	b := newBench(t, nil, nil)
 	r, err := newRxContext(b.domain, b.info.Rx, true)
@@ -64,40 +64,40 @@ func TestSharedPorts(t *testing.T) {
 	for n := range eps {
 		eps[n], ifaces[n] = drivenEndpoint(b.domain, r, func() time.Duration { return clocks[n] })
 	}
-	look := func(what string, active ...uint32) {
+	poll := func(what string, active ...uint32) {
 		t.Helper()
 		want := uint32(0)
 		for n, e := range eps {
-			before := ifaces[n].looks
+			before := ifaces[n].polls
 			leasedOf(e).networkArrivals(1)
 			if got := atomic.LoadUint32(&e.hot.PortActive); got != active[n] ||
-				(ifaces[n].looks > before) != (got != 0) {
-				t.Errorf("%s: port %d is active: %d, looked at: %v", what, n, got, ifaces[n].looks > before)
+				(ifaces[n].polls > before) != (got != 0) {
+				t.Errorf("%s: port %d is active: %d, read: %v", what, n, got, ifaces[n].polls > before)
 			}
 			if active[n] != 0 {
 				want = hot.AttentionPorts
 			}
 		}
-		r.leased.Taken().publish()
+		r.leased.Alone().publish()
 		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; got != want {
 			t.Errorf("%s: attention %#x", what, got)
 		}
 	}
-	look("at first", 0, 0)
+	poll("at first", 0, 0)
 	eps[1].driven.network.Wake()
-	look("a post to the second", 0, 1)
+	poll("a post to the second", 0, 1)
 	eps[0].driven.network.Wake()
-	look("a post to the first", 1, 1)
+	poll("a post to the first", 1, 1)
 	clocks[1] += time.Hour
 	leasedOf(eps[1]).networkArrivals(1)
-	look("the second is quiet", 1, 0)
-	l := r.leased.Taken()
+	poll("the second is quiet", 1, 0)
+	l := r.leased.Alone()
 	l.eps = l.eps[:1]
-	look("the second is gone", 1, 0)
+	poll("the second is gone", 1, 0)
 }
 
 // TestSilentPort: where peers may write what rings no bell, polls come to the port also while it is passed by,
-// and what they find has it looked at again.
+// and what they find has it read again.
 func TestSilentPort(t *testing.T) {
 	b := newBench(t, nil, nil)
 	r, err := newRxContext(b.domain, b.info.Rx, true)
@@ -110,7 +110,7 @@ func TestSilentPort(t *testing.T) {
 		what      string
 		silent    uint32
 		written   bool
-		looks     int
+		polls     int
 		attention uint32
 	}{
 		{"no silent sender", 0, false, 0, 0},
@@ -119,9 +119,9 @@ func TestSilentPort(t *testing.T) {
 	} {
 		i.port.Silent, i.written = c.silent, c.written
 		leasedOf(e).networkArrivals(1)
-		r.leased.Taken().publish()
-		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; i.looks != c.looks || got != c.attention {
-			t.Errorf("%s: %d looks, attention %#x", c.what, i.looks, got)
+		r.leased.Alone().publish()
+		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; i.polls != c.polls || got != c.attention {
+			t.Errorf("%s: %d polls, attention %#x", c.what, i.polls, got)
 		}
 	}
 	if atomic.LoadUint32(&e.hot.PortActive) != 1 {
@@ -129,7 +129,7 @@ func TestSilentPort(t *testing.T) {
 	}
 }
 
-// TestPolled: nobody may write what rings no bell to an endpoint for whose messages somebody may sleep.
+// TestPolled: nothing may write what rings no bell to an endpoint for whose messages something may sleep.
 func TestPolled(t *testing.T) {
 	b := newBench(t, nil, nil)
 	open := func(wait fi.WaitObj) *cq.Queue {

@@ -43,7 +43,7 @@ func (s *side) completed() cq.Entry {
 	return cq.Entry{}
 }
 
-// TestAutomaticProgress sends every size both ways while nobody polls.
+// TestAutomaticProgress sends every size both ways while nothing polls.
 func TestAutomaticProgress(t *testing.T) {
 	for name, change := range map[string]func(*config.Config){
 		"default":      nil,
@@ -203,7 +203,7 @@ func TestReserve(t *testing.T) {
 			}
 		}
 		want, got := pattern(8, 3), make([]byte, 8)
-		// A batch that the thread began before it was told may take one message, however late it gets a processor.
+		// A batch that the thread began before it was notified may take one message, however late it gets a processor.
 		for try := 0; ; try++ {
 			b.recv(RecvArgs{IOV: iovOf(got), Src: b.addr[a], Tag: 9, Context: 1, Tagged: true})
 			a.send(SendArgs{IOV: iovOf(want), Dest: a.addr[b], Tag: 9, Context: 2, Tagged: true})

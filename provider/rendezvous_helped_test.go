@@ -176,20 +176,20 @@ func TestHelpedNot(t *testing.T) {
 	}
 }
 
-// held is a message that a test has kept from its handler.
-type held struct {
+// kept is a message that a test has kept from its handler.
+type kept struct {
 	src    hw.Source
 	header uint64
 	head   []byte
 }
 
-// owing makes two sides of which x has been left a part of a message of n bytes, and has not looked at that yet.
-func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put held) {
+// owing makes two sides of which x has been left a part of a message of n bytes, and has not read that yet.
+func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put kept) {
 	t.Helper()
 	x, y = helpSides(t, nil)
-	var puts []held
+	var puts []kept
 	x.intercept(wire.AMPut, func(src hw.Source, header uint64, head, _ []byte) {
-		puts = append(puts, held{src, header, bytes.Clone(head)})
+		puts = append(puts, kept{src, header, bytes.Clone(head)})
 	})
 	sent, got = bufPattern(n, 9), make([]byte, n)
 	y.recv(RecvArgs{IOV: iovOf(got), Src: fi.AddrUnspec, Context: 1}, x)
@@ -209,8 +209,8 @@ func owing(t *testing.T, n int) (x, y *side, sent, got []byte, put held) {
 	return x, y, sent, got, puts[0]
 }
 
-// look has a side take in the part that it was left.
-func (s *side) look(put held) {
+// arrivals has a side take in the part that it was left.
+func (s *side) arrivals(put kept) {
 	s.ep.rx.acquire()
 	handled(s.ep, wire.AMPut)(put.src, put.header, put.head, nil)
 	leasedOf(s.ep).rx.give()
@@ -230,7 +230,7 @@ func completes(t *testing.T, x, y *side, sent, got []byte) {
 // TestHelpedLate: a sender that is left a part and computes has the message wait for that part only.
 func TestHelpedLate(t *testing.T) {
 	x, y, sent, got, put := owing(t, 1<<20)
-	x.look(put)
+	x.arrivals(put)
 	completes(t, x, y, sent, got)
 	if helped(y) == 0 {
 		t.Error("the sender has put nothing")
@@ -252,19 +252,19 @@ func TestHelpedGone(t *testing.T) {
 	settled(t, y)
 }
 
-// TestHelpedOtherSource: the end of another source of a sender, by which he was known before, does not
-// end the message that he has a part of.
+// TestHelpedOtherSource: the end of another source of a sender, by which it was known before, does not
+// end the message that it has a part of.
 func TestHelpedOtherSource(t *testing.T) {
 	x, y, sent, got, put := owing(t, 1<<20)
 	op := y.operation(0)
 	y.ep.rx.acquire()
 	leasedOf(y.ep).rendezvous.SourceLost(op.Src + 1)
 	leasedOf(y.ep).rx.give()
-	x.look(put)
+	x.arrivals(put)
 	completes(t, x, y, sent, got)
 }
 
-// TestGetLost: nothing more is asked of who comes behind the source of a message, which is gone.
+// TestGetLost: nothing more is asked of what comes behind the source of a message, which is gone.
 func TestGetLost(t *testing.T) {
 	x, y := helpSides(t, nil)
 	const n = 1 << 20
@@ -282,7 +282,7 @@ func TestGetLost(t *testing.T) {
 func TestHelpedClosed(t *testing.T) {
 	x, y, _, _, put := owing(t, 1<<20)
 	y.close()
-	x.look(put)
+	x.arrivals(put)
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); x.housekeep() {
 		x.ep.Progress()
 		var e [1]cq.Entry
@@ -366,7 +366,7 @@ func TestHelpedHostile(t *testing.T) {
 		}, 0}, // ended
 		{y, func(e *Endpoint, s hw.Source) {
 			handled(e, wire.AMHelped)(s+1, op, word(0), nil)
-		}, 1}, // somebody else's
+		}, 1}, // another's
 	} {
 		src := put.src
 		if h.to == y {
@@ -375,8 +375,8 @@ func TestHelpedHostile(t *testing.T) {
 		h.to.ep.rx.acquire()
 		before := leasedOf(h.to.ep).malformedHere
 		h.call(h.to.ep, src)
-		if told := leasedOf(h.to.ep).malformedHere - before; told != h.bad {
-			t.Errorf("case %d: %d are refused, want %d", i, told, h.bad)
+		if notified := leasedOf(h.to.ep).malformedHere - before; notified != h.bad {
+			t.Errorf("case %d: %d are refused, want %d", i, notified, h.bad)
 		}
 		leasedOf(h.to.ep).rx.give()
 	}
@@ -387,7 +387,7 @@ func TestHelpedHostile(t *testing.T) {
 	completes(t, x, y, sent, got)
 }
 
-// TestHelpedOthers: a message whose sender does not do his part in its gets does not keep one of another sender
+// TestHelpedOthers: a message whose sender does not do its part in its gets does not keep one of another sender
 // waiting.
 func TestHelpedOthers(t *testing.T) {
 	x, y := helpSides(t, nil)
@@ -467,7 +467,7 @@ func TestHelpedUnexpected(t *testing.T) {
 		}
 	}
 	if helped(y) == 0 {
-		t.Error("nobody has helped")
+		t.Error("nothing has helped")
 	}
 	settled(t, x, y)
 }

@@ -308,7 +308,7 @@ func TestElementsAnswers(t *testing.T) {
 
 // TestListAllocations: posting elements allocates for the post, not for each element or message.
 func TestListAllocations(t *testing.T) {
-	for name, change := range map[string]func(*config.Config){"together": nil, "in segments": lanesEverywhere} {
+	for name, change := range map[string]func(*config.Config){"together": nil, "in segments": flowsEverywhere} {
 		t.Run(name, func(t *testing.T) {
 			sides := overUDP(t, 2, change)
 			x, y := sides[0], sides[1]

@@ -11,7 +11,7 @@ import (
 
 // TestPostsStay has timers and arrivals find posted receives on their ring. No
 // more of them are taken off it than it takes to find the message's: the others
-// stay where C delivers into them. They are taken in when a message is held.
+// stay where C delivers into them. They are taken in when a message is kept.
 func TestPostsStay(t *testing.T) {
 	b := newBench(t, nil, nil)
 	s, from := b.pair(t)
@@ -56,11 +56,11 @@ func TestPostsStay(t *testing.T) {
 	matched("a message that fits none", 2)
 	s.recv(RecvArgs{Src: fi.AddrUnspec, Tagged: true, Tag: 100, Context: 100})
 	s.ep.Progress()
-	matched("a receive while a message is held", 3)
+	matched("a receive while a message is kept", 3)
 	late := make([]byte, 1)
 	s.recv(RecvArgs{IOV: iovOf(late), Src: fi.AddrUnspec, Tagged: true, Tag: unexpected, Context: unexpected})
 	if c := s.completion(from); c.Context != unexpected || late[0] != unexpected {
-		t.Errorf("the held message ended receive %d and left %d in its buffer", c.Context, late[0])
+		t.Errorf("the kept message ended receive %d and left %d in its buffer", c.Context, late[0])
 	}
 	for _, tag := range []uint64{4, 3} {
 		deliver(tag)
@@ -70,7 +70,7 @@ func TestPostsStay(t *testing.T) {
 
 // TestPeekInHandler has an arrival find a search on the ring of posted receives:
 // it is done after the message, which it finds, and not by the message's handler,
-// in which nobody may look for more.
+// in which nothing may search for more.
 func TestPeekInHandler(t *testing.T) {
 	b := newBench(t, nil, nil)
 	s, from := b.pair(t)
@@ -90,10 +90,10 @@ func TestPeekInHandler(t *testing.T) {
 		}
 	}
 	r.proceed(true)
-	held := r.UnexpectedMessages()
+	kept := r.UnexpectedMessages()
 	r.give()
-	if held != messages {
-		t.Fatalf("%d of %d messages are held", held, messages)
+	if kept != messages {
+		t.Fatalf("%d of %d messages are kept", kept, messages)
 	}
 	if c := s.completion(from); c.Context != peek || c.Len != 1 {
 		t.Errorf("the peek ends with %+v", c)
@@ -102,7 +102,7 @@ func TestPeekInHandler(t *testing.T) {
 		t.Errorf("the receive ends with %+v and %d", c, got[0])
 	}
 	if n := r.UnexpectedMessages(); n != messages-1 {
-		t.Errorf("%d messages are held in the end", n)
+		t.Errorf("%d messages are kept in the end", n)
 	}
 }
 

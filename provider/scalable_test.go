@@ -90,7 +90,7 @@ func (b *bench) contextSide(t *testing.T, av *AV, ep *Endpoint, flags uint64) *s
 
 // TestScalableExchange sends from two contexts to one at the same time, with
 // and without access to the sender's memory, with acknowledgements, expected
-// and held. Answers must find the context that they are for.
+// and kept. Answers must find the context that they are for.
 func TestScalableExchange(t *testing.T) {
 	for _, cma := range []config.Tri{config.Auto, config.No} {
 		b := newBench(t, func(c *config.Config) { c.UseCMA = cma }, directed())

@@ -23,7 +23,7 @@ func inSegments(t *testing.T, f func(t *testing.T, x, y *side)) {
 	for name, use := range map[string]config.Tri{"memory": config.Auto, "messages": config.No} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, func(c *config.Config) {
-				lanesEverywhere(c)
+				flowsEverywhere(c)
 				c.UseCMA, c.SHMDir = use, t.TempDir()
 			}, rmaHints())
 			x, y := b.pair(t)
@@ -31,7 +31,7 @@ func inSegments(t *testing.T, f func(t *testing.T, x, y *side)) {
 		})
 	}
 	t.Run("udp", func(t *testing.T) {
-		sides := overUDP(t, 2, lanesEverywhere)
+		sides := overUDP(t, 2, flowsEverywhere)
 		f(t, sides[0], sides[1])
 	})
 }
@@ -64,7 +64,7 @@ func TestSegmentsOfMessages(t *testing.T) {
 // holder is an endpoint that keeps reads until they are let go.
 type holder struct {
 	hw.Endpoint
-	held []func() error
+	kept []func() error
 }
 
 func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
@@ -72,7 +72,7 @@ func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error 
 		return h.Endpoint.AMShort(id, header, head, payload)
 	}
 	head = append([]byte(nil), head...)
-	h.held = append(h.held, func() error { return h.Endpoint.AMShort(id, header, head, nil) })
+	h.kept = append(h.kept, func() error { return h.Endpoint.AMShort(id, header, head, nil) })
 	return nil
 }
 
@@ -106,7 +106,7 @@ func hold(t *testing.T, x, y *side) *holder {
 // and the next come as those before end.
 func TestSegmentWindow(t *testing.T) {
 	sides := overUDP(t, 2, func(c *config.Config) {
-		lanesEverywhere(c)
+		flowsEverywhere(c)
 		c.CC, c.InitialCwnd = "fixed", 3
 	})
 	x, y := sides[0], sides[1]
@@ -125,19 +125,19 @@ func TestSegmentWindow(t *testing.T) {
 	h := hold(t, x, y)
 	read(len(local)) // ten segments of 32 KiB
 	for answered := range 10 {
-		for end := time.Now().Add(time.Minute); len(h.held) < min(3, 10-answered); drain(x, y) {
+		for end := time.Now().Add(time.Minute); len(h.kept) < min(3, 10-answered); drain(x, y) {
 			if time.Now().After(end) {
-				t.Fatalf("%d segments under way after %d answers", len(h.held), answered)
+				t.Fatalf("%d segments under way after %d answers", len(h.kept), answered)
 			}
 		}
 		drain(x, y)
-		if len(h.held) > 3 {
-			t.Fatalf("%d segments under way in a window of 3", len(h.held))
+		if len(h.kept) > 3 {
+			t.Fatalf("%d segments under way in a window of 3", len(h.kept))
 		}
-		if err := h.held[len(h.held)-1](); err != nil { // answers in no order
+		if err := h.kept[len(h.kept)-1](); err != nil { // answers in no order
 			t.Fatal(err)
 		}
-		h.held = h.held[:len(h.held)-1]
+		h.kept = h.kept[:len(h.kept)-1]
 	}
 	wantDone(t, x, y, 1, fi.RMA|fi.Read)
 	for i := range local {
@@ -150,7 +150,7 @@ func TestSegmentWindow(t *testing.T) {
 // TestSegmentsPeerGone has the peer go while segments are under way and others
 // wait for the window.
 func TestSegmentsPeerGone(t *testing.T) {
-	sides := overUDP(t, 2, lanesEverywhere)
+	sides := overUDP(t, 2, flowsEverywhere)
 	x, y := sides[0], sides[1]
 	remote, local := make([]byte, 1<<20), make([]byte, 1<<20)
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
@@ -215,7 +215,7 @@ func TestSegmentsRefused(t *testing.T) {
 // its first, as where the data waits for room.
 func TestSegmentsRefusedEarly(t *testing.T) {
 	sides := overUDP(t, 2, func(c *config.Config) {
-		lanesEverywhere(c)
+		flowsEverywhere(c)
 		c.CC, c.InitialCwnd = "fixed", 3
 	})
 	x, y := sides[0], sides[1]
@@ -230,8 +230,8 @@ func TestSegmentsRefusedEarly(t *testing.T) {
 	wantDone(t, x, y, 1, fi.RMA|fi.Read)
 	h := hold(t, x, y)
 	read(2, len(local)) // three segments, of which the first is within
-	until(t, "three segments under way", func() bool { return len(h.held) == 3 }, x, y)
-	for _, ask := range slices.Backward(h.held) {
+	until(t, "three segments under way", func() bool { return len(h.kept) == 3 }, x, y)
+	for _, ask := range slices.Backward(h.kept) {
 		if err := ask(); err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ func TestRefusalWaits(t *testing.T) {
 // once, however long it is.
 func TestSegmentsInject(t *testing.T) {
 	sides := overUDP(t, 2, func(c *config.Config) {
-		lanesEverywhere(c)
+		flowsEverywhere(c)
 		c.MinSegment = 4096
 	})
 	x, y := sides[0], sides[1]
@@ -341,7 +341,7 @@ func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.R
 // TestSegmentsByDevice has the transport move segments, and messages move what it
 // refuses.
 func TestSegmentsByDevice(t *testing.T) {
-	sides := overUDP(t, 2, lanesEverywhere)
+	sides := overUDP(t, 2, flowsEverywhere)
 	x, y := sides[0], sides[1]
 	remote, local := make([]byte, 300<<10), make([]byte, 300<<10)
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
@@ -388,7 +388,7 @@ func TestSegmentsByDevice(t *testing.T) {
 
 // TestSegmentsOfLostSender: a message whose sender goes while it is copied in segments ends once.
 func TestSegmentsOfLostSender(t *testing.T) {
-	b := newBench(t, func(c *config.Config) { lanesEverywhere(c); c.SHMDir = t.TempDir() }, rmaHints())
+	b := newBench(t, func(c *config.Config) { flowsEverywhere(c); c.SHMDir = t.TempDir() }, rmaHints())
 	x, y := b.pair(t)
 	const n = 3 * flow.Burst
 	y.recv(RecvArgs{IOV: iovOf(make([]byte, n)), Src: fi.AddrUnspec, Context: 1})

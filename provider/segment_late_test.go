@@ -16,7 +16,7 @@ type stamping struct {
 	ended int // of operations
 }
 
-// stamps is c, told late.
+// stamps is c, notified late.
 func (s *stamping) stamps(c *hw.Completion) *hw.Completion {
 	own := &hw.Completion{Idempotent: c.Idempotent}
 	own.Func = func(own *hw.Completion) {
@@ -70,7 +70,7 @@ func TestSegmentsLate(t *testing.T) {
 // lateByDevice has x read or write memory of y's.
 func lateByDevice(t *testing.T, read bool, late time.Duration) (x, y *side, s *stamping) {
 	t.Helper()
-	sides := overUDP(t, 2, lanesEverywhere)
+	sides := overUDP(t, 2, flowsEverywhere)
 	x, y = sides[0], sides[1]
 	remote, local := make([]byte, 300<<10), make([]byte, 300<<10)
 	m, err := y.ep.ports[1].Memory().Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote),
@@ -97,7 +97,7 @@ func lateByDevice(t *testing.T, read bool, late time.Duration) (x, y *side, s *s
 // lateMessage has x fetch a message of y's.
 func lateMessage(t *testing.T, late time.Duration) (x, y *side, s *stamping) {
 	t.Helper()
-	sides := overUDP(t, 2, lanesEverywhere)
+	sides := overUDP(t, 2, flowsEverywhere)
 	x, y = sides[0], sides[1]
 	oneMessage(t, x, y, 64)
 	oneMessage(t, y, x, 64)

@@ -215,7 +215,7 @@ func TestTokenText(t *testing.T) {
 	wantErrno(t, back.UnmarshalBinary(make([]byte, token.MaxLen+1)), fi.EINVAL, "too many bytes")
 }
 
-// TestTokenKeyed shows that a token of an endpoint with an authorisation key is for those who
+// TestTokenKeyed shows that a token of an endpoint with an authorisation key is for those what
 // have it.
 func TestTokenKeyed(t *testing.T) {
 	hints := rmaHints()

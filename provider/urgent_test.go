@@ -34,14 +34,14 @@ func TestUrgent(t *testing.T) {
 }
 
 // TestUrgentElsewhere cancels while another thread makes progress: pollers are
-// told to look, however that thread's publishing falls.
+// asked to poll, however that thread's publishing falls.
 func TestUrgentElsewhere(t *testing.T) {
 	s := newBench(t, nil, nil).side(t)
 	r := leasedOf(s.ep).rx
 	for publish := range 2 {
 		s.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: fi.AddrUnspec, Tagged: true, Context: 1})
 		if r.take() == nil {
-			t.Fatal("somebody else makes progress")
+			t.Fatal("another makes progress")
 		}
 		if err := s.ep.Cancel(1); err != nil {
 			t.Fatal(err)
@@ -51,12 +51,12 @@ func TestUrgentElsewhere(t *testing.T) {
 		}
 		r.give()
 		if !dataplane.PostsAreWork(r.hot) {
-			t.Fatal("nobody would look at the cancel")
+			t.Fatal("nothing would read the cancel")
 		}
 		s.ep.Progress()
 		s.wantError(1, fi.ECANCELED)
 		if dataplane.PostsAreWork(r.hot) {
-			t.Fatal("pollers are still sent to look")
+			t.Fatal("pollers are still sent to poll")
 		}
 		if n, err := s.cq.Read(make([]cq.Entry, 1)); n != 0 || !errors.Is(err, fi.EAGAIN) {
 			t.Fatalf("%d entries, %v", n, err)

@@ -204,9 +204,9 @@ func TestWildcardOrder(t *testing.T) {
 	}
 }
 
-// TestWildcardHeld holds a message of a peer before a receive names the peer by
+// TestWildcardKept holds a message of a peer before a receive names the peer by
 // an alias, the first time while the peer is there and the second after it.
-func TestWildcardHeld(t *testing.T) {
+func TestWildcardKept(t *testing.T) {
 	bench := newBench(t, nil, directed())
 	a, b := bench.wildcardSide(t, names.AFInet), bench.side(t)
 	a.know(b)

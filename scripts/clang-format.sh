@@ -1,32 +1,34 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# clang-format.sh [add]: prints which of the files in clang-format.list do not have the format of .clang-format; with
-# add lists what has it now. Files are added, never taken away. Versions of clang-format differ, so another one than
-# VERSION checks nothing; with CLANG_FORMAT=required in the environment its absence is an error.
+# clang-format.sh [fix]: prints which hand-written C files do not have the format of .clang-format; with fix they get it.
+# What clang-format.except names is left out: folders that are being changed, and files that are too long with it.
+# Versions of clang-format differ: without VERSION it exits with 77, and with CLANG_FORMAT=required in the environment
+# with 1.
 set -eu
 cd "$(dirname "$0")/.."
 
 VERSION=14
-LIST=scripts/clang-format.list
-if ! clang-format --version 2>/dev/null | grep -q "version $VERSION\."; then
-	[ "${CLANG_FORMAT:-}" = required ] || exit 0
+EXCEPT=scripts/clang-format.except
+tool=
+for name in clang-format-$VERSION clang-format; do
+	if "$name" --version 2>/dev/null | grep -q "version $VERSION\."; then
+		tool=$name
+		break
+	fi
+done
+if [ -z "$tool" ]; then
 	echo "no clang-format of version $VERSION"
-	exit 1
+	[ "${CLANG_FORMAT:-}" = required ] && exit 1
+	exit 77
 fi
 
-formatted() {
-	clang-format --dry-run -Werror "$1" >/dev/null 2>&1
-}
-
-if [ "${1:-}" = add ]; then
-	git ls-files -- '*.c' '*.h' '*.cpp' | while read -r f; do
-		if ! grep -q 'Code generated .* DO NOT EDIT' "$f" && formatted "$f"; then
-			echo "$f"
+git ls-files --cached --others --exclude-standard --deduplicate -- '*.c' '*.h' '*.cpp' | grep -v -f "$EXCEPT" |
+	while read -r f; do
+		if ! [ -f "$f" ] || grep -q 'Code generated .* DO NOT EDIT' "$f"; then
+			continue
+		elif [ "${1:-}" = fix ]; then
+			"$tool" -i "$f"
+		else
+			"$tool" --dry-run -Werror "$f" >/dev/null 2>&1 || echo "$f: $tool -i $f"
 		fi
-	done | sort -u - "$LIST" >"$LIST.new"
-	mv "$LIST.new" "$LIST"
-	exit
-fi
-while read -r f; do
-	formatted "$f" || echo "$f: clang-format -i $f"
-done <"$LIST"
+	done

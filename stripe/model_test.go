@@ -15,7 +15,7 @@ import (
 type leaseRules struct {
 	plain bool // a stripe is taken by a load and a store
 	early bool // the lease ends before the last store under it
-	none  bool // the whole set is one stripe that nobody leases
+	none  bool // the whole set is one stripe that nothing leases
 }
 
 // leaseProgram has threads that post once each over a number of stripes: what a
@@ -42,25 +42,26 @@ func leaseProgram(threads, stripes int, rules leaseRules) *interleave.Program {
 		return t.CAS(lease(i), 0, 1)
 	}
 	for n := range threads {
-		p.Threads = append(p.Threads, interleave.Thread{Name: fmt.Sprintf("poster%d", n), Body: func(t *interleave.T) {
-			for {
-				t.At(1)
-				for k := range stripes {
-					i := (n + k) % stripes
-					if !take(t, i) {
-						continue
+		p.Threads = append(p.Threads, interleave.Thread{Name: fmt.Sprintf("requester%d", n),
+			Body: func(t *interleave.T) {
+				for {
+					t.At(1)
+					for k := range stripes {
+						i := (n + k) % stripes
+						if !take(t, i) {
+							continue
+						}
+						v := t.Load(used(i))
+						if rules.early {
+							t.Store(lease(i), 0)
+						}
+						t.Store(used(i), v+1)
+						t.Store(lease(i), 0) // release
+						return
 					}
-					v := t.Load(used(i))
-					if rules.early {
-						t.Store(lease(i), 0)
-					}
-					t.Store(used(i), v+1)
-					t.Store(lease(i), 0) // release
-					return
+					t.Pause()
 				}
-				t.Pause()
-			}
-		}})
+			}})
 	}
 	p.Final = func(m interleave.Memory, _ []bool) error {
 		sum := 0
@@ -111,7 +112,7 @@ const (
 	listHead  = interleave.Word(1)
 	listNext  = interleave.Word(2) // of entry 1, then of entry 2
 	listGen   = interleave.Word(4)
-	listUser  = interleave.Word(6) // 1 while somebody has the entry
+	listUser  = interleave.Word(6) // 1 while something has the entry
 )
 
 // genFree marks a generation as free, as freeBit.
@@ -121,7 +122,7 @@ func wordOf(first interleave.Word, entry uint64) interleave.Word {
 	return first + interleave.Word(entry-1)
 }
 
-// listAlloc is [Table.Alloc] by who waits for the stripe's lease; 0: the list is
+// listAlloc is [Table.Alloc] by what waits for the stripe's lease; 0: the list is
 // empty.
 func listAlloc(t *interleave.T, rules listRules) (entry, gen uint64) {
 	if rules.noLease {
@@ -192,7 +193,7 @@ func listNames() []string {
 
 // reuseProgram has two threads that take requests of one stripe, keep some and
 // give some back: in the case of ABA the head is again the entry that a popper
-// has looked at, and its successor is in use.
+// has read, and its successor is in use.
 func reuseProgram(rules listRules) *interleave.Program {
 	keeps := func(t *interleave.T) {
 		for range 2 {
@@ -228,7 +229,7 @@ func answerProgram(rules listRules) *interleave.Program {
 			}
 		}
 	}
-	poster := func(t *interleave.T) {
+	requester := func(t *interleave.T) {
 		for {
 			t.At(1)
 			if e, gen := listAlloc(t, rules); e != 0 {
@@ -245,7 +246,7 @@ func answerProgram(rules listRules) *interleave.Program {
 		},
 		Threads: []interleave.Thread{
 			{Name: "answer", Body: answer(1)}, {Name: "duplicate", Body: answer(1)},
-			{Name: "other", Body: answer(2)}, {Name: "poster", Body: poster},
+			{Name: "other", Body: answer(2)}, {Name: "requester", Body: requester},
 		},
 		Final: func(m interleave.Memory, _ []bool) error {
 			if n := m.Load(freed); n != 2 {

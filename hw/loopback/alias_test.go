@@ -112,7 +112,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// checkReaches has peer send to i, which then tells where it answers.
+// checkReaches has peer send to i, which then says where it answers.
 func checkReaches(t *testing.T, peer, i *Iface, own []byte, yes, no [][]byte) {
 	t.Helper()
 	if i.SourceReaches(0, own) {
@@ -181,7 +181,7 @@ func TestStaleAlias(t *testing.T) {
 				if _, err := i.Connect(at(9, 127, 0, 0, 1)); !errors.Is(err, hw.ErrUnreachable) {
 					t.Error(err)
 				}
-			case "half": // whoever removed it was killed between
+			case "half": // whatever removed it was killed between
 				os.Remove(paths[0])
 				fallthrough
 			case "sweep":

@@ -61,7 +61,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestSeveralKeys: an interface with several keys reaches, and is reached by, whoever has
+// TestSeveralKeys: an interface with several keys reaches, and is reached by, whatever has
 // one of them, and knows under which.
 func TestSeveralKeys(t *testing.T) {
 	dir := shmDir(t)
@@ -122,14 +122,14 @@ func TestSeveralKeys(t *testing.T) {
 	}
 }
 
-// TestForgedProof: who writes himself into an attach table without a key of the owner's is
+// TestForgedProof: what writes itself into an attach table without a key of the owner's is
 // not heard.
 func TestForgedProof(t *testing.T) {
 	dir := shmDir(t)
 	open := func(port uint16, key string) *Iface { return openKeyed(t, port, Config{Dir: dir, Key: []byte(key)}) }
 	hub, other := open(1, "one"), open(2, "two")
 	hub.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { t.Error("a message without the key") })
-	hub.cfg.Key, other.cfg.Key = []byte("two"), []byte("two") // as if he knew, when he looks
+	hub.cfg.Key, other.cfg.Key = []byte("two"), []byte("two") // as if it knew, when it polls
 	seg := hub.seg
 	*seg.proof(0) = ownerProof([]byte("two"), seg.id.cookie)
 	e, err := other.Connect(hub.Address())

@@ -15,10 +15,10 @@ import (
 // bounceRules are mutants.
 type bounceRules struct {
 	returnFirst bool // the receiver returns the buffer before it has read it
-	markFirst   bool // the sender marks the buffer before it says for whom
-	peerFirst   bool // the sweep looks for whom it is before it looks whether it is marked
-	noSweep     bool // nobody takes back the buffers of the dead
-	noLook      bool // the sender does not look whether the buffer is free
+	markFirst   bool // the sender marks the buffer before it says for which
+	peerFirst   bool // the sweep searches for which it is before it checks whether it is marked
+	noSweep     bool // nothing takes back the buffers of the dead
+	noPoll      bool // the sender does not check whether the buffer is free
 }
 
 // bounceTo is where the sender's messages go, one after the other, through the
@@ -38,7 +38,7 @@ func bounceProgram(rules bounceRules) *interleave.Program {
 		for i, to := range bounceTo {
 			for {
 				t.At(uint64(i))
-				if rules.noLook || t.Load(state) == 0 {
+				if rules.noPoll || t.Load(state) == 0 {
 					break
 				}
 				t.Pause()
@@ -118,9 +118,9 @@ func TestModelBounce(t *testing.T) {
 	for name, rules := range map[string]bounceRules{
 		"returned before it was read":   {returnFirst: true},
 		"marked too early":              {markFirst: true},
-		"looked at in the wrong order":  {peerFirst: true},
+		"read in the wrong order":       {peerFirst: true},
 		"dead peers keep their buffers": {noSweep: true},
-		"used while in use":             {noLook: true},
+		"used while in use":             {noPoll: true},
 	} {
 		_, err := interleave.Explore(bounceProgram(rules))
 		if err == nil {

@@ -80,7 +80,7 @@ func (r *mixReceiver) serve(stop *atomic.Bool, config Config) {
 }
 
 // mixStream sends count messages of a stripe to receivers by turns and chance;
-// it tells how many went to each.
+// it says how many went to each.
 func mixStream(t *testing.T, from *Iface, stripe int, stream uint64, to [][]byte, count int) [mixReceivers]uint64 {
 	var sent [mixReceivers]uint64
 	var eps [mixReceivers]hw.Endpoint
@@ -139,7 +139,7 @@ func TestBounceStress(t *testing.T) {
 	var sent [mixSenders * mixStripes][mixReceivers]uint64
 	for a := range senders {
 		senders[a] = open(t, config)
-		serving.Go(func() { // its lease holder: takes back what the dead held
+		serving.Go(func() { // its lease holder: takes back what the dead kept
 			for !stop.Load() {
 				senders[a].Progress(8)
 				senders[a].CheckPeers()

@@ -253,7 +253,7 @@ func memoryRole(*Iface, []byte) {
 	select {}
 }
 
-// hiddenRole is memoryRole in a process that others must not look into.
+// hiddenRole is memoryRole in a process that others must not read.
 func hiddenRole(i *Iface, peer []byte) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		fatal(err)

@@ -43,7 +43,7 @@ func targets(g *geometry) []victim {
 	return []victim{
 		{"header", 0, 192},
 		{"state", 192, 256},
-		{"lanes", 256, 264},
+		{"rings", 256, 264},
 		{"tails", g.ringOffset, g.ringOffset + 8},
 		{"ring", g.ringOffset + ringHeader, g.ringOffset + ringBytes(g.ringLog2)},
 		{"rings", g.ringOffset, g.ringOffset + hot.RxRings*ringBytes(g.ringLog2)},
@@ -149,9 +149,9 @@ func chat(t *testing.T, i, peer *Iface, stop *atomic.Bool) {
 	}
 }
 
-// repair writes what nobody but the test can: the owner's words, which it
+// repair writes what nothing but the test can: the owner's words, which it
 // writes once, and that the senders have left, which an overwritten attach
-// entry of a live process does not tell any more.
+// entry of a live process does not say any more.
 func repair(i *Iface) {
 	h := i.seg.geo.header(&i.seg.id)
 	h.RxState = hot.RxOpen

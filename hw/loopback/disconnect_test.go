@@ -11,7 +11,7 @@ import (
 // posting.
 func TestPeersComeAndGo(t *testing.T) {
 	dir := shmDir(t)
-	posters := []*hot.EpochReader{hot.EpochReaderAt(0), hot.EpochReaderAt(1)}
+	requesters := []*hot.EpochReader{hot.EpochReaderAt(0), hot.EpochReaderAt(1)}
 	c := Config{Dir: dir, RingLog2: 4, AttachCount: 78} // a size of its own
 	sender := open(t, c)
 	size := uintptr(newGeometry(new(c.withDefaults())).bytes)
@@ -45,14 +45,14 @@ func TestPeersComeAndGo(t *testing.T) {
 		t.Errorf("%d numbers, %d endpoints, %d ranges after peers that were there one at a time",
 			n, len(sender.connected()), free())
 	}
-	posters[1].Posting = 1
+	requesters[1].Posting = 1
 	for range 10 {
 		meet()
 	}
 	if n := len(sender.connected()); n != 10 || free() != 0 {
 		t.Errorf("%d endpoints, %d ranges while a thread is posting", n, free())
 	}
-	posters[1].Posting = 2
+	requesters[1].Posting = 2
 	sender.CheckPeers()
 	if n := len(*sender.endpoints.Load()); n != 10 || len(sender.connected()) != 0 || free() != 10 {
 		t.Errorf("%d numbers, %d endpoints, %d ranges when it has finished", n, len(sender.connected()), free())

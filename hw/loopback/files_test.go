@@ -50,7 +50,7 @@ func TestForeignFiles(t *testing.T) {
 			"other pid namespace, no lock", false,
 			writeWord(int64(unsafe.Offsetof(hot.Segment{}.Flags)), 0, 48, 1), hw.ErrUnreachable,
 		},
-		{"other pid namespace, lock not held", false, writeWord(48, 1, 64, 1), hw.ErrUnreachable},
+		{"other pid namespace, lock not taken", false, writeWord(48, 1, 64, 1), hw.ErrUnreachable},
 		{"other net namespace", false, writeWord(56, 1), hw.ErrUnreachable},
 		{"other start time", false, writeWord(64, 1), hw.ErrUnreachable},
 		{"other user inside", false, writeWord(72, 77), hw.ErrPermission},

@@ -45,7 +45,7 @@ func forkRole(i *Iface, _ []byte) {
 }
 
 // inFork returns what f returns in a forked child. The child has one thread of the runtime's, and waits for ever if
-// another one held a lock of it when it was forked: then it is killed, and the result is -1.
+// another one kept a lock of it when it was forked: then it is killed, and the result is -1.
 func inFork(f func() int) int {
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {

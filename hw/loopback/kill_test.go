@@ -117,7 +117,7 @@ func killSenders(t *testing.T) {
 			had++
 		}
 		victim.cmd.Process.Kill()
-		go victim.kill() // reaps it, sooner or later than CheckPeers looks
+		go victim.kill() // reaps it, sooner or later than CheckPeers polls
 		killed++
 		i.CheckPeers()
 	}

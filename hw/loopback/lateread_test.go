@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// TestLateReader goes on looking at the rings of interfaces that are closed, as
+// TestLateReader goes on reading the rings of interfaces that are closed, as
 // C threads do that were polling meanwhile: nothing is there, and nothing
 // faults, also when the next interface has the address.
 func TestLateReader(t *testing.T) {
@@ -58,15 +58,15 @@ func TestLateReaders(t *testing.T) {
 	var current atomic.Pointer[Iface]
 	var stop atomic.Bool
 	var wg sync.WaitGroup
-	looks := make([]int, 2)
-	for n := range looks {
+	polls := make([]int, 2)
+	for n := range polls {
 		wg.Go(func() {
 			for !stop.Load() {
 				if i := current.Load(); i != nil {
 					i.Pending()
 					i.Arm()
 					i.Disarm()
-					looks[n]++
+					polls[n]++
 				}
 			}
 		})
@@ -91,7 +91,7 @@ func TestLateReaders(t *testing.T) {
 	}
 	stop.Store(true)
 	wg.Wait()
-	t.Logf("%d cycles, %v looks", cycles, looks)
+	t.Logf("%d cycles, %v polls", cycles, polls)
 }
 
 // TestAddressRanges shows that what closed interfaces keep is bounded.

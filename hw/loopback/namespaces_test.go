@@ -187,7 +187,7 @@ func TestAcrossNetworks(t *testing.T) {
 		t.Errorf("an address that another network namespace has: %v", err)
 	}
 	if !Taken(dir, across.addr) || !Taken(dir, i.Address()) || Taken(dir, j.Address()) || Taken(dir, testAddress()) {
-		t.Error("who has which address")
+		t.Error("what has which address")
 	}
 	across.kill()
 	if Taken(dir, across.addr) {

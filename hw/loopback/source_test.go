@@ -48,7 +48,7 @@ func TestNoDescriptors(t *testing.T) {
 	}
 }
 
-// TestRefusedSources sends from attach entries that do not say who they are.
+// TestRefusedSources sends from attach entries that do not say which they are.
 func TestRefusedSources(t *testing.T) {
 	for name, damage := range map[string]func(a *hot.Attach){
 		"free":       func(a *hot.Attach) { a.State = hot.AttachFree },
@@ -84,7 +84,7 @@ func TestRefusedSources(t *testing.T) {
 }
 
 // TestRefusedSenderEnds has a receiver refuse a sender while all of the sender's bounce buffers are on their way to it:
-// the sender finds the peer gone and has its buffers back, those of messages that it sends before it looks too, and
+// the sender finds the peer gone and has its buffers back, those of messages that it sends before it polls too, and
 // another connection is another try. Its memory of the receiver's goes when no thread is at it.
 func TestRefusedSenderEnds(t *testing.T) {
 	dir := shmDir(t)

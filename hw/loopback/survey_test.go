@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSurvey looks at a live segment, one whose process was killed, and files
+// TestSurvey reads a live segment, one whose process was killed, and files
 // that are none; and removes what is dead.
 func TestSurvey(t *testing.T) {
 	dir := shmDir(t)

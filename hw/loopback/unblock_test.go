@@ -32,7 +32,7 @@ func TestRingRepair(t *testing.T) {
 		},
 		"high lap at head":   func(i *Iface) { atomic.StoreUint64(seq(i, i.rx.rings[0].head), 9<<hot.SeqLapShift) },
 		"free with an owner": func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), 5<<hot.SeqOwnerShift) },
-		"taken by nobody": func(i *Iface) {
+		"taken by nothing": func(i *Iface) {
 			atomic.AddUint64(seq(i, i.rx.rings[0].head),
 				500<<hot.SeqOwnerShift|hot.SlotTaken)
 		},
@@ -40,7 +40,7 @@ func TestRingRepair(t *testing.T) {
 			atomic.AddUint64(seq(i, i.rx.rings[0].head),
 				3<<hot.SeqOwnerShift|hot.SlotTaken)
 		},
-		"ready from nobody": func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), hot.SlotReady) },
+		"ready from nothing": func(i *Iface) { atomic.AddUint64(seq(i, i.rx.rings[0].head), hot.SlotReady) },
 		"ready from a free": func(i *Iface) {
 			atomic.AddUint64(seq(i, i.rx.rings[0].head),
 				3<<hot.SeqOwnerShift|hot.SlotReady)
@@ -86,7 +86,7 @@ func TestRingRepair(t *testing.T) {
 }
 
 // TestLostWithSender has a message in a bounce buffer whose segment is gone
-// before the receiver looks: neither it nor what was sent after it comes, and
+// before the receiver polls: neither it nor what was sent after it comes, and
 // the sender's end is reported.
 func TestLostWithSender(t *testing.T) {
 	dir := shmDir(t)

@@ -22,8 +22,8 @@
 
 static struct {
 	pthread_mutex_t start; // control path: locked while the thread is started
-	int fd;                // -1 until then
-	int failed;            // errno of the first attempt, which is not repeated
+	int fd;		       // -1 until then
+	int failed;	       // errno of the first attempt, which is not repeated
 	const char *step;
 
 	pthread_mutex_t mu; // guards what follows; the data path reads it after a change only
@@ -39,7 +39,7 @@ struct weft_memwatch_counts weft_memwatch_counts;
 
 static void note(uint64_t start, uint64_t end)
 {
-	watch.ring[watch.last & RING_MASK] = (struct weft_memwatch_range){start, end};
+	watch.ring[watch.last & RING_MASK] = (struct weft_memwatch_range){ start, end };
 	watch.last++;
 }
 
@@ -64,7 +64,7 @@ static void *run(void *unused)
 {
 	pthread_setname_np(pthread_self(), "weft-memory");
 	(void)unused;
-	struct pollfd p = {.fd = watch.fd, .events = POLLIN};
+	struct pollfd p = { .fd = watch.fd, .events = POLLIN };
 	struct uffd_msg list[16];
 
 	for (;;) {
@@ -142,14 +142,14 @@ int weft_memwatch_start(const char **step)
 
 int weft_memwatch_cover(uint64_t start, uint64_t end)
 {
-	struct uffdio_register r = {.range = {start, end - start}, .mode = UFFDIO_REGISTER_MODE_WP};
+	struct uffdio_register r = { .range = { start, end - start }, .mode = UFFDIO_REGISTER_MODE_WP };
 
 	return ioctl(watch.fd, UFFDIO_REGISTER, &r) == 0 ? 0 : errno;
 }
 
 void weft_memwatch_uncover(uint64_t start, uint64_t end)
 {
-	struct uffdio_range r = {start, end - start};
+	struct uffdio_range r = { start, end - start };
 
 	(void)ioctl(watch.fd, UFFDIO_UNREGISTER, &r); // an error: it is not mapped any more
 }
@@ -160,7 +160,7 @@ void weft_memwatch_uncover(uint64_t start, uint64_t end)
 // a new mapping could have the addresses of one that has ended, which is not known yet.
 static int settled(void)
 {
-	struct uffdio_writeprotect nothing = {.range = {0, 0}};
+	struct uffdio_writeprotect nothing = { .range = { 0, 0 } };
 
 	for (int i = 0; i < 10000; i++) {
 		if (ioctl(watch.fd, UFFDIO_WRITEPROTECT, &nothing) != 0 && errno != EAGAIN &&

@@ -20,7 +20,7 @@ func start(t testing.TB) Watch {
 	t.Helper()
 	w, err := Start()
 	if err != nil {
-		t.Skipf("the kernel does not tell of changes: %v", err)
+		t.Skipf("the kernel does not report changes: %v", err)
 	}
 	return w
 }
@@ -99,7 +99,7 @@ func TestChanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !hit(t, w, &seen, r) {
-				t.Error("nothing is told")
+				t.Error("nothing is notified")
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func TestUncovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if hit(t, w, &seen, r) {
-		t.Error("told")
+		t.Error("notified")
 	}
 	if err := w.Cover(1<<12, 1<<13); err == nil {
 		t.Error("memory that is not mapped can be watched")
@@ -142,7 +142,7 @@ func TestChild(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if hit(t, w, &seen, r) {
-		t.Error("told")
+		t.Error("notified")
 	}
 	if err := unix.Munmap(b); err != nil {
 		t.Fatal(err)

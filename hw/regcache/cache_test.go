@@ -120,7 +120,7 @@ func TestKept(t *testing.T) {
 	}
 	wider := get(t, c, at(10), 100, hw.RemoteRead|hw.LocalWrite)
 	if wider == e {
-		t.Error("a registration without the right to write is found for one who writes")
+		t.Error("a registration without the right to write is found for one that writes")
 	}
 	c.Put(e)
 	c.Put(wider)
@@ -323,7 +323,7 @@ func testModel(t *testing.T, stays bool) {
 	c, d, w := setUp(Config{MaxEntries: 8, MaxBytes: 20 * pageSize})
 	w.stays = stays
 	born := map[*Entry]int{} // change count at its making
-	var held []*Entry
+	var kept []*Entry
 	for range 3000 {
 		switch rng.IntN(5) {
 		case 0, 1:
@@ -341,12 +341,12 @@ func testModel(t *testing.T, stays bool) {
 			if slices.ContainsFunc(w.list[made:], e.at.overlaps) {
 				t.Fatal("memory has changed since it was registered")
 			}
-			held = append(held, e)
+			kept = append(kept, e)
 		case 2, 3:
-			if len(held) > 0 {
-				k := rng.IntN(len(held))
-				c.Put(held[k])
-				held = slices.Delete(held, k, k+1)
+			if len(kept) > 0 {
+				k := rng.IntN(len(kept))
+				c.Put(kept[k])
+				kept = slices.Delete(kept, k, k+1)
 			}
 		case 4:
 			if rng.IntN(10) == 0 {
@@ -369,7 +369,7 @@ func testModel(t *testing.T, stays bool) {
 			t.Fatalf("%d pages kept, %d watched", len(pages), len(w.covered))
 		}
 	}
-	for _, e := range held {
+	for _, e := range kept {
 		c.Put(e)
 	}
 	c.Close()

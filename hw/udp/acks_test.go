@@ -21,17 +21,17 @@ func TestSparedAcks(t *testing.T) {
 		owing func(*receiver)
 		want  bool
 	}{
-		"the first":     {gaps: []time.Duration{late}},
-		"few":           {gaps: quick[1:]},
-		"many":          {gaps: quick, want: true},
-		"slow":          {gaps: append(slices.Clone(quick), late)},
-		"few after":     {gaps: slices.Concat(quick, []time.Duration{late}, quick[2:])},
-		"many after":    {gaps: slices.Concat(quick, quick), want: true},
-		"a late answer": {gaps: quick, then: late},
-		"two":           {gaps: quick, owing: func(r *receiver) { r.pending = 2 }},
-		"asked for":     {gaps: quick, owing: func(r *receiver) { r.now = true }},
-		"must be told":  {gaps: quick, owing: func(r *receiver) { r.creditDue = true }},
-		"a full window": {gaps: quick, owing: func(r *receiver) { r.wants = true }},
+		"the first":        {gaps: []time.Duration{late}},
+		"few":              {gaps: quick[1:]},
+		"many":             {gaps: quick, want: true},
+		"slow":             {gaps: append(slices.Clone(quick), late)},
+		"few after":        {gaps: slices.Concat(quick, []time.Duration{late}, quick[2:])},
+		"many after":       {gaps: slices.Concat(quick, quick), want: true},
+		"a late answer":    {gaps: quick, then: late},
+		"two":              {gaps: quick, owing: func(r *receiver) { r.pending = 2 }},
+		"asked for":        {gaps: quick, owing: func(r *receiver) { r.now = true }},
+		"must be notified": {gaps: quick, owing: func(r *receiver) { r.creditDue = true }},
+		"a full window":    {gaps: quick, owing: func(r *receiver) { r.wants = true }},
 	} {
 		var r receiver
 		now := start
@@ -82,7 +82,7 @@ func TestQuickAnswers(t *testing.T) {
 }
 
 // TestAckByPing has an acknowledgement that goes with a ping, because many ranges are to be
-// told, not spared when packets come quickly.
+// notified, not spared when packets come quickly.
 func TestAckByPing(t *testing.T) {
 	a, b := open(t, false, Config{}), open(t, false, Config{})
 	c := pair(t, a, b).(*Endpoint)

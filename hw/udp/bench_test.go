@@ -92,7 +92,7 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle is a look at nothing.
+// BenchmarkIdle is a poll of nothing.
 func BenchmarkIdle(b *testing.B) {
 	x := open(b, false, Config{})
 	for b.Loop() {

@@ -116,7 +116,7 @@ func (c *capture) probe(b []byte, at time.Duration) {
 	}
 }
 
-// report tells how far samples are off what was captured, by the same keys.
+// report says how far samples are off what was captured, by the same keys.
 func report(b *testing.B, samples, captured map[uint64]time.Duration) {
 	b.Helper()
 	var off, truth []time.Duration

@@ -38,7 +38,7 @@ func TestCheckPeersMeetsConnect(t *testing.T) {
 }
 
 // TestConnectMeetsDeath: Connect does not return a connection whose end is found in that moment as that of one which
-// nobody has, so that nobody would be told.
+// nothing has, so that nothing would be notified.
 func TestConnectMeetsDeath(t *testing.T) {
 	a, b := open(t, false, Config{}), open(t, false, Config{})
 	to := b.Address()

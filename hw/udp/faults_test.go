@@ -13,7 +13,7 @@ import (
 	"github.com/weft-fabric/weft/hw/udp/sock"
 )
 
-// crash ends an interface as the end of its process does: nobody is told.
+// crash ends an interface as the end of its process does: nothing is notified.
 func crash(i *Iface) {
 	i.closed.Store(true)
 	i.timerLoop.end()
@@ -47,7 +47,7 @@ func reopen(t *testing.T, address []byte, c Config) *Iface {
 	return i
 }
 
-// never is a peer timeout that no test lives to see: who is reported dead was found
+// never is a peer timeout that no test lives to see: what is reported dead was found
 // by what the network says.
 const never = time.Hour
 
@@ -219,7 +219,7 @@ func TestBusyPeer(t *testing.T) {
 	eventually(t, "message", func() bool { b.Progress(1); return got == 1 })
 }
 
-// TestShrinkingPath: the path's MTU shrinks while messages flow, and nobody says so.
+// TestShrinkingPath: the path's MTU shrinks while messages flow, and nothing says so.
 func TestShrinkingPath(t *testing.T) {
 	var limit atomic.Int64
 	limit.Store(9000)
@@ -333,7 +333,7 @@ func TestRegionGone(t *testing.T) {
 }
 
 // TestLastWords: what a peer sent before it closed is delivered, and operations that it answered
-// have succeeded, before its end is reported, although all came between two looks.
+// have succeeded, before its end is reported, although all came between two polls.
 func TestLastWords(t *testing.T) {
 	a, b := open(t, false, Config{}), open(t, false, Config{})
 	ep, back := pair(t, a, b).(*Endpoint), pair(t, b, a).(*Endpoint)

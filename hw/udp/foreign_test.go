@@ -12,7 +12,7 @@ import (
 // TestForeign: datagrams of another protocol on the same socket are answered,
 // and ours are not given away.
 func TestForeign(t *testing.T) {
-	var asked, told atomic.Int32
+	var asked, notified atomic.Int32
 	var answered atomic.Value
 	b := open(t, false, Config{Foreign: func(_ netip.AddrPort, d []byte) []byte {
 		asked.Add(1)
@@ -20,7 +20,7 @@ func TestForeign(t *testing.T) {
 	}})
 	a := open(t, false, Config{Foreign: func(from netip.AddrPort, d []byte) []byte {
 		answered.Store(append([]byte(nil), d...))
-		told.Add(1)
+		notified.Add(1)
 		return nil
 	}})
 	to, err := sock.Parse(b.Address())
@@ -28,7 +28,7 @@ func TestForeign(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.SendForeign(to.AddrPort(), []byte("q\x00?"))
-	eventually(t, "an answer", func() bool { a.Progress(1); b.Progress(1); return told.Load() == 1 })
+	eventually(t, "an answer", func() bool { a.Progress(1); b.Progress(1); return notified.Load() == 1 })
 	if got, _ := answered.Load().([]byte); !slices.Equal(got, []byte("yes")) {
 		t.Errorf("answered %q", got)
 	}

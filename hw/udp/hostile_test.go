@@ -39,7 +39,7 @@ func inject(i *Iface, to []byte, b []byte) {
 	s.leave()
 }
 
-// stranger is a socket that belongs to nobody.
+// stranger is a socket that belongs to nothing.
 func stranger(t *testing.T, to []byte) func(b []byte) {
 	t.Helper()
 	fd := bound(t, false)
@@ -250,18 +250,18 @@ func TestHostilePeer(t *testing.T) {
 		frames []byte
 		dies   bool
 	}{
-		"ack of the future":     {ackOf(1<<30, 1<<30), true},
-		"ack of everything":     {ackOf(0, 1<<30), true},
-		"beyond the window":     {streamAt(1<<30, []byte("x")), false},
-		"end of the window":     {streamAt(256<<10-1, []byte("xy")), false},
-		"unknown frame":         {[]byte{200, 0, 0, 0}, false},
-		"put without a key":     {put, false},
-		"get without a key":     {get, false},
-		"data nobody asked for": {data, false},
-		"refusal of nothing":    {refuse, false},
-		"record's head":         {streamAt(0, bad), true},
-		"record's kind":         {streamAt(0, kind), true},
-		"record's length":       {streamAt(0, long), true},
+		"ack of the future":      {ackOf(1<<30, 1<<30), true},
+		"ack of everything":      {ackOf(0, 1<<30), true},
+		"beyond the window":      {streamAt(1<<30, []byte("x")), false},
+		"end of the window":      {streamAt(256<<10-1, []byte("xy")), false},
+		"unknown frame":          {[]byte{200, 0, 0, 0}, false},
+		"put without a key":      {put, false},
+		"get without a key":      {get, false},
+		"data nothing asked for": {data, false},
+		"refusal of nothing":     {refuse, false},
+		"record's head":          {streamAt(0, bad), true},
+		"record's kind":          {streamAt(0, kind), true},
+		"record's length":        {streamAt(0, long), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conf := Config{Key: []byte("key"), PeerTimeout: time.Second}

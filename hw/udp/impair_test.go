@@ -22,11 +22,11 @@ type network struct {
 
 	mu   sync.Mutex
 	r    *rand.Rand
-	held []heldPacket
+	kept []keptPacket
 	seen uint64 // datagrams
 }
 
-type heldPacket struct {
+type keptPacket struct {
 	b  []byte
 	to sock.Addr
 	at uint64 // seen when it goes
@@ -39,15 +39,15 @@ func (n *network) impair(b []byte, to *sock.Addr, send func([]byte, *sock.Addr))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seen++
-	kept := n.held[:0]
-	for _, h := range n.held {
+	kept := n.kept[:0]
+	for _, h := range n.kept {
 		if h.at > n.seen {
 			kept = append(kept, h)
 		} else {
 			send(h.b, &h.to)
 		}
 	}
-	n.held = kept
+	n.kept = kept
 	if n.r.Float64() < n.loss {
 		return
 	}
@@ -56,10 +56,10 @@ func (n *network) impair(b []byte, to *sock.Addr, send func([]byte, *sock.Addr))
 		b[n.r.IntN(len(b))] ^= 1 << n.r.IntN(8)
 	}
 	if n.r.Float64() < n.double {
-		n.held = append(n.held, heldPacket{bytes.Clone(b), *to, n.seen + uint64(n.r.IntN(50))})
+		n.kept = append(n.kept, keptPacket{bytes.Clone(b), *to, n.seen + uint64(n.r.IntN(50))})
 	}
 	if n.r.Float64() < n.reorder {
-		n.held = append(n.held, heldPacket{bytes.Clone(b), *to, n.seen + 1 + uint64(n.r.IntN(10))})
+		n.kept = append(n.kept, keptPacket{bytes.Clone(b), *to, n.seen + 1 + uint64(n.r.IntN(10))})
 		return
 	}
 	send(b, to)

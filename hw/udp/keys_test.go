@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 )
 
-// TestSeveralKeys: an interface with several keys reaches, and is reached by, whoever has
+// TestSeveralKeys: an interface with several keys reaches, and is reached by, whatever has
 // one of them, and knows under which. Two that share two keys have a connection for each.
 func TestSeveralKeys(t *testing.T) {
 	hub := open(t, false,

@@ -10,7 +10,7 @@ import (
 )
 
 // TestNear: a peer that messages go to one by one gets a socket of its own, with and without
-// an inbox. Others are reached as before, who sleeps is woken by any of them, and the peer is
+// an inbox. Others are reached as before, what sleeps is woken by any of them, and the peer is
 // reached again after it was restarted on the same port.
 func TestNear(t *testing.T) {
 	for name, plain := range map[string]bool{"inbox": false, "plain": true} {
@@ -104,7 +104,7 @@ func wakes(t *testing.T, a *Iface, ep hw.Endpoint, got func() int) {
 		t.Fatal(err)
 	}
 	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(a.DoorbellFD()), Events: unix.POLLIN}}, 10000); n != 1 {
-		t.Fatalf("nobody rang: %v", err)
+		t.Fatalf("nothing rang: %v", err)
 	}
 	a.Disarm()
 	eventually(t, "the message", func() bool { a.Progress(1); return got() == want })

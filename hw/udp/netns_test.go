@@ -177,8 +177,8 @@ func TestUnpluggedForGood(t *testing.T) {
 	}
 }
 
-// TestNobodyThere connects to a host that does not exist.
-func TestNobodyThere(t *testing.T) {
+// TestNothingThere connects to a host that does not exist.
+func TestNothingThere(t *testing.T) {
 	ha, hb := nettest.New(t)
 	a := at(t, ha, false, Config{})
 	other, _ := sock.Parse(at(t, hb, false, Config{}).Address())

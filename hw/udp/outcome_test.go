@@ -49,7 +49,7 @@ func TestOutcomeBeforeEnd(t *testing.T) {
 	}
 }
 
-// TestOutcomeBehindError: the peer has answered a flush and is gone, of which the kernel tells before it hands out the
+// TestOutcomeBehindError: the peer has answered a flush and is gone, of which the kernel says before it hands out the
 // answer.
 func TestOutcomeBehindError(t *testing.T) {
 	for range 10 {
@@ -63,7 +63,7 @@ func TestOutcomeBehindError(t *testing.T) {
 		if status, err := c.Flush(hw.FlushRemote, &done); err != nil || status != hw.InProgress {
 			t.Fatal(status, err)
 		}
-		c.s.lease.lock() // nobody reads meanwhile
+		c.s.lease.lock() // nothing reads meanwhile
 		for range 20 {
 			b.Progress(16)
 			time.Sleep(100 * time.Microsecond)

@@ -111,7 +111,7 @@ func TestPortMapperAgain(t *testing.T) {
 	wantMessage(t, pair(t, a, b), a, b)
 	b.Close()
 	eventually(t, "end of the connection", func() bool { a.Progress(1); a.CheckPeers(); return len(a.peers) == 0 })
-	for range 50 { // nobody has the number
+	for range 50 { // nothing has the number
 		if _, err := a.Connect(to); !errors.Is(err, hw.ErrUnreachable) {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestPortMapperAgain(t *testing.T) {
 	b = openAt(t, m, 1, Config{})
 	wantMessage(t, pair(t, a, b), a, b)
 
-	// What is told of the old port leads nowhere: the name is asked again.
+	// What is notified of the old port leads nowhere: the name is asked again.
 	c := open(t, false, Config{})
 	gone := openAt(t, m, 2, Config{})
 	if _, err := c.Connect(gone.Address()); !errors.Is(err, hw.ErrUnreachable) {
@@ -138,8 +138,8 @@ func TestPortMapperAgain(t *testing.T) {
 	wantMessage(t, pair(t, c, b), c, b)
 }
 
-// TestClaimedName: a stranger who says that he is an interface of a name gets no cookie; it goes to
-// the name, which does not know of him.
+// TestClaimedName: a stranger that says that it is an interface of a name gets no cookie; it goes to
+// the name, which does not know of it.
 func TestClaimedName(t *testing.T) {
 	m, server := mapper(t, false), open(t, false, Config{})
 	mine := openAt(t, m, 3, Config{})

@@ -37,7 +37,7 @@ func (h *heard) count() int {
 }
 
 // TestProbe sends probes of every size over open and authenticated connections;
-// the peer answers though nobody polls it.
+// the peer answers though nothing polls it.
 func TestProbe(t *testing.T) {
 	for name, key := range map[string][]byte{"open": nil, "key": []byte("key")} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestProbeHostile(t *testing.T) {
 		}
 		was = a.malformed.Load()
 	}
-	ep.handleProbe(a.now(), a.now(), good) // an echo that nobody waits for
+	ep.handleProbe(a.now(), a.now(), good) // an echo that nothing waits for
 	ep.s.leave()
 	if ep.Err() != nil || a.malformed.Load() != was {
 		t.Errorf("%v, %d malformed", ep.Err(), a.malformed.Load()-was)

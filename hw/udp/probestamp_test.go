@@ -21,7 +21,7 @@ func TestProbeStamps(t *testing.T) {
 	}})
 	stamped := 0
 	for n := range uint64(20) {
-		ep.s.lease.lock() // what Probe does, with a look at the stamps
+		ep.s.lease.lock() // what Probe does, with a poll of the stamps
 		before := a.now()
 		m := congestion.ProbeMessage{Size: 64, Sequence: uint32(n), Token: 100 + n}
 		ep.probe = probeStamps{token: m.Token, left: before}
@@ -74,7 +74,7 @@ func TestProbeHardware(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	ep.s.left(&sock.Left{ID: 4, Hardware: 1}) // of nobody
+	ep.s.left(&sock.Left{ID: 4, Hardware: 1}) // of nothing
 	ep.s.left(&sock.Left{ID: 19, Hardware: 1})
 	m.Token = 8
 	if got := ep.arrival(now, &m); got != now {

@@ -28,7 +28,7 @@ func rings(t *testing.T, i *Iface, within time.Duration) bool {
 	return false
 }
 
-// TestSleeperHears: a get is under way to a peer that dies, and who waits for it sleeps. Nothing
+// TestSleeperHears: a get is under way to a peer that dies, and what waits for it sleeps. Nothing
 // arrives, so only the end itself can wake the sleeper.
 func TestSleeperHears(t *testing.T) {
 	c, cut := cuttable(500 * time.Millisecond)
@@ -101,7 +101,7 @@ func lostAsleep(t *testing.T) time.Duration {
 	return time.Since(begin)
 }
 
-// TestPendingBehindLease: what stands in an inbox rings no bell, so who cannot look must not sleep.
+// TestPendingBehindLease: what stands in an inbox rings no bell, so what cannot poll must not sleep.
 func TestPendingBehindLease(t *testing.T) {
 	a := open(t, false, Config{})
 	s := a.stripes[0]
@@ -128,7 +128,7 @@ func TestPendingWaitsForLease(t *testing.T) {
 	t.Error("something pends in each of 10 tries")
 }
 
-// TestFlushThatWaits: a joint flush finds no room in a full window, and Arm's own look takes in the
+// TestFlushThatWaits: a joint flush finds no room in a full window, and Arm's own poll takes in the
 // acknowledgement that makes some. No more arrives then.
 func TestFlushThatWaits(t *testing.T) {
 	c := Config{MaxPacket: 1472, Window: 64 << 10, MaxBcopy: 8192}

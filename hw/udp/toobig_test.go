@@ -34,7 +34,7 @@ func TestTooBig(t *testing.T) {
 	}{
 		{"another connection", func(h *wire.Header, _ *sock.SendError) { h.CID++ }, false},
 		{"a packet that was not sent", func(h *wire.Header, _ *sock.SendError) { h.Number += 100 }, false},
-		{"a packet to somebody else", func(_ *wire.Header, t *sock.SendError) { t.To = a.name }, false},
+		{"a packet to another", func(_ *wire.Header, t *sock.SendError) { t.To = a.name }, false},
 		{"no MTU", func(_ *wire.Header, t *sock.SendError) { t.MTU = 0 }, false},
 		{"half a header", func(_ *wire.Header, t *sock.SendError) { t.Quoted = t.Quoted[:8] }, false},
 		{"an honest one", func(*wire.Header, *sock.SendError) {}, true},

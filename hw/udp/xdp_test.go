@@ -181,7 +181,7 @@ func TestXDPCable(t *testing.T) {
 			if size := ep.(*Endpoint).tx.mtu.Size(); size > 1400 {
 				t.Errorf("packets of %d bytes over an MTU of 1400", size)
 			}
-			// The kernel tells of the new hardware address by itself, which then passes
+			// The kernel reports the new hardware address by itself, which then passes
 			// the program of the host that has it by.
 			hb.Run("ip", "link", "set", hb.Iface, "address", "02:00:00:00:77:77")
 			flow(t, a, b, ep, sent, got, *sent+100, 100)
@@ -193,7 +193,7 @@ func TestXDPCable(t *testing.T) {
 }
 
 // TestXDPForged sends frames that are for us by their addresses and wrong otherwise,
-// and others that are somebody else's.
+// and others that are another's.
 func TestXDPForged(t *testing.T) {
 	ha, hb := nettest.New(t)
 	a, b := bypassing(t, ha, false, Config{}), bypassing(t, hb, false, Config{})

@@ -86,7 +86,7 @@ func (b *ringBench) carry(t testing.TB, part func(from []byte) []int) {
 	q.Head.Store(b.carried)
 }
 
-// store stores a word as the device does: nobody sees half of it.
+// store stores a word as the device does: nothing sees half of it.
 func store(to, from []byte, n int) {
 	atomic.StoreUint64((*uint64)(unsafe.Pointer(&to[n])), binary.LittleEndian.Uint64(from[n:]))
 }
@@ -130,11 +130,11 @@ func testRingOrder(t *testing.T) {
 					b.Progress(1 + r.IntN(4))
 					break
 				}
-				look := drive.Next
+				poll := drive.Next
 				if r.IntN(3) == 0 {
-					look = drive.Peek
+					poll = drive.Peek
 				}
-				if m, found := look(b.HotPort()); found == hot.PortArrival {
+				if m, found := poll(b.HotPort()); found == hot.PortArrival {
 					check(m.Header, m.Payload)
 					drive.Take(b.HotPort())
 				}
@@ -174,7 +174,7 @@ func someWords(r *rand.Rand, n int) (list []int) {
 	return list
 }
 
-// TestRingCredits: no more is written than there are slots, until a message tells that some were taken.
+// TestRingCredits: no more is written than there are slots, until a message says that some were taken.
 func TestRingCredits(t *testing.T) {
 	b := newRingBench(t)
 	send := func(n int) {
@@ -196,7 +196,7 @@ func TestRingCredits(t *testing.T) {
 	if n := writes(); n != port.RingSlots || b.e.msg.op(0).Opcode != ibv.OpSend {
 		t.Fatalf("%d are written, the first one is operation %d", n, b.e.msg.op(0).Opcode)
 	}
-	for range 1 + port.RingSlots { // the first is sent, for whoever sleeps
+	for range 1 + port.RingSlots { // the first is sent, for whatever sleeps
 		b.carry(t, nil)
 		b.Progress(8)
 	}
@@ -225,7 +225,7 @@ func TestRingCredits(t *testing.T) {
 	}
 }
 
-// TestRingAgain: a queue pair that follows another one sends what that one has written and nobody has
+// TestRingAgain: a queue pair that follows another one sends what that one has written and nothing has
 // taken, and goes on in the ring where the peer says.
 func TestRingAgain(t *testing.T) {
 	b := newRingBench(t)
@@ -313,7 +313,7 @@ func TestRingTurns(t *testing.T) {
 					drive.Send(b.e.HotPath(), 1, 0, nil, nil)
 					b.carry(t, nil)
 				}
-				if k == 1 { // immediate data that nobody understands, by the queues
+				if k == 1 { // immediate data that nothing understands, by the queues
 					null.Complete(0, ibv.Done{ID: 0, Opcode: ibv.DoneRecvImm, QP: 1})
 				}
 				progress(b)
@@ -334,12 +334,12 @@ func TestRingPassedBy(t *testing.T) {
 	}
 	b.carry(t, nil)
 	if _, found := drive.Peek(b.HotPort()); found != hot.PortEmpty {
-		t.Errorf("a glance at what was sent: %d", found)
+		t.Errorf("a poll of what was sent: %d", found)
 	}
 	b.Progress(8)
 	b.carry(t, nil)
 	if _, found := drive.Peek(b.HotPort()); found != hot.PortArrival || !b.Written() {
-		t.Errorf("a glance at what was written: %d, %v", found, b.Written())
+		t.Errorf("a poll of what was written: %d, %v", found, b.Written())
 	}
 	if drive.Take(b.HotPort()) {
 		t.Error("another one is at hand")

@@ -241,7 +241,7 @@ func TestStrangers(t *testing.T) {
 	got := 0
 	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { got++ })
 	e := (*a.peers.Load())[0]
-	e.c.Index.Store(1 << 19) // messages that name somebody else
+	e.c.Index.Store(1 << 19) // messages that name another
 	if err := e.AMShort(1, 0, nil, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	if got != 0 {
-		t.Error("a message for somebody else is delivered")
+		t.Error("a message for another is delivered")
 	}
 }
 
@@ -303,7 +303,7 @@ func TestNames(t *testing.T) {
 	b := open(t, Config{Name: []byte("beta"), Resolve: resolve})
 	defer func() { _ = errors.Join(a.Close(), b.Close()) }()
 	if _, err := a.Connect([]byte("beta")); !errors.Is(err, hw.ErrUnreachable) {
-		t.Errorf("connect to a name that nobody knows: %v", err)
+		t.Errorf("connect to a name that nothing knows: %v", err)
 	}
 	book["alpha"], book["beta"] = a.DeviceAddress(), b.DeviceAddress()
 	ep, err := a.Connect([]byte("beta"))
@@ -424,7 +424,7 @@ func TestBusyPeer(t *testing.T) {
 	}
 }
 
-// TestIdleQueue posts a few operations whose completions nobody asks for, and
+// TestIdleQueue posts a few operations whose completions nothing asks for, and
 // then only listens: a peer to which nothing more is said is not a broken path.
 func TestIdleQueue(t *testing.T) {
 	var broken atomic.Uint64

@@ -16,7 +16,7 @@ var otherThread struct {
 	call    ibv.Call
 }
 
-// polls has another thread poll. It has what has come when done is called, and nobody knows of it before.
+// polls has another thread poll. It has what has come when done is called, and nothing knows of it before.
 func (b *bench) polls(t *testing.T) (done func()) {
 	at := uintptr(unsafe.Pointer(b.HotPort()))
 	message, call := uintptr(unsafe.Pointer(&otherThread.message)), uintptr(unsafe.Pointer(&otherThread.call))

@@ -72,15 +72,15 @@ func joinBench(t *testing.T) *bench {
 	return b
 }
 
-// TestPathHolds: messages in a row are held and go together, at the latest when somebody
-// looks, or when one comes that may not be held.
+// TestPathHolds: messages in a row are kept and go together, at the latest when something
+// polls, or when one comes that may not be kept.
 func TestPathHolds(t *testing.T) {
 	const filling = (joinBytes - 4*(port.HeaderBytes+8)) / port.HeaderBytes // empty ones behind four of up to 8 bytes
 	for name, c := range map[string]struct {
 		release func(b *bench)
 		more    int // messages that this sends itself
 	}{
-		"look":    {func(b *bench) { drive.Next(b.HotPort()) }, 0},
+		"poll":    {func(b *bench) { drive.Next(b.HotPort()) }, 0},
 		"Go":      {func(b *bench) { b.Progress(1) }, 0},
 		"flush":   {func(b *bench) { drive.Flush(b.HotPort()) }, 0},
 		"never":   {func(b *bench) { drive.Send(b.e.HotPath(), 1, 99, nil, nil) }, 1},
@@ -149,7 +149,7 @@ func TestPathFills(t *testing.T) {
 	}
 }
 
-// TestPathHoldsMore: a message that another one is announced behind is held at once.
+// TestPathHoldsMore: a message that another one is a rendezvous behind is kept at once.
 func TestPathHoldsMore(t *testing.T) {
 	b := joinBench(t)
 	for _, hold := range []int{hot.HoldMore, hot.HoldMore, hot.HoldInRow} {
@@ -160,7 +160,7 @@ func TestPathHoldsMore(t *testing.T) {
 	}
 }
 
-// TestPathHoldsOnePeer: what is held for a peer goes when something is held for another.
+// TestPathHoldsOnePeer: what is kept for a peer goes when something is kept for another.
 func TestPathHoldsOnePeer(t *testing.T) {
 	b := joinBench(t)
 	other := nullEndpoint(64)
@@ -333,12 +333,12 @@ func TestTogether(t *testing.T) {
 	var got []uint64
 	b.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) { got = append(got, header) })
 	e := ep.(*Endpoint)
-	first, held := e.msg.End(), 0
+	first, kept := e.msg.End(), 0
 	before, counts := sentPackets()
 	for n := range uint64(messages) {
 		switch found := drive.SendHold(e.HotPath(), 1, n, nil, make([]byte, 8), hot.HoldInRow); found {
 		case hot.PathCorked:
-			held++
+			kept++
 		case hot.PathSent:
 		default:
 			t.Fatalf("message %d: %d", n, found)
@@ -350,8 +350,8 @@ func TestTogether(t *testing.T) {
 			sent++
 		}
 	}
-	if sent != packets || held != 3*(fit-1) {
-		t.Errorf("%d messages, of which %d were held, went in %d packets instead of %d", messages, held, sent, packets)
+	if sent != packets || kept != 3*(fit-1) {
+		t.Errorf("%d messages, of which %d were kept, went in %d packets instead of %d", messages, kept, sent, packets)
 	}
 	for end := time.Now().Add(time.Minute); len(got) < messages && time.Now().Before(end); {
 		a.Progress(16)
@@ -374,7 +374,7 @@ func TestJoinThreads(t *testing.T) {
 	b := joinBench(t)
 	e, q := b.e, &b.e.msg
 	const count = 20000
-	var poster, others sync.WaitGroup
+	var requester, others sync.WaitGroup
 	var seq uint32
 	stop := make(chan struct{})
 	over := func() bool {
@@ -385,7 +385,7 @@ func TestJoinThreads(t *testing.T) {
 			return false
 		}
 	}
-	look := func() { // as retireUntil, but it looks at what was posted
+	poll := func() { // as retireUntil, but it reads what was posted
 		if !q.Run.CompareAndSwap(port.QueueIdle, port.QueueBusy) {
 			return
 		}
@@ -405,7 +405,7 @@ func TestJoinThreads(t *testing.T) {
 	}
 	others.Go(func() {
 		for !over() {
-			look()
+			poll()
 		}
 	})
 	others.Go(func() {
@@ -414,7 +414,7 @@ func TestJoinThreads(t *testing.T) {
 			time.Sleep(time.Microsecond)
 		}
 	})
-	poster.Go(func() {
+	requester.Go(func() {
 		r := rand.New(rand.NewPCG(3, 4))
 		for n := 0; n < count; {
 			switch drive.SendHold(e.HotPath(), 1, uint64(n), nil, make([]byte, r.IntN(60)), r.IntN(3)) {
@@ -423,7 +423,7 @@ func TestJoinThreads(t *testing.T) {
 			}
 		}
 	})
-	poster.Go(func() {
+	requester.Go(func() {
 		for n := 0; n < count; {
 			if err := e.AMShort(1, 0, nil, nil); err == nil {
 				n++
@@ -433,11 +433,11 @@ func TestJoinThreads(t *testing.T) {
 			}
 		}
 	})
-	poster.Wait()
+	requester.Wait()
 	close(stop)
 	others.Wait()
 	drive.Flush(b.HotPort())
-	look()
+	poll()
 	if seq != 2*count {
 		t.Errorf("%d messages of %d", seq, 2*count)
 	}

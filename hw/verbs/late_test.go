@@ -98,7 +98,7 @@ func TestLate(t *testing.T) {
 			if n != 1 {
 				t.Fatalf("completed %d times", n)
 			}
-			passed := time.Since(start) // that between reading the clock and telling counts
+			passed := time.Since(start) // that between reading the clock and saying counts
 			if unknown := c.want == 0 && c.at != c.then; unknown && comp.Late != 0 || comp.Late < c.want ||
 				comp.Late > c.want+passed {
 				t.Errorf("%v late, want %v and %v at most", comp.Late, c.want, passed)
@@ -139,7 +139,7 @@ func TestLateStaged(t *testing.T) {
 	}
 }
 
-// TestLateUnasked reads no clock for what nobody waits for, and none for messages.
+// TestLateUnasked reads no clock for what nothing waits for, and none for messages.
 func TestLateUnasked(t *testing.T) {
 	b := memoryBench(t, true)
 	reads := null.ClockReads()

@@ -321,7 +321,7 @@ func TestPairPortDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			_ = cmd.Wait() // what is wrong then the messages tell
+			_ = cmd.Wait() // what is wrong then the messages say
 			isUp.Store(true)
 		}()
 	}

@@ -85,7 +85,7 @@ func testPortDelivers(t *testing.T) {
 			m, found := drive.Next(port)
 			if found != hot.PortArrival || m.ID != 1 || m.Source != 0 || m.Header != n || string(m.Head) != "he" ||
 				string(m.Payload) != "abc" {
-				t.Fatalf("look %d finds %d, %+v", n, found, m)
+				t.Fatalf("poll %d finds %d, %+v", n, found, m)
 			}
 		}
 		if !drive.Take(port) {
@@ -191,7 +191,7 @@ func TestPortEnds(t *testing.T) {
 	end := func(pos uint64, gen uint8) {
 		null.Complete(1, ibv.Done{ID: queueID(classMessage, 0) | uint64(gen)<<32 | pos})
 	}
-	next := func() (found int) { // nobody has asked for what is completed, so not each look goes there
+	next := func() (found int) { // nothing has asked for what is completed, so not each poll goes there
 		for n := 0; n < 8 && found == hot.PortEmpty; n++ {
 			_, found = drive.Next(b.HotPort())
 		}
@@ -219,34 +219,34 @@ func TestPortEnds(t *testing.T) {
 	}
 }
 
-// TestPortPasses: C looks at completions at once when one was asked for, and else
+// TestPortPasses: C reads completions at once when one was asked for, and else
 // seldom, since only failures come.
 func TestPortPasses(t *testing.T) {
 	b := newBench(t)
-	looks := func(n int) uint64 {
+	polls := func(n int) uint64 {
 		before := null.Polls(1)
 		for range n {
 			drive.Next(b.HotPort())
 		}
 		return null.Polls(1) - before
 	}
-	if n := looks(800); n != 100 {
-		t.Errorf("%d of 800 looks while nothing is to be told", n)
+	if n := polls(800); n != 100 {
+		t.Errorf("%d of 800 polls while nothing is to be notified", n)
 	}
 	pos, ok := b.e.msg.postNothing(0, true)
 	if !ok {
 		t.Fatal("no place")
 	}
-	if n := looks(80); n != 80 {
-		t.Errorf("%d of 80 looks while a completion is to be told", n)
+	if n := polls(80); n != 80 {
+		t.Errorf("%d of 80 polls while a completion is to be notified", n)
 	}
 	null.Complete(1, ibv.Done{ID: queueID(classMessage, 0) | pos})
 	if _, found := drive.Next(b.HotPort()); found != hot.PortGo {
-		t.Errorf("the next look finds %d", found)
+		t.Errorf("the next poll finds %d", found)
 	}
 	b.Progress(8)
-	if n := looks(800); n != 100 {
-		t.Errorf("%d of 800 looks after it was told", n)
+	if n := polls(800); n != 100 {
+		t.Errorf("%d of 800 polls after it was notified", n)
 	}
 }
 
@@ -295,7 +295,7 @@ func testPathSends(t *testing.T) {
 	for e.AMShort(1, 0, nil, nil) == nil {
 	}
 	if got := drive.Send(e.HotPath(), 7, 3, nil, nil); got != hot.PathFull {
-		t.Errorf("a full queue that will tell: %d", got)
+		t.Errorf("a full queue that will notify: %d", got)
 	}
 	e.end(hw.ErrPeerDead)
 	if got := drive.Send(e.HotPath(), 7, 3, nil, nil); got != hot.PathGo {
@@ -303,7 +303,7 @@ func testPathSends(t *testing.T) {
 	}
 }
 
-// TestPostsWait: what finds no room in the completion queue is posted when there is some, whoever
+// TestPostsWait: what finds no room in the completion queue is posted when there is some, whatever
 // posted it, and takes no more room meanwhile.
 func TestPostsWait(t *testing.T) {
 	for name, send := range map[string]func(b *bench) bool{
@@ -346,7 +346,7 @@ func TestPostsWait(t *testing.T) {
 }
 
 // TestCrowded: where many queues share a completion queue it does not fill with operations of which
-// nobody is told.
+// nothing is notified.
 func TestCrowded(t *testing.T) {
 	b := newBench(t)
 	b.e.msg.cq.Size = 16
@@ -357,15 +357,15 @@ func TestCrowded(t *testing.T) {
 		if e.AMShort(1, 0, nil, nil) != nil || e.msg.Posted != 1 {
 			t.Fatalf("message %d is not posted", n)
 		}
-		if told := e.msg.LastSignal.Load() != 0; told != (n >= 8) {
-			t.Errorf("message %d is told: %v", n, told)
+		if notified := e.msg.LastSignal.Load() != 0; notified != (n >= 8) {
+			t.Errorf("message %d is notified: %v", n, notified)
 		}
 	}
 }
 
-// TestStoppedNotTold: as long as a queue is stopped nothing is posted to be told of its end, however
+// TestStoppedNotNotified: as long as a queue is stopped nothing is posted to be notified of its end, however
 // often that is asked for; when it goes on, one such operation is.
-func TestStoppedNotTold(t *testing.T) {
+func TestStoppedNotNotified(t *testing.T) {
 	b := newBench(t)
 	q := &b.e.msg
 	q.stop()
@@ -387,7 +387,7 @@ func TestStoppedNotTold(t *testing.T) {
 	}
 }
 
-// TestPostTogether: threads that post at once are not told that there is no room while there is.
+// TestPostTogether: threads that post at once are not notified that there is no room while there is.
 func TestPostTogether(t *testing.T) {
 	q := &nullEndpoint(16).msg
 	var wg sync.WaitGroup

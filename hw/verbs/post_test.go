@@ -117,7 +117,7 @@ func retireUntil(e *Endpoint, stop chan struct{}) {
 			return
 		default:
 		}
-		// What has been posted may end; run is held while this looks.
+		// What has been posted may end; run is kept while this polls.
 		if e.msg.Run.CompareAndSwap(port.QueueIdle, port.QueueBusy) {
 			e.msg.Head.Store(e.msg.Posted)
 			e.msg.Run.Store(port.QueueIdle)

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 )
 
-// TestPathLostUnderPut loses the path while nobody knows whether a put was performed: one that is
+// TestPathLostUnderPut loses the path while nothing knows whether a put was performed: one that is
 // idempotent is performed again, another one ends with the peer.
 func TestPathLostUnderPut(t *testing.T) {
 	for _, idempotent := range []bool{true, false} {

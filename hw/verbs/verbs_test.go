@@ -56,7 +56,7 @@ func TestCache(t *testing.T) {
 	domain(t)
 	w, err := memwatch.Start()
 	if err != nil {
-		t.Skipf("the kernel does not tell of changes: %v", err)
+		t.Skipf("the kernel does not report changes: %v", err)
 	}
 	hwtest.RunCache(t, func(t testing.TB) hw.Iface { return open(t, Config{}) }, w)
 }

@@ -35,19 +35,19 @@
  * displacements are in elements. A count of 0 is allowed, its displacement means
  * nothing. */
 struct weft_alltoallv {
-	size_t size;                            /* of this structure, bytes */
-	size_t elem;                            /* bytes of an element, 1 and more */
+	size_t size; /* of this structure, bytes */
+	size_t elem; /* bytes of an element, 1 and more */
 
-	const void *buf;                        /* what is given, or WEFT_IN_PLACE */
-	void *desc;                             /* as of fi_alltoall */
-	const uint64_t *counts, *displs;        /* of buf: for each member; not used in place */
+	const void *buf;		 /* what is given, or WEFT_IN_PLACE */
+	void *desc;			 /* as of fi_alltoall */
+	const uint64_t *counts, *displs; /* of buf: for each member; not used in place */
 
-	void *result;                           /* what is got; its parts do not overlap, nor buf */
+	void *result; /* what is got; its parts do not overlap, nor buf */
 	void *result_desc;
-	const uint64_t *result_counts, *result_displs;  /* from each member */
+	const uint64_t *result_counts, *result_displs; /* from each member */
 
-	fi_addr_t coll_addr;                    /* fi_mc_addr of the group */
-	uint64_t flags;                         /* as of fi_alltoall */
+	fi_addr_t coll_addr; /* fi_mc_addr of the group */
+	uint64_t flags;	     /* as of fi_alltoall */
 	void *context;
 
 	/* Counts the other members whose parts are all in result: each once, and not before its last byte
@@ -63,45 +63,45 @@ struct weft_alltoallv {
  * that followed the network and has completed there. Times are in ns since it began at this member, rates
  * in bytes per second; 0: not known. */
 struct weft_coll_peer {
-	uint64_t first, last;                   /* when the first and the last chunk was sent to this rank */
-	uint64_t received;                      /* when all of its slice was here */
-	uint64_t chunks, deferrals, began;      /* sent; when it gave way to others; when they began with it again */
-	uint64_t queue, rate;                   /* delay of its path above the least, and what that delivered */
+	uint64_t first, last;		   /* when the first and the last chunk was sent to this rank */
+	uint64_t received;		   /* when all of its slice was here */
+	uint64_t chunks, deferrals, began; /* sent; when it gave way to others; when they began with it again */
+	uint64_t queue, rate;		   /* delay of its path above the least, and what that delivered */
 };
 
 struct weft_coll_report {
-	size_t size;                            /* of this structure, bytes: set by the caller, as the next four */
-	fi_addr_t coll_addr;                    /* of the group */
-	struct weft_coll_peer *peers;           /* room for count ranks, or NULL */
-	size_t peer_size;                       /* of struct weft_coll_peer, bytes: a multiple of 8 */
+	size_t size;		      /* of this structure, bytes: set by the caller, as the next four */
+	fi_addr_t coll_addr;	      /* of the group */
+	struct weft_coll_peer *peers; /* room for count ranks, or NULL */
+	size_t peer_size;	      /* of struct weft_coll_peer, bytes: a multiple of 8 */
 	size_t count;
 
-	uint64_t took;                          /* ns */
-	uint64_t bound;                         /* ns that the own link alone would have taken */
-	uint64_t out, in, received;             /* bytes to send, to receive, and received */
-	uint64_t chunks, forced, deferrals;     /* forced: after too long a wait, or not to have the link idle */
-	uint64_t credits, invited;              /* received and given */
-	uint64_t relayed, carried, again;       /* own bytes by others, others' by this one, pieces sent again */
-	uint64_t forged;                        /* messages that no member sends: dropped */
-	uint64_t most;                          /* peers at a time */
-	uint64_t out_rate, in_rate;             /* of the own link */
+	uint64_t took;			    /* ns */
+	uint64_t bound;			    /* ns that the own link alone would have taken */
+	uint64_t out, in, received;	    /* bytes to send, to receive, and received */
+	uint64_t chunks, forced, deferrals; /* forced: after too long a wait, or not to have the link idle */
+	uint64_t credits, invited;	    /* received and given */
+	uint64_t relayed, carried, again;   /* own bytes by others, others' by this one, pieces sent again */
+	uint64_t forged;		    /* messages that no member sends: dropped */
+	uint64_t most;			    /* peers at a time */
+	uint64_t out_rate, in_rate;	    /* of the own link */
 };
 
 /* What is measured of the path to a peer. Times are in ns. */
 struct weft_coll_path {
-	size_t size;                            /* of this structure, bytes: set by the caller */
-	uint64_t base, smoothed, deviation;     /* round-trip times (RFC 6298) */
-	uint64_t queue;                         /* smoothed above base */
-	uint64_t rate;                          /* bytes per second that the congestion window lets through */
-	uint64_t samples, lost;                 /* round-trip times, and packets without an answer */
-	uint64_t age;                           /* of the last of them */
+	size_t size;			    /* of this structure, bytes: set by the caller */
+	uint64_t base, smoothed, deviation; /* round-trip times (RFC 6298) */
+	uint64_t queue;			    /* smoothed above base */
+	uint64_t rate;			    /* bytes per second that the congestion window lets through */
+	uint64_t samples, lost;		    /* round-trip times, and packets without an answer */
+	uint64_t age;			    /* of the last of them */
 };
 
 /* An alltoallv that is started again and again. */
 struct weft_alltoallv_req;
 
 struct weft_coll_ops {
-	size_t size;                            /* of this structure, bytes */
+	size_t size; /* of this structure, bytes */
 
 	/* Begins one. Every member of the group calls it, in the same order as all
 	 * other operations of the group; it completes as fi_alltoall does. Returns 0;

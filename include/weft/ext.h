@@ -25,9 +25,9 @@
 #define WEFT_STATS_OPS "weft_stats_1"
 
 enum weft_counter_kind {
-	WEFT_COUNTER_SUM,       /* grows */
-	WEFT_COUNTER_GAUGE,     /* goes up and down; sampled some ten times a second by progress */
-	WEFT_COUNTER_PEAK,      /* the highest value so far */
+	WEFT_COUNTER_SUM,   /* grows */
+	WEFT_COUNTER_GAUGE, /* goes up and down; sampled some ten times a second by progress */
+	WEFT_COUNTER_PEAK,  /* the highest value so far */
 };
 
 enum weft_counter_level {
@@ -37,9 +37,9 @@ enum weft_counter_level {
 
 /* One counter. Strings are never freed. */
 struct weft_counter {
-	const char *name;       /* as "weft top --json" and docs/counters.md have it */
-	const char *unit;       /* "bytes", "messages", ... */
-	const char *help;       /* one sentence */
+	const char *name; /* as "weft top --json" and docs/counters.md have it */
+	const char *unit; /* "bytes", "messages", ... */
+	const char *help; /* one sentence */
 	enum weft_counter_kind kind;
 	enum weft_counter_level level;
 };
@@ -47,9 +47,9 @@ struct weft_counter {
 /* The counters of weft, one table for all objects of a process. It changes from
  * version to version of weft: programs go by names. */
 struct weft_stats_ops {
-	size_t size;                            /* of this structure, bytes */
-	size_t count;                           /* of counters */
-	const struct weft_counter *counters;    /* in the order of the values */
+	size_t size;			     /* of this structure, bytes */
+	size_t count;			     /* of counters */
+	const struct weft_counter *counters; /* in the order of the values */
 
 	/* The index of a counter by its name; -FI_ENOENT for one that is not there,
 	 * -FI_EINVAL for NULL. */

@@ -36,17 +36,17 @@
  * members are added at the end of structures only. */
 #define WEFT_TOKEN_OPS "weft_token_1"
 
-#define WEFT_TOKEN_MAX 512        /* bytes of a token */
-#define WEFT_TOKEN_TEXT_MAX 700   /* bytes of its text form, with the zero at its end */
-#define WEFT_AGENT_MAX 64         /* bytes of an agent's name */
-#define WEFT_LIST_MAX 1048576     /* elements of a list */
-#define WEFT_NOTE_MAX 65536       /* bytes of a notification */
-#define WEFT_NAME_MAX 64          /* bytes of a sender's address */
+#define WEFT_TOKEN_MAX 512	/* bytes of a token */
+#define WEFT_TOKEN_TEXT_MAX 700 /* bytes of its text form, with the zero at its end */
+#define WEFT_AGENT_MAX 64	/* bytes of an agent's name */
+#define WEFT_LIST_MAX 1048576	/* elements of a list */
+#define WEFT_NOTE_MAX 65536	/* bytes of a notification */
+#define WEFT_NAME_MAX 64	/* bytes of a sender's address */
 
 /* What a token is to have that the region does not say. */
 struct weft_token_attr {
-	struct fid_ep *ep;      /* by which peers reach the region; NULL: any enabled one of the domain */
-	const char *agent;      /* what the owner calls itself; NULL: nothing */
+	struct fid_ep *ep; /* by which peers reach the region; NULL: any enabled one of the domain */
+	const char *agent; /* what the owner calls itself; NULL: nothing */
 };
 
 /* A peer's region, opened by its token; fi_close(&remote->fid) closes it. */
@@ -70,9 +70,9 @@ enum weft_memory {
 
 /* The ways of elements. */
 enum weft_way {
-	WEFT_WAY_IPC,           /* this process copies to and from the memory of the peer's */
-	WEFT_WAY_RDMA,          /* an RDMA device does */
-	WEFT_WAY_MESSAGE,       /* the peer's process does, by messages */
+	WEFT_WAY_IPC,	  /* this process copies to and from the memory of the peer's */
+	WEFT_WAY_RDMA,	  /* an RDMA device does */
+	WEFT_WAY_MESSAGE, /* the peer's process does, by messages */
 	WEFT_WAYS
 };
 
@@ -80,41 +80,41 @@ enum weft_way {
 
 /* What is known of a remote region. */
 struct weft_remote_info {
-	fi_addr_t addr;                         /* of the owner, in the endpoint's address vector */
-	uint64_t key;                           /* for fi_read() and the like */
-	uint64_t base;                          /* the address by which operations name the first byte */
-	uint64_t length;                        /* bytes */
-	uint64_t rights;                        /* FI_REMOTE_READ, FI_REMOTE_WRITE */
+	fi_addr_t addr;	 /* of the owner, in the endpoint's address vector */
+	uint64_t key;	 /* for fi_read() and the like */
+	uint64_t base;	 /* the address by which operations name the first byte */
+	uint64_t length; /* bytes */
+	uint64_t rights; /* FI_REMOTE_READ, FI_REMOTE_WRITE */
 	enum weft_memory memory;
-	enum weft_way way;                      /* that elements take whose local memory is the process's own */
-	uint8_t device[16];                     /* UUID of the device that has the memory, else zeros */
+	enum weft_way way;  /* that elements take whose local memory is the process's own */
+	uint8_t device[16]; /* UUID of the device that has the memory, else zeros */
 	char agent[WEFT_AGENT_MAX + 1];
-	char why[WEFT_WAYS][WEFT_WHY_MAX];      /* why each other way is not taken; empty for the one that is */
+	char why[WEFT_WAYS][WEFT_WHY_MAX]; /* why each other way is not taken; empty for the one that is */
 };
 
 /* Elements of a list: count of them, len bytes each, whose beginnings are stride bytes apart. count 0
  * is one, and stride 0 is len. */
 struct weft_local_piece {
-	void *addr;             /* of the first */
+	void *addr; /* of the first */
 	size_t len;
 	size_t stride;
 	size_t count;
-	void *desc;             /* fi_mr_desc() of memory of a device, else NULL */
+	void *desc; /* fi_mr_desc() of memory of a device, else NULL */
 };
 
 struct weft_remote_piece {
 	struct weft_remote *remote;
-	uint64_t addr;          /* of the first, counted as weft_remote_info.base is */
+	uint64_t addr; /* of the first, counted as weft_remote_info.base is */
 	size_t len;
 	size_t stride;
 	size_t count;
 };
 
 /* What a post does, and how its picks are given. */
-#define WEFT_WRITE 0u           /* to the peer's memory */
-#define WEFT_READ (1u << 0)     /* from it */
+#define WEFT_WRITE 0u	    /* to the peer's memory */
+#define WEFT_READ (1u << 0) /* from it */
 #define WEFT_PICK_BITS (1u << 1)
-#define WEFT_NOTE_ON_ERROR (1u << 2)    /* the notification goes if the post fails, too, with its error */
+#define WEFT_NOTE_ON_ERROR (1u << 2) /* the notification goes if the post fails, too, with its error */
 
 /* What a notification is about, in weft_note.op, beside WEFT_WRITE and WEFT_READ: nothing but itself. */
 #define WEFT_ALONE 2u
@@ -124,20 +124,20 @@ struct weft_remote_piece {
 
 /* A notification that has arrived. The caller sets data and size, notes() all else. */
 struct weft_note {
-	void *data;             /* where its bytes are to go */
-	size_t size;            /* room there, bytes */
-	size_t len;             /* its bytes */
-	fi_addr_t src;          /* the sender, FI_ADDR_NOTAVAIL if it is not in the address vector */
-	uint64_t tag;           /* of the list, or of notify() */
-	uint32_t op;            /* WEFT_WRITE: to this side's memory, WEFT_READ: of it, WEFT_ALONE */
-	int err;                /* why the post failed (FI_*), 0: it did not */
-	size_t namelen;         /* bytes of name */
-	uint8_t name[WEFT_NAME_MAX];    /* the sender's address, as fi_av_insert() takes it */
+	void *data;			/* where its bytes are to go */
+	size_t size;			/* room there, bytes */
+	size_t len;			/* its bytes */
+	fi_addr_t src;			/* the sender, FI_ADDR_NOTAVAIL if it is not in the address vector */
+	uint64_t tag;			/* of the list, or of notify() */
+	uint32_t op;			/* WEFT_WRITE: to this side's memory, WEFT_READ: of it, WEFT_ALONE */
+	int err;			/* why the post failed (FI_*), 0: it did not */
+	size_t namelen;			/* bytes of name */
+	uint8_t name[WEFT_NAME_MAX];	/* the sender's address, as fi_av_insert() takes it */
 	char agent[WEFT_AGENT_MAX + 1]; /* what the sender calls itself, see agent() */
 };
 
 struct weft_token_ops {
-	size_t size;            /* of this structure, bytes */
+	size_t size; /* of this structure, bytes */
 
 	/* Makes a token of a region. *len is the room, and becomes the token's length. attr may be NULL. The
 	 * token is good until the region is closed. Returns -FI_ETOOSMALL if there is no room; -FI_EACCES for

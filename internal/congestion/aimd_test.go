@@ -60,7 +60,7 @@ func TestAIMD(t *testing.T) {
 }
 
 // TestAIMDLastingQueue: when the average has followed the queue up, the base
-// RTT still tells.
+// RTT still says.
 func TestAIMDLastingQueue(t *testing.T) {
 	cfg := DefaultConfig(1000)
 	c := NewAIMD(cfg)

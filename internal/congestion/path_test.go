@@ -290,36 +290,36 @@ func TestHold(t *testing.T) {
 	}
 	now := Time(1)
 	const rtt = 100 * time.Microsecond
-	round := func(held time.Duration) { // 1000 bytes each 100 us: 10^7 bytes/s
+	round := func(kept time.Duration) { // 1000 bytes each 100 us: 10^7 bytes/s
 		state := p.OnSend(now, 1000)
 		now = now.Add(rtt)
 		p.OnAck(now, &state, 1000, false)
-		p.Hold(now, held)
+		p.Hold(now, kept)
 		p.EndAck(now, rtt)
 	}
 	beyond := func() int64 { return p.Window() - p.Control().Window() }
-	last := func(held time.Duration, d time.Duration) {
+	last := func(kept time.Duration, d time.Duration) {
 		for end := now.Add(d); now < end; {
-			round(held)
+			round(kept)
 		}
 	}
-	const held = 5 * time.Millisecond
-	last(held, 100*time.Millisecond)
+	const kept = 5 * time.Millisecond
+	last(kept, 100*time.Millisecond)
 	if got := beyond(); got != 0 {
 		t.Errorf("without room at the peer the window is larger by %d", got)
 	}
 	p.SetSpare(20000)
-	round(held)
+	round(kept)
 	if got := beyond(); got != 20000 {
-		t.Errorf("held up for %v: the window is larger by %d, want all that the peer has room for", held, got)
+		t.Errorf("delayed for %v: the window is larger by %d, want all that the peer has room for", kept, got)
 	}
 	p.SetSpare(1 << 20)
-	round(held)
+	round(kept)
 	if got, want := beyond(), int64(62500); got < want*95/100 || got > want*105/100 {
-		t.Errorf("held up for %v at 10^7 bytes/s: the window is larger by %d, want %d", held, got, want)
+		t.Errorf("delayed for %v at 10^7 bytes/s: the window is larger by %d, want %d", kept, got, want)
 	}
-	if p.AckDelay() != held {
-		t.Errorf("held for %v", p.AckDelay())
+	if p.AckDelay() != kept {
+		t.Errorf("kept for %v", p.AckDelay())
 	}
 
 	// Without acknowledgements: what leaves in a time, by the pace of the window
@@ -336,12 +336,12 @@ func TestHold(t *testing.T) {
 		}
 		p.OnSend(now, 1000)
 	}
-	if d := now.Sub(start); d < held*9/10 || d > held*11/10 {
-		t.Errorf("packets left for %v without an acknowledgement, want %v", d, held)
+	if d := now.Sub(start); d < kept*9/10 || d > kept*11/10 {
+		t.Errorf("packets left for %v without an acknowledgement, want %v", d, kept)
 	}
 	at, single := start, many // the same by trains, and again one by one, every 100 us
 	left, alone := 0, 0
-	for many.Open() && at < start.Add(2*held) {
+	for many.Open() && at < start.Add(2*kept) {
 		at = at.Add(rtt)
 		if n := many.Room(at, 1000, 1000); n > 0 {
 			many.OnSendMany(at, 1000, n)
@@ -362,7 +362,7 @@ func TestHold(t *testing.T) {
 	p.Discard(p.Inflight())
 	last(0, 3*ackDelayWindow)
 	if got := beyond(); got != 0 || p.AckDelay() != 0 {
-		t.Errorf("no longer held up: the window is larger by %d, held for %v", got, p.AckDelay())
+		t.Errorf("no longer delayed: the window is larger by %d, kept for %v", got, p.AckDelay())
 	}
 }
 

@@ -113,7 +113,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestByteLimit holds every strategy to the limit, and starves nobody.
+// TestByteLimit holds every strategy to the limit, and starves nothing.
 func TestByteLimit(t *testing.T) {
 	for s := RoundRobin; s <= Adaptive; s++ {
 		cfg := DefaultProbeConfig()
@@ -226,7 +226,7 @@ func TestProbeForged(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	if rtt, ok := p.OnEcho(now+100, 1, probe.Message.Reply(PTPTime{}, 200)); !ok || rtt != 0 {
-		t.Errorf("an echo held for longer than it was under way: %v, %v", rtt, ok)
+		t.Errorf("an echo kept for longer than it was under way: %v, %v", rtt, ok)
 	}
 	if _, ok := p.OnEcho(now+100, 1, probe.Message.Reply(PTPTime{}, 0)); ok {
 		t.Errorf("an echo counts twice")

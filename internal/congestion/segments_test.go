@@ -249,20 +249,20 @@ func TestFlowFloor(t *testing.T) {
 	}
 }
 
-// TestSegmentTook takes off how late a completion was told, and leaves the window's sample something.
+// TestSegmentTook takes off how late a completion was notified, and leaves the window's sample something.
 func TestSegmentTook(t *testing.T) {
 	l := newFlow(t, Fixed, DefaultSegmentConfig())
 	var op Operation
 	l.Start(&op, 1<<20)
 	sent := Time(1000)
 	flight := take(l, sent)
-	told := sent.Add(7 * time.Millisecond)
+	notified := sent.Add(7 * time.Millisecond)
 	for _, c := range []struct{ late, want time.Duration }{
 		{0, 0}, {-time.Second, 0}, {5 * time.Millisecond, 2 * time.Millisecond}, {7 * time.Millisecond, 1},
 		{time.Hour, 1},
 	} {
-		if got := flight[0].seg.Took(told, c.late); got != c.want {
-			t.Errorf("told %v late: it took %v, want %v", c.late, got, c.want)
+		if got := flight[0].seg.Took(notified, c.late); got != c.want {
+			t.Errorf("notified %v late: it took %v, want %v", c.late, got, c.want)
 		}
 	}
 	for _, c := range []struct{ late, want time.Duration }{{5 * time.Millisecond, 2 * time.Millisecond},
@@ -270,9 +270,9 @@ func TestSegmentTook(t *testing.T) {
 		l := newFlow(t, Fixed, DefaultSegmentConfig())
 		l.Start(&op, 1<<20)
 		p := take(l, sent)[0]
-		l.Done(told, p.op, p.seg, p.seg.Took(told, c.late))
+		l.Done(notified, p.op, p.seg, p.seg.Took(notified, c.late))
 		if got := l.Path().RTT().SRTT(); got != c.want {
-			t.Errorf("told %v late: the estimator has %v, want %v", c.late, got, c.want)
+			t.Errorf("notified %v late: the estimator has %v, want %v", c.late, got, c.want)
 		}
 	}
 }

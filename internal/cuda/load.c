@@ -69,12 +69,12 @@ static const struct {
 	{ "cuGetErrorName", &cu.error_name },
 };
 
-enum { NO_DEVICE = 100 };               /* CUDA_ERROR_NO_DEVICE */
+enum { NO_DEVICE = 100 }; /* CUDA_ERROR_NO_DEVICE */
 enum { ATTR_CONTEXT = 1, ATTR_MEMORY_TYPE = 2, ATTR_SYNC_MEMOPS = 6, ATTR_BUFFER_ID = 7, ATTR_IS_MANAGED = 8 };
 enum { TYPE_HOST = 1, TYPE_MANAGED = 4 };
-enum { STREAM_NON_BLOCKING = 1 };       /* CU_STREAM_NON_BLOCKING */
-enum { LAZY_PEER_ACCESS = 1 };          /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
-enum { DMA_BUF_FD = 1 };                /* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
+enum { STREAM_NON_BLOCKING = 1 }; /* CU_STREAM_NON_BLOCKING */
+enum { LAZY_PEER_ACCESS = 1 };	  /* CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS */
+enum { DMA_BUF_FD = 1 };	  /* CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* loading, and taking of contexts */
 
@@ -168,15 +168,15 @@ int weft_cuda_default_context(void **context)
 }
 
 /* Runs call with context current. */
-#define WITHIN(context, call)                                                                      \
-	({                                                                                         \
-		void *popped;                                                                      \
-		int rc_ = cu.push(context);                                                        \
-		if (!rc_) {                                                                        \
-			rc_ = (call);                                                              \
-			cu.pop(&popped);                                                           \
-		}                                                                                  \
-		rc_;                                                                               \
+#define WITHIN(context, call) \
+	({ \
+		void *popped; \
+		int rc_ = cu.push(context); \
+		if (!rc_) { \
+			rc_ = (call); \
+			cu.pop(&popped); \
+		} \
+		rc_; \
 	})
 
 int weft_cuda_range(void *context, uint64_t addr, uint64_t *base, size_t *size)

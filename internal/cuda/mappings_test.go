@@ -227,8 +227,8 @@ func TestMappingsTogether(t *testing.T) {
 	}
 }
 
-// TestMappingsFailHeld: a thread that has a use of what has failed gets no second one, and does not wait for itself.
-func TestMappingsFailHeld(t *testing.T) {
+// TestMappingsFailKept: a thread that has a use of what has failed gets no second one, and does not wait for itself.
+func TestMappingsFailKept(t *testing.T) {
 	t.Parallel()
 	c := newMappings(t)
 	var state memoryState

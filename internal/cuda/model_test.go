@@ -7,13 +7,14 @@ import (
 )
 
 // A model of the recall of a mapping against its use and against the death of the process that has it, in every order
-// of the steps: [Mappings], the owner's list of who has fetched its memory, and its close of a region. Each step on the
+// of the steps: [Mappings], the owner's list of what has fetched its memory, and its close of a region. Each step on
+// the
 // entry stands for what happens under the mutex at once.
 
 // recallRules are mutants.
 type recallRules struct {
 	askFirst     bool // the owner is asked before the entry is there
-	noteLater    bool // the owner notes who fetches after it has looked whether the memory is still offered
+	noteLater    bool // the owner notes what fetches after it has checked whether the memory is still offered
 	noWait       bool // a recall takes the mapping away under its users
 	skipOpening  bool // a recall does not wait for an entry that is being opened
 	freeAtOnce   bool // the owner does not wait for the answer
@@ -22,7 +23,7 @@ type recallRules struct {
 
 // Words of the model.
 const (
-	wordOffer  interleave.Word = iota // the owner's: offered, with who fetched it, or withdrawn
+	wordOffer  interleave.Word = iota // the owner's: offered, with what fetched it, or withdrawn
 	wordEntry                         // entryThere, entryLeaving, and the users
 	wordMapped                        // the memory is mapped
 	wordFreed                         // the owner has freed it
@@ -206,7 +207,7 @@ func TestModelRecallDeath(t *testing.T) {
 func TestModelRecallFindsMutants(t *testing.T) {
 	for name, rules := range map[string]recallRules{
 		"asked before the entry is there":     {askFirst: true},
-		"noted after the look":                {noteLater: true},
+		"noted after the poll":                {noteLater: true},
 		"taken away under users":              {noWait: true},
 		"not waited for what is being opened": {skipOpening: true},
 		"freed before the answer":             {freeAtOnce: true},

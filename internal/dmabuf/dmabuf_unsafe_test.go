@@ -26,7 +26,7 @@ func memory(t *testing.T, n int64) int {
 	return fd
 }
 
-// TestMap maps memory that stands for a dma-buf and looks that accesses are
+// TestMap maps memory that stands for a dma-buf and checks that accesses are
 // bracketed.
 func TestMap(t *testing.T) {
 	var calls []uint64

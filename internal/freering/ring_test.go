@@ -172,9 +172,9 @@ func TestModel(t *testing.T) {
 		t.Logf("%d numbers: %+v", numbers, r)
 	}
 	for name, rules := range map[string]ringRules{
-		"a number is announced before it is there": {tailFirst: true},
-		"what is not there is taken":               {noTail: true},
-		"what is given back is lost":               {keptHead: true},
+		"a number is a rendezvous before it is there": {tailFirst: true},
+		"what is not there is taken":                  {noTail: true},
+		"what is given back is lost":                  {keptHead: true},
 	} {
 		for _, numbers := range []int{ringSlots - 1, ringSlots} {
 			if _, err := interleave.Explore(ringProgram(numbers, rules)); err == nil {

@@ -63,7 +63,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestNoGate: without a gate nobody is alone, and sharing it is nothing.
+// TestNoGate: without a gate nothing is alone, and sharing it is nothing.
 func TestNoGate(t *testing.T) {
 	var g *Gate
 	g.Share()

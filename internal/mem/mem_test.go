@@ -43,7 +43,7 @@ func TestMapErrors(t *testing.T) {
 			t.Errorf("Map(%d): %v, want ErrSize", n, err)
 		}
 	}
-	// Without NoReserve the kernel refuses at once what can never fit; where it is told to promise anything, it
+	// Without NoReserve the kernel refuses at once what can never fit; where it is asked to promise anything, it
 	// maps.
 	if b, err := Map(maxMap, 0); err == nil {
 		if err := Unmap(b); err != nil {

@@ -82,22 +82,22 @@ func TestPoolFull(t *testing.T) {
 	}
 }
 
-type held struct {
+type kept struct {
 	addr uint64
 	n    int
 	mark byte
 }
 
-// TestPoolRandom fills every buffer and checks when it is put back that nobody else wrote to it.
+// TestPoolRandom fills every buffer and checks when it is put back that nothing else wrote to it.
 func TestPoolRandom(t *testing.T) {
 	for _, keep := range []int{0, 1 << 20, 1 << 30} {
 		p := newPool(t, keep)
 		rng := rand.New(rand.NewPCG(uint64(keep), 7))
-		var all []held
+		var all []kept
 		for step := range 20000 {
 			if len(all) == 0 || rng.IntN(2) == 0 && len(all) < 300 {
 				n := 1 + rng.IntN(1<<rng.IntN(maxClass+2))
-				h := held{get(t, p, n), n, byte(step)}
+				h := kept{get(t, p, n), n, byte(step)}
 				fill(h)
 				all = append(all, h)
 				continue
@@ -124,7 +124,7 @@ func TestPoolRandom(t *testing.T) {
 }
 
 // fill marks the ends and a stride of the buffer.
-func fill(h held) {
+func fill(h kept) {
 	b := Bytes(h.addr, h.n)
 	for i := 0; i < len(b); i += 509 {
 		b[i] = h.mark
@@ -132,7 +132,7 @@ func fill(h held) {
 	b[len(b)-1] = h.mark
 }
 
-func check(t *testing.T, h held) {
+func check(t *testing.T, h kept) {
 	t.Helper()
 	b := Bytes(h.addr, h.n)
 	for i := 0; i < len(b); i += 509 {

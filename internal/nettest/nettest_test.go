@@ -72,7 +72,7 @@ func exchange(t *testing.T, a, b *Host, v6 bool, count int) (came, damaged, mark
 	}
 }
 
-// TestImpairments looks whether each happens about as often as asked.
+// TestImpairments checks whether each happens about as often as asked.
 func TestImpairments(t *testing.T) {
 	const count = 2000
 	about := func(t *testing.T, what string, got int, share float64) {

@@ -147,7 +147,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestLinks compares what netlink tells with the standard library.
+// TestLinks compares what netlink says with the standard library.
 func TestLinks(t *testing.T) {
 	links, err := Links()
 	if err != nil {
@@ -172,7 +172,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A link that has its carrier is used at once: the state that the kernel tells beside it follows later.
+// A link that has its carrier is used at once: the state that the kernel says beside it follows later.
 func TestRunningWithCarrier(t *testing.T) {
 	a, b := nettest.New(t)
 	for range 30 {
@@ -183,7 +183,7 @@ func TestRunningWithCarrier(t *testing.T) {
 			t.Fatalf("running: %v without a carrier, %v with one", down.Running, up.Running)
 		}
 	}
-	// Whoever switches the port on has yet to say that it may be used.
+	// Whatever switches the port on has yet to say that it may be used.
 	a.Run("ip", "link", "set", a.Iface, "down")
 	a.Run("ip", "link", "set", a.Iface, "mode", "dormant", "up")
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

@@ -37,7 +37,7 @@ func TestStoreReleases(t *testing.T) {
 }
 
 // TestFence is the store buffer litmus test: of two threads that each store and
-// then look at the other's word, one must see the other.
+// then read the other's word, one must see the other.
 func TestFence(t *testing.T) {
 	const rounds = 100000
 	var x, y [rounds]uint32

@@ -55,11 +55,11 @@ func start(t *testing.T, dir string, flags uintptr) (*exec.Cmd, proc.Process) {
 }
 
 func owner(dir string, p proc.Process) string {
-	pid, held := Owner(dir, uint32(os.Geteuid()), p)
-	return fmt.Sprint(pid, held)
+	pid, kept := Owner(dir, uint32(os.Geteuid()), p)
+	return fmt.Sprint(pid, kept)
 }
 
-// TestOwner: the lock of a process tells that it lives, and its process id here.
+// TestOwner: the lock of a process says that it lives, and its process id here.
 func TestOwner(t *testing.T) {
 	for name, flags := range map[string]uintptr{"this pid namespace": 0, "another": unix.CLONE_NEWPID} {
 		t.Run(name, func(t *testing.T) {
@@ -71,18 +71,18 @@ func TestOwner(t *testing.T) {
 			if flags != 0 && p.PID == uint32(cmd.Process.Pid) {
 				t.Fatal("the child is in this pid namespace")
 			}
-			held, free := fmt.Sprint(cmd.Process.Pid, true), fmt.Sprint(0, false)
+			kept, free := fmt.Sprint(cmd.Process.Pid, true), fmt.Sprint(0, false)
 			path := filepath.Join(dir, fileName(p, 0))
 			for _, c := range []struct {
 				p    proc.Process
 				want string
-			}{{p, held}, {proc.Process{PID: p.PID}, held}, {proc.Process{PID: p.PID, Start: p.Start + 1}, free},
+			}{{p, kept}, {proc.Process{PID: p.PID}, kept}, {proc.Process{PID: p.PID, Start: p.Start + 1}, free},
 				{proc.Process{PID: p.PID + 1}, free}} {
 				if got := owner(dir, c.p); got != c.want {
 					t.Errorf("%+v: %s, want %s", c.p, got, c.want)
 				}
 			}
-			if _, held := Owner(dir, uint32(os.Geteuid())+1, p); held {
+			if _, kept := Owner(dir, uint32(os.Geteuid())+1, p); kept {
 				t.Error("another user's file counts")
 			}
 			if Remove(path) || len(Stale(dir)) != 0 {
@@ -100,7 +100,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestOwn: this process's own lock, which it must not lose by looking at it, and that of
+// TestOwn: this process's own lock, which it must not lose by reading it, and that of
 // another copy of weft in it.
 func TestOwn(t *testing.T) {
 	dir := t.TempDir()
@@ -109,7 +109,7 @@ func TestOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := Hold(dir); b != a || err != nil {
-		t.Fatalf("held twice: %v", err)
+		t.Fatalf("kept twice: %v", err)
 	}
 	h, err := proc.This()
 	if err != nil {

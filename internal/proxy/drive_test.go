@@ -60,7 +60,7 @@ func TestDrive(t *testing.T) {
 		t.Errorf("drove the application's engine %d times", n-before)
 	}
 	if polite.Load() == 0 {
-		t.Error("never looked for more")
+		t.Error("never searched for more")
 	}
 	p.Remove(mine)
 	mine.removed.Store(true) // from here on its use is an error
@@ -70,7 +70,7 @@ func TestDrive(t *testing.T) {
 	eventually(t, "the thread has the engine back", func() bool { return foreign.Load() != before })
 }
 
-// TestAlone starts threads on one processor, by somebody who has the same or
+// TestAlone starts threads on one processor, by something that has the same or
 // all: only where both share it may they not spin.
 func TestAlone(t *testing.T) {
 	runtime.LockOSThread()
@@ -105,6 +105,6 @@ func TestAlone(t *testing.T) {
 		}
 	}()
 	if !alone() {
-		t.Errorf("thread %d spins on the processor that it shares with who started it", unix.Gettid())
+		t.Errorf("thread %d spins on the processor that it shares with what started it", unix.Gettid())
 	}
 }

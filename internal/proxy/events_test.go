@@ -59,11 +59,11 @@ func TestTransitionsAreEvents(t *testing.T) {
 	if s := State(); !strings.Contains(s, "weft-eventful: idle for ") {
 		t.Errorf("state %q", s)
 	}
-	if err := p.Abort(); err != nil { // it tells after it has counted
+	if err := p.Abort(); err != nil { // it says after it has counted
 		t.Fatal(err)
 	}
 	if counted[Activated] != 3 || counted[Idled] != 3 || counted[Slept] == 0 {
-		t.Errorf("told of %v", counted)
+		t.Errorf("notified of %v", counted)
 	}
 }
 

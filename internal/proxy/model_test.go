@@ -12,23 +12,23 @@ import (
 
 // bellRules are the bell's mutants.
 type bellRules struct {
-	noFence    bool // who rings does not fence between publishing and looking at the word
+	noFence    bool // what rings does not fence between publishing and reading the word
 	plainArm   bool // the sleeper arms with a store that only releases
-	lookFirst  bool // the sleeper looks for work before it arms
-	plainClear bool // who rings clears the word with a store instead of a swap, before it looks
+	pollFirst  bool // the sleeper searches for work before it arms
+	plainClear bool // what rings clears the word with a store instead of a swap, before it polls
 }
 
-// bellProgram is a sleeper that waits for work of several posters, each of which
-// posts once and rings: [Bell] with the step that a poster takes before it, a
+// bellProgram is a sleeper that waits for work of several requesters, each of which
+// posts once and rings: [Bell] with the step that a requester takes before it, a
 // release store.
-func bellProgram(posters int, rules bellRules, tso bool) *interleave.Program {
+func bellProgram(requesters int, rules bellRules, tso bool) *interleave.Program {
 	const word, event, work = interleave.Word(0), interleave.Word(1), interleave.Word(2)
 	names := []string{"word", "event"}
-	for i := range posters {
+	for i := range requesters {
 		names = append(names, fmt.Sprintf("work%d", i))
 	}
 	ready := func(t *interleave.T) (n int) {
-		for i := range posters {
+		for i := range requesters {
 			n += int(t.Load(work + interleave.Word(i)))
 		}
 		return n
@@ -36,7 +36,7 @@ func bellProgram(posters int, rules bellRules, tso bool) *interleave.Program {
 	sleeper := func(t *interleave.T) {
 		for {
 			t.At(1)
-			if ready(t) == posters {
+			if ready(t) == requesters {
 				return
 			}
 			if rules.plainArm {
@@ -44,7 +44,7 @@ func bellProgram(posters int, rules bellRules, tso bool) *interleave.Program {
 			} else {
 				t.StoreSC(word, bellAsleep)
 			}
-			if !rules.lookFirst && ready(t) == posters {
+			if !rules.pollFirst && ready(t) == requesters {
 				return
 			}
 			t.Await(func(m interleave.Memory) bool { return m.Load(event) != 0 }) // epoll
@@ -54,8 +54,8 @@ func bellProgram(posters int, rules bellRules, tso bool) *interleave.Program {
 	}
 	program := &interleave.Program{Names: names, TSO: tso,
 		Threads: []interleave.Thread{{Name: "sleeper", Body: sleeper}}}
-	for i := range posters {
-		program.Threads = append(program.Threads, interleave.Thread{Name: fmt.Sprintf("poster%d", i),
+	for i := range requesters {
+		program.Threads = append(program.Threads, interleave.Thread{Name: fmt.Sprintf("requester%d", i),
 			Body: func(t *interleave.T) {
 				t.Store(work+interleave.Word(i), 1)
 				if !rules.noFence {
@@ -74,21 +74,21 @@ func bellProgram(posters int, rules bellRules, tso bool) *interleave.Program {
 }
 
 func TestModelBell(t *testing.T) {
-	for posters := 1; posters <= 3; posters++ {
-		r, err := interleave.Explore(bellProgram(posters, bellRules{}, true))
+	for requesters := 1; requesters <= 3; requesters++ {
+		r, err := interleave.Explore(bellProgram(requesters, bellRules{}, true))
 		if err != nil {
-			t.Errorf("%d posters: %v", posters, err)
+			t.Errorf("%d requesters: %v", requesters, err)
 		}
-		t.Logf("%d posters: %+v", posters, r)
+		t.Logf("%d requesters: %+v", requesters, r)
 	}
 }
 
 func TestModelBellFindsMutants(t *testing.T) {
 	for name, rules := range map[string]bellRules{
-		"no fence before the look at the word": {noFence: true},
-		"armed by a plain store":               {plainArm: true},
-		"looked before it armed":               {lookFirst: true},
-		"cleared without ringing":              {plainClear: true},
+		"no fence before the read the word": {noFence: true},
+		"armed by a plain store":            {plainArm: true},
+		"polled before it armed":            {pollFirst: true},
+		"cleared without ringing":           {plainClear: true},
 	} {
 		if _, err := interleave.Explore(bellProgram(2, rules, true)); err == nil {
 			t.Errorf("%s: not found", name)

@@ -102,14 +102,14 @@ func TestPoolManyProducers(t *testing.T) {
 		}
 		began := time.Now()
 		p.bell.Sleep(time.Minute)
-		if time.Since(began) >= time.Minute && p.Ready() { // nobody rang
+		if time.Since(began) >= time.Minute && p.Ready() { // nothing rang
 			t.Fatal("slept while operations waited")
 		}
 	}
 	wg.Wait()
 }
 
-// BenchmarkPost is what posting costs the poster: alone, with the consumer
+// BenchmarkPost is what posting costs the requester: alone, with the consumer
 // taking in batches between, and from all processors at once.
 func BenchmarkPost(b *testing.B) {
 	b.Run("single", func(b *testing.B) {
@@ -143,7 +143,7 @@ func BenchmarkPost(b *testing.B) {
 	})
 	b.Run("parallel", func(b *testing.B) {
 		// All processors post at once, while there is room. What it costs to
-		// drain the pool between is not the posters'.
+		// drain the pool between is not the requesters'.
 		p := newPool(b, 1<<16)
 		dst := make([]Op, p.Size())
 		for left := b.N; left > 0; {
@@ -163,7 +163,7 @@ func BenchmarkPost(b *testing.B) {
 			left -= max(1, each*runtime.GOMAXPROCS(0))
 		}
 	})
-	b.Run("look", func(b *testing.B) {
+	b.Run("poll", func(b *testing.B) {
 		p := newPool(b, 64)
 		for b.Loop() {
 			if p.Ready() {

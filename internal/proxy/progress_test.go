@@ -226,7 +226,7 @@ func TestProgressYieldsToTheHolder(t *testing.T) {
 	eventually(t, "served", func() bool { return e.done.Load() == 1 })
 }
 
-// TestProgressAttention: work that nobody rings for is looked at again soon.
+// TestProgressAttention: work that nothing rings for is read again soon.
 func TestProgressAttention(t *testing.T) {
 	p := startProgress(t, ProgressOptions{})
 	e := newEngine(t)
@@ -236,7 +236,7 @@ func TestProgressAttention(t *testing.T) {
 	e.wants.Store(true)
 	e.give(0)
 	p.Bell().Ring()
-	eventually(t, "looked at", func() bool { return e.calls.Load() > 10 })
+	eventually(t, "read", func() bool { return e.calls.Load() > 10 })
 	e.wants.Store(false)
 }
 
@@ -334,7 +334,7 @@ func TestAbortIsSeen(t *testing.T) {
 				e.armed.Load()
 		}},
 		"watching": {func(e *fakeEngine) { e.polled.Store(true) }, func(p *Progress, _ *fakeEngine) bool {
-			p.Bell().Ring() // it may have gone to sleep before its first look at the application
+			p.Bell().Ring() // it may have gone to sleep before its first poll of the application
 			return p.Stats().Watches > 0
 		}},
 		"busy": {
@@ -359,7 +359,7 @@ func TestAbortIsSeen(t *testing.T) {
 	}
 }
 
-// TestThreadIsVisible looks for name and processors in /proc, and at the state.
+// TestThreadIsVisible searches for name and processors in /proc, and at the state.
 func TestThreadIsVisible(t *testing.T) {
 	own, err := cpuset.OfThread()
 	if err != nil {
@@ -375,7 +375,7 @@ func TestThreadIsVisible(t *testing.T) {
 	}
 	p := startProgress(t, ProgressOptions{Name: "weft-progress-with-a-long-name", Place: Placement{CPUs: set}})
 	if alone := own.Count() == 1; p.alone != alone {
-		t.Errorf("alone on the processor: %v, who started it has %v", p.alone, &own)
+		t.Errorf("alone on the processor: %v, what started it has %v", p.alone, &own)
 	}
 	task := fmt.Sprintf("/proc/self/task/%d/", p.tid.Load())
 	comm, err := os.ReadFile(task + "comm")

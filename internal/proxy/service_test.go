@@ -177,8 +177,8 @@ func TestServiceManyPeers(t *testing.T) {
 }
 
 func TestServiceTimesOut(t *testing.T) {
-	held := make(chan *Request, 1)
-	s := startService(t, map[Kind]func(*Request){KindName: func(r *Request) { held <- r }})
+	kept := make(chan *Request, 1)
+	s := startService(t, map[Kind]func(*Request){KindName: func(r *Request) { kept <- r }})
 	c, err := Dial(s.Address(), 50*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestServiceTimesOut(t *testing.T) {
 	if _, err := c.Call(KindHello, nil); !errors.Is(err, unix.EBADF) {
 		t.Errorf("after a time-out: %v", err)
 	}
-	(<-held).Reply(StatusOK, nil) // nobody is there: nothing happens
+	(<-kept).Reply(StatusOK, nil) // nothing is there: nothing happens
 	if _, err := dialTest(t, s.Address()).Hello(); err != nil {
 		t.Errorf("another peer: %v", err)
 	}

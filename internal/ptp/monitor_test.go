@@ -82,7 +82,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// TestMonitorModes: no never looks, yes insists on a clock or a daemon, and a
+// TestMonitorModes: no never polls, yes insists on a clock or a daemon, and a
 // required synchronisation is insisted on at the start.
 func TestMonitorModes(t *testing.T) {
 	alone := func() *host { return &host{iface: Interface{Clock: -1}, silent: true, broken: true} }

@@ -206,7 +206,7 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// TestCheck goes through what a look can find.
+// TestCheck goes through what a poll can find.
 func TestCheck(t *testing.T) {
 	synced := System{Synchronised: true}
 	for _, c := range []struct {

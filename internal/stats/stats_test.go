@@ -254,7 +254,7 @@ func TestStale(t *testing.T) {
 	if err := os.WriteFile(stale, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Of another pid namespace: one whose lock nobody holds, and one that has none, of which nobody knows.
+	// Of another pid namespace: one whose lock nothing holds, and one that has none, of which nothing knows.
 	binary.LittleEndian.PutUint64(text[offPIDNS:], 1)
 	foreign := filepath.Join(dir, fileName(h.User, 1, 1<<22+5))
 	if err := os.WriteFile(foreign, text, 0o600); err != nil {

@@ -106,10 +106,9 @@ static int claim(uint32_t owner, bool wait, bool alone)
 int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "layout")) {
-		printf("%d %d %d %d %u %d %zu %zu %zu %zu\n", WEFT_SLOT_FREE, WEFT_SLOT_TAKEN,
-		       WEFT_SLOT_READY, WEFT_SEQ_OWNER_SHIFT, WEFT_SEQ_OWNER_MASK,
-		       WEFT_SEQ_LAP_SHIFT, sizeof(ring), offsetof(struct weft_ring, tail),
-		       offsetof(struct weft_ring, log2_slots),
+		printf("%d %d %d %d %u %d %zu %zu %zu %zu\n", WEFT_SLOT_FREE, WEFT_SLOT_TAKEN, WEFT_SLOT_READY,
+		       WEFT_SEQ_OWNER_SHIFT, WEFT_SEQ_OWNER_MASK, WEFT_SEQ_LAP_SHIFT, sizeof(ring),
+		       offsetof(struct weft_ring, tail), offsetof(struct weft_ring, log2_slots),
 		       offsetof(struct weft_ring, slot_bytes));
 		return 0;
 	}

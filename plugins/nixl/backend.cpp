@@ -469,16 +469,16 @@ class Engine : public nixlBackendEngine
 	Handle<struct fid_cq> cq_;
 	Handle<struct fid_ep> ep_;
 	struct weft_token_ops *ops_ = nullptr;
-	mutable std::mutex lock_;		 /* of the two maps */
+	mutable std::mutex lock_; /* of the two maps */
 	std::map<std::string, std::shared_ptr<Peer>> agents_, addresses_;
 	mutable std::atomic<size_t> queued_{ 0 };    /* all that waits: any thread, in any order */
 	mutable std::atomic<uint32_t> numbers_{ 0 }; /* of notifications in parts: the same */
 	std::mutex notesLock_;			     /* of what follows */
 	std::vector<char> room_ = std::vector<char>(WEFT_NOTE_MAX);
 	struct weft_note note_ = { room_.data(), room_.size(), 0, 0, 0, 0, 0, 0, {}, {} };
-	std::map<std::string, Partial> partial_; /* by the sender's address */
-	size_t dropped_ = 0;			 /* notifications */
-	mutable std::mutex transfersLock_;	 /* of what follows, after all other locks */
+	std::map<std::string, Partial> partial_;			    /* by the sender's address */
+	size_t dropped_ = 0;						    /* notifications */
+	mutable std::mutex transfersLock_;				    /* of what follows, after all other locks */
 	mutable std::map<Transfer *, std::unique_ptr<Transfer>> transfers_; /* not released, or under way */
 };
 

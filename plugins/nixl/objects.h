@@ -25,12 +25,14 @@ inline nixl_status_t failed(const std::string &what, ssize_t ret)
 	constexpr nixl_status_t gone = NIXL_ERR_REMOTE_DISCONNECT, denied = NIXL_ERR_NOT_ALLOWED;
 	constexpr nixl_status_t wrong = NIXL_ERR_INVALID_PARAM, unknown = NIXL_ERR_NOT_SUPPORTED;
 	static const std::map<ssize_t, nixl_status_t> known = {
-		{ FI_ECONNRESET, gone },   { FI_ECONNREFUSED, gone }, { FI_ECONNABORTED, gone },
-		{ FI_EHOSTUNREACH, gone }, { FI_ENETUNREACH, gone },  { FI_ENOTCONN, gone },
-		{ FI_ESHUTDOWN, gone },	   { FI_EACCES, denied },     { FI_EPERM, denied },
-		{ FI_EKEYREJECTED, denied }, { FI_EINVAL, wrong },    { FI_EMSGSIZE, wrong },
-		{ FI_EDOMAIN, wrong },	   { FI_ENOSYS, unknown },    { FI_EOPNOTSUPP, unknown },
-		{ FI_ECANCELED, NIXL_ERR_CANCELED },
+		{ FI_ECONNRESET, gone },    { FI_ECONNREFUSED, gone },
+		{ FI_ECONNABORTED, gone },  { FI_EHOSTUNREACH, gone },
+		{ FI_ENETUNREACH, gone },   { FI_ENOTCONN, gone },
+		{ FI_ESHUTDOWN, gone },	    { FI_EACCES, denied },
+		{ FI_EPERM, denied },	    { FI_EKEYREJECTED, denied },
+		{ FI_EINVAL, wrong },	    { FI_EMSGSIZE, wrong },
+		{ FI_EDOMAIN, wrong },	    { FI_ENOSYS, unknown },
+		{ FI_EOPNOTSUPP, unknown }, { FI_ECANCELED, NIXL_ERR_CANCELED },
 	};
 	NIXL_ERROR << "weft: " << what << ": " << fi_strerror(int(-ret));
 	auto it = known.find(-ret);

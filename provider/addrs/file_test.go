@@ -248,15 +248,15 @@ func TestFileReadOnce(t *testing.T) {
 		what()
 		return int((bytesRead(t) - begin + entryBytes*count/2) / (entryBytes * count))
 	}
-	for name, look := range map[string]func(){
+	for name, poll := range map[string]func(){
 		"lookup": func() { v[1].Name(0) },
 		"change": func() { change(t, v[1], func() {}) },
 	} {
 		insert(t, v[0], 9000)
-		if n := times(look); n != 1 {
+		if n := times(poll); n != 1 {
 			t.Errorf("%s: all entries read %d times", name, n)
 		}
-		if n := times(look); n != 0 {
+		if n := times(poll); n != 0 {
 			t.Errorf("%s without a change: all entries read %d times", name, n)
 		}
 	}

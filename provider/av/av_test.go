@@ -150,7 +150,7 @@ func TestRemoveKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	held, err := a.HoldKeys(a.KeyNumber(keys[1]))
+	kept, err := a.HoldKeys(a.KeyNumber(keys[1]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestRemoveKeys(t *testing.T) {
 			t.Errorf("key %d is there: %v", i, got)
 		}
 	}
-	a.DropKeys(held)
+	a.DropKeys(kept)
 	if err := a.Remove([]fi.Addr{77, keys[1], keys[3]}, fi.AuthKey); !errors.Is(err, fi.EINVAL) || len(a.keys) != 4 {
 		t.Errorf("remove keys, one unknown: %v", err)
 	}

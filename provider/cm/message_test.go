@@ -30,7 +30,7 @@ func signed(m Message) Message {
 	return m
 }
 
-// TestProof: whatever of a message is changed, or whoever else says it, it is no proof.
+// TestProof: whatever of a message is changed, or whatever else says it, it is no proof.
 func TestProof(t *testing.T) {
 	key, ends := []byte("key"), "a>b"
 	m := Message{Kind: Request, Port: 5, Data: []byte("data")}

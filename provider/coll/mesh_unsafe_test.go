@@ -47,7 +47,7 @@ type node struct {
 	flying       []func()   // ends of copies
 	ended        []ending
 	early        map[uint64][]byte // payloads kept, by address
-	held         int               // what is accounted for early messages, bytes
+	kept         int               // what is accounted for early messages, bytes
 	malformed    int
 	counts       map[int]uint64
 	refuses      int   // gets of refused that succeed before one is refused; negative: all do
@@ -279,7 +279,7 @@ func (l meshLeased) Hold(payload []byte, cost int) (addr uint64, err error) {
 		addr = addressOfBytes(b)
 		l.n.early[addr] = b
 	}
-	l.n.held += cost
+	l.n.kept += cost
 	return addr, nil
 }
 
@@ -290,7 +290,7 @@ func (l meshLeased) Unhold(addr uint64, n, cost int) {
 		}
 		delete(l.n.early, addr)
 	}
-	l.n.held -= cost
+	l.n.kept -= cost
 }
 
 func (l meshLeased) Complete(context uint64, completes bool, status fi.Errno) {
@@ -327,7 +327,7 @@ type meshPath struct {
 
 func (p meshPath) Transport() hw.Endpoint     { return p }
 func (p meshPath) Over() *Port                { return p.from.portTo(p.to) }
-func (p meshPath) EagerOpen() bool            { return p.to.held <= p.to.cfg.UnexpectedBytes }
+func (p meshPath) EagerOpen() bool            { return p.to.kept <= p.to.cfg.UnexpectedBytes }
 func (p meshPath) PeerNotice() *hw.Notice     { return &p.to.notice }
 func (p meshPath) Path() (hw.PathInfo, bool)  { return p.to.measured, true }
 func (p meshPath) SharedWords() *[4]uint64    { return nil }
@@ -529,7 +529,7 @@ func (m *mesh) compare(in, out [][]byte, slice int) {
 // idle fails the test if a node keeps anything of operations that have ended.
 func (n *node) idle() {
 	n.t.Helper()
-	if err := n.protocol.Idle(); err != nil || n.held != 0 || len(n.early) != 0 {
-		n.t.Errorf("node %d: %v; %d bytes of early messages", n.number, err, n.held)
+	if err := n.protocol.Idle(); err != nil || n.kept != 0 || len(n.early) != 0 {
+		n.t.Errorf("node %d: %v; %d bytes of early messages", n.number, err, n.kept)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // net is a group of ranks that run one operation, in an order that chance
 // chooses. It takes the bytes of a message when it is sent or any time until
-// the sender is told, and puts them in place any time before the receiver is
-// told, so a plan that touches a buffer too early is found out.
+// the sender is notified, and puts them in place any time before the receiver is
+// notified, so a plan that touches a buffer too early is found out.
 type net struct {
 	t     *testing.T
 	r     *rand.Rand
@@ -24,7 +24,7 @@ type net struct {
 
 type message struct {
 	data []byte
-	held bool // taken when it was sent: the sender was told
+	kept bool // taken when it was sent: the sender was notified
 }
 
 func newNet(t *testing.T, r *rand.Rand, size int, what string) *net {
@@ -74,11 +74,11 @@ func (p port) Send(to int, data []byte) bool {
 	n.check(to, p.rank)
 	m := &message{data: data}
 	if n.r.IntN(2) == 0 {
-		m.data, m.held = bytes.Clone(data), true
+		m.data, m.kept = bytes.Clone(data), true
 	}
 	n.sends[pair] = append(n.sends[pair], m)
 	n.ready = append(n.ready, pair)
-	return m.held
+	return m.kept
 }
 
 func (p port) Recv(from int, data []byte) bool {
@@ -87,7 +87,7 @@ func (p port) Recv(from int, data []byte) bool {
 	for i := range data {
 		data[i] = 0xEE
 	}
-	if q := n.sends[pair]; len(n.recvs[pair]) == 0 && len(q) != 0 && q[0].held && n.r.IntN(2) == 0 {
+	if q := n.sends[pair]; len(n.recvs[pair]) == 0 && len(q) != 0 && q[0].kept && n.r.IntN(2) == 0 {
 		n.move(pair, data)
 		return true
 	}
@@ -128,7 +128,7 @@ func (n *net) step() bool {
 	}
 	to := n.recvs[pair][0]
 	n.recvs[pair] = n.recvs[pair][1:]
-	if m := n.move(pair, to); !m.held {
+	if m := n.move(pair, to); !m.kept {
 		n.ended(pair[0])
 	}
 	n.ended(pair[1])

@@ -109,13 +109,13 @@ func TestCapabilitiesRefused(t *testing.T) {
 	}
 }
 
-// TestCapabilities20: what came with API 2.0 is there from then on, for who asks for it.
+// TestCapabilities20: what came with API 2.0 is there from then on, for what asks for it.
 func TestCapabilities20(t *testing.T) {
 	all := fi.TaggedDirectedRecv | fi.ExactDirectedRecv | fi.TaggedMultiRecv
 	for _, hints := range []*fi.Info{nil, newHints(func(*fi.Info) {})} {
 		for _, i := range get(t, fi.Version(2, 0), hints) {
 			if i.Caps&all != 0 {
-				t.Errorf("%#x, though nobody asked", i.Caps)
+				t.Errorf("%#x, though nothing asked", i.Caps)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
-// Guarded is state of type T behind a lease. The zero Guarded has none: Take and Taken return nil.
+// Guarded is state of type T behind a lease. The zero Guarded has none: its methods return nil.
 type Guarded[T any] struct {
 	word  *uint32 // the lease, nil: one thread alone uses the state, by the application's word
 	state *T
@@ -53,5 +53,14 @@ func (g *Guarded[T]) Give() {
 	}
 }
 
-// Taken returns the state to callers on whose behalf C or the data plane has taken the lease before it called Go.
-func (g *Guarded[T]) Taken() *T { return g.state }
+// Taken returns the state to callers on whose behalf C or the data plane has taken the lease before it called Go. A
+// program built with the race detector panics where the lease is free: the caller has none.
+func (g *Guarded[T]) Taken() *T {
+	if g.word != nil {
+		mustBeTaken(g.word)
+	}
+	return g.state
+}
+
+// Alone returns the state while no other thread reaches it: before what has it is attached, and after it is detached.
+func (g *Guarded[T]) Alone() *T { return g.state }

@@ -37,7 +37,7 @@ func TestTake(t *testing.T) {
 		t.Error("a taken lease is taken again")
 	}
 	if g.Taken() != state {
-		t.Error("who has the lease does not reach the state")
+		t.Error("what has the lease does not reach the state")
 	}
 	if g.Give(); word != 0 {
 		t.Error("the lease is not given")

@@ -4,8 +4,16 @@ package lease
 
 import (
 	"runtime"
+	"sync/atomic"
 	"unsafe"
 )
+
+// mustBeTaken panics where a lease is free.
+func mustBeTaken(word *uint32) {
+	if atomic.LoadUint32(word) == 0 {
+		panic("state behind a lease that is free")
+	}
+}
 
 // The race detector does not see synchronisation by words off the Go heap, such as leases. It is shown the state, which
 // is on the heap.

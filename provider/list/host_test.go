@@ -61,7 +61,7 @@ type host struct {
 	reading  bool                // the post that is mapped reads
 	mapping  func()              // called by the goroutine of such a post
 	uses     int                 // of the endpoint
-	held     int                 // uses of the peer
+	kept     int                 // uses of the peer
 	inFlight int64
 	closed   bool
 }
@@ -82,8 +82,8 @@ func newHost(t testing.TB, seed uint64) *host {
 	h.posts.Init(h, &h.cfg)
 	t.Cleanup(func() {
 		_ = h.posts.Free()
-		if h.uses != 0 || h.held != 0 || h.inFlight != 0 {
-			t.Errorf("%d uses of the endpoint, %d of the peer, %d operations in flight", h.uses, h.held, h.inFlight)
+		if h.uses != 0 || h.kept != 0 || h.inFlight != 0 {
+			t.Errorf("%d uses of the endpoint, %d of the peer, %d operations in flight", h.uses, h.kept, h.inFlight)
 		}
 		for key, r := range h.regions {
 			if r.uses != 0 {
@@ -240,7 +240,7 @@ func (h *host) Connect(fi.Addr, uint64) (Peer, Path, error) {
 	case h.chance(h.full):
 		return nil, nil, fi.EAGAIN
 	}
-	h.held++
+	h.kept++
 	return peer{h}, h.path, nil
 }
 
@@ -248,7 +248,7 @@ func (h *host) Ready(fi.Addr) (Peer, Path, error) {
 	if h.gone {
 		return nil, nil, fi.ECONNRESET
 	}
-	h.held++
+	h.kept++
 	return peer{h}, h.path, nil
 }
 
@@ -258,7 +258,7 @@ type peer struct{ h *host }
 func (p peer) Number() uint32        { return 0 }
 func (p peer) Count(n int64)         { p.h.inFlight += n }
 func (p peer) Ring() (uintptr, bool) { return 0, false }
-func (p peer) Release()              { p.h.held-- }
+func (p peer) Release()              { p.h.kept-- }
 
 // path is the way to it.
 type path struct {

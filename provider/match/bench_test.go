@@ -104,7 +104,7 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// BenchmarkPairUnexpected is the other order: the message is held, then a receive takes it.
+// BenchmarkPairUnexpected is the other order: the message is kept, then a receive takes it.
 func BenchmarkPairUnexpected(b *testing.B) {
 	for _, p := range patterns {
 		b.Run(p.name, func(b *testing.B) {
@@ -155,7 +155,7 @@ func BenchmarkPosted(b *testing.B) {
 	})
 }
 
-// BenchmarkUnexpected keeps depth messages with different tags held: a receive takes one of them, and its message
+// BenchmarkUnexpected keeps depth messages with different tags kept: a receive takes one of them, and its message
 // arrives again.
 func BenchmarkUnexpected(b *testing.B) {
 	each(b, func(b *testing.B, p pattern, depth int, random bool) {

@@ -27,7 +27,7 @@ func Example() {
 			return
 		}
 		m.Len = uint64(len(data))
-		fmt.Printf("%q is held\n", data)
+		fmt.Printf("%q is kept\n", data)
 	}
 	// post is what it does with a receive.
 	post := func(context uint64, source uint32, tag, ignore uint64) {
@@ -53,7 +53,7 @@ func Example() {
 	// receive 1 waits
 	// receive 2 waits
 	// "both match, the first was posted first" goes to receive 1
-	// "none matches" is held
+	// "none matches" is kept
 	// "any tag from 4" goes to receive 2
 	// receive 3 gets 12 bytes from 5
 }

@@ -42,7 +42,7 @@ type player struct {
 	masks   []uint64
 	serial  uint64
 	posted  []modelRecv
-	held    []modelMessage
+	kept    []modelMessage
 	claimed []modelMessage
 	out     []*Recv    // handed out, to be released later
 	outM    []*Message // likewise
@@ -95,9 +95,9 @@ func (p *player) wanted() (source uint32, tag, ignore uint64) {
 	return source, p.tag(), p.masks[p.next(len(p.masks))]
 }
 
-// findHeld returns the place of the message that a receive takes, or -1.
-func (p *player) findHeld(source uint32, tag, ignore uint64) int {
-	for i, m := range p.held {
+// findKept returns the place of the message that a receive takes, or -1.
+func (p *player) findKept(source uint32, tag, ignore uint64) int {
+	for i, m := range p.kept {
 		if matches(source, tag, ignore, m.source, m.tag) {
 			return i
 		}
@@ -127,19 +127,19 @@ func (p *player) checkRecv(r *Recv, want modelRecv) {
 // tookMessage checks a message that was handed out against the model's and keeps it for release.
 func (p *player) tookMessage(m *Message, i int) {
 	p.t.Helper()
-	p.checkMessage(m, p.held[i])
-	p.held = cut(p.held, i)
+	p.checkMessage(m, p.kept[i])
+	p.kept = cut(p.kept, i)
 	p.outM = append(p.outM, m)
 }
 
 func (p *player) post() {
 	source, tag, ignore := p.wanted()
-	i := p.findHeld(source, tag, ignore)
+	i := p.findKept(source, tag, ignore)
 	p.say("post source %#x tag %#x ignore %#x", source, tag, ignore)
 	r, m := p.e.Post(source, tag, ignore)
 	if i >= 0 {
 		if r != nil || m == nil {
-			p.fail("post: receive %v, message %v; want held message %+v", r, m, p.held[i])
+			p.fail("post: receive %v, message %v; want kept message %+v", r, m, p.kept[i])
 		}
 		p.tookMessage(m, i)
 		return
@@ -170,7 +170,7 @@ func (p *player) queued(r *Recv, w modelRecv) {
 func (p *player) takeOrQueue() {
 	source, tag, ignore := p.wanted()
 	p.say("take source %#x tag %#x ignore %#x", source, tag, ignore)
-	i := p.findHeld(source, tag, ignore)
+	i := p.findKept(source, tag, ignore)
 	m := p.e.Take(source, tag, ignore)
 	switch {
 	case i >= 0 && m != nil:
@@ -223,7 +223,7 @@ func (p *player) arrive() {
 	p.serial++
 	w := modelMessage{source: source, tag: tag, serial: p.serial, m: m}
 	m.Payload, m.Len, m.Data, m.Request, m.Flags = w.serial, ^w.serial, w.serial*3, w.serial*5, w.serial*7
-	p.held = append(p.held, w)
+	p.kept = append(p.kept, w)
 }
 
 func (p *player) peek() {
@@ -231,7 +231,7 @@ func (p *player) peek() {
 	context := uint64(p.next(4))
 	claim := p.next(2) == 0
 	p.say("peek source %#x tag %#x ignore %#x claim %v", source, tag, ignore, claim)
-	i := p.findHeld(source, tag, ignore)
+	i := p.findKept(source, tag, ignore)
 	m := p.e.Peek(source, tag, ignore)
 	if (m != nil) != (i >= 0) {
 		p.fail("peek: %v, want place %d", m, i)
@@ -239,16 +239,16 @@ func (p *player) peek() {
 	if m == nil {
 		return
 	}
-	p.checkMessage(m, p.held[i])
+	p.checkMessage(m, p.kept[i])
 	if !claim {
 		return
 	}
-	w := p.held[i]
+	w := p.kept[i]
 	w.claim = context<<32 | context
 	if !p.e.Claim(m, w.claim) || !m.Claimed() || p.e.Claim(m, w.claim) {
 		p.fail("claim of %+v", m)
 	}
-	p.held = cut(p.held, i)
+	p.kept = cut(p.kept, i)
 	p.claimed = append(p.claimed, w)
 }
 
@@ -310,9 +310,9 @@ func (p *player) remove() {
 	p.out = append(p.out, w.r)
 }
 
-// discard removes and releases any held or claimed message.
+// discard removes and releases any kept or claimed message.
 func (p *player) discard() {
-	queue := &p.held
+	queue := &p.kept
 	if p.next(4) == 0 {
 		queue = &p.claimed
 	}
@@ -349,15 +349,15 @@ func (p *player) die() {
 		}
 	}
 	p.posted = posted
-	p.held = others(p.held, source)
+	p.kept = others(p.kept, source)
 	p.claimed = others(p.claimed, source)
 }
 
 // rename has the receives from one source name another, of which no message is
-// held.
+// kept.
 func (p *player) rename() {
 	from, to := p.source(), p.source()
-	if len(others(p.held, to)) != len(p.held) {
+	if len(others(p.kept, to)) != len(p.kept) {
 		return
 	}
 	p.say("source %d becomes %d", from, to)
@@ -392,7 +392,7 @@ func (p *player) release() {
 
 // compare checks that both hold the same, in the same order.
 func (p *player) compare() {
-	want := Counts{len(p.posted), len(p.held), len(p.claimed), len(p.out) + len(p.outM)}
+	want := Counts{len(p.posted), len(p.kept), len(p.claimed), len(p.out) + len(p.outM)}
 	if got := p.e.Counts(); got != want {
 		p.fail("counts %+v, want %+v", got, want)
 	}
@@ -404,7 +404,7 @@ func (p *player) compare() {
 	if i != len(p.posted) {
 		p.fail("walked %d receives, want %d", i, len(p.posted))
 	}
-	all := append(p.held[:len(p.held):len(p.held)], p.claimed...)
+	all := append(p.kept[:len(p.kept):len(p.kept)], p.claimed...)
 	i = 0
 	for m := range p.e.Messages() {
 		p.checkMessage(m, all[i])

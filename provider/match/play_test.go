@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/race"
 )
 
-// masks returns n different ignore masks that the tags of a player tell apart.
+// masks returns n different ignore masks that the tags of a player distinguish.
 func masks(n int) []uint64 {
 	all := make([]uint64, 0, n)
 	for i := range uint64(n) {

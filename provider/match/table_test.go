@@ -43,7 +43,7 @@ func TestGroupMatch(t *testing.T) {
 	}
 }
 
-// TestFullTable fills a table that cannot grow to the last slot, and looks for what is not there.
+// TestFullTable fills a table that cannot grow to the last slot, and searches for what is not there.
 func TestFullTable(t *testing.T) {
 	e := newEngine(t)
 	mustPost(t, e, 1, 0, 0)

@@ -32,7 +32,7 @@ func TestDirectAlone(t *testing.T) {
 	cache.Put(m)
 
 	lease := &e.ops.stripes[0].lease
-	lease.Take() // nobody gives it back
+	lease.Take() // nothing gives it back
 	p := receive(8)
 	if code := e.DirectReceive(p); code != hot.PostMatch || gate.Inside != hot.GateAlone || !e.Left() {
 		t.Fatalf("alone: %d, the gate in state %d, left %v", code, gate.Inside, e.Left())

@@ -125,9 +125,9 @@ func (w *still) Changes(_ *uint64, to []regcache.Range) ([]regcache.Range, bool)
 	return to, true
 }
 
-// TestDirectHeld: where another thread has a lock for long, the runtime takes back what the device has not taken, with
+// TestDirectKept: where another thread has a lock for long, the runtime takes back what the device has not taken, with
 // its registration.
-func TestDirectHeld(t *testing.T) {
+func TestDirectKept(t *testing.T) {
 	d, w := &device{}, &still{covers: func() {}}
 	var generation atomic.Uint64
 	cache := regcache.New(placing{}, regcache.Config{Watch: w,

@@ -70,7 +70,7 @@ func (d *pipe) Progress(limit int) (n int) {
 // TestPostsBesideProgress: threads post messages, receives and writes at an endpoint while another one makes progress
 // of it, and one asks what any thread may: each operation reaches the device whole, and ends once, as it was posted.
 func TestPostsBesideProgress(t *testing.T) {
-	const posters, rounds = 2, 2000
+	const requesters, rounds = 2, 2000
 	for _, stripes := range []int{1, 2} {
 		d := &pipe{under: make(chan hw.MatchEvent, 24)}
 		kinds := map[uint64]uint64{} // flags of what has ended, by context
@@ -84,9 +84,9 @@ func TestPostsBesideProgress(t *testing.T) {
 				kinds[n.Entry.Context] = n.Entry.Flags
 			}})
 		var running atomic.Int64
-		running.Store(posters)
+		running.Store(requesters)
 		var others sync.WaitGroup
-		for k := range uint64(posters) {
+		for k := range uint64(requesters) {
 			others.Go(func() {
 				defer running.Add(-1)
 				postAll(t, e, k, rounds)
@@ -115,7 +115,7 @@ func TestPostsBesideProgress(t *testing.T) {
 				t.Errorf("operation %#x has ended with flags %#x", context, flags)
 			}
 		}
-		if len(kinds) != posters*rounds || d.wrong.Load() != 0 || e.Room() != 32 || e.Left() || d.rung.Load() == 0 {
+		if len(kinds) != requesters*rounds || d.wrong.Load() != 0 || e.Room() != 32 || e.Left() || d.rung.Load() == 0 {
 			t.Errorf("%d operations have ended, %d were wrong, room for %d, doorbell left: %v, %d rung", len(kinds),
 				d.wrong.Load(), e.Room(), e.Left(), d.rung.Load())
 		}

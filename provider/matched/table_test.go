@@ -114,7 +114,7 @@ func TestOldest(t *testing.T) {
 // searches for receives and for what is under way: no place and no buffer is given out twice or lost, and each
 // operation ends as it was posted.
 func TestTogether(t *testing.T) {
-	const posters, rounds = 3, 3000
+	const requesters, rounds = 3, 3000
 	for _, stripes := range []int{1, 4} {
 		t.Run(fmt.Sprintf("%d stripes", stripes), func(t *testing.T) {
 			table := newTable(70, stripes, order.Word{})
@@ -124,8 +124,8 @@ func TestTogether(t *testing.T) {
 			}
 			device := make(chan uint64, 70)
 			var posted, ended sync.WaitGroup
-			var owners [posters]atomic.Int64
-			for k := range posters {
+			var owners [requesters]atomic.Int64
+			for k := range requesters {
 				posted.Go(func() { postTogether(t, table, uint64(k), rounds, device) })
 			}
 			var progress order.Lock
@@ -163,7 +163,7 @@ func TestTogether(t *testing.T) {
 			close(device)
 			close(stop)
 			ended.Wait()
-			for k := range posters {
+			for k := range requesters {
 				if n := owners[k].Load(); n != rounds {
 					t.Errorf("%d of %d operations of thread %d have ended", n, rounds, k)
 				}

@@ -67,12 +67,12 @@ func TestGate(t *testing.T) {
 	}
 	g.Hold(ep, 1)
 	g.Open(ep, true)
-	check("held before it was opened", false)
+	check("kept before it was opened", false)
 	g.Hold(ep, 1)
 	g.Hold(ep, -1)
-	check("held once more", false)
+	check("kept once more", false)
 	g.Hold(ep, -1)
-	check("held by nothing", true)
+	check("kept by nothing", true)
 	g.Open(ep, false)
 	check("closed", false)
 }

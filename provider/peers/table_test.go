@@ -40,7 +40,7 @@ func TestTable(t *testing.T) {
 		t.Errorf("another element for the same address, of %d", table.Made())
 	}
 	for l := range table.All() {
-		if l.number != 6 { // which is held twice
+		if l.number != 6 { // which is kept twice
 			l.Release()
 		}
 	}
@@ -58,7 +58,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRetire: threads that hold an element find it in place, while another thread retires what is not held.
+// TestRetire: threads that hold an element find it in place, while another thread retires what is not kept.
 func TestRetire(t *testing.T) {
 	var table Table[link, *link]
 	table.Init()
@@ -79,7 +79,7 @@ func TestRetire(t *testing.T) {
 					l.lead.Add(-1)
 				} else if l := table.Find(at(uint16(n % 3))); l != nil && l.Hold() {
 					if l.gone {
-						t.Error("held after it was retired")
+						t.Error("kept after it was retired")
 					}
 					l.Release()
 				}

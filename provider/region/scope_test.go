@@ -77,7 +77,7 @@ func newVector() *vector {
 }
 
 // TestScopes: which attributes make which scope, that it holds its address vector and keys until its end, and that
-// nothing is held of one that is refused.
+// nothing is kept of one that is refused.
 func TestScopes(t *testing.T) {
 	for _, c := range []struct {
 		what            string

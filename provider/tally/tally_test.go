@@ -55,7 +55,7 @@ func TestPosted(t *testing.T) {
 	})
 }
 
-// TestRefused: a peer that is not up yet is told apart from one that is out of reach, and the error comes back.
+// TestRefused: a peer that is not up yet is distinguished from one that is out of reach, and the error comes back.
 func TestRefused(t *testing.T) {
 	c, value := open(t)
 	for _, err := range []error{fi.EAGAIN, fi.EAGAIN, fi.EHOSTUNREACH} {

@@ -126,7 +126,7 @@ func TestOtherKey(t *testing.T) {
 	refused(t, "without a key, read with one", packed(t, sample(), nil), authKey)
 }
 
-// reseal changes bytes and seals them again, as who forges a token does.
+// reseal changes bytes and seals them again, as what forges a token does.
 func reseal(b []byte, change func(b []byte)) []byte {
 	c := bytes.Clone(b)
 	change(c)

@@ -7,9 +7,9 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// Cut appends the parts of a vector that hold its bytes from offset on, up to n of them, as far as it reaches: length is
-// that of a piece in bytes, and part returns n bytes of a piece from byte at on. Empty pieces have no part. It allocates
-// nothing where to has room.
+// Cut appends the parts of a vector that hold its bytes from offset on, up to n of them, as far as it reaches: length
+// is that of a piece in bytes, and part returns n bytes of a piece from byte at on. Empty pieces have no part. It
+// allocates nothing where to has room.
 func Cut[Piece, Part any](
 	to []Part, pieces []Piece, offset, n uint64,
 	length func(*Piece) uint64, part func(p *Piece, at, n uint64) Part,

@@ -31,7 +31,7 @@ func FuzzCollectiveHeads(f *testing.F) {
 		var s CollStep
 		check("step", s.Parse(b, CollStepBytes), s.Put)
 		var l CollLong
-		check("announcement", l.Parse(b), l.Put)
+		check("notice", l.Parse(b), l.Put)
 		var c CollChunk
 		check("chunk", c.Parse(b), c.Put)
 		var w CollWord
@@ -66,7 +66,7 @@ func TestCollectiveHeads(t *testing.T) {
 		t.Errorf("join %+v", j2)
 	}
 	if !l2.Parse(l.Put(room[:])) || l2 != l {
-		t.Errorf("announcement %+v", l2)
+		t.Errorf("notice %+v", l2)
 	}
 	if !n2.Parse(n.Put(room[:])) || n2 != n {
 		t.Errorf("note %+v", n2)

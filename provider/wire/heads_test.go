@@ -33,7 +33,7 @@ func TestRTSRoundTrip(t *testing.T) {
 	}
 }
 
-// sharedRTS announces a message in memory that the receiver may map.
+// sharedRTS is the RTS of a message in memory that the receiver may map.
 func SharedRTS() RTS {
 	return RTS{Request: 1, Length: 8, Flags: FlagNoGet | FlagShared, Count: 1,
 		IOV:   [IOVLimit]hw.RemoteSegment{{Addr: 4096, Len: 8}},

@@ -35,10 +35,10 @@ enum { SLICE = 256 << 10, ROUNDS = 15 };
 /* What a rank exchanges. */
 struct exchange {
 	fi_addr_t group;
-	struct weft_coll_ops *ops; /* NULL: all lengths are alike */
+	struct weft_coll_ops *ops;		      /* NULL: all lengths are alike */
 	uint64_t to[MAX_RANKS], to_at[MAX_RANKS];     /* bytes for each rank, and where in tx */
 	uint64_t from[MAX_RANKS], from_at[MAX_RANKS]; /* bytes from each rank, and where in rx */
-	uint64_t sent, got;                           /* bytes of all */
+	uint64_t sent, got;			      /* bytes of all */
 };
 
 static void must(int ret, const char *what)
@@ -51,7 +51,10 @@ static void must(int ret, const char *what)
 static fi_addr_t join(struct node *n)
 {
 	struct fi_av_set_attr attr = {
-		.count = (size_t)n->ranks, .start_addr = n->peer[0], .end_addr = n->peer[n->ranks - 1], .stride = 1,
+		.count = (size_t)n->ranks,
+		.start_addr = n->peer[0],
+		.end_addr = n->peer[n->ranks - 1],
+		.stride = 1,
 	};
 	struct fid_av_set *set;
 	struct fid_mc *mc;
@@ -98,15 +101,19 @@ static void plan(struct node *n, struct exchange *x)
 		must(fi_open_ops(&n->ep->fid, WEFT_COLL_OPS, 0, (void **)&x->ops, NULL), "fi_open_ops");
 }
 
-/* A slice's content: who sends it to whom. */
-static uint8_t content(int from, int to) { return (uint8_t)(from * 16 + to); }
+/* A slice's content: what sends it to which. */
+static uint8_t content(int from, int to)
+{
+	return (uint8_t)(from * 16 + to);
+}
 
 static void receive(struct node *n, const struct exchange *x, int from)
 {
 	if (!x->from[from])
 		return;
 	must((int)fi_trecv(n->ep, n->rx + x->from_at[from], x->from[from], NULL, n->peer[from], (uint64_t)from, 0,
-			   next_context(n)), "fi_trecv");
+			   next_context(n)),
+	     "fi_trecv");
 	n->rx_want++;
 }
 
@@ -150,9 +157,16 @@ static void linear(struct node *n, const struct exchange *x)
 static void alltoall(struct node *n, const struct exchange *x)
 {
 	struct weft_alltoallv v = {
-		.size = sizeof(v), .elem = 1, .buf = n->tx, .counts = x->to, .displs = x->to_at,
-		.result = n->rx, .result_counts = x->from, .result_displs = x->from_at,
-		.coll_addr = x->group, .context = next_context(n),
+		.size = sizeof(v),
+		.elem = 1,
+		.buf = n->tx,
+		.counts = x->to,
+		.displs = x->to_at,
+		.result = n->rx,
+		.result_counts = x->from,
+		.result_displs = x->from_at,
+		.coll_addr = x->group,
+		.context = next_context(n),
 	};
 
 	if (x->ops)
@@ -168,9 +182,9 @@ static const struct way {
 	const char *name;
 	void (*run)(struct node *n, const struct exchange *x);
 } ways[] = {
-	{"alltoall", alltoall}, /* the only one of further providers */
-	{"step", step},
-	{"linear", linear},
+	{ "alltoall", alltoall }, /* the only one of further providers */
+	{ "step", step },
+	{ "linear", linear },
 };
 
 enum { WAYS = sizeof(ways) / sizeof(*ways) };
@@ -215,11 +229,11 @@ static void once(struct node *n, const struct way *w, const struct exchange *x, 
  * is not reported: connections begin. */
 void test_alltoall(struct node *n)
 {
-	struct exchange x = {0};
+	struct exchange x = { 0 };
 	int rounds = n->opt->exchange.rounds ? n->opt->exchange.rounds : ROUNDS, count = n->provider ? 1 : WAYS;
 
 	n->yields = n->ranks > 2;
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .collective = true});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .collective = true });
 	node_connect(n);
 	plan(n, &x);
 	roomy_buffers(n, x.sent > x.got ? x.sent + 1 : x.got + 1);

@@ -22,12 +22,12 @@
 #include <rdma/fi_tagged.h>
 
 enum {
-	MAX_POSTERS = 16,
-	MAX_RANKS = MAX_POSTERS + 1,
+	MAX_REQUESTERS = 16,
+	MAX_RANKS = MAX_REQUESTERS + 1,
 	WINDOW = 64,
-	TURNS = 256,              /* that rank 0 may be ahead in agree() */
+	TURNS = 256, /* that rank 0 may be ahead in agree() */
 	BUFFER_BYTES = 1 << 20,
-	BUFFER_ALIGN = 2 << 20,   /* a huge page's: whether a buffer's ends can be on one is not left to chance */
+	BUFFER_ALIGN = 2 << 20, /* a huge page's: whether a buffer's ends can be on one is not left to chance */
 	MAX_SAMPLES = 1 << 20,
 	SCALE_THREADS = 16,
 	MANY_PEERS = 64,
@@ -38,21 +38,21 @@ enum {
 struct options {
 	const char *providers[MAX_PROVIDERS];
 	int provider_count;
-	bool several; /* providers were named, more than one */
+	bool several;		      /* providers were named, more than one */
 	const char *hosts[MAX_HOSTS]; /* network namespaces, which ranks take in turn */
-	int host_count;               /* 0: all are in this one */
+	int host_count;		      /* 0: all are in this one */
 	int cores[2];
 	double seconds; /* of measuring, per figure and provider */
-	double slice;   /* the same of one time slice, of which there are so many */
+	double slice;	/* the same of one time slice, of which there are so many */
 	int slices;
-	int depth;      /* entries in the deep matching test */
-	int elements;   /* of the lists of pieces, a multiple of 4; 0: as many as 32 MiB hold */
-	struct {        /* of the all-to-all between hosts */
-		int ranks;      /* 0: 8 */
-		int rounds;     /* 0: 15 */
-		int lengths;    /* how many of length there are: one of all slices, or one for each two ranks */
+	int depth;	     /* entries in the deep matching test */
+	int elements;	     /* of the lists of pieces, a multiple of 4; 0: as many as 32 MiB hold */
+	struct {	     /* of the all-to-all between hosts */
+		int ranks;   /* 0: 8 */
+		int rounds;  /* 0: 15 */
+		int lengths; /* how many of length there are: one of all slices, or one for each two ranks */
 		uint32_t length[MAX_RANKS * MAX_RANKS]; /* bytes from each rank to each, those from rank 0 first */
-		uint32_t late[MAX_RANKS]; /* ms by which ranks come late, another one in each round */
+		uint32_t late[MAX_RANKS];		/* ms by which ranks come late, another one in each round */
 	} exchange;
 	enum fi_progress progress; /* to ask for; FI_PROGRESS_UNSPEC: any */
 };
@@ -65,25 +65,25 @@ struct shared {
 	struct {
 		uint8_t bytes[256];
 		size_t size;
-	} lane[2][SCALE_THREADS];   /* addresses of the scaling tests */
+	} link[2][SCALE_THREADS]; /* addresses of the scaling tests */
 	struct {
 		uint8_t bytes[256];
 		size_t size;
-	} crowd[MANY_PEERS];        /* addresses of rank 1's endpoints, in the tests of many peers */
-	_Atomic int arrived;        /* all-time arrivals at meet() */
+	} crowd[MANY_PEERS]; /* addresses of rank 1's endpoints, in the tests of many peers */
+	_Atomic int arrived; /* all-time arrivals at meet() */
 	_Alignas(128) _Atomic uint64_t hop;
-	_Alignas(128) _Atomic uint64_t turn;      /* of a test's own protocol */
+	_Alignas(128) _Atomic uint64_t turn; /* of a test's own protocol */
 	_Atomic uint64_t answer;
-	_Atomic int turns[TURNS];   /* answers of agree() */
-	_Atomic uint64_t taken;     /* the last turn whose answer rank 1 has read */
+	_Atomic int turns[TURNS]; /* answers of agree() */
+	_Atomic uint64_t taken;	  /* the last turn whose answer rank 1 has read */
 	_Atomic int stop;
-	_Atomic uint64_t ended[MAX_RANKS]; /* ns at which each rank has done its part */
+	_Atomic uint64_t ended[MAX_RANKS];    /* ns at which each rank has done its part */
 	_Atomic uint32_t sent[SCALE_THREADS]; /* messages of each flow; written by rank 0 before stop */
-	pthread_barrier_t sleepers; /* of all ranks, blocking */
+	pthread_barrier_t sleepers;	      /* of all ranks, blocking */
 	uint32_t picks[WINDOW];
 	struct {
 		_Atomic uint64_t addr, key;
-	} region;                   /* rank 1's, of the one-sided tests */
+	} region; /* rank 1's, of the one-sided tests */
 };
 
 /* A rank's endpoint and what it has completed. */
@@ -91,10 +91,10 @@ struct node {
 	const struct options *opt;
 	struct shared *shared;
 	pthread_barrier_t *edge; /* of the ranks of all providers, between time slices */
-	int provider; /* its index in the options */
+	int provider;		 /* its index in the options */
 	const char *provider_name;
 	int rank, ranks, met;
-	bool yields;             /* its core, where it finds nothing: the core's other ranks are hosts of their own */
+	bool yields;	    /* its core, where it finds nothing: the core's other ranks are hosts of their own */
 	uint64_t last_turn; /* see agree() */
 
 	struct fi_info *info;
@@ -106,20 +106,20 @@ struct node {
 	struct fid_ep *ep;
 	fi_addr_t peer[MAX_RANKS];
 
-	uint8_t *tx, *rx;               /* BUFFER_BYTES each, or as many as roomy_buffers was asked for */
+	uint8_t *tx, *rx; /* BUFFER_BYTES each, or as many as roomy_buffers was asked for */
 	struct fi_context2 *contexts;
 	size_t context_count, context_next;
 	uint64_t sent, tx_done, rx_done; /* posted sends that complete, completions */
-	uint64_t rx_want;                /* receives that wait_received has waited for */
-	uint64_t last_tag;                       /* of the receive that completed last */
+	uint64_t rx_want;		 /* receives that wait_received has waited for */
+	uint64_t last_tag;		 /* of the receive that completed last */
 };
 
 /* What to ask of fi_getinfo. */
 struct wish {
 	enum fi_threading threading;
-	size_t rx_size;                 /* receives posted at a time */
-	bool one_sided;                 /* reads, writes and atomics too */
-	bool collective;                /* collective operations too */
+	size_t rx_size;	 /* receives posted at a time */
+	bool one_sided;	 /* reads, writes and atomics too */
+	bool collective; /* collective operations too */
 };
 
 double resident(void);
@@ -153,7 +153,7 @@ int agree(struct node *n, int count);
 void rate(struct node *n, int batch, const char *name);
 
 /* onesided.c: of rank 0, on the receive buffer of rank 1, which open_region
- * registers and tells of. fetch_adds does count of them, one after the other. */
+ * registers and reports. fetch_adds does count of them, one after the other. */
 struct region {
 	fi_addr_t peer;
 	uint64_t addr, key;
@@ -175,14 +175,14 @@ void print_threads(int pid);
 
 /* stats.c */
 uint64_t ticks(void);
-uint64_t clock_ns(void);                   /* CLOCK_MONOTONIC */
+uint64_t clock_ns(void); /* CLOCK_MONOTONIC */
 double tick_ns(void);
-void sample(double value);                 /* keeps up to MAX_SAMPLES */
-double quantile(double q);                 /* of the samples; NAN without any */
+void sample(double value); /* keeps up to MAX_SAMPLES */
+double quantile(double q); /* of the samples; NAN without any */
 void clear_samples(void);
 void report(const char *name, double value); /* one line: name value; none for NAN */
-void report_for(const char *provider);       /* is what the lines to come begin with */
-const char *reporting_for(void);             /* the same, with a space behind it, or "" */
+void report_for(const char *provider);	     /* is what the lines to come begin with */
+const char *reporting_for(void);	     /* the same, with a space behind it, or "" */
 struct deadline {
 	uint64_t end;
 };
@@ -190,7 +190,7 @@ struct deadline deadline_in(double seconds);
 bool passed(struct deadline d);
 
 /* post.c: threads that post at most, each to a rank of its own */
-int posters(void);
+int requesters(void);
 
 /* the tests */
 test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read, test_enter;

@@ -120,7 +120,7 @@ static void drain_posted(struct node *n, int depth)
 
 static void depth_open(struct node *n, int entries)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .rx_size = (size_t)entries});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .rx_size = (size_t)entries });
 	node_connect(n);
 	post_recv(n, 8, 1); /* the first message may connect, which needs both sides */
 	send_to(n, 1 - n->rank, 8, 1);
@@ -141,7 +141,7 @@ void test_posted(struct node *n)
 
 /* Rank 1 has sent depth messages that rank 0 holds; rank 0 posts receives for
  * ten of them, then rank 1 sends those again. A message with tag 1 that is
- * received after each batch tells that the batch has arrived. */
+ * received after each batch says that the batch has arrived. */
 static void unexpected_at(struct node *n, int depth)
 {
 	struct shared *s = n->shared;
@@ -150,7 +150,7 @@ static void unexpected_at(struct node *n, int depth)
 	if (n->rank == 1)
 		for (int i = 0; i < depth; i++)
 			send_to(n, 0, 8, FIRST_TAG + (uint64_t)i);
-	struct deadline end = {0};
+	struct deadline end = { 0 };
 	for (bool first = true;; first = false) {
 		if (n->rank == 1) {
 			send_to(n, 0, 8, 1);

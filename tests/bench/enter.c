@@ -67,7 +67,7 @@ static double callers(struct node *n, fi_addr_t addr, int count)
 
 	pthread_barrier_init(&start, NULL, (unsigned int)count);
 	for (int i = 0; i < count; i++) {
-		c[i] = (struct caller){.n = n, .core = n->opt->cores[i], .addr = addr, .start = &start};
+		c[i] = (struct caller){ .n = n, .core = n->opt->cores[i], .addr = addr, .start = &start };
 		if (pthread_create(&thread[i], NULL, call, &c[i]))
 			die("pthread_create", -FI_EOTHER);
 	}
@@ -84,7 +84,7 @@ void test_enter(struct node *n)
 	size_t size = sizeof(name);
 	fi_addr_t addr;
 
-	node_open(n, &(struct wish){.threading = FI_THREAD_SAFE});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_SAFE });
 	if (fi_getname(&n->ep->fid, name, &size) || fi_av_insert(n->av, name, 1, &addr, 0, NULL) != 1)
 		die("own address", -FI_EOTHER);
 	report("enter_1_ns", callers(n, addr, 1));

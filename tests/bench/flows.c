@@ -18,12 +18,12 @@
 
 enum {
 	FLOWS = 4,
-	DEPTH = 32,       /* messages under way */
-	CHUNK = 65536,    /* bytes of a bulk message */
-	SMALL = 64,       /* bytes of one of a million */
-	SHIFTS = 251,     /* contents that messages take in turn */
+	DEPTH = 32,    /* messages under way */
+	CHUNK = 65536, /* bytes of a bulk message */
+	SMALL = 64,    /* bytes of one of a million */
+	SHIFTS = 251,  /* contents that messages take in turn */
 	MILLION = 1000000,
-	DRAIN = 20,       /* seconds that the last messages may take */
+	DRAIN = 20, /* seconds that the last messages may take */
 };
 
 static const double WARM_UP = 1; /* seconds, at most as many as are measured: windows and queues grow */
@@ -76,10 +76,10 @@ static void fill_content(void)
 
 static void flow_open(struct flow *f, struct node *n, size_t size)
 {
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = 1};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_NONE, .size = 4 * DEPTH};
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 1 };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_NONE, .size = 4 * DEPTH };
 
-	*f = (struct flow){.n = n, .size = size, .frees = DEPTH};
+	*f = (struct flow){ .n = n, .size = size, .frees = DEPTH };
 	must(fi_av_open(n->domain, &av_attr, &f->av, NULL), "fi_av_open");
 	must(fi_cq_open(n->domain, &cq_attr, &f->cq, NULL), "fi_cq_open");
 	must(fi_endpoint(n->domain, n->info, &f->ep, NULL), "fi_endpoint");
@@ -116,8 +116,7 @@ static bool flow_post(struct flow *f, struct slot *s)
 
 static void flow_check(struct flow *f, const struct slot *s, const struct fi_cq_tagged_entry *e)
 {
-	if (e->tag != s->number || e->len != f->size ||
-	    memcmp(s->bytes, content + s->number % SHIFTS, f->size) != 0)
+	if (e->tag != s->number || e->len != f->size || memcmp(s->bytes, content + s->number % SHIFTS, f->size) != 0)
 		f->wrong++;
 }
 
@@ -144,17 +143,18 @@ static void flow_step(struct flow *f, bool stop)
 /* flows_open opens count flows and joins them to the peer's. */
 static void flows_open(struct node *n, struct flow *flows, const size_t *sizes, int count)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN });
 	fill_content();
 	for (int i = 0; i < count; i++) {
 		flow_open(&flows[i], n, sizes[i]);
-		n->shared->lane[n->rank][i].size = sizeof(n->shared->lane[0][0].bytes);
-		must(fi_getname(&flows[i].ep->fid, n->shared->lane[n->rank][i].bytes,
-				&n->shared->lane[n->rank][i].size), "fi_getname");
+		n->shared->link[n->rank][i].size = sizeof(n->shared->link[0][0].bytes);
+		must(fi_getname(&flows[i].ep->fid, n->shared->link[n->rank][i].bytes,
+				&n->shared->link[n->rank][i].size),
+		     "fi_getname");
 	}
 	meet(n);
 	for (int i = 0; i < count; i++)
-		if (fi_av_insert(flows[i].av, n->shared->lane[1 - n->rank][i].bytes, 1, &flows[i].peer, 0, NULL) != 1)
+		if (fi_av_insert(flows[i].av, n->shared->link[1 - n->rank][i].bytes, 1, &flows[i].peer, 0, NULL) != 1)
 			die("fi_av_insert", -FI_EADDRNOTAVAIL);
 	meet(n);
 }
@@ -164,7 +164,10 @@ static void flows_open(struct node *n, struct flow *flows, const size_t *sizes, 
 /* phase of a run, in shared->turn. Rank 1 sets it, for it sees what arrives. */
 enum phase { WARMING, MEASURING, STOPPING };
 
-static enum phase phase_of(struct node *n) { return (enum phase)atomic_load(&n->shared->turn); }
+static enum phase phase_of(struct node *n)
+{
+	return (enum phase)atomic_load(&n->shared->turn);
+}
 
 /* clock_run is rank 1's: it moves the phase on, and has the flows' counts at the
  * begin and the end of the measuring in from and to. */
@@ -195,7 +198,7 @@ static void clock_run(struct node *n, const struct flow *flows, int count, uint6
 	atomic_fetch_add(&n->shared->turn, 1);
 }
 
-/* steps looks at all flows, and sends nothing new. */
+/* steps reads all flows, and sends nothing new. */
 static void steps(struct flow *flows, int count)
 {
 	for (int i = 0; i < count; i++)
@@ -242,8 +245,8 @@ struct outcome {
 /* run_flows runs bulk flows; beside is called again and again by both ranks. */
 static struct outcome run_flows(struct node *n, struct flow *flows, int count, void (*beside)(struct node *))
 {
-	uint64_t from[FLOWS] = {0}, to[FLOWS] = {0}, began = ticks();
-	struct outcome out = {.wrong = 0};
+	uint64_t from[FLOWS] = { 0 }, to[FLOWS] = { 0 }, began = ticks();
+	struct outcome out = { .wrong = 0 };
 	double seconds = 0;
 
 	while (phase_of(n) != STOPPING) {
@@ -281,7 +284,7 @@ static double jain(const double *v, int count)
 
 /* ---- the tests ---- */
 
-/* ping_step is one look of the ping-pong over the node's own endpoint: rank 0
+/* ping_step is one inspect of the ping-pong over the node's own endpoint: rank 0
  * sends when it has got an answer, rank 1 answers. */
 static void ping_step(struct node *n)
 {
@@ -311,7 +314,7 @@ void test_shared(struct node *n)
 {
 	struct flow bulk;
 
-	flows_open(n, &bulk, &(size_t){CHUNK}, 1);
+	flows_open(n, &bulk, &(size_t){ CHUNK }, 1);
 	node_connect(n);
 	post_recv(n, 8, 1);
 	clear_samples();
@@ -328,7 +331,7 @@ void test_fair(struct node *n)
 {
 	struct flow flows[FLOWS];
 
-	flows_open(n, flows, (size_t[FLOWS]){CHUNK, CHUNK, CHUNK, CHUNK}, FLOWS);
+	flows_open(n, flows, (size_t[FLOWS]){ CHUNK, CHUNK, CHUNK, CHUNK }, FLOWS);
 	struct outcome out = run_flows(n, flows, FLOWS, NULL);
 	if (n->rank == 1) {
 		report("fair_jain", jain(out.rate, FLOWS));
@@ -340,7 +343,7 @@ void test_goodput(struct node *n)
 {
 	struct flow bulk;
 
-	flows_open(n, &bulk, &(size_t){CHUNK}, 1);
+	flows_open(n, &bulk, &(size_t){ CHUNK }, 1);
 	struct outcome out = run_flows(n, &bulk, 1, NULL);
 	if (n->rank == 1) {
 		report("goodput_mbps", out.rate[0]);
@@ -352,7 +355,7 @@ void test_million(struct node *n)
 {
 	struct flow f;
 
-	flows_open(n, &f, &(size_t){SMALL}, 1);
+	flows_open(n, &f, &(size_t){ SMALL }, 1);
 	f.limit = MILLION;
 	uint64_t t0 = ticks();
 	while (f.done < MILLION)

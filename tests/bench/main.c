@@ -9,7 +9,7 @@
  * still run, and the exit status is 1. -v prints libfabric's version. With -n
  * the ranks are on different hosts: network namespaces that "ip netns" knows.
  *
- * libfabric is to look for the provider in FOLDER, and the variables hold for its
+ * libfabric is to search for the provider in FOLDER, and the variables hold for its
  * ranks. Of several providers, with which the lines begin then, pingpong, rate,
  * bandwidth, sizes, streams and alltoall are measured in turn, with a line for
  * each time slice or operation. All other tests follow one another.
@@ -41,41 +41,41 @@ enum { LIMIT = 20 }; /* seconds a test may take, unless it says otherwise */
 static const struct test {
 	const char *name;
 	test_fn *run;
-	int ranks; /* 0: one more than there are posters */
+	int ranks; /* 0: one more than there are requesters */
 } tests[] = {
-	{"hop", test_hop, 2},
-	{"pingpong", test_pingpong, 2},
-	{"rate", test_rate, 2},
-	{"bandwidth", test_bandwidth, 2},
-	{"cq_read", test_cq_read, 2},
-	{"enter", test_enter, 1},
-	{"write_rate", test_write_rate, 2},
-	{"one_sided", test_one_sided, 2},
-	{"fetch_add", test_fetch_add, 2},
-	{"token", test_token, 2},
-	{"note", test_note, 2},
-	{"post_safe", test_post_safe, 0},
-	{"post_domain", test_post_domain, 2},
-	{"posted", test_posted, 2},
-	{"unexpected", test_unexpected, 2},
-	{"memory", test_memory, 1},
-	{"one_core_manual", test_one_core_manual, 2},
-	{"one_core_auto", test_one_core_auto, 2},
-	{"apart", test_apart, 2},
-	{"served", test_served, 2},
-	{"idle", test_idle, 1},
-	{"sizes", test_sizes, 2},
-	{"streams", test_streams, 2},
-	{"peers_out", test_peers_out, 2},
-	{"peers_in", test_peers_in, 2},
-	{"scale_own", test_scale_own, 2},
-	{"scale_shared", test_scale_shared, 2},
-	{"scale_readers", test_scale_readers, 2},
-	{"shared", test_shared, 2},
-	{"fair", test_fair, 2},
-	{"goodput", test_goodput, 2},
-	{"million", test_million, 2},
-	{"alltoall", test_alltoall, 8},
+	{ "hop", test_hop, 2 },
+	{ "pingpong", test_pingpong, 2 },
+	{ "rate", test_rate, 2 },
+	{ "bandwidth", test_bandwidth, 2 },
+	{ "cq_read", test_cq_read, 2 },
+	{ "enter", test_enter, 1 },
+	{ "write_rate", test_write_rate, 2 },
+	{ "one_sided", test_one_sided, 2 },
+	{ "fetch_add", test_fetch_add, 2 },
+	{ "token", test_token, 2 },
+	{ "note", test_note, 2 },
+	{ "post_safe", test_post_safe, 0 },
+	{ "post_domain", test_post_domain, 2 },
+	{ "posted", test_posted, 2 },
+	{ "unexpected", test_unexpected, 2 },
+	{ "memory", test_memory, 1 },
+	{ "one_core_manual", test_one_core_manual, 2 },
+	{ "one_core_auto", test_one_core_auto, 2 },
+	{ "apart", test_apart, 2 },
+	{ "served", test_served, 2 },
+	{ "idle", test_idle, 1 },
+	{ "sizes", test_sizes, 2 },
+	{ "streams", test_streams, 2 },
+	{ "peers_out", test_peers_out, 2 },
+	{ "peers_in", test_peers_in, 2 },
+	{ "scale_own", test_scale_own, 2 },
+	{ "scale_shared", test_scale_shared, 2 },
+	{ "scale_readers", test_scale_readers, 2 },
+	{ "shared", test_shared, 2 },
+	{ "fair", test_fair, 2 },
+	{ "goodput", test_goodput, 2 },
+	{ "million", test_million, 2 },
+	{ "alltoall", test_alltoall, 8 },
 };
 
 enum { TESTS = sizeof(tests) / sizeof(*tests) };
@@ -160,7 +160,7 @@ static void run_rank(const struct test *t, struct node *n)
 	name_provider(n);
 	if (opt->host_count)
 		move_to(opt->hosts[n->rank * opt->host_count / n->ranks]);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* who ends the program ends the measuring */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* what ends the program ends the measuring */
 	pin_to(opt->cores[n->rank % 2]);
 	tick_ns();
 	t->run(n);
@@ -220,7 +220,7 @@ static int ranks_of(const struct test *t, const struct options *opt)
 {
 	if (t->run == test_alltoall && opt->exchange.ranks)
 		return opt->exchange.ranks;
-	return t->ranks ? t->ranks : posters() + 1;
+	return t->ranks ? t->ranks : requesters() + 1;
 }
 
 /* run_together runs a test of all providers of the options at the same time. */
@@ -239,8 +239,12 @@ static bool run_together(const struct test *t, const struct options *opt)
 			if (pid < 0)
 				die("fork", -FI_EAGAIN);
 			if (!pid)
-				run_rank(t, &(struct node){.opt = opt, .shared = s[p], .edge = edge,
-							   .provider = p, .rank = rank, .ranks = ranks});
+				run_rank(t, &(struct node){ .opt = opt,
+							    .shared = s[p],
+							    .edge = edge,
+							    .provider = p,
+							    .rank = rank,
+							    .ranks = ranks });
 			pids[count++] = pid;
 		}
 	}
@@ -254,8 +258,8 @@ static bool run_together(const struct test *t, const struct options *opt)
 /* sliced reports whether several providers can take turns in a test. */
 static bool sliced(const struct test *t)
 {
-	return t->run == test_pingpong || t->run == test_rate || t->run == test_bandwidth ||
-	       t->run == test_sizes || t->run == test_streams || t->run == test_alltoall;
+	return t->run == test_pingpong || t->run == test_rate || t->run == test_bandwidth || t->run == test_sizes ||
+	       t->run == test_streams || t->run == test_alltoall;
 }
 
 static bool run_test(const struct test *t, const struct options *opt)
@@ -283,7 +287,8 @@ static bool run_test(const struct test *t, const struct options *opt)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: weft_bench -p [NAME=VALUE ]...PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s SECONDS] [-d DEPTH]\n"
+	fprintf(stderr, "usage: weft_bench -p [NAME=VALUE ]...PROVIDER[@FOLDER]... [-c CORE,CORE] [-n HOST,...] [-s "
+			"SECONDS] [-d DEPTH]\n"
 			"       [-e ELEMENTS] [-r RANKS] [-i ROUNDS] [-z BYTES,...] [-l MS,...] [TEST]...\ntests:");
 	for (int i = 0; i < TESTS; i++)
 		fprintf(stderr, " %s", tests[i].name);
@@ -308,7 +313,7 @@ static int numbers(char *list, uint32_t *into, int most)
 
 static struct options parse(int argc, char **argv)
 {
-	struct options opt = {.cores = {0, 1}, .seconds = 0.1, .depth = 100000};
+	struct options opt = { .cores = { 0, 1 }, .seconds = 0.1, .depth = 100000 };
 	int c;
 
 	while ((c = getopt(argc, argv, "p:c:n:s:d:e:r:i:z:l:v")) != -1) {

@@ -24,7 +24,7 @@ double resident(void)
 
 void test_memory(struct node *n)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN });
 	double before = resident();
 	/* the benchmark's own buffers are no part of it */
 	report("rss_open_kib", before - 2.0 * BUFFER_BYTES / 1024);

@@ -91,7 +91,7 @@ static void make_buffers(struct node *n, size_t rx_size)
 
 void node_open(struct node *n, const struct wish *wish)
 {
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = MAX_RANKS};
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = MAX_RANKS };
 	struct fi_cq_attr cq_attr = {
 		.format = FI_CQ_FORMAT_TAGGED,
 		.wait_obj = FI_WAIT_NONE,
@@ -104,7 +104,8 @@ void node_open(struct node *n, const struct wish *wish)
 	must(fi_av_open(n->domain, &av_attr, &n->av, NULL), "fi_av_open");
 	must(fi_cq_open(n->domain, &cq_attr, &n->cq, NULL), "fi_cq_open");
 	if (wish->collective)
-		must(fi_eq_open(n->fabric, &(struct fi_eq_attr){.wait_obj = FI_WAIT_NONE}, &n->eq, NULL), "fi_eq_open");
+		must(fi_eq_open(n->fabric, &(struct fi_eq_attr){ .wait_obj = FI_WAIT_NONE }, &n->eq, NULL),
+		     "fi_eq_open");
 	n->ep = open_endpoint(n);
 	make_buffers(n, wish->rx_size);
 }
@@ -125,7 +126,7 @@ void node_connect(struct node *n)
 	meet(n);
 }
 
-/* meet returns when every rank has called it. Who waits makes progress and
+/* meet returns when every rank has called it. What waits makes progress and
  * leaves its core to others now and then. */
 void meet(struct node *n)
 {

@@ -34,13 +34,13 @@ static void check(int ret, const char *what)
  * tokens. */
 static bool open_notified(struct node *n, struct notified *w)
 {
-	struct weft_local_piece here = {.len = MOVED};
-	struct weft_remote_piece there = {.len = MOVED};
+	struct weft_local_piece here = { .len = MOVED };
+	struct weft_remote_piece there = { .len = MOVED };
 	char token[WEFT_TOKEN_MAX];
 	size_t len = sizeof(token);
 	struct fid_mr *mr;
 
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .one_sided = true});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .one_sided = true });
 	if (fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&w->t, NULL))
 		return false;
 	node_connect(n);
@@ -52,7 +52,7 @@ static bool open_notified(struct node *n, struct notified *w)
 	n->shared->crowd[n->rank].size = len;
 	meet(n);
 	check(w->t->open(n->ep, n->shared->crowd[1 - n->rank].bytes, n->shared->crowd[1 - n->rank].size, &w->remote),
-		"open");
+	      "open");
 	check(w->t->info(w->remote, &w->info, sizeof(w->info)), "info");
 	here.addr = n->tx;
 	there.remote = w->remote;
@@ -62,14 +62,14 @@ static bool open_notified(struct node *n, struct notified *w)
 }
 
 /* Calls until there is room, and waits for the end. */
-#define RUN(n, call)                                     \
-	do {                                             \
-		ssize_t ret_;                            \
-		while ((ret_ = (call)) == -FI_EAGAIN)    \
-			poll_cq(n);                      \
-		if (ret_)                                \
-			die(#call, (int)ret_);           \
-		(n)->sent++;                             \
+#define RUN(n, call) \
+	do { \
+		ssize_t ret_; \
+		while ((ret_ = (call)) == -FI_EAGAIN) \
+			poll_cq(n); \
+		if (ret_) \
+			die(#call, (int)ret_); \
+		(n)->sent++; \
 	} while (0)
 
 static void take(struct node *n, struct notified *w, int count)
@@ -79,7 +79,7 @@ static void take(struct node *n, struct notified *w, int count)
 	ssize_t got;
 
 	for (int i = 0; i < 16; i++)
-		e[i] = (struct weft_note){.data = data[i], .size = NOTE_BYTES};
+		e[i] = (struct weft_note){ .data = data[i], .size = NOTE_BYTES };
 	for (; count; count -= (int)got) {
 		got = w->t->notes(n->ep, e, count < 16 ? (size_t)count : 16);
 		if (got < 0)
@@ -179,16 +179,16 @@ static void in_turn(struct node *n, struct notified *w, void (*const run[2])(str
 
 void test_note(struct node *n)
 {
-	struct notified w = {0};
+	struct notified w = { 0 };
 
 	if (!open_notified(n, &w))
 		return;
 	for (int i = 0; i < WINDOW; i++)
 		post_recv(n, BUFFER_BYTES, 1);
-	in_turn(n, &w, (void (*const[2])(struct node *, struct notified *)){note_trips, message_trips}, 0.5e-3 / TRIPS,
-		(const char *const[2]){"note_write_4096_us", "note_pingpong_4096_us"});
-	in_turn(n, &w, (void (*const[2])(struct node *, struct notified *)){many_notes, many_messages}, 1.0 / MANY,
-		(const char *const[2]){"note_alone_ns", "note_message_ns"});
+	in_turn(n, &w, (void (*const[2])(struct node *, struct notified *)){ note_trips, message_trips },
+		0.5e-3 / TRIPS, (const char *const[2]){ "note_write_4096_us", "note_pingpong_4096_us" });
+	in_turn(n, &w, (void (*const[2])(struct node *, struct notified *)){ many_notes, many_messages }, 1.0 / MANY,
+		(const char *const[2]){ "note_alone_ns", "note_message_ns" });
 	check(fi_close(&w.list->fid), "close list");
 	check(fi_close(&w.remote->fid), "close remote");
 }

@@ -15,12 +15,12 @@ struct region open_region(struct node *n)
 {
 	struct fid_mr *mr;
 
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .one_sided = true});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .one_sided = true });
 	node_connect(n);
 	roomy_buffers(n, REGION_BYTES);
 	if (n->rank == 1) {
-		int ret = fi_mr_reg(n->domain, n->rx, REGION_BYTES, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-				    1, 0, &mr, NULL);
+		int ret =
+			fi_mr_reg(n->domain, n->rx, REGION_BYTES, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL);
 		if (ret)
 			die("fi_mr_reg", ret);
 		atomic_store(&n->shared->region.key, fi_mr_key(mr));
@@ -28,8 +28,7 @@ struct region open_region(struct node *n)
 			     n->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)n->rx : 0);
 	}
 	meet(n);
-	return (struct region){n->peer[1], atomic_load(&n->shared->region.addr),
-			       atomic_load(&n->shared->region.key)};
+	return (struct region){ n->peer[1], atomic_load(&n->shared->region.addr), atomic_load(&n->shared->region.key) };
 }
 
 enum operation { WRITE, READ, INJECT };
@@ -107,7 +106,7 @@ void test_write_rate(struct node *n)
 	struct region to = open_region(n);
 
 	post_recv(n, 0, 1);
-	double ns = stream(n, &to, &(struct flow){INJECT, 8, 0}, 20);
+	double ns = stream(n, &to, &(struct flow){ INJECT, 8, 0 }, 20);
 	if (n->rank == 0)
 		report("write_8_mps", 1e3 / ns);
 }
@@ -118,12 +117,12 @@ void test_one_sided(struct node *n)
 		const char *name;
 		struct flow flow;
 	} figures[] = {
-		{"write_65536_mbps", {WRITE, 65536, 0}},
-		{"read_65536_mbps", {READ, 65536, 0}},
-		{"write_65536_apart_mbps", {WRITE, 65536, 65536}},
-		{"read_65536_apart_mbps", {READ, 65536, 65536}},
-		{"write_1048576_mbps", {WRITE, 1048576, 0}},
-		{"read_1048576_mbps", {READ, 1048576, 0}},
+		{ "write_65536_mbps", { WRITE, 65536, 0 } },
+		{ "read_65536_mbps", { READ, 65536, 0 } },
+		{ "write_65536_apart_mbps", { WRITE, 65536, 65536 } },
+		{ "read_65536_apart_mbps", { READ, 65536, 65536 } },
+		{ "write_1048576_mbps", { WRITE, 1048576, 0 } },
+		{ "read_1048576_mbps", { READ, 1048576, 0 } },
 	};
 	struct region to = open_region(n);
 
@@ -140,8 +139,8 @@ void fetch_adds(struct node *n, const struct region *to, int count)
 	ssize_t ret;
 
 	for (int i = 0; i < count; i++) {
-		while ((ret = fi_fetch_atomic(n->ep, &one, 1, NULL, &before, NULL, to->peer, to->addr,
-					      to->key, FI_UINT64, FI_SUM, next_context(n))) == -FI_EAGAIN)
+		while ((ret = fi_fetch_atomic(n->ep, &one, 1, NULL, &before, NULL, to->peer, to->addr, to->key,
+					      FI_UINT64, FI_SUM, next_context(n))) == -FI_EAGAIN)
 			poll_cq(n);
 		if (ret)
 			die("fi_fetch_atomic", (int)ret);

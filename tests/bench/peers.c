@@ -123,9 +123,9 @@ static void measure(struct node *n, struct crowd *c, windows_fn *run, int peers,
 
 static void peers_test(struct node *n, bool out)
 {
-	struct crowd *c = &(struct crowd){0};
+	struct crowd *c = &(struct crowd){ 0 };
 
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .rx_size = 2 * WINDOW});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .rx_size = 2 * WINDOW });
 	crowd_open(n, c);
 	if (n->rank == (out ? 0 : 1))
 		post_recv(n, 0, ANSWER_TAG);
@@ -142,6 +142,12 @@ static void peers_test(struct node *n, bool out)
 	meet(n);
 }
 
-void test_peers_out(struct node *n) { peers_test(n, true); }
+void test_peers_out(struct node *n)
+{
+	peers_test(n, true);
+}
 
-void test_peers_in(struct node *n) { peers_test(n, false); }
+void test_peers_in(struct node *n)
+{
+	peers_test(n, false);
+}

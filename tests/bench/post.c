@@ -24,31 +24,31 @@ struct burst {
 	_Atomic int ready;
 	_Atomic bool stop;
 	pthread_barrier_t start, end; /* of all threads, blocking */
-	uint64_t began[MAX_POSTERS], ended[MAX_POSTERS];
-	bool full[MAX_POSTERS];
+	uint64_t began[MAX_REQUESTERS], ended[MAX_REQUESTERS];
+	bool full[MAX_REQUESTERS];
 };
 
-struct poster {
+struct requester {
 	struct burst *burst;
 	int number;
 	pthread_t thread;
 };
 
-int posters(void)
+int requesters(void)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-	return cores < 2 ? 2 : cores > MAX_POSTERS ? MAX_POSTERS : (int)cores;
+	return cores < 2 ? 2 : cores > MAX_REQUESTERS ? MAX_REQUESTERS : (int)cores;
 }
 
-/* The first two posters have the cores that were asked for, the others what is left. */
-static int core_of(const struct options *opt, int poster)
+/* The first two requesters have the cores that were asked for, the others what is left. */
+static int core_of(const struct options *opt, int requester)
 {
 	int core = 0;
 
-	if (poster < 2)
-		return opt->cores[poster];
-	for (int left = poster - 2;; core++)
+	if (requester < 2)
+		return opt->cores[requester];
+	for (int left = requester - 2;; core++)
 		if (core != opt->cores[0] && core != opt->cores[1] && left-- == 0)
 			return core;
 }
@@ -79,7 +79,7 @@ static void run_burst(struct burst *b, int thread)
 
 static void *other_thread(void *arg)
 {
-	struct poster *p = arg;
+	struct requester *p = arg;
 	struct burst *b = p->burst;
 
 	pin_to(core_of(b->n->opt, p->number));
@@ -154,16 +154,16 @@ static void post_rounds(struct node *n, struct burst *b, int threads, const char
 }
 
 /* most is the number of threads up to which it goes, by doubling. */
-static void poster(struct node *n, int most, const char *level)
+static void requester(struct node *n, int most, const char *level)
 {
-	struct burst b = {.n = n};
-	struct poster others[MAX_POSTERS];
+	struct burst b = { .n = n };
+	struct requester others[MAX_REQUESTERS];
 	char name[64];
 
 	pthread_barrier_init(&b.start, NULL, (unsigned int)most);
 	pthread_barrier_init(&b.end, NULL, (unsigned int)most);
 	for (int i = 1; i < most; i++) {
-		others[i] = (struct poster){.burst = &b, .number = i};
+		others[i] = (struct requester){ .burst = &b, .number = i };
 		if (pthread_create(&others[i].thread, NULL, other_thread, &others[i]))
 			die("pthread_create", -FI_EOTHER);
 	}
@@ -209,7 +209,7 @@ static void receiver(struct node *n)
 
 static void post_test(struct node *n, enum fi_threading threading, int most, const char *level)
 {
-	node_open(n, &(struct wish){.threading = threading, .rx_size = 2 * BURST});
+	node_open(n, &(struct wish){ .threading = threading, .rx_size = 2 * BURST });
 	for (int i = 0; n->rank != 0 && i < BURST; i++)
 		post_recv(n, 8, 1);
 	node_connect(n);
@@ -221,14 +221,14 @@ static void post_test(struct node *n, enum fi_threading threading, int most, con
 	}
 	meet(n);
 	if (n->rank == 0)
-		poster(n, most, level);
+		requester(n, most, level);
 	else
 		receiver(n);
 }
 
 void test_post_safe(struct node *n)
 {
-	post_test(n, FI_THREAD_SAFE, posters(), "safe");
+	post_test(n, FI_THREAD_SAFE, requesters(), "safe");
 }
 
 void test_post_domain(struct node *n)

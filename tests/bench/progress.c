@@ -41,7 +41,9 @@ void test_apart(struct node *n)
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 4) {
 		if (n->rank == 0)
-			fprintf(stderr, "apart: not measured: the ranks and their progress threads need 4 cores, there are %ld\n",
+			fprintf(stderr,
+				"apart: not measured: the ranks and their progress threads need 4 cores, there are "
+				"%ld\n",
 				sysconf(_SC_NPROCESSORS_ONLN));
 		return;
 	}
@@ -49,7 +51,7 @@ void test_apart(struct node *n)
 	n->opt = &opt;
 	snprintf(core, sizeof(core), "%d", (opt.cores[n->rank] + 2) % 4);
 	setenv("FI_WEFT_PROGRESS_CPU", core, 1);
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN });
 	node_connect(n);
 	post_recv(n, BUFFER_BYTES, 1);
 	pingpong(n, 8, "apart_8_us", NULL);
@@ -100,7 +102,7 @@ void test_idle(struct node *n)
 
 	opt.progress = FI_PROGRESS_AUTO;
 	n->opt = &opt;
-	node_open(n, &(struct wish){.threading = FI_THREAD_SAFE});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_SAFE });
 	usleep((useconds_t)(settle * 1e6));
 	double before = processor_seconds();
 	usleep((useconds_t)(seconds * 1e6));

@@ -9,7 +9,7 @@
 /* 1 byte to 1 MiB in steps of 4. */
 void test_sizes(struct node *n)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN });
 	node_connect(n);
 	post_recv(n, BUFFER_BYTES, 1);
 	for (size_t bytes = 1; bytes <= BUFFER_BYTES; bytes *= 4) {

@@ -98,7 +98,7 @@ void report(const char *name, double value)
 
 struct deadline deadline_in(double seconds)
 {
-	return (struct deadline){ticks() + (uint64_t)(seconds * 1e9 / tick_ns())};
+	return (struct deadline){ ticks() + (uint64_t)(seconds * 1e9 / tick_ns()) };
 }
 
 bool passed(struct deadline d)

@@ -120,7 +120,7 @@ void pingpong(struct node *n, size_t bytes, const char *median, const char *tail
 	static const struct {
 		const char *name;
 		double q;
-	} tails[] = {{"99", 0.99}, {"999", 0.999}, {"9999", 0.9999}};
+	} tails[] = { { "99", 0.99 }, { "999", 0.999 }, { "9999", 0.9999 } };
 	for (int i = 0; n->rank == 0 && i < 3; i++) {
 		char name[64];
 		snprintf(name, sizeof(name), "%s_p%s_us", tail, tails[i].name);
@@ -130,7 +130,7 @@ void pingpong(struct node *n, size_t bytes, const char *median, const char *tail
 
 void test_pingpong(struct node *n)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN });
 	node_connect(n);
 	post_recv(n, BUFFER_BYTES, 1);
 	pingpong(n, 8, "pingpong_8_us", "pingpong_8");
@@ -164,7 +164,7 @@ static void windows(struct node *n, size_t bytes, int count)
 
 void stream_open(struct node *n)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN });
 	node_connect(n);
 	if (n->rank == 0)
 		post_recv(n, 0, 2);
@@ -199,7 +199,7 @@ void test_rate(struct node *n)
 
 void test_bandwidth(struct node *n)
 {
-	static const size_t sizes[] = {65536, 1048576};
+	static const size_t sizes[] = { 65536, 1048576 };
 
 	stream_open(n);
 	for (int i = 0; i < 2; i++) {
@@ -212,7 +212,7 @@ void test_bandwidth(struct node *n)
 /* An endpoint is bound and knows a peer, but nothing is under way. */
 void test_cq_read(struct node *n)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN });
 	node_connect(n);
 	if (n->rank == 0) {
 		struct fi_cq_tagged_entry e[16];

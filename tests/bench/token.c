@@ -18,14 +18,14 @@
 enum {
 	FIELD_BYTES = 64 << 20, /* of either side, at least: pieces take every other of their lengths */
 	SHARE_BYTES = FIELD_BYTES / 2,
-	LONGEST = 65536,        /* bytes of a piece */
+	LONGEST = 65536, /* bytes of a piece */
 	MSG_PIECES = 4,
 	OPENS = 200,
-	POSTED = 20000,         /* pieces of the list whose posting is timed */
-	POSTED_BYTES = 8,       /* of each */
-	BATCH = 1024,           /* pieces of a system call */
-	STRIDES = 1000000,      /* elements of a list in strides */
-	STRIDED = 1000,         /* such lists */
+	POSTED = 20000,	   /* pieces of the list whose posting is timed */
+	POSTED_BYTES = 8,  /* of each */
+	BATCH = 1024,	   /* pieces of a system call */
+	STRIDES = 1000000, /* elements of a list in strides */
+	STRIDED = 1000,	   /* such lists */
 };
 
 struct field {
@@ -60,7 +60,8 @@ static void pack_field(struct node *n, struct field *f)
 	struct fid_mr *mr;
 	size_t len;
 
-	check(fi_mr_reg(n->domain, f->mem, f->bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), "fi_mr_reg");
+	check(fi_mr_reg(n->domain, f->mem, f->bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL),
+	      "fi_mr_reg");
 	clear_samples();
 	for (int i = 0; i < OPENS; i++) {
 		uint64_t t0 = ticks();
@@ -98,13 +99,13 @@ static void find_field(struct node *n, struct field *f)
 	report("token_open_us", quantile(0.5));
 	memcpy(&f->owner, n->shared->crowd[1].bytes, sizeof(f->owner));
 	check(f->t->info(f->remote, &f->info, sizeof(f->info)), "info");
-	f->to = (struct region){f->info.addr, f->info.base, f->info.key};
+	f->to = (struct region){ f->info.addr, f->info.base, f->info.key };
 }
 
 /* False: the provider has no tokens. */
 static bool open_field(struct node *n, struct field *f)
 {
-	node_open(n, &(struct wish){.threading = FI_THREAD_DOMAIN, .one_sided = true});
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .one_sided = true });
 	if (fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&f->t, NULL))
 		return false;
 	f->bytes = (size_t)n->opt->elements * LONGEST;
@@ -129,12 +130,12 @@ static void posted(struct node *n, ssize_t ret, const char *what)
 }
 
 /* Calls until there is room, and waits for the end. */
-#define RUN(n, call)                                       \
-	do {                                               \
-		ssize_t ret_;                              \
-		while ((ret_ = (call)) == -FI_EAGAIN)      \
-			poll_cq(n);                        \
-		posted(n, ret_, #call);                    \
+#define RUN(n, call) \
+	do { \
+		ssize_t ret_; \
+		while ((ret_ = (call)) == -FI_EAGAIN) \
+			poll_cq(n); \
+		posted(n, ret_, #call); \
 	} while (0)
 
 static void write_list(struct node *n, struct field *f, struct weft_list *list)
@@ -167,7 +168,11 @@ static void write_messages(struct node *n, struct field *f, size_t bytes, size_t
 		struct iovec here[MSG_PIECES];
 		struct fi_rma_iov there[MSG_PIECES];
 		struct fi_msg_rma msg = {
-			.msg_iov = here, .iov_count = MSG_PIECES, .addr = f->to.peer, .rma_iov = there, .rma_iov_count = MSG_PIECES,
+			.msg_iov = here,
+			.iov_count = MSG_PIECES,
+			.addr = f->to.peer,
+			.rma_iov = there,
+			.rma_iov_count = MSG_PIECES,
 			.context = next_context(n),
 		};
 		ssize_t ret;
@@ -175,8 +180,8 @@ static void write_messages(struct node *n, struct field *f, size_t bytes, size_t
 		for (size_t k = 0; k < MSG_PIECES; k++) {
 			size_t at = place(n, i + k, bytes, count);
 
-			here[k] = (struct iovec){f->mem + at, bytes};
-			there[k] = (struct fi_rma_iov){f->to.addr + at, bytes, f->to.key};
+			here[k] = (struct iovec){ f->mem + at, bytes };
+			there[k] = (struct fi_rma_iov){ f->to.addr + at, bytes, f->to.key };
 		}
 		while ((ret = fi_writemsg(n->ep, &msg, FI_COMPLETION)) == -FI_EAGAIN)
 			poll_cq(n);
@@ -199,8 +204,8 @@ static struct weft_list *prepare(struct node *n, struct field *f, size_t bytes, 
 	for (size_t i = 0; i < count; i++) {
 		size_t at = place(n, i, bytes, count);
 
-		here[i] = (struct weft_local_piece){.addr = f->mem + at, .len = bytes};
-		there[i] = (struct weft_remote_piece){.remote = f->remote, .addr = f->to.addr + at, .len = bytes};
+		here[i] = (struct weft_local_piece){ .addr = f->mem + at, .len = bytes };
+		there[i] = (struct weft_remote_piece){ .remote = f->remote, .addr = f->to.addr + at, .len = bytes };
 	}
 	uint64_t t0 = ticks();
 	check(f->t->list(n->ep, here, there, count, 0, &list), "list");
@@ -215,12 +220,13 @@ static void compare(struct node *n, struct field *f, size_t bytes, bool prepared
 {
 	const size_t count = pieces(n, bytes);
 	enum { KINDS = 3, MOST = 64 };
-	static const char *const names[KINDS] = {"list", "list_whole", "list_msg"};
+	static const char *const names[KINDS] = { "list", "list_whole", "list_msg" };
 	double took[KINDS][MOST], ns;
 	struct weft_list *list = prepare(n, f, bytes, count, &ns);
 	int rounds = 0;
 
-	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && (rounds < 3 || !passed(end)); rounds++) {
+	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && (rounds < 3 || !passed(end));
+	     rounds++) {
 		for (int k = 0; k < KINDS; k++) {
 			uint64_t t0 = ticks();
 
@@ -258,11 +264,11 @@ static ssize_t single(struct node *n, struct field *f, size_t bytes, uint32_t op
 /* A list of one element beside fi_write or fi_read, windows in turn. */
 static void alone(struct node *n, struct field *f, size_t bytes, uint32_t op)
 {
-	static const char *const names[2][2] = {{"alone_list", "alone_write"}, {"alone_list_read", "alone_read"}};
+	static const char *const names[2][2] = { { "alone_list", "alone_write" }, { "alone_list_read", "alone_read" } };
 	enum { KINDS = 2, MOST = 4096 };
 	static double took[KINDS][MOST];
-	struct weft_local_piece here = {.addr = f->mem, .len = bytes};
-	struct weft_remote_piece there = {.remote = f->remote, .addr = f->to.addr, .len = bytes};
+	struct weft_local_piece here = { .addr = f->mem, .len = bytes };
+	struct weft_remote_piece there = { .remote = f->remote, .addr = f->to.addr, .len = bytes };
 	struct weft_list *list;
 	int rounds = 0;
 
@@ -275,8 +281,8 @@ static void alone(struct node *n, struct field *f, size_t bytes, uint32_t op)
 				ssize_t ret;
 
 				for (;;) {
-					ret = k ? single(n, f, bytes, op) :
-						  f->t->post(list, op, NULL, 0, NULL, 0, 0, next_context(n));
+					ret = k ? single(n, f, bytes, op)
+						: f->t->post(list, op, NULL, 0, NULL, 0, 0, next_context(n));
 					if (ret != -FI_EAGAIN)
 						break;
 					poll_cq(n);
@@ -311,8 +317,8 @@ static void copy_by_kernel(struct node *n, struct field *f)
 		for (size_t k = 0; k < count; k++) {
 			size_t at = place(n, i + k, POSTED_BYTES, POSTED);
 
-			here[k] = (struct iovec){f->mem + at, POSTED_BYTES};
-			there[k] = (struct iovec){(void *)(uintptr_t)(f->to.addr + at), POSTED_BYTES};
+			here[k] = (struct iovec){ f->mem + at, POSTED_BYTES };
+			there[k] = (struct iovec){ (void *)(uintptr_t)(f->to.addr + at), POSTED_BYTES };
 		}
 		if (process_vm_writev(f->owner, here, count, there, count, 0) != (ssize_t)count * POSTED_BYTES)
 			die("process_vm_writev", -FI_EIO);
@@ -329,13 +335,14 @@ static void posting(struct node *n, struct field *f)
 	struct weft_list *list = prepare(n, f, POSTED_BYTES, POSTED, &ns);
 	int rounds = 0;
 
-	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && (rounds < 3 || !passed(end)); rounds++) {
+	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && (rounds < 3 || !passed(end));
+	     rounds++) {
 		uint8_t mark = (uint8_t)(f->mem[0] + 1);
 		uint64_t t0, t1, seen;
 
 		f->mem[0] = mark;
 		atomic_store(&n->shared->answer, 0);
-		atomic_store(&n->shared->turn, mark + 1ull); /* rank 1 looks for it */
+		atomic_store(&n->shared->turn, mark + 1ull); /* rank 1 searches for it */
 		while (atomic_load(&n->shared->hop) != mark + 1ull)
 			poll_cq(n);
 		t0 = ticks();
@@ -354,7 +361,7 @@ static void posting(struct node *n, struct field *f)
 	const struct {
 		const char *name;
 		const double *ns;
-	} figures[] = {{"list_each_ns", each}, {"list_first_ns", first}, {"list_kernel_ns", kernel}};
+	} figures[] = { { "list_each_ns", each }, { "list_first_ns", first }, { "list_kernel_ns", kernel } };
 	double medians[3];
 
 	for (int k = 0; k < (n->opt->host_count ? 2 : 3); k++) {
@@ -371,9 +378,10 @@ static void posting(struct node *n, struct field *f)
 /* What a list in strides takes of this process's memory. */
 static void strides(struct node *n, struct field *f)
 {
-	struct weft_local_piece here = {.addr = f->mem, .len = 8, .stride = 64, .count = STRIDES};
+	struct weft_local_piece here = { .addr = f->mem, .len = 8, .stride = 64, .count = STRIDES };
 	struct weft_remote_piece there = {
-		.remote = f->remote, .addr = f->to.addr, .len = 8, .stride = 64, .count = STRIDES};
+		.remote = f->remote, .addr = f->to.addr, .len = 8, .stride = 64, .count = STRIDES
+	};
 	static struct weft_list *lists[STRIDED];
 	double before;
 
@@ -407,8 +415,8 @@ static void own_field(struct node *n, struct field *f)
 
 void test_token(struct node *n)
 {
-	static const size_t sizes[] = {8, 4096, 65536, 1 << 20};
-	struct field f = {0};
+	static const size_t sizes[] = { 8, 4096, 65536, 1 << 20 };
+	struct field f = { 0 };
 
 	if (!open_field(n, &f))
 		return;

@@ -8,7 +8,7 @@
 
 static void cq_error(struct node *n)
 {
-	struct fi_cq_err_entry e = {0};
+	struct fi_cq_err_entry e = { 0 };
 
 	fi_cq_readerr(n->cq, &e, 0);
 	die("completion", e.err);
@@ -49,8 +49,7 @@ bool try_post_recv(struct node *n, size_t bytes, uint64_t tag)
 	ssize_t ret;
 	int tries = 0;
 
-	while ((ret = fi_trecv(n->ep, n->rx, bytes, NULL, FI_ADDR_UNSPEC, tag, 0, next_context(n))) ==
-	       -FI_EAGAIN) {
+	while ((ret = fi_trecv(n->ep, n->rx, bytes, NULL, FI_ADDR_UNSPEC, tag, 0, next_context(n))) == -FI_EAGAIN) {
 		if (++tries == 10000)
 			return false;
 		poll_cq(n);

@@ -109,7 +109,7 @@ static void test_every(long stride)
 }
 
 /* Rank 1 expects another number of elements than rank 0 sends, and gets FI_ETRUNC. So does rank 0 if it
- * still waits for rank 1, as with long parts; who has all and has sent all may have completed. */
+ * still waits for rank 1, as with long parts; what has all and has sent all may have completed. */
 static void test_differs(long elems)
 {
 	struct weft_coll_ops *ops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Authorisation keys: which are taken, who is reached, whose memory is open. Between two hosts
+ * Authorisation keys: which are taken, what is reached, whose memory is open. Between two hosts
  * (WEFT_TEST_NETNS) the same holds, but a peer with another key does not answer there.
  */
 #include <rdma/fi_atomic.h>
@@ -54,8 +54,7 @@ static void test_getinfo(long arg)
 		info = ask(true, key, sizes[i]);
 		CHECK(info != NULL);
 		for (struct fi_info *p = info; p; p = p->next)
-			CHECK(p->ep_attr->auth_key_size == sizes[i] &&
-			      !memcmp(p->ep_attr->auth_key, key, sizes[i]));
+			CHECK(p->ep_attr->auth_key_size == sizes[i] && !memcmp(p->ep_attr->auth_key, key, sizes[i]));
 		fi_freeinfo(info);
 	}
 	for (int ep = 0; ep < 2; ep++) {
@@ -127,8 +126,8 @@ static void open_pair(struct node *n, const struct pair *p, uint64_t caps)
 
 	if (!test_is_weft())
 		SKIP("keys are of weft's form");
-	NEED_WAY(WAY_UDP, "authorisation keys"); /* devices have none */
-	setenv("FI_WEFT_CONNECT_TIMEOUT", "2s", 1); /* between hosts nobody answers */
+	NEED_WAY(WAY_UDP, "authorisation keys");    /* devices have none */
+	setenv("FI_WEFT_CONNECT_TIMEOUT", "2s", 1); /* between hosts nothing answers */
 	node_open(n, &o);
 	node_connect(n);
 }
@@ -188,8 +187,8 @@ static void access_region(struct node *n, uint64_t key, size_t len, int kind, in
 			rc = fi_read(n->ep, buf, len, NULL, n->peer[1], 0, key, n);
 			break;
 		default:
-			rc = fi_fetch_atomic(n->ep, &one, 1, NULL, &old, NULL, n->peer[1], 0, key, FI_UINT64,
-					     FI_SUM, n);
+			rc = fi_fetch_atomic(n->ep, &one, 1, NULL, &old, NULL, n->peer[1], 0, key, FI_UINT64, FI_SUM,
+					     n);
 		}
 		if (rc == -FI_EAGAIN)
 			progress(n);
@@ -215,8 +214,9 @@ static void test_regions(long domain)
 	open_pair(&n, &p, FI_MSG | FI_RMA | FI_ATOMIC);
 	for (size_t i = 0; test_rank == 1 && i < ARRAY_LEN(region_keys); i++) {
 		struct iovec iov = { mem[i], LEN };
-		struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .requested_key = i,
-					   .access = FI_REMOTE_READ | FI_REMOTE_WRITE };
+		struct fi_mr_attr attr = {
+			.mr_iov = &iov, .iov_count = 1, .requested_key = i, .access = FI_REMOTE_READ | FI_REMOTE_WRITE
+		};
 
 		memset(mem[i], 0x11, LEN);
 		if (region_keys[i]) {
@@ -229,8 +229,7 @@ static void test_regions(long domain)
 	for (size_t i = 0; test_rank == 0 && i < ARRAY_LEN(region_keys); i++)
 		for (int kind = 0; kind < 3; kind++)
 			for (size_t l = 0; l < ARRAY_LEN(lens); l++)
-				access_region(&n, i, lens[l], kind,
-					      i == 1 || (i == 0 && domain) ? 0 : FI_EACCES);
+				access_region(&n, i, lens[l], kind, i == 1 || (i == 0 && domain) ? 0 : FI_EACCES);
 	barrier(&n);
 	for (size_t i = 0; test_rank == 1 && i < ARRAY_LEN(region_keys); i++) {
 		if (i == 2 || (i == 0 && !domain))
@@ -260,4 +259,7 @@ static const struct test tests[] = {
 	{ "regions_ep_key", test_regions, 2, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

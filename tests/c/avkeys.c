@@ -13,8 +13,7 @@
 static void test_skipped(long unused)
 {
 	(void)unused;
-	SKIP("these headers are of libfabric %d.%d, FI_AV_AUTH_KEY came with 1.20", FI_MAJOR_VERSION,
-	     FI_MINOR_VERSION);
+	SKIP("these headers are of libfabric %d.%d, FI_AV_AUTH_KEY came with 1.20", FI_MAJOR_VERSION, FI_MINOR_VERSION);
 }
 
 static const struct test tests[] = { { "avkeys", test_skipped, 1, 0, 0 } };
@@ -136,8 +135,11 @@ static void test_keys(long unused)
 	static uint64_t word, mem;
 	struct iovec iov = { &mem, sizeof(mem) };
 	struct fi_mr_auth_key auth;
-	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_WRITE,
-				   .requested_key = 5, .auth_key = (uint8_t *)&auth,
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = FI_REMOTE_WRITE,
+				   .requested_key = 5,
+				   .auth_key = (uint8_t *)&auth,
 				   .auth_key_size = sizeof(auth) };
 	struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 0, .tag = 1, .context = &msg };
 	struct fid_mr *mr;
@@ -158,7 +160,7 @@ static void test_keys(long unused)
 	}
 	CHECK(pass(&spoke[2], to_hub[2], &hub, NULL) == handles[1]);
 	msg.addr = handles[0];
-	OK(fi_trecvmsg(hub.ep, &msg, FI_AUTH_KEY)); /* of no bytes: the error tells who took it */
+	OK(fi_trecvmsg(hub.ep, &msg, FI_AUTH_KEY)); /* of no bytes: the error says what took it */
 	pass(&spoke[1], to_hub[1], &hub, NULL);
 	OK(fi_cancel(&hub.ep->fid, &msg));
 	wait_err(&hub, hub.rxcq, FI_ECANCELED);
@@ -203,4 +205,7 @@ static const struct test tests[] = {
 
 #endif
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -215,12 +215,11 @@ static void test_rma(long arg)
 }
 
 static const struct test tests[] = {
-	{ "cq", test_cq, 1, 0, 0 },
-	{ "cntr", test_cntr, 1, 0, 0 },
-	{ "av", test_av, 1, 0, 0 },
-	{ "mr", test_mr, 1, 0, 0 },
-	{ "ep", test_ep, 1, 0, 0 },
-	{ "rma", test_rma, 1, 0, 0 },
+	{ "cq", test_cq, 1, 0, 0 }, { "cntr", test_cntr, 1, 0, 0 }, { "av", test_av, 1, 0, 0 },
+	{ "mr", test_mr, 1, 0, 0 }, { "ep", test_ep, 1, 0, 0 },	    { "rma", test_rma, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -28,8 +28,7 @@ static void test_big(long tagged)
 	struct node n;
 
 	if (available() < ROOM)
-		SKIP("%llu MiB of memory available, 10240 needed",
-		     (unsigned long long)available() >> 20);
+		SKIP("%llu MiB of memory available, 10240 needed", (unsigned long long)available() >> 20);
 	o.buf = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(o.buf != MAP_FAILED);
 	madvise(o.buf, LEN, MADV_HUGEPAGE); /* a fault for 4 KiB each takes longer than the message */
@@ -57,4 +56,7 @@ static const struct test tests[] = {
 	{ "untagged", test_big, 2, 120, false },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -29,7 +29,8 @@ struct pair {
 
 static void open_pair(struct pair *p, uint64_t caps)
 {
-	struct node_opts o = { .caps = caps | FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, .tx_flags = FI_DELIVERY_COMPLETE };
+	struct node_opts o = { .caps = caps | FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC,
+			       .tx_flags = FI_DELIVERY_COMPLETE };
 
 	memset(p, 0, sizeof(*p));
 	node_open(&p->n, &o);
@@ -55,12 +56,12 @@ static void close_pair(struct pair *p)
 	guard_free(p->in, LEN);
 }
 
-#define POST(p, call)                                                                              \
-	do {                                                                                       \
-		ssize_t rc_;                                                                       \
-		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
-			progress(&(p)->n);                                                         \
-		CHECKF(rc_ == 0, "%s: %zd", #call, rc_);                                           \
+#define POST(p, call) \
+	do { \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			progress(&(p)->n); \
+		CHECKF(rc_ == 0, "%s: %zd", #call, rc_); \
 	} while (0)
 
 /* Rank 0 sends, writes, reads, adds and fetches once in each size; rank 1 receives. */
@@ -136,7 +137,7 @@ static void test_counters(long wait)
 	close_pair(&p);
 }
 
-/* Who sleeps on a late counter wakes for a message that comes then. */
+/* What sleeps on a late counter wakes for a message that comes then. */
 static void test_wakes(long arg)
 {
 	struct pair p;
@@ -315,7 +316,8 @@ static void test_too_late(long arg)
 	own = node_insert(&n, &n);
 	OK(fi_trecv(ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
 	OK(fi_tsend(ep, out, sizeof(out), NULL, own, 1, NULL));
-	for (uint64_t end = now_ms() + 10000; now_ms() < end && (fi_cntr_read(n.rxcntr) < 1 || fi_cntr_read(n.txcntr) < 1);)
+	for (uint64_t end = now_ms() + 10000;
+	     now_ms() < end && (fi_cntr_read(n.rxcntr) < 1 || fi_cntr_read(n.txcntr) < 1);)
 		;
 	CHECK(fi_cntr_read(n.rxcntr) == 1 && fi_cntr_read(n.txcntr) == 1 && !strcmp(in, out));
 	node_close(&n);
@@ -324,7 +326,7 @@ static void test_too_late(long arg)
 static const struct test tests[] = {
 	{ "counters", test_counters, 2, 0, FI_WAIT_NONE },
 	{ "counters with a descriptor", test_counters, 2, 0, FI_WAIT_FD },
-	{ "a late counter wakes who sleeps", test_wakes, 2, 0, 0 },
+	{ "a late counter wakes what sleeps", test_wakes, 2, 0, 0 },
 	{ "while there is traffic", test_meanwhile, 2, 0, 0 },
 	{ "receives", test_receives, 0, 0, 0 },
 	{ "one of each", test_others, 0, 0, 0 },

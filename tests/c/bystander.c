@@ -44,11 +44,20 @@ static void open_endpoint(const char *provider, enum fi_ep_type type)
 	OK(fi_enable(ep));
 }
 
-static void use_rxm(void) { open_endpoint("tcp;ofi_rxm", FI_EP_RDM); }
-static void use_shm(void) { open_endpoint("shm", FI_EP_RDM); }
-static void use_udp(void) { open_endpoint("udp", FI_EP_DGRAM); }
+static void use_rxm(void)
+{
+	open_endpoint("tcp;ofi_rxm", FI_EP_RDM);
+}
+static void use_shm(void)
+{
+	open_endpoint("shm", FI_EP_RDM);
+}
+static void use_udp(void)
+{
+	open_endpoint("udp", FI_EP_DGRAM);
+}
 
-/* The hints name nobody, and the variable of whoever runs the program does. */
+/* The hints name nothing, and the variable of whatever runs the program does. */
 static void use_filter(void)
 {
 	setenv("FI_PROVIDER", "udp", 1);
@@ -61,7 +70,7 @@ static void use_without(void)
 	open_endpoint(NULL, FI_EP_RDM);
 }
 
-/* Hints without a name that weft never meets; whoever does may answer. */
+/* Hints without a name that weft never meets; whatever does may answer. */
 static void ask(uint64_t caps, uint32_t format, enum fi_ep_type type)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
@@ -116,7 +125,10 @@ static void use_all(void)
 	fi_freeinfo(info);
 }
 
-static void use_any(void) { ask(FI_MSG, FI_FORMAT_UNSPEC, FI_EP_RDM); }
+static void use_any(void)
+{
+	ask(FI_MSG, FI_FORMAT_UNSPEC, FI_EP_RDM);
+}
 
 static void use_named(void)
 {
@@ -130,9 +142,9 @@ static const struct use {
 	const char *name;
 	void (*run)(void);
 } uses[] = {
-	{ "tcp_rxm", use_rxm }, { "shm", use_shm }, { "udp", use_udp },
-	{ "filter", use_filter }, { "without", use_without }, { "unmet", use_unmet },
-	{ "lists", use_lists }, { "all", use_all }, { "any", use_any }, { "named", use_named },
+	{ "tcp_rxm", use_rxm },	    { "shm", use_shm },	    { "udp", use_udp },	    { "filter", use_filter },
+	{ "without", use_without }, { "unmet", use_unmet }, { "lists", use_lists }, { "all", use_all },
+	{ "any", use_any },	    { "named", use_named },
 };
 
 /* ---- what a process has ---- */
@@ -189,7 +201,7 @@ static unsigned long address_space(void)
 }
 
 /* The first line is measured, the others must be the same. */
-static void tell(void)
+static void notify(void)
 {
 	static const char *const status[] = { "SigBlk", "SigIgn", "SigCgt", "Threads", "NoNewPrivs", NULL };
 	static const char *const everything[] = { "", NULL };
@@ -227,7 +239,8 @@ static void run_use(const char *name, bool with, struct process *p)
 		 with ? "" : "WEFT_TEST_EMPTY=1 FI_PROVIDER_PATH=/var/empty", (int)getpid());
 	f = popen(command, "r");
 	CHECK(f != NULL);
-	CHECKF(fscanf(f, "%lu %lu %lu\n", &p->space, &p->loader, &p->core) == 3, "%s", fgets(p->rest, sizeof(p->rest), f));
+	CHECKF(fscanf(f, "%lu %lu %lu\n", &p->space, &p->loader, &p->core) == 3, "%s",
+	       fgets(p->rest, sizeof(p->rest), f));
 	n = fread(p->rest, 1, sizeof(p->rest) - 1, f);
 	p->rest[n] = 0;
 	CHECK(n > 100 && pclose(f) == 0);
@@ -260,11 +273,10 @@ static void test_started(long arg)
 }
 
 static const struct test tests[] = {
-	{ "tcp_rxm", test_nothing, 0, 0, 0 }, { "shm", test_nothing, 0, 0, 1 },
-	{ "udp", test_nothing, 0, 0, 2 },     { "filter", test_nothing, 0, 0, 3 },
-	{ "without", test_nothing, 0, 0, 4 }, { "unmet", test_nothing, 0, 0, 5 },
-	{ "lists", test_nothing, 0, 0, 6 },   { "all", test_started, 0, 0, 7 },
-	{ "any", test_started, 0, 0, 8 },     { "named", test_started, 0, 0, 9 },
+	{ "tcp_rxm", test_nothing, 0, 0, 0 }, { "shm", test_nothing, 0, 0, 1 },	    { "udp", test_nothing, 0, 0, 2 },
+	{ "filter", test_nothing, 0, 0, 3 },  { "without", test_nothing, 0, 0, 4 }, { "unmet", test_nothing, 0, 0, 5 },
+	{ "lists", test_nothing, 0, 0, 6 },   { "all", test_started, 0, 0, 7 },	    { "any", test_started, 0, 0, 8 },
+	{ "named", test_started, 0, 0, 9 },
 };
 
 int main(int argc, char **argv)
@@ -274,7 +286,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; use && i < ARRAY_LEN(uses); i++)
 		if (!strcmp(uses[i].name, use)) {
 			uses[i].run();
-			tell();
+			notify();
 			return 0;
 		}
 	return tests_main(argc, argv, tests, ARRAY_LEN(tests));

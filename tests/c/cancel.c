@@ -78,7 +78,7 @@ static void test_same_context(long arg)
 }
 
 /* A program that polls rarely sees soon that a receive was canceled, and that a
- * peek found nothing: nobody has to send it a message for that. */
+ * peek found nothing: nothing has to send it a message for that. */
 static void test_prompt(long peek)
 {
 	struct fi_msg_tagged msg = { .addr = FI_ADDR_UNSPEC, .context = &msg };
@@ -221,4 +221,7 @@ static const struct test tests[] = {
 	{ "close_pending", test_close_pending, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -12,7 +12,9 @@
 static void exchange(long caps)
 {
 	struct node_opts o = {
-		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV, .ep_caps = caps, .tx_flags = FI_DELIVERY_COMPLETE,
+		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV,
+		.ep_caps = caps,
+		.tx_flags = FI_DELIVERY_COMPLETE,
 	};
 	char *mem = guard_alloc(LEN), *in = guard_alloc(LEN);
 	struct fid_mr *mr = NULL;
@@ -83,8 +85,8 @@ static void directed(long added)
 }
 
 static const struct test tests[] = {
-	{ "no place of peers", exchange, 2, 0, FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_RECV | FI_READ |
-					      FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE },
+	{ "no place of peers", exchange, 2, 0,
+	  FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE },
 	{ "no place and no directions", exchange, 2, 0, FI_MSG | FI_TAGGED | FI_RMA },
 	{ "FI_DIRECTED_RECV added", directed, 2, 0, 1 },
 	{ "FI_DIRECTED_RECV taken out", directed, 2, 0, 0 },

@@ -37,7 +37,12 @@ static void close_pair(void)
 
 /* A call until it is not -FI_EAGAIN. */
 #define AGAIN(call) \
-	({ ssize_t rc_; while ((rc_ = (call)) == -FI_EAGAIN) progress(&n); rc_; })
+	({ \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			progress(&n); \
+		rc_; \
+	})
 
 /* ---- no bytes: buffer, vector, count and descriptor are ignored ---- */
 
@@ -199,8 +204,10 @@ static void test_more_refused(long kind)
 		wait_ok(&n, n.txcq, &e);
 		barrier(&n);
 		msg.addr = put.addr = n.peer[1];
-		OK(AGAIN(kind ? fi_writemsg(n.ep, &put, FI_MORE | FI_COMPLETION) : fi_sendmsg(n.ep, &msg, FI_MORE | FI_COMPLETION)));
-		CHECK_RC(kind ? fi_write(n.ep, local, 8, NULL, 12345, 0, KEY, NULL) : fi_send(n.ep, local, 8, NULL, 12345, NULL),
+		OK(AGAIN(kind ? fi_writemsg(n.ep, &put, FI_MORE | FI_COMPLETION)
+			      : fi_sendmsg(n.ep, &msg, FI_MORE | FI_COMPLETION)));
+		CHECK_RC(kind ? fi_write(n.ep, local, 8, NULL, 12345, 0, KEY, NULL)
+			      : fi_send(n.ep, local, 8, NULL, 12345, NULL),
 			 -FI_EINVAL);
 		link_recv(1, in, 1); /* it is there */
 		wait_ok(&n, n.txcq, &e);
@@ -262,7 +269,8 @@ static void test_removed(long size)
 	if (test_rank == 0) {
 		for (int i = 0; i < 16; i++) {
 			ssize_t rc = size ? fi_read(n.ep, local, size, NULL, n.peer[1], 0, KEY, NULL)
-					  : fi_fetch_atomic(n.ep, local, 1, NULL, &before[i], NULL, n.peer[1], 0, KEY, FI_UINT64, FI_SUM, NULL);
+					  : fi_fetch_atomic(n.ep, local, 1, NULL, &before[i], NULL, n.peer[1], 0, KEY,
+							    FI_UINT64, FI_SUM, NULL);
 
 			CHECK(rc == 0 || rc == -FI_EAGAIN);
 			posted += !rc;
@@ -307,7 +315,8 @@ static void test_wait_objects(long wanted)
 
 		OK(fi_control(fids[i], FI_GETWAITOBJ, &kind));
 		if (wanted == FI_WAIT_UNSPEC)
-			CHECKF(kind == FI_WAIT_UNSPEC || kind == FI_WAIT_FD || kind == FI_WAIT_POLLFD, "object %zu: %d", i, kind);
+			CHECKF(kind == FI_WAIT_UNSPEC || kind == FI_WAIT_FD || kind == FI_WAIT_POLLFD, "object %zu: %d",
+			       i, kind);
 		else
 			CHECKF(kind == (enum fi_wait_obj)wanted, "object %zu: %d", i, kind);
 		CHECK(fi_control(fids[i], FI_GETWAITOBJ, NULL) < 0);
@@ -333,4 +342,7 @@ static const struct test tests[] = {
 	{ "wait_fd", test_wait_objects, 1, 0, FI_WAIT_FD },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

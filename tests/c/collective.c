@@ -11,7 +11,10 @@
 #define LONG_COUNT 300000
 
 /* The i-th number that a member gives. */
-static uint64_t given(size_t rank, size_t i) { return rank * 1000003 + i * 7 + 1; }
+static uint64_t given(size_t rank, size_t i)
+{
+	return rank * 1000003 + i * 7 + 1;
+}
 
 static uint64_t sum_of(size_t size, size_t i)
 {
@@ -34,8 +37,8 @@ static void reductions(struct group *g, fi_addr_t root, size_t root_rank, size_t
 	for (size_t i = 0; i < count; i++)
 		CHECK(out[i] == sum_of(g->size, i));
 	memset(out, 0, n * 8);
-	OK(fi_reduce(g->n.ep, in, count, NULL, g->rank == root_rank ? out : NULL, NULL, g->addr, root,
-		     FI_UINT64, FI_SUM, 0, in));
+	OK(fi_reduce(g->n.ep, in, count, NULL, g->rank == root_rank ? out : NULL, NULL, g->addr, root, FI_UINT64,
+		     FI_SUM, 0, in));
 	group_done(g, in);
 	for (size_t i = 0; i < count; i++)
 		CHECK(out[i] == (g->rank == root_rank ? sum_of(g->size, i) : 0));
@@ -63,14 +66,12 @@ static void movements(struct group *g, fi_addr_t root, size_t root_rank, size_t 
 	group_done(g, in);
 	for (size_t i = 0; i < n; i++)
 		CHECK(out[i] == given(i / count, i % count));
-	OK(fi_gather(g->n.ep, in, count, NULL, is_root ? out : NULL, NULL, g->addr, root, FI_UINT64, 0,
-		     in));
+	OK(fi_gather(g->n.ep, in, count, NULL, is_root ? out : NULL, NULL, g->addr, root, FI_UINT64, 0, in));
 	group_done(g, in);
 	for (size_t i = 0; is_root && i < n; i++)
 		CHECK(out[i] == given(i / count, i % count));
 	memset(out, 0, n * 8);
-	OK(fi_scatter(g->n.ep, is_root ? in : NULL, count, NULL, out, NULL, g->addr, root, FI_UINT64, 0,
-		      in));
+	OK(fi_scatter(g->n.ep, is_root ? in : NULL, count, NULL, out, NULL, g->addr, root, FI_UINT64, 0, in));
 	group_done(g, in);
 	for (size_t i = 0; i < count; i++)
 		CHECK(out[i] == given(root_rank, g->rank * count + i));
@@ -121,8 +122,8 @@ static void test_outstanding(long count)
 
 		for (; i < count; i++) {
 			in[i] = given(g.rank, i);
-			rc = fi_allreduce(g.n.ep, in + i, 1, NULL, out + i, NULL, g.addr, FI_UINT64,
-					  FI_SUM, 0, out + i);
+			rc = fi_allreduce(g.n.ep, in + i, 1, NULL, out + i, NULL, g.addr, FI_UINT64, FI_SUM, 0,
+					  out + i);
 			if (rc == -FI_EAGAIN)
 				break;
 			CHECK_RC(rc, 0);
@@ -208,10 +209,8 @@ static void test_calls(long arg)
 	CHECK_RC(fi_close(&g.n.ep->fid), -FI_EBUSY);
 	CHECK_RC(fi_join_collective(g.n.ep, g.addr, NULL, 0, &mc, NULL), -FI_EINVAL);
 	CHECK_RC(fi_join(g.n.ep, NULL, 0, &mc, NULL), -FI_ENOSYS);
-	CHECK_RC(fi_allreduce(g.n.ep, &in, 1, NULL, &out, NULL, g.addr, FI_VOID, FI_SUM, 0, NULL),
-		 -FI_EOPNOTSUPP);
-	CHECK_RC(fi_allreduce(g.n.ep, &in, 1, NULL, &out, NULL, g.n.peer[0], FI_UINT64, FI_SUM, 0,
-			      NULL), -FI_EINVAL);
+	CHECK_RC(fi_allreduce(g.n.ep, &in, 1, NULL, &out, NULL, g.addr, FI_VOID, FI_SUM, 0, NULL), -FI_EOPNOTSUPP);
+	CHECK_RC(fi_allreduce(g.n.ep, &in, 1, NULL, &out, NULL, g.n.peer[0], FI_UINT64, FI_SUM, 0, NULL), -FI_EINVAL);
 
 	sub = g;
 	OK(fi_join_collective(g.n.ep, g.addr, g.set, 0, &sub.mc, &sub));
@@ -219,8 +218,7 @@ static void test_calls(long arg)
 	sub.addr = fi_mc_addr(sub.mc);
 	CHECK(sub.addr != g.addr);
 	for (int i = 0; i < 2; i++) { /* in one group, then in the other */
-		OK(fi_allreduce(g.n.ep, &in, 1, NULL, &out, NULL, i ? sub.addr : g.addr, FI_UINT64,
-				FI_SUM, 0, &out));
+		OK(fi_allreduce(g.n.ep, &in, 1, NULL, &out, NULL, i ? sub.addr : g.addr, FI_UINT64, FI_SUM, 0, &out));
 		group_done(&g, &out);
 		CHECK(out == (uint64_t)test_procs);
 	}

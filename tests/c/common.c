@@ -25,7 +25,7 @@
 int test_rank, test_procs = 1;
 const char *test_name = "";
 static int status_fd = -1; /* child: the reason of a skip goes here */
-static int failures;       /* child: EXPECTs that failed; written by any thread, atomically */
+static int failures;	   /* child: EXPECTs that failed; written by any thread, atomically */
 
 uint64_t now_us(void)
 {
@@ -35,7 +35,10 @@ uint64_t now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-uint64_t now_ms(void) { return now_us() / 1000; }
+uint64_t now_ms(void)
+{
+	return now_us() / 1000;
+}
 
 uint64_t rnd(uint64_t *state)
 {
@@ -136,8 +139,8 @@ static const char *rc_text(long rc)
 void test_rc(bool fatal, const char *file, int line, const char *call, long got, long want)
 {
 	if (got != want)
-		test_fail(fatal, file, line, "%s = %ld (%s), want %ld (%s)", call, got,
-			  rc_text(got), want, rc_text(want));
+		test_fail(fatal, file, line, "%s = %ld (%s), want %ld (%s)", call, got, rc_text(got), want,
+			  rc_text(want));
 }
 
 void test_skip(const char *fmt, ...)
@@ -179,8 +182,9 @@ bool nic_computes(void)
 
 void test_no_way(enum way way, const char *what)
 {
-	SKIP("%s: %s", what, way == WAY_UDP ? "over UDP alone, which this run has not (FI_WEFT_UDP=no)" :
-	     "through shared memory alone, which the processes of this run have not");
+	SKIP("%s: %s", what,
+	     way == WAY_UDP ? "over UDP alone, which this run has not (FI_WEFT_UDP=no)"
+			    : "through shared memory alone, which the processes of this run have not");
 }
 
 static char **child_argv; /* how this process was executed */
@@ -208,12 +212,13 @@ pid_t respawn(const char *role)
  * rank with "all". */
 static void leave_memory(void)
 {
-	const char *who = getenv("WEFT_TEST_APART");
+	const char *apart = getenv("WEFT_TEST_APART");
 
-	if (!who || *test_role() || (test_rank % 2 == 0 && strcmp(who, "all") != 0))
+	if (!apart || *test_role() || (test_rank % 2 == 0 && strcmp(apart, "all") != 0))
 		return; /* what a rank has executed anew is in its place already */
 	CHECKF(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-		mount("none", "/dev/shm", "tmpfs", 0, NULL) == 0, "/dev/shm: %s", strerror(errno));
+		       mount("none", "/dev/shm", "tmpfs", 0, NULL) == 0,
+	       "/dev/shm: %s", strerror(errno));
 }
 
 /* Puts this rank on a host: WEFT_TEST_NETNS names network namespaces, of which ranks take turns. */
@@ -282,12 +287,14 @@ static pid_t spawn(const struct test *t, int rank, int procs, const int *links, 
 static bool rank_ended(const struct test *t, int rank, int st, bool killed)
 {
 	if (WIFSIGNALED(st) && !killed)
-		printf("# [%d] %s: killed by signal %d (%s)\n", rank, t->name, WTERMSIG(st),
-		       strsignal(WTERMSIG(st)));
+		printf("# [%d] %s: killed by signal %d (%s)\n", rank, t->name, WTERMSIG(st), strsignal(WTERMSIG(st)));
 	return WIFEXITED(st) && WEXITSTATUS(st) == 0;
 }
 
-static bool is_skip(int st) { return WIFEXITED(st) && WEXITSTATUS(st) == EXIT_SKIP; }
+static bool is_skip(int st)
+{
+	return WIFEXITED(st) && WEXITSTATUS(st) == EXIT_SKIP;
+}
 
 /* Waits for all ranks; after the first that did not end well the others get a short grace. */
 static int reap(const struct test *t, pid_t *pid, int procs)
@@ -319,8 +326,7 @@ static int reap(const struct test *t, pid_t *pid, int procs)
 				if (pid[r] > 0)
 					kill(-pid[r], SIGKILL);
 			if (result == 0) {
-				printf("# %s: no end after %llu ms\n", t->name,
-				       (unsigned long long)limit);
+				printf("# %s: no end after %llu ms\n", t->name, (unsigned long long)limit);
 			}
 			result = result ? result : 1;
 			killed = true;

@@ -45,15 +45,15 @@ struct test {
 	void (*run)(long arg);
 	int procs;
 	unsigned seconds; /* time limit, 0: 120 */
-	long arg;         /* passed to run */
+	long arg;	  /* passed to run */
 };
 
 /* Runs the tests whose name contains argv[1] (all without it), prints "ok N - name" for each and
  * "N passed, N failed, N skipped" at the end; -l lists them. Returns the exit status of main. */
 int tests_main(int argc, char **argv, const struct test *tests, size_t count);
 
-extern int test_rank;     /* this process within its test */
-extern int test_procs;    /* processes of this test */
+extern int test_rank;  /* this process within its test */
+extern int test_procs; /* processes of this test */
 extern const char *test_name;
 
 /* The provider under test: WEFT_TEST_PROV, "weft" when unset. */
@@ -67,13 +67,25 @@ bool test_is_weft(void);
 
 /* CHECK ends the process (and the test) when it fails, EXPECT notes the failure and goes on. */
 #define CHECK(cond) \
-	do { if (!(cond)) test_fail(true, __FILE__, __LINE__, "%s", #cond); } while (0)
+	do { \
+		if (!(cond)) \
+			test_fail(true, __FILE__, __LINE__, "%s", #cond); \
+	} while (0)
 #define CHECKF(cond, ...) \
-	do { if (!(cond)) test_fail(true, __FILE__, __LINE__, __VA_ARGS__); } while (0)
+	do { \
+		if (!(cond)) \
+			test_fail(true, __FILE__, __LINE__, __VA_ARGS__); \
+	} while (0)
 #define EXPECT(cond) \
-	do { if (!(cond)) test_fail(false, __FILE__, __LINE__, "%s", #cond); } while (0)
+	do { \
+		if (!(cond)) \
+			test_fail(false, __FILE__, __LINE__, "%s", #cond); \
+	} while (0)
 #define EXPECTF(cond, ...) \
-	do { if (!(cond)) test_fail(false, __FILE__, __LINE__, __VA_ARGS__); } while (0)
+	do { \
+		if (!(cond)) \
+			test_fail(false, __FILE__, __LINE__, __VA_ARGS__); \
+	} while (0)
 
 /* A call that returns 0 or a negative fabric errno. */
 #define OK(call) test_rc(true, __FILE__, __LINE__, #call, (call), 0)
@@ -85,7 +97,10 @@ bool test_is_weft(void);
 
 /* Ends the test when the provider lacks a feature: as skipped, but as failed when it is weft. */
 #define NEED(cond, feature) \
-	do { if (!(cond)) test_missing(__FILE__, __LINE__, (feature)); } while (0)
+	do { \
+		if (!(cond)) \
+			test_missing(__FILE__, __LINE__, (feature)); \
+	} while (0)
 
 /* What leads from one process of a test to another: some runs take ways away (WEFT_TEST_APART, WEFT_TEST_NETNS,
  * FI_WEFT_UDP=no), so that what is left, a NIC, carries all. */
@@ -99,11 +114,13 @@ bool nic_computes(void);
 
 /* Ends the test as skipped where this run has taken away the one way by which something goes. */
 #define NEED_WAY(way, what) \
-	do { if (!way_exists(way)) test_no_way((way), (what)); } while (0)
+	do { \
+		if (!way_exists(way)) \
+			test_no_way((way), (what)); \
+	} while (0)
 
 void test_no_way(enum way way, const char *what) __attribute__((noreturn));
-void test_fail(bool fatal, const char *file, int line, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+void test_fail(bool fatal, const char *file, int line, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 void test_rc(bool fatal, const char *file, int line, const char *call, long got, long want);
 void test_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void test_missing(const char *file, int line, const char *feature);

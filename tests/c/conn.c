@@ -168,7 +168,7 @@ static void test_reject(long arg)
 		end_close(&a);
 	}
 	OK(fi_close(&pep->fid));
-	/* Nobody listens any more. */
+	/* Nothing listens any more. */
 	end_open(&f, &a, NULL);
 	OK(fi_connect(a.ep, addr, NULL, 0));
 	event_error(&f, &ev, FI_ECONNREFUSED);
@@ -241,7 +241,7 @@ static void test_shutdown(long arg)
 	for (int i = 0; i < 2; i++)
 		OK(fi_recv(b.ep, in[i], 16, NULL, 0, in[i]));
 	OK(fi_inject(a.ep, "last words", 11, 0));
-	OK(fi_send(a.ep, big, sizeof(big), NULL, 0, big)); /* nobody fetches it in time */
+	OK(fi_send(a.ep, big, sizeof(big), NULL, 0, big)); /* nothing fetches it in time */
 	if (arg) {
 		OK(fi_shutdown(a.ep, 0));
 		CHECK(end_wait(&a, &c) == FI_ECANCELED && c.op_context == big);
@@ -252,7 +252,7 @@ static void test_shutdown(long arg)
 	if (arg)
 		event_wait(&f, &ev, FI_SHUTDOWN);
 	CHECK(end_wait(&b, &c) == 0 && c.op_context == in[0] && !strcmp(in[0], "last words"));
-	int rc = end_wait(&b, &c); /* the announcement may have met it */
+	int rc = end_wait(&b, &c); /* the notice may have met it */
 	CHECKF(c.op_context == in[1] && (rc == FI_ECANCELED || rc == FI_ECONNRESET || rc == FI_ETRUNC), "%d", rc);
 	OK(fi_recv(b.ep, in[2], 16, NULL, 0, in[2])); /* later ones end, too */
 	CHECK(end_wait(&b, &c) == FI_ECANCELED && c.op_context == in[2]);
@@ -342,7 +342,7 @@ static void victim(void)
 		pause();
 }
 
-/* The survivor hears of a peer's death without looking for it. */
+/* The survivor hears of a peer's death without searching for it. */
 static void test_kill(long arg)
 {
 	struct fid_pep *pep;

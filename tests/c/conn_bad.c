@@ -29,8 +29,7 @@ static void test_errnos(long arg)
 	backlog = 5;
 	OK(fi_control(&idle->fid, FI_BACKLOG, &backlog));
 	EXPECT_RC(fi_getopt(&idle->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &value, &size), -FI_ENOPROTOOPT);
-	EXPECT_RC(fi_setopt(&idle->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, sizeof(value)),
-		  -FI_ENOPROTOOPT);
+	EXPECT_RC(fi_setopt(&idle->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &value, sizeof(value)), -FI_ENOPROTOOPT);
 	EXPECT_RC(fi_reject(idle, NULL, NULL, 0), -FI_EINVAL);
 	EXPECT_RC(fi_reject(idle, &f.eq->fid, NULL, 0), -FI_EINVAL);
 	EXPECT_RC(fi_close(&f.fabric->fid), -FI_EBUSY);
@@ -51,7 +50,7 @@ static void test_errnos(long arg)
 	OK(fi_close(&av->fid));
 	EXPECT_RC(fi_recv(a.ep, addr, 1, NULL, 0, NULL), -FI_EOPBADSTATE);
 	OK(fi_enable(a.ep));
-	EXPECT_RC(fi_accept(a.ep, NULL, 0), -FI_EINVAL); /* nobody asked */
+	EXPECT_RC(fi_accept(a.ep, NULL, 0), -FI_EINVAL); /* nothing asked */
 	EXPECT_RC(fi_connect(a.ep, NULL, NULL, 0), -FI_EINVAL);
 	EXPECT_RC(fi_connect(a.ep, addr, NULL, 4), -FI_EINVAL);
 	EXPECT_RC(fi_shutdown(a.ep, 0), -FI_ENOTCONN);
@@ -78,7 +77,7 @@ static void test_errnos(long arg)
 	fabric_close(&f);
 }
 
-/* Closing in every state, with events that nobody has read. */
+/* Closing in every state, with events that nothing has read. */
 static void test_close(long arg)
 {
 	struct fid_pep *pep;
@@ -160,10 +159,12 @@ static void test_many(long n)
 /* Authorisation keys: of the passive endpoint, the one that asks, and the one that accepts. */
 static const struct keys {
 	const char *passive, *active, *accepting; /* accepting NULL: as the request's info has it */
-	int err;                                  /* of the active side, or of who accepts, 0: connected */
+	int err;				  /* of the active side, or of what accepts, 0: connected */
 } keys[] = {
-	{ "one", "one", NULL, 0 },	      { "one", "two", NULL, FI_ECONNREFUSED },
-	{ "one", NULL, NULL, FI_ECONNREFUSED }, { NULL, "one", NULL, FI_ECONNREFUSED },
+	{ "one", "one", NULL, 0 },
+	{ "one", "two", NULL, FI_ECONNREFUSED },
+	{ "one", NULL, NULL, FI_ECONNREFUSED },
+	{ NULL, "one", NULL, FI_ECONNREFUSED },
 	{ "one", "one", "two", FI_EACCES },
 };
 

@@ -14,8 +14,7 @@ static const struct {
 	const char *reason;
 } table[] = {
 	{ "shm", "match.model_*", "1.17 finds no unexpected message through an ignore mask" },
-	{ "shm", "match_depth.unexpected_wildcards",
-	  "1.17 finds no unexpected message through an ignore mask" },
+	{ "shm", "match_depth.unexpected_wildcards", "1.17 finds no unexpected message through an ignore mask" },
 	{ "shm", "match_peek.*", "1.17 ignores FI_PEEK without a match, and err is negative" },
 	{ "shm", "cancel.prompt_peek", "1.17 ignores FI_PEEK without a match" },
 	{ "shm", "multi_recv.[!s]*", "1.17 crashes in fi_setopt before fi_enable" },
@@ -24,8 +23,7 @@ static const struct {
 	{ "sockets", "match_peek.peek_*", "drops FI_REMOTE_CQ_DATA of an unexpected message" },
 	{ "sockets", "multi_recv.selective", "suppresses the completion that gives the buffer back" },
 	{ "tcp;ofi_rxm", "match_peek.[dp]*", "a peek reports no CQ data and no length" },
-	{ "tcp;ofi_rxm", "multi_recv.selective",
-	  "suppresses the completion that gives the buffer back" },
+	{ "tcp;ofi_rxm", "multi_recv.selective", "suppresses the completion that gives the buffer back" },
 	{ "shm", "source.known_small", "1.17 finds no unexpected message through an ignore mask" },
 	{ "shm", "source.unknown", "gives a source that was never inserted" },
 	{ "shm", "source.removed", "gives a source that was removed" },
@@ -54,7 +52,7 @@ static const struct {
 	{ "*", "objects_ep.bind_rules", "other errors or none" },
 	{ "*", "objects_ep.not_enabled", "no check: shm and rxm crash" },
 	{ "shm", "objects_ep.getname", "a name that does not fit is not cut but left out" },
-	{ "*", "objects_ep.options", "fi_getopt does not look at the size; shm crashes" },
+	{ "*", "objects_ep.options", "fi_getopt does not read the size; shm crashes" },
 	{ "shm", "objects_ep.[oa]*", "has no FI_GETOPSFLAG and no fi_ep_alias" },
 	{ "tcp;ofi_rxm", "objects_ep.[oas]*", "no FI_GETOPSFLAG, no fi_ep_alias; renames when enabled" },
 	{ "sockets", "objects_av.table", "never uses an index again" },
@@ -87,8 +85,8 @@ static const struct {
 	{ "tcp;ofi_rxm", "objects_wait.poll_set", "fi_poll gives -FI_EAVAIL or the like" },
 	{ "sockets", "getinfo.addr_format", "gives IPv6 for FI_SOCKADDR_IN" },
 	{ "tcp;ofi_rxm", "getinfo.addr_format", "gives IPv6 for FI_SOCKADDR_IN" },
-	{ "*", "getinfo_names.names", "names of domains and fabrics in hints are not looked at" },
-	{ "*", "getinfo_names.node_service", "FI_NUMERICHOST is not looked at" },
+	{ "*", "getinfo_names.names", "names of domains and fabrics in hints are not read" },
+	{ "*", "getinfo_names.node_service", "FI_NUMERICHOST is not read" },
 	{ "tcp;ofi_rxm", "getinfo_names.versions", "crashes closing an endpoint that was not enabled" },
 	{ "tcp;ofi_rxm", "getinfo_names.round_trip", "crashes closing an endpoint that was not enabled" },
 	{ "*", "profile.*", "has no variables" },
@@ -97,7 +95,7 @@ static const struct {
 	{ "*", "later.*", "the libfabric under test may be older than the slots" },
 	{ "cxi", "avkeys_service", "fi_av_lookup_auth_key gives 0 for the service of a key" },
 	{ "cxi", "native_opts.options", "has no FI_OPT_SHARED_MEMORY_PERMITTED" },
-	{ "cxi", "native_avkeys.getinfo", "has other numbers of keys, and looks at FI_DIRECTED_RECV at fi_endpoint" },
+	{ "cxi", "native_avkeys.getinfo", "has other numbers of keys, and reads FI_DIRECTED_RECV at fi_endpoint" },
 	{ "cxi", "native_avkeys.me[sm]*",
 	  "sends to a second VNI by cxil_modify_cp, which services without exclusive profiles refuse" },
 	{ "sockets", "cq-flags", "sets FI_MSG beside FI_TAGGED, and op flags, in completions" },
@@ -109,23 +107,22 @@ const char *deviation_reason(const char *key)
 		return NULL;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (fnmatch(table[i].key, key, 0) == 0 &&
-		    (strcmp(table[i].provider, "*") == 0 ||
-		     strcmp(table[i].provider, test_provider()) == 0))
+		    (strcmp(table[i].provider, "*") == 0 || strcmp(table[i].provider, test_provider()) == 0))
 			return table[i].reason;
 	return NULL;
 }
 
 bool deviates(const char *key)
 {
-	static const char *told[16]; /* one thread or another prints a line twice: no harm */
+	static const char *notified[16]; /* one thread or another prints a line twice: no harm */
 	static unsigned count;
 	const char *reason = deviation_reason(key);
 
 	for (unsigned i = 0; reason && i < count; i++)
-		if (told[i] == reason)
+		if (notified[i] == reason)
 			return true;
-	if (reason && count < ARRAY_LEN(told))
-		told[count++] = reason;
+	if (reason && count < ARRAY_LEN(notified))
+		notified[count++] = reason;
 	if (reason)
 		note("%s deviates (%s): %s", test_provider(), key, reason);
 	return reason != NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Datagrams (FI_EP_DGRAM): they come whole and with their source; a peer that does not receive, or
- * is not there, holds nobody up.
+ * is not there, holds nothing up.
  */
 #include "common.h"
 
@@ -112,7 +112,7 @@ static void test_sizes(long arg)
 	free(out);
 }
 
-/* Every form of send to a peer that never looks: each ends, and the first ones come. */
+/* Every form of send to a peer that never polls: each ends, and the first ones come. */
 static void test_deaf(long arg)
 {
 	struct dgram a, b;
@@ -133,10 +133,18 @@ static void test_deaf(long arg)
 		ssize_t rc;
 
 		switch (sent % 4) {
-		case 0: rc = fi_inject(a.ep, &sent, sizeof(sent), a.peer); break;
-		case 1: rc = fi_injectdata(a.ep, &sent, sizeof(sent), 1, a.peer); break;
-		case 2: rc = fi_send(a.ep, &sent, sizeof(sent), NULL, a.peer, NULL); break;
-		default: rc = fi_sendv(a.ep, &iov, NULL, 1, a.peer, NULL); break;
+		case 0:
+			rc = fi_inject(a.ep, &sent, sizeof(sent), a.peer);
+			break;
+		case 1:
+			rc = fi_injectdata(a.ep, &sent, sizeof(sent), 1, a.peer);
+			break;
+		case 2:
+			rc = fi_send(a.ep, &sent, sizeof(sent), NULL, a.peer, NULL);
+			break;
+		default:
+			rc = fi_sendv(a.ep, &iov, NULL, 1, a.peer, NULL);
+			break;
 		}
 		CHECKF(rc == 0 || rc == -FI_EAGAIN, "datagram %d: %zd", sent, rc);
 		CHECKF(now_ms() < end, "%d datagrams went out", sent);
@@ -147,11 +155,11 @@ static void test_deaf(long arg)
 	OK(fi_recv(b.ep, &got, sizeof(got), NULL, FI_ADDR_UNSPEC, NULL));
 	wait_one(&b, &e, &src);
 	CHECK(got == 0 && e.len == sizeof(sent));
-	close_dgram(&b); /* and to nobody */
+	close_dgram(&b); /* and to nothing */
 	end = now_ms() + 60000;
 	for (sent = 0; sent < 100;) {
 		ssize_t rc = fi_inject(a.ep, &sent, sizeof(sent), a.peer);
-		CHECKF(rc == 0 || rc == -FI_EAGAIN, "datagram %d to nobody: %zd", sent, rc);
+		CHECKF(rc == 0 || rc == -FI_EAGAIN, "datagram %d to nothing: %zd", sent, rc);
 		CHECK(now_ms() < end);
 		sent += rc == 0;
 		fi_cq_read(a.cq, &e, 1);

@@ -32,7 +32,7 @@ static void test_getinfo(long unused)
 }
 
 /* One endpoint that sends to itself: whether receives of each kind may name no source, and whether a
- * receive from an address that nobody sends from takes a message. */
+ * receive from an address that nothing sends from takes a message. */
 static void sources(uint64_t caps, bool exact, bool exact_tagged, bool directed, bool directed_tagged)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_TAGGED, .ep_caps = FI_MSG | FI_TAGGED | caps };
@@ -90,8 +90,13 @@ static void test_multi(long len)
 	struct node_opts o = { .ep_caps = FI_MSG | FI_TAGGED | CAP_TAGGED_MULTI };
 	size_t size = (size_t)len * 4, least = (size_t)len, at = 0;
 	char *in = guard_alloc(size), *other = guard_alloc(size), *out = guard_alloc((size_t)len);
-	struct op recv = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = 0x10, .ignore = 0xf,
-			   .flags = FI_MULTI_RECV, .ctx = in };
+	struct op recv = { .form = F_MSG,
+			   .tagged = true,
+			   .addr = FI_ADDR_UNSPEC,
+			   .tag = 0x10,
+			   .ignore = 0xf,
+			   .flags = FI_MULTI_RECV,
+			   .ctx = in };
 	struct fi_cq_tagged_entry e;
 	struct node n;
 	fi_addr_t own;
@@ -111,7 +116,8 @@ static void test_multi(long len)
 		wait_ok(&n, n.rxcq, &e);
 		CHECK(e.op_context == in && e.tag == 0x10 + i && e.len == (size_t)len && e.flags & FI_TAGGED);
 		CHECK((char *)e.buf >= in + at && (char *)e.buf + len <= in + size);
-		CHECKF(!(e.flags & FI_MULTI_RECV) == (i < 3), "message %d: flags %#llx", (int)i, (unsigned long long)e.flags);
+		CHECKF(!(e.flags & FI_MULTI_RECV) == (i < 3), "message %d: flags %#llx", (int)i,
+		       (unsigned long long)e.flags);
 		verify(e.buf, e.len, i);
 		at += (size_t)len;
 		wait_ctx(&n, n.txcq, out);
@@ -145,4 +151,7 @@ static const struct test tests[] = {
 	{ "multi_refused", test_multi_refused, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -37,14 +37,18 @@ static void warm_up(struct node *n)
 }
 
 /* Posts sends without reading a completion until one is refused three times, or count. */
-static void fill_up(struct flow *f, fi_addr_t to, uint64_t count, enum form form, size_t len,
-		    char *big)
+static void fill_up(struct flow *f, fi_addr_t to, uint64_t count, enum form form, size_t len, char *big)
 {
 	int refused = 0;
 
 	while (f->posted < count && refused < 3) {
-		struct op o = { .form = form, .tagged = true, .buf = &f->seq[f->posted], .len = 8,
-				.addr = to, .tag = TAG, .ctx = &f->seq[f->posted] };
+		struct op o = { .form = form,
+				.tagged = true,
+				.buf = &f->seq[f->posted],
+				.len = 8,
+				.addr = to,
+				.tag = TAG,
+				.ctx = &f->seq[f->posted] };
 		ssize_t rc;
 
 		f->seq[f->posted] = f->posted;
@@ -92,8 +96,7 @@ static void receive_all(struct node *n, uint64_t count, size_t len)
 		trecv(n, in, len, FI_ADDR_UNSPEC, TAG, 0, in);
 		wait_ok(n, n->rxcq, &e);
 		memcpy(&got, in, 8);
-		CHECKF(got == k, "message %llu, want %llu", (unsigned long long)got,
-		       (unsigned long long)k);
+		CHECKF(got == k, "message %llu, want %llu", (unsigned long long)got, (unsigned long long)k);
 		CHECK(e.len == len);
 	}
 	free(in);
@@ -164,7 +167,7 @@ static void test_again(long arg)
 	node_close(&n);
 }
 
-/* A CQ of 16 entries that nobody reads while hundreds of messages come and go. */
+/* A CQ of 16 entries that nothing reads while hundreds of messages come and go. */
 static void test_small_cq(long arg)
 {
 	enum { COUNT = 2000 };
@@ -196,8 +199,7 @@ static void test_small_cq(long arg)
 
 		while (done < COUNT) {
 			struct fi_cq_tagged_entry e;
-			struct op r = { .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = TAG,
-					.len = 8 };
+			struct op r = { .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = TAG, .len = 8 };
 
 			for (int refused = 0; posted < COUNT && refused < 2;) {
 				ssize_t rc;
@@ -245,7 +247,7 @@ static void test_flood_both(long len)
 	free(big);
 }
 
-/* Whether the kernel lets rank 1 read the memory of rank 0, and nobody forbids it. */
+/* Whether the kernel lets rank 1 read the memory of rank 0, and nothing forbids it. */
 static bool reads_peer(void)
 {
 	struct place {
@@ -269,7 +271,7 @@ static bool reads_peer(void)
 	return ok;
 }
 
-/* More messages than a sender has bounce buffers, to a rank that does not look before all are
+/* More messages than a sender has bounce buffers, to a rank that does not inspect before all are
  * posted: none waits for it. */
 static void test_asleep(long len)
 {
@@ -291,8 +293,9 @@ static void test_asleep(long len)
 	f.n = &n;
 	if (test_rank == 0) {
 		for (uint64_t k = 0; k < COUNT; k++) {
-			struct op o = { .form = forms[k % 4], .tagged = true, .addr = n.peer[1], .tag = TAG,
-					.ctx = &seq[k] };
+			struct op o = {
+				.form = forms[k % 4], .tagged = true, .addr = n.peer[1], .tag = TAG, .ctx = &seq[k]
+			};
 
 			inject = o.form == F_INJECT;
 			memcpy(out + k * (size_t)len, &k, 8);
@@ -330,8 +333,12 @@ static void test_receives(long arg)
 	node_open(&n, NULL);
 	node_connect(&n);
 	for (int refused = 0; posted < LIMIT && refused < 3;) {
-		struct op r = { .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = TAG, .len = 8,
-				.buf = &in[posted], .ctx = &in[posted] };
+		struct op r = { .tagged = true,
+				.addr = FI_ADDR_UNSPEC,
+				.tag = TAG,
+				.len = 8,
+				.buf = &in[posted],
+				.ctx = &in[posted] };
 		ssize_t rc = op_recv(n.ep, &r);
 
 		CHECK(rc == 0 || rc == -FI_EAGAIN);
@@ -339,8 +346,7 @@ static void test_receives(long arg)
 	}
 	note("%llu receives posted before -FI_EAGAIN", (unsigned long long)posted);
 	for (uint64_t k = 0; k < posted; k++) {
-		struct op s = { .form = F_INJECT, .tagged = true, .addr = n.peer[0], .tag = TAG,
-				.len = 8, .buf = &k };
+		struct op s = { .form = F_INJECT, .tagged = true, .addr = n.peer[0], .tag = TAG, .len = 8, .buf = &k };
 
 		post_send(&n, &s);
 		wait_ctx(&n, n.rxcq, &in[k]);
@@ -352,15 +358,14 @@ static void test_receives(long arg)
 }
 
 static const struct test tests[] = {
-	{ "ring_8_bytes", test_ring, 2, 0, 8 },
-	{ "ring_inject_64_bytes", test_ring, 2, 0, 64 },
-	{ "ring_again", test_again, 2, 60, 0 },
-	{ "small_cq", test_small_cq, 2, 0, 0 },
-	{ "flood_both", test_flood_both, 2, 0, 8 },
-	{ "flood_both_inject", test_flood_both, 2, 0, 64 },
-	{ "asleep_400", test_asleep, 2, 0, 400 },
-	{ "asleep_4096", test_asleep, 2, 0, 4096 },
+	{ "ring_8_bytes", test_ring, 2, 0, 8 },	    { "ring_inject_64_bytes", test_ring, 2, 0, 64 },
+	{ "ring_again", test_again, 2, 60, 0 },	    { "small_cq", test_small_cq, 2, 0, 0 },
+	{ "flood_both", test_flood_both, 2, 0, 8 }, { "flood_both_inject", test_flood_both, 2, 0, 64 },
+	{ "asleep_400", test_asleep, 2, 0, 400 },   { "asleep_4096", test_asleep, 2, 0, 4096 },
 	{ "receives", test_receives, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

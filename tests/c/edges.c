@@ -7,16 +7,16 @@ struct trunc {
 };
 
 static const struct trunc truncs[] = {
-	{ 1, 0 }, { 8, 7 }, { 24, 8 }, { 100, 99 }, { 130, 64 }, { 4096, 4095 }, { 4097, 1 },
-	{ 65536, 100 }, { 65537, 65536 }, { 80000, 0 }, { 80000, 30000 }, { (1 << 20) + 3, 1 << 20 },
+	{ 1, 0 },    { 8, 7 },	     { 24, 8 },	       { 100, 99 },  { 130, 64 },      { 4096, 4095 },
+	{ 4097, 1 }, { 65536, 100 }, { 65537, 65536 }, { 80000, 0 }, { 80000, 30000 }, { (1 << 20) + 3, 1 << 20 },
 };
 
 static void check_truncated(struct node *n, struct op *r, size_t sent, uint64_t seed)
 {
 	wait_err(n, n->rxcq, FI_ETRUNC);
 	CHECK(n->err.op_context == r->ctx);
-	CHECKF(n->err.olen == sent - r->len, "olen %zu, want %zu (%zu into %zu)", n->err.olen,
-	       sent - r->len, sent, r->len);
+	CHECKF(n->err.olen == sent - r->len, "olen %zu, want %zu (%zu into %zu)", n->err.olen, sent - r->len, sent,
+	       r->len);
 	if (!deviates("trunc-len"))
 		CHECKF(n->err.len == r->len, "len %zu, want %zu", n->err.len, r->len);
 	CHECK(n->err.flags & FI_RECV);
@@ -26,8 +26,7 @@ static void check_truncated(struct node *n, struct op *r, size_t sent, uint64_t 
 	verify(r->buf, r->len, seed);
 }
 
-static void truncate_one(struct node *n, const struct trunc *t, uint64_t seed, bool tagged,
-			 bool late, enum form form)
+static void truncate_one(struct node *n, const struct trunc *t, uint64_t seed, bool tagged, bool late, enum form form)
 {
 	size_t limit = n->info->rx_attr->iov_limit;
 	struct op o = { .form = form, .tagged = tagged, .tag = seed };
@@ -106,10 +105,15 @@ static void test_zero(long late)
 	for (int tagged = 0; tagged <= 1; tagged++)
 		for (size_t s = 0; s < ARRAY_LEN(sends); s++)
 			for (enum form r = F_PLAIN; r <= F_MSG; r++) {
-				struct op so = { .form = sends[s], .tagged = tagged, .tag = s,
-						 .addr = n.peer[0], .data = 0xd, .ctx = &ctx };
-				struct op ro = { .form = r, .tagged = tagged, .tag = s,
-						 .addr = FI_ADDR_UNSPEC, .ctx = &n };
+				struct op so = { .form = sends[s],
+						 .tagged = tagged,
+						 .tag = s,
+						 .addr = n.peer[0],
+						 .data = 0xd,
+						 .ctx = &ctx };
+				struct op ro = {
+					.form = r, .tagged = tagged, .tag = s, .addr = FI_ADDR_UNSPEC, .ctx = &n
+				};
 
 				if (!late)
 					post_recv(&n, &ro);
@@ -163,4 +167,7 @@ static const struct test tests[] = {
 	{ "zero_into_room", test_zero_into_room, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -95,7 +95,7 @@ static void cntr_sleep(struct node *n, uint64_t i)
 
 /* ---- messages ---- */
 
-static void tell(struct node *n, struct node *to, uint64_t tag)
+static void notify(struct node *n, struct node *to, uint64_t tag)
 {
 	trecv(to, in, 8, ANY, tag, 0, in);
 	tsend(n, out, 8, n->peer[0], tag, out);
@@ -118,7 +118,7 @@ static void close_other(struct node *n)
 
 static void stranger(struct node *n, uint64_t i)
 {
-	tell(&other, n, i);
+	notify(&other, n, i);
 }
 
 /* The address vector has a name, by which other processes open it. */
@@ -162,12 +162,12 @@ static void close_senders(struct node *n)
 static void from_each(struct node *n, uint64_t i)
 {
 	for (int k = 0; k < SENDERS; k++)
-		tell(&senders[k], n, i);
+		notify(&senders[k], n, i);
 }
 
 static void to_self(struct node *n, uint64_t i)
 {
-	tell(n, n, i);
+	notify(n, n, i);
 }
 
 /* The address vector has changed since the receive before. */
@@ -182,7 +182,7 @@ static void directed_changed(struct node *n, uint64_t i)
 	CHECK_RC(fi_av_remove(n->av, &addr, 1, 0), 0);
 }
 
-static uint64_t held(struct node *n)
+static uint64_t kept(struct node *n)
 {
 	return node_counter(n, "rx_unexpected");
 }
@@ -190,13 +190,13 @@ static uint64_t held(struct node *n)
 /* A message without a receive, that has arrived. */
 static void leave(struct node *n, uint64_t tag)
 {
-	uint64_t before = held(n);
+	uint64_t before = kept(n);
 
 	tsend(n, out, 8, n->peer[0], tag, out);
 	wait_ctx(n, n->txcq, out);
-	for (int k = 0; k < 100000 && held(n) == before; k++)
+	for (int k = 0; k < 100000 && kept(n) == before; k++)
 		progress(n);
-	CHECK(held(n) == before + 1);
+	CHECK(kept(n) == before + 1);
 }
 
 /* A search by other bits in each round. */
@@ -334,12 +334,12 @@ static void shared_other(struct node *n, uint64_t i)
 {
 	struct node first = { .ep = ends[0] };
 	struct fi_cq_tagged_entry e;
-	uint64_t before = held(&first), end = now_ms() + 20000;
+	uint64_t before = kept(&first), end = now_ms() + 20000;
 
 	(void)n;
 	while (fi_tinject(ends[1], out, 8, at[0], i) == -FI_EAGAIN)
 		fi_cq_read(queues[1], NULL, 0);
-	while (held(&first) == before && now_ms() < end)
+	while (kept(&first) == before && now_ms() < end)
 		fi_cq_read(queues[0], NULL, 0);
 	while (fi_trecv(context, in, 8, NULL, ANY, i, 0, in) == -FI_EAGAIN)
 		;

@@ -9,8 +9,16 @@
 #include "common.h"
 
 enum { /* fi_endpoint.h of 2.x */
-	OPT_CUDA_API = 10, OPT_SHARED_MEMORY, OPT_MAX_MSG, OPT_MAX_TAGGED, OPT_MAX_RMA, OPT_MAX_ATOMIC,
-	OPT_INJECT_MSG, OPT_INJECT_TAGGED, OPT_INJECT_RMA, OPT_INJECT_ATOMIC,
+       OPT_CUDA_API = 10,
+       OPT_SHARED_MEMORY,
+       OPT_MAX_MSG,
+       OPT_MAX_TAGGED,
+       OPT_MAX_RMA,
+       OPT_MAX_ATOMIC,
+       OPT_INJECT_MSG,
+       OPT_INJECT_TAGGED,
+       OPT_INJECT_RMA,
+       OPT_INJECT_ATOMIC,
 };
 
 #define LEN ((size_t)100000)
@@ -31,14 +39,22 @@ static ssize_t call(struct node *n, int name, const char *buf, size_t len)
 	fi_addr_t to = n->peer[0];
 
 	switch (name) {
-	case OPT_MAX_MSG: return fi_send(n->ep, buf, len, NULL, to, NULL);
-	case OPT_MAX_TAGGED: return fi_tsend(n->ep, buf, len, NULL, to, 1, NULL);
-	case OPT_MAX_RMA: return fi_write(n->ep, buf, len, NULL, to, 0, KEY, NULL);
-	case OPT_MAX_ATOMIC: return fi_atomic(n->ep, buf, len, NULL, to, 0, KEY, FI_UINT8, FI_SUM, NULL);
-	case OPT_INJECT_MSG: return fi_inject(n->ep, buf, len, to);
-	case OPT_INJECT_TAGGED: return fi_tinject(n->ep, buf, len, to, 1);
-	case OPT_INJECT_RMA: return fi_inject_write(n->ep, buf, len, to, 0, KEY);
-	default: return fi_inject_atomic(n->ep, buf, len, to, 0, KEY, FI_UINT8, FI_SUM);
+	case OPT_MAX_MSG:
+		return fi_send(n->ep, buf, len, NULL, to, NULL);
+	case OPT_MAX_TAGGED:
+		return fi_tsend(n->ep, buf, len, NULL, to, 1, NULL);
+	case OPT_MAX_RMA:
+		return fi_write(n->ep, buf, len, NULL, to, 0, KEY, NULL);
+	case OPT_MAX_ATOMIC:
+		return fi_atomic(n->ep, buf, len, NULL, to, 0, KEY, FI_UINT8, FI_SUM, NULL);
+	case OPT_INJECT_MSG:
+		return fi_inject(n->ep, buf, len, to);
+	case OPT_INJECT_TAGGED:
+		return fi_tinject(n->ep, buf, len, to, 1);
+	case OPT_INJECT_RMA:
+		return fi_inject_write(n->ep, buf, len, to, 0, KEY);
+	default:
+		return fi_inject_atomic(n->ep, buf, len, to, 0, KEY, FI_UINT8, FI_SUM);
 	}
 }
 
@@ -82,7 +98,9 @@ static void test_sizes(long arg)
 /* Two processes of one host that share no memory: what they do is the same. */
 static void test_apart(long arg)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .disabled = true, .tx_flags = FI_DELIVERY_COMPLETE };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA,
+			       .disabled = true,
+			       .tx_flags = FI_DELIVERY_COMPLETE };
 	char *mem = guard_alloc(LEN), *in = guard_alloc(LEN);
 	struct fid_mr *mr = NULL;
 	bool no = false;
@@ -96,7 +114,8 @@ static void test_apart(long arg)
 	OK(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_SHARED_MEMORY, &no, sizeof(no)));
 	OK(fi_enable(n.ep));
 	n.o.disabled = false;
-	EXPECT_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_SHARED_MEMORY, &(bool){ true }, sizeof(no)), -FI_EOPBADSTATE);
+	EXPECT_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_SHARED_MEMORY, &(bool){ true }, sizeof(no)),
+		  -FI_EOPBADSTATE);
 	node_connect(&n);
 	fill(mem, LEN, test_rank);
 	if (test_rank == 1) {

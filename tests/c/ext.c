@@ -77,11 +77,9 @@ static void test_counts(long messages)
 		}
 	}
 	if (test_rank == 0) {
-		uint64_t sent = value(ops, &n.ep->fid, "tx_inline") +
-				value(ops, &n.ep->fid, "tx_eager") +
+		uint64_t sent = value(ops, &n.ep->fid, "tx_inline") + value(ops, &n.ep->fid, "tx_eager") +
 				value(ops, &n.ep->fid, "tx_sync");
-		uint64_t bytes = value(ops, &n.ep->fid, "tx_inline_bytes") +
-				 value(ops, &n.ep->fid, "tx_eager_bytes") +
+		uint64_t bytes = value(ops, &n.ep->fid, "tx_inline_bytes") + value(ops, &n.ep->fid, "tx_eager_bytes") +
 				 value(ops, &n.ep->fid, "tx_sync_bytes");
 
 		CHECKF(sent == (uint64_t)messages, "%lu sent", (unsigned long)sent);
@@ -118,7 +116,13 @@ enum first { FIRST_PLAIN, FIRST_DATA, FIRST_SYNC, FIRST_LONG };
 static void send_first(struct node *n, enum first what, void *buf, size_t len)
 {
 	struct op o = {
-		.form = F_MSG, .tagged = true, .buf = buf, .len = len, .addr = n->peer[1], .tag = 1, .ctx = n,
+		.form = F_MSG,
+		.tagged = true,
+		.buf = buf,
+		.len = len,
+		.addr = n->peer[1],
+		.tag = 1,
+		.ctx = n,
 	};
 
 	if (what == FIRST_DATA) {
@@ -132,7 +136,7 @@ static void send_first(struct node *n, enum first what, void *buf, size_t len)
 }
 
 /* C delivers the messages of a peer, whatever the first was: not the first ones, and none that
- * comes while the receiver is not looking for more than a moment. */
+ * comes while the receiver is not searching for more than a moment. */
 static void test_direct(long what)
 {
 	struct weft_stats_ops *ops;
@@ -171,9 +175,9 @@ static void test_direct(long what)
 	free(buf);
 }
 
-/* C reads announced messages into receives that wait, and takes in their acknowledgements: Go gets
- * few of what arrives. Where the kernel lets nobody read another process, Go gets them all. */
-static void test_announced(long len)
+/* C reads rendezvous messages into receives that wait, and takes in their acknowledgements: Go gets
+ * few of what arrives. Where the kernel lets nothing read another process, Go gets them all. */
+static void test_rendezvous(long len)
 {
 	struct weft_stats_ops *ops;
 	char *in = malloc(len), *out = malloc(len);
@@ -226,8 +230,11 @@ static const struct test tests[] = {
 	{ "direct_data", test_direct, 2, 0, FIRST_DATA },
 	{ "direct_sync", test_direct, 2, 0, FIRST_SYNC },
 	{ "direct_long", test_direct, 2, 0, FIRST_LONG },
-	{ "announced_80k", test_announced, 2, 0, 81920 },
-	{ "announced_128k", test_announced, 2, 0, 131072 },
+	{ "rendezvous_80k", test_rendezvous, 2, 0, 81920 },
+	{ "rendezvous_128k", test_rendezvous, 2, 0, 131072 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -30,8 +30,8 @@ struct what {
 };
 
 static const struct what whats[] = {
-	{ WRITE, 8 }, { WRITE, 4096 }, { WRITE, BYTES }, { INJECT, 8 }, { ATOMIC, 8 }, { FETCH, 8 },
-	{ PIECES, 4096 }, { MESSAGE, 8 }, { MESSAGE, 4096 },
+	{ WRITE, 8 }, { WRITE, 4096 },	{ WRITE, BYTES }, { INJECT, 8 },     { ATOMIC, 8 },
+	{ FETCH, 8 }, { PIECES, 4096 }, { MESSAGE, 8 },	  { MESSAGE, 4096 },
 };
 
 static struct node base;
@@ -48,8 +48,11 @@ static int rounds(void)
 static void open_base(void)
 {
 	struct node_opts o = {
-		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, .tx_flags = FI_DELIVERY_COMPLETE, .counters = true,
-		.control = FI_PROGRESS_AUTO, .data = FI_PROGRESS_AUTO,
+		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC,
+		.tx_flags = FI_DELIVERY_COMPLETE,
+		.counters = true,
+		.control = FI_PROGRESS_AUTO,
+		.data = FI_PROGRESS_AUTO,
 	};
 
 	node_open(&base, &o);
@@ -145,8 +148,12 @@ static ssize_t post_one(const struct what *w, fi_addr_t to, uint64_t *result)
 	case PIECES: { /* two pieces */
 		struct iovec iov = { local, w->len };
 		struct fi_rma_iov there[] = { { 0, w->len / 2, KEY }, { w->len / 2, w->len - w->len / 2, KEY } };
-		struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = to, .rma_iov = there,
-					.rma_iov_count = ARRAY_LEN(there), .context = local };
+		struct fi_msg_rma m = { .msg_iov = &iov,
+					.iov_count = 1,
+					.addr = to,
+					.rma_iov = there,
+					.rma_iov_count = ARRAY_LEN(there),
+					.context = local };
 
 		return fi_writemsg(ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
 	}
@@ -172,10 +179,11 @@ static void ends(const struct what *w, int round)
 	struct fi_cq_tagged_entry e;
 	int rc = wait_for(&base, base.txcq, &e, w->kind == INJECT ? 5 : LIMIT_MS);
 
-	EXPECTF(rc == (w->kind == INJECT ? 0 : 1), "round %d: completion %d (%s)", round, rc, fi_strerror(rc < 0 ? -rc : 0));
+	EXPECTF(rc == (w->kind == INJECT ? 0 : 1), "round %d: completion %d (%s)", round, rc,
+		fi_strerror(rc < 0 ? -rc : 0));
 }
 
-static void poster(const struct what *w)
+static void requester(const struct what *w)
 {
 	static const struct what meeting = { WRITE, 8 };
 	uint64_t result = 0;
@@ -215,7 +223,7 @@ static void test_close(long arg)
 		pid_t stopper = start_stopper();
 
 		open_base();
-		poster(w);
+		requester(w);
 		*posting = -1;
 		CHECK(waitpid(stopper, NULL, 0) == stopper);
 	} else {
@@ -226,15 +234,14 @@ static void test_close(long arg)
 }
 
 static const struct test tests[] = {
-	{ "write", test_close, .procs = 2, .arg = 0 },
-	{ "write_4k", test_close, .procs = 2, .arg = 1 },
-	{ "write_64k", test_close, .procs = 2, .arg = 2 },
-	{ "inject_write", test_close, .procs = 2, .arg = 3 },
-	{ "atomic", test_close, .procs = 2, .arg = 4 },
-	{ "fetch_atomic", test_close, .procs = 2, .arg = 5 },
-	{ "write_pieces", test_close, .procs = 2, .arg = 6 },
-	{ "message", test_close, .procs = 2, .arg = 7 },
+	{ "write", test_close, .procs = 2, .arg = 0 },	      { "write_4k", test_close, .procs = 2, .arg = 1 },
+	{ "write_64k", test_close, .procs = 2, .arg = 2 },    { "inject_write", test_close, .procs = 2, .arg = 3 },
+	{ "atomic", test_close, .procs = 2, .arg = 4 },	      { "fetch_atomic", test_close, .procs = 2, .arg = 5 },
+	{ "write_pieces", test_close, .procs = 2, .arg = 6 }, { "message", test_close, .procs = 2, .arg = 7 },
 	{ "message_4k", test_close, .procs = 2, .arg = 8 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

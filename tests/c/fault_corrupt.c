@@ -127,10 +127,18 @@ static void talk(uint64_t *seed, enum target t, unsigned words)
 	while (now_ms() < end) {
 		struct fi_cq_tagged_entry e;
 		int i = (int)(rnd(seed) % WINDOW);
-		struct op s = { .tagged = true, .buf = bufs[i][0], .len = sizes[rnd(seed) % ARRAY_LEN(sizes)],
-				.addr = n.peer[rnd(seed) % 3], .tag = 1, .ctx = &sending[i] };
-		struct op r = { .tagged = true, .buf = bufs[i][1], .len = MAX_LEN, .addr = FI_ADDR_UNSPEC,
-				.tag = 1, .ctx = &receiving[i] };
+		struct op s = { .tagged = true,
+				.buf = bufs[i][0],
+				.len = sizes[rnd(seed) % ARRAY_LEN(sizes)],
+				.addr = n.peer[rnd(seed) % 3],
+				.tag = 1,
+				.ctx = &sending[i] };
+		struct op r = { .tagged = true,
+				.buf = bufs[i][1],
+				.len = MAX_LEN,
+				.addr = FI_ADDR_UNSPEC,
+				.tag = 1,
+				.ctx = &receiving[i] };
 
 		if (!sending[i])
 			sending[i] = op_send(n.ep, &s) == 0;
@@ -152,7 +160,7 @@ static void talk(uint64_t *seed, enum target t, unsigned words)
 	}
 }
 
-/* New endpoints know nothing of the old ones' trouble. */
+/* New endpoints know nothing of the old ones' errors. */
 static void works_again(uint64_t round)
 {
 	char *in = bufs[0][1], *out = bufs[0][0];
@@ -220,4 +228,7 @@ static const struct test tests[] = {
 	{ "attach_and_bounce", test_corrupt, 3, 60, BEHIND },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -9,7 +9,7 @@
 #define CYCLES 5000
 #define WARM_UP 1000
 #define PEERS 1000
-#define ROOM_KIB 2048 /* what allocators may keep */
+#define ROOM_KIB 2048	     /* what allocators may keep */
 #define ROOM_VIRTUAL_MIB 160 /* a thread's heap is 64 MiB of address space */
 #define ROOM_MAPS 64
 #define ROOM_THREADS 4 /* as many Go threads as run at a time start when they are first needed, and stay */
@@ -32,7 +32,8 @@ static long entries(const char *dir)
 
 static struct usage measure(void)
 {
-	struct usage u = { .fds = entries("/proc/self/fd"), .threads = entries("/proc/self/task"),
+	struct usage u = { .fds = entries("/proc/self/fd"),
+			   .threads = entries("/proc/self/task"),
 			   .files = shmdir_count() };
 	long pages = 0, resident = 0, page_kib = sysconf(_SC_PAGESIZE) / 1024;
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -75,8 +76,8 @@ static void compare(const struct usage *before, const struct usage *after)
 {
 	note("memory %ld -> %ld KiB, address space %ld -> %ld MiB in %ld -> %ld pieces", before->rss_kib,
 	     after->rss_kib, before->virtual_mib, after->virtual_mib, before->maps, after->maps);
-	note("descriptors %ld -> %ld, threads %ld -> %ld, files %ld -> %ld", before->fds, after->fds,
-	     before->threads, after->threads, before->files, after->files);
+	note("descriptors %ld -> %ld, threads %ld -> %ld, files %ld -> %ld", before->fds, after->fds, before->threads,
+	     after->threads, before->files, after->files);
 	EXPECT(after->rss_kib - before->rss_kib < ROOM_KIB);
 	EXPECT(after->virtual_mib - before->virtual_mib < ROOM_VIRTUAL_MIB);
 	EXPECT(after->maps - before->maps < ROOM_MAPS);
@@ -124,7 +125,7 @@ static void test_cycles(long arg)
 	shmdir_remove();
 }
 
-/* Rank 0 stays, rank 1's endpoint is another each time: who sends first takes turns, and the message is
+/* Rank 0 stays, rank 1's endpoint is another each time: what sends first takes turns, and the message is
  * one of each protocol. arg: the addresses stay in rank 0's AV, which grows by that much. */
 static void test_peers(long keep)
 {
@@ -167,7 +168,7 @@ static void test_peers(long keep)
 			OK(fi_av_remove(n.av, &peer, 1, 0));
 	}
 	after = measure_end(&before);
-	after.files = before.files; /* the other side's come and go */
+	after.files = before.files;			     /* the other side's come and go */
 	after.rss_kib -= keep && test_rank == 0 ? PEERS : 0; /* 1 KiB for an address */
 	compare(&before, &after);
 	barrier(&n);
@@ -186,4 +187,7 @@ static const struct test tests[] = {
 	{ "peers_kept_in_av", test_peers, 2, 300, 1 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

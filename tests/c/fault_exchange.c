@@ -39,7 +39,10 @@ struct round {
 	struct name names[NODE_PEERS];
 };
 
-static bool mortal(int rank) { return mortals >> rank & 1; }
+static bool mortal(int rank)
+{
+	return mortals >> rank & 1;
+}
 
 /* A group's members: ranks of the test, in an order by chance. */
 static size_t order(uint64_t seed, bool survivors, int ranks[RANKS])
@@ -110,9 +113,16 @@ static int operate(uint64_t seed, int op, const int ranks[RANKS])
 		fill(in + displs[i], counts[0][i], pattern_of(seed, op, test_rank, ranks[i]));
 		memset(out + displs[i], 0, counts[1][i]);
 	}
-	OK(ops->alltoallv(g.n.ep, &(struct weft_alltoallv){
-		.size = sizeof(struct weft_alltoallv), .elem = 1, .buf = in, .counts = counts[0], .displs = displs,
-		.result = out, .result_counts = counts[1], .result_displs = displs, .coll_addr = g.addr, .context = in }));
+	OK(ops->alltoallv(g.n.ep, &(struct weft_alltoallv){ .size = sizeof(struct weft_alltoallv),
+							    .elem = 1,
+							    .buf = in,
+							    .counts = counts[0],
+							    .displs = displs,
+							    .result = out,
+							    .result_counts = counts[1],
+							    .result_displs = displs,
+							    .coll_addr = g.addr,
+							    .context = in }));
 	rc = wait_for(&g.n, g.n.txcq, &e, LIMIT_MS);
 	CHECKF(rc != 0, "operation %d of seed %llu does not end", op, (unsigned long long)seed);
 	CHECKF(rc == 1 || rc == -FI_ECONNRESET, "operation %d ends with %s", op, fi_strerror(-rc));
@@ -122,7 +132,7 @@ static int operate(uint64_t seed, int op, const int ranks[RANKS])
 	return rc;
 }
 
-/* Rank 0 gathers the names of who is new, which all are in the first round, and gives everyone all. */
+/* Rank 0 gathers the names of what is new, which all are in the first round, and gives everyone all. */
 static void meet(struct round *r, bool first)
 {
 	if (first || mortal(test_rank)) {
@@ -225,11 +235,11 @@ static void kill_each(void)
 		pid = respawn(text);
 		CHECK(pid > 0);
 		close(fd[1]);
-		CHECKF(read(fd[0], &byte, 1) == 1, "who is to be killed ended by itself");
+		CHECKF(read(fd[0], &byte, 1) == 1, "what is to be killed ended by itself");
 		usleep(delay(&seed));
 		kill(pid, SIGKILL);
 		CHECK(waitpid(pid, &st, 0) == pid);
-		CHECKF(WIFSIGNALED(st) && WTERMSIG(st) == SIGKILL, "who is to be killed ended by itself: %#x", st);
+		CHECKF(WIFSIGNALED(st) && WTERMSIG(st) == SIGKILL, "what is to be killed ended by itself: %#x", st);
 		close(fd[0]);
 		barrier(NULL);
 	}
@@ -260,13 +270,14 @@ static void sum_up(void)
 		seen.put += t.put;
 	}
 	note("%d rounds: %llu operations completed at survivors and %llu failed; %llu bytes through relays, "
-	     "%llu passed on, %llu pieces again, %llu bytes put", rounds(), (unsigned long long)seen.whole,
-	     (unsigned long long)seen.failed, (unsigned long long)seen.relayed, (unsigned long long)seen.carried,
-	     (unsigned long long)seen.again, (unsigned long long)seen.put);
+	     "%llu passed on, %llu pieces again, %llu bytes put",
+	     rounds(), (unsigned long long)seen.whole, (unsigned long long)seen.failed,
+	     (unsigned long long)seen.relayed, (unsigned long long)seen.carried, (unsigned long long)seen.again,
+	     (unsigned long long)seen.put);
 	CHECK(seen.relayed != 0 || mortal(1) || mortal(2) || !getenv("WEFT_TEST_RELAYS"));
 }
 
-static void test_killed(long who)
+static void test_killed(long victims)
 {
 	struct round r = { .seed = 0 };
 
@@ -276,7 +287,7 @@ static void test_killed(long who)
 	setenv("FI_WEFT_PEER_CHECK_INTERVAL", "20ms", 0);
 	setenv("FI_WEFT_PEER_TIMEOUT", "2s", 0);
 	setenv("FI_WEFT_RTT_SCHED_ENABLE", "yes", 0); /* on one host, too */
-	mortals = who;
+	mortals = victims;
 	if (mortal(test_rank) && !*test_role()) {
 		kill_each();
 		return;
@@ -300,4 +311,7 @@ static const struct test tests[] = {
 	{ "target_relay", test_killed, RANKS, 120, 1 << 2 | 1 << 4 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

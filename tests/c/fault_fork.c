@@ -246,13 +246,13 @@ static void test_during_load(long arg)
 }
 
 static const struct test tests[] = {
-	{ "child_calls", test_child_calls, 1, 120, 0 },
-	{ "child_getinfo", test_child_getinfo, 1, 0, 0 },
-	{ "child_closes", test_child_closes, 1, 0, 0 },
-	{ "exec", test_exec, 1, 0, 0 },
-	{ "exec_uses", test_exec_uses, 1, 0, 0 },
-	{ "during_traffic", test_during_traffic, 2, 0, 0 },
+	{ "child_calls", test_child_calls, 1, 120, 0 }, { "child_getinfo", test_child_getinfo, 1, 0, 0 },
+	{ "child_closes", test_child_closes, 1, 0, 0 }, { "exec", test_exec, 1, 0, 0 },
+	{ "exec_uses", test_exec_uses, 1, 0, 0 },	{ "during_traffic", test_during_traffic, 2, 0, 0 },
 	{ "during_load", test_during_load, 1, 120, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -13,7 +13,7 @@
 #include "shmdir.h"
 #include "victim.h"
 
-#define LIMIT_MS 30000 /* for the survivor to notice */
+#define LIMIT_MS 30000	     /* for the survivor to notice */
 #define ROUND_MAX (4u << 20) /* messages of one victim */
 
 struct slot {
@@ -24,11 +24,11 @@ struct slot {
 
 static struct node n;
 static struct slot slots[VICTIM_WINDOW];
-static uint64_t posted;   /* receives from this victim; lowered by those that were cancelled */
-static uint32_t *came;    /* by receive: the number of its message plus one, 0: it ended with an error */
+static uint64_t posted;	  /* receives from this victim; lowered by those that were cancelled */
+static uint32_t *came;	  /* by receive: the number of its message plus one, 0: it ended with an error */
 static uint64_t received; /* whole messages, of all victims */
-static uint64_t errors;   /* operations that ended with FI_ECONNRESET */
-static uint32_t serial;   /* of the victim */
+static uint64_t errors;	  /* operations that ended with FI_ECONNRESET */
+static uint32_t serial;	  /* of the victim */
 
 static bool dead_yet(void)
 {
@@ -80,7 +80,7 @@ static void post_slot(struct slot *s)
 	trecv(&n, s->buf, VICTIM_MAX, FI_ADDR_UNSPEC, VICTIM_TO_US, 0, s);
 }
 
-/* What the dead one sent is in our ring. When it is read, no receive can match any more. Who reads the
+/* What the dead one sent is in our ring. When it is read, no receive can match any more. What reads the
  * ring may be a progress thread, which polls do not wait for: then it is quiet for a while. */
 static void drain(void)
 {
@@ -129,17 +129,16 @@ static void take_from(void)
 /* Sends to the victim until it is dead, and then until that shows. */
 static void give_to(fi_addr_t to, uint64_t *seed)
 {
-	bool dead = false, told = false;
+	bool dead = false, notified = false;
 	uint64_t end = 0, number = 0, before = errors;
 
-	while (!told) {
-		for (struct slot *s = slots; s < slots + VICTIM_WINDOW && !told; s++) {
-			struct op o = { .tagged = true, .buf = s->buf, .addr = to, .tag = VICTIM_FROM_US,
-					.ctx = s };
+	while (!notified) {
+		for (struct slot *s = slots; s < slots + VICTIM_WINDOW && !notified; s++) {
+			struct op o = { .tagged = true, .buf = s->buf, .addr = to, .tag = VICTIM_FROM_US, .ctx = s };
 			ssize_t rc;
 
 			reap(n.txcq);
-			told = dead && errors > before;
+			notified = dead && errors > before;
 			if (s->busy)
 				continue;
 			o.len = victim_fill(s->buf, serial, number);
@@ -148,7 +147,7 @@ static void give_to(fi_addr_t to, uint64_t *seed)
 			       "send = %zd (%s)", rc, fi_strerror((int)-rc));
 			s->busy = rc == 0;
 			number += rc == 0;
-			told |= dead && rc < 0 && rc != -FI_EAGAIN;
+			notified |= dead && rc < 0 && rc != -FI_EAGAIN;
 			if (rnd(seed) % 8 == 0)
 				usleep(50); /* two cores: let it receive */
 		}
@@ -156,14 +155,17 @@ static void give_to(fi_addr_t to, uint64_t *seed)
 			dead = true;
 			end = now_ms() + LIMIT_MS;
 		}
-		CHECKF(!dead || told || now_ms() < end, "sending to the dead still works");
+		CHECKF(!dead || notified || now_ms() < end, "sending to the dead still works");
 	}
 	settle(false);
 }
 
 /* Whether a message may be fetched from its sender: a long one, or one of up to the inject size that found
  * no bounce buffer for some time, because the survivor was not running. */
-static bool may_be_fetched(size_t len) { return len > 8192 || (len > 104 && len <= 4096); }
+static bool may_be_fetched(size_t len)
+{
+	return len > 8192 || (len > 104 && len <= 4096);
+}
 
 /* Receives match in the order of posting, messages in that of sending: so the numbers rise. A message
  * between them that did not come must be one that is fetched from its sender. */
@@ -182,7 +184,7 @@ static void check_order(void)
 	}
 }
 
-/* Messages of the dead that nobody had posted a receive for: each is whole, or an error. One that is
+/* Messages of the dead that nothing had posted a receive for: each is whole, or an error. One that is
  * fetched ends when the death shows, which drain does not wait for, and has others behind it: only a
  * receive that could be cancelled, which lowers posted, has found none. */
 static void clear_unexpected(void)
@@ -291,7 +293,7 @@ static void leave(void)
 	barrier(&n);
 	node_close(&n);
 	barrier(NULL);
-	node_open(&n, &o); /* opening looks for leftovers */
+	node_open(&n, &o); /* opening searches for leftovers */
 	node_close(&n);
 	left = shmdir_count();
 	CHECKF(left <= 0, "%d files are left", left);
@@ -364,4 +366,7 @@ static const struct test tests[] = {
 	{ "opening", test_kill, 3, 120, VICTIM_OPENS },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -70,7 +70,7 @@ static void pin(void)
 }
 
 /* A round trip costs some time slices of a reader that never sleeps, or two wake-ups: how long that
- * is depends on who else wants the processor. */
+ * is depends on what else wants the processor. */
 static void ping_pong(int rounds, bool sleeping)
 {
 	uint64_t in, out = 0, begin = now_ms();
@@ -124,7 +124,7 @@ static bool attach_works(void)
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
 }
 
-/* arg 0: nobody may; 1: rank 0 may not; 2: rank 1 may not. */
+/* arg 0: nothing may; 1: rank 0 may not; 2: rank 1 may not. */
 static void test_attach_refused(long arg)
 {
 	if (arg == 0 || test_rank == arg - 1) {
@@ -149,7 +149,7 @@ static void test_attach_taken_away(long arg)
 	node_close(&n);
 }
 
-/* The kernel protects a process that is not dumpable: nobody else may read its memory, nor may it
+/* The kernel protects a process that is not dumpable: nothing else may read its memory, nor may it
  * use its own /proc/self/fd unless it is root. So a daemon that has given up its rights. */
 static void test_not_dumpable(long arg)
 {
@@ -202,8 +202,7 @@ static int try_open(struct node *base, struct fid_ep **ep)
 
 static void check_no_room(int rc)
 {
-	CHECKF(rc == -FI_ENOSPC || rc == -FI_ENOMEM, "opening without room: %d (%s)", rc,
-	       fi_strerror(-rc));
+	CHECKF(rc == -FI_ENOSPC || rc == -FI_ENOMEM, "opening without room: %d (%s)", rc, fi_strerror(-rc));
 }
 
 static void test_no_room(long arg)
@@ -286,4 +285,7 @@ static const struct test tests[] = {
 	{ "no_folder", test_no_folder, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

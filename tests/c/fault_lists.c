@@ -30,9 +30,15 @@ struct hello {
 
 static int sideband[2];
 
-static long deaths(long usual) { return getenv("WEFT_TEST_KILLS") ? atol(getenv("WEFT_TEST_KILLS")) : usual; }
+static long deaths(long usual)
+{
+	return getenv("WEFT_TEST_KILLS") ? atol(getenv("WEFT_TEST_KILLS")) : usual;
+}
 
-static size_t some(struct side *s, size_t most) { return rnd(&s->state) % most; }
+static size_t some(struct side *s, size_t most)
+{
+	return rnd(&s->state) % most;
+}
 
 static void open_side(struct side *s, size_t len)
 {
@@ -56,7 +62,10 @@ static void open_sideband(void)
 	setenv("WEFT_TEST_LISTS_FD", fd, 1);
 }
 
-static int others_end(void) { return atoi(getenv("WEFT_TEST_LISTS_FD")); }
+static int others_end(void)
+{
+	return atoi(getenv("WEFT_TEST_LISTS_FD"));
+}
 
 static unsigned files(void)
 {
@@ -230,7 +239,7 @@ static void test_initiators(long rounds)
 enum { OWNERS = 3, MOST = 40, PART = 131072 };
 
 struct owner {
-	pid_t pid, killer;    /* killer: it dies soon */
+	pid_t pid, killer; /* killer: it dies soon */
 	struct weft_remote *remote;
 	struct weft_remote_info info;
 	char model[PART];
@@ -432,7 +441,9 @@ static void test_no_memory(long mib)
 	OK(s.t->info(remote, &info, sizeof(info)));
 	for (size_t i = 0; i < MANY; i++) { /* none joins the one before */
 		here[i] = (struct weft_local_piece){ .addr = s.mem + i * 7919 % (LISTS - 1), .len = 1 };
-		there[i] = (struct weft_remote_piece){ .remote = remote, .addr = info.base + 2 * (i * i % LISTS), .len = 1 };
+		there[i] = (struct weft_remote_piece){ .remote = remote,
+						       .addr = info.base + 2 * (i * i % LISTS),
+						       .len = 1 };
 	}
 	CHECK((f = fopen("/proc/self/statm", "r")) && fscanf(f, "%lu", &pages) == 1);
 	fclose(f);
@@ -475,4 +486,7 @@ static const struct test tests[] = {
 	{ "little_memory", test_no_memory, 1, 0, 200 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

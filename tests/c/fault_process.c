@@ -47,7 +47,10 @@ static void cycle(void)
 }
 
 /* The signals that a program can block and catch. */
-static bool is_free(int sig) { return sig != SIGKILL && sig != SIGSTOP && (sig < 32 || sig >= SIGRTMIN); }
+static bool is_free(int sig)
+{
+	return sig != SIGKILL && sig != SIGSTOP && (sig < 32 || sig >= SIGRTMIN);
+}
 
 /* ---- signals ---- */
 
@@ -149,7 +152,8 @@ static void check_stack(int sig)
 	CHECKF(ss.ss_flags & SS_DISABLE, "the thread has an alternate stack of %zu bytes", ss.ss_size);
 	room_at = 0;
 	raise(sig);
-	CHECKF(here - room_at < 2 << 20, "the handler ran on another stack, at %#lx and not below %#lx", (long)room_at, (long)here);
+	CHECKF(here - room_at < 2 << 20, "the handler ran on another stack, at %#lx and not below %#lx", (long)room_at,
+	       (long)here);
 }
 
 static void *other_thread(void *unused)
@@ -244,9 +248,9 @@ static void test_nofile(long soft)
 	CHECK(setrlimit(RLIMIT_NOFILE, &want) == 0);
 	open_node();
 	CHECK(getrlimit(RLIMIT_NOFILE, &got) == 0);
-	CHECKF(got.rlim_cur == want.rlim_cur && got.rlim_max == want.rlim_max, "limit of descriptors %lu/%lu, want %lu/%lu",
-	       (unsigned long)got.rlim_cur, (unsigned long)got.rlim_max, (unsigned long)want.rlim_cur,
-	       (unsigned long)want.rlim_max);
+	CHECKF(got.rlim_cur == want.rlim_cur && got.rlim_max == want.rlim_max,
+	       "limit of descriptors %lu/%lu, want %lu/%lu", (unsigned long)got.rlim_cur, (unsigned long)got.rlim_max,
+	       (unsigned long)want.rlim_cur, (unsigned long)want.rlim_max);
 	f = popen("ulimit -Sn", "r");
 	CHECK(f && fscanf(f, "%d", &child) == 1);
 	pclose(f);
@@ -257,7 +261,10 @@ static void test_nofile(long soft)
 static pthread_barrier_t gate;
 static volatile int refused, opened;
 
-static void *none(void *arg) { return arg; }
+static void *none(void *arg)
+{
+	return arg;
+}
 
 /* Opens what a domain has. Every call may be refused, with the errno that pthread_create gave. */
 static void *open_more(void *unused)
@@ -288,7 +295,7 @@ static void test_no_threads(long automatic)
 	struct node_opts o = { 0 };
 
 	fi_freeinfo(node_info(NULL)); /* loads everything: the library may be in a folder of root's */
-	if (geteuid() == 0) /* whom the limit does not bind */
+	if (geteuid() == 0)	      /* which the limit does not bind */
 		CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0);
 	if (automatic)
 		o.control = o.data = FI_PROGRESS_AUTO;
@@ -338,7 +345,7 @@ static void signal_in(int sig, long delay)
 	CHECK(timer_settime(timer, 0, &when, NULL) == 0);
 }
 
-/* Who calls exit(), and what the thread of the program does meanwhile. BY_FAULT: a handler of SIGSEGV, as libraries
+/* What calls exit(), and what the thread of the program does meanwhile. BY_FAULT: a handler of SIGSEGV, as libraries
  * install for their users, which interrupts calls that open and close. They run in Go, on a stack of Go's, from
  * where no second call into Go is possible: it would be another SIGSEGV, which is blocked in the handler and ends
  * the process. */
@@ -379,7 +386,8 @@ static void test_exit(long by)
 		pid = respawn(role);
 		CHECK(waitpid(pid, &st, 0) == pid);
 		CHECKF(WIFEXITED(st) && WEXITSTATUS(st) == 7, "round %d: the process ended with %#x", i, st);
-		CHECKF(now_ms() - begin < 20000, "round %d: the end took %llu ms", i, (unsigned long long)(now_ms() - begin));
+		CHECKF(now_ms() - begin < 20000, "round %d: the end took %llu ms", i,
+		       (unsigned long long)(now_ms() - begin));
 	}
 }
 
@@ -399,4 +407,7 @@ static const struct test tests[] = {
 	{ "exit_in_fault", test_exit, 1, 120, BY_FAULT },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

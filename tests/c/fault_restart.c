@@ -7,7 +7,7 @@
  * successor is soon talked to, and loses nothing while it lives.
  *
  * The survivor hears of a death before it happens, and posts nothing more to that victim, because what is
- * posted to a dead peer rightly goes to whoever has its address next. It waits for none of what it has
+ * posted to a dead peer rightly goes to whatever has its address next. It waits for none of what it has
  * posted, and the victim has answered before: so all that was bound for this process.
  */
 #include "common.h"
@@ -22,7 +22,7 @@
 
 #define RESTARTS 12    /* WEFT_TEST_KILLS for more */
 #define LIMIT_MS 30000 /* for a send to end, and for a new victim to be talked to */
-#define TALK 20        /* messages each way before every second victim may be killed */
+#define TALK 20	       /* messages each way before every second victim may be killed */
 #define DELAY_US 30000 /* the most from there to the kill */
 #define BIND_MS 5000   /* for the port of the dead to be free */
 #define PORT_MIN 16384 /* of the survivor and the victims, below the ephemeral ports */
@@ -35,8 +35,8 @@ struct slot {
 	bool busy;
 	uint32_t serial; /* of the message that is sent */
 	uint64_t number; /* of it */
-	uint64_t since;  /* ms, when it was posted */
-	size_t len;      /* of what was received */
+	uint64_t since;	 /* ms, when it was posted */
+	size_t len;	 /* of what was received */
 	uint64_t tag;
 	int err;
 };
@@ -44,13 +44,13 @@ struct slot {
 /* What was received last: receives match in the order of posting, messages in that of sending. */
 struct place {
 	uint32_t serial; /* 0: nothing yet */
-	uint64_t next;   /* number after the last message of this victim */
-	uint64_t count;  /* messages with this serial */
-	uint64_t acked;  /* messages that the victim had received when it sent the last one */
-	uint64_t ended;  /* and its own sends that had ended by then, before the first that had not */
+	uint64_t next;	 /* number after the last message of this victim */
+	uint64_t count;	 /* messages with this serial */
+	uint64_t acked;	 /* messages that the victim had received when it sent the last one */
+	uint64_t ended;	 /* and its own sends that had ended by then, before the first that had not */
 };
 
-/* What a victim is told when it may start. */
+/* What a victim is notified when it may start. */
 struct go {
 	struct name survivor;
 	in_port_t port;
@@ -58,13 +58,13 @@ struct go {
 
 static struct node n;
 static struct slot out[VICTIM_WINDOW], in[VICTIM_WINDOW];
-static uint64_t posted, taken; /* receives, and how many of them were looked at; receive i is in[i % window] */
-static uint32_t serial;        /* survivor: of the victim that was ready last; victim: its own */
-static uint64_t number;        /* of the next message to send */
+static uint64_t posted, taken; /* receives, and how many of them were read; receive i is in[i % window] */
+static uint32_t serial;	       /* survivor: of the victim that was ready last; victim: its own */
+static uint64_t number;	       /* of the next message to send */
 static struct place seen;
-static uint32_t doomed;        /* survivor: this victim and those before it are killed or will be at once */
+static uint32_t doomed; /* survivor: this victim and those before it are killed or will be at once */
 static uint64_t whole, reset_sends, reset_receives;
-static uint64_t resets;        /* receives that ended with an error since the last whole message */
+static uint64_t resets; /* receives that ended with an error since the last whole message */
 
 /* ---- both sides ---- */
 
@@ -76,7 +76,10 @@ static void open_windows(void)
 	}
 }
 
-static bool gone(int err) { return err == FI_ECONNRESET || err == FI_EHOSTUNREACH; }
+static bool gone(int err)
+{
+	return err == FI_ECONNRESET || err == FI_EHOSTUNREACH;
+}
 
 /* Takes one completion of a window's CQ. */
 static bool reap(struct fid_cq *cq, struct slot *window)
@@ -117,12 +120,17 @@ static void send_some(fi_addr_t to, uint64_t tag)
 	}
 }
 
-static void receive_some(fi_addr_t from, uint64_t tag, void (*look)(struct slot *s))
+static void receive_some(fi_addr_t from, uint64_t tag, void (*inspect)(struct slot *s))
 {
 	while (posted < taken + VICTIM_WINDOW) {
 		struct slot *s = &in[posted % VICTIM_WINDOW];
-		struct op o = { .tagged = true, .buf = s->buf, .len = VICTIM_MAX, .addr = from, .tag = tag,
-				.ignore = ~0ull << ACK_SHIFT, .ctx = s };
+		struct op o = { .tagged = true,
+				.buf = s->buf,
+				.len = VICTIM_MAX,
+				.addr = from,
+				.tag = tag,
+				.ignore = ~0ull << ACK_SHIFT,
+				.ctx = s };
 		ssize_t rc = op_recv(n.ep, &o);
 
 		CHECKF(rc == 0 || rc == -FI_EAGAIN, "receive = %zd (%s)", rc, fi_strerror((int)-rc));
@@ -134,7 +142,7 @@ static void receive_some(fi_addr_t from, uint64_t tag, void (*look)(struct slot 
 	while (reap(n.rxcq, in))
 		;
 	for (; taken < posted && !in[taken % VICTIM_WINDOW].busy; taken++)
-		look(&in[taken % VICTIM_WINDOW]);
+		inspect(&in[taken % VICTIM_WINDOW]);
 }
 
 /* Whose message it is, whole. */
@@ -227,7 +235,7 @@ static void open_on(in_port_t port, struct name *own)
 	node_name(&n, own);
 }
 
-static void look_as_victim(struct slot *s)
+static void inspect_as_victim(struct slot *s)
 {
 	uint32_t whose;
 	uint64_t got;
@@ -235,8 +243,8 @@ static void look_as_victim(struct slot *s)
 	CHECKF(s->err == 0, "a receive from the survivor ended with %d (%s)", s->err, fi_strerror(s->err));
 	whose = serial_of(s);
 	got = victim_check(s->buf, s->len, whose);
-	CHECKF(whose == serial, "victim %u got message %llu (%zu bytes) of victim %u", serial,
-	       (unsigned long long)got, s->len, whose);
+	CHECKF(whose == serial, "victim %u got message %llu (%zu bytes) of victim %u", serial, (unsigned long long)got,
+	       s->len, whose);
 	/* The first ones were perhaps posted to the connection of the one before, and failed. */
 	CHECKF(seen.count == 0 || got == seen.next, "victim %u got message %llu, want %llu", serial,
 	       (unsigned long long)got, (unsigned long long)seen.next);
@@ -274,7 +282,7 @@ static void live(void)
 		send_some(to, VICTIM_TO_US | seen.count << ACK_SHIFT | ended() << ENDED_SHIFT);
 		while (reap(n.txcq, out))
 			;
-		receive_some(FI_ADDR_UNSPEC, VICTIM_FROM_US, look_as_victim);
+		receive_some(FI_ADDR_UNSPEC, VICTIM_FROM_US, inspect_as_victim);
 		progress(&n);
 		if (serial % 3 == 2)
 			usleep(3000); /* a slow one: more is on the way when it dies */
@@ -283,7 +291,7 @@ static void live(void)
 
 /* ---- the survivor ---- */
 
-static void look_as_survivor(struct slot *s)
+static void inspect_as_survivor(struct slot *s)
 {
 	uint32_t whose;
 	uint64_t got;
@@ -303,11 +311,12 @@ static void look_as_survivor(struct slot *s)
 		seen = (struct place){ .serial = whose };
 	CHECKF(got >= seen.next, "message %llu of victim %u came after %llu", (unsigned long long)got, whose,
 	       (unsigned long long)seen.next - 1);
-	/* What the dead one has only announced is not delivered. */
+	/* What the dead one has only rendezvous is not delivered. */
 	CHECKF(got == seen.next || whose <= doomed,
 	       "message %llu (%zu bytes) of victim %u, which lives, is lost: %llu came, %llu receives before it ended "
-	       "with FI_ECONNRESET", (unsigned long long)seen.next, victim_length(whose, seen.next), whose,
-	       (unsigned long long)got, (unsigned long long)resets);
+	       "with FI_ECONNRESET",
+	       (unsigned long long)seen.next, victim_length(whose, seen.next), whose, (unsigned long long)got,
+	       (unsigned long long)resets);
 	resets = 0;
 	seen.next = got + 1;
 	seen.count++;
@@ -317,7 +326,7 @@ static void look_as_survivor(struct slot *s)
 }
 
 /* The killer's and the victims' next word, if there is one. */
-static bool told(struct victim_note *msg)
+static bool notified(struct victim_note *msg)
 {
 	ssize_t got = recv(link_fd(1), msg, sizeof(*msg), MSG_DONTWAIT);
 
@@ -327,7 +336,7 @@ static bool told(struct victim_note *msg)
 	return true;
 }
 
-/* The sends that have ended. Those that wait must not do so for long, whoever they are for. */
+/* The sends that have ended. Those that wait must not do so for long, whatever they are for. */
 static bool end_sends(void)
 {
 	bool busy = false;
@@ -373,9 +382,10 @@ static bool talks(uint64_t ready)
 		p = seen; /* else nothing has come yet */
 	if (p.count >= goal && p.acked >= goal && p.ended >= goal)
 		return true;
-	CHECKF(now_ms() < ready + LIMIT_MS, "victim %u sent %llu messages that came, got %llu, and of its sends %llu "
-	       "have ended", serial, (unsigned long long)p.count, (unsigned long long)p.acked,
-	       (unsigned long long)p.ended);
+	CHECKF(now_ms() < ready + LIMIT_MS,
+	       "victim %u sent %llu messages that came, got %llu, and of its sends %llu "
+	       "have ended",
+	       serial, (unsigned long long)p.count, (unsigned long long)p.acked, (unsigned long long)p.ended);
 	return false;
 }
 
@@ -388,7 +398,7 @@ static void survive(bool directed)
 	bool waiting = false; /* the killer does, for this victim to be talked to */
 
 	while (msg.kind != 'e') {
-		if (told(&msg) && msg.kind == 'n') {
+		if (notified(&msg) && msg.kind == 'n') {
 			to = meet(&msg);
 			ready = now_ms();
 			waiting = true;
@@ -400,7 +410,7 @@ static void survive(bool directed)
 			send_some(to, VICTIM_FROM_US);
 		end_sends();
 		if (!directed || serial)
-			receive_some(directed ? to : FI_ADDR_UNSPEC, VICTIM_TO_US, look_as_survivor);
+			receive_some(directed ? to : FI_ADDR_UNSPEC, VICTIM_TO_US, inspect_as_survivor);
 		progress(&n);
 		if (waiting && talks(ready)) {
 			waiting = false;
@@ -411,8 +421,9 @@ static void survive(bool directed)
 	while (end_sends())
 		progress(&n);
 	note("%u victims, %llu whole messages received; %llu sends, %llu receives ended with an error; %llu ms until "
-	     "the slowest was talked to", serial, (unsigned long long)whole, (unsigned long long)reset_sends,
-	     (unsigned long long)reset_receives, (unsigned long long)longest);
+	     "the slowest was talked to",
+	     serial, (unsigned long long)whole, (unsigned long long)reset_sends, (unsigned long long)reset_receives,
+	     (unsigned long long)longest);
 }
 
 static void test_restart(long directed)
@@ -440,7 +451,7 @@ static void test_restart(long directed)
 	link_send(1, &own, sizeof(own));
 	survive(directed);
 	node_close(&n);
-	node_open(&n, &o); /* opening looks for leftovers */
+	node_open(&n, &o); /* opening searches for leftovers */
 	node_close(&n);
 	left = shmdir_count();
 	CHECKF(left <= 0, "%d files are left", left);
@@ -452,4 +463,7 @@ static const struct test tests[] = {
 	{ "same_port_directed", test_restart, 2, 120, 1 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -20,7 +20,10 @@ static volatile bool stopped;
 static uintptr_t stack_low, stack_high; /* of the main thread */
 static volatile sig_atomic_t elsewhere; /* handlers that ran on another stack */
 
-static void count(int sig) { seen[sig]++; }
+static void count(int sig)
+{
+	seen[sig]++;
+}
 
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
@@ -30,8 +33,8 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	siglongjmp(back, 1);
 }
 
-static const int plain[] = { SIGURG, SIGPIPE, SIGCHLD, SIGUSR1, SIGUSR2, SIGHUP, SIGTERM, SIGINT,
-			     SIGPROF, SIGVTALRM, SIGWINCH, SIGIO, SIGQUIT };
+static const int plain[] = { SIGURG, SIGPIPE, SIGCHLD,	 SIGUSR1,  SIGUSR2, SIGHUP, SIGTERM,
+			     SIGINT, SIGPROF, SIGVTALRM, SIGWINCH, SIGIO,   SIGQUIT };
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
 
 static void install(void)
@@ -66,13 +69,11 @@ static void check_plain(void)
 	memset((void *)seen, 0, sizeof(seen));
 	traffic(3000);
 	for (size_t i = 0; i < ARRAY_LEN(plain); i++)
-		CHECKF(seen[plain[i]] == 0, "%d stray signals %d (%s)", seen[plain[i]], plain[i],
-		       strsignal(plain[i]));
+		CHECKF(seen[plain[i]] == 0, "%d stray signals %d (%s)", seen[plain[i]], plain[i], strsignal(plain[i]));
 	for (int round = 1; round <= 20; round++)
 		for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
 			CHECK(raise(plain[i]) == 0);
-			CHECKF(seen[plain[i]] == round, "signal %d: %d calls of %d", plain[i],
-			       seen[plain[i]], round);
+			CHECKF(seen[plain[i]] == round, "signal %d: %d calls of %d", plain[i], seen[plain[i]], round);
 			traffic(5);
 		}
 }
@@ -194,8 +195,8 @@ static void test_default(long arg)
 		snprintf(role, sizeof(role), "%d", deadly[i]);
 		pid = respawn(role);
 		CHECK(waitpid(pid, &st, 0) == pid);
-		EXPECTF(WIFSIGNALED(st) && WTERMSIG(st) == deadly[i],
-			"signal %d: the process ended with %#x", deadly[i], st);
+		EXPECTF(WIFSIGNALED(st) && WTERMSIG(st) == deadly[i], "signal %d: the process ended with %#x",
+			deadly[i], st);
 	}
 }
 
@@ -228,7 +229,7 @@ static void test_masks(long arg)
 	node_close(&n);
 }
 
-/* The application's sleeps are as exact as it wants them, whoever loads the library. */
+/* The application's sleeps are as exact as it wants them, whatever loads the library. */
 static void test_slack(long arg)
 {
 	(void)arg;
@@ -269,8 +270,7 @@ static void test_altstack(long arg)
 {
 	static char stack[65536];
 	stack_t ss = { .ss_sp = stack, .ss_size = sizeof(stack) }, got;
-	struct sigaction sa = { .sa_sigaction = on_fault,
-				.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+	struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
 
 	(void)arg;
 	CHECK(sigaltstack(&ss, NULL) == 0);
@@ -286,15 +286,14 @@ static void test_altstack(long arg)
 }
 
 static const struct test tests[] = {
-	{ "handlers_before", test_before, 1, 0, 0 },
-	{ "handlers_after", test_after, 1, 0, 0 },
-	{ "any_instant", test_any_instant, 1, 0, 0 },
-	{ "any_instant_after", test_any_instant, 1, 0, 1 },
-	{ "default_actions", test_default, 1, 60, 0 },
-	{ "masks", test_masks, 1, 0, 0 },
-	{ "timer_slack", test_slack, 1, 0, 0 },
-	{ "wait_for", test_wait_for, 1, 0, 0 },
+	{ "handlers_before", test_before, 1, 0, 0 },   { "handlers_after", test_after, 1, 0, 0 },
+	{ "any_instant", test_any_instant, 1, 0, 0 },  { "any_instant_after", test_any_instant, 1, 0, 1 },
+	{ "default_actions", test_default, 1, 60, 0 }, { "masks", test_masks, 1, 0, 0 },
+	{ "timer_slack", test_slack, 1, 0, 0 },	       { "wait_for", test_wait_for, 1, 0, 0 },
 	{ "alternate_stack", test_altstack, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

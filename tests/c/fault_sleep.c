@@ -2,7 +2,7 @@
 /*
  * The peer of a thread that sleeps is killed, or stops without a word, or its cable is pulled. Nothing arrives then
  * that could wake the sleeper, whatever it sleeps in, but what it waits for ends with an error in bounded time; nor
- * does a send to nobody wait for ever. Rank 0 sleeps; rank 1 never opens anything but starts and kills the peer.
+ * does a send to nothing wait for ever. Rank 0 sleeps; rank 1 never opens anything but starts and kills the peer.
  */
 #include "common.h"
 
@@ -17,14 +17,14 @@
 
 enum {
 	RECEIVE = 0x01, /* a receive from the peer */
-	SEND = 0x02,    /* a send that the peer does not take */
-	FETCH = 0x04,   /* a long send that the peer does not fetch */
+	SEND = 0x02,	/* a send that the peer does not take */
+	FETCH = 0x04,	/* a long send that the peer does not fetch */
 	SREAD = 0x10,
 	COUNTER = 0x20,
-	POLL = 0x40,    /* on the queue's descriptor, after fi_trywait */
+	POLL = 0x40,	/* on the queue's descriptor, after fi_trywait */
 	SILENT = 0x100, /* the peer is stopped: its host does not know that it is gone */
-	CABLE = 0x200,  /* its host is cut off before the operation, and back after it */
-	AUTO = 0x400,   /* a thread of the provider's makes the progress */
+	CABLE = 0x200,	/* its host is cut off before the operation, and back after it */
+	AUTO = 0x400,	/* a thread of the provider's makes the progress */
 };
 
 static struct node n;
@@ -96,8 +96,14 @@ static void killer(long mode)
 /* A send that is complete when the peer has taken the message. */
 static struct op tracked(fi_addr_t to, uint64_t tag)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .iov = { { buf, 8 } }, .count = 1, .addr = to, .tag = tag,
-			.flags = FI_DELIVERY_COMPLETE | FI_COMPLETION, .ctx = buf };
+	struct op o = { .form = F_MSG,
+			.tagged = true,
+			.iov = { { buf, 8 } },
+			.count = 1,
+			.addr = to,
+			.tag = tag,
+			.flags = FI_DELIVERY_COMPLETE | FI_COMPLETION,
+			.ctx = buf };
 
 	return o;
 }
@@ -123,7 +129,7 @@ static ssize_t poll_once(struct fid_cq *cq, struct fi_cq_tagged_entry *e, int ms
 
 	OK(fi_control(&cq->fid, FI_GETWAIT, &p.fd));
 	if (fi_trywait(n.fabric, fids, 1) == 0)
-		CHECKF(poll(&p, 1, ms) == 1, "the descriptor does not wake who waits");
+		CHECKF(poll(&p, 1, ms) == 1, "the descriptor does not wake what waits");
 	return fi_cq_read(cq, e, 1);
 }
 
@@ -146,7 +152,8 @@ static void sleep_till_end(long mode)
 		else
 			rc = poll_once(cq, &e, left);
 	} while (rc == -FI_EAGAIN && now_ms() < end);
-	CHECKF(rc == -FI_EAVAIL, "the sleeper does not hear that its peer is gone: %zd (%s)", rc, fi_strerror((int)-rc));
+	CHECKF(rc == -FI_EAVAIL, "the sleeper does not hear that its peer is gone: %zd (%s)", rc,
+	       fi_strerror((int)-rc));
 	CHECK(fi_cq_readerr(cq, &err, 0) == 1);
 	CHECKF(err.err == FI_ECONNRESET && err.op_context == buf, "error completion %d (%s)", err.err,
 	       fi_strerror(err.err));
@@ -171,8 +178,11 @@ static void speak_again(fi_addr_t to)
 static void sleeper(long mode)
 {
 	enum fi_progress progress = mode & AUTO ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV, .counters = true, .control = progress,
-			       .data = progress, .wait = mode & POLL ? FI_WAIT_FD : FI_WAIT_UNSPEC };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV,
+			       .counters = true,
+			       .control = progress,
+			       .data = progress,
+			       .wait = mode & POLL ? FI_WAIT_FD : FI_WAIT_UNSPEC };
 	struct name name;
 	struct op hello;
 	uint64_t killed;
@@ -203,7 +213,7 @@ static void sleeper(long mode)
 	node_close(&n);
 }
 
-/* Nobody has the address: a send says so when the time to connect is over, and not before. */
+/* Nothing has the address: a send says so when the time to connect is over, and not before. */
 static void test_nobody(long arg)
 {
 	struct op o = tracked(0, 1);
@@ -258,4 +268,7 @@ static const struct test tests[] = {
 	{ "cable_receive_poll", test_sleep, 2, 60, CABLE | RECEIVE | POLL },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Owners of memory, and who posts to it, that are killed while lists of pieces of it and notifications are under way
+/* Owners of memory, and what posts to it, that are killed while lists of pieces of it and notifications are under way
  * (weft/token.h). */
 #include <signal.h>
 #include <sys/socket.h>
@@ -20,8 +20,14 @@ struct survivor {
 };
 
 /* Memory of a GPU is used: the initiators', or the owners'. */
-static bool on_gpu(void) { return getenv("WEFT_TEST_TOKEN_GPU") != NULL; }
-static bool gpu_here(void) { return on_gpu() && !strcmp(getenv("WEFT_TEST_TOKEN_GPU"), "here"); }
+static bool on_gpu(void)
+{
+	return getenv("WEFT_TEST_TOKEN_GPU") != NULL;
+}
+static bool gpu_here(void)
+{
+	return on_gpu() && !strcmp(getenv("WEFT_TEST_TOKEN_GPU"), "here");
+}
 
 static void open_node(struct survivor *s)
 {
@@ -40,7 +46,10 @@ static void open_node(struct survivor *s)
 }
 
 /* Lists have one element, and notifications. */
-static bool notified(void) { return getenv("WEFT_TEST_TOKEN_NOTES") != NULL; }
+static bool notified(void)
+{
+	return getenv("WEFT_TEST_TOKEN_NOTES") != NULL;
+}
 
 /* What an owner that is killed writes to the survivor first. */
 struct hello {
@@ -52,7 +61,11 @@ static struct fid_mr *gpu_region(struct survivor *s, void *p, uint64_t key)
 {
 	struct iovec iov = { p, LEN };
 	struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_READ | FI_REMOTE_WRITE, .requested_key = key, .iface = FI_HMEM_CUDA,
+		.mr_iov = &iov,
+		.iov_count = 1,
+		.access = FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.requested_key = key,
+		.iface = FI_HMEM_CUDA,
 	};
 	struct fid_mr *mr;
 
@@ -230,7 +243,9 @@ static void share(void)
 	open_node(&s);
 	OK(s.t->open(s.n.ep, h.token, h.len, &remote));
 	OK(s.t->info(remote, &info, sizeof(info)));
-	struct weft_remote_piece there = { .remote = remote, .addr = info.base, .len = 256, .stride = 512, .count = 2000 };
+	struct weft_remote_piece there = {
+		.remote = remote, .addr = info.base, .len = 256, .stride = 512, .count = 2000
+	};
 	struct weft_local_piece here = { .addr = gpu_alloc(LEN), .len = 256, .stride = 512, .count = 2000 };
 
 	here.desc = fi_mr_desc(gpu_region(&s, here.addr, 1));
@@ -326,8 +341,8 @@ static void pester(void)
 		OK(s.t->list(s.n.ep, &here, &there, 1, 0, &list));
 		do {
 			progress(&s.n);
-			rc = i % 5 ? s.t->post(list, WEFT_WRITE, NULL, 0, bytes, lengths[i % 6], 0, NULL) :
-				     s.t->notify(s.n.ep, info.addr, 0, bytes, lengths[i % 6], 0, NULL);
+			rc = i % 5 ? s.t->post(list, WEFT_WRITE, NULL, 0, bytes, lengths[i % 6], 0, NULL)
+				   : s.t->notify(s.n.ep, info.addr, 0, bytes, lengths[i % 6], 0, NULL);
 		} while (rc == -FI_EAGAIN);
 		CHECKF(rc == 0, "post: %zd", rc);
 		if (i % 7 == 0) /* the others are under way together */
@@ -338,11 +353,11 @@ static void pester(void)
 	}
 }
 
-/* Takes what one poster has sent by the time that it dies. */
+/* Takes what one requester has sent by the time that it dies. */
 static void outlast(struct survivor *s, unsigned round, char *note)
 {
 	uint64_t next = 0, number, there;
-	pid_t pid = respawn("poster"), killer = 0;
+	pid_t pid = respawn("requester"), killer = 0;
 	bool dead = false;
 
 	CHECK(pid > 0);
@@ -366,13 +381,14 @@ static void outlast(struct survivor *s, unsigned round, char *note)
 		CHECKF(number == next, "notification %lu, want %lu", (unsigned long)number, (unsigned long)next);
 		next++;
 		memcpy(&there, s->mem + number % SLOTS * SLOT, sizeof(there));
-		CHECKF(e.op == WEFT_ALONE || there >= number, "notification %lu came before its data", (unsigned long)number);
+		CHECKF(e.op == WEFT_ALONE || there >= number, "notification %lu came before its data",
+		       (unsigned long)number);
 	}
 	CHECK(killer && waitpid(killer, NULL, 0) == killer);
 }
 
-/* kill -9 of who writes and notifies: what comes before is whole and in order, and the owner goes on with the next. */
-static void test_killed_posters(long rounds)
+/* kill -9 of what writes and notifies: what comes before is whole and in order, and the owner goes on with the next. */
+static void test_killed_requesters(long rounds)
 {
 	char fd[16], *note = malloc(WEFT_NOTE_MAX);
 	struct hello h = { .len = sizeof(h.token) };
@@ -380,7 +396,7 @@ static void test_killed_posters(long rounds)
 	struct fid_mr *mr;
 	int pair[2];
 
-	if (!strcmp(test_role(), "poster")) {
+	if (!strcmp(test_role(), "requester")) {
 		pester();
 		return;
 	}
@@ -410,7 +426,7 @@ static const struct test tests[] = {
 	{ "killed_shared", test_killed_shared, 1, 0, 6 },
 	{ "killed_sharers", test_killed_sharers, 1, 0, 6 },
 	{ "killed_notes", test_killed_notes, 1, 0, 5 },
-	{ "killed_posters", test_killed_posters, 1, 0, 5 },
+	{ "killed_requesters", test_killed_requesters, 1, 0, 5 },
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Segments and tokens of another user. Rank 1 becomes nobody. Neither can reach the other through shared memory, and
- * a segment that nobody puts in a place where rank 0 looks for one of its own is refused. A process with a token of the
+ * Segments and tokens of another user. Rank 1 becomes nothing. Neither can reach the other through shared memory, and
+ * a segment that nothing puts in a place where rank 0 searches for one of its own is refused. A process with a token
+ * of the
  * other's memory reaches it by messages alone, where UDP leads there.
  */
 #include "common.h"
@@ -44,7 +45,10 @@ static void open_as_two_with(const struct node_opts *o, const char *udp)
 	node_connect(&n);
 }
 
-static void open_as_two(void) { open_as_two_with(NULL, "no"); }
+static void open_as_two(void)
+{
+	open_as_two_with(NULL, "no");
+}
 
 static void close_two(void)
 {
@@ -70,8 +74,7 @@ static void send_refused(int want)
 
 	while ((rc = op_send(n.ep, &o)) == -FI_EAGAIN && now_ms() < end)
 		progress(&n);
-	CHECKF(rc == -want, "send = %zd (%s), want %d (%s)", rc, fi_strerror((int)-rc), want,
-	       fi_strerror(want));
+	CHECKF(rc == -want, "send = %zd (%s), want %d (%s)", rc, fi_strerror((int)-rc), want, fi_strerror(want));
 }
 
 static void test_apart(long arg)
@@ -118,8 +121,8 @@ static void use_token(struct weft_token_ops *t, int i, bool reached)
 		for (uint32_t op = WEFT_WRITE; op <= WEFT_READ; op++) {
 			int rc = post_to(t, remote, info.base, mem, op, count);
 
-			CHECKF(reached ? !rc : rc == FI_EHOSTUNREACH || rc == FI_EACCES, "memory %d, op %u of %zu: %s", i, op,
-			       count, rc ? fi_strerror(rc) : "done");
+			CHECKF(reached ? !rc : rc == FI_EHOSTUNREACH || rc == FI_EACCES, "memory %d, op %u of %zu: %s",
+			       i, op, count, rc ? fi_strerror(rc) : "done");
 		}
 		for (size_t k = 0; k < LEN; k++)
 			CHECKF(mem[k] == 2 + i, "memory %d: byte %zu is %d", i, k, mem[k]);
@@ -127,7 +130,7 @@ static void use_token(struct weft_token_ops *t, int i, bool reached)
 	OK(fi_close(&remote->fid));
 }
 
-/* An owner of host and GPU memory, and another user who has the tokens. */
+/* An owner of host and GPU memory, and another user that has the tokens. */
 static void test_token(long arg)
 {
 	bool reached = arg & 2, owner = test_rank == (arg & 1);
@@ -144,7 +147,10 @@ static void test_token(long arg)
 	for (int i = 0; i < 2; i++) {
 		struct iovec iov = { .iov_len = LEN };
 		struct fi_mr_attr attr = {
-			.mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_READ | FI_REMOTE_WRITE, .requested_key = (uint64_t)i,
+			.mr_iov = &iov,
+			.iov_count = 1,
+			.access = FI_REMOTE_READ | FI_REMOTE_WRITE,
+			.requested_key = (uint64_t)i,
 			.iface = i ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
 		};
 
@@ -180,7 +186,7 @@ static void test_token(long arg)
 
 /* ---- segments ---- */
 
-/* Copies nobody's segment to the name under which root would look for it. */
+/* Copies no one's segment to the name under which root would search for it. */
 static void impostor(const char *path, void *arg)
 {
 	const char *file = strrchr(path, '/') + 1;
@@ -218,9 +224,9 @@ static void test_impostor(long mode)
 static const struct test tests[] = {
 	{ "apart", test_apart, 2, 0, 0 },
 	{ "token_of_root", test_token, 2, 60, 0 },
-	{ "token_of_nobody", test_token, 2, 60, 1 },
+	{ "token_of_none", test_token, 2, 60, 1 },
 	{ "token_of_root_udp", test_token, 2, 60, 2 },
-	{ "token_of_nobody_udp", test_token, 2, 60, 3 },
+	{ "token_of_none_udp", test_token, 2, 60, 3 },
 	{ "impostor", test_impostor, 2, 0, 0600 },
 	{ "impostor_open_to_all", test_impostor, 2, 0, 0666 },
 };

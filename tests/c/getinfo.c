@@ -34,8 +34,8 @@ static struct fi_info *plain(void)
 		h_->path |= v_; \
 		i_ = ask(h_); \
 		for (struct fi_info *p_ = i_; p_; p_ = p_->next) \
-			EXPECTF((p_->path & v_) == v_, #path ": asked for %#llx, got %#llx", \
-				(unsigned long long)v_, (unsigned long long)p_->path); \
+			EXPECTF((p_->path & v_) == v_, #path ": asked for %#llx, got %#llx", (unsigned long long)v_, \
+				(unsigned long long)p_->path); \
 		fi_freeinfo(i_); \
 		fi_freeinfo(h_); \
 	} while (0)
@@ -43,11 +43,17 @@ static struct fi_info *plain(void)
 static void test_caps(long arg)
 {
 	static const uint64_t bits[] = {
-		FI_MSG, FI_RMA, FI_TAGGED, FI_ATOMIC, FI_MULTICAST, FI_NAMED_RX_CTX,
-		FI_DIRECTED_RECV, FI_MULTI_RECV, FI_SOURCE, FI_SOURCE_ERR | FI_SOURCE, FI_FENCE,
-		FI_LOCAL_COMM, FI_REMOTE_COMM, FI_SHARED_AV, FI_TRIGGER, FI_RMA_EVENT, FI_RMA_PMEM,
-		FI_HMEM, FI_VARIABLE_MSG, FI_AV_USER_ID, FI_COLLECTIVE,
-		FI_MSG | FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV,
+		FI_MSG,		  FI_RMA,
+		FI_TAGGED,	  FI_ATOMIC,
+		FI_MULTICAST,	  FI_NAMED_RX_CTX,
+		FI_DIRECTED_RECV, FI_MULTI_RECV,
+		FI_SOURCE,	  FI_SOURCE_ERR | FI_SOURCE,
+		FI_FENCE,	  FI_LOCAL_COMM,
+		FI_REMOTE_COMM,	  FI_SHARED_AV,
+		FI_TRIGGER,	  FI_RMA_EVENT,
+		FI_RMA_PMEM,	  FI_HMEM,
+		FI_VARIABLE_MSG,  FI_AV_USER_ID,
+		FI_COLLECTIVE,	  FI_MSG | FI_TAGGED | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_DIRECTED_RECV,
 	};
 	struct fi_info *h = plain(), *info = ask(h);
 
@@ -120,8 +126,8 @@ static void test_mr_mode(long arg)
 		h->caps = FI_MSG | FI_TAGGED;
 		info = ask(h);
 		for (struct fi_info *p = info; p; p = p->next)
-			EXPECTF(!(p->domain_attr->mr_mode & ~modes[i]), "mr_mode %#x of %#x",
-				p->domain_attr->mr_mode, modes[i]);
+			EXPECTF(!(p->domain_attr->mr_mode & ~modes[i]), "mr_mode %#x of %#x", p->domain_attr->mr_mode,
+				modes[i]);
 		if (test_is_weft())
 			EXPECTF(info != NULL, "weft requires mr_mode bits");
 		fi_freeinfo(info);
@@ -135,7 +141,7 @@ static void test_addr_format(long arg)
 		uint32_t format;
 		bool weft;
 	} formats[] = { { FI_FORMAT_UNSPEC, true }, { FI_SOCKADDR, true }, { FI_SOCKADDR_IN, true },
-			{ FI_SOCKADDR_IN6, true }, { FI_ADDR_STR, true }, { FI_SOCKADDR_IB, false },
+			{ FI_SOCKADDR_IN6, true },  { FI_ADDR_STR, true }, { FI_SOCKADDR_IB, false },
 			{ FI_ADDR_PSMX2, false } };
 
 	(void)arg;
@@ -149,7 +155,7 @@ static void test_addr_format(long arg)
 			EXPECTF(!info == !formats[i].weft, "format %u", want);
 		for (struct fi_info *p = info; p; p = p->next)
 			EXPECTF(want == FI_FORMAT_UNSPEC || p->addr_format == want ||
-				(want == FI_SOCKADDR && p->addr_format <= FI_SOCKADDR_IN6),
+					(want == FI_SOCKADDR && p->addr_format <= FI_SOCKADDR_IN6),
 				"asked for format %u, got %u", want, p->addr_format);
 		fi_freeinfo(info);
 		fi_freeinfo(h);
@@ -193,8 +199,8 @@ static void test_limits(long arg)
 
 static void test_order(long arg)
 {
-	static const uint64_t orders[] = { FI_ORDER_NONE, FI_ORDER_SAS, FI_ORDER_SAS | FI_ORDER_SAW,
-					   FI_ORDER_RMA_WAW, FI_ORDER_ATOMIC_RAR };
+	static const uint64_t orders[] = { FI_ORDER_NONE, FI_ORDER_SAS, FI_ORDER_SAS | FI_ORDER_SAW, FI_ORDER_RMA_WAW,
+					   FI_ORDER_ATOMIC_RAR };
 
 	(void)arg;
 	for (size_t i = 0; i < ARRAY_LEN(orders); i++) {
@@ -227,9 +233,8 @@ static void test_op_flags(long arg)
 		h_->domain_attr->field = (value); \
 		i_ = ask(h_); \
 		for (struct fi_info *p_ = i_; p_; p_ = p_->next) \
-			EXPECTF(p_->domain_attr->field == (value) || \
-				p_->domain_attr->field == (stronger), #field ": asked for " #value \
-				", got %d", (int)p_->domain_attr->field); \
+			EXPECTF(p_->domain_attr->field == (value) || p_->domain_attr->field == (stronger), \
+				#field ": asked for " #value ", got %d", (int)p_->domain_attr->field); \
 		if (test_is_weft() && (required)) \
 			EXPECTF(i_ != NULL, "weft lacks " #value); \
 		fi_freeinfo(i_); \
@@ -285,4 +290,7 @@ static const struct test tests[] = {
 	{ "ep_types", test_ep_types, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -103,10 +103,14 @@ static void test_tostr(long arg)
 			const void *data;
 			enum fi_type type;
 		} parts[] = {
-			{ p, FI_TYPE_INFO }, { &p->caps, FI_TYPE_CAPS }, { &p->mode, FI_TYPE_MODE },
+			{ p, FI_TYPE_INFO },
+			{ &p->caps, FI_TYPE_CAPS },
+			{ &p->mode, FI_TYPE_MODE },
 			{ &p->ep_attr->type, FI_TYPE_EP_TYPE },
-			{ &p->addr_format, FI_TYPE_ADDR_FORMAT }, { p->tx_attr, FI_TYPE_TX_ATTR },
-			{ p->rx_attr, FI_TYPE_RX_ATTR }, { p->ep_attr, FI_TYPE_EP_ATTR },
+			{ &p->addr_format, FI_TYPE_ADDR_FORMAT },
+			{ p->tx_attr, FI_TYPE_TX_ATTR },
+			{ p->rx_attr, FI_TYPE_RX_ATTR },
+			{ p->ep_attr, FI_TYPE_EP_ATTR },
 			{ p->domain_attr, FI_TYPE_DOMAIN_ATTR },
 			{ p->fabric_attr, FI_TYPE_FABRIC_ATTR },
 			{ &p->domain_attr->threading, FI_TYPE_THREADING },
@@ -255,4 +259,7 @@ static const struct test tests[] = {
 	{ "flags", test_flags, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "group.h"
 
-void group_open(struct group *g) { group_open_with(g, 0, 0); }
+void group_open(struct group *g)
+{
+	group_open_with(g, 0, 0);
+}
 
 void group_open_with(struct group *g, uint64_t caps, int mr_mode)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_COLLECTIVE | caps, .mr_mode = mr_mode, .disabled = true };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_COLLECTIVE | caps,
+			       .mr_mode = mr_mode,
+			       .disabled = true };
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
 	struct fi_info *info = node_info(&o);
 
@@ -52,7 +57,9 @@ void group_joined(struct group *g, struct fid_mc *mc, void *context)
 void group_join(struct group *g, size_t start, size_t stride)
 {
 	struct fi_av_set_attr attr = {
-		.start_addr = g->n.peer[start], .end_addr = g->n.peer[test_procs - 1], .stride = stride,
+		.start_addr = g->n.peer[start],
+		.end_addr = g->n.peer[test_procs - 1],
+		.stride = stride,
 	};
 	fi_addr_t addr;
 

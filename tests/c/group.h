@@ -13,10 +13,10 @@ struct group {
 	struct fid_av_set *set;
 	struct fid_mc *mc;
 	fi_addr_t addr;
-	size_t size, rank;         /* members; this process, size if it is none */
+	size_t size, rank; /* members; this process, size if it is none */
 };
 
-/* Opens an endpoint that has collective operations, and tells it of all ranks; skips the test
+/* Opens an endpoint that has collective operations, and notifies it of all ranks; skips the test
  * where there are none. */
 void group_open(struct group *g);
 

@@ -38,8 +38,7 @@ static void messages(long arg)
 			if (i % 2)
 				POST(&n, fi_send(n.ep, b.p, len, b.desc, n.peer[1], NULL));
 			else
-				POST(&n, fi_tsenddata(n.ep, b.p, len, b.desc, 77 + i, n.peer[1], i,
-						      NULL));
+				POST(&n, fi_tsenddata(n.ep, b.p, len, b.desc, 77 + i, n.peer[1], i, NULL));
 			if (arg & UNEXPECTED)
 				barrier(&n);
 			wait_ok(&n, n.txcq, &e);
@@ -50,8 +49,7 @@ static void messages(long arg)
 			if (i % 2)
 				POST(&n, fi_recv(n.ep, b.p, LARGEST, b.desc, FI_ADDR_UNSPEC, NULL));
 			else
-				POST(&n, fi_trecv(n.ep, b.p, LARGEST, b.desc, FI_ADDR_UNSPEC, i, 0,
-						  NULL));
+				POST(&n, fi_trecv(n.ep, b.p, LARGEST, b.desc, FI_ADDR_UNSPEC, i, 0, NULL));
 			if (!(arg & UNEXPECTED))
 				barrier(&n);
 			wait_ok(&n, n.rxcq, &e);
@@ -160,8 +158,7 @@ static void test_multi_recv(long unused)
 
 			wait_ok(&n, n.rxcq, &e);
 			CHECK(e.len == len);
-			CHECKF(e.buf == (char *)b.p + at, "message at %p, want %p", e.buf,
-			       (void *)((char *)b.p + at));
+			CHECKF(e.buf == (char *)b.p + at, "message at %p, want %p", e.buf, (void *)((char *)b.p + at));
 			gpu_get(tmp, e.buf, len);
 			verify(tmp, len, i);
 			at += len;
@@ -277,23 +274,22 @@ static void test_atomics(long unused)
 		barrier(&n);
 		barrier(&n);
 		gpu_get(words, b.p, sizeof(words));
-		CHECKF(words[0] == 11 && words[1] == 120 && words[2] == 30 && words[3] == 7,
-		       "%lu %lu %lu %lu", (unsigned long)words[0], (unsigned long)words[1],
-		       (unsigned long)words[2], (unsigned long)words[3]);
+		CHECKF(words[0] == 11 && words[1] == 120 && words[2] == 30 && words[3] == 7, "%lu %lu %lu %lu",
+		       (unsigned long)words[0], (unsigned long)words[1], (unsigned long)words[2],
+		       (unsigned long)words[3]);
 	} else {
 		uint64_t in[8] = { 1, 100, 7, 40, 0, 0, 0, 0 };
 
 		gpu_put(d, in, sizeof(in));
 		barrier(&n);
 		DO(&n, fi_atomic(n.ep, d, 2, b.desc, n.peer[1], r.addr, r.key, FI_UINT64, FI_SUM, NULL));
-		DO(&n, fi_compare_atomic(n.ep, d + 2, 1, b.desc, d + 3, b.desc, d + 4, b.desc,
-					 n.peer[1], r.addr + 24, r.key, FI_UINT64, FI_CSWAP, NULL));
-		DO(&n, fi_fetch_atomic(n.ep, NULL, 3, NULL, d + 5, b.desc, n.peer[1], r.addr, r.key,
-				       FI_UINT64, FI_ATOMIC_READ, NULL));
+		DO(&n, fi_compare_atomic(n.ep, d + 2, 1, b.desc, d + 3, b.desc, d + 4, b.desc, n.peer[1], r.addr + 24,
+					 r.key, FI_UINT64, FI_CSWAP, NULL));
+		DO(&n, fi_fetch_atomic(n.ep, NULL, 3, NULL, d + 5, b.desc, n.peer[1], r.addr, r.key, FI_UINT64,
+				       FI_ATOMIC_READ, NULL));
 		gpu_get(in, d, sizeof(in));
-		CHECKF(in[4] == 40 && in[5] == 11 && in[6] == 120 && in[7] == 30,
-		       "%lu %lu %lu %lu", (unsigned long)in[4], (unsigned long)in[5],
-		       (unsigned long)in[6], (unsigned long)in[7]);
+		CHECKF(in[4] == 40 && in[5] == 11 && in[6] == 120 && in[7] == 30, "%lu %lu %lu %lu",
+		       (unsigned long)in[4], (unsigned long)in[5], (unsigned long)in[6], (unsigned long)in[7]);
 		barrier(&n);
 	}
 	barrier(&n);
@@ -307,7 +303,9 @@ static void later(struct node *n, struct fid_cntr *on, struct fid_cntr *done, en
 	static int used;
 	struct fi_deferred_work *w = &work[used++];
 
-	*w = (struct fi_deferred_work){ .threshold = 1, .triggering_cntr = on, .completion_cntr = done, .op_type = type };
+	*w = (struct fi_deferred_work){
+		.threshold = 1, .triggering_cntr = on, .completion_cntr = done, .op_type = type
+	};
 	w->op.msg = op;
 	OK(fi_control(&n->domain->fid, FI_QUEUE_WORK, w));
 }
@@ -354,9 +352,14 @@ static void test_deferred(long unused)
 		struct fi_ioc add = { d + 3, 1 }, result = { d + 8, 1 };
 		struct fi_rma_ioc there = { r.addr + 8, 1, r.key };
 		struct fi_op_tagged tsend = { n.ep, { &send, &b.desc, 1, n.peer[1], 5, 0, NULL, 0 }, 0 };
-		struct fi_op_rma rma = { n.ep, { &write, &b.desc, 1, n.peer[1], &to, 1, NULL, 0 }, FI_DELIVERY_COMPLETE };
-		struct fi_op_fetch_atomic fetch = { n.ep, { &add, &b.desc, 1, n.peer[1], &there, 1, FI_UINT64, FI_SUM,
-							    NULL, 0 }, { &result, &b.desc, 1 }, 0 };
+		struct fi_op_rma rma = { n.ep,
+					 { &write, &b.desc, 1, n.peer[1], &to, 1, NULL, 0 },
+					 FI_DELIVERY_COMPLETE };
+		struct fi_op_fetch_atomic fetch = { n.ep,
+						    { &add, &b.desc, 1, n.peer[1], &there, 1, FI_UINT64, FI_SUM, NULL,
+						      0 },
+						    { &result, &b.desc, 1 },
+						    0 };
 
 		later(&n, on, done, FI_OP_TSEND, &tsend);
 		later(&n, on, done, FI_OP_WRITE, &rma);
@@ -389,16 +392,12 @@ static void test_collective(long unused)
 	node_open(&n, &o);
 	d = buffer_open(&n, 4096, true);
 	h = buffer_open(&n, 4096, false);
-	EXPECT_RC(fi_allreduce(n.ep, d.p, 1, d.desc, host, NULL, 0, FI_UINT64, FI_SUM, 0, NULL),
-		  -FI_EOPNOTSUPP);
-	EXPECT_RC(fi_allreduce(n.ep, host, 1, NULL, d.p, d.desc, 0, FI_UINT64, FI_SUM, 0, NULL),
-		  -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_allreduce(n.ep, d.p, 1, d.desc, host, NULL, 0, FI_UINT64, FI_SUM, 0, NULL), -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_allreduce(n.ep, host, 1, NULL, d.p, d.desc, 0, FI_UINT64, FI_SUM, 0, NULL), -FI_EOPNOTSUPP);
 	EXPECT_RC(fi_broadcast(n.ep, d.p, 1, d.desc, 0, 0, FI_UINT64, 0, NULL), -FI_EOPNOTSUPP);
-	EXPECT_RC(fi_alltoall(n.ep, h.p, 1, h.desc, d.p, d.desc, 0, FI_UINT64, 0, NULL),
-		  -FI_EOPNOTSUPP);
+	EXPECT_RC(fi_alltoall(n.ep, h.p, 1, h.desc, d.p, d.desc, 0, FI_UINT64, 0, NULL), -FI_EOPNOTSUPP);
 	/* host memory is refused for want of a group only */
-	EXPECT_RC(fi_allreduce(n.ep, h.p, 1, h.desc, host, NULL, 0, FI_UINT64, FI_SUM, 0, NULL),
-		  -FI_EINVAL);
+	EXPECT_RC(fi_allreduce(n.ep, h.p, 1, h.desc, host, NULL, 0, FI_UINT64, FI_SUM, 0, NULL), -FI_EINVAL);
 	buffer_close(&d);
 	buffer_close(&h);
 	node_close(&n);
@@ -412,7 +411,7 @@ static void test_info(long unused)
 	(void)unused;
 	gpu_open();
 	info = node_info(&o);
-	CHECKF(!info, "FI_HMEM is offered to who does not name device memory");
+	CHECKF(!info, "FI_HMEM is offered to what does not name device memory");
 	o.caps = 0;
 	info = node_info(&o);
 	CHECK(info && !(info->caps & FI_HMEM) && !(info->domain_attr->mr_mode & FI_MR_HMEM));
@@ -453,7 +452,7 @@ static void test_regions(long unused)
 	node_close(&n);
 }
 
-/* Without FI_HMEM the kind of memory is not looked at, and flags about it are unknown. */
+/* Without FI_HMEM the kind of memory is not read, and flags about it are unknown. */
 static void test_without(long unused)
 {
 	struct node n;
@@ -482,16 +481,13 @@ static void test_options(long unused)
 	p2p = FI_HMEM_P2P_DISABLED;
 	OK(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, sizeof(p2p)));
 	p2p = FI_HMEM_P2P_REQUIRED;
-	CHECK_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, sizeof(p2p)),
-		 -FI_EOPNOTSUPP);
+	CHECK_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, sizeof(p2p)), -FI_EOPNOTSUPP);
 	p2p = 9;
-	CHECK_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, sizeof(p2p)),
-		 -FI_EINVAL);
-	CHECK_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_CUDA_API_PERMITTED, &permitted,
-			   sizeof(permitted)), -FI_EOPNOTSUPP);
+	CHECK_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, sizeof(p2p)), -FI_EINVAL);
+	CHECK_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_CUDA_API_PERMITTED, &permitted, sizeof(permitted)),
+		 -FI_EOPNOTSUPP);
 	permitted = true;
-	OK(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_CUDA_API_PERMITTED, &permitted,
-		     sizeof(permitted)));
+	OK(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, OPT_CUDA_API_PERMITTED, &permitted, sizeof(permitted)));
 	node_close(&n);
 }
 

@@ -32,15 +32,16 @@ struct buffer {
 	void *desc;
 };
 
-static inline int reg(struct node *n, void *p, size_t len, enum fi_hmem_iface iface, uint64_t flags,
-	       struct fid_mr **mr)
+static inline int reg(struct node *n, void *p, size_t len, enum fi_hmem_iface iface, uint64_t flags, struct fid_mr **mr)
 {
 	static uint64_t key = 1000;
 	struct iovec iov = { p, len };
 	struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1,
+		.mr_iov = &iov,
+		.iov_count = 1,
 		.access = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
-		.requested_key = key++, .iface = iface,
+		.requested_key = key++,
+		.iface = iface,
 	};
 
 	return fi_mr_regattr(n->domain, &attr, flags, mr);
@@ -52,8 +53,7 @@ static inline struct buffer buffer_open(struct node *n, size_t len, bool device)
 
 	b.p = device ? gpu_alloc(len) : calloc(1, len);
 	CHECK(b.p != NULL);
-	OK(reg(n, b.p, len, device ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
-	       device ? FI_HMEM_DEVICE_ONLY : 0, &b.mr));
+	OK(reg(n, b.p, len, device ? FI_HMEM_CUDA : FI_HMEM_SYSTEM, device ? FI_HMEM_DEVICE_ONLY : 0, &b.mr));
 	b.desc = fi_mr_desc(b.mr);
 	return b;
 }
@@ -100,17 +100,17 @@ static inline void open_node(struct node *n, uint64_t tx_flags)
 }
 
 /* Posts until there is room. */
-#define POST(n, call)                                                                              \
-	do {                                                                                       \
-		ssize_t rc_;                                                                       \
-		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
-			progress(n);                                                               \
-		CHECKF(rc_ == 0, "%s = %zd (%s)", #call, rc_, fi_strerror((int)-rc_));            \
+#define POST(n, call) \
+	do { \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			progress(n); \
+		CHECKF(rc_ == 0, "%s = %zd (%s)", #call, rc_, fi_strerror((int)-rc_)); \
 	} while (0)
-#define DO(n, call)                                                                                \
-	do {                                                                                       \
-		POST(n, call);                                                                     \
-		wait_ctx(n, (n)->txcq, NULL);                                                      \
+#define DO(n, call) \
+	do { \
+		POST(n, call); \
+		wait_ctx(n, (n)->txcq, NULL); \
 	} while (0)
 
 struct remote {

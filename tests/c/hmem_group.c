@@ -14,10 +14,18 @@ static struct weft_alltoallv vector(struct group *g, const struct buffer *in, co
 	static const uint64_t count = WORDS, at;
 
 	return (struct weft_alltoallv){
-		.size = sizeof(struct weft_alltoallv), .elem = 8,
-		.buf = in ? in->p : WEFT_IN_PLACE, .desc = in ? in->desc : NULL, .counts = &count, .displs = &at,
-		.result = out->p, .result_desc = out->desc, .result_counts = &count, .result_displs = &at,
-		.coll_addr = g->addr, .context = g,
+		.size = sizeof(struct weft_alltoallv),
+		.elem = 8,
+		.buf = in ? in->p : WEFT_IN_PLACE,
+		.desc = in ? in->desc : NULL,
+		.counts = &count,
+		.displs = &at,
+		.result = out->p,
+		.result_desc = out->desc,
+		.result_counts = &count,
+		.result_displs = &at,
+		.coll_addr = g->addr,
+		.context = g,
 	};
 }
 

@@ -26,7 +26,7 @@ static void mapped_message(struct node *n, struct buffer *b, uint64_t seed)
 }
 
 /* Mappings are opened once and kept, as many as there may be, and recalled when their region is closed: the driver
- * accuses whoever frees memory that is mapped. */
+ * accuses whatever frees memory that is mapped. */
 static void test_kept(long entries)
 {
 	static const int order[] = { 0, 0, 1, 0, 1, 1 };

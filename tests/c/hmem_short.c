@@ -22,8 +22,12 @@ static void short_ones(long unused)
 	if (test_rank == 0) {
 		struct iovec iov = { d, 8 };
 		struct fi_rma_iov at = { r.addr + 8, 8, r.key };
-		struct fi_msg_rma m = { .msg_iov = &iov, .desc = &b.desc, .iov_count = 1, .addr = n.peer[1],
-					.rma_iov = &at, .rma_iov_count = 1 };
+		struct fi_msg_rma m = { .msg_iov = &iov,
+					.desc = &b.desc,
+					.iov_count = 1,
+					.addr = n.peer[1],
+					.rma_iov = &at,
+					.rma_iov_count = 1 };
 
 		gpu_put(d, in, sizeof(in));
 		DO(&n, fi_writedata(n.ep, d, 8, b.desc, 1, n.peer[1], r.addr, r.key, NULL));
@@ -32,12 +36,12 @@ static void short_ones(long unused)
 		at.addr = r.addr + 16;
 		DO(&n, fi_writemsg(n.ep, &m, FI_COMPLETION));
 		DO(&n, fi_atomic(n.ep, d + 2, 1, b.desc, n.peer[1], r.addr, r.key, FI_UINT64, FI_SUM, NULL));
-		DO(&n, fi_fetch_atomic(n.ep, d + 2, 1, b.desc, d + 3, b.desc, n.peer[1], r.addr, r.key,
-				       FI_UINT64, FI_SUM, NULL));
+		DO(&n, fi_fetch_atomic(n.ep, d + 2, 1, b.desc, d + 3, b.desc, n.peer[1], r.addr, r.key, FI_UINT64,
+				       FI_SUM, NULL));
 		gpu_get(got, d + 3, 8);
 		CHECKF(got[0] == 8, "fetched %lu", (unsigned long)got[0]);
-		DO(&n, fi_compare_atomic(n.ep, d + 4, 1, b.desc, d + 3, b.desc, d + 5, b.desc, n.peer[1],
-					 r.addr, r.key, FI_UINT64, FI_CSWAP_NE, NULL));
+		DO(&n, fi_compare_atomic(n.ep, d + 4, 1, b.desc, d + 3, b.desc, d + 5, b.desc, n.peer[1], r.addr, r.key,
+					 FI_UINT64, FI_CSWAP_NE, NULL));
 		gpu_get(got, d + 5, 8);
 		CHECKF(got[0] == 13, "compared with %lu", (unsigned long)got[0]);
 		iov.iov_base = d + 3;
@@ -45,15 +49,14 @@ static void short_ones(long unused)
 		DO(&n, fi_readmsg(n.ep, &m, FI_COMPLETION));
 		DO(&n, fi_read(n.ep, d, 8, b.desc, n.peer[1], r.addr + 16, r.key, NULL));
 		gpu_get(got, d, 32);
-		CHECKF(got[0] == 4 && got[3] == 12, "read %lu and %lu", (unsigned long)got[0],
-		       (unsigned long)got[3]);
+		CHECKF(got[0] == 4 && got[3] == 12, "read %lu and %lu", (unsigned long)got[0], (unsigned long)got[3]);
 	}
 	barrier(&n);
 	if (test_rank == 1) {
 		const uint64_t *w = theirs.p;
 
-		CHECKF(w[0] == 12 && w[1] == 3 && w[2] == 4, "%lu %lu %lu", (unsigned long)w[0],
-		       (unsigned long)w[1], (unsigned long)w[2]);
+		CHECKF(w[0] == 12 && w[1] == 3 && w[2] == 4, "%lu %lu %lu", (unsigned long)w[0], (unsigned long)w[1],
+		       (unsigned long)w[2]);
 	}
 	barrier(&n);
 	buffer_close(&b);

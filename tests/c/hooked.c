@@ -108,8 +108,8 @@ static void quiet(const char *when)
 	usleep(20000);
 	atomic_store(&counting, false);
 	for (int i = 0; i < CALLS; i++)
-		EXPECTF(!atomic_load(&foreign[i]), "after %s: %u calls of %s", when,
-			atomic_exchange(&foreign[i], 0), names[i]);
+		EXPECTF(!atomic_load(&foreign[i]), "after %s: %u calls of %s", when, atomic_exchange(&foreign[i], 0),
+			names[i]);
 }
 
 /* What MPI_Init does with a provider, and its first messages, in several processes that have few processors. */

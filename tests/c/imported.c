@@ -10,8 +10,8 @@
 static void test_skipped(long unused)
 {
 	(void)unused;
-	SKIP("these headers are of libfabric %d.%d: their peer structures differ from 2.0's",
-	     FI_MAJOR_VERSION, FI_MINOR_VERSION);
+	SKIP("these headers are of libfabric %d.%d: their peer structures differ from 2.0's", FI_MAJOR_VERSION,
+	     FI_MINOR_VERSION);
 }
 
 static const struct test tests[] = { { "imported", test_skipped, 1, 30, 0 } };
@@ -45,19 +45,18 @@ static struct owner {
 	struct fi_cq_err_entry failed[ENTRIES];
 	int ndone, nfailed, refuse; /* writes to refuse */
 	int incs, errs, frees;
-	int asked[2]; /* calls of each_unspec, for srx and other */
+	int asked[2];		   /* calls of each_unspec, for srx and other */
 	struct fid_peer_srx other; /* a second context, which gets no messages */
 } owner;
 
-static ssize_t cq_write(struct fid_peer_cq *cq, void *context, uint64_t flags, size_t len,
-			void *buf, uint64_t data, uint64_t tag, fi_addr_t src)
+static ssize_t cq_write(struct fid_peer_cq *cq, void *context, uint64_t flags, size_t len, void *buf, uint64_t data,
+			uint64_t tag, fi_addr_t src)
 {
 	CHECK(cq == &owner.cq);
 	if (owner.refuse && owner.refuse--)
 		return -FI_EAGAIN;
 	owner.src[owner.ndone] = src;
-	owner.done[owner.ndone++] =
-		(struct fi_cq_tagged_entry){ context, flags, len, buf, data, tag };
+	owner.done[owner.ndone++] = (struct fi_cq_tagged_entry){ context, flags, len, buf, data, tag };
 	CHECK(owner.ndone < ENTRIES);
 	return 0;
 }
@@ -69,8 +68,16 @@ static ssize_t cq_writeerr(struct fid_peer_cq *cq, const struct fi_cq_err_entry 
 	return 0;
 }
 
-static void cntr_inc(struct fid_peer_cntr *c) { CHECK(c == &owner.cntr); owner.incs++; }
-static void cntr_incerr(struct fid_peer_cntr *c) { CHECK(c == &owner.cntr); owner.errs++; }
+static void cntr_inc(struct fid_peer_cntr *c)
+{
+	CHECK(c == &owner.cntr);
+	owner.incs++;
+}
+static void cntr_incerr(struct fid_peer_cntr *c)
+{
+	CHECK(c == &owner.cntr);
+	owner.errs++;
+}
 
 static struct owned *alloc_entry(void)
 {
@@ -126,15 +133,13 @@ static int get(bool tagged, struct fi_peer_match_attr *m, struct fi_peer_rx_entr
 	return found ? 0 : -FI_ENOENT;
 }
 
-static int get_msg(struct fid_peer_srx *srx, struct fi_peer_match_attr *m,
-		   struct fi_peer_rx_entry **entry)
+static int get_msg(struct fid_peer_srx *srx, struct fi_peer_match_attr *m, struct fi_peer_rx_entry **entry)
 {
 	CHECK(srx == &owner.srx && m->tag == 0);
 	return get(false, m, entry);
 }
 
-static int get_tag(struct fid_peer_srx *srx, struct fi_peer_match_attr *m,
-		   struct fi_peer_rx_entry **entry)
+static int get_tag(struct fid_peer_srx *srx, struct fi_peer_match_attr *m, struct fi_peer_rx_entry **entry)
 {
 	CHECK(srx == &owner.srx);
 	return get(true, m, entry);
@@ -174,8 +179,7 @@ static struct fi_ops_srx_owner srx_owner = {
 };
 
 /* The application's receive on the owner. */
-static void owner_recv(bool tagged, void *buf, size_t len, fi_addr_t src, uint64_t tag,
-		       uint64_t ignore, void *context)
+static void owner_recv(bool tagged, void *buf, size_t len, fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
 	struct owned *o = find(false, tagged, src, tag, ignore);
 	bool found = o;
@@ -197,8 +201,7 @@ static void owner_recv(bool tagged, void *buf, size_t len, fi_addr_t src, uint64
 		return;
 	}
 	o->queued = false;
-	OK(tagged ? owner.srx.peer_ops->start_tag(&o->entry) :
-		    owner.srx.peer_ops->start_msg(&o->entry));
+	OK(tagged ? owner.srx.peer_ops->start_tag(&o->entry) : owner.srx.peer_ops->start_msg(&o->entry));
 }
 
 /* ---- weft as its peer ---- */
@@ -219,7 +222,7 @@ struct peer {
 static void open_peer(struct peer *p, struct fid_peer_srx *imported)
 {
 	struct fi_info *hints = node_hints(&(struct node_opts){ .caps = FI_MSG | FI_TAGGED | FI_SOURCE |
-						  FI_DIRECTED_RECV | FI_PEER | FI_AV_USER_ID });
+									FI_DIRECTED_RECV | FI_PEER | FI_AV_USER_ID });
 	struct fi_peer_cq_context cq = { sizeof(cq), &owner.cq };
 	struct fi_peer_cntr_context cntr = { sizeof(cntr), &owner.cntr };
 	struct fi_peer_srx_context srx = { sizeof(srx), imported };
@@ -261,7 +264,7 @@ static void insert(struct peer *p, int rank, struct name *name)
 	p->addr[rank] = addr;
 }
 
-/* Exchanges names; rank 1 inserts rank 0 only when it is told to. */
+/* Exchanges names; rank 1 inserts rank 0 only when it is notified to. */
 static void connect_peer(struct peer *p, struct name names[2])
 {
 	names[test_rank].len = sizeof(names[0].bytes);
@@ -294,8 +297,8 @@ static void until(struct peer *p, int n, int m)
 	uint64_t end = now_ms() + 20000;
 
 	while (owner.ndone < n || owner.nfailed < m) {
-		CHECKF(now_ms() < end, "%d completions and %d errors, want %d and %d", owner.ndone,
-		       owner.nfailed, n, m);
+		CHECKF(now_ms() < end, "%d completions and %d errors, want %d and %d", owner.ndone, owner.nfailed, n,
+		       m);
 		turn(p);
 	}
 }
@@ -305,8 +308,8 @@ static void send_to(struct peer *p, bool tagged, void *buf, size_t len, uint64_t
 	ssize_t rc;
 
 	do {
-		rc = tagged ? fi_tsenddata(p->ep, buf, len, NULL, tag + 1, p->addr[1], tag, NULL) :
-			      fi_send(p->ep, buf, len, NULL, p->addr[1], NULL);
+		rc = tagged ? fi_tsenddata(p->ep, buf, len, NULL, tag + 1, p->addr[1], tag, NULL)
+			    : fi_send(p->ep, buf, len, NULL, p->addr[1], NULL);
 		turn(p);
 	} while (rc == -FI_EAGAIN);
 	OK(rc);
@@ -323,7 +326,10 @@ static void await_byte(struct peer *p)
 	link_recv(!test_rank, &byte, 1);
 }
 
-static void tell(void) { link_send(!test_rank, "x", 1); }
+static void notify(void)
+{
+	link_send(!test_rank, "x", 1);
+}
 
 static const size_t lengths[] = { 0, 8, 100, 5000, 100000, 1 << 20 };
 #define LENGTHS 6
@@ -356,7 +362,7 @@ static void test_messages(long unexpected)
 				await_byte(&p);
 			send_to(&p, tagged, buf, len, i);
 			if (unexpected)
-				tell();
+				notify();
 			until(&p, i + 1, 0);
 			await_byte(&p);
 		} else {
@@ -369,7 +375,7 @@ static void test_messages(long unexpected)
 			}
 			owner_recv(tagged, buf, MOST, FI_ADDR_UNSPEC, i, 0, &buf[i]);
 			if (!unexpected)
-				tell();
+				notify();
 			until(&p, i + 1, 0);
 			struct fi_cq_tagged_entry *e = &owner.done[i];
 			CHECK(e->len == len && e->op_context == &buf[i]);
@@ -378,7 +384,7 @@ static void test_messages(long unexpected)
 			CHECKF(owner.src[i] == ID(0), "source %#lx", (unsigned long)owner.src[i]);
 			verify(buf, len, i);
 			CHECK(owner.frees == i + 1);
-			tell();
+			notify();
 		}
 	}
 	CHECK(owner.incs == 2 * LENGTHS && owner.errs == 0);
@@ -413,9 +419,9 @@ static void test_edges(long unused)
 		owner_recv(true, buf, 60, FI_ADDR_UNSPEC, i, 0, NULL);
 		until(&p, 0, i + 1);
 		CHECK(owner.failed[i].err == FI_ETRUNC && owner.failed[i].tag == (uint64_t)i);
-		tell();
+		notify();
 	}
-	for (int i = 2; i < 6; i++) { /* nobody's; the address of the second is told later */
+	for (int i = 2; i < 6; i++) { /* no one's; the address of the second is notified later */
 		bool tagged = i < 4;
 
 		while (!(o = find(false, tagged, FI_ADDR_UNSPEC, i, 0)))
@@ -427,10 +433,9 @@ static void test_edges(long unused)
 			CHECKF(o->entry.addr == ID(0), "address %#lx", (unsigned long)o->entry.addr);
 		}
 		o->queued = false;
-		OK(tagged ? owner.srx.peer_ops->discard_tag(&o->entry) :
-			    owner.srx.peer_ops->discard_msg(&o->entry));
+		OK(tagged ? owner.srx.peer_ops->discard_tag(&o->entry) : owner.srx.peer_ops->discard_msg(&o->entry));
 		o->used = false; /* the entry stays the owner's */
-		tell();
+		notify();
 	}
 	CHECK(owner.frees == 2 && owner.ndone == 0);
 	CHECK(fi_recv(p.ep, buf, 1, NULL, FI_ADDR_UNSPEC, NULL) != 0);
@@ -465,4 +470,7 @@ static const struct test tests[] = {
 
 #endif
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

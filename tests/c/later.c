@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Slots that versions after 1.17 appended to the tables of calls: they are there for who asks for
+ * Slots that versions after 1.17 appended to the tables of calls: they are there for what asks for
  * any version, since a program's inline functions call most of them unchecked, in a forked process
  * too. FI_XPU is refused.
  */
@@ -8,7 +8,7 @@
 
 #include "common.h"
 
-#define CAP_XPU (1ULL << 44)     /* FI_XPU */
+#define CAP_XPU (1ULL << 44) /* FI_XPU */
 #define GET_MR_XPU_DESC (FI_GET_RAW_MR + 13)
 
 /* Tables as the headers of 2.6 have them, whatever headers this is compiled with. */
@@ -157,4 +157,7 @@ static const struct test tests[] = {
 	{ "refused", test_refused, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

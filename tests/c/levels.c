@@ -37,8 +37,9 @@ static void close_levels(struct node *n)
 
 static void send_flags(struct node *n, fi_addr_t to, size_t len, uint64_t tag, uint64_t flags)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .addr = to, .tag = tag,
-			.flags = flags | FI_COMPLETION, .ctx = big_out };
+	struct op o = {
+		.form = F_MSG, .tagged = true, .addr = to, .tag = tag, .flags = flags | FI_COMPLETION, .ctx = big_out
+	};
 
 	op_split(&o, big_out, len, 1, false);
 	post_send(n, &o);
@@ -128,14 +129,16 @@ static void test_delivery(long arg)
 }
 
 /* Injected messages of an endpoint whose operations complete with FI_DELIVERY_COMPLETE are
- * counted when they are delivered: not while the receiver, who has no thread for it, does nothing. */
+ * counted when they are delivered: not while the receiver, what has no thread for it, does nothing. */
 static void test_inject_counted(long arg)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct node_opts o = { .tx_flags = FI_DELIVERY_COMPLETE, .data = FI_PROGRESS_MANUAL, .disabled = true };
 	struct op out[] = {
-		{ .form = F_INJECT, .tagged = true, .len = 8 }, { .form = F_INJECTDATA, .tagged = true, .len = 400 },
-		{ .form = F_INJECT, .len = 400 }, { .form = F_INJECTDATA, .len = 8 },
+		{ .form = F_INJECT, .tagged = true, .len = 8 },
+		{ .form = F_INJECTDATA, .tagged = true, .len = 400 },
+		{ .form = F_INJECT, .len = 400 },
+		{ .form = F_INJECTDATA, .len = 8 },
 	};
 	char in[ARRAY_LEN(out)][512], bytes[512] = { 1 }, a = 1;
 	struct fid_cntr *cntr;
@@ -150,8 +153,12 @@ static void test_inject_counted(long arg)
 	node_connect(&n);
 	barrier(&n);
 	for (size_t i = 0; i < ARRAY_LEN(out); i++) {
-		struct op r = { .tagged = out[i].tagged, .buf = in[i], .len = 512, .addr = FI_ADDR_UNSPEC,
-				.tag = i, .ctx = &out[i] };
+		struct op r = { .tagged = out[i].tagged,
+				.buf = in[i],
+				.len = 512,
+				.addr = FI_ADDR_UNSPEC,
+				.tag = i,
+				.ctx = &out[i] };
 
 		out[i].buf = bytes;
 		out[i].addr = n.peer[!test_rank];
@@ -334,7 +341,7 @@ static void receive_many(struct node *n)
 	}
 }
 
-/* FI_TRANSMIT_COMPLETE: what is complete needs nothing of its sender, who may end without closing
+/* FI_TRANSMIT_COMPLETE: what is complete needs nothing of its sender, what may end without closing
  * anything. */
 static void test_sender_exits(long arg)
 {
@@ -353,7 +360,7 @@ static void test_sender_exits(long arg)
 }
 
 /* Messages of any level outlive their sender's exit if it closed the endpoint, although the receiver
- * looks late. */
+ * polls late. */
 static void test_sender_closes(long arg)
 {
 	struct node n;
@@ -409,7 +416,10 @@ static void test_fence(long arg)
 		char small[8];
 
 		if (test_rank == 0) {
-			struct op o = { .form = F_MSG, .tagged = true, .addr = n.peer[1], .tag = 2,
+			struct op o = { .form = F_MSG,
+					.tagged = true,
+					.addr = n.peer[1],
+					.tag = 2,
 					.flags = FI_FENCE | FI_COMPLETION | FI_DELIVERY_COMPLETE,
 					.ctx = small };
 
@@ -452,4 +462,7 @@ static const struct test tests[] = {
 	{ "fence", test_fence, 2, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

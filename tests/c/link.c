@@ -9,9 +9,15 @@
 
 static int links[NODE_PEERS] = { -1, -1, -1, -1, -1, -1, -1, -1 };
 
-void link_set(int rank, int fd) { links[rank] = fd; }
+void link_set(int rank, int fd)
+{
+	links[rank] = fd;
+}
 
-int link_fd(int rank) { return links[rank]; }
+int link_fd(int rank)
+{
+	return links[rank];
+}
 
 void link_send(int rank, const void *buf, size_t len)
 {

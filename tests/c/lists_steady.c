@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which posts of prepared lists (weft/token.h) enter the Go runtime in steady state on one host, which the counters
- * tell. Rank 0 posts to memory of rank 1; they keep in step beside the endpoints. */
+ * say. Rank 0 posts to memory of rank 1; they keep in step beside the endpoints. */
 #include <poll.h>
 #include <sched.h>
 
@@ -19,12 +19,12 @@ struct what {
 	size_t len, count;
 	uint32_t op;
 	uint64_t flags;
-	size_t note;        /* bytes of the notification behind it, 0: there is none */
-	bool scattered;     /* at no regular distances */
-	bool regions;       /* of two regions by turns */
-	bool picked;        /* by number, every second of them, the last first; with WEFT_PICK_BITS by bits */
-	bool runtime;       /* the runtime posts it */
-	bool counted;       /* the runtime posts one in 4 MiB, which it counts for huge pages */
+	size_t note;		      /* bytes of the notification behind it, 0: there is none */
+	bool scattered;		      /* at no regular distances */
+	bool regions;		      /* of two regions by turns */
+	bool picked;		      /* by number, every second of them, the last first; with WEFT_PICK_BITS by bits */
+	bool runtime;		      /* the runtime posts it */
+	bool counted;		      /* the runtime posts one in 4 MiB, which it counts for huge pages */
 	const char *variable, *value; /* in the environment */
 	enum fi_threading threading;
 };
@@ -44,7 +44,12 @@ static const struct what whats[] = {
 	{ .name = "domain", .len = 64, .count = 100, .threading = FI_THREAD_DOMAIN },
 	{ .name = "ways", .len = 64, .count = 100, .variable = "FI_WEFT_TOKEN_WAYS", .value = "ipc,message" },
 	{ .name = "shared", .len = 200000, .count = 10, .runtime = true },
-	{ .name = "no_ipc", .len = 64, .count = 10, .variable = "FI_WEFT_TOKEN_WAYS", .value = "message", .runtime = true },
+	{ .name = "no_ipc",
+	  .len = 64,
+	  .count = 10,
+	  .variable = "FI_WEFT_TOKEN_WAYS",
+	  .value = "message",
+	  .runtime = true },
 	{ .name = "no_cma", .len = 64, .count = 10, .variable = "FI_WEFT_USE_CMA", .value = "no", .runtime = true },
 	{ .name = "fence", .len = 64, .count = 10, .flags = FI_FENCE, .runtime = true },
 };
@@ -57,7 +62,7 @@ struct side {
 	struct weft_list *list;
 	struct weft_remote_info info[2];
 	char *mem;
-	size_t at[MOST];        /* of each element */
+	size_t at[MOST]; /* of each element */
 	uint32_t picks[MOST];
 	uint64_t bits[MOST / 64 + 1];
 	size_t picked;
@@ -87,7 +92,9 @@ static void prepare(struct side *s, const struct what *w)
 
 		here[i] = (struct weft_local_piece){ .addr = s->mem + s->at[i], .len = w->len };
 		there[i] = (struct weft_remote_piece){
-			.remote = s->remote[r], .addr = s->info[r].base + s->at[i], .len = w->len,
+			.remote = s->remote[r],
+			.addr = s->info[r].base + s->at[i],
+			.len = w->len,
 		};
 	}
 	OK(s->t->list(s->n.ep, here, there, w->count, 0, &s->list));

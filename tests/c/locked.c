@@ -104,4 +104,7 @@ static const struct test tests[] = {
 	{ "many", test_many, 1, 0, 20000 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -71,8 +71,8 @@ static void model_unexpected(void)
 static void post_recvs(struct node *n)
 {
 	for (int r = 0; r < COUNT; r++)
-		trecv(n, &recvs[r].value, sizeof(recvs[r].value), FI_ADDR_UNSPEC, recvs[r].tag,
-		      recvs[r].ignore, &recvs[r]);
+		trecv(n, &recvs[r].value, sizeof(recvs[r].value), FI_ADDR_UNSPEC, recvs[r].tag, recvs[r].ignore,
+		      &recvs[r]);
 }
 
 /* Sends everything, then a marker that is matched only after all before it has arrived. */
@@ -83,8 +83,7 @@ static void send_all(struct node *n)
 
 	for (uint64_t m = 0; m <= COUNT; m++) {
 		values[m] = m;
-		tsend(n, &values[m], sizeof(values[m]), n->peer[1], m < COUNT ? tags[m] : MARK,
-		      &values[m]);
+		tsend(n, &values[m], sizeof(values[m]), n->peer[1], m < COUNT ? tags[m] : MARK, &values[m]);
 	}
 	for (int m = 0; m <= COUNT; m++)
 		wait_ok(n, n->txcq, &e);
@@ -113,8 +112,8 @@ static void check(struct node *n, int done)
 	for (int r = 0; r < COUNT; r++)
 		CHECKF(recvs[r].value == (uint64_t)recvs[r].got,
 		       "receive %d (tag %#llx ignore %#llx) has message %lld, want %d", r,
-		       (unsigned long long)recvs[r].tag, (unsigned long long)recvs[r].ignore,
-		       (long long)recvs[r].value, recvs[r].got);
+		       (unsigned long long)recvs[r].tag, (unsigned long long)recvs[r].ignore, (long long)recvs[r].value,
+		       recvs[r].got);
 	for (int r = 0; r < COUNT; r++)
 		if (recvs[r].got == NONE) {
 			OK(fi_cancel(&n->ep->fid, &recvs[r]));
@@ -200,8 +199,7 @@ static void directed_receiver(struct node *n, bool late)
 		}
 	for (int i = 0; i < COUNT; i++)
 		for (int s = 2; s >= 1; s--)
-			trecv(n, &got[s][i], 8, i < COUNT / 2 ? n->peer[s] : FI_ADDR_UNSPEC, 5, 0,
-			      &got[s][i]);
+			trecv(n, &got[s][i], 8, i < COUNT / 2 ? n->peer[s] : FI_ADDR_UNSPEC, 5, 0, &got[s][i]);
 	barrier(n);
 	for (int i = 0; i < 2 * COUNT; i++)
 		wait_ok(n, n->rxcq, &e);
@@ -211,10 +209,9 @@ static void directed_receiver(struct node *n, bool late)
 
 			CHECK(from == 1 || from == 2);
 			if (i < COUNT / 2)
-				CHECKF(from == (uint64_t)s, "receive from %d got one of %d", s,
-				       (int)from);
-			CHECKF((uint32_t)got[s][i] == next[from], "sender %d: got %u, want %u",
-			       (int)from, (uint32_t)got[s][i], (uint32_t)next[from]);
+				CHECKF(from == (uint64_t)s, "receive from %d got one of %d", s, (int)from);
+			CHECKF((uint32_t)got[s][i] == next[from], "sender %d: got %u, want %u", (int)from,
+			       (uint32_t)got[s][i], (uint32_t)next[from]);
 			next[from]++;
 		}
 }
@@ -274,11 +271,12 @@ static void test_kinds_apart(long arg)
 }
 
 static const struct test tests[] = {
-	{ "model_posted", test_posted, 2, 60, 40 },
-	{ "model_unexpected", test_unexpected, 2, 60, 40 },
-	{ "directed_posted", test_directed, 3, 60, false },
-	{ "directed_unexpected", test_directed, 3, 60, true },
+	{ "model_posted", test_posted, 2, 60, 40 },	    { "model_unexpected", test_unexpected, 2, 60, 40 },
+	{ "directed_posted", test_directed, 3, 60, false }, { "directed_unexpected", test_directed, 3, 60, true },
 	{ "kinds_apart", test_kinds_apart, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -9,7 +9,10 @@
 #define OTHERS 900 /* what other providers are asked to hold: their queues are linear and bounded */
 #define DONE 0xdddd000000000000ull
 
-static uint64_t depth(void) { return test_is_weft() ? DEPTH : OTHERS; }
+static uint64_t depth(void)
+{
+	return test_is_weft() ? DEPTH : OTHERS;
+}
 
 /* The tag of the k-th message or receive: forward, reverse or shuffled by an odd multiplier. */
 static uint64_t tag_of(uint64_t k, long how)
@@ -32,18 +35,21 @@ static void send_tags(struct node *n, long how, size_t len)
 	while (acked < total) {
 		if (sent < total) {
 			uint64_t tag = sent < depth() ? tag_of(sent, how) : DONE;
-			struct op o = { .tagged = true, .buf = &values[sent], .len = 8,
-					.addr = n->peer[1], .tag = tag, .ctx = &values[sent] };
+			struct op o = { .tagged = true,
+					.buf = &values[sent],
+					.len = 8,
+					.addr = n->peer[1],
+					.tag = tag,
+					.ctx = &values[sent] };
 			ssize_t rc;
 
 			values[sent] = tag;
 			if (len > 8 && sent < depth()) {
-				o.buf = big; /* all alike: only the length is looked at */
+				o.buf = big; /* all alike: only the length is read */
 				o.len = len;
 			}
 			rc = op_send(n->ep, &o);
-			CHECKF(rc == 0 || rc == -FI_EAGAIN, "send %llu = %zd",
-			       (unsigned long long)sent, rc);
+			CHECKF(rc == 0 || rc == -FI_EAGAIN, "send %llu = %zd", (unsigned long long)sent, rc);
 			sent += rc == 0;
 		}
 		while (wait_for(n, n->txcq, &e, 0) == 1)
@@ -97,8 +103,7 @@ static void check_one(struct queue *q, const struct fi_cq_tagged_entry *e)
 	if (q->len == 8)
 		CHECK(q->got[k] == e->tag);
 	if (!q->wild || k % 2 == 0)
-		CHECKF(e->tag == k, "receive %llu got message %llu", (unsigned long long)k,
-		       (unsigned long long)e->tag);
+		CHECKF(e->tag == k, "receive %llu got message %llu", (unsigned long long)k, (unsigned long long)e->tag);
 }
 
 /* Takes all completions; with marked, the marker's among them. */
@@ -126,7 +131,7 @@ static void receiver(struct node *n, size_t len, bool posted, bool wild)
 	if (!marked)
 		wait_ctx(n, n->rxcq, &q.mark);
 	for (uint64_t end = now_ms() + 300; len > 8 && now_ms() < end;)
-		progress(n); /* so much that the senders may be held back: no marker to wait for */
+		progress(n); /* so much that the senders may be delayed: no marker to wait for */
 	start = now_us();
 	post_all(n, &q);
 	if (posted) {
@@ -158,12 +163,24 @@ static void depth_test(long how, size_t len, bool posted, bool wild)
 	node_close(&n);
 }
 
-static void test_posted(long how) { depth_test(how, 8, true, false); }
-static void test_unexpected(long how) { depth_test(how, 8, false, false); }
-static void test_unexpected_large(long how) { depth_test(how, 1000, false, false); }
+static void test_posted(long how)
+{
+	depth_test(how, 8, true, false);
+}
+static void test_unexpected(long how)
+{
+	depth_test(how, 8, false, false);
+}
+static void test_unexpected_large(long how)
+{
+	depth_test(how, 1000, false, false);
+}
 
 /* In order, so that exact and wildcard receives take turns and nothing is left over. */
-static void test_wild(long posted) { depth_test(0, 8, posted, true); }
+static void test_wild(long posted)
+{
+	depth_test(0, 8, posted, true);
+}
 
 static const struct test tests[] = {
 	{ "posted_in_order", test_posted, 2, 120, 0 },
@@ -177,4 +194,7 @@ static const struct test tests[] = {
 	{ "unexpected_wildcards", test_wild, 2, 120, false },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

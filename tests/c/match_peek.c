@@ -6,11 +6,16 @@
 
 static struct fi_context2 ctx[8]; /* FI_CLAIM asks for a struct fi_context */
 
-static int recvmsg_flags(struct node *n, void *buf, size_t len, uint64_t tag, uint64_t ignore,
-			 uint64_t flags, void *context)
+static int recvmsg_flags(struct node *n, void *buf, size_t len, uint64_t tag, uint64_t ignore, uint64_t flags,
+			 void *context)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = tag,
-			.ignore = ignore, .flags = flags, .ctx = context };
+	struct op o = { .form = F_MSG,
+			.tagged = true,
+			.addr = FI_ADDR_UNSPEC,
+			.tag = tag,
+			.ignore = ignore,
+			.flags = flags,
+			.ctx = context };
 	ssize_t rc;
 
 	op_split(&o, buf, len, 1, false);
@@ -25,8 +30,8 @@ static void peek(struct node *n, uint64_t tag, uint64_t ignore, uint64_t flags, 
 }
 
 /* A peek that finds a message of this tag and length. */
-static void peek_finds(struct node *n, uint64_t tag, uint64_t ignore, uint64_t flags,
-		       void *context, uint64_t want_tag, size_t want_len)
+static void peek_finds(struct node *n, uint64_t tag, uint64_t ignore, uint64_t flags, void *context, uint64_t want_tag,
+		       size_t want_len)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -35,13 +40,11 @@ static void peek_finds(struct node *n, uint64_t tag, uint64_t ignore, uint64_t f
 	CHECK(e.op_context == context);
 	CHECK(e.flags & FI_RECV);
 	CHECK(e.flags & FI_TAGGED);
-	CHECKF(e.tag == want_tag, "tag %#llx, want %#llx", (unsigned long long)e.tag,
-	       (unsigned long long)want_tag);
+	CHECKF(e.tag == want_tag, "tag %#llx, want %#llx", (unsigned long long)e.tag, (unsigned long long)want_tag);
 	CHECKF(e.len == want_len, "length %zu, want %zu", e.len, want_len);
 }
 
-static void peek_misses(struct node *n, uint64_t tag, uint64_t ignore, uint64_t flags,
-			void *context)
+static void peek_misses(struct node *n, uint64_t tag, uint64_t ignore, uint64_t flags, void *context)
 {
 	peek(n, tag, ignore, flags, context);
 	wait_err(n, n->rxcq, FI_ENOMSG);
@@ -70,9 +73,13 @@ static void send_tags(struct node *n, struct sent *s, int count, size_t len, uin
 {
 	s->count = count;
 	for (int i = 1; i <= count; i++) {
-		struct op o = { .form = F_MSG, .tagged = true, .addr = n->peer[1],
-				.tag = (uint64_t)i, .data = 0xda7a0000ull + (uint64_t)i,
-				.flags = flags | FI_COMPLETION, .ctx = s };
+		struct op o = { .form = F_MSG,
+				.tagged = true,
+				.addr = n->peer[1],
+				.tag = (uint64_t)i,
+				.data = 0xda7a0000ull + (uint64_t)i,
+				.flags = flags | FI_COMPLETION,
+				.ctx = s };
 
 		s->buf[i] = malloc(len);
 		CHECK(s->buf[i] != NULL);
@@ -105,7 +112,7 @@ static void peeks(struct node *n, size_t len)
 
 	peek_misses(n, 99, 0, 0, &ctx[0]);
 	peek_finds(n, 2, 0, 0, &ctx[0], 2, len);
-	peek_finds(n, 2, 0, 0, &ctx[1], 2, len); /* a peek takes nothing away */
+	peek_finds(n, 2, 0, 0, &ctx[1], 2, len);     /* a peek takes nothing away */
 	peek_finds(n, 0, ~MARK, 0, &ctx[0], 1, len); /* the first that arrived */
 	plain_receive(n, 1, len, 1);
 	peek_misses(n, 1, 0, 0, &ctx[0]);
@@ -124,7 +131,7 @@ static void claims(struct node *n, size_t len)
 	struct fi_cq_tagged_entry e;
 
 	peek_finds(n, 1, 0, FI_CLAIM, &ctx[0], 1, len);
-	peek_misses(n, 1, 0, 0, &ctx[1]); /* a claimed message is nobody else's */
+	peek_misses(n, 1, 0, 0, &ctx[1]); /* a claimed message is no other's */
 	peek_misses(n, 1, 0, FI_CLAIM, &ctx[1]);
 	peek_finds(n, 3, 0, FI_CLAIM, &ctx[3], 3, len);
 	plain_receive(n, 2, len, 2);
@@ -173,8 +180,14 @@ static void run(size_t len, uint64_t tx_flags, void (*receiver)(struct node *, s
 	node_close(&n);
 }
 
-static void test_peek(long len) { run((size_t)len, FI_REMOTE_CQ_DATA, peeks); }
-static void test_claim(long len) { run((size_t)len, 0, claims); }
+static void test_peek(long len)
+{
+	run((size_t)len, FI_REMOTE_CQ_DATA, peeks);
+}
+static void test_claim(long len)
+{
+	run((size_t)len, 0, claims);
+}
 /* What the arguments of buffers are to a search that has no use for them: nothing. */
 static void search_without_buffers(struct node *n, uint64_t tag, uint64_t flags, void *context, uint64_t want)
 {
@@ -233,7 +246,10 @@ static void test_buffers_ignored(long hmem)
 	node_close(&n);
 }
 
-static void test_discard(long len) { run((size_t)len, 0, discards); }
+static void test_discard(long len)
+{
+	run((size_t)len, 0, discards);
+}
 
 /* FI_MATCH_COMPLETE ends with a discard as well. */
 static void test_match_complete(long len)
@@ -346,4 +362,7 @@ static const struct test tests[] = {
 	{ "slept_for", test_slept_for, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

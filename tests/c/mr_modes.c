@@ -31,10 +31,16 @@ static int done(struct node *n, ssize_t rc)
 	return got == 1 ? 0 : got;
 }
 
-#define DO(n, call) ({ ssize_t rc_; while ((rc_ = (call)) == -FI_EAGAIN) progress(n); done(n, rc_); })
+#define DO(n, call) \
+	({ \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			progress(n); \
+		done(n, rc_); \
+	})
 
 /* A region of rank 1, registered as the mode asks, and bound to the endpoint as some programs do that have offered
- * FI_MR_ENDPOINT. key is not looked at where the provider chooses. */
+ * FI_MR_ENDPOINT. key is not read where the provider chooses. */
 static struct fid_mr *reg(struct node *n, char *mem, size_t len, uint64_t access, uint64_t flags, uint64_t key,
 			  bool bound, struct place *to)
 {
@@ -57,7 +63,9 @@ static struct fid_mr *reg(struct node *n, char *mem, size_t len, uint64_t access
 /* Rank 1 registers two regions, rank 0 reads and writes both. FI_MR_BASIC (1) and FI_MR_SCALABLE (2) stand alone. */
 static void use(int asked, int want)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .mr_mode = asked, .tx_flags = FI_DELIVERY_COMPLETE };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA,
+			       .mr_mode = asked,
+			       .tx_flags = FI_DELIVERY_COMPLETE };
 	struct fid_mr *mr[2] = { NULL, NULL };
 	char *mem = guard_alloc(LEN), *in = guard_alloc(LEN);
 	struct place at[2];
@@ -85,7 +93,8 @@ static void use(int asked, int want)
 		desc = fi_mr_desc(local);
 		link_recv(1, at, sizeof(at));
 		for (size_t i = 0; i < 2; i++) {
-			OK(DO(&n, fi_read(n.ep, in + i * (LEN / 2), LEN / 2, desc, n.peer[1], at[i].addr, at[i].key, &n)));
+			OK(DO(&n,
+			      fi_read(n.ep, in + i * (LEN / 2), LEN / 2, desc, n.peer[1], at[i].addr, at[i].key, &n)));
 			OK(DO(&n, fi_write(n.ep, in, 100, desc, n.peer[1], at[i].addr + 50, at[i].key, &n)));
 			CHECK(DO(&n, fi_read(n.ep, in, 1, desc, n.peer[1], at[i].addr + LEN / 2, at[i].key, &n)) != 0);
 		}
@@ -134,8 +143,8 @@ static void test_single(long op)
 		mr[0] = reg(&n, mem, LEN, RIGHTS, FI_MR_SINGLE_USE, 9, false, &at);
 	barrier(&n);
 	for (int i = 0; test_rank == 0 && i < 2; i++) {
-		int rc = op == FI_READ ? DO(&n, fi_read(n.ep, in, LEN, NULL, n.peer[1], 0, 9, &n)) :
-					 DO(&n, fi_write(n.ep, mem, LEN, NULL, n.peer[1], 0, 9, &n));
+		int rc = op == FI_READ ? DO(&n, fi_read(n.ep, in, LEN, NULL, n.peer[1], 0, 9, &n))
+				       : DO(&n, fi_write(n.ep, mem, LEN, NULL, n.peer[1], 0, 9, &n));
 
 		CHECKF(i ? rc < 0 : rc == 0, "operation %d: %d", i, rc);
 	}
@@ -160,7 +169,9 @@ static void test_single(long op)
 /* What libfabric's other providers register: capability bits among the rights, no bytes, an offset. */
 static void test_taken(long mode)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .mr_mode = (int)mode, .tx_flags = FI_DELIVERY_COMPLETE };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA,
+			       .mr_mode = (int)mode,
+			       .tx_flags = FI_DELIVERY_COMPLETE };
 	struct fid_mr *mr[4] = { NULL };
 	char mem[64] = "";
 	uint64_t addr;
@@ -179,7 +190,8 @@ static void test_taken(long mode)
 		OK(DO(&n, fi_write(n.ep, mem, 0, fi_mr_desc(mr[i]), n.peer[0], at, fi_mr_key(mr[i]), &n)));
 		OK(DO(&n, fi_read(n.ep, mem, 0, fi_mr_desc(mr[i]), n.peer[0], at, fi_mr_key(mr[i]), &n)));
 		if (i == 1 || i == 2)
-			CHECK(DO(&n, fi_write(n.ep, mem, 1, fi_mr_desc(mr[i]), n.peer[0], at, fi_mr_key(mr[i]), &n)) != 0);
+			CHECK(DO(&n, fi_write(n.ep, mem, 1, fi_mr_desc(mr[i]), n.peer[0], at, fi_mr_key(mr[i]), &n)) !=
+			      0);
 	}
 	for (int i = 0; i < 4; i++)
 		OK(fi_close(&mr[i]->fid));
@@ -191,7 +203,8 @@ static const struct test tests[] = {
 	{ "single use, write", test_single, 2, 0, FI_WRITE },
 	{ "single use, read", test_single, 2, 0, FI_READ },
 	{ "no bytes and other bits", test_taken, 0, 0, 0 },
-	{ "no bytes and other bits, as verbs", test_taken, 0, 0, FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY },
+	{ "no bytes and other bits, as verbs", test_taken, 0, 0,
+	  FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY },
 };
 
 int main(int argc, char **argv)

@@ -17,8 +17,7 @@ struct slot {
 };
 
 static struct slot slots[BATCH];
-static const size_t edges[] = { 0, 1, 8, 24, 25, 4095, 4096, 4097, 16383, 16384, 16385, 65536, 65537,
-				(1 << 20) + 3 };
+static const size_t edges[] = { 0, 1, 8, 24, 25, 4095, 4096, 4097, 16383, 16384, 16385, 65536, 65537, (1 << 20) + 3 };
 
 static bool with_completion(const struct slot *s)
 {
@@ -27,8 +26,7 @@ static bool with_completion(const struct slot *s)
 
 static void plan_send(struct node *n, struct slot *s, int form, size_t len, uint64_t salt)
 {
-	static const enum form forms[] = { F_PLAIN, F_V, F_MSG, F_INJECT, F_DATA, F_INJECTDATA,
-					   F_MSG };
+	static const enum form forms[] = { F_PLAIN, F_V, F_MSG, F_INJECT, F_DATA, F_INJECTDATA, F_MSG };
 	size_t limit = n->info->tx_attr->iov_limit, pieces = 1 + salt % (limit ? limit : 1);
 
 	s->used = true;
@@ -105,8 +103,8 @@ static void check_flags(const struct slot *s, uint64_t flags, uint64_t want)
 {
 	if (deviates("cq-flags"))
 		flags &= want;
-	CHECKF(flags == want, "form %d->%d len %zu: flags %#llx, want %#llx", s->send.form,
-	       s->recv.form, s->send.len, (unsigned long long)flags, (unsigned long long)want);
+	CHECKF(flags == want, "form %d->%d len %zu: flags %#llx, want %#llx", s->send.form, s->recv.form, s->send.len,
+	       (unsigned long long)flags, (unsigned long long)want);
 }
 
 static void collect_sent(struct node *n)
@@ -129,14 +127,13 @@ static void collect_sent(struct node *n)
 static void check_received(struct node *n, struct slot *s, const struct fi_cq_tagged_entry *e)
 {
 	uint64_t want = FI_RECV | (s->recv.tagged ? FI_TAGGED : FI_MSG);
-	uint64_t mask = n->info->domain_attr->cq_data_size < 8 ?
-		(1ull << 8 * n->info->domain_attr->cq_data_size) - 1 : ~0ull;
+	uint64_t mask =
+		n->info->domain_attr->cq_data_size < 8 ? (1ull << 8 * n->info->domain_attr->cq_data_size) - 1 : ~0ull;
 
 	if (s->carries_data) {
 		want |= FI_REMOTE_CQ_DATA;
-		CHECKF(e->data == (s->send.data & mask), "form %d, %zu bytes: data %#llx, want %#llx",
-		       s->send.form, s->send.len, (unsigned long long)e->data,
-		       (unsigned long long)s->send.data);
+		CHECKF(e->data == (s->send.data & mask), "form %d, %zu bytes: data %#llx, want %#llx", s->send.form,
+		       s->send.len, (unsigned long long)e->data, (unsigned long long)s->send.data);
 	}
 	check_flags(s, e->flags, want);
 	CHECKF(e->len == s->send.len, "len %zu, want %zu", e->len, s->send.len);
@@ -223,4 +220,7 @@ static const struct test tests[] = {
 	{ "self_unexpected", test_forms, 1, 120, FI_THREAD_UNSPEC | 0x100 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -71,13 +71,16 @@ static void test_format(long arg)
 	node_open(&n, &o);
 	node_connect(&n);
 	for (size_t i = 0; i < COUNT; i++)
-		trecv(&n, in + i * 64, 64, FI_ADDR_UNSPEC, 0xf000000000000000ull + i, 0,
-		      in + i * 64);
+		trecv(&n, in + i * 64, 64, FI_ADDR_UNSPEC, 0xf000000000000000ull + i, 0, in + i * 64);
 	for (size_t i = 0; i < COUNT; i++) {
-		struct op s = { .form = i & 1 ? F_DATA : F_PLAIN, .tagged = true,
-				.buf = out + i * 64, .len = i * 7, .addr = n.peer[0],
+		struct op s = { .form = i & 1 ? F_DATA : F_PLAIN,
+				.tagged = true,
+				.buf = out + i * 64,
+				.len = i * 7,
+				.addr = n.peer[0],
 				.tag = 0xf000000000000000ull + i,
-				.data = 0x1122334455667700ull + i, .ctx = out + i * 64 };
+				.data = 0x1122334455667700ull + i,
+				.ctx = out + i * 64 };
 
 		fill(s.buf, s.len, i);
 		post_send(&n, &s);
@@ -143,4 +146,7 @@ static const struct test tests[] = {
 	{ "shared_cq", test_shared, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

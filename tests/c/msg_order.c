@@ -15,8 +15,7 @@
 /* The size of message k: mostly small, with every protocol in between. */
 static size_t size_of(uint64_t k)
 {
-	static const size_t sizes[] = { 8, 0, 100, 3000, 1, 65536, 80000, 64, MAX_SIZE, 4097, 16,
-					65537, 70000, 12 };
+	static const size_t sizes[] = { 8, 0, 100, 3000, 1, 65536, 80000, 64, MAX_SIZE, 4097, 16, 65537, 70000, 12 };
 	uint64_t s = k * 2654435761u;
 
 	return sizes[(k + (s >> 13)) % ARRAY_LEN(sizes)];
@@ -66,8 +65,12 @@ static void send_all(struct node *n, bool tagged)
 	window_open(&w, n);
 	for (uint64_t k = 0; k < COUNT; k++) {
 		size_t slot = k % WINDOW;
-		struct op o = { .form = k % 3 ? F_PLAIN : F_INJECT, .tagged = tagged, .tag = TAG,
-				.buf = w.buf[slot], .len = size_of(k), .addr = n->peer[1],
+		struct op o = { .form = k % 3 ? F_PLAIN : F_INJECT,
+				.tagged = tagged,
+				.tag = TAG,
+				.buf = w.buf[slot],
+				.len = size_of(k),
+				.addr = n->peer[1],
 				.ctx = &w.ctx[slot] };
 
 		while (w.ctx[slot])
@@ -95,8 +98,11 @@ static void recv_all(struct node *n, bool tagged)
 		size_t len, slot;
 
 		while (posted < COUNT && !w.ctx[posted % WINDOW]) {
-			struct op o = { .tagged = tagged, .tag = TAG, .buf = w.buf[posted % WINDOW],
-					.len = MAX_SIZE, .addr = FI_ADDR_UNSPEC,
+			struct op o = { .tagged = tagged,
+					.tag = TAG,
+					.buf = w.buf[posted % WINDOW],
+					.len = MAX_SIZE,
+					.addr = FI_ADDR_UNSPEC,
 					.ignore = posted % 5 ? 0 : ~0ull,
 					.ctx = &w.ctx[posted % WINDOW] };
 
@@ -108,8 +114,8 @@ static void recv_all(struct node *n, bool tagged)
 			posted++;
 		}
 		slot = reap_one(&w, n->rxcq, &len);
-		CHECKF(len == size_of(seq[slot]), "receive %llu got %zu bytes, want %zu",
-		       (unsigned long long)seq[slot], len, size_of(seq[slot]));
+		CHECKF(len == size_of(seq[slot]), "receive %llu got %zu bytes, want %zu", (unsigned long long)seq[slot],
+		       len, size_of(seq[slot]));
 		verify(w.buf[slot], len, seq[slot]);
 		done++;
 	}
@@ -182,8 +188,12 @@ static void *take_turns(void *p)
 		pthread_mutex_lock(&t->lock);
 		uint64_t k = t->next;
 		size_t slot = k % WINDOW;
-		struct op o = { .tagged = true, .tag = TAG, .buf = t->w.buf[slot],
-				.len = size_of(k), .addr = t->n->peer[1], .ctx = &t->w.ctx[slot] };
+		struct op o = { .tagged = true,
+				.tag = TAG,
+				.buf = t->w.buf[slot],
+				.len = size_of(k),
+				.addr = t->n->peer[1],
+				.ctx = &t->w.ctx[slot] };
 
 		if (k == COUNT) {
 			pthread_mutex_unlock(&t->lock);
@@ -229,11 +239,12 @@ static void test_threads(long arg)
 }
 
 static const struct test tests[] = {
-	{ "mixed_tagged", test_mixed, 2, 120, true },
-	{ "mixed_untagged", test_mixed, 2, 120, false },
-	{ "bidirectional", test_bidirectional, 2, 120, 0 },
-	{ "handover_2_threads", test_threads, 2, 120, 2 },
+	{ "mixed_tagged", test_mixed, 2, 120, true },	    { "mixed_untagged", test_mixed, 2, 120, false },
+	{ "bidirectional", test_bidirectional, 2, 120, 0 }, { "handover_2_threads", test_threads, 2, 120, 2 },
 	{ "handover_8_threads", test_threads, 2, 120, 8 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -25,7 +25,10 @@ static void post_buffer(struct node *n, struct mbuf *b)
 	post_recv(n, &o);
 }
 
-static size_t size_of(uint64_t k) { return k * 37 % MIN_LEFT; }
+static size_t size_of(uint64_t k)
+{
+	return k * 37 % MIN_LEFT;
+}
 
 /* One message: inside the buffer, behind those before it, whole. */
 static void take(const struct fi_cq_tagged_entry *e, uint64_t k)
@@ -35,8 +38,7 @@ static void take(const struct fi_cq_tagged_entry *e, uint64_t k)
 
 	CHECK(b == &bufs[0] || b == &bufs[1]);
 	CHECK(b->posted);
-	CHECKF(e->len == size_of(k), "message %llu has %zu bytes, want %zu", (unsigned long long)k,
-	       e->len, size_of(k));
+	CHECKF(e->len == size_of(k), "message %llu has %zu bytes, want %zu", (unsigned long long)k, e->len, size_of(k));
 	if (e->len == 0)
 		return; /* the man page gives no place to nothing */
 	CHECKF(at + e->len <= BUF_SIZE, "message at %zu", at);
@@ -62,8 +64,8 @@ static unsigned receive(struct node *n, uint64_t count)
 		if (e.flags & FI_MULTI_RECV) {
 			struct mbuf *b = e.op_context;
 
-			CHECKF(BUF_SIZE - b->filled < MIN_LEFT + 64 || b->filled == 0,
-			       "given back with %zu bytes left", BUF_SIZE - b->filled);
+			CHECKF(BUF_SIZE - b->filled < MIN_LEFT + 64 || b->filled == 0, "given back with %zu bytes left",
+			       BUF_SIZE - b->filled);
 			b->posted = false;
 			released++;
 			post_buffer(n, b);
@@ -132,7 +134,8 @@ static void test_full(long late)
 		wait_ok(&n, n.rxcq, &e);
 		CHECK(e.len == sizeof(out));
 		verify(e.buf, e.len, k);
-		CHECKF(!(e.flags & FI_MULTI_RECV) == (k < 7), "message %d: flags %#llx", (int)k, (unsigned long long)e.flags);
+		CHECKF(!(e.flags & FI_MULTI_RECV) == (k < 7), "message %d: flags %#llx", (int)k,
+		       (unsigned long long)e.flags);
 	}
 	node_close(&n);
 	guard_free(bufs[0].mem, BUF_SIZE);
@@ -225,12 +228,12 @@ static void test_selective(long arg)
 }
 
 static const struct test tests[] = {
-	{ "stream", test_stream, 2, 0, false },
-	{ "stream_late", test_stream, 2, 0, true },
-	{ "full", test_full, 1, 0, false },
-	{ "full_late", test_full, 1, 0, true },
-	{ "cancel", test_cancel, 1, 0, 0 },
-	{ "selective", test_selective, 1, 0, 0 },
+	{ "stream", test_stream, 2, 0, false }, { "stream_late", test_stream, 2, 0, true },
+	{ "full", test_full, 1, 0, false },	{ "full_late", test_full, 1, 0, true },
+	{ "cancel", test_cancel, 1, 0, 0 },	{ "selective", test_selective, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

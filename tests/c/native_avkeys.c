@@ -194,7 +194,7 @@ static void test_keys(long unused)
 	close_node(&hub);
 }
 
-/* Messages of every way both ways under both keys; the key says who has sent. */
+/* Messages of every way both ways under both keys; the key says what has sent. */
 static void test_messages(long unused)
 {
 	static const size_t sizes[] = { 0, 8, 192, 193, 18434, LARGE };
@@ -241,8 +241,12 @@ static void test_memory(long key)
 {
 	struct iovec iov = { there, sizeof(there) };
 	struct fi_mr_auth_key auth = { .src_addr = FI_ADDR_UNSPEC };
-	struct fi_mr_attr attr = { .mr_iov = &iov, .iov_count = 1, .access = FI_REMOTE_WRITE | FI_REMOTE_READ,
-		.requested_key = (uint64_t)key, .auth_key = (uint8_t *)&auth, .auth_key_size = sizeof(auth) };
+	struct fi_mr_attr attr = { .mr_iov = &iov,
+				   .iov_count = 1,
+				   .access = FI_REMOTE_WRITE | FI_REMOTE_READ,
+				   .requested_key = (uint64_t)key,
+				   .auth_key = (uint8_t *)&auth,
+				   .auth_key_size = sizeof(auth) };
 	struct fid_mr *mr;
 
 	open_all();
@@ -268,7 +272,8 @@ static void test_memory(long key)
 		OK(fi_read(from->ep, in, LARGE, NULL, dest, 0, (uint64_t)key, in));
 		ends(from, in);
 		verify(in, LARGE, (size_t)k);
-		OK(fi_fetch_atomic(from->ep, NULL, 1, NULL, &was, NULL, dest, 8, (uint64_t)key, FI_UINT64, FI_ATOMIC_READ, in));
+		OK(fi_fetch_atomic(from->ep, NULL, 1, NULL, &was, NULL, dest, 8, (uint64_t)key, FI_UINT64,
+				   FI_ATOMIC_READ, in));
 		ends(from, in);
 		CHECK(!memcmp(&was, there + 8, sizeof(was)));
 		OK(fi_close(&mr->fid));
@@ -277,14 +282,14 @@ static void test_memory(long key)
 }
 
 static const struct test tests[] = {
-	{ "getinfo", test_getinfo, 1, 0, 0 },
-	{ "keys", test_keys, 1, 0, 0 },
-	{ "messages", test_messages, 1, 0, 0 },
-	{ "unknown", test_unknown, 1, 0, 0 },
-	{ "memory", test_memory, 1, 0, 5000 },
-	{ "memory_optimised", test_memory, 1, 0, 57 },
+	{ "getinfo", test_getinfo, 1, 0, 0 },	{ "keys", test_keys, 1, 0, 0 },
+	{ "messages", test_messages, 1, 0, 0 }, { "unknown", test_unknown, 1, 0, 0 },
+	{ "memory", test_memory, 1, 0, 5000 },	{ "memory_optimised", test_memory, 1, 0, 57 },
 };
 
 #endif
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -202,4 +202,7 @@ static const struct test tests[] = {
 	{ "injected_bytes", test_injected, 1, 0, 1 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -46,7 +46,7 @@ static int posted; /* atomic */
 
 static void *sender(void *which)
 {
-	unsigned char (*own)[LONGEST] = which;
+	unsigned char(*own)[LONGEST] = which;
 	uint64_t tag = (uint64_t)(own - outs[0]) / MESSAGES;
 	struct fi_cq_tagged_entry e;
 
@@ -159,7 +159,10 @@ static void post_many(void)
 	CHECK_RC(rc, 0);
 }
 
-static bool stopped(void) { return node_counter(&n, "matched_no_events") > 0; }
+static bool stopped(void)
+{
+	return node_counter(&n, "matched_no_events") > 0;
+}
 
 /* Messages into a buffer of many that is there, until the NIC has had no room for their events. */
 static void test_multi(long arg)
@@ -241,7 +244,7 @@ static void test_early_close(long sends)
 	node_close(&n);
 }
 
-/* A region and its endpoint are closed with writes, reads and atomic operations under way, whose ends nobody reads. */
+/* A region and its endpoint are closed with writes, reads and atomic operations under way, whose ends nothing reads. */
 static void test_left(long key)
 {
 	static const uint64_t one = 1;
@@ -256,7 +259,7 @@ static void test_left(long key)
 			(void)fi_read(n.ep, back, 5000, NULL, n.peer[1], 0, (uint64_t)key, back);
 			(void)fi_atomic(n.ep, &one, 1, NULL, n.peer[1], 8, (uint64_t)key, FI_UINT64, FI_SUM, local);
 			(void)fi_fetch_atomic(n.ep, &one, 1, NULL, &old, NULL, n.peer[1], 8, (uint64_t)key, FI_UINT64,
-				FI_SUM, local);
+					      FI_SUM, local);
 			(void)fi_tsend(n.ep, local, k % 2 ? 64 : LARGE, NULL, n.peer[1], 1, local);
 		}
 		for (int k = 0; k < 20 * round; k++)
@@ -351,4 +354,7 @@ static const struct test tests[] = {
 	{ "asleep_each_unexpected", test_asleep, 1, 0, 2 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

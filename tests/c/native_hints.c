@@ -179,7 +179,7 @@ static void test_networks(long arg)
 		fi_addr_t to;
 
 		node_name(&n[k], &name);
-		((uint16_t *)name.bytes)[2] = 0; /* the VNI: that of whoever uses the name */
+		((uint16_t *)name.bytes)[2] = 0; /* the VNI: that of whatever uses the name */
 		CHECK_RC(fi_av_insert(n[0].av, name.bytes, 1, &to, 0, NULL), 1);
 		OK(fi_trecv(n[k].ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, in));
 		OK(fi_tsend(n[0].ep, out, sizeof(out), NULL, to, 1, out));
@@ -196,12 +196,17 @@ static void test_networks(long arg)
 		close_keyed(&n[k]);
 }
 
-/* FI_SOURCE and FI_SOURCE_ERR are offered to those who ask for them, the second only with the first. Who asks for
+/* FI_SOURCE and FI_SOURCE_ERR are offered to those that ask for them, the second only with the first. What asks for
  * nothing may get the first, and never the second. */
 static void test_source(long arg)
 {
-	static const struct { uint64_t caps, want; bool none; } asks[] = {
-		{ 0, FI_SOURCE, false }, { FI_MSG, 0, false }, { FI_MSG | FI_SOURCE, FI_SOURCE, false },
+	static const struct {
+		uint64_t caps, want;
+		bool none;
+	} asks[] = {
+		{ 0, FI_SOURCE, false },
+		{ FI_MSG, 0, false },
+		{ FI_MSG | FI_SOURCE, FI_SOURCE, false },
 		{ FI_MSG | FI_SOURCE | FI_SOURCE_ERR, FI_SOURCE | FI_SOURCE_ERR, false },
 		{ FI_MSG | FI_SOURCE_ERR, 0, true },
 	};
@@ -223,14 +228,13 @@ static void test_source(long arg)
 }
 
 static const struct test tests[] = {
-	{ "given_domain", test_given, 1, 0, false },
-	{ "given_endpoint", test_given, 1, 0, true },
-	{ "sizes_domain", test_sizes, 1, 0, false },
-	{ "sizes_endpoint", test_sizes, 1, 0, true },
-	{ "values_domain", test_values, 1, 0, false },
-	{ "values_endpoint", test_values, 1, 0, true },
-	{ "networks", test_networks, 1, 0, 0 },
-	{ "source", test_source, 1, 0, 0 },
+	{ "given_domain", test_given, 1, 0, false },   { "given_endpoint", test_given, 1, 0, true },
+	{ "sizes_domain", test_sizes, 1, 0, false },   { "sizes_endpoint", test_sizes, 1, 0, true },
+	{ "values_domain", test_values, 1, 0, false }, { "values_endpoint", test_values, 1, 0, true },
+	{ "networks", test_networks, 1, 0, 0 },	       { "source", test_source, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

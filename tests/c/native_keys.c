@@ -56,7 +56,8 @@ static void test_chosen(long flags)
 				wait_ok(&n, n.rxcq, &e);
 				CHECK(e.flags == (FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA) && e.data == ~key);
 			}
-			for (int tries = 0; ((volatile unsigned char *)memory)[149] != 3 * round + (int)w + 1; tries++) {
+			for (int tries = 0; ((volatile unsigned char *)memory)[149] != 3 * round + (int)w + 1;
+			     tries++) {
 				CHECK(tries < 10000);
 				wait_none(&n, n.txcq, 1);
 			}
@@ -110,7 +111,9 @@ static void test_fence(long arg)
 	struct node_opts o = opts;
 	struct iovec iov = { local, 8 };
 	struct fi_rma_iov remote = { 0, 8, 5 };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .rma_iov = &remote, .rma_iov_count = 1, .context = local };
+	struct fi_msg_rma m = {
+		.msg_iov = &iov, .iov_count = 1, .rma_iov = &remote, .rma_iov_count = 1, .context = local
+	};
 	struct fi_cq_tagged_entry e;
 	struct fid_mr *mr;
 	ssize_t rc;
@@ -202,4 +205,7 @@ static const struct test tests[] = {
 	{ "alone_completion", test_alone, 0, 0, FI_THREAD_COMPLETION },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

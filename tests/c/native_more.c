@@ -10,7 +10,7 @@
 
 enum kind { SEND, RECEIVE, WRITTEN, READ, ATOMIC, FETCH, SWAP };
 
-static struct fid_cntr *ends; /* of all the endpoint's operations */
+static struct fid_cntr *ends;	  /* of all the endpoint's operations */
 static unsigned char *ins, *outs; /* of each operation, len bytes */
 static uint64_t counts[COUNT], fetched[COUNT];
 static bool selective;
@@ -50,12 +50,22 @@ static ssize_t post_access(enum kind kind, size_t k, size_t len, uint64_t key, u
 	static uint64_t one = 1, zero;
 	struct iovec iov = { kind == READ ? ins + k * len : outs + k * len, len };
 	struct fi_rma_iov remote = { k * len, len, key };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
-		.rma_iov_count = 1, .context = &counts[k] };
+	struct fi_msg_rma m = { .msg_iov = &iov,
+				.iov_count = 1,
+				.addr = n.peer[1],
+				.rma_iov = &remote,
+				.rma_iov_count = 1,
+				.context = &counts[k] };
 	struct fi_ioc operand = { &one, 1 }, compare = { &zero, 1 }, result = { &fetched[k], 1 };
 	struct fi_rma_ioc element = { 8 * k, 1, key };
-	struct fi_msg_atomic a = { .msg_iov = &operand, .iov_count = 1, .addr = n.peer[1], .rma_iov = &element,
-		.rma_iov_count = 1, .datatype = FI_UINT64, .op = kind == SWAP ? FI_CSWAP : FI_SUM, .context = &counts[k] };
+	struct fi_msg_atomic a = { .msg_iov = &operand,
+				   .iov_count = 1,
+				   .addr = n.peer[1],
+				   .rma_iov = &element,
+				   .rma_iov_count = 1,
+				   .datatype = FI_UINT64,
+				   .op = kind == SWAP ? FI_CSWAP : FI_SUM,
+				   .context = &counts[k] };
 
 	switch (kind) {
 	case WRITTEN:
@@ -73,8 +83,12 @@ static ssize_t post_access(enum kind kind, size_t k, size_t len, uint64_t key, u
 
 static ssize_t post(enum kind kind, size_t k, size_t len, uint64_t key, uint64_t flags)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .tag = k, .flags = flags, .ctx = &counts[k],
-		.addr = kind == SEND ? n.peer[1] : FI_ADDR_UNSPEC };
+	struct op o = { .form = F_MSG,
+			.tagged = true,
+			.tag = k,
+			.flags = flags,
+			.ctx = &counts[k],
+			.addr = kind == SEND ? n.peer[1] : FI_ADDR_UNSPEC };
 
 	if (kind != SEND && kind != RECEIVE)
 		return post_access(kind, k, len, key, flags);
@@ -245,4 +259,7 @@ static const struct test tests[] = {
 	{ "fence_read", test_fence, 1, 0, READ },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -5,7 +5,9 @@
 /* Options are judged before the endpoint is enabled as they are afterwards. */
 static void test_options(long arg)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV, .addr_format = FI_ADDR_CXI, .disabled = true };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV,
+			       .addr_format = FI_ADDR_CXI,
+			       .disabled = true };
 	struct fi_info *info = node_info(&o);
 	struct node n;
 	size_t many = 1 << 24, most = many - 1, size = sizeof(many);
@@ -39,4 +41,7 @@ static const struct test tests[] = {
 	{ "options", test_options, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -199,7 +199,7 @@ static void test_arguments(long chosen)
 	node_close(&n);
 }
 
-/* Writes with data name their sender, who may be unknown. */
+/* Writes with data name their sender, what may be unknown. */
 static void test_source(long chosen)
 {
 	struct node_opts o = opts;
@@ -254,4 +254,7 @@ static const struct test tests[] = {
 	{ "source_chosen", test_source, 1, 0, true },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

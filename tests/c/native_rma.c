@@ -167,8 +167,9 @@ static void test_bad(long arg)
 {
 	struct iovec iov[2] = { { local, 8 }, { local + 8, 8 } };
 	struct fi_rma_iov remote[2] = { { 0, 8, 5 }, { 8, 8, 5 } };
-	struct fi_msg_rma m = { .msg_iov = iov, .iov_count = 1, .rma_iov = remote, .rma_iov_count = 2,
-		.context = local };
+	struct fi_msg_rma m = {
+		.msg_iov = iov, .iov_count = 1, .rma_iov = remote, .rma_iov_count = 2, .context = local
+	};
 	struct fi_mr_attr attr = { .mr_iov = iov, .iov_count = 2, .access = ALL, .requested_key = 70 };
 	struct fi_cntr_attr counts = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_mr *mr, *other;
@@ -181,7 +182,7 @@ static void test_bad(long arg)
 	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, 1ull << 32, 0, &mr, NULL), -FI_EKEYREJECTED);
 	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, FI_KEY_NOTAVAIL, 0, &mr, NULL), -FI_EKEYREJECTED);
 	EXPECT_RC(fi_mr_regattr(n.domain, &attr, 0, &mr), -FI_ENOSYS);
-	OK(fi_mr_reg(n.domain, local, 8, FI_SEND | FI_RECV, 0, 1ull << 40, 0, &mr, NULL)); /* its key is nobody's */
+	OK(fi_mr_reg(n.domain, local, 8, FI_SEND | FI_RECV, 0, 1ull << 40, 0, &mr, NULL)); /* its key is no one's */
 	OK(fi_close(&mr->fid));
 	OK(fi_mr_reg(n.domain, local, 8, ALL, 0, 70, 0, &mr, NULL));
 	EXPECT_RC(fi_mr_reg(n.domain, local, 8, ALL, 0, 70, 0, &other, NULL), -FI_ENOKEY);
@@ -300,18 +301,19 @@ static void test_atomics(long order)
 
 		there[2] = 7;
 		ended(fi_atomic(n.ep, &operand, 1, NULL, to, 16, keys[k], FI_UINT64, FI_SUM, back),
-			FI_ATOMIC | FI_WRITE);
+		      FI_ATOMIC | FI_WRITE);
 		CHECK(there[2] == 12);
 		ended(fi_compare_atomic(n.ep, &operand, 1, NULL, &compare, NULL, &was, NULL, to, 16, keys[k], FI_UINT64,
-			FI_CSWAP, back), FI_ATOMIC | FI_READ);
+					FI_CSWAP, back),
+		      FI_ATOMIC | FI_READ);
 		CHECK(was == 12 && there[2] == 5);
 		ended(fi_fetch_atomic(n.ep, NULL, 1, NULL, &was, NULL, to, 16, keys[k], FI_UINT64, FI_ATOMIC_READ,
-			back),
-			FI_ATOMIC | FI_READ);
+				      back),
+		      FI_ATOMIC | FI_READ);
 		CHECK(was == 5);
 		memcpy(&there[3], &real, 8);
 		ended(fi_fetch_atomic(n.ep, &real, 1, NULL, &was, NULL, to, 24, keys[k], FI_DOUBLE, FI_SUM, back),
-			FI_ATOMIC | FI_READ);
+		      FI_ATOMIC | FI_READ);
 		CHECK(!memcmp(&was, &real, 8) && *(double *)&there[3] == 3.0);
 		OK(fi_inject_atomic(n.ep, &operand, 1, to, 32, keys[k], FI_UINT64, FI_ATOMIC_WRITE));
 		for (int tries = 0; ((volatile uint64_t *)there)[4] != 5; tries++) {
@@ -321,9 +323,9 @@ static void test_atomics(long order)
 		there[4] = 0;
 		EXPECT_RC(fi_atomic(n.ep, &operand, 2, NULL, to, 16, keys[k], FI_UINT64, FI_SUM, back), -FI_EINVAL);
 		EXPECT_RC(fi_atomic(n.ep, &operand, 1, NULL, to, 16, 1ull << 32, FI_UINT64, FI_SUM, back),
-			-FI_EKEYREJECTED);
+			  -FI_EKEYREJECTED);
 		EXPECT_RC(fi_atomic(n.ep, &operand, 1, NULL, to, 16, keys[k], FI_UINT64, FI_PROD, back),
-			-FI_EOPNOTSUPP);
+			  -FI_EOPNOTSUPP);
 		OK(fi_atomic(n.ep, &operand, 1, NULL, to, 17, keys[k], FI_UINT64, FI_SUM, back)); /* out of alignment */
 		wait_err(&n, n.txcq, FI_EIO);
 		CHECK(n.err.flags == (FI_ATOMIC | FI_WRITE));
@@ -336,7 +338,7 @@ static void test_atomics(long order)
 	}
 	if (test_is_weft())
 		CHECK(node_counter(&n, "matched_atomics") == 5 * ARRAY_LEN(keys) &&
-			node_counter(&n, "matched_atomic_bytes") == 40 * ARRAY_LEN(keys));
+		      node_counter(&n, "matched_atomic_bytes") == 40 * ARRAY_LEN(keys));
 	node_close(&n);
 }
 
@@ -385,7 +387,10 @@ static void test_close(long arg)
 }
 
 /* Entries into Go to post and for progress. */
-static uint64_t entries(void) { return node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress"); }
+static uint64_t entries(void)
+{
+	return node_counter(&n, "matched_posts") + node_counter(&n, "matched_progress");
+}
 
 enum steady {
 	S_WRITE,
@@ -422,17 +427,20 @@ static void fetch(enum steady what, uint64_t round, uint64_t key)
 	uint64_t one = 1, next = round + 1, was = ~0ull;
 	struct fi_ioc operand = { &one, 1 }, result = { &was, 1 };
 	struct fi_rma_ioc remote = { 8, 1, key };
-	struct fi_msg_atomic m = { .msg_iov = &operand, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
-		.rma_iov_count = 1,
-		.datatype = FI_UINT64,
-		.op = FI_SUM,
-		.context = back };
+	struct fi_msg_atomic m = { .msg_iov = &operand,
+				   .iov_count = 1,
+				   .addr = n.peer[1],
+				   .rma_iov = &remote,
+				   .rma_iov_count = 1,
+				   .datatype = FI_UINT64,
+				   .op = FI_SUM,
+				   .context = back };
 	ssize_t rc;
 
 	switch (what) {
 	case S_SWAP:
-		rc = fi_compare_atomic(n.ep, &next, 1, NULL, &round, NULL, &was, NULL, n.peer[1], 8, key, FI_UINT64, FI_CSWAP,
-			back);
+		rc = fi_compare_atomic(n.ep, &next, 1, NULL, &round, NULL, &was, NULL, n.peer[1], 8, key, FI_UINT64,
+				       FI_CSWAP, back);
 		break;
 	case S_FETCH_DELIVERED:
 		rc = fi_fetch_atomicmsg(n.ep, &m, &result, NULL, 1, FI_COMPLETION | FI_DELIVERY_COMPLETE);
@@ -442,7 +450,8 @@ static void fetch(enum steady what, uint64_t round, uint64_t key)
 		break;
 	default:
 		round = *(volatile uint64_t *)(memory + 8);
-		rc = fi_fetch_atomic(n.ep, NULL, 1, NULL, &was, NULL, n.peer[1], 8, key, FI_UINT64, FI_ATOMIC_READ, back);
+		rc = fi_fetch_atomic(n.ep, NULL, 1, NULL, &was, NULL, n.peer[1], 8, key, FI_UINT64, FI_ATOMIC_READ,
+				     back);
 	}
 	ended(rc, FI_ATOMIC | FI_READ);
 	CHECKF(was == round, "%llu, not %llu", (unsigned long long)was, (unsigned long long)round);
@@ -478,8 +487,11 @@ static void steadily(enum steady what, size_t len, uint64_t round, uint64_t key)
 		CHECK_RC(rc, 0);
 		break;
 	default:
-		do_write(what == S_INJECT ? INJECT : what == S_DELIVERED ? DELIVERED : what == S_FENCED ? FENCED : WRITE,
-			len, 8, key);
+		do_write(what == S_INJECT      ? INJECT
+			 : what == S_DELIVERED ? DELIVERED
+			 : what == S_FENCED    ? FENCED
+					       : WRITE,
+			 len, 8, key);
 	}
 }
 
@@ -497,10 +509,11 @@ static void test_steady(long arg)
 	static const struct {
 		enum steady what;
 		size_t len;
-	} works[] = { { S_WRITE, 8 }, { S_WRITE, 2048 }, { S_WRITE, 100000 }, { S_DELIVERED, 8 }, { S_INJECT, 192 },
-		{ S_READ, 8 }, { S_READ, 100000 }, { S_ATOMIC, 8 }, { S_INJECT_ATOMIC, 8 }, { S_FENCED, 8 },
-		{ S_DATA, 8 }, { S_DATA, 2048 }, { S_DATA, 100000 }, { S_INJECT_DATA, 192 }, { S_FETCH, 8 },
-		{ S_FETCH_DELIVERED, 8 }, { S_FETCH_READ, 8 }, { S_SWAP, 8 } };
+	} works[] = { { S_WRITE, 8 },	      { S_WRITE, 2048 },      { S_WRITE, 100000 }, { S_DELIVERED, 8 },
+		      { S_INJECT, 192 },      { S_READ, 8 },	      { S_READ, 100000 },  { S_ATOMIC, 8 },
+		      { S_INJECT_ATOMIC, 8 }, { S_FENCED, 8 },	      { S_DATA, 8 },	   { S_DATA, 2048 },
+		      { S_DATA, 100000 },     { S_INJECT_DATA, 192 }, { S_FETCH, 8 },	   { S_FETCH_DELIVERED, 8 },
+		      { S_FETCH_READ, 8 },    { S_SWAP, 8 } };
 	struct node_opts o = opts;
 	static const uint64_t regions[] = { 57, 5000 };
 	const char *direct = getenv("FI_WEFT_DIRECT");
@@ -536,7 +549,7 @@ static void test_steady(long arg)
 		CHECK(before > 0);
 		CHECKF(entered == 0, "%llu entries into Go", (unsigned long long)entered);
 		CHECK_RC(fi_atomic(n.ep, local, 1, NULL, n.peer[1], 16, regions[k], FI_LONG_DOUBLE, FI_SUM, back),
-			-FI_EOPNOTSUPP);
+			 -FI_EOPNOTSUPP);
 		CHECK(entries() > before); /* that is what Go says */
 		if (what == S_WRITE || what == S_READ || what == S_DATA)
 			verify_steady(what, works[arg].len, regions[k]);
@@ -578,4 +591,7 @@ static const struct test tests[] = {
 	{ "steady_swap", test_steady, 0, 0, 17 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -62,17 +62,29 @@ static inline struct fid_mr *expose(void *buf, size_t len, uint64_t access, uint
 /* How a write is called. */
 enum call { WRITE, WRITEV, MESSAGE, DELIVERED, INJECT, INJECT_FLAG, DATA, INJECT_DATA, WAYS, FENCED /* of FI_FENCE */ };
 
-static inline bool injects(enum call w) { return w == INJECT || w == INJECT_FLAG || w == INJECT_DATA; }
-static inline bool completes(enum call w) { return w != INJECT && w != INJECT_DATA; }
-static inline bool has_data(enum call w) { return w == DATA || w == INJECT_DATA; }
+static inline bool injects(enum call w)
+{
+	return w == INJECT || w == INJECT_FLAG || w == INJECT_DATA;
+}
+static inline bool completes(enum call w)
+{
+	return w != INJECT && w != INJECT_DATA;
+}
+static inline bool has_data(enum call w)
+{
+	return w == DATA || w == INJECT_DATA;
+}
 
 static inline ssize_t try_write(enum call w, size_t len, uint64_t off, uint64_t key)
 {
 	struct iovec iov = { local, len };
 	struct fi_rma_iov remote = { off, len, key };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
-		.rma_iov_count = 1,
-		.context = local };
+	struct fi_msg_rma m = { .msg_iov = &iov,
+				.iov_count = 1,
+				.addr = n.peer[1],
+				.rma_iov = &remote,
+				.rma_iov_count = 1,
+				.context = local };
 
 	switch (w) {
 	case WRITE:
@@ -117,16 +129,19 @@ static inline void do_read(int form, size_t len, uint64_t off, uint64_t key)
 {
 	struct iovec iov = { back, len };
 	struct fi_rma_iov remote = { off, len, key };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
-		.rma_iov_count = 1,
-		.context = back };
+	struct fi_msg_rma m = { .msg_iov = &iov,
+				.iov_count = 1,
+				.addr = n.peer[1],
+				.rma_iov = &remote,
+				.rma_iov_count = 1,
+				.context = back };
 	struct fi_cq_tagged_entry e;
 	ssize_t rc;
 
 	do {
-		rc = form == 0 ? fi_read(n.ep, back, len, NULL, n.peer[1], off, key, back) :
-			form == 1 ? fi_readv(n.ep, &iov, NULL, 1, n.peer[1], off, key, back) :
-			fi_readmsg(n.ep, &m, FI_COMPLETION);
+		rc = form == 0	 ? fi_read(n.ep, back, len, NULL, n.peer[1], off, key, back)
+		     : form == 1 ? fi_readv(n.ep, &iov, NULL, 1, n.peer[1], off, key, back)
+				 : fi_readmsg(n.ep, &m, FI_COMPLETION);
 		if (rc == -FI_EAGAIN)
 			progress(&n);
 	} while (rc == -FI_EAGAIN);
@@ -138,8 +153,8 @@ static inline void do_read(int form, size_t len, uint64_t off, uint64_t key)
 /* A write or read of rank 1's memory that it refuses. */
 static inline void refused(bool read, size_t len, uint64_t off, uint64_t key)
 {
-	ssize_t rc = read ? fi_read(n.ep, back, len, NULL, n.peer[1], off, key, back) :
-		fi_write(n.ep, back, len, NULL, n.peer[1], off, key, back);
+	ssize_t rc = read ? fi_read(n.ep, back, len, NULL, n.peer[1], off, key, back)
+			  : fi_write(n.ep, back, len, NULL, n.peer[1], off, key, back);
 
 	CHECK_RC(rc, 0);
 	wait_err(&n, n.txcq, FI_EIO);

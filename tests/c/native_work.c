@@ -48,7 +48,8 @@ static int queue_message(struct fi_deferred_work *w, bool receive, bool tagged, 
 	fi_addr_t addr = receive ? FI_ADDR_UNSPEC : n.peer[1];
 	struct fi_op_msg plain = { n.ep, { .msg_iov = &iov, .iov_count = 1, .addr = addr, .context = w }, flags };
 	struct fi_op_tagged with_tag = { n.ep,
-		{ .msg_iov = &iov, .iov_count = 1, .addr = addr, .context = w, .tag = 77 }, flags };
+					 { .msg_iov = &iov, .iov_count = 1, .addr = addr, .context = w, .tag = 77 },
+					 flags };
 
 	if (tagged)
 		return queue(w, threshold, receive ? FI_OP_TRECV : FI_OP_TSEND, &with_tag);
@@ -58,8 +59,12 @@ static int queue_message(struct fi_deferred_work *w, bool receive, bool tagged, 
 /* The same at once, with a completion. */
 static void post_message(bool receive, bool tagged, size_t len)
 {
-	struct op o = { .form = F_MSG, .tagged = tagged, .tag = tagged ? 77 : 0, .flags = FI_COMPLETION, .ctx = &n,
-		.addr = receive ? FI_ADDR_UNSPEC : n.peer[1] };
+	struct op o = { .form = F_MSG,
+			.tagged = tagged,
+			.tag = tagged ? 77 : 0,
+			.flags = FI_COMPLETION,
+			.ctx = &n,
+			.addr = receive ? FI_ADDR_UNSPEC : n.peer[1] };
 
 	op_split(&o, receive ? back : local, len, 1, false);
 	(receive ? post_recv : post_send)(&n, &o);
@@ -147,8 +152,11 @@ static void test_memory(long key)
 		bool read = k % 2, completes = k / 2 % 2;
 		struct iovec iov = { read ? back : local, len };
 		struct fi_rma_iov remote = { 16, len, (uint64_t)key };
-		struct fi_op_rma op = { n.ep, { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
-			.rma_iov_count = 1 }, completes ? FI_COMPLETION : 0 };
+		struct fi_op_rma op = {
+			n.ep,
+			{ .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote, .rma_iov_count = 1 },
+			completes ? FI_COMPLETION : 0
+		};
 		struct fi_deferred_work w;
 
 		op.msg.context = &w;
@@ -165,8 +173,15 @@ static void test_memory(long key)
 	for (uint64_t k = 0; k < 6; k++) { /* of no region in the end */
 		struct fi_ioc ioc = { &one, 1 };
 		struct fi_rma_ioc remote = { 0, 1, (uint64_t)key + (k == 5) };
-		struct fi_op_atomic op = { n.ep, { .msg_iov = &ioc, .iov_count = 1, .addr = n.peer[1], .rma_iov = &remote,
-			.rma_iov_count = 1, .datatype = FI_UINT64, .op = FI_SUM }, 0 };
+		struct fi_op_atomic op = { n.ep,
+					   { .msg_iov = &ioc,
+					     .iov_count = 1,
+					     .addr = n.peer[1],
+					     .rma_iov = &remote,
+					     .rma_iov_count = 1,
+					     .datatype = FI_UINT64,
+					     .op = FI_SUM },
+					   0 };
 		struct fi_deferred_work w;
 
 		OK(queue(&w, 0, FI_OP_ATOMIC, &op));
@@ -199,14 +214,13 @@ static void test_flushed(long arg)
 }
 
 static const struct test tests[] = {
-	{ "messages_inline", test_messages, 1, 0, 100 },
-	{ "messages_eager", test_messages, 1, 0, 1024 },
-	{ "messages_rendezvous", test_messages, 1, 0, LARGE },
-	{ "inject", test_inject, 1, 0, false },
-	{ "inject_tagged", test_inject, 1, 0, true },
-	{ "memory", test_memory, 1, 0, 5000 },
-	{ "memory_optimised", test_memory, 1, 0, 57 },
-	{ "flushed", test_flushed, 1, 0, 0 },
+	{ "messages_inline", test_messages, 1, 0, 100 },       { "messages_eager", test_messages, 1, 0, 1024 },
+	{ "messages_rendezvous", test_messages, 1, 0, LARGE }, { "inject", test_inject, 1, 0, false },
+	{ "inject_tagged", test_inject, 1, 0, true },	       { "memory", test_memory, 1, 0, 5000 },
+	{ "memory_optimised", test_memory, 1, 0, 57 },	       { "flushed", test_flushed, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

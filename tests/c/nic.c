@@ -39,8 +39,7 @@ static void check(const struct fid_nic *nic, const char *domain)
 	CHECK(nic->fid.fclass == FI_CLASS_NIC && nic->device_attr && nic->bus_attr && nic->link_attr);
 	CHECK(nic->device_attr->name != NULL);
 	EXPECT(nic->link_attr->mtu == (size_t)ask(domain, SIOCGIFMTU).ifr_mtu);
-	EXPECT(nic->link_attr->state ==
-	       (flags.ifr_flags & IFF_RUNNING ? FI_LINK_UP : FI_LINK_DOWN));
+	EXPECT(nic->link_attr->state == (flags.ifr_flags & IFF_RUNNING ? FI_LINK_UP : FI_LINK_DOWN));
 	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5]);
 	if (flags.ifr_flags & IFF_LOOPBACK) {
 		EXPECT(strcmp(nic->device_attr->name, domain) == 0);
@@ -48,8 +47,8 @@ static void check(const struct fid_nic *nic, const char *domain)
 		EXPECT(!nic->device_attr->driver && nic->bus_attr->bus_type == FI_BUS_UNKNOWN);
 	}
 	if (address.ifr_hwaddr.sa_family == 1 || flags.ifr_flags & IFF_LOOPBACK)
-		EXPECTF(nic->link_attr->address && strcmp(nic->link_attr->address, text) == 0,
-			"address %s, want %s", nic->link_attr->address, text);
+		EXPECTF(nic->link_attr->address && strcmp(nic->link_attr->address, text) == 0, "address %s, want %s",
+			nic->link_attr->address, text);
 }
 
 static void test_truth(long arg)

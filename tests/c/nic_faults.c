@@ -8,15 +8,15 @@
 #include "common.h"
 #include "tokens.h"
 
-#define OPS 8           /* of each kind */
-#define LIMIT_MS 60000  /* for all that was posted to end; only what hangs takes so long */
+#define OPS 8	       /* of each kind */
+#define LIMIT_MS 60000 /* for all that was posted to end; only what hangs takes so long */
 #define BIG 100000
 
 enum kind {
 	REFUSED, /* no endpoint can have the NIC */
-	FEW,     /* not every endpoint of a domain can */
-	ANY,     /* the endpoint is refused or works */
-	LATER,   /* so it is, or it breaks */
+	FEW,	 /* not every endpoint of a domain can */
+	ANY,	 /* the endpoint is refused or works */
+	LATER,	 /* so it is, or it breaks */
 };
 
 static const struct fault {
@@ -70,18 +70,21 @@ struct pending {
 /* broke reports whether an error is that of a peer, or of a NIC, that is gone. */
 static bool broke(long rc)
 {
-	return rc == -FI_ECONNRESET || rc == -FI_EHOSTUNREACH || rc == -FI_EIO || rc == -FI_ENODEV || rc == -FI_ESHUTDOWN;
+	return rc == -FI_ECONNRESET || rc == -FI_EHOSTUNREACH || rc == -FI_EIO || rc == -FI_ENODEV ||
+	       rc == -FI_ESHUTDOWN;
 }
 
-/* post posts one, as often as it is told to come again. False: the peer or the NIC is gone. */
+/* post posts one, as often as it is asked to come again. False: the peer or the NIC is gone. */
 static bool post(struct pending *p, uint64_t end)
 {
-	struct op o = { .tagged = true, .buf = p->buf, .len = p->len, .addr = n.peer[!test_rank], .tag = p->tag, .ctx = p };
+	struct op o = {
+		.tagged = true, .buf = p->buf, .len = p->len, .addr = n.peer[!test_rank], .tag = p->tag, .ctx = p
+	};
 	long rc;
 
 	while ((rc = p->receive ? op_recv(n.ep, &o) : op_send(n.ep, &o)) == -FI_EAGAIN) {
 		CHECKF(now_ms() < end, "%s of %zu bytes: FI_EAGAIN for %d ms", p->receive ? "receive" : "send", p->len,
-			LIMIT_MS);
+		       LIMIT_MS);
 		progress(&n);
 	}
 	CHECKF(rc == 0 || broke(rc), "%s = %ld (%s)", p->receive ? "receive" : "send", rc, fi_strerror((int)-rc));
@@ -127,7 +130,7 @@ static void exchange(bool may_break)
 	for (int i = 0; i < OPS; i++)
 		sends += post(&out[i], end);
 	CHECKF(may_break || (receives == OPS && sends == OPS), "%d receives and %d sends of %d are posted", receives,
-		sends, OPS);
+	       sends, OPS);
 	errors = drain(n.txcq, sends, end, may_break);
 	errors += drain(n.rxcq, receives, end, may_break);
 	note("%d sends, %d receives, %d of them end with an error", sends, receives, errors);
@@ -146,7 +149,7 @@ static long more(struct node extra[4], int *count)
 	return rc;
 }
 
-/* agree tells the other rank how enabling ended, and returns how it did there. */
+/* agree notifies the other rank how enabling ended, and returns how it did there. */
 static long agree(long rc)
 {
 	long other;
@@ -177,12 +180,13 @@ static void test_fault(long arg)
 	node_open(&n, &o);
 	rc = fi_enable(n.ep);
 	CHECKF(rc == 0 || (demanded && test_rank == 0 && rc == -FI_ENODEV), "fi_enable = %ld (%s)", rc,
-		fi_strerror((int)-rc));
+	       fi_strerror((int)-rc));
 	if (test_rank == 0) {
 		CHECKF(f->kind != REFUSED || !demanded || rc, "an endpoint has a NIC with %s", f->settings);
 		CHECKF(f->kind != FEW || !rc, "no endpoint has a NIC with %s", f->settings);
 		if (f->kind == FEW && (last = more(extra, &count)) != (demanded ? -FI_ENODEV : 0))
-			test_fail(true, __FILE__, __LINE__, "endpoint %d: %ld (%s)", count + 1, last, fi_strerror((int)-last));
+			test_fail(true, __FILE__, __LINE__, "endpoint %d: %ld (%s)", count + 1, last,
+				  fi_strerror((int)-last));
 	}
 	other = agree(rc);
 	if (rc == 0 && other == 0) {
@@ -243,8 +247,8 @@ static long post_lists(struct weft_token_ops *t, char *mem, bool well)
 		CHECKF(n.err.op_context != &n || n.err.len < ELEMENTS * BYTES, "%zu bytes are done", n.err.len);
 		break;
 	}
-	note("%ld lists, %lu elements by the device, %lu as messages", done, (unsigned long)node_counter(&n, "list_rdma"),
-	     (unsigned long)node_counter(&n, "list_message"));
+	note("%ld lists, %lu elements by the device, %lu as messages", done,
+	     (unsigned long)node_counter(&n, "list_rdma"), (unsigned long)node_counter(&n, "list_message"));
 	CHECKF(!well || !node_counter(&n, "list_rdma"), "elements went by a device without room");
 	OK(fi_close(&list->fid));
 	OK(fi_close(&there.remote->fid));
@@ -271,7 +275,9 @@ static void verify_lists(const char *mem, long done)
 static void test_lists(long arg)
 {
 	const struct list_fault *f = &list_faults[arg];
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA, .mr_mode = FI_MR_ALLOCATED, .data = FI_PROGRESS_AUTO };
+	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_RMA,
+			       .mr_mode = FI_MR_ALLOCATED,
+			       .data = FI_PROGRESS_AUTO };
 	const char *want = getenv("FI_WEFT_CXI"), *model = getenv("CASSINI");
 	char settings[256], *mem = calloc(ELEMENTS, APART);
 	struct weft_token_ops *t;

@@ -79,8 +79,7 @@ struct fi_info *node_info(const struct node_opts *o)
 	struct fi_info *hints = node_hints(o), *info = NULL;
 	uint32_t version = o && o->version ? o->version : FI_VERSION(1, 17);
 	const char *service = o ? o->service : NULL;
-	int rc = fi_getinfo(version, service ? host_address() : NULL, service,
-			    service ? FI_SOURCE : 0, hints, &info);
+	int rc = fi_getinfo(version, service ? host_address() : NULL, service, service ? FI_SOURCE : 0, hints, &info);
 
 	fi_freeinfo(hints);
 	if (rc == -FI_ENODATA)
@@ -108,7 +107,8 @@ static void open_endpoint(struct node *n)
 		.wait_obj = n->o.wait,
 	};
 	struct fi_av_attr av = {
-		.type = n->o.av_type ? n->o.av_type : FI_AV_TABLE, .flags = n->o.av_flags,
+		.type = n->o.av_type ? n->o.av_type : FI_AV_TABLE,
+		.flags = n->o.av_flags,
 	};
 
 	OK(fi_av_open(n->domain, &av, &n->av, NULL));
@@ -121,8 +121,7 @@ static void open_endpoint(struct node *n)
 	OK(fi_endpoint(n->domain, n->info, &n->ep, NULL));
 	OK(fi_ep_bind(n->ep, &n->av->fid, 0));
 	if (n->o.one_cq) {
-		OK(fi_ep_bind(n->ep, &n->txcq->fid,
-			      FI_TRANSMIT | FI_RECV | n->o.tx_bind | n->o.rx_bind));
+		OK(fi_ep_bind(n->ep, &n->txcq->fid, FI_TRANSMIT | FI_RECV | n->o.tx_bind | n->o.rx_bind));
 	} else {
 		OK(fi_ep_bind(n->ep, &n->txcq->fid, FI_TRANSMIT | n->o.tx_bind));
 		OK(fi_ep_bind(n->ep, &n->rxcq->fid, FI_RECV | n->o.rx_bind));

@@ -14,30 +14,30 @@
 
 /* What a test wants of its endpoint. Zero means the default that the comment gives. */
 struct node_opts {
-	uint64_t caps;             /* FI_MSG | FI_TAGGED */
-	uint64_t ep_caps;          /* written over info->caps before fi_endpoint; those of fi_getinfo */
-	uint64_t tx_flags;         /* tx_attr->op_flags */
-	uint64_t rx_flags;         /* rx_attr->op_flags */
-	uint64_t tx_bind;          /* added to FI_TRANSMIT */
-	uint64_t rx_bind;          /* added to FI_RECV */
-	int mr_mode;               /* domain_attr->mr_mode */
-	enum fi_cq_format format;  /* FI_CQ_FORMAT_TAGGED */
-	enum fi_wait_obj wait;     /* FI_WAIT_NONE */
+	uint64_t caps;		  /* FI_MSG | FI_TAGGED */
+	uint64_t ep_caps;	  /* written over info->caps before fi_endpoint; those of fi_getinfo */
+	uint64_t tx_flags;	  /* tx_attr->op_flags */
+	uint64_t rx_flags;	  /* rx_attr->op_flags */
+	uint64_t tx_bind;	  /* added to FI_TRANSMIT */
+	uint64_t rx_bind;	  /* added to FI_RECV */
+	int mr_mode;		  /* domain_attr->mr_mode */
+	enum fi_cq_format format; /* FI_CQ_FORMAT_TAGGED */
+	enum fi_wait_obj wait;	  /* FI_WAIT_NONE */
 	enum fi_threading threading;
 	enum fi_progress control, data; /* unspecified */
-	enum fi_av_type av_type;   /* FI_AV_TABLE */
-	uint64_t av_flags;         /* of the address vector */
-	size_t cq_size;            /* the provider's default */
-	size_t tx_size, rx_size;   /* the provider's default */
-	uint32_t version;          /* FI_VERSION(1, 17) */
-	const char *service;       /* the port to use; NULL: any */
-	uint32_t addr_format;      /* any */
-	const char *auth, *ep_auth; /* authorisation keys of the domain and the endpoint: none */
-	uint64_t order;            /* msg_order beside FI_ORDER_SAS */
-	bool unordered;            /* do not ask for FI_ORDER_SAS */
-	bool one_cq;               /* one CQ for both directions */
-	bool counters;             /* also bind a tx and an rx counter */
-	bool disabled;             /* leave the endpoint disabled */
+	enum fi_av_type av_type;	/* FI_AV_TABLE */
+	uint64_t av_flags;		/* of the address vector */
+	size_t cq_size;			/* the provider's default */
+	size_t tx_size, rx_size;	/* the provider's default */
+	uint32_t version;		/* FI_VERSION(1, 17) */
+	const char *service;		/* the port to use; NULL: any */
+	uint32_t addr_format;		/* any */
+	const char *auth, *ep_auth;	/* authorisation keys of the domain and the endpoint: none */
+	uint64_t order;			/* msg_order beside FI_ORDER_SAS */
+	bool unordered;			/* do not ask for FI_ORDER_SAS */
+	bool one_cq;			/* one CQ for both directions */
+	bool counters;			/* also bind a tx and an rx counter */
+	bool disabled;			/* leave the endpoint disabled */
 };
 
 /* One endpoint and everything it needs. */

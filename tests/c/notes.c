@@ -13,12 +13,11 @@ struct side {
 	struct weft_remote *remote;
 	struct weft_remote_info info;
 	char *mem;
-	char *note;                /* WEFT_NOTE_MAX bytes */
+	char *note; /* WEFT_NOTE_MAX bytes */
 };
 
 static void open_side(struct side *s, struct node_opts o)
 {
-
 	memset(s, 0, sizeof(*s));
 	o.caps = FI_MSG | FI_TAGGED | FI_RMA;
 	node_open(&s->n, &o);
@@ -66,15 +65,17 @@ static struct weft_note take(struct side *s)
 	return e;
 }
 
-#define POST(s, call)                                                                              \
-	do {                                                                                       \
-		ssize_t rc_;                                                                       \
-		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
-			progress(&(s)->n);                                                         \
-		CHECKF(rc_ == 0, "post: %zd", rc_);                                                \
+#define POST(s, call) \
+	do { \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			progress(&(s)->n); \
+		CHECKF(rc_ == 0, "post: %zd", rc_); \
 	} while (0)
 
-static const struct { size_t moved, note; } cases[] = {
+static const struct {
+	size_t moved, note;
+} cases[] = {
 	{ 8, 0 }, { 4096, 32 }, { LEN, 3 }, { 70000, WEFT_NOTE_MAX }, { 1, 20000 }, { 0, 300 },
 };
 
@@ -173,7 +174,7 @@ static void test_bad(long arg)
 	close_side(&s);
 }
 
-/* A target that reads none makes its sender, who sleeps, wait: until it reads. It makes no call of its own
+/* A target that reads none makes its sender, what sleeps, wait: until it reads. It makes no call of its own
  * meanwhile, but has automatic progress. */
 static void test_unread(long arg)
 {
@@ -220,7 +221,8 @@ static void test_unread(long arg)
 			struct weft_note e = take(&s);
 
 			fill(want, sizeof(want), i);
-			CHECKF(e.tag == (uint64_t)i && e.len == sizeof(want) && !memcmp(s.note, want, e.len), "notification %d is %lu", i, (unsigned long)e.tag);
+			CHECKF(e.tag == (uint64_t)i && e.len == sizeof(want) && !memcmp(s.note, want, e.len),
+			       "notification %d is %lu", i, (unsigned long)e.tag);
 		}
 	}
 	barrier(&s.n);
@@ -233,4 +235,7 @@ static const struct test tests[] = {
 	{ "unread", test_unread, 2, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

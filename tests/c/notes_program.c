@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Random programs of lists with notifications, and notifications alone, by several processes and threads to one owner,
- * which looks at each: those of one thread come once each, in the order of its posts, as they were, with the data of
+ * which reads each: those of one thread come once each, in the order of its posts, as they were, with the data of
  * their posts in place.
  */
 #include "../../include/weft/ext.h"
@@ -14,13 +14,13 @@
 #define RIGHTS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define SLOT ((size_t)16384)
 #define OPS 160
-#define THREADS 3 /* of a poster, at most */
+#define THREADS 3 /* of a requester, at most */
 
 enum { NO_CMA = 1, NARROW = 2, AUTO = 4, STRANGERS = 8, SEVERAL = 16 };
 
 /* What a notification begins with; the rest is fill() of its seed. */
 struct head {
-	uint32_t poster, number;
+	uint32_t requester, number;
 	uint32_t op;
 	uint32_t moved;
 	uint64_t seed;
@@ -33,18 +33,21 @@ struct side {
 	struct weft_remote *remote;
 	struct weft_remote_info info;
 	char *mem;
-	size_t posters; /* threads, of all processes */
+	size_t requesters; /* threads, of all processes */
 	_Atomic long posted, ended;
 };
 
-struct poster {
+struct requester {
 	struct side *s;
 	uint32_t number;
 	uint64_t state;
 	struct weft_list *lists[OPS];
 };
 
-static size_t threads_of(long arg) { return arg & SEVERAL ? THREADS : 1; }
+static size_t threads_of(long arg)
+{
+	return arg & SEVERAL ? THREADS : 1;
+}
 
 static void open_side(struct side *s, long arg)
 {
@@ -63,17 +66,17 @@ static void open_side(struct side *s, long arg)
 	if (!(arg & STRANGERS))
 		node_connect(&s->n);
 	s->t = token_ops(&s->n.ep->fid);
-	s->posters = (test_procs - 1) * threads_of(arg);
-	s->mem = calloc(s->posters * OPS, SLOT);
+	s->requesters = (test_procs - 1) * threads_of(arg);
+	s->mem = calloc(s->requesters * OPS, SLOT);
 	CHECK(s->mem);
 	if (test_rank == 0) {
-		OK(fi_mr_reg(s->n.domain, s->mem, s->posters * OPS * SLOT, RIGHTS, 0, 5, 0, &s->mr, NULL));
+		OK(fi_mr_reg(s->n.domain, s->mem, s->requesters * OPS * SLOT, RIGHTS, 0, 5, 0, &s->mr, NULL));
 		for (int i = 1; i < test_procs; i++)
 			token_send(s->t, s->mr, i);
 		return;
 	}
 	s->remote = token_receive(s->t, s->n.ep, 0, &s->info);
-	OK(s->t->agent(s->n.ep, test_rank == 1 ? "" : "another poster"));
+	OK(s->t->agent(s->n.ep, test_rank == 1 ? "" : "another requester"));
 }
 
 static void close_side(struct side *s)
@@ -86,7 +89,7 @@ static void close_side(struct side *s)
 	free(s->mem);
 }
 
-static void look(struct side *s)
+static void inspect(struct side *s)
 {
 	struct fi_cq_tagged_entry e[8];
 	ssize_t rc = fi_cq_read(s->n.txcq, e, 8);
@@ -96,9 +99,12 @@ static void look(struct side *s)
 		atomic_fetch_add(&s->ended, rc);
 }
 
-static size_t some(struct poster *p, size_t most) { return rnd(&p->state) % most; }
+static size_t some(struct requester *p, size_t most)
+{
+	return rnd(&p->state) % most;
+}
 
-static size_t note_length(struct poster *p)
+static size_t note_length(struct requester *p)
 {
 	switch (some(p, 25)) {
 	case 0:
@@ -112,12 +118,15 @@ static size_t note_length(struct poster *p)
 }
 
 /* A list of one element, or of four, at a slot of its own. */
-static struct weft_list *list_of(struct poster *p, uint32_t number, size_t moved, bool several)
+static struct weft_list *list_of(struct requester *p, uint32_t number, size_t moved, bool several)
 {
 	size_t at = (p->number * OPS + number) * SLOT, count = several ? 4 : 1;
 	struct weft_local_piece here = { .addr = p->s->mem + at, .len = moved / count, .count = count };
 	struct weft_remote_piece there = {
-		.remote = p->s->remote, .addr = p->s->info.base + at, .len = moved / count, .count = count,
+		.remote = p->s->remote,
+		.addr = p->s->info.base + at,
+		.len = moved / count,
+		.count = count,
 	};
 	struct weft_list *list;
 
@@ -126,7 +135,7 @@ static struct weft_list *list_of(struct poster *p, uint32_t number, size_t moved
 	return list;
 }
 
-static void post(struct poster *p, uint32_t number)
+static void post(struct requester *p, uint32_t number)
 {
 	static const uint64_t flags[] = { FI_INJECT_COMPLETE, FI_TRANSMIT_COMPLETE, FI_DELIVERY_COMPLETE };
 	size_t pick = some(p, 20);
@@ -134,7 +143,7 @@ static void post(struct poster *p, uint32_t number)
 	struct side *s = p->s;
 	size_t len = note_length(p);
 	char *bytes = malloc(len);
-	struct head h = { .poster = p->number, .number = number, .op = some(p, 3), .seed = rnd(&p->state) };
+	struct head h = { .requester = p->number, .number = number, .op = some(p, 3), .seed = rnd(&p->state) };
 	ssize_t rc;
 
 	if (h.op != WEFT_ALONE) {
@@ -153,7 +162,7 @@ static void post(struct poster *p, uint32_t number)
 			rc = s->t->post(p->lists[number], h.op, NULL, 0, bytes, len, flag, NULL);
 		if (rc != -FI_EAGAIN)
 			break;
-		look(s);
+		inspect(s);
 	}
 	CHECKF(rc == 0, "post %u: %zd", number, rc);
 	atomic_fetch_add(&s->posted, 1);
@@ -161,34 +170,36 @@ static void post(struct poster *p, uint32_t number)
 	free(bytes);
 }
 
-static void *run_poster(void *arg)
+static void *run_requester(void *arg)
 {
-	struct poster *p = arg;
+	struct requester *p = arg;
 
 	for (uint32_t i = 0; i < OPS; i++) {
 		post(p, i);
 		if (some(p, 3) == 0)
-			look(p->s);
+			inspect(p->s);
 		if (some(p, 40) == 0)
 			usleep((useconds_t)some(p, 3000));
 	}
 	return NULL;
 }
 
-static void run_posters(struct side *s, long arg, uint64_t seed)
+static void run_requesters(struct side *s, long arg, uint64_t seed)
 {
 	size_t count = threads_of(arg);
-	struct poster *list = calloc(count, sizeof(*list));
+	struct requester *list = calloc(count, sizeof(*list));
 	pthread_t threads[THREADS];
 
 	for (size_t i = 0; i < count; i++) {
-		list[i] = (struct poster){ .s = s, .number = (uint32_t)((test_rank - 1) * count + i), .state = seed + 77 * i };
-		CHECK(pthread_create(&threads[i], NULL, run_poster, &list[i]) == 0);
+		list[i] = (struct requester){ .s = s,
+					      .number = (uint32_t)((test_rank - 1) * count + i),
+					      .state = seed + 77 * i };
+		CHECK(pthread_create(&threads[i], NULL, run_requester, &list[i]) == 0);
 	}
 	for (size_t i = 0; i < count; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0);
 	while (atomic_load(&s->ended) < atomic_load(&s->posted))
-		look(s);
+		inspect(s);
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < OPS; k++)
 			if (list[i].lists[k])
@@ -196,7 +207,7 @@ static void run_posters(struct side *s, long arg, uint64_t seed)
 	free(list);
 }
 
-/* Looks at a notification, given how many each poster has sent before. */
+/* Reads a notification, given how many each requester has sent before. */
 static void judge(struct side *s, const struct weft_note *e, uint32_t *seen, long arg)
 {
 	const char *bytes = e->data;
@@ -205,33 +216,34 @@ static void judge(struct side *s, const struct weft_note *e, uint32_t *seen, lon
 
 	CHECKF(e->len >= sizeof(h), "%zu bytes", e->len);
 	memcpy(&h, bytes, sizeof(h));
-	CHECKF(h.poster < s->posters && h.number == seen[h.poster], "poster %u: %u came instead of %u", h.poster, h.number,
-	       h.poster < s->posters ? seen[h.poster] : 0);
-	seen[h.poster]++;
+	CHECKF(h.requester < s->requesters && h.number == seen[h.requester], "requester %u: %u came instead of %u",
+	       h.requester, h.number, h.requester < s->requesters ? seen[h.requester] : 0);
+	seen[h.requester]++;
 	want = malloc(WEFT_NOTE_MAX + SLOT);
 	fill(want, e->len - sizeof(h), h.seed);
-	CHECKF(!memcmp(bytes + sizeof(h), want, e->len - sizeof(h)), "poster %u, %u: other bytes", h.poster, h.number);
+	CHECKF(!memcmp(bytes + sizeof(h), want, e->len - sizeof(h)), "requester %u, %u: other bytes", h.requester,
+	       h.number);
 	if (h.op == WEFT_WRITE) {
 		fill(want, h.moved, h.seed + 1);
-		CHECKF(!memcmp(s->mem + (h.poster * OPS + h.number) * SLOT, want, h.moved),
-		       "poster %u, %u: came before its %u bytes", h.poster, h.number, h.moved);
+		CHECKF(!memcmp(s->mem + (h.requester * OPS + h.number) * SLOT, want, h.moved),
+		       "requester %u, %u: came before its %u bytes", h.requester, h.number, h.moved);
 	}
 	free(want);
 	CHECK(e->tag == h.number && e->op == h.op && e->err == 0 && e->namelen != 0);
 	if (!(arg & STRANGERS)) {
-		size_t rank = 1 + h.poster / threads_of(arg);
+		size_t rank = 1 + h.requester / threads_of(arg);
 
-		CHECKF(e->src == s->n.peer[rank], "poster %u is at %lu", h.poster, (unsigned long)e->src);
-		CHECK(!strcmp(e->agent, rank == 1 ? "" : "another poster"));
+		CHECKF(e->src == s->n.peer[rank], "requester %u is at %lu", h.requester, (unsigned long)e->src);
+		CHECK(!strcmp(e->agent, rank == 1 ? "" : "another requester"));
 	}
 }
 
 static void run_owner(struct side *s, long arg, uint64_t seed)
 {
 	enum { MOST = 5 };
-	uint32_t *seen = calloc(s->posters, sizeof(*seen));
+	uint32_t *seen = calloc(s->requesters, sizeof(*seen));
 	struct weft_note e[MOST];
-	size_t left = s->posters * OPS;
+	size_t left = s->requesters * OPS;
 
 	for (size_t i = 0; i < MOST; i++)
 		e[i].data = malloc(WEFT_NOTE_MAX);
@@ -262,7 +274,7 @@ static void run_owner(struct side *s, long arg, uint64_t seed)
 static void check_counters(struct side *s, long arg)
 {
 	struct weft_stats_ops *stats;
-	uint64_t all, direct, want = s->posters * OPS;
+	uint64_t all, direct, want = s->requesters * OPS;
 
 	OK(fi_open_ops(&s->n.ep->fid, WEFT_STATS_OPS, 0, (void **)&stats, NULL));
 	OK(stats->read(&s->n.ep->fid, stats->find("notes_received"), 1, &all));
@@ -285,7 +297,7 @@ static void test_program(long arg)
 		run_owner(&s, arg, seed);
 		check_counters(&s, arg);
 	} else {
-		run_posters(&s, arg, seed);
+		run_requesters(&s, arg, seed);
 	}
 	barrier(&s.n);
 	CHECK(s.t->notes(s.n.ep, &none, 1) == 0);
@@ -293,14 +305,13 @@ static void test_program(long arg)
 }
 
 static const struct test tests[] = {
-	{ "one", test_program, 2, 0, 0 },
-	{ "three", test_program, 4, 0, 0 },
-	{ "narrow", test_program, 3, 0, NARROW },
-	{ "messages", test_program, 3, 0, NO_CMA },
-	{ "auto", test_program, 3, 0, AUTO },
-	{ "strangers", test_program, 3, 0, STRANGERS },
-	{ "threads", test_program, 2, 0, SEVERAL },
-	{ "threads_narrow", test_program, 3, 0, SEVERAL | NARROW | AUTO },
+	{ "one", test_program, 2, 0, 0 },	    { "three", test_program, 4, 0, 0 },
+	{ "narrow", test_program, 3, 0, NARROW },   { "messages", test_program, 3, 0, NO_CMA },
+	{ "auto", test_program, 3, 0, AUTO },	    { "strangers", test_program, 3, 0, STRANGERS },
+	{ "threads", test_program, 2, 0, SEVERAL }, { "threads_narrow", test_program, 3, 0, SEVERAL | NARROW | AUTO },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a notification costs both sides in steady state on one host: no entry into the Go runtime, which the counters
- * tell. Rank 0 posts, rank 1 takes; they keep in step beside the endpoints. */
+ * say. Rank 0 posts, rank 1 takes; they keep in step beside the endpoints. */
 #include <sched.h>
 
 #include "common.h"
@@ -17,7 +17,7 @@ struct what {
 	const char *name;
 	size_t len;
 	uint32_t op;
-	bool queue;       /* notifications complete in the queue of receives */
+	bool queue; /* notifications complete in the queue of receives */
 };
 
 static const struct what whats[] = {
@@ -88,8 +88,8 @@ static void post_one(struct side *s, const struct what *w, uint64_t round)
 	if (w->op == WEFT_WRITE)
 		fill(s->mem, w->len, round);
 	do {
-		rc = w->len ? s->t->post(s->list, w->op, NULL, 0, &round, sizeof(round), 0, s) :
-				   s->t->notify(s->n.ep, s->info.addr, 9, &round, sizeof(round), 0, s);
+		rc = w->len ? s->t->post(s->list, w->op, NULL, 0, &round, sizeof(round), 0, s)
+			    : s->t->notify(s->n.ep, s->info.addr, 9, &round, sizeof(round), 0, s);
 		sched_yield();
 	} while (rc == -FI_EAGAIN);
 	CHECKF(rc == 0, "post: %zd", rc);
@@ -138,8 +138,8 @@ static void run(struct side *s, const struct what *w, uint64_t from, uint64_t co
 
 static void test_steady(long arg)
 {
-	static const char *const names[] = { "progress_arrivals", "notes_sent", "notes_sent_direct",
-					      "notes_received", "notes_direct" };
+	static const char *const names[] = { "progress_arrivals", "notes_sent", "notes_sent_direct", "notes_received",
+					     "notes_direct" };
 	const struct what *w = &whats[arg];
 	uint64_t n[ARRAY_LEN(names)];
 	struct side s;

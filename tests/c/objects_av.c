@@ -43,8 +43,7 @@ static void test_table(long arg)
 		memcpy(packed + (size_t)(i - 2) * names[i].len, names[i].bytes, names[i].len);
 	CHECK_RC(fi_av_insert(av, packed, 3, &addr[2], FI_MORE, NULL), 3);
 	for (fi_addr_t i = 2; i < 5; i++)
-		CHECKF(addr[i] == i, "index %llu, want %llu", (unsigned long long)addr[i],
-		       (unsigned long long)i);
+		CHECKF(addr[i] == i, "index %llu, want %llu", (unsigned long long)addr[i], (unsigned long long)i);
 	OK(fi_av_remove(av, &hole, 1, 0));
 	CHECK_RC(fi_av_insert(av, names[5].bytes, 1, &addr[5], 0, NULL), 1);
 	CHECKF(addr[5] == 1, "the lowest free index is 1, not %llu", (unsigned long long)addr[5]);
@@ -53,7 +52,7 @@ static void test_table(long arg)
 	close_peers();
 }
 
-/* Messages go to whom the index stands for, also after others were removed. */
+/* Messages go to which the index stands for, also after others were removed. */
 static void test_use(long type)
 {
 	struct name names[PEERS];
@@ -154,7 +153,7 @@ static void test_bad_address(long arg)
 	memcpy(&names_in, names[1].bytes, sizeof(names_in));
 	bad[0] = names_in;
 	bad[1] = names_in;
-	bad[1].sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1: documentation, nobody's */
+	bad[1].sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1: documentation, no one's */
 	CHECK_RC(fi_av_insert(nodes[0].av, bad, 2, addr, FI_SYNC_ERR, errors), 1);
 	CHECK(addr[0] == 0 && errors[0] == 0);
 	CHECK(addr[1] == FI_ADDR_NOTAVAIL);
@@ -215,8 +214,7 @@ static void test_insertsym(long arg)
 			int rc;
 
 			snprintf(service, sizeof(service), "%u", port + (unsigned)got);
-			rc = fi_getinfo(FI_VERSION(1, 17), host_address(), service, FI_SOURCE, hints,
-					&src);
+			rc = fi_getinfo(FI_VERSION(1, 17), host_address(), service, FI_SOURCE, hints, &src);
 			fi_freeinfo(hints);
 			if (rc)
 				break;
@@ -247,7 +245,7 @@ static void test_insertsym(long arg)
 	node_close(&base);
 }
 
-/* A large AV, so that growing it moves nothing under those who use it. */
+/* A large AV, so that growing it moves nothing under those that use it. */
 static void test_grow(long arg)
 {
 	enum { MANY = 300 };
@@ -327,16 +325,14 @@ static void test_taken_over(long rounds)
 }
 
 static const struct test tests[] = {
-	{ "table", test_table, 1, 0, 0 },
-	{ "use_table", test_use, 1, 0, FI_AV_TABLE },
-	{ "use_map", test_use, 1, 0, FI_AV_MAP },
-	{ "lookup", test_lookup, 1, 0, 0 },
-	{ "straddr", test_straddr, 1, 0, 0 },
-	{ "bad_address", test_bad_address, 1, 0, 0 },
-	{ "insertsvc", test_insertsvc, 1, 0, 0 },
-	{ "insertsym", test_insertsym, 1, 0, 0 },
-	{ "grow", test_grow, 1, 0, 0 },
-	{ "taken_over", test_taken_over, 2, 0, 20 },
+	{ "table", test_table, 1, 0, 0 },	  { "use_table", test_use, 1, 0, FI_AV_TABLE },
+	{ "use_map", test_use, 1, 0, FI_AV_MAP }, { "lookup", test_lookup, 1, 0, 0 },
+	{ "straddr", test_straddr, 1, 0, 0 },	  { "bad_address", test_bad_address, 1, 0, 0 },
+	{ "insertsvc", test_insertsvc, 1, 0, 0 }, { "insertsym", test_insertsym, 1, 0, 0 },
+	{ "grow", test_grow, 1, 0, 0 },		  { "taken_over", test_taken_over, 2, 0, 20 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

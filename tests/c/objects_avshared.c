@@ -105,8 +105,8 @@ static void test_event(long arg)
 	node_name(&n, &name);
 	rc = fi_av_open(n.domain, &attr, &av, &n);
 	if (rc) {
-		EXPECTF(rc == -FI_ENOSYS || rc == -FI_EOPNOTSUPP || rc == -FI_EINVAL ||
-				rc == -FI_EBADFLAGS, "fi_av_open with FI_EVENT = %d", rc);
+		EXPECTF(rc == -FI_ENOSYS || rc == -FI_EOPNOTSUPP || rc == -FI_EINVAL || rc == -FI_EBADFLAGS,
+			"fi_av_open with FI_EVENT = %d", rc);
 		node_close(&n);
 		return;
 	}
@@ -135,4 +135,7 @@ static const struct test tests[] = {
 	{ "event", test_event, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -25,12 +25,17 @@ static void eventually(struct fid_cntr *c, uint64_t want, uint64_t (*read)(struc
 
 	while (read(c) != want && now_ms() < end)
 		;
-	CHECKF(read(c) == want, "counter %llu, want %llu", (unsigned long long)read(c),
-	       (unsigned long long)want);
+	CHECKF(read(c) == want, "counter %llu, want %llu", (unsigned long long)read(c), (unsigned long long)want);
 }
 
-static uint64_t value(struct fid_cntr *c) { return fi_cntr_read(c); }
-static uint64_t errors(struct fid_cntr *c) { return fi_cntr_readerr(c); }
+static uint64_t value(struct fid_cntr *c)
+{
+	return fi_cntr_read(c);
+}
+static uint64_t errors(struct fid_cntr *c)
+{
+	return fi_cntr_readerr(c);
+}
 
 static void test_values(long arg)
 {
@@ -77,14 +82,14 @@ static void test_wait(long wait)
 	node_close(&n);
 }
 
-struct poke {
+struct disturb {
 	struct fid_cntr *c;
 	bool error;
 };
 
-static void *poke(void *p)
+static void *disturb(void *p)
 {
-	struct poke *k = p;
+	struct disturb *k = p;
 
 	usleep(30000);
 	if (k->error)
@@ -98,14 +103,14 @@ static void *poke(void *p)
 static void test_wake(long error)
 {
 	struct node_opts o = { .threading = FI_THREAD_SAFE };
-	struct poke k = { .error = error };
+	struct disturb k = { .error = error };
 	pthread_t t;
 	struct node n;
 	int rc;
 
 	node_open(&n, &o);
 	k.c = open_cntr(&n, FI_WAIT_UNSPEC);
-	CHECK(pthread_create(&t, NULL, poke, &k) == 0);
+	CHECK(pthread_create(&t, NULL, disturb, &k) == 0);
 	rc = fi_cntr_wait(k.c, 1, 10000);
 	if (error)
 		CHECK_RC(rc, -FI_EAVAIL);
@@ -116,7 +121,7 @@ static void test_wake(long error)
 	node_close(&n);
 }
 
-/* fi_cntr_wait makes progress by itself: nobody reads a CQ here. */
+/* fi_cntr_wait makes progress by itself: nothing reads a CQ here. */
 static void test_progress(long arg)
 {
 	struct node_opts o = { .counters = true };
@@ -229,8 +234,10 @@ static void test_bytes(long arg)
 		while (again);
 		wait_ctx(&n, n.txcq, buf);
 		do
-			no_eagain(&n, fi_fetch_atomic(n.ep, &one, 1, NULL, &old, NULL, n.peer[1], 0, 1, FI_UINT64,
-						      FI_SUM, buf), &again);
+			no_eagain(&n,
+				  fi_fetch_atomic(n.ep, &one, 1, NULL, &old, NULL, n.peer[1], 0, 1, FI_UINT64, FI_SUM,
+						  buf),
+				  &again);
 		while (again);
 		wait_ctx(&n, n.txcq, buf);
 	}
@@ -277,4 +284,7 @@ static const struct test tests[] = {
 	{ "errors", test_errors, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -144,7 +144,8 @@ static void test_sread_error(long arg)
 
 static void test_threshold(long arg)
 {
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_UNSPEC,
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_CONTEXT,
+				   .wait_obj = FI_WAIT_UNSPEC,
 				   .wait_cond = FI_CQ_COND_THRESHOLD };
 	struct node_opts o = { .disabled = true };
 	struct fi_cq_entry e[8];
@@ -212,4 +213,7 @@ static const struct test tests[] = {
 	{ "bad_attr", test_bad_attr, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

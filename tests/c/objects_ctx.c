@@ -3,8 +3,7 @@
 #include "common.h"
 
 /* Opens n's endpoint anew on a shared receive and/or transmit context. It is not enabled yet. */
-static void bind_to(struct node *n, const struct node *base, struct fid_ep *srx,
-		    struct fid_stx *stx)
+static void bind_to(struct node *n, const struct node *base, struct fid_ep *srx, struct fid_stx *stx)
 {
 	struct node_opts o = { .disabled = true };
 
@@ -28,8 +27,7 @@ static void bind_to(struct node *n, const struct node *base, struct fid_ep *srx,
 }
 
 /* The same, enabled. */
-static void open_on(struct node *n, const struct node *base, struct fid_ep *srx,
-		    struct fid_stx *stx)
+static void open_on(struct node *n, const struct node *base, struct fid_ep *srx, struct fid_stx *stx)
 {
 	bind_to(n, base, srx, stx);
 	OK(fi_enable(n->ep));
@@ -58,8 +56,9 @@ static void test_srx(long arg)
 			 : fi_trecv(srx, &in[i], 8, NULL, FI_ADDR_UNSPEC, 7, 0, &in[i]));
 	for (uint64_t i = 0; i < 4; i++) {
 		struct node *n = i < 2 ? &b : &a;
-		struct op o = { .tagged = !(i & 1), .buf = &out[i], .len = 8,
-				.addr = to[i < 2], .tag = 7, .ctx = &out[i] };
+		struct op o = {
+			.tagged = !(i & 1), .buf = &out[i], .len = 8, .addr = to[i < 2], .tag = 7, .ctx = &out[i]
+		};
 
 		out[i] = 10 + i;
 		post_send(&base, &o);
@@ -130,4 +129,7 @@ static const struct test tests[] = {
 	{ "stx", test_stx, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

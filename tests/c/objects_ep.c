@@ -39,7 +39,7 @@ static void test_enable_without(long arg)
 	node_close_domain(&n);
 }
 
-/* Who only reads and writes others' memory needs no queue for receives. */
+/* What only reads and writes others' memory needs no queue for receives. */
 static void test_enable_rma(long arg)
 {
 	struct node_opts o = { .caps = FI_RMA };
@@ -266,10 +266,8 @@ static void test_options(long arg)
 	OK(fi_getopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &got, &len));
 	CHECK(got == 1000);
 	len = 2;
-	EXPECT_RC(fi_getopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &got, &len),
-		  -FI_ETOOSMALL);
-	EXPECT_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, 0x7777, &value, sizeof(value)),
-		  -FI_ENOPROTOOPT);
+	EXPECT_RC(fi_getopt(&n.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &got, &len), -FI_ETOOSMALL);
+	EXPECT_RC(fi_setopt(&n.ep->fid, FI_OPT_ENDPOINT, 0x7777, &value, sizeof(value)), -FI_ENOPROTOOPT);
 	len = sizeof(got);
 	EXPECT_RC(fi_getopt(&n.ep->fid, FI_OPT_ENDPOINT, 0x7777, &got, &len), -FI_ENOPROTOOPT);
 	EXPECT_RC(fi_getopt(&n.ep->fid, 99, FI_OPT_MIN_MULTI_RECV, &got, &len), -FI_ENOPROTOOPT);
@@ -345,4 +343,7 @@ static const struct test tests[] = {
 	{ "alias", test_alias, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

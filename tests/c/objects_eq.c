@@ -30,8 +30,7 @@ static void expect(struct fid_eq *eq, uint64_t data, uint64_t flags)
 
 	CHECK_RC(fi_eq_read(eq, &event, &e, sizeof(e), flags), sizeof(e));
 	CHECK(event == FI_NOTIFY && e.fid == &eq->fid && e.context == &n);
-	CHECKF(e.data == data, "event %llu, want %llu", (unsigned long long)e.data,
-	       (unsigned long long)data);
+	CHECKF(e.data == data, "event %llu, want %llu", (unsigned long long)e.data, (unsigned long long)data);
 }
 
 static void test_write_read(long arg)
@@ -212,4 +211,7 @@ static const struct test tests[] = {
 	{ "readerr_after_fabric", test_readerr_after_fabric, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -53,8 +53,7 @@ static void test_domain_busy(long arg)
 	DOMAIN_CHILD(n, fi_cq_open(n.domain, &cq_attr, &cq, &ctx), cq, FI_CLASS_CQ);
 	DOMAIN_CHILD(n, fi_cntr_open(n.domain, &cntr_attr, &cntr, &ctx), cntr, FI_CLASS_CNTR);
 	DOMAIN_CHILD(n, fi_endpoint(n.domain, n.info, &ep, &ctx), ep, FI_CLASS_EP);
-	DOMAIN_CHILD(n, fi_mr_reg(n.domain, buf, sizeof(buf), FI_SEND | FI_RECV, 0, 0, 0, &mr,
-				  &ctx), mr, FI_CLASS_MR);
+	DOMAIN_CHILD(n, fi_mr_reg(n.domain, buf, sizeof(buf), FI_SEND | FI_RECV, 0, 0, 0, &mr, &ctx), mr, FI_CLASS_MR);
 	node_close_domain(&n);
 }
 
@@ -169,4 +168,7 @@ static const struct test tests[] = {
 	{ "many_endpoints", test_many, 1, 0, 50 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -50,8 +50,8 @@ static void test_reg(long arg)
 	iov[0].iov_len = LEN / 4;
 	iov[1].iov_base = mem + LEN / 4 * 3;
 	iov[1].iov_len = LEN / 4;
-	OK(fi_mr_regv(n.domain, iov, n.info->domain_attr->mr_iov_limit > 1 ? 2 : 1,
-		      FI_SEND | FI_RECV, 0, 1, 0, &b, NULL));
+	OK(fi_mr_regv(n.domain, iov, n.info->domain_attr->mr_iov_limit > 1 ? 2 : 1, FI_SEND | FI_RECV, 0, 1, 0, &b,
+		      NULL));
 	attr.mr_iov = iov;
 	attr.iov_count = 1;
 	attr.access = FI_SEND | FI_RECV;
@@ -167,4 +167,7 @@ static const struct test tests[] = {
 	{ "many", test_many, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

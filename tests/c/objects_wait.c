@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Wait sets, poll sets, and what fi_control tells of a wait object. */
+/* Wait sets, poll sets, and what fi_control reports a wait object. */
 #include "common.h"
 
 #include <poll.h>
@@ -133,7 +133,7 @@ static void test_poll_set(long arg)
 	wait_ctx(&n, n.txcq, out);
 	while (fi_poll(set, ctx, 4) != 0)
 		;
-	OK(fi_cntr_add(cntr, 1)); /* whoever changes it */
+	OK(fi_cntr_add(cntr, 1)); /* whatever changes it */
 	poll_names(set, &cntr_ctx);
 	OK(fi_cntr_set(cntr, 100));
 	poll_names(set, &cntr_ctx);
@@ -200,4 +200,7 @@ static const struct test tests[] = {
 	{ "getwait_none", test_getwait_none, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes, or threads of one, that share a processor and only poll. Whoever waits gives the
+ * Processes, or threads of one, that share a processor and only poll. Whatever waits gives the
  * processor to the one it waits for: without that an exchange lasts as long as the scheduler lets each
  * of them poll, some milliseconds, and these here would outlast the limit by far. So would those beside
- * a thread that computes, if who waits gave it the processor each time.
+ * a thread that computes, if what waits gave it the processor each time.
  */
 #include "common.h"
 
@@ -29,7 +29,10 @@ static bool pin_to(int n)
 	return true;
 }
 
-static void pin(void) { CHECK(pin_to(0)); }
+static void pin(void)
+{
+	CHECK(pin_to(0));
+}
 
 /* fi_cq_read and nothing else. */
 static void poll_one(struct fid_cq *cq)
@@ -47,8 +50,9 @@ static void exchange_some(struct node *n, int peer, uint64_t tag, bool first, ui
 	uint64_t in = 0;
 
 	for (uint64_t k = 0; k < count; k++) {
-		struct op s = { .form = F_INJECT, .tagged = true, .addr = n->peer[peer], .buf = &k,
-				.len = sizeof(k), .tag = tag };
+		struct op s = {
+			.form = F_INJECT, .tagged = true, .addr = n->peer[peer], .buf = &k, .len = sizeof(k), .tag = tag
+		};
 
 		trecv(n, &in, sizeof(in), FI_ADDR_UNSPEC, tag, 0, &in);
 		if (first)
@@ -181,4 +185,7 @@ static const struct test tests[] = {
 	{ "beside_computing", test_beside_computing, 2, 60, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

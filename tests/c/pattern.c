@@ -35,8 +35,8 @@ static void verify_tail(const char *p, size_t at, size_t len, uint64_t w, uint64
 	for (size_t i = 0; i < len; i++) {
 		unsigned char want = (unsigned char)(w >> (8 * i));
 
-		CHECKF((unsigned char)p[i] == want, "seed %llu: byte %zu is %#x, want %#x",
-		       (unsigned long long)seed, at + i, (unsigned char)p[i], want);
+		CHECKF((unsigned char)p[i] == want, "seed %llu: byte %zu is %#x, want %#x", (unsigned long long)seed,
+		       at + i, (unsigned char)p[i], want);
 	}
 }
 

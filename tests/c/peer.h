@@ -24,7 +24,7 @@ struct event {
 	uint32_t number;
 	struct fi_eq_cm_entry cm;
 	uint8_t data[512]; /* behind cm, as fi_eq(3) has it */
-	size_t len;        /* of data */
+	size_t len;	   /* of data */
 };
 
 /* Opens fabric, domain and an event queue; caps 0 means FI_MSG | FI_TAGGED. */

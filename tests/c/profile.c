@@ -27,7 +27,7 @@ struct profile {
 };
 
 #define UNEXP_MSG_CNT 0 /* FI_VAR_UNEXP_MSG_CNT */
-#define NONE 7          /* FI_VAR_OFI_MEM */
+#define NONE 7		/* FI_VAR_OFI_MEM */
 #define MESSAGES 5
 
 static struct profile *open_profile(struct node *n)
@@ -54,7 +54,8 @@ static void reaches(struct node *n, struct profile *p, uint32_t id, uint64_t wan
 
 	while (read_u64(p, id) != want && now_ms() < end)
 		progress(n);
-	CHECKF(read_u64(p, id) == want, "%llu, want %llu", (unsigned long long)read_u64(p, id), (unsigned long long)want);
+	CHECKF(read_u64(p, id) == want, "%llu, want %llu", (unsigned long long)read_u64(p, id),
+	       (unsigned long long)want);
 }
 
 static void test_variables(long unused)
@@ -79,7 +80,8 @@ static void test_variables(long unused)
 	CHECK(p->ops->query_vars(p, list, &count) == 1 && count == all);
 	CHECK(p->ops->query_vars(p, list, &count) == (ssize_t)all && count == all);
 	for (size_t i = 0; i < all; i++) {
-		CHECK(!list[i].defined && list[i].datatype == FI_UINT64 && list[i].size == 8 && *list[i].name && *list[i].desc);
+		CHECK(!list[i].defined && list[i].datatype == FI_UINT64 && list[i].size == 8 && *list[i].name &&
+		      *list[i].desc);
 		CHECK((list[i].id == UNEXP_MSG_CNT) == (i == 0) && (i == 0 || list[i].id >> 31));
 		if (!strcmp(list[i].name, "rx_unexpected"))
 			own = list[i].id;
@@ -138,4 +140,7 @@ static const struct test tests[] = {
 	{ "states", test_states, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

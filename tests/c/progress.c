@@ -14,7 +14,9 @@
 #define COUNT 8
 
 static const struct node_opts automatic = {
-	.control = FI_PROGRESS_AUTO, .data = FI_PROGRESS_AUTO, .counters = true,
+	.control = FI_PROGRESS_AUTO,
+	.data = FI_PROGRESS_AUTO,
+	.counters = true,
 	.tx_flags = FI_DELIVERY_COMPLETE,
 };
 
@@ -29,11 +31,17 @@ static void open_level(struct node *n, uint64_t level)
 	node_connect(n);
 }
 
-static void open_auto(struct node *n) { open_level(n, FI_DELIVERY_COMPLETE); }
+static void open_auto(struct node *n)
+{
+	open_level(n, FI_DELIVERY_COMPLETE);
+}
 
 /* ---- sleeping in pause() until the sender signals that it has seen its completions ---- */
 
-static void on_signal(int sig) { (void)sig; }
+static void on_signal(int sig)
+{
+	(void)sig;
+}
 
 /* Blocks SIGUSR1, so that it is not lost before sleep_until_signal. */
 static void expect_signal(sigset_t *old)
@@ -47,7 +55,7 @@ static void expect_signal(sigset_t *old)
 	CHECK(sigprocmask(SIG_BLOCK, &set, old) == 0);
 }
 
-/* pause(), without the gap between looking and sleeping. */
+/* pause(), without the gap between polling and sleeping. */
 static void sleep_until_signal(const sigset_t *old)
 {
 	sigset_t wait = *old;
@@ -87,7 +95,7 @@ static void await_events(struct node *n, const char *buf, size_t len)
 	free(want);
 }
 
-/* Everything is there, and one look at the queue finds all of it. */
+/* Everything is there, and one poll of the queue finds all of it. */
 static void check_received(struct node *n, char *buf, size_t len)
 {
 	struct fi_cq_tagged_entry e[COUNT];
@@ -154,7 +162,7 @@ static void test_unexpected(long len)
 		link_recv(0, &byte, 1);
 		post_all(&n, buf, (size_t)len);
 		link_recv(0, &byte, 1);
-		/* a NIC says of a match before its completion is there; a look would make progress */
+		/* a NIC says of a match before its completion is there; a inspect would make progress */
 		usleep(200000);
 		check_received(&n, buf, (size_t)len);
 	} else {
@@ -173,7 +181,7 @@ static void test_unexpected(long len)
 	free(buf);
 }
 
-/* Neither side calls the library after posting; the target looks at its memory. */
+/* Neither side calls the library after posting; the target reads its memory. */
 static void test_both_asleep(long len)
 {
 	char *buf = malloc((size_t)len * COUNT), byte;
@@ -191,7 +199,7 @@ static void test_both_asleep(long len)
 			while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != 'x')
 				usleep(1000);
 		}
-		sleep(1); /* the last completion, and its acknowledgement; a look would make progress */
+		sleep(1); /* the last completion, and its acknowledgement; a inspect would make progress */
 		link_send(0, "d", 1);
 		CHECK(fi_cntr_read(n.rxcntr) == COUNT);
 	} else {
@@ -236,7 +244,8 @@ static void test_wait(long unused)
 
 static void test_hybrid(long unused)
 {
-	struct node_opts o = { .control = FI_PROGRESS_AUTO, .data = FI_PROGRESS_MANUAL,
+	struct node_opts o = { .control = FI_PROGRESS_AUTO,
+			       .data = FI_PROGRESS_MANUAL,
 			       .tx_flags = FI_DELIVERY_COMPLETE };
 	char *buf = malloc(HUGE_BYTES), byte;
 	struct node n;
@@ -252,11 +261,11 @@ static void test_hybrid(long unused)
 
 		trecv(&n, buf, HUGE_BYTES, FI_ADDR_UNSPEC, 7, 0, buf);
 		link_send(0, "r", 1);
-		link_recv(0, &byte, 1); /* it is announced */
-		for (int i = 0; i < 3; i++) { /* the thread may be done before the last look */
+		link_recv(0, &byte, 1);	      /* it is a rendezvous */
+		for (int i = 0; i < 3; i++) { /* the thread may be done before the last inspect */
 			ssize_t rc = fi_cq_read(n.rxcq, NULL, 0);
 
-			CHECKF(rc == -FI_EAGAIN || (i > 0 && rc == 0), "look %d: %zd", i, rc);
+			CHECKF(rc == -FI_EAGAIN || (i > 0 && rc == 0), "inspect %d: %zd", i, rc);
 		}
 		link_recv(0, &byte, 1); /* it is received, as the sender's completion says */
 		verify(buf, HUGE_BYTES, 7);
@@ -346,7 +355,7 @@ static uint64_t cpu_us(void)
 }
 
 /* An idle process with a connected endpoint uses less than a thousandth of a core. A port to other
- * hosts would use two more: its keeper looks ten times a second for peers that ask whether it lives. */
+ * hosts would use two more: its timer loop polls ten times a second for peers that ask whether it lives. */
 static void test_idle(long ms)
 {
 	struct node_opts o = automatic;
@@ -442,7 +451,7 @@ static void test_exec(long auto_)
 	link_send(1, "x", 1);
 	while ((rc = fi_cq_read(n.rxcq, &e, 1)) == -FI_EAGAIN && now_ms() < end)
 		usleep(1000);
-	CHECKF(rc == -FI_EAVAIL, "a receive from who executed another program: %zd", rc);
+	CHECKF(rc == -FI_EAVAIL, "a receive from what executed another program: %zd", rc);
 	CHECK(fi_cq_readerr(n.rxcq, &err, 0) == 1);
 	CHECKF(err.err == FI_ECONNRESET && err.op_context == buf, "error %d", err.err);
 	link_send(1, "e", 1); /* it still runs */
@@ -466,4 +475,7 @@ static const struct test tests[] = {
 	{ "exec_auto", test_exec, 2, 0, 1 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -24,8 +24,10 @@ static void open_target(struct target *t, uint64_t caps)
 {
 	struct node_opts o = {
 		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RMA_EVENT | caps,
-		.control = FI_PROGRESS_AUTO, .data = FI_PROGRESS_AUTO,
-		.tx_flags = FI_DELIVERY_COMPLETE, .disabled = true,
+		.control = FI_PROGRESS_AUTO,
+		.data = FI_PROGRESS_AUTO,
+		.tx_flags = FI_DELIVERY_COMPLETE,
+		.disabled = true,
 	};
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
 
@@ -37,8 +39,7 @@ static void open_target(struct target *t, uint64_t caps)
 	t->n.o.disabled = false;
 	t->memory = calloc(1, BYTES);
 	CHECK(t->memory != NULL);
-	OK(fi_mr_reg(t->n.domain, t->memory, BYTES, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0,
-		     &t->mr, NULL));
+	OK(fi_mr_reg(t->n.domain, t->memory, BYTES, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &t->mr, NULL));
 	CHECK(fi_mr_key(t->mr) == KEY);
 	node_connect(&t->n);
 }
@@ -64,13 +65,13 @@ static void expect_counted(struct target *t, uint64_t want)
 }
 
 /* Posts until there is room, then waits for the completion. */
-#define DO(t, call)                                                                                \
-	do {                                                                                       \
-		ssize_t rc_;                                                                       \
-		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
-			progress(&(t)->n);                                                         \
-		CHECKF(rc_ == 0, #call " = %zd (%s)", rc_, fi_strerror((int)-rc_));               \
-		wait_ctx(&(t)->n, (t)->n.txcq, NULL);                                              \
+#define DO(t, call) \
+	do { \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			progress(&(t)->n); \
+		CHECKF(rc_ == 0, #call " = %zd (%s)", rc_, fi_strerror((int)-rc_)); \
+		wait_ctx(&(t)->n, (t)->n.txcq, NULL); \
 	} while (0)
 
 static void test_write_read(long len)
@@ -112,7 +113,10 @@ static void test_pieces(long unused)
 		struct iovec iov = { buf, sizeof(buf) };
 		struct fi_rma_iov there[] = { { 5, 1000, KEY }, { 2000, 1999, KEY }, { 5000, 1, KEY } };
 		struct fi_msg_rma msg = {
-			.msg_iov = &iov, .iov_count = 1, .addr = t.n.peer[1], .rma_iov = there,
+			.msg_iov = &iov,
+			.iov_count = 1,
+			.addr = t.n.peer[1],
+			.rma_iov = there,
 			.rma_iov_count = ARRAY_LEN(there),
 		};
 
@@ -140,10 +144,9 @@ static void test_atomics(long unused)
 		uint64_t one = 1, before;
 
 		for (uint64_t i = 0; i < ADDS; i++) {
-			DO(&t, fi_fetch_atomic(t.n.ep, &one, 1, NULL, &before, NULL, t.n.peer[1], 24,
-					       KEY, FI_UINT64, FI_SUM, NULL));
-			CHECKF(before == i, "fetched %lu, want %lu", (unsigned long)before,
-			       (unsigned long)i);
+			DO(&t, fi_fetch_atomic(t.n.ep, &one, 1, NULL, &before, NULL, t.n.peer[1], 24, KEY, FI_UINT64,
+					       FI_SUM, NULL));
+			CHECKF(before == i, "fetched %lu, want %lu", (unsigned long)before, (unsigned long)i);
 		}
 		link_send(1, "d", 1);
 	}
@@ -171,18 +174,26 @@ static void queue_answers(struct target *t, struct fid_cntr *done)
 	static uint64_t first = 11, second = 22, third = 33;
 	struct iovec iov = { &first, 8 }, write_iov = { &second, 8 }, last = { &third, 8 };
 	struct fi_rma_iov to = { .addr = 8, .len = 8, .key = KEY };
-	struct fi_op_tagged tsend = { t->n.ep, { .msg_iov = &iov, .iov_count = 1, .addr = t->n.peer[0],
-						 .tag = ANSWER }, 0 };
-	struct fi_op_rma rma = { t->n.ep, { .msg_iov = &write_iov, .iov_count = 1, .addr = t->n.peer[0],
-					    .rma_iov = &to, .rma_iov_count = 1 }, 0 };
-	struct fi_msg_tagged msg = { .msg_iov = &last, .iov_count = 1, .addr = t->n.peer[0],
-				     .tag = ANSWER + 1, .context = &ctx };
+	struct fi_op_tagged tsend = { t->n.ep,
+				      { .msg_iov = &iov, .iov_count = 1, .addr = t->n.peer[0], .tag = ANSWER },
+				      0 };
+	struct fi_op_rma rma = {
+		t->n.ep,
+		{ .msg_iov = &write_iov, .iov_count = 1, .addr = t->n.peer[0], .rma_iov = &to, .rma_iov_count = 1 },
+		0
+	};
+	struct fi_msg_tagged msg = {
+		.msg_iov = &last, .iov_count = 1, .addr = t->n.peer[0], .tag = ANSWER + 1, .context = &ctx
+	};
 
-	send = (struct fi_deferred_work){ .threshold = 1, .triggering_cntr = t->remote,
-					  .completion_cntr = done, .op_type = FI_OP_TSEND,
+	send = (struct fi_deferred_work){ .threshold = 1,
+					  .triggering_cntr = t->remote,
+					  .completion_cntr = done,
+					  .op_type = FI_OP_TSEND,
 					  .op.tagged = &tsend };
-	write = (struct fi_deferred_work){ .threshold = 1, .triggering_cntr = done,
-					   .op_type = FI_OP_WRITE, .op.rma = &rma };
+	write = (struct fi_deferred_work){
+		.threshold = 1, .triggering_cntr = done, .op_type = FI_OP_WRITE, .op.rma = &rma
+	};
 	OK(fi_control(&t->n.domain->fid, FI_QUEUE_WORK, &write));
 	OK(fi_control(&t->n.domain->fid, FI_QUEUE_WORK, &send));
 	condition(&ctx, t->remote, 2);
@@ -232,4 +243,7 @@ static const struct test tests[] = {
 	{ "triggered", test_triggered, 2, 30, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

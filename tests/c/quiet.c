@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages that come after a pause, to who polls all the time and to who has not called for as long: a
- * provider may stop looking where nothing comes, but has to find what does. */
+/* Messages that come after a pause, to what polls all the time and to what has not called for as long: a
+ * provider may stop polling where nothing comes, but has to find what does. */
 #include "common.h"
 
 #define MOST 9000
@@ -28,7 +28,8 @@ static void test_quiet(long polls)
 	struct node n;
 	uint64_t round = 0;
 
-	node_open(&n, &(struct node_opts){ .threading = FI_THREAD_DOMAIN, .control = FI_PROGRESS_MANUAL,
+	node_open(&n, &(struct node_opts){ .threading = FI_THREAD_DOMAIN,
+					   .control = FI_PROGRESS_MANUAL,
 					   .data = FI_PROGRESS_MANUAL });
 	node_connect(&n);
 	for (size_t p = 0; p < ARRAY_LEN(pauses); p++) {

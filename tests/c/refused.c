@@ -113,8 +113,7 @@ static void from_to(int (*prepare)(long), const long *values, size_t count)
 		SKIP("this limit does not hold here");
 	for (size_t i = 1; i < count; i++)
 		last = trial(prepare, values[i]);
-	CHECKF(first == REFUSED && last == WORKED, "%ld: %d, %ld: %d", values[0], first,
-	       values[count - 1], last);
+	CHECKF(first == REFUSED && last == WORKED, "%ld: %d, %ld: %d", values[0], first, values[count - 1], last);
 }
 
 /* ---- limits ---- */
@@ -126,9 +125,18 @@ static int limit(int which, long value)
 	return setrlimit((__rlimit_resource_t)which, &l) ? NOT_HERE : 0;
 }
 
-static int space(long mb) { return limit(RLIMIT_AS, mb << 20); }
-static int data(long mb) { return limit(RLIMIT_DATA, mb << 20); }
-static int files(long n) { return limit(RLIMIT_NOFILE, n); }
+static int space(long mb)
+{
+	return limit(RLIMIT_AS, mb << 20);
+}
+static int data(long mb)
+{
+	return limit(RLIMIT_DATA, mb << 20);
+}
+static int files(long n)
+{
+	return limit(RLIMIT_NOFILE, n);
+}
 
 /* What the test prints may go to a file, too. */
 static int file_size(long kb)
@@ -143,16 +151,15 @@ static int file_size(long kb)
 /* Threads are counted for each user, and not for root. The user has none yet. */
 static int threads(long n)
 {
-	if (geteuid() != 0 || setgroups(0, NULL) || setresgid(54321, 54321, 54321) ||
-	    setresuid(54321, 54321, 54321))
+	if (geteuid() != 0 || setgroups(0, NULL) || setresgid(54321, 54321, 54321) || setresuid(54321, 54321, 54321))
 		return NOT_HERE;
 	return limit(RLIMIT_NPROC, n);
 }
 
 static void test_space(long arg)
 {
-	static const long mb[] = { 64, 100, 200, 300, 400, 500, 600, 700, 800, 850, 900, 950, 1000,
-				   1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900, 2000, 2500, 8000 };
+	static const long mb[] = { 64,	 100,  200,  300,  400,	 500,  600,  700,  800,	 850,  900,  950,
+				   1000, 1200, 1300, 1400, 1500, 1600, 1700, 1800, 1900, 2000, 2500, 8000 };
 
 	(void)arg;
 	from_to(space, mb, ARRAY_LEN(mb));
@@ -160,8 +167,8 @@ static void test_space(long arg)
 
 static void test_data(long arg)
 {
-	static const long mb[] = { 8, 16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224,
-				   256, 288, 320, 400, 1000 };
+	static const long mb[] = { 8,	16,  32,  48,  64,  80,	 96,  112, 128, 144,
+				   160, 176, 192, 208, 224, 256, 288, 320, 400, 1000 };
 
 	(void)arg;
 	from_to(data, mb, ARRAY_LEN(mb));
@@ -205,8 +212,7 @@ static int refuse(long nr)
 	};
 	struct sock_fprog prog = { ARRAY_LEN(code), code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
 		return NOT_HERE;
 	return 0;
 }
@@ -215,17 +221,63 @@ static const struct {
 	const char *name;
 	long nr;
 } calls[] = {
-#define CALL(name) { #name, SYS_##name }
-	CALL(clone3), CALL(eventfd2), CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_pwait),
-	CALL(sigaltstack), CALL(setsockopt), CALL(getsockopt), CALL(socket), CALL(bind),
-	CALL(getsockname), CALL(sendto), CALL(recvfrom), CALL(sendmsg), CALL(recvmsg), CALL(memfd_create),
-	CALL(pidfd_open), CALL(pipe2), CALL(prlimit64), CALL(sched_getaffinity), CALL(sched_setaffinity),
-	CALL(madvise), CALL(mincore), CALL(membarrier), CALL(prctl), CALL(timer_create),
-	CALL(fallocate), CALL(ftruncate), CALL(linkat), CALL(getrandom), CALL(mlock), CALL(uname),
-	CALL(process_vm_readv), CALL(kill), CALL(tgkill), CALL(set_robust_list),
-	CALL(statfs), CALL(fstatfs), CALL(getdents64), CALL(inotify_init1), CALL(io_uring_setup),
-	CALL(userfaultfd), CALL(bpf), CALL(nanosleep), CALL(getcpu), CALL(fcntl), CALL(readlinkat),
-	CALL(newfstatat), CALL(statx), CALL(openat), CALL(rt_sigaction), CALL(flock), CALL(fchmod),
+#define CALL(name) \
+	{ \
+#name, SYS_##name \
+	}
+	CALL(clone3),
+	CALL(eventfd2),
+	CALL(epoll_create1),
+	CALL(epoll_ctl),
+	CALL(epoll_pwait),
+	CALL(sigaltstack),
+	CALL(setsockopt),
+	CALL(getsockopt),
+	CALL(socket),
+	CALL(bind),
+	CALL(getsockname),
+	CALL(sendto),
+	CALL(recvfrom),
+	CALL(sendmsg),
+	CALL(recvmsg),
+	CALL(memfd_create),
+	CALL(pidfd_open),
+	CALL(pipe2),
+	CALL(prlimit64),
+	CALL(sched_getaffinity),
+	CALL(sched_setaffinity),
+	CALL(madvise),
+	CALL(mincore),
+	CALL(membarrier),
+	CALL(prctl),
+	CALL(timer_create),
+	CALL(fallocate),
+	CALL(ftruncate),
+	CALL(linkat),
+	CALL(getrandom),
+	CALL(mlock),
+	CALL(uname),
+	CALL(process_vm_readv),
+	CALL(kill),
+	CALL(tgkill),
+	CALL(set_robust_list),
+	CALL(statfs),
+	CALL(fstatfs),
+	CALL(getdents64),
+	CALL(inotify_init1),
+	CALL(io_uring_setup),
+	CALL(userfaultfd),
+	CALL(bpf),
+	CALL(nanosleep),
+	CALL(getcpu),
+	CALL(fcntl),
+	CALL(readlinkat),
+	CALL(newfstatat),
+	CALL(statx),
+	CALL(openat),
+	CALL(rt_sigaction),
+	CALL(flock),
+	CALL(fchmod),
 #undef CALL
 };
 

@@ -22,7 +22,7 @@ static struct post post_open(size_t len, uint64_t seed)
 	return p;
 }
 
-/* A long send of which nobody wants anything holds up no send behind it. */
+/* A long send of which nothing wants anything holds up no send behind it. */
 static void test_long_without_receive(long len)
 {
 	struct fi_cq_tagged_entry e;
@@ -95,7 +95,7 @@ static void test_unexpected(long len)
 	node_close(&n);
 }
 
-/* All ranks send to all as soon as they have their names, to endpoints that have not looked yet. */
+/* All ranks send to all as soon as they have their names, to endpoints that have not polled yet. */
 static void test_all_at_once(long arg)
 {
 	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV };
@@ -210,7 +210,8 @@ static void test_client_first(long arg)
 
 		node_name(&n, &name);
 		at = name.bytes;
-		snprintf(port, sizeof(port), "%u", (unsigned)((uint8_t)((const char *)at)[2] << 8 | (uint8_t)((const char *)at)[3]));
+		snprintf(port, sizeof(port), "%u",
+			 (unsigned)((uint8_t)((const char *)at)[2] << 8 | (uint8_t)((const char *)at)[3]));
 		node_close(&n);
 		link_send(1, &name, sizeof(name));
 		barrier(NULL); /* the client has failed */
@@ -244,4 +245,7 @@ static const struct test tests[] = {
 	{ "client_first", test_client_first, 2, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -14,9 +14,9 @@
 
 struct rma {
 	struct node n;
-	struct fid_mr *mr;         /* rank 1's memory */
-	struct fid_cntr *cntr;     /* of remote writes, rank 1 */
-	char *mem;                 /* LEN bytes, the target or the local side */
+	struct fid_mr *mr;     /* rank 1's memory */
+	struct fid_cntr *cntr; /* of remote writes, rank 1 */
+	char *mem;	       /* LEN bytes, the target or the local side */
 };
 
 static void open_rma_with(struct rma *r, uint64_t access, int mr_mode)
@@ -35,7 +35,10 @@ static void open_rma_with(struct rma *r, uint64_t access, int mr_mode)
 	barrier(&r->n);
 }
 
-static void open_rma(struct rma *r, uint64_t access) { open_rma_with(r, access, 0); }
+static void open_rma(struct rma *r, uint64_t access)
+{
+	open_rma_with(r, access, 0);
+}
 
 static void close_rma(struct rma *r)
 {
@@ -47,12 +50,12 @@ static void close_rma(struct rma *r)
 }
 
 /* Posts until there is room. */
-#define POST(r, call)                                                                              \
-	do {                                                                                       \
-		ssize_t rc_;                                                                       \
-		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
-			progress(&(r)->n);                                                      \
-		CHECKF(rc_ == 0, "%s: %zd", #call, rc_);                                           \
+#define POST(r, call) \
+	do { \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			progress(&(r)->n); \
+		CHECKF(rc_ == 0, "%s: %zd", #call, rc_); \
 	} while (0)
 
 static void done(struct rma *r, uint64_t flags)
@@ -84,8 +87,7 @@ static void test_write_read(long arg)
 			POST(&r, fi_read(r.n.ep, r.mem, len, NULL, r.n.peer[1], LEN - len, KEY, &r));
 			done(&r, FI_RMA | FI_READ);
 			verify(r.mem, len, i);
-			POST(&r, fi_writedata(r.n.ep, r.mem, len, NULL, 0xABCD0000 + i, r.n.peer[1], 0,
-					      KEY, &r));
+			POST(&r, fi_writedata(r.n.ep, r.mem, len, NULL, 0xABCD0000 + i, r.n.peer[1], 0, KEY, &r));
 			done(&r, FI_RMA | FI_WRITE);
 		} else {
 			struct fi_cq_tagged_entry e;
@@ -111,7 +113,11 @@ static void test_refused(long arg)
 		fill(r.mem, LEN, 3);
 	barrier(&r.n);
 	if (test_rank == 0) {
-		static const struct { uint64_t addr, key; size_t len; int want; } bad[] = {
+		static const struct {
+			uint64_t addr, key;
+			size_t len;
+			int want;
+		} bad[] = {
 			{ 0, KEY, 8, FI_EACCES },
 			{ 0, KEY, 65536, FI_EACCES },
 			{ 0, KEY + 1, 8, FI_ENOKEY },
@@ -122,8 +128,7 @@ static void test_refused(long arg)
 		for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
 			struct fi_cq_tagged_entry e;
 
-			POST(&r, fi_write(r.n.ep, r.mem, bad[i].len, NULL, r.n.peer[1], bad[i].addr,
-					  bad[i].key, &r));
+			POST(&r, fi_write(r.n.ep, r.mem, bad[i].len, NULL, r.n.peer[1], bad[i].addr, bad[i].key, &r));
 			CHECK_RC(wait_for(&r.n, r.n.txcq, &e, 20000), -bad[i].want);
 			CHECK(r.n.err.op_context == &r);
 		}
@@ -145,8 +150,13 @@ static void test_refused_data(long len)
 		struct iovec iov = { r.mem, 3 * (size_t)len };
 		struct fi_rma_iov there[3];
 		struct fi_msg_rma msg = {
-			.msg_iov = &iov, .iov_count = 1, .addr = r.n.peer[1], .rma_iov = there, .rma_iov_count = 3,
-			.context = &r, .data = 0x1000 + bad,
+			.msg_iov = &iov,
+			.iov_count = 1,
+			.addr = r.n.peer[1],
+			.rma_iov = there,
+			.rma_iov_count = 3,
+			.context = &r,
+			.data = 0x1000 + bad,
 		};
 
 		for (uint64_t k = 0; k < 3; k++)
@@ -175,11 +185,17 @@ static void test_vectors(long arg)
 	if (test_rank == 0) {
 		struct iovec iov[2] = { { r.mem, 10000 }, { r.mem + 20000, 5000 } };
 		struct fi_rma_iov there[3] = {
-			{ 100, 1, KEY }, { 40000, 9999, KEY }, { 70000, 5000, KEY },
+			{ 100, 1, KEY },
+			{ 40000, 9999, KEY },
+			{ 70000, 5000, KEY },
 		};
 		struct fi_msg_rma msg = {
-			.msg_iov = iov, .iov_count = 2, .addr = r.n.peer[1], .rma_iov = there,
-			.rma_iov_count = 3, .context = &r,
+			.msg_iov = iov,
+			.iov_count = 2,
+			.addr = r.n.peer[1],
+			.rma_iov = there,
+			.rma_iov_count = 3,
+			.context = &r,
 		};
 
 		fill(r.mem, 25000, 9);
@@ -206,20 +222,18 @@ static void test_atomics(long rounds)
 	barrier(&r.n);
 	if (test_rank == 0) {
 		for (long i = 0; i < rounds; i++) {
-			POST(&r, fi_fetch_atomic(r.n.ep, &one, 1, NULL, &old, NULL, r.n.peer[1], 8, KEY,
-						 FI_UINT64, FI_SUM, &r));
+			POST(&r, fi_fetch_atomic(r.n.ep, &one, 1, NULL, &old, NULL, r.n.peer[1], 8, KEY, FI_UINT64,
+						 FI_SUM, &r));
 			done(&r, FI_ATOMIC);
-			CHECKF(old == seen++, "fetched %lu, expected %lu", (unsigned long)old,
-			       (unsigned long)seen - 1);
+			CHECKF(old == seen++, "fetched %lu, expected %lu", (unsigned long)old, (unsigned long)seen - 1);
 		}
 		uint64_t want = (uint64_t)rounds, swap = 4711;
-		POST(&r, fi_compare_atomic(r.n.ep, &swap, 1, NULL, &want, NULL, &old, NULL, r.n.peer[1],
-					   8, KEY, FI_UINT64, FI_CSWAP, &r));
+		POST(&r, fi_compare_atomic(r.n.ep, &swap, 1, NULL, &want, NULL, &old, NULL, r.n.peer[1], 8, KEY,
+					   FI_UINT64, FI_CSWAP, &r));
 		done(&r, FI_ATOMIC);
 		CHECK(old == want);
 		long double third = 1.0L / 3.0L;
-		POST(&r, fi_atomic(r.n.ep, &third, 1, NULL, r.n.peer[1], 16, KEY, FI_LONG_DOUBLE,
-				   FI_ATOMIC_WRITE, &r));
+		POST(&r, fi_atomic(r.n.ep, &third, 1, NULL, r.n.peer[1], 16, KEY, FI_LONG_DOUBLE, FI_ATOMIC_WRITE, &r));
 		done(&r, FI_ATOMIC);
 	}
 	barrier(&r.n);
@@ -282,7 +296,11 @@ static void write_two(struct rma *r, uint64_t a, uint64_t b, size_t len)
 	struct iovec iov = { r->mem, 2 * len };
 	struct fi_rma_iov there[2] = { { 0, len, a }, { 0, len, b } };
 	struct fi_msg_rma msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = r->n.peer[1], .rma_iov = there, .rma_iov_count = 2,
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = r->n.peer[1],
+		.rma_iov = there,
+		.rma_iov_count = 2,
 		.context = r,
 	};
 
@@ -295,8 +313,14 @@ static void add_two(struct rma *r, uint64_t a, uint64_t b)
 	struct fi_ioc ioc = { ones, 2 };
 	struct fi_rma_ioc there[2] = { { 0, 1, a }, { 0, 1, b } };
 	struct fi_msg_atomic msg = {
-		.msg_iov = &ioc, .iov_count = 1, .addr = r->n.peer[1], .rma_iov = there, .rma_iov_count = 2,
-		.datatype = FI_UINT64, .op = FI_SUM, .context = r,
+		.msg_iov = &ioc,
+		.iov_count = 1,
+		.addr = r->n.peer[1],
+		.rma_iov = there,
+		.rma_iov_count = 2,
+		.datatype = FI_UINT64,
+		.op = FI_SUM,
+		.context = r,
 	};
 
 	POST(r, fi_atomicmsg(r->n.ep, &msg, FI_DELIVERY_COMPLETE | FI_COMPLETION));
@@ -332,14 +356,15 @@ static void test_region_elements(long arg)
 		struct fid_mr *mr[4];
 
 		for (int k = 0; k < 4; k++)
-			OK(fi_mr_reg(r.n.domain, r.mem + (size_t)k % 3 * len, len, FI_REMOTE_WRITE, 0, KEY + 1 + (uint64_t)k,
-				     k >= 2 ? FI_MR_SINGLE_USE : 0, &mr[k], NULL));
+			OK(fi_mr_reg(r.n.domain, r.mem + (size_t)k % 3 * len, len, FI_REMOTE_WRITE, 0,
+				     KEY + 1 + (uint64_t)k, k >= 2 ? FI_MR_SINGLE_USE : 0, &mr[k], NULL));
 		for (int k = 0; k < 2; k++) {
 			OK(fi_cntr_open(r.n.domain, &attr, &cntr[k], NULL));
 			OK(fi_mr_bind(mr[k], &cntr[k]->fid, FI_REMOTE_WRITE));
 		}
 		barrier(&r.n);
-		CHECKF(!fi_cntr_wait(cntr[0], 4, 20000), "%llu of 4 elements", (unsigned long long)fi_cntr_read(cntr[0]));
+		CHECKF(!fi_cntr_wait(cntr[0], 4, 20000), "%llu of 4 elements",
+		       (unsigned long long)fi_cntr_read(cntr[0]));
 		CHECK(!fi_cntr_wait(cntr[1], 3, 20000));
 		barrier(&r.n);
 		CHECK(fi_cntr_read(cntr[0]) == 4);
@@ -386,8 +411,8 @@ static bool touch(struct node *n, uint64_t key, int kind, char *buf)
 		else if (kind < 6)
 			rc = fi_read(n->ep, buf, len, NULL, n->peer[1], 0, key, buf);
 		else
-			rc = fi_fetch_atomic(n->ep, &one, 1, NULL, &old, NULL, n->peer[1], 0, key, FI_UINT64,
-					     FI_SUM, buf);
+			rc = fi_fetch_atomic(n->ep, &one, 1, NULL, &old, NULL, n->peer[1], 0, key, FI_UINT64, FI_SUM,
+					     buf);
 		progress(n);
 	} while (rc == -FI_EAGAIN);
 	CHECKF(rc == 0, "post: %zd", rc);
@@ -448,4 +473,7 @@ static const struct test tests[] = {
 	{ "query", test_query, 2, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

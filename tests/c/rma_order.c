@@ -9,13 +9,13 @@
 
 #include "common.h"
 
-#define LEN ((size_t)32768)   /* bytes that the operations meet in */
-#define STAMP LEN             /* behind them: a word that only grows */
+#define LEN ((size_t)32768) /* bytes that the operations meet in */
+#define STAMP LEN	    /* behind them: a word that only grows */
 #define KEY 0x79
-#define SLOTS 64              /* operations that are not taken in at a time */
-#define ORDER                                                                                      \
-	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_WAS | \
-	 FI_ORDER_SAR | FI_ORDER_SAW)
+#define SLOTS 64 /* operations that are not taken in at a time */
+#define ORDER \
+	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAR | \
+	 FI_ORDER_SAW)
 
 /* An operation under way. */
 struct pending {
@@ -29,7 +29,7 @@ struct pending {
 struct side {
 	struct node n;
 	struct fid_mr *mr;
-	char *mem;               /* rank 1: the target; rank 0: the model */
+	char *mem; /* rank 1: the target; rank 0: the model */
 	struct pending ops[SLOTS];
 	size_t under_way;
 	uint64_t state, stamp;
@@ -76,7 +76,10 @@ static void close_side(struct side *s)
 	free(s->mem);
 }
 
-static size_t pick(struct side *s, size_t below) { return (rnd(&s->state) >> 16) % below; }
+static size_t pick(struct side *s, size_t below)
+{
+	return (rnd(&s->state) >> 16) % below;
+}
 
 /* Takes a completion in, if there is one. */
 static bool take(struct side *s)
@@ -88,8 +91,8 @@ static bool take(struct side *s)
 		return false;
 	p = e.op_context;
 	CHECK(p->busy);
-	CHECKF(!p->checked || !memcmp(p->buf, p->want, p->len), "an operation that read %zu bytes, flags %#lx",
-	       p->len, (unsigned long)e.flags);
+	CHECKF(!p->checked || !memcmp(p->buf, p->want, p->len), "an operation that read %zu bytes, flags %#lx", p->len,
+	       (unsigned long)e.flags);
 	p->busy = false;
 	s->under_way--;
 	return true;
@@ -109,14 +112,14 @@ static struct pending *slot(struct side *s)
 	}
 }
 
-/* Waits until a call took effect: the ring of the other, who sleeps, is full. */
-#define POST(s, call)                                                                              \
-	do {                                                                                       \
-		ssize_t rc_;                                                                       \
-		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
-			if (!take(s))                                                              \
-				progress(&(s)->n);                                                  \
-		CHECKF(rc_ == 0, "%s: %zd", #call, rc_);                                           \
+/* Waits until a call took effect: the ring of the other, what sleeps, is full. */
+#define POST(s, call) \
+	do { \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			if (!take(s)) \
+				progress(&(s)->n); \
+		CHECKF(rc_ == 0, "%s: %zd", #call, rc_); \
 	} while (0)
 
 static void begin(struct side *s, struct pending *p, size_t len, bool checked)
@@ -220,7 +223,7 @@ static void initiate(struct side *s, long count)
 		take(s);
 }
 
-/* The target looks now and then only, so that the ring is full. */
+/* The target polls now and then only, so that the ring is full. */
 static void serve(struct side *s)
 {
 	struct fi_cq_tagged_entry e;
@@ -249,7 +252,10 @@ static void run(long count)
 	close_side(&s);
 }
 
-static void test_memory(long count) { run(count); }
+static void test_memory(long count)
+{
+	run(count);
+}
 
 /* Where the kernel lets no process reach another's memory. */
 static void test_messages(long count)
@@ -258,7 +264,7 @@ static void test_messages(long count)
 	run(count);
 }
 
-/* While the target does not look: a short write, and behind it long ones, which go as messages then,
+/* While the target does not inspect: a short write, and behind it long ones, which go as messages then,
  * the last not all of them. Then the target makes room that this side does not use, and the next short
  * one goes to where the rest of them goes. */
 static void overtake(struct side *s)
@@ -312,4 +318,7 @@ static const struct test tests[] = {
 	{ "messages", test_messages, 2, 0, 3000 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

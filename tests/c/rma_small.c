@@ -12,14 +12,16 @@
 
 struct rma {
 	struct node n;
-	struct fid_mr *mr;         /* rank 1's memory */
-	char *mem;                 /* LEN bytes, the target or the local side */
+	struct fid_mr *mr; /* rank 1's memory */
+	char *mem;	   /* LEN bytes, the target or the local side */
 };
 
 static void open_rma_counted(struct rma *r, uint64_t tx_flags, struct fid_cntr **cntr)
 {
 	struct node_opts o = {
-		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, .tx_flags = tx_flags, .disabled = cntr != NULL,
+		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC,
+		.tx_flags = tx_flags,
+		.disabled = cntr != NULL,
 	};
 	struct fi_info *info = node_info(&o);
 
@@ -39,8 +41,7 @@ static void open_rma_counted(struct rma *r, uint64_t tx_flags, struct fid_cntr *
 	r->mem = guard_alloc(LEN);
 	memset(r->mem, 0, LEN);
 	if (test_rank == 1)
-		OK(fi_mr_reg(r->n.domain, r->mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &r->mr,
-			     NULL));
+		OK(fi_mr_reg(r->n.domain, r->mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &r->mr, NULL));
 	barrier(&r->n);
 }
 
@@ -59,12 +60,12 @@ static void close_rma(struct rma *r)
 }
 
 /* Posts until there is room. */
-#define POST(r, call)                                                                              \
-	do {                                                                                       \
-		ssize_t rc_;                                                                       \
-		while ((rc_ = (call)) == -FI_EAGAIN)                                               \
-			progress(&(r)->n);                                                      \
-		CHECKF(rc_ == 0, "%s: %zd", #call, rc_);                                           \
+#define POST(r, call) \
+	do { \
+		ssize_t rc_; \
+		while ((rc_ = (call)) == -FI_EAGAIN) \
+			progress(&(r)->n); \
+		CHECKF(rc_ == 0, "%s: %zd", #call, rc_); \
 	} while (0)
 
 static void done(struct rma *r, uint64_t flags)
@@ -90,16 +91,14 @@ static void test_one_word(long rounds)
 	for (long i = 0; i < rounds; i += DEPTH) {
 		for (int k = 0; k < DEPTH; k++)
 			if (k & 1)
-				POST(&r, fi_fetch_atomic(r.n.ep, &one, 1, NULL, &old[k], NULL, r.n.peer[1],
-							 8, KEY, FI_UINT64, FI_SUM, &r));
+				POST(&r, fi_fetch_atomic(r.n.ep, &one, 1, NULL, &old[k], NULL, r.n.peer[1], 8, KEY,
+							 FI_UINT64, FI_SUM, &r));
 			else
-				POST(&r, fi_inject_atomic(r.n.ep, &one, 1, r.n.peer[1], 8, KEY, FI_UINT64,
-							  FI_SUM));
+				POST(&r, fi_inject_atomic(r.n.ep, &one, 1, r.n.peer[1], 8, KEY, FI_UINT64, FI_SUM));
 		for (int k = 1; k < DEPTH; k += 2)
 			done(&r, FI_ATOMIC | FI_READ);
 		for (int k = 1; k < DEPTH; k += 2) {
-			CHECKF(old[k] > last, "fetched %lu after %lu", (unsigned long)old[k],
-			       (unsigned long)last);
+			CHECKF(old[k] > last, "fetched %lu after %lu", (unsigned long)old[k], (unsigned long)last);
 			last = old[k];
 		}
 	}
@@ -185,8 +184,8 @@ static uint64_t model(enum fi_datatype t, enum fi_op op, uint64_t cur, uint64_t 
 
 static uint64_t some(uint64_t i)
 {
-	static const uint64_t edges[] = { 0, 1, 2, INT32_MAX, UINT32_MAX, 1ull << 31, INT64_MAX,
-					  1ull << 63, UINT64_MAX, 0x123456789abcdef0ull };
+	static const uint64_t edges[] = { 0,	      1,	 2,	     INT32_MAX,	 UINT32_MAX,
+					  1ull << 31, INT64_MAX, 1ull << 63, UINT64_MAX, 0x123456789abcdef0ull };
 
 	i = (i + 1) * 0x9E3779B97F4A7C15ull;
 	return i >> 60 < 12 ? edges[(i >> 32) % ARRAY_LEN(edges)] : i;
@@ -209,19 +208,17 @@ static void test_operations(long rounds)
 		POST(&r, fi_atomic(r.n.ep, &cur, 1, NULL, r.n.peer[1], at, KEY, t, FI_ATOMIC_WRITE, &r));
 		done(&r, FI_ATOMIC | FI_WRITE);
 		if (op >= FI_CSWAP)
-			POST(&r, fi_compare_atomic(r.n.ep, &x, 1, NULL, &c, NULL, &old, NULL, r.n.peer[1],
-						   at, KEY, t, op, &r));
+			POST(&r, fi_compare_atomic(r.n.ep, &x, 1, NULL, &c, NULL, &old, NULL, r.n.peer[1], at, KEY, t,
+						   op, &r));
 		else
-			POST(&r, fi_fetch_atomic(r.n.ep, &x, 1, NULL, &old, NULL, r.n.peer[1], at, KEY, t,
-						 op, &r));
+			POST(&r, fi_fetch_atomic(r.n.ep, &x, 1, NULL, &old, NULL, r.n.peer[1], at, KEY, t, op, &r));
 		done(&r, FI_ATOMIC | FI_READ);
-		POST(&r, fi_fetch_atomic(r.n.ep, NULL, 1, NULL, &now, NULL, r.n.peer[1], at, KEY, t,
-					 FI_ATOMIC_READ, &r));
+		POST(&r,
+		     fi_fetch_atomic(r.n.ep, NULL, 1, NULL, &now, NULL, r.n.peer[1], at, KEY, t, FI_ATOMIC_READ, &r));
 		done(&r, FI_ATOMIC | FI_READ);
 		CHECKF(old == (cur & mask) && now == model(t, op, cur, x, c),
-		       "type %d, operation %d on %lx, %lx, %lx: was %lx, became %lx", t, op,
-		       (unsigned long)cur, (unsigned long)x, (unsigned long)c, (unsigned long)old,
-		       (unsigned long)now);
+		       "type %d, operation %d on %lx, %lx, %lx: was %lx, became %lx", t, op, (unsigned long)cur,
+		       (unsigned long)x, (unsigned long)c, (unsigned long)old, (unsigned long)now);
 	}
 	close_rma(&r);
 }
@@ -321,8 +318,8 @@ static void test_never_empty(long rounds)
 	for (long i = 0; i < rounds && test_rank == 0; i++) {
 		uint64_t start = now_ms();
 
-		POST(&r, fi_fetch_atomic(r.n.ep, &one, 1, NULL, &old, NULL, r.n.peer[1], 8, KEY, FI_UINT64,
-					 FI_SUM, &r));
+		POST(&r,
+		     fi_fetch_atomic(r.n.ep, &one, 1, NULL, &old, NULL, r.n.peer[1], 8, KEY, FI_UINT64, FI_SUM, &r));
 		done(&r, FI_ATOMIC | FI_READ);
 		CHECK(old == (uint64_t)i);
 		CHECKF(now_ms() - start < SLOW_MS, "%lu ms", (unsigned long)(now_ms() - start));
@@ -351,4 +348,7 @@ static const struct test tests[] = {
 	{ "never_empty", test_never_empty, 2, 0, 100 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

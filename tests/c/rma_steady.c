@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which one-sided operations on one host enter the Go runtime in steady state, to be posted, at the target or for the
- * answer, which the counters tell. Rank 0 works on memory of rank 1, which polls. */
+ * answer, which the counters say. Rank 0 works on memory of rank 1, which polls. */
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
 
@@ -22,7 +22,7 @@ struct work {
 	uint64_t flags;
 	struct node_opts o;
 	enum fi_datatype datatype; /* of atomics, with len */
-	size_t arrays;             /* of an atomic, at both sides; 0: 1 */
+	size_t arrays;		   /* of an atomic, at both sides; 0: 1 */
 	uint64_t enters, target;   /* the runtime, each operation, at rank 0 and at rank 1 */
 };
 
@@ -39,13 +39,21 @@ static const struct work works[] = {
 	{ .name = "data_copied", .kind = WRITE_DATA, .len = 4096 },
 	{ .name = "data_copied_delivered", .kind = WRITE_DATA, .len = 4096, .flags = DELIVERED },
 	{ .name = "inject", .kind = WRITE_INJECT, .len = 8, .o = { .counters = true } },
-	{ .name = "inject_delivered", .kind = WRITE_INJECT, .len = 8,
+	{ .name = "inject_delivered",
+	  .kind = WRITE_INJECT,
+	  .len = 8,
 	  .o = { .counters = true, .tx_flags = DELIVERED } },
 	{ .name = "inject_uncounted", .kind = WRITE_INJECT, .len = 8, .o = { .tx_flags = DELIVERED } },
 	{ .name = "counters_delivered", .kind = WRITE, .len = 8, .flags = DELIVERED, .o = { .counters = true } },
-	{ .name = "selective_delivered", .kind = WRITE, .len = 8, .flags = DELIVERED | FI_COMPLETION,
+	{ .name = "selective_delivered",
+	  .kind = WRITE,
+	  .len = 8,
+	  .flags = DELIVERED | FI_COMPLETION,
 	  .o = { .tx_bind = FI_SELECTIVE_COMPLETION } },
-	{ .name = "domain_delivered", .kind = WRITE, .len = 8, .flags = DELIVERED,
+	{ .name = "domain_delivered",
+	  .kind = WRITE,
+	  .len = 8,
+	  .flags = DELIVERED,
 	  .o = { .threading = FI_THREAD_DOMAIN } },
 	{ .name = "read", .kind = READ, .len = 8 },
 	{ .name = "read_long", .kind = READ, .len = 4096 },
@@ -54,8 +62,7 @@ static const struct work works[] = {
 	{ .name = "write_long_behind", .kind = WRITE_BEHIND, .len = 4096, .flags = DELIVERED },
 	{ .name = "atomic", .kind = ATOMIC },
 	{ .name = "atomic_delivered", .kind = ATOMIC, .flags = DELIVERED },
-	{ .name = "atomic_inject_delivered", .kind = ATOMIC_INJECT,
-	  .o = { .counters = true, .tx_flags = DELIVERED } },
+	{ .name = "atomic_inject_delivered", .kind = ATOMIC_INJECT, .o = { .counters = true, .tx_flags = DELIVERED } },
 	{ .name = "fetch", .kind = FETCH, .flags = DELIVERED },
 	{ .name = "swap", .kind = SWAP, .flags = DELIVERED },
 	{ .name = "atomic_int8", .kind = ATOMIC, .len = 1, .datatype = FI_INT8 },
@@ -73,11 +80,26 @@ static const struct work works[] = {
 	{ .name = "swap_float", .kind = SWAP, .len = 1, .datatype = FI_FLOAT },
 	{ .name = "fence", .kind = WRITE, .len = 8, .flags = FI_FENCE, .enters = 2 },
 	{ .name = "fence_read", .kind = READ, .len = 8, .flags = FI_FENCE, .enters = 2 },
-	{ .name = "atomic_arrays", .kind = ATOMIC, .len = 2, .datatype = FI_UINT64, .arrays = 2,
-	  .enters = 2, .target = 1 },
-	{ .name = "fetch_arrays", .kind = FETCH, .len = 2, .datatype = FI_UINT64, .arrays = 2,
-	  .enters = 2, .target = 1 },
-	{ .name = "atomic_long_double", .kind = ATOMIC, .len = 1, .datatype = FI_LONG_DOUBLE, .enters = 2, .target = 1 },
+	{ .name = "atomic_arrays",
+	  .kind = ATOMIC,
+	  .len = 2,
+	  .datatype = FI_UINT64,
+	  .arrays = 2,
+	  .enters = 2,
+	  .target = 1 },
+	{ .name = "fetch_arrays",
+	  .kind = FETCH,
+	  .len = 2,
+	  .datatype = FI_UINT64,
+	  .arrays = 2,
+	  .enters = 2,
+	  .target = 1 },
+	{ .name = "atomic_long_double",
+	  .kind = ATOMIC,
+	  .len = 1,
+	  .datatype = FI_LONG_DOUBLE,
+	  .enters = 2,
+	  .target = 1 },
 	{ .name = "fetch_long_double", .kind = FETCH, .len = 1, .datatype = FI_LONG_DOUBLE, .enters = 2, .target = 1 },
 	{ .name = "swap_doubles", .kind = SWAP, .len = 256, .datatype = FI_DOUBLE },
 };

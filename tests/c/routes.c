@@ -11,20 +11,20 @@
 
 #define NODES 3
 #define STEPS 150
-#define MOST 12            /* operations of each side in a step */
-#define BUFFER 70000       /* of an operation: up to a rendezvous */
+#define MOST 12	     /* operations of each side in a step */
+#define BUFFER 70000 /* of an operation: up to a rendezvous */
 #define REGION (MOST * BUFFER)
-#define SOURCE_SHIFT 32    /* of a tag: receives name their source by it */
-#define NEVER 0xffffull    /* the low bits of a tag that no message has */
+#define SOURCE_SHIFT 32 /* of a tag: receives name their source by it */
+#define NEVER 0xffffull /* the low bits of a tag that no message has */
 
 /* An operation of a step, which is its context. */
 struct slot {
 	struct fi_context2 ctx;
-	int node;              /* whose queue has its completion */
+	int node; /* whose queue has its completion */
 	bool awaited;
-	size_t len;            /* of buf */
+	size_t len; /* of buf */
 	char buf[BUFFER];
-	char text[200];        /* what its completion says */
+	char text[200]; /* what its completion says */
 };
 
 static struct node n[NODES];
@@ -45,7 +45,10 @@ static uint64_t sum(const char *p, size_t len)
 	return h;
 }
 
-static size_t below(size_t n_) { return (size_t)(rnd(&state) % n_); }
+static size_t below(size_t n_)
+{
+	return (size_t)(rnd(&state) % n_);
+}
 
 static struct slot *slot_of(int node, bool waits)
 {
@@ -83,8 +86,8 @@ static void take(void)
 			s = err.op_context;
 			CHECK(s && s->awaited && s->node == i);
 			snprintf(s->text, sizeof(s->text), "error %d flags %#llx len %zu olen %zu tag %#llx sum %#llx",
-				 err.err, (unsigned long long)err.flags, err.len, err.olen,
-				 (unsigned long long)err.tag, (unsigned long long)sum(s->buf, s->len));
+				 err.err, (unsigned long long)err.flags, err.len, err.olen, (unsigned long long)err.tag,
+				 (unsigned long long)sum(s->buf, s->len));
 		} else {
 			CHECKF(rc == 1, "read: %zd", rc);
 			s = e.op_context;
@@ -95,13 +98,11 @@ static void take(void)
 				continue;
 			}
 			CHECK(s >= slots && s < slots + used && s->awaited && s->node == i);
-			snprintf(s->text, sizeof(s->text),
-				 "flags %#llx len %zu tag %#llx data %#llx from %d sum %#llx",
+			snprintf(s->text, sizeof(s->text), "flags %#llx len %zu tag %#llx data %#llx from %d sum %#llx",
 				 (unsigned long long)e.flags, e.flags & FI_RECV ? e.len : 0, /* else not defined */
 				 e.flags & FI_RECV ? (unsigned long long)e.tag : 0,
 				 e.flags & FI_REMOTE_CQ_DATA ? (unsigned long long)e.data : 0,
-				 e.flags & FI_RECV ? rank_of(i, src) : -1,
-				 (unsigned long long)sum(s->buf, s->len));
+				 e.flags & FI_RECV ? rank_of(i, src) : -1, (unsigned long long)sum(s->buf, s->len));
 		}
 		s->awaited = false;
 		awaited--;
@@ -126,8 +127,12 @@ static void end_step(int step)
 static void receive(int to, int from, uint64_t tag, uint64_t ignore, size_t len)
 {
 	struct slot *s = slot_of(to, true);
-	struct op o = { .form = below(2) ? F_MSG : F_V, .tagged = tag != 0, .addr = addr[to][from], .tag = tag,
-			.ignore = ignore, .ctx = s };
+	struct op o = { .form = below(2) ? F_MSG : F_V,
+			.tagged = tag != 0,
+			.addr = addr[to][from],
+			.tag = tag,
+			.ignore = ignore,
+			.ctx = s };
 
 	memset(s->buf, 0, s->len = len);
 	op_split(&o, s->buf, len, below(4) ? 1 : 3, false);
@@ -137,8 +142,12 @@ static void receive(int to, int from, uint64_t tag, uint64_t ignore, size_t len)
 static void transmit(int from, int to, uint64_t tag, size_t len, int order)
 {
 	static const uint64_t flags[] = { 0, FI_INJECT, FI_DELIVERY_COMPLETE, FI_MATCH_COMPLETE, FI_TRANSMIT_COMPLETE };
-	struct op o = { .form = (enum form)below(6), .tagged = tag != 0, .addr = addr[from][to], .tag = tag,
-			.data = 0xda7a0000u + (uint64_t)order, .flags = flags[below(5)] };
+	struct op o = { .form = (enum form)below(6),
+			.tagged = tag != 0,
+			.addr = addr[from][to],
+			.tag = tag,
+			.data = 0xda7a0000u + (uint64_t)order,
+			.flags = flags[below(5)] };
 	bool small = len <= n[from].info->tx_attr->inject_size;
 	struct slot *s;
 
@@ -156,7 +165,10 @@ static void transmit(int from, int to, uint64_t tag, size_t len, int order)
 }
 
 /* The tag of a node's message. */
-static uint64_t tag_of(int from, int which) { return (uint64_t)(from + 1) << SOURCE_SHIFT | (uint64_t)which; }
+static uint64_t tag_of(int from, int which)
+{
+	return (uint64_t)(from + 1) << SOURCE_SHIFT | (uint64_t)which;
+}
 
 static size_t length(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Short messages sent in a row, by a program that then stops calling: a provider may send some of
- * them together and later, but no later than it tells their completions. */
+ * them together and later, but no later than it notifies their completions. */
 #include <poll.h>
 
 #include "common.h"
@@ -41,9 +41,16 @@ static size_t length_of(int i)
 static void send_one(struct node *n, int i, uint64_t how)
 {
 	char out[ROOM];
-	struct op o = { .form = how == FI_INJECT ? F_INJECT : how ? F_MSG : F_PLAIN, .tagged = true,
-			.buf = out, .len = length_of(i), .addr = n->peer[1], .tag = (uint64_t)i,
-			.flags = how, .ctx = in[i] };
+	struct op o = { .form = how == FI_INJECT ? F_INJECT
+				: how		 ? F_MSG
+						 : F_PLAIN,
+			.tagged = true,
+			.buf = out,
+			.len = length_of(i),
+			.addr = n->peer[1],
+			.tag = (uint64_t)i,
+			.flags = how,
+			.ctx = in[i] };
 
 	fill(out, o.len, (uint64_t)i);
 	if (o.form == F_MSG)
@@ -63,7 +70,8 @@ static void receive_row(struct node *n, int count)
 	for (int i = 0; i < count; i++) {
 		struct fi_cq_tagged_entry e;
 
-		CHECKF(wait_for(n, n->rxcq, &e, (int)(end - now_ms())) == 1, "message %d of %d does not come", i, count);
+		CHECKF(wait_for(n, n->rxcq, &e, (int)(end - now_ms())) == 1, "message %d of %d does not come", i,
+		       count);
 		CHECKF(e.op_context == in[i] && e.len == length_of(i), "message %d: %zu bytes for tag %llu", i, e.len,
 		       (unsigned long long)e.tag);
 		verify(in[i], e.len, (uint64_t)i);
@@ -77,7 +85,7 @@ static void await(int count)
 	struct pollfd p = { .fd = link_fd(1), .events = POLLIN };
 	int got = 0;
 
-	CHECKF(poll(&p, 1, SOON + 5000) == 1, "%d messages are not all sent while nobody calls", count);
+	CHECKF(poll(&p, 1, SOON + 5000) == 1, "%d messages are not all sent while nothing calls", count);
 	link_recv(1, &got, sizeof(got));
 	CHECK(got == count);
 }
@@ -96,7 +104,7 @@ static void read_sent(struct node *n, int count, size_t at_a_time)
 	CHECK(count == 0);
 }
 
-/* How many packets the machine's RDMA device has sent; -1: it cannot be told. */
+/* How many packets the machine's RDMA device has sent; -1: it cannot be notified. */
 static long packets(void)
 {
 	FILE *f = popen("cat /sys/class/infiniband/*/ports/1/hw_counters/sent_pkts 2>/dev/null", "r");
@@ -111,7 +119,7 @@ static long packets(void)
 
 static const int counts[] = { 1, 7, 8, 9, 10, 23, 24, 25, 40, 60, 200 };
 
-/* Who has read all completions need not call again. */
+/* What has read all completions need not call again. */
 static void test_read(long one_cq)
 {
 	struct node n;
@@ -131,7 +139,8 @@ static void test_read(long one_cq)
 			read_sent(&n, count, k % 3 == 0 ? 1 : k % 3 == 1 ? 3 : 8);
 			await(count);
 			if (count == MOST && before >= 0) /* acknowledgements included */
-				CHECKF(packets() - before < count, "%d messages took %ld packets", count, packets() - before);
+				CHECKF(packets() - before < count, "%d messages took %ld packets", count,
+				       packets() - before);
 		}
 		barrier(&n);
 	}
@@ -181,7 +190,7 @@ static void sleep_for_message(struct node *n)
 	CHECKF(got == 1, "fi_cq_read: %zd", got);
 }
 
-/* Nothing waits for who goes to sleep on his other queue without having read any completion. */
+/* Nothing waits for what goes to sleep on its other queue without having read any completion. */
 static void test_sleep(long arg)
 {
 	struct node n;
@@ -210,7 +219,7 @@ static void test_sleep(long arg)
 	node_close(&n);
 }
 
-/* Nobody reads anything of injected messages, nor need he of a counter that he does not look at. */
+/* Nothing reads anything of injected messages, nor need it of a counter that it does not read. */
 static void test_unread(long how)
 {
 	struct node n;
@@ -234,7 +243,7 @@ static void test_unread(long how)
 	node_close(&n);
 }
 
-/* Short messages, some held, others not, and long ones between them, keep their order. */
+/* Short messages, some kept, others not, and long ones between them, keep their order. */
 static void test_mixed(long arg)
 {
 	static char big_out[40000], big_in[40000];

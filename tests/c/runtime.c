@@ -140,7 +140,10 @@ static int places(void)
 	return got;
 }
 
-static void start(pthread_t *t, void *wait) { CHECK(pthread_create(t, NULL, call, wait) == 0); }
+static void start(pthread_t *t, void *wait)
+{
+	CHECK(pthread_create(t, NULL, call, wait) == 0);
+}
 
 /* As many places as threads that have called, and some; threads that have ended have none. */
 static void test_places(long together)
@@ -220,10 +223,8 @@ static void test_garbage(long arg)
 }
 
 static const struct test tests[] = {
-	{ "monitor", test_monitor, 1, 0, 0 },
-	{ "monitor_busy_processor", test_monitor, 1, 0, 1 },
-	{ "places_together", test_places, 1, 0, 1 },
-	{ "places_in_turn", test_places, 1, 0, 0 },
+	{ "monitor", test_monitor, 1, 0, 0 },	     { "monitor_busy_processor", test_monitor, 1, 0, 1 },
+	{ "places_together", test_places, 1, 0, 1 }, { "places_in_turn", test_places, 1, 0, 0 },
 	{ "garbage", test_garbage, 2, 0, 0 },
 };
 

@@ -14,7 +14,7 @@ static const size_t sizes[] = { 8, 4000, 300000 };
 
 /* A scalable endpoint with all its contexts, each with a CQ of its own. */
 struct sep {
-	struct node n;                 /* fabric, domain and the addresses of all ranks */
+	struct node n; /* fabric, domain and the addresses of all ranks */
 	struct fid_ep *ep, *tx[CTXS], *rx[CTXS];
 	struct fid_cq *txcq[CTXS], *rxcq[CTXS];
 };
@@ -59,8 +59,10 @@ static enum fi_progress progress_model; /* of what sep_open opens */
 static void sep_open(struct sep *s, uint64_t caps, enum fi_threading threading)
 {
 	struct node_opts o = {
-		.caps = FI_MSG | FI_TAGGED | FI_NAMED_RX_CTX | caps, .threading = threading,
-		.control = progress_model, .data = progress_model,
+		.caps = FI_MSG | FI_TAGGED | FI_NAMED_RX_CTX | caps,
+		.threading = threading,
+		.control = progress_model,
+		.data = progress_model,
 	};
 	struct fi_av_attr av = { .type = FI_AV_TABLE, .rx_ctx_bits = BITS };
 
@@ -120,8 +122,8 @@ static void test_fetch(long arg)
 		if (k % 3 == 2)
 			rc = fi_read(v.ep, &before, sizeof(before), NULL, peer, addr, fi_mr_key(mr), &before);
 		else
-			rc = fi_fetch_atomic(v.ep, &one, 1, NULL, &before, NULL, peer, addr, fi_mr_key(mr),
-					     FI_UINT64, FI_SUM, &before);
+			rc = fi_fetch_atomic(v.ep, &one, 1, NULL, &before, NULL, peer, addr, fi_mr_key(mr), FI_UINT64,
+					     FI_SUM, &before);
 		OK(rc);
 		wait_ctx(&v, v.txcq, &before);
 		CHECKF(before == want, "fetched %lu, want %lu", (unsigned long)before, (unsigned long)want);
@@ -177,7 +179,7 @@ static void test_no_context(long arg)
 	sep_close(&s);
 }
 
-/* Waits for one completion and who it is from. */
+/* Waits for one completion and which it is from. */
 static void wait_from(struct node *v, fi_addr_t want, struct fi_cq_tagged_entry *e)
 {
 	fi_addr_t src = 0x5a5a;
@@ -229,12 +231,13 @@ static void test_pairs(long late)
 	free(buf);
 }
 
-/* Receives, or looks for, a message with a tag in up to two elements, and waits. Returns the error, or 0. */
+/* Receives, or searches for, a message with a tag in up to two elements, and waits. Returns the error, or 0. */
 static int receive_as(struct node *v, uint64_t tag, char *buf, size_t len, int elements, uint64_t flags)
 {
 	static struct fi_context2 context; /* FI_CLAIM asks for it */
-	struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = tag, .flags = flags,
-			.ctx = &context };
+	struct op o = {
+		.form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .tag = tag, .flags = flags, .ctx = &context
+	};
 	struct fi_cq_tagged_entry e;
 	ssize_t rc;
 
@@ -260,8 +263,12 @@ static void test_kinds(long level)
 	for (uint64_t i = 0; i < 6 * KINDS; i++) {
 		size_t size = i / KINDS % 2 ? SHORT : SIZE;
 		struct node v = test_rank ? sender(&s, 1, 2) : receiver(&s, 1, 2);
-		struct op o = { .form = F_MSG, .tagged = true, .addr = fi_rx_addr(s.n.peer[0], 2, BITS), .tag = i,
-				.flags = FI_COMPLETION | (uint64_t)level, .ctx = buf };
+		struct op o = { .form = F_MSG,
+				.tagged = true,
+				.addr = fi_rx_addr(s.n.peer[0], 2, BITS),
+				.tag = i,
+				.flags = FI_COMPLETION | (uint64_t)level,
+				.ctx = buf };
 		uint64_t claim = i % KINDS == 1 ? FI_CLAIM : i % KINDS == 3 ? FI_DISCARD : 0;
 		int rc;
 
@@ -288,7 +295,7 @@ static void test_kinds(long level)
 	free(buf);
 }
 
-/* A progress thread drives every context: what was sent to one arrives though nobody reads the
+/* A progress thread drives every context: what was sent to one arrives though nothing reads the
  * others' queues, and a rendezvous ends though its sender sleeps. */
 static void test_auto(long arg)
 {
@@ -384,7 +391,7 @@ static void test_leave(long arg)
 	wait_ctx(&v, v.rxcq, in);
 	trecv(&v, in, sizeof(in), s.n.peer[1], 2, 0, in);
 	barrier(&v);
-	wait_none(&v, v.rxcq, 500); /* some looks at the peer */
+	wait_none(&v, v.rxcq, 500); /* some reads the peer */
 	barrier(&v);
 	wait_ctx(&v, v.rxcq, in);
 	trecv(&v, in, sizeof(in), s.n.peer[1], 3, 0, in);
@@ -459,4 +466,7 @@ static const struct test tests[] = {
 	{ "threads_endpoint", test_threads, 1, 0, FI_THREAD_ENDPOINT },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* FI_SELECTIVE_COMPLETION and FI_COMPLETION: who gets a completion, and errors always do. */
+/* FI_SELECTIVE_COMPLETION and FI_COMPLETION: what gets a completion, and errors always do. */
 #include "common.h"
 
 static char in[4096], out[4096];
 
 static void sendmsg_flags(struct node *n, size_t len, uint64_t flags, void *ctx)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .addr = n->peer[0], .flags = flags,
-			.ctx = ctx };
+	struct op o = { .form = F_MSG, .tagged = true, .addr = n->peer[0], .flags = flags, .ctx = ctx };
 
 	op_split(&o, out, len, 1, false);
 	post_send(n, &o);
@@ -15,18 +14,15 @@ static void sendmsg_flags(struct node *n, size_t len, uint64_t flags, void *ctx)
 
 static void recvmsg_flags(struct node *n, size_t len, uint64_t flags, void *ctx)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .flags = flags,
-			.ctx = ctx };
+	struct op o = { .form = F_MSG, .tagged = true, .addr = FI_ADDR_UNSPEC, .flags = flags, .ctx = ctx };
 
 	op_split(&o, in, len, 1, false);
 	post_recv(n, &o);
 }
 
-static void open_bound(struct node *n, uint64_t tx_bind, uint64_t rx_bind, uint64_t tx_flags,
-		       uint64_t rx_flags)
+static void open_bound(struct node *n, uint64_t tx_bind, uint64_t rx_bind, uint64_t tx_flags, uint64_t rx_flags)
 {
-	struct node_opts o = { .tx_bind = tx_bind, .rx_bind = rx_bind, .tx_flags = tx_flags,
-			       .rx_flags = rx_flags };
+	struct node_opts o = { .tx_bind = tx_bind, .rx_bind = rx_bind, .tx_flags = tx_flags, .rx_flags = rx_flags };
 
 	node_open(n, &o);
 	node_connect(n);
@@ -147,7 +143,8 @@ static void test_errors(long arg)
 static void test_counters(long arg)
 {
 	struct node_opts o = { .tx_bind = FI_SELECTIVE_COMPLETION,
-			       .rx_bind = FI_SELECTIVE_COMPLETION, .counters = true };
+			       .rx_bind = FI_SELECTIVE_COMPLETION,
+			       .counters = true };
 	struct op inject = { .form = F_INJECT, .tagged = true, .buf = out, .len = 8 };
 	struct node n;
 
@@ -181,4 +178,7 @@ static const struct test tests[] = {
 	{ "counters", test_counters, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

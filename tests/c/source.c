@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* FI_SOURCE and FI_SOURCE_ERR: who sent it, and what happens when the sender is not in the AV. */
+/* FI_SOURCE and FI_SOURCE_ERR: what sent it, and what happens when the sender is not in the AV. */
 #include "common.h"
 
 #define COUNT 200
@@ -57,9 +57,8 @@ static void test_known(long len)
 			trecv(&n, in, (size_t)len, FI_ADDR_UNSPEC, 0, 3, in);
 			CHECK(read_from(&n, &e, &src) == 1);
 			CHECK(e.tag == 1 || e.tag == 2);
-			CHECKF(src == n.peer[e.tag], "source %llu of rank %llu, want %llu",
-			       (unsigned long long)src, (unsigned long long)e.tag,
-			       (unsigned long long)n.peer[e.tag]);
+			CHECKF(src == n.peer[e.tag], "source %llu of rank %llu, want %llu", (unsigned long long)src,
+			       (unsigned long long)e.tag, (unsigned long long)n.peer[e.tag]);
 			verify(in, (size_t)len, e.tag);
 		}
 		free(in);
@@ -214,8 +213,7 @@ static void test_no_source(long arg)
 	trecv(&n, in, sizeof(in), FI_ADDR_UNSPEC, 0, 0, in);
 	tsend(&n, out, sizeof(out), n.peer[0], 0, out);
 	CHECK(read_from(&n, &e, &src) == 1);
-	CHECKF(src == FI_ADDR_NOTAVAIL || src == n.peer[0], "source %#llx",
-	       (unsigned long long)src);
+	CHECKF(src == FI_ADDR_NOTAVAIL || src == n.peer[0], "source %#llx", (unsigned long long)src);
 	node_close(&n);
 }
 
@@ -230,4 +228,7 @@ static const struct test tests[] = {
 	{ "no_source", test_no_source, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a message costs its receiver in steady state, for what clients ask of endpoints, and a rendezvous its sender as
- * well: no entry into the Go runtime, which the counters tell (docs/clients.md is the table of it). */
+ * well: no entry into the Go runtime, which the counters say (docs/clients.md is the table of it). */
 #include "../../include/weft/ext.h"
 
 #include "common.h"
@@ -450,7 +450,7 @@ static void round_trip(struct node *n, const struct ask *a, int count)
 
 /* What the counters say of a number of messages. */
 struct seen {
-	uint64_t eager, direct, held, announced, fetched, acknowledged, arrivals, waits, searches, searched, entries;
+	uint64_t eager, direct, kept, rendezvous, fetched, acknowledged, arrivals, waits, searches, searched, entries;
 };
 
 /* How often operations of the process have entered the runtime. */
@@ -464,11 +464,11 @@ static uint64_t entries(struct node *n)
 	return v;
 }
 
-static struct seen look(struct node *n)
+static struct seen inspect(struct node *n)
 {
 	return (struct seen){
 		.eager = counter(n, "rx_eager"), .direct = counter(n, "rx_direct"),
-		.held = counter(n, "rx_unexpected"), .announced = counter(n, "tx_rendezvous_direct"),
+		.kept = counter(n, "rx_unexpected"), .rendezvous = counter(n, "tx_rendezvous_direct"),
 		.fetched = counter(n, "rx_rendezvous_direct"), .acknowledged = counter(n, "tx_acks_direct"),
 		.arrivals = counter(n, "progress_arrivals"), .waits = counter(n, "tx_sync_direct"),
 		.searches = counter(n, "rx_searches"), .searched = counter(n, "rx_searches_direct"),
@@ -482,8 +482,8 @@ static void check_late(const struct seen *was, const struct seen *now, uint64_t 
 	uint64_t most = count * len / (4u << 20) + 1;
 
 	if (len >= LONG)
-		EXPECTF(now->announced - was->announced + most >= count && now->announced - was->announced <= count,
-			"%llu of %llu were announced directly", (unsigned long long)(now->announced - was->announced),
+		EXPECTF(now->rendezvous - was->rendezvous + most >= count && now->rendezvous - was->rendezvous <= count,
+			"%llu of %llu were a rendezvous directly", (unsigned long long)(now->rendezvous - was->rendezvous),
 			(unsigned long long)count);
 	if (len >= LONG)
 		EXPECTF(now->fetched - was->fetched == count, "%llu of %llu were fetched directly",
@@ -536,10 +536,10 @@ static void test_ask(long arg)
 		receive(&n, a, 0, 1000 + (uint64_t)k);
 	for (int i = 0; i < 20; i++) /* sources are met, pools and tables are mapped */
 		round_trip(&n, a, count);
-	was = look(&n);
+	was = inspect(&n);
 	for (int i = 0; i < ROUNDS; i++)
 		round_trip(&n, a, count);
-	now = look(&n);
+	now = inspect(&n);
 	check_entries(a, now.entries - was.entries, (uint64_t)(ROUNDS * count));
 	EXPECTF(now.eager - was.eager == (uint64_t)(a->enters ? ROUNDS * count : 0), "%llu entered the runtime",
 		(unsigned long long)(now.eager - was.eager));
@@ -549,12 +549,12 @@ static void test_ask(long arg)
 		"%llu searches, %llu made directly, of %llu", (unsigned long long)(now.searches - was.searches),
 		(unsigned long long)(now.searched - was.searched), (unsigned long long)searches);
 	now.direct -= was.direct;
-	now.held -= was.held;
+	now.kept -= was.kept;
 	if (late(a) && !a->entries)
 		check_late(&was, &now, (uint64_t)(ROUNDS * count), a->len);
 	if (a->len < LONG && !a->enters && !a->misses)
-		EXPECTF(a->unexpected ? now.held == ROUNDS : now.direct == (uint64_t)(ROUNDS * count) && !now.held,
-			"%llu delivered, %llu held, of %d", (unsigned long long)now.direct, (unsigned long long)now.held,
+		EXPECTF(a->unexpected ? now.kept == ROUNDS : now.direct == (uint64_t)(ROUNDS * count) && !now.kept,
+			"%llu delivered, %llu kept, of %d", (unsigned long long)now.direct, (unsigned long long)now.kept,
 			ROUNDS * count);
 	if (a->contexts)
 		close_contexts(&n, a);

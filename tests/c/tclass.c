@@ -11,7 +11,7 @@
 
 #include "common.h"
 
-/* A UDP socket on the loopback interface that is told of the type of service. */
+/* A UDP socket on the loopback interface that is notified of the type of service. */
 static int open_socket(int family, struct sockaddr_storage *name)
 {
 	struct sockaddr_in *in = (void *)name;
@@ -39,7 +39,9 @@ static int code_point(int fd)
 {
 	char packet[2048], control[256];
 	struct iovec iov = { packet, sizeof(packet) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control) };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)
+	};
 
 	if (recvmsg(fd, &msg, MSG_DONTWAIT) < 0)
 		return -1;
@@ -76,7 +78,9 @@ static void sends(struct node *n, struct fid_ep *ep, int fd, const struct sockad
 /* An endpoint of one class in a domain of another. */
 static void one(int family, uint32_t domain_class, uint32_t class, int want)
 {
-	struct node_opts o = { .caps = FI_MSG, .one_cq = true, .addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6 };
+	struct node_opts o = { .caps = FI_MSG,
+			       .one_cq = true,
+			       .addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6 };
 	struct fi_info *hints = node_hints(&o);
 	struct fi_av_attr av = { 0 };
 	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
@@ -160,11 +164,12 @@ static void test_refused(long unused)
 }
 
 static const struct test tests[] = {
-	{ "labels", test_labels, 1, 0, AF_INET },
-	{ "labels_6", test_labels, 1, 0, AF_INET6 },
-	{ "dscp", test_dscp, 1, 0, AF_INET },
-	{ "dscp_6", test_dscp, 1, 0, AF_INET6 },
+	{ "labels", test_labels, 1, 0, AF_INET }, { "labels_6", test_labels, 1, 0, AF_INET6 },
+	{ "dscp", test_dscp, 1, 0, AF_INET },	  { "dscp_6", test_dscp, 1, 0, AF_INET6 },
 	{ "refused", test_refused, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

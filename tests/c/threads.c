@@ -18,11 +18,11 @@ struct message {
 struct shared {
 	struct node *n;
 	long threads;
-	uint64_t completed;                                  /* atomic: tx completions read */
-	unsigned char done[2][MAX_THREADS][PER_THREAD];      /* atomic: completions by context */
+	uint64_t completed;				/* atomic: tx completions read */
+	unsigned char done[2][MAX_THREADS][PER_THREAD]; /* atomic: completions by context */
 	struct message out[2][MAX_THREADS][PER_THREAD];
 	char large[MAX_LEN];
-	int stop;                                            /* atomic */
+	int stop; /* atomic */
 };
 
 static struct shared sh;
@@ -45,8 +45,7 @@ static void read_tx(void)
 		unsigned char *done = &sh.done[0][0][0] + at;
 
 		CHECK(at < sizeof(sh.done));
-		CHECKF(__atomic_fetch_add(done, 1, __ATOMIC_RELAXED) == 0,
-		       "completion of %zu came twice", at);
+		CHECKF(__atomic_fetch_add(done, 1, __ATOMIC_RELAXED) == 0, "completion of %zu came twice", at);
 	}
 	__atomic_add_fetch(&sh.completed, (uint64_t)rc, __ATOMIC_RELAXED);
 }
@@ -66,8 +65,12 @@ static void *sender(void *p)
 	for (uint32_t k = 0; k < PER_THREAD; k++)
 		for (int peer = 0; peer < 2; peer++) {
 			struct message *m = &sh.out[peer][w->index][k];
-			struct op o = { .form = F_V, .tagged = true, .addr = sh.n->peer[peer + 1],
-					.tag = w->index | (uint64_t)k << 8, .ctx = m, .count = 2 };
+			struct op o = { .form = F_V,
+					.tagged = true,
+					.addr = sh.n->peer[peer + 1],
+					.tag = w->index | (uint64_t)k << 8,
+					.ctx = m,
+					.count = 2 };
 			ssize_t rc;
 
 			m->thread = w->index;
@@ -78,7 +81,8 @@ static void *sender(void *p)
 			o.iov[1].iov_len = size_of(k) - sizeof(*m);
 			if (sh.n->info->tx_attr->iov_limit < 2) {
 				o.count = 1;
-				o.iov[0] = (struct iovec){ size_of(k) == sizeof(*m) ? (void *)m : sh.large, size_of(k) };
+				o.iov[0] =
+					(struct iovec){ size_of(k) == sizeof(*m) ? (void *)m : sh.large, size_of(k) };
 			}
 			while ((rc = op_send(sh.n->ep, &o)) == -FI_EAGAIN)
 				read_tx();
@@ -132,8 +136,8 @@ static void recv_side(struct node *n, long threads)
 		CHECK(m.thread < MAX_THREADS);
 		if (n->info->tx_attr->iov_limit > 1 || e.len == sizeof(m))
 			CHECK(!memcmp(in, &m, sizeof(m)));
-		CHECKF(m.number == next[m.thread], "thread %u: message %u, want %u", m.thread,
-		       m.number, next[m.thread]);
+		CHECKF(m.number == next[m.thread], "thread %u: message %u, want %u", m.thread, m.number,
+		       next[m.thread]);
 		CHECK(e.len == size_of(m.number));
 		next[m.thread]++;
 	}
@@ -164,7 +168,7 @@ static struct {
 	struct node *n;
 	uint64_t value[RECEIVES];
 	unsigned char seen[RECEIVES]; /* atomic */
-	uint64_t count;               /* atomic */
+	uint64_t count;		      /* atomic */
 } rx;
 
 static void *rx_reader(void *p)
@@ -189,13 +193,17 @@ static void *rx_reader(void *p)
 	return p;
 }
 
-static void *rx_poster(void *p)
+static void *rx_requester(void *p)
 {
 	long which = (long)p;
 
 	for (uint64_t k = (uint64_t)which; k < RECEIVES; k += 2) {
-		struct op o = { .tagged = true, .buf = &rx.value[k], .len = 8, .tag = k,
-				.addr = FI_ADDR_UNSPEC, .ctx = &rx.value[k] };
+		struct op o = { .tagged = true,
+				.buf = &rx.value[k],
+				.len = 8,
+				.tag = k,
+				.addr = FI_ADDR_UNSPEC,
+				.ctx = &rx.value[k] };
 		ssize_t rc;
 
 		while ((rc = op_recv(rx.n->ep, &o)) == -FI_EAGAIN)
@@ -215,8 +223,9 @@ static void test_readers(long threads)
 	if (test_rank == 0) {
 		for (uint64_t k = 0; k < RECEIVES; k++) {
 			uint64_t v = k * 3;
-			struct op s = { .form = F_INJECT, .tagged = true, .addr = n.peer[1],
-					.buf = &v, .len = 8, .tag = k };
+			struct op s = {
+				.form = F_INJECT, .tagged = true, .addr = n.peer[1], .buf = &v, .len = 8, .tag = k
+			};
 
 			post_send(&n, &s);
 		}
@@ -227,7 +236,7 @@ static void test_readers(long threads)
 		for (long i = 0; i < threads; i++)
 			CHECK(pthread_create(&t[i], NULL, rx_reader, NULL) == 0);
 		for (long i = 0; i < 2; i++)
-			CHECK(pthread_create(&t[threads + i], NULL, rx_poster, (void *)i) == 0);
+			CHECK(pthread_create(&t[threads + i], NULL, rx_requester, (void *)i) == 0);
 		for (long i = 0; i < threads + 2; i++)
 			pthread_join(t[i], NULL);
 		CHECK(rx.count == RECEIVES);
@@ -244,4 +253,7 @@ static const struct test tests[] = {
 	{ "readers_8", test_readers, 2, 60, 8 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -19,7 +19,7 @@ struct side {
 	struct fid_mr *mr;
 	char *mem;
 	char token[WEFT_TOKEN_MAX];
-	size_t len;                /* of the token */
+	size_t len; /* of the token */
 	struct weft_remote *remote;
 	struct weft_remote_info info;
 };
@@ -54,7 +54,10 @@ static void open_sides_with(struct side *s, struct node_opts o)
 	OK(s->t->info(s->remote, &s->info, sizeof(s->info)));
 }
 
-static void open_sides(struct side *s) { open_sides_with(s, (struct node_opts){ .mr_mode = 0 }); }
+static void open_sides(struct side *s)
+{
+	open_sides_with(s, (struct node_opts){ .mr_mode = 0 });
+}
 
 static void close_sides(struct side *s)
 {
@@ -157,8 +160,7 @@ static void test_changed(long arg)
 #define PIECES 300
 
 /* Pieces of all lengths, apart on both sides, and then strides. */
-static struct weft_list *make_list(struct side *s, struct weft_local_piece *local,
-				   struct weft_remote_piece *remote)
+static struct weft_list *make_list(struct side *s, struct weft_local_piece *local, struct weft_remote_piece *remote)
 {
 	struct weft_list *list;
 
@@ -300,7 +302,7 @@ static void test_bad_lists(long arg)
 /* The owner closes its region and gives another one its key: the token is of the first. */
 static void test_replayed(long arg)
 {
-	struct weft_local_piece here = { .len = 64 , .stride = 64, .count = 100 };
+	struct weft_local_piece here = { .len = 64, .stride = 64, .count = 100 };
 	struct weft_remote_piece there = { .len = 64, .stride = 128, .count = 100 };
 	struct side s;
 
@@ -338,7 +340,7 @@ static void test_replayed(long arg)
 /* Which way is taken where some are turned off. */
 static void test_ways(long message)
 {
-	struct weft_local_piece here = { .len = 64 , .count = 50 };
+	struct weft_local_piece here = { .len = 64, .count = 50 };
 	struct weft_remote_piece there = { .len = 64, .stride = 100, .count = 50 };
 	struct side s;
 
@@ -353,7 +355,8 @@ static void test_ways(long message)
 		OK(s.t->list(s.n.ep, &here, &there, 1, 0, &list));
 		move(&s, list, WEFT_WRITE, NULL, 0);
 		OK(s.t->info(s.remote, &s.info, sizeof(s.info)));
-		CHECK(!message || (s.info.way == WEFT_WAY_MESSAGE && strstr(s.info.why[WEFT_WAY_IPC], "FI_WEFT_TOKEN_WAYS")));
+		CHECK(!message ||
+		      (s.info.way == WEFT_WAY_MESSAGE && strstr(s.info.why[WEFT_WAY_IPC], "FI_WEFT_TOKEN_WAYS")));
 		CHECK(node_counter(&s.n, s.info.way == WEFT_WAY_IPC ? "list_ipc" : "list_message") == 50);
 		CHECK(node_counter(&s.n, "list_ipc_bytes") + node_counter(&s.n, "list_message_bytes") == 50 * 64);
 		OK(fi_close(&list->fid));
@@ -384,7 +387,10 @@ static void test_devices(long arg)
 	for (int i = 0; i < 2; i++) {
 		struct iovec iov = { mem[i], COUNT * SIZE };
 		struct fi_mr_attr attr = {
-			.mr_iov = &iov, .iov_count = 1, .access = FI_READ | FI_WRITE | RIGHTS, .requested_key = (uint64_t)i,
+			.mr_iov = &iov,
+			.iov_count = 1,
+			.access = FI_READ | FI_WRITE | RIGHTS,
+			.requested_key = (uint64_t)i,
 			.iface = i ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
 		};
 
@@ -409,7 +415,8 @@ static void test_devices(long arg)
 		gpu_put(mem[1], copy, COUNT * SIZE);
 		for (size_t i = 0; i < COUNT; i++) {
 			here[i] = (struct weft_local_piece){ mem[i % 2] + i * SIZE, SIZE, 0, 0, fi_mr_desc(mr[i % 2]) };
-			there[i] = (struct weft_remote_piece){ remote[i / 2 % 2], info[i / 2 % 2].base + i * SIZE, SIZE, 0, 0 };
+			there[i] = (struct weft_remote_piece){ remote[i / 2 % 2], info[i / 2 % 2].base + i * SIZE, SIZE,
+							       0, 0 };
 		}
 		OK(t->list(n.ep, here, there, COUNT, 0, &list));
 		for (ssize_t rc; (rc = t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, &n)) != 0; progress(&n))
@@ -428,7 +435,8 @@ static void test_devices(long arg)
 		fill(want, COUNT * SIZE, 3);
 		gpu_get(copy, mem[1], COUNT * SIZE);
 		for (size_t i = 0; i < COUNT; i++)
-			CHECKF(!memcmp((i / 2 % 2 ? copy : mem[0]) + i * SIZE, want + i * SIZE, SIZE), "element %zu", i);
+			CHECKF(!memcmp((i / 2 % 2 ? copy : mem[0]) + i * SIZE, want + i * SIZE, SIZE), "element %zu",
+			       i);
 		free(want);
 	}
 	barrier(&n);

@@ -168,4 +168,7 @@ static const struct test tests[] = {
 	{ "resumed_read", test_resumed, 2, 0, READ | MANY },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -213,7 +213,7 @@ static void there_and_back(struct side *s, char *mem, uint64_t seed)
 
 /* The CUDA context of a rank is destroyed when rank 0 has mapped memory of rank 1: in rank 0 the mapping is gone, and
  * the next list maps the memory anew; in rank 1 the memory is gone, and lists fail until there is other memory. */
-static void test_context(long who)
+static void test_context(long side)
 {
 	static char mem[ELEMENTS * BYTES];
 	struct side s;
@@ -227,24 +227,24 @@ static void test_context(long who)
 	if (test_rank == 0)
 		there_and_back(&s, mem, 1);
 	barrier(&s.n);
-	if (test_rank == who)
+	if (test_rank == side)
 		gpu_destroy();
 	barrier(&s.n);
-	for (uint32_t i = 0; test_rank == 0 && i < (who ? 4 : 1); i++) {
+	for (uint32_t i = 0; test_rank == 0 && i < (side ? 4 : 1); i++) {
 		fill(mem, sizeof(mem), 2);
 		post(&s, i & 1);
 		wait_err(&s.n, s.n.txcq, FI_EIO);
 		verify(mem, sizeof(mem), 2);
 	}
-	if (test_rank == 0 && who == 0)
+	if (test_rank == 0 && side == 0)
 		there_and_back(&s, mem, 3);
 	barrier(&s.n);
-	if (who == 1 && test_rank == 0) {
+	if (side == 1 && test_rank == 0) {
 		OK(fi_close(&s.list->fid));
 		OK(fi_close(&s.remote->fid));
 		offer(&s, mem);
 		there_and_back(&s, mem, 4);
-	} else if (who == 1) {
+	} else if (side == 1) {
 		OK(fi_close(&s.mr->fid));
 		gpu_open();
 		gpu = offer(&s, NULL);
@@ -281,8 +281,10 @@ static void own(void)
 	struct node n;
 
 	node_open(&n, &(struct node_opts){
-		.caps = FI_MSG | FI_RMA, .mr_mode = FI_MR_ALLOCATED, .service = getenv("WEFT_TEST_PORT"),
-	});
+			      .caps = FI_MSG | FI_RMA,
+			      .mr_mode = FI_MR_ALLOCATED,
+			      .service = getenv("WEFT_TEST_PORT"),
+		      });
 	OK(fi_mr_reg(n.domain, mem, LEN, RIGHTS, 0, KEY, 0, &mr, NULL));
 	OK(token_ops(&n.ep->fid)->pack(mr, NULL, h.token, &h.len));
 	CHECK(write(fd, &h, sizeof(h)) == sizeof(h));
@@ -397,7 +399,8 @@ static void test_no_peer_access(long unused)
 			written_and_read(&s, mem, seed);
 		uint64_t sent = node_counter(&s.n, "list_message");
 
-		CHECKF(sent == 6 * ELEMENTS && !gpu_imports(), "%lu messages, %d mappings", (unsigned long)sent, gpu_imports());
+		CHECKF(sent == 6 * ELEMENTS && !gpu_imports(), "%lu messages, %d mappings", (unsigned long)sent,
+		       gpu_imports());
 		OK(fi_close(&s.list->fid));
 		OK(fi_close(&s.remote->fid));
 	}

@@ -24,7 +24,7 @@ struct side {
 	struct weft_remote_info info[2];
 };
 
-/* Where the owner is, seen from who posts. */
+/* Where the owner is, seen from what posts. */
 enum place { SELF, HOST, CONTAINER, ELSEWHERE };
 
 static enum place place_of_owner(void)
@@ -316,7 +316,7 @@ static void post_by_device(struct side *s, long kinds, long ways, uint32_t op)
 	OK(fi_close(&list->fid));
 }
 
-/* The first list to the owner goes by the device: the token has its key, and nobody is asked for one. */
+/* The first list to the owner goes by the device: the token has its key, and nothing is asked for one. */
 static void first_list(struct side *s)
 {
 	struct weft_list *list = make(s, HOST_HOST);
@@ -486,7 +486,7 @@ static void test_stale(long op)
 	free(got);
 }
 
-/* The owner closes its region, and frees, while lists go there: each ends, and the driver accuses nobody. */
+/* The owner closes its region, and frees, while lists go there: each ends, and the driver accuses nothing. */
 static void test_closed(long rounds)
 {
 	struct side s;

@@ -2,16 +2,16 @@
 /*
  * Random programs of lists (weft/token.h) by several processes, each of which owns host and GPU memory that all others
  * read and write, with strides, picks, mixed memories and ways turned off, against a model of what is there. A part of
- * each memory is one poster's own. Notifications count the posts. WEFT_TEST_SEED is for a program of its own,
+ * each memory is one requester's own. Notifications count the posts. WEFT_TEST_SEED is for a program of its own,
  * WEFT_TEST_SECONDS for more of them (seeds).
  */
 #include "common.h"
 #include "gpu.h"
 #include "tokens.h"
 
-#define PART ((size_t)16384) /* of a memory, that is one poster's */
+#define PART ((size_t)16384) /* of a memory, that is one requester's */
 #define OPS 60
-#define MOST 24              /* pieces of a list */
+#define MOST 24 /* pieces of a list */
 #define RANKS 4
 
 enum { NO_WAYS = 1, SPLIT_WAYS = 2, AUTO = 4, RANK_WAYS = 8 };
@@ -20,16 +20,16 @@ struct owner {
 	fi_addr_t addr;
 	struct weft_remote *remote[2];
 	struct weft_remote_info info[2];
-	char *model[2];       /* of this poster's part */
-	uint64_t posted;      /* posts with a notification */
-	uint64_t taken;       /* notifications that have come from there */
+	char *model[2];	 /* of this requester's part */
+	uint64_t posted; /* posts with a notification */
+	uint64_t taken;	 /* notifications that have come from there */
 };
 
 struct side {
 	struct node n;
 	struct weft_token_ops *t;
-	char *mem[2];         /* of the host, of the GPU: a part for each rank */
-	char *near[2];        /* from and to which this poster moves: PART bytes */
+	char *mem[2];  /* of the host, of the GPU: a part for each rank */
+	char *near[2]; /* from and to which this requester moves: PART bytes */
 	struct fid_mr *mr[2], *near_mr[2];
 	struct owner owner[RANKS];
 	uint64_t state;
@@ -38,7 +38,7 @@ struct side {
 /* An element as the model has it. */
 struct element {
 	size_t here, there, len;
-	int near, far;        /* which memory */
+	int near, far; /* which memory */
 };
 
 struct program {
@@ -54,13 +54,19 @@ struct tokens {
 	char bytes[2][WEFT_TOKEN_MAX];
 };
 
-static size_t some(struct side *s, size_t most) { return rnd(&s->state) % most; }
+static size_t some(struct side *s, size_t most)
+{
+	return rnd(&s->state) % most;
+}
 
 static struct fid_mr *region(struct side *s, int i, char *mem, size_t len, uint64_t access, uint64_t key)
 {
 	struct iovec iov = { mem, len };
 	struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1, .access = access, .requested_key = key,
+		.mr_iov = &iov,
+		.iov_count = 1,
+		.access = access,
+		.requested_key = key,
 		.iface = i ? FI_HMEM_CUDA : FI_HMEM_SYSTEM,
 	};
 	struct fid_mr *mr;
@@ -206,7 +212,8 @@ static void make(struct side *s, struct program *p, struct owner *o)
 			o->remote[to], o->info[to].base + base + there[to], len, far, count,
 		};
 		for (size_t i = 0; i < count; i++)
-			p->list[p->elements++] = (struct element){ here[near] + i * step, there[to] + i * far, len, near, to };
+			p->list[p->elements++] =
+				(struct element){ here[near] + i * step, there[to] + i * far, len, near, to };
 		here[near] += step * count;
 		there[to] += far * count;
 	}
@@ -281,17 +288,19 @@ static void step(struct side *s)
 	}
 	near_memory(s, got, false);
 	for (int i = 0; i < 2; i++)
-		CHECKF(!memcmp(got[i], want[i], PART), "op %u of %zu elements, picks %d: memory %d", op, p.elements, how, i);
+		CHECKF(!memcmp(got[i], want[i], PART), "op %u of %zu elements, picks %d: memory %d", op, p.elements,
+		       how, i);
 }
 
-/* Reads all that is this poster's, after what was written by any completion level has arrived. */
+/* Reads all that is this requester's, after what was written by any completion level has arrived. */
 static void check_owners(struct side *s)
 {
 	for (int r = 0; r < test_procs; r++) {
 		for (int i = 0; i < 2; i++) {
 			struct weft_local_piece here = { .addr = s->near[0], .len = PART };
 			struct weft_remote_piece there = {
-				.remote = s->owner[r].remote[i], .len = PART,
+				.remote = s->owner[r].remote[i],
+				.len = PART,
 				.addr = s->owner[r].info[i].base + (size_t)test_rank * PART,
 			};
 			struct program none = { .elements = 0 };
@@ -390,12 +399,9 @@ static void test_seeds(long arg)
 }
 
 static const struct test tests[] = {
-	{ "one", test_program, 1, 0, 0 },
-	{ "two", test_program, 2, 0, 0 },
-	{ "four", test_program, 4, 0, AUTO },
-	{ "messages", test_program, 2, 0, NO_WAYS },
-	{ "ways", test_program, 4, 0, SPLIT_WAYS },
-	{ "seeds", test_seeds, 3, 0, RANK_WAYS },
+	{ "one", test_program, 1, 0, 0 },	    { "two", test_program, 2, 0, 0 },
+	{ "four", test_program, 4, 0, AUTO },	    { "messages", test_program, 2, 0, NO_WAYS },
+	{ "ways", test_program, 4, 0, SPLIT_WAYS }, { "seeds", test_seeds, 3, 0, RANK_WAYS },
 };
 
 int main(int argc, char **argv)

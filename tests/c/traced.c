@@ -49,7 +49,7 @@ static void pair(struct node *n, enum form form, uint64_t *out, uint64_t *in, ui
 	wait_ctx(n, n->txcq, out);
 }
 
-/* Two receives with one context at a time; which of them a completion is of, nobody can tell. */
+/* Two receives with one context at a time; which of them a completion is of, nothing can say. */
 static void share_context(struct node *n, uint64_t *buf)
 {
 	trecv(n, buf, 8, FI_ADDR_UNSPEC, 7, 0, buf);

@@ -41,8 +41,7 @@ static void open_trig(struct trig *g, const struct node_opts *o)
 	node_connect(&g->n);
 	g->mem = guard_alloc(LEN);
 	memset(g->mem, 0, LEN);
-	OK(fi_mr_reg(g->n.domain, g->mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &g->mr,
-		     NULL));
+	OK(fi_mr_reg(g->n.domain, g->mem, LEN, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &g->mr, NULL));
 	if (g->n.info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
 		OK(fi_mr_bind(g->mr, &g->n.ep->fid, 0));
 		OK(fi_mr_enable(g->mr));
@@ -93,9 +92,9 @@ static void test_chain(long arg)
 
 		for (int i = CHAIN - 1; i >= 0; i--) {
 			struct iovec iov = { &value[i], 8 };
-			struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1,
-						     .addr = g.n.peer[1], .tag = i,
-						     .context = &ctx[i] };
+			struct fi_msg_tagged msg = {
+				.msg_iov = &iov, .iov_count = 1, .addr = g.n.peer[1], .tag = i, .context = &ctx[i]
+			};
 
 			value[i] = i * 7;
 			if (i)
@@ -117,13 +116,22 @@ static void test_chain(long arg)
 		/* one-sided operations, in the order of their thresholds */
 		struct fi_ioc ioc = { &one, 1 };
 		struct fi_rma_ioc rioc = { 8, 1, KEY };
-		struct fi_msg_atomic at = { .msg_iov = &ioc, .iov_count = 1, .addr = g.n.peer[1],
-					    .rma_iov = &rioc, .rma_iov_count = 1,
-					    .datatype = FI_UINT64, .op = FI_SUM, .context = &ctx[1] };
+		struct fi_msg_atomic at = { .msg_iov = &ioc,
+					    .iov_count = 1,
+					    .addr = g.n.peer[1],
+					    .rma_iov = &rioc,
+					    .rma_iov_count = 1,
+					    .datatype = FI_UINT64,
+					    .op = FI_SUM,
+					    .context = &ctx[1] };
 		struct iovec iov = { &value[3], 8 };
 		struct fi_rma_iov rma = { 8, 8, KEY };
-		struct fi_msg_rma wr = { .msg_iov = &iov, .iov_count = 1, .addr = g.n.peer[1],
-					 .rma_iov = &rma, .rma_iov_count = 1, .context = &ctx[0] };
+		struct fi_msg_rma wr = { .msg_iov = &iov,
+					 .iov_count = 1,
+					 .addr = g.n.peer[1],
+					 .rma_iov = &rma,
+					 .rma_iov_count = 1,
+					 .context = &ctx[0] };
 
 		condition(&ctx[1], g.on, 5);
 		OK(fi_atomicmsg(g.n.ep, &at, FI_TRIGGER | FI_FENCE | FI_COMPLETION));
@@ -149,13 +157,15 @@ static void test_chain(long arg)
 	close_trig(&g);
 }
 
-/* Sends of announced messages, each of which waits for the one before it, on an endpoint that
+/* Sends of rendezvous messages, each of which waits for the one before it, on an endpoint that
  * counts nothing but sends: acknowledgements that C takes in fire triggers as soon as others. */
-static void test_chain_announced(long arg)
+static void test_chain_rendezvous(long arg)
 {
 	enum { CHAIN = 100, BYTES = 65536, SLOW_MS = 5000 };
 	struct node_opts o = {
-		.caps = FI_MSG | FI_TAGGED | FI_TRIGGER, .data = FI_PROGRESS_MANUAL, .disabled = true,
+		.caps = FI_MSG | FI_TAGGED | FI_TRIGGER,
+		.data = FI_PROGRESS_MANUAL,
+		.disabled = true,
 	};
 	static struct fi_triggered_context ctx[CHAIN];
 	struct fi_cntr_attr attr = { .wait_obj = FI_WAIT_NONE };
@@ -179,8 +189,9 @@ static void test_chain_announced(long arg)
 
 		for (int i = CHAIN - 1; i >= 0; i--) {
 			struct iovec iov = { buf, BYTES };
-			struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .addr = n.peer[1],
-						     .tag = i, .context = &ctx[i] };
+			struct fi_msg_tagged msg = {
+				.msg_iov = &iov, .iov_count = 1, .addr = n.peer[1], .tag = i, .context = &ctx[i]
+			};
 
 			condition(&ctx[i], sent, base + i);
 			OK(fi_tsendmsg(n.ep, &msg, FI_TRIGGER));
@@ -220,8 +231,7 @@ static void test_alias(long arg)
 		OK(fi_send(alias, &one, 8, NULL, g.n.peer[1], &send));
 		OK(fi_write(alias, &one, 8, NULL, g.n.peer[1], 0, KEY, &wr));
 		OK(fi_read(alias, &back, 8, NULL, g.n.peer[1], 0, KEY, &rd));
-		OK(fi_fetch_atomic(alias, &one, 1, NULL, &was, NULL, g.n.peer[1], 0, KEY, FI_UINT64,
-				   FI_SUM, &fetch));
+		OK(fi_fetch_atomic(alias, &one, 1, NULL, &was, NULL, g.n.peer[1], 0, KEY, FI_UINT64, FI_SUM, &fetch));
 		for (int i = 1; i <= 4; i++) {
 			struct fi_triggered_context *c[] = { &send, &wr, &rd, &fetch };
 
@@ -232,8 +242,7 @@ static void test_alias(long arg)
 		CHECK(back == 1 && was == 1);
 	} else {
 		struct iovec iov = { &got, 8 };
-		struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
-				      .context = &recv };
+		struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &recv };
 
 		condition(&recv, g.on, 1);
 		OK(fi_recvmsg(g.n.ep, &msg, FI_TRIGGER));
@@ -249,8 +258,7 @@ static void test_alias(long arg)
 	close_trig(&g);
 }
 
-static void deferred(struct fi_deferred_work *w, struct trig *g, uint64_t threshold, enum fi_op_type op,
-		     void *what)
+static void deferred(struct fi_deferred_work *w, struct trig *g, uint64_t threshold, enum fi_op_type op, void *what)
 {
 	memset(w, 0, sizeof(*w));
 	w->threshold = threshold;
@@ -273,22 +281,32 @@ static void test_types(long arg)
 	(void)arg;
 	open_trig(&g, &opts);
 	fi_addr_t peer = g.n.peer[1 - test_rank];
-	struct iovec v[] = { { &buf[0], 8 }, { &buf[1], 8 }, { &buf[2], 8 }, { &buf[3], 8 },
-			     { &buf[4], 8 }, { &buf[5], 8 } };
+	struct iovec v[] = { { &buf[0], 8 }, { &buf[1], 8 }, { &buf[2], 8 },
+			     { &buf[3], 8 }, { &buf[4], 8 }, { &buf[5], 8 } };
 	struct fi_op_msg send = { g.n.ep, { .msg_iov = &v[0], .iov_count = 1, .addr = peer }, 0 };
 	struct fi_op_msg recv = { g.n.ep, { .msg_iov = &v[1], .iov_count = 1, .addr = FI_ADDR_UNSPEC }, 0 };
 	struct fi_op_tagged tsend = { g.n.ep, { .msg_iov = &v[2], .iov_count = 1, .addr = peer, .tag = 4 }, 0 };
-	struct fi_op_tagged trecv_op = { g.n.ep, { .msg_iov = &v[3], .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 4 }, 0 };
-	struct fi_op_rma wr = { g.n.ep, { .msg_iov = &v[4], .iov_count = 1, .addr = peer, .rma_iov = &rma, .rma_iov_count = 1 }, 0 };
+	struct fi_op_tagged trecv_op = { g.n.ep,
+					 { .msg_iov = &v[3], .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 4 },
+					 0 };
+	struct fi_op_rma wr = { g.n.ep,
+				{ .msg_iov = &v[4], .iov_count = 1, .addr = peer, .rma_iov = &rma, .rma_iov_count = 1 },
+				0 };
 	struct fi_op_rma rd = wr;
 	struct fi_ioc five_ioc = { &five, 1 }, old_ioc[] = { { &old[0], 1 }, { &old[1], 1 } };
 	struct fi_ioc one_ioc = { &buf[6], 1 };
-	struct fi_msg_atomic at = { .msg_iov = &one_ioc, .iov_count = 1, .addr = peer, .rma_iov = &rioc,
-				    .rma_iov_count = 1, .datatype = FI_UINT64, .op = FI_SUM };
+	struct fi_msg_atomic at = { .msg_iov = &one_ioc,
+				    .iov_count = 1,
+				    .addr = peer,
+				    .rma_iov = &rioc,
+				    .rma_iov_count = 1,
+				    .datatype = FI_UINT64,
+				    .op = FI_SUM };
 	struct fi_op_atomic atomic = { g.n.ep, at, 0 };
 	struct fi_op_fetch_atomic fetch = { g.n.ep, at, { .msg_iov = &old_ioc[0], .iov_count = 1 }, 0 };
-	struct fi_op_compare_atomic cmp = { g.n.ep, at, { .msg_iov = &old_ioc[1], .iov_count = 1 },
-					    { .msg_iov = &five_ioc, .iov_count = 1 }, 0 };
+	struct fi_op_compare_atomic cmp = {
+		g.n.ep, at, { .msg_iov = &old_ioc[1], .iov_count = 1 }, { .msg_iov = &five_ioc, .iov_count = 1 }, 0
+	};
 	struct fi_op_cntr add = { g.on, 100 }, set = { g.on, 1000 };
 
 	cmp.msg.op = FI_CSWAP;
@@ -351,7 +369,10 @@ static void test_cascade(long arg)
 	barrier(&g.n);
 	deferred(&w[0], &g, 1, FI_OP_SEND, &send);
 	w[1] = (struct fi_deferred_work){
-		.threshold = 1, .triggering_cntr = g.done, .op_type = FI_OP_CNTR_ADD, .op.cntr = &add,
+		.threshold = 1,
+		.triggering_cntr = g.done,
+		.op_type = FI_OP_CNTR_ADD,
+		.op.cntr = &add,
 	};
 	OK(work(&g, FI_QUEUE_WORK, &w[1]));
 	OK(fi_cntr_add(g.on, 1));
@@ -383,7 +404,9 @@ static void test_many(long arg)
 	open_trig(&g, &o);
 	for (int i = 0; i < MANY; i++) {
 		struct iovec iov = { &value[i], 8 };
-		struct fi_op_tagged op = { g.n.ep, { .msg_iov = &iov, .iov_count = 1, .addr = g.n.peer[1], .tag = 1 }, 0 };
+		struct fi_op_tagged op = { g.n.ep,
+					   { .msg_iov = &iov, .iov_count = 1, .addr = g.n.peer[1], .tag = 1 },
+					   0 };
 		uint64_t got = 0;
 
 		if (test_rank == 0) {
@@ -443,9 +466,9 @@ static void test_cancel(long arg)
 	CHECK(g.n.err.op_context == &ctx);
 
 	/* a receive that is posted is taken back by its own context, and counted as failed */
-	struct fi_op_tagged recv = {
-		g.n.ep, { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &x }, 0
-	};
+	struct fi_op_tagged recv = { g.n.ep,
+				     { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &x },
+				     0 };
 	uint64_t reached = fi_cntr_read(g.on);
 
 	deferred(&w[0], &g, reached, FI_OP_TRECV, &recv);
@@ -561,7 +584,7 @@ int main(int argc, char **argv)
 	static const struct test tests[] = {
 		{ "chain", test_chain, .procs = 2 },
 		{ "chain_selective", test_chain, .procs = 2, .arg = 1 },
-		{ "chain_announced", test_chain_announced, .procs = 2 },
+		{ "chain_rendezvous", test_chain_rendezvous, .procs = 2 },
 		{ "alias", test_alias, .procs = 2 },
 		{ "types", test_types, .procs = 2 },
 		{ "cascade", test_cascade, .procs = 2 },

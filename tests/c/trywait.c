@@ -104,8 +104,7 @@ static void test_pair(long len)
 			sleep_for(&s, in);
 		}
 	}
-	note("slept %llu times, told not to %llu times", (unsigned long long)s.slept,
-	     (unsigned long long)s.again);
+	note("slept %llu times, notified not to %llu times", (unsigned long long)s.slept, (unsigned long long)s.again);
 	CHECK(s.slept > 0);
 	CHECKF(s.slept < 20ull * (uint64_t)rounds, "poll returned %llu times for %d messages",
 	       (unsigned long long)s.slept, rounds);
@@ -130,8 +129,9 @@ static void *send_rounds(void *p)
 
 		CHECK(got == 1);
 		dawdle(&seed);
-		struct op o = { .form = F_INJECT, .tagged = true, .buf = out, .len = 8,
-				.addr = self.peer[0], .tag = 1 };
+		struct op o = {
+			.form = F_INJECT, .tagged = true, .buf = out, .len = 8, .addr = self.peer[0], .tag = 1
+		};
 		post_send(&self, &o);
 	}
 	return NULL;
@@ -162,7 +162,7 @@ static void test_thread(long arg)
 	node_close(&self);
 }
 
-/* fi_cq_sread of a process that nobody else wakes: the same with libfabric's own wait. */
+/* fi_cq_sread of a process that nothing else wakes: the same with libfabric's own wait. */
 static void test_sread(long wait)
 {
 	struct node_opts o = { .wait = (enum fi_wait_obj)wait };
@@ -198,4 +198,7 @@ static const struct test tests[] = {
 	{ "sread_unspec", test_sread, 2, 120, FI_WAIT_UNSPEC },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

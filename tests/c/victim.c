@@ -9,11 +9,14 @@
 #include "shmdir.h"
 
 #define KILLS 60 /* of each test; WEFT_TEST_KILLS for more */
-#define POOL 4   /* victims that are already loading libfabric */
+#define POOL 4	 /* victims that are already loading libfabric */
 
 static struct node n;
 
-static uint64_t head_of(uint32_t serial, uint64_t number) { return (uint64_t)serial << 32 | number; }
+static uint64_t head_of(uint32_t serial, uint64_t number)
+{
+	return (uint64_t)serial << 32 | number;
+}
 
 size_t victim_length(uint32_t serial, uint64_t number)
 {
@@ -57,8 +60,7 @@ static void name_file(struct name *name, const char *mode)
 	snprintf(path, sizeof(path), "%s/survivor", getenv("FI_WEFT_SHM_DIR"));
 	f = fopen(path, mode);
 	CHECK(f != NULL);
-	CHECK((mode[0] == 'w' ? fwrite(name, sizeof(*name), 1, f)
-			      : fread(name, sizeof(*name), 1, f)) == 1);
+	CHECK((mode[0] == 'w' ? fwrite(name, sizeof(*name), 1, f) : fread(name, sizeof(*name), 1, f)) == 1);
 	CHECK(fclose(f) == 0);
 }
 
@@ -150,8 +152,7 @@ static void send_some(struct window *w, uint32_t serial, fi_addr_t to)
 	struct fi_cq_tagged_entry e;
 
 	for (int i = 0; i < VICTIM_WINDOW; i++) {
-		struct op o = { .tagged = true, .buf = w->buf[i], .addr = to, .tag = VICTIM_TO_US,
-				.ctx = &w->busy[i] };
+		struct op o = { .tagged = true, .buf = w->buf[i], .addr = to, .tag = VICTIM_TO_US, .ctx = &w->busy[i] };
 
 		if (w->busy[i])
 			continue;
@@ -170,8 +171,12 @@ static void receive_some(struct window *w, uint32_t serial)
 	struct fi_cq_tagged_entry e;
 
 	for (int i = 0; i < VICTIM_WINDOW; i++) {
-		struct op o = { .tagged = true, .buf = w->buf[i], .len = VICTIM_MAX, .addr = FI_ADDR_UNSPEC,
-				.tag = VICTIM_FROM_US, .ctx = &w->busy[i] };
+		struct op o = { .tagged = true,
+				.buf = w->buf[i],
+				.len = VICTIM_MAX,
+				.addr = FI_ADDR_UNSPEC,
+				.tag = VICTIM_FROM_US,
+				.ctx = &w->busy[i] };
 
 		if (w->busy[i] || op_recv(n.ep, &o))
 			continue;

@@ -17,8 +17,8 @@ enum victim_tag { VICTIM_TO_US = 1, VICTIM_FROM_US = 2 };
 enum victim_mode {
 	VICTIM_SENDS,
 	VICTIM_RECEIVES,
-	VICTIM_BOTH,  /* both at the same time; the survivor does either */
-	VICTIM_OPENS, /* opens, sends one message, closes, opens... */
+	VICTIM_BOTH,	       /* both at the same time; the survivor does either */
+	VICTIM_OPENS,	       /* opens, sends one message, closes, opens... */
 	VICTIM_FRAGMENTS = 16, /* added: no cross-memory attach */
 };
 
@@ -29,7 +29,7 @@ struct victim_note {
 	struct name name;
 };
 
-/* A victim, as who kills it sees it. */
+/* A victim, as what kills it sees it. */
 struct victim_process {
 	pid_t pid;
 	int gate; /* what is written to it the victim reads from WEFT_TEST_GATE, and is let go by it */

@@ -26,8 +26,12 @@ void op_split(struct op *o, void *buf, size_t len, size_t count, bool holes)
 static ssize_t send_tagged(struct fid_ep *ep, const struct op *o)
 {
 	struct fi_msg_tagged m = {
-		.msg_iov = o->iov, .iov_count = o->count, .addr = o->addr, .tag = o->tag,
-		.context = o->ctx, .data = o->data,
+		.msg_iov = o->iov,
+		.iov_count = o->count,
+		.addr = o->addr,
+		.tag = o->tag,
+		.context = o->ctx,
+		.data = o->data,
 	};
 
 	switch (o->form) {
@@ -49,7 +53,10 @@ static ssize_t send_tagged(struct fid_ep *ep, const struct op *o)
 ssize_t op_send(struct fid_ep *ep, const struct op *o)
 {
 	struct fi_msg m = {
-		.msg_iov = o->iov, .iov_count = o->count, .addr = o->addr, .context = o->ctx,
+		.msg_iov = o->iov,
+		.iov_count = o->count,
+		.addr = o->addr,
+		.context = o->ctx,
 		.data = o->data,
 	};
 
@@ -74,16 +81,22 @@ ssize_t op_send(struct fid_ep *ep, const struct op *o)
 ssize_t op_recv(struct fid_ep *ep, const struct op *o)
 {
 	struct fi_msg_tagged t = {
-		.msg_iov = o->iov, .iov_count = o->count, .addr = o->addr, .tag = o->tag,
-		.ignore = o->ignore, .context = o->ctx,
+		.msg_iov = o->iov,
+		.iov_count = o->count,
+		.addr = o->addr,
+		.tag = o->tag,
+		.ignore = o->ignore,
+		.context = o->ctx,
 	};
 	struct fi_msg m = {
-		.msg_iov = o->iov, .iov_count = o->count, .addr = o->addr, .context = o->ctx,
+		.msg_iov = o->iov,
+		.iov_count = o->count,
+		.addr = o->addr,
+		.context = o->ctx,
 	};
 
 	if (o->form == F_V)
-		return o->tagged ? fi_trecvv(ep, o->iov, NULL, o->count, o->addr, o->tag,
-					     o->ignore, o->ctx)
+		return o->tagged ? fi_trecvv(ep, o->iov, NULL, o->count, o->addr, o->tag, o->ignore, o->ctx)
 				 : fi_recvv(ep, o->iov, NULL, o->count, o->addr, o->ctx);
 	if (o->form == F_MSG)
 		return o->tagged ? fi_trecvmsg(ep, &t, o->flags) : fi_recvmsg(ep, &m, o->flags);
@@ -97,8 +110,7 @@ void post_send(struct node *n, const struct op *o)
 
 	while ((rc = op_send(n->ep, o)) == -FI_EAGAIN)
 		progress(n);
-	CHECKF(rc == 0, "send (form %d, %zu bytes) = %zd (%s)", o->form, o->len, rc,
-	       fi_strerror((int)-rc));
+	CHECKF(rc == 0, "send (form %d, %zu bytes) = %zd (%s)", o->form, o->len, rc, fi_strerror((int)-rc));
 }
 
 void post_recv(struct node *n, const struct op *o)
@@ -107,23 +119,21 @@ void post_recv(struct node *n, const struct op *o)
 
 	while ((rc = op_recv(n->ep, o)) == -FI_EAGAIN)
 		progress(n);
-	CHECKF(rc == 0, "receive (form %d, %zu bytes) = %zd (%s)", o->form, o->len, rc,
-	       fi_strerror((int)-rc));
+	CHECKF(rc == 0, "receive (form %d, %zu bytes) = %zd (%s)", o->form, o->len, rc, fi_strerror((int)-rc));
 }
 
 void tsend(struct node *n, const void *buf, size_t len, fi_addr_t to, uint64_t tag, void *ctx)
 {
-	struct op o = { .tagged = true, .buf = (void *)buf, .len = len, .addr = to, .tag = tag,
-			.ctx = ctx };
+	struct op o = { .tagged = true, .buf = (void *)buf, .len = len, .addr = to, .tag = tag, .ctx = ctx };
 
 	post_send(n, &o);
 }
 
-void trecv(struct node *n, void *buf, size_t len, fi_addr_t from, uint64_t tag, uint64_t ignore,
-	   void *ctx)
+void trecv(struct node *n, void *buf, size_t len, fi_addr_t from, uint64_t tag, uint64_t ignore, void *ctx)
 {
-	struct op o = { .tagged = true, .buf = buf, .len = len, .addr = from, .tag = tag,
-			.ignore = ignore, .ctx = ctx };
+	struct op o = {
+		.tagged = true, .buf = buf, .len = len, .addr = from, .tag = tag, .ignore = ignore, .ctx = ctx
+	};
 
 	post_recv(n, &o);
 }
@@ -163,8 +173,7 @@ void wait_ok(struct node *n, struct fid_cq *cq, struct fi_cq_tagged_entry *e)
 	struct fi_cq_tagged_entry none;
 	int rc = wait_for(n, cq, e ? e : &none, -1);
 
-	CHECKF(rc == 1, "error completion: %d (%s), context %p", -rc, fi_strerror(-rc),
-	       n->err.op_context);
+	CHECKF(rc == 1, "error completion: %d (%s), context %p", -rc, fi_strerror(-rc), n->err.op_context);
 }
 
 void wait_ctx(struct node *n, struct fid_cq *cq, void *ctx)
@@ -180,8 +189,8 @@ void wait_err(struct node *n, struct fid_cq *cq, int err)
 	struct fi_cq_tagged_entry e;
 	int rc = wait_for(n, cq, &e, -1);
 
-	CHECKF(rc == -err, "completion %d (%s), want error %d (%s)", rc,
-	       rc > 0 ? "success" : fi_strerror(-rc), err, fi_strerror(err));
+	CHECKF(rc == -err, "completion %d (%s), want error %d (%s)", rc, rc > 0 ? "success" : fi_strerror(-rc), err,
+	       fi_strerror(err));
 }
 
 void wait_none(struct node *n, struct fid_cq *cq, int ms)

@@ -15,10 +15,10 @@
 
 enum form {
 	F_PLAIN,      /* fi_send, fi_recv */
-	F_V,          /* fi_sendv, fi_recvv */
-	F_MSG,        /* fi_sendmsg, fi_recvmsg */
+	F_V,	      /* fi_sendv, fi_recvv */
+	F_MSG,	      /* fi_sendmsg, fi_recvmsg */
 	F_INJECT,     /* fi_inject: no completion */
-	F_DATA,       /* fi_senddata */
+	F_DATA,	      /* fi_senddata */
 	F_INJECTDATA, /* fi_injectdata: no completion */
 };
 
@@ -48,8 +48,7 @@ void post_recv(struct node *n, const struct op *o);
 
 /* Short forms of the two most used: tagged send and receive through post_*. */
 void tsend(struct node *n, const void *buf, size_t len, fi_addr_t to, uint64_t tag, void *ctx);
-void trecv(struct node *n, void *buf, size_t len, fi_addr_t from, uint64_t tag, uint64_t ignore,
-	   void *ctx);
+void trecv(struct node *n, void *buf, size_t len, fi_addr_t from, uint64_t tag, uint64_t ignore, void *ctx);
 
 /* Reads one completion of cq within ms milliseconds (-1: no limit), progressing n's other CQ too.
  * Returns 1, 0 when the time is over, or -err of an error completion, whose entry is n->err. */

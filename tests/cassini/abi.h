@@ -30,14 +30,26 @@ struct devinfo {
 	int system_type;
 };
 static_assert(sizeof(struct devinfo) == 152 && offsetof(struct devinfo, vendor_id) == 52 &&
-	offsetof(struct devinfo, pci_domain) == 88 && offsetof(struct devinfo, link_mtu) == 96 &&
-	offsetof(struct devinfo, uc_nic) == 116 && offsetof(struct devinfo, is_vf) == 144, "device information");
+		      offsetof(struct devinfo, pci_domain) == 88 && offsetof(struct devinfo, link_mtu) == 96 &&
+		      offsetof(struct devinfo, uc_nic) == 116 && offsetof(struct devinfo, is_vf) == 144,
+	      "device information");
 
-struct device_list { unsigned int count; struct devinfo info[]; };
-struct cxil_dev { struct devinfo info; };
-struct cxil_lni { unsigned int id; };
-struct cxil_domain { unsigned int vni, pid; };
-struct cxil_pte { unsigned int ptn; };
+struct device_list {
+	unsigned int count;
+	struct devinfo info[];
+};
+struct cxil_dev {
+	struct devinfo info;
+};
+struct cxil_lni {
+	unsigned int id;
+};
+struct cxil_domain {
+	unsigned int vni, pid;
+};
+struct cxil_pte {
+	unsigned int ptn;
+};
 
 /* Resources, in the order of limits and uses. */
 enum { RES_PTE, RES_TXQ, RES_TGQ, RES_EQ, RES_CT, RES_LE, RES_TLE, RES_AC, RES_COUNT };
@@ -50,18 +62,36 @@ struct svc_desc {
 	uint8_t num_vld_vnis;
 	uint16_t vnis[SVC_VNIS];
 	bool tcs[TRAFFIC_CLASSES];
-	struct { uint32_t id; int type; } members[SVC_MEMBERS];
-	struct { uint16_t max, res; } limits[RES_COUNT];
+	struct {
+		uint32_t id;
+		int type;
+	} members[SVC_MEMBERS];
+	struct {
+		uint16_t max, res;
+	} limits[RES_COUNT];
 	unsigned int svc_id;
 };
 static_assert(sizeof(struct svc_desc) == 68 && offsetof(struct svc_desc, members) == 16, "service");
 
-struct svc_list { unsigned int count; struct svc_desc descs[]; };
-struct svc_use { unsigned int svc_id, tle_pool_id; uint16_t in_use[RES_COUNT]; };
-struct svc_fail { uint16_t available[RES_COUNT]; bool no_le_pools, no_tle_pools, no_cntr_pools; };
+struct svc_list {
+	unsigned int count;
+	struct svc_desc descs[];
+};
+struct svc_use {
+	unsigned int svc_id, tle_pool_id;
+	uint16_t in_use[RES_COUNT];
+};
+struct svc_fail {
+	uint16_t available[RES_COUNT];
+	bool no_le_pools, no_tle_pools, no_cntr_pools;
+};
 static_assert(sizeof(struct svc_use) == 24 && sizeof(struct svc_fail) == 20, "uses of a service");
 
-struct cp { unsigned int vni; int tc, tc_type; unsigned int lcid; };
+struct cp {
+	unsigned int vni;
+	int tc, tc_type;
+	unsigned int lcid;
+};
 enum { CP_TRIGGERED, CP_PLAIN, CP_ANY };
 
 struct md {
@@ -79,7 +109,13 @@ struct md_hints {
 	bool dmabuf_valid;
 };
 enum {
-	MAP_PIN = 1, MAP_ATS = 2, MAP_NIC_WRITE = 4, MAP_NIC_READ = 8, MAP_FAULT = 16, MAP_NOCACHE = 32, MAP_DEVICE = 512,
+	MAP_PIN = 1,
+	MAP_ATS = 2,
+	MAP_NIC_WRITE = 4,
+	MAP_NIC_READ = 8,
+	MAP_FAULT = 16,
+	MAP_NOCACHE = 32,
+	MAP_DEVICE = 512,
 	MAP_PREFETCH = 4096,
 	MAP_KNOWN = 0x1fff,
 };
@@ -101,9 +137,16 @@ struct cq_opts {
 	uint32_t flags;
 	unsigned int lcid, lpe_cdt_thresh_id;
 };
-struct cq_buf_opts { struct cq_opts opts; void *buf; bool is_host_mem; int dmabuf_fd; unsigned long dmabuf_offset; };
+struct cq_buf_opts {
+	struct cq_opts opts;
+	void *buf;
+	bool is_host_mem;
+	int dmabuf_fd;
+	unsigned long dmabuf_offset;
+};
 enum { CQ_TX = 2, CQ_ETHERNET = 4, CQ_TRIGGERED = 8, CQ_POLICIES = 4 };
-static_assert(sizeof(struct cq) == 80 && sizeof(struct cq_opts) == 24 && sizeof(struct cq_buf_opts) == 48, "command queue");
+static_assert(sizeof(struct cq) == 80 && sizeof(struct cq_opts) == 24 && sizeof(struct cq_buf_opts) == 48,
+	      "command queue");
 
 struct eq {
 	unsigned int byte_size;
@@ -121,7 +164,11 @@ struct eq_attr {
 enum { EQ_PASSTHROUGH = 2, EQ_INIT_LONG = 4, EQ_TGT_LONG = 8, EQ_DROP_STATUS_DISABLE = 16 };
 static_assert(sizeof(struct eq) == 72 && sizeof(struct eq_attr) == 48, "event queue");
 
-struct ct { uint64_t *doorbell; unsigned int ctn; uint64_t *wb; };
+struct ct {
+	uint64_t *doorbell;
+	unsigned int ctn;
+	uint64_t *wb;
+};
 
 struct pt_opts {
 	uint64_t en_event_match : 1, clr_remote_offset : 1, en_flowctrl : 1, use_long_event : 1, lossless : 1;
@@ -184,14 +231,14 @@ API int cxil_cmdq_ack_counter(struct cq *cq, unsigned int *counter);
 API int cxil_map(struct cxil_lni *lni, void *va, size_t len, uint32_t flags, struct md_hints *hints, struct md **md);
 API int cxil_unmap(struct md *md);
 API int cxil_alloc_evtq(struct cxil_lni *lni, const struct md *md, const struct eq_attr *attr,
-	struct cxil_wait_obj *event_wait, struct cxil_wait_obj *status_wait, struct eq **eq);
+			struct cxil_wait_obj *event_wait, struct cxil_wait_obj *status_wait, struct eq **eq);
 API int cxil_destroy_evtq(struct eq *eq);
 API int cxil_evtq_adjust_reserved_fc(struct eq *eq, int value);
 
 API int cxil_alloc_pte(struct cxil_lni *lni, struct eq *eq, struct pt_opts *opts, struct cxil_pte **pte);
 API int cxil_destroy_pte(struct cxil_pte *pte);
 API int cxil_map_pte(struct cxil_pte *pte, struct cxil_domain *domain, unsigned int offset, bool multicast,
-	struct cxil_pte_map **map);
+		     struct cxil_pte_map **map);
 API int cxil_unmap_pte(struct cxil_pte_map *map);
 API int cxil_invalidate_pte_le(struct cxil_pte *pte, unsigned int buffer_id, int list);
 API int cxil_pte_status(struct cxil_pte *pte, struct pt_status *status);

@@ -14,87 +14,122 @@ unsigned int atomic_size(unsigned int type)
 
 /* COMMON are the operations that every type has which can be compared. */
 #define COMMON \
-	case AMO_MIN: r = b < a ? b : a; break; \
-	case AMO_MAX: r = b > a ? b : a; break; \
-	case AMO_SUM: r = a + b; break; \
-	case AMO_SWAP: r = b; break; \
+	case AMO_MIN: \
+		r = b < a ? b : a; \
+		break; \
+	case AMO_MAX: \
+		r = b > a ? b : a; \
+		break; \
+	case AMO_SUM: \
+		r = a + b; \
+		break; \
+	case AMO_SWAP: \
+		r = b; \
+		break; \
 	case AMO_CSWAP: \
 		if (condition(cswap, c == a, c < a, c <= a)) \
 			r = b; \
 		break;
 
 #define INTEGER(name, type) \
-static bool name(unsigned int op, unsigned int cswap, void *at, const void *op1, const void *op2) \
-{ \
-	type a, b, c, r; \
-	memcpy(&a, at, sizeof a); \
-	memcpy(&b, op1, sizeof b); \
-	memcpy(&c, op2, sizeof c); \
-	r = a; \
-	switch (op) { \
-	COMMON \
-	case AMO_LOR: r = a || b; break; \
-	case AMO_LAND: r = a && b; break; \
-	case AMO_LXOR: r = !a != !b; break; \
-	case AMO_BOR: r = a | b; break; \
-	case AMO_BAND: r = a & b; break; \
-	case AMO_BXOR: r = a ^ b; break; \
-	case AMO_AXOR: r = (type)((a & ~c) ^ b); break; \
-	default: return false; \
-	} \
-	memcpy(at, &r, sizeof r); \
-	return true; \
-}
+	static bool name(unsigned int op, unsigned int cswap, void *at, const void *op1, const void *op2) \
+	{ \
+		type a, b, c, r; \
+		memcpy(&a, at, sizeof a); \
+		memcpy(&b, op1, sizeof b); \
+		memcpy(&c, op2, sizeof c); \
+		r = a; \
+		switch (op) { \
+			COMMON \
+		case AMO_LOR: \
+			r = a || b; \
+			break; \
+		case AMO_LAND: \
+			r = a && b; \
+			break; \
+		case AMO_LXOR: \
+			r = !a != !b; \
+			break; \
+		case AMO_BOR: \
+			r = a | b; \
+			break; \
+		case AMO_BAND: \
+			r = a & b; \
+			break; \
+		case AMO_BXOR: \
+			r = a ^ b; \
+			break; \
+		case AMO_AXOR: \
+			r = (type)((a & ~c) ^ b); \
+			break; \
+		default: \
+			return false; \
+		} \
+		memcpy(at, &r, sizeof r); \
+		return true; \
+	}
 
 #define REAL(name, type) \
-static bool name(unsigned int op, unsigned int cswap, void *at, const void *op1, const void *op2) \
-{ \
-	type a, b, c, r; \
-	memcpy(&a, at, sizeof a); \
-	memcpy(&b, op1, sizeof b); \
-	memcpy(&c, op2, sizeof c); \
-	r = a; \
-	switch (op) { \
-	COMMON \
-	default: return false; \
-	} \
-	memcpy(at, &r, sizeof r); \
-	return true; \
-}
+	static bool name(unsigned int op, unsigned int cswap, void *at, const void *op1, const void *op2) \
+	{ \
+		type a, b, c, r; \
+		memcpy(&a, at, sizeof a); \
+		memcpy(&b, op1, sizeof b); \
+		memcpy(&c, op2, sizeof c); \
+		r = a; \
+		switch (op) { \
+			COMMON \
+		default: \
+			return false; \
+		} \
+		memcpy(at, &r, sizeof r); \
+		return true; \
+	}
 
 #define COMPLEX(name, type) \
-static bool name(unsigned int op, unsigned int cswap, void *at, const void *op1, const void *op2) \
-{ \
-	type a, b, c, r; \
-	memcpy(&a, at, sizeof a); \
-	memcpy(&b, op1, sizeof b); \
-	memcpy(&c, op2, sizeof c); \
-	r = a; \
-	switch (op) { \
-	case AMO_SUM: r = a + b; break; \
-	case AMO_SWAP: r = b; break; \
-	case AMO_CSWAP: \
-		if (cswap > CSWAP_NE) \
-			return false; \
-		if (condition(cswap, c == a, false, false)) \
+	static bool name(unsigned int op, unsigned int cswap, void *at, const void *op1, const void *op2) \
+	{ \
+		type a, b, c, r; \
+		memcpy(&a, at, sizeof a); \
+		memcpy(&b, op1, sizeof b); \
+		memcpy(&c, op2, sizeof c); \
+		r = a; \
+		switch (op) { \
+		case AMO_SUM: \
+			r = a + b; \
+			break; \
+		case AMO_SWAP: \
 			r = b; \
-		break; \
-	default: return false; \
-	} \
-	memcpy(at, &r, sizeof r); \
-	return true; \
-}
+			break; \
+		case AMO_CSWAP: \
+			if (cswap > CSWAP_NE) \
+				return false; \
+			if (condition(cswap, c == a, false, false)) \
+				r = b; \
+			break; \
+		default: \
+			return false; \
+		} \
+		memcpy(at, &r, sizeof r); \
+		return true; \
+	}
 
 /* condition decides a compare and swap from how the compared operand stands to the value in memory. */
 static bool condition(unsigned int cswap, bool equal, bool less, bool less_or_equal)
 {
 	switch (cswap) {
-	case CSWAP_EQ: return equal;
-	case CSWAP_NE: return !equal;
-	case CSWAP_LE: return less_or_equal;
-	case CSWAP_LT: return less;
-	case CSWAP_GE: return !less;
-	default: return !less_or_equal;
+	case CSWAP_EQ:
+		return equal;
+	case CSWAP_NE:
+		return !equal;
+	case CSWAP_LE:
+		return less_or_equal;
+	case CSWAP_LT:
+		return less;
+	case CSWAP_GE:
+		return !less;
+	default:
+		return !less_or_equal;
 	}
 }
 
@@ -116,8 +151,9 @@ COMPLEX(on_double_complex, double complex)
 uint8_t atomic_apply(const struct request *rq, void *at, uint64_t result[2])
 {
 	static bool (*const types[])(unsigned int, unsigned int, void *, const void *, const void *) = {
-		on_i8, on_u8, on_i16, on_u16, on_i32, on_u32, on_i64, on_u64, on_float, on_float_complex, on_double,
-		on_double_complex, on_u128,
+		on_i8,	 on_u8,	 on_i16,   on_u16,	     on_i32,	on_u32,
+		on_i64,	 on_u64, on_float, on_float_complex, on_double, on_double_complex,
+		on_u128,
 	};
 	unsigned int size = atomic_size(rq->amo_type);
 	uint64_t value[2] = {};

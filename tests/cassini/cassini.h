@@ -23,6 +23,7 @@ unsigned int cassini_step(unsigned int n);
 
 /* cassini_record calls back for each command (kind 'c') and event (kind 'e') that was kept since the
  * setting record is 1, in order, and forgets them. number is that of the queue. */
-void cassini_record(void (*each)(void *context, int kind, unsigned int number, const void *bytes, size_t n), void *context);
+void cassini_record(void (*each)(void *context, int kind, unsigned int number, const void *bytes, size_t n),
+		    void *context);
 
 #endif

@@ -150,8 +150,8 @@ static unsigned int pass(struct nic *n, unsigned int first, unsigned int end, co
 	return done;
 }
 
-/* poll_once looks at every queue. The write pointers of the transmit queues are read before the target
- * queues are looked at, so that a receive which was posted before a send is there for it. */
+/* poll_once reads every queue. The write pointers of the transmit queues are read before the target
+ * queues are read, so that a receive which was posted before a send is there for it. */
 static unsigned int poll_once(unsigned int most)
 {
 	static uint64_t limits[LIMIT_TXQS];

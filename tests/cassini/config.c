@@ -12,27 +12,54 @@
 #include "nic.h"
 
 struct settings set = {
-	.devices = 1, .version = 1, .nid = 16,
-	.ptes = LIMIT_PTLTES, .txqs = LIMIT_TXQS, .tgqs = LIMIT_TGQS, .eqs = LIMIT_EQS, .cts = LIMIT_COUNTERS,
-	.les = 15725, .tles = LIMIT_TLES, .lacs = LIMIT_LACS, .pids = LIMIT_PID_ANY, .lcids = LIMIT_LCIDS,
-	.get = 1, .timeout = 10000, .member = -1, .enable = 1, .slots = LIMIT_CMDQ_COUNT, .eq_bytes = LONG_MAX,
+	.devices = 1,
+	.version = 1,
+	.nid = 16,
+	.ptes = LIMIT_PTLTES,
+	.txqs = LIMIT_TXQS,
+	.tgqs = LIMIT_TGQS,
+	.eqs = LIMIT_EQS,
+	.cts = LIMIT_COUNTERS,
+	.les = 15725,
+	.tles = LIMIT_TLES,
+	.lacs = LIMIT_LACS,
+	.pids = LIMIT_PID_ANY,
+	.lcids = LIMIT_LCIDS,
+	.get = 1,
+	.timeout = 10000,
+	.member = -1,
+	.enable = 1,
+	.slots = LIMIT_CMDQ_COUNT,
+	.eq_bytes = LONG_MAX,
 	.signals = 1,
 };
 struct counts counts;
 
-#define NAME(field) { #field, offsetof(struct settings, field) }
-static const struct { const char *name; size_t at; } names[] = {
-	NAME(mode), NAME(devices), NAME(version), NAME(nid), NAME(ptes), NAME(txqs), NAME(tgqs), NAME(eqs), NAME(cts),
-	NAME(les), NAME(tles), NAME(lacs), NAME(pids), NAME(lcids), NAME(get), NAME(fault_at), NAME(fault_rc),
-	NAME(map_fails), NAME(map_most), NAME(shuffle), NAME(lose), NAME(late), NAME(timeout), NAME(fabric), NAME(record),
-	NAME(call_at), NAME(call_rc), NAME(open_rc), NAME(member), NAME(enable), NAME(slots), NAME(eq_bytes),
-	NAME(signals),
+#define NAME(field) \
+	{ \
+#field, offsetof(struct settings, field) \
+	}
+static const struct {
+	const char *name;
+	size_t at;
+} names[] = {
+	NAME(mode),   NAME(devices),  NAME(version),  NAME(nid),       NAME(ptes),     NAME(txqs),    NAME(tgqs),
+	NAME(eqs),    NAME(cts),      NAME(les),      NAME(tles),      NAME(lacs),     NAME(pids),    NAME(lcids),
+	NAME(get),    NAME(fault_at), NAME(fault_rc), NAME(map_fails), NAME(map_most), NAME(shuffle), NAME(lose),
+	NAME(late),   NAME(timeout),  NAME(fabric),   NAME(record),    NAME(call_at),  NAME(call_rc), NAME(open_rc),
+	NAME(member), NAME(enable),   NAME(slots),    NAME(eq_bytes),  NAME(signals),
 };
-#define COUNTER(field) { #field, offsetof(struct counts, field) }
-static const struct { const char *name; size_t at; } counter_names[] = {
-	COUNTER(commands), COUNTER(bytes), COUNTER(doorbells), COUNTER(cstates), COUNTER(pointers), COUNTER(events),
-	COUNTER(dropped), COUNTER(packets), COUNTER(restricted), COUNTER(unclassed), COUNTER(flushes), COUNTER(success), COUNTER(plec),
-	COUNTER(rings), COUNTER(ring_bytes),
+#define COUNTER(field) \
+	{ \
+#field, offsetof(struct counts, field) \
+	}
+static const struct {
+	const char *name;
+	size_t at;
+} counter_names[] = {
+	COUNTER(commands), COUNTER(bytes),   COUNTER(doorbells), COUNTER(cstates),    COUNTER(pointers),
+	COUNTER(events),   COUNTER(dropped), COUNTER(packets),	 COUNTER(restricted), COUNTER(unclassed),
+	COUNTER(flushes),  COUNTER(success), COUNTER(plec),	 COUNTER(rings),      COUNTER(ring_bytes),
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,7 +75,7 @@ void nic_lock(void)
 	__atomic_sub_fetch(&wanted, 1, __ATOMIC_RELAXED);
 }
 
-/* nic_lock_last takes the lock when nobody else wants it. */
+/* nic_lock_last takes the lock when nothing else wants it. */
 void nic_lock_last(void)
 {
 	while (__atomic_load_n(&wanted, __ATOMIC_RELAXED))

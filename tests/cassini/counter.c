@@ -39,7 +39,7 @@ static void trigger_free(struct trigger *t)
 	free(t);
 }
 
-/* event_triggered tells that a threshold was reached. */
+/* event_triggered says that a threshold was reached. */
 static void event_triggered(struct nic *n, const struct trigger *t)
 {
 	uint64_t eqn = get(t->cmd, COUNTER_EQ);
@@ -87,8 +87,9 @@ static void fire(struct counter *c, struct trigger *t)
 
 	switch (get(t->cmd, COMMAND_OPCODE)) {
 	case COUNTER_OP_TRIG_DMA:
-		bytes = get(t->cmd + COUNTER_BYTES, COMMAND_SIZE) == CMD_SIZE_B32 ? 32 :
-			get(t->cmd + COUNTER_BYTES, COMMAND_SIZE) == CMD_SIZE_B64 ? 64 : 96;
+		bytes = get(t->cmd + COUNTER_BYTES, COMMAND_SIZE) == CMD_SIZE_B32   ? 32
+			: get(t->cmd + COUNTER_BYTES, COMMAND_SIZE) == CMD_SIZE_B64 ? 64
+										    : 96;
 		issue_dma(t->q, t->cmd + COUNTER_BYTES, bytes);
 		break;
 	case COUNTER_OP_TRIG_SET:
@@ -181,7 +182,8 @@ uint8_t counter_command(struct cmdq *q, const uint8_t *cmd, unsigned int bytes)
 {
 	unsigned int opcode = (unsigned int)get(cmd, COMMAND_OPCODE);
 	struct nic *n = q->lni->nic;
-	struct counter *c = counter_of(n, opcode >= COUNTER_OP_TRIG_DMA ? get(cmd, COUNTER_TRIG_CT) : get(cmd, COUNTER_CT));
+	struct counter *c =
+		counter_of(n, opcode >= COUNTER_OP_TRIG_DMA ? get(cmd, COUNTER_TRIG_CT) : get(cmd, COUNTER_CT));
 
 	if (opcode == COUNTER_OP_NOOP)
 		return RC_OK;

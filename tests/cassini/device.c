@@ -14,7 +14,12 @@ struct link domains = { &domains, &domains };
 
 /* Numbers of telemetry counters and registers that something reads. */
 enum {
-	CNTR_SUCCESS = 992, CNTR_PLEC = 1047, CNTR_RESTRICTED = 1178, CNTR_PCIE_ADD = 1304, CNTR_FLUSH = 1305, CNTR_HRP = 1582,
+	CNTR_SUCCESS = 992,
+	CNTR_PLEC = 1047,
+	CNTR_RESTRICTED = 1178,
+	CNTR_PCIE_ADD = 1304,
+	CNTR_FLUSH = 1305,
+	CNTR_HRP = 1582,
 	CNTRS = 2528,
 	CSR_TLE_PEAK = 0x870,
 };
@@ -24,15 +29,33 @@ static void nic_init(struct nic *n, unsigned int id)
 	struct devinfo *d = &n->info;
 
 	*d = (struct devinfo){
-		.dev_id = id, .nid = (unsigned int)set.nid + id, .pid_bits = PID_BITS, .pid_count = LIMIT_PID_ANY,
-		.pid_granule = GRANULE, .rdzv_get_idx = GET_INDEX, .driver_name = "cxi_core",
-		.vendor_id = 0x1590, .device_id = set.version == 2 ? 0x371 : 0x501, .device_rev = 1, .device_proto = 1,
+		.dev_id = id,
+		.nid = (unsigned int)set.nid + id,
+		.pid_bits = PID_BITS,
+		.pid_count = LIMIT_PID_ANY,
+		.pid_granule = GRANULE,
+		.rdzv_get_idx = GET_INDEX,
+		.driver_name = "cxi_core",
+		.vendor_id = 0x1590,
+		.device_id = set.version == 2 ? 0x371 : 0x501,
+		.device_rev = 1,
+		.device_proto = 1,
 		.device_platform = PLATFORM_NETSIM,
-		.num_ptes = (uint16_t)set.ptes, .num_txqs = (uint16_t)set.txqs, .num_tgqs = (uint16_t)set.tgqs,
-		.num_eqs = (uint16_t)set.eqs, .num_cts = (uint16_t)set.cts, .num_acs = 1022, .num_tles = (uint16_t)set.tles,
-		.num_les = (uint16_t)set.les, .pci_domain = 0, .pci_bus = (uint8_t)(0x20 + id),
-		.link_mtu = 2048, .link_speed = 200000, .link_state = 1,
-		.cassini_version = set.version == 2 ? 0x21 : 0x11, .fru_description = "model",
+		.num_ptes = (uint16_t)set.ptes,
+		.num_txqs = (uint16_t)set.txqs,
+		.num_tgqs = (uint16_t)set.tgqs,
+		.num_eqs = (uint16_t)set.eqs,
+		.num_cts = (uint16_t)set.cts,
+		.num_acs = 1022,
+		.num_tles = (uint16_t)set.tles,
+		.num_les = (uint16_t)set.les,
+		.pci_domain = 0,
+		.pci_bus = (uint8_t)(0x20 + id),
+		.link_mtu = 2048,
+		.link_speed = 200000,
+		.link_state = 1,
+		.cassini_version = set.version == 2 ? 0x21 : 0x11,
+		.fru_description = "model",
 	};
 	snprintf(d->device_name, sizeof d->device_name, "cxi%u", id);
 	services_init(n);
@@ -123,7 +146,8 @@ API int cxil_get_amo_remap_to_pcie_fadd(struct cxil_dev *dev, int *op)
 	if (!dev || !op)
 		return -EINVAL;
 	*op = -1;
-	snprintf(path, sizeof path, "/sys/class/cxi/%s/device/properties/amo_remap_to_pcie_fadd", dev->info.device_name);
+	snprintf(path, sizeof path, "/sys/class/cxi/%s/device/properties/amo_remap_to_pcie_fadd",
+		 dev->info.device_name);
 	f = fopen(path, "re");
 	if (f && fscanf(f, "%d", op) != 1)
 		*op = -1;

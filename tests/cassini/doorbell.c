@@ -4,8 +4,8 @@
  * SIGSEGV, whose handler decodes it, performs it and lets the NIC run on the thread that stored. Pages
  * of counters are trapped in every mode, since equal increments in a row all count.
  *
- * The same handler tells that memory at which the NIC is to read or write is missing. Where the setting
- * signals is 0 the kernel copies instead and tells it, and the process's signals are its own.
+ * The same handler says that memory at which the NIC is to read or write is missing. Where the setting
+ * signals is 0 the kernel copies instead and notifies it, and the process's signals are its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,10 @@
 
 enum { PAGES = 2 * 8192 };
 
-static struct { enum door kind; void *object; } doors[2][PAGES];
+static struct {
+	enum door kind;
+	void *object;
+} doors[2][PAGES];
 static uint8_t *ranges[2]; /* 0: trapped, 1: plain memory, of which pages that are no doorbell cannot be accessed */
 static unsigned int hints[2];
 static struct sigaction before;
@@ -48,7 +51,7 @@ static unsigned int operand_bytes(const uint8_t *modrm)
 static bool decode(ucontext_t *uc, uint64_t *value)
 {
 	static const int regs[] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-		REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
+				    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
 	greg_t *g = uc->uc_mcontext.gregs;
 	const uint8_t *start = (const uint8_t *)g[REG_RIP], *modrm = start + 2;
 	unsigned int immediate = 0, reg = (modrm[0] >> 3 & 7) | (start[0] & 4) << 1;
@@ -90,7 +93,11 @@ static bool decode(ucontext_t *uc, uint64_t *value)
 #endif
 
 /* Stores to counters that wait, where the NIC moves in steps. */
-static struct { struct counter *c; unsigned int offset; uint64_t value; } deferred[4096];
+static struct {
+	struct counter *c;
+	unsigned int offset;
+	uint64_t value;
+} deferred[4096];
 static unsigned int deferred_count;
 
 void door_deferred(void)
@@ -186,7 +193,7 @@ uint64_t *door_open(enum door kind, void *object)
 		install();
 	if (!ranges[plain]) {
 		void *range = mmap(NULL, (size_t)PAGES * PAGE, plain ? PROT_NONE : PROT_READ,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		if (range == MAP_FAILED)
 			return NULL;

@@ -140,8 +140,8 @@ static bool waits(const void *event)
 
 static bool overflow_put(const void *event)
 {
-	return get(event, EVENT_INITIATOR_EVENT_SIZE) == EVENT_SIZE_B64 && get(event,
-		EVENT_TARGET_LONG_PTL_LIST) == LIST_OVERFLOW;
+	return get(event, EVENT_INITIATOR_EVENT_SIZE) == EVENT_SIZE_B64 &&
+	       get(event, EVENT_TARGET_LONG_PTL_LIST) == LIST_OVERFLOW;
 }
 
 /* overtakes reports whether an event may come before one that waits. */
@@ -151,9 +151,9 @@ static bool overtakes(const void *event, const void *waiting)
 
 	if (get(waiting, EVENT_TARGET_LONG_EVENT_TYPE) == EVENT_ACK)
 		return type == EVENT_GET;
-	return (type == EVENT_PUT && get(event, EVENT_TARGET_LONG_INITIATOR) != get(waiting,
-		EVENT_TARGET_LONG_INITIATOR)) ||
-		(type == EVENT_PUT_OVERFLOW && overflow_put(waiting));
+	return (type == EVENT_PUT &&
+		get(event, EVENT_TARGET_LONG_INITIATOR) != get(waiting, EVENT_TARGET_LONG_INITIATOR)) ||
+	       (type == EVENT_PUT_OVERFLOW && overflow_put(waiting));
 }
 
 static void release(struct evq *q)
@@ -246,7 +246,7 @@ void event_initiator(struct nic *n, unsigned int eqn, int type, const struct ope
 	evq_post(q, e, is_long ? EVENT_SIZE_B32 : EVENT_SIZE_B16);
 }
 
-/* event_failure tells of a command that the NIC refuses, in the queue's status and as an event. */
+/* event_failure reports a command that the NIC refuses, in the queue's status and as an event. */
 void event_failure(struct cmdq *q, unsigned int slot, uint8_t command, uint8_t rc)
 {
 	uint8_t e[EVENT_COMMAND_FAILURE_BYTES] = {};

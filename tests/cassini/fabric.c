@@ -61,7 +61,7 @@ void fabric_close(struct domain *d)
 	close(d->fd);
 }
 
-/* connected returns a socket that sends to a name, or -1 where nobody has it. */
+/* connected returns a socket that sends to a name, or -1 where nothing has it. */
 static int connected(const char *name)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), room = 1 << 20;
@@ -175,7 +175,8 @@ bool link_send(struct link_to *l, struct packet *p, const void *data, uint32_t n
 	counts.packets++;
 	if (p->kind != PACKET_PING && set.lose && !(counts.packets % (uint64_t)set.lose))
 		return true;
-	if (p->kind == PACKET_ANSWER && p->n == p->total && set.late && !l->late && !(counts.packets % (uint64_t)set.late)) {
+	if (p->kind == PACKET_ANSWER && p->n == p->total && set.late && !l->late &&
+	    !(counts.packets % (uint64_t)set.late)) {
 		l->late = parcel_of(p, data, n);
 		station_wake();
 		return true;
@@ -236,7 +237,7 @@ bool links_busy(void)
 	return false;
 }
 
-/* links_check asks whether those are alive from whom an answer is due, and gives up what is too old. */
+/* links_check asks whether those are alive from which an answer is due, and gives up what is too old. */
 void links_check(void)
 {
 	struct packet ping = { .kind = PACKET_PING };

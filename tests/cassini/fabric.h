@@ -10,8 +10,8 @@
 #include "nic.h"
 
 enum {
-	CHUNK = 32 * 1024,	/* data in one packet, at most */
-	NAME = 48,		/* of a socket */
+	CHUNK = 32 * 1024, /* data in one packet, at most */
+	NAME = 48,	   /* of a socket */
 };
 
 enum packet_kind { PACKET_REQUEST, PACKET_DATA, PACKET_ANSWER, PACKET_PING };
@@ -19,10 +19,10 @@ enum packet_kind { PACKET_REQUEST, PACKET_DATA, PACKET_ANSWER, PACKET_PING };
 /* The head of a packet. Both ends are one build of the model. */
 struct packet {
 	uint32_t kind, id;
-	uint32_t offset, n, total;	/* bytes of the data, of all packets of this id */
+	uint32_t offset, n, total; /* bytes of the data, of all packets of this id */
 	struct request rq;
 	struct answer a;
-	char from[NAME];		/* who sends, for answers */
+	char from[NAME]; /* what sends, for answers */
 };
 
 /* A packet that waits for room at its receiver. */
@@ -38,7 +38,7 @@ struct link_to {
 	char name[NAME];
 	int fd;
 	struct link parcels;	/* that wait */
-	struct link operations;	/* that were sent and have no answer yet */
+	struct link operations; /* that were sent and have no answer yet */
 	bool watched;		/* for room */
 	struct parcel *late;	/* an answer that the next packet overtakes */
 };
@@ -63,7 +63,7 @@ void packet_receive(const struct packet *p, const uint8_t *data);
 void trains_check(void);
 bool trains_busy(void);
 
-/* station.c: who receives */
+/* station.c: what receives */
 extern char station_name[NAME];
 bool station_start(void);
 void station_watch(int fd, unsigned int events);

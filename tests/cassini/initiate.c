@@ -69,7 +69,7 @@ void operations_forget(struct lni *l)
 	fabric_forget(l);
 }
 
-/* from_flags takes what C_STATE and DMA commands have in the same bits: who is told of what. */
+/* from_flags takes what C_STATE and DMA commands have in the same bits: what is notified of what. */
 static void from_flags(struct operation *op, const uint8_t *b)
 {
 	op->rq.restricted = get(b, DMA_RESTRICTED);
@@ -142,7 +142,7 @@ static uint8_t inline_atomic(struct operation *op, const struct cmdq *q, const u
 		return RC_CMD_INVALID_ARG;
 	if (bytes == 32) {
 		if (!is_short(op, (unsigned int)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_OP),
-			    (unsigned int)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE)))
+			      (unsigned int)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE)))
 			return RC_CMD_INVALID_ARG;
 		op->rq.amo = (uint8_t)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_OP);
 		op->rq.amo_type = (uint8_t)get(cmd + INLINE_HEAD_BYTES, INLINE_ATOMIC_SMALL_AMO_TYPE);
@@ -293,7 +293,7 @@ static void count_at_initiator(const struct operation *op, const struct answer *
 		counter_add(op->nic, op->ct, a->rc != RC_OK, op->ct_bytes && a->rc == RC_OK ? a->mlength : 1);
 }
 
-/* operation_complete counts and tells what became of an operation, which is gone then. */
+/* operation_complete counts and says what became of an operation, which is gone then. */
 void operation_complete(struct operation *op, const struct answer *answer)
 {
 	bool reply = op->rq.op == OP_GET || op->rq.op == OP_FETCHING_ATOMIC;
@@ -356,7 +356,7 @@ static void deliver(struct operation *op, struct domain *d, const uint8_t *data,
 		a->rc = rc;
 }
 
-/* unreachable says why nobody has the address of a request. */
+/* unreachable says why nothing has the address of a request. */
 static uint8_t unreachable(const struct request *rq)
 {
 	uint32_t nid = rq->dfa >> 12;

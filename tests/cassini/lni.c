@@ -46,7 +46,8 @@ static int vni_allowed(const struct lni *l, unsigned int vni)
 	for (int i = 0; i < SERVICES; i++) {
 		const struct service *s = &l->nic->services[i];
 
-		if (s->exists && s->desc.enable && (s->desc.restricted_vnis || s->has_range) && service_allows_vni(s, vni))
+		if (s->exists && s->desc.enable && (s->desc.restricted_vnis || s->has_range) &&
+		    service_allows_vni(s, vni))
 			return member(s) ? 0 : -EPERM;
 	}
 	return -EINVAL;
@@ -117,8 +118,8 @@ API int cxil_destroy_lni(struct cxil_lni *lni)
 static int same(struct lni *l, unsigned int vni, int tc, int tc_type, int cp_type)
 {
 	for (int i = 0; i < LIMIT_LCIDS && !l->svc->exclusive_cp; i++)
-		if (l->lcids[i].refs && l->lcids[i].vni == vni && l->lcids[i].tc == tc && l->lcids[i].tc_type == tc_type &&
-		    (cp_type != CP_TRIGGERED || !i) && (cp_type != CP_PLAIN || i))
+		if (l->lcids[i].refs && l->lcids[i].vni == vni && l->lcids[i].tc == tc &&
+		    l->lcids[i].tc_type == tc_type && (cp_type != CP_TRIGGERED || !i) && (cp_type != CP_PLAIN || i))
 			return i;
 	return -ENOENT;
 }
@@ -217,7 +218,7 @@ struct domain *domain_find(uint32_t nid, unsigned int vni, unsigned int pid)
 	return NULL;
 }
 
-/* claim takes a PID on the NIC: nobody in this process nor on this host may have it. */
+/* claim takes a PID on the NIC: nothing in this process nor on this host may have it. */
 static bool claim(struct domain *d, unsigned int pid)
 {
 	if (pid >= (unsigned int)set.pids || domain_find(d->lni->nic->info.nid, d->pub.vni, pid))

@@ -24,7 +24,7 @@ bool command_matches(const struct pte *p, const uint8_t *cmd, const struct reque
 	if (!p->opts.is_matching)
 		return true;
 	return !((get(cmd, TARGET_MATCH_BITS) ^ rq->match_bits) & ~ignore) &&
-		same_initiator((uint32_t)get(cmd, TARGET_MATCH_ID), rq->initiator, p->opts.use_logical);
+	       same_initiator((uint32_t)get(cmd, TARGET_MATCH_ID), rq->initiator, p->opts.use_logical);
 }
 
 /* entry_left is the room at which the next message lands. */
@@ -75,7 +75,8 @@ bool entry_spent(const struct entry *e)
 {
 	uint64_t min_free = get(e->cmd, TARGET_MIN_FREE);
 
-	return get(e->cmd, TARGET_USE_ONCE) || (get(e->cmd, TARGET_MANAGE_LOCAL) && min_free && entry_left(e) < min_free);
+	return get(e->cmd, TARGET_USE_ONCE) ||
+	       (get(e->cmd, TARGET_MANAGE_LOCAL) && min_free && entry_left(e) < min_free);
 }
 
 /* entry_release frees an entry that is in no list once nothing lands there. */

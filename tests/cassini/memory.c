@@ -20,7 +20,7 @@
 static unsigned int next_id = 1;
 static long maps;
 
-/* can_populate reports whether the kernel fills pages and tells of those that may not be written. Emulators of user
+/* can_populate reports whether the kernel fills pages and reports those that may not be written. Emulators of user
  * programs say that they have, and do nothing. */
 static bool can_populate(void)
 {
@@ -29,16 +29,18 @@ static bool can_populate(void)
 
 	if (!known) {
 		pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		known = pages != MAP_FAILED && !mprotect(pages + PAGE, PAGE, PROT_READ) && !madvise(pages, PAGE,
-			MADV_POPULATE_WRITE) &&
-			madvise(pages + PAGE, PAGE, MADV_POPULATE_WRITE) ? 1 : 2;
+		known = pages != MAP_FAILED && !mprotect(pages + PAGE, PAGE, PROT_READ) &&
+					!madvise(pages, PAGE, MADV_POPULATE_WRITE) &&
+					madvise(pages + PAGE, PAGE, MADV_POPULATE_WRITE)
+				? 1
+				: 2;
 		if (pages != MAP_FAILED)
 			munmap(pages, 2 * PAGE);
 	}
 	return known == 1;
 }
 
-/* touch asks for each page whether it may be read, and written: by a system call that looks at a word of it, and by
+/* touch asks for each page whether it may be read, and written: by a system call that reads a word of it, and by
  * one that adds nothing to it. */
 static int touch(uint64_t va, size_t len, bool writes)
 {
@@ -50,8 +52,8 @@ static int touch(uint64_t va, size_t len, bool writes)
 	for (uint64_t at = va; !rc && at < va + len; at += PAGE)
 		if (write(fds[1], (void *)at, 1) != 1 || read(fds[0], &word, 1) != 1)
 			rc = -EFAULT;
-		else if (writes && syscall(SYS_futex, &word, FUTEX_WAKE_OP_PRIVATE, 0, NULL, at, FUTEX_OP(FUTEX_OP_ADD, 0,
-			FUTEX_OP_CMP_EQ, 0)) < 0)
+		else if (writes && syscall(SYS_futex, &word, FUTEX_WAKE_OP_PRIVATE, 0, NULL, at,
+					   FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_EQ, 0)) < 0)
 			rc = -EINVAL;
 	close(fds[0]);
 	close(fds[1]);

@@ -13,25 +13,33 @@
 
 enum {
 	PAGE = 4096,
-	SLOT = 64,		/* bytes in an entry of a command ring or a block of an event queue */
+	SLOT = 64, /* bytes in an entry of a command ring or a block of an event queue */
 	PID_BITS = 9,
-	GRANULE = 256,		/* table indices of a PID */
-	GET_INDEX = 255,	/* the index that a rendezvous is got from */
-	TRANSACTION = 15,	/* of the gets that a NIC issues */
+	GRANULE = 256,	  /* table indices of a PID */
+	GET_INDEX = 255,  /* the index that a rendezvous is got from */
+	TRANSACTION = 15, /* of the gets that a NIC issues */
 	DEVICES = 2,
 	SERVICES = 32,
-	LE_POOLS = 16,		/* of list entries: services that reserve some have one of their own */
-	TLE_POOLS = 4,		/* of triggered entries */
+	LE_POOLS = 16, /* of list entries: services that reserve some have one of their own */
+	TLE_POOLS = 4, /* of triggered entries */
 	DEFAULT_SERVICE = 1,
 	CMDQS = LIMIT_TXQS + LIMIT_TGQS,
 };
 
 /* Lists are rings through their head. */
-struct link { struct link *next, *prev; };
-#define CONTAINER(p, type, field) ((type *)((char *)(p) - offsetof(type, field)))
+struct link {
+	struct link *next, *prev;
+};
+#define CONTAINER(p, type, field) ((type *)((char *)(p)-offsetof(type, field)))
 
-static inline void list_init(struct link *l) { l->next = l->prev = l; }
-static inline bool list_empty(const struct link *l) { return l->next == l; }
+static inline void list_init(struct link *l)
+{
+	l->next = l->prev = l;
+}
+static inline bool list_empty(const struct link *l)
+{
+	return l->next == l;
+}
 static inline void list_append(struct link *head, struct link *l)
 {
 	l->next = head;
@@ -66,14 +74,17 @@ struct context {
 	struct region **regions;
 	unsigned int count, room;
 	uint64_t next; /* IOVA of the next region */
-	bool taken; /* counted for the service */
+	bool taken;    /* counted for the service */
 };
 
 struct lni {
 	struct cxil_lni pub; /* first */
 	struct nic *nic;
 	struct service *svc;
-	struct { unsigned int vni, refs; int tc, tc_type; } lcids[LIMIT_LCIDS];
+	struct {
+		unsigned int vni, refs;
+		int tc, tc_type;
+	} lcids[LIMIT_LCIDS];
 	struct context contexts[LIMIT_LACS];
 	unsigned int next_lac, users;
 };
@@ -85,7 +96,7 @@ struct profile {
 
 struct domain {
 	struct cxil_domain pub; /* first */
-	struct link link; /* in domains */
+	struct link link;	/* in domains */
 	struct lni *lni;
 	struct pte *indices[GRANULE];
 	struct pte *multicast;
@@ -135,13 +146,13 @@ struct evq {
 	struct lni *lni;
 	struct eq_attr attr;
 	struct cxil_wait_obj *event_wait, *status_wait;
-	uint64_t trapped;	/* software state, where stores to the page are trapped */
-	uint64_t *state, *page;	/* software state wherever it is; the page */
-	uint64_t seen;		/* state that was acted on last */
+	uint64_t trapped;				      /* software state, where stores to the page are trapped */
+	uint64_t *state, *page;				      /* software state wherever it is; the page */
+	uint64_t seen;					      /* state that was acted on last */
 	unsigned int wr, blocks, reserved, users, thresholds; /* wr: bytes; thresholds: crossed, bits */
-	unsigned int drops;	/* since the program acknowledged */
-	bool shut;		/* events were dropped, and the program has not said that it knows */
-	uint8_t waiting[64];	/* an event that others may overtake, of this size class; 0: none */
+	unsigned int drops;				      /* since the program acknowledged */
+	bool shut;	     /* events were dropped, and the program has not said that it knows */
+	uint8_t waiting[64]; /* an event that others may overtake, of this size class; 0: none */
 	unsigned int waiting_class;
 };
 
@@ -172,8 +183,8 @@ struct entry {
 	struct link link;
 	struct pte *pte;
 	uint8_t cmd[TARGET_BYTES]; /* as appended */
-	uint64_t used;		/* bytes given away, where the NIC manages the space */
-	unsigned int busy;	/* messages that are landing */
+	uint64_t used;		   /* bytes given away, where the NIC manages the space */
+	unsigned int busy;	   /* messages that are landing */
 	bool unlinked;
 };
 
@@ -199,7 +210,7 @@ struct header {
 	struct request rq;
 	uint64_t start;
 	uint32_t mlength;
-	uint16_t buffer_id;	/* of the overflow entry */
+	uint16_t buffer_id; /* of the overflow entry */
 };
 
 /* An operation that a NIC has issued and that is not complete. */
@@ -209,17 +220,17 @@ struct operation {
 	struct nic *nic;
 	struct lni *lni;
 	unsigned int eq, ct;
-	uint64_t user_ptr, local;	/* local: IOVA of the data */
-	uint64_t result;		/* IOVA of a fetched value */
+	uint64_t user_ptr, local; /* local: IOVA of the data */
+	uint64_t result;	  /* IOVA of a fetched value */
 	uint8_t lac, result_lac;
 	bool send_disable, success_disable, ct_send, ct_reply, ct_ack, ct_bytes;
-	bool is_reply;			/* of a rendezvous, on a table entry's event queue */
+	bool is_reply; /* of a rendezvous, on a table entry's event queue */
 	bool inlined, has_result;
 	uint8_t data[LIMIT_INLINE_RESTRICTED];
-	uint32_t id;			/* between processes */
+	uint32_t id; /* between processes */
 	uint32_t received;
 	uint8_t failed;
-	long sent;			/* when, ms */
+	long sent; /* when, ms */
 	struct link_to *peer;
 };
 
@@ -229,13 +240,13 @@ struct landing {
 	struct nic *nic;
 	struct pte *pte;
 	struct entry *entry;
-	uint64_t room;		/* that the entry had */
-	uint8_t *at;		/* in this process */
-	uint64_t start;		/* its IOVA, for events */
+	uint64_t room;	/* that the entry had */
+	uint8_t *at;	/* in this process */
+	uint64_t start; /* its IOVA, for events */
 	uint32_t mlength;
 	uint8_t list, rc;
 	bool unlink;
-	uint32_t prefix;	/* bytes of packet header before the data */
+	uint32_t prefix; /* bytes of packet header before the data */
 };
 
 extern struct nic nics[DEVICES];
@@ -252,21 +263,21 @@ enum mode { MODE_DIRECT, MODE_THREADED, MODE_STEPPED };
 struct settings {
 	long mode, devices, version, nid;
 	long ptes, txqs, tgqs, eqs, cts, les, tles, lacs, pids, lcids; /* limits */
-	long get;		/* 1: the NIC gets the data of a rendezvous itself */
+	long get;		 /* 1: the NIC gets the data of a rendezvous itself */
 	long fault_at, fault_rc; /* the command that fails, counted from 1, and how */
-	long map_fails;		/* the call of cxil_map that fails, counted from 1 */
-	long map_most;		/* calls of cxil_map that do not fail, 0: all */
-	long call_at, call_rc;	/* the control call that fails, counted from when this was set, and its errno value */
-	long open_rc;		/* errno value with which opening a device fails, 0: it does not */
-	long member;		/* the user who alone may use service 1, -1: everybody */
-	long enable;		/* 0: service 1 is switched off */
-	long slots, eq_bytes;	/* the longest command queue and event queue */
-	long shuffle;		/* every how many-th event of those that may changes places with the next */
-	long lose, late;	/* every how many-th packet, or answer, is lost, or late */
-	long timeout;		/* ms after which a request without an answer is undeliverable */
-	long fabric;		/* its number: processes with another one do not meet; -1: one for this process alone */
-	long record;		/* commands and events are kept for cassini_record */
-	long signals;		/* 0: no signal is caught but for stores that are trapped */
+	long map_fails;		 /* the call of cxil_map that fails, counted from 1 */
+	long map_most;		 /* calls of cxil_map that do not fail, 0: all */
+	long call_at, call_rc;	 /* the control call that fails, counted from when this was set, and its errno value */
+	long open_rc;		 /* errno value with which opening a device fails, 0: it does not */
+	long member;		 /* the user that alone may use service 1, -1: everybody */
+	long enable;		 /* 0: service 1 is switched off */
+	long slots, eq_bytes;	 /* the longest command queue and event queue */
+	long shuffle;		 /* every how many-th event of those that may changes places with the next */
+	long lose, late;	 /* every how many-th packet, or answer, is lost, or late */
+	long timeout;		 /* ms after which a request without an answer is undeliverable */
+	long fabric;  /* its number: processes with another one do not meet; -1: one for this process alone */
+	long record;  /* commands and events are kept for cassini_record */
+	long signals; /* 0: no signal is caught but for stores that are trapped */
 };
 extern struct settings set;
 void config_read(void);
@@ -280,7 +291,7 @@ struct counts {
 };
 extern struct counts counts;
 int fault_of_command(void); /* the return code that the next command fails with, or 0 */
-int fault_of_call(void); /* without the lock: the negative errno value that a control call ends with, or 0 */
+int fault_of_call(void);    /* without the lock: the negative errno value that a control call ends with, or 0 */
 
 /* doorbell.c: pages whose stores are seen */
 uint64_t *door_open(enum door kind, void *object);
@@ -351,7 +362,7 @@ void target_event(struct pte *p, uint8_t *event, bool can_be_short);
 void event_entry(struct pte *p, int type, const uint8_t *cmd, uint8_t rc, bool automatic);
 void event_header(int type, const struct request *rq, uint8_t *event);
 void event_message(int type, const struct request *rq, int list, const uint8_t *cmd, uint64_t start, uint32_t mlength,
-	uint8_t *event);
+		   uint8_t *event);
 void state_change(struct pte *p, int state, int reason, bool automatic, uint8_t rc);
 bool pte_exhausted(struct pte *p, int reason);
 void pte_clear(struct pte *p);
@@ -361,7 +372,7 @@ void late_answers(struct pte *p);
 bool unexpected_take(struct pte *p, struct entry *e);
 void unexpected_search(struct pte *p, const uint8_t *cmd, bool remove);
 void rendezvous_get(struct pte *p, const uint8_t *cmd, const struct request *rq, uint64_t to, uint64_t room,
-	uint32_t mlength);
+		    uint32_t mlength);
 
 /* atomic.c */
 uint8_t atomic_apply(const struct request *rq, void *at, uint64_t result[2]);
@@ -376,13 +387,13 @@ void counter_forget(struct counter *c);
 /* fabric.c: other processes */
 bool fabric_open(struct domain *d);
 void fabric_close(struct domain *d);
-/* fabric_send takes an operation for another process; false where nobody has its address. */
+/* fabric_send takes an operation for another process; false where nothing has its address. */
 bool fabric_send(struct operation *op, const uint8_t *data, uint32_t n);
 void fabric_invalidate(struct pte *p, unsigned int buffer_id, int list);
 void fabric_leave(struct pte *p);
 void fabric_forget(struct lni *l);
 void station_step(void);
-bool station_wake(void); /* false where nobody sleeps */
+bool station_wake(void); /* false where nothing sleeps */
 void station_forked(void);
 void polling_start(void);
 

@@ -12,7 +12,7 @@ struct train {
 	struct link_to *back;
 	char from[NAME];
 	uint32_t id, total, got;
-	long last;	/* when a packet came, ms */
+	long last; /* when a packet came, ms */
 };
 
 static struct link trains = { &trains, &trains };

@@ -67,7 +67,7 @@ void event_entry(struct pte *p, int type, const uint8_t *cmd, uint8_t rc, bool a
 	target_event(p, e, false);
 }
 
-/* state_change makes a state the table entry's and tells of it. */
+/* state_change makes a state the table entry's and reports it. */
 void state_change(struct pte *p, int state, int reason, bool automatic, uint8_t rc)
 {
 	uint8_t e[EVENT_TARGET_LONG_BYTES] = {};
@@ -88,11 +88,12 @@ void state_change(struct pte *p, int state, int reason, bool automatic, uint8_t 
  * so that the message goes to the request list; else it is disabled and the message its first drop. */
 bool pte_exhausted(struct pte *p, int reason)
 {
-	bool software = !list_empty(&p->lists[LIST_REQUEST]) && (reason == REASON_FC_UNEXPECTED_FAIL || reason == REASON_SM_APPEND_FAIL);
+	bool software = !list_empty(&p->lists[LIST_REQUEST]) &&
+			(reason == REASON_FC_UNEXPECTED_FAIL || reason == REASON_SM_APPEND_FAIL);
 
 	if (software) {
 		state_change(p, PTLTE_STATE_SOFTWARE_MANAGED,
-			reason == REASON_SM_APPEND_FAIL ? reason : REASON_SM_UNEXPECTED_FAIL, true, RC_OK);
+			     reason == REASON_SM_APPEND_FAIL ? reason : REASON_SM_UNEXPECTED_FAIL, true, RC_OK);
 		return true;
 	}
 	p->drops = set.version == 2 ? 0 : 0xffffff;

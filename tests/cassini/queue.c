@@ -99,8 +99,9 @@ API int cxil_alloc_buf_cmdq(struct cxil_lni *lni, struct eq *eq, const struct cq
 	nic_lock();
 	rc = cmdq_valid(l, opts);
 	if (!rc)
-		rc = idx = kind == RES_TXQ ? free_number((void **)l->nic->cmdqs, 0, (unsigned int)set.txqs) :
-			free_number((void **)l->nic->cmdqs, LIMIT_TXQS, LIMIT_TXQS + (unsigned int)set.tgqs);
+		rc = idx = kind == RES_TXQ ? free_number((void **)l->nic->cmdqs, 0, (unsigned int)set.txqs)
+					   : free_number((void **)l->nic->cmdqs, LIMIT_TXQS,
+							 LIMIT_TXQS + (unsigned int)set.tgqs);
 	if (rc >= 0 && !service_take(l->svc, kind))
 		rc = -ENOSPC;
 	if (rc >= 0 && (q = calloc(1, sizeof *q))) {
@@ -205,8 +206,8 @@ static int evq_valid(const struct md *md, const struct eq_attr *a)
 	if (!at || at % PAGE || !a->queue_len || a->queue_len % PAGE || a->queue_len > (size_t)SLOT << 26 ||
 	    a->queue_len > (size_t)set.eq_bytes)
 		return -EINVAL;
-	if (a->flags & EQ_PASSTHROUGH ? !one_piece(at, a->queue_len) : !md || at < md->va ||
-		at + a->queue_len > md->va + md->len)
+	if (a->flags & EQ_PASSTHROUGH ? !one_piece(at, a->queue_len)
+				      : !md || at < md->va || at + a->queue_len > md->va + md->len)
 		return -EINVAL;
 	if (a->thresh_count > 4 || a->reserved_slots > a->queue_len / SLOT - 1)
 		return -EINVAL;
@@ -216,7 +217,7 @@ static int evq_valid(const struct md *md, const struct eq_attr *a)
 }
 
 API int cxil_alloc_evtq(struct cxil_lni *lni, const struct md *md, const struct eq_attr *attr,
-	struct cxil_wait_obj *event_wait, struct cxil_wait_obj *status_wait, struct eq **eq)
+			struct cxil_wait_obj *event_wait, struct cxil_wait_obj *status_wait, struct eq **eq)
 {
 	struct lni *l = (struct lni *)lni;
 	struct evq *q = NULL;
@@ -247,8 +248,12 @@ API int cxil_alloc_evtq(struct cxil_lni *lni, const struct md *md, const struct 
 		q->trapped = q->seen = 1;
 		*q->state = 1;
 		q->pub = (struct eq){
-			.byte_size = (unsigned int)attr->queue_len, .sw_state_addr = q->page, .rd_offset = SLOT,
-			.prev_rd_offset = SLOT, .eqn = (unsigned int)eqn, .events = attr->queue,
+			.byte_size = (unsigned int)attr->queue_len,
+			.sw_state_addr = q->page,
+			.rd_offset = SLOT,
+			.prev_rd_offset = SLOT,
+			.eqn = (unsigned int)eqn,
+			.events = attr->queue,
 		};
 		l->nic->eqs[eqn] = q;
 		given(&l->nic->evqs, (unsigned int)eqn);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Commands and events, kept for whoever compares them with another's.
+ * Commands and events, kept for whatever compares them with another's.
  */
 #include <stdlib.h>
 #include "cassini.h"
@@ -31,7 +31,8 @@ void record(int kind, unsigned int number, const void *bytes, size_t n)
 	last = &k->next;
 }
 
-API void cassini_record(void (*each)(void *context, int kind, unsigned int number, const void *bytes, size_t n), void *context)
+API void cassini_record(void (*each)(void *context, int kind, unsigned int number, const void *bytes, size_t n),
+			void *context)
 {
 	struct kept *k, *next;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Services: who may use which VNIs, traffic classes and resources.
+ * Services: what may use which VNIs, traffic classes and resources.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,14 +12,19 @@ void services_init(struct nic *n)
 {
 	struct service *s = &n->services[DEFAULT_SERVICE];
 	const long max[RES_COUNT] = {
-		[RES_PTE] = set.ptes, [RES_TXQ] = set.txqs, [RES_TGQ] = set.tgqs, [RES_EQ] = set.eqs, [RES_CT] = set.cts,
-		[RES_LE] = set.les, [RES_TLE] = set.tles, [RES_AC] = 1022,
+		[RES_PTE] = set.ptes, [RES_TXQ] = set.txqs, [RES_TGQ] = set.tgqs, [RES_EQ] = set.eqs,
+		[RES_CT] = set.cts,   [RES_LE] = set.les,   [RES_TLE] = set.tles, [RES_AC] = 1022,
 	};
 
 	s->exists = true;
 	s->desc = (struct svc_desc){
-		.restricted_vnis = 1, .resource_limits = 1, .enable = set.enable != 0, .num_vld_vnis = 2, .vnis = { 1, 10 },
-		.tcs = { true, true, true, true, false }, .svc_id = DEFAULT_SERVICE,
+		.restricted_vnis = 1,
+		.resource_limits = 1,
+		.enable = set.enable != 0,
+		.num_vld_vnis = 2,
+		.vnis = { 1, 10 },
+		.tcs = { true, true, true, true, false },
+		.svc_id = DEFAULT_SERVICE,
 	};
 	for (int i = 0; i < RES_COUNT; i++)
 		s->desc.limits[i].max = (uint16_t)max[i];
@@ -227,8 +232,8 @@ static bool pool_left(const struct nic *n, const struct svc_desc *d)
 {
 	if (!d->resource_limits)
 		return true;
-	return (!d->limits[RES_LE].res || pools(n, RES_LE) < LE_POOLS - 1) && (!d->limits[RES_TLE].res || pools(n,
-		RES_TLE) < TLE_POOLS);
+	return (!d->limits[RES_LE].res || pools(n, RES_LE) < LE_POOLS - 1) &&
+	       (!d->limits[RES_TLE].res || pools(n, RES_TLE) < TLE_POOLS);
 }
 
 API int cxil_alloc_svc(struct cxil_dev *dev, const struct svc_desc *desc, struct svc_fail *fail)
@@ -373,7 +378,7 @@ API int cxil_svc_get_exclusive_cp(struct cxil_dev *dev, unsigned int id, bool *e
 	return 0;
 }
 
-/* add_netns lets a network namespace use a service to which nobody else is admitted. */
+/* add_netns lets a network namespace use a service to which nothing else is admitted. */
 static int add_netns(struct service *s, unsigned int netns)
 {
 	struct svc_desc *d = &s->desc;

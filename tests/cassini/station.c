@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
- * Who receives: a thread that sleeps until packets come, or, where the NIC moves in steps, the step.
+ * What receives: a thread that sleeps until packets come, or, where the NIC moves in steps, the step.
  * Where the NIC polls, another thread does that.
  */
 #include <errno.h>
@@ -39,7 +39,7 @@ void station_watch(int fd, unsigned int events)
 		epoll_ctl(poller, EPOLL_CTL_MOD, fd, &e);
 }
 
-/* station_wake makes the thread look at what is due from now on. */
+/* station_wake makes the thread read what is due from now on. */
 bool station_wake(void)
 {
 	return poller >= 0 && write(waker, &(uint64_t){ 1 }, 8) == 8;
@@ -61,7 +61,7 @@ static void receive(int fd)
 	}
 }
 
-/* station_poll handles what is there, after at most so many ms; the lock is not held. */
+/* station_poll handles what is there, after at most so many ms; without the lock. */
 static void station_poll(int ms)
 {
 	struct epoll_event events[16];
@@ -102,7 +102,7 @@ void station_step(void)
 
 static void *receiver(void *none)
 {
-	/* Programs that poll take every processor; who may, goes before them. */
+	/* Programs that poll take every processor; what may, goes before them. */
 	setpriority(PRIO_PROCESS, 0, -10);
 	for (;;) {
 		int ms;
@@ -133,7 +133,7 @@ static void *polls(void *none)
 	return none;
 }
 
-/* thread starts one that takes no signals, but for that which tells the NIC that memory is missing. */
+/* thread starts one that takes no signals, but for that which notifies the NIC that memory is missing. */
 static bool thread(void *(*body)(void *))
 {
 	pthread_attr_t attr;
@@ -153,7 +153,7 @@ static bool thread(void *(*body)(void *))
 	return !rc;
 }
 
-/* polling_start starts the thread that looks at queues, where that is the mode. */
+/* polling_start starts the thread that reads queues, where that is the mode. */
 void polling_start(void)
 {
 	if (set.mode == MODE_THREADED && !polling)

@@ -87,7 +87,7 @@ API int cxil_destroy_pte(struct cxil_pte *pte)
 }
 
 API int cxil_map_pte(struct cxil_pte *pte, struct cxil_domain *domain, unsigned int offset, bool multicast,
-	struct cxil_pte_map **map)
+		     struct cxil_pte_map **map)
 {
 	struct pte *p = (struct pte *)pte;
 	struct domain *d = (struct domain *)domain;

@@ -127,7 +127,8 @@ static bool place(struct landing *l)
 	l->mlength = (uint32_t)(n < room ? n : room);
 	l->start = get(cmd, TARGET_START) + offset;
 	if (l->mlength)
-		l->at = translate(l->pte->lni, (unsigned int)get(cmd, TARGET_LAC), l->start, l->mlength, l->rq.op != OP_GET, &rc);
+		l->at = translate(l->pte->lni, (unsigned int)get(cmd, TARGET_LAC), l->start, l->mlength,
+				  l->rq.op != OP_GET, &rc);
 	if (rc != RC_OK)
 		return refuse(l, rc);
 	l->room = room;
@@ -198,7 +199,7 @@ static bool choose(struct landing *l)
 	return true;
 }
 
-/* match_event tells that a message has found its entry, before its data has landed. */
+/* match_event says that a message has found its entry, before its data has landed. */
 static void match_event(struct landing *l)
 {
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
@@ -249,8 +250,8 @@ static int event_type(const struct request *rq)
 	}
 }
 
-/* tell writes the events of a message that has landed. */
-static void tell(struct landing *l)
+/* say writes the events of a message that has landed. */
+static void notify(struct landing *l)
 {
 	const uint8_t *cmd = l->entry->cmd;
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
@@ -258,7 +259,7 @@ static void tell(struct landing *l)
 
 	if (get(cmd, TARGET_EVENT_CT_COMM))
 		counter_add(l->pte->nic, (unsigned int)get(cmd, TARGET_CT), l->rc != RC_OK,
-			get(cmd, TARGET_EVENT_CT_BYTES) && l->rc == RC_OK ? l->mlength : 1);
+			    get(cmd, TARGET_EVENT_CT_BYTES) && l->rc == RC_OK ? l->mlength : 1);
 	if (l->unlink && !get(cmd, TARGET_EVENT_UNLINK_DISABLE))
 		event_entry(l->pte, EVENT_UNLINK, cmd, RC_OK, true);
 	if (silent)
@@ -276,7 +277,7 @@ void land_end(struct landing *l, const void *data, struct answer *a)
 		if (l->rq.op == OP_ATOMIC || l->rq.op == OP_FETCHING_ATOMIC)
 			l->rc = atomic_apply(&l->rq, l->at, a->result);
 		else if (data && l->rq.op != OP_GET && l->mlength > l->prefix &&
-			!door_copy(l->at + l->prefix, data, l->mlength - l->prefix))
+			 !door_copy(l->at + l->prefix, data, l->mlength - l->prefix))
 			l->rc = RC_NO_TRANSLATION;
 	}
 	a->rc = l->rc;
@@ -285,7 +286,7 @@ void land_end(struct landing *l, const void *data, struct answer *a)
 	if (!l->entry || !l->entry->busy)
 		return;
 	counts.success += l->rc == RC_OK;
-	tell(l);
+	notify(l);
 	if (l->rc == RC_OK && l->rq.op == OP_RENDEZVOUS_PUT && l->list == LIST_PRIORITY)
 		rendezvous_get(l->pte, l->entry->cmd, &l->rq, l->start, l->room, l->mlength);
 	l->entry->busy--;

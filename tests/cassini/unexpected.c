@@ -12,10 +12,10 @@ static uint32_t get_from(const struct request *rq)
 	return rq->src_nid << 12 | (GET_INDEX >> 5) << PID_BITS | rq->initiator >> (32 - PID_BITS);
 }
 
-/* rendezvous_get tells of a rendezvous whose first mlength bytes are here, and gets the rest of what
- * the entry of cmd has room for, to an IOVA. A get of nothing is made, too: it tells the sender. */
+/* rendezvous_get reports a rendezvous whose first mlength bytes are here, and gets the rest of what
+ * the entry of cmd has room for, to an IOVA. A get of nothing is made, too: it notifies the sender. */
 void rendezvous_get(struct pte *p, const uint8_t *cmd, const struct request *rq, uint64_t to, uint64_t room,
-	uint32_t mlength)
+		    uint32_t mlength)
 {
 	uint64_t length = rq->length < room ? rq->length : room;
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
@@ -51,7 +51,7 @@ void rendezvous_get(struct pte *p, const uint8_t *cmd, const struct request *rq,
 	operation_queue(op);
 }
 
-/* overflow_event tells that an entry took, or a search removed, an unexpected message. */
+/* overflow_event says that an entry took, or a search removed, an unexpected message. */
 static void overflow_event(struct pte *p, const uint8_t *cmd, const struct header *h, bool unlinked, uint8_t rc)
 {
 	uint8_t e[EVENT_TARGET_LONG_BYTES];
@@ -89,7 +89,7 @@ bool unexpected_take(struct pte *p, struct entry *e)
 		spent = entry_spent(e);
 		if (get(cmd, TARGET_EVENT_CT_OVERFLOW))
 			counter_add(p->nic, (unsigned int)get(cmd, TARGET_CT), false,
-				get(cmd, TARGET_EVENT_CT_BYTES) ? h->mlength : 1);
+				    get(cmd, TARGET_EVENT_CT_BYTES) ? h->mlength : 1);
 		if (!get(cmd, TARGET_EVENT_COMM_DISABLE))
 			overflow_event(p, cmd, h, spent, RC_OK);
 		if (h->rq.op == OP_RENDEZVOUS_PUT)
@@ -112,7 +112,7 @@ static void search_event(struct pte *p, const uint8_t *cmd, const struct header 
 	target_event(p, e, false);
 }
 
-/* unexpected_search looks for messages, or takes them away. A search for one ends with it. */
+/* unexpected_search searches for messages, or takes them away. A search for one ends with it. */
 void unexpected_search(struct pte *p, const uint8_t *cmd, bool remove)
 {
 	bool once = get(cmd, TARGET_USE_ONCE);

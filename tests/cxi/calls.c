@@ -33,7 +33,7 @@ enum { MOST = 200, FEWER = 20, LONGEST = 1024, ENDPOINTS = 16 };
 
 static unsigned int (*step)(unsigned int n); /* cassini_step */
 static uint64_t (*count)(const char *name);  /* cassini_count */
-static int calls = MOST;                     /* that are measured at a time */
+static int calls = MOST;		     /* that are measured at a time */
 static const char *const counted[] = { "commands", "cstates", "pointers" };
 
 enum { COUNTED = sizeof counted / sizeof counted[0] };
@@ -337,8 +337,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	must(-pthread_create(&thread, NULL, turn, &over), "pthread_create");
-	open_domain(!strcmp(argv[2], "domain") ? FI_THREAD_DOMAIN :
-		    !strcmp(argv[2], "completion") ? FI_THREAD_COMPLETION : FI_THREAD_SAFE,
+	open_domain(!strcmp(argv[2], "domain")	     ? FI_THREAD_DOMAIN
+		    : !strcmp(argv[2], "completion") ? FI_THREAD_COMPLETION
+						     : FI_THREAD_SAFE,
 		    argv[1], argc > 4 ? atol(argv[4]) : 0);
 	if (!strcmp(argv[2], "memory")) {
 		memory();

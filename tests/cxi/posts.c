@@ -112,7 +112,9 @@ static double reads(struct side *s, int each)
 	return (now() - from) / COUNT;
 }
 
-struct times { double receive, send, sent, received, empty; };
+struct times {
+	double receive, send, sent, received, empty;
+};
 
 static struct times transfer(size_t length)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Makes named calls of libfabric's own CXI provider over the model of the NIC and prints what it put into its command
- * queues and what events it took, with what is known of each call without looking at them: arguments, addresses as the
+ * queues and what events it took, with what is known of each call without reading them: arguments, addresses as the
  * NIC has them, numbers of queues. tests/cxi/vectors.sh builds and runs it; hw/cxi/internal/nic compares.
  */
 #include "vectors.h"
@@ -247,7 +247,8 @@ static void onesided(void)
 	value("key", 0x4322);
 	value("length", 8);
 	value("compare", compare);
-	must(fi_compare_atomic(ep, &operand, 1, NULL, &compare, NULL, &result, NULL, self, 0, 0x4322, FI_UINT64, FI_CSWAP, context));
+	must(fi_compare_atomic(ep, &operand, 1, NULL, &compare, NULL, &result, NULL, self, 0, 0x4322, FI_UINT64,
+			       FI_CSWAP, context));
 	completed(1);
 	memory("result", &result, 8);
 	if (word != operand || result != compare)
@@ -289,8 +290,12 @@ static void written(struct fid_mr *mr, int pid, const char *by)
 {
 	struct iovec iov = { from, 1000 };
 	struct fi_rma_iov remote = { 256, 1000, fi_mr_key(mr) };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = self, .rma_iov = &remote, .rma_iov_count = 1,
-		.context = context };
+	struct fi_msg_rma m = { .msg_iov = &iov,
+				.iov_count = 1,
+				.addr = self,
+				.rma_iov = &remote,
+				.rma_iov_count = 1,
+				.context = context };
 	char name[128];
 
 	snprintf(name, sizeof name, "fi_write by %s", by);
@@ -324,7 +329,8 @@ static void small(struct fid_mr *mr, int pid, const char *by)
 	payload(from, 100);
 	snprintf(name, sizeof name, "fi_fetch_atomic by %s", by);
 	begin(name);
-	must(fi_fetch_atomic(ep, &operand, 1, NULL, &result, NULL, self, 64, fi_mr_key(mr), FI_UINT64, FI_SUM, context));
+	must(fi_fetch_atomic(ep, &operand, 1, NULL, &result, NULL, self, 64, fi_mr_key(mr), FI_UINT64, FI_SUM,
+			     context));
 	ended_at(1, mr, pid, 8, 64);
 	value("operand", operand);
 	memory("result", &result, 8);
@@ -336,12 +342,22 @@ static void inlined(struct fid_mr *mr, int pid)
 	static uint64_t operand[2] = { 0x0102030405060708, 0x1112131415161718 }, compare[2] = { 0xff00, 0 }, result[2];
 	struct iovec iov = { from, 24 };
 	struct fi_rma_iov remote = { 512, 24, fi_mr_key(mr) };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = self, .rma_iov = &remote, .rma_iov_count = 1,
-		.context = context };
+	struct fi_msg_rma m = { .msg_iov = &iov,
+				.iov_count = 1,
+				.addr = self,
+				.rma_iov = &remote,
+				.rma_iov_count = 1,
+				.context = context };
 	struct fi_ioc element = { operand, 1 };
 	struct fi_rma_ioc there = { 64, 1, fi_mr_key(mr) };
-	struct fi_msg_atomic a = { .msg_iov = &element, .iov_count = 1, .addr = self, .rma_iov = &there, .rma_iov_count = 1,
-		.datatype = FI_UINT64, .op = FI_SUM, .context = context };
+	struct fi_msg_atomic a = { .msg_iov = &element,
+				   .iov_count = 1,
+				   .addr = self,
+				   .rma_iov = &there,
+				   .rma_iov_count = 1,
+				   .datatype = FI_UINT64,
+				   .op = FI_SUM,
+				   .context = context };
 
 	begin("fi_write of 224 bytes by a key of its own");
 	must(fi_write(ep, from, 224, NULL, self, 512, fi_mr_key(mr), context));
@@ -367,7 +383,7 @@ static void inlined(struct fid_mr *mr, int pid)
 
 	begin("fi_compare_atomic with FI_MSWAP by a key of its own");
 	must(fi_compare_atomic(ep, operand, 1, NULL, compare, NULL, result, NULL, self, 64, fi_mr_key(mr), FI_UINT64,
-		FI_MSWAP, context));
+			       FI_MSWAP, context));
 	ended_at(1, mr, pid, 8, 64);
 	value("operand", operand[0] & compare[0]);
 	value("compare", compare[0]);

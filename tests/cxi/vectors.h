@@ -32,7 +32,9 @@ static void must_be(long rc, const char *call)
 }
 
 /* What the provider gets from the library. */
-static struct { uint64_t va, len, iova, lac; } maps[256];
+static struct {
+	uint64_t va, len, iova, lac;
+} maps[256];
 static unsigned int map_count;
 
 static void *next(const char *name)
@@ -69,9 +71,11 @@ int cxil_alloc_cmdq(struct cxil_lni *lni, struct eq *eq, const struct cq_opts *o
 	return rc;
 }
 
-int cxil_map_pte(struct cxil_pte *pte, struct cxil_domain *domain, unsigned int offset, bool multicast, struct cxil_pte_map **map)
+int cxil_map_pte(struct cxil_pte *pte, struct cxil_domain *domain, unsigned int offset, bool multicast,
+		 struct cxil_pte_map **map)
 {
-	int (*real)(struct cxil_pte *, struct cxil_domain *, unsigned int, bool, struct cxil_pte_map **) = next("cxil_map_pte");
+	int (*real)(struct cxil_pte *, struct cxil_domain *, unsigned int, bool, struct cxil_pte_map **) =
+		next("cxil_map_pte");
 
 	printf("ptlte %u index %u\n", pte->ptn, offset);
 	return real(pte, domain, offset, multicast, map);

@@ -213,8 +213,13 @@ static void put(unsigned int id, uint64_t key, uint64_t off, size_t n, const cha
 	struct op *o = begin(id, n);
 	struct iovec iov = { o->b, n };
 	struct fi_rma_iov remote = { off, n, key };
-	struct fi_msg_rma m = { .msg_iov = &iov, .iov_count = 1, .addr = peer, .rma_iov = &remote, .rma_iov_count = 1,
-		.context = o, .data = data };
+	struct fi_msg_rma m = { .msg_iov = &iov,
+				.iov_count = 1,
+				.addr = peer,
+				.rma_iov = &remote,
+				.rma_iov_count = 1,
+				.context = o,
+				.data = data };
 	uint64_t flags = FI_COMPLETION;
 	long rc;
 
@@ -241,11 +246,10 @@ static void atomic(unsigned int id, uint64_t key, uint64_t off, int op, int type
 	o->atomic = 1;
 	if (op >= FI_CSWAP)
 		posted(fi_compare_atomic(ep, e, 1, NULL, e + 2, NULL, e + 4, NULL, peer, off, key,
-			(enum fi_datatype)type,
-			(enum fi_op)op, o));
+					 (enum fi_datatype)type, (enum fi_op)op, o));
 	else if (fetch)
 		posted(fi_fetch_atomic(ep, e, 1, NULL, e + 4, NULL, peer, off, key, (enum fi_datatype)type,
-			(enum fi_op)op, o));
+				       (enum fi_op)op, o));
 	else
 		posted(fi_atomic(ep, e, 1, NULL, peer, off, key, (enum fi_datatype)type, (enum fi_op)op, o));
 }
@@ -256,8 +260,11 @@ static uint64_t level_of(const char *level)
 	static const struct {
 		const char *name;
 		uint64_t flag;
-	} levels[] = { { "transmit", FI_TRANSMIT_COMPLETE }, { "match", FI_MATCH_COMPLETE }, { "inject", FI_INJECT },
-		{ "injected", FI_INJECT_COMPLETE }, { "delivery", FI_DELIVERY_COMPLETE } };
+	} levels[] = { { "transmit", FI_TRANSMIT_COMPLETE },
+		       { "match", FI_MATCH_COMPLETE },
+		       { "inject", FI_INJECT },
+		       { "injected", FI_INJECT_COMPLETE },
+		       { "delivery", FI_DELIVERY_COMPLETE } };
 
 	for (size_t k = 0; k < sizeof levels / sizeof *levels; k++) {
 		if (!strcmp(level, levels[k].name))
@@ -268,13 +275,15 @@ static uint64_t level_of(const char *level)
 }
 
 static void transmit(unsigned int id, int tagged, uint64_t tag, size_t n, int has_data, uint64_t data,
-	const char *level)
+		     const char *level)
 {
 	struct op *o = begin(id, n);
 	uint64_t flags = FI_COMPLETION | (has_data ? FI_REMOTE_CQ_DATA : 0);
 	struct iovec iov = { o->b, n };
 	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = peer, .context = o, .data = data };
-	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = peer, .tag = tag, .context = o, .data = data };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer, .tag = tag, .context = o, .data = data
+	};
 	long rc;
 
 	flags |= level_of(level);
@@ -301,8 +310,9 @@ static void take(unsigned int id, size_t n)
 {
 	struct op *o = begin(id, n);
 	struct iovec iov = { o->b, n };
-	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = o,
-		.ignore = 0xffffffffffff };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = o, .ignore = 0xffffffffffff
+	};
 
 	posted(fi_trecvmsg(ep, &t, FI_CLAIM | FI_COMPLETION));
 }
@@ -328,9 +338,9 @@ static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
 	else if (o->search)
 		answer("found %d %zu %" PRIx64 "\n", (int)(o - ops), e->len, e->tag);
 	else
-		answer("received %d %zu %" PRIx64 " %" PRIx64 " %d %" PRIx64 "\n", (int)(o - ops), e->len, e->flags &
-			FI_TAGGED ? e->tag : 0,
-			e->flags & FI_REMOTE_CQ_DATA ? e->data : 0, number(from), sum(b, e->len));
+		answer("received %d %zu %" PRIx64 " %" PRIx64 " %d %" PRIx64 "\n", (int)(o - ops), e->len,
+		       e->flags & FI_TAGGED ? e->tag : 0, e->flags & FI_REMOTE_CQ_DATA ? e->data : 0, number(from),
+		       sum(b, e->len));
 }
 
 static int failed(void)
@@ -418,8 +428,8 @@ static void side(const char *provider)
 	setvbuf(out, NULL, _IOLBF, 0);
 	fflush(out);
 	while (fgets(line, sizeof line, in)) {
-		if (sscanf(line, "peer %u %u %u %u %u %u %u %u", name, name + 1, name + 2, name + 3, name + 4, name + 5, name +
-			6, name + 7) == 8) {
+		if (sscanf(line, "peer %u %u %u %u %u %u %u %u", name, name + 1, name + 2, name + 3, name + 4, name + 5,
+			   name + 6, name + 7) == 8) {
 			unsigned char b[8];
 
 			for (int k = 0; k < 8; k++)
@@ -430,11 +440,11 @@ static void side(const char *provider)
 		} else if (sscanf(line, "to %d", &count) == 1) {
 			peer = peers[(count - 1) % PEERS];
 			answer("ok\n");
-		} else if (sscanf(line, "receive %u %u %" SCNx64 " %" SCNx64 " %zu %u %u", &id, &tagged, &tag, &ignore, &n,
-			&directed, &many) == 7) {
+		} else if (sscanf(line, "receive %u %u %" SCNx64 " %" SCNx64 " %zu %u %u", &id, &tagged, &tag, &ignore,
+				  &n, &directed, &many) == 7) {
 			receive(id, (int)tagged, tag, ignore, n, (int)directed, (int)many);
-		} else if (sscanf(line, "send %u %u %" SCNx64 " %zu %u %" SCNx64 " %15s", &id, &tagged, &tag, &n, &has_data,
-			&data, level) == 7) {
+		} else if (sscanf(line, "send %u %u %" SCNx64 " %zu %u %" SCNx64 " %15s", &id, &tagged, &tag, &n,
+				  &has_data, &data, level) == 7) {
 			transmit(id, (int)tagged, tag, n, (int)has_data, data, level);
 		} else if (sscanf(line, "search %u %u %" SCNx64, &id, &tagged, &tag) == 3) {
 			search(id, (int)tagged, tag, FI_PEEK | FI_COMPLETION);
@@ -456,12 +466,12 @@ static void side(const char *provider)
 		} else if (sscanf(line, "read %u %" SCNx64 " %" SCNu64 " %zu", &id, &tag, &data, &n) == 4) {
 			access_peer(id, 1, tag, data, n);
 		} else if (sscanf(line, "put %u %" SCNx64 " %" SCNu64 " %zu %15s %" SCNx64, &id, &tag, &ignore, &n,
-			level,
-			&data) == 6) {
+				  level, &data) == 6) {
 			put(id, tag, ignore, n, level, data);
 		} else if (sscanf(line,
-			"atomic %u %" SCNx64 " %" SCNu64 " %u %u %u %" SCNx64 " %" SCNx64 " %" SCNx64 " %"
-			SCNx64, &id, &tag, &ignore, &tagged, &directed, &many, v, v + 1, v + 2, v + 3) == 10) {
+				  "atomic %u %" SCNx64 " %" SCNu64 " %u %u %u %" SCNx64 " %" SCNx64 " %" SCNx64
+				  " %" SCNx64,
+				  &id, &tag, &ignore, &tagged, &directed, &many, v, v + 1, v + 2, v + 3) == 10) {
 			atomic(id, tag, ignore, (int)tagged, (int)directed, (int)many, v);
 		} else if (sscanf(line, "cancel %u", &id) == 1) {
 			posted(fi_cancel(&ep->fid, &ops[id % OPS]));

@@ -11,20 +11,19 @@
 
 extern int passed, failed, skipped;
 
-#define CHECK(condition, ...)                                                    \
-	do {                                                                     \
-		if (condition) {                                                 \
-			passed++;                                                \
-		} else {                                                         \
-			failed++;                                                \
-			printf("%s:%d: %s: ", __FILE__, __LINE__, #condition);   \
-			printf(__VA_ARGS__);                                     \
-			printf("\n");                                            \
-		}                                                                \
+#define CHECK(condition, ...) \
+	do { \
+		if (condition) { \
+			passed++; \
+		} else { \
+			failed++; \
+			printf("%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+			printf(__VA_ARGS__); \
+			printf("\n"); \
+		} \
 	} while (0)
 
-#define CHECK_STRING(got, want)                                                  \
-	CHECK(!strcmp(got, want), "got '%s', want '%s'", got, want)
+#define CHECK_STRING(got, want) CHECK(!strcmp(got, want), "got '%s', want '%s'", got, want)
 
 void test_param(void);
 void test_log(void);

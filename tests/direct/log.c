@@ -11,7 +11,7 @@
 
 #include "check.h"
 
-static const struct fi_provider weft = {.name = "weft"};
+static const struct fi_provider weft = { .name = "weft" };
 
 struct setting {
 	const char *level, *prov, *subsys;
@@ -19,12 +19,10 @@ struct setting {
 };
 
 static const struct setting settings[] = {
-	{NULL, NULL, NULL, 0, 0, 0},	   {"warn", NULL, NULL, 1, 0, 1},
-	{"INFO", NULL, NULL, 1, 1, 1},	   {"nonsense", NULL, NULL, 1, 0, 1},
-	{"debug", "weft", NULL, 1, 1, 1},  {"debug", "tcp,weft", NULL, 1, 1, 1},
-	{"debug", "tcp", NULL, 0, 0, 0},   {"debug", "^tcp", NULL, 1, 1, 1},
-	{"debug", "^weft", NULL, 0, 0, 0}, {"info", NULL, "cq,av", 1, 1, 0},
-	{"info", NULL, "^cq", 0, 0, 1},
+	{ NULL, NULL, NULL, 0, 0, 0 },	     { "warn", NULL, NULL, 1, 0, 1 },	 { "INFO", NULL, NULL, 1, 1, 1 },
+	{ "nonsense", NULL, NULL, 1, 0, 1 }, { "debug", "weft", NULL, 1, 1, 1 }, { "debug", "tcp,weft", NULL, 1, 1, 1 },
+	{ "debug", "tcp", NULL, 0, 0, 0 },   { "debug", "^tcp", NULL, 1, 1, 1 }, { "debug", "^weft", NULL, 0, 0, 0 },
+	{ "info", NULL, "cq,av", 1, 1, 0 },  { "info", NULL, "^cq", 0, 0, 1 },
 };
 
 static void set(const char *name, const char *value)

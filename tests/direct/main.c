@@ -24,8 +24,7 @@ static void ask(const char *name, int want)
 	CHECK(ret == want, "provider %s: %d, want %d", name ? name : "(any)", ret, want);
 	CHECK(!ret == (info != NULL), "info is set on failure or not set on success");
 	for (struct fi_info *i = info; i; i = i->next) {
-		CHECK(i->fabric_attr->api_version == FI_VERSION(1, 11), "api_version %x",
-		      i->fabric_attr->api_version);
+		CHECK(i->fabric_attr->api_version == FI_VERSION(1, 11), "api_version %x", i->fabric_attr->api_version);
 		CHECK(i->fabric_attr->prov_version != 0, "prov_version");
 		CHECK_STRING(i->fabric_attr->prov_name, "weft");
 	}
@@ -43,9 +42,9 @@ static void test_getinfo(void)
 	ask("weft", 0);
 	ask("WEFT", 0);
 	ask("^shm,tcp", 0);
-	ask("shm", -FI_ENODATA);           /* another provider */
-	ask("weft;ofi_rxm", -FI_ENODATA);  /* a layered one */
-	ask("^shm,weft", -FI_ENODATA);     /* weft is excluded */
+	ask("shm", -FI_ENODATA);	  /* another provider */
+	ask("weft;ofi_rxm", -FI_ENODATA); /* a layered one */
+	ask("^shm,weft", -FI_ENODATA);	  /* weft is excluded */
 	CHECK(fi_getinfo(FI_VERSION(2, 7), NULL, NULL, 0, NULL, &info) == -FI_ENOSYS, "newer");
 	CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, NULL) == -FI_EINVAL, "no info");
 	CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 1ull << 40, NULL, &info) == -FI_EBADFLAGS, "flags");
@@ -57,7 +56,7 @@ static void test_fabric(void)
 	struct fid_fabric *f = NULL;
 	struct fi_info *info = NULL;
 	char weft[] = "weft", other[] = "tcp";
-	struct fi_fabric_attr attr = {.prov_name = weft, .api_version = 0x10009};
+	struct fi_fabric_attr attr = { .prov_name = weft, .api_version = 0x10009 };
 
 	CHECK(!fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, NULL, &info), "an offer");
 	attr.name = info->fabric_attr->name;
@@ -78,10 +77,10 @@ static void test_fabric(void)
 static void test_dupinfo(void)
 {
 	struct fi_info *info = fi_allocinfo();
-	uint8_t key[4] = {1, 2, 3, 4};
+	uint8_t key[4] = { 1, 2, 3, 4 };
 
-	CHECK(info && info->tx_attr && info->rx_attr && info->ep_attr && info->domain_attr &&
-		      info->fabric_attr, "every attribute");
+	CHECK(info && info->tx_attr && info->rx_attr && info->ep_attr && info->domain_attr && info->fabric_attr,
+	      "every attribute");
 	info->src_addr = strdup("0123456789abcdef");
 	info->src_addrlen = 16;
 	info->next = info;

@@ -9,7 +9,7 @@
 
 #include "check.h"
 
-static struct fi_provider zed = {.name = "zed"};
+static struct fi_provider zed = { .name = "zed" };
 
 static int get_int(const char *text)
 {
@@ -41,7 +41,7 @@ static int get_bool(const char *text)
 
 static void test_values(void)
 {
-	static const char *const bad[] = {"", "x", "7x", "99999999999999999999", "-"};
+	static const char *const bad[] = { "", "x", "7x", "99999999999999999999", "-" };
 
 	CHECK(get_int("5") == 5 && get_int("-5") == -5 && get_int("0x10") == 16, "numbers");
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

@@ -20,7 +20,7 @@ struct host {
 	struct fid_ep *ep;
 };
 
-// One operation under way. Whoever reads its completion, which may be another thread, sets done
+// One operation under way. Whatever reads its completion, which may be another thread, sets done
 // after the rest.
 struct operation {
 	struct fi_context context[2];
@@ -28,13 +28,15 @@ struct operation {
 	int done;
 };
 
-static int failed(const char *step, ssize_t status) {
+static int failed(const char *step, ssize_t status)
+{
 	if (status)
 		fprintf(stderr, "host: %s: %s\n", step, fi_strerror((int)-status));
 	return status != 0;
 }
 
-static struct fi_info *wanted(const char *provider) {
+static struct fi_info *wanted(const char *provider)
+{
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 
 	if (!hints)
@@ -54,9 +56,10 @@ static struct fi_info *wanted(const char *provider) {
 	return info;
 }
 
-struct host *host_open(const char *provider) {
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED, .size = 1024};
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
+struct host *host_open(const char *provider)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 1024 };
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	struct host *h = calloc(1, sizeof(*h));
 
 	if (!h || !(h->info = wanted(provider)) ||
@@ -75,18 +78,21 @@ struct host *host_open(const char *provider) {
 	return h;
 }
 
-ssize_t host_name(struct host *h, void *name, size_t size) {
+ssize_t host_name(struct host *h, void *name, size_t size)
+{
 	int status = fi_getname(&h->ep->fid, name, &size);
 	return status ? status : (ssize_t)size;
 }
 
-int host_peer(struct host *h, const void *name) {
+int host_peer(struct host *h, const void *name)
+{
 	int n = fi_av_insert(h->av, name, 1, NULL, 0, NULL);
 	return n == 1 ? 0 : n < 0 ? n : -FI_EINVAL;
 }
 
 // Reads completions, of any thread's operations, until op is done.
-static ssize_t complete(struct host *h, struct operation *op) {
+static ssize_t complete(struct host *h, struct operation *op)
+{
 	while (!__atomic_load_n(&op->done, __ATOMIC_ACQUIRE)) {
 		struct fi_cq_tagged_entry entry;
 		struct operation *of = NULL;
@@ -96,7 +102,7 @@ static ssize_t complete(struct host *h, struct operation *op) {
 			of = entry.op_context;
 			result = (ssize_t)entry.len;
 		} else if (n == -FI_EAVAIL) {
-			struct fi_cq_err_entry error = {0};
+			struct fi_cq_err_entry error = { 0 };
 			if (fi_cq_readerr(h->cq, &error, 0) == 1) {
 				of = error.op_context;
 				result = -error.err;
@@ -115,13 +121,15 @@ static ssize_t complete(struct host *h, struct operation *op) {
 }
 
 // Lets the provider make progress where a post has found no room.
-static void progress(struct host *h) {
+static void progress(struct host *h)
+{
 	fi_cq_read(h->cq, NULL, 0);
 	sched_yield();
 }
 
-int host_send(struct host *h, uint64_t peer, uint64_t tag, const void *data, size_t size) {
-	struct operation op = {.done = 0};
+int host_send(struct host *h, uint64_t peer, uint64_t tag, const void *data, size_t size)
+{
+	struct operation op = { .done = 0 };
 	ssize_t status;
 
 	while ((status = fi_tsend(h->ep, data, size, NULL, peer, tag, &op)) == -FI_EAGAIN)
@@ -131,8 +139,9 @@ int host_send(struct host *h, uint64_t peer, uint64_t tag, const void *data, siz
 	return status < 0 ? (int)status : 0;
 }
 
-ssize_t host_receive(struct host *h, uint64_t peer, uint64_t tag, void *data, size_t size) {
-	struct operation op = {.done = 0};
+ssize_t host_receive(struct host *h, uint64_t peer, uint64_t tag, void *data, size_t size)
+{
+	struct operation op = { .done = 0 };
 	ssize_t status;
 
 	while ((status = fi_trecv(h->ep, data, size, NULL, peer, tag, 0, &op)) == -FI_EAGAIN)
@@ -140,9 +149,10 @@ ssize_t host_receive(struct host *h, uint64_t peer, uint64_t tag, void *data, si
 	return status ? status : complete(h, &op);
 }
 
-void host_close(struct host *h) {
-	struct fid *fids[] = {h->ep ? &h->ep->fid : NULL, h->cq ? &h->cq->fid : NULL, h->av ? &h->av->fid : NULL,
-	                      h->domain ? &h->domain->fid : NULL, h->fabric ? &h->fabric->fid : NULL};
+void host_close(struct host *h)
+{
+	struct fid *fids[] = { h->ep ? &h->ep->fid : NULL, h->cq ? &h->cq->fid : NULL, h->av ? &h->av->fid : NULL,
+			       h->domain ? &h->domain->fid : NULL, h->fabric ? &h->fabric->fid : NULL };
 
 	for (size_t i = 0; i < sizeof(fids) / sizeof(*fids); i++)
 		if (fids[i])

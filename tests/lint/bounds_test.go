@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -73,6 +72,21 @@ func prose(name string) string {
 	return ""
 }
 
+// testCode reports whether a file is hand-written code of tests or examples. This file has the words themselves.
+func testCode(name string, text []byte) bool {
+	switch ext := filepath.Ext(name); {
+	case generated.Match(text), name == "tests/lint/bounds_test.go", ext != ".go" && ext != ".c" && ext != ".h":
+		return false
+	}
+	return strings.HasSuffix(name, "_test.go") || under(name, "tests") || under(name, "examples")
+}
+
+// ordinary matches retired words in tests that are names of others, or have their ordinary sense: to look up, to look
+// like, the system's user nobody, names of counters and of functions of libraries.
+var ordinary = regexp.MustCompile(`\b[Ll]ook(?:s|ed|ing)?\s(?:\w+\s){0,2}up\b|` +
+	`\b[Ll]ooks?\s(?:like|alike|the same|contiguous|congested)\b|LookPath|\bNOBODY\b|\bnobody\b|asNobody|` +
+	`unexpected_held_bytes|logAnnounceInterval|"he"|höhe`)
+
 // wordPart matches a word of a text or a part of an identifier.
 var wordPart = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
 
@@ -113,7 +127,8 @@ var (
 	importsC      = regexp.MustCompile(`(?m)^import "C"$`)
 )
 
-// bareUnsafe reports whether a Go file imports unsafe though its name does not say so. A file with cgo cannot do without.
+// bareUnsafe reports whether a Go file imports unsafe though its name does not say so. A file with cgo cannot do
+// without.
 func bareUnsafe(name string, text []byte) bool {
 	base := strings.TrimSuffix(strings.TrimSuffix(name, ".go"), "_test")
 	if !strings.HasSuffix(name, ".go") || strings.HasSuffix(base, "_unsafe") || importsC.Match(text) {
@@ -163,9 +178,9 @@ func flatProvider(name string) bool {
 	return in && strings.HasSuffix(rest, ".go") && !strings.HasSuffix(rest, "_test.go") && !strings.Contains(rest, "/")
 }
 
-// countAll counts what is bounded: retired words in production code, documents and scripts, long lines and files with
-// bare unsafe by folder, lines of C in cabi, in all and of each operation, lines of package provider, the shapes of
-// packages.
+// countAll counts what is bounded: retired words in production code, tests, documents and scripts, long lines and files
+// with bare unsafe by folder, lines of C in cabi, in all and of each operation, lines of package provider, the shapes
+// of packages.
 func countAll(t *testing.T) map[string]int {
 	n, forms := map[string]int{}, wordForms()
 	for word := range retired {
@@ -179,6 +194,13 @@ func countAll(t *testing.T) map[string]int {
 		}
 		if production(name, text) {
 			countWords(text, forms, n)
+		}
+		if testCode(name, text) {
+			found := map[string]int{}
+			countWords(ordinary.ReplaceAll(text, nil), forms, found)
+			for _, k := range found {
+				n["words.tests"] += k
+			}
 		}
 		if count := prose(name); count != "" {
 			found := map[string]int{}
@@ -269,7 +291,8 @@ func TestCounts(t *testing.T) {
 		t.Errorf("%d long lines, want 2", n)
 	}
 	for name, want := range map[string]string{
-		"cabi/a.c": "lines.cabi", "cabi/a.h": "lines.cabi", "cabi/loader/a.c": "lines.cabi/loader", "cabi/a.go": "", "hw/a.c": "",
+		"cabi/a.c": "lines.cabi", "cabi/a.h": "lines.cabi", "cabi/loader/a.c": "lines.cabi/loader", "cabi/a.go": "",
+		"hw/a.c": "",
 	} {
 		if got := shimOf(name, []byte("int a;\n")); got != want {
 			t.Errorf("%s: %q", name, got)
@@ -313,40 +336,5 @@ func TestRetiredWords(t *testing.T) {
 		if !slices.ContainsFunc(append(forms, word), in) {
 			t.Errorf("docs/glossary.md does not name %q", word)
 		}
-	}
-}
-
-// subjectsSince is when the rule began.
-const subjectsSince = "2026-11-27T00:00:00Z"
-
-// TestCommitSubjects holds the subjects of commits since the rule began to 72 columns. Without git there are none.
-func TestCommitSubjects(t *testing.T) {
-	cmd := exec.Command("git", "log", "--no-merges", "--since="+subjectsSince, "--format=%h %s")
-	cmd.Dir = root
-	out, err := cmd.Output()
-	if err != nil {
-		t.Skip("no history:", err)
-	}
-	for _, wrong := range longSubjects(string(out)) {
-		t.Error(wrong)
-	}
-}
-
-// longSubjects returns what is wrong with the subjects of a log.
-func longSubjects(log string) (wrong []string) {
-	for line := range strings.Lines(log) {
-		hash, subject, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if n := utf8.RuneCountInString(subject); n > 72 || n == 0 {
-			wrong = append(wrong, fmt.Sprintf("%s has a subject of %d columns: %s", hash, n, subject))
-		}
-	}
-	return wrong
-}
-
-// TestLongSubjects shows what the check finds.
-func TestLongSubjects(t *testing.T) {
-	fits := strings.Repeat("ä", 72)
-	if wrong := longSubjects("1a " + fits + "\n2b " + fits + "x\n3c \n"); len(wrong) != 2 {
-		t.Errorf("found %q", wrong)
 	}
 }

@@ -76,7 +76,7 @@ func TestFileSize(t *testing.T) {
 // machinePath matches absolute paths that exist on one machine only.
 var machinePath = regexp.MustCompile(`(^|[^A-Za-z0-9_./$}-])/(work|root|home|Users)/[A-Za-z0-9._-]`)
 
-// TestMachinePaths looks for paths that mean nothing to others.
+// TestMachinePaths finds paths that mean nothing to others.
 func TestMachinePaths(t *testing.T) {
 	for _, name := range files(t) {
 		if under(name, "tests/lint") {
@@ -111,7 +111,8 @@ func TestLicense(t *testing.T) {
 	for _, name := range files(t) {
 		text := read(t, name)
 		head := text[:min(len(text), 200)]
-		if len(text) > 0 && wants.MatchString(name) && !bytes.Contains(head, []byte("SPDX-License-Identifier: BSD-2-Clause")) {
+		if len(text) > 0 && wants.MatchString(name) &&
+			!bytes.Contains(head, []byte("SPDX-License-Identifier: BSD-2-Clause")) {
 			t.Errorf("%s: no license line at the top", name)
 		}
 	}

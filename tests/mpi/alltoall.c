@@ -23,7 +23,8 @@ static void vector_round(int round, MPI_Comm comm)
 
 	vector_make(&in, &out, round, 4, comm, in_place);
 	if (in_place)
-		MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, out.buf, out.counts, out.displs, MPI_INT, comm);
+		MPI_Alltoallv(MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, out.buf, out.counts, out.displs, MPI_INT,
+			      comm);
 	else
 		MPI_Alltoallv(in.buf, in.counts, in.displs, MPI_INT, out.buf, out.counts, out.displs, MPI_FLOAT, comm);
 	vector_check(&in, &out, round, 4, comm);
@@ -161,7 +162,8 @@ static void w_make(struct w *w, int round, MPI_Comm comm)
 	MPI_Comm_rank(comm, &me);
 	for (int side = 0; side < 2; side++)
 		for (int i = 0; i < n; i++) {
-			int len = elements(round, side ? i : me, side ? me : i) % 5000, step = (side ? i + me : 2 * i) % 3 + 1;
+			int len = elements(round, side ? i : me, side ? me : i) % 5000,
+			    step = (side ? i + me : 2 * i) % 3 + 1;
 			MPI_Aint at;
 			MPI_Datatype v;
 
@@ -211,8 +213,8 @@ static void wform(void)
 
 	for (int round = 0; round < 6; round++) {
 		w_make(&w, round, MPI_COMM_WORLD);
-		MPI_Alltoallw(MPI_BOTTOM, w.counts[0], w.displs[0], w.types[0],
-			      MPI_BOTTOM, w.counts[1], w.displs[1], w.types[1], MPI_COMM_WORLD);
+		MPI_Alltoallw(MPI_BOTTOM, w.counts[0], w.displs[0], w.types[0], MPI_BOTTOM, w.counts[1], w.displs[1],
+			      w.types[1], MPI_COMM_WORLD);
 		w_free_types(&w, size);
 		w_check(&w, round, MPI_COMM_WORLD);
 	}
@@ -267,14 +269,14 @@ static void iform(void)
 		MPI_Irecv(far[1], LONG, MPI_BYTE, before, 5, MPI_COMM_WORLD, &r[OPS + 2]);
 		for (int i = 0; i < OPS - 1; i++) {
 			vector_make(&in[i], &out[i], round * OPS + i, 4, MPI_COMM_WORLD, 0);
-			MPI_Ialltoallv(in[i].buf, in[i].counts, in[i].displs, MPI_INT, out[i].buf, out[i].counts, out[i].displs,
-				       MPI_INT, MPI_COMM_WORLD, &r[i]);
+			MPI_Ialltoallv(in[i].buf, in[i].counts, in[i].displs, MPI_INT, out[i].buf, out[i].counts,
+				       out[i].displs, MPI_INT, MPI_COMM_WORLD, &r[i]);
 		}
 		fill(far[0], LONG, round * 7 + rank);
 		MPI_Isend(far[0], LONG, MPI_BYTE, next, 5, MPI_COMM_WORLD, &r[OPS + 1]);
 		w_make(&w, round, MPI_COMM_WORLD);
-		MPI_Ialltoallw(MPI_BOTTOM, w.counts[0], w.displs[0], w.types[0],
-			       MPI_BOTTOM, w.counts[1], w.displs[1], w.types[1], MPI_COMM_WORLD, &r[OPS - 1]);
+		MPI_Ialltoallw(MPI_BOTTOM, w.counts[0], w.displs[0], w.types[0], MPI_BOTTOM, w.counts[1], w.displs[1],
+			       w.types[1], MPI_COMM_WORLD, &r[OPS - 1]);
 		w_free_types(&w, size);
 		for (int i = 0; i < size; i++)
 			fill(slice[0] + i * 5000, 5000, seed_of(round, rank, i));
@@ -323,8 +325,9 @@ static void persistent(void)
 
 	vector_make(&vin, &vout, 77, 4, MPI_COMM_WORLD, 0);
 	INIT(Alltoall)(in, SLICE, MPI_BYTE, out, SLICE, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]);
-	INIT(Alltoallv)(vin.buf, vin.counts, vin.displs, MPI_INT, vout.buf, vout.counts, vout.displs, MPI_INT,
-			MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]);
+	INIT(Alltoallv)
+	(vin.buf, vin.counts, vin.displs, MPI_INT, vout.buf, vout.counts, vout.displs, MPI_INT, MPI_COMM_WORLD,
+	 MPI_INFO_NULL, &r[1]);
 	INIT(Alltoall)(MPI_IN_PLACE, 0, MPI_BYTE, both, SLICE / 4, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &r[2]);
 	INIT(Alltoall)(in, SHORT, MPI_BYTE, few, SHORT, MPI_BYTE, MPI_COMM_WORLD, MPI_INFO_NULL, &r[3]);
 	for (int round = 0; round < 8; round++) {
@@ -343,7 +346,8 @@ static void persistent(void)
 			CHECK(i > 3 || r[i] != MPI_REQUEST_NULL);
 			verify(out + i * SLICE, SLICE, seed_of(round, i, rank));
 			verify(both + i * SLICE, SLICE, seed_of(round + 1, i, rank));
-			CHECK(rank || !memcmp(few + i * SHORT, out + i * SLICE, SHORT)); /* the beginning of what comes first */
+			CHECK(rank ||
+			      !memcmp(few + i * SHORT, out + i * SLICE, SHORT)); /* the beginning of what comes first */
 		}
 		if (round == 0 && getenv("WEFT_COMMAND"))
 			kept = registered();
@@ -388,8 +392,8 @@ static void wide(void)
 					 MPI_COMM_WORLD, &r);
 			MPI_Wait(&r, MPI_STATUS_IGNORE);
 		} else {
-			MPI_Alltoallv_init_c(in.buf, counts[0], displs[0], MPI_INT, out.buf, counts[1], displs[1], MPI_INT,
-					     MPI_COMM_WORLD, MPI_INFO_NULL, &r);
+			MPI_Alltoallv_init_c(in.buf, counts[0], displs[0], MPI_INT, out.buf, counts[1], displs[1],
+					     MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL, &r);
 			memset(counts, 0xff, sizeof(counts));
 			MPI_Start(&r);
 			MPI_Wait(&r, MPI_STATUS_IGNORE);
@@ -416,7 +420,8 @@ static void comms(void)
 		uniform_round(9000, half, round % 2);
 		vector_round(round, half);
 		vector_make(&in, &out, round, 4, dup, 0);
-		MPI_Ialltoallv(in.buf, in.counts, in.displs, MPI_INT, out.buf, out.counts, out.displs, MPI_INT, dup, &r);
+		MPI_Ialltoallv(in.buf, in.counts, in.displs, MPI_INT, out.buf, out.counts, out.displs, MPI_INT, dup,
+			       &r);
 		MPI_Comm_free(&dup);
 		MPI_Comm_free(&half);
 		MPI_Wait(&r, MPI_STATUS_IGNORE);
@@ -472,7 +477,7 @@ static void message_before(int round)
 	free(buf);
 }
 
-/* An operation that goes on while those who have begun it wait in the MPI for who has completed it. */
+/* An operation that goes on while those that have begun it wait in the MPI for what has completed it. */
 static void message_between(int round)
 {
 	struct parts in, out;
@@ -480,7 +485,8 @@ static void message_between(int round)
 	int got = round;
 
 	vector_make(&in, &out, round, 4, MPI_COMM_WORLD, 0);
-	MPI_Ialltoallv(in.buf, in.counts, in.displs, MPI_INT, out.buf, out.counts, out.displs, MPI_INT, MPI_COMM_WORLD, &r);
+	MPI_Ialltoallv(in.buf, in.counts, in.displs, MPI_INT, out.buf, out.counts, out.displs, MPI_INT, MPI_COMM_WORLD,
+		       &r);
 	if (rank == round % size) {
 		MPI_Wait(&r, MPI_STATUS_IGNORE);
 		for (int i = 0; i < size; i++)
@@ -513,7 +519,8 @@ static void *thread(void *arg)
 		vector_round(round, comm);
 		uniform_round(4096 + round * 999, comm, round % 2);
 		vector_make(&in, &out, round, 4, comm, 0);
-		MPI_Ialltoallv(in.buf, in.counts, in.displs, MPI_INT, out.buf, out.counts, out.displs, MPI_INT, comm, &r);
+		MPI_Ialltoallv(in.buf, in.counts, in.displs, MPI_INT, out.buf, out.counts, out.displs, MPI_INT, comm,
+			       &r);
 		if (round == 4) {
 			MPI_Comm_dup(comm, &sub);
 			vector_round(round, sub);
@@ -552,9 +559,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {
-		{ "vector", vector }, { "uniform", uniform }, { "types", types }, { "wform", wform }, { "iform", iform },
-		{ "persistent", persistent }, { "wide", wide }, { "comms", comms }, { "inter", inter }, { "older", older },
-		{ "threads", threads },
+		{ "vector", vector }, { "uniform", uniform },	    { "types", types },	    { "wform", wform },
+		{ "iform", iform },   { "persistent", persistent }, { "wide", wide },	    { "comms", comms },
+		{ "inter", inter },   { "older", older },	    { "threads", threads },
 	};
 	int level;
 

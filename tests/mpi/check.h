@@ -25,8 +25,8 @@ static int rank, size;
 	do { \
 		long long g_ = (long long)(got), w_ = (long long)(want); \
 		if (g_ != w_) { \
-			fprintf(stderr, "[%d] %s:%d: failed: %s is %lld, want %lld\n", rank, \
-				__FILE__, __LINE__, #got, g_, w_); \
+			fprintf(stderr, "[%d] %s:%d: failed: %s is %lld, want %lld\n", rank, __FILE__, __LINE__, #got, \
+				g_, w_); \
 			MPI_Abort(MPI_COMM_WORLD, 1); \
 		} \
 	} while (0)
@@ -50,8 +50,8 @@ static inline void verify(const void *buf, size_t len, uint64_t seed)
 
 	for (size_t i = 0; i < len; i++)
 		if (p[i] != byte_at(seed, i)) {
-			fprintf(stderr, "[%d] byte %zu of %zu (seed %llu) is %#x, want %#x\n", rank, i,
-				len, (unsigned long long)seed, p[i], byte_at(seed, i));
+			fprintf(stderr, "[%d] byte %zu of %zu (seed %llu) is %#x, want %#x\n", rank, i, len,
+				(unsigned long long)seed, p[i], byte_at(seed, i));
 			MPI_Abort(MPI_COMM_WORLD, 1);
 		}
 }
@@ -82,7 +82,7 @@ static inline void start(int *argc, char ***argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 }
 
-/* The last line: what the runner looks for. */
+/* The last line: what the runner searches for. */
 static inline int finish(const char *program)
 {
 	MPI_Barrier(MPI_COMM_WORLD);

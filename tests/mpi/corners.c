@@ -106,7 +106,8 @@ static void large(void)
 			counts[1][size - 1] = 1;
 		}
 		CHECK_EQ(MPI_Alltoallw(buf[0], counts[0], displs, types[0], buf[1], counts[1], displs, types[1],
-				       MPI_COMM_WORLD), MPI_SUCCESS);
+				       MPI_COMM_WORLD),
+			 MPI_SUCCESS);
 		if (!rank)
 			large_verify(buf[1]);
 	}
@@ -132,14 +133,17 @@ static void nulls(void)
 	for (int form = 0; form < 3; form++) {
 		fill(in, N, form * MAX + rank);
 		if (form == 0) {
-			MPI_Alltoallw(in, counts[0], displs, types[0], out, counts[1], displs, types[1], MPI_COMM_WORLD);
+			MPI_Alltoallw(in, counts[0], displs, types[0], out, counts[1], displs, types[1],
+				      MPI_COMM_WORLD);
 		} else if (form == 1) {
-			MPI_Ialltoallw(in, counts[0], displs, types[0], out, counts[1], displs, types[1], MPI_COMM_WORLD, &r);
+			MPI_Ialltoallw(in, counts[0], displs, types[0], out, counts[1], displs, types[1],
+				       MPI_COMM_WORLD, &r);
 			MPI_Wait(&r, MPI_STATUS_IGNORE);
 		} else {
 #ifdef INIT
-			INIT(Alltoallw)(in, counts[0], displs, types[0], out, counts[1], displs, types[1], MPI_COMM_WORLD,
-					MPI_INFO_NULL, &r);
+			INIT(Alltoallw)
+			(in, counts[0], displs, types[0], out, counts[1], displs, types[1], MPI_COMM_WORLD,
+			 MPI_INFO_NULL, &r);
 			MPI_Start(&r);
 			MPI_Wait(&r, MPI_STATUS_IGNORE);
 			MPI_Request_free(&r);
@@ -280,8 +284,9 @@ static void late(void)
 		in[2 * i] = rank * MAX + i;
 	}
 	for (int i = 0; i < 2; i++)
-		INIT(Alltoallv)(in, ones, in_displs, pair, out, ones, out_displs, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
-				i ? &ends_late : &never);
+		INIT(Alltoallv)
+		(in, ones, in_displs, pair, out, ones, out_displs, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
+		 i ? &ends_late : &never);
 	MPI_Type_free(&pair);
 	MPI_Start(&ends_late);
 	MPI_Wait(&ends_late, MPI_STATUS_IGNORE);
@@ -298,8 +303,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {
-		{ "late", late }, { "crowd", crowd }, { "nulls", nulls }, { "made_wide", made_wide }, { "many", many },
-		{ "large", large },
+		{ "late", late },	    { "crowd", crowd }, { "nulls", nulls },
+		{ "made_wide", made_wide }, { "many", many },	{ "large", large },
 	};
 
 	start(&argc, &argv);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Errors of MPI_Alltoallv under libweft-mpi: counts that do not agree, a rank that cannot begin, and with the argument
- * "kill" a rank that is killed. The others get errors through their error handler, in each form, and nobody hangs. They
+ * "kill" a rank that is killed. The others get errors through their error handler, in each form, and nothing hangs.
+ * They
  * end without MPI_Finalize then, to which the lost rank does not come. */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -70,7 +70,7 @@ static void *by_comm(void *p)
 	return NULL;
 }
 
-/* Threads share a tag: whoever matches a probe takes that message; none is lost. */
+/* Threads share a tag: whatever matches a probe takes that message; none is lost. */
 static int taken; /* atomic */
 
 static void *mprobers(void *p)

@@ -6,9 +6,10 @@ static int right, left;
 
 static void test_sizes(void)
 {
-	static const int sizes[] = { 0, 1, 7, 8, 24, 25, 63, 64, 65, 100, 128, 1000, 4095, 4096, 4097,
-				     8191, 8192, 8193, 65535, 65536, 65537, 1 << 20, (1 << 20) + 3,
-				     5000000, 64 << 20 };
+	static const int sizes[] = {
+		0,    1,    7,	  8,	24,   25,    63,    64,	   65,	    100,	   128,	    1000,    4095,
+		4096, 4097, 8191, 8192, 8193, 65535, 65536, 65537, 1 << 20, (1 << 20) + 3, 5000000, 64 << 20
+	};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		int n = sizes[i];
@@ -194,7 +195,7 @@ static void test_outstanding(void)
 	done("outstanding");
 }
 
-/* Thousands of messages that nobody has asked for yet. */
+/* Thousands of messages that nothing has asked for yet. */
 static void test_unexpected(void)
 {
 	enum { N = 5000, LEN = 300 };

@@ -25,7 +25,10 @@ static inline int elements(int round, int from, int to)
 	return r % 4 == 0 ? 0 : (int)(r >> 4) % (r % 16 == 1 ? 60000 : 300);
 }
 
-static inline uint64_t seed_of(int round, int from, int to) { return (uint64_t)round * 10007 + from * 101 + to; }
+static inline uint64_t seed_of(int round, int from, int to)
+{
+	return (uint64_t)round * 10007 + from * 101 + to;
+}
 
 /* One side of an MPI_Alltoallv: parts in reverse order, with gaps. */
 struct parts {

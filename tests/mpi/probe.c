@@ -34,7 +34,7 @@ static void test_probe(void)
 			MPI_Status st;
 
 			MPI_Probe(0, MPI_ANY_TAG, MPI_COMM_WORLD, &st);
-			CHECK_EQ(st.MPI_TAG, 10 + i); /* in the order sent */
+			CHECK_EQ(st.MPI_TAG, 10 + i);				/* in the order sent */
 			MPI_Probe(MPI_ANY_SOURCE, 10 + i, MPI_COMM_WORLD, &st); /* still there */
 			CHECK_EQ(st.MPI_SOURCE, 0);
 			take(i, &st);
@@ -67,7 +67,7 @@ static void test_iprobe(void)
 	done("iprobe");
 }
 
-/* A matched message is nobody else's, whatever the wildcards. */
+/* A matched message is no other's, whatever the wildcards. */
 static void test_mprobe(void)
 {
 	if (rank == 0) {
@@ -82,8 +82,7 @@ static void test_mprobe(void)
 				MPI_Mprobe(0, MPI_ANY_TAG, MPI_COMM_WORLD, &msg[i], &st);
 			} else {
 				do
-					MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag,
-						    &msg[i], &st);
+					MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &msg[i], &st);
 				while (!flag);
 			}
 			CHECK_EQ(st.MPI_TAG, 10 + i);

@@ -84,13 +84,11 @@ static void test_subarray_indexed(void)
 		(&cube[0][0][0])[i] = rank * 1000000 + i;
 	MPI_Type_create_subarray(3, full, sub, at, MPI_ORDER_C, MPI_INT, &type);
 	MPI_Type_commit(&type);
-	MPI_Sendrecv(cube, 1, type, right, 2, block, B * B * B, MPI_INT, left, 2, MPI_COMM_WORLD,
-		     MPI_STATUS_IGNORE);
+	MPI_Sendrecv(cube, 1, type, right, 2, block, B * B * B, MPI_INT, left, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	for (int i = 0; i < B; i++)
 		for (int j = 0; j < B; j++)
 			for (int k = 0; k < B; k++)
-				CHECK_EQ(block[i][j][k], left * 1000000 + ((5 + i) * N + 6 + j) * N +
-					 7 + k);
+				CHECK_EQ(block[i][j][k], left * 1000000 + ((5 + i) * N + 6 + j) * N + 7 + k);
 	MPI_Type_free(&type);
 	for (int i = 0; i < 100; i++) {
 		lens[i] = 1 + i % 50;
@@ -103,8 +101,7 @@ static void test_subarray_indexed(void)
 	memset(scattered, 0x5a, sizeof(scattered));
 	char *copy = malloc((size_t)sum);
 	CHECK(copy != NULL);
-	MPI_Sendrecv(packed, sum, MPI_BYTE, right, 3, scattered, 1, type, left, 3, MPI_COMM_WORLD,
-		     MPI_STATUS_IGNORE);
+	MPI_Sendrecv(packed, sum, MPI_BYTE, right, 3, scattered, 1, type, left, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	for (int i = 0, n = 0; i < 100; n += lens[i++]) {
 		memcpy(copy + n, scattered + displs[i], (size_t)lens[i]);
 		CHECK_EQ(scattered[displs[i] + lens[i]], 0x5a); /* the gap is untouched */
@@ -180,8 +177,8 @@ static void test_create_and_inter(void)
 	MPI_Comm_split(MPI_COMM_WORLD, rank < size / 2, rank, &half);
 	leader = rank < size / 2 ? size / 2 : 0;
 	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, leader, 9, &inter);
-	MPI_Sendrecv(&rank, 1, MPI_INT, rank % (size / 2), 1, &got, 1, MPI_INT, MPI_ANY_SOURCE, 1,
-		     inter, MPI_STATUS_IGNORE);
+	MPI_Sendrecv(&rank, 1, MPI_INT, rank % (size / 2), 1, &got, 1, MPI_INT, MPI_ANY_SOURCE, 1, inter,
+		     MPI_STATUS_IGNORE);
 	CHECK_EQ(got < size / 2, rank >= size / 2);
 	MPI_Comm_free(&inter);
 	MPI_Comm_free(&half);

@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int finalize(const char *name) {
+static int finalize(const char *name)
+{
 	static int counted;
 	int (*next)(void) = (int (*)(void))dlsym(RTLD_NEXT, name);
 	const char *weft = getenv("WEFT_TEST_COMMAND"), *to = getenv("WEFT_TEST_COUNTERS");
@@ -23,7 +24,13 @@ static int finalize(const char *name) {
 	return next();
 }
 
-int MPI_Finalize(void) { return finalize("MPI_Finalize"); }
+int MPI_Finalize(void)
+{
+	return finalize("MPI_Finalize");
+}
 
 // Fortran's mpi_finalize calls it.
-int PMPI_Finalize(void) { return finalize("PMPI_Finalize"); }
+int PMPI_Finalize(void)
+{
+	return finalize("PMPI_Finalize");
+}

@@ -8,17 +8,22 @@
 
 enum { ROWS = 200, WIDTH = 300 };
 
-static void check(int status, const char *step) {
+static void check(int status, const char *step)
+{
 	if (status == NC_NOERR)
 		return;
 	fprintf(stderr, "netcdf: %s: %s\n", step, ncmpi_strerror(status));
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static int value(int rank, int row, int column) { return rank * 1000000 + row * 1000 + column; }
+static int value(int rank, int row, int column)
+{
+	return rank * 1000000 + row * 1000 + column;
+}
 
-static void fill(const char *path, int rank, int size, int *block) {
-	MPI_Offset start[2] = {0, (MPI_Offset)rank * WIDTH}, count[2] = {ROWS, WIDTH};
+static void fill(const char *path, int rank, int size, int *block)
+{
+	MPI_Offset start[2] = { 0, (MPI_Offset)rank * WIDTH }, count[2] = { ROWS, WIDTH };
 	int file, dims[2], variable;
 
 	check(ncmpi_create(MPI_COMM_WORLD, path, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &file), "create");
@@ -32,9 +37,10 @@ static void fill(const char *path, int rank, int size, int *block) {
 	check(ncmpi_close(file), "close");
 }
 
-static int wrong(const char *path, int rank, int size, int *block) {
+static int wrong(const char *path, int rank, int size, int *block)
+{
 	int from = (rank + 1) % size, file, variable, bad = 0;
-	MPI_Offset start[2] = {0, (MPI_Offset)from * WIDTH}, count[2] = {ROWS, WIDTH};
+	MPI_Offset start[2] = { 0, (MPI_Offset)from * WIDTH }, count[2] = { ROWS, WIDTH };
 
 	check(ncmpi_open(MPI_COMM_WORLD, path, NC_NOWRITE, MPI_INFO_NULL, &file), "open");
 	check(ncmpi_inq_varid(file, "grid", &variable), "inq_varid");
@@ -45,7 +51,8 @@ static int wrong(const char *path, int rank, int size, int *block) {
 	return bad;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
 	int rank, size, bad, all;
 	int *block = malloc(sizeof(int) * ROWS * WIDTH);
 

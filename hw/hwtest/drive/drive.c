@@ -47,8 +47,13 @@ int weft_drive_send(struct weft_hot_path *path, uint64_t header, const void *hea
 		    const void *payload, uint32_t length, uint32_t id, uint32_t hold)
 {
 	struct weft_port_message m = {
-		.header = header, .head = head, .payload = payload, .length = length,
-		.head_bytes = (uint16_t)head_bytes, .id = (uint8_t)id, .hold = (uint8_t)hold,
+		.header = header,
+		.head = head,
+		.payload = payload,
+		.length = length,
+		.head_bytes = (uint16_t)head_bytes,
+		.id = (uint8_t)id,
+		.hold = (uint8_t)hold,
 	};
 
 	return path->send(path, &m);
@@ -58,7 +63,8 @@ int weft_drive_sends(struct weft_hot_path *path, const void *payload, uint32_t l
 {
 	int sent = 0;
 
-	while (sent < times && weft_drive_send(path, 0, NULL, 0, payload, length, id, WEFT_HOLD_NEVER) == WEFT_PATH_SENT)
+	while (sent < times &&
+	       weft_drive_send(path, 0, NULL, 0, payload, length, id, WEFT_HOLD_NEVER) == WEFT_PATH_SENT)
 		sent++;
 	return sent;
 }

@@ -25,8 +25,8 @@ func memory(t testing.TB, n int) unsafe.Pointer {
 }
 
 func newRing(t testing.TB) mpsc.Ring {
-	lane := (*hot.RxRing)(memory(t, int(unsafe.Sizeof(hot.RxRing{}))))
-	return mpsc.NewView(memory(t, hot.SlotBytes<<log2), unsafe.Pointer(&lane.Tail), log2, hot.SlotBytes)
+	ring := (*hot.RxRing)(memory(t, int(unsafe.Sizeof(hot.RxRing{}))))
+	return mpsc.NewView(memory(t, hot.SlotBytes<<log2), unsafe.Pointer(&ring.Tail), log2, hot.SlotBytes)
 }
 
 // TestOnlySender has one sender fill a ring while the consumer empties it: each message arrives once, whole, in order.
@@ -81,7 +81,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestSureIsAPromise shows that who is sure claims, wherever in the ring he is, and that who shares a ring never is.
+// TestSureIsAPromise shows that what is sure claims, wherever in the ring it is, and that what shares a ring never is.
 func TestSureIsAPromise(t *testing.T) {
 	ring := newRing(t)
 	released := uint64(0)

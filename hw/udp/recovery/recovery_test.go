@@ -305,16 +305,16 @@ func TestReceivedModel(t *testing.T) {
 	}
 }
 
-// TestReceivedKnown: what the peer is known to know is not told again, but what
+// TestReceivedKnown: what the peer is known to know is not notified again, but what
 // came late is.
 func TestReceivedKnown(t *testing.T) {
 	var r Received
-	told := func(want ...wire.Range) {
+	notified := func(want ...wire.Range) {
 		t.Helper()
 		var a wire.Ack
 		r.Fill(&a)
 		if got := a.Ranges[:a.N]; !slices.Equal(got, want) {
-			t.Errorf("tells %v, want %v", got, want)
+			t.Errorf("says %v, want %v", got, want)
 		}
 	}
 	for n := range uint64(40) { // 3, 13, 23 and 33 are missing
@@ -325,21 +325,21 @@ func TestReceivedKnown(t *testing.T) {
 	first := r.Report()
 	all := []wire.Range{{First: 34, Last: 39}, {First: 24, Last: 32}, {First: 14, Last: 22}, {First: 4, Last: 12},
 		{First: 0, Last: 2}}
-	told(all...)
+	notified(all...)
 	r.Add(41)
 	r.Known(first)
-	told(wire.Range{First: 41, Last: 41})
+	notified(wire.Range{First: 41, Last: 41})
 	second := r.Report()
 	r.Add(13)
-	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32},
+	notified(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32},
 		wire.Range{First: 4, Last: 22})
-	r.Known(second) // did not tell of 13
-	told(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32},
+	r.Known(second) // did not report 13
+	notified(wire.Range{First: 41, Last: 41}, wire.Range{First: 34, Last: 39}, wire.Range{First: 24, Last: 32},
 		wire.Range{First: 4, Last: 22})
 	r.Known(r.Report())
-	told(wire.Range{First: 41, Last: 41})
+	notified(wire.Range{First: 41, Last: 41})
 	if r.Check(5) != Duplicate || r.Check(3) != New {
-		t.Error("what is not told any more is forgotten")
+		t.Error("what is not notified any more is forgotten")
 	}
 	r = Received{}
 	for n := uint64(0); !r.Many(); n += 2 {

@@ -62,7 +62,7 @@ func expect(t *testing.T, s *Socket, in *In, want []uint32) (direct int) {
 }
 
 // TestInbox: short datagrams come by the inbox, the others by the socket, all in the
-// order in which they were sent, also when nobody looks for long.
+// order in which they were sent, also when nothing searches for long.
 func TestInbox(t *testing.T) {
 	for _, ap := range []string{"127.0.0.1:0", "[::1]:0"} {
 		s, send := inboxed(t, ap)
@@ -95,7 +95,7 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestInboxMixed sends what comes either way, and looks now and then.
+// TestInboxMixed sends what comes either way, and polls now and then.
 func TestInboxMixed(t *testing.T) {
 	s, send := inboxed(t, "127.0.0.1:0")
 	in, _ := buffers(t)
@@ -193,7 +193,7 @@ func TestInboxBell(t *testing.T) {
 		} else if n == 0 { // O2, O3
 			if n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.FD), Events: unix.POLLIN}}, 10000); n == 0 ||
 				time.Now().After(end) {
-				t.Fatalf("nobody rang for datagram %d: %v", next, err)
+				t.Fatalf("nothing rang for datagram %d: %v", next, err)
 			}
 		} else {
 			for k := range n {
@@ -210,7 +210,7 @@ func TestInboxBell(t *testing.T) {
 	}
 }
 
-// TestInboxMark: marks of ECN are told.
+// TestInboxMark: marks of ECN are notified.
 func TestInboxMark(t *testing.T) {
 	for _, ap := range []string{"127.0.0.1:0", "[::1]:0"} {
 		g, addr := group(t, ap, Options{})

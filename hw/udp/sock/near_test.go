@@ -61,7 +61,7 @@ func TestNear(t *testing.T) {
 						exchange(other)
 					}
 					if k > 2*nearVotes {
-						t.Fatal("nobody is near")
+						t.Fatal("nothing is near")
 					}
 				}
 				if err := s.MakeNear(); err != nil {
@@ -88,7 +88,7 @@ func TestNear(t *testing.T) {
 	}
 }
 
-// TestNearRefused: the name is nobody else's, before and after; several stripes have no near
+// TestNearRefused: the name is no other's, before and after; several stripes have no near
 // peer.
 func TestNearRefused(t *testing.T) {
 	a, addr := group(t, "127.0.0.1:0", Options{})
@@ -119,7 +119,7 @@ func TestNearRefused(t *testing.T) {
 	}
 }
 
-// TestNearGone: the kernel's word about the near peer is told as that about others.
+// TestNearGone: the kernel's word about the near peer is notified as that about others.
 func TestNearGone(t *testing.T) {
 	a, _ := group(t, "127.0.0.1:0", Options{})
 	fd := bound(t, "127.0.0.1:0")
@@ -134,15 +134,15 @@ func TestNearGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	in, out := buffers(t)
-	told := false
-	for end := time.Now().Add(10 * time.Second); !told && time.Now().Before(end); {
+	notified := false
+	for end := time.Now().Add(10 * time.Second); !notified && time.Now().Before(end); {
 		lone(out, s, &gone, 1)
 		if _, _, err := s.Receive(in, time.Since(began)); err != nil {
-			s.Errors(func(x *SendError) { told = told || x.To == gone && x.Err == unix.ECONNREFUSED })
+			s.Errors(func(x *SendError) { notified = notified || x.To == gone && x.Err == unix.ECONNREFUSED })
 		}
 	}
-	if !told {
-		t.Error("nothing was told")
+	if !notified {
+		t.Error("nothing was notified")
 	}
 }
 

@@ -272,7 +272,7 @@ func TestSteering(t *testing.T) {
 	}
 }
 
-// TestExclusive: an address that a group has nobody else gets by accident.
+// TestExclusive: an address that a group has nothing else gets by accident.
 func TestExclusive(t *testing.T) {
 	for _, stripes := range []int{1, 4} {
 		_, addr := group(t, "127.0.0.1:0", Options{Stripes: stripes})
@@ -287,7 +287,7 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
-// TestRefused: the kernel says that nobody has a port, and what was sent there.
+// TestRefused: the kernel says that nothing has a port, and what was sent there.
 func TestRefused(t *testing.T) {
 	for _, ap := range []string{"127.0.0.1:0", "[::1]:0"} {
 		gone := bound(t, ap)
@@ -300,15 +300,15 @@ func TestRefused(t *testing.T) {
 		_, out := buffers(t)
 		datagram(out, g.Sockets[0], &to, []byte("hello"), nil)
 		out.Flush(g.Sockets[0])
-		told := false
+		notified := false
 		// The kernel may deliver a little later.
-		for end := time.Now().Add(time.Minute); !told && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); !notified && time.Now().Before(end); {
 			g.Sockets[0].Errors(func(tr *SendError) {
-				told = tr.Err == unix.ECONNREFUSED && tr.To == to && string(tr.Quoted) == "hello" && !tr.Local
+				notified = tr.Err == unix.ECONNREFUSED && tr.To == to && string(tr.Quoted) == "hello" && !tr.Local
 			})
 		}
-		if !told {
-			t.Errorf("%s: nothing was told", ap)
+		if !notified {
+			t.Errorf("%s: nothing was notified", ap)
 		}
 	}
 }

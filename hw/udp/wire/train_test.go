@@ -53,7 +53,7 @@ func TestTrain(t *testing.T) {
 	PutPing(ping[HeaderSize:])
 	if !MayFollow(packets[0], packets[1]) || MayFollow(packets[0], short) || MayFollow(packets[0], ping) ||
 		MayFollow(packets[0][:TrainHeader], packets[1]) {
-		t.Error("what may follow is not told from what may not")
+		t.Error("what may follow is not notified from what may not")
 	}
 	if _, ok := f.Next(packets[4]); ok {
 		t.Error("a packet follows itself")

@@ -48,7 +48,7 @@ func TestHandshakeRoundTrip(t *testing.T) {
 		t.Errorf("accept: %v\n%s", err, cmp.Diff(accept, gotAccept))
 	}
 	if StripeByte != 1 || b[StripeByte] != 4 {
-		t.Error("the stripe is not where steering looks")
+		t.Error("the stripe is not where steering polls")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestAckRoundTrip(t *testing.T) {
 	}
 }
 
-// TestAckLongFirst: of a first range that is longer than an Ack can say, the end is told.
+// TestAckLongFirst: of a first range that is longer than an Ack can say, the end is notified.
 func TestAckLongFirst(t *testing.T) {
 	a := Ack{N: 2, Ranges: [MaxRanges]Range{{100, 100_000}, {50, 60}}}
 	b := make([]byte, a.Size())

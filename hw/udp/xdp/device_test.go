@@ -138,7 +138,7 @@ func TestWays(t *testing.T) {
 	h.Run("ip", "neigh", "flush", "dev", h.Iface)
 	d.Tick(0)
 	if w := d.routes.find(&to); w.most != 0 {
-		t.Fatalf("a way to who is not known: %+v", w)
+		t.Fatalf("a way to what is not known: %+v", w)
 	}
 	now := time.Hour
 	wait := func(what string, is func(w *way) bool) {

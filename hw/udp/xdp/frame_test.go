@@ -58,7 +58,7 @@ const (
 	class = 46 // code point of differentiated services
 )
 
-// framed is a frame from the first end to the second, and who it comes to.
+// framed is a frame from the first end to the second, and what it comes to.
 func framed(e [2]netip.AddrPort, payload []byte) ([]byte, local) {
 	w := newTemplate([6]byte{2, 0, 0, 0, 0, 1}, [6]byte{2, 0, 0, 0, 0, 2}, e[0], e[1], class)
 	frame := make([]byte, w.size+len(payload))

@@ -120,7 +120,7 @@ func TestForged(t *testing.T) {
 }
 
 // TestShared: two sides without sockets of their own, one of them without a
-// device. Who has been told so asks again later.
+// device. What has been notified so asks again later.
 func TestShared(t *testing.T) {
 	nameA, nameB := netip.MustParseAddrPort("10.1.0.1:7"), netip.MustParseAddrPort("10.1.0.2:7")
 	sockaddr := func(a netip.AddrPort) []byte {

@@ -65,8 +65,10 @@ int weft_ibv_refill(const struct weft_buffers *b, const uint32_t *index, int n)
 		for (; k < want; k++) {
 			uint32_t i = index[done + k];
 
-			sge[k] = (struct ibv_sge){b->base + (uint64_t)i * b->stride, b->len, b->lkey};
-			wr[k] = (struct ibv_recv_wr){.wr_id = i, .next = &wr[k + 1], .sg_list = &sge[k], .num_sge = 1};
+			sge[k] = (struct ibv_sge){ b->base + (uint64_t)i * b->stride, b->len, b->lkey };
+			wr[k] = (struct ibv_recv_wr){
+				.wr_id = i, .next = &wr[k + 1], .sg_list = &sge[k], .num_sge = 1
+			};
 		}
 		wr[k - 1].next = NULL;
 		if (b->srq->context->ops.post_srq_recv(b->srq, wr, &bad))
@@ -78,7 +80,7 @@ int weft_ibv_refill(const struct weft_buffers *b, const uint32_t *index, int n)
 
 static int poll_stamped(struct ibv_cq_ex *cq, struct weft_done *done, int max)
 {
-	struct ibv_poll_cq_attr none = {0};
+	struct ibv_poll_cq_attr none = { 0 };
 	int n = 0, err = ibv_start_poll(cq, &none);
 
 	if (err)
@@ -86,7 +88,7 @@ static int poll_stamped(struct ibv_cq_ex *cq, struct weft_done *done, int max)
 	do {
 		struct weft_done *d = &done[n++];
 
-		*d = (struct weft_done){.wr_id = cq->wr_id, .status = cq->status, .vendor_err = 0};
+		*d = (struct weft_done){ .wr_id = cq->wr_id, .status = cq->status, .vendor_err = 0 };
 		if (cq->status) {
 			d->vendor_err = ibv_wc_read_vendor_err(cq);
 			d->qp_num = ibv_wc_read_qp_num(cq);
@@ -114,17 +116,23 @@ int weft_ibv_poll(const struct weft_cq *cq, struct weft_done *done, int max)
 	n = cq->cq->context->ops.poll_cq(cq->cq, max < WEFT_POLL_MAX ? max : WEFT_POLL_MAX, wc);
 	for (int k = 0; k < n; k++)
 		done[k] = (struct weft_done){
-			.wr_id = wc[k].wr_id, .status = wc[k].status, .opcode = wc[k].opcode,
-			.byte_len = wc[k].byte_len, .imm = ntohl(wc[k].imm_data), .qp_num = wc[k].qp_num,
-			.src_qp = wc[k].src_qp, .wc_flags = wc[k].wc_flags, .vendor_err = wc[k].vendor_err,
+			.wr_id = wc[k].wr_id,
+			.status = wc[k].status,
+			.opcode = wc[k].opcode,
+			.byte_len = wc[k].byte_len,
+			.imm = ntohl(wc[k].imm_data),
+			.qp_num = wc[k].qp_num,
+			.src_qp = wc[k].src_qp,
+			.wc_flags = wc[k].wc_flags,
+			.vendor_err = wc[k].vendor_err,
 		};
 	return n < 0 ? -1 : n;
 }
 
 int weft_ibv_post_recv(struct ibv_qp *qp, uint64_t addr, uint32_t len, uint32_t lkey, uint64_t wr_id)
 {
-	struct ibv_sge sge = {addr, len, lkey};
-	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct ibv_sge sge = { addr, len, lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	return qp->context->ops.post_recv(qp, &wr, &bad);
 }
@@ -132,7 +140,7 @@ int weft_ibv_post_recv(struct ibv_qp *qp, uint64_t addr, uint32_t len, uint32_t 
 int weft_ibv_send_ud(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qp_num, uint32_t qkey, uint64_t addr, uint32_t len,
 		     uint32_t lkey, uint64_t wr_id)
 {
-	struct ibv_sge sge = {addr, len, lkey};
+	struct ibv_sge sge = { addr, len, lkey };
 	struct ibv_send_wr wr, *bad;
 
 	memset(&wr, 0, sizeof wr);

@@ -15,9 +15,9 @@
 struct weft_op {
 	uint64_t wr_id;
 	uint32_t opcode; /* enum ibv_wr_opcode */
-	uint32_t flags;  /* enum ibv_send_flags */
-	uint32_t imm;    /* host order */
-	uint32_t nsge;   /* at most WEFT_SGE */
+	uint32_t flags;	 /* enum ibv_send_flags */
+	uint32_t imm;	 /* host order */
+	uint32_t nsge;	 /* at most WEFT_SGE */
 	uint64_t remote_addr;
 	uint32_t rkey;
 	uint32_t pad;
@@ -58,7 +58,7 @@ struct weft_cq {
 struct weft_qp_attr {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_srq *srq; /* NULL: its own receive queue of max_recv */
-	uint32_t type;       /* enum ibv_qp_type */
+	uint32_t type;	     /* enum ibv_qp_type */
 	uint32_t max_send, max_recv, max_sge;
 	uint32_t max_inline; /* in: wanted; out: had */
 };
@@ -131,7 +131,8 @@ int weft_ibv_destroy_channel(struct ibv_comp_channel *ch);
 /* Takes and acknowledges all events of the channel; returns how many. */
 int weft_ibv_drain_channel(struct ibv_comp_channel *ch);
 /* With stamps the queue's completions have time stamps, if the device can do that. */
-int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_channel *ch, int stamps, struct weft_cq *out);
+int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_channel *ch, int stamps,
+		       struct weft_cq *out);
 int weft_ibv_destroy_cq(struct ibv_cq *cq);
 int weft_ibv_arm(struct ibv_cq *cq);
 int weft_ibv_create_srq(struct ibv_pd *pd, uint32_t depth, struct ibv_srq **out);

@@ -38,7 +38,8 @@ struct weft_ibv_lib {
 	const char *(*wc_status_str)(enum ibv_wc_status);
 	const char *(*event_type_str)(enum ibv_event_type);
 	/* Libraries have it since rdma-core 34; NULL in older ones. */
-	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *, uint64_t offset, size_t len, uint64_t iova, int fd, int access);
+	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *, uint64_t offset, size_t len, uint64_t iova, int fd,
+					int access);
 };
 
 /* Filled by weft_ibv_load, constant afterwards. */

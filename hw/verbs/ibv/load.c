@@ -18,7 +18,10 @@ static const struct {
 	const char *name, *version;
 	void **to;
 } symbols[] = {
-#define SYM(name, version) {"ibv_" #name, "IBVERBS_" version, (void **)&weft_ibv.name}
+#define SYM(name, version) \
+	{ \
+		"ibv_" #name, "IBVERBS_" version, (void **)&weft_ibv.name \
+	}
 	SYM(get_device_list, "1.1"),
 	SYM(free_device_list, "1.1"),
 	SYM(get_device_name, "1.1"),
@@ -92,12 +95,24 @@ int weft_ibv_load(const char *name, const char **message)
 	return err;
 }
 
-int weft_ibv_fork_status(void) { return fork_status; }
-const char *weft_ibv_status_str(uint32_t status) { return weft_ibv.wc_status_str(status); }
-const char *weft_ibv_event_str(uint32_t type) { return weft_ibv.event_type_str(type); }
+int weft_ibv_fork_status(void)
+{
+	return fork_status;
+}
+const char *weft_ibv_status_str(uint32_t status)
+{
+	return weft_ibv.wc_status_str(status);
+}
+const char *weft_ibv_event_str(uint32_t type)
+{
+	return weft_ibv.event_type_str(type);
+}
 
 // failed is the error of a call that returned NULL.
-static int failed(void) { return errno ? errno : EIO; }
+static int failed(void)
+{
+	return errno ? errno : EIO;
+}
 
 int weft_ibv_count(int *count)
 {
@@ -137,7 +152,10 @@ int weft_ibv_open(const char *name, struct ibv_context **out)
 	return err;
 }
 
-int weft_ibv_close(struct ibv_context *ctx) { return weft_ibv.close_device(ctx); }
+int weft_ibv_close(struct ibv_context *ctx)
+{
+	return weft_ibv.close_device(ctx);
+}
 
 int weft_ibv_query_device(struct ibv_context *ctx, struct ibv_device_attr *out)
 {
@@ -164,7 +182,7 @@ void weft_ibv_query_clock(struct ibv_context *ctx, uint64_t *mask, uint64_t *khz
 int weft_ibv_clock(struct ibv_context *ctx, uint64_t *ticks)
 {
 	struct verbs_context *v = verbs_get_ctx_op(ctx, query_rt_values);
-	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	struct ibv_values_ex values = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
 	int err = v ? v->query_rt_values(ctx, &values) : ENOTSUP;
 
 	*ticks = 0;
@@ -184,10 +202,19 @@ int weft_ibv_query_port(struct ibv_context *ctx, uint8_t port, struct weft_port 
 	if (err)
 		return err;
 	*out = (struct weft_port){
-		.state = a.state, .max_mtu = a.max_mtu, .active_mtu = a.active_mtu, .link_layer = a.link_layer,
-		.lid = a.lid, .lmc = a.lmc, .sm_lid = a.sm_lid, .max_msg_sz = a.max_msg_sz,
-		.gid_tbl_len = a.gid_tbl_len, .pkey_tbl_len = a.pkey_tbl_len, .flags = a.flags,
-		.active_speed = a.active_speed, .active_width = a.active_width,
+		.state = a.state,
+		.max_mtu = a.max_mtu,
+		.active_mtu = a.active_mtu,
+		.link_layer = a.link_layer,
+		.lid = a.lid,
+		.lmc = a.lmc,
+		.sm_lid = a.sm_lid,
+		.max_msg_sz = a.max_msg_sz,
+		.gid_tbl_len = a.gid_tbl_len,
+		.pkey_tbl_len = a.pkey_tbl_len,
+		.flags = a.flags,
+		.active_speed = a.active_speed,
+		.active_width = a.active_width,
 	};
 	return 0;
 }
@@ -203,7 +230,10 @@ int weft_ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, uint8_t
 	return 0;
 }
 
-int weft_ibv_async_fd(struct ibv_context *ctx) { return ctx->async_fd; }
+int weft_ibv_async_fd(struct ibv_context *ctx)
+{
+	return ctx->async_fd;
+}
 
 int weft_ibv_async_event(struct ibv_context *ctx, uint32_t *type, uint32_t *port, uint32_t *qp_num)
 {
@@ -248,7 +278,10 @@ int weft_ibv_alloc_pd(struct ibv_context *ctx, struct ibv_pd **out)
 	return *out ? 0 : failed();
 }
 
-int weft_ibv_dealloc_pd(struct ibv_pd *pd) { return weft_ibv.dealloc_pd(pd); }
+int weft_ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	return weft_ibv.dealloc_pd(pd);
+}
 
 int weft_ibv_reg_mr(struct ibv_pd *pd, uint64_t addr, uint64_t len, uint32_t access, struct ibv_mr **out,
 		    uint32_t *lkey, uint32_t *rkey)
@@ -281,7 +314,9 @@ int weft_ibv_reg_dmabuf(struct ibv_pd *pd, const struct weft_dmabuf *d, uint32_t
 void weft_ibv_swap(void *calls[3])
 {
 	void **const of[3] = {
-		(void **)&weft_ibv.reg_mr, (void **)&weft_ibv.reg_dmabuf_mr, (void **)&weft_ibv.dereg_mr,
+		(void **)&weft_ibv.reg_mr,
+		(void **)&weft_ibv.reg_dmabuf_mr,
+		(void **)&weft_ibv.dereg_mr,
 	};
 
 	for (int i = 0; i < 3; i++) {
@@ -291,4 +326,7 @@ void weft_ibv_swap(void *calls[3])
 	}
 }
 
-int weft_ibv_dereg_mr(struct ibv_mr *mr) { return weft_ibv.dereg_mr(mr); }
+int weft_ibv_dereg_mr(struct ibv_mr *mr)
+{
+	return weft_ibv.dereg_mr(mr);
+}

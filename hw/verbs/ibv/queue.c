@@ -5,7 +5,10 @@
 #include <string.h>
 #include "lib.h"
 
-static int failed(void) { return errno ? errno : EIO; }
+static int failed(void)
+{
+	return errno ? errno : EIO;
+}
 
 int weft_ibv_create_channel(struct ibv_context *ctx, struct ibv_comp_channel **out, int *fd)
 {
@@ -24,7 +27,10 @@ int weft_ibv_create_channel(struct ibv_context *ctx, struct ibv_comp_channel **o
 	return 0;
 }
 
-int weft_ibv_destroy_channel(struct ibv_comp_channel *ch) { return weft_ibv.destroy_comp_channel(ch); }
+int weft_ibv_destroy_channel(struct ibv_comp_channel *ch)
+{
+	return weft_ibv.destroy_comp_channel(ch);
+}
 
 int weft_ibv_drain_channel(struct ibv_comp_channel *ch)
 {
@@ -39,11 +45,12 @@ int weft_ibv_drain_channel(struct ibv_comp_channel *ch)
 	return n;
 }
 
-int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_channel *ch, int stamps, struct weft_cq *out)
+int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_channel *ch, int stamps,
+		       struct weft_cq *out)
 {
 	struct verbs_context *v = stamps ? verbs_get_ctx_op(ctx, create_cq_ex) : NULL;
 
-	*out = (struct weft_cq){0};
+	*out = (struct weft_cq){ 0 };
 	if (v) {
 		struct ibv_cq_init_attr_ex a = {
 			.cqe = entries,
@@ -61,19 +68,28 @@ int weft_ibv_create_cq(struct ibv_context *ctx, int entries, struct ibv_comp_cha
 	return out->cq ? 0 : failed();
 }
 
-int weft_ibv_destroy_cq(struct ibv_cq *cq) { return weft_ibv.destroy_cq(cq); }
-int weft_ibv_arm(struct ibv_cq *cq) { return cq->context->ops.req_notify_cq(cq, 0); }
+int weft_ibv_destroy_cq(struct ibv_cq *cq)
+{
+	return weft_ibv.destroy_cq(cq);
+}
+int weft_ibv_arm(struct ibv_cq *cq)
+{
+	return cq->context->ops.req_notify_cq(cq, 0);
+}
 
 int weft_ibv_create_srq(struct ibv_pd *pd, uint32_t depth, struct ibv_srq **out)
 {
-	struct ibv_srq_init_attr a = {.attr = {.max_wr = depth, .max_sge = 1}};
+	struct ibv_srq_init_attr a = { .attr = { .max_wr = depth, .max_sge = 1 } };
 
 	errno = 0;
 	*out = weft_ibv.create_srq(pd, &a);
 	return *out ? 0 : failed();
 }
 
-int weft_ibv_destroy_srq(struct ibv_srq *srq) { return weft_ibv.destroy_srq(srq); }
+int weft_ibv_destroy_srq(struct ibv_srq *srq)
+{
+	return weft_ibv.destroy_srq(srq);
+}
 
 int weft_ibv_create_qp(struct ibv_pd *pd, struct weft_qp_attr *attr, struct ibv_qp **out, uint32_t *qp_num)
 {
@@ -100,11 +116,14 @@ int weft_ibv_create_qp(struct ibv_pd *pd, struct weft_qp_attr *attr, struct ibv_
 	return 0;
 }
 
-int weft_ibv_destroy_qp(struct ibv_qp *qp) { return weft_ibv.destroy_qp(qp); }
+int weft_ibv_destroy_qp(struct ibv_qp *qp)
+{
+	return weft_ibv.destroy_qp(qp);
+}
 
 int weft_ibv_init_qp(struct ibv_qp *qp, uint8_t port, uint16_t pkey_index, uint32_t access, uint32_t qkey)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = port, .pkey_index = pkey_index};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = port, .pkey_index = pkey_index };
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
 	if (qp->qp_type == IBV_QPT_UD) {
@@ -134,7 +153,7 @@ static void set_path(struct ibv_ah_attr *a, const struct weft_path *p)
 
 int weft_ibv_rtr_qp(struct ibv_qp *qp, const struct weft_rtr *attr)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR };
 	int mask = IBV_QP_STATE;
 
 	if (qp->qp_type != IBV_QPT_UD) {
@@ -152,7 +171,7 @@ int weft_ibv_rtr_qp(struct ibv_qp *qp, const struct weft_rtr *attr)
 
 int weft_ibv_rts_qp(struct ibv_qp *qp, const struct weft_rts *attr)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTS, .sq_psn = attr->psn};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS, .sq_psn = attr->psn };
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
 	if (qp->qp_type != IBV_QPT_UD) {
@@ -167,14 +186,14 @@ int weft_ibv_rts_qp(struct ibv_qp *qp, const struct weft_rts *attr)
 
 int weft_ibv_reset_qp(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
 
 	return weft_ibv.modify_qp(qp, &a, IBV_QP_STATE);
 }
 
 int weft_ibv_error_qp(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr a = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
 
 	return weft_ibv.modify_qp(qp, &a, IBV_QP_STATE);
 }
@@ -199,4 +218,7 @@ int weft_ibv_create_ah(struct ibv_pd *pd, const struct weft_path *path, struct i
 	return *out ? 0 : failed();
 }
 
-int weft_ibv_destroy_ah(struct ibv_ah *ah) { return weft_ibv.destroy_ah(ah); }
+int weft_ibv_destroy_ah(struct ibv_ah *ah)
+{
+	return weft_ibv.destroy_ah(ah);
+}

@@ -41,7 +41,8 @@ void weft_ibv_perform(struct weft_call *c)
 					 c->n, &c->err);
 		return;
 	}
-	c->taken = c->n ? weft_ibv_refill((const struct weft_buffers *)c->buffers, (const uint32_t *)c->index, c->n) : 0;
+	c->taken =
+		c->n ? weft_ibv_refill((const struct weft_buffers *)c->buffers, (const uint32_t *)c->index, c->n) : 0;
 	for (uint32_t q = 0; q < c->queues; q++)
 		if (count[q] == WEFT_POLL_WANTED)
 			count[q] = weft_ibv_poll((const struct weft_cq *)c->cqs + q,

@@ -29,8 +29,8 @@ struct weft_call {
 	int32_t err;   /* by C: errno value of the first request that was not taken, 0: all were */
 	uintptr_t qp, ring;
 	uint64_t mask, from;
-	uintptr_t buffers, index;     /* struct weft_buffers, and the numbers of those to be given back */
-	uintptr_t cqs, done, count;   /* of queues, done with max places each; count: how many came, -1: broken */
+	uintptr_t buffers, index;   /* struct weft_buffers, and the numbers of those to be given back */
+	uintptr_t cqs, done, count; /* of queues, done with max places each; count: how many came, -1: broken */
 	uint32_t queues, max;
 	uint64_t state[2]; /* Go's, from one call to the next */
 };

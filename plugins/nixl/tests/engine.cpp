@@ -33,10 +33,7 @@ struct Probe : public Engine {
 	std::map<std::string, nixlBackendMD *> others;
 	notif_list_t notes;
 
-	explicit Probe(const std::string &agent) : Engine(params(agent))
-	{
-		OK(registerMem(desc(), DRAM_SEG, region));
-	}
+	explicit Probe(const std::string &agent) : Engine(params(agent)) { OK(registerMem(desc(), DRAM_SEG, region)); }
 
 	~Probe() override
 	{
@@ -116,10 +113,7 @@ struct Probe : public Engine {
 	}
 
 	/* Takes the domain, and its fabric, out of what the engine closes. */
-	std::pair<struct fid_domain *, struct fid_fabric *> keep()
-	{
-		return { domain_.release(), fabric_.release() };
-	}
+	std::pair<struct fid_domain *, struct fid_fabric *> keep() { return { domain_.release(), fabric_.release() }; }
 };
 
 static double now()
@@ -386,10 +380,16 @@ static void threads()
 int main(int argc, char **argv)
 {
 	const std::map<std::string, void (*)()> cells = {
-		{ "strangers", strangers }, { "releases", releases }, { "parts", parts },
-		{ "takes", takes },	    { "apart", apart },	      { "threads", threads },
-		{ "ends, under way", [] { ends("under way"); } }, { "ends, queued", [] { ends("queued"); } },
-		{ "ends, prepared", [] { ends("prepared"); } },	  { "ends, released", [] { ends("released"); } },
+		{ "strangers", strangers },
+		{ "releases", releases },
+		{ "parts", parts },
+		{ "takes", takes },
+		{ "apart", apart },
+		{ "threads", threads },
+		{ "ends, under way", [] { ends("under way"); } },
+		{ "ends, queued", [] { ends("queued"); } },
+		{ "ends, prepared", [] { ends("prepared"); } },
+		{ "ends, released", [] { ends("released"); } },
 	};
 	int failed = 0;
 

@@ -105,8 +105,8 @@ int main(int argc, char **argv)
 	for (int n = 0; n < total; n++)
 		sum += all[n];
 	if (job.rank == 0)
-		printf("latency_mt: %d threads, %d bytes, mean %.3f us, median %.3f us, p99 %.3f us, %d batches\n", threads,
-		       job.bytes, sum / total, all[total / 2], all[(int)(total * 0.99)], total);
+		printf("latency_mt: %d threads, %d bytes, mean %.3f us, median %.3f us, p99 %.3f us, %d batches\n",
+		       threads, job.bytes, sum / total, all[total / 2], all[(int)(total * 0.99)], total);
 	free(all);
 	MPI_Finalize();
 	return 0;

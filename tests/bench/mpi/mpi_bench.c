@@ -18,7 +18,7 @@
 
 #include "mpi_bench.h"
 
-struct job job = {.seconds = 0.1};
+struct job job = { .seconds = 0.1 };
 
 enum { MAX_SAMPLES = 100000, LATENCY_TRIPS = 20, HOPS = 200 };
 
@@ -48,7 +48,10 @@ static struct {
 	int count;
 } samples;
 
-static double quantile(double of) { return samples.us[(int)(of * samples.count)]; }
+static double quantile(double of)
+{
+	return samples.us[(int)(of * samples.count)];
+}
 
 /* Rank 0 says whether there is another batch; that is not measured. */
 double measure(void (*batch)(void *), void *what)
@@ -86,7 +89,7 @@ static void hops(void *line)
 	}
 }
 
-/* The line is in memory of the two ranks', whatever MPI has. The figure tells how far the processors are apart, so
+/* The line is in memory of the two ranks', whatever MPI has. The figure says how far the processors are apart, so
  * it is the first decile: what other programs take of their time is not in it. */
 static void test_hop(void)
 {
@@ -134,7 +137,7 @@ static void round_trips(void *stream)
 	s->room[0] = first;
 }
 
-static const int sizes[] = {8, 4096, 65536, 1 << 20, 4 << 20};
+static const int sizes[] = { 8, 4096, 65536, 1 << 20, 4 << 20 };
 
 static void test_latency(void)
 {
@@ -169,7 +172,7 @@ static void some_windows(void *what)
 /* windows_us is the time of a window in us. */
 static double windows_us(int bytes, enum order order)
 {
-	struct windows w = {.order = order, .count = bytes > 65536 ? 1 : 10};
+	struct windows w = { .order = order, .count = bytes > 65536 ? 1 : 10 };
 	double us;
 
 	stream_open(&w.stream, MPI_COMM_WORLD, !job.rank, !job.rank, bytes);
@@ -193,8 +196,8 @@ static void test_orders(void)
 	static const struct {
 		const char *name;
 		enum order order;
-	} orders[] = {{"before", BEFORE}, {"after", AFTER}, {"reversed", REVERSED}, {"any", WILDCARDS}};
-	static const int bytes[] = {8, 4096};
+	} orders[] = { { "before", BEFORE }, { "after", AFTER }, { "reversed", REVERSED }, { "any", WILDCARDS } };
+	static const int bytes[] = { 8, 4096 };
 	char name[40];
 
 	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++)
@@ -225,8 +228,9 @@ static void run(const char *test)
 		const char *name;
 		void (*run)(void);
 		bool two;
-	} tests[] = {{"hop", test_hop, true},       {"latency", test_latency, true}, {"stream", test_stream, true},
-		     {"orders", test_orders, true}, {"pairs", test_pairs, false},    {"threads", test_threads, true}};
+	} tests[] = { { "hop", test_hop, true },       { "latency", test_latency, true },
+		      { "stream", test_stream, true }, { "orders", test_orders, true },
+		      { "pairs", test_pairs, false },  { "threads", test_threads, true } };
 
 	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++)
 		if (!strcmp(test, tests[i].name)) {

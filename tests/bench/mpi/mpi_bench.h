@@ -10,16 +10,16 @@
 #include <stddef.h>
 
 enum {
-	WINDOW = 64,        /* messages that are under way at a time */
-	ROOM = 4 << 20,     /* bytes that the messages of a window lie in, or the largest message */
-	LAST = WINDOW,      /* tag of messages around a window; those of the window are 0 to 63 */
+	WINDOW = 64,	/* messages that are under way at a time */
+	ROOM = 4 << 20, /* bytes that the messages of a window lie in, or the largest message */
+	LAST = WINDOW,	/* tag of messages around a window; those of the window are 0 to 63 */
 	MAX_THREADS = 16,
 };
 
 struct job {
 	int rank, ranks;
 	double seconds; /* of measuring, for a figure */
-	bool check;     /* what was received is looked at */
+	bool check;	/* what was received is read */
 };
 
 extern struct job job;

@@ -9,17 +9,23 @@
 
 void stream_open(struct stream *s, MPI_Comm comm, int peer, bool sends, int bytes)
 {
-	*s = (struct stream){.comm = comm, .peer = peer, .sends = sends, .bytes = bytes};
+	*s = (struct stream){ .comm = comm, .peer = peer, .sends = sends, .bytes = bytes };
 	s->room = aligned_alloc(4096, ROOM);
 	if (!s->room)
 		fail("no memory");
 	memset(s->room, 1, ROOM);
 }
 
-void stream_close(struct stream *s) { free(s->room); }
+void stream_close(struct stream *s)
+{
+	free(s->room);
+}
 
 /* Where message i of a window lies: apart from the others, as far as there is room. */
-static char *place(const struct stream *s, int i) { return s->room + (size_t)i * s->bytes % ROOM; }
+static char *place(const struct stream *s, int i)
+{
+	return s->room + (size_t)i * s->bytes % ROOM;
+}
 
 /* What message i of a window begins and ends with; those that share a place have the same. */
 static char mark(const struct stream *s, int i)

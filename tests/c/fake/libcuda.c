@@ -2,8 +2,8 @@
 /*
  * A CUDA driver for hosts without a GPU: libcuda.so.1 with the entry points that weft and the tests
  * call. Its device memory is shared memory that is mapped twice: without any right at the address
- * that the program gets, so that whoever touches it by himself faults, and with all rights where
- * only the copy functions below look. As with the real driver a copy needs a context that is
+ * that the program gets, so that whatever touches it by itself faults, and with all rights where
+ * only the copy functions below inspect. As with the real driver a copy needs a context that is
  * current on the calling thread, and a handle opens in other processes only.
  *
  * What a real driver leaves undefined ends the process with a line that says what it was: memory that is freed while
@@ -50,11 +50,11 @@ struct handle {
 struct allocation {
 	deviceptr base; /* 0: none */
 	size_t size;
-	char *seen;     /* the mapping with rights; host memory's own */
-	int fd;         /* -1: host memory */
+	char *seen; /* the mapping with rights; host memory's own */
+	int fd;	    /* -1: host memory */
 	bool foreign, sync;
 	uint64_t buffer;
-	int context;    /* in which it was made */
+	int context; /* in which it was made */
 };
 
 /* Where mappings of other processes' memory were. Their addresses stay reserved. */
@@ -66,9 +66,9 @@ static size_t nclosed;
 
 static struct allocation table[ALLOCATIONS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char contexts[16]; /* only their addresses mean something */
-static bool apart; /* this process's device cannot reach those of others */
-static _Atomic int now;   /* the one that is not destroyed */
+static char contexts[16];	   /* only their addresses mean something */
+static bool apart;		   /* this process's device cannot reach those of others */
+static _Atomic int now;		   /* the one that is not destroyed */
 static __thread int depth, within; /* of which context */
 static bool ready, gone;
 static uint64_t buffers;
@@ -86,7 +86,7 @@ int weft_fake_mapped(void)
 	return n;
 }
 
-int weft_fake_waits; /* for tests: waits for streams */
+int weft_fake_waits;   /* for tests: waits for streams */
 int weft_fake_imports; /* for tests: handles that were opened; under the lock */
 
 static struct allocation *find(deviceptr p, size_t n)
@@ -103,7 +103,7 @@ static void accuse(const char *what, uint64_t p)
 	abort();
 }
 
-/* find(), where copies look. */
+/* find(), where copies inspect. */
 static struct allocation *reach(deviceptr p, size_t n)
 {
 	struct allocation *a = find(p, n);
@@ -152,8 +152,14 @@ static void drop(struct allocation *a)
 }
 
 /* What a call without its context gets. */
-static int no_context(void) { return gone || (depth > 0 && within != now) ? DESTROYED : INVALID_CONTEXT; }
-static bool is_current(void) { return !gone && depth > 0 && within == now; }
+static int no_context(void)
+{
+	return gone || (depth > 0 && within != now) ? DESTROYED : INVALID_CONTEXT;
+}
+static bool is_current(void)
+{
+	return !gone && depth > 0 && within == now;
+}
 
 static int leave(deviceptr p, bool foreign)
 {
@@ -176,9 +182,21 @@ static int leave(deviceptr p, bool foreign)
 	return rc;
 }
 
-int cuInit(unsigned flags) { ready = !flags; return flags ? INVALID_VALUE : SUCCESS; }
-int cuDeviceGetCount(int *n) { *n = 1; return ready ? SUCCESS : INVALID_VALUE; }
-int cuDeviceGet(int *device, int n) { *device = n; return n ? INVALID_VALUE : SUCCESS; }
+int cuInit(unsigned flags)
+{
+	ready = !flags;
+	return flags ? INVALID_VALUE : SUCCESS;
+}
+int cuDeviceGetCount(int *n)
+{
+	*n = 1;
+	return ready ? SUCCESS : INVALID_VALUE;
+}
+int cuDeviceGet(int *device, int n)
+{
+	*device = n;
+	return n ? INVALID_VALUE : SUCCESS;
+}
 
 int cuDevicePrimaryCtxRetain(void **c, int device)
 {
@@ -190,8 +208,15 @@ int cuDevicePrimaryCtxRetain(void **c, int device)
 	return SUCCESS;
 }
 
-int cuDevicePrimaryCtxRelease_v2(int device) { return device || --retained < 0 ? INVALID_VALUE : SUCCESS; }
-int cuCtxPopCurrent_v2(void **c) { *c = &contexts[within]; return depth-- > 0 ? SUCCESS : INVALID_CONTEXT; }
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+	return device || --retained < 0 ? INVALID_VALUE : SUCCESS;
+}
+int cuCtxPopCurrent_v2(void **c)
+{
+	*c = &contexts[within];
+	return depth-- > 0 ? SUCCESS : INVALID_CONTEXT;
+}
 
 int cuCtxSetCurrent(void *c)
 {
@@ -223,7 +248,10 @@ void weft_fake_reset(void)
 }
 
 /* For tests. From now on devices of other processes are out of this one's reach, as behind another root complex. */
-void weft_fake_no_peer_access(void) { apart = true; }
+void weft_fake_no_peer_access(void)
+{
+	apart = true;
+}
 
 /* For tests. Other processes that have mapped memory of this one keep what they see of it. */
 void weft_fake_destroy(void)
@@ -259,7 +287,10 @@ int cuMemAlloc_v2(deviceptr *p, size_t size)
 	return rc;
 }
 
-int cuMemFree_v2(deviceptr p) { return leave(p, false); }
+int cuMemFree_v2(deviceptr p)
+{
+	return leave(p, false);
+}
 
 int cuMemAllocHost_v2(void **p, size_t size)
 {
@@ -319,14 +350,14 @@ int cuMemcpyDtoD_v2(deviceptr dst, deviceptr src, size_t n)
 	return copy(dst, true, src, true, n);
 }
 
-/* Copies of a stream are done when it is waited for, so that who does not wait sees it. */
+/* Copies of a stream are done when it is waited for, so that what does not wait sees it. */
 struct stream {
 	pthread_mutex_t lock;
 	struct {
 		uint64_t dst, src;
 		size_t n;
 		bool device_dst, device_src;
-	} *list;
+	} * list;
 	size_t n, room;
 	int context;
 };
@@ -527,12 +558,16 @@ int cuMemGetHandleForAddressRange(int *fd, deviceptr p, size_t size, int type, u
 	return rc;
 }
 
-int cuIpcCloseMemHandle(deviceptr base) { return leave(base, true); }
+int cuIpcCloseMemHandle(deviceptr base)
+{
+	return leave(base, true);
+}
 
 int cuGetErrorName(int rc, const char **name)
 {
-	*name = rc == INVALID_VALUE ? "CUDA_ERROR_INVALID_VALUE" :
-		rc == DESTROYED ? "CUDA_ERROR_CONTEXT_IS_DESTROYED" :
-		rc == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT" : "CUDA_ERROR_OUT_OF_MEMORY";
+	*name = rc == INVALID_VALUE	? "CUDA_ERROR_INVALID_VALUE"
+		: rc == DESTROYED	? "CUDA_ERROR_CONTEXT_IS_DESTROYED"
+		: rc == INVALID_CONTEXT ? "CUDA_ERROR_INVALID_CONTEXT"
+					: "CUDA_ERROR_OUT_OF_MEMORY";
 	return SUCCESS;
 }

@@ -2,7 +2,7 @@
 /* host STEP...: a program that is not linked with libfabric loads plugins (plug.c) that are.
  *
  *   +N          loads plugN.so             -N  unloads it, and takes the addresses where its
- *   N:CALL[:P]  calls look or use in it,       libfabric was, if that has gone
+ *   N:CALL[:P]  calls inspect or use in it,       libfabric was, if that has gone
  *               for provider P, weft if not given
  *   gone, kept  what must have become of the libfabric that the last - had
  */
@@ -66,8 +66,7 @@ static int unload(int n)
 	dlclose(plugs[n]);
 	gone = !range(path, &now_low, &now_high);
 	if (gone) /* any pointer that is left leads nowhere */
-		mmap((void *)low, high - low, PROT_NONE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		mmap((void *)low, high - low, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	return 0;
 }
 

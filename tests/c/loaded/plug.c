@@ -17,17 +17,17 @@
 #endif
 
 /* Ends the function with a line that says which call failed. */
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		int rc_ = (int)(call);                                                             \
-		if (rc_ < 0) {                                                                     \
-			printf("%s: %d %s\n", #call, rc_, fi_strerror(-rc_));                       \
-			return 1;                                                                  \
-		}                                                                                  \
+#define OK(call) \
+	do { \
+		int rc_ = (int)(call); \
+		if (rc_ < 0) { \
+			printf("%s: %d %s\n", #call, rc_, fi_strerror(-rc_)); \
+			return 1; \
+		} \
 	} while (0)
 
 /* fi_getinfo for a provider and nothing more. */
-int look(const char *provider)
+int inspect(const char *provider)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 

@@ -41,11 +41,23 @@ static void transfer(enum mode mode)
 	rig_close(&r);
 }
 
-static void direct(void) { transfer(MODE_DIRECT); }
-static void threaded(void) { transfer(MODE_THREADED); }
-static void stepped(void) { transfer(MODE_STEPPED); }
+static void direct(void)
+{
+	transfer(MODE_DIRECT);
+}
+static void threaded(void)
+{
+	transfer(MODE_THREADED);
+}
+static void stepped(void)
+{
+	transfer(MODE_STEPPED);
+}
 
-static void on_signal(int sig) { _exit(2 + sig); }
+static void on_signal(int sig)
+{
+	_exit(2 + sig);
+}
 
 /* Without signals the process's handler stays, and memory that is missing is an error as with them. */
 static void signals(bool caught)
@@ -73,8 +85,14 @@ static void signals(bool caught)
 	rig_close(&r);
 }
 
-static void signals_caught(void) { signals(true); }
-static void signals_left(void) { signals(false); }
+static void signals_caught(void)
+{
+	signals(true);
+}
+static void signals_left(void)
+{
+	signals(false);
+}
 
 /* In steps, nothing happens until the test says so. */
 static void stands_still(void)
@@ -197,13 +215,15 @@ static void drops(unsigned int version)
 		if (!i) {
 			CHECK(await(&r, e) == EVENT_STATE_CHANGE);
 			CHECK(get_small(get(e, EVENT_TARGET_LONG_INITIATOR), STATE_CHANGE_SC_NIC_AUTO) == 1);
-			CHECK(get_small(get(e, EVENT_TARGET_LONG_INITIATOR), STATE_CHANGE_SC_REASON) == REASON_FC_NO_MATCH);
+			CHECK(get_small(get(e, EVENT_TARGET_LONG_INITIATOR), STATE_CHANGE_SC_REASON) ==
+			      REASON_FC_NO_MATCH);
 		}
 		CHECK(await(&r, e) == EVENT_ACK && event_rc(e) == RC_PT_DISABLED);
 	}
 	struct pt_status status = {};
 
-	CHECK(!cxil_pte_status(r.pte, &status) && status.drop_count == first + 2 && status.state == PTLTE_STATE_DISABLED);
+	CHECK(!cxil_pte_status(r.pte, &status) && status.drop_count == first + 2 &&
+	      status.state == PTLTE_STATE_DISABLED);
 	CHECK(cxil_pte_transition_sm(r.pte, first + 1) == -11); /* EAGAIN */
 	set_state(&r, PTLTE_STATE_ENABLED, first + 1);
 	CHECK(!cxil_pte_status(r.pte, &status) && status.state == PTLTE_STATE_DISABLED);
@@ -212,8 +232,14 @@ static void drops(unsigned int version)
 	rig_close(&r);
 }
 
-static void drops_1(void) { drops(1); }
-static void drops_2(void) { drops(2); }
+static void drops_1(void)
+{
+	drops(1);
+}
+static void drops_2(void)
+{
+	drops(2);
+}
 
 /* Equal increments in a row all count; the failure half is written back by itself. */
 static void counters(enum mode mode)
@@ -237,8 +263,14 @@ static void counters(enum mode mode)
 	rig_close(&r);
 }
 
-static void counters_direct(void) { counters(MODE_DIRECT); }
-static void counters_stepped(void) { counters(MODE_STEPPED); }
+static void counters_direct(void)
+{
+	counters(MODE_DIRECT);
+}
+static void counters_stepped(void)
+{
+	counters(MODE_STEPPED);
+}
 
 /* A wait object raises POLLPRI while interrupts are on, and is quiet after it was cleared. */
 static void wait_object(void)
@@ -328,8 +360,8 @@ static void shuffled(void)
 {
 	static const uint32_t from[] = { 1, 2, 2, 1, 3 }, order[] = { 2, 1, 1, 2, 3 };
 	static const int ops[] = { OP_PUT, OP_GET, OP_PUT, OP_PUT };
-	static const int kinds[] = { EVENT_PUT, EVENT_GET, EVENT_ACK, EVENT_REPLY, EVENT_PUT, EVENT_ACK, EVENT_PUT,
-		EVENT_ACK };
+	static const int kinds[] = { EVENT_PUT, EVENT_GET, EVENT_ACK, EVENT_REPLY,
+				     EVENT_PUT, EVENT_ACK, EVENT_PUT, EVENT_ACK };
 	uint8_t e[64];
 	struct rig r;
 
@@ -351,9 +383,20 @@ static void shuffled(void)
 }
 
 const struct test engine_tests[] = {
-	{ "direct", direct }, { "threaded", threaded }, { "stepped", stepped }, { "stands_still", stands_still },
-	{ "signals_caught", signals_caught }, { "signals_left", signals_left },
-	{ "fuzz", fuzz }, { "full_queue", full_queue }, { "drops_1", drops_1 }, { "drops_2", drops_2 },
-	{ "counters_direct", counters_direct }, { "counters_stepped", counters_stepped }, { "wait_object", wait_object },
-	{ "ordered", ordered }, { "shuffled", shuffled }, {},
+	{ "direct", direct },
+	{ "threaded", threaded },
+	{ "stepped", stepped },
+	{ "stands_still", stands_still },
+	{ "signals_caught", signals_caught },
+	{ "signals_left", signals_left },
+	{ "fuzz", fuzz },
+	{ "full_queue", full_queue },
+	{ "drops_1", drops_1 },
+	{ "drops_2", drops_2 },
+	{ "counters_direct", counters_direct },
+	{ "counters_stepped", counters_stepped },
+	{ "wait_object", wait_object },
+	{ "ordered", ordered },
+	{ "shuffled", shuffled },
+	{},
 };

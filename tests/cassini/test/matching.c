@@ -26,7 +26,12 @@ static struct reference {
 	unsigned int count[2];
 	struct ref_message unexpected[MOST];
 	unsigned int waiting;
-	struct { int type; unsigned int id, rc; uint64_t mlength; bool whole; } events[MOST];
+	struct {
+		int type;
+		unsigned int id, rc;
+		uint64_t mlength;
+		bool whole;
+	} events[MOST];
 	unsigned int due;
 } ref;
 
@@ -136,9 +141,11 @@ static void compare(struct rig *r, uint64_t seed, int step)
 		ack = type == EVENT_ACK;
 		if (type != ref.events[i].type || event_rc(e) != ref.events[i].rc ||
 		    (!ack && get(e, EVENT_TARGET_LONG_BUFFER_ID) != ref.events[i].id) ||
-		    (ack ? get(e, EVENT_INITIATOR_MLENGTH) : get(e, EVENT_TARGET_LONG_MLENGTH)) != ref.events[i].mlength) {
-			fprintf(stderr, "seed %lu, step %d, event %u: type %d not %d, rc %u not %u\n", (unsigned long)seed, step, i,
-				type, ref.events[i].type, type < 0 ? 0 : event_rc(e), ref.events[i].rc);
+		    (ack ? get(e, EVENT_INITIATOR_MLENGTH) : get(e, EVENT_TARGET_LONG_MLENGTH)) !=
+			    ref.events[i].mlength) {
+			fprintf(stderr, "seed %lu, step %d, event %u: type %d not %d, rc %u not %u\n",
+				(unsigned long)seed, step, i, type, ref.events[i].type, type < 0 ? 0 : event_rc(e),
+				ref.events[i].rc);
 			exit(1);
 		}
 	}
@@ -151,7 +158,8 @@ static void one_append(struct rig *r, uint64_t *state, unsigned int id)
 {
 	int list = draw(state) % 3 ? LIST_PRIORITY : LIST_OVERFLOW;
 	struct ref_entry e = { .id = id, .bits = draw(state) % 4, .length = 64 + GRAIN * (draw(state) % 28) };
-	static const unsigned int kinds[] = { USE_ONCE, USE_ONCE | MANAGED, USE_ONCE | MANAGED | NO_TRUNCATE, MANAGED, 0 };
+	static const unsigned int kinds[] = { USE_ONCE, USE_ONCE | MANAGED, USE_ONCE | MANAGED | NO_TRUNCATE, MANAGED,
+					      0 };
 
 	e.flags = kinds[draw(state) % 5];
 	if (list == LIST_OVERFLOW) {
@@ -180,7 +188,9 @@ static void run_seed(uint64_t seed)
 		unsigned int some = 1 + draw(&state) % id;
 
 		switch (draw(&state) % 8) {
-		case 0: case 1: case 2:
+		case 0:
+		case 1:
+		case 2:
 			one_append(&r, &state, id++);
 			break;
 		case 3:

@@ -95,7 +95,7 @@ static void killed(void)
 	rig_close(&r);
 }
 
-/* Who waits for a process that stops answering and then dies learns of it. */
+/* What waits for a process that stops answering and then dies learns of it. */
 static void dead_peer(void)
 {
 	unsigned int pid;
@@ -164,5 +164,6 @@ static void late(void)
 }
 
 const struct test process_tests[] = {
-	{ "transfers", transfers }, { "killed", killed }, { "dead_peer", dead_peer }, { "lost", lost }, { "late", late }, {},
+	{ "transfers", transfers }, { "killed", killed }, { "dead_peer", dead_peer },
+	{ "lost", lost },	    { "late", late },	  {},
 };

@@ -145,7 +145,7 @@ static void head(uint8_t *cmd, int type, int size, int op)
 }
 
 void append(struct rig *r, int list, unsigned int id, uint64_t bits, uint64_t at, uint64_t length, uint32_t flags,
-	uint32_t min_free)
+	    uint32_t min_free)
 {
 	uint8_t c[TARGET_BYTES] = {};
 
@@ -195,7 +195,8 @@ void set_state(struct rig *r, int state, uint32_t drops)
 	CHECK(await(r, e) == EVENT_STATE_CHANGE);
 }
 
-void dma(struct rig *r, int op, uint32_t nid, unsigned int pid, uint64_t bits, uint64_t from, uint32_t length, uint64_t user)
+void dma(struct rig *r, int op, uint32_t nid, unsigned int pid, uint64_t bits, uint64_t from, uint32_t length,
+	 uint64_t user)
 {
 	uint8_t c[DMA_BYTES] = {};
 

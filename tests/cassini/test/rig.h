@@ -50,17 +50,21 @@ unsigned int event_rc(const uint8_t *e);
 
 /* Commands, emitted and rung. */
 void append(struct rig *r, int list, unsigned int id, uint64_t bits, uint64_t at, uint64_t length, uint32_t flags,
-	uint32_t min_free);
+	    uint32_t min_free);
 void unlink_id(struct rig *r, int list, unsigned int id);
 void set_state(struct rig *r, int state, uint32_t drops);
-void dma(struct rig *r, int op, uint32_t nid, unsigned int pid, uint64_t bits, uint64_t from, uint32_t length, uint64_t user);
+void dma(struct rig *r, int op, uint32_t nid, unsigned int pid, uint64_t bits, uint64_t from, uint32_t length,
+	 uint64_t user);
 enum { USE_ONCE = 1, MANAGED = 2, NO_TRUNCATE = 4, NO_LINK = 8 };
 
 /* random numbers of a seed */
 uint32_t draw(uint64_t *state);
 
 /* The tests, each in a process of its own. */
-struct test { const char *name; void (*run)(void); };
+struct test {
+	const char *name;
+	void (*run)(void);
+};
 extern const struct test engine_tests[], matching_tests[], rule_tests[], process_tests[];
 
 #endif

@@ -5,8 +5,8 @@
  */
 #include "rig.h"
 
-static const struct pt_opts plain = { .is_matching = 1 }, controlled = { .is_matching = 1, .use_long_event = 1,
-	.en_flowctrl = 1 };
+static const struct pt_opts plain = { .is_matching = 1 },
+			    controlled = { .is_matching = 1, .use_long_event = 1, .en_flowctrl = 1 };
 
 /* is takes the next event and compares it: its type, its size in bytes, its return code. */
 static void is(struct rig *r, uint8_t e[64], int type, unsigned int bytes, unsigned int rc)
@@ -15,7 +15,8 @@ static void is(struct rig *r, uint8_t e[64], int type, unsigned int bytes, unsig
 	unsigned int size = 8u << get(e, EVENT_INITIATOR_EVENT_SIZE);
 
 	if (got != type || size != bytes || event_rc(e) != rc) {
-		fprintf(stderr, "event %d of %u bytes, rc %u, not %d of %u, rc %u\n", got, size, event_rc(e), type, bytes, rc);
+		fprintf(stderr, "event %d of %u bytes, rc %u, not %d of %u, rc %u\n", got, size, event_rc(e), type,
+			bytes, rc);
 		exit(1);
 	}
 }
@@ -172,11 +173,12 @@ static void rendezvous(void)
 		is(&r, e, EVENT_PUT, 64, RC_OK);
 		CHECK(get(e, EVENT_TARGET_LONG_RENDEZVOUS) == 1 && get(e, EVENT_TARGET_LONG_MLENGTH) == eager[i]);
 		is(&r, e, EVENT_RENDEZVOUS, 64, RC_OK);
-		CHECK(get(e,
-			EVENT_TARGET_LONG_INITIATOR) == (r.dev->info.nid << 12 | (GET_INDEX >> 5) << PID_BITS | r.domain->pid));
-		CHECK(get(e, EVENT_TARGET_LONG_START) == r.md->iova + at + eager[i] && get(e,
-			EVENT_TARGET_LONG_GET_ISSUED) == 1);
-		CHECK(get(e, EVENT_TARGET_LONG_REMOTE_OFFSET) == eager[i] && get(e, EVENT_TARGET_LONG_RENDEZVOUS_ID) == 0x5a);
+		CHECK(get(e, EVENT_TARGET_LONG_INITIATOR) ==
+		      (r.dev->info.nid << 12 | (GET_INDEX >> 5) << PID_BITS | r.domain->pid));
+		CHECK(get(e, EVENT_TARGET_LONG_START) == r.md->iova + at + eager[i] &&
+		      get(e, EVENT_TARGET_LONG_GET_ISSUED) == 1);
+		CHECK(get(e, EVENT_TARGET_LONG_REMOTE_OFFSET) == eager[i] &&
+		      get(e, EVENT_TARGET_LONG_RENDEZVOUS_ID) == 0x5a);
 		is(&r, e, EVENT_ACK, 16, RC_OK);
 		is(&r, e, EVENT_GET, 64, RC_OK);
 		word = get(e, EVENT_TARGET_LONG_MATCH_BITS);
@@ -185,8 +187,8 @@ static void rendezvous(void)
 		is(&r, e, EVENT_REPLY, 16, RC_OK);
 		word = get(e, EVENT_INITIATOR_USER_PTR);
 		CHECK(get(e, EVENT_INITIATOR_RENDEZVOUS) == 1 && get(&word, RENDEZVOUS_USER_PTR_BUFFER_ID) == 7);
-		CHECK(get(&word, RENDEZVOUS_USER_PTR_SRC_PID) == r.domain->pid && get(&word,
-			RENDEZVOUS_USER_PTR_RENDEZVOUS_ID) == 0x5a);
+		CHECK(get(&word, RENDEZVOUS_USER_PTR_SRC_PID) == r.domain->pid &&
+		      get(&word, RENDEZVOUS_USER_PTR_RENDEZVOUS_ID) == 0x5a);
 		CHECK(!memcmp(r.buffer, r.buffer + at, 5000));
 	}
 	CHECK(!cxil_unmap_pte(map) && !cxil_destroy_pte(pte));
@@ -229,7 +231,7 @@ static void software_managed(void)
 	rig_close(&r);
 }
 
-/* Each way to refuse a request has its code; one that nothing matches is told to both sides. */
+/* Each way to refuse a request has its code; one that nothing matches is notified to both sides. */
 static void refusals(void)
 {
 	uint8_t c[TARGET_BYTES], e[64], again[DMA_BYTES] = {};
@@ -258,7 +260,7 @@ static void refusals(void)
 	emit(r.tx, again, sizeof again);
 	ring(r.tx);
 	is(&r, e, EVENT_ACK, 16, RC_PTLTE_NOT_FOUND);
-	CHECK(!cxil_alloc_cp(r.lni, 1, 0, 0, &cp)); /* nobody has a PID in this VNI */
+	CHECK(!cxil_alloc_cp(r.lni, 1, 0, 0, &cp)); /* nothing has a PID in this VNI */
 	opts.lcid = cp->lcid;
 	CHECK(!cxil_alloc_cmdq(r.lni, r.eq, &opts, &q));
 	own = r.tx;
@@ -351,7 +353,11 @@ static void sequence(void)
 }
 
 const struct test rule_tests[] = {
-	{ "links", links }, { "rendezvous", rendezvous }, { "software_managed", software_managed }, { "refusals",
-	refusals },
-	{ "sequence", sequence }, { "inlines", inlines }, {},
+	{ "links", links },
+	{ "rendezvous", rendezvous },
+	{ "software_managed", software_managed },
+	{ "refusals", refusals },
+	{ "sequence", sequence },
+	{ "inlines", inlines },
+	{},
 };

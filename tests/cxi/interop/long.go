@@ -52,7 +52,7 @@ func (x *pair) contexts(expected bool) error {
 }
 
 // apart runs two sides of two VNIs: neither gets what the other sends, whose operations end with an error. In the VNI
-// of each nobody has the PID of the other.
+// of each nothing has the PID of the other.
 func apart(a, b string) error {
 	first, err := start(b) // takes the PID in b's VNI that a has in its own
 	if err != nil {

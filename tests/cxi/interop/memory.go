@@ -165,7 +165,7 @@ func (x *pair) rights(key uint64, rights string) error {
 	return err
 }
 
-// half reads and writes a region of n bytes, which allows what rights says, and looks at its content then.
+// half reads and writes a region of n bytes, which allows what rights says, and reads its content then.
 func (x *pair) half(key uint64, n int, rights string) error {
 	there, err := x.b.do("content 1 0 %d", n)
 	if err != nil {

@@ -19,20 +19,19 @@
 
 static int passed, failed;
 
-#define CHECK(cond, ...)                                        \
-	do {                                                    \
-		if (cond) {                                     \
-			passed++;                               \
-		} else {                                        \
-			failed++;                               \
+#define CHECK(cond, ...) \
+	do { \
+		if (cond) { \
+			passed++; \
+		} else { \
+			failed++; \
 			printf("abi.c:%d: %s: ", __LINE__, #cond); \
-			printf(__VA_ARGS__);                    \
-			printf("\n");                           \
-		}                                               \
+			printf(__VA_ARGS__); \
+			printf("\n"); \
+		} \
 	} while (0)
 
-typedef int getinfo_fn(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
-		       struct fi_info **);
+typedef int getinfo_fn(uint32_t, const char *, const char *, uint64_t, const struct fi_info *, struct fi_info **);
 typedef struct fi_info *dupinfo_fn(const struct fi_info *);
 typedef void freeinfo_fn(struct fi_info *);
 typedef int fabric_fn(struct fi_fabric_attr *, struct fid_fabric **, void *);
@@ -57,12 +56,11 @@ static const struct {
 	uint32_t api; /* that came with it */
 	size_t info, ep, domain, fabric;
 } abis[] = {
-	{ "FABRIC_1.0", FI_VERSION(1, 4), offsetof(struct fi_info, nic),
-	  offsetof(struct fi_ep_attr, auth_key_size), offsetof(struct fi_domain_attr, cntr_cnt), 28 },
-	{ "FABRIC_1.1", FI_VERSION(1, 5), offsetof(struct fi_info, nic), 96,
-	  offsetof(struct fi_domain_attr, tclass), 32 },
-	{ "FABRIC_1.2", FI_VERSION(1, 8), sizeof(struct fi_info), 96,
-	  offsetof(struct fi_domain_attr, tclass), 32 },
+	{ "FABRIC_1.0", FI_VERSION(1, 4), offsetof(struct fi_info, nic), offsetof(struct fi_ep_attr, auth_key_size),
+	  offsetof(struct fi_domain_attr, cntr_cnt), 28 },
+	{ "FABRIC_1.1", FI_VERSION(1, 5), offsetof(struct fi_info, nic), 96, offsetof(struct fi_domain_attr, tclass),
+	  32 },
+	{ "FABRIC_1.2", FI_VERSION(1, 8), sizeof(struct fi_info), 96, offsetof(struct fi_domain_attr, tclass), 32 },
 	{ "FABRIC_1.3", FI_VERSION(1, 17), sizeof(struct fi_info), 96, END, 32 },
 	{ "FABRIC_1.7", FI_VERSION(1, 20), sizeof(struct fi_info), 96, END + 8, 32 },
 	{ "FABRIC_1.8", FI_VERSION(2, 0), sizeof(struct fi_info), 96, END + 16, 32 },
@@ -117,8 +115,7 @@ static void test_version(void *lib, size_t n)
 	CHECK(later(info)->max_cntr_value == UINT64_MAX, "%s", abis[n].name);
 	CHECK(info->nic != NULL, "%s", abis[n].name);
 	dup = dupinfo(hints);
-	CHECK(dup && dup->domain_attr->max_ep_srx_ctx == 7 && dup->ep_attr->type == FI_EP_RDM,
-	      "%s", abis[n].name);
+	CHECK(dup && dup->domain_attr->max_ep_srx_ctx == 7 && dup->ep_attr->type == FI_EP_RDM, "%s", abis[n].name);
 	CHECK(later(dup)->max_ep_auth_key == (n >= 4 ? 3 : 0), "%s", abis[n].name);
 	freeinfo(dup);
 	if (n >= 2) { /* before, programs do not know of nic, and may have copied the rest */
@@ -143,8 +140,7 @@ static void test_apis(void *lib)
 			struct fid_domain *d = NULL;
 			struct fid_ep *ep = NULL;
 
-			CHECK(!fi_getinfo(FI_VERSION(major, minor), NULL, NULL, 0, NULL, &info), "%u.%u",
-			      major, minor);
+			CHECK(!fi_getinfo(FI_VERSION(major, minor), NULL, NULL, 0, NULL, &info), "%u.%u", major, minor);
 			CHECK(!fabric2(info, &f, 0, NULL), "%u.%u", major, minor);
 			CHECK(!fi_domain(f, info, &d, NULL), "%u.%u", major, minor);
 			CHECK(!fi_endpoint(d, info, &ep, NULL), "%u.%u", major, minor);
@@ -167,8 +163,10 @@ static void test_format(void)
 		int rc;
 		uint32_t format;
 	} formats[] = {
-		{ "FI_SOCKADDR_IN", 0, FI_SOCKADDR_IN }, { "fi_addr_str", -FI_ENODATA, 0 },
-		{ "FI_SOCKADDR_IB", -FI_ENODATA, 0 }, { "FI_NO_SUCH", 0, FI_FORMAT_UNSPEC },
+		{ "FI_SOCKADDR_IN", 0, FI_SOCKADDR_IN },
+		{ "fi_addr_str", -FI_ENODATA, 0 },
+		{ "FI_SOCKADDR_IB", -FI_ENODATA, 0 },
+		{ "FI_NO_SUCH", 0, FI_FORMAT_UNSPEC },
 	};
 
 	for (size_t n = 0; n < sizeof(formats) / sizeof(*formats); n++) {
@@ -179,7 +177,8 @@ static void test_format(void)
 		rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, NULL, &info);
 		CHECK(rc == formats[n].rc && !info == !!rc, "%s: %d", formats[n].name, rc);
 		for (struct fi_info *i = info; i; i = i->next)
-			CHECK(!formats[n].format || i->addr_format == formats[n].format, "%s: %u", formats[n].name, i->addr_format);
+			CHECK(!formats[n].format || i->addr_format == formats[n].format, "%s: %u", formats[n].name,
+			      i->addr_format);
 		if (info)
 			fi_freeinfo(info);
 	}

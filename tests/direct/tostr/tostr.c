@@ -25,20 +25,20 @@ static void compare(const void *data, enum fi_type type, uint64_t value)
 	fi_tostr_r(ours, sizeof(ours), data, type);
 	their_tostr(theirs, sizeof(theirs), data, type);
 	if (!*theirs || !strcmp(theirs, "Unknown"))
-		CHECK(!*ours || !strncmp(ours, "FI_", 3) || !strcmp(ours, "Unknown"),
-		      "type %d value %" PRIx64 ": '%s'", type, value, ours);
+		CHECK(!*ours || !strncmp(ours, "FI_", 3) || !strcmp(ours, "Unknown"), "type %d value %" PRIx64 ": '%s'",
+		      type, value, ours);
 	else
-		CHECK(!strcmp(ours, theirs), "type %d value %" PRIx64 ":\n%s\nlibfabric:\n%s", type,
-		      value, ours, theirs);
+		CHECK(!strcmp(ours, theirs), "type %d value %" PRIx64 ":\n%s\nlibfabric:\n%s", type, value, ours,
+		      theirs);
 }
 
 static void test_enums(void)
 {
 	static const enum fi_type types[] = {
-		FI_TYPE_EP_TYPE, FI_TYPE_ADDR_FORMAT, FI_TYPE_THREADING, FI_TYPE_PROGRESS,
-		FI_TYPE_PROTOCOL, FI_TYPE_AV_TYPE, FI_TYPE_ATOMIC_TYPE, FI_TYPE_ATOMIC_OP,
-		FI_TYPE_EQ_EVENT, FI_TYPE_OP_TYPE, FI_TYPE_COLLECTIVE_OP, FI_TYPE_HMEM_IFACE,
-		FI_TYPE_CQ_FORMAT, FI_TYPE_LOG_LEVEL, FI_TYPE_LOG_SUBSYS, 999,
+		FI_TYPE_EP_TYPE,   FI_TYPE_ADDR_FORMAT, FI_TYPE_THREADING,     FI_TYPE_PROGRESS,
+		FI_TYPE_PROTOCOL,  FI_TYPE_AV_TYPE,	FI_TYPE_ATOMIC_TYPE,   FI_TYPE_ATOMIC_OP,
+		FI_TYPE_EQ_EVENT,  FI_TYPE_OP_TYPE,	FI_TYPE_COLLECTIVE_OP, FI_TYPE_HMEM_IFACE,
+		FI_TYPE_CQ_FORMAT, FI_TYPE_LOG_LEVEL,	FI_TYPE_LOG_SUBSYS,    999,
 	};
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
@@ -52,13 +52,13 @@ static void test_enums(void)
 static void test_flags(void)
 {
 	static const enum fi_type types[] = {
-		FI_TYPE_CAPS, FI_TYPE_OP_FLAGS, FI_TYPE_MSG_ORDER,
+		FI_TYPE_CAPS, FI_TYPE_OP_FLAGS,	      FI_TYPE_MSG_ORDER,
 		FI_TYPE_MODE, FI_TYPE_CQ_EVENT_FLAGS, FI_TYPE_MR_MODE,
 	};
 	/* What only weft names: FI_AV_USER_ID, FI_PEER, FI_XPU_TRIGGER, FI_PEER_TRANSFER,
 	 * FI_PRIORITY, FI_COMMIT_COMPLETE. */
-	uint64_t known = ~(FI_AV_USER_ID | FI_PEER | FI_XPU_TRIGGER | FI_PEER_TRANSFER |
-			   FI_PRIORITY | FI_COMMIT_COMPLETE);
+	uint64_t known =
+		~(FI_AV_USER_ID | FI_PEER | FI_XPU_TRIGGER | FI_PEER_TRANSFER | FI_PRIORITY | FI_COMMIT_COMPLETE);
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
 		uint64_t value = 0;
@@ -113,8 +113,8 @@ static void fill(struct fi_info *info)
 
 static void test_addresses(struct fi_info *info)
 {
-	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(4711)};
-	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_port = htons(7)};
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(4711) };
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(7) };
 
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	in6.sin6_addr = in6addr_loopback;
@@ -146,8 +146,8 @@ static int nic_tostr(const struct fid *fid, char *buf, size_t len)
 
 static void test_attributes(void)
 {
-	struct fi_ops ops = {.size = sizeof(ops), .tostr = nic_tostr};
-	struct fid_nic nic = {.fid = {.fclass = FI_CLASS_NIC, .ops = &ops}};
+	struct fi_ops ops = { .size = sizeof(ops), .tostr = nic_tostr };
+	struct fid_nic nic = { .fid = { .fclass = FI_CLASS_NIC, .ops = &ops } };
 	struct fi_info *info = fi_allocinfo();
 
 	compare(info, FI_TYPE_INFO, 0);
@@ -172,7 +172,7 @@ static void test_attributes(void)
 	fi_freeinfo(info);
 }
 
-/* test_bounds looks at what does not depend on libfabric. */
+/* test_bounds reads what does not depend on libfabric. */
 static void test_bounds(void)
 {
 	uint64_t caps = FI_MSG | FI_RMA;
@@ -190,8 +190,8 @@ static void test_bounds(void)
 	CHECK_STRING(fi_strerror(FI_ETRUNC), "Truncation error");
 	CHECK_STRING(fi_strerror(-FI_ETRUNC), "Truncation error");
 	for (int e = FI_EOTHER; e < FI_ERRNO_MAX; e++)
-		CHECK(fi_strerror(e) && (e == FI_EOTHER || strcmp(fi_strerror(e), fi_strerror(FI_EOTHER))),
-		      "error %d", e);
+		CHECK(fi_strerror(e) && (e == FI_EOTHER || strcmp(fi_strerror(e), fi_strerror(FI_EOTHER))), "error %d",
+		      e);
 }
 
 static void test_tostr(void)

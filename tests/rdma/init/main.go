@@ -30,7 +30,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "init:", err)
 	}
 	unix.Sync()
-	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // the emulator was told to end instead
+	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // the emulator was asked to end instead
 }
 
 // mount is one call of mount(2), with its folder.
@@ -191,7 +191,7 @@ func run() int {
 	return 0
 }
 
-// report leaves the kernel's log and the status where the host looks.
+// report leaves the kernel's log and the status where the host polls.
 func report(status int) error {
 	log := make([]byte, 1<<18)
 	n, err := unix.Klogctl(unix.SYSLOG_ACTION_READ_ALL, log)

@@ -1,7 +1,7 @@
 // Program rsh runs commands on another virtual machine of tests/rdma/vm, as
 // mpirun wants it done to start its daemons:
 //
-//	rsh serve ADDRESS              on the other: until it is told to end
+//	rsh serve ADDRESS              on the other: until it is asked to end
 //	rsh ADDRESS COMMAND [WORD...]  the words go to a shell, joined by spaces
 //	rsh ADDRESS -end               ends the other's serve
 //

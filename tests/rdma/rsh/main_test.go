@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// unused is an address at which nobody listens.
+// unused is an address at which nothing listens.
 func unused(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -219,7 +219,7 @@ func (g *guest) wait(deadline time.Time) int {
 // faults are lines of a kernel's log that say that the kernel itself failed.
 var faults = regexp.MustCompile(`WARNING: CPU|BUG:|Oops|general protection|Kernel panic|^init:`)
 
-// explain writes what may tell why a machine ended with status.
+// explain writes what may say why a machine ended with status.
 func (g *guest) explain(w io.Writer, status int, verbose bool) {
 	read := func(name string) []string {
 		b, err := os.ReadFile(filepath.Join(g.dir, name))
@@ -240,9 +240,9 @@ func (g *guest) explain(w io.Writer, status int, verbose bool) {
 	}
 }
 
-// tellEnded tells the machine's job that the other machine has ended, in the file ended of its control
+// reportEnded notifies the machine's job that the other machine has ended, in the file ended of its control
 // folder. The file is there at once or not at all.
-func (g *guest) tellEnded(status int) {
+func (g *guest) reportEnded(status int) {
 	part := g.control("ended.part")
 	if os.WriteFile(part, []byte(strconv.Itoa(status)), 0o644) == nil {
 		_ = os.Rename(part, g.control("ended"))

@@ -147,7 +147,7 @@ func wait(o *options, guests []*guest) (int, error) {
 			statuses[n] = g.wait(deadline)
 			for _, other := range guests {
 				if other != g {
-					other.tellEnded(statuses[n])
+					other.reportEnded(statuses[n])
 				}
 			}
 		})

@@ -76,7 +76,7 @@ static double now(void)
 
 static void join_hosts(void)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(PORT) };
 	double end = now() + LIMIT;
 	int one = 1;
 
@@ -112,10 +112,10 @@ static void swap(const void *out, void *in, size_t n)
 
 static void open_side(struct side *s)
 {
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = 2};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED, .size = 2 * SLOTS};
+	struct fi_av_attr av_attr = { .type = FI_AV_TABLE, .count = 2 };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .size = 2 * SLOTS };
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
-	char own[64] = {0}, other[64];
+	char own[64] = { 0 }, other[64];
 	size_t n = sizeof(own);
 
 	hints->caps = FI_TAGGED | s->caps;
@@ -160,7 +160,7 @@ static void poll_cq(struct side *s)
 		return;
 	}
 	if (n == -FI_EAVAIL) {
-		struct fi_cq_err_entry err = {0};
+		struct fi_cq_err_entry err = { 0 };
 
 		fi_cq_readerr(s->cq, &err, 0);
 		die("completion", -err.err);
@@ -284,7 +284,7 @@ static double bandwidth(struct side *s, int n)
 static const struct {
 	const char *name;
 	double (*of)(struct side *s, int n);
-} figures[] = {{"latency_us", latency}, {"rate_per_s", rate}, {"bandwidth_MB_per_s", bandwidth}};
+} figures[] = { { "latency_us", latency }, { "rate_per_s", rate }, { "bandwidth_MB_per_s", bandwidth } };
 
 enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
 
@@ -300,7 +300,7 @@ static void batch(struct side *s, int figure, int n)
 /* Waits for the other side, and makes progress meanwhile: it connects. */
 static void serve(struct side *s)
 {
-	struct pollfd p = {.fd = tcp, .events = POLLIN};
+	struct pollfd p = { .fd = tcp, .events = POLLIN };
 	char a = 1, b;
 
 	if (send(tcp, &a, 1, 0) != 1)
@@ -320,8 +320,8 @@ static double moved(struct side *s, struct weft_token_ops *t, struct weft_list *
 	ssize_t ret;
 
 	do {
-		ret = list ? t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, NULL) :
-			     fi_write(s->ep, memory, bytes, NULL, there->addr, there->base, there->key, NULL);
+		ret = list ? t->post(list, WEFT_WRITE, NULL, 0, NULL, 0, 0, NULL)
+			   : fi_write(s->ep, memory, bytes, NULL, there->addr, there->base, there->key, NULL);
 		if (ret == -FI_EAGAIN)
 			poll_cq(s);
 	} while (ret == -FI_EAGAIN);
@@ -334,8 +334,8 @@ static double moved(struct side *s, struct weft_token_ops *t, struct weft_list *
 static void write_lists(struct side *s, struct weft_token_ops *t, char *token, size_t len, char *memory, int batches,
 			size_t count, size_t bytes)
 {
-	struct weft_local_piece here = {.addr = memory, .len = bytes, .stride = 2 * bytes, .count = count};
-	struct weft_remote_piece there = {.len = bytes, .stride = 2 * bytes, .count = count};
+	struct weft_local_piece here = { .addr = memory, .len = bytes, .stride = 2 * bytes, .count = count };
+	struct weft_remote_piece there = { .len = bytes, .stride = 2 * bytes, .count = count };
 	struct weft_remote_info info;
 	struct weft_list *list;
 
@@ -355,8 +355,8 @@ static void write_lists(struct side *s, struct weft_token_ops *t, char *token, s
 
 static int lists(int batches, size_t count, size_t bytes)
 {
-	struct side s = {.provider = "weft", .caps = FI_RMA};
-	char out[WEFT_TOKEN_MAX + 8] = {0}, in[sizeof(out)];
+	struct side s = { .provider = "weft", .caps = FI_RMA };
+	char out[WEFT_TOKEN_MAX + 8] = { 0 }, in[sizeof(out)];
 	size_t len = WEFT_TOKEN_MAX, size = 2 * count * bytes;
 	struct weft_token_ops *t;
 	char *memory = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);

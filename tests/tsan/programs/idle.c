@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  * What of a poll is C (cabi/idle.h) under ThreadSanitizer: two threads poll for work while a third puts messages into
- * an inbound ring and a fourth has the list of endpoints replaced. Who finds a message takes it, under the lease. With
+ * an inbound ring and a fourth has the list of endpoints replaced. What finds a message takes it, under the lease. With
  * MUTANT messages are published without release, which the sanitizer is to find. */
 #include <pthread.h>
 #include <sched.h>

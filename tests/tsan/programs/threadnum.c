@@ -95,7 +95,8 @@ int main(void)
 		posted += posts[i];
 		if (lines[i].taken || lines[i].posting & 1)
 			return printf("line %d: taken %u, posting %llu\n", i, lines[i].taken,
-				      (unsigned long long)lines[i].posting), 1;
+				      (unsigned long long)lines[i].posting),
+			       1;
 	}
 	printf("%llu threads, %llu posts\n", (unsigned long long)all, (unsigned long long)posted);
 	return all != PARENTS * CHILDREN || all != numbered || posted != lined || !posted || numbers;

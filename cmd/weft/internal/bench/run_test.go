@@ -99,7 +99,7 @@ func TestChooseGroups(t *testing.T) {
 	}
 }
 
-// TestCannotRun: a program that does not run on this libfabric is told before anything is measured.
+// TestCannotRun: a program that does not run on this libfabric is notified before anything is measured.
 func TestCannotRun(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "weft_bench", "#!/bin/sh\necho version FABRIC_9.9 not found >&2\nexit 1\n")

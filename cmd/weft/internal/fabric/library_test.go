@@ -18,7 +18,7 @@ func TestProviderFolders(t *testing.T) {
 	}
 }
 
-// TestFindWeft puts a library into folders, from the last that is looked at to the first.
+// TestFindWeft puts a library into folders, from the last that is read to the first.
 func TestFindWeft(t *testing.T) {
 	const name = "libweft-test.so"
 	named, root := t.TempDir(), t.TempDir()

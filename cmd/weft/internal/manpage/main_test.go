@@ -29,7 +29,7 @@ func TestCommitted(t *testing.T) {
 	}
 }
 
-// TestRenders has groff look at the page.
+// TestRenders has groff read the page.
 func TestRenders(t *testing.T) {
 	if _, err := exec.LookPath("groff"); err != nil {
 		t.Skip("no groff")

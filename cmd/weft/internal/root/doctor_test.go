@@ -189,7 +189,7 @@ func TestDoctorNoRights(t *testing.T) {
 }
 
 // TestDoctorMPI shows the line for each MPI, with start programs that only say
-// who they are.
+// which they are.
 func TestDoctorMPI(t *testing.T) {
 	_, env := shm(t)
 	lib := t.TempDir()

@@ -49,7 +49,7 @@ func run(t *testing.T, env []string, args ...string) tooltest.Result {
 }
 
 // asNobody has a command run by a user without rights, from a copy of the test
-// program that he can execute.
+// program that it can execute.
 func asNobody(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/weft-fabric/weft/cmd/weft/internal/tooltest"
 )
 
-// look is the part of weft top --json that the tests ask for.
-type look struct {
+// poll is the part of weft top --json that the tests ask for.
+type poll struct {
 	Processes []struct {
 		PID       int
 		UID       int
@@ -35,10 +35,10 @@ type look struct {
 	Problems []string
 }
 
-func topJSON(t *testing.T, env ...string) look {
+func topJSON(t *testing.T, env ...string) poll {
 	t.Helper()
 	r := run(t, env, "top", "--json", "-i", "300ms")
-	var l look
+	var l poll
 	if err := json.Unmarshal([]byte(r.Out), &l); err != nil || r.Status != 0 {
 		t.Fatalf("%v: %+v", err, r)
 	}
@@ -203,11 +203,11 @@ func TestTopEnded(t *testing.T) {
 	sweep(t, env)
 }
 
-// TestTopSignals interrupts top between its two looks.
+// TestTopSignals interrupts top between its two polls.
 func TestTopSignals(t *testing.T) {
 	dir, env := shm(t)
 	tooltest.Load(t, dir)
-	// The second look would be in an hour. A signal that comes before weft takes any ends it
+	// The second poll would be in an hour. A signal that comes before weft takes any ends it
 	// like every process: then it gets more time.
 	for delay := 500 * time.Millisecond; ; delay *= 2 {
 		cmd := tooltest.Weft([]string{env}, "top", "--once", "-i", "1h")
@@ -238,10 +238,10 @@ func TestTopRoot(t *testing.T) {
 	cmd = tooltest.Weft([]string{env}, "top", "--json", "-i", "100ms")
 	asNobody(t, cmd)
 	r := tooltest.Run(t, cmd)
-	var l look
+	var l poll
 	if err := json.Unmarshal([]byte(r.Out), &l); err != nil || len(l.Processes) != 1 ||
 		l.Processes[0].PID != other.Process.Pid {
-		t.Errorf("nobody sees %+v, %v, not %d", r, err, other.Process.Pid)
+		t.Errorf("nothing sees %+v, %v, not %d", r, err, other.Process.Pid)
 	}
 	r = run(t, []string{env}, "top", "--once", "-i", "100ms", "--filter", "nobody")
 	if !strings.Contains(r.Out, strconv.Itoa(other.Process.Pid)) ||

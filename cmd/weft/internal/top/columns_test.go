@@ -11,7 +11,7 @@ import (
 
 // TestNarrow: where the table does not fit, columns go that say nothing.
 func TestNarrow(t *testing.T) {
-	list := []watch.Process{{Snapshot: &stats.Snapshot{PID: 12345, Command: "program"}, User: "somebody"}}
+	list := []watch.Process{{Snapshot: &stats.Snapshot{PID: 12345, Command: "program"}, User: "something"}}
 	byRTT, _ := columnOf("rtt")
 	whole := table(list, text.Style{}, 0, 0)[0]
 	for _, want := range []string{"PID", "RMA op/s", "CHUNKS/s", "DEFER/s", "FORCED/s", "CREDITS/s", "PARTNERS",

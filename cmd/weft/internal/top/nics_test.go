@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/nic"
 )
 
-// TestNICs: the screen shows the telemetry of a made-up host, with rates from the second look on.
+// TestNICs: the screen shows the telemetry of a made-up host, with rates from the second poll on.
 func TestNICs(t *testing.T) {
 	root := t.TempDir()
 	put := func(path, content string) {

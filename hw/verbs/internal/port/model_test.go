@@ -90,7 +90,7 @@ func postProgram(rules postRules) *interleave.Program {
 	return &interleave.Program{
 		Names: []string{"run", "room", "calls", "ended", "armed", "rang", "posted"},
 		Threads: []interleave.Thread{
-			{Name: "poster", Body: func(t *interleave.T) { modelPost(t, rules) }},
+			{Name: "requester", Body: func(t *interleave.T) { modelPost(t, rules) }},
 			{Name: "holder", Body: func(t *interleave.T) { modelHolder(t, rules) }},
 			{Name: "device", Body: func(t *interleave.T) {
 				t.StoreSC(wordEnded, 1)
@@ -101,7 +101,7 @@ func postProgram(rules postRules) *interleave.Program {
 		},
 		Final: func(m interleave.Memory, _ []bool) error {
 			if m.Load(wordPosted) == 0 {
-				return errors.New("nobody posts what is ready")
+				return errors.New("nothing posts what is ready")
 			}
 			return nil
 		},

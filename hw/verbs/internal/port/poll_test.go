@@ -46,7 +46,7 @@ func TestStagedOnly(t *testing.T) {
 	// another thread, which polls
 	arrive(1, 1)
 	if !p.tryPoll() {
-		t.Fatal("nobody polls")
+		t.Fatal("nothing polls")
 	}
 	var c ibv.Call
 	p.want(&c, true)

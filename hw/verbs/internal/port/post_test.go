@@ -54,7 +54,7 @@ func TestNoRoomCalls(t *testing.T) {
 		t.Fatal("it tries again at once")
 	}
 	if p.Calls.Load()&CallPost == 0 {
-		t.Error("a message is ready, and nobody will post it")
+		t.Error("a message is ready, and nothing will post it")
 	}
 	// the next Progress
 	end.Used.Store(0)
@@ -77,7 +77,7 @@ func TestRoomMeanwhile(t *testing.T) {
 	}
 	// the thread goes on
 	if !q.leave(waits) {
-		t.Fatal("a message is ready, there is room, and nobody posts it")
+		t.Fatal("a message is ready, there is room, and nothing posts it")
 	}
 	if !q.Post() || q.Posted != 1 {
 		t.Errorf("%d of 1 posted", q.Posted)
