@@ -30,6 +30,9 @@ type Completion struct {
 	// whose target nothing else uses until it has ended. Set before the first is
 	// started.
 	Idempotent bool
+	// More says that the caller posts another operation to the peer at once, or calls Uncork ([Corker]): the endpoint
+	// may keep this one until then, and have it end with a later one. Set before the operation is started.
+	More bool
 	// Late is how long ago the last operation had ended when it was reported, by the
 	// clock of a device; 0: not known. Cleared by Expect, written by the holder of the
 	// backend's progress lease before the count goes down, read by Func.
@@ -81,6 +84,12 @@ type OneSided interface {
 	PutZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)
 	// GetZcopy reads into local, which must stay until the operation has ended.
 	GetZcopy(local []Segment, addr uint64, key RemoteKey, c *Completion) (Status, error)
+}
+
+// Corker is what endpoints implement that may keep operations for the next one (Completion.More).
+type Corker interface {
+	// Uncork has what was kept go, and end without another. Any thread, after its last operation.
+	Uncork()
 }
 
 // FlushScope says how far operations must have got.

@@ -208,7 +208,7 @@ func (args *listArgs) fill(o *list.Element) *RMAArgs {
 	args.remote[0] = fi.RMAIOVec{Addr: o.Remote, Len: o.Len, Key: o.Key}
 	args.RMAArgs = RMAArgs{
 		IOV: args.iov[:], Remote: args.remote[:], Dest: o.Dest, Flags: o.Flags, Context: o.Context, Read: o.Read,
-		work: o.Work, listed: o.Listed, local: o.Registered,
+		work: o.Work, listed: o.Listed, local: o.Registered, more: o.More,
 	}
 	return &args.RMAArgs
 }
@@ -307,6 +307,13 @@ func (p *path) Device() list.Device {
 		return nil
 	}
 	return p.port
+}
+
+// Uncork has the device begin with what it has kept for the next operation (RMAArgs.more).
+func (p *path) Uncork() {
+	if c, ok := p.Endpoint.(hw.Corker); ok {
+		c.Uncork()
+	}
 }
 
 // Use has the port's device know memory; see [rkey.Device].

@@ -36,6 +36,7 @@ type RMAArgs struct {
 	unmapped bool   // it has been tried by mappings, in vain
 	// local is memory that the device of the path knows for all elements of a list, nil: none
 	local *rkey.Local
+	more  bool // another operation to the peer follows at once, or path.Uncork
 }
 
 const (

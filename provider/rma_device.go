@@ -40,6 +40,7 @@ type deviceOp struct {
 	local   [wire.IOVLimit]rkey.Local   // its memory on this side
 	locals  int                         // how many of these there are
 	room    [wire.IOVLimit]hw.Segment   // for the next piece; the owner of the request has it
+	more    bool                        // the device may keep it for the next one; the posting thread's
 	deliver bool                        // it ends when the peer's memory has it; the posting thread's
 
 	// open counts the pieces that are posted and have not ended, and one for
@@ -168,6 +169,7 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*de
 		return nil, nil
 	}
 	op := takeOp(e, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read)
+	op.more = a.more
 	known := true
 	for i, r := range a.Remote {
 		if r.Len != 0 && !e.findKey(l, p, r.Key, &op.keys[i]) {
@@ -321,6 +323,7 @@ func (op *deviceOp) memoryOf(v fi.IOVec) hw.Memory {
 // begin counts an operation of the transport that is about to start.
 func (op *deviceOp) begin() *devicePiece {
 	d := takePiece(op)
+	d.done.More = op.more
 	op.open.Add(1) // before it can end
 	return d
 }
@@ -412,6 +415,7 @@ func (e *txRequests) pumpDevice(req *rmaRequest, id uint64) bool {
 	if err := op.path.Err(); err != nil {
 		op.fail(err)
 	}
+	op.more = false // what was to follow has, or the thread has given up
 	posted, last := op.post(req)
 	if last {
 		op.settle()

@@ -64,7 +64,7 @@ func (e *portSet) keysIn(t *token.Token) (keys []tokenKey, err error) {
 				return nil, fmt.Errorf("a device's key: %w", err)
 			}
 			if reader, ok := p.Memory().(hw.KeyReader); ok {
-				if err := fits(t, reader.KeyRegion(k)); err != nil {
+				if err := t.CheckRegion(reader.KeyRegion(k)); err != nil {
 					return nil, err
 				}
 			}
@@ -72,23 +72,6 @@ func (e *portSet) keysIn(t *token.Token) (keys []tokenKey, err error) {
 		}
 	}
 	return keys, nil
-}
-
-// fits says in what the region that a device's key names differs from the token's.
-func fits(t *token.Token, r hw.Region) error {
-	rights := uint16(0)
-	if r.Access&hw.RemoteRead != 0 {
-		rights |= token.Read
-	}
-	if r.Access&hw.RemoteWrite != 0 {
-		rights |= token.Write
-	}
-	if r.Base != t.Base || uint64(r.Len) != t.Length || rights != t.Rights ||
-		r.Access&^(hw.RemoteRead|hw.RemoteWrite) != 0 {
-		return fmt.Errorf("a device's key for %d bytes at %#x with rights %#x, the token is for %d at %#x with %#x",
-			r.Len, r.Base, r.Access, t.Length, t.Base, t.Rights)
-	}
-	return nil
 }
 
 // openedTokens are the open remote regions that have keys for devices, by the region's key.

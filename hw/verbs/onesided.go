@@ -32,11 +32,30 @@ func (e *Endpoint) prepare(addr uint64, n uint64, key hw.RemoteKey, need hw.Acce
 func (e *Endpoint) place(t *transfer, opcode uint32) (*ibv.Op, *entry, uint64, error) {
 	pos, ok := t.q.Claim(reserve)
 	if !ok {
-		return nil, nil, 0, e.full()
+		return nil, nil, 0, e.fullOf(t.q)
 	}
 	op := t.q.op(pos)
 	op.Opcode, op.Flags, op.Pieces, op.RemoteAddr, op.RKey = opcode, t.q.takeFence(), 1, t.addr, t.rkey
 	return op, t.q.entry(pos), pos, nil
+}
+
+// fullOf is full of a queue that may have kept operations back. Those go, and free places when they end.
+func (e *Endpoint) fullOf(q *queue) error {
+	if q.Post(); q.FullForNow() {
+		return hw.ErrNoResource
+	}
+	return e.full()
+}
+
+// Uncork has one-sided operations that were kept for the next one go, and end.
+func (e *Endpoint) Uncork() {
+	q := e.mem.started()
+	if q == nil || e.failure.Load() != nil {
+		return
+	}
+	if q.Post(); !q.signaled() {
+		e.i.wantSignals()
+	}
 }
 
 // PutZcopy writes local.
@@ -80,7 +99,12 @@ func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.
 	if c != nil && c.Idempotent {
 		en.kind = entryRepeat
 	}
-	t.q.signal(pos)
+	if c == nil || !c.More {
+		t.q.signal(pos)
+	} else if t.q.Corks(pos) {
+		t.q.Ready(pos)
+		return hw.InProgress, nil
+	}
 	t.q.publish(pos)
 	return hw.InProgress, nil
 }

@@ -93,29 +93,36 @@ func (op *Op) Pump() bool {
 	if op.plain.Plain != nil {
 		return op.pumpPlain()
 	}
+	var corked Path // over which the last element went that another was to follow
+	full := false
 	for op.next < op.sel.Len() && op.first.Load() == noFailure {
 		n := op.sel.Number(op.next)
 		if op.stopped() {
 			op.fail(n, fi.ECANCELED)
 			break
 		}
-		if op.pending.Load() > window {
-			return false
+		if full = op.pending.Load() > window; full {
+			break
 		}
 		op.pending.Add(1)
-		count, err := op.postNext()
+		count, err := op.postNext(&corked)
 		if err != nil || count == 0 {
 			op.pending.Add(-1) // it is not the last: the post counts too
 		}
-		switch {
-		case err == nil:
-		case fi.ErrnoOf(err) == fi.EAGAIN:
-			return false
-		default:
+		if full = fi.ErrnoOf(err) == fi.EAGAIN; full {
+			break
+		}
+		if err != nil {
 			op.fail(n, fi.ErrnoOf(err))
 		}
 		op.next += max(count, 1)
 		op.soon.path = nil
+	}
+	if corked != nil {
+		corked.Uncork()
+	}
+	if full {
+		return false
 	}
 	if op.pending.Add(-1) == 0 {
 		op.finish()
@@ -125,7 +132,7 @@ func (op *Op) Pump() bool {
 
 // postNext posts the next elements, as many as go as one request, and returns how many that are. 0: one has no bytes,
 // and there is nothing to post.
-func (op *Op) postNext() (int, error) {
+func (op *Op) postNext(corked *Path) (int, error) {
 	o := op.list.of
 	to, over, err := o.ep.Connect(op.list.addr, 0)
 	if err != nil {
@@ -139,6 +146,9 @@ func (op *Op) postNext() (int, error) {
 	el.Element = op.sel.At(op.next)
 	if el.Len == 0 && !o.cfg.TokenWays.Message {
 		return 0, nil // nothing that a device could move
+	}
+	if el.More = op.next+1 < op.sel.Len() && op.pending.Load() <= window; el.More {
+		*corked = over
 	}
 	return 1, op.postElement(to, over, el)
 }

@@ -131,6 +131,8 @@ type Path interface {
 	Mover() hw.PieceMover
 	// Device is the RDMA device that reaches the peer's memory, nil: none does.
 	Device() Device
+	// Uncork has elements go that were kept for the next (Element.More).
+	Uncork()
 }
 
 // Device registers local memory. See [rkey.Device].
@@ -157,6 +159,7 @@ type Element struct {
 	Listed  bool // FI_WEFT_TOKEN_WAYS holds
 	// Registered is memory that the device of the path knows for all elements of the post, nil: none.
 	Registered *rkey.Local
+	More       bool // another element follows at once, or Uncork of the path
 }
 
 // Request is consecutive elements of a post as one request.

@@ -266,11 +266,15 @@ type path struct {
 	copies bool // the posting thread copies
 	joins  bool
 	rdma   Device
-	dead   bool // the peer is found dead by the next copy
+	dead   bool     // the peer is found dead by the next copy
+	corked []func() // ends of elements that the device has kept for the next
 }
 
 func (p *path) AckOfNote(uint64) bool { return false }
 func (p *path) Device() Device        { return p.rdma }
+
+// Uncork has the device begin with what it has kept.
+func (p *path) Uncork() { p.flying, p.corked = append(p.flying, p.corked...), nil }
 
 func (p *path) Mover() hw.PieceMover {
 	if !p.copies {
@@ -304,9 +308,9 @@ func (p *path) MovePieces(list *hw.Pieces, write bool) (moved uint64, err error)
 	return moved, err
 }
 
-// element ends an element some time.
-func (h *host) element(el dataplane.Element, work uint64, read bool) {
-	h.flying = append(h.flying, func() {
+// element ends an element some time, one that the device may keep when another has followed.
+func (h *host) element(el dataplane.Element, work uint64, read, more bool) {
+	h.path.corked = append(h.path.corked, func() {
 		switch {
 		case h.gone:
 			h.posts.Ended(work, h.mistake(uint32(Place(work)), fi.ECONNRESET), 0)
@@ -317,6 +321,9 @@ func (h *host) element(el dataplane.Element, work uint64, read bool) {
 			h.posts.Ended(work, fi.Success, el.Len)
 		}
 	})
+	if !more {
+		h.path.Uncork()
+	}
 }
 
 func (h *host) Single(o *Element) error {
@@ -344,7 +351,7 @@ func (h *host) Post(_ Peer, over Path, o *Element) error {
 		return h.mistake(uint32(Place(o.Work)), fi.EOPNOTSUPP)
 	}
 	h.counts[way]++
-	h.element(o.Element, o.Work, o.Read)
+	h.element(o.Element, o.Work, o.Read, o.More && way == WayRDMA)
 	return nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/weft-fabric/weft/hw"
 )
 
 // RDMA is the body of a part PartRDMA: an RDMA device of the owner that reaches the region. What the address and the
@@ -60,6 +62,23 @@ func (t *Token) Rails() (list []RDMA) {
 		}
 	}
 	return list
+}
+
+// CheckRegion says in what the region that a device's key names differs from the token's, nil: in nothing.
+func (t *Token) CheckRegion(r hw.Region) error {
+	rights := uint16(0)
+	if r.Access&hw.RemoteRead != 0 {
+		rights |= Read
+	}
+	if r.Access&hw.RemoteWrite != 0 {
+		rights |= Write
+	}
+	if r.Base != t.Base || uint64(r.Len) != t.Length || rights != t.Rights ||
+		r.Access&^(hw.RemoteRead|hw.RemoteWrite) != 0 {
+		return fmt.Errorf("a device's key for %d bytes at %#x with rights %#x, the token is for %d at %#x with %#x",
+			r.Len, r.Base, r.Access, t.Length, t.Base, t.Rights)
+	}
+	return nil
 }
 
 // checkRDMA says what is wrong with another part PartRDMA of a token.

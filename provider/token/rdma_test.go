@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weft-fabric/weft/hw"
 )
 
 // rails is a token with the keys of two devices. testdata has it as this version writes it.
@@ -122,6 +124,27 @@ func TestRDMALonger(t *testing.T) {
 	for n := range b {
 		if _, ok := ParseRDMA(b[:n]); ok {
 			t.Errorf("%d bytes parse", n)
+		}
+	}
+}
+
+// TestCheckRegion: a device's key names the token's region if it has its range and its rights, and no others.
+func TestCheckRegion(t *testing.T) {
+	k := rails()
+	k.Base, k.Length, k.Rights = 4096, 100, Read|Write
+	same := hw.Region{Base: 4096, Len: 100, Access: hw.RemoteRead | hw.RemoteWrite}
+	if err := k.CheckRegion(same); err != nil {
+		t.Error(err)
+	}
+	for what, change := range map[string]func(r *hw.Region){
+		"base":          func(r *hw.Region) { r.Base++ },
+		"length":        func(r *hw.Region) { r.Len-- },
+		"fewer rights":  func(r *hw.Region) { r.Access = hw.RemoteRead },
+		"another right": func(r *hw.Region) { r.Access |= hw.LocalWrite },
+	} {
+		r := same
+		if change(&r); k.CheckRegion(r) == nil {
+			t.Errorf("%s: not seen", what)
 		}
 	}
 }

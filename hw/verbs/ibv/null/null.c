@@ -4,7 +4,7 @@
 #include <string.h>
 #include "null.h"
 
-static uint64_t taken;
+static uint64_t taken, doorbells, asked;
 static unsigned char ring[64][256];
 
 // What a driver does at least: it walks the list and copies inline data into
@@ -13,9 +13,11 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 {
 	(void)qp;
 	(void)bad;
+	doorbells++;
 	for (; wr; wr = wr->next) {
 		unsigned char *at = ring[taken & 63];
 
+		asked += (wr->send_flags & IBV_SEND_SIGNALED) != 0;
 		memcpy(at, &wr->wr_id, 8);
 		if (wr->num_sge && wr->send_flags & IBV_SEND_INLINE && wr->sg_list[0].length <= 248)
 			memcpy(at + 8, (void *)(uintptr_t)wr->sg_list[0].addr, wr->sg_list[0].length);
@@ -36,6 +38,8 @@ struct ibv_qp *weft_null_qp(void)
 }
 
 uint64_t weft_null_taken(void) { return taken; }
+uint64_t weft_null_doorbells(void) { return doorbells; }
+uint64_t weft_null_asked(void) { return asked; }
 
 void weft_null_loop(struct ibv_qp *qp, int n, int len)
 {

@@ -9,6 +9,8 @@
 struct ibv_qp *weft_null_qp(void);
 /* How many work requests the queue pair has taken. */
 uint64_t weft_null_taken(void);
+uint64_t weft_null_doorbells(void);
+uint64_t weft_null_asked(void);
 /* Posts n inline sends of len bytes, one at a time, as a program in C does. */
 void weft_null_loop(struct ibv_qp *qp, int n, int len);
 

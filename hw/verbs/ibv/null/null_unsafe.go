@@ -18,6 +18,12 @@ func QP() *ibv.QP { return ibv.WrapQP(unsafe.Pointer(C.weft_null_qp()), 1, 256) 
 // Taken is the number of work requests that it has taken.
 func Taken() uint64 { return uint64(C.weft_null_taken()) }
 
+// Doorbells is how often it was given some.
+func Doorbells() uint64 { return uint64(C.weft_null_doorbells()) }
+
+// Signaled is how many of those that it has taken were to write a completion.
+func Signaled() uint64 { return uint64(C.weft_null_asked()) }
+
 // Loop posts n inline sends of length bytes from a loop in C.
 func Loop(n, length int) { C.weft_null_loop(C.weft_null_qp(), C.int(n), C.int(length)) }
 

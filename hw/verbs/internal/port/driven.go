@@ -64,7 +64,7 @@ func Send(path, message, call, _ uintptr) uintptr {
 
 // full says that there is no place.
 func (p *Peer) full() uintptr {
-	if p.queue.fullForNow() {
+	if p.queue.FullForNow() {
 		return hot.PathFull
 	}
 	return hot.PathGo

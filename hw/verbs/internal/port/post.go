@@ -186,9 +186,16 @@ func (q *SendQueue) finish(id uint64) bool {
 	return true
 }
 
-// fullForNow reports whether a signaled operation on its way will free places of a full queue. Else the runtime has to
+// Corks reports whether an operation may wait for the next one: the device is at others, and not as many wait as go
+// with one doorbell. Of those that wait one from time to time is signaled.
+func (q *SendQueue) Corks(pos uint64) bool {
+	posted := atomic.LoadUint64(&q.Posted)
+	return posted != q.Head.Load() && pos-posted < ibv.PostMax-1
+}
+
+// FullForNow reports whether a signaled operation on its way will free places of a full queue. Else the runtime has to
 // see to it.
-func (q *SendQueue) fullForNow() bool {
+func (q *SendQueue) FullForNow() bool {
 	tail := q.Tail.Load()
 	return tail&QueueClosed == 0 && q.LastSignal.Load() > q.Head.Load() && atomic.LoadUint64(&q.Posted) == tail
 }

@@ -1,0 +1,115 @@
+package verbs
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+)
+
+// chainBench is a bench with memory here and there, as if the device knew it.
+type chainBench struct {
+	*bench
+	local []hw.Segment
+	key   hw.RemoteKey
+	ended int // puts
+	fault error
+}
+
+func newChainBench(t *testing.T) *chainBench {
+	b := &chainBench{bench: memoryBench(t, false)}
+	b.d.attr.MaxSGE, b.d.info.MaxMessage = ibv.MaxSGE, 1<<20
+	b.e.ready.Store(true)
+	d, _ := nullDomain(t, false)
+	r := hw.Region{Addr: named(1 << 20), Len: 4096, Access: hw.RemoteWrite}
+	m, err := d.Register(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.key, err = unpackKey(m.(*Memory).PackKey(nil)); err != nil {
+		t.Fatal(err)
+	}
+	b.local = []hw.Segment{{Addr: r.Addr, Len: 64, Memory: m}}
+	return b
+}
+
+// putOne posts a put after which more follow, or not. False: there is no room.
+func (b *chainBench) putOne(t *testing.T, more bool) bool {
+	t.Helper()
+	c := &hw.Completion{More: more, Func: func(c *hw.Completion) {
+		b.ended++
+		b.fault = errors.Join(b.fault, c.Err())
+	}}
+	c.Expect(1)
+	_, err := b.e.PutZcopy(b.local, 0, b.key, c)
+	if err != nil && !errors.Is(err, hw.ErrNoResource) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// device has the stand-in end what it has taken, as far as that is signaled, and makes progress.
+func (b *chainBench) device() {
+	q := b.e.mem.started()
+	for pos := q.Head.Load(); pos < q.Posted; pos++ {
+		if q.op(pos).Flags&ibv.Signaled != 0 {
+			b.completes(pos)
+		}
+	}
+	b.Progress(64)
+}
+
+// TestChain counts what a device gets for puts that follow each other, beside as many single ones: as many work
+// requests, but a doorbell for 32 of them, and a completion for a quarter of the queue.
+func TestChain(t *testing.T) {
+	const puts = 512
+	for _, c := range []struct {
+		chained                   bool
+		requests, bells, signaled uint64 // at most
+	}{{false, puts, puts, puts}, {true, puts + 2, puts/32 + 16, puts/16 + 2}} {
+		b := newChainBench(t)
+		requests, bells, signaled := null.Taken(), null.Doorbells(), null.Signaled()
+		for n := 0; n < puts; {
+			if b.putOne(t, c.chained && n < puts-1) {
+				n++
+			} else {
+				b.device()
+			}
+		}
+		for range 4 {
+			b.device()
+		}
+		requests, bells, signaled = null.Taken()-requests, null.Doorbells()-bells, null.Signaled()-signaled
+		t.Logf("chained %v: %d work requests, %d doorbells, %d completions", c.chained, requests, bells, signaled)
+		if b.ended != puts || b.fault != nil {
+			t.Errorf("chained %v: %d puts have ended, %v", c.chained, b.ended, b.fault)
+		}
+		if requests < puts || requests > c.requests || bells > c.bells || signaled > c.signaled {
+			t.Errorf("chained %v: more than %d, %d, %d", c.chained, c.requests, c.bells, c.signaled)
+		}
+	}
+}
+
+// TestUncork: what was kept for a next one that does not come goes and ends.
+func TestUncork(t *testing.T) {
+	for _, puts := range []int{1, 2, 20} {
+		b := newChainBench(t)
+		for range puts {
+			if !b.putOne(t, true) {
+				t.Fatal("no room")
+			}
+		}
+		if q := b.e.mem.started(); q.Posted != 1 {
+			t.Errorf("%d of %d puts are posted: the first, as the device has nothing else", q.Posted, puts)
+		}
+		b.e.Uncork()
+		for range 3 {
+			b.device()
+		}
+		if b.ended != puts {
+			t.Errorf("%d of %d puts have ended", b.ended, puts)
+		}
+	}
+}
