@@ -87,17 +87,10 @@ func (t *Target[O]) countAtomic(m *region.Region[O], h *wire.Atomic, n uint64) {
 
 // replyResult sends what an atomic operation fetched, or keeps it until there is room.
 func (t *Target[O]) replyResult(src hw.Source, h *wire.Atomic, n uint64) {
-	to := t.ep.Sender(src)
-	r := reply{src: src, to: to, request: h.Request, length: n, at: uint64(h.At),
+	r := reply{src: src, to: t.ep.Sender(src), request: h.Request, length: n, at: uint64(h.At),
 		held: uint64(uintptr(unsafe.Pointer(&t.atomicResult[0])))}
-	if len(t.replies) == 0 {
-		p, err := t.ep.Back(src, to)
-		if err == nil {
-			err = t.sendReply(p, &r)
-		}
-		if err != fi.EAGAIN {
-			return
-		}
+	if len(t.replies) == 0 && t.sendAll(&r) {
+		return
 	}
 	if len(t.replies) < maxReplies {
 		if addr, err := t.ep.Pool().Get(int(n)); err == nil {
@@ -108,5 +101,5 @@ func (t *Target[O]) replyResult(src hw.Source, h *wire.Atomic, n uint64) {
 		}
 	}
 	log.Warnf(log.EPData, "no memory for the result of an atomic operation")
-	t.answer(src, h.Request, &wire.Done{Status: fi.ENOMEM, Units: n, At: wire.NoPlace})
+	t.answer(src, h.Request, &wire.Done{Status: fi.ENOMEM, Units: n - r.sent, At: wire.NoPlace})
 }

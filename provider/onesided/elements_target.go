@@ -3,6 +3,7 @@ package onesided
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/region"
 	"github.com/weft-fabric/weft/provider/vector"
 	"github.com/weft-fabric/weft/provider/wire"
@@ -87,7 +88,7 @@ func (t *Target[O]) readElements(src hw.Source, h *wire.Read, n uint64, payload 
 
 // readable counts an element of a read, and reports whether the initiator may have it.
 func (t *Target[O]) readable(src hw.Source, el *wire.Element) fi.Errno {
-	t.servedRead()
+	t.ep.Count(stats.RxServedReads, 1)
 	if el.Len == 0 {
 		return fi.Success
 	}

@@ -41,7 +41,7 @@ func (t *Target[O]) onRead(src hw.Source, addr uint64, head, payload []byte) {
 		t.readElements(src, &h, addr, payload)
 		return
 	}
-	t.servedRead()
+	t.ep.Count(stats.RxServedReads, 1)
 	if h.Length != 0 {
 		m, _, err := t.ep.Access(src, h.Key, addr, h.Length, fi.RemoteRead)
 		if err != nil {
@@ -60,9 +60,6 @@ func (t *Target[O]) onRead(src hw.Source, addr uint64, head, payload []byte) {
 	t.ep.FillBack(src) // the data plane answers the next one
 }
 
-// servedRead counts a read of a peer.
-func (t *Target[O]) servedRead() { t.ep.Count(stats.RxServedReads, 1) }
-
 // reply sends a reply as far as there is room and keeps the rest.
 func (t *Target[O]) reply(r reply) {
 	if len(t.replies) == 0 && t.pumpReply(&r) {
@@ -73,6 +70,16 @@ func (t *Target[O]) reply(r reply) {
 
 // pumpReply reports whether the reply is done with.
 func (t *Target[O]) pumpReply(r *reply) bool {
+	if !t.sendAll(r) {
+		return false
+	}
+	t.dropReply(r)
+	return true
+}
+
+// sendAll sends what is left of a reply, and reports whether nothing is: false, there is no room. Why nothing more can
+// be read is answered.
+func (t *Target[O]) sendAll(r *reply) bool {
 	for {
 		p, err := t.ep.Back(r.src, r.to)
 		if err == nil {
@@ -85,16 +92,13 @@ func (t *Target[O]) pumpReply(r *reply) bool {
 			// The region was closed meanwhile, or is of a device that fails.
 			d := wire.Done{Status: fi.ErrnoOf(err), Units: r.length - r.sent, At: r.at + r.sent}
 			t.ep.Answer(r.src, r.to, r.request, d.Put(t.head[:]))
-			t.dropReply(r)
 			return true
 		case err != nil:
-			t.dropReply(r)
 			return true
 		case r.sent == r.length:
 			if r.held == 0 && r.list == nil {
 				t.wasRead(r.src, r.key, r.length, r.ends)
 			}
-			t.dropReply(r)
 			return true
 		}
 	}
