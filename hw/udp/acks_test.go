@@ -108,3 +108,26 @@ func TestAckByPing(t *testing.T) {
 		t.Errorf("%d packets are not acknowledged, %d under way", r.pending, c.tx.sent.Flying())
 	}
 }
+
+// TestArrived: an acknowledgement says when the packet with the largest number came.
+func TestArrived(t *testing.T) {
+	a, b := open(t, false, Config{}), open(t, false, Config{})
+	there := pair(t, a, b).(*Endpoint)
+	back := pair(t, b, a).(*Endpoint)
+	came := 0
+	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { came++ })
+	before := uint32(b.now())
+	if err := there.AMShort(1, 0, nil, make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a message", func() bool { a.Progress(1); b.Progress(1); return came == 1 })
+	r := &back.rx
+	if r.makeAck(b.now()) == 0 {
+		t.Fatal("nothing to acknowledge")
+	}
+	got := back.s.frame.ack.Arrived
+	after, most := int32(got-before), int32(uint32(b.now())-before)
+	if got != uint32(r.largestAt) || after < 0 || after > most {
+		t.Errorf("arrived at %d, kept %d, after %d ns of %d", got, uint32(r.largestAt), after, most)
+	}
+}

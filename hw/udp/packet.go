@@ -239,7 +239,8 @@ func (r *receiver) makeAck(now congestion.Time) int {
 	}
 	a := &r.c.s.frame.ack
 	r.seen.Fill(a)
-	a.Delay, a.Limit, a.Marked, a.Open = now.Sub(r.largestAt), r.newLimit(), r.marked, r.c.i.eager.Load()
+	a.Arrived, a.Delay = uint32(r.largestAt), now.Sub(r.largestAt)
+	a.Limit, a.Marked, a.Open = r.newLimit(), r.marked, r.c.i.eager.Load()
 	return a.Size()
 }
 

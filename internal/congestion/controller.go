@@ -66,6 +66,10 @@ type Sample struct {
 	// included; 0 before the first.
 	Base time.Duration
 
+	// Reverse is what of RTT - Base the acknowledgement has waited on its way back, where that is known: 0 to
+	// RTT - Base.
+	Reverse time.Duration
+
 	// Sent is when the newest packet that is newly acknowledged left. A
 	// reaction to a sample of a packet that left before the previous reaction
 	// would punish the same queue twice.

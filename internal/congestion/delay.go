@@ -26,7 +26,9 @@ const (
 	delayStep    = 0.5 // units that a round trip adds to the window
 	// round trips without a loss, delayLongest at most, after which a buffer is taken to hold a packet of each flow
 	delayRoomy = 32
-	delayMost  = 20 // targets of delay at most for one packet of the flow's own in the queue
+	// targets of delay at most for one packet of the flow's own in the queue, for a window of a unit and more; for
+	// smaller ones it is divided by the window's root, in units, as Swift's scaling of flows is
+	delayMost = 30
 
 	// lossBacklog is how many units must queue for a loss to be taken as an
 	// overflow (TCP Veno, Fu and Liew 2003), and lossTolerance the share of
@@ -46,8 +48,10 @@ type delayTarget struct {
 	window   float64
 	slow     bool    // slow start
 	resume   float64 // window at which slow start after timeouts ends, 0 for none
+	alpha    float64 // SRTT's
 	standing filter  // least RTT of the last half round trip
 	srtt     time.Duration
+	reverse  time.Duration // what acknowledgements waited on their way back, smoothed as SRTT is
 	pace     time.Duration // the round trip that a window is spread over
 	base     time.Duration // RTT of the path without a queue
 	queue    time.Duration // standing RTT less base
@@ -70,17 +74,18 @@ type delayTarget struct {
 // then the pace holds the sender back.
 //
 // A queue in which the flow itself has less than one packet is none of its making:
-// it does not cut its window for that, up to delayMost targets of delay and unless
+// it does not cut its window for that, up to delayMost targets of delay, more with a smaller window, and unless
 // something was lost in the last delayRoomy round trips or 50 ms: then the buffer has no room for
 // a packet of each flow. (TCP Vegas, Brakmo and Peterson 1995, has each flow keep a packet or more queued,
 // too.) On a slow link, where the target is only a packet or two long, a few flows
 // cannot meet without such a queue, and if they cut for it the link is idle half of
-// the time.
+// the time. A flow that queues at two such links sees twice as much as the others, and would get nothing beside them if
+// all cut above one limit.
 //
 // What differs from the paper:
-//   - The delay is the RTT less its base, not one-way parts measured by NICs,
-//     and the least RTT of the last half round trip counts: a queue that stands
-//     is congestion, an acknowledgement that the host delayed is not.
+//   - The delay is the RTT less its base, without what acknowledgements wait on their way back where that is known
+//     ([Sample.Reverse]), not parts measured by NICs, and the least RTT of the last half round trip counts: a queue
+//     that stands is congestion, an acknowledgement that the host delayed is not.
 //   - A new flow doubles its window in each round trip until a queue builds up.
 //   - A round trip adds half a unit, not a whole one: on a slow link a unit is most of the target,
 //     and what was added is seen a round trip late.
@@ -90,8 +95,8 @@ type delayTarget struct {
 //
 // cfg must be valid.
 func NewDelay(cfg Config) Controller {
-	d := &delayTarget{limits: cfg.Limits, target: cfg.Target, slow: true, marks: 1,
-		drain: drain{slack: cfg.Granularity}}
+	d := &delayTarget{limits: cfg.Limits, target: cfg.Target, slow: true, marks: 1, alpha: cfg.Alpha}
+	d.drain.slack = cfg.Granularity
 	d.a = delayScale / (1/math.Sqrt(delaySmall) - 1/math.Sqrt(delayLarge))
 	d.b = -d.a / math.Sqrt(delayLarge)
 	d.window = d.clamp(float64(d.limits.initial()))
@@ -120,15 +125,29 @@ func (d *delayTarget) measure(now Time, s *Sample) {
 	roomy := d.lost == 0 || now.Sub(d.lost) > min(delayRoomy*d.srtt, delayLongest)
 	if roomy && d.limits.Unit < sizeLearn { // segments get shorter with the window, packets do not
 		own := float64(d.queue+d.base) * float64(d.limits.Unit) / d.window // what one takes at the flow's rate
-		d.aim = max(d.aim, time.Duration(min(own, delayMost*float64(d.target))))
+		most := delayMost * float64(d.target) * math.Sqrt(max(float64(d.limits.Unit)/d.window, 1))
+		d.aim = max(d.aim, time.Duration(min(own, most)))
 	}
 	if s.Rate > 0 && (!s.AppLimited || s.Rate > -d.rate.get()) {
 		d.rate.add(Time(d.rounds.number), 10, -s.Rate)
 	}
 }
 
-func (d *delayTarget) OnAck(now Time, s *Sample) {
+// forth returns a sample without what acknowledgements wait on their way back.
+func (d *delayTarget) forth(s *Sample) Sample {
+	f := *s
+	f.SRTT = max(s.SRTT-d.reverse, min(s.SRTT, s.Base))
+	if s.RTT > 0 {
+		f.RTT -= s.Reverse
+		d.reverse += time.Duration(float64(d.alpha * float64(s.Reverse-d.reverse)))
+	}
+	return f
+}
+
+func (d *delayTarget) OnAck(now Time, sample *Sample) {
 	d.timeouts = 0
+	forth := d.forth(sample)
+	s := &forth
 	ended := d.rounds.ack(s, d.limits.Unit)
 	if s.RTT > 0 {
 		d.measure(now, s)

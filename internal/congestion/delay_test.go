@@ -92,9 +92,11 @@ func TestDelayOthersQueue(t *testing.T) {
 		queue time.Duration
 		cut   bool
 	}{
-		{1, 3 * ms, false},      // 0.97 units of its own
-		{0.5, 3900 * us, false}, // below 20 targets
-		{0.5, 5 * ms, true},
+		{1, 3 * ms, false},   // 0.97 units of its own
+		{0.5, 8 * ms, false}, // below 30 targets, times the root of two
+		{0.5, 9 * ms, true},
+		{0.25, 11 * ms, false},
+		{1, 6500 * us, true},    // above 30 targets
 		{1.5, 3 * ms, true},     // 1.45 units
 		{1.5, 150 * us, false},  // 0.9 units
 		{50, 300 * us, true},    // 37 units

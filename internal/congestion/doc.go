@@ -10,6 +10,7 @@
 // The pieces, from the bottom up:
 //
 //   - [Estimator]: SRTT, RTTVAR, base RTT and retransmission timer of one path.
+//   - oneway: what of the round trip's queueing delay is that of the way back.
 //   - [Delivery]: how fast a path delivers, from the send state that the
 //     transport keeps with every packet.
 //   - [Controller]: the window. [NewFixed], [NewAIMD], [NewDelay] and [NewBBR]

@@ -33,6 +33,9 @@ type Path struct {
 	ackDelays filter        // greatest times by which hosts delayed acknowledgements, negated
 	hold      time.Duration // how long this acknowledgement was
 	lately    lately        // how fast it delivers
+	oneway    oneway        // what of the queues is on the way back
+	there     uint32        // how long this acknowledgement's packet took, by two clocks
+	timed     bool          // there is known
 	heard     Time          // when an acknowledgement last came, or what is in flight began to leave
 	spare     int64
 	extra     int64 // of the window, for what hosts hold
@@ -187,13 +190,19 @@ func (p *Path) OnAckMany(now Time, state *PacketState, size int64, n int) {
 	p.ack.Bytes += all
 }
 
+// Arrival reports when the packet arrived that the acknowledgement measures a round trip of, less when it left: by
+// the peer's clock and the own one, in ns modulo 2^32. It counts for the next EndAck. Whatever a peer says, the delay
+// of the way there is taken for what the round-trip time allows.
+func (p *Path) Arrival(later uint32) { p.there, p.timed = later, true }
+
 // EndAck ends an acknowledgement. rtt is the round-trip time it measures, less
 // what the peer delayed it, or 0 if it measures none: when the packet that
 // made the peer answer was acknowledged before, or sent twice under one number.
 // Without a newly acknowledged packet EndAck does nothing.
 func (p *Path) EndAck(now Time, rtt time.Duration) {
 	s := &p.ack
-	if s.Bytes == 0 {
+	timed := p.timed
+	if p.timed = false; s.Bytes == 0 {
 		return
 	}
 	var newest PacketState
@@ -210,6 +219,9 @@ func (p *Path) EndAck(now Time, rtt time.Duration) {
 	s.Delivered = p.delivery.delivered
 	if s.RTT > 0 {
 		p.judge.OnInline(now, s.RTT)
+		if timed {
+			s.Reverse = p.oneway.add(now, p.there, s.RTT, s.Base)
+		}
 	}
 	p.control.OnAck(now, s)
 	if s.RTT > 0 && p.pacer.Next().Sub(now) > max(s.RTT, longWait) {

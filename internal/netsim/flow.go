@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weft-fabric/weft/internal/congestion"
@@ -19,6 +20,9 @@ const ackSize = 64
 type Flow struct {
 	// Path is the congestion control under test.
 	Path *congestion.Path
+
+	// Clock is the receiver's.
+	Clock Clock
 
 	// OnRTT, if set, sees every measured RTT.
 	OnRTT func(now congestion.Time, rtt time.Duration)
@@ -79,7 +83,20 @@ type sent struct {
 // arrival is a packet at the receiver.
 type arrival struct {
 	number uint64
+	at     uint32 // by the receiver's clock
 	marked bool
+}
+
+// Clock is a host's clock: so much later than the simulation's at its beginning, and so much faster in parts of a
+// million.
+type Clock struct {
+	Later  time.Duration
+	Faster float64
+}
+
+// read is the clock's time modulo 2^32 ns.
+func (c Clock) read(now congestion.Time) uint32 {
+	return uint32(now.Add(c.Later + time.Duration(float64(now)*c.Faster/1e6)))
 }
 
 // What events deliver to a flow.
@@ -242,7 +259,7 @@ func (f flowReceiver) take(p *Packet, at congestion.Time) {
 			f.whole++
 		}
 	}
-	f.log = append(f.log, arrival{p.Number, p.Marked})
+	f.log = append(f.log, arrival{p.Number, f.Clock.read(at), p.Marked})
 	f.asked = f.asked || p.Asks || p.Number != f.highest
 	if p.Number >= f.highest {
 		f.highest, f.highestAt = p.Number+1, at
@@ -314,6 +331,7 @@ func (f *Flow) take(p *Packet, at congestion.Time) {
 		if i == n-1 {
 			rtt = at.Sub(packet.state.Sent)
 			rtt = max(rtt-ackDelay, min(rtt, f.Path.RTT().Min()/2))
+			f.Path.Arrival(a.at - uint32(packet.state.Sent))
 			if packet.asked {
 				late += ackDelay
 			}
@@ -427,14 +445,14 @@ func (f flowTimer) handle(*Packet) {
 	f.pump()
 }
 
-// timeout sends the oldest packet again, beside the others; when the timer runs out a
-// second time without an answer everything in flight is lost.
+// timeout sends the oldest packet again, beside the others, whatever the window is; nothing counts as lost by that.
+// When the timer runs out a second time without an answer everything in flight is lost.
 func (f *Flow) timeout(now congestion.Time) {
 	f.Timeouts++
 	if !f.probed {
 		f.probed = true
-		f.lose(now, &f.flight[0]) // which is not settled: forget has seen to it
-		f.Path.EndLoss(now)
+		f.again = slices.Insert(f.again, 0, f.flight[0].chunk) // which is not settled: forget has seen to it
+		f.transmit(now)
 		f.deadline = f.rto(now)
 		return
 	}

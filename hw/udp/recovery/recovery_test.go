@@ -513,3 +513,36 @@ func FuzzAck(f *testing.F) {
 		}
 	})
 }
+
+// TestArrivals: an acknowledgement that comes late makes the sender slower if its packet was late by what it says, and
+// not if that arrived as soon as ever. The receiver's clock is not the sender's.
+func TestArrivals(t *testing.T) {
+	const later = 3 * time.Second
+	for _, there := range []time.Duration{500 * time.Microsecond, 19 * time.Millisecond} {
+		p, err := congestion.NewPath(congestion.DefaultConfig(1200), rand.NewPCG(1, 1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s Sent
+		now := congestion.Time(time.Second)
+		trip := func(there, all time.Duration) {
+			sendN(&s, p, now, 1)
+			a := ack(wire.Range{First: s.Number() - 1, Last: s.Number() - 1})
+			a.Arrived = uint32(now.Add(there + later))
+			now = now.Add(all)
+			if err := s.OnAck(now, now, a, 0, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 10 {
+			trip(500*time.Microsecond, time.Millisecond)
+		}
+		before := p.Control().Inspect().Cuts
+		for range 40 {
+			trip(there, 20*time.Millisecond)
+		}
+		if cuts := p.Control().Inspect().Cuts - before; (cuts != 0) != (there > time.Millisecond) {
+			t.Errorf("packets take %v of 20 ms: %d cuts", there, cuts)
+		}
+	}
+}

@@ -187,6 +187,7 @@ func (s *Sent) OnAck(now, arrival congestion.Time, a *wire.Ack, marked uint32, p
 	if newest := &s.Acked[0]; newest.Number == a.Ranges[0].Last {
 		if newest.Size > 0 && !newest.Late() {
 			rtt = sample(arrival, newest, a.Delay, path)
+			path.Arrival(a.Arrived - uint32(newest.Flight.Sent))
 		}
 		if newest.Asked { // else the peer may have waited for company
 			delay += max(a.Delay, 0)

@@ -17,12 +17,13 @@ const MaxRanges = 32
 
 // Ack is what has arrived, and how much more may come.
 type Ack struct {
-	Delay  time.Duration // from the arrival of the largest number to the sending of this; up to 4.29 s, more is cut
-	Limit  uint64        // stream offset up to which the peer may send, 0: as before
-	Marked uint32        // packets that came with ECN's congestion experienced, modulo 2^32
-	Open   bool          // eager payloads are welcome
-	N      int           // ranges, at least 1
-	Ranges [MaxRanges]Range
+	Arrived uint32        // when the largest number arrived, in ns of the receiver's monotonic clock, modulo 2^32
+	Delay   time.Duration // from the arrival of the largest number to the sending of this; up to 4.29 s, more is cut
+	Limit   uint64        // stream offset up to which the peer may send, 0: as before
+	Marked  uint32        // packets that came with ECN's congestion experienced, modulo 2^32
+	Open    bool          // eager payloads are welcome
+	N       int           // ranges, at least 1
+	Ranges  [MaxRanges]Range
 }
 
 // An Ack is
@@ -32,14 +33,15 @@ type Ack struct {
 //	2   length of the first range, less 1
 //	4   Delay in ns
 //	8   the largest number
-//	12  Limit, if not 0
+//	12  Arrived
+//	16  Limit, if not 0
 //	    of each other range: 4 bytes missing numbers before it, less 1; 4 bytes length, less 1
 //	    Marked, if not 0
 const (
 	// LimitSize is what a Limit adds to the size of an Ack in bytes.
 	LimitSize = 4
 
-	ackHeader = 12
+	ackHeader = 16
 	ackRanges = 0x1f
 	ackOpen   = 0x20
 	ackMarked = 0x40
@@ -75,6 +77,7 @@ func (a *Ack) Put(b []byte) int {
 	le.PutUint16(b[2:], uint16(a.Ranges[0].Last-first))
 	le.PutUint32(b[4:], uint32(min(max(a.Delay, 0), math.MaxUint32)))
 	le.PutUint32(b[8:], uint32(a.Ranges[0].Last))
+	le.PutUint32(b[12:], a.Arrived)
 	at := ackHeader
 	if a.Limit != 0 {
 		b[1] |= ackLimit
@@ -119,7 +122,7 @@ func (a *Ack) parse(b []byte, number, limit uint64) ([]byte, error) {
 	if b[1]&ackLimit != 0 {
 		a.Limit = Near(uint64(le.Uint32(b[ackHeader:])), limit)
 	}
-	a.Delay = time.Duration(le.Uint32(b[4:]))
+	a.Delay, a.Arrived = time.Duration(le.Uint32(b[4:])), le.Uint32(b[12:])
 	last, length := Near(uint64(le.Uint32(b[8:])), number), uint64(le.Uint16(b[2:]))
 	if a.Limit >= MaxOffset || last >= MaxNumber || length > last {
 		return nil, fmt.Errorf("ack of %d packets up to %d, limit %d: %w", length+1, last, a.Limit, ErrMalformed)

@@ -34,7 +34,7 @@ import "errors"
 var ErrMalformed = errors.New("malformed datagram")
 
 // Version is the version of the format. Another version's Init is ignored.
-const Version = 6
+const Version = 7
 
 // Type is a packet's type.
 type Type uint8

@@ -111,8 +111,10 @@ func TestNear(t *testing.T) {
 func TestAckRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
-		a := Ack{Delay: time.Duration(r.Uint32()), Limit: r.Uint64N(MaxOffset) * r.Uint64N(2),
-			Marked: r.Uint32() * r.Uint32N(2), Open: r.IntN(2) == 0, N: 1 + r.IntN(MaxRanges)}
+		a := Ack{
+			Arrived: r.Uint32(), Delay: time.Duration(r.Uint32()), Limit: r.Uint64N(MaxOffset) * r.Uint64N(2),
+			Marked: r.Uint32() * r.Uint32N(2), Open: r.IntN(2) == 0, N: 1 + r.IntN(MaxRanges),
+		}
 		next := uint64(MaxNumber)
 		at, long := next-1-r.Uint64N(1<<31), uint64(1<<16)
 		for i := range a.N {
