@@ -51,19 +51,32 @@ func weftGoCollective(ep C.uint64_t, kind C.int, buf, desc unsafe.Pointer, count
 }
 
 func collect(ep C.uint64_t, args *provider.CollectiveArgs) error {
-	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
-	if !ok {
-		return fi.EINVAL
+	e, err := member(ep)
+	if err != nil {
+		return err
 	}
 	return e.Collective(args)
+}
+
+// member is an endpoint that may be a member of groups. Errors: fi.EOPNOTSUPP for one of the CXI protocol, which has no
+// messages of weft's own; fi.EINVAL for what is none.
+func member(ep C.uint64_t) (*provider.Endpoint, error) {
+	switch e := handles.get(uint64(ep)).(type) {
+	case *provider.Endpoint:
+		return e, nil
+	case *provider.MatchedEndpoint:
+		log.Warnf(log.EPCtrl, "collective operation: endpoints of FI_PROTO_CXI have none")
+		return nil, fi.EOPNOTSUPP
+	}
+	return nil, fi.EINVAL
 }
 
 //export weftGoAllToAllV
 func weftGoAllToAllV(ep C.uint64_t, a *C.struct_weft_alltoallv) (rc C.int64_t) {
 	defer guard("alltoallv", &rc)
-	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
-	if !ok {
-		return C.int64_t(fi.EINVAL.Code())
+	e, err := member(ep)
+	if err != nil {
+		return C.int64_t(result(err))
 	}
 	args, err := vectorArgs(e, a)
 	if err == nil {
@@ -159,10 +172,13 @@ func kindFromC(kind C.int) collective.Kind {
 }
 
 //export weftGoQueryCollective
-func weftGoQueryCollective(_ C.uint64_t, coll C.int, attr *C.struct_fi_collective_attr, flags C.uint64_t) (rc C.int) {
+func weftGoQueryCollective(domain C.uint64_t, coll C.int, attr *C.struct_fi_collective_attr, flags C.uint64_t) (rc C.int) {
 	defer guard("fi_query_collective", &rc)
 	if attr == nil || attr.mode != 0 {
 		return result(fi.EINVAL)
+	}
+	if d, ok := handles.get(uint64(domain)).(*provider.Domain); ok && d.Matches() {
+		return result(fi.EOPNOTSUPP) // its endpoints have no messages of weft's own
 	}
 	switch {
 	case flags == C.FI_SCATTER && coll == C.FI_ALLREDUCE:
@@ -190,7 +206,7 @@ func weftGoJoin(ep C.uint64_t, addr unsafe.Pointer, flags C.uint64_t, self unsaf
 	case where == nil || where.set == nil:
 		return result(fi.EINVAL)
 	}
-	e, err := objectOf[*provider.Endpoint](ep)
+	e, err := member(ep)
 	if err != nil {
 		return result(err)
 	}

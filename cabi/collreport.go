@@ -100,9 +100,9 @@ func weftGoCollPath(ep, addr C.uint64_t, to *C.struct_weft_coll_path) (rc C.int)
 //export weftGoCollFail
 func weftGoCollFail(ep, addr C.uint64_t, why C.int, context unsafe.Pointer) (rc C.int64_t) {
 	defer guard("fail", &rc)
-	e, ok := handles.get(uint64(ep)).(*provider.Endpoint)
-	if !ok {
-		return C.int64_t(fi.EINVAL.Code())
+	e, err := member(ep)
+	if err != nil {
+		return C.int64_t(result(err))
 	}
 	g, err := e.GroupOf(fi.Addr(addr))
 	if err == nil {

@@ -104,7 +104,7 @@ int64_t weftGoAllToAllV(uint64_t ep, struct weft_alltoallv *a);
 int weftGoAllToAllVInit(uint64_t ep, struct weft_alltoallv *a, struct weft_alltoallv_req **request);
 int64_t weftGoAllToAllVStart(uint64_t request);
 int weftGoAllToAllVFree(uint64_t request);
-int weftGoQueryCollective(uint64_t _, int coll, struct fi_collective_attr *attr, uint64_t flags);
+int weftGoQueryCollective(uint64_t domain, int coll, struct fi_collective_attr *attr, uint64_t flags);
 /* Of collective groups: there is no other multicast. The context of the event that follows is that of self. */
 int weftGoJoin(uint64_t ep, void *addr, uint64_t flags, void *self, struct weft_opened *out);
 /* Notifies the members of the group, and names self in the event that follows. */

@@ -34,9 +34,10 @@ import (
 type MatchedEndpoint struct {
 	binder
 	refs   refs.Count
-	source []byte // name that it is to have; under mu
-	min    uint64 // FI_OPT_MIN_MULTI_RECV; under mu
-	apart  bool   // FI_OPT_SHARED_MEMORY_PERMITTED is false; under mu
+	source []byte      // name that it is to have; under mu
+	min    uint64      // FI_OPT_MIN_MULTI_RECV; under mu
+	own    authkey.Key // of the endpoint alone: it is of another VNI than the domain; "": it has none; immutable
+	apart  bool        // FI_OPT_SHARED_MEMORY_PERMITTED is false; under mu
 
 	hotMemory
 	rx      *hot.Rx // from Open to Close
@@ -91,16 +92,18 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	case full.Caps&fi.DirectedRecv != 0 && d.Keyed() && d.keyLimit() > 1:
 		return nil, refuse(log.EPCtrl, fi.EINVAL,
 			"open endpoint: FI_DIRECTED_RECV with %d authorisation keys, not 1", d.keyLimit())
-	case authkey.Key(full.EP.AuthKey) != d.auth:
-		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: an authorisation key that is not the domain's")
 	case full.EP.Protocol != fi.ProtoUnspec && full.EP.Protocol != fi.ProtoCXI:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: protocol %v, not FI_PROTO_CXI", full.EP.Protocol)
+	}
+	own, err := d.matchedKey(authkey.Key(full.EP.AuthKey))
+	if err != nil {
+		return nil, err
 	}
 	if err := d.refs.Acquire(); err != nil {
 		return nil, err
 	}
 	e := &MatchedEndpoint{
-		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}},
+		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}}, own: own,
 		source: full.SrcAddr, min: matched.DefaultMinMulti, gate: d.gateFor(full.Caps),
 	}
 	if err := e.allocate(); err != nil {
@@ -341,8 +344,15 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
 	}
+	keys := e.keys
+	if e.own != "" {
+		if err := backends.AdmitsMatchKey(device, e.own); err != nil {
+			return nil, fmt.Errorf("the endpoint's authorisation key: %v: %w", err, fi.EINVAL)
+		}
+		keys = []hw.Key{{Secret: e.own.Bytes()}}
+	}
 	i, err := backends.OpenMatched(device, &backends.Matched{
-		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
+		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: keys,
 		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(),
 	})
 	if err != nil {

@@ -37,8 +37,19 @@ func (c *MatchConfig) sure() int {
 	return min((c.reserved()-stateEvents-c.Events/2)/perReceive, c.Receives)
 }
 
-// receiveBlocks is the size of the queue, in blocks of 64 bytes: the NIC gets them back by quarters.
-func (c *MatchConfig) receiveBlocks() int { return (4*(c.Events+c.reserved())+2)/3 + 31 }
+// openBlocks are blocks that messages may take: the NIC gets them back by quarters.
+func (c *MatchConfig) openBlocks() int { return c.Events + c.Events/4 + 31 }
+
+// openEvents opens the queue.
+func (x *matchRx) openEvents() error {
+	c, q := &x.m.cfg, &x.events
+	n := uint32(c.reserved())
+	err := q.open(x.m.i.d, c.openBlocks()+int(n), true, x.m.i.wait, n)
+	if err == nil {
+		q.Every(uint32(c.openBlocks()) / 4 * 64)
+	}
+	return err
+}
 
 // certain reports whether the events of one more receive of one message have room reserved. The caller has the lock.
 // It needs nothing of the runtime.

@@ -114,7 +114,7 @@ func (x *matchRx) firstID() uint32 { return uint32(x.idOnload()) + 1 }
 func (x *matchRx) open() (err error) {
 	i, c := x.m.i, &x.m.cfg
 	x.lock.guard(&x.portal.q, &x.unrung)
-	if err = x.events.open(i.d, c.receiveBlocks(), true, i.wait, uint32(c.reserved())); err != nil {
+	if err = x.openEvents(); err != nil {
 		return err
 	}
 	slots := max(256, 2*c.Receives)

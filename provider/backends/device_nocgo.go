@@ -38,6 +38,9 @@ func MatchDevices(*config.Config) ([]info.MatchDevice, error) {
 // openMatchDevice fails likewise.
 func openMatchDevice(string, authkey.Key) (hw.MemoryDomain, error) { return nil, hw.ErrUnreachable }
 
+// SameService is false.
+func SameService(authkey.Key, authkey.Key) bool { return false }
+
 // AdmitsMatchKey, MatchAtomic and OpenMatched are not called without a device.
 func AdmitsMatchKey(hw.MemoryDomain, authkey.Key) error { return hw.ErrUnreachable }
 

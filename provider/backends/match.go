@@ -111,7 +111,17 @@ func admitsKey(d *cxi.Device, key authkey.Key) error {
 	return d.Admits(service, vni)
 }
 
-// AdmitsMatchKey judges an authorisation key of an address vector: it is of the device's service, which has its VNI.
+// SameService reports whether a key may be of the service of a domain with a key, "": the service is not known yet.
+func SameService(domain, key authkey.Key) bool {
+	if domain == "" {
+		return true
+	}
+	of, _, err := matchKey(domain)
+	service, _, other := matchKey(key)
+	return err == nil && other == nil && of == service
+}
+
+// AdmitsMatchKey judges an authorisation key of an address vector or endpoint: it is of the device's service, which has its VNI.
 func AdmitsMatchKey(device hw.MemoryDomain, key authkey.Key) error {
 	service, vni, err := matchKey(key)
 	if err != nil {

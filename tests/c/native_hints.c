@@ -125,8 +125,8 @@ static void test_values(long at_ep)
 	}
 }
 
-/* An endpoint with a PID on a domain with a key, whose own key is that or none. */
-static void open_keyed(struct node *n, const struct key *key, bool own, uint64_t pid)
+/* An endpoint with a PID and a key of its own, NULL: it has none, on a domain with a key. */
+static void open_keyed(struct node *n, const struct key *key, const struct key *own, uint64_t pid)
 {
 	struct fi_cq_attr cq = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_av_attr av = { .type = FI_AV_TABLE };
@@ -136,7 +136,7 @@ static void open_keyed(struct node *n, const struct key *key, bool own, uint64_t
 	n->o = opts;
 	n->info = info_with(false, key);
 	if (own)
-		give(n->info, true, key, sizeof(*key), sizeof(*key));
+		give(n->info, true, own, sizeof(*own), sizeof(*own));
 	OK(fi_fabric(n->info->fabric_attr, &n->fabric, NULL));
 	OK(fi_domain(n->fabric, n->info, &n->domain, NULL));
 	OK(fi_av_open(n->domain, &av, &n->av, NULL));
@@ -161,19 +161,19 @@ static void close_keyed(struct node *n)
 	fi_freeinfo(n->info);
 }
 
-/* Endpoints of one VNI reach each other; a message to one of another VNI ends with an error. */
-static void test_networks(long arg)
+/* Endpoints of one VNI reach each other, be it their domain's or their own; a message to one of another VNI ends with an
+ * error. */
+static void test_networks(long own)
 {
-	static const struct key keys[3] = { { 1, 10 }, { 1, 10 }, { 1, 1 } };
+	const struct key keys[3] = { { 1, 10 }, { 1, own ? 1 : 10 }, { 1, 1 } };
 	struct node n[3];
 	char in[8], out[8] = "by key";
 	struct fi_cq_tagged_entry e;
 	ssize_t rc;
 
-	(void)arg;
 	need();
 	for (int k = 0; k < 3; k++)
-		open_keyed(&n[k], &keys[k], k == 1, 130 + (uint64_t)k);
+		open_keyed(&n[k], &keys[k], k == 1 ? &good : NULL, 130 + (uint64_t)k);
 	for (int k = 1; k < 3; k++) {
 		struct name name;
 		fi_addr_t to;
@@ -228,10 +228,15 @@ static void test_source(long arg)
 }
 
 static const struct test tests[] = {
-	{ "given_domain", test_given, 1, 0, false },   { "given_endpoint", test_given, 1, 0, true },
-	{ "sizes_domain", test_sizes, 1, 0, false },   { "sizes_endpoint", test_sizes, 1, 0, true },
-	{ "values_domain", test_values, 1, 0, false }, { "values_endpoint", test_values, 1, 0, true },
-	{ "networks", test_networks, 1, 0, 0 },	       { "source", test_source, 1, 0, 0 },
+	{ "given_domain", test_given, 1, 0, false },
+	{ "given_endpoint", test_given, 1, 0, true },
+	{ "sizes_domain", test_sizes, 1, 0, false },
+	{ "sizes_endpoint", test_sizes, 1, 0, true },
+	{ "values_domain", test_values, 1, 0, false },
+	{ "values_endpoint", test_values, 1, 0, true },
+	{ "networks", test_networks, 1, 0, false },
+	{ "networks_endpoint", test_networks, 1, 0, true },
+	{ "source", test_source, 1, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -173,6 +173,7 @@ type EventQueue struct {
 	size uint32 // bytes
 	off  uint32 // of the next event
 	lap  uint32 // bytes read since the NIC got the read pointer
+	most uint32 // of lap
 	read uint64 // bytes read in all
 
 	// lock is 1 while a thread writes the word. Taken by compare-and-swap (acquire), given back by store (release).
@@ -195,10 +196,15 @@ const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDi
 // Init makes a queue of size bytes of zeroed memory at base, and the word at word. Interrupts are off.
 func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 	q.base, q.word, q.size, q.off, q.quiet = base, word, size, firstEvent, intsOff
+	q.most = size / 4
 	order.Store32(&q.stop, firstEvent)
 	Bell(q.Due())
 	q.unlock()
 }
+
+// Every has the NIC get what was read back by so many bytes at most, in place of quarters of the queue. The queue is not
+// in use yet.
+func (q *EventQueue) Every(bytes uint32) { q.most = min(q.most, bytes) }
 
 // Alone has a thread that is alone, by a word, write the word to the NIC without the lock.
 func (q *EventQueue) Alone(w order.Word) { q.alone = w }
@@ -250,7 +256,7 @@ func (q *EventQueue) Free(e Event) bool {
 	if q.off += 8 * n; q.off >= q.size {
 		q.off = firstEvent
 	}
-	return q.lap >= q.size/4
+	return q.lap >= q.most
 }
 
 // Return has the NIC know of all events that were freed, so that it has their room.
