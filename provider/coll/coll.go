@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/pending"
@@ -35,8 +36,10 @@ type Protocol struct {
 // Groups are the groups that an endpoint has joined or is about to, and the operations posted to them. Any thread
 // may call its methods.
 type Groups struct {
-	host Endpoint // immutable
-	cfg  Settings // immutable
+	host Endpoint       // immutable
+	cfg  *config.Config // immutable
+
+	deviceMemory bool // descriptors may name it; immutable
 
 	// mu guards what posting threads leave to the lease holder. It is on the
 	// path of collective operations only, whose steps cost more.
@@ -62,8 +65,10 @@ type Groups struct {
 const maxCollectives = 1024
 
 // New prepares an endpoint for collective operations: the groups, and what the lease holder has of them.
-func New(host Endpoint, leased Leased, cfg Settings) (*Groups, *Protocol) {
-	g := &Groups{host: host, cfg: cfg, persistent: map[*keptMemory]struct{}{}}
+func New(host Endpoint, leased Leased, s Settings) (*Groups, *Protocol) {
+	g := &Groups{
+		host: host, cfg: s.Config, deviceMemory: s.DeviceMemory, persistent: map[*keptMemory]struct{}{},
+	}
 	c := &Protocol{Groups: g, ep: leased}
 	c.long = longSteps{c: c, sends: map[uint64]*collStep{}, pulls: map[uint64]*collStep{}}
 	c.ordered.c = c

@@ -110,6 +110,6 @@ type Port struct {
 
 // Settings are what an endpoint's collective operations go by. Immutable.
 type Settings struct {
-	*config.Config
+	Config       *config.Config
 	DeviceMemory bool // descriptors may name it
 }

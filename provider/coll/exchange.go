@@ -106,7 +106,7 @@ func (g *Group) exchanger() (*collExchange, error) {
 		return x, nil
 	}
 	n := len(g.members)
-	cfg, err := exchangeConfig(g.c.cfg.Config, n-1)
+	cfg, err := exchangeConfig(g.c.cfg, n-1)
 	if err != nil {
 		return nil, g.c.refuse(fi.EINVAL, "alltoall: %v", err)
 	}

@@ -65,7 +65,7 @@ func (c *Groups) checkCollective(a *CollectiveArgs) (call collective.Call, err e
 // checkForm checks what all collective operations have.
 func (c *Groups) checkForm(descs [2]uint64, flags uint64) error {
 	switch {
-	case c.cfg.DeviceMemory && (descs[0]|descs[1])&region.DescSpecial != 0:
+	case c.deviceMemory && (descs[0]|descs[1])&region.DescSpecial != 0:
 		return c.refuse(fi.EOPNOTSUPP, "collective: device memory")
 	case flags&^collectiveFlags != 0:
 		return c.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", flags&^collectiveFlags)

@@ -51,7 +51,7 @@ func (g *Group) decide(c *Protocol) {
 		g.hosts++
 	}
 	g.gets = g.scheduled && cfg.AllToAll == "get"
-	g.puts = g.scheduled && Copies(g.c.cfg.Config) && !g.gets
+	g.puts = g.scheduled && Copies(g.c.cfg) && !g.gets
 	g.relays = g.scheduled && g.hosts >= relayHosts && cfg.Relay != "no"
 	if g.scheduled {
 		c.ordered.openBesides()

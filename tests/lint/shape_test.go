@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -34,6 +35,10 @@ type shape struct {
 	fields, methods         int    // of the type that has most; embedded types count as one field
 	fieldsType, methodsType string // which those are
 	against                 int    // calls between files against the order, in percent
+	// The same with what embedded types promote, at any depth: their fields count, the embedded types do not.
+	allFields, allMethods         int
+	allFieldsType, allMethodsType string
+	large                         int // types with more than 40 fields or 90 methods in all
 }
 
 // listed is what go list shows of a package.
@@ -111,10 +116,24 @@ func (c *checked) shape() (s shape) {
 		if n := named.NumMethods(); n > s.methods || n == s.methods && name.Name() < s.methodsType {
 			s.methods, s.methodsType = n, name.Name()
 		}
+		methods, fields := 0, 0
+		if !types.IsInterface(named) {
+			methods = types.NewMethodSet(types.NewPointer(named)).Len()
+		}
+		if methods > s.allMethods || methods == s.allMethods && name.Name() < s.allMethodsType {
+			s.allMethods, s.allMethodsType = methods, name.Name()
+		}
 		if structure, is := named.Underlying().(*types.Struct); is {
 			if n := structure.NumFields(); n > s.fields || n == s.fields && name.Name() < s.fieldsType {
 				s.fields, s.fieldsType = n, name.Name()
 			}
+			fields = promoted(structure)
+			if fields > s.allFields || fields == s.allFields && name.Name() < s.allFieldsType {
+				s.allFields, s.allFieldsType = fields, name.Name()
+			}
+		}
+		if fields > 40 || methods > 90 {
+			s.large++
 		}
 	}
 	against, all := againstOrder(c.calls())
@@ -122,6 +141,26 @@ func (c *checked) shape() (s shape) {
 		s.against = (100*against + all/2) / all
 	}
 	return s
+}
+
+// promoted counts the fields of a structure with those that it has by embedding structures of the module.
+func promoted(structure *types.Struct) (n int) {
+	for field := range structure.Fields() {
+		of := field.Type()
+		if p, is := of.Underlying().(*types.Pointer); is {
+			of = p.Elem()
+		}
+		inner, is := of.Underlying().(*types.Struct)
+		named, isNamed := of.(*types.Named)
+		ours := isNamed && named.Obj().Pkg() != nil &&
+			(field.Pkg() == named.Obj().Pkg() || strings.HasPrefix(named.Obj().Pkg().Path(), module))
+		if field.Embedded() && is && ours {
+			n += promoted(inner)
+			continue
+		}
+		n++
+	}
+	return n
 }
 
 // calls counts the uses of functions and methods of the package, by the file that uses one and the file that has it.
@@ -220,8 +259,12 @@ func shapes(t *testing.T) map[string]shape {
 func countShapes(t *testing.T, n map[string]int) {
 	for folder, s := range shapes(t) {
 		n["fields."+folder], n["methods."+folder], n["against."+folder] = s.fields, s.methods, s.against
-		t.Logf("%s: %d fields (%s), %d methods (%s), %d %% of calls against the order of files",
-			folder, s.fields, s.fieldsType, s.methods, s.methodsType, s.against)
+		n["promoted.fields."+folder], n["promoted.methods."+folder] = s.allFields, s.allMethods
+		n["promoted.large."+folder] = s.large
+		t.Logf("%s: %d fields (%s), %d methods (%s), %d %% of calls against the order of files; "+
+			"with what embedding promotes %d fields (%s), %d methods (%s), and %d types with more than 40 or 90",
+			folder, s.fields, s.fieldsType, s.methods, s.methodsType, s.against,
+			s.allFields, s.allFieldsType, s.allMethods, s.allMethodsType, s.large)
 	}
 }
 
@@ -244,7 +287,10 @@ func TestShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := shape{fields: 3, fieldsType: "A", methods: 2, methodsType: "A", against: 20}
+	want := shape{
+		fields: 3, fieldsType: "A", methods: 2, methodsType: "A", against: 20,
+		allFields: 3, allFieldsType: "A", allMethods: 3, allMethodsType: "A",
+	}
 	if got := c.shape(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
