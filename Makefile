@@ -147,9 +147,10 @@ nixl: lib
 
 ## make nixl-check  its tests, between hosts as root (NIXL, NIXL_LIB, ABSEIL)
 nixl-check: nixl
-	for p in check bench; do \
+	for p in check bench vram; do \
 		$(CXX) plugins/nixl/tests/$$p.cpp $(NIXL_TEST) $(NIXL_LOG) -o $(PLUGIN)/$$p || exit 1; done
 	$(CXX) plugins/nixl/tests/engine.cpp $(NIXL_TEST) -L$(LIB) -lweft -Wl,-rpath,'$$ORIGIN/..' $(NIXL_LOG) -o $(PLUGIN)/engine
+	$(MAKE) -s -C tests/c OUT="$(CURDIR)/build/tests" "$(CURDIR)/build/tests/fake/libcuda.so.1"
 	@plugins/nixl/tests/run.sh $(PLUGIN)
 
 ## make bench      measure weft beside other providers into docs/benchmarks.md

@@ -22,6 +22,9 @@ run() { # WHAT PROGRAM ARGUMENT...
 run "the backend by itself" engine
 run "agents of one process" check one
 run "agents of one host" check host
+# By the driver, or its stand-in where there is none.
+ldconfig -p | grep -q libcuda.so.1 || export LD_LIBRARY_PATH=$PWD/build/tests/fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+run "agents with memory of a GPU" vram
 trap down EXIT
 if [ "$(id -u)" = 0 ] && up 2>"$work/log"; then
 	run "agents of two hosts" check hosts "$a" "$b"
