@@ -58,7 +58,7 @@
 //	match             receives and unexpected messages
 //	matched           what a NIC that matches leaves to software
 //	note              notifications
-//	onesided          reads, writes and atomic operations at their target
+//	onesided          one-sided operations at their target; answers to those of the data plane
 //	ordering          order among one-sided operations
 //	outcome           errnos of what transports return
 //	pages             huge pages for memory that is used often

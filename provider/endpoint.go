@@ -85,6 +85,7 @@ type leasedEP struct {
 	rendezvous    rendezvous.Protocol
 	collective    *coll.Protocol // nil: there are none
 	target        onesided.Target[MR]
+	answers       onesided.Answers
 
 	rmaStreams    pending.List[uint64]      // requests that wait for room or answers, by id
 	unanswered    int                       // of them, those that waited for answers when they were last pumped
@@ -151,6 +152,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.initTarget()
+	l.answers.Init(answersHost{l}, &l.pendings)
 	l.rendezvous.Init(rendezvousHost{l}, d.cfg)
 	l.flows = flow.NewSet(l.now)
 	e := &l.Endpoint

@@ -298,7 +298,7 @@ func (e *Endpoint) release() {
 	if e.coll != nil {
 		e.coll.Close()
 	}
-	_ = e.pendings.table.Free()
+	e.pendings.Close()
 	e.closeStats()
 	_ = e.peers.Free()
 	_ = e.sourceLines.Free()

@@ -198,7 +198,7 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	l, p := x.pathTo(y)
 	result := make([]byte, 8)
 	onHeap.Store(&result[0])
-	f := x.ep.pendings.table.At(0)
+	f := x.ep.pendings.At(0)
 	f.Generation, f.Result, f.Bytes, f.Dest, f.Context = 1, uint64(uintptr(unsafe.Pointer(&result[0]))), 8,
 		uint64(x.addr[y]), 4
 	f.Ring, f.Completes, f.Flags = p.slots, 1, fi.Atomic|fi.Read

@@ -51,6 +51,9 @@ func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }
 // addressOfLine is where a line of a table outside the Go heap is.
 func addressOfLine(line *hot.Peer) uintptr { return uintptr(unsafe.Pointer(line)) }
 
+// addressOfRegion is where the regions that the data plane reaches begin, which lie outside the Go heap.
+func addressOfRegion(first *hot.Region) uintptr { return uintptr(unsafe.Pointer(first)) }
+
 // addressOfBytes is where a slice that is not empty begins. The caller keeps it
 // alive, and in place: memory of the Go heap does not move.
 func addressOfBytes(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }

@@ -136,7 +136,7 @@ func (o oneSided) Pump() {
 }
 
 func (o oneSided) Requested() bool {
-	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.pendings.lost.Load()
+	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.pendings.Seeks()
 }
 
 // SourceLost drops the help for a source's operations.

@@ -160,7 +160,7 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 		return nil, nil, e.refuse(err, "operation to address %d: %v", dest, noLink(err))
 	}
 	p, err := e.connect(l)
-	if err == nil && flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendingTo(dest)) {
+	if err == nil && flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendings.To(dest)) {
 		err = fi.EAGAIN
 	}
 	if err != nil {

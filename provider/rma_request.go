@@ -205,9 +205,7 @@ func (e *leasedEP) pumpRMAs() {
 	e.rmaStreams.Step(e.pumpStarted)
 	e.flows.Pump()
 	e.target.Reply()
-	if e.pendings.lost.Swap(false) {
-		e.lostPendings(nil, fi.ECONNRESET)
-	}
+	e.answers.Seek()
 }
 
 // pumpStarted sends what waited for room of a request, and reports whether it is done with.
@@ -247,7 +245,7 @@ func (e *leasedEP) pumpStarted(at *uint64) bool {
 // rmaBusy reports whether something waits for room.
 func (e *leasedEP) rmaBusy() bool {
 	return len(e.rmaStreams) != e.unanswered || e.target.Replying() || e.flows.Busy() ||
-		e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.pendings.lost.Load()
+		e.rmaQueued.Load() != 0 || e.shares.waiting.Load() != 0 || e.pendings.Seeks()
 }
 
 // answered takes off what the target has answered for and finishes the request when that was the last.
@@ -289,7 +287,7 @@ func (e *leasedEP) onRMADone(src hw.Source, header uint64, head, payload []byte)
 		return
 	}
 	if header&hot.PendingID != 0 {
-		e.pendingEnded(src, header, &d)
+		e.answers.Ended(src, header, &d)
 		return
 	}
 	e.answered(src, header, &d)
@@ -299,7 +297,7 @@ func (e *leasedEP) onRMADone(src hw.Source, header uint64, head, payload []byte)
 func (e *leasedEP) onReadData(src hw.Source, header uint64, head, payload []byte) {
 	at, ok := wire.ParseWord(head)
 	if ok && header&hot.PendingID != 0 {
-		e.fetched(src, header, at, payload)
+		e.answers.Fetched(src, header, at, payload)
 		return
 	}
 	req, known := e.rmas.Lookup(header)
@@ -367,7 +365,7 @@ func (e *initiator) finishRMA(req *rmaRequest, id uint64, status fi.Errno) {
 func (o oneSided) PeerLost(number uint32, status fi.Errno) {
 	e := o.e
 	l := e.linkAt(number)
-	e.lostPendings(l, status)
+	e.answers.PeerLost(number, status)
 	l.flow.drop(status)
 	l.flow = nil
 	e.rmas.Range(func(id uint64, req *rmaRequest) {

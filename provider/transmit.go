@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/onesided"
 	"github.com/weft-fabric/weft/provider/ordering"
 	"github.com/weft-fabric/weft/provider/outcome"
 	"github.com/weft-fabric/weft/provider/rkey"
@@ -57,7 +58,7 @@ type txRequests struct {
 	rmas           *stripe.Table[rmaRequest]
 	rmaInject      []byte // one buffer of InjectMax bytes for each of rmas
 	devices        deviceOps
-	pendings       pendings
+	pendings       onesided.Pendings
 	scratch        []scratch
 	progressStripe int // the bounce buffers of the lease holder
 
@@ -112,7 +113,7 @@ func (e *initiator) send(s *SendArgs) error {
 		return e.counts.Refused(err)
 	}
 	e.fill(s.Dest, l, p)
-	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendingTo(s.Dest)) {
+	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendings.To(s.Dest)) {
 		return fi.EAGAIN
 	}
 	if !e.inTurn(l, ordering.Send) {

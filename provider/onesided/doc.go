@@ -1,5 +1,5 @@
 // Package onesided does the reads, writes and atomic operations of peers on this side's memory, where this process
-// performs them.
+// performs them, and takes in the answers to those that this side's data plane has posted.
 //
 //	initiator                    target
 //	   write, atomic  →                      the region of the key is checked, its memory changed
@@ -17,6 +17,10 @@
 //	elements   several elements in one message
 //	share      operations that an initiator on this host copies with this side's help; list: of many pieces
 //
+// Files that end in initiator are the initiator's:
+//
+//	pendings   what the data plane has posted, and its ends
+//
 // Besides:
 //
 //	host       what is needed of the endpoint
@@ -24,7 +28,8 @@
 //
 // # Threads
 //
-// A [Target] is for the holder of the progress lease of its endpoint, which keeps it where only the holder finds it.
+// A [Target] and [Answers] are for the holder of the progress lease of their endpoint, which keeps them where only the
+// holder finds them. [Pendings] are for any thread.
 //
 // # Peers
 //
@@ -35,5 +40,5 @@
 // # Limits
 //
 // The package knows no domain and no transport: the endpoint, its regions and its peers are interfaces ([TargetHost],
-// [Path]).
+// [AnswersHost], [Path]).
 package onesided
