@@ -68,15 +68,15 @@
 //
 // # Relays
 //
-// Where a pair would end much later than both of its hosts need, the end of its slice goes through other
-// members in pieces (Valiant 1981; RON, SOSP 2001): number 0 is the last one. The source asks members with
-// faster paths; a relay with a slow path to the target refuses, and the others grant pieces, as their own
-// traffic leaves room, their path takes them soon and a [Store] has places. A relay passes a piece on to its
-// target and nothing further: two hops. The target's words say which pieces it has, of [relayWindow] at most;
-// what comes twice is dropped. The source sends a piece again when its relay is gone, or late by
-// [relayPatience]. A relay stays in the operation until all pieces that it has granted are passed on or given
-// up, which the source says when it needs no more; it waits for nothing else, so that relays add no cycle of
-// waiting.
+// Where a pair would end much later than both of its hosts need, twice as much where its target's link does not idle,
+// as that may be what holds the pair back, the end of its slice goes through other members in pieces (Valiant 1981; RON,
+// SOSP 2001): number 0 is the last one. What was seen of a slow path counts for the next operation as well, for a
+// minute. The source asks members with faster paths; a relay with a slow path to the target refuses,
+// and the others grant pieces, as their own traffic leaves room, their path takes them soon and a [Store] has places.
+// A relay passes a piece on to its target and nothing further: two hops. The target's words say which pieces it has,
+// of [relayWindow] at most; what comes twice is dropped. The source sends a piece again when its relay is gone, or
+// late by [relayPatience]. A relay stays in the operation until all pieces that it has granted are passed on or given
+// up, which the source says when it needs no more; it waits for nothing else, so that relays add no cycle of waiting.
 //
 // # Costs
 //

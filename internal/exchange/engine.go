@@ -6,15 +6,6 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// Early is how many chunks of a pair are on their way at most while others wait: one that is being
-// sent, and one for the time that an acknowledgement takes. Where no peer waits there is nothing
-// to choose, and all of a slice goes, in up to Deepest chunks, so that the link does not idle for a host that answers
-// late; but not before the peer has answered one, because it keeps what comes before it has begun.
-const (
-	Early   = 2
-	Deepest = 8
-)
-
 // longestChunk is what a chunk takes at most on the own link: a choice that lasts longer is old
 // before it ends. No chunk is shorter than a 16th of [Config.Chunk] for it.
 const longestChunk = 4 * time.Millisecond
@@ -41,6 +32,7 @@ type peer struct {
 	over    bool  // everything has been sent and acknowledged
 	heard   bool  // something has come from it
 	rested  bool  // rest is known
+	idle    bool  // its own link idles, as it said
 	relayed bool  // it has an entry in relays.pairs
 	slow    bool  // its path was slow in the operation before, and has not been faster since
 	alone   bool  // no member relays to it
@@ -52,6 +44,9 @@ type peer struct {
 	dev     time.Duration   // mean deviation of it
 	since   uint64          // choice at which it began to wait
 	news    congestion.Time // when it began, or a chunk of it was acknowledged, or its share was halved
+
+	idling idling
+	learnt congestion.Time // when it was last seen to be slow, 0: never
 
 	rest    time.Duration // that its own link needs for what it has to receive, as it said
 	stats   PeerReport
@@ -103,6 +98,7 @@ type Engine struct {
 	queue    time.Duration // mean of all pairs' delays
 	dev      time.Duration
 	free     bool            // the link was idle when the timer ran out, and nothing is known of its rate
+	together bool            // all pairs have begun, for the first time in this operation
 	drained  congestion.Time // when the own link has sent everything, at the rate that it was seen to have
 	trial    trial
 	pace     pace
@@ -168,7 +164,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
 	e.active, e.drained = 0, now
 	e.acked, e.ackedAt, e.started, e.out, e.taken = 0, now, now, 0, e.given
-	e.outOver, e.inOver, e.failed, e.free = 0, 0, false, false
+	e.outOver, e.inOver, e.failed, e.free, e.together = 0, 0, false, false, false
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
 	e.width = e.report.Most
 	e.report = Report{}
@@ -182,7 +178,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 		}
 		e.known.putAir(p)
 		*p = peer{
-			total: out[i], lost: p.lost, near: e.near(int32(i)), slow: p.tail != 0 && e.narrow(p),
+			total: out[i], lost: p.lost, near: e.near(int32(i)), slow: e.knownSlow(now, p), learnt: p.learnt,
 			rate: p.rate, base: p.base, queue: p.queue / 2, dev: p.dev, in: inPeer{want: in[i]},
 		}
 		e.report.Out, e.report.In = e.report.Out+out[i], e.report.In+in[i]
@@ -325,6 +321,10 @@ func (e *Engine) fill(now congestion.Time) {
 	for e.room(now) {
 		e.begin(now, e.choose())
 	}
+	if !e.together && e.begun.count != 0 && e.waiting.len() == 0 {
+		e.together = true
+		e.resume()
+	}
 }
 
 // choose takes a peer out of those that wait. There is one.
@@ -366,23 +366,6 @@ func (e *Engine) begin(now congestion.Time, i int32) {
 	if !e.emits.has(i) {
 		e.emits.push(i)
 	}
-}
-
-// sounds reports whether a peer is to be sent one chunk only, because nothing is known of
-// its path.
-func (e *Engine) sounds(p *peer) bool { return e.cfg.Policy == Adaptive && p.rate == 0 }
-
-// reach is how many chunks of a pair may be on their way.
-func (e *Engine) reach(p *peer) int8 {
-	switch {
-	case e.sounds(p) || p.relayed || p.slow:
-		return 1
-	case p.near && p.acked > 0:
-		return Deepest
-	case e.waiting.len() == 0 && p.acked > 0 && e.cfg.Percent == 100 && !e.wary(p):
-		return Deepest
-	}
-	return Early
 }
 
 // discount takes a pair out of those that have begun.

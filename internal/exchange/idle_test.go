@@ -128,3 +128,46 @@ func TestInvitesFirst(t *testing.T) {
 		t.Errorf("%+v, want nothing more", all)
 	}
 }
+
+// TestHeard: where all pairs have begun, the whole slice of a peer goes as soon as something has come from it, although
+// it acknowledges nothing; not while another peer waits, and not over a path that is slow beside the own link.
+func TestHeard(t *testing.T) {
+	const peers, slice, slow = 3, 1 << 20, 2
+	for _, most := range []int{0, 1} {
+		e, err := New(DefaultConfig(peers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.cfg.Most, e.cfg.Store = most, NewStore(1<<20, 1<<16)
+		all := []int64{slice, slice, slice}
+		now := e.started.Add(time.Second)
+		e.Start(now, all, all)
+		e.rate, e.chunk = 125e6, e.cfg.Chunk
+		for i := range all {
+			e.at(int32(i)).rate = e.rate
+		}
+		e.at(slow).rate = e.rate / 100
+		for range peers {
+			drain(e, now)
+			at, ok := e.Wake()
+			if !ok {
+				break
+			}
+			now = at
+			e.Tick(now)
+		}
+		for i := range all {
+			head := Chunk{Total: slice, Length: e.chunk}
+			if !e.Arrived(now, i, &head, 0, e.chunk, true) {
+				t.Fatalf("the chunk of peer %d is refused", i)
+			}
+		}
+		drain(e, now)
+		for i := range all {
+			left := e.at(int32(i)).left()
+			if whole := left == 0; whole != (most == 0 && i != slow) {
+				t.Errorf("at most %d at a time: %d bytes left for peer %d", most, left, i)
+			}
+		}
+	}
+}

@@ -20,6 +20,7 @@ type inLink struct {
 	waiting heap    // senders of which nothing is on its way, as far as is known, and that were not invited since
 	begun   int     // senders that have begun and not ended
 	rate    float64 // the most that arrived lately, bytes per second; 0: not known
+	before  [3]span // the periods before, the last one first
 	since   congestion.Time
 	bytes   int64         // since then
 	longest int64         // chunk that has arrived whole since then
@@ -31,7 +32,14 @@ type inLink struct {
 	all     int64 // of them at the start
 }
 
+// span is bytes that arrived in a time.
+type span struct {
+	bytes int64
+	took  time.Duration
+}
+
 func (l *inLink) start(now congestion.Time) {
+	l.before = [3]span{}
 	l.begun, l.busy, l.idles, l.left = 0, false, false, 0
 	l.count(now)
 }
@@ -80,7 +88,7 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 		e.report.Forged++
 		return false
 	}
-	p.heard = true
+	e.hear(i, p)
 	in.got += n
 	e.report.Received += n
 	if !p.near {
@@ -164,7 +172,7 @@ func (e *Engine) speak(i int32) {
 // word makes the word for a peer.
 func (e *Engine) word(i int32) Word {
 	in := &e.at(i).in
-	w := Word{Got: in.got, Invite: in.invite, Busy: e.in.busy, Low: in.tail.low, Have: in.tail.have}
+	w := Word{Got: in.got, Invite: in.invite, Busy: e.in.busy, Idle: e.in.idles, Low: in.tail.low, Have: in.tail.have}
 	if w.Rested = e.in.rate > 0; w.Rested {
 		w.Rest = time.Duration(float64(e.in.left+e.others.inLeft) / e.in.rate * second)
 	}
@@ -192,6 +200,23 @@ func (e *Engine) forget(i int32) bool {
 		e.in.waiting.remove(i)
 	}
 	return true
+}
+
+// carried takes in what arrived in a period. What a host that did not run for a while finds at once has come while it
+// did not, and a bucket that is full lets through at once what it has: the link carries what a few periods say
+// together.
+func (l *inLink) carried(now span) {
+	all := now
+	for _, s := range l.before {
+		all.bytes += s.bytes
+		all.took += s.took
+	}
+	l.before = [3]span{now, l.before[0], l.before[1]}
+	if rate := float64(all.bytes) * second / float64(max(all.took, 1)); rate > l.rate {
+		l.rate = rate
+	} else {
+		l.rate -= l.rate / 64
+	}
 }
 
 // period is for how long arrivals are counted.
@@ -222,12 +247,7 @@ func (e *Engine) tickIn(now congestion.Time) {
 	if took < e.period() {
 		return
 	}
-	rate := float64(l.bytes) * second / float64(took)
-	if rate > l.rate {
-		l.rate = rate
-	} else {
-		l.rate -= l.rate / 64
-	}
+	l.carried(span{l.bytes, took})
 	idles := l.below(took) || e.unserved()
 	l.busy = idles && l.begun > 1 && l.chunks > 1 && l.least > e.cfg.Threshold+e.queue
 	l.idles = idles

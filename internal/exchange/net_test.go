@@ -184,10 +184,10 @@ func (n *net) limits(m *member, a Action) {
 		return
 	}
 	flying, length := Deepest, a.Head.Total
-	if p.acked == 0 || m.e.waiting.len() != 0 && !p.near {
+	if !p.heard || m.e.waiting.len() != 0 && !p.near {
 		length = m.e.cfg.Chunk * 5 / 4
 	}
-	if p.acked == 0 {
+	if !p.heard {
 		flying = Early
 	}
 	if a.Head.Length > length || int(p.flying) > flying || p.lost {

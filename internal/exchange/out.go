@@ -23,8 +23,10 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 	if p.over || p.lost {
 		return true // late
 	}
-	p.busy, p.heard = w.Busy, true
+	p.busy = w.Busy
+	e.hear(i, p)
 	p.rest, p.rested = w.Rest, w.Rested
+	p.watch(now, w.Idle)
 	ended := false
 	for p.flying > 0 && p.flight[0].end <= w.Got {
 		e.ack(now, p)
@@ -133,6 +135,7 @@ func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
 		if r := e.pairOf(i); r != nil {
 			e.closePair(r)
 		}
+		e.learn(now, p)
 		e.sentAll(i, p)
 	case p.near:
 		if p.left() != 0 && !e.nears.has(i) {

@@ -40,19 +40,22 @@ func (e *Engine) late(p *peer) bool {
 	case p.left() <= e.cfg.Piece || !e.slow(p) || !e.narrow(p):
 		return false
 	}
-	return e.needs(p) > 4*e.hosts(p)+8*e.airtime(e.chunk)+e.patient()
+	return e.needs(p) > p.lateness()*e.hosts(p)+8*e.airtime(e.chunk)+e.patient()
+}
+
+// lateness is how many times what its hosts need a pair has to take for relays to pay. As long as its target's link
+// does not idle, that may be what holds the pair back, and relays would wait at the same port.
+func (p *peer) lateness() time.Duration {
+	if p.idle {
+		return 4
+	}
+	return 8
 }
 
 // wary reports whether a pair's path is so slow that the end of its slice may go through relays: not
 // all of it is given to the transport then, from where it does not come back.
 func (e *Engine) wary(p *peer) bool {
-	if !e.relaying() || p.alone || p.rate <= 0 {
-		return false
-	}
-	if !p.rested || e.needs(p) < 3*e.hosts(p) {
-		return false // one of the hosts may be the limit: what it was seen to carry may have come from a full bucket
-	}
-	return e.narrow(p)
+	return !p.alone && e.narrow(p)
 }
 
 // narrow reports whether a path carries much less than its part of the own link with the most peers at a time.

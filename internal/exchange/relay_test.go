@@ -240,7 +240,7 @@ func TestRelayTimeout(t *testing.T) {
 	if pieces != 2 {
 		t.Fatalf("%d pieces go through a relay that has granted two", pieces)
 	}
-	e.OnWord(now, 2, Word{Got: e.at(2).acked, Have: 2, Rested: true})
+	e.OnWord(now, 2, Word{Got: e.at(2).acked, Have: 2, Rested: true, Idle: true})
 	at, ok := e.Wake()
 	if !ok || at < now.Add(relayPatience) {
 		t.Fatalf("it looks for late pieces at %v, %v", at.Sub(now), ok)
@@ -369,9 +369,57 @@ func TestRelaySoon(t *testing.T) {
 	}
 }
 
-// relayEngine is one of five members with a slow path to peer 2, for which peer 0 has granted two
-// pieces.
+// TestRelayIdle: as long as the link of a slow path's target is busy, that may be what holds the path back, and relays
+// are asked only if the path needs eight times as long as both hosts; else four times. All of the slice is not given to
+// the transport either.
+func TestRelayIdle(t *testing.T) {
+	for _, c := range []struct {
+		rest time.Duration
+		idle bool
+		asks bool
+	}{
+		{0, false, true}, {500 * time.Millisecond, false, false}, {500 * time.Millisecond, true, true},
+		{time.Second, true, false},
+	} {
+		e, now := slowPath(t, Word{Rested: true, Rest: c.rest, Idle: c.idle})
+		drain(e, now)
+		p := e.at(2)
+		if asks := e.report.Asked != 0; asks != c.asks || p.left() == 0 {
+			t.Errorf("%+v: %d relays are asked, %d bytes left, needs %v, hosts %v",
+				c, e.report.Asked, p.left(), e.needs(p), e.hosts(p))
+		}
+	}
+}
+
+// relayEngine is slowPath where the targets' links idle, and peer 0 has granted two pieces.
 func relayEngine(t *testing.T) (*Engine, congestion.Time) {
+	t.Helper()
+	e, now := slowPath(t, Word{Rested: true, Idle: true})
+	asks := 0
+	for _, a := range drain(e, now) {
+		if a.Kind == SendNote && a.Note.Kind == NoteAsk {
+			asks++
+		}
+	}
+	if e.report.Asked == 0 {
+		t.Fatalf("no relay was asked: %+v, %d", e.at(2), asks)
+	}
+	serial := uint32(0)
+	for _, h := range e.relays.pairs[0].helpers {
+		if h.open && h.peer == 0 {
+			serial = h.serial
+		}
+	}
+	if !e.OnNote(now, 0, Note{Kind: NoteGrant, Serial: serial, Count: 2}) {
+		t.Fatal("a grant is refused")
+	}
+	return e, now
+}
+
+// slowPath is one of five members with a slow path to peer 2, and when its peers have said three times what a word
+// says.
+func slowPath(t *testing.T, w Word) (*Engine, congestion.Time) {
+	t.Helper()
 	cfg := DefaultConfig(4)
 	cfg.Piece = 16 << 10
 	cfg.Store = NewStore(1<<20, cfg.Piece)
@@ -393,26 +441,8 @@ func relayEngine(t *testing.T) (*Engine, congestion.Time) {
 		drain(e, now)
 		now += congestion.Time(80 * time.Millisecond)
 		for p := range e.cfg.Peers {
-			answer(e, now, p, Word{Rested: true})
+			answer(e, now, p, w)
 		}
-	}
-	asks := 0
-	for _, a := range drain(e, now) {
-		if a.Kind == SendNote && a.Note.Kind == NoteAsk {
-			asks++
-		}
-	}
-	if e.report.Asked == 0 {
-		t.Fatalf("no relay was asked: %+v, %d", e.at(2), asks)
-	}
-	serial := uint32(0)
-	for _, h := range e.relays.pairs[0].helpers {
-		if h.open && h.peer == 0 {
-			serial = h.serial
-		}
-	}
-	if !e.OnNote(now, 0, Note{Kind: NoteGrant, Serial: serial, Count: 2}) {
-		t.Fatal("a grant is refused")
 	}
 	return e, now
 }

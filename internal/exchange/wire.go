@@ -28,6 +28,8 @@ type Word struct {
 	// Rest is what the receiver's own link needs for all that it has to receive, up to an hour, if Rested.
 	Rest   time.Duration
 	Rested bool
+	// Idle says that less arrives at the receiver than its own link carries.
+	Idle bool
 }
 
 // Unasked reports whether a word acknowledges nothing: a receiver may say it before its sender begins.
@@ -117,7 +119,8 @@ const (
 	flagInvite = 1 << iota
 	flagBusy
 	flagRested
-	flagsKnown = flagInvite | flagBusy | flagRested
+	flagIdle
+	flagsKnown = flagInvite | flagBusy | flagRested | flagIdle
 )
 
 // Put writes a word to b, which has room for WordBytes.
@@ -130,6 +133,9 @@ func (w *Word) Put(b []byte) []byte {
 		flags |= flagBusy
 	}
 	rest := time.Duration(0)
+	if w.Idle {
+		flags |= flagIdle
+	}
 	if w.Rested {
 		flags |= flagRested
 		rest = min(max(w.Rest, 0), time.Hour) / time.Microsecond
@@ -155,6 +161,7 @@ func (w *Word) Parse(b []byte) bool {
 	}
 	*w = Word{
 		Got: int64(got), Invite: flags&flagInvite != 0, Busy: flags&flagBusy != 0, Rested: flags&flagRested != 0,
+		Idle: flags&flagIdle != 0,
 		Have: binary.LittleEndian.Uint64(b[16:]), Low: binary.LittleEndian.Uint32(b[24:]),
 		Rest: time.Duration(rest) * time.Microsecond,
 	}

@@ -3,6 +3,7 @@ package netsim
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,16 +14,25 @@ import (
 // onePath runs operations of eight hosts at 100 Mbit/s, of which one path is so many times slower, and returns
 // the last one's time in units of what the slow path alone needs.
 func onePath(slice, relay int64, slow, operations int) (took float64, reports []exchange.Report) {
+	all, reports := onePathBy(exchange.Adaptive, 0, slice, relay, slow, operations)
+	return all[operations-1], reports
+}
+
+// onePathBy is onePath of a policy, where links let bursts of so many bytes through. It returns the times of all
+// operations.
+func onePathBy(
+	policy exchange.Policy, burst, slice, relay int64, slow, operations int,
+) (took []float64, reports []exchange.Report) {
 	const (
 		hosts = 8
 		rate  = 100e6 / 8
 	)
 	n := New(1)
-	s := n.Star(hosts, Link{Rate: rate, Delay: 20 * us, Limit: 256 << 10})
+	s := n.Star(hosts, Link{Rate: rate, Delay: 20 * us, Burst: burst, Limit: 256 << 10})
 	for i := range s.Up {
 		s.Up[i].Limit = 1 << 20
 	}
-	side := n.Link(Link{Rate: int64(rate) / int64(slow), Delay: 20 * us, Limit: 256 << 10})
+	side := n.Link(Link{Rate: int64(rate) / int64(slow), Delay: 20 * us, Burst: burst, Limit: 256 << 10})
 	g := n.Group(hosts, overUDP(congestion.Delay), func(from, to int) Route {
 		if from == 1 && to == 6 && slow > 1 {
 			return Route{s.Up[from], side, s.Down[to]}
@@ -30,13 +40,29 @@ func onePath(slice, relay int64, slow, operations int) (took float64, reports []
 		return s.Route(from, to)
 	})
 	cfg := exchange.DefaultConfig(hosts - 1)
-	cfg.Chunk, cfg.Piece = 44*1472, 5*1472
+	cfg.Policy, cfg.Chunk, cfg.Piece = policy, 44*1472, 5*1472
 	g.Engine(cfg, relay)
-	d := time.Duration(0)
 	for range operations {
-		d = g.Exchange(0, func(from, to int) int64 { return slice }, 5*time.Second)
+		d := g.Exchange(0, func(from, to int) int64 { return slice }, 5*time.Second)
+		took = append(took, d.Seconds()/(float64(slice)/rate*float64(max(slow, hosts-1))))
 	}
-	return d.Seconds() / (float64(slice) / rate * float64(max(slow, hosts-1))), g.Reports()
+	return took, g.Reports()
+}
+
+// TestOneSlowPathStays: under each policy all operations but the first go around a slow path, also where links are
+// token buckets, whose bursts make the path seem fast.
+func TestOneSlowPathStays(t *testing.T) {
+	for _, policy := range []exchange.Policy{
+		exchange.Adaptive, exchange.Greedy, exchange.Threshold, exchange.Balanced,
+	} {
+		for _, burst := range []int64{0, 16 << 10} {
+			took, _ := onePathBy(policy, burst, 174*1472, 4<<20, 20, 6)
+			t.Logf("%v, bursts of %d: %.2f", policy, burst, took)
+			if took[0] > 0.8 || slices.Max(took[1:]) > 0.52 {
+				t.Errorf("%v, bursts of %d: %.2f of the direct bound, want 0.8, then 0.52", policy, burst, took)
+			}
+		}
+	}
 }
 
 // TestOneSlowPath: a slow path alone holds an operation up; with relays it takes

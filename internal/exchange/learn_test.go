@@ -1,0 +1,63 @@
+package exchange
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/internal/congestion"
+)
+
+// TestLearn: a path that was slow while its target's link idled is slow for the next operation, although no relay was
+// asked in this one; not if the target's link was busy, nor if it was fast, nor a minute later.
+func TestLearn(t *testing.T) {
+	for name, c := range map[string]struct {
+		idle bool
+		took time.Duration // of a chunk
+		then time.Duration // until the next operation
+		slow bool
+	}{
+		"slow":           {true, 100 * time.Millisecond, time.Second, true},
+		"a busy target":  {false, 100 * time.Millisecond, time.Second, false},
+		"fast":           {true, 5 * time.Millisecond, time.Second, false},
+		"long ago":       {true, 100 * time.Millisecond, 2 * remembers, false},
+		"a little later": {true, 100 * time.Millisecond, remembers / 2, true},
+	} {
+		cfg := DefaultConfig(4)
+		cfg.Piece = 16 << 10
+		cfg.Store = NewStore(1<<20, cfg.Piece)
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := congestion.Time(time.Second)
+		e.rate = 12.5e6
+		for i := range e.cfg.Peers {
+			e.at(int32(i)).rate = 12.5e6
+		}
+		out := []int64{10 << 10, 10 << 10, 1 << 20, 10 << 10}
+		e.Start(now, out, make([]int64, 4))
+		for from := range e.cfg.Peers {
+			e.Arrived(now, from, &Chunk{}, 0, 0, true)
+		}
+		for n := 0; e.at(2).left() != 0 || e.at(2).flying != 0; n++ {
+			drain(e, now)
+			now = now.Add(c.took)
+			for p := range e.cfg.Peers {
+				if to := e.at(int32(p)); to.flying != 0 { // its rest is unknown, so no relay is asked
+					e.OnWord(now, p, Word{Got: to.flight[0].end, Idle: c.idle})
+				}
+			}
+			if n == 100 {
+				t.Fatalf("%s: %+v", name, e.at(2))
+			}
+		}
+		if e.report.Asked != 0 {
+			t.Errorf("%s: a relay was asked", name)
+		}
+		now = now.Add(c.then)
+		e.Start(now, out, make([]int64, 4))
+		if p := e.at(2); p.slow != c.slow {
+			t.Errorf("%s: slow is %v, at %.0f of %.0f bytes a second", name, p.slow, p.rate, e.rate)
+		}
+	}
+}
