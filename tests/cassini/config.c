@@ -31,7 +31,8 @@ static const struct { const char *name; size_t at; } names[] = {
 #define COUNTER(field) { #field, offsetof(struct counts, field) }
 static const struct { const char *name; size_t at; } counter_names[] = {
 	COUNTER(commands), COUNTER(bytes), COUNTER(doorbells), COUNTER(cstates), COUNTER(pointers), COUNTER(events),
-	COUNTER(dropped), COUNTER(packets), COUNTER(restricted), COUNTER(unclassed), COUNTER(flushes), COUNTER(success), COUNTER(plec),
+	COUNTER(dropped), COUNTER(packets), COUNTER(restricted), COUNTER(unclassed), COUNTER(flushes),
+	COUNTER(success), COUNTER(plec),
 	COUNTER(rings), COUNTER(ring_bytes),
 };
 
