@@ -172,7 +172,8 @@ func kindFromC(kind C.int) collective.Kind {
 }
 
 //export weftGoQueryCollective
-func weftGoQueryCollective(domain C.uint64_t, coll C.int, attr *C.struct_fi_collective_attr, flags C.uint64_t) (rc C.int) {
+func weftGoQueryCollective(domain C.uint64_t, coll C.int, attr *C.struct_fi_collective_attr,
+	flags C.uint64_t) (rc C.int) {
 	defer guard("fi_query_collective", &rc)
 	if attr == nil || attr.mode != 0 {
 		return result(fi.EINVAL)

@@ -6,9 +6,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/authkey"
-	"github.com/weft-fabric/weft/provider/backends"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -51,19 +48,4 @@ func (e *MatchedEndpoint) keyOf(m hw.Matcher, from hw.MatchAddress) uint8 {
 		return e.keys[k].Number
 	}
 	return 0
-}
-
-// matchedKey judges the authorisation key of an endpoint, and returns it if it is not the domain's: it may be of another
-// VNI of the domain's service. Errors: fi.EINVAL.
-func (d *Domain) matchedKey(key authkey.Key) (authkey.Key, error) {
-	if key == d.auth {
-		return "", nil
-	}
-	if err := backends.AdmitsDomainKey(d.cfg, d.info.Domain.Name, key); err != nil {
-		return "", refuse(log.EPCtrl, fi.EINVAL, "open endpoint: authorisation key: %v", err)
-	}
-	if !backends.SameService(d.auth, key) {
-		return "", refuse(log.EPCtrl, fi.EINVAL, "open endpoint: an authorisation key of another service than the domain's")
-	}
-	return key, nil
 }

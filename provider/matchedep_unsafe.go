@@ -95,9 +95,9 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 	case full.EP.Protocol != fi.ProtoUnspec && full.EP.Protocol != fi.ProtoCXI:
 		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: protocol %v, not FI_PROTO_CXI", full.EP.Protocol)
 	}
-	own, err := d.matchedKey(authkey.Key(full.EP.AuthKey))
+	own, err := backends.OwnMatchKey(d.cfg, d.info.Domain.Name, d.auth, authkey.Key(full.EP.AuthKey))
 	if err != nil {
-		return nil, err
+		return nil, refuse(log.EPCtrl, fi.EINVAL, "open endpoint: authorisation key: %v", err)
 	}
 	if err := d.refs.Acquire(); err != nil {
 		return nil, err
@@ -344,16 +344,9 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
 	}
-	keys := e.keys
-	if e.own != "" {
-		if err := backends.AdmitsMatchKey(device, e.own); err != nil {
-			return nil, fmt.Errorf("the endpoint's authorisation key: %v: %w", err, fi.EINVAL)
-		}
-		keys = []hw.Key{{Secret: e.own.Bytes()}}
-	}
 	i, err := backends.OpenMatched(device, &backends.Matched{
-		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: keys,
-		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(),
+		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
+		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(), Own: e.own,
 	})
 	if err != nil {
 		return nil, err

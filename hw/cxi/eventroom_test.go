@@ -8,8 +8,8 @@ import (
 )
 
 // TestReceivesNoOverrun: many receives find unexpected messages, and none of their events is read as long as there is
-// room, and buffers for many messages find more than their events have room for, in the smallest event queue: no event is
-// lost, and each message comes once, in order.
+// room, and buffers for many messages find more than their events have room for, in the smallest event queue: no event
+// is lost, and each message comes once, in order.
 func TestReceivesNoOverrun(t *testing.T) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
 		alone(t, "fabric=-1", "WEFT_TEST_CXI_MATCH=hardware")

@@ -36,7 +36,8 @@ func (x *matchRx) progress(limit int) (n int) {
 	if len(x.commands) > 0 {
 		x.postCommands()
 	}
-	x.later.Store(x.crowded.Load() || len(x.commands) > 0 || len(x.leaving.list) > 0 || x.early.spare.n > 0 || x.requests.spare.n > 0 ||
+	x.later.Store(x.crowded.Load() || len(x.commands) > 0 || len(x.leaving.list) > 0 ||
+		x.early.spare.n > 0 || x.requests.spare.n > 0 ||
 		x.retries.Load() || x.m.awaitsControls() ||
 		x.flow.again != [flowCommands]bool{})
 	return n

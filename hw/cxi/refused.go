@@ -27,7 +27,7 @@ func (t *matchTx) refusedCommand(e nic.Event) {
 	if found == 0 && t.refusedShared(e.Command(), err) {
 		return
 	}
-	if found != 1 || t.mayBeShared(n, e.Command()) { // it is of the state or profile of the commands behind it, or not known
+	if found != 1 || t.mayBeShared(n, e.Command()) { // not known, or of the state or profile of commands behind it
 		t.q.NoState()
 		t.state()
 		t.q.NoProfile()

@@ -106,7 +106,8 @@ func (y *early) key(e nic.Event) earlyKey {
 func (y *early) landed(e nic.Event) {
 	n := int(e.BufferID()) - 1
 	b := &y.buffers[n]
-	if kept := y.kept.Add(1); kept > int64(y.x.m.cfg.Unexpected) && y.x.flow.core.hybrid && y.x.flow.state() == flowEnabled {
+	kept := y.kept.Add(1)
+	if kept > int64(y.x.m.cfg.Unexpected) && y.x.flow.core.hybrid && y.x.flow.state() == flowEnabled {
 		y.x.lock.take()
 		y.x.flow.stop(true, true)
 		y.x.lock.give()

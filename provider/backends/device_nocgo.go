@@ -38,8 +38,10 @@ func MatchDevices(*config.Config) ([]info.MatchDevice, error) {
 // openMatchDevice fails likewise.
 func openMatchDevice(string, authkey.Key) (hw.MemoryDomain, error) { return nil, hw.ErrUnreachable }
 
-// SameService is false.
-func SameService(authkey.Key, authkey.Key) bool { return false }
+// OwnMatchKey has no key to judge.
+func OwnMatchKey(*config.Config, string, authkey.Key, authkey.Key) (authkey.Key, error) {
+	return "", hw.ErrUnreachable
+}
 
 // AdmitsMatchKey, MatchAtomic and OpenMatched are not called without a device.
 func AdmitsMatchKey(hw.MemoryDomain, authkey.Key) error { return hw.ErrUnreachable }

@@ -102,6 +102,23 @@ func matchKey(key authkey.Key) (service uint32, vni uint16, err error) {
 	return binary.NativeEndian.Uint32(b), binary.NativeEndian.Uint16(b[4:]), nil
 }
 
+// OwnMatchKey judges the authorisation key of an endpoint, and returns it if it is not that of its domain: it may be of
+// another VNI of the domain's service, which is not known yet for a domain without a key. Errors: as of
+// AdmitsDomainKey, and fi.EINVAL for another service.
+func OwnMatchKey(c *config.Config, device string, domain, key authkey.Key) (authkey.Key, error) {
+	if key == domain {
+		return "", nil
+	}
+	if err := AdmitsDomainKey(c, device, key); err != nil {
+		return "", err
+	}
+	of, _, err := matchKey(domain)
+	if service, _, _ := matchKey(key); domain != "" && (err != nil || of != service) {
+		return "", fmt.Errorf("of service %d, and the domain's of service %d: %w", service, of, fi.EINVAL)
+	}
+	return key, nil
+}
+
 // admitsKey judges whether a device has the service of an authorisation key, with its VNI.
 func admitsKey(d *cxi.Device, key authkey.Key) error {
 	service, vni, err := matchKey(key)
@@ -111,17 +128,8 @@ func admitsKey(d *cxi.Device, key authkey.Key) error {
 	return d.Admits(service, vni)
 }
 
-// SameService reports whether a key may be of the service of a domain with a key, "": the service is not known yet.
-func SameService(domain, key authkey.Key) bool {
-	if domain == "" {
-		return true
-	}
-	of, _, err := matchKey(domain)
-	service, _, other := matchKey(key)
-	return err == nil && other == nil && of == service
-}
-
-// AdmitsMatchKey judges an authorisation key of an address vector or endpoint: it is of the device's service, which has its VNI.
+// AdmitsMatchKey judges an authorisation key of an address vector or endpoint: it is of the device's service, which has
+// its VNI.
 func AdmitsMatchKey(device hw.MemoryDomain, key authkey.Key) error {
 	service, vni, err := matchKey(key)
 	if err != nil {
@@ -180,6 +188,12 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	}
 	match := matchConfig(e.Config, pid, e.Receives, e.Sends)
 	match.Stripes = min(e.Stripes, maxMatchStripes)
+	if e.Own != "" {
+		if err := AdmitsMatchKey(device, e.Own); err != nil {
+			return nil, fmt.Errorf("the endpoint's authorisation key: %v: %w", err, fi.EINVAL)
+		}
+		e.Keys = []hw.Key{{Secret: e.Own.Bytes()}}
+	}
 	for _, k := range e.Keys { // they were admitted
 		_, vni, err := matchKey(authkey.Key(k.Secret))
 		if err != nil {

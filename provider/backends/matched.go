@@ -16,7 +16,8 @@ type Matched struct {
 	Sends    int    // operations of others that may be in flight
 	Stripes  int    // transmit queues that the endpoint may have, 0: one
 	Keys     []hw.Key
-	Direct   bool // C calls Go without the runtime
+	Own      authkey.Key // of the endpoint alone, in place of Keys, "": the domain's
+	Direct   bool        // C calls Go without the runtime
 }
 
 // AdmitsDomainKey judges an authorisation key of a domain whose endpoints match messages. Errors: as of MatchDevices,

@@ -80,8 +80,8 @@ type Endpoint struct {
 	// rings is 1 when a post has left the doorbell to the next one, else 0. Stored by posts, cleared by progress;
 	// sequentially consistent, of a thread that is alone release.
 	rings uint32
-	// anyShared is 1 once an operation without a place was posted. Stored by posts before the device has it, sequentially
-	// consistent, of a thread that is alone release; read by posts with fi.Fence, likewise.
+	// anyShared is 1 once an operation without a place was posted. Stored by posts before the device has it,
+	// sequentially consistent, of a thread that is alone release; read by posts with fi.Fence, likewise.
 	anyShared uint32
 	// closing has events end operations without a completion. Stored by Close, read by the lease holder.
 	closing atomic.Bool

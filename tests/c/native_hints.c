@@ -161,8 +161,8 @@ static void close_keyed(struct node *n)
 	fi_freeinfo(n->info);
 }
 
-/* Endpoints of one VNI reach each other, be it their domain's or their own; a message to one of another VNI ends with an
- * error. */
+/* Endpoints of one VNI reach each other, be it their domain's or their own; a message to one of another VNI ends with
+ * an error. */
 static void test_networks(long own)
 {
 	const struct key keys[3] = { { 1, 10 }, { 1, own ? 1 : 10 }, { 1, 1 } };

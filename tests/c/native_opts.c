@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options of endpoints of FI_PROTO_CXI, and that they have no collective operations. Without a NIC of Slingshot, or its model, it is skipped. */
+/* Options of endpoints of FI_PROTO_CXI, and that they have no collective operations. Without a NIC of Slingshot, or its
+ * model, all is skipped. */
 #include <rdma/fi_collective.h>
 
 #include "common.h"

@@ -202,8 +202,8 @@ func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 	q.unlock()
 }
 
-// Every has the NIC get what was read back by so many bytes at most, in place of quarters of the queue. The queue is not
-// in use yet.
+// Every has the NIC get what was read back by so many bytes at most, in place of quarters of the queue. The queue is
+// not in use yet.
 func (q *EventQueue) Every(bytes uint32) { q.most = min(q.most, bytes) }
 
 // Alone has a thread that is alone, by a word, write the word to the NIC without the lock.
