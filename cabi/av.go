@@ -16,7 +16,9 @@ import (
 // self goes into the events of asynchronous inserts.
 //
 //export weftGoAVOpen
-func weftGoAVOpen(domain C.uint64_t, attr *C.struct_fi_av_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoAVOpen(
+	domain C.uint64_t, attr *C.struct_fi_av_attr, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_av_open", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
@@ -223,7 +225,9 @@ func weftGoAVSetUserID(av C.uint64_t, addr, id C.fi_addr_t, flags C.uint64_t) (r
 }
 
 //export weftGoAVInsertAuthKey
-func weftGoAVInsertAuthKey(av C.uint64_t, key unsafe.Pointer, size C.size_t, addr *C.fi_addr_t, flags C.uint64_t) (rc C.int) {
+func weftGoAVInsertAuthKey(
+	av C.uint64_t, key unsafe.Pointer, size C.size_t, addr *C.fi_addr_t, flags C.uint64_t,
+) (rc C.int) {
 	defer guard("fi_av_insert_auth_key", &rc)
 	a, err := objectOf[*provider.AV](av)
 	if err != nil {

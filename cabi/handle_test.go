@@ -60,7 +60,7 @@ func TestHandlesThatWereNeverGivenOut(t *testing.T) {
 func TestHandleTableEnds(t *testing.T) {
 	var tab table
 	tab.used = maxChunks * chunkSize
-	if h, err := tab.add("one more"); err != fi.ENOMEM {
+	if h, err := tab.add("one more"); fi.ErrnoOf(err) != fi.ENOMEM {
 		t.Errorf("add to a full table = %#x, %v", h, err)
 	}
 }

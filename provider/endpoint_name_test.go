@@ -11,7 +11,7 @@ import (
 
 // takenElsewhere opens an endpoint and gives its address to an interface that shares its memory, as an endpoint of
 // another network namespace has it that chose the same port at the same time. It returns the enabled endpoint's error.
-func takenElsewhere(t *testing.T, b *bench, info *fi.Info, told bool) (before, after []byte, err error) {
+func takenElsewhere(t *testing.T, b *bench, info *fi.Info, known bool) (before, after []byte, err error) {
 	t.Helper()
 	ep, err := b.domain.OpenEndpoint(info)
 	if err != nil {
@@ -24,7 +24,7 @@ func takenElsewhere(t *testing.T, b *bench, info *fi.Info, told bool) (before, a
 			t.Fatal(err)
 		}
 	}
-	if told {
+	if known {
 		if _, err := ep.Name(); err != nil {
 			t.Fatal(err)
 		}
@@ -39,14 +39,14 @@ func takenElsewhere(t *testing.T, b *bench, info *fi.Info, told bool) (before, a
 	return before, ep.name.AppendSockaddr(nil), err
 }
 
-// TestNameTakenElsewhere: a port that nobody asked for and nobody knows is chosen anew where another network namespace
-// has taken it between fi_endpoint and fi_enable; one that was asked for or told is not.
+// TestNameTakenElsewhere: a port that was not asked for and is not known yet is chosen anew where another network
+// namespace has taken it between fi_endpoint and fi_enable; one that was asked for or is known is not.
 func TestNameTakenElsewhere(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.SHMDir, c.SHMAcross = t.TempDir(), config.Yes }, nil)
 	s := b.side(t)
 	before, after, err := takenElsewhere(t, b, b.info, false)
 	if err != nil || bytes.Equal(before, after) {
-		t.Errorf("an address that nobody knows: %v, before %x, after %x", err, before, after)
+		t.Errorf("an unknown address: %v, before %x, after %x", err, before, after)
 	}
 	if _, _, err := takenElsewhere(t, b, b.info, true); fi.ErrnoOf(err) != fi.EADDRINUSE {
 		t.Errorf("an address that is known: %v", err)

@@ -150,7 +150,7 @@ func (o *orderedProgram) extent() (at, n int) {
 // posted says whether a post took effect.
 func (o *orderedProgram) posted(err error, op orderedOp) bool {
 	o.t.Helper()
-	if err != nil && err != fi.EAGAIN {
+	if err != nil && fi.ErrnoOf(err) != fi.EAGAIN {
 		o.t.Fatalf("seed %d: %v", o.seed, err)
 	}
 	if err == nil {
@@ -254,7 +254,7 @@ func (o *orderedProgram) look() {
 	for {
 		n, err := o.y.cq.Read(got[:])
 		if n == 0 {
-			if err != fi.EAGAIN {
+			if fi.ErrnoOf(err) != fi.EAGAIN {
 				o.t.Fatalf("seed %d: target: %v", o.seed, err)
 			}
 			break
@@ -270,7 +270,7 @@ func (o *orderedProgram) look() {
 	for {
 		n, err := o.x.cq.Read(got[:])
 		if n == 0 {
-			if err != fi.EAGAIN {
+			if fi.ErrnoOf(err) != fi.EAGAIN {
 				e, _ := o.x.cq.ReadErr()
 				o.t.Fatalf("seed %d: %v %+v", o.seed, err, e)
 			}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
@@ -230,7 +231,7 @@ func (e *leasedEP) pumpStarted(at *uint64) bool {
 		err = e.pumpRMA(p, req, id, e.progressStripe)
 	}
 	if fi.ErrnoOf(err) == fi.EAGAIN {
-		if err == errUnanswered {
+		if errors.Is(err, errUnanswered) {
 			e.unanswered++
 		}
 		return false

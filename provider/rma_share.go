@@ -261,7 +261,7 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 	}
 	if op.args.hasData() {
 		op.args.Remote = []fi.RMAIOVec{op.remote}
-		if err := e.notify(&op.args, op.path, op.remote.Len); err == fi.EAGAIN || err != nil && l == nil {
+		if err := e.notify(&op.args, op.path, op.remote.Len); fi.ErrnoOf(err) == fi.EAGAIN || err != nil && l == nil {
 			return false
 		} else if err != nil {
 			e.endShare(op, fi.ErrnoOf(err))

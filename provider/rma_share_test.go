@@ -71,7 +71,7 @@ func (s *side) completions(n int) {
 	for end := time.Now().Add(20 * time.Second); n > 0; {
 		s.ep.Progress()
 		m, err := s.cq.Read(got[:min(n, len(got))])
-		if err == fi.EAVAIL {
+		if fi.ErrnoOf(err) == fi.EAVAIL {
 			e, _ := s.cq.ReadErr()
 			s.t.Fatalf("completion %+v", e)
 		}

@@ -43,7 +43,7 @@ func settle(t testing.TB, s *side, others ...*side) (cq.Entry, cq.ErrEntry, bool
 		if n == 1 {
 			return got[0], cq.ErrEntry{}, true
 		}
-		if err == fi.EAVAIL {
+		if fi.ErrnoOf(err) == fi.EAVAIL {
 			e, err := s.cq.ReadErr()
 			if err != nil {
 				t.Fatal(err)
@@ -63,7 +63,7 @@ func post(t testing.TB, f func() error, sides ...*side) {
 		if err == nil {
 			return
 		}
-		if err != fi.EAGAIN {
+		if fi.ErrnoOf(err) != fi.EAGAIN {
 			t.Fatal(err)
 		}
 		for _, s := range sides {
@@ -282,7 +282,7 @@ func writeDataRefused(t *testing.T, b *bench, remote bool) {
 			y.ep.Progress()
 		}
 		var got [1]cq.Entry
-		if k, err := y.cq.Read(got[:]); k > 0 || err != fi.EAGAIN {
+		if k, err := y.cq.Read(got[:]); k > 0 || fi.ErrnoOf(err) != fi.EAGAIN {
 			t.Errorf("%d bytes: the target has %+v, %v", n, got[0], err)
 		}
 		if !bytes.Equal(memory[:size], make([]byte, size)) {

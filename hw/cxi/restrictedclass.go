@@ -50,7 +50,7 @@ func (d *MemoryDomain) newRestricted(vni uint16) *libcxi.Profile {
 func (l networks) openRestricted(d *MemoryDomain) {
 	for k := range l {
 		n := &l[k]
-		p := n.own
+		var p *libcxi.Profile
 		if n.restricted = n.lcid; n.vni == d.vni {
 			p = d.restricted.of(d)
 		} else {

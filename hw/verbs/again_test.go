@@ -41,7 +41,8 @@ func TestHelloOf(t *testing.T) {
 	}
 }
 
-// TestGraveyard: who has closed is never connected to, who was lost is again after a time, or when the port is back.
+// TestGraveyard: a peer that has closed is never connected to, one that was lost is again after a time,
+// or when the port is back.
 func TestGraveyard(t *testing.T) {
 	g, now := newGraveyard(), time.Now()
 	key := func(n int) (k [addressBytes]byte) { k[0], k[1] = byte(n), byte(n>>8); return k }

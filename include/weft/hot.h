@@ -330,6 +330,7 @@ struct weft_gate {
 #define WEFT_MATCH_ORDERED 512 /* it is performed after writes to the same peer before it */
 #define WEFT_MATCH_DELIVERED 1024 /* it ends only when the peer's processors see it */
 #define WEFT_MATCH_EVENTS 2048 /* the region's owner may have to know of it */
+#define WEFT_MATCH_SHARED 4096 /* Context is that of several operations (hw.MatchTransfer.Shared) */
 
 /* weft_match_post is a message to be sent, or a receive, that a device is to match, or a one-sided operation. Its
  * memory is registered with the device, but for a message or write whose bytes go with the command. */
@@ -360,8 +361,9 @@ struct weft_match_event {
 	uint64_t from; /* of a receive: hw.MatchAddress of the sender */
 	uint64_t tag;
 	uint64_t data; /* with WEFT_MATCH_DATA */
-	uint64_t length; /* of a receive: bytes of the message */
-	uint32_t flags; /* WEFT_MATCH_RECEIVE, WEFT_MATCH_TAGGED, WEFT_MATCH_DATA, WEFT_MATCH_READ */
+	uint64_t length; /* of a receive: bytes of the message; with WEFT_MATCH_SHARED: bytes written */
+	/* WEFT_MATCH_RECEIVE, WEFT_MATCH_TAGGED, WEFT_MATCH_DATA, WEFT_MATCH_READ, WEFT_MATCH_SHARED */
+	uint32_t flags;
 	uint32_t pad0;
 	uint8_t fetched[WEFT_MATCH_ELEMENT]; /* with WEFT_MATCH_READ: what the element was, in the first bytes */
 };

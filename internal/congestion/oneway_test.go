@@ -27,7 +27,7 @@ func (w *ways) sample(there, back time.Duration) time.Duration {
 	return w.o.add(w.now, uint32(clock)-uint32(sent), rtt, base)
 }
 
-// TestOneway: the queues of both ways are told apart, whatever the clocks are, to what these drift apart in the time
+// TestOneway: the queues of both ways are distinguished, whatever the clocks are, to what these drift apart in the time
 // since both ways were last without a queue.
 func TestOneway(t *testing.T) {
 	for _, w := range []*ways{

@@ -190,7 +190,7 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	match.Stripes = min(e.Stripes, maxMatchStripes)
 	if e.Own != "" {
 		if err := AdmitsMatchKey(device, e.Own); err != nil {
-			return nil, fmt.Errorf("the endpoint's authorisation key: %v: %w", err, fi.EINVAL)
+			return nil, fmt.Errorf("the endpoint's authorisation key: %w: %w", fi.EINVAL, err)
 		}
 		e.Keys = []hw.Key{{Secret: e.Own.Bytes()}}
 	}

@@ -34,7 +34,7 @@ func TestShared(t *testing.T) {
 	}
 	d.shared[11] = 1
 	fenced := Transfer{Remote: remoteOf(5, 0, 0), Dest: 1, Flags: fi.Fence}
-	if err := e.Transfer(&fenced); err != fi.EAGAIN {
+	if err := e.Transfer(&fenced); fi.ErrnoOf(err) != fi.EAGAIN {
 		t.Errorf("behind an injected write: %v", err)
 	}
 	other := fenced
@@ -69,7 +69,8 @@ func TestShared(t *testing.T) {
 	}
 	waits := write
 	waits.Flags = fi.Fence
-	if before := e.Room(); e.Transfer(&waits) != fi.EAGAIN || e.Room() != before { // the fenced one is under way
+	// the fenced one is under way
+	if before := e.Room(); fi.ErrnoOf(e.Transfer(&waits)) != fi.EAGAIN || e.Room() != before {
 		t.Error("an injected write that is fenced does not wait")
 	}
 }

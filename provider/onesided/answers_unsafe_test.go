@@ -214,11 +214,9 @@ func (a *asker) check() {
 // lose has a peer go: as a link that is lost, as one whose end has been reported, or as one of which another peer has
 // the link. Operations on others stay.
 func (a *asker) lose(link uint32) {
-	status := fi.ECONNRESET
 	switch a.r.IntN(3) {
 	case 0:
-		status = fi.ESHUTDOWN
-		a.answers.PeerLost(link, status)
+		a.answers.PeerLost(link, fi.ESHUTDOWN)
 	case 1:
 		a.silent[link] = true
 		a.all.SeekLost()

@@ -20,7 +20,6 @@ type operation struct {
 	allowed  int    // elements that are read, the first ones
 	fetched  []byte // what an atomic operation is to return, from byte first on
 	first    uint64
-	silent   bool     // only what is refused is answered
 	status   fi.Errno // that it is to have
 	place    uint64   // of what is refused
 	counted  int      // elements that have been counted as read
@@ -268,9 +267,6 @@ func (h *host) notify() {
 		w.Flags |= wire.WriteData
 	} else {
 		w.Length = 0
-		if m != nil && n > uint64(len(m.plain)) { // no length comes without data
-			n = 0
-		}
 	}
 	h.on[wire.AMNotify](op.src, 0, w.Put(make([]byte, 64)), nil)
 }

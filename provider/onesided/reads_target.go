@@ -85,12 +85,13 @@ func (t *Target[O]) sendAll(r *reply) bool {
 		if err == nil {
 			err = t.sendReply(p, r)
 		}
+		status := fi.ErrnoOf(err)
 		switch {
-		case err == fi.EAGAIN:
+		case status == fi.EAGAIN:
 			return false
-		case err == fi.ENOKEY || err == fi.EACCES || err == fi.EIO:
+		case status == fi.ENOKEY || status == fi.EACCES || status == fi.EIO:
 			// The region was closed meanwhile, or is of a device that fails.
-			d := wire.Done{Status: fi.ErrnoOf(err), Units: r.length - r.sent, At: r.at + r.sent}
+			d := wire.Done{Status: status, Units: r.length - r.sent, At: r.at + r.sent}
 			t.ep.Answer(r.src, r.to, r.request, d.Put(t.head[:]))
 			return true
 		case err != nil:

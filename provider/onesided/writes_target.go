@@ -64,7 +64,7 @@ func (t *Target[O]) place(src hw.Source, to placement, payload []byte) fi.Errno 
 	defer m.Gate.Leave()
 	for _, v := range vector.Window(t.regionIOV[:0], m.Memory.Parts, offset+to.at, n) {
 		if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil {
-			return t.refuse(src, "write to a device", to.key, to.start+to.at, n, fmt.Errorf("%v: %w", err, fi.EIO))
+			return t.refuse(src, "write to a device", to.key, to.start+to.at, n, fmt.Errorf("%w: %w", fi.EIO, err))
 		}
 		payload = payload[v.Len:]
 	}

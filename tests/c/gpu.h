@@ -26,7 +26,7 @@ bool gpu_reaches_devices(const char *how);
 /* How many registrations of it this process has. */
 int gpu_registered(void);
 
-/* Has RDMA devices not take memory of this process that is so long, whoever asks; others they take. */
+/* Has RDMA devices not take memory of this process that is so long; other memory they take. */
 void gpu_refuse_devices(size_t len);
 
 /* How often memory of other processes was mapped; the fake driver counts. */

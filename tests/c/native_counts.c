@@ -153,8 +153,8 @@ static void inject_at(int what, uint64_t key)
 	uint64_t one = 1;
 	ssize_t rc;
 
-	while ((rc = what % 2 ? fi_inject_atomic(n.ep, &one, 1, n.peer[1], 8, key, FI_UINT64, FI_SUM) :
-			fi_inject_write(n.ep, &one, sizeof(one), n.peer[1], 0, key)) == -FI_EAGAIN)
+	while ((rc = what % 2 ? fi_inject_atomic(n.ep, &one, 1, n.peer[1], 8, key, FI_UINT64, FI_SUM)
+			      : fi_inject_write(n.ep, &one, sizeof(one), n.peer[1], 0, key)) == -FI_EAGAIN)
 		progress(&n);
 	CHECK_RC(rc, 0);
 }

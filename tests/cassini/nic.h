@@ -286,7 +286,7 @@ void config_read(void);
 struct counts {
 	uint64_t commands, bytes, doorbells, cstates, pointers, events, dropped, packets;
 	uint64_t restricted, flushes, success, plec;
-	uint64_t unclassed; /* restricted commands under a profile of another type of traffic */
+	uint64_t unclassed;	    /* restricted commands under a profile of another type of traffic */
 	uint64_t rings, ring_bytes; /* doorbells of command queues, and what the NIC reads of their rings */
 };
 extern struct counts counts;

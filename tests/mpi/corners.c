@@ -285,8 +285,8 @@ static void late(void)
 	}
 	for (int i = 0; i < 2; i++)
 		INIT(Alltoallv)
-		(in, ones, in_displs, pair, out, ones, out_displs, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
-		 i ? &ends_late : &never);
+	(in, ones, in_displs, pair, out, ones, out_displs, MPI_INT, MPI_COMM_WORLD, MPI_INFO_NULL,
+	 i ? &ends_late : &never);
 	MPI_Type_free(&pair);
 	MPI_Start(&ends_late);
 	MPI_Wait(&ends_late, MPI_STATUS_IGNORE);

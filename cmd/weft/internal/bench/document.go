@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/cmd/weft/internal/tool"
 )
 
+//nolint:lll // lines of the document are shorter
 const documentHead = `# Benchmarks
 
 Measured with ` + "`make bench`" + ` (` + "`weft bench`" + ` and tests/bench): two processes pinned to one core each, every

@@ -22,7 +22,9 @@ echo "$FI_PROVIDER_PATH $*" >> "`+dir+`/calls"
 case "$*" in
 *vader*) echo "a broken library"; exit 1 ;;
 *pairs) exit 3 ;;
-*"-c 2,3 hop latency stream orders") echo "a warning"; echo "mpi_hop_ns $(wc -l < "`+dir+`/calls")00"; echo "mpi_latency_8_us 0.2"; echo "mpi_before_8_mps 8" ;;
+*"-c 2,3 hop latency stream orders")
+	echo "a warning"; echo "mpi_hop_ns $(wc -l < "`+dir+`/calls")00"
+	echo "mpi_latency_8_us 0.2"; echo "mpi_before_8_mps 8" ;;
 *ucx*threads) echo "mpi_threads_2_8_mps 4" ;;
 *threads) echo "mpi_threads_2_8_mps 2" ;;
 esac

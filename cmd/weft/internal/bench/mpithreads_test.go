@@ -17,7 +17,9 @@ echo "called $*" >> "`+dir+`/calls"
 case "$*" in
 *tcp\;ofi_rxm*) exit 1 ;;
 *" weft "*) echo "latency_mt: 2 threads, 8 bytes, mean 2.500 us, median 2.000 us, p99 9.000 us, 77 batches" ;;
-*) echo "a warning"; echo "latency_mt: 2 threads, 8 bytes, mean 10.000 us, median 2.000 us, p99 90.500 us, 77 batches" ;;
+*)
+	echo "a warning"
+	echo "latency_mt: 2 threads, 8 bytes, mean 10.000 us, median 2.000 us, p99 90.500 us, 77 batches" ;;
 esac
 `)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

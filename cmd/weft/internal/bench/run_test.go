@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -226,7 +227,7 @@ func TestPlots(t *testing.T) {
 			t.Fatal(err)
 		}
 		for d := xml.NewDecoder(strings.NewReader(string(b))); ; {
-			if _, err := d.Token(); err == io.EOF {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				t.Fatalf("%s: %v", name, err)

@@ -109,6 +109,7 @@ func levelOf(c *stats.Counter) string {
 // counters returns the page of the counters.
 func counters() []byte {
 	var b bytes.Buffer
+	//nolint:lll // lines of the page are shorter
 	b.WriteString(`# Counters
 
 Each process that uses weft keeps these in a page of shared memory, unless ` + "`FI_WEFT_STATS`" + ` is ` + "`no`" + `. ` +

@@ -4,6 +4,7 @@ package tooltest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -193,7 +194,7 @@ func (s *side) pass(o *side, n int) error {
 		if err == nil {
 			break
 		}
-		if err != fi.EAGAIN {
+		if !errors.Is(err, fi.EAGAIN) {
 			return fmt.Errorf("send: %w", err)
 		}
 		o.ep.Progress()
@@ -232,8 +233,8 @@ func (s *side) list(o *side) (l *provider.List, closeAll func(), err error) {
 // write writes a list to o's memory.
 func (s *side) write(l *provider.List, o *side) error {
 	for {
-		switch err := l.Write(3); err {
-		case nil:
+		switch err := l.Write(3); fi.ErrnoOf(err) {
+		case fi.Success:
 			return s.wait(o)
 		case fi.EAGAIN:
 			o.ep.Progress()
@@ -246,8 +247,8 @@ func (s *side) write(l *provider.List, o *side) error {
 func (s *side) wait(o *side) error {
 	var e [1]cq.Entry
 	for spins := 0; ; spins++ {
-		switch _, err := s.cq.Read(e[:]); err {
-		case nil:
+		switch _, err := s.cq.Read(e[:]); fi.ErrnoOf(err) {
+		case fi.Success:
 			return nil
 		case fi.EAGAIN:
 			s.ep.Progress()

@@ -146,7 +146,7 @@ func TestExplain(t *testing.T) {
 		!strings.Contains(err.Error(), "perf_event_paranoid") {
 		t.Errorf("got %v", err)
 	}
-	if err := explain(unix.EINVAL); err != unix.EINVAL {
+	if err := explain(unix.EINVAL); !errors.Is(err, unix.EINVAL) {
 		t.Errorf("got %v", err)
 	}
 }
