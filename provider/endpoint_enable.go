@@ -135,7 +135,7 @@ func (e *Endpoint) open() (err error) {
 	}
 	l := e.leased.Alone() // nothing else uses it before it is attached
 	l.rx = e.rx.leased.Alone()
-	e.leased = lease.Guard(&e.rx.hot.Lease, l)
+	e.leased = lease.Beside(&e.rx.leased, l)
 	if err = e.peers.Reserve(int(e.av.Lines())); err != nil {
 		return fi.ENOMEM
 	}
@@ -199,7 +199,7 @@ func openError(err error) error {
 	switch {
 	case errors.As(err, new(syscall.Errno)):
 		return fmt.Errorf("open the software NIC: %w", err)
-	case errors.Is(err, fi.ENODEV):
+	case errors.As(err, new(fi.Errno)):
 		return err
 	case errors.Is(err, hw.ErrPermission):
 		return fmt.Errorf("open the software NIC: %w: %w", err, fi.EACCES)

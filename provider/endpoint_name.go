@@ -13,11 +13,11 @@ import (
 )
 
 // endpointName is the name of an endpoint and the socket that holds it, of which the kernel gives each port once in a
-// network namespace. Under the endpoint's mu until Enable, immutable after it.
+// network namespace. Under the endpoint's mu; the socket is immutable from Enable on.
 type endpointName struct {
 	socket *names.Socket
-	// another gives the endpoint a name with another port. It is nil where the port was asked for, and once
-	// Name has returned it.
+	// another gives the endpoint a name with another port. It is nil where the port was asked for, once
+	// Name has returned it, and while peers reach the endpoint by it.
 	another func() error
 }
 
@@ -51,6 +51,9 @@ func (e *Endpoint) takeName(want names.Name, domainIface, only string) error {
 func (e *Endpoint) openNamed() (backends.Local, error) {
 	for try := 0; ; try++ {
 		i, err := openLocal(e)
+		if err == nil {
+			e.another = nil
+		}
 		if err == nil || e.another == nil || try == bindTries || !errors.Is(err, unix.EADDRINUSE) {
 			return i, err
 		}

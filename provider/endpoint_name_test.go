@@ -9,14 +9,10 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 )
 
-// takenElsewhere opens an endpoint and gives its address to an interface that shares its memory, as an endpoint of
+// takenElsewhere gives the address of an endpoint to an interface that shares its memory, as an endpoint of
 // another network namespace has it that chose the same port at the same time. It returns the enabled endpoint's error.
-func takenElsewhere(t *testing.T, b *bench, info *fi.Info, known bool) (before, after []byte, err error) {
+func takenElsewhere(t *testing.T, b *bench, ep *Endpoint, known bool) (before, after []byte, err error) {
 	t.Helper()
-	ep, err := b.domain.OpenEndpoint(info)
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer ep.Close()
 	av, q := b.sides[0].av, b.sides[0].cq
 	for _, err := range []error{ep.BindCQ(q, fi.Transmit|fi.Recv), ep.BindAV(av, 0)} {
@@ -43,28 +39,41 @@ func takenElsewhere(t *testing.T, b *bench, info *fi.Info, known bool) (before, 
 // namespace has taken it between fi_endpoint and fi_enable; one that was asked for or is known is not.
 func TestNameTakenElsewhere(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.SHMDir, c.SHMAcross = t.TempDir(), config.Yes }, nil)
-	s := b.side(t)
-	before, after, err := takenElsewhere(t, b, b.info, false)
+	b.side(t)
+	before, after, err := takenElsewhere(t, b, b.open(t, b.info), false)
 	if err != nil || bytes.Equal(before, after) {
 		t.Errorf("an unknown address: %v, before %x, after %x", err, before, after)
 	}
-	if _, _, err := takenElsewhere(t, b, b.info, true); fi.ErrnoOf(err) != fi.EADDRINUSE {
+	if _, _, err := takenElsewhere(t, b, b.open(t, b.info), true); fi.ErrnoOf(err) != fi.EADDRINUSE {
 		t.Errorf("an address that is known: %v", err)
 	}
-	asked := b.info.Clone()
-	asked.SrcAddr = s.ep.name.WithPort(freePort(t, b)).AppendSockaddr(nil)
-	if _, _, err := takenElsewhere(t, b, asked, false); fi.ErrnoOf(err) != fi.EADDRINUSE {
+	if _, _, err := takenElsewhere(t, b, b.openAsked(t), false); fi.ErrnoOf(err) != fi.EADDRINUSE {
 		t.Errorf("an address that was asked for: %v", err)
 	}
 }
 
-// freePort is a port that an endpoint had.
-func freePort(t *testing.T, b *bench) uint16 {
+// open opens an endpoint.
+func (b *bench) open(t *testing.T, info *fi.Info) *Endpoint {
 	t.Helper()
-	ep, err := b.domain.OpenEndpoint(b.info)
+	ep, err := b.domain.OpenEndpoint(info)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ep.Close()
-	return ep.name.Port
+	return ep
+}
+
+// openAsked opens an endpoint at a port that it asks for. What other processes take meanwhile is not it.
+func (b *bench) openAsked(t *testing.T) *Endpoint {
+	t.Helper()
+	for range 100 {
+		free := b.open(t, b.info)
+		asked := b.info.Clone()
+		asked.SrcAddr = free.name.AppendSockaddr(nil)
+		_ = free.Close()
+		if ep, err := b.domain.OpenEndpoint(asked); err == nil {
+			return ep
+		}
+	}
+	t.Fatal("no port can be asked for")
+	return nil
 }

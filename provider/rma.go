@@ -16,7 +16,7 @@ import (
 // Reads and writes that the data plane leaves to the runtime, at their initiator. rma chooses the way: a copy by this
 // thread (rma_direct.go), mappings of memory of devices (rma_mapped.go), segments under a congestion window
 // (segment_rma.go), a device (rma_device.go), or messages that the target performs and answers (postRMA here,
-// rma_target.go there).
+// provider/onesided there).
 
 // RMAArgs describes one read or write.
 type RMAArgs struct {

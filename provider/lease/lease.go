@@ -24,6 +24,9 @@ type Guarded[T any] struct {
 // kept.
 func Guard[T any](word *uint32, state *T) Guarded[T] { return Guarded[T]{word, state} }
 
+// Beside puts more state behind the lease that g's state is behind.
+func Beside[T, U any](g *Guarded[U], state *T) Guarded[T] { return Guarded[T]{g.word, state} }
+
 // Take takes the lease and returns the state, nil if another thread has the lease. Acquire; pairs with Give.
 func (g *Guarded[T]) Take() *T {
 	if g.word != nil {

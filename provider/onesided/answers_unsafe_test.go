@@ -3,6 +3,7 @@ package onesided
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -21,6 +22,7 @@ type asker struct {
 	all     Pendings
 	answers Answers
 	asked   map[uint64]*asked // by context
+	posted  []*asked          // in their order
 	bad     int
 	unknown map[uint32]bool // links that lead to a later peer
 	silent  map[uint32]bool // whose peers' ends are reported
@@ -91,6 +93,7 @@ func (a *asker) post(memory []byte) *asked {
 	f.Busy = 1
 	op.id = hot.PendingID | uint64(f.Generation)<<32 | uint64(i)
 	a.asked[context] = op
+	a.posted = append(a.posted, op)
 	return op
 }
 
@@ -110,12 +113,9 @@ func TestAnswers(t *testing.T) {
 				a.post(arena[used:][:n:n])
 				used += n + 8
 			}
-			for _, op := range a.asked {
-				if op.ended {
-					continue
-				}
-				a.answer(op)
-				break
+			a.posted = slices.DeleteFunc(a.posted, func(op *asked) bool { return op.ended })
+			if len(a.posted) != 0 {
+				a.answer(a.posted[a.r.IntN(len(a.posted))])
 			}
 			a.check()
 		}

@@ -31,11 +31,21 @@ func Cut[Piece, Part any](
 	return to
 }
 
-// Window is Cut of one local vector into another.
+// Window is Cut of one local vector into another, without calls: posts make one.
 func Window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
-	return Cut(to, iov, offset, n, Len, func(v *fi.IOVec, at, n uint64) fi.IOVec {
-		return fi.IOVec{Base: v.Base + uintptr(at), Len: n}
-	})
+	for _, v := range iov {
+		if offset >= v.Len {
+			offset -= v.Len
+			continue
+		}
+		take := min(v.Len-offset, n)
+		if take == 0 {
+			break
+		}
+		to = append(to, fi.IOVec{Base: v.Base + uintptr(offset), Len: take})
+		offset, n = 0, n-take
+	}
+	return to
 }
 
 // Len is the length of a piece, for Cut.
