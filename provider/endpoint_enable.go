@@ -161,7 +161,7 @@ func (e *Endpoint) open() (err error) {
 	if e.iface, err = e.openNamed(); err != nil {
 		return openError(err)
 	}
-	e.attr = l.addPort(e.iface).attr
+	e.another, e.attr = nil, l.addPort(e.iface).attr // peers reach it by its name
 	if err = l.openNetworkPorts(); err != nil {
 		return openError(err)
 	}

@@ -51,14 +51,11 @@ func (e *Endpoint) takeName(want names.Name, domainIface, only string) error {
 func (e *Endpoint) openNamed() (backends.Local, error) {
 	for try := 0; ; try++ {
 		i, err := openLocal(e)
-		if err == nil {
-			e.another = nil
-		}
 		if err == nil || e.another == nil || try == bindTries || !errors.Is(err, unix.EADDRINUSE) {
 			return i, err
 		}
 		log.Infof(log.EPCtrl, "%s has been taken in another network namespace: another port is chosen", e.name)
-		if err := e.another(); err != nil {
+		if err = e.another(); err != nil {
 			return nil, err
 		}
 	}
