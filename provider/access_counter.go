@@ -5,10 +5,10 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/provider/pages"
-	"github.com/weft-fabric/weft/provider/pieces"
-	"github.com/weft-fabric/weft/provider/vector"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/pages"
+	"github.com/weft-fabric/weft/provider/internal/pieces"
+	"github.com/weft-fabric/weft/provider/internal/vector"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Memory that is copied to or from again and again comes to huge pages by its owner (package pages).

@@ -12,8 +12,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/provider/pages"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/pages"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // asked has the memory that is to be moved taken down until the test ends.

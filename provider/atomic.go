@@ -3,9 +3,9 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/atomics"
-	"github.com/weft-fabric/weft/provider/ordering"
-	"github.com/weft-fabric/weft/provider/vector"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/ordering"
+	"github.com/weft-fabric/weft/provider/internal/vector"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // AtomicArgs describes one atomic operation. All lengths are in bytes.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/av"
-	"github.com/weft-fabric/weft/provider/backends"
+	"github.com/weft-fabric/weft/provider/internal/authkey"
+	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/names"
 )
 

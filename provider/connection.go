@@ -11,10 +11,10 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/cm"
-	"github.com/weft-fabric/weft/provider/conn"
+	"github.com/weft-fabric/weft/provider/internal/cm"
+	"github.com/weft-fabric/weft/provider/internal/conn"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // connection makes an endpoint a connected one (FI_EP_MSG). The endpoint

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/watch"
+	"github.com/weft-fabric/weft/provider/internal/watch"
 )
 
 // TestEndBehindData: what a peer on another host has sent comes before the end of the connection, however late the

@@ -9,9 +9,9 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/internal/version"
-	"github.com/weft-fabric/weft/provider/peers"
+	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/tally"
 	"github.com/weft-fabric/weft/provider/probe"
-	"github.com/weft-fabric/weft/provider/tally"
 )
 
 // openStats takes a block of counters for an endpoint with a name.

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/backends"
+	"github.com/weft-fabric/weft/provider/internal/backends"
 )
 
 // page reads this process's page of counters in the directory of a bench.

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
-	"github.com/weft-fabric/weft/provider/deferred"
-	"github.com/weft-fabric/weft/provider/vector"
+	"github.com/weft-fabric/weft/provider/internal/deferred"
+	"github.com/weft-fabric/weft/provider/internal/vector"
 )
 
 // Each kind of operation as work: what can be checked now is, the arguments

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/deferred"
+	"github.com/weft-fabric/weft/provider/internal/deferred"
 )
 
 // What libfabric's objects add to operations that wait for a counter (fi_trigger(3)): package deferred has them queued,

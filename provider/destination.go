@@ -2,7 +2,7 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/provider/outcome"
+	"github.com/weft-fabric/weft/provider/internal/outcome"
 )
 
 // destination is where a message of the protocol goes that may wait for room (package control): a peer, or the sender

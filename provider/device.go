@@ -4,7 +4,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/target"
+	"github.com/weft-fabric/weft/provider/internal/target"
 )
 
 // Applications name device memory (package hmem) by a descriptor besides the address; [Domain.Translate] makes one of

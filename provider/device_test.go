@@ -14,7 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
-	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
 )
 
 const bufBytes = 2 << 20

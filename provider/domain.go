@@ -13,15 +13,15 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/ptp"
-	"github.com/weft-fabric/weft/provider/authkey"
-	"github.com/weft-fabric/weft/provider/backends"
-	"github.com/weft-fabric/weft/provider/deferred"
-	"github.com/weft-fabric/weft/provider/hmem"
 	offers "github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/internal/authkey"
+	"github.com/weft-fabric/weft/provider/internal/backends"
+	"github.com/weft-fabric/weft/provider/internal/deferred"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/refs"
+	"github.com/weft-fabric/weft/provider/internal/region"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/probe"
-	"github.com/weft-fabric/weft/provider/refs"
-	"github.com/weft-fabric/weft/provider/region"
 )
 
 // Domain is an interface's share of a fabric: endpoints and what they are bound

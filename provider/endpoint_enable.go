@@ -14,7 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/lease"
+	"github.com/weft-fabric/weft/provider/internal/lease"
 	"github.com/weft-fabric/weft/stripe"
 )
 

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/cm"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/cm"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // options are what an endpoint's attributes and control operations choose. Under the endpoint's mu until Enable,

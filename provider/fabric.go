@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
-	"github.com/weft-fabric/weft/provider/refs"
+	"github.com/weft-fabric/weft/provider/internal/refs"
 )
 
 // Fabric is a network: the objects that are not tied to one interface belong

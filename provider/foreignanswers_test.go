@@ -6,8 +6,8 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/provider/rendezvous"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // TestForeignAnswers: a peer asks for the payload of requests in each way in which a receiver has a rendezvous sent. It

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // TestHeads reads what this package sends as the data plane does: through the structures of package hot.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/ordering"
-	"github.com/weft-fabric/weft/provider/tables"
+	"github.com/weft-fabric/weft/provider/internal/ordering"
+	"github.com/weft-fabric/weft/provider/internal/tables"
 )
 
 // hotMemory is an endpoint's memory that C and the data plane use, too. Its place is fixed from OpenEndpoint on.

@@ -1,6 +1,6 @@
 package provider
 
-import "github.com/weft-fabric/weft/provider/list"
+import "github.com/weft-fabric/weft/provider/internal/list"
 
 // initiator is the layer of an endpoint that posts operations to peers (peering) and ends those that have gone out:
 // messages, reads, writes and atomics.

@@ -14,10 +14,10 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
-	"github.com/weft-fabric/weft/provider/ordering"
-	"github.com/weft-fabric/weft/provider/peers"
+	"github.com/weft-fabric/weft/provider/internal/ordering"
+	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/probe"
-	"github.com/weft-fabric/weft/provider/rkey"
 )
 
 // link is what an endpoint knows of one peer, and the path by which it reaches the

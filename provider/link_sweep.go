@@ -1,6 +1,6 @@
 package provider
 
-import "github.com/weft-fabric/weft/provider/peers"
+import "github.com/weft-fabric/weft/provider/internal/peers"
 
 // Links to peers that are gone are removed, so that an endpoint that stays does
 // not grow with those that come and go. The lease holder removes a link when

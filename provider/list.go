@@ -9,14 +9,14 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/claim"
-	"github.com/weft-fabric/weft/provider/hmem"
-	"github.com/weft-fabric/weft/provider/list"
-	"github.com/weft-fabric/weft/provider/ordering"
-	"github.com/weft-fabric/weft/provider/pieces"
-	"github.com/weft-fabric/weft/provider/rkey"
+	"github.com/weft-fabric/weft/provider/internal/claim"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/ordering"
+	"github.com/weft-fabric/weft/provider/internal/pieces"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/token"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Lists of pieces of remote memory are package list's. What applications name of them:

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/internal/proxy"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // TestDelegatedRefused asks for copies that the owner must not make.

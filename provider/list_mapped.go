@@ -11,10 +11,10 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/internal/proxy"
-	"github.com/weft-fabric/weft/provider/hmem"
-	"github.com/weft-fabric/weft/provider/list"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/token"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Mappings by which lists (package list) copy elements with memory of a device, here or at a peer on this host: what

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/testseed"
-	array "github.com/weft-fabric/weft/provider/pieces"
-	"github.com/weft-fabric/weft/provider/wire"
+	array "github.com/weft-fabric/weft/provider/internal/pieces"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // TestListShareAgainstModel has a target that polls help with random lists, whole and by picks, and compares memory

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
 )
 
 // FI_WEFT_TOKEN_WAYS, for the elements of lists that go as operations of their own. Others may take every way.

@@ -14,15 +14,15 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/authkey"
-	"github.com/weft-fabric/weft/provider/backends"
-	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/info"
-	"github.com/weft-fabric/weft/provider/lease"
+	"github.com/weft-fabric/weft/provider/internal/authkey"
+	"github.com/weft-fabric/weft/provider/internal/backends"
+	"github.com/weft-fabric/weft/provider/internal/deferred"
+	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/refs"
+	"github.com/weft-fabric/weft/provider/internal/tables"
 	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/refs"
-	"github.com/weft-fabric/weft/provider/tables"
 )
 
 // MatchedEndpoint is a reliable datagram endpoint with a device that matches its messages (hw.Matcher). It has that

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/internal/tally"
 	"github.com/weft-fabric/weft/provider/matched"
-	"github.com/weft-fabric/weft/provider/tally"
 )
 
 // sampleInterval is how often the device's counters are shown.

@@ -7,9 +7,9 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/authkey"
-	"github.com/weft-fabric/weft/provider/refs"
-	"github.com/weft-fabric/weft/provider/region"
+	"github.com/weft-fabric/weft/provider/internal/authkey"
+	"github.com/weft-fabric/weft/provider/internal/refs"
+	"github.com/weft-fabric/weft/provider/internal/region"
 )
 
 // MR is a memory region: memory of the process that the application has

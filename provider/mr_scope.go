@@ -5,8 +5,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/internal/region"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/region"
 )
 
 // Which peers reach a region, by authorisation keys: access and accessFor are what every access of a peer to a region

@@ -5,10 +5,10 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/note"
+	"github.com/weft-fabric/weft/provider/internal/outcome"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/note"
-	"github.com/weft-fabric/weft/provider/outcome"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
 const (

@@ -3,7 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/note"
+	"github.com/weft-fabric/weft/provider/internal/note"
 )
 
 // SetAgent gives the endpoint a name that its notifications carry, at most MaxAgent bytes. Later posts have it.

@@ -7,9 +7,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/claim"
-	"github.com/weft-fabric/weft/provider/onesided"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/claim"
+	"github.com/weft-fabric/weft/provider/internal/onesided"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // What this side does of peers' one-sided operations is package onesided's. Here is the endpoint as its target has it.

@@ -3,8 +3,8 @@ package provider
 import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/deferred"
-	"github.com/weft-fabric/weft/provider/list"
+	"github.com/weft-fabric/weft/provider/internal/deferred"
+	"github.com/weft-fabric/weft/provider/internal/list"
 )
 
 // countEnd counts the end of an operation as countWork does; that of a list's element by the list.

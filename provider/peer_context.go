@@ -7,9 +7,9 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
-	"github.com/weft-fabric/weft/provider/hmem"
-	"github.com/weft-fabric/weft/provider/target"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/target"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // A receive context may be another provider's (fi_peer(3), FI_PEER), its owner: then weft asks the owner for the

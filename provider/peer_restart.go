@@ -6,7 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/provider/peers"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 )
 
 // A peer may end and begin anew under its name before its end is noticed, or lose a connection that is

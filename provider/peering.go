@@ -7,9 +7,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/internal/pages"
+	"github.com/weft-fabric/weft/provider/internal/tally"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/pages"
-	"github.com/weft-fabric/weft/provider/tally"
 )
 
 // peering is the lowest of three layers of an endpoint: what it is bound to, its interfaces, and the links by which it

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/lease"
-	"github.com/weft-fabric/weft/provider/watch"
+	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/watch"
 )
 
 // drivenIface is an interface that C would read, where nothing arrives.

@@ -13,13 +13,13 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/backends"
-	"github.com/weft-fabric/weft/provider/coll"
-	"github.com/weft-fabric/weft/provider/flow"
+	"github.com/weft-fabric/weft/provider/internal/backends"
+	"github.com/weft-fabric/weft/provider/internal/coll"
+	"github.com/weft-fabric/weft/provider/internal/flow"
+	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/watch"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/peers"
 	"github.com/weft-fabric/weft/provider/probe"
-	"github.com/weft-fabric/weft/provider/watch"
 )
 
 // An endpoint has a port for each transport that it uses: port 0 to peers that share this host's memory, and one for

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/backends"
+	"github.com/weft-fabric/weft/provider/internal/backends"
 )
 
 // Progress without the application. A domain's progress threads drive its

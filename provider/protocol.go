@@ -4,7 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // protocol is a part of an endpoint with messages and pending work of its own. Its methods are for the holder of the

@@ -3,8 +3,8 @@ package provider
 import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/rkey"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // The keys by which devices reach memory on other hosts (package rkey): those of messages, and those of regions.

@@ -8,9 +8,9 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/hmem"
 	"github.com/weft-fabric/weft/provider/info"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // defaultMinMultiRecv is the FI_OPT_MIN_MULTI_RECV of a new endpoint, bytes.

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/provider/control"
-	"github.com/weft-fabric/weft/provider/peers"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/control"
+	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // receiving is the lower layer of a receive context: matching, the identities of senders, and answers to them. Its

@@ -10,14 +10,14 @@ import (
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/claim"
-	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/internal/claim"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/target"
+	"github.com/weft-fabric/weft/provider/internal/vector"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/match"
-	"github.com/weft-fabric/weft/provider/rendezvous"
-	"github.com/weft-fabric/weft/provider/rkey"
-	"github.com/weft-fabric/weft/provider/target"
-	"github.com/weft-fabric/weft/provider/vector"
-	"github.com/weft-fabric/weft/provider/wire"
 )
 
 // Long messages are package rendezvous's. Here are their matching, and the endpoint as rendezvous have it.

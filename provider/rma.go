@@ -6,17 +6,17 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/ordering"
-	"github.com/weft-fabric/weft/provider/outcome"
-	"github.com/weft-fabric/weft/provider/rkey"
-	"github.com/weft-fabric/weft/provider/vector"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/ordering"
+	"github.com/weft-fabric/weft/provider/internal/outcome"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/vector"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Reads and writes that the data plane leaves to the runtime, at their initiator. rma chooses the way: a copy by this
 // thread (rma_direct.go), mappings of memory of devices (rma_mapped.go), segments under a congestion window
 // (segment_rma.go), a device (rma_device.go), or messages that the target performs and answers (postRMA here,
-// provider/onesided there).
+// provider/internal/onesided there).
 
 // RMAArgs describes one read or write.
 type RMAArgs struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/testseed"
-	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/internal/claim"
 )
 
 // delegatePiece is the length in bytes of operations that are delegated here.

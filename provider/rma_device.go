@@ -8,10 +8,10 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/rendezvous"
-	"github.com/weft-fabric/weft/provider/rkey"
-	"github.com/weft-fabric/weft/provider/vector"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/vector"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Where a port's device reads and writes the memory of peers, it does the reads

@@ -8,11 +8,11 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/claim"
-	"github.com/weft-fabric/weft/provider/hmem"
-	"github.com/weft-fabric/weft/provider/outcome"
-	"github.com/weft-fabric/weft/provider/vector"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/claim"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/outcome"
+	"github.com/weft-fabric/weft/provider/internal/vector"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Where the transport reads and writes the peer's memory by itself, the

@@ -6,9 +6,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
-	"github.com/weft-fabric/weft/provider/list"
-	"github.com/weft-fabric/weft/provider/vector"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/vector"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Several elements in one message (wire.Element), at their initiator: consecutive elements of a list, which are one

@@ -12,9 +12,9 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/log/logtest"
-	"github.com/weft-fabric/weft/provider/list"
-	"github.com/weft-fabric/weft/provider/onesided"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/onesided"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // counting counts what is sent over a connection.

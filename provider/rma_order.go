@@ -1,6 +1,6 @@
 package provider
 
-import "github.com/weft-fabric/weft/provider/ordering"
+import "github.com/weft-fabric/weft/provider/internal/ordering"
 
 // How one-sided operations keep the order that an endpoint was asked for (package ordering).
 

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/info"
-	"github.com/weft-fabric/weft/provider/ordering"
+	"github.com/weft-fabric/weft/provider/internal/ordering"
 )
 
 // orderedHints ask for all the order that there is.

@@ -4,7 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/backends"
+	"github.com/weft-fabric/weft/provider/internal/backends"
 )
 
 // One-sided operations that the data plane has posted (onesided.Pendings). Here is the endpoint as their answers have

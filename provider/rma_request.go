@@ -8,9 +8,9 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/atomics"
-	"github.com/weft-fabric/weft/provider/hmem"
-	"github.com/weft-fabric/weft/provider/tally"
-	"github.com/weft-fabric/weft/provider/wire"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/tally"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // rmaRequest is a read, write or atomic that the target answers. It lies off

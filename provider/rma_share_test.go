@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/testseed"
-	"github.com/weft-fabric/weft/provider/claim"
+	"github.com/weft-fabric/weft/provider/internal/claim"
 )
 
 // shareBench has operations of any length shared.

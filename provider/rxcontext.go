@@ -13,12 +13,12 @@ import (
 	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/mpsc"
-	"github.com/weft-fabric/weft/provider/deferred"
 	"github.com/weft-fabric/weft/provider/info"
-	"github.com/weft-fabric/weft/provider/lease"
+	"github.com/weft-fabric/weft/provider/internal/deferred"
+	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/tables"
 	"github.com/weft-fabric/weft/provider/match"
-	"github.com/weft-fabric/weft/provider/rendezvous"
-	"github.com/weft-fabric/weft/provider/tables"
 )
 
 // rxContext is a receive context: the queue of posted receives, the matching

@@ -7,8 +7,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
-	"github.com/weft-fabric/weft/provider/flow"
-	"github.com/weft-fabric/weft/provider/rkey"
+	"github.com/weft-fabric/weft/provider/internal/flow"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
 )
 
 // Reads and writes in segments that a port's device does; see deviceOp, of which

@@ -6,8 +6,8 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/flow"
-	"github.com/weft-fabric/weft/provider/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/flow"
+	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 )
 
 // Long one-sided operations (reads, writes, and reads of rendezvous) go in segments (package flow) where congestion

@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/provider/hmem"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
 )
 
 // Messages too long for a slot of the receiver's ring stand in bounce buffers

@@ -9,8 +9,8 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/match"
-	"github.com/weft-fabric/weft/provider/peers"
 )
 
 // sender is the source of a message: a peer and which of its interfaces. Matching goes by the peer, answers go to the

@@ -7,7 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw/udp"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/proxy"
-	"github.com/weft-fabric/weft/provider/service"
+	"github.com/weft-fabric/weft/provider/internal/service"
 )
 
 // enabled are the process's enabled endpoints.

@@ -6,7 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/refs"
+	"github.com/weft-fabric/weft/provider/internal/refs"
 )
 
 // SharedRx is a shared receive context (fi_srx_context): a queue of receives

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/bounce"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
-	"github.com/weft-fabric/weft/hw/flushes"
+	"github.com/weft-fabric/weft/hw/internal/bounce"
+	"github.com/weft-fabric/weft/hw/internal/flushes"
 )
 
 // Sizes of the peer table and of id spaces.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/udp/crypt"
+	"github.com/weft-fabric/weft/hw/udp/internal/crypt"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
+	"github.com/weft-fabric/weft/hw/udp/internal/xdp"
 	"github.com/weft-fabric/weft/hw/udp/sock"
-	"github.com/weft-fabric/weft/hw/udp/wire"
-	"github.com/weft-fabric/weft/hw/udp/xdp"
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 	"github.com/weft-fabric/weft/hw/udp/sock"
-	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
 // errClosed is what calls after Close return.

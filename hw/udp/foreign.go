@@ -3,8 +3,8 @@ package udp
 import (
 	"net/netip"
 
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 	"github.com/weft-fabric/weft/hw/udp/sock"
-	"github.com/weft-fabric/weft/hw/udp/wire"
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 

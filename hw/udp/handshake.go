@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 	"github.com/weft-fabric/weft/hw/udp/sock"
-	"github.com/weft-fabric/weft/hw/udp/wire"
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 

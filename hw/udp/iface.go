@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/udp/crypt"
+	"github.com/weft-fabric/weft/hw/udp/internal/crypt"
+	"github.com/weft-fabric/weft/hw/udp/internal/xdp"
 	"github.com/weft-fabric/weft/hw/udp/sock"
-	"github.com/weft-fabric/weft/hw/udp/xdp"
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 

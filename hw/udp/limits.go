@@ -3,7 +3,7 @@ package udp
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 )
 
 // What strangers and peers can cause is bounded by these.

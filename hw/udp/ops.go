@@ -2,7 +2,7 @@ package udp
 
 import (
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/udp/recovery"
+	"github.com/weft-fabric/weft/hw/udp/internal/recovery"
 )
 
 // opKind is what an operation in progress is.

@@ -3,8 +3,8 @@ package udp
 import (
 	"math/rand/v2"
 
-	"github.com/weft-fabric/weft/hw/udp/recovery"
-	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/hw/udp/internal/recovery"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 

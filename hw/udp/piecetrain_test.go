@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 )
 
 // TestPieceTrains does long puts and gets whose packets come joined, in any order, lost

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 	"github.com/weft-fabric/weft/hw/udp/sock"
-	"github.com/weft-fabric/weft/hw/udp/wire"
 )
 
 // mapper makes a port mapper on the host's loopback interface.

@@ -1,7 +1,7 @@
 package udp
 
 import (
-	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 

@@ -3,9 +3,9 @@ package udp
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/hw/udp/recovery"
+	"github.com/weft-fabric/weft/hw/udp/internal/recovery"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 	"github.com/weft-fabric/weft/hw/udp/sock"
-	"github.com/weft-fabric/weft/hw/udp/wire"
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 

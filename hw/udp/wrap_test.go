@@ -3,7 +3,7 @@ package udp
 import (
 	"testing"
 
-	"github.com/weft-fabric/weft/hw/udp/wire"
+	"github.com/weft-fabric/weft/hw/udp/internal/wire"
 )
 
 // endpointsOf returns the connections of an interface that are up.

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/udp/xdp"
+	"github.com/weft-fabric/weft/hw/udp/internal/xdp"
 	"github.com/weft-fabric/weft/internal/nettest"
 )
 

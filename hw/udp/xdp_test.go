@@ -15,7 +15,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest"
-	"github.com/weft-fabric/weft/hw/udp/xdp"
+	"github.com/weft-fabric/weft/hw/udp/internal/xdp"
 	"github.com/weft-fabric/weft/internal/nettest"
 )
 

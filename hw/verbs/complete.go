@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 )
 
 // ended deals with the completion of a posted operation and of those before it

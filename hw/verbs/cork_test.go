@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 )
 
 // chainBench is a bench with memory here and there, as if the device knew it.

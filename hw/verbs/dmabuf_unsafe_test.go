@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 )
 
 // nullDomain is a memory domain of no device, and what it has logged. old: the library has no call for dma-bufs.

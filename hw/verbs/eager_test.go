@@ -10,8 +10,8 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/hot"
 )

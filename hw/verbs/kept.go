@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 )
 
 // A device may give the key of a region that is closed to a new one: keys have 32 bits, of which few change each time.

@@ -3,7 +3,7 @@ package verbs
 import (
 	"time"
 
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 )
 
 // How late an operation's end is noticed: its completion may lie in its queue while this process does something

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 )
 
 // transfer is what a one-sided operation has found out before it takes a place.

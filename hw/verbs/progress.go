@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/port"
 	"github.com/weft-fabric/weft/internal/hot"
 )

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 )
 
 var sample = address{ethernet: true, kind: GIDRoCEv2, mtu: 5, gid: [16]byte{10: 255, 11: 255, 12: 10, 13: 77, 15: 1},

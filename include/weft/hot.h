@@ -409,7 +409,7 @@ struct weft_hot_region {
 #define WEFT_DELEGATE_AHEAD 2
 
 /* WEFT_ACCESS_MIN is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of
- * the memory (provider/pages). */
+ * the memory (provider/internal/pages). */
 #define WEFT_ACCESS_MIN 32768
 
 /* WEFT_ACCESS_PIECE_MIN is the same for the pieces of a list, in the mean. */

@@ -63,7 +63,7 @@ struct weft_rts_head {
 	uint64_t request; /* of the sender, for the acknowledgement */
 	uint64_t length; /* bytes of the message */
 	uint64_t data;
-	uint32_t flags; /* WEFT_RTS_*, and more that are Go's (provider/wire.go) */
+	uint32_t flags; /* WEFT_RTS_*, and more that are Go's (provider/internal/wire) */
 	uint32_t count; /* elements */
 	uint64_t addr; /* of the element in the sender's process */
 	uint64_t element; /* its bytes */

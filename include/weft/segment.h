@@ -146,7 +146,7 @@ struct weft_attach {
 	uint8_t name[28];
 	uint32_t flags; /* WEFT_SEG_* */
 	uint32_t number; /* of the sender's segment */
-	_Atomic uint64_t words[4]; /* what sender and receiver agree on with the layers above (provider/claim) */
+	_Atomic uint64_t words[4]; /* what sender and receiver agree on with the layers above (package claim) */
 	uint8_t auth[WEFT_AUTH_BYTES]; /* says which authorisation key of the owner the sender has; 0: none */
 	uint8_t pad0[16];
 };

@@ -15,7 +15,7 @@ import (
 // atomics that complete when they are delivered. The posting thread finds an entry of the endpoint's table
 // (takePending) and takes it when the operation is about to go out (beginPending), the answer completes it:
 // hot.AMReadData with what was fetched (takeFetched), hot.AMRMADone of the others (takeDone). Refusals, the loss of a
-// peer and a full queue are the runtime's (provider/onesided).
+// peer and a full queue are the runtime's (provider/internal/onesided).
 
 // DoneBytes are those of a hot.DoneHead.
 const DoneBytes = int(unsafe.Sizeof(hot.DoneHead{}))

@@ -139,7 +139,7 @@ func unreadOf(q *hot.CQ, stripe uint32) uint64 {
 }
 
 // counts reports whether the bytes of a copy may be counted here; if not, the runtime is to do so now, with this
-// operation (provider/pages).
+// operation (provider/internal/pages).
 func counts(p *hot.Post, ep *hot.EP) bool {
 	return p.Len < hot.AccessMin || atomic.LoadUint64(&ep.Copied) < ep.CopiedMax
 }

@@ -77,7 +77,7 @@ func awaitedAs(p *hot.Post, ep *hot.EP, peer *hot.Peer) uint8 {
 }
 
 // rtsCounts reports whether the bytes of a message may be counted here; if not, the runtime is to do so now, with
-// this message (provider/pages).
+// this message (provider/internal/pages).
 func rtsCounts(p *hot.Post, ep *hot.EP) bool {
 	return p.Len < hot.AccessMin || atomic.LoadUint64(&ep.RTSBytes) < ep.RTSBytesMax
 }

@@ -64,7 +64,7 @@ type RTSHead struct {
 	Request uint64 // of the sender, for the acknowledgement
 	Length  uint64 // bytes of the message
 	Data    uint64
-	Flags   uint32 // RTS*, and more that are Go's (provider/wire.go)
+	Flags   uint32 // RTS*, and more that are Go's (provider/internal/wire)
 	Count   uint32 // elements
 	Addr    uint64 // of the element in the sender's process
 	Element uint64 // its bytes

@@ -29,7 +29,7 @@ const CopyMinWrite = 2048
 const DelegateAhead = 2
 
 // AccessMin is the shortest copy, in bytes, that huge pages make faster: shorter ones do not count as use of the memory
-// (provider/pages).
+// (provider/internal/pages).
 const AccessMin = 32768
 
 // AccessPieceMin is the same for the pieces of a list, in the mean.

@@ -167,7 +167,7 @@ type Attach struct {
 	Name      [28]byte
 	Flags     uint32          // Seg*
 	Number    uint32          // of the sender's segment
-	Words     [4]uint64       `c:"_Atomic"` // what sender and receiver agree on with the layers above (provider/claim)
+	Words     [4]uint64       `c:"_Atomic"` // what sender and receiver agree on with the layers above (package claim)
 	Auth      [AuthBytes]byte // says which authorisation key of the owner the sender has; 0: none
 	_         [16]byte
 }

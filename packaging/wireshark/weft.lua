@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-2-Clause
 -- Wireshark's dissector of the datagrams that weft exchanges between hosts (version 6 of the
--- format, hw/udp/wire). Put it into ~/.local/lib/wireshark/plugins, or run
+-- format, hw/udp/internal/wire). Put it into ~/.local/lib/wireshark/plugins, or run
 --
 --	tshark -X lua_script:weft.lua -Y weft
 --

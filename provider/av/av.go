@@ -15,9 +15,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/addrs"
-	"github.com/weft-fabric/weft/provider/authkey"
+	"github.com/weft-fabric/weft/provider/internal/authkey"
+	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/names"
-	"github.com/weft-fabric/weft/provider/refs"
 )
 
 // AV is an address vector: it gives each inserted name an index, which is its

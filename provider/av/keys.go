@@ -5,8 +5,8 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/provider/authkey"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/internal/authkey"
 )
 
 // A domain that was opened with fi.AVAuthKey in the place of a key's size has its

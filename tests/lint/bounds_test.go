@@ -299,7 +299,7 @@ func TestCounts(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]bool{
-		"provider/a.go": true, "provider/a_test.go": false, "provider/coll/a.go": false, "provider/a.s": false,
+		"provider/a.go": true, "provider/a_test.go": false, "provider/internal/coll/a.go": false, "provider/a.s": false,
 		"cq/a.go": false,
 	} {
 		if flatProvider(name) != want {

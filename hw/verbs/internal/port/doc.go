@@ -8,7 +8,7 @@
 // the methods. Both do the same by the same code, and what one has left the other goes on with.
 //
 // Only libibverbs calls the device. Code that wants something of it fills an ibv.Call and returns; its
-// caller has the device do it and goes on: C in a loop (hw/verbs/ibv/seam.c), a method of this package by
+// caller has the device do it and goes on: C in a loop (hw/verbs/internal/ibv/seam.c), a method of this package by
 // [ibv.Call.Perform].
 //
 // # Threads

@@ -1,6 +1,6 @@
 package port
 
-import "github.com/weft-fabric/weft/hw/verbs/ibv"
+import "github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 
 // Several short messages in one operation, and so in one packet: those that are ready when the queue is posted, because
 // another thread was posting or because they were corked (cork.go). The first one's slot and those behind it hold them

@@ -3,7 +3,7 @@ package port
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/internal/order"
 )
 

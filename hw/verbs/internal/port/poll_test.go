@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 )
 
 // newPort is a port of the null device, with one queue for what is posted, which has room for so many operations.

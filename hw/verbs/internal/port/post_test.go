@@ -3,8 +3,8 @@ package port
 import (
 	"testing"
 
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 

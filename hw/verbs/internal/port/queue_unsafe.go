@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 )
 
 // States of [SendQueue].Run.

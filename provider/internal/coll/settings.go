@@ -1,0 +1,83 @@
+package coll
+
+import (
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/internal/wire"
+)
+
+// settingsOf are an endpoint's.
+func (g *Group) settingsOf() (s wire.CollSettings) {
+	cfg := g.c.cfg
+	for i, name := range wire.AllToAllNames {
+		if name == cfg.AllToAll {
+			s.Algorithm = uint8(i)
+		}
+	}
+	s.Sched, s.Spans, s.First = cfg.Sched, g.spans, g.first
+	s.Relay, s.RelaySize = cfg.Relay != "no", uint32(cfg.RelaySize)
+	return s
+}
+
+// agree takes in what a member says of itself.
+func (g *Group) agree(c *Protocol, rank uint32, s *wire.CollSettings) {
+	own := g.settingsOf()
+	if err := own.Differs(s); err != nil {
+		g.warn("join: rank %d: %v", rank, err)
+		g.failed(c, fi.EINVAL)
+		return
+	}
+	g.spans = g.spans || s.Spans
+	if s.First {
+		g.hosts++
+	}
+}
+
+// Copies reports whether chunks of all-to-alls go as puts or gets where they can.
+func Copies(c *config.Config) bool {
+	return c.AllToAll == "put" || c.AllToAll == "get" || c.AllToAll == "auto"
+}
+
+// relayHosts is how many hosts a group has at least in which members relay.
+const relayHosts = 4
+
+// decide says whether all-to-alls go by an engine, when all members have joined.
+func (g *Group) decide(c *Protocol) {
+	cfg := g.c.cfg
+	_, byPlan := fixedOrders[cfg.AllToAll]
+	g.scheduled = len(g.members) > 1 && !byPlan && (cfg.Sched == config.Yes || cfg.Sched == config.Auto && g.spans)
+	if g.first {
+		g.hosts++
+	}
+	g.gets = g.scheduled && cfg.AllToAll == "get"
+	g.puts = g.scheduled && Copies(g.c.cfg) && !g.gets
+	g.relays = g.scheduled && g.hosts >= relayHosts && cfg.Relay != "no"
+	if g.scheduled {
+		c.ordered.openBesides()
+	}
+}
+
+// reach connects to all members, and finds whether one is reached over the network, and whether
+// one of a lower rank is not. Errors:
+// fi.EAGAIN while one is not connected, and those of connect.
+func (g *Group) reach() error {
+	g.first = true
+	for i := range g.members {
+		m := &g.members[i]
+		if m.peer == nil {
+			continue
+		}
+		if m.dead {
+			return fi.ECONNRESET // its address has another process now
+		}
+		p, err := m.peer.Connect()
+		if err != nil {
+			return err
+		}
+		far := p.Over().Caps&hw.CapDrops != 0
+		g.spans = g.spans || far
+		g.first = g.first && (far || i > g.rank)
+	}
+	return nil
+}
