@@ -17,7 +17,7 @@ import (
 
 // A read or write of FI_WEFT_RMA_ASSIST_SIZE or more that the initiator copies by itself is shared with a target that
 // makes progress meanwhile: the initiator opens a round (package claim) and offers it (wire.AMShare), the target copies
-// chunks from the back (provider/internal/onesided). A target that has two offers unread gets no other, so one that computes
+// chunks from the back (package onesided). A target that has two offers unread gets no other, so one that computes
 // costs two slots of its ring.
 //
 // The post returns when all chunks are taken. The target finishes a chunk that it has taken before it takes in anything
