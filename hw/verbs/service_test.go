@@ -1,0 +1,103 @@
+package verbs
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weft-fabric/weft/hw/verbs/ibv"
+	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
+)
+
+// serviceBench is a bench with a service: the tests say what packets have come, and find those that it sends.
+type serviceBench struct {
+	*bench
+	s *service
+}
+
+func newServiceBench(t *testing.T) *serviceBench {
+	b := &serviceBench{bench: newBench(t)}
+	i := b.Iface
+	i.byKey, i.gone = map[[addressBytes]byte]*Endpoint{}, newGraveyard()
+	i.addr = sample
+	i.addr.nonce = 1
+	b.s = &service{
+		i: i, cq: null.CQ(1), qp: null.QP(), mr: &ibv.MR{}, memory: make([]byte, serviceStride*(serviceRecv+serviceSend)),
+		ahs: map[ibv.Path]*ibv.AH{}, active: map[*Endpoint]struct{}{}, wake: make(chan struct{}, 1),
+	}
+	i.svc = b.s
+	for n := range serviceSend {
+		b.s.free = append(b.s.free, serviceRecv+n)
+	}
+	b.e.addr = stranger(0)
+	b.e.addr.appendTo(b.e.key[:0])
+	b.s.ahs[i.path(&b.e.addr)] = &ibv.AH{}
+	return b
+}
+
+// stranger is the address of peer n, 0 to 9999.
+func stranger(n int) address {
+	a := sample
+	a.nonce = uint64(1000 + n)
+	return a
+}
+
+// known makes the bench's endpoint that of peer 0.
+func (b *serviceBench) known() { b.byKey[b.e.key] = b.e }
+
+// from is a packet of a peer's, as it arrives.
+func (b *serviceBench) from(n int, p packet) []byte {
+	p.nonce, p.from, p.qp = b.addr.nonce, stranger(n), 7
+	return p.appendTo(nil)
+}
+
+// comes has a packet of a peer's be taken at once.
+func (b *serviceBench) comes(n int, p packet) { b.s.packet(b.from(n, p)) }
+
+// sentTo are the packets that the service has sent to a peer, in the order of the buffers.
+func (b *serviceBench) sentTo(n int) (list []packet) {
+	for k := range serviceSend {
+		at := serviceRecv + k
+		if slices.Contains(b.s.free, at) {
+			continue
+		}
+		if p, err := parsePacket(b.s.memory[at*serviceStride:][:packetBytes], stranger(n).nonce); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// TestServiceFull: answers to packets of peers that are not known wait for buffers, and meanwhile more packets come.
+func TestServiceFull(t *testing.T) {
+	b := newServiceBench(t)
+	b.s.free = nil
+	hello := func(n int) {
+		copy(b.s.memory[n*serviceStride+ibv.GRHBytes:], b.from(n, packet{kind: packetHello, epoch: 5}))
+		null.Complete(1, ibv.Done{ID: uint64(n), Bytes: ibv.GRHBytes + packetBytes})
+	}
+	const more = 32 // than are taken at a time
+	for n := range more + 1 {
+		hello(n)
+	}
+	for n := range serviceSend - 1 {
+		null.Complete(1, ibv.Done{ID: uint64(serviceRecv + n)})
+	}
+	taken := make(chan struct{})
+	go func() {
+		defer close(taken)
+		for b.s.takeCompletions() > 0 {
+		}
+	}()
+	select {
+	case <-taken:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the service does not go on")
+	}
+	if n := len(b.s.free); n != 0 {
+		t.Errorf("%d buffers are free: packets were not answered", n)
+	}
+	if list := b.sentTo(0); len(list) != 1 || list[0].kind != packetLost || list[0].got != 5 {
+		t.Errorf("the first is answered by %+v", list)
+	}
+}
