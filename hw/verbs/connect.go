@@ -256,7 +256,8 @@ func (s *service) peer(p *packet) (e *Endpoint, answer *packet) {
 	if e != nil || p.kind != packetHello || i.gone.closed(key) || i.closed.Load() || i.reachable(&p.from) != nil {
 		return e, nil
 	}
-	if p.flags&flagFirst == 0 { // its messages go on behind those that another endpoint has taken
+	if p.flags&flagFirst == 0 || p.got != 0 {
+		// Its messages go on behind those that another endpoint has taken, or it is joined to that one's queue pair.
 		return nil, &packet{kind: packetLost, got: p.epoch}
 	}
 	e, err := i.newEndpoint(p.from, p.nameBytes())
@@ -285,9 +286,9 @@ const (
 func (h *hello) of(p *packet) hellos {
 	first := p.flags&flagFirst != 0
 	switch {
-	case h.peerFirst == 0 && first:
+	case h.peerFirst == 0 && first && (p.got == 0 || p.got == h.epoch):
 		return helloOurs
-	case h.peerFirst == 0:
+	case h.peerFirst == 0: // a later one, or joined to a queue pair that is not ours
 		return helloFormer
 	case p.epoch < h.peerFirst:
 		return helloLate

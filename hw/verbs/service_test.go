@@ -101,3 +101,27 @@ func TestServiceFull(t *testing.T) {
 		t.Errorf("the first is answered by %+v", list)
 	}
 }
+
+// TestLostIsSaid: a hello of a connection that was given up here is answered so, whether the peer has joined its first
+// queue pair or a later one; another kind of packet is not.
+func TestLostIsSaid(t *testing.T) {
+	for what, p := range map[string]packet{
+		"a later queue pair":        {kind: packetHello, epoch: 8},
+		"a later one, joined":       {kind: packetHello, epoch: 8, got: 1},
+		"the first one, joined":     {kind: packetHello, epoch: 8, got: 1, flags: flagFirst | flagWant},
+		"one for memory, is silent": {kind: packetMemory, epoch: 8, got: 1},
+	} {
+		b := newServiceBench(t)
+		b.comes(0, p)
+		list := b.sentTo(0)
+		if p.kind != packetHello {
+			if len(list) != 0 {
+				t.Errorf("%s: answered by %+v", what, list)
+			}
+			continue
+		}
+		if len(list) != 1 || list[0].kind != packetLost || list[0].got != 8 || len(b.byKey) != 0 {
+			t.Errorf("%s: answered by %+v, %d endpoints", what, list, len(b.byKey))
+		}
+	}
+}
