@@ -340,10 +340,10 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	defer i.mu.Unlock()
 	var key [addressBytes]byte
 	a.appendTo(key[:0])
-	if i.gone.has(key, time.Now()) {
+	e := i.byKey[key]
+	if e == nil && i.gone.has(key, time.Now()) { // else its own hello has come
 		return nil, fmt.Errorf("verbs: peer %s is gone: %w: %w", &a, hw.ErrNoPath, hw.ErrUnreachable)
 	}
-	e := i.byKey[key]
 	if e == nil {
 		var err error
 		if e, err = i.newEndpoint(a, name); err != nil {

@@ -1,10 +1,12 @@
 package verbs
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/ibv/null"
 )
@@ -123,5 +125,19 @@ func TestLostIsSaid(t *testing.T) {
 		if len(list) != 1 || list[0].kind != packetLost || list[0].got != 8 || len(b.byKey) != 0 {
 			t.Errorf("%s: answered by %+v, %d endpoints", what, list, len(b.byKey))
 		}
+	}
+}
+
+// TestConnectedByPeer: a peer that was lost is not kept away from once its own hello has come.
+func TestConnectedByPeer(t *testing.T) {
+	b := newServiceBench(t)
+	to := stranger(0)
+	b.gone.add(b.e.key, time.Now().Add(time.Hour))
+	if _, err := b.Connect(to.appendTo(nil)); !errors.Is(err, hw.ErrNoPath) {
+		t.Errorf("before its hello: %v", err)
+	}
+	b.known()
+	if e, err := b.Connect(to.appendTo(nil)); e != hw.Endpoint(b.e) || err != nil {
+		t.Errorf("then: %v, %v", e, err)
 	}
 }
