@@ -28,6 +28,10 @@ type Endpoint struct {
 	// asked are the names under which Connect was called. Under i.mu.
 	asked [][]byte
 
+	// othersFrom is when Connect begins to say that other transports may be tried, as long as the peer has not answered,
+	// zero: never. Immutable.
+	othersFrom time.Time
+
 	// failure is why the endpoint no longer works. Stored once, by the
 	// thread that finds out first; read by any thread.
 	failure atomic.Pointer[error]
@@ -113,6 +117,7 @@ func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 	e := &Endpoint{i: i, addr: a, answered: make(chan struct{})}
 	e.name.Store(&name)
 	a.appendTo(e.key[:0])
+	e.othersFrom = i.gone.othersFrom(e.key, time.Now())
 	if err := i.enter(e); err != nil {
 		return nil, err
 	}
@@ -270,6 +275,19 @@ func (g *graveyard) closed(k [addressBytes]byte) bool {
 	return known && until.IsZero()
 }
 
+// answerSoon is how long a peer that was lost may take to answer before other transports are tried: the queue pairs of
+// its service answer by themselves, and a packet and its answer may be lost a few times.
+const answerSoon = 100 * time.Millisecond
+
+// othersFrom is Endpoint.othersFrom of an endpoint that is made now. The network may not lead to a peer that was lost
+// any more, while another one does.
+func (g *graveyard) othersFrom(k [addressBytes]byte, now time.Time) time.Time {
+	if _, known := g.set[k]; !known {
+		return time.Time{}
+	}
+	return now.Add(answerSoon)
+}
+
 // seekAgain has all peers be connected to again that may still be there.
 func (g *graveyard) seekAgain(now time.Time) {
 	for k, until := range g.set {
@@ -304,7 +322,7 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 		return nil, err
 	}
 	if i.cfg.AwaitPeer && !e.ready.Load() {
-		return nil, fmt.Errorf("verbs: peer %s has not answered: %w", e, hw.ErrUnreachable)
+		return nil, e.unanswered(time.Now())
 	}
 	e.lease.connected.Store(true)
 	if i.cfg.ConnectWait > 0 {
@@ -321,6 +339,15 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 		}
 	}
 	return e, nil
+}
+
+// unanswered is the error of a Connect that awaits the peer while the hand-shake runs.
+func (e *Endpoint) unanswered(now time.Time) error {
+	err := fmt.Errorf("verbs: peer %s has not answered: %w", e, hw.ErrUnreachable)
+	if !e.othersFrom.IsZero() && !now.Before(e.othersFrom) {
+		return fmt.Errorf("%w: %w", err, hw.ErrNoPath)
+	}
+	return err
 }
 
 // reachable judges whether the own port can talk to another kind of port.

@@ -141,3 +141,31 @@ func TestConnectedByPeer(t *testing.T) {
 		t.Errorf("then: %v, %v", e, err)
 	}
 }
+
+// TestLostOthers: while a peer that was lost is connected to again, and does not answer soon, other transports may be
+// tried. It is not so with a peer of which nothing is known.
+func TestLostOthers(t *testing.T) {
+	to := stranger(0)
+	for _, c := range []struct {
+		lost, late, ready bool
+		others            bool // may be tried
+	}{{}, {late: true}, {lost: true}, {lost: true, late: true, others: true}, {lost: true, late: true, ready: true}} {
+		b := newServiceBench(t)
+		b.cfg.AwaitPeer = true
+		made := time.Now()
+		if c.late {
+			made = made.Add(-answerSoon)
+		}
+		if c.lost {
+			b.gone.add(b.e.key, made)
+		}
+		b.e.othersFrom = b.gone.othersFrom(b.e.key, made)
+		b.known()
+		b.e.ready.Store(c.ready)
+		_, err := b.Connect(to.appendTo(nil))
+		if c.ready != (err == nil) || !c.ready && !errors.Is(err, hw.ErrUnreachable) ||
+			errors.Is(err, hw.ErrNoPath) != c.others {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
