@@ -229,7 +229,7 @@ func (s *service) packet(b []byte) {
 			e.hello.deadline = time.Now().Add(s.i.cfg.PathTimeout)
 		}
 	case packetBye:
-		e.bye(p.seq)
+		e.end(fmt.Errorf("peer %s has closed its interface: %w", e, hw.ErrPeerDead))
 	case packetRefuse:
 		e.refusal.Store(p.code)
 	case packetLost:
@@ -244,7 +244,7 @@ func (s *service) sendTo(e *Endpoint, p *packet) {
 	s.send(&e.addr, p)
 }
 
-// peer finds the endpoint that a packet is about; a hello makes one. Where there is none, answer is what the sender is
+// peer finds the endpoint that a packet is about; a hello makes one, a bye is remembered. Where there is none, answer is what the sender is
 // told, nil: nothing. It is sent without i.mu, as sending may take in other packets first.
 func (s *service) peer(p *packet) (e *Endpoint, answer *packet) {
 	i := s.i
@@ -253,6 +253,9 @@ func (s *service) peer(p *packet) (e *Endpoint, answer *packet) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	e = i.byKey[key]
+	if p.kind == packetBye {
+		i.bye(e, key, p.seq)
+	}
 	if e != nil || p.kind != packetHello || i.gone.closed(key) || i.closed.Load() || i.reachable(&p.from) != nil {
 		return e, nil
 	}

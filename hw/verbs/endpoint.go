@@ -65,8 +65,8 @@ type Endpoint struct {
 	// rejoinedAt is the last position that the peer has, and 1<<32 when the
 	// new connection stands. Stored by the service, taken by the lease holder.
 	rejoinedAt atomic.Uint64
-	// byeSeq is the last position that the peer sent before it closed, and
-	// 1<<32. Stored by the service.
+	// byeSeq is the last position that the peer sent before it closed, and 1<<32; 0: it has not. Stored by the service
+	// under i.mu, read by it and the lease holder; sequentially consistent.
 	byeSeq atomic.Uint64
 
 	// reported is set when the peer's end has been reported, or there was nothing to report. Stored by the
@@ -263,6 +263,12 @@ func (g *graveyard) add(k [addressBytes]byte, until time.Time) {
 	g.set[k] = until
 }
 
+// known reports whether a peer is among them.
+func (g *graveyard) known(k [addressBytes]byte) bool {
+	_, known := g.set[k]
+	return known
+}
+
 // has reports whether a peer is not to be connected to now.
 func (g *graveyard) has(k [addressBytes]byte, now time.Time) bool {
 	until, known := g.set[k]
@@ -282,7 +288,7 @@ const answerSoon = 100 * time.Millisecond
 // othersFrom is Endpoint.othersFrom of an endpoint that is made now. The network may not lead to a peer that was lost
 // any more, while another one does.
 func (g *graveyard) othersFrom(k [addressBytes]byte, now time.Time) time.Time {
-	if _, known := g.set[k]; !known {
+	if !g.known(k) {
 		return time.Time{}
 	}
 	return now.Add(answerSoon)

@@ -33,6 +33,7 @@ func newServiceBench(t *testing.T) *serviceBench {
 	}
 	b.e.addr = stranger(0)
 	b.e.addr.appendTo(b.e.key[:0])
+	b.e.name.Store(new(b.e.addr.appendTo(nil)))
 	b.s.ahs[i.path(&b.e.addr)] = &ibv.AH{}
 	return b
 }
@@ -166,6 +167,55 @@ func TestLostOthers(t *testing.T) {
 		if c.ready != (err == nil) || !c.ready && !errors.Is(err, hw.ErrUnreachable) ||
 			errors.Is(err, hw.ErrNoPath) != c.others {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestByeOfLost: a peer that has closed is not connected to again, whatever is known of it when its bye comes.
+func TestByeOfLost(t *testing.T) {
+	bye := packet{kind: packetBye, seq: 3}
+	lost := errors.New("the path is lost")
+	for what, c := range map[string]struct {
+		do   func(b *serviceBench)
+		want bool
+	}{
+		"never known": {func(b *serviceBench) { b.comes(0, bye) }, false},
+		"gone": {func(b *serviceBench) {
+			b.gone.add(b.e.key, time.Now())
+			b.comes(0, bye)
+		}, true},
+		"failed": {func(b *serviceBench) {
+			b.known()
+			b.e.fail(lost)
+			b.comes(0, bye)
+			b.e.giveEvents(time.Now())
+		}, true},
+		"failed, while its end is reported": {func(b *serviceBench) {
+			b.known()
+			b.e.fail(lost)
+			b.OnPeerEvent(func(hw.PeerEvent) { b.comes(0, bye) })
+			b.e.giveEvents(time.Now())
+		}, true},
+		"connected": {func(b *serviceBench) {
+			b.known()
+			b.comes(0, bye)
+			b.e.giveEvents(time.Now())
+		}, true},
+		"failed, without a bye": {func(b *serviceBench) {
+			b.known()
+			b.e.fail(lost)
+			b.e.giveEvents(time.Now())
+		}, false},
+	} {
+		b := newServiceBench(t)
+		b.OnPeerEvent(func(hw.PeerEvent) {})
+		b.e.c.Source, b.e.c.LastSeq, b.rx.empty = 1, 3, true
+		c.do(b)
+		if got := b.gone.closed(b.e.key); got != c.want {
+			t.Errorf("%s: closed %v, want %v", what, got, c.want)
+		}
+		if b.e.Err() != nil && b.byKey[b.e.key] != nil {
+			t.Errorf("%s: the endpoint is not forgotten", what)
 		}
 	}
 }
