@@ -244,8 +244,8 @@ func (s *service) sendTo(e *Endpoint, p *packet) {
 	s.send(&e.addr, p)
 }
 
-// peer finds the endpoint that a packet is about; a hello makes one, a bye is remembered. Where there is none, answer is what the sender is
-// told, nil: nothing. It is sent without i.mu, as sending may take in other packets first.
+// peer finds the endpoint that a packet is about; a hello makes one, a bye is remembered. Where there is none, answer
+// goes to the sender, if it is not nil: without i.mu, as sending may take in other packets first.
 func (s *service) peer(p *packet) (e *Endpoint, answer *packet) {
 	i := s.i
 	var key [addressBytes]byte

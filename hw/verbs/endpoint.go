@@ -28,8 +28,8 @@ type Endpoint struct {
 	// asked are the names under which Connect was called. Under i.mu.
 	asked [][]byte
 
-	// othersFrom is when Connect begins to say that other transports may be tried, as long as the peer has not answered,
-	// zero: never. Immutable.
+	// othersFrom is when Connect begins to say that other transports may be tried, as long as the peer has not
+	// answered, zero: never. Immutable.
 	othersFrom time.Time
 
 	// failure is why the endpoint no longer works. Stored once, by the
@@ -112,12 +112,18 @@ type zombie struct {
 	since time.Time
 }
 
-// newEndpoint makes the endpoint of a peer. The caller has i.mu. Errors: hw.ErrNoResource.
-func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
+// endpointOf is an endpoint of a peer that is not entered yet. The caller has i.mu.
+func (i *Iface) endpointOf(a address, name []byte, now time.Time) *Endpoint {
 	e := &Endpoint{i: i, addr: a, answered: make(chan struct{})}
 	e.name.Store(&name)
 	a.appendTo(e.key[:0])
-	e.othersFrom = i.gone.othersFrom(e.key, time.Now())
+	e.othersFrom = i.gone.othersFrom(e.key, now)
+	return e
+}
+
+// newEndpoint makes the endpoint of a peer. The caller has i.mu. Errors: hw.ErrNoResource.
+func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
+	e := i.endpointOf(a, name, time.Now())
 	if err := i.enter(e); err != nil {
 		return nil, err
 	}

@@ -284,8 +284,8 @@ func (e *Endpoint) gone() error {
 	return fmt.Errorf("%w: %w", err, hw.ErrPeerDead)
 }
 
-// bye remembers that a peer has closed after it sent message seq. Its endpoint may have failed before; there may be none
-// (nil), as the peer was lost. Of a peer that was never here nothing is remembered. Service; the caller has i.mu.
+// bye remembers that a peer has closed after it sent message seq. Its endpoint may have failed before; there may be
+// none (nil), as the peer was lost. Of a peer that was never here nothing is remembered. Service; the caller has i.mu.
 func (i *Iface) bye(e *Endpoint, key [addressBytes]byte, seq uint32) {
 	if e != nil {
 		e.byeSeq.Store(uint64(seq) | 1<<32)

@@ -24,8 +24,9 @@ func newServiceBench(t *testing.T) *serviceBench {
 	i.addr = sample
 	i.addr.nonce = 1
 	b.s = &service{
-		i: i, cq: null.CQ(1), qp: null.QP(), mr: &ibv.MR{}, memory: make([]byte, serviceStride*(serviceRecv+serviceSend)),
-		ahs: map[ibv.Path]*ibv.AH{}, active: map[*Endpoint]struct{}{}, wake: make(chan struct{}, 1),
+		i: i, cq: null.CQ(1), qp: null.QP(), mr: &ibv.MR{},
+		memory: make([]byte, serviceStride*(serviceRecv+serviceSend)), ahs: map[ibv.Path]*ibv.AH{},
+		active: map[*Endpoint]struct{}{}, wake: make(chan struct{}, 1),
 	}
 	i.svc = b.s
 	for n := range serviceSend {
@@ -160,7 +161,7 @@ func TestLostOthers(t *testing.T) {
 		if c.lost {
 			b.gone.add(b.e.key, made)
 		}
-		b.e.othersFrom = b.gone.othersFrom(b.e.key, made)
+		b.e.othersFrom = b.endpointOf(to, nil, made).othersFrom
 		b.known()
 		b.e.ready.Store(c.ready)
 		_, err := b.Connect(to.appendTo(nil))
