@@ -18,20 +18,24 @@ func TestHelloOf(t *testing.T) {
 		h     hello
 		epoch uint32
 		first bool
+		got   uint32
 		want  hellos
 	}{
-		{"the first of a connection", hello{epoch: 5, first: 5}, 3, true, helloOurs},
-		{"of one that was given up here", hello{epoch: 5, first: 5}, 3, false, helloFormer},
-		{"again", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 3, true, helloOurs},
-		{"the peer's next queue pair", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 4, false, helloOurs},
-		{"the peer's next, and ours is", hello{epoch: 6, first: 5, peerFirst: 3}, 4, false, helloOurs},
-		{"its first, after ours has broken", hello{epoch: 6, first: 5, peerFirst: 3}, 3, true, helloLate},
-		{"another connection", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 4, true, helloAnew},
-		{"another connection, while ours is made anew", hello{epoch: 6, first: 5, peerFirst: 3}, 7, true, helloAnew},
-		{"of a former connection", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 2, true, helloLate},
-		{"of a former connection, broken", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 2, false, helloLate},
+		{"the first of a connection", hello{epoch: 5, first: 5}, 3, true, 0, helloOurs},
+		{"its answer to ours", hello{epoch: 5, first: 5}, 3, true, 5, helloOurs},
+		{"the first, joined to one that was given up here", hello{epoch: 5, first: 5}, 3, true, 4, helloFormer},
+		{"of one that was given up here", hello{epoch: 5, first: 5}, 3, false, 0, helloFormer},
+		{"again, joined to ours", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 3, true, 5, helloOurs},
+		{"again", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 3, true, 0, helloOurs},
+		{"the peer's next queue pair", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 4, false, 0, helloOurs},
+		{"the peer's next, and ours is", hello{epoch: 6, first: 5, peerFirst: 3}, 4, false, 0, helloOurs},
+		{"its first, after ours has broken", hello{epoch: 6, first: 5, peerFirst: 3}, 3, true, 0, helloLate},
+		{"another connection", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 4, true, 0, helloAnew},
+		{"another connection, while ours is made anew", hello{epoch: 6, first: 5, peerFirst: 3}, 7, true, 0, helloAnew},
+		{"of a former connection", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 2, true, 0, helloLate},
+		{"of a former connection, broken", hello{epoch: 5, first: 5, applied: 3, peerFirst: 3}, 2, false, 0, helloLate},
 	} {
-		p := packet{epoch: c.epoch}
+		p := packet{epoch: c.epoch, got: c.got}
 		if c.first {
 			p.flags = flagFirst
 		}

@@ -44,8 +44,9 @@ type Config struct {
 	// ConnectWait has Connect wait that long for the peer's answer. Default 0: it returns at once.
 	ConnectWait time.Duration
 	// AwaitPeer has Connect give out no endpoint before the peer has answered: until then the error is
-	// hw.ErrUnreachable, and hw.ErrNoPath when it has not answered within ConnectTimeout. No message is lost then to a
-	// network that does not lead to the peer.
+	// hw.ErrUnreachable, and hw.ErrNoPath when it has not answered within ConnectTimeout, or, if it was lost before,
+	// within a tenth of a second: the hand-shake goes on meanwhile. No message is lost then to a network that does not
+	// lead to the peer.
 	AwaitPeer bool
 	// PathTimeout bounds how long a path may be broken before the peer counts as gone. Default 10 s.
 	PathTimeout time.Duration

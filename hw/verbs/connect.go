@@ -204,7 +204,10 @@ func (s *service) packet(b []byte) {
 		s.i.logf("service: %v", err)
 		return
 	}
-	e := s.peer(&p)
+	e, answer := s.peer(&p)
+	if answer != nil {
+		s.send(&p.from, answer)
+	}
 	if e == nil {
 		return
 	}
@@ -226,7 +229,7 @@ func (s *service) packet(b []byte) {
 			e.hello.deadline = time.Now().Add(s.i.cfg.PathTimeout)
 		}
 	case packetBye:
-		e.bye(p.seq)
+		e.end(fmt.Errorf("peer %s has closed its interface: %w", e, hw.ErrPeerDead))
 	case packetRefuse:
 		e.refusal.Store(p.code)
 	case packetLost:
@@ -241,32 +244,35 @@ func (s *service) sendTo(e *Endpoint, p *packet) {
 	s.send(&e.addr, p)
 }
 
-// peer finds the endpoint that a packet is about; a hello makes one.
-func (s *service) peer(p *packet) *Endpoint {
+// peer finds the endpoint that a packet is about; a hello makes one, a bye is remembered. Where there is none, answer
+// goes to the sender, if it is not nil: without i.mu, as sending may take in other packets first.
+func (s *service) peer(p *packet) (e *Endpoint, answer *packet) {
 	i := s.i
 	var key [addressBytes]byte
 	p.from.appendTo(key[:0])
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	e := i.byKey[key]
-	if e != nil || p.kind != packetHello || i.gone.closed(key) || i.closed.Load() || i.reachable(&p.from) != nil {
-		return e
+	e = i.byKey[key]
+	if p.kind == packetBye {
+		i.bye(e, key, p.seq)
 	}
-	if p.flags&flagFirst == 0 { // its messages go on behind those that another endpoint has taken
-		s.send(&p.from, &packet{kind: packetLost, got: p.epoch})
-		return nil
+	if e != nil || p.kind != packetHello || i.gone.closed(key) || i.closed.Load() || i.reachable(&p.from) != nil {
+		return e, nil
+	}
+	if p.flags&flagFirst == 0 || p.got != 0 {
+		// Its messages go on behind those that another endpoint has taken, or it is joined to that one's queue pair.
+		return nil, &packet{kind: packetLost, got: p.epoch}
 	}
 	e, err := i.newEndpoint(p.from, p.nameBytes())
 	if err != nil {
 		i.logf("refuse peer %s: %v", &p.from, err)
 		code := unix.ENOMEM
 		_ = errors.As(err, &code)
-		s.send(&p.from, &packet{kind: packetRefuse, code: uint32(code)})
-		return nil
+		return nil, &packet{kind: packetRefuse, code: uint32(code)}
 	}
 	s.begin(&e.hello, e.msg.qp, i.cfg.ConnectTimeout)
 	s.active[e] = struct{}{}
-	return e
+	return e, nil
 }
 
 // hellos are what a hello of the peer's may be of.
@@ -283,9 +289,9 @@ const (
 func (h *hello) of(p *packet) hellos {
 	first := p.flags&flagFirst != 0
 	switch {
-	case h.peerFirst == 0 && first:
+	case h.peerFirst == 0 && first && (p.got == 0 || p.got == h.epoch):
 		return helloOurs
-	case h.peerFirst == 0:
+	case h.peerFirst == 0: // a later one, or joined to a queue pair that is not ours
 		return helloFormer
 	case p.epoch < h.peerFirst:
 		return helloLate

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
@@ -110,6 +112,41 @@ func TestUncork(t *testing.T) {
 		}
 		if b.ended != puts {
 			t.Errorf("%d of %d puts have ended", b.ended, puts)
+		}
+	}
+}
+
+// TestUncorkWakes: a thread that sleeps learns that what it waits for has to be signaled, and is not woken for nothing.
+func TestUncorkWakes(t *testing.T) {
+	for _, c := range []struct {
+		puts int
+		more bool
+		want bool
+	}{{20, true, true}, {20, false, false}} {
+		b := newChainBench(t)
+		var err error
+		if b.bell, err = newBell(b.Iface); err != nil {
+			t.Fatal(err)
+		}
+		fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.bell.poll.Store(int32(fd))
+		for n := range c.puts {
+			if !b.putOne(t, c.more || n < c.puts-1) {
+				t.Fatal("no room")
+			}
+		}
+		var count [8]byte
+		_, _ = unix.Read(b.bell.event, count[:]) // as before a thread sleeps
+		b.e.Uncork()
+		_, err = unix.Read(b.bell.event, count[:])
+		if rung := err == nil; rung != c.want || !rung && !errors.Is(err, unix.EAGAIN) {
+			t.Errorf("%+v: the bell has rung: %v, %v", c, rung, err)
+		}
+		if err := b.bell.close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -28,6 +28,10 @@ type Endpoint struct {
 	// asked are the names under which Connect was called. Under i.mu.
 	asked [][]byte
 
+	// othersFrom is when Connect begins to say that other transports may be tried, as long as the peer has not
+	// answered, zero: never. Immutable.
+	othersFrom time.Time
+
 	// failure is why the endpoint no longer works. Stored once, by the
 	// thread that finds out first; read by any thread.
 	failure atomic.Pointer[error]
@@ -61,8 +65,8 @@ type Endpoint struct {
 	// rejoinedAt is the last position that the peer has, and 1<<32 when the
 	// new connection stands. Stored by the service, taken by the lease holder.
 	rejoinedAt atomic.Uint64
-	// byeSeq is the last position that the peer sent before it closed, and
-	// 1<<32. Stored by the service.
+	// byeSeq is the last position that the peer sent before it closed, and 1<<32; 0: it has not. Stored by the service
+	// under i.mu, read by it and the lease holder; sequentially consistent.
 	byeSeq atomic.Uint64
 
 	// reported is set when the peer's end has been reported, or there was nothing to report. Stored by the
@@ -108,11 +112,18 @@ type zombie struct {
 	since time.Time
 }
 
-// newEndpoint makes the endpoint of a peer. The caller has i.mu. Errors: hw.ErrNoResource.
-func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
+// endpointOf is an endpoint of a peer that is not entered yet. The caller has i.mu.
+func (i *Iface) endpointOf(a address, name []byte, now time.Time) *Endpoint {
 	e := &Endpoint{i: i, addr: a, answered: make(chan struct{})}
 	e.name.Store(&name)
 	a.appendTo(e.key[:0])
+	e.othersFrom = i.gone.othersFrom(e.key, now)
+	return e
+}
+
+// newEndpoint makes the endpoint of a peer. The caller has i.mu. Errors: hw.ErrNoResource.
+func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
+	e := i.endpointOf(a, name, time.Now())
 	if err := i.enter(e); err != nil {
 		return nil, err
 	}
@@ -258,6 +269,12 @@ func (g *graveyard) add(k [addressBytes]byte, until time.Time) {
 	g.set[k] = until
 }
 
+// known reports whether a peer is among them.
+func (g *graveyard) known(k [addressBytes]byte) bool {
+	_, known := g.set[k]
+	return known
+}
+
 // has reports whether a peer is not to be connected to now.
 func (g *graveyard) has(k [addressBytes]byte, now time.Time) bool {
 	until, known := g.set[k]
@@ -268,6 +285,19 @@ func (g *graveyard) has(k [addressBytes]byte, now time.Time) bool {
 func (g *graveyard) closed(k [addressBytes]byte) bool {
 	until, known := g.set[k]
 	return known && until.IsZero()
+}
+
+// answerSoon is how long a peer that was lost may take to answer before other transports are tried: the queue pairs of
+// its service answer by themselves, and a packet and its answer may be lost a few times.
+const answerSoon = 100 * time.Millisecond
+
+// othersFrom is Endpoint.othersFrom of an endpoint that is made now. The network may not lead to a peer that was lost
+// any more, while another one does.
+func (g *graveyard) othersFrom(k [addressBytes]byte, now time.Time) time.Time {
+	if !g.known(k) {
+		return time.Time{}
+	}
+	return now.Add(answerSoon)
 }
 
 // seekAgain has all peers be connected to again that may still be there.
@@ -304,7 +334,7 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 		return nil, err
 	}
 	if i.cfg.AwaitPeer && !e.ready.Load() {
-		return nil, fmt.Errorf("verbs: peer %s has not answered: %w", e, hw.ErrUnreachable)
+		return nil, e.unanswered(time.Now())
 	}
 	e.lease.connected.Store(true)
 	if i.cfg.ConnectWait > 0 {
@@ -321,6 +351,15 @@ func (i *Iface) Connect(name []byte) (hw.Endpoint, error) {
 		}
 	}
 	return e, nil
+}
+
+// unanswered is the error of a Connect that awaits the peer while the hand-shake runs.
+func (e *Endpoint) unanswered(now time.Time) error {
+	err := fmt.Errorf("verbs: peer %s has not answered: %w", e, hw.ErrUnreachable)
+	if !e.othersFrom.IsZero() && !now.Before(e.othersFrom) {
+		return fmt.Errorf("%w: %w", err, hw.ErrNoPath)
+	}
+	return err
 }
 
 // reachable judges whether the own port can talk to another kind of port.
@@ -340,10 +379,10 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	defer i.mu.Unlock()
 	var key [addressBytes]byte
 	a.appendTo(key[:0])
-	if i.gone.has(key, time.Now()) {
+	e := i.byKey[key]
+	if e == nil && i.gone.has(key, time.Now()) { // else its own hello has come
 		return nil, fmt.Errorf("verbs: peer %s is gone: %w: %w", &a, hw.ErrNoPath, hw.ErrUnreachable)
 	}
-	e := i.byKey[key]
 	if e == nil {
 		var err error
 		if e, err = i.newEndpoint(a, name); err != nil {

@@ -256,17 +256,18 @@ func (e *Endpoint) giveEvents(now time.Time) {
 		i.logf("peer %s: %v", e, err)
 	}
 	delete(i.byKey, e.key)
-	i.gone.add(e.key, i.waits(e, bye != 0))
+	i.gone.add(e.key, i.waits(e)) // a bye may have come since the event
 }
 
 // againAfter is when a peer to which the path was lost is connected to again at the earliest; before, it is reached
 // otherwise, if that is possible.
 const againAfter = time.Second
 
-// waits is until when a peer that is gone is not connected to, zero: for ever, because it has closed.
-func (i *Iface) waits(e *Endpoint, closed bool) time.Time {
+// waits is until when a peer that is gone is not connected to, zero: for ever, because it has closed. The caller has
+// i.mu.
+func (i *Iface) waits(e *Endpoint) time.Time {
 	switch {
-	case closed:
+	case e.byeSeq.Load() != 0:
 		return time.Time{}
 	case e.ready.Load():
 		return time.Now().Add(againAfter)
@@ -283,10 +284,14 @@ func (e *Endpoint) gone() error {
 	return fmt.Errorf("%w: %w", err, hw.ErrPeerDead)
 }
 
-// bye ends the endpoint of a peer that closes. Service.
-func (e *Endpoint) bye(seq uint32) {
-	e.byeSeq.Store(uint64(seq) | 1<<32)
-	e.end(fmt.Errorf("peer %s has closed its interface: %w", e, hw.ErrPeerDead))
+// bye remembers that a peer has closed after it sent message seq. Its endpoint may have failed before; there may be
+// none (nil), as the peer was lost. Of a peer that was never here nothing is remembered. Service; the caller has i.mu.
+func (i *Iface) bye(e *Endpoint, key [addressBytes]byte, seq uint32) {
+	if e != nil {
+		e.byeSeq.Store(uint64(seq) | 1<<32)
+	} else if i.gone.known(key) {
+		i.gone.add(key, time.Time{})
+	}
 }
 
 // part forgets an endpoint that is dead. Service.

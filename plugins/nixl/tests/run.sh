@@ -22,9 +22,12 @@ run() { # WHAT PROGRAM ARGUMENT...
 run "the backend by itself" engine
 run "agents of one process" check one
 run "agents of one host" check host
-# By the driver, or its stand-in where there is none.
-ldconfig -p | grep -q libcuda.so.1 || export LD_LIBRARY_PATH=$PWD/build/tests/fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-run "agents with memory of a GPU" vram
+# By the driver where it and a GPU are, else by its stand-in, which no other program is to find.
+libraries=${LD_LIBRARY_PATH:-}
+if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null || ! ldconfig -p | grep -q libcuda.so.1; then
+	libraries=$PWD/build/tests/fake${libraries:+:$libraries}
+fi
+LD_LIBRARY_PATH=$libraries run "agents with memory of a GPU" vram
 trap down EXIT
 if [ "$(id -u)" = 0 ] && up 2>"$work/log"; then
 	run "agents of two hosts" check hosts "$a" "$b"
