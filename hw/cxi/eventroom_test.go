@@ -7,6 +7,20 @@ import (
 	"github.com/weft-fabric/weft/hw"
 )
 
+// TestReservedRoom: whatever the size of the event queue, the driver is asked for no more than it reserves, and some
+// 3,000 receives have room reserved, or all that there are.
+func TestReservedRoom(t *testing.T) {
+	for events := 64; events <= maxEvents; events *= 2 {
+		for _, receives := range []int{1, 1024, 3000, maxReceives} {
+			c := MatchConfig{Events: events, Receives: receives}
+			if n := c.sure(); n < min(receives, 3000) || n > receives || c.reserved() > mostReserved {
+				t.Errorf("%d events, %d receives: %d have room, %d blocks are reserved", events, receives, n,
+					c.reserved())
+			}
+		}
+	}
+}
+
 // TestReceivesNoOverrun: many receives find unexpected messages, and none of their events is read as long as there is
 // room, and buffers for many messages find more than their events have room for, in the smallest event queue: no event
 // is lost, and each message comes once, in order.
