@@ -20,13 +20,17 @@ const (
 	mostReserved = 1<<14 - 1
 )
 
+// forMany are the reserved blocks for the data of rendezvous that have come into buffers for many, at most a quarter of
+// all that the driver reserves.
+func (c *MatchConfig) forMany() int { return min(c.Events/2, mostReserved/4) }
+
 // reserved is how many blocks of the queue messages leave: for receives, and for the data of rendezvous that have come
 // into buffers for many, each of which has two events before.
 func (c *MatchConfig) reserved() int {
 	if c.unreserved || c.Mode == MatchSoftware {
 		return 1
 	}
-	return min(stateEvents+c.Events/2+perReceive*c.Receives, mostReserved)
+	return min(stateEvents+c.forMany()+perReceive*c.Receives, mostReserved)
 }
 
 // sure is how many receives have room reserved for their events.
@@ -34,7 +38,7 @@ func (c *MatchConfig) sure() int {
 	if c.unreserved || c.Mode == MatchSoftware {
 		return c.Receives
 	}
-	return min((c.reserved()-stateEvents-c.Events/2)/perReceive, c.Receives)
+	return min((c.reserved()-stateEvents-c.forMany())/perReceive, c.Receives)
 }
 
 // openBlocks are blocks that messages may take: the NIC gets them back by quarters.

@@ -1,11 +1,26 @@
 package cxi
 
 import (
+	"errors"
 	"os"
 	"testing"
 
 	"github.com/weft-fabric/weft/hw"
 )
+
+// TestReservedRoom: whatever the size of the event queue, the driver is asked for no more than it reserves, and some
+// 3,000 receives have room reserved, or all that there are.
+func TestReservedRoom(t *testing.T) {
+	for events := 64; events <= maxEvents; events *= 2 {
+		for _, receives := range []int{1, 1024, 3000, maxReceives} {
+			c := MatchConfig{Events: events, Receives: receives}
+			if n := c.sure(); n < min(receives, 3000) || n > receives || c.reserved() > mostReserved {
+				t.Errorf("%d events, %d receives: %d have room, %d blocks are reserved", events, receives, n,
+					c.reserved())
+			}
+		}
+	}
+}
 
 // TestReceivesNoOverrun: many receives find unexpected messages, and none of their events is read as long as there is
 // room, and buffers for many messages find more than their events have room for, in the smallest event queue: no event
@@ -72,5 +87,92 @@ func TestReceivesNoOverrun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// TestMultiMore: a buffer for many messages is the NIC's when it is posted, with More, too: messages that come before
+// the doorbell do not find it with events for which nothing has seen to room.
+func TestMultiMore(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1", "WEFT_TEST_CXI_MATCH=hardware")
+		return
+	}
+	const count = 300
+	a := newMatching(t, MatchConfig{Sends: count}, 64)
+	b := newMatching(t, MatchConfig{Events: 64, Receives: 2, Buffers: 8}, 8*count)
+	b.receive(hw.MatchReceive{From: a.self, Multi: true, MinFree: 1, Local: b.at(0, 8*count), More: true})
+	sent := 0
+	for k := range count { // until the receiver is full
+		m := hw.MatchSend{To: b.self, Inject: []byte{byte(k)}}
+		if err := a.m.PostMatched(&m); errors.Is(err, hw.ErrNoResource) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		a.i.Progress(64)
+		sent++
+	}
+	await(a, b, sent, sent)
+	if s := b.stats(); s.Overruns != 0 || sent < 64 {
+		t.Errorf("%d messages, %+v", sent, s)
+	}
+	for k, e := range b.events {
+		if e.Err != nil || b.b[e.Offset] != byte(k) {
+			t.Fatalf("message %d: %+v", k, e)
+		}
+	}
+}
+
+// TestListedRoom: buffers for many messages that have waited for a list entry are appended where their events have
+// room.
+func TestListedRoom(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1", "WEFT_TEST_CXI_MATCH=hardware")
+		return
+	}
+	const events, size = 64, 4096
+	a := newMatching(t, MatchConfig{}, 64)
+	b := newMatching(t, MatchConfig{Events: events, Receives: 4, Buffers: 8}, 2*size)
+	x := &b.i.match.rx
+	send := func() {
+		a.send(hw.MatchSend{To: b.self, Inject: []byte{1}})
+		await(a, a, len(a.events)+1, 0)
+	}
+	const kept = events / perMessage
+	for range kept {
+		send()
+		b.i.Progress(64)
+	}
+	if n := x.early.kept.Load(); n != kept {
+		t.Fatalf("%d messages are kept", n)
+	}
+	send() // its event is not read
+	x.lock.take()
+	for k := range 2 {
+		r := hw.MatchReceive{From: a.self, Multi: true, Local: b.at(k*size, size), Context: uint64(k)}
+		e, err := b.i.match.entryOf(&r)
+		if e.Memory, err = b.i.match.localOf(&r); err != nil {
+			t.Fatal(err)
+		}
+		e.Length, e.MinFree = size, size-kept+1 // it takes all but the last
+		p := x.enter(receivePosted, &e, segmentAddress(&r.Local), size, r.Context)
+		p.multi = true
+		x.waiting = append(x.waiting, p.id)
+	}
+	first := x.waiting[0]
+	x.probing = x.append(x.receive(first).toAppend())
+	x.lock.give()
+	x.listed(first)
+	if len(x.waiting) != 1 || !x.retries.Load() {
+		t.Errorf("%d receives wait, of two for which there is no room", len(x.waiting))
+	}
+	await(a, b, 0, kept+1)
+	for k, e := range b.events {
+		if e.Err != nil || e.Kind != hw.MatchReceived || (e.Context == 1) != (k == kept) {
+			t.Errorf("message %d: %+v", k, e)
+		}
+	}
+	if s := b.stats(); s.Overruns != 0 || len(x.waiting) != 0 {
+		t.Errorf("%d receives wait, %+v", len(x.waiting), s)
 	}
 }

@@ -107,7 +107,7 @@ func (q *eventQueue) await(what string, f func(nic.Event) bool, others ...*event
 			for e := q.Peek(); e.There(); e = q.Peek() {
 				found, refused, code := f(e), e.Type() == wire.EventCommandFailure, e.Code()
 				q.Done(e)
-				q.Pause() // Waiting is asked next
+				q.Pause() // nothing reads the queue before Interrupts, perhaps
 				if refused {
 					return fmt.Errorf("%s: %w", what, errCommand(code))
 				}

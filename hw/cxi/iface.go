@@ -302,6 +302,6 @@ func (i *Iface) release() error {
 	if i.wait != nil {
 		errs = append(errs, i.wait.Close())
 	}
-	errs = append(errs, i.networks.close())
+	errs = append(errs, i.networks.close(i.d))
 	return errors.Join(errs...)
 }

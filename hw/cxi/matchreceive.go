@@ -255,12 +255,14 @@ func (m *matcher) search(r *hw.MatchReceive, claim bool) error {
 	return err
 }
 
-// post gives a receive or search an id, and writes its command unless receives before it wait.
+// post gives a receive or search an id, and writes its command unless receives before it wait. The NIC is to have it at
+// once where its room was seen to be there, and is not reserved: what comes before the doorbell takes of that.
 func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, claim bool) (hw.MatchID, error) {
 	if !appends(x.flow.state()) {
 		return 0, hw.ErrNoResource
 	}
 	x.lock.take()
+	sure := !r.Multi && x.certain()
 	p, soft := x.postIn(state, e, r, claim)
 	if p == nil {
 		x.release(false)
@@ -270,7 +272,7 @@ func (x *matchRx) post(state receiveState, e *nic.Entry, r *hw.MatchReceive, cla
 		return 0, hw.ErrNoResource
 	}
 	name := p.name() // before another thread has the receive
-	x.release(r.More)
+	x.release(r.More && sure)
 	if soft && x.soft.local.Load() {
 		x.m.i.bell.ring()
 	}
@@ -499,13 +501,17 @@ func (x *matchRx) listed(id uint32) {
 	x.probing = false
 	n := 1
 	// What is appended while messages are taken over would take some of them.
-	for n < len(x.waiting) && appends(x.flow.state()) && x.portal.q.Room(1) &&
-		x.append(x.receive(x.waiting[n]).toAppend()) {
+	for n < len(x.waiting) && x.admitsWaiting(n) && x.append(x.receive(x.waiting[n]).toAppend()) {
 		n++
 	}
 	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
 	x.retries.Store(len(x.waiting) > 0)
 	x.portal.q.Ring()
+}
+
+// admitsWaiting reports whether a receive that waits may be appended. The caller has the lock.
+func (x *matchRx) admitsWaiting(n int) bool {
+	return appends(x.flow.state()) && x.portal.q.Room(1) && x.hasRoom(x.receive(x.waiting[n]).multi)
 }
 
 // retry tries the first receive that waits, and ends those that were cancelled meanwhile.
@@ -516,8 +522,7 @@ func (x *matchRx) retry() (n int) {
 	x.soft.retry()
 	if x.flow.core.software && appends(x.flow.state()) {
 		x.matchWaiting()
-	} else if appends(x.flow.state()) && len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) &&
-		x.portal.q.Room(1) {
+	} else if len(x.waiting) > 0 && !x.probing && !time.Now().Before(x.retryAt) && x.admitsWaiting(0) {
 		e := *x.receive(x.waiting[0]).toAppend()
 		e.InOrder, e.NoLink = false, false
 		x.probing = x.append(&e)

@@ -21,13 +21,17 @@ type network struct {
 	lcid    uint32 // the profile of what goes there
 	pid     *libcxi.Domain
 	profile *libcxi.Profile // nil: it is the memory domain's
-	// restricted is the profile of restricted commands, lcid where they have none of their own.
+	// restricted is the profile of restricted commands, lcid where they have none of their own. Stored when the
+	// interface is opened, and by giveUp (atomic); read by threads that post (atomic).
 	restricted uint32
-	own        *libcxi.Profile // that, nil: it is the memory domain's, or there is none
+	// used says that such a command was posted. Stored by the threads that post them, read by giveUp (sequentially
+	// consistent).
+	used uint32
+	own  *libcxi.Profile // that, nil: it is the memory domain's, or there is none. Under restrictedProfile.mu
 }
 
 // networks are those that an interface is in, under one PID: its lists have their indices in each. Immutable from open
-// to close.
+// to close, but for the profiles of restricted commands.
 type networks []network
 
 // open takes a PID in each, and makes the profiles.
@@ -39,14 +43,14 @@ func (l *networks) open(d *MemoryDomain, vnis []uint16, pid uint32) error {
 		passed = append(passed, *l...)
 		*l = nil
 	}
-	err = errors.Join(err, passed.close())
+	err = errors.Join(err, passed.close(d))
 	for k := range *l {
 		n := &(*l)[k]
 		n.lcid = d.profile.LCID()
 		if err != nil || n.vni == d.vni {
 			continue
 		}
-		if n.profile, err = d.newProfile(n.vni, libcxi.TypeDefault); err != nil {
+		if n.profile, err = d.newMandatory(n.vni); err != nil {
 			n.profile, err = nil, limit(err)
 			continue
 		}
@@ -68,13 +72,13 @@ func (l *networks) take(d *MemoryDomain, vnis []uint16, pid uint32) error {
 	return nil
 }
 
-func (l *networks) close() error {
+func (l *networks) close(d *MemoryDomain) error {
 	var errs []error
-	for _, n := range slices.Backward(*l) {
-		for _, p := range []*libcxi.Profile{n.own, n.profile} {
-			if p != nil {
-				errs = append(errs, p.Close())
-			}
+	for k := range slices.Backward(*l) {
+		n := &(*l)[k]
+		errs = append(errs, d.restricted.drop(n))
+		if n.profile != nil {
+			errs = append(errs, n.profile.Close())
 		}
 		errs = append(errs, n.pid.Close())
 	}

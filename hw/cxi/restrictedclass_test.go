@@ -1,6 +1,7 @@
 package cxi
 
 import (
+	"errors"
 	"os"
 	"testing"
 
@@ -56,5 +57,48 @@ func TestRestrictedClass(t *testing.T) {
 			}
 			works(t, x, x.peerIn(0, MatchConfig{}, 4096))
 		})
+	}
+}
+
+// TestRestrictedGivenUp: interfaces in networks of their own, whose service shares no profiles, give up those of
+// restricted commands when one that is opened finds none for all else, unless they have posted by them; all work.
+func TestRestrictedGivenUp(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1 lcids=6 exclusive=1")
+		return
+	}
+	config := MatchConfig{VNIs: []uint16{10}}
+	uses := func(x *matching) uint64 { // it has posted restricted commands under another's profile
+		t.Helper()
+		before, err := step.Count(library(t), "unclassed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := x.transfer(hw.MatchTransfer{To: x.self, Key: 7, Inject: make([]byte, 100)}); err != nil {
+			t.Fatal(err)
+		}
+		n, err := step.Count(library(t), "unclassed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n - before
+	}
+	var list []*matching
+	for k := range 4 { // of 6 profiles the domain has one, and they have each two as long as there are some
+		x := newMatching(t, config, 4096)
+		x.expose(7, hw.RemoteRead|hw.RemoteWrite)
+		if list = append(list, x); k == 0 && uses(x) != 0 {
+			t.Fatal("the first has no profile of restricted commands")
+		}
+	}
+	for k, x := range list {
+		if got := uses(x); (got == 0) != (k == 0) {
+			t.Errorf("interface %d: %d restricted commands are under the profile of all else", k, got)
+		}
+	}
+	works(t, list[0], list[3])
+	works(t, list[2], list[1])
+	if i, err := domain(t).Open(Config{Match: &config}); !errors.Is(err, hw.ErrNoResource) {
+		t.Errorf("with a profile more than there are: %v, %v", i, err)
 	}
 }

@@ -147,13 +147,14 @@ func (t *matchTx) failShared(err error) {
 	t.shared.epoch++
 }
 
-// refusedShared ends one whose command the NIC refuses. False: it is of none.
+// refusedShared ends one whose command the NIC refuses. False: it is of none. Where it may be one of this epoch it is:
+// one of these that is refused has no other end, and those that are doubtful end in any case.
 func (t *matchTx) refusedShared(command uint64, err error) bool {
 	kind, ok := sharedKind(command)
 	if !ok {
 		return false
 	}
-	for _, c := range []*sharedCount{&t.shared.doubtful, &t.shared.posted} {
+	for _, c := range []*sharedCount{&t.shared.posted, &t.shared.doubtful} {
 		for context := range uint32(hw.SharedContexts) {
 			if k := kind*hw.SharedContexts | context; c[k] > 0 {
 				c[k]--

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -196,6 +197,52 @@ func TestSharedOverrun(t *testing.T) {
 	}
 	if failed == 0 || a.stats().Overruns != 1 || a.i.match.txOf(b.self).inFlight() != 0 {
 		t.Errorf("%d of %d failed, %d overruns", failed, sends, a.stats().Overruns)
+	}
+	works(t, a, b)
+}
+
+// TestSharedRefusedDoubtful: one that is refused while earlier ones are doubtful, as events were dropped, ends, and so do
+// those.
+func TestSharedRefusedDoubtful(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1 lcids=1") // so that commands to change the profile are none
+		return
+	}
+	const key, count = 7, 6
+	a, b := newMatching(t, MatchConfig{Sends: count + 2}, 4096), newMatching(t, MatchConfig{}, 4096)
+	h := newMatching(t, MatchConfig{}, 8)
+	b.expose(key, hw.RemoteRead|hw.RemoteWrite)
+	a.clear()
+	h.flood(a, 400)
+	progress := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(5 * time.Second); !done(); a.i.Progress(64) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %+v, %+v", what, a.events, a.stats())
+			}
+		}
+	}
+	for range count {
+		if err := a.shared(b, key, 0, 0, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.m.RingMatched()
+	progress("overrun", func() bool { return a.stats().Overruns == 1 })
+	tx := a.i.match.txOf(b.self)
+	if tx.shared.doubtful.sum() == 0 {
+		t.Fatal("none is doubtful")
+	}
+	refuseNext(t, 2, func() { // behind the state
+		if err := a.shared(b, key, 0, 0, 1); err != nil {
+			t.Fatal(err)
+		}
+		a.m.RingMatched()
+		progress("refusal", func() bool { return a.stats().Refused == 1 })
+	})
+	progress("all", func() bool { return len(a.events) == count+1 })
+	if tx.inFlight() != 0 {
+		t.Errorf("%d are under way", tx.inFlight())
 	}
 	works(t, a, b)
 }

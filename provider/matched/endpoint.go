@@ -206,8 +206,13 @@ func refused(what string, err error) error {
 	return refuse(Errno(err), "%s: %v", what, err)
 }
 
-// Errno is what an error of a device means to an application.
+// Errno is what an error of a device means to an application: an errno of libfabric's that it wraps, if it does, else
+// what the device's kind of error means.
 func Errno(err error) fi.Errno {
+	var own fi.Errno
+	if errors.As(err, &own) {
+		return own
+	}
 	for _, c := range []struct {
 		is    error
 		errno fi.Errno

@@ -2,7 +2,10 @@ package matched
 
 import (
 	"errors"
+	"fmt"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -139,6 +142,23 @@ func TestRefused(t *testing.T) {
 		d.err = c.device
 		if err := e.Send(&Send{}); !errors.Is(err, c.want) || e.Room() != 4 {
 			t.Errorf("the device says %v: %v, room for %d", c.device, err, e.Room())
+		}
+	}
+}
+
+// TestErrno: an errno that an error wraps is the application's, whatever kind of the device's it wraps beside that.
+func TestErrno(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want fi.Errno
+	}{
+		{hw.ErrNoResource, fi.ENORX}, {fi.EADDRINUSE, fi.EADDRINUSE},
+		{fmt.Errorf("%w: %w", hw.ErrNoResource, fi.EADDRINUSE), fi.EADDRINUSE},
+		{fmt.Errorf("%w: %w", fi.EINVAL, hw.ErrPermission), fi.EINVAL},
+		{fmt.Errorf("%w: %w", unix.EKEYREVOKED, hw.ErrPermission), fi.EACCES},
+	} {
+		if got := Errno(c.err); got != c.want {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
 	}
 }

@@ -263,6 +263,7 @@ enum mode { MODE_DIRECT, MODE_THREADED, MODE_STEPPED };
 struct settings {
 	long mode, devices, version, nid;
 	long ptes, txqs, tgqs, eqs, cts, les, tles, lacs, pids, lcids; /* limits */
+	long exclusive;						       /* service 1 shares no profiles */
 	long get;		 /* 1: the NIC gets the data of a rendezvous itself */
 	long fault_at, fault_rc; /* the command that fails, counted from 1, and how */
 	long map_fails;		 /* the call of cxil_map that fails, counted from 1 */

@@ -17,6 +17,7 @@ void services_init(struct nic *n)
 	};
 
 	s->exists = true;
+	s->exclusive_cp = set.exclusive != 0;
 	s->desc = (struct svc_desc){
 		.restricted_vnis = 1,
 		.resource_limits = 1,

@@ -184,10 +184,10 @@ type EventQueue struct {
 	drops uint64     // bit of the word that acknowledges what the NIC has dropped; under lock
 	// overrun is 1 if events were dropped since ClearOverran. Stored by the reader (release), read by Overran (atomic).
 	overrun uint32
-	// seen is read when the reader has last found the queue empty. Stored by it (release), read by Waiting and
+	// seen is read when the reader has last found the queue empty, or by Pause. Stored by it (release), read by
 	// Interrupts (atomic).
 	seen uint64
-	// stop is off at that time, for Waiting. Stored as seen.
+	// stop is off, for Waiting and Unread. Stored by the reader behind what it clears (release), read by them (atomic).
 	stop uint32
 }
 
@@ -232,7 +232,7 @@ func (q *EventQueue) PeekAny() Event {
 		}
 	}
 	if q.seen != q.read {
-		q.Pause() // so that Waiting reads here, be it at an event of which a part is written
+		q.Pause()
 	}
 	return Event{}
 }
@@ -256,6 +256,7 @@ func (q *EventQueue) Free(e Event) bool {
 	if q.off += 8 * n; q.off >= q.size {
 		q.off = firstEvent
 	}
+	order.Store32(&q.stop, q.off)
 	return q.lap >= q.most
 }
 
@@ -323,13 +324,10 @@ func (q *EventQueue) Interrupts(on bool) {
 // place is where the event behind so many bytes is.
 func (q *EventQueue) place(read uint64) uint64 { return firstEvent + read%uint64(q.size-firstEvent) }
 
-// Pause says to Waiting where the reader stops, if there may be something there.
-func (q *EventQueue) Pause() {
-	order.Store32(&q.stop, q.off)
-	order.Store64(&q.seen, q.read)
-}
+// Pause says to Interrupts how far the reader has come, if there may be something there.
+func (q *EventQueue) Pause() { order.Store64(&q.seen, q.read) }
 
-// Waiting reports whether there is something where the reader has stopped: with the queue empty, or by Pause.
+// Waiting reports whether there is something that was not read.
 func (q *EventQueue) Waiting() bool {
 	w := (*[2]uint64)(unsafe.Add(q.base, atomic.LoadUint32(&q.stop)))
 	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0

@@ -251,6 +251,26 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestUnread: how much is unread is said in the middle of a batch, too, and is bounded.
+func TestUnread(t *testing.T) {
+	r := newEventRing(1024) // 15 blocks
+	for round := range 40 {
+		const count = 9
+		for n := range uint64(count) {
+			r.put(64, wire.EventPut, 1, n)
+		}
+		for n := range count {
+			if got := r.q.Unread(100); got != count-n || !r.q.Waiting() || r.q.Unread(3) != min(3, count-n) {
+				t.Fatalf("round %d: %d blocks are unread, not %d", round, got, count-n)
+			}
+			r.q.Done(r.q.Peek())
+		}
+		if got := r.q.Unread(100); got != 0 || r.q.Waiting() {
+			t.Fatalf("round %d: %d blocks are unread of none", round, got)
+		}
+	}
+}
+
 // TestEventHalfWritten: an event counts when its last byte does.
 func TestEventHalfWritten(t *testing.T) {
 	r := newEventRing(4096)
