@@ -28,8 +28,9 @@ type address struct {
 }
 
 const (
-	addressBytes   = 20
-	addressVersion = 1
+	addressBytes = 20
+	// addressVersion changes with the address, and with what messages say.
+	addressVersion = 2
 )
 
 func (a *address) appendTo(b []byte) []byte {
@@ -43,8 +44,11 @@ func (a *address) appendTo(b []byte) []byte {
 
 // parseAddress reads an address. Errors wrap hw.ErrInvalid.
 func parseAddress(b []byte) (address, error) {
-	if len(b) != addressBytes || b[0] != addressVersion {
+	if len(b) != addressBytes {
 		return address{}, fmt.Errorf("cxi: address of %d bytes: %w", len(b), hw.ErrInvalid)
+	}
+	if b[0] != addressVersion {
+		return address{}, fmt.Errorf("cxi: address of version %d, not %d: %w", b[0], addressVersion, hw.ErrInvalid)
 	}
 	a := address{
 		pidBits: b[1], longest: 64 * uint32(binary.LittleEndian.Uint16(b[2:])), nid: binary.LittleEndian.Uint32(b[4:]),

@@ -2,8 +2,10 @@ package cxi
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -233,6 +235,14 @@ func TestAddress(t *testing.T) {
 	for name, a := range bad {
 		if _, err := parseAddress(a.appendTo(nil)); !errors.Is(err, hw.ErrInvalid) {
 			t.Errorf("wrong %s: %v", name, err)
+		}
+	}
+	for _, version := range []byte{0, addressVersion - 1, addressVersion + 1} {
+		other := slices.Clone(b)
+		other[0] = version
+		if _, err := parseAddress(other); !errors.Is(err, hw.ErrInvalid) ||
+			!strings.Contains(err.Error(), fmt.Sprintf("version %d, not %d", version, addressVersion)) {
+			t.Errorf("version %d: %v", version, err)
 		}
 	}
 	for _, b := range [][]byte{nil, b[:19], append(b, 0)} {

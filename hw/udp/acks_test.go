@@ -116,7 +116,14 @@ func TestArrived(t *testing.T) {
 	back := pair(t, b, a).(*Endpoint)
 	came := 0
 	b.SetHandler(1, func(hw.Source, uint64, []byte, []byte) { came++ })
-	before := uint32(b.now())
+	now := b.now()
+	eventually(t, "a poll", func() bool { // no arrival is before the poll before it, whatever the wall clock's reading
+		b.Progress(1)
+		back.s.lease.lock()
+		defer back.s.leave()
+		return back.s.emptyAt >= now
+	})
+	before := uint32(now)
 	if err := there.AMShort(1, 0, nil, make([]byte, 8)); err != nil {
 		t.Fatal(err)
 	}

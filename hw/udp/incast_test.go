@@ -40,21 +40,22 @@ func newPortFlows(t *testing.T, flows int, mbit, queue int) *portFlows {
 	return p
 }
 
-// run has all flows send for a time, or until all that was sent has come if that is 0.
-func (p *portFlows) run(t *testing.T, d time.Duration) {
+// run has all flows send until so many messages more have come, or all that were sent if that is 0.
+func (p *portFlows) run(t *testing.T, messages uint64) {
 	t.Helper()
-	end := time.Now().Add(d)
+	before, _, _ := p.counts()
 	eventually(t, "messages", func() bool {
 		all := true
 		for k, i := range p.from {
-			for d != 0 && p.eps[k].AMBcopy(1, uint64(k)<<32|p.sent[k], nil, portMessage, clearBytes, 0) == nil {
+			for messages != 0 && p.eps[k].AMBcopy(1, uint64(k)<<32|p.sent[k], nil, portMessage, clearBytes, 0) == nil {
 				p.sent[k]++
 			}
 			i.Progress(16)
 			p.to.Progress(64)
 			all = all && p.got[k] == p.sent[k]
 		}
-		return d == 0 && all || d != 0 && time.Now().After(end)
+		got, _, _ := p.counts()
+		return messages == 0 && all || messages != 0 && got-before >= messages
 	})
 }
 
@@ -69,16 +70,17 @@ func (p *portFlows) counts() (all, least, lost uint64) {
 }
 
 // TestManyFlows: of 7, 15 and 31 flows through one port of 100 Mbit/s none starves, all that they send comes in order,
-// and they do not fill the port's queue all the time. The bounds are those of hosts that seldom run: utilisation,
-// shares and losses are logged, and TestIncastSlow of internal/netsim has them without processors.
+// and they do not fill the port's queue all the time. It goes on until so many messages have come, however seldom the
+// host runs. The bounds are those of such hosts: utilisation, shares and losses are logged, and TestIncastSlow of
+// internal/netsim has them without processors.
 func TestManyFlows(t *testing.T) {
-	const mbit, queue = 100, 256 << 10
+	const mbit, queue, each = 100, 256 << 10, 100
 	for _, flows := range []int{7, 15, 31} {
 		p := newPortFlows(t, flows, mbit, queue)
-		p.run(t, 500*time.Millisecond)
+		p.run(t, uint64(each/2*flows))
 		all, least, lost := p.counts()
 		begun := time.Now()
-		p.run(t, time.Second)
+		p.run(t, uint64(each*flows))
 		took := time.Since(begun).Seconds()
 		a, l, lo := p.counts()
 		all, least, lost = a-all, l-least, lo-lost

@@ -20,7 +20,7 @@
 
 /* WEFT_SEG_MAGIC and WEFT_SEG_VERSION identify the segment layout. */
 #define WEFT_SEG_MAGIC 0x31746665772d6766ull
-#define WEFT_SEG_VERSION 8 /* changes with the layout */
+#define WEFT_SEG_VERSION 9 /* changes with the layout, and with what is said through it */
 
 /* Bits of Flags of struct weft_segment and struct weft_attach: the endpoint's socket is bound to a wildcard
  * address, so it answers at every address of this host of these families. Its segment has a second name then,

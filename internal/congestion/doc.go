@@ -11,6 +11,7 @@
 //
 //   - [Estimator]: SRTT, RTTVAR, base RTT and retransmission timer of one path.
 //   - oneway: what of the round trip's queueing delay is that of the way back.
+//   - slew: whether the clocks by which that is known are being set by their rates.
 //   - [Delivery]: how fast a path delivers, from the send state that the
 //     transport keeps with every packet.
 //   - [Controller]: the window. [NewFixed], [NewAIMD], [NewDelay] and [NewBBR]

@@ -10,11 +10,13 @@ import "time"
 // short, and the way back has a least delay of its own. Each of the two leasts alone says what of the queue is whose. A
 // receiver's clock that runs slow makes the way there seem faster and the way back slower, so the greater of both
 // answers counts. It is wrong by what the clocks drift apart in a window at most. Where queues stood both ways for all
-// of the window, more of the delay counts as that of the way there, up to all of it.
+// of the window, more of the delay counts as that of the way there, up to all of it. All of it does where a clock is
+// being set by its rate.
 type oneway struct {
 	there, back filter        // least delays, which contain the constant
 	last        time.Duration // constant and delay of the latest sample
 	any         bool
+	slew        slew
 }
 
 // onewayWindow is how long a least delay of a way counts: ten times as long as a flow that fills its path goes at most
@@ -38,5 +40,8 @@ func (o *oneway) add(now Time, there uint32, rtt, base time.Duration) time.Durat
 	forth := max(
 		d-time.Duration(o.there.add(now, onewayWindow, int64(d))),
 		queue-back+time.Duration(o.back.add(now, onewayWindow, int64(back))))
+	if o.slew.add(now, d, back) {
+		return 0
+	}
 	return queue - min(max(forth, 0), max(queue, 0))
 }

@@ -25,10 +25,14 @@ func (p *peer) watch(now congestion.Time, idle bool) {
 
 // learn takes in that a slice has arrived. A path that was slow although its target's link idled is slow for the next
 // operation, too: also if nothing went through relays in this one, because all had been given to the transport before
-// the path was seen to be slow. What it delivered before may have come from a full bucket.
+// the path was seen to be slow. What it delivered before may have come from a full bucket. Time in which a pair waited
+// at its own host is none of its path: nothing is learnt of one that gave way to others, nor where a share of the link
+// makes pauses, as all of a slice is not given to the transport then.
 func (e *Engine) learn(now congestion.Time, p *peer) {
-	bytes, took := p.acked-p.idling.acked, now.Sub(p.idling.from)
-	if p.near || !p.idle || bytes < e.chunk || took <= 0 {
+	first := e.started.Add(p.stats.First)
+	bytes, took := p.acked-p.idling.acked, now.Sub(max(p.idling.from, first))
+	waited := p.stats.Deferrals != 0 || e.cfg.Percent != 100
+	if p.near || !p.idle || waited || bytes < e.chunk || took <= 0 {
 		return
 	}
 	before := p.rate

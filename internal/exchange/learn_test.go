@@ -61,3 +61,63 @@ func TestLearn(t *testing.T) {
 		}
 	}
 }
+
+// TestLearnWaits: what a pair waits for at its own host makes no path slow, although its target's link idles all the
+// time: before its first chunk, after it gave way to others, and in pauses.
+func TestLearnWaits(t *testing.T) {
+	const slow, long = 2, 4 * time.Second
+	for name, c := range map[string]struct {
+		percent int
+		others  int64 // bytes of their slices
+		waits   func(p *peer) bool
+	}{
+		"before its turn": {100, 1 << 20, func(p *peer) bool { return p.sent == 0 }},
+		"gave way":        {100, 1 << 20, func(p *peer) bool { return p.sent != 0 && !p.counted && p.left() != 0 }},
+		"pauses":          {1, 10 << 10, func(*peer) bool { return false }},
+	} {
+		cfg := DefaultConfig(4)
+		cfg.Most, cfg.Piece, cfg.Percent = 1, 16<<10, c.percent
+		cfg.Store = NewStore(1<<20, cfg.Piece)
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.rate = 12.5e6
+		for i := range e.cfg.Peers {
+			e.at(int32(i)).rate = 12.5e6
+		}
+		now, out := congestion.Time(time.Second), []int64{c.others, c.others, 1 << 20, c.others}
+		e.Start(now, out, make([]int64, 4))
+		for i := range e.cfg.Peers {
+			e.Arrived(now, i, &Chunk{}, 0, 0, true)
+			e.OnWord(now, i, Word{Idle: true})
+		}
+		waited := false
+		for n := 0; e.outOver != len(out) && n < 1000; n++ {
+			drain(e, now)
+			if p := e.at(slow); !waited && c.waits(p) {
+				waited, now = true, now.Add(long)
+			}
+			if e.flying == 0 {
+				if at, ok := e.Wake(); ok {
+					now = max(now, at)
+				}
+				e.Tick(now)
+				continue
+			}
+			now = now.Add(5 * time.Millisecond)
+			for i := range e.cfg.Peers {
+				if p := e.at(int32(i)); p.flying != 0 {
+					e.OnWord(now, i, Word{Got: p.flight[0].end, Idle: true})
+				}
+			}
+		}
+		if e.outOver != len(out) || waited != (c.percent == 100) {
+			t.Fatalf("%s: %d of %d slices have arrived, waited %v", name, e.outOver, len(out), waited)
+		}
+		e.Start(now, out, make([]int64, 4))
+		if p := e.at(slow); p.slow || p.learnt != 0 {
+			t.Errorf("%s: slow at %.0f of %.0f bytes a second", name, p.rate, e.rate)
+		}
+	}
+}

@@ -114,7 +114,9 @@ func (c *Chunk) Parse(b []byte) bool {
 	return true
 }
 
-// Bits of a word's flags.
+// Bits of a word's flags. A member drops a word with a bit that it does not know, and what the word acknowledges with
+// it. So with a bit the versions of the transports change: hot.SegVersion, those of addresses of hw/cxi and of packets
+// of hw/verbs, and wire.Version of hw/udp.
 const (
 	flagInvite = 1 << iota
 	flagBusy

@@ -42,3 +42,20 @@ func FuzzWire(f *testing.F) {
 		}
 	})
 }
+
+// TestWordFlags: each flag of a word is read as it was written, and the first bit that has no meaning refuses the word.
+func TestWordFlags(t *testing.T) {
+	for bit, w := range []Word{
+		{Invite: true}, {Busy: true}, {Rested: true}, {Idle: true},
+	} {
+		b := w.Put(make([]byte, WordBytes))
+		var read Word
+		if b[8] != 1<<bit || !read.Parse(b) || read != w {
+			t.Errorf("%+v is written as %x and read as %+v", w, b, read)
+		}
+	}
+	b := (&Word{Got: 5}).Put(make([]byte, WordBytes))
+	if b[8] = flagsKnown + 1; (&Word{}).Parse(b) {
+		t.Errorf("flags %#x are read", b[8])
+	}
+}

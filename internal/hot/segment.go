@@ -16,7 +16,7 @@ import "structs"
 // SegMagic and SegVersion identify the segment layout.
 const (
 	SegMagic   = 0x31746665772d6766
-	SegVersion = 8 // changes with the layout
+	SegVersion = 9 // changes with the layout, and with what is said through it
 )
 
 // Bits of Flags of [Segment] and [Attach]: the endpoint's socket is bound to a wildcard address, so it answers at every
