@@ -7,6 +7,11 @@ package cxi
 // so may receives beyond those: they are posted if what that brings has room beside what is unread, else later, when it
 // was read. If the NIC keeps too many messages for that they are taken over into software, a few at a time (onload.go),
 // which needs no room then.
+//
+// A rendezvous that finds a buffer for many, or a receive beyond those, where that waits in the NIC's list brings two
+// events more than the one for which the NIC has seen room, and nobody knows of it before. Half as many as there are
+// blocks reserved for that (forMany) have room in any case. If more come while nothing is read, and the NIC gets their
+// data, the queue may overrun (overrun.go).
 
 const (
 	// perReceive are the blocks for events of one receive: that it takes an unexpected message, how that goes on as a
@@ -20,12 +25,12 @@ const (
 	mostReserved = 1<<14 - 1
 )
 
-// forMany are the reserved blocks for the data of rendezvous that have come into buffers for many, at most a quarter of
-// all that the driver reserves.
+// forMany are the reserved blocks for rendezvous that have come into buffers for many, two for each: half of the queue,
+// but at most a quarter of all that the driver reserves.
 func (c *MatchConfig) forMany() int { return min(c.Events/2, mostReserved/4) }
 
-// reserved is how many blocks of the queue messages leave: for receives, and for the data of rendezvous that have come
-// into buffers for many, each of which has two events before.
+// reserved is how many blocks of the queue messages leave: for receives, and for rendezvous that have come into buffers
+// for many.
 func (c *MatchConfig) reserved() int {
 	if c.unreserved || c.Mode == MatchSoftware {
 		return 1

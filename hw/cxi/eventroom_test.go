@@ -31,6 +31,7 @@ func TestReceivesNoOverrun(t *testing.T) {
 		return
 	}
 	const count, long = 300, 30000
+	const idle = 3000 // receives that match nothing, so that not all others have room reserved
 	for _, c := range []struct {
 		what     string
 		receives int
@@ -43,6 +44,15 @@ func TestReceivesNoOverrun(t *testing.T) {
 		a := newMatching(t, MatchConfig{Sends: 2 * count}, long)
 		b := newMatching(t, MatchConfig{Events: 64, Receives: c.receives, Buffers: 8}, count*c.n)
 		sent := min(c.receives, 6*count)
+		beyond := sent < c.receives
+		if beyond {
+			for range idle {
+				b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: 1 << 40, Local: b.at(0, 8)})
+			}
+			if sure := b.i.match.rx.sure; sure < idle || sure >= idle+sent {
+				t.Fatalf("%d receives have room reserved", sure)
+			}
+		}
 		if c.n == long {
 			sent = 200 // there are 256 ids
 		}
@@ -64,9 +74,19 @@ func TestReceivesNoOverrun(t *testing.T) {
 		if c.multi {
 			b.receive(hw.MatchReceive{From: a.self, Multi: true, MinFree: 1, Local: b.at(0, count*c.n), Context: 7})
 		} else {
+			refused := 0
 			for k := range sent { // none of their events is read unless there is no room
-				b.receive(hw.MatchReceive{From: a.self, Tagged: true, Tag: uint64(k), Local: b.at(0, c.n),
-					Context: uint64(k)})
+				r := hw.MatchReceive{From: a.self, Tagged: true, Tag: uint64(k), Local: b.at(0, c.n),
+					Context: uint64(k)}
+				if _, err := b.m.PostReceive(&r); errors.Is(err, hw.ErrNoResource) {
+					refused++
+					b.receive(r)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if (refused > 0) != beyond {
+				t.Errorf("%s: %d were refused at first", c.what, refused)
 			}
 		}
 		await(a, b, sent, want)

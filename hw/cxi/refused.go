@@ -9,10 +9,10 @@ import (
 // knows where its own does. What the command is of ends with an error, and all else goes on.
 
 // commandSlots is how many slots of 64 bytes a queue has for each place: a message takes at most so many, with 256
-// bytes, and in more than one network a change of the profile and padding before it. A write of more than 112 bytes
+// bytes, and where there are several profiles a change of these and padding before it. A write of more than 112 bytes
 // takes up to eight, with the state and padding before it: the room in the queue bounds those, and not their places.
 func (t *matchTx) commandSlots() int {
-	if len(t.m.i.networks) > 1 {
+	if l := t.m.i.networks; len(l) > 1 || l[0].restrictedApart() {
 		return 9
 	}
 	return 4

@@ -101,6 +101,9 @@ func (n *network) restrictedOnes() uint32 {
 	return atomic.LoadUint32(&n.restricted)
 }
 
+// restrictedApart reports whether restricted commands have a profile of their own.
+func (n *network) restrictedApart() bool { return atomic.LoadUint32(&n.restricted) != n.lcid }
+
 // newMandatory makes a profile without which an interface is not, where there is none left of what others give up.
 func (d *MemoryDomain) newMandatory(vni uint16) (*libcxi.Profile, error) {
 	p, err := d.newProfile(vni, libcxi.TypeDefault)

@@ -28,7 +28,15 @@ func TestRestrictedClass(t *testing.T) {
 				}
 				return n
 			}
-			x := newMatching(t, MatchConfig{Restricted: true}, 200000)
+			const sends = 110
+			x := newMatching(t, MatchConfig{Restricted: true, Sends: sends}, 200000)
+			tx, each := &x.i.match.tx, 4
+			if c.own {
+				each = 9 // with a change of the profile
+			}
+			if slots := int(tx.cq.HalfSlots()) / 2; slots < each*(sends+receiverPlaces) {
+				t.Errorf("the queue has %d slots", slots)
+			}
 			x.expose(7, hw.RemoteRead|hw.RemoteWrite)
 			for round := range 3 {
 				restricted, unclassed := count("restricted"), count("unclassed")

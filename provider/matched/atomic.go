@@ -109,7 +109,7 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 		Events: e.reportsToOwner(), Ordered: e.o.Order&orderedAtomics != 0,
 		Delivered: a.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: a.Flags&fi.More != 0}
 	o := performing(p, 0)
-	o.hint, m.Shared = c.hint, o.shared()
+	o.hint = c.hint
 	if at.operand != 0 {
 		copy(m.Operand[:], bytesAt(at.operand, a.Size))
 	}
@@ -122,7 +122,7 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	}
 	m.To, o.to = to, to
 	return e.post("atomic", &o, func(context uint64) error {
-		m.Context = context
+		m.Context, m.Shared = context, isShared(context)
 		return e.atomics.PostAtomic(&m)
 	}, m.More)
 }

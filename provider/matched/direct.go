@@ -174,7 +174,7 @@ func (e *Endpoint) place(p *hot.Post, o *operation, alone bool) uintptr {
 			return e.unregister(p, o.memory, hot.PostGo) // the device is asked
 		}
 	}
-	if o.shared() {
+	if e.placeless(o) {
 		m.Kind |= hot.MatchShared
 		m.Context = o.sharedContext()
 		e.share(alone)

@@ -83,6 +83,9 @@ type Endpoint struct {
 	// anyShared is 1 once an operation without a place was posted. Stored by posts before the device has it,
 	// sequentially consistent, of a thread that is alone release; read by posts with fi.Fence, likewise.
 	anyShared uint32
+	// fenced is 1 while an operation with fi.Fence waits for such operations. Stored by posts with fi.Fence, read by
+	// posts; sequentially consistent.
+	fenced uint32
 	// closing has events end operations without a completion. Stored by Close, read by the lease holder.
 	closing atomic.Bool
 	ended   Ended    // lease

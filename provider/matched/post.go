@@ -112,7 +112,7 @@ func (e *Endpoint) bring(what string, o *operation, addr uint64) (inject []byte,
 
 // post enters an operation and gives it to the device. With fi.Fence none before it to the same peer is under way then.
 func (e *Endpoint) post(what string, o *operation, give func(context uint64) error, more bool) error {
-	if o.shared() {
+	if e.placeless(o) {
 		e.share(false)
 		if err := give(o.sharedContext()); err != nil {
 			return refused(what, err)
@@ -120,7 +120,9 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 		e.more(more)
 		return nil
 	}
-	if o.flags&fi.Fence != 0 && e.shares() && e.memory.SharedUnderway(o.to) {
+	fence := o.flags&fi.Fence != 0 && e.shares()
+	if fence && e.memory.SharedUnderway(o.to) {
+		e.awaitShared(true)
 		e.release(o)
 		return fi.EAGAIN
 	}
@@ -128,6 +130,9 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 	if !ok { // there is no room, or what was posted before is to end first
 		e.release(o)
 		return fi.EAGAIN
+	}
+	if fence {
+		e.awaitShared(false)
 	}
 	if err := give(context); err != nil {
 		e.drop(context)

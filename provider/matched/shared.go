@@ -11,6 +11,10 @@ import (
 // reported of one that succeeds but that a counter counts it, and of one that fails there is no context to name. The
 // device has one context for all of a kind (hw.MatchTransfer.Shared), and its event says how many bytes were written.
 // Those that wait for others (fi.Fence), and deferred work, have places.
+//
+// The device does not know of such operations to which peer they go. Where one with fi.Fence finds some under way it is
+// to try again, and injected operations that are posted until it has passed have places, so that it waits for those to
+// its peer alone, and threads that inject to others do not keep it waiting.
 
 // Shared contexts. They name no place, as those have odd words.
 const (
@@ -18,7 +22,10 @@ const (
 	contextAtomic        // of all injected atomic operations
 )
 
-// shared reports whether an operation has a context that is others', too. It needs nothing of the runtime.
+// isShared reports whether a context is such a one.
+func isShared(context uint64) bool { return context <= contextAtomic }
+
+// shared reports whether an operation may have a context that is others', too. It needs nothing of the runtime.
 func (o *operation) shared() bool {
 	return o.inject && (o.kind == kindWrite || o.kind == kindAtomic) && o.flags&(fi.Fence|workFlag) == 0
 }
@@ -54,3 +61,19 @@ func (e *Endpoint) share(alone bool) {
 
 // shares reports whether there were some. It needs nothing of the runtime.
 func (e *Endpoint) shares() bool { return atomic.LoadUint32(&e.anyShared) != 0 }
+
+// awaitShared notes whether an operation with fi.Fence waits for such operations.
+func (e *Endpoint) awaitShared(waits bool) {
+	v := uint32(0)
+	if waits {
+		v = 1
+	}
+	if atomic.LoadUint32(&e.fenced) != v {
+		atomic.StoreUint32(&e.fenced, v)
+	}
+}
+
+// placeless reports whether an operation goes with such a context now. It needs nothing of the runtime.
+func (e *Endpoint) placeless(o *operation) bool {
+	return o.shared() && atomic.LoadUint32(&e.fenced) == 0
+}

@@ -15,7 +15,6 @@ import (
 func TestShared(t *testing.T) {
 	d := new(atomicDevice)
 	e, ended := openOn(d, d)
-	d.shared = map[hw.MatchAddress]int{}
 	b := []byte("weft")
 	write := Transfer{IOV: vector(b), Remote: remoteOf(5, 9, 4), Dest: 1, Inject: true}
 	sum := Atomic{Op: hw.MatchSum, Type: hw.MatchUint32, Size: 4, Operand: vector(b), Remote: remoteOf(5, 0, 4),
@@ -32,17 +31,15 @@ func TestShared(t *testing.T) {
 	if e.Room() != room {
 		t.Errorf("room for %d, not %d", e.Room(), room)
 	}
-	d.shared[11] = 1
+	d.shared = 1
+	for to := range fi.Addr(2) {
+		fenced := Transfer{Remote: remoteOf(5, 0, 0), Dest: to + 1, Flags: fi.Fence}
+		if err := e.Transfer(&fenced); fi.ErrnoOf(err) != fi.EAGAIN {
+			t.Errorf("behind an injected write: %v", err)
+		}
+	}
+	d.shared = 0
 	fenced := Transfer{Remote: remoteOf(5, 0, 0), Dest: 1, Flags: fi.Fence}
-	if err := e.Transfer(&fenced); fi.ErrnoOf(err) != fi.EAGAIN {
-		t.Errorf("behind an injected write: %v", err)
-	}
-	other := fenced
-	other.Dest = 2
-	if err := e.Transfer(&other); err != nil {
-		t.Errorf("to another peer: %v", err)
-	}
-	d.shared[11] = 0
 	if err := e.Transfer(&fenced); err != nil {
 		t.Errorf("when they have ended: %v", err)
 	}
@@ -75,7 +72,48 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestDirectShared is the same of threads of C.
+// TestSharedFenced: injected operations that are posted while a fence waits have places, of Go and of threads of C, so
+// that it waits for those to its peer alone; once it has passed they have none again.
+func TestSharedFenced(t *testing.T) {
+	d := new(atomicDevice)
+	e, _ := openOn(d, d)
+	e.o.Generation = new(atomic.Uint64)
+	b := []byte("weft")
+	write := Transfer{IOV: vector(b), Remote: remoteOf(5, 9, 4), Dest: 1, Inject: true}
+	sum := Atomic{Op: hw.MatchSum, Type: hw.MatchUint32, Size: 4, Operand: vector(b), Remote: remoteOf(5, 0, 4),
+		Dest: 1, Inject: true}
+	room := e.Room()
+	post := func(what string, err error, want fi.Errno, taken int) {
+		t.Helper()
+		if fi.ErrnoOf(err) != want || e.Room() != room-taken {
+			t.Fatalf("%s: %v, %d places are taken", what, err, room-e.Room())
+		}
+	}
+	post("a write", e.Transfer(&write), fi.Success, 0)
+	d.shared = 1
+	fenced := Transfer{Remote: remoteOf(5, 0, 0), Dest: 2, Flags: fi.Fence}
+	post("a fence", e.Transfer(&fenced), fi.EAGAIN, 0)
+	post("a write behind it", e.Transfer(&write), fi.Success, 1)
+	post("a sum behind it", e.Atomic(&sum), fi.Success, 2)
+	p := hot.Post{Buf: uintptr(unsafe.Pointer(&b[0])), Len: 4, Dest: 1, Key: 5, Kind: hot.PostInject}
+	if code := e.DirectTransfer(&p); code != hot.PostMatch || p.Match.Kind&hot.MatchShared != 0 {
+		t.Errorf("a thread of C behind it: %d, kind %#x", code, p.Match.Kind)
+	}
+	if d.transfers[1].Shared || d.ops[0].Shared || !d.transfers[0].Shared {
+		t.Error("the device takes them for others")
+	}
+	d.shared = 0
+	same := fenced
+	same.Dest = 1
+	post("a fence behind those with places", e.Transfer(&same), fi.EAGAIN, 3)
+	post("the fence", e.Transfer(&fenced), fi.Success, 4)
+	post("a write at last", e.Transfer(&write), fi.Success, 4)
+	if last := d.transfers[len(d.transfers)-1]; !last.Shared {
+		t.Errorf("%+v", last)
+	}
+}
+
+// TestDirectShared is TestShared of threads of C.
 func TestDirectShared(t *testing.T) {
 	d := new(atomicDevice)
 	e, _ := openOn(d, d)

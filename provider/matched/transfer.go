@@ -95,14 +95,14 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	o := transferring(p, to)
 	o.hint = c.hint
 	m := &c.transfer
-	*m = hw.MatchTransfer{To: to, Key: p.Key, Offset: p.Header, Get: t.Read, Data: t.Data, Shared: o.shared(),
+	*m = hw.MatchTransfer{To: to, Key: p.Key, Offset: p.Header, Get: t.Read, Data: t.Data,
 		HasData: t.data(), Events: e.reportsToOwner(), Ordered: e.o.Order&orderedWrites != 0,
 		Delivered: t.Flags&(fi.DeliveryComplete|fi.MatchComplete) != 0, More: t.Flags&fi.More != 0}
 	if m.Inject, m.Local, err = e.bring(what, &o, uint64(p.Buf)); err != nil {
 		return err
 	}
 	return e.post(what, &o, func(context uint64) error {
-		m.Context = context
+		m.Context, m.Shared = context, isShared(context)
 		return e.memory.PostTransfer(m)
 	}, m.More)
 }

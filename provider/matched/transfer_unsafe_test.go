@@ -24,7 +24,7 @@ type memoryDevice struct {
 	silent    bool  // there are none
 	mute      bool  // there are none to withdrawals
 	answers   []hw.MatchEvent
-	shared    map[hw.MatchAddress]int // operations with a shared context under way
+	shared    int // operations with a shared context under way, to whatever peer
 }
 
 func (d *memoryDevice) MaxKey() uint64 { return 1<<32 - 1 }
@@ -33,7 +33,7 @@ func (d *memoryDevice) KeyValid(key uint64, data bool) bool {
 	return key <= d.MaxKey() && !(data && key == 66)
 }
 
-func (d *memoryDevice) SharedUnderway(to hw.MatchAddress) bool { return d.shared[to] > 0 }
+func (d *memoryDevice) SharedUnderway(hw.MatchAddress) bool { return d.shared > 0 }
 
 func (d *memoryDevice) room() error {
 	if d.busy > 0 {
