@@ -109,9 +109,15 @@ func TestAckByPing(t *testing.T) {
 	}
 }
 
-// TestArrived: an acknowledgement says when the packet with the largest number came.
+// TestArrived: an acknowledgement says when the packet with the largest number came, by whatever knows it.
 func TestArrived(t *testing.T) {
-	a, b := open(t, false, Config{}), open(t, false, Config{})
+	for name, c := range map[string]Config{"socket": {NoInbox: true}, "inbox": {}} {
+		t.Run(name, func(t *testing.T) { arrived(t, open(t, false, c), open(t, false, c)) })
+	}
+}
+
+// arrived has one message go from a to b.
+func arrived(t *testing.T, a, b *Iface) {
 	there := pair(t, a, b).(*Endpoint)
 	back := pair(t, b, a).(*Endpoint)
 	came := 0

@@ -29,10 +29,13 @@ func (s *stripe) receive() (now congestion.Time, some bool) {
 			return before, some
 		}
 		some = true
+		// The wall clock is read first: a thread that loses its processor between the two takes an arrival for
+		// late then. One that is taken for early makes a path's least delay less than it is, for seconds.
 		var wall time.Duration
-		if now = s.i.now(); s.in.Stamped() {
+		if s.in.Stamped() {
 			wall = time.Duration(time.Now().UnixNano())
 		}
+		now = s.i.now()
 		for k := range n {
 			if !s.in.Message(k, &s.message) {
 				s.i.malformed.Add(1)
