@@ -1,11 +1,9 @@
 package provider
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -56,22 +54,6 @@ func TestMatchedRings(t *testing.T) {
 			info: &fi.Info{Domain: &fi.DomainAttr{Threading: fi.ThreadSafe}}}
 		if n := d.cqStripes(); n != c.want || d.stripes(1024) != 8 {
 			t.Errorf("%v: %d rings for stripes, %d stripes", c.format, n, d.stripes(1024))
-		}
-	}
-}
-
-// TestEnableErrno: a PID that is another's is told from a device without room.
-func TestEnableErrno(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want fi.Errno
-	}{
-		{fmt.Errorf("open: %w", hw.ErrNoResource), fi.ENOSPC},
-		{fmt.Errorf("%w: %w", hw.ErrNoResource, fi.EADDRINUSE), fi.EADDRINUSE},
-		{hw.ErrPermission, fi.EACCES},
-	} {
-		if got := enableErrno(c.err); got != c.want {
-			t.Errorf("%v: %v, want %v", c.err, got, c.want)
 		}
 	}
 }

@@ -290,7 +290,7 @@ func (e *MatchedEndpoint) Enable() error {
 	}
 	if err != nil {
 		e.dropKeys()
-		return refuse(log.EPCtrl, enableErrno(err), "enable: %v", err)
+		return refuse(log.EPCtrl, matched.OpenErrno(err), "enable: %v", err)
 	}
 	e.transfer.Store(t)
 	e.fillHot(t)
@@ -332,15 +332,6 @@ func (e *MatchedEndpoint) holdKeys() (err error) {
 func (e *MatchedEndpoint) dropKeys() {
 	e.av.DropKeys(e.keys)
 	e.keys = nil
-}
-
-// enableErrno is what an error of opening the interface means to an application.
-func enableErrno(err error) fi.Errno {
-	errno := matched.Errno(err)
-	if errno == fi.ENORX { // of a device without room
-		return fi.ENOSPC
-	}
-	return errno
 }
 
 // open opens the interface.

@@ -9,7 +9,7 @@ package cxi
 // which needs no room then.
 //
 // A rendezvous that finds a buffer for many, or a receive beyond those, where that waits in the NIC's list brings two
-// events more than the one for which the NIC has seen room, and nobody knows of it before. Half as many as there are
+// events more than the one for which the NIC has seen room, and nothing says so before. Half as many as there are
 // blocks reserved for that (forMany) have room in any case. If more come while nothing is read, and the NIC gets their
 // data, the queue may overrun (overrun.go).
 

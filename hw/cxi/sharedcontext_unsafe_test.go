@@ -201,8 +201,8 @@ func TestSharedOverrun(t *testing.T) {
 	works(t, a, b)
 }
 
-// TestSharedRefusedDoubtful: one that is refused while earlier ones are doubtful, as events were dropped, ends, and so do
-// those.
+// TestSharedRefusedDoubtful: one that is refused while earlier ones are doubtful, as events were dropped, ends, and so
+// do those.
 func TestSharedRefusedDoubtful(t *testing.T) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
 		alone(t, "fabric=-1 lcids=1") // so that commands to change the profile are none

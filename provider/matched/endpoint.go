@@ -231,6 +231,14 @@ func Errno(err error) fi.Errno {
 	return fi.ErrnoOf(err)
 }
 
+// OpenErrno is what an error of opening a device's interface means: as Errno, but one without room is fi.ENOSPC.
+func OpenErrno(err error) fi.Errno {
+	if errno := Errno(err); errno != fi.ENORX {
+		return errno
+	}
+	return fi.ENOSPC
+}
+
 // register registers memory for an operation. Errors: fi.EAGAIN, and others that are logged.
 func (e *Endpoint) register(what string, o *operation, v fi.IOVec, access hw.Access) (s hw.Segment, err error) {
 	m, err := e.o.Cache.Get(mem.Pointer(uint64(v.Base)), int(v.Len), access)

@@ -43,11 +43,11 @@ static const struct {
 	const char *name;
 	size_t at;
 } names[] = {
-	NAME(mode),	 NAME(devices),	 NAME(version),	 NAME(nid),	  NAME(ptes),	  NAME(txqs),	 NAME(tgqs),
-	NAME(eqs),	 NAME(cts),	 NAME(les),	 NAME(tles),	  NAME(lacs),	  NAME(pids),	 NAME(lcids),
-	NAME(get),	 NAME(fault_at), NAME(fault_rc), NAME(map_fails), NAME(map_most), NAME(shuffle), NAME(lose),
-	NAME(late),	 NAME(timeout),	 NAME(fabric),	 NAME(record),	  NAME(call_at),  NAME(call_rc), NAME(open_rc),
-	NAME(exclusive), NAME(member),	 NAME(enable),	 NAME(slots),	  NAME(eq_bytes), NAME(signals),
+	NAME(mode),   NAME(devices),  NAME(version),  NAME(nid),       NAME(ptes),     NAME(txqs),	NAME(tgqs),
+	NAME(eqs),    NAME(cts),      NAME(les),      NAME(tles),      NAME(lacs),     NAME(pids),	NAME(lcids),
+	NAME(get),    NAME(fault_at), NAME(fault_rc), NAME(map_fails), NAME(map_most), NAME(shuffle),	NAME(lose),
+	NAME(late),   NAME(timeout),  NAME(fabric),   NAME(record),    NAME(call_at),  NAME(call_rc),	NAME(open_rc),
+	NAME(member), NAME(enable),   NAME(slots),    NAME(eq_bytes),  NAME(signals),  NAME(exclusive),
 };
 #define COUNTER(field) \
 	{ \
