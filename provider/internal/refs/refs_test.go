@@ -65,14 +65,14 @@ func TestRefsConcurrent(t *testing.T) {
 			})
 			wg.Go(func() {
 				for {
-					switch {
-					case r.Close() == nil:
+					switch fi.ErrnoOf(r.Close()) {
+					case fi.Success:
 						if inside.Load() != 0 {
 							t.Error("closed while in use")
 						}
 						closed.Add(1)
 						return
-					case errors.Is(r.Close(), fi.EBADF):
+					case fi.EBADF:
 						return
 					}
 					runtime.Gosched()
