@@ -43,7 +43,7 @@ steps() {
 # A process that loses its libfabric has no line of weft's in its log afterwards, and one that
 # loads a second has: both hear what they may not have.
 logged() {
-	if (cd "$work" && FI_WEFT_RING_SLOTS=7 FI_LOG_LEVEL=warn timeout 60 ./host +1 1:look) >"$work/log" 2>&1 ||
+	if (cd "$work" && FI_WEFT_RING_SLOTS=7 FI_LOG_LEVEL=warn timeout 60 ./host +1 1:inspect) >"$work/log" 2>&1 ||
 		! grep -q 'weft.*FI_WEFT_RING_SLOTS="7"' "$work/log"; then
 		not_ok "a refusal is in the log" "$work/log"
 		return
@@ -59,7 +59,7 @@ logged() {
 
 # What a process may not have is an errno and a line of the log, louder for a program that named weft.
 refused() {
-	(cd "$work" && FI_LOG_LEVEL=warn timeout 60 prlimit --as=300000000 ./host +1 1:look) >"$work/log" 2>&1
+	(cd "$work" && FI_LOG_LEVEL=warn timeout 60 prlimit --as=300000000 ./host +1 1:inspect) >"$work/log" 2>&1
 	if grep -q 'weft.*<warn> the Go runtime cannot start in this process: refused are address space' "$work/log" &&
 		grep -q 'provider weft returned -12' "$work/log" && ! grep -q 'fatal error' "$work/log"; then
 		ok "what is refused is in the log"
@@ -73,13 +73,13 @@ if ! build >"$work/log" 2>&1; then
 	closing
 	exit 1
 fi
-steps "reloaded after fi_getinfo" +1 1:look -1 +1 1:look -1 +1 1:use -1
+steps "reloaded after fi_getinfo" +1 1:inspect -1 +1 1:inspect -1 +1 1:use -1
 steps "reloaded after use" +1 1:use -1 +1 1:use -1 +1 1:use -1
 steps "not kept for programs that use another provider" +1 1:use:shm -1 gone +1 1:use:shm -1 gone +1 1:use:shm
 steps "kept when weft was used" +1 1:use:shm -1 gone +1 1:use -1 kept +1 1:use -1
-steps "two libfabrics in turn" +1 1:use +2 2:use 1:use 2:use 1:look 2:look
-steps "two libfabrics, the other first" +2 2:use +1 1:use 2:use 1:use 2:look
-steps "the first of two is unloaded" +1 1:use +2 2:use -1 2:use 2:use 2:look
+steps "two libfabrics in turn" +1 1:use +2 2:use 1:use 2:use 1:inspect 2:inspect
+steps "two libfabrics, the other first" +2 2:use +1 1:use 2:use 1:use 2:inspect
+steps "the first of two is unloaded" +1 1:use +2 2:use -1 2:use 2:use 2:inspect
 steps "the first of two is unloaded, the other first" +2 2:use +1 1:use -2 1:use 1:use
 steps "the first of two is unloaded before weft is used" +1 1:use:shm +2 -1 gone 2:use +1 1:use 2:use
 steps "unused" +1 +2 -1 -2
