@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- Wireshark's dissector of the datagrams that weft exchanges between hosts (version 6 of the
+-- Wireshark's dissector of the datagrams that weft exchanges between hosts (version 7 of the
 -- format, hw/udp/internal/wire). Put it into ~/.local/lib/wireshark/plugins, or run
 --
 --	tshark -X lua_script:weft.lua -Y weft
@@ -7,7 +7,7 @@
 -- Datagrams are found by their form, whatever their ports; "Decode as" takes them, too. What an
 -- interface with segmentation offload hands to a capture in one piece is parted into packets again.
 
-local VERSION = 6
+local VERSION = 7
 local HEADER = 16
 local weft = Proto("weft", "weft datagrams")
 
@@ -58,6 +58,7 @@ local f = {
 	ack_largest = ProtoField.uint32("weft.ack.largest", "Largest number (lower 32 bits)"),
 	ack_first = ProtoField.uint16("weft.ack.first", "First range, less 1"),
 	ack_delay = ProtoField.uint32("weft.ack.delay", "Delay (ns)"),
+	ack_arrived = ProtoField.uint32("weft.ack.arrived", "Arrival of the largest number (ns, the receiver's clock, modulo 2^32)"),
 	ack_open = ProtoField.bool("weft.ack.open", "Eager payloads welcome", 8, nil, 0x20),
 	ack_limit = ProtoField.uint32("weft.ack.limit", "Stream limit (lower 32 bits)"),
 	ack_gap = ProtoField.uint32("weft.ack.gap", "Missing numbers, less 1"),
@@ -104,17 +105,18 @@ end
 
 -- ack adds an Ack frame and gives its size, nil if it is cut.
 local function ack(t, b)
-	if b:len() < 12 then return nil end
+	if b:len() < 16 then return nil end
 	local head = b(1, 1):uint()
 	local ranges = head % 32
 	local limit, marked = head >= 128, math.floor(head / 64) % 2 == 1
-	local size = 12 + 8 * ranges + (limit and 4 or 0) + (marked and 4 or 0)
+	local size = 16 + 8 * ranges + (limit and 4 or 0) + (marked and 4 or 0)
 	if b:len() < size then return nil end
 	t:add(f.ack_open, b(1, 1))
 	t:add_le(f.ack_first, b(2, 2))
 	t:add_le(f.ack_delay, b(4, 4))
 	t:add_le(f.ack_largest, b(8, 4))
-	local at = 12
+	t:add_le(f.ack_arrived, b(12, 4))
+	local at = 16
 	if limit then
 		t:add_le(f.ack_limit, b(at, 4))
 		at = at + 4
