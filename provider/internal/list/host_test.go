@@ -53,15 +53,16 @@ type host struct {
 	took    uint64 // chunks of the open round that the target has taken
 	bad     bool   // and could not copy
 
-	ended    []ending
-	noted    []*note.Outgoing // in the order of the posts; nil: taken back
-	settled  map[*note.Outgoing]fi.Errno
-	counts   [Ways]uint64
-	mistakes map[uint32]fi.Errno // of the elements that have failed, since a post began
-	reading  bool                // the post that is mapped reads
-	mapping  func()              // called by the goroutine of such a post
-	uses     int                 // of the endpoint
-	kept     int                 // uses of the peer
+	ended   []ending
+	noted   []*note.Outgoing // in the order of the posts; nil: taken back
+	settled map[*note.Outgoing]fi.Errno
+	counts  [Ways]uint64
+	// of the elements that have failed, since a post began; one that is picked twice may fail twice
+	mistakes map[uint32][]fi.Errno
+	reading  bool   // the post that is mapped reads
+	mapping  func() // called by the goroutine of such a post
+	uses     int    // of the endpoint
+	kept     int    // uses of the peer
 	inFlight int64
 	closed   bool
 }
@@ -76,7 +77,7 @@ func newHost(t testing.TB, seed uint64) *host {
 	h := &host{
 		t: t, r: rand.New(rand.NewPCG(seed, 1)), cfg: *config.Default(), regions: map[uint64]*region{},
 		local: make([]byte, 1<<18), device: make([]byte, 1<<15),
-		settled: map[*note.Outgoing]fi.Errno{}, mistakes: map[uint32]fi.Errno{},
+		settled: map[*note.Outgoing]fi.Errno{}, mistakes: map[uint32][]fi.Errno{},
 	}
 	h.path = &path{host: h}
 	h.posts.Init(h, &h.cfg)
@@ -148,7 +149,7 @@ func (h *host) fault() bool       { return h.chance(h.faults) }
 
 // mistake notes that an element fails.
 func (h *host) mistake(n uint32, status fi.Errno) fi.Errno {
-	h.mistakes[n] = status
+	h.mistakes[n] = append(h.mistakes[n], status)
 	return status
 }
 
