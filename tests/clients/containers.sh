@@ -53,9 +53,7 @@ elif ! make -s -C tests/c OUT="$PWD/build/tests"; then
 	not_ok "tests/c is built"
 else
 	mkdir "$folder"
-	chmod 755 "$work"
-	# An ordinary user may not be let into this folder.
-	mkdir "$work/lib" && cp build/lib/*.so "$work/lib" && export FI_PROVIDER_PATH=$work/lib
+	for_any_user
 	trap down EXIT
 	if mount -t tmpfs -o size=64m,mode=1777 none "$folder" 2>"$work/log" &&
 		unshare --pid --net --ipc --mount --fork true 2>>"$work/log"; then
