@@ -64,10 +64,11 @@ func (p *Protocol) startSegments(op *operation, path Path) bool {
 // piece returns the segments of a read of n bytes of the message from byte from on, of equal length on both sides.
 func (r *Receiver) piece(op *operation, from, n uint64) ([]hw.Segment, []hw.RemoteSegment) {
 	local := op.Target.Segments(r.local[:0], from, n)
-	remote := vector.Cut(r.remote[:0], op.iov[:op.count], from, n,
-		func(s *hw.RemoteSegment) uint64 { return s.Len },
-		func(s *hw.RemoteSegment, at, n uint64) hw.RemoteSegment {
-			return hw.RemoteSegment{Addr: s.Addr + at, Len: n}
-		})
+	remote, span := r.remote[:0], vector.Span{Offset: from, N: n}
+	for _, s := range op.iov[:op.count] {
+		if at, n := span.Take(s.Len); n != 0 {
+			remote = append(remote, hw.RemoteSegment{Addr: s.Addr + at, Len: n})
+		}
+	}
 	return local, remote
 }

@@ -3,7 +3,6 @@
 package target
 
 import (
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
@@ -60,9 +59,13 @@ func (t *Target) Segments(to []hw.Segment, offset, n uint64) []hw.Segment {
 	if !t.Vector() {
 		return append(to, segment(t.Buf+offset, n))
 	}
-	return vector.Cut(to, vectorAt(t.Buf, t.Len), offset, n, vector.Len, func(v *fi.IOVec, at, n uint64) hw.Segment {
-		return segment(uint64(v.Base)+at, n)
-	})
+	span := vector.Span{Offset: offset, N: n}
+	for _, v := range vectorAt(t.Buf, t.Len) {
+		if at, n := span.Take(v.Len); n != 0 {
+			to = append(to, segment(uint64(v.Base)+at, n))
+		}
+	}
+	return to
 }
 
 // Scatter copies a payload to the target as far as it reaches, and returns the bytes copied. It fails only for memory

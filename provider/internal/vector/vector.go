@@ -7,49 +7,33 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// Cut appends the parts of a vector that hold its bytes from offset on, up to n of them, as far as it reaches: length
-// is that of a piece in bytes, and part returns n bytes of a piece from byte at on. Empty pieces have no part. It
-// allocates nothing where to has room.
-func Cut[Piece, Part any](
-	to []Part, pieces []Piece, offset, n uint64,
-	length func(*Piece) uint64, part func(p *Piece, at, n uint64) Part,
-) []Part {
-	for i := range pieces {
-		p := &pieces[i]
-		has := length(p)
-		if offset >= has {
-			offset -= has
-			continue
-		}
-		take := min(has-offset, n)
-		if take == 0 {
-			break
-		}
-		to = append(to, part(p, offset, take))
-		offset, n = 0, n-take
-	}
-	return to
+// Span is a range of a vector's bytes, taken piece by piece.
+type Span struct {
+	Offset, N uint64 // bytes before it, and of it, from the next piece on
 }
 
-// Window is Cut of one local vector into another, without calls: posts make one.
+// Take is what of the span is in the next piece, which has that many bytes: n bytes from byte at on, 0: none.
+func (s *Span) Take(has uint64) (at, n uint64) {
+	if s.Offset >= has {
+		s.Offset -= has
+		return 0, 0
+	}
+	at, n = s.Offset, min(has-s.Offset, s.N)
+	s.Offset, s.N = 0, s.N-n
+	return at, n
+}
+
+// Window appends the parts of a vector that hold its bytes from offset on, up to n of them, as far as it reaches. None
+// is empty.
 func Window(to, iov []fi.IOVec, offset, n uint64) []fi.IOVec {
+	span := Span{offset, n}
 	for _, v := range iov {
-		if offset >= v.Len {
-			offset -= v.Len
-			continue
+		if at, n := span.Take(v.Len); n != 0 {
+			to = append(to, fi.IOVec{Base: v.Base + uintptr(at), Len: n})
 		}
-		take := min(v.Len-offset, n)
-		if take == 0 {
-			break
-		}
-		to = append(to, fi.IOVec{Base: v.Base + uintptr(offset), Len: take})
-		offset, n = 0, n-take
 	}
 	return to
 }
-
-// Len is the length of a piece, for Cut.
-func Len(v *fi.IOVec) uint64 { return v.Len }
 
 // Gatherer copies a vector's bytes, some at a time.
 type Gatherer struct {
