@@ -7,7 +7,9 @@ cd "$(dirname "$0")/../.." || exit 1
 
 OUT=$PWD/build/tests
 LIMIT=${WEFT_TEST_LIMIT:-900} # seconds for one program
-export WEFT_TEST_PROV=${WEFT_TEST_PROV:-weft}
+given=${FI_PROVIDER_PATH:-}
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. tests/clients/lib.sh
 
 make -s -C tests/c OUT="$OUT" || {
 	echo "0 passed, 1 failed, 0 skipped"
@@ -19,16 +21,8 @@ else
 	mapfile -t programs < <(make -s -C tests/c list)
 fi
 
-passed=0
-failed=0
-skipped=0
-work=$(mktemp -d)
 log=$work/log
-trap 'rm -rf "$work"' EXIT
-# Some programs become another user, which may not be let into this folder.
-if [ -z "${FI_PROVIDER_PATH:-}" ]; then
-	chmod 755 "$work" && cp build/lib/*.so "$work" && export FI_PROVIDER_PATH=$work
-fi
+[ -n "$given" ] || for_any_user # some programs become another
 for program in "${programs[@]}"; do
 	echo "-- $program"
 	start=$SECONDS
