@@ -267,6 +267,7 @@ func (e *Endpoint) Close() error {
 			return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
 				rendezvous.AbandonTime, n)
 		}
+		e.requests.settle(e.Progress)
 	}
 	if e.conn != nil {
 		e.conn.Stop()

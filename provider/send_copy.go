@@ -2,6 +2,8 @@ package provider
 
 import (
 	"errors"
+	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 )
 
@@ -18,7 +21,7 @@ import (
 // surprises. So from then on those of up to the inject size go as a rendezvous, as long ones
 // do, until a buffer is free again: the receiver reads them from a copy in their
 // request's own buffer. With the copy made they complete, so in the order of posting as ever, unless they are of
-// fi.TransmitComplete.
+// fi.TransmitComplete. Closing the endpoint waits for their receivers (transmits.settle).
 
 // sendShort sends a message of up to the port's eager size.
 func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
@@ -39,11 +42,29 @@ func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error 
 		return e.sendTracked(&c, l, p, total, false)
 	}
 	c.Inject, c.reported, c.Context = true, true, 0
+	e.requests.copies.Add(1)
 	if err := e.sendTracked(&c, l, p, total, false); err != nil {
+		e.requests.copies.Add(-1)
 		return err
 	}
 	e.sent(s, 0, total)
 	return nil
+}
+
+// settle makes progress until peers have read the copies of messages that are complete, or none has read one for
+// flushTime: what is left then is lost. The caller closes the endpoint.
+func (t *transmits) settle(progress func()) {
+	last, end := t.copies.Load(), time.Now().Add(flushTime)
+	for n := last; n != 0 && time.Now().Before(end); n = t.copies.Load() {
+		if n < last {
+			last, end = n, time.Now().Add(flushTime)
+		}
+		progress()
+		runtime.Gosched()
+	}
+	if n := t.copies.Load(); n != 0 {
+		log.Warnf(log.EPCtrl, "close endpoint: peers have not read %d messages that are complete, for %v", n, flushTime)
+	}
 }
 
 // starve notes whether a message of total bytes found a bounce buffer, and says

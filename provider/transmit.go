@@ -436,6 +436,8 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	}
 	if req.Flags&txReported == 0 {
 		e.countEnd(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
+	} else {
+		e.requests.copies.Add(-1)
 	}
 	e.requests.Free(id)
 }

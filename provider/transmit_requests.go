@@ -18,6 +18,9 @@ type transmits struct {
 	injectMax           int
 	inject              []byte                      // one buffer of injectMax bytes for each request
 	links               mem.Growing[dataplane.Link] // by numbers of links; grown with the table of links locked
+	// copies counts messages that are complete and whose receivers have still to read them from a copy here (sendCopy).
+	// Added to by posting threads, taken from by them and the lease holder, read by Close; sequentially consistent.
+	copies atomic.Int32
 	// lost says that a thread sent an RTS while its peer was lost. Set by that thread, cleared by the lease holder;
 	// sequentially consistent.
 	lost atomic.Bool

@@ -313,29 +313,29 @@ static void test_unmatched(long flags)
 	close_levels(&n);
 }
 
-/* More than goes out at once. */
+/* MANY: more than goes out at once. */
 #define MANY 400
 #define MANY_LEN 900
 
-static void post_many(struct node *n)
+static void post_many(struct node *n, uint64_t count)
 {
-	for (uint64_t i = 0; test_rank == 1 && i < MANY; i++)
+	for (uint64_t i = 0; test_rank == 1 && i < count; i++)
 		trecv(n, big_in + i * MANY_LEN, MANY_LEN, FI_ADDR_UNSPEC, i, 0, big_in + i * MANY_LEN);
 }
 
-static void send_many(struct node *n, uint64_t flags)
+static void send_many(struct node *n, uint64_t count, uint64_t flags)
 {
-	for (uint64_t i = 0; i < MANY; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		fill(big_out, MANY_LEN, i);
 		send_flags(n, n->peer[1], MANY_LEN, i, flags | FI_INJECT);
 	}
-	for (int i = 0; i < MANY; i++)
+	for (uint64_t i = 0; i < count; i++)
 		wait_ctx(n, n->txcq, big_out);
 }
 
-static void receive_many(struct node *n)
+static void receive_many(struct node *n, uint64_t count)
 {
-	for (uint64_t i = 0; i < MANY; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		wait_ctx(n, n->rxcq, big_in + i * MANY_LEN);
 		verify(big_in + i * MANY_LEN, MANY_LEN, i);
 	}
@@ -349,33 +349,32 @@ static void test_sender_exits(long arg)
 
 	(void)arg;
 	open_levels(&n, FI_TRANSMIT_COMPLETE);
-	post_many(&n);
+	post_many(&n, MANY);
 	barrier(&n);
 	if (test_rank == 0) {
-		send_many(&n, FI_TRANSMIT_COMPLETE);
+		send_many(&n, MANY, FI_TRANSMIT_COMPLETE);
 		_exit(0);
 	}
-	receive_many(&n);
+	receive_many(&n, MANY);
 	node_close(&n);
 }
 
-/* Messages of any level outlive their sender's exit if it closed the endpoint, although the receiver
- * polls late. */
-static void test_sender_closes(long arg)
+/* A number of messages of any level outlive their sender's exit if it closed the endpoint, although the receiver polls
+ * late: those in slots and bounce buffers, and those behind them, of which the sender keeps a copy. */
+static void test_sender_closes(long count)
 {
 	struct node n;
 
-	(void)arg;
 	open_levels(&n, 0);
-	post_many(&n);
+	post_many(&n, (uint64_t)count);
 	barrier(&n);
 	if (test_rank == 0) {
-		send_many(&n, 0);
+		send_many(&n, (uint64_t)count, 0);
 		node_close(&n);
 		exit(0);
 	}
 	usleep(300000);
-	receive_many(&n);
+	receive_many(&n, (uint64_t)count);
 	node_close(&n);
 }
 
@@ -456,7 +455,9 @@ static const struct test tests[] = {
 	{ "unmatched_transmit_complete", test_unmatched, 2, 0, FI_TRANSMIT_COMPLETE },
 	{ "unmatched_delivery_complete", test_unmatched, 2, 0, FI_DELIVERY_COMPLETE },
 	{ "sender_exits", test_sender_exits, 2, 0, 0 },
-	{ "sender_closes", test_sender_closes, 2, 0, 0 },
+	{ "sender_closes_few", test_sender_closes, 2, 0, 40 },
+	{ "sender_closes", test_sender_closes, 2, 0, 120 },
+	{ "sender_closes_many", test_sender_closes, 2, 0, MANY },
 	{ "sender_leaves_delivered", test_sender_leaves_delivered, 2, 0, 0 },
 	{ "more", test_more, 2, 0, 0 },
 	{ "fence", test_fence, 2, 0, 0 },
