@@ -8,19 +8,22 @@ import (
 )
 
 // TestLearn: a path that was slow while its target's link idled is slow for the next operation, although no relay was
-// asked in this one; not if the target's link was busy, nor if it was fast, nor a minute later.
+// asked in this one; not if the target's link was busy, nor if it was fast, nor if it had its part of a link that other
+// members of the host send over as well, nor a minute later.
 func TestLearn(t *testing.T) {
 	for name, c := range map[string]struct {
 		idle bool
 		took time.Duration // of a chunk
 		then time.Duration // until the next operation
+		by   uint32        // pairs of other members
 		slow bool
 	}{
-		"slow":           {true, 100 * time.Millisecond, time.Second, true},
-		"a busy target":  {false, 100 * time.Millisecond, time.Second, false},
-		"fast":           {true, 5 * time.Millisecond, time.Second, false},
-		"long ago":       {true, 100 * time.Millisecond, 2 * remembers, false},
-		"a little later": {true, 100 * time.Millisecond, remembers / 2, true},
+		"slow":           {true, 100 * time.Millisecond, time.Second, 0, true},
+		"a busy target":  {false, 100 * time.Millisecond, time.Second, 0, false},
+		"fast":           {true, 5 * time.Millisecond, time.Second, 0, false},
+		"long ago":       {true, 100 * time.Millisecond, 2 * remembers, 0, false},
+		"a little later": {true, 100 * time.Millisecond, remembers / 2, 0, true},
+		"shared":         {true, 100 * time.Millisecond, time.Second, 36, false},
 	} {
 		cfg := DefaultConfig(4)
 		cfg.Piece = 16 << 10
@@ -35,6 +38,7 @@ func TestLearn(t *testing.T) {
 			e.at(int32(i)).rate = 12.5e6
 		}
 		out := []int64{10 << 10, 10 << 10, 1 << 20, 10 << 10}
+		e.Share(now, []Use{{On: true, Pairs: c.by, Active: c.by}})
 		e.Start(now, out, make([]int64, 4))
 		for from := range e.cfg.Peers {
 			e.Arrived(now, from, &Chunk{}, 0, 0, true)

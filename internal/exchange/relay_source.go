@@ -58,9 +58,9 @@ func (e *Engine) wary(p *peer) bool {
 	return !p.alone && e.narrow(p)
 }
 
-// narrow reports whether a path carries much less than its part of the own link with the most peers at a time.
+// narrow reports whether a path carries much less than its part of the host's link with the most pairs at a time.
 func (e *Engine) narrow(p *peer) bool {
-	parts := float64(relaySlow * max(e.width, e.report.Most, relaySlow))
+	parts := float64(relaySlow * max(e.width, e.most, relaySlow))
 	return e.relaying() && p.rate > 0 && p.rate*parts < e.rate
 }
 
