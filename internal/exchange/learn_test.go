@@ -125,3 +125,44 @@ func TestLearnWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestLags: a path that counts as slow from the start is sent to as others are once its target says that its own link
+// takes as long, and stays slow where it does not.
+func TestLags(t *testing.T) {
+	for name, c := range map[string]struct {
+		rest time.Duration // that the target's link needs
+		slow bool
+	}{
+		"a slow path":      {100 * time.Millisecond, true},
+		"a slow target":    {time.Second, false},
+		"a slower target":  {2 * time.Second, false},
+		"a target at rest": {0, true},
+	} {
+		cfg := DefaultConfig(4)
+		cfg.Piece = 16 << 10
+		cfg.Store = NewStore(1<<20, cfg.Piece)
+		e, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := congestion.Time(time.Second)
+		e.rate = 12.5e6
+		for i := range e.cfg.Peers {
+			e.at(int32(i)).rate = 12.5e6
+		}
+		const slow = 2
+		p := e.at(slow)
+		p.rate, p.learnt = 1e6, now
+		e.Start(now, []int64{10 << 10, 10 << 10, 1 << 20, 10 << 10}, make([]int64, 4))
+		if p = e.at(slow); !p.slow {
+			t.Fatalf("%s: the path does not count as slow", name)
+		}
+		drain(e, now)
+		before := p.flying
+		e.OnWord(now, slow, Word{Rested: true, Rest: c.rest})
+		drain(e, now)
+		if p.slow != c.slow || p.flying > before == c.slow {
+			t.Errorf("%s: slow is %v, %d chunks on their way after %d", name, p.slow, p.flying, before)
+		}
+	}
+}

@@ -25,8 +25,8 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 	}
 	p.busy = w.Busy
 	e.hear(i, p)
-	p.rest, p.rested = w.Rest, w.Rested
 	p.watch(now, w.Idle)
+	e.rested(i, p, &w)
 	ended := false
 	for p.flying > 0 && p.flight[0].end <= w.Got {
 		e.ack(now, p)

@@ -46,6 +46,18 @@ func (e *Engine) hear(i int32, p *peer) {
 	}
 }
 
+// rested takes in what a peer's own link needs for what it has to receive. A path that counted as slow from the start
+// does not where its target ends no sooner.
+func (e *Engine) rested(i int32, p *peer, w *Word) {
+	p.rest, p.rested = w.Rest, w.Rested
+	if p.slow && p.rate > 0 && !e.lags(p) {
+		p.slow = false
+		if e.begun.has(i) {
+			e.resumePair(i)
+		}
+	}
+}
+
 // resume goes on with all pairs that have begun, as none waits any more.
 func (e *Engine) resume() {
 	for s := e.begun.first; s >= 0; s = e.begun.links[s].after {

@@ -55,8 +55,12 @@ func (p *peer) lateness() time.Duration {
 // wary reports whether a pair's path is so slow that the end of its slice may go through relays: not
 // all of it is given to the transport then, from where it does not come back.
 func (e *Engine) wary(p *peer) bool {
-	return !p.alone && e.narrow(p)
+	return !p.alone && e.narrow(p) && e.lags(p)
 }
+
+// lags reports whether a pair may end later than both of its hosts, by a quarter. One whose target's link takes as long
+// for all that it has to receive does not, however slow its path seems: it has its part of that link.
+func (e *Engine) lags(p *peer) bool { return !p.rested || 4*e.needs(p) > 5*e.hosts(p) }
 
 // narrow reports whether a path carries much less than its part of the host's link with the most pairs at a time.
 func (e *Engine) narrow(p *peer) bool {
@@ -95,7 +99,7 @@ func (e *Engine) rated(now congestion.Time, p *peer, share float64, took time.Du
 	}
 	if p.acked >= e.cfg.Chunk {
 		p.rate = float64(p.acked) * second / float64(max(now.Sub(e.started)-p.stats.First, 1))
-		p.slow = p.slow && e.narrow(p)
+		p.slow = p.slow && e.narrow(p) && e.lags(p)
 	}
 }
 
