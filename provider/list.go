@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/list"
@@ -284,12 +285,18 @@ func (l listEndpoint) EndRound(to list.Peer, over list.Path, s *list.Share, took
 
 // Map reaches regions by mappings.
 func (l listEndpoint) Map(regions []list.Region, read bool, near uint64) list.Mapped {
-	return mapRegions(regions, read, near)
+	return l.e.domain.mappings.regions(regions, l.e.info.Caps&fi.HMEM != 0, read, near)
 }
 
 // Exported is the allocation of memory of a device.
 func (l listEndpoint) Exported(addr, n uint64) (hmem.Exported, bool) {
-	return l.e.domain.exportedAt(addr, n)
+	return l.e.domain.mappings.exported(addr, n)
+}
+
+// Ask asks a process to copy.
+func (l listEndpoint) Ask(pid int, q *wire.CopyRequest) error {
+	_, err := hmem.Ask(pid, proxy.KindCopy, q.Append(nil))
+	return err
 }
 
 // Mover copies pieces by the posting thread, nil: none does.

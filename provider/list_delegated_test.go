@@ -14,6 +14,9 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
+// answering answers other processes.
+var answering = mapOwner{ownProcess{}}
+
 // TestDelegatedRefused asks for copies that the owner must not make.
 func TestDelegatedRefused(t *testing.T) {
 	defer dmabuf.Pretend()()
@@ -22,7 +25,7 @@ func TestDelegatedRefused(t *testing.T) {
 	memory := make([]byte, 4096)
 	m := y.region(memory, 7, fi.RemoteRead)
 	from := x.dmabuf(t, 1)
-	share, ok := b.domain.exportedAt(uint64(from.iov(t, 0, 8)[0].Base), 8)
+	share, ok := b.domain.mappings.exported(uint64(from.iov(t, 0, 8)[0].Base), 8)
 	if !ok {
 		t.Fatal("the dma-buf is not shared")
 	}
@@ -49,7 +52,7 @@ func TestDelegatedRefused(t *testing.T) {
 		q := good
 		q.Pieces = []wire.CopyPiece{good.Pieces[0]}
 		c.change(&q)
-		if got := performCopy(&q, os.Getpid()); got != c.want {
+		if got := answering.performCopy(&q, os.Getpid()); got != c.want {
 			t.Errorf("%s: %v, want %v", what, got, c.want)
 		}
 	}
@@ -68,7 +71,7 @@ func TestDelegatedFailed(t *testing.T) {
 		x, y := b.side(t), b.side(t)
 		m := y.region(make([]byte, 4096), 7, fi.RemoteRead)
 		from := x.dmabuf(t, 1)
-		share, ok := b.domain.exportedAt(uint64(from.iov(t, 0, 8)[0].Base), 8)
+		share, ok := b.domain.mappings.exported(uint64(from.iov(t, 0, 8)[0].Base), 8)
 		if !ok {
 			t.Fatal("the dma-buf is not shared")
 		}
@@ -81,7 +84,7 @@ func TestDelegatedFailed(t *testing.T) {
 		}
 		mapping := func() cuda.Mapping {
 			from := cuda.Foreign{PID: os.Getpid(), Token: q.Token, Buffer: q.Buffer}
-			use, err := b.domain.importer.Acquire(from, b.domain.ipcLimits(), 0, false)
+			use, err := b.domain.mappings.importer.Acquire(from, b.domain.mappings.limits(), 0, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,12 +94,12 @@ func TestDelegatedFailed(t *testing.T) {
 		before := mapping()
 		if c.errno != nil {
 			undo := dmabuf.PretendFailing(c.errno)
-			if got := performCopy(&q, os.Getpid()); got != proxy.StatusRefused {
+			if got := answering.performCopy(&q, os.Getpid()); got != proxy.StatusRefused {
 				t.Errorf("%+v: %v", c, got)
 			}
 			undo()
 		} else {
-			_ = performCopy(&q, os.Getpid())
+			_ = answering.performCopy(&q, os.Getpid())
 		}
 		if same := mapping() == before; same != c.same {
 			t.Errorf("%+v: the same mapping: %v", c, same)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/provider/names"
@@ -238,4 +239,21 @@ func (e *Endpoint) ipcPart() []byte {
 		e.ipcBody = p.Append(nil)
 	})
 	return e.ipcBody
+}
+
+// devicePart is what a token says of where the region is for processes that map its memory. False: they cannot.
+func (m *MR) devicePart() (token.Part, bool) {
+	if len(m.region.Memory.Shares) != 1 || !m.region.InOnePart() {
+		return token.Part{}, false
+	}
+	s, typ := m.region.Memory.Shares[0], token.PartCUDA
+	if m.region.Memory.DMABuf != nil {
+		typ = token.PartDMABuf
+	}
+	_, offset, ok := m.domain.mappings.share(uint64(m.region.Memory.Parts[0].Base), m.region.Length)
+	if !ok {
+		return token.Part{}, false
+	}
+	d := token.Device{Allocation: cuda.Pointer(s.Base()), Offset: offset, Buffer: s.Buffer()}
+	return token.Part{Type: typ, Body: d.Append(nil)}, true
 }

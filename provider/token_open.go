@@ -122,8 +122,6 @@ func (r *Remote) Info() RemoteInfo {
 	return i
 }
 
-const turnedOff = "turned off by FI_WEFT_TOKEN_WAYS"
-
 // pathNow is the path to an address if there is one already.
 func (e *Endpoint) pathNow(addr fi.Addr) *path {
 	line := e.peers.At(e.av.Line(addr))
@@ -141,57 +139,6 @@ func (e *Endpoint) pathNow(addr fi.Addr) *path {
 	defer l.Release()
 	p, _ := l.ready()
 	return p
-}
-
-// whyNotIPC says why pieces do not go by WayIPC, "" if they do. p may be nil.
-func (r *Remote) whyNotIPC(p *path) string {
-	switch {
-	case !r.ep.domain.cfg.TokenWays.IPC:
-		return turnedOff
-	case r.about.Kind != token.Host:
-		return r.whyNotMapped(0)
-	case r.ep.orderedRMA():
-		return "the endpoint keeps one-sided operations in order"
-	case r.ep.apart:
-		return "the endpoint shares no memory with peers"
-	case p != nil && p.port.attr.Caps&directCaps == directCaps:
-		return ""
-	case p != nil && p.port.number == 0:
-		return "the kernel does not let this process reach the peer's memory"
-	case p != nil:
-		return "the peer is reached over " + p.port.attr.DeviceName
-	}
-	there, here, why := r.process()
-	switch {
-	case why != "":
-		return why
-	case there.NetNS != here.NetNS && !r.ep.domain.cfg.Across():
-		return "the owner is in another network namespace"
-	case r.ep.iface.Attr().Caps&directCaps != directCaps:
-		return "cross-memory attach is turned off or refused by the kernel"
-	}
-	return ""
-}
-
-// whyNotRDMA says why pieces do not go by WayRDMA, "" if they do. p may be nil.
-func (r *Remote) whyNotRDMA(p *path) string {
-	switch {
-	case !r.ep.domain.cfg.TokenWays.RDMA:
-		return turnedOff
-	case r.about.Kind != token.Host && len(r.about.Rails()) == 0:
-		return "the memory there is " + r.about.Kind.String() + " memory, which is registered with no RDMA device"
-	case r.ep.orderedRMA():
-		return "the endpoint keeps one-sided operations in order"
-	case p == nil && !r.ep.anyDevice():
-		return "the endpoint has no RDMA device"
-	case p == nil && !r.leads():
-		return "nothing has gone to the owner yet: whether it has an RDMA device is not known"
-	case p == nil:
-		return ""
-	case p.keys == nil:
-		return "no RDMA device leads to the owner"
-	}
-	return ""
 }
 
 // anyDevice reports whether the endpoint has an RDMA device that reads and writes memory of peers.
