@@ -31,7 +31,7 @@ func (e *peering) deviceRTS(r *wire.RTS, s *SendArgs, p *path) {
 		e.p2p.Load() == fi.HMEMP2PDisabled {
 		return
 	}
-	if token, offset, ok := e.domain.mappings.share(uint64(s.IOV[0].Base), r.Length); ok {
+	if token, offset, ok := e.domain.mappings.Share(uint64(s.IOV[0].Base), r.Length); ok {
 		r.Flags |= wire.FlagShared
 		r.IOV[0].Addr, r.Token, r.PID = offset, token, uint32(os.Getpid())
 	}

@@ -285,12 +285,12 @@ func (l listEndpoint) EndRound(to list.Peer, over list.Path, s *list.Share, took
 
 // Map reaches regions by mappings.
 func (l listEndpoint) Map(regions []list.Region, read bool, near uint64) list.Mapped {
-	return l.e.domain.mappings.regions(regions, l.e.info.Caps&fi.HMEM != 0, read, near)
+	return l.e.domain.mappings.Map(regions, l.e.info.Caps&fi.HMEM != 0, read, near)
 }
 
 // Exported is the allocation of memory of a device.
 func (l listEndpoint) Exported(addr, n uint64) (hmem.Exported, bool) {
-	return l.e.domain.mappings.exported(addr, n)
+	return l.e.domain.mappings.Exported(addr, n)
 }
 
 // Ask asks a process to copy.

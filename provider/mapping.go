@@ -3,17 +3,18 @@ package provider
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/proxy"
+	"github.com/weft-fabric/weft/provider/internal/mapping"
 )
 
 // Memory of other processes is mapped by package mapping. Here is this process as it answers others.
 
-func init() { serveMappings(ownProcess{}) }
+func init() { mapping.Serve(ownProcess{}) }
 
 // ownProcess is this process as mappings have it.
 type ownProcess struct{}
 
 // Region returns a region of this process that others may access without its taking part, and enters its gate.
-func (ownProcess) Region(incarnation, key, rights uint64) (mapOwn, proxy.Status) {
+func (ownProcess) Region(incarnation, key, rights uint64) (mapping.Own, proxy.Status) {
 	e := endpointOf(incarnation)
 	if e == nil {
 		return nil, proxy.StatusNone
@@ -46,7 +47,7 @@ func (m ownRegion) First() uint64 { return uint64(m.Memory.Parts[0].Base) }
 func (m ownRegion) Buffer() uint64 { return m.Memory.Shares[0].Buffer() }
 
 // Domain is what its domain has of mappings.
-func (m ownRegion) Domain() *mapDomain { return &m.Owner.domain.mappings }
+func (m ownRegion) Domain() *mapping.Domain { return &m.Owner.domain.mappings }
 
 // Leave leaves the gate.
 func (m ownRegion) Leave() { m.Gate.Leave() }

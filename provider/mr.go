@@ -137,7 +137,7 @@ func (m *MR) open() error {
 	}
 	m.region.Publish(&m.domain.published, m.key)
 	if m.region.Remote() {
-		m.domain.mappings.offer(m.key)
+		m.domain.mappings.Offer(m.key)
 	}
 	m.enabled = true
 	return nil

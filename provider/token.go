@@ -250,7 +250,7 @@ func (m *MR) devicePart() (token.Part, bool) {
 	if m.region.Memory.DMABuf != nil {
 		typ = token.PartDMABuf
 	}
-	_, offset, ok := m.domain.mappings.share(uint64(m.region.Memory.Parts[0].Base), m.region.Length)
+	_, offset, ok := m.domain.mappings.Share(uint64(m.region.Memory.Parts[0].Base), m.region.Length)
 	if !ok {
 		return token.Part{}, false
 	}

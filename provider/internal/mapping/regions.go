@@ -1,4 +1,4 @@
-package provider
+package mapping
 
 import (
 	"errors"
@@ -18,27 +18,27 @@ import (
 
 // The side that maps: peers' regions as one post of a list reaches them.
 
-// mappedRegions are regions of one owner, by key, as one post of a list reaches them.
-type mappedRegions struct {
-	regions map[uint64]*mappedRegion
+// Regions are regions of one owner, by key, as one post of a list reaches them.
+type Regions struct {
+	regions map[uint64]*region
 	batch   cuda.Batch
 	read    bool
 }
 
-// regions reaches regions of one owner, each a mapRemote too, for lists of an endpoint of the domain. device: the
+// Map reaches regions of one owner, each a [Remote] too, for lists of an endpoint of the domain. device: the
 // endpoint has memory of devices. near is memory whose context is to be used.
-func (d *mapDomain) regions(regions []list.Region, device, read bool, near uint64) *mappedRegions {
-	s := &mappedRegions{regions: map[uint64]*mappedRegion{}, read: read}
+func (d *Domain) Map(regions []list.Region, device, read bool, near uint64) *Regions {
+	s := &Regions{regions: map[uint64]*region{}, read: read}
 	for _, r := range regions {
 		if key := r.About().Key; s.regions[key] == nil { // two remotes of one token have one
-			s.regions[key] = d.region(r.(mapRemote), device, read, near)
+			s.regions[key] = d.region(r.(Remote), device, read, near)
 		}
 	}
 	return s
 }
 
 // Reach is how the region of a key is reached.
-func (s *mappedRegions) Reach(key uint64) list.Reach {
+func (s *Regions) Reach(key uint64) list.Reach {
 	switch m := s.regions[key]; {
 	case m.err == nil && m.own == nil && m.use == nil:
 		return list.Reach{By: list.ByOwner, Owner: list.Owner{
@@ -53,15 +53,15 @@ func (s *mappedRegions) Reach(key uint64) list.Reach {
 }
 
 // Copy copies an element, or begins to.
-func (s *mappedRegions) Copy(el *dataplane.Element) error {
+func (s *Regions) Copy(el *dataplane.Element) error {
 	return s.regions[el.Key].copy(&s.batch, el, s.read)
 }
 
 // Wait waits for copies that are begun.
-func (s *mappedRegions) Wait() error { return s.batch.Wait() }
+func (s *Regions) Wait() error { return s.batch.Wait() }
 
 // Failed is the outcome of an element in the region of a key that has failed.
-func (s *mappedRegions) Failed(key uint64, driver bool) fi.Errno {
+func (s *Regions) Failed(key uint64, driver bool) fi.Errno {
 	for _, m := range s.regions {
 		if driver && m.use != nil && m.err == nil {
 			m.use.Fail() // any of them
@@ -74,16 +74,16 @@ func (s *mappedRegions) Failed(key uint64, driver bool) fi.Errno {
 }
 
 // End ends the accesses.
-func (s *mappedRegions) End() {
+func (s *Regions) End() {
 	for _, m := range s.regions {
 		m.end()
 	}
 }
 
-// mappedRegion is a peer's region, as one post of a list reaches it.
-type mappedRegion struct {
+// region is a peer's region, as one post of a list reaches it.
+type region struct {
 	base   uint64    // by which elements name the first byte
-	own    mapOwn    // of this process; or nil and
+	own    Own       // of this process; or nil and
 	use    *cuda.Use // of another one's allocation; or nil and the owner copies
 	offset uint64    // of base in the allocation
 	err    error     // it cannot be reached so; wraps fi.EIO: nor otherwise
@@ -93,7 +93,7 @@ type mappedRegion struct {
 }
 
 // end ends the accesses.
-func (m *mappedRegion) end() {
+func (m *region) end() {
 	if m.own != nil {
 		m.own.Leave()
 	}
@@ -103,7 +103,7 @@ func (m *mappedRegion) end() {
 }
 
 // copy copies an element, or begins to.
-func (m *mappedRegion) copy(batch *cuda.Batch, el *dataplane.Element, read bool) error {
+func (m *region) copy(batch *cuda.Batch, el *dataplane.Element, read bool) error {
 	if m.own != nil {
 		remote := m.own.At(el.Remote)
 		if read {
@@ -116,14 +116,14 @@ func (m *mappedRegion) copy(batch *cuda.Batch, el *dataplane.Element, read bool)
 }
 
 // region reaches a region, which may be there no more.
-func (d *mapDomain) region(r mapRemote, device, read bool, near uint64) *mappedRegion {
+func (d *Domain) region(r Remote, device, read bool, near uint64) *region {
 	rights := fi.RemoteWrite
 	if read {
 		rights = fi.RemoteRead
 	}
 	t := r.Token()
 	pid, own, why := r.Process()
-	m := &mappedRegion{
+	m := &region{
 		base: t.Base, pid: pid,
 		ask: wire.RegionRequest{
 			Incarnation: t.Incarnation, Key: t.Key, Rights: rights, Addr: t.Base, Length: t.Length,
@@ -146,7 +146,7 @@ func (d *mapDomain) region(r mapRemote, device, read bool, near uint64) *mappedR
 }
 
 // enter finds the region in this process.
-func (m *mappedRegion) enter(p mapProcess) error {
+func (m *region) enter(p Process) error {
 	own, status := p.Region(m.ask.Incarnation, m.ask.Key, m.ask.Rights)
 	if status != proxy.StatusOK {
 		return fmt.Errorf("region %#x: %v", m.ask.Key, status)
@@ -159,7 +159,7 @@ func (m *mappedRegion) enter(p mapProcess) error {
 }
 
 // mapFrom asks the owner where the region of a token is, and maps that.
-func (m *mappedRegion) mapFrom(d *mapDomain, t *token.Token, near uint64, device bool) error {
+func (m *region) mapFrom(d *Domain, t *token.Token, near uint64, device bool) error {
 	pid, rights := m.pid, m.ask.Rights
 	body, err := hmem.Ask(pid, proxy.KindRegion, m.ask.Append(nil))
 	if s := (*proxy.StatusError)(nil); errors.As(err, &s) && s.Status == proxy.StatusStale {

@@ -1,4 +1,4 @@
-package provider
+package mapping
 
 import (
 	"errors"
@@ -17,18 +17,18 @@ import (
 // regions and memory of devices of the process that asks, without progress of the region's owner. That may wait, so a
 // goroutine does it.
 
-// mapOwner answers other processes for this one.
-type mapOwner struct{ mapProcess }
+// owner answers other processes for this one.
+type owner struct{ Process }
 
-// serveMappings has p answer other processes. It is called before the first domain is opened.
-func serveMappings(p mapProcess) {
-	o := mapOwner{p}
+// Serve has p answer other processes. It is called before the first domain is opened.
+func Serve(p Process) {
+	o := owner{p}
 	hmem.Answer(proxy.KindRegion, o.answerRegion)
 	hmem.Answer(proxy.KindCopy, o.answerCopy)
 }
 
 // answerRegion says to another process how to map a region, or why it cannot.
-func (o mapOwner) answerRegion(r *proxy.Request) {
+func (o owner) answerRegion(r *proxy.Request) {
 	var q wire.RegionRequest
 	if !q.Parse(r.Body) {
 		r.Reply(proxy.StatusBad, nil)
@@ -43,7 +43,7 @@ func (o mapOwner) answerRegion(r *proxy.Request) {
 }
 
 // locate says where a region is that a process asks for.
-func (o mapOwner) locate(q *wire.RegionRequest, pid int) (answer wire.RegionAnswer, status proxy.Status) {
+func (o owner) locate(q *wire.RegionRequest, pid int) (answer wire.RegionAnswer, status proxy.Status) {
 	m, status := o.Region(q.Incarnation, q.Key, q.Rights)
 	if status != proxy.StatusOK {
 		return answer, status
@@ -58,7 +58,7 @@ func (o mapOwner) locate(q *wire.RegionRequest, pid int) (answer wire.RegionAnsw
 		log.Warnf(log.MR, "process %d asks for region %#x, whose memory was freed", pid, q.Key)
 		return answer, proxy.StatusStale
 	}
-	handle, offset, ok := m.Domain().share(addr, q.Length)
+	handle, offset, ok := m.Domain().Share(addr, q.Length)
 	if !ok {
 		m.Hide()
 		return answer, proxy.StatusRefused
@@ -67,7 +67,7 @@ func (o mapOwner) locate(q *wire.RegionRequest, pid int) (answer wire.RegionAnsw
 }
 
 // answerCopy copies for another process.
-func (o mapOwner) answerCopy(r *proxy.Request) {
+func (o owner) answerCopy(r *proxy.Request) {
 	var q wire.CopyRequest
 	if !q.Parse(r.Body) {
 		r.Reply(proxy.StatusBad, nil)
@@ -77,7 +77,7 @@ func (o mapOwner) answerCopy(r *proxy.Request) {
 }
 
 // performCopy copies what a process asks for.
-func (o mapOwner) performCopy(q *wire.CopyRequest, pid int) proxy.Status {
+func (o owner) performCopy(q *wire.CopyRequest, pid int) proxy.Status {
 	m, status := o.Region(q.Incarnation, q.Key, q.Rights)
 	if status != proxy.StatusOK {
 		return status
@@ -106,13 +106,13 @@ func (o mapOwner) performCopy(q *wire.CopyRequest, pid int) proxy.Status {
 }
 
 // copyPieces copies the pieces of a request between a region and an allocation.
-func copyPieces(q *wire.CopyRequest, m mapOwn, use *cuda.Use) error {
+func copyPieces(q *wire.CopyRequest, m Own, use *cuda.Use) error {
 	f := use.Mapping().(*hmem.Mapping)
 	write := q.Rights&fi.RemoteWrite != 0
 	if hmem.OnDevice(m.First()) || !write && !f.Writable() {
 		return fi.EACCES
 	}
-	from := mappedRegion{use: use}
+	from := region{use: use}
 	var batch cuda.Batch
 	var outside, driver error // of a piece, of a copy
 	for _, p := range q.Pieces {
