@@ -49,7 +49,7 @@ type Endpoint struct {
 	protocols protocols
 	notes     note.Notes
 	coll      *coll.Groups // nil: there are none; immutable from Enable on
-	ipcToken
+	process   tokenProcess // of its tokens
 
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
 	leased lease.Guarded[leasedEP]
@@ -159,6 +159,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	e.lists.Init(listEndpoint{e}, d.cfg)
+	e.opened.init(tokenEP{e})
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}

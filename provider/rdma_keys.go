@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
@@ -49,7 +50,9 @@ func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.keys.Find(key)
 	if ask {
-		if found, known = e.opened.find(e, l, p, key); known {
+		if found, known = e.opened.find(key, p.port.number, p.device, func(a fi.Addr) bool {
+			return e.linkNumber(a) == l.index+1
+		}); known {
 			p.keys.Learn(key, found)
 		}
 	}

@@ -356,8 +356,8 @@ func TestDeviceBuffersToken(t *testing.T) {
 			t.Errorf("%d registrations of a region that is closed", d.open)
 		}
 	}
-	r := &Remote{ep: x.ep, about: token.Token{Kind: token.CUDA}}
-	if why := r.whyNotRDMA(nil); why != "the memory there is CUDA memory, which is registered with no RDMA device" {
+	r := remoteByKey(tokenEP{x.ep}, 0, token.Token{Kind: token.CUDA})
+	if why := r.whyNotRDMA(tokenPath{}, false); why != "the memory there is CUDA memory, which is registered with no RDMA device" {
 		t.Errorf("%q", why)
 	}
 }

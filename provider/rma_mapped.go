@@ -131,7 +131,7 @@ func (a *RMAArgs) remoteOf(
 	if dir.OfDevice(about.Key) {
 		about.Kind = token.CUDA
 	}
-	return &Remote{ep: e, addr: a.Dest, about: about, byKey: true}
+	return remoteByKey(tokenEP{e}, a.Dest, about)
 }
 
 // Post posts the operation as messages.

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/proc"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
@@ -10,54 +9,55 @@ import (
 
 // Why elements of lists do not take a way to a region, by what its token and the endpoint say.
 
+// turnedOff is why a way that is turned off is not taken.
 const turnedOff = "turned off by FI_WEFT_TOKEN_WAYS"
 
-// whyNotIPC says why pieces do not go by WayIPC, "" if they do. p may be nil.
-func (r *Remote) whyNotIPC(p *path) string {
+// whyNotIPC says why pieces do not go by WayIPC, "" if they do. p is how the owner is reached, if up.
+func (r *Remote) whyNotIPC(p tokenPath, up bool) string {
 	switch {
-	case !r.ep.domain.cfg.TokenWays.IPC:
+	case !r.ep.Config().TokenWays.IPC:
 		return turnedOff
 	case r.about.Kind != token.Host:
 		return r.whyNotMapped(0)
-	case r.ep.orderedRMA():
+	case r.ep.Ordered():
 		return "the endpoint keeps one-sided operations in order"
-	case r.ep.apart:
+	case r.ep.Apart():
 		return "the endpoint shares no memory with peers"
-	case p != nil && p.port.attr.Caps&directCaps == directCaps:
+	case up && p.Attaches:
 		return ""
-	case p != nil && p.port.number == 0:
+	case up && p.Here:
 		return "the kernel does not let this process reach the peer's memory"
-	case p != nil:
-		return "the peer is reached over " + p.port.attr.DeviceName
+	case up:
+		return "the peer is reached over " + p.Name
 	}
 	there, here, why := r.process()
 	switch {
 	case why != "":
 		return why
-	case there.NetNS != here.NetNS && !r.ep.domain.cfg.Across():
+	case there.NetNS != here.NetNS && !r.ep.Config().Across():
 		return "the owner is in another network namespace"
-	case r.ep.iface.Attr().Caps&directCaps != directCaps:
+	case !r.ep.Attaches():
 		return "cross-memory attach is turned off or refused by the kernel"
 	}
 	return ""
 }
 
-// whyNotRDMA says why pieces do not go by WayRDMA, "" if they do. p may be nil.
-func (r *Remote) whyNotRDMA(p *path) string {
+// whyNotRDMA says why pieces do not go by WayRDMA, "" if they do. p is how the owner is reached, if up.
+func (r *Remote) whyNotRDMA(p tokenPath, up bool) string {
 	switch {
-	case !r.ep.domain.cfg.TokenWays.RDMA:
+	case !r.ep.Config().TokenWays.RDMA:
 		return turnedOff
 	case r.about.Kind != token.Host && len(r.about.Rails()) == 0:
 		return "the memory there is " + r.about.Kind.String() + " memory, which is registered with no RDMA device"
-	case r.ep.orderedRMA():
+	case r.ep.Ordered():
 		return "the endpoint keeps one-sided operations in order"
-	case p == nil && !r.ep.anyDevice():
+	case !up && !r.ep.ReachesMemory():
 		return "the endpoint has no RDMA device"
-	case p == nil && !r.leads():
+	case !up && !r.leads():
 		return "nothing has gone to the owner yet: whether it has an RDMA device is not known"
-	case p == nil:
+	case !up:
 		return ""
-	case p.keys == nil:
+	case !p.Device:
 		return "no RDMA device leads to the owner"
 	}
 	return ""
@@ -66,15 +66,15 @@ func (r *Remote) whyNotRDMA(p *path) string {
 // whyNotMapped says why elements with memory of a device do not go by WayIPC to the region, "" if they do as
 // far as the token says. local is an address on this side.
 func (r *Remote) whyNotMapped(local uint64) string {
-	cfg := r.ep.domain.cfg
+	cfg := r.ep.Config()
 	switch {
 	case !cfg.TokenWays.IPC:
 		return turnedOff
 	case cfg.HMEMMapSize == 0:
 		return "turned off by FI_WEFT_HMEM_MAP_SIZE"
-	case r.ep.orderedRMA():
+	case r.ep.Ordered():
 		return "the endpoint keeps one-sided operations in order"
-	case r.ep.p2p.Load() == fi.HMEMP2PDisabled:
+	case !r.ep.Maps():
 		return "the endpoint may not map memory of devices"
 	}
 	there, here, why := r.process()
@@ -102,7 +102,7 @@ func (r *Remote) process() (there token.IPC, here proc.Host, why string) {
 	there, ok := token.ParseIPC(body)
 	here, err := proc.This()
 	switch {
-	case r.ep.apart:
+	case r.ep.Apart():
 		return there, here, "the endpoint shares no memory with peers"
 	case !ok || err != nil:
 		return there, here, "the owner shares no memory with peers"
@@ -117,6 +117,3 @@ func (r *Remote) Process() (pid int, own bool, why string) {
 	there, here, why := r.process()
 	return int(there.PID), there.PID == here.Self.PID, why
 }
-
-// Token is what is known of the region. Constant.
-func (r *Remote) Token() *token.Token { return &r.about }
