@@ -29,7 +29,7 @@
 //	rendezvous                        long messages (package rendezvous)
 //	rma*, atomic, segment*            one-sided operations, at their initiator
 //	onesided                          and at their target (package onesided)
-//	list*, token*, mapping            lists of pieces of remote memory (package list), and tokens of it
+//	list*, token*, mapping            lists of pieces of remote memory, and tokens of it (packages list, tokens)
 //	note, notify                      notifications
 //	mr*, device*, rdma*               regions, memory of devices, RDMA devices
 //	collective                        collectives (package coll)
@@ -72,7 +72,7 @@
 //	service           the process's service thread
 //	tally             what endpoints count
 //	target            where the message of a receive goes
-//	token             memory tokens
+//	token, tokens     memory tokens: their format; how they are made and opened
 //	vector            bytes of vectors of memory
 //	wire, control     messages, one a file, and short ones that wait for room
 //

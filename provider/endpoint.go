@@ -19,6 +19,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -48,8 +49,8 @@ type Endpoint struct {
 	// protocols are what progress goes through; immutable from Enable on.
 	protocols protocols
 	notes     note.Notes
-	coll      *coll.Groups // nil: there are none; immutable from Enable on
-	process   tokenProcess // of its tokens
+	coll      *coll.Groups   // nil: there are none; immutable from Enable on
+	process   tokens.Process // of its tokens
 
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
 	leased lease.Guarded[leasedEP]
@@ -159,7 +160,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	e.lists.Init(listEndpoint{e}, d.cfg)
-	e.opened.init(tokenEP{e})
+	e.opened.Init(tokenEP{e})
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}

@@ -50,7 +50,7 @@ func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.keys.Find(key)
 	if ask {
-		if found, known = e.opened.find(key, p.port.number, p.device, func(a fi.Addr) bool {
+		if found, known = e.opened.Find(key, p.port.number, p.device, func(a fi.Addr) bool {
 			return e.linkNumber(a) == l.index+1
 		}); known {
 			p.keys.Learn(key, found)

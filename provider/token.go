@@ -5,11 +5,12 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// Memory tokens (package token): what the owner of a region gives to others, which open
+// Memory tokens are packages token's, their format, and tokens', their two ends. An owner gives one to others, which open
 // it (token_open.go) and read and write lists of pieces of it (package list).
 //
 // A token names its region by a key that is random and that no other region has, so
@@ -17,6 +18,15 @@ import (
 // domain chooses keys, that is the region's key. Where the application does, the
 // region gets a second one with its first token: the alias. Both are good for
 // the same accesses.
+
+type (
+	// Token is the serialised form of a memory token. It may be copied and compared.
+	Token = tokens.Token
+	// Remote is a peer's memory region, opened by its token. Its methods may be called from any thread.
+	Remote = tokens.Remote
+	// RemoteInfo is what is known of a remote region.
+	RemoteInfo = tokens.Info
+)
 
 // TokenAttr says what a token is to have that the region does not say.
 type TokenAttr struct {
@@ -68,12 +78,12 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := tokenOwn{
+	own := tokens.Own{
 		Name: name, Incarnation: owner.incarnation, Agent: attr.Agent,
 		Key: key, Base: m.region.Base, Length: m.region.Length, Rights: m.region.Rights, Memory: &m.region.Memory,
-		Process: owner.process.body(owner.apart), Rails: m.rails(owner), Shares: &m.domain.mappings,
+		Process: owner.process.Body(owner.apart), Rails: m.rails(owner), Shares: &m.domain.mappings,
 	}
-	return own.make(m.region.Auth.Bytes())
+	return own.Make(m.region.Auth.Bytes())
 }
 
 // tokenEndpoint is the endpoint by which a token says that the region is reached.
@@ -113,7 +123,7 @@ func (e *Endpoint) tokenName() (names.Name, error) {
 	if err != nil {
 		return n, err
 	}
-	return reachableName(n, e.domain.local.Locals, e.domain.DomainName())
+	return tokens.Reachable(n, e.domain.local.Locals, e.domain.DomainName())
 }
 
 // tokenKey is the key that tokens of the region have.

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -36,7 +37,7 @@ func (e *Endpoint) openToken(t Token) (*Remote, error) {
 	case e.domain.Keyed():
 		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
 	}
-	return e.opened.open(t, e.auth.Bytes())
+	return e.opened.Open(t, e.auth.Bytes())
 }
 
 // tokenEP is an endpoint as its remote regions have it.
@@ -46,7 +47,7 @@ func (t tokenEP) Acquire() error                     { return t.e.refs.Acquire()
 func (t tokenEP) Release()                           { t.e.refs.Release() }
 func (t tokenEP) Config() *config.Config             { return t.e.domain.cfg }
 func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.av.Know(n) }
-func (t tokenEP) Devices() []tokenDevice             { return t.e.devicesOf }
+func (t tokenEP) Devices() []tokens.Device           { return t.e.devicesOf }
 func (t tokenEP) ReachesMemory() bool                { return t.e.anyDevice() }
 func (t tokenEP) Ordered() bool                      { return t.e.orderedRMA() }
 func (t tokenEP) Apart() bool                        { return t.e.apart }
@@ -54,12 +55,12 @@ func (t tokenEP) Attaches() bool                     { return t.e.iface.Attr().C
 func (t tokenEP) Maps() bool                         { return t.e.peerToPeer() }
 
 // Path is how a peer is reached now.
-func (t tokenEP) Path(addr fi.Addr) (tokenPath, bool) {
+func (t tokenEP) Path(addr fi.Addr) (tokens.Path, bool) {
 	p := t.e.pathNow(addr)
 	if p == nil {
-		return tokenPath{}, false
+		return tokens.Path{}, false
 	}
-	return tokenPath{
+	return tokens.Path{
 		Attaches: p.port.attr.Caps&directCaps == directCaps, Here: p.port.number == 0, Device: p.keys != nil,
 		Name: p.port.attr.DeviceName,
 	}, true
@@ -97,6 +98,6 @@ func (e *portSet) anyDevice() bool {
 // addDevice has tokens name the port's device, if it has one that reaches memory.
 func (e *portSet) addDevice(p *port) {
 	if d, ok := p.Iface.(hw.Device); ok && p.oneSided() {
-		e.devicesOf = append(e.devicesOf, tokenDevice{d, p.Memory(), p.number})
+		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Port: p.number})
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package tokens
 
 import (
 	"github.com/weft-fabric/weft/fi"
@@ -7,9 +7,9 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 )
 
-// tokenHost is what remote regions need of the endpoint that opens them. Values are compared. Any thread may call its
+// Endpoint is what remote regions need of the endpoint that opens them. Values are compared. Any thread may call its
 // methods.
-type tokenHost interface {
+type Endpoint interface {
 	// Acquire has the endpoint stay open until Release. Errors: why it is closed.
 	Acquire() error
 	Release()
@@ -18,7 +18,7 @@ type tokenHost interface {
 	// Know returns the address of a name, which the address vector takes if it has none. Errors as of [av.AV.Know].
 	Know(n names.Name) (fi.Addr, error)
 	// Devices are its interfaces on devices that reach memory of peers. Constant.
-	Devices() []tokenDevice
+	Devices() []Device
 	// ReachesMemory reports whether any of its devices reads and writes memory of peers. Constant.
 	ReachesMemory() bool
 	// Ordered reports whether it keeps one-sided operations in order, and Apart whether it shares no memory with peers.
@@ -30,18 +30,18 @@ type tokenHost interface {
 	// Maps reports whether memory of devices may be mapped.
 	Maps() bool
 	// Path is how a peer is reached now. False: nothing has gone there, or its connection is lost.
-	Path(addr fi.Addr) (tokenPath, bool)
+	Path(addr fi.Addr) (Path, bool)
 }
 
-// tokenDevice is an interface of an endpoint on a device that reads and writes memory of peers.
-type tokenDevice struct {
+// Device is an interface of an endpoint on a device that reads and writes memory of peers.
+type Device struct {
 	hw.Device
 	Memory hw.MemoryDomain
 	Port   uint32 // the endpoint's number of the interface
 }
 
-// tokenPath is how a peer is reached.
-type tokenPath struct {
+// Path is how a peer is reached.
+type Path struct {
 	Attaches bool   // this process copies from and to memory of the peer's
 	Here     bool   // the peer is a process of this host that shares memory
 	Device   bool   // an RDMA device leads there

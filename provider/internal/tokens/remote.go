@@ -1,4 +1,4 @@
-package provider
+package tokens
 
 import (
 	"github.com/weft-fabric/weft/fi"
@@ -10,19 +10,19 @@ import (
 // Remote is a peer's memory region, opened by its token. Its methods may be called from
 // any thread.
 type Remote struct {
-	ep    tokenHost     // immutable
-	set   *openedTokens // that it is in, nil: none; immutable
-	refs  refs.Count    // users: lists
-	addr  fi.Addr       // of the owner, immutable
-	about token.Token   // immutable
+	ep    Endpoint    // immutable
+	set   *Opened     // that it is in, nil: none; immutable
+	refs  refs.Count  // users: lists
+	addr  fi.Addr     // of the owner, immutable
+	about token.Token // immutable
 	// byKey: not from a token, but what is known of a region with a key in the peer's table. Immutable.
 	byKey bool
-	keys  []tokenKey // that the owner's devices have not refused; under mu of set
+	keys  []deviceKey // that the owner's devices have not refused; under mu of set
 }
 
-// remoteByKey is a region that is known by its key in a peer's table, and not by a token: about is what a token would
+// ByKey is a region that is known by its key in a peer's table, and not by a token: about is what a token would
 // say of it, as far as it is needed. It is not closed.
-func remoteByKey(e tokenHost, addr fi.Addr, about token.Token) *Remote {
+func ByKey(e Endpoint, addr fi.Addr, about token.Token) *Remote {
 	return &Remote{ep: e, addr: addr, about: about, byKey: true}
 }
 
@@ -37,7 +37,7 @@ func (r *Remote) Close() error {
 }
 
 // Of is the endpoint that has opened the region.
-func (r *Remote) Of() tokenHost { return r.ep }
+func (r *Remote) Of() Endpoint { return r.ep }
 
 // Token is what is known of the region. Constant.
 func (r *Remote) Token() *token.Token { return &r.about }
@@ -61,8 +61,8 @@ func (r *Remote) Acquire() error { return r.refs.Acquire() }
 // Release gives up what Acquire has.
 func (r *Remote) Release() { r.refs.Release() }
 
-// RemoteInfo is what is known of a remote region.
-type RemoteInfo struct {
+// Info is what is known of a remote region.
+type Info struct {
 	Addr   fi.Addr // of the owner, in the endpoint's address vector
 	Agent  string  // what the owner calls itself
 	Key    uint64  // for fi_read and the like
@@ -78,9 +78,9 @@ type RemoteInfo struct {
 }
 
 // Info returns what is known of the region, and which way is taken. No peer is asked.
-func (r *Remote) Info() RemoteInfo {
+func (r *Remote) Info() Info {
 	t := &r.about
-	i := RemoteInfo{Addr: r.addr, Agent: t.Agent, Key: t.Key, Base: t.Base, Length: t.Length, Kind: t.Kind,
+	i := Info{Addr: r.addr, Agent: t.Agent, Key: t.Key, Base: t.Base, Length: t.Length, Kind: t.Kind,
 		Device: t.Device}
 	if t.Rights&token.Read != 0 {
 		i.Rights |= fi.RemoteRead
@@ -100,7 +100,7 @@ func (r *Remote) Info() RemoteInfo {
 	case i.Why[list.WayRDMA] == "":
 		i.Way, i.Why[list.WayMessage] = list.WayRDMA, "rdma is faster"
 	case !on.Message:
-		i.Why[list.WayMessage] = turnedOff
+		i.Why[list.WayMessage] = TurnedOff
 	}
 	return i
 }

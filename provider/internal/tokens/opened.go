@@ -1,4 +1,4 @@
-package provider
+package tokens
 
 import (
 	"bytes"
@@ -16,28 +16,28 @@ import (
 // interface alone, so one of another process, or of the owner's before it was restarted, is never sent anywhere. Where
 // the connection leads elsewhere, and when the device has refused the key, the owner is asked.
 
-// openedTokens are the remote regions that an endpoint has opened; those that have keys for devices are found by the
+// Opened are the remote regions that an endpoint has opened; those that have keys for devices are found by the
 // region's key.
-type openedTokens struct {
-	ep   tokenHost  // immutable
+type Opened struct {
+	ep   Endpoint   // immutable
 	mu   sync.Mutex // control operations, and operations of a device whose key is not known
 	list map[uint64][]*Remote
 }
 
-// init makes them those of an endpoint.
-func (o *openedTokens) init(e tokenHost) { o.ep = e }
+// Init makes them those of an endpoint.
+func (o *Opened) Init(e Endpoint) { o.ep = e }
 
-// tokenKey is a key that a token has for a device of the owner's which is of the kind of one here.
-type tokenKey struct {
-	port    uint32 // tokenDevice.Port of that one
+// deviceKey is a key that a token has for a device of the owner's which is of the kind of one here.
+type deviceKey struct {
+	port    uint32 // Device.Port of that one
 	address []byte // of the owner's interface
 	key     hw.RemoteKey
 }
 
-// open opens a token that was made with an authorisation key, in its serialised form. The region stays open until its
+// Open opens a token that was made with an authorisation key, in its serialised form. The region stays open until its
 // Close. No peer is asked. Errors: fi.EINVAL for what is no token or was made with another key; those of Know and
 // Acquire of the endpoint.
-func (o *openedTokens) open(packed, auth []byte) (*Remote, error) {
+func (o *Opened) Open(packed, auth []byte) (*Remote, error) {
 	t, err := token.Parse(packed, auth)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fi.EINVAL)
@@ -60,7 +60,7 @@ func (o *openedTokens) open(packed, auth []byte) (*Remote, error) {
 
 // keysIn returns the keys that a token has for devices of the kind of some here. The error says what is wrong with one:
 // it does not parse, or says of the region what the token does not.
-func keysIn(t *token.Token, devices []tokenDevice) (keys []tokenKey, err error) {
+func keysIn(t *token.Token, devices []Device) (keys []deviceKey, err error) {
 	for _, r := range t.Rails() {
 		for _, d := range devices {
 			if d.CheckDevice(r.Address) != nil {
@@ -75,13 +75,13 @@ func keysIn(t *token.Token, devices []tokenDevice) (keys []tokenKey, err error) 
 					return nil, err
 				}
 			}
-			keys = append(keys, tokenKey{d.Port, r.Address, k})
+			keys = append(keys, deviceKey{d.Port, r.Address, k})
 		}
 	}
 	return keys, nil
 }
 
-func (o *openedTokens) add(r *Remote) {
+func (o *Opened) add(r *Remote) {
 	if len(r.keys) == 0 {
 		return
 	}
@@ -93,7 +93,7 @@ func (o *openedTokens) add(r *Remote) {
 	o.list[r.about.Key] = append(o.list[r.about.Key], r)
 }
 
-func (o *openedTokens) remove(r *Remote) {
+func (o *Opened) remove(r *Remote) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := r.about.Key
@@ -105,9 +105,9 @@ func (o *openedTokens) remove(r *Remote) {
 	}
 }
 
-// find returns the key by which the device with an address, reached over a port, reaches a region. is reports whether
+// Find returns the key by which the device with an address, reached over a port, reaches a region. is reports whether
 // an address is that of the peer there.
-func (o *openedTokens) find(key uint64, port uint32, device []byte, is func(fi.Addr) bool) (hw.RemoteKey, bool) {
+func (o *Opened) Find(key uint64, port uint32, device []byte, is func(fi.Addr) bool) (hw.RemoteKey, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, r := range o.list[key] {
@@ -123,12 +123,12 @@ func (o *openedTokens) find(key uint64, port uint32, device []byte, is func(fi.A
 	return hw.RemoteKey{}, false
 }
 
-// refused takes in that the device with an address has refused the keys of a region: they are not used again.
-func (o *openedTokens) refused(device []byte, key uint64) {
+// Refused takes in that the device with an address has refused the keys of a region: they are not used again.
+func (o *Opened) Refused(device []byte, key uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, r := range o.list[key] {
-		r.keys = slices.DeleteFunc(r.keys, func(k tokenKey) bool { return bytes.Equal(k.address, device) })
+		r.keys = slices.DeleteFunc(r.keys, func(k deviceKey) bool { return bytes.Equal(k.address, device) })
 	}
 }
 

@@ -1,4 +1,4 @@
-package provider
+package tokens
 
 import (
 	"github.com/weft-fabric/weft/internal/config"
@@ -9,14 +9,14 @@ import (
 
 // Why elements of lists do not take a way to a region, by what its token and the endpoint say.
 
-// turnedOff is why a way that is turned off is not taken.
-const turnedOff = "turned off by FI_WEFT_TOKEN_WAYS"
+// TurnedOff is why a way that is turned off is not taken.
+const TurnedOff = "turned off by FI_WEFT_TOKEN_WAYS"
 
 // whyNotIPC says why pieces do not go by WayIPC, "" if they do. p is how the owner is reached, if up.
-func (r *Remote) whyNotIPC(p tokenPath, up bool) string {
+func (r *Remote) whyNotIPC(p Path, up bool) string {
 	switch {
 	case !r.ep.Config().TokenWays.IPC:
-		return turnedOff
+		return TurnedOff
 	case r.about.Kind != token.Host:
 		return r.whyNotMapped(0)
 	case r.ep.Ordered():
@@ -43,10 +43,10 @@ func (r *Remote) whyNotIPC(p tokenPath, up bool) string {
 }
 
 // whyNotRDMA says why pieces do not go by WayRDMA, "" if they do. p is how the owner is reached, if up.
-func (r *Remote) whyNotRDMA(p tokenPath, up bool) string {
+func (r *Remote) whyNotRDMA(p Path, up bool) string {
 	switch {
 	case !r.ep.Config().TokenWays.RDMA:
-		return turnedOff
+		return TurnedOff
 	case r.about.Kind != token.Host && len(r.about.Rails()) == 0:
 		return "the memory there is " + r.about.Kind.String() + " memory, which is registered with no RDMA device"
 	case r.ep.Ordered():
@@ -69,7 +69,7 @@ func (r *Remote) whyNotMapped(local uint64) string {
 	cfg := r.ep.Config()
 	switch {
 	case !cfg.TokenWays.IPC:
-		return turnedOff
+		return TurnedOff
 	case cfg.HMEMMapSize == 0:
 		return "turned off by FI_WEFT_HMEM_MAP_SIZE"
 	case r.ep.Ordered():

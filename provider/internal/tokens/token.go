@@ -1,4 +1,4 @@
-package provider
+package tokens
 
 import (
 	"encoding"

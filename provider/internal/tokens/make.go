@@ -1,4 +1,4 @@
-package provider
+package tokens
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// tokenOwn is what a token is to say of a region of this process.
-type tokenOwn struct {
+// Own is what a token is to say of a region of this process.
+type Own struct {
 	Name        names.Name // by which peers reach the endpoint
 	Incarnation uint64     // of the endpoint
 	Agent       string     // what the application calls itself
@@ -22,20 +22,20 @@ type tokenOwn struct {
 	Length      uint64     // bytes
 	Rights      uint64     // fi.RemoteRead, fi.RemoteWrite
 	Memory      *hmem.Region
-	Process     []byte       // tokenProcess.body of the endpoint's
+	Process     []byte       // Process.Body of the endpoint's
 	Rails       []token.RDMA // keys of devices that no other region gets
-	Shares      tokenSharer
+	Shares      Sharer
 }
 
-// tokenSharer has other processes map memory of devices.
-type tokenSharer interface {
+// Sharer has other processes map memory of devices.
+type Sharer interface {
 	// Share returns the token of the allocation that n bytes at addr lie in, and where in it. False: other processes
 	// cannot map it.
 	Share(addr, n uint64) (token, offset uint64, ok bool)
 }
 
-// make makes the token, with an authorisation key. fi.EINVAL: it is too long, as by its agent.
-func (o *tokenOwn) make(auth []byte) (Token, error) {
+// Make makes the token, with an authorisation key. fi.EINVAL: it is too long, as by its agent.
+func (o *Own) Make(auth []byte) (Token, error) {
 	t := token.Token{
 		Owner: o.Name, Incarnation: o.Incarnation, Agent: o.Agent,
 		Key: o.Key, Base: o.Base, Length: o.Length, Rights: o.rights(), Kind: o.kind(),
@@ -57,7 +57,7 @@ func (o *tokenOwn) make(auth []byte) (Token, error) {
 	return packed, nil
 }
 
-func (o *tokenOwn) rights() uint16 {
+func (o *Own) rights() uint16 {
 	rights := uint16(0)
 	if o.Rights&fi.RemoteRead != 0 {
 		rights |= token.Read
@@ -68,7 +68,7 @@ func (o *tokenOwn) rights() uint16 {
 	return rights
 }
 
-func (o *tokenOwn) kind() token.Kind {
+func (o *Own) kind() token.Kind {
 	switch {
 	case o.Memory.DMABuf != nil:
 		return token.DMABuf
@@ -79,7 +79,7 @@ func (o *tokenOwn) kind() token.Kind {
 }
 
 // place is what a token says of where the region is for processes that map its memory. False: they cannot.
-func (o *tokenOwn) place() (token.Part, bool) {
+func (o *Own) place() (token.Part, bool) {
 	m := o.Memory
 	if len(m.Shares) != 1 || len(m.Parts) != 1 {
 		return token.Part{}, false
@@ -96,15 +96,15 @@ func (o *tokenOwn) place() (token.Part, bool) {
 	return token.Part{Type: typ, Body: d.Append(nil)}, true
 }
 
-// tokenProcess is what the tokens of an endpoint say of this process to others of its host.
-type tokenProcess struct {
+// Process is what the tokens of an endpoint say of this process to others of its host.
+type Process struct {
 	once sync.Once
 	text []byte // once it was asked for; under once
 }
 
-// body is the body of the part, nil if the process has no identity, or the endpoint shares no memory with peers: apart,
+// Body is the body of the part, nil if the process has no identity, or the endpoint shares no memory with peers: apart,
 // which is the same in all calls.
-func (p *tokenProcess) body(apart bool) []byte {
+func (p *Process) Body(apart bool) []byte {
 	p.once.Do(func() {
 		h, err := proc.This()
 		if err != nil || apart {
@@ -116,10 +116,10 @@ func (p *tokenProcess) body(apart bool) []byte {
 	return p.text
 }
 
-// reachableName is a name by which peers on other hosts reach an endpoint: its own, but for one that is bound to all
+// Reachable is a name by which peers on other hosts reach an endpoint: its own, but for one that is bound to all
 // addresses of this host, which are here, one of them: of an interface if that has one. fi.EADDRNOTAVAIL: the host has
 // none of the family.
-func reachableName(n names.Name, here func() ([]names.Local, error), iface string) (names.Name, error) {
+func Reachable(n names.Name, here func() ([]names.Local, error), iface string) (names.Name, error) {
 	if !n.IsAny() {
 		return n, nil
 	}
