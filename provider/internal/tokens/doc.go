@@ -7,8 +7,8 @@
 //	remote   one of them
 //	ways     which ways elements of lists do not take to it, and why
 //
-// What tokens say, and in which form, is package token's; reading and writing are package list's, to which a [Remote] is
-// a region.
+// What tokens say, and in which form, is package token's; reading and writing are package list's, to which a [Remote]
+// is a region.
 //
 // # Threads
 //
@@ -17,8 +17,8 @@
 //
 // # Peers
 //
-// A token may be forged. What it says is checked when it is opened, as far as this side can; what it gives right to only
-// its owner checks, at each access. A device's key in it is used over a connection to the interface alone that it
+// A token may be forged. What it says is checked when it is opened, as far as this side can; what it gives right to
+// only its owner checks, at each access. A device's key in it is used over a connection to the interface alone that it
 // names.
 //
 // # Limits

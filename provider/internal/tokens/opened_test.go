@@ -188,7 +188,8 @@ func TestText(t *testing.T) {
 	if b[0]++; packed[0] == b[0] {
 		t.Error("the bytes are shared")
 	}
-	for _, bad := range []error{again.UnmarshalText([]byte("no token")), again.UnmarshalBinary(make([]byte, token.MaxLen+1))} {
+	long := make([]byte, token.MaxLen+1)
+	for _, bad := range []error{again.UnmarshalText([]byte("no token")), again.UnmarshalBinary(long)} {
 		if !errors.Is(bad, fi.EINVAL) {
 			t.Error(bad)
 		}
