@@ -59,33 +59,50 @@ func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bo
 	*device = found
 	if ask && !known {
 		e.stats.Shared(stats.SharedKeyAsked, 1)
-		var b [wire.KeyHeadBytes]byte
-		if err := p.AMShort(wire.AMKeyAsk, key, wire.PutKeyAsk(b[:], l.index), nil); err != nil {
-			p.keys.Forget(key)
-		}
+		rkey.Ask(p, key, l.index)
 	}
 	return known
 }
 
-// onKeyAsk sends a peer the device's key of a region.
-func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
-	link, ok := wire.ParseKeyAsk(head, len(payload))
-	if !ok {
-		e.malformed(src, "question for a key does not parse")
-		return
-	}
+// keyHost is an endpoint as the exchange of keys has it.
+type keyHost struct{ *leasedEP }
+
+// Back is the path to the sender behind a source.
+func (e keyHost) Back(src hw.Source) (rkey.Path, bool) {
 	p, err := e.connect(e.linkBack(e.senderOf(src)))
 	if own, _ := e.portOf(src); err != nil || p.port != own {
-		return // the way back is another, where the device's keys mean nothing
+		return nil, false
 	}
-	var b [wire.KeyHeadBytes + rkey.MaxKey]byte
-	var packed [rkey.MaxKey]byte
-	a := wire.KeyAnswer{Link: link, Status: wire.KeyNever}
-	if p.keys != nil && !e.counted() {
-		a.Key, a.Status = e.deviceKey(p.port, key, packed[:0])
-	}
-	_ = p.AMShort(wire.AMKeyAnswer, key, a.Put(b[:]), nil) // no room: the peer asks again
+	return p, true
 }
+
+// Owns reports whether a source is the peer of a link.
+func (e keyHost) Owns(src hw.Source, link uint32) bool { return e.ownsLink(src, link) }
+
+// PathOf is the path of a link over the port of a source.
+func (e keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
+	p := e.linkAt(link).path.Load()
+	if own, _ := e.portOf(src); p == nil || p.port != own {
+		return nil, false
+	}
+	return p, true
+}
+
+// Key appends the key of a region for the device of a path.
+func (e keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeyStatus) {
+	if e.counted() {
+		return nil, wire.KeyNever
+	}
+	return e.deviceKey(p.(*path).port, region, to)
+}
+
+// Malformed counts and logs a message that a peer should not have sent.
+func (e keyHost) Malformed(src hw.Source, format string, args ...any) {
+	e.malformed(src, format, args...)
+}
+
+// Keys are the device's keys of the peer's regions.
+func (p *path) Keys() *rkey.Peer { return p.keys }
 
 // deviceKey appends the device's key of a region, which it registers with the port's memory domain.
 func (e *peering) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {
@@ -103,30 +120,4 @@ func (e *peering) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeySta
 		return nil, wire.KeyNever
 	}
 	return device, wire.KeyHere
-}
-
-// onKeyAnswer takes in what a peer says of a region.
-func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) {
-	var a wire.KeyAnswer
-	if !a.Parse(head, len(payload)) || !e.ownsLink(src, a.Link) {
-		e.malformed(src, "answer about a key, status %d, %d bytes", a.Status, len(head))
-		return
-	}
-	p := e.linkAt(a.Link).path.Load()
-	if own, _ := e.portOf(src); p == nil || p.keys == nil || p.port != own {
-		return // the connection that asked is gone
-	}
-	switch a.Status {
-	case wire.KeyAbsent:
-		p.keys.Absent(key)
-	case wire.KeyNever:
-		p.keys.Refused(key)
-	default:
-		device, err := p.port.Memory().UnpackKey(a.Key)
-		if err != nil {
-			e.malformed(src, "answer about a key: %v", err)
-			return
-		}
-		p.keys.Learn(key, device)
-	}
 }
