@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/note"
 	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/pages"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
@@ -73,10 +74,8 @@ type attributes struct {
 // leasedEP is an endpoint as the holder of its receive context's progress lease has it.
 type leasedEP struct {
 	Endpoint
-	rx        *leasedRx
-	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
-	addrSeen  uint64    // generation of av that addrs is of
-	addrLinks uint64    // links made that addrNone is of
+	rx       *leasedRx
+	reported peers.Reported // addresses of identities
 	// peersNamed is the generation of av that the addresses of peerMessages are of.
 	peersNamed uint64
 	backLinks  []*link // by identity, the last that was used
