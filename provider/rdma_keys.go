@@ -65,10 +65,11 @@ func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bo
 }
 
 // keyHost is an endpoint as the exchange of keys has it.
-type keyHost struct{ *leasedEP }
+type keyHost struct{ e *leasedEP }
 
 // Back is the path to the sender behind a source.
-func (e keyHost) Back(src hw.Source) (rkey.Path, bool) {
+func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
+	e := h.e
 	p, err := e.connect(e.linkBack(e.senderOf(src)))
 	if own, _ := e.portOf(src); err != nil || p.port != own {
 		return nil, false
@@ -77,28 +78,28 @@ func (e keyHost) Back(src hw.Source) (rkey.Path, bool) {
 }
 
 // Owns reports whether a source is the peer of a link.
-func (e keyHost) Owns(src hw.Source, link uint32) bool { return e.ownsLink(src, link) }
+func (h keyHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
 
 // PathOf is the path of a link over the port of a source.
-func (e keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
-	p := e.linkAt(link).path.Load()
-	if own, _ := e.portOf(src); p == nil || p.port != own {
+func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
+	p := h.e.linkAt(link).path.Load()
+	if own, _ := h.e.portOf(src); p == nil || p.port != own {
 		return nil, false
 	}
 	return p, true
 }
 
 // Key appends the key of a region for the device of a path.
-func (e keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeyStatus) {
-	if e.counted() {
+func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeyStatus) {
+	if h.e.counted() {
 		return nil, wire.KeyNever
 	}
-	return e.deviceKey(p.(*path).port, region, to)
+	return h.e.deviceKey(p.(*path).port, region, to)
 }
 
 // Malformed counts and logs a message that a peer should not have sent.
-func (e keyHost) Malformed(src hw.Source, format string, args ...any) {
-	e.malformed(src, format, args...)
+func (h keyHost) Malformed(src hw.Source, format string, args ...any) {
+	h.e.malformed(src, format, args...)
 }
 
 // Keys are the device's keys of the peer's regions.

@@ -10,8 +10,8 @@ import (
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// Memory tokens are packages token's, their format, and tokens', their two ends. An owner gives one to others, which open
-// it (token_open.go) and read and write lists of pieces of it (package list).
+// The format of memory tokens is package token's, their two ends are package tokens'. An owner gives one to others,
+// which open it (token_open.go) and read and write lists of pieces of it (package list).
 //
 // A token names its region by a key that is random and that no other region has, so
 // that a token which outlives its region, or its process, finds nothing. Where the

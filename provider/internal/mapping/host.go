@@ -9,7 +9,8 @@ import (
 type Remote interface {
 	// Token is what is known of the region. Constant.
 	Token() *token.Token
-	// Process is the owner's process, and whether that is this one, or why the owner shares no memory with this process.
+	// Process is the owner's process, and whether that is this one, or why the owner shares no memory with this
+	// process.
 	Process() (pid int, own bool, why string)
 }
 

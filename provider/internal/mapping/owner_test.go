@@ -47,7 +47,8 @@ func TestCopyFor(t *testing.T) {
 		t.Error(err)
 	}
 	want(t, "read", x.Base+8, memory[16:48])
-	for kind, body := range map[proxy.Kind][]byte{proxy.KindCopy: q.Append(nil)[:47], proxy.KindRegion: make([]byte, 41)} {
+	short := q.Append(nil)[:47]
+	for kind, body := range map[proxy.Kind][]byte{proxy.KindCopy: short, proxy.KindRegion: make([]byte, 41)} {
 		if _, err := hmem.Ask(os.Getpid(), kind, body); err == nil {
 			t.Errorf("%d bytes that are no request are answered", len(body))
 		}

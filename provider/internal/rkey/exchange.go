@@ -10,8 +10,8 @@ import (
 
 // Host is what the exchange needs of its endpoint, as the holder of the progress lease has it.
 type Host interface {
-	// Back returns the path to the sender behind a source, connecting if need be. False: there is none, or it leads over
-	// another port than the source's, where the device's keys mean nothing.
+	// Back returns the path to the sender behind a source, connecting if need be. False: there is none, or it leads
+	// over another port than the source's, where the device's keys mean nothing.
 	Back(src hw.Source) (p Path, ok bool)
 	// Owns reports whether a source is the peer of a link: only it may speak about the link's keys.
 	Owns(src hw.Source, link uint32) bool

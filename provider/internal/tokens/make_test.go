@@ -27,7 +27,8 @@ func TestMake(t *testing.T) {
 	if err := unix.Ftruncate(fd, 8192); err != nil {
 		t.Fatal(err)
 	}
-	device, err := hmem.EnterRegion(&fi.MRAttr{DMABuf: &fi.DMABuf{FD: fd, Offset: 4096, Len: 100}}, fi.MRDMABuf, true, 1)
+	attr := fi.MRAttr{DMABuf: &fi.DMABuf{FD: fd, Offset: 4096, Len: 100}}
+	device, err := hmem.EnterRegion(&attr, fi.MRDMABuf, true, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// TestOpen opens a token: what it says, its owner's address, and who uses the endpoint.
+// TestOpen opens a token: what it says, its owner's address, and the users of the endpoint.
 func TestOpen(t *testing.T) {
 	e, o := newEndpoint()
 	packed := made(t, plain(), "")

@@ -30,6 +30,7 @@ func TestWays(t *testing.T) {
 	inside.NetNS++
 	apart.PIDNS++
 	self.PID--
+	overDevice := Path{Name: "d", Device: true}
 	device := func(e *endpoint, t *token.Token) { t.Kind = token.DMABuf }
 	mapped := func(e *endpoint, t *token.Token) { t.Kind = token.DMABuf; placed(t) }
 	for what, c := range map[string]struct {
@@ -42,7 +43,7 @@ func TestWays(t *testing.T) {
 		"another host":      {&far, nil, list.WayMessage, "on another host", "no RDMA device"},
 		"of unknown place":  {nil, nil, list.WayMessage, "shares no memory", "no RDMA device"},
 		"another namespace": {&inside, nil, list.WayMessage, "network namespace", "no RDMA device"},
-		"looked for across": {&inside, func(e *endpoint, _ *token.Token) { e.cfg.SHMAcross = config.Yes },
+		"searched across": {&inside, func(e *endpoint, _ *token.Token) { e.cfg.SHMAcross = config.Yes },
 			list.WayIPC, "", "no RDMA"},
 		"the kernel refuses": {&neighbour, func(e *endpoint, _ *token.Token) { e.attaches = false },
 			list.WayMessage, "refused by the kernel", ""},
@@ -56,17 +57,17 @@ func TestWays(t *testing.T) {
 			list.WayMessage, "kernel does not let", "no RDMA device leads"},
 		"over a network": {&far, func(e *endpoint, _ *token.Token) { e.up, e.path = true, Path{Name: "eth7"} },
 			list.WayMessage, "reached over eth7", "no RDMA device leads"},
-		"over a device": {&far, func(e *endpoint, _ *token.Token) { e.up, e.path = true, Path{Name: "d", Device: true} },
+		"over a device": {&far, func(e *endpoint, _ *token.Token) { e.up, e.path = true, overDevice },
 			list.WayRDMA, "reached over d", ""},
-		"a device, not yet": {&far, func(e *endpoint, _ *token.Token) { e.add('a', 1) }, list.WayMessage, "on another host",
-			"not known"},
+		"a device, not yet": {&far, func(e *endpoint, _ *token.Token) { e.add('a', 1) }, list.WayMessage,
+			"on another host", "not known"},
 		"device memory":       {&neighbour, mapped, list.WayIPC, "", "registered with no RDMA device"},
 		"of this process":     {&self, device, list.WayIPC, "", "registered with no RDMA device"},
 		"not offered":         {&neighbour, device, list.WayMessage, "not offered", ""},
 		"device, elsewhere":   {&far, mapped, list.WayMessage, "on another host", ""},
 		"device, pids differ": {&apart, mapped, list.WayMessage, "another namespace", ""},
-		"not to be mapped": {&neighbour, func(e *endpoint, t *token.Token) { mapped(e, t); e.maps = false }, list.WayMessage,
-			"may not map", ""},
+		"not to be mapped": {&neighbour, func(e *endpoint, t *token.Token) { mapped(e, t); e.maps = false },
+			list.WayMessage, "may not map", ""},
 		"mapping is off": {&neighbour, func(e *endpoint, t *token.Token) { mapped(e, t); e.cfg.HMEMMapSize = 0 },
 			list.WayMessage, "HMEM_MAP_SIZE", ""},
 		"ipc is off": {&neighbour, func(e *endpoint, t *token.Token) { e.cfg.TokenWays.IPC = false }, list.WayMessage,
