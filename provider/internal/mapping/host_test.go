@@ -64,6 +64,18 @@ func (p *process) add(key, rights uint64, memory hmem.Region) *own {
 	return r
 }
 
+// left reports whether no gate is entered.
+func (p *process) left() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.list {
+		if r.entered != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // own is a region of the process.
 type own struct {
 	p       *process
