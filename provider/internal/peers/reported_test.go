@@ -45,6 +45,7 @@ func TestReported(t *testing.T) {
 		{nil, 2, 0, fi.AddrNotAvail, false},
 		{func() { d.links++ }, 1, 0, 0, false},
 		{nil, 2, 0, fi.AddrNotAvail, true},
+		{nil, 2, 0, fi.AddrNotAvail, false},
 		{func() { d.links, d.addrs[2] = d.links+1, 8 }, 2, 0, 8, true},
 		{func() { d.addrs[1] = 9 }, 1, 0, 0, false},
 		{func() { r.Drop(0) }, 1, 0, 9, true},
@@ -104,6 +105,23 @@ func TestAddressOf(t *testing.T) {
 		b := &book{map[names.Name]fi.Addr{c.name: 5}, []names.Name{nameAt("10.0.0.4", 7), nameAt("10.0.0.5", 8)}}
 		if a := s.AddressOf(c.id, b); a != c.want {
 			t.Errorf("%s: %#x, want %#x", what, a, c.want)
+		}
+	}
+}
+
+// anywhere is an interface to which all names lead.
+type anywhere struct{}
+
+func (anywhere) Reaches(names.Name) bool { return true }
+
+// TestAddressOfPort: an alias has the port of the peer, whatever the transport says of others.
+func TestAddressOfPort(t *testing.T) {
+	s := Identities[anywhere]{Changed: func(int) {}, Stale: func() {}}
+	id := s.Meet(anywhere{}, nameAt("10.0.0.1", 7), func(uint32, uint32) {})
+	for port, want := range map[uint16]fi.Addr{7: 5, 8: fi.AddrNotAvail} {
+		n := nameAt("10.0.0.4", port)
+		if a := s.AddressOf(id, &book{map[names.Name]fi.Addr{n: 5}, []names.Name{n}}); a != want {
+			t.Errorf("port %d: %#x, want %#x", port, a, want)
 		}
 	}
 }
