@@ -102,8 +102,8 @@ func (h keyHost) Malformed(src hw.Source, format string, args ...any) {
 	h.e.malformed(src, format, args...)
 }
 
-// Keys are the device's keys of the peer's regions.
-func (p *path) Keys() *rkey.Peer { return p.keys }
+// DeviceKeys are the device's keys of the peer's regions.
+func (p *path) DeviceKeys() *rkey.Peer { return p.keys }
 
 // deviceKey appends the device's key of a region, which it registers with the port's memory domain.
 func (e *peering) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {

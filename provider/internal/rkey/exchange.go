@@ -27,8 +27,8 @@ type Host interface {
 type Path interface {
 	// AMShort sends a message; see [hw.Endpoint].
 	AMShort(id hw.AMID, header uint64, head, payload []byte) error
-	// Keys are the device's keys of the peer's regions, nil: no device reaches the peer's memory. Constant.
-	Keys() *Peer
+	// DeviceKeys are the device's keys of the peer's regions, nil: no device reaches the peer's memory. Constant.
+	DeviceKeys() *Peer
 	// PortDevice registers memory with the path's port. Constant.
 	PortDevice() Device
 }
@@ -44,7 +44,7 @@ func Handlers(h Host) map[hw.AMID]hw.Handler {
 func Ask(p Path, region uint64, link uint32) {
 	var b [wire.KeyHeadBytes]byte
 	if err := p.AMShort(wire.AMKeyAsk, region, wire.PutKeyAsk(b[:], link), nil); err != nil {
-		p.Keys().Forget(region)
+		p.DeviceKeys().Forget(region)
 	}
 }
 
@@ -64,7 +64,7 @@ func (x exchange) onAsk(src hw.Source, region uint64, head, payload []byte) {
 	var b [wire.KeyHeadBytes + MaxKey]byte
 	var packed [MaxKey]byte
 	a := wire.KeyAnswer{Link: link, Status: wire.KeyNever}
-	if p.Keys() != nil {
+	if p.DeviceKeys() != nil {
 		a.Key, a.Status = x.Key(p, region, packed[:0])
 	}
 	_ = p.AMShort(wire.AMKeyAnswer, region, a.Put(b[:]), nil) // no room: the peer asks again
@@ -78,20 +78,20 @@ func (x exchange) onAnswer(src hw.Source, region uint64, head, payload []byte) {
 		return
 	}
 	p, ok := x.PathOf(src, a.Link)
-	if !ok || p.Keys() == nil {
+	if !ok || p.DeviceKeys() == nil {
 		return // the connection that asked is gone
 	}
 	switch a.Status {
 	case wire.KeyAbsent:
-		p.Keys().Absent(region)
+		p.DeviceKeys().Absent(region)
 	case wire.KeyNever:
-		p.Keys().Refused(region)
+		p.DeviceKeys().Refused(region)
 	default:
 		device, err := p.PortDevice().Domain.UnpackKey(a.Key)
 		if err != nil {
 			x.Malformed(src, "answer about a key: %v", err)
 			return
 		}
-		p.Keys().Learn(region, device)
+		p.DeviceKeys().Learn(region, device)
 	}
 }
