@@ -212,7 +212,7 @@ func TestDMABufClosed(t *testing.T) {
 		x.ep.Progress()
 		y.ep.Progress()
 	}
-	if x, ok := b.domain.exportedAt(uint64(stale[0].Base), 100); ok {
+	if x, ok := b.domain.mappings.Exported(uint64(stale[0].Base), 100); ok {
 		t.Errorf("memory of a closed region is shared: %+v", x)
 	}
 }

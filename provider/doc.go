@@ -29,7 +29,7 @@
 //	rendezvous                        long messages (package rendezvous)
 //	rma*, atomic, segment*            one-sided operations, at their initiator
 //	onesided                          and at their target (package onesided)
-//	list*, token*                     lists of pieces of remote memory (package list), and tokens of it
+//	list*, token*, mapping            lists of pieces of remote memory, and tokens of it (packages list, tokens)
 //	note, notify                      notifications
 //	mr*, device*, rdma*               regions, memory of devices, RDMA devices
 //	collective                        collectives (package coll)
@@ -55,6 +55,7 @@
 //	keys, region      regions, and the keys by which peers name them
 //	lease, tables     state that one thread has at a time; memory that C reads
 //	list              lists of pieces of remote memory
+//	mapping           memory of processes on this host, mapped for lists
 //	match             receives and unexpected messages
 //	matched           what a NIC that matches leaves to software
 //	note              notifications
@@ -70,9 +71,8 @@
 //	rkey              keys by which devices reach memory of peers
 //	service           the process's service thread
 //	tally             what endpoints count
-//	vector            windows of vectors
 //	target            where the message of a receive goes
-//	token             memory tokens
+//	token, tokens     memory tokens: their format; how they are made and opened
 //	vector            bytes of vectors of memory
 //	wire, control     messages, one a file, and short ones that wait for room
 //

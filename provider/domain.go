@@ -17,7 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
-	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/mapping"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/region"
 	"github.com/weft-fabric/weft/provider/names"
@@ -36,7 +36,7 @@ type Domain struct {
 	queues   refs.Set    // completion queues and counters
 	work     deferred.Queue
 	drives   *deferred.Drives[driven] // immutable
-	importer hmem.Importer            // of memory of other processes
+	mappings mapping.Domain           // of memory of other processes
 
 	local    names.Host
 	resolver names.Resolver
@@ -95,6 +95,7 @@ func (f *Fabric) OpenDomain(info *fi.Info) (*Domain, error) {
 		resolver:   names.SystemResolver,
 		maxStripes: maxStripes(f.cfg.TxStripes, runtime.NumCPU()),
 	}
+	d.mappings.Init(ownProcess{}, d.cfg, d.hmem())
 	d.drives = deferred.NewDrives(driven.drive, driven.undrive)
 	d.published.Memory, d.published.Auth = backends.NewMemoryDomain(), auth
 	d.published.Mapped = f.cfg.HMEMMapSize != 0 && f.cfg.Service != config.No
@@ -162,7 +163,7 @@ func (d *Domain) Close() error {
 	}
 	d.stopThreads()
 	d.stopService()
-	d.importer.Leave()
+	d.mappings.Leave()
 	d.clock.Close()
 	_ = d.published.Memory.Close()
 	d.device.Close()

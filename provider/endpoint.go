@@ -17,8 +17,10 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/note"
 	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/pages"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -48,8 +50,8 @@ type Endpoint struct {
 	// protocols are what progress goes through; immutable from Enable on.
 	protocols protocols
 	notes     note.Notes
-	coll      *coll.Groups // nil: there are none; immutable from Enable on
-	ipcToken
+	coll      *coll.Groups   // nil: there are none; immutable from Enable on
+	process   tokens.Process // of its tokens
 
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
 	leased lease.Guarded[leasedEP]
@@ -72,10 +74,8 @@ type attributes struct {
 // leasedEP is an endpoint as the holder of its receive context's progress lease has it.
 type leasedEP struct {
 	Endpoint
-	rx        *leasedRx
-	addrs     []fi.Addr // by identity: source address plus addrFirst, addrUnknown or addrNone
-	addrSeen  uint64    // generation of av that addrs is of
-	addrLinks uint64    // links made that addrNone is of
+	rx       *leasedRx
+	reported peers.Reported // addresses of identities
 	// peersNamed is the generation of av that the addresses of peerMessages are of.
 	peersNamed uint64
 	backLinks  []*link // by identity, the last that was used
@@ -159,6 +159,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	e.lists.Init(listEndpoint{e}, d.cfg)
+	e.opened.Init(tokenEP{e})
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}

@@ -29,9 +29,7 @@ func (o origin) Reaches(n names.Name) bool {
 // identityChanged drops the cached address of an identity whose names have changed, so that the next use finds it.
 func (r *receiving) identityChanged(slot int) {
 	for _, e := range r.eps {
-		if slot < len(e.addrs) {
-			e.addrs[slot] = addrUnknown
-		}
+		e.reported.Drop(slot)
 	}
 }
 
@@ -133,78 +131,36 @@ func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 	return match.Group(number)
 }
 
-// Values of Endpoint.addrs below those of addresses, which are addrFirst more.
-const (
-	addrUnknown = 0 // to be found
-	addrNone    = 1 // not in the AV
-	addrFirst   = av.ReservedIDs
-)
-
 // addrOf is the source address of an identity in the endpoint's AV, as
 // completions have it; fi.AddrNotAvail if it is not in it.
 func (e *leasedEP) addrOf(id uint32) fi.Addr {
-	if g := e.av.Generation(); g != e.addrSeen {
-		e.addrSeen = g
-		clear(e.addrs)
-	}
-	slot := peers.Slot(id)
-	for slot >= len(e.addrs) {
-		e.addrs = append(e.addrs, addrUnknown)
-	}
-	a := e.addrs[slot]
-	if a >= addrFirst {
-		return a - addrFirst
-	}
-	links := e.links.Made()
-	if a == addrNone && links == e.addrLinks {
-		return fi.AddrNotAvail
-	}
-	if links != e.addrLinks {
-		e.addrLinks = links // those that had none may have one now
-		for i := range e.addrs {
-			if e.addrs[i] == addrNone {
-				e.addrs[i] = addrUnknown
-			}
-		}
-	}
-	a = e.av.Reported(e.findAddr(id))
-	if a == fi.AddrNotAvail {
-		e.addrs[slot] = addrNone
-	} else {
-		e.addrs[slot] = a + addrFirst
-	}
-	return a
+	return e.reported.Of(id, e.av.Generation(), directory{e})
 }
 
-// findAddr finds a peer's name in the AV, then for its aliases: those that
-// receives and transmits have named, and the addresses of this host. Of the
-// addresses that only a loopback interface's network stands for, such as
-// 127.0.0.2, it knows those that were named.
-func (e *leasedEP) findAddr(id uint32) fi.Addr {
-	r := e.rx
-	own := r.ids.Name(id)
-	if a := e.av.Find(own); a != fi.AddrNotAvail {
-		return a
+// Address vectors have no addresses that [peers.Reported] has for itself.
+const _ = uint(av.ReservedIDs - peers.ReservedAddrs)
+
+// directory is an endpoint's address vector as the addresses of identities are found there.
+type directory struct{ e *leasedEP }
+
+// Links counts the links that were made.
+func (d directory) Links() uint64 { return d.e.links.Made() }
+
+// Search finds the address that completions report.
+func (d directory) Search(id uint32) fi.Addr { return d.e.av.Reported(d.e.rx.ids.AddressOf(id, d)) }
+
+// Find returns the address of a name.
+func (d directory) Find(n names.Name) fi.Addr { return d.e.av.Find(n) }
+
+// Aliases are the names of links, and the addresses of this host.
+func (d directory) Aliases(port uint16, key uint8) (all []names.Name) {
+	for l := range d.e.links.All() {
+		all = append(all, l.to.Name)
 	}
-	if !r.ids.Reaches(id, names.Any(names.AFInet, own.Port).WithKey(own.Key)) &&
-		!r.ids.Reaches(id, names.Any(names.AFInet6, own.Port).WithKey(own.Key)) {
-		return fi.AddrNotAvail // it has no aliases
+	for _, n := range d.e.domain.local.All() {
+		all = append(all, n.WithPort(port).WithKey(key))
 	}
-	aliases := r.ids.AtPort(own.Port)
-	for l := range e.links.All() {
-		aliases = append(aliases, l.to.Name)
-	}
-	for _, n := range e.domain.local.All() {
-		aliases = append(aliases, n.WithPort(own.Port).WithKey(own.Key))
-	}
-	for _, n := range aliases {
-		if n.Port == own.Port && r.ids.Reaches(id, n) {
-			if a := e.av.Find(n); a != fi.AddrNotAvail {
-				return a
-			}
-		}
-	}
-	return fi.AddrNotAvail
+	return all
 }
 
 // sweepIDs gives up the identities that nothing knows any more, when there are many more than the last time: those of
@@ -215,9 +171,7 @@ func (r *leasedRx) sweepIDs() {
 	}
 	r.ids.Sweep(r.knownIDs(), func(slot int) {
 		for _, e := range r.eps {
-			if slot < len(e.addrs) {
-				e.addrs[slot] = addrUnknown
-			}
+			e.reported.Drop(slot)
 			if slot < len(e.backLinks) {
 				e.backLinks[slot] = nil
 			}

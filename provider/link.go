@@ -14,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
@@ -56,9 +57,7 @@ type link struct {
 	// was none. The lease holder's.
 	flow *segmentFlow
 
-	// ways is what lists have moved to and from the peer, nil: nothing. Stored once, by the first to count; read by
-	// any thread; sequentially consistent.
-	ways atomic.Pointer[[ways]wayCount]
+	ways list.Tally // what lists have moved to and from the peer
 
 	// probed is what probes say of path, nil: nothing. Stored by the prober, read
 	// by the lease holder.

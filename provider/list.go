@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/proxy"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/list"
@@ -16,7 +17,6 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/pieces"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/wire"
-	"github.com/weft-fabric/weft/provider/token"
 )
 
 // Lists of pieces of remote memory are package list's. What applications name of them:
@@ -81,7 +81,7 @@ func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, erro
 			return nil
 		}
 		last = p.Remote
-		return p.Remote.put(e, to)
+		return e.putRemote(p.Remote, to)
 	})
 	if err != nil {
 		return nil, refuse(log.EPData, fi.ErrnoOf(err), "prepare a list: %v", err)
@@ -89,18 +89,21 @@ func (e *Endpoint) NewListOf(n int, at func(i int, p *Piece) error) (*List, erro
 	return l, nil
 }
 
-// put makes the region, nil for none, that of a piece. fi.EDOMAIN: it is another endpoint's.
-func (r *Remote) put(e *Endpoint, to *list.Piece) error {
+// putRemote makes a region, nil for none, that of a piece. fi.EDOMAIN: it is another endpoint's.
+func (e *Endpoint) putRemote(r *Remote, to *list.Piece) error {
 	switch {
 	case r == nil:
 		to.Region = nil
-	case r.ep != e:
+	case endpointOfRemote(r) != e:
 		return fmt.Errorf("its remote region was opened by another endpoint: %w", fi.EDOMAIN)
 	default:
 		to.Region = r
 	}
 	return nil
 }
+
+// endpointOfRemote is the endpoint that has opened a region.
+func endpointOfRemote(r *Remote) *Endpoint { return r.Of().(tokenEP).e }
 
 // Describe makes Local, which is an address of memory that a descriptor names, what NewList takes. Errors
 // as of Domain.Translate.
@@ -114,29 +117,10 @@ func (p *Piece) Describe(desc uint64) error {
 		return fmt.Errorf("%d elements of %d bytes at %#x: %w", p.Count, p.Len, p.Local, fi.EINVAL)
 	}
 	v := []fi.IOVec{{Base: p.Local, Len: n}}
-	err := p.Remote.ep.domain.Translate(v, []uint64{desc})
+	err := endpointOfRemote(p.Remote).domain.Translate(v, []uint64{desc})
 	p.Local = v[0].Base
 	return err
 }
-
-// About is what lists know of the region.
-func (r *Remote) About() list.About {
-	t := &r.about
-	return list.About{
-		Addr: r.addr, Key: t.Key, Base: t.Base, Length: t.Length, Host: t.Kind == token.Host,
-		Read: t.Rights&token.Read != 0, Write: t.Rights&token.Write != 0,
-	}
-}
-
-// Maps reports whether elements with memory of a device do go by WayIPC, as far as the token says. local is an address
-// on this side.
-func (r *Remote) Maps(local uint64) bool { return r.whyNotMapped(local) == "" }
-
-// Acquire has the region stay open until Release. fi.EBADF: it is closed.
-func (r *Remote) Acquire() error { return r.refs.Acquire() }
-
-// Release gives up what Acquire has.
-func (r *Remote) Release() { r.refs.Release() }
 
 // listEndpoint is an endpoint as its lists need it.
 type listEndpoint struct{ e *Endpoint }
@@ -284,12 +268,18 @@ func (l listEndpoint) EndRound(to list.Peer, over list.Path, s *list.Share, took
 
 // Map reaches regions by mappings.
 func (l listEndpoint) Map(regions []list.Region, read bool, near uint64) list.Mapped {
-	return mapRegions(regions, read, near)
+	return l.e.domain.mappings.Map(regions, l.e.info.Caps&fi.HMEM != 0, read, near)
 }
 
 // Exported is the allocation of memory of a device.
 func (l listEndpoint) Exported(addr, n uint64) (hmem.Exported, bool) {
-	return l.e.domain.exportedAt(addr, n)
+	return l.e.domain.mappings.Exported(addr, n)
+}
+
+// Ask asks a process to copy.
+func (l listEndpoint) Ask(pid int, q *wire.CopyRequest) error {
+	_, err := hmem.Ask(pid, proxy.KindCopy, q.Append(nil))
+	return err
 }
 
 // Mover copies pieces by the posting thread, nil: none does.

@@ -119,10 +119,9 @@ func waysTo(x, y *side) (n [2 * ways]uint64) {
 		return n
 	}
 	defer l.Release()
-	if counts := l.ways.Load(); counts != nil {
-		for w := range counts {
-			n[2*w], n[2*w+1] = counts[w].elements.Load(), counts[w].bytes.Load()
-		}
+	moved, _ := l.ways.Moved()
+	for w, m := range moved {
+		n[2*w], n[2*w+1] = m.Elements, m.Bytes
 	}
 	return n
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log/logtest"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/testseed"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"golang.org/x/sys/unix"
 )
 
@@ -243,7 +244,7 @@ func TestListNoWay(t *testing.T) {
 		x, y := b.side(t), b.side(t)
 		memory := make([]byte, 64)
 		to := x.opens(y.token(y.region(memory, 7, fi.RemoteWrite)))
-		if i := to.Info(); i.Why[WayMessage] != turnedOff {
+		if i := to.Info(); i.Why[WayMessage] != tokens.TurnedOff {
 			t.Errorf("%+v", i)
 		}
 		l := x.list([]Piece{{Local: iovOf(memory)[0].Base, Remote: to, Len: 8, LocalStride: 8, RemoteStride: 16,

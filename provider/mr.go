@@ -136,7 +136,9 @@ func (m *MR) open() error {
 		return err
 	}
 	m.region.Publish(&m.domain.published, m.key)
-	m.offer()
+	if m.region.Remote() {
+		m.domain.mappings.Offer(m.key)
+	}
 	m.enabled = true
 	return nil
 }

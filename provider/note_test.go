@@ -117,7 +117,7 @@ func TestNoteOrder(t *testing.T) {
 		for i := range total {
 			note := binary.LittleEndian.AppendUint32(nil, uint32(i))
 			note = append(note, make([]byte, rnd.IntN(3000)*rnd.IntN(2))...)
-			post, arrives := func() error { return x.ep.Notify(&NotifyArgs{Dest: r.addr, Note: note}) }, true
+			post, arrives := func() error { return x.ep.Notify(&NotifyArgs{Dest: r.Info().Addr, Note: note}) }, true
 			if k := rnd.IntN(6); k < 3 {
 				post = func() error { return lists[k].Post(&ListArgs{Note: note, Read: i%2 == 0}) }
 			} else if k == 3 {

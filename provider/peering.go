@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/tally"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -35,7 +36,7 @@ type peering struct {
 	// stats is the block of counters, nil before Enable, and counts counts in it.
 	stats  *stats.Endpoint
 	counts tally.Counts
-	opened openedTokens
+	opened tokens.Opened
 
 	attr     hw.Attr
 	rx       *rxContext

@@ -17,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/internal/flow"
 	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/internal/watch"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/probe"
@@ -59,9 +60,9 @@ type portSet struct {
 	// listeners are the queues on which those sleep that arrivals there wake: the endpoint's, from startNetworks on,
 	// with counters that are bound later. Stored under the endpoint's mu, read by any thread; sequentially consistent.
 	listeners atomic.Pointer[[]queue]
-	devicesOf []ownDevice // interfaces of networks that tokens name
-	names     io.Closer   // answers for the names of those that have no socket addresses, nil: there are none
-	unbelled  bool        // peers may write what rings no bell
+	devicesOf []tokens.Device // interfaces of networks that tokens name
+	names     io.Closer       // answers for the names of those that have no socket addresses, nil: there are none
+	unbelled  bool            // peers may write what rings no bell
 }
 
 // portOf returns the port that a source belongs to, and its number there.

@@ -1,9 +1,12 @@
 package provider
 
 import (
+	"maps"
+
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -123,7 +126,7 @@ type oneSided struct{ e *leasedEP }
 func (o oneSided) Handlers() map[hw.AMID]hw.Handler {
 	all := o.e.target.Handlers()
 	all[wire.AMRMADone], all[wire.AMReadData] = o.e.onRMADone, o.e.onReadData
-	all[wire.AMKeyAsk], all[wire.AMKeyAnswer] = o.e.onKeyAsk, o.e.onKeyAnswer
+	maps.Copy(all, rkey.Handlers(keyHost{o.e}))
 	all[wire.AMAccessed] = o.e.onAccessed
 	return all
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
@@ -49,40 +50,60 @@ func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.keys.Find(key)
 	if ask {
-		if found, known = e.opened.find(e, l, p, key); known {
+		if found, known = e.opened.Find(key, p.port.number, p.device, func(a fi.Addr) bool {
+			return e.linkNumber(a) == l.index+1
+		}); known {
 			p.keys.Learn(key, found)
 		}
 	}
 	*device = found
 	if ask && !known {
 		e.stats.Shared(stats.SharedKeyAsked, 1)
-		var b [wire.KeyHeadBytes]byte
-		if err := p.AMShort(wire.AMKeyAsk, key, wire.PutKeyAsk(b[:], l.index), nil); err != nil {
-			p.keys.Forget(key)
-		}
+		rkey.Ask(p, key, l.index)
 	}
 	return known
 }
 
-// onKeyAsk sends a peer the device's key of a region.
-func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
-	link, ok := wire.ParseKeyAsk(head, len(payload))
-	if !ok {
-		e.malformed(src, "question for a key does not parse")
-		return
-	}
+// keyHost is an endpoint as the exchange of keys has it.
+type keyHost struct{ e *leasedEP }
+
+// Back is the path to the sender behind a source.
+func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
+	e := h.e
 	p, err := e.connect(e.linkBack(e.senderOf(src)))
 	if own, _ := e.portOf(src); err != nil || p.port != own {
-		return // the way back is another, where the device's keys mean nothing
+		return nil, false
 	}
-	var b [wire.KeyHeadBytes + rkey.MaxKey]byte
-	var packed [rkey.MaxKey]byte
-	a := wire.KeyAnswer{Link: link, Status: wire.KeyNever}
-	if p.keys != nil && !e.counted() {
-		a.Key, a.Status = e.deviceKey(p.port, key, packed[:0])
-	}
-	_ = p.AMShort(wire.AMKeyAnswer, key, a.Put(b[:]), nil) // no room: the peer asks again
+	return p, true
 }
+
+// Owns reports whether a source is the peer of a link.
+func (h keyHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
+
+// PathOf is the path of a link over the port of a source.
+func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
+	p := h.e.linkAt(link).path.Load()
+	if own, _ := h.e.portOf(src); p == nil || p.port != own {
+		return nil, false
+	}
+	return p, true
+}
+
+// Key appends the key of a region for the device of a path.
+func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeyStatus) {
+	if h.e.counted() {
+		return nil, wire.KeyNever
+	}
+	return h.e.deviceKey(p.(*path).port, region, to)
+}
+
+// Malformed counts and logs a message that a peer should not have sent.
+func (h keyHost) Malformed(src hw.Source, format string, args ...any) {
+	h.e.malformed(src, format, args...)
+}
+
+// DeviceKeys are the device's keys of the peer's regions.
+func (p *path) DeviceKeys() *rkey.Peer { return p.keys }
 
 // deviceKey appends the device's key of a region, which it registers with the port's memory domain.
 func (e *peering) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {
@@ -100,30 +121,4 @@ func (e *peering) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeySta
 		return nil, wire.KeyNever
 	}
 	return device, wire.KeyHere
-}
-
-// onKeyAnswer takes in what a peer says of a region.
-func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) {
-	var a wire.KeyAnswer
-	if !a.Parse(head, len(payload)) || !e.ownsLink(src, a.Link) {
-		e.malformed(src, "answer about a key, status %d, %d bytes", a.Status, len(head))
-		return
-	}
-	p := e.linkAt(a.Link).path.Load()
-	if own, _ := e.portOf(src); p == nil || p.keys == nil || p.port != own {
-		return // the connection that asked is gone
-	}
-	switch a.Status {
-	case wire.KeyAbsent:
-		p.keys.Absent(key)
-	case wire.KeyNever:
-		p.keys.Refused(key)
-	default:
-		device, err := p.port.Memory().UnpackKey(a.Key)
-		if err != nil {
-			e.malformed(src, "answer about a key: %v", err)
-			return
-		}
-		p.keys.Learn(key, device)
-	}
 }

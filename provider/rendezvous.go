@@ -198,7 +198,7 @@ func (e rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvo
 func (e rendezvousHost) Fetch(pid uint32, token, near uint64) rendezvous.Memory {
 	a := cuda.Foreign{PID: int(pid), Token: token}
 	device := e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
-	return foreignMemory{e.domain.importer.Fetch(a, e.domain.ipcLimits(), near, device, e.rx.ring)}
+	return foreignMemory{e.domain.mappings.Fetch(a, near, device, e.rx.ring)}
 }
 
 // foreignMemory is memory of another process's device as rendezvous have it.

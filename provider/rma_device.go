@@ -390,7 +390,7 @@ func (op *deviceOp) settle() {
 func (op *deviceOp) forgetKeys(req *rmaRequest) {
 	for i := range req.remote[:req.parts] {
 		key := req.remote[i].Key
-		op.e.opened.refused(op.path, key)
+		op.e.opened.Refused(op.path.device, key)
 		op.path.keys.Forget(key)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/deferred"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/token"
 )
@@ -131,7 +132,7 @@ func (a *RMAArgs) remoteOf(
 	if dir.OfDevice(about.Key) {
 		about.Kind = token.CUDA
 	}
-	return &Remote{ep: e, addr: a.Dest, about: about, byKey: true}
+	return tokens.ByKey(tokenEP{e}, a.Dest, about)
 }
 
 // Post posts the operation as messages.

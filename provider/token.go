@@ -1,20 +1,17 @@
 package provider
 
 import (
-	"encoding"
 	"fmt"
-	"slices"
-	"sync"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/proc"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
-// Memory tokens (package token): what the owner of a region gives to others, which open
-// it (token_open.go) and read and write lists of pieces of it (package list).
+// The format of memory tokens is package token's, their two ends are package tokens'. An owner gives one to others,
+// which open it (token_open.go) and read and write lists of pieces of it (package list).
 //
 // A token names its region by a key that is random and that no other region has, so
 // that a token which outlives its region, or its process, finds nothing. Where the
@@ -22,49 +19,14 @@ import (
 // region gets a second one with its first token: the alias. Both are good for
 // the same accesses.
 
-// Token is the serialised form of a memory token. It may be copied and compared.
-type Token []byte
-
-var (
-	_ encoding.BinaryMarshaler   = Token(nil)
-	_ encoding.TextMarshaler     = Token(nil)
-	_ encoding.BinaryUnmarshaler = (*Token)(nil)
-	_ encoding.TextUnmarshaler   = (*Token)(nil)
+type (
+	// Token is the serialised form of a memory token. It may be copied and compared.
+	Token = tokens.Token
+	// Remote is a peer's memory region, opened by its token. Its methods may be called from any thread.
+	Remote = tokens.Remote
+	// RemoteInfo is what is known of a remote region.
+	RemoteInfo = tokens.Info
 )
-
-// ipcToken is the part of an endpoint's tokens that names its segment.
-type ipcToken struct {
-	ipcOnce sync.Once
-	ipcBody []byte // once it was asked for; under ipcOnce
-}
-
-// MarshalBinary returns a copy of the bytes.
-func (t Token) MarshalBinary() ([]byte, error) { return slices.Clone(t), nil }
-
-// UnmarshalBinary takes a copy of bytes. Whether they are a token [Endpoint.OpenToken]
-// says, which knows the authorisation key. fi.EINVAL: there are too many.
-func (t *Token) UnmarshalBinary(b []byte) error {
-	if len(b) > token.MaxLen {
-		return fi.EINVAL
-	}
-	*t = slices.Clone(b)
-	return nil
-}
-
-// MarshalText returns the text form: printable ASCII without spaces.
-func (t Token) MarshalText() ([]byte, error) { return token.AppendText(nil, t), nil }
-
-// UnmarshalText takes the text form. fi.EINVAL: it is none.
-func (t *Token) UnmarshalText(text []byte) error {
-	b, err := token.ParseText(text)
-	if err != nil {
-		return fmt.Errorf("%w: %w", err, fi.EINVAL)
-	}
-	return t.UnmarshalBinary(b)
-}
-
-// String is the text form.
-func (t Token) String() string { return string(token.AppendText(nil, t)) }
 
 // TokenAttr says what a token is to have that the region does not say.
 type TokenAttr struct {
@@ -116,25 +78,12 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := token.Token{
-		Owner: name, Incarnation: owner.incarnation, Agent: attr.Agent,
-		Key: key, Base: m.region.Base, Length: m.region.Length, Rights: m.tokenRights(), Kind: m.tokenKind(),
-		Parts: []token.Part{{Type: token.PartMessages}},
+	own := tokens.Own{
+		Name: name, Incarnation: owner.incarnation, Agent: attr.Agent,
+		Key: key, Base: m.region.Base, Length: m.region.Length, Rights: m.region.Rights, Memory: &m.region.Memory,
+		Process: owner.process.Body(owner.apart), Rails: m.rails(owner), Shares: &m.domain.mappings,
 	}
-	if body := owner.ipcPart(); body != nil {
-		t.Parts = append(t.Parts, token.Part{Type: token.PartIPC, Body: body})
-	}
-	if part, ok := m.devicePart(); ok {
-		t.Parts = append(t.Parts, part)
-	}
-	for _, r := range m.rails(owner) {
-		t.AddRail(r)
-	}
-	packed, err := t.Append(nil, m.region.Auth.Bytes())
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", err, fi.EINVAL)
-	}
-	return packed, nil
+	return own.Make(m.region.Auth.Bytes())
 }
 
 // tokenEndpoint is the endpoint by which a token says that the region is reached.
@@ -171,26 +120,10 @@ func (e *Endpoint) tokenName() (names.Name, error) {
 		return names.Name{}, err
 	}
 	n, err := names.Decode(e.format, raw)
-	if err != nil || !n.IsAny() {
-		return n, err
-	}
-	locals, err := e.domain.local.Locals()
 	if err != nil {
 		return n, err
 	}
-	found := names.Name{}
-	for _, l := range locals {
-		if l.Name.Family == n.Family && (found.IsZero() || l.Iface == e.domain.DomainName()) {
-			found = n.WithAddrOf(l.Name)
-			if l.Iface == e.domain.DomainName() {
-				break
-			}
-		}
-	}
-	if found.IsZero() {
-		return n, fmt.Errorf("%v is bound to all addresses of this host, which has none: %w", n, fi.EADDRNOTAVAIL)
-	}
-	return found, nil
+	return tokens.Reachable(n, e.domain.local.Locals, e.domain.DomainName())
 }
 
 // tokenKey is the key that tokens of the region have.
@@ -205,37 +138,17 @@ func (m *MR) tokenKey() (uint64, error) {
 	return key, err
 }
 
-func (m *MR) tokenRights() uint16 {
-	rights := uint16(0)
-	if m.region.Rights&fi.RemoteRead != 0 {
-		rights |= token.Read
+// rails are the keys of the owner's devices that a token of the region has: those that no other region gets. The region
+// is registered with the devices.
+func (m *MR) rails(owner *Endpoint) (list []token.RDMA) {
+	if owner.counted() || m.region.OnDevice() && !owner.peerToPeer() || !m.region.Gate.Enter() {
+		return nil
 	}
-	if m.region.Rights&fi.RemoteWrite != 0 {
-		rights |= token.Write
-	}
-	return rights
-}
-
-func (m *MR) tokenKind() token.Kind {
-	switch {
-	case m.region.Memory.DMABuf != nil:
-		return token.DMABuf
-	case m.region.OnDevice():
-		return token.CUDA
-	}
-	return token.Host
-}
-
-// ipcPart is what a token says of this process to others of its host, nil if the endpoint shares
-// no memory with peers.
-func (e *Endpoint) ipcPart() []byte {
-	e.ipcOnce.Do(func() {
-		h, err := proc.This()
-		if err != nil || e.apart {
-			return
+	defer m.region.Gate.Leave()
+	for _, d := range owner.devicesOf {
+		if key, lasts := m.region.Export(&m.domain.published, d.Memory, nil); lasts {
+			list = append(list, token.RDMA{Address: d.DeviceAddress(), Key: key})
 		}
-		p := token.IPC{BootID: h.BootID, PIDNS: h.PIDNS, NetNS: h.NetNS, PID: h.Self.PID, Start: h.Self.Start}
-		e.ipcBody = p.Append(nil)
-	})
-	return e.ipcBody
+	}
+	return list
 }

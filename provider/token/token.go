@@ -328,6 +328,17 @@ func (d *Device) Append(b []byte) []byte {
 	return b
 }
 
+// Place is what the token says of where the region is in an allocation that processes of the owner's host may map.
+// False: it does not.
+func (t *Token) Place() (Device, bool) {
+	for _, typ := range [...]uint16{PartCUDA, PartDMABuf} {
+		if body, ok := t.Find(typ); ok {
+			return ParseDevice(body)
+		}
+	}
+	return Device{}, false
+}
+
 // ParseDevice reads a body. What follows the fields that are known is passed over.
 // False: it is too short.
 func ParseDevice(b []byte) (d Device, ok bool) {

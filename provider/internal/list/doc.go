@@ -12,6 +12,7 @@
 //	mapped     elements with memory of devices; delegated: those that their owner copies
 //	plain      reads and writes with memory of devices, which are posts of lists, too
 //	posts      the posts of an endpoint that are under way
+//	tally      what has taken each way to a peer
 //
 // # The way of an element
 //
