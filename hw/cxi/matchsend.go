@@ -308,7 +308,7 @@ func (m *matcher) PostMatched(p *hw.MatchSend) error {
 	t := m.txOf(p.To)
 	t.lock.take()
 	err = t.post(&o, payload, p.Context)
-	t.release(p.More)
+	t.endPost(p.More)
 	return err
 }
 
