@@ -178,7 +178,7 @@ func MatchAtomic(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
 }
 
 // OpenMatched opens the interface of a matched endpoint on the memory domain of Device.Domain. Errors: fi.EADDRINUSE
-// for a PID that is taken.
+// for a PID that is taken, hw.ErrNoResource for a device that has no room for the interface.
 func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	m := device.(*cxi.MemoryDomain)
 	d := m.Device()
@@ -207,7 +207,7 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err != nil {
-		if pid != 0 && errors.Is(err, hw.ErrNoResource) {
+		if errors.Is(err, cxi.ErrTaken) {
 			err = fmt.Errorf("%w: %w", err, fi.EADDRINUSE)
 		}
 		return nil, err
