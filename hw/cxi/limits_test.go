@@ -112,7 +112,8 @@ func TestTaken(t *testing.T) {
 		taken bool
 	}{
 		{"a PID that is taken", MatchConfig{PID: pid}, true},
-		{"one that is taken in the second network", MatchConfig{PID: pid, VNIs: []uint16{10, domain(t).vni}}, true},
+		{"one that is taken in the second network", MatchConfig{PID: pid, VNIs: []uint16{10, domain(t).vni}},
+			true},
 		{"one that is free", MatchConfig{PID: pid + 1}, false},
 		{"any", MatchConfig{}, false},
 	} {

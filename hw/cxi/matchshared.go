@@ -39,7 +39,7 @@ type txShared struct {
 	// C.
 	controls atomic.Int32
 	// corked says that a post has left its doorbell to the next one, which may go by another stripe. Set behind the
-	// stripe's unrung, taken before the stripes are looked through; sequentially consistent, of a thread that is alone
+	// stripe's unrung, taken before those are read; sequentially consistent, of a thread that is alone
 	// release. Where there is one stripe it stays clear.
 	corked flag
 	single bool // there is one stripe; immutable once they are open

@@ -171,8 +171,8 @@ func TestSharedCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	word := uint64(7)
-	write := Transfer{IOV: []fi.IOVec{{Base: uintptr(unsafe.Pointer(&word)), Len: 8}}, Remote: remoteOf(5, 0, 8), Dest: 1,
-		Inject: true}
+	write := Transfer{IOV: []fi.IOVec{{Base: uintptr(unsafe.Pointer(&word)), Len: 8}}, Remote: remoteOf(5, 0, 8),
+		Dest: 1, Inject: true}
 	inject := func() *hot.Post {
 		p := &hot.Post{Buf: uintptr(unsafe.Pointer(&word)), Len: 8, Dest: 1, Key: 5, Kind: hot.PostInject}
 		if code := e.DirectTransfer(p); code != hot.PostMatch || p.Match.Kind&hot.MatchShared == 0 {

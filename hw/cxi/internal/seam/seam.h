@@ -13,7 +13,7 @@ struct weft_cxi_bell {
 	uint64_t *word; /* NULL: none */
 	uint64_t value;
 	_Atomic uint32_t *lock; /* given back behind it; NULL: none */
-	uint64_t rest;		/* of a post for a device that matches: not 0 where rest of the port is to be called behind it */
+	uint64_t rest;		/* of a post of what the NIC matches: not 0 where the port's rest is to be called */
 };
 
 /* trampoline(entry, a, b, c, d), as in package direct. */
