@@ -202,7 +202,9 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 		match.VNIs = append(match.VNIs, vni)
 	}
 	i, err := m.Open(cxi.Config{
-		RxBuffers: 4, BounceCount: 1, PathTimeout: e.Config.PeerTimeout, Direct: e.Direct,
+		// There are no messages of weft's own: what they would have is the least that there is.
+		RxBuffers: 4, RxBytes: 4096, RxEvents: 64, BounceCount: 1, BounceBytes: 256, Depth: 16, Posted: 32,
+		PathTimeout: e.Config.PeerTimeout, Direct: e.Direct,
 		Match: match,
 		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
