@@ -23,7 +23,7 @@ import (
 
 // drivenFunctions are what C calls.
 var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: TakeArrival, Flush: FlushCorked,
-	Post: PostMatched, Matched: NextMatched}
+	Post: PostMatched, Matched: NextMatched, Rest: RingRest}
 
 // driver is what an interface has for C. The zero driver is of one that C does not drive.
 type driver struct {

@@ -9,9 +9,9 @@ package cxi
 // which needs no room then.
 //
 // A rendezvous that finds a buffer for many, or a receive beyond those, where that waits in the NIC's list brings two
-// events more than the one for which the NIC has seen room, and nothing says so before. Half as many as there are
-// blocks reserved for that (forMany) have room in any case. If more come while nothing is read, and the NIC gets their
-// data, the queue may overrun (overrun.go).
+// events more than the one for which the NIC has seen room, and nothing says so before. So two blocks are reserved for
+// each message that the NIC may take while nothing is read (forMany), and as the driver reserves so many only, the NIC
+// takes no more messages than that allows (waiting).
 
 const (
 	// perReceive are the blocks for events of one receive: that it takes an unexpected message, how that goes on as a
@@ -19,15 +19,31 @@ const (
 	perReceive = 4
 	// perMessage are those of an unexpected message once it has landed: the first three.
 	perMessage = 3
+	// perLong are those of a rendezvous beside the one for which the NIC has seen room.
+	perLong = 2
+	// blocksKept are blocks that the NIC leaves free.
+	blocksKept = 31
 	// stateEvents are blocks for changes of state and what else is of no receive.
 	stateEvents = 32
 	// mostReserved is the most that the driver reserves.
 	mostReserved = 1<<14 - 1
 )
 
-// forMany are the reserved blocks for rendezvous that have come into buffers for many, two for each: half of the queue,
-// but at most a quarter of all that the driver reserves.
-func (c *MatchConfig) forMany() int { return min(c.Events/2, mostReserved/4) }
+// leastSure is how many receives have room reserved for their events in any case, if there may be so many.
+const leastSure = 3000
+
+// waiting is how many events of messages may wait in any case: Events, or what the room allows that the driver
+// reserves.
+func (c *MatchConfig) waiting() int {
+	if c.unreserved || c.Mode == MatchSoftware {
+		return c.Events
+	}
+	most := (mostReserved - stateEvents - perReceive*min(c.Receives, leastSure)) / perLong
+	return min(c.Events, (most-blocksKept)*4/5)
+}
+
+// forMany are the reserved blocks for rendezvous that have come into buffers for many.
+func (c *MatchConfig) forMany() int { return perLong * c.openBlocks() }
 
 // reserved is how many blocks of the queue messages leave: for receives, and for rendezvous that have come into buffers
 // for many.
@@ -47,7 +63,7 @@ func (c *MatchConfig) sure() int {
 }
 
 // openBlocks are blocks that messages may take: the NIC gets them back by quarters.
-func (c *MatchConfig) openBlocks() int { return c.Events + c.Events/4 + 31 }
+func (c *MatchConfig) openBlocks() int { return c.waiting()*5/4 + blocksKept }
 
 // openEvents opens the queue.
 func (x *matchRx) openEvents() error {
@@ -74,7 +90,7 @@ func (x *matchRx) hasRoom(multi bool) bool {
 		return true
 	}
 	kept := int(x.early.kept.Load())
-	room := c.Events - perMessage*max(kept, 0)
+	room := c.waiting() - perMessage*max(kept, 0)
 	if room < 0 {
 		x.crowded.Store(true)
 		x.later.Store(true)

@@ -8,8 +8,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 )
 
-// TestReservedRoom: whatever the size of the event queue, the driver is asked for no more than it reserves, and some
-// 3,000 receives have room reserved, or all that there are.
+// TestReservedRoom: whatever the size of the event queue, the driver is asked for no more than it reserves, some 3,000
+// receives have room reserved, or all that there are, and so have two events more of each message that may wait.
 func TestReservedRoom(t *testing.T) {
 	for events := 64; events <= maxEvents; events *= 2 {
 		for _, receives := range []int{1, 1024, 3000, maxReceives} {
@@ -17,6 +17,11 @@ func TestReservedRoom(t *testing.T) {
 			if n := c.sure(); n < min(receives, 3000) || n > receives || c.reserved() > mostReserved {
 				t.Errorf("%d events, %d receives: %d have room, %d blocks are reserved", events, receives, n,
 					c.reserved())
+			}
+			if left := c.reserved() - stateEvents - perReceive*c.sure(); left < 2*c.openBlocks() ||
+				c.waiting() < min(events, 1700) || c.waiting() > events || c.openBlocks() < c.waiting() {
+				t.Errorf("%d events, %d receives: %d may wait, in %d blocks, of which each may need two of %d",
+					events, receives, c.waiting(), c.openBlocks(), left)
 			}
 		}
 	}
@@ -106,6 +111,42 @@ func TestReceivesNoOverrun(t *testing.T) {
 			if err := x.i.Close(); err != nil {
 				t.Fatal(err)
 			}
+		}
+	}
+}
+
+// TestManyLongNoOverrun: long messages come into a buffer for many that is posted, as many as the NIC takes while
+// nothing is read: no event is lost, and each message comes once, in order.
+func TestManyLongNoOverrun(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1", "WEFT_TEST_CXI_MATCH=hardware")
+		return
+	}
+	const count, size = 250, 300 // there are 256 ids
+	a := newMatching(t, MatchConfig{Sends: count, Eager: 193, First: 64}, size)
+	b := newMatching(t, MatchConfig{Events: 64, Receives: 1, Eager: 193, First: 64}, count*size)
+	b.receive(hw.MatchReceive{From: a.self, Multi: true, MinFree: 1, Local: b.at(0, count*size), Context: 7})
+	s := hw.MatchSend{To: b.self, Local: a.at(0, size)}
+	a.send(s)
+	sent := 1
+	for ; sent < count; sent++ { // until the receiver is full
+		if err := a.m.PostMatched(&s); errors.Is(err, hw.ErrNoResource) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		a.i.Progress(64)
+	}
+	if n := b.i.match.rx.events.Unread(1000); n < 64 || sent == count {
+		t.Errorf("%d messages, %d events are unread, so that the queue is not full", sent, n)
+	}
+	await(a, b, sent, sent)
+	if s := b.stats(); s.Overruns != 0 {
+		t.Errorf("%+v", s)
+	}
+	for k, e := range b.events {
+		if e.Err != nil || e.Kind != hw.MatchReceived || e.Context != 7 || e.Offset != uint64(k*size) {
+			t.Errorf("message %d: %+v", k, e)
 		}
 	}
 }

@@ -98,6 +98,35 @@ func limits(t *testing.T, ifaces, room int) {
 	}
 }
 
+// TestTaken: that a PID is another's differs from a NIC without room, also where the PID is chosen in both cases.
+func TestTaken(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1 txqs=2") // one interface has two
+		return
+	}
+	const pid = 77
+	newMatching(t, MatchConfig{PID: pid}, 4096)
+	for _, c := range []struct {
+		what  string
+		match MatchConfig
+		taken bool
+	}{
+		{"a PID that is taken", MatchConfig{PID: pid}, true},
+		{"one that is taken in the second network", MatchConfig{PID: pid, VNIs: []uint16{10, domain(t).vni}},
+			true},
+		{"one that is free", MatchConfig{PID: pid + 1}, false},
+		{"any", MatchConfig{}, false},
+	} {
+		i, err := domain(t).Open(Config{Match: &c.match})
+		if err == nil {
+			err = i.Close()
+			t.Errorf("%s: there is room, %v", c.what, err)
+		} else if errors.Is(err, ErrTaken) != c.taken || !errors.Is(err, hw.ErrNoResource) {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
 // TestBuffersRefused: buffers that the NIC has no entries for when an interface is opened are listed once it has some.
 func TestBuffersRefused(t *testing.T) {
 	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {

@@ -21,7 +21,8 @@ type MatchConfig struct {
 	Receives int
 	// Sends is how many messages may be in flight, 8 to 16384. Default 1024.
 	Sends int
-	// Events is how many events of arrivals may wait for Progress, 64 to 1048576. Default 16384.
+	// Events is how many events of arrivals may wait for Progress, 64 to 1048576, fewer where the NIC matches and the
+	// driver does not reserve enough for what they bring (waiting). Default 16384.
 	Events int
 	// Buffers is the number of buffers for unexpected messages, 2 to 64, of BufferBytes each. Default 4.
 	Buffers int

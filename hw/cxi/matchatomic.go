@@ -118,7 +118,7 @@ func (m *matcher) PostAtomic(p *hw.MatchAtomic) error {
 	operands(p.Op, &operand, &compare)
 	t := m.txOf(p.To)
 	t.lock.take()
-	defer t.release(p.More)
+	defer t.endPost(p.More)
 	if a.placed() {
 		if err := t.mapPlaces(); err != nil {
 			return err

@@ -30,7 +30,7 @@ func (i *Iface) Alone(w order.Word) {
 	for _, l := range []*queueLock{&s.matches.lock, &s.untagged.lock, &s.tagged.lock, &x.lock.spin} {
 		l.alone = w
 	}
-	x.unrung.alone = w
+	x.unrung.alone, s.corked.alone = w, w
 	for _, q := range []*eventQueue{&x.events, &x.flow.events} {
 		q.Alone(w)
 	}
@@ -96,11 +96,29 @@ func (t *matchTx) postIn(s *sent, n uint32, p *hot.MatchPost, to *nic.Address) b
 func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 	if said == hot.PathSent && p.Kind&hot.MatchMore != 0 {
 		t.lock.keep()
+		t.m.shared.leaves()
 		return said
 	}
 	t.unrung.take()
 	t.lock.leave(b)
+	if t.m.shared.corked.take() {
+		b.Rest = 1
+	}
 	return said
+}
+
+// RingRest rings for what was left in the next queue, as posts with More behind which one without has come to another
+// queue (seam.Functions).
+func RingRest(port, bell, from, _ uintptr) uintptr {
+	m := (*Iface)(seam.MatchPortAt(port).Iface()).match
+	for k := int(from); k < len(m.txs); k++ {
+		if t := m.txs[k]; t.unrung.isSet() && t.lock.try() {
+			t.unrung.take()
+			t.lock.leave(seam.BellAt(bell))
+			return uintptr((k + 1) % len(m.txs))
+		}
+	}
+	return 0
 }
 
 // accessPath posts an operation on a peer's region.

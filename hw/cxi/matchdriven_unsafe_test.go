@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"os"
 	"testing"
 	"time"
 	"unsafe"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/seam"
+	"github.com/weft-fabric/weft/hw/cxi/internal/step"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/internal/hot"
 )
@@ -55,7 +57,12 @@ func (x *drivenMatching) give(p hot.MatchPost, off, n int, inline bool) uintptr 
 	}
 	*x.post = p
 	said := PostMatched(x.port(), uintptr(unsafe.Pointer(x.post)), uintptr(unsafe.Pointer(x.bell)), 0)
+	rest := x.bell.Rest != 0
 	rung(x.bell)
+	for from := uintptr(0); rest; rest = from != 0 {
+		from = RingRest(x.port(), uintptr(unsafe.Pointer(x.bell)), from, 0)
+		rung(x.bell)
+	}
 	return said
 }
 
@@ -205,6 +212,71 @@ func TestMatchDrivenMore(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestMatchMoreStripes: of messages with more to follow that go by several transmit queues the last one rings, once for
+// each queue that holds some and for no other, of Go and of threads of C; all come without Progress of their sender.
+func TestMatchMoreStripes(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1") // the peers have PIDs of the test's choice
+		return
+	}
+	const stripes, each = 4, 3
+	for _, direct := range []bool{false, true} {
+		if direct && !seam.Possible() {
+			continue
+		}
+		a := newMatching(t, MatchConfig{Stripes: stripes}, 4096)
+		driven := drivenBy(t, a)
+		var peers []*matching
+		for k := range stripes {
+			peers = append(peers, a.peerIn(k, MatchConfig{}, 4096))
+		}
+		for used := 1; used <= stripes; used++ {
+			for _, b := range peers[:used] {
+				b.clear()
+				for range each {
+					b.receive(hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Local: b.at(0, 8)})
+				}
+			}
+			before := rings(t)
+			for n := range each * used {
+				to, more := peers[n%used].self, n < each*used-1
+				p := hot.MatchPost{Peer: uint64(to), Kind: hot.MatchTagged}
+				if more {
+					p.Kind |= hot.MatchMore
+				}
+				if !direct {
+					a.send(hw.MatchSend{To: to, Tagged: true, Inject: []byte{1}, More: more})
+				} else if said := driven.give(p, 0, 1, true); said != hot.PathSent {
+					t.Fatalf("message %d: %d", n, said)
+				}
+			}
+			if n := rings(t) - before; n != uint64(used) {
+				t.Errorf("direct %v: %d doorbells for %d queues", direct, n, used)
+			}
+			for k, b := range peers[:used] {
+				for end := time.Now().Add(10 * time.Second); len(b.events) < each; b.i.Progress(8) {
+					if time.Now().After(end) {
+						t.Fatalf("direct %v: %d of %d messages by queue %d of %d", direct, len(b.events), each, k,
+							used)
+					}
+				}
+			}
+			a.clear()
+			await(a, a, each*used, 0)
+		}
+	}
+}
+
+// rings is how many doorbells of command queues the model has seen.
+func rings(t *testing.T) uint64 {
+	t.Helper()
+	n, err := step.Count(library(t), "rings")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // TestMatchDrivenMemory: regions are written, read and changed without Progress of either side, whatever index they

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
 	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
+	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // sentKind says what a command is of.
@@ -115,7 +116,7 @@ type matchTx struct {
 	slots   []sent
 	free    []uint32       // places; its capacity is their number
 	shared  sharedContexts // of commands without a place
-	inlines []byte         // copies of inline messages, of nic.MaxInline bytes for each place
+	inlines []byte         // copies of inline messages, of nic.MaxInline bytes for each place; off the Go heap
 
 	posted    uint64 // messages
 	full      map[hw.MatchAddress]*fullPeer
@@ -152,7 +153,10 @@ func (t *matchTx) open() (err error) {
 	t.state()
 	t.full, t.writes.t = map[hw.MatchAddress]*fullPeer{}, t
 	t.slots = make([]sent, n+receiverPlaces)
-	t.free, t.inlines = make([]uint32, 0, len(t.slots)), make([]byte, len(t.slots)*nic.MaxInline)
+	t.free = make([]uint32, 0, len(t.slots))
+	if t.inlines, err = mem.Map(len(t.slots)*nic.MaxInline, 0); err != nil {
+		return fmt.Errorf("cxi: copies of messages: %w: %w", err, hw.ErrNoResource)
+	}
 	for k := len(t.slots) - 1; k >= 0; k-- {
 		t.free = append(t.free, uint32(k))
 	}
@@ -164,6 +168,10 @@ func (t *matchTx) close() error {
 	if t.cq != nil {
 		err = t.cq.Close()
 		t.cq = nil
+	}
+	if t.inlines != nil {
+		err = errors.Join(err, mem.Unmap(t.inlines))
+		t.inlines = nil
 	}
 	return errors.Join(err, t.events.close(), t.places.close())
 }
@@ -308,7 +316,7 @@ func (m *matcher) PostMatched(p *hw.MatchSend) error {
 	t := m.txOf(p.To)
 	t.lock.take()
 	err = t.post(&o, payload, p.Context)
-	t.release(p.More)
+	t.endPost(p.More)
 	return err
 }
 

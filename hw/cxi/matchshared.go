@@ -38,6 +38,35 @@ type txShared struct {
 	// controls is the number of stripes with anyControl. Added to under their locks; read by the lease holder, Arm and
 	// C.
 	controls atomic.Int32
+	// corked says that a post has left its doorbell to the next one, which may go by another stripe. Set behind the
+	// stripe's unrung, taken before those are read; sequentially consistent, of a thread that is alone
+	// release. Where there is one stripe it stays clear.
+	corked flag
+	single bool // there is one stripe; immutable once they are open
+}
+
+// leaves notes that a post has left its doorbell to the next one. It needs nothing of the runtime.
+func (s *txShared) leaves() {
+	if !s.single {
+		s.corked.set()
+	}
+}
+
+// endPost gives the lock back behind a post. One behind which no other follows has the NIC take what posts before it
+// have left, also in other stripes.
+func (t *matchTx) endPost(more bool) {
+	t.release(more)
+	s := &t.m.shared
+	if more {
+		s.leaves()
+	} else if s.corked.take() {
+		for _, o := range t.m.txs {
+			if o.unrung.isSet() {
+				o.lock.take()
+				o.release(false)
+			}
+		}
+	}
 }
 
 // openIDs makes the ids, for n messages in flight.
@@ -164,6 +193,7 @@ func (m *matcher) openStripes() error {
 			return err
 		}
 	}
+	m.shared.single = len(m.txs) == 1
 	m.stripeShift = uint8(64 - bits.Len(uint(len(m.txs)-1)))
 	return nil
 }

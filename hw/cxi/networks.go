@@ -30,6 +30,10 @@ type network struct {
 	own  *libcxi.Profile // that, nil: it is the memory domain's, or there is none. Under restrictedProfile.mu
 }
 
+// ErrTaken is the error of Open where the PID that an interface is to have is another's. Such an error is
+// hw.ErrNoResource, too, as is that of a NIC that has no room for the interface.
+var ErrTaken = errors.New("it is another interface's")
+
 // networks are those that an interface is in, under one PID: its lists have their indices in each. Immutable from open
 // to close, but for the profiles of restricted commands.
 type networks []network
@@ -63,6 +67,9 @@ func (l *networks) open(d *MemoryDomain, vnis []uint16, pid uint32) error {
 func (l *networks) take(d *MemoryDomain, vnis []uint16, pid uint32) error {
 	for _, vni := range vnis {
 		p, err := d.lni.NewDomain(vni, pid)
+		if err != nil && pid != libcxi.AnyPID && is(err, unix.EEXIST) {
+			return fmt.Errorf("cxi: PID %d in network %d: %w: %w: %w", pid, vni, ErrTaken, err, hw.ErrNoResource)
+		}
 		if err != nil {
 			return limit(err)
 		}

@@ -414,7 +414,7 @@ func (f *flow) landed(key earlyKey, e nic.Event) bool {
 
 // bytes copies a message's bytes, so that its buffer may be used again.
 func (f *flow) bytes(s *softMessage, e nic.Event) {
-	s.payload = append(s.payload, f.x.early.bytes(e)...)
+	f.x.soft.store(s, f.x.early.bytes(e))
 	s.ready = true
 }
 

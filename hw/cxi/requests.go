@@ -171,7 +171,7 @@ func (y *requests) match(n int, e nic.Event) {
 	given := x.soft.arrive(s)
 	if !given {
 		kept := *s
-		kept.payload = slices.Clone(s.payload)
+		x.soft.store(&kept, s.payload)
 		x.soft.keep(&kept)
 	}
 	x.lock.give()

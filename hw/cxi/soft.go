@@ -2,11 +2,13 @@ package cxi
 
 import (
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/nic"
 	"github.com/weft-fabric/weft/hw/cxi/internal/proto"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -14,6 +16,7 @@ import (
 type softMessage struct {
 	ev      nic.Kept // of its removal, or of its arrival in a buffer of the request list
 	payload []byte   // its first bytes
+	pooled  bool     // payload is of the pool (soft.store)
 	ready   bool     // they are there
 	source  uint64   // where the rest is at the sender
 }
@@ -26,7 +29,7 @@ type softMatch struct {
 }
 
 // soft is what software matches: messages that the NIC keeps no longer or never kept, and receives, once software
-// matches all. Everything is under the receiver's lock, but for local.
+// matches all. Everything is under the receiver's lock, but for local and pool.
 type soft struct {
 	x       *matchRx
 	engines [2]*match.Engine // for untagged and tagged messages
@@ -36,6 +39,10 @@ type soft struct {
 	// short are messages for which an engine had no memory, in order. As long as there are any nothing is posted.
 	short []*softMessage
 
+	// pool has the first bytes of messages that wait, off the Go heap: taking over what the NIC keeps is not to have
+	// the collector run, for which threads that enter the runtime may have to sleep. Lease.
+	pool *mem.Pool
+
 	matches []softMatch
 	found   []hw.MatchEvent // searches
 	// local says that matches or found is not empty, or that receives were cancelled. Stored under the lock, read by
@@ -44,7 +51,7 @@ type soft struct {
 }
 
 func (q *soft) open(x *matchRx) (err error) {
-	q.x = x
+	q.x, q.pool = x, mem.NewPool(softIdle)
 	for k := range q.engines {
 		if q.engines[k], err = match.New(); err != nil {
 			return err
@@ -59,7 +66,34 @@ func (q *soft) close() (err error) {
 			err = errors.Join(err, e.Close())
 		}
 	}
+	if q.pool != nil {
+		err = errors.Join(err, q.pool.Close())
+	}
 	return err
+}
+
+// softIdle is how many bytes of memory for messages stay when none waits.
+const softIdle = 1 << 20
+
+// store gives a message a copy of its first bytes. Lease.
+func (q *soft) store(s *softMessage, b []byte) {
+	s.payload, s.pooled = nil, false
+	if n := len(b); n > 0 && n <= mem.MaxShared {
+		if at, err := q.pool.Get(n); err == nil {
+			s.payload, s.pooled = mem.Bytes(at, n), true
+			copy(s.payload, b)
+			return
+		}
+	}
+	s.payload = slices.Clone(b)
+}
+
+// spend gives the bytes of a message back that has been delivered. Lease.
+func (q *soft) spend(s *softMessage) {
+	if s.pooled {
+		q.pool.Put(addressOf(s.payload), len(s.payload))
+		s.payload, s.pooled = nil, false
+	}
 }
 
 // Numbers of senders in the engines: PID and NIC without the bits between them that no match id has.
@@ -276,11 +310,13 @@ func (q *soft) deliver() int {
 		a := x.begin(m.r, e.Initiator(), e.RendezvousID(), e.Rendezvous(), seenTaken)
 		x.fill(a, e, m.offset)
 		copy(m.r.into()[a.ev.Offset:], m.s.payload[:min(uint64(len(m.s.payload)), a.ev.Length)])
+		eager := uint32(len(m.s.payload))
+		q.spend(m.s)
 		if !e.Rendezvous() {
 			x.matched(a, e.MatchBits())
 			continue
 		}
-		a.eager, a.source = uint32(len(m.s.payload)), m.s.source
+		a.eager, a.source = eager, m.s.source
 		a.needs = seenPut | seenReply
 		x.get(a)
 		x.step(a, seenTaken|seenPut)

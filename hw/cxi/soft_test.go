@@ -1,8 +1,11 @@
 package cxi
 
 import (
+	"errors"
 	"os"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 )
@@ -72,5 +75,34 @@ func TestSoftMany(t *testing.T) {
 		if n := e.Steps() - before; n > 4*count {
 			t.Errorf("posted before %v: %d steps for %d messages", posted, n, count)
 		}
+	}
+}
+
+// TestTakenOverMemory: the bytes of messages that are taken over lie off the Go heap, and are given back when they have
+// been delivered.
+func TestTakenOverMemory(t *testing.T) {
+	const count, size = 300, 8000
+	a := newMatching(t, MatchConfig{Sends: count}, size)
+	b := newMatching(t, MatchConfig{Buffers: 2, BufferBytes: 40 * size}, size)
+	for range count {
+		a.send(hw.MatchSend{To: b.self, Tagged: true, Tag: 1, Local: a.at(0, size)})
+	}
+	q, most := &b.i.match.rx.soft, 0
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for end := time.Now().Add(60 * time.Second); len(b.events) < count; most = max(most, q.pool.Used()) {
+		r := hw.MatchReceive{From: hw.AnyAddress, Tagged: true, Tag: 1, Local: b.at(0, size)}
+		_, err := b.m.PostReceive(&r)
+		if err != nil && !errors.Is(err, hw.ErrNoResource) || time.Now().After(end) {
+			t.Fatalf("%d messages, %v", len(b.events), err)
+		}
+		a.i.Progress(64)
+		b.i.Progress(64)
+	}
+	runtime.ReadMemStats(&after)
+	took, over := after.TotalAlloc-before.TotalAlloc, b.stats().Onloaded
+	t.Logf("%d messages are taken over, %d bytes of theirs at once, %d bytes allocated", over, most, took)
+	if over < 40 || most < 20*size || took > over*size/2 || q.pool.Used() != 0 {
+		t.Errorf("%d bytes of messages are left", q.pool.Used())
 	}
 }

@@ -121,7 +121,7 @@ func (m *matcher) PostTransfer(p *hw.MatchTransfer) error {
 	}
 	t := m.txOf(p.To)
 	t.lock.take()
-	defer t.release(p.More)
+	defer t.endPost(p.More)
 	if p.HasData && !t.writes.admit(p) {
 		return hw.ErrNoResource
 	}

@@ -170,7 +170,7 @@ func (e *Endpoint) place(p *hot.Post, o *operation, alone bool) uintptr {
 		if e.ops.underway(o.to) {
 			return e.unregister(p, o.memory, hot.PostAgain)
 		}
-		if e.shares() {
+		if e.fences() {
 			return e.unregister(p, o.memory, hot.PostGo) // the device is asked
 		}
 	}
@@ -221,6 +221,9 @@ func (e *Endpoint) unregister(p *hot.Post, memory uint32, code uintptr) uintptr 
 // DirectRefused takes an operation back that the device has not taken. It returns hot.PostAgain or hot.PostGo, as the
 // device says (hot.Post.Sent), or hot.PostReturn, where another thread has the stripe or the cache for long.
 func (e *Endpoint) DirectRefused(p *hot.Post) uintptr {
+	if p.Match.Kind&hot.MatchShared != 0 {
+		e.unshare(false)
+	}
 	o, s := e.ops.at(p.Match.Context)
 	memory := uint32(0)
 	if o != nil {
@@ -272,6 +275,7 @@ func (e *Endpoint) DirectEnd(ev *hot.MatchEvent, c *Completion) (wanted, ok bool
 		}
 	}
 	if ev.Flags&hot.MatchShared != 0 {
+		e.endShared()
 		o := sharedOf(ev.Context, ev.Length)
 		c.fill(&o, ev)
 		return true, true

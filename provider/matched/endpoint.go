@@ -80,9 +80,13 @@ type Endpoint struct {
 	// rings is 1 when a post has left the doorbell to the next one, else 0. Stored by posts, cleared by progress;
 	// sequentially consistent, of a thread that is alone release.
 	rings uint32
-	// anyShared is 1 once an operation without a place was posted. Stored by posts before the device has it,
-	// sequentially consistent, of a thread that is alone release; read by posts with fi.Fence, likewise.
-	anyShared uint32
+	// sharedPosted is how many operations without a place were posted, modulo 2^32, but for those that the device has
+	// refused. Added to by posts before the device has one, and taken from behind it, sequentially consistent, of a
+	// thread that is alone by release stores; read by posts with fi.Fence (acquire).
+	sharedPosted uint32
+	// sharedEnded is how many of those have ended. Stored by the lease holder (release), read by posts with fi.Fence
+	// (acquire).
+	sharedEnded uint32
 	// fenced is 1 while an operation with fi.Fence waits for such operations. Stored by posts with fi.Fence, read by
 	// posts; sequentially consistent.
 	fenced uint32

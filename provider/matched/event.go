@@ -116,6 +116,7 @@ func short(ev *hw.MatchEvent) hot.MatchEvent {
 // leaving is the operation that an event is of. False: there is nothing to report. Lease.
 func (e *Endpoint) leaving(ev *hw.MatchEvent) (operation, bool) {
 	if ev.Shared {
+		e.endShared()
 		return sharedOf(ev.Context, ev.Length), !e.closing.Load()
 	}
 	return e.leave(ev.Context, ev.Last)

@@ -115,13 +115,14 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 	if e.placeless(o) {
 		e.share(false)
 		if err := give(o.sharedContext()); err != nil {
+			e.unshare(false)
 			return refused(what, err)
 		}
 		e.more(more)
 		return nil
 	}
-	fence := o.flags&fi.Fence != 0 && e.shares()
-	if fence && e.memory.SharedUnderway(o.to) {
+	fence := o.flags&fi.Fence != 0
+	if fence && e.shares() && e.memory.SharedUnderway(o.to) {
 		e.awaitShared(true)
 		e.release(o)
 		return fi.EAGAIN

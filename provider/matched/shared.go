@@ -48,19 +48,35 @@ func sharedOf(context, n uint64) operation {
 	return o
 }
 
-// share notes that there are such operations. It needs nothing of the runtime.
-func (e *Endpoint) share(alone bool) {
-	switch {
-	case e.shares():
-	case alone:
-		order.Store32(&e.anyShared, 1)
-	default:
-		atomic.StoreUint32(&e.anyShared, 1)
+// share counts such an operation, before the device has it. It needs nothing of the runtime.
+func (e *Endpoint) share(alone bool) { e.countShared(1, alone) }
+
+// unshare takes one back that the device has not taken. It needs nothing of the runtime.
+func (e *Endpoint) unshare(alone bool) { e.countShared(^uint32(0), alone) }
+
+// countShared adds n, modulo 2^32, to what was posted. It needs nothing of the runtime.
+func (e *Endpoint) countShared(n uint32, alone bool) {
+	if alone {
+		order.Store32(&e.sharedPosted, e.sharedPosted+n)
+		return
 	}
+	atomic.AddUint32(&e.sharedPosted, n)
 }
 
-// shares reports whether there were some. It needs nothing of the runtime.
-func (e *Endpoint) shares() bool { return atomic.LoadUint32(&e.anyShared) != 0 }
+// endShared counts one that has ended. Lease. It needs nothing of the runtime.
+func (e *Endpoint) endShared() { order.Store32(&e.sharedEnded, e.sharedEnded+1) }
+
+// shares reports whether some are under way. It needs nothing of the runtime.
+func (e *Endpoint) shares() bool {
+	// Those that have ended first: one of another thread that is posted and ends between both loads hides none.
+	ended := atomic.LoadUint32(&e.sharedEnded)
+	return atomic.LoadUint32(&e.sharedPosted) != ended
+}
+
+// fences reports whether an operation with fi.Fence needs more than the table to pass: the device's word on which peer
+// such operations are for, or that those that are posted from now on go without places again. It needs nothing of the
+// runtime.
+func (e *Endpoint) fences() bool { return e.shares() || atomic.LoadUint32(&e.fenced) != 0 }
 
 // awaitShared notes whether an operation with fi.Fence waits for such operations.
 func (e *Endpoint) awaitShared(waits bool) {

@@ -148,11 +148,96 @@ func TestDirectShared(t *testing.T) {
 	}
 	p := hot.Post{Buf: uintptr(unsafe.Pointer(&word)), Len: 8, Dest: 1, Flags: fi.Fence}
 	e.o.Caps |= fi.Fence
-	if code := e.DirectSend(&p); code != hot.PostGo {
-		t.Errorf("a fence, of which the device is to say whether it holds: %d", code)
+	if code := e.DirectSend(&p); code != hot.PostMatch {
+		t.Errorf("a fence behind those that have ended: %d", code)
+	}
+	if o, stripe := e.ops.at(p.Match.Context); o != nil {
+		e.ops.end(o, stripe, p.Match.Context)
 	}
 	post("a write with a completion", 0, e.DirectTransfer, hot.Post{Len: 8, Flags: fi.Inject | fi.Completion})
 	if e.Room() != room-1 {
 		t.Errorf("room for %d, not %d", e.Room(), room-1)
 	}
+}
+
+// TestSharedCount: what is fenced needs the runtime as long as an injected operation is under way, and no longer: also
+// where some were refused, by the device or by its port, and where one has failed.
+func TestSharedCount(t *testing.T) {
+	d := new(atomicDevice)
+	e, _ := openOn(d, d)
+	e.o.Generation = new(atomic.Uint64)
+	e.o.Caps |= fi.Fence
+	if _, err := e.address(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	word := uint64(7)
+	write := Transfer{IOV: []fi.IOVec{{Base: uintptr(unsafe.Pointer(&word)), Len: 8}}, Remote: remoteOf(5, 0, 8),
+		Dest: 1, Inject: true}
+	inject := func() *hot.Post {
+		p := &hot.Post{Buf: uintptr(unsafe.Pointer(&word)), Len: 8, Dest: 1, Key: 5, Kind: hot.PostInject}
+		if code := e.DirectTransfer(p); code != hot.PostMatch || p.Match.Kind&hot.MatchShared == 0 {
+			t.Fatalf("a write: %d, kind %#x", code, p.Match.Kind)
+		}
+		return p
+	}
+	fence := func(what string, want uintptr) {
+		t.Helper()
+		p := hot.Post{Buf: uintptr(unsafe.Pointer(&word)), Len: 8, Dest: 1, Flags: fi.Fence}
+		code := e.DirectSend(&p)
+		if code != want {
+			t.Fatalf("a fence %s: %d, want %d", what, code, want)
+		}
+		if code == hot.PostMatch {
+			o, stripe := e.ops.at(p.Match.Context)
+			e.ops.end(o, stripe, p.Match.Context)
+		}
+	}
+	end := func(direct bool, err error) {
+		t.Helper()
+		var c Completion
+		ev := hot.MatchEvent{Length: 8, Flags: hot.MatchShared}
+		if !direct {
+			d.on(&hw.MatchEvent{Kind: hw.MatchTransferred, Last: true, Shared: true, Err: err})
+		} else if wanted, ok := e.DirectEnd(&ev, &c); !wanted || !ok {
+			t.Fatal("the end of a write is not taken in")
+		}
+	}
+	fence("behind nothing", hot.PostMatch)
+	for round := range 3 {
+		inject()
+		if err := e.Transfer(&write); err != nil {
+			t.Fatal(err)
+		}
+		fence("behind two", hot.PostGo)
+		end(round != 0, nil)
+		fence("behind one", hot.PostGo)
+		end(round == 0, hw.ErrKey)
+		fence("behind those that have ended", hot.PostMatch)
+	}
+	for _, sent := range []uintptr{hot.PathFull, hot.PathGo} {
+		p := inject()
+		p.Sent = uint32(sent)
+		if code := e.DirectRefused(p); (code == hot.PostAgain) != (sent == hot.PathFull) {
+			t.Errorf("a write that is refused with %d: %d", sent, code)
+		}
+	}
+	d.err = hw.ErrNoResource
+	if err := e.Transfer(&write); fi.ErrnoOf(err) != fi.EAGAIN {
+		t.Errorf("a write that is refused: %v", err)
+	}
+	d.err = nil
+	fence("behind those that were refused", hot.PostMatch)
+	inject()
+	d.shared = 1
+	fenced := Transfer{Remote: remoteOf(5, 0, 0), Dest: 2, Flags: fi.Fence}
+	if err := e.Transfer(&fenced); fi.ErrnoOf(err) != fi.EAGAIN {
+		t.Errorf("a fence that waits: %v", err)
+	}
+	d.shared = 0
+	end(true, nil)
+	fence("behind one that waits, for which injected ones have places", hot.PostGo)
+	if err := e.Transfer(&fenced); err != nil {
+		t.Errorf("the fence that has waited: %v", err)
+	}
+	fence("behind that", hot.PostMatch)
 }

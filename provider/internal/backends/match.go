@@ -178,7 +178,7 @@ func MatchAtomic(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
 }
 
 // OpenMatched opens the interface of a matched endpoint on the memory domain of Device.Domain. Errors: fi.EADDRINUSE
-// for a PID that is taken.
+// for a PID that is taken, hw.ErrNoResource for a device that has no room for the interface.
 func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 	m := device.(*cxi.MemoryDomain)
 	d := m.Device()
@@ -202,12 +202,14 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 		match.VNIs = append(match.VNIs, vni)
 	}
 	i, err := m.Open(cxi.Config{
-		RxBuffers: 4, BounceCount: 1, PathTimeout: e.Config.PeerTimeout, Direct: e.Direct,
+		// There are no messages of weft's own: what they would have is the least that there is.
+		RxBuffers: 4, RxBytes: 4096, RxEvents: 64, BounceCount: 1, BounceBytes: 256, Depth: 16, Posted: 32,
+		PathTimeout: e.Config.PeerTimeout, Direct: e.Direct,
 		Match: match,
 		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
 	})
 	if err != nil {
-		if pid != 0 && errors.Is(err, hw.ErrNoResource) {
+		if errors.Is(err, cxi.ErrTaken) {
 			err = fmt.Errorf("%w: %w", err, fi.EADDRINUSE)
 		}
 		return nil, err

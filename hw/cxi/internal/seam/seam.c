@@ -96,6 +96,20 @@ static struct weft_cxi_port *of_match(struct weft_hot_match_port *m)
 	return (struct weft_cxi_port *)((char *)m - offsetof(struct weft_cxi_port, match));
 }
 
+// ring_rest rings the doorbells of queues in which posts before this one have left commands, one at a time.
+static void ring_rest(struct weft_cxi_port *p)
+{
+	uintptr_t from = 0;
+
+	do {
+		struct weft_cxi_bell bell;
+
+		bell.word = NULL;
+		from = p->enter(p->rest, (uintptr_t)&p->match, (uintptr_t)&bell, from, 0);
+		ring(&bell);
+	} while (from);
+}
+
 static int match_post(struct weft_hot_match_port *m, const struct weft_match_post *post)
 {
 	struct weft_cxi_port *p = of_match(m);
@@ -103,8 +117,11 @@ static int match_post(struct weft_hot_match_port *m, const struct weft_match_pos
 	int said;
 
 	bell.word = NULL;
+	bell.rest = 0;
 	said = (int)p->enter(p->post, (uintptr_t)m, (uintptr_t)post, (uintptr_t)&bell, 0);
 	ring(&bell);
+	if (__builtin_expect(bell.rest != 0, 0))
+		ring_rest(p);
 	// No other thread is inside.
 	if (m->gate && atomic_load_explicit(&m->gate->inside, memory_order_relaxed) == WEFT_GATE_ALONE)
 		atomic_store_explicit(&m->gate->inside, WEFT_GATE_OUT, memory_order_release);

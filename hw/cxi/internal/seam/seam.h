@@ -13,6 +13,7 @@ struct weft_cxi_bell {
 	uint64_t *word; /* NULL: none */
 	uint64_t value;
 	_Atomic uint32_t *lock; /* given back behind it; NULL: none */
+	uint64_t rest;		/* of a post of what the NIC matches: not 0 where the port's rest is to be called */
 };
 
 /* trampoline(entry, a, b, c, d), as in package direct. */
@@ -42,7 +43,7 @@ struct weft_cxi_port {
 	uint32_t reserved;
 	struct weft_cxi_watch watch;
 	struct weft_hot_match_port match; /* of what the NIC matches */
-	uintptr_t post, matched;	  /* its entry points */
+	uintptr_t post, matched, rest;	  /* its entry points */
 };
 
 /* The way to a peer. All but endpoint is immutable. */
@@ -53,9 +54,9 @@ struct weft_cxi_path {
 	uintptr_t send; /* entry point */
 };
 
-_Static_assert(sizeof(struct weft_cxi_bell) == 24, "mirrored by type Bell");
+_Static_assert(sizeof(struct weft_cxi_bell) == 32, "mirrored by type Bell");
 _Static_assert(sizeof(struct weft_cxi_watch) == 376, "mirrored by type Watch");
-_Static_assert(sizeof(struct weft_cxi_port) == 528, "mirrored by type Port");
+_Static_assert(sizeof(struct weft_cxi_port) == 536, "mirrored by type Port");
 _Static_assert(sizeof(struct weft_cxi_path) == 40, "mirrored by type Path");
 
 /* What next and flush say beside WEFT_PORT_*: they are to be called again. */

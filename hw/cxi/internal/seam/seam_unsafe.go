@@ -24,6 +24,7 @@ type Bell struct {
 	Word  uintptr // off the Go heap; 0: none
 	Value uint64
 	Lock  uintptr // a word that is set to 0 behind it, and that something else keeps alive; 0: none
+	Rest  uint64  // of a post of what the NIC matches: not 0 where C is to call Functions.Rest behind it
 }
 
 // Ring has C ring a doorbell, and give back a lock behind it, nil: none.
@@ -43,8 +44,9 @@ type Port struct {
 	_     uint32
 	Watch Watch
 	// Match is the port of what the NIC matches.
-	Match         hot.MatchPort
-	post, matched uintptr
+	Match hot.MatchPort
+
+	post, matched, rest uintptr
 }
 
 // Watch is what a poll without Go reads (struct weft_cxi_watch). The zero Watch has Go poll itself.
@@ -131,6 +133,9 @@ type Functions struct {
 	// port, event, bell, calm: hot.PortEmpty, … or Again. calm is 1 if all words are 0, and there is nothing in the
 	// queues that it does not read.
 	Matched direct.Func
+	// port, bell, from: one more queue that is to be rung, of those from a number on, and from where to go on, 0: there
+	// are no others.
+	Rest direct.Func
 }
 
 // Init makes a port of zeroed memory. iface is the address of what the functions find with [Port.Iface], which
@@ -139,7 +144,7 @@ func (p *Port) Init(f *Functions, iface unsafe.Pointer) {
 	C.weft_cxi_port_init((*C.struct_weft_cxi_port)(unsafe.Pointer(p)))
 	p.iface, p.enter = uintptr(iface), direct.Trampoline()
 	p.next, p.take, p.flush = direct.Entry(f.Next), direct.Entry(f.Take), direct.Entry(f.Flush)
-	p.post, p.matched = direct.Entry(f.Post), direct.Entry(f.Matched)
+	p.post, p.matched, p.rest = direct.Entry(f.Post), direct.Entry(f.Matched), direct.Entry(f.Rest)
 }
 
 // Init makes a path of zeroed memory, over which messages of up to limit bytes go.
