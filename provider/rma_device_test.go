@@ -436,8 +436,8 @@ func TestListRegistered(t *testing.T) {
 	}
 }
 
-// TestListFlushed: a list that ends when the owner's memory has what was written has its path flushed once or twice, not
-// for each element; one that does not, or reads, has it not flushed. A flush that fails fails the list.
+// TestListFlushed: a list that ends when the owner's memory has what was written has its path flushed once or twice,
+// not for each element; one that does not, or reads, has it not flushed. A flush that fails fails the list.
 func TestListFlushed(t *testing.T) {
 	const count, size = 100, 64
 	for what, c := range map[string]struct {

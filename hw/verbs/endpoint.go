@@ -385,6 +385,10 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	var key [addressBytes]byte
 	a.appendTo(key[:0])
 	e := i.byKey[key]
+	if e == nil && i.gone.closed(key) {
+		return nil, fmt.Errorf("verbs: peer %s has closed its interface: %w: %w: %w", &a, hw.ErrPeerDead, hw.ErrNoPath,
+			hw.ErrUnreachable)
+	}
 	if e == nil && i.gone.has(key, time.Now()) { // else its own hello has come
 		return nil, fmt.Errorf("verbs: peer %s is gone: %w: %w", &a, hw.ErrNoPath, hw.ErrUnreachable)
 	}
@@ -405,6 +409,9 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	}
 	return e, nil
 }
+
+// errPath is why an endpoint has failed whose peer may be there.
+var errPath = fmt.Errorf("%w: %w", hw.ErrPathLost, hw.ErrPeerDead)
 
 // errClosed is what calls after Close return.
 var errClosed = fmt.Errorf("verbs: interface is closed: %w", unix.EBADF)

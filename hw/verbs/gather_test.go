@@ -183,7 +183,7 @@ func TestGatherFails(t *testing.T) {
 		}
 		if lost { // one of them may not be done twice
 			fails(11, ibv.StatusRetry)
-			if !errors.Is(b.e.Err(), hw.ErrPeerDead) {
+			if !errors.Is(b.e.Err(), hw.ErrPeerDead) || !errors.Is(b.e.Err(), hw.ErrPathLost) {
 				t.Errorf("the endpoint works on: %v", b.e.Err())
 			}
 			continue

@@ -102,7 +102,8 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 		for p := pos; p < q.Posted; p++ {
 			if !q.repeatable(p) {
 				q.qp = nil
-				e.fail(fmt.Errorf("the path to peer %s is lost with an operation of unknown outcome: %w", e, reason))
+				e.fail(fmt.Errorf("the path to peer %s is lost with an operation of unknown outcome: %w: %w", e,
+					reason, errPath))
 				return 0
 			}
 		}
