@@ -100,6 +100,8 @@ const (
 	FlushLocal FlushScope = iota
 	// FlushRemote: the peer's memory has what was written, and its handlers' interface has the messages.
 	FlushRemote
+	// FlushMemory: the peer's memory has what was written. Of messages it says nothing, though it may wait for them.
+	FlushMemory
 )
 
 // Flusher is what endpoints and interfaces implement that can say when all

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/internal/peers"
 )
 
 // The table of docs/errors.md, over shared memory and UDP.
@@ -100,6 +101,42 @@ func TestErrnoGone(t *testing.T) {
 		z.send(SendArgs{IOV: iovOf(make([]byte, 8)), Dest: z.addr[x], Context: 4}, x)
 		if done, bad, ok := settle(t, x, z); !ok || done.Context != 3 {
 			t.Errorf("the message of another peer: %+v, %v", done, bad.Err)
+		}
+	})
+}
+
+// TestErrnoPathLost: the path to a peer is lost, and it may be there: calls are to be repeated until it has not answered
+// for the connect timeout, or has.
+func TestErrnoPathLost(t *testing.T) {
+	overBoth(t, func(t *testing.T, x, y *side) {
+		at := y.ep.name
+		l, p := x.pathTo(y)
+		lost := &path{Endpoint: peers.Gone{PathLost: true}, port: p.port, peer: p.peer}
+		y.close()
+		x.notices(p)
+		l.mu.Lock()
+		l.attempts.Reset()
+		l.path.Store(lost)
+		l.mu.Unlock()
+		for name, post := range posts {
+			if err := post(x, x.addr[y], make([]byte, 8)); !errors.Is(err, fi.EAGAIN) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		begin := time.Now()
+		x.wantPosts(x.addr[y], fi.ECONNRESET)
+		if took := time.Since(begin); took < x.domain.cfg.ConnectTimeout/2 {
+			t.Errorf("given up after %v", took)
+		}
+		l.mu.Lock()
+		l.attempts.Reset()
+		l.path.Store(lost)
+		l.mu.Unlock()
+		z := x.bench.sideAt(t, at)
+		for err := error(fi.EAGAIN); err != nil; drain(x, z) {
+			if err = posts["send"](x, x.addr[y], make([]byte, 8)); err != nil && !errors.Is(err, fi.EAGAIN) {
+				t.Fatalf("call while the peer is connected to: %v", err)
+			}
 		}
 	})
 }

@@ -103,7 +103,8 @@ func (l *link) leave(p *path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.path.Load() == p {
-		gone := &path{Endpoint: peers.Gone{}, port: p.port, peer: p.peer, slots: p.slots}
+		lost := errors.Is(p.Err(), hw.ErrPathLost)
+		gone := &path{Endpoint: peers.Gone{PathLost: lost}, port: p.port, peer: p.peer, slots: p.slots}
 		gone.former.Store(p.former.Load())
 		l.path.Store(gone)
 	}
@@ -127,7 +128,7 @@ func (l *link) ready() (*path, bool) {
 // connect returns the link's path, connecting if need be. Errors: fi.EAGAIN
 // while the peer may still come up, or is gone and its last messages are not delivered;
 // fi.EHOSTUNREACH when it has not answered for the connect timeout, fi.ECONNRESET
-// when it was there and is gone, fi.EACCES when it belongs to another user, fi.ESHUTDOWN after the end of a connection.
+// when it was there and is gone, or the path to it is and it has not answered for that time, fi.EACCES when it belongs to another user, fi.ESHUTDOWN after the end of a connection.
 func (e *initiator) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok && !p.former.Load() {
 		return p, nil
@@ -230,7 +231,7 @@ func (e *peering) broken(err error) error {
 func (e *peering) forget(l *link) {
 	p := l.path.Load()
 	if p == nil || !p.former.Load() { // else the end is of the endpoint that had the address before
-		l.attempts.Lose()
+		l.attempts.Lose(p != nil && errors.Is(p.Err(), hw.ErrPathLost))
 	}
 	for _, i := range l.filled {
 		line := e.peers.At(uint64(i))

@@ -192,7 +192,7 @@ func (args *listArgs) fill(o *list.Element) *RMAArgs {
 	args.remote[0] = fi.RMAIOVec{Addr: o.Remote, Len: o.Len, Key: o.Key}
 	args.RMAArgs = RMAArgs{
 		IOV: args.iov[:], Remote: args.remote[:], Dest: o.Dest, Flags: o.Flags, Context: o.Context, Read: o.Read,
-		work: o.Work, listed: o.Listed, local: o.Registered, more: o.More,
+		work: o.Work, listed: o.Listed, local: o.Registered, more: o.More, later: o.Later,
 	}
 	return &args.RMAArgs
 }
@@ -226,6 +226,11 @@ func (l listEndpoint) PostTogether(to list.Peer, over list.Path, r *list.Request
 		return fi.EAGAIN
 	}
 	return l.e.postElements(r, to.(*link), over.(*path))
+}
+
+// Flush has what the path's device has written be in the peer's memory.
+func (l listEndpoint) Flush(over list.Path, ended func(error)) (done bool, err error) {
+	return l.e.flushDevice(over.(*path), ended)
 }
 
 // Message is what messages over a path have room for.

@@ -37,6 +37,7 @@ type RMAArgs struct {
 	// local is memory that the device of the path knows for all elements of a list, nil: none
 	local *rkey.Local
 	more  bool // another operation to the peer follows at once, or path.Uncork
+	later bool // with fi.DeliveryComplete: what a device writes need not be in its place when it ends (flushDevice)
 }
 
 const (

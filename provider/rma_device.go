@@ -168,7 +168,7 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*de
 	if !e.deviceLeads(a, p) || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 {
 		return nil, nil
 	}
-	op := takeOp(e, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read)
+	op := takeOp(e, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read && !a.later)
 	op.more = a.more
 	known := true
 	for i, r := range a.Remote {
@@ -260,7 +260,7 @@ func (op *deviceOp) post(req *rmaRequest) (posted, last bool) {
 	}
 	if op.deliver && op.err() == nil {
 		d := op.begin()
-		status, err := op.path.Endpoint.(hw.Flusher).Flush(hw.FlushRemote, &d.done)
+		status, err := op.path.Endpoint.(hw.Flusher).Flush(hw.FlushMemory, &d.done)
 		if err = op.begun(d, status, err); errors.Is(err, hw.ErrNoResource) {
 			return false, false
 		} else if err != nil {
@@ -400,6 +400,28 @@ func (req *rmaRequest) byMessages() {
 	req.flags &^= rmaByDevice
 	req.part, req.sent, req.done = 0, 0, 0
 	req.dropEmpty()
+}
+
+// flushDevice puts what the path's device has written in its place in the peer's memory. True: it has. Else, without an
+// error, ended is called when it has, unless the endpoint is closed. Errors: fi.EAGAIN, fi.ECONNRESET.
+func (e *initiator) flushDevice(p *path, ended func(error)) (done bool, err error) {
+	lost := func(err error) error {
+		if err == nil {
+			return nil
+		}
+		return fi.ECONNRESET
+	}
+	c := &hw.Completion{Func: func(c *hw.Completion) {
+		if e.state.Load() != stateClosed {
+			ended(lost(c.Err()))
+		}
+	}}
+	c.Expect(1)
+	status, err := p.Endpoint.(hw.Flusher).Flush(hw.FlushMemory, c)
+	if errors.Is(err, hw.ErrNoResource) {
+		return false, fi.EAGAIN
+	}
+	return status == hw.Done, lost(err)
 }
 
 // pumpDevice goes on with a queued operation of the device, and reports whether

@@ -25,6 +25,8 @@ type standInDevice struct {
 	refuses  *buf  // that alone has none, as its exporter does not let the device have it; nil: all have
 	open     int
 	moved    int
+	flushes  int
+	fault    error // of flushes
 	refuse   error // of operations
 	last     byte  // keys
 	memory   map[byte]*standInMemory
@@ -118,7 +120,15 @@ type standInPeer struct {
 
 func (*standInPeer) Err() error { return nil }
 
-func (p *standInPeer) Flush(hw.FlushScope, *hw.Completion) (hw.Status, error) { return hw.Done, nil }
+func (p *standInPeer) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) {
+	if scope == hw.FlushLocal || c == nil {
+		return hw.Done, hw.ErrInvalid
+	}
+	p.d.flushes++
+	return hw.Done, p.d.fault
+}
+
+func (p *standInPeer) Fence() error { return nil }
 
 func (p *standInPeer) PutZcopy(local []hw.Segment, addr uint64, k hw.RemoteKey, _ *hw.Completion) (hw.Status, error) {
 	return p.move(local, addr, k, false)
@@ -416,6 +426,47 @@ func TestListRegistered(t *testing.T) {
 			if !bytes.Equal(remote[2*i*size:][:size], bytes.Repeat([]byte{byte(i + 1)}, size)) {
 				t.Fatalf("element %d has other bytes", i)
 			}
+		}
+	}
+}
+
+// TestListFlushed: a list that ends when the owner's memory has what was written has its path flushed once or twice,
+// not for each element; one that does not, or reads, has it not flushed. A flush that fails fails the list.
+func TestListFlushed(t *testing.T) {
+	const count, size = 100, 64
+	for what, c := range map[string]struct {
+		args  ListArgs
+		fault error
+		want  fi.Errno
+		most  int
+	}{
+		"delivered":         {ListArgs{Flags: fi.DeliveryComplete}, nil, 0, 2},
+		"one element":       {ListArgs{Flags: fi.DeliveryComplete, Picks: []uint32{7}}, nil, 0, 1},
+		"no more than sent": {ListArgs{Flags: fi.TransmitComplete}, nil, 0, 0},
+		"read":              {ListArgs{Flags: fi.DeliveryComplete, Read: true}, nil, 0, 0},
+		"lost":              {ListArgs{Flags: fi.DeliveryComplete}, hw.ErrPeerDead, fi.ECONNRESET, 2},
+	} {
+		x := newBench(t, nil, hmemAllocated()).side(t)
+		d, l, p := x.byStandIn(t)
+		d.fault = c.fault
+		local, remote := make([]byte, 2*count*size), make([]byte, 2*count*size)
+		m := x.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
+		r := x.opens(x.token(m))
+		d.know(t, p, m, r.Info().Key)
+		strided := x.list([]Piece{{
+			Local: iovOf(local)[0].Base, LocalStride: 2 * size, Remote: r, Addr: r.Info().Base, RemoteStride: 2 * size,
+			Len: size, Count: count,
+		}})
+		before := l.path.Swap(p)
+		post(t, func() error { return strided.Post(&c.args) }, x)
+		x.ep.Progress()
+		l.path.Store(before)
+		entry, failed, ok := settle(t, x)
+		if ok != (c.want == 0) || failed.Err != c.want || !ok && failed.Len != 0 {
+			t.Errorf("%s: %+v, %+v", what, entry, failed)
+		}
+		if d.flushes > c.most || c.most != 0 && d.flushes == 0 || d.moved == 0 {
+			t.Errorf("%s: %d flushes, at most %d; %d elements moved", what, d.flushes, c.most, d.moved)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (c *Endpoint) Train(get bool) uint64 {
 }
 
 // Flush ends when all puts and gets of the connection have, and for
-// FlushRemote when the peer has every message and has performed every atomic.
+// the other scopes when the peer has every message and has performed every atomic.
 func (c *Endpoint) Flush(scope hw.FlushScope, done *hw.Completion) (hw.Status, error) {
 	if scope == hw.FlushLocal && c.at() == up && c.idle() {
 		return hw.Done, nil

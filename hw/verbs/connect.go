@@ -147,7 +147,7 @@ func (h *hello) timedOut(e *Endpoint) error {
 	case e.refused() != nil:
 		return fmt.Errorf("%w: %w", e.refused(), hw.ErrPeerDead)
 	case e.ready.Load():
-		return fmt.Errorf("the path to peer %s is lost: %w: %w", e, unix.ETIMEDOUT, hw.ErrPeerDead)
+		return fmt.Errorf("the path to peer %s is lost: %w: %w", e, unix.ETIMEDOUT, errPath)
 	}
 	return fmt.Errorf("peer %s does not answer: %w: %w", e, hw.ErrUnreachable, hw.ErrPeerDead)
 }
@@ -234,7 +234,7 @@ func (s *service) packet(b []byte) {
 		e.refusal.Store(p.code)
 	case packetLost:
 		if p.got == e.hello.epoch {
-			e.fail(fmt.Errorf("peer %s has given up the connection: %w", e, hw.ErrPeerDead))
+			e.fail(fmt.Errorf("peer %s has given up the connection: %w", e, errPath))
 		}
 	}
 }
@@ -310,7 +310,7 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 	case helloLate:
 		return
 	case helloAnew:
-		e.fail(fmt.Errorf("peer %s has lost the connection and begins another: %w", e, hw.ErrPeerDead))
+		e.fail(fmt.Errorf("peer %s has lost the connection and begins another: %w", e, errPath))
 		return
 	case helloFormer:
 		if h.epoch != 0 {

@@ -150,3 +150,38 @@ func TestUncorkWakes(t *testing.T) {
 		}
 	}
 }
+
+// TestFlushMemory: a flush of memory reads behind what was written, once, and does not wait for messages.
+func TestFlushMemory(t *testing.T) {
+	b := newChainBench(t)
+	b.e.msg.Claim(0) // a message that does not end
+	flush := func(scope hw.FlushScope) (hw.Status, *bool) {
+		ended := new(bool)
+		c := &hw.Completion{Func: func(*hw.Completion) { *ended = true }}
+		c.Expect(1)
+		status, err := b.e.Flush(scope, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return status, ended
+	}
+	if status, _ := flush(hw.FlushMemory); status != hw.Done {
+		t.Error("a flush of nothing is under way")
+	}
+	b.putOne(t, true)
+	before := null.Taken()
+	status, ended := flush(hw.FlushMemory)
+	for range 3 {
+		b.device()
+	}
+	if status != hw.InProgress || !*ended || null.LastRequest(0).Opcode != ibv.OpRead || null.Taken() != before+1 {
+		t.Errorf("status %d, ended %v, %d requests", status, *ended, null.Taken()-before)
+	}
+	before = null.Taken()
+	if status, _ = flush(hw.FlushMemory); status != hw.Done || null.Taken() != before {
+		t.Errorf("again: status %d, %d requests", status, null.Taken()-before)
+	}
+	if status, ended = flush(hw.FlushRemote); status != hw.InProgress || *ended {
+		t.Error("a flush does not wait for messages")
+	}
+}

@@ -37,7 +37,8 @@
 // places with one compare-and-swap, fill them and mark them ready; a thread that then
 // finds the queue pair free posts all that are ready, in order, with one call
 // into C. So no thread waits for another, and posts of several threads are
-// batched.
+// batched. One-sided operations of them whose bytes at the peer follow one another
+// are one work request.
 //
 // # Threads
 //

@@ -169,9 +169,14 @@ func (i *Iface) enter(e *Endpoint) error {
 func (i *Iface) makeQP(q *queue, access uint32) (*ibv.QP, error) {
 	c := ibv.QPConfig{Send: i.sendCQs[0].cq, Recv: i.recvCQ, SRQ: i.srq, MaxSend: 1, MaxSGE: 1}
 	if q != nil {
-		c.Send, c.MaxSend, c.MaxSGE, c.MaxInline = q.cq.cq, int(q.Mask+1), min(ibv.MaxSGE, i.d.attr.MaxSGE), slotBytes
+		c.Send, c.MaxSend, c.MaxInline = q.cq.cq, int(q.Mask+1), slotBytes
+		c.MaxSGE = max(i.maxIOV(), int(q.GatherMax))
 	}
 	qp, err := i.d.pd.NewQP(c)
+	if err != nil && c.MaxSGE > max(1, i.maxIOV()) { // more than goes with so many places
+		q.GatherMax, c.MaxSGE = uint32(i.maxIOV()), i.maxIOV()
+		qp, err = i.d.pd.NewQP(c)
+	}
 	if err != nil && c.MaxInline > 0 && errors.Is(err, unix.EINVAL) {
 		c.MaxInline = 0 // more than the device can
 		qp, err = i.d.pd.NewQP(c)
@@ -380,6 +385,10 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	var key [addressBytes]byte
 	a.appendTo(key[:0])
 	e := i.byKey[key]
+	if e == nil && i.gone.closed(key) {
+		return nil, fmt.Errorf("verbs: peer %s has closed its interface: %w: %w: %w", &a, hw.ErrPeerDead, hw.ErrNoPath,
+			hw.ErrUnreachable)
+	}
 	if e == nil && i.gone.has(key, time.Now()) { // else its own hello has come
 		return nil, fmt.Errorf("verbs: peer %s is gone: %w: %w", &a, hw.ErrNoPath, hw.ErrUnreachable)
 	}
@@ -400,6 +409,9 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 	}
 	return e, nil
 }
+
+// errPath is why an endpoint has failed whose peer may be there.
+var errPath = fmt.Errorf("%w: %w", hw.ErrPathLost, hw.ErrPeerDead)
 
 // errClosed is what calls after Close return.
 var errClosed = fmt.Errorf("verbs: interface is closed: %w", unix.EBADF)

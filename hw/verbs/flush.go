@@ -24,7 +24,8 @@ type flush struct {
 	only  *Endpoint // of this endpoint, nil: of all
 }
 
-// Flush ends when what was posted to the peer before has ended, with hw.FlushRemote when the peer's memory has it.
+// Flush ends when what was posted to the peer before has ended, for hw.FlushRemote and hw.FlushMemory when the peer's
+// memory has it. hw.FlushMemory does not wait for messages.
 // Done, or InProgress and c is updated by Progress. Errors: hw.ErrPeerDead; hw.ErrNoResource, and nothing has happened.
 func (e *Endpoint) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) {
 	if err := e.Err(); err != nil {
@@ -53,11 +54,11 @@ func (i *Iface) Flush(scope hw.FlushScope, c *hw.Completion) (hw.Status, error) 
 }
 
 // marks appends the positions up to which the peer's queues must have ended. A
-// device acknowledges a write before the peer's memory has it; so for hw.FlushRemote
+// device acknowledges a write before the peer's memory has it; so unless the flush is local
 // a read of 8 bytes is posted behind it: its answer comes after the write.
 func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 	q := e.mem.started()
-	if q != nil && !e.settled(q) && scope == hw.FlushRemote {
+	if q != nil && !e.settled(q) && scope != hw.FlushLocal {
 		pos, ok := q.Claim(0)
 		if !ok {
 			return to, e.full()
@@ -74,7 +75,7 @@ func (e *Endpoint) marks(to []mark, scope hw.FlushScope) ([]mark, error) {
 	if q != nil && !q.quiet() {
 		to = append(to, mark{q, q.End()})
 	}
-	if !e.msg.quiet() {
+	if !e.msg.quiet() && scope != hw.FlushMemory {
 		to = append(to, mark{&e.msg, e.msg.End()})
 	}
 	return to, nil

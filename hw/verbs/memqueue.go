@@ -65,6 +65,7 @@ func (e *Endpoint) memoryQueue() (*queue, error) {
 			return nil, err
 		}
 		q.ID = queueID(classMemory, e.index)
+		q.GatherMax = uint32(min(ibv.MaxGather, e.i.maxSGE()))
 		q.reports(e.msg.cq)
 	}
 	m.state.Store(memoryStarted) // before the service can make it ready
@@ -88,9 +89,10 @@ func (e *Endpoint) newMemoryQP() error {
 	return nil
 }
 
-// memoryBroken deals with a one-sided operation that failed. What came behind
-// it was not performed if the peer refused it, and is posted again. If the path
-// was lost that is unknown; then only reads may be done again, and what is idempotent.
+// memoryBroken deals with a one-sided operation that failed, the first of its request. What came behind it was not
+// performed if the peer refused it, and is posted again; so are all of a request of several, each alone, so that those
+// fail that are refused. If the path was lost that is unknown; then only reads may be done again, and what is
+// idempotent.
 func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	q.stop()
 	e.retire(q.qp)
@@ -100,11 +102,12 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 		for p := pos; p < q.Posted; p++ {
 			if !q.repeatable(p) {
 				q.qp = nil
-				e.fail(fmt.Errorf("the path to peer %s is lost with an operation of unknown outcome: %w", e, reason))
+				e.fail(fmt.Errorf("the path to peer %s is lost with an operation of unknown outcome: %w: %w", e,
+					reason, errPath))
 				return 0
 			}
 		}
-	} else {
+	} else if !q.Apart(pos) {
 		n = e.finishOne(q, pos, q.Posted, 0, reason)
 	}
 	q.rewind()

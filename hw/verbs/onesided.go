@@ -133,7 +133,15 @@ func (e *Endpoint) pieces(to []ibv.SGE, local []hw.Segment, limit int, write boo
 }
 
 // maxIOV is the number of local pieces of one operation.
-func (i *Iface) maxIOV() int { return min(ibv.MaxSGE, i.d.attr.MaxSGE) }
+func (i *Iface) maxIOV() int { return min(ibv.MaxSGE, i.maxSGE()) }
+
+// maxSGE is the number of local pieces of one work request, a read's too.
+func (i *Iface) maxSGE() int {
+	if a := &i.d.attr; a.MaxReadSGE > 0 {
+		return min(a.MaxSGE, a.MaxReadSGE)
+	}
+	return i.d.attr.MaxSGE
+}
 
 // maxMessage is the most bytes of one operation.
 func (i *Iface) maxMessage() uint64 { return min(i.d.info.MaxMessage, 1<<30) }

@@ -60,7 +60,8 @@ func TestPathLostUnderPut(t *testing.T) {
 				t.Error("the put does not end")
 			case idempotent && (c.Err() != nil || e.Err() != nil || !put || q.Gen == gen):
 				t.Errorf("put %v (%v), peer %v, queue pair %d after %d", put, c.Err(), e.Err(), q.Gen, gen)
-			case !idempotent && (!errors.Is(c.Err(), hw.ErrPeerDead) || !errors.Is(e.Err(), hw.ErrPeerDead) || put):
+			case !idempotent && (!errors.Is(c.Err(), hw.ErrPeerDead) || !errors.Is(e.Err(), hw.ErrPeerDead) || put ||
+				!errors.Is(e.Err(), hw.ErrPathLost)):
 				t.Errorf("put again %v (%v), peer %v", put, c.Err(), e.Err())
 			}
 		})

@@ -18,3 +18,11 @@ func New(t testing.TB) uint64 {
 	t.Logf("WEFT_TEST_SEED=%d", seed)
 	return seed
 }
+
+// Count is how many random programs a test runs: WEFT_TEST_SEEDS, or otherwise.
+func Count(otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv("WEFT_TEST_SEEDS")); err == nil && n > 0 {
+		return n
+	}
+	return otherwise
+}

@@ -3,7 +3,7 @@
  * Random programs of lists (weft/token.h) by several processes, each of which owns host and GPU memory that all others
  * read and write, with strides, picks, mixed memories and ways turned off, against a model of what is there. A part of
  * each memory is one requester's own. Notifications count the posts. WEFT_TEST_SEED is for a program of its own,
- * WEFT_TEST_SECONDS for more of them (seeds).
+ * WEFT_TEST_SECONDS or WEFT_TEST_SEEDS for more of them (seeds).
  */
 #include "common.h"
 #include "gpu.h"
@@ -372,17 +372,21 @@ static void clear(struct side *s)
 	barrier(&s->n);
 }
 
-/* Programs of seeds that no run before had, for some seconds; that of WEFT_TEST_SEED alone if it is set. */
+/* Programs of seeds that no run before had, for some seconds, or WEFT_TEST_SEEDS of them; that of WEFT_TEST_SEED alone if
+ * it is set. */
 static void test_seeds(long arg)
 {
 	uint64_t ms = getenv("WEFT_TEST_SECONDS") ? strtoull(getenv("WEFT_TEST_SECONDS"), NULL, 0) * 1000 : 3000;
 	uint64_t end = now_ms() + ms, seed = (uint64_t)getpid() << 32 ^ now_ms(), all[RANKS];
+	const char *count = getenv("WEFT_TEST_SEEDS");
+	int most = count ? atoi(count) : 0;
 	struct side s;
 	int programs;
 
 	open_side(&s, arg);
 	for (programs = 0;; programs++) {
-		bool more = !programs || (now_ms() < end && !getenv("WEFT_TEST_SEED"));
+		bool left = most ? programs < most : now_ms() < end;
+		bool more = !programs || (left && !getenv("WEFT_TEST_SEED"));
 
 		seed = more ? test_seed(seed + 1) : 0;
 		exchange(&seed, all, sizeof(seed));

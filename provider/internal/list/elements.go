@@ -29,6 +29,7 @@ type Op struct {
 	next      int      // in sel, of the thread that runs the work queue
 	one       Element  // likewise
 	soon      together // likewise
+	through   []Path   // by whose devices something goes that is to be put in its place; likewise, and of the end
 
 	// registered is the list's memory that a device knows until the post ends; asked is the device, nil: none was yet.
 	// Written by the thread that runs the work queue, while elements are under way or to be posted.
@@ -72,7 +73,7 @@ func (op *Op) begin() error {
 	if !o.add(op) {
 		if op.done.Load() != 0 { // some is copied: it cannot be that nothing happened
 			op.fail(op.sel.Number(0), fi.ENOMEM)
-			op.finish()
+			op.end()
 			return nil
 		}
 		return fi.EAGAIN
@@ -124,10 +125,7 @@ func (op *Op) Pump() bool {
 	if full {
 		return false
 	}
-	if op.pending.Add(-1) == 0 {
-		op.finish()
-	}
-	return true
+	return op.pending.Add(-1) != 0 || op.finish()
 }
 
 // postNext posts the next elements, as many as go as one request, and returns how many that are. 0: one has no bytes,
@@ -160,6 +158,7 @@ func (op *Op) postElement(to Peer, over Path, el *Element) error {
 	if op.note != nil && !op.args.Read {
 		el.Flags = fi.DeliveryComplete // they are done before it goes
 	}
+	el.Later = op.later(over, el.Flags)
 	el.Registered = op.register(over)
 	el.Work = op.work(op.sel.Number(op.next))
 	return op.list.of.ep.Post(to, over, el)
@@ -175,9 +174,24 @@ func (op *Op) fail(n uint32, status fi.Errno) {
 	}
 }
 
-// finish takes in that all elements have ended. The operation completes, or its notification goes, and then it does.
-func (op *Op) finish() {
+// end takes in that all elements have ended.
+func (op *Op) end() {
+	if !op.finish() {
+		op.list.of.ep.Enter(op)
+	}
+}
+
+// finish is end for the thread that runs the work queue: false says that there is no room, and Pump is to be called
+// again. What was written is put in its place, and the operation completes, or its notification goes, and then it does.
+func (op *Op) finish() bool {
 	o := op.list.of
+	switch op.place() {
+	case placeFull:
+		op.pending.Store(1)
+		return false
+	case placing:
+		return true
+	}
 	op.unregister()
 	op.list.posts.Add(-1)
 	if op.begun {
@@ -190,9 +204,10 @@ func (op *Op) finish() {
 	}
 	if op.note != nil {
 		o.ep.Notes().Settle(op.note, status)
-		return
+		return true
 	}
 	op.complete(status)
+	return true
 }
 
 // NoteEnded completes the operation, of which the notification has ended.

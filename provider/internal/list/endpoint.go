@@ -55,6 +55,9 @@ type Network interface {
 	Single(o *Element) error
 	// Post posts an element over a path. Its end is taken in by [Posts.Ended]. o is the caller's again.
 	Post(to Peer, over Path, o *Element) error
+	// Flush puts what the device of a path has written in its place in the owner's memory. True: it has. Else, without
+	// an error, ended is called when it has, under the lease of progress, or not, as the endpoint is closed.
+	Flush(over Path, ended func(error)) (done bool, err error)
 	// PostTogether posts elements as one request, whose end is taken in by [Posts.TogetherEnded].
 	PostTogether(to Peer, over Path, r *Request) error
 	// Message is what messages over a path have room for.
@@ -160,6 +163,7 @@ type Element struct {
 	// Registered is memory that the device of the path knows for all elements of the post, nil: none.
 	Registered *rkey.Local
 	More       bool // another element follows at once, or Uncork of the path
+	Later      bool // with fi.DeliveryComplete: what a device writes need not be in its place when the element ends
 }
 
 // Request is consecutive elements of a post as one request.

@@ -12,7 +12,6 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
-	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/note"
@@ -44,6 +43,9 @@ type host struct {
 	full          int // one of so many posts finds no room, 0: none does
 	faults        int // one of so many steps fails, 0: none does
 	gone          bool
+
+	written []func() // what the device has written that is not in its place
+	flushes int
 
 	entered []*Op
 	flying  []func() // ends of what is under way
@@ -310,7 +312,8 @@ func (p *path) MovePieces(list *hw.Pieces, write bool) (moved uint64, err error)
 }
 
 // element ends an element some time, one that the device may keep when another has followed.
-func (h *host) element(el dataplane.Element, work uint64, read, more bool) {
+func (h *host) element(o *Element, more bool) {
+	el, work, read, later := o.Element, o.Work, o.Read, o.Later
 	h.path.corked = append(h.path.corked, func() {
 		switch {
 		case h.gone:
@@ -318,7 +321,12 @@ func (h *host) element(el dataplane.Element, work uint64, read, more bool) {
 		case h.fault():
 			h.posts.Ended(work, h.mistake(uint32(Place(work)), fi.EACCES), 0)
 		default:
-			h.move(el.Local, el.Key, el.Remote, el.Len, read)
+			put := func() { h.move(el.Local, el.Key, el.Remote, el.Len, read) }
+			if later {
+				h.written = append(h.written, put)
+			} else {
+				put()
+			}
 			h.posts.Ended(work, fi.Success, el.Len)
 		}
 	})
@@ -352,7 +360,12 @@ func (h *host) Post(_ Peer, over Path, o *Element) error {
 		return h.mistake(uint32(Place(o.Work)), fi.EOPNOTSUPP)
 	}
 	h.counts[way]++
-	h.element(o.Element, o.Work, o.Read, o.More && way == WayRDMA)
+	if o.Later && (o.Read || o.Flags&fi.DeliveryComplete == 0) {
+		h.t.Errorf("an element with flags %#x leaves to the post what it does not need", o.Flags)
+	}
+	one := *o
+	one.Later = o.Later && way == WayRDMA
+	h.element(&one, o.More && way == WayRDMA)
 	return nil
 }
 
@@ -367,6 +380,32 @@ func (h *host) PostTogether(_ Peer, _ Path, q *Request) error {
 	request := *q
 	h.flying = append(h.flying, func() { h.endTogether(&request) })
 	return nil
+}
+
+// Flush puts what the device has written in its place, at once or some time.
+func (h *host) Flush(over Path, ended func(error)) (bool, error) {
+	put := func() error {
+		if h.gone {
+			return fi.ECONNRESET
+		}
+		for _, put := range h.written {
+			put()
+		}
+		h.written = nil
+		return nil
+	}
+	switch {
+	case over != Path(h.path):
+		h.t.Errorf("a flush of another path")
+	case h.chance(h.full):
+		return false, fi.EAGAIN
+	}
+	h.flushes++
+	if h.chance(2) {
+		return true, put()
+	}
+	h.flying = append(h.flying, func() { ended(put()) })
+	return false, nil
 }
 
 // endTogether ends a request of several elements: those before the one that fails are moved.

@@ -17,7 +17,7 @@ import (
 // they are under way.
 func TestModel(t *testing.T) {
 	seed := testseed.New(t)
-	for n := range uint64(100) {
+	for n := range uint64(testseed.Count(100)) {
 		m := newModel(t, seed+n)
 		if n%4 == 0 {
 			m.share()
@@ -216,6 +216,9 @@ func (m *model) run(l *List, all []element) (closed bool) {
 	m.fill()
 	m.context++
 	a := Args{Read: m.chance(2), Context: m.context}
+	if m.chance(4) {
+		a.Flags = fi.DeliveryComplete
+	}
 	if m.chance(3) {
 		a.Note, a.NoteOnError = []byte("done"), m.chance(2)
 	}
@@ -224,6 +227,7 @@ func (m *model) run(l *List, all []element) (closed bool) {
 	m.apply(after, all, numbers, a.Read)
 	m.counts, m.ended, m.noted = [Ways]uint64{}, nil, nil
 	clear(m.mistakes)
+	m.written, m.flushes = nil, 0
 	clear(m.settled)
 	interrupt := m.interrupt(l, &closed)
 	m.mapping = nil
@@ -323,6 +327,9 @@ func (m *model) outcome(a *Args, all []element, numbers []uint32, before, after 
 	if end.status != fi.Success {
 		m.failure(what, end, all, numbers)
 		return
+	}
+	if m.flushes > 1 || m.flushes != 0 && (a.Read || a.Note == nil && a.Flags == 0) {
+		m.t.Errorf("%s: %d flushes, flags %#x", what, m.flushes, a.Flags)
 	}
 	if len(m.mistakes) != 0 {
 		m.t.Fatalf("%s: it has succeeded, though elements failed: %v", what, m.mistakes)

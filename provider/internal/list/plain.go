@@ -73,8 +73,5 @@ func (op *Op) pumpPlain() bool {
 		}
 		o.notified = true
 	}
-	if op.pending.Add(-1) == 0 {
-		op.finish()
-	}
-	return true
+	return op.pending.Add(-1) != 0 || op.finish()
 }

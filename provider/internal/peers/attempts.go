@@ -2,6 +2,7 @@ package peers
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
@@ -16,10 +17,13 @@ const RetryInterval = time.Millisecond
 //
 //	none made → Begin → Fail, as often as it takes → Reset when one succeeds
 //	connected → Lose → as before, but that the peer is known to have been there
+//
+// A peer of which only the path was lost is awaited like one that has not answered yet.
 type Attempts struct {
 	since   time.Time // of the first failed one, zero: none has failed
 	next    time.Time // when the next may come
 	lost    bool      // the peer was connected and is gone
+	path    bool      // or the path to it alone
 	refused string    // the last refusal that was reported
 }
 
@@ -34,14 +38,16 @@ func (a *Attempts) Begin(now time.Time) bool {
 
 // Fail is the outcome of an attempt that failed with an error of hw.Iface's Connect: what posts get, and whether it is
 // a refusal that was not reported before. limit is as of Status. Errors: fi.EHOSTUNREACH where no transport leads to
-// the peer, fi.ECONNRESET instead if it was connected once; fi.EAGAIN where this side has no room; fi.EACCES and
+// the peer, or what Status says if it was connected once, and fi.ECONNRESET if it is known to have ended; fi.EAGAIN where this side has no room; fi.EACCES and
 // fi.EINVAL for what the peer or the transport refuses; else those of Status.
 func (a *Attempts) Fail(err error, now time.Time, limit time.Duration) (status fi.Errno, news bool) {
 	switch {
 	case errors.Is(err, hw.ErrNoPath):
 		status = fi.EHOSTUNREACH
 		if a.lost {
-			status = fi.ECONNRESET
+			a.path = a.path && !errors.Is(err, hw.ErrPeerDead)
+			a.failed(now)
+			status = a.Status(now, limit)
 		}
 	case errors.Is(err, hw.ErrNoResource):
 		return fi.EAGAIN, false
@@ -50,9 +56,7 @@ func (a *Attempts) Fail(err error, now time.Time, limit time.Duration) (status f
 	case errors.Is(err, hw.ErrInvalid):
 		status = fi.EINVAL
 	default:
-		if a.since.IsZero() {
-			a.since = now
-		}
+		a.failed(now)
 		return a.Status(now, limit), false
 	}
 	text := err.Error()
@@ -61,13 +65,22 @@ func (a *Attempts) Fail(err error, now time.Time, limit time.Duration) (status f
 	return status, news
 }
 
-// Status is what posts get between two attempts: fi.ECONNRESET if the peer was connected once, fi.EHOSTUNREACH when it
-// has not answered for limit, else fi.EAGAIN, because it may still come up.
+// failed notes that an attempt has failed.
+func (a *Attempts) failed(now time.Time) {
+	if a.since.IsZero() {
+		a.since = now
+	}
+}
+
+// Status is what posts get between two attempts: fi.ECONNRESET if the peer was connected once and is gone. When one
+// that may be there has not answered for limit, fi.EHOSTUNREACH, or fi.ECONNRESET if it was connected once; else
+// fi.EAGAIN, because it may still come up.
 func (a *Attempts) Status(now time.Time, limit time.Duration) fi.Errno {
+	silent := a.Silent(now, limit)
 	switch {
-	case a.lost:
+	case a.lost && (silent || !a.path):
 		return fi.ECONNRESET
-	case a.Silent(now, limit):
+	case silent:
 		return fi.EHOSTUNREACH
 	}
 	return fi.EAGAIN
@@ -78,15 +91,22 @@ func (a *Attempts) Silent(now time.Time, limit time.Duration) bool {
 	return !a.since.IsZero() && now.Sub(a.since) > limit
 }
 
-// Lose notes that the peer was there and is gone.
-func (a *Attempts) Lose() { a.lost = true }
+// Lose notes that the peer was there and is gone, or that only the path to it is known to be. What was noted before
+// holds.
+func (a *Attempts) Lose(path bool) {
+	if !a.lost {
+		a.lost, a.path = true, path
+	}
+}
 
 // Reset forgets all that came before: an attempt has succeeded, or another endpoint has the peer's address.
 func (a *Attempts) Reset() { *a = Attempts{} }
 
 // Gone stands for the transport endpoint of a peer whose end was reported: an address vector may keep the addresses of
 // many of them.
-type Gone struct{}
+type Gone struct {
+	PathLost bool // only the path to it is known to be gone
+}
 
 // AMShort reports that the peer is gone.
 func (Gone) AMShort(hw.AMID, uint64, []byte, []byte) error { return hw.ErrPeerDead }
@@ -107,7 +127,14 @@ func (Gone) Wake() {}
 func (Gone) Check() error { return hw.ErrPeerDead }
 
 // Err reports that the peer is gone.
-func (Gone) Err() error { return hw.ErrPeerDead }
+func (g Gone) Err() error {
+	if g.PathLost {
+		return errPath
+	}
+	return hw.ErrPeerDead
+}
+
+var errPath = fmt.Errorf("%w: %w", hw.ErrPathLost, hw.ErrPeerDead)
 
 // Reported is true.
 func (Gone) Reported() bool { return true }

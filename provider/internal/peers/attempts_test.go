@@ -76,13 +76,48 @@ func TestRefusals(t *testing.T) {
 		if _, news := a.Fail(fmt.Errorf("now %w", c.err), start, limit); news != c.reported {
 			t.Errorf("%v in other words: reported %v", c.err, news)
 		}
-		a.Lose()
+		a.Lose(false)
 		if s, _ := a.Fail(wrapped, start, limit); s != c.lost {
 			t.Errorf("%v of a peer that was there: %v", c.err, s)
 		}
 		if a.Reset(); a != (Attempts{}) {
 			t.Errorf("%v: %+v is left", c.err, a)
 		}
+	}
+}
+
+// TestPathLost: a peer of which the path alone was lost may come back until the limit, from the first attempt on, is
+// over, or it is known to have ended.
+func TestPathLost(t *testing.T) {
+	noPath := fmt.Errorf("not yet: %w: %w", hw.ErrNoPath, hw.ErrUnreachable)
+	for _, err := range []error{noPath, hw.ErrUnreachable} {
+		var a Attempts
+		a.Lose(true)
+		a.Lose(false) // the same end, reported again
+		if s := a.Status(start, limit); s != fi.EAGAIN {
+			t.Errorf("before an attempt: %v", s)
+		}
+		for after, want := range []fi.Errno{fi.EAGAIN, fi.EAGAIN, fi.ECONNRESET, fi.ECONNRESET} {
+			now := start.Add(time.Duration(after) * 3 * limit / 4)
+			if s, _ := a.Fail(err, now, limit); s != want || a.Status(now, limit) != want {
+				t.Errorf("%v, attempt %d: %v, want %v", err, after, s, want)
+			}
+		}
+		a.Reset()
+		a.Lose(false)
+		if s, _ := a.Fail(err, start, limit); s != fi.ECONNRESET {
+			t.Errorf("%v, a peer that is gone: %v", err, s)
+		}
+	}
+	var a Attempts
+	a.Lose(true)
+	a.Fail(noPath, start, limit)
+	if s, _ := a.Fail(fmt.Errorf("closed: %w: %w", hw.ErrPeerDead, noPath), start, limit); s != fi.ECONNRESET {
+		t.Errorf("one that has ended since: %v", s)
+	}
+	a.Lose(true)
+	if s := a.Status(start, limit); s != fi.ECONNRESET {
+		t.Errorf("and then: %v", s)
 	}
 }
 
@@ -96,6 +131,11 @@ func TestGone(t *testing.T) {
 		if !errors.Is(err, hw.ErrPeerDead) {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	if err := (Gone{PathLost: true}).Err(); !errors.Is(err, hw.ErrPeerDead) || !errors.Is(err, hw.ErrPathLost) {
+		t.Errorf("a path that is lost: %v", err)
+	} else if errors.Is(e.Err(), hw.ErrPathLost) {
+		t.Errorf("a peer that is gone: %v", e.Err())
 	}
 	if e.Wake(); e.EagerOpen() || !e.Reported() || e.Address() != nil {
 		t.Error("it is there")

@@ -24,20 +24,44 @@ static void request(struct ibv_send_wr *wr, const struct weft_op *op)
 	wr->wr.rdma.rkey = op->rkey;
 }
 
+// gather has wr, the request of the operation at from, move the bytes of those that go with it, too: their pieces go
+// into sge. The last one's end is that of all. Returns how many operations these are.
+static int gather(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct weft_op *ring, uint64_t mask,
+		  uint64_t from)
+{
+	const struct weft_op *op;
+	int count = 0;
+
+	wr->sg_list = sge;
+	wr->num_sge = 0;
+	do {
+		op = &ring[(from + count++) & mask];
+		memcpy(&sge[wr->num_sge], op->sge, op->nsge * sizeof(*sge));
+		wr->num_sge += op->nsge;
+		wr->send_flags |= op->flags;
+	} while (op->with);
+	wr->wr_id = op->wr_id;
+	return count;
+}
+
 // operations is how many of ring's from one on the first requests of a post were made of.
 static int operations(const struct weft_op *ring, uint64_t mask, uint64_t from, long requests)
 {
 	int n = 0;
 
-	while (requests)
-		requests -= ring[(from + n++) & mask].opcode != WEFT_OP_JOINED;
+	while (requests) {
+		const struct weft_op *op = &ring[(from + n++) & mask];
+
+		requests -= op->opcode != WEFT_OP_JOINED && !op->with;
+	}
 	return n;
 }
 
 int weft_ibv_post(struct ibv_qp *qp, const struct weft_op *ring, uint64_t mask, uint64_t from, int n, int *err)
 {
 	struct ibv_send_wr wr[WEFT_POST_MAX], *bad;
-	int k = 0;
+	struct ibv_sge sge[WEFT_POST_MAX * WEFT_SGE];
+	int k = 0, used = 0;
 
 	for (int j = 0; j < n; j++) {
 		const struct weft_op *op = &ring[(from + j) & mask];
@@ -45,10 +69,14 @@ int weft_ibv_post(struct ibv_qp *qp, const struct weft_op *ring, uint64_t mask, 
 		if (op->opcode == WEFT_OP_JOINED)
 			continue;
 		request(&wr[k], op);
+		if (op->with) {
+			j += gather(&wr[k], &sge[used], ring, mask, from + j) - 1;
+			used += wr[k].num_sge;
+		}
 		wr[k].next = &wr[k + 1];
 		k++;
 	}
-	wr[k - 1].next = NULL; // a joined one is never the last
+	wr[k - 1].next = NULL; // the last one goes with no later one
 	*err = qp->context->ops.post_send(qp, wr, &bad);
 	return *err ? operations(ring, mask, from, bad - wr) : n;
 }

@@ -14,6 +14,10 @@ import (
 // MaxSGE is the number of pieces of local memory of one Op.
 const MaxSGE = C.WEFT_SGE
 
+// MaxGather is the number of pieces of a request of several operations (Op.With): with twice as many, requests that are
+// twice as long would be half as many, but a queue pair has room for the longest in each place.
+const MaxGather = C.WEFT_GATHER
+
 // SGE is a piece of registered local memory.
 type SGE struct {
 	_    structs.HostLayout
@@ -32,7 +36,7 @@ type Op struct {
 	Pieces     uint32 // of SGE
 	RemoteAddr uint64
 	RKey       uint32
-	_          uint32
+	With       uint32 // not 0: the next one goes in one request with it, and its bytes at the peer follow
 	_          [3]uint64
 	SGE        [MaxSGE]SGE
 }
@@ -83,6 +87,7 @@ var (
 	_ = [1]byte{}[unsafe.Sizeof(SGE{})-C.sizeof_struct_ibv_sge]
 	_ = [1]byte{}[unsafe.Offsetof(Op{}.Pieces)-unsafe.Offsetof(C.struct_weft_op{}.nsge)]
 	_ = [1]byte{}[unsafe.Offsetof(Op{}.RKey)-unsafe.Offsetof(C.struct_weft_op{}.rkey)]
+	_ = [1]byte{}[unsafe.Offsetof(Op{}.With)-unsafe.Offsetof(C.struct_weft_op{}.with)]
 	_ = [1]byte{}[unsafe.Offsetof(Op{}.SGE)-unsafe.Offsetof(C.struct_weft_op{}.sge)]
 	_ = [1]byte{}[unsafe.Offsetof(Done{}.Bytes)-unsafe.Offsetof(C.struct_weft_done{}.byte_len)]
 	_ = [1]byte{}[unsafe.Offsetof(Done{}.QP)-unsafe.Offsetof(C.struct_weft_done{}.qp_num)]

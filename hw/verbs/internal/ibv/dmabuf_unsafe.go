@@ -13,9 +13,11 @@ import (
 // WrapPD makes a protection domain of the library's, for tests.
 func WrapPD(p unsafe.Pointer) *PD { return &PD{(*C.struct_ibv_pd)(p)} }
 
-// Swap has calls, which are ibv_reg_mr, ibv_reg_dmabuf_mr and ibv_dereg_mr of C, be called in the place of the
-// library's, for tests. It returns those that were called before.
-func Swap(calls [3]unsafe.Pointer) [3]unsafe.Pointer {
+// Calls are ibv_reg_mr, ibv_reg_dmabuf_mr, ibv_dereg_mr, ibv_create_qp, ibv_modify_qp and ibv_destroy_qp of C.
+type Calls [C.WEFT_SWAPPED]unsafe.Pointer
+
+// Swap has calls be called in the place of the library's, for tests. It returns those that were called before.
+func Swap(calls Calls) Calls {
 	C.weft_ibv_swap(&calls[0])
 	return calls
 }

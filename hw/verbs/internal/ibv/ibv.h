@@ -20,11 +20,12 @@ struct weft_op {
 	uint32_t nsge;	 /* at most WEFT_SGE */
 	uint64_t remote_addr;
 	uint32_t rkey;
-	uint32_t pad;
-	uint64_t pad2[3];
+	uint32_t with; /* not 0: the next one goes in one request with it, and its bytes at the peer follow */
+	uint64_t pad[3];
 	struct ibv_sge sge[4];
 };
 #define WEFT_SGE 4
+#define WEFT_GATHER 16 /* most pieces of a request of several operations */
 #define WEFT_OP_JOINED ~0u /* opcode: goes with a later one, which has its bytes */
 
 /* One completion. 48 bytes. */
@@ -123,8 +124,10 @@ struct weft_dmabuf {
 int weft_ibv_reg_dmabuf(struct ibv_pd *pd, const struct weft_dmabuf *d, uint32_t access, struct ibv_mr **out,
 			uint32_t *lkey, uint32_t *rkey);
 int weft_ibv_dereg_mr(struct ibv_mr *mr);
-/* For tests: swaps ibv_reg_mr, ibv_reg_dmabuf_mr and ibv_dereg_mr for others. */
-void weft_ibv_swap(void *calls[3]);
+/* For tests: swaps ibv_reg_mr, ibv_reg_dmabuf_mr, ibv_dereg_mr, ibv_create_qp, ibv_modify_qp and ibv_destroy_qp for
+ * others. */
+#define WEFT_SWAPPED 6
+void weft_ibv_swap(void *calls[WEFT_SWAPPED]);
 
 int weft_ibv_create_channel(struct ibv_context *ctx, struct ibv_comp_channel **out, int *fd);
 int weft_ibv_destroy_channel(struct ibv_comp_channel *ch);
@@ -158,8 +161,8 @@ int weft_ibv_send_ud(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qp_num, uint
 /*
  * The data path. Each call does many operations.
  *
- * post: n work requests, 1 to WEFT_POST_MAX, ring[(from + k) & mask]; returns how many
- * were taken and the errno value of the first that was not.
+ * post: n operations, 1 to WEFT_POST_MAX, ring[(from + k) & mask], each a work request, or a part of
+ * that of a later one; returns how many were taken and the errno value of the first that was not.
  * refill: gives n buffers to the shared receive queue; returns how many it took.
  * poll: up to max completions, and at most WEFT_POLL_MAX; returns how many, or -1.
  */

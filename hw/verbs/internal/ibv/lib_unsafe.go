@@ -73,6 +73,7 @@ type Context struct{ p *C.struct_ibv_context }
 type DeviceAttr struct {
 	MaxQP, MaxQPWR, MaxSGE, MaxCQ, MaxCQE, MaxMR int
 	MaxSRQ, MaxSRQWR                             int
+	MaxReadSGE                                   int // of a read, 0: as MaxSGE
 	MaxReadAtomic, MaxInitReadAtomic             int
 	MaxMRSize                                    uint64
 	Clock                                        Clock // zero: completions carry no time stamps
@@ -113,7 +114,7 @@ func (x *Context) Query() (DeviceAttr, error) {
 		return DeviceAttr{}, err
 	}
 	d := DeviceAttr{
-		MaxQP: int(a.max_qp), MaxQPWR: int(a.max_qp_wr), MaxSGE: int(a.max_sge),
+		MaxQP: int(a.max_qp), MaxQPWR: int(a.max_qp_wr), MaxSGE: int(a.max_sge), MaxReadSGE: int(a.max_sge_rd),
 		MaxCQ: int(a.max_cq), MaxCQE: int(a.max_cqe), MaxMR: int(a.max_mr),
 		MaxSRQ: int(a.max_srq), MaxSRQWR: int(a.max_srq_wr),
 		MaxReadAtomic: int(a.max_qp_rd_atom), MaxInitReadAtomic: int(a.max_qp_init_rd_atom),

@@ -311,15 +311,18 @@ int weft_ibv_reg_dmabuf(struct ibv_pd *pd, const struct weft_dmabuf *d, uint32_t
 	return 0;
 }
 
-void weft_ibv_swap(void *calls[3])
+void weft_ibv_swap(void *calls[WEFT_SWAPPED])
 {
-	void **const of[3] = {
+	void **const of[WEFT_SWAPPED] = {
 		(void **)&weft_ibv.reg_mr,
 		(void **)&weft_ibv.reg_dmabuf_mr,
 		(void **)&weft_ibv.dereg_mr,
+		(void **)&weft_ibv.create_qp,
+		(void **)&weft_ibv.modify_qp,
+		(void **)&weft_ibv.destroy_qp,
 	};
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < WEFT_SWAPPED; i++) {
 		void *was = *of[i];
 		*of[i] = calls[i];
 		calls[i] = was;

@@ -17,11 +17,11 @@ import (
 // Call wants nothing.
 type Call struct{ c C.struct_weft_call }
 
-// PostMax is the most work requests of a Call.
+// PostMax is the most operations of a Call.
 const PostMax = C.WEFT_POST_MAX
 
-// Post wants n work requests posted to a queue pair, from a ring of mask+1 on, 1 to PostMax. What is [Joined] has its
-// bytes in a later one.
+// Post wants n operations posted to a queue pair, from a ring of mask+1 on, 1 to PostMax: each is a work request, or
+// part of that of a later one (OpJoined, Op.With).
 func (c *Call) Post(qp Handle, ring *Op, mask, from uint64, n int) {
 	c.c.want, c.c.n, c.c.err = C.WEFT_WANT_POST, C.int32_t(n), 0
 	c.c.qp, c.c.ring = C.uintptr_t(qp), C.uintptr_t(uintptr(unsafe.Pointer(ring)))

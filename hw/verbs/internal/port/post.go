@@ -126,6 +126,9 @@ func (q *SendQueue) prepare(c *ibv.Call) (n, waits int) {
 	if n > 1 && q.JoinBytes != 0 {
 		q.join(n)
 	}
+	if q.GatherMax != 0 {
+		q.gather(n)
+	}
 	q.sign(n, used > q.cq.Size/2)
 	c.Post(q.qp, q.ops, q.Mask, q.Posted, n)
 	return n, 0
@@ -133,10 +136,12 @@ func (q *SendQueue) prepare(c *ibv.Call) (n, waits int) {
 
 // sign numbers the next n operations and decides which of them are signaled: those that a caller waits for, and one
 // from time to time, which ends all before it. An operation weighs more when it has a bounce buffer. In a crowded
-// completion queue the last one is signaled, or many peers' few operations would fill it and never end.
+// completion queue the last one is signaled, or many peers' few operations would fill it and never end. Of several in
+// one request the last one is.
 func (q *SendQueue) sign(n int, crowded bool) {
 	limit := int64(q.Mask+1) / 4
 	id := q.ID | uint64(q.Gen&0xff)<<32
+	asked := false
 	for k := range n {
 		pos := q.Posted + uint64(k)
 		op, p := q.op(pos), q.place(pos)
@@ -153,12 +158,16 @@ func (q *SendQueue) sign(n int, crowded bool) {
 			q.eagerOn = 1
 			order.Store64(&q.lastSend, pos+1)
 		}
-		if p.Signal != 0 || q.Weight >= limit || crowded && k == n-1 {
+		if asked = asked || p.Signal != 0; op.With != 0 {
+			continue
+		}
+		if asked || q.Weight >= limit || crowded && k == n-1 {
 			op.Flags |= ibv.Signaled
 			q.cq.signaled.Add(1)
 			q.Weight = 0
 			q.LastSignal.Store(pos + 1)
 		}
+		asked = false
 	}
 }
 

@@ -41,7 +41,7 @@ type Place struct {
 	Signal uint8 // 1: it writes a completion
 	Weight uint8 // toward the next signaled operation
 	Plain  uint8 // 1: a message in its slot; no caller waits for its end, and nothing is to be given back then
-	Joined uint8 // messages before it that go in one operation with it; by the holder of Run
+	Joined uint8 // operations before it that go in one request with it; by the holder of Run
 	Bounce int32 // buffer to be freed, -1: none
 }
 
@@ -71,7 +71,14 @@ type SendQueue struct {
 	Head   atomic.Uint64 // stored by the lease holder, read by the thread that claims; sequentially consistent
 	Run    atomic.Uint32 // Queue*: taken by compare-and-swap, given back by store; sequentially consistent
 	Broken atomic.Uint32 // 1: the queue pair refused a post; by the holder of Run, read by any thread
-	_      [48]byte
+	// GatherMax is the most local pieces of a request of several operations (gather.go), at most ibv.MaxGather, 0: none
+	// is; changed while no thread posts.
+	GatherMax uint32
+	_         uint32
+	// apart is the position before which operations go alone. By the thread that has stopped the queue, read by the
+	// holder of Run.
+	apart uint64
+	_     [32]byte
 	// immutable
 	Mask      uint64
 	ID        uint64 // of its completions: class << 62 | peer << 40
@@ -125,6 +132,7 @@ func SendQueueAt(memory []byte, depth int, lkey uint32) (*SendQueue, []Place, []
 	places := unsafe.Slice((*Place)(unsafe.Pointer(&at[0])), depth)
 	clear(at[:depth*placeBytes])
 	at = at[depth*placeBytes:]
+	clear(at[:depth*ibv.OpBytes])
 	ops := ibv.Ops(at, depth)
 	slots := at[depth*ibv.OpBytes:][: depth*SlotBytes : depth*SlotBytes]
 	q.Mask, q.LKey = uint64(depth-1), lkey

@@ -6,6 +6,17 @@
 
 static uint64_t taken, doorbells, asked;
 static unsigned char ring[64][256];
+static struct weft_null_request requests[64];
+
+static void note(struct weft_null_request *r, const struct ibv_send_wr *wr)
+{
+	*r = (struct weft_null_request){
+		.wr_id = wr->wr_id, .remote_addr = wr->wr.rdma.remote_addr, .opcode = wr->opcode,
+		.flags = wr->send_flags, .rkey = wr->wr.rdma.rkey, .nsge = wr->num_sge,
+	};
+	if (wr->num_sge > 0 && wr->num_sge <= WEFT_GATHER)
+		memcpy(r->sge, wr->sg_list, wr->num_sge * sizeof(*r->sge));
+}
 
 // What a driver does at least: it walks the list and copies inline data into
 // its ring.
@@ -17,6 +28,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	for (; wr; wr = wr->next) {
 		unsigned char *at = ring[taken & 63];
 
+		note(&requests[taken & 63], wr);
 		asked += (wr->send_flags & IBV_SEND_SIGNALED) != 0;
 		memcpy(at, &wr->wr_id, 8);
 		if (wr->num_sge && wr->send_flags & IBV_SEND_INLINE && wr->sg_list[0].length <= 248)
@@ -46,6 +58,7 @@ struct ibv_qp *weft_null_qp(void)
 	return &qp;
 }
 
+struct weft_null_request weft_null_request(unsigned n) { return requests[(taken - 1 - n) & 63]; }
 uint64_t weft_null_taken(void) { return taken; }
 uint64_t weft_null_doorbells(void) { return doorbells; }
 uint64_t weft_null_asked(void) { return asked; }
@@ -280,6 +293,39 @@ struct ibv_pd *weft_null_pd(void)
 
 	return &pd;
 }
+
+static uint32_t most_pieces = WEFT_GATHER, pieces;
+
+static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	(void)pd;
+	if (attr->cap.max_send_sge > most_pieces) {
+		errno = EINVAL;
+		return NULL;
+	}
+	pieces = attr->cap.max_send_sge;
+	return weft_null_qp();
+}
+
+static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	(void)qp;
+	(void)attr;
+	(void)mask;
+	return 0;
+}
+
+static int destroy_qp(struct ibv_qp *qp)
+{
+	(void)qp;
+	return 0;
+}
+
+void *weft_null_create_qp(void) { return (void *)create_qp; }
+void *weft_null_modify_qp(void) { return (void *)modify_qp; }
+void *weft_null_destroy_qp(void) { return (void *)destroy_qp; }
+void weft_null_qp_limit(uint32_t n) { most_pieces = n; }
+uint32_t weft_null_qp_pieces(void) { return pieces; }
 
 void *weft_null_reg_mr(void) { return (void *)reg_mr; }
 void *weft_null_reg_dmabuf_mr(void) { return (void *)reg_dmabuf_mr; }

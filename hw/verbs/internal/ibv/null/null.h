@@ -5,12 +5,20 @@
 
 #include <stdint.h>
 #include <infiniband/verbs.h>
+#include "../ibv.h"
 
 struct ibv_qp *weft_null_qp(void);
 /* How many work requests the queue pair has taken. */
 uint64_t weft_null_taken(void);
 uint64_t weft_null_doorbells(void);
 uint64_t weft_null_asked(void);
+/* The request that was taken n before the last, 0 to 63. */
+struct weft_null_request {
+	uint64_t wr_id, remote_addr;
+	uint32_t opcode, flags, rkey, nsge;
+	struct ibv_sge sge[WEFT_GATHER];
+};
+struct weft_null_request weft_null_request(unsigned n);
 /* Posts n inline sends of len bytes, one at a time, as a program in C does. */
 void weft_null_loop(struct ibv_qp *qp, int n, int len);
 
@@ -32,6 +40,13 @@ struct ibv_pd *weft_null_pd(void);
 void *weft_null_reg_mr(void);
 void *weft_null_reg_dmabuf_mr(void);
 void *weft_null_dereg_mr(void);
+/* The library's calls that make queue pairs, which are weft_null_qp, and end them. */
+void *weft_null_create_qp(void);
+void *weft_null_modify_qp(void);
+void *weft_null_destroy_qp(void);
+/* The most local pieces of a request that they are made for from now on, and those of the last one. */
+void weft_null_qp_limit(uint32_t pieces);
+uint32_t weft_null_qp_pieces(void);
 /* What dma-bufs are refused with from now on, 0: with nothing. */
 void weft_null_refuse(int err);
 /* How many registrations there are, and the last that was of a dma-buf. */

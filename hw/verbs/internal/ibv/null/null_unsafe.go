@@ -24,6 +24,30 @@ func Doorbells() uint64 { return uint64(C.weft_null_doorbells()) }
 // Signaled is how many of those that it has taken were to write a completion.
 func Signaled() uint64 { return uint64(C.weft_null_asked()) }
 
+// Request is a work request that the queue pair has taken.
+type Request struct {
+	ID, RemoteAddr      uint64
+	Opcode, Flags, RKey uint32
+	SGE                 []ibv.SGE
+}
+
+// LastRequest is the one that was taken n before the last, 0 to 63.
+func LastRequest(n int) Request {
+	r := C.weft_null_request(C.unsigned(n))
+	to := Request{ID: uint64(r.wr_id), RemoteAddr: uint64(r.remote_addr), Opcode: uint32(r.opcode),
+		Flags: uint32(r.flags), RKey: uint32(r.rkey)}
+	for _, s := range r.sge[:r.nsge] {
+		to.SGE = append(to.SGE, ibv.SGE{Addr: uint64(s.addr), Len: uint32(s.length), LKey: uint32(s.lkey)})
+	}
+	return to
+}
+
+// LimitPieces has queue pairs be refused that are to take more local pieces in a request from now on.
+func LimitPieces(n int) { C.weft_null_qp_limit(C.uint32_t(n)) }
+
+// Pieces is how many the last queue pair that was made takes.
+func Pieces() int { return int(C.weft_null_qp_pieces()) }
+
 // Loop posts n inline sends of length bytes from a loop in C.
 func Loop(n, length int) { C.weft_null_loop(C.weft_null_qp(), C.int(n), C.int(length)) }
 
@@ -67,14 +91,18 @@ func SRQ() *ibv.SRQ { return ibv.WrapSRQ(unsafe.Pointer(C.weft_null_srq())) }
 // Buffers is the number of buffers that the shared receive queue was given.
 func Buffers() uint64 { return uint64(C.weft_null_buffers()) }
 
-// PD returns a protection domain, with which memory is registered without a device until undo is called. old: the
-// library has no call for dma-bufs.
+// PD returns a protection domain, with which memory is registered and queue pairs are made, all of which are QP,
+// without a device until undo is called. old: the library has no call for dma-bufs.
 func PD(old bool) (pd *ibv.PD, undo func()) {
-	calls := [3]unsafe.Pointer{C.weft_null_reg_mr(), C.weft_null_reg_dmabuf_mr(), C.weft_null_dereg_mr()}
+	calls := ibv.Calls{
+		C.weft_null_reg_mr(), C.weft_null_reg_dmabuf_mr(), C.weft_null_dereg_mr(),
+		C.weft_null_create_qp(), C.weft_null_modify_qp(), C.weft_null_destroy_qp(),
+	}
 	if old {
 		calls[1] = nil
 	}
 	C.weft_null_refuse(0)
+	C.weft_null_qp_limit(C.WEFT_GATHER)
 	was := ibv.Swap(calls)
 	return ibv.WrapPD(unsafe.Pointer(C.weft_null_pd())), func() { ibv.Swap(was) }
 }
