@@ -14,9 +14,9 @@ import "time"
 // drift apart in onewayWindow.
 //
 // A slew of less than slewBlock is over before it is found, chrony's of an offset of 20 ms, for instance. It hides as
-// much of a queue on the way there as the clocks have drifted apart, until the flow's next drain, which shows both leasts
-// by the clocks as they are then. After onewayWindow, and a quarter by which the filter may be off, the leasts of before
-// count no more.
+// much of a queue on the way there as the clocks have drifted apart, until the flow's next drain, which shows both
+// leasts by the clocks as they are then. After onewayWindow, and a quarter by which the filter may be off, the leasts
+// of before count no more.
 type slew struct {
 	before, block leasts
 	row           int  // comparisons in a row that show a clock
