@@ -82,10 +82,10 @@ func (p *portFlows) dropped(t *testing.T) (packets uint64) {
 	return packets
 }
 
-// TestManyFlows: of 7, 15 and 31 flows through one port of 100 Mbit/s or 1 Gbit/s none starves, all that they send comes
-// in order, and few packets are dropped by the port or taken for lost, which they are when they are late for want of a
-// processor, too. It goes on until so many messages have come, however seldom the host runs. The bounds are of counters:
-// utilisation is logged, and TestIncastSlow of internal/netsim holds it to 0.95, without processors.
+// TestManyFlows: of 7, 15 and 31 flows through one port of 100 Mbit/s or 1 Gbit/s none starves, all that they send
+// comes in order, and few packets are dropped by the port or taken for lost, which they are when they are late for want
+// of a processor, too. It goes on until so many messages have come, however seldom the host runs. The bounds are of
+// counters: utilisation is logged, and TestIncastSlow of internal/netsim holds it to 0.95, without processors.
 func TestManyFlows(t *testing.T) {
 	const queue, each = 256 << 10, 100
 	for _, c := range []struct {

@@ -269,8 +269,9 @@ var ordersGroups = map[string]ordersModel{
 	"three, one has all": {slices: [][]int64{{0, 5, 5}, {0, 0, 0}, {0, 0, 0}}},
 }
 
-// relayGroups are those in which the end of a slice goes through relays: of rank 0's for rank 1 through rank 2, which has
-// something for another rank meanwhile, and where both do so through each other. With one place a relay grants one piece.
+// relayGroups are those in which the end of a slice goes through relays: of rank 0's for rank 1 through rank 2, which
+// has something for another rank meanwhile, and where both do so through each other. With one place a relay grants one
+// piece.
 var relayGroups = map[string]ordersModel{
 	"relay":            {slices: relayed, places: 2},
 	"relay, one place": {slices: relayed, places: 1},
