@@ -15,7 +15,7 @@ fi
 
 # Tests that run programs of others are skipped where these are not to be had.
 optional="mpich libmpich-dev gfortran lammps nwchem-openmpi gromacs libcoarrays-openmpi-dev mumps-test python3-h5py-mpi libpnetcdf-dev
-openjdk-17-jdk-headless tshark rpm gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ucx-utils"
+libfftw3-mpi-dev libfftw3-dev openjdk-17-jdk-headless tshark rpm gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user ucx-utils"
 
 if ! command -v go >/dev/null; then
 	echo "deps: Go 1.26 or later is not on the path; see https://go.dev/dl/" >&2

@@ -48,7 +48,7 @@ c_syntax() {
 	status=0
 	# headers of include/ stand alone; others may need what is included before; the tests build those that
 	# need what may be missing
-	for f in $(files '*.c' 'include/*.h' ':!mpi' ':!tests/mpi' ':!tests/bench/mpi' ':!examples/ring.c' ':!tests/hosts/java' ':!tests/programs/netcdf.c'); do
+	for f in $(files '*.c' 'include/*.h' ':!mpi' ':!tests/mpi' ':!tests/bench/mpi' ':!examples/ring.c' ':!tests/hosts/java' ':!tests/programs/netcdf.c' ':!tests/programs/fftw.c'); do
 		gcc -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude -fsyntax-only -x c "$f" || status=1
 	done
 	for f in $(files 'mpi/*.c' 'tests/mpi/*.c' 'tests/bench/mpi/*.c' examples/ring.c); do

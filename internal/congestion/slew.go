@@ -12,6 +12,11 @@ import "time"
 // once: slewRow blocks in a row have to show a clock. A rate is not seen where queues change by a slewAlike'th part or
 // more of what the clocks drift apart in a block; so much of a queue may be taken for one of the other way as they
 // drift apart in onewayWindow.
+//
+// A slew of less than slewBlock is over before it is found, chrony's of an offset of 20 ms, for instance. It hides as
+// much of a queue on the way there as the clocks have drifted apart, until the flow's next drain, which shows both
+// leasts by the clocks as they are then. After onewayWindow, and a quarter by which the filter may be off, the leasts
+// of before count no more.
 type slew struct {
 	before, block leasts
 	row           int  // comparisons in a row that show a clock

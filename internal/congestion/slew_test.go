@@ -38,6 +38,47 @@ func TestOnewaySlewed(t *testing.T) {
 	}
 }
 
+// TestOnewaySlewedShort: a slew that is over before it can be found, of less than slewBlock, hides a queue on the way
+// there until the flow's next drain, which shows both leasts by the clocks as they are, and without a drain for
+// onewayWindow and a quarter at most. At most so much is hidden as the clocks have drifted apart.
+func TestOnewaySlewedShort(t *testing.T) {
+	const queue, most = 30 * ms, 150 * us
+	const length = slewBlock - 50*ms
+	for _, faster := range []float64{-83_333, -5000} {
+		for _, drains := range []bool{true, false} {
+			t.Run(fmt.Sprint(faster, drains), func(t *testing.T) {
+				w := &ways{now: Time(time.Second), faster: 20}
+				w.sample(0, 0)
+				over := length + onewayWindow*5/4
+				if drains {
+					over = length + drainLeast + ms
+				}
+				begun, hidden := Time(2*time.Second), time.Duration(0)
+				for w.now < Time(5*time.Second) {
+					switch at := w.now.Sub(begun); {
+					case at >= 0 && w.faster == 20 && at < length:
+						w.set(20 + faster)
+					case at >= length && w.faster != 20:
+						w.set(20)
+					}
+					there := queue
+					if drains && w.now%Time(drainLeast) < Time(ms) {
+						there = 0
+					}
+					got := w.sample(there, 0)
+					if at := w.now.Sub(begun); got > most && (at < 0 || at > over) {
+						t.Fatalf("%v after it has begun %v of a queue on the way there are said to be of the way back", at, got)
+					}
+					hidden = max(hidden, got)
+				}
+				if drift := time.Duration(-faster * float64(length) / 1e6); hidden > drift+most || hidden < drift/4 {
+					t.Errorf("%v are hidden, the clocks have drifted apart by %v", hidden, drift)
+				}
+			})
+		}
+	}
+}
+
 // TestOnewayNotSlewed: queues that come and go make no clock seem to be set, so those of the way back are known.
 func TestOnewayNotSlewed(t *testing.T) {
 	w := &ways{now: Time(time.Second), faster: 100}

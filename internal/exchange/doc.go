@@ -57,8 +57,8 @@
 // So a credit that is lost or never given costs time only, and no member ever
 // waits for another's decision, only for bytes that are on their way. Every chunk
 // that arrives is acknowledged by its receiver without a condition. Thus there is
-// no cycle of waiting. The tests search for one in every order of events of groups of two and three
-// (package internal/interleave).
+// no cycle of waiting. The tests search for one in every order of events of groups of two to four, with
+// relays, with relays that wait for each other's hosts and with one that dies (package internal/interleave).
 //
 // A choice is the sending of one chunk. A peer that has data left and waits gets
 // a chunk within [Engine.Patience] + 2 × peers + [Early] choices under every policy: when the

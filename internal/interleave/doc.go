@@ -35,7 +35,8 @@
 //
 // A loop that spins has no end in a search of all orders. [T.Await] is a step
 // that can be taken only when its condition holds, and [T.Pause] one that can be
-// taken only when the memory has changed since the loop began. A state
+// taken only when the memory has changed since the loop began. [T.AwaitAdd] takes in an event of a program that has no
+// shared memory but queues: the sum that it returns says which event it was. A state
 // in which some thread is not at its end and none can take a step is an error:
 // a deadlock, or a wake-up that was lost.
 //

@@ -39,11 +39,12 @@ const (
 	opAdd
 	opFence
 	opAwait
+	opAwaitAdd
 	opPause
 	opEnded
 )
 
-var opNames = [...]string{"load", "store", "cas", "swap", "add", "fence", "await", "pause", "ended"}
+var opNames = [...]string{"load", "store", "cas", "swap", "add", "fence", "await", "await and add", "pause", "ended"}
 
 // op is a step that a thread is about to take.
 type op struct {
@@ -89,6 +90,8 @@ func (r *run) enabled(t *T) bool {
 		return len(t.buffer) == 0
 	case opAwait:
 		return t.next.cond(r.memory)
+	case opAwaitAdd:
+		return len(t.buffer) == 0 && t.next.cond(r.memory)
 	case opPause:
 		return r.changes != t.seen
 	}
@@ -115,7 +118,7 @@ func (r *run) step(t *T) (result uint64) {
 	case opSwap:
 		result = r.memory.words[o.word]
 		r.write(o.word, o.arg)
-	case opAdd:
+	case opAdd, opAwaitAdd:
 		r.write(o.word, r.memory.words[o.word]+o.arg)
 		result = r.memory.words[o.word]
 	case opPause:
@@ -157,7 +160,7 @@ func (r *run) note(t *T, o *op, result uint64) {
 		s += fmt.Sprintf(" %#b: %v", o.arg, result == 1)
 	case opLoad:
 		s += fmt.Sprintf(" %s = %d", r.program.nameOf(o.word), result)
-	case opStore, opSwap, opAdd:
+	case opStore, opSwap, opAdd, opAwaitAdd:
 		s += fmt.Sprintf(" %s, %d", r.program.nameOf(o.word), o.arg)
 	case opCAS:
 		s += fmt.Sprintf(" %s from %d to %d: %v", r.program.nameOf(o.word), o.old, o.arg, result == 1)

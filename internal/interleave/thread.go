@@ -124,6 +124,12 @@ func (t *T) Fence() { t.do(op{kind: opFence}) }
 // for a loop of which other steps do not matter.
 func (t *T) Await(cond func(Memory) bool) { t.do(op{kind: opAwait, cond: cond}) }
 
+// AwaitAdd waits until cond holds, and adds to a word in the same step. It returns the sum. cond may read what the
+// program's own code keeps, as far as that follows from what steps have returned.
+func (t *T) AwaitAdd(cond func() bool, w Word, v uint64) uint64 {
+	return t.do(op{kind: opAwaitAdd, cond: func(Memory) bool { return cond() }, word: w, arg: v})
+}
+
 // Ended reports whether threads, by their places in Program.Threads, have all
 // ended or died and all that they stored can be seen: as the kernel reports of a
 // process.

@@ -9,6 +9,8 @@ cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . tests/clients/lib.sh
+# shellcheck source-path=SCRIPTDIR source=hpcc.sh
+. tests/clients/hpcc.sh
 
 # shellcheck source-path=SCRIPTDIR source=job.sh
 . tests/clients/job.sh
@@ -133,48 +135,6 @@ netpipe() {
 	else
 		not_ok "NetPIPE up to 8 MiB" "$work/log"
 	fi
-}
-
-# hpcc_input P Q writes a small problem into the current folder.
-hpcc_input() {
-	cat >hpccinf.txt <<END
-HPLinpack benchmark input file
-written by tests/clients/mpi.sh
-HPL.out
-8
-1
-400
-1
-40
-0
-1
-$1
-$2
-16.0
-1
-2
-1
-4
-1
-2
-1
-1
-1
-1
-1
-1
-2
-64
-0
-0
-1
-8
-##### ignored #####
-0
-1200
-0
-40
-END
 }
 
 hpcc_job() {

@@ -19,7 +19,8 @@ import (
 // operation stays registered as with puts. What a get writes is the receiver's operation's until the get has ended, as
 // with what a put reads.
 
-// takesGets reports whether chunks come over the port as gets.
+// takesGets reports whether chunks may come over the port as gets: those of shared memory and UDP may. They do by name
+// only: there a get is the same copy as a put, or packets like a message's, and waits for a word more.
 func (p *Port) takesGets() bool { return p.Caps&hw.CapGetZcopy != 0 && p.keysOnly() }
 
 // grant lets a peer get the first pending chunk.

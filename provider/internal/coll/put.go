@@ -53,8 +53,10 @@ type collCopy struct {
 	err   error
 }
 
-// takesPuts reports whether chunks go over the port as puts: with a key of eight bytes and nothing else, and what has
-// completed is in the peer's memory.
+// takesPuts reports whether chunks may go over the port as puts: with a key of eight bytes and nothing else, and what
+// has completed is in the peer's memory. Those of shared memory and UDP may. Devices need local memory registered, and
+// what has completed there need not be in place when the word of it comes, by another queue pair: by these chunks go as
+// messages. docs/design.md, section 16, has a table.
 func (p *Port) takesPuts() bool {
 	const caps = hw.CapPutZcopy | hw.CapPutPlaced
 	return p.Caps&caps == caps && p.keysOnly()
@@ -69,7 +71,8 @@ func (p *Port) keysOnly() bool {
 	return a.MaxKey == wire.CollKey && a.Caps&(hw.MDLocal|hw.MDCost) == 0
 }
 
-// leastPut is the length of the slices, in bytes, from which on they are put over a port.
+// leastPut is the length of the slices, in bytes, from which on they are put over a port: without the variable over
+// shared memory only.
 func (g *Group) leastPut(p *Port) uint64 {
 	switch {
 	case g.c.cfg.AllToAll == "put":
