@@ -27,7 +27,7 @@
 //	transmit*, send_copy, datagram    messages, at their sender
 //	receiv*, rxcontext*               messages, at their receiver, and progress
 //	rendezvous                        long messages (package rendezvous)
-//	rma*, atomic, segment*            one-sided operations, at their initiator
+//	rma*, atomic                      one-sided operations, at their initiator (package rma)
 //	onesided                          and at their target (package onesided)
 //	list*, token*                     lists of pieces of remote memory (package list), and tokens of it
 //	note, notify                      notifications
@@ -68,6 +68,7 @@
 //	refs              users of objects that are closed
 //	rendezvous        long messages: reads, gets and fragments, at both sides
 //	rkey              keys by which devices reach memory of peers
+//	rma               one-sided operations, at their initiator
 //	service           the process's service thread
 //	tally             what endpoints count
 //	vector            windows of vectors

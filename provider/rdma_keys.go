@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -11,6 +12,17 @@ import (
 
 // device is what registers memory for the port's transport.
 func (p *port) device() rkey.Device { return rkey.Device{Domain: p.Memory(), Cache: p.cache} }
+
+// over is the port as one-sided operations have it.
+func (p *port) over() rma.Port {
+	return rma.Port{Attr: &p.attr, Number: p.number, Device: p.device(), Segments: p.segments}
+}
+
+// oneSided reports whether the port's device reads and writes registered memory.
+func (p *port) oneSided() bool {
+	on := p.over()
+	return on.OneSided()
+}
 
 // exposes reports whether messages to peers of a port are exposed.
 func (p *port) exposes() bool {
@@ -47,18 +59,18 @@ func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 // findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open.
 // If there is none it asks for it.
 func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
-	found, known, ask := p.keys.Find(key)
+	found, known, ask := p.Keys.Find(key)
 	if ask {
 		if found, known = e.opened.find(e, l, p, key); known {
-			p.keys.Learn(key, found)
+			p.Keys.Learn(key, found)
 		}
 	}
 	*device = found
 	if ask && !known {
 		e.stats.Shared(stats.SharedKeyAsked, 1)
 		var b [wire.KeyHeadBytes]byte
-		if err := p.AMShort(wire.AMKeyAsk, key, wire.PutKeyAsk(b[:], l.index), nil); err != nil {
-			p.keys.Forget(key)
+		if err := p.AMShort(wire.AMKeyAsk, key, wire.PutKeyAsk(b[:], l.Index), nil); err != nil {
+			p.Keys.Forget(key)
 		}
 	}
 	return known
@@ -78,7 +90,7 @@ func (e *leasedEP) onKeyAsk(src hw.Source, key uint64, head, payload []byte) {
 	var b [wire.KeyHeadBytes + rkey.MaxKey]byte
 	var packed [rkey.MaxKey]byte
 	a := wire.KeyAnswer{Link: link, Status: wire.KeyNever}
-	if p.keys != nil && !e.counted() {
+	if p.Keys != nil && !e.counted() {
 		a.Key, a.Status = e.deviceKey(p.port, key, packed[:0])
 	}
 	_ = p.AMShort(wire.AMKeyAnswer, key, a.Put(b[:]), nil) // no room: the peer asks again
@@ -110,20 +122,20 @@ func (e *leasedEP) onKeyAnswer(src hw.Source, key uint64, head, payload []byte) 
 		return
 	}
 	p := e.linkAt(a.Link).path.Load()
-	if own, _ := e.portOf(src); p == nil || p.keys == nil || p.port != own {
+	if own, _ := e.portOf(src); p == nil || p.Keys == nil || p.port != own {
 		return // the connection that asked is gone
 	}
 	switch a.Status {
 	case wire.KeyAbsent:
-		p.keys.Absent(key)
+		p.Keys.Absent(key)
 	case wire.KeyNever:
-		p.keys.Refused(key)
+		p.Keys.Refused(key)
 	default:
 		device, err := p.port.Memory().UnpackKey(a.Key)
 		if err != nil {
 			e.malformed(src, "answer about a key: %v", err)
 			return
 		}
-		p.keys.Learn(key, device)
+		p.Keys.Learn(key, device)
 	}
 }

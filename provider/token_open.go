@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/refs"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/token"
 )
 
@@ -154,7 +155,7 @@ func (r *Remote) whyNotIPC(p *path) string {
 		return "the endpoint keeps one-sided operations in order"
 	case r.ep.apart:
 		return "the endpoint shares no memory with peers"
-	case p != nil && p.port.attr.Caps&directCaps == directCaps:
+	case p != nil && p.port.attr.Caps&rma.DirectCaps == rma.DirectCaps:
 		return ""
 	case p != nil && p.port.number == 0:
 		return "the kernel does not let this process reach the peer's memory"
@@ -167,7 +168,7 @@ func (r *Remote) whyNotIPC(p *path) string {
 		return why
 	case there.NetNS != here.NetNS && !r.ep.domain.cfg.Across():
 		return "the owner is in another network namespace"
-	case r.ep.iface.Attr().Caps&directCaps != directCaps:
+	case r.ep.iface.Attr().Caps&rma.DirectCaps != rma.DirectCaps:
 		return "cross-memory attach is turned off or refused by the kernel"
 	}
 	return ""
@@ -188,7 +189,7 @@ func (r *Remote) whyNotRDMA(p *path) string {
 		return "nothing has gone to the owner yet: whether it has an RDMA device is not known"
 	case p == nil:
 		return ""
-	case p.keys == nil:
+	case p.Keys == nil:
 		return "no RDMA device leads to the owner"
 	}
 	return ""

@@ -109,7 +109,7 @@ func (o *openedTokens) find(e *peering, l *link, p *path, key uint64) (hw.Remote
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, r := range o.list[key] {
-		if e.linkNumber(r.addr) != l.index+1 {
+		if e.linkNumber(r.addr) != l.Index+1 {
 			continue
 		}
 		for _, k := range r.keys {

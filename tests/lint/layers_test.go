@@ -52,6 +52,7 @@ var layers = [][]string{
 	},
 	{"provider/internal/backends", "provider/internal/coll", "provider/internal/list", "provider/internal/onesided",
 		"provider/internal/rendezvous"},
+	{"provider/internal/rma"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

@@ -23,7 +23,7 @@ import (
 // calls between their files go against the order of the files that fits the calls best.
 var shaped = []string{
 	"provider", "provider/internal/coll", "provider/internal/list", "provider/internal/onesided",
-	"provider/internal/rendezvous", "cq",
+	"provider/internal/rendezvous", "provider/internal/rma", "cq",
 	"internal/dataplane", "hw/loopback", "hw/udp",
 }
 
