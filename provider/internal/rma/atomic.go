@@ -40,7 +40,8 @@ func AtomicCount(k atomics.Kind, d fi.Datatype) int {
 func (in *Initiator) PostAtomic(a *Atomic, l *Link, p *Path, total uint64) error {
 	r := Request{
 		context: a.Context, work: a.Work, total: total, link: l.Index, flags: flagIsAtomic,
-		parts: uint32(len(a.Remote)), count: uint32(len(a.Result)), operands: uint32(len(a.Operand)), compares: uint32(len(a.Compare)),
+		parts: uint32(len(a.Remote)), count: uint32(len(a.Result)),
+		operands: uint32(len(a.Operand)), compares: uint32(len(a.Compare)),
 		kind: a.Kind, op: a.Op, datatype: a.Datatype,
 	}
 	copy(r.iov[:], a.Result)

@@ -40,6 +40,7 @@ type way struct {
 	direct   bool // the initiator reaches the peers' memory
 	single   bool // messages have one element each
 	segments bool
+	shares   bool // peers copy a share of long operations, and short ones that are delegated
 	rules    ordering.Rules
 }
 
@@ -59,6 +60,7 @@ type host struct {
 	peers    []*peer
 	arena    []byte // of local memory, off the Go heap
 	used     int
+	unread   uint64
 	full     int // one of so many posts finds no room, 0: none does
 	holds    int
 	bad      int // malformed messages
@@ -81,7 +83,7 @@ type operation struct {
 
 func (h *host) Completes(_, flags uint64) bool { return flags&fi.Completion != 0 }
 func (h *host) Room() bool                     { return h.full == 0 || h.r.IntN(h.full) != 0 }
-func (h *host) Unread() uint64                 { return 0 }
+func (h *host) Unread() uint64                 { return h.unread }
 func (h *host) Sleeps() bool                   { return false }
 func (h *host) CallGo()                        {}
 func (h *host) Advance()                       {}
@@ -95,7 +97,8 @@ func (h *host) End(e Ended) {
 	switch {
 	case op == nil || op.ended:
 		h.t.Fatalf("%+v ends again, or what was not posted", e)
-	case e.Completes != op.completes || e.Asked != op.completes || (e.Flags&fi.Read != 0) != op.read:
+	case e.Status == fi.Success && e.Completes != op.completes, e.Asked != op.completes,
+		e.Flags&fi.Read != 0 != op.read:
 		h.t.Fatalf("an operation that completes %v ends as %+v", op.completes, e)
 	case op.peer.dead:
 		if e.Status != fi.ECONNRESET && e.Status != fi.Success && !op.refused {
@@ -179,6 +182,11 @@ func newHost(t testing.TB, w way, seed uint64) *host {
 	}
 	cfg := config.Default()
 	cfg.MinSegment, cfg.SegmentSize, cfg.MaxSegment = 512, 512, 2048
+	cfg.RMAAssistSize, cfg.RMADelegateSize = 0, 0
+	if w.shares {
+		h.attr.Caps |= DirectCaps | hw.CapPeerMemory
+		cfg.RMAAssistSize, cfg.RMADelegateSize = 128<<10, 32<<10
+	}
 	const stripes = 2
 	counts := tally.On(block, stripes+1)
 	h.in.Init(h, Parts{Config: cfg, Lists: new(list.Posts), Accesses: new(pages.Counter), Counts: &counts})
@@ -194,6 +202,7 @@ func newHost(t testing.TB, w way, seed uint64) *host {
 	h.on = h.pr.Handlers()
 	for i := range uint32(peersOf) {
 		h.peers = append(h.peers, newPeer(h, i))
+		h.in.Connected(&h.peers[i].path)
 	}
 	return h
 }
@@ -216,7 +225,10 @@ type peer struct {
 	out, back   []message
 	dead        bool
 	delivered   map[uint64]uint64 // CQ data, and the length of its write
-	elements    []wire.Element
+	words       [4]uint64
+	takes       int // chunks of the next share that it is offered
+	share       wire.Share
+	taken       []uint64
 }
 
 func newPeer(h *host, i uint32) *peer {
@@ -245,6 +257,9 @@ func (p *peer) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
 		return hw.ErrNoResource
 	case len(payload) > p.h.attr.MaxAMBcopy:
 		p.h.t.Fatalf("a message of %d bytes", len(payload))
+	}
+	if id == wire.AMShare {
+		p.offered(head)
 	}
 	p.out = append(p.out, message{id, header, append([]byte(nil), head...), append([]byte(nil), payload...)})
 	return nil

@@ -25,6 +25,7 @@ func (p *peer) perform() {
 		p.deliver(&w)
 	case wire.AMAtomic:
 		p.atomic(m)
+	case wire.AMShare: // it has been seen (offered)
 	default:
 		p.h.t.Fatalf("message %d", m.id)
 	}
