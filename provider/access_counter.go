@@ -3,47 +3,15 @@ package provider
 import (
 	"sync/atomic"
 
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/pieces"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // Memory that is copied to or from again and again comes to huge pages by its owner (package pages).
-
-// countOwn counts own memory, which is about to be copied to or from, and extra bytes of the first
-// element.
-func (e *peering) countOwn(iov []fi.IOVec, extra uint64) {
-	for _, v := range iov {
-		if at, often := e.accesses.Copied(0, 0, uint64(v.Base), v.Len, extra); often {
-			pages.Background.Ask(at, 1)
-		}
-		extra = 0
-	}
-}
-
-// countRemote counts a one-sided operation that the posting thread does, and what the data plane has done
-// since the last.
-func (e *peering) countRemote(a *RMAArgs, l *link, p *path, total uint64) {
-	extra := atomic.SwapUint64(&e.hot.Copied, 0)
-	e.accesses.Total(total + extra)
-	e.countOwn(a.IOV, extra)
-	for _, r := range a.Remote {
-		if at, often := e.accesses.Copied(l.index+1, r.Key, r.Addr, r.Len, extra); often {
-			notifyAccessed(p, r.Key, at)
-		}
-		extra = 0
-	}
-}
-
-// notifyAccessed notifies a peer that an address of its region is used often. If there is no room it is later again.
-func notifyAccessed(p *path, key, at uint64) {
-	d := directScratches.Get().(*directScratch)
-	_ = p.AMShort(wire.AMAccessed, at, wire.PutWord(d.head[:], key), nil)
-	directScratches.Put(d)
-}
 
 // countPieces counts elements of a list that the posting thread copies, of all that it has, total bytes, and what the
 // data plane has done since the last operation.
@@ -58,8 +26,8 @@ func (e *peering) countPieces(sel pieces.Selection, total uint64, l *link, p *pa
 		if at, often := e.accesses.CopiedPiece(piece, 0, 0, el.Local, el.Len); often {
 			pages.Background.Ask(at, 1)
 		}
-		if at, often := e.accesses.CopiedPiece(piece, l.index+1, el.Key, el.Remote, el.Len); often {
-			notifyAccessed(p, el.Key, at)
+		if at, often := e.accesses.CopiedPiece(piece, l.Index+1, el.Key, el.Remote, el.Len); often {
+			rma.NotifyAccessed(&p.Path, el.Key, at)
 		}
 	})
 }

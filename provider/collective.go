@@ -211,7 +211,7 @@ func (e collHolder) Ports() (list []*coll.Port) {
 func (e collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
 	lease := e.progressStripe
 	iov := append(e.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
-	return e.sendPayload(p.(*path), id, header, head, iov, len(data), lease)
+	return e.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
 }
 
 // Send sends a message without payload, now or when there is room.
@@ -278,7 +278,7 @@ type member struct {
 }
 
 // Number is the link's.
-func (m member) Number() uint32 { return m.index }
+func (m member) Number() uint32 { return m.Index }
 
 // Connect returns the link's path, connecting if need be.
 func (m member) Connect() (coll.Path, error) {

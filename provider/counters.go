@@ -135,7 +135,7 @@ func (b *bindings) sampleQueues(st *stats.Endpoint) {
 }
 
 // samplePeers shows the peers that this endpoint sends to.
-func (e *peering) samplePeers() {
+func (e *leasedEP) samplePeers() {
 	flying, up := uint64(0), uint64(0)
 	for l := range e.links.All() {
 		p, ready := l.ready()
@@ -153,8 +153,8 @@ func (e *peering) samplePeers() {
 		}
 		up++
 		l.samplePath(p)
-		if l.flow != nil {
-			l.flow.Sample(l.stats)
+		if f := e.initiated.Flow(&l.Link); f != nil {
+			f.Sample(l.stats)
 		}
 		l.probed.Load().Sample(l.stats)
 	}

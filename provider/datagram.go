@@ -96,7 +96,7 @@ func (e *initiator) drop(s *SendArgs, why error) error {
 	for _, v := range s.IOV {
 		total += v.Len
 	}
-	e.countEnd(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
+	e.countWork(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 	log.Debugf(log.EPData, "datagram to address %d dropped: %v", s.Dest, why)
 	return nil
 }

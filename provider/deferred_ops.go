@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 )
 
@@ -57,7 +58,7 @@ func (w *queuedOp) prepareRMA(e WorkEndpoint, a *RMAArgs) error {
 		defer runtime.KeepAlive(kept)
 		return e.rma(&c)
 	}
-	entry := cq.Entry{Context: c.Context, Flags: rmaKind(c.Read), Src: fi.AddrNotAvail}
+	entry := cq.Entry{Context: c.Context, Flags: rma.Kind(c.Read), Src: fi.AddrNotAvail}
 	w.Fail = w.failure(e, entry, e.common().accessCntr(entry.Flags), c.Flags)
 	return nil
 }
@@ -200,12 +201,14 @@ func (e *initiator) judgeSend(s *SendArgs) error {
 }
 
 func (e *peering) judgeRMA(a *RMAArgs) error {
-	_, err := e.checkRMA(a)
+	op := a.operation()
+	_, err := e.checkRMA(&op)
 	return err
 }
 
 func (e *peering) judgeAtomic(a *AtomicArgs) error {
-	_, err := e.checkAtomic(a)
+	op := a.operation()
+	_, err := e.checkAtomic(&op)
 	return err
 }
 

@@ -27,7 +27,7 @@
 //	transmit*, send_copy, datagram    messages, at their sender
 //	receiv*, rxcontext*               messages, at their receiver, and progress
 //	rendezvous                        long messages (package rendezvous)
-//	rma*, atomic, segment*            one-sided operations, at their initiator
+//	rma*, atomic                      one-sided operations, at their initiator (package rma)
 //	onesided                          and at their target (package onesided)
 //	list*, token*, mapping            lists of pieces of remote memory, and tokens of it (packages list, tokens)
 //	note, notify                      notifications
@@ -69,6 +69,7 @@
 //	refs              users of objects that are closed
 //	rendezvous        long messages: reads, gets and fragments, at both sides
 //	rkey              keys by which devices reach memory of peers
+//	rma               one-sided operations, at their initiator
 //	service           the process's service thread
 //	tally             what endpoints count
 //	target            where the message of a receive goes

@@ -8,11 +8,9 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/coll"
-	"github.com/weft-fabric/weft/provider/internal/flow"
 	"github.com/weft-fabric/weft/provider/internal/lease"
 	"github.com/weft-fabric/weft/provider/internal/note"
 	"github.com/weft-fabric/weft/provider/internal/onesided"
@@ -20,6 +18,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -86,13 +85,9 @@ type leasedEP struct {
 	collective    *coll.Protocol // nil: there are none
 	target        onesided.Target[MR]
 	answers       onesided.Answers
+	initiated     rma.Protocol
 
-	rmaStreams    pending.List[uint64]      // requests that wait for room or answers, by id
-	unanswered    int                       // of them, those that waited for answers when they were last pumped
-	transfers     map[uint64]*flow.Transfer // requests in segments, by id
-	spareSegments segmentPool
-	flows         flow.Set
-	regionIOV     [info.MRIOVLimit]fi.IOVec
+	regionIOV [info.MRIOVLimit]fi.IOVec
 }
 
 // OpenEndpoint makes an endpoint and binds its name: info's source address, or
@@ -154,7 +149,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	l.initTarget()
 	l.answers.Init(answersHost{l}, &l.pendings)
 	l.rendezvous.Init(rendezvousHost{l}, d.cfg)
-	l.flows = flow.NewSet(l.now)
+	l.initRMA()
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)

@@ -15,6 +15,8 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/stripe"
 )
 
@@ -147,10 +149,10 @@ func (e *Endpoint) open() (err error) {
 	if err = e.requests.open(n, perStripe, int(e.info.Tx.InjectSize), e.peers.Len()); err != nil {
 		return fi.ENOMEM
 	}
-	if e.rmas, err = stripe.NewTable[rmaRequest](n, perStripe); err != nil {
-		return fi.ENOMEM
-	}
-	if e.rmaInject, err = mem.Map(n*perStripe*int(e.info.Tx.InjectSize), mem.NoReserve); err != nil {
+	if err = e.rmas.Open(&rma.Resources{
+		Hot: e.hot, Rules: e.order(), Stripes: e.stripes, PerStripe: perStripe, InjectMax: int(e.info.Tx.InjectSize),
+		Leased: lease.Beside(&e.rx.leased, &l.initiated),
+	}); err != nil {
 		return fi.ENOMEM
 	}
 	l.openCollectives()
@@ -287,14 +289,8 @@ func (e *Endpoint) release() {
 		l.rendezvous.Abandon()
 		r.give()
 	}
-	if e.rmaInject != nil {
-		_ = mem.Unmap(e.rmaInject)
-		e.rmaInject = nil
-	}
 	e.requests.close()
-	if e.rmas != nil {
-		_ = e.rmas.Close()
-	}
+	e.rmas.Close()
 	if e.coll != nil {
 		e.coll.Close()
 	}
@@ -309,4 +305,13 @@ func (e *Endpoint) release() {
 		e.rx.close()
 	}
 	e.rx = nil
+}
+
+// dropRegions takes back what was registered for transfers that an endpoint
+// which is closed leaves unfinished.
+func (e *leasedEP) dropRegions() {
+	e.rendezvous.Close()
+	rkey.Close(e.exposed.Clear())
+	e.initiated.Leave()
+	e.lists.Unregister()
 }

@@ -111,7 +111,8 @@ func TestErrnoPathLost(t *testing.T) {
 	overBoth(t, func(t *testing.T, x, y *side) {
 		at := y.ep.name
 		l, p := x.pathTo(y)
-		lost := &path{Endpoint: peers.Gone{PathLost: true}, port: p.port, peer: p.peer}
+		lost := newPath(peers.Gone{PathLost: true}, p.port)
+		lost.peer = p.peer
 		y.close()
 		x.notices(p)
 		l.mu.Lock()

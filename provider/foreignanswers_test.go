@@ -30,7 +30,7 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 	oneMessage(t, y, x, 8)
 	l, _ := x.pathTo(y)
 	e := leasedOf(x.ep)
-	if !e.ownsLink(src, l.index) {
+	if !e.ownsLink(src, l.Index) {
 		t.Fatalf("source %#x is not the peer", src)
 	}
 	handlers := e.rendezvous.Handlers()
@@ -58,7 +58,7 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 		if !ok {
 			t.Fatal("no request")
 		}
-		req.Begin(4, uint64(len(payload)), c.flags, l.index)
+		req.Begin(4, uint64(len(payload)), c.flags, l.Index)
 		req.Count = uint32(copy(req.IOV[:], iovOf(payload)))
 		if c.live {
 			req.Live.Store(uint32(id >> 32))
@@ -78,7 +78,7 @@ func foreignAnswers(t *testing.T, x, y *side, src hw.Source) {
 		t.Errorf("left %+v", left)
 	}
 	req, id, _ := x.ep.requests.Alloc(0)
-	req.Begin(4, uint64(len(payload)), dataplane.RequestRTS, l.index)
+	req.Begin(4, uint64(len(payload)), dataplane.RequestRTS, l.Index)
 	req.Count = uint32(copy(req.IOV[:], iovOf(payload)))
 	req.Live.Store(uint32(id >> 32))
 	handlers[wire.AMAssist](src, id, bytes.Clone(offer.Put(b[:])), nil) // without memory in common, or a round

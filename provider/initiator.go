@@ -1,12 +1,15 @@
 package provider
 
-import "github.com/weft-fabric/weft/provider/internal/list"
+import (
+	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/rma"
+)
 
 // initiator is the layer of an endpoint that posts operations to peers (peering) and ends those that have gone out:
 // messages, reads, writes and atomics.
 type initiator struct {
 	peering
 	txRequests
-	shares sharedOps  // reads and writes that targets help with
-	lists  list.Posts // of lists, that are under way
+	rmas  rma.Initiator // reads, writes and atomics
+	lists list.Posts    // of lists, that are under way
 }

@@ -15,34 +15,30 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/list"
-	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/probe"
 )
 
 // link is what an endpoint knows of one peer, and the path by which it reaches the
 // peer now. link_sweep.go removes it.
 type link struct {
-	peers.Use               // threads that are not the lease holder hold the link while they use it
-	index     uint32        // its number, immutable
-	to        peers.Address // immutable
-	raw       []byte        // to as the interface takes it, immutable
+	peers.Use // threads that are not the lease holder hold the link while they use it
+	rma.Link
+	to  peers.Address // immutable
+	raw []byte        // to as the interface takes it, immutable
 
 	// path is the connected transport endpoint, nil before the first
 	// connect. Written under mu, read by any thread; both sequentially
 	// consistent.
 	path atomic.Pointer[path]
 
-	// inFlight counts operations that wait for this peer's answer, but for transmits. Added to by posting threads,
-	// subtracted from by the lease holder. transmits counts those: it is InFlight of line, which is the data
-	// plane's of the link's number, or its own where the data plane has none; both pointers are immutable.
-	inFlight  atomic.Int64
+	// transmits counts operations that wait for this peer's answer and that InFlight does not count: it is InFlight of
+	// line, which is the data plane's of the link's number, or its own where the data plane has none; both pointers are
+	// immutable.
 	transmits *atomic.Int64
 	line      *dataplane.Link
-
-	// order counts the operations of an endpoint that keeps one-sided operations in order (rma_order.go).
-	order ordering.Peer
 
 	// lines counts the lines of the hot peer table whose Link names
 	// it. Changed by any thread; sequentially consistent.
@@ -52,10 +48,6 @@ type link struct {
 	// that there is no room for one. The lease holder's.
 	stats  *stats.PeerLine
 	hidden bool
-
-	// flow is the flow of segments of long operations over path, nil while there
-	// was none. The lease holder's.
-	flow *segmentFlow
 
 	ways list.Tally // what lists have moved to and from the peer
 
@@ -77,25 +69,23 @@ type link struct {
 
 // path is a transport endpoint, boxed so that it can be swapped atomically.
 type path struct {
-	hw.Endpoint
+	rma.Path
 	port *port
 	peer peers.Address // the peer's own, whose name may differ from the link's
-	keys *rkey.Peer    // nil: no device reaches the peer's memory
 	// device is the address of the peer's interface on the device that does, nil: none. Immutable.
 	device []byte
-	// back: the path belongs to a source and to no link (peer_restart.go). flow is then the flow of segments over it,
-	// nil while there was none; the lease holder's.
-	back bool
-	flow *segmentFlow
-	// rounds are those of shared operations, nil: there are none. Immutable.
-	rounds *peerRounds
 	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.
 	slots uintptr
-	// serial is how many paths the link has had with this one, 0 if it belongs to none. Immutable.
-	serial uint32
 	// former says that the peer's address was inserted into the address vector again since it was connected:
 	// another endpoint may have it now. Written under link.mu, read by connect; sequentially consistent.
 	former atomic.Bool
+}
+
+// newPath is the path over a transport endpoint of a port.
+func newPath(ep hw.Endpoint, p *port) *path {
+	n := &path{Path: rma.Path{Endpoint: ep, On: p.over()}, port: p}
+	n.Owner = n
+	return n
 }
 
 // leave forgets the endpoint of a path whose end was reported, and what else the path has of it.
@@ -103,8 +93,8 @@ func (l *link) leave(p *path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.path.Load() == p {
-		lost := errors.Is(p.Err(), hw.ErrPathLost)
-		gone := &path{Endpoint: peers.Gone{PathLost: lost}, port: p.port, peer: p.peer, slots: p.slots}
+		gone := newPath(peers.Gone{PathLost: errors.Is(p.Err(), hw.ErrPathLost)}, p.port)
+		gone.peer, gone.slots = p.peer, p.slots
 		gone.former.Store(p.former.Load())
 		l.path.Store(gone)
 	}
@@ -114,7 +104,7 @@ func (l *link) leave(p *path) {
 type linkTable struct{ links peers.Table[link, *link] }
 
 // awaited is how many operations wait for the peer's answer.
-func (l *link) awaited() int64 { return l.inFlight.Load() + l.transmits.Load() }
+func (l *link) awaited() int64 { return l.InFlight.Load() + l.transmits.Load() }
 
 // ready returns the link's path if it works.
 func (l *link) ready() (*path, bool) {
@@ -163,20 +153,22 @@ func (e *initiator) connect(l *link) (*path, error) {
 	}
 	l.attempts.Reset()
 	l.around = nil
-	l.path.Store(e.newPath(l, ep, port))
+	l.path.Store(e.pathOf(l, ep, port))
 	e.stats.Shared(stats.SharedConnects, 1)
 	return l.path.Load(), nil
 }
 
-// newPath is the path over a transport endpoint that is connected. The caller has l.mu.
-func (e *initiator) newPath(l *link, ep hw.Endpoint, port *port) *path {
+// pathOf is the path over a transport endpoint that is connected. The caller has l.mu.
+func (e *initiator) pathOf(l *link, ep hw.Endpoint, port *port) *path {
 	own, err := peers.ParseAddress(ep.Address())
 	if err != nil {
 		log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
 	}
-	p := &path{Endpoint: ep, port: port, peer: own, rounds: e.shares.roundsWith(ep, port)}
+	p := newPath(ep, port)
+	p.peer = own
+	e.rmas.Connected(&p.Path)
 	if port.oneSided() {
-		p.keys = &rkey.Peer{}
+		p.Keys = &rkey.Peer{}
 		if d, ok := ep.(hw.DevicePeer); ok {
 			p.device = d.DeviceAddress()
 		}
@@ -185,7 +177,7 @@ func (e *initiator) newPath(l *link, ep hw.Endpoint, port *port) *path {
 		p.slots = line.Slots
 	}
 	l.paths++
-	p.serial = l.paths
+	p.Serial = l.paths
 	return p
 }
 
@@ -235,14 +227,14 @@ func (e *peering) forget(l *link) {
 	}
 	for _, i := range l.filled {
 		line := e.peers.At(uint64(i))
-		if atomic.LoadUint32(&line.Link) == l.index+1 {
+		if atomic.LoadUint32(&line.Link) == l.Index+1 {
 			atomic.StoreUintptr(&line.Slots, 0)
 			e.dropPath(i)
 		}
 	}
 	l.filled = l.filled[:0]
 	for _, i := range l.backs {
-		if line := e.backLines.At(i); atomic.LoadUint32(&line.Link) == l.index+1 {
+		if line := e.backLines.At(i); atomic.LoadUint32(&line.Link) == l.Index+1 {
 			atomic.StoreUintptr(&line.Slots, 0)
 		}
 	}
@@ -311,7 +303,7 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 			return nil, fi.EINVAL
 		}
 		l := e.holdLinkTo(to)
-		if n == l.index+1 {
+		if n == l.Index+1 {
 			return l, nil
 		}
 		if n != 0 { // removed and inserted by another process meanwhile
@@ -320,7 +312,7 @@ func (e *initiator) linkOf(addr fi.Addr) (*link, error) {
 			continue
 		}
 		l.renew()
-		if atomic.CompareAndSwapUint32(&line.Link, 0, l.index+1) {
+		if atomic.CompareAndSwapUint32(&line.Link, 0, l.Index+1) {
 			l.lines.Add(1)
 			if e.av.Generation() == seen {
 				return l, nil
@@ -352,7 +344,7 @@ func (e *leasedEP) linkTo(a peers.Address) *link {
 // holdLinkTo returns the link to a peer's interface and holds it for the caller.
 func (e *initiator) holdLinkTo(a peers.Address) *link {
 	return e.links.Hold(a, func(number uint32) *link {
-		l := &link{index: number, to: a, raw: a.Raw(), line: e.requests.lineOf(e.hot, number)}
+		l := &link{Link: rma.Link{Index: number}, to: a, raw: a.Raw(), line: e.requests.lineOf(e.hot, number)}
 		l.transmits = &l.line.InFlight
 		return l
 	})

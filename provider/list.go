@@ -16,6 +16,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/pieces"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -145,7 +146,7 @@ func (l listEndpoint) Complete(entry *cq.Entry, status fi.Errno, completes, aske
 	case completes && !failed:
 		e.txCQ.Complete(*entry)
 	}
-	e.countEnd(e.accessCntr(entry.Flags), 0, asked, failed, total)
+	e.countWork(e.accessCntr(entry.Flags), 0, asked, failed, total)
 }
 
 // Connect returns the link and the path for an operation.
@@ -174,12 +175,12 @@ func (l listEndpoint) Ready(addr fi.Addr) (list.Peer, list.Path, error) {
 
 // Overtakes reports whether a copy would overtake what was written to the address before.
 func (l listEndpoint) Overtakes(p list.Path, addr fi.Addr) bool {
-	return l.e.putPending(p.(*path), addr)
+	return l.e.putPending(p.(*path).Endpoint, addr)
 }
 
 // listArgs are the arguments of an element's operation, which are used until the post returns.
 type listArgs struct {
-	RMAArgs
+	rma.Operation
 	iov    [1]fi.IOVec
 	remote [1]fi.RMAIOVec
 }
@@ -187,21 +188,21 @@ type listArgs struct {
 var spareArgs = sync.Pool{New: func() any { return new(listArgs) }}
 
 // fill makes them the arguments of an element's operation.
-func (args *listArgs) fill(o *list.Element) *RMAArgs {
+func (args *listArgs) fill(o *list.Element) *rma.Operation {
 	args.iov[0] = fi.IOVec{Base: uintptr(o.Local), Len: o.Len}
 	args.remote[0] = fi.RMAIOVec{Addr: o.Remote, Len: o.Len, Key: o.Key}
-	args.RMAArgs = RMAArgs{
+	args.Operation = rma.Operation{
 		IOV: args.iov[:], Remote: args.remote[:], Dest: o.Dest, Flags: o.Flags, Context: o.Context, Read: o.Read,
-		work: o.Work, listed: o.Listed, local: o.Registered, more: o.More, later: o.Later,
+		Work: o.Work, Listed: o.Listed, Local: o.Registered, More: o.More, Later: o.Later,
 	}
-	return &args.RMAArgs
+	return &args.Operation
 }
 
 // Single posts an operation of its own.
 func (l listEndpoint) Single(o *list.Element) error {
 	args := spareArgs.Get().(*listArgs)
 	defer spareArgs.Put(args)
-	return l.e.rma(args.fill(o))
+	return access(l.e, args.fill(o), true)
 }
 
 // Post posts an element over a path.
@@ -213,7 +214,7 @@ func (l listEndpoint) Post(to list.Peer, over list.Path, o *list.Element) error 
 	if err != nil {
 		return err
 	}
-	return a.post(l.e, to.(*link), over.(*path), total)
+	return accessOver(l.e, a, to.(*link), over.(*path), total, true)
 }
 
 // PostTogether posts elements as one request.
@@ -225,7 +226,7 @@ func (l listEndpoint) PostTogether(to list.Peer, over list.Path, r *list.Request
 	if !l.e.inTurn(to.(*link), kind) {
 		return fi.EAGAIN
 	}
-	return l.e.postElements(r, to.(*link), over.(*path))
+	return l.e.rmas.PostElements(r, &to.(*link).Link, &over.(*path).Path)
 }
 
 // Flush has what the path's device has written be in the peer's memory.
@@ -234,7 +235,9 @@ func (l listEndpoint) Flush(over list.Path, ended func(error)) (done bool, err e
 }
 
 // Message is what messages over a path have room for.
-func (l listEndpoint) Message(over list.Path) list.Message { return l.e.elementsOver(over.(*path)) }
+func (l listEndpoint) Message(over list.Path) list.Message {
+	return l.e.rmas.Message(&over.(*path).Path)
+}
 
 // Count counts elements that took a way.
 func (l listEndpoint) Count(to list.Peer, w list.Way, elements, n uint64) {
@@ -249,26 +252,20 @@ func (l listEndpoint) Accessed(sel pieces.Selection, total uint64, to list.Peer,
 // Shares reports whether the target may be offered a share. Not where a thread may sleep on a doorbell: the target
 // rings none when it has finished its last chunk.
 func (l listEndpoint) Shares(over list.Path) bool {
-	return over.(*path).rounds != nil && l.e.iface.DoorbellFD() < 0
+	return over.(*path).Rounds() != nil && l.e.iface.DoorbellFD() < 0
 }
 
 // Reap ends operations whose targets have finished.
-func (l listEndpoint) Reap() { l.e.reapShares(nil) }
+func (l listEndpoint) Reap() { l.e.rmas.Reap() }
 
 // Offer begins a round and offers it.
 func (l listEndpoint) Offer(over list.Path, n uint64, h *wire.Share) (list.Round, bool) {
-	e, p := l.e, over.(*path)
-	if !e.shares.mu.TryLock() {
-		return list.Round{}, false
-	}
-	defer e.shares.mu.Unlock()
-	round, ok := e.offerRound(p, n, 0, h)
-	return list.Round{Words: p.rounds.words, Number: round}, ok
+	return l.e.rmas.Offer(&over.(*path).Path, n, h)
 }
 
 // EndRound ends the open round.
 func (l listEndpoint) EndRound(to list.Peer, over list.Path, s *list.Share, took uint64, err error) claim.Outcome {
-	return l.e.endOpen(sharedOp{link: to.(*link), path: over.(*path), list: s}, took, err)
+	return l.e.rmas.EndRound(&to.(*link).Link, &over.(*path).Path, s, took, err)
 }
 
 // Map reaches regions by mappings.
@@ -298,13 +295,13 @@ func (p *path) Mover() hw.PieceMover {
 
 // Device is the device that reaches the peer's memory, nil: none does.
 func (p *path) Device() list.Device {
-	if p.keys == nil {
+	if p.Keys == nil {
 		return nil
 	}
 	return p.port
 }
 
-// Uncork has the device begin with what it has kept for the next operation (RMAArgs.more).
+// Uncork has the device begin with what it has kept for the next operation (rma.Operation.More).
 func (p *path) Uncork() {
 	if c, ok := p.Endpoint.(hw.Corker); ok {
 		c.Uncork()

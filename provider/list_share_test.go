@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/testseed"
 	array "github.com/weft-fabric/weft/provider/internal/pieces"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -23,7 +24,7 @@ func TestListShareAgainstModel(t *testing.T) {
 	y.polling()
 	elements, total := 0, uint64(0)
 	end := time.Now().Add(20 * time.Second)
-	for n := 0; n < 40 || x.rounds() == nil || x.rounds().copied() == 0; n++ {
+	for n := 0; n < 40 || x.rounds() == nil || copied(x.rounds()) == 0; n++ {
 		pieces := m.pieces(r, [...]int{3, 100, 3000}[n%3])
 		if len(pieces) < 2 {
 			continue
@@ -48,7 +49,7 @@ func TestListShareAgainstModel(t *testing.T) {
 		}
 	}
 	wantWay(t, x, WayIPC, uint64(elements), total)
-	if f := x.ep.linkAt(0).inFlight.Load(); f != 0 {
+	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -56,7 +57,7 @@ func TestListShareAgainstModel(t *testing.T) {
 // sharedList is a list of which the target, that does not poll, has taken a chunk of a post with context 9.
 type sharedList struct {
 	list          *List
-	rounds        *peerRounds
+	rounds        *rma.Rounds
 	memory, local []byte
 }
 
@@ -76,7 +77,7 @@ func fakeListHelper(t *testing.T, x, y *side) *sharedList {
 	if !ok {
 		t.Fatal("not connected")
 	}
-	s.rounds = p.rounds
+	s.rounds = p.Rounds()
 	ended, took := make(chan bool), make(chan bool)
 	go func() {
 		defer close(took)
@@ -86,15 +87,15 @@ func fakeListHelper(t *testing.T, x, y *side) *sharedList {
 				return
 			default:
 			}
-			if s.rounds.takeOpen() {
+			if takeOpen(s.rounds) {
 				return
 			}
 			runtime.Gosched()
 		}
 	}()
-	for end := time.Now().Add(20 * time.Second); x.ep.shares.waiting.Load() == 0; {
+	for end := time.Now().Add(20 * time.Second); x.ep.rmas.Waiting() == 0; {
 		post(t, func() error { return s.list.Write(9) }, x)
-		if x.ep.shares.waiting.Load() == 0 { // too fast for the helper
+		if x.ep.rmas.Waiting() == 0 { // too fast for the helper
 			x.completions(1)
 			y.ep.Progress()
 		}
@@ -123,7 +124,7 @@ func TestListShareFailed(t *testing.T) {
 	x, y := shareBench(t)
 	s := fakeListHelper(t, x, y)
 	clear(s.memory[1<<19:]) // where the chunk is, which this test takes and does not copy
-	s.rounds.words.Count(true)
+	s.rounds.Words().Count(true)
 	if e, bad, ok := settle(t, x, y); !ok || e.Context != 9 {
 		t.Fatalf("%+v %+v", e, bad)
 	}
@@ -148,7 +149,7 @@ func TestListShareLost(t *testing.T) {
 	if bad.Data == 0 || bad.Data >= 128 || bad.Len != bad.Data*4096 {
 		t.Errorf("element %d, %d bytes", bad.Data, bad.Len)
 	}
-	if f := x.ep.linkAt(0).inFlight.Load(); f != 0 {
+	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -198,15 +199,15 @@ func TestListShareHostile(t *testing.T) {
 		offerPieces(t, x, y, p, &wire.Share{Local: array.Address(pieces), Want: 4, Chunk: 2,
 			Key: 256, List: true})
 		runtime.KeepAlive(pieces)
-		if p.rounds.copied() != 0 {
-			t.Errorf("%s: %d chunks are copied", what, p.rounds.copied())
+		if copied(p.Rounds()) != 0 {
+			t.Errorf("%s: %d chunks are copied", what, copied(p.Rounds()))
 		}
 	}
 	if !bytes.Equal(memory, make([]byte, len(memory))) {
 		t.Error("memory is written")
 	}
 	offerPieces(t, x, y, p, &wire.Share{Local: 8, Want: 4, Chunk: 2, Key: 256, List: true})
-	if n, failed := p.rounds.words.Finished(); !failed || n != 1 {
+	if n, failed := p.Rounds().Words().Finished(); !failed || n != 1 {
 		t.Errorf("pieces that cannot be read: %d chunks, failed %v", n, failed)
 	}
 	runtime.KeepAlive(local)
@@ -215,22 +216,17 @@ func TestListShareHostile(t *testing.T) {
 // offerPieces offers a round of two chunks and takes it back when the target has read the offer.
 func offerPieces(t *testing.T, x, y *side, p *path, h *wire.Share) {
 	t.Helper()
-	s := &x.ep.shares
-	s.mu.Lock()
-	round, ok := x.ep.offerRound(p, 2, 0, h)
-	s.mu.Unlock()
+	r, ok := x.ep.rmas.Offer(&p.Path, 2, h)
 	if !ok {
 		t.Fatal("no round")
 	}
-	seen := func() bool { return p.rounds.Unseen(p.rounds.words) == 0 }
+	seen := func() bool { return p.Rounds().Unseen(p.Rounds().Words()) == 0 }
 	for end := time.Now().Add(20 * time.Second); !seen(); y.ep.Progress() {
 		if time.Now().After(end) {
 			t.Fatal("the offer is not read")
 		}
 	}
-	p.rounds.words.Stop(round, 2)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.rounds.Close()
-	p.rounds.Finish()
+	r.Words.Stop(r.Number, 2)
+	p.Rounds().Close()
+	p.Rounds().Finish()
 }

@@ -73,7 +73,7 @@ func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []b
 	defer e.stripes.Release(lease)
 	sc := &e.scratch[lease]
 	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(part)), Len: uint64(len(part))})
-	return e.broken(e.sendPayload(p, wire.AMNotice, stream, h.Put(sc.head[:]), iov, len(part), lease))
+	return e.broken(e.sendPayload(&p.Path, wire.AMNotice, stream, h.Put(sc.head[:]), iov, len(part), lease))
 }
 
 func (n noteEndpoint) Ask(to note.Path, stream uint64, w wire.NoticeWords) error {
@@ -82,10 +82,10 @@ func (n noteEndpoint) Ask(to note.Path, stream uint64, w wire.NoticeWords) error
 }
 
 // Number, Count and Ring make a link a receiver of notifications; see [note.Peer].
-func (l *link) Number() uint32 { return l.index }
+func (l *link) Number() uint32 { return l.Index }
 
 // Count adds to the operations that wait for the peer.
-func (l *link) Count(n int64) { l.inFlight.Add(n) }
+func (l *link) Count(n int64) { l.InFlight.Add(n) }
 
 // Ring is the address of the peer's inbound ring, if it is the peer's still.
 func (l *link) Ring() (slots uintptr, open bool) {
@@ -95,9 +95,6 @@ func (l *link) Ring() (slots uintptr, open bool) {
 	}
 	return p.slots, true
 }
-
-// MaxPart is the most bytes of a notification that one message over the path takes.
-func (p *path) MaxPart() int { return p.port.attr.MaxAMBcopy }
 
 // AckOfNote reports whether a notification over the path, with flags of its post, ends when the receiver answers.
 func (p *path) AckOfNote(flags uint64) bool {

@@ -327,7 +327,7 @@ func TestNotedPeerGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := link.path.Load()
-	link.path.Store(&path{Endpoint: lostEndpoint{p.Endpoint}, port: p.port, peer: p.peer, slots: p.slots})
+	link.path.Store(instead(p, lostEndpoint{p.Endpoint}))
 	l.Noted(&ListArgs{Note: []byte("done"), Context: 3}, 64)
 	x.wantError(3, fi.ECONNRESET)
 	link.path.Store(p)

@@ -83,7 +83,7 @@ func (op *notifyOp) NoteEnded(status fi.Errno) {
 	case e.txCompletes(0, op.flags):
 		e.txCQ.Complete(entry)
 	}
-	e.countEnd(e.txCntr.Load(), 0, op.flags&fi.Completion != 0, status != fi.Success, op.Len())
+	e.countWork(e.txCntr.Load(), 0, op.flags&fi.Completion != 0, status != fi.Success, op.Len())
 }
 
 // TakeNotes takes the oldest notifications, at most most, while room says that the i-th has somewhere to go, and

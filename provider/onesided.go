@@ -9,13 +9,14 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/onesided"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // What this side does of peers' one-sided operations is package onesided's. Here is the endpoint as its target has it.
 
 // targetHost is an endpoint as the target of one-sided operations has it.
-type targetHost struct{ *leasedEP }
+type targetHost struct{ e *leasedEP }
 
 // initTarget prepares the endpoint's target.
 func (e *leasedEP) initTarget() {
@@ -34,89 +35,91 @@ func (e *Endpoint) SendDone(source uint32, request uint64) {
 func senderFrom(s onesided.Sender) sender { return sender{s.ID, s.Number} }
 
 // Count adds to a counter of the lease holder's.
-func (e targetHost) Count(counter int, n uint64) { e.stats.Rx(counter, n) }
+func (h targetHost) Count(counter int, n uint64) { h.e.stats.Rx(counter, n) }
 
 // Malformed counts and logs a message that a peer should not have sent.
-func (e targetHost) Malformed(src hw.Source, format string, args ...any) {
-	e.malformed(src, format, args...)
+func (h targetHost) Malformed(src hw.Source, format string, args ...any) {
+	h.e.malformed(src, format, args...)
 }
 
 // Deliver writes the completion of a write with CQ data.
-func (e targetHost) Deliver(src hw.Source, n, data uint64) {
-	if e.rxCQ != nil {
-		e.rxCQ.Complete(cq.Entry{
-			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: e.addrOf(e.senderOf(src).id),
+func (h targetHost) Deliver(src hw.Source, n, data uint64) {
+	if h.e.rxCQ != nil {
+		h.e.rxCQ.Complete(cq.Entry{
+			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: h.e.addrOf(h.e.senderOf(src).id),
 		})
 	}
 }
 
 // Pool has memory for results.
-func (e targetHost) Pool() *mem.Pool { return e.rx.Pool }
+func (h targetHost) Pool() *mem.Pool { return h.e.rx.Pool }
 
 // Access finds the region of a key and enters its gate.
-func (e targetHost) Access(src hw.Source, key, addr, n, rights uint64) (*peerRegion, uint64, error) {
-	return e.access(src, key, addr, n, rights)
+func (h targetHost) Access(src hw.Source, key, addr, n, rights uint64) (*peerRegion, uint64, error) {
+	return h.e.access(src, key, addr, n, rights)
 }
 
 // AccessOf is Access for a sender.
-func (e targetHost) AccessOf(to onesided.Sender, key, addr, n, rights uint64) (*peerRegion, uint64, error) {
-	return e.accessFor(e.linkBack(senderFrom(to)), key, addr, n, rights)
+func (h targetHost) AccessOf(to onesided.Sender, key, addr, n, rights uint64) (*peerRegion, uint64, error) {
+	return h.e.accessFor(h.e.linkBack(senderFrom(to)), key, addr, n, rights)
 }
 
 // Reached is the region of a key that a source reaches.
-func (e targetHost) Reached(src hw.Source, key uint64) *peerRegion {
-	m := e.domain.regions.Find(key)
-	if m == nil || !e.reaches(m, src) {
+func (h targetHost) Reached(src hw.Source, key uint64) *peerRegion {
+	m := h.e.domain.regions.Find(key)
+	if m == nil || !h.e.reaches(m, src) {
 		return nil
 	}
 	return m
 }
 
 // Spend ends the key of a region for single use.
-func (e targetHost) Spend(m *peerRegion) { e.domain.regions.Expire(m) }
+func (h targetHost) Spend(m *peerRegion) { h.e.domain.regions.Expire(m) }
 
 // Copying reports whether this side has copied n bytes itself.
-func (e targetHost) Copying(n uint64) bool { return e.copying(n) }
+func (h targetHost) Copying(n uint64) bool { return h.e.copying(n) }
 
 // Sender is the sender behind a source.
-func (e targetHost) Sender(src hw.Source) onesided.Sender {
-	s := e.senderOf(src)
+func (h targetHost) Sender(src hw.Source) onesided.Sender {
+	s := h.e.senderOf(src)
 	return onesided.Sender{ID: s.id, Number: s.number}
 }
 
 // NameOf names the sender behind a source.
-func (e targetHost) NameOf(src hw.Source) fmt.Stringer { return e.rx.addressOf(e.senderOf(src)) }
+func (h targetHost) NameOf(src hw.Source) fmt.Stringer { return h.e.rx.addressOf(h.e.senderOf(src)) }
 
 // Back connects to a sender.
-func (e targetHost) Back(src hw.Source, to onesided.Sender) (onesided.Path, error) {
-	p, err := e.connectBack(src, senderFrom(to))
+func (h targetHost) Back(src hw.Source, to onesided.Sender) (onesided.Path, error) {
+	p, err := h.e.connectBack(src, senderFrom(to))
 	if err != nil {
 		return nil, err
 	}
-	return p, nil
+	return &p.Path, nil
 }
 
 // Answer sends a sender the outcome of its request.
-func (e targetHost) Answer(src hw.Source, to onesided.Sender, request uint64, head []byte) {
-	e.rx.answer(e.leasedEP, src, senderFrom(to), wire.AMRMADone, request, head)
+func (h targetHost) Answer(src hw.Source, to onesided.Sender, request uint64, head []byte) {
+	h.e.rx.answer(h.e, src, senderFrom(to), wire.AMRMADone, request, head)
 }
 
 // FillBack has the data plane answer the next operation of a source.
-func (e targetHost) FillBack(src hw.Source) { e.fillBack(src) }
+func (h targetHost) FillBack(src hw.Source) { h.e.fillBack(src) }
 
 // Send sends a message with a payload.
-func (e targetHost) Send(
+func (h targetHost) Send(
 	p onesided.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total int,
 ) error {
-	return e.sendPayload(p.(*path), id, header, head, iov, total, e.progressStripe)
+	return h.e.sendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.progressStripe)
 }
 
 // Words are the words of one-sided operations that a source shares with this side.
-func (e targetHost) Words(src hw.Source) *claim.Words { return claim.OneSidedWords(e.sourceWords(src)) }
+func (h targetHost) Words(src hw.Source) *claim.Words {
+	return claim.OneSidedWords(h.e.sourceWords(src))
+}
 
 // Memory reads and writes the memory of a source's process.
-func (e targetHost) Memory(src hw.Source) hw.PeerMemory {
-	p, err := e.connect(e.linkBack(e.senderOf(src)))
+func (h targetHost) Memory(src hw.Source) hw.PeerMemory {
+	p, err := h.e.connect(h.e.linkBack(h.e.senderOf(src)))
 	if err != nil {
 		return nil
 	}

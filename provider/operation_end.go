@@ -1,20 +1,6 @@
 package provider
 
-import (
-	"github.com/weft-fabric/weft/cq"
-	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/provider/internal/deferred"
-	"github.com/weft-fabric/weft/provider/internal/list"
-)
-
-// countEnd counts the end of an operation as countWork does; that of a list's element by the list.
-func (e *initiator) countEnd(c *cq.Counter, work uint64, asked, failed bool, n uint64) {
-	if listWork(work) { // failures do not come here
-		e.lists.Ended(work, fi.Success, n)
-		return
-	}
-	e.countWork(c, work, asked, failed, n)
-}
+import "github.com/weft-fabric/weft/cq"
 
 // countWork counts the end of an operation: by the endpoint's counter, nil for none, and if it was deferred work (a
 // number other than 0) by the work's. The endpoint's counts work only if that asked for completions of the endpoint. n
@@ -31,6 +17,3 @@ func (e *binder) countWork(c *cq.Counter, work uint64, asked, failed bool, n uin
 		e.domain.work.Finish(work, failed, n)
 	}
 }
-
-// listWork reports whether a number of work is an element's.
-func listWork(work uint64) bool { return work&deferred.NumberBit == 0 && list.IsWork(work) }

@@ -78,7 +78,8 @@ func (e *leasedEP) backPath(l *link, p *port, own hw.Source) (*path, error) {
 	}
 	b := p.backs[own]
 	if b == nil {
-		b = &path{Endpoint: ep, port: p, peer: l.to, back: true}
+		b = newPath(ep, p)
+		b.peer, b.Back = l.to, true
 		p.backs[own] = b
 	}
 	return b, nil
@@ -88,7 +89,7 @@ func (e *leasedEP) backPath(l *link, p *port, own hw.Source) (*path, error) {
 func (e *leasedEP) dropBack(src hw.Source) {
 	p, own := e.portOf(src)
 	if int(own) < len(p.backs) && p.backs[own] != nil {
-		p.backs[own].flow.drop(fi.ECONNRESET)
+		e.initiated.Drop(&p.backs[own].Path, fi.ECONNRESET)
 		p.backs[own] = nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/tally"
@@ -57,3 +58,6 @@ func (e *peering) published() hw.MemoryDomain {
 	}
 	return e.domain.published.Memory
 }
+
+// now is the clock of flows.
+func (e *peering) now() congestion.Time { return congestion.Time(time.Since(e.born)) + 1 }

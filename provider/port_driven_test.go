@@ -38,6 +38,7 @@ func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoin
 	i := &drivenIface{}
 	l := &leasedEP{rx: r.leased.Alone()}
 	l.Endpoint.rx, l.hot, l.domain = r, &hot.EP{}, d
+	l.initRMA()
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
 	p := &port{Iface: i}

@@ -39,7 +39,7 @@ type port struct {
 	backs    []*path
 	network  *watch.Port     // nil: peers that share memory with us
 	eager    uint64          // bytes of the longest message that goes with its payload
-	segments bool            // long one-sided operations are cut into segments (segment_flow.go)
+	segments bool            // long one-sided operations are cut into segments (package rma)
 	coll     coll.Port       // the transport as collective operations have it; immutable from addPort on
 	cache    *regcache.Cache // registrations of its memory domain, nil: they cost nothing
 }
@@ -367,7 +367,7 @@ func (o networkOwner) Notify() {
 // waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
 // way.
 func (e *leasedEP) waitsForNetwork() bool {
-	return e.rx.rendezvous.Waiting() || len(e.transfers) != 0 || e.exposed.Any() || e.devices.any()
+	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.exposed.Any()
 }
 
 // countBatch counts one entry into progress that found n arrivals.

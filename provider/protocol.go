@@ -29,7 +29,7 @@ type protocol interface {
 
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
 func (e *leasedEP) openProtocols() {
-	e.protocols = protocols{messages{e}, &e.rendezvous, oneSided{e}}
+	e.protocols = protocols{messages{e}, &e.rendezvous, targeted{e}, &e.initiated}
 	if e.conn != nil {
 		e.protocols = append(e.protocols, &connected{e.conn, e})
 	}
@@ -120,30 +120,31 @@ func (m messages) PeerLost(number uint32, status fi.Errno) {
 	})
 }
 
-// oneSided is the one-sided protocol, at initiator and target.
-type oneSided struct{ e *leasedEP }
+// targeted is the one-sided protocol at the target, and what initiator and target say of regions.
+type targeted struct{ e *leasedEP }
 
-func (o oneSided) Handlers() map[hw.AMID]hw.Handler {
+func (o targeted) Handlers() map[hw.AMID]hw.Handler {
 	all := o.e.target.Handlers()
-	all[wire.AMRMADone], all[wire.AMReadData] = o.e.onRMADone, o.e.onReadData
 	maps.Copy(all, rkey.Handlers(keyHost{o.e}))
 	all[wire.AMAccessed] = o.e.onAccessed
 	return all
 }
 
-func (o oneSided) Busy() bool { return o.e.target.Helps() || o.e.rmaBusy() }
+func (o targeted) Busy() bool { return o.e.target.Helps() || o.e.target.Replying() }
 
-func (o oneSided) Pump() {
+func (o targeted) Pump() {
 	o.e.target.Help()
-	o.e.pumpRMAs()
+	o.e.target.Reply()
 }
 
-func (o oneSided) Requested() bool {
-	return o.e.rmaQueued.Load() != 0 || o.e.shares.waiting.Load() != 0 || o.e.pendings.Seeks()
-}
+// Requested reports false: peers alone ask for something.
+func (o targeted) Requested() bool { return false }
 
 // SourceLost drops the help for a source's operations.
-func (o oneSided) SourceLost(src hw.Source) { o.e.target.SourceLost(src) }
+func (o targeted) SourceLost(src hw.Source) { o.e.target.SourceLost(src) }
+
+// PeerLost does nothing: what waits ends with its source.
+func (o targeted) PeerLost(uint32, fi.Errno) {}
 
 // malformed counts a message that a peer should not have sent, and logs why.
 func (e *leasedEP) malformed(src hw.Source, format string, args ...any) {

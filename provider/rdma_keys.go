@@ -5,6 +5,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -12,6 +13,17 @@ import (
 
 // device is what registers memory for the port's transport.
 func (p *port) device() rkey.Device { return rkey.Device{Domain: p.Memory(), Cache: p.cache} }
+
+// over is the port as one-sided operations have it.
+func (p *port) over() rma.Port {
+	return rma.Port{Attr: &p.attr, Number: p.number, Device: p.device(), Segments: p.segments}
+}
+
+// oneSided reports whether the port's device reads and writes registered memory.
+func (p *port) oneSided() bool {
+	on := p.over()
+	return on.OneSided()
+}
 
 // exposes reports whether messages to peers of a port are exposed.
 func (p *port) exposes() bool {
@@ -48,18 +60,18 @@ func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 // findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open.
 // If there is none it asks for it.
 func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
-	found, known, ask := p.keys.Find(key)
+	found, known, ask := p.Keys.Find(key)
 	if ask {
 		if found, known = e.opened.Find(key, p.port.number, p.device, func(a fi.Addr) bool {
-			return e.linkNumber(a) == l.index+1
+			return e.linkNumber(a) == l.Index+1
 		}); known {
-			p.keys.Learn(key, found)
+			p.Keys.Learn(key, found)
 		}
 	}
 	*device = found
 	if ask && !known {
 		e.stats.Shared(stats.SharedKeyAsked, 1)
-		rkey.Ask(p, key, l.index)
+		rkey.Ask(p, key, l.Index)
 	}
 	return known
 }
@@ -103,7 +115,7 @@ func (h keyHost) Malformed(src hw.Source, format string, args ...any) {
 }
 
 // DeviceKeys are the device's keys of the peer's regions.
-func (p *path) DeviceKeys() *rkey.Peer { return p.keys }
+func (p *path) DeviceKeys() *rkey.Peer { return p.Keys }
 
 // deviceKey appends the device's key of a region, which it registers with the port's memory domain.
 func (e *peering) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {

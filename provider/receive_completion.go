@@ -41,7 +41,7 @@ func (e *leasedEP) completeRecv(context, flags, buf, n uint64, a *arrived) {
 	if e.rxCQ != nil && (!e.rxSelective && work == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
 		e.rxCQ.Complete(entry)
 	}
-	e.countEnd(e.rxCntr.Load(), work, flags&fi.Completion != 0, false, n)
+	e.countWork(e.rxCntr.Load(), work, flags&fi.Completion != 0, false, n)
 }
 
 // workIn returns the number of the deferred work that a receive with flags is,
@@ -74,7 +74,7 @@ func (e *initiator) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 	if e.rxCQ != nil {
 		e.rxCQ.CompleteError(entry, info)
 	}
-	e.countEnd(e.rxCntr.Load(), work, flags&fi.Completion != 0, true, 0)
+	e.countWork(e.rxCntr.Load(), work, flags&fi.Completion != 0, true, 0)
 }
 
 // cancel ends the receive that was posted with context, if it still waits.

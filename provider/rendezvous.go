@@ -13,7 +13,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
-	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/target"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -88,35 +88,35 @@ func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
 }
 
 // rendezvousHost is an endpoint as rendezvous have it.
-type rendezvousHost struct{ *leasedEP }
+type rendezvousHost struct{ e *leasedEP }
 
 // arrivedAs is a message as it was when it arrived.
-func (e rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
-	return arrived{ep: e.leasedEP, source: m.Sender, number: m.Number, src: m.Src, tag: m.Tag, data: m.Data,
+func (h rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
+	return arrived{ep: h.e, source: m.Sender, number: m.Number, src: m.Src, tag: m.Tag, data: m.Data,
 		length: m.Length, request: m.Request, flags: m.Flags}
 }
 
 // Closed reports whether the endpoint closes or has closed.
-func (e rendezvousHost) Closed() bool { return e.state.Load() == stateClosed }
+func (h rendezvousHost) Closed() bool { return h.e.state.Load() == stateClosed }
 
 // Count adds to a counter of the lease holder's.
-func (e rendezvousHost) Count(counter int, n uint64) { e.stats.Rx(counter, n) }
+func (h rendezvousHost) Count(counter int, n uint64) { h.e.stats.Rx(counter, n) }
 
 // Malformed counts and logs a message that a peer should not have sent.
-func (e rendezvousHost) Malformed(src hw.Source, format string, args ...any) {
-	e.malformed(src, format, args...)
+func (h rendezvousHost) Malformed(src hw.Source, format string, args ...any) {
+	h.e.malformed(src, format, args...)
 }
 
 // TakeKeys reads the keys of an RTS.
-func (e rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) bool {
-	return e.takeKeys(src, rts, payload)
+func (h rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) bool {
+	return h.e.takeKeys(src, rts, payload)
 }
 
 // Arrived matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
-func (e rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
-	from := e.senderOf(src)
-	e.fillBack(src) // the data plane acknowledges the next one
-	a := arrived{ep: e.leasedEP, source: from.id, number: from.number, src: src, tag: header, data: m.Data,
+func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
+	from := h.e.senderOf(src)
+	h.e.fillBack(src) // the data plane acknowledges the next one
+	a := arrived{ep: h.e, source: from.id, number: from.number, src: src, tag: header, data: m.Data,
 		length: m.Length, request: m.Request, flags: msgRTS}
 	if m.Flags&wire.FlagTagged != 0 {
 		a.flags |= msgTagged
@@ -124,10 +124,10 @@ func (e rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	if m.Flags&wire.FlagData != 0 {
 		a.flags |= msgData
 	}
-	r := e.rx
+	r := h.e.rx
 	if r.owner != nil {
 		if !r.offerPeer(&a, nil, m) {
-			e.postpone(src)
+			h.e.postpone(src)
 		}
 		return
 	}
@@ -135,7 +135,7 @@ func (e rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
 		if !r.holdRTS(eng, &a, m) {
-			e.postpone(src)
+			h.e.postpone(src)
 		}
 	case rv.Kept():
 		r.rendezvousMulti(eng, rv, &a, m)
@@ -147,58 +147,60 @@ func (e rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 }
 
 // IsFrom reports whether a source is the sender of a message.
-func (e rendezvousHost) IsFrom(src hw.Source, m *rendezvous.Message) bool {
-	return e.senderOf(src) == sender{m.Sender, m.Number}
+func (h rendezvousHost) IsFrom(src hw.Source, m *rendezvous.Message) bool {
+	return h.e.senderOf(src) == sender{m.Sender, m.Number}
 }
 
 // Back connects to the sender of a message.
-func (e rendezvousHost) Back(m *rendezvous.Message) (rendezvous.Path, error) {
-	p, err := e.connectBack(m.Src, sender{m.Sender, m.Number})
+func (h rendezvousHost) Back(m *rendezvous.Message) (rendezvous.Path, error) {
+	p, err := h.e.connectBack(m.Src, sender{m.Sender, m.Number})
 	if err != nil {
 		return nil, err
 	}
-	return p, nil
+	return &p.Path, nil
 }
 
 // Answer sends a message about the sender's request.
-func (e rendezvousHost) Answer(m *rendezvous.Message, id hw.AMID, head []byte) {
-	e.rx.answer(e.leasedEP, m.Src, sender{m.Sender, m.Number}, id, m.Request, head)
+func (h rendezvousHost) Answer(m *rendezvous.Message, id hw.AMID, head []byte) {
+	h.e.rx.answer(h.e, m.Src, sender{m.Sender, m.Number}, id, m.Request, head)
 }
 
 // Words are the words of messages that a source shares with this side.
-func (e rendezvousHost) Words(src hw.Source) *claim.Words {
-	return claim.MessageWords(e.sourceWords(src))
+func (h rendezvousHost) Words(src hw.Source) *claim.Words {
+	return claim.MessageWords(h.e.sourceWords(src))
 }
 
 // Reads reports whether the memory of a source's process can be read.
-func (e rendezvousHost) Reads(src hw.Source) bool { return e.reads(src) }
+func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.reads(src) }
 
 // Gets reports whether memory that a source exposes can be read.
-func (e rendezvousHost) Gets(src hw.Source) bool { return e.gets(src) }
+func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.gets(src) }
 
 // Maps reports whether memory of devices may be moved from process to process.
-func (e rendezvousHost) Maps() bool { return e.p2p.Load() != fi.HMEMP2PDisabled }
+func (h rendezvousHost) Maps() bool { return h.e.p2p.Load() != fi.HMEMP2PDisabled }
 
 // Offload reports whether the progress thread does the copies.
-func (e rendezvousHost) Offload() bool { return e.rx.offload }
+func (h rendezvousHost) Offload() bool { return h.e.rx.offload }
 
 // Segmented reports whether n bytes over a port are cut into segments.
-func (e rendezvousHost) Segmented(port uint32, n uint64) bool { return e.segmented(e.ports[port], n) }
+func (h rendezvousHost) Segmented(port uint32, n uint64) bool {
+	return h.e.rmas.Segmented(h.e.ports[port].over(), n)
+}
 
 // Flow returns the flow over the path to a message's sender.
-func (e rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvous.Flow {
-	n := e.flowOf(e.linkBack(sender{m.Sender, m.Number}), p.(*path))
+func (h rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvous.Flow {
+	n := h.e.initiated.FlowOf(&h.e.linkBack(sender{m.Sender, m.Number}).Link, p.(*rma.Path))
 	if n == nil {
 		return nil
 	}
-	return n.reads
+	return n.Reads()
 }
 
 // Fetch begins to map memory of another process's device.
-func (e rendezvousHost) Fetch(pid uint32, token, near uint64) rendezvous.Memory {
+func (h rendezvousHost) Fetch(pid uint32, token, near uint64) rendezvous.Memory {
 	a := cuda.Foreign{PID: int(pid), Token: token}
-	device := e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
-	return foreignMemory{e.domain.mappings.Fetch(a, near, device, e.rx.ring)}
+	device := h.e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
+	return foreignMemory{h.e.domain.mappings.Fetch(a, near, device, h.e.rx.ring)}
 }
 
 // foreignMemory is memory of another process's device as rendezvous have it.
@@ -210,19 +212,19 @@ func (m foreignMemory) Do(f func(rendezvous.Mapping) error) bool {
 }
 
 // Finish completes a message on both sides.
-func (e rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Errno) {
-	r, a, t := e.rx, e.arrivedAs(m), &m.Target
+func (h rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Errno) {
+	r, a, t := h.e.rx, h.arrivedAs(m), &m.Target
 	flags := t.Flags | r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
 	if status != fi.Success {
-		e.recvError(cq.Entry{
+		h.e.recvError(cq.Entry{
 			Context: t.Context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: done, Buf: t.Named(),
-			Data: m.Data, Tag: m.Tag, Src: e.addrOf(m.Sender),
+			Data: m.Data, Tag: m.Tag, Src: h.e.addrOf(m.Sender),
 		}, flags, cq.ErrorInfo{Err: status})
 	} else {
-		e.completeRecv(t.Context, flags, t.Named(), done, &a)
+		h.e.completeRecv(t.Context, flags, t.Named(), done, &a)
 	}
 	// On another host a connection may be lost and the sender not.
-	if status != fi.ECONNRESET || a.src > sourceMask && e.lives(a.src, a.sender()) {
+	if status != fi.ECONNRESET || a.src > sourceMask && h.e.lives(a.src, a.sender()) {
 		r.sendAck(&a, status)
 	}
 	r.release(*t)
@@ -230,66 +232,58 @@ func (e rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Err
 
 // Abandon ends the receive of a message whose endpoint has left the receive context: it was posted to the context, and
 // fails at an endpoint that stays.
-func (e rendezvousHost) Abandon(m *rendezvous.Message) {
-	r, t := e.rx, m.Target
+func (h rendezvousHost) Abandon(m *rendezvous.Message) {
+	r, t := h.e.rx, m.Target
 	t.Flags |= r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
 	r.endRecv(t, m.Tag, fi.ECANCELED)
 }
 
 // SenderOf names the sender of a message.
-func (e rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
-	return e.rx.addressOf(sender{m.Sender, m.Number})
+func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
+	return h.e.rx.addressOf(sender{m.Sender, m.Number})
 }
 
 // Request returns a request of the endpoint.
-func (e rendezvousHost) Request(id uint64) (*dataplane.Request, bool) { return e.requests.Lookup(id) }
+func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) { return h.e.requests.Lookup(id) }
 
 // Owns reports whether a source is the peer of a link.
-func (e rendezvousHost) Owns(src hw.Source, link uint32) bool { return e.ownsLink(src, link) }
+func (h rendezvousHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
 
 // CameOver reports whether a source is of the port that a path leads over.
-func (e rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
+func (h rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
 	return p.Port() == uint32(src>>sourcePortShift)
 }
 
 // Path returns the path of a link if it works.
-func (e rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
-	p, ok := e.linkAt(link).ready()
+func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
+	p, ok := h.e.linkAt(link).ready()
 	if !ok {
 		return nil, false
 	}
-	return p, true
+	return &p.Path, true
 }
 
 // Send sends a message to the peer of a link.
-func (e rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte) {
-	e.rx.send(e.leasedEP, e.linkAt(link), id, header, head)
+func (h rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte) {
+	h.e.rx.send(h.e, h.e.linkAt(link), id, header, head)
 }
 
 // Fragment sends a part of a request, and counts it.
-func (e rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from, n uint64) error {
-	lease := e.progressStripe
-	sc := &e.scratch[lease]
+func (h rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from, n uint64) error {
+	lease := h.e.progressStripe
+	sc := &h.e.scratch[lease]
 	iov := vector.Window(sc.frag[:0], req.IOV[:req.Count], from, n)
-	err := e.sendPayload(p.(*path), wire.AMFrag, req.Fragments.Op, wire.PutWord(sc.head[:], from), iov, int(n), lease)
+	head := wire.PutWord(sc.head[:], from)
+	err := h.e.sendPayload(p.(*rma.Path), wire.AMFrag, req.Fragments.Op, head, iov, int(n), lease)
 	if err == nil {
-		e.counts.Add(lease, stats.StripeFragments, 1)
-		e.counts.Add(lease, stats.StripeFragmentBytes, n)
+		h.e.counts.Add(lease, stats.StripeFragments, 1)
+		h.e.counts.Add(lease, stats.StripeFragmentBytes, n)
 	}
 	return err
 }
 
 // Exposed are the regions of a request that its receiver may read.
-func (e rendezvousHost) Exposed(request uint64) []hw.Memory { return e.exposed.Of(request) }
+func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.exposed.Of(request) }
 
 // PeerOf names the peer of a link.
-func (e rendezvousHost) PeerOf(link uint32) fmt.Stringer { return e.linkAt(link).to }
-
-// Port is the number of the path's port.
-func (p *path) Port() uint32 { return p.port.number }
-
-// Attr is what the port can.
-func (p *path) Attr() *hw.Attr { return &p.port.attr }
-
-// PortDevice registers memory with the port.
-func (p *path) PortDevice() rkey.Device { return p.port.device() }
+func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.linkAt(link).to }

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/internal/claim"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 )
 
 // delegatePiece is the length in bytes of operations that are delegated here.
@@ -35,7 +36,7 @@ func (s *side) piece(to *side, local []byte, n int, read bool) {
 }
 
 // delegated is how many operations are offered and not ended.
-func (s *side) delegated() int { return int(s.ep.shares.waiting.Load()) }
+func (s *side) delegated() int { return int(s.ep.rmas.Waiting()) }
 
 // TestDelegateAgainstModel has a target that polls do every other one of random operations,
 // posted some at a time, and compares memory with a model.
@@ -51,7 +52,7 @@ func TestDelegateAgainstModel(t *testing.T) {
 	}
 	model, want := bytes.Clone(remote), bytes.Clone(local)
 	end := time.Now().Add(20 * time.Second)
-	for n := 0; n < 100 || x.rounds().copied() < 20; n++ {
+	for n := 0; n < 100 || copied(x.rounds()) < 20; n++ {
 		count := 1 + r.IntN(places)
 		for _, k := range r.Perm(places)[:count] {
 			read := r.IntN(2) == 0
@@ -67,10 +68,11 @@ func TestDelegateAgainstModel(t *testing.T) {
 			t.Fatalf("batch %d: memory differs", n)
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the target has done %d of %d offers, words %x", x.rounds().copied(), x.rounds().Offers(), *x.rounds().words)
+			t.Fatalf("the target has done %d of %d offers, words %x", copied(x.rounds()),
+				x.rounds().Offers(), *x.rounds().Words())
 		}
 	}
-	if f := x.ep.linkAt(0).inFlight.Load(); f != 0 || x.delegated() != 0 {
+	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 || x.delegated() != 0 {
 		t.Errorf("%d operations are in flight, %d delegated", f, x.delegated())
 	}
 }
@@ -83,7 +85,7 @@ func TestDelegateAlone(t *testing.T) {
 	memory, local := make([]byte, places*delegatePiece), pattern(places*delegatePiece, 3)
 	y.region(memory, 1, fi.RemoteWrite)
 	posted := delegateOne(t, x, y, local)
-	for n := range delegatePatience { // completions are there to be read, so it waits for the target
+	for n := range rma.DelegatePatience { // completions are there to be read, so it waits for the target
 		if x.delegated() != 1 {
 			t.Fatalf("taken back after %d looks", n)
 		}
@@ -99,8 +101,8 @@ func TestDelegateAlone(t *testing.T) {
 		x.piece(y, local, n, false)
 	}
 	x.completions(places)
-	if r := x.rounds(); r.Offers() != claim.MaxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
-		t.Errorf("%d offers, %d done by the target", r.Offers(), r.copied())
+	if r := x.rounds(); r.Offers() != claim.MaxRounds || copied(r) != 0 || !bytes.Equal(memory, local) {
+		t.Errorf("%d offers, %d done by the target", r.Offers(), copied(r))
 	}
 }
 
@@ -148,7 +150,7 @@ func TestDelegateLost(t *testing.T) {
 		y.region(memory, 1, fi.RemoteWrite)
 		n := delegateOne(t, x, y, local)
 		if r := x.rounds(); taken {
-			if !r.takeOpen() {
+			if !takeOpen(r) {
 				t.Fatal("nothing to take")
 			}
 		}
@@ -157,7 +159,7 @@ func TestDelegateLost(t *testing.T) {
 		if _, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET {
 			t.Errorf("taken %v: %+v", taken, bad)
 		}
-		if f := x.ep.linkAt(0).inFlight.Load(); f != 0 || x.delegated() != 0 {
+		if f := x.ep.linkAt(0).InFlight.Load(); f != 0 || x.delegated() != 0 {
 			t.Errorf("%d operations are in flight, %d delegated", f, x.delegated())
 		}
 	}
@@ -197,10 +199,10 @@ func TestDelegateClosing(t *testing.T) {
 		r := x.rounds()
 		var finished atomic.Bool
 		if taken {
-			r.takeOpen()
+			takeOpen(r)
 			time.AfterFunc(50*time.Millisecond, func() {
 				finished.Store(true)
-				r.words.Count(false)
+				r.Words().Count(false)
 			})
 		}
 		x.close()

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 )
 
 // standInDevice is an RDMA device that moves bytes at once, of memory of this process and of dma-bufs, which it maps.
@@ -188,10 +189,14 @@ func (s *side) byStandIn(t *testing.T) (*standInDevice, *link, *path) {
 			t.Errorf("%d registrations are left", d.open)
 		}
 	})
-	p := &path{Endpoint: &standInPeer{d: d}, keys: &rkey.Peer{}, port: &port{
+	p := newPath(&standInPeer{d: d}, &port{
 		Iface: &standInIface{d: d}, number: 1, cache: cache,
-		attr: hw.Attr{Caps: deviceCaps, MaxPutZcopy: 1 << 20, MaxGetZcopy: 1 << 20, MaxIOV: 4, DeviceName: "stand-in"},
-	}}
+		attr: hw.Attr{
+			Caps:        hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapFlush,
+			MaxPutZcopy: 1 << 20, MaxGetZcopy: 1 << 20, MaxIOV: 4, DeviceName: "stand-in",
+		},
+	})
+	p.Keys = &rkey.Peer{}
 	return d, l, p
 }
 
@@ -202,8 +207,8 @@ func (d *standInDevice) know(t *testing.T, p *path, m *MR, key uint64) {
 	if packed == nil {
 		t.Fatal("the region is not registered")
 	}
-	p.keys.Find(key)
-	p.keys.Learn(key, hw.RemoteKey{uint64(packed[0])})
+	p.Keys.Find(key)
+	p.Keys.Learn(key, hw.RemoteKey{uint64(packed[0])})
 }
 
 func hmemAllocated() *fi.Info {
@@ -247,7 +252,8 @@ func TestDeviceBuffers(t *testing.T) {
 		default:
 			copy(local[9:], data)
 		}
-		if err := a.post(x.ep, l, p, n); err != nil {
+		op := a.operation()
+		if err := accessOver(x.ep, &op, l, p, n, true); err != nil {
 			t.Fatal(err)
 		}
 		if _, failed, ok := settle(t, x); !ok {
@@ -297,19 +303,17 @@ func TestDeviceBuffersNot(t *testing.T) {
 		d, l, p := x.byStandIn(t)
 		mine := x.dmabuf(t, 5)
 		set(x, d)
-		p.keys.Find(7)
-		p.keys.Learn(7, hw.RemoteKey{1})
-		a := RMAArgs{IOV: mine.iov(t, 0, 64), Remote: []fi.RMAIOVec{{Len: 64, Key: 7}}, Dest: x.addr[x], listed: true}
-		op, err := x.ep.newDeviceOp(&a, l, p, 64)
-		if (op != nil) != (what == "nothing, and it goes by one") {
-			t.Errorf("%s: by the device %v, %v", what, op != nil, err)
+		p.Keys.Find(7)
+		p.Keys.Learn(7, hw.RemoteKey{1})
+		remote := []fi.RMAIOVec{{Len: 64, Key: 7}}
+		a := rma.Operation{IOV: mine.iov(t, 0, 64), Remote: remote, Dest: x.addr[x], Listed: true}
+		goes, err, alone := x.ep.rmas.ByDevice(&a, &l.Link, &p.Path, 64)
+		if goes != (what == "nothing, and it goes by one") {
+			t.Errorf("%s: by the device %v, %v", what, goes, err)
 		}
-		if errno := fi.ErrnoOf(p.notByDevice(x.ep, &a, err)); err != nil &&
+		if errno := fi.ErrnoOf(alone); err != nil &&
 			errno != map[bool]fi.Errno{true: fi.ENOMEM, false: fi.EOPNOTSUPP}[what == "the device has no room"] {
 			t.Errorf("%s: by the device alone %v", what, errno)
-		}
-		if op != nil {
-			op.drop()
 		}
 		_ = mine.mr.Close()
 		p.port.cache.Buffers().Close()
@@ -324,17 +328,16 @@ func TestDeviceBuffersOneRefused(t *testing.T) {
 	d, l, p := x.byStandIn(t)
 	refused, other := x.dmabuf(t, 5), x.dmabuf(t, 6)
 	d.refuses = refused
-	p.keys.Find(7)
-	p.keys.Learn(7, hw.RemoteKey{1})
+	p.Keys.Find(7)
+	p.Keys.Learn(7, hw.RemoteKey{1})
 	goes := func(b *buf) bool {
-		a := RMAArgs{IOV: b.iov(t, 0, 64), Remote: []fi.RMAIOVec{{Len: 64, Key: 7}}, Dest: x.addr[x], listed: true}
-		op, err := x.ep.newDeviceOp(&a, l, p, 64)
-		if op != nil {
-			op.drop()
-		} else if !errors.Is(err, hw.ErrNoDMABuf) {
+		remote := []fi.RMAIOVec{{Len: 64, Key: 7}}
+		a := rma.Operation{IOV: b.iov(t, 0, 64), Remote: remote, Dest: x.addr[x], Listed: true}
+		goes, err, _ := x.ep.rmas.ByDevice(&a, &l.Link, &p.Path, 64)
+		if !goes && !errors.Is(err, hw.ErrNoDMABuf) {
 			t.Error(err)
 		}
-		return op != nil
+		return goes
 	}
 	for range 2 {
 		for _, b := range []*buf{refused, other} {
@@ -375,11 +378,11 @@ func TestDeviceOpAllocs(t *testing.T) {
 	d.know(t, p, theirs.mr, 6)
 	local := make([]byte, 64)
 	for what, iov := range map[string][]fi.IOVec{"device": mine.iov(t, 0, 64), "host": iovOf(local)} {
-		a := RMAArgs{IOV: iov, Remote: []fi.RMAIOVec{{Len: 64, Key: 6}}, Dest: x.addr[x], listed: true,
-			work: list.Work(5, 0)}
+		a := rma.Operation{IOV: iov, Remote: []fi.RMAIOVec{{Len: 64, Key: 6}}, Dest: x.addr[x], Listed: true,
+			Work: list.Work(5, 0)}
 		idle := testing.AllocsPerRun(200, func() { x.ep.Progress() })
 		n := testing.AllocsPerRun(200, func() {
-			if err := a.post(x.ep, l, p, 64); err != nil {
+			if err := accessOver(x.ep, &a, l, p, 64, true); err != nil {
 				t.Fatal(err)
 			}
 			x.ep.Progress()

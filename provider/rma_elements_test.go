@@ -290,22 +290,6 @@ func TestElementsHostile(t *testing.T) {
 	}
 }
 
-// TestElementsAnswers: a peer that answers about elements that a request does not have is refused.
-func TestElementsAnswers(t *testing.T) {
-	req := &rmaRequest{flags: rmaElements, elements: 5, total: 100}
-	for at, want := range map[uint64]bool{0: true, 4: true, 5: false, wire.NoPlace: false} {
-		if req.refusedAt(at) != want {
-			t.Errorf("element %d of 5: %t", at, !want)
-		}
-	}
-	req.flags |= rmaIsRead
-	for at, want := range map[uint64]bool{0: true, 99: true, 100: false, wire.NoPlace: false} {
-		if req.refusedAt(at) != want {
-			t.Errorf("byte %d of 100: %t", at, !want)
-		}
-	}
-}
-
 // TestListAllocations: posting elements allocates for the post, not for each element or message.
 func TestListAllocations(t *testing.T) {
 	for name, change := range map[string]func(*config.Config){"together": nil, "in segments": flowsEverywhere} {

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/deferred"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/provider/token"
@@ -23,23 +24,23 @@ import (
 // mappedOp is such an operation. The fields are immutable, but for what the vectors name.
 type mappedOp struct {
 	e     *Endpoint
-	args  RMAArgs // with vectors of its own, for messages
-	total uint64  // bytes
+	args  rma.Operation // with vectors of its own, for messages
+	total uint64        // bytes
 }
 
 // postMapped posts an operation of total bytes by mappings. It reports false when the operation has to go in another
 // way. Errors as of RMA.
-func (a *RMAArgs) postMapped(e *Endpoint, l *link, p *path, total uint64) (bool, error) {
+func postMapped(e *Endpoint, a *rma.Operation, l *link, p *path, total uint64) (bool, error) {
 	least := uint64(e.domain.cfg.HMEMMapSize)
-	if a.listed || a.unmapped || !e.domain.hmem() || least == 0 || total < least {
+	if a.Listed || !e.domain.hmem() || least == 0 || total < least {
 		return false, nil
 	}
-	pieces := a.asList(e, p)
-	if pieces == nil || e.putPending(p, a.Dest) {
+	pieces := mappedList(e, a, p)
+	if pieces == nil || e.putPending(p.Endpoint, a.Dest) {
 		return false, nil
 	}
-	completes, room := e.roomFor(a)
-	if !room {
+	completes := !a.Inject && e.txCompletes(a.Work, a.Flags)
+	if completes && !e.txCQ.Room(0) {
 		return true, fi.EAGAIN
 	}
 	op := &mappedOp{e: e, args: *a, total: total}
@@ -47,9 +48,9 @@ func (a *RMAArgs) postMapped(e *Endpoint, l *link, p *path, total uint64) (bool,
 	return true, pieces.PostPlain(op, &ListArgs{Read: a.Read, Flags: a.Flags, Context: a.Context}, completes, l, p)
 }
 
-// asList makes the list of an operation's pieces, nil if there is no memory of a device, or some piece would go
+// mappedList makes the list of an operation's pieces, nil if there is no memory of a device, or some piece would go
 // as a message.
-func (a *RMAArgs) asList(e *Endpoint, p *path) *List {
+func mappedList(e *Endpoint, a *rma.Operation, p *path) *List {
 	dir, known := p.Endpoint.(hw.KeyDirectory)
 	peer, here := p.Endpoint.(hw.Instanced)
 	if !known || !here {
@@ -68,18 +69,18 @@ func (a *RMAArgs) asList(e *Endpoint, p *path) *List {
 	}
 	remotes := make([]*Remote, len(a.Remote))
 	for i := range a.Remote {
-		remotes[i] = a.remoteOf(e, i, remotes, dir, peer.Instance().Cookie, ipc)
+		remotes[i] = remoteOf(e, a, i, remotes, dir, peer.Instance().Cookie, ipc)
 	}
 	var room [2 * wire.IOVLimit]list.Piece
-	l, ok := e.lists.NewPlain(a.pieces(room[:0], remotes))
+	l, ok := e.lists.NewPlain(piecesOf(a, room[:0], remotes))
 	if !ok {
 		return nil
 	}
 	return l
 }
 
-// pieces appends the pieces of an operation: what is in one local and one remote element.
-func (a *RMAArgs) pieces(all []list.Piece, remotes []*Remote) []list.Piece {
+// piecesOf appends the pieces of an operation: what is in one local and one remote element.
+func piecesOf(a *rma.Operation, all []list.Piece, remotes []*Remote) []list.Piece {
 	at, used := 0, uint64(0) // of the local vector
 	for i, r := range a.Remote {
 		for done := uint64(0); done < r.Len; {
@@ -111,8 +112,8 @@ func ipcOf(peer hw.Instance) ([]byte, bool) {
 
 // remoteOf is what a token would say of the region of remote element i, as far as the operation needs it. Elements
 // with one key have one.
-func (a *RMAArgs) remoteOf(
-	e *Endpoint, i int, before []*Remote, dir hw.KeyDirectory, incarnation uint64, ipc []byte,
+func remoteOf(
+	e *Endpoint, a *rma.Operation, i int, before []*Remote, dir hw.KeyDirectory, incarnation uint64, ipc []byte,
 ) *Remote {
 	first, last := a.Remote[i].Addr, a.Remote[i].Addr
 	for j, r := range a.Remote {
@@ -138,42 +139,37 @@ func (a *RMAArgs) remoteOf(
 // Post posts the operation as messages.
 func (o *mappedOp) Post(work uint64) error {
 	a := o.args
-	a.unmapped, a.Inject, a.work = true, false, work
+	a.Inject, a.Work = false, work
 	a.Flags &= fi.DeliveryComplete | fi.RemoteCQData
-	return o.e.rma(&a)
+	return access(o.e, &a, false)
 }
 
 // Notify notifies the peer of a write with CQ data that is in place.
 func (o *mappedOp) Notify(to list.Peer) error {
-	if !o.args.hasData() {
+	if !o.args.WithData() {
 		return nil
 	}
 	p, ok := to.(*link).ready()
 	if !ok {
 		return fi.ECONNRESET
 	}
-	return o.e.notify(&o.args, p, o.total)
+	return rma.Notify(&o.args, &p.Path, o.total)
 }
 
 // Complete completes the operation. copied: it has not gone as messages.
 func (o *mappedOp) Complete(status fi.Errno, completes, copied bool) {
 	e, a := o.e, &o.args
-	if status != fi.Success {
-		a.fail(&e.initiator, status)
-		return
+	end := rma.Ended{Context: a.Context, Flags: rma.Kind(a.Read), Work: a.Work, Status: status, Completes: completes,
+		Asked: a.Flags&fi.Completion != 0}
+	if status == fi.Success {
+		end.Total = o.total
+		if copied {
+			e.counts.Direct(a.Read, o.total)
+			e.stats.Shared(stats.SharedMapped, 1)
+			e.stats.Shared(stats.SharedMappedBytes, o.total)
+		}
 	}
-	if copied {
-		e.counts.Direct(a.Read, o.total)
-		e.stats.Shared(stats.SharedMapped, 1)
-		e.stats.Shared(stats.SharedMappedBytes, o.total)
-	}
-	e.completeDirect(a, completes, o.total)
-}
-
-// fail completes an operation with an error.
-func (a *RMAArgs) fail(e *initiator, status fi.Errno) {
-	counter := e.reportAccess(a.Context, rmaKind(a.Read), false, status)
-	e.countEnd(counter, a.work, a.Flags&fi.Completion != 0, true, 0)
+	rmaHost{e}.End(end)
 }
 
 // endLists ends the reads and writes of an endpoint that closes: nothing of them is left to do, and no goroutine is at

@@ -5,6 +5,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/internal/backends"
+	"github.com/weft-fabric/weft/provider/internal/rma"
+	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // One-sided operations that the data plane has posted (onesided.Pendings). Here is the endpoint as their answers have
@@ -33,37 +35,65 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 	}
 }
 
+// copyMax is the longest operation, in bytes, that C copies without asking here
+// (dataplane.RMA), 0 for none: not what is kept in order, shared with the target,
+// or cut into segments. How long it delays a thread that waits for threads that post
+// (hot.Grace) is bounded.
+func (e *peering) copyMax() uint64 {
+	p := e.ports[0]
+	if p.attr.Caps&rma.DirectCaps != rma.DirectCaps || e.orderedRMA() {
+		return 0
+	}
+	return e.wholeMax(p, 1<<20, e.domain.cfg.RMAAssistSize)
+}
+
+// delegateMin is the shortest operation, in bytes, about which the data plane asks the
+// runtime before it copies (dataplane.RMA); 0: none.
+func (e *peering) delegateMin() uint32 {
+	if least := e.domain.cfg.RMADelegateSize; least <= wire.MaxShareChunk && e.txCQ != nil &&
+		e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
+		return uint32(least)
+	}
+	return 0
+}
+
+// counted reports whether the endpoint counts what peers do to its memory: then
+// they must notify it.
+func (e *bindings) counted() bool {
+	return e.remoteReadCntr.Load() != nil || e.remoteWriteCntr.Load() != nil
+}
+
 // answersHost is an endpoint as the answers to its operations have it.
-type answersHost struct{ *leasedEP }
+type answersHost struct{ e *leasedEP }
 
 // LinkTo is the link to the peer of an operation. The operation's address may have been removed meanwhile: then the
 // link is found by the peer's ring.
-func (e answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
-	if n := e.linkNumber(dest); n != 0 && e.linkAt(n-1).goesTo(ring) {
+func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
+	if n := h.e.linkNumber(dest); n != 0 && h.e.linkAt(n-1).goesTo(ring) {
 		return n - 1, true
 	}
-	for l := range e.links.All() {
+	for l := range h.e.links.All() {
 		if l.goesTo(ring) {
-			return l.index, true
+			return l.Index, true
 		}
 	}
 	return 0, false
 }
 
 // Leads reports whether a link leads to the peer with a ring.
-func (e answersHost) Leads(link uint32, ring uintptr) bool { return e.linkAt(link).leadsTo(ring) }
+func (h answersHost) Leads(link uint32, ring uintptr) bool { return h.e.linkAt(link).leadsTo(ring) }
 
 // Owns reports whether a source is the peer of a link.
-func (e answersHost) Owns(src hw.Source, link uint32) bool { return e.ownsLink(src, link) }
+func (h answersHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
 
 // Malformed counts and logs a message that a peer should not have sent.
-func (e answersHost) Malformed(src hw.Source, format string, args ...any) {
-	e.malformed(src, format, args...)
+func (h answersHost) Malformed(src hw.Source, format string, args ...any) {
+	h.e.malformed(src, format, args...)
 }
 
 // Complete completes and counts an operation.
-func (e answersHost) Complete(context, flags uint64, completes bool, status fi.Errno, n uint64) {
-	counter := e.reportAccess(context, flags, completes, status)
+func (h answersHost) Complete(context, flags uint64, completes bool, status fi.Errno, n uint64) {
+	counter := h.e.reportAccess(context, flags, completes, status)
 	switch {
 	case counter == nil:
 	case status != fi.Success:

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/internal/claim"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 )
 
 // shareBench has operations of any length shared.
@@ -42,25 +43,25 @@ func (s *side) polling() (stop func()) {
 }
 
 // rounds returns what x knows of its rounds with its only target.
-func (s *side) rounds() *peerRounds {
-	s.ep.shares.mu.Lock()
-	defer s.ep.shares.mu.Unlock()
-	for _, r := range s.ep.shares.peers {
-		return r
+func (s *side) rounds() *rma.Rounds {
+	for l := range s.ep.links.All() {
+		if p := l.path.Load(); p != nil {
+			return p.Rounds()
+		}
 	}
 	return nil
 }
 
 // copied is how many chunks the target has copied.
-func (r *peerRounds) copied() uint32 {
-	n, _ := r.words.Finished()
+func copied(r *rma.Rounds) uint32 {
+	n, _ := r.Words().Finished()
 	return n
 }
 
 // takeOpen takes the last chunk of a round that is open in the place of the target, and reports false if there is none.
-func (r *peerRounds) takeOpen() bool {
-	round := atomic.LoadUint64(&r.words[0]) >> claim.RoundShift
-	_, ok := r.words.TakeBack(round, claim.MaxChunks)
+func takeOpen(r *rma.Rounds) bool {
+	round := atomic.LoadUint64(&r.Words()[0]) >> claim.RoundShift
+	_, ok := r.Words().TakeBack(round, claim.MaxChunks)
 	return ok && round != 0
 }
 
@@ -122,7 +123,7 @@ func TestShareAgainstModel(t *testing.T) {
 			t.Fatalf("operation %d: memory differs", n)
 		}
 	}
-	for end := time.Now().Add(20 * time.Second); x.rounds().copied() == 0; { // on a busy host
+	for end := time.Now().Add(20 * time.Second); copied(x.rounds()) == 0; { // on a busy host
 		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 7}}, Dest: x.addr[y]}
 		post(t, func() error { return x.ep.RMA(&a) }, x)
 		x.completions(1)
@@ -130,7 +131,7 @@ func TestShareAgainstModel(t *testing.T) {
 			t.Fatal("the target has never helped")
 		}
 	}
-	if f := x.ep.linkAt(0).inFlight.Load(); f != 0 {
+	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -175,17 +176,17 @@ func TestShareAlone(t *testing.T) {
 		x.completions(1)
 	}
 	r := x.rounds()
-	if r.Offers() != claim.MaxRounds || r.copied() != 0 || !bytes.Equal(memory, local) {
-		t.Errorf("%d offers, %d chunks copied", r.Offers(), r.copied())
+	if r.Offers() != claim.MaxRounds || copied(r) != 0 || !bytes.Equal(memory, local) {
+		t.Errorf("%d offers, %d chunks copied", r.Offers(), copied(r))
 	}
 	y.ep.Progress()
-	if n := r.Unseen(r.words); n != 0 {
+	if n := r.Unseen(r.Words()); n != 0 {
 		t.Errorf("the target has not seen %d offers", n)
 	}
 }
 
 // fakeHelper takes a chunk in the place of the target, which does not poll.
-func fakeHelper(t *testing.T, x, y *side, read bool) (r *peerRounds, memory, local []byte) {
+func fakeHelper(t *testing.T, x, y *side, read bool) (r *rma.Rounds, memory, local []byte) {
 	t.Helper()
 	memory, local = make([]byte, 1<<20), pattern(1<<20, 3)
 	if read {
@@ -200,16 +201,16 @@ func fakeHelper(t *testing.T, x, y *side, read bool) (r *peerRounds, memory, loc
 	go func() {
 		defer close(took)
 		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); runtime.Gosched() {
-			if r.takeOpen() {
+			if takeOpen(r) {
 				return
 			}
 		}
 		t.Error("no round")
 	}()
-	for n := 0; x.ep.shares.waiting.Load() == 0; n++ {
+	for n := 0; x.ep.rmas.Waiting() == 0; n++ {
 		a := RMAArgs{IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: uint64(len(local)), Key: 1}}, Dest: x.addr[y], Context: 9, Read: read}
 		post(t, func() error { return x.ep.RMA(&a) }, x)
-		if x.ep.shares.waiting.Load() == 0 { // too fast for the helper
+		if x.ep.rmas.Waiting() == 0 { // too fast for the helper
 			x.completions(1)
 			y.ep.Progress()
 		}
@@ -230,7 +231,7 @@ func TestShareFailed(t *testing.T) {
 	for _, read := range []bool{false, true} {
 		x, y := shareBench(t)
 		r, memory, local := fakeHelper(t, x, y, read)
-		r.words.Count(true)
+		r.Words().Count(true)
 		if e, bad, ok := settle(t, x, y); !ok || e.Context != 9 {
 			t.Fatalf("%+v %+v", e, bad)
 		}
@@ -253,7 +254,7 @@ func TestShareLost(t *testing.T) {
 	if e, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET || bad.Context != 9 {
 		t.Fatalf("%+v %+v", e, bad)
 	}
-	if f := x.ep.linkAt(0).inFlight.Load(); f != 0 {
+	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -266,7 +267,7 @@ func TestShareClosing(t *testing.T) {
 	go func() {
 		time.Sleep(50 * time.Millisecond)
 		finished.Store(true)
-		r.words.Count(false)
+		r.Words().Count(false)
 	}()
 	x.close()
 	if !finished.Load() {
@@ -340,7 +341,7 @@ func TestShareHostileWords(t *testing.T) {
 		defer close(done)
 		g := rand.New(rand.NewPCG(1, 2))
 		for !ended.Load() {
-			atomic.StoreUint64(&r.words[g.IntN(2)], g.Uint64()>>g.IntN(64)&^failed)
+			atomic.StoreUint64(&r.Words()[g.IntN(2)], g.Uint64()>>g.IntN(64)&^failed)
 			runtime.Gosched()
 		}
 	}()
@@ -355,7 +356,7 @@ func TestShareHostileWords(t *testing.T) {
 	}
 	ended.Store(true)
 	<-done
-	for _, op := range x.ep.shares.ops { // else closing waits for what never comes
-		atomic.StoreUint64(&r.words[1], uint64(op.needs))
+	for _, needs := range x.ep.rmas.Needs() { // else closing waits for what never comes
+		atomic.StoreUint64(&r.Words()[1], uint64(needs))
 	}
 }

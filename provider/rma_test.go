@@ -313,8 +313,8 @@ func TestWriteDataWaits(t *testing.T) {
 		}
 		leased := leasedOf(x.ep)
 		leased.rx.acquire()
-		if len(leased.rmaStreams) != leased.unanswered {
-			t.Errorf("%d requests are left, %d wait for answers", len(leased.rmaStreams), leased.unanswered)
+		if all, answers := leased.initiated.Requests(); all != answers {
+			t.Errorf("%d requests are left, %d wait for answers", all, answers)
 		}
 		leased.rx.give()
 		if e, bad, ok := settle(t, y, x); !ok || e.Data != 7 {

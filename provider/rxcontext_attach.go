@@ -222,7 +222,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 		}
 	}
 	e.rendezvous.Detach()
-	e.abandonShares()
+	e.initiated.Abandon()
 	r.dropUnexpected(&e.Endpoint)
 	r.dropPeerMessages(&e.Endpoint)
 	r.sleepers.remove(&e.Endpoint)

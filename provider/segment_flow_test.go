@@ -76,12 +76,19 @@ func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error 
 	return nil
 }
 
+// instead is a path like another, over another endpoint.
+func instead(p *path, ep hw.Endpoint) *path {
+	n := newPath(ep, p.port)
+	n.peer, n.slots, n.Keys, n.Serial = p.peer, p.slots, p.Keys, p.Serial
+	return n
+}
+
 // over has what x sends to y go over what wrap makes of their endpoint, until the returned function is called.
 func over(t *testing.T, x, y *side, wrap func(hw.Endpoint) hw.Endpoint) (undo func()) {
 	t.Helper()
 	l, p := x.pathTo(y)
 	to, answer := wrap(p.Endpoint), p.port.answer
-	l.path.Store(&path{Endpoint: to, port: p.port, peer: p.peer, keys: p.keys})
+	l.path.Store(instead(p, to))
 	p.port.answer = func(src hw.Source) hw.Endpoint {
 		if ep := answer(src); ep != p.Endpoint {
 			return ep
@@ -186,8 +193,8 @@ func TestSegmentsPeerGone(t *testing.T) {
 		}
 		ended[e.Context] = true
 	}
-	if !ended[10] || !ended[11] || len(leasedOf(x.ep).transfers) != 0 {
-		t.Errorf("ended %v, %d transfers are left", ended, len(leasedOf(x.ep).transfers))
+	if !ended[10] || !ended[11] || leasedOf(x.ep).initiated.Transfers() != 0 {
+		t.Errorf("ended %v, %d transfers are left", ended, leasedOf(x.ep).initiated.Transfers())
 	}
 }
 
@@ -240,8 +247,8 @@ func TestSegmentsRefusedEarly(t *testing.T) {
 	if _, e, ok := settle(t, x, y); ok || e.Err != fi.EACCES || e.Context != 2 {
 		t.Errorf("%v, %+v", ok, e)
 	}
-	if len(leasedOf(x.ep).transfers) != 0 {
-		t.Errorf("%d transfers are left", len(leasedOf(x.ep).transfers))
+	if leasedOf(x.ep).initiated.Transfers() != 0 {
+		t.Errorf("%d transfers are left", leasedOf(x.ep).initiated.Transfers())
 	}
 }
 
@@ -307,35 +314,21 @@ func TestSegmentsInject(t *testing.T) {
 // under a key of its own, as a device does.
 func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.RemoteKey) {
 	t.Helper()
-	e := x.ep
 	l, p := x.pathTo(y)
-	lease, _ := e.stripes.Acquire(0)
-	req, id, ok := e.rmas.Alloc(lease)
-	if !ok {
-		t.Fatal("no request")
+	if p.Keys == nil {
+		p = instead(p, p.Endpoint)
+		p.Keys = &rkey.Peer{}
+		l.path.Store(p)
 	}
+	p.Keys.Forget(7)
+	p.Keys.Find(7)
+	p.Keys.Learn(7, key)
 	n := uint64(len(local))
-	r := rmaRequest{context: 5, flags: rmaSegmented | rmaCompletes, total: n, link: l.index, count: 1, parts: 2}
-	if read {
-		r.flags |= rmaIsRead
+	a := RMAArgs{
+		IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 50000, Key: 7}, {Addr: 50000, Len: n - 50000, Key: 7}},
+		Dest: x.addr[y], Context: 5, Read: read,
 	}
-	r.iov[0] = iovOf(local)[0]
-	r.remote[0], r.remote[1] = fi.RMAIOVec{Len: 50000, Key: 7}, fi.RMAIOVec{Addr: 50000, Len: n - 50000, Key: 7}
-	req.set(&r)
-	e.stripes.Release(lease)
-	l.inFlight.Add(1)
-	way := &path{Endpoint: p.Endpoint, port: p.port, peer: p.peer, keys: &rkey.Peer{}}
-	op := &deviceOp{e: &e.initiator, id: id, path: way}
-	op.keys[0], op.keys[1] = key, key
-	e.rx.acquire()
-	defer leasedOf(e).rx.give()
-	f := leasedOf(e).flowOf(l, p)
-	tr := leasedOf(e).flows.Transfer(id, &deviceMover{segmentFlow: f, op: op})
-	if leasedOf(e).transfers == nil {
-		leasedOf(e).transfers = map[uint64]*flow.Transfer{}
-	}
-	leasedOf(e).transfers[id] = tr
-	f.Begin(tr, n)
+	post(t, func() error { return x.ep.RMA(&a) }, x)
 }
 
 // TestSegmentsByDevice has the transport move segments, and messages move what it
@@ -378,9 +371,9 @@ func TestSegmentsByDevice(t *testing.T) {
 			if !bytes.Equal(local, remote) {
 				t.Errorf("key %d, read %v: wrong bytes", i, read)
 			}
-			if after := x.peerCounter("peer_segments"); after <= before || len(leasedOf(x.ep).transfers) != 0 {
+			if after := x.peerCounter("peer_segments"); after <= before || leasedOf(x.ep).initiated.Transfers() != 0 {
 				t.Errorf("key %d, read %v: %d segments, %d before, %d transfers are left", i, read, after, before,
-					len(leasedOf(x.ep).transfers))
+					leasedOf(x.ep).initiated.Transfers())
 			}
 		}
 	}
@@ -401,7 +394,7 @@ func TestSegmentsOfLostSender(t *testing.T) {
 	for _, op := range e.rx.rendezvous.Operations() {
 		e.rendezvous.SourceLost(op.Src)
 	}
-	busy := e.flows.Busy()
+	busy := e.initiated.Flowing()
 	e.rx.give()
 	if !busy {
 		t.Fatal("no segment was left")
@@ -413,7 +406,7 @@ func TestSegmentsOfLostSender(t *testing.T) {
 	if got, err := y.cq.Read(make([]cq.Entry, 1)); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("the message ended again: %d completions, %v", got, err)
 	}
-	if e.flows.Busy() || e.rx.rendezvous.Waiting() {
+	if e.initiated.Flowing() || e.rx.rendezvous.Waiting() {
 		t.Error("it is still under way")
 	}
 }

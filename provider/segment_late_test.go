@@ -58,7 +58,7 @@ func TestSegmentsLate(t *testing.T) {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				x, y, s := move(t)
 				l, _ := x.pathTo(y)
-				r := l.flow.Path().RTT()
+				r := leasedOf(x.ep).initiated.Flow(&l.Link).Path().RTT()
 				if s.ended == 0 || uint64(s.ended) != r.Samples() || (late != 0) != (r.Max() == 1) {
 					t.Errorf("%d operations, %d segments took %v to %v", s.ended, r.Samples(), r.Min(), r.Max())
 				}

@@ -130,7 +130,7 @@ func fillBackLine(e *leasedEP, src uint32, source *hot.Source) {
 	if l.path.Load() != p || p.Err() != nil {
 		return
 	}
-	atomic.StoreUint32(&line.Link, l.index+1)
+	atomic.StoreUint32(&line.Link, l.Index+1)
 	if e.iface.FillPeer(p.Endpoint, line) != nil {
 		return
 	}
@@ -188,7 +188,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	if ev.Endpoint == nil {
 		return
 	}
-	e.shares.forget(ev.Endpoint)
+	e.rmas.Forget(ev.Endpoint)
 	for l := range e.links.All() {
 		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
 			e.linkLost(l, fi.ECONNRESET)
@@ -219,7 +219,7 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 	e.forget(l)
 	l.mu.Unlock()
 	for _, p := range e.protocols {
-		p.PeerLost(l.index, status)
+		p.PeerLost(l.Index, status)
 	}
 	e.rx.out.Drop(func(to *destination) bool { return to.link == l })
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/info"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -21,11 +22,11 @@ func isSize(name fi.Opt) bool { return name >= fi.OptMaxMsgSize && name <= fi.Op
 func (e *peering) ownSize(name fi.Opt) uint64 {
 	switch name {
 	case fi.OptMaxAtomicSize:
-		return atomicBytes
+		return atomics.MaxBytes
 	case fi.OptInjectMsgSize, fi.OptInjectTaggedSize, fi.OptInjectRMASize:
 		return e.info.Tx.InjectSize
 	case fi.OptInjectAtomicSize:
-		return min(atomicBytes, e.info.Tx.InjectSize)
+		return min(atomics.MaxBytes, e.info.Tx.InjectSize)
 	}
 	if e.lossy {
 		return info.DgramMsgSize(e.domain.cfg)

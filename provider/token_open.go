@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/names"
 )
@@ -51,7 +52,7 @@ func (t tokenEP) Devices() []tokens.Device           { return t.e.devicesOf }
 func (t tokenEP) ReachesMemory() bool                { return t.e.anyDevice() }
 func (t tokenEP) Ordered() bool                      { return t.e.orderedRMA() }
 func (t tokenEP) Apart() bool                        { return t.e.apart }
-func (t tokenEP) Attaches() bool                     { return t.e.iface.Attr().Caps&directCaps == directCaps }
+func (t tokenEP) Attaches() bool                     { return t.e.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps }
 func (t tokenEP) Maps() bool                         { return t.e.peerToPeer() }
 
 // Path is how a peer is reached now.
@@ -61,7 +62,7 @@ func (t tokenEP) Path(addr fi.Addr) (tokens.Path, bool) {
 		return tokens.Path{}, false
 	}
 	return tokens.Path{
-		Attaches: p.port.attr.Caps&directCaps == directCaps, Here: p.port.number == 0, Device: p.keys != nil,
+		Attaches: p.port.attr.Caps&rma.DirectCaps == rma.DirectCaps, Here: p.port.number == 0, Device: p.Keys != nil,
 		Name: p.port.attr.DeviceName,
 	}, true
 }

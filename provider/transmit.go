@@ -3,7 +3,6 @@ package provider
 import (
 	"encoding/binary"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/outcome"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 	"github.com/weft-fabric/weft/stripe"
@@ -55,19 +55,9 @@ type txRequests struct {
 	stripes        *stripe.Set
 	requests       transmits
 	exposed        rkey.Table
-	rmas           *stripe.Table[rmaRequest]
-	rmaInject      []byte // one buffer of InjectMax bytes for each of rmas
-	devices        deviceOps
 	pendings       onesided.Pendings
 	scratch        []scratch
 	progressStripe int // the bounce buffers of the lease holder
-
-	// rmaQueue are the ids of requests that found no room for all
-	// messages, under rmaMu, which no other post takes. rmaQueued is their
-	// number, for progress to read without the lock.
-	rmaMu     sync.Mutex
-	rmaQueue  []uint64
-	rmaQueued atomic.Int32
 }
 
 // tracked reports whether the message, sent with its payload over p, completes, or is counted, when its receiver
@@ -208,7 +198,7 @@ func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool,
 		id++
 		head = binary.LittleEndian.AppendUint64(sc.head[:0], s.Data)
 	}
-	err = e.sendPayload(p, id, s.Tag, head, s.IOV, int(total), lease)
+	err = e.sendPayload(&p.Path, id, s.Tag, head, s.IOV, int(total), lease)
 	starved = e.starve(p, lease, total, err)
 	if err == nil {
 		e.sent(s, 1+lease, total)
@@ -224,7 +214,7 @@ func (e *initiator) sent(s *SendArgs, ring int, total uint64) {
 	if entry := txEntry(s.Context, s.Tagged); e.completes(s) && (ring == 0 || !e.txCQ.TryComplete(ring, entry)) {
 		e.txCQ.Complete(entry) // another thread may have taken the room: nothing is lost
 	}
-	e.countEnd(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
+	e.countWork(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 }
 
 // maxShort is the most payload that is gathered before it is sent: that of the transport that takes most, a NIC of
@@ -241,8 +231,6 @@ type scratch struct {
 	from vector.Gatherer             // what pack gathers
 	pack func([]byte)                // bound once
 	keys [wire.IOVLimit * rkey.MaxKey]byte
-
-	elements *elementMessage // nil before there is one
 }
 
 func newScratch(n int) []scratch {
@@ -257,7 +245,7 @@ func newScratch(n int) []scratch {
 // sendPayload sends head and the vector's bytes in one active message over a
 // leased stripe.
 func (e *initiator) sendPayload(
-	p *path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int,
+	p *rma.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int,
 ) error {
 	sc := &e.scratch[lease]
 	if hmem.AnyOnDevice(iov) {
@@ -266,7 +254,7 @@ func (e *initiator) sendPayload(
 			return e.refuse(fi.EIO, "copy %d bytes from a device: %v", total, err)
 		}
 	}
-	if total <= len(sc.body) && total+len(head) <= p.port.attr.MaxAMShort {
+	if total <= len(sc.body) && total+len(head) <= p.On.Attr.MaxAMShort {
 		vector.Gather(sc.body[:total], iov)
 		return outcome.OfPost(p.AMShort(id, header, head, sc.body[:total]))
 	}
@@ -326,7 +314,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 		e.counts.Add(lease, stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	req.Begin(s.Context, total, dataplane.RequestFlags(s.Tagged, e.completes(s)), l.index)
+	req.Begin(s.Context, total, dataplane.RequestFlags(s.Tagged, e.completes(s)), l.Index)
 	req.Work, req.Count = s.work, uint32(copy(req.IOV[:], s.IOV))
 	if s.work != 0 && s.Flags&fi.Completion != 0 {
 		req.Flags |= txAsked
@@ -365,7 +353,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 // sendSync sends a message with its payload that the receiver acknowledges.
 func (e *initiator) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
 	m := wire.Sync{Request: id, Data: s.Data, Flags: wireBits(s)}
-	return e.sendPayload(p, wire.AMSync, s.Tag, m.Put(e.scratch[lease].head[:]), s.IOV, total, lease)
+	return e.sendPayload(&p.Path, wire.AMSync, s.Tag, m.Put(e.scratch[lease].head[:]), s.IOV, total, lease)
 }
 
 // sendRTS sends the RTS of a rendezvous. Its elements are addresses of this process where the transport reads a peer's
@@ -385,7 +373,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	if hmem.AnyOnDevice(s.IOV) {
 		e.deviceRTS(&r, s, p)
 	} else if r.Flags&wire.FlagNoGet == 0 {
-		e.countOwn(req.IOV[:req.Count], atomic.SwapUint64(&e.hot.RTSBytes, 0))
+		e.accesses.Own(req.IOV[:req.Count], atomic.SwapUint64(&e.hot.RTSBytes, 0))
 	}
 	return outcome.OfPost(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
 }
@@ -395,7 +383,7 @@ func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64,
 	sc := &e.scratch[lease]
 	n := e.expose(p.port.device(), req, id, r, sc.keys[:])
 	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
-	return e.sendPayload(p, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
+	return e.sendPayload(&p.Path, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }
 
 // wireBits are the flags of an RTS or of an wire.AMSync for a message.
@@ -435,7 +423,7 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 		e.txCQ.Complete(entry)
 	}
 	if req.Flags&txReported == 0 {
-		e.countEnd(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
+		e.countWork(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
 	} else {
 		e.requests.copies.Add(-1)
 	}

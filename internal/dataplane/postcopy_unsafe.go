@@ -115,8 +115,8 @@ func onePiece(c *hot.Copy, buf, at, n uint64) {
 }
 
 // delegates reports whether to ask the runtime first, which may delegate the copy to its target
-// (provider/rma_delegate.go): if the application posts ahead of what it reads, and the runtime does not rest from being
-// asked.
+// (provider/internal/rma/delegate.go): if the application posts ahead of what it reads, and the runtime does not rest
+// from being asked.
 func delegates(p *hot.Post, ep *hot.EP, e *place) bool {
 	if ep.DelegateMin == 0 || p.Len < uint64(ep.DelegateMin) || e.at == 0 ||
 		unreadOf(e.queue(), p.Thread&ep.StripeMask) < hot.DelegateAhead {

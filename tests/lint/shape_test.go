@@ -23,7 +23,8 @@ import (
 // calls between their files go against the order of the files that fits the calls best.
 var shaped = []string{
 	"provider", "provider/internal/coll", "provider/internal/list", "provider/internal/mapping",
-	"provider/internal/onesided", "provider/internal/rendezvous", "provider/internal/tokens", "cq",
+	"provider/internal/onesided", "provider/internal/rendezvous", "provider/internal/rma", "provider/internal/tokens",
+	"cq",
 	"internal/dataplane", "hw/loopback", "hw/udp",
 }
 

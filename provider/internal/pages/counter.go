@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -96,6 +97,17 @@ func (c *Counter) Copied(peer uint32, key, addr, n, extra uint64) (at uint64, no
 		addr, extra = addr+part, 0
 	}
 	return 0, false
+}
+
+// Own counts own memory, which is about to be copied to or from, and extra bytes of the first element. Background moves
+// what is used often. Any thread.
+func (c *Counter) Own(iov []fi.IOVec, extra uint64) {
+	for _, v := range iov {
+		if at, often := c.Copied(0, 0, uint64(v.Base), v.Len, extra); often {
+			Background.Ask(at, 1)
+		}
+		extra = 0
+	}
 }
 
 // Piece is a piece of a list that is counted for others.

@@ -74,6 +74,9 @@ func (c *Counts) Posted(stripe, word int, total uint64, err error) {
 // Add adds to a word of a stripe. The caller holds the stripe's lease.
 func (c *Counts) Add(stripe, word int, n uint64) { c.lines[stripe].Add(word, n) }
 
+// Shared adds to a word that all threads add to. Any thread may call it.
+func (c *Counts) Shared(word int, n uint64) { c.block.Shared(word, n) }
+
 // Kind is a kind of one-sided operations.
 type Kind uint8
 

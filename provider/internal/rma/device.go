@@ -1,4 +1,4 @@
-package provider
+package rma
 
 import (
 	"errors"
@@ -7,7 +7,10 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/vector"
@@ -22,20 +25,12 @@ import (
 // Atomics always go as messages, because a device's are not atomic with respect to
 // the processors, which perform those of peers on the target's host.
 
-// deviceCaps are the abilities that it takes.
-const deviceCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapFlush
-
-// oneSided reports whether the port's device reads and writes registered memory.
-func (p *port) oneSided() bool {
-	return p.cache != nil && p.attr.Caps&deviceCaps == deviceCaps && p.Memory().Attr().MaxKey <= rkey.MaxKey
-}
-
 // deviceOp is a read or write that a device does, in pieces. Its request has no
 // claim to live: the operation ends it when all of its pieces have ended. It is used again then.
 type deviceOp struct {
-	e       *initiator
+	in      *Initiator
 	id      uint64
-	path    *path                       // over which its pieces go
+	path    *Path                       // over which its pieces go
 	keys    [wire.IOVLimit]hw.RemoteKey // of the request's remote elements
 	local   [wire.IOVLimit]rkey.Local   // its memory on this side
 	locals  int                         // how many of these there are
@@ -59,19 +54,19 @@ type devicePiece struct {
 var devicePieces, spareOps sync.Pool
 
 // takeOp returns an operation over a path, without keys and local memory.
-func takeOp(e *initiator, p *path, deliver bool) *deviceOp {
+func takeOp(in *Initiator, p *Path, deliver bool) *deviceOp {
 	op, _ := spareOps.Get().(*deviceOp)
 	if op == nil {
 		op = &deviceOp{}
 	}
-	op.e, op.path, op.deliver = e, p, deliver
+	op.in, op.path, op.deliver = in, p, deliver
 	op.open.Store(1)
 	return op
 }
 
 // use has the port's device know local memory, of which it knows that of a list already, if there is some.
 func (op *deviceOp) use(iov []fi.IOVec, access hw.Access, listed *rkey.Local) error {
-	d := op.path.port.device()
+	d := op.path.On.Device
 	for _, v := range iov {
 		if v.Len == 0 {
 			continue
@@ -90,7 +85,7 @@ func (op *deviceOp) use(iov []fi.IOVec, access hw.Access, listed *rkey.Local) er
 
 // leave gives the local memory back.
 func (op *deviceOp) leave() {
-	d := op.path.port.device()
+	d := op.path.On.Device
 	for i := range op.local[:op.locals] {
 		d.Leave(&op.local[i])
 	}
@@ -100,7 +95,7 @@ func (op *deviceOp) leave() {
 // drop gives the operation back, which nothing refers to any more.
 func (op *deviceOp) drop() {
 	op.leave()
-	op.e, op.path, op.id = nil, nil, 0
+	op.in, op.path, op.id = nil, nil, 0
 	op.keys, op.room = [wire.IOVLimit]hw.RemoteKey{}, [wire.IOVLimit]hw.Segment{}
 	op.failure.Store(nil)
 	spareOps.Put(op)
@@ -162,17 +157,23 @@ func (d *deviceOps) leave() {
 	d.list = nil
 }
 
+// deviceLeads reports whether an operation may go to a path by an RDMA device, as soon as its key is known.
+func (in *Initiator) deviceLeads(a *Operation, p *Path) bool {
+	return in.mayTake(a.Listed, list.WayRDMA) && p.Keys != nil && !in.rules.On() &&
+		(!hmem.AnyOnDevice(a.IOV) || in.host.PeerToPeer() && p.On.reachesDevices())
+}
+
 // newDeviceOp prepares an operation for the device. nil: it goes as messages, as the peer's region is not for the
 // device, or is not known to be, or, with an error, as memory on this side cannot be registered.
-func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*deviceOp, error) {
-	if !e.deviceLeads(a, p) || total == 0 || a.Inject || a.HasData || a.Flags&(fi.Inject|fi.RemoteCQData) != 0 {
+func (in *Initiator) newDeviceOp(a *Operation, l *Link, p *Path, total uint64) (*deviceOp, error) {
+	if !in.deviceLeads(a, p) || total == 0 || a.injects() || a.WithData() {
 		return nil, nil
 	}
-	op := takeOp(e, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read && !a.later)
-	op.more = a.more
+	op := takeOp(in, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read && !a.Later)
+	op.more = a.More
 	known := true
 	for i, r := range a.Remote {
-		if r.Len != 0 && !e.findKey(l, p, r.Key, &op.keys[i]) {
+		if r.Len != 0 && !in.host.FindKey(l, p, r.Key, &op.keys[i]) {
 			known = false // and ask for the others' as well
 		}
 	}
@@ -184,7 +185,7 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*de
 	if a.Read {
 		access = hw.LocalWrite
 	}
-	if err := op.use(a.IOV, access, a.local); err != nil {
+	if err := op.use(a.IOV, access, a.Local); err != nil {
 		op.drop()
 		return nil, err
 	}
@@ -194,54 +195,47 @@ func (e *initiator) newDeviceOp(a *RMAArgs, l *link, p *path, total uint64) (*de
 // notByDevice is what becomes of an operation that may go by the device alone and does not, for which err is of
 // newDeviceOp: fi.EAGAIN until the peer has answered, fi.ENOMEM if there is no room for own memory, fi.EOPNOTSUPP if
 // the device does not reach that, else why it does not reach the region.
-func (p *path) notByDevice(e *Endpoint, a *RMAArgs, err error) error {
+func notByDevice(p *Path, a *Operation, err error) error {
 	if err != nil {
 		errno := fi.ENOMEM
 		if errors.Is(err, hw.ErrNoDMABuf) || errors.Is(err, hw.ErrInvalid) {
 			errno = fi.EOPNOTSUPP
 		}
-		return e.refuse(errno, "memory for address %d: %v", a.Dest, err)
+		return refuse(errno, "memory for address %d: %v", a.Dest, err)
 	}
 	for _, r := range a.Remote {
-		if why := p.keys.Refusal(r.Key); why != fi.Success {
-			return e.refuse(why, "region %#x of address %d is not registered with its device", r.Key, a.Dest)
+		if why := p.Keys.Refusal(r.Key); why != fi.Success {
+			return refuse(why, "region %#x of address %d is not registered with its device", r.Key, a.Dest)
 		}
 	}
 	return fi.EAGAIN
 }
 
 // postDevice puts a request into the table and has the device begin with it.
-func (e *initiator) postDevice(l *link, r *rmaRequest, op *deviceOp) error {
-	lease, ok := e.stripes.Acquire(0)
+func (in *Initiator) postDevice(l *Link, r *Request, op *deviceOp) error {
+	req, id, lease, ok := in.alloc()
 	if !ok {
-		e.stats.Shared(stats.SharedNoStripe, 1)
 		op.drop()
 		return fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	req, id, ok := e.rmas.Alloc(lease)
-	if !ok {
-		e.counts.Add(lease, stats.StripeNoRequest, 1)
-		op.drop()
-		return fi.EAGAIN
-	}
+	defer in.stripes.Release(lease)
 	req.set(r)
-	req.flags |= rmaByDevice
+	req.flags |= flagByDevice
 	op.id = id
-	e.devices.add(op)
-	l.inFlight.Add(1)
-	e.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
-	e.stats.Shared(stats.SharedDevice, 1)
+	in.devices.add(op)
+	l.InFlight.Add(1)
+	in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
+	in.counts.Shared(stats.SharedDevice, 1)
 	if posted, last := op.post(req); !posted || last {
-		e.queueRMA(id)
+		in.leave(id)
 	}
 	return nil
 }
 
 // post posts the pieces of an operation that are not, as far as there is room.
 // posted: all are. last: and all have ended, so that the lease holder has to
-// settle it. The caller owns the request, as for pumpRMA.
-func (op *deviceOp) post(req *rmaRequest) (posted, last bool) {
+// settle it. The caller owns the request, as for pump.
+func (op *deviceOp) post(req *Request) (posted, last bool) {
 	for op.err() == nil && req.part < req.parts {
 		n, err := op.postPiece(req, &req.remote[req.part])
 		if errors.Is(err, hw.ErrNoResource) {
@@ -272,7 +266,7 @@ func (op *deviceOp) post(req *rmaRequest) (posted, last bool) {
 }
 
 // postPiece posts the next piece of a part and returns its bytes.
-func (op *deviceOp) postPiece(req *rmaRequest, part *fi.RMAIOVec) (uint64, error) {
+func (op *deviceOp) postPiece(req *Request, part *fi.RMAIOVec) (uint64, error) {
 	if req.sent == part.Len {
 		return 0, nil
 	}
@@ -284,27 +278,27 @@ func (op *deviceOp) postPiece(req *rmaRequest, part *fi.RMAIOVec) (uint64, error
 
 // gather returns the local memory of the next operation of the device, until it is called again: that
 // from byte at of the request on, of which most bytes are left. n is its length.
-func (op *deviceOp) gather(req *rmaRequest, at, most uint64) (local []hw.Segment, n uint64) {
-	a := &op.path.port.attr
+func (op *deviceOp) gather(req *Request, at, most uint64) (local []hw.Segment, n uint64) {
+	a := op.path.On.Attr
 	limit := a.MaxPutZcopy
-	if req.flags&rmaIsRead != 0 {
+	if req.flags&flagIsRead != 0 {
 		limit = a.MaxGetZcopy
 	}
 	var pieces [wire.IOVLimit]fi.IOVec
 	used := vector.Window(pieces[:0], req.iov[:req.count], at, min(most, limit, rendezvous.PieceBytes))
 	local = op.room[:0]
 	for _, v := range used[:min(len(used), a.MaxIOV)] {
-		local = append(local, hw.Segment{Addr: pointerAt(uint64(v.Base)), Len: int(v.Len), Memory: op.memoryOf(v)})
+		local = append(local, hw.Segment{Addr: mem.Pointer(uint64(v.Base)), Len: int(v.Len), Memory: op.memoryOf(v)})
 		n += v.Len
 	}
 	return local, n
 }
 
 // move has the device read or write.
-func (op *deviceOp) move(req *rmaRequest, local []hw.Segment, addr uint64, key hw.RemoteKey,
+func (op *deviceOp) move(req *Request, local []hw.Segment, addr uint64, key hw.RemoteKey,
 	c *hw.Completion) (hw.Status, error) {
 	o := op.path.Endpoint.(hw.OneSided)
-	if req.flags&rmaIsRead != 0 {
+	if req.flags&flagIsRead != 0 {
 		return o.GetZcopy(local, addr, key, c)
 	}
 	return o.PutZcopy(local, addr, key, c)
@@ -348,8 +342,8 @@ func (d *devicePiece) ended(err error) {
 	if err != nil {
 		op.fail(err)
 	}
-	if op.open.Add(-1) == 0 && op.e.state.Load() != stateClosed {
-		op.settle()
+	if op.open.Add(-1) == 0 && !op.in.host.Closed() {
+		op.settle(op.in.leased.Taken())
 	}
 }
 
@@ -363,12 +357,11 @@ func (op *deviceOp) err() error {
 }
 
 // settle ends an operation whose pieces have ended: its request completes, or
-// begins anew as messages if the device refused it. The caller holds the progress
-// lease.
-func (op *deviceOp) settle() {
-	e, id, err := op.e, op.id, op.err()
-	e.devices.remove(id)
-	req, known := e.rmas.Lookup(id)
+// begins anew as messages if the device refused it.
+func (op *deviceOp) settle(pr *Protocol) {
+	in, id, err := op.in, op.id, op.err()
+	in.devices.remove(id)
+	req, known := in.requests.Lookup(id)
 	refused := err != nil && !errors.Is(err, hw.ErrPeerDead) && !errors.Is(err, hw.ErrCanceled)
 	if known && refused {
 		op.forgetKeys(req)
@@ -377,60 +370,31 @@ func (op *deviceOp) settle() {
 	switch {
 	case !known:
 	case err == nil:
-		e.finishRMA(req, id, fi.Success)
+		pr.finish(req, id, fi.Success)
 	case refused:
 		req.byMessages()
-		e.enqueueRMA(id)
+		in.enqueue(id)
 	default:
-		e.finishRMA(req, id, fi.ECONNRESET)
+		pr.finish(req, id, fi.ECONNRESET)
 	}
 }
 
 // forgetKeys drops the keys of a request that the device refused.
-func (op *deviceOp) forgetKeys(req *rmaRequest) {
+func (op *deviceOp) forgetKeys(req *Request) {
 	for i := range req.remote[:req.parts] {
 		key := req.remote[i].Key
-		op.e.opened.Refused(op.path.device, key)
-		op.path.keys.Forget(key)
+		op.in.host.KeyRefused(op.path, key)
+		op.path.Keys.Forget(key)
 	}
-}
-
-// byMessages makes a request that the device did not do one that goes as messages.
-func (req *rmaRequest) byMessages() {
-	req.flags &^= rmaByDevice
-	req.part, req.sent, req.done = 0, 0, 0
-	req.dropEmpty()
-}
-
-// flushDevice puts what the path's device has written in its place in the peer's memory. True: it has. Else, without an
-// error, ended is called when it has, unless the endpoint is closed. Errors: fi.EAGAIN, fi.ECONNRESET.
-func (e *initiator) flushDevice(p *path, ended func(error)) (done bool, err error) {
-	lost := func(err error) error {
-		if err == nil {
-			return nil
-		}
-		return fi.ECONNRESET
-	}
-	c := &hw.Completion{Func: func(c *hw.Completion) {
-		if e.state.Load() != stateClosed {
-			ended(lost(c.Err()))
-		}
-	}}
-	c.Expect(1)
-	status, err := p.Endpoint.(hw.Flusher).Flush(hw.FlushMemory, c)
-	if errors.Is(err, hw.ErrNoResource) {
-		return false, fi.EAGAIN
-	}
-	return status == hw.Done, lost(err)
 }
 
 // pumpDevice goes on with a queued operation of the device, and reports whether
 // progress is done with it. The caller holds the progress lease.
-func (e *txRequests) pumpDevice(req *rmaRequest, id uint64) bool {
-	op := e.devices.find(id)
+func (pr *Protocol) pumpDevice(req *Request, id uint64) bool {
+	op := pr.in.devices.find(id)
 	if op == nil || op.open.Load() == 0 { // all was posted, and had ended at once
 		if op != nil {
-			op.settle()
+			op.settle(pr)
 		}
 		return true
 	}
@@ -440,7 +404,7 @@ func (e *txRequests) pumpDevice(req *rmaRequest, id uint64) bool {
 	op.more = false // what was to follow has, or the thread has given up
 	posted, last := op.post(req)
 	if last {
-		op.settle()
+		op.settle(pr)
 	}
 	return posted
 }

@@ -1,4 +1,4 @@
-package provider
+package rma
 
 import (
 	"errors"
@@ -17,56 +17,43 @@ import (
 // is messages, which the target answers.
 
 // startTransfer gives a queued request to the flow of its link. It reports false if there is no path.
-func (e *leasedEP) startTransfer(req *rmaRequest, id uint64) bool {
-	l := e.linkAt(req.link)
-	p, ok := l.ready()
+func (pr *Protocol) startTransfer(req *Request, id uint64) bool {
+	l := pr.in.host.Link(req.link)
+	p, ok := pr.in.host.Ready(l)
 	if !ok {
 		return false
 	}
-	n := e.flowOf(l, p)
+	n := pr.FlowOf(l, p)
 	if n == nil {
 		return false
 	}
-	t := e.flows.Transfer(id, e.moverOf(req, id, l, n))
-	if e.transfers == nil {
-		e.transfers = map[uint64]*flow.Transfer{}
+	t := pr.flows.Transfer(id, pr.moverOf(req, id, l, n))
+	if pr.transfers == nil {
+		pr.transfers = map[uint64]*flow.Transfer{}
 	}
-	e.transfers[id] = t
-	t.Grain = flow.Grain(p.Endpoint, req.flags&rmaIsRead != 0)
+	pr.transfers[id] = t
+	t.Grain = flow.Grain(p.Endpoint, req.flags&flagIsRead != 0)
 	n.Begin(t, req.total)
 	return true
 }
 
-// rmaMover moves the data of requests.
-type rmaMover struct{ *segmentFlow }
+// messageMover moves the data of requests.
+type messageMover struct{ *Flow }
 
 // Lost is true: a peer that is gone answers nothing.
-func (rmaMover) Lost() bool { return true }
+func (messageMover) Lost() bool { return true }
 
 // Finish completes the request.
-func (m rmaMover) Finish(t *flow.Transfer) {
-	delete(m.e.transfers, t.ID)
-	if req, ok := m.e.rmas.Lookup(t.ID); ok {
-		m.e.finishRMA(req, t.ID, t.Status)
+func (m messageMover) Finish(t *flow.Transfer) {
+	delete(m.pr.transfers, t.ID)
+	if req, ok := m.pr.in.requests.Lookup(t.ID); ok {
+		m.pr.finish(req, t.ID, t.Status)
 	}
-}
-
-// locate returns the remote element in which byte at of an operation is: its
-// number, itself, where in it, and how much of it follows.
-func (req *rmaRequest) locate(at uint64) (number int, part *fi.RMAIOVec, offset, left uint64) {
-	for i := range req.remote[:req.parts] {
-		number, part = i, &req.remote[i]
-		if at < part.Len {
-			break
-		}
-		at -= part.Len
-	}
-	return number, part, at, part.Len - at
 }
 
 // Post copies a segment, or sends the messages that move it.
-func (m rmaMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted bool) {
-	req, ok := m.e.rmas.Lookup(t.ID)
+func (m messageMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted bool) {
+	req, ok := m.pr.in.requests.Lookup(t.ID)
 	if !ok || m.path.Err() != nil {
 		return t.Fail(seg, fi.ECONNRESET)
 	}
@@ -83,7 +70,7 @@ func (m rmaMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted 
 		t.Ended(seg, 0)
 		return true, true
 	}
-	if req.flags&rmaIsRead != 0 {
+	if req.flags&flagIsRead != 0 {
 		return m.postRead(t, req, seg)
 	}
 	return t.SendSegment(seg)
@@ -91,37 +78,37 @@ func (m rmaMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted 
 
 // direct copies a segment if the transport can. The last segment of a write with CQ data is a message, which carries
 // it.
-func (m rmaMover) direct(req *rmaRequest, seg congestion.Segment) (bool, error) {
-	e, p := m.e, m.path
-	if p.port.attr.Caps&directCaps != directCaps || req.flags&rmaMessages != 0 ||
+func (m messageMover) direct(req *Request, seg congestion.Segment) (bool, error) {
+	in, p := m.pr.in, m.path
+	if p.On.Attr.Caps&DirectCaps != DirectCaps || req.flags&flagMessages != 0 ||
 		hmem.AnyOnDevice(req.iov[:req.count]) {
 		return false, nil
 	}
-	if req.flags&rmaHasData != 0 && uint64(seg.Offset+seg.Length) == req.total {
+	if req.flags&flagHasData != 0 && uint64(seg.Offset+seg.Length) == req.total {
 		return false, nil
 	}
-	if e.putPending(p, fi.Addr(req.dest)) {
+	if in.host.Overtakes(p, fi.Addr(req.dest)) {
 		return false, nil
 	}
 	_, part, at, _ := req.locate(uint64(seg.Offset))
-	a := RMAArgs{IOV: req.iov[:req.count], Read: req.flags&rmaIsRead != 0}
+	a := Operation{IOV: req.iov[:req.count], Read: req.flags&flagIsRead != 0}
 	piece := fi.RMAIOVec{Addr: part.Addr + at, Len: uint64(seg.Length), Key: part.Key}
-	err := e.copyPart(&a, p, &piece, uint64(seg.Offset))
+	err := copyPart(&a, p, &piece, uint64(seg.Offset))
 	if errors.Is(err, hw.ErrPeerDead) {
 		return false, err
 	}
 	if err != nil {
-		req.flags |= rmaMessages // refused or not possible: the peer says why, or does it
+		req.flags |= flagMessages // refused or not possible: the peer says why, or does it
 	}
 	return err == nil, nil
 }
 
 // postRead asks for a segment.
-func (m rmaMover) postRead(t *flow.Transfer, req *rmaRequest, seg congestion.Segment) (ended, posted bool) {
+func (m messageMover) postRead(t *flow.Transfer, req *Request, seg congestion.Segment) (ended, posted bool) {
 	number, part, at, _ := req.locate(uint64(seg.Offset))
 	h := wire.Read{Key: part.Key, Request: t.ID, Length: uint64(seg.Length), At: uint64(seg.Offset),
 		Ends: req.ends(uint32(number), at+uint64(seg.Length) == part.Len)}
-	head := h.Put(m.e.scratch[m.e.progressStripe].head[:])
+	head := h.Put(m.pr.in.scratch[m.pr.in.progress].head[:])
 	err := outcome.OfPost(m.path.AMShort(wire.AMRead, part.Addr+at, head, nil))
 	switch {
 	case errors.Is(err, fi.EAGAIN):
@@ -135,22 +122,22 @@ func (m rmaMover) postRead(t *flow.Transfer, req *rmaRequest, seg congestion.Seg
 }
 
 // Send sends the next message of a write's segment. The last asks for an answer.
-func (m rmaMover) Send(t *flow.Transfer, at, most uint64) (n uint64, err error) {
-	e, p := m.e, m.path
-	req, ok := e.rmas.Lookup(t.ID)
+func (m messageMover) Send(t *flow.Transfer, at, most uint64) (n uint64, err error) {
+	in, p := m.pr.in, m.path
+	req, ok := in.requests.Lookup(t.ID)
 	if !ok {
 		return 0, fi.ECONNRESET
 	}
 	number, part, offset, _ := req.locate(at)
-	n = min(most, uint64(p.port.attr.MaxAMBcopy))
-	sc := &e.scratch[e.progressStripe]
+	n = min(most, uint64(p.On.Attr.MaxAMBcopy))
+	sc := &in.scratch[in.progress]
 	h := wire.Write{Key: part.Key, Request: t.ID, Data: req.data, Length: req.total}
 	if n == most {
 		h.Flags |= wire.WriteAck
 	}
 	req.mark(&h, uint32(number), offset, offset+n == part.Len)
-	err = e.sendPayload(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), vector.Window(sc.frag[:0],
-		req.iov[:req.count], at, n), int(n), e.progressStripe)
+	err = in.host.Send(p, wire.AMWrite, part.Addr+offset, h.Put(sc.head[:]), vector.Window(sc.frag[:0],
+		req.iov[:req.count], at, n), int(n), in.progress)
 	if err == nil && n == most {
 		req.left.Add(1)
 	}
@@ -159,7 +146,7 @@ func (m rmaMover) Send(t *flow.Transfer, at, most uint64) (n uint64, err error) 
 
 // segmentAnswered takes in the target's answer to a request in segments: bytes of a read, or segments of a write, which
 // are answered in order. It reports false if no segment waits for it.
-func (e *leasedEP) segmentAnswered(req *rmaRequest, id, at, units uint64, status fi.Errno) bool {
-	t := e.transfers[id]
+func (pr *Protocol) segmentAnswered(req *Request, id, at, units uint64, status fi.Errno) bool {
+	t := pr.transfers[id]
 	return t != nil && t.Answered(at, units, status, &req.left)
 }

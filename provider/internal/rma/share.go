@@ -1,4 +1,4 @@
-package provider
+package rma
 
 import (
 	"errors"
@@ -22,15 +22,15 @@ import (
 //
 // The post returns when all chunks are taken. The target finishes a chunk that it has taken before it takes in anything
 // that is sent later, so messages still come after the data. The operation completes when the target's count says that
-// its chunks are finished; until then it waits in Endpoint.shares, where progress or a later post finds it. What the
+// its chunks are finished; until then it waits in Initiator.shares, where progress or a later post finds it. What the
 // target could not copy is done again as messages.
 
-// sharedOps are an endpoint's operations that are shared with their targets.
-type sharedOps struct {
+// shares are an endpoint's operations that are shared with their targets.
+type shares struct {
 	// mu guards what follows, but for waiting. Posts of long operations try it and keep
 	// it for some loads and stores; one that does not get it shares nothing.
 	mu    sync.Mutex
-	peers map[hw.Endpoint]*peerRounds
+	peers map[hw.Endpoint]*Rounds
 	ops   pending.List[*sharedOp] // that the target has not finished
 	spare []*sharedOp
 
@@ -39,22 +39,22 @@ type sharedOps struct {
 	waiting atomic.Int32
 }
 
-// peerRounds is what an initiator knows of the rounds with one target. Guarded by
-// sharedOps.mu, but for words, which is immutable.
-type peerRounds struct {
+// Rounds is what an initiator knows of the rounds with one target. Guarded by
+// shares.mu, but for words, which is immutable.
+type Rounds struct {
 	claim.Rounds
 	words     *claim.Words
-	delegated *sharedOp // the operation of the open round, if it is delegated whole (rma_delegate.go)
+	delegated *sharedOp // the operation of the open round, if it is delegated whole (delegate.go)
 	last      span      // what the last operation that might have been delegated writes
 }
 
 // sharedOp is an operation of which the target has not finished its share.
 type sharedOp struct {
-	args      RMAArgs // without the vectors
+	args      Operation // without the vectors
 	local     fi.IOVec
 	remote    fi.RMAIOVec
-	link      *link
-	path      *path
+	link      *Link
+	path      *Path
 	needs     uint32 // the target's count when it has finished
 	ended     bool   // the target has finished
 	again     bool   // chunks are missing: the operation is done again as messages
@@ -66,27 +66,29 @@ type sharedOp struct {
 	polls int    // since, while the target has not taken it
 }
 
-// roundsWith returns what is known of the rounds over a transport's endpoint; all
-// paths to one peer share it. nil: there can be none.
-func (s *sharedOps) roundsWith(ep hw.Endpoint, p *port) *peerRounds {
-	if p.attr.Caps&hw.CapPeerMemory == 0 || p.attr.Caps&directCaps != directCaps {
-		return nil
+// Connected takes in a path that is new: operations over it may be shared with the peer, if its transport can that. All
+// paths to one endpoint of a transport share what is known of the rounds.
+func (in *Initiator) Connected(p *Path) {
+	if p.On.Attr.Caps&hw.CapPeerMemory == 0 || p.On.Attr.Caps&DirectCaps != DirectCaps {
+		return
 	}
+	s := &in.shares
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.peers[ep]
+	r := s.peers[p.Endpoint]
 	if r == nil {
-		r = &peerRounds{words: claim.OneSidedWords(ep.(hw.PeerMemory).SharedWords())}
+		r = &Rounds{words: claim.OneSidedWords(p.Endpoint.(hw.PeerMemory).SharedWords())}
 		if s.peers == nil {
-			s.peers = map[hw.Endpoint]*peerRounds{}
+			s.peers = map[hw.Endpoint]*Rounds{}
 		}
-		s.peers[ep] = r
+		s.peers[p.Endpoint] = r
 	}
-	return r
+	p.rounds = r
 }
 
-// forget drops what is known of a peer that is gone.
-func (s *sharedOps) forget(ep hw.Endpoint) {
+// Forget drops what is known of the peer of a transport's endpoint, which is gone.
+func (in *Initiator) Forget(ep hw.Endpoint) {
+	s := &in.shares
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.peers, ep)
@@ -95,29 +97,29 @@ func (s *sharedOps) forget(ep hw.Endpoint) {
 // mayHelp reports whether the target may copy a share of an operation that the posting
 // thread can do. Not where a thread may sleep on a doorbell: the target rings none when
 // it has finished its last chunk.
-func (e *peering) mayHelp(a *RMAArgs, p *path) bool {
-	return !e.orderedRMA() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
-		!a.Inject && a.Flags&fi.Inject == 0 && e.iface.DoorbellFD() < 0
+func (in *Initiator) mayHelp(a *Operation, p *Path) bool {
+	return !in.rules.On() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
+		!a.injects() && !in.host.Sleeps()
 }
 
 // mayShare reports whether an operation is one to share by chunks.
-func (e *peering) mayShare(a *RMAArgs, p *path, total uint64) bool {
-	least := uint64(e.domain.cfg.RMAAssistSize)
-	return least != 0 && total >= least && e.mayHelp(a, p) &&
+func (in *Initiator) mayShare(a *Operation, p *Path, total uint64) bool {
+	least := uint64(in.cfg.RMAAssistSize)
+	return least != 0 && total >= least && in.mayHelp(a, p) &&
 		claim.Chunks(total, wire.ShareChunk(total)) <= claim.MaxChunks
 }
 
 // share does an operation together with the target.
-func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, completes bool) claim.Outcome {
-	e.reapShares(nil)
+func (in *Initiator) share(a *Operation, l *Link, p *Path, key hw.RemoteKey, completes bool) claim.Outcome {
+	in.Reap()
 	total := a.IOV[0].Len
 	chunk := wire.ShareChunk(total)
 	n := claim.Chunks(total, chunk)
-	s := &e.shares
+	s := &in.shares
 	if !s.mu.TryLock() {
 		return claim.Alone
 	}
-	round, ok := e.offerRound(p, n, a.Remote[0].Addr, shareOf(a, chunk))
+	round, ok := in.offer(p, n, a.Remote[0].Addr, shareOf(a, chunk))
 	s.mu.Unlock()
 	if !ok {
 		return claim.Alone
@@ -129,22 +131,22 @@ func (e *initiator) share(a *RMAArgs, l *link, p *path, key hw.RemoteKey, comple
 		part := a.Remote[0]
 		part.Addr += i * chunk
 		part.Len = min(chunk, total-i*chunk)
-		err = e.directPart(a, p, &part, key, i*chunk)
+		err = directPart(a, p, &part, key, i*chunk)
 	}
-	return e.endOpen(sharedOf(a, l, p, completes), n-words.Stop(round, n), err)
+	return in.endOpen(sharedOf(a, l, p, completes), n-words.Stop(round, n), err)
 }
 
 // shareOf is what an operation is offered by, in chunks of a size.
-func shareOf(a *RMAArgs, chunk uint64) *wire.Share {
+func shareOf(a *Operation, chunk uint64) *wire.Share {
 	return &wire.Share{
 		Key: a.Remote[0].Key, Local: uint64(a.IOV[0].Base), Want: a.IOV[0].Len, Chunk: uint32(chunk),
 		Read: a.Read,
 	}
 }
 
-// offerRound begins a round of n chunks and offers it to the target. It reports false
-// when that cannot be now. The caller has sharedOps.mu.
-func (e *peering) offerRound(p *path, n, addr uint64, h *wire.Share) (round uint64, ok bool) {
+// offer begins a round of n chunks and offers it to the target. It reports false
+// when that cannot be now. The caller has shares.mu.
+func (in *Initiator) offer(p *Path, n, addr uint64, h *wire.Share) (round uint64, ok bool) {
 	r := p.rounds
 	if r.delegated != nil && !r.taken() || r.Unseen(r.words) >= claim.MaxRounds {
 		return 0, false // the target has enough to do
@@ -162,10 +164,26 @@ func (e *peering) offerRound(p *path, n, addr uint64, h *wire.Share) (round uint
 	return round, true
 }
 
+// Offer begins a round of n chunks of a list, and offers it to the target at a path. False: that cannot be now.
+func (in *Initiator) Offer(p *Path, n uint64, h *wire.Share) (list.Round, bool) {
+	if !in.shares.mu.TryLock() {
+		return list.Round{}, false
+	}
+	defer in.shares.mu.Unlock()
+	round, ok := in.offer(p, n, 0, h)
+	return list.Round{Words: p.rounds.words, Number: round}, ok
+}
+
+// EndRound ends the open round of a list, of which the target took a number of chunks and err is how copying the others
+// ended. With claim.Part the list waits for the target; see [list.Sharing].
+func (in *Initiator) EndRound(l *Link, p *Path, s *list.Share, took uint64, err error) claim.Outcome {
+	return in.endOpen(sharedOp{link: l, path: p, list: s}, took, err)
+}
+
 // endOpen ends the open round of an operation, of which the target took a number of chunks and
 // err is how copying the others ended.
-func (e *initiator) endOpen(op sharedOp, took uint64, err error) claim.Outcome {
-	s, r := &e.shares, op.path.rounds
+func (in *Initiator) endOpen(op sharedOp, took uint64, err error) claim.Outcome {
+	s, r := &in.shares, op.path.rounds
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	op.needs = r.Taken(took)
@@ -182,43 +200,45 @@ func (e *initiator) endOpen(op sharedOp, took uint64, err error) claim.Outcome {
 		return claim.All
 	}
 	op.again = err != nil
-	e.addShared(op)
+	in.addShared(op)
 	return claim.Part
 }
 
 // sharedOf is what is kept of an operation while it waits.
-func sharedOf(a *RMAArgs, l *link, p *path, completes bool) sharedOp {
+func sharedOf(a *Operation, l *Link, p *Path, completes bool) sharedOp {
 	op := sharedOp{args: *a, local: a.IOV[0], remote: a.Remote[0], link: l, path: p, completes: completes}
 	op.args.IOV, op.args.Remote = nil, nil
 	return op
 }
 
-// addShared has an operation wait for its target's count. The caller has sharedOps.mu.
-func (e *initiator) addShared(from sharedOp) *sharedOp {
-	s := &e.shares
+// addShared has an operation wait for its target's count. The caller has shares.mu.
+func (in *Initiator) addShared(from sharedOp) *sharedOp {
+	s := &in.shares
 	op := new(sharedOp)
 	if n := len(s.spare); n > 0 {
 		op, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
 	*op = from
-	op.link.inFlight.Add(1)
+	op.link.InFlight.Add(1)
 	s.ops = append(s.ops, op)
 	s.waiting.Add(1)
-	e.rx.callGo()
+	in.host.CallGo()
 	return op
 }
 
-// reapShares ends the operations whose targets have finished. l is the endpoint of a caller that has the progress
-// lease, nil: it has not, and what fails is left.
-func (e *initiator) reapShares(l *leasedEP) {
-	s := &e.shares
+// Reap ends the operations whose targets have finished, as far as they have not failed.
+func (in *Initiator) Reap() { in.reap(nil) }
+
+// reap is Reap. pr is the protocol of a caller that has the progress lease, nil: it has not, and what fails is left.
+func (in *Initiator) reap(pr *Protocol) {
+	s := &in.shares
 	if s.waiting.Load() == 0 || !s.mu.TryLock() {
 		return
 	}
 	defer s.mu.Unlock()
 	s.ops.Step(func(at **sharedOp) bool {
 		op := *at
-		if !e.reapShare(op, l) {
+		if !in.reapShare(op, pr) {
 			return false
 		}
 		op.link, op.path, op.list = nil, nil, nil
@@ -228,10 +248,10 @@ func (e *initiator) reapShares(l *leasedEP) {
 	s.waiting.Store(int32(len(s.ops)))
 }
 
-// reapShare reports whether it has ended an operation. The caller has sharedOps.mu.
-func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
+// reapShare reports whether it has ended an operation. The caller has shares.mu.
+func (in *Initiator) reapShare(op *sharedOp, pr *Protocol) bool {
 	r := op.path.rounds
-	if r.delegated == op && !e.reclaim(op, l != nil) {
+	if r.delegated == op && !in.reclaim(op, pr != nil) {
 		return false
 	}
 	if !op.ended {
@@ -240,10 +260,10 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 		gone := op.path.Err() != nil
 		ended, failed := r.words.Wait(op.needs, 1)
 		if !ended {
-			if l == nil || !gone {
+			if pr == nil || !gone {
 				return false
 			}
-			e.endShare(op, fi.ECONNRESET)
+			in.endShare(op, fi.ECONNRESET)
 			return true
 		}
 		op.ended = true
@@ -257,82 +277,79 @@ func (e *initiator) reapShare(op *sharedOp, l *leasedEP) bool {
 		return op.endList()
 	}
 	if op.again {
-		return l != nil && l.repost(op)
+		return pr != nil && pr.repost(op)
 	}
-	if op.args.hasData() {
+	if op.args.WithData() {
 		op.args.Remote = []fi.RMAIOVec{op.remote}
-		if err := e.notify(&op.args, op.path, op.remote.Len); fi.ErrnoOf(err) == fi.EAGAIN || err != nil && l == nil {
+		if err := Notify(&op.args, op.path, op.remote.Len); fi.ErrnoOf(err) == fi.EAGAIN || err != nil && pr == nil {
 			return false
 		} else if err != nil {
-			e.endShare(op, fi.ErrnoOf(err))
+			in.endShare(op, fi.ErrnoOf(err))
 			return true
 		}
 	}
-	e.endShare(op, fi.Success)
+	in.endShare(op, fi.Success)
 	return true
 }
 
 // endList ends a list of which the target has finished its chunks. It reports false when the rest cannot go now. The
-// caller has sharedOps.mu.
+// caller has shares.mu.
 func (op *sharedOp) endList() bool {
 	if !op.again {
-		op.link.inFlight.Add(-1)
+		op.link.InFlight.Add(-1)
 		op.list.Done()
 		return true
 	}
 	if op.list.Again() != nil {
 		return false
 	}
-	op.link.inFlight.Add(-1)
+	op.link.InFlight.Add(-1)
 	return true
 }
 
 // endShare completes an operation. The caller holds the progress lease if status
 // is an error.
-func (e *initiator) endShare(op *sharedOp, status fi.Errno) {
-	op.link.inFlight.Add(-1)
+func (in *Initiator) endShare(op *sharedOp, status fi.Errno) {
+	op.link.InFlight.Add(-1)
 	if op.list != nil {
 		op.list.Lost(status)
 		return
 	}
-	if status == fi.Success {
-		e.completeDirect(&op.args, op.completes, op.remote.Len)
-		e.counts.Direct(op.args.Read, op.remote.Len)
+	if status != fi.Success {
+		in.end(op.args.ended(false, status, 0))
 		return
 	}
-	if listWork(op.args.work) {
-		e.lists.Ended(op.args.work, status, 0)
-		return
-	}
-	op.args.fail(e, status)
+	in.end(op.args.ended(op.completes, status, op.remote.Len))
+	in.counts.Direct(op.args.Read, op.remote.Len)
 }
 
 // repost does an operation again as messages, by which the target says why it fails. It reports false when there is no
 // room.
-func (e *leasedEP) repost(op *sharedOp) bool {
-	lease, ok := e.stripes.Acquire(0)
+func (pr *Protocol) repost(op *sharedOp) bool {
+	in := pr.in
+	lease, ok := in.stripes.Acquire(0)
 	if !ok {
 		return false
 	}
-	defer e.stripes.Release(lease)
-	req, id, ok := e.rmas.Alloc(lease)
+	defer in.stripes.Release(lease)
+	req, id, ok := in.requests.Alloc(lease)
 	if !ok {
 		return false
 	}
 	a := op.args
 	a.IOV, a.Remote = []fi.IOVec{op.local}, []fi.RMAIOVec{op.remote}
-	var r rmaRequest
-	e.describe(&r, &a, op.link, op.local.Len)
+	var r Request
+	in.describe(&r, &a, op.link, op.local.Len)
 	req.set(&r)
-	e.rmaStreams = append(e.rmaStreams, id) // it is in flight already
-	e.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
+	pr.streams = append(pr.streams, id) // it is in flight already
+	in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 	return true
 }
 
-// abandonShares waits until targets have finished what they are at, because the
+// Abandon waits until targets have finished what they are at, because the
 // endpoint is closed.
-func (e *leasedEP) abandonShares() {
-	s := &e.shares
+func (pr *Protocol) Abandon() {
+	s := &pr.in.shares
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	end := time.Now().Add(rendezvous.AbandonTime)

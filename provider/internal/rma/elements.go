@@ -1,10 +1,9 @@
-package provider
+package rma
 
 import (
 	"math"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/vector"
@@ -12,7 +11,7 @@ import (
 )
 
 // Several elements in one message (wire.Element), at their initiator: consecutive elements of a list, which are one
-// request then (rmaElements), and remote elements of a read or write. Messages that are put into the peer's memory
+// request then (flagElements), and remote elements of a read or write. Messages that are put into the peer's memory
 // have one element each: they cost no packet, and the data plane takes them in (hw.CapDirectRing).
 
 // elementMessage is memory of one stripe for building such messages. The lease holder owns it.
@@ -47,27 +46,24 @@ func (m *elementMessage) add(el wire.Element) {
 
 // vector is what is sent of a message: the elements, and what was appended to iov.
 func (m *elementMessage) vector() []fi.IOVec {
-	m.iov[0] = fi.IOVec{Base: uintptr(addressOfBytes(m.heads[:])), Len: uint64(m.n) * wire.ElementBytes}
+	m.iov[0] = vectorOf(m.heads[:m.n*wire.ElementBytes])
 	return m.iov
 }
 
-// joins reports whether messages over the path may have several elements.
-func (p *path) joins() bool { return p.port.attr.Caps&hw.CapDirectRing == 0 }
-
 // joined returns how many remote elements, from the next on, the next message has, and how many bytes these are. One:
 // it is a message of one element, or of a part of it.
-func (req *rmaRequest) joined(p *path) (count uint32, n uint64) {
+func (req *Request) joined(p *Path) (count uint32, n uint64) {
 	left := req.remote[req.part:req.parts]
-	if len(left) == 1 || req.sent != 0 || req.flags&rmaIsAtomic != 0 || !p.joins() {
+	if len(left) == 1 || req.sent != 0 || req.flags&flagIsAtomic != 0 || !p.joins() {
 		return 1, 0
 	}
 	size := uint64(0)
 	for i := range left {
 		el := left[i].Len
-		if req.flags&rmaIsRead == 0 {
+		if req.flags&flagIsRead == 0 {
 			size += el
 		}
-		if size += wire.ElementBytes; size > uint64(p.port.attr.MaxAMBcopy) {
+		if size += wire.ElementBytes; size > uint64(p.On.Attr.MaxAMBcopy) {
 			break
 		}
 		count, n = count+1, n+el
@@ -79,73 +75,73 @@ func (req *rmaRequest) joined(p *path) (count uint32, n uint64) {
 }
 
 // sendJoined sends the message of a request that has some of its remote elements, n bytes.
-func (e *initiator) sendJoined(p *path, req *rmaRequest, id uint64, count uint32, n uint64, lease int) error {
-	m := e.scratch[lease].elementsOf()
+func (in *Initiator) sendJoined(p *Path, req *Request, id uint64, count uint32, n uint64, lease int) error {
+	m := in.scratch[lease].elementsOf()
 	for i := req.part; i < req.part+count; i++ {
 		r := &req.remote[i]
 		m.add(wire.Element{Key: r.Key, Addr: r.Addr, Len: r.Len, Ends: req.ends(i, true)})
 	}
-	if req.flags&rmaIsRead != 0 {
-		return e.readElements(p, id, req.done, m, n, lease)
+	if req.flags&flagIsRead != 0 {
+		return in.readElements(p, id, req.done, m, n, lease)
 	}
 	m.iov = vector.Window(m.iov, req.iov[:req.count], req.done, n)
 	h := wire.Write{Request: id, Flags: wire.WriteAck, Data: req.data, Length: req.total}
-	if req.flags&rmaHasData != 0 && req.part+count == req.parts {
+	if req.flags&flagHasData != 0 && req.part+count == req.parts {
 		h.Flags |= wire.WriteData
 	}
-	return e.writeElements(p, &h, m, n, lease)
+	return in.writeElements(p, &h, m, n, lease)
 }
 
 // writeElements sends a message of elements of a write, n bytes. h is its head but for what says that.
-func (e *initiator) writeElements(p *path, h *wire.Write, m *elementMessage, n uint64, lease int) error {
+func (in *Initiator) writeElements(p *Path, h *wire.Write, m *elementMessage, n uint64, lease int) error {
 	h.Flags |= wire.WriteElements
-	return e.sendPayload(p, wire.AMWrite, uint64(m.n), h.Put(e.scratch[lease].head[:]), m.vector(),
+	return in.host.Send(p, wire.AMWrite, uint64(m.n), h.Put(in.scratch[lease].head[:]), m.vector(),
 		m.n*wire.ElementBytes+int(n), lease)
 }
 
 // readElements sends a message that asks for elements, n bytes, which belong at an offset of the request.
-func (e *initiator) readElements(p *path, id, at uint64, m *elementMessage, n uint64, lease int) error {
+func (in *Initiator) readElements(p *Path, id, at uint64, m *elementMessage, n uint64, lease int) error {
 	h := wire.Read{Request: id, Length: n, At: at, Elements: true}
-	return e.sendPayload(p, wire.AMRead, uint64(m.n), h.Put(e.scratch[lease].head[:]), m.vector(),
+	return in.host.Send(p, wire.AMRead, uint64(m.n), h.Put(in.scratch[lease].head[:]), m.vector(),
 		m.n*wire.ElementBytes, lease)
 }
 
-// elementsOver is what messages over a path have room for.
-func (e *initiator) elementsOver(p *path) list.Message {
+// Message is what messages over a path have room for.
+func (in *Initiator) Message(p *Path) list.Message {
 	m := list.Message{
-		Joins: p.joins(), Payload: uint64(p.port.attr.MaxAMBcopy), Read: uint64(e.domain.cfg.SegmentSize),
+		Joins: p.joins(), Payload: uint64(p.On.Attr.MaxAMBcopy), Read: uint64(in.cfg.SegmentSize),
 		Element: math.MaxUint64,
 	}
-	if p.port.segments {
-		m.Element = uint64(e.domain.cfg.MinSegment)
+	if p.On.Segments {
+		m.Element = uint64(in.cfg.MinSegment)
 	}
 	return m
 }
 
-// postElements posts consecutive elements of a list as one request. fi.EAGAIN: there is no room.
-func (e *initiator) postElements(from *list.Request, l *link, p *path) error {
-	r := rmaRequest{
-		flags: rmaElements | rmaListed, work: from.Work, total: from.Total, dest: uint64(from.Dest), link: l.index,
+// PostElements posts consecutive elements of a list as one request. fi.EAGAIN: there is no room.
+func (in *Initiator) PostElements(from *list.Request, l *Link, p *Path) error {
+	r := Request{
+		flags: flagElements | flagListed, work: from.Work, total: from.Total, dest: uint64(from.Dest), link: l.Index,
 		elements: uint32(from.Count),
 	}
 	if from.Read {
-		r.flags |= rmaIsRead
+		r.flags |= flagIsRead
 	}
 	r.left.Store(r.units())
-	err := e.postRMA(l, p, &r, false)
+	err := in.post(l, p, &r, false)
 	if err == nil {
-		l.countWay(e, WayMessage, uint64(from.Count), from.Total)
+		in.host.Took(l, list.WayMessage, uint64(from.Count), from.Total)
 	}
 	return err
 }
 
 // nextElements returns the message of the next elements of an operation, from a place in its selection up to another.
-func (e *initiator) nextElements(p *path, op *list.Op, first, end int, read bool, lease int) *elementMessage {
-	sc := &e.scratch[lease]
+func (in *Initiator) nextElements(p *Path, op *list.Op, first, end int, read bool, lease int) *elementMessage {
+	sc := &in.scratch[lease]
 	if m := sc.elements; m != nil && m.of == op && m.first == first && first+m.n <= end {
 		return m
 	}
-	m, sel, over := sc.elementsOf(), op.Elements(), e.elementsOver(p)
+	m, sel, over := sc.elementsOf(), op.Elements(), in.Message(p)
 	_, m.bytes = over.Fit(&sel, first, end, read, func(el dataplane.Element) {
 		m.add(wire.Element{Key: el.Key, Addr: el.Remote, Len: el.Len, Ends: wire.EndsOperation})
 		if !read && el.Len != 0 {
@@ -156,29 +152,29 @@ func (e *initiator) nextElements(p *path, op *list.Op, first, end int, read bool
 	return m
 }
 
-// sendElements sends the rest of the messages of a request that is elements of a list, as pumpRMA does. Of a write the
+// sendElements sends the rest of the messages of a request that is elements of a list, as pump does. Of a write the
 // last asks for the answer to all.
-func (e *initiator) sendElements(p *path, req *rmaRequest, id uint64, lease int) error {
-	op, first, read := e.lists.At(req.work), list.Place(req.work), req.flags&rmaIsRead != 0
+func (in *Initiator) sendElements(p *Path, req *Request, id uint64, lease int) error {
+	op, first, read := in.lists.At(req.work), list.Place(req.work), req.flags&flagIsRead != 0
 	for end := first + int(req.elements); ; {
-		m := e.nextElements(p, op, first+int(req.part), end, read, lease)
+		m := in.nextElements(p, op, first+int(req.part), end, read, lease)
 		last := m.first+m.n == end
 		if last {
 			req.live.Store(uint32(id >> 32))
 		}
 		var err error
 		if read {
-			err = e.readElements(p, id, req.done, m, m.bytes, lease)
+			err = in.readElements(p, id, req.done, m, m.bytes, lease)
 		} else {
 			h := wire.Write{Key: uint64(req.part), Request: id}
 			if last {
 				h.Flags |= wire.WriteAck
 			}
-			err = e.writeElements(p, &h, m, m.bytes, lease)
+			err = in.writeElements(p, &h, m, m.bytes, lease)
 		}
 		switch {
-		case err != nil && last && !e.claimRMA(id):
-			return nil // linkLost was faster
+		case err != nil && last && !in.claim(id):
+			return nil // PeerLost was faster
 		case err != nil:
 			return err
 		}
@@ -192,11 +188,11 @@ func (e *initiator) sendElements(p *path, req *rmaRequest, id uint64, lease int)
 }
 
 // localOf appends the local memory of n bytes of a request, from byte at on.
-func (e *initiator) localOf(to []fi.IOVec, req *rmaRequest, at, n uint64) []fi.IOVec {
-	if req.flags&rmaElements == 0 {
+func (in *Initiator) localOf(to []fi.IOVec, req *Request, at, n uint64) []fi.IOVec {
+	if req.flags&flagElements == 0 {
 		return vector.Window(to, req.iov[:req.count], at, n)
 	}
-	sel := e.lists.At(req.work).Elements()
+	sel := in.lists.At(req.work).Elements()
 	for i := list.Place(req.work); n != 0; i++ {
 		el := sel.At(i)
 		if at >= el.Len {
@@ -208,23 +204,4 @@ func (e *initiator) localOf(to []fi.IOVec, req *rmaRequest, at, n uint64) []fi.I
 		at, n = 0, n-take
 	}
 	return to
-}
-
-// refusedAt takes in where an operation of several elements has failed first. False: not among them.
-func (req *rmaRequest) refusedAt(at uint64) bool {
-	most := uint64(req.elements)
-	if req.flags&rmaIsRead != 0 {
-		most = req.total
-	}
-	if at >= most {
-		return false
-	}
-	req.failed = at
-	return true
-}
-
-// together is what remains to be known of a request that is elements of a list, as it ends.
-func (req *rmaRequest) together() list.Together {
-	return list.Together{Work: req.work, Total: req.total, Failed: req.failed, Count: req.elements,
-		Read: req.flags&rmaIsRead != 0}
 }

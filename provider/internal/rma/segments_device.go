@@ -1,4 +1,4 @@
-package provider
+package rma
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/flow"
-	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/list"
 )
 
 // Reads and writes in segments that a port's device does; see deviceOp, of which
@@ -17,7 +17,7 @@ import (
 // deviceMover moves the data of one request. Where the device refuses, the
 // request begins anew as messages.
 type deviceMover struct {
-	*segmentFlow
+	*Flow
 	op      *deviceOp
 	refused bool
 }
@@ -33,36 +33,37 @@ type segmentPiece struct {
 }
 
 // moverOf chooses how a request's segments move.
-func (e *leasedEP) moverOf(req *rmaRequest, id uint64, l *link, n *segmentFlow) flow.Mover {
-	if req.flags&(rmaDelivers|rmaMessages) != 0 { // messages are answered when they are in place
-		return e.moverByMessages(req, l, n)
+func (pr *Protocol) moverOf(req *Request, id uint64, l *Link, n *Flow) flow.Mover {
+	in, listed := pr.in, req.flags&flagListed != 0
+	if req.flags&(flagDelivers|flagMessages) != 0 { // messages are answered when they are in place
+		return in.moverByMessages(req, l, n)
 	}
-	a := RMAArgs{
-		listed: req.flags&rmaListed != 0, IOV: req.iov[:req.count], Remote: req.remote[:req.parts],
-		Read: req.flags&rmaIsRead != 0, HasData: req.flags&rmaHasData != 0,
+	a := Operation{
+		Listed: listed, IOV: req.iov[:req.count], Remote: req.remote[:req.parts],
+		Read: req.flags&flagIsRead != 0, HasData: req.flags&flagHasData != 0,
 	}
-	op, _ := e.newDeviceOp(&a, l, n.path, req.total)
+	op, _ := in.newDeviceOp(&a, l, n.path, req.total)
 	if op == nil {
-		return e.moverByMessages(req, l, n)
+		return in.moverByMessages(req, l, n)
 	}
 	op.id = id
-	e.stats.Shared(stats.SharedDevice, 1)
-	l.countListed(&e.initiator, &a, nil, WayRDMA, req.total)
-	return &deviceMover{segmentFlow: n, op: op}
+	in.counts.Shared(stats.SharedDevice, 1)
+	in.took(l, listed, list.WayRDMA, req.total)
+	return &deviceMover{Flow: n, op: op}
 }
 
 // moverByMessages moves a request's segments as messages, or copies them.
-func (e *initiator) moverByMessages(req *rmaRequest, l *link, n *segmentFlow) flow.Mover {
-	a, way := RMAArgs{listed: req.flags&rmaListed != 0}, WayMessage
-	if n.path.port.attr.Caps&directCaps == directCaps {
-		if e.mayTake(&a, WayIPC) {
-			way = WayIPC
+func (in *Initiator) moverByMessages(req *Request, l *Link, n *Flow) flow.Mover {
+	listed, way := req.flags&flagListed != 0, list.WayMessage
+	if n.path.On.Attr.Caps&DirectCaps == DirectCaps {
+		if in.mayTake(listed, list.WayIPC) {
+			way = list.WayIPC
 		} else {
-			req.flags |= rmaMessages
+			req.flags |= flagMessages
 		}
 	}
-	l.countListed(e, &a, nil, way, req.total)
-	return rmaMover{n}
+	in.took(l, listed, way, req.total)
+	return messageMover{n}
 }
 
 // Lost is false: the transport ends what is with the device.
@@ -70,24 +71,24 @@ func (*deviceMover) Lost() bool { return false }
 
 // Finish completes the request, or begins it anew as messages.
 func (m *deviceMover) Finish(t *flow.Transfer) {
-	e, id := m.e, t.ID
+	pr, id := m.pr, t.ID
 	m.op.leave()
-	req, ok := e.rmas.Lookup(id)
+	req, ok := pr.in.requests.Lookup(id)
 	if !ok || !m.refused || m.path.Err() != nil {
-		rmaMover{m.segmentFlow}.Finish(t)
+		messageMover{m.Flow}.Finish(t)
 		return
 	}
 	m.op.forgetKeys(req)
-	req.flags |= rmaMessages
-	again := e.flows.Transfer(id, rmaMover{m.segmentFlow})
-	e.transfers[id] = again
+	req.flags |= flagMessages
+	again := pr.flows.Transfer(id, messageMover{m.Flow})
+	pr.transfers[id] = again
 	m.Begin(again, req.total)
 }
 
 // Post gives a segment to the device.
 func (m *deviceMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted bool) {
-	e := m.e
-	req, ok := e.rmas.Lookup(t.ID)
+	pr := m.pr
+	req, ok := pr.in.requests.Lookup(t.ID)
 	if !ok || m.path.Err() != nil {
 		return t.Fail(seg, fi.ECONNRESET)
 	}
@@ -97,12 +98,12 @@ func (m *deviceMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, pos
 	if n < seg.Length {
 		t.Trim(&seg, n)
 	}
-	d := e.spareSegments.take(m, t, seg)
+	d := pr.spare.take(m, t, seg)
 	status, err := m.op.move(req, local, part.Addr+at, m.op.keys[i], &d.done)
 	if err == nil && status == hw.InProgress {
 		return false, true
 	}
-	e.spareSegments.put(d)
+	pr.spare.put(d)
 	switch {
 	case err == nil:
 		t.Ended(seg, 0)
@@ -147,11 +148,10 @@ func (p *segmentPool) put(d *segmentPiece) {
 // progress lease, or while the endpoint closes.
 func (d *segmentPiece) ended(err error) {
 	m, t, seg, late := d.m, d.t, d.seg, d.done.Late
-	e := m.e
-	if e.state.Load() == stateClosed {
+	if m.pr.in.host.Closed() {
 		return
 	}
-	e.spareSegments.put(d)
+	m.pr.spare.put(d)
 	if err != nil && t.Status == fi.Success {
 		t.Status = m.failed(err)
 	}
@@ -159,14 +159,10 @@ func (d *segmentPiece) ended(err error) {
 	m.Pump()
 }
 
-// dropRegions takes back what was registered for transfers that an endpoint
-// which is closed leaves unfinished.
-func (e *leasedEP) dropRegions() {
-	e.rendezvous.Close()
-	rkey.Close(e.exposed.Clear())
-	e.devices.leave()
-	e.lists.Unregister()
-	for _, t := range e.transfers {
+// Leave takes back what was registered for operations that an endpoint which is closed leaves unfinished.
+func (pr *Protocol) Leave() {
+	pr.in.devices.leave()
+	for _, t := range pr.transfers {
 		if m, ok := t.Mover.(*deviceMover); ok {
 			m.op.leave()
 		}

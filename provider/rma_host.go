@@ -1,0 +1,168 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/weft-fabric/weft/cq"
+	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/provider/internal/flow"
+	"github.com/weft-fabric/weft/provider/internal/list"
+	"github.com/weft-fabric/weft/provider/internal/ordering"
+	"github.com/weft-fabric/weft/provider/internal/rendezvous"
+	"github.com/weft-fabric/weft/provider/internal/rma"
+)
+
+// One-sided operations at their initiator are package rma's. Here is the endpoint as they have it.
+
+// initRMA prepares the endpoint's initiator.
+func (e *leasedEP) initRMA() {
+	e.rmas.Init(rmaHost{&e.Endpoint}, rma.Parts{
+		Config: e.domain.cfg, Lists: &e.lists, Accesses: &e.accesses, Counts: &e.counts,
+	})
+	e.initiated.Init(&e.rmas, rmaLeasedHost{e}, &e.answers, &e.pendings, e.now)
+}
+
+// rmaHost is an endpoint as its initiator has it.
+type rmaHost struct{ e *Endpoint }
+
+// Completes reports whether an operation with flags writes a completion.
+func (h rmaHost) Completes(work, flags uint64) bool { return h.e.txCompletes(work, flags) }
+
+// Room reports whether there is room for a completion.
+func (h rmaHost) Room() bool { return h.e.txCQ.Room(0) }
+
+// Unread is about how many completions the application has not read.
+func (h rmaHost) Unread() uint64 { return h.e.txCQ.Unread() }
+
+// End writes the completion of an operation and counts it.
+func (h rmaHost) End(op rma.Ended) {
+	counter := h.e.reportAccess(op.Context, op.Flags, op.Completes, op.Status)
+	h.e.countWork(counter, op.Work, op.Asked, op.Status != fi.Success, op.Total)
+}
+
+// accessCntr is the counter of one-sided operations whose completions have flags, nil for none.
+func (e *bindings) accessCntr(flags uint64) *cq.Counter {
+	if flags&fi.Read != 0 {
+		return e.readCntr.Load()
+	}
+	return e.writeCntr.Load()
+}
+
+// reportAccess writes the completion, with flags, of a one-sided operation that has ended, if it completes or has
+// failed, and returns the counter that counts it.
+func (e *peering) reportAccess(context, flags uint64, completes bool, status fi.Errno) *cq.Counter {
+	entry := cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
+	if status != fi.Success {
+		e.counts.Failed(status)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		}
+	} else if completes {
+		e.txCQ.Complete(entry)
+	}
+	return e.accessCntr(flags)
+}
+
+// Link returns the link of a number.
+func (h rmaHost) Link(number uint32) *rma.Link { return &h.e.linkAt(number).Link }
+
+// Ready returns the link's path if it works.
+func (h rmaHost) Ready(l *rma.Link) (*rma.Path, bool) {
+	p, ok := h.e.linkAt(l.Index).ready()
+	if !ok {
+		return nil, false
+	}
+	return &p.Path, true
+}
+
+// Send sends a message with a payload.
+func (h rmaHost) Send(
+	p *rma.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, stripe int,
+) error {
+	return h.e.sendPayload(p, id, header, head, iov, total, stripe)
+}
+
+// Broken is what a post returns of which nothing went out because of err.
+func (h rmaHost) Broken(err error) error { return h.e.broken(err) }
+
+// Overtakes reports whether a copy would overtake what has been written to an address and has completed.
+func (h rmaHost) Overtakes(p *rma.Path, dest fi.Addr) bool { return h.e.putPending(p.Endpoint, dest) }
+
+// putPending reports whether writes or atomics to an address have completed that the
+// target has not performed: a copy would overtake them.
+func (e *peering) putPending(to hw.Endpoint, dest fi.Addr) bool {
+	line := e.peers.At(e.av.Line(dest))
+	return line != nil && e.iface.PutPending(to, line)
+}
+
+// CaughtUp reports whether the peer has carried out what the data plane has sent to it, as far as a copy must not
+// overtake that.
+func (h rmaHost) CaughtUp(to *rma.Link, p *rma.Path) bool {
+	e := h.e
+	if e.order()&ordering.AfterSend != 0 {
+		return !e.iface.SendPending(p.Endpoint)
+	}
+	l := e.linkAt(to.Index)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, i := range l.filled { // several, if the peer is in the address vector several times
+		if e.iface.PutPending(p.Endpoint, e.peers.At(uint64(i))) {
+			return false
+		}
+	}
+	return true
+}
+
+// Took counts elements of lists that took a way to the peer.
+func (h rmaHost) Took(l *rma.Link, w list.Way, elements, n uint64) {
+	h.e.linkAt(l.Index).countWay(&h.e.initiator, w, elements, n)
+}
+
+// FindKey returns a device's key of a peer's region.
+func (h rmaHost) FindKey(l *rma.Link, p *rma.Path, key uint64, device *hw.RemoteKey) bool {
+	return h.e.findKey(h.e.linkAt(l.Index), p.Owner.(*path), key, device)
+}
+
+// KeyRefused notes that a device refused the key of a region.
+func (h rmaHost) KeyRefused(p *rma.Path, key uint64) { h.e.opened.Refused(p.Owner.(*path).device, key) }
+
+// PeerToPeer reports whether memory of devices may go without copies in this process.
+func (h rmaHost) PeerToPeer() bool { return h.e.peerToPeer() }
+
+// Sleeps reports whether a thread may sleep on the doorbell.
+func (h rmaHost) Sleeps() bool { return h.e.iface.DoorbellFD() >= 0 }
+
+// CallGo has C call for progress.
+func (h rmaHost) CallGo() { h.e.rx.callGo() }
+
+// Advance has a thread make progress.
+func (h rmaHost) Advance() {
+	h.e.rx.ring()
+	h.e.rx.advance()
+}
+
+// Hold keeps the data plane from posting.
+func (h rmaHost) Hold(n int) { h.e.hold(n) }
+
+// Closed reports whether the endpoint closes or has closed.
+func (h rmaHost) Closed() bool { return h.e.state.Load() == stateClosed }
+
+// rmaLeasedHost is an endpoint as the protocol of its initiator has it.
+type rmaLeasedHost struct{ e *leasedEP }
+
+// Owns reports whether a source is the peer of a link.
+func (h rmaLeasedHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
+
+// Malformed counts and logs a message that a peer should not have sent.
+func (h rmaLeasedHost) Malformed(src hw.Source, format string, args ...any) {
+	h.e.malformed(src, format, args...)
+}
+
+// NameOf names the peer of a link.
+func (h rmaLeasedHost) NameOf(l *rma.Link) fmt.Stringer { return h.e.linkAt(l.Index).to }
+
+// Reads returns the rendezvous of a new flow.
+func (h rmaLeasedHost) Reads(f *flow.Flow, p *rma.Path) *rendezvous.Flow {
+	return h.e.rendezvous.NewFlow(f, p)
+}
