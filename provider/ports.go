@@ -312,6 +312,7 @@ func transportsOf(e *Endpoint) *backends.Endpoint {
 		Config: e.domain.cfg, Device: e.domain.device, Name: e.name, Context: e.context, Socket: e.socket,
 		Auth: e.auth, Keys: e.keys, Stripes: e.stripeCount() + 1, Class: e.domain.dscp(e.info),
 		Apart: e.apart, Polled: e.polled(), Direct: plane.Load(),
+		Program: e.domain.fabric.program.Networks(),
 	}
 	if e.scalable != nil {
 		t.Mapper = e.scalable.mapper
