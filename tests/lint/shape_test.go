@@ -24,7 +24,7 @@ import (
 var shaped = []string{
 	"provider", "provider/internal/coll", "provider/internal/list", "provider/internal/onesided",
 	"provider/internal/rendezvous", "cq",
-	"internal/dataplane", "hw/loopback", "hw/udp",
+	"internal/dataplane", "internal/exchange", "hw/loopback", "hw/udp",
 }
 
 // againstSlack is how many percent of calls may go against the order beyond the bound: the order that is found may be
