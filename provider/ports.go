@@ -143,7 +143,7 @@ func (e *peering) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error
 // wake has polls include the port if it is one to other hosts.
 func (p *port) wake() {
 	if p.network != nil {
-		p.network.Wake()
+		p.network.Notify()
 	}
 }
 

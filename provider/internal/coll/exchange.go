@@ -383,7 +383,7 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 		return err
 	}
 	over := path.Over()
-	over.Wake()
+	over.Notify()
 	p.head.Length = p.ends[0] - p.head.Offset
 	switch q := x.peers.at(peer); {
 	case p.head.Total > exchangeShort && g.ways.gets && q.region != nil:

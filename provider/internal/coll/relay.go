@@ -66,7 +66,7 @@ func (xs *exchanges) sendPiece(o *collOp, p *pendingPiece) error {
 		return err
 	}
 	over := path.Over()
-	over.Wake()
+	over.Notify()
 	for p.sent < relayPiece {
 		h := wire.CollPiece{CollStep: o.head(), Part: a.Piece}
 		h.Part.Offset = p.sent

@@ -206,7 +206,7 @@ func (c *Protocol) send(m *collMember, s *collStep) (sent bool, err error) {
 		return false, err
 	}
 	over, n := p.Over(), len(s.data)
-	over.Wake()
+	over.Notify()
 	if uint64(n) <= over.Eager && p.EagerOpen() {
 		h := o.head()
 		return true, c.ep.Post(p, wire.AMCollStep, m.id, h.Put(c.head[:]), s.data)
