@@ -119,7 +119,7 @@ func (e *Endpoint) push(r *request) {
 	f.list = append(f.list, r)
 	f.len.Add(1)
 	e.requests.mu.Unlock()
-	f.signal()
+	f.wake()
 }
 
 // pop takes the oldest completion and gives its request back. It reports whether there was one.
@@ -151,7 +151,7 @@ func (e *Endpoint) pop() (c Completion, ok bool, err error) {
 	t.free = append(t.free, r)
 	t.mu.Unlock()
 	if left > 0 {
-		f.signal() // for another reader
+		f.wake() // for another reader
 	}
 	return c, true, err
 }
@@ -159,8 +159,8 @@ func (e *Endpoint) pop() (c Completion, ok bool, err error) {
 // compactAt is from how many places that were read on a list is moved to its start.
 const compactAt = 1024
 
-// signal leaves a token in ready if a reader may wait for it.
-func (f *fifo) signal() {
+// wake leaves a token in ready if a reader may wait for it.
+func (f *fifo) wake() {
 	if f.waiters.Load() == 0 {
 		return
 	}

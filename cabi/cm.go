@@ -16,7 +16,9 @@ import (
 // self goes into the events of connection requests, and is what an info names.
 //
 //export weftGoPEPOpen
-func weftGoPEPOpen(fabric C.uint64_t, info *C.struct_fi_info, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoPEPOpen(
+	fabric C.uint64_t, info *C.struct_fi_info, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_passive_ep", &rc)
 	f, err := objectOf[*provider.Fabric](fabric)
 	if err != nil {

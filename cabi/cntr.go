@@ -14,7 +14,9 @@ import (
 )
 
 //export weftGoCntrOpen
-func weftGoCntrOpen(domain C.uint64_t, attr *C.struct_fi_cntr_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoCntrOpen(
+	domain C.uint64_t, attr *C.struct_fi_cntr_attr, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_cntr_open", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {

@@ -103,7 +103,8 @@ func vectorArgs(e *provider.Endpoint, a *C.struct_weft_alltoallv) (args provider
 	array := func(p *C.uint64_t) []uint64 { return view[uint64](unsafe.Pointer(p), C.size_t(n)) }
 	args = provider.AllToAllVArgs{
 		Result: uintptr(a.result), ResultCounts: array(a.result_counts), ResultDispls: array(a.result_displs),
-		InPlace: uintptr(a.buf) == ^uintptr(0), Elem: uint64(a.elem), Group: fi.Addr(a.coll_addr), Flags: uint64(a.flags), Context: uint64(uintptr(a.context)),
+		InPlace: uintptr(a.buf) == ^uintptr(0), Elem: uint64(a.elem), Group: fi.Addr(a.coll_addr),
+		Flags: uint64(a.flags), Context: uint64(uintptr(a.context)),
 		Descs: [2]uint64{0, uint64(uintptr(a.result_desc))},
 	}
 	if a.size >= C.sizeof_struct_weft_alltoallv {
@@ -112,7 +113,8 @@ func vectorArgs(e *provider.Endpoint, a *C.struct_weft_alltoallv) (args provider
 		}
 	}
 	if !args.InPlace {
-		args.Buf, args.Counts, args.Displs, args.Descs[0] = uintptr(a.buf), array(a.counts), array(a.displs), uint64(uintptr(a.desc))
+		args.Buf, args.Counts, args.Displs, args.Descs[0] = uintptr(a.buf), array(a.counts), array(a.displs),
+			uint64(uintptr(a.desc))
 	}
 	return args, nil
 }
@@ -198,7 +200,9 @@ func weftGoQueryCollective(domain C.uint64_t, coll C.int, attr *C.struct_fi_coll
 // Of collective groups: there is no other multicast. The context of the event that follows is that of self.
 //
 //export weftGoJoin
-func weftGoJoin(ep C.uint64_t, addr unsafe.Pointer, flags C.uint64_t, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoJoin(
+	ep C.uint64_t, addr unsafe.Pointer, flags C.uint64_t, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_join_collective", &rc)
 	where := (*C.struct_fi_collective_addr)(addr)
 	switch {
@@ -239,7 +243,9 @@ func weftGoGroupNotify(group C.uint64_t, self unsafe.Pointer) (rc C.int) {
 }
 
 //export weftGoAVSetOpen
-func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoAVSetOpen(
+	av C.uint64_t, attr *C.struct_fi_av_set_attr, _ unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_av_set", &rc)
 	a, err := objectOf[*provider.AV](av)
 	if err != nil {
@@ -249,7 +255,8 @@ func weftGoAVSetOpen(av C.uint64_t, attr *C.struct_fi_av_set_attr, _ unsafe.Poin
 		return result(fi.EINVAL)
 	}
 	s, err := a.OpenSet(&fi.AVSetAttr{
-		Count: uint64(attr.count), Start: fi.Addr(attr.start_addr), End: fi.Addr(attr.end_addr), Stride: uint64(attr.stride),
+		Count: uint64(attr.count), Start: fi.Addr(attr.start_addr), End: fi.Addr(attr.end_addr),
+		Stride:  uint64(attr.stride),
 		CommKey: view[byte](unsafe.Pointer(attr.comm_key), attr.comm_key_size), Flags: uint64(attr.flags),
 	})
 	if err != nil {

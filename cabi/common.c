@@ -10,7 +10,10 @@
 #include "goapi.h"
 #include "peer.h"
 
-int weft_no_export_xpu(struct fid *, uint64_t, void *) { return -FI_ENOSYS; }
+int weft_no_export_xpu(struct fid *, uint64_t, void *)
+{
+	return -FI_ENOSYS;
+}
 
 void *weft_object_new(size_t fclass, void *context)
 {

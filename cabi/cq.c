@@ -64,4 +64,3 @@ const char *weft_eq_strerror(struct fid_eq *, int prov_errno, const void *, char
 {
 	return error_text(prov_errno, buf, len);
 }
-

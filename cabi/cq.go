@@ -50,7 +50,9 @@ func prepare(native *C.struct_weft_wait_native, kind C.enum_fi_wait_obj, set *C.
 // Of a queue that another provider has imported the owner reads all that a completion has, and does the waiting.
 //
 //export weftGoCQOpen
-func weftGoCQOpen(domain C.uint64_t, attr *C.struct_fi_cq_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoCQOpen(
+	domain C.uint64_t, attr *C.struct_fi_cq_attr, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_cq_open", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {

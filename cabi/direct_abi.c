@@ -20,9 +20,8 @@ static void asked(uint32_t version)
 {
 	uint32_t was = atomic_load_explicit(&newest, memory_order_relaxed);
 
-	while (was < version &&
-	       !atomic_compare_exchange_weak_explicit(&newest, &was, version, memory_order_relaxed,
-						      memory_order_relaxed))
+	while (was < version && !atomic_compare_exchange_weak_explicit(&newest, &was, version, memory_order_relaxed,
+								       memory_order_relaxed))
 		;
 }
 
@@ -59,20 +58,22 @@ static struct fi_info *dupinfo(enum weft_abi abi, const struct fi_info *info)
 
 /* VERSION defines the three functions of one version. "@@" marks the one that programs are
  * linked with. */
-#define VERSION(n, at)                                                                         \
-	WEFT_EXPORT int weft_getinfo_##n(uint32_t version, const char *node, const char *service, \
-					 uint64_t flags, const struct fi_info *hints,           \
-					 struct fi_info **info)                                 \
-	{                                                                                       \
-		return getinfo(ABI_##n, version, node, service, flags, hints, info);            \
-	}                                                                                       \
-	WEFT_EXPORT struct fi_info *weft_dupinfo_##n(const struct fi_info *info)                \
-	{                                                                                       \
-		return dupinfo(ABI_##n, info);                                                  \
-	}                                                                                       \
-	WEFT_EXPORT void weft_freeinfo_##n(struct fi_info *info) { weft_direct_freeinfo(info); } \
-	__asm__(".symver weft_getinfo_" #n ", fi_getinfo" at "FABRIC_1." #n);                   \
-	__asm__(".symver weft_dupinfo_" #n ", fi_dupinfo" at "FABRIC_1." #n);                   \
+#define VERSION(n, at) \
+	WEFT_EXPORT int weft_getinfo_##n(uint32_t version, const char *node, const char *service, uint64_t flags, \
+					 const struct fi_info *hints, struct fi_info **info) \
+	{ \
+		return getinfo(ABI_##n, version, node, service, flags, hints, info); \
+	} \
+	WEFT_EXPORT struct fi_info *weft_dupinfo_##n(const struct fi_info *info) \
+	{ \
+		return dupinfo(ABI_##n, info); \
+	} \
+	WEFT_EXPORT void weft_freeinfo_##n(struct fi_info *info) \
+	{ \
+		weft_direct_freeinfo(info); \
+	} \
+	__asm__(".symver weft_getinfo_" #n ", fi_getinfo" at "FABRIC_1." #n); \
+	__asm__(".symver weft_dupinfo_" #n ", fi_dupinfo" at "FABRIC_1." #n); \
 	__asm__(".symver weft_freeinfo_" #n ", fi_freeinfo" at "FABRIC_1." #n)
 
 VERSION(0, "@");

@@ -34,7 +34,10 @@ struct weft_host weft_direct_host = {
 	.param_get = fi_param_get,
 };
 
-WEFT_EXPORT uint32_t fi_version(void) { return WEFT_API; }
+WEFT_EXPORT uint32_t fi_version(void)
+{
+	return WEFT_API;
+}
 
 /* The library objects that other libraries name here (the registration cache,
  * the logging sink) do not exist. */

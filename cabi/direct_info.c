@@ -14,6 +14,7 @@
 
 #define END(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
 
+/* clang-format off */
 static const size_t info_bytes[ABIS] = {
 	[ABI_0 ... ABI_1] = offsetof(struct fi_info, nic),
 	[ABI_2 ... ABI_10] = END(struct fi_info, nic),
@@ -47,6 +48,7 @@ static const struct {
 		[ABI_0] = offsetof(struct fi_fabric_attr, api_version),
 		[ABI_1 ... ABI_10] = END(struct fi_fabric_attr, api_version) } },
 };
+/* clang-format on */
 
 /* Addresses, keys and strings: in which attribute the pointer is, or in the info itself, and where there; where the
  * length is, 0 for strings. */
@@ -65,7 +67,10 @@ static const struct text {
 };
 
 /* Where the pointer to an attribute is. */
-static void **part_of(struct fi_info *info, size_t part) { return (void **)((char *)info + parts[part].at); }
+static void **part_of(struct fi_info *info, size_t part)
+{
+	return (void **)((char *)info + parts[part].at);
+}
 
 /* The structure that a text's pointer is in, NULL: there is none. */
 static char *owner(struct fi_info *info, const struct text *t)

@@ -16,13 +16,19 @@
 #include "direct.h"
 
 static const char *const levels[] = { "warn", "trace", "info", "debug" };
-static const char *const subsystems[] = { "core", "fabric", "domain", "ep_ctrl", "ep_data",
-					  "av",   "cq",     "eq",     "mr",      "cntr" };
+static const char *const subsystems[] = {
+	/* clang-format off */
+	"core", "fabric", "domain", "ep_ctrl", "ep_data", "av", "cq", "eq", "mr", "cntr",
+	/* clang-format on */
+};
 
 _Static_assert(count_of(levels) == FI_LOG_MAX, "every level");
 _Static_assert(count_of(subsystems) == FI_LOG_SUBSYS_MAX, "every subsystem");
 
-static const char *provider_name(const struct fi_provider *prov) { return prov && prov->name ? prov->name : "core"; }
+static const char *provider_name(const struct fi_provider *prov)
+{
+	return prov && prov->name ? prov->name : "core";
+}
 
 /* The time in ms between two lines of one place, negative: they are not written. */
 static int64_t interval(const struct fi_provider *prov, enum fi_log_level level, enum fi_log_subsys subsys)
@@ -65,8 +71,8 @@ WEFT_EXPORT void fi_log(const struct fi_provider *prov, enum fi_log_level level,
 	/* room for a newline stays */
 	int n = snprintf(buf, sizeof(buf) - 1, "weft:%d:%lld::%s:%s:%s():%d<%s> %s", (int)getpid(),
 			 (long long)time(NULL), provider_name(prov),
-			 (unsigned int)subsys < FI_LOG_SUBSYS_MAX ? subsystems[subsys] : "unknown", func,
-			 line, (unsigned int)level < FI_LOG_MAX ? levels[level] : "unknown", message);
+			 (unsigned int)subsys < FI_LOG_SUBSYS_MAX ? subsystems[subsys] : "unknown", func, line,
+			 (unsigned int)level < FI_LOG_MAX ? levels[level] : "unknown", message);
 	size_t used = n < 0 ? 0 : (size_t)n < sizeof(buf) - 1 ? (size_t)n : sizeof(buf) - 2;
 	if (!used || buf[used - 1] != '\n')
 		buf[used++] = '\n';

@@ -15,6 +15,7 @@ import (
 // with a nil, is Go's, what it holds is not.
 func init() {
 	provider.SetDrive(func(eps []*hot.EP, idle, most time.Duration) bool {
-		return bool(C.weft_drive((**C.struct_weft_hot_ep)(unsafe.Pointer(unsafe.SliceData(eps))), C.uint64_t(idle), C.uint64_t(most)))
+		return bool(C.weft_drive((**C.struct_weft_hot_ep)(unsafe.Pointer(unsafe.SliceData(eps))), C.uint64_t(idle),
+			C.uint64_t(most)))
 	})
 }

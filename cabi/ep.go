@@ -280,7 +280,9 @@ func weftGoEPSetOpt(ep C.uint64_t, level, name C.int, value unsafe.Pointer, size
 }
 
 //export weftGoSRxOpen
-func weftGoSRxOpen(domain C.uint64_t, attr *C.struct_fi_rx_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoSRxOpen(
+	domain C.uint64_t, attr *C.struct_fi_rx_attr, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_srx_context", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {
@@ -304,7 +306,9 @@ func weftGoSRxOpen(domain C.uint64_t, attr *C.struct_fi_rx_attr, self unsafe.Poi
 }
 
 //export weftGoSTxOpen
-func weftGoSTxOpen(domain C.uint64_t, attr *C.struct_fi_tx_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoSTxOpen(
+	domain C.uint64_t, attr *C.struct_fi_tx_attr, _ unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_stx_context", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 )
 
 //export weftGoEQOpen
-func weftGoEQOpen(fabric C.uint64_t, attr *C.struct_fi_eq_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoEQOpen(
+	fabric C.uint64_t, attr *C.struct_fi_eq_attr, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_eq_open", &rc)
 	f, err := objectOf[*provider.Fabric](fabric)
 	if err != nil {

@@ -64,7 +64,9 @@ func weftGoFabricOpen(attr *C.struct_fi_fabric_attr, self unsafe.Pointer, out *C
 // self as in weftGoFabricOpen.
 //
 //export weftGoDomainOpen
-func weftGoDomainOpen(fabric C.uint64_t, info *C.struct_fi_info, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoDomainOpen(
+	fabric C.uint64_t, info *C.struct_fi_info, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_domain", &rc)
 	f, err := objectOf[*provider.Fabric](fabric)
 	if err != nil {

@@ -48,7 +48,7 @@ static void wait_for(struct task *t, unsigned seconds)
 void weft_finish(void (*work)(void), unsigned seconds)
 {
 	static struct task tasks[2]; /* as many things as are to be done; they may outlast the caller's wait */
-	static unsigned taken;       /* by the thread that ends the process */
+	static unsigned taken;	     /* by the thread that ends the process */
 	pthread_condattr_t attr;
 	struct task *t;
 

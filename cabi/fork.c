@@ -18,8 +18,14 @@ int weft_forked_flag;
 static struct weft_link objects = { &objects, &objects, NULL };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-void weft_objects_lock(void) { pthread_mutex_lock(&lock); }
-void weft_objects_unlock(void) { pthread_mutex_unlock(&lock); }
+void weft_objects_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+void weft_objects_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
 
 void weft_object_add(struct weft_link *link, struct fid *fid)
 {
@@ -86,7 +92,10 @@ __attribute__((constructor)) static void watch(void)
 	watching = -pthread_atfork(weft_objects_lock, weft_objects_unlock, child);
 }
 
-int weft_fork_init(void) { return watching; }
+int weft_fork_init(void)
+{
+	return watching;
+}
 
 int weft_fork_refusal(void)
 {

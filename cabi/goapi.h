@@ -17,13 +17,13 @@
 /* What the opening of an object gives to C. */
 struct weft_opened {
 	uint64_t handle;
-	void *hot;                      /* table of plain words, where the class has one */
-	void *rx;                       /* struct weft_hot_rx, likewise */
-	bool deaf;                      /* endpoints: nothing that receives could complete on */
-	uint64_t caps;                  /* endpoints: with every default filled in; shared contexts: FI_HMEM */
+	void *hot;     /* table of plain words, where the class has one */
+	void *rx;      /* struct weft_hot_rx, likewise */
+	bool deaf;     /* endpoints: nothing that receives could complete on */
+	uint64_t caps; /* endpoints: with every default filled in; shared contexts: FI_HMEM */
 	uint64_t tx_op_flags;
 	uint64_t rx_op_flags;
-	enum fi_ep_type ep_type;        /* endpoints: likewise */
+	enum fi_ep_type ep_type; /* endpoints: likewise */
 };
 
 /* waitobj.c: wakes the threads that wait on the condition of FI_WAIT_MUTEX_COND; the handle of a wait set. */
@@ -61,7 +61,7 @@ void weft_long_double(int datatype, int op, void *target, const void *operand, c
 /* struct fi_profile_desc of 2.0. */
 struct weft_profile_desc {
 	uint32_t id;
-	int datatype_sel;       /* 0: datatype is an enum fi_datatype */
+	int datatype_sel; /* 0: datatype is an enum fi_datatype */
 	int datatype;
 	uint64_t flags;
 	size_t size;

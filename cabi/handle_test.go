@@ -50,7 +50,9 @@ func TestStaleHandleIsRefused(t *testing.T) {
 func TestHandlesThatWereNeverGivenOut(t *testing.T) {
 	var tab table
 	h, _ := tab.add("one")
-	for _, bad := range []uint64{0, h + 1, h | 1<<32, 1<<32 - 1, 1<<64 - 1, maxChunks * chunkSize, maxChunks*chunkSize + 1} {
+	for _, bad := range []uint64{
+		0, h + 1, h | 1<<32, 1<<32 - 1, 1<<64 - 1, maxChunks * chunkSize, maxChunks*chunkSize + 1,
+	} {
 		if got := tab.get(bad); got != nil {
 			t.Errorf("get(%#x) = %v", bad, got)
 		}

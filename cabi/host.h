@@ -9,16 +9,17 @@
 #include "loader/core.h"
 
 /* For Go, which calls no pointers to functions. */
-static inline uint32_t weft_version_of(const struct weft_host *host) { return host->version(); }
+static inline uint32_t weft_version_of(const struct weft_host *host)
+{
+	return host->version();
+}
 
 /* prov.c */
 
 /* The provider's functions, for an application that calls through host. */
-int weft_getinfo_for(struct weft_host *host, uint32_t version, const char *node,
-		     const char *service, uint64_t flags, const struct fi_info *hints,
-		     struct fi_info **info);
-int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr,
-		    struct fid_fabric **fabric, void *context);
+int weft_getinfo_for(struct weft_host *host, uint32_t version, const char *node, const char *service, uint64_t flags,
+		     const struct fi_info *hints, struct fi_info **info);
+int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 
 /* weft_attach makes host the one whose log and parameters are used, and starts the Go
  * side once. 0 or a negative errno, the same at every call. */

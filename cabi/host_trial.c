@@ -31,6 +31,6 @@ __attribute__((constructor(101))) static void say_what_is_refused(void)
 		return;
 	rc = weft_trial(&what);
 	if (rc)
-		dprintf(STDERR_FILENO, "weft: the Go runtime cannot start in this process: refused are %s: %s\n",
-			what, strerror(-rc));
+		dprintf(STDERR_FILENO, "weft: the Go runtime cannot start in this process: refused are %s: %s\n", what,
+			strerror(-rc));
 }

@@ -69,8 +69,8 @@ static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft
 
 /* The first entry of a list of endpoints, which may be written while it is walked, at which there is something to do;
  * NULL: none. */
-static inline __attribute__((always_inline)) struct weft_hot_ep *const *
-weft_busy_endpoint(struct weft_hot_ep **const _Atomic *list)
+static inline __attribute__((always_inline)) struct weft_hot_ep *const *weft_busy_endpoint(
+	struct weft_hot_ep **const _Atomic *list)
 {
 	struct weft_hot_ep *const *eps = atomic_load_explicit(list, memory_order_acquire);
 

@@ -11,6 +11,8 @@
 /* FI_DIFF of libfabric 2.x. */
 #define WEFT_DIFF 19
 
+/* clang-format off */
+
 /* What becomes of a value by an operation that both datatypes have. */
 #define EITHER_TYPE                                    \
 	case FI_SUM: return cur + x;                   \
@@ -44,16 +46,17 @@ static long double complex next_complex(int op, long double complex cur, long do
 	}
 }
 
+/* clang-format on */
+
 /* Reading leaves the value untouched. */
-#define APPLY(type, next)                                      \
-	do {                                                   \
-		type cur, x, c;                                \
-							       \
-		memcpy(&cur, target, sizeof(cur));             \
-		memcpy(&x, operand, sizeof(x));                \
-		memcpy(&c, compare, sizeof(c));                \
-		cur = next(op, cur, x, c);                     \
-		memcpy(target, &cur, sizeof(cur));             \
+#define APPLY(type, next) \
+	do { \
+		type cur, x, c; \
+		memcpy(&cur, target, sizeof(cur)); \
+		memcpy(&x, operand, sizeof(x)); \
+		memcpy(&c, compare, sizeof(c)); \
+		cur = next(op, cur, x, c); \
+		memcpy(target, &cur, sizeof(cur)); \
 	} while (0)
 
 void weft_long_double(int datatype, int op, void *target, const void *operand, const void *compare)

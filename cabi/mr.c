@@ -4,9 +4,8 @@
  */
 #include "goapi.h"
 
-int weft_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
-		 uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
-		 void *context)
+int weft_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access, uint64_t offset,
+		 uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
 {
 	struct fi_mr_attr attr = {
 		.mr_iov = iov,
@@ -20,8 +19,8 @@ int weft_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_
 	return weft_ops_mr.regattr(fid, &attr, flags, mr);
 }
 
-int weft_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset,
-		uint64_t requested_key, uint64_t flags, struct fid_mr **mr, void *context)
+int weft_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access, uint64_t offset, uint64_t requested_key,
+		uint64_t flags, struct fid_mr **mr, void *context)
 {
 	struct iovec iov = { (void *)buf, len };
 

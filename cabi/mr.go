@@ -13,7 +13,9 @@ import (
 )
 
 //export weftGoMRReg
-func weftGoMRReg(domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoMRReg(
+	domain C.uint64_t, attr *C.struct_fi_mr_attr, flags C.uint64_t, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_mr_regattr", &rc)
 	if attr.mr_iov == nil && attr.iov_count != 0 {
 		return result(fi.EINVAL)
@@ -43,7 +45,8 @@ func mrFromC(d *provider.Domain, c *C.struct_fi_mr_attr, flags uint64) *fi.MRAtt
 		return a
 	}
 	a.AuthKey, a.AuthKeySize, a.Src = nil, 0, fi.AddrUnspec
-	if k := (*C.struct_weft_mr_auth_key)(unsafe.Pointer(c.auth_key)); k != nil && c.auth_key_size == C.sizeof_struct_weft_mr_auth_key && k.av != nil {
+	if k := (*C.struct_weft_mr_auth_key)(unsafe.Pointer(c.auth_key)); k != nil &&
+		c.auth_key_size == C.sizeof_struct_weft_mr_auth_key && k.av != nil {
 		a.AV, a.Src = anyOf(&k.av.fid), fi.Addr(k.src_addr)
 	}
 	return a

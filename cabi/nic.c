@@ -10,6 +10,7 @@
 
 #include "goapi.h"
 
+/* clang-format off */
 #define DEVICE(member) { offsetof(struct fid_nic, device_attr), offsetof(struct fi_device_attr, member) }
 #define LINK(member) { offsetof(struct fid_nic, link_attr), offsetof(struct fi_link_attr, member) }
 
@@ -20,6 +21,7 @@ static const struct {
 	DEVICE(name), DEVICE(device_id), DEVICE(device_version), DEVICE(vendor_id), DEVICE(driver), DEVICE(firmware),
 	LINK(address), LINK(network_type),
 };
+/* clang-format on */
 
 /* Where a text of a complete one is. */
 static char **text_of(const struct fid_nic *nic, size_t i)

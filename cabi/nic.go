@@ -28,7 +28,8 @@ func weftGoNICText(nic *C.struct_fid_nic, buf *C.char, size C.size_t) {
 	d, l := nic.device_attr, nic.link_attr
 	fmt.Fprintf(&b, "    nic:\n        fi_device_attr:\n            name: %s\n            device_id: %s\n"+
 		"            device_version: %s\n            vendor_id: %s\n            driver: %s\n            firmware: %s\n",
-		shown(d.name), shown(d.device_id), shown(d.device_version), shown(d.vendor_id), shown(d.driver), shown(d.firmware))
+		shown(d.name), shown(d.device_id), shown(d.device_version), shown(d.vendor_id), shown(d.driver),
+		shown(d.firmware))
 	if nic.bus_attr.bus_type == C.FI_BUS_PCI {
 		p := C.pci_of(nic)
 		fmt.Fprintf(&b, "        fi_bus_attr:\n            bus_type: FI_BUS_PCI\n            fi_pci_attr:\n"+
@@ -44,7 +45,8 @@ func weftGoNICText(nic *C.struct_fid_nic, buf *C.char, size C.size_t) {
 		state = "Unknown"
 	}
 	fmt.Fprintf(&b, "        fi_link_attr:\n            address: %s\n            mtu: %d\n            speed: %d\n"+
-		"            state: %s\n            network_type: %s\n", shown(l.address), l.mtu, l.speed, state, shown(l.network_type))
+		"            state: %s\n            network_type: %s\n", shown(l.address), l.mtu, l.speed, state,
+		shown(l.network_type))
 	out := view[byte](unsafe.Pointer(buf), min(size, 1<<20))
 	out[copy(out[:len(out)-1], b.String())] = 0
 }

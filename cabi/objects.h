@@ -44,7 +44,7 @@ struct weft_host;
 struct weft_fabric_obj {
 	struct fid_fabric fid;
 	uint64_t handle;
-	struct weft_host *host;         /* through which it was opened */
+	struct weft_host *host; /* through which it was opened */
 	struct weft_link link;
 };
 
@@ -57,9 +57,9 @@ struct weft_domain_obj {
 
 /* The wait object of a queue, counter or wait set, as FI_GETWAIT gives it out. */
 struct weft_wait_native {
-	enum fi_wait_obj kind;          /* never FI_WAIT_UNSPEC: what was chosen for it */
-	int fd;                         /* -1: none */
-	pthread_mutex_t mutex;          /* FI_WAIT_MUTEX_COND; taken by waiters and by their wakers */
+	enum fi_wait_obj kind; /* never FI_WAIT_UNSPEC: what was chosen for it */
+	int fd;		       /* -1: none */
+	pthread_mutex_t mutex; /* FI_WAIT_MUTEX_COND; taken by waiters and by their wakers */
 	pthread_cond_t cond;
 };
 
@@ -75,7 +75,7 @@ struct weft_cq_obj {
 	uint64_t handle;
 	enum fi_cq_wait_cond wait_cond;
 	struct weft_domain_obj *domain;
-	struct weft_import *import;     /* NULL: the application reads it */
+	struct weft_import *import; /* NULL: the application reads it */
 	struct weft_wait_native wait;
 	struct weft_link link;
 };
@@ -84,7 +84,7 @@ struct weft_cntr_obj {
 	struct fid_cntr fid;
 	struct weft_hot_cntr *hot;
 	uint64_t handle;
-	struct weft_import *import;     /* as of queues */
+	struct weft_import *import; /* as of queues */
 	struct weft_wait_native wait;
 	struct weft_link link;
 };
@@ -96,7 +96,7 @@ struct weft_eq_obj {
 	struct fid_eq fid;
 	uint8_t err_data[WEFT_EQ_ERR_DATA]; /* of the error read last; the application serializes that */
 	uint64_t handle;
-	uint32_t api_version;           /* of the fabric, which may be closed before */
+	uint32_t api_version; /* of the fabric, which may be closed before */
 	struct weft_wait_native wait;
 	struct weft_link link;
 };
@@ -112,14 +112,14 @@ struct weft_wait_obj {
  * receive contexts, or a shared receive context: fid.fid.fclass says which. */
 struct weft_ep_obj {
 	struct fid_ep fid;
-	struct weft_hot_ep *hot;        /* NULL for shared receive contexts */
-	struct weft_hot_rx *rx;         /* set by FI_ENABLE; NULL before and without receive side */
-	bool deaf;                      /* enabled, with nothing that receives could complete on */
-	uint64_t tx_op_flags;           /* flags of calls that take none; changed by FI_SETOPSFLAG only */
+	struct weft_hot_ep *hot; /* NULL for shared receive contexts */
+	struct weft_hot_rx *rx;	 /* set by FI_ENABLE; NULL before and without receive side */
+	bool deaf;		 /* enabled, with nothing that receives could complete on */
+	uint64_t tx_op_flags;	 /* flags of calls that take none; changed by FI_SETOPSFLAG only */
 	uint64_t rx_op_flags;
 	uint64_t handle;
-	struct weft_ep_obj *origin;     /* an alias's endpoint, which outlives it; else NULL */
-	struct weft_ep_obj *aliases;    /* of this endpoint, each the head of the rest; under weft_objects_lock */
+	struct weft_ep_obj *origin;	/* an alias's endpoint, which outlives it; else NULL */
+	struct weft_ep_obj *aliases;	/* of this endpoint, each the head of the rest; under weft_objects_lock */
 	struct weft_peer_srx *imported; /* of a shared receive context: its owner's, else NULL */
 	struct weft_link link;
 };
@@ -133,11 +133,11 @@ struct weft_fid_profile {
 };
 
 /* Objects of which C needs no more than which they are. */
-#define WEFT_PLAIN_OBJ(name, type)                                                                 \
-	struct name {                                                                              \
-		type fid;                                                                          \
-		uint64_t handle;                                                                   \
-		struct weft_link link;                                                             \
+#define WEFT_PLAIN_OBJ(name, type) \
+	struct name { \
+		type fid; \
+		uint64_t handle; \
+		struct weft_link link; \
 	}
 
 WEFT_PLAIN_OBJ(weft_av_obj, struct fid_av);
@@ -152,13 +152,13 @@ WEFT_PLAIN_OBJ(weft_stx_obj, struct fid_stx);
 WEFT_PLAIN_OBJ(weft_connreq_obj, struct fid);
 
 /* The flags that can be defaults of a context (provider/info has the same). */
-#define WEFT_TX_OP_FLAGS                                                                           \
-	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
-	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
+#define WEFT_TX_OP_FLAGS \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | \
+	 FI_MATCH_COMPLETE)
 #define WEFT_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
 
 /* The object around a fid of any class. */
-#define WEFT_OBJ(f, type) ((type *)((char *)(f) - offsetof(type, fid)))
+#define WEFT_OBJ(f, type) ((type *)((char *)(f)-offsetof(type, fid)))
 
 /* Set in the descriptors of regions of device memory (region.DescSpecial). */
 #define WEFT_DESC_SPECIAL 1u
@@ -169,7 +169,7 @@ uint64_t weft_handle_of(const struct fid *fid);
 
 /* ---- fork.c ---- */
 
-extern int weft_forked_flag;        /* written once by the child of a fork, before main continues */
+extern int weft_forked_flag; /* written once by the child of a fork, before main continues */
 
 /* weft_forked reports whether this process is a fork of the one that opened the
  * objects. It has no Go threads: Go must not be called. */

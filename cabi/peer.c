@@ -27,8 +27,8 @@ static bool cq_flush(struct weft_cq_obj *o)
 	for (; in->first < in->count; in->first++) {
 		const struct fi_cq_tagged_entry *e = &in->entries[in->first];
 
-		if (in->cq->owner_ops->write(in->cq, e->op_context, e->flags, e->len, e->buf,
-					     e->data, e->tag, in->src[in->first]) < 0)
+		if (in->cq->owner_ops->write(in->cq, e->op_context, e->flags, e->len, e->buf, e->data, e->tag,
+					     in->src[in->first]) < 0)
 			return false;
 	}
 	in->first = in->count = 0;
@@ -78,6 +78,7 @@ static ssize_t peer_cq_read(struct fid_cq *cq, void *buf, size_t count)
 	return rc;
 }
 
+/* clang-format off */
 static ssize_t no_readfrom(struct fid_cq *, void *, size_t, fi_addr_t *) { return -FI_ENOSYS; }
 static ssize_t no_readerr(struct fid_cq *, struct fi_cq_err_entry *, uint64_t)
 {
@@ -89,6 +90,7 @@ static ssize_t no_sreadfrom(struct fid_cq *, void *, size_t, fi_addr_t *, const 
 	return -FI_ENOSYS;
 }
 static int no_signal(struct fid_cq *) { return -FI_ENOSYS; }
+/* clang-format on */
 
 static struct weft_ops_cq peer_cq_ops = {
 	.base = {
@@ -136,9 +138,11 @@ static uint64_t peer_cntr_read(struct fid_cntr *c)
 	return 0; /* the owner has the value */
 }
 
+/* clang-format off */
 static uint64_t no_readval(struct fid_cntr *) { return 0; }
 static int no_add(struct fid_cntr *, uint64_t) { return -FI_ENOSYS; }
 static int no_cntr_wait(struct fid_cntr *, uint64_t, int) { return -FI_ENOSYS; }
+/* clang-format on */
 
 static struct weft_ops_cntr peer_cntr_ops = {
 	.base = {

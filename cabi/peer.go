@@ -30,7 +30,8 @@ func errnoOf(rc C.int) fi.Errno {
 
 func (o peerOwner) Get(tagged bool, addr fi.Addr, size, tag uint64) (uint64, fi.Errno) {
 	var entry *C.struct_weft_peer_entry
-	status := errnoOf(C.weft_peer_get(o.srx, boolToC(tagged), C.uint64_t(addr), C.size_t(size), C.uint64_t(tag), &entry))
+	status := errnoOf(C.weft_peer_get(o.srx, boolToC(tagged), C.uint64_t(addr), C.size_t(size), C.uint64_t(tag),
+		&entry))
 	if entry == nil && (status == fi.Success || status == fi.ENOENT) {
 		status = fi.EINVAL // not what fi_peer(3) says
 	}
@@ -38,13 +39,15 @@ func (o peerOwner) Get(tagged bool, addr fi.Addr, size, tag uint64) (uint64, fi.
 }
 
 func (o peerOwner) Queue(tagged bool, entry, id, data, flags uint64) fi.Errno {
-	return errnoOf(C.weft_peer_queue(o.srx, boolToC(tagged), entryAt(entry), C.uint64_t(id), C.uint64_t(data), C.uint64_t(flags)))
+	return errnoOf(C.weft_peer_queue(o.srx, boolToC(tagged), entryAt(entry), C.uint64_t(id), C.uint64_t(data),
+		C.uint64_t(flags)))
 }
 
 func (o peerOwner) Receive(entry uint64) provider.PeerReceive {
 	e := entryAt(entry)
 	r := provider.PeerReceive{
-		IOV: view[fi.IOVec](unsafe.Pointer(e.iov), e.count), Context: uint64(uintptr(e.context)), Flags: uint64(e.flags),
+		IOV: view[fi.IOVec](unsafe.Pointer(e.iov), e.count), Context: uint64(uintptr(e.context)),
+		Flags: uint64(e.flags),
 	}
 	if e.desc != nil {
 		r.Descs = view[uint64](unsafe.Pointer(e.desc), e.count)
@@ -64,7 +67,9 @@ func boolToC(b bool) C.int {
 }
 
 // peerRxOpened opens a shared receive context that another provider has imported.
-func peerRxOpened(d *provider.Domain, attr C.struct_fi_rx_attr, o *C.struct_weft_ep_obj, out *C.struct_weft_opened) error {
+func peerRxOpened(
+	d *provider.Domain, attr C.struct_fi_rx_attr, o *C.struct_weft_ep_obj, out *C.struct_weft_opened,
+) error {
 	if status := errnoOf(C.weft_peer_srx_import(o)); status != fi.Success {
 		return status
 	}

@@ -40,8 +40,8 @@ struct weft_peer_cq;
 
 struct weft_peer_cq_ops {
 	size_t size;
-	ssize_t (*write)(struct weft_peer_cq *cq, void *context, uint64_t flags, size_t len,
-			 void *buf, uint64_t data, uint64_t tag, fi_addr_t src);
+	ssize_t (*write)(struct weft_peer_cq *cq, void *context, uint64_t flags, size_t len, void *buf, uint64_t data,
+			 uint64_t tag, fi_addr_t src);
 	ssize_t (*writeerr)(struct weft_peer_cq *cq, const struct weft_cq_err_entry *entry);
 };
 
@@ -89,7 +89,7 @@ struct weft_peer_entry {
 	void *context;
 	size_t count;
 	void **desc;
-	void *peer_context;     /* weft's: the number of the message */
+	void *peer_context; /* weft's: the number of the message */
 	void *owner_context;
 	struct iovec *iov;
 };
@@ -102,14 +102,11 @@ struct weft_peer_match {
 
 struct weft_peer_srx_owner_ops {
 	size_t size;
-	int (*get_msg)(struct weft_peer_srx *srx, struct weft_peer_match *match,
-		       struct weft_peer_entry **entry);
-	int (*get_tag)(struct weft_peer_srx *srx, struct weft_peer_match *match,
-		       struct weft_peer_entry **entry);
+	int (*get_msg)(struct weft_peer_srx *srx, struct weft_peer_match *match, struct weft_peer_entry **entry);
+	int (*get_tag)(struct weft_peer_srx *srx, struct weft_peer_match *match, struct weft_peer_entry **entry);
 	int (*queue_msg)(struct weft_peer_entry *entry);
 	int (*queue_tag)(struct weft_peer_entry *entry);
-	void (*foreach_unspec_addr)(struct weft_peer_srx *srx,
-				    fi_addr_t (*get_addr)(struct weft_peer_entry *));
+	void (*foreach_unspec_addr)(struct weft_peer_srx *srx, fi_addr_t (*get_addr)(struct weft_peer_entry *));
 	void (*free_entry)(struct weft_peer_entry *entry);
 };
 
@@ -148,7 +145,7 @@ struct weft_import {
 	struct weft_peer_cq *cq;
 	struct fi_cq_tagged_entry entries[WEFT_IMPORT_BATCH];
 	fi_addr_t src[WEFT_IMPORT_BATCH];
-	size_t first, count;    /* entries that are read and not handed over */
+	size_t first, count; /* entries that are read and not handed over */
 	bool has_error;
 	struct weft_cq_err_entry error;
 	char err_data[128];
@@ -170,8 +167,8 @@ int weft_peer_srx_import(struct weft_ep_obj *o);
  * them. weft_peer_inserted has the owner ask for the addresses that it does not know. */
 int weft_peer_get(struct weft_peer_srx *srx, int tagged, uint64_t addr, size_t size, uint64_t tag,
 		  struct weft_peer_entry **entry);
-int weft_peer_queue(struct weft_peer_srx *srx, int tagged, struct weft_peer_entry *entry,
-		    uint64_t id, uint64_t data, uint64_t flags);
+int weft_peer_queue(struct weft_peer_srx *srx, int tagged, struct weft_peer_entry *entry, uint64_t id, uint64_t data,
+		    uint64_t flags);
 void weft_peer_free(struct weft_peer_srx *srx, struct weft_peer_entry *entry);
 void weft_peer_inserted(struct weft_peer_srx *srx);
 

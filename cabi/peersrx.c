@@ -16,12 +16,11 @@ int weft_peer_get(struct weft_peer_srx *srx, int tagged, uint64_t addr, size_t s
 	struct weft_peer_match match = { .addr = addr, .msg_size = size, .tag = tagged ? tag : 0 };
 
 	*entry = NULL;
-	return tagged ? srx->owner_ops->get_tag(srx, &match, entry) :
-			srx->owner_ops->get_msg(srx, &match, entry);
+	return tagged ? srx->owner_ops->get_tag(srx, &match, entry) : srx->owner_ops->get_msg(srx, &match, entry);
 }
 
-int weft_peer_queue(struct weft_peer_srx *srx, int tagged, struct weft_peer_entry *entry,
-		    uint64_t id, uint64_t data, uint64_t flags)
+int weft_peer_queue(struct weft_peer_srx *srx, int tagged, struct weft_peer_entry *entry, uint64_t id, uint64_t data,
+		    uint64_t flags)
 {
 	entry->srx = srx;
 	entry->peer_context = (void *)(uintptr_t)id;
@@ -43,9 +42,18 @@ static uint64_t id_of(const struct weft_peer_entry *entry)
 	return (uintptr_t)entry->peer_context;
 }
 
-static int start(struct weft_peer_entry *entry) { return weftGoPeerStart(entry, id_of(entry)); }
-static int discard(struct weft_peer_entry *entry) { return weftGoPeerDiscard(id_of(entry)); }
-static fi_addr_t address(struct weft_peer_entry *entry) { return weftGoPeerAddr(id_of(entry)); }
+static int start(struct weft_peer_entry *entry)
+{
+	return weftGoPeerStart(entry, id_of(entry));
+}
+static int discard(struct weft_peer_entry *entry)
+{
+	return weftGoPeerDiscard(id_of(entry));
+}
+static fi_addr_t address(struct weft_peer_entry *entry)
+{
+	return weftGoPeerAddr(id_of(entry));
+}
 
 static struct weft_peer_srx_ops peer_ops = {
 	.size = sizeof(struct weft_peer_srx_ops),

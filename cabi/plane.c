@@ -39,8 +39,8 @@ static bool keeps_registers(uintptr_t enter, uintptr_t probe, const uintptr_t ar
 			 : "+a"(rax), "=b"(rbx), "+c"(c), "+d"(b), "+S"(a), "+D"(entry), "+r"(d)
 			 :
 			 : "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2",
-			   "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-			   "xmm13", "xmm14", "xmm15");
+			   "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+			   "xmm14", "xmm15");
 	r12 = c, r13 = b, r14 = a, r15 = entry;
 	*result = rax;
 	return rbx == 0x1b && r12 == 0x1c && r13 == 0x1d && r14 == 0x1e && r15 == 0x1f;

@@ -102,7 +102,8 @@ static __attribute__((noinline)) ssize_t pop(struct weft_cq_obj *o, void *buf, s
 {
 	struct weft_reader to = { o->hot, buf, src, count };
 
-	return (ssize_t)weft_plane.enter(weft_plane.entries[WEFT_PLANE_POP], (uintptr_t)&to, (uintptr_t)&weft_self, 0, 0);
+	return (ssize_t)weft_plane.enter(weft_plane.entries[WEFT_PLANE_POP], (uintptr_t)&to, (uintptr_t)&weft_self, 0,
+					 0);
 }
 
 /* Most reads find nothing, and call no function then. */
@@ -134,7 +135,8 @@ ssize_t weft_cq_readfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *
 	return read_entries(container_of(cq, struct weft_cq_obj, fid), buf, count, src_addr);
 }
 
-ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr, const void *cond, int timeout)
+ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t *src_addr, const void *cond,
+			  int timeout)
 {
 	struct weft_cq_obj *o = container_of(cq, struct weft_cq_obj, fid);
 	struct weft_poll p;
@@ -159,8 +161,8 @@ ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry)
 	uint64_t src = FI_ADDR_NOTAVAIL;
 	int rc = 0;
 
-	if (weft_plane.enter(weft_plane.entries[WEFT_PLANE_READ_ERROR], (uintptr_t)o->hot, (uintptr_t)&entry->base, 0, 0) ==
-	    WEFT_DELIVERY_GO)
+	if (weft_plane.enter(weft_plane.entries[WEFT_PLANE_READ_ERROR], (uintptr_t)o->hot, (uintptr_t)&entry->base, 0,
+			     0) == WEFT_DELIVERY_GO)
 		rc = weftGoCQReadErr(o->handle, &entry->base, &src);
 	entry->src_addr = src;
 	return rc ? rc : 1;

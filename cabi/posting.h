@@ -22,8 +22,8 @@ static inline ssize_t weft_post_recv(struct weft_ep_obj *o, struct weft_post *p)
 
 	if (__builtin_expect(!o->rx, 0))
 		return weft_post(o, WEFT_PLANE_RECEIVE, p);
-	code = weft_plane.enter(weft_plane.entries[WEFT_PLANE_RECV], (uintptr_t)p, (uintptr_t)o->rx,
-				(uintptr_t)o->hot, 0);
+	code = weft_plane.enter(weft_plane.entries[WEFT_PLANE_RECV], (uintptr_t)p, (uintptr_t)o->rx, (uintptr_t)o->hot,
+				0);
 
 	return __builtin_expect(code == WEFT_POST_DONE, 1) ? 0 : weftGoRecv(o->handle, o->rx, p, code);
 }

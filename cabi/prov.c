@@ -17,7 +17,7 @@
 #define HOSTS 16
 
 static struct {
-	pthread_mutex_t lock; /* taken by the entry points that open nothing, at most once per fi_getinfo */
+	pthread_mutex_t lock;		/* taken by the entry points that open nothing, at most once per fi_getinfo */
 	struct weft_host *hosts[HOSTS]; /* attached, in this order; NULL: free */
 	bool done;
 	int rc;
@@ -28,7 +28,10 @@ static struct {
  * logs with acquire. What it points to is valid until the process ends. */
 static struct weft_host *_Atomic current;
 
-static const struct weft_host *current_host(void) { return atomic_load_explicit(&current, memory_order_acquire); }
+static const struct weft_host *current_host(void)
+{
+	return atomic_load_explicit(&current, memory_order_acquire);
+}
 
 /* Makes host the current one, and remembers it. The caller holds the lock. */
 static int add(struct weft_host *host)
@@ -99,9 +102,8 @@ __attribute__((destructor)) static void settle(void)
 		weft_finish(weftGoSettle, 6); /* one more than what was sent may take */
 }
 
-int weft_getinfo_for(struct weft_host *host, uint32_t version, const char *node,
-		     const char *service, uint64_t flags, const struct fi_info *hints,
-		     struct fi_info **info)
+int weft_getinfo_for(struct weft_host *host, uint32_t version, const char *node, const char *service, uint64_t flags,
+		     const struct fi_info *hints, struct fi_info **info)
 {
 	int rc;
 
@@ -112,12 +114,10 @@ int weft_getinfo_for(struct weft_host *host, uint32_t version, const char *node,
 	rc = weft_attach(host);
 	if (rc)
 		return rc;
-	return weftGoGetInfo(host, version, (char *)node, (char *)service, flags,
-			     (struct fi_info *)hints, info);
+	return weftGoGetInfo(host, version, (char *)node, (char *)service, flags, (struct fi_info *)hints, info);
 }
 
-int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr,
-		    struct fid_fabric **fabric, void *context)
+int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
 {
 	struct weft_opened opened = { 0 };
 	struct weft_fabric_obj *o;

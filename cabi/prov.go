@@ -39,7 +39,8 @@ func weftGoInit(host *C.struct_weft_host) (rc C.int) {
 // sayName says by which other name weft answers.
 func sayName(name string) {
 	if name != info.ProvName {
-		log.Infof(log.Core, "weft %d.%d answers as %s (FI_WEFT_NAME)", fi.Major(info.ProvVersion), fi.Minor(info.ProvVersion), name)
+		log.Infof(log.Core, "weft %d.%d answers as %s (FI_WEFT_NAME)", fi.Major(info.ProvVersion),
+			fi.Minor(info.ProvVersion), name)
 	}
 }
 

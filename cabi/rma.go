@@ -62,8 +62,9 @@ func rmaArgs(e domained, to *room, p *C.struct_weft_post) (provider.RMAArgs, err
 		}
 	}
 	return provider.RMAArgs{
-		IOV: iov, Remote: remote, Dest: fi.Addr(p.dest), Data: uint64(p.data), Flags: uint64(p.flags), Context: uint64(p.context),
-		Read: p.kind&hot.PostRead != 0, HasData: p.kind&hot.PostData != 0, Inject: p.kind&hot.PostInject != 0,
+		IOV: iov, Remote: remote, Dest: fi.Addr(p.dest), Data: uint64(p.data), Flags: uint64(p.flags),
+		Context: uint64(p.context),
+		Read:    p.kind&hot.PostRead != 0, HasData: p.kind&hot.PostData != 0, Inject: p.kind&hot.PostInject != 0,
 	}, nil
 }
 
@@ -131,7 +132,9 @@ const mostElements = 1<<58 - 1
 
 // bytesOf stores a vector of n elements as one of bytes, or n elements at an address where it is no vector; false for a
 // vector that is NULL or too long.
-func bytesOf(to *[C.WEFT_IOV_LIMIT]fi.IOVec, from unsafe.Pointer, n uint64, vector bool, size uint64) ([]fi.IOVec, bool) {
+func bytesOf(
+	to *[C.WEFT_IOV_LIMIT]fi.IOVec, from unsafe.Pointer, n uint64, vector bool, size uint64,
+) ([]fi.IOVec, bool) {
 	if !vector {
 		to[0] = fi.IOVec{Base: uintptr(from), Len: n * size}
 		return to[:1], n <= mostElements
@@ -149,7 +152,9 @@ func bytesOf(to *[C.WEFT_IOV_LIMIT]fi.IOVec, from unsafe.Pointer, n uint64, vect
 }
 
 // remoteBytes is bytesOf for the remote side, which is as long as measure where it is no vector.
-func remoteBytes(to *[C.WEFT_IOV_LIMIT]fi.RMAIOVec, p *C.struct_weft_post, measure []fi.IOVec, size uint64) ([]fi.RMAIOVec, bool) {
+func remoteBytes(
+	to *[C.WEFT_IOV_LIMIT]fi.RMAIOVec, p *C.struct_weft_post, measure []fi.IOVec, size uint64,
+) ([]fi.RMAIOVec, bool) {
 	if p.kind&hot.PostRemote == 0 {
 		n := uint64(0)
 		for _, v := range measure {

@@ -27,7 +27,9 @@ func weftGoSEPOpen(domain C.uint64_t, info *C.struct_fi_info, _ unsafe.Pointer, 
 }
 
 //export weftGoTxCtxOpen
-func weftGoTxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_tx_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoTxCtxOpen(
+	sep C.uint64_t, index C.int, attr *C.struct_fi_tx_attr, _ unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_tx_context", &rc)
 	s, err := objectOf[*provider.Scalable](sep)
 	if err != nil {
@@ -48,7 +50,9 @@ func weftGoTxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_tx_attr, _ u
 }
 
 //export weftGoRxCtxOpen
-func weftGoRxCtxOpen(sep C.uint64_t, index C.int, attr *C.struct_fi_rx_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoRxCtxOpen(
+	sep C.uint64_t, index C.int, attr *C.struct_fi_rx_attr, _ unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_rx_context", &rc)
 	s, err := objectOf[*provider.Scalable](sep)
 	if err != nil {

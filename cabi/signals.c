@@ -97,7 +97,10 @@ static void allow_blocking(struct entry *table)
 
 static int here = 1; /* among that data */
 
-static bool lies_in(uintptr_t at, struct extent e) { return at >= e.low && at < e.high; }
+static bool lies_in(uintptr_t at, struct extent e)
+{
+	return at >= e.low && at < e.high;
+}
 
 /* Finds the table where it is in this library: among the data that is written. Called with each
  * object of the process, until it returns something. */
@@ -109,7 +112,8 @@ static int find_table(struct dl_phdr_info *object, size_t size, void *unused)
 	(void)unused;
 	for (int i = 0; i < object->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-		struct extent at = { object->dlpi_addr + part->p_vaddr, object->dlpi_addr + part->p_vaddr + part->p_memsz };
+		struct extent at = { object->dlpi_addr + part->p_vaddr,
+				     object->dlpi_addr + part->p_vaddr + part->p_memsz };
 
 		if (part->p_type != PT_LOAD)
 			continue;

@@ -69,11 +69,11 @@ struct birth {
 static struct {
 	pthread_mutex_t lock; /* taken when threads begin and end, and by operations that may need some */
 	pthread_cond_t given;
-	unsigned places;      /* for threads that run Go, and threads of its own that wait in the kernel */
-	unsigned locked;      /* threads that do nothing but what they were made for */
-	unsigned working;     /* that it has */
-	unsigned waiting;     /* that wait and have no job, or are about to wait */
-	unsigned jobs;        /* that threads which waited have not taken yet; with waiting at most KEPT */
+	unsigned places;  /* for threads that run Go, and threads of its own that wait in the kernel */
+	unsigned locked;  /* threads that do nothing but what they were made for */
+	unsigned working; /* that it has */
+	unsigned waiting; /* that wait and have no job, or are about to wait */
+	unsigned jobs;	  /* that threads which waited have not taken yet; with waiting at most KEPT */
 	struct job job[KEPT];
 } spares = { .lock = PTHREAD_MUTEX_INITIALIZER, .given = PTHREAD_COND_INITIALIZER };
 
@@ -91,7 +91,8 @@ static size_t taken_from_stack;
 
 void weft_spares_prepare(void)
 {
-	size_t (*least)(const pthread_attr_t *) = (size_t (*)(const pthread_attr_t *))dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
+	size_t (*least)(const pthread_attr_t *) =
+		(size_t(*)(const pthread_attr_t *))dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
 	pthread_attr_t attr;
 
 	have_processors = !sched_getaffinity(0, sizeof(processors), &processors);
@@ -297,7 +298,8 @@ int weft_spares_need(const char *what)
 	ret = fill(&waiting);
 	if (!ret)
 		return 0;
-	snprintf(text, sizeof(text), "%s: the system gives no thread (%s), and %u in reserve are too few: see RLIMIT_NPROC and pids.max",
+	snprintf(text, sizeof(text),
+		 "%s: the system gives no thread (%s), and %u in reserve are too few: see RLIMIT_NPROC and pids.max",
 		 what, strerror(ret), waiting);
 	weft_log(FI_LOG_WARN, FI_LOG_CORE, __func__, __LINE__, text);
 	return -FI_EAGAIN;

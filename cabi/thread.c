@@ -30,7 +30,10 @@ static void leave(void *value)
 	atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
 }
 
-static void make_key(void) { keyed = !pthread_key_create(&key, leave); }
+static void make_key(void)
+{
+	keyed = !pthread_key_create(&key, leave);
+}
 
 /* enter counts the thread until it ends, and returns how many there are. */
 static unsigned enter(void)
@@ -39,7 +42,8 @@ static unsigned enter(void)
 	unsigned n = atomic_fetch_add_explicit(&inside, 1, memory_order_relaxed) + 1;
 
 	pthread_once(&once, make_key);
-	if (!keyed || pthread_setspecific(key, &inside)) /* better too few than one more for each thread there ever was */
+	if (!keyed ||
+	    pthread_setspecific(key, &inside)) /* better too few than one more for each thread there ever was */
 		atomic_fetch_sub_explicit(&inside, 1, memory_order_relaxed);
 	return n;
 }

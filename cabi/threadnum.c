@@ -30,7 +30,10 @@ static void leave(void *thread)
 	self->number = 0;
 }
 
-static void make_key(void) { have_key = pthread_key_create(&at_exit, leave) == 0; }
+static void make_key(void)
+{
+	have_key = pthread_key_create(&at_exit, leave) == 0;
+}
 
 /* What cannot be given back is not taken: then the thread has the number that several have, and no line. */
 bool weft_thread_enroll(void)

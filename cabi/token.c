@@ -15,7 +15,8 @@ static bool take(struct weft_hot_ep *ep, struct weft_note *entries, size_t max, 
 	enum weft_take_code code;
 
 	*rc = 0;
-	if (atomic_load_explicit(&n->head, memory_order_relaxed) == atomic_load_explicit(&n->tail, memory_order_relaxed) &&
+	if (atomic_load_explicit(&n->head, memory_order_relaxed) ==
+		    atomic_load_explicit(&n->tail, memory_order_relaxed) &&
 	    !atomic_load_explicit(&n->unexpected, memory_order_relaxed))
 		return true;
 	while ((code = (enum weft_take_code)weft_plane_call(WEFT_PLANE_TAKE, &t)) == WEFT_TAKE_CREDIT)

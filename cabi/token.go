@@ -48,7 +48,9 @@ func weftGoTokenText(t unsafe.Pointer, n C.size_t, to *C.char, size *C.size_t) (
 }
 
 //export weftGoTokenOpen
-func weftGoTokenOpen(ep C.uint64_t, b unsafe.Pointer, n C.size_t, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoTokenOpen(
+	ep C.uint64_t, b unsafe.Pointer, n C.size_t, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("open a token", &rc)
 	e, err := objectOf[*provider.Endpoint](ep)
 	if err != nil {
@@ -77,7 +79,8 @@ func weftGoTokenInfo(remote C.uint64_t, to *C.struct_weft_remote_info, size C.si
 		return result(err)
 	}
 	i, out := r.Info(), new(C.struct_weft_remote_info)
-	out.addr, out.key, out.base, out.length = C.fi_addr_t(i.Addr), C.uint64_t(i.Key), C.uint64_t(i.Base), C.uint64_t(i.Length)
+	out.addr, out.key, out.base, out.length = C.fi_addr_t(i.Addr), C.uint64_t(i.Key), C.uint64_t(i.Base),
+		C.uint64_t(i.Length)
 	out.rights, out.memory, out.way = C.uint64_t(i.Rights), uint32(i.Kind), uint32(i.Way)
 	copy(unsafe.Slice((*byte)(&out.device[0]), len(out.device)), i.Device[:])
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&out.agent[0])), len(out.agent)-1), i.Agent)
@@ -99,7 +102,8 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 	if count > C.WEFT_LIST_MAX {
 		return result(fi.EINVAL)
 	}
-	here, there := view[C.struct_weft_local_piece](unsafe.Pointer(local), count), view[C.struct_weft_remote_piece](unsafe.Pointer(remote), count)
+	here, there := view[C.struct_weft_local_piece](unsafe.Pointer(local), count),
+		view[C.struct_weft_remote_piece](unsafe.Pointer(remote), count)
 	for i := range there {
 		// without a count there is one
 		if max(here[i].count, 1) != max(there[i].count, 1) || here[i].len != there[i].len || there[i].remote == nil {

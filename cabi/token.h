@@ -13,8 +13,8 @@ struct weft_token_obj {
 	struct fid fid;
 	uint64_t handle;
 	struct weft_link link;
-	struct fid_ep *ep;              /* of a list, as what follows */
-	uintptr_t shape;                /* Go's dataplane.List */
+	struct fid_ep *ep; /* of a list, as what follows */
+	uintptr_t shape;   /* Go's dataplane.List */
 };
 
 /* The operations, and those of them that are C. */

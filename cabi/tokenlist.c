@@ -5,8 +5,8 @@
 #include "hotpath.h"
 #include "token.h"
 
-#define SAME(field, other)                                                                     \
-	_Static_assert(offsetof(struct weft_note, field) == offsetof(struct weft_hot_note, other) &&   \
+#define SAME(field, other) \
+	_Static_assert(offsetof(struct weft_note, field) == offsetof(struct weft_hot_note, other) && \
 			       sizeof(((struct weft_note *)0)->field) == sizeof(((struct weft_hot_note *)0)->other), \
 		       "the data plane fills entries in")
 SAME(data, data);
@@ -23,7 +23,8 @@ _Static_assert(sizeof(struct weft_note) == sizeof(struct weft_hot_note), "and go
 
 uint64_t weft_token_endpoint(const struct fid_ep *ep)
 {
-	return ep && (ep->fid.fclass == FI_CLASS_EP || ep->fid.fclass == FI_CLASS_TX_CTX) ? weft_handle_of(&ep->fid) : 0;
+	return ep && (ep->fid.fclass == FI_CLASS_EP || ep->fid.fclass == FI_CLASS_TX_CTX) ? weft_handle_of(&ep->fid)
+											  : 0;
 }
 
 int weft_token_list(struct fid_ep *ep, const struct weft_local_piece *local, const struct weft_remote_piece *remote,

@@ -7,8 +7,15 @@ package main
 // #include "direct.h"
 // #include "goapi.h"
 //
-// static inline bool describes_itself(const struct fid *fid) { return fid->ops && FI_CHECK_OP(fid->ops, struct fi_ops, tostr); }
-// static inline void describe(const struct fid *fid, char *buf, size_t len) { fid->ops->tostr(fid, buf, len); buf[len - 1] = 0; }
+// static inline bool describes_itself(const struct fid *fid)
+// {
+//	return fid->ops && FI_CHECK_OP(fid->ops, struct fi_ops, tostr);
+// }
+// static inline void describe(const struct fid *fid, char *buf, size_t len)
+// {
+//	fid->ops->tostr(fid, buf, len);
+//	buf[len - 1] = 0;
+// }
 import "C"
 
 import (

@@ -30,14 +30,14 @@ enum weft_trace_role {
 #define WEFT_TRACED(function) extern __typeof__(function) function WEFT_TRACE_ENTRY
 
 struct weft_trace_point {
-	char name[24];           /* of libfabric's call, ended by a zero */
-	char operation[16];      /* that it posts, empty for others */
-	const void *table;       /* of function pointers */
-	uint16_t member;         /* where in the table, bytes */
-	uint8_t role;            /* enum weft_trace_role */
-	uint8_t context_arg;     /* of a post: the argument's number, from 1 ... */
-	uint8_t context_offset;  /* ... or, if that is 0, where it is in the second argument's structure */
-	uint8_t no_status;       /* 1: what the call returns is a value, never an error */
+	char name[24];		/* of libfabric's call, ended by a zero */
+	char operation[16];	/* that it posts, empty for others */
+	const void *table;	/* of function pointers */
+	uint16_t member;	/* where in the table, bytes */
+	uint8_t role;		/* enum weft_trace_role */
+	uint8_t context_arg;	/* of a post: the argument's number, from 1 ... */
+	uint8_t context_offset; /* ... or, if that is 0, where it is in the second argument's structure */
+	uint8_t no_status;	/* 1: what the call returns is a value, never an error */
 	uint8_t pad[2];
 };
 
@@ -45,8 +45,8 @@ struct weft_trace_table {
 	uint32_t version;
 	uint32_t count;
 	uint32_t point_bytes;
-	uint16_t cq_hot;         /* in the object behind struct fid_cq: the pointer to struct weft_hot_cq */
-	uint16_t hot_format;     /* in that: enum fi_cq_format */
+	uint16_t cq_hot;     /* in the object behind struct fid_cq: the pointer to struct weft_hot_cq */
+	uint16_t hot_format; /* in that: enum fi_cq_format */
 	struct weft_trace_point points[WEFT_TRACE_POINTS];
 };
 

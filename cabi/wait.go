@@ -12,7 +12,9 @@ import (
 )
 
 //export weftGoWaitOpen
-func weftGoWaitOpen(fabric C.uint64_t, attr *C.struct_fi_wait_attr, self unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoWaitOpen(
+	fabric C.uint64_t, attr *C.struct_fi_wait_attr, self unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_wait_open", &rc)
 	f, err := objectOf[*provider.Fabric](fabric)
 	if err != nil {
@@ -55,7 +57,9 @@ func weftGoTryWait(object C.uint64_t) (rc C.int) {
 }
 
 //export weftGoPollOpen
-func weftGoPollOpen(domain C.uint64_t, attr *C.struct_fi_poll_attr, _ unsafe.Pointer, out *C.struct_weft_opened) (rc C.int) {
+func weftGoPollOpen(
+	domain C.uint64_t, attr *C.struct_fi_poll_attr, _ unsafe.Pointer, out *C.struct_weft_opened,
+) (rc C.int) {
 	defer guard("fi_poll_open", &rc)
 	d, err := objectOf[*provider.Domain](domain)
 	if err != nil {

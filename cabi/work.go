@@ -24,7 +24,8 @@ func condition(flags, context C.uint64_t) (provider.Threshold, error) {
 	}
 	on, err := thresholdOf(*(**C.struct_fi_triggered_context)(unsafe.Pointer(&context)))
 	if err != nil {
-		log.Warnf(log.EPData, "the context %#x of a triggered operation names no threshold of a counter of weft's", uint64(context))
+		log.Warnf(log.EPData, "the context %#x of a triggered operation names no threshold of a counter of weft's",
+			uint64(context))
 	}
 	return on, err
 }
@@ -161,12 +162,14 @@ func setMessage(w *provider.Work, o *C.struct_fi_op_tagged, send, tagged bool) (
 	context := uint64(uintptr(o.msg.context))
 	if send {
 		w.Send = &provider.SendArgs{
-			IOV: iov, Dest: fi.Addr(o.msg.addr), Tag: uint64(o.msg.tag), Data: uint64(o.msg.data), Flags: uint64(o.flags),
+			IOV: iov, Dest: fi.Addr(o.msg.addr), Tag: uint64(o.msg.tag), Data: uint64(o.msg.data),
+			Flags:   uint64(o.flags),
 			Context: context, Tagged: tagged, HasData: o.flags&C.FI_REMOTE_CQ_DATA != 0,
 		}
 	} else {
 		w.Recv = &provider.RecvArgs{
-			IOV: iov, Src: fi.Addr(o.msg.addr), Tag: uint64(o.msg.tag), Ignore: uint64(o.msg.ignore), Flags: uint64(o.flags),
+			IOV: iov, Src: fi.Addr(o.msg.addr), Tag: uint64(o.msg.tag), Ignore: uint64(o.msg.ignore),
+			Flags:   uint64(o.flags),
 			Context: context, Tagged: tagged,
 		}
 	}

@@ -74,7 +74,7 @@ func (d *Domain) reach(n names.Name) error {
 			return nil
 		}
 	}
-	if device, _ := d.device.Domain(); device != nil && !n.IsLoopback() {
+	if device, _ := d.device.Domain(); (device != nil || len(d.fabric.program.Networks()) != 0) && !n.IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("it is not on this host: %w", fi.EHOSTUNREACH)

@@ -308,7 +308,7 @@ func (p *path) Over() *coll.Port { return &p.port.coll }
 func (p *port) collPort() coll.Port {
 	return coll.Port{
 		Iface: p.Iface, Caps: p.attr.Caps, MaxAMBcopy: p.attr.MaxAMBcopy, DeviceName: p.attr.DeviceName,
-		Eager: p.eager, Wake: p.wake,
+		Eager: p.eager, Notify: p.wake,
 	}
 }
 

@@ -123,7 +123,7 @@ func TestEndPolls(t *testing.T) {
 	port := &polled{Iface: e.ports[1].Iface}
 	own := e.networks
 	e.networks = []*watch.Port{watch.New(port, networkOwner{&e.peering}, nil)}
-	e.networks[0].Wake()
+	e.networks[0].Notify()
 	end := &connected{b.ep.conn, e}
 	b.ep.conn.ended = time.Now()
 	b.ep.conn.flush.Store(1)

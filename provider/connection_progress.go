@@ -90,7 +90,7 @@ func (c *connected) takeIn() bool {
 	e, empty := c.e, 0
 	before := c.takenIn()
 	for _, p := range e.networks {
-		p.Wake()
+		p.Notify()
 	}
 	for range e.domain.cfg.RingSlots {
 		switch n := e.arrivals(e.rx.cfg.ProgressBatch); {

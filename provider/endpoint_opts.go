@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/cuda"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/cm"
@@ -151,18 +150,9 @@ func (e *Endpoint) permitShared(permitted bool) error {
 		return nil
 	case e.state.Load() != stateCreated:
 		return refuse(log.EPCtrl, fi.EOPBADSTATE, what+"the endpoint is enabled")
-	case !permitted && e.domain.cfg.UDP == config.No && !e.mayUseDevice():
-		return refuse(log.EPCtrl, fi.EOPNOTSUPP, what+"FI_WEFT_UDP=no, and no device: nothing else leads to peers")
+	case !permitted && !transportsOf(e).HasNetwork():
+		return refuse(log.EPCtrl, fi.EOPNOTSUPP, what+"FI_WEFT_UDP=no, no device: nothing else leads to peers")
 	}
 	e.apart = !permitted
 	return nil
-}
-
-// mayUseDevice reports whether the endpoint, which is no context, would have an interface on the domain's device.
-func (e *peering) mayUseDevice() bool {
-	if e.name.IsLoopback() || e.auth != "" || e.keys != nil {
-		return false
-	}
-	device, _ := e.domain.device.Domain()
-	return device != nil
 }

@@ -9,15 +9,17 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/info"
+	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 )
 
 // Fabric is a network: the objects that are not tied to one interface belong
 // to it. Its methods may be called from any thread.
 type Fabric struct {
-	attr fi.FabricAttr // immutable
-	cfg  *config.Config
-	refs refs.Count // users: domains
+	attr    fi.FabricAttr // immutable
+	cfg     *config.Config
+	refs    refs.Count // users: domains
+	program backends.Program
 }
 
 // OpenFabric opens the fabric that attr, from [GetInfo], names. Errors: fi.EINVAL
@@ -45,6 +47,10 @@ func OpenFabric(attr *fi.FabricAttr) (*Fabric, error) {
 	opened.fabrics = append(opened.fabrics, f)
 	return f, nil
 }
+
+// AddNetwork adds a transport of the program's own, by which endpoints that are enabled afterwards reach peers that
+// share no memory with them. Errors: fi.EINVAL without a name or Open, and for a name that is there.
+func (f *Fabric) AddNetwork(n Network) error { return f.program.Add(n) }
 
 // Close closes the fabric. fi.EBUSY while it has open domains. Event queues and
 // wait sets need nothing of the fabric, and go on.

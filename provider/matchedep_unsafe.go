@@ -125,7 +125,7 @@ func (e *MatchedEndpoint) allocate() (err error) {
 	e.hot, e.rx = e.table.Table(), e.rxTable.Table()
 	e.hot.RxRings = uintptr(unsafe.Pointer(&noRings))
 	e.leased = lease.Guard(&e.rx.Lease, &leasedMatched{e: e})
-	e.waiting.Notify = e.callForGo
+	e.waiting.Notify = e.notify
 	return nil
 }
 

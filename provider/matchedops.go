@@ -201,12 +201,12 @@ func (e *MatchedEndpoint) setAttention(t *matched.Endpoint) {
 	}
 	atomic.StoreUint32(&e.rx.Attention, attention)
 	if !e.waiting.Empty() { // may have come between: the other thread counts before it stores the word
-		e.callForGo()
+		e.notify()
 	}
 }
 
-// callForGo has the next reader, or the progress thread, enter Go.
-func (e *MatchedEndpoint) callForGo() {
+// notify has the next reader, or the progress thread, enter Go.
+func (e *MatchedEndpoint) notify() {
 	atomic.StoreUint32(&e.rx.Attention, hot.AttentionPorts|hot.AttentionGo)
 	if t := e.thread.Load(); t != nil {
 		t.Bell().RingAsleep()

@@ -85,9 +85,9 @@ func TestSharedPorts(t *testing.T) {
 		}
 	}
 	poll("at first", 0, 0)
-	eps[1].driven.network.Wake()
+	eps[1].driven.network.Notify()
 	poll("a post to the second", 0, 1)
-	eps[0].driven.network.Wake()
+	eps[0].driven.network.Notify()
 	poll("a post to the first", 1, 1)
 	clocks[1] += time.Hour
 	leasedOf(eps[1]).networkArrivals(1)

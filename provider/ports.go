@@ -144,7 +144,7 @@ func (e *peering) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error
 // wake has polls include the port if it is one to other hosts.
 func (p *port) wake() {
 	if p.network != nil {
-		p.network.Wake()
+		p.network.Notify()
 	}
 }
 
@@ -313,6 +313,7 @@ func transportsOf(e *Endpoint) *backends.Endpoint {
 		Config: e.domain.cfg, Device: e.domain.device, Name: e.name, Context: e.context, Socket: e.socket,
 		Auth: e.auth, Keys: e.keys, Stripes: e.stripeCount() + 1, Class: e.domain.dscp(e.info),
 		Apart: e.apart, Polled: e.polled(), Direct: plane.Load(),
+		Program: e.domain.fabric.program.Networks(),
 	}
 	if e.scalable != nil {
 		t.Mapper = e.scalable.mapper

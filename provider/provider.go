@@ -118,5 +118,8 @@ func (r *registry) fill(i *fi.Info) {
 // Backend describes a transport of this build for people ("weft info").
 type Backend = backends.Backend
 
+// Network is a transport that a program brings itself.
+type Network = backends.Network
+
 // Backends tries every transport: see [backends.List].
 func Backends(c *config.Config) []Backend { return backends.List(c) }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # clang-format.sh [fix]: prints which hand-written C files do not have the format of .clang-format; with fix they get it.
-# What clang-format.except names is left out: folders that are being changed, and files that are too long with it.
+# What clang-format.except names is left out: files that are too long with it. Tables in "clang-format off" stay.
 # Versions of clang-format differ: without VERSION it exits with 77, and with CLANG_FORMAT=required in the environment
 # with 1.
 set -eu

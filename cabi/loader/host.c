@@ -26,14 +26,10 @@ static bool import_all(struct weft_host *host, void *library)
 		const char *name;
 		void *slot;
 	} imports[] = {
-		{ "fi_version", &host->version },
-		{ "fi_strerror", &host->strerror },
-		{ "fi_dupinfo", &host->dupinfo },
-		{ "fi_freeinfo", &host->freeinfo },
-		{ "fi_log_enabled", &host->log_enabled },
-		{ "fi_log", &host->log },
-		{ "fi_param_define", &host->param_define },
-		{ "fi_param_get", &host->param_get },
+		{ "fi_version", &host->version },	    { "fi_strerror", &host->strerror },
+		{ "fi_dupinfo", &host->dupinfo },	    { "fi_freeinfo", &host->freeinfo },
+		{ "fi_log_enabled", &host->log_enabled },   { "fi_log", &host->log },
+		{ "fi_param_define", &host->param_define }, { "fi_param_get", &host->param_get },
 	};
 	for (size_t i = 0; i < count_of(imports); i++) {
 		*(void **)imports[i].slot = dlsym(library, imports[i].name);

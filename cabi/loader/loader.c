@@ -15,17 +15,17 @@
 #define SLOTS 8
 
 struct slot {
-	struct fi_provider provider;  /* what libfabric has */
-	struct fi_provider self;      /* of weft's own name, where provider has another */
+	struct fi_provider provider; /* what libfabric has */
+	struct fi_provider self;     /* of weft's own name, where provider has another */
 	struct weft_host host;
-	const void *library;          /* what weft_host_find returned */
+	const void *library;	      /* what weft_host_find returned */
 	const struct weft_core *core; /* NULL: not attached */
-	unsigned registered;          /* how often fi_prov_ini returned it, less cleanups */
+	unsigned registered;	      /* how often fi_prov_ini returned it, less cleanups */
 };
 
 static struct slot slots[SLOTS]; /* under the lock, but for what host may read by itself */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool loading;     /* under the lock */
+static bool loading;	 /* under the lock */
 static bool interrupted; /* this process was forked while a thread, which it does not have, loaded the core */
 
 /* The lock may be another thread's, which the child does not have. */
@@ -51,7 +51,8 @@ static int attach(struct slot *s, bool named, const struct weft_core **core)
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&lock);
 	if (!s->core && interrupted) {
-		WEFT_LOG(&s->host, level, "this process was forked while another thread loaded weft, which it cannot use\n");
+		WEFT_LOG(&s->host, level,
+			 "this process was forked while another thread loaded weft, which it cannot use\n");
 		rc = -FI_EOTHER;
 	} else if (!s->core) {
 		loading = true;
@@ -121,18 +122,22 @@ static void cleanup(struct slot *s)
 }
 
 /* A slot's functions. */
-#define FUNCTIONS(n)                                                                               \
-	static int getinfo_##n(uint32_t version, const char *node, const char *service,            \
-			       uint64_t flags, const struct fi_info *hints, struct fi_info **info) \
-	{                                                                                          \
-		return getinfo(&slots[n], version, node, service, flags, hints, info);             \
-	}                                                                                          \
+#define FUNCTIONS(n) \
+	static int getinfo_##n(uint32_t version, const char *node, const char *service, uint64_t flags, \
+			       const struct fi_info *hints, struct fi_info **info) \
+	{ \
+		return getinfo(&slots[n], version, node, service, flags, hints, info); \
+	} \
 	static int fabric_##n(struct fi_fabric_attr *attr, struct fid_fabric **object, void *context) \
-	{                                                                                          \
-		return fabric(&slots[n], attr, object, context);                                   \
-	}                                                                                          \
-	static void cleanup_##n(void) { cleanup(&slots[n]); }
+	{ \
+		return fabric(&slots[n], attr, object, context); \
+	} \
+	static void cleanup_##n(void) \
+	{ \
+		cleanup(&slots[n]); \
+	}
 
+/* clang-format off */
 #define PROVIDER(n) { .getinfo = getinfo_##n, .fabric = fabric_##n, .cleanup = cleanup_##n }
 
 FUNCTIONS(0) FUNCTIONS(1) FUNCTIONS(2) FUNCTIONS(3) FUNCTIONS(4) FUNCTIONS(5) FUNCTIONS(6) FUNCTIONS(7)
@@ -141,6 +146,7 @@ static const struct fi_provider providers[SLOTS] = {
 	PROVIDER(0), PROVIDER(1), PROVIDER(2), PROVIDER(3),
 	PROVIDER(4), PROVIDER(5), PROVIDER(6), PROVIDER(7),
 };
+/* clang-format on */
 
 /* The slot of a library: the one that it has, else a free one. NULL: there is none. */
 static struct slot *slot_of(const void *library)
@@ -186,8 +192,7 @@ static int register_with(struct slot *s, const struct weft_host *host, const voi
 	s->self = s->provider;
 	s->host.provider = &s->provider;
 	for (size_t i = 0; !rc && i < count_of(weft_params); i++)
-		rc = host->param_define(&s->provider, weft_params[i].name, FI_PARAM_STRING, "%s",
-					weft_params[i].help);
+		rc = host->param_define(&s->provider, weft_params[i].name, FI_PARAM_STRING, "%s", weft_params[i].help);
 	if (rc)
 		return rc;
 	s->host.reported = name_of(host->param_get(&s->provider, "name", &name) ? NULL : name);

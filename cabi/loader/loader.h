@@ -26,11 +26,10 @@
 #include "table_gen.h"
 
 /* One line of the log of a host, which puts the function's name in front. */
-#define WEFT_LOG(host, level, ...)                                                                 \
-	do {                                                                                       \
-		if ((host)->log_enabled((host)->logger, level, FI_LOG_CORE))                     \
-			(host)->log((host)->logger, level, FI_LOG_CORE, __func__, __LINE__,      \
-				    __VA_ARGS__);                                                  \
+#define WEFT_LOG(host, level, ...) \
+	do { \
+		if ((host)->log_enabled((host)->logger, level, FI_LOG_CORE)) \
+			(host)->log((host)->logger, level, FI_LOG_CORE, __func__, __LINE__, __VA_ARGS__); \
 	} while (0)
 
 /* The uppermost layer of a name, by which libfabric finds it. */
@@ -66,7 +65,6 @@ int weft_trial(const char **what);
 /* weft_core_load returns the core in *core, which it loads once for the process. It
  * returns 0, or a negative errno with a line of the log at level. The caller holds the
  * loader's lock. */
-int weft_core_load(const struct weft_host *host, enum fi_log_level level,
-		   const struct weft_core **core);
+int weft_core_load(const struct weft_host *host, enum fi_log_level level, const struct weft_core **core);
 
 #endif

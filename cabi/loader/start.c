@@ -43,8 +43,7 @@ static bool find(char path[PATH_MAX])
 	return true;
 }
 
-int weft_core_load(const struct weft_host *host, enum fi_log_level level,
-		   const struct weft_core **core)
+int weft_core_load(const struct weft_host *host, enum fi_log_level level, const struct weft_core **core)
 {
 	static const struct weft_core *loaded; /* under the caller's lock */
 	char path[PATH_MAX];
@@ -61,8 +60,8 @@ int weft_core_load(const struct weft_host *host, enum fi_log_level level,
 	}
 	rc = weft_trial(&what);
 	if (rc) {
-		WEFT_LOG(host, level, "the Go runtime cannot start in this process: refused are %s: %s\n",
-			 what, host->strerror(-rc));
+		WEFT_LOG(host, level, "the Go runtime cannot start in this process: refused are %s: %s\n", what,
+			 host->strerror(-rc));
 		return rc;
 	}
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

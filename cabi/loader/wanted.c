@@ -10,8 +10,7 @@
 /* The provider's name in hints, NULL for none. */
 static const char *name_in(const struct fi_info *hints)
 {
-	if (!hints || !hints->fabric_attr || !hints->fabric_attr->prov_name ||
-	    !hints->fabric_attr->prov_name[0])
+	if (!hints || !hints->fabric_attr || !hints->fabric_attr->prov_name || !hints->fabric_attr->prov_name[0])
 		return NULL;
 	return hints->fabric_attr->prov_name;
 }
@@ -38,7 +37,10 @@ bool weft_named(const struct weft_host *host, const struct fi_info *hints)
 }
 
 /* Whether weft has another provider's name, of which the core knows what it means. */
-static bool has_alias(const struct weft_host *host) { return strcmp(host->reported, WEFT_NAME); }
+static bool has_alias(const struct weft_host *host)
+{
+	return strcmp(host->reported, WEFT_NAME);
+}
 
 static bool format_offered(uint32_t format)
 {
@@ -88,7 +90,8 @@ bool weft_unwanted(const struct weft_host *host, uint32_t version, uint64_t flag
 	domain = hints->domain_attr ? hints->domain_attr->caps : 0;
 	caps = caps_offered(version, flags, type, hints->caps | domain);
 	if (!caps) {
-		WEFT_LOG(host, FI_LOG_INFO, "fi_getinfo: hint ep_attr.type refused: value %d is not supported\n", (int)type);
+		WEFT_LOG(host, FI_LOG_INFO, "fi_getinfo: hint ep_attr.type refused: value %d is not supported\n",
+			 (int)type);
 		return true;
 	}
 	if ((hints->caps | domain) & ~caps) {

@@ -48,9 +48,11 @@ func goapi(dir string) ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	file(&b, "The Go functions that the C files call. Unless said otherwise each returns 0 or a negative errno, and none may\n"+
+	file(&b, "The Go functions that the C files call. Unless said otherwise each returns 0 or a negative errno, and "+
+		"none may\n"+
 		" * be called in a forked process.")
-	b.WriteString("#ifndef WEFT_GOAPI_GEN_H\n#define WEFT_GOAPI_GEN_H\n\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n#include <rdma/fabric.h>\n\n")
+	b.WriteString("#ifndef WEFT_GOAPI_GEN_H\n#define WEFT_GOAPI_GEN_H\n\n#include <stdbool.h>\n#include <stddef.h>\n" +
+		"#include <stdint.h>\n\n#include <rdma/fabric.h>\n\n")
 	var sorted []string
 	for s := range structs {
 		sorted = append(sorted, s)

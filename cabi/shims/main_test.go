@@ -23,7 +23,8 @@ func TestCommitted(t *testing.T) {
 
 // TestChecks shows what becomes of a row that calls Go.
 func TestChecks(t *testing.T) {
-	kinds, err := parseOps("table eq\nssize_t write(struct fid_eq *eq, const void *buf, size_t len, void *to, size_t *n)\n")
+	kinds, err := parseOps("table eq\nssize_t write(struct fid_eq *eq, const void *buf, size_t len, void *to, size_t " +
+		"*n)\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func TestChecks(t *testing.T) {
 	}
 	var b bytes.Buffer
 	call(&b, tables[0], &kinds[0].ops[0], tables[0].entries["write"])
-	want := "\tif ((!buf && len) || !n || (!to && *n))\n\t\treturn -FI_EINVAL;\n\treturn f(WEFT_OBJ(eq, struct obj)->handle, (void *)buf, len, to, n);\n"
+	want := "\tif ((!buf && len) || !n || (!to && *n))\n\t\treturn -FI_EINVAL;\n\t" +
+		"return f(WEFT_OBJ(eq, struct obj)->handle, (void *)buf, len, to, n);\n"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("%s", b.String())
 	}
@@ -47,7 +49,8 @@ func TestRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables, err := parseTables("a q obj\n\tbind > f first g\n\ttext > f buf[*len]\n\tend > f\nb q -\n\tbind > f\nc q obj\n\tbind > f raw\n", kinds)
+	tables, err := parseTables("a q obj\n\tbind > f first g\n\ttext > f buf[*len]\n\tend > f\nb q -\n\tbind > f\n"+
+		"c q obj\n\tbind > f raw\n", kinds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +59,10 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"\tint rc;\n\n\trc = g(ep);\n\treturn rc ? rc : f(WEFT_OBJ(ep, struct obj)->handle, weft_handle_of((const struct fid *)av));\n",
-		"\tif (!len || (!buf && *len))\n\t\treturn NULL;\n\treturn f(WEFT_OBJ(q, struct obj)->handle, buf, len) ? NULL : buf;\n",
+		"\tint rc;\n\n\trc = g(ep);\n\t" +
+			"return rc ? rc : f(WEFT_OBJ(ep, struct obj)->handle, weft_handle_of((const struct fid *)av));\n",
+		"\tif (!len || (!buf && *len))\n\t\treturn NULL;\n\t" +
+			"return f(WEFT_OBJ(q, struct obj)->handle, buf, len) ? NULL : buf;\n",
 		"\n{\n\tf(WEFT_OBJ(q, struct obj)->handle);\n}\n",
 		"return weft_fork_refusal();\n\treturn f(weft_token_endpoint(ep), weft_handle_of((const struct fid *)av));\n",
 		"return f(WEFT_OBJ(ep, struct obj)->handle, av, WEFT_OBJ(ep, struct obj));\n",
@@ -71,12 +76,14 @@ func TestRows(t *testing.T) {
 
 // TestOpening shows what becomes of a row that opens an object, and of one that is another one with flags.
 func TestOpening(t *testing.T) {
-	kinds, err := parseOps("table dom\nint q_open(struct fid *d, struct attr *attr, struct fid_q **q, void *context)\n" +
+	kinds, err := parseOps("table dom\nint q_open(struct fid *d, struct attr *attr, struct fid_q **q, void " +
+		"*context)\n" +
 		"int q_open2(struct fid *d, struct attr *attr, struct fid_q **q, uint64_t flags, void *context)\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "object C q_obj q_ops queue\n\tops = t\n\twait\nt dom d_obj\n\tq_open + C f attr threads call then g\n\tq_open2 ~ q_open -E\n"
+	text := "object C q_obj q_ops queue\n\tops = t\n\twait\nt dom d_obj\n\tq_open + C f attr threads call then g\n\t" +
+		"q_open2 ~ q_open -E\n"
 	tables, err := parseTables(text, kinds)
 	if err != nil {
 		t.Fatal(err)
@@ -93,14 +100,16 @@ func TestOpening(t *testing.T) {
 		"if (!attr || !q)\n\t\treturn -FI_EINVAL;\n\trc = weft_spares_need(\"call\");",
 		"rc = f(WEFT_OBJ(d, struct d_obj)->handle, attr, o, &opened);\n\tif (!rc)\n\t\tg(o, &opened);\n",
 		"return flags ? -E : t_q_open(d, attr, q, context);",
-		"[C] = { .name = \"queue\", .ops = &q_ops, .size = sizeof(struct q_obj)", ".wait = offsetof(struct q_obj, wait)",
+		"[C] = { .name = \"queue\", .ops = &q_ops, .size = sizeof(struct q_obj)",
+		".wait = offsetof(struct q_obj, wait)",
 		"{ C, offsetof(struct q_obj, fid.ops), &t, &weft_forked_dom }",
 	} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in\n%s", want, b)
 		}
 	}
-	for _, bad := range []string{"object C q_obj\n", "object C q_obj q_ops queue\n\tops t\n", "object C q_obj q_ops queue\n\tops = u\n"} {
+	for _, bad := range []string{"object C q_obj\n", "object C q_obj q_ops queue\n\tops t\n",
+		"object C q_obj q_ops queue\n\tops = u\n"} {
 		if _, err := parseObjects(bad, tables); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
@@ -113,7 +122,8 @@ func TestBadTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"t nothing\n", "t eq\n\tfly = f\n", "t eq\n\tread\n", "t eq\n\tread > f\n", "\tread = f\n", "t eq o\n\tread = f g\n", "t eq o\n\tread + c\n", "t eq o\n\tread + c f then\n"} {
+	for _, text := range []string{"t nothing\n", "t eq\n\tfly = f\n", "t eq\n\tread\n", "t eq\n\tread > f\n",
+		"\tread = f\n", "t eq o\n\tread = f g\n", "t eq o\n\tread + c\n", "t eq o\n\tread + c f then\n"} {
 		if _, err := parseTables(text, kinds); err == nil {
 			t.Errorf("%q is taken", text)
 		}
@@ -123,7 +133,9 @@ func TestBadTables(t *testing.T) {
 // TestGoAPI shows what C sees of a function that Go exports.
 func TestGoAPI(t *testing.T) {
 	dir := t.TempDir()
-	text := "package p\n\nimport \"C\"\n\n// Says so.\n//\n//export f\nfunc f(a, b C.uint64_t, p **C.struct_s, q *unsafe.Pointer, n C.uint) (rc C.int) { return 0 }\n\nfunc g() {}\n\n//export h\nfunc h() {}\n"
+	text := "package p\n\nimport \"C\"\n\n// Says so.\n//\n//export f\n" +
+		"func f(a, b C.uint64_t, p **C.struct_s, q *unsafe.Pointer, n C.uint) (rc C.int) { return 0 }\n\n" +
+		"func g() {}\n\n//export h\nfunc h() {}\n"
 	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -131,11 +143,13 @@ func TestGoAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "struct s;\n\n/* ---- p.go ---- */\n/* Says so. */\nint f(uint64_t a, uint64_t b, struct s **p, void **q, unsigned n);\nvoid h(void);\n"
+	want := "struct s;\n\n/* ---- p.go ---- */\n/* Says so. */\n" +
+		"int f(uint64_t a, uint64_t b, struct s **p, void **q, unsigned n);\nvoid h(void);\n"
 	if !strings.Contains(string(got), want) {
 		t.Errorf("%s", got)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte("package p\n\n//export f\nfunc f(a map[int]int) {}\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "p.go"), []byte("package p\n\n//export f\nfunc f(a map[int]int) {}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := goapi(dir); err == nil {

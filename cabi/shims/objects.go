@@ -43,7 +43,8 @@ func parseObjects(text string, tables []*table) ([]*object, error) {
 			if len(words) < 5 {
 				return nil, fmt.Errorf("tables.txt:%d: want object CLASS STRUCT TABLE TEXT", n+1)
 			}
-			last = &object{class: words[1], typ: words[2], table: strings.Trim(words[3], "-"), text: strings.Join(words[4:], " ")}
+			last = &object{class: words[1], typ: words[2], table: strings.Trim(words[3], "-"),
+				text: strings.Join(words[4:], " ")}
 			list = append(list, last)
 			continue
 		case last == nil:
@@ -91,16 +92,19 @@ func objectsSource(b *bytes.Buffer, list []*object) {
 		if o.table != "" {
 			fmt.Fprintf(b, ".ops = &%s, ", o.table)
 		}
-		fmt.Fprintf(b, ".size = sizeof(struct %s),\n\t\t.handle = offsetof(struct %[1]s, handle), .link = offsetof(struct %[1]s, link)", o.typ)
+		fmt.Fprintf(b, ".size = sizeof(struct %s),\n\t\t"+
+			".handle = offsetof(struct %[1]s, handle), .link = offsetof(struct %[1]s, link)", o.typ)
 		for _, m := range o.more {
 			fmt.Fprintf(b, ", .%s = offsetof(struct %s, %[1]s)", m, o.typ)
 		}
 		b.WriteString(" },\n")
 	}
-	b.WriteString("};\n\nconst size_t weft_class_count = count_of(weft_classes);\n\nconst struct weft_place weft_places[] = {\n")
+	b.WriteString("};\n\nconst size_t weft_class_count = count_of(weft_classes);\n\n" +
+		"const struct weft_place weft_places[] = {\n")
 	for _, o := range list {
 		for _, p := range o.tables {
-			fmt.Fprintf(b, "\t{ %s, offsetof(struct %s, fid.%s), &%s, &weft_forked_%s },\n", o.class, o.typ, p.member, p.table.name, p.table.kind.name)
+			fmt.Fprintf(b, "\t{ %s, offsetof(struct %s, fid.%s), &%s, &weft_forked_%s },\n", o.class, o.typ, p.member,
+				p.table.name, p.table.kind.name)
 		}
 	}
 	b.WriteString("};\n\nconst size_t weft_place_count = count_of(weft_places);\n")
@@ -153,7 +157,8 @@ func open(b *bytes.Buffer, t *table, o *op, e entry, objects []*object) error {
 	if made == nil || out == nil {
 		return fmt.Errorf("tables.txt: %s.%s opens no object", t.name, o.name)
 	}
-	fmt.Fprintf(b, "\nstatic %s%s\n{\n\tstruct weft_opened opened = { 0 };\n\tstruct %s *o;\n\tint rc = 0;\n\n", traced(t, o), o.declare(t.name+"_"+o.name, true), made.typ)
+	fmt.Fprintf(b, "\nstatic %s%s\n{\n\tstruct weft_opened opened = { 0 };\n\tstruct %s *o;\n\tint rc = 0;\n\n",
+		traced(t, o), o.declare(t.name+"_"+o.name, true), made.typ)
 	if t.object == "-" {
 		b.WriteString("\tif (weft_forked())\n\t\treturn weft_fork_refusal();\n")
 	}
@@ -161,7 +166,8 @@ func open(b *bytes.Buffer, t *table, o *op, e entry, objects []*object) error {
 	if e.opens.threads != "" {
 		fmt.Fprintf(b, "\trc = weft_spares_need(\"%s\");\n\tif (rc)\n\t\treturn rc;\n", e.opens.threads)
 	}
-	fmt.Fprintf(b, "\to = weft_object_new(%s, %s);\n\tif (!o)\n\t\treturn -FI_ENOMEM;\n\trc = %s(%s, o, &opened);\n", made.class, context,
+	fmt.Fprintf(b, "\to = weft_object_new(%s, %s);\n\tif (!o)\n\t\treturn -FI_ENOMEM;\n\trc = %s(%s, o, &opened);\n",
+		made.class, context,
 		e.goName, strings.Join(args, ", "))
 	if e.opens.then != "" {
 		fmt.Fprintf(b, "\tif (!rc)\n\t\t%s(o, &opened);\n", e.opens.then)
@@ -172,7 +178,8 @@ func open(b *bytes.Buffer, t *table, o *op, e entry, objects []*object) error {
 		object = "(void *)o"
 	}
 	if e.opens.last != "" {
-		fmt.Fprintf(b, "\tif (rc)\n\t\treturn rc;\n\t*%s = %s;\n\treturn %s(o->handle, o);\n}\n", out.name, object, e.opens.last)
+		fmt.Fprintf(b, "\tif (rc)\n\t\treturn rc;\n\t*%s = %s;\n\treturn %s(o->handle, o);\n}\n", out.name, object,
+			e.opens.last)
 	} else {
 		fmt.Fprintf(b, "\tif (!rc)\n\t\t*%s = %s;\n\treturn rc;\n}\n", out.name, object)
 	}
@@ -195,6 +202,7 @@ func sameWithout(b *bytes.Buffer, t *table, o *op, e entry, function string) err
 	for _, a := range args[len(other.params):] {
 		fmt.Fprintf(b, "\t(void)%s;\n", a)
 	}
-	fmt.Fprintf(b, "\treturn flags ? %s : %s(%s);\n}\n", e.result, function, strings.Join(args[:len(other.params)], ", "))
+	fmt.Fprintf(b, "\treturn flags ? %s : %s(%s);\n}\n", e.result, function,
+		strings.Join(args[:len(other.params)], ", "))
 	return nil
 }

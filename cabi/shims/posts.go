@@ -28,20 +28,24 @@ type family struct {
 var (
 	base     = family{name: "weft", kinds: posting, send: "SEND"}
 	families = []family{
-		// The one peer, address 0 of the endpoint's own address vector, is in place of the address that the caller gives:
+		// The one peer, address 0 of the endpoint's own address vector, is in place of the address that the caller
+		// gives:
 		// fi_msg(3) says that it is ignored. Receives take any source as they are.
-		{name: "connected", kinds: posting, send: "SEND", dest: "0", differs: func(o *op) bool { return !receives(o) && !valid(o) }},
+		{name: "connected", kinds: posting, send: "SEND", dest: "0",
+			differs: func(o *op) bool { return !receives(o) && !valid(o) }},
 		// What finds no room is the runtime's, which decides whether to drop it.
 		{name: "dgram", kinds: []string{"msg"}, send: "DATAGRAM", differs: func(o *op) bool { return !receives(o) }},
 		// Calls without descriptors have buffers of the process's own.
-		{name: "hmem", kinds: posting, send: "SEND", device: true, differs: func(o *op) bool { return !injects(o) && !valid(o) }},
+		{name: "hmem", kinds: posting, send: "SEND", device: true,
+			differs: func(o *op) bool { return !injects(o) && !valid(o) }},
 	}
 )
 
 // postsSource defines the functions that post and their tables.
 func postsSource(kinds []*kind) []byte {
 	var b bytes.Buffer
-	file(&b, "Posting: what applications call, on endpoints and contexts of all types (connected.h) and for memory of devices, and\n"+
+	file(&b, "Posting: what applications call, on endpoints and contexts of all types (connected.h) and for memory of "+
+		"devices, and\n"+
 		" * their tables, but for those of FI_EP_RDM. The others are made of these when the library is loaded.",
 		"goapi.h", "connected.h", "posting.h", "token.h")
 	b.WriteString("\n#define EP(f) WEFT_OBJ(f, struct weft_ep_obj)\n")
@@ -78,7 +82,8 @@ func postsSource(kinds []*kind) []byte {
 		}
 	}
 	placedPosts(&b)
-	fmt.Fprintf(&b, "\n__attribute__((constructor)) static void make(void)\n{\n%s}\n", strings.TrimPrefix(set.String(), "\n"))
+	fmt.Fprintf(&b, "\n__attribute__((constructor)) static void make(void)\n{\n%s}\n",
+		strings.TrimPrefix(set.String(), "\n"))
 	return b.Bytes()
 }
 
@@ -94,8 +99,10 @@ func collectives(b *bytes.Buffer, k *kind) {
 			continue
 		}
 		name, datatype := strings.ToUpper(strings.TrimSuffix(o.name, "2")), of(o, "datatype", "FI_VOID")
-		fmt.Fprintf(b, "\n%s\n{\n\treturn weftGoCollective(EP(ep)->handle, FI_%s, %s, %s, %s, %s, %s, coll_addr, %s, %s, %s, %s, context);\n}\n",
-			o.declare("weft_"+k.name+"_"+o.name, true), name, cast(o, "buf", "NULL"), of(o, "desc", "NULL"), of(o, "count", "0"),
+		fmt.Fprintf(b, "\n%s\n{\n\treturn weftGoCollective(EP(ep)->handle, FI_%s, %s, %s, %s, %s, %s, coll_addr, %s, "+
+			"%s, %s, %s, context);\n}\n",
+			o.declare("weft_"+k.name+"_"+o.name, true), name, cast(o, "buf", "NULL"), of(o, "desc", "NULL"),
+			of(o, "count", "0"),
 			of(o, "result", "NULL"), of(o, "result_desc", "NULL"), of(o, "root_addr", "FI_ADDR_NOTAVAIL"), datatype,
 			of(o, "op", "FI_NOOP"), of(o, "flags", forBarriers))
 	}
@@ -131,7 +138,8 @@ func cast(o *op, name, without string) string {
 
 // placedPosts writes where the tables are: those of FI_EP_RDM, those for memory of devices, those of other types.
 func placedPosts(b *bytes.Buffer) {
-	b.WriteString("\n#define POSTS(class, type, caps, member, table) { FI_CLASS_##class, type, caps, offsetof(struct fid_ep, member), &table }\n" +
+	b.WriteString("\n#define POSTS(class, type, caps, member, table) { FI_CLASS_##class, type, caps, offsetof(struct " +
+		"fid_ep, member), &table }\n" +
 		"\nconst struct weft_posts weft_posts[] = {\n")
 	row := func(class, typ, caps, member, table string) {
 		fmt.Fprintf(b, "\tPOSTS(%s, %s, %s, %s, weft_%s),\n", class, typ, caps, member, table)
@@ -168,7 +176,8 @@ func oneWay(b, set *bytes.Buffer, k *kind, from string) {
 	fmt.Fprintf(set, "\n\t%s = %s_%s;\n\t%s = weft_nosys_%s;\n", send, from, k.name, recv, k.name)
 	for i := range k.ops {
 		if o := &k.ops[i]; receives(o) {
-			fmt.Fprintf(set, "\t%s.%s = weft_nosys_%s.%s;\n\t%s.%s = %s_%s.%s;\n", send, o.name, k.name, o.name, recv, o.name, from, k.name, o.name)
+			fmt.Fprintf(set, "\t%s.%s = weft_nosys_%s.%s;\n\t%s.%s = %s_%s.%s;\n", send, o.name, k.name, o.name, recv,
+				o.name, from, k.name, o.name)
 		}
 	}
 }
@@ -207,7 +216,8 @@ func address(o *op) string {
 // body is what a function does: it puts its arguments into a struct weft_post and posts that.
 func (f *family) body(k *kind, o *op) string {
 	if valid(o) {
-		kind := map[string]string{"write": "PLAIN", "readwrite": "FETCH", "compwrite": "COMPARE"}[strings.TrimSuffix(o.name, "valid")]
+		kinds := map[string]string{"write": "PLAIN", "readwrite": "FETCH", "compwrite": "COMPARE"}
+		kind := kinds[strings.TrimSuffix(o.name, "valid")]
 		return fmt.Sprintf("\treturn weftGoAtomicCount(EP(ep)->handle, WEFT_ATOMIC_%s, datatype, op, count);\n",
 			kind)
 	}
@@ -304,7 +314,8 @@ func (f *family) kind(k *kind, o *op) []string {
 	add("WEFT_POST_TAGGED", k.name == "tagged")
 	add("WEFT_POST_READ", k.name == "rma" && strings.HasPrefix(o.name, "read"))
 	add("WEFT_POST_DATA", o.has("data") != nil)
-	add("(flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0)", message(o) && !receives(o) && k.name != "atomic" && o.name != "readmsg")
+	add("(flags & FI_REMOTE_CQ_DATA ? WEFT_POST_DATA : 0)", message(o) && !receives(o) && k.name != "atomic" &&
+		o.name != "readmsg")
 	add("WEFT_POST_INJECT", injects(o))
 	add("WEFT_POST_VECTOR", message(o) || o.has("iov") != nil)
 	add("WEFT_POST_REMOTE", message(o) && (k.name == "rma" || k.name == "atomic"))
@@ -320,7 +331,8 @@ func (f *family) kind(k *kind, o *op) []string {
 		add(device, true)
 		for _, what := range []string{"result", "compare"} {
 			add(fmt.Sprintf("weft_on_device(%s_desc, %s_count)", what, what), o.has(what+"_count") != nil)
-			add(fmt.Sprintf("weft_on_device(&%s_desc, 1)", what), o.has(what+"_desc") != nil && o.has(what+"_count") == nil)
+			add(fmt.Sprintf("weft_on_device(&%s_desc, 1)", what), o.has(what+"_desc") != nil &&
+				o.has(what+"_count") == nil)
 		}
 	}
 	if len(bits) == 0 {

@@ -12,10 +12,13 @@ import (
 func tablesHeader(kinds []*kind, tables []*table) []byte {
 	var b bytes.Buffer
 	file(&b, "The tables of functions of libfabric's objects, and what stands in them.")
-	b.WriteString("#ifndef WEFT_TABLES_GEN_H\n#define WEFT_TABLES_GEN_H\n\n#include <rdma/fabric.h>\n#include <rdma/fi_atomic.h>\n" +
-		"#include <rdma/fi_cm.h>\n#include <rdma/fi_collective.h>\n#include <rdma/fi_domain.h>\n#include <rdma/fi_endpoint.h>\n" +
+	b.WriteString("#ifndef WEFT_TABLES_GEN_H\n#define WEFT_TABLES_GEN_H\n\n#include <rdma/fabric.h>\n" +
+		"#include <rdma/fi_atomic.h>\n" +
+		"#include <rdma/fi_cm.h>\n#include <rdma/fi_collective.h>\n#include <rdma/fi_domain.h>\n" +
+		"#include <rdma/fi_endpoint.h>\n" +
 		"#include <rdma/fi_eq.h>\n#include <rdma/fi_rma.h>\n#include <rdma/fi_tagged.h>\n\n#include \"trace.h\"\n\n" +
-		"/* Tables that have grown since libfabric 1.17. The size of a table is that of the whole one, so callers of any version\n" +
+		"/* Tables that have grown since libfabric 1.17. The size of a table is that of the whole one, so callers of " +
+		"any version\n" +
 		" * find the members that they know. */\n")
 	for _, k := range kinds {
 		switch {
@@ -88,7 +91,8 @@ func initializer(b *bytes.Buffer, k *kind, name string, function func(o *op) str
 // tablesSource defines the tables and the functions that are generated.
 func tablesSource(tables []*table, objects []*object) ([]byte, error) {
 	var b bytes.Buffer
-	file(&b, "The tables of functions of libfabric's objects. No member of a table is NULL: libfabric's inline functions\n"+
+	file(&b, "The tables of functions of libfabric's objects. No member of a table is NULL: libfabric's inline "+
+		"functions\n"+
 		" * call through most of them unchecked.", "goapi.h", "hotpath.h", "thread.h", "token.h")
 	r := refusals{}
 	for _, t := range tables {
@@ -182,7 +186,8 @@ func (t *table) argument(p param) string {
 	return p.name
 }
 
-// call writes a function that checks its arguments and passes them to Go, or to another function of C. A text is what the argument buf points to.
+// call writes a function that checks its arguments and passes them to Go, or to another function of C. A text is what
+// the argument buf points to.
 func call(b *bytes.Buffer, t *table, o *op, e entry) {
 	fmt.Fprintf(b, "\nstatic %s%s\n{\n", traced(t, o), o.declare(t.name+"_"+o.name, true))
 	if e.first != "" {

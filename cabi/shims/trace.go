@@ -43,7 +43,8 @@ func tokens(role string, members ...string) []point {
 	var list []point
 	for _, m := range members {
 		list = append(list, point{
-			name: "weft_token_" + m, table: "weft_token_table", kind: "token", member: m, operation: operation[m], role: role,
+			name: "weft_token_" + m, table: "weft_token_table", kind: "token", member: m, operation: operation[m],
+			role: role,
 		})
 	}
 	return list
@@ -52,17 +53,20 @@ func tokens(role string, members ...string) []point {
 func calls(kind, role string, members ...string) []point {
 	var list []point
 	for _, m := range members {
-		list = append(list, point{name: "fi_" + kind + "_" + m, table: "weft_ops_" + kind, kind: kind, member: m, role: role})
+		list = append(list, point{name: "fi_" + kind + "_" + m, table: "weft_ops_" + kind, kind: kind, member: m,
+			role: role})
 	}
 	return list
 }
 
 // posts are calls that start an operation; those that inject have no context to name it by.
 func posts(kind, prefix, operation string, members ...string) []point {
-	atomic := strings.NewReplacer("readwrite", "fetch_atomic", "compwrite", "compare_atomic", "write", "atomic", "inject", "inject_atomic")
+	atomic := strings.NewReplacer("readwrite", "fetch_atomic", "compwrite", "compare_atomic", "write", "atomic",
+		"inject", "inject_atomic")
 	var list []point
 	for _, m := range members {
-		p := point{name: prefix + m, table: "weft_ops_" + kind, kind: kind, member: m, operation: operation, role: "POST"}
+		p := point{name: prefix + m, table: "weft_ops_" + kind, kind: kind, member: m, operation: operation,
+			role: "POST"}
 		switch {
 		case kind == "atomic":
 			p.name = prefix + atomic.Replace(m)
@@ -80,10 +84,12 @@ func posts(kind, prefix, operation string, members ...string) []point {
 // traceSource defines the table of trace.h.
 func traceSource(kinds []*kind) []byte {
 	var b bytes.Buffer
-	file(&b, "The table of trace.h: libfabric's calls, and where the functions for them are.", "hotpath.h", "objects.h", "token.h", "trace.h")
+	file(&b, "The table of trace.h: libfabric's calls, and where the functions for them are.", "hotpath.h", "objects.h",
+		"token.h", "trace.h")
 	fmt.Fprintf(&b, "\n_Static_assert(WEFT_TRACE_POINTS == %d, \"every call\");\n\n", len(points))
-	b.WriteString("#define AT(what, ops, op) .name = what, .table = &(ops), .member = offsetof(__typeof__(ops), op)\n\n" +
-		"const struct weft_trace_table weft_trace = {\n\t.version = WEFT_TRACE_VERSION,\n\t.count = WEFT_TRACE_POINTS,\n" +
+	b.WriteString("#define AT(what, ops, op) .name = what, .table = &(ops), .member = offsetof(__typeof__(ops), op)" +
+		"\n\nconst struct weft_trace_table weft_trace = {\n\t.version = WEFT_TRACE_VERSION,\n" +
+		"\t.count = WEFT_TRACE_POINTS,\n" +
 		"\t.point_bytes = sizeof(struct weft_trace_point),\n\t.cq_hot = offsetof(struct weft_cq_obj, hot),\n" +
 		"\t.hot_format = offsetof(struct weft_hot_cq, format),\n\t.points = {\n")
 	for _, p := range points {
@@ -103,7 +109,8 @@ func traceSource(kinds []*kind) []byte {
 			fmt.Fprintf(&b, ".role = WEFT_TRACE_POST, .operation = \"%s\", .context_arg = %d", p.operation, at+1)
 		default:
 			msg := strings.TrimSuffix(strings.TrimPrefix(o.has("msg").typ, "const "), " *")
-			fmt.Fprintf(&b, ".role = WEFT_TRACE_POST, .operation = \"%s\", .context_offset = offsetof(%s, context)", p.operation, msg)
+			fmt.Fprintf(&b, ".role = WEFT_TRACE_POST, .operation = \"%s\", .context_offset = offsetof(%s, context)",
+				p.operation, msg)
 		}
 		b.WriteString(" },\n")
 	}

@@ -6,9 +6,13 @@
 // A [Hub] is the network: it finds interfaces by address. An [Iface] has one bounded ring, into which all its senders
 // write under its lock, so messages to one interface are ordered. A slot is taken by the send and is free again when
 // its handler has returned.
+//
+// An interface has an address of its own ([Hub.Open]), or one that package provider has given its endpoint
+// ([Hub.OpenAt]).
 package backend
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"sync"
@@ -20,24 +24,26 @@ import (
 // Limits of the transport, in bytes but for slots.
 const (
 	slots    = 64 // messages that an interface has room for
-	maxShort = 64
-	maxHead  = 32
+	maxShort = 128
+	maxHead  = 96 // what provider.Network asks for
 	maxBcopy = 4096
 	slotSize = maxHead + maxBcopy
+
+	minAddress = 8
 )
 
 // Hub is a network of interfaces. Any goroutine may use it.
 type Hub struct {
 	mu   sync.Mutex
 	next uint64            // the last address that was given; under mu
-	open map[uint64]*Iface // under mu
+	open map[string]*Iface // by address; under mu
 }
 
 // find returns the open interface with an address, nil if there is none.
-func (h *Hub) find(address uint64) *Iface {
+func (h *Hub) find(address []byte) *Iface {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.open[address]
+	return h.open[string(address)]
 }
 
 // slot is one message in a ring. Its sender fills it, under the ring's lock.
@@ -58,7 +64,7 @@ type sender struct {
 // Iface is an interface; it implements [hw.Iface].
 type Iface struct {
 	hub      *Hub
-	address  uint64
+	address  []byte               // immutable
 	handlers [hw.MaxAM]hw.Handler // set before the first Progress
 	later    bool                 // the handler at work has postponed its message; Progress alone
 	event    func(hw.PeerEvent)   // set before the first Progress
@@ -70,26 +76,38 @@ type Iface struct {
 	head    uint64 // the next message to deliver
 	tail    uint64 // the next slot to fill; tail-head <= slots
 	senders []sender
-	peers   map[uint64]*Endpoint // by the peer's address
+	peers   map[string]*Endpoint // by the peer's address
 	stats   hw.Stats
 }
 
-// Open opens an interface of a hub.
+// Open opens an interface with an address that no other has.
 func (h *Hub) Open() *Iface {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.next++
-	i := &Iface{hub: h, address: h.next, peers: map[uint64]*Endpoint{}, event: func(hw.PeerEvent) {}}
+	address := binary.BigEndian.AppendUint64(nil, h.next)
+	h.mu.Unlock()
+	i, _ := h.OpenAt(address) // the address is valid and free
+	return i
+}
+
+// OpenAt opens an interface with an address. hw.ErrInvalid: the address is shorter than 8 bytes, or in use.
+func (h *Hub) OpenAt(address []byte) (*Iface, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(address) < minAddress || h.open[string(address)] != nil {
+		return nil, hw.ErrInvalid
+	}
+	i := &Iface{hub: h, address: bytes.Clone(address), peers: map[string]*Endpoint{}, event: func(hw.PeerEvent) {}}
 	memory := make([]byte, slots*slotSize)
 	for n := range i.ring {
 		i.ring[n].data = memory[n*slotSize:][:slotSize]
 	}
 	i.window.Store(true)
 	if h.open == nil {
-		h.open = map[uint64]*Iface{}
+		h.open = map[string]*Iface{}
 	}
-	h.open[i.address] = i
-	return i
+	h.open[string(i.address)] = i
+	return i, nil
 }
 
 // Attr describes what the interface can do: messages, in order, within the host.
@@ -105,8 +123,8 @@ func (i *Iface) Attr() hw.Attr {
 // Memory returns nil: no memory is registered.
 func (i *Iface) Memory() hw.MemoryDomain { return nil }
 
-// Address returns the address, 8 bytes.
-func (i *Iface) Address() []byte { return binary.BigEndian.AppendUint64(nil, i.address) }
+// Address returns the address.
+func (i *Iface) Address() []byte { return i.address }
 
 // SetHandler installs a handler.
 func (i *Iface) SetHandler(id hw.AMID, h hw.Handler) { i.handlers[id] = h }
@@ -116,15 +134,15 @@ func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.event = f }
 
 // Connect makes an endpoint, or returns the one that there is.
 func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
-	if len(address) != 8 {
+	if len(address) < minAddress {
 		return nil, hw.ErrInvalid
 	}
-	to := i.hub.find(binary.BigEndian.Uint64(address))
+	to := i.hub.find(address)
 	if to == nil {
 		return nil, hw.ErrUnreachable
 	}
 	i.mu.Lock()
-	ep, known := i.peers[to.address]
+	ep, known := i.peers[string(to.address)]
 	i.mu.Unlock()
 	if known {
 		return ep, nil
@@ -132,9 +150,10 @@ func (i *Iface) Connect(address []byte) (hw.Endpoint, error) {
 	src := to.attach(i)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if ep, known = i.peers[to.address]; !known { // another thread may have been here; attach gave both one number
+	// Another thread may have been here: attach gave both one number.
+	if ep, known = i.peers[string(to.address)]; !known {
 		ep = &Endpoint{from: i, to: to, src: src}
-		i.peers[to.address] = ep
+		i.peers[string(to.address)] = ep
 	}
 	return ep, nil
 }
@@ -251,7 +270,7 @@ func (i *Iface) Stats() hw.Stats {
 func (i *Iface) Close() error {
 	i.hub.mu.Lock()
 	defer i.hub.mu.Unlock()
-	delete(i.hub.open, i.address)
+	delete(i.hub.open, string(i.address))
 	i.closed.Store(true)
 	return nil
 }

@@ -268,7 +268,7 @@ func (i *Iface) notify(e *Endpoint) {
 	}
 	i.anyTodo.Store(true)
 	i.todoMu.Unlock()
-	i.call()
+	i.notifyPoll()
 	i.bell.ring()
 }
 

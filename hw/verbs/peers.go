@@ -52,7 +52,7 @@ func (i *Iface) notifyLater(e *Endpoint) {
 		e.listed = true
 		i.todo = append(i.todo, e)
 		i.anyTodo.Store(true)
-		i.call()
+		i.notifyPoll()
 	}
 }
 

@@ -94,9 +94,9 @@ func (r *receiver) drop() {
 	}
 }
 
-// call has C leave the next poll of the interface to Go. Any thread, after it has
+// notifyPoll has C leave the next poll of the interface to Go. Any thread, after it has
 // said why.
-func (i *Iface) call() {
+func (i *Iface) notifyPoll() {
 	if p := i.rx.port; p != nil {
 		p.Calls.Or(port.CallGo)
 	}
@@ -106,11 +106,11 @@ func (i *Iface) call() {
 // places or buffers are short or a thread waits for their ends. Any thread.
 func (i *Iface) wantSignals() {
 	i.signalsDue.Store(true)
-	i.call()
+	i.notifyPoll()
 }
 
-// called reports whether Progress has more to do than to poll.
-func (i *Iface) called() bool {
+// notified reports whether Progress has more to do than to poll.
+func (i *Iface) notified() bool {
 	return i.signalsDue.Load() || i.anyTodo.Load() || i.flushes.Any()
 }
 
@@ -148,8 +148,8 @@ func (i *Iface) Progress(limit int) int {
 		i.upkeep()
 	}
 	n += i.flushes.Complete()
-	if i.called() {
-		i.call()
+	if i.notified() {
+		i.notifyPoll()
 	}
 	return n
 }

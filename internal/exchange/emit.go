@@ -42,7 +42,7 @@ type Action struct {
 func (e *Engine) Next(now congestion.Time) (Action, bool) {
 	if i := e.words.head(); i >= 0 {
 		e.words.remove(i)
-		return Action{Kind: SendWord, Peer: int(i), Word: e.word(i), Place: -1}, true
+		return Action{Kind: SendWord, Peer: int(i), Word: e.in.word(i), Place: -1}, true
 	}
 	if a, ok := e.relays.notes.pop(); ok {
 		return a, true

@@ -108,12 +108,11 @@ type Engine struct {
 	relays relays
 	others sharing
 
-	out               int64  // bytes to be sent
-	given, taken, got uint64 // as in Use
+	out          int64  // bytes to be sent
+	given, taken uint64 // as in Use
 
 	started congestion.Time
 	outOver int
-	inOver  int
 	failed  bool
 	report  Report
 }
@@ -140,11 +139,13 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	n, known := cfg.Peers, newRecords(cfg.Peers)
-	return &Engine{
+	e := &Engine{
 		cfg: cfg, known: known, waiting: newHeap(known), ages: newList(known), begun: newList(known),
-		emits: newList(known), nears: newList(known), words: newList(known), in: inLink{waiting: newHeap(known)},
-		outOver: n, inOver: n, chunk: cfg.Chunk,
-	}, nil
+		emits: newList(known), nears: newList(known), words: newList(known),
+		in: inLink{waiting: newHeap(known), over: n}, outOver: n, chunk: cfg.Chunk,
+	}
+	e.in.e, e.relays.e = e, e
+	return e, nil
 }
 
 // Patience is how many choices a peer that has data left waits before it is given
@@ -155,7 +156,7 @@ func (e *Engine) Patience() uint64 { return max(64, 8*uint64(e.givers)) }
 // from each peer. An empty slice is sent, and waited for, where the other direction has bytes. The operation before
 // it is over.
 func (e *Engine) Start(now congestion.Time, out, in []int64) {
-	e.stopRelays()
+	e.relays.stop()
 	e.known.reserve(out, in)
 	e.waiting.clear(len(e.known.recs))
 	e.in.waiting.clear(len(e.known.recs))
@@ -165,7 +166,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
 	e.active, e.drained = 0, now
 	e.acked, e.ackedAt, e.started, e.out, e.taken = 0, now, now, 0, e.given
-	e.outOver, e.inOver, e.failed, e.free, e.together = 0, 0, false, false, false
+	e.outOver, e.in.over, e.failed, e.free, e.together = 0, 0, false, false, false
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
 	e.width, e.most = e.most, 0
 	e.report = Report{}
@@ -212,7 +213,7 @@ func (e *Engine) enlist(i int32) {
 			p.over, p.in.over = true, true
 		}
 		e.outOver++
-		e.inOver++
+		e.in.over++
 		return
 	}
 	switch {
@@ -229,7 +230,7 @@ func (e *Engine) enlist(i int32) {
 	default:
 		e.wait(i)
 	}
-	e.expect(i)
+	e.in.expect(i)
 }
 
 // wait puts a peer among those that wait.
@@ -250,7 +251,7 @@ func (e *Engine) Begun() int { return e.begun.count }
 
 // Done reports whether everything has been sent, acknowledged and received.
 func (e *Engine) Done() bool {
-	return e.outOver == e.cfg.Peers && e.inOver == e.cfg.Peers && e.words.count == 0 && e.relays.done()
+	return e.outOver == e.cfg.Peers && e.in.over == e.cfg.Peers && e.words.count == 0 && e.relays.done()
 }
 
 // Failed reports whether a peer was lost that the operation needs.

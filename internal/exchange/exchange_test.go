@@ -249,7 +249,7 @@ func TestInvites(t *testing.T) {
 				e.Arrived(now, from, &head, got, c.bytes, true)
 			}
 		}
-		now = now.Add(e.period())
+		now = now.Add(e.in.period())
 		e.Tick(now)
 		if e.report.Invited != c.want || e.in.busy != c.busy {
 			t.Errorf("%s: %d invited, busy %v", c.name, e.report.Invited, e.in.busy)
@@ -269,7 +269,7 @@ func TestInvites(t *testing.T) {
 		if invited != int(c.want) {
 			t.Errorf("%s: %d credits", c.name, invited)
 		}
-		now = now.Add(e.period())
+		now = now.Add(e.in.period())
 		e.Tick(now) // nothing has come: the link idles
 		for _, a := range drain(e, now) {
 			if c.name == "idle" && a.Peer != 3 {
@@ -299,7 +299,7 @@ func TestInvitesWhole(t *testing.T) {
 				t.Fatalf("a chunk of peer %d is refused", from)
 			}
 		}
-		e.Tick(now.Add(e.period())) // in which the link carries four
+		e.Tick(now.Add(e.in.period())) // in which the link carries four
 		if e.report.Invited != c.invited {
 			t.Errorf("%d chunks in a period: %d invited, want %d", c.chunks, e.report.Invited, c.invited)
 		}

@@ -86,7 +86,7 @@ func TestInvitesAgain(t *testing.T) {
 	drain(e, now)
 	var invited []int
 	for range 10 {
-		now = now.Add(e.period())
+		now = now.Add(e.in.period())
 		e.Tick(now)
 		for _, a := range drain(e, now) {
 			if a.Word.Invite {
@@ -112,8 +112,8 @@ func TestInvitesFirst(t *testing.T) {
 	e.Start(now, make([]int64, peers), in)
 	drain(e, now)
 	at, ok := e.Wake()
-	if !ok || at != now.Add(e.period()) {
-		t.Fatalf("the timer runs out at %v, %v, want after %v", at.Sub(now), ok, e.period())
+	if !ok || at != now.Add(e.in.period()) {
+		t.Fatalf("the timer runs out at %v, %v, want after %v", at.Sub(now), ok, e.in.period())
 	}
 	e.Tick(at)
 	if all := drain(e, at); len(all) != 1 || !all[0].Word.Invite || all[0].Peer != peers-1 {
@@ -122,7 +122,7 @@ func TestInvitesFirst(t *testing.T) {
 	if again, ok := e.Wake(); ok {
 		t.Errorf("the timer runs out again, after %v", again.Sub(at))
 	}
-	at = at.Add(e.period())
+	at = at.Add(e.in.period())
 	e.Tick(at)
 	if all := drain(e, at); len(all) != 0 {
 		t.Errorf("%+v, want nothing more", all)

@@ -17,6 +17,8 @@ type inPeer struct {
 
 // inLink is what is received from all peers.
 type inLink struct {
+	e *Engine // which receives it; immutable
+
 	waiting heap    // senders of which nothing is on its way, as far as is known, and that were not invited since
 	begun   int     // senders that have begun and not ended
 	rate    float64 // the most that arrived lately, bytes per second; 0: not known
@@ -27,9 +29,11 @@ type inLink struct {
 	chunks  int           // that have ended since then
 	least   time.Duration // of the delays that senders have seen since then
 	busy    bool
-	idles   bool  // in the last period
-	left    int64 // bytes that have not arrived, but for those of members of the host
-	all     int64 // of them at the start
+	idles   bool   // in the last period
+	left    int64  // bytes that have not arrived, but for those of members of the host
+	all     int64  // of them at the start
+	over    int    // peers of which everything is here
+	got     uint64 // as in Use
 }
 
 // span is bytes that arrived in a time.
@@ -54,23 +58,23 @@ func (l *inLink) below(period time.Duration) bool {
 }
 
 // expect takes in a peer at the start of an operation.
-func (e *Engine) expect(i int32) {
-	p := e.at(i)
+func (l *inLink) expect(i int32) {
+	p := l.e.at(i)
 	if p.lost {
-		e.inOver++
+		l.over++
 		p.in.over = true
 		return
 	}
-	if p.in.want > e.cfg.Short && !p.near {
-		e.in.waiting.push(i, e.inKey(i, &p.in))
+	if p.in.want > l.e.cfg.Short && !p.near {
+		l.waiting.push(i, l.key(i, &p.in))
 	}
 }
 
-// inKey is what a sender is invited by: the one with the longest remainder first, and among equals the last peer, for
+// key is what a sender is invited by: the one with the longest remainder first, and among equals the last peer, for
 // which this member is peer 0.
-func (e *Engine) inKey(i int32, in *inPeer) uint64 {
-	place := uint64(e.cfg.Peers) - 1 - uint64(i)
-	return (mostMeasure-clampMeasure((in.want-in.got)/e.chunk))<<placeBits | place
+func (l *inLink) key(i int32, in *inPeer) uint64 {
+	place := uint64(l.e.cfg.Peers) - 1 - uint64(i)
+	return (mostMeasure-clampMeasure((in.want-in.got)/l.e.chunk))<<placeBits | place
 }
 
 // Arrived takes in bytes of a chunk that have arrived: n bytes at the offset off of the
@@ -92,67 +96,67 @@ func (e *Engine) Arrived(now congestion.Time, from int, c *Chunk, off, n int64, 
 	in.got += n
 	e.report.Received += n
 	if !p.near {
-		e.linkHas(i, in, c, n, ends)
+		e.in.take(i, in, c, n, ends)
 	}
-	if (e.whole(now, i) || ends) && in.want > e.cfg.Short {
+	if (e.in.whole(now, i) || ends) && in.want > e.cfg.Short {
 		e.speak(i)
 	}
-	e.tickIn(now)
+	e.in.tick(now)
 	return true
 }
 
-// linkHas takes in that n bytes have come over the link.
-func (e *Engine) linkHas(i int32, in *inPeer, c *Chunk, n int64, ends bool) {
-	e.in.left -= n
-	e.in.bytes += n
-	e.got += uint64(n)
+// take takes in that n bytes have come over the link.
+func (l *inLink) take(i int32, in *inPeer, c *Chunk, n int64, ends bool) {
+	l.left -= n
+	l.bytes += n
+	l.got += uint64(n)
 	if n == c.Length {
-		e.in.longest = max(e.in.longest, n)
+		l.longest = max(l.longest, n)
 	}
-	if in.want > e.cfg.Short {
-		e.sends(i, in, ends)
+	if in.want > l.e.cfg.Short {
+		l.sends(i, in, ends)
 	}
 	if ends {
-		if e.in.chunks == 0 || c.Delay < e.in.least {
-			e.in.least = c.Delay
+		if l.chunks == 0 || c.Delay < l.least {
+			l.least = c.Delay
 		}
-		e.in.chunks++
+		l.chunks++
 	}
 }
 
 // sends takes in that bytes of a sender have come. At the end of a chunk it may be invited for the next one.
-func (e *Engine) sends(i int32, in *inPeer, ends bool) {
+func (l *inLink) sends(i int32, in *inPeer, ends bool) {
 	if !in.begun {
 		in.begun = true
-		e.in.begun++
+		l.begun++
 	}
-	is := e.in.waiting.has(i)
+	is := l.waiting.has(i)
 	switch {
 	case ends && is:
-		e.in.waiting.set(i, e.inKey(i, in))
+		l.waiting.set(i, l.key(i, in))
 	case ends:
-		e.in.waiting.push(i, e.inKey(i, in))
+		l.waiting.push(i, l.key(i, in))
 	case is:
-		e.in.waiting.remove(i)
+		l.waiting.remove(i)
 	}
 }
 
 // whole takes in that everything of a peer is here, and reports whether it is.
-func (e *Engine) whole(now congestion.Time, i int32) bool {
-	p := e.at(i)
+func (l *inLink) whole(now congestion.Time, i int32) bool {
+	p := l.e.at(i)
 	in := &p.in
-	if !e.Whole(int(i)) {
+	if !l.e.Whole(int(i)) {
 		return false
 	}
 	in.over = true
-	e.inOver++
+	l.over++
 	if in.begun {
-		e.in.begun--
+		l.begun--
 	}
-	if e.in.waiting.has(i) {
-		e.in.waiting.remove(i)
+	if l.waiting.has(i) {
+		l.waiting.remove(i)
 	}
-	p.stats.Received = now.Sub(e.started)
+	p.stats.Received = now.Sub(l.e.started)
 	return true
 }
 
@@ -170,11 +174,11 @@ func (e *Engine) speak(i int32) {
 }
 
 // word makes the word for a peer.
-func (e *Engine) word(i int32) Word {
-	in := &e.at(i).in
-	w := Word{Got: in.got, Invite: in.invite, Busy: e.in.busy, Idle: e.in.idles, Low: in.tail.low, Have: in.tail.have}
-	if w.Rested = e.in.rate > 0; w.Rested {
-		w.Rest = time.Duration(float64(e.in.left+e.others.inLeft) / e.in.rate * second)
+func (l *inLink) word(i int32) Word {
+	in := &l.e.at(i).in
+	w := Word{Got: in.got, Invite: in.invite, Busy: l.busy, Idle: l.idles, Low: in.tail.low, Have: in.tail.have}
+	if w.Rested = l.rate > 0; w.Rested {
+		w.Rest = time.Duration(float64(l.left+l.e.others.inLeft) / l.rate * second)
 	}
 	in.invite = false
 	return w
@@ -182,22 +186,22 @@ func (e *Engine) word(i int32) Word {
 
 // forget stops waiting for a peer that is lost, and returns whether something of it
 // is missing.
-func (e *Engine) forget(i int32) bool {
-	p := e.at(i)
+func (l *inLink) forget(i int32) bool {
+	p := l.e.at(i)
 	in := &p.in
-	if in.over || e.inOver == e.cfg.Peers {
+	if in.over || l.over == l.e.cfg.Peers {
 		return false
 	}
 	if !p.near {
-		e.in.left -= in.want - in.got - in.tail.count()*e.cfg.Piece
+		l.left -= in.want - in.got - in.tail.count()*l.e.cfg.Piece
 	}
 	in.over = true
-	e.inOver++
+	l.over++
 	if in.begun {
-		e.in.begun--
+		l.begun--
 	}
-	if e.in.waiting.has(i) {
-		e.in.waiting.remove(i)
+	if l.waiting.has(i) {
+		l.waiting.remove(i)
 	}
 	return true
 }
@@ -220,44 +224,43 @@ func (l *inLink) carried(now span) {
 }
 
 // period is for how long arrivals are counted.
-func (e *Engine) period() time.Duration {
-	d := e.patient()
-	if e.in.rate > 0 {
-		d = max(d, time.Duration(4*float64(e.chunk)/e.in.rate*second))
+func (l *inLink) period() time.Duration {
+	d := l.e.patient()
+	if l.rate > 0 {
+		d = max(d, time.Duration(4*float64(l.e.chunk)/l.rate*second))
 	}
 	return d
 }
 
 // unserved reports whether nothing is known of the own link, nothing arrives, and no sender was invited in this
 // operation: where a member exchanges with some of the others only, none of them may begin with it by itself.
-func (e *Engine) unserved() bool { return e.in.rate == 0 && e.in.bytes == 0 && e.report.Invited == 0 }
+func (l *inLink) unserved() bool { return l.rate == 0 && l.bytes == 0 && l.e.report.Invited == 0 }
 
-// wakeIn is when the period ends, if there is a sender to invite then.
-func (e *Engine) wakeIn() (congestion.Time, bool) {
-	if e.in.waiting.len() == 0 || e.in.rate == 0 && !e.unserved() {
+// wake is when the period ends, if there is a sender to invite then.
+func (l *inLink) wake() (congestion.Time, bool) {
+	if l.waiting.len() == 0 || l.rate == 0 && !l.unserved() {
 		return 0, false
 	}
-	return e.in.since.Add(e.period()), true
+	return l.since.Add(l.period()), true
 }
 
-// tickIn judges the arrivals of a period, and invites a sender if the own link had room.
-func (e *Engine) tickIn(now congestion.Time) {
-	l := &e.in
+// tick judges the arrivals of a period, and invites a sender if the own link had room.
+func (l *inLink) tick(now congestion.Time) {
 	took := now.Sub(l.since)
-	if took < e.period() {
+	if took < l.period() {
 		return
 	}
 	l.carried(span{l.bytes, took})
-	idles := l.below(took) || e.unserved()
-	l.busy = idles && l.begun > 1 && l.chunks > 1 && l.least > e.cfg.Threshold+e.queue
+	idles := l.below(took) || l.unserved()
+	l.busy = idles && l.begun > 1 && l.chunks > 1 && l.least > l.e.cfg.Threshold+l.e.queue
 	l.idles = idles
-	turn := e.turn()
+	turn := l.e.turn()
 	l.count(now)
 	if idles && !l.busy && l.waiting.len() != 0 && turn {
 		i, _ := l.waiting.least()
 		l.waiting.remove(i)
-		e.at(i).in.invite = true
-		e.report.Invited++
-		e.speak(i)
+		l.e.at(i).in.invite = true
+		l.e.report.Invited++
+		l.e.speak(i)
 	}
 }

@@ -8,7 +8,7 @@ func (e *Engine) Needs(peer int) bool {
 	if p == nil {
 		return false
 	}
-	return e.outOver < e.cfg.Peers && !p.over || e.inOver < e.cfg.Peers && !p.in.over
+	return e.outOver < e.cfg.Peers && !p.over || e.in.over < e.cfg.Peers && !p.in.over
 }
 
 // Lost takes in that a peer is gone, and returns whether the operation, if any, still
@@ -42,11 +42,11 @@ func (e *Engine) Lost(now congestion.Time, peer int) (needed bool) {
 		e.nears.remove(i)
 		e.sentAll(i, p)
 	}
-	if e.forget(i) {
+	if e.in.forget(i) {
 		needed = true
 	}
 	e.words.remove(i)
-	e.relayLost(now, i)
+	e.relays.lost(now, i)
 	e.failed = e.failed || needed
 	e.fill(now)
 	return needed

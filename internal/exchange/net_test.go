@@ -376,7 +376,7 @@ func (n *net) run() {
 	for i, m := range n.members {
 		if n.judge(i); !m.finished && !m.dead {
 			n.t.Fatalf("%s: rank %d never ends: %d of %d sent, %d received",
-				n.what, i, m.e.outOver, m.e.cfg.Peers, m.e.inOver)
+				n.what, i, m.e.outOver, m.e.cfg.Peers, m.e.in.over)
 		}
 	}
 }

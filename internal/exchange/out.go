@@ -16,7 +16,7 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 	if p == nil {
 		return e.unasked(w)
 	}
-	if w.Got < 0 || w.Got > p.sent || w.Got > 0 && p.total <= e.cfg.Short || !e.arrivedAt(i, &w) {
+	if w.Got < 0 || w.Got > p.sent || w.Got > 0 && p.total <= e.cfg.Short || !e.relays.arrivedAt(i, &w) {
 		e.report.Forged++
 		return false
 	}
@@ -37,12 +37,12 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 		p.invited = true
 	}
 	switch {
-	case ended || e.arrivedAll(i, p):
+	case ended || e.relays.arrivedAll(i, p):
 		e.ended(now, i, p)
 	case e.waiting.has(i):
 		e.waiting.set(i, e.key(i))
 	}
-	e.relay(now, i)
+	e.relays.start(now, i)
 	if p.invited && e.waiting.has(i) && !e.full() {
 		if e.overdue(e.ages.head()) {
 			i = e.choose()
@@ -131,9 +131,9 @@ func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
 		e.begun.renew(i)
 	}
 	switch {
-	case e.arrivedAll(i, p):
-		if r := e.pairOf(i); r != nil {
-			e.closePair(r)
+	case e.relays.arrivedAll(i, p):
+		if r := e.relays.pairOf(i); r != nil {
+			e.relays.closePair(r)
 		}
 		e.learn(now, p)
 		e.sentAll(i, p)
@@ -158,14 +158,14 @@ func (e *Engine) ended(now congestion.Time, i int32, p *peer) {
 
 // Wake returns when Tick is to be called if nothing comes before, or false.
 func (e *Engine) Wake() (congestion.Time, bool) {
-	at, ok := e.wakeIn()
+	at, ok := e.in.wake()
 	if pause, is := e.wakePace(); is && (!ok || pause < at) {
 		at, ok = pause, true
 	}
 	if out, is := e.wakeOut(); is && (!ok || out < at) {
 		at, ok = out, true
 	}
-	if relay, is := e.wakeRelays(); is && (!ok || relay < at) {
+	if relay, is := e.relays.wake(); is && (!ok || relay < at) {
 		at, ok = relay, true
 	}
 	return at, ok
@@ -194,8 +194,8 @@ func (e *Engine) patient() time.Duration { return max(10*e.cfg.Backoff, time.Mil
 
 // Tick takes in that time has passed.
 func (e *Engine) Tick(now congestion.Time) {
-	e.tickIn(now)
-	e.tickRelays(now)
+	e.in.tick(now)
+	e.relays.tick(now)
 	for n := e.begun.count; n > 0 && e.waiting.len() != 0; n-- {
 		i := e.begun.head()
 		if e.silent(i) > now {

@@ -38,9 +38,12 @@ const (
 	viaDirect = -2
 )
 
-// relays is what an engine has for relays in all three parts. A request is named by a serial number
+// relays are an engine's in all three parts: as a source, as a relay and as a target. They have the engine's paths, its
+// lists and its report. A request is named by a serial number
 // of its source, so that answers to an earlier one are recognised.
 type relays struct {
+	e *Engine // which has them; immutable
+
 	serial uint32
 	notes  queue[Action] // requests and what is said about them
 	pieces queue[Action] // own ones to be sent
@@ -78,55 +81,54 @@ func (q *queue[T]) clear() { q.items, q.taken = q.items[:0], 0 }
 func (q *queue[T]) empty() bool { return q.taken == len(q.items) }
 
 // third is the number that a peer has for another peer, which is not the same one.
-func (e *Engine) third(other, at int32) int32 {
-	n := int32(e.cfg.Peers) + 1
+func (rs *relays) third(other, at int32) int32 {
+	n := int32(rs.e.cfg.Peers) + 1
 	return (other - at - 1 + n) % n
 }
 
 // relaying reports whether this member may relay and have pieces relayed.
-func (e *Engine) relaying() bool { return e.cfg.Store != nil && e.cfg.Peers >= 3 }
+func (rs *relays) relaying() bool { return rs.e.cfg.Store != nil && rs.e.cfg.Peers >= 3 }
 
-// stopRelays drops everything about relays.
-func (e *Engine) stopRelays() {
-	r := &e.relays
-	for i := range r.asks {
-		if a := &r.asks[i]; a.open {
-			e.closeAsk(a)
+// stop drops everything about relays.
+func (rs *relays) stop() {
+	for i := range rs.asks {
+		if a := &rs.asks[i]; a.open {
+			rs.closeAsk(a)
 		}
 	}
-	for a, ok := r.onward.pop(); ok; a, ok = r.onward.pop() {
-		e.cfg.Store.put(int32(a.Place))
+	for a, ok := rs.onward.pop(); ok; a, ok = rs.onward.pop() {
+		rs.e.cfg.Store.put(int32(a.Place))
 	}
-	r.notes.clear()
-	r.pieces.clear()
-	r.stored, r.open = 0, 0
-	for i := range r.pairs {
-		r.pairs[i].open = false
+	rs.notes.clear()
+	rs.pieces.clear()
+	rs.stored, rs.open = 0, 0
+	for i := range rs.pairs {
+		rs.pairs[i].open = false
 	}
 }
 
-// relaysDone reports whether nothing is to be sent for relays.
+// done reports whether nothing is to be sent for relays.
 func (r *relays) done() bool {
 	return r.open == 0 && r.asked == 0 && r.stored == 0 && r.notes.empty() && r.pieces.empty()
 }
 
 // Stop ends an operation that is not to go on: places of the store are free again, but for those
 // of pieces that the caller has from [Engine.Next] and has not given back by [Engine.Passed].
-func (e *Engine) Stop() { e.stopRelays() }
+func (e *Engine) Stop() { e.relays.stop() }
 
 // OnNote takes in what a peer says about relays. It returns false if no member says that, which
 // drops it.
 func (e *Engine) OnNote(now congestion.Time, from int, n Note) bool {
 	i := int32(from)
-	ok := e.relaying() && !e.at(i).absent()
+	ok := e.relays.relaying() && !e.at(i).absent()
 	switch {
 	case !ok:
 	case n.Kind == NoteAsk:
-		ok = e.onAsk(i, &n)
+		ok = e.relays.onAsk(i, &n)
 	case n.Kind == NoteEnd:
-		ok = e.onEnd(i, &n)
+		ok = e.relays.onEnd(i, &n)
 	default:
-		ok = e.onAnswer(now, i, &n)
+		ok = e.relays.onAnswer(now, i, &n)
 	}
 	if !ok {
 		e.report.Forged++
@@ -145,86 +147,83 @@ func (e *Engine) Gone(now congestion.Time, peer int) {
 	} else {
 		e.known.marks[peer] |= markAway
 	}
-	e.relayLost(now, int32(peer))
+	e.relays.lost(now, int32(peer))
 	e.fill(now)
 }
 
-// relayLost takes in that a peer neither relays nor sends nor takes anything more.
-func (e *Engine) relayLost(now congestion.Time, i int32) {
-	if !e.relaying() {
+// lost takes in that a peer neither relays nor sends nor takes anything more.
+func (rs *relays) lost(now congestion.Time, i int32) {
+	if !rs.relaying() {
 		return
 	}
-	r := &e.relays
-	for k := range r.asks {
-		a := &r.asks[k]
+	for k := range rs.asks {
+		a := &rs.asks[k]
 		if !a.open || a.from != i && a.target != i {
 			continue
 		}
 		if a.target == i {
-			e.note(a.from, Note{Kind: NoteRefuse, Serial: a.serial})
+			rs.note(a.from, Note{Kind: NoteRefuse, Serial: a.serial})
 		}
-		e.closeAsk(a)
+		rs.closeAsk(a)
 	}
-	for k := range r.pairs {
-		switch p := &r.pairs[k]; {
+	for k := range rs.pairs {
+		switch p := &rs.pairs[k]; {
 		case !p.open:
 		case p.target == i:
-			e.closePair(p)
+			rs.closePair(p)
 		default:
-			e.takeBack(now, p, i)
+			rs.takeBack(now, p, i)
 		}
 	}
-	e.dropTo(&r.notes, i)
-	e.dropTo(&r.pieces, i)
-	e.dropTo(&r.onward, i)
+	rs.dropTo(&rs.notes, i)
+	rs.dropTo(&rs.pieces, i)
+	rs.dropTo(&rs.onward, i)
 }
 
 // dropTo drops what is for a peer.
-func (e *Engine) dropTo(q *queue[Action], i int32) {
+func (rs *relays) dropTo(q *queue[Action], i int32) {
 	kept := q.items[:0]
 	for _, a := range q.items[q.taken:] {
 		if int32(a.Peer) != i {
 			kept = append(kept, a)
 		} else if a.Kind == SendPiece && a.Place >= 0 {
-			e.cfg.Store.put(int32(a.Place))
-			e.relays.stored--
+			rs.e.cfg.Store.put(int32(a.Place))
+			rs.stored--
 		}
 	}
 	q.items, q.taken = kept, 0
 }
 
 // note has something be said to a peer about relays.
-func (e *Engine) note(to int32, n Note) {
-	if e.at(to).absent() {
+func (rs *relays) note(to int32, n Note) {
+	if rs.e.at(to).absent() {
 		return
 	}
-	e.relays.notes.push(Action{Kind: SendNote, Peer: int(to), Note: n, Place: -1})
+	rs.notes.push(Action{Kind: SendNote, Peer: int(to), Note: n, Place: -1})
 }
 
-// tickRelays takes in that time has passed.
-func (e *Engine) tickRelays(now congestion.Time) {
-	r := &e.relays
-	for k := range r.pairs {
-		if p := &r.pairs[k]; p.open {
-			e.overduePieces(now, p)
-			e.goOnPair(now, p)
+// tick takes in that time has passed.
+func (rs *relays) tick(now congestion.Time) {
+	for k := range rs.pairs {
+		if p := &rs.pairs[k]; p.open {
+			rs.overduePieces(now, p)
+			rs.goOnPair(now, p)
 		}
 	}
-	e.grant()
+	rs.grant()
 }
 
-// wakeRelays is when [Engine.Tick] is to be called for relays, or false.
-func (e *Engine) wakeRelays() (at congestion.Time, ok bool) {
-	r := &e.relays
-	for k := range r.pairs {
-		if p := &r.pairs[k]; p.open {
+// wake is when [Engine.Tick] is to be called for relays, or false.
+func (rs *relays) wake() (at congestion.Time, ok bool) {
+	for k := range rs.pairs {
+		if p := &rs.pairs[k]; p.open {
 			if due, is := p.due(); is && (!ok || due < at) {
 				at, ok = due, true
 			}
 		}
 	}
-	if r.asked != 0 && e.ungranted() {
-		if due := e.in.since.Add(e.period()); !ok || due < at {
+	if rs.asked != 0 && rs.ungranted() {
+		if due := rs.e.in.since.Add(rs.e.in.period()); !ok || due < at {
 			at, ok = due, true
 		}
 	}

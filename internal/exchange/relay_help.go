@@ -20,13 +20,13 @@ type relayAsk struct {
 
 // onAsk takes in a request. A member without a place for it, or with a path to the target
 // that is not faster, refuses.
-func (e *Engine) onAsk(i int32, n *Note) bool {
-	if n.Third < 0 || n.Third >= int32(e.cfg.Peers) || n.Third == i {
+func (rs *relays) onAsk(i int32, n *Note) bool {
+	if n.Third < 0 || n.Third >= int32(rs.e.cfg.Peers) || n.Third == i {
 		return false
 	}
 	var free *relayAsk
-	for k := range e.relays.asks {
-		a := &e.relays.asks[k]
+	for k := range rs.asks {
+		a := &rs.asks[k]
 		if a.open && a.from == i && a.serial == n.Serial {
 			return false // twice
 		}
@@ -34,22 +34,22 @@ func (e *Engine) onAsk(i int32, n *Note) bool {
 			free = a
 		}
 	}
-	t := e.at(n.Third)
-	slow := t.rate > 0 && t.rate < relaySlow*n.Rate && e.slow(t) && !e.cfg.Always
-	if free == nil || t.absent() || t.near || slow || e.asksOf(i) == relayMost {
-		e.note(i, Note{Kind: NoteRefuse, Serial: n.Serial})
+	t := rs.e.at(n.Third)
+	slow := t.rate > 0 && t.rate < relaySlow*n.Rate && rs.e.slow(t) && !rs.e.cfg.Always
+	if free == nil || t.absent() || t.near || slow || rs.asksOf(i) == relayMost {
+		rs.note(i, Note{Kind: NoteRefuse, Serial: n.Serial})
 		return true
 	}
 	*free = relayAsk{open: true, from: i, target: n.Third, serial: n.Serial}
-	e.relays.asked++
-	e.grant()
+	rs.asked++
+	rs.grant()
 	return true
 }
 
 // asksOf is how many requests of a peer are open.
-func (e *Engine) asksOf(i int32) (n int) {
-	for k := range e.relays.asks {
-		if a := &e.relays.asks[k]; a.open && a.from == i {
+func (rs *relays) asksOf(i int32) (n int) {
+	for k := range rs.asks {
+		if a := &rs.asks[k]; a.open && a.from == i {
 			n++
 		}
 	}
@@ -57,8 +57,8 @@ func (e *Engine) asksOf(i int32) (n int) {
 }
 
 // onEnd takes in that a peer needs no more, and how many pieces it has sent.
-func (e *Engine) onEnd(i int32, n *Note) bool {
-	a := e.askOf(i, n.Serial)
+func (rs *relays) onEnd(i int32, n *Note) bool {
+	a := rs.askOf(i, n.Serial)
 	if a == nil {
 		return true // it was refused meanwhile
 	}
@@ -66,14 +66,14 @@ func (e *Engine) onEnd(i int32, n *Note) bool {
 		return false
 	}
 	a.ended, a.used = true, n.Count
-	e.endAsk(a)
-	e.grant()
+	rs.endAsk(a)
+	rs.grant()
 	return true
 }
 
-func (e *Engine) askOf(i int32, serial uint32) *relayAsk {
-	for k := range e.relays.asks {
-		if a := &e.relays.asks[k]; a.open && a.from == i && a.serial == serial {
+func (rs *relays) askOf(i int32, serial uint32) *relayAsk {
+	for k := range rs.asks {
+		if a := &rs.asks[k]; a.open && a.from == i && a.serial == serial {
 			return a
 		}
 	}
@@ -81,31 +81,31 @@ func (e *Engine) askOf(i int32, serial uint32) *relayAsk {
 }
 
 // endAsk closes a request if all of its pieces are here.
-func (e *Engine) endAsk(a *relayAsk) {
+func (rs *relays) endAsk(a *relayAsk) {
 	if a.ended && a.received == a.used {
-		e.closeAsk(a)
+		rs.closeAsk(a)
 	}
 }
 
 // closeAsk forgets a request, with the places that were granted and not used.
-func (e *Engine) closeAsk(a *relayAsk) {
+func (rs *relays) closeAsk(a *relayAsk) {
 	for k := a.received; k != a.granted; k++ {
-		e.cfg.Store.put(a.places[k%relayGrants])
+		rs.e.cfg.Store.put(a.places[k%relayGrants])
 	}
 	a.open = false
-	e.relays.asked--
+	rs.asked--
 }
 
 // spare reports whether this member's own traffic leaves its link room both ways.
-func (e *Engine) spare() bool {
-	out := e.left+e.others.left == 0 || e.waiting.len() == 0 && e.unused()
-	return e.cfg.Always || out && (e.in.left+e.others.inLeft == 0 || e.in.idles)
+func (rs *relays) spare() bool {
+	out := rs.e.left+rs.e.others.left == 0 || rs.e.waiting.len() == 0 && rs.e.unused()
+	return rs.e.cfg.Always || out && (rs.e.in.left+rs.e.others.inLeft == 0 || rs.e.in.idles)
 }
 
 // ungranted reports whether a request waits for a grant.
-func (e *Engine) ungranted() bool {
-	for k := range e.relays.asks {
-		if e.wants(&e.relays.asks[k]) {
+func (rs *relays) ungranted() bool {
+	for k := range rs.asks {
+		if rs.wants(&rs.asks[k]) {
 			return true
 		}
 	}
@@ -113,36 +113,36 @@ func (e *Engine) ungranted() bool {
 }
 
 // wants reports whether a piece more may be granted: one, and as many as the path to the target takes soon.
-func (e *Engine) wants(a *relayAsk) bool {
+func (rs *relays) wants(a *relayAsk) bool {
 	if !a.open || a.ended {
 		return false
 	}
 	n := uint32(relayGrants)
-	if soon := e.at(a.target).rate * relaySoon.Seconds() / float64(e.cfg.Piece); soon > 0 && soon < relayGrants {
+	if soon := rs.e.at(a.target).rate * relaySoon.Seconds() / float64(rs.e.cfg.Piece); soon > 0 && soon < relayGrants {
 		n = max(uint32(soon), 1)
 	}
 	return a.granted-a.passed < n
 }
 
 // grant grants pieces, one of each request after the other, while there is room.
-func (e *Engine) grant() {
-	if e.relays.asked == 0 || !e.spare() {
+func (rs *relays) grant() {
+	if rs.asked == 0 || !rs.spare() {
 		return
 	}
 	for granted := true; granted; {
 		granted = false
-		for k := range e.relays.asks {
-			a := &e.relays.asks[k]
-			if !e.wants(a) {
+		for k := range rs.asks {
+			a := &rs.asks[k]
+			if !rs.wants(a) {
 				continue
 			}
-			place := e.cfg.Store.take()
+			place := rs.e.cfg.Store.take()
 			if place < 0 {
 				return
 			}
 			a.places[a.granted%relayGrants] = place
 			a.granted++
-			e.note(a.from, Note{Kind: NoteGrant, Serial: a.serial, Count: a.granted})
+			rs.note(a.from, Note{Kind: NoteGrant, Serial: a.serial, Count: a.granted})
 			granted = true
 		}
 	}
@@ -154,12 +154,12 @@ func (e *Engine) grant() {
 // next, which drops them, too.
 func (e *Engine) OnRelayed(now congestion.Time, from int, c *Piece, n int64) (place int, ok bool) {
 	i := int32(from)
-	a := e.askOf(i, c.Serial)
-	if a == nil && e.relaying() {
+	a := e.relays.askOf(i, c.Serial)
+	if a == nil && e.relays.relaying() {
 		e.report.Late++
 		return -1, true
 	}
-	if !e.relaying() || c.Third != a.target || a.received == a.granted || c.Offset != a.at ||
+	if !e.relays.relaying() || c.Third != a.target || a.received == a.granted || c.Offset != a.at ||
 		c.Offset != 0 && c.Number != a.number || n <= 0 || n > e.cfg.Piece-c.Offset ||
 		(int64(c.Number)+1)*e.cfg.Piece > c.Total || a.ended && a.received == a.used {
 		e.report.Forged++
@@ -173,11 +173,11 @@ func (e *Engine) OnRelayed(now congestion.Time, from int, c *Piece, n int64) (pl
 	a.at = 0
 	a.received++
 	e.relays.stored++
-	onward := Piece{Total: c.Total, Number: c.Number, Third: e.third(i, a.target)}
+	onward := Piece{Total: c.Total, Number: c.Number, Third: e.relays.third(i, a.target)}
 	e.relays.onward.push(Action{
 		Kind: SendPiece, Peer: int(a.target), Piece: onward, Place: place, ask: a.serial, asker: i,
 	})
-	e.endAsk(a)
+	e.relays.endAsk(a)
 	return place, true
 }
 
@@ -187,8 +187,8 @@ func (e *Engine) Passed(a *Action) {
 	e.cfg.Store.put(int32(a.Place))
 	e.relays.stored--
 	e.report.Carried += uint64(e.cfg.Piece)
-	if q := e.askOf(a.asker, a.ask); q != nil {
+	if q := e.relays.askOf(a.asker, a.ask); q != nil {
 		q.passed++
 	}
-	e.grant()
+	e.relays.grant()
 }

@@ -31,16 +31,16 @@ type relayHelper struct {
 
 // late reports whether a pair would end later than both of its hosts for so much longer that
 // relays pay: both have room, and it is the path that holds it back.
-func (e *Engine) late(p *peer) bool {
+func (rs *relays) late(p *peer) bool {
 	switch {
-	case e.cfg.Always:
-		return p.acked != 0 && !p.lost && !p.over && p.left() > e.cfg.Piece
-	case p.lost || p.over || p.busy || p.alone || p.acked == 0 || !p.rested || p.rate <= 0 || e.rate <= 0:
+	case rs.e.cfg.Always:
+		return p.acked != 0 && !p.lost && !p.over && p.left() > rs.e.cfg.Piece
+	case p.lost || p.over || p.busy || p.alone || p.acked == 0 || !p.rested || p.rate <= 0 || rs.e.rate <= 0:
 		return false
-	case p.left() <= e.cfg.Piece || !e.slow(p) || !e.narrow(p):
+	case p.left() <= rs.e.cfg.Piece || !rs.e.slow(p) || !rs.e.narrow(p):
 		return false
 	}
-	return e.needs(p) > p.lateness()*e.hosts(p)+8*e.airtime(e.chunk)+e.patient()
+	return rs.e.needs(p) > p.lateness()*rs.e.hosts(p)+8*rs.e.airtime(rs.e.chunk)+rs.e.patient()
 }
 
 // lateness is how many times what its hosts need a pair has to take for relays to pay. As long as its target's link
@@ -65,7 +65,7 @@ func (e *Engine) lags(p *peer) bool { return !p.rested || 4*e.needs(p) > 5*e.hos
 // narrow reports whether a path carries much less than its part of the host's link with the most pairs at a time.
 func (e *Engine) narrow(p *peer) bool {
 	parts := float64(relaySlow * max(e.width, e.most, relaySlow))
-	return e.relaying() && p.rate > 0 && p.rate*parts < e.rate
+	return e.relays.relaying() && p.rate > 0 && p.rate*parts < e.rate
 }
 
 // relayedChunk is the most bytes of a chunk if the end of a slice may go through relays: what is on its way
@@ -119,83 +119,83 @@ func (e *Engine) hosts(p *peer) time.Duration {
 }
 
 // pays reports whether one piece more through a relay ends before it would on the pair's own path.
-func (e *Engine) pays(p *peer) bool {
-	if e.cfg.Always {
-		return p.left() > e.cfg.Piece
+func (rs *relays) pays(p *peer) bool {
+	if rs.e.cfg.Always {
+		return p.left() > rs.e.cfg.Piece
 	}
-	return p.left() > e.cfg.Piece && e.needs(p) > e.hosts(p)+4*e.airtime(e.cfg.Piece)
+	return p.left() > rs.e.cfg.Piece && rs.e.needs(p) > rs.e.hosts(p)+4*rs.e.airtime(rs.e.cfg.Piece)
 }
 
 // pairOf is a slice's entry, nil: it has none.
-func (e *Engine) pairOf(i int32) *relayPair {
-	if e.relays.open == 0 {
+func (rs *relays) pairOf(i int32) *relayPair {
+	if rs.open == 0 {
 		return nil
 	}
-	for k := range e.relays.pairs {
-		if p := &e.relays.pairs[k]; p.open && p.target == i {
+	for k := range rs.pairs {
+		if p := &rs.pairs[k]; p.open && p.target == i {
 			return p
 		}
 	}
 	return nil
 }
 
-// relay begins to send a pair's end through relays if that pays.
-func (e *Engine) relay(now congestion.Time, i int32) {
-	p := e.at(i)
-	if !e.relaying() || p.near {
+// start begins to send a pair's end through relays if that pays.
+func (rs *relays) start(now congestion.Time, i int32) {
+	p := rs.e.at(i)
+	if !rs.relaying() || p.near {
 		return
 	}
-	r := e.pairOf(i)
-	if r == nil && e.relays.open < relayPairs && e.late(p) {
-		for k := range e.relays.pairs {
-			if r = &e.relays.pairs[k]; !r.open {
+	r := rs.pairOf(i)
+	if r == nil && rs.open < relayPairs && rs.late(p) {
+		for k := range rs.pairs {
+			if r = &rs.pairs[k]; !r.open {
 				break
 			}
 		}
-		number := uint32(p.tail / e.cfg.Piece)
+		number := uint32(p.tail / rs.e.cfg.Piece)
 		*r = relayPair{open: true, target: i, from: i, low: number, next: number}
-		e.relays.open++
+		rs.open++
 		p.relayed = true
 	}
 	if r != nil {
-		e.goOnPair(now, r)
+		rs.goOnPair(now, r)
 	}
 }
 
 // goOnPair sends the pieces for which there are grants, asks for more relays, and ends what
 // has come to its end.
-func (e *Engine) goOnPair(now congestion.Time, r *relayPair) {
-	p := e.at(r.target)
-	more := e.pays(p)
+func (rs *relays) goOnPair(now congestion.Time, r *relayPair) {
+	p := rs.e.at(r.target)
+	more := rs.pays(p)
 	again := r.again()
 	if !more && again == 0 {
-		r.end(e)
+		r.end(rs)
 		if r.low == r.next {
-			e.closePair(r)
+			rs.closePair(r)
 		}
 		return
 	}
 	for k := range r.helpers {
 		h := &r.helpers[k]
 		for h.open && h.used < h.granted {
-			number, ok := e.nextPiece(r, p)
+			number, ok := rs.nextPiece(r, p)
 			if !ok {
 				break
 			}
 			h.used++
-			e.sendPiece(now, r, p, number, h)
+			rs.sendPiece(now, r, p, number, h)
 		}
 	}
-	if more = e.pays(p); more {
-		e.ask(r, p)
+	if more = rs.pays(p); more {
+		rs.ask(r, p)
 	}
 	switch again = r.again(); {
 	case again != 0:
-		e.direct(now, r, p)
+		rs.direct(now, r, p)
 	case r.helped():
 	case r.low == r.next:
 		p.alone, p.slow = true, false // no member helps
-		e.closePair(r)
+		rs.closePair(r)
 	}
 }
 
@@ -225,44 +225,44 @@ func (r *relayPair) helped() bool {
 }
 
 // nextPiece chooses a piece: one that has to be sent again, or one more of the slice.
-func (e *Engine) nextPiece(r *relayPair, p *peer) (uint32, bool) {
+func (rs *relays) nextPiece(r *relayPair, p *peer) (uint32, bool) {
 	for k := r.low; k < r.next; k++ {
 		if r.via[k%relayWindow] == viaNone && !r.has(k) {
-			e.report.Again++
+			rs.e.report.Again++
 			return k, true
 		}
 	}
-	if !e.pays(p) || r.next-r.low >= relayWindow {
+	if !rs.pays(p) || r.next-r.low >= relayWindow {
 		return 0, false
 	}
 	number := r.next
 	r.next++
-	p.tail += e.cfg.Piece
-	e.left -= e.cfg.Piece
-	if e.waiting.has(r.target) {
-		e.waiting.set(r.target, e.key(r.target))
+	p.tail += rs.e.cfg.Piece
+	rs.e.left -= rs.e.cfg.Piece
+	if rs.e.waiting.has(r.target) {
+		rs.e.waiting.set(r.target, rs.e.key(r.target))
 	}
 	return number, true
 }
 
 // sendPiece sends a piece through a relay, nil: directly.
-func (e *Engine) sendPiece(now congestion.Time, r *relayPair, p *peer, number uint32, h *relayHelper) {
+func (rs *relays) sendPiece(now congestion.Time, r *relayPair, p *peer, number uint32, h *relayHelper) {
 	c := Piece{Total: p.total, Number: number, Third: Own}
 	to := r.target
 	if h != nil {
 		to = h.peer
-		c.Hop, c.Serial, c.Third = true, h.serial, e.third(r.target, to)
+		c.Hop, c.Serial, c.Third = true, h.serial, rs.third(r.target, to)
 		r.via[number%relayWindow] = to
-		e.report.Relayed += uint64(e.cfg.Piece)
+		rs.e.report.Relayed += uint64(rs.e.cfg.Piece)
 	} else {
 		r.via[number%relayWindow] = viaDirect
 	}
 	r.at[number%relayWindow] = now
-	e.relays.pieces.push(Action{Kind: SendPiece, Peer: int(to), Piece: c, Slice: int(r.target), Place: -1})
+	rs.pieces.push(Action{Kind: SendPiece, Peer: int(to), Piece: c, Slice: int(r.target), Place: -1})
 }
 
 // direct sends pieces again that no relay takes, a few at a time.
-func (e *Engine) direct(now congestion.Time, r *relayPair, p *peer) {
+func (rs *relays) direct(now congestion.Time, r *relayPair, p *peer) {
 	flying := 0
 	for k := r.low; k < r.next; k++ {
 		if r.via[k%relayWindow] == viaDirect && !r.has(k) {
@@ -271,16 +271,16 @@ func (e *Engine) direct(now congestion.Time, r *relayPair, p *peer) {
 	}
 	for k := r.low; k < r.next && flying < Early; k++ {
 		if r.via[k%relayWindow] == viaNone && !r.has(k) {
-			e.sendPiece(now, r, p, k, nil)
-			e.report.Again++
+			rs.sendPiece(now, r, p, k, nil)
+			rs.e.report.Again++
 			flying++
 		}
 	}
 }
 
 // ask asks members for help, as far as it lacks: those with faster paths that have begun.
-func (e *Engine) ask(r *relayPair, p *peer) {
-	n := int32(e.cfg.Peers)
+func (rs *relays) ask(r *relayPair, p *peer) {
+	n := int32(rs.e.cfg.Peers)
 	for range min(relayTries, n) {
 		h := r.place()
 		if h == nil {
@@ -288,18 +288,18 @@ func (e *Engine) ask(r *relayPair, p *peer) {
 		}
 		r.from = (r.from + 1) % n
 		i := r.from
-		if e.known.find(i) == nil && !e.cfg.Always {
+		if rs.e.known.find(i) == nil && !rs.e.cfg.Always {
 			continue // nothing is known of its path
 		}
-		m := e.at(i)
-		slow := m.rate < relaySlow*p.rate && e.slow(m) && !e.cfg.Always
+		m := rs.e.at(i)
+		slow := m.rate < relaySlow*p.rate && rs.e.slow(m) && !rs.e.cfg.Always
 		if i == r.target || m.near || m.absent() || m.busy || m.refused == r.target+1 || !m.heard || slow || r.uses(i) {
 			continue
 		}
-		e.relays.serial++
-		*h = relayHelper{open: true, peer: i, serial: e.relays.serial}
-		e.report.Asked++
-		e.note(i, Note{Kind: NoteAsk, Serial: h.serial, Third: e.third(r.target, i), Rate: p.rate})
+		rs.serial++
+		*h = relayHelper{open: true, peer: i, serial: rs.serial}
+		rs.e.report.Asked++
+		rs.note(i, Note{Kind: NoteAsk, Serial: h.serial, Third: rs.third(r.target, i), Rate: p.rate})
 	}
 }
 
@@ -324,12 +324,12 @@ func (r *relayPair) uses(i int32) bool {
 }
 
 // onAnswer takes in a relay's grant or refusal. One for a request that is over does nothing.
-func (e *Engine) onAnswer(now congestion.Time, i int32, n *Note) bool {
-	if n.Serial > e.relays.serial {
+func (rs *relays) onAnswer(now congestion.Time, i int32, n *Note) bool {
+	if n.Serial > rs.serial {
 		return false
 	}
-	for k := range e.relays.pairs {
-		r := &e.relays.pairs[k]
+	for k := range rs.pairs {
+		r := &rs.pairs[k]
 		for j := range r.helpers {
 			h := &r.helpers[j]
 			if !r.open || !h.open || h.peer != i || h.serial != n.Serial {
@@ -337,15 +337,15 @@ func (e *Engine) onAnswer(now congestion.Time, i int32, n *Note) bool {
 			}
 			switch {
 			case n.Kind == NoteRefuse:
-				e.report.Refused++
-				e.at(i).refused = r.target + 1
-				e.takeBack(now, r, i)
+				rs.e.report.Refused++
+				rs.e.at(i).refused = r.target + 1
+				rs.takeBack(now, r, i)
 			case n.Count < h.granted || n.Count > h.used+relayGrants:
 				return false
 			default:
 				h.granted = n.Count
 			}
-			e.goOnPair(now, r)
+			rs.goOnPair(now, r)
 			return true
 		}
 	}
@@ -353,7 +353,7 @@ func (e *Engine) onAnswer(now congestion.Time, i int32, n *Note) bool {
 }
 
 // takeBack has the pieces of a relay be sent again, and forgets it.
-func (e *Engine) takeBack(now congestion.Time, r *relayPair, i int32) {
+func (rs *relays) takeBack(now congestion.Time, r *relayPair, i int32) {
 	for k := range r.helpers {
 		if h := &r.helpers[k]; h.open && h.peer == i {
 			h.open = false
@@ -366,36 +366,36 @@ func (e *Engine) takeBack(now congestion.Time, r *relayPair, i int32) {
 		}
 	}
 	if back {
-		e.goOnPair(now, r)
+		rs.goOnPair(now, r)
 	}
 }
 
 // end ends all requests of a pair.
-func (r *relayPair) end(e *Engine) {
+func (r *relayPair) end(rs *relays) {
 	for k := range r.helpers {
 		if h := &r.helpers[k]; h.open {
 			h.open = false
-			e.note(h.peer, Note{Kind: NoteEnd, Serial: h.serial, Count: h.used})
+			rs.note(h.peer, Note{Kind: NoteEnd, Serial: h.serial, Count: h.used})
 		}
 	}
 }
 
 // closePair forgets that a slice went through relays.
-func (e *Engine) closePair(r *relayPair) {
-	r.end(e)
+func (rs *relays) closePair(r *relayPair) {
+	r.end(rs)
 	r.open = false
-	e.relays.open--
-	e.at(r.target).relayed = false
+	rs.open--
+	rs.e.at(r.target).relayed = false
 }
 
 // arrivedAt takes in what a target says of a slice's pieces. It returns false if that cannot be true.
-func (e *Engine) arrivedAt(i int32, w *Word) bool {
-	r := e.pairOf(i)
-	p := e.at(i)
+func (rs *relays) arrivedAt(i int32, w *Word) bool {
+	r := rs.pairOf(i)
+	p := rs.e.at(i)
 	if p.tail == 0 {
 		return w.Low == 0 && w.Have == 0
 	}
-	sent := uint32(p.tail / e.cfg.Piece)
+	sent := uint32(p.tail / rs.e.cfg.Piece)
 	if w.Low > sent || w.Have != 0 && uint32(bits.Len64(w.Have)) > sent-w.Low {
 		return false
 	}
@@ -405,23 +405,23 @@ func (e *Engine) arrivedAt(i int32, w *Word) bool {
 	before := int64(r.low) + int64(bits.OnesCount64(r.have))
 	r.have = r.have>>(w.Low-r.low) | w.Have
 	r.low = w.Low
-	n := (int64(r.low) + int64(bits.OnesCount64(r.have)) - before) * e.cfg.Piece
-	e.given += uint64(n)
-	e.delivered(n)
+	n := (int64(r.low) + int64(bits.OnesCount64(r.have)) - before) * rs.e.cfg.Piece
+	rs.e.given += uint64(n)
+	rs.e.delivered(n)
 	return true
 }
 
 // arrivedAll reports whether a target has all of its slice.
-func (e *Engine) arrivedAll(i int32, p *peer) bool {
+func (rs *relays) arrivedAll(i int32, p *peer) bool {
 	if p.acked+p.tail != p.total {
 		return false
 	}
-	r := e.pairOf(i)
+	r := rs.pairOf(i)
 	return r == nil || r.low == r.next
 }
 
 // overduePieces has pieces be sent again that have been on their way for too long.
-func (e *Engine) overduePieces(now congestion.Time, r *relayPair) {
+func (rs *relays) overduePieces(now congestion.Time, r *relayPair) {
 	for k := r.low; k < r.next; k++ {
 		if v := r.via[k%relayWindow]; v >= 0 && !r.has(k) && now.Sub(r.at[k%relayWindow]) >= relayPatience {
 			r.via[k%relayWindow] = viaNone

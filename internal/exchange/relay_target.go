@@ -48,7 +48,7 @@ func (e *Engine) OnPiece(now congestion.Time, from int, c *Piece, n int64) (orig
 	if o == Own {
 		o = int32(from)
 	}
-	if !e.relaying() || o < 0 || o >= int32(e.cfg.Peers) || c.Third == int32(from) {
+	if !e.relays.relaying() || o < 0 || o >= int32(e.cfg.Peers) || c.Third == int32(from) {
 		e.report.Forged++
 		return 0, 0, false, false
 	}
@@ -77,9 +77,9 @@ func (e *Engine) OnPiece(now congestion.Time, from int, c *Piece, n int64) (orig
 		e.report.Received += e.cfg.Piece
 		e.in.left -= e.cfg.Piece
 		in.tail.add(c.Number)
-		e.whole(now, o)
+		e.in.whole(now, o)
 		e.speak(o)
 	}
-	e.tickIn(now)
+	e.in.tick(now)
 	return int(o), off + c.Offset, true, true
 }

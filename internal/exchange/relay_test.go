@@ -83,7 +83,7 @@ func (n *net) late(msg *message) {
 
 // lieAboutRelays brings pieces and notes that no member has sent, and chunks over what pieces have brought.
 func (n *net) lieAboutRelays(m *member, from int) {
-	if !m.e.relaying() {
+	if !m.e.relays.relaying() {
 		return
 	}
 	in, size, forged := &m.e.at(int32(from)).in, m.e.cfg.Piece, m.e.report.Forged
@@ -299,7 +299,7 @@ func TestRelayRules(t *testing.T) {
 		drain(e, 3)
 		answer(e, 3, 1, Word{})
 	}
-	e.grant()
+	e.relays.grant()
 	grants := drain(e, 3)
 	for len(grants) != 0 && grants[0].Kind != SendNote {
 		grants = grants[1:]

@@ -139,12 +139,12 @@ func (e *Engine) turn() bool {
 
 // Use is what this member says.
 func (e *Engine) Use() Use {
-	if e.outOver == e.cfg.Peers && e.inOver == e.cfg.Peers {
-		return Use{Given: e.given, Taken: e.given, Got: e.got}
+	if e.outOver == e.cfg.Peers && e.in.over == e.cfg.Peers {
+		return Use{Given: e.given, Taken: e.given, Got: e.in.got}
 	}
 	return Use{
 		On: true, Waits: e.in.waiting.len() != 0, Pairs: uint32(e.begun.count), Active: uint32(e.active),
 		Invited: uint32(e.report.Invited), Share: e.shares, Given: e.given, Taken: e.taken,
-		Got: e.got, Left: e.left, InLeft: e.in.left,
+		Got: e.in.got, Left: e.left, InLeft: e.in.left,
 	}
 }

@@ -141,7 +141,7 @@ func TestShareMost(t *testing.T) {
 // invites returns how many senders a receiver invites in a period in which nothing comes to it.
 func invites(e *Engine, now *congestion.Time, uses ...Use) uint64 {
 	before := e.report.Invited
-	*now = now.Add(e.period())
+	*now = now.Add(e.in.period())
 	e.Share(*now, uses)
 	e.Tick(*now)
 	return e.report.Invited - before
@@ -161,7 +161,7 @@ func TestShareIn(t *testing.T) {
 	}{
 		{"the other one is new", func() {}, 1},
 		{"it does nothing", func() {}, 1},
-		{"it fills the link", func() { u.Got += uint64(125e6 * e.period().Seconds()) }, 0},
+		{"it fills the link", func() { u.Got += uint64(125e6 * e.in.period().Seconds()) }, 0},
 		{"it does nothing again", func() {}, 1},
 		{"it has invited a sender", func() { u.Invited++ }, 0},
 		{"it has invited more, and has senders to invite", func() { u.Waits = true }, 1},

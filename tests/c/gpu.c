@@ -49,7 +49,10 @@ void gpu_main(char **argv)
 	execv("/proc/self/exe", argv);
 }
 
-bool gpu_memory_is_registered(void) { return getenv("WEFT_TEST_DMABUF") != NULL; }
+bool gpu_memory_is_registered(void)
+{
+	return getenv("WEFT_TEST_DMABUF") != NULL;
+}
 
 bool gpu_reaches_devices(const char *how)
 {
@@ -115,12 +118,30 @@ void gpu_open(void)
 	CHECK(cu.current(context) == 0);
 }
 
-int gpu_imports(void) { return *cu.imports; }
-int gpu_waits(void) { return *cu.waits; }
-int gpu_mapped(void) { return cu.mapped(); }
-void gpu_reset(void) { cu.reset(); }
-void gpu_destroy(void) { cu.destroy(); }
-void gpu_no_peer_access(void) { cu.no_peer_access(); }
+int gpu_imports(void)
+{
+	return *cu.imports;
+}
+int gpu_waits(void)
+{
+	return *cu.waits;
+}
+int gpu_mapped(void)
+{
+	return cu.mapped();
+}
+void gpu_reset(void)
+{
+	cu.reset();
+}
+void gpu_destroy(void)
+{
+	cu.destroy();
+}
+void gpu_no_peer_access(void)
+{
+	cu.no_peer_access();
+}
 
 void *gpu_alloc(size_t len)
 {
@@ -138,7 +159,10 @@ void *gpu_alloc_host(size_t len)
 	return p;
 }
 
-void gpu_free(void *p) { CHECK(cu.free((uintptr_t)p) == 0); }
+void gpu_free(void *p)
+{
+	CHECK(cu.free((uintptr_t)p) == 0);
+}
 
 void gpu_get(void *to, const void *device, size_t len)
 {

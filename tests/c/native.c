@@ -9,30 +9,9 @@
 static struct node_opts opts = { .caps = CAPS, .addr_format = FI_ADDR_CXI };
 static struct node n;
 
-/* fi_getinfo with hints, which it frees. */
-static struct fi_info *asked(struct fi_info *hints)
-{
-	struct fi_info *info = NULL;
-	int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
-
-	fi_freeinfo(hints);
-	CHECK(rc == 0 || rc == -FI_ENODATA);
-	return rc ? NULL : info;
-}
-
-/* Ends the test as skipped where nothing matches messages. */
-static void need(void)
-{
-	struct fi_info *info = asked(node_hints(&opts));
-
-	if (!info)
-		SKIP("no device here matches messages");
-	fi_freeinfo(info);
-}
-
 static void open_node(struct node_opts o)
 {
-	need();
+	node_need(&opts);
 	o.caps = o.caps ? o.caps : CAPS;
 	o.addr_format = FI_ADDR_CXI;
 	node_open(&n, &o);
@@ -45,14 +24,14 @@ static void test_offer(long arg)
 	struct fi_info *hints, *info;
 
 	(void)arg;
-	need();
+	node_need(&opts);
 	for (int by = 0; by < 2; by++) { /* by the format, by the protocol */
 		hints = node_hints(&opts);
 		if (by) {
 			hints->addr_format = FI_FORMAT_UNSPEC;
 			hints->ep_attr->protocol = FI_PROTO_CXI;
 		}
-		info = asked(hints);
+		info = node_offered(hints);
 		CHECK(info);
 		CHECK(info->addr_format == FI_ADDR_CXI && info->src_addrlen == 8 && info->src_addr);
 		CHECK(info->ep_attr->protocol == FI_PROTO_CXI && info->ep_attr->protocol_version == 1);
@@ -110,12 +89,12 @@ static void change(struct fi_info *h, int what)
 static void test_refused(long arg)
 {
 	(void)arg;
-	need();
+	node_need(&opts);
 	for (int what = 0; what < 9; what++) {
 		struct fi_info *hints = node_hints(&opts);
 
 		change(hints, what);
-		CHECKF(!asked(hints), "hint %d is met", what);
+		CHECKF(!node_offered(hints), "hint %d is met", what);
 	}
 }
 
@@ -133,7 +112,10 @@ static void test_messages(long arg)
 	CHECK(!wanted.threading || n.info->domain_attr->threading == wanted.threading);
 	for (size_t k = 0; k < 2 * ARRAY_LEN(sizes); k++) {
 		size_t len = sizes[k / 2];
-		struct op o = { .form = k % 3 ? F_PLAIN : F_DATA, .tagged = k % 2, .len = len, .tag = 0xabcd00000000ull + k,
+		struct op o = { .form = k % 3 ? F_PLAIN : F_DATA,
+				.tagged = k % 2,
+				.len = len,
+				.tag = 0xabcd00000000ull + k,
 				.data = ~k };
 
 		if (test_rank == 0) {
@@ -171,8 +153,9 @@ static void test_messages(long arg)
 static void post_search(bool tagged, uint64_t flags, void *buf, size_t len, void *context)
 {
 	struct iovec iov = { buf, len };
-	struct fi_msg_tagged t = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 7,
-		.context = context };
+	struct fi_msg_tagged t = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 7, .context = context
+	};
 	struct fi_msg m = { .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = context };
 	ssize_t rc;
 
@@ -207,7 +190,7 @@ static void received(uint64_t data, void *context, const void *buf, size_t len)
 
 	wait_ok(&n, n.rxcq, &e);
 	CHECKF(e.op_context == context && e.len == len && e.data == data, "message %d of %zu bytes, not %d",
-		(int)e.data, e.len, (int)data);
+	       (int)e.data, e.len, (int)data);
 	if (buf)
 		verify(buf, len, data);
 }
@@ -250,8 +233,14 @@ static void test_claims(long len)
 	open_node(o);
 	for (int tagged = 0; tagged < 2; tagged++) {
 		for (uint64_t k = 1; k <= 4 && test_rank == 0; k++) {
-			struct op p = { .form = F_DATA, .tagged = tagged, .len = (size_t)len, .tag = 7, .data = k,
-				.addr = n.peer[1], .buf = out[k - 1], .ctx = out[k - 1] };
+			struct op p = { .form = F_DATA,
+					.tagged = tagged,
+					.len = (size_t)len,
+					.tag = 7,
+					.data = k,
+					.addr = n.peer[1],
+					.buf = out[k - 1],
+					.ctx = out[k - 1] };
 
 			fill(out[k - 1], (size_t)len, k);
 			post_send(&n, &p);
@@ -329,7 +318,7 @@ static void test_names(long arg)
 	size_t len = 8;
 
 	(void)arg;
-	need();
+	node_need(&opts);
 	o.disabled = true;
 	node_open(&n, &o);
 	EXPECT_RC(fi_getname(&n.ep->fid, &got, &len), -FI_EOPBADSTATE);
@@ -351,7 +340,7 @@ static void test_names(long arg)
 	info->src_addr = malloc(8);
 	info->src_addrlen = 8;
 	memcpy(info->src_addr, &name, 8);
-	info = asked(info);
+	info = node_offered(info);
 	CHECK(info && !memcmp(info->src_addr, &name, 8));
 	fi_freeinfo(info);
 	node_close(&other);
@@ -395,7 +384,7 @@ static void test_close(long arg)
 	struct node_opts o = opts;
 
 	(void)arg;
-	need();
+	node_need(&opts);
 	for (int round = 0; round < 5; round++) {
 		node_open(&n, &o);
 		node_connect(&n);
@@ -418,7 +407,7 @@ static void test_others(long arg)
 	struct fid_stx *stx = NULL;
 
 	(void)arg;
-	need();
+	node_need(&opts);
 	node_open_domain(&n, &o);
 	EXPECT_RC(fi_srx_context(n.domain, n.info->rx_attr, &ep, NULL), -FI_EOPNOTSUPP);
 	EXPECT_RC(fi_stx_context(n.domain, n.info->tx_attr, &stx, NULL), -FI_EOPNOTSUPP);
@@ -549,8 +538,12 @@ static void test_steady_more(long arg)
 		}
 		fill(out, sizeof(out), k);
 		for (int i = 0; i < 4; i++) { /* two receives, two sends */
-			struct op o = { .form = F_MSG, .tagged = true, .addr = i < 2 ? FI_ADDR_UNSPEC : n.peer[0],
-				.tag = k, .flags = FI_COMPLETION | (i % 2 ? 0 : FI_MORE), .ctx = i < 2 ? in : out };
+			struct op o = { .form = F_MSG,
+					.tagged = true,
+					.addr = i < 2 ? FI_ADDR_UNSPEC : n.peer[0],
+					.tag = k,
+					.flags = FI_COMPLETION | (i % 2 ? 0 : FI_MORE),
+					.ctx = i < 2 ? in : out };
 
 			op_split(&o, (i < 2 ? in : out) + 8 * (i % 2), 8, 1, false);
 			(i < 2 ? post_recv : post_send)(&n, &o);
@@ -592,4 +585,7 @@ static const struct test tests[] = {
 	{ "steady_more", test_steady_more, 1, 0, 0 },
 };
 
-int main(int argc, char **argv) { return tests_main(argc, argv, tests, ARRAY_LEN(tests)); }
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, ARRAY_LEN(tests));
+}

@@ -52,14 +52,6 @@ static struct fi_info *hints_of(const struct key *key, size_t count)
 	return hints;
 }
 
-static int offered(struct fi_info *hints, struct fi_info **info)
-{
-	int rc = fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, info);
-
-	fi_freeinfo(hints);
-	return rc;
-}
-
 /* A node that is not enabled. */
 static void open_node(struct node *n, struct fi_info *hints)
 {
@@ -68,7 +60,7 @@ static void open_node(struct node *n, struct fi_info *hints)
 
 	memset(n, 0, sizeof(*n));
 	n->o = opts;
-	if (offered(hints, &n->info))
+	if (node_getinfo(FI_VERSION(1, 20), hints, &n->info))
 		SKIP("no device here has FI_PROTO_CXI");
 	OK(fi_fabric(n->info->fabric_attr, &n->fabric, NULL));
 	OK(fi_domain(n->fabric, n->info, &n->domain, NULL));
@@ -147,22 +139,22 @@ static void test_getinfo(long unused)
 	struct fi_info *info, *hints;
 
 	(void)unused;
-	if (offered(hints_of(NULL, 0), &info))
+	if (node_getinfo(FI_VERSION(1, 20), hints_of(NULL, 0), &info))
 		SKIP("no device here has FI_PROTO_CXI");
 	CHECK(info->domain_attr->auth_key_size == FI_AV_AUTH_KEY && !info->domain_attr->auth_key);
 	CHECK(info->domain_attr->max_ep_auth_key == 4 && !info->ep_attr->auth_key_size);
 	fi_freeinfo(info);
-	CHECK_RC(offered(hints_of(NULL, 5), &info), -FI_ENODATA);
+	CHECK_RC(node_getinfo(FI_VERSION(1, 20), hints_of(NULL, 5), &info), -FI_ENODATA);
 	for (size_t count = 0; count < 2; count++) { /* the NIC cannot distinguish senders under two keys */
 		hints = hints_of(NULL, count);
 		hints->caps |= FI_DIRECTED_RECV;
-		CHECK_RC(offered(hints, &info), count == 1 ? 0 : -FI_ENODATA);
+		CHECK_RC(node_getinfo(FI_VERSION(1, 20), hints, &info), count == 1 ? 0 : -FI_ENODATA);
 		if (count == 1)
 			fi_freeinfo(info);
 	}
 	hints = hints_of(NULL, 2);
 	CHECK_RC(fi_getinfo(FI_VERSION(1, 19), NULL, NULL, 0, hints, &info), -FI_ENODATA);
-	OK(offered(hints, &info));
+	OK(node_getinfo(FI_VERSION(1, 20), hints, &info));
 	CHECK(info->domain_attr->max_ep_auth_key == 2);
 	fi_freeinfo(info);
 }

@@ -12,26 +12,6 @@ struct key {
 static const struct key good = { 1, 10 };
 static struct node_opts opts = { .caps = FI_MSG | FI_TAGGED, .addr_format = FI_ADDR_CXI };
 
-/* The infos for hints, which it frees; NULL: none. */
-static struct fi_info *asked(struct fi_info *hints)
-{
-	struct fi_info *info = NULL;
-	int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
-
-	fi_freeinfo(hints);
-	CHECK(rc == 0 || rc == -FI_ENODATA);
-	return rc ? NULL : info;
-}
-
-static void need(void)
-{
-	struct fi_info *info = asked(node_hints(&opts));
-
-	if (!info)
-		SKIP("no device here matches messages");
-	fi_freeinfo(info);
-}
-
 /* Puts a key into the attributes of the domain or (at_ep) of the endpoint. size counts, of which there are so many. */
 static void give(struct fi_info *info, bool at_ep, const struct key *key, size_t there, size_t size)
 {
@@ -52,7 +32,7 @@ static void give(struct fi_info *info, bool at_ep, const struct key *key, size_t
 /* An info of which the attributes of the domain or the endpoint have a key. */
 static struct fi_info *info_with(bool at_ep, const struct key *key)
 {
-	struct fi_info *info = asked(node_hints(&opts));
+	struct fi_info *info = node_offered(node_hints(&opts));
 
 	CHECK(info);
 	give(info, at_ep, key, sizeof(*key), sizeof(*key));
@@ -66,10 +46,10 @@ static void test_given(long at_ep)
 	struct key *got;
 	size_t size;
 
-	need();
+	node_need(&opts);
 	hints = node_hints(&opts);
 	give(hints, at_ep, &good, sizeof(good), sizeof(good));
-	info = asked(hints);
+	info = node_offered(hints);
 	CHECK(info);
 	got = (struct key *)(at_ep ? info->ep_attr->auth_key : info->domain_attr->auth_key);
 	size = at_ep ? info->ep_attr->auth_key_size : info->domain_attr->auth_key_size;
@@ -83,18 +63,18 @@ static void test_sizes(long at_ep)
 	static const size_t bad[] = { 1, 5, 9, 16 };
 	struct fi_info *hints, *info;
 
-	need();
+	node_need(&opts);
 	for (size_t k = 0; k < ARRAY_LEN(bad); k++) {
 		hints = node_hints(&opts);
 		give(hints, at_ep, &good, bad[k], bad[k]);
-		CHECKF(!asked(hints), "%zu bytes are offered", bad[k]);
+		CHECKF(!node_offered(hints), "%zu bytes are offered", bad[k]);
 	}
 	hints = node_hints(&opts);
 	give(hints, at_ep, &good, 0, sizeof(good));
-	CHECK(!asked(hints));
+	CHECK(!node_offered(hints));
 	hints = node_hints(&opts);
 	give(hints, at_ep, &good, sizeof(good), 0);
-	info = asked(hints);
+	info = node_offered(hints);
 	CHECK(info && !info->domain_attr->auth_key_size && !info->ep_attr->auth_key_size);
 	fi_freeinfo(info);
 }
@@ -104,7 +84,7 @@ static void test_values(long at_ep)
 {
 	static const struct key bad[] = { { 0xffff, 1 }, { 1, 99 }, { 1, 0 }, { 2, 10 } };
 
-	need();
+	node_need(&opts);
 	for (size_t k = 0; k < ARRAY_LEN(bad); k++) {
 		struct fi_info *hints = node_hints(&opts), *info;
 		struct fid_fabric *fabric;
@@ -112,7 +92,7 @@ static void test_values(long at_ep)
 		struct fid_ep *ep;
 
 		give(hints, at_ep, &bad[k], sizeof(good), sizeof(good));
-		CHECKF(!asked(hints), "service %u, VNI %u is offered", bad[k].service, bad[k].vni);
+		CHECKF(!node_offered(hints), "service %u, VNI %u is offered", bad[k].service, bad[k].vni);
 		info = info_with(at_ep, &bad[k]);
 		OK(fi_fabric(info->fabric_attr, &fabric, NULL));
 		CHECK_RC(fi_domain(fabric, info, &domain, NULL), at_ep ? 0 : -FI_EINVAL);
@@ -171,7 +151,7 @@ static void test_networks(long own)
 	struct fi_cq_tagged_entry e;
 	ssize_t rc;
 
-	need();
+	node_need(&opts);
 	for (int k = 0; k < 3; k++)
 		open_keyed(&n[k], &keys[k], k == 1 ? &good : NULL, 130 + (uint64_t)k);
 	for (int k = 1; k < 3; k++) {
@@ -212,12 +192,12 @@ static void test_source(long arg)
 	};
 
 	(void)arg;
-	need();
+	node_need(&opts);
 	for (size_t k = 0; k < ARRAY_LEN(asks); k++) {
 		struct fi_info *hints = node_hints(&opts), *info;
 
 		hints->caps = asks[k].caps;
-		info = asked(hints);
+		info = node_offered(hints);
 		CHECKF(!info == asks[k].none, "ask %zu", k);
 		if (!info)
 			continue;

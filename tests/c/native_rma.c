@@ -15,7 +15,7 @@ static void test_offer(long arg)
 	(void)arg;
 	hints->domain_attr->mr_mode |= FI_MR_LOCAL | FI_MR_VIRT_ADDR;
 	hints->tx_attr->msg_order = FI_ORDER_RMA_WAW | FI_ORDER_RMA_RAR | FI_ORDER_SAS | FI_ORDER_WAW;
-	info = asked(hints);
+	info = node_offered(hints);
 	if (!info)
 		SKIP("no device here reads and writes memory with FI_PROTO_CXI");
 	CHECK((info->caps & caps) == caps && !(info->caps & (FI_RMA_EVENT | FI_FENCE)));
@@ -30,7 +30,7 @@ static void test_offer(long arg)
 	hints = node_hints(&opts);
 	hints->caps |= FI_RMA_EVENT | FI_FENCE;
 	hints->domain_attr->mr_mode |= FI_MR_PROV_KEY;
-	info = asked(hints);
+	info = node_offered(hints);
 	CHECK(info && info->next && !info->next->next && (info->caps & FI_RMA_EVENT) && (info->caps & FI_FENCE));
 	CHECK(info->domain_attr->mr_mode == (FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY));
 	CHECK(info->domain_attr->mr_key_size == 8 && info->next->domain_attr->mr_key_size == 4);
@@ -52,7 +52,7 @@ static void test_offer(long arg)
 			hints->tx_attr->msg_order = FI_ORDER_RAW;
 			break;
 		}
-		CHECKF(!asked(hints), "hint %d is met", what);
+		CHECKF(!node_offered(hints), "hint %d is met", what);
 	}
 }
 

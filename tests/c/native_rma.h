@@ -21,24 +21,9 @@ static unsigned char memory[LARGE + 64], local[LARGE], back[LARGE];
 /* Keys with indices of their own, and such without. */
 static const uint64_t keys[] = { 0, 57, 99, 100, 5000, 0xfffffffe };
 
-/* fi_getinfo with hints, which it frees; NULL: nothing fits. */
-static inline struct fi_info *asked(struct fi_info *hints)
-{
-	struct fi_info *info = NULL;
-	int rc = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info);
-
-	fi_freeinfo(hints);
-	CHECK(rc == 0 || rc == -FI_ENODATA);
-	return rc ? NULL : info;
-}
-
 static inline void open_node(struct node_opts o)
 {
-	struct fi_info *info = asked(node_hints(&o));
-
-	if (!info)
-		SKIP("no device here reads and writes memory with FI_PROTO_CXI");
-	fi_freeinfo(info);
+	node_need(&o);
 	node_open(&n, &o);
 }
 

@@ -88,6 +88,32 @@ struct fi_info *node_info(const struct node_opts *o)
 	return info;
 }
 
+int node_getinfo(uint32_t version, struct fi_info *hints, struct fi_info **info)
+{
+	int rc = fi_getinfo(version, NULL, NULL, 0, hints, info);
+
+	fi_freeinfo(hints);
+	return rc;
+}
+
+struct fi_info *node_offered(struct fi_info *hints)
+{
+	struct fi_info *info = NULL;
+	int rc = node_getinfo(FI_VERSION(1, 17), hints, &info);
+
+	CHECK(rc == 0 || rc == -FI_ENODATA);
+	return rc ? NULL : info;
+}
+
+void node_need(const struct node_opts *o)
+{
+	struct fi_info *info = node_offered(node_hints(o));
+
+	if (!info)
+		SKIP("no device here has FI_PROTO_CXI with these capabilities");
+	fi_freeinfo(info);
+}
+
 static void open_counters(struct node *n)
 {
 	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC };

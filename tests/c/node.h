@@ -67,6 +67,15 @@ struct fi_info *node_hints(const struct node_opts *o);
 /* fi_getinfo with node_hints; NULL when the provider has nothing that fits (-FI_ENODATA). */
 struct fi_info *node_info(const struct node_opts *o);
 
+/* fi_getinfo of a version with hints, which it frees, and without an address. */
+int node_getinfo(uint32_t version, struct fi_info *hints, struct fi_info **info);
+
+/* The same of 1.17; NULL when nothing fits (-FI_ENODATA). Other errors fail the test. */
+struct fi_info *node_offered(struct fi_info *hints);
+
+/* Skips the test where the provider has nothing that fits: no device matches messages, or reads and writes memory. */
+void node_need(const struct node_opts *o);
+
 /* Opens and enables; fails the test on any error (skips when another provider lacks a cap). */
 void node_open(struct node *n, const struct node_opts *o);
 

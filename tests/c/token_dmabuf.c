@@ -24,8 +24,11 @@ static struct fid_mr *region(struct side *s, void *mem, size_t len, uint64_t key
 {
 	struct iovec iov = { mem, len };
 	struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1, .access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
-		.requested_key = key, .iface = FI_HMEM_CUDA,
+		.mr_iov = &iov,
+		.iov_count = 1,
+		.access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.requested_key = key,
+		.iface = FI_HMEM_CUDA,
 	};
 	struct fid_mr *mr;
 
@@ -40,8 +43,9 @@ static void open_side(struct side *s)
 	memset(s, 0, sizeof(*s));
 	gpu_open();
 	node_open(&s->n, &(struct node_opts){
-		.caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM, .mr_mode = FI_MR_HMEM | FI_MR_ALLOCATED,
-	});
+				 .caps = FI_MSG | FI_TAGGED | FI_RMA | FI_HMEM,
+				 .mr_mode = FI_MR_HMEM | FI_MR_ALLOCATED,
+			 });
 	s->t = token_ops(&s->n.ep->fid);
 	s->mem = gpu_alloc(LEN);
 	s->mr = region(s, s->mem, LEN, 1);
@@ -74,8 +78,8 @@ static void move(struct side *s, void *mem, struct fid_mr *mr, const struct weft
 	ssize_t rc;
 
 	do {
-		rc = read ? fi_read(s->n.ep, mem, LEN, desc, to->addr, to->base, to->key, s) :
-			    fi_write(s->n.ep, mem, LEN, desc, to->addr, to->base, to->key, s);
+		rc = read ? fi_read(s->n.ep, mem, LEN, desc, to->addr, to->base, to->key, s)
+			  : fi_write(s->n.ep, mem, LEN, desc, to->addr, to->base, to->key, s);
 		if (rc == -FI_EAGAIN)
 			progress(&s->n);
 	} while (rc == -FI_EAGAIN);

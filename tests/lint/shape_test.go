@@ -25,7 +25,7 @@ var shaped = []string{
 	"provider", "provider/internal/coll", "provider/internal/list", "provider/internal/mapping",
 	"provider/internal/onesided", "provider/internal/rendezvous", "provider/internal/rma", "provider/internal/tokens",
 	"cq",
-	"internal/dataplane", "hw/loopback", "hw/udp",
+	"internal/dataplane", "internal/exchange", "hw/loopback", "hw/udp",
 }
 
 // againstSlack is how many percent of calls may go against the order beyond the bound: the order that is found may be

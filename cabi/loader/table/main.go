@@ -32,21 +32,25 @@ func write(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString(head)
 	major, minor := version.Numbers()
-	fmt.Fprintf(&b, "/* The build says it, but for checks of single files. */\n#ifndef WEFT_PROV_VERSION\n#define WEFT_PROV_VERSION FI_VERSION(%d, %d)\n#endif\n\n", major, minor)
+	fmt.Fprintf(&b, "/* The build says it, but for checks of single files. */\n#ifndef WEFT_PROV_VERSION\n"+
+		"#define WEFT_PROV_VERSION FI_VERSION(%d, %d)\n#endif\n\n", major, minor)
 	known, utility := info.Flags()
 	fmt.Fprintf(&b, "/* Flags of fi_getinfo that are known, and that by which utility providers ask. */\n"+
 		"#define WEFT_GETINFO_FLAGS %#xull\n#define WEFT_GETINFO_UTILITY %#xull\n\n", known, utility)
-	fmt.Fprintf(&b, "/* Capabilities whose bits meant something else before API 2.0. */\n#define WEFT_CAPS_2_0 %#xull\n\n", info.Caps20())
+	fmt.Fprintf(&b, "/* Capabilities whose bits meant something else before API 2.0. */\n"+
+		"#define WEFT_CAPS_2_0 %#xull\n\n", info.Caps20())
 	b.WriteString("/* The endpoint types that are offered, and the capabilities of each. */\n" +
 		"static const struct {\n\tint type; /* enum fi_ep_type */\n\tuint64_t caps;\n} weft_ep_types[] = {\n")
 	for _, t := range info.Types() {
 		fmt.Fprintf(&b, "\t{ %d, %#xull },\n", t.Type, t.Caps)
 	}
-	b.WriteString("};\n\n/* The address formats that hints may ask for. */\nstatic const uint32_t weft_addr_formats[] = {\n")
+	b.WriteString("};\n\n/* The address formats that hints may ask for. */\n" +
+		"static const uint32_t weft_addr_formats[] = {\n")
 	for _, f := range info.AddrFormats() {
 		fmt.Fprintf(&b, "\t%d,\n", f)
 	}
-	b.WriteString("};\n\n/* The names of FI_WEFT_NAME beside weft's own. */\nstatic const struct {\n\tconst char *name;\n} weft_aliases[] = {\n")
+	b.WriteString("};\n\n/* The names of FI_WEFT_NAME beside weft's own. */\nstatic const struct {\n\t" +
+		"const char *name;\n} weft_aliases[] = {\n")
 	for _, name := range info.Aliases() {
 		fmt.Fprintf(&b, "\t{ %s },\n", strconv.QuoteToASCII(name))
 	}

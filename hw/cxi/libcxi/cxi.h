@@ -9,8 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WEFT_AT(type, member, offset) \
-	_Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
+#define WEFT_AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
 #define WEFT_SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type)
 
 struct weft_cxi_devinfo {
@@ -157,7 +156,7 @@ struct weft_cxi_pte_status {
 	uint32_t drops;
 	uint8_t state, pad;
 	uint16_t entries[4]; // reserved, allocated, most, and none
-	uint64_t *offsets; // of unexpected messages at their senders, count of them
+	uint64_t *offsets;   // of unexpected messages at their senders, count of them
 	uint16_t count, rest[3];
 };
 WEFT_AT(weft_cxi_pte_status, offsets, 16);
@@ -179,8 +178,7 @@ int weft_cxi_svc_get_vni_range(void *dev, uint32_t id, uint16_t *min, uint16_t *
 int weft_cxi_svc_get_netns(void *dev, uint32_t id, uint32_t *netns);
 int weft_cxi_alloc_lni(void *dev, uint32_t svc, struct weft_cxi_lni **lni);
 int weft_cxi_destroy_lni(struct weft_cxi_lni *lni);
-int weft_cxi_alloc_cp(struct weft_cxi_lni *lni, uint32_t vni, uint32_t tc, uint32_t type,
-		      struct weft_cxi_cp **cp);
+int weft_cxi_alloc_cp(struct weft_cxi_lni *lni, uint32_t vni, uint32_t tc, uint32_t type, struct weft_cxi_cp **cp);
 int weft_cxi_destroy_cp(struct weft_cxi_cp *cp);
 int weft_cxi_alloc_domain(struct weft_cxi_lni *lni, uint32_t vni, uint32_t pid, struct weft_cxi_domain **d);
 int weft_cxi_destroy_domain(struct weft_cxi_domain *d);

@@ -18,12 +18,13 @@ type Endpoint struct {
 	Mapper  *Mapper       // of the scalable endpoint that it is a context of, nil: it is none
 	Socket  *names.Socket // that holds the name
 	Auth    authkey.Key
-	Keys    []hw.Key // of its address vector, in the place of Auth where keys are there
-	Stripes int      // with that of progress
-	Class   uint8    // of its packets (DSCP)
-	Apart   bool     // it shares no memory with peers
-	Polled  bool     // all that comes to it is polled for
-	Direct  bool     // C calls Go without the runtime
+	Keys    []hw.Key  // of its address vector, in the place of Auth where keys are there
+	Program []Network // of the fabric
+	Stripes int       // with that of progress
+	Class   uint8     // of its packets (DSCP)
+	Apart   bool      // it shares no memory with peers
+	Polled  bool      // all that comes to it is polled for
+	Direct  bool      // C calls Go without the runtime
 }
 
 // address is the name as transports have it.

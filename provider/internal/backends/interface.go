@@ -61,7 +61,7 @@ func (r *rdma) openIface() error {
 	if r.ep.Mapper != nil && !Networked(r.ep.Name, r.ep.Config) {
 		return errNoRDMA // without a socket of its own a context cannot ask for its peers' devices
 	}
-	if r.ep.Auth != "" || r.ep.Keys != nil {
+	if r.ep.keyed() {
 		return fmt.Errorf("devices know no authorisation keys: %w", errNoRDMA)
 	}
 	device, err := r.ep.Device.Domain()

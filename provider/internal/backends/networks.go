@@ -46,14 +46,8 @@ func (e *Endpoint) OpenNetworks() (*Networks, error) {
 		n.Ifaces = append(n.Ifaces, over.iface)
 	}
 	var err error
-	if e.networked() {
-		var i *udp.Iface
-		if i, err = openUDP(e, over); err == nil {
-			over.share(i)
-			n.Ifaces = append(n.Ifaces, i)
-		}
-	} else if err = sock.SetClass(e.Socket.FD, e.Class); err == nil {
-		err = over.alone(e.Socket.FD)
+	if n.Ifaces, err = e.openProgram(n.Ifaces); err == nil {
+		err = e.openSocket(n, over)
 	}
 	if err != nil {
 		for _, i := range n.Ifaces {
@@ -62,6 +56,22 @@ func (e *Endpoint) OpenNetworks() (*Networks, error) {
 		return nil, errors.Join(err, over.Close())
 	}
 	return n, nil
+}
+
+// openSocket adds the transport over UDP, if the endpoint has it, or prepares the socket for exchanges without it.
+func (e *Endpoint) openSocket(n *Networks, over *rdma) error {
+	if !e.networked() {
+		if err := sock.SetClass(e.Socket.FD, e.Class); err != nil {
+			return err
+		}
+		return over.alone(e.Socket.FD)
+	}
+	i, err := openUDP(e, over)
+	if err == nil {
+		over.share(i)
+		n.Ifaces = append(n.Ifaces, i)
+	}
+	return err
 }
 
 // openUDP opens the transport over UDP: on the endpoint's own socket, which it

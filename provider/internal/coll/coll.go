@@ -99,7 +99,7 @@ func (c *Protocol) Busy() bool {
 // unsent reports whether a join has not been sent to all.
 func (c *Protocol) unsent() bool {
 	for _, g := range c.joining {
-		if g.unsent != 0 {
+		if g.join.unsent != 0 {
 			return true
 		}
 	}

@@ -29,7 +29,7 @@ func TestOffersTakenBack(t *testing.T) {
 		}
 		offers := 0
 		for _, g := range groups {
-			for _, o := range g.ops {
+			for _, o := range g.runs.under {
 				for i := range o.exchange.peers.all {
 					if p := &o.exchange.peers.all[i]; p.region != nil {
 						_ = p.region.Close()

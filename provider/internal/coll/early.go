@@ -52,8 +52,8 @@ const maxAhead = 1 << 24
 
 // holdStep keeps a message until its receive begins. It returns false if that cannot be.
 func (c *Protocol) holdStep(g *Group, m *collMember, h *earlyStep, payload []byte) bool {
-	if int32(h.head.Seq-g.started) > maxAhead {
-		c.malformed(m.src, "step of operation %d while %d is the next", h.head.Seq, g.started)
+	if int32(h.head.Seq-g.runs.started) > maxAhead {
+		c.malformed(m.src, "step of operation %d while %d is the next", h.head.Seq, g.runs.started)
 		return false
 	}
 	step := c.spareEarly
@@ -133,8 +133,8 @@ func (c *Protocol) freeEarly(h *earlyStep) {
 // begun returns the operation that a member's message is for, advancing until goOn. Without one that goes on here it
 // returns nil: a message that comes early is kept, bytes that come late are answered.
 func (xs *exchanges) begun(g *Group, m *collMember, h *earlyStep, payload []byte) *collOp {
-	switch o := g.ops[h.head.Seq]; {
-	case o == nil && g.over(h.head.Seq):
+	switch o := g.runs.under[h.head.Seq]; {
+	case o == nil && g.runs.over(h.head.Seq):
 		// Its operation has failed here, or has nothing for the peer, which hears of that.
 		if h.kind != earlyTarget && h.kind != earlyWord {
 			xs.unexpected(m, h.head.Seq)

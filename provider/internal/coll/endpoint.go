@@ -105,7 +105,7 @@ type Port struct {
 	MaxAMBcopy int    // bytes of the longest payload of a message
 	DeviceName string // of the transport
 	Eager      uint64 // bytes of the longest message that goes with its payload
-	Wake       func() // has polls include the transport if it leads to other hosts
+	Notify     func() // has polls include the transport if it leads to other hosts
 }
 
 // Settings are what an endpoint's collective operations go by. Immutable.

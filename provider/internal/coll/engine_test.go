@@ -30,7 +30,8 @@ func TestExchangeChosen(t *testing.T) {
 		set := func(cfg *config.Config) { cfg.Sched, cfg.AllToAll = c.sched, c.algorithm }
 		m := newMesh(t, onHost(2), set)
 		groups := m.join()
-		if long, short := groups[0].ordered(exchangeLong), groups[0].ordered(1); long != c.long || short != c.short {
+		w := &groups[0].ways
+		if long, short := w.ordered(exchangeLong), w.ordered(1); long != c.long || short != c.short {
 			t.Errorf("%v, %s: long slices %v, short ones %v", c.sched, c.algorithm, long, short)
 		}
 		m.allToAll(groups, 100)
@@ -124,7 +125,7 @@ func TestGetJoining(t *testing.T) {
 	m := newMesh(t, onHosts(2), func(c *config.Config) { c.AllToAll = "get" })
 	groups := m.join()
 	late := groups[0]
-	late.gets = false
+	late.ways.gets = false
 	late.state.Store(groupJoining)
 	in, out := [][]byte{m.fill(2 * slice), m.fill(2 * slice)}, [][]byte{make([]byte, 2*slice), make([]byte, 2*slice)}
 	m.postAllToAll(1, groups[1], in[1], out[1], slice)
@@ -132,7 +133,7 @@ func TestGetJoining(t *testing.T) {
 		h := late.members[1].ahead
 		return h != nil && h.next != nil && h.next.kind == earlyGrant
 	})
-	late.gets = true
+	late.ways.gets = true
 	late.state.Store(groupJoined)
 	m.postAllToAll(0, late, in[0], out[0], slice)
 	for i := range 2 {

@@ -90,19 +90,10 @@ func exchangeConfig(c *config.Config, peers int) (exchange.Config, error) {
 	return cfg, err
 }
 
-// ordered reports whether an all-to-all of slices of a length goes by an engine: alike at all
-// members, as they agreed when they joined.
-func (g *Group) ordered(slice uint64) bool {
-	named := g.c.cfg.AllToAll
-	return g.scheduled && (slice >= exchangeLong || named == "message" || named == "put" || named == "get")
-}
-
 // exchanger returns an engine with its lists for one operation, of one that has ended if
 // there is one: it knows the paths. The caller has c.mu.
 func (g *Group) exchanger() (*collExchange, error) {
-	if n := len(g.spare); n != 0 {
-		x := g.spare[n-1]
-		g.spare = g.spare[:n-1]
+	if x := g.engines.take(); x != nil {
 		return x, nil
 	}
 	n := len(g.members)
@@ -110,7 +101,7 @@ func (g *Group) exchanger() (*collExchange, error) {
 	if err != nil {
 		return nil, g.c.refuse(fi.EINVAL, "alltoall: %v", err)
 	}
-	if g.relays {
+	if g.ways.relays {
 		cfg.Piece, cfg.Store, cfg.Always = relayPiece, g.c.relayStore(), g.c.always
 	}
 	x := &collExchange{peers: exchangePeers{slots: make([]int32, n-1)}}
@@ -277,8 +268,8 @@ func (xs *exchanges) onWord(src hw.Source, id uint64, head []byte) {
 	if m == nil {
 		return
 	}
-	switch o := g.ops[h.Seq]; {
-	case o == nil && !g.over(h.Seq) && !h.Word.Unasked():
+	switch o := g.runs.under[h.Seq]; {
+	case o == nil && !g.runs.over(h.Seq) && !h.Word.Unasked():
 		xs.c.malformed(src, "word about %d bytes of operation %d, which has not begun", h.Word.Got, h.Seq)
 		return
 	case o != nil && (o.exchange == nil || h.Kind != o.kind):
@@ -392,17 +383,17 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 		return err
 	}
 	over := path.Over()
-	over.Wake()
+	over.Notify()
 	p.head.Length = p.ends[0] - p.head.Offset
 	switch q := x.peers.at(peer); {
-	case p.head.Total > exchangeShort && g.gets && q.region != nil:
+	case p.head.Total > exchangeShort && g.ways.gets && q.region != nil:
 		xs.grant(o, m, peer, p)
 		return nil
-	case p.head.Total > exchangeShort && g.puts && q.target.port == over && !q.refused:
+	case p.head.Total > exchangeShort && g.ways.puts && q.target.port == over && !q.refused:
 		n, err := xs.put(o, path, peer, &p.head)
 		p.sent(n)
 		return err
-	case g.puts && q.copies != nil:
+	case g.ways.puts && q.copies != nil:
 		return fi.EAGAIN // what was put before is counted before
 	}
 	n := min(p.head.Length, int64(over.MaxAMBcopy))
@@ -470,12 +461,10 @@ func (xs *exchanges) drop(o *collOp) {
 	x.given, x.got, x.inPlace = nil, nil, false
 	xs.c.mu.Lock()
 	if o.status == fi.Success { // else it does not know what has come of its chunks
-		g.report, g.last = x.engine.Report(), x
 		x.ended = xs.c.ep.Now()
-		g.report.Took = x.ended.Sub(x.began)
-		g.spare = append(g.spare, x)
-	} else if g.last == x {
-		g.last = nil
+		g.engines.completed(x)
+	} else {
+		g.engines.failed(x)
 	}
 	xs.c.mu.Unlock()
 }

@@ -116,10 +116,10 @@ const maxDoomed = 1 << 16
 
 // doom fails an operation that need not have begun here.
 func (c *Protocol) doom(g *Group, seq uint32, why fi.Errno) {
-	if o := g.ops[seq]; o != nil {
+	if o := g.runs.under[seq]; o != nil {
 		c.fail(o, why)
-	} else if !g.over(seq) && len(g.doomed) < maxDoomed {
-		g.doomed[seq] = why
+	} else if !g.runs.over(seq) && len(g.runs.doomed) < maxDoomed {
+		g.runs.doomed[seq] = why
 		for i := range g.members {
 			g.members[i].dropAhead(c, seq, why)
 		}
@@ -220,7 +220,7 @@ func (g *Group) number(m *collMember) int {
 // failWhere fails the operations of a group for which hit is true.
 func (c *Protocol) failWhere(g *Group, hit func(o *collOp) bool) {
 	var list []*collOp
-	for _, o := range g.ops {
+	for _, o := range g.runs.under {
 		if hit(o) {
 			list = append(list, o)
 		}
@@ -287,7 +287,7 @@ func (c *Protocol) sendsTo(o *collOp, rank int) bool {
 
 // cancelAll ends all operations of a group that is left. The members have this one's word of that before.
 func (g *Group) cancelAll(c *Protocol) {
-	for _, o := range g.ops {
+	for _, o := range g.runs.under {
 		if o.status == fi.Success {
 			o.status = fi.ECANCELED
 			c.end(o)

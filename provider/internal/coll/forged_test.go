@@ -32,7 +32,7 @@ func forge(t *testing.T, chunks string) *forgery {
 	m := newMesh(t, onHosts(2), func(c *config.Config) { c.AllToAll = chunks })
 	g := m.join()[0]
 	m.postAllToAll(0, g, make([]byte, 2*forgedSlice), make([]byte, 2*forgedSlice), forgedSlice)
-	y := &forgery{m: m, g: g, coll: m.nodes[0].protocol, src: g.members[1].src, op: g.ops[0]}
+	y := &forgery{m: m, g: g, coll: m.nodes[0].protocol, src: g.members[1].src, op: g.runs.under[0]}
 	y.own = wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
 	return y
 }
@@ -60,7 +60,7 @@ func (y *forgery) end(t *testing.T, malformed int) {
 	if got := y.m.nodes[0].malformed; got != malformed {
 		t.Errorf("%d of %d messages are counted", got, malformed)
 	}
-	if y.g.ops[0] != y.op || y.op.status != fi.Success || y.op.exchange.engine.Report().Received != 0 {
+	if y.g.runs.under[0] != y.op || y.op.status != fi.Success || y.op.exchange.engine.Report().Received != 0 {
 		t.Error("a forged message ended the operation, or its bytes count")
 	}
 	if err := y.g.Close(); err != nil {
@@ -153,7 +153,7 @@ func TestExchangeForged(t *testing.T) {
 	out := memory[slice : 3*slice]
 	c.postAllToAll(0, g, buf, out, slice)
 	coll, src := c.nodes[0].protocol, g.members[1].src
-	o := g.ops[0]
+	o := g.runs.under[0]
 	own := wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
 	self, none, ahead := own, own, own
 	self.Rank, none.Rank, ahead.Seq = 0, 1<<20, 1<<30
@@ -179,7 +179,7 @@ func TestExchangeForged(t *testing.T) {
 	if m := &g.members[1]; m.ahead != nil || m.early != 0 {
 		t.Error("a word about bytes is kept")
 	}
-	if g.ops[0] != o || o.status != fi.Success || o.exchange.engine.Report().Received != 0 {
+	if g.runs.under[0] != o || o.status != fi.Success || o.exchange.engine.Report().Received != 0 {
 		t.Error("a forged message ended the operation, or its bytes were taken")
 	}
 	for i, b := range memory {
@@ -208,7 +208,7 @@ func TestRelayForged(t *testing.T) {
 	bufs := [][]byte{make([]byte, 4*slice), make([]byte, 4*slice)}
 	c.postAllToAll(0, g, bufs[0], bufs[1], slice)
 	coll, src := c.nodes[0].protocol, g.members[1].src
-	o, places := g.ops[0], coll.cfg.RelaySize/relayPiece
+	o, places := g.runs.under[0], coll.cfg.RelaySize/relayPiece
 	own := wire.CollStep{Seq: 0, Kind: collective.AllToAll, Rank: 1}
 	other, ahead, kind := own, own, own
 	other.Rank, ahead.Seq, kind.Kind = 2, 9, collective.AllGather
@@ -242,7 +242,7 @@ func TestRelayForged(t *testing.T) {
 		coll.onStep(src, g.id, h.Put(head), payload)
 	}
 	rep := o.exchange.engine.Report()
-	if g.ops[0] != o || o.status != fi.Success || rep.Received != 0 || rep.Forged < 9 || rep.Late != 1 {
+	if g.runs.under[0] != o || o.status != fi.Success || rep.Received != 0 || rep.Forged < 9 || rep.Late != 1 {
 		t.Errorf("after forged messages: %v, %+v", o.status, rep)
 	}
 	if granted := places - coll.store.Free(); granted == 0 || granted > 16 {

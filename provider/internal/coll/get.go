@@ -48,7 +48,7 @@ func (xs *exchanges) onGrant(src hw.Source, id uint64, head []byte) {
 	if m == nil {
 		return
 	}
-	if !g.gets && g.state.Load() != groupJoining {
+	if !g.ways.gets && g.state.Load() != groupJoining {
 		xs.c.malformed(src, "grant in a group without gets")
 		return
 	}
@@ -163,11 +163,11 @@ func (xs *exchanges) onRefusal(src hw.Source, id uint64, head, payload []byte) {
 	if m == nil {
 		return
 	}
-	o, peer := g.ops[h.Seq], g.peerOf(int(h.Rank))
-	if o == nil && g.over(h.Seq) {
+	o, peer := g.runs.under[h.Seq], g.peerOf(int(h.Rank))
+	if o == nil && g.runs.over(h.Seq) {
 		return // it has failed here
 	}
-	if !g.gets || o == nil || o.exchange == nil || h.Kind != o.kind || o.exchange.peers.region(peer) == nil ||
+	if !g.ways.gets || o == nil || o.exchange == nil || h.Kind != o.kind || o.exchange.peers.region(peer) == nil ||
 		!o.takeBack(peer, int64(h.From)) {
 		xs.c.malformed(src, "refusal of operation %d from byte %d on", h.Seq, h.From)
 		return

@@ -10,7 +10,6 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/exchange"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -43,41 +42,36 @@ type Group struct {
 	refs  refs.Count
 	state atomic.Uint32 // stored by the lease holder, loaded by any thread; sequentially consistent
 
-	// Set by Join, the last two by Notify, and immutable then.
+	// Set by Join, and immutable then.
 	id      uint64 // by which the members name it: generation and index
-	key     uint64
 	rank    int
 	ranks   map[fi.Addr]int
+	members []collMember // the lease holder's; their number is immutable
+
+	join    joining
+	ways    ways
+	runs    runs
+	plans   plans
+	engines engines
+}
+
+// joining is how a group comes about.
+type joining struct {
+	// Set by Join, the last two by Notify, and immutable then.
+	key     uint64
 	context uint64
+	events  *eq.Queue    // to which the join reports
 	fid     uintptr      // of the C object, in events
 	waiting *eq.Progress // until the join has ended; nil before Notify
-	events  *eq.Queue    // to which the join reports
-
-	// Set when the join is complete, and immutable then.
-	scheduled bool // all-to-alls of long slices go by an engine
-	relays    bool // of which members relay
-	puts      bool // of which chunks go as puts where they can
-	gets      bool // of which chunks are fetched where they can be
 
 	// The lease holder's.
-	reached bool // all members are connected
-	spans   bool // a member is reached over the network, or reaches one so
-	first   bool // this member's rank is the lowest of its host
-	hosts   int  // members that are so
-	members []collMember
-	left    int                 // members that have not joined
-	unsent  int                 // members that have not got this side's word
-	token   uint64              // what all members know alike when they have joined
-	started uint32              // number of the next operation to begin
-	ops     map[uint32]*collOp  // under way
-	doomed  map[uint32]fi.Errno // operations that failed elsewhere before they began here
-
-	// Under Groups.mu.
-	next   uint32 // number of the next operation to be posted
-	plans  map[collective.Call]*collective.Plan
-	spare  []*collExchange // of operations that have ended, with what they know of the paths
-	report exchange.Report // of the last operation that an engine ordered
-	last   *collExchange   // by which that went; not in spare: another operation has it; nil: that has failed
+	reached bool   // all members are connected
+	spans   bool   // a member is reached over the network, or reaches one so
+	first   bool   // this member's rank is the lowest of its host
+	hosts   int    // members that are so
+	left    int    // members that have not joined
+	unsent  int    // members that have not got this side's word
+	token   uint64 // what all members know alike when they have joined
 }
 
 // collMember is one member as this one sees it.
@@ -120,8 +114,9 @@ func (c *Groups) Join(addr, set fi.Addr, members []fi.Addr, events *eq.Queue, co
 		return nil, c.refuse(fi.EINVAL, "join: %#x is neither the set's address nor a group's", uint64(addr))
 	}
 	g := &Group{
-		c: c, context: context, events: events, rank: -1, ranks: map[fi.Addr]int{},
-		ops: map[uint32]*collOp{}, doomed: map[uint32]fi.Errno{}, plans: map[collective.Call]*collective.Plan{},
+		c: c, rank: -1, ranks: map[fi.Addr]int{}, join: joining{context: context, events: events},
+		runs:  runs{under: map[uint32]*collOp{}, doomed: map[uint32]fi.Errno{}},
+		plans: plans{algorithm: c.cfg.AllToAll, of: map[collective.Call]*collective.Plan{}},
 	}
 	if err := g.fill(members, through); err != nil {
 		g.letGo()
@@ -141,7 +136,7 @@ func (c *Groups) through(addr, set fi.Addr) (token uint64, ok bool) {
 	if g == nil || g.state.Load() != groupJoined {
 		return 0, false
 	}
-	return g.token, true
+	return g.join.token, true
 }
 
 // fill finds the members.
@@ -175,8 +170,8 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 		return g.c.refuse(fi.EINVAL, "this endpoint is not among the %d members", len(addrs))
 	}
 	_ = binary.Write(h, binary.LittleEndian, uint32(len(addrs)))
-	g.key = h.Sum64()
-	g.left, g.unsent = len(addrs)-1, len(addrs)-1
+	g.join.key = h.Sum64()
+	g.join.left, g.join.unsent = len(addrs)-1, len(addrs)-1
 	return nil
 }
 
@@ -216,8 +211,8 @@ func (g *Group) Addr() fi.Addr { return g.addr() }
 // fi.JoinComplete when all have joined, or the error why that cannot be.
 func (g *Group) Notify(fid uintptr) {
 	g.c.host.WithLease(func(c *Protocol) {
-		g.fid = fid
-		g.waiting = g.events.AddProgress(g.c.host.Progress)
+		g.join.fid = fid
+		g.join.waiting = g.join.events.AddProgress(g.c.host.Progress)
 		c.joining = append(c.joining, g)
 		c.pumpJoins()
 	})
@@ -226,13 +221,13 @@ func (g *Group) Notify(fid uintptr) {
 // pumpJoins notifies members that have not been, and ends the joins that are complete.
 func (c *Protocol) pumpJoins() {
 	for _, g := range c.joining {
-		if g.unsent != 0 {
+		if g.join.unsent != 0 {
 			g.sendJoins(c)
 		}
 	}
 	c.matchJoins()
 	c.joining = slices.DeleteFunc(c.joining, func(g *Group) bool {
-		if g.state.Load() == groupJoining && g.left == 0 && g.unsent == 0 {
+		if g.state.Load() == groupJoining && g.join.left == 0 && g.join.unsent == 0 {
 			g.joined(c)
 		}
 		return g.state.Load() != groupJoining
@@ -241,14 +236,14 @@ func (c *Protocol) pumpJoins() {
 
 // sendJoins sends this side's word to the members that can be reached by now.
 func (g *Group) sendJoins(c *Protocol) {
-	if !g.reached {
+	if !g.join.reached {
 		if err := g.reach(); err != nil {
 			if !errors.Is(err, fi.EAGAIN) {
 				g.failed(c, fi.ErrnoOf(err))
 			}
 			return
 		}
-		g.reached = true
+		g.join.reached = true
 	}
 	for i := range g.members {
 		m := &g.members[i]
@@ -262,12 +257,12 @@ func (g *Group) sendJoins(c *Protocol) {
 		if err == nil {
 			h := wire.CollJoin{Group: g.id, Size: uint32(len(g.members)), Rank: uint32(g.rank),
 				Settings: g.settingsOf()}
-			err = c.ep.Post(p, wire.AMCollJoin, g.key, h.Put(c.head[:]), nil)
+			err = c.ep.Post(p, wire.AMCollJoin, g.join.key, h.Put(c.head[:]), nil)
 		}
 		switch {
 		case err == nil:
 			m.notified = true
-			g.unsent--
+			g.join.unsent--
 		case errors.Is(err, fi.EAGAIN):
 		default:
 			g.failed(c, fi.ErrnoOf(err))
@@ -307,7 +302,7 @@ func (c *Protocol) matchJoins() {
 
 // accept takes a member's word, if the group lacks it.
 func (g *Group) accept(c *Protocol, j *earlyJoin) bool {
-	if g.state.Load() != groupJoining || j.key != g.key || int(j.head.Size) != len(g.members) {
+	if g.state.Load() != groupJoining || j.key != g.join.key || int(j.head.Size) != len(g.members) {
 		return false
 	}
 	m := &g.members[j.head.Rank]
@@ -315,7 +310,7 @@ func (g *Group) accept(c *Protocol, j *earlyJoin) bool {
 		return false
 	}
 	m.joined, m.src, m.id, m.left = true, j.src, j.head.Group, j.left
-	g.left--
+	g.join.left--
 	g.agree(c, j.head.Rank, &j.head.Settings)
 	return true
 }
@@ -323,7 +318,7 @@ func (g *Group) accept(c *Protocol, j *earlyJoin) bool {
 // joined ends a join.
 func (g *Group) joined(c *Protocol) {
 	h := fnv.New64a()
-	_ = binary.Write(h, binary.LittleEndian, g.key)
+	_ = binary.Write(h, binary.LittleEndian, g.join.key)
 	for i := range g.members {
 		id := g.members[i].id
 		if i == g.rank {
@@ -331,23 +326,23 @@ func (g *Group) joined(c *Protocol) {
 		}
 		_ = binary.Write(h, binary.LittleEndian, id)
 	}
-	g.token = h.Sum64()
+	g.join.token = h.Sum64()
 	g.decide(c)
 	g.state.Store(groupJoined)
-	g.events.Post(eq.Completion(fi.JoinComplete, g.fid, g.context, 0))
-	g.waiting.End()
+	g.join.events.Post(eq.Completion(fi.JoinComplete, g.join.fid, g.join.context, 0))
+	g.join.waiting.End()
 }
 
 // failed ends a join that cannot be.
 func (g *Group) failed(c *Protocol, err fi.Errno) {
-	if g.state.Load() != groupJoining || g.waiting == nil {
+	if g.state.Load() != groupJoining || g.join.waiting == nil {
 		return // over, or not begun: sendJoins will see
 	}
 	g.warn("join: %v", err)
 	g.state.Store(groupFailed)
 	g.sendLeave(c)
-	g.events.PostError(eq.ErrEntry{FID: g.fid, Context: g.context, Err: err})
-	g.waiting.End()
+	g.join.events.PostError(eq.ErrEntry{FID: g.join.fid, Context: g.join.context, Err: err})
+	g.join.waiting.End()
 }
 
 // sendLeave notifies the members that know of this side that it is no more.
@@ -366,9 +361,9 @@ func (g *Group) Close() error {
 	if err := g.refs.Close(); err != nil {
 		return err
 	}
-	if g.waiting != nil {
-		g.waiting.End()
-		g.waiting.Wait()
+	if g.join.waiting != nil {
+		g.join.waiting.End()
+		g.join.waiting.Wait()
 	}
 	g.c.host.WithLease(func(c *Protocol) {
 		was := g.state.Swap(groupClosed)

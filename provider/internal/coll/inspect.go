@@ -50,8 +50,8 @@ func (c *Protocol) Idle() error {
 				return fmt.Errorf("messages of rank %d of group %d", i, g.id)
 			}
 		}
-		if len(g.ops)+len(g.doomed) != 0 {
-			return fmt.Errorf("%d operations of group %d, and %d doomed", len(g.ops), g.id, len(g.doomed))
+		if len(g.runs.under)+len(g.runs.doomed) != 0 {
+			return fmt.Errorf("%d operations of group %d, and %d doomed", len(g.runs.under), g.id, len(g.runs.doomed))
 		}
 	}
 	return nil

@@ -54,11 +54,11 @@ func (l *longSteps) onRTS(src hw.Source, id uint64, head, payload []byte) {
 	if m == nil {
 		return
 	}
-	o := g.ops[h.Seq]
+	o := g.runs.under[h.Seq]
 	if o == nil {
-		if g.over(h.Seq) {
+		if g.runs.over(h.Seq) {
 			l.refuse(m, h.Request, fi.ECANCELED)
-		} else if why, ok := g.doomed[h.Seq]; ok {
+		} else if why, ok := g.runs.doomed[h.Seq]; ok {
 			l.refuse(m, h.Request, why)
 		} else {
 			l.c.holdStep(g, m, &earlyStep{kind: earlyRTS, head: h}, nil)

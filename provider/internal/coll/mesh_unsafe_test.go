@@ -91,7 +91,7 @@ func newMesh(t testing.TB, hosts []int, change func(*config.Config)) *mesh {
 			{Caps: local, DeviceName: "memory"}, {Caps: caps | hw.CapDrops, DeviceName: "net"},
 		}
 		for _, p := range n.ports {
-			p.Iface, p.MaxAMBcopy, p.Eager, p.Wake = meshIface{n: n}, 8<<10, 4<<10, func() {}
+			p.Iface, p.MaxAMBcopy, p.Eager, p.Notify = meshIface{n: n}, 8<<10, 4<<10, func() {}
 		}
 		var err error
 		if n.events, err = eq.Open(&fi.EQAttr{}, nil); err != nil {

@@ -104,10 +104,10 @@ func (c *Groups) post(a *CollectiveArgs, call collective.Call) error {
 	if err != nil {
 		return err
 	}
-	if call.Kind == collective.AllToAll && g.ordered(call.Count*call.Elem) {
+	if call.Kind == collective.AllToAll && g.ways.ordered(call.Count*call.Elem) {
 		return c.postOrdered(g, a, &call)
 	}
-	p := g.plan(&call)
+	p := g.plans.get(&call)
 	o, err := c.take(p)
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (c *Groups) postOrdered(g *Group, a *CollectiveArgs, call *collective.Call)
 	})
 	o, err := c.take(&collective.Plan{})
 	if err != nil {
-		g.spare = append(g.spare, x)
+		g.engines.put(x)
 		return err
 	}
 	x.given, x.got = viewOf(a.Buf, slice*uint64(n)), viewOf(a.Result, slice*uint64(n))
@@ -166,10 +166,10 @@ func (c *Groups) take(p *collective.Plan) (*collOp, error) {
 
 // enqueue leaves an operation whose run was started to progress. The caller has c.mu.
 func (c *Groups) enqueue(g *Group, o *collOp, kind collective.Kind, flags, context uint64) {
-	o.next, o.group, o.kind, o.seq, o.context, o.status = nil, g, kind, g.next, context, fi.Success
+	o.next, o.group, o.kind, o.seq, o.context, o.status = nil, g, kind, g.runs.next, context, fi.Success
 	o.refused = fi.Success
 	o.completes = c.host.Completes(flags)
-	g.next++
+	g.runs.next++
 	c.outstanding++
 	c.posted = append(c.posted, o)
 	c.queued.Store(int32(len(c.posted)))
@@ -231,36 +231,6 @@ func viewOf(addr uintptr, n uint64) []byte {
 		return nil
 	}
 	return bytesAt(uint64(addr), n)
-}
-
-// maxPlans is how many plans a group keeps.
-const maxPlans = 32
-
-// plan returns the plan of a call, from before or anew. The caller has c.mu.
-func (g *Group) plan(call *collective.Call) *collective.Plan {
-	p := g.plans[*call]
-	if p == nil {
-		if len(g.plans) >= maxPlans {
-			clear(g.plans)
-		}
-		p = g.build(call)
-		g.plans[*call] = p
-	}
-	return p
-}
-
-// fixedOrders are the values of FI_WEFT_ALLTOALL_ALGORITHM that are plans' algorithms.
-var fixedOrders = map[string]collective.Algorithm{
-	"bruck": collective.BruckAllToAll, "pairwise": collective.PairwiseAllToAll, "step": collective.StepAllToAll,
-	"linear": collective.LinearAllToAll,
-}
-
-// build makes the plan of a call, of an all-to-all by the algorithm that is set.
-func (g *Group) build(call *collective.Call) *collective.Plan {
-	if a, set := fixedOrders[g.c.cfg.AllToAll]; set && call.Kind == collective.AllToAll {
-		return collective.BuildWith(call, a)
-	}
-	return collective.Build(call)
 }
 
 // combine returns the function for an operation, the last one again if it is

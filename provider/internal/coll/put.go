@@ -71,22 +71,10 @@ func (p *Port) keysOnly() bool {
 	return a.MaxKey == wire.CollKey && a.Caps&(hw.MDLocal|hw.MDCost) == 0
 }
 
-// leastPut is the length of the slices, in bytes, from which on they are put over a port: without the variable over
-// shared memory only.
-func (g *Group) leastPut(p *Port) uint64 {
-	switch {
-	case g.c.cfg.AllToAll == "put":
-		return exchangeShort + 1
-	case p.Caps&hw.CapSameHost != 0:
-		return putHere
-	}
-	return ^uint64(0)
-}
-
 // offer offers the senders of long slices where these belong, or the receivers where they are.
 func (xs *exchanges) offer(o *collOp) {
 	g, x := o.group, o.exchange
-	if !g.puts && !g.gets {
+	if !g.ways.puts && !g.ways.gets {
 		return
 	}
 	for i, peer := range x.peers.ids {
@@ -95,7 +83,7 @@ func (xs *exchanges) offer(o *collOp) {
 		if !ok {
 			continue
 		}
-		data, access := g.offered(x, p, path.Over())
+		data, access := g.ways.offered(x, p, path.Over())
 		if len(data) == 0 {
 			continue
 		}
@@ -109,17 +97,6 @@ func (xs *exchanges) offer(o *collOp) {
 		h.SetKey(r.PackKey(xs.key[:0]))
 		xs.c.control(m, wire.AMCollCTS, m.id, h.Put(xs.c.head[:]))
 	}
-}
-
-// offered is what a peer is offered over a port, and what it may do there: nothing if it is short.
-func (g *Group) offered(x *collExchange, p *exchangePeer, over *Port) ([]byte, hw.Access) {
-	switch {
-	case g.gets && over.takesGets() && p.in.Len > exchangeShort:
-		return x.given[p.in.Off:][:p.in.Len], hw.RemoteRead
-	case g.puts && over.takesPuts() && p.out.Len >= g.leastPut(over):
-		return x.got[p.out.Off:][:p.out.Len], hw.LocalWrite | hw.RemoteWrite
-	}
-	return nil, 0
 }
 
 // withdraw ends what was offered: when it returns no peer writes there any more. Of a persistent operation that has not
@@ -152,7 +129,7 @@ func (xs *exchanges) onTarget(src hw.Source, id uint64, head []byte) {
 	if m == nil {
 		return
 	}
-	if !g.puts && !g.gets && g.state.Load() != groupJoining { // a member that has joined may be ahead
+	if !g.ways.puts && !g.ways.gets && g.state.Load() != groupJoining { // a member that has joined may be ahead
 		xs.c.malformed(src, "target in a group without puts and gets")
 		return
 	}
@@ -167,7 +144,7 @@ func (xs *exchanges) onTarget(src hw.Source, id uint64, head []byte) {
 func (xs *exchanges) takeTarget(o *collOp, m *collMember, h *wire.CollTarget) {
 	x, peer := o.exchange, o.group.peerOf(int(h.Rank))
 	to := x.peers.in(peer)
-	if o.group.gets {
+	if o.group.ways.gets {
 		to = x.peers.out(peer)
 	}
 	switch {
@@ -184,7 +161,7 @@ func (xs *exchanges) takeTarget(o *collOp, m *collMember, h *wire.CollTarget) {
 	}
 	port := xs.c.ep.PortOf(m.src)
 	q := x.peers.at(peer)
-	if q.target.port != nil || o.group.puts && !port.takesPuts() || o.group.gets && !port.takesGets() {
+	if q.target.port != nil || o.group.ways.puts && !port.takesPuts() || o.group.ways.gets && !port.takesGets() {
 		xs.c.malformed(m.src, "target of operation %d, again or over a transport without such copies", o.seq)
 		return
 	}
@@ -288,7 +265,7 @@ func (t *collCopy) finished(err error) {
 // put to, or to the engine.
 func (xs *exchanges) placed(o *collOp, peer int) {
 	q, m := o.exchange.peers.at(peer), &o.group.members[o.group.rankOf(peer)]
-	if o.group.gets {
+	if o.group.ways.gets {
 		xs.land(o, m, peer)
 		return
 	}
@@ -325,11 +302,11 @@ func (xs *exchanges) onPut(src hw.Source, id uint64, head, payload []byte) {
 	if m == nil {
 		return
 	}
-	o := g.ops[h.Seq]
-	if o == nil && g.over(h.Seq) {
+	o := g.runs.under[h.Seq]
+	if o == nil && g.runs.over(h.Seq) {
 		return // it has failed here
 	}
-	if !g.puts || o == nil || o.exchange == nil || h.Kind != o.kind ||
+	if !g.ways.puts || o == nil || o.exchange == nil || h.Kind != o.kind ||
 		o.exchange.peers.region(g.peerOf(int(h.Rank))) == nil {
 		xs.c.malformed(src, "put of operation %d, of which it has no target", h.Seq)
 		return

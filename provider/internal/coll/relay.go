@@ -66,7 +66,7 @@ func (xs *exchanges) sendPiece(o *collOp, p *pendingPiece) error {
 		return err
 	}
 	over := path.Over()
-	over.Wake()
+	over.Notify()
 	for p.sent < relayPiece {
 		h := wire.CollPiece{CollStep: o.head(), Part: a.Piece}
 		h.Part.Offset = p.sent
@@ -97,8 +97,8 @@ func (xs *exchanges) relayed(src hw.Source, id uint64, h *wire.CollStep) (o *col
 	if m == nil {
 		return nil, nil, false
 	}
-	switch o = g.ops[h.Seq]; {
-	case o == nil && g.over(h.Seq):
+	switch o = g.runs.under[h.Seq]; {
+	case o == nil && g.runs.over(h.Seq):
 		return nil, m, true
 	case o == nil || o.exchange == nil || o.kind != h.Kind:
 		xs.c.malformed(src, "piece or note about operation %d, which is no exchange", h.Seq)
@@ -174,10 +174,10 @@ func (xs *exchanges) takePiece(o *collOp, h *wire.CollPiece, payload []byte) boo
 
 // relayGone has the operations of a group go on without a member that they do not need.
 func (xs *exchanges) relayGone(g *Group, peer int) {
-	if !g.relays {
+	if !g.ways.relays {
 		return
 	}
-	for _, o := range g.ops {
+	for _, o := range g.runs.under {
 		if o.exchange == nil || o.status != fi.Success {
 			continue
 		}

@@ -37,6 +37,16 @@ type collOp struct {
 	op       fi.Op
 }
 
+// runs are a group's operations, by number.
+type runs struct {
+	next uint32 // of the next operation to be posted; under Groups.mu
+
+	// The lease holder's.
+	started uint32              // number of the next operation to begin
+	under   map[uint32]*collOp  // under way
+	doomed  map[uint32]fi.Errno // operations that failed elsewhere before they began here
+}
+
 // collStep is a transfer that has not ended.
 type collStep struct {
 	next *collStep // free, or behind it in a member's queue
@@ -76,10 +86,10 @@ func (c *Protocol) freeStep(s *collStep) {
 func (c *Protocol) start(o *collOp) {
 	g := o.group
 	o.c = c
-	g.started = o.seq + 1
-	g.ops[o.seq] = o
-	if why, ok := g.doomed[o.seq]; ok {
-		delete(g.doomed, o.seq)
+	g.runs.started = o.seq + 1
+	g.runs.under[o.seq] = o
+	if why, ok := g.runs.doomed[o.seq]; ok {
+		delete(g.runs.doomed, o.seq)
 		c.fail(o, why)
 		return
 	}
@@ -129,7 +139,7 @@ func (c *Protocol) transferred(o *collOp) {
 
 // end ends an operation: now, or if it has failed, when no member reads its memory any more, nor a put of its own.
 func (c *Protocol) end(o *collOp) {
-	delete(o.group.ops, o.seq)
+	delete(o.group.runs.under, o.seq)
 	if o.status != fi.Success {
 		c.ordered.withdraw(o)
 		if c.abandon(o); c.long.exposes(o) || o.exchange != nil && o.exchange.flying != 0 {
@@ -196,7 +206,7 @@ func (c *Protocol) send(m *collMember, s *collStep) (sent bool, err error) {
 		return false, err
 	}
 	over, n := p.Over(), len(s.data)
-	over.Wake()
+	over.Notify()
 	if uint64(n) <= over.Eager && p.EagerOpen() {
 		h := o.head()
 		return true, c.ep.Post(p, wire.AMCollStep, m.id, h.Put(c.head[:]), s.data)
@@ -313,7 +323,7 @@ func (o *collOp) waiting(rank int) *collStep {
 }
 
 // over reports whether an operation that is not under way is past.
-func (g *Group) over(seq uint32) bool { return int32(seq-g.started) < 0 }
+func (r *runs) over(seq uint32) bool { return int32(seq-r.started) < 0 }
 
 // onStep is a step's payload.
 func (c *Protocol) onStep(src hw.Source, id uint64, head, payload []byte) {
@@ -342,9 +352,9 @@ func (c *Protocol) onStep(src hw.Source, id uint64, head, payload []byte) {
 	if m == nil {
 		return
 	}
-	o := g.ops[h.Seq]
+	o := g.runs.under[h.Seq]
 	if o == nil {
-		if !g.over(h.Seq) {
+		if !g.runs.over(h.Seq) {
 			c.holdStep(g, m, &earlyStep{head: wire.CollLong{CollStep: h, Length: uint64(len(payload))}}, payload)
 		}
 		return // of an operation that has failed here

@@ -15,7 +15,7 @@ func (g *Group) settingsOf() (s wire.CollSettings) {
 			s.Algorithm = uint8(i)
 		}
 	}
-	s.Sched, s.Spans, s.First = cfg.Sched, g.spans, g.first
+	s.Sched, s.Spans, s.First = cfg.Sched, g.join.spans, g.join.first
 	s.Relay, s.RelaySize = cfg.Relay != "no", uint32(cfg.RelaySize)
 	return s
 }
@@ -28,9 +28,9 @@ func (g *Group) agree(c *Protocol, rank uint32, s *wire.CollSettings) {
 		g.failed(c, fi.EINVAL)
 		return
 	}
-	g.spans = g.spans || s.Spans
+	g.join.spans = g.join.spans || s.Spans
 	if s.First {
-		g.hosts++
+		g.join.hosts++
 	}
 }
 
@@ -46,14 +46,15 @@ const relayHosts = 4
 func (g *Group) decide(c *Protocol) {
 	cfg := g.c.cfg
 	_, byPlan := fixedOrders[cfg.AllToAll]
-	g.scheduled = len(g.members) > 1 && !byPlan && (cfg.Sched == config.Yes || cfg.Sched == config.Auto && g.spans)
-	if g.first {
-		g.hosts++
+	if g.join.first {
+		g.join.hosts++
 	}
-	g.gets = g.scheduled && cfg.AllToAll == "get"
-	g.puts = g.scheduled && Copies(g.c.cfg) && !g.gets
-	g.relays = g.scheduled && g.hosts >= relayHosts && cfg.Relay != "no"
-	if g.scheduled {
+	w := ways{algorithm: cfg.AllToAll}
+	w.scheduled = len(g.members) > 1 && !byPlan && (cfg.Sched == config.Yes || cfg.Sched == config.Auto && g.join.spans)
+	w.gets = w.scheduled && cfg.AllToAll == "get"
+	w.puts = w.scheduled && Copies(cfg) && !w.gets
+	w.relays = w.scheduled && g.join.hosts >= relayHosts && cfg.Relay != "no"
+	if g.ways = w; w.scheduled {
 		c.ordered.openBesides()
 	}
 }
@@ -62,7 +63,7 @@ func (g *Group) decide(c *Protocol) {
 // one of a lower rank is not. Errors:
 // fi.EAGAIN while one is not connected, and those of connect.
 func (g *Group) reach() error {
-	g.first = true
+	g.join.first = true
 	for i := range g.members {
 		m := &g.members[i]
 		if m.peer == nil {
@@ -76,8 +77,8 @@ func (g *Group) reach() error {
 			return err
 		}
 		far := p.Over().Caps&hw.CapDrops != 0
-		g.spans = g.spans || far
-		g.first = g.first && (far || i > g.rank)
+		g.join.spans = g.join.spans || far
+		g.join.first = g.join.first && (far || i > g.rank)
 	}
 	return nil
 }

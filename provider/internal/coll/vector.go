@@ -84,7 +84,7 @@ func (c *Groups) postVector(a *AllToAllVArgs) error {
 	if err != nil {
 		return err
 	}
-	if g.scheduled {
+	if g.ways.scheduled {
 		return c.postOrderedVector(g, a, l)
 	}
 	p := collective.BuildAllToAllV(fixedOrders[g.c.cfg.AllToAll], g.rank, l.in, l.out)
@@ -134,12 +134,12 @@ func (c *Groups) postOrderedVector(g *Group, a *AllToAllVArgs, l layout) error {
 	x.layOut(g, func(r int) (in, out collective.Piece) { return l.in[r], l.out[r] })
 	o, err := c.take(&collective.Plan{Scratch: aside})
 	if err != nil {
-		g.spare = append(g.spare, x)
+		g.engines.put(x)
 		return err
 	}
 	x.given, x.got, x.inPlace = viewOf(a.Buf, l.inEnd), viewOf(a.Result, l.outEnd), aside != 0
 	o.exchange = x
-	if !g.gets || !x.inPlace { // else what is given is in scratch memory
+	if !g.ways.gets || !x.inPlace { // else what is given is in scratch memory
 		o.keep(a.kept)
 	}
 	o.startArrivals(a.Arrived, g.rank, l.out)

@@ -81,54 +81,40 @@ func (n *node) junk(to *node) {
 // TestHostile has a node send, among messages, what no well-meaning one sends. Messages of others arrive, and nothing
 // outside the targets of its own messages changes; when it is gone nothing of them is left.
 func TestHostile(t *testing.T) {
-	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			for seed := range seeds(25) {
-				net := newNetwork(t, seed, w)
-				bad := net.nodes[2]
-				bad.hostile = true
-				var junk []*receive
-				for _, n := range net.nodes[:2] {
-					for i := range uint64(10) {
-						junk = append(junk, n.receive(junkTags+i, net.cut(net.r.IntN(40_000))...))
-					}
-				}
-				all := net.exchanges(12, []int{0, 1, 2})
-				var others []*exchange
-				for _, x := range all {
-					if x.from != 2 && x.to != 2 {
-						others = append(others, x)
-					}
-				}
-				for range 60 {
-					bad.junk(net.nodes[net.r.IntN(2)])
-					if net.r.IntN(3) == 0 {
-						net.progress()
-					}
-				}
-				net.settle(others)
-				for _, x := range others {
-					net.check(x)
-				}
-				bad.die()
-				net.settle(all)
-				for _, x := range all {
-					if x.to != 2 {
-						x.rv.beside(t)
-					}
-				}
-				for _, rv := range junk {
-					rv.beside(t)
-				}
-				for _, n := range net.nodes {
-					n.idle()
-				}
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
-				}
+	eachNetwork(t, 25, func(t *testing.T, net *network, _ uint64) {
+		bad := net.nodes[2]
+		bad.hostile = true
+		var junk []*receive
+		for _, n := range net.nodes[:2] {
+			for i := range uint64(10) {
+				junk = append(junk, n.receive(junkTags+i, net.cut(net.r.IntN(40_000))...))
 			}
-		})
-	}
+		}
+		all := net.begin(12, 0)
+		var others []*exchange
+		for _, x := range all {
+			if x.from != 2 && x.to != 2 {
+				others = append(others, x)
+			}
+		}
+		for range 60 {
+			bad.junk(net.nodes[net.r.IntN(2)])
+			if net.r.IntN(3) == 0 {
+				net.progress()
+			}
+		}
+		net.finish(others)
+		bad.die()
+		net.settle(all)
+		for _, x := range all {
+			if x.to != 2 {
+				x.rv.beside(t)
+			}
+		}
+		for _, rv := range junk {
+			rv.beside(t)
+		}
+	}, nil)
 }
 
 // beside fails the test if bytes beside the target of a receive have changed, or any after its end.

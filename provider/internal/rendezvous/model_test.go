@@ -156,135 +156,113 @@ func seeds(n uint64) uint64 {
 	return n
 }
 
-// TestModel moves messages of chance in each way, and compares them with copies: lengths, pieces on both sides,
-// receives that are too short, orders of arrival, and no room now and then.
-func TestModel(t *testing.T) {
+// eachNetwork runs a test in each way, over networks of chance: n seeds, or a few. Every node is idle afterwards. after
+// is called at the end of a way, nil: nothing is.
+func eachNetwork(
+	t *testing.T, n uint64, test func(t *testing.T, net *network, seed uint64), after func(t *testing.T, w way),
+) {
 	for _, w := range ways {
 		t.Run(w.name, func(t *testing.T) {
-			helped, wrote := uint64(0), 0
-			for seed := range seeds(20) {
+			for seed := range seeds(n) {
 				net := newNetwork(t, seed, w)
-				all := net.exchanges(12, []int{0, 1, 2})
-				net.settle(all)
-				for _, x := range all {
-					net.check(x)
-				}
+				test(t, net, seed)
 				for _, n := range net.nodes {
 					n.idle()
-					helped += n.counts[stats.RxHelped]
-					if wrote += n.wrote; n.bad != 0 {
-						t.Errorf("node %d: %d messages are malformed", n.number, n.bad)
-					}
 				}
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)
 				}
 			}
-			if w.software && !w.segments && helped == 0 || w.words && !w.refuses && !w.segments && wrote == 0 {
-				t.Error("no sender has helped")
+			if after != nil {
+				after(t, w)
 			}
 		})
 	}
+}
+
+// finish has exchanges end, and checks them.
+func (net *network) finish(all []*exchange) {
+	net.settle(all)
+	for _, x := range all {
+		net.check(x)
+	}
+}
+
+// begin begins n exchanges among all nodes, and goes on for some steps.
+func (net *network) begin(n, steps int) []*exchange {
+	all := net.exchanges(n, []int{0, 1, 2})
+	for range steps {
+		net.progress()
+	}
+	return all
+}
+
+// TestModel moves messages of chance in each way, and compares them with copies: lengths, pieces on both sides,
+// receives that are too short, orders of arrival, and no room now and then.
+func TestModel(t *testing.T) {
+	helped, wrote := uint64(0), 0
+	eachNetwork(t, 20, func(t *testing.T, net *network, _ uint64) {
+		net.finish(net.begin(12, 0))
+		for _, n := range net.nodes {
+			helped += n.counts[stats.RxHelped]
+			if wrote += n.wrote; n.bad != 0 {
+				t.Errorf("node %d: %d messages are malformed", n.number, n.bad)
+			}
+		}
+	}, func(t *testing.T, w way) {
+		if w.software && !w.segments && helped == 0 || w.words && !w.refuses && !w.segments && wrote == 0 {
+			t.Error("no sender has helped")
+		}
+		helped, wrote = 0, 0
+	})
 }
 
 // TestLost has a node die at any step: what it is part of ends, once, the rest is not disturbed, and nothing is written
 // or read after the end.
 func TestLost(t *testing.T) {
-	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			for seed := range seeds(30) {
-				net := newNetwork(t, seed, w)
-				all := net.exchanges(9, []int{0, 1, 2})
-				for range int(seed) % 15 {
-					net.progress()
-				}
-				net.nodes[seed%3].die()
-				net.settle(all)
-				for _, x := range all {
-					net.check(x)
-				}
-				for _, n := range net.nodes {
-					n.idle()
-				}
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
-				}
-			}
-		})
-	}
+	eachNetwork(t, 30, func(t *testing.T, net *network, seed uint64) {
+		all := net.begin(9, int(seed)%15)
+		net.nodes[seed%3].die()
+		net.finish(all)
+	}, nil)
 }
 
 // TestRestart has a node die at any step and begin anew as the same source, with words that it shares as they were at
 // first: messages with it go on.
 func TestRestart(t *testing.T) {
-	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			for seed := range seeds(15) {
-				net := newNetwork(t, seed, w)
-				all := net.exchanges(9, []int{0, 1, 2})
-				for range int(seed) % 15 {
-					net.progress()
-				}
-				n := net.nodes[seed%3]
-				n.die()
-				net.settle(all)
-				for _, other := range net.nodes {
-					for other != n && other.heard[n.number] == 0 {
-						net.progress()
-					}
-				}
-				n.restart()
-				all = net.exchanges(9, []int{0, 1, 2})
-				net.settle(all)
-				for _, x := range all {
-					net.check(x)
-				}
-				for _, n := range net.nodes {
-					n.idle()
-				}
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
-				}
+	eachNetwork(t, 15, func(t *testing.T, net *network, seed uint64) {
+		all := net.begin(9, int(seed)%15)
+		n := net.nodes[seed%3]
+		n.die()
+		net.settle(all)
+		for _, other := range net.nodes {
+			for other != n && other.heard[n.number] == 0 {
+				net.progress()
 			}
-		})
-	}
+		}
+		n.restart()
+		net.finish(net.begin(9, 0))
+	}, nil)
 }
 
 // TestDetach closes an endpoint with messages under way in each way: each receive ends, no memory of one is written
 // after, and no region stays.
 func TestDetach(t *testing.T) {
-	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			for seed := range seeds(15) {
-				net := newNetwork(t, seed, w)
-				all := net.exchanges(9, []int{0, 1, 2})
-				for range int(seed) {
-					net.progress()
-				}
-				n := net.nodes[0]
-				n.gone, n.lost = true, true
-				n.protocol.Detach()
-				if n.rx.Live() != 0 || n.rx.Waiting() || n.rx.Active() {
-					t.Errorf("%d operations are left", n.rx.Live())
-				}
-				for _, op := range n.flying {
-					op.end(n.r.IntN(2) == 0)
-				}
-				net.progress() // others go on with what they were left
-				n.protocol.Close()
-				n.protocol.Abandon()
-				n.die()
-				net.settle(all)
-				for _, x := range all {
-					net.check(x)
-				}
-				for _, n := range net.nodes {
-					n.idle()
-				}
-				if t.Failed() {
-					t.Fatalf("seed %d", seed)
-				}
-			}
-		})
-	}
+	eachNetwork(t, 15, func(t *testing.T, net *network, seed uint64) {
+		all := net.begin(9, int(seed))
+		n := net.nodes[0]
+		n.gone, n.lost = true, true
+		n.protocol.Detach()
+		if n.rx.Live() != 0 || n.rx.Waiting() || n.rx.Active() {
+			t.Errorf("%d operations are left", n.rx.Live())
+		}
+		for _, op := range n.flying {
+			op.end(n.r.IntN(2) == 0)
+		}
+		net.progress() // others go on with what they were left
+		n.protocol.Close()
+		n.protocol.Abandon()
+		n.die()
+		net.finish(all)
+	}, nil)
 }

@@ -5,7 +5,7 @@
 //	watcher: arm → nothing pending → sleep → active = 1, attention → wait for calm
 //	poll:    active? → Progress; nothing for a while → active = 0, calm
 //
-// Any thread calls Wake and Busy; the holder of the progress lease calls Poll. The other methods are control
+// Any thread calls Notify and Busy; the holder of the progress lease calls Poll. The other methods are control
 // operations.
 package watch
 
@@ -110,7 +110,7 @@ func (p *Port) Belled() bool { return p.wait != nil }
 // Start begins to watch. One without a doorbell is always polled. Errors are the system's.
 func (p *Port) Start() error {
 	if p.wait == nil {
-		p.Wake()
+		p.Notify()
 		return nil
 	}
 	if err := p.wait.EnableWait(); err != nil {
@@ -134,7 +134,7 @@ func (p *Port) watch() {
 	raw, err := p.file.SyscallConn()
 	if err != nil {
 		log.Warnf(log.EPCtrl, "network doorbell: %v", err)
-		p.notify()
+		p.rung()
 		return
 	}
 	for {
@@ -154,7 +154,7 @@ func (p *Port) watch() {
 		case <-p.calm: // of before
 		default:
 		}
-		p.notify()
+		p.rung()
 		select {
 		case <-p.calm:
 		case <-p.done:
@@ -174,8 +174,8 @@ func (p *Port) learn() {
 	p.patience.Store(int64(patience))
 }
 
-// notify has polls include the port, and wakes the threads that sleep.
-func (p *Port) notify() {
+// rung has polls include the port, and wakes the threads that sleep.
+func (p *Port) rung() {
 	p.activate()
 	p.owner.Notify()
 }
@@ -195,8 +195,8 @@ func (p *Port) attention() uint32 {
 	return hot.AttentionGo
 }
 
-// Wake has polls include the port. Posts to other hosts call it, because an answer is to come.
-func (p *Port) Wake() {
+// Notify has polls include the port. Posts to other hosts call it, because an answer is to come.
+func (p *Port) Notify() {
 	if atomic.LoadUint32(p.active) == 0 {
 		p.activate()
 	}
@@ -209,7 +209,7 @@ func (p *Port) Poll(limit int, awaited func() bool) int {
 		if p.driven == nil || !p.written.Written() {
 			return 0
 		}
-		p.Wake() // a peer has written what rings no doorbell
+		p.Notify() // a peer has written what rings no doorbell
 	}
 	got := p.iface.Progress(limit)
 	switch {

@@ -91,21 +91,21 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPoll: a port is polled from Wake on until nothing has arrived for its patience, or for the most if an answer must
-// come.
+// TestPoll: a port is polled from Notify on until nothing has arrived for its patience, or for the most if an answer
+// must come.
 func TestPoll(t *testing.T) {
 	p, i, o, c := portOf(t)
 	if p.Poll(8, no); i.polls != 0 || p.Busy() {
 		t.Fatal("polled at first")
 	}
-	p.Wake()
+	p.Notify()
 	if i.got = 3; p.Poll(8, no) != 3 || !p.Busy() || o.attention.Load() != hot.AttentionGo {
 		t.Fatalf("busy %v, attention %#x", p.Busy(), o.attention.Load())
 	}
 	i.got = 0
 	quiet := func(awaited func() bool) (after time.Duration) {
 		began := c.now()
-		p.Wake()
+		p.Notify()
 		for p.Busy() {
 			for range clockEvery {
 				p.Poll(8, awaited)

@@ -23,6 +23,12 @@ const (
 	ShareBytes     = 32
 )
 
+// HeadMost is the longest head of a message to a peer whose memory is not read by other ways, in bytes.
+const HeadMost = 96
+
+const _ = uint(HeadMost - max(WriteDataBytes, ReadBytes, AtomicBytes, ShareBytes, NoticeMoveBytes, CollPutBytes,
+	CollWordBytes, CollPieceBytes, CollLongBytes, rtsFixed+SpanBytes, OfferBytes, LandingBytes, regionRequestBytes))
+
 // Bytes of the heads of notifications.
 const (
 	NoticeShortBytes = 8

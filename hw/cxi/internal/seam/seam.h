@@ -25,12 +25,13 @@ typedef uintptr_t (*weft_cxi_enter)(uintptr_t entry, uintptr_t a, uintptr_t b, u
 
 /* What a poll without Go reads. The NIC's events and the words are read where they lie; all else is immutable but queues. */
 struct weft_cxi_watch {
-	const _Atomic uint32_t *word[WEFT_CXI_WORDS]; /* Go has nothing to do while all are 0; behind words, one that is */
-	const unsigned char *base[WEFT_CXI_QUEUES];   /* of event queues */
-	const _Atomic uint32_t *at[WEFT_CXI_QUEUES];  /* where in it the reader has stopped, bytes */
-	uint64_t event;				      /* bits of an event's second word, of which one is set where there is an event */
-	uint32_t words, queues;			      /* queues 0: Go polls itself. Stored by the lease holder */
-	uint32_t matched, reserved;		      /* how many of the queues, the last ones, matched reads */
+	const _Atomic uint32_t
+		*word[WEFT_CXI_WORDS]; /* Go has nothing to do while all are 0; behind words, one that is */
+	const unsigned char *base[WEFT_CXI_QUEUES];  /* of event queues */
+	const _Atomic uint32_t *at[WEFT_CXI_QUEUES]; /* where in it the reader has stopped, bytes */
+	uint64_t event;		    /* bits of an event's second word, of which one is set where there is an event */
+	uint32_t words, queues;	    /* queues 0: Go polls itself. Stored by the lease holder */
+	uint32_t matched, reserved; /* how many of the queues, the last ones, matched reads */
 };
 
 /* The port of an interface. All but what hot says, polls and watch is immutable. */
@@ -39,7 +40,8 @@ struct weft_cxi_port {
 	uintptr_t iface; /* for Go */
 	weft_cxi_enter enter;
 	uintptr_t next, take, flush; /* entry points */
-	_Atomic uint32_t polls;	     /* how many there were. Stored by the lease holder (release), read by threads that post */
+	_Atomic uint32_t
+		polls; /* how many there were. Stored by the lease holder (release), read by threads that post */
 	uint32_t reserved;
 	struct weft_cxi_watch watch;
 	struct weft_hot_match_port match; /* of what the NIC matches */
@@ -49,7 +51,8 @@ struct weft_cxi_port {
 /* The way to a peer. All but endpoint is immutable. */
 struct weft_cxi_path {
 	struct weft_hot_path hot;
-	_Atomic uintptr_t endpoint; /* for Go; 0: the peer is gone. Stored by the lease holder, read by any thread that posts */
+	_Atomic uintptr_t
+		endpoint; /* for Go; 0: the peer is gone. Stored by the lease holder, read by any thread that posts */
 	weft_cxi_enter enter;
 	uintptr_t send; /* entry point */
 };

@@ -26,8 +26,7 @@ static void request(struct ibv_send_wr *wr, const struct weft_op *op)
 
 // gather has wr, the request of the operation at from, move the bytes of those that go with it, too: their pieces go
 // into sge. The last one's end is that of all. Returns how many operations these are.
-static int gather(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct weft_op *ring, uint64_t mask,
-		  uint64_t from)
+static int gather(struct ibv_send_wr *wr, struct ibv_sge *sge, const struct weft_op *ring, uint64_t mask, uint64_t from)
 {
 	const struct weft_op *op;
 	int count = 0;

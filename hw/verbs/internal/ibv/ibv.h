@@ -25,7 +25,7 @@ struct weft_op {
 	struct ibv_sge sge[4];
 };
 #define WEFT_SGE 4
-#define WEFT_GATHER 16 /* most pieces of a request of several operations */
+#define WEFT_GATHER 16	   /* most pieces of a request of several operations */
 #define WEFT_OP_JOINED ~0u /* opcode: goes with a later one, which has its bytes */
 
 /* One completion. 48 bytes. */

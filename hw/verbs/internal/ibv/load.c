@@ -314,12 +314,8 @@ int weft_ibv_reg_dmabuf(struct ibv_pd *pd, const struct weft_dmabuf *d, uint32_t
 void weft_ibv_swap(void *calls[WEFT_SWAPPED])
 {
 	void **const of[WEFT_SWAPPED] = {
-		(void **)&weft_ibv.reg_mr,
-		(void **)&weft_ibv.reg_dmabuf_mr,
-		(void **)&weft_ibv.dereg_mr,
-		(void **)&weft_ibv.create_qp,
-		(void **)&weft_ibv.modify_qp,
-		(void **)&weft_ibv.destroy_qp,
+		(void **)&weft_ibv.reg_mr,    (void **)&weft_ibv.reg_dmabuf_mr, (void **)&weft_ibv.dereg_mr,
+		(void **)&weft_ibv.create_qp, (void **)&weft_ibv.modify_qp,	(void **)&weft_ibv.destroy_qp,
 	};
 
 	for (int i = 0; i < WEFT_SWAPPED; i++) {

@@ -11,8 +11,12 @@ static struct weft_null_request requests[64];
 static void note(struct weft_null_request *r, const struct ibv_send_wr *wr)
 {
 	*r = (struct weft_null_request){
-		.wr_id = wr->wr_id, .remote_addr = wr->wr.rdma.remote_addr, .opcode = wr->opcode,
-		.flags = wr->send_flags, .rkey = wr->wr.rdma.rkey, .nsge = wr->num_sge,
+		.wr_id = wr->wr_id,
+		.remote_addr = wr->wr.rdma.remote_addr,
+		.opcode = wr->opcode,
+		.flags = wr->send_flags,
+		.rkey = wr->wr.rdma.rkey,
+		.nsge = wr->num_sge,
 	};
 	if (wr->num_sge > 0 && wr->num_sge <= WEFT_GATHER)
 		memcpy(r->sge, wr->sg_list, wr->num_sge * sizeof(*r->sge));
@@ -58,10 +62,22 @@ struct ibv_qp *weft_null_qp(void)
 	return &qp;
 }
 
-struct weft_null_request weft_null_request(unsigned n) { return requests[(taken - 1 - n) & 63]; }
-uint64_t weft_null_taken(void) { return taken; }
-uint64_t weft_null_doorbells(void) { return doorbells; }
-uint64_t weft_null_asked(void) { return asked; }
+struct weft_null_request weft_null_request(unsigned n)
+{
+	return requests[(taken - 1 - n) & 63];
+}
+uint64_t weft_null_taken(void)
+{
+	return taken;
+}
+uint64_t weft_null_doorbells(void)
+{
+	return doorbells;
+}
+uint64_t weft_null_asked(void)
+{
+	return asked;
+}
 
 void weft_null_loop(struct ibv_qp *qp, int n, int len)
 {
@@ -69,9 +85,13 @@ void weft_null_loop(struct ibv_qp *qp, int n, int len)
 	struct ibv_send_wr *bad;
 
 	for (int i = 0; i < n; i++) {
-		struct ibv_sge sge = {(uintptr_t)data, len, 0};
+		struct ibv_sge sge = { (uintptr_t)data, len, 0 };
 		struct ibv_send_wr wr = {
-			.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE,
+			.wr_id = i,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_INLINE,
 		};
 
 		if (qp->context->ops.post_send(qp, &wr, &bad))
@@ -106,7 +126,10 @@ static int poll_cq(struct ibv_cq *cq, int max, struct ibv_wc *wc)
 	return n;
 }
 
-uint64_t weft_null_polls(int n) { return queues[n].polls; }
+uint64_t weft_null_polls(int n)
+{
+	return queues[n].polls;
+}
 
 struct ibv_cq *weft_null_cq(int n)
 {
@@ -123,12 +146,19 @@ void weft_null_complete(int n, uint64_t wr_id, uint32_t status, uint32_t opcode,
 {
 	queues[n].stamps[queues[n].tail & 63] = now & WEFT_NULL_CLOCK_MASK;
 	queues[n].wc[queues[n].tail++ & 63] = (struct ibv_wc){
-		.wr_id = wr_id, .status = status, .opcode = opcode, .byte_len = bytes, .qp_num = qp_num,
+		.wr_id = wr_id,
+		.status = status,
+		.opcode = opcode,
+		.byte_len = bytes,
+		.qp_num = qp_num,
 	};
 }
 
 // What of queues[1] is being read by the calls of an extended queue.
-static const struct ibv_wc *current(void) { return &queues[1].wc[queues[1].head & 63]; }
+static const struct ibv_wc *current(void)
+{
+	return &queues[1].wc[queues[1].head & 63];
+}
 
 static int here(struct ibv_cq_ex *cq)
 {
@@ -161,11 +191,11 @@ static void end_poll(struct ibv_cq_ex *cq)
 	queues[1].head++;
 }
 
-#define READ(name, type, value)                 \
-	static type name(struct ibv_cq_ex *cq)  \
-	{                                       \
-		(void)cq;                       \
-		return value;                   \
+#define READ(name, type, value) \
+	static type name(struct ibv_cq_ex *cq) \
+	{ \
+		(void)cq; \
+		return value; \
 	}
 READ(read_opcode, enum ibv_wc_opcode, current()->opcode)
 READ(read_byte_len, uint32_t, current()->byte_len)
@@ -185,10 +215,18 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *ctx, struct ibv_cq_ini
 		return NULL;
 	}
 	*cq = (struct ibv_cq_ex){
-		.context = ctx, .start_poll = start_poll, .next_poll = next_poll, .end_poll = end_poll,
-		.read_opcode = read_opcode, .read_byte_len = read_byte_len, .read_qp_num = read_qp_num,
-		.read_src_qp = read_src_qp, .read_vendor_err = read_vendor_err, .read_wc_flags = read_wc_flags,
-		.read_imm_data = read_imm_data, .read_completion_ts = read_completion_ts,
+		.context = ctx,
+		.start_poll = start_poll,
+		.next_poll = next_poll,
+		.end_poll = end_poll,
+		.read_opcode = read_opcode,
+		.read_byte_len = read_byte_len,
+		.read_qp_num = read_qp_num,
+		.read_src_qp = read_src_qp,
+		.read_vendor_err = read_vendor_err,
+		.read_wc_flags = read_wc_flags,
+		.read_imm_data = read_imm_data,
+		.read_completion_ts = read_completion_ts,
 	};
 	queues[1].head = queues[1].tail = 0;
 	return cq;
@@ -202,7 +240,7 @@ static int query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values
 	if (!(values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK))
 		return EINVAL;
 	clock_reads++;
-	*values = (struct ibv_values_ex){.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	*values = (struct ibv_values_ex){ .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
 	values->raw_clock.tv_nsec = (long)(now & WEFT_NULL_CLOCK_MASK);
 	return 0;
 }
@@ -226,15 +264,23 @@ struct ibv_context *weft_null_device(int readable)
 	struct verbs_context *d = &devices[!!readable];
 
 	*d = (struct verbs_context){
-		.sz = sizeof(*d), .create_cq_ex = create_cq_ex, .query_device_ex = query_device_ex,
+		.sz = sizeof(*d),
+		.create_cq_ex = create_cq_ex,
+		.query_device_ex = query_device_ex,
 		.query_rt_values = readable ? query_rt_values : NULL,
 	};
 	d->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	return &d->context;
 }
 
-void weft_null_set_clock(uint64_t ticks) { now = ticks; }
-uint64_t weft_null_clock_reads(void) { return clock_reads; }
+void weft_null_set_clock(uint64_t ticks)
+{
+	now = ticks;
+}
+uint64_t weft_null_clock_reads(void)
+{
+	return clock_reads;
+}
 
 static int regions, refusal;
 static struct weft_null_dmabuf last;
@@ -245,7 +291,7 @@ static struct ibv_mr *registered(struct ibv_pd *pd)
 	static uint32_t key = 100;
 	struct ibv_mr *m = &list[key % 64];
 
-	*m = (struct ibv_mr){.pd = pd, .lkey = key, .rkey = key};
+	*m = (struct ibv_mr){ .pd = pd, .lkey = key, .rkey = key };
 	key++;
 	regions++;
 	return m;
@@ -276,7 +322,7 @@ static struct ibv_mr *reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t l
 		errno = refusal;
 	if (errno)
 		return NULL;
-	last = (struct weft_null_dmabuf){offset, len, at, fd, access};
+	last = (struct weft_null_dmabuf){ offset, len, at, fd, access };
 	return registered(pd);
 }
 
@@ -321,18 +367,51 @@ static int destroy_qp(struct ibv_qp *qp)
 	return 0;
 }
 
-void *weft_null_create_qp(void) { return (void *)create_qp; }
-void *weft_null_modify_qp(void) { return (void *)modify_qp; }
-void *weft_null_destroy_qp(void) { return (void *)destroy_qp; }
-void weft_null_qp_limit(uint32_t n) { most_pieces = n; }
-uint32_t weft_null_qp_pieces(void) { return pieces; }
+void *weft_null_create_qp(void)
+{
+	return (void *)create_qp;
+}
+void *weft_null_modify_qp(void)
+{
+	return (void *)modify_qp;
+}
+void *weft_null_destroy_qp(void)
+{
+	return (void *)destroy_qp;
+}
+void weft_null_qp_limit(uint32_t n)
+{
+	most_pieces = n;
+}
+uint32_t weft_null_qp_pieces(void)
+{
+	return pieces;
+}
 
-void *weft_null_reg_mr(void) { return (void *)reg_mr; }
-void *weft_null_reg_dmabuf_mr(void) { return (void *)reg_dmabuf_mr; }
-void *weft_null_dereg_mr(void) { return (void *)dereg_mr; }
-void weft_null_refuse(int err) { refusal = err; }
-int weft_null_regions(void) { return regions; }
-struct weft_null_dmabuf weft_null_last(void) { return last; }
+void *weft_null_reg_mr(void)
+{
+	return (void *)reg_mr;
+}
+void *weft_null_reg_dmabuf_mr(void)
+{
+	return (void *)reg_dmabuf_mr;
+}
+void *weft_null_dereg_mr(void)
+{
+	return (void *)dereg_mr;
+}
+void weft_null_refuse(int err)
+{
+	refusal = err;
+}
+int weft_null_regions(void)
+{
+	return regions;
+}
+struct weft_null_dmabuf weft_null_last(void)
+{
+	return last;
+}
 
 static uint64_t buffers;
 
@@ -356,4 +435,7 @@ struct ibv_srq *weft_null_srq(void)
 	return &srq;
 }
 
-uint64_t weft_null_buffers(void) { return buffers; }
+uint64_t weft_null_buffers(void)
+{
+	return buffers;
+}
