@@ -101,7 +101,7 @@ func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 	}
 	t.unrung.take()
 	t.lock.leave(b)
-	if t.m.shared.corked.take() {
+	if s := &t.m.shared; s.corked.isSet() && s.corked.take() { // as a rule no call
 		b.Rest = 1
 	}
 	return said
