@@ -75,8 +75,8 @@ var (
 	ErrNoPath = errors.New("hw: no path over this transport")
 	// ErrPeerDead: the peer's process ended or closed its interface, or its host or the path to it is gone.
 	ErrPeerDead = errors.New("hw: peer is gone")
-	// ErrPathLost, beside ErrPeerDead: of the peer nothing is known but that the path to it is gone. It may be there, and
-	// be reached again.
+	// ErrPathLost, beside ErrPeerDead: of the peer nothing is known but that the path to it is gone. It may be there,
+	// and be reached again.
 	ErrPathLost = errors.New("hw: path is lost")
 	// ErrPermission: the kernel or the peer's owner refuses access.
 	ErrPermission = errors.New("hw: permission denied")

@@ -105,8 +105,8 @@ func TestErrnoGone(t *testing.T) {
 	})
 }
 
-// TestErrnoPathLost: the path to a peer is lost, and it may be there: calls are to be repeated until it has not answered
-// for the connect timeout, or has.
+// TestErrnoPathLost: the path to a peer is lost, and it may be there: calls are to be repeated until it has not
+// answered for the connect timeout, or has.
 func TestErrnoPathLost(t *testing.T) {
 	overBoth(t, func(t *testing.T, x, y *side) {
 		at := y.ep.name

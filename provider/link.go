@@ -118,7 +118,8 @@ func (l *link) ready() (*path, bool) {
 // connect returns the link's path, connecting if need be. Errors: fi.EAGAIN
 // while the peer may still come up, or is gone and its last messages are not delivered;
 // fi.EHOSTUNREACH when it has not answered for the connect timeout, fi.ECONNRESET
-// when it was there and is gone, or the path to it is and it has not answered for that time, fi.EACCES when it belongs to another user, fi.ESHUTDOWN after the end of a connection.
+// when it was there and is gone, or the path to it is and it has not answered for that time,
+// fi.EACCES when it belongs to another user, fi.ESHUTDOWN after the end of a connection.
 func (e *initiator) connect(l *link) (*path, error) {
 	if p, ok := l.ready(); ok && !p.former.Load() {
 		return p, nil

@@ -231,7 +231,7 @@ func (l listEndpoint) PostTogether(to list.Peer, over list.Path, r *list.Request
 
 // Flush has what the path's device has written be in the peer's memory.
 func (l listEndpoint) Flush(over list.Path, ended func(error)) (done bool, err error) {
-	return l.e.flushDevice(over.(*path), ended)
+	return flushDevice(&l.e.initiator, over.(*path), ended)
 }
 
 // Message is what messages over a path have room for.

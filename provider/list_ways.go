@@ -38,7 +38,7 @@ func (l *link) sampleWays() {
 
 // flushDevice puts what the path's device has written in its place in the peer's memory. True: it has. Else, without an
 // error, ended is called when it has, unless the endpoint is closed. Errors: fi.EAGAIN, fi.ECONNRESET.
-func (e *initiator) flushDevice(p *path, ended func(error)) (done bool, err error) {
+func flushDevice(e *initiator, p *path, ended func(error)) (done bool, err error) {
 	lost := func(err error) error {
 		if err == nil {
 			return nil

@@ -372,8 +372,8 @@ static void clear(struct side *s)
 	barrier(&s->n);
 }
 
-/* Programs of seeds that no run before had, for some seconds, or WEFT_TEST_SEEDS of them; that of WEFT_TEST_SEED alone if
- * it is set. */
+/* Programs of seeds that no run before had, for some seconds, or WEFT_TEST_SEEDS of them; that of WEFT_TEST_SEED alone
+ * if it is set. */
 static void test_seeds(long arg)
 {
 	uint64_t ms = getenv("WEFT_TEST_SECONDS") ? strtoull(getenv("WEFT_TEST_SECONDS"), NULL, 0) * 1000 : 3000;

@@ -7,7 +7,6 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/provider/internal/note"
 	"github.com/weft-fabric/weft/provider/internal/pieces"
-	"github.com/weft-fabric/weft/provider/internal/rkey"
 )
 
 // What a post of a list leaves is posted as reads and writes of single elements, some at a time, at the points
@@ -29,12 +28,10 @@ type Op struct {
 	next      int      // in sel, of the thread that runs the work queue
 	one       Element  // likewise
 	soon      together // likewise
-	through   []Path   // by whose devices something goes that is to be put in its place; likewise, and of the end
+	places    places   // likewise, and of the end
 
-	// registered is the list's memory that a device knows until the post ends; asked is the device, nil: none was yet.
-	// Written by the thread that runs the work queue, while elements are under way or to be posted.
-	registered rkey.Local
-	asked      Device
+	// known is written by the thread that runs the work queue, while elements are under way or to be posted.
+	known known
 
 	// pending counts the elements that are posted and have not ended, and one for the post. Added to by
 	// the thread that runs the work queue, taken from by it and by threads that end an element; sequentially
@@ -73,7 +70,7 @@ func (op *Op) begin() error {
 	if !o.add(op) {
 		if op.done.Load() != 0 { // some is copied: it cannot be that nothing happened
 			op.fail(op.sel.Number(0), fi.ENOMEM)
-			op.end()
+			end(op)
 			return nil
 		}
 		return fi.EAGAIN
@@ -158,7 +155,7 @@ func (op *Op) postElement(to Peer, over Path, el *Element) error {
 	if op.note != nil && !op.args.Read {
 		el.Flags = fi.DeliveryComplete // they are done before it goes
 	}
-	el.Later = op.later(over, el.Flags)
+	el.Later = op.places.later(op, over, el.Flags)
 	el.Registered = op.register(over)
 	el.Work = op.work(op.sel.Number(op.next))
 	return op.list.of.ep.Post(to, over, el)
@@ -175,7 +172,7 @@ func (op *Op) fail(n uint32, status fi.Errno) {
 }
 
 // end takes in that all elements have ended.
-func (op *Op) end() {
+func end(op *Op) {
 	if !op.finish() {
 		op.list.of.ep.Enter(op)
 	}
@@ -185,7 +182,7 @@ func (op *Op) end() {
 // again. What was written is put in its place, and the operation completes, or its notification goes, and then it does.
 func (op *Op) finish() bool {
 	o := op.list.of
-	switch op.place() {
+	switch op.places.put(op) {
 	case placeFull:
 		op.pending.Store(1)
 		return false

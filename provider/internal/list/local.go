@@ -27,15 +27,21 @@ func (s *extent) add(r *dataplane.Run) {
 // sparse is how much longer than its elements a list's memory may be for it to be registered as a whole.
 const sparse = 4
 
+// known is a list's memory that a device knows until a post ends.
+type known struct {
+	registered rkey.Local
+	asked      Device // nil: none was yet
+}
+
 // register has the device of a path know the list's memory, unless that is known or was in vain, and returns it. nil:
 // elements are registered by themselves.
 func (op *Op) register(over Path) *rkey.Local {
 	l, access, device := op.list, hw.Access(0), over.Device()
-	if device == nil || op.asked != nil && op.asked != device {
+	if device == nil || op.known.asked != nil && op.known.asked != device {
 		return nil
 	}
-	if op.asked == nil {
-		op.asked = device
+	if op.known.asked == nil {
+		op.known.asked = device
 		n := l.host.end - l.host.first
 		if op.sel.Len() == 1 || n == 0 || n > sparse*op.total || !l.of.cfg.TokenWays.RDMA {
 			return nil
@@ -44,12 +50,12 @@ func (op *Op) register(over Path) *rkey.Local {
 			access = hw.LocalWrite
 		}
 		// Without room, or where the range is not whole, one by one.
-		op.registered, _ = device.Use(l.host.first, n, access)
+		op.known.registered, _ = device.Use(l.host.first, n, access)
 	}
-	if op.registered.Memory() == nil {
+	if op.known.registered.Memory() == nil {
 		return nil
 	}
-	return &op.registered
+	return &op.known.registered
 }
 
 // Unregister ends the registrations of posts that an endpoint which is closed leaves unfinished.
@@ -65,7 +71,7 @@ func (o *Posts) Unregister() {
 
 // unregister ends that. No element is under way.
 func (op *Op) unregister() {
-	if op.asked != nil {
-		op.asked.Leave(&op.registered)
+	if op.known.asked != nil {
+		op.known.asked.Leave(&op.known.registered)
 	}
 }

@@ -11,14 +11,17 @@ import (
 // notification, needs one for all its elements: the last of them has it behind it, where it goes by the device, and the
 // post flushes when all have ended, which takes nothing if the device has written nothing since.
 
+// places are the paths by whose devices something of a post goes that is to be put in its place.
+type places struct{ through []Path }
+
 // later reports whether the next element, posted over a path with flags, may leave it to the post that it is put in its
 // place.
-func (op *Op) later(over Path, flags uint64) bool {
+func (p *places) later(op *Op, over Path, flags uint64) bool {
 	if op.args.Read || flags&fi.DeliveryComplete == 0 || over.Device() == nil || op.next+1 == op.sel.Len() {
 		return false
 	}
-	if !slices.Contains(op.through, over) {
-		op.through = append(op.through, over)
+	if !slices.Contains(p.through, over) {
+		p.through = append(p.through, over)
 	}
 	return true
 }
@@ -32,18 +35,21 @@ const (
 	placeFull           // there is no room for a flush
 )
 
-// place has what devices have written be put in its place. No element is under way.
-func (op *Op) place() placement {
-	for n := len(op.through) - 1; n >= 0; n-- {
-		over := op.through[n]
-		op.through = op.through[:n] // before another thread may be at it
-		done, err := op.list.of.ep.Flush(over, op.flushed)
+// put has what devices have written be put in its place. No element is under way.
+func (p *places) put(op *Op) placement {
+	for n := len(p.through) - 1; n >= 0; n-- {
+		over := p.through[n]
+		p.through = p.through[:n] // before another thread may be at it
+		done, err := op.list.of.ep.Flush(over, func(err error) {
+			p.misplaced(op, err)
+			end(op)
+		})
 		switch {
 		case fi.ErrnoOf(err) == fi.EAGAIN:
-			op.through = op.through[:n+1]
+			p.through = p.through[:n+1]
 			return placeFull
 		case err != nil:
-			op.misplace(err)
+			p.misplaced(op, err)
 		case !done:
 			return placing
 		}
@@ -51,16 +57,11 @@ func (op *Op) place() placement {
 	return placed
 }
 
-// flushed takes in that a flush has ended.
-func (op *Op) flushed(err error) {
-	if err != nil {
-		op.misplace(err)
+// misplaced takes in an error of a flush, nil for none: of no element is known whether it is in its place.
+func (*places) misplaced(op *Op, err error) {
+	if err == nil {
+		return
 	}
-	op.end()
-}
-
-// misplace notes that it is not known of any element whether it is in its place.
-func (op *Op) misplace(err error) {
 	op.done.Store(0)
 	if op.first.Load() == noFailure {
 		op.fail(op.sel.Number(0), fi.ErrnoOf(err))

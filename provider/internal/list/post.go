@@ -174,7 +174,7 @@ func (l *List) Noted(a *Args, n uint64) {
 	op.note = op.noteOf(a, over)
 	_ = ep.Notes().Add(op.note, to, a.Note, true) // which does not fail
 	l.posts.Add(1)
-	op.end()
+	end(op)
 	ep.PostReady()
 }
 
@@ -212,7 +212,7 @@ func (op *Op) move(sel *pieces.Selection, to Peer, over Path) error {
 		return o.ep.Broken(err)
 	}
 	if op.sel.Len() == 0 {
-		op.end()
+		end(op)
 		return nil
 	}
 	return op.begin()

@@ -122,7 +122,7 @@ func (o *Posts) Ended(work uint64, status fi.Errno, n uint64) {
 		op.fail(uint32(Place(work)), status)
 	}
 	if op.pending.Add(-1) == 0 {
-		op.end()
+		end(op)
 	}
 }
 
@@ -156,7 +156,7 @@ func (o *Posts) TogetherEnded(t Together, status fi.Errno) {
 		op.fail(sel.Number(i), status)
 	}
 	if op.pending.Add(-1) == 0 {
-		op.end()
+		end(op)
 	}
 }
 

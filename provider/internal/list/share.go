@@ -115,7 +115,7 @@ func (s *Share) put() {
 func (s *Share) Done() {
 	op := s.op
 	op.copied(uint64(op.sel.Len()), op.total)
-	op.end()
+	end(op)
 	s.put()
 }
 
@@ -124,7 +124,7 @@ func (s *Share) Lost(status fi.Errno) {
 	op := s.op
 	s.known()
 	op.fail(op.sel.Number(min(s.from, op.sel.Len()-1)), status)
-	op.end()
+	end(op)
 	s.put()
 }
 

@@ -38,7 +38,8 @@ func (a *Attempts) Begin(now time.Time) bool {
 
 // Fail is the outcome of an attempt that failed with an error of hw.Iface's Connect: what posts get, and whether it is
 // a refusal that was not reported before. limit is as of Status. Errors: fi.EHOSTUNREACH where no transport leads to
-// the peer, or what Status says if it was connected once, and fi.ECONNRESET if it is known to have ended; fi.EAGAIN where this side has no room; fi.EACCES and
+// the peer, or what Status says if it was connected once, and fi.ECONNRESET if it is known to have ended; fi.EAGAIN
+// where this side has no room; fi.EACCES and
 // fi.EINVAL for what the peer or the transport refuses; else those of Status.
 func (a *Attempts) Fail(err error, now time.Time, limit time.Duration) (status fi.Errno, news bool) {
 	switch {
