@@ -104,8 +104,8 @@ func TestManyFlows(t *testing.T) {
 		all, least, lost, dropped = a-all, l-least, lo-lost, p.dropped(t)-dropped
 		packets := all * (portMessage/1472 + 1)
 		share := float64(least) * float64(flows) / float64(all)
-		t.Logf("%d Mbit/s, %d flows: utilisation %.2f, least share %.2f, of %d packets %d taken for lost, %d dropped", mbit,
-			flows, float64(all*portMessage*8)/took/1e6/float64(mbit), share, packets, lost, dropped)
+		t.Logf("%d Mbit/s, %d flows: utilisation %.2f, least share %.2f, of %d packets %d taken for lost, %d dropped",
+			mbit, flows, float64(all*portMessage*8)/took/1e6/float64(mbit), share, packets, lost, dropped)
 		if share < 0.3 || lost > packets/20 || dropped > packets/c.part {
 			t.Errorf("%d Mbit/s, %d flows: least share %.2f, of %d packets %d taken for lost, %d dropped", mbit, flows,
 				share, packets, lost, dropped)

@@ -67,7 +67,7 @@ func TestOnewaySlewedShort(t *testing.T) {
 					}
 					got := w.sample(there, 0)
 					if at := w.now.Sub(begun); got > most && (at < 0 || at > over) {
-						t.Fatalf("%v after it has begun %v of a queue on the way there are said to be of the way back", at, got)
+						t.Fatalf("%v after it has begun %v of a queue are said to be of the way back", at, got)
 					}
 					hidden = max(hidden, got)
 				}

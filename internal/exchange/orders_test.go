@@ -388,7 +388,9 @@ func TestOrdersFindRelayMutants(t *testing.T) {
 		"a source forgets a piece":     func(a *Action) int { return piece(a, true, 0) },
 		"a relay forgets a piece":      func(a *Action) int { return piece(a, false, 0) },
 		"a relay passes a piece twice": func(a *Action) int { return piece(a, false, 2) },
-		"a source forgets to end":      func(a *Action) int { return times(a.Kind != SendNote || a.Note.Kind != NoteEnd) },
+		"a source forgets to end": func(a *Action) int {
+			return times(a.Kind != SendNote || a.Note.Kind != NoteEnd)
+		},
 		"a word is forgotten":          func(a *Action) int { return times(a.Kind != SendWord) },
 		"a piece more is acknowledged": func(a *Action) int { a.Word.Low++; return 1 },
 		"a relay grants without a place": func(a *Action) int {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Transforms of two dimensions: of the rows of each rank, of the columns after a transposition, and a transposition back.
- * Transpositions are MPI_Alltoall, as in HPC Challenge's MPIFFT. The input is a sum of plane waves, so the output has one
- * peak for each, and the transform back has n^2 times the input: every number is checked.
+/* Transforms of two dimensions: of the rows of each rank, of the columns after a transposition, and a transposition
+ * back. Transpositions are MPI_Alltoall, as in HPC Challenge's MPIFFT. The input is a sum of plane waves, so the output
+ * has one peak for each, and the transform back has n^2 times the input: every number is checked.
  * Arguments: n, a power of two, the number of transforms. */
 #include "check.h"
 

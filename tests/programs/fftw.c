@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Transforms of three dimensions by FFTW's MPI library. Its planner measures ways to transpose, of which some are
- * MPI_Alltoall and others MPI_Sendrecv; without measurement it takes the latter. The input is a sum of plane waves, so the
- * output has one peak for each, and the transform back has n^3 times the input: every number is checked.
+ * MPI_Alltoall and others MPI_Sendrecv; without measurement it takes the latter. The input is a sum of plane waves, so
+ * the output has one peak for each, and the transform back has n^3 times the input: every number is checked.
  * Arguments: n, the number of transforms. */
 #include "check.h"
 
