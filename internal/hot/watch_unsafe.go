@@ -87,21 +87,21 @@ func (w *Watch) Queue(next *uint64, event uint64, matched bool) bool {
 
 // Calm counts a poll, and reports whether there is nothing at the queues, nor for what no event says. What there is it
 // keeps for [Watch.Found]. It needs nothing of the runtime.
-func (w *Watch) Calm() bool { return w.look() == 0 }
+func (w *Watch) Calm() bool { return w.read() == 0 }
 
 // Found returns what the last [Watch.Calm] has found, the second time what there is now, with another poll counted.
 // What comes in between is found the time after: it stays until it is dealt with.
 func (w *Watch) Found() uint32 {
 	found := w.kept
 	if found == 0 {
-		found = w.look()
+		found = w.read()
 	}
 	w.kept = 0
 	return found
 }
 
-// look counts a poll, reads all that the Watch names, and keeps what it finds.
-func (w *Watch) look() uint32 {
+// read counts a poll, reads all that the Watch names, and keeps what it finds.
+func (w *Watch) read() uint32 {
 	order.Store32(&w.Polls, w.Polls+1)
 	if w.others == 0 || w.words == 0 {
 		return WatchMatched | WatchOther
