@@ -16,7 +16,7 @@
 // converts the arguments and makes one call into the packages below. No Go
 // pointer is kept in C and no panic crosses. Operations are posted and arrivals
 // taken in, and queues read, by package dataplane, which C calls without the
-// runtime (plane.h); only whether there is nothing to do C finds itself (idle.h).
+// runtime (plane.h).
 //
 // # Limits
 //

@@ -33,7 +33,7 @@ var plane = [hot.PlaneFunctions]direct.Func{
 	hot.PlaneList:      dataplane.PostList,
 	hot.PlaneReceive:   dataplane.Receive,
 	hot.PlaneReadError: dataplane.ReadError,
-	hot.PlanePop:       dataplane.Pop,
+	hot.PlaneTry:       dataplane.Try,
 }
 
 // weftGoPlane calls a function of the data plane on the route that enters the runtime.

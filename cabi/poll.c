@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause
  *
  * Calls that make progress: fi_cq_read and its like, fi_cntr_read, and what progress threads do. The data plane
- * (package dataplane) does it all and says where it needs the runtime, a system call or a pause; but whether there is
- * nothing to do is found here (idle.h).
+ * (package dataplane) does it all and says where it needs the runtime, a system call or a pause.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -12,7 +11,7 @@
 #include <sys/uio.h>
 #include <rdma/fi_errno.h>
 
-#include "idle.h"
+#include "hotpath.h"
 #include "peer.h"
 #include "plane.h"
 
@@ -64,65 +63,52 @@ static __attribute__((noinline)) void perform(struct weft_poll *p, unsigned code
 	}
 }
 
-/* Calls a function of the data plane until it has done all. The caller has set what stands before step, but now. */
-static inline void run(enum weft_plane_function f, struct weft_poll *p)
+/* Counts a poll down to the one that is due, which has WEFT_POLLS_OVER left. */
+static inline bool due(void)
+{
+	return __builtin_expect((int32_t)--weft_self.left < 0, 0);
+}
+
+/* Calls a function of the data plane until it has done all. The caller has set what stands before flags and what only
+ * that function takes. */
+static inline void run(enum weft_plane_function f, struct weft_poll *p, uint32_t flags)
 {
 	unsigned code;
 
 	p->thread = &weft_self;
+	p->flags = flags;
 	p->step = p->phase = p->gated = 0;
-	if (p->flags & WEFT_POLL_DUE)
+	if (flags & WEFT_POLL_DUE)
 		p->now = weft_clock_ns(CLOCK_MONOTONIC_COARSE) / 1000000;
 	weft_thread_posts();
 	while ((code = weft_plane_call(f, p)) != WEFT_DELIVERY_DONE)
 		perform(p, code);
 }
 
-/* Calls a function that reads a queue. The caller has set what only that one takes. */
-static inline ssize_t read_queue(enum weft_plane_function f, struct weft_poll *p, struct weft_cq_obj *o, void *buf,
-				 size_t count, fi_addr_t *src, uint32_t flags)
+/* Goes on with a read by what WEFT_PLANE_TRY has said: it has read entries, or found an endpoint with work. */
+static __attribute__((noinline)) ssize_t read_on(struct weft_poll *p, uintptr_t said)
 {
-	p->reader = (struct weft_reader){ o->hot, buf, src, count };
-	p->flags = flags;
-	run(f, p);
+	if (said & WEFT_TRY_ENTRIES)
+		return (ssize_t)(said >> WEFT_TRY_SHIFT);
+	p->at = (struct weft_hot_ep *const *)said;
+	run(WEFT_PLANE_READ, p, said == WEFT_TRY_DUE ? WEFT_POLL_DUE : said == WEFT_TRY_READ ? 0 : WEFT_POLL_WORK);
 	return p->result;
 }
 
-static __attribute__((noinline)) ssize_t read_more(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src,
-						   uint32_t flags, struct weft_hot_ep *const *at)
+/* Most reads find nothing, and end behind the first call. */
+static inline __attribute__((always_inline)) ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t count,
+								  fi_addr_t *src)
 {
 	struct weft_poll p;
+	uintptr_t said = WEFT_TRY_DUE;
 
-	p.at = at;
-	return read_queue(WEFT_PLANE_READ, &p, o, buf, count, src, flags);
-}
-
-/* Takes entries off a queue that has some. */
-static __attribute__((noinline)) ssize_t pop(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src)
-{
-	struct weft_reader to = { o->hot, buf, src, count };
-
-	return (ssize_t)weft_plane.enter(weft_plane.entries[WEFT_PLANE_POP], (uintptr_t)&to, (uintptr_t)&weft_self, 0,
-					 0);
-}
-
-/* Most reads find nothing, and call no function then. */
-static inline ssize_t read_entries(struct weft_cq_obj *o, void *buf, size_t count, fi_addr_t *src)
-{
-	struct weft_hot_cq *cq = o->hot;
-	struct weft_hot_ep *const *at;
-	uint32_t due = weft_due();
-	ssize_t n;
-
-	if (__builtin_expect(!count || !buf, 0))
-		return count ? -FI_EINVAL : read_more(o, buf, count, src, due, NULL);
-	if (!weft_queue_empty(cq))
-		return !due && (n = pop(o, buf, count, src)) ? n : read_more(o, buf, count, src, due, NULL);
-	if (__builtin_expect(due, 0))
-		return read_more(o, buf, count, src, due | WEFT_POLL_EMPTY, NULL);
-	if ((at = weft_busy_endpoint(&cq->eps)))
-		return read_more(o, buf, count, src, WEFT_POLL_EMPTY | WEFT_POLL_WORK, at);
-	return -FI_EAGAIN;
+	p.reader = (struct weft_reader){ .cq = o->hot, .src = src, .buf = buf, .left = count };
+	if (__builtin_expect(!buf, 0) && count)
+		return -FI_EINVAL;
+	if (!due())
+		said = weft_plane.enter(weft_plane.entries[WEFT_PLANE_TRY], (uintptr_t)&p.reader, (uintptr_t)&weft_self,
+					0, 0);
+	return __builtin_expect((intptr_t)said < 0, 1) ? (ssize_t)said : read_on(&p, said);
 }
 
 ssize_t weft_cq_read(struct fid_cq *cq, void *buf, size_t count)
@@ -145,10 +131,12 @@ ssize_t weft_cq_sreadfrom(struct fid_cq *cq, void *buf, size_t count, fi_addr_t 
 		return -FI_ENOSYS;
 	if (count && !buf)
 		return -FI_EINVAL;
+	p.reader = (struct weft_reader){ .cq = o->hot, .src = src_addr, .buf = buf, .left = count };
 	p.want = o->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
 	p.timeout = timeout;
 	p.start = 0;
-	return read_queue(WEFT_PLANE_SREAD, &p, o, buf, count, src_addr, weft_due());
+	run(WEFT_PLANE_SREAD, &p, due() ? WEFT_POLL_DUE : 0);
+	return p.result;
 }
 
 ssize_t weft_cq_sread(struct fid_cq *cq, void *buf, size_t count, const void *cond, int timeout)
@@ -168,41 +156,47 @@ ssize_t weft_cq_readerr(struct weft_cq_obj *o, struct weft_cq_err_entry *entry)
 	return rc ? rc : 1;
 }
 
-/* Makes progress at a NULL-terminated list of endpoints. idle and most are a thread's. Whether anything was found. */
-static bool progress(enum weft_plane_function f, struct weft_hot_ep *const *eps, uint32_t flags, uint64_t idle,
-		     uint64_t most)
+/* Makes progress at a NULL-terminated list of endpoints. Whether anything was found. */
+static bool progress(struct weft_hot_ep *const *eps, uint32_t flags)
 {
 	struct weft_poll p;
 
 	p.reader.cq = NULL;
 	p.eps = eps;
-	p.flags = flags;
-	p.idle = idle;
-	p.most = most;
-	run(f, &p);
+	run(WEFT_PLANE_PROGRESS, &p, flags);
 	return p.found;
 }
 
 bool weft_drive(struct weft_hot_ep *const *eps, uint64_t idle, uint64_t most)
 {
-	return progress(WEFT_PLANE_DRIVE, eps, WEFT_POLL_THREAD, idle, most);
+	struct weft_poll p;
+
+	p.reader.cq = NULL;
+	p.eps = eps;
+	p.idle = idle;
+	p.most = most;
+	run(WEFT_PLANE_DRIVE, &p, WEFT_POLL_THREAD);
+	return p.found;
 }
 
 bool weft_ep_progress(struct weft_ep_obj *o)
 {
 	struct weft_hot_ep *eps[] = { o->hot, NULL };
 
-	return progress(WEFT_PLANE_PROGRESS, eps, weft_due(), 0, 0);
+	return progress(eps, due() ? WEFT_POLL_DUE : 0);
 }
 
 /* Makes progress for a counter, and returns its table. */
 static struct weft_hot_cntr *progressed(struct fid_cntr *cntr)
 {
 	struct weft_cntr_obj *o = container_of(cntr, struct weft_cntr_obj, fid);
-	uint32_t due = weft_due();
 
-	if (due || weft_busy_endpoint(&o->hot->eps))
-		progress(WEFT_PLANE_PROGRESS, atomic_load_explicit(&o->hot->eps, memory_order_acquire), due, 0, 0);
+	struct weft_hot_ep *const *eps = atomic_load_explicit(&o->hot->eps, memory_order_acquire);
+
+	if (due())
+		progress(eps, WEFT_POLL_DUE);
+	else if ((intptr_t)weft_plane.enter(weft_plane.entries[WEFT_PLANE_TRY], 0, 0, (uintptr_t)eps, 0) >= 0)
+		progress(eps, 0);
 	return o->hot;
 }
 

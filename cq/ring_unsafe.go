@@ -71,7 +71,7 @@ func lay(memory []byte, l layout) (*hot.CQ, []byte, []ring) {
 	h.Rings = uintptr(first)
 	h.RingStride = l.stride
 	h.NRings = l.nrings
-	h.Log2Slots = l.log2
+	cqring.SetSlots(h, l.log2)
 	rings := make([]ring, l.nrings)
 	for i := range rings {
 		slots := cqring.SlotsOf(h, uint32(i))

@@ -165,8 +165,7 @@ func (r *Ring) Load(pos uint64) (owner uint32, state int, lapOK bool) {
 
 // Ready reports whether the slot at pos holds a message. (L0)
 func (r *Ring) Ready(pos uint64) bool {
-	slot, _ := r.Head(pos)
-	return slot != nil
+	return (atomic.LoadUint64(r.word(pos))^(r.seq(pos)|hot.SlotReady))&^(hot.SeqOwnerMask<<hot.SeqOwnerShift) == 0
 }
 
 // Head returns the slot at pos and its owner if it holds a message, else nil: [Ring.Load] and [Ring.Slot] in one. (L0)

@@ -50,7 +50,7 @@ func anyArrived(ep *hot.EP) bool {
 	rings := atomic.LoadUint32((*uint32)(pointerAt(uint64(ep.RxRings))))
 	for n := range min(rings, hot.RxRings) {
 		in := &ep.Inbound[n]
-		if mpsc.View(&in.Ring).Ready(atomic.LoadUint64(&in.Head)) {
+		if mpsc.Arrived(in) {
 			return true
 		}
 	}

@@ -34,6 +34,11 @@ type Ring struct {
 // pointer turns an address off the Go heap into a pointer.
 func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
+// SetSlots says that the rings of a queue have two to the power log2 slots each. The queue is not in use yet.
+func SetSlots(q *hot.CQ, log2 uint32) {
+	q.Log2Slots, q.Last = log2, (1<<log2-1)*uint64(SlotBytes)
+}
+
 // HeaderOf returns what stands before the slots of ring n of a queue.
 func HeaderOf(q *hot.CQ, n uint32) *hot.CQRing {
 	return (*hot.CQRing)(pointer(q.Rings + uintptr(n)*uintptr(q.RingStride)))
@@ -56,6 +61,31 @@ func Exclusive(q *hot.CQ) bool { return atomic.LoadUint32(&q.Flags)&hot.CQExclus
 
 // Share ends that one thread at a time uses a queue. A thread that is at the queue may not have seen it on return.
 func Share(q *hot.CQ) { atomic.AndUint32(&q.Flags, ^uint32(hot.CQExclusive)) }
+
+// Empty reports whether nothing is on the rings of the queue: two loads for each. Any thread may call it.
+func Empty(q *hot.CQ) bool {
+	n, last := q.NRings, q.Last
+	for r := pointer(q.Rings); ; r = unsafe.Add(r, q.RingStride) {
+		place := atomic.LoadUint64(&(*hot.CQRing)(r).Head) * uint64(SlotBytes) & last
+		if atomic.LoadUint64(&(*first)(unsafe.Add(r, place)).slot.Seq)&ready != 0 {
+			return false
+		}
+		if n--; n == 0 {
+			return true
+		}
+	}
+}
+
+// first is a ring with its first slot.
+type first struct {
+	hot.CQRing
+	slot hot.CQE
+}
+
+// ready is a bit that the sequence word of a slot has in one state only.
+const ready = hot.SlotReady
+
+var _ [0]struct{} = [ready & (hot.SlotFree | hot.SlotTaken)]struct{}{}
 
 // At returns the slot at a position.
 func (r Ring) At(pos uint64) *hot.CQE {

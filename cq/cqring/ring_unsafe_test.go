@@ -17,7 +17,9 @@ func newQueue(t *testing.T) *hot.CQ {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mem.Unmap(b) })
-	return &hot.CQ{Rings: uintptr(unsafe.Pointer(unsafe.SliceData(b))), NRings: 1, Log2Slots: log2}
+	q := &hot.CQ{Rings: uintptr(unsafe.Pointer(unsafe.SliceData(b))), NRings: 1}
+	SetSlots(q, log2)
+	return q
 }
 
 // complete writes an entry with a mark.

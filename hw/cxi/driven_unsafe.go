@@ -56,8 +56,7 @@ func (d *driver) close() {
 	_ = d.port.Free()
 }
 
-// openWatch lets C find by itself that there is nothing, which it is not worth entering Go for, unless there are
-// more queues than it polls.
+// openWatch lets a poll find by a few words that there is nothing, unless there are more queues than it reads.
 func (i *Iface) openWatch() error {
 	if i.driver.port.Len() == 0 {
 		return nil
@@ -66,24 +65,22 @@ func (i *Iface) openWatch() error {
 		unsafe.Pointer(&i.driver.corked.v), unsafe.Pointer(&i.closed), unsafe.Pointer(&i.anyTodo),
 		unsafe.Pointer(i.flushes.Count()), unsafe.Pointer(&i.rx.unlisted),
 	}
-	queues := []*eventQueue{&i.rx.events}
+	queues, matched := []*eventQueue{&i.rx.events}, []*eventQueue{}
 	for _, q := range i.tx {
 		words, queues = append(words, unsafe.Pointer(&q.anyCompleted)), append(queues, &q.events)
 	}
 	if m := i.match; m != nil {
 		words = append(words, m.watched()...)
-		queues = append(queues, &m.rx.flow.events, &m.rx.events)
+		queues, matched = append(queues, &m.rx.flow.events), append(matched, &m.rx.events)
 		for _, t := range m.txs {
-			queues = append(queues, &t.events)
+			matched = append(matched, &t.events)
 		}
 	}
 	w := &i.driver.port.At(0).Watch
-	if i.match != nil {
-		w.Matched = uint32(1 + len(i.match.txs))
-	}
 	ok := w.Words(words...)
-	for _, q := range queues {
-		ok = ok && w.Queue(q.Place())
+	for n, q := range append(queues, matched...) {
+		next, event := q.Next()
+		ok = ok && w.Queue(next, event, n >= len(queues))
 	}
 	if !ok {
 		i.driver.pollAlways()
@@ -91,10 +88,10 @@ func (i *Iface) openWatch() error {
 	return nil
 }
 
-// pollAlways has C enter Go for each poll.
+// pollAlways has each poll go through all there may be.
 func (d *driver) pollAlways() {
 	if d.port.Len() != 0 {
-		d.port.At(0).Watch = seam.Watch{}
+		d.port.At(0).Watch = hot.Watch{}
 	}
 }
 
@@ -110,7 +107,7 @@ func (m *matcher) watched() []unsafe.Pointer {
 	return words
 }
 
-// An atomic.Bool is a word that is 0 while it is false: C reads some.
+// An atomic.Bool is a word that is 0 while it is false: a hot.Watch reads some.
 var _ = [1]byte{}[unsafe.Sizeof(atomic.Bool{})-4]
 
 // pathPool has the paths to peers, off the Go heap.
@@ -212,7 +209,7 @@ const (
 // holds reports whether a message is left without a doorbell. The caller has the queue's lock.
 func (e *Endpoint) holds(hold uint8) bool {
 	q := e.q
-	if polls := atomic.LoadUint32(&e.i.driver.port.At(0).Polls); e.polls != polls {
+	if polls := atomic.LoadUint32(&e.i.driver.port.At(0).Watch.Polls); e.polls != polls {
 		e.polls, e.row = polls, 0
 	}
 	e.row++
@@ -315,7 +312,9 @@ func (i *Iface) ringAll() {
 func NextArrival(port, message, bell, _ uintptr) uintptr {
 	p, b := seam.PortAt(port), seam.BellAt(bell)
 	i := (*Iface)(p.Iface())
-	order.Store32(&p.Polls, p.Polls+1)
+	if p.Watch.Calm() {
+		return hot.PortEmpty
+	}
 	if i.ringOne(b) {
 		return seam.Again
 	}

@@ -208,7 +208,7 @@ func BenchmarkHostLookEmptyGo(b *testing.B) {
 	}
 }
 
-// TestPollQuiet: C finds nothing by itself only while there is neither an event nor anything for Go to do.
+// TestPollQuiet: a poll finds nothing by itself only while there is neither an event nor anything for Go to do.
 func TestPollQuiet(t *testing.T) {
 	s, h := hostSteady(t)
 	i := s.a
@@ -216,14 +216,14 @@ func TestPollQuiet(t *testing.T) {
 	s.send()
 	quiet := func(what string, want bool) {
 		t.Helper()
-		if port.Quiet() != want {
+		if port.Watch.Calm() != want {
 			t.Errorf("%s: quiet is %v", what, !want)
 		}
 	}
 	quiet("with a message on its way", true)
-	polls := port.Polls
-	if n := drive.Polls(i.HotPort(), 3); n != 3 || port.Polls != polls+3 {
-		t.Errorf("%d of 3 polls find nothing, %d are counted", n, port.Polls-polls)
+	polls := port.Watch.Polls
+	if n := drive.Polls(i.HotPort(), 3); n != 3 || port.Watch.Polls != polls+3 {
+		t.Errorf("%d of 3 polls find nothing, %d are counted", n, port.Watch.Polls-polls)
 	}
 	i.driver.corked.set()
 	quiet("corked", false)

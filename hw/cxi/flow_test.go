@@ -76,9 +76,9 @@ func (f *flooding) progress(count int) {
 	}
 }
 
-// poll makes progress unless C finds that there is nothing to do, where it can.
+// poll makes progress unless it is known that there is nothing to do, where it can.
 func (x *matching) poll() {
-	if p := &x.i.driver.port; p.Len() == 0 || !p.At(0).Quiet() {
+	if p := &x.i.driver.port; p.Len() == 0 || !p.At(0).Watch.Calm() {
 		x.i.Progress(16)
 	}
 }

@@ -220,11 +220,14 @@ func (x *matchRx) untroubled() bool {
 }
 
 // NextMatched takes in the end of a message or receive (seam.Functions). Lease.
-func NextMatched(port, event, bell, calm uintptr) uintptr {
+func NextMatched(port, event, bell, _ uintptr) uintptr {
 	p, b := seam.MatchPortAt(port), seam.BellAt(bell)
 	i := (*Iface)(p.Iface())
-	order.Store32(&p.Polls, p.Polls+1)
-	if calm == 0 && (i.troubled() || i.match.troubled()) {
+	found := p.Watch.Found()
+	switch {
+	case found == 0:
+		return hot.PortEmpty
+	case found&hot.WatchOther != 0 && (i.troubled() || i.match.troubled()):
 		return hot.PortGo
 	}
 	ev := seam.MatchEventAt(event)

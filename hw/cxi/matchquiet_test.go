@@ -11,13 +11,13 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// TestMatchQuiet: C finds nothing to do at an interface that matches only while progress has nothing to do.
+// TestMatchQuiet: a poll finds nothing to do at an interface that matches only while progress has nothing to do.
 func TestMatchQuiet(t *testing.T) {
 	if !seam.Possible() {
 		t.Skip("C calls no Go code without the runtime here")
 	}
 	a, b := newMatching(t, MatchConfig{}, 4096), newMatching(t, MatchConfig{}, 4096)
-	quiet := func(x *matching) bool { return x.i.driver.port.At(0).Quiet() }
+	quiet := func(x *matching) bool { return x.i.driver.port.At(0).Watch.Calm() }
 	rest := func(what string) {
 		t.Helper()
 		for end := time.Now().Add(30 * time.Second); !quiet(a) || !quiet(b); {

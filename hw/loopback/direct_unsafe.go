@@ -76,8 +76,8 @@ func (i *Iface) FillEP(ep *hot.EP) {
 	for n := range i.rx.rings {
 		l, in := &i.rx.rings[n], &ep.Inbound[n]
 		in.Ring = l.ring.Hot()
-		atomic.StoreUint64(&in.Head, l.head)
-		l.headWord = &in.Head
+		l.in = in
+		l.show()
 	}
 	ep.RxState = uintptr(unsafe.Pointer(i.seg.rxState()))
 	ep.RxRings = uintptr(unsafe.Pointer(i.rx.inUse))

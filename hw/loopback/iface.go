@@ -124,8 +124,7 @@ func newIface(h *host, name sockaddr, cfg Config) (*Iface, error) {
 	i.endpoints.Store(new([]*Endpoint))
 	i.rx.inUse = seg.ringsInUse()
 	for n := range i.rx.rings {
-		l := &i.rx.rings[n]
-		l.ring, l.headWord = seg.ring(uint32(n)), &l.private
+		i.rx.rings[n].open(seg.ring(uint32(n)))
 	}
 	i.own = make([]hot.Stripe, cfg.Stripes)
 	i.stripes = make([]*hot.Stripe, cfg.Stripes)
@@ -232,9 +231,9 @@ func (i *Iface) Stats() hw.Stats {
 func (i *Iface) delivered() uint64 {
 	passed := uint64(0)
 	for n := range i.rx.rings {
-		word := i.rx.rings[n].headWord
+		word := &i.rx.rings[n].in.Head
 		if i.closed.Load() {
-			word = &i.rx.rings[n].private
+			word = &i.rx.rings[n].own.Head
 		}
 		passed += atomic.LoadUint64(word)
 	}
@@ -273,7 +272,7 @@ func (i *Iface) Close() error {
 	defer i.mu.Unlock()
 	for n := range i.rx.rings {
 		l := &i.rx.rings[n]
-		atomic.StoreUint64(&l.private, atomic.LoadUint64(l.headWord)) // for Stats
+		atomic.StoreUint64(&l.own.Head, l.seen()) // for Stats
 	}
 	if i.closed.Swap(true) {
 		return nil

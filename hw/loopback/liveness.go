@@ -33,7 +33,7 @@ func (i *Iface) CheckPeers() {
 	clear(i.rx.checks.alive)
 	for n := range i.rx.active() {
 		l := &i.rx.rings[n]
-		l.head = atomic.LoadUint64(l.headWord) // C delivers too
+		l.head = l.seen()
 		if owner, state, lapOK := l.ring.Load(l.head); !lapOK || state != hot.SlotReady {
 			i.unblock(l, owner, state, lapOK, true)
 		}
@@ -133,7 +133,7 @@ func (i *Iface) checkSource(n uint32) bool {
 // hasMessages reports whether a slot of the ring is taken or ready for owner.
 // The owner is gone, so what is not there now does not come.
 func (l *rxRing) hasMessages(owner uint32) bool {
-	l.head = atomic.LoadUint64(l.headWord)
+	l.head = l.seen()
 	for pos := l.head; pos != l.head+l.ring.Slots(); pos++ {
 		if o, state, _ := l.ring.Load(pos); o == owner && state != hot.SlotFree {
 			return true

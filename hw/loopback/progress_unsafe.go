@@ -34,7 +34,7 @@ func (i *Iface) Progress(limit int) int {
 
 // progress is Progress of one inbound ring.
 func (i *Iface) progress(l *rxRing, limit int) int {
-	l.head = atomic.LoadUint64(l.headWord) // the data plane delivers, too
+	l.head = l.seen()
 	begin, delivered := l.head, 0
 	for range limit {
 		owner, state, lapOK := l.ring.Load(l.head)
@@ -58,7 +58,7 @@ func (i *Iface) progress(l *rxRing, limit int) int {
 	}
 	if l.head != begin {
 		l.empty, l.taken = 0, 0
-		order.Store64(l.headWord, l.head)
+		l.show()
 	}
 	return delivered
 }

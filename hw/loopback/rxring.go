@@ -13,10 +13,10 @@ import (
 // rxRing is the consumer's side of one inbound ring. It belongs to the holder
 // of the progress lease, but for what is marked.
 type rxRing struct {
-	ring     mpsc.Ring
-	head     uint64  // position of the next message
-	headWord *uint64 // where pollers see head; stored once for each batch; private word or hot.Inbound.Head
-	private  uint64
+	ring mpsc.Ring
+	head uint64       // position of the next message
+	in   *hot.Inbound // where pollers see head; stored once for each batch; own, or the data plane's
+	own  hot.Inbound
 
 	empty uint32    // polls of an empty ring since its tail was checked
 	taken uint32    // polls of a slot that stays taken
@@ -40,8 +40,20 @@ func (s *segment) useRing(n uint32) {
 	}
 }
 
+// open begins with a ring at its first position.
+func (l *rxRing) open(r mpsc.Ring) {
+	l.ring, l.in, l.own.Ring = r, &l.own, r.Hot()
+	mpsc.SetHead(l.in, 0)
+}
+
+// seen is the position of the next message, as pollers see it: the data plane delivers, too.
+func (l *rxRing) seen() uint64 { return atomic.LoadUint64(&l.in.Head) }
+
+// show has pollers see head.
+func (l *rxRing) show() { mpsc.SetHead(l.in, l.head) }
+
 // ready reports whether the ring has a message. Any thread may ask.
-func (l *rxRing) ready() bool { return l.ring.Ready(atomic.LoadUint64(l.headWord)) }
+func (l *rxRing) ready() bool { return mpsc.Arrived(l.in) }
 
 // renew makes an empty ring that has no sender as good as new for the next one,
 // whatever was written there.

@@ -49,7 +49,7 @@ func (i *Iface) advance(l *rxRing) {
 	i.rx.dropped.Add(1)
 	l.head++
 	l.empty, l.taken = 0, 0
-	atomic.StoreUint64(l.headWord, l.head)
+	l.show()
 }
 
 // checkTaken checks whether the owner of the taken slot at the head is dead.
@@ -146,6 +146,6 @@ func (i *Iface) skipHole(l *rxRing, tail uint64) bool {
 	}
 	i.rx.dropped.Add(l.head - begin)
 	i.malformed("%d free slots below the tail", l.head-begin)
-	atomic.StoreUint64(l.headWord, l.head)
+	l.show()
 	return true
 }

@@ -13,8 +13,8 @@
  * goes there without a detour by the queue. */
 struct weft_reader {
 	struct weft_hot_cq *cq;
-	void *buf; /* where the next entry goes, in the queue's format */
-	uint64_t *src; /* where its source goes, or NULL */
+	uint64_t *src; /* where the source of the next entry goes, or NULL */
+	void *buf; /* where the entry goes, in the queue's format */
 	size_t left; /* entries that fit */
 };
 

@@ -63,7 +63,8 @@ struct weft_hot_cq {
 	uint64_t handle; /* Go's */
 	/* Go: release; NULL-terminated, replaced as a whole, old ones live until close */
 	_Atomic(struct weft_hot_ep **) eps;
-	uint64_t pad0[2];
+	uint64_t last; /* of the slots of a ring, how many bytes behind the first */
+	uint64_t pad0[1];
 	/* line 1 */
 	_Atomic uint32_t armed; /* 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them) */
 	_Atomic uint32_t signaled; /* fi_cq_signal calls not yet seen by a waiter */
@@ -378,8 +379,7 @@ struct weft_hot_match_port {
 	/* WEFT_PATH_SENT, WEFT_PATH_FULL or WEFT_PATH_GO */
 	int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p);
 	int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e);
-	/* whether next finds nothing, without the runtime. It belongs to the lease, too */
-	bool (*quiet)(struct weft_hot_match_port *port);
+	uintptr_t watch; /* Go's [watch]: while it is calm, next finds nothing. Immutable */
 	uintptr_t owner; /* Go's matched.Endpoint; immutable while the data plane has the port */
 	/* of a thread that is alone, NULL: there may be several. post leaves it. Immutable as owner */
 	struct weft_gate *gate;
@@ -580,8 +580,11 @@ struct weft_note_take {
 /* weft_inbound is one of the endpoint's inbound rings. */
 struct weft_inbound {
 	struct weft_ring ring; /* consumer's view; immutable after enable */
-	_Atomic uint64_t head; /* written by the lease holder, C or Go, read by pollers, relaxed */
-	uint64_t pad0[4];
+	_Atomic uint64_t head; /* position of the next message. As the next two: by mpsc.SetHead and Pass, release */
+	_Atomic uint64_t at; /* address of its slot; pollers load, acquire */
+	_Atomic uint64_t want; /* the sequence word of that slot when it is ready, without owner; pollers load */
+	uint64_t end; /* address behind the ring */
+	uint64_t pad0;
 };
 
 /* weft_hot_ep is an endpoint. */

@@ -26,7 +26,7 @@ enum weft_plane_function {
 	WEFT_PLANE_LIST = 12, /* a struct weft_post: posts a list */
 	WEFT_PLANE_RECEIVE = 13, /* a struct weft_post: posts a receive that a device matches, or takes back what that has not taken */
 	WEFT_PLANE_READ_ERROR = 14, /* a struct weft_hot_cq, and a struct fi_cq_err_entry: takes an error off a queue */
-	WEFT_PLANE_POP = 15, /* a struct weft_reader and a struct weft_hot_thread: takes entries off a queue; how many, 0: WEFT_PLANE_READ says why */
+	WEFT_PLANE_TRY = 15, /* a struct weft_reader, a struct weft_hot_thread, a list of endpoints: reads, or finds what there is to do */
 	WEFT_PLANE_FUNCTIONS = 16, /* how many there are */
 };
 
@@ -74,39 +74,48 @@ enum weft_poll_code {
 	WEFT_POLL_MATCHED = 45, /* the runtime takes in Match, the lease taken */
 };
 
+/* What WEFT_PLANE_TRY says, beside the entry of the list of endpoints (a multiple of 8) at which there is
+ * something to do, and a negative errno with which the read ends. */
+enum weft_try {
+	WEFT_TRY_ENTRIES = 1, /* so many entries were read, shifted by WEFT_TRY_SHIFT */
+	WEFT_TRY_READ = 2, /* the queue has something that WEFT_PLANE_READ reads or says */
+	WEFT_TRY_DUE = 4, /* shim only: the poll is due */
+	WEFT_TRY_SHIFT = 2,
+};
+
 /* Bits of weft_poll.flags. */
 #define WEFT_POLL_DUE 1 /* the thread's polls are counted, and the timers may be due; Now is set */
 #define WEFT_POLL_FOUND_TOO 2 /* with WEFT_POLL_DUE, data plane only: also when completions are read */
-#define WEFT_POLL_EMPTY 4 /* nothing is on the queue */
-#define WEFT_POLL_THREAD 8 /* a progress thread: the call ends when there is work for the runtime or of another thread */
-#define WEFT_POLL_WORK 16 /* with WEFT_POLL_EMPTY: the endpoint at At has work, those before it have none */
+#define WEFT_POLL_THREAD 4 /* a progress thread: the call ends when there is work for the runtime or of another thread */
+#define WEFT_POLL_WORK 8 /* the queue is empty, the endpoint at At has work, those before it have none */
 
-/* weft_poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before step,
- * step to 0, and calls again after each code but WEFT_DELIVERY_DONE; the rest is the data plane's. */
+/* weft_poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before result,
+ * as far as the call has it, and calls again after each code but WEFT_DELIVERY_DONE; the rest is the data plane's. */
 struct weft_poll {
-	struct weft_reader reader; /* of fi_cq_read; its queue is NULL where none is read */
 	struct weft_hot_ep *const *eps; /* NULL-terminated, or NULL; where a queue is read the queue's are taken */
 	struct weft_hot_thread *thread;
+	struct weft_reader reader; /* of fi_cq_read; its queue is NULL where none is read */
 	uint32_t flags; /* WEFT_POLL_* */
+	uint32_t step; /* data plane only, as the next two, once the shim has set them to 0: where the call goes on */
+	uint32_t phase; /* of a call of several passes */
+	uint32_t gated; /* 1: inside the gate of the endpoint at hand, which the runtime leaves */
 	uint32_t now; /* with WEFT_POLL_DUE: ms of CLOCK_MONOTONIC_COARSE */
 	int32_t timeout; /* of fi_cq_sread, ms; negative: none */
-	uint32_t pad0;
 	/* of fi_cq_sread with a timeout: when it slept first, ms; the shim sets 0, the runtime the time */
 	int64_t start;
 	uint64_t want; /* of fi_cq_sread: entries that it waits for */
-	struct weft_hot_ep *const *at; /* the endpoint at hand; set by the shim with WEFT_POLL_WORK */
 	uint64_t idle; /* of a progress thread: it returns when nothing has come for so many ns; 0: after one pass */
 	uint64_t most; /* of a progress thread: it returns after so many ns */
 	/* what the call ends with */
-	uint32_t step; /* data plane only, once it is not 0: where the call goes on */
-	uint32_t found; /* 1: there was something to do */
 	int64_t result; /* entries read, or a negative errno */
+	uint32_t found; /* 1: there was something to do */
 	/* answers to codes */
 	int32_t answer;
 	uint64_t clock; /* ns of CLOCK_MONOTONIC */
 	uint32_t processor; /* that the thread runs on */
 	/* data plane only */
-	uint32_t phase; /* of a call of several passes */
+	uint32_t pad0;
+	struct weft_hot_ep *const *at; /* the endpoint at hand; set by the shim with WEFT_POLL_WORK */
 	struct weft_hot_rx *rx; /* its receive context; the lease is taken */
 	uint64_t room; /* entries that the reader had room for */
 	uint64_t begin; /* of a progress thread: when the first pass was, ns */
@@ -118,7 +127,7 @@ struct weft_poll {
 	uint32_t messages; /* taken from the port */
 	uint32_t direct; /* 1: completions may go to the reader */
 	uint32_t to_go; /* 1: the runtime is to make progress */
-	uint32_t gated; /* 1: inside the gate of the endpoint at hand, which the runtime leaves. The shim sets 0 */
+	uint32_t pad1;
 	/* what codes are about */
 	uint64_t handle; /* Go's, of a receive context */
 	struct weft_hot_port *port;

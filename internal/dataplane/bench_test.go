@@ -195,7 +195,7 @@ func BenchmarkRead(b *testing.B) {
 		call := p.poll(4)
 		for b.Loop() {
 			call.Phase = readBegin
-			if read(call) != hot.DeliveryDone || call.Result != again {
+			if readAll(call) != hot.DeliveryDone || call.Result != again {
 				b.Fatal("something was read")
 			}
 		}
@@ -207,7 +207,7 @@ func BenchmarkRead(b *testing.B) {
 		for b.Loop() {
 			completeTo(p.cq, &e)
 			call.Phase, call.Reader.Left, call.Reader.Buf, call.Reader.Src = readBegin, 1, at(p.entries), 0
-			if read(call) != hot.DeliveryDone || call.Result != 1 {
+			if readAll(call) != hot.DeliveryDone || call.Result != 1 {
 				b.Fatal("nothing was read")
 			}
 		}
@@ -223,7 +223,7 @@ func BenchmarkRead(b *testing.B) {
 				b.Fatal("refused")
 			}
 			call.Phase, call.Reader.Left, call.Reader.Buf, call.Reader.Src = readBegin, 1, at(p.entries), 0
-			if read(call) != hot.DeliveryDone || call.Result != 1 {
+			if readAll(call) != hot.DeliveryDone || call.Result != 1 {
 				b.Fatal("nothing was read")
 			}
 		}

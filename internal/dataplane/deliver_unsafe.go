@@ -111,14 +111,26 @@ func takePosts(d *hot.Delivery, ep *hot.EP, rx *hot.Rx, r *Receiver) uintptr {
 // end counts what was delivered, and says whether that was all there is to do.
 func end(d *hot.Delivery, ep *hot.EP) uintptr {
 	if d.Messages != 0 {
-		stat(ep, stats.RxDirect, d.Messages)
-		stat(ep, stats.RxDirectBytes, d.Bytes)
-		stat(ep, stats.RxDirectBatches, 1)
+		countDirect(ep, d.Messages, d.Bytes)
 	}
 	if d.Worked == 0 {
 		return hot.DeliveryGo
 	}
 	return hot.DeliveryDone
+}
+
+// The words of countDirect follow one another.
+var (
+	_ [0]struct{} = [stats.RxDirectBytes - stats.RxDirect - 1]struct{}{}
+	_ [0]struct{} = [stats.RxDirectBatches - stats.RxDirect - 2]struct{}{}
+)
+
+// countDirect counts messages of so many bytes together that were delivered in one go.
+func countDirect(ep *hot.EP, messages, bytes uint64) {
+	line := (*[3]uint64)(pointer(ep.StatsRx + stats.RxDirect*8))
+	order.Store64(&line[0], line[0]+messages)
+	order.Store64(&line[1], line[1]+bytes)
+	order.Store64(&line[2], line[2]+1)
 }
 
 // rxRings is how many inbound rings are in use. Senders write the number.
@@ -182,9 +194,8 @@ func proceed(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 
 // release frees the bounce buffer and the slot of the message at hand.
 func release(d *hot.Delivery, ep *hot.EP) {
-	in := inbound(d, ep)
 	freeBounce(d)
-	releaseSlot(in, mpsc.View(&in.Ring).Slot(in.Head))
+	mpsc.Pass(inbound(d, ep))
 	d.Worked = 1
 }
 
@@ -195,19 +206,12 @@ func freeBounce(d *hot.Delivery) {
 	}
 }
 
-// releaseSlot frees the slot at the head of a ring.
-func releaseSlot(in *hot.Inbound, slot unsafe.Pointer) {
-	head := in.Head
-	mpsc.View(&in.Ring).ReleaseSlot(slot, head)
-	order.Store64(&in.Head, head+1)
-}
-
 // takeIn takes in what is on the rings that are left, from the head of the one at hand on.
 func takeIn(d *hot.Delivery, ep *hot.EP, r *Receiver) uintptr {
 	for ; d.Rings != 0; nextRing(d, ep) {
 		in := inbound(d, ep)
 		for ; d.Budget != 0; d.Budget-- {
-			slot, owner := mpsc.View(&in.Ring).Head(in.Head)
+			slot, owner := mpsc.Next(in)
 			if slot == nil {
 				if d.Stream != 0 && d.Polls < linger {
 					d.Polls++
@@ -315,7 +319,7 @@ func (r *Receiver) takeMessage(d *hot.Delivery, ep *hot.EP, owner uint32, slot *
 		d.Messages++
 		d.Bytes += d.Length
 		freeBounce(d)
-		releaseSlot(inbound(d, ep), unsafe.Pointer(slot))
+		mpsc.Pass(inbound(d, ep))
 		d.Worked = 1
 		if verdict == Complete {
 			return hot.DeliveryComplete

@@ -66,6 +66,7 @@ func newWorld(t testing.TB) *world {
 		Slots: uintptr(w.memory(hot.SlotBytes << ringLog2)), Tail: uintptr(w.memory(64)), Log2Slots: ringLog2,
 		SlotBytes: hot.SlotBytes,
 	}
+	mpsc.SetHead(in, 0)
 	w.rx.Posts = hot.Ring{
 		Slots: uintptr(w.memory(64 << ringLog2)), Tail: uintptr(w.memory(64)), Log2Slots: ringLog2, SlotBytes: 64,
 	}
@@ -90,7 +91,8 @@ func newWorld(t testing.TB) *world {
 func (w *world) openQueue() {
 	w.cq = (*hot.CQ)(w.memory(int(unsafe.Sizeof(hot.CQ{}))))
 	const log2 = 10
-	w.cq.Rings, w.cq.NRings, w.cq.Log2Slots = uintptr(w.memory(128+64<<log2)), 1, log2
+	w.cq.Rings, w.cq.NRings = uintptr(w.memory(128+64<<log2)), 1
+	cqring.SetSlots(w.cq, log2)
 	w.cq.Format = uint32(fi.CQFormatTagged)
 	w.ep.RxCQ = uintptr(unsafe.Pointer(w.cq))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/mpsc"
 )
 
 // hostile is an endpoint whose peer writes what it likes to all that it can reach: the rings, tails and states of both
@@ -300,7 +301,7 @@ func (h *hostile) settles(d *hot.Delivery) {
 
 // drop takes off the rings what the data plane leaves to the runtime.
 func (h *hostile) drop() {
-	h.ep.Inbound[0].Head++
+	mpsc.SetHead(&h.ep.Inbound[0], h.ep.Inbound[0].Head+1)
 	if post := headPost(h.rx); post != nil && post.Flags&urgentPost != 0 {
 		dropPost(h.rx, post)
 		h.recv.Urgent.Add(-1)

@@ -299,7 +299,7 @@ func (a *ack) slot() []byte {
 func (l *long) skip() {
 	in := &l.ep.Inbound[0]
 	mpsc.View(&in.Ring).Release(in.Head)
-	in.Head++
+	mpsc.SetHead(in, in.Head+1)
 }
 
 // TestAckToReader: the completion of an acknowledged transmit goes to a reader of the queue.

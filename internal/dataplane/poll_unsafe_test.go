@@ -40,12 +40,12 @@ func (p *poller) complete(e hot.CQE) {
 // queue.
 func TestReadDelivers(t *testing.T) {
 	p := newPoller(t)
-	if call := p.run(read, p.poll(4), nil); call.Result != again || call.Found != 0 || p.ep.Polled != 1 {
+	if call := p.run(readAll, p.poll(4), nil); call.Result != again || call.Found != 0 || p.ep.Polled != 1 {
 		t.Fatalf("an empty queue gives %d, found %d, polled %d", call.Result, call.Found, p.ep.Polled)
 	}
 	buf := p.receive(5, 1)
 	p.arrive(5, "payload.")
-	call := p.run(read, p.poll(4), nil)
+	call := p.run(readAll, p.poll(4), nil)
 	if call.Result != 1 || call.Found != 1 || call.Reader.Left != 3 || string(buf[:8]) != "payload." {
 		t.Fatalf("result %d, found %d, %q", call.Result, call.Found, buf[:8])
 	}
@@ -63,10 +63,10 @@ func TestReadTakesQueueFirst(t *testing.T) {
 	p.receive(5, 1)
 	p.arrive(5, "x")
 	p.complete(hot.CQE{Context: 7})
-	if call := p.run(read, p.poll(4), nil); call.Result != 1 || p.word(0, taggedBytes, 0) != 7 || p.ep.Inbound[0].Head != 0 {
+	if call := p.run(readAll, p.poll(4), nil); call.Result != 1 || p.word(0, taggedBytes, 0) != 7 || p.ep.Inbound[0].Head != 0 {
 		t.Fatalf("result %d, context %d, head %d", call.Result, p.word(0, taggedBytes, 0), p.ep.Inbound[0].Head)
 	}
-	if call := p.run(read, p.poll(4), nil); call.Result != 1 || p.word(0, taggedBytes, 0) != 1 {
+	if call := p.run(readAll, p.poll(4), nil); call.Result != 1 || p.word(0, taggedBytes, 0) != 1 {
 		t.Fatalf("result %d, context %d", call.Result, p.word(0, taggedBytes, 0))
 	}
 }
@@ -93,12 +93,12 @@ func TestReadFormats(t *testing.T) {
 				t.Errorf("format %d, entry %d: source %d", format, n, p.sources[i])
 			}
 		}
-		if call := p.run(read, p.poll(2), nil); call.Result != 2 {
+		if call := p.run(readAll, p.poll(2), nil); call.Result != 2 {
 			t.Fatalf("result %d", call.Result)
 		}
 		check(0, 0)
 		check(1, 1)
-		if call := p.run(read, p.poll(2), nil); call.Result != 1 {
+		if call := p.run(readAll, p.poll(2), nil); call.Result != 1 {
 			t.Fatalf("result %d", call.Result)
 		}
 		check(0, 2)
@@ -115,17 +115,17 @@ func TestReadErrors(t *testing.T) {
 		t.Fatal("the queue is full")
 	}
 	p.publishError(&s)
-	if call := p.run(read, p.poll(4), nil); call.Result != 1 {
+	if call := p.run(readAll, p.poll(4), nil); call.Result != 1 {
 		t.Fatalf("before the error: %d", call.Result)
 	}
 	p.receive(5, 1)
 	p.arrive(5, "x")
 	for range 2 {
-		if call := p.run(read, p.poll(4), nil); call.Result != failed {
+		if call := p.run(readAll, p.poll(4), nil); call.Result != failed {
 			t.Fatalf("at the error: %d", call.Result)
 		}
 	}
-	if call := p.run(read, p.poll(0), nil); call.Result != failed || call.Found != 1 || p.ep.Inbound[0].Head != 1 {
+	if call := p.run(readAll, p.poll(0), nil); call.Result != failed || call.Found != 1 || p.ep.Inbound[0].Head != 1 {
 		t.Fatalf("no entries: %d, found %d, head %d", call.Result, call.Found, p.ep.Inbound[0].Head)
 	}
 }
@@ -141,11 +141,11 @@ func TestReadOverflow(t *testing.T) {
 		p.cq.Overflow = 0
 		p.complete(hot.CQE{Context: 3})
 	}
-	if call := p.run(read, p.poll(4), flush); call.Result != 1 || p.word(0, taggedBytes, 0) != 3 {
+	if call := p.run(readAll, p.poll(4), flush); call.Result != 1 || p.word(0, taggedBytes, 0) != 3 {
 		t.Fatalf("result %d", call.Result)
 	}
 	p.cq.Overflow = 1
-	if call := p.run(read, p.poll(0), flush); call.Result != again || len(p.codes) != 1 {
+	if call := p.run(readAll, p.poll(0), flush); call.Result != again || len(p.codes) != 1 {
 		t.Fatalf("no entries: %d, codes %v", call.Result, p.codes)
 	}
 }
@@ -156,7 +156,7 @@ func TestReadLeaseBusy(t *testing.T) {
 	p.arrive(5, "x")
 	p.rx.Lease = 1
 	call := p.poll(4)
-	if code := read(call); code != hot.DeliveryDone || call.Result != again || call.Found != 0 || p.busy() != 1 || p.rx.Lease != 1 {
+	if code := readAll(call); code != hot.DeliveryDone || call.Result != again || call.Found != 0 || p.busy() != 1 || p.rx.Lease != 1 {
 		t.Fatalf("code %d, result %d, found %d, %d times busy, lease %d", code, call.Result, call.Found, p.busy(), p.rx.Lease)
 	}
 	call = p.poll(0)
@@ -166,13 +166,48 @@ func TestReadLeaseBusy(t *testing.T) {
 	}
 }
 
+// TestReadEmpty: a read that finds nothing stores nothing but its result, and counts the poll at the endpoint.
+func TestReadEmpty(t *testing.T) {
+	p := newPoller(t)
+	call := p.poll(4)
+	was := *call
+	if code := readAll(call); code != hot.DeliveryDone || call.Result != again {
+		t.Fatalf("code %d, result %d", code, call.Result)
+	}
+	if call.Result = was.Result; *call != was {
+		t.Errorf("%+v after %+v", *call, was)
+	}
+	if p.ep.Polled != 1 {
+		t.Errorf("%d polls are counted", p.ep.Polled)
+	}
+}
+
+// TestNoEndpoints: a poll that is due ends where there are no endpoints, as at a counter or queue to which
+// none is bound.
+func TestNoEndpoints(t *testing.T) {
+	p := newPoller(t)
+	p.cq.EPs = 0
+	for name, f := range map[string]func(*hot.Poll) uintptr{
+		"read":     readAll,
+		"progress": func(p *hot.Poll) uintptr { return Progress(uintptr(unsafe.Pointer(p)), 0, 0, 0) },
+	} {
+		for _, flags := range []uint32{0, hot.PollDue} {
+			call := p.poll(4)
+			call.EPs, call.Flags, call.Now = 0, flags, 5000
+			if code := f(call); code != hot.DeliveryDone || call.Found != 0 {
+				t.Errorf("%s, flags %d: code %d, found %d", name, flags, code, call.Found)
+			}
+		}
+	}
+}
+
 // TestReadAsksRuntime has the runtime make progress where there is work that no ring shows, and post what waited for a
 // counter when the lease is given back.
 func TestReadAsksRuntime(t *testing.T) {
 	p := newPoller(t)
 	p.rx.Attention = hot.AttentionGo
 	call := p.poll(4)
-	p.run(read, call, func(code uintptr) {
+	p.run(readAll, call, func(code uintptr) {
 		switch code {
 		case hot.PollProgress:
 			if p.rx.Lease != 1 || call.Handle != 9 {
@@ -204,7 +239,7 @@ func TestReadWakes(t *testing.T) {
 	p.arrive(5, "x")
 	p.cq = other
 	call := p.poll(4)
-	p.run(read, call, func(code uintptr) {
+	p.run(readAll, call, func(code uintptr) {
 		if code != hot.PollWake || call.Delivery.Todo&hot.TodoWakeCQ == 0 {
 			t.Fatalf("code %d, to do %d", code, call.Delivery.Todo)
 		}
@@ -221,7 +256,7 @@ func TestTimers(t *testing.T) {
 	at := func(now uint32) []uintptr {
 		call := p.poll(4)
 		call.Flags, call.Now = hot.PollDue, now
-		p.run(read, call, func(code uintptr) {
+		p.run(readAll, call, func(code uintptr) {
 			if call.Answer = 0; code == hot.PollTimers && p.rx.Lease != 1 {
 				t.Error("the timers run without the lease")
 			}
@@ -254,7 +289,7 @@ func TestTimersBehindCompletions(t *testing.T) {
 		p.complete(hot.CQE{Context: 1})
 		call := p.poll(4)
 		call.Flags, call.Now = flags, 7000
-		p.run(read, call, func(uintptr) { call.Answer = 0 })
+		p.run(readAll, call, func(uintptr) { call.Answer = 0 })
 		if want := flags&hot.PollFoundToo != 0; (len(p.codes) == 1) != want || call.Result != 1 {
 			t.Errorf("flags %d: codes %v, result %d", flags, p.codes, call.Result)
 		}
@@ -283,7 +318,7 @@ func TestPortMessages(t *testing.T) {
 		call, head := p.poll(uint64(c.room)), p.bytes(8)
 		binary.LittleEndian.PutUint64(head, 77)
 		message := arrived(hot.AMTagData, 5, head, []byte("12345678"))
-		p.run(read, call, func(code uintptr) {
+		p.run(readAll, call, func(code uintptr) {
 			call.Answer = 0
 			switch code {
 			case hot.PollNext:
@@ -312,7 +347,7 @@ func TestPortMalformed(t *testing.T) {
 		p := newPoller(t)
 		p.port()
 		call := p.poll(4)
-		p.run(read, call, func(code uintptr) {
+		p.run(readAll, call, func(code uintptr) {
 			if call.Answer = 0; code == hot.PollNext {
 				call.Answer, call.Message = hot.PortArrival, m
 			}
@@ -331,7 +366,7 @@ func TestReadFlushesPorts(t *testing.T) {
 	p.cq.Corked = 1
 	p.complete(hot.CQE{Context: 1})
 	call := p.poll(4)
-	p.run(read, call, func(uintptr) {
+	p.run(readAll, call, func(uintptr) {
 		if p.line.Posting&1 == 0 {
 			t.Error("the thread does not say that it uses lines of peers")
 		}
@@ -460,7 +495,7 @@ func TestPollsAllocateNothing(t *testing.T) {
 		p.post(hot.RecvEntry{Flags: hot.RecvTagged, Buf: buf, Len: 8, Src: uint64(fi.AddrUnspec), Tag: 5})
 		p.send(text)
 		*call = begin
-		if read(call) != hot.DeliveryDone || call.Result != 1 {
+		if readAll(call) != hot.DeliveryDone || call.Result != 1 {
 			t.Fatal("not received")
 		}
 	}); n != 0 {

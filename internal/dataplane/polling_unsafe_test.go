@@ -45,6 +45,24 @@ func (p *poller) poll(room uint64) *hot.Poll {
 	}
 }
 
+// readAll is a call of fi_cq_read as the shim makes it: Try, and Read where that is not all.
+func readAll(p *hot.Poll) uintptr {
+	if p.Phase == readBegin && p.Flags == 0 {
+		said := Try(uintptr(unsafe.Pointer(&p.Reader)), p.Thread, 0, 0)
+		switch {
+		case int64(said) < 0:
+			p.Result = int64(said)
+			return hot.DeliveryDone
+		case said&hot.TryEntries != 0:
+			p.Result = int64(said >> hot.TryShift)
+			return hot.DeliveryDone
+		case said != hot.TryRead:
+			p.At, p.Flags = said, hot.PollWork
+		}
+	}
+	return Read(uintptr(unsafe.Pointer(p)), 0, 0, 0)
+}
+
 // run makes a call as the shim does; answer does what it asks for.
 func (p *poller) run(f func(*hot.Poll) uintptr, call *hot.Poll, answer func(code uintptr)) *hot.Poll {
 	p.t.Helper()

@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/stats"
 )
 
 // Messages of other hosts, at a port that the data plane polls (hot.Port, a driven port). The shim calls the backend's
@@ -80,7 +79,7 @@ func portEnded(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 
 // behindPort does what else there is to do at an endpoint with a port.
 func behindPort(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
-	if ringsHaveWork(ep) || PostsAreWork(rx) {
+	if firstArrived(ep, ringsInUse(ep)) || laterArrived(ep) || PostsAreWork(rx) {
 		return deliverRings(p, ep)
 	}
 	unlease(p, rx)
@@ -132,7 +131,5 @@ func acceptPort(d *hot.Delivery, m *hot.PortMessage) uintptr {
 
 // countPort counts the message at hand, which is delivered or kept.
 func countPort(d *hot.Delivery, ep *hot.EP) {
-	stat(ep, stats.RxDirect, 1)
-	stat(ep, stats.RxDirectBytes, d.Length)
-	stat(ep, stats.RxDirectBatches, 1)
+	countDirect(ep, 1, d.Length)
 }

@@ -73,7 +73,8 @@ func (l *loop) openTx() {
 	l.tx = (*hot.CQ)(l.memory(int(unsafe.Sizeof(hot.CQ{}))))
 	l.tx.Format = uint32(fi.CQFormatTagged)
 	const log2 = 4
-	l.tx.Rings, l.tx.NRings, l.tx.Log2Slots, l.tx.RingStride = uintptr(l.memory(2*(128+64<<log2))), 2, log2, 128+64<<log2
+	l.tx.Rings, l.tx.NRings, l.tx.RingStride = uintptr(l.memory(2*(128+64<<log2))), 2, 128+64<<log2
+	cqring.SetSlots(l.tx, log2)
 	l.ep.TxCQ = uintptr(unsafe.Pointer(l.tx))
 	l.write = (*hot.Cntr)(l.memory(int(unsafe.Sizeof(hot.Cntr{}))))
 	l.read = (*hot.Cntr)(l.memory(int(unsafe.Sizeof(hot.Cntr{}))))

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-fabric/weft/mpsc"
 )
 
-// Progress at a list of endpoints: for each, is there work (hasWork), take the lease, take in what is on the inbound
+// Progress at a list of endpoints: for each, is there work (busy), take the lease, take in what is on the inbound
 // rings (deliverRings) or at the port to other hosts (askPort), leave the rest to the runtime (leaveToGo), give the
 // lease back. Each function returns next when it is done, or a code for the shim, which calls again; Poll.Step says
 // where to go on.
@@ -92,19 +92,31 @@ func progress(p *hot.Poll) uintptr {
 
 // pass is progress from the endpoint at hand on, at which nothing is done yet.
 func pass(p *hot.Poll) uintptr {
-	if p.At == 0 {
-		return next
+	if p.Ended == 0 {
+		var ep *hot.EP
+		p.At, ep = busy(p.At, p.Flags)
+		return passOn(p, ep)
 	}
-	for ; p.Ended == 0; p.At += unsafe.Sizeof(p.At) {
-		ep := endpointAt(p.At)
-		if ep == nil {
-			break
-		}
-		if code := serveEndpoint(p, ep); code != next {
+	return endPass(p)
+}
+
+// passOn is pass where ep, the endpoint at hand, is known to have work; nil: no endpoint has.
+func passOn(p *hot.Poll, ep *hot.EP) uintptr {
+	for ep != nil {
+		if code := serveEndpoint(p, ep, context(ep)); code != next {
 			return code
 		}
+		if p.At += unsafe.Sizeof(p.At); p.Ended != 0 || endpointAt(p.At) == nil {
+			break
+		}
+		p.At, ep = busy(p.At, p.Flags)
 	}
-	if p.Flags&hot.PollDue == 0 {
+	return endPass(p)
+}
+
+// endPass runs the timers behind the work of a pass, if they are due.
+func endPass(p *hot.Poll) uintptr {
+	if p.Flags&hot.PollDue == 0 || p.EPs == 0 {
 		return next
 	}
 	if !timersDue(p) {
@@ -127,22 +139,100 @@ func timersDue(p *hot.Poll) bool {
 	}
 }
 
-// serveEndpoint does the work of the endpoint at hand if there is some and no other thread is at it. It returns next
-// when that is done, else what the shim is to do before.
-func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
-	seen := p.Flags&hot.PollWork != 0 // the shim has seen work here; another thread may have done it meanwhile
-	p.Flags &^= hot.PollWork
-	if n := atomic.LoadUint32(&ep.Polled); n < hot.PolledEnough && p.Flags&hot.PollThread == 0 {
-		order.Store32(&ep.Polled, n+1) // a progress thread sees that the application polls
+// busy returns the first entry from one on of a list of endpoints at which there is work, and the endpoint; nil: there
+// is none. flags are those of the poll.
+func busy(at uintptr, flags uint32) (uintptr, *hot.EP) {
+	if at == 0 {
+		return 0, nil
 	}
+	for ; ; at += unsafe.Sizeof(at) {
+		ep := endpointAt(at)
+		if ep == nil || hasWork(ep, flags) {
+			return at, ep
+		}
+	}
+}
+
+// hasWork reports whether there is work at an endpoint. It counts the poll there.
+func hasWork(ep *hot.EP, flags uint32) bool {
+	if flags&hot.PollThread == 0 {
+		countPoll(ep)
+	}
+	rings := ringsInUse(ep)
+	return firstArrived(ep, rings) || more(ep, rings) && elsewhere(ep)
+}
+
+// countPoll has a progress thread see that the application polls.
+func countPoll(ep *hot.EP) {
+	if n := atomic.LoadUint32(&ep.Polled); n < hot.PolledEnough {
+		order.Store32(&ep.Polled, n+1)
+	}
+}
+
+// more reports whether there may be work that the first inbound ring does not show. It loads WantPosts and Attention at
+// once.
+func more(ep *hot.EP, rings uint32) bool {
+	return rings > 1 || atomic.LoadUint64((*uint64)(unsafe.Pointer(&context(ep).WantPosts))) != 0
+}
+
+// WantPosts and Attention are one word.
+var (
+	_ [0]struct{} = [unsafe.Offsetof(hot.Rx{}.WantPosts) % 8]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(hot.Rx{}.Attention) - unsafe.Offsetof(hot.Rx{}.WantPosts) - 4]struct{}{}
+)
+
+// elsewhere reports whether there is work that the first inbound ring does not show, where there may be. Of an endpoint
+// whose device matches messages it reads the port's hot.Watch, which the lease guards; a port that has none is to be
+// asked. A thread that is alone needs no lease: no other thread reads, and what a control operation does meanwhile
+// changes no word of it.
+//
+//go:noinline
+//go:nosplit
+func elsewhere(ep *hot.EP) bool {
 	rx := context(ep)
-	if !(seen && rx.Flags&hot.RxExclusive != 0) && !hasWork(ep, rx) {
-		return next
+	if rxRings(ep) > 1 && laterArrived(ep) || PostsAreWork(rx) {
+		return true
 	}
-	if !lease(p, ep, rx) {
+	attention := atomic.LoadUint32(&rx.Attention)
+	if attention != hot.AttentionPorts {
+		return attention != 0
+	}
+	w := watchOf(ep)
+	if w == nil || ep.Flags&hot.EPGated == 0 {
+		return w == nil || !calmShared(ep, rx)
+	}
+	return !w.Calm()
+}
+
+// calmShared reports whether there is nothing at the match port of an endpoint at which several threads make progress.
+// False also while another thread has the lease.
+func calmShared(ep *hot.EP, rx *hot.Rx) bool {
+	if atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1) {
+		return false
+	}
+	w := watchOf(ep)
+	calm := context(ep) == rx && w != nil && w.Calm()
+	order.Store32(&rx.Lease, 0)
+	return calm
+}
+
+// watchOf is the hot.Watch of an endpoint's match port, nil: it has none.
+func watchOf(ep *hot.EP) *hot.Watch {
+	port := (*hot.MatchPort)(pointer(atomic.LoadUintptr(&ep.Match)))
+	if port == nil {
+		return nil
+	}
+	return (*hot.Watch)(pointer(port.Watch))
+}
+
+// serveEndpoint does the work of the endpoint at hand, which delivers into rx, if no other thread is at it. It
+// returns next when that is done, else what the shim is to do before.
+func serveEndpoint(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
+	if rx.Flags&hot.RxExclusive == 0 && !leaseShared(p, ep, rx) {
 		p.Ended = p.Flags & hot.PollThread // a progress thread lets the other one have the processor
 		return next
 	}
+	p.Rx, p.Handle = uintptr(unsafe.Pointer(rx)), rx.Handle
 	attention := atomic.LoadUint32(&rx.Attention)
 	switch {
 	case attention&hot.AttentionPorts == 0:
@@ -157,18 +247,21 @@ func serveEndpoint(p *hot.Poll, ep *hot.EP) uintptr {
 	return askPort(p, ep)
 }
 
-// hasWork reports whether there is work, or a port that only the holder of the lease may ask. Any thread may call it.
-func hasWork(ep *hot.EP, rx *hot.Rx) bool {
-	return ringsHaveWork(ep) || atomic.LoadUint32(&rx.Attention) != 0 || PostsAreWork(rx)
-}
+// ringsInUse is rxRings as senders have written it, of which only 0 and 1 are believed.
+func ringsInUse(ep *hot.EP) uint32 { return atomic.LoadUint32((*uint32)(pointer(ep.RxRings))) }
 
-// ringsHaveWork reports whether an inbound ring has an arrival.
-func ringsHaveWork(ep *hot.EP) bool {
-	for i := range rxRings(ep) {
-		in := &ep.Inbound[i%hot.RxRings]
-		if mpsc.View(&in.Ring).Ready(atomic.LoadUint64(&in.Head)) {
+// firstArrived reports whether the first inbound ring has an arrival; most endpoints have no other. rings is what
+// ringsInUse returns.
+func firstArrived(ep *hot.EP, rings uint32) bool { return rings != 0 && mpsc.Arrived(&ep.Inbound[0]) }
+
+// laterArrived reports whether another inbound ring has an arrival.
+func laterArrived(ep *hot.EP) bool {
+	at := unsafe.Pointer(&ep.Inbound[1])
+	for n := rxRings(ep); n > 1; n-- {
+		if mpsc.Arrived((*hot.Inbound)(at)) {
 			return true
 		}
+		at = unsafe.Add(at, unsafe.Sizeof(hot.Inbound{}))
 	}
 	return false
 }

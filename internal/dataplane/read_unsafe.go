@@ -29,6 +29,9 @@ const (
 // is next. p is the address of a hot.Poll, the result one of its codes or of hot.Delivery.
 func Read(at, _, _, _ uintptr) uintptr {
 	p := (*hot.Poll)(pointer(at))
+	if p.Phase == readBegin && p.Flags == hot.PollWork {
+		return deliverFound(p)
+	}
 	if p.Phase == phaseIdle {
 		return idle(p)
 	}
@@ -41,53 +44,102 @@ func Read(at, _, _, _ uintptr) uintptr {
 	return endPoll(p)
 }
 
-// Pop reads what is on a completion queue, for a poll that is not due. at is the address of a hot.Reader with room,
-// self of the thread's hot.Thread. It returns how many entries it has read; 0: Read is to be called, for there is an
-// error, nothing on the rings, or a corked message.
-func Pop(at, self, _, _ uintptr) uintptr {
-	to := (*hot.Reader)(pointer(at))
-	q := (*hot.CQ)(pointer(to.CQ))
+// deliverFound is the first step of a read of an empty queue where Try has found an endpoint with work.
+func deliverFound(p *hot.Poll) uintptr {
+	found := p.At
+	beginPass(p, atomic.LoadUintptr(&(*hot.CQ)(pointer(p.Reader.CQ)).EPs))
+	p.At, p.Flags = found, 0
+	ep := endpointAt(found)
+	if ep == nil { // the list was written again
+		return endRead(p, next)
+	}
+	code := passOn(p, ep)
+	if got := p.Room - p.Reader.Left; code == next && got != 0 {
+		return gotRead(p, got)
+	}
+	return endRead(p, code)
+}
+
+// nothing is -FI_EAGAIN: there is nothing to read and nothing to do.
+const nothing = ^uintptr(fi.EAGAIN - 1)
+
+// Try takes what is on a completion queue, for a poll that is not due, or finds whether there is something to do at the
+// queue's endpoints: most reads find nothing, and end with that. at is the address of a hot.Reader, self that of the
+// thread's hot.Thread; with 0 and a list of endpoints, eps, it does so at those. It counts the poll at the endpoints that have
+// nothing. The result is an entry of the list of endpoints, a negative errno, or as hot.Try* says.
+//
+//go:nosplit
+func Try(at, self, eps, _ uintptr) uintptr {
+	if at != 0 {
+		to := (*hot.Reader)(pointer(at))
+		q := (*hot.CQ)(pointer(to.CQ))
+		if !cqring.Empty(q) {
+			return tryPop(to, q, (*hot.Thread)(pointer(self)))
+		}
+		if atomic.LoadUint64(&q.Overflow) != 0 {
+			return hot.TryRead
+		}
+		eps = atomic.LoadUintptr(&q.EPs)
+	}
+	if eps == 0 {
+		return nothing
+	}
+	for {
+		ep := endpointAt(eps)
+		if ep == nil {
+			return nothing
+		}
+		countPoll(ep)
+		rings := ringsInUse(ep)
+		if firstArrived(ep, rings) || more(ep, rings) && elsewhere(ep) {
+			return eps
+		}
+		eps += unsafe.Sizeof(eps)
+	}
+}
+
+// tryPop is Try of a queue with something on its rings. An error, and corked messages, are Read's.
+func tryPop(to *hot.Reader, q *hot.CQ, t *hot.Thread) uintptr {
 	room := to.Left
-	if corks(q) {
-		return 0
+	if room == 0 || corks(q) {
+		return hot.TryRead
 	}
-	pop(q, to)
-	if to.Left != room {
-		restart((*hot.Thread)(pointer(self)))
+	if pop(q, to); to.Left == room {
+		return hot.TryRead
 	}
-	return uintptr(room - to.Left)
+	restart(t)
+	return uintptr(room-to.Left)<<hot.TryShift | hot.TryEntries
+}
+
+// beginPass begins the pass of a read over endpoints.
+func beginPass(p *hot.Poll, eps uintptr) {
+	p.Room, p.Found, p.Phase, p.Direct = p.Reader.Left, 0, readPass, 1
+	p.EPs, p.At, p.Step, p.Ended = eps, eps, stepCheck, 0
+}
+
+// gotRead ends a read that is not due and has got entries.
+func gotRead(p *hot.Poll, got uint64) uintptr {
+	p.Result = int64(got)
+	restart((*hot.Thread)(pointer(p.Thread)))
+	return hot.DeliveryDone
+}
+
+// endRead goes on with the code of a read's first pass.
+func endRead(p *hot.Poll, code uintptr) uintptr {
+	if code == next {
+		code = progressed(p, (*hot.CQ)(pointer(p.Reader.CQ)))
+	}
+	if code != hot.DeliveryDone {
+		return code
+	}
+	return endPoll(p)
 }
 
 func read(p *hot.Poll) uintptr {
 	q := (*hot.CQ)(pointer(p.Reader.CQ))
 	switch p.Phase {
 	case readBegin:
-		p.Room, p.Found = p.Reader.Left, 0
-		if p.Room != 0 && p.Flags&hot.PollEmpty == 0 {
-			failed := pop(q, &p.Reader)
-			switch {
-			case p.Reader.Left != p.Room:
-				return gotEntries(p, q)
-			case failed:
-				return endRead(p, -int64(fi.EAVAIL))
-			case atomic.LoadUint64(&q.Overflow) != 0:
-				p.Phase = readFlushed
-				return hot.PollFlush
-			}
-		}
-		p.Phase, p.Direct = readPass, 1
-		at := p.At
-		start(p, atomic.LoadUintptr(&q.EPs))
-		if p.Flags&hot.PollWork != 0 {
-			p.At = at
-		}
-		if code := pass(p); code != next {
-			return code
-		}
-		if got := p.Room - p.Reader.Left; got != 0 {
-			return endRead(p, int64(got))
-		}
-		return progressed(p, q)
+		return beginRead(p, q)
 	case readPass:
 		if code := progress(p); code != next {
 			return code
@@ -101,15 +153,37 @@ func read(p *hot.Poll) uintptr {
 	return readAgain(p, q)
 }
 
+// beginRead is the first step of a read.
+func beginRead(p *hot.Poll, q *hot.CQ) uintptr {
+	p.Room, p.Found = p.Reader.Left, 0
+	if p.Room != 0 {
+		failed := pop(q, &p.Reader)
+		switch {
+		case p.Reader.Left != p.Room:
+			return gotEntries(p, q)
+		case failed:
+			return result(p, -int64(fi.EAVAIL))
+		case atomic.LoadUint64(&q.Overflow) != 0:
+			p.Phase = readFlushed
+			return hot.PollFlush
+		}
+	}
+	beginPass(p, atomic.LoadUintptr(&q.EPs))
+	if code := pass(p); code != next {
+		return code
+	}
+	return progressed(p, q)
+}
+
 // progressed goes on when progress is made.
 func progressed(p *hot.Poll, q *hot.CQ) uintptr {
 	switch {
 	case p.Reader.Left != p.Room:
-		return endRead(p, int64(p.Room-p.Reader.Left))
+		return result(p, int64(p.Room-p.Reader.Left))
 	case p.Room == 0:
 		return readNothing(p, q)
 	case p.Found == 0:
-		return endRead(p, -int64(fi.EAGAIN))
+		return result(p, -int64(fi.EAGAIN))
 	}
 	return readAgain(p, q)
 }
@@ -119,15 +193,15 @@ func readAgain(p *hot.Poll, q *hot.CQ) uintptr {
 	failed := pop(q, &p.Reader)
 	switch {
 	case p.Reader.Left != p.Room:
-		return endRead(p, int64(p.Room-p.Reader.Left))
+		return result(p, int64(p.Room-p.Reader.Left))
 	case failed:
-		return endRead(p, -int64(fi.EAVAIL))
+		return result(p, -int64(fi.EAVAIL))
 	}
-	return endRead(p, -int64(fi.EAGAIN))
+	return result(p, -int64(fi.EAGAIN))
 }
 
-// endRead ends a read with a result, that of fi_cq_read.
-func endRead(p *hot.Poll, result int64) uintptr {
+// result ends a read with a result, that of fi_cq_read.
+func result(p *hot.Poll, result int64) uintptr {
 	p.Result, p.Found = result, 0
 	if result > 0 {
 		p.Found = 1
@@ -141,7 +215,7 @@ func endRead(p *hot.Poll, result int64) uintptr {
 func gotEntries(p *hot.Poll, q *hot.CQ) uintptr {
 	corked := corks(q)
 	if !corked && p.Flags&hot.PollFoundToo == 0 {
-		return endRead(p, int64(p.Room-p.Reader.Left))
+		return result(p, int64(p.Room-p.Reader.Left))
 	}
 	start(p, atomic.LoadUintptr(&q.EPs))
 	p.Direct, p.Phase = 0, readTimers
@@ -169,7 +243,7 @@ func afterEntries(p *hot.Poll) uintptr {
 			return code
 		}
 	}
-	return endRead(p, int64(p.Room-p.Reader.Left))
+	return result(p, int64(p.Room-p.Reader.Left))
 }
 
 // flushPorts has the shim send what is corked at ports, one after the other. Only queues and endpoints that one thread
@@ -212,7 +286,9 @@ func failedOr(p *hot.Poll, q *hot.CQ) uintptr {
 }
 
 // pop takes completions off a queue, as many as the reader has room for, up to an error. It reports whether it got none
-// because an error is next.
+// because an error is next. The compiler puts what it calls into it where it is a function of its own.
+//
+//go:noinline
 func pop(q *hot.CQ, to *hot.Reader) bool {
 	b := cqring.Begin(q, to.Left)
 	for b.Next(q) {

@@ -121,6 +121,13 @@ func move(to, from, n uintptr) {
 		}
 		return
 	}
+	moveLong(to, from, n)
+}
+
+// moveLong is move of any length. Apart from it, move is short enough to be inlined.
+//
+//go:noinline
+func moveLong(to, from, n uintptr) {
 	mem.Stream(unsafe.Slice((*byte)(pointer(to)), n), unsafe.Slice((*byte)(pointer(from)), n))
 }
 

@@ -6,14 +6,12 @@
 // the goroutine in R14, zero in X15, and saves nothing; the result is in AX in both. The callee may keep its arguments in
 // the four words above its return address.
 TEXT enter<>(SB), NOSPLIT|NOFRAME, $0
-	PUSHQ BP
-	MOVQ  SP, BP
 	PUSHQ BX
 	PUSHQ R12
 	PUSHQ R13
 	PUSHQ R14
 	PUSHQ R15
-	SUBQ  $40, SP
+	SUBQ  $32, SP
 	MOVQ  DI, R12
 	MOVQ  SI, AX
 	MOVQ  DX, BX
@@ -21,13 +19,12 @@ TEXT enter<>(SB), NOSPLIT|NOFRAME, $0
 	LEAQ  ·g(SB), R14
 	XORPS X15, X15
 	CALL  R12
-	ADDQ  $40, SP
+	ADDQ  $32, SP
 	POPQ  R15
 	POPQ  R14
 	POPQ  R13
 	POPQ  R12
 	POPQ  BX
-	POPQ  BP
 	RET
 
 // func trampoline() uintptr

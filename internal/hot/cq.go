@@ -67,7 +67,8 @@ type CQ struct {
 	Flags      uint32  `c:"_Atomic"` // CQ*; Go clears CQExclusive (cqring.Share), seq_cst; any thread loads
 	Handle     uint64  // Go's
 	EPs        uintptr `c:"_Atomic(struct weft_hot_ep **)"` // Go: release; NULL-terminated, replaced as a whole, old ones live until close
-	_          [2]uint64
+	Last       uint64  // of the slots of a ring, how many bytes behind the first
+	_          [1]uint64
 	// line 1
 	Armed    uint32 `c:"_Atomic"` // 1: a reader sleeps or is about to (set by waiters, cleared by what wakes them)
 	Signaled uint32 `c:"_Atomic"` // fi_cq_signal calls not yet seen by a waiter

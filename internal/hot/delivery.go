@@ -11,8 +11,8 @@ import "structs"
 type Reader struct {
 	_    structs.HostLayout
 	CQ   uintptr `c:"struct weft_hot_cq *"`
-	Buf  uintptr `c:"void *"`     // where the next entry goes, in the queue's format
-	Src  uintptr `c:"uint64_t *"` // where its source goes, or NULL
+	Src  uintptr `c:"uint64_t *"` // where the source of the next entry goes, or NULL
+	Buf  uintptr `c:"void *"`     // where the entry goes, in the queue's format
 	Left uint64  `c:"size_t"`     // entries that fit
 }
 

@@ -26,8 +26,11 @@ const PolledEnough = 16
 type Inbound struct {
 	_    structs.HostLayout
 	Ring Ring   // consumer's view; immutable after enable
-	Head uint64 `c:"_Atomic"` // written by the lease holder, C or Go, read by pollers, relaxed
-	_    [4]uint64
+	Head uint64 `c:"_Atomic"` // position of the next message. As the next two: by mpsc.SetHead and Pass, release
+	At   uint64 `c:"_Atomic"` // address of its slot; pollers load, acquire
+	Want uint64 `c:"_Atomic"` // the sequence word of that slot when it is ready, without owner; pollers load
+	End  uint64 // address behind the ring
+	_    uint64
 }
 
 // EP is an endpoint.

@@ -74,10 +74,9 @@ const PortMatched = 3
 type MatchPort struct {
 	_ structs.HostLayout
 	// PathSent, PathFull or PathGo
-	Post uintptr `c:"int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p)"`
-	Next uintptr `c:"int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e)"`
-	// whether Next finds nothing, without the runtime. It belongs to the lease, too
-	Quiet uintptr `c:"bool (*quiet)(struct weft_hot_match_port *port)"`
+	Post  uintptr `c:"int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p)"`
+	Next  uintptr `c:"int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e)"`
+	Watch uintptr `c:"uintptr_t"` // Go's [Watch]: while it is calm, Next finds nothing. Immutable
 	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the port
 	// of a thread that is alone, NULL: there may be several. Post leaves it. Immutable as Owner
 	Gate uintptr `c:"struct weft_gate *"`

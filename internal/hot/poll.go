@@ -23,7 +23,7 @@ const (
 	PlaneList      = 12 // a [Post]: posts a list
 	PlaneReceive   = 13 // a [Post]: posts a receive that a device matches, or takes back what that has not taken
 	PlaneReadError = 14 // a [CQ], and a struct fi_cq_err_entry: takes an error off a queue
-	PlanePop       = 15 // a [Reader] and a [Thread]: takes entries off a queue; how many, 0: PlaneRead says why
+	PlaneTry       = 15 // a [Reader], a [Thread], a list of endpoints: reads, or finds what there is to do
 	PlaneFunctions = 16 // how many there are
 )
 
@@ -74,44 +74,56 @@ const (
 	PollMatched   = 45 // the runtime takes in Match, the lease taken
 )
 
-// Bits of [Poll].Flags.
+// What PlaneTry says, beside the entry of the list of endpoints (a multiple of 8) at which there is something to do,
+// and a negative errno with which the read ends.
+//
+//weft:enum weft_try
 const (
-	PollDue      = 1  // the thread's polls are counted, and the timers may be due; Now is set
-	PollFoundToo = 2  // with PollDue, data plane only: also when completions are read
-	PollEmpty    = 4  // nothing is on the queue
-	PollThread   = 8  // a progress thread: the call ends when there is work for the runtime or of another thread
-	PollWork     = 16 // with PollEmpty: the endpoint at At has work, those before it have none
+	TryEntries = 1 // so many entries were read, shifted by TryShift
+	TryRead    = 2 // the queue has something that PlaneRead reads or says
+	TryDue     = 4 // shim only: the poll is due
+
+	TryShift = 2
 )
 
-// Poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before Step, Step to 0,
-// and calls again after each code but DeliveryDone; the rest is the data plane's.
+// Bits of [Poll].Flags.
+const (
+	PollDue      = 1 // the thread's polls are counted, and the timers may be due; Now is set
+	PollFoundToo = 2 // with PollDue, data plane only: also when completions are read
+	PollThread   = 4 // a progress thread: the call ends when there is work for the runtime or of another thread
+	PollWork     = 8 // the queue is empty, the endpoint at At has work, those before it have none
+)
+
+// Poll is a call that makes progress at endpoints and reads a queue. The shim sets what stands before Result, as far as
+// the call has it, and calls again after each code but DeliveryDone; the rest is the data plane's.
 //
 //weft:name weft_poll
 type Poll struct {
 	_       structs.HostLayout
-	Reader  Reader  // of fi_cq_read; its queue is NULL where none is read
 	EPs     uintptr `c:"struct weft_hot_ep *const *"` // NULL-terminated, or NULL; where a queue is read the queue's are taken
 	Thread  uintptr `c:"struct weft_hot_thread *"`
+	Reader  Reader  // of fi_cq_read; its queue is NULL where none is read
 	Flags   uint32  // Poll*
+	Step    uint32  // data plane only, as the next two, once the shim has set them to 0: where the call goes on
+	Phase   uint32  // of a call of several passes
+	Gated   uint32  // 1: inside the gate of the endpoint at hand, which the runtime leaves
 	Now     uint32  // with PollDue: ms of CLOCK_MONOTONIC_COARSE
 	Timeout int32   // of fi_cq_sread, ms; negative: none
-	_       uint32
 	Start   int64   // of fi_cq_sread with a timeout: when it slept first, ms; the shim sets 0, the runtime the time
 	Want    uint64  // of fi_cq_sread: entries that it waits for
-	At      uintptr `c:"struct weft_hot_ep *const *"` // the endpoint at hand; set by the shim with PollWork
 	Idle    uint64  // of a progress thread: it returns when nothing has come for so many ns; 0: after one pass
 	Most    uint64  // of a progress thread: it returns after so many ns
 	// what the call ends with
-	Step   uint32 // data plane only, once it is not 0: where the call goes on
-	Found  uint32 // 1: there was something to do
 	Result int64  // entries read, or a negative errno
+	Found  uint32 // 1: there was something to do
 	// answers to codes
 	Answer    int32
 	Clock     uint64 // ns of CLOCK_MONOTONIC
 	Processor uint32 // that the thread runs on
 	// data plane only
-	Phase    uint32  // of a call of several passes
-	Rx       uintptr `c:"struct weft_hot_rx *"` // its receive context; the lease is taken
+	_        uint32
+	At       uintptr `c:"struct weft_hot_ep *const *"` // the endpoint at hand; set by the shim with PollWork
+	Rx       uintptr `c:"struct weft_hot_rx *"`        // its receive context; the lease is taken
 	Room     uint64  // entries that the reader had room for
 	Begin    uint64  // of a progress thread: when the first pass was, ns
 	Last     uint64  // of a progress thread: when something came last, ns
@@ -122,7 +134,7 @@ type Poll struct {
 	Messages uint32  // taken from the port
 	Direct   uint32  // 1: completions may go to the reader
 	ToGo     uint32  // 1: the runtime is to make progress
-	Gated    uint32  // 1: inside the gate of the endpoint at hand, which the runtime leaves. The shim sets 0
+	_        uint32
 	// what codes are about
 	Handle   uint64      // Go's, of a receive context
 	Port     uintptr     `c:"struct weft_hot_port *"`

@@ -43,5 +43,5 @@ func both(t *testing.T, source string) {
 // TestThreadNumbers has threads come and go, which hand on their numbers and lines.
 func TestThreadNumbers(t *testing.T) { both(t, "programs/threadnum.c") }
 
-// TestIdle has threads search for work while messages come and lists of endpoints are replaced.
-func TestIdle(t *testing.T) { both(t, "programs/idle.c") }
+// TestHosts has libfabrics come and go while a thread logs.
+func TestHosts(t *testing.T) { both(t, "programs/prov.c") }

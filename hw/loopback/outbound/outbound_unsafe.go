@@ -11,8 +11,11 @@ import (
 
 // FreeWord is where the only sender of an inbound ring keeps the position up to which slots are free; that sender reads
 // and writes it, relaxed. The owner stores 0 when the ring is about to get another sender.
-func FreeWord(r *mpsc.Ring) *uint64 {
-	return &(*hot.RxRing)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.RxRing{}.Tail)))).Free
+func FreeWord(r *mpsc.Ring) *uint64 { return &headerOf(r).Free }
+
+// headerOf is what stands before the slots of an inbound ring.
+func headerOf(r *mpsc.Ring) *hot.RxRing {
+	return (*hot.RxRing)(unsafe.Add(unsafe.Pointer(r.TailWord()), -int(unsafe.Offsetof(hot.RxRing{}.Tail))))
 }
 
 // Room reports whether the ring has room now. For the only sender of a ring [Claim] succeeds after true; for others it
@@ -38,10 +41,15 @@ func Claim(r *mpsc.Ring, owner uint32, exclusive bool) (slot *hot.Slot, pos uint
 // which less than a quarter is free. The caller is the ring's only sender. A peer that overwrites the words loses what
 // is sent to it, nothing else.
 func ahead(r *mpsc.Ring) bool {
+	h := headerOf(r)
+	return int64(atomic.LoadUint64(&h.Free)-atomic.LoadUint64(&h.Tail)) > 0 || further(r)
+}
+
+// further is ahead where the next slot is not known to be free.
+//
+//go:noinline
+func further(r *mpsc.Ring) bool {
 	word, pos, quarter := FreeWord(r), r.Tail(), r.Slots()/4
-	if atomic.LoadUint64(word)-pos-1 <= quarter {
-		return true
-	}
 	if !r.Free(pos) || !r.Free(pos+quarter) {
 		return false
 	}

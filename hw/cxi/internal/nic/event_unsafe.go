@@ -187,8 +187,9 @@ type EventQueue struct {
 	// seen is read when the reader has last found the queue empty, or by Pause. Stored by it (release), read by
 	// Interrupts (atomic).
 	seen uint64
-	// stop is off, for Waiting and Unread. Stored by the reader behind what it clears (release), read by them (atomic).
-	stop uint32
+	// next is the address of the second word of the event at off, for Waiting and Unread. Stored by the reader behind
+	// what it clears (release), read by them (atomic).
+	next uint64
 }
 
 const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDisableShift
@@ -197,7 +198,7 @@ const intsOff = 1<<wire.EqStateEventIntDisableShift | 1<<wire.EqStateStatusIntDi
 func (q *EventQueue) Init(base, word unsafe.Pointer, size uint32) {
 	q.base, q.word, q.size, q.off, q.quiet = base, word, size, firstEvent, intsOff
 	q.most = size / 4
-	order.Store32(&q.stop, firstEvent)
+	q.point()
 	Bell(q.Due())
 	q.unlock()
 }
@@ -256,7 +257,7 @@ func (q *EventQueue) Free(e Event) bool {
 	if q.off += 8 * n; q.off >= q.size {
 		q.off = firstEvent
 	}
-	order.Store32(&q.stop, q.off)
+	q.point()
 	return q.lap >= q.most
 }
 
@@ -329,14 +330,22 @@ func (q *EventQueue) Pause() { order.Store64(&q.seen, q.read) }
 
 // Waiting reports whether there is something that was not read.
 func (q *EventQueue) Waiting() bool {
-	w := (*[2]uint64)(unsafe.Add(q.base, atomic.LoadUint32(&q.stop)))
-	return atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
+	word := (*uint64)(q.memory(atomic.LoadUint64(&q.next)))
+	return atomic.LoadUint64(word)>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask != 0
+}
+
+// point stores the address of the second word of the event at off.
+func (q *EventQueue) point() { order.Store64(&q.next, uint64(uintptr(q.base))+uint64(q.off)+8) }
+
+// memory is a place of the queue's memory by its address.
+func (q *EventQueue) memory(address uint64) unsafe.Pointer {
+	return unsafe.Add(q.base, uintptr(address)-uintptr(q.base))
 }
 
 // Unread is how many blocks of 64 bytes hold something that was not read, at most so many. Any thread may call it; of
 // what is read or comes meanwhile it says what it finds.
 func (q *EventQueue) Unread(most int) (n int) {
-	off := atomic.LoadUint32(&q.stop)
+	off := uint32(atomic.LoadUint64(&q.next) - 8 - uint64(uintptr(q.base)))
 	for ; n < most; n++ {
 		w := (*[2]uint64)(unsafe.Add(q.base, off))
 		if atomic.LoadUint64(&w[1])>>wire.EventTargetLongEventSizeShift&wire.EventTargetLongEventSizeMask == 0 {
@@ -349,10 +358,10 @@ func (q *EventQueue) Unread(most int) (n int) {
 	return n
 }
 
-// Place is what Waiting reads: the queue's memory, where in it, in bytes, and the bits of an event's second word of
-// which one is set where there is an event.
-func (q *EventQueue) Place() (base unsafe.Pointer, at *uint32, event uint64) {
-	return q.base, &q.stop, wire.EventTargetLongEventSizeMask << wire.EventTargetLongEventSizeShift
+// Next is what Waiting reads: where the address of the next event's second word is, and the bits of that word of which
+// one is set where there is an event.
+func (q *EventQueue) Next() (next *uint64, event uint64) {
+	return &q.next, wire.EventTargetLongEventSizeMask << wire.EventTargetLongEventSizeShift
 }
 
 // Dropped reports whether the NIC had to drop events because the queue was full, and that is not acknowledged.

@@ -36,52 +36,11 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	return said;
 }
 
-static inline uint32_t word(const struct weft_cxi_watch *w, uint32_t i)
-{
-	return atomic_load_explicit(w->word[i], memory_order_relaxed);
-}
-
-/* Whether there is nothing at event queues, of which the last ones may be left out, nor for what no event says. */
-static inline bool calm(const struct weft_cxi_port *p, uint32_t without)
-{
-	const struct weft_cxi_watch *w = &p->watch;
-	uint64_t events = 0;
-	uint32_t set = 0;
-
-	for (uint32_t i = 0; i + without < w->queues; i++) {
-		const unsigned char *e = w->base[i] + atomic_load_explicit(w->at[i], memory_order_relaxed);
-
-		events |= atomic_load_explicit((const _Atomic uint64_t *)e + 1, memory_order_relaxed);
-	}
-	if (!w->queues || events & w->event)
-		return false;
-	for (uint32_t i = 0; i < w->words; i += 4)
-		set |= word(w, i) | word(w, i + 1) | word(w, i + 2) | word(w, i + 3);
-	return !set;
-}
-
-bool weft_cxi_quiet(const struct weft_cxi_port *p)
-{
-	return calm(p, 0);
-}
-
-// A poll for which Go is not called.
-static void count_poll(struct weft_cxi_port *p)
-{
-	uint32_t polls = atomic_load_explicit(&p->polls, memory_order_relaxed);
-
-	atomic_store_explicit(&p->polls, polls + 1, memory_order_release);
-}
-
 static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 {
 	struct weft_cxi_port *p = (struct weft_cxi_port *)port;
 	int found;
 
-	if (weft_cxi_quiet(p)) {
-		count_poll(p);
-		return WEFT_PORT_EMPTY;
-	}
 	do {
 		struct weft_cxi_bell bell = { 0 };
 
@@ -128,16 +87,6 @@ static int match_post(struct weft_hot_match_port *m, const struct weft_match_pos
 	return said;
 }
 
-static bool match_quiet(struct weft_hot_match_port *m)
-{
-	struct weft_cxi_port *p = of_match(m);
-
-	if (!calm(p, 0))
-		return false;
-	count_poll(p);
-	return true;
-}
-
 static int match_next(struct weft_hot_match_port *m, struct weft_match_event *e)
 {
 	struct weft_cxi_port *p = of_match(m);
@@ -147,8 +96,7 @@ static int match_next(struct weft_hot_match_port *m, struct weft_match_event *e)
 		struct weft_cxi_bell bell;
 
 		bell.word = NULL;
-		found = (int)p->enter(p->matched, (uintptr_t)m, (uintptr_t)e, (uintptr_t)&bell,
-				      calm(p, p->watch.matched));
+		found = (int)p->enter(p->matched, (uintptr_t)m, (uintptr_t)e, (uintptr_t)&bell, 0);
 		ring(&bell);
 	} while (found == WEFT_CXI_AGAIN);
 	return found;
@@ -193,7 +141,6 @@ void weft_cxi_port_init(struct weft_cxi_port *p)
 	p->hot.peek = port_peek;
 	p->match.post = match_post;
 	p->match.next = match_next;
-	p->match.quiet = match_quiet;
 }
 
 void weft_cxi_path_init(struct weft_cxi_path *p)

@@ -32,68 +32,18 @@ func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *uint32) {
 	b.Word, b.Value, b.Lock = uintptr(word), value, uintptr(unsafe.Pointer(lock))
 }
 
-// Port is an interface as C drives it (struct weft_cxi_port). It lies off the Go heap.
+// Port is an interface as C drives it (struct weft_cxi_port), and what polls read there. It lies off the Go heap.
 type Port struct {
 	_                 structs.HostLayout
 	Hot               hot.Port
 	iface             uintptr
 	enter             uintptr
 	next, take, flush uintptr
-	// Polls is how many polls there were. Stored by the lease holder (release), read by threads that post (atomic).
-	Polls uint32
-	_     uint32
-	Watch Watch
 	// Match is the port of what the NIC matches.
-	Match hot.MatchPort
-
+	Match               hot.MatchPort
 	post, matched, rest uintptr
-}
-
-// Watch is what a poll without Go reads (struct weft_cxi_watch). The zero Watch has Go poll itself.
-type Watch struct {
-	_             structs.HostLayout
-	word          [C.WEFT_CXI_WORDS]uintptr
-	base, at      [C.WEFT_CXI_QUEUES]uintptr
-	event         uint64
-	words, queues uint32
-	// Matched is how many of the queues, the last ones, Functions.Matched reads.
-	Matched uint32
-	_       uint32
-}
-
-// Words has a poll find nothing only while all these words are 0, which something else keeps alive. False: too many.
-func (w *Watch) Words(words ...unsafe.Pointer) bool {
-	if int(w.words)+len(words) > len(w.word) {
-		return false
-	}
-	for _, p := range words {
-		w.word[w.words] = uintptr(p)
-		w.words++
-	}
-	for n := w.words; int(n) < len(w.word); n++ { // C reads some at a time
-		w.word[n] = uintptr(unsafe.Pointer(&none))
-	}
-	return true
-}
-
-// none is a word that is 0.
-var none uint32
-
-// Queue has it find nothing only while no event is where an event queue's reader has stopped: base is off the Go heap,
-// at, in bytes, something else keeps alive, and one of the bits of event is set in the second word of each event.
-// False: too many.
-func (w *Watch) Queue(base unsafe.Pointer, at *uint32, event uint64) bool {
-	if int(w.queues) >= len(w.base) {
-		return false
-	}
-	w.base[w.queues], w.at[w.queues], w.event = uintptr(base), uintptr(unsafe.Pointer(at)), event
-	w.queues++
-	return true
-}
-
-// Quiet reports whether a poll finds nothing without Go. Lease.
-func (p *Port) Quiet() bool {
-	return bool(C.weft_cxi_quiet((*C.struct_weft_cxi_port)(unsafe.Pointer(p))))
+	// Watch is what a poll reads to find nothing.
+	Watch hot.Watch
 }
 
 // Path is the way to a peer (struct weft_cxi_path). It lies off the Go heap.
@@ -107,16 +57,9 @@ type Path struct {
 // The layouts agree, or this does not compile.
 var (
 	_ = [1]byte{}[unsafe.Sizeof(Bell{})-C.sizeof_struct_weft_cxi_bell]
-	_ = [1]byte{}[unsafe.Sizeof(Port{})-C.sizeof_struct_weft_cxi_port]
+	_ = [1]byte{}[unsafe.Offsetof(Port{}.Watch)-C.sizeof_struct_weft_cxi_port]
 	_ = [1]byte{}[unsafe.Offsetof(Port{}.iface)-unsafe.Offsetof(C.struct_weft_cxi_port{}.iface)]
-	_ = [1]byte{}[unsafe.Offsetof(Port{}.Polls)-unsafe.Offsetof(C.struct_weft_cxi_port{}.polls)]
-	_ = [1]byte{}[unsafe.Offsetof(Port{}.Watch)-unsafe.Offsetof(C.struct_weft_cxi_port{}.watch)]
 	_ = [1]byte{}[unsafe.Offsetof(Port{}.Match)-unsafe.Offsetof(C.struct_weft_cxi_port{}.match)]
-	_ = [1]byte{}[unsafe.Sizeof(Watch{})-C.sizeof_struct_weft_cxi_watch]
-	_ = [1]byte{}[unsafe.Offsetof(Watch{}.base)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.base)]
-	_ = [1]byte{}[unsafe.Offsetof(Watch{}.at)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.at)]
-	_ = [1]byte{}[unsafe.Offsetof(Watch{}.event)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.event)]
-	_ = [1]byte{}[unsafe.Offsetof(Watch{}.queues)-unsafe.Offsetof(C.struct_weft_cxi_watch{}.queues)]
 	_ = [1]byte{}[unsafe.Sizeof(Path{})-C.sizeof_struct_weft_cxi_path]
 	_ = [1]byte{}[unsafe.Offsetof(Path{}.peer)-unsafe.Offsetof(C.struct_weft_cxi_path{}.endpoint)]
 )
@@ -129,10 +72,8 @@ type Functions struct {
 	Take  direct.Func // port, bell: whether another message is at hand
 	Flush direct.Func // port, bell: whether to call again
 	// of what the NIC matches; there a port is its Match
-	Post direct.Func // port, post, bell: hot.PathSent, …
-	// port, event, bell, calm: hot.PortEmpty, … or Again. calm is 1 if all words are 0, and there is nothing in the
-	// queues that it does not read.
-	Matched direct.Func
+	Post    direct.Func // port, post, bell: hot.PathSent, …
+	Matched direct.Func // port, event, bell: hot.PortEmpty, … or Again
 	// port, bell, from: one more queue that is to be rung, of those from a number on, and from where to go on, 0: there
 	// are no others.
 	Rest direct.Func
@@ -145,6 +86,7 @@ func (p *Port) Init(f *Functions, iface unsafe.Pointer) {
 	p.iface, p.enter = uintptr(iface), direct.Trampoline()
 	p.next, p.take, p.flush = direct.Entry(f.Next), direct.Entry(f.Take), direct.Entry(f.Flush)
 	p.post, p.matched, p.rest = direct.Entry(f.Post), direct.Entry(f.Matched), direct.Entry(f.Rest)
+	p.Match.Watch = uintptr(unsafe.Pointer(&p.Watch))
 }
 
 // Init makes a path of zeroed memory, over which messages of up to limit bytes go.
