@@ -205,7 +205,7 @@ static const struct {
 	{ "cxi_req_buf_count",
 	  "Number of these buffers. (integer, buffers; default: 4; range: 2 to 64)" },
 	{ "cxi_default_cq_size",
-	  "Events of arrivals for which an endpoint of the CXI protocol has room; beyond them its senders wait. (size, events; default: 16k; range: 64 to 1m)" },
+	  "Events of arrivals for which an endpoint of the CXI protocol has room; beyond them its senders wait. Where the NIC matches there is room for 4876 at most with 1024 receives, and for 1715 with 3000 or more: the driver reserves no more for what they may bring. (size, events; default: 16k; range: 64 to 1m)" },
 	{ "cxi_rdzv_threshold",
 	  "Longest message of such an endpoint that is sent at once. Of a longer one its receiver gets what follows FI_WEFT_CXI_RDZV_EAGER_SIZE. (size, bytes; default: 18433; range: 193 to 1m)" },
 	{ "cxi_rdzv_eager_size",

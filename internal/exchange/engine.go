@@ -91,8 +91,6 @@ type Engine struct {
 	left     int64   // bytes not sent, but for those to members of the host, as in the next ones
 	flying   int     // chunks on their way
 	active   int     // peers that have some
-	width    int     // the most pairs of this host at a time in the operation before, and in this one
-	most     int
 	acked    int64
 	carried  int64 // with what all of the host's members have sent, since any time
 	ackedAt  congestion.Time
@@ -168,7 +166,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 	e.acked, e.ackedAt, e.started, e.out, e.taken = 0, now, now, 0, e.given
 	e.outOver, e.in.over, e.failed, e.free, e.together = 0, 0, false, false, false
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}
-	e.width, e.most = e.most, 0
+	e.relays.width, e.relays.most = e.relays.most, 0
 	e.report = Report{}
 	e.givers = 0
 	e.in.start(now)
@@ -365,7 +363,7 @@ func (e *Engine) begin(now congestion.Time, i int32) {
 	e.shares += share
 	e.begun.push(i)
 	e.report.Most = max(e.report.Most, e.begun.count)
-	e.most = max(e.most, e.begun.count+e.others.pairs)
+	e.relays.most = max(e.relays.most, e.begun.count+e.others.pairs)
 	if !e.emits.has(i) {
 		e.emits.push(i)
 	}

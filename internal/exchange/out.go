@@ -26,7 +26,11 @@ func (e *Engine) OnWord(now congestion.Time, from int, w Word) bool {
 	p.busy = w.Busy
 	e.hear(i, p)
 	p.watch(now, w.Idle)
-	e.rested(i, p, &w)
+	p.rest, p.rested = w.Rest, w.Rested
+	if p.slow && !e.lags(p) { // its target ends no sooner
+		p.slow = false
+		e.resumePair(i)
+	}
 	ended := false
 	for p.flying > 0 && p.flight[0].end <= w.Got {
 		e.ack(now, p)

@@ -40,21 +40,7 @@ func (e *Engine) trusts(p *peer) bool {
 func (e *Engine) hear(i int32, p *peer) {
 	if !p.heard {
 		p.heard = true
-		if e.begun.has(i) {
-			e.resumePair(i)
-		}
-	}
-}
-
-// rested takes in what a peer's own link needs for what it has to receive. A path that counted as slow from the start
-// does not where its target ends no sooner.
-func (e *Engine) rested(i int32, p *peer, w *Word) {
-	p.rest, p.rested = w.Rest, w.Rested
-	if p.slow && p.rate > 0 && !e.lags(p) {
-		p.slow = false
-		if e.begun.has(i) {
-			e.resumePair(i)
-		}
+		e.resumePair(i)
 	}
 }
 
@@ -65,9 +51,9 @@ func (e *Engine) resume() {
 	}
 }
 
-// resumePair goes on with a pair that has begun if more of it may be on its way.
+// resumePair goes on with a pair if it has begun and more of it may be on its way.
 func (e *Engine) resumePair(i int32) {
-	if p := e.at(i); p.left() != 0 && p.flying < e.reach(p) && !e.emits.has(i) {
+	if p := e.at(i); e.begun.has(i) && p.left() != 0 && p.flying < e.reach(p) && !e.emits.has(i) {
 		e.emits.push(i)
 	}
 }

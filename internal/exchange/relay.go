@@ -49,6 +49,9 @@ type relays struct {
 	pieces queue[Action] // own ones to be sent
 	onward queue[Action] // others' to be passed on
 
+	width int // the most pairs of this host at a time in the operation before
+	most  int // and in this one
+
 	pairs [relayPairs]relayPair // as a source
 	open  int                   // of them
 

@@ -40,7 +40,7 @@ func (rs *relays) late(p *peer) bool {
 	case p.left() <= rs.e.cfg.Piece || !rs.e.slow(p) || !rs.e.narrow(p):
 		return false
 	}
-	return rs.e.needs(p) > p.lateness()*rs.e.hosts(p)+8*rs.e.airtime(rs.e.chunk)+rs.e.patient()
+	return p.needs() > p.lateness()*rs.e.hosts(p)+8*rs.e.airtime(rs.e.chunk)+rs.e.patient()
 }
 
 // lateness is how many times what its hosts need a pair has to take for relays to pay. As long as its target's link
@@ -60,11 +60,11 @@ func (e *Engine) wary(p *peer) bool {
 
 // lags reports whether a pair may end later than both of its hosts, by a quarter. One whose target's link takes as long
 // for all that it has to receive does not, however slow its path seems: it has its part of that link.
-func (e *Engine) lags(p *peer) bool { return !p.rested || 4*e.needs(p) > 5*e.hosts(p) }
+func (e *Engine) lags(p *peer) bool { return !p.rested || 4*p.needs() > 5*e.hosts(p) }
 
 // narrow reports whether a path carries much less than its part of the host's link with the most pairs at a time.
 func (e *Engine) narrow(p *peer) bool {
-	parts := float64(relaySlow * max(e.width, e.most, relaySlow))
+	parts := float64(relaySlow * max(e.relays.width, e.relays.most, relaySlow))
 	return e.relays.relaying() && p.rate > 0 && p.rate*parts < e.rate
 }
 
@@ -109,7 +109,7 @@ func (e *Engine) slow(p *peer) bool {
 }
 
 // needs is what the rest of a pair takes at the rate of its path.
-func (e *Engine) needs(p *peer) time.Duration {
+func (p *peer) needs() time.Duration {
 	return time.Duration(float64(p.total-p.tail-p.acked) / p.rate * second)
 }
 
@@ -123,7 +123,7 @@ func (rs *relays) pays(p *peer) bool {
 	if rs.e.cfg.Always {
 		return p.left() > rs.e.cfg.Piece
 	}
-	return p.left() > rs.e.cfg.Piece && rs.e.needs(p) > rs.e.hosts(p)+4*rs.e.airtime(rs.e.cfg.Piece)
+	return p.left() > rs.e.cfg.Piece && p.needs() > rs.e.hosts(p)+4*rs.e.airtime(rs.e.cfg.Piece)
 }
 
 // pairOf is a slice's entry, nil: it has none.

@@ -386,7 +386,7 @@ func TestRelayIdle(t *testing.T) {
 		p := e.at(2)
 		if asks := e.report.Asked != 0; asks != c.asks || p.left() == 0 {
 			t.Errorf("%+v: %d relays are asked, %d bytes left, needs %v, hosts %v",
-				c, e.report.Asked, p.left(), e.needs(p), e.hosts(p))
+				c, e.report.Asked, p.left(), p.needs(), e.hosts(p))
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 // Chunks as gets. When an operation begins, a member offers each receiver of a long slice the memory where the slice is
 // (wire.CollTarget). The engine of the sender decides as ever: instead of a chunk it sends that the chunk may be
 // fetched (wire.CollGrant). The receiver gets it straight to where it belongs, and its engine knows of bytes when the
-// get has completed, in the slice's order. A slice that was not offered goes as messages. A receiver whose get is refused
-// at once says so (wire.CollRefusal), and what is missing comes as messages, from the last grants on.
+// get has completed, in the slice's order. A slice that was not offered goes as messages. A receiver whose get is
+// refused at once says so (wire.CollRefusal), and what is missing comes as messages, from the last grants on.
 //
 // The offer ends before the sender's operation completes, so the transport refuses a late get; that of a persistent
 // operation stays registered as with puts. What a get writes is the receiver's operation's until the get has ended, as
