@@ -1,7 +1,6 @@
 package hot
 
 import (
-	"structs"
 	"sync/atomic"
 	"unsafe"
 
@@ -18,7 +17,6 @@ const (
 // what that is ([Watch.Words], [Watch.Queue]); [Watch.Calm] and [Watch.Found] read it. All of it belongs to the
 // progress lease, but for Polls. The zero Watch is never calm. It lies off the Go heap.
 type Watch struct {
-	_       structs.HostLayout
 	words   uint32 // eights of them
 	others  uint32 // pairs of queues
 	matched uint32 // pairs of queues of what a device matches

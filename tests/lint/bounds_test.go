@@ -156,7 +156,9 @@ func shimOf(name string, text []byte) string {
 var loneBrace = regexp.MustCompile(`(?m)^\s*[{}]$`)
 
 // linesOfC is how many lines a C file has, those with nothing but a brace not counted.
-func linesOfC(text []byte) int { return bytes.Count(text, []byte("\n")) - len(loneBrace.FindAll(text, -1)) }
+func linesOfC(text []byte) int {
+	return bytes.Count(text, []byte("\n")) - len(loneBrace.FindAll(text, -1))
+}
 
 // shimHeaders are the headers that the C of each operation is made with: calls of the data plane, the arguments of a
 // post.
