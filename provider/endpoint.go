@@ -248,8 +248,9 @@ func (e *Endpoint) Cancel(context uint64) error {
 }
 
 // Close ends the endpoint. Operations in flight are dropped without a
-// completion, as fi_endpoint(3) says. Errors: fi.EBUSY while it has aliases, and while
-// another process, which may be stopped, is at a copy from or to memory of a device here: then the endpoint
+// completion, as fi_endpoint(3) says; messages that are complete, and that receivers read from a copy here, are given
+// time for that (transmits.settle), in which progress is made as by a poll. Errors: fi.EBUSY while it has aliases, and
+// while another process, which may be stopped, is at a copy from or to memory of a device here: then the endpoint
 // stays open, and operations of that kind are canceled.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
@@ -258,12 +259,12 @@ func (e *Endpoint) Close() error {
 		return err
 	}
 	if e.state.Load() == stateEnabled {
+		e.requests.settle(e.Progress, e.rx.owner == nil)
 		if n := e.lists.Rest(rendezvous.AbandonTime); n != 0 {
 			e.refs.Reopen()
 			return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
 				rendezvous.AbandonTime, n)
 		}
-		e.requests.settle(e.Progress)
 	}
 	if e.conn != nil {
 		e.conn.Stop()
