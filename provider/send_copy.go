@@ -68,8 +68,8 @@ func (t *transmits) settle(progress func(), own bool) {
 		runtime.Gosched()
 	}
 	if n := t.copies.Load(); n != 0 {
-		log.Warnf(log.EPCtrl, "close endpoint: %d messages that are complete are lost, as their receivers have not read "+
-			"them for %v", n, flushTime)
+		log.Warnf(log.EPCtrl, "close endpoint: %d complete messages are lost: their receivers have not read them for %v",
+			n, flushTime)
 	}
 }
 

@@ -112,10 +112,15 @@ func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 func RingRest(port, bell, from, _ uintptr) uintptr {
 	m := (*Iface)(seam.MatchPortAt(port).Iface()).match
 	for k := int(from); k < len(m.txs); k++ {
-		if t := m.txs[k]; t.unrung.isSet() && t.lock.try() {
+		t := m.txs[k]
+		switch {
+		case !t.unrung.isSet():
+		case t.lock.try():
 			t.unrung.take()
 			t.lock.leave(seam.BellAt(bell))
 			return uintptr((k + 1) % len(m.txs))
+		default:
+			m.shared.leaves() // the next post tries again, or a poll rings
 		}
 	}
 	return 0

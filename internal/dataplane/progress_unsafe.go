@@ -197,11 +197,11 @@ func elsewhere(ep *hot.EP) bool {
 	if attention != hot.AttentionPorts {
 		return attention != 0
 	}
-	w := watchOf(ep)
-	if w == nil || ep.Flags&hot.EPGated == 0 {
-		return w == nil || !calmShared(ep, rx)
+	if atomic.LoadUint32(&ep.Flags)&hot.EPGated == 0 {
+		return atomic.LoadUintptr(&ep.Match) == 0 || !calmShared(ep, rx)
 	}
-	return !w.Calm()
+	w := watchOf(ep)
+	return w == nil || !w.Calm()
 }
 
 // calmShared reports whether there is nothing at the match port of an endpoint at which several threads make progress.
@@ -216,7 +216,8 @@ func calmShared(ep *hot.EP, rx *hot.Rx) bool {
 	return calm
 }
 
-// watchOf is the hot.Watch of an endpoint's match port, nil: it has none.
+// watchOf is the hot.Watch of an endpoint's match port, nil: it has none. The port's memory is there as long as the
+// caller has the lease, or is alone, and the endpoint's context is the one of that lease.
 func watchOf(ep *hot.EP) *hot.Watch {
 	port := (*hot.MatchPort)(pointer(atomic.LoadUintptr(&ep.Match)))
 	if port == nil {
