@@ -51,25 +51,20 @@ func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error 
 	return nil
 }
 
-// settleTime bounds how long settle waits in all, in which each copy has flushTime.
-const settleTime = 10 * time.Second
-
 // settle makes progress until peers have read the copies of messages that are complete, or none has read one for
-// flushTime: what is left then is lost. So is all of it where progress is not for this endpoint to make (own is false),
-// and what a peer would read that only the calling thread drives. The caller closes the endpoint.
+// flushTime. What is left then is lost; so is all where progress is the owner's (own is false), and what only the calling
+// thread could have a peer read. The caller closes the endpoint.
 func (t *transmits) settle(progress func(), own bool) {
-	last, now := t.copies.Load(), time.Now()
-	limit, end := now.Add(settleTime), now.Add(flushTime)
-	for n := last; own && n != 0 && now.Before(end) && now.Before(limit); n, now = t.copies.Load(), time.Now() {
+	last, end := t.copies.Load(), time.Now().Add(flushTime)
+	for n := last; own && n != 0 && time.Now().Before(end); n = t.copies.Load() {
 		if n < last {
-			last, end = n, now.Add(flushTime)
+			last, end = n, time.Now().Add(flushTime)
 		}
 		progress()
 		runtime.Gosched()
 	}
 	if n := t.copies.Load(); n != 0 {
-		log.Warnf(log.EPCtrl, "close endpoint: %d complete messages are lost: their receivers have not read them for %v",
-			n, flushTime)
+		log.Warnf(log.EPCtrl, "close endpoint: %d complete messages are lost, unread for %v", n, flushTime)
 	}
 }
 

@@ -11,8 +11,8 @@ package cxi
 // A rendezvous that finds a buffer for many, or a receive beyond those, where that waits in the NIC's list brings two
 // events more than the one for which the NIC has seen room, and nothing says so before. So two blocks are reserved for
 // each message that the NIC may take while nothing is read (forMany), and as the driver reserves so many only, the NIC
-// takes no more messages than that allows (waiting). Not counted are rendezvous whose first event has been read and whose
-// data is still to come: thousands of them, and as many messages more while nothing is read, overrun the queue.
+// takes no more messages than that allows (waiting). Not counted are rendezvous whose first event has been read and
+// whose data is still to come: thousands of them, and as many messages more while nothing is read, overrun the queue.
 
 const (
 	// perReceive are the blocks for events of one receive: that it takes an unexpected message, how that goes on as a
