@@ -31,7 +31,7 @@ static inline bool weft_queue_empty(const struct weft_hot_cq *cq)
 	return !atomic_load_explicit(&cq->overflow, memory_order_relaxed);
 }
 
-/* Whether there is nothing to do at the port of an endpoint whose device matches messages, which the lease guards. */
+/* Whether there is nothing to do at the transport of an endpoint whose device matches; the lease guards it. */
 static __attribute__((noinline, cold)) bool weft_idle_match(struct weft_hot_ep *ep, struct weft_hot_rx *rx)
 {
 	bool alone = ep->flags & WEFT_EP_GATED, idle;
@@ -56,7 +56,7 @@ static inline __attribute__((always_inline)) bool weft_idle_endpoint(struct weft
 		if (weft_ring_ready(&in->ring, atomic_load_explicit(&in->head, memory_order_relaxed)))
 			return false;
 	attention = atomic_load_explicit(&rx->attention, memory_order_relaxed);
-	if (attention && (attention != WEFT_ATTENTION_PORTS || !ep->match || !weft_idle_match(ep, rx)))
+	if (attention && (attention != WEFT_ATTENTION_TRANSPORTS || !ep->match || !weft_idle_match(ep, rx)))
 		return false;
 	if (atomic_load_explicit(&rx->want_posts, memory_order_relaxed) &&
 	    weft_ring_ready(&rx->posts, atomic_load_explicit(&rx->posts_head, memory_order_relaxed)))
