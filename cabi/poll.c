@@ -45,19 +45,19 @@ static __attribute__((noinline)) void perform(struct weft_poll *p, unsigned code
 		p->processor = (uint32_t)sched_getcpu();
 		return;
 	case WEFT_POLL_NEXT:
-		p->answer = p->port->next(p->port, &p->message);
+		p->answer = p->transport->next(p->transport, &p->message);
 		return;
 	case WEFT_POLL_MATCH:
 		p->answer = p->delivery.ep->match->next(p->delivery.ep->match, &p->match);
 		return;
 	case WEFT_POLL_SILENT:
-		p->answer = p->port->peek(p->port, &p->message);
+		p->answer = p->transport->peek(p->transport, &p->message);
 		return;
 	case WEFT_POLL_TAKE:
-		p->answer = p->port->take(p->port);
+		p->answer = p->transport->take(p->transport);
 		return;
-	case WEFT_POLL_FLUSH_PORT:
-		return p->port->flush(p->port);
+	case WEFT_POLL_FLUSH_TRANSPORT:
+		return p->transport->flush(p->transport);
 	default:
 		weftGoForPoll(p, code);
 	}

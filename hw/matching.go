@@ -108,8 +108,8 @@ type MatchEvent struct {
 // MatchID names something posted that may be cancelled.
 type MatchID uint64
 
-// Matching is what an Iface with [CapMatching] implements. With [CapDriven], too, its port finds no messages: it says
-// hot.PortGo as long as Progress has something to do.
+// Matching is what an Iface with [CapMatching] implements. With [CapDriven], too, its transport finds no messages: it
+// says hot.TransportGo as long as Progress has something to do.
 type Matching interface {
 	// Matcher returns what matches. It is constant, and its end is the Iface's.
 	Matcher() Matcher
@@ -120,9 +120,9 @@ type Matching interface {
 // nothing needs Progress.
 type DrivenMatching interface {
 	// HotMatch is what C calls, nil: it cannot. It is valid until Close, which comes after C has been stopped.
-	HotMatch() *hot.MatchPort
-	// Alone has threads that are alone, by a word, take no locks. It is called before the port is used. Nothing uses
-	// the interface while one is alone.
+	HotMatch() *hot.MatchTransport
+	// Alone has threads that are alone, by a word, take no locks. It is called before the transport is used. Nothing
+	// uses the interface while one is alone.
 	Alone(w order.Word)
 }
 

@@ -113,10 +113,10 @@ type Direct interface {
 // messages at it, as long as nothing needs Progress. What C finds and cannot deal
 // with stays where it is for the next Progress.
 type Driven interface {
-	// HotPort is what C calls under the progress lease. It is valid until Close,
+	// HotTransport is what C calls under the progress lease. It is valid until Close,
 	// which comes after C has been stopped.
-	HotPort() *hot.Port
-	// Written reports whether something has come that rings no bell (Silent in HotPort). The caller holds
+	HotTransport() *hot.Transport
+	// Written reports whether something has come that rings no bell (Silent in HotTransport). The caller holds
 	// the progress lease.
 	Written() bool
 }

@@ -42,11 +42,11 @@ func (s *side) pathTo(to *side) (*link, *path) {
 	return l, p
 }
 
-// port returns the port over which a side has reached another.
-func (s *side) port(to *side) *port {
+// transport returns the transport over which a side has reached another.
+func (s *side) transport(to *side) *transport {
 	s.t.Helper()
 	_, p := s.pathTo(to)
-	return p.port
+	return p.transport
 }
 
 // TestApart has processes of one host that share no memory reach each other as
@@ -58,14 +58,14 @@ func TestApart(t *testing.T) {
 		oneMessage(t, y, x, n)
 	}
 	for _, s := range [][2]*side{{x, y}, {y, x}} {
-		if p := s[0].port(s[1]); p.network == nil {
+		if p := s[0].transport(s[1]); p.network == nil {
 			t.Errorf("%s is reached over %s", s[1].ep.name, p.attr.DeviceName)
 		}
 	}
 }
 
 // TestApartNobody has the connect timeout end the attempts to reach a peer that
-// is at none of the ports.
+// is at none of the transports.
 func TestApartNobody(t *testing.T) {
 	x, y := apart(t, func(c *config.Config) { c.ConnectTimeout = 50 * time.Millisecond })
 	y.close()
@@ -84,7 +84,7 @@ func TestApartNobody(t *testing.T) {
 // for it, and before it answers over the network. It is gone when the test says so.
 type lateSegment struct {
 	hw.Iface
-	other *port
+	other *transport
 	tried bool
 	gone  bool
 }
@@ -107,10 +107,10 @@ func TestLateSegment(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No },
 		rmaHints())
 	x, y := b.pair(t)
-	late := &lateSegment{Iface: x.ep.ports[0].Iface, other: x.ep.ports[1]}
-	x.ep.ports[0].Iface = late
+	late := &lateSegment{Iface: x.ep.transports[0].Iface, other: x.ep.transports[1]}
+	x.ep.transports[0].Iface = late
 	oneMessage(t, x, y, 8)
-	if p := x.port(y); p.network != nil || !late.tried {
+	if p := x.transport(y); p.network != nil || !late.tried {
 		t.Errorf("reached over %s", p.attr.DeviceName)
 	}
 	late.gone = true

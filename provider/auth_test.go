@@ -46,7 +46,7 @@ func TestImpliedCaps(t *testing.T) {
 	}
 }
 
-// TestBareReachesHosts: an endpoint whose capabilities name no place of peers has ports to other hosts.
+// TestBareReachesHosts: an endpoint whose capabilities name no place of peers has transports to other hosts.
 func TestBareReachesHosts(t *testing.T) {
 	for name, c := range map[string]struct {
 		caps uint64
@@ -61,7 +61,7 @@ func TestBareReachesHosts(t *testing.T) {
 		b := newBench(t, func(c *config.Config) { c.UDP = config.Yes }, &fi.Info{Caps: fi.Msg | fi.Tagged})
 		b.info.Caps = c.caps
 		if got := len(b.side(t).ep.networks) != 0; got != c.want {
-			t.Errorf("%s: ports to other hosts: %v", name, got)
+			t.Errorf("%s: transports to other hosts: %v", name, got)
 		}
 	}
 }

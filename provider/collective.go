@@ -190,18 +190,21 @@ func (e collAny) WithLease(f func(*coll.Protocol)) {
 // collHolder is an endpoint as its collective operations have it with the progress lease.
 type collHolder struct{ *leasedEP }
 
-func (e collHolder) Now() congestion.Time            { return e.now() }
-func (e collHolder) Name() names.Name                { return e.name }
-func (e collHolder) Stats() coll.Counters            { return e.stats }
-func (e collHolder) Closed() bool                    { return e.state.Load() == stateClosed }
-func (e collHolder) PortOf(src hw.Source) *coll.Port { p, _ := e.portOf(src); return &p.coll }
+func (e collHolder) Now() congestion.Time { return e.now() }
+func (e collHolder) Name() names.Name     { return e.name }
+func (e collHolder) Stats() coll.Counters { return e.stats }
+func (e collHolder) Closed() bool         { return e.state.Load() == stateClosed }
+func (e collHolder) TransportOf(s hw.Source) *coll.Transport {
+	p, _ := e.transportOf(s)
+	return &p.coll
+}
 
 // IsFrom reports whether a source is a peer.
 func (e collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return e.ownsLink(src, p.Number()) }
 
-// Ports are the transports.
-func (e collHolder) Ports() (list []*coll.Port) {
-	for _, p := range e.ports {
+// Transports are the endpoint's, in its order.
+func (e collHolder) Transports() (list []*coll.Transport) {
+	for _, p := range e.transports {
 		list = append(list, &p.coll)
 	}
 	return list
@@ -302,11 +305,11 @@ func (m member) Ready() (coll.Path, bool) {
 func (p *path) Transport() hw.Endpoint { return p.Endpoint }
 
 // Over is the transport as collective operations have it.
-func (p *path) Over() *coll.Port { return &p.port.coll }
+func (p *path) Over() *coll.Transport { return &p.transport.coll }
 
-// collPort is the transport as collective operations have it.
-func (p *port) collPort() coll.Port {
-	return coll.Port{
+// collTransport is the transport as collective operations have it.
+func (p *transport) collTransport() coll.Transport {
+	return coll.Transport{
 		Iface: p.Iface, Caps: p.attr.Caps, MaxAMBcopy: p.attr.MaxAMBcopy, DeviceName: p.attr.DeviceName,
 		Eager: p.eager, Notify: p.wake,
 	}

@@ -120,9 +120,9 @@ func TestEndPolls(t *testing.T) {
 	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Context: 7})
 	r := b.ep.rx.acquire()
 	e := r.of(b.ep)
-	port := &polled{Iface: e.ports[1].Iface}
+	transport := &polled{Iface: e.transports[1].Iface}
 	own := e.networks
-	e.networks = []*watch.Port{watch.New(port, networkOwner{&e.peering}, nil)}
+	e.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.peering}, nil)}
 	e.networks[0].Notify()
 	end := &connected{b.ep.conn, e}
 	b.ep.conn.ended = time.Now()
@@ -130,8 +130,8 @@ func TestEndPolls(t *testing.T) {
 	for range 10 {
 		end.Pump()
 	}
-	if port.polls != 0 || !end.ending() {
-		t.Errorf("%d polls of its own in 10 pumps, waits: %v", port.polls, end.ending())
+	if transport.polls != 0 || !end.ending() {
+		t.Errorf("%d polls of its own in 10 pumps, waits: %v", transport.polls, end.ending())
 	}
 	for _, counter := range []int{stats.RxDirect, stats.RxArrivals} {
 		long := time.Now().Add(-2 * lingerTime)

@@ -117,7 +117,7 @@ func (c *connected) finish(status fi.Errno) {
 		l.path.Store(nil) // so that no post fills a line again
 		l.mu.Unlock()
 	}
-	for _, p := range e.ports {
+	for _, p := range e.transports {
 		for n, s := range p.sources {
 			if s.id != 0 {
 				r.senderLost(e, p.source(hw.Source(n)))

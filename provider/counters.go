@@ -98,7 +98,7 @@ func (e *leasedEP) sample() {
 	e.sampleQueues(st)
 	var seen hw.Stats
 	senders := uint64(0)
-	for _, p := range e.ports {
+	for _, p := range e.transports {
 		s := p.Stats()
 		seen.Malformed += s.Malformed
 		seen.Reclaimed += s.Reclaimed

@@ -43,7 +43,7 @@ func (e *initiator) sendLossy(s *SendArgs, total uint64) error {
 	p, err := e.connect(l)
 	if err == nil {
 		e.fill(s.Dest, l, p)
-		p.port.wake()
+		p.transport.wake()
 		err = fi.EAGAIN
 		if p.EagerOpen() {
 			_, err = e.sendEager(s, p, total)

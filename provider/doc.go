@@ -22,7 +22,7 @@
 //	fabric, domain*                   what is opened first
 //	peering, initiator, endpoint*     endpoints, in three layers
 //	scalable*, shared*, connection*   contexts of endpoints; connected endpoints
-//	link*, ports, port_driven         paths to peers over interfaces
+//	link*, transport*                 paths to peers over interfaces
 //	senders, identities, peer_restart peers that send, by name and source
 //	transmit*, send_copy, datagram    messages, at their sender
 //	receiv*, rxcontext*               messages, at their receiver, and progress

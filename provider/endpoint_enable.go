@@ -163,8 +163,8 @@ func (e *Endpoint) open() (err error) {
 	if e.iface, err = e.openNamed(); err != nil {
 		return openError(err)
 	}
-	e.another, e.attr = nil, l.addPort(e.iface).attr // peers reach it by its name
-	if err = l.openNetworkPorts(); err != nil {
+	e.another, e.attr = nil, l.addTransport(e.iface).attr // peers reach it by its name
+	if err = l.openNetworks(); err != nil {
 		return openError(err)
 	}
 	if err = e.openDriven(); err != nil {
@@ -249,7 +249,7 @@ func (e *Endpoint) fillHot() {
 		h.EagerMax = uint32(cfg.EagerSize) // as fi_getinfo says
 	}
 	h.ReadMax = e.readMax()
-	h.RTSMax, h.RTSBytesMax = e.ports[0].rtsMax(e.lossy), e.accesses.Sample()
+	h.RTSMax, h.RTSBytesMax = e.transports[0].rtsMax(e.lossy), e.accesses.Sample()
 	e.requests.fill(h)
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
 	if e.rx.owner == nil {
@@ -280,7 +280,7 @@ func (e *Endpoint) fillHot() {
 
 // release undoes open.
 func (e *Endpoint) release() {
-	e.closePorts()
+	e.closeTransports()
 	e.dropAuthKeys()
 	l := e.leased.Alone()
 	l.dropRegions()

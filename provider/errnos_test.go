@@ -111,7 +111,7 @@ func TestErrnoPathLost(t *testing.T) {
 	overBoth(t, func(t *testing.T, x, y *side) {
 		at := y.ep.name
 		l, p := x.pathTo(y)
-		lost := newPath(peers.Gone{PathLost: true}, p.port)
+		lost := newPath(peers.Gone{PathLost: true}, p.transport)
 		lost.peer = p.peer
 		y.close()
 		x.notices(p)

@@ -183,7 +183,7 @@ func (r *leasedRx) sweepIDs() {
 func (r *leasedRx) knownIDs() map[uint32]bool {
 	known := map[uint32]bool{}
 	for _, e := range r.eps {
-		for _, p := range e.ports {
+		for _, p := range e.transports {
 			for _, s := range p.sources {
 				known[s.id] = true
 			}

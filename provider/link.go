@@ -61,7 +61,7 @@ type link struct {
 	paths    uint32         // that it has had
 	attempts peers.Attempts // to connect
 	listed   bool           // an address of the address vector has led here
-	around   []*port        // that do not lead to the peer
+	around   []*transport   // that do not lead to the peer
 	filled   []uint32       // lines of the hot peer table that point at path
 	backs    []uint32       // lines of the endpoint's backLines that do
 	stall    stall          // of datagrams
@@ -70,8 +70,8 @@ type link struct {
 // path is a transport endpoint, boxed so that it can be swapped atomically.
 type path struct {
 	rma.Path
-	port *port
-	peer peers.Address // the peer's own, whose name may differ from the link's
+	transport *transport
+	peer      peers.Address // the peer's own, whose name may differ from the link's
 	// device is the address of the peer's interface on the device that does, nil: none. Immutable.
 	device []byte
 	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.
@@ -81,9 +81,9 @@ type path struct {
 	former atomic.Bool
 }
 
-// newPath is the path over a transport endpoint of a port.
-func newPath(ep hw.Endpoint, p *port) *path {
-	n := &path{Path: rma.Path{Endpoint: ep, On: p.over()}, port: p}
+// newPath is the path over an endpoint of a transport.
+func newPath(ep hw.Endpoint, p *transport) *path {
+	n := &path{Path: rma.Path{Endpoint: ep, On: p.over()}, transport: p}
 	n.Owner = n
 	return n
 }
@@ -93,7 +93,7 @@ func (l *link) leave(p *path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.path.Load() == p {
-		gone := newPath(peers.Gone{PathLost: errors.Is(p.Err(), hw.ErrPathLost)}, p.port)
+		gone := newPath(peers.Gone{PathLost: errors.Is(p.Err(), hw.ErrPathLost)}, p.transport)
 		gone.peer, gone.slots = p.peer, p.slots
 		gone.former.Store(p.former.Load())
 		l.path.Store(gone)
@@ -144,7 +144,7 @@ func (e *initiator) connect(l *link) (*path, error) {
 	if old != nil {
 		e.forget(l)
 	}
-	ep, port, err := e.connectOver(l)
+	ep, transport, err := e.connectOver(l)
 	if err != nil {
 		status, news := l.attempts.Fail(err, now, limit)
 		if news {
@@ -154,27 +154,27 @@ func (e *initiator) connect(l *link) (*path, error) {
 	}
 	l.attempts.Reset()
 	l.around = nil
-	l.path.Store(e.pathOf(l, ep, port))
+	l.path.Store(e.pathOf(l, ep, transport))
 	e.stats.Shared(stats.SharedConnects, 1)
 	return l.path.Load(), nil
 }
 
 // pathOf is the path over a transport endpoint that is connected. The caller has l.mu.
-func (e *initiator) pathOf(l *link, ep hw.Endpoint, port *port) *path {
+func (e *initiator) pathOf(l *link, ep hw.Endpoint, transport *transport) *path {
 	own, err := peers.ParseAddress(ep.Address())
 	if err != nil {
 		log.Warnf(log.EPCtrl, "%s is known by a name that does not parse: %v", l.to, err)
 	}
-	p := newPath(ep, port)
+	p := newPath(ep, transport)
 	p.peer = own
 	e.rmas.Connected(&p.Path)
-	if port.oneSided() {
+	if transport.oneSided() {
 		p.Keys = &rkey.Peer{}
 		if d, ok := ep.(hw.DevicePeer); ok {
 			p.device = d.DeviceAddress()
 		}
 	}
-	if line := (hot.Peer{}); port.number == 0 && e.iface.FillPeer(ep, &line) == nil {
+	if line := (hot.Peer{}); transport.number == 0 && e.iface.FillPeer(ep, &line) == nil {
 		p.slots = line.Slots
 	}
 	l.paths++
@@ -186,7 +186,7 @@ func (e *initiator) pathOf(l *link, ep hw.Endpoint, port *port) *path {
 // is gone and its end is not reported. The caller has link.mu.
 func (e *peering) confirm(p *path) (*path, error) {
 	if c, ok := p.Endpoint.(hw.Confirmer); ok && p.former.Load() {
-		p.port.wake()
+		p.transport.wake()
 		if err := c.Confirm(); err != nil {
 			if errors.Is(err, hw.ErrPeerDead) {
 				e.rx.seekEnds()
@@ -352,7 +352,7 @@ func (e *initiator) holdLinkTo(a peers.Address) *link {
 }
 
 // fill writes a connected peer into its line of the table by which the data plane
-// posts (hot.Peer), or its way over a driven port (fillPath). A shared address
+// posts (hot.Peer), or its way over a driven transport (fillPath). A shared address
 // vector has no lines: the data plane would not see that another process changes it.
 func (e *peering) fill(addr fi.Addr, l *link, p *path) {
 	i := uint32(e.av.Line(addr))
@@ -372,7 +372,7 @@ func (e *peering) fill(addr fi.Addr, l *link, p *path) {
 	if cur := l.path.Load(); cur != p || p.Err() != nil || e.conn.disconnected() {
 		return
 	}
-	if p.port.number != 0 && !e.fillPath(i, p) || p.port.number == 0 && e.iface.FillPeer(p.Endpoint, line) != nil {
+	if far := p.transport.number != 0; far && !e.fillPath(i, p) || !far && e.iface.FillPeer(p.Endpoint, line) != nil {
 		return
 	}
 	if !slices.Contains(l.filled, i) {
@@ -390,7 +390,7 @@ func (e *peering) dropAddress(addr fi.Addr) {
 			e.clearLine(line)
 		}
 	}
-	e.dropPortSources(addr)
+	e.dropTransportSources(addr)
 	for i := range e.sourcesSeen.Load() {
 		src := e.sourceLines.At(i)
 		atomic.CompareAndSwapUint64(&src.Addr, uint64(addr)+1, 0)

@@ -34,7 +34,7 @@ func (e *leasedEP) namedLinks() map[*link]bool {
 		named[to.link] = true
 	}
 	live := map[int]bool{}
-	for _, p := range e.ports {
+	for _, p := range e.transports {
 		for _, s := range p.sources {
 			live[peers.Slot(s.id)] = true
 		}

@@ -287,7 +287,7 @@ func (l listEndpoint) Ask(pid int, q *wire.CopyRequest) error {
 // Mover copies pieces by the posting thread, nil: none does.
 func (p *path) Mover() hw.PieceMover {
 	mover, ok := p.Endpoint.(hw.PieceMover)
-	if !ok || p.port.attr.Caps&hw.CapPieces == 0 {
+	if !ok || p.transport.attr.Caps&hw.CapPieces == 0 {
 		return nil
 	}
 	return mover
@@ -298,7 +298,7 @@ func (p *path) Device() list.Device {
 	if p.Keys == nil {
 		return nil
 	}
-	return p.port
+	return p.transport
 }
 
 // Uncork has the device begin with what it has kept for the next operation (rma.Operation.More).
@@ -308,10 +308,10 @@ func (p *path) Uncork() {
 	}
 }
 
-// Use has the port's device know memory; see [rkey.Device].
-func (p *port) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
+// Use has the transport's device know memory; see [rkey.Device].
+func (p *transport) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
 	return p.device().Use(addr, n, access)
 }
 
 // Leave ends that.
-func (p *port) Leave(l *rkey.Local) { p.device().Leave(l) }
+func (p *transport) Leave(l *rkey.Local) { p.device().Leave(l) }

@@ -60,7 +60,7 @@ func (b *matchedBackground) HasWork() bool { return b.e.wakes.HasWork() || b.tra
 // Attention reports whether there is work that comes without an event.
 func (b *matchedBackground) Attention() bool {
 	return b.e.wakes.Attention != nil && b.e.wakes.Attention() ||
-		b.e.hot.Port != 0 && atomic.LoadUint32(&b.e.rx.Attention)&hot.AttentionGo != 0
+		b.e.hot.Transport != 0 && atomic.LoadUint32(&b.e.rx.Attention)&hot.AttentionGo != 0
 }
 
 // Progress does a batch of the work.

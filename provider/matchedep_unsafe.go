@@ -295,7 +295,7 @@ func (e *MatchedEndpoint) Enable() error {
 	e.transfer.Store(t)
 	e.fillHot(t)
 	e.setAttention(t)
-	atomic.StoreUint32(&e.hot.PortActive, 1)
+	atomic.StoreUint32(&e.hot.TransportActive, 1)
 	if !e.domain.threaded() {
 		e.hot.Polled = hot.PolledEnough // nothing asks
 	}
@@ -368,7 +368,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		return nil, errors.Join(err, t.Close())
 	}
 	if d, ok := i.(hw.Driven); ok && i.Attr().Caps&hw.CapDriven != 0 {
-		e.hot.Port = uintptr(unsafe.Pointer(d.HotPort()))
+		e.hot.Transport = uintptr(unsafe.Pointer(d.HotTransport()))
 	}
 	return t, nil
 }
@@ -390,12 +390,12 @@ func (e *MatchedEndpoint) fillHot(t *matched.Endpoint) {
 	}
 	e.fillCounters(h)
 	h.StatsThreads, h.StatsRx = e.stats.Threads(), e.stats.RxLine()
-	if port := t.HotMatch(); port != nil && h.Port != 0 {
-		port.Owner = uintptr(unsafe.Pointer(t))
-		if port.Gate != 0 {
+	if transport := t.HotMatch(); transport != nil && h.Transport != 0 {
+		transport.Owner = uintptr(unsafe.Pointer(t))
+		if transport.Gate != 0 {
 			h.Flags |= hot.EPGated
 		}
-		atomic.StoreUintptr(&h.Match, uintptr(unsafe.Pointer(port)))
+		atomic.StoreUintptr(&h.Match, uintptr(unsafe.Pointer(transport)))
 	}
 }
 

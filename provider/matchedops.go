@@ -195,8 +195,8 @@ func (l *leasedMatched) progress() bool {
 
 // setAttention says to C whether Go has something to do that the interface does not show. Lease, or Enable.
 func (e *MatchedEndpoint) setAttention(t *matched.Endpoint) {
-	attention := uint32(hot.AttentionPorts)
-	if e.hot.Port == 0 || t.Busy() || !e.waiting.Empty() {
+	attention := uint32(hot.AttentionTransports)
+	if e.hot.Transport == 0 || t.Busy() || !e.waiting.Empty() {
 		attention |= hot.AttentionGo
 	}
 	atomic.StoreUint32(&e.rx.Attention, attention)
@@ -207,7 +207,7 @@ func (e *MatchedEndpoint) setAttention(t *matched.Endpoint) {
 
 // notify has the next reader, or the progress thread, enter Go.
 func (e *MatchedEndpoint) notify() {
-	atomic.StoreUint32(&e.rx.Attention, hot.AttentionPorts|hot.AttentionGo)
+	atomic.StoreUint32(&e.rx.Attention, hot.AttentionTransports|hot.AttentionGo)
 	if t := e.thread.Load(); t != nil {
 		t.Bell().RingAsleep()
 	}

@@ -60,7 +60,7 @@ func (n noteEndpoint) Connect(to note.Peer) (note.Path, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.port.wake()
+	p.transport.wake()
 	return p, nil
 }
 
@@ -99,7 +99,7 @@ func (l *link) Ring() (slots uintptr, open bool) {
 // AckOfNote reports whether a notification over the path, with flags of its post, ends when the receiver answers.
 func (p *path) AckOfNote(flags uint64) bool {
 	return flags&fi.DeliveryComplete != 0 ||
-		flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
+		flags&fi.TransmitComplete != 0 && p.transport.attr.Caps&hw.CapDirectRing == 0
 }
 
 // notifications are the protocol of notes, and the endpoint as these need it of the holder of the lease.

@@ -22,7 +22,7 @@ import (
 
 // greet is called when a source is met.
 func (e *leasedEP) greet(src hw.Source, s sender) {
-	if p, _ := e.portOf(src); p.answer != nil {
+	if p, _ := e.transportOf(src); p.answer != nil {
 		return
 	}
 	l := e.linkByName(e.rx.addressOf(s))
@@ -44,7 +44,7 @@ func (r *receiving) checkPeers() {
 	r.recheck = false
 	r.ends.Store(false)
 	for _, e := range r.eps {
-		for _, p := range e.ports {
+		for _, p := range e.transports {
 			p.CheckPeers()
 		}
 	}
@@ -65,7 +65,7 @@ func (e *leasedEP) lives(src hw.Source, s sender) bool {
 
 // backPath returns the path over a source's own connection, fi.EAGAIN if that is lost, which will be reported. l is the
 // link to the sender, whose path it is unless both have connected, or the link's leads to its predecessor.
-func (e *leasedEP) backPath(l *link, p *port, own hw.Source) (*path, error) {
+func (e *leasedEP) backPath(l *link, p *transport, own hw.Source) (*path, error) {
 	ep := p.answer(own)
 	if ep == nil {
 		return nil, fi.EAGAIN
@@ -87,7 +87,7 @@ func (e *leasedEP) backPath(l *link, p *port, own hw.Source) (*path, error) {
 
 // dropBack ends what goes over the path of a source that is gone.
 func (e *leasedEP) dropBack(src hw.Source) {
-	p, own := e.portOf(src)
+	p, own := e.transportOf(src)
 	if int(own) < len(p.backs) && p.backs[own] != nil {
 		e.initiated.Drop(&p.backs[own].Path, fi.ECONNRESET)
 		p.backs[own] = nil
@@ -98,7 +98,7 @@ func (e *leasedEP) dropBack(src hw.Source) {
 // fi.EAGAIN, until it has not answered for the connect timeout. One that is not reached is gone: fi.ECONNRESET.
 func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 	l := e.linkBack(s)
-	if p, own := e.portOf(src); p.answer != nil {
+	if p, own := e.transportOf(src); p.answer != nil {
 		if !e.lives(src, s) {
 			return nil, fi.ECONNRESET
 		}

@@ -31,8 +31,8 @@ type peering struct {
 	options
 
 	hotMemory
-	drivenPort
-	portSet
+	drivenTransport
+	transportSet
 	linkTable
 	// stats is the block of counters, nil before Enable, and counts counts in it.
 	stats  *stats.Endpoint

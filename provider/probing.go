@@ -7,9 +7,9 @@ import (
 	"github.com/weft-fabric/weft/provider/probe"
 )
 
-// startProbers begins to probe peers over the ports that can, if that is asked for (package probe).
+// startProbers begins to probe peers over the transports that can, if that is asked for (package probe).
 func (e *peering) startProbers() {
-	for _, p := range e.ports {
+	for _, p := range e.transports {
 		i, ok := p.Iface.(probe.Interface)
 		if !ok {
 			continue
@@ -26,12 +26,12 @@ func (e *peering) startProbers() {
 	}
 }
 
-// probed are the peers that the endpoint is connected to over a port.
-func (e *peering) probed(over *port) probe.Peers {
+// probed are the peers that the endpoint is connected to over a transport.
+func (e *peering) probed(over *transport) probe.Peers {
 	return func(yield func(probe.Target, *atomic.Pointer[probe.Peer]) bool) {
 		for l := range e.links.All() {
 			p, ready := l.ready()
-			if !ready || p.port != over {
+			if !ready || p.transport != over {
 				continue
 			}
 			if t, ok := p.Endpoint.(probe.Target); ok && !yield(t, &l.probed) {

@@ -69,20 +69,20 @@ func (ps protocols) pump() {
 	}
 }
 
-// setHandlers gives a port the handlers of all messages.
-func (e *leasedEP) setHandlers(port *port) {
+// setHandlers gives a transport the handlers of all messages.
+func (e *leasedEP) setHandlers(transport *transport) {
 	for _, p := range e.protocols {
 		for id, h := range p.Handlers() {
-			if port.number == 0 {
+			if transport.number == 0 {
 				h = e.acquainting(h)
 			}
 			if e.conn != nil {
 				h = (&connected{e.conn, e}).only(h)
 			}
-			port.SetHandler(id, e.handler(port, h))
+			transport.SetHandler(id, e.handler(transport, h))
 		}
 	}
-	port.OnPeerEvent(port.peerEvent(e.onPeer))
+	transport.OnPeerEvent(transport.peerEvent(e.onPeer))
 }
 
 // messages is the two-sided protocol but for rendezvous: messages that come with their payload, and the ends of those

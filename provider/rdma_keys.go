@@ -11,22 +11,22 @@ import (
 
 // The keys by which devices reach memory on other hosts (package rkey): those of messages, and those of regions.
 
-// device is what registers memory for the port's transport.
-func (p *port) device() rkey.Device { return rkey.Device{Domain: p.Memory(), Cache: p.cache} }
+// device is what registers memory for the transport.
+func (p *transport) device() rkey.Device { return rkey.Device{Domain: p.Memory(), Cache: p.cache} }
 
-// over is the port as one-sided operations have it.
-func (p *port) over() rma.Port {
-	return rma.Port{Attr: &p.attr, Number: p.number, Device: p.device(), Segments: p.segments}
+// over is the transport as one-sided operations have it.
+func (p *transport) over() rma.Transport {
+	return rma.Transport{Attr: &p.attr, Number: p.number, Device: p.device(), Segments: p.segments}
 }
 
-// oneSided reports whether the port's device reads and writes registered memory.
-func (p *port) oneSided() bool {
+// oneSided reports whether the transport's device reads and writes registered memory.
+func (p *transport) oneSided() bool {
 	on := p.over()
 	return on.OneSided()
 }
 
-// exposes reports whether messages to peers of a port are exposed.
-func (p *port) exposes() bool {
+// exposes reports whether messages to peers of a transport are exposed.
+func (p *transport) exposes() bool {
 	return p.attr.Caps&hw.CapGetZcopy != 0 && p.attr.Caps&hw.CapPeerMemory == 0 && p.device().Exposes()
 }
 
@@ -49,11 +49,11 @@ func (e *txRequests) conceal(req *txRequest, id uint64) {
 }
 
 // takeKeys reads the keys of an RTS. False: they do not parse.
-func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
+func (e *transportSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 	if m.Flags&(wire.FlagKeyed|wire.FlagPacked) == 0 {
 		return len(payload) == 0
 	}
-	p, _ := e.portOf(src)
+	p, _ := e.transportOf(src)
 	return p.device().Take(m, payload, p.exposes())
 }
 
@@ -62,7 +62,7 @@ func (e *portSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
 func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.Keys.Find(key)
 	if ask {
-		if found, known = e.opened.Find(key, p.port.number, p.device, func(a fi.Addr) bool {
+		if found, known = e.opened.Find(key, p.transport.number, p.device, func(a fi.Addr) bool {
 			return e.linkNumber(a) == l.Index+1
 		}); known {
 			p.Keys.Learn(key, found)
@@ -83,7 +83,7 @@ type keyHost struct{ e *leasedEP }
 func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 	e := h.e
 	p, err := e.connect(e.linkBack(e.senderOf(src)))
-	if own, _ := e.portOf(src); err != nil || p.port != own {
+	if own, _ := e.transportOf(src); err != nil || p.transport != own {
 		return nil, false
 	}
 	return p, true
@@ -92,10 +92,10 @@ func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 // Owns reports whether a source is the peer of a link.
 func (h keyHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
 
-// PathOf is the path of a link over the port of a source.
+// PathOf is the path of a link over the transport of a source.
 func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
 	p := h.e.linkAt(link).path.Load()
-	if own, _ := h.e.portOf(src); p == nil || p.port != own {
+	if own, _ := h.e.transportOf(src); p == nil || p.transport != own {
 		return nil, false
 	}
 	return p, true
@@ -106,7 +106,7 @@ func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeySta
 	if h.e.counted() {
 		return nil, wire.KeyNever
 	}
-	return h.e.deviceKey(p.(*path).port, region, to)
+	return h.e.deviceKey(p.(*path).transport, region, to)
 }
 
 // Malformed counts and logs a message that a peer should not have sent.
@@ -117,8 +117,8 @@ func (h keyHost) Malformed(src hw.Source, format string, args ...any) {
 // DeviceKeys are the device's keys of the peer's regions.
 func (p *path) DeviceKeys() *rkey.Peer { return p.Keys }
 
-// deviceKey appends the device's key of a region, which it registers with the port's memory domain.
-func (e *peering) deviceKey(p *port, key uint64, to []byte) ([]byte, wire.KeyStatus) {
+// deviceKey appends the device's key of a region, which it registers with the transport's memory domain.
+func (e *peering) deviceKey(p *transport, key uint64, to []byte) ([]byte, wire.KeyStatus) {
 	d := e.domain
 	m := d.regions.Enter(key)
 	if m == nil {

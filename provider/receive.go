@@ -267,9 +267,9 @@ func (r *receiving) noMemory(err error) bool {
 	return false
 }
 
-// postpone leaves the message of the handler at work, which came from a source, at its port.
-func (e *portSet) postpone(src hw.Source) {
-	p, _ := e.portOf(src)
+// postpone leaves the message of the handler at work, which came from a source, at its transport.
+func (e *transportSet) postpone(src hw.Source) {
+	p, _ := e.transportOf(src)
 	p.Postpone()
 }
 

@@ -26,16 +26,16 @@ import (
 // for none: shorter than what the sender copies a share of and what is cut into segments; none where a progress thread
 // does the copies.
 func (e *peering) readMax() uint32 {
-	p := e.ports[0]
+	p := e.transports[0]
 	if p.attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
 		return 0
 	}
 	return uint32(e.wholeMax(p, rendezvous.Burst, e.domain.cfg.AssistSize))
 }
 
-// wholeMax is the longest copy over a port, in bytes, that one thread does in one piece: at most most, not cut into
-// segments, and shorter than assist, from which on the peer copies a share (0: it never does).
-func (e *attributes) wholeMax(p *port, most uint64, assist int) uint64 {
+// wholeMax is the longest copy over a transport, in bytes, that one thread does in one piece: at most most, not cut
+// into segments, and shorter than assist, from which on the peer copies a share (0: it never does).
+func (e *attributes) wholeMax(p *transport, most uint64, assist int) uint64 {
 	if p.segments {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
 	}
@@ -182,9 +182,9 @@ func (h rendezvousHost) Maps() bool { return h.e.p2p.Load() != fi.HMEMP2PDisable
 // Offload reports whether the progress thread does the copies.
 func (h rendezvousHost) Offload() bool { return h.e.rx.offload }
 
-// Segmented reports whether n bytes over a port are cut into segments.
-func (h rendezvousHost) Segmented(port uint32, n uint64) bool {
-	return h.e.rmas.Segmented(h.e.ports[port].over(), n)
+// Segmented reports whether n bytes over a transport are cut into segments.
+func (h rendezvousHost) Segmented(transport uint32, n uint64) bool {
+	return h.e.rmas.Segmented(h.e.transports[transport].over(), n)
 }
 
 // Flow returns the flow over the path to a message's sender.
@@ -249,9 +249,9 @@ func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) { return h
 // Owns reports whether a source is the peer of a link.
 func (h rendezvousHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
 
-// CameOver reports whether a source is of the port that a path leads over.
+// CameOver reports whether a source is of the transport that a path leads over.
 func (h rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
-	return p.Port() == uint32(src>>sourcePortShift)
+	return p.TransportNumber() == uint32(src>>sourceShift)
 }
 
 // Path returns the path of a link if it works.

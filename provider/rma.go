@@ -102,7 +102,7 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 		l.Release()
 		return nil, nil, e.counts.Refused(err)
 	}
-	p.port.wake()
+	p.transport.wake()
 	e.fill(dest, l, p)
 	return l, p, nil
 }

@@ -253,7 +253,7 @@ func TestElementsHostile(t *testing.T) {
 	e := leasedOf(y.ep)
 	e.rx.acquire()
 	defer e.rx.give()
-	const src = hw.Source(1 << sourcePortShift)
+	const src = hw.Source(1 << sourceShift)
 	element := func(n uint64, behind int) []byte {
 		b := make([]byte, wire.ElementBytes+behind)
 		(&wire.Element{Key: 7, Len: n, Ends: wire.EndsOperation}).Put(b)

@@ -40,7 +40,7 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 // or cut into segments. How long it delays a thread that waits for threads that post
 // (hot.Grace) is bounded.
 func (e *peering) copyMax() uint64 {
-	p := e.ports[0]
+	p := e.transports[0]
 	if p.attr.Caps&rma.DirectCaps != rma.DirectCaps || e.orderedRMA() {
 		return 0
 	}

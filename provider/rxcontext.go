@@ -216,8 +216,8 @@ func (r *leasedRx) pending() bool {
 	return false
 }
 
-// busy reports whether polls enter Go without an arrival on a ring: for work that is pending, or for ports that only Go
-// polls.
+// busy reports whether polls enter Go without an arrival on a ring: for work that is pending, or for transports that
+// only Go polls.
 func (r *leasedRx) busy() bool {
 	if r.pending() {
 		return true
@@ -257,24 +257,24 @@ func (r *receiving) calledFor() bool {
 // callGo has the next poll enter Go. What it is to do there is stored before, where calledFor finds it. Any thread.
 func (r *rxContext) callGo() { atomic.OrUint32(&r.hot.Attention, hot.AttentionGo) }
 
-// publish sets hot.Rx.Attention, by which polls enter Go, or poll ports, without an arrival on a ring.
+// publish sets hot.Rx.Attention, by which polls enter Go, or poll transports, without an arrival on a ring.
 func (r *leasedRx) publish() {
 	attention := uint32(0)
 	if r.busy() {
 		attention |= hot.AttentionGo
 	}
-	if r.portPolled() {
-		attention |= hot.AttentionPorts
+	if r.transportPolled() {
+		attention |= hot.AttentionTransports
 	}
 	if atomic.LoadUint32(&r.hot.Attention) != attention {
 		atomic.StoreUint32(&r.hot.Attention, attention)
-		// callGo or network.notify may have come between: what they are called for, calledFor and portPolled find
+		// callGo or network.notify may have come between: what they are called for, calledFor and transportPolled find
 		more := uint32(0)
 		if r.calledFor() {
 			more |= hot.AttentionGo
 		}
-		if r.portPolled() {
-			more |= hot.AttentionPorts
+		if r.transportPolled() {
+			more |= hot.AttentionTransports
 		}
 		if more&^attention != 0 {
 			attention |= more

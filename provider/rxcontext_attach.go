@@ -187,7 +187,7 @@ func (r *receiving) flushOut(e *leasedEP) {
 		}
 		r.out.Flush()
 		e.target.Reply()
-		for _, p := range e.ports {
+		for _, p := range e.transports {
 			if p.network != nil {
 				p.Progress(0) // what peers have acknowledged makes room; nothing is delivered
 			}

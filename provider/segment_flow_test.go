@@ -78,7 +78,7 @@ func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error 
 
 // instead is a path like another, over another endpoint.
 func instead(p *path, ep hw.Endpoint) *path {
-	n := newPath(ep, p.port)
+	n := newPath(ep, p.transport)
 	n.peer, n.slots, n.Keys, n.Serial = p.peer, p.slots, p.Keys, p.Serial
 	return n
 }
@@ -87,15 +87,15 @@ func instead(p *path, ep hw.Endpoint) *path {
 func over(t *testing.T, x, y *side, wrap func(hw.Endpoint) hw.Endpoint) (undo func()) {
 	t.Helper()
 	l, p := x.pathTo(y)
-	to, answer := wrap(p.Endpoint), p.port.answer
+	to, answer := wrap(p.Endpoint), p.transport.answer
 	l.path.Store(instead(p, to))
-	p.port.answer = func(src hw.Source) hw.Endpoint {
+	p.transport.answer = func(src hw.Source) hw.Endpoint {
 		if ep := answer(src); ep != p.Endpoint {
 			return ep
 		}
 		return to
 	}
-	return func() { l.path.Store(p); p.port.answer = answer }
+	return func() { l.path.Store(p); p.transport.answer = answer }
 }
 
 // hold puts a holder between a side and the peer.
@@ -339,14 +339,14 @@ func TestSegmentsByDevice(t *testing.T) {
 	remote, local := make([]byte, 300<<10), make([]byte, 300<<10)
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
 	oneMessage(t, x, y, 64)
-	memory := y.ep.ports[1].Memory()
+	memory := y.ep.transports[1].Memory()
 	m, err := memory.Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote),
 		Access: hw.RemoteRead | hw.RemoteWrite})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	good, err := x.ep.ports[1].Memory().UnpackKey(m.PackKey(nil))
+	good, err := x.ep.transports[1].Memory().UnpackKey(m.PackKey(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 // request's own buffer. With the copy made they complete, so in the order of posting as ever, unless they are of
 // fi.TransmitComplete. Closing the endpoint waits for their receivers (transmits.settle).
 
-// sendShort sends a message of up to the port's eager size.
+// sendShort sends a message of up to the transport's eager size.
 func (e *initiator) sendShort(s *SendArgs, l *link, p *path, total uint64) error {
 	starved, err := e.sendEager(s, p, total)
 	if errors.Is(err, fi.EAGAIN) && starved && total <= uint64(e.hot.InjectMax) && s.work == 0 &&
@@ -71,7 +71,7 @@ func (t *transmits) settle(progress func(), own bool) {
 // starve notes whether a message of total bytes found a bounce buffer, and says
 // whether none has been free for hot.StarvedMillis. The caller leases the stripe.
 func (e *txRequests) starve(p *path, lease int, total uint64, err error) bool {
-	if total <= hot.SlotBody || p.port.attr.Caps&hw.CapPeerMemory == 0 {
+	if total <= hot.SlotBody || p.transport.attr.Caps&hw.CapPeerMemory == 0 {
 		return false // the receiver could not read it at once, and would complete others before it
 	}
 	s := e.stripes.At(lease)

@@ -25,7 +25,7 @@ func (e *leasedEP) senderOf(src hw.Source) sender {
 	if s, ok := e.known(src); ok {
 		return s
 	}
-	p, own := e.portOf(src)
+	p, own := e.transportOf(src)
 	a, err := peers.ParseAddress(p.SourceAddress(own))
 	if err != nil {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
@@ -115,7 +115,7 @@ func fillBackLine(e *leasedEP, src uint32, source *hot.Source) {
 	}
 	l := e.linkBack(sender{source.ID, uint8(source.Context)})
 	p, err := e.connect(l)
-	if err != nil || p.port.number != 0 {
+	if err != nil || p.transport.number != 0 {
 		return
 	}
 	if e.backLines.Len() == 0 {
@@ -171,7 +171,7 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	if met = met && ev.HasSource; met {
 		e.rx.drainPosts(urgentRecv) // those on the ring may name it
 		e.setKnown(ev.Source, sender{})
-		e.losePortSource(ev.Source)
+		e.loseTransportSource(ev.Source)
 	}
 	if ev.HasSource {
 		for _, p := range e.protocols {
@@ -224,8 +224,8 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 	e.rx.out.Drop(func(to *destination) bool { return to.link == l })
 }
 
-// senderLost drops what is kept of a sender that is gone as one of a port's sources: unexpected rendezvous, and
-// answers. A sender that has begun anew under its name, or that another port reaches, is another source.
+// senderLost drops what is kept of a sender that is gone as one of a transport's sources: unexpected rendezvous, and
+// answers. A sender that has begun anew under its name, or that another transport reaches, is another source.
 func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
 	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
 		for m := range eng.Messages() {

@@ -62,8 +62,8 @@ func (t tokenEP) Path(addr fi.Addr) (tokens.Path, bool) {
 		return tokens.Path{}, false
 	}
 	return tokens.Path{
-		Attaches: p.port.attr.Caps&rma.DirectCaps == rma.DirectCaps, Here: p.port.number == 0, Device: p.Keys != nil,
-		Name: p.port.attr.DeviceName,
+		Attaches: p.transport.attr.Caps&rma.DirectCaps == rma.DirectCaps, Here: p.transport.number == 0,
+		Device: p.Keys != nil, Name: p.transport.attr.DeviceName,
 	}, true
 }
 
@@ -87,8 +87,8 @@ func (e *Endpoint) pathNow(addr fi.Addr) *path {
 }
 
 // anyDevice reports whether the endpoint has an RDMA device that reads and writes memory of peers.
-func (e *portSet) anyDevice() bool {
-	for _, p := range e.ports {
+func (e *transportSet) anyDevice() bool {
+	for _, p := range e.transports {
 		if p.oneSided() {
 			return true
 		}
@@ -96,9 +96,9 @@ func (e *portSet) anyDevice() bool {
 	return false
 }
 
-// addDevice has tokens name the port's device, if it has one that reaches memory.
-func (e *portSet) addDevice(p *port) {
+// addDevice has tokens name the transport's device, if it has one that reaches memory.
+func (e *transportSet) addDevice(p *transport) {
 	if d, ok := p.Iface.(hw.Device); ok && p.oneSided() {
-		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Port: p.number})
+		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Transport: p.number})
 	}
 }

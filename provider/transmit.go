@@ -64,7 +64,7 @@ type txRequests struct {
 // acknowledges it. One that stands in the receiver's ring has left the sender; one that a transport keeps to send it
 // again would be lost with the process.
 func (s *SendArgs) tracked(p *path) bool {
-	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && p.port.attr.Caps&hw.CapDirectRing == 0
+	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && p.transport.attr.Caps&hw.CapDirectRing == 0
 }
 
 // Send posts one message. It returns nil when the message was posted, and
@@ -110,8 +110,8 @@ func (e *initiator) send(s *SendArgs) error {
 		return fi.EAGAIN
 	}
 	open := p.EagerOpen()
-	eager := p.port.eager
-	p.port.wake()
+	eager := p.transport.eager
+	p.transport.wake()
 	switch {
 	case s.tracked(p):
 		return e.sendTracked(s, l, p, total, open && total <= eager)
@@ -364,9 +364,9 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	for i, v := range req.IOV[:req.Count] {
 		r.IOV[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
 	}
-	if p.port.attr.Caps&hw.CapPeerMemory == 0 {
+	if p.transport.attr.Caps&hw.CapPeerMemory == 0 {
 		r.Flags |= wire.FlagNoGet
-		if p.port.exposes() && !hmem.AnyOnDevice(s.IOV) {
+		if p.transport.exposes() && !hmem.AnyOnDevice(s.IOV) {
 			return e.sendExposed(s, p, req, id, &r, lease)
 		}
 	}
@@ -381,7 +381,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 // sendExposed sends the RTS of a message whose payload the receiver gets (package rendezvous).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
-	n := e.expose(p.port.device(), req, id, r, sc.keys[:])
+	n := e.expose(p.transport.device(), req, id, r, sc.keys[:])
 	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
 	return e.sendPayload(&p.Path, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }

@@ -77,8 +77,8 @@ func (t *transmits) injectBuffer(id uint64) []byte {
 	return t.inject[i : i+t.injectMax]
 }
 
-// rtsMax is the longest message, in bytes, that the data plane sends an RTS for over the port, 0: none (hot.EP.RTSMax).
-func (p *port) rtsMax(lossy bool) uint64 {
+// rtsMax is the longest message, in bytes, of which the data plane sends an RTS, 0: of none (hot.EP.RTSMax).
+func (p *transport) rtsMax(lossy bool) uint64 {
 	if p.attr.Caps&hw.CapPeerMemory == 0 || lossy {
 		return 0
 	}

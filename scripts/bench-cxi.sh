@@ -41,7 +41,7 @@ row() {
 	row HostPollEmpty 'poll of an event queue that is empty (`HostPollEmpty`)' 10
 	row HostLookOne 'a call by that route for each event, which the test writes meanwhile (`HostLookOne`)' 30
 	row HostWrite 'the writing alone (`HostWrite`)' ''
-	row HostLookEmpty 'poll by C threads of all queues of an interface, nothing there, through the port (`HostLookEmpty`)' 10
+	row HostLookEmpty 'poll by C threads of all queues of an interface, nothing there, through the transport (`HostLookEmpty`)' 10
 	row HostLookEmptyGo 'the same poll by Go, which C enters where something is set (`HostLookEmptyGo`)' ''
 	echo
 	echo "$("$GO" env GOVERSION), $(nproc) processors, $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), load $(cut -d' ' -f1 /proc/loadavg), $batches batches of 2 ms, $(date -u +%F)."

@@ -13,6 +13,6 @@ mapfile -t roots < <(sed -n '/^var plane = /,/}$/p' cabi/plane.go | tr -d '\n\t 
 mapfile -t driven < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/cxi/driven_unsafe.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
 ((${#driven[@]} == 7))
 # and those of hw/verbs
-mapfile -t verbs < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/verbs/internal/port/driven.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
+mapfile -t verbs < <(sed -n '/^var drivenFunctions = /,/}$/p' hw/verbs/internal/transport/driven.go | tr -d '\n\t' | sed 's/.*Functions{\(.*\)}$/\1/' | sed 's/[A-Za-z]*: *//g' | tr -d ' ' | tr ',' '\n')
 ((${#verbs[@]} == 6))
-"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "${verbs[@]/#/$module/hw/verbs/internal/port.}" "$module/internal/direct.probe"
+"$GO" tool objdump "$1" | "$GO" run ./internal/direct/callcheck "${roots[@]/#/$module/internal/}" "${driven[@]/#/$module/hw/cxi.}" "${verbs[@]/#/$module/hw/verbs/internal/transport.}" "$module/internal/direct.probe"

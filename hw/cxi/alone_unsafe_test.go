@@ -65,7 +65,7 @@ func TestAlone(t *testing.T) {
 			if x == b {
 				want = receive.Context
 			}
-			if found := x.next(); found != hot.PortMatched || x.ev.Context != want {
+			if found := x.next(); found != hot.TransportMatched || x.ev.Context != want {
 				t.Fatalf("round %d: %d, context %d, not %d", round, found, x.ev.Context, want)
 			}
 		}

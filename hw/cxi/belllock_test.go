@@ -64,7 +64,7 @@ func TestDoorbellGivenUp(t *testing.T) {
 		t.Fatal("the doorbell is not left to the poll")
 	}
 	q.lock.spin.take() // another thread is faster
-	if found := q.takeIn(new(seam.Bell)); found != hot.PortEmpty || !i.driver.corked.isSet() {
+	if found := q.takeIn(new(seam.Bell)); found != hot.TransportEmpty || !i.driver.corked.isSet() {
 		t.Errorf("found %d, and no thread is to ring", found)
 	}
 	q.give()

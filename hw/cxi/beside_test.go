@@ -107,9 +107,9 @@ func (s *standing) transfer(length int) (send, sent, received, empty float64) {
 		})
 	}
 	s.step(1 << 30)
-	sent = s.each(1, func() int { return drive.Polls(s.a.HotPort(), 1) }) / besideCount // one call takes all in
-	received = s.each(besideCount, func() int { return drive.Takes(s.b.HotPort(), besideCount) })
-	empty = s.each(besideCount, func() int { return drive.Polls(s.b.HotPort(), besideCount) })
+	sent = s.each(1, func() int { return drive.Polls(s.a.HotTransport(), 1) }) / besideCount // one call takes all in
+	received = s.each(besideCount, func() int { return drive.Takes(s.b.HotTransport(), besideCount) })
+	empty = s.each(besideCount, func() int { return drive.Polls(s.b.HotTransport(), besideCount) })
 	if w := &s.e.w; w.head != w.tail {
 		s.t.Fatalf("%d messages have not arrived", w.tail-w.head)
 	}

@@ -27,7 +27,7 @@ var drivenFunctions = seam.Functions{Send: SendPath, Next: NextArrival, Take: Ta
 
 // driver is what an interface has for C. The zero driver is of one that C does not drive.
 type driver struct {
-	port mem.Array[seam.Port] // one
+	transport mem.Array[seam.Transport] // one
 	// paths leads to no peer and no interface: the collector keeps it while peers live, and would keep them, too.
 	paths *pathPool
 	// corked says that commands may stand in queues without a doorbell. Set by the thread that leaves them, taken by
@@ -41,10 +41,10 @@ const maxPaths = 1 << 20
 
 // open lets C drive the interface.
 func (d *driver) open(i *Iface) (err error) {
-	if d.port, err = mem.NewSparseArray[seam.Port](1); err != nil {
+	if d.transport, err = mem.NewSparseArray[seam.Transport](1); err != nil {
 		return err
 	}
-	d.port.At(0).Init(&drivenFunctions, unsafe.Pointer(i))
+	d.transport.At(0).Init(&drivenFunctions, unsafe.Pointer(i))
 	d.paths = new(pathPool)
 	return d.paths.open()
 }
@@ -53,12 +53,12 @@ func (d *driver) close() {
 	if d.paths != nil {
 		_ = d.paths.memory.Free()
 	}
-	_ = d.port.Free()
+	_ = d.transport.Free()
 }
 
 // openWatch lets a poll find by a few words that there is nothing, unless there are more queues than it reads.
 func (i *Iface) openWatch() error {
-	if i.driver.port.Len() == 0 {
+	if i.driver.transport.Len() == 0 {
 		return nil
 	}
 	words := []unsafe.Pointer{
@@ -76,7 +76,7 @@ func (i *Iface) openWatch() error {
 			matched = append(matched, &t.events)
 		}
 	}
-	w := &i.driver.port.At(0).Watch
+	w := &i.driver.transport.At(0).Watch
 	ok := w.Words(words...)
 	for n, q := range append(queues, matched...) {
 		next, event := q.Next()
@@ -90,8 +90,8 @@ func (i *Iface) openWatch() error {
 
 // pollAlways has each poll go through all there may be.
 func (d *driver) pollAlways() {
-	if d.port.Len() != 0 {
-		d.port.At(0).Watch = hot.Watch{}
+	if d.transport.Len() != 0 {
+		d.transport.At(0).Watch = hot.Watch{}
 	}
 }
 
@@ -190,8 +190,8 @@ func (i *Iface) rest(e *Endpoint) {
 	i.resting = append(slices.DeleteFunc(i.resting, func(r restingPeer) bool { return r.grace.Over() }), restingPeer{e, hot.NewGrace()})
 }
 
-// HotPort is what C drives.
-func (i *Iface) HotPort() *hot.Port { return &i.driver.port.At(0).Hot }
+// HotTransport is what C drives.
+func (i *Iface) HotTransport() *hot.Transport { return &i.driver.transport.At(0).Hot }
 
 // HotPath is what C sends with.
 func (e *Endpoint) HotPath() *hot.Path { return &e.path.Hot }
@@ -199,8 +199,8 @@ func (e *Endpoint) HotPath() *hot.Path { return &e.path.Hot }
 // Written is false: every message has an event, which rings the bell.
 func (i *Iface) Written() bool { return false }
 
-// Of messages in a row to one peer, since C has polled the port, so many are rung for at once; and so many are corked
-// at most.
+// Of messages in a row to one peer, since C has polled the transport, so many are rung for at once; and so many are
+// corked at most.
 const (
 	inRow      = 4
 	mostCorked = 16
@@ -209,7 +209,7 @@ const (
 // holds reports whether a message is left without a doorbell. The caller has the queue's lock.
 func (e *Endpoint) holds(hold uint8) bool {
 	q := e.q
-	if polls := atomic.LoadUint32(&e.i.driver.port.At(0).Watch.Polls); e.polls != polls {
+	if polls := atomic.LoadUint32(&e.i.driver.transport.At(0).Watch.Polls); e.polls != polls {
 		e.polls, e.row = polls, 0
 	}
 	e.row++
@@ -241,7 +241,7 @@ func SendPath(path, message, bell, _ uintptr) uintptr {
 }
 
 // sendLocked sends a message under the queue's lock.
-func (e *Endpoint) sendLocked(m *hot.PortMessage) uintptr {
+func (e *Endpoint) sendLocked(m *hot.TransportMessage) uintptr {
 	q, w := e.q, &e.w
 	if e.failure.Load() != nil || !e.ready.Load() || e.fenced.Load() || !e.greeted || w.mode != flowing || w.refused || w.sent != w.tail ||
 		uint32(m.ID) >= maxID {
@@ -268,8 +268,8 @@ func (e *Endpoint) sendLocked(m *hot.PortMessage) uintptr {
 }
 
 // FlushCorked rings for what is corked in one of the queues, and reports whether there may be more (seam.Functions).
-func FlushCorked(port, bell, _, _ uintptr) uintptr {
-	i := (*Iface)(seam.PortAt(port).Iface())
+func FlushCorked(transport, bell, _, _ uintptr) uintptr {
+	i := (*Iface)(seam.TransportAt(transport).Iface())
 	if i.ringOne(seam.BellAt(bell)) {
 		return 1
 	}
@@ -309,37 +309,37 @@ func (i *Iface) ringAll() {
 }
 
 // NextArrival polls for a message, after what has become of those that were sent (seam.Functions). Lease.
-func NextArrival(port, message, bell, _ uintptr) uintptr {
-	p, b := seam.PortAt(port), seam.BellAt(bell)
+func NextArrival(transport, message, bell, _ uintptr) uintptr {
+	p, b := seam.TransportAt(transport), seam.BellAt(bell)
 	i := (*Iface)(p.Iface())
 	if p.Watch.Calm() {
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	}
 	if i.ringOne(b) {
 		return seam.Again
 	}
 	if i.match != nil { // what the NIC matches is Progress's
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	if i.closed.Load() || i.anyTodo.Load() || i.flushes.Any() {
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	for _, q := range i.tx {
-		if found := q.takeIn(b); found != hot.PortEmpty {
+		if found := q.takeIn(b); found != hot.TransportEmpty {
 			return found
 		}
 	}
 	return i.rx.next(seam.MessageAt(message), b)
 }
 
-// takeIn takes in what became of messages. hot.PortEmpty: there is nothing more; hot.PortGo: there is something that
-// Progress has to deal with. Lease.
+// takeIn takes in what became of messages. hot.TransportEmpty: there is nothing more; hot.TransportGo: there is
+// something that Progress has to deal with. Lease.
 func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 	if q.anyCompleted.Load() {
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	if q.posted.load() == 0 || !q.events.Waiting() || !q.lock.try() {
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	}
 	for e := q.events.PeekAny(); e.There(); e = q.events.PeekAny() {
 		if !q.plain(e) {
@@ -348,7 +348,7 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 			if b.Word != 0 {
 				return seam.Again
 			}
-			return hot.PortGo
+			return hot.TransportGo
 		}
 		if q.events.Free(e) {
 			word, value := q.events.Due()
@@ -362,7 +362,7 @@ func (q *txQueue) takeIn(b *seam.Bell) uintptr {
 	if b.Word != 0 {
 		return seam.Again
 	}
-	return hot.PortEmpty
+	return hot.TransportEmpty
 }
 
 // plain takes in the event of a message's arrival, for which no caller waits. False: it does not, and nothing
@@ -381,10 +381,10 @@ func (q *txQueue) plain(e nic.Event) bool {
 }
 
 // next returns the first event.
-func (r *receiver) next(m *hot.PortMessage, b *seam.Bell) uintptr {
+func (r *receiver) next(m *hot.TransportMessage, b *seam.Bell) uintptr {
 	if r.unlisted > 0 {
 		if !r.listAt.IsZero() {
-			return hot.PortGo
+			return hot.TransportGo
 		}
 		if r.append(); r.portal.q.Waiting() {
 			word, value := r.portal.q.Due()
@@ -394,30 +394,30 @@ func (r *receiver) next(m *hot.PortMessage, b *seam.Bell) uintptr {
 	}
 	ev := r.events.PeekAny()
 	if !ev.There() {
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	}
 	if ev.Type() != wire.EventPut || ev.Code() != wire.RcOk {
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	n, off, ok := r.place(ev)
 	am, head, kind, pos := splitLow(uint32(ev.MatchBits()))
 	if !ok || kind != kindUser || uint32(head) > ev.Length() || ev.Wanted() > ev.Length() {
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	e := r.i.ids.Load().find(ev.Initiator())
 	if e == nil || e.failure.Load() != nil || pos != e.lease.next {
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	r.i.driver.found = e.index
 	at := uintptr(r.memory.first) + uintptr(n*r.i.cfg.RxBytes) + uintptr(off)
 	m.Header, m.Head, m.Payload = ev.HeaderData(), at, at+uintptr(head)
 	m.Length, m.HeadBytes, m.ID, m.Source = ev.Length()-uint32(head), uint16(head), uint8(am), e.index
-	return hot.PortArrival
+	return hot.TransportArrival
 }
 
 // TakeArrival is done with the message that NextArrival has found (seam.Functions). Lease.
-func TakeArrival(port, bell, _, _ uintptr) uintptr {
-	p := seam.PortAt(port)
+func TakeArrival(transport, bell, _, _ uintptr) uintptr {
+	p := seam.TransportAt(transport)
 	i := (*Iface)(p.Iface())
 	r := &i.rx
 	ev := r.events.PeekAny()

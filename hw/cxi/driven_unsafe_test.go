@@ -57,7 +57,7 @@ func rung(b *seam.Bell) {
 type steady struct {
 	a, b     *Iface
 	e        *Endpoint
-	m, in    hot.PortMessage
+	m, in    hot.TransportMessage
 	bell     seam.Bell
 	payload  [8]byte
 	hold     uint8
@@ -69,7 +69,8 @@ type steady struct {
 }
 
 func (s *steady) send() {
-	s.m = hot.PortMessage{Header: uint64(s.messages), Payload: uintptr(unsafe.Pointer(&s.payload)), Length: 8, ID: 1, Hold: s.hold}
+	s.m = hot.TransportMessage{Header: uint64(s.messages), Payload: uintptr(unsafe.Pointer(&s.payload)), Length: 8,
+		ID: 1, Hold: s.hold}
 	if s.hold != hot.HoldNever && s.messages%64 == 63 {
 		s.m.Hold = hot.HoldNever
 	}
@@ -82,22 +83,22 @@ func (s *steady) send() {
 	rung(&s.bell)
 }
 
-// poll polls a port until it has nothing more.
+// poll polls a transport until it has nothing more.
 func (s *steady) poll(i *Iface) {
-	port := uintptr(unsafe.Pointer(i.driver.port.At(0)))
+	transport := uintptr(unsafe.Pointer(i.driver.transport.At(0)))
 	for {
-		found := NextArrival(port, s.atIn, s.atBell, 0)
+		found := NextArrival(transport, s.atIn, s.atBell, 0)
 		rung(&s.bell)
 		switch found {
 		case seam.Again:
-		case hot.PortArrival:
+		case hot.TransportArrival:
 			if s.in.Header != s.got || s.in.Length != 8 || s.in.ID != 1 {
 				s.gos += 1000
 			}
 			s.got++
-			TakeArrival(port, s.atBell, 0, 0)
+			TakeArrival(transport, s.atBell, 0, 0)
 			rung(&s.bell)
-		case hot.PortGo:
+		case hot.TransportGo:
 			s.gos++
 			return
 		default:
@@ -193,7 +194,7 @@ func BenchmarkHostLookEmpty(b *testing.B) {
 	s, _ := hostSteady(b)
 	s.send()
 	for n := 0; n < b.N; n += 512 {
-		if drive.Polls(s.a.HotPort(), 512) != 512 {
+		if drive.Polls(s.a.HotTransport(), 512) != 512 {
 			b.Fatal("a look finds something")
 		}
 	}
@@ -212,18 +213,18 @@ func BenchmarkHostLookEmptyGo(b *testing.B) {
 func TestPollQuiet(t *testing.T) {
 	s, h := hostSteady(t)
 	i := s.a
-	port := i.driver.port.At(0)
+	transport := i.driver.transport.At(0)
 	s.send()
 	quiet := func(what string, want bool) {
 		t.Helper()
-		if port.Watch.Calm() != want {
+		if transport.Watch.Calm() != want {
 			t.Errorf("%s: quiet is %v", what, !want)
 		}
 	}
 	quiet("with a message on its way", true)
-	polls := port.Watch.Polls
-	if n := drive.Polls(i.HotPort(), 3); n != 3 || port.Watch.Polls != polls+3 {
-		t.Errorf("%d of 3 polls find nothing, %d are counted", n, port.Watch.Polls-polls)
+	polls := transport.Watch.Polls
+	if n := drive.Polls(i.HotTransport(), 3); n != 3 || transport.Watch.Polls != polls+3 {
+		t.Errorf("%d of 3 polls find nothing, %d are counted", n, transport.Watch.Polls-polls)
 	}
 	i.driver.corked.set()
 	quiet("corked", false)

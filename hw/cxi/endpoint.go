@@ -109,7 +109,7 @@ func (i *Iface) newEndpoint(a address, name []byte) (*Endpoint, error) {
 	e.q = i.tx[int(e.index)%len(i.tx)]
 	e.w.init(i.cfg.depth())
 	e.lease.active = time.Now()
-	if i.driver.port.Len() != 0 {
+	if i.driver.transport.Len() != 0 {
 		i.driver.paths.attach(e)
 	}
 	grown := slices.Clone(list)

@@ -78,7 +78,7 @@ func (f *flooding) progress(count int) {
 
 // poll makes progress unless it is known that there is nothing to do, where it can.
 func (x *matching) poll() {
-	if p := &x.i.driver.port; p.Len() == 0 || !p.At(0).Watch.Calm() {
+	if p := &x.i.driver.transport; p.Len() == 0 || !p.At(0).Watch.Calm() {
 		x.i.Progress(16)
 	}
 }

@@ -171,7 +171,7 @@ func (i *Iface) Attr() hw.Attr {
 	if i.d.dev.Platform == wire.PlatformNetsim {
 		a.Caps |= hw.CapSoftware
 	}
-	if i.driver.port.Len() != 0 {
+	if i.driver.transport.Len() != 0 {
 		a.Caps |= hw.CapDriven
 	}
 	if i.match != nil {
@@ -204,8 +204,8 @@ func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {
 	delivered := i.rx.delivered.Load()
-	if i.driver.port.Len() != 0 {
-		delivered += atomic.LoadUint64(&i.HotPort().Taken)
+	if i.driver.transport.Len() != 0 {
+		delivered += atomic.LoadUint64(&i.HotTransport().Taken)
 	}
 	malformed := i.rx.malformed.Load()
 	if i.match != nil {

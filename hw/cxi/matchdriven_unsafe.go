@@ -17,11 +17,11 @@ import (
 // is known to have room for it. All else is Go's.
 
 // HotMatch is what C drives, nil: it does not.
-func (i *Iface) HotMatch() *hot.MatchPort {
-	if i.match == nil || i.driver.port.Len() == 0 {
+func (i *Iface) HotMatch() *hot.MatchTransport {
+	if i.match == nil || i.driver.transport.Len() == 0 {
 		return nil
 	}
-	return &i.driver.port.At(0).Match
+	return &i.driver.transport.At(0).Match
 }
 
 // Alone has threads that are alone, by a word, take no lock of what the NIC matches (hw.DrivenMatching).
@@ -44,8 +44,8 @@ func (i *Iface) Alone(w order.Word) {
 const onesided = hot.MatchWrite | hot.MatchRead | hot.MatchAtomic
 
 // PostMatched posts a message, a receive, or an operation on a peer's region (seam.Functions).
-func PostMatched(port, post, bell, _ uintptr) uintptr {
-	i := (*Iface)(seam.MatchPortAt(port).Iface())
+func PostMatched(transport, post, bell, _ uintptr) uintptr {
+	i := (*Iface)(seam.MatchTransportAt(transport).Iface())
 	p, b := seam.MatchPostAt(post), seam.BellAt(bell)
 	if i.closed.Load() {
 		return hot.PathGo
@@ -109,8 +109,8 @@ func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 
 // RingRest rings for what was left in the next queue, as posts with More behind which one without has come to another
 // queue (seam.Functions).
-func RingRest(port, bell, from, _ uintptr) uintptr {
-	m := (*Iface)(seam.MatchPortAt(port).Iface()).match
+func RingRest(transport, bell, from, _ uintptr) uintptr {
+	m := (*Iface)(seam.MatchTransportAt(transport).Iface()).match
 	for k := int(from); k < len(m.txs); k++ {
 		t := m.txs[k]
 		switch {
@@ -225,20 +225,20 @@ func (x *matchRx) untroubled() bool {
 }
 
 // NextMatched takes in the end of a message or receive (seam.Functions). Lease.
-func NextMatched(port, event, bell, _ uintptr) uintptr {
-	p, b := seam.MatchPortAt(port), seam.BellAt(bell)
+func NextMatched(transport, event, bell, _ uintptr) uintptr {
+	p, b := seam.MatchTransportAt(transport), seam.BellAt(bell)
 	i := (*Iface)(p.Iface())
 	found := p.Watch.Found()
 	switch {
 	case found == 0:
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	case found&hot.WatchOther != 0 && (i.troubled() || i.match.troubled()):
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	ev := seam.MatchEventAt(event)
 	m := i.match
 	for range m.txs {
-		if found := m.txs[m.turn].next(ev, b); found != hot.PortEmpty {
+		if found := m.txs[m.turn].next(ev, b); found != hot.TransportEmpty {
 			return found
 		}
 		m.turn = (m.turn + 1) & uint32(len(m.txs)-1)
@@ -274,18 +274,18 @@ func (t *matchTx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 			ok, last := t.arrived(e, ev)
 			if !ok {
 				t.events.Pause()
-				return hot.PortGo
+				return hot.TransportGo
 			}
 			null = !last
 		}
-		if found := t.m.freed(&t.events, e, null, b); found != hot.PortEmpty {
+		if found := t.m.freed(&t.events, e, null, b); found != hot.TransportEmpty {
 			return found
 		}
 	}
-	return hot.PortEmpty
+	return hot.TransportEmpty
 }
 
-// freed frees an event, with C ringing if it is time for that: hot.PortEmpty has the caller go on to the next one.
+// freed frees an event, with C ringing if it is time for that: hot.TransportEmpty has the caller go on to the next one.
 func (m *matcher) freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uintptr {
 	due := q.Free(e)
 	if due {
@@ -296,13 +296,13 @@ func (m *matcher) freed(q *eventQueue, e nic.Event, null bool, b *seam.Bell) uin
 		}
 	}
 	if null && !due {
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	}
 	q.Pause()
 	if null {
 		return seam.Again
 	}
-	return hot.PortMatched
+	return hot.TransportMatched
 }
 
 // plainly reports whether an operation ends with a successful answer, and there is no more to say of it than that.
@@ -364,13 +364,13 @@ func (x *matchRx) next(ev *hot.MatchEvent, b *seam.Bell) uintptr {
 		null := e.Type() == wire.EventNull
 		if !null && !x.came(e, ev) {
 			x.events.Pause()
-			return hot.PortGo
+			return hot.TransportGo
 		}
-		if found := x.m.freed(&x.events, e, null, b); found != hot.PortEmpty {
+		if found := x.m.freed(&x.events, e, null, b); found != hot.TransportEmpty {
 			return found
 		}
 	}
-	return hot.PortEmpty
+	return hot.TransportEmpty
 }
 
 // came takes in a message that came as a whole and found its receive. False: it is another's event, and nothing is

@@ -44,7 +44,7 @@ func drivenBy(t *testing.T, x *matching) *drivenMatching {
 	return &drivenMatching{x, new(seam.Bell), new(hot.MatchPost), new(hot.MatchEvent), x.memory.(*Memory).Place()}
 }
 
-func (x *drivenMatching) port() uintptr { return uintptr(unsafe.Pointer(x.i.HotMatch())) }
+func (x *drivenMatching) transport() uintptr { return uintptr(unsafe.Pointer(x.i.HotMatch())) }
 
 // give posts p. Its memory, unless inline, is n bytes at off of x's.
 func (x *drivenMatching) give(p hot.MatchPost, off, n int, inline bool) uintptr {
@@ -56,11 +56,11 @@ func (x *drivenMatching) give(p hot.MatchPost, off, n int, inline bool) uintptr 
 		p.At, p.Space = x.at.At+uint64(off), x.at.Space
 	}
 	*x.post = p
-	said := PostMatched(x.port(), uintptr(unsafe.Pointer(x.post)), uintptr(unsafe.Pointer(x.bell)), 0)
+	said := PostMatched(x.transport(), uintptr(unsafe.Pointer(x.post)), uintptr(unsafe.Pointer(x.bell)), 0)
 	rest := x.bell.Rest != 0
 	rung(x.bell)
 	for from := uintptr(0); rest; rest = from != 0 {
-		from = RingRest(x.port(), uintptr(unsafe.Pointer(x.bell)), from, 0)
+		from = RingRest(x.transport(), uintptr(unsafe.Pointer(x.bell)), from, 0)
 		rung(x.bell)
 	}
 	return said
@@ -70,9 +70,9 @@ func (x *drivenMatching) give(p hot.MatchPost, off, n int, inline bool) uintptr 
 func (x *drivenMatching) next() uintptr {
 	*x.ev = hot.MatchEvent{}
 	for end := time.Now().Add(30 * time.Second); ; {
-		found := NextMatched(x.port(), uintptr(unsafe.Pointer(x.ev)), uintptr(unsafe.Pointer(x.bell)), 0)
+		found := NextMatched(x.transport(), uintptr(unsafe.Pointer(x.ev)), uintptr(unsafe.Pointer(x.bell)), 0)
 		rung(x.bell)
-		if found != hot.PortEmpty && found != seam.Again || time.Now().After(end) {
+		if found != hot.TransportEmpty && found != seam.Again || time.Now().After(end) {
 			return found
 		}
 	}
@@ -103,10 +103,10 @@ func TestMatchDriven(t *testing.T) {
 		}
 		want := hot.MatchEvent{Context: k + 7, From: uint64(a.self), Tag: k, Data: ^k, Length: uint64(n),
 			Flags: hot.MatchReceive | hot.MatchTagged | hot.MatchData}
-		if found := b.next(); found != hot.PortMatched || *b.ev != want || !bytes.Equal(a.b[:n], b.b[:n]) {
+		if found := b.next(); found != hot.TransportMatched || *b.ev != want || !bytes.Equal(a.b[:n], b.b[:n]) {
 			t.Fatalf("receive %d: %d, %+v, want %+v", k, found, *b.ev, want)
 		}
-		if found := a.next(); found != hot.PortMatched || a.ev.Context != k || a.ev.Flags != 0 {
+		if found := a.next(); found != hot.TransportMatched || a.ev.Context != k || a.ev.Flags != 0 {
 			t.Fatalf("message %d: %d, %+v", k, found, *a.ev)
 		}
 	}
@@ -128,7 +128,7 @@ func TestMatchDrivenLeaves(t *testing.T) {
 	}
 	leaves := func(what string, x *drivenMatching) {
 		t.Helper()
-		if found := x.next(); found != hot.PortGo {
+		if found := x.next(); found != hot.TransportGo {
 			t.Fatalf("%s: %d, %+v", what, found, *x.ev)
 		}
 	}
@@ -207,7 +207,7 @@ func TestMatchDrivenMore(t *testing.T) {
 			}
 		}
 		for _, x := range []*drivenMatching{a, b, a, b} {
-			if found := x.next(); found != hot.PortMatched {
+			if found := x.next(); found != hot.TransportMatched {
 				t.Fatalf("pair %d: %d", k, found)
 			}
 		}
@@ -292,7 +292,7 @@ func TestMatchDrivenMemory(t *testing.T) {
 	}
 	ends := func(what string) {
 		t.Helper()
-		if found := a.next(); found != hot.PortMatched || *a.ev != (hot.MatchEvent{Context: 9}) {
+		if found := a.next(); found != hot.TransportMatched || *a.ev != (hot.MatchEvent{Context: 9}) {
 			t.Fatalf("%s: %d, %+v", what, found, *a.ev)
 		}
 	}
@@ -356,7 +356,7 @@ func TestMatchDrivenMemory(t *testing.T) {
 		}
 		b.withdraw(id, key)
 		post("a write under a key that is none", hot.MatchPost{Tag: key, Kind: hot.MatchWrite}, 8, false, hot.PathSent)
-		if found := a.next(); found != hot.PortGo {
+		if found := a.next(); found != hot.TransportGo {
 			t.Fatalf("what is refused: %d, %+v", found, *a.ev)
 		}
 		await(a.matching, a.matching, 1, 1)
@@ -395,7 +395,7 @@ func checkFetches(t *testing.T, a, b *drivenMatching, key uint64) {
 			if said := a.give(p, 0, 1, c.inline); said != hot.PathSent {
 				t.Fatalf("key %d, operation %d: %d", key, c.op, said)
 			}
-			if found := a.next(); found != hot.PortMatched || *a.ev != want || b.b[64] != c.now {
+			if found := a.next(); found != hot.TransportMatched || *a.ev != want || b.b[64] != c.now {
 				t.Fatalf("key %d, operation %d: %d, %+v, want %+v; %#x", key, c.op, found, *a.ev, want, b.b[64])
 			}
 			if more == 0 {
@@ -435,7 +435,7 @@ func TestMatchDrivenData(t *testing.T) {
 	for k, n := range []int{0, 1, 192, 193, 20000} {
 		fillBytes(a.b[:n], uint64(k))
 		post("a write", n, n > 0 && n <= 192, hot.PathSent)
-		if found := a.next(); found != hot.PortMatched || *a.ev != (hot.MatchEvent{Context: 9}) {
+		if found := a.next(); found != hot.TransportMatched || *a.ev != (hot.MatchEvent{Context: 9}) {
 			t.Fatalf("%d bytes: %d, %+v", n, found, *a.ev)
 		}
 		await(b.matching, b.matching, 1, 1)
@@ -475,12 +475,12 @@ func TestOverrunDriven(t *testing.T) {
 		if said := a.give(hot.MatchPost{Peer: uint64(b.self)}, 0, 8, true); said != hot.PathSent {
 			t.Fatalf("message %d: %d", k, said)
 		}
-		if found := a.next(); found != hot.PortMatched {
+		if found := a.next(); found != hot.TransportMatched {
 			t.Fatalf("message %d: %d", k, found)
 		}
-		if found := b.next(); found == hot.PortGo && k > 8 {
+		if found := b.next(); found == hot.TransportGo && k > 8 {
 			b.i.Progress(8)
-		} else if found != hot.PortMatched {
+		} else if found != hot.TransportMatched {
 			t.Fatalf("receive %d: %d", k, found)
 		}
 	}

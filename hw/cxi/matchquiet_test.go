@@ -17,7 +17,7 @@ func TestMatchQuiet(t *testing.T) {
 		t.Skip("C calls no Go code without the runtime here")
 	}
 	a, b := newMatching(t, MatchConfig{}, 4096), newMatching(t, MatchConfig{}, 4096)
-	quiet := func(x *matching) bool { return x.i.driver.port.At(0).Watch.Calm() }
+	quiet := func(x *matching) bool { return x.i.driver.transport.At(0).Watch.Calm() }
 	rest := func(what string) {
 		t.Helper()
 		for end := time.Now().Add(30 * time.Second); !quiet(a) || !quiet(b); {
@@ -25,7 +25,7 @@ func TestMatchQuiet(t *testing.T) {
 				t.Fatalf("%s: there always is something to do", what)
 			}
 		}
-		if n := drive.Polls(b.i.HotPort(), 3); n != 3 {
+		if n := drive.Polls(b.i.HotTransport(), 3); n != 3 {
 			t.Errorf("%s: %d of 3 polls find nothing", what, n)
 		}
 	}
@@ -36,7 +36,7 @@ func TestMatchQuiet(t *testing.T) {
 				t.Fatalf("%s: nothing to do", what)
 			}
 		}
-		if _, found := drive.Next(x.i.HotPort()); found != hot.PortGo {
+		if _, found := drive.Next(x.i.HotTransport()); found != hot.TransportGo {
 			t.Errorf("%s: a poll finds %d", what, found)
 		}
 	}

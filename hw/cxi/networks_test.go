@@ -108,10 +108,10 @@ func TestMatchNetworksDriven(t *testing.T) {
 				t.Fatalf("message %d: %d", k, said)
 			}
 			from := uint64(inNetwork(t, x.matching, hub.matching, 0))
-			if found := x.next(); found != hot.PortMatched || x.ev.From != from {
+			if found := x.next(); found != hot.TransportMatched || x.ev.From != from {
 				t.Fatalf("receive %d: %d, %+v", k, found, *x.ev)
 			}
-			if found := hub.next(); found != hot.PortMatched || hub.ev.Context != 3 {
+			if found := hub.next(); found != hot.TransportMatched || hub.ev.Context != 3 {
 				t.Fatalf("message %d: %d, %+v", k, found, *hub.ev)
 			}
 		}

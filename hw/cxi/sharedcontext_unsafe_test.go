@@ -264,7 +264,7 @@ func TestSharedDriven(t *testing.T) {
 			t.Fatalf("operation %d: %d", k, said)
 		}
 		want := hot.MatchEvent{Context: p.Context, Length: uint64(n), Flags: hot.MatchShared}
-		if found := a.next(); found != hot.PortMatched || *a.ev != want {
+		if found := a.next(); found != hot.TransportMatched || *a.ev != want {
 			t.Fatalf("operation %d: %d, %+v, not %+v", k, found, *a.ev, want)
 		}
 	}

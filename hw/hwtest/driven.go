@@ -16,7 +16,7 @@ func testDriven(t *testing.T, open Factory) {
 	a, b := newNode(t, open), newNode(t, open)
 	ep := a.connect(b)
 	way := ep.(hw.DrivenEndpoint).HotPath()
-	port := b.Iface.(hw.Driven).HotPort()
+	transport := b.Iface.(hw.Driven).HotTransport()
 	if longest := int(way.Max); longest < 8 {
 		t.Fatalf("C may send %d bytes", longest)
 	}
@@ -61,20 +61,20 @@ func testDriven(t *testing.T, open Factory) {
 			b.Progress(3)
 			continue
 		}
-		m, found := drive.Next(port)
+		m, found := drive.Next(transport)
 		switch found {
-		case hot.PortArrival:
-			if again, found := drive.Next(port); found != hot.PortArrival || again.Header != m.Header {
+		case hot.TransportArrival:
+			if again, found := drive.Next(transport); found != hot.TransportArrival || again.Header != m.Header {
 				t.Fatalf("the next poll finds %d, message %d instead of %d", found, again.Header, m.Header)
 			}
 			check(m.ID, m.Header, m.Head, m.Payload)
-			if drive.Take(port) {
-				if _, found := drive.Next(port); found == hot.PortEmpty {
+			if drive.Take(transport) {
+				if _, found := drive.Next(transport); found == hot.TransportEmpty {
 					t.Fatalf("nothing is at hand behind message %d, which was said to be", m.Header)
 				}
 			}
 			byC++
-		case hot.PortGo:
+		case hot.TransportGo:
 			b.Progress(3)
 		}
 	}

@@ -113,7 +113,7 @@ func testPostpone(t *testing.T, open Factory) {
 func testPostponeDriven(t *testing.T, open Factory) {
 	a, b := newNode(t, open), newNode(t, open)
 	ep := a.connect(b)
-	way, port := ep.(hw.DrivenEndpoint).HotPath(), b.Iface.(hw.Driven).HotPort()
+	way, transport := ep.(hw.DrivenEndpoint).HotPath(), b.Iface.(hw.Driven).HotTransport()
 	limit := int(way.Max) - 8
 	p := &picky{t: t, on: b, times: func(n uint64) int { return int(n % 4) }}
 	take := p.handler(limit)
@@ -141,17 +141,17 @@ func testPostponeDriven(t *testing.T, open Factory) {
 			b.Progress(3)
 			return p.want == count
 		}
-		switch m, found := drive.Next(port); found {
-		case hot.PortArrival:
+		switch m, found := drive.Next(transport); found {
+		case hot.TransportArrival:
 			if p.left > 0 { // the data plane has no memory either
 				b.Progress(1)
 				break
 			}
 			p.left = 0
 			take(0, m.Header, m.Head, m.Payload)
-			drive.Take(port)
+			drive.Take(transport)
 			byC++
-		case hot.PortGo:
+		case hot.TransportGo:
 			b.Progress(3)
 		}
 		return p.want == count

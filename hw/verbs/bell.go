@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // The doorbell (hw.Waiter): Arm, then Pending; if that is false, sleep on DoorbellFD; then Disarm.
@@ -92,9 +92,9 @@ func (i *Iface) Pending() bool {
 	if i.closed.Load() {
 		return false
 	}
-	polled, p := i.rx.poll(), i.rx.port
+	polled, p := i.rx.poll(), i.rx.transport
 	return !polled || p.Staged() != 0 || i.anyTodo.Load() || i.signalsDue.Load() ||
-		p.Calls.Load()&port.CallPost != 0
+		p.Calls.Load()&transport.CallPost != 0
 }
 
 // Disarm empties the doorbell.

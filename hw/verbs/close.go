@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // closeWait bounds how long Close waits for what was posted to arrive.
@@ -61,7 +61,7 @@ func (i *Iface) drain() {
 func (e *Endpoint) discard(err error) error {
 	var errs []error
 	if e.failure.CompareAndSwap(nil, &err) {
-		e.c.Blocked.Or(port.PeerFailed)
+		e.c.Blocked.Or(transport.PeerFailed)
 		e.answer()
 	}
 	if e.lease.phase < dead {

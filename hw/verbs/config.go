@@ -7,7 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // Limits of a configuration.
@@ -37,7 +37,7 @@ type Config struct {
 	// power of two; of messages and of one-sided operations each. Default 128.
 	Depth int
 	// EagerPeers is the number of peers, the first ones, that may write short messages into memory that Progress
-	// and HotPort poll, 0 to 8: what comes so rings no bell, so Attr says nothing of hw.CapWakeup. Default 0.
+	// and HotTransport poll, 0 to 8: what comes so rings no bell, so Attr says nothing of hw.CapWakeup. Default 0.
 	EagerPeers int
 	// ConnectTimeout bounds how long a peer may be silent before it counts as unreachable. Default 10 s.
 	ConnectTimeout time.Duration
@@ -67,7 +67,8 @@ type Config struct {
 	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: none.
 	Forget func(name []byte)
 	// Direct has C threads that send short messages and take messages in do so without the Go runtime (package direct),
-	// where there is a trampoline; it holds for the process. The caller has tried that. Default: they enter the runtime.
+	// where there is a trampoline; it holds for the process. The caller has tried that. Default: they enter the
+	// runtime.
 	Direct bool
 	// Logf takes one line of text about a fault, without a newline. Default: none.
 	Logf func(format string, args ...any)
@@ -113,7 +114,7 @@ func (c *Config) check(a ibv.DeviceAttr) error {
 		{"bounce buffers", c.BounceCount, c.Stripes, maxBounce},
 		{"bounce buffer bytes", c.BounceBytes, minBounceSize, maxBounceSize},
 		{"operations posted to a peer", c.Depth, 16, min(maxDepth, a.MaxQPWR, a.MaxCQE)},
-		{"peers with a ring", c.EagerPeers, 0, port.Rings},
+		{"peers with a ring", c.EagerPeers, 0, transport.Rings},
 		{"name bytes", len(c.Name), 0, maxNameBytes},
 	} {
 		if v.n < v.low || v.n > v.high {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // hello is one hand-shake with a peer: the making of one connection. It belongs
@@ -27,13 +27,13 @@ type hello struct {
 	peerFirst      uint32
 	confirmed      bool
 	psn            uint32
-	qp             *ibv.QP   // the own one
-	seq            uint32    // last position received over the former one
-	peerIndex      uint32    // what our messages carry
-	peerSeq        uint32    // last position that the peer has
-	taken          uint32    // messages taken over it from the ring that the peer writes into
-	peerRing       port.Ring // what the peer gives us to write into
-	running        bool      // packets are sent again
+	qp             *ibv.QP        // the own one
+	seq            uint32         // last position received over the former one
+	peerIndex      uint32         // what our messages carry
+	peerSeq        uint32         // last position that the peer has
+	taken          uint32         // messages taken over it from the ring that the peer writes into
+	peerRing       transport.Ring // what the peer gives us to write into
+	running        bool           // packets are sent again
 	next, deadline time.Time
 	pause          time.Duration
 	attempts       int
@@ -345,7 +345,7 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 		if h.peerFirst == 0 {
 			h.peerFirst = p.epoch
 		}
-		h.peerRing = port.Ring{Addr: p.reach, RKey: p.rkey, Taken: p.taken}
+		h.peerRing = transport.Ring{Addr: p.reach, RKey: p.rkey, Taken: p.taken}
 		if s.i.cfg.Resolve != nil && !e.ready.Load() {
 			e.name.Store(new(p.nameBytes()))
 		}
@@ -391,7 +391,7 @@ func (e *Endpoint) joined() {
 		e.msg.UseRing(e.hello.peerRing)
 		e.msg.start()
 		e.ready.Store(true)
-		e.c.Blocked.And(^uint32(port.PeerUnready))
+		e.c.Blocked.And(^uint32(transport.PeerUnready))
 		e.answer()
 		return
 	}

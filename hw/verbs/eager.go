@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 )
@@ -12,7 +12,7 @@ import (
 // Eager rings: the first peers get memory into which they write their short messages
 // (RDMA WRITE), which spares both sides the receive queue. It is the eager RDMA of MVAPICH
 // (Liu et al.: High Performance RDMA-Based MPI Implementation over InfiniBand, 2003), but
-// in order with what is sent, and whole by a sum instead of the order of a device's writes (package port).
+// in order with what is sent, and whole by a sum instead of the order of a device's writes (package transport).
 // What comes there rings no bell.
 
 // ringPool is the interface's rings.
@@ -35,7 +35,7 @@ func (p *ringPool) open(n int) (err error) {
 		return nil
 	}
 	p.owners = make([]atomic.Pointer[Endpoint], n)
-	p.memory, err = mapPinned(n * port.RingBytes)
+	p.memory, err = mapPinned(n * transport.RingBytes)
 	return err
 }
 
@@ -48,14 +48,14 @@ func (i *Iface) giveRing(e *Endpoint) {
 		if i.rings.owners[k].Load() != nil {
 			continue
 		}
-		b := i.rings.memory[k*port.RingBytes:][:port.RingBytes]
-		mr, err := i.d.pd.Register(addressOf(b), port.RingBytes, ibv.LocalWrite|ibv.RemoteWrite)
+		b := i.rings.memory[k*transport.RingBytes:][:transport.RingBytes]
+		mr, err := i.d.pd.Register(addressOf(b), transport.RingBytes, ibv.LocalWrite|ibv.RemoteWrite)
 		if err != nil {
 			i.logf("no ring for short messages of peer %s: %v", e, err)
 			return
 		}
 		e.ring = ring{k, b, mr}
-		i.rx.port.GiveRing(k, e.c, b)
+		i.rx.transport.GiveRing(k, e.c, b)
 		i.rings.owners[k].Store(e)
 		return
 	}
@@ -68,7 +68,7 @@ func (e *Endpoint) dropRing() error {
 		return nil
 	}
 	e.i.rings.owners[e.ring.number].Store(nil)
-	e.i.rx.port.TakeRing(e.ring.number, e.c)
+	e.i.rx.transport.TakeRing(e.ring.number, e.c)
 	return e.ring.mr.Close()
 }
 
@@ -81,9 +81,9 @@ func (e *Endpoint) offer(p *packet, taken uint32) {
 
 // ringFor is where short messages are written after the peer has sent where its ring is: nowhere once its device has
 // refused a write there.
-func (e *Endpoint) ringFor(r port.Ring) port.Ring {
+func (e *Endpoint) ringFor(r transport.Ring) transport.Ring {
 	if e.lease.ringRefused {
-		return port.Ring{}
+		return transport.Ring{}
 	}
 	return r
 }
@@ -98,19 +98,19 @@ func (e *Endpoint) written() bool { return e.c.There() }
 // them, and returns how many that was. What a peer must not write counts, too. A ring whose message is postponed
 // holds up no other.
 func (r *receiver) takeRings(limit int) (delivered int) {
-	var m hot.PortMessage
+	var m hot.TransportMessage
 	var stuck uint32 // rings whose next message is postponed, one bit each
 	moved := false   // since one of those was found
 	for range limit {
-		found := r.port.FindWritten(&m)
-		if found == hot.PortEmpty {
+		found := r.transport.FindWritten(&m)
+		if found == hot.TransportEmpty {
 			break
 		}
-		if found == hot.PortGo {
+		if found == hot.TransportGo {
 			r.passRing()
 			continue
 		}
-		ring := uint32(1) << r.port.Ring()
+		ring := uint32(1) << r.transport.Ring()
 		if stuck&ring != 0 && !moved {
 			break
 		}
@@ -121,19 +121,19 @@ func (r *receiver) takeRings(limit int) (delivered int) {
 		moved = !postponed
 		if postponed {
 			stuck |= ring
-			r.port.PassRing()
+			r.transport.PassRing()
 		}
 		delivered += btoi(got)
 	}
 	return delivered
 }
 
-// passRing passes by what the port has found in a peer's ring that is no message which comes next from it.
+// passRing passes by what the transport has found in a peer's ring that is no message which comes next from it.
 func (r *receiver) passRing() {
-	b := r.port.Written()
-	r.refuse("message of %d bytes with header %x in a ring", len(b), b[:port.HeaderBytes])
-	r.port.Skip(0)
-	r.port.PassRing() // else its peer would be asked first again, whatever it writes
+	b := r.transport.Written()
+	r.refuse("message of %d bytes with header %x in a ring", len(b), b[:transport.HeaderBytes])
+	r.transport.Skip(0)
+	r.transport.PassRing() // else its peer would be asked first again, whatever it writes
 }
 
 // Written reports whether one of the peers has written its next message into its ring. The caller holds the

@@ -12,7 +12,7 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -36,8 +36,8 @@ func newRingBench(t testing.TB) *ringBench {
 	})
 	b.rings.owners[0].Store(b.e)
 	b.e.ring = ring{0, b.rings.memory, &ibv.MR{RKey: 77}}
-	b.rx.port.GiveRing(0, b.e.c, b.rings.memory)
-	b.e.msg.UseRing(port.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77})
+	b.rx.transport.GiveRing(0, b.e.c, b.rings.memory)
+	b.e.msg.UseRing(transport.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77})
 	b.e.msg.JoinBytes = joinBytes
 	return b
 }
@@ -45,15 +45,16 @@ func newRingBench(t testing.TB) *ringBench {
 // slotOf is where in the ring an operation writes.
 func (b *ringBench) slotOf(t testing.TB, op *ibv.Op) []byte {
 	at := op.RemoteAddr - addressOf(b.e.ring.memory)
-	if op.RKey != 77 || at%port.RingSlotBytes != 0 || at >= port.RingBytes || op.SGE[0].Len > port.RingSlotBytes {
+	if op.RKey != 77 || at%transport.RingSlotBytes != 0 || at >= transport.RingBytes ||
+		op.SGE[0].Len > transport.RingSlotBytes {
 		t.Fatalf("a write of %d bytes to %#x with key %d", op.SGE[0].Len, at, op.RKey)
 	}
-	return b.rings.memory[at:][:port.RingSlotBytes]
+	return b.rings.memory[at:][:transport.RingSlotBytes]
 }
 
 // slotNext is where the next message comes to.
 func (b *ringBench) slotNext() []byte {
-	return b.rings.memory[b.e.c.Taken()%port.RingSlots*port.RingSlotBytes:][:port.RingSlotBytes]
+	return b.rings.memory[b.e.c.Taken()%transport.RingSlots*transport.RingSlotBytes:][:transport.RingSlotBytes]
 }
 
 // carry has the device do the next operation, of a write only the bytes that part says; it is
@@ -134,13 +135,13 @@ func testRingOrder(t *testing.T) {
 				if r.IntN(3) == 0 {
 					poll = drive.Peek
 				}
-				if m, found := poll(b.HotPort()); found == hot.PortArrival {
+				if m, found := poll(b.HotTransport()); found == hot.TransportArrival {
 					check(m.Header, m.Payload)
-					drive.Take(b.HotPort())
+					drive.Take(b.HotTransport())
 				}
 			}
 		}
-		b.rx.port.Flush()
+		b.rx.transport.Flush()
 		for b.carried < b.e.msg.Posted {
 			b.carry(t, nil)
 			b.Progress(64)
@@ -192,15 +193,15 @@ func TestRingCredits(t *testing.T) {
 		}
 		return n
 	}
-	send(1 + port.RingSlots + 3)
-	if n := writes(); n != port.RingSlots || b.e.msg.op(0).Opcode != ibv.OpSend {
+	send(1 + transport.RingSlots + 3)
+	if n := writes(); n != transport.RingSlots || b.e.msg.op(0).Opcode != ibv.OpSend {
 		t.Fatalf("%d are written, the first one is operation %d", n, b.e.msg.op(0).Opcode)
 	}
-	for range 1 + port.RingSlots { // the first is sent, for whatever sleeps
+	for range 1 + transport.RingSlots { // the first is sent, for whatever sleeps
 		b.carry(t, nil)
 		b.Progress(8)
 	}
-	if len(b.got) != 1+port.RingSlots {
+	if len(b.got) != 1+transport.RingSlots {
 		t.Fatalf("%d came", len(b.got))
 	}
 	send(1)
@@ -215,12 +216,12 @@ func TestRingCredits(t *testing.T) {
 	if n := writes(); n != 2 {
 		t.Errorf("%d of 2 are written when slots are free", n)
 	}
-	for _, index := range []uint32{0xfff << port.IndexBits, 5 << port.IndexBits,
-		(3*port.RingSlots + 1) << port.IndexBits} {
+	for _, index := range []uint32{0xfff << transport.IndexBits, 5 << transport.IndexBits,
+		(3*transport.RingSlots + 1) << transport.IndexBits} {
 		b.e.msg.Heard(index)
 	}
-	send(2 * port.RingSlots)
-	if n := writes(); n != port.RingSlots {
+	send(2 * transport.RingSlots)
+	if n := writes(); n != transport.RingSlots {
 		t.Errorf("%d are written at a time after false and old counts", n)
 	}
 }
@@ -245,7 +246,7 @@ func TestRingAgain(t *testing.T) {
 	}
 	b.e.msg.stop()
 	b.e.clearRing()
-	b.e.hello.peerRing = port.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77, Taken: b.e.c.Taken()}
+	b.e.hello.peerRing = transport.Ring{Addr: addressOf(b.e.ring.memory), RKey: 77, Taken: b.e.c.Taken()}
 	b.e.resume(b.e.c.LastSeq)
 	for pos := b.carried; pos < b.e.msg.Posted; pos++ {
 		if op := b.e.msg.op(pos); op.Opcode == ibv.OpWrite {
@@ -278,11 +279,11 @@ func TestRingWraps(t *testing.T) {
 			t.Fatalf("message %d: %d", n, got)
 		}
 		b.carry(t, nil)
-		m, found := drive.Next(b.HotPort())
-		if found != hot.PortArrival || m.Header != n {
+		m, found := drive.Next(b.HotTransport())
+		if found != hot.TransportArrival || m.Header != n {
 			t.Fatalf("message %d: %d, %+v", n, found, m)
 		}
-		drive.Take(b.HotPort())
+		drive.Take(b.HotTransport())
 	}
 	if b.written < count/2 {
 		t.Errorf("%d of %d are written", b.written, count)
@@ -292,11 +293,11 @@ func TestRingWraps(t *testing.T) {
 // ringProgress are the ways by which a message of rings is taken: by C, which leaves the rest to Go, and by Go.
 var ringProgress = map[string]func(b *ringBench){
 	"C": func(b *ringBench) {
-		switch m, found := drive.Next(b.HotPort()); found {
-		case hot.PortArrival:
+		switch m, found := drive.Next(b.HotTransport()); found {
+		case hot.TransportArrival:
 			b.got = append(b.got, m.Header)
-			drive.Take(b.HotPort())
-		case hot.PortGo:
+			drive.Take(b.HotTransport())
+		case hot.TransportGo:
 			b.Progress(1)
 		}
 	},
@@ -333,27 +334,27 @@ func TestRingPassedBy(t *testing.T) {
 		drive.Send(b.e.HotPath(), 1, 4, nil, nil)
 	}
 	b.carry(t, nil)
-	if _, found := drive.Peek(b.HotPort()); found != hot.PortEmpty {
+	if _, found := drive.Peek(b.HotTransport()); found != hot.TransportEmpty {
 		t.Errorf("a poll of what was sent: %d", found)
 	}
 	b.Progress(8)
 	b.carry(t, nil)
-	if _, found := drive.Peek(b.HotPort()); found != hot.PortArrival || !b.Written() {
+	if _, found := drive.Peek(b.HotTransport()); found != hot.TransportArrival || !b.Written() {
 		t.Errorf("a poll of what was written: %d, %v", found, b.Written())
 	}
-	if drive.Take(b.HotPort()) {
+	if drive.Take(b.HotTransport()) {
 		t.Error("another one is at hand")
 	}
-	if b.HotPort().Silent != 1 {
-		t.Errorf("%d silent senders", b.HotPort().Silent)
+	if b.HotTransport().Silent != 1 {
+		t.Errorf("%d silent senders", b.HotTransport().Silent)
 	}
 	b.rings.owners[0].Store(nil)
-	b.rx.port.TakeRing(0, b.e.c)
-	if b.HotPort().Silent != 0 || b.Written() {
-		t.Errorf("without its ring: %d silent senders", b.HotPort().Silent)
+	b.rx.transport.TakeRing(0, b.e.c)
+	if b.HotTransport().Silent != 0 || b.Written() {
+		t.Errorf("without its ring: %d silent senders", b.HotTransport().Silent)
 	}
 	b.carry(t, nil)
-	if _, found := drive.Next(b.HotPort()); found != hot.PortEmpty {
+	if _, found := drive.Next(b.HotTransport()); found != hot.TransportEmpty {
 		t.Errorf("a ring that was taken back: %d", found)
 	}
 }
@@ -368,7 +369,7 @@ func FuzzRing(f *testing.F) {
 		f.Add(slot, n == 1)
 		f.Add(slot[:len(slot)-8], n == 1)
 	}
-	f.Add(bytes.Repeat([]byte{0xff}, port.RingSlotBytes), false)
+	f.Add(bytes.Repeat([]byte{0xff}, transport.RingSlotBytes), false)
 	f.Fuzz(func(t *testing.T, data []byte, c bool) {
 		b.e.clearRing()
 		b.e.c.LastSeq = 1
@@ -378,14 +379,15 @@ func FuzzRing(f *testing.F) {
 				b.Progress(8)
 				continue
 			}
-			m, found := drive.Next(b.HotPort())
+			m, found := drive.Next(b.HotTransport())
 			switch found {
-			case hot.PortArrival:
-				if port.HeaderBytes+len(m.Head)+len(m.Payload)+port.RingEndBytes > port.RingSlotBytes || m.Source != 0 {
+			case hot.TransportArrival:
+				if transport.HeaderBytes+len(m.Head)+len(m.Payload)+transport.RingEndBytes > transport.RingSlotBytes ||
+					m.Source != 0 {
 					t.Fatalf("C finds %+v", m)
 				}
-				drive.Take(b.HotPort())
-			case hot.PortGo:
+				drive.Take(b.HotTransport())
+			case hot.TransportGo:
 				b.Progress(8)
 			}
 		}

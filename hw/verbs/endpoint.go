@@ -12,7 +12,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // Endpoint is what this interface knows of one peer: the path to it if Connect
@@ -44,7 +44,7 @@ type Endpoint struct {
 
 	// c is what the data plane knows of the peer: its window, whether it may send, and the positions and queue pairs of
 	// its messages.
-	c *port.Peer
+	c *transport.Peer
 	// owesWindow is set when the peer is to get our window. Set by
 	// SetEagerWindow, taken by the lease holder.
 	owesWindow atomic.Bool
@@ -150,7 +150,7 @@ func (i *Iface) enter(e *Endpoint) error {
 	}
 	e.msg.ID = queueID(classMessage, e.index)
 	e.msg.reports(i.sendCQs[int(e.index)%len(i.sendCQs)])
-	e.c = i.rx.port.NewPeer(e.msg.SendQueue)
+	e.c = i.rx.transport.NewPeer(e.msg.SendQueue)
 	if err := e.newMessageQP(); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (i *Iface) enter(e *Endpoint) error {
 	grown[e.index] = e
 	i.giveRing(e)
 	i.peers.Store(&grown)
-	i.rx.port.SetPeer(e.index, e.c)
+	i.rx.transport.SetPeer(e.index, e.c)
 	return nil
 }
 
@@ -241,7 +241,7 @@ func (e *Endpoint) end(err error) bool {
 	if !e.failure.CompareAndSwap(nil, &err) {
 		return false
 	}
-	e.c.Blocked.Or(port.PeerFailed)
+	e.c.Blocked.Or(transport.PeerFailed)
 	e.answer()
 	e.i.notify(e)
 	return true

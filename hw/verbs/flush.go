@@ -6,7 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // Flush and fence. Each connection of a peer completes its operations in order, so a flush takes down up to where each
@@ -125,7 +125,7 @@ func (e *Endpoint) Fence() error {
 	if q := e.mem.started(); q != nil {
 		q.fence.Store(true)
 		e.msgFence.raise(q.End())
-		e.c.Blocked.Or(port.PeerFenced) // after it: usable reads them in the other order
+		e.c.Blocked.Or(transport.PeerFenced) // after it: usable reads them in the other order
 	}
 	e.mem.fence.raise(e.msg.End())
 	return nil

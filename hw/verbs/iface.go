@@ -13,14 +13,14 @@ import (
 	"github.com/weft-fabric/weft/hw/internal/bounce"
 	"github.com/weft-fabric/weft/hw/internal/flushes"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
 // Sizes of the peer table and of id spaces.
 const (
-	maxPeers = 1 << port.IndexBits
+	maxPeers = 1 << transport.IndexBits
 	// pollBatch bounds how many completions of each queue one Progress takes.
 	pollBatch = 64
 )
@@ -42,7 +42,7 @@ type Iface struct {
 	recvCQ  *ibv.CQ
 	srq     *ibv.SRQ
 	sendCQs []*sendCQ
-	sendMem mem.Array[port.SendCQ]
+	sendMem mem.Array[transport.SendCQ]
 	blocks  *blockPool
 	pools   bounce.Pools
 	rings   ringPool
@@ -102,7 +102,7 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 
 // openMemory maps and registers the buffers.
 func (i *Iface) openMemory() error {
-	i.stride = (port.HeaderBytes + maxShort + i.cfg.BounceBytes + 63) &^ 63
+	i.stride = (transport.HeaderBytes + maxShort + i.cfg.BounceBytes + 63) &^ 63
 	n := i.stride * (i.cfg.RxBuffers + i.cfg.BounceCount)
 	var err error
 	if i.memory, err = mapPinned(n); err != nil {
@@ -138,7 +138,7 @@ func (i *Iface) openQueues() error {
 		return resource(err)
 	}
 	size := min(max(4*i.cfg.depth(), 4096), i.d.attr.MaxCQE)
-	if i.sendMem, err = mem.NewArray[port.SendCQ](i.cfg.Stripes); err != nil {
+	if i.sendMem, err = mem.NewArray[transport.SendCQ](i.cfg.Stripes); err != nil {
 		return resource(err)
 	}
 	for n := range i.cfg.Stripes {
@@ -153,7 +153,7 @@ func (i *Iface) openQueues() error {
 		i.srq = nil
 		return resource(err)
 	}
-	if err = i.rx.openPort(); err != nil {
+	if err = i.rx.openTransport(); err != nil {
 		return resource(err)
 	}
 	if i.bell, err = newBell(i); err != nil {
@@ -216,8 +216,8 @@ func (i *Iface) Attr() hw.Attr {
 // Memory is the domain on which the interface was opened.
 func (i *Iface) Memory() hw.MemoryDomain { return i.d }
 
-// HotPort is what C drives.
-func (i *Iface) HotPort() *hot.Port { return &i.rx.port.Hot }
+// HotTransport is what C drives.
+func (i *Iface) HotTransport() *hot.Transport { return &i.rx.transport.Hot }
 
 // HotPath is what C sends with.
 func (e *Endpoint) HotPath() *hot.Path { return &e.c.Path }
@@ -243,7 +243,7 @@ func (i *Iface) OnPeerEvent(f func(hw.PeerEvent)) { i.rx.onPeer = f }
 // Stats returns the counters. Any thread may call it.
 func (i *Iface) Stats() hw.Stats {
 	return hw.Stats{
-		Delivered: i.rx.delivered.Load() + i.rx.port.Delivered(),
+		Delivered: i.rx.delivered.Load() + i.rx.transport.Delivered(),
 		Malformed: i.rx.malformed.Load(),
 		PeersLost: i.rx.lost.Load(),
 	}
@@ -328,8 +328,8 @@ func (i *Iface) release() error {
 	if i.mr != nil {
 		add(i.mr.Close())
 	}
-	if i.rx.port != nil {
-		add(i.rx.port.Close())
+	if i.rx.transport != nil {
+		add(i.rx.transport.Close())
 	}
 	add(i.rings.close())
 	add(i.sendMem.Free())

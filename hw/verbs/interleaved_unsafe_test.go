@@ -6,29 +6,29 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // otherThread is what a thread that polls hands to the data plane by its address, which a package's variable keeps.
 var otherThread struct {
-	message hot.PortMessage
+	message hot.TransportMessage
 	call    ibv.Call
 }
 
 // polls has another thread poll. It has what has come when done is called, and nothing knows of it before.
 func (b *bench) polls(t *testing.T) (done func()) {
-	at := uintptr(unsafe.Pointer(b.HotPort()))
+	at := uintptr(unsafe.Pointer(b.HotTransport()))
 	message, call := uintptr(unsafe.Pointer(&otherThread.message)), uintptr(unsafe.Pointer(&otherThread.call))
 	otherThread.call = ibv.Call{}
-	calls := b.rx.port.Calls.Swap(0) // with which a thread without the lease has nothing to do
-	found := port.Next(at, message, call, 0)
-	if b.rx.port.Calls.Store(calls); found != hot.PortEmpty {
+	calls := b.rx.transport.Calls.Swap(0) // with which a thread without the lease has nothing to do
+	found := transport.Next(at, message, call, 0)
+	if b.rx.transport.Calls.Store(calls); found != hot.TransportEmpty {
 		t.Fatalf("there is something before: %d", found)
 	}
 	return func() {
 		otherThread.call.Perform()
-		port.Again(at, message, call, 0)
+		transport.Again(at, message, call, 0)
 	}
 }
 

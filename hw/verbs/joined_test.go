@@ -17,7 +17,7 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -28,7 +28,7 @@ func together(messages ...[]byte) (packet []byte) {
 		at := len(packet)
 		packet = append(packet, m...)
 		if n < len(messages)-1 {
-			packet[at+2] |= port.MoreFollows
+			packet[at+2] |= transport.MoreFollows
 		}
 	}
 	return packet
@@ -45,8 +45,8 @@ func (q *queue) packetAt(pos uint64) []byte {
 }
 
 // parseMessage reads the header of the message that b starts with, and returns what comes behind the message.
-func parseMessage(b []byte) (m port.Header, rest []byte, ok bool) {
-	m, next, ok := port.Parse(b)
+func parseMessage(b []byte) (m transport.Header, rest []byte, ok bool) {
+	m, next, ok := transport.Parse(b)
 	if ok && next != 0 {
 		rest = b[next:]
 	}
@@ -54,7 +54,7 @@ func parseMessage(b []byte) (m port.Header, rest []byte, ok bool) {
 }
 
 // messagesIn are the headers of a packet's messages.
-func messagesIn(t *testing.T, packet []byte) (list []port.Header) {
+func messagesIn(t *testing.T, packet []byte) (list []transport.Header) {
 	for packet != nil {
 		m, rest, ok := parseMessage(packet)
 		if !ok {
@@ -75,14 +75,15 @@ func joinBench(t *testing.T) *bench {
 // TestPathHolds: messages in a row are kept and go together, at the latest when something
 // polls, or when one comes that may not be kept.
 func TestPathHolds(t *testing.T) {
-	const filling = (joinBytes - 4*(port.HeaderBytes+8)) / port.HeaderBytes // empty ones behind four of up to 8 bytes
+	// empty ones behind four of up to 8 bytes
+	const filling = (joinBytes - 4*(transport.HeaderBytes+8)) / transport.HeaderBytes
 	for name, c := range map[string]struct {
 		release func(b *bench)
 		more    int // messages that this sends itself
 	}{
-		"poll":    {func(b *bench) { drive.Next(b.HotPort()) }, 0},
+		"poll":    {func(b *bench) { drive.Next(b.HotTransport()) }, 0},
 		"Go":      {func(b *bench) { b.Progress(1) }, 0},
-		"flush":   {func(b *bench) { drive.Flush(b.HotPort()) }, 0},
+		"flush":   {func(b *bench) { drive.Flush(b.HotTransport()) }, 0},
 		"never":   {func(b *bench) { drive.Send(b.e.HotPath(), 1, 99, nil, nil) }, 1},
 		"from Go": {func(b *bench) { _ = b.e.AMShort(1, 99, nil, nil) }, 1},
 		"full": {func(b *bench) {
@@ -95,7 +96,7 @@ func TestPathHolds(t *testing.T) {
 			b := joinBench(t)
 			q := &b.e.msg
 			before := null.Taken()
-			for n := range port.Row {
+			for n := range transport.Row {
 				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, nil, hot.HoldInRow); got != hot.PathSent {
 					t.Fatalf("message %d: %d", n, got)
 				}
@@ -103,14 +104,14 @@ func TestPathHolds(t *testing.T) {
 			for n := range 4 {
 				if got := drive.SendHold(b.e.HotPath(), 1, uint64(n), nil, []byte("abc"),
 					hot.HoldInRow); got != hot.PathCorked {
-					t.Fatalf("message %d in a row: %d", port.Row+n, got)
+					t.Fatalf("message %d in a row: %d", transport.Row+n, got)
 				}
 			}
-			if n := null.Taken() - before; n != port.Row {
-				t.Fatalf("%d of %d are posted", n, port.Row)
+			if n := null.Taken() - before; n != transport.Row {
+				t.Fatalf("%d of %d are posted", n, transport.Row)
 			}
 			c.release(b)
-			if n := null.Taken() - before; n != port.Row+1 || q.Posted != q.Tail.Load() {
+			if n := null.Taken() - before; n != transport.Row+1 || q.Posted != q.Tail.Load() {
 				t.Fatalf("then %d, %s", n, q.state())
 			}
 			list := messagesIn(t, q.packetAt(q.Posted-1))
@@ -118,7 +119,7 @@ func TestPathHolds(t *testing.T) {
 				t.Fatalf("%d messages in the packet", len(list))
 			}
 			for n, m := range list {
-				if m.Seq != uint32(port.Row+n+1) || n < 4 && m.Value != uint64(n) {
+				if m.Seq != uint32(transport.Row+n+1) || n < 4 && m.Value != uint64(n) {
 					t.Errorf("message %d: %+v", n, m)
 				}
 			}
@@ -131,7 +132,7 @@ func TestPathFills(t *testing.T) {
 	for _, size := range []int{0, 1, 8, 9, 40, maxShort} {
 		b := joinBench(t)
 		q := &b.e.msg
-		fit := min(joinBytes/((port.HeaderBytes+size+7)&^7), port.JoinMax)
+		fit := min(joinBytes/((transport.HeaderBytes+size+7)&^7), transport.JoinMax)
 		for n := range uint64(3 * fit) {
 			want := hot.PathCorked
 			if int(n)%fit == fit-1 {
@@ -165,24 +166,24 @@ func TestPathHoldsOnePeer(t *testing.T) {
 	b := joinBench(t)
 	other := nullEndpoint(64)
 	other.i, other.msg.JoinBytes, other.msg.ID = b.Iface, joinBytes, queueID(classMessage, 1)
-	other.c = b.rx.port.NewPeer(other.msg.SendQueue)
+	other.c = b.rx.transport.NewPeer(other.msg.SendQueue)
 	other.c.Blocked.Store(0)
-	b.rx.port.SetPeer(1, other.c)
+	b.rx.transport.SetPeer(1, other.c)
 	drive.SendHold(b.e.HotPath(), 1, 0, nil, nil, hot.HoldMore)
 	if got := drive.SendHold(other.HotPath(), 1, 0, nil, nil, hot.HoldMore); got != hot.PathCorked ||
 		b.e.msg.Posted != 1 || other.msg.Posted != 0 {
 		t.Fatalf("%d: %d and %d are posted", got, b.e.msg.Posted, other.msg.Posted)
 	}
-	b.rx.port.SetPeer(1, nil)
-	drive.Flush(b.HotPort()) // of a peer that is gone: nothing
+	b.rx.transport.SetPeer(1, nil)
+	drive.Flush(b.HotTransport()) // of a peer that is gone: nothing
 	if other.msg.Posted != 0 {
 		t.Errorf("posted to a peer that is gone")
 	}
 }
 
-// TestPortTogether: C and Go deliver the messages of a packet one by one, in order, Go what C
+// TestTransportTogether: C and Go deliver the messages of a packet one by one, in order, Go what C
 // leaves of it.
-func TestPortTogether(t *testing.T) {
+func TestTransportTogether(t *testing.T) {
 	for inC := range 5 {
 		b := joinBench(t)
 		b.e.c.LastSeq = 1
@@ -192,12 +193,12 @@ func TestPortTogether(t *testing.T) {
 		}
 		var got []uint64
 		for range inC {
-			m, found := drive.Next(b.HotPort())
-			if found != hot.PortArrival {
+			m, found := drive.Next(b.HotTransport())
+			if found != hot.TransportArrival {
 				t.Fatalf("%d in C: %d", inC, found)
 			}
 			got = append(got, m.Header)
-			if more := drive.Take(b.HotPort()); more != (len(got) < 5) {
+			if more := drive.Take(b.HotTransport()); more != (len(got) < 5) {
 				t.Errorf("behind message %d of 5 another one is at hand: %v", len(got), more)
 			}
 		}
@@ -211,14 +212,14 @@ func TestPortTogether(t *testing.T) {
 			t.Errorf("%d in C: %v, of which %d in Go, last %d", inC, all, n, b.e.c.LastSeq)
 		}
 		b.arrive(1, plain(6, 7))
-		if m, found := drive.Next(b.HotPort()); found != hot.PortArrival || m.Header != 7 {
+		if m, found := drive.Next(b.HotTransport()); found != hot.TransportArrival || m.Header != 7 {
 			t.Errorf("%d in C, then %d %+v", inC, found, m)
 		}
 	}
 }
 
-// TestPortTogetherMalformed: what comes before a message that is none is delivered.
-func TestPortTogetherMalformed(t *testing.T) {
+// TestTransportTogetherMalformed: what comes before a message that is none is delivered.
+func TestTransportTogetherMalformed(t *testing.T) {
 	good := together(plain(1, 0), plain(2, 1), plain(3, 2))
 	damaged := bytes.Clone(good)
 	damaged[2*32+3]++ // the third one's magic
@@ -255,12 +256,12 @@ func TestPart(t *testing.T) {
 				payload[k] = byte(r.Uint32())
 			}
 			pos := start + uint64(len(want))
-			m := port.Header{ID: 1, Head: 2, Seq: uint32(pos + 1), Length: uint32(len(payload)), Value: r.Uint64()}
+			m := transport.Header{ID: 1, Head: 2, Seq: uint32(pos + 1), Length: uint32(len(payload)), Value: r.Uint64()}
 			if got := drive.SendHold(b.e.HotPath(), 1, m.Value, []byte("he"), payload,
 				hot.HoldMore); got != hot.PathCorked && got != hot.PathSent {
 				t.Fatal(got)
 			}
-			sent := make([]byte, port.HeaderBytes)
+			sent := make([]byte, transport.HeaderBytes)
 			m.Put(sent)
 			want = append(want, append(append(sent, "he"...), payload...))
 		}
@@ -274,7 +275,7 @@ func TestPart(t *testing.T) {
 			}
 		}
 	}
-	if joined < 300*port.JoinMax {
+	if joined < 300*transport.JoinMax {
 		t.Errorf("only %d were posted before", joined)
 	}
 }
@@ -293,7 +294,7 @@ func TestJoinedFails(t *testing.T) {
 		}
 		drive.SendHold(b.e.HotPath(), 1, n, nil, nil, hold)
 	}
-	drive.Flush(b.HotPort())
+	drive.Flush(b.HotTransport())
 	e := b.e
 	list := []*Endpoint{e}
 	b.peers.Store(&list)
@@ -328,8 +329,8 @@ func TestTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const fit = joinBytes / (port.HeaderBytes + 8)
-	const packets, messages = port.Row + 3, port.Row + 3*fit
+	const fit = joinBytes / (transport.HeaderBytes + 8)
+	const packets, messages = transport.Row + 3, transport.Row + 3*fit
 	var got []uint64
 	b.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) { got = append(got, header) })
 	e := ep.(*Endpoint)
@@ -386,7 +387,7 @@ func TestJoinThreads(t *testing.T) {
 		}
 	}
 	poll := func() { // as retireUntil, but it reads what was posted
-		if !q.Run.CompareAndSwap(port.QueueIdle, port.QueueBusy) {
+		if !q.Run.CompareAndSwap(transport.QueueIdle, transport.QueueBusy) {
 			return
 		}
 		for pos := q.Head.Load(); pos < q.Posted; pos++ {
@@ -400,7 +401,7 @@ func TestJoinThreads(t *testing.T) {
 			}
 		}
 		q.Head.Store(q.Posted)
-		q.Run.Store(port.QueueIdle)
+		q.Run.Store(transport.QueueIdle)
 		q.Post()
 	}
 	others.Go(func() {
@@ -410,7 +411,7 @@ func TestJoinThreads(t *testing.T) {
 	})
 	others.Go(func() {
 		for !over() {
-			drive.Flush(b.HotPort())
+			drive.Flush(b.HotTransport())
 			time.Sleep(time.Microsecond)
 		}
 	})
@@ -436,7 +437,7 @@ func TestJoinThreads(t *testing.T) {
 	requester.Wait()
 	close(stop)
 	others.Wait()
-	drive.Flush(b.HotPort())
+	drive.Flush(b.HotTransport())
 	poll()
 	if seq != 2*count {
 		t.Errorf("%d messages of %d", seq, 2*count)

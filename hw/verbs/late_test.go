@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
@@ -30,14 +30,14 @@ func memoryBench(t *testing.T, stamps bool) *bench {
 		}
 	}
 	b.e.msg.cq.cq, b.sendCQs[0].cq = cq, cq
-	if err := b.rx.port.Close(); err != nil {
+	if err := b.rx.transport.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.rx.openPort(); err != nil { // of the new queue
+	if err := b.rx.openTransport(); err != nil { // of the new queue
 		t.Fatal(err)
 	}
-	b.rx.port.SetPeer(0, b.e.c)
-	memory, err := mem.Map(port.BlockBytes(depth), 0)
+	b.rx.transport.SetPeer(0, b.e.c)
+	memory, err := mem.Map(transport.BlockBytes(depth), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,10 +122,10 @@ func TestLateStaged(t *testing.T) {
 		b.completes(b.put(t, &comps[n]))
 	}
 	for range 8 {
-		drive.Next(b.HotPort())
+		drive.Next(b.HotTransport())
 	}
-	if b.rx.port.Staged() != 3 || null.ClockReads() != reads {
-		t.Fatalf("%d staged, the clock was read %d times", b.rx.port.Staged(), null.ClockReads()-reads)
+	if b.rx.transport.Staged() != 3 || null.ClockReads() != reads {
+		t.Fatalf("%d staged, the clock was read %d times", b.rx.transport.Staged(), null.ClockReads()-reads)
 	}
 	null.SetClock(ticks(5 * time.Millisecond))
 	b.Progress(8)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // How long the lease holder waits for what cannot be seen to have ended.
@@ -60,7 +60,7 @@ func (i *Iface) notifyLater(e *Endpoint) {
 // signaled. The thread that starts a stopped queue asks for it again.
 func (e *Endpoint) signalAll() {
 	for _, q := range []*queue{&e.msg, e.mem.started()} {
-		if q == nil || q.quiet() || e.failure.Load() != nil || q.Run.Load() == port.QueueStopped {
+		if q == nil || q.quiet() || e.failure.Load() != nil || q.Run.Load() == transport.QueueStopped {
 			continue
 		}
 		if !q.Post() && q.Broken.Load() == 0 {
@@ -251,7 +251,7 @@ func (e *Endpoint) giveEvents(now time.Time) {
 	list := slices.Clone(*i.peers.Load())
 	list[e.index] = nil
 	i.peers.Store(&list)
-	i.rx.port.SetPeer(e.index, nil)
+	i.rx.transport.SetPeer(e.index, nil)
 	if err := e.dropRing(); err != nil {
 		i.logf("peer %s: %v", e, err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/order"
@@ -53,7 +53,7 @@ type block struct {
 // chunkBlocks is the number of blocks that are registered together.
 const chunkBlocks = 4
 
-func (p *blockPool) blockBytes() int { return port.BlockBytes(p.depth) }
+func (p *blockPool) blockBytes() int { return transport.BlockBytes(p.depth) }
 
 // get takes a block, registering more if need be.
 func (p *blockPool) get() (block, error) {
@@ -115,7 +115,7 @@ func (p *blockPool) close() error {
 
 // joinBytes is the most that goes in one packet of several messages: every
 // peer's receive buffers have room for it, whatever its settings.
-const joinBytes = port.HeaderBytes + maxShort + minBounceSize
+const joinBytes = transport.HeaderBytes + maxShort + minBounceSize
 
 // attach gives a queue its memory. The block goes back to the pool when the
 // collector finds that no thread holds the endpoint any more: a thread that is

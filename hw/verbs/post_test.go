@@ -9,7 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
@@ -19,7 +19,7 @@ var direct = true
 // onEachRoute runs a test with C calling the data plane without the runtime, and by callbacks.
 func onEachRoute(t *testing.T, f func(t *testing.T)) {
 	t.Run("direct", func(t *testing.T) {
-		if !port.Route(true) {
+		if !transport.Route(true) {
 			t.Skip("there is no trampoline here")
 		}
 		f(t)
@@ -32,9 +32,9 @@ func byCallbacks(t *testing.T, f func(t *testing.T)) {
 	direct = false
 	defer func() {
 		direct = true
-		port.Route(true)
+		transport.Route(true)
 	}()
-	port.Route(false)
+	transport.Route(false)
 	f(t)
 }
 
@@ -43,23 +43,24 @@ func nullEndpoint(depth int) *Endpoint {
 	i := &Iface{cfg: Config{Direct: direct}.withDefaults()}
 	e := &Endpoint{i: i, answered: make(chan struct{})}
 	// of a few pages, until the process ends; C's order of accesses is not seen on the heap
-	memory, err := mem.Map(port.BlockBytes(depth), 0)
+	memory, err := mem.Map(transport.BlockBytes(depth), 0)
 	if err != nil {
 		panic(err)
 	}
 	e.msg.lay(memory, depth, 0)
-	e.msg.reports(&sendCQ{SendCQ: &port.SendCQ{Size: 1 << 40}})
+	e.msg.reports(&sendCQ{SendCQ: &transport.SendCQ{Size: 1 << 40}})
 	e.msg.use(null.QP())
-	e.c = nullPort().NewPeer(e.msg.SendQueue)
+	e.c = nullTransport().NewPeer(e.msg.SendQueue)
 	e.msg.start()
 	e.ready.Store(true)
 	e.c.Blocked.Store(0)
 	return e
 }
 
-// nullPort is a port of an interface that there is not.
-func nullPort() *port.Port {
-	p, err := port.New(port.Config{SRQ: null.SRQ(), Queues: []*ibv.CQ{null.CQ(0)}, Max: 1, Peers: 1, Direct: direct})
+// nullTransport is a transport of an interface that there is not.
+func nullTransport() *transport.Transport {
+	p, err := transport.New(transport.Config{SRQ: null.SRQ(), Queues: []*ibv.CQ{null.CQ(0)}, Max: 1, Peers: 1,
+		Direct: direct})
 	if err != nil {
 		panic(err)
 	}
@@ -88,7 +89,7 @@ func BenchmarkPostCost(b *testing.B) {
 		inGo += time.Since(start)
 		e.msg.retireAll()
 		start = time.Now()
-		null.Loop(batch, port.HeaderBytes+len(payload))
+		null.Loop(batch, transport.HeaderBytes+len(payload))
 		inC += time.Since(start)
 	}
 	posts := float64(b.N) * batch
@@ -118,9 +119,9 @@ func retireUntil(e *Endpoint, stop chan struct{}) {
 		default:
 		}
 		// What has been posted may end; run is kept while this polls.
-		if e.msg.Run.CompareAndSwap(port.QueueIdle, port.QueueBusy) {
+		if e.msg.Run.CompareAndSwap(transport.QueueIdle, transport.QueueBusy) {
 			e.msg.Head.Store(e.msg.Posted)
-			e.msg.Run.Store(port.QueueIdle)
+			e.msg.Run.Store(transport.QueueIdle)
 			e.msg.Post()
 		}
 	}

@@ -6,20 +6,20 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
 // receiver is the consumer's state. It belongs to the lease holder, but for
 // what is marked.
 type receiver struct {
-	i        *Iface
-	handlers [hw.MaxAM]hw.Handler
-	onPeer   func(hw.PeerEvent)
-	port     *port.Port // the data plane's: polling, what was polled, and the buffers to be given back
-	cqs      []*ibv.CQ  // immutable: for arrivals, then sendCQs
-	fresh    bool       // this Progress has delivered messages: its caller may still ask for their sources
-	empty    bool       // drained, as upkeep asked before it served endpoints
+	i         *Iface
+	handlers  [hw.MaxAM]hw.Handler
+	onPeer    func(hw.PeerEvent)
+	transport *transport.Transport // the data plane's: polling, what was polled, and the buffers to be given back
+	cqs       []*ibv.CQ            // immutable: for arrivals, then sendCQs
+	fresh     bool                 // this Progress has delivered messages: its caller may still ask for their sources
+	empty     bool                 // drained, as upkeep asked before it served endpoints
 
 	// postponed says that the last message's handler has left it where it is.
 	postponed bool
@@ -36,21 +36,21 @@ func (r *receiver) init(i *Iface) {
 	r.onPeer = func(hw.PeerEvent) {}
 }
 
-// openPort makes the port; all buffers go to the shared receive queue with the
+// openTransport makes the transport; all buffers go to the shared receive queue with the
 // first poll. Errors: those of mmap.
-func (r *receiver) openPort() error {
+func (r *receiver) openTransport() error {
 	i := r.i
 	r.cqs = []*ibv.CQ{i.recvCQ}
-	var ends []*port.SendCQ
+	var ends []*transport.SendCQ
 	for _, q := range i.sendCQs {
 		r.cqs, ends = append(r.cqs, q.cq), append(ends, q.SendCQ)
 	}
-	p, err := port.New(port.Config{SRQ: i.srq, Base: i.first, BufferBytes: i.stride, Buffers: i.cfg.RxBuffers,
+	p, err := transport.New(transport.Config{SRQ: i.srq, Base: i.first, BufferBytes: i.stride, Buffers: i.cfg.RxBuffers,
 		LKey: i.mr.LKey, Queues: r.cqs, Ends: ends, Max: pollBatch, Peers: maxPeers, Direct: i.cfg.Direct})
 	if err != nil {
 		return err
 	}
-	r.port = p
+	r.transport = p
 	r.poll()
 	return nil
 }
@@ -58,7 +58,7 @@ func (r *receiver) openPort() error {
 // poll gives buffers back and stages what the queues have, unless another
 // thread polls or something is staged. It reports whether it has polled.
 func (r *receiver) poll() bool {
-	polled, _, ok := r.port.Poll()
+	polled, _, ok := r.transport.Poll()
 	if !ok {
 		r.i.deviceLost(errQueue)
 	}
@@ -68,7 +68,7 @@ func (r *receiver) poll() bool {
 // pollEnds completes what was posted while arrivals wait behind the limit, and returns how many operations completed.
 // Something is staged.
 func (r *receiver) pollEnds() int {
-	if !r.port.PollEnds() {
+	if !r.transport.PollEnds() {
 		r.i.deviceLost(errQueue)
 	}
 	return r.complete()
@@ -80,7 +80,7 @@ var errQueue = errors.New("verbs: a completion queue is broken")
 // drained polls, and reports whether everything that has come was dealt with. It cannot say so while another thread
 // polls: that one may have taken a message from the device that is not staged yet.
 func (r *receiver) drained() bool {
-	_, empty, ok := r.port.Poll()
+	_, empty, ok := r.transport.Poll()
 	if !ok {
 		r.i.deviceLost(errQueue)
 	}
@@ -89,16 +89,16 @@ func (r *receiver) drained() bool {
 
 // drop passes by what has arrived.
 func (r *receiver) drop() {
-	for r.port.Arrival() != nil {
-		r.port.Drop()
+	for r.transport.Arrival() != nil {
+		r.transport.Drop()
 	}
 }
 
 // notifyPoll has C leave the next poll of the interface to Go. Any thread, after it has
 // said why.
 func (i *Iface) notifyPoll() {
-	if p := i.rx.port; p != nil {
-		p.Calls.Or(port.CallGo)
+	if p := i.rx.transport; p != nil {
+		p.Calls.Or(transport.CallGo)
 	}
 }
 
@@ -120,19 +120,20 @@ func (i *Iface) Progress(limit int) int {
 	if i.closed.Load() {
 		return 0
 	}
-	if r.port.Calls.Load() != 0 && r.port.Calls.Swap(0)&port.CallPost != 0 { // before what was stored with it is read
+	// before what was stored with it is read
+	if r.transport.Calls.Load() != 0 && r.transport.Calls.Swap(0)&transport.CallPost != 0 {
 		i.signalsDue.Store(true)
 	}
-	r.port.Flush()
+	r.transport.Flush()
 	r.poll()
 	r.turn++
 	n := r.takeRings(limit/2 + limit&r.turn&1)
 	stuck := false // behind a message that is postponed
-	for r.port.Staged() != 0 {
+	for r.transport.Staged() != 0 {
 		n += r.complete()
 		var got int
 		got, stuck = r.takeArrivals(limit - n)
-		if n += got; stuck || n >= limit || r.port.Staged() != 0 {
+		if n += got; stuck || n >= limit || r.transport.Staged() != 0 {
 			break
 		}
 		r.poll()
@@ -140,7 +141,7 @@ func (i *Iface) Progress(limit int) int {
 	if n < limit {
 		n += r.takeRings(limit - n) // what the others have left
 	}
-	if (stuck || n >= limit) && r.port.Staged() != 0 {
+	if (stuck || n >= limit) && r.transport.Staged() != 0 {
 		n += r.pollEnds()
 	}
 	if i.signalsDue.Load() || i.anyTodo.Load() {
@@ -158,11 +159,11 @@ func (i *Iface) Progress(limit int) int {
 // that is left was postponed. What is no message counts as none; no peer has the device bring more of it than
 // there are buffers.
 func (r *receiver) takeArrivals(limit int) (n int, stuck bool) {
-	var m hot.PortMessage
-	for d := r.port.Arrival(); d != nil && (n < limit || d.Opcode != ibv.DoneRecv); d = r.port.Arrival() {
-		if r.port.FindArrived(&m) != hot.PortArrival {
+	var m hot.TransportMessage
+	for d := r.transport.Arrival(); d != nil && (n < limit || d.Opcode != ibv.DoneRecv); d = r.transport.Arrival() {
+		if r.transport.FindArrived(&m) != hot.TransportArrival {
 			r.pass(d)
-			n += btoi(r.port.InRing()) // a peer that writes what it must not does so at the price of messages
+			n += btoi(r.transport.InRing()) // a peer that writes what it must not does so at the price of messages
 			continue
 		}
 		var delivered bool
@@ -179,62 +180,62 @@ func (r *receiver) takeArrivals(limit int) (n int, stuck bool) {
 func (r *receiver) complete() int {
 	n := 0
 	r.clock = reading{} // a new batch
-	r.port.Finish()
-	for k := 1; k < r.port.Queues(); k++ {
-		list := r.port.Ended(k)
+	r.transport.Finish()
+	for k := 1; k < r.transport.Queues(); k++ {
+		list := r.transport.Ended(k)
 		for j := range list {
 			n += r.i.ended(&list[j])
 		}
-		r.port.EndedWith(len(list))
+		r.transport.EndedWith(len(list))
 	}
 	return n
 }
 
-// pass deals with what the port has found that is no message, or none that comes next from its sender: of the first
-// staged arrival, or in a ring.
+// pass deals with what the transport has found that is no message, or none that comes next from its sender: of the
+// first staged arrival, or in a ring.
 func (r *receiver) pass(d *ibv.Done) {
-	if r.port.InRing() {
+	if r.transport.InRing() {
 		r.passRing()
 		return
 	}
-	b, ok := r.port.Left(d)
+	b, ok := r.transport.Left(d)
 	if !ok {
 		if d.Status == ibv.StatusOK && d.Opcode == ibv.DoneRecvImm {
 			r.control(d)
 		}
-		r.port.Drop() // flushed with its queue pair
+		r.transport.Drop() // flushed with its queue pair
 		return
 	}
-	h, next, ok := port.Parse(b)
-	switch index := h.Index & port.IndexMask; {
+	h, next, ok := transport.Parse(b)
+	switch index := h.Index & transport.IndexMask; {
 	case !ok:
-		r.refuse("message of %d bytes with header %x", len(b), b[:min(len(b), port.HeaderBytes)])
+		r.refuse("message of %d bytes with header %x", len(b), b[:min(len(b), transport.HeaderBytes)])
 		next = 0
 	case r.from(index, d.QP) == nil:
 		r.refuse("message with index %d over queue pair %d", index, d.QP)
 	} // else it came already, over the former connection
 	if next > 0 {
-		r.port.Skip(next)
+		r.transport.Skip(next)
 		return
 	}
-	r.port.Drop()
+	r.transport.Drop()
 }
 
-// deliver gives the message that the port has found to its handler. stuck: that has postponed it.
-func (r *receiver) deliver(m *hot.PortMessage) (delivered, stuck bool) {
+// deliver gives the message that the transport has found to its handler. stuck: that has postponed it.
+func (r *receiver) deliver(m *hot.TransportMessage) (delivered, stuck bool) {
 	h := r.handlers[m.ID]
 	if h == nil {
 		r.refuse("message with id %d, which has no handler", m.ID)
-		r.port.Take()
+		r.transport.Take()
 		return false, false
 	}
 	r.postponed = false
-	head, payload := port.Content(m)
+	head, payload := transport.Content(m)
 	h(hw.Source(m.Source), m.Header, head, payload)
 	if r.postponed {
 		return false, true
 	}
-	r.port.Take()
+	r.transport.Take()
 	r.delivered.Add(1)
 	return true, false
 }

@@ -6,17 +6,17 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // slotBytes is what an operation may copy: a short message with its header.
-const slotBytes = port.SlotBytes
+const slotBytes = transport.SlotBytes
 
 // maxShort is the payload and head of a short message.
-const maxShort = port.MaxShort
+const maxShort = transport.MaxShort
 
 // reserve is the number of places of a queue that only control operations get.
-const reserve = port.QueueReserve
+const reserve = transport.QueueReserve
 
 // entryKind says what to do when an operation has ended.
 type entryKind uint8
@@ -34,17 +34,17 @@ type entry struct {
 	comp *hw.Completion
 }
 
-// queue is a ring of work requests on their way to a queue pair. What the data plane (package port) has of it is in the
-// SendQueue, the places, requests and slots, off the Go heap.
+// queue is a ring of work requests on their way to a queue pair. What the data plane (package transport) has of it is
+// in the SendQueue, the places, requests and slots, off the Go heap.
 type queue struct {
-	*port.SendQueue // nil until the queue has its memory
-	places          []port.Place
-	ops             []ibv.Op
-	slots           []byte // registered
-	first           uint64 // address of slots
-	entries         []entry
-	cq              *sendCQ
-	qp              *ibv.QP // as SendQueue's
+	*transport.SendQueue // nil until the queue has its memory
+	places               []transport.Place
+	ops                  []ibv.Op
+	slots                []byte // registered
+	first                uint64 // address of slots
+	entries              []entry
+	cq                   *sendCQ
+	qp                   *ibv.QP // as SendQueue's
 	// fence asks that the next operation wait for reads and atomics. Set by
 	// Fence, taken by the thread that claims.
 	fence atomic.Bool
@@ -54,7 +54,7 @@ type queue struct {
 // from running over, off the Go heap.
 type sendCQ struct {
 	cq *ibv.CQ
-	*port.SendCQ
+	*transport.SendCQ
 }
 
 // Completion ids: class, peer, generation of the queue pair, low half of the position.
@@ -70,9 +70,9 @@ func splitID(id uint64) (class uint64, peer uint32) {
 	return id >> 62, uint32(id>>40) & (maxPeers - 1)
 }
 
-func (q *queue) op(pos uint64) *ibv.Op        { return &q.ops[pos&q.Mask] }
-func (q *queue) place(pos uint64) *port.Place { return &q.places[pos&q.Mask] }
-func (q *queue) entry(pos uint64) *entry      { return &q.entries[pos&q.Mask] }
+func (q *queue) op(pos uint64) *ibv.Op             { return &q.ops[pos&q.Mask] }
+func (q *queue) place(pos uint64) *transport.Place { return &q.places[pos&q.Mask] }
+func (q *queue) entry(pos uint64) *entry           { return &q.entries[pos&q.Mask] }
 
 // signal has the operation of a place write a completion.
 func (q *queue) signal(pos uint64) { q.place(pos).Signal = 1 }
@@ -107,14 +107,14 @@ func (q *queue) publish(pos uint64) {
 // stop waits until no thread posts, and keeps it so. Only the lease holder stops
 // a queue, and only the service and the lease holder start one.
 func (q *queue) stop() {
-	for !q.Run.CompareAndSwap(port.QueueIdle, port.QueueStopped) && q.Run.Load() != port.QueueStopped {
+	for !q.Run.CompareAndSwap(transport.QueueIdle, transport.QueueStopped) && q.Run.Load() != transport.QueueStopped {
 		runtime.Gosched() // the thread that posts is in one call into C
 	}
 }
 
 // lay lays a stopped queue into its memory.
 func (q *queue) lay(memory []byte, depth int, lkey uint32) {
-	q.SendQueue, q.places, q.ops, q.slots = port.SendQueueAt(memory, depth, lkey)
+	q.SendQueue, q.places, q.ops, q.slots = transport.SendQueueAt(memory, depth, lkey)
 	q.first = addressOf(q.slots)
 	q.entries = make([]entry, depth)
 }
@@ -133,7 +133,7 @@ func (q *queue) use(qp *ibv.QP) {
 
 // start lets the queue post, on a queue pair that is ready to send.
 func (q *queue) start() {
-	q.Run.Store(port.QueueIdle)
+	q.Run.Store(transport.QueueIdle)
 	q.Post()
 }
 
@@ -152,7 +152,7 @@ func (q *queue) rewind() {
 // close makes all claims of places fail from now on and waits until every place that
 // was claimed is filled. The queue is stopped.
 func (q *queue) close() {
-	end := q.Tail.Or(port.QueueClosed) &^ port.QueueClosed
+	end := q.Tail.Or(transport.QueueClosed) &^ transport.QueueClosed
 	for pos := q.Head.Load(); pos < end; pos++ {
 		for q.place(pos).Ready.Load() != pos+1 {
 			runtime.Gosched() // the claimer is copying

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
@@ -20,19 +20,19 @@ type ringPeer struct {
 
 // join has a second peer come, with index 1, whose first message is delivered.
 func (b *ringBench) join(t *testing.T) *ringPeer {
-	memory, err := mapPinned(port.RingBytes)
+	memory, err := mapPinned(transport.RingBytes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mem.Unmap(memory) })
 	p := &ringPeer{nullEndpoint(64), memory}
 	p.i, p.index = b.Iface, 1
-	p.c = b.rx.port.NewPeer(p.msg.SendQueue)
+	p.c = b.rx.transport.NewPeer(p.msg.SendQueue)
 	p.c.Blocked.Store(0)
 	p.c.Index.Store(1)
-	b.rx.port.SetPeer(1, p.c)
-	b.rx.port.GiveRing(1, p.c, memory)
-	p.msg.UseRing(port.Ring{Addr: addressOf(memory), RKey: 78})
+	b.rx.transport.SetPeer(1, p.c)
+	b.rx.transport.GiveRing(1, p.c, memory)
+	p.msg.UseRing(transport.Ring{Addr: addressOf(memory), RKey: 78})
 	drive.Send(p.HotPath(), 1, 0, nil, nil) // the first is sent
 	b.arrive(0, p.msg.packetAt(0))
 	return p
@@ -98,7 +98,7 @@ func TestRingMalformed(t *testing.T) {
 			}
 			b.got = nil
 			for range turns * messages {
-				for k := 0; k < port.RingBytes; k += port.RingSlotBytes {
+				for k := 0; k < transport.RingBytes; k += transport.RingSlotBytes {
 					copy(b.rings.memory[k:], wrong)
 				}
 				progress(b)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // usable reports whether messages may be claimed now.
@@ -16,7 +16,7 @@ func (e *Endpoint) usable() error {
 	if !e.ready.Load() {
 		return hw.ErrNoResource
 	}
-	if e.c.Blocked.Load()&port.PeerFenced != 0 {
+	if e.c.Blocked.Load()&transport.PeerFenced != 0 {
 		return e.waitFence()
 	}
 	return nil
@@ -24,10 +24,10 @@ func (e *Endpoint) usable() error {
 
 // waitFence is usable behind a Fence.
 func (e *Endpoint) waitFence() error {
-	e.c.Blocked.And(^uint32(port.PeerFenced)) // before the check: a Fence that is called now sets it again
+	e.c.Blocked.And(^uint32(transport.PeerFenced)) // before the check: a Fence that is called now sets it again
 	at := e.msgFence.at.Load()
 	if at != 0 && e.mem.queue.Head.Load() < at {
-		e.c.Blocked.Or(port.PeerFenced)
+		e.c.Blocked.Or(transport.PeerFenced)
 		return e.full()
 	}
 	return nil
@@ -82,10 +82,10 @@ func (e *Endpoint) AMBcopy(id hw.AMID, header uint64, head []byte, n int, pack f
 		return e.full()
 	}
 	b, addr := e.i.bounceBuffer(buffer)
-	h := port.Header{ID: uint8(id), Head: uint8(len(head)), Index: e.c.MessageIndex(), Seq: uint32(pos + 1),
+	h := transport.Header{ID: uint8(id), Head: uint8(len(head)), Index: e.c.MessageIndex(), Seq: uint32(pos + 1),
 		Length: uint32(n), Value: header}
 	h.Put(b)
-	at := port.HeaderBytes + copy(b[port.HeaderBytes:], head)
+	at := transport.HeaderBytes + copy(b[transport.HeaderBytes:], head)
 	if n > 0 {
 		pack(b[at : at+n : at+n])
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 )
 
 // CheckPeers finds peers that are gone. The caller holds the progress lease.
@@ -84,7 +84,7 @@ func (s *stuck) check(q *queue, now time.Time, limit time.Duration) bool {
 // try posts something whose completion reports whether the peer lives.
 func (e *Endpoint) try() {
 	q := &e.msg
-	if q.Run.Load() != port.QueueStopped && q.LastSignal.Load() <= q.Head.Load() {
+	if q.Run.Load() != transport.QueueStopped && q.LastSignal.Load() <= q.Head.Load() {
 		q.postNothing(0, true)
 	}
 }

@@ -1,6 +1,6 @@
 package verbs
 
-import "github.com/weft-fabric/weft/hw/verbs/internal/port"
+import "github.com/weft-fabric/weft/hw/verbs/internal/transport"
 
 // SetEagerWindow sends peers whether eager payloads are welcome. Any thread.
 func (i *Iface) SetEagerWindow(open bool) {
@@ -25,7 +25,7 @@ func (i *Iface) SetEagerWindow(open bool) {
 }
 
 // run reports whether messages are being posted.
-func (e *Endpoint) run() bool { return e.msg.Run.Load() != port.QueueStopped }
+func (e *Endpoint) run() bool { return e.msg.Run.Load() != transport.QueueStopped }
 
 // sendWindow sends the peer our window as immediate data, which wakes it if it
 // sleeps and needs no key to its memory.

@@ -122,8 +122,8 @@ struct weft_recv_entry {
 };
 
 /* Bits of weft_hot_rx.attention. */
-#define WEFT_ATTENTION_GO 1 /* work of Go's: pending sends, timers, ports that only Go polls */
-#define WEFT_ATTENTION_PORTS 2 /* the endpoints' ports (struct weft_hot_port) are polled */
+#define WEFT_ATTENTION_GO 1 /* work of Go's: pending sends, timers, transports that only Go polls */
+#define WEFT_ATTENTION_TRANSPORTS 2 /* the endpoints' transports (struct weft_hot_transport) are polled */
 
 /* WEFT_EXCLUSIVE is a bit of weft_hot_rx.flags: FI_THREAD_DOMAIN or COMPLETION, so no lease and no
  * compare-and-swap inside the process. */
@@ -180,12 +180,12 @@ struct weft_hot_source {
 	uint8_t pad1[16];
 };
 
-/* weft_hot_port_source is a sender behind a port to other hosts, as struct weft_hot_source. */
-struct weft_hot_port_source {
+/* weft_hot_transport_source is a sender behind a transport to other hosts, as struct weft_hot_source. */
+struct weft_hot_transport_source {
 	_Atomic uint64_t addr;
 	uint32_t id;
 	uint32_t context;
-	uint32_t source; /* number of the sender at the endpoint, which has several ports */
+	uint32_t source; /* number of the sender at the endpoint, which has several transports */
 	uint32_t pad0[3];
 };
 
@@ -236,43 +236,44 @@ struct weft_hot_stripe {
 	uint64_t pad1[4];
 };
 
-/* ---- Ports to other hosts ---- */
+/* ---- Transports to other hosts ---- */
 
 /* Whether a message may be corked, to go in one packet with those that come behind it. */
 #define WEFT_HOLD_NEVER 0
-#define WEFT_HOLD_IN_ROW 1 /* if several were sent in a row since the port was polled */
+#define WEFT_HOLD_IN_ROW 1 /* if several were sent in a row since the transport was polled */
 #define WEFT_HOLD_MORE 2 /* the next one is at hand (FI_MORE) */
 
-/* weft_port_message is a message, arrived or to be sent. The bytes of one that has arrived do not change any more. */
-struct weft_port_message {
+/* weft_transport_message is a message, arrived or to be sent. The bytes of one that has arrived do not change any
+ * more. */
+struct weft_transport_message {
 	uint64_t header;
 	const unsigned char *head; /* of an arrival: the payload comes behind it */
 	const unsigned char *payload;
 	uint32_t length; /* of the payload, bytes */
-	uint32_t source; /* of an arrival: the port's number for the sender (hw.source) */
+	uint32_t source; /* of an arrival: the transport's number for the sender (hw.source) */
 	uint16_t head_bytes;
 	uint8_t id;
 	uint8_t hold; /* of one to be sent: WEFT_HOLD_* */
 	uint8_t pad0[4];
 };
 
-/* What weft_hot_port.next finds. */
-#define WEFT_PORT_EMPTY 0
-#define WEFT_PORT_ARRIVAL 1
-#define WEFT_PORT_GO 2 /* something that Go must deal with */
+/* What weft_hot_transport.next finds. */
+#define WEFT_TRANSPORT_EMPTY 0
+#define WEFT_TRANSPORT_ARRIVAL 1
+#define WEFT_TRANSPORT_GO 2 /* something that Go must deal with */
 
-/* weft_hot_port is an interface to other hosts that the data plane polls and takes messages from, made by a
+/* weft_hot_transport is an interface to other hosts that the data plane polls and takes messages from, made by a
  * backend. Its functions belong to the progress lease, flush also to epoch readers (struct weft_epoch_reader). */
-struct weft_hot_port {
-	/* WEFT_PORT_*; the same message until it is taken */
-	int (*next)(struct weft_hot_port *port, struct weft_port_message *m);
+struct weft_hot_transport {
+	/* WEFT_TRANSPORT_*; the same message until it is taken */
+	int (*next)(struct weft_hot_transport *transport, struct weft_transport_message *m);
 	/* the message that next found last is done with; whether another one is at hand */
-	bool (*take)(struct weft_hot_port *port);
-	void (*flush)(struct weft_hot_port *port); /* sends what is corked; next does, too */
+	bool (*take)(struct weft_hot_transport *transport);
+	void (*flush)(struct weft_hot_transport *transport); /* sends what is corked; next does, too */
 	/* as next, of senders only whose messages ring no bell */
-	int (*peek)(struct weft_hot_port *port, struct weft_port_message *m);
+	int (*peek)(struct weft_hot_transport *transport, struct weft_transport_message *m);
 	_Atomic uint64_t taken; /* messages so far; stored by the lease holder, relaxed */
-	/* how many such senders there are: polls never pass the port by. By the backend; sequentially consistent */
+	/* how many such senders there are: polls never pass the transport by. By the backend; sequentially consistent */
 	_Atomic uint32_t silent;
 	uint32_t pad0;
 };
@@ -281,11 +282,11 @@ struct weft_hot_port {
 #define WEFT_PATH_SENT 0
 #define WEFT_PATH_FULL 1 /* nothing happened; there is room later, after progress */
 #define WEFT_PATH_GO 2 /* nothing happened; only Go can send now */
-#define WEFT_PATH_CORKED 3 /* it goes with what is sent behind it, or when the port is flushed */
+#define WEFT_PATH_CORKED 3 /* it goes with what is sent behind it, or when the transport is flushed */
 
 /* weft_hot_path is the way to a peer over such an interface. Any epoch reader (struct weft_epoch_reader) may send. */
 struct weft_hot_path {
-	int (*send)(struct weft_hot_path *path, const struct weft_port_message *m);
+	int (*send)(struct weft_hot_path *path, const struct weft_transport_message *m);
 	uint32_t max; /* bytes of head and payload; immutable */
 	uint32_t pad0;
 };
@@ -369,18 +370,18 @@ struct weft_match_event {
 	uint8_t fetched[WEFT_MATCH_ELEMENT]; /* with WEFT_MATCH_READ: what the element was, in the first bytes */
 };
 
-/* WEFT_PORT_MATCHED is what weft_hot_match_port.next finds beside WEFT_PORT_EMPTY and WEFT_PORT_GO: an event,
- * which is the caller's then. */
-#define WEFT_PORT_MATCHED 3
+/* WEFT_TRANSPORT_MATCHED is what weft_hot_match_transport.next finds beside WEFT_TRANSPORT_EMPTY and
+ * WEFT_TRANSPORT_GO: an event, which is the caller's then. */
+#define WEFT_TRANSPORT_MATCHED 3
 
-/* weft_hot_match_port is an interface whose device matches messages, made by a backend. next belongs to the
+/* weft_hot_match_transport is an interface whose device matches messages, made by a backend. next belongs to the
  * progress lease, any thread may post. */
-struct weft_hot_match_port {
+struct weft_hot_match_transport {
 	/* WEFT_PATH_SENT, WEFT_PATH_FULL or WEFT_PATH_GO */
-	int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p);
-	int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e);
+	int (*post)(struct weft_hot_match_transport *transport, const struct weft_match_post *p);
+	int (*next)(struct weft_hot_match_transport *transport, struct weft_match_event *e);
 	uintptr_t watch; /* Go's [watch]: while it is calm, next finds nothing. Immutable */
-	uintptr_t owner; /* Go's matched.Endpoint; immutable while the data plane has the port */
+	uintptr_t owner; /* Go's matched.Endpoint; immutable while the data plane has the transport */
 	/* of a thread that is alone, NULL: there may be several. post leaves it. Immutable as owner */
 	struct weft_gate *gate;
 };
@@ -569,7 +570,7 @@ struct weft_note_take {
 #define WEFT_EP_FAST 4 /* the data plane may post: the endpoint is enabled, and no order has it wait */
 #define WEFT_EP_MATCHES 8 /* its messages are matched with receives of weft's own, not with an owner's (fi_peer(3)) */
 #define WEFT_EP_RX_SELECTIVE 16 /* receives complete only with FI_COMPLETION */
-#define WEFT_EP_GATED 32 /* its match port has a gate */
+#define WEFT_EP_GATED 32 /* its match transport has a gate */
 #define WEFT_EP_CTX_SHIFT 24 /* above it: how many of an fi_addr's high bits name a receive context */
 
 /* WEFT_POLLED_ENOUGH is the value of weft_hot_ep.polled that says that the application makes progress by itself:
@@ -624,17 +625,18 @@ struct weft_hot_ep {
 	uint32_t pid; /* of this process */
 	uint32_t delegate_min; /* bytes from which Go may delegate a copy to its target, 0: none */
 	/* line 3: immutable after enable, but for what two of them point at, and what is counted */
-	struct weft_hot_port *port; /* NULL: none that the data plane polls */
-	_Atomic(struct weft_hot_path *) *paths; /* with port, by peers' lines; runtime: release; NULL: ask it */
-	struct weft_hot_port_source *port_sources; /* with port, source_limit of them, by its numbers */
+	struct weft_hot_transport *transport; /* NULL: none that the data plane polls */
+	_Atomic(struct weft_hot_path *) *paths; /* with transport, by peers' lines; runtime: release; NULL: ask it */
+	/* with transport, source_limit of them, by its numbers */
+	struct weft_hot_transport_source *transport_sources;
 	_Atomic uint32_t delegate_rest; /* copies without asking; set by the runtime; relaxed */
 	/* bytes of the message of an RTS that is read from its sender's memory without the runtime; 0: none */
 	uint32_t read_max;
 	uint64_t copied_max; /* bytes that are copied before the runtime counts them; UINT64_MAX: all */
 	/* those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter */
 	_Atomic uint64_t copied;
-	/* with port, 1: polls include it, and do until nothing is corked there. Go stores; relaxed */
-	_Atomic uint32_t port_active;
+	/* with transport, 1: polls include it, and do until nothing is corked there. Go stores; relaxed */
+	_Atomic uint32_t transport_active;
 	uint32_t number; /* among the endpoints of its receive context */
 	struct weft_hot_cntr *rx_cntr; /* counts receives, NULL: none; stored once, under the lease after enable */
 	/* line 4: immutable after enable */
@@ -646,7 +648,7 @@ struct weft_hot_ep {
 	_Atomic uint64_t rts_bytes; /* those bytes; as copied */
 	_Atomic uint32_t link_limit; /* links that there is memory for; as peer_limit */
 	uint32_t pad0;
-	_Atomic(struct weft_hot_match_port *) match; /* NULL: weft matches. Go: release */
+	_Atomic(struct weft_hot_match_transport *) match; /* NULL: weft matches. Go: release */
 	struct weft_inbound inbound[WEFT_RX_RINGS];
 };
 

@@ -66,11 +66,11 @@ enum weft_poll_code {
 	WEFT_POLL_WAKE = 37, /* wake the sleepers on what weft_delivery.todo names */
 	WEFT_POLL_CLOCK = 38, /* set clock and processor */
 	WEFT_POLL_YIELD = 39, /* yield the processor, then set clock and processor */
-	WEFT_POLL_NEXT = 40, /* the message that weft_hot_port.next finds; answer: what that says */
-	WEFT_POLL_SILENT = 41, /* the same with weft_hot_port.peek */
-	WEFT_POLL_TAKE = 42, /* weft_hot_port.take; answer: what that says */
-	WEFT_POLL_FLUSH_PORT = 43, /* weft_hot_port.flush */
-	WEFT_POLL_MATCH = 44, /* the event that the endpoint's match port finds; answer: what its Next says */
+	WEFT_POLL_NEXT = 40, /* the message that weft_hot_transport.next finds; answer: what that says */
+	WEFT_POLL_SILENT = 41, /* the same with weft_hot_transport.peek */
+	WEFT_POLL_TAKE = 42, /* weft_hot_transport.take; answer: what that says */
+	WEFT_POLL_FLUSH_TRANSPORT = 43, /* weft_hot_transport.flush */
+	WEFT_POLL_MATCH = 44, /* the event that the endpoint's match transport finds; answer: what its Next says */
 	WEFT_POLL_MATCHED = 45, /* the runtime takes in Match, the lease taken */
 };
 
@@ -124,16 +124,16 @@ struct weft_poll {
 	uint32_t worked; /* of a progress thread, 1: there was something to do */
 	uint32_t fresh; /* of a progress thread, 1: also since the clock was read */
 	uint32_t ended; /* of a progress thread, 1: the call is to end */
-	uint32_t messages; /* taken from the port */
+	uint32_t messages; /* taken from the transport */
 	uint32_t direct; /* 1: completions may go to the reader */
 	uint32_t to_go; /* 1: the runtime is to make progress */
 	uint32_t pad1;
 	/* what codes are about */
 	uint64_t handle; /* Go's, of a receive context */
-	struct weft_hot_port *port;
-	struct weft_port_message message; /* that the port has found */
+	struct weft_hot_transport *transport;
+	struct weft_transport_message message; /* that the transport has found */
 	struct weft_delivery delivery;
-	struct weft_match_event match; /* that the endpoint's match port has found */
+	struct weft_match_event match; /* that the endpoint's match transport has found */
 };
 
 #endif

@@ -94,7 +94,7 @@ struct weft_post {
 	uint64_t completion; /* with WEFT_TODO_COMPLETE: its flags */
 	struct weft_hot_cntr *cntr; /* with WEFT_TODO_WAKE_CNTR */
 	struct weft_hot_path *path; /* with WEFT_POST_PATH */
-	struct weft_port_message message; /* with WEFT_POST_PATH: what it is given */
+	struct weft_transport_message message; /* with WEFT_POST_PATH: what it is given */
 	struct weft_copy copy; /* with WEFT_POST_COPY */
 	void *claim; /* data plane only, as what follows */
 	void *batch; /* of lists */

@@ -8,25 +8,25 @@ import (
 	"github.com/weft-fabric/weft/provider/matched"
 )
 
-// Endpoints whose device matches their messages (hot.MatchPort). Package matched keeps their operations; the shim calls
-// the device.
+// Endpoints whose device matches their messages (hot.MatchTransport). Package matched keeps their operations; the shim
+// calls the device.
 
-// matchedOf is the endpoint behind a match port, nil: there is none.
+// matchedOf is the endpoint behind a match transport, nil: there is none.
 func matchedOf(ep *hot.EP) *matched.Endpoint {
-	port := (*hot.MatchPort)(pointer(atomic.LoadUintptr(&ep.Match)))
-	if port == nil {
+	transport := (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
+	if transport == nil {
 		return nil
 	}
-	return (*matched.Endpoint)(pointer(port.Owner))
+	return (*matched.Endpoint)(pointer(transport.Owner))
 }
 
-// gateOf is the gate of an endpoint, nil: it has none, and no match port.
+// gateOf is the gate of an endpoint, nil: it has none, and no match transport.
 func gateOf(ep *hot.EP) *hot.Gate {
-	port := (*hot.MatchPort)(pointer(atomic.LoadUintptr(&ep.Match)))
-	if port == nil {
+	transport := (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
+	if transport == nil {
 		return nil
 	}
-	return (*hot.Gate)(pointer(port.Gate))
+	return (*hot.Gate)(pointer(transport.Gate))
 }
 
 // LeaveGate leaves the gate that a poll is inside, if it is.
@@ -37,7 +37,7 @@ func LeaveGate(p *hot.Poll) {
 	}
 }
 
-// sendMatched posts a message at an endpoint with a match port.
+// sendMatched posts a message at an endpoint with a match transport.
 func sendMatched(p *hot.Post, e *matched.Endpoint) uintptr {
 	p.Step = stepSent
 	return e.DirectSend(p)
@@ -53,7 +53,7 @@ func accessMatched(p *hot.Post, e *matched.Endpoint, atomic bool) uintptr {
 	return e.DirectTransfer(p)
 }
 
-// Receive posts a receive at an endpoint with a match port, or takes an operation back that its device has not
+// Receive posts a receive at an endpoint with a match transport, or takes an operation back that its device has not
 // taken. It returns hot.PostMatch, PostAgain or PostGo. at is the address of a hot.Post.
 func Receive(at, _, _, _ uintptr) uintptr {
 	p := (*hot.Post)(pointer(at))
@@ -72,25 +72,25 @@ func Receive(at, _, _, _ uintptr) uintptr {
 	return e.DirectReceive(p)
 }
 
-// serveMatched goes on with the events of a match port.
+// serveMatched goes on with the events of a match transport.
 func serveMatched(p *hot.Poll, ep *hot.EP, rx *hot.Rx, e *matched.Endpoint) uintptr {
-	if p.Step == stepPortFound {
-		if p.Answer == hot.PortGo {
+	if p.Step == stepTransportFound {
+		if p.Answer == hot.TransportGo {
 			p.ToGo = 1
 		}
-		if p.Answer != hot.PortMatched {
-			return endPort(p, ep, rx)
+		if p.Answer != hot.TransportMatched {
+			return endTransport(p, ep, rx)
 		}
 		p.Messages++
 		if code := completeMatched(p, ep, e); code != hot.DeliveryDone {
-			p.Step = stepPortGiven
+			p.Step = stepTransportGiven
 			return code
 		}
 	}
 	if p.Messages >= batch || p.Reader.Left == 0 && (p.Delivery.Reader != 0 || p.Delivery.TxReader != 0) {
-		return endPort(p, ep, rx)
+		return endTransport(p, ep, rx)
 	}
-	return askPort(p, ep)
+	return askTransport(p, ep)
 }
 
 // completeMatched reports the end of an operation. It returns hot.DeliveryDone, DeliveryComplete or hot.PollMatched.

@@ -296,23 +296,25 @@ func TestTimersBehindCompletions(t *testing.T) {
 	}
 }
 
-// TestPortMessages takes messages of a port until it has none, says something that only the runtime can deal with, or
-// the reader is full.
-func TestPortMessages(t *testing.T) {
+// TestTransportMessages takes messages of a transport until it has none, says something that only the runtime can deal
+// with, or the reader is full.
+func TestTransportMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		room, result int64
-		next         []int32 // what the port says, in turn
+		next         []int32 // what the transport says, in turn
 		more         int32   // what it says when a message is taken
 		codes        []uintptr
 	}{
-		"empty":   {4, again, []int32{hot.PortEmpty}, 0, []uintptr{hot.PollNext}},
-		"one":     {4, 1, []int32{hot.PortArrival}, 0, []uintptr{hot.PollNext, hot.PollTake}},
-		"two":     {4, 2, []int32{hot.PortArrival, hot.PortArrival, hot.PortEmpty}, 1, []uintptr{hot.PollNext, hot.PollTake, hot.PollNext, hot.PollTake, hot.PollNext}},
-		"full":    {1, 1, []int32{hot.PortArrival}, 1, []uintptr{hot.PollNext, hot.PollTake}},
-		"runtime": {4, 1, []int32{hot.PortArrival, hot.PortGo}, 1, []uintptr{hot.PollNext, hot.PollTake, hot.PollNext, hot.PollProgress}},
+		"empty": {4, again, []int32{hot.TransportEmpty}, 0, []uintptr{hot.PollNext}},
+		"one":   {4, 1, []int32{hot.TransportArrival}, 0, []uintptr{hot.PollNext, hot.PollTake}},
+		"two": {4, 2, []int32{hot.TransportArrival, hot.TransportArrival, hot.TransportEmpty}, 1,
+			[]uintptr{hot.PollNext, hot.PollTake, hot.PollNext, hot.PollTake, hot.PollNext}},
+		"full": {1, 1, []int32{hot.TransportArrival}, 1, []uintptr{hot.PollNext, hot.PollTake}},
+		"runtime": {4, 1, []int32{hot.TransportArrival, hot.TransportGo}, 1,
+			[]uintptr{hot.PollNext, hot.PollTake, hot.PollNext, hot.PollProgress}},
 	} {
 		p := newPoller(t)
-		p.port()
+		p.transport()
 		buf := p.receive(5, 1)
 		p.receive(5, 2)
 		call, head := p.poll(uint64(c.room)), p.bytes(8)
@@ -337,19 +339,20 @@ func TestPortMessages(t *testing.T) {
 	}
 }
 
-// TestPortMalformed leaves messages of a port with ids or heads that are none of the data plane's to the runtime.
-func TestPortMalformed(t *testing.T) {
-	for _, m := range []hot.PortMessage{
+// TestTransportMalformed leaves messages of a transport with ids or heads that are none of the data plane's to the
+// runtime.
+func TestTransportMalformed(t *testing.T) {
+	for _, m := range []hot.TransportMessage{
 		arrived(hot.AMMsg-1, 5, nil, nil), arrived(hot.AMTagData+1, 5, nil, nil),
 		arrived(hot.AMTag, 5, make([]byte, 8), nil),
 		arrived(hot.AMTagData, 5, make([]byte, 4), nil), {ID: hot.AMTag, Source: 1},
 	} {
 		p := newPoller(t)
-		p.port()
+		p.transport()
 		call := p.poll(4)
 		p.run(readAll, call, func(code uintptr) {
 			if call.Answer = 0; code == hot.PollNext {
-				call.Answer, call.Message = hot.PortArrival, m
+				call.Answer, call.Message = hot.TransportArrival, m
 			}
 		})
 		if !slices.Equal(p.codes, []uintptr{hot.PollNext, hot.PollProgress}) || call.Result != again {
@@ -358,10 +361,10 @@ func TestPortMalformed(t *testing.T) {
 	}
 }
 
-// TestReadFlushesPorts has messages sent that ports hold back when completions are read.
-func TestReadFlushesPorts(t *testing.T) {
+// TestReadFlushesTransports has messages sent that transports hold back when completions are read.
+func TestReadFlushesTransports(t *testing.T) {
 	p := newPoller(t)
-	p.port()
+	p.transport()
 	p.rx.Attention = 0
 	p.cq.Corked = 1
 	p.complete(hot.CQE{Context: 1})
@@ -371,7 +374,7 @@ func TestReadFlushesPorts(t *testing.T) {
 			t.Error("the thread does not say that it uses lines of peers")
 		}
 	})
-	if !slices.Equal(p.codes, []uintptr{hot.PollFlushPort}) || call.Result != 1 || p.cq.Corked != 0 {
+	if !slices.Equal(p.codes, []uintptr{hot.PollFlushTransport}) || call.Result != 1 || p.cq.Corked != 0 {
 		t.Fatalf("codes %v, result %d, corked %d", p.codes, call.Result, p.cq.Corked)
 	}
 }

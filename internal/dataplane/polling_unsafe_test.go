@@ -69,7 +69,7 @@ func (p *poller) run(f func(*hot.Poll) uintptr, call *hot.Poll, answer func(code
 	p.codes = nil
 	for range 1000 {
 		code := f(call)
-		if p.line.Posting&1 != 0 && code != hot.PollFlushPort {
+		if p.line.Posting&1 != 0 && code != hot.PollFlushTransport {
 			p.t.Fatalf("the thread says that it uses lines of peers, with code %d", code)
 		}
 		if code == hot.DeliveryDone {
@@ -93,18 +93,19 @@ func (p *poller) word(i, bytes, n int) uint64 {
 	return *(*uint64)(unsafe.Pointer(&p.entries[i*bytes+8*n]))
 }
 
-// port gives the endpoint a port to other hosts with one sender, whose identity is that of the one in shared memory.
-func (p *poller) port() {
-	p.ep.Port = uintptr(p.memory(int(unsafe.Sizeof(hot.Port{}))))
-	source := (*hot.PortSource)(p.memory(int(unsafe.Sizeof(hot.PortSource{}))))
-	*source = hot.PortSource{Addr: senderAddr + 1, ID: senderID}
-	p.ep.PortSources, p.ep.PortActive = uintptr(unsafe.Pointer(source)), 1
-	p.rx.Attention = hot.AttentionPorts
+// transport gives the endpoint a transport to other hosts with one sender, whose identity is that of the one in shared
+// memory.
+func (p *poller) transport() {
+	p.ep.Transport = uintptr(p.memory(int(unsafe.Sizeof(hot.Transport{}))))
+	source := (*hot.TransportSource)(p.memory(int(unsafe.Sizeof(hot.TransportSource{}))))
+	*source = hot.TransportSource{Addr: senderAddr + 1, ID: senderID}
+	p.ep.TransportSources, p.ep.TransportActive = uintptr(unsafe.Pointer(source)), 1
+	p.rx.Attention = hot.AttentionTransports
 }
 
-// arrived is a message that the port has found.
-func arrived(id uint8, tag uint64, head, payload []byte) hot.PortMessage {
-	return hot.PortMessage{
+// arrived is a message that the transport has found.
+func arrived(id uint8, tag uint64, head, payload []byte) hot.TransportMessage {
+	return hot.TransportMessage{
 		Header: tag, ID: id, Head: at(head), HeadBytes: uint16(len(head)), Payload: at(payload),
 		Length: uint32(len(payload)),
 	}

@@ -167,7 +167,7 @@ func (l *loop) path(most uint32) uintptr {
 	path.Max = most
 	paths := (*[senderAddr + 1]uintptr)(l.memory(8 * (senderAddr + 1)))
 	paths[senderAddr] = uintptr(unsafe.Pointer(path))
-	l.ep.Paths, l.ep.PortActive = uintptr(unsafe.Pointer(paths)), 1
+	l.ep.Paths, l.ep.TransportActive = uintptr(unsafe.Pointer(paths)), 1
 	return paths[senderAddr]
 }
 

@@ -11,12 +11,12 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
-// Posting a message to another host over a driven port: the shim calls the backend's function (hot.Path).
+// Posting a message to another host over a driven transport: the shim calls the backend's function (hot.Path).
 
-// sendPath has a message to another host sent by the backend's own function, if polls include the port of this very
-// endpoint: then answers are found, and corked messages are sent. Else the runtime posts it, and has polls include the
-// port. That polls include the port of another endpoint with the same receive context does not suffice: they may end
-// before what is corked here is sent.
+// sendPath has a message to another host sent by the backend's own function, if polls include the transport of this
+// very endpoint: then answers are found, and corked messages are sent. Else the runtime posts it, and has polls include
+// the transport. That polls include the transport of another endpoint with the same receive context does not suffice:
+// they may end before what is corked here is sent.
 func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 	if ep.Paths == 0 {
 		return hot.PostGo
@@ -24,7 +24,7 @@ func sendPath(p *hot.Post, ep *hot.EP, line uint64) uintptr {
 	at := atomic.LoadUintptr((*uintptr)(pointer(ep.Paths + uintptr(line)*8)))
 	path := (*hot.Path)(pointer(at))
 	if path == nil || p.Len+uint64(headBytes(p, messageID(p))) > uint64(path.Max) || p.Flags&fi.TransmitComplete != 0 ||
-		atomic.LoadUint32(&ep.PortActive) == 0 {
+		atomic.LoadUint32(&ep.TransportActive) == 0 {
 		return hot.PostGo
 	}
 	var e place

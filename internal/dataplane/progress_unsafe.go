@@ -12,9 +12,9 @@ import (
 )
 
 // Progress at a list of endpoints: for each, is there work (busy), take the lease, take in what is on the inbound
-// rings (deliverRings) or at the port to other hosts (askPort), leave the rest to the runtime (leaveToGo), give the
-// lease back. Each function returns next when it is done, or a code for the shim, which calls again; Poll.Step says
-// where to go on.
+// rings (deliverRings) or at the transport to other hosts (askTransport), leave the rest to the runtime (leaveToGo),
+// give the lease back. Each function returns next when it is done, or a code for the shim, which calls again; Poll.Step
+// says where to go on.
 
 // timerMillis is how often the timers (dead peers, connection time-outs) run while progress has work that no ring
 // shows; else it is the receive context's rest, if that is more.
@@ -22,17 +22,17 @@ const timerMillis = 20
 
 // Values of Poll.Step: what progress does next at the endpoint at hand.
 const (
-	stepCheck      = iota // is there work?
-	stepDeliver           // take in arrivals in shared memory
-	stepDelivered         // arrivals are taken in, and sleepers are woken
-	stepPortFound         // the port has answered Next
-	stepPortGiven         // its message is delivered
-	stepPortTaken         // the port has answered Take: the message is done with
-	stepPortEnd           // sleepers on what the port's messages completed are woken
-	stepProgressed        // the runtime has made progress
-	stepLeft              // the endpoint is done with, and triggered operations are posted
-	stepTimers            // run the timers of the endpoint at hand
-	stepTimed             // they have run
+	stepCheck          = iota // is there work?
+	stepDeliver               // take in arrivals in shared memory
+	stepDelivered             // arrivals are taken in, and sleepers are woken
+	stepTransportFound        // the transport has answered Next
+	stepTransportGiven        // its message is delivered
+	stepTransportTaken        // the transport has answered Take: the message is done with
+	stepTransportEnd          // sleepers on what the transport's messages completed are woken
+	stepProgressed            // the runtime has made progress
+	stepLeft                  // the endpoint is done with, and triggered operations are posted
+	stepTimers                // run the timers of the endpoint at hand
+	stepTimed                 // they have run
 )
 
 // Progress makes progress at a list of endpoints, and returns a code of hot.Poll or hot.Delivery. p is the address of a
@@ -182,9 +182,9 @@ var (
 )
 
 // elsewhere reports whether there is work that the first inbound ring does not show, where there may be. Of an endpoint
-// whose device matches messages it reads the port's hot.Watch, which the lease guards; a port that has none is to be
-// asked. A thread that is alone needs no lease: no other thread reads, and what a control operation does meanwhile
-// changes no word of it.
+// whose device matches messages it reads the transport's hot.Watch, which the lease guards; a transport that has none
+// is to be asked. A thread that is alone needs no lease: no other thread reads, and what a control operation does
+// meanwhile changes no word of it.
 //
 //go:noinline
 //go:nosplit
@@ -194,7 +194,7 @@ func elsewhere(ep *hot.EP) bool {
 		return true
 	}
 	attention := atomic.LoadUint32(&rx.Attention)
-	if attention != hot.AttentionPorts {
+	if attention != hot.AttentionTransports {
 		return attention != 0
 	}
 	if atomic.LoadUint32(&ep.Flags)&hot.EPGated == 0 {
@@ -204,8 +204,8 @@ func elsewhere(ep *hot.EP) bool {
 	return w == nil || !w.Calm()
 }
 
-// calmShared reports whether there is nothing at the match port of an endpoint at which several threads make progress.
-// False also while another thread has the lease.
+// calmShared reports whether there is nothing at the match transport of an endpoint at which several threads make
+// progress. False also while another thread has the lease.
 func calmShared(ep *hot.EP, rx *hot.Rx) bool {
 	if atomic.LoadUint32(&rx.Lease) != 0 || !atomic.CompareAndSwapUint32(&rx.Lease, 0, 1) {
 		return false
@@ -216,14 +216,14 @@ func calmShared(ep *hot.EP, rx *hot.Rx) bool {
 	return calm
 }
 
-// watchOf is the hot.Watch of an endpoint's match port, nil: it has none. The port's memory is there as long as the
-// caller has the lease, or is alone, and the endpoint's context is the one of that lease.
+// watchOf is the hot.Watch of an endpoint's match transport, nil: it has none. The transport's memory is there as long
+// as the caller has the lease, or is alone, and the endpoint's context is the one of that lease.
 func watchOf(ep *hot.EP) *hot.Watch {
-	port := (*hot.MatchPort)(pointer(atomic.LoadUintptr(&ep.Match)))
-	if port == nil {
+	transport := (*hot.MatchTransport)(pointer(atomic.LoadUintptr(&ep.Match)))
+	if transport == nil {
 		return nil
 	}
-	return (*hot.Watch)(pointer(port.Watch))
+	return (*hot.Watch)(pointer(transport.Watch))
 }
 
 // serveEndpoint does the work of the endpoint at hand, which delivers into rx, if no other thread is at it. It
@@ -236,16 +236,16 @@ func serveEndpoint(p *hot.Poll, ep *hot.EP, rx *hot.Rx) uintptr {
 	p.Rx, p.Handle = uintptr(unsafe.Pointer(rx)), rx.Handle
 	attention := atomic.LoadUint32(&rx.Attention)
 	switch {
-	case attention&hot.AttentionPorts == 0:
+	case attention&hot.AttentionTransports == 0:
 		return deliverRings(p, ep)
 	case attention&hot.AttentionGo != 0:
 		return leaveToGo(p, rx)
-	case ep.Port == 0:
-		return behindPort(p, ep, rx)
+	case ep.Transport == 0:
+		return behindTransport(p, ep, rx)
 	}
-	p.Port, p.Messages, p.ToGo = ep.Port, 0, 0
+	p.Transport, p.Messages, p.ToGo = ep.Transport, 0, 0
 	beginDelivery(p, ep)
-	return askPort(p, ep)
+	return askTransport(p, ep)
 }
 
 // ringsInUse is rxRings as senders have written it, of which only 0 and 1 are believed.
@@ -341,8 +341,8 @@ func work(p *hot.Poll) uintptr {
 		return deliverMore(p)
 	case stepDelivered:
 		return delivered(p, rx)
-	case stepPortFound, stepPortGiven, stepPortTaken, stepPortEnd:
-		return servePort(p, ep, rx)
+	case stepTransportFound, stepTransportGiven, stepTransportTaken, stepTransportEnd:
+		return serveTransport(p, ep, rx)
 	case stepProgressed:
 		unlease(p, rx)
 		p.Found = 1
@@ -440,7 +440,7 @@ func wakes(d *hot.Delivery, ep *hot.EP) bool {
 
 // delivered ends the work of an endpoint whose arrivals are taken in.
 func delivered(p *hot.Poll, rx *hot.Rx) uintptr {
-	if p.ToGo != 0 || atomic.LoadUint32(&rx.Attention)&^hot.AttentionPorts != 0 {
+	if p.ToGo != 0 || atomic.LoadUint32(&rx.Attention)&^hot.AttentionTransports != 0 {
 		return leaveToGo(p, rx)
 	}
 	unlease(p, rx)

@@ -18,7 +18,7 @@ const (
 	readBegin   = iota
 	readFlushed // the runtime has moved completions to the rings
 	readPass    // progress is made
-	readCorked  // corked messages of ports are sent
+	readCorked  // corked messages of transports are sent
 	readTimers  // the timers run, after completions were read
 	readNone    // of no entries: the runtime has moved completions to the rings
 	readSlept   // the thread has slept
@@ -65,8 +65,8 @@ const nothing = ^uintptr(fi.EAGAIN - 1)
 
 // Try takes what is on a completion queue, for a poll that is not due, or finds whether there is something to do at the
 // queue's endpoints: most reads find nothing, and end with that. at is the address of a hot.Reader, self that of the
-// thread's hot.Thread; with 0 and a list of endpoints, eps, it does so at those. It counts the poll at the endpoints that have
-// nothing. The result is an entry of the list of endpoints, a negative errno, or as hot.Try* says.
+// thread's hot.Thread; with 0 and a list of endpoints, eps, it does so at those. It counts the poll at the endpoints
+// that have nothing. The result is an entry of the list of endpoints, a negative errno, or as hot.Try* says.
 //
 //go:nosplit
 func Try(at, self, eps, _ uintptr) uintptr {
@@ -209,7 +209,7 @@ func result(p *hot.Poll, result int64) uintptr {
 	return hot.DeliveryDone
 }
 
-// gotEntries goes on when completions were read from the queue. Corked messages of ports are sent first: their
+// gotEntries goes on when completions were read from the queue. Corked messages of transports are sent first: their
 // completions may be among those, and an application that has read them may not poll again. With PollFoundToo progress
 // is made as well, so that an application that always finds completions serves its peers.
 func gotEntries(p *hot.Poll, q *hot.CQ) uintptr {
@@ -226,13 +226,13 @@ func gotEntries(p *hot.Poll, q *hot.CQ) uintptr {
 	return afterEntries(p)
 }
 
-// corks reports whether a message that completes on the queue may be corked at a port.
+// corks reports whether a message that completes on the queue may be corked at a transport.
 func corks(q *hot.CQ) bool { return atomic.LoadUint32(&q.Corked) != 0 }
 
 // afterEntries is what gotEntries does in phases readCorked and readTimers; the result is a code for the shim.
 func afterEntries(p *hot.Poll) uintptr {
 	if p.Phase == readCorked {
-		if code := flushPorts(p); code != next {
+		if code := flushTransports(p); code != next {
 			return code
 		}
 		pause((*hot.Thread)(pointer(p.Thread)))
@@ -246,9 +246,9 @@ func afterEntries(p *hot.Poll) uintptr {
 	return result(p, int64(p.Room-p.Reader.Left))
 }
 
-// flushPorts has the shim send what is corked at ports, one after the other. Only queues and endpoints that one thread
-// at a time uses have corked messages.
-func flushPorts(p *hot.Poll) uintptr {
+// flushTransports has the shim send what is corked at transports, one after the other. Only queues and endpoints that
+// one thread at a time uses have corked messages.
+func flushTransports(p *hot.Poll) uintptr {
 	if p.EPs == 0 {
 		return next
 	}
@@ -258,9 +258,9 @@ func flushPorts(p *hot.Poll) uintptr {
 			return next
 		}
 		p.At += unsafe.Sizeof(p.At)
-		if ep.Port != 0 {
-			p.Port = ep.Port
-			return hot.PollFlushPort
+		if ep.Transport != 0 {
+			p.Transport = ep.Transport
+			return hot.PollFlushTransport
 		}
 	}
 }

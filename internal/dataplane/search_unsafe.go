@@ -22,8 +22,8 @@ import (
 //
 // A search goes over the post ring like a receive (postSearch) and is made by the next poll (search). A peek finds what
 // was sent before it: where no unexpected message matches, what has arrived is taken in first (begunSearch), then it is
-// made again (searchAgain). Of a context of several endpoints, or where messages come over other ports, that is the
-// runtime's.
+// made again (searchAgain). Of a context of several endpoints, or where messages come over other transports, that is
+// the runtime's.
 
 const _ = -(hot.RecvNoBuffer ^ (fi.Peek | fi.Discard)) // overflows unless they are the same
 

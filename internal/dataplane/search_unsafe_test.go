@@ -132,10 +132,10 @@ func TestSearchCounts(t *testing.T) {
 // that the data plane does not make.
 func TestSearchLeaves(t *testing.T) {
 	for name, change := range map[string]func(*searcher){
-		"endpoints": func(s *searcher) { s.recv.Endpoints = 2 },
-		"ports":     func(s *searcher) { s.rx.Attention = hot.AttentionPorts },
-		"ended":     func(s *searcher) { s.recv.Ended = true },
-		"owned":     func(s *searcher) { s.ep.Flags = 0 },
+		"endpoints":  func(s *searcher) { s.recv.Endpoints = 2 },
+		"transports": func(s *searcher) { s.rx.Attention = hot.AttentionTransports },
+		"ended":      func(s *searcher) { s.recv.Ended = true },
+		"owned":      func(s *searcher) { s.ep.Flags = 0 },
 	} {
 		s := newSearcher(t)
 		change(s)

@@ -11,7 +11,7 @@ const (
 	EPFast        = 4  // the data plane may post: the endpoint is enabled, and no order has it wait
 	EPMatches     = 8  // its messages are matched with receives of weft's own, not with an owner's (fi_peer(3))
 	EPRxSelective = 16 // receives complete only with FI_COMPLETION
-	EPGated       = 32 // its match port has a gate
+	EPGated       = 32 // its match transport has a gate
 	EPCtxShift    = 24 // above it: how many of an fi_addr's high bits name a receive context
 )
 
@@ -71,17 +71,17 @@ type EP struct {
 	PID          uint32  // of this process
 	DelegateMin  uint32  // bytes from which Go may delegate a copy to its target, 0: none
 	// line 3: immutable after enable, but for what two of them point at, and what is counted
-	Port         uintptr `c:"struct weft_hot_port *"`            // NULL: none that the data plane polls
-	Paths        uintptr `c:"_Atomic(struct weft_hot_path *) *"` // with port, by peers' lines; runtime: release; NULL: ask it
-	PortSources  uintptr `c:"struct weft_hot_port_source *"`     // with port, source_limit of them, by its numbers
-	DelegateRest uint32  `c:"_Atomic"`                           // copies without asking; set by the runtime; relaxed
+	Transport        uintptr `c:"struct weft_hot_transport *"`        // NULL: none that the data plane polls
+	Paths            uintptr `c:"_Atomic(struct weft_hot_path *) *"`  // with transport, by peers' lines; runtime: release; NULL: ask it
+	TransportSources uintptr `c:"struct weft_hot_transport_source *"` // with transport, source_limit of them, by its numbers
+	DelegateRest     uint32  `c:"_Atomic"`                            // copies without asking; set by the runtime; relaxed
 	// bytes of the message of an RTS that is read from its sender's memory without the runtime; 0: none
-	ReadMax    uint32
-	CopiedMax  uint64  // bytes that are copied before the runtime counts them; UINT64_MAX: all
-	Copied     uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
-	PortActive uint32  `c:"_Atomic"` // with port, 1: polls include it, and do until nothing is corked there. Go stores; relaxed
-	Number     uint32  // among the endpoints of its receive context
-	RxCntr     uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
+	ReadMax         uint32
+	CopiedMax       uint64  // bytes that are copied before the runtime counts them; UINT64_MAX: all
+	Copied          uint64  `c:"_Atomic"` // those bytes; posting threads add, Go takes them away; all relaxed, and lost ones do not matter
+	TransportActive uint32  `c:"_Atomic"` // with transport, 1: polls include it, and do until nothing is corked there. Go stores; relaxed
+	Number          uint32  // among the endpoints of its receive context
+	RxCntr          uintptr `c:"struct weft_hot_cntr *"` // counts receives, NULL: none; stored once, under the lease after enable
 	// line 4: immutable after enable
 	Notes       uintptr `c:"struct weft_hot_notes *"` // NULL: notifications are Go's
 	Requests    uintptr `c:"uintptr_t"`               // Go's dataplane.Requests
@@ -91,6 +91,6 @@ type EP struct {
 	RTSBytes    uint64  `c:"_Atomic"` // those bytes; as Copied
 	LinkLimit   uint32  `c:"_Atomic"` // links that there is memory for; as PeerLimit
 	_           uint32
-	Match       uintptr `c:"_Atomic(struct weft_hot_match_port *)"` // NULL: weft matches. Go: release
+	Match       uintptr `c:"_Atomic(struct weft_hot_match_transport *)"` // NULL: weft matches. Go: release
 	Inbound     [RxRings]Inbound
 }

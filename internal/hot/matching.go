@@ -64,20 +64,21 @@ type MatchEvent struct {
 	Fetched [MatchElement]byte // with MatchRead: what the element was, in the first bytes
 }
 
-// PortMatched is what [MatchPort].Next finds beside PortEmpty and PortGo: an event, which is the caller's then.
-const PortMatched = 3
+// TransportMatched is what [MatchTransport].Next finds beside TransportEmpty and TransportGo: an event, which is the
+// caller's then.
+const TransportMatched = 3
 
-// MatchPort is an interface whose device matches messages, made by a backend. Next belongs to the progress lease, any
-// thread may post.
+// MatchTransport is an interface whose device matches messages, made by a backend. Next belongs to the progress lease,
+// any thread may post.
 //
-//weft:name weft_hot_match_port
-type MatchPort struct {
+//weft:name weft_hot_match_transport
+type MatchTransport struct {
 	_ structs.HostLayout
 	// PathSent, PathFull or PathGo
-	Post  uintptr `c:"int (*post)(struct weft_hot_match_port *port, const struct weft_match_post *p)"`
-	Next  uintptr `c:"int (*next)(struct weft_hot_match_port *port, struct weft_match_event *e)"`
+	Post  uintptr `c:"int (*post)(struct weft_hot_match_transport *transport, const struct weft_match_post *p)"`
+	Next  uintptr `c:"int (*next)(struct weft_hot_match_transport *transport, struct weft_match_event *e)"`
 	Watch uintptr `c:"uintptr_t"` // Go's [Watch]: while it is calm, Next finds nothing. Immutable
-	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the port
+	Owner uintptr `c:"uintptr_t"` // Go's matched.Endpoint; immutable while the data plane has the transport
 	// of a thread that is alone, NULL: there may be several. Post leaves it. Immutable as Owner
 	Gate uintptr `c:"struct weft_gate *"`
 }

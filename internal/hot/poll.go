@@ -62,16 +62,16 @@ const (
 	PollFlush     = 35 // the runtime moves completions to the queue's rings
 	// sleep until the queue may have something; answer: 0, or a negative errno when timeout ms since the first sleep
 	// are over
-	PollSleep     = 36
-	PollWake      = 37 // wake the sleepers on what [Delivery].Todo names
-	PollClock     = 38 // set clock and processor
-	PollYield     = 39 // yield the processor, then set clock and processor
-	PollNext      = 40 // the message that [Port].Next finds; answer: what that says
-	PollSilent    = 41 // the same with [Port].Peek
-	PollTake      = 42 // [Port].Take; answer: what that says
-	PollFlushPort = 43 // [Port].Flush
-	PollMatch     = 44 // the event that the endpoint's match port finds; answer: what its Next says
-	PollMatched   = 45 // the runtime takes in Match, the lease taken
+	PollSleep          = 36
+	PollWake           = 37 // wake the sleepers on what [Delivery].Todo names
+	PollClock          = 38 // set clock and processor
+	PollYield          = 39 // yield the processor, then set clock and processor
+	PollNext           = 40 // the message that [Transport].Next finds; answer: what that says
+	PollSilent         = 41 // the same with [Transport].Peek
+	PollTake           = 42 // [Transport].Take; answer: what that says
+	PollFlushTransport = 43 // [Transport].Flush
+	PollMatch          = 44 // the event that the endpoint's match transport finds; answer: what its Next says
+	PollMatched        = 45 // the runtime takes in Match, the lease taken
 )
 
 // What PlaneTry says, beside the entry of the list of endpoints (a multiple of 8) at which there is something to do,
@@ -131,14 +131,14 @@ type Poll struct {
 	Worked   uint32  // of a progress thread, 1: there was something to do
 	Fresh    uint32  // of a progress thread, 1: also since the clock was read
 	Ended    uint32  // of a progress thread, 1: the call is to end
-	Messages uint32  // taken from the port
+	Messages uint32  // taken from the transport
 	Direct   uint32  // 1: completions may go to the reader
 	ToGo     uint32  // 1: the runtime is to make progress
 	_        uint32
 	// what codes are about
-	Handle   uint64      // Go's, of a receive context
-	Port     uintptr     `c:"struct weft_hot_port *"`
-	Message  PortMessage // that the port has found
-	Delivery Delivery
-	Match    MatchEvent // that the endpoint's match port has found
+	Handle    uint64           // Go's, of a receive context
+	Transport uintptr          `c:"struct weft_hot_transport *"`
+	Message   TransportMessage // that the transport has found
+	Delivery  Delivery
+	Match     MatchEvent // that the endpoint's match transport has found
 }

@@ -90,14 +90,14 @@ type Post struct {
 	Todo        uint32  // Todo*, valid with each code
 	Peer        uint32  // with TodoWakePeer: number of the peer
 	_           uint32
-	Next        uintptr     `c:"const void *"` // line that the next post is likely to write, or NULL
-	Completion  uint64      // with TodoComplete: its flags
-	Cntr        uintptr     `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
-	Path        uintptr     `c:"struct weft_hot_path *"` // with PostPath
-	Message     PortMessage // with PostPath: what it is given
-	Copy        Copy        // with PostCopy
-	Claim       uintptr     `c:"void *"` // data plane only, as what follows
-	Batch       uintptr     `c:"void *"` // of lists
-	Stream      uintptr     `c:"struct weft_hot_note_out *"`
-	Match       MatchPost   // with PostMatch
+	Next        uintptr          `c:"const void *"` // line that the next post is likely to write, or NULL
+	Completion  uint64           // with TodoComplete: its flags
+	Cntr        uintptr          `c:"struct weft_hot_cntr *"` // with TodoWakeCntr
+	Path        uintptr          `c:"struct weft_hot_path *"` // with PostPath
+	Message     TransportMessage // with PostPath: what it is given
+	Copy        Copy             // with PostCopy
+	Claim       uintptr          `c:"void *"` // data plane only, as what follows
+	Batch       uintptr          `c:"void *"` // of lists
+	Stream      uintptr          `c:"struct weft_hot_note_out *"`
+	Match       MatchPost        // with PostMatch
 }

@@ -34,8 +34,8 @@ type RecvEntry struct {
 
 // Bits of [Rx].Attention.
 const (
-	AttentionGo    = 1 // work of Go's: pending sends, timers, ports that only Go polls
-	AttentionPorts = 2 // the endpoints' ports ([Port]) are polled
+	AttentionGo         = 1 // work of Go's: pending sends, timers, transports that only Go polls
+	AttentionTransports = 2 // the endpoints' transports ([Transport]) are polled
 )
 
 // RxExclusive is a bit of [Rx].Flags: FI_THREAD_DOMAIN or COMPLETION, so no lease and no compare-and-swap inside the
@@ -99,14 +99,14 @@ type Source struct {
 	_            [16]byte
 }
 
-// PortSource is a sender behind a port to other hosts, as [Source].
+// TransportSource is a sender behind a transport to other hosts, as [Source].
 //
-//weft:name weft_hot_port_source
-type PortSource struct {
+//weft:name weft_hot_transport_source
+type TransportSource struct {
 	_       structs.HostLayout
 	Addr    uint64 `c:"_Atomic"`
 	ID      uint32
 	Context uint32
-	Source  uint32 // number of the sender at the endpoint, which has several ports
+	Source  uint32 // number of the sender at the endpoint, which has several transports
 	_       [3]uint32
 }

@@ -13,8 +13,8 @@ const (
 	WatchQueues = 12
 )
 
-// Watch is what of a port is read to find that nothing has come, without a call of its backend. The backend says once
-// what that is ([Watch.Words], [Watch.Queue]); [Watch.Calm] and [Watch.Found] read it. All of it belongs to the
+// Watch is what of a transport is read to find that nothing has come, without a call of its backend. The backend says
+// once what that is ([Watch.Words], [Watch.Queue]); [Watch.Calm] and [Watch.Found] read it. All of it belongs to the
 // progress lease, but for Polls. The zero Watch is never calm. It lies off the Go heap.
 type Watch struct {
 	words   uint32 // eights of them

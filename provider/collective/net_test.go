@@ -63,13 +63,13 @@ func randomBytes(r *rand.Rand, n uint64) []byte {
 	return b
 }
 
-// port is one rank's transport.
-type port struct {
+// transport is one rank's transport.
+type transport struct {
 	n    *net
 	rank int
 }
 
-func (p port) Send(to int, data []byte) bool {
+func (p transport) Send(to int, data []byte) bool {
 	n, pair := p.n, [2]int{p.rank, to}
 	n.check(to, p.rank)
 	m := &message{data: data}
@@ -81,7 +81,7 @@ func (p port) Send(to int, data []byte) bool {
 	return m.kept
 }
 
-func (p port) Recv(from int, data []byte) bool {
+func (p transport) Recv(from int, data []byte) bool {
 	n, pair := p.n, [2]int{from, p.rank}
 	n.check(from, p.rank)
 	for i := range data {
@@ -146,7 +146,7 @@ func (n *net) advance(rank int) {
 	if n.over[rank] {
 		n.t.Fatalf("%s: rank %d goes on after its end", n.what, rank)
 	}
-	n.over[rank] = n.runs[rank].Advance(port{n, rank})
+	n.over[rank] = n.runs[rank].Advance(transport{n, rank})
 }
 
 // element is the size of the elements of these tests.

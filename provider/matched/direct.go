@@ -10,8 +10,8 @@ import (
 )
 
 // What threads of C do without the Go runtime (package direct): the data plane calls the functions of this file, and
-// has the device's port (hot.MatchPort) called in between. They do the common case, of the same tables and by the same
-// pieces as Send, Receive and event, and leave the rest to those as it was.
+// has the device's transport (hot.MatchTransport) called in between. They do the common case, of the same tables and by
+// the same pieces as Send, Receive and event, and leave the rest to those as it was.
 
 // DirectSend enters a message of one piece of the process's own memory, and returns hot.PostMatch with what the device
 // is to be given, hot.PostGo or hot.PostAgain; then nothing has happened.

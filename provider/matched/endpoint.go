@@ -176,18 +176,18 @@ func (e *Endpoint) Left() bool { return atomic.LoadUint32(&e.rings) != 0 }
 // Busy reports whether Progress has something to do that neither the interface shows nor Matcher knows of. Lease.
 func (e *Endpoint) Busy() bool { return len(e.discards) > 0 }
 
-// HotMatch is the port by which threads of C post and take in events, nil: they cannot.
-func (e *Endpoint) HotMatch() *hot.MatchPort {
+// HotMatch is the transport by which threads of C post and take in events, nil: they cannot.
+func (e *Endpoint) HotMatch() *hot.MatchTransport {
 	d, ok := e.o.Iface.(hw.DrivenMatching)
 	if !ok || e.o.Generation == nil {
 		return nil
 	}
-	port := d.HotMatch()
-	if port != nil && e.o.Gate != nil {
-		port.Gate = e.gateAddress()
+	transport := d.HotMatch()
+	if transport != nil && e.o.Gate != nil {
+		transport.Gate = e.gateAddress()
 		d.Alone(e.o.Gate.Word())
 	}
-	return port
+	return transport
 }
 
 // Stats are the device's counters. False: it counts nothing.

@@ -161,7 +161,7 @@ func TestDirectShared(t *testing.T) {
 }
 
 // TestSharedCount: what is fenced needs the runtime as long as an injected operation is under way, and no longer: also
-// where some were refused, by the device or by its port, and where one has failed.
+// where some were refused, by the device or by its transport, and where one has failed.
 func TestSharedCount(t *testing.T) {
 	d := new(atomicDevice)
 	e, _ := openOn(d, d)

@@ -1,52 +1,52 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "drive.h"
 
-int weft_drive_next(struct weft_hot_port *port, struct weft_port_message *m)
+int weft_drive_next(struct weft_hot_transport *transport, struct weft_transport_message *m)
 {
-	return port->next(port, m);
+	return transport->next(transport, m);
 }
 
-int weft_drive_polls(struct weft_hot_port *port, int times)
+int weft_drive_polls(struct weft_hot_transport *transport, int times)
 {
-	struct weft_port_message m;
+	struct weft_transport_message m;
 	int empty = 0;
 
 	for (int i = 0; i < times; i++)
-		empty += port->next(port, &m) == WEFT_PORT_EMPTY;
+		empty += transport->next(transport, &m) == WEFT_TRANSPORT_EMPTY;
 	return empty;
 }
 
-int weft_drive_takes(struct weft_hot_port *port, int times)
+int weft_drive_takes(struct weft_hot_transport *transport, int times)
 {
-	struct weft_port_message m;
+	struct weft_transport_message m;
 	int taken = 0;
 
-	while (taken < times && port->next(port, &m) == WEFT_PORT_ARRIVAL) {
-		port->take(port);
+	while (taken < times && transport->next(transport, &m) == WEFT_TRANSPORT_ARRIVAL) {
+		transport->take(transport);
 		taken++;
 	}
 	return taken;
 }
 
-int weft_drive_peek(struct weft_hot_port *port, struct weft_port_message *m)
+int weft_drive_peek(struct weft_hot_transport *transport, struct weft_transport_message *m)
 {
-	return port->peek(port, m);
+	return transport->peek(transport, m);
 }
 
-int weft_drive_take(struct weft_hot_port *port)
+int weft_drive_take(struct weft_hot_transport *transport)
 {
-	return port->take(port);
+	return transport->take(transport);
 }
 
-void weft_drive_flush(struct weft_hot_port *port)
+void weft_drive_flush(struct weft_hot_transport *transport)
 {
-	port->flush(port);
+	transport->flush(transport);
 }
 
 int weft_drive_send(struct weft_hot_path *path, uint64_t header, const void *head, uint32_t head_bytes,
 		    const void *payload, uint32_t length, uint32_t id, uint32_t hold)
 {
-	struct weft_port_message m = {
+	struct weft_transport_message m = {
 		.header = header,
 		.head = head,
 		.payload = payload,

@@ -22,36 +22,37 @@ type Message struct {
 	Head, Payload []byte
 }
 
-// Next polls a port for a message and returns it with hot.PortArrival; the same
+// Next polls a transport for a message and returns it with hot.TransportArrival; the same
 // again until Take. The caller holds the progress lease.
-func Next(p *hot.Port) (Message, int) {
-	var m hot.PortMessage
-	found := int(C.weft_drive_next((*C.struct_weft_hot_port)(unsafe.Pointer(p)),
-		(*C.struct_weft_port_message)(unsafe.Pointer(&m))))
+func Next(p *hot.Transport) (Message, int) {
+	var m hot.TransportMessage
+	found := int(C.weft_drive_next((*C.struct_weft_hot_transport)(unsafe.Pointer(p)),
+		(*C.struct_weft_transport_message)(unsafe.Pointer(&m))))
 	return copied(&m, found)
 }
 
-// Polls polls a port so many times in a row and returns how many found nothing. The caller holds the progress lease.
-func Polls(p *hot.Port, times int) int {
-	return int(C.weft_drive_polls((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))
+// Polls polls a transport so many times in a row and returns how many found nothing. The caller holds the progress
+// lease.
+func Polls(p *hot.Transport, times int) int {
+	return int(C.weft_drive_polls((*C.struct_weft_hot_transport)(unsafe.Pointer(p)), C.int(times)))
 }
 
 // Takes takes messages in, times at most, as long as each poll finds one, and returns how many there were. The caller
 // holds the progress lease.
-func Takes(p *hot.Port, times int) int {
-	return int(C.weft_drive_takes((*C.struct_weft_hot_port)(unsafe.Pointer(p)), C.int(times)))
+func Takes(p *hot.Transport, times int) int {
+	return int(C.weft_drive_takes((*C.struct_weft_hot_transport)(unsafe.Pointer(p)), C.int(times)))
 }
 
 // Peek is Next of senders only whose messages ring no bell.
-func Peek(p *hot.Port) (Message, int) {
-	var m hot.PortMessage
-	found := int(C.weft_drive_peek((*C.struct_weft_hot_port)(unsafe.Pointer(p)),
-		(*C.struct_weft_port_message)(unsafe.Pointer(&m))))
+func Peek(p *hot.Transport) (Message, int) {
+	var m hot.TransportMessage
+	found := int(C.weft_drive_peek((*C.struct_weft_hot_transport)(unsafe.Pointer(p)),
+		(*C.struct_weft_transport_message)(unsafe.Pointer(&m))))
 	return copied(&m, found)
 }
 
-func copied(m *hot.PortMessage, found int) (Message, int) {
-	if found != hot.PortArrival {
+func copied(m *hot.TransportMessage, found int) (Message, int) {
+	if found != hot.TransportArrival {
 		return Message{}, found
 	}
 	b := C.GoBytes(*(*unsafe.Pointer)(unsafe.Pointer(&m.Head)), C.int(uint32(m.HeadBytes)+m.Length))
@@ -61,12 +62,12 @@ func copied(m *hot.PortMessage, found int) (Message, int) {
 
 // Take is done with the message that Next found, and reports whether another one is at
 // hand.
-func Take(p *hot.Port) bool {
-	return C.weft_drive_take((*C.struct_weft_hot_port)(unsafe.Pointer(p))) != 0
+func Take(p *hot.Transport) bool {
+	return C.weft_drive_take((*C.struct_weft_hot_transport)(unsafe.Pointer(p))) != 0
 }
 
-// Flush sends what a port holds. The caller holds the progress lease.
-func Flush(p *hot.Port) { C.weft_drive_flush((*C.struct_weft_hot_port)(unsafe.Pointer(p))) }
+// Flush sends what a transport holds. The caller holds the progress lease.
+func Flush(p *hot.Transport) { C.weft_drive_flush((*C.struct_weft_hot_transport)(unsafe.Pointer(p))) }
 
 // Send sends a message that is not corked and returns hot.PathSent, PathFull or PathGo.
 func Send(p *hot.Path, id hw.AMID, header uint64, head, payload []byte) int {

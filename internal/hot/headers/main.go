@@ -29,7 +29,7 @@ var headers = []header{
 		text: "The tables of plain words that let messages be posted, polled for and completed without the Go " +
 			"runtime. Go allocates them off its heap and fills them. All of it is private to the process.",
 		files: []string{
-			"cq.go", "recv.go", "tx.go", "port.go", "gate.go", "matching.go", "onesided.go", "note.go", "ep.go",
+			"cq.go", "recv.go", "tx.go", "transport.go", "gate.go", "matching.go", "onesided.go", "note.go", "ep.go",
 		}},
 	{name: "delivery.h", includes: []string{`"hot.h"`}, dir: "internal/hot", files: []string{"delivery.go"}},
 	{name: "post.h", includes: []string{`"delivery.h"`}, dir: "internal/hot", files: []string{"post.go"}},

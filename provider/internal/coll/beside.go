@@ -65,7 +65,7 @@ func (xs *exchanges) openBesides() {
 	if b.link != 0 {
 		return
 	}
-	local := e.Ports()[0]
+	local := e.Transports()[0]
 	if board, ok := local.Iface.(hw.Noticeboard); ok && local.Caps&hw.CapSameHost != 0 {
 		b.own = board.OwnNotice()
 	}
@@ -79,7 +79,7 @@ func linkName(e Leased) uint64 {
 	if here, err := proc.This(); err == nil {
 		_ = binary.Write(h, binary.LittleEndian, here.NetNS)
 	}
-	for _, p := range e.Ports() {
+	for _, p := range e.Transports() {
 		if p.Caps&hw.CapSameHost == 0 {
 			_, _ = h.Write([]byte(p.DeviceName + "\x00"))
 		}

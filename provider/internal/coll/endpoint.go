@@ -36,12 +36,12 @@ type Endpoint interface {
 type Leased interface {
 	// Now is the time of the endpoint's clock, which is not set.
 	Now() congestion.Time
-	// Ports are its transports: the first is that to peers on this host. Constant.
-	Ports() []*Port
+	// Transports are its transports: the first is that to peers on this host. Constant.
+	Transports() []*Transport
 	// Name is the endpoint's own. Constant.
 	Name() names.Name
-	// PortOf is the transport that a source belongs to.
-	PortOf(src hw.Source) *Port
+	// TransportOf is the transport that a source belongs to.
+	TransportOf(src hw.Source) *Transport
 	// IsFrom reports whether a source is a peer, which is known when the path to it is there.
 	IsFrom(src hw.Source, p Peer) bool
 	// Post sends a message with its payload in one piece, of at most MaxAMBcopy bytes. Errors: fi.EAGAIN while there
@@ -95,11 +95,11 @@ type Path interface {
 	// Transport is the transport's endpoint, with its optional abilities. Constant.
 	Transport() hw.Endpoint
 	// Over is the transport. Constant.
-	Over() *Port
+	Over() *Transport
 }
 
-// Port is a transport of an endpoint. Immutable.
-type Port struct {
+// Transport is a transport as collective operations have it. Immutable.
+type Transport struct {
 	hw.Iface
 	Caps       hw.Cap
 	MaxAMBcopy int    // bytes of the longest payload of a message

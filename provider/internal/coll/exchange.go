@@ -389,7 +389,7 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	case p.head.Total > exchangeShort && g.ways.gets && q.region != nil:
 		xs.grant(o, m, peer, p)
 		return nil
-	case p.head.Total > exchangeShort && g.ways.puts && q.target.port == over && !q.refused:
+	case p.head.Total > exchangeShort && g.ways.puts && q.target.transport == over && !q.refused:
 		n, err := xs.put(o, path, peer, &p.head)
 		p.sent(n)
 		return err

@@ -129,7 +129,7 @@ func TestGetForged(t *testing.T) {
 	y.step(&wire.CollRefusal{CollStep: own}, "x")
 	y.step(&wire.CollPut{CollChunk: wire.CollChunk{CollStep: own, Part: first}, Bytes: 64}, "") // where none is taken
 	q := y.op.exchange.peers.at(0)
-	q.target = putTarget{port: &Port{}} // an offer over a transport that is not the path's: nothing is got
+	q.target = putTarget{transport: &Transport{}} // an offer over a transport that is not the path's: nothing is got
 	bad := []exchange.Chunk{
 		{Total: forgedSlice, Offset: 100, Length: 64},
 		{Total: forgedSlice, Offset: forgedSlice - 64, Length: 64},

@@ -19,9 +19,9 @@ import (
 // operation stays registered as with puts. What a get writes is the receiver's operation's until the get has ended, as
 // with what a put reads.
 
-// takesGets reports whether chunks may come over the port as gets: those of shared memory and UDP may. They do by name
-// only: there a get is the same copy as a put, or packets like a message's, and waits for a word more.
-func (p *Port) takesGets() bool { return p.Caps&hw.CapGetZcopy != 0 && p.keysOnly() }
+// takesGets reports whether chunks may come over the transport as gets: those of shared memory and UDP may. They do by
+// name only: there a get is the same copy as a put, or packets like a message's, and waits for a word more.
+func (p *Transport) takesGets() bool { return p.Caps&hw.CapGetZcopy != 0 && p.keysOnly() }
 
 // grant lets a peer get the first pending chunk.
 func (xs *exchanges) grant(o *collOp, m *collMember, peer int, p *pendingChunks) {
@@ -67,7 +67,7 @@ func (xs *exchanges) takeGrant(o *collOp, m *collMember, h *wire.CollGrant) {
 	}
 	q, gets := x.peers.at(peer), x.peers.getsOf(peer)
 	switch p := &gets.grants; {
-	case q.target.port == nil || h.Part.Offset != gets.granted || p.n == len(p.ends):
+	case q.target.transport == nil || h.Part.Offset != gets.granted || p.n == len(p.ends):
 		xs.c.malformed(m.src, "grant of %d bytes at %d, which are not the next or not offered",
 			h.Part.Length, h.Part.Offset)
 	case q.refused: // the sender hears of it
@@ -113,7 +113,7 @@ func (xs *exchanges) fetch(o *collOp, peer int) error {
 	h := &p.head
 	h.Length = p.ends[0] - h.Offset
 	n := int64(0)
-	if q.target.port == path.Over() {
+	if q.target.transport == path.Over() {
 		n = min(h.Length, putPiece)
 		data := x.got[q.out.Off:][:q.out.Len][h.Offset:][:n]
 		t := xs.newCopy(o, peer, h, n)

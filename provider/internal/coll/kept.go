@@ -21,7 +21,7 @@ type keptMemory struct {
 // keptRegion is what an entry's peer was offered, nil: nothing.
 type keptRegion struct {
 	region hw.Memory
-	over   *Port
+	over   *Transport
 }
 
 // keep gives an operation the memory of its request, unless another one has it. The caller has c.mu.
@@ -48,7 +48,7 @@ func (c *Protocol) unkeep(o *collOp) {
 }
 
 // register registers what the peer of an entry is offered, unless it is from an operation before.
-func (o *collOp) register(entry int, over *Port, data []byte, access hw.Access) (hw.Memory, error) {
+func (o *collOp) register(entry int, over *Transport, data []byte, access hw.Access) (hw.Memory, error) {
 	k := o.kept
 	if k != nil && entry < len(k.list) && k.list[entry].over == over {
 		return k.list[entry].region, nil

@@ -100,7 +100,7 @@ func (l *longSteps) fetch(m *collMember, s *collStep, h *wire.CollLong) fetchRes
 	if len(s.data) == 0 {
 		return l.fetched(m, s)
 	}
-	if l.c.ep.PortOf(m.src).Caps&hw.CapPeerMemory == 0 {
+	if l.c.ep.TransportOf(m.src).Caps&hw.CapPeerMemory == 0 {
 		l.pull(m, s)
 		return fetchPending
 	}

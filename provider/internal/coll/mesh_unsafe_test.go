@@ -41,7 +41,7 @@ type node struct {
 	groups       *Groups
 	protocol     *Protocol
 	handlers     map[hw.AMID]hw.Handler
-	ports        [2]*Port // to the nodes of the host, and to others
+	transports   [2]*Transport // to the nodes of the host, and to others
 	events       *eq.Queue
 	inbox        [][]packet // by sender
 	flying       []func()   // ends of copies
@@ -87,10 +87,10 @@ func newMesh(t testing.TB, hosts []int, change func(*config.Config)) *mesh {
 		if n.cfg.UseCMA != config.No {
 			local |= hw.CapPeerMemory
 		}
-		n.ports = [2]*Port{
+		n.transports = [2]*Transport{
 			{Caps: local, DeviceName: "memory"}, {Caps: caps | hw.CapDrops, DeviceName: "net"},
 		}
-		for _, p := range n.ports {
+		for _, p := range n.transports {
 			p.Iface, p.MaxAMBcopy, p.Eager, p.Notify = meshIface{n: n}, 8<<10, 4<<10, func() {}
 		}
 		var err error
@@ -228,22 +228,22 @@ func (n *node) WithLease(f func(*Protocol)) {
 // meshLeased is the node as they have it with the lease.
 type meshLeased struct{ n *node }
 
-func (l meshLeased) Now() congestion.Time { return l.n.now }
-func (l meshLeased) Ports() []*Port       { return l.n.ports[:] }
-func (l meshLeased) Name() names.Name     { return names.Name{Port: 1, IP: [16]byte{byte(l.n.host + 1)}} }
-func (l meshLeased) Closed() bool         { return false }
-func (l meshLeased) Stats() Counters      { return l }
+func (l meshLeased) Now() congestion.Time     { return l.n.now }
+func (l meshLeased) Transports() []*Transport { return l.n.transports[:] }
+func (l meshLeased) Name() names.Name         { return names.Name{Port: 1, IP: [16]byte{byte(l.n.host + 1)}} }
+func (l meshLeased) Closed() bool             { return false }
+func (l meshLeased) Stats() Counters          { return l }
 
 func (l meshLeased) Rx(i int, v uint64)           { l.n.counts[i] += v }
 func (l meshLeased) RxPeak(i, peak int, v uint64) { l.n.counts[i] = v }
 
-func (l meshLeased) PortOf(src hw.Source) *Port { return l.n.portTo(l.n.nodes[src]) }
+func (l meshLeased) TransportOf(src hw.Source) *Transport { return l.n.transportTo(l.n.nodes[src]) }
 
-func (n *node) portTo(to *node) *Port {
+func (n *node) transportTo(to *node) *Transport {
 	if n.host == to.host {
-		return n.ports[0]
+		return n.transports[0]
 	}
-	return n.ports[1]
+	return n.transports[1]
 }
 
 func (l meshLeased) IsFrom(src hw.Source, p Peer) bool { return uint32(src) == p.Number() }
@@ -326,7 +326,7 @@ type meshPath struct {
 }
 
 func (p meshPath) Transport() hw.Endpoint     { return p }
-func (p meshPath) Over() *Port                { return p.from.portTo(p.to) }
+func (p meshPath) Over() *Transport           { return p.from.transportTo(p.to) }
 func (p meshPath) EagerOpen() bool            { return p.to.kept <= p.to.cfg.UnexpectedBytes }
 func (p meshPath) PeerNotice() *hw.Notice     { return &p.to.notice }
 func (p meshPath) Path() (hw.PathInfo, bool)  { return p.to.measured, true }

@@ -35,8 +35,8 @@ const (
 // putTarget is where a peer's slice goes, or is got from: the zero value if the peer has not offered it, or copies do
 // not get there.
 type putTarget struct {
-	port *Port // over which the offer came
-	key  hw.RemoteKey
+	transport *Transport // over which the offer came
+	key       hw.RemoteKey
 }
 
 // collCopy is a put or a get of a part of a chunk. It belongs to the lease holder, and is used again when it has ended
@@ -53,17 +53,17 @@ type collCopy struct {
 	err   error
 }
 
-// takesPuts reports whether chunks may go over the port as puts: with a key of eight bytes and nothing else, and what
-// has completed is in the peer's memory. Those of shared memory and UDP may. Devices need local memory registered, and
-// what has completed there need not be in place when the word of it comes, by another queue pair: by these chunks go as
-// messages. docs/design.md, section 16, has a table.
-func (p *Port) takesPuts() bool {
+// takesPuts reports whether chunks may go over the transport as puts: with a key of eight bytes and nothing else, and
+// what has completed is in the peer's memory. Those of shared memory and UDP may. Devices need local memory registered,
+// and what has completed there need not be in place when the word of it comes, by another queue pair: by these chunks
+// go as messages. docs/design.md, section 16, has a table.
+func (p *Transport) takesPuts() bool {
 	const caps = hw.CapPutZcopy | hw.CapPutPlaced
 	return p.Caps&caps == caps && p.keysOnly()
 }
 
-// keysOnly reports whether memory behind the port is reached with a key of eight bytes and nothing else.
-func (p *Port) keysOnly() bool {
+// keysOnly reports whether memory behind the transport is reached with a key of eight bytes and nothing else.
+func (p *Transport) keysOnly() bool {
 	if p.Memory() == nil {
 		return false
 	}
@@ -159,18 +159,19 @@ func (xs *exchanges) takeTarget(o *collOp, m *collMember, h *wire.CollTarget) {
 		xs.c.fail(o, fi.ETRUNC)
 		return
 	}
-	port := xs.c.ep.PortOf(m.src)
+	transport := xs.c.ep.TransportOf(m.src)
 	q := x.peers.at(peer)
-	if q.target.port != nil || o.group.ways.puts && !port.takesPuts() || o.group.ways.gets && !port.takesGets() {
+	if q.target.transport != nil || o.group.ways.puts && !transport.takesPuts() ||
+		o.group.ways.gets && !transport.takesGets() {
 		xs.c.malformed(m.src, "target of operation %d, again or over a transport without such copies", o.seq)
 		return
 	}
-	key, err := port.Memory().UnpackKey(h.PackedKey(xs.key[:0]))
+	key, err := transport.Memory().UnpackKey(h.PackedKey(xs.key[:0]))
 	if err != nil {
 		xs.c.malformed(m.src, "target of operation %d: %v", o.seq, err)
 		return
 	}
-	q.target = putTarget{port, key}
+	q.target = putTarget{transport, key}
 }
 
 // put begins to put a part of a pending chunk, and returns how long it is: 0 if it is to go as a message.

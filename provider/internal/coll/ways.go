@@ -18,9 +18,9 @@ func (w *ways) ordered(slice uint64) bool {
 	return w.scheduled && (slice >= exchangeLong || named == "message" || named == "put" || named == "get")
 }
 
-// leastPut is the length of the slices, in bytes, from which on they are put over a port: without the variable over
-// shared memory only.
-func (w *ways) leastPut(p *Port) uint64 {
+// leastPut is the length of the slices, in bytes, from which on they are put over a transport: without the variable
+// over shared memory only.
+func (w *ways) leastPut(p *Transport) uint64 {
 	switch {
 	case w.algorithm == "put":
 		return exchangeShort + 1
@@ -30,8 +30,8 @@ func (w *ways) leastPut(p *Port) uint64 {
 	return ^uint64(0)
 }
 
-// offered is what a peer is offered over a port, and what it may do there: nothing if it is short.
-func (w *ways) offered(x *collExchange, p *exchangePeer, over *Port) ([]byte, hw.Access) {
+// offered is what a peer is offered over a transport, and what it may do there: nothing if it is short.
+func (w *ways) offered(x *collExchange, p *exchangePeer, over *Transport) ([]byte, hw.Access) {
 	switch {
 	case w.gets && over.takesGets() && p.in.Len > exchangeShort:
 		return x.given[p.in.Off:][:p.in.Len], hw.RemoteRead

@@ -11,11 +11,11 @@ type connection struct {
 	from, to    *node
 }
 
-func (c *connection) Transport() hw.Endpoint  { return c }
-func (c *connection) PortDevice() rkey.Device { return c.from.device }
-func (c *connection) Attr() *hw.Attr          { return &c.from.attr[c.Port()] }
+func (c *connection) Transport() hw.Endpoint       { return c }
+func (c *connection) TransportDevice() rkey.Device { return c.from.device }
+func (c *connection) Attr() *hw.Attr               { return &c.from.attr[c.TransportNumber()] }
 
-func (c *connection) Port() uint32 {
+func (c *connection) TransportNumber() uint32 {
 	if c.from.oneHost(c.from.number, c.to.number) {
 		return 0
 	}
@@ -43,7 +43,7 @@ func (c *connection) AMShort(id hw.AMID, header uint64, head, payload []byte) er
 }
 
 func (c *connection) SharedWords() *[4]uint64 {
-	if !c.from.way.words || c.Port() != 0 {
+	if !c.from.way.words || c.TransportNumber() != 0 {
 		return nil
 	}
 	return &c.to.shared[c.from.number]

@@ -107,7 +107,7 @@ func (p *Protocol) stepGet(op *operation) bool {
 		op.keyed = false
 		p.pull(op)
 		return true
-	} else if op.asked == 0 && p.ep.Segmented(path.Port(), op.want) {
+	} else if op.asked == 0 && p.ep.Segmented(path.TransportNumber(), op.want) {
 		if f := p.ep.Flow(&op.Message, path); f != nil {
 			f.start(op, getMover{f})
 			return true
@@ -164,12 +164,12 @@ func (p *Protocol) canGet(op *operation, path Path) bool {
 	if !p.ep.CameOver(op.Src, path) {
 		return false // the way back to the sender is another, where its keys mean nothing
 	}
-	if op.landed || op.want == 0 || p.openLanding(op, path) || path.PortDevice().Cache == nil {
+	if op.landed || op.want == 0 || p.openLanding(op, path) || path.TransportDevice().Cache == nil {
 		return true
 	}
 	regions := make([]hw.Memory, 0, wire.IOVLimit)
 	for _, s := range op.Target.Segments(p.rx.local[:0], 0, op.want) {
-		m, err := path.PortDevice().Register(uint64(uintptr(s.Addr)), s.Len, hw.LocalWrite)
+		m, err := path.TransportDevice().Register(uint64(uintptr(s.Addr)), s.Len, hw.LocalWrite)
 		if err != nil {
 			log.Infof(log.EPData, "a message of %d bytes comes in fragments: %v", op.want, err)
 			rkey.Close(regions)

@@ -48,7 +48,7 @@ func (p *Protocol) openLanding(op *operation, path Path) bool {
 		return false
 	}
 	to := op.Target.Segments(p.rx.local[:0], 0, op.want)[0]
-	m, err := path.PortDevice().Domain.Register(hw.Region{
+	m, err := path.TransportDevice().Domain.Register(hw.Region{
 		Addr: to.Addr, Len: to.Len, Access: hw.LocalWrite | hw.RemoteWrite,
 	})
 	if err != nil {

@@ -40,7 +40,7 @@ func (s *sending) onLanding(src hw.Source, header uint64, head, payload []byte) 
 		return
 	}
 	var err error
-	if g.key, err = g.path.PortDevice().Domain.UnpackKey(payload); err != nil {
+	if g.key, err = g.path.TransportDevice().Domain.UnpackKey(payload); err != nil {
 		s.ep.Malformed(src, "landing of request %#x: %v", header, err)
 		return
 	}

@@ -47,8 +47,8 @@ type Receiving interface {
 	Maps() bool
 	// Offload reports whether a thread of weft's does the copies. Constant while operations are under way.
 	Offload() bool
-	// Segmented reports whether n bytes over a port are cut into segments.
-	Segmented(port uint32, n uint64) bool
+	// Segmented reports whether n bytes over a transport are cut into segments.
+	Segmented(transport uint32, n uint64) bool
 	// Flow returns the flow over the path to a message's sender, nil: there is none.
 	Flow(m *Message, p Path) *Flow
 	// Fetch begins to map memory of a process's device, named by a token; near is an address in this side's memory that
@@ -68,7 +68,7 @@ type Sending interface {
 	Request(id uint64) (*dataplane.Request, bool)
 	// Owns reports whether a source is the peer of a link: only it may speak about the link's requests.
 	Owns(src hw.Source, link uint32) bool
-	// CameOver reports whether a source is of the port that a path leads over.
+	// CameOver reports whether a source is of the transport that a path leads over.
 	CameOver(src hw.Source, p Path) bool
 	// Path returns the path of a link if it works.
 	Path(link uint32) (Path, bool)
@@ -89,12 +89,12 @@ type Path interface {
 	hw.Endpoint
 	// Transport is the transport's endpoint, with its optional abilities. Constant.
 	Transport() hw.Endpoint
-	// Port is the number of the endpoint's port that it leads over. Constant.
-	Port() uint32
-	// Attr is what that port can. Constant.
+	// TransportNumber is the number of the endpoint's transport that it leads over. Constant.
+	TransportNumber() uint32
+	// Attr is what that transport can. Constant.
 	Attr() *hw.Attr
-	// PortDevice registers memory with the port. Constant.
-	PortDevice() rkey.Device
+	// TransportDevice registers memory with the transport. Constant.
+	TransportDevice() rkey.Device
 }
 
 // Memory is an allocation of a sender's device that is mapped for one message.

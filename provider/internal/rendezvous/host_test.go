@@ -31,7 +31,7 @@ func (h host) Owns(src hw.Source, link uint32) bool  { return uint32(src&(otherH
 
 func (h host) Request(id uint64) (*dataplane.Request, bool) { return h.requests.Lookup(id) }
 func (h host) Exposed(request uint64) []hw.Memory           { return h.exposed.Of(request) }
-func (h host) CameOver(src hw.Source, p Path) bool          { return uint32(src>>20) == p.Port() }
+func (h host) CameOver(src hw.Source, p Path) bool          { return uint32(src>>20) == p.TransportNumber() }
 
 type named uint32
 

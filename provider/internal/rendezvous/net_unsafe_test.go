@@ -77,7 +77,7 @@ func (rv *receive) bytes() []byte { return bytes.Join(rv.parts, nil) }
 // untouched is what the memory of a receive has before.
 const untouched = 0xaa
 
-const otherHosts = 1 << 20 // of a source, as of the port to other hosts
+const otherHosts = 1 << 20 // of a source, as of the transport to other hosts
 
 // node is an endpoint of a network, with a receive context of its own.
 type node struct {

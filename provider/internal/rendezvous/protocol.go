@@ -65,10 +65,10 @@ func (p *Protocol) onRTS(src hw.Source, header uint64, head, payload []byte) {
 	p.ep.Malformed(src, "RTS of %d bytes does not parse", len(head))
 }
 
-// SourceLost ends what needs a sender that is gone as one of a port's sources: the fragments that are missing, the puts
-// of that source that are, and reads of its memory, before another has its place and its shared words. Gets end by
+// SourceLost ends what needs a sender that is gone as one of a transport's sources: the fragments that are missing, the
+// puts of that source that are, and reads of its memory, before another has its place and its shared words. Gets end by
 // themselves, and what is read in segments with its next one. A sender that has begun anew under its name, or that
-// another port reaches, is another source.
+// another transport reaches, is another source.
 func (p *Protocol) SourceLost(src hw.Source) {
 	r := p.rx
 	for _, index := range r.waiting {
@@ -141,8 +141,8 @@ func (p *Protocol) abandon(op *operation) {
 // Leaves reports whether Abandon has something to do.
 func (p *Protocol) Leaves() bool { return len(p.left) != 0 }
 
-// Abandon ends the receives that Detach has left. The endpoint's ports are closed, and so is the protocol: no device is
-// at their memory.
+// Abandon ends the receives that Detach has left. The endpoint's transports are closed, and so is the protocol: no
+// device is at their memory.
 func (p *Protocol) Abandon() {
 	for i := range p.left {
 		p.ep.Abandon(&p.left[i])

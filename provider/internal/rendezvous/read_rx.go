@@ -50,7 +50,7 @@ func (p *Protocol) stepRead(op *operation) bool {
 
 // startSegments begins to read an operation by copies in segments if it is to be cut.
 func (p *Protocol) startSegments(op *operation, path Path) bool {
-	if op.whole || p.ep.Offload() || !p.ep.Segmented(path.Port(), op.want) {
+	if op.whole || p.ep.Offload() || !p.ep.Segmented(path.TransportNumber(), op.want) {
 		return false
 	}
 	f := p.ep.Flow(&op.Message, path)

@@ -11,11 +11,11 @@ import (
 // Host is what the exchange needs of its endpoint, as the holder of the progress lease has it.
 type Host interface {
 	// Back returns the path to the sender behind a source, connecting if need be. False: there is none, or it leads
-	// over another port than the source's, where the device's keys mean nothing.
+	// over another transport than the source's, where the device's keys mean nothing.
 	Back(src hw.Source) (p Path, ok bool)
 	// Owns reports whether a source is the peer of a link: only it may speak about the link's keys.
 	Owns(src hw.Source, link uint32) bool
-	// PathOf returns the path of a link that leads over the port of a source. False: there is none any more.
+	// PathOf returns the path of a link that leads over the transport of a source. False: there is none any more.
 	PathOf(src hw.Source, link uint32) (p Path, ok bool)
 	// Key appends the key of a region for the device of a path.
 	Key(p Path, region uint64, to []byte) (key []byte, status wire.KeyStatus)
@@ -29,8 +29,8 @@ type Path interface {
 	AMShort(id hw.AMID, header uint64, head, payload []byte) error
 	// DeviceKeys are the device's keys of the peer's regions, nil: no device reaches the peer's memory. Constant.
 	DeviceKeys() *Peer
-	// PortDevice registers memory with the path's port. Constant.
-	PortDevice() Device
+	// TransportDevice registers memory with the path's transport. Constant.
+	TransportDevice() Device
 }
 
 // Handlers are those of the exchange.
@@ -87,7 +87,7 @@ func (x exchange) onAnswer(src hw.Source, region uint64, head, payload []byte) {
 	case wire.KeyNever:
 		p.DeviceKeys().Refused(region)
 	default:
-		device, err := p.PortDevice().Domain.UnpackKey(a.Key)
+		device, err := p.TransportDevice().Domain.UnpackKey(a.Key)
 		if err != nil {
 			x.Malformed(src, "answer about a key: %v", err)
 			return

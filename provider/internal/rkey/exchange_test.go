@@ -27,8 +27,8 @@ func newAsking(t *testing.T) *asking {
 	return &asking{T: t, device: dev, keys: &Peer{}, regions: map[uint64][]byte{}, status: wire.KeyAbsent}
 }
 
-func (a *asking) DeviceKeys() *Peer  { return a.keys }
-func (a *asking) PortDevice() Device { return a.device }
+func (a *asking) DeviceKeys() *Peer       { return a.keys }
+func (a *asking) TransportDevice() Device { return a.device }
 
 func (a *asking) AMShort(id hw.AMID, header uint64, head, payload []byte) error {
 	if a.full {

@@ -17,7 +17,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
-// Where a port's device reads and writes the memory of peers, it does the reads
+// Where a transport's device reads and writes the memory of peers, it does the reads
 // and writes of the application, and the peer's process has no part in them. That
 // needs the device's key of the peer's region (package rkey) and a registration of
 // the own memory; an operation that finds one of them missing goes as messages,
@@ -64,7 +64,7 @@ func takeOp(in *Initiator, p *Path, deliver bool) *deviceOp {
 	return op
 }
 
-// use has the port's device know local memory, of which it knows that of a list already, if there is some.
+// use has the transport's device know local memory, of which it knows that of a list already, if there is some.
 func (op *deviceOp) use(iov []fi.IOVec, access hw.Access, listed *rkey.Local) error {
 	d := op.path.On.Device
 	for _, v := range iov {

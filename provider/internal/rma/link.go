@@ -23,8 +23,8 @@ type Link struct {
 	flow *Flow
 }
 
-// Port is the transport that a path leads over. Immutable.
-type Port struct {
+// Transport is what a path leads over. Immutable.
+type Transport struct {
 	Attr     *hw.Attr
 	Number   uint32
 	Device   rkey.Device // registers memory with it
@@ -34,20 +34,20 @@ type Port struct {
 // oneSidedCaps are the abilities by which a device reads and writes memory.
 const oneSidedCaps = hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapFlush
 
-// OneSided reports whether the port's device reads and writes registered memory. Registrations are cached there.
-func (p *Port) OneSided() bool {
+// OneSided reports whether the transport's device reads and writes registered memory. Registrations are cached there.
+func (p *Transport) OneSided() bool {
 	return p.Device.Cache != nil && p.Attr.Caps&oneSidedCaps == oneSidedCaps &&
 		p.Device.Domain.Attr().MaxKey <= rkey.MaxKey
 }
 
-// reachesDevices reports whether the port's device reaches memory of other devices.
-func (p *Port) reachesDevices() bool { return p.Device.Domain.Attr().Caps&hw.MDDMABuf != 0 }
+// reachesDevices reports whether the transport's device reaches memory of other devices.
+func (p *Transport) reachesDevices() bool { return p.Device.Domain.Attr().Caps&hw.MDDMABuf != 0 }
 
 // Path is a connection to a peer: a transport endpoint, and what operations keep with it. Its fields are immutable once
 // it is used.
 type Path struct {
 	hw.Endpoint
-	On     Port
+	On     Transport
 	Keys   *rkey.Peer // of the peer's regions, nil: no device reaches the peer's memory
 	Serial uint32     // how many paths the link has had with this one, 0 if it belongs to none
 	Back   bool       // the path belongs to a source and to no link
@@ -62,14 +62,14 @@ type Path struct {
 // Transport is the transport's endpoint, with its optional abilities.
 func (p *Path) Transport() hw.Endpoint { return p.Endpoint }
 
-// Port is the number of the port that the path leads over.
-func (p *Path) Port() uint32 { return p.On.Number }
+// TransportNumber is the number of the transport that the path leads over.
+func (p *Path) TransportNumber() uint32 { return p.On.Number }
 
-// Attr is what that port can.
+// Attr is what that transport can.
 func (p *Path) Attr() *hw.Attr { return p.On.Attr }
 
-// PortDevice registers memory with the port.
-func (p *Path) PortDevice() rkey.Device { return p.On.Device }
+// TransportDevice registers memory with the transport.
+func (p *Path) TransportDevice() rkey.Device { return p.On.Device }
 
 // MaxPart is how many bytes of payload a message has at most.
 func (p *Path) MaxPart() int { return p.On.Attr.MaxAMBcopy }

@@ -11,7 +11,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/list"
 )
 
-// Reads and writes in segments that a port's device does; see deviceOp, of which
+// Reads and writes in segments that a transport's device does; see deviceOp, of which
 // keys and registrations are used.
 
 // deviceMover moves the data of one request. Where the device refuses, the

@@ -36,8 +36,8 @@ type Endpoint interface {
 // Device is an interface of an endpoint on a device that reads and writes memory of peers.
 type Device struct {
 	hw.Device
-	Memory hw.MemoryDomain
-	Port   uint32 // the endpoint's number of the interface
+	Memory    hw.MemoryDomain
+	Transport uint32 // the endpoint's number of the interface
 }
 
 // Path is how a peer is reached.

@@ -96,10 +96,10 @@ func (d *device) KeyRegion(k hw.RemoteKey) hw.Region {
 	return hw.Region{Base: 4096, Len: int(k[1]), Access: hw.RemoteRead | hw.RemoteWrite}
 }
 
-// add gives an endpoint a device of a kind, by a port.
-func (e *endpoint) add(kind byte, port uint32) {
+// add gives an endpoint a device of a kind, by a transport.
+func (e *endpoint) add(kind byte, transport uint32) {
 	d := &device{kind: kind}
-	e.devices = append(e.devices, Device{d, d, port})
+	e.devices = append(e.devices, Device{d, d, transport})
 }
 
 // rail is a key for the interface of a peer's device.

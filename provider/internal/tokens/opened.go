@@ -29,9 +29,9 @@ func (o *Opened) Init(e Endpoint) { o.ep = e }
 
 // deviceKey is a key that a token has for a device of the owner's which is of the kind of one here.
 type deviceKey struct {
-	port    uint32 // Device.Port of that one
-	address []byte // of the owner's interface
-	key     hw.RemoteKey
+	transport uint32 // Device.Transport of that one
+	address   []byte // of the owner's interface
+	key       hw.RemoteKey
 }
 
 // Open opens a token that was made with an authorisation key, in its serialised form. The region stays open until its
@@ -75,7 +75,7 @@ func keysIn(t *token.Token, devices []Device) (keys []deviceKey, err error) {
 					return nil, err
 				}
 			}
-			keys = append(keys, deviceKey{d.Port, r.Address, k})
+			keys = append(keys, deviceKey{d.Transport, r.Address, k})
 		}
 	}
 	return keys, nil
@@ -105,9 +105,9 @@ func (o *Opened) remove(r *Remote) {
 	}
 }
 
-// Find returns the key by which the device with an address, reached over a port, reaches a region. is reports whether
-// an address is that of the peer there.
-func (o *Opened) Find(key uint64, port uint32, device []byte, is func(fi.Addr) bool) (hw.RemoteKey, bool) {
+// Find returns the key by which the device with an address, reached over a transport, reaches a region. is reports
+// whether an address is that of the peer there.
+func (o *Opened) Find(key uint64, transport uint32, device []byte, is func(fi.Addr) bool) (hw.RemoteKey, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, r := range o.list[key] {
@@ -115,7 +115,7 @@ func (o *Opened) Find(key uint64, port uint32, device []byte, is func(fi.Addr) b
 			continue
 		}
 		for _, k := range r.keys {
-			if k.port == port && bytes.Equal(k.address, device) {
+			if k.transport == transport && bytes.Equal(k.address, device) {
 				return k.key, true
 			}
 		}

@@ -98,17 +98,17 @@ func TestDeviceKeys(t *testing.T) {
 	first, second := open(7), open(8) // at addresses 0 and 1
 	is := func(addr fi.Addr) func(fi.Addr) bool { return func(a fi.Addr) bool { return a == addr } }
 	for _, c := range []struct {
-		port   uint32
-		device []byte
-		addr   fi.Addr
-		key    uint64
-		found  uint64 // 0: it is not
+		transport uint32
+		device    []byte
+		addr      fi.Addr
+		key       uint64
+		found     uint64 // 0: it is not
 	}{
 		{1, []byte{'a', 9}, 0, 11, 100}, {3, []byte{'a', 9}, 1, 11, 100}, {2, []byte{'b', 9}, 1, 11, 200},
 		{1, []byte{'a', 8}, 0, 11, 0}, {2, []byte{'a', 9}, 0, 11, 0}, {1, []byte{'a', 9}, 2, 11, 0},
 		{1, []byte{'a', 9}, 0, 12, 0}, {1, nil, 0, 11, 0},
 	} {
-		k, ok := o.Find(c.key, c.port, c.device, is(c.addr))
+		k, ok := o.Find(c.key, c.transport, c.device, is(c.addr))
 		if ok != (c.found != 0) || k[0] != c.found {
 			t.Errorf("%+v: %v %t", c, k, ok)
 		}

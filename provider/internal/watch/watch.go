@@ -1,6 +1,7 @@
-// Package watch polls a port to other hosts while there is traffic, and watches its doorbell otherwise. A poll of such
-// a port costs a system call, or at least an entry into the runtime, unless the data plane polls it (hw.Driven). So
-// every poll includes it while there is traffic, and a goroutine, the watcher, sleeps on its doorbell otherwise:
+// Package watch polls a transport to other hosts while there is traffic, and watches its doorbell otherwise. A poll of
+// such a transport costs a system call, or at least an entry into the runtime, unless the data plane polls it
+// (hw.Driven). So every poll includes it while there is traffic, and a goroutine, the watcher, sleeps on its doorbell
+// otherwise:
 //
 //	watcher: arm → nothing pending → sleep → active = 1, attention → wait for calm
 //	poll:    active? → Progress; nothing for a while → active = 0, calm
@@ -22,7 +23,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 )
 
-// Owner is what a port belongs to. Any thread calls its methods.
+// Owner is what a transport belongs to. Any thread calls its methods.
 type Owner interface {
 	// Attention has polls of the receive context include what bits of its attention word stand for.
 	Attention(bits uint32)
@@ -30,8 +31,8 @@ type Owner interface {
 	Notify()
 }
 
-// Port is the state of polling of a port.
-type Port struct {
+// Transport is the state of polling of a transport.
+type Transport struct {
 	iface hw.Iface
 	owner Owner
 	wait  hw.Waiter
@@ -40,11 +41,11 @@ type Port struct {
 	done  chan struct{} // closed by Close
 	over  sync.WaitGroup
 	once  sync.Once
-	now   func() time.Duration // since the port was made
+	now   func() time.Duration // since the transport was made
 
-	// driven is set where the data plane polls the port, nil: only the runtime does. Immutable
+	// driven is set where the data plane polls the transport, nil: only the runtime does. Immutable
 	// from Drive on. taken is how many messages it had taken at the last poll from the runtime.
-	driven  *hot.Port
+	driven  *hot.Transport
 	written hw.Driven // of driven
 	taken   uint64
 
@@ -57,22 +58,22 @@ type Port struct {
 	polls uint32
 	seen  time.Duration
 
-	// patience is how long nothing arrives before the port is left to the
+	// patience is how long nothing arrives before the transport is left to the
 	// watcher, in nanoseconds. Stored by the watcher, read by polls.
 	patience atomic.Int64
 	// calmed is when that was last done, in nanoseconds of now. Stored by
 	// polls, read by the watcher.
 	calmed atomic.Int64
 
-	// active is 1 while polls include the port. Stored by the watcher (1), by
+	// active is 1 while polls include the transport. Stored by the watcher (1), by
 	// posts (1) and by the lease holder (0), read by polls and posts; sequentially
-	// consistent. Of a driven port it is a word of the endpoint's that C reads, too.
+	// consistent. Of a driven transport it is a word of the endpoint's that C reads, too.
 	active *uint32
 }
 
 // The watcher costs a sleeping thread's wake-up, and some hundred microseconds
 // more where processors are short. So patience doubles each time that something
-// arrives soon after polls have left the port out, and is halved when it comes later.
+// arrives soon after polls have left the transport out, and is halved when it comes later.
 const (
 	leastPatience = time.Millisecond
 	mostPatience  = 64 * time.Millisecond
@@ -81,34 +82,34 @@ const (
 	clockEvery = 32
 )
 
-// New returns a port that nothing watches yet. now is the clock, from any zero on; nil: time since the call.
-func New(i hw.Iface, o Owner, now func() time.Duration) *Port {
+// New returns a transport that nothing watches yet. now is the clock, from any zero on; nil: time since the call.
+func New(i hw.Iface, o Owner, now func() time.Duration) *Transport {
 	if now == nil {
 		began := time.Now()
 		now = func() time.Duration { return time.Since(began) }
 	}
 	w, _ := i.(hw.Waiter)
-	p := &Port{iface: i, owner: o, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}), now: now,
+	p := &Transport{iface: i, owner: o, wait: w, calm: make(chan struct{}, 1), done: make(chan struct{}), now: now,
 		active: new(uint32)}
 	p.patience.Store(int64(leastPatience))
 	return p
 }
 
-// Drive has the data plane poll the port and send over it, before Start. active is the word by which it knows whether
-// it does; 0 afterwards.
-func (p *Port) Drive(d hw.Driven, active *uint32) {
-	p.driven, p.written, p.active = d.HotPort(), d, active
+// Drive has the data plane poll the transport and send over it, before Start. active is the word by which it knows
+// whether it does; 0 afterwards.
+func (p *Transport) Drive(d hw.Driven, active *uint32) {
+	p.driven, p.written, p.active = d.HotTransport(), d, active
 	atomic.StoreUint32(active, 0)
 }
 
-// Driven is the port as the data plane has it, nil: only the runtime polls it.
-func (p *Port) Driven() *hot.Port { return p.driven }
+// Driven is the transport as the data plane has it, nil: only the runtime polls it.
+func (p *Transport) Driven() *hot.Transport { return p.driven }
 
-// Belled reports whether the port has a doorbell.
-func (p *Port) Belled() bool { return p.wait != nil }
+// Belled reports whether the transport has a doorbell.
+func (p *Transport) Belled() bool { return p.wait != nil }
 
 // Start begins to watch. One without a doorbell is always polled. Errors are the system's.
-func (p *Port) Start() error {
+func (p *Transport) Start() error {
 	if p.wait == nil {
 		p.Notify()
 		return nil
@@ -130,7 +131,7 @@ func (p *Port) Start() error {
 }
 
 // watch is the watcher.
-func (p *Port) watch() {
+func (p *Transport) watch() {
 	raw, err := p.file.SyscallConn()
 	if err != nil {
 		log.Warnf(log.EPCtrl, "network doorbell: %v", err)
@@ -164,7 +165,7 @@ func (p *Port) watch() {
 }
 
 // learn takes in that something has arrived while nothing polled.
-func (p *Port) learn() {
+func (p *Transport) learn() {
 	patience := time.Duration(p.patience.Load())
 	if p.now()-time.Duration(p.calmed.Load()) < soon {
 		patience = min(2*patience, mostPatience)
@@ -174,29 +175,29 @@ func (p *Port) learn() {
 	p.patience.Store(int64(patience))
 }
 
-// rung has polls include the port, and wakes the threads that sleep.
-func (p *Port) rung() {
+// rung has polls include the transport, and wakes the threads that sleep.
+func (p *Transport) rung() {
 	p.activate()
 	p.owner.Notify()
 }
 
-// activate has polls include the port.
-func (p *Port) activate() {
+// activate has polls include the transport.
+func (p *Transport) activate() {
 	p.woken.Store(int64(p.now()))
 	atomic.StoreUint32(p.active, 1)
 	p.owner.Attention(p.attention())
 }
 
-// attention is the bit of the context's attention word by which polls include this port.
-func (p *Port) attention() uint32 {
+// attention is the bit of the context's attention word by which polls include this transport.
+func (p *Transport) attention() uint32 {
 	if p.driven != nil {
-		return hot.AttentionPorts
+		return hot.AttentionTransports
 	}
 	return hot.AttentionGo
 }
 
-// Notify has polls include the port. Posts to other hosts call it, because an answer is to come.
-func (p *Port) Notify() {
+// Notify has polls include the transport. Posts to other hosts call it, because an answer is to come.
+func (p *Transport) Notify() {
 	if atomic.LoadUint32(p.active) == 0 {
 		p.activate()
 	}
@@ -204,7 +205,7 @@ func (p *Port) Notify() {
 
 // Poll takes in up to limit messages that have arrived, and returns how many. awaited reports whether an answer must
 // come, if the peer lives.
-func (p *Port) Poll(limit int, awaited func() bool) int {
+func (p *Transport) Poll(limit int, awaited func() bool) int {
 	if atomic.LoadUint32(p.active) == 0 {
 		if p.driven == nil || !p.written.Written() {
 			return 0
@@ -242,7 +243,7 @@ func (p *Port) Poll(limit int, awaited func() bool) int {
 }
 
 // drove reports whether the data plane has taken messages since the last call. The caller holds the progress lease.
-func (p *Port) drove() bool {
+func (p *Transport) drove() bool {
 	if p.driven == nil {
 		return false
 	}
@@ -252,13 +253,13 @@ func (p *Port) drove() bool {
 }
 
 // lastNews is when there last was traffic, or active was set because some is expected.
-func (p *Port) lastNews() time.Duration { return max(p.seen, time.Duration(p.woken.Load())) }
+func (p *Transport) lastNews() time.Duration { return max(p.seen, time.Duration(p.woken.Load())) }
 
-// Busy reports whether polls include the port.
-func (p *Port) Busy() bool { return atomic.LoadUint32(p.active) != 0 }
+// Busy reports whether polls include the transport.
+func (p *Transport) Busy() bool { return atomic.LoadUint32(p.active) != 0 }
 
 // Close ends the watcher. The caller closes the interface afterwards.
-func (p *Port) Close() {
+func (p *Transport) Close() {
 	p.once.Do(func() {
 		close(p.done)
 		if p.file != nil {

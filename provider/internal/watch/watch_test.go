@@ -16,7 +16,7 @@ import (
 // iface is an interface with a doorbell. got is what its next Progress returns.
 type iface struct {
 	hw.Iface
-	hot     hot.Port
+	hot     hot.Transport
 	got     int
 	polls   int
 	written bool
@@ -24,13 +24,13 @@ type iface struct {
 	bell    [2]int // the ends of a pipe
 }
 
-func (i *iface) Progress(int) int   { i.polls++; return i.got }
-func (i *iface) HotPort() *hot.Port { return &i.hot }
-func (i *iface) Written() bool      { return i.written }
-func (i *iface) EnableWait() error  { return nil }
-func (i *iface) DoorbellFD() int    { return i.bell[0] }
-func (i *iface) Arm()               {}
-func (i *iface) Pending() bool      { return i.pending.Load() }
+func (i *iface) Progress(int) int             { i.polls++; return i.got }
+func (i *iface) HotTransport() *hot.Transport { return &i.hot }
+func (i *iface) Written() bool                { return i.written }
+func (i *iface) EnableWait() error            { return nil }
+func (i *iface) DoorbellFD() int              { return i.bell[0] }
+func (i *iface) Arm()                         {}
+func (i *iface) Pending() bool                { return i.pending.Load() }
 
 func (i *iface) Disarm() {
 	i.pending.Store(false) // the test sets it for one Arm
@@ -60,8 +60,8 @@ func (c *clock) pass(d time.Duration) { c.Add(int64(d)) }
 func yes() bool { return true }
 func no() bool  { return false }
 
-// portOf returns a port over an interface with a doorbell, with a clock that the test sets.
-func portOf(t *testing.T) (*Port, *iface, *owner, *clock) {
+// transportOf returns a transport over an interface with a doorbell, with a clock that the test sets.
+func transportOf(t *testing.T) (*Transport, *iface, *owner, *clock) {
 	t.Helper()
 	i, o, c := &iface{}, &owner{}, new(clock)
 	if err := unix.Pipe2(i.bell[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
@@ -71,9 +71,9 @@ func portOf(t *testing.T) (*Port, *iface, *owner, *clock) {
 	return New(i, o, c.now), i, o, c
 }
 
-// TestPatience has something arrive soon after polls have left the port out, and late.
+// TestPatience has something arrive soon after polls have left the transport out, and late.
 func TestPatience(t *testing.T) {
-	p, _, _, c := portOf(t)
+	p, _, _, c := transportOf(t)
 	c.pass(time.Hour)
 	for range 10 {
 		p.calmed.Store(int64(c.now()))
@@ -91,10 +91,10 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPoll: a port is polled from Notify on until nothing has arrived for its patience, or for the most if an answer
-// must come.
+// TestPoll: a transport is polled from Notify on until nothing has arrived for its patience, or for the most if an
+// answer must come.
 func TestPoll(t *testing.T) {
-	p, i, o, c := portOf(t)
+	p, i, o, c := transportOf(t)
 	if p.Poll(8, no); i.polls != 0 || p.Busy() {
 		t.Fatal("polled at first")
 	}
@@ -122,16 +122,17 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// TestDriven: of a port that the data plane polls its messages count as traffic, and so does what rings no doorbell.
+// TestDriven: of a transport that the data plane polls its messages count as traffic, and so does what rings no
+// doorbell.
 func TestDriven(t *testing.T) {
-	p, i, o, c := portOf(t)
+	p, i, o, c := transportOf(t)
 	active := uint32(1)
 	p.Drive(i, &active)
 	if p.Driven() != &i.hot || active != 0 {
 		t.Fatal("not driven, or active at first")
 	}
 	i.written = true
-	if p.Poll(8, no); active != 1 || o.attention.Load() != hot.AttentionPorts {
+	if p.Poll(8, no); active != 1 || o.attention.Load() != hot.AttentionTransports {
 		t.Errorf("written, not polled: active %d, attention %#x", active, o.attention.Load())
 	}
 	i.written = false
@@ -149,9 +150,10 @@ func TestDriven(t *testing.T) {
 	}
 }
 
-// TestWatch: the doorbell of a port that is not polled has the owner notified, once until polls leave the port out.
+// TestWatch: the doorbell of a transport that is not polled has the owner notified, once until polls leave the
+// transport out.
 func TestWatch(t *testing.T) {
-	p, i, o, c := portOf(t)
+	p, i, o, c := transportOf(t)
 	until := func(what string, n uint32) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); o.notified.Load() != n; time.Sleep(time.Millisecond) {
@@ -186,7 +188,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestNoBell: a port without a doorbell is polled for ever; one whose doorbell fails says why.
+// TestNoBell: a transport without a doorbell is polled for ever; one whose doorbell fails says why.
 func TestNoBell(t *testing.T) {
 	o := &owner{}
 	p := New(bare{}, o, nil)

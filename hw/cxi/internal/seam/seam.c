@@ -26,7 +26,7 @@ static void ring(const struct weft_cxi_bell *b)
 		atomic_store_explicit(b->lock, 0, memory_order_release);
 }
 
-static int path_send(struct weft_hot_path *path, const struct weft_port_message *m)
+static int path_send(struct weft_hot_path *path, const struct weft_transport_message *m)
 {
 	struct weft_cxi_path *p = (struct weft_cxi_path *)path;
 	struct weft_cxi_bell bell = { 0 };
@@ -36,9 +36,9 @@ static int path_send(struct weft_hot_path *path, const struct weft_port_message 
 	return said;
 }
 
-static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
+static int transport_next(struct weft_hot_transport *transport, struct weft_transport_message *m)
 {
-	struct weft_cxi_port *p = (struct weft_cxi_port *)port;
+	struct weft_cxi_transport *p = (struct weft_cxi_transport *)transport;
 	int found;
 
 	do {
@@ -50,13 +50,13 @@ static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
 	return found;
 }
 
-static struct weft_cxi_port *of_match(struct weft_hot_match_port *m)
+static struct weft_cxi_transport *of_match(struct weft_hot_match_transport *m)
 {
-	return (struct weft_cxi_port *)((char *)m - offsetof(struct weft_cxi_port, match));
+	return (struct weft_cxi_transport *)((char *)m - offsetof(struct weft_cxi_transport, match));
 }
 
 // ring_rest rings the doorbells of queues in which posts before this one have left commands, one at a time.
-static void ring_rest(struct weft_cxi_port *p)
+static void ring_rest(struct weft_cxi_transport *p)
 {
 	uintptr_t from = 0;
 
@@ -69,9 +69,9 @@ static void ring_rest(struct weft_cxi_port *p)
 	} while (from);
 }
 
-static int match_post(struct weft_hot_match_port *m, const struct weft_match_post *post)
+static int match_post(struct weft_hot_match_transport *m, const struct weft_match_post *post)
 {
-	struct weft_cxi_port *p = of_match(m);
+	struct weft_cxi_transport *p = of_match(m);
 	struct weft_cxi_bell bell;
 	int said;
 
@@ -87,9 +87,9 @@ static int match_post(struct weft_hot_match_port *m, const struct weft_match_pos
 	return said;
 }
 
-static int match_next(struct weft_hot_match_port *m, struct weft_match_event *e)
+static int match_next(struct weft_hot_match_transport *m, struct weft_match_event *e)
 {
-	struct weft_cxi_port *p = of_match(m);
+	struct weft_cxi_transport *p = of_match(m);
 	int found;
 
 	do {
@@ -102,9 +102,9 @@ static int match_next(struct weft_hot_match_port *m, struct weft_match_event *e)
 	return found;
 }
 
-static bool port_take(struct weft_hot_port *port)
+static bool transport_take(struct weft_hot_transport *transport)
 {
-	struct weft_cxi_port *p = (struct weft_cxi_port *)port;
+	struct weft_cxi_transport *p = (struct weft_cxi_transport *)transport;
 	struct weft_cxi_bell bell = { 0 };
 	bool more = p->enter(p->take, (uintptr_t)p, (uintptr_t)&bell, 0, 0);
 
@@ -112,9 +112,9 @@ static bool port_take(struct weft_hot_port *port)
 	return more;
 }
 
-static void port_flush(struct weft_hot_port *port)
+static void transport_flush(struct weft_hot_transport *transport)
 {
-	struct weft_cxi_port *p = (struct weft_cxi_port *)port;
+	struct weft_cxi_transport *p = (struct weft_cxi_transport *)transport;
 	uintptr_t again;
 
 	do {
@@ -126,19 +126,19 @@ static void port_flush(struct weft_hot_port *port)
 }
 
 // No sender's messages come without an event.
-static int port_peek(struct weft_hot_port *port, struct weft_port_message *m)
+static int transport_peek(struct weft_hot_transport *transport, struct weft_transport_message *m)
 {
-	(void)port;
+	(void)transport;
 	(void)m;
-	return WEFT_PORT_EMPTY;
+	return WEFT_TRANSPORT_EMPTY;
 }
 
-void weft_cxi_port_init(struct weft_cxi_port *p)
+void weft_cxi_transport_init(struct weft_cxi_transport *p)
 {
-	p->hot.next = port_next;
-	p->hot.take = port_take;
-	p->hot.flush = port_flush;
-	p->hot.peek = port_peek;
+	p->hot.next = transport_next;
+	p->hot.take = transport_take;
+	p->hot.flush = transport_flush;
+	p->hot.peek = transport_peek;
 	p->match.post = match_post;
 	p->match.next = match_next;
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
-// Again is what a function for [Port] says that is to be called again, beside hot.PortEmpty, ….
+// Again is what a function for [Transport] says that is to be called again, beside hot.TransportEmpty, ….
 const Again = C.WEFT_CXI_AGAIN
 
 // Bell is a doorbell that C is to ring when the Go code has returned (struct weft_cxi_bell).
@@ -32,15 +32,16 @@ func (b *Bell) Ring(word unsafe.Pointer, value uint64, lock *uint32) {
 	b.Word, b.Value, b.Lock = uintptr(word), value, uintptr(unsafe.Pointer(lock))
 }
 
-// Port is an interface as C drives it (struct weft_cxi_port), and what polls read there. It lies off the Go heap.
-type Port struct {
+// Transport is an interface as C drives it (struct weft_cxi_transport), and what polls read there. It lies off the Go
+// heap.
+type Transport struct {
 	_                 structs.HostLayout
-	Hot               hot.Port
+	Hot               hot.Transport
 	iface             uintptr
 	enter             uintptr
 	next, take, flush uintptr
-	// Match is the port of what the NIC matches.
-	Match               hot.MatchPort
+	// Match is the transport of what the NIC matches.
+	Match               hot.MatchTransport
 	post, matched, rest uintptr
 	// Watch is what a poll reads to find nothing.
 	Watch hot.Watch
@@ -57,32 +58,32 @@ type Path struct {
 // The layouts agree, or this does not compile.
 var (
 	_ = [1]byte{}[unsafe.Sizeof(Bell{})-C.sizeof_struct_weft_cxi_bell]
-	_ = [1]byte{}[unsafe.Offsetof(Port{}.Watch)-C.sizeof_struct_weft_cxi_port]
-	_ = [1]byte{}[unsafe.Offsetof(Port{}.iface)-unsafe.Offsetof(C.struct_weft_cxi_port{}.iface)]
-	_ = [1]byte{}[unsafe.Offsetof(Port{}.Match)-unsafe.Offsetof(C.struct_weft_cxi_port{}.match)]
+	_ = [1]byte{}[unsafe.Offsetof(Transport{}.Watch)-C.sizeof_struct_weft_cxi_transport]
+	_ = [1]byte{}[unsafe.Offsetof(Transport{}.iface)-unsafe.Offsetof(C.struct_weft_cxi_transport{}.iface)]
+	_ = [1]byte{}[unsafe.Offsetof(Transport{}.Match)-unsafe.Offsetof(C.struct_weft_cxi_transport{}.match)]
 	_ = [1]byte{}[unsafe.Sizeof(Path{})-C.sizeof_struct_weft_cxi_path]
 	_ = [1]byte{}[unsafe.Offsetof(Path{}.peer)-unsafe.Offsetof(C.struct_weft_cxi_path{}.endpoint)]
 )
 
-// Functions are the Go functions of package cxi that C calls, as package direct wants them. In them a Port, a Path, a
-// hot.PortMessage and a Bell are addresses.
+// Functions are the Go functions of package cxi that C calls, as package direct wants them. In them a Transport, a
+// Path, a hot.TransportMessage and a Bell are addresses.
 type Functions struct {
 	Send  direct.Func // path, message, bell: hot.PathSent, …
-	Next  direct.Func // port, message, bell: hot.PortEmpty, … or Again
-	Take  direct.Func // port, bell: whether another message is at hand
-	Flush direct.Func // port, bell: whether to call again
-	// of what the NIC matches; there a port is its Match
-	Post    direct.Func // port, post, bell: hot.PathSent, …
-	Matched direct.Func // port, event, bell: hot.PortEmpty, … or Again
-	// port, bell, from: one more queue that is to be rung, of those from a number on, and from where to go on, 0: there
-	// are no others.
+	Next  direct.Func // transport, message, bell: hot.TransportEmpty, … or Again
+	Take  direct.Func // transport, bell: whether another message is at hand
+	Flush direct.Func // transport, bell: whether to call again
+	// of what the NIC matches; there a transport is its Match
+	Post    direct.Func // transport, post, bell: hot.PathSent, …
+	Matched direct.Func // transport, event, bell: hot.TransportEmpty, … or Again
+	// transport, bell, from: one more queue that is to be rung, of those from a number on, and from where to go on, 0:
+	// there are no others.
 	Rest direct.Func
 }
 
-// Init makes a port of zeroed memory. iface is the address of what the functions find with [Port.Iface], which
-// something else keeps alive.
-func (p *Port) Init(f *Functions, iface unsafe.Pointer) {
-	C.weft_cxi_port_init((*C.struct_weft_cxi_port)(unsafe.Pointer(p)))
+// Init makes a transport of zeroed memory. iface is the address of what the functions find with [Transport.Iface],
+// which something else keeps alive.
+func (p *Transport) Init(f *Functions, iface unsafe.Pointer) {
+	C.weft_cxi_transport_init((*C.struct_weft_cxi_transport)(unsafe.Pointer(p)))
 	p.iface, p.enter = uintptr(iface), direct.Trampoline()
 	p.next, p.take, p.flush = direct.Entry(f.Next), direct.Entry(f.Take), direct.Entry(f.Flush)
 	p.post, p.matched, p.rest = direct.Entry(f.Post), direct.Entry(f.Matched), direct.Entry(f.Rest)
@@ -99,7 +100,7 @@ func (p *Path) Init(f *Functions, limit uint32) {
 func Possible() bool { return direct.Trampoline() != 0 }
 
 // Iface is what Init was given.
-func (p *Port) Iface() unsafe.Pointer { return at(p.iface) }
+func (p *Transport) Iface() unsafe.Pointer { return at(p.iface) }
 
 // SetPeer says to which peer the path leads; nil: to none any more.
 func (p *Path) SetPeer(peer unsafe.Pointer) { p.peer.Store(uintptr(peer)) }
@@ -107,11 +108,13 @@ func (p *Path) SetPeer(peer unsafe.Pointer) { p.peer.Store(uintptr(peer)) }
 // Peer is what SetPeer said last. A caller keeps it only for a post (hot.EpochReader).
 func (p *Path) Peer() unsafe.Pointer { return at(p.peer.Load()) }
 
-// PortAt is a port by its address, PathAt a path, MessageAt a message and BellAt a doorbell.
-func PortAt(address uintptr) *Port { return (*Port)(at(address)) }
+// TransportAt is a transport by its address, PathAt a path, MessageAt a message and BellAt a doorbell.
+func TransportAt(address uintptr) *Transport { return (*Transport)(at(address)) }
 
-// MatchPortAt is the port to which a Port.Match belongs, by the address of that.
-func MatchPortAt(address uintptr) *Port { return PortAt(address - unsafe.Offsetof(Port{}.Match)) }
+// MatchTransportAt is the transport to which a Transport.Match belongs, by the address of that.
+func MatchTransportAt(address uintptr) *Transport {
+	return TransportAt(address - unsafe.Offsetof(Transport{}.Match))
+}
 
 // MatchPostAt is a post by its address, MatchEventAt an event.
 func MatchPostAt(address uintptr) *hot.MatchPost { return (*hot.MatchPost)(at(address)) }
@@ -123,7 +126,7 @@ func MatchEventAt(address uintptr) *hot.MatchEvent { return (*hot.MatchEvent)(at
 func PathAt(address uintptr) *Path { return (*Path)(at(address)) }
 
 // MessageAt is a message by its address.
-func MessageAt(address uintptr) *hot.PortMessage { return (*hot.PortMessage)(at(address)) }
+func MessageAt(address uintptr) *hot.TransportMessage { return (*hot.TransportMessage)(at(address)) }
 
 // BellAt is a doorbell by its address.
 func BellAt(address uintptr) *Bell { return (*Bell)(at(address)) }

@@ -65,37 +65,37 @@ static inline uintptr_t call(enum weft_function f, void *object, const void *mes
 	return said;
 }
 
-static int path_send(struct weft_hot_path *path, const struct weft_port_message *m)
+static int path_send(struct weft_hot_path *path, const struct weft_transport_message *m)
 {
 	return (int)call(WEFT_FUNCTION_SEND, path, m);
 }
 
-static int port_next(struct weft_hot_port *port, struct weft_port_message *m)
+static int transport_next(struct weft_hot_transport *transport, struct weft_transport_message *m)
 {
-	return (int)call(WEFT_FUNCTION_NEXT, port, m);
+	return (int)call(WEFT_FUNCTION_NEXT, transport, m);
 }
 
-static int port_peek(struct weft_hot_port *port, struct weft_port_message *m)
+static int transport_peek(struct weft_hot_transport *transport, struct weft_transport_message *m)
 {
-	return (int)call(WEFT_FUNCTION_PEEK, port, m);
+	return (int)call(WEFT_FUNCTION_PEEK, transport, m);
 }
 
-static bool port_take(struct weft_hot_port *port)
+static bool transport_take(struct weft_hot_transport *transport)
 {
-	return call(WEFT_FUNCTION_TAKE, port, NULL);
+	return call(WEFT_FUNCTION_TAKE, transport, NULL);
 }
 
-static void port_flush(struct weft_hot_port *port)
+static void transport_flush(struct weft_hot_transport *transport)
 {
-	call(WEFT_FUNCTION_FLUSH, port, NULL);
+	call(WEFT_FUNCTION_FLUSH, transport, NULL);
 }
 
-void weft_ibv_port_init(struct weft_hot_port *port)
+void weft_ibv_transport_init(struct weft_hot_transport *transport)
 {
-	port->next = port_next;
-	port->take = port_take;
-	port->flush = port_flush;
-	port->peek = port_peek;
+	transport->next = transport_next;
+	transport->take = transport_take;
+	transport->flush = transport_flush;
+	transport->peek = transport_peek;
 }
 
 void weft_ibv_path_init(struct weft_hot_path *path)

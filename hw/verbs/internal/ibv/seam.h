@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * seam.h: how C drives an interface (struct weft_hot_port in weft/hot.h) and sends over a path to a
+ * seam.h: how C drives an interface (struct weft_hot_transport in weft/hot.h) and sends over a path to a
  * peer (struct weft_hot_path): it calls Go code, which says what it wants of the device, has the device
- * do that, and calls again. The Go code is hw/verbs/internal/port's.
+ * do that, and calls again. The Go code is hw/verbs/internal/transport's.
  */
 #ifndef WEFT_SEAM_H
 #define WEFT_SEAM_H
@@ -35,7 +35,7 @@ struct weft_call {
 	uint64_t state[2]; /* Go's, from one call to the next */
 };
 
-/* The functions of package port that C calls. */
+/* The functions of package transport that C calls. */
 enum weft_function {
 	WEFT_FUNCTION_SEND,
 	WEFT_FUNCTION_NEXT,
@@ -56,8 +56,8 @@ void weft_ibv_route(weft_enter trampoline, const uintptr_t entry[WEFT_FUNCTIONS]
 /* Has the device do what is wanted. */
 void weft_ibv_perform(struct weft_call *c);
 
-/* The functions of a port and of a path. */
-void weft_ibv_port_init(struct weft_hot_port *port);
+/* The functions of a transport and of a path. */
+void weft_ibv_transport_init(struct weft_hot_transport *transport);
 void weft_ibv_path_init(struct weft_hot_path *path);
 
 #endif

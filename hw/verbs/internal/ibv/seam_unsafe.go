@@ -98,21 +98,22 @@ type Handle uintptr
 // Handle is the queue pair, which the caller keeps open while it is used.
 func (q *QP) Handle() Handle { return Handle(uintptr(unsafe.Pointer(q.p))) }
 
-// Functions are the Go functions that C calls when it drives a port, as package direct wants them. Their last argument
-// but one is a [Call]; where it wants something, C has the device do it and calls Again with the same arguments.
+// Functions are the Go functions that C calls when it drives a transport, as package direct wants them. Their last
+// argument but one is a [Call]; where it wants something, C has the device do it and calls Again with the same
+// arguments.
 type Functions struct {
-	Send  direct.Func // hot.Path, hot.PortMessage, Call: hot.PathSent, …
-	Next  direct.Func // hot.Port, hot.PortMessage, Call: hot.PortEmpty, …
+	Send  direct.Func // hot.Path, hot.TransportMessage, Call: hot.PathSent, …
+	Next  direct.Func // hot.Transport, hot.TransportMessage, Call: hot.TransportEmpty, …
 	Peek  direct.Func // as Next
-	Take  direct.Func // hot.Port, 0, Call: whether another message is at hand
-	Flush direct.Func // hot.Port, 0, Call
+	Take  direct.Func // hot.Transport, 0, Call: whether another message is at hand
+	Flush direct.Func // hot.Transport, 0, Call
 	Again direct.Func // what was called before, with its arguments
 }
 
-// functions are those that C calls; stored by SetFunctions, before any port is made.
+// functions are those that C calls; stored by SetFunctions, before any transport is made.
 var functions [C.WEFT_FUNCTIONS]direct.Func
 
-// SetFunctions says what C calls. Each program calls it once, before it makes a port.
+// SetFunctions says what C calls. Each program calls it once, before it makes a transport.
 func SetFunctions(f Functions) {
 	functions = [C.WEFT_FUNCTIONS]direct.Func{
 		C.WEFT_FUNCTION_SEND: f.Send, C.WEFT_FUNCTION_NEXT: f.Next, C.WEFT_FUNCTION_PEEK: f.Peek,
@@ -124,7 +125,7 @@ func SetFunctions(f Functions) {
 var routing sync.Mutex
 
 // Route has C call the functions without the runtime, where package direct has a trampoline, or else by callbacks,
-// as at first. It reports whether C calls them without the runtime. It holds for all ports of the process.
+// as at first. It reports whether C calls them without the runtime. It holds for all transports of the process.
 func Route(without bool) bool {
 	var entry [C.WEFT_FUNCTIONS]C.uintptr_t
 	for n, f := range functions {
@@ -147,8 +148,10 @@ func weftGoVerbs(function, a, b, c, d C.uintptr_t) C.uintptr_t {
 	return C.uintptr_t(functions[function](uintptr(a), uintptr(b), uintptr(c), uintptr(d)))
 }
 
-// DrivePort has C drive a port by the functions, and DrivePath send over a path. Both lie off the Go heap.
-func DrivePort(p *hot.Port) { C.weft_ibv_port_init((*C.struct_weft_hot_port)(unsafe.Pointer(p))) }
+// DriveTransport has C drive a transport by the functions, and DrivePath send over a path. Both lie off the Go heap.
+func DriveTransport(p *hot.Transport) {
+	C.weft_ibv_transport_init((*C.struct_weft_hot_transport)(unsafe.Pointer(p)))
+}
 
 // DrivePath has C send over a path.
 func DrivePath(p *hot.Path) { C.weft_ibv_path_init((*C.struct_weft_hot_path)(unsafe.Pointer(p))) }

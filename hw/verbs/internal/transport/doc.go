@@ -1,9 +1,10 @@
-// Package port is the data plane of package verbs: messages on their way to queue pairs and out of completion queues.
+// Package transport is the data plane of package verbs: messages on their way to queue pairs and out of completion
+// queues.
 //
 // # Model
 //
-// A [Port] is an interface: its completion queues, the receive buffers, and its peers. A [Peer] is one of them, with
-// the [SendQueue] of work requests on their way to its queue pair. All of it lies off the Go heap. C drives it
+// A [Transport] is an interface: its completion queues, the receive buffers, and its peers. A [Peer] is one of them,
+// with the [SendQueue] of work requests on their way to its queue pair. All of it lies off the Go heap. C drives it
 // without the runtime (package direct) by [Send], [Next], [Peek], [Take], [Flush] and [Again]; package verbs calls
 // the methods. Both do the same by the same code, and what one has left the other goes on with.
 //
@@ -22,4 +23,4 @@
 // come; what lies in a ring may change at any time, and is copied before it is judged. A message counts if its
 // header says how long it is, names a peer that has this queue pair or ring, and has a position behind the last
 // one's.
-package port
+package transport

@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"sync/atomic"
@@ -26,7 +26,7 @@ const SlotBytes = 128
 // MaxShort is the most bytes of head and payload of a message in a slot.
 const MaxShort = SlotBytes - HeaderBytes
 
-// Bits of a port's Calls.
+// Bits of a transport's Calls.
 const (
 	CallGo   = 1 << iota // Progress has something to do
 	CallPost             // and something is ready that found no room in a completion queue
@@ -55,7 +55,7 @@ type SendCQ struct {
 	// signaled counts completions that were asked for and have not come: threads that post add, the thread that polls
 	// takes away those that say success. After a queue pair has failed it stays too high.
 	signaled atomic.Int64
-	// calls is the address of the port's Calls, 0 without one: immutable. A thread that has found no room sets
+	// calls is the address of the transport's Calls, 0 without one: immutable. A thread that has found no room sets
 	// CallPost there after it has given Run back, and then reads Used once more. The lease holder takes from
 	// Used before it arms, and reads Calls behind that, before it sleeps: one of both sees the other.
 	calls uintptr

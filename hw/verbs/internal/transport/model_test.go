@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 // A model of a full completion queue, run in every order of its steps: a thread that posts one operation,
 // the device, which ends the one that fills the queue, and the lease holder, which sleeps while it finds
-// nothing to do. All words are sequentially consistent, as those of the port are.
+// nothing to do. All words are sequentially consistent, as those of the transport are.
 
 // postRules are mutants of SendQueue.leave.
 type postRules struct {

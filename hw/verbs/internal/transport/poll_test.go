@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"runtime"
@@ -8,8 +8,9 @@ import (
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
 )
 
-// newPort is a port of the null device, with one queue for what is posted, which has room for so many operations.
-func newPort(t *testing.T, room int64) (*Port, *SendCQ) {
+// newTransport is a transport of the null device, with one queue for what is posted, which has room for so many
+// operations.
+func newTransport(t *testing.T, room int64) (*Transport, *SendCQ) {
 	end := &SendCQ{Size: room}
 	p, err := New(Config{SRQ: null.SRQ(), BufferBytes: 64, Buffers: 16, Queues: []*ibv.CQ{null.CQ(0), null.CQ(1)},
 		Ends: []*SendCQ{end}, Max: 8, Peers: 1})
@@ -38,7 +39,7 @@ func arrive(n uint64, ends int) {
 
 // TestStagedOnly: while nothing is staged the lease holder takes nothing of what another thread is about to stage.
 func TestStagedOnly(t *testing.T) {
-	p, _ := newPort(t, 1)
+	p, _ := newTransport(t, 1)
 	arrive(0, 0)
 	if polled, empty, _ := p.Poll(); !polled || empty || p.Arrival() == nil || p.Drop() {
 		t.Fatal("one arrival is not staged")
@@ -80,7 +81,7 @@ func TestStagedOnly(t *testing.T) {
 // TestPollEndsKeeps: completions that another thread has staged with arrivals stay when the lease holder polls for
 // more.
 func TestPollEndsKeeps(t *testing.T) {
-	p, _ := newPort(t, 1)
+	p, _ := newTransport(t, 1)
 	arrive(0, 2)
 	if polled, _, ok := p.Poll(); !polled || !ok || p.Staged() != 3 {
 		t.Fatalf("%d of 3 staged", p.Staged())

@@ -1,4 +1,4 @@
-package port
+package transport
 
 import "github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 

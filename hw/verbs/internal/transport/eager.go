@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// Port is an interface as C and Progress drive it. It lies off the Go heap, with all that it leads to.
-type Port struct {
+// Transport is an interface as C and Progress drive it. It lies off the Go heap, with all that it leads to.
+type Transport struct {
 	_   structs.HostLayout
-	Hot hot.Port // what C drives; first, as C leads here by its address
+	Hot hot.Transport // what C drives; first, as C leads here by its address
 	// Calls has Call*: set by any thread, cleared by Progress; sequentially consistent.
 	Calls atomic.Uint32
 	// polling is 1 while a thread polls: the lease holder, or one that asks whether there is something. Taken by
@@ -76,7 +76,7 @@ type found struct {
 	ring  bool   // it lies in its sender's ring
 }
 
-// Config says how a port is made.
+// Config says how a transport is made.
 type Config struct {
 	SRQ         *ibv.SRQ
 	Base        uint64 // address of receive buffer 0
@@ -92,23 +92,23 @@ type Config struct {
 	Direct bool
 }
 
-// New makes a port; all buffers go to the shared receive queue with the first
+// New makes a transport; all buffers go to the shared receive queue with the first
 // poll. Errors: those of mmap.
-func New(c Config) (*Port, error) {
+func New(c Config) (*Transport, error) {
 	n, size := len(c.Queues), 0
 	part := func(bytes int) int { // 64-byte aligned
 		at := size
 		size += (bytes + 63) &^ 63
 		return at
 	}
-	head, cqs := part(int(unsafe.Sizeof(Port{}))), part(n*int(unsafe.Sizeof(ibv.Queue{})))
+	head, cqs := part(int(unsafe.Sizeof(Transport{}))), part(n*int(unsafe.Sizeof(ibv.Queue{})))
 	done, counts, nexts := part(n*c.Max*int(unsafe.Sizeof(ibv.Done{}))), part(4*n), part(4*n)
 	free, peers, ends := part(4*c.Buffers), part(8*c.Peers), part(8*n)
 	b, err := mem.Map(size, mem.NoReserve)
 	if err != nil {
-		return nil, fmt.Errorf("memory of a port: %w", err)
+		return nil, fmt.Errorf("memory of a transport: %w", err)
 	}
-	p := (*Port)(unsafe.Pointer(&b[head]))
+	p := (*Transport)(unsafe.Pointer(&b[head]))
 	p.memory, p.limit = b, c.Max
 	p.buffers = ibv.NewBuffers(c.SRQ, c.Base, c.BufferBytes, c.LKey)
 	p.cqs = slice[ibv.Queue](b[cqs:], n)
@@ -131,7 +131,7 @@ func New(c Config) (*Port, error) {
 	if c.Direct {
 		Route(true)
 	}
-	ibv.DrivePort(&p.Hot)
+	ibv.DriveTransport(&p.Hot)
 	return p, nil
 }
 
@@ -140,16 +140,16 @@ func slice[T any](b []byte, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
 }
 
-// Close gives the memory back. No thread uses the port any more.
-func (p *Port) Close() error { return mem.Unmap(p.memory) }
+// Close gives the memory back. No thread uses the transport any more.
+func (p *Transport) Close() error { return mem.Unmap(p.memory) }
 
 // SetPeer enters a peer, nil: takes it out. One thread at a time does.
-func (p *Port) SetPeer(index uint32, peer *Peer) {
+func (p *Transport) SetPeer(index uint32, peer *Peer) {
 	p.peers[index].Store(uintptr(unsafe.Pointer(peer)))
 }
 
 // peer is the peer with a number, nil: there is none.
-func (p *Port) peer(index uint32) *Peer {
+func (p *Transport) peer(index uint32) *Peer {
 	if uint64(index) >= uint64(len(p.peers)) {
 		return nil
 	}
@@ -160,19 +160,19 @@ func (p *Port) peer(index uint32) *Peer {
 func (f *found) keep(p *Peer) { f.peer = uintptr(unsafe.Pointer(p)) }
 
 // arrived is the memory of a receive buffer of which n bytes were written.
-func (p *Port) arrived(buffer uint64, n uint32) []byte {
+func (p *Transport) arrived(buffer uint64, n uint32) []byte {
 	return unsafe.Slice((*byte)(at(p.buffers.Buffer(buffer))), min(n, p.buffers.Bytes()))
 }
 
 // describe fills in a message that b starts with.
-func describe(m *hot.PortMessage, h *Header, b []byte) {
+func describe(m *hot.TransportMessage, h *Header, b []byte) {
 	head := uintptr(unsafe.Pointer(&b[0])) + HeaderBytes
 	m.Header, m.Head, m.Payload = h.Value, head, head+uintptr(h.Head)
 	m.Length, m.Source, m.HeadBytes, m.ID = h.Length, h.Index&IndexMask, uint16(h.Head), h.ID
 }
 
 // Content are the head and the payload of a message, valid as long as what it lies in.
-func Content(m *hot.PortMessage) (head, payload []byte) {
+func Content(m *hot.TransportMessage) (head, payload []byte) {
 	if m.HeadBytes != 0 {
 		head = unsafe.Slice((*byte)(at(m.Head)), int(m.HeadBytes))
 	}
@@ -182,6 +182,6 @@ func Content(m *hot.PortMessage) (head, payload []byte) {
 	return head, payload
 }
 
-func portAt(address uintptr) *Port               { return (*Port)(at(address)) }
-func messageAt(address uintptr) *hot.PortMessage { return (*hot.PortMessage)(at(address)) }
-func callsAt(address uintptr) *atomic.Uint32     { return (*atomic.Uint32)(at(address)) }
+func transportAt(address uintptr) *Transport          { return (*Transport)(at(address)) }
+func messageAt(address uintptr) *hot.TransportMessage { return (*hot.TransportMessage)(at(address)) }
+func callsAt(address uintptr) *atomic.Uint32          { return (*atomic.Uint32)(at(address)) }

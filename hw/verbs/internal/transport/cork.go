@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"sync/atomic"
@@ -30,7 +30,7 @@ func (p *Peer) fills(first bool, n uint32) bool {
 // holds reports whether a message of n bytes that is ready is corked. Of one peer at a time some are: before is the one
 // of which others are and must be sent now, nil: none.
 func (p *Peer) holds(hold uint8, n uint32) (corks bool, before *SendQueue) {
-	v := p.port
+	v := p.transport
 	own := uint32(p.queue.ID>>40)&IndexMask + 1
 	if hold == hot.HoldNever || p.queue.JoinBytes == 0 || uint64(own) > uint64(len(v.peers)) {
 		return false, nil
@@ -52,7 +52,7 @@ func (p *Peer) holds(hold uint8, n uint32) (corks bool, before *SendQueue) {
 }
 
 // corkedOf is the queue of the peer with a number plus one, nil: there is none.
-func (p *Port) corkedOf(number uint32) *SendQueue {
+func (p *Transport) corkedOf(number uint32) *SendQueue {
 	if number == 0 {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (p *Port) corkedOf(number uint32) *SendQueue {
 // uncork takes the queue of which messages are corked, nil: there is none. The caller posts it. What finds no room
 // in the completion queue is the runtime's. The caller holds the lease, or says that it posts (hot.EpochReader), or
 // no other thread posts or polls.
-func (p *Port) uncork() *SendQueue {
+func (p *Transport) uncork() *SendQueue {
 	if p.corked.Load() == 0 {
 		return nil
 	}
@@ -73,17 +73,17 @@ func (p *Port) uncork() *SendQueue {
 }
 
 // Flush sends the corked messages. The caller is as for uncork.
-func (p *Port) Flush() {
+func (p *Transport) Flush() {
 	if q := p.uncork(); q != nil {
 		q.Post()
 	}
 }
 
 // flush is Flush as far as the device is not needed. True: c wants something of it, and what comes then is next.
-func (p *Port) flush(c *ibv.Call, next then) bool { return p.queuePosts(p.uncork(), c, next) }
+func (p *Transport) flush(c *ibv.Call, next then) bool { return p.queuePosts(p.uncork(), c, next) }
 
 // queuePosts has a queue, nil: none, post what is ready.
-func (p *Port) queuePosts(q *SendQueue, c *ibv.Call, next then) (posting bool) {
+func (p *Transport) queuePosts(q *SendQueue, c *ibv.Call, next then) (posting bool) {
 	if q == nil {
 		return false
 	}

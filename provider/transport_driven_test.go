@@ -16,22 +16,22 @@ import (
 // drivenIface is an interface that C would read, where nothing arrives.
 type drivenIface struct {
 	hw.Iface
-	port    hot.Port
-	polls   int
-	written bool
+	transport hot.Transport
+	polls     int
+	written   bool
 }
 
-func (*drivenIface) Attr() hw.Attr           { return hw.Attr{Caps: hw.CapDriven} }
-func (i *drivenIface) HotPort() *hot.Port    { return &i.port }
-func (i *drivenIface) Written() bool         { return i.written }
-func (i *drivenIface) Progress(int) int      { i.polls++; return 0 }
-func (*drivenIface) EnableWait() error       { return nil }
-func (*drivenIface) DoorbellFD() int         { return -1 }
-func (*drivenIface) Arm()                    {}
-func (*drivenIface) Pending() bool           { return false }
-func (*drivenIface) Disarm()                 {}
-func (*drivenIface) Address() []byte         { return nil }
-func (*drivenIface) Memory() hw.MemoryDomain { return nil }
+func (*drivenIface) Attr() hw.Attr                  { return hw.Attr{Caps: hw.CapDriven} }
+func (i *drivenIface) HotTransport() *hot.Transport { return &i.transport }
+func (i *drivenIface) Written() bool                { return i.written }
+func (i *drivenIface) Progress(int) int             { i.polls++; return 0 }
+func (*drivenIface) EnableWait() error              { return nil }
+func (*drivenIface) DoorbellFD() int                { return -1 }
+func (*drivenIface) Arm()                           {}
+func (*drivenIface) Pending() bool                  { return false }
+func (*drivenIface) Disarm()                        {}
+func (*drivenIface) Address() []byte                { return nil }
+func (*drivenIface) Memory() hw.MemoryDomain        { return nil }
 
 // drivenEndpoint adds an endpoint with such an interface to a receive context.
 func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoint, *drivenIface) {
@@ -41,18 +41,18 @@ func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoin
 	l.initRMA()
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
-	p := &port{Iface: i}
+	p := &transport{Iface: i}
 	p.network = watch.New(i, networkOwner{&e.peering}, now)
-	p.network.Drive(i, &e.hot.PortActive)
-	e.driven, e.networks = p, []*watch.Port{p.network}
+	p.network.Drive(i, &e.hot.TransportActive)
+	e.driven, e.networks = p, []*watch.Transport{p.network}
 	l.rx.eps = append(l.rx.eps, l)
 	return e, i
 }
 
-// TestSharedPorts has two endpoints deliver into one receive context. Polls read a port that one
+// TestSharedTransports has two endpoints deliver into one receive context. Polls read a transport that one
 // of them has posted to until that one's patience is over, also when the other's ends or is gone: what
 // C holds there is sent by such a poll.
-func TestSharedPorts(t *testing.T) {
+func TestSharedTransports(t *testing.T) {
 	b := newBench(t, nil, nil)
 	r, err := newRxContext(b.domain, b.info.Rx, true)
 	if err != nil {
@@ -71,16 +71,16 @@ func TestSharedPorts(t *testing.T) {
 		for n, e := range eps {
 			before := ifaces[n].polls
 			leasedOf(e).networkArrivals(1)
-			if got := atomic.LoadUint32(&e.hot.PortActive); got != active[n] ||
+			if got := atomic.LoadUint32(&e.hot.TransportActive); got != active[n] ||
 				(ifaces[n].polls > before) != (got != 0) {
-				t.Errorf("%s: port %d is active: %d, read: %v", what, n, got, ifaces[n].polls > before)
+				t.Errorf("%s: transport %d is active: %d, read: %v", what, n, got, ifaces[n].polls > before)
 			}
 			if active[n] != 0 {
-				want = hot.AttentionPorts
+				want = hot.AttentionTransports
 			}
 		}
 		r.leased.Alone().publish()
-		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; got != want {
+		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionTransports; got != want {
 			t.Errorf("%s: attention %#x", what, got)
 		}
 	}
@@ -97,9 +97,9 @@ func TestSharedPorts(t *testing.T) {
 	poll("the second is gone", 1, 0)
 }
 
-// TestSilentPort: where peers may write what rings no bell, polls come to the port also while it is passed by,
-// and what they find has it read again.
-func TestSilentPort(t *testing.T) {
+// TestSilentTransport: where peers may write what rings no bell, polls come to the transport also while it is passed
+// by, and what they find has it read again.
+func TestSilentTransport(t *testing.T) {
 	b := newBench(t, nil, nil)
 	r, err := newRxContext(b.domain, b.info.Rx, true)
 	if err != nil {
@@ -115,18 +115,19 @@ func TestSilentPort(t *testing.T) {
 		attention uint32
 	}{
 		{"no silent sender", 0, false, 0, 0},
-		{"one", 1, false, 0, hot.AttentionPorts},
-		{"it has written", 1, true, 1, hot.AttentionPorts},
+		{"one", 1, false, 0, hot.AttentionTransports},
+		{"it has written", 1, true, 1, hot.AttentionTransports},
 	} {
-		i.port.Silent, i.written = c.silent, c.written
+		i.transport.Silent, i.written = c.silent, c.written
 		leasedOf(e).networkArrivals(1)
 		r.leased.Alone().publish()
-		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionPorts; i.polls != c.polls || got != c.attention {
+		if got := atomic.LoadUint32(&r.hot.Attention) & hot.AttentionTransports; i.polls != c.polls ||
+			got != c.attention {
 			t.Errorf("%s: %d polls, attention %#x", c.what, i.polls, got)
 		}
 	}
-	if atomic.LoadUint32(&e.hot.PortActive) != 1 {
-		t.Error("the port is passed by though there is traffic")
+	if atomic.LoadUint32(&e.hot.TransportActive) != 1 {
+		t.Error("the transport is passed by though there is traffic")
 	}
 }
 

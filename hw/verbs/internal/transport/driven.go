@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"sync"
@@ -8,7 +8,7 @@ import (
 	"github.com/weft-fabric/weft/internal/order"
 )
 
-// What C calls when it drives a port (ibv.Functions), without the runtime where package direct has a trampoline:
+// What C calls when it drives a transport (ibv.Functions), without the runtime where package direct has a trampoline:
 // nothing here allocates, stores a pointer, sleeps or calls assembly. What that does not allow is left to Progress
 // and to the methods of package verbs, in the state in which it was found.
 
@@ -19,7 +19,7 @@ var drivenFunctions = ibv.Functions{Send: Send, Next: Next, Peek: Peek, Take: Ta
 var declare = sync.OnceFunc(func() { ibv.SetFunctions(drivenFunctions) })
 
 // Route has C call them without the runtime, where package direct has a trampoline, or else by callbacks, as at
-// first. It reports whether C calls them without the runtime. It holds for all ports of the process.
+// first. It reports whether C calls them without the runtime. It holds for all transports of the process.
 func Route(without bool) bool {
 	declare()
 	return ibv.Route(without)
@@ -46,7 +46,7 @@ func Send(path, message, call, _ uintptr) uintptr {
 	q := p.queue
 	pos, ok := q.Claim(QueueReserve)
 	if !ok {
-		if p.port.flush(c, thenFull) {
+		if p.transport.flush(c, thenFull) {
 			return hot.PathFull
 		}
 		return p.full()
@@ -55,10 +55,10 @@ func Send(path, message, call, _ uintptr) uintptr {
 	n := p.Put(pos, m.ID, m.Header, head, payload)
 	q.Ready(pos)
 	if corks, before := p.holds(m.Hold, n); corks {
-		p.port.queuePosts(before, c, thenCorked)
+		p.transport.queuePosts(before, c, thenCorked)
 		return hot.PathCorked
 	}
-	p.port.queuePosts(q, c, thenSent)
+	p.transport.queuePosts(q, c, thenSent)
 	return hot.PathSent
 }
 
@@ -71,11 +71,11 @@ func (p *Peer) full() uintptr {
 }
 
 // Next polls for a message. Lease.
-func Next(port, message, call, _ uintptr) uintptr {
-	p, c := portAt(port), ibv.CallAt(call)
+func Next(transport, message, call, _ uintptr) uintptr {
+	p, c := transportAt(transport), ibv.CallAt(call)
 	order.Store32(&p.polls, p.polls+1)
 	if p.flush(c, thenNext) {
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	}
 	return p.next(messageAt(message), c)
 }
@@ -95,16 +95,16 @@ func (l *lease) passesBy() bool {
 }
 
 // next is Next when nothing is corked.
-func (p *Port) next(m *hot.PortMessage, c *ibv.Call) uintptr {
+func (p *Transport) next(m *hot.TransportMessage, c *ibv.Call) uintptr {
 	if p.Calls.Load() != 0 {
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	if p.Staged() != 0 {
 		return p.first(m)
 	}
 	if p.lease.ringsDue {
 		p.lease.ringsDue = false
-		if found := p.FindWritten(m); found != hot.PortEmpty {
+		if found := p.FindWritten(m); found != hot.TransportEmpty {
 			return found
 		}
 	}
@@ -117,11 +117,11 @@ func (p *Port) next(m *hot.PortMessage, c *ibv.Call) uintptr {
 	}
 	p.want(c, false)
 	c.Keep(uint64(thenPolled), 0)
-	return hot.PortEmpty
+	return hot.TransportEmpty
 }
 
 // behindPoll is what next finds behind a poll.
-func (p *Port) behindPoll(m *hot.PortMessage) uintptr {
+func (p *Transport) behindPoll(m *hot.TransportMessage) uintptr {
 	if p.Staged() != 0 {
 		p.Finish()
 	}
@@ -133,19 +133,21 @@ func (p *Port) behindPoll(m *hot.PortMessage) uintptr {
 }
 
 // first is what is staged first.
-func (p *Port) first(m *hot.PortMessage) uintptr {
-	if found := p.FindArrived(m); found != hot.PortEmpty {
+func (p *Transport) first(m *hot.TransportMessage) uintptr {
+	if found := p.FindArrived(m); found != hot.TransportEmpty {
 		return found
 	}
-	return hot.PortGo // completions that are Progress's
+	return hot.TransportGo // completions that are Progress's
 }
 
 // Peek is Next of senders only that write into rings. Lease.
-func Peek(port, message, _, _ uintptr) uintptr { return portAt(port).FindWritten(messageAt(message)) }
+func Peek(transport, message, _, _ uintptr) uintptr {
+	return transportAt(transport).FindWritten(messageAt(message))
+}
 
 // Take is done with the message that Next or Peek has found. Lease.
-func Take(port, _, _, _ uintptr) uintptr {
-	p := portAt(port)
+func Take(transport, _, _, _ uintptr) uintptr {
+	p := transportAt(transport)
 	p.countTaken()
 	if p.Take() {
 		return 1
@@ -154,8 +156,8 @@ func Take(port, _, _, _ uintptr) uintptr {
 }
 
 // Flush sends what is corked.
-func Flush(port, _, call, _ uintptr) uintptr {
-	portAt(port).flush(ibv.CallAt(call), thenDone)
+func Flush(transport, _, call, _ uintptr) uintptr {
+	transportAt(transport).flush(ibv.CallAt(call), thenDone)
 	return 0
 }
 
@@ -165,11 +167,11 @@ func Again(object, message, call, _ uintptr) uintptr {
 	kept, address := c.Kept()
 	next := then(kept)
 	if next == thenPolled {
-		p := portAt(object)
+		p := transportAt(object)
 		ok := p.stage(c)
 		p.polled()
 		if !ok {
-			return hot.PortGo
+			return hot.TransportGo
 		}
 		return p.behindPoll(messageAt(message))
 	}
@@ -185,7 +187,7 @@ func Again(object, message, call, _ uintptr) uintptr {
 	case thenFull:
 		return peerAt(object).full()
 	case thenNext:
-		return portAt(object).next(messageAt(message), c)
+		return transportAt(object).next(messageAt(message), c)
 	}
 	return 0
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw/hwtest/drive"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv/null"
-	"github.com/weft-fabric/weft/hw/verbs/internal/port"
+	"github.com/weft-fabric/weft/hw/verbs/internal/transport"
 	"github.com/weft-fabric/weft/internal/hot"
 )
 
@@ -37,18 +37,18 @@ func newBench(t testing.TB) *bench {
 	i.bell.poll.Store(-1)
 	b := &bench{Iface: i, e: e}
 	i.rx.init(i)
-	if err := i.rx.openPort(); err != nil {
+	if err := i.rx.openTransport(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := i.rx.port.Close(); err != nil {
+		if err := i.rx.transport.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	e.c = i.rx.port.NewPeer(e.msg.SendQueue)
+	e.c = i.rx.transport.NewPeer(e.msg.SendQueue)
 	e.c.Blocked.Store(0)
 	e.c.QPNums[0] = 1
-	i.rx.port.SetPeer(0, e.c)
+	i.rx.transport.SetPeer(0, e.c)
 	i.SetHandler(1, func(_ hw.Source, header uint64, _, _ []byte) { b.got = append(b.got, header) })
 	return b
 }
@@ -62,33 +62,33 @@ func (b *bench) arrive(qp uint32, message []byte) {
 
 // plain is a message that C delivers.
 func plain(seq uint32, header uint64) []byte {
-	m := port.Header{ID: 1, Head: 2, Seq: seq, Length: 3, Value: header}
-	b := make([]byte, port.HeaderBytes, port.HeaderBytes+5)
+	m := transport.Header{ID: 1, Head: 2, Seq: seq, Length: 3, Value: header}
+	b := make([]byte, transport.HeaderBytes, transport.HeaderBytes+5)
 	m.Put(b)
 	return append(b, "heabc"...)
 }
 
-// TestPortDelivers: C finds messages one after the other, and Go what C leaves.
-func TestPortDelivers(t *testing.T) { onEachRoute(t, testPortDelivers) }
+// TestTransportDelivers: C finds messages one after the other, and Go what C leaves.
+func TestTransportDelivers(t *testing.T) { onEachRoute(t, testTransportDelivers) }
 
-func testPortDelivers(t *testing.T) {
+func testTransportDelivers(t *testing.T) {
 	b := newBench(t)
-	port := b.HotPort()
-	if _, found := drive.Next(port); found != hot.PortEmpty {
-		t.Fatalf("an empty port says %d", found)
+	transport := b.HotTransport()
+	if _, found := drive.Next(transport); found != hot.TransportEmpty {
+		t.Fatalf("an empty transport says %d", found)
 	}
 	for n := range uint32(10) {
 		b.arrive(1, plain(n+1, uint64(n)))
 	}
 	for n := range uint64(6) {
 		for range 2 {
-			m, found := drive.Next(port)
-			if found != hot.PortArrival || m.ID != 1 || m.Source != 0 || m.Header != n || string(m.Head) != "he" ||
+			m, found := drive.Next(transport)
+			if found != hot.TransportArrival || m.ID != 1 || m.Source != 0 || m.Header != n || string(m.Head) != "he" ||
 				string(m.Payload) != "abc" {
 				t.Fatalf("poll %d finds %d, %+v", n, found, m)
 			}
 		}
-		if !drive.Take(port) {
+		if !drive.Take(transport) {
 			t.Errorf("nothing at hand behind message %d", n)
 		}
 	}
@@ -98,22 +98,22 @@ func testPortDelivers(t *testing.T) {
 	if s := b.Stats(); s.Delivered != 10 {
 		t.Errorf("%d messages are counted", s.Delivered)
 	}
-	if _, found := drive.Next(port); found != hot.PortEmpty {
-		t.Errorf("an empty port says %d", found)
+	if _, found := drive.Next(transport); found != hot.TransportEmpty {
+		t.Errorf("an empty transport says %d", found)
 	}
 }
 
-// TestPortRefills: buffers go back in batches, all of them in the end.
-func TestPortRefills(t *testing.T) {
+// TestTransportRefills: buffers go back in batches, all of them in the end.
+func TestTransportRefills(t *testing.T) {
 	b := newBench(t)
-	port := b.HotPort()
+	transport := b.HotTransport()
 	first := null.Buffers()
 	for n := range uint32(1000) {
 		b.arrive(1, plain(n+1, 0))
-		if _, found := drive.Next(port); found != hot.PortArrival {
+		if _, found := drive.Next(transport); found != hot.TransportArrival {
 			t.Fatalf("message %d: %d", n, found)
 		}
-		if drive.Take(port) {
+		if drive.Take(transport) {
 			t.Fatalf("something at hand behind message %d", n)
 		}
 	}
@@ -122,8 +122,8 @@ func TestPortRefills(t *testing.T) {
 	}
 }
 
-// TestPortToGo: what is not the next plain message of a peer C leaves untouched.
-func TestPortToGo(t *testing.T) {
+// TestTransportToGo: what is not the next plain message of a peer C leaves untouched.
+func TestTransportToGo(t *testing.T) {
 	change := func(at int, v byte) []byte {
 		b := plain(1, 9)
 		b[at] = v
@@ -143,7 +143,7 @@ func TestPortToGo(t *testing.T) {
 		"index":              {1, change(4, 1), nil},
 		"index out of range": {1, change(6, 0x0f), nil},
 		"position":           {1, plain(0, 9), nil},
-		"too short":          {1, plain(1, 9)[:port.HeaderBytes-1], nil},
+		"too short":          {1, plain(1, 9)[:transport.HeaderBytes-1], nil},
 		"called":             {1, plain(1, 9), func(b *bench) { b.wantSignals() }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestPortToGo(t *testing.T) {
 			}
 			b.arrive(c.qp, c.message)
 			for range 2 {
-				if m, found := drive.Next(b.HotPort()); found != hot.PortGo {
+				if m, found := drive.Next(b.HotTransport()); found != hot.TransportGo {
 					t.Fatalf("C finds %d: %+v", found, m)
 				}
 			}
@@ -161,26 +161,26 @@ func TestPortToGo(t *testing.T) {
 			if want := c.set != nil; (len(b.got) == 1) != want || b.Stats().Delivered != uint64(len(b.got)) {
 				t.Errorf("Go delivers %v", b.got)
 			}
-			if _, found := drive.Next(b.HotPort()); found != hot.PortEmpty {
+			if _, found := drive.Next(b.HotTransport()); found != hot.TransportEmpty {
 				t.Errorf("then C finds %d", found)
 			}
 		})
 	}
 	b := newBench(t)
 	null.Complete(0, ibv.Done{ID: 0, Status: ibv.StatusFlush, Opcode: ibv.DoneRecv})
-	if _, found := drive.Next(b.HotPort()); found != hot.PortGo {
+	if _, found := drive.Next(b.HotTransport()); found != hot.TransportGo {
 		t.Errorf("a flushed buffer: %d", found)
 	}
 	b = newBench(t)
 	null.Complete(0, ibv.Done{ID: 64, Opcode: ibv.DoneRecv, Bytes: 29, QP: 1})
-	if _, found := drive.Next(b.HotPort()); found != hot.PortGo {
+	if _, found := drive.Next(b.HotTransport()); found != hot.TransportGo {
 		t.Errorf("a buffer that there is not: %d", found)
 	}
 }
 
-// TestPortEnds: C ends plain operations when their completions come, and leaves
+// TestTransportEnds: C ends plain operations when their completions come, and leaves
 // the others, and what they stand before, to Go.
-func TestPortEnds(t *testing.T) {
+func TestTransportEnds(t *testing.T) {
 	b := newBench(t)
 	q := &b.e.msg
 	for range 5 {
@@ -192,17 +192,17 @@ func TestPortEnds(t *testing.T) {
 		null.Complete(1, ibv.Done{ID: queueID(classMessage, 0) | uint64(gen)<<32 | pos})
 	}
 	next := func() (found int) { // nothing has asked for what is completed, so not each poll goes there
-		for n := 0; n < 8 && found == hot.PortEmpty; n++ {
-			_, found = drive.Next(b.HotPort())
+		for n := 0; n < 8 && found == hot.TransportEmpty; n++ {
+			_, found = drive.Next(b.HotTransport())
 		}
 		return found
 	}
 	end(2, 0)
-	if found := next(); found != hot.PortEmpty || q.Head.Load() != 3 || q.cq.Used.Load() != 2 || b.e.c.Heard != 1 {
+	if found := next(); found != hot.TransportEmpty || q.Head.Load() != 3 || q.cq.Used.Load() != 2 || b.e.c.Heard != 1 {
 		t.Fatalf("%d, %d ended, %d in use", found, q.Head.Load(), q.cq.Used.Load())
 	}
 	end(4, 1) // of another queue pair: Go ignores it
-	if found := next(); found != hot.PortGo || q.Head.Load() != 3 {
+	if found := next(); found != hot.TransportGo || q.Head.Load() != 3 {
 		t.Fatalf("%d, %d ended", found, q.Head.Load())
 	}
 	b.Progress(8)
@@ -210,7 +210,7 @@ func TestPortEnds(t *testing.T) {
 		t.Fatal("no place")
 	}
 	end(5, 0)
-	if found := next(); found != hot.PortGo || q.Head.Load() != 3 {
+	if found := next(); found != hot.TransportGo || q.Head.Load() != 3 {
 		t.Fatalf("%d, %d ended", found, q.Head.Load())
 	}
 	b.Progress(8)
@@ -219,14 +219,14 @@ func TestPortEnds(t *testing.T) {
 	}
 }
 
-// TestPortPasses: C reads completions at once when one was asked for, and else
+// TestTransportPasses: C reads completions at once when one was asked for, and else
 // seldom, since only failures come.
-func TestPortPasses(t *testing.T) {
+func TestTransportPasses(t *testing.T) {
 	b := newBench(t)
 	polls := func(n int) uint64 {
 		before := null.Polls(1)
 		for range n {
-			drive.Next(b.HotPort())
+			drive.Next(b.HotTransport())
 		}
 		return null.Polls(1) - before
 	}
@@ -241,7 +241,7 @@ func TestPortPasses(t *testing.T) {
 		t.Errorf("%d of 80 polls while a completion is to be notified", n)
 	}
 	null.Complete(1, ibv.Done{ID: queueID(classMessage, 0) | pos})
-	if _, found := drive.Next(b.HotPort()); found != hot.PortGo {
+	if _, found := drive.Next(b.HotTransport()); found != hot.TransportGo {
 		t.Errorf("the next poll finds %d", found)
 	}
 	b.Progress(8)
@@ -261,7 +261,7 @@ func testPathSends(t *testing.T) {
 		[]byte("payload")) != hot.PathSent {
 		t.Fatal("not sent")
 	}
-	n := port.HeaderBytes + len("headpayload")
+	n := transport.HeaderBytes + len("headpayload")
 	inGo, inC := bytes.Clone(q.slot(0)[:n]), bytes.Clone(q.slot(1)[:n])
 	inGo[8]++ // the position
 	if !bytes.Equal(inGo, inC) || q.place(0).Plain != 1 || q.place(1).Plain != 1 ||
@@ -275,7 +275,7 @@ func testPathSends(t *testing.T) {
 		"window": func(on bool) { e.c.Window.Store(map[bool]uint32{true: 1}[on]) },
 		"fence": func(on bool) {
 			if on {
-				e.c.Blocked.Or(port.PeerFenced)
+				e.c.Blocked.Or(transport.PeerFenced)
 				return
 			}
 			if err := e.usable(); err != nil {
@@ -326,7 +326,7 @@ func TestPostsWait(t *testing.T) {
 			}
 		}
 		for range 20 {
-			if _, found := drive.Next(b.HotPort()); found == hot.PortGo {
+			if _, found := drive.Next(b.HotTransport()); found == hot.TransportGo {
 				b.Progress(1)
 			}
 		}
@@ -335,7 +335,7 @@ func TestPostsWait(t *testing.T) {
 		}
 		null.Complete(1, ibv.Done{ID: queueID(classMessage, 0) | 3})
 		for range 8 {
-			if _, found := drive.Next(b.HotPort()); found == hot.PortGo {
+			if _, found := drive.Next(b.HotTransport()); found == hot.TransportGo {
 				b.Progress(1)
 			}
 		}
@@ -416,10 +416,10 @@ func testPathThreads(t *testing.T) {
 	})
 }
 
-// FuzzPortMessage: what C takes for a message Go does too, and reads the same.
-func FuzzPortMessage(f *testing.F) {
+// FuzzTransportMessage: what C takes for a message Go does too, and reads the same.
+func FuzzTransportMessage(f *testing.F) {
 	f.Add(plain(1, 2))
-	f.Add(plain(1, 2)[:port.HeaderBytes+1])
+	f.Add(plain(1, 2)[:transport.HeaderBytes+1])
 	f.Add(together(plain(1, 2), plain(2, 3), plain(4, 9)))
 	f.Add(together(plain(2, 2), plain(1, 3)))
 	b := newBench(f)
@@ -430,10 +430,10 @@ func FuzzPortMessage(f *testing.F) {
 		b.e.c.LastSeq = 0
 		b.arrive(1, message)
 		for rest := message; rest != nil; {
-			got, found := drive.Next(b.HotPort())
+			got, found := drive.Next(b.HotTransport())
 			m, behind, ok := parseMessage(rest)
-			plain := ok && m.Index&port.IndexMask == 0 && int32(m.Seq-b.e.c.LastSeq) > 0
-			if (found == hot.PortArrival) != plain {
+			plain := ok && m.Index&transport.IndexMask == 0 && int32(m.Seq-b.e.c.LastSeq) > 0
+			if (found == hot.TransportArrival) != plain {
 				t.Fatalf("C finds %d, Go %v %+v in %x", found, ok, m, rest)
 			}
 			if !plain {
@@ -443,7 +443,7 @@ func FuzzPortMessage(f *testing.F) {
 				len(got.Payload) != int(m.Length) {
 				t.Fatalf("C reads %+v, Go %+v", got, m)
 			}
-			drive.Take(b.HotPort())
+			drive.Take(b.HotTransport())
 			rest = behind
 		}
 		b.rx.poll()
@@ -451,11 +451,11 @@ func FuzzPortMessage(f *testing.F) {
 	})
 }
 
-// BenchmarkPortEmpty polls a port at which there is nothing.
-func BenchmarkPortEmpty(b *testing.B) {
+// BenchmarkTransportEmpty polls a transport at which there is nothing.
+func BenchmarkTransportEmpty(b *testing.B) {
 	x := newBench(b)
 	for n := 0; n < b.N; n += 100 {
-		drive.Polls(x.HotPort(), 100)
+		drive.Polls(x.HotTransport(), 100)
 	}
 }
 
@@ -470,17 +470,17 @@ func BenchmarkPathSend(b *testing.B) {
 	}
 }
 
-// TestPortPostpones: a message that its handler postpones stays where it is in its buffer, for Go or C, with those
+// TestTransportPostpones: a message that its handler postpones stays where it is in its buffer, for Go or C, with those
 // behind it, and ends of what was posted are taken in meanwhile.
-func TestPortPostpones(t *testing.T) {
+func TestTransportPostpones(t *testing.T) {
 	for name, next := range map[string]func(t *testing.T, b *bench) (header uint64, found bool){
 		"Go": func(t *testing.T, b *bench) (uint64, bool) { return 0, false },
 		"C": func(t *testing.T, b *bench) (uint64, bool) {
-			m, found := drive.Next(b.HotPort())
-			if found != hot.PortArrival {
+			m, found := drive.Next(b.HotTransport())
+			if found != hot.TransportArrival {
 				t.Fatalf("C finds %d", found)
 			}
-			drive.Take(b.HotPort())
+			drive.Take(b.HotTransport())
 			return m.Header, true
 		},
 	} {

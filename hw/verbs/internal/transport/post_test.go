@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"testing"
@@ -8,12 +8,12 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// noRoom makes a port with a peer. A message to it is ready and finds no room in the completion queue; the
+// noRoom makes a transport with a peer. A message to it is ready and finds no room in the completion queue; the
 // caller has the queue, and waits operations are to wait.
-func noRoom(t *testing.T) (p *Port, end *SendCQ, q *SendQueue, waits int) {
+func noRoom(t *testing.T) (p *Transport, end *SendCQ, q *SendQueue, waits int) {
 	t.Helper()
 	const depth = 16
-	p, end = newPort(t, 1)
+	p, end = newTransport(t, 1)
 	memory, err := mem.Map(BlockBytes(depth), 0)
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"sync/atomic"
@@ -18,25 +18,25 @@ const (
 )
 
 // Staged is how much is staged. For the thread that polls or holds the lease.
-func (p *Port) Staged() int { return int(atomic.LoadUint64(&p.staged)) }
+func (p *Transport) Staged() int { return int(atomic.LoadUint64(&p.staged)) }
 
 // dealtWith counts down what is staged: at 0 another thread may poll. Lease.
-func (p *Port) dealtWith(n int) {
+func (p *Transport) dealtWith(n int) {
 	if n != 0 {
 		order.Store64(&p.staged, p.staged-uint64(n))
 	}
 }
 
 // tryPoll takes polling, unless another thread polls.
-func (p *Port) tryPoll() bool { return atomic.CompareAndSwapUint32(&p.polling, 0, 1) }
+func (p *Transport) tryPoll() bool { return atomic.CompareAndSwapUint32(&p.polling, 0, 1) }
 
 // polled gives it back.
-func (p *Port) polled() { order.Store32(&p.polling, 0) }
+func (p *Transport) polled() { order.Store32(&p.polling, 0) }
 
 // want wants buffers given back and the queues polled. Nothing is staged, and the caller has polling. Queues without a
 // completion that was asked for are passed by seven times in eight, unless all of them are to be polled: only failures
 // are there.
-func (p *Port) want(c *ibv.Call, all bool) {
+func (p *Transport) want(c *ibv.Call, all bool) {
 	if p.turn++; all || p.turn >= turns {
 		p.turn, all = 0, true
 	}
@@ -56,7 +56,7 @@ func (p *Port) want(c *ibv.Call, all bool) {
 }
 
 // stage stages what has come, and takes in how many buffers were taken. False: a queue is broken.
-func (p *Port) stage(c *ibv.Call) bool {
+func (p *Transport) stage(c *ibv.Call) bool {
 	c.Nothing()
 	if n := c.Refilled(); n > 0 {
 		copy(p.free, p.free[n:p.freeCount])
@@ -66,7 +66,7 @@ func (p *Port) stage(c *ibv.Call) bool {
 }
 
 // count counts what the queues from one on have brought as staged. False: one is broken.
-func (p *Port) count(from int) (ok bool) {
+func (p *Transport) count(from int) (ok bool) {
 	staged, ok := 0, true
 	for q := from; q < len(p.counts); q++ {
 		n := int(p.counts[q])
@@ -93,7 +93,7 @@ func (p *Port) count(from int) (ok bool) {
 
 // Poll gives buffers back and stages what all queues have, unless another thread polls or something is staged. empty:
 // it has polled, and nothing had arrived. ok: no queue is broken. Any thread.
-func (p *Port) Poll() (polled, empty, ok bool) {
+func (p *Transport) Poll() (polled, empty, ok bool) {
 	if p.Staged() != 0 || !p.tryPoll() {
 		return false, false, true
 	}
@@ -111,7 +111,7 @@ func (p *Port) Poll() (polled, empty, ok bool) {
 
 // PollEnds stages what the queues of what was posted have, while arrivals are staged, unless another thread polls or
 // has staged some of that. ok: none is broken. Something is staged. Lease.
-func (p *Port) PollEnds() (ok bool) {
+func (p *Transport) PollEnds() (ok bool) {
 	if !p.tryPoll() {
 		return true
 	}
@@ -130,7 +130,7 @@ func (p *Port) PollEnds() (ok bool) {
 }
 
 // endsStaged reports whether completions of what was posted are staged. The caller has polling.
-func (p *Port) endsStaged() bool {
+func (p *Transport) endsStaged() bool {
 	for q := 1; q < len(p.counts); q++ {
 		if p.nexts[q] < p.counts[q] {
 			return true
@@ -140,10 +140,10 @@ func (p *Port) endsStaged() bool {
 }
 
 // Queues is the number of queues.
-func (p *Port) Queues() int { return len(p.counts) }
+func (p *Transport) Queues() int { return len(p.counts) }
 
 // Finish ends plain operations with staged completions, of each queue up to one that ends another. Lease.
-func (p *Port) Finish() {
+func (p *Transport) Finish() {
 	if p.Staged() == 0 { // another thread may poll
 		return
 	}
@@ -158,7 +158,7 @@ func (p *Port) Finish() {
 }
 
 // finishOne ends the plain operations that a completion ends. False: nothing happened.
-func (p *Port) finishOne(d *ibv.Done) bool {
+func (p *Transport) finishOne(d *ibv.Done) bool {
 	if d.Status != ibv.StatusOK || d.ID>>62 != 0 {
 		return false
 	}
@@ -172,7 +172,7 @@ func (p *Port) finishOne(d *ibv.Done) bool {
 
 // Ended takes the staged completions of queue k, 1 and up, that are left; valid until Staged says that nothing is
 // staged. Lease.
-func (p *Port) Ended(k int) []ibv.Done {
+func (p *Transport) Ended(k int) []ibv.Done {
 	if p.Staged() == 0 { // another thread may poll
 		return nil
 	}
@@ -186,4 +186,4 @@ func (p *Port) Ended(k int) []ibv.Done {
 }
 
 // EndedWith says that so many completions of Ended are dealt with. Lease.
-func (p *Port) EndedWith(n int) { p.dealtWith(n) }
+func (p *Transport) EndedWith(n int) { p.dealtWith(n) }

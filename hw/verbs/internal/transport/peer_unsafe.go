@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"structs"
@@ -20,18 +20,18 @@ const (
 // Peer is a peer. The fields of the lease are read and written by the progress lease's holder only. It lies off the Go
 // heap, behind its queue.
 type Peer struct {
-	_       structs.HostLayout
-	Path    hot.Path      // what C sends with; first, as C leads here by its address
-	port    *Port         // immutable
-	queue   *SendQueue    // of messages; immutable
-	Blocked atomic.Uint32 // Peer*; changed by any thread, sequentially consistent
-	Window  atomic.Uint32 // 1: the peer does not want eager payloads. By the service and the lease holder
-	Index   atomic.Uint32 // what our messages carry. Stored by the service before queue runs
-	QPNums  [2]uint32     // lease: of the queue pairs from which messages may come: current, former
-	LastSeq uint32        // lease: position after the last message received
-	Heard   uint32        // lease: something came since the last check
-	Source  uint32        // lease: a message came
-	// Messages that might be corked since the port's poll with this number. By the threads that post, one
+	_         structs.HostLayout
+	Path      hot.Path      // what C sends with; first, as C leads here by its address
+	transport *Transport    // immutable
+	queue     *SendQueue    // of messages; immutable
+	Blocked   atomic.Uint32 // Peer*; changed by any thread, sequentially consistent
+	Window    atomic.Uint32 // 1: the peer does not want eager payloads. By the service and the lease holder
+	Index     atomic.Uint32 // what our messages carry. Stored by the service before queue runs
+	QPNums    [2]uint32     // lease: of the queue pairs from which messages may come: current, former
+	LastSeq   uint32        // lease: position after the last message received
+	Heard     uint32        // lease: something came since the last check
+	Source    uint32        // lease: a message came
+	// Messages that might be corked since the transport's poll with this number. By the threads that post, one
 	// at a time (hot.Hold*).
 	row, poll uint32
 	// corked is how many bytes of those are corked, each a multiple of 8; as row. Too many after others have sent them.
@@ -47,19 +47,19 @@ const peerBytes = int(unsafe.Sizeof(Peer{}))
 
 // NewPeer makes the peer whose messages go by q, in the memory of q. C may not send
 // to it before PeerUnready is taken from Blocked.
-func (p *Port) NewPeer(q *SendQueue) *Peer {
+func (p *Transport) NewPeer(q *SendQueue) *Peer {
 	v := (*Peer)(unsafe.Add(unsafe.Pointer(q), queueBytes))
 	*(*[peerBytes]byte)(unsafe.Pointer(v)) = [peerBytes]byte{}
 	ibv.DrivePath(&v.Path)
 	v.Path.Max = MaxShort
-	v.port, v.queue = p, q
+	v.transport, v.queue = p, q
 	v.Blocked.Store(PeerUnready)
 	return v
 }
 
 // GiveRing gives a peer ring number k, RingBytes of memory off the Go heap. One thread at a time gives and takes rings;
 // no messages come from the peer yet.
-func (p *Port) GiveRing(k int, peer *Peer, memory []byte) {
+func (p *Transport) GiveRing(k int, peer *Peer, memory []byte) {
 	clear(memory)
 	peer.ring = &memory[0]
 	p.rings[k].Store(uintptr(unsafe.Pointer(peer)))
@@ -67,7 +67,7 @@ func (p *Port) GiveRing(k int, peer *Peer, memory []byte) {
 }
 
 // TakeRing takes ring k from its peer. The caller holds the lease, and is the one thread that gives and takes rings.
-func (p *Port) TakeRing(k int, peer *Peer) {
+func (p *Transport) TakeRing(k int, peer *Peer) {
 	p.rings[k].Store(0)
 	peer.ring = nil
 	atomic.AddUint32(&p.Hot.Silent, ^uint32(0))

@@ -23,40 +23,39 @@ import (
 	"github.com/weft-fabric/weft/provider/probe"
 )
 
-// An endpoint has a port for each transport that it uses: port 0 to peers that share this host's memory, and one for
-// each network transport to all others, in the order of their priorities (hw.Attr). A peer on another host is reached
-// over the first of those that leads to it. That is decided when the link connects, before anything is sent, so
-// messages to a peer keep their order.
+// An endpoint's transports are numbered: 0 is the one to peers that share this host's memory, the others are networks,
+// in the order of their priorities (hw.Attr). A peer on another host is reached over the first of those that leads to
+// it. That is decided when the link connects, before anything is sent, so messages to a peer keep their order.
 
-// port is an interface of an endpoint with what belongs to it.
-type port struct {
+// transport is an interface of an endpoint with what belongs to it.
+type transport struct {
 	hw.Iface
 	attr    hw.Attr
-	number  uint32                      // in Endpoint.ports
+	number  uint32                      // in Endpoint.transports
 	sources []sender                    // by the interface's hw.Source; the lease holder's
 	answer  func(hw.Source) hw.Endpoint // see hw.Answerer, nil: not offered
 	// to the sources, by number, that are not a link's path; nil: none; the lease holder's
 	backs    []*path
-	network  *watch.Port     // nil: peers that share memory with us
-	eager    uint64          // bytes of the longest message that goes with its payload
-	segments bool            // long one-sided operations are cut into segments (package rma)
-	coll     coll.Port       // the transport as collective operations have it; immutable from addPort on
-	cache    *regcache.Cache // registrations of its memory domain, nil: they cost nothing
+	network  *watch.Transport // nil: peers that share memory with us
+	eager    uint64           // bytes of the longest message that goes with its payload
+	segments bool             // long one-sided operations are cut into segments (package rma)
+	coll     coll.Transport   // the transport as collective operations have it; immutable from addTransport on
+	cache    *regcache.Cache  // registrations of its memory domain, nil: they cost nothing
 }
 
-// The endpoint's sources are those of its ports, with the port's number above
+// The endpoint's sources are those of its transports, with the transport's number above
 // the interface's own number: 4 and 20 bits, which match.Message has room for.
 const (
-	sourcePortShift = 20
-	sourceMask      = 1<<sourcePortShift - 1
+	sourceShift = 20
+	sourceMask  = 1<<sourceShift - 1
 )
 
-// portSet are an endpoint's ports: its interfaces on the transports. Immutable from Enable on.
-type portSet struct {
-	iface    backends.Local // of the first port
-	ports    []*port
-	probers  []*probe.Prober // of these ports
-	networks []*watch.Port   // of the ports to other hosts
+// transportSet are an endpoint's transports, by number. Immutable from Enable on.
+type transportSet struct {
+	iface      backends.Local // of the first transport
+	transports []*transport
+	probers    []*probe.Prober    // of these transports
+	networks   []*watch.Transport // of the transports to other hosts
 	// listeners are the queues on which those sleep that arrivals there wake: the endpoint's, from startNetworks on,
 	// with counters that are bound later. Stored under the endpoint's mu, read by any thread; sequentially consistent.
 	listeners atomic.Pointer[[]queue]
@@ -65,24 +64,24 @@ type portSet struct {
 	unbelled  bool            // peers may write what rings no bell
 }
 
-// portOf returns the port that a source belongs to, and its number there.
-func (e *portSet) portOf(src hw.Source) (*port, hw.Source) {
-	return e.ports[src>>sourcePortShift], src & sourceMask
+// transportOf returns the transport that a source belongs to, and its number there.
+func (e *transportSet) transportOf(src hw.Source) (*transport, hw.Source) {
+	return e.transports[src>>sourceShift], src & sourceMask
 }
 
-// source is the endpoint's source that is a source of the port's interface.
-func (p *port) source(src hw.Source) hw.Source { return hw.Source(p.number)<<sourcePortShift | src }
+// source is the endpoint's source that is a source of the transport's interface.
+func (p *transport) source(src hw.Source) hw.Source { return hw.Source(p.number)<<sourceShift | src }
 
-// addPort makes a port of an open interface.
-func (e *leasedEP) addPort(i hw.Iface) *port {
-	p := &port{Iface: i, attr: i.Attr(), number: uint32(len(e.ports))}
+// addTransport makes a transport of an open interface.
+func (e *leasedEP) addTransport(i hw.Iface) *transport {
+	p := &transport{Iface: i, attr: i.Attr(), number: uint32(len(e.transports))}
 	if a, ok := i.(hw.Answerer); ok {
 		p.answer = a.Answer
 	}
 	p.eager = eagerOver(e.domain.cfg, &p.attr)
 	p.segments = flow.On(e.domain.cfg, &p.attr)
-	p.coll = p.collPort()
-	e.ports = append(e.ports, p)
+	p.coll = p.collTransport()
+	e.transports = append(e.transports, p)
 	e.setHandlers(p)
 	return p
 }
@@ -95,23 +94,22 @@ func eagerOver(c *config.Config, a *hw.Attr) uint64 {
 	return uint64(min(c.EagerSize, a.MaxAMBcopy))
 }
 
-// connectOver connects to the peer of a link over the first port that leads to
-// it. One with an address of another network namespace may share memory with us
-// (FI_WEFT_SHM_ACROSS), and one with an address of this host may share no memory with us: it has a
-// /dev/shm or an FI_WEFT_SHM_DIR of its own, as containers do. Then it is reached
-// as on another host. Errors as of hw.Iface's Connect; hw.ErrNoPath without a port.
-func (e *peering) connectOver(l *link) (hw.Endpoint, *port, error) {
+// connectOver connects to the peer of a link over the first transport that leads to it. One with an address of another
+// network namespace may share memory with us (FI_WEFT_SHM_ACROSS), and one with an address of this host may share no
+// memory with us: it has a /dev/shm or an FI_WEFT_SHM_DIR of its own, as containers do. Then it is reached as on
+// another host. Errors as of hw.Iface's Connect; hw.ErrNoPath without a transport.
+func (e *peering) connectOver(l *link) (hw.Endpoint, *transport, error) {
 	here := e.domain.local.Has(l.to.Name)
-	if len(e.ports) > 1 && (e.apart || !here && !e.domain.cfg.Across()) {
-		return e.connectFirst(l, e.ports[1:])
+	if len(e.transports) > 1 && (e.apart || !here && !e.domain.cfg.Across()) {
+		return e.connectFirst(l, e.transports[1:])
 	}
-	own := e.ports[0]
+	own := e.transports[0]
 	ep, err := own.Connect(l.raw)
-	before := l.path.Load()
-	if err == nil || len(e.ports) == 1 || !errors.Is(err, hw.ErrUnreachable) || before != nil && before.port == own {
+	at := l.path.Load()
+	if err == nil || len(e.transports) == 1 || !errors.Is(err, hw.ErrUnreachable) || at != nil && at.transport == own {
 		return ep, own, err // one that shared memory with us is gone, or starts again and will
 	}
-	far, p, farErr := e.connectFirst(l, e.ports[1:])
+	far, p, farErr := e.connectFirst(l, e.transports[1:])
 	if farErr != nil {
 		return nil, own, err // it may still come up
 	}
@@ -126,8 +124,8 @@ func (e *peering) connectOver(l *link) (hw.Endpoint, *port, error) {
 	return far, p, nil
 }
 
-// connectFirst connects over the first of some ports that leads to the peer.
-func (e *peering) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error) {
+// connectFirst connects over the first of some transports that leads to the peer.
+func (e *peering) connectFirst(l *link, list []*transport) (hw.Endpoint, *transport, error) {
 	for _, p := range list {
 		p.wake() // the answer is worth polling for
 	}
@@ -141,28 +139,28 @@ func (e *peering) connectFirst(l *link, list []*port) (hw.Endpoint, *port, error
 	return nil, nil, hw.ErrNoPath
 }
 
-// wake has polls include the port if it is one to other hosts.
-func (p *port) wake() {
+// wake has polls include the transport if it is one to other hosts.
+func (p *transport) wake() {
 	if p.network != nil {
 		p.network.Notify()
 	}
 }
 
-// handler is h for the messages of a port.
-func (e *leasedEP) handler(p *port, h hw.Handler) hw.Handler {
+// handler is h for the messages of a transport.
+func (e *leasedEP) handler(p *transport, h hw.Handler) hw.Handler {
 	if p.number == 0 {
 		return h
 	}
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		h(p.source(src), header, head, payload)
 		if p == e.driven {
-			e.fillPortSource(p.source(src))
+			e.fillTransportSource(p.source(src))
 		}
 	}
 }
 
-// peerEvent is f for the events of a port.
-func (p *port) peerEvent(f func(hw.PeerEvent)) func(hw.PeerEvent) {
+// peerEvent is f for the events of a transport.
+func (p *transport) peerEvent(f func(hw.PeerEvent)) func(hw.PeerEvent) {
 	return func(ev hw.PeerEvent) {
 		ev.Source = p.source(ev.Source)
 		f(ev)
@@ -171,7 +169,7 @@ func (p *port) peerEvent(f func(hw.PeerEvent)) func(hw.PeerEvent) {
 
 // known returns the sender behind a source, if it was met.
 func (e *leasedEP) known(src hw.Source) (sender, bool) {
-	p, own := e.portOf(src)
+	p, own := e.transportOf(src)
 	if int(own) >= len(p.sources) || p.sources[own].id == 0 {
 		return sender{}, false
 	}
@@ -180,7 +178,7 @@ func (e *leasedEP) known(src hw.Source) (sender, bool) {
 
 // setKnown enters the sender behind a source, or takes it out.
 func (e *leasedEP) setKnown(src hw.Source, s sender) {
-	p, own := e.portOf(src)
+	p, own := e.transportOf(src)
 	for int(own) >= len(p.sources) {
 		p.sources = append(p.sources, sender{})
 	}
@@ -188,14 +186,14 @@ func (e *leasedEP) setKnown(src hw.Source, s sender) {
 }
 
 // sourceReaches reports whether an address leads to the interface behind a source.
-func (e *portSet) sourceReaches(src hw.Source, a peers.Address) bool {
-	p, own := e.portOf(src)
+func (e *transportSet) sourceReaches(src hw.Source, a peers.Address) bool {
+	p, own := e.transportOf(src)
 	return p.SourceReaches(own, a.Raw())
 }
 
 // sourceWords are the words that a source shares with us, nil if there are none.
-func (e *portSet) sourceWords(src hw.Source) *[4]uint64 {
-	p, own := e.portOf(src)
+func (e *transportSet) sourceWords(src hw.Source) *[4]uint64 {
+	p, own := e.transportOf(src)
 	if s, ok := p.Iface.(hw.SourceWords); ok {
 		return s.SourceWords(own)
 	}
@@ -203,18 +201,18 @@ func (e *portSet) sourceWords(src hw.Source) *[4]uint64 {
 }
 
 // reads reports whether the memory of a source's process can be read.
-func (e *portSet) reads(src hw.Source) bool {
-	p, _ := e.portOf(src)
+func (e *transportSet) reads(src hw.Source) bool {
+	p, _ := e.transportOf(src)
 	return p.attr.Caps&hw.CapPeerMemory != 0
 }
 
 // gets reports whether memory that a source exposes can be read.
-func (e *portSet) gets(src hw.Source) bool {
-	p, _ := e.portOf(src)
+func (e *transportSet) gets(src hw.Source) bool {
+	p, _ := e.transportOf(src)
 	return p.exposes()
 }
 
-// arrivals takes in what has arrived at all ports, and returns how many messages that were.
+// arrivals takes in what has arrived at all transports, and returns how many messages that were.
 func (e *leasedEP) arrivals(limit int) (n int) {
 	if !e.mute() {
 		n = e.iface.Progress(limit)
@@ -223,7 +221,7 @@ func (e *leasedEP) arrivals(limit int) (n int) {
 	return n + e.networkArrivals(limit)
 }
 
-// networkArrivals is arrivals at the ports to other hosts.
+// networkArrivals is arrivals at the transports to other hosts.
 func (e *leasedEP) networkArrivals(limit int) (n int) {
 	if e.mute() {
 		return 0
@@ -236,8 +234,8 @@ func (e *leasedEP) networkArrivals(limit int) (n int) {
 	return n
 }
 
-// onNetwork reports whether polls enter the runtime for ports to other hosts.
-func (e *portSet) onNetwork() bool {
+// onNetwork reports whether polls enter the runtime for transports to other hosts.
+func (e *transportSet) onNetwork() bool {
 	for _, n := range e.networks {
 		if n.Busy() && n.Driven() == nil {
 			return true
@@ -246,8 +244,8 @@ func (e *portSet) onNetwork() bool {
 	return false
 }
 
-// watched reports whether polls include ports to other hosts, through the runtime or not, because of traffic there.
-func (e *portSet) watched() bool {
+// watched reports whether polls include transports to other hosts, by the runtime or not, because of traffic there.
+func (e *transportSet) watched() bool {
 	for _, n := range e.networks {
 		if n.Belled() && n.Busy() {
 			return true
@@ -256,33 +254,33 @@ func (e *portSet) watched() bool {
 	return false
 }
 
-// setEagerWindow opens or closes the eager window at all ports: senders read it before each message.
-func (e *portSet) setEagerWindow(open bool) {
-	for _, p := range e.ports {
+// setEagerWindow opens or closes the eager window at all transports: senders read it before each message.
+func (e *transportSet) setEagerWindow(open bool) {
+	for _, p := range e.transports {
 		p.SetEagerWindow(open)
 	}
 }
 
-// closePorts closes the interfaces.
-func (e *portSet) closePorts() {
+// closeTransports closes the interfaces.
+func (e *transportSet) closeTransports() {
 	e.stopProbers()
 	for _, n := range e.networks {
 		n.Close()
 	}
 	e.networks = nil
 	// Networks first: no peer finds the segment gone while the network answers.
-	for _, p := range slices.Backward(e.ports) {
+	for _, p := range slices.Backward(e.transports) {
 		_ = p.Close()
 	}
-	e.ports, e.iface = nil, nil
+	e.transports, e.iface = nil, nil
 	if e.names != nil {
 		_ = e.names.Close()
 		e.names = nil
 	}
 }
 
-// openNetworkPorts opens the ports to other hosts.
-func (e *leasedEP) openNetworkPorts() error {
+// openNetworks opens the transports to other hosts.
+func (e *leasedEP) openNetworks() error {
 	caps := e.info.Caps
 	if e.scalable != nil {
 		caps = e.scalable.info.Caps // no context has it
@@ -298,7 +296,7 @@ func (e *leasedEP) openNetworkPorts() error {
 	list := networks.Ifaces
 	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
 	for _, i := range list {
-		p := e.addPort(i)
+		p := e.addTransport(i)
 		p.cache = e.domain.device.Cache(i.Memory())
 		e.addDevice(p)
 		p.network = watch.New(p.Iface, networkOwner{&e.peering}, nil)
@@ -332,7 +330,7 @@ func openLocal(e *Endpoint) (backends.Local, error) {
 	})
 }
 
-// startNetworks begins to watch the ports to other hosts.
+// startNetworks begins to watch the transports to other hosts.
 func (e *peering) startNetworks() error {
 	e.listenTo(e.attached)
 	for _, n := range e.networks {
@@ -345,15 +343,15 @@ func (e *peering) startNetworks() error {
 }
 
 // listenTo sets the queues on which those sleep that arrivals from other hosts wake.
-func (e *portSet) listenTo(queues []queue) {
+func (e *transportSet) listenTo(queues []queue) {
 	list := slices.Clone(queues)
 	e.listeners.Store(&list)
 }
 
-// networkOwner is an endpoint as its ports to other hosts have it.
+// networkOwner is an endpoint as its transports to other hosts have it.
 type networkOwner struct{ e *peering }
 
-// Attention has polls of the receive context include ports to other hosts.
+// Attention has polls of the receive context include transports to other hosts.
 func (o networkOwner) Attention(bits uint32) { atomic.OrUint32(&o.e.rx.hot.Attention, bits) }
 
 // Notify wakes the threads that sleep on the endpoint's queues, and those that drive it.
@@ -384,17 +382,17 @@ func (e *leasedEP) countBatch(n int) {
 	}
 }
 
-// detour logs why a peer is not reached over a port and the next is tried, once
-// for each port until the link is up. The caller has l.mu.
-func (l *link) detour(p *port, err error) {
+// detour logs why a peer is not reached over a transport and the next is tried, once
+// for each transport until the link is up. The caller has l.mu.
+func (l *link) detour(p *transport, err error) {
 	if !slices.Contains(l.around, p) {
 		l.around = append(l.around, p)
 		log.Infof(log.EPCtrl, "%s is not reached over %s: %v", l.to, p.attr.DeviceName, err)
 	}
 }
 
-// stopProbers ends them, before their ports close.
-func (e *portSet) stopProbers() {
+// stopProbers ends them, before their transports close.
+func (e *transportSet) stopProbers() {
 	for _, pr := range e.probers {
 		pr.Stop()
 	}

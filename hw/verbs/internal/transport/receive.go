@@ -1,4 +1,4 @@
-package port
+package transport
 
 import (
 	"sync/atomic"
@@ -11,7 +11,7 @@ import (
 // Receiving. A message is found, by C or by Progress, and found again until it is taken.
 
 // read finds out whether b starts with a message that comes next from its sender. The bytes do not change any more.
-func (p *Port) read(b []byte, m *hot.PortMessage) *Peer {
+func (p *Transport) read(b []byte, m *hot.TransportMessage) *Peer {
 	h, next, ok := Parse(b)
 	if !ok {
 		return nil
@@ -27,27 +27,27 @@ func (p *Port) read(b []byte, m *hot.PortMessage) *Peer {
 	return peer
 }
 
-// FindIn finds the message that comes next from a peer in its ring: hot.PortEmpty, hot.PortArrival, or hot.PortGo where
-// there is one that the peer must not write. Lease.
-func (p *Port) FindIn(peer *Peer, m *hot.PortMessage) uintptr {
+// FindIn finds the message that comes next from a peer in its ring: hot.TransportEmpty, hot.TransportArrival, or
+// hot.TransportGo where there is one that the peer must not write. Lease.
+func (p *Transport) FindIn(peer *Peer, m *hot.TransportMessage) uintptr {
 	b := peer.readRing(&p.lease.copy)
 	if b == nil {
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	}
 	f := &p.lease.found
 	if p.read(b, m) == peer && f.bytes == 0 {
 		f.ring = true
-		return hot.PortArrival
+		return hot.TransportArrival
 	}
 	f.ring = true
 	f.keep(peer)
-	return hot.PortGo
+	return hot.TransportGo
 }
 
 // FindWritten finds a message in one of the rings, which have their turns, as FindIn does. Lease.
-func (p *Port) FindWritten(m *hot.PortMessage) uintptr {
+func (p *Transport) FindWritten(m *hot.TransportMessage) uintptr {
 	if atomic.LoadUint32(&p.Hot.Silent) == 0 {
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	}
 	for k := range uint32(Rings) {
 		n := (p.lease.ringTurn + k) % Rings
@@ -55,16 +55,16 @@ func (p *Port) FindWritten(m *hot.PortMessage) uintptr {
 		if peer == nil || !peer.written() {
 			continue
 		}
-		if found := p.FindIn(peer, m); found != hot.PortEmpty {
+		if found := p.FindIn(peer, m); found != hot.TransportEmpty {
 			p.lease.found.turn = n + 1
 			return found
 		}
 	}
-	return hot.PortEmpty
+	return hot.TransportEmpty
 }
 
 // Arrival is the first staged arrival, nil if there is none. Lease.
-func (p *Port) Arrival() *ibv.Done {
+func (p *Transport) Arrival() *ibv.Done {
 	if p.Staged() == 0 || p.nexts[0] >= p.counts[0] { // in this order: while nothing is staged another thread may poll
 		return nil
 	}
@@ -72,7 +72,7 @@ func (p *Port) Arrival() *ibv.Done {
 }
 
 // Left are the bytes of an arrival that are not dealt with. False: it is no message's, or not of a buffer.
-func (p *Port) Left(d *ibv.Done) (b []byte, ok bool) {
+func (p *Transport) Left(d *ibv.Done) (b []byte, ok bool) {
 	if d.Status != ibv.StatusOK || d.Opcode != ibv.DoneRecv || d.ID >= uint64(len(p.free)) {
 		return nil, false
 	}
@@ -83,51 +83,54 @@ func (p *Port) Left(d *ibv.Done) (b []byte, ok bool) {
 	return b[p.lease.at:], true
 }
 
-// FindArrived finds the message with which what is left of the first staged arrival starts: hot.PortArrival, or
-// hot.PortGo where that is none; hot.PortEmpty: nothing has arrived. Its bytes were written by the peer's device before
-// its completion. What its sender has written into a ring before comes first: the device has written that, too. Lease.
-func (p *Port) FindArrived(m *hot.PortMessage) uintptr {
+// FindArrived finds the message with which what is left of the first staged arrival starts: hot.TransportArrival, or
+// hot.TransportGo where that is none; hot.TransportEmpty: nothing has arrived. Its bytes were written by the peer's
+// device before its completion. What its sender has written into a ring before comes first: the device has written
+// that, too. Lease.
+func (p *Transport) FindArrived(m *hot.TransportMessage) uintptr {
 	d, f := p.Arrival(), &p.lease.found
 	if d == nil {
-		return hot.PortEmpty
+		return hot.TransportEmpty
 	}
 	f.ring = false
 	b, ok := p.Left(d)
 	if !ok {
-		return hot.PortGo
+		return hot.TransportGo
 	}
 	peer := p.read(b, m)
 	if peer == nil || !peer.Has(d.QP) {
-		return hot.PortGo
+		return hot.TransportGo
 	}
-	if found := p.FindIn(peer, m); found != hot.PortEmpty {
+	if found := p.FindIn(peer, m); found != hot.TransportEmpty {
 		f.turn = p.lease.ringTurn
 		return found
 	}
-	return hot.PortArrival
+	return hot.TransportArrival
 }
 
 // Has reports whether messages of the peer may come from a queue pair. Lease.
 func (p *Peer) Has(qp uint32) bool { return qp == p.QPNums[0] || qp == p.QPNums[1] }
 
 // Peer is the sender of the message that was found last, also of one that it must not write.
-func (p *Port) Peer() *Peer { return peerAt(p.lease.found.peer) }
+func (p *Transport) Peer() *Peer { return peerAt(p.lease.found.peer) }
 
 // InRing reports whether it lies in its sender's ring.
-func (p *Port) InRing() bool { return p.lease.found.ring }
+func (p *Transport) InRing() bool { return p.lease.found.ring }
 
 // Ring is the number of the ring in which FindWritten has found something. Lease.
-func (p *Port) Ring() uint32 { return p.lease.found.turn - 1 }
+func (p *Transport) Ring() uint32 { return p.lease.found.turn - 1 }
 
 // PassRing has FindWritten begin behind it. Lease.
-func (p *Port) PassRing() { p.lease.ringTurn = p.lease.found.turn }
+func (p *Transport) PassRing() { p.lease.ringTurn = p.lease.found.turn }
 
 // Written is what was found last in a ring. Lease.
-func (p *Port) Written() []byte { return p.lease.copy[:min(bytesOf(p.lease.copy[:]), RingSlotBytes)] }
+func (p *Transport) Written() []byte {
+	return p.lease.copy[:min(bytesOf(p.lease.copy[:]), RingSlotBytes)]
+}
 
-// Take is done with the message that was found last (hot.PortArrival), and reports whether another one is at hand.
+// Take is done with the message that was found last (hot.TransportArrival), and reports whether another one is at hand.
 // Lease.
-func (p *Port) Take() (more bool) {
+func (p *Transport) Take() (more bool) {
 	l := &p.lease
 	peer := peerAt(l.found.peer)
 	peer.LastSeq = l.found.seq
@@ -146,9 +149,9 @@ func (p *Port) Take() (more bool) {
 	return p.Drop()
 }
 
-// Skip passes by what was found last and is none (hot.PortGo): what lies in a ring, or so many bytes of the first
+// Skip passes by what was found last and is none (hot.TransportGo): what lies in a ring, or so many bytes of the first
 // staged arrival, behind which another message comes. Lease.
-func (p *Port) Skip(bytes int) {
+func (p *Transport) Skip(bytes int) {
 	if p.lease.found.ring {
 		peerAt(p.lease.found.peer).takeSlot()
 		return
@@ -157,7 +160,7 @@ func (p *Port) Skip(bytes int) {
 }
 
 // Drop is done with the first staged arrival, whose buffer goes back, and reports whether there is another one. Lease.
-func (p *Port) Drop() (more bool) {
+func (p *Transport) Drop() (more bool) {
 	d := &p.done[p.nexts[0]]
 	p.lease.at = 0
 	p.nexts[0]++
@@ -171,7 +174,7 @@ func (p *Port) Drop() (more bool) {
 }
 
 // count of what C has taken in.
-func (p *Port) countTaken() { order.Store64(&p.Hot.Taken, p.Hot.Taken+1) }
+func (p *Transport) countTaken() { order.Store64(&p.Hot.Taken, p.Hot.Taken+1) }
 
 // Delivered is the number of messages that C has delivered.
-func (p *Port) Delivered() uint64 { return atomic.LoadUint64(&p.Hot.Taken) }
+func (p *Transport) Delivered() uint64 { return atomic.LoadUint64(&p.Hot.Taken) }
