@@ -406,12 +406,15 @@ FIELD(struct weft_hot_note, name_len, 48, 8);
 FIELD(struct weft_hot_note, name, 56, 64);
 FIELD(struct weft_hot_note, agent, 120, 65);
 
-SIZE(struct weft_note_take, 40);
+SIZE(struct weft_note_take, 56);
 FIELD(struct weft_note_take, ep, 0, 8);
 FIELD(struct weft_note_take, entries, 8, 8);
 FIELD(struct weft_note_take, left, 16, 8);
 FIELD(struct weft_note_take, taken, 24, 8);
 FIELD(struct weft_note_take, source, 32, 4);
+FIELD(struct weft_note_take, step, 36, 4);
+FIELD(struct weft_note_take, found, 40, 4);
+FIELD(struct weft_note_take, result, 48, 8);
 
 SIZE(struct weft_inbound, 64);
 FIELD(struct weft_inbound, ring, 0, 24);

@@ -179,11 +179,18 @@ bool weft_drive(struct weft_hot_ep *const *eps, uint64_t idle, uint64_t most)
 	return p.found;
 }
 
+/* The same for a call that finds most often that there is nothing to do. */
+static bool progress_if_any(struct weft_hot_ep *const *eps)
+{
+	if (due())
+		return progress(eps, WEFT_POLL_DUE);
+	return (intptr_t)weft_plane.enter(weft_plane.entries[WEFT_PLANE_TRY], 0, 0, (uintptr_t)eps, 0) >= 0 &&
+	       progress(eps, 0);
+}
+
 bool weft_ep_progress(struct weft_ep_obj *o)
 {
-	struct weft_hot_ep *eps[] = { o->hot, NULL };
-
-	return progress(eps, due() ? WEFT_POLL_DUE : 0);
+	return progress_if_any((struct weft_hot_ep *[]){ o->hot, NULL });
 }
 
 /* Makes progress for a counter, and returns its table. */
@@ -191,12 +198,7 @@ static struct weft_hot_cntr *progressed(struct fid_cntr *cntr)
 {
 	struct weft_cntr_obj *o = container_of(cntr, struct weft_cntr_obj, fid);
 
-	struct weft_hot_ep *const *eps = atomic_load_explicit(&o->hot->eps, memory_order_acquire);
-
-	if (due())
-		progress(eps, WEFT_POLL_DUE);
-	else if ((intptr_t)weft_plane.enter(weft_plane.entries[WEFT_PLANE_TRY], 0, 0, (uintptr_t)eps, 0) >= 0)
-		progress(eps, 0);
+	progress_if_any(atomic_load_explicit(&o->hot->eps, memory_order_acquire));
 	return o->hot;
 }
 

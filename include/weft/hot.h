@@ -546,10 +546,10 @@ struct weft_hot_note {
 
 /* What became of a struct weft_note_take. */
 enum weft_take_code {
-	WEFT_TAKE_DONE = 0, /* all that is here, or fits, is taken */
-	WEFT_TAKE_GO = 1, /* the runtime has some, or another thread takes */
-	WEFT_TAKE_SHORT = 2, /* the oldest does not fit, and its length is in its entry */
-	WEFT_TAKE_CREDIT = 3, /* the runtime gives the sender with number source more; then call again */
+	WEFT_TAKE_DONE = 0, /* the call returns Result */
+	WEFT_TAKE_GO = 1, /* the runtime takes: it has some, or another thread takes, or it says what is wrong */
+	WEFT_TAKE_POLL = 2, /* make progress at the endpoint, with Found for whether there was some; then call again */
+	WEFT_TAKE_CREDIT = 3, /* the runtime gives the sender with number Source more; then call again */
 };
 
 /* weft_note_take is a call that takes notifications. The shim sets ep, entries and left, and the rest to 0. */
@@ -559,7 +559,10 @@ struct weft_note_take {
 	uint64_t left; /* of them */
 	uint64_t taken; /* how many were filled */
 	uint32_t source; /* with WEFT_TAKE_CREDIT */
+	uint32_t step; /* data plane only: where the call goes on */
+	uint32_t found; /* answer to WEFT_TAKE_POLL; 1: there was something to do */
 	uint32_t pad0;
+	int64_t result; /* with WEFT_TAKE_DONE: how many were filled, or a negative errno */
 };
 
 /* ---- Endpoints ---- */

@@ -57,22 +57,36 @@ type got struct {
 	data []byte
 }
 
+// taking is a call that takes at most so many, with room for so many bytes.
+func (n *notes) taking(most, room int) hot.NoteTake {
+	entries := unsafe.Slice((*hot.NoteEntry)(n.memory(max(most, 1)*int(unsafe.Sizeof(hot.NoteEntry{})))), most)
+	for i := range entries {
+		entries[i].Data, entries[i].Size = at(n.bytes(room)), uint64(room)
+	}
+	return hot.NoteTake{
+		EP: uintptr(unsafe.Pointer(n.ep)), Entries: uintptr(unsafe.Pointer(unsafe.SliceData(entries))),
+		Left: uint64(most),
+	}
+}
+
 // take takes at most so many, with room for so many bytes.
 func (n *notes) take(most, room int) (list []got, code uintptr) {
-	entries := unsafe.Slice((*hot.NoteEntry)(n.memory(most*int(unsafe.Sizeof(hot.NoteEntry{})))), most)
-	data := make([][]byte, most)
-	for i := range entries {
-		data[i] = n.bytes(room)
-		entries[i].Data, entries[i].Size = at(data[i]), uint64(room)
-	}
-	take := hot.NoteTake{
-		EP: uintptr(unsafe.Pointer(n.ep)), Entries: uintptr(unsafe.Pointer(&entries[0])), Left: uint64(most),
-	}
-	code = takeNotes(&take)
-	for i := range take.Taken {
-		list = append(list, got{entries[i], data[i][:entries[i].Len]})
-	}
+	list, code, _ = n.takeFor(most, room)
 	return list, code
+}
+
+// takeFor is take, and what the call returns. Where it is to make progress it finds nothing to do, and where the code
+// is hot.TakeCredit the sender gets none.
+func (n *notes) takeFor(most, room int) (list []got, code uintptr, result int64) {
+	take := n.taking(most, room)
+	entries := unsafe.Slice((*hot.NoteEntry)(pointer(take.Entries)), most)
+	if code = takeNotes(&take); code == hot.TakePoll {
+		code = takeNotes(&take)
+	}
+	for _, e := range entries[:take.Taken] {
+		list = append(list, got{e, unsafe.Slice((*byte)(pointer(e.Data)), e.Len)})
+	}
+	return list, code, take.Result
 }
 
 // TestNoteArrives sends notifications of all lengths that one message takes, each of which is given out once, as it was
@@ -311,26 +325,86 @@ func TestNoteTaken(t *testing.T) {
 		}
 	}
 	n.serve()
-	if list, code := n.take(1, 9); code != hot.TakeShort || len(list) != 0 {
-		t.Errorf("code %d, %d", code, len(list))
+	for _, c := range []struct {
+		name       string
+		change     func()
+		most, room int
+		code       uintptr
+		result     int64
+		taken      int
+	}{
+		{"too small", func() {}, 1, 9, hot.TakeDone, -int64(fi.ETOOSMALL), 0},
+		{"no entry", func() {}, 0, 0, hot.TakeDone, 0, 0},
+		{"the second too small", func() {}, 3, 19, hot.TakeDone, 1, 1},
+		{"another thread takes", func() { n.hot.Taking = 1 }, 1, 99, hot.TakeGo, 0, 0},
+		{"credit", func() { n.hot.Taking, n.in.Due = 0, 290 }, 2, 99, hot.TakeCredit, 0, 1},
+		{"others wait", func() { n.in.Due, n.hot.Asked = 1<<20, 1 }, 2, 99, hot.TakeCredit, 0, 1},
+		{"nothing", func() {}, 1, 99, hot.TakeDone, 0, 0},
+		{"the runtime has some", func() { n.hot.Unexpected = 1 }, 1, 99, hot.TakeGo, 0, 0},
+		{"no notes", func() { n.ep.Notes = 0 }, 1, 99, hot.TakeGo, 0, 0},
+	} {
+		c.change()
+		list, code, result := n.takeFor(c.most, c.room)
+		if code != c.code || result != c.result || len(list) != c.taken {
+			t.Errorf("%s: code %d, result %d, %d taken", c.name, code, result, len(list))
+		}
 	}
-	if list, code := n.take(3, 19); code != hot.TakeDone || len(list) != 1 {
-		t.Errorf("code %d, %d", code, len(list))
+}
+
+// TestNoteTakenBehindProgress makes progress once where there is none to take, takes what that brings, and returns
+// what it has where the sender got more credit and another thread takes meanwhile.
+func TestNoteTakenBehindProgress(t *testing.T) {
+	n := newNotes(t)
+	for range 2 {
+		p := n.note([]byte("a notification"))
+		if code := postNote(&p); code != hot.PostDone {
+			t.Fatalf("code %d", code)
+		}
+	}
+	take := n.taking(3, 99)
+	if code := takeNotes(&take); code != hot.TakePoll {
+		t.Fatalf("code %d", code)
+	}
+	n.serve()
+	take.Found, n.in.Due = 1, 0
+	if code := takeNotes(&take); code != hot.TakeCredit || take.Taken != 1 {
+		t.Fatalf("code %d, %d taken", code, take.Taken)
 	}
 	n.hot.Taking = 1
-	if list, code := n.take(1, 99); code != hot.TakeGo || len(list) != 0 {
-		t.Errorf("another thread takes: code %d, %d", code, len(list))
+	if code := takeNotes(&take); code != hot.TakeDone || take.Result != 1 {
+		t.Errorf("another thread takes the rest: code %d, result %d", code, take.Result)
 	}
-	n.hot.Taking, n.in.Due = 0, 290
-	if list, code := n.take(2, 99); code != hot.TakeCredit || len(list) != 1 {
-		t.Errorf("code %d, %d", code, len(list))
+	n.hot.Taking, n.in.Due = 0, 1<<20
+	if list, code, result := n.takeFor(3, 99); code != hot.TakeDone || result != 1 || len(list) != 1 {
+		t.Errorf("the rest: code %d, result %d", code, result)
 	}
-	n.in.Due, n.hot.Asked = 1<<20, 1
-	if list, code := n.take(2, 99); code != hot.TakeCredit || len(list) != 1 {
-		t.Errorf("others wait: code %d, %d", code, len(list))
+	empty := n.taking(1, 99)
+	for _, want := range []uintptr{hot.TakePoll, hot.TakeDone} {
+		if code := takeNotes(&empty); code != want || empty.Result != 0 {
+			t.Errorf("code %d, want %d, result %d", code, want, empty.Result)
+		}
+		empty.Found = 1
 	}
-	n.hot.Unexpected = 1
-	if list, code := n.take(1, 99); code != hot.TakeGo || len(list) != 0 {
-		t.Errorf("the runtime has some: code %d, %d", code, len(list))
+}
+
+// TestNoteEntriesChecked refuses entries of which one, the last, has no memory for its bytes, before anything is taken.
+func TestNoteEntriesChecked(t *testing.T) {
+	n := newNotes(t)
+	p := n.note([]byte("a notification"))
+	if code := postNote(&p); code != hot.PostDone {
+		t.Fatalf("code %d", code)
+	}
+	n.serve()
+	take := n.taking(2, 99)
+	last := (*hot.NoteEntry)(pointer(take.Entries + unsafe.Sizeof(hot.NoteEntry{})))
+	last.Data = 0
+	if code := takeNotes(&take); code != hot.TakeDone || take.Result != -int64(fi.EINVAL) || take.Taken != 0 {
+		t.Errorf("code %d, result %d, %d taken", code, take.Result, take.Taken)
+	}
+	take = n.taking(2, 99)
+	last = (*hot.NoteEntry)(pointer(take.Entries + unsafe.Sizeof(hot.NoteEntry{})))
+	last.Data, last.Size = 0, 0 // none are to go there
+	if code := takeNotes(&take); code != hot.TakeDone || take.Result != 1 {
+		t.Errorf("code %d, result %d", code, take.Result)
 	}
 }

@@ -227,13 +227,42 @@ func TakenOf(in *hot.NoteIn, cost uint64) bool {
 // Take takes notifications for the application. t is the address of a hot.NoteTake, the result one of its codes.
 func Take(t, _, _, _ uintptr) uintptr { return takeNotes((*hot.NoteTake)(pointer(t))) }
 
+// How far a call that takes notifications has come: its step.
+const (
+	takeBegins  = iota
+	takeChecked // its entries are
+	takePolled  // it has found none, and the shim has made progress
+)
+
 func takeNotes(t *hot.NoteTake) uintptr {
+	if t.Step == takeBegins && !entriesHold(t) {
+		return tookAll(t, -int64(fi.EINVAL))
+	}
+	if t.Step == takePolled && t.Found == 0 {
+		return tookAll(t, 0)
+	}
+	code := takeSome(t)
+	switch {
+	case code == hot.TakeGo && t.Taken != 0: // what the runtime has is for the next call
+		return tookAll(t, int64(t.Taken))
+	case code == hot.TakeDone && t.Result == 0 && t.Step != takePolled:
+		t.Step = takePolled
+		return hot.TakePoll
+	}
+	return code
+}
+
+// takeSome takes what the ring has for a call.
+func takeSome(t *hot.NoteTake) uintptr {
+	if t.EP == 0 || endpoint(t.EP).Notes == 0 {
+		return hot.TakeGo
+	}
 	n := (*hot.Notes)(pointer(endpoint(t.EP).Notes))
 	if atomic.LoadUint64(&n.Head) == atomic.LoadUint64(&n.Tail) { // whatever another thread is taking
 		if atomic.LoadUint32(&n.Unexpected) != 0 {
 			return hot.TakeGo
 		}
-		return hot.TakeDone
+		return tookAll(t, int64(t.Taken))
 	}
 	if !LeaseNotes(n) {
 		return hot.TakeGo
@@ -241,6 +270,24 @@ func takeNotes(t *hot.NoteTake) uintptr {
 	code := takeRing(t, n)
 	ReturnNotes(n)
 	return code
+}
+
+// entriesHold reports whether each of a call's entries has memory for what is to go there, and takes that in.
+func entriesHold(t *hot.NoteTake) bool {
+	for i := range t.Left {
+		e := (*hot.NoteEntry)(pointer(t.Entries + uintptr(i)*unsafe.Sizeof(hot.NoteEntry{})))
+		if e.Data == 0 && e.Size != 0 {
+			return false
+		}
+	}
+	t.Step = takeChecked
+	return true
+}
+
+// tookAll ends a call with a result.
+func tookAll(t *hot.NoteTake, result int64) uintptr {
+	t.Result = result
+	return hot.TakeDone
 }
 
 // give fills in an entry, which has room.
@@ -266,7 +313,7 @@ func takeRing(t *hot.NoteTake, n *hot.Notes) uintptr {
 		e := (*hot.NoteEntry)(pointer(t.Entries))
 		if e.Len = uint64(r.Length) - uint64(r.Agent); e.Len > e.Size {
 			if t.Taken == 0 {
-				return hot.TakeShort
+				return tookAll(t, -int64(fi.ETOOSMALL))
 			}
 			break
 		}
@@ -279,5 +326,5 @@ func takeRing(t *hot.NoteTake, n *hot.Notes) uintptr {
 			return hot.TakeCredit
 		}
 	}
-	return hot.TakeDone
+	return tookAll(t, int64(t.Taken))
 }

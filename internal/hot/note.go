@@ -131,10 +131,10 @@ type NoteEntry struct {
 //
 //weft:enum weft_take_code
 const (
-	TakeDone   = 0 // all that is here, or fits, is taken
-	TakeGo     = 1 // the runtime has some, or another thread takes
-	TakeShort  = 2 // the oldest does not fit, and its length is in its entry
-	TakeCredit = 3 // the runtime gives the sender with number source more; then call again
+	TakeDone   = 0 // the call returns Result
+	TakeGo     = 1 // the runtime takes: it has some, or another thread takes, or it says what is wrong
+	TakePoll   = 2 // make progress at the endpoint, with Found for whether there was some; then call again
+	TakeCredit = 3 // the runtime gives the sender with number Source more; then call again
 )
 
 // NoteTake is a call that takes notifications. The shim sets EP, Entries and Left, and the rest to 0.
@@ -147,5 +147,8 @@ type NoteTake struct {
 	Left    uint64  // of them
 	Taken   uint64  // how many were filled
 	Source  uint32  // with TakeCredit
+	Step    uint32  // data plane only: where the call goes on
+	Found   uint32  // answer to TakePoll; 1: there was something to do
 	_       uint32
+	Result  int64 // with TakeDone: how many were filled, or a negative errno
 }

@@ -1,4 +1,10 @@
-// Package tsan runs C of cabi that several threads share under ThreadSanitizer.
+// Package tsan runs C of cabi that several threads share under ThreadSanitizer: each program includes one file of it.
+//
+// These files need no program:
+//   - direct_abi.c: what threads share is one atomic word, relaxed, which orders nothing else.
+//   - wait.c: it only loads: atomic words that Go writes, and what opening an object has set.
+//   - poll.c, token.c: their state is a thread's own, in thread-local storage and on the stack. What they share they
+//     only load: atomic words that Go writes, and what opening and enabling an object have set.
 package tsan
 
 import (
@@ -36,7 +42,7 @@ func both(t *testing.T, source string) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err := sanitized(t, source, "-DMUTANT"); err == nil || !strings.Contains(out, "data race") {
-		t.Errorf("without release the sanitizer finds nothing: %v\n%s", err, out)
+		t.Errorf("of the mutant the sanitizer finds nothing: %v\n%s", err, out)
 	}
 }
 
@@ -45,3 +51,15 @@ func TestThreadNumbers(t *testing.T) { both(t, "programs/threadnum.c") }
 
 // TestHosts has libfabrics come and go while a thread logs.
 func TestHosts(t *testing.T) { both(t, "programs/prov.c") }
+
+// TestSpares has threads that wait, and new ones, do the jobs of several makers.
+func TestSpares(t *testing.T) { both(t, "programs/spares.c") }
+
+// TestObjects has threads open and close objects while the process forks.
+func TestObjects(t *testing.T) { both(t, "programs/fork.c") }
+
+// TestImports has several threads hand over what an imported queue and an imported counter have.
+func TestImports(t *testing.T) { both(t, "programs/peer.c") }
+
+// TestEntered counts threads that call into Go while they come and go.
+func TestEntered(t *testing.T) { both(t, "programs/thread.c") }
