@@ -28,7 +28,7 @@ static void none(pthread_mutex_t *mutex)
 struct fi_ops weft_forked_fid;
 static _Atomic bool ended;
 static _Atomic unsigned rounds; /* of all threads */
-static unsigned refusing; /* objects of the child that have got tables */
+static unsigned refusing;	/* objects of the child that have got tables */
 
 void weft_log(int level, int subsys, const char *func, int line, const char *text)
 {

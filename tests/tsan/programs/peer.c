@@ -94,8 +94,8 @@ static ssize_t take(void *context)
 	handed++;
 	return 0;
 }
-static ssize_t owner_write(struct weft_peer_cq *cq, void *context, uint64_t flags, size_t len, void *buf,
-			   uint64_t data, uint64_t tag, fi_addr_t src)
+static ssize_t owner_write(struct weft_peer_cq *cq, void *context, uint64_t flags, size_t len, void *buf, uint64_t data,
+			   uint64_t tag, fi_addr_t src)
 {
 	(void)cq, (void)flags, (void)len, (void)buf, (void)data;
 	if (ERROR((uintptr_t)context) || tag != (uintptr_t)context || src != tag)
