@@ -65,7 +65,8 @@ func (e *Endpoint) memoryQueue() (*queue, error) {
 			return nil, err
 		}
 		q.ID = queueID(classMemory, e.index)
-		q.GatherMax = uint32(min(ibv.MaxGather, e.i.maxSGE()))
+		q.GatherMax = uint32(min(ibv.MaxGather, e.i.d.attr.MaxSGE))
+		q.GatherReads = uint32(min(ibv.MaxGather, e.i.maxReadSGE()))
 		q.reports(e.msg.cq)
 	}
 	m.state.Store(memoryStarted) // before the service can make it ready
