@@ -55,7 +55,7 @@ type Endpoint struct {
 	mem      memoryPath
 
 	// refusal is an errno value that the peer gave for not connecting, 0 if
-	// none. Stored by the service, read by Connect.
+	// none since it last connected. Stored by the service, read by it and Connect; sequentially consistent.
 	refusal atomic.Uint32
 
 	// wantRejoin says that the connection for messages is being made anew. Set
@@ -412,6 +412,15 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 
 // errPath is why an endpoint has failed whose peer may be there.
 var errPath = fmt.Errorf("%w: %w", hw.ErrPathLost, hw.ErrPeerDead)
+
+// lost is why an endpoint has failed that was not connected, for a reason which is not that the peer is gone: if the
+// peer has answered before it may be there.
+func (e *Endpoint) lost(reason error) error {
+	if e.ready.Load() {
+		return fmt.Errorf("%w: %w", reason, errPath)
+	}
+	return fmt.Errorf("%w: %w", reason, hw.ErrPeerDead)
+}
 
 // errClosed is what calls after Close return.
 var errClosed = fmt.Errorf("verbs: interface is closed: %w", unix.EBADF)

@@ -318,7 +318,7 @@ func TestGatherPieces(t *testing.T) {
 		b.blocks = &blockPool{pd: b.d.pd, depth: 64}
 		b.e.mem.state.Store(memoryNone)
 		b.e.mem.queue = queue{}
-		null.LimitPieces(c.limit)
+		null.LimitQP(c.limit, slotBytes)
 		if _, err := b.e.memoryQueue(); !errors.Is(err, hw.ErrNoResource) {
 			t.Fatal(err)
 		}
