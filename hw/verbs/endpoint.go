@@ -172,14 +172,12 @@ func (i *Iface) makeQP(q *queue, access uint32) (*ibv.QP, error) {
 		c.Send, c.MaxSend, c.MaxInline = q.cq.cq, int(q.Mask+1), slotBytes
 		c.MaxSGE = max(i.maxIOV(), int(q.GatherMax))
 	}
-	qp, err := i.d.pd.NewQP(c)
-	if err != nil && c.MaxSGE > max(1, i.maxIOV()) { // more than goes with so many places
-		q.GatherMax, c.MaxSGE = uint32(i.maxIOV()), i.maxIOV()
-		qp, err = i.d.pd.NewQP(c)
-	}
-	if err != nil && c.MaxInline > 0 && errors.Is(err, unix.EINVAL) {
-		c.MaxInline = 0 // more than the device can
-		qp, err = i.d.pd.NewQP(c)
+	qp, err := i.d.newQP(c)
+	if few := max(1, i.maxIOV()); err != nil && c.MaxSGE > few { // more than goes with so many places
+		c.MaxSGE = few
+		if qp, err = i.d.newQP(c); err == nil {
+			q.GatherMax = uint32(few)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verbs: no room for another queue pair: %w: %w", err, hw.ErrNoResource)
@@ -188,6 +186,16 @@ func (i *Iface) makeQP(q *queue, access uint32) (*ibv.QP, error) {
 		return nil, errors.Join(fmt.Errorf("verbs: %w", err), qp.Close())
 	}
 	return qp, nil
+}
+
+// newQP makes a queue pair, without bytes in its requests if the device refuses so many.
+func (d *MemoryDomain) newQP(c ibv.QPConfig) (*ibv.QP, error) {
+	qp, err := d.pd.NewQP(c)
+	if c.MaxInline > 0 && errors.Is(err, unix.EINVAL) {
+		c.MaxInline = 0
+		qp, err = d.pd.NewQP(c)
+	}
+	return qp, err
 }
 
 // newMessageQP gives the stopped message queue a fresh queue pair. Writes

@@ -351,3 +351,36 @@ func TestPiecesOfReads(t *testing.T) {
 		}
 	}
 }
+
+// TestGatherInline: a device that refuses bytes in requests takes as many pieces as without, and one that refuses so
+// many pieces takes bytes.
+func TestGatherInline(t *testing.T) {
+	for _, c := range []struct{ pieces, inline, want, wantInline int }{
+		{32, slotBytes, ibv.MaxGather, slotBytes},
+		{32, slotBytes - 1, ibv.MaxGather, 0},
+		{32, 0, ibv.MaxGather, 0},
+		{10, slotBytes, ibv.MaxSGE, slotBytes},
+		{10, 0, ibv.MaxSGE, 0},
+	} {
+		b := gatherBench(t, ibv.MaxGather)
+		b.d.attr.MaxSGE = 32
+		q := &b.e.mem.queue
+		q.stop()
+		null.LimitQP(c.pieces, c.inline)
+		if err := b.e.newMemoryQP(); err != nil {
+			t.Fatal(err)
+		}
+		if null.Pieces() != c.want || null.Inline() != c.wantInline || int(q.GatherMax) != c.want {
+			t.Errorf("%+v: a queue pair for %d pieces and %d bytes, requests of %d", c, null.Pieces(), null.Inline(),
+				q.GatherMax)
+		}
+	}
+	b := gatherBench(t, ibv.MaxGather)
+	b.d.attr.MaxSGE = 32
+	b.e.mem.queue.stop()
+	null.LimitQP(0, 0)
+	err := b.e.newMemoryQP()
+	if n := b.e.mem.queue.GatherMax; !errors.Is(err, hw.ErrNoResource) || n != ibv.MaxGather {
+		t.Errorf("a device without room: %v, requests of %d from then on", err, n)
+	}
+}

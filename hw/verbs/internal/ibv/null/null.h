@@ -44,7 +44,7 @@ void *weft_null_dereg_mr(void);
 void *weft_null_create_qp(void);
 void *weft_null_modify_qp(void);
 void *weft_null_destroy_qp(void);
-/* The most local pieces of a request, and bytes in it, that they are made for from now on, and those of the last one. */
+/* The most local pieces of a request, and bytes in it, that they are made for from now on, and those of the last. */
 void weft_null_qp_limit(uint32_t pieces, uint32_t bytes);
 uint32_t weft_null_qp_pieces(void);
 uint32_t weft_null_qp_inline(void);

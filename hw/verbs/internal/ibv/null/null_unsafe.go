@@ -42,8 +42,8 @@ func LastRequest(n int) Request {
 	return to
 }
 
-// LimitQP has queue pairs be refused that are to take more local pieces in a request, or more bytes that are in it, from
-// now on.
+// LimitQP has queue pairs be refused that are to take more local pieces in a request, or more bytes that are in it,
+// from now on.
 func LimitQP(pieces, inline int) { C.weft_null_qp_limit(C.uint32_t(pieces), C.uint32_t(inline)) }
 
 // RefuseStates has changes of queue pairs' states be refused with an errno from now on, 0: with none.
