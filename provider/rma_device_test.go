@@ -473,3 +473,31 @@ func TestListFlushed(t *testing.T) {
 		}
 	}
 }
+
+// TestDeviceNoPiece: what a device whose limits leave nothing for an operation is given goes as messages.
+func TestDeviceNoPiece(t *testing.T) {
+	x := newBench(t, nil, hmemAllocated()).side(t)
+	d, l, p := x.byStandIn(t)
+	p.transport.attr.MaxIOV = 0
+	if _, err := x.ep.connect(l); err != nil { // for messages
+		t.Fatal(err)
+	}
+	local, remote := bufPattern(64, 1), make([]byte, 64)
+	m := x.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
+	for _, read := range []bool{false, true} {
+		d.know(t, p, m, 7)
+		a := rma.Operation{
+			IOV: iovOf(local), Remote: []fi.RMAIOVec{{Len: 64, Key: 7}}, Dest: x.addr[x], Read: read,
+		}
+		if err := accessOver(x.ep, &a, l, p, 64, true); err != nil {
+			t.Fatal(err)
+		}
+		if _, failed, ok := settle(t, x); !ok {
+			t.Errorf("read %v: %+v", read, failed)
+		}
+		if !bytes.Equal(local, remote) || d.moved != 0 {
+			t.Errorf("read %v: %d moved, or wrong bytes", read, d.moved)
+		}
+		clear(local)
+	}
+}

@@ -63,6 +63,7 @@ func Run(t *testing.T, open Factory) {
 		{"PutPlaced", hw.CapPutZcopy | hw.CapPutPlaced, testPutPlaced},
 		{"OneSidedRandom", hw.CapPutZcopy | hw.CapGetZcopy, testOneSidedRandom},
 		{"Flush", hw.CapFlush | hw.CapAMShort, testFlush},
+		{"FlushPut", hw.CapFlush | hw.CapPutZcopy | hw.CapAMShort, testFlushPut},
 		{"Wakeup", hw.CapWakeup | hw.CapAMShort, testWakeup},
 		{"Direct", hw.CapDirectRing, testDirect},
 		{"Driven", hw.CapDriven | hw.CapAMShort, testDriven},

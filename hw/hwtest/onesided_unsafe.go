@@ -108,18 +108,12 @@ type verb struct {
 	need  hw.Cap
 	limit func(a *hw.Attr) uint64
 	put   bool
-	run   func(ep hw.OneSided, s hw.Segment, addr uint64, k hw.RemoteKey, c *hw.Completion) (hw.Status, error)
+	run   func(ep hw.OneSided, local []hw.Segment, addr uint64, k hw.RemoteKey, c *hw.Completion) (hw.Status, error)
 }
 
 var verbs = []verb{
-	{"put", hw.CapPutZcopy, func(a *hw.Attr) uint64 { return a.MaxPutZcopy }, true,
-		func(ep hw.OneSided, s hw.Segment, addr uint64, k hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
-			return ep.PutZcopy([]hw.Segment{s}, addr, k, c)
-		}},
-	{"get", hw.CapGetZcopy, func(a *hw.Attr) uint64 { return a.MaxGetZcopy }, false,
-		func(ep hw.OneSided, s hw.Segment, addr uint64, k hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
-			return ep.GetZcopy([]hw.Segment{s}, addr, k, c)
-		}},
+	{"put", hw.CapPutZcopy, func(a *hw.Attr) uint64 { return a.MaxPutZcopy }, true, hw.OneSided.PutZcopy},
+	{"get", hw.CapGetZcopy, func(a *hw.Attr) uint64 { return a.MaxGetZcopy }, false, hw.OneSided.GetZcopy},
 }
 
 // offered are the verbs that a node has.
@@ -128,21 +122,32 @@ func (n *node) offered() []verb {
 	return slices.DeleteFunc(slices.Clone(verbs), func(v verb) bool { return caps&v.need == 0 })
 }
 
-// flushed runs a remote flush, if the backend has one, so that what was put is there.
-func flushed(t testing.TB, a, b *node, ep hw.Endpoint) {
-	if f, ok := ep.(hw.Flusher); ok {
-		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
-			return f.Flush(hw.FlushRemote,
-				c)
-		}); err != nil {
-			t.Fatalf("flush: %v", err)
-		}
+// flushed runs a flush, if the backend has one: with hw.FlushMemory what was put is there then.
+func flushed(t testing.TB, a, b *node, ep hw.Endpoint, scope hw.FlushScope) {
+	t.Helper()
+	f, ok := ep.(hw.Flusher)
+	if !ok {
+		return
 	}
+	if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) { return f.Flush(scope, c) }); err != nil {
+		t.Fatalf("flush: %v", err)
+	}
+}
+
+// segmentsOf cuts a segment into n, or into as many as it has bytes.
+func segmentsOf(s hw.Segment, n int) (list []hw.Segment) {
+	n = max(1, min(n, s.Len))
+	for k := range n {
+		from, to := s.Len*k/n, s.Len*(k+1)/n
+		list = append(list, hw.Segment{Addr: unsafe.Add(s.Addr, from), Len: to - from, Memory: s.Memory})
+	}
+	return list
 }
 
 const all = hw.LocalWrite | hw.RemoteRead | hw.RemoteWrite | hw.RemoteAtomic
 
-// testPutGet moves every size around the limits with every verb. The bytes beside what is moved must stay as they are.
+// testPutGet moves every size around the limits with every verb, from one local segment and from as many as there may
+// be. The bytes beside what is moved must stay as they are.
 func testPutGet(t *testing.T, open Factory) {
 	a, b := newNode(t, open), newNode(t, open)
 	offered := a.offered()
@@ -150,34 +155,42 @@ func testPutGet(t *testing.T, open Factory) {
 		t.Skip("the backend has no one-sided operations")
 	}
 	attr := a.Attr()
+	if attr.MaxIOV < 1 {
+		t.Fatalf("an operation has at most %d local segments", attr.MaxIOV)
+	}
 	ep := a.connect(b)
 	const room = 1<<20 + 64
 	const base = 0x1000
 	remote := target(t, room)
-	k := a.key(b.register(remote, base, all))
+	key := a.key(b.register(remote, base, all))
 	for _, v := range offered {
 		limit := min(v.limit(&attr), 1<<20)
-		for _, n := range []uint64{0, 1, 7, 8, 63, 64, 4096, 65537, limit - 1, limit} {
+		for k, n := range []uint64{0, 1, 1, 7, 8, 63, 63, 64, 4096, 4096, 65537, limit - 1, limit} {
 			if n > limit {
 				continue
+			}
+			segments := 1
+			if k%2 != 0 {
+				segments = attr.MaxIOV
 			}
 			from, to := patterned(int(n)+32, n), patterned(room, n+1)
 			copy(remote, to)
 			mine := bytes.Clone(from)
 			err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
-				return v.run(ep.(hw.OneSided), a.local(mine[16:16+n:16+n]), base+24, k, c)
+				local := segmentsOf(a.local(mine[16:16+n:16+n]), segments)
+				return v.run(ep.(hw.OneSided), local, base+24, key, c)
 			})
 			if err != nil {
-				t.Fatalf("%s of %d bytes: %v", v.name, n, err)
+				t.Fatalf("%s of %d bytes in %d segments: %v", v.name, n, segments, err)
 			}
-			flushed(t, a, b, ep)
+			flushed(t, a, b, ep, hw.FlushMemory)
 			if v.put {
 				copy(to[24:], from[16:16+n])
 			} else {
 				copy(from[16:], to[24:24+n])
 			}
 			if !bytes.Equal(remote, to) || !bytes.Equal(mine, from) {
-				t.Fatalf("%s of %d bytes: wrong bytes", v.name, n)
+				t.Fatalf("%s of %d bytes in %d segments: wrong bytes", v.name, n, segments)
 			}
 		}
 	}
@@ -224,10 +237,10 @@ func testKeys(t *testing.T, open Factory) {
 			// A refused access may break the connection, as with real devices: a new one each time.
 			ep := a.connect(b)
 			err := finish(t, a, b, func(done *hw.Completion) (hw.Status, error) {
-				return v.run(ep.(hw.OneSided), a.local(mine), c.addr, c.key, done)
+				return v.run(ep.(hw.OneSided), []hw.Segment{a.local(mine)}, c.addr, c.key, done)
 			})
 			if err == nil {
-				flushed(t, a, b, ep)
+				flushed(t, a, b, ep, hw.FlushMemory)
 			}
 			if !bytes.Equal(remote, want) {
 				t.Fatalf("%s, %s: the memory was changed", v.name, name)
@@ -391,7 +404,7 @@ func testOneSidedRandom(t *testing.T, open Factory) {
 			t.Fatal(err)
 		}
 		if put {
-			flushed(t, a, b, ep)
+			flushed(t, a, b, ep, hw.FlushMemory)
 			copy(model[to][at:at+n], model[from][mine:mine+n])
 		} else {
 			copy(model[from][mine:mine+n], model[to][at:at+n])
@@ -399,40 +412,5 @@ func testOneSidedRandom(t *testing.T, open Factory) {
 		if !bytes.Equal(memory[from], model[from]) || !bytes.Equal(memory[to], model[to]) {
 			t.Fatalf("put %v of %d bytes from %d to %d: memory differs from the model", put, n, from, to)
 		}
-	}
-}
-
-// testFlush: after a remote flush the peer's interface has every message.
-func testFlush(t *testing.T, open Factory) {
-	a, b := newNode(t, open), newNode(t, open)
-	ep := a.connect(b)
-	for range 20 {
-		sent := 0
-		for sent < 10 && ep.AMShort(1, uint64(sent), nil, nil) == nil {
-			sent++
-		}
-		fence := func(*hw.Completion) (hw.Status, error) { return hw.Done, ep.(hw.Flusher).Fence() }
-		if err := finish(t, a, b, fence); err != nil { // it may find no room behind the messages
-			t.Fatal(err)
-		}
-		flushed(t, a, b, ep)
-		f := a.Iface.(hw.Flusher)
-		if err := finish(t, a, b, func(c *hw.Completion) (hw.Status, error) {
-			return f.Flush(hw.FlushRemote,
-				c)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		for n, m := range b.receive(sent) {
-			m.check(t, 1, uint64(n), nil, nil)
-		}
-	}
-	b.Close()
-	until(t, "peer event", func() bool { a.CheckPeers(); a.Progress(1); return len(a.gone) > 0 })
-	if err := finish(t, a, a, func(c *hw.Completion) (hw.Status, error) {
-		return ep.(hw.Flusher).Flush(hw.FlushLocal,
-			c)
-	}); !errors.Is(err, hw.ErrPeerDead) {
-		t.Errorf("flush to a dead peer: %v", err)
 	}
 }

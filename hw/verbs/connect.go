@@ -145,7 +145,7 @@ func (s *service) tick(now time.Time) time.Duration {
 func (h *hello) timedOut(e *Endpoint) error {
 	switch {
 	case e.refused() != nil:
-		return fmt.Errorf("%w: %w", e.refused(), hw.ErrPeerDead)
+		return e.lost(e.refused())
 	case e.ready.Load():
 		return fmt.Errorf("the path to peer %s is lost: %w: %w", e, unix.ETIMEDOUT, errPath)
 	}
@@ -153,7 +153,7 @@ func (h *hello) timedOut(e *Endpoint) error {
 }
 
 // refused is why the peer would not connect when it was last asked, nil if it
-// did not refuse.
+// did not refuse, or has connected since.
 func (e *Endpoint) refused() error {
 	switch code := unix.Errno(e.refusal.Load()); code {
 	case 0:
@@ -338,7 +338,7 @@ func (s *service) onHello(e *Endpoint, p *packet) {
 		// What the peer's window is later comes over the queue pair, in order, once it has joined.
 		e.c.Window.Store(uint32(p.flags&flagClosed) / flagClosed)
 		if err := e.join(h.qp, h, p); err != nil {
-			e.fail(fmt.Errorf("connect to peer %s: %w: %w", e, err, hw.ErrPeerDead))
+			e.fail(e.lost(fmt.Errorf("connect to peer %s: %w", e, err)))
 			return
 		}
 		h.applied, h.peerIndex, h.peerSeq = p.epoch, p.index, p.seq
@@ -386,6 +386,7 @@ const rnrTimer = 12
 // joined lets the message queue post, the first time. Later the lease holder
 // does, which knows what has to be sent again; the peer's number for us stays.
 func (e *Endpoint) joined() {
+	e.refusal.Store(0)
 	if !e.ready.Load() {
 		e.c.Index.Store(e.hello.peerIndex)
 		e.msg.UseRing(e.hello.peerRing)
@@ -441,10 +442,11 @@ func (s *service) onPassive(e *Endpoint, p *packet) {
 		return
 	}
 	if err := e.join(h.qp, h, p); err != nil {
-		e.fail(fmt.Errorf("connect to the memory of peer %s: %w: %w", e, err, hw.ErrPeerDead))
+		e.fail(e.lost(fmt.Errorf("connect to the memory of peer %s: %w", e, err)))
 		return
 	}
 	h.running = false
+	e.refusal.Store(0)
 	e.mem.scratchAddr, e.mem.scratchKey = p.reach, p.rkey
 	e.mem.queue.start()
 	e.mem.state.Store(memoryReady)

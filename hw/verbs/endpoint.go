@@ -55,7 +55,7 @@ type Endpoint struct {
 	mem      memoryPath
 
 	// refusal is an errno value that the peer gave for not connecting, 0 if
-	// none. Stored by the service, read by Connect.
+	// none since it last connected. Stored by the service, read by it and Connect; sequentially consistent.
 	refusal atomic.Uint32
 
 	// wantRejoin says that the connection for messages is being made anew. Set
@@ -172,14 +172,12 @@ func (i *Iface) makeQP(q *queue, access uint32) (*ibv.QP, error) {
 		c.Send, c.MaxSend, c.MaxInline = q.cq.cq, int(q.Mask+1), slotBytes
 		c.MaxSGE = max(i.maxIOV(), int(q.GatherMax))
 	}
-	qp, err := i.d.pd.NewQP(c)
-	if err != nil && c.MaxSGE > max(1, i.maxIOV()) { // more than goes with so many places
-		q.GatherMax, c.MaxSGE = uint32(i.maxIOV()), i.maxIOV()
-		qp, err = i.d.pd.NewQP(c)
-	}
-	if err != nil && c.MaxInline > 0 && errors.Is(err, unix.EINVAL) {
-		c.MaxInline = 0 // more than the device can
-		qp, err = i.d.pd.NewQP(c)
+	qp, err := i.d.newQP(c)
+	if few := max(1, i.maxIOV()); err != nil && c.MaxSGE > few { // more than goes with so many places
+		c.MaxSGE = few
+		if qp, err = i.d.newQP(c); err == nil {
+			q.GatherMax = uint32(few)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verbs: no room for another queue pair: %w: %w", err, hw.ErrNoResource)
@@ -188,6 +186,16 @@ func (i *Iface) makeQP(q *queue, access uint32) (*ibv.QP, error) {
 		return nil, errors.Join(fmt.Errorf("verbs: %w", err), qp.Close())
 	}
 	return qp, nil
+}
+
+// newQP makes a queue pair, without bytes in its requests if the device refuses so many.
+func (d *MemoryDomain) newQP(c ibv.QPConfig) (*ibv.QP, error) {
+	qp, err := d.pd.NewQP(c)
+	if c.MaxInline > 0 && errors.Is(err, unix.EINVAL) {
+		c.MaxInline = 0
+		qp, err = d.pd.NewQP(c)
+	}
+	return qp, err
 }
 
 // newMessageQP gives the stopped message queue a fresh queue pair. Writes
@@ -412,6 +420,15 @@ func (i *Iface) endpointTo(a address, name []byte) (*Endpoint, error) {
 
 // errPath is why an endpoint has failed whose peer may be there.
 var errPath = fmt.Errorf("%w: %w", hw.ErrPathLost, hw.ErrPeerDead)
+
+// lost is why an endpoint has failed that was not connected, for a reason which is not that the peer is gone: if the
+// peer has answered before it may be there.
+func (e *Endpoint) lost(reason error) error {
+	if e.ready.Load() {
+		return fmt.Errorf("%w: %w", reason, errPath)
+	}
+	return fmt.Errorf("%w: %w", reason, hw.ErrPeerDead)
+}
 
 // errClosed is what calls after Close return.
 var errClosed = fmt.Errorf("verbs: interface is closed: %w", unix.EBADF)

@@ -17,7 +17,7 @@ import (
 // gatherBench is a chainBench whose requests may have so many local pieces.
 func gatherBench(t *testing.T, pieces uint32) *chainBench {
 	b := newChainBench(t)
-	b.e.mem.queue.GatherMax = pieces
+	b.e.mem.queue.GatherMax, b.e.mem.queue.GatherReads = pieces, pieces
 	m := b.local[0].Memory.(*Memory)
 	m.region.Len, m.region.Access = 1<<20, hw.LocalWrite|hw.RemoteRead|hw.RemoteWrite
 	b.key, _ = unpackKey(m.PackKey(nil))
@@ -53,6 +53,9 @@ func TestGather(t *testing.T) {
 	for round := range 200 {
 		limit := []uint32{0, 1, 2, 4, ibv.MaxGather}[round%5]
 		b := gatherBench(t, limit)
+		if round%2 != 0 {
+			b.e.mem.queue.GatherReads = 3
+		}
 		var want, got []moved
 		ops, at, opcode, ended := 1+r.IntN(30), uint64(0), uint32(ibv.OpWrite), 0
 		q := &b.e.mem.queue
@@ -100,8 +103,12 @@ func TestGather(t *testing.T) {
 		gathered += ops - taken
 		for n := taken - 1; n >= 0; n-- {
 			w := null.LastRequest(n)
-			if len(w.SGE) > max(3, int(limit)) {
-				t.Errorf("a request has %d pieces, at most %d", len(w.SGE), limit)
+			most := limit
+			if w.Opcode == ibv.OpRead {
+				most = min(most, q.GatherReads)
+			}
+			if len(w.SGE) > max(3, int(most)) {
+				t.Errorf("a request has %d pieces, at most %d", len(w.SGE), most)
 			}
 			got = movedBy(got, w.Opcode, w.Flags, w.RemoteAddr, w.SGE)
 		}
@@ -289,23 +296,37 @@ func TestGatherDevice(t *testing.T) {
 }
 
 // TestGatherPieces: a queue pair for one-sided operations takes as many pieces as the device lets it, one for messages
-// no more than a message has.
+// no more than a message has. What bounds reads alone bounds nothing else.
 func TestGatherPieces(t *testing.T) {
-	for _, c := range []struct{ most, reads, limit, want int }{
-		{32, 0, 32, ibv.MaxGather}, {32, 30, 32, ibv.MaxGather}, {32, 6, 32, 6}, {8, 0, 32, 8}, {2, 0, 32, 2},
-		{32, 0, 10, ibv.MaxSGE},
+	for _, c := range []struct{ most, reads, limit, want, wantReads, iov int }{
+		{32, 0, 32, ibv.MaxGather, ibv.MaxGather, ibv.MaxSGE},
+		{32, 30, 32, ibv.MaxGather, ibv.MaxGather, ibv.MaxSGE},
+		{32, 6, 32, ibv.MaxGather, 6, ibv.MaxSGE},
+		{32, 2, 32, ibv.MaxGather, 2, 2},
+		{32, 1, 32, ibv.MaxGather, 1, 1},
+		{8, 0, 32, 8, 8, ibv.MaxSGE},
+		{2, 0, 32, 2, 2, 2},
+		{1, 0, 32, 1, 1, 1},
+		{32, 0, 10, ibv.MaxSGE, ibv.MaxSGE, ibv.MaxSGE},
+		{32, 2, 10, ibv.MaxSGE, 2, 2},
 	} {
 		b := gatherBench(t, 0)
 		b.d.attr.MaxSGE, b.d.attr.MaxReadSGE = c.most, c.reads
+		if n := b.Attr().MaxIOV; n != c.iov {
+			t.Errorf("%+v: %d local segments of an operation", c, n)
+		}
 		b.blocks = &blockPool{pd: b.d.pd, depth: 64}
 		b.e.mem.state.Store(memoryNone)
 		b.e.mem.queue = queue{}
-		null.LimitPieces(c.limit)
+		null.LimitQP(c.limit, slotBytes)
 		if _, err := b.e.memoryQueue(); !errors.Is(err, hw.ErrNoResource) {
 			t.Fatal(err)
 		}
-		if q := &b.e.mem.queue; null.Pieces() != c.want || int(q.GatherMax) != c.want {
-			t.Errorf("%+v: a queue pair for %d pieces, requests of %d", c, null.Pieces(), q.GatherMax)
+		q := &b.e.mem.queue
+		if reads := int(min(q.GatherMax, q.GatherReads)); null.Pieces() != c.want || int(q.GatherMax) != c.want ||
+			reads != c.wantReads {
+			t.Errorf("%+v: a queue pair for %d pieces, requests of %d, and of %d that read", c, null.Pieces(),
+				q.GatherMax, reads)
 		}
 		if err := b.e.newMessageQP(); err != nil || null.Pieces() != min(ibv.MaxSGE, c.most) {
 			t.Errorf("%+v: for messages %d, %v", c, null.Pieces(), err)
@@ -313,5 +334,53 @@ func TestGatherPieces(t *testing.T) {
 		if err := b.blocks.close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestPiecesOfReads: an operation may have as many local segments as the device takes for its kind.
+func TestPiecesOfReads(t *testing.T) {
+	b := gatherBench(t, 0)
+	b.d.attr.MaxReadSGE = 1
+	for n := 1; n <= ibv.MaxSGE+1; n++ {
+		local := slices.Repeat(b.local, n)
+		for opcode, most := range map[uint32]int{ibv.OpWrite: ibv.MaxSGE, ibv.OpRead: 1} {
+			_, err := b.e.zcopy(opcode, local, 0, b.key, nil)
+			if n <= most && err != nil || n > most && !errors.Is(err, hw.ErrInvalid) {
+				t.Errorf("%d segments, at most %d: %v", n, most, err)
+			}
+		}
+	}
+}
+
+// TestGatherInline: a device that refuses bytes in requests takes as many pieces as without, and one that refuses so
+// many pieces takes bytes.
+func TestGatherInline(t *testing.T) {
+	for _, c := range []struct{ pieces, inline, want, wantInline int }{
+		{32, slotBytes, ibv.MaxGather, slotBytes},
+		{32, slotBytes - 1, ibv.MaxGather, 0},
+		{32, 0, ibv.MaxGather, 0},
+		{10, slotBytes, ibv.MaxSGE, slotBytes},
+		{10, 0, ibv.MaxSGE, 0},
+	} {
+		b := gatherBench(t, ibv.MaxGather)
+		b.d.attr.MaxSGE = 32
+		q := &b.e.mem.queue
+		q.stop()
+		null.LimitQP(c.pieces, c.inline)
+		if err := b.e.newMemoryQP(); err != nil {
+			t.Fatal(err)
+		}
+		if null.Pieces() != c.want || null.Inline() != c.wantInline || int(q.GatherMax) != c.want {
+			t.Errorf("%+v: a queue pair for %d pieces and %d bytes, requests of %d", c, null.Pieces(), null.Inline(),
+				q.GatherMax)
+		}
+	}
+	b := gatherBench(t, ibv.MaxGather)
+	b.d.attr.MaxSGE = 32
+	b.e.mem.queue.stop()
+	null.LimitQP(0, 0)
+	err := b.e.newMemoryQP()
+	if n := b.e.mem.queue.GatherMax; !errors.Is(err, hw.ErrNoResource) || n != ibv.MaxGather {
+		t.Errorf("a device without room: %v, requests of %d from then on", err, n)
 	}
 }

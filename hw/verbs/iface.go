@@ -196,7 +196,7 @@ func (i *Iface) Attr() hw.Attr {
 		MaxAMBcopy:  i.cfg.BounceBytes,
 		MaxPutZcopy: i.maxMessage(),
 		MaxGetZcopy: i.maxMessage(),
-		MaxIOV:      i.maxIOV() - 1,
+		MaxIOV:      max(1, i.maxReadIOV()),
 		Bandwidth:   i.d.info.Bandwidth,
 		Latency:     2e-6,
 		Overhead:    300e-9,

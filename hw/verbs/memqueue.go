@@ -65,7 +65,8 @@ func (e *Endpoint) memoryQueue() (*queue, error) {
 			return nil, err
 		}
 		q.ID = queueID(classMemory, e.index)
-		q.GatherMax = uint32(min(ibv.MaxGather, e.i.maxSGE()))
+		q.GatherMax = uint32(min(ibv.MaxGather, e.i.d.attr.MaxSGE))
+		q.GatherReads = uint32(min(ibv.MaxGather, e.i.maxReadSGE()))
 		q.reports(e.msg.cq)
 	}
 	m.state.Store(memoryStarted) // before the service can make it ready
@@ -113,7 +114,7 @@ func (e *Endpoint) memoryBroken(q *queue, pos uint64, reason error) int {
 	q.rewind()
 	q.qp = nil
 	if err := e.newMemoryQP(); err != nil {
-		e.fail(fmt.Errorf("connect to the memory of peer %s again: %w: %w", e, err, hw.ErrPeerDead))
+		e.fail(e.lost(fmt.Errorf("connect to the memory of peer %s again: %w", e, err)))
 	}
 	e.i.notify(e) // for the queue pair that was retired
 	return n

@@ -72,7 +72,11 @@ func (e *Endpoint) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c
 func (e *Endpoint) zcopy(opcode uint32, local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status,
 	error) {
 	var pieces [ibv.MaxSGE]ibv.SGE
-	used, n, err := e.pieces(pieces[:0], local, e.i.maxIOV(), opcode == ibv.OpRead)
+	limit := e.i.maxIOV()
+	if opcode == ibv.OpRead {
+		limit = e.i.maxReadIOV()
+	}
+	used, n, err := e.pieces(pieces[:0], local, limit, opcode == ibv.OpRead)
 	if err != nil {
 		return hw.Done, err
 	}
@@ -132,11 +136,14 @@ func (e *Endpoint) pieces(to []ibv.SGE, local []hw.Segment, limit int, write boo
 	return len(to), n, nil
 }
 
-// maxIOV is the number of local pieces of one operation.
-func (i *Iface) maxIOV() int { return min(ibv.MaxSGE, i.maxSGE()) }
+// maxIOV is the number of local pieces of one operation that is no read.
+func (i *Iface) maxIOV() int { return min(ibv.MaxSGE, i.d.attr.MaxSGE) }
 
-// maxSGE is the number of local pieces of one work request, a read's too.
-func (i *Iface) maxSGE() int {
+// maxReadIOV is the number of local pieces of a read.
+func (i *Iface) maxReadIOV() int { return min(ibv.MaxSGE, i.maxReadSGE()) }
+
+// maxReadSGE is the number of local pieces that the device takes in the work request of a read.
+func (i *Iface) maxReadSGE() int {
 	if a := &i.d.attr; a.MaxReadSGE > 0 {
 		return min(a.MaxSGE, a.MaxReadSGE)
 	}

@@ -144,7 +144,7 @@ func (e *Endpoint) destroyZombies(now time.Time) {
 // received has been read.
 func (e *Endpoint) renew() {
 	if err := e.newMessageQP(); err != nil {
-		e.fail(fmt.Errorf("connect to peer %s again: %w: %w", e, err, hw.ErrPeerDead))
+		e.fail(e.lost(fmt.Errorf("connect to peer %s again: %w", e, err)))
 		return
 	}
 	e.lease.phase, e.lease.since = rejoining, time.Now()

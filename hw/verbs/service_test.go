@@ -3,8 +3,11 @@ package verbs
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/verbs/internal/ibv"
@@ -17,8 +20,11 @@ type serviceBench struct {
 	s *service
 }
 
-func newServiceBench(t *testing.T) *serviceBench {
-	b := &serviceBench{bench: newBench(t)}
+func newServiceBench(t *testing.T) *serviceBench { return withService(newBench(t)) }
+
+// withService gives a bench a service.
+func withService(of *bench) *serviceBench {
+	b := &serviceBench{bench: of}
 	i := b.Iface
 	i.byKey, i.gone = map[[addressBytes]byte]*Endpoint{}, newGraveyard()
 	i.addr = sample
@@ -219,4 +225,82 @@ func TestByeOfLost(t *testing.T) {
 			t.Errorf("%s: the endpoint is not forgotten", what)
 		}
 	}
+}
+
+// TestRefusalPasses: a refusal counts until the peer has connected, and not against a peer that has answered before.
+func TestRefusalPasses(t *testing.T) {
+	refuse := packet{kind: packetRefuse, code: uint32(unix.ENOMEM)}
+	for what, connected := range map[string]func(b *serviceBench){
+		"messages": func(b *serviceBench) { b.e.joined() },
+		"memory": func(b *serviceBench) {
+			b.e.memory.running, b.e.memory.epoch, b.e.memory.qp = true, 3, null.QP()
+			b.comes(0, packet{kind: packetPassive, epoch: 3, got: 3})
+		},
+	} {
+		b := newServiceBench(t)
+		b.known()
+		_, undo := null.PD(false)
+		t.Cleanup(undo)
+		b.e.mem.queue.SendQueue = b.e.msg.SendQueue
+		b.comes(0, refuse)
+		if err := b.e.refused(); !errors.Is(err, unix.ENOMEM) {
+			t.Errorf("%s: refused with %v", what, err)
+		}
+		if err := b.e.memory.timedOut(b.e); !errors.Is(err, hw.ErrPathLost) || !errors.Is(err, unix.ENOMEM) {
+			t.Errorf("%s: refused for long: %v", what, err)
+		}
+		if connected(b); b.e.refused() != nil || b.e.Err() != nil {
+			t.Errorf("%s: refused after it has connected: %v, %v", what, b.e.refused(), b.e.Err())
+		}
+		if err := b.e.hello.timedOut(b.e); !errors.Is(err, hw.ErrPathLost) || !errors.Is(err, unix.ETIMEDOUT) {
+			t.Errorf("%s: silent then: %v", what, err)
+		}
+	}
+	b := newServiceBench(t)
+	b.known()
+	b.e.ready.Store(false)
+	b.comes(0, refuse)
+	if err := b.e.hello.timedOut(b.e); errors.Is(err, hw.ErrPathLost) || !errors.Is(err, hw.ErrPeerDead) {
+		t.Errorf("a peer that has never answered: %v", err)
+	}
+}
+
+// TestNotAgain: what has broken and cannot be connected again, because the device refuses that here, ends the path to a
+// peer that lives; a first connection ends the peer.
+func TestNotAgain(t *testing.T) {
+	for what, again := range map[string]func(b *serviceBench){
+		"messages":                  func(b *serviceBench) { b.e.renew() },
+		"one-sided":                 func(b *serviceBench) { b.e.memoryBroken(&b.e.mem.queue, 0, hw.ErrKey) },
+		"messages, to be joined":    func(b *serviceBench) { b.hello() },
+		"one-sided, to be joined":   func(b *serviceBench) { b.passive() },
+		"messages, first to be one": func(b *serviceBench) { b.e.ready.Store(false); b.hello() },
+	} {
+		b := withService(memoryBench(t, false))
+		b.known()
+		d, _ := nullDomain(t, false)
+		b.d.pd = d.pd
+		b.d.attr.MaxSGE = ibv.MaxSGE
+		null.LimitQP(0, 0)
+		null.RefuseStates(int(unix.EINVAL))
+		c := &hw.Completion{}
+		c.Expect(1)
+		b.put(t, c)
+		again(b)
+		first := strings.Contains(what, "first")
+		if err := b.e.Err(); !errors.Is(err, hw.ErrPeerDead) || errors.Is(err, hw.ErrPathLost) == first {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// hello has the peer's first hello come.
+func (b *serviceBench) hello() {
+	b.e.hello = hello{epoch: 1, first: 1, qp: null.QP(), running: true}
+	b.comes(0, packet{kind: packetHello, epoch: 2, flags: flagFirst})
+}
+
+// passive has the peer answer to one-sided operations.
+func (b *serviceBench) passive() {
+	b.e.memory = hello{epoch: 3, qp: null.QP(), running: true}
+	b.comes(0, packet{kind: packetPassive, epoch: 3, got: 3})
 }

@@ -2,6 +2,7 @@ package rendezvous
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -127,12 +128,19 @@ func (p *Protocol) stepGet(op *operation) bool {
 	return p.allAsked(op)
 }
 
+// errNoPiece is why an operation fails of which the transport's limits, or its sender's keys, leave nothing for a get.
+var errNoPiece = fmt.Errorf("rendezvous: a get has no bytes: %w", hw.ErrInvalid)
+
 // postGet posts a get of most bytes at most, and reports false when there is no room.
 func (p *Protocol) postGet(op *operation, path Path, most uint64) bool {
 	local, key, at := p.getPiece(op, path.Attr(), op.asked, most)
 	n := uint64(0)
 	for _, s := range local {
 		n += uint64(s.Len)
+	}
+	if n == 0 {
+		p.getFailed(op, errNoPiece)
+		return true
 	}
 	g := p.startGet(op, n)
 	_, err := path.Transport().(hw.OneSided).GetZcopy(local, at, key, &g.done)

@@ -266,3 +266,25 @@ func TestDetach(t *testing.T) {
 		net.finish(all)
 	}, nil)
 }
+
+// TestNoPiece: a message of which the transport's limits leave nothing for a get fails, and does not hang.
+func TestNoPiece(t *testing.T) {
+	for _, w := range ways {
+		if w.host[0] == w.host[1] || w.nogets {
+			continue
+		}
+		net := newNetwork(t, 1, w)
+		for _, n := range net.nodes {
+			n.attr[1].MaxIOV = 0
+		}
+		rv := net.nodes[1].receive(1, 300_000)
+		x := &exchange{from: 0, to: 1, m: net.nodes[0].send(1, 1, 300_000), rv: rv}
+		net.settle([]*exchange{x})
+		if rv.status != fi.EIO || x.m.status != fi.EIO {
+			t.Errorf("%s: sent %v, received %v", w.name, x.m.status, rv.status)
+		}
+		for _, n := range net.nodes {
+			n.idle()
+		}
+	}
+}

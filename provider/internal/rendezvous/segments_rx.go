@@ -63,6 +63,10 @@ func (m getMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, posted 
 	for _, s := range local {
 		n += int64(s.Len)
 	}
+	if n == 0 {
+		p.getFailed(op, errNoPiece)
+		return t.Fail(seg, op.status)
+	}
 	if n < seg.Length {
 		t.Trim(&seg, n)
 	}

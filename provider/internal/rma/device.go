@@ -2,6 +2,7 @@ package rma
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -265,19 +266,25 @@ func (op *deviceOp) post(req *Request) (posted, last bool) {
 	return true, op.open.Add(-1) == 0
 }
 
+// errNoPiece is why an operation fails of which the device's limits leave nothing for one operation of the transport.
+var errNoPiece = fmt.Errorf("rma: the device moves no bytes in an operation: %w", hw.ErrInvalid)
+
 // postPiece posts the next piece of a part and returns its bytes.
 func (op *deviceOp) postPiece(req *Request, part *fi.RMAIOVec) (uint64, error) {
 	if req.sent == part.Len {
 		return 0, nil
 	}
 	local, n := op.gather(req, req.done, part.Len-req.sent)
+	if n == 0 {
+		return 0, errNoPiece
+	}
 	d := op.begin()
 	status, err := op.move(req, local, part.Addr+req.sent, op.keys[req.part], &d.done)
 	return n, op.begun(d, status, err)
 }
 
 // gather returns the local memory of the next operation of the device, until it is called again: that
-// from byte at of the request on, of which most bytes are left. n is its length.
+// from byte at of the request on, of which most bytes are left. n is its length, 0: the device has no room for a piece.
 func (op *deviceOp) gather(req *Request, at, most uint64) (local []hw.Segment, n uint64) {
 	a := op.path.On.Attr
 	limit := a.MaxPutZcopy

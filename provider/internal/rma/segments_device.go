@@ -95,6 +95,9 @@ func (m *deviceMover) Post(t *flow.Transfer, seg congestion.Segment) (ended, pos
 	i, part, at, left := req.locate(uint64(seg.Offset))
 	local, bytes := m.op.gather(req, uint64(seg.Offset), min(left, uint64(seg.Length)))
 	n := int64(bytes)
+	if n == 0 {
+		return t.Fail(seg, m.failed(errNoPiece))
+	}
 	if n < seg.Length {
 		t.Trim(&seg, n)
 	}

@@ -21,11 +21,15 @@ func (q *SendQueue) gather(n int) {
 func (q *SendQueue) gatherFrom(first uint64, n int) int {
 	op := q.op(first)
 	pieces, bytes, count := op.Pieces, bytesOfOp(op), 1
+	limit := q.GatherMax
+	if op.Opcode == ibv.OpRead {
+		limit = min(limit, q.GatherReads)
+	}
 	for ; count < n && first >= q.apart; count++ {
 		next := q.op(first + uint64(count))
 		pieces += next.Pieces
 		if bytes == 0 || next.Opcode != op.Opcode || next.Flags&ibv.Fence != 0 || next.RKey != op.RKey ||
-			next.RemoteAddr != op.RemoteAddr+bytes || pieces > q.GatherMax {
+			next.RemoteAddr != op.RemoteAddr+bytes || pieces > limit {
 			break
 		}
 		more := bytesOfOp(next)

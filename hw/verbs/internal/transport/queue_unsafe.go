@@ -74,7 +74,8 @@ type SendQueue struct {
 	// GatherMax is the most local pieces of a request of several operations (gather.go), at most ibv.MaxGather, 0: none
 	// is; changed while no thread posts.
 	GatherMax uint32
-	_         uint32
+	// GatherReads is the most of one that reads, if that is less than GatherMax; changed while no thread posts.
+	GatherReads uint32
 	// apart is the position before which operations go alone. By the thread that has stopped the queue, read by the
 	// holder of Run.
 	apart uint64

@@ -340,16 +340,18 @@ struct ibv_pd *weft_null_pd(void)
 	return &pd;
 }
 
-static uint32_t most_pieces = WEFT_GATHER, pieces;
+static uint32_t most_pieces = WEFT_GATHER, most_inline = UINT32_MAX, pieces, inlined;
+static int unchanged;
 
 static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	(void)pd;
-	if (attr->cap.max_send_sge > most_pieces) {
+	if (attr->cap.max_send_sge > most_pieces || attr->cap.max_inline_data > most_inline) {
 		errno = EINVAL;
 		return NULL;
 	}
 	pieces = attr->cap.max_send_sge;
+	inlined = attr->cap.max_inline_data;
 	return weft_null_qp();
 }
 
@@ -358,7 +360,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	(void)qp;
 	(void)attr;
 	(void)mask;
-	return 0;
+	return unchanged;
 }
 
 static int destroy_qp(struct ibv_qp *qp)
@@ -379,9 +381,18 @@ void *weft_null_destroy_qp(void)
 {
 	return (void *)destroy_qp;
 }
-void weft_null_qp_limit(uint32_t n)
+void weft_null_qp_limit(uint32_t n, uint32_t bytes)
 {
 	most_pieces = n;
+	most_inline = bytes;
+}
+void weft_null_qp_refuse(int err)
+{
+	unchanged = err;
+}
+uint32_t weft_null_qp_inline(void)
+{
+	return inlined;
 }
 uint32_t weft_null_qp_pieces(void)
 {

@@ -44,9 +44,12 @@ void *weft_null_dereg_mr(void);
 void *weft_null_create_qp(void);
 void *weft_null_modify_qp(void);
 void *weft_null_destroy_qp(void);
-/* The most local pieces of a request that they are made for from now on, and those of the last one. */
-void weft_null_qp_limit(uint32_t pieces);
+/* The most local pieces of a request, and bytes in it, that they are made for from now on, and those of the last. */
+void weft_null_qp_limit(uint32_t pieces, uint32_t bytes);
 uint32_t weft_null_qp_pieces(void);
+uint32_t weft_null_qp_inline(void);
+/* What changes of their states are refused with from now on, 0: with nothing. */
+void weft_null_qp_refuse(int err);
 /* What dma-bufs are refused with from now on, 0: with nothing. */
 void weft_null_refuse(int err);
 /* How many registrations there are, and the last that was of a dma-buf. */

@@ -42,8 +42,15 @@ func LastRequest(n int) Request {
 	return to
 }
 
-// LimitPieces has queue pairs be refused that are to take more local pieces in a request from now on.
-func LimitPieces(n int) { C.weft_null_qp_limit(C.uint32_t(n)) }
+// LimitQP has queue pairs be refused that are to take more local pieces in a request, or more bytes that are in it,
+// from now on.
+func LimitQP(pieces, inline int) { C.weft_null_qp_limit(C.uint32_t(pieces), C.uint32_t(inline)) }
+
+// RefuseStates has changes of queue pairs' states be refused with an errno from now on, 0: with none.
+func RefuseStates(errno int) { C.weft_null_qp_refuse(C.int(errno)) }
+
+// Inline is how many bytes may be in a request of the last queue pair that was made.
+func Inline() int { return int(C.weft_null_qp_inline()) }
 
 // Pieces is how many the last queue pair that was made takes.
 func Pieces() int { return int(C.weft_null_qp_pieces()) }
@@ -102,7 +109,8 @@ func PD(old bool) (pd *ibv.PD, undo func()) {
 		calls[1] = nil
 	}
 	C.weft_null_refuse(0)
-	C.weft_null_qp_limit(C.WEFT_GATHER)
+	C.weft_null_qp_limit(C.WEFT_GATHER, C.UINT32_MAX)
+	C.weft_null_qp_refuse(0)
 	was := ibv.Swap(calls)
 	return ibv.WrapPD(unsafe.Pointer(C.weft_null_pd())), func() { ibv.Swap(was) }
 }
