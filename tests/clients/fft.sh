@@ -56,9 +56,10 @@ fftw() {
 	fi
 }
 
+# Eight ranks have errors in MPIRandomAccess_LCG without weft, too: HPC Challenge allows 1 % of 131,072 locations.
 right() {
 	if [ "$called" = "HPC Challenge" ]; then
-		hpcc_right "$output" >>"$work/log" 2>&1
+		hpcc_right "$output" "${between:+1310}" >>"$work/log" 2>&1
 	else
 		grep -q "^$passes: all passed on $1 ranks\$" "$work/log"
 	fi

@@ -46,11 +46,14 @@ $2
 END
 }
 
-# hpcc_right FILE: whether the output of one run says that all data was right, and says what is wrong otherwise. HPC
-# Challenge judges PTRANS and HPL (residuals) and RandomAccess (errors) itself; of MPIFFT it only prints how far the
+# hpcc_right FILE [LCG]: whether the output of one run says that all data was right, and says what is wrong otherwise.
+# HPC Challenge judges PTRANS and HPL (residuals) and RandomAccess (errors) itself; of MPIFFT it only prints how far the
 # transform and its inverse are from the input: about 1e-15, and 0 or less where nothing that is a number was compared.
+# RandomAccess passes with errors in up to 1 % of its locations. MPIRandomAccess_LCG has some with eight ranks of any
+# MPI, on one host, too; LCG is how many it may have, 0 without.
 hpcc_right() {
-	awk '
+	awk -v lcg="${2:-0}" '
+		/^Begin of / { section = $3 }
 		/^Success=1$/ { success++ }
 		/PASSED/ { passed++ }
 		/Found 0 errors/ { found++ }
@@ -60,7 +63,8 @@ hpcc_right() {
 			if (error ~ /^[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?$/ && error + 0 > 0 && error + 0 < 1e-10) transforms++
 			else wrong("MPIFFT_maxErr is \"" error "\"")
 		}
-		/FAILED|Found [1-9][0-9]* errors|[1-9][0-9]* tests completed and failed/ { wrong($0) }
+		/^Found [1-9][0-9]* errors/ && !(section == "MPIRandomAccess_LCG" && $2 + 0 <= lcg + 0) { wrong(section ": " $0) }
+		/FAILED|\(failed\)|[1-9][0-9]* tests completed and failed/ { wrong($0) }
 		function wrong(what) { print FILENAME ": " what; bad++ }
 		function want(what, n, found) { if (found < n) wrong("no " what) }
 		END {
@@ -73,8 +77,8 @@ hpcc_right() {
 		}' "$1"
 }
 
-# hpcc_doctored FILE: whether hpcc_right refuses the output of a right run in which one thing is wrong. Says what it does
-# not refuse. Each line is a script for sed.
+# hpcc_doctored FILE: whether hpcc_right refuses the output of a right run in which one thing is wrong. Says what it
+# does not refuse. Each line is a script for sed.
 hpcc_doctored() {
 	local edit doctored=$1.doctored missed=0
 
