@@ -16,6 +16,8 @@ cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source-path=SCRIPTDIR source=mpijobs.sh
 . tests/clients/mpijobs.sh
 
+# Slices have 4 KiB and more.
+export FI_WEFT_MPI_MIN_SIZE=4k
 root=$PWD ROUNDS=${WEFT_TEST_ROUNDS:-5}
 WARN=(-std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -O2 -Itests/mpi)
 
@@ -41,6 +43,7 @@ own() {
 	everywhere 4 512
 }
 
+# The planner measures MPI_Alltoall in any case, which is weft's then; the figures say whether it takes it.
 fftw() {
 	called=FFTW passes=fftw command=("$work/fftw")
 	if [ ! -f /usr/include/fftw3-mpi.h ]; then
@@ -49,29 +52,41 @@ fftw() {
 		! mpicc.openmpi "${WARN[@]}" -o "$work/fftw" tests/programs/fftw.c -lfftw3_mpi -lfftw3 -lm 2>"$work/log"; then
 		not_ok "fftw.c is built" "$work/log"
 	else
-		may_not=1 everywhere 2 32 # what the planner has time for
+		everywhere 2 32
 	fi
 }
 
-# HPC Challenge judges itself, in a file, and appends to it. Of its figures those of the two programs are shown.
+# Eight ranks have errors in MPIRandomAccess_LCG without weft, too: HPC Challenge allows 1 % of 131,072 locations.
 right() {
-	if [ "$called" != "HPC Challenge" ]; then
+	if [ "$called" = "HPC Challenge" ]; then
+		hpcc_right "$output" "${between:+1310}" >>"$work/log" 2>&1
+	else
 		grep -q "^$passes: all passed on $1 ranks\$" "$work/log"
-		return
 	fi
-	mv hpccoutf.txt "$work/hpccoutf" && grep -q '^Success=1' "$work/hpccoutf" &&
-		! grep -qE 'Found [1-9][0-9]* errors|FAILED' "$work/hpccoutf"
 }
 
 figures() {
 	if [ "$called" != "HPC Challenge" ]; then
 		sed -n 's/^\([0-9]*^[23]\): \(.* ms.*\)/\1 \2/p' "$work/log"
 	else
-		sed -n 's/^\(MPIFFT_N\|MPIFFT_Gflops\|PTRANS_GBs\)=/\1 /p' "$work/hpccoutf" | paste -sd ';' | sed 's/;/; /g'
+		sed -n 's/^\(MPIFFT_N\|MPIFFT_Gflops\|PTRANS_GBs\)=/\1 /p' "$output" | paste -sd ';' | sed 's/;/; /g'
+	fi
+}
+
+# The output of a right run with something wrong in it is refused.
+doctored() {
+	if ! hpcc_right "$output" >/dev/null 2>&1; then
+		skip "HPC Challenge: wrong data is refused" "no run was right"
+	elif hpcc_doctored "$output" >"$work/log"; then
+		ok "HPC Challenge: wrong data is refused"
+	else
+		not_ok "HPC Challenge: wrong data is refused" "$work/log"
 	fi
 }
 
 challenge() {
+	local output=hpccoutf.txt
+
 	have "HPC Challenge" hpcc || return
 	called="HPC Challenge" command=(hpcc)
 	mkdir -p "$work/hpcc"
@@ -79,6 +94,7 @@ challenge() {
 	if [ -z "$between" ]; then
 		hpcc_input 1 2
 		one_host 2
+		doctored
 	else
 		hpcc_input 2 $((HOSTS / 2))
 		hosts "$where"

@@ -2,8 +2,9 @@
 # shellcheck shell=bash
 # Shared by the scripts that run an MPI program with libweft-mpi and without: on one host and, as root and with Open MPI,
 # between eight, which are alike or have one slow path. Source it after lib.sh. A script sets $mpi; $called, what the
-# program is; and $command, an array. Its functions are right RANKS, which reports whether the program says in
-# $work/log that all is right, and figures, which prints in one line what it has measured.
+# program is; $command, an array; and $output, the file that the program writes beside what it prints, if it does. Its
+# functions are right RANKS, which reports whether the program says in $work/log, or in $output, that all is right, and
+# figures, which prints in one line what it has measured.
 
 LIMIT=${WEFT_TEST_LIMIT:-180} # seconds for one job
 HOSTS=8
@@ -13,19 +14,21 @@ HOSTS=8
 export FI_LOG_LEVEL=info FI_LOG_PROV=none OPENBLAS_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # job NAME RANKS PRELOAD COMMAND...: the command that starts it and the program; what it prints is right, and weft has
-# had a part in it exactly if PRELOAD is not empty, or at most then with $may_not. The program loads that, its launcher does not.
+# had a part in it exactly if PRELOAD is not empty. The program loads that, its launcher does not.
 # shellcheck disable=SC2154 # the script that sources this sets $mpi and so on
 job() {
 	local name="$mpi: $called $1 on $2 ranks" ranks=$2 preload=$3 weft
 
 	shift 3
+	[ -z "${output:-}" ] || rm -f "$output"
 	if ! timeout -k 10 "$LIMIT" "$@" env "LD_PRELOAD=$preload" "${command[@]}" >"$work/log" 2>&1 </dev/null ||
 		! right "$ranks"; then
+		[ -z "${output:-}" ] || tail -n 15 "$output" >>"$work/log" 2>&1
 		not_ok "$name" "$work/log"
 		return
 	fi
 	weft=$(grep -c "all-to-all is weft's" "$work/log")
-	if [ -n "$preload" ] && ((weft == 0)) && [ -z "${may_not:-}" ] || [ -z "$preload" ] && ((weft != 0)); then
+	if [ -n "$preload" ] && ((weft == 0)) || [ -z "$preload" ] && ((weft != 0)); then
 		not_ok "$name: not as weft was asked for" "$work/log"
 		return
 	fi
@@ -58,6 +61,7 @@ hosts() {
 	start=(mpirun.openmpi --host "$list" -np "$HOSTS" --mca plm_rsh_agent "$work/rsh" --mca plm_rsh_no_tree_spawn 1
 		--mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0 --mca mpi_yield_when_idle 1 --mca pml ob1 --mca btl self,tcp
 		-x FI_LOG_LEVEL -x FI_LOG_PROV)
+	[ -z "${FI_WEFT_MPI_MIN_SIZE:-}" ] || start+=(-x FI_WEFT_MPI_MIN_SIZE)
 	job "with weft $1" $HOSTS "$preload" ip netns exec "$prefix-0" "${start[@]}"
 	job "without $1" $HOSTS "" ip netns exec "$prefix-0" "${start[@]}"
 }

@@ -166,3 +166,42 @@ func TestNamedCode(t *testing.T) {
 		t.Errorf("%d identifiers only", names)
 	}
 }
+
+// badRows returns the numbers of the lines of a document that are rows of a table and have more or fewer cells than the
+// table's first row. A bar in a cell has a backslash before it, within a code span, too.
+func badRows(text []byte) (bad []int) {
+	cells, fenced := 0, false
+	for i, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		fenced = fenced != strings.HasPrefix(line, "```")
+		if fenced || !strings.HasPrefix(line, "|") {
+			cells = 0
+			continue
+		}
+		n := strings.Count(strings.TrimSuffix(strings.ReplaceAll(line, `\|`, ""), "|"), "|")
+		if cells == 0 {
+			cells = n
+		}
+		if n != cells {
+			bad = append(bad, i+1)
+		}
+	}
+	return bad
+}
+
+// TestTables finds rows of which some cell is not shown, or is missing.
+func TestTables(t *testing.T) {
+	for _, name := range markdown(t) {
+		for _, line := range badRows(read(t, name)) {
+			t.Errorf("%s:%d: the row has not as many cells as its table", name, line)
+		}
+	}
+}
+
+func TestBadRows(t *testing.T) {
+	text := "| a | b |\n| --- | --- |\n| 1 | 2 |\n| 1 | 2 | 3 |\n| 1 |\n| 1 | `\\|` |\n" +
+		"```\n| x |\n| y | z |\n```\n| c |\n| - |\n| 4 |\n| `|` |\n"
+	if got, want := badRows([]byte(text)), []int{4, 5, 14}; !slices.Equal(got, want) {
+		t.Errorf("lines %v, want %v", got, want)
+	}
+}
