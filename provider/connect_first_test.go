@@ -11,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/tokens"
 )
 
 // refusing is a transport that leads to no peer.
@@ -88,5 +89,14 @@ func TestErrnoPathLostClosed(t *testing.T) {
 	x.wantPosts(x.addr[y], fi.ECONNRESET)
 	if took := time.Since(begin); took > x.domain.cfg.ConnectTimeout/2 {
 		t.Errorf("given up after %v", took)
+	}
+}
+
+// TestDevicesForgotten: an endpoint whose ports are closed, as fi_enable has failed behind them, names no devices of
+// theirs in tokens when it is enabled again.
+func TestDevicesForgotten(t *testing.T) {
+	s := &portSet{devicesOf: make([]tokens.Device, 1)}
+	if s.closePorts(); len(s.devicesOf) != 0 {
+		t.Errorf("%d devices are left", len(s.devicesOf))
 	}
 }

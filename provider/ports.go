@@ -289,7 +289,7 @@ func (e *portSet) closePorts() {
 	for _, p := range slices.Backward(e.ports) {
 		_ = p.Close()
 	}
-	e.ports, e.iface = nil, nil
+	e.ports, e.iface, e.devicesOf = nil, nil, nil
 	if e.names != nil {
 		_ = e.names.Close()
 		e.names = nil
