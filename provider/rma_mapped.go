@@ -19,7 +19,7 @@ import (
 
 // Reads and writes with memory of a device, here or at a peer on this host. Such an operation is a post of a list that
 // is made for it: the list chooses the way of each piece (package list), and mappings are kept, recalled and checked as
-// for any list (list_mapped.go). If a piece cannot go so, all of the operation goes as messages.
+// for any list (provider/internal/list/mapped.go). If a piece cannot go so, all of the operation goes as messages.
 
 // mappedOp is such an operation. The fields are immutable, but for what the vectors name.
 type mappedOp struct {

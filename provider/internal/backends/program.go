@@ -22,8 +22,8 @@ type Network struct {
 	// number (4 bytes, little endian). Endpoints to it return the peer's in this form, too. nil without an error says
 	// that the endpoint has no interface there. An error fails fi_enable: a fi.Errno as it is, others as fi.EIO.
 	//
-	// Connect returns hw.ErrNoPath for an address that other transports may lead to, and other errors where the peer
-	// is reached here or not at all. The interface has CapAMShort, CapAMBcopy and CapOrdered, and room for heads of
+	// Connect returns hw.ErrUnreachable, without hw.ErrNoPath, where the peer may answer here: it is tried again. After
+	// every other error the peer is tried over the next transport, and if there is none, that error counts. The interface has CapAMShort, CapAMBcopy and CapOrdered, and room for heads of
 	// 96 bytes.
 	Open func(address []byte) (hw.Iface, error)
 }

@@ -38,15 +38,15 @@ func (a *Attempts) Begin(now time.Time) bool {
 
 // Fail is the outcome of an attempt that failed with an error of hw.Iface's Connect: what posts get, and whether it is
 // a refusal that was not reported before. limit is as of Status. Errors: fi.EHOSTUNREACH where no transport leads to
-// the peer, or what Status says if it was connected once, and fi.ECONNRESET if it is known to have ended; fi.EAGAIN
+// the peer, or what Status says if it was connected once, which err may say to have ended since (Ended); fi.EAGAIN
 // where this side has no room; fi.EACCES and
 // fi.EINVAL for what the peer or the transport refuses; else those of Status.
 func (a *Attempts) Fail(err error, now time.Time, limit time.Duration) (status fi.Errno, news bool) {
+	a.path = a.path && !Ended(err)
 	switch {
 	case errors.Is(err, hw.ErrNoPath):
 		status = fi.EHOSTUNREACH
 		if a.lost {
-			a.path = a.path && !errors.Is(err, hw.ErrPeerDead)
 			a.failed(now)
 			status = a.Status(now, limit)
 		}
@@ -65,6 +65,9 @@ func (a *Attempts) Fail(err error, now time.Time, limit time.Duration) (status f
 	a.refused = text
 	return status, news
 }
+
+// Ended reports whether an error says that the peer has ended, and not only that the path to it is lost.
+func Ended(err error) bool { return errors.Is(err, hw.ErrPeerDead) && !errors.Is(err, hw.ErrPathLost) }
 
 // failed notes that an attempt has failed.
 func (a *Attempts) failed(now time.Time) {

@@ -109,15 +109,33 @@ func TestPathLost(t *testing.T) {
 			t.Errorf("%v, a peer that is gone: %v", err, s)
 		}
 	}
-	var a Attempts
-	a.Lose(true)
-	a.Fail(noPath, start, limit)
-	if s, _ := a.Fail(fmt.Errorf("closed: %w: %w", hw.ErrPeerDead, noPath), start, limit); s != fi.ECONNRESET {
-		t.Errorf("one that has ended since: %v", s)
+	ended := fmt.Errorf("closed: %w", hw.ErrPeerDead)
+	for _, err := range []error{
+		fmt.Errorf("%w: %w", ended, noPath),
+		fmt.Errorf("%w: %w", hw.ErrUnreachable, ended), // of another transport
+	} {
+		var a Attempts
+		a.Lose(true)
+		again := fmt.Errorf("lost in the hand-shake: %w: %w", errPath, noPath) // ErrPeerDead, too
+		for _, lost := range []error{noPath, again} {
+			if s, _ := a.Fail(lost, start, limit); s != fi.EAGAIN {
+				t.Errorf("%v, a path that is lost: %v", lost, s)
+			}
+		}
+		if s, _ := a.Fail(err, start, limit); s != fi.ECONNRESET {
+			t.Errorf("%v, one that has ended since: %v", err, s)
+		}
+		if s, _ := a.Fail(hw.ErrUnreachable, start, limit); s != fi.ECONNRESET {
+			t.Errorf("%v, and then: %v", err, s)
+		}
+		a.Lose(true)
+		if s := a.Status(start, limit); s != fi.ECONNRESET {
+			t.Errorf("%v, reported again: %v", err, s)
+		}
 	}
-	a.Lose(true)
-	if s := a.Status(start, limit); s != fi.ECONNRESET {
-		t.Errorf("and then: %v", s)
+	var a Attempts
+	if s, _ := a.Fail(fmt.Errorf("%w: %w", hw.ErrUnreachable, ended), start, limit); s != fi.EAGAIN {
+		t.Errorf("one that was never connected: %v", s)
 	}
 }
 

@@ -107,7 +107,7 @@ func (in *Initiator) post(l *Link, p *Path, r *Request, inject bool) error {
 	switch {
 	case err == nil:
 		// The peer may be gone by now, and its answer stand in the ring: the request ends with
-		// that, or when the end is reported (linkLost), which is after the last message.
+		// that, or when the end is reported, which is after the last message.
 		in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 		return nil
 	case fi.ErrnoOf(err) == fi.EAGAIN && (req.sent != 0 || req.part != 0):
@@ -164,7 +164,7 @@ func (in *Initiator) pump(p *Path, req *Request, id uint64, lease int) error {
 		}
 		if err := in.sendNext(p, req, id, count, n, lease); err != nil {
 			if last && !in.claim(id) {
-				return nil // linkLost was faster
+				return nil // the report of the end was faster
 			}
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 // does. It is finished once, by the thread that claims it: see live.
 type Request struct {
 	context uint64
-	flags   uint64 // rma* bits
+	flags   uint64 // flagIsRead and those behind it
 	work    uint64 // the number of the deferred work that it is, or 0
 	total   uint64 // bytes of the operation, of an atomic's result
 	data    uint64
@@ -69,8 +69,8 @@ const (
 	flagDelivers  // a write in segments ends when the peer's memory has it
 	flagMessages  // the peer does not let its memory be reached
 	flagByDevice  // the transport's device does it: see deviceOp
-	flagOrdered   // counted in link.order
-	flagHolds     // and in link.reads
+	flagOrdered   // counted in Link.order
+	flagHolds     // and there as one that later ones wait for
 	flagListed    // an element of a list
 	flagElements  // several of a list; the lower bits of work are the place of the first in the selection
 )

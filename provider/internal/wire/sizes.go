@@ -27,7 +27,7 @@ const (
 const HeadMost = 96
 
 const _ = uint(HeadMost - max(WriteDataBytes, ReadBytes, AtomicBytes, ShareBytes, NoticeMoveBytes, CollPutBytes,
-	CollWordBytes, CollPieceBytes, CollLongBytes, rtsFixed+SpanBytes, OfferBytes, LandingBytes, regionRequestBytes))
+	CollWordBytes, CollPieceBytes, CollLongBytes, rtsFixed+16*IOVLimit, OfferBytes, LandingBytes, regionRequestBytes))
 
 // Bytes of the heads of notifications.
 const (
