@@ -199,10 +199,10 @@ func (e *attributes) bounces(stripes int) int {
 // openError gives a transport's refusal to open the errno that fits.
 func openError(err error) error {
 	switch {
+	case errors.As(err, new(fi.Errno)): // of a program's network, too
+		return err
 	case errors.As(err, new(syscall.Errno)):
 		return fmt.Errorf("open the software NIC: %w", err)
-	case errors.As(err, new(fi.Errno)):
-		return err
 	case errors.Is(err, hw.ErrPermission):
 		return fmt.Errorf("open the software NIC: %w: %w", err, fi.EACCES)
 	}

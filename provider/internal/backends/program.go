@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -20,7 +21,8 @@ type Network struct {
 	// Open opens the interface of an endpoint that is being enabled. Its address is the one given, by which peers call
 	// Connect: the endpoint's socket address in the form of C, behind which contexts of scalable endpoints have a
 	// number (4 bytes, little endian). Endpoints to it return the peer's in this form, too. nil without an error says
-	// that the endpoint has no interface there. An error fails fi_enable: a fi.Errno as it is, others as fi.EIO.
+	// that the endpoint has no interface there. An error fails fi_enable: a fi.Errno or
+	// syscall.Errno as it is, hw.ErrPermission as fi.EACCES, others as fi.EIO.
 	//
 	// Connect returns hw.ErrUnreachable, without hw.ErrNoPath, where the peer may answer here: it is tried again. After
 	// every other error the peer is tried over the next transport, and if there is none, that error counts. The interface has CapAMShort, CapAMBcopy and CapOrdered, and room for heads of
@@ -88,7 +90,7 @@ func (e *Endpoint) openProgram(list []hw.Iface) ([]hw.Iface, error) {
 		}
 		i, err := n.Open(e.address())
 		if err != nil {
-			return list, fmt.Errorf("%s: %w", n.Name, err)
+			return list, openFailed(n.Name, err)
 		}
 		if i == nil {
 			continue
@@ -99,6 +101,21 @@ func (e *Endpoint) openProgram(list []hw.Iface) ([]hw.Iface, error) {
 		list = append(list, i)
 	}
 	return list, nil
+}
+
+// openFailed is an error of the Open of the network of a name, with the fi.Errno that fi_enable returns.
+func openFailed(name string, err error) error {
+	errno := fi.EIO
+	var system syscall.Errno
+	switch {
+	case errors.As(err, new(fi.Errno)):
+		return fmt.Errorf("open network %s: %w", name, err)
+	case errors.As(err, &system):
+		errno = fi.ErrnoOf(system)
+	case errors.Is(err, hw.ErrPermission):
+		errno = fi.EACCES
+	}
+	return fmt.Errorf("open network %s: %v: %w", name, err, errno)
 }
 
 // checkProgram reports what an interface of a program lacks. Errors wrap fi.EINVAL.
