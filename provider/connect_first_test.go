@@ -92,11 +92,11 @@ func TestErrnoPathLostClosed(t *testing.T) {
 	}
 }
 
-// TestDevicesForgotten: an endpoint whose transports are closed, as fi_enable has failed behind them, names no devices of
-// theirs in tokens when it is enabled again.
+// TestDevicesForgotten: an endpoint whose transports are closed, as fi_enable has failed behind them, names no devices
+// of theirs in tokens when it is enabled again.
 func TestDevicesForgotten(t *testing.T) {
-	s := &portSet{devicesOf: make([]tokens.Device, 1)}
-	if s.closePorts(); len(s.devicesOf) != 0 {
+	s := &transportSet{devicesOf: make([]tokens.Device, 1)}
+	if s.closeTransports(); len(s.devicesOf) != 0 {
 		t.Errorf("%d devices are left", len(s.devicesOf))
 	}
 }

@@ -231,7 +231,7 @@ func (l listEndpoint) PostTogether(to list.Peer, over list.Path, r *list.Request
 
 // Flush has what the path's device has written be in the peer's memory.
 func (l listEndpoint) Flush(over list.Path, ended func(error)) (done bool, err error) {
-	return flushDevice(&l.e.initiator, over.(*path), ended)
+	return l.e.rmas.FlushDevice(&over.(*path).Path, ended)
 }
 
 // Message is what messages over a path have room for.

@@ -1,10 +1,7 @@
 package provider
 
 import (
-	"errors"
-
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -34,26 +31,4 @@ func (l *link) sampleWays() {
 		l.stats.Set(word, moved[w].Elements)
 		l.stats.Set(word+1, moved[w].Bytes)
 	}
-}
-
-// flushDevice puts what the path's device has written in its place in the peer's memory. True: it has. Else, without an
-// error, ended is called when it has, unless the endpoint is closed. Errors: fi.EAGAIN, fi.ECONNRESET.
-func flushDevice(e *initiator, p *path, ended func(error)) (done bool, err error) {
-	lost := func(err error) error {
-		if err == nil {
-			return nil
-		}
-		return fi.ECONNRESET
-	}
-	c := &hw.Completion{Func: func(c *hw.Completion) {
-		if e.state.Load() != stateClosed {
-			ended(lost(c.Err()))
-		}
-	}}
-	c.Expect(1)
-	status, err := p.Endpoint.(hw.Flusher).Flush(hw.FlushMemory, c)
-	if errors.Is(err, hw.ErrNoResource) {
-		return false, fi.EAGAIN
-	}
-	return status == hw.Done, lost(err)
 }

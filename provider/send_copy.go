@@ -52,8 +52,8 @@ func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error 
 }
 
 // settle makes progress until peers have read the copies of messages that are complete, or none has read one for
-// flushTime. What is left then is lost; so is all where progress is the owner's (own is false), and what only the calling
-// thread could have a peer read. The caller closes the endpoint.
+// flushTime. What is left then is lost; so is all where progress is the owner's (own is false), and what only the
+// calling thread could have a peer read. The caller closes the endpoint.
 func (t *transmits) settle(progress func(), own bool) {
 	last, end := t.copies.Load(), time.Now().Add(flushTime)
 	for n := last; own && n != 0 && time.Now().Before(end); n = t.copies.Load() {

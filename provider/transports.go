@@ -2,7 +2,6 @@ package provider
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net/netip"
 	"slices"
@@ -112,7 +111,7 @@ func (e *peering) connectOver(l *link) (hw.Endpoint, *transport, error) {
 	}
 	far, p, farErr := e.connectFirst(l, e.transports[1:])
 	if farErr != nil {
-		return nil, own, withEnd(err, farErr) // it may still come up
+		return nil, own, peers.WithEnd(err, farErr) // it may still come up
 	}
 	// The peer has answered, and it made its segment before it could.
 	ep, err = own.Connect(l.raw)
@@ -125,9 +124,9 @@ func (e *peering) connectOver(l *link) (hw.Endpoint, *transport, error) {
 	return far, p, nil
 }
 
-// connectFirst connects over the first of some transports that leads to the peer. One where nothing answers yet is waited
-// for; after another error the next is tried, and what the last one says counts, and that the peer has ended if any
-// says so.
+// connectFirst connects over the first of some transports that leads to the peer. One where nothing answers yet is
+// waited for; after another error the next is tried, and what the last one says counts, and that the peer has ended if
+// any says so.
 func (e *peering) connectFirst(l *link, list []*transport) (hw.Endpoint, *transport, error) {
 	for _, p := range list {
 		p.wake() // the answer is worth polling for
@@ -135,7 +134,7 @@ func (e *peering) connectFirst(l *link, list []*transport) (hw.Endpoint, *transp
 	var before error
 	for i, p := range list {
 		ep, err := p.Connect(l.raw)
-		err = withEnd(err, before)
+		err = peers.WithEnd(err, before)
 		if err == nil || i == len(list)-1 || errors.Is(err, hw.ErrUnreachable) && !errors.Is(err, hw.ErrNoPath) {
 			return ep, p, err
 		}
@@ -143,15 +142,6 @@ func (e *peering) connectFirst(l *link, list []*transport) (hw.Endpoint, *transp
 		before = err
 	}
 	return nil, nil, hw.ErrNoPath
-}
-
-// withEnd is an error of Connect, or nil, that says of the peer's end what one of another transport says: which way is
-// tried next is not for that one to say.
-func withEnd(err, other error) error {
-	if err == nil || !peers.Ended(other) || peers.Ended(err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, hw.ErrPeerDead)
 }
 
 // wake has polls include the transport if it is one to other hosts.

@@ -25,8 +25,9 @@ type Network struct {
 	// syscall.Errno as it is, hw.ErrPermission as fi.EACCES, others as fi.EIO.
 	//
 	// Connect returns hw.ErrUnreachable, without hw.ErrNoPath, where the peer may answer here: it is tried again. After
-	// every other error the peer is tried over the next transport, and if there is none, that error counts. The interface has CapAMShort, CapAMBcopy and CapOrdered, and room for heads of
-	// 96 bytes.
+	// every other error the peer is tried over the next transport, and if there is none, that error counts.
+	//
+	// The interface has CapAMShort, CapAMBcopy and CapOrdered, and room for heads of 96 bytes.
 	Open func(address []byte) (hw.Iface, error)
 }
 

@@ -69,6 +69,15 @@ func (a *Attempts) Fail(err error, now time.Time, limit time.Duration) (status f
 // Ended reports whether an error says that the peer has ended, and not only that the path to it is lost.
 func Ended(err error) bool { return errors.Is(err, hw.ErrPeerDead) && !errors.Is(err, hw.ErrPathLost) }
 
+// WithEnd is an error of Connect, or nil, that says of the peer's end what one of another transport says: which way is
+// tried next is not for that one to say.
+func WithEnd(err, other error) error {
+	if err == nil || !Ended(other) || Ended(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, hw.ErrPeerDead)
+}
+
 // failed notes that an attempt has failed.
 func (a *Attempts) failed(now time.Time) {
 	if a.since.IsZero() {

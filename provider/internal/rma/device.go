@@ -395,6 +395,28 @@ func (op *deviceOp) forgetKeys(req *Request) {
 	}
 }
 
+// FlushDevice puts what the path's device has written in its place in the peer's memory. True: it has. Else, without an
+// error, ended is called when it has, unless the endpoint is closed. Errors: fi.EAGAIN, fi.ECONNRESET.
+func (in *Initiator) FlushDevice(p *Path, ended func(error)) (done bool, err error) {
+	lost := func(err error) error {
+		if err == nil {
+			return nil
+		}
+		return fi.ECONNRESET
+	}
+	c := &hw.Completion{Func: func(c *hw.Completion) {
+		if !in.host.Closed() {
+			ended(lost(c.Err()))
+		}
+	}}
+	c.Expect(1)
+	status, err := p.Endpoint.(hw.Flusher).Flush(hw.FlushMemory, c)
+	if errors.Is(err, hw.ErrNoResource) {
+		return false, fi.EAGAIN
+	}
+	return status == hw.Done, lost(err)
+}
+
 // pumpDevice goes on with a queued operation of the device, and reports whether
 // progress is done with it. The caller holds the progress lease.
 func (pr *Protocol) pumpDevice(req *Request, id uint64) bool {
