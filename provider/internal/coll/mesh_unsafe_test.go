@@ -23,14 +23,15 @@ import (
 // mesh is a network of endpoints in one process, which chance delays: messages of a pair stay in order, those of
 // different pairs overtake each other, there is no room now and then, and copies end some time after they were posted.
 type mesh struct {
-	t     testing.TB
-	r     *rand.Rand
-	now   congestion.Time
-	nodes []*node
-	keys  map[uint64]*meshRegion
-	last  uint64 // of keys
-	full  int    // one of so many posts finds no room, 0: none does
-	still bool   // nothing arrives
+	buffers [][]byte // of operations, which know them by their addresses
+	t       testing.TB
+	r       *rand.Rand
+	now     congestion.Time
+	nodes   []*node
+	keys    map[uint64]*meshRegion
+	last    uint64 // of keys
+	full    int    // one of so many posts finds no room, 0: none does
+	still   bool   // nothing arrives
 }
 
 // node is an endpoint of a mesh.
@@ -480,6 +481,7 @@ func (m *mesh) outcome(i int) fi.Errno {
 // postAllToAll posts a node's part of an all-to-all of slices of so many bytes.
 func (m *mesh) postAllToAll(i int, g *Group, in, out []byte, slice int) {
 	m.t.Helper()
+	m.buffers = append(m.buffers, in, out)
 	if err := m.nodes[i].groups.Collective(&CollectiveArgs{
 		Kind: collective.AllToAll, Buf: uintptr(addressOfBytes(in)), Result: uintptr(addressOfBytes(out)),
 		Count: uint64(slice), Datatype: fi.Uint8, Group: g.Addr(), Context: 5,
