@@ -255,10 +255,10 @@ func (i *Iface) Revoke() { atomic.OrUint32(i.seg.rxState(), hot.RxRevoked) }
 
 // closeWait bounds how long Close waits for peers to fetch the messages that
 // still stand in this interface's bounce buffers.
-const closeWait = 100 * time.Millisecond
+const closeWait = time.Second
 
 // Close removes the segment and gives all memory back. Messages that stand in
-// bounce buffers get a tenth of a second to be fetched by live peers; what was
+// bounce buffers get a second to be fetched by live peers; what was
 // not fetched then is lost, with what was sent to that peer after it. Messages
 // that fit into slots arrive in any case. The caller has stopped all threads that
 // use the interface, but for those that poll for messages (Pending, or C with
