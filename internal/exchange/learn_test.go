@@ -3,8 +3,6 @@ package exchange
 import (
 	"testing"
 	"time"
-
-	"github.com/weft-fabric/weft/internal/congestion"
 )
 
 // TestLearn: a path that was slow while its target's link idled is slow for the next operation, although no relay was
@@ -25,18 +23,7 @@ func TestLearn(t *testing.T) {
 		"a little later": {true, 100 * time.Millisecond, remembers / 2, 0, true},
 		"shared":         {true, 100 * time.Millisecond, time.Second, 36, false},
 	} {
-		cfg := DefaultConfig(4)
-		cfg.Piece = 16 << 10
-		cfg.Store = NewStore(1<<20, cfg.Piece)
-		e, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := congestion.Time(time.Second)
-		e.rate = 12.5e6
-		for i := range e.cfg.Peers {
-			e.at(int32(i)).rate = 12.5e6
-		}
+		e, now := withRelays(t, func(*Config) {})
 		out := []int64{10 << 10, 10 << 10, 1 << 20, 10 << 10}
 		e.Share(now, []Use{{On: true, Pairs: c.by, Active: c.by}})
 		e.Start(now, out, make([]int64, 4))
@@ -79,18 +66,8 @@ func TestLearnWaits(t *testing.T) {
 		"gave way":        {100, 1 << 20, func(p *peer) bool { return p.sent != 0 && !p.counted && p.left() != 0 }},
 		"pauses":          {1, 10 << 10, func(*peer) bool { return false }},
 	} {
-		cfg := DefaultConfig(4)
-		cfg.Most, cfg.Piece, cfg.Percent = 1, 16<<10, c.percent
-		cfg.Store = NewStore(1<<20, cfg.Piece)
-		e, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.rate = 12.5e6
-		for i := range e.cfg.Peers {
-			e.at(int32(i)).rate = 12.5e6
-		}
-		now, out := congestion.Time(time.Second), []int64{c.others, c.others, 1 << 20, c.others}
+		e, now := withRelays(t, func(cfg *Config) { cfg.Most, cfg.Percent = 1, c.percent })
+		out := []int64{c.others, c.others, 1 << 20, c.others}
 		e.Start(now, out, make([]int64, 4))
 		for i := range e.cfg.Peers {
 			e.Arrived(now, i, &Chunk{}, 0, 0, true)
@@ -138,18 +115,7 @@ func TestLags(t *testing.T) {
 		"a slower target":  {2 * time.Second, false},
 		"a target at rest": {0, true},
 	} {
-		cfg := DefaultConfig(4)
-		cfg.Piece = 16 << 10
-		cfg.Store = NewStore(1<<20, cfg.Piece)
-		e, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := congestion.Time(time.Second)
-		e.rate = 12.5e6
-		for i := range e.cfg.Peers {
-			e.at(int32(i)).rate = 12.5e6
-		}
+		e, now := withRelays(t, func(*Config) {})
 		const slow = 2
 		p := e.at(slow)
 		p.rate, p.learnt = 1e6, now

@@ -335,7 +335,7 @@ func times(sent bool) int {
 	return 0
 }
 
-// TestOrdersCredits: a credit that does not come has nobody wait for ever.
+// TestOrdersCredits: no member waits for ever for a credit that does not come.
 func TestOrdersCredits(t *testing.T) {
 	for name, group := range ordersGroups {
 		if group.large && testing.Short() {

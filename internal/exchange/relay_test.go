@@ -416,22 +416,30 @@ func relayEngine(t *testing.T) (*Engine, congestion.Time) {
 	return e, now
 }
 
-// slowPath is one of five members with a slow path to peer 2, and when its peers have said three times what a word
-// says.
-func slowPath(t *testing.T, w Word) (*Engine, congestion.Time) {
+// withRelays is one of five members, which may send through relays and knows all paths to be as fast as its own link,
+// with what set changes, and a time.
+func withRelays(t *testing.T, set func(*Config)) (*Engine, congestion.Time) {
 	t.Helper()
 	cfg := DefaultConfig(4)
 	cfg.Piece = 16 << 10
 	cfg.Store = NewStore(1<<20, cfg.Piece)
+	set(&cfg)
 	e, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := congestion.Time(time.Second)
 	e.rate = 12.5e6
 	for i := range e.cfg.Peers {
 		e.at(int32(i)).rate = 12.5e6
 	}
+	return e, congestion.Time(time.Second)
+}
+
+// slowPath is one of five members with a slow path to peer 2, and when its peers have said three times what a word
+// says.
+func slowPath(t *testing.T, w Word) (*Engine, congestion.Time) {
+	t.Helper()
+	e, now := withRelays(t, func(*Config) {})
 	e.at(2).rate = 0.6e6
 	e.Start(now, []int64{10 << 10, 10 << 10, 1 << 20, 10 << 10}, make([]int64, 4))
 	for _, from := range []int{0, 1, 2, 3} {
