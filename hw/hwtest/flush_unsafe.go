@@ -98,19 +98,10 @@ func begin(t *testing.T, a, b *node, left *int, start func(c *hw.Completion) (hw
 	}}
 	c.Expect(1)
 	*left++
-	until(t, "start of an operation", func() bool {
-		status, err := start(c)
-		if errors.Is(err, hw.ErrNoResource) {
-			a.Progress(16)
-			b.Progress(16)
-			return false
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if status == hw.Done {
-			*left--
-		}
-		return true
-	})
+	switch status, err := posted(t, a, b, c, start); {
+	case err != nil:
+		t.Fatal(err)
+	case status == hw.Done:
+		*left--
+	}
 }

@@ -69,6 +69,22 @@ func (n *node) key(m hw.Memory) hw.RemoteKey {
 	return k
 }
 
+// posted starts an operation as soon as there is room, and returns what that has said.
+func posted(
+	t testing.TB, a, b *node, c *hw.Completion, start func(c *hw.Completion) (hw.Status, error),
+) (status hw.Status, err error) {
+	t.Helper()
+	until(t, "start of an operation", func() bool {
+		if status, err = start(c); errors.Is(err, hw.ErrNoResource) {
+			a.Progress(16)
+			b.Progress(16)
+			return false
+		}
+		return true
+	})
+	return status, err
+}
+
 // finish runs an operation to its end and returns how it ended.
 func finish(t testing.TB, a, b *node, start func(c *hw.Completion) (hw.Status, error)) error {
 	t.Helper()
@@ -76,19 +92,8 @@ func finish(t testing.TB, a, b *node, start func(c *hw.Completion) (hw.Status, e
 	done := false
 	c.Func = func(*hw.Completion) { done = true }
 	c.Expect(1)
-	var result error
-	until(t, "start of the operation", func() bool {
-		status, err := start(&c)
-		if errors.Is(err, hw.ErrNoResource) {
-			a.Progress(16)
-			b.Progress(16)
-			return false
-		}
-		if err != nil || status == hw.Done {
-			result, done = err, true
-		}
-		return true
-	})
+	status, result := posted(t, a, b, &c, start)
+	done = done || result != nil || status == hw.Done
 	until(t, "end of the operation", func() bool {
 		if !done {
 			a.Progress(16)

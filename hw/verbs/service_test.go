@@ -232,10 +232,7 @@ func TestRefusalPasses(t *testing.T) {
 	refuse := packet{kind: packetRefuse, code: uint32(unix.ENOMEM)}
 	for what, connected := range map[string]func(b *serviceBench){
 		"messages": func(b *serviceBench) { b.e.joined() },
-		"memory": func(b *serviceBench) {
-			b.e.memory.running, b.e.memory.epoch, b.e.memory.qp = true, 3, null.QP()
-			b.comes(0, packet{kind: packetPassive, epoch: 3, got: 3})
-		},
+		"memory":   (*serviceBench).passive,
 	} {
 		b := newServiceBench(t)
 		b.known()

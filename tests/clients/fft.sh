@@ -30,7 +30,7 @@ everywhere() {
 		command=("${program[@]}" "$size" "$ROUNDS")
 		if [ -z "$between" ]; then
 			one_host "$ranks"
-		elif [ "$mpi" = openmpi ]; then
+		else
 			hosts "$where"
 		fi
 	done
@@ -61,7 +61,7 @@ right() {
 	if [ "$called" = "HPC Challenge" ]; then
 		hpcc_right "$output" "${between:+1310}" >>"$work/log" 2>&1
 	else
-		grep -q "^$passes: all passed on $1 ranks\$" "$work/log"
+		all_passed "$passes" "$1"
 	fi
 }
 
@@ -69,7 +69,7 @@ figures() {
 	if [ "$called" != "HPC Challenge" ]; then
 		sed -n 's/^\([0-9]*^[23]\): \(.* ms.*\)/\1 \2/p' "$work/log"
 	else
-		sed -n 's/^\(MPIFFT_N\|MPIFFT_Gflops\|PTRANS_GBs\)=/\1 /p' "$output" | paste -sd ';' | sed 's/;/; /g'
+		sed -n 's/^\(MPIFFT_N\|MPIFFT_Gflops\|PTRANS_GBs\)=/\1 /p' "$output"
 	fi
 }
 
@@ -109,10 +109,11 @@ build() {
 	fi
 }
 
+# all MPI...
 all() {
 	local mpi
 
-	for mpi in openmpi mpich; do
+	for mpi in "$@"; do
 		if ! preloads || ! build; then
 			continue
 		fi
@@ -125,13 +126,13 @@ all() {
 }
 
 if [ -z "$between" ]; then
-	all
+	all openmpi mpich
 elif star_up; then
 	where="between hosts"
-	all
+	all openmpi
 	if a_slow_path; then
 		where="with a slow path"
-		all
+		all openmpi
 	else
 		not_ok "between hosts: a slow path" "$work/log"
 	fi

@@ -31,9 +31,9 @@ program() {
 		not_ok "$mpi: alltoalls.c is built" "$work/log"
 }
 
-right() { grep -q "^alltoalls: all passed on $1 ranks\$" "$work/log"; }
+right() { all_passed alltoalls "$1"; }
 
-figures() { sed -n 's/^\(Alltoall[vw]*\) [0-9]*: \(.*\)/\1 \2/p' "$work/log" | paste -sd ';' | sed 's/;/; /g'; }
+figures() { sed -n 's/^\(Alltoall[vw]*\) [0-9]*: \(.*\)/\1 \2/p' "$work/log"; }
 
 between() {
 	if [ "$called" = mpi4py ] && star_up; then

@@ -4,7 +4,7 @@
 # between eight, which are alike or have one slow path. Source it after lib.sh. A script sets $mpi; $called, what the
 # program is; $command, an array; and $output, the file that the program writes beside what it prints, if it does. Its
 # functions are right RANKS, which reports whether the program says in $work/log, or in $output, that all is right, and
-# figures, which prints in one line what it has measured.
+# figures, which prints what it has measured, in a line or several.
 
 LIMIT=${WEFT_TEST_LIMIT:-180} # seconds for one job
 HOSTS=8
@@ -32,8 +32,11 @@ job() {
 		not_ok "$name: not as weft was asked for" "$work/log"
 		return
 	fi
-	ok "$name: $(figures)"
+	ok "$name: $(figures | paste -sd ';' | sed 's/;/; /g')"
 }
+
+# all_passed NAME RANKS: a program of tests/mpi says so.
+all_passed() { grep -q "^$1: all passed on $2 ranks\$" "$work/log"; }
 
 # one_host RANKS...
 one_host() {

@@ -50,7 +50,7 @@ main() {
 		mapfile -t programs < <(make -s -C tests/c list)
 		set -- "${programs[@]}"
 	fi
-	mkdir "$work/logs" && chmod 755 "$work" && cp build/lib/*.so "$work" && export FI_PROVIDER_PATH=$work
+	mkdir "$work/logs" && for_any_user
 	for program; do
 		while (($(jobs -r | wc -l) >= ${JOBS:-2})); do wait -n; done
 		one "$program" &

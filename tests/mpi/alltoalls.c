@@ -46,19 +46,6 @@ static double turn(int form, int number, int (*call)(int form))
 	return took * 1e3;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double median(double *list, int n)
-{
-	qsort(list, n, sizeof(*list), by_value);
-	return n % 2 ? list[n / 2] : (list[n / 2 - 1] + list[n / 2]) / 2;
-}
-
 /* Alike, or half, one and one and a half slices, as many both ways. */
 static void lay_out(int form)
 {

@@ -56,6 +56,20 @@ static inline void verify(const void *buf, size_t len, uint64_t seed)
 		}
 }
 
+static inline int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts a list, and returns its median. */
+static inline double median(double *list, int n)
+{
+	qsort(list, n, sizeof(*list), by_value);
+	return n % 2 ? list[n / 2] : (list[n / 2 - 1] + list[n / 2]) / 2;
+}
+
 /* The number of bytes that a receive got. */
 static inline int got_bytes(MPI_Status *st)
 {

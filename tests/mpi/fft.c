@@ -4,25 +4,13 @@
  * has one peak for each, and the transform back has n^2 times the input: every number is checked.
  * Arguments: n, a power of two, the number of transforms. */
 #include "check.h"
+#include "waves.h"
 
 #include <complex.h>
 #include <math.h>
 
-enum { WAVES = 3 };
-
 static int n, rows; /* all of them, this rank's */
 static double complex *data, *other, *roots;
-
-/* The number of a wave in a dimension, and its height. Each round has others. */
-static int number(int round, int wave, int dimension)
-{
-	return (7 * round + 5 * wave + 3 * dimension + wave * dimension + 1) % n;
-}
-
-static double height(int round, int wave)
-{
-	return 1 + wave + 0.25 * (round % 4);
-}
 
 /* Transforms a row in place, by halves: sign is that of the exponent. */
 static void transform(double complex *row, int sign)
@@ -98,7 +86,8 @@ static void waves(int round, int compare)
 			double complex sum = 0, *at = data + (size_t)i * n + k;
 
 			for (int w = 0; w < WAVES; w++) {
-				long p = (long)number(round, w, 0) * (rank * rows + i) + (long)number(round, w, 1) * k;
+				long p = (long)wave_number(n, round, w, 0) * (rank * rows + i) +
+					 (long)wave_number(n, round, w, 1) * k;
 
 				sum += height(round, w) * cexp(2 * M_PI * I * (double)(p % n) / n);
 			}
@@ -116,17 +105,10 @@ static void peaks(int round)
 			double want = 0;
 
 			for (int w = 0; w < WAVES; w++)
-				if (rank * rows + i == number(round, w, 0) && k == number(round, w, 1))
+				if (rank * rows + i == wave_number(n, round, w, 0) && k == wave_number(n, round, w, 1))
 					want += height(round, w);
 			CHECK(cabs(data[(size_t)i * n + k] / n / n - want) < 1e-9);
 		}
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 int main(int argc, char **argv)
@@ -153,11 +135,9 @@ int main(int argc, char **argv)
 		both(1, took);
 		waves(i, 1);
 	}
-	qsort(all, rounds, sizeof(*all), by_value);
-	qsort(between, rounds, sizeof(*between), by_value);
 	if (rank == 0)
-		printf("%d^2: %.1f ms, of which all-to-alls %.1f ms, slices of %zu bytes\n", n, all[rounds / 2],
-		       between[rounds / 2], (size_t)rows * rows * sizeof(*data));
+		printf("%d^2: %.1f ms, of which all-to-alls %.1f ms, slices of %zu bytes\n", n, median(all, rounds),
+		       median(between, rounds), (size_t)rows * rows * sizeof(*data));
 	free(data);
 	free(other);
 	free(roots);

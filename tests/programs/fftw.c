@@ -4,26 +4,14 @@
  * the output has one peak for each, and the transform back has n^3 times the input: every number is checked.
  * Arguments: n, the number of transforms. */
 #include "check.h"
+#include "waves.h"
 
 #include <complex.h>
 #include <fftw3-mpi.h>
 #include <math.h>
 
-enum { WAVES = 3 };
-
 static ptrdiff_t n, planes, first; /* of the first dimension, this rank's */
 static fftw_complex *in, *out;
-
-/* The number of a wave in a dimension, and its height. Each round has others. */
-static ptrdiff_t number(int round, int wave, int dimension)
-{
-	return (7 * round + 5 * wave + 3 * dimension + wave * dimension + 1) % n;
-}
-
-static double height(int round, int wave)
-{
-	return 1 + wave + 0.25 * (round % 4);
-}
 
 static ptrdiff_t at(ptrdiff_t i, ptrdiff_t j, ptrdiff_t k)
 {
@@ -48,8 +36,8 @@ static void waves(int round, int compare)
 
 				for (int w = 0; w < WAVES; w++)
 					sum += height(round, w) *
-					       turn(number(round, w, 0) * (first + i) + number(round, w, 1) * j +
-						    number(round, w, 2) * k);
+					       turn(wave_number(n, round, w, 0) * (first + i) +
+						    wave_number(n, round, w, 1) * j + wave_number(n, round, w, 2) * k);
 				if (compare)
 					CHECK(cabs(in[at(i, j, k)] / volume - sum) < 1e-9);
 				else
@@ -67,8 +55,8 @@ static void peaks(int round)
 				double want = 0;
 
 				for (int w = 0; w < WAVES; w++)
-					if (first + i == number(round, w, 0) && j == number(round, w, 1) &&
-					    k == number(round, w, 2))
+					if (first + i == wave_number(n, round, w, 0) &&
+					    j == wave_number(n, round, w, 1) && k == wave_number(n, round, w, 2))
 						want += height(round, w);
 				CHECK(cabs(out[at(i, j, k)] / volume - want) < 1e-9);
 			}
@@ -100,13 +88,6 @@ static double took(fftw_plan plan)
 	return t * 1e3;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 int main(int argc, char **argv)
 {
 	const unsigned flags = FFTW_MEASURE | FFTW_DESTROY_INPUT;
@@ -136,9 +117,8 @@ int main(int argc, char **argv)
 		took(back);
 		waves(i, 1);
 	}
-	qsort(times, rounds, sizeof(*times), by_value);
 	if (rank == 0)
-		printf("%td^3: %.1f ms, slices of %td bytes, all-to-alls in the plan: %d\n", n, times[rounds / 2],
+		printf("%td^3: %.1f ms, slices of %td bytes, all-to-alls in the plan: %d\n", n, median(times, rounds),
 		       n * n * n * (ptrdiff_t)sizeof(*in) / size / size, alltoalls(forth));
 	fftw_destroy_plan(forth);
 	fftw_destroy_plan(back);
