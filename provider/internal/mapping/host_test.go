@@ -55,13 +55,13 @@ func (p *process) Region(of, key, rights uint64) (Own, proxy.Status) {
 	return r, proxy.StatusOK
 }
 
-// add adds a region.
-func (p *process) add(key, rights uint64, memory hmem.Region) *own {
+// add adds a region, which the descriptor thread reads from then on.
+func (p *process) add(key uint64, r own) *own {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := &own{p: p, memory: memory, rights: rights}
-	p.list[key] = r
-	return r
+	r.p = p
+	p.list[key] = &r
+	return &r
 }
 
 // left reports whether no gate is entered.

@@ -38,7 +38,7 @@ func ask(t *testing.T, q *wire.CopyRequest) {
 func TestCopyFor(t *testing.T) {
 	d := open(t, nil)
 	memory, region := host(regionBytes)
-	here.add(1, fi.RemoteRead|fi.RemoteWrite, region)
+	here.add(1, own{rights: fi.RemoteRead | fi.RemoteWrite, memory: region})
 	d.Offer(1)
 	local := device(t)
 	x, ok := d.Exported(uint64(local.Parts[0].Base), 8)
@@ -72,9 +72,9 @@ func TestCopyRefused(t *testing.T) {
 	d := open(t, nil)
 	off := open(t, func(c *config.Config) { c.HMEMMapSize = 0 })
 	memory, region := host(regionBytes)
-	here.add(1, fi.RemoteRead, region).domain = d
-	here.add(2, fi.RemoteRead, region).domain = off
-	here.add(3, fi.RemoteRead, device(t)).domain = d
+	here.add(1, own{rights: fi.RemoteRead, memory: region, domain: d})
+	here.add(2, own{rights: fi.RemoteRead, memory: region, domain: off})
+	here.add(3, own{rights: fi.RemoteRead, memory: device(t), domain: d})
 	local := device(t)
 	x, ok := d.Exported(uint64(local.Parts[0].Base), 8)
 	if !ok {
@@ -118,7 +118,7 @@ func TestCopyRefused(t *testing.T) {
 func TestCopyFailed(t *testing.T) {
 	d := open(t, nil)
 	_, region := host(regionBytes)
-	here.add(1, fi.RemoteRead, region)
+	here.add(1, own{rights: fi.RemoteRead, memory: region})
 	for _, c := range []struct {
 		outside bool
 		errno   error

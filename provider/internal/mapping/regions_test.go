@@ -27,9 +27,9 @@ func TestCopies(t *testing.T) {
 	d := open(t, nil)
 	_, memory := host(regionBytes)
 	regions := map[uint64]*own{
-		1: here.add(1, fi.RemoteRead|fi.RemoteWrite, device(t)),
-		2: here.add(2, fi.RemoteRead|fi.RemoteWrite, device(t)),
-		3: here.add(3, fi.RemoteRead|fi.RemoteWrite, memory),
+		1: here.add(1, own{rights: fi.RemoteRead | fi.RemoteWrite, memory: device(t)}),
+		2: here.add(2, own{rights: fi.RemoteRead | fi.RemoteWrite, memory: device(t)}),
+		3: here.add(3, own{rights: fi.RemoteRead | fi.RemoteWrite, memory: memory}),
 	}
 	d.Offer(1)
 	remotes := []list.Region{remoteOf(1, token.DMABuf), remoteOf(2, token.DMABuf), remoteOf(3, token.Host)}
@@ -78,11 +78,11 @@ func TestReach(t *testing.T) {
 	d.Offer(9)
 	const rights = fi.RemoteRead | fi.RemoteWrite
 	_, memory := host(regionBytes)
-	here.add(1, rights, memory)
-	here.add(2, fi.RemoteRead, device(t))
-	here.add(3, rights, device(t)).buffer = 5
-	here.add(4, rights, device(t))
-	here.add(5, rights, device(t)).domain = hidden
+	here.add(1, own{rights: rights, memory: memory})
+	here.add(2, own{rights: fi.RemoteRead, memory: device(t)})
+	here.add(3, own{rights: rights, memory: device(t), buffer: 5})
+	here.add(4, own{rights: rights, memory: device(t)})
+	here.add(5, own{rights: rights, memory: device(t), domain: hidden})
 	part := func(offset uint64) func(*remote) {
 		return func(r *remote) {
 			body := token.Device{Offset: offset}
@@ -134,7 +134,7 @@ func TestReach(t *testing.T) {
 // TestFailed: after a copy has failed its mapping is used no more, and the next post has another.
 func TestFailed(t *testing.T) {
 	d := open(t, nil)
-	r := here.add(1, fi.RemoteRead|fi.RemoteWrite, device(t))
+	r := here.add(1, own{rights: fi.RemoteRead | fi.RemoteWrite, memory: device(t)})
 	d.Offer(1)
 	remotes := []list.Region{remoteOf(1, token.DMABuf)}
 	_, memory := host(100)
