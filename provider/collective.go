@@ -141,120 +141,121 @@ func (e *Endpoint) copiesCollectives() bool {
 }
 
 // collAny is an endpoint as its collective operations have it in any thread.
-type collAny struct{ *Endpoint }
+type collAny struct{ ep *Endpoint }
 
-func (e collAny) Enabled() bool               { return e.state.Load() == stateEnabled }
-func (e collAny) Acquire() error              { return e.refs.Acquire() }
-func (e collAny) Release()                    { e.refs.Release() }
-func (e collAny) Completes(flags uint64) bool { return e.txCompletes(0, flags) }
+func (h collAny) Enabled() bool               { return h.ep.state.Load() == stateEnabled }
+func (h collAny) Acquire() error              { return h.ep.refs.Acquire() }
+func (h collAny) Release()                    { h.ep.refs.Release() }
+func (h collAny) Progress()                   { h.ep.Progress() }
+func (h collAny) Completes(flags uint64) bool { return h.ep.txCompletes(0, flags) }
 
 // Member finds what an address leads to: nil for the endpoint itself.
-func (e collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
-	n, ok := e.av.Name(addr)
+func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
+	n, ok := h.ep.av.Name(addr)
 	if !ok {
 		return n, nil, refuse(log.EPCtrl, fi.EINVAL, "address %d is not in the address vector any more", addr)
 	}
-	if e.isSelf(n) {
+	if h.ep.isSelf(n) {
 		return n, nil, nil
 	}
-	l, err := e.linkOf(addr)
+	l, err := h.ep.linkOf(addr)
 	if err != nil {
 		return n, nil, err
 	}
-	return n, member{&e.initiator, l}, nil
+	return n, member{&h.ep.initiator, l}, nil
 }
 
 // CountsAt has readers of a counter of the domain make progress of the endpoint.
-func (e collAny) CountsAt(c *cq.Counter) error {
-	if !e.domain.queues.Has(c) {
+func (h collAny) CountsAt(c *cq.Counter) error {
+	if !h.ep.domain.queues.Has(c) {
 		return fi.EDOMAIN
 	}
-	return e.domain.drives.Drive(c)
+	return h.ep.domain.drives.Drive(c)
 }
 
 // Notify has progress start what was posted, and makes progress once.
-func (e collAny) Notify() {
-	e.rx.callGo()
-	e.rx.ring()
-	e.rx.advance()
+func (h collAny) Notify() {
+	h.ep.rx.callGo()
+	h.ep.rx.ring()
+	h.ep.rx.advance()
 }
 
 // WithLease calls f with the progress lease.
-func (e collAny) WithLease(f func(*coll.Protocol)) {
-	r := e.rx.acquire()
-	f(r.of(e.Endpoint).collective)
+func (h collAny) WithLease(f func(*coll.Protocol)) {
+	r := h.ep.rx.acquire()
+	f(r.of(h.ep).collective)
 	r.publish()
 	r.give()
 }
 
 // collHolder is an endpoint as its collective operations have it with the progress lease.
-type collHolder struct{ *leasedEP }
+type collHolder struct{ ep *leasedEP }
 
-func (e collHolder) Now() congestion.Time { return e.now() }
-func (e collHolder) Name() names.Name     { return e.name }
-func (e collHolder) Stats() coll.Counters { return e.stats }
-func (e collHolder) Closed() bool         { return e.state.Load() == stateClosed }
-func (e collHolder) TransportOf(s hw.Source) *coll.Transport {
-	p, _ := e.transportOf(s)
+func (h collHolder) Now() congestion.Time { return h.ep.now() }
+func (h collHolder) Name() names.Name     { return h.ep.name }
+func (h collHolder) Stats() coll.Counters { return h.ep.stats }
+func (h collHolder) Closed() bool         { return h.ep.state.Load() == stateClosed }
+func (h collHolder) TransportOf(s hw.Source) *coll.Transport {
+	p, _ := h.ep.transportOf(s)
 	return &p.coll
 }
 
 // IsFrom reports whether a source is a peer.
-func (e collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return e.ownsLink(src, p.Number()) }
+func (h collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return h.ep.ownsLink(src, p.Number()) }
 
 // Transports are the endpoint's, in its order.
-func (e collHolder) Transports() (list []*coll.Transport) {
-	for _, p := range e.transports {
+func (h collHolder) Transports() (list []*coll.Transport) {
+	for _, p := range h.ep.transports {
 		list = append(list, &p.coll)
 	}
 	return list
 }
 
 // Post sends a message with its payload.
-func (e collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
-	lease := e.progressStripe
-	iov := append(e.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
-	return e.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
+func (h collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
+	lease := h.ep.progressStripe
+	iov := append(h.ep.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
+	return h.ep.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
 }
 
 // Send sends a message without payload, now or when there is room.
-func (e collHolder) Send(to coll.Peer, id hw.AMID, header uint64, head []byte) {
-	e.rx.send(e.leasedEP, to.(member).link, id, header, head)
+func (h collHolder) Send(to coll.Peer, id hw.AMID, header uint64, head []byte) {
+	h.ep.rx.send(h.ep, to.(member).link, id, header, head)
 }
 
 // Answer is Send to the peer behind a source.
-func (e collHolder) Answer(src hw.Source, id hw.AMID, header uint64, head []byte) {
-	e.rx.answer(e.leasedEP, src, e.senderOf(src), id, header, head)
+func (h collHolder) Answer(src hw.Source, id hw.AMID, header uint64, head []byte) {
+	h.ep.rx.answer(h.ep, src, h.ep.senderOf(src), id, header, head)
 }
 
 // Hold keeps a payload, and accounts for a message, as one that is unexpected.
-func (e collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
+func (h collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
 	if len(payload) != 0 {
-		if addr, err = e.rx.Pool.Get(len(payload)); err != nil {
+		if addr, err = h.ep.rx.Pool.Get(len(payload)); err != nil {
 			return 0, err
 		}
 		copy(bytesAt(addr, uint64(len(payload))), payload)
 	}
-	e.rx.hold(cost, cost)
+	h.ep.rx.hold(cost, cost)
 	return addr, nil
 }
 
 // Unhold gives the memory back.
-func (e collHolder) Unhold(addr uint64, n, cost int) {
+func (h collHolder) Unhold(addr uint64, n, cost int) {
 	if addr != 0 {
-		e.rx.Pool.Put(addr, n)
+		h.ep.rx.Pool.Put(addr, n)
 	}
-	e.rx.unhold(cost, cost)
+	h.ep.rx.unhold(cost, cost)
 }
 
 // Complete ends an operation at the queue of transmits and at the counter of writes.
-func (e collHolder) Complete(context uint64, completes bool, status fi.Errno) {
+func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 	entry := cq.Entry{Context: context, Flags: fi.Collective, Src: fi.AddrNotAvail}
-	counter := e.writeCntr.Load()
+	counter := h.ep.writeCntr.Load()
 	if status != fi.Success {
-		e.counts.Failed(status)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		h.ep.counts.Failed(status)
+		if h.ep.txCQ != nil {
+			h.ep.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 		if counter != nil {
 			counter.CountError(1)
@@ -262,7 +263,7 @@ func (e collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 		return
 	}
 	if completes {
-		e.txCQ.Complete(entry)
+		h.ep.txCQ.Complete(entry)
 	}
 	if counter != nil && !counter.Bytes() { // fi_cntr(3): no bytes of collective operations
 		counter.Count(1)
@@ -270,8 +271,8 @@ func (e collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 }
 
 // Malformed counts and logs a message that a peer should not have sent.
-func (e collHolder) Malformed(src hw.Source, format string, args ...any) {
-	e.malformed(src, format, args...)
+func (h collHolder) Malformed(src hw.Source, format string, args ...any) {
+	h.ep.malformed(src, format, args...)
 }
 
 // member is a peer of a group: its link, at the endpoint.

@@ -283,7 +283,8 @@ func (e *Endpoint) Close() error {
 	for i := len(e.unbind) - 1; i >= 0; i-- {
 		e.unbind[i]()
 	}
-	e.freeHot()
+	e.hot = nil
+	e.table.Close()
 	e.closeConn()
 	if e.scalable != nil {
 		e.scalable.closed(e)

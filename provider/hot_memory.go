@@ -37,11 +37,5 @@ func (e *peering) allocateHot() (err error) {
 	return err
 }
 
-// freeHot gives it back.
-func (e *hotMemory) freeHot() {
-	e.hot = nil
-	e.table.Close()
-}
-
 // log2 is the logarithm of a power of two.
 func log2(n int) uint32 { return uint32(bits.Len(uint(n)) - 1) }

@@ -39,7 +39,8 @@ type MatchedEndpoint struct {
 	own    authkey.Key // of the endpoint alone: it is of another VNI than the domain; "": it has none; immutable
 	apart  bool        // FI_OPT_SHARED_MEMORY_PERMITTED is false; under mu
 
-	hotMemory
+	hot     *hot.EP // of table; nil after Close
+	table   tables.EP
 	rx      *hot.Rx // from Open to Close
 	rxTable tables.Rx
 	wakes   *cq.Source // immutable from Enable on
@@ -468,7 +469,8 @@ func (e *MatchedEndpoint) Close() error {
 	for i := len(e.unbind) - 1; i >= 0; i-- {
 		e.unbind[i]()
 	}
-	e.freeHot()
+	e.hot = nil
+	e.table.Close()
 	e.rxTable.Close()
 	e.domain.refs.Release()
 	return nil
