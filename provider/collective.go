@@ -302,9 +302,6 @@ func (m member) Ready() (coll.Path, bool) {
 	return p, true
 }
 
-// Transport is the transport's endpoint.
-func (p *path) Transport() hw.Endpoint { return p.Endpoint }
-
 // Over is the transport as collective operations have it.
 func (p *path) Over() *coll.Transport { return &p.transport.coll }
 

@@ -115,7 +115,7 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 	if e.placeless(o) {
 		e.share(false)
 		if err := give(o.sharedContext()); err != nil {
-			e.unshare(false)
+			e.unshare()
 			return refused(what, err)
 		}
 		e.more(more)

@@ -90,11 +90,8 @@ func (in *Initiator) Close() {
 	}
 }
 
-// Requested reports whether something waits for progress that no ring shows.
-func (in *Initiator) Requested() bool { return in.queue.n.Load() != 0 || in.shares.waiting.Load() != 0 }
-
-// DevicesBusy reports whether operations of devices are under way.
-func (in *Initiator) DevicesBusy() bool { return in.devices.any() }
+// requested reports whether something waits for progress that no ring shows.
+func (in *Initiator) requested() bool { return in.queue.n.Load() != 0 || in.shares.waiting.Load() != 0 }
 
 // scratch is memory of one stripe for building messages, so that posting allocates nothing.
 type scratch struct {

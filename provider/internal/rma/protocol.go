@@ -52,7 +52,7 @@ func (pr *Protocol) Handlers() map[hw.AMID]hw.Handler {
 }
 
 // Requested reports whether another thread has left something for Pump. Any thread.
-func (pr *Protocol) Requested() bool { return pr.in.Requested() || pr.pendings.Seeks() }
+func (pr *Protocol) Requested() bool { return pr.in.requested() || pr.pendings.Seeks() }
 
 // SourceLost does nothing: operations end with their links.
 func (pr *Protocol) SourceLost(hw.Source) {}
