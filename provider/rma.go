@@ -78,7 +78,7 @@ func accessOver(e *Endpoint, op *rma.Operation, l *link, p *path, total uint64, 
 	if !e.inTurn(l, kind) {
 		return fi.EAGAIN
 	}
-	if mappable && !op.Inject && op.Flags&fi.Inject == 0 {
+	if mappable && !op.Injects() {
 		if done, err := postMapped(e, op, l, p, total); done {
 			return e.broken(err)
 		}

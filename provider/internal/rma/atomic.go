@@ -22,6 +22,9 @@ type Atomic struct {
 	Inject   bool   // fi_inject_atomic: never a completion
 }
 
+// injects reports whether the caller's memory is the caller's again when the operation is posted.
+func (a *Atomic) injects() bool { return a.Inject || a.Flags&fi.Inject != 0 }
+
 // atomicFlags are the flags that an atomic operation may carry.
 const atomicFlags = writeFlags &^ fi.RemoteCQData
 
@@ -59,7 +62,7 @@ func (in *Initiator) PostAtomic(a *Atomic, l *Link, p *Path, total uint64) error
 	if a.Flags&fi.Completion != 0 {
 		r.flags |= flagAsked
 	}
-	return in.post(l, p, &r, a.Inject || a.Flags&fi.Inject != 0)
+	return in.post(l, p, &r, a.injects())
 }
 
 // Check validates the arguments and returns the operation's length in bytes. Errors: fi.EBADFLAGS; fi.EOPNOTSUPP for an
@@ -112,7 +115,7 @@ func (a *Atomic) Check(l Limits) (uint64, error) {
 	if total > l.Most {
 		return 0, refuse(fi.EMSGSIZE, "atomic: %d bytes, at most %d", total, l.Most)
 	}
-	if (a.Inject || a.Flags&fi.Inject != 0) && operand+compare > l.Inject {
+	if a.injects() && operand+compare > l.Inject {
 		return 0, refuse(fi.EINVAL, "inject: %d bytes, at most %d", operand+compare, l.Inject)
 	}
 	for _, err := range []error{

@@ -53,7 +53,7 @@ func (a *Operation) Check(l Limits) (uint64, error) {
 	if local > l.Most {
 		return 0, refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d", what, local, l.Most)
 	}
-	if a.injects() && local > l.Inject {
+	if a.Injects() && local > l.Inject {
 		return 0, refuse(fi.EINVAL, "inject: %d bytes, at most %d", local, l.Inject)
 	}
 	return local, nil

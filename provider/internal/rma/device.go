@@ -167,7 +167,7 @@ func (in *Initiator) deviceLeads(a *Operation, p *Path) bool {
 // newDeviceOp prepares an operation for the device. nil: it goes as messages, as the peer's region is not for the
 // device, or is not known to be, or, with an error, as memory on this side cannot be registered.
 func (in *Initiator) newDeviceOp(a *Operation, l *Link, p *Path, total uint64) (*deviceOp, error) {
-	if !in.deviceLeads(a, p) || total == 0 || a.injects() || a.WithData() {
+	if !in.deviceLeads(a, p) || total == 0 || a.Injects() || a.WithData() {
 		return nil, nil
 	}
 	op := takeOp(in, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read && !a.Later)

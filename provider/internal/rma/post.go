@@ -14,7 +14,7 @@ import (
 // in turn (package ordering). Errors: fi.EAGAIN while there is no room; fi.EOPNOTSUPP, fi.ENOMEM and others for an
 // element of a list that no way leads for.
 func (in *Initiator) Post(a *Operation, l *Link, p *Path, total uint64) error {
-	inject := a.injects()
+	inject := a.Injects()
 	// what is injected leaves the caller's memory at once
 	segmented := !inject && !in.rules.On() && in.Segmented(p.On, total) && in.mayTake(a.Listed, list.WayMessage)
 	if !segmented && in.mayTake(a.Listed, list.WayIPC) {
