@@ -49,7 +49,6 @@ func (t tokenEP) Release()                           { t.e.refs.Release() }
 func (t tokenEP) Config() *config.Config             { return t.e.domain.cfg }
 func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.av.Know(n) }
 func (t tokenEP) Devices() []tokens.Device           { return t.e.devicesOf }
-func (t tokenEP) ReachesMemory() bool                { return t.e.anyDevice() }
 func (t tokenEP) Ordered() bool                      { return t.e.orderedRMA() }
 func (t tokenEP) Apart() bool                        { return t.e.apart }
 func (t tokenEP) Attaches() bool                     { return t.e.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps }
@@ -84,16 +83,6 @@ func (e *Endpoint) pathNow(addr fi.Addr) *path {
 	defer l.Release()
 	p, _ := l.ready()
 	return p
-}
-
-// anyDevice reports whether the endpoint has an RDMA device that reads and writes memory of peers.
-func (e *transportSet) anyDevice() bool {
-	for _, p := range e.transports {
-		if p.oneSided() {
-			return true
-		}
-	}
-	return false
 }
 
 // addDevice has tokens name the transport's device, if it has one that reaches memory.
