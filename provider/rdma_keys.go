@@ -77,7 +77,7 @@ func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bo
 }
 
 // keyHost is an endpoint as the exchange of keys has it.
-type keyHost struct{ e *leasedEP }
+type keyHost struct{ leasedHost }
 
 // Back is the path to the sender behind a source.
 func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
@@ -88,9 +88,6 @@ func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 	}
 	return p, true
 }
-
-// Owns reports whether a source is the peer of a link.
-func (h keyHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
 
 // PathOf is the path of a link over the transport of a source.
 func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
@@ -107,11 +104,6 @@ func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeySta
 		return nil, wire.KeyNever
 	}
 	return h.e.deviceKey(p.(*path).transport, region, to)
-}
-
-// Malformed counts and logs a message that a peer should not have sent.
-func (h keyHost) Malformed(src hw.Source, format string, args ...any) {
-	h.e.malformed(src, format, args...)
 }
 
 // DeviceKeys are the device's keys of the peer's regions.

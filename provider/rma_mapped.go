@@ -133,7 +133,7 @@ func remoteOf(
 	if dir.OfDevice(about.Key) {
 		about.Kind = token.CUDA
 	}
-	return tokens.ByKey(tokenEP{e}, a.Dest, about)
+	return tokens.ByKey(tokenEP{commonEP{e}}, a.Dest, about)
 }
 
 // Post posts the operation as messages.
