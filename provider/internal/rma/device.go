@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
@@ -202,11 +203,12 @@ func notByDevice(p *Path, a *Operation, err error) error {
 		if errors.Is(err, hw.ErrNoDMABuf) || errors.Is(err, hw.ErrInvalid) {
 			errno = fi.EOPNOTSUPP
 		}
-		return refuse(errno, "memory for address %d: %v", a.Dest, err)
+		return log.Reject(log.EPData, errno, "memory for address %d: %v", a.Dest, err)
 	}
 	for _, r := range a.Remote {
 		if why := p.Keys.Refusal(r.Key); why != fi.Success {
-			return refuse(why, "region %#x of address %d is not registered with its device", r.Key, a.Dest)
+			return log.Reject(log.EPData, why,
+				"region %#x of address %d is not registered with its device", r.Key, a.Dest)
 		}
 	}
 	return fi.EAGAIN

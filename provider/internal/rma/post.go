@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/outcome"
 	"github.com/weft-fabric/weft/provider/internal/vector"
@@ -23,7 +24,7 @@ func (in *Initiator) Post(a *Operation, l *Link, p *Path, total uint64) error {
 		}
 	}
 	if !in.mayTake(a.Listed, list.WayMessage) && !in.deviceLeads(a, p) {
-		return refuse(fi.EOPNOTSUPP,
+		return log.Reject(log.EPData, fi.EOPNOTSUPP,
 			"%d bytes to address %d: the ways of FI_WEFT_TOKEN_WAYS do not lead there", total, a.Dest)
 	}
 	var r Request
