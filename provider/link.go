@@ -83,7 +83,7 @@ type path struct {
 
 // newPath is the path over an endpoint of a transport.
 func newPath(ep hw.Endpoint, p *transport) *path {
-	n := &path{Path: rma.Path{Endpoint: ep, On: p.over()}, transport: p}
+	n := &path{Path: rma.Path{Endpoint: ep, On: &p.on}, transport: p}
 	n.Owner = n
 	return n
 }
@@ -168,7 +168,7 @@ func (e *initiator) pathOf(l *link, ep hw.Endpoint, transport *transport) *path 
 	p := newPath(ep, transport)
 	p.peer = own
 	e.rmas.Connected(&p.Path)
-	if transport.oneSided() {
+	if transport.on.OneSided() {
 		p.Keys = &rkey.Peer{}
 		if d, ok := ep.(hw.DevicePeer); ok {
 			p.device = d.DeviceAddress()

@@ -307,8 +307,8 @@ func (p *path) Uncork() {
 
 // Use has the transport's device know memory; see [rkey.Device].
 func (p *transport) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
-	return p.device().Use(addr, n, access)
+	return p.on.Device.Use(addr, n, access)
 }
 
 // Leave ends that.
-func (p *transport) Leave(l *rkey.Local) { p.device().Leave(l) }
+func (p *transport) Leave(l *rkey.Local) { p.on.Device.Leave(l) }

@@ -5,29 +5,14 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
-	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // The keys by which devices reach memory on other hosts (package rkey): those of messages, and those of regions.
 
-// device is what registers memory for the transport.
-func (p *transport) device() rkey.Device { return rkey.Device{Domain: p.Memory(), Cache: p.cache} }
-
-// over is the transport as one-sided operations have it.
-func (p *transport) over() rma.Transport {
-	return rma.Transport{Attr: &p.attr, Number: p.number, Device: p.device(), Segments: p.segments}
-}
-
-// oneSided reports whether the transport's device reads and writes registered memory.
-func (p *transport) oneSided() bool {
-	on := p.over()
-	return on.OneSided()
-}
-
 // exposes reports whether messages to peers of a transport are exposed.
 func (p *transport) exposes() bool {
-	return p.attr.Caps&hw.CapGetZcopy != 0 && p.attr.Caps&hw.CapPeerMemory == 0 && p.device().Exposes()
+	return p.attr.Caps&hw.CapGetZcopy != 0 && p.attr.Caps&hw.CapPeerMemory == 0 && p.on.Device.Exposes()
 }
 
 // expose registers what a request sends and puts the keys into its RTS, or into keys, whose length it returns. Without
@@ -54,7 +39,7 @@ func (e *transportSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool
 		return len(payload) == 0
 	}
 	p, _ := e.transportOf(src)
-	return p.device().Take(m, payload, p.exposes())
+	return p.on.Device.Take(m, payload, p.exposes())
 }
 
 // findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open.

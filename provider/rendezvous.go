@@ -36,7 +36,7 @@ func (e *peering) readMax() uint32 {
 // wholeMax is the longest copy over a transport, in bytes, that one thread does in one piece: at most most, not cut
 // into segments, and shorter than assist, from which on the peer copies a share (0: it never does).
 func (e *attributes) wholeMax(p *transport, most uint64, assist int) uint64 {
-	if p.segments {
+	if p.on.Segments {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
 	}
 	if assist != 0 {
@@ -176,7 +176,7 @@ func (h rendezvousHost) Offload() bool { return h.e.rx.offload }
 
 // Segmented reports whether n bytes over a transport are cut into segments.
 func (h rendezvousHost) Segmented(transport uint32, n uint64) bool {
-	return h.e.rmas.Segmented(h.e.transports[transport].over(), n)
+	return h.e.rmas.Segmented(&h.e.transports[transport].on, n)
 }
 
 // Flow returns the flow over the path to a message's sender.

@@ -91,7 +91,7 @@ func (e *Endpoint) pathNow(addr fi.Addr) *path {
 
 // addDevice has tokens name the transport's device, if it has one that reaches memory.
 func (e *transportSet) addDevice(p *transport) {
-	if d, ok := p.Iface.(hw.Device); ok && p.oneSided() {
+	if d, ok := p.Iface.(hw.Device); ok && p.on.OneSided() {
 		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Transport: p.number})
 	}
 }

@@ -47,7 +47,7 @@ func (p *Transport) reachesDevices() bool { return p.Device.Domain.Attr().Caps&h
 // it is used.
 type Path struct {
 	hw.Endpoint
-	On     Transport
+	On     *Transport
 	Keys   *rkey.Peer // of the peer's regions, nil: no device reaches the peer's memory
 	Serial uint32     // how many paths the link has had with this one, 0 if it belongs to none
 	Back   bool       // the path belongs to a source and to no link

@@ -51,7 +51,7 @@ func (in *Initiator) Post(a *Operation, l *Link, p *Path, total uint64) error {
 }
 
 // Segmented reports whether an operation of n bytes over a transport is cut into segments.
-func (in *Initiator) Segmented(on Transport, n uint64) bool {
+func (in *Initiator) Segmented(on *Transport, n uint64) bool {
 	return on.Segments && n > uint64(in.cfg.MinSegment)
 }
 
