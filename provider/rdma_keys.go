@@ -5,6 +5,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -44,10 +45,10 @@ func (e *transportSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool
 
 // findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open.
 // If there is none it asks for it.
-func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
+func (e *peering) findKey(l *link, p *rma.Path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.Keys.Find(key)
 	if ask {
-		if found, known = e.opened.Find(key, p.transport.number, p.device, func(a fi.Addr) bool {
+		if found, known = e.opened.Find(key, p.On.Number, p.PeerDevice, func(a fi.Addr) bool {
 			return e.linkNumber(a) == l.Index+1
 		}); known {
 			p.Keys.Learn(key, found)
@@ -90,9 +91,6 @@ func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeySta
 	}
 	return h.e.deviceKey(p.(*path).transport, region, to)
 }
-
-// DeviceKeys are the device's keys of the peer's regions.
-func (p *path) DeviceKeys() *rkey.Peer { return p.Keys }
 
 // deviceKey appends the device's key of a region, which it registers with the transport's memory domain.
 func (e *peering) deviceKey(p *transport, key uint64, to []byte) ([]byte, wire.KeyStatus) {

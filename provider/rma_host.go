@@ -121,11 +121,11 @@ func (h rmaHost) Took(l *rma.Link, w list.Way, elements, n uint64) {
 
 // FindKey returns a device's key of a peer's region.
 func (h rmaHost) FindKey(l *rma.Link, p *rma.Path, key uint64, device *hw.RemoteKey) bool {
-	return h.e.findKey(h.e.linkAt(l.Index), p.Owner.(*path), key, device)
+	return h.e.findKey(h.e.linkAt(l.Index), p, key, device)
 }
 
 // KeyRefused notes that a device refused the key of a region.
-func (h rmaHost) KeyRefused(p *rma.Path, key uint64) { h.e.opened.Refused(p.Owner.(*path).device, key) }
+func (h rmaHost) KeyRefused(p *rma.Path, key uint64) { h.e.opened.Refused(p.PeerDevice, key) }
 
 // PeerToPeer reports whether memory of devices may go without copies in this process.
 func (h rmaHost) PeerToPeer() bool { return h.e.peerToPeer() }
