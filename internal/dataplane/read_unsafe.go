@@ -67,7 +67,9 @@ const nothing = ^uintptr(fi.EAGAIN - 1)
 // Try takes what is on a completion queue, for a poll that is not due, or finds whether there is something to do at the
 // queue's endpoints: most reads find nothing, and end with that. at is the address of a hot.Reader, self that of the
 // thread's hot.Thread; with 0 and a list of endpoints, eps, it does so at those. It counts the poll at the endpoints
-// that have nothing. The result is an entry of the list of endpoints, a negative errno, or as hot.Try* says.
+// that have nothing. The result is an entry of the list of endpoints, a negative errno, or as hot.Try* says. What it
+// asks of an endpoint is the condition of hasWork, which the compiler does not inline here: by a call of that, or of a
+// function for both, an empty poll would take 7 instructions more.
 //
 //go:nosplit
 func Try(at, self, eps, _ uintptr) uintptr {
