@@ -190,7 +190,7 @@ var (
 //go:nosplit
 func elsewhere(ep *hot.EP) bool {
 	rx := context(ep)
-	if rxRings(ep) > 1 && laterArrived(ep) || PostsAreWork(rx) {
+	if rxRings(ep) > 1 && laterArrived(ep) || PostsAreWork(rx) { // most have one ring, and no call for the others
 		return true
 	}
 	attention := atomic.LoadUint32(&rx.Attention)
