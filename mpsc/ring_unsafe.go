@@ -172,7 +172,7 @@ func (r *Ring) Ready(pos uint64) bool {
 func (r *Ring) Head(pos uint64) (slot unsafe.Pointer, owner uint32) {
 	slot = r.Slot(pos)
 	word := atomic.LoadUint64((*uint64)(slot))
-	if (word^(r.seq(pos)|hot.SlotReady))&^(hot.SeqOwnerMask<<hot.SeqOwnerShift) != 0 {
+	if !arrives(word, r.seq(pos)|hot.SlotReady) {
 		return nil, 0
 	}
 	return slot, uint32(word>>hot.SeqOwnerShift) & hot.SeqOwnerMask

@@ -52,7 +52,7 @@ const joinFlags = fi.Collective | fi.Send | fi.Recv
 // has an endpoint twice or addresses that were removed, and fi.ENOSPC.
 func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
 	bad := func(err fi.Errno, format string, args ...any) error {
-		return e.refuse(err, "join: "+format, args...)
+		return log.Reject(log.EPData, err, "join: "+format, args...)
 	}
 	events := e.eq.Load()
 	switch {
@@ -301,9 +301,6 @@ func (m member) Ready() (coll.Path, bool) {
 	}
 	return p, true
 }
-
-// Transport is the transport's endpoint.
-func (p *path) Transport() hw.Endpoint { return p.Endpoint }
 
 // Over is the transport as collective operations have it.
 func (p *path) Over() *coll.Transport { return &p.transport.coll }

@@ -30,14 +30,15 @@ type stall struct {
 // address that is not in the AV.
 func (e *initiator) sendLossy(s *SendArgs, total uint64) error {
 	if s.Flags&(ackFlags|fi.Fence) != 0 {
-		return e.refuse(fi.EBADFLAGS, "send: flags %#x are not for a datagram", s.Flags&(ackFlags|fi.Fence))
+		return log.Reject(log.EPData, fi.EBADFLAGS,
+			"send: flags %#x are not for a datagram", s.Flags&(ackFlags|fi.Fence))
 	}
 	if total > uint64(e.hot.EagerMax) {
-		return e.refuse(fi.EMSGSIZE, "send: datagram of %d bytes, at most %d", total, e.hot.EagerMax)
+		return log.Reject(log.EPData, fi.EMSGSIZE, "send: datagram of %d bytes, at most %d", total, e.hot.EagerMax)
 	}
 	l, err := e.linkOf(s.Dest)
 	if err != nil {
-		return e.refuse(err, "send to address %d: not in the address vector", s.Dest)
+		return log.Reject(log.EPData, err, "send to address %d: not in the address vector", s.Dest)
 	}
 	defer l.Release()
 	p, err := e.connect(l)

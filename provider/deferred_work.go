@@ -90,7 +90,7 @@ func (e *peering) addressed(what string, a fi.Addr) error {
 		return nil // its peer is the only one
 	}
 	if _, ok := targetAt(e.av, a); !ok || e.av.Line(a) >= e.av.Lines() {
-		return e.refuse(fi.EINVAL, "%s to address %d: not in the address vector", what, a)
+		return log.Reject(log.EPData, fi.EINVAL, "%s to address %d: not in the address vector", what, a)
 	}
 	return nil
 }

@@ -147,14 +147,14 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.initTarget()
-	l.answers.Init(answersHost{l}, &l.pendings)
-	l.rendezvous.Init(rendezvousHost{l}, d.cfg)
+	l.answers.Init(answersHost{leasedHost{l}}, &l.pendings)
+	l.rendezvous.Init(rendezvousHost{leasedHost{l}}, d.cfg)
 	l.initRMA()
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
-	e.lists.Init(listEndpoint{e}, d.cfg)
-	e.opened.Init(tokenEP{e})
+	e.lists.Init(listEndpoint{commonEP{e}}, d.cfg)
+	e.opened.Init(tokenEP{commonEP{e}})
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}

@@ -72,8 +72,6 @@ type path struct {
 	rma.Path
 	transport *transport
 	peer      peers.Address // the peer's own, whose name may differ from the link's
-	// device is the address of the peer's interface on the device that does, nil: none. Immutable.
-	device []byte
 	// slots is the address of the peer's inbound ring, as lines of the hot peer table have it, 0: none. Immutable.
 	slots uintptr
 	// former says that the peer's address was inserted into the address vector again since it was connected:
@@ -83,9 +81,7 @@ type path struct {
 
 // newPath is the path over an endpoint of a transport.
 func newPath(ep hw.Endpoint, p *transport) *path {
-	n := &path{Path: rma.Path{Endpoint: ep, On: p.over()}, transport: p}
-	n.Owner = n
-	return n
+	return &path{Path: rma.Path{Endpoint: ep, On: &p.on}, transport: p}
 }
 
 // leave forgets the endpoint of a path whose end was reported, and what else the path has of it.
@@ -168,10 +164,10 @@ func (e *initiator) pathOf(l *link, ep hw.Endpoint, transport *transport) *path 
 	p := newPath(ep, transport)
 	p.peer = own
 	e.rmas.Connected(&p.Path)
-	if transport.oneSided() {
+	if transport.on.OneSided() {
 		p.Keys = &rkey.Peer{}
 		if d, ok := ep.(hw.DevicePeer); ok {
-			p.device = d.DeviceAddress()
+			p.PeerDevice = d.DeviceAddress()
 		}
 	}
 	if line := (hot.Peer{}); transport.number == 0 && e.iface.FillPeer(ep, &line) == nil {

@@ -124,17 +124,14 @@ func (p *Piece) Describe(desc uint64) error {
 }
 
 // listEndpoint is an endpoint as its lists need it.
-type listEndpoint struct{ e *Endpoint }
+type listEndpoint struct{ commonEP }
 
 func (l listEndpoint) Enabled() bool               { return l.e.state.Load() == stateEnabled }
-func (l listEndpoint) Acquire() error              { return l.e.refs.Acquire() }
-func (l listEndpoint) Release()                    { l.e.refs.Release() }
 func (l listEndpoint) Completes(flags uint64) bool { return l.e.txCompletes(0, flags) }
 func (l listEndpoint) Room() bool                  { return l.e.txCQ.Room(0) }
 func (l listEndpoint) Notes() list.Notes           { return &l.e.notes.Out }
 func (l listEndpoint) Enter(op *list.Op)           { l.e.domain.work.AddSeries(op, &l.e.rx.deferred) }
 func (l listEndpoint) PostReady()                  { l.e.domain.work.PostReady() }
-func (l listEndpoint) Ordered() bool               { return l.e.orderedRMA() }
 func (l listEndpoint) Broken(err error) error      { return l.e.broken(err) }
 
 // Complete completes a post, or counts its end.
@@ -310,8 +307,8 @@ func (p *path) Uncork() {
 
 // Use has the transport's device know memory; see [rkey.Device].
 func (p *transport) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
-	return p.device().Use(addr, n, access)
+	return p.on.Device.Use(addr, n, access)
 }
 
 // Leave ends that.
-func (p *transport) Leave(l *rkey.Local) { p.device().Leave(l) }
+func (p *transport) Leave(l *rkey.Local) { p.on.Device.Leave(l) }

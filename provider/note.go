@@ -103,7 +103,7 @@ func (p *path) AckOfNote(flags uint64) bool {
 }
 
 // notifications are the protocol of notes, and the endpoint as these need it of the holder of the lease.
-type notifications struct{ e *leasedEP }
+type notifications struct{ leasedHost }
 
 func (n notifications) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{wire.AMNotice: n.onNotice}
@@ -136,8 +136,6 @@ func (n notifications) Name(src hw.Source) []byte {
 
 func (n notifications) Addr(src hw.Source) fi.Addr { return n.e.addrOf(n.e.senderOf(src).id) }
 
-func (n notifications) Owns(src hw.Source, peer uint32) bool { return n.e.ownsLink(src, peer) }
-
 func (n notifications) Perform(src hw.Source, w wire.Write, addr uint64, data []byte) fi.Errno {
 	return n.e.target.Perform(src, &w, addr, data)
 }
@@ -145,10 +143,6 @@ func (n notifications) Perform(src hw.Source, w wire.Write, addr uint64, data []
 func (n notifications) Answer(src hw.Source, stream uint64, w wire.NoticeWords) {
 	e := n.e
 	e.rx.answer(e, src, e.senderOf(src), wire.AMNotice, stream, w.Put(e.rx.head[:]))
-}
-
-func (n notifications) Malformed(src hw.Source, format string, args ...any) {
-	n.e.malformed(src, format, args...)
 }
 
 // BindNotes binds a completion queue, which gets an entry for each notification that arrives: its flags are fi.RMA and

@@ -3,6 +3,7 @@ package provider
 import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/note"
 )
 
@@ -10,7 +11,7 @@ import (
 // fi.EINVAL: it is too long.
 func (e *Endpoint) SetAgent(name string) error {
 	if len(name) > MaxAgent {
-		return e.refuse(fi.EINVAL, "agent name of %d bytes, at most %d", len(name), MaxAgent)
+		return log.Reject(log.EPData, fi.EINVAL, "agent name of %d bytes, at most %d", len(name), MaxAgent)
 	}
 	e.notes.Out.SetAgent(name)
 	return nil
@@ -45,11 +46,11 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 	case e.state.Load() != stateEnabled:
 		return fi.EOPBADSTATE
 	case !e.hasNotes():
-		return e.refuse(fi.ENOSYS, "notify: the endpoint has no notifications")
+		return log.Reject(log.EPData, fi.ENOSYS, "notify: the endpoint has no notifications")
 	case a.Flags&^notifyFlags != 0:
-		return e.refuse(fi.EBADFLAGS, "notify: flags %#x are not for it", a.Flags&^notifyFlags)
+		return log.Reject(log.EPData, fi.EBADFLAGS, "notify: flags %#x are not for it", a.Flags&^notifyFlags)
 	case len(a.Note) > MaxNote:
-		return e.refuse(fi.EMSGSIZE, "notify: %d bytes, at most %d", len(a.Note), MaxNote)
+		return log.Reject(log.EPData, fi.EMSGSIZE, "notify: %d bytes, at most %d", len(a.Note), MaxNote)
 	}
 	l, p, err := e.peerFor(a.Dest, a.Flags)
 	if err != nil {
@@ -93,7 +94,7 @@ func (e *Endpoint) TakeNotes(most int, room func(i int, n *Note) bool) (taken in
 	case e.state.Load() != stateEnabled:
 		return 0, fi.EOPBADSTATE
 	case !e.hasNotes():
-		return 0, e.refuse(fi.ENOSYS, "notes: the endpoint has no notifications")
+		return 0, log.Reject(log.EPData, fi.ENOSYS, "notes: the endpoint has no notifications")
 	}
 	return e.notes.In.Take(most, room), nil
 }

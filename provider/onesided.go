@@ -16,11 +16,11 @@ import (
 // What this side does of peers' one-sided operations is package onesided's. Here is the endpoint as its target has it.
 
 // targetHost is an endpoint as the target of one-sided operations has it.
-type targetHost struct{ e *leasedEP }
+type targetHost struct{ leasedHost }
 
 // initTarget prepares the endpoint's target.
 func (e *leasedEP) initTarget() {
-	e.target.Init(targetHost{e}, onesided.Counters{Reads: &e.remoteReadCntr, Writes: &e.remoteWriteCntr})
+	e.target.Init(targetHost{leasedHost{e}}, onesided.Counters{Reads: &e.remoteReadCntr, Writes: &e.remoteWriteCntr})
 }
 
 // SendDone sends a source word of the success of its request, an operation that the data plane has performed, or keeps
@@ -33,14 +33,6 @@ func (e *Endpoint) SendDone(source uint32, request uint64) {
 
 // senderFrom is a sender as this package has it.
 func senderFrom(s onesided.Sender) sender { return sender{s.ID, s.Number} }
-
-// Count adds to a counter of the lease holder's.
-func (h targetHost) Count(counter int, n uint64) { h.e.stats.Rx(counter, n) }
-
-// Malformed counts and logs a message that a peer should not have sent.
-func (h targetHost) Malformed(src hw.Source, format string, args ...any) {
-	h.e.malformed(src, format, args...)
-}
 
 // Deliver writes the completion of a write with CQ data.
 func (h targetHost) Deliver(src hw.Source, n, data uint64) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 )
 
 // Path is what the transport measures of the path to a peer.
@@ -28,7 +29,7 @@ type Path struct {
 func (e *Endpoint) Path(addr fi.Addr) (Path, error) {
 	l, err := e.linkOf(addr)
 	if err != nil {
-		return Path{}, e.refuse(fi.EINVAL, "path: address %d is not in the address vector", addr)
+		return Path{}, log.Reject(log.EPData, fi.EINVAL, "path: address %d is not in the address vector", addr)
 	}
 	defer l.Release()
 	p, ok := l.ready()

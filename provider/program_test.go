@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 	"unsafe"
@@ -13,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/testseed"
 	"github.com/weft-fabric/weft/provider/atomics"
 )
 
@@ -20,15 +19,10 @@ import (
 // that with -short, or what WEFT_TEST_SEEDS says.
 func seedCount(t testing.TB, n uint64) uint64 {
 	t.Helper()
-	if env := os.Getenv("WEFT_TEST_SEEDS"); env != "" {
-		var err error
-		if n, err = strconv.ParseUint(env, 10, 32); err != nil {
-			t.Fatalf("WEFT_TEST_SEEDS: %v", err)
-		}
-	} else if testing.Short() {
+	if testing.Short() {
 		n = max(n/10, 1)
 	}
-	return n
+	return testseed.Count(t, n)
 }
 
 // The memory of a side in random programs: slots, of which each has one

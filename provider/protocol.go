@@ -36,7 +36,7 @@ func (e *leasedEP) openProtocols() {
 	if e.collective != nil {
 		e.protocols = append(e.protocols, e.collective)
 	}
-	e.protocols = append(e.protocols, notifications{e})
+	e.protocols = append(e.protocols, notifications{leasedHost{e}})
 }
 
 // protocols are those of an endpoint, in the order in which progress goes through them.
@@ -125,7 +125,7 @@ type targeted struct{ e *leasedEP }
 
 func (o targeted) Handlers() map[hw.AMID]hw.Handler {
 	all := o.e.target.Handlers()
-	maps.Copy(all, rkey.Handlers(keyHost{o.e}))
+	maps.Copy(all, rkey.Handlers(keyHost{leasedHost{o.e}}))
 	all[wire.AMAccessed] = o.e.onAccessed
 	return all
 }
@@ -145,6 +145,20 @@ func (o targeted) SourceLost(src hw.Source) { o.e.target.SourceLost(src) }
 
 // PeerLost does nothing: what waits ends with its source.
 func (o targeted) PeerLost(uint32, fi.Errno) {}
+
+// leasedHost is what protocols that work under the lease need of the endpoint in common.
+type leasedHost struct{ e *leasedEP }
+
+// Owns reports whether a source is the peer of a link.
+func (h leasedHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
+
+// Malformed counts and logs a message that a peer should not have sent.
+func (h leasedHost) Malformed(src hw.Source, format string, args ...any) {
+	h.e.malformed(src, format, args...)
+}
+
+// Count adds to a counter of the lease holder's.
+func (h leasedHost) Count(counter int, n uint64) { h.e.stats.Rx(counter, n) }
 
 // malformed counts a message that a peer should not have sent, and logs why.
 func (e *leasedEP) malformed(src hw.Source, format string, args ...any) {

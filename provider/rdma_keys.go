@@ -11,23 +11,9 @@ import (
 
 // The keys by which devices reach memory on other hosts (package rkey): those of messages, and those of regions.
 
-// device is what registers memory for the transport.
-func (p *transport) device() rkey.Device { return rkey.Device{Domain: p.Memory(), Cache: p.cache} }
-
-// over is the transport as one-sided operations have it.
-func (p *transport) over() rma.Transport {
-	return rma.Transport{Attr: &p.attr, Number: p.number, Device: p.device(), Segments: p.segments}
-}
-
-// oneSided reports whether the transport's device reads and writes registered memory.
-func (p *transport) oneSided() bool {
-	on := p.over()
-	return on.OneSided()
-}
-
 // exposes reports whether messages to peers of a transport are exposed.
 func (p *transport) exposes() bool {
-	return p.attr.Caps&hw.CapGetZcopy != 0 && p.attr.Caps&hw.CapPeerMemory == 0 && p.device().Exposes()
+	return p.attr.Caps&hw.CapGetZcopy != 0 && p.attr.Caps&hw.CapPeerMemory == 0 && p.on.Device.Exposes()
 }
 
 // expose registers what a request sends and puts the keys into its RTS, or into keys, whose length it returns. Without
@@ -54,15 +40,15 @@ func (e *transportSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool
 		return len(payload) == 0
 	}
 	p, _ := e.transportOf(src)
-	return p.device().Take(m, payload, p.exposes())
+	return p.on.Device.Take(m, payload, p.exposes())
 }
 
 // findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open.
 // If there is none it asks for it.
-func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bool {
+func (e *peering) findKey(l *link, p *rma.Path, key uint64, device *hw.RemoteKey) bool {
 	found, known, ask := p.Keys.Find(key)
 	if ask {
-		if found, known = e.opened.Find(key, p.transport.number, p.device, func(a fi.Addr) bool {
+		if found, known = e.opened.Find(key, p.On.Number, p.PeerDevice, func(a fi.Addr) bool {
 			return e.linkNumber(a) == l.Index+1
 		}); known {
 			p.Keys.Learn(key, found)
@@ -77,7 +63,7 @@ func (e *peering) findKey(l *link, p *path, key uint64, device *hw.RemoteKey) bo
 }
 
 // keyHost is an endpoint as the exchange of keys has it.
-type keyHost struct{ e *leasedEP }
+type keyHost struct{ leasedHost }
 
 // Back is the path to the sender behind a source.
 func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
@@ -88,9 +74,6 @@ func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 	}
 	return p, true
 }
-
-// Owns reports whether a source is the peer of a link.
-func (h keyHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
 
 // PathOf is the path of a link over the transport of a source.
 func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
@@ -108,14 +91,6 @@ func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeySta
 	}
 	return h.e.deviceKey(p.(*path).transport, region, to)
 }
-
-// Malformed counts and logs a message that a peer should not have sent.
-func (h keyHost) Malformed(src hw.Source, format string, args ...any) {
-	h.e.malformed(src, format, args...)
-}
-
-// DeviceKeys are the device's keys of the peer's regions.
-func (p *path) DeviceKeys() *rkey.Peer { return p.Keys }
 
 // deviceKey appends the device's key of a region, which it registers with the transport's memory domain.
 func (e *peering) deviceKey(p *transport, key uint64, to []byte) ([]byte, wire.KeyStatus) {

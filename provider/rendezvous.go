@@ -36,7 +36,7 @@ func (e *peering) readMax() uint32 {
 // wholeMax is the longest copy over a transport, in bytes, that one thread does in one piece: at most most, not cut
 // into segments, and shorter than assist, from which on the peer copies a share (0: it never does).
 func (e *attributes) wholeMax(p *transport, most uint64, assist int) uint64 {
-	if p.segments {
+	if p.on.Segments {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
 	}
 	if assist != 0 {
@@ -88,7 +88,7 @@ func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
 }
 
 // rendezvousHost is an endpoint as rendezvous have it.
-type rendezvousHost struct{ e *leasedEP }
+type rendezvousHost struct{ leasedHost }
 
 // arrivedAs is a message as it was when it arrived.
 func (h rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
@@ -98,14 +98,6 @@ func (h rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
 
 // Closed reports whether the endpoint closes or has closed.
 func (h rendezvousHost) Closed() bool { return h.e.state.Load() == stateClosed }
-
-// Count adds to a counter of the lease holder's.
-func (h rendezvousHost) Count(counter int, n uint64) { h.e.stats.Rx(counter, n) }
-
-// Malformed counts and logs a message that a peer should not have sent.
-func (h rendezvousHost) Malformed(src hw.Source, format string, args ...any) {
-	h.e.malformed(src, format, args...)
-}
 
 // TakeKeys reads the keys of an RTS.
 func (h rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) bool {
@@ -184,7 +176,7 @@ func (h rendezvousHost) Offload() bool { return h.e.rx.offload }
 
 // Segmented reports whether n bytes over a transport are cut into segments.
 func (h rendezvousHost) Segmented(transport uint32, n uint64) bool {
-	return h.e.rmas.Segmented(h.e.transports[transport].over(), n)
+	return h.e.rmas.Segmented(&h.e.transports[transport].on, n)
 }
 
 // Flow returns the flow over the path to a message's sender.
@@ -245,9 +237,6 @@ func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
 
 // Request returns a request of the endpoint.
 func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) { return h.e.requests.Lookup(id) }
-
-// Owns reports whether a source is the peer of a link.
-func (h rendezvousHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
 
 // CameOver reports whether a source is of the transport that a path leads over.
 func (h rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {

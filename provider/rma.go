@@ -2,6 +2,7 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 )
@@ -78,7 +79,7 @@ func accessOver(e *Endpoint, op *rma.Operation, l *link, p *path, total uint64, 
 	if !e.inTurn(l, kind) {
 		return fi.EAGAIN
 	}
-	if mappable && !op.Inject && op.Flags&fi.Inject == 0 {
+	if mappable && !op.Injects() {
 		if done, err := postMapped(e, op, l, p, total); done {
 			return e.broken(err)
 		}
@@ -92,7 +93,7 @@ func accessOver(e *Endpoint, op *rma.Operation, l *link, p *path, total uint64, 
 func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 	l, err := e.linkOf(dest)
 	if err != nil {
-		return nil, nil, e.refuse(err, "operation to address %d: %v", dest, noLink(err))
+		return nil, nil, log.Reject(log.EPData, err, "operation to address %d: %v", dest, noLink(err))
 	}
 	p, err := e.connect(l)
 	if err == nil && flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendings.To(dest)) {

@@ -189,13 +189,15 @@ func (s *side) byStandIn(t *testing.T) (*standInDevice, *link, *path) {
 			t.Errorf("%d registrations are left", d.open)
 		}
 	})
-	p := newPath(&standInPeer{d: d}, &transport{
-		Iface: &standInIface{d: d}, number: 1, cache: cache,
+	over := &transport{
+		Iface: &standInIface{d: d}, number: 1,
 		attr: hw.Attr{
 			Caps:        hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapFlush,
 			MaxPutZcopy: 1 << 20, MaxGetZcopy: 1 << 20, MaxIOV: 4, DeviceName: "stand-in",
 		},
-	})
+	}
+	over.on = rma.Transport{Attr: &over.attr, Number: 1, Device: rkey.Device{Domain: d, Cache: cache}}
+	p := newPath(&standInPeer{d: d}, over)
 	p.Keys = &rkey.Peer{}
 	return d, l, p
 }
@@ -276,8 +278,8 @@ func TestDeviceBuffers(t *testing.T) {
 	}
 	// Memory that is closed is registered no more.
 	_ = mine.mr.Close()
-	p.transport.cache.Buffers().Drop(uint64(theirs.iov(t, 0, 1)[0].Base))
-	if _, err := p.transport.device().Use(uint64(mineBase(mine)), 8, 0); !errors.Is(err, hw.ErrInvalid) {
+	p.transport.on.Device.Cache.Buffers().Drop(uint64(theirs.iov(t, 0, 1)[0].Base))
+	if _, err := p.transport.on.Device.Use(uint64(mineBase(mine)), 8, 0); !errors.Is(err, hw.ErrInvalid) {
 		t.Errorf("memory of a region that is closed: %v", err)
 	}
 	_ = theirs.mr.Close()
@@ -316,7 +318,7 @@ func TestDeviceBuffersNot(t *testing.T) {
 			t.Errorf("%s: by the device alone %v", what, errno)
 		}
 		_ = mine.mr.Close()
-		p.transport.cache.Buffers().Close()
+		p.transport.on.Device.Cache.Buffers().Close()
 	}
 }
 
@@ -349,7 +351,7 @@ func TestDeviceBuffersOneRefused(t *testing.T) {
 	}
 	_ = refused.mr.Close()
 	_ = other.mr.Close()
-	p.transport.cache.Buffers().Close()
+	p.transport.on.Device.Cache.Buffers().Close()
 }
 
 // TestDeviceBuffersToken: a token of memory of a device has the key of an RDMA device that reaches it.
@@ -393,7 +395,7 @@ func TestDeviceOpAllocs(t *testing.T) {
 	}
 	_ = mine.mr.Close()
 	_ = theirs.mr.Close()
-	p.transport.cache.Buffers().Close()
+	p.transport.on.Device.Cache.Buffers().Close()
 }
 
 // TestListRegistered: the memory of a list is registered once for a post, not once for each element, unless its

@@ -20,7 +20,7 @@ func (e *leasedEP) initRMA() {
 	e.rmas.Init(rmaHost{&e.Endpoint}, rma.Parts{
 		Config: e.domain.cfg, Lists: &e.lists, Accesses: &e.accesses, Counts: &e.counts,
 	})
-	e.initiated.Init(&e.rmas, rmaLeasedHost{e}, &e.answers, &e.pendings, e.now)
+	e.initiated.Init(&e.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.pendings, e.now)
 }
 
 // rmaHost is an endpoint as its initiator has it.
@@ -121,11 +121,11 @@ func (h rmaHost) Took(l *rma.Link, w list.Way, elements, n uint64) {
 
 // FindKey returns a device's key of a peer's region.
 func (h rmaHost) FindKey(l *rma.Link, p *rma.Path, key uint64, device *hw.RemoteKey) bool {
-	return h.e.findKey(h.e.linkAt(l.Index), p.Owner.(*path), key, device)
+	return h.e.findKey(h.e.linkAt(l.Index), p, key, device)
 }
 
 // KeyRefused notes that a device refused the key of a region.
-func (h rmaHost) KeyRefused(p *rma.Path, key uint64) { h.e.opened.Refused(p.Owner.(*path).device, key) }
+func (h rmaHost) KeyRefused(p *rma.Path, key uint64) { h.e.opened.Refused(p.PeerDevice, key) }
 
 // PeerToPeer reports whether memory of devices may go without copies in this process.
 func (h rmaHost) PeerToPeer() bool { return h.e.peerToPeer() }
@@ -149,15 +149,7 @@ func (h rmaHost) Hold(n int) { h.e.hold(n) }
 func (h rmaHost) Closed() bool { return h.e.state.Load() == stateClosed }
 
 // rmaLeasedHost is an endpoint as the protocol of its initiator has it.
-type rmaLeasedHost struct{ e *leasedEP }
-
-// Owns reports whether a source is the peer of a link.
-func (h rmaLeasedHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
-
-// Malformed counts and logs a message that a peer should not have sent.
-func (h rmaLeasedHost) Malformed(src hw.Source, format string, args ...any) {
-	h.e.malformed(src, format, args...)
-}
+type rmaLeasedHost struct{ leasedHost }
 
 // NameOf names the peer of a link.
 func (h rmaLeasedHost) NameOf(l *rma.Link) fmt.Stringer { return h.e.linkAt(l.Index).to }

@@ -133,7 +133,7 @@ func remoteOf(
 	if dir.OfDevice(about.Key) {
 		about.Kind = token.CUDA
 	}
-	return tokens.ByKey(tokenEP{e}, a.Dest, about)
+	return tokens.ByKey(tokenEP{commonEP{e}}, a.Dest, about)
 }
 
 // Post posts the operation as messages.
@@ -159,17 +159,16 @@ func (o *mappedOp) Notify(to list.Peer) error {
 // Complete completes the operation. copied: it has not gone as messages.
 func (o *mappedOp) Complete(status fi.Errno, completes, copied bool) {
 	e, a := o.e, &o.args
-	end := rma.Ended{Context: a.Context, Flags: rma.Kind(a.Read), Work: a.Work, Status: status, Completes: completes,
-		Asked: a.Flags&fi.Completion != 0}
+	total := uint64(0)
 	if status == fi.Success {
-		end.Total = o.total
+		total = o.total
 		if copied {
 			e.counts.Direct(a.Read, o.total)
 			e.stats.Shared(stats.SharedMapped, 1)
 			e.stats.Shared(stats.SharedMappedBytes, o.total)
 		}
 	}
-	rmaHost{e}.End(end)
+	rmaHost{e}.End(a.Ended(completes, status, total))
 }
 
 // endLists ends the reads and writes of an endpoint that closes: nothing of them is left to do, and no goroutine is at

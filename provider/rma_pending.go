@@ -2,7 +2,6 @@ package provider
 
 import (
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/rma"
@@ -64,7 +63,7 @@ func (e *bindings) counted() bool {
 }
 
 // answersHost is an endpoint as the answers to its operations have it.
-type answersHost struct{ e *leasedEP }
+type answersHost struct{ leasedHost }
 
 // LinkTo is the link to the peer of an operation. The operation's address may have been removed meanwhile: then the
 // link is found by the peer's ring.
@@ -82,14 +81,6 @@ func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
 
 // Leads reports whether a link leads to the peer with a ring.
 func (h answersHost) Leads(link uint32, ring uintptr) bool { return h.e.linkAt(link).leadsTo(ring) }
-
-// Owns reports whether a source is the peer of a link.
-func (h answersHost) Owns(src hw.Source, link uint32) bool { return h.e.ownsLink(src, link) }
-
-// Malformed counts and logs a message that a peer should not have sent.
-func (h answersHost) Malformed(src hw.Source, format string, args ...any) {
-	h.e.malformed(src, format, args...)
-}
 
 // Complete completes and counts an operation.
 func (h answersHost) Complete(context, flags uint64, completes bool, status fi.Errno, n uint64) {

@@ -41,16 +41,19 @@ func (e *Endpoint) openToken(t Token) (*Remote, error) {
 	return e.opened.Open(t, e.auth.Bytes())
 }
 
-// tokenEP is an endpoint as its remote regions have it.
-type tokenEP struct{ e *Endpoint }
+// commonEP is what remote regions and lists need of an endpoint in common.
+type commonEP struct{ e *Endpoint }
 
-func (t tokenEP) Acquire() error                     { return t.e.refs.Acquire() }
-func (t tokenEP) Release()                           { t.e.refs.Release() }
+func (c commonEP) Acquire() error { return c.e.refs.Acquire() }
+func (c commonEP) Release()       { c.e.refs.Release() }
+func (c commonEP) Ordered() bool  { return c.e.orderedRMA() }
+
+// tokenEP is an endpoint as its remote regions have it.
+type tokenEP struct{ commonEP }
+
 func (t tokenEP) Config() *config.Config             { return t.e.domain.cfg }
 func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.av.Know(n) }
 func (t tokenEP) Devices() []tokens.Device           { return t.e.devicesOf }
-func (t tokenEP) ReachesMemory() bool                { return t.e.anyDevice() }
-func (t tokenEP) Ordered() bool                      { return t.e.orderedRMA() }
 func (t tokenEP) Apart() bool                        { return t.e.apart }
 func (t tokenEP) Attaches() bool                     { return t.e.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps }
 func (t tokenEP) Maps() bool                         { return t.e.peerToPeer() }
@@ -86,19 +89,9 @@ func (e *Endpoint) pathNow(addr fi.Addr) *path {
 	return p
 }
 
-// anyDevice reports whether the endpoint has an RDMA device that reads and writes memory of peers.
-func (e *transportSet) anyDevice() bool {
-	for _, p := range e.transports {
-		if p.oneSided() {
-			return true
-		}
-	}
-	return false
-}
-
 // addDevice has tokens name the transport's device, if it has one that reaches memory.
 func (e *transportSet) addDevice(p *transport) {
-	if d, ok := p.Iface.(hw.Device); ok && p.oneSided() {
+	if d, ok := p.Iface.(hw.Device); ok && p.on.OneSided() {
 		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Transport: p.number})
 	}
 }

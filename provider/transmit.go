@@ -88,14 +88,14 @@ func (e *initiator) send(s *SendArgs) error {
 		return err
 	}
 	if (s.Inject || s.Flags&fi.Inject != 0) && hmem.AnyOnDevice(s.IOV) {
-		return e.refuse(fi.EINVAL, "inject: only memory of the process itself")
+		return log.Reject(log.EPData, fi.EINVAL, "inject: only memory of the process itself")
 	}
 	if e.lossy {
 		return e.sendLossy(s, total)
 	}
 	l, err := e.linkOf(s.Dest)
 	if err != nil {
-		return e.refuse(err, "send to address %d: %v", s.Dest, noLink(err))
+		return log.Reject(log.EPData, err, "send to address %d: %v", s.Dest, noLink(err))
 	}
 	defer l.Release()
 	p, err := e.connect(l)
@@ -135,14 +135,14 @@ func (e *peering) checkSend(s *SendArgs) (total uint64, err error) {
 		return 0, fi.EOPBADSTATE
 	}
 	if s.Flags&^sendFlags != 0 {
-		return 0, e.refuse(fi.EBADFLAGS, "send: flags %#x are not for a transmit", s.Flags&^sendFlags)
+		return 0, log.Reject(log.EPData, fi.EBADFLAGS, "send: flags %#x are not for a transmit", s.Flags&^sendFlags)
 	}
 	if len(s.IOV) > wire.IOVLimit {
-		return 0, e.refuse(fi.EINVAL, "send: %d elements, at most %d", len(s.IOV), wire.IOVLimit)
+		return 0, log.Reject(log.EPData, fi.EINVAL, "send: %d elements, at most %d", len(s.IOV), wire.IOVLimit)
 	}
 	for _, v := range s.IOV {
 		if v.Len > wire.MaxMessage || v.Base == 0 && v.Len != 0 {
-			return 0, e.refuse(fi.EINVAL, "send: element of %d bytes at %#x", v.Len, v.Base)
+			return 0, log.Reject(log.EPData, fi.EINVAL, "send: element of %d bytes at %#x", v.Len, v.Base)
 		}
 		total += v.Len
 	}
@@ -151,18 +151,12 @@ func (e *peering) checkSend(s *SendArgs) (total uint64, err error) {
 		most, inject = fi.OptMaxTaggedSize, fi.OptInjectTaggedSize
 	}
 	if n := e.size(most); total > n {
-		return 0, e.refuse(fi.EMSGSIZE, "send: %d bytes, at most %d", total, n)
+		return 0, log.Reject(log.EPData, fi.EMSGSIZE, "send: %d bytes, at most %d", total, n)
 	}
 	if n := e.size(inject); (s.Inject || s.Flags&fi.Inject != 0) && total > n {
-		return 0, e.refuse(fi.EINVAL, "inject: %d bytes, at most %d", total, n)
+		return 0, log.Reject(log.EPData, fi.EINVAL, "inject: %d bytes, at most %d", total, n)
 	}
 	return total, nil
-}
-
-// refuse logs why a call is refused and returns err.
-func (e *peering) refuse(err error, format string, args ...any) error {
-	log.Warnf(log.EPData, format, args...)
-	return err
 }
 
 // completes reports whether the transmit writes a completion.
@@ -251,7 +245,7 @@ func (e *initiator) sendPayload(
 	if hmem.AnyOnDevice(iov) {
 		var err error
 		if iov, err = sc.fetch(iov, total); err != nil {
-			return e.refuse(fi.EIO, "copy %d bytes from a device: %v", total, err)
+			return log.Reject(log.EPData, fi.EIO, "copy %d bytes from a device: %v", total, err)
 		}
 	}
 	if total <= len(sc.body) && total+len(head) <= p.On.Attr.MaxAMShort {
@@ -381,7 +375,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 // sendExposed sends the RTS of a message whose payload the receiver gets (package rendezvous).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
-	n := e.expose(p.transport.device(), req, id, r, sc.keys[:])
+	n := e.expose(p.transport.on.Device, req, id, r, sc.keys[:])
 	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
 	return e.sendPayload(&p.Path, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }

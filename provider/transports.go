@@ -9,7 +9,6 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/hw/regcache"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
@@ -17,6 +16,8 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/internal/flow"
 	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
+	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
 	"github.com/weft-fabric/weft/provider/internal/watch"
 	"github.com/weft-fabric/weft/provider/names"
@@ -35,12 +36,11 @@ type transport struct {
 	sources []sender                    // by the interface's hw.Source; the lease holder's
 	answer  func(hw.Source) hw.Endpoint // see hw.Answerer, nil: not offered
 	// to the sources, by number, that are not a link's path; nil: none; the lease holder's
-	backs    []*path
-	network  *watch.Transport // nil: peers that share memory with us
-	eager    uint64           // bytes of the longest message that goes with its payload
-	segments bool             // long one-sided operations are cut into segments (package rma)
-	coll     coll.Transport   // the transport as collective operations have it; immutable from addTransport on
-	cache    *regcache.Cache  // registrations of its memory domain, nil: they cost nothing
+	backs   []*path
+	network *watch.Transport // nil: peers that share memory with us
+	eager   uint64           // bytes of the longest message that goes with its payload
+	coll    coll.Transport   // the transport as collective operations have it; immutable from addTransport on
+	on      rma.Transport    // as one-sided operations have it; immutable once there are paths
 }
 
 // The endpoint's sources are those of its transports, with the transport's number above
@@ -79,7 +79,10 @@ func (e *leasedEP) addTransport(i hw.Iface) *transport {
 		p.answer = a.Answer
 	}
 	p.eager = eagerOver(e.domain.cfg, &p.attr)
-	p.segments = flow.On(e.domain.cfg, &p.attr)
+	p.on = rma.Transport{
+		Attr: &p.attr, Number: p.number, Device: rkey.Device{Domain: i.Memory()},
+		Segments: flow.On(e.domain.cfg, &p.attr),
+	}
 	p.coll = p.collTransport()
 	e.transports = append(e.transports, p)
 	e.setHandlers(p)
@@ -302,7 +305,7 @@ func (e *leasedEP) openNetworks() error {
 	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
 	for _, i := range list {
 		p := e.addTransport(i)
-		p.cache = e.domain.device.Cache(i.Memory())
+		p.on.Device.Cache = e.domain.device.Cache(i.Memory())
 		e.addDevice(p)
 		p.network = watch.New(p.Iface, networkOwner{&e.peering}, nil)
 		e.networks = append(e.networks, p.network)

@@ -96,7 +96,7 @@ func (t *matchTx) postIn(s *sent, n uint32, p *hot.MatchPost, to *nic.Address) b
 func (t *matchTx) leave(said uintptr, p *hot.MatchPost, b *seam.Bell) uintptr {
 	if said == hot.PathSent && p.Kind&hot.MatchMore != 0 {
 		t.lock.keep()
-		t.m.shared.leaves()
+		t.m.leaves()
 		return said
 	}
 	t.unrung.take()
@@ -120,7 +120,7 @@ func RingRest(transport, bell, from, _ uintptr) uintptr {
 			t.lock.leave(seam.BellAt(bell))
 			return uintptr((k + 1) % len(m.txs))
 		default:
-			m.shared.leaves() // the next post tries again, or a poll rings
+			m.leaves() // the next post tries again, or a poll rings
 		}
 	}
 	return 0

@@ -42,13 +42,12 @@ type txShared struct {
 	// stripe's unrung, taken before those are read; sequentially consistent, of a thread that is alone
 	// release. Where there is one stripe it stays clear.
 	corked flag
-	single bool // there is one stripe; immutable once they are open
 }
 
 // leaves notes that a post has left its doorbell to the next one. It needs nothing of the runtime.
-func (s *txShared) leaves() {
-	if !s.single {
-		s.corked.set()
+func (m *matcher) leaves() {
+	if len(m.txs) > 1 {
+		m.shared.corked.set()
 	}
 }
 
@@ -56,10 +55,9 @@ func (s *txShared) leaves() {
 // have left, also in other stripes.
 func (t *matchTx) endPost(more bool) {
 	t.release(more)
-	s := &t.m.shared
 	if more {
-		s.leaves()
-	} else if s.corked.take() {
+		t.m.leaves()
+	} else if t.m.shared.corked.take() {
 		for _, o := range t.m.txs {
 			if o.unrung.isSet() {
 				o.lock.take()
@@ -193,7 +191,6 @@ func (m *matcher) openStripes() error {
 			return err
 		}
 	}
-	m.shared.single = len(m.txs) == 1
 	m.stripeShift = uint8(64 - bits.Len(uint(len(m.txs)-1)))
 	return nil
 }

@@ -134,9 +134,7 @@ func countDirect(ep *hot.EP, messages, bytes uint64) {
 }
 
 // rxRings is how many inbound rings are in use. Senders write the number.
-func rxRings(ep *hot.EP) uint32 {
-	return min(atomic.LoadUint32((*uint32)(pointer(ep.RxRings))), hot.RxRings)
-}
+func rxRings(ep *hot.EP) uint32 { return min(ringsInUse(ep), hot.RxRings) }
 
 // budget is how many arrivals of the ring at hand are taken in. For a search it is all that there may be now.
 func budget(d *hot.Delivery, ep *hot.EP) uint32 {

@@ -192,3 +192,9 @@ func Refuse(s Subsys, errno error, format string, args ...any) error {
 	Warnf(s, "%v", err)
 	return err
 }
+
+// Reject logs at warn level why a call fails, and returns err as it is: [Refuse] puts the text and err into one error.
+func Reject(s Subsys, err error, format string, args ...any) error {
+	Warnf(s, format, args...)
+	return err
+}

@@ -19,10 +19,18 @@ func New(t testing.TB) uint64 {
 	return seed
 }
 
-// Count is how many random programs a test runs: WEFT_TEST_SEEDS, or otherwise.
-func Count(otherwise int) int {
-	if n, err := strconv.Atoi(os.Getenv("WEFT_TEST_SEEDS")); err == nil && n > 0 {
-		return n
+// Count is how many random programs a test runs: WEFT_TEST_SEEDS, or n. A value that is no number, or 0, fails
+// the test.
+func Count(t testing.TB, n uint64) uint64 {
+	t.Helper()
+	if env := os.Getenv("WEFT_TEST_SEEDS"); env != "" {
+		var err error
+		if n, err = strconv.ParseUint(env, 10, 32); err != nil {
+			t.Fatalf("WEFT_TEST_SEEDS: %v", err)
+		}
+		if n == 0 {
+			t.Fatal("WEFT_TEST_SEEDS: 0, at least 1")
+		}
 	}
-	return otherwise
+	return n
 }

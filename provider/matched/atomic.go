@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 )
 
 // Atomic describes an atomic operation on one element of a region of a peer's. Lengths are in bytes.
@@ -32,7 +33,7 @@ const (
 func (a *Atomic) element(what string, iov []fi.IOVec) (uint64, error) {
 	v, err := one("atomic "+what, iov)
 	if err == nil && (v.Len != a.Size || v.Base == 0) {
-		err = refuse(fi.EINVAL, "atomic: %s of %d bytes at %#x, not %d", what, v.Len, v.Base, a.Size)
+		err = log.Reject(log.EPData, fi.EINVAL, "atomic: %s of %d bytes at %#x, not %d", what, v.Len, v.Base, a.Size)
 	}
 	return uint64(v.Base), err
 }
@@ -69,11 +70,12 @@ func (e *Endpoint) checkAtomic(a *Atomic, p *hot.Post) (at elements, err error) 
 	}
 	switch {
 	case e.atomics == nil || !e.atomics.AtomicValid(a.Op, a.Type, a.Fetch) || a.Size > elementMax:
-		return at, refuse(fi.EOPNOTSUPP, "atomic: the device has no operation %d on type %d", a.Op, a.Type)
+		return at, log.Reject(log.EPData, fi.EOPNOTSUPP,
+			"atomic: the device has no operation %d on type %d", a.Op, a.Type)
 	case len(a.Remote) != 1 || a.Remote[0].Len != a.Size:
-		return at, refuse(fi.EINVAL, "atomic: not one remote element of %d bytes", a.Size)
+		return at, log.Reject(log.EPData, fi.EINVAL, "atomic: not one remote element of %d bytes", a.Size)
 	case !e.memory.KeyValid(a.Remote[0].Key, false):
-		return at, refuse(fi.EKEYREJECTED, "atomic: no region has key %#x", a.Remote[0].Key)
+		return at, log.Reject(log.EPData, fi.EKEYREJECTED, "atomic: no region has key %#x", a.Remote[0].Key)
 	}
 	if at, err = a.elements(); err != nil {
 		return at, err
@@ -118,7 +120,7 @@ func (e *Endpoint) Atomic(a *Atomic) error {
 	}
 	to, err := e.address(a.Dest, c.name[:0])
 	if err != nil {
-		return refuse(Errno(err), "atomic at address %d: %v", a.Dest, err)
+		return log.Reject(log.EPData, Errno(err), "atomic at address %d: %v", a.Dest, err)
 	}
 	m.To, o.to = to, to
 	return e.post("atomic", &o, func(context uint64) error {

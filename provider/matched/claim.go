@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/order"
 )
 
@@ -100,7 +101,7 @@ func (e *Endpoint) receiveClaimed(o *operation, m *hw.MatchReceive) error {
 	c, ok := e.ops.claims.take(o.context, o.tagged)
 	if !ok {
 		e.release(o)
-		return refuse(fi.ENOMSG, "receive: no message is claimed with context %#x", o.context)
+		return log.Reject(log.EPData, fi.ENOMSG, "receive: no message is claimed with context %#x", o.context)
 	}
 	err := e.post("receive of a claimed message", o, func(context uint64) error {
 		m.Context = context

@@ -222,7 +222,7 @@ func (e *Endpoint) unregister(p *hot.Post, memory uint32, code uintptr) uintptr 
 // device says (hot.Post.Sent), or hot.PostReturn, where another thread has the stripe or the cache for long.
 func (e *Endpoint) DirectRefused(p *hot.Post) uintptr {
 	if p.Match.Kind&hot.MatchShared != 0 {
-		e.unshare(false)
+		e.unshare()
 	}
 	o, s := e.ops.at(p.Match.Context)
 	memory := uint32(0)

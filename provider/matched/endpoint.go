@@ -199,18 +199,12 @@ func (e *Endpoint) Stats() (s hw.MatchStats, ok bool) {
 	return s, ok
 }
 
-// refuse logs why a call is refused and returns err.
-func refuse(err error, format string, args ...any) error {
-	log.Warnf(log.EPData, format, args...)
-	return err
-}
-
 // refused is the errno of an error of the device's, with a log line unless the caller is to try again.
 func refused(what string, err error) error {
 	if errors.Is(err, hw.ErrNoResource) {
 		return fi.EAGAIN
 	}
-	return refuse(Errno(err), "%s: %v", what, err)
+	return log.Reject(log.EPData, Errno(err), "%s: %v", what, err)
 }
 
 // Errno is what an error of a device means to an application: an errno of libfabric's that it wraps, if it does, else

@@ -3,6 +3,7 @@ package matched
 import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 )
 
 // fault is what is wrong with the arguments of an operation.
@@ -77,17 +78,18 @@ func (e *Endpoint) faultOf(p *hot.Post, r *rules, flags, ignore uint64) fault {
 func (e *Endpoint) judge(p *hot.Post, r *rules, ignore uint64) error {
 	switch e.faultOf(p, r, r.flags|workFlag, ignore) {
 	case faultCaps:
-		return refuse(fi.EOPNOTSUPP, "%s: the endpoint has not the capabilities %#x", r.what, r.caps)
+		return log.Reject(log.EPData, fi.EOPNOTSUPP, "%s: the endpoint has not the capabilities %#x", r.what, r.caps)
 	case faultFlags:
-		return refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", r.what, p.Flags&^r.flags)
+		return log.Reject(log.EPData, fi.EBADFLAGS, "%s: flags %#x are not for it", r.what, p.Flags&^r.flags)
 	case faultBuffer:
-		return refuse(fi.EINVAL, "%s: %d bytes at address 0", r.what, p.Len)
+		return log.Reject(log.EPData, fi.EINVAL, "%s: %d bytes at address 0", r.what, p.Len)
 	case faultLong:
-		return refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d", r.what, p.Len, e.attr.MaxMessage)
+		return log.Reject(log.EPData, fi.EMSGSIZE, "%s: %d bytes, at most %d", r.what, p.Len, e.attr.MaxMessage)
 	case faultInject:
-		return refuse(r.inject, "%s: %d bytes, at most %d are injected", r.what, p.Len, e.attr.MaxInject)
+		return log.Reject(log.EPData, r.inject,
+			"%s: %d bytes, at most %d are injected", r.what, p.Len, e.attr.MaxInject)
 	case faultTag:
-		return refuse(fi.EINVAL, "%s: tag %#x has bits beyond %#x", r.what, p.Header, e.attr.TagMask)
+		return log.Reject(log.EPData, fi.EINVAL, "%s: tag %#x has bits beyond %#x", r.what, p.Header, e.attr.TagMask)
 	}
 	return nil
 }
@@ -139,7 +141,7 @@ func (e *Endpoint) Reaches(what string, a fi.Addr) error {
 	c := calls.Get().(*call)
 	defer c.done()
 	if _, err := e.o.Address(a, c.name[:0]); err != nil {
-		return refuse(Errno(err), "%s at address %d: %v", what, a, err)
+		return log.Reject(log.EPData, Errno(err), "%s at address %d: %v", what, a, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 )
 
 // Send describes one message to send.
@@ -42,7 +43,7 @@ const (
 func one(what string, iov []fi.IOVec) (v fi.IOVec, err error) {
 	switch {
 	case len(iov) > 1:
-		return v, refuse(fi.EINVAL, "%s: %d elements, at most 1", what, len(iov))
+		return v, log.Reject(log.EPData, fi.EINVAL, "%s: %d elements, at most 1", what, len(iov))
 	case len(iov) == 1:
 		v = iov[0]
 	}
@@ -77,7 +78,7 @@ func (e *Endpoint) Send(s *Send) error {
 	}
 	to, err := e.address(s.Dest, c.name[:0])
 	if err != nil {
-		return refuse(Errno(err), "send to address %d: %v", s.Dest, err)
+		return log.Reject(log.EPData, Errno(err), "send to address %d: %v", s.Dest, err)
 	}
 	o := sending(p, to)
 	o.hint = c.hint
@@ -115,7 +116,7 @@ func (e *Endpoint) post(what string, o *operation, give func(context uint64) err
 	if e.placeless(o) {
 		e.share(false)
 		if err := give(o.sharedContext()); err != nil {
-			e.unshare(false)
+			e.unshare()
 			return refused(what, err)
 		}
 		e.more(more)
@@ -160,15 +161,17 @@ func (e *Endpoint) checkReceive(r *Receive, p *hot.Post) error {
 	multi, search := r.Flags&fi.MultiRecv != 0, r.Flags&searchFlags
 	switch {
 	case search == fi.Discard:
-		return refuse(fi.EBADFLAGS, "receive: FI_DISCARD needs FI_PEEK or FI_CLAIM")
+		return log.Reject(log.EPData, fi.EBADFLAGS, "receive: FI_DISCARD needs FI_PEEK or FI_CLAIM")
 	case search == searchFlags:
-		return refuse(fi.EBADFLAGS, "receive: FI_CLAIM and FI_DISCARD exclude each other in a peek")
+		return log.Reject(log.EPData, fi.EBADFLAGS, "receive: FI_CLAIM and FI_DISCARD exclude each other in a peek")
 	case search&(fi.Claim|fi.Discard) != 0 && e.claimer == nil:
-		return refuse(fi.EOPNOTSUPP, "receive: the device neither claims nor discards messages (flags %#x)", r.Flags)
+		return log.Reject(log.EPData, fi.EOPNOTSUPP,
+			"receive: the device neither claims nor discards messages (flags %#x)", r.Flags)
 	case multi && (r.Tagged || search != 0):
-		return refuse(fi.EINVAL, "receive: FI_MULTI_RECV is for untagged messages")
+		return log.Reject(log.EPData, fi.EINVAL, "receive: FI_MULTI_RECV is for untagged messages")
 	case multi && (v.Len == 0 || v.Len < e.minMulti.Load()):
-		return refuse(fi.ETOOSMALL, "receive: multi-receive buffer of %d bytes, at least %d", v.Len, e.minMulti.Load())
+		return log.Reject(log.EPData, fi.ETOOSMALL,
+			"receive: multi-receive buffer of %d bytes, at least %d", v.Len, e.minMulti.Load())
 	}
 	return nil
 }
@@ -200,7 +203,7 @@ func (e *Endpoint) Receive(r *Receive) error {
 	}
 	if r.Src != fi.AddrUnspec && e.directed(r.Tagged) {
 		if m.From, err = e.address(r.Src, c.name[:0]); err != nil {
-			return refuse(Errno(err), "receive from address %d: %v", r.Src, err)
+			return log.Reject(log.EPData, Errno(err), "receive from address %d: %v", r.Src, err)
 		}
 	}
 	if r.Flags&fi.Peek != 0 {

@@ -118,7 +118,7 @@ func (e *Endpoint) MaxKey() uint64 {
 func (e *Endpoint) Expose(a *RegionAttr) (*Region, error) {
 	r := &Region{e: e, attr: *a}
 	if e.memory == nil {
-		return nil, errors.Join(refuse(fi.EOPNOTSUPP, "region: the device has none"), r.Close())
+		return nil, errors.Join(log.Reject(log.EPData, fi.EOPNOTSUPP, "region: the device has none"), r.Close())
 	}
 	err := r.append(false)
 	if err == nil && r.notifies() {
@@ -165,7 +165,7 @@ func (r *Region) append(notify bool) error {
 		if errors.Is(err, hw.ErrNoResource) {
 			errno = fi.ENOSPC
 		}
-		return refuse(errno, "region with key %#x: %v", r.attr.Key, err)
+		return log.Reject(log.EPData, errno, "region with key %#x: %v", r.attr.Key, err)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func sharedOf(context, n uint64) operation {
 func (e *Endpoint) share(alone bool) { e.countShared(1, alone) }
 
 // unshare takes one back that the device has not taken. It needs nothing of the runtime.
-func (e *Endpoint) unshare(alone bool) { e.countShared(^uint32(0), alone) }
+func (e *Endpoint) unshare() { e.countShared(^uint32(0), false) }
 
 // countShared adds n, modulo 2^32, to what was posted. It needs nothing of the runtime.
 func (e *Endpoint) countShared(n uint32, alone bool) {

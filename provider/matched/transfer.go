@@ -4,6 +4,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 )
 
 // Transfer describes one read or write of a region of a peer's.
@@ -33,9 +34,9 @@ func (e *Endpoint) checkTransfer(t *Transfer, p *hot.Post) error {
 	case err != nil:
 		return err
 	case e.memory == nil:
-		return refuse(fi.EOPNOTSUPP, "%s: the device reaches no memory of peers", r.what)
+		return log.Reject(log.EPData, fi.EOPNOTSUPP, "%s: the device reaches no memory of peers", r.what)
 	case len(t.Remote) != 1:
-		return refuse(fi.EINVAL, "%s: %d remote elements, not 1", r.what, len(t.Remote))
+		return log.Reject(log.EPData, fi.EINVAL, "%s: %d remote elements, not 1", r.what, len(t.Remote))
 	}
 	remote := &t.Remote[0]
 	p.Buf, p.Len, p.Dest, p.Header, p.Key, p.Data = v.Base, v.Len, uint64(t.Dest), remote.Addr, remote.Key, t.Data
@@ -48,11 +49,11 @@ func (e *Endpoint) checkTransfer(t *Transfer, p *hot.Post) error {
 	}
 	switch {
 	case remote.Len != v.Len:
-		return refuse(fi.EINVAL, "%s: %d bytes here, %d there", r.what, v.Len, remote.Len)
+		return log.Reject(log.EPData, fi.EINVAL, "%s: %d bytes here, %d there", r.what, v.Len, remote.Len)
 	case !e.memory.KeyValid(remote.Key, false):
-		return refuse(fi.EKEYREJECTED, "%s: no region has key %#x", r.what, remote.Key)
+		return log.Reject(log.EPData, fi.EKEYREJECTED, "%s: no region has key %#x", r.what, remote.Key)
 	case t.data() && !e.memory.KeyValid(remote.Key, true):
-		return refuse(fi.EINVAL, "%s with data: no region with key %#x takes it", r.what, remote.Key)
+		return log.Reject(log.EPData, fi.EINVAL, "%s with data: no region with key %#x takes it", r.what, remote.Key)
 	}
 	return nil
 }
@@ -90,7 +91,7 @@ func (e *Endpoint) Transfer(t *Transfer) error {
 	what := transferRules(t.Read).what
 	to, err := e.address(t.Dest, c.name[:0])
 	if err != nil {
-		return refuse(Errno(err), "%s at address %d: %v", what, t.Dest, err)
+		return log.Reject(log.EPData, Errno(err), "%s at address %d: %v", what, t.Dest, err)
 	}
 	o := transferring(p, to)
 	o.hint = c.hint

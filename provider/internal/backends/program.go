@@ -31,9 +31,6 @@ type Network struct {
 	Open func(address []byte) (hw.Iface, error)
 }
 
-// MinHead is how many bytes of head an interface has room for at least, in short messages and in others.
-const MinHead = wire.HeadMost
-
 // needed are the capabilities that an interface of a program has at least.
 const needed = hw.CapAMShort | hw.CapAMBcopy | hw.CapOrdered
 
@@ -124,8 +121,9 @@ func checkProgram(a hw.Attr) error {
 	switch {
 	case a.Caps&needed != needed:
 		return fmt.Errorf("capabilities %#x, not all of %#x: %w", a.Caps, needed, fi.EINVAL)
-	case a.MaxAMShort < MinHead || a.MaxAMHead < MinHead:
-		return fmt.Errorf("heads of %d and %d bytes at most, not %d: %w", a.MaxAMShort, a.MaxAMHead, MinHead, fi.EINVAL)
+	case a.MaxAMShort < wire.HeadMost || a.MaxAMHead < wire.HeadMost:
+		return fmt.Errorf("heads of %d and %d bytes at most, not %d: %w",
+			a.MaxAMShort, a.MaxAMHead, wire.HeadMost, fi.EINVAL)
 	case a.MaxAMBcopy <= 0:
 		return fmt.Errorf("payloads of %d bytes at most: %w", a.MaxAMBcopy, fi.EINVAL)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 )
 
@@ -19,15 +20,15 @@ type arrivals struct {
 // counts bytes, fi.EDOMAIN for a counter of another domain, or what stopped the system from giving descriptors.
 func (c *Groups) checkArrivals(counter *cq.Counter) error {
 	if counter.Bytes() {
-		return c.refuse(fi.EINVAL, "alltoallv: the counter of arrivals counts bytes, not peers")
+		return log.Reject(log.EPData, fi.EINVAL, "alltoallv: the counter of arrivals counts bytes, not peers")
 	}
 	switch err := c.host.CountsAt(counter); {
 	case err == nil:
 		return nil
 	case errors.Is(err, fi.EDOMAIN):
-		return c.refuse(err, "alltoallv: the counter of arrivals is of another domain")
+		return log.Reject(log.EPData, err, "alltoallv: the counter of arrivals is of another domain")
 	default:
-		return c.refuse(fi.ErrnoOf(err), "alltoallv: counter of arrivals: %v", err)
+		return log.Reject(log.EPData, fi.ErrnoOf(err), "alltoallv: counter of arrivals: %v", err)
 	}
 }
 

@@ -211,12 +211,6 @@ func (c *Protocol) control(m *collMember, id hw.AMID, header uint64, head []byte
 	}
 }
 
-// refuse logs why a call is refused and returns err.
-func (c *Groups) refuse(err error, format string, args ...any) error {
-	log.Warnf(log.EPData, format, args...)
-	return err
-}
-
 // warn logs what went wrong with a group.
 func (g *Group) warn(format string, args ...any) {
 	about := []any{uint64(g.addr()), g.rank, len(g.members)}

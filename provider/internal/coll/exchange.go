@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/exchange"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -99,7 +100,7 @@ func (g *Group) exchanger() (*collExchange, error) {
 	n := len(g.members)
 	cfg, err := exchangeConfig(g.c.cfg, n-1)
 	if err != nil {
-		return nil, g.c.refuse(fi.EINVAL, "alltoall: %v", err)
+		return nil, log.Reject(log.EPData, fi.EINVAL, "alltoall: %v", err)
 	}
 	if g.ways.relays {
 		cfg.Piece, cfg.Store, cfg.Always = relayPiece, g.c.relayStore(), g.c.always
@@ -107,7 +108,7 @@ func (g *Group) exchanger() (*collExchange, error) {
 	x := &collExchange{peers: exchangePeers{slots: make([]int32, n-1)}}
 	cfg.Seen = func(peer int) (queue, dev time.Duration, ok bool) { return x.row(g, peer) }
 	if x.engine, err = exchange.New(cfg); err != nil {
-		return nil, g.c.refuse(fi.EINVAL, "alltoall: %v", err)
+		return nil, log.Reject(log.EPData, fi.EINVAL, "alltoall: %v", err)
 	}
 	return x, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -39,7 +40,7 @@ func (c *Protocol) fail(o *collOp, why fi.Errno) {
 // Endpoint.Collective.
 func (g *Group) Fail(why fi.Errno, context uint64) error {
 	if why < 1 {
-		return g.c.refuse(fi.EINVAL, "fail a collective operation: errno %d", int(why))
+		return log.Reject(log.EPData, fi.EINVAL, "fail a collective operation: errno %d", int(why))
 	}
 	if !g.c.host.Enabled() {
 		return fi.EOPBADSTATE

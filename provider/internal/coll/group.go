@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -111,7 +112,8 @@ const maxEarly = 1 << 16
 func (c *Groups) Join(addr, set fi.Addr, members []fi.Addr, events *eq.Queue, context uint64) (*Group, error) {
 	through, ok := c.through(addr, set)
 	if !ok {
-		return nil, c.refuse(fi.EINVAL, "join: %#x is neither the set's address nor a group's", uint64(addr))
+		return nil, log.Reject(log.EPData, fi.EINVAL,
+			"join: %#x is neither the set's address nor a group's", uint64(addr))
 	}
 	g := &Group{
 		c: c, rank: -1, ranks: map[fi.Addr]int{}, join: joining{context: context, events: events},
@@ -120,7 +122,7 @@ func (c *Groups) Join(addr, set fi.Addr, members []fi.Addr, events *eq.Queue, co
 	}
 	if err := g.fill(members, through); err != nil {
 		g.letGo()
-		return nil, c.refuse(fi.ErrnoOf(err), "join: %v", err)
+		return nil, log.Reject(log.EPData, fi.ErrnoOf(err), "join: %v", err)
 	}
 	return g, g.open()
 }
@@ -154,7 +156,7 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 		g.ranks[a] = i
 		if p == nil {
 			if g.rank >= 0 {
-				return g.c.refuse(fi.EINVAL, "this endpoint is member %d and %d of the set", g.rank, i)
+				return log.Reject(log.EPData, fi.EINVAL, "this endpoint is member %d and %d of the set", g.rank, i)
 			}
 			g.rank = i
 			g.members[i].joined, g.members[i].notified = true, true
@@ -162,12 +164,12 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 		}
 		g.members[i].peer = p
 		if seen[p] {
-			return g.c.refuse(fi.EINVAL, "%s is in the set twice", n)
+			return log.Reject(log.EPData, fi.EINVAL, "%s is in the set twice", n)
 		}
 		seen[p] = true
 	}
 	if g.rank < 0 || len(addrs) > wire.MaxMembers {
-		return g.c.refuse(fi.EINVAL, "this endpoint is not among the %d members", len(addrs))
+		return log.Reject(log.EPData, fi.EINVAL, "this endpoint is not among the %d members", len(addrs))
 	}
 	_ = binary.Write(h, binary.LittleEndian, uint32(len(addrs)))
 	g.join.key = h.Sum64()

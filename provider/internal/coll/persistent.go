@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 )
 
 // AllToAllVRequest is an all-to-all of parts that is begun again and again, made by
@@ -47,7 +48,7 @@ func (r *AllToAllVRequest) Start() error {
 	freed := r.args.kept.freed
 	c.mu.Unlock()
 	if freed {
-		return c.refuse(fi.EINVAL, "alltoallv: the request was freed")
+		return log.Reject(log.EPData, fi.EINVAL, "alltoallv: the request was freed")
 	}
 	return c.AllToAllV(&r.args)
 }

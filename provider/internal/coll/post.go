@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/collective"
@@ -56,7 +57,7 @@ func (c *Groups) checkCollective(a *CollectiveArgs) (call collective.Call, err e
 	case a.Kind == collective.Barrier:
 		return collective.Call{}, nil
 	case a.Kind >= collective.Kinds || !collectiveValid(a.Kind, a.Datatype, a.Op):
-		return call, c.refuse(fi.EOPNOTSUPP, "collective: kind %d has no operation %d on datatype %d",
+		return call, log.Reject(log.EPData, fi.EOPNOTSUPP, "collective: kind %d has no operation %d on datatype %d",
 			a.Kind, a.Op, a.Datatype)
 	}
 	return call, nil
@@ -66,9 +67,9 @@ func (c *Groups) checkCollective(a *CollectiveArgs) (call collective.Call, err e
 func (c *Groups) checkForm(descs [2]uint64, flags uint64) error {
 	switch {
 	case c.deviceMemory && (descs[0]|descs[1])&region.DescSpecial != 0:
-		return c.refuse(fi.EOPNOTSUPP, "collective: device memory")
+		return log.Reject(log.EPData, fi.EOPNOTSUPP, "collective: device memory")
 	case flags&^collectiveFlags != 0:
-		return c.refuse(fi.EBADFLAGS, "collective: flags %#x are not for it", flags&^collectiveFlags)
+		return log.Reject(log.EPData, fi.EBADFLAGS, "collective: flags %#x are not for it", flags&^collectiveFlags)
 	}
 	return nil
 }
@@ -188,10 +189,10 @@ func (c *Groups) ready(addr fi.Addr) (*Group, error) {
 func (c *Groups) joined(addr fi.Addr) (*Group, error) {
 	g := c.find(addr)
 	if g == nil {
-		return nil, c.refuse(fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(addr))
+		return nil, log.Reject(log.EPData, fi.EINVAL, "collective: %#x is not a group of the endpoint", uint64(addr))
 	}
 	if g.state.Load() != groupJoined {
-		return nil, c.refuse(fi.EOPBADSTATE, "collective: group %#x is not joined", uint64(addr))
+		return nil, log.Reject(log.EPData, fi.EOPBADSTATE, "collective: group %#x is not joined", uint64(addr))
 	}
 	return g, nil
 }
@@ -206,12 +207,13 @@ func (c *Groups) complete(a *CollectiveArgs, call *collective.Call) (*Group, err
 	if call.Kind.Rooted() {
 		root, ok := g.ranks[a.Root]
 		if !ok {
-			return nil, c.refuse(fi.EINVAL, "collective: root %#x is not a member", uint64(a.Root))
+			return nil, log.Reject(log.EPData, fi.EINVAL, "collective: root %#x is not a member", uint64(a.Root))
 		}
 		call.Root = root
 	}
 	if high, all := bits.Mul64(call.Count, call.Elem*uint64(call.Size)); high != 0 || all > wire.MaxMessage {
-		return nil, c.refuse(fi.EMSGSIZE, "collective: %d elements of %d bytes among %d members, at most %d bytes",
+		return nil, log.Reject(log.EPData, fi.EMSGSIZE,
+			"collective: %d elements of %d bytes among %d members, at most %d bytes",
 			call.Count, call.Elem, call.Size, uint64(wire.MaxMessage))
 	}
 	in, out := call.Lengths()
@@ -220,7 +222,8 @@ func (c *Groups) complete(a *CollectiveArgs, call *collective.Call) (*Group, err
 		result = buf
 	}
 	if in != 0 && buf == 0 || out != 0 && result == 0 {
-		return nil, c.refuse(fi.EINVAL, "collective: no buffer for %d bytes to give or %d to get", in, out)
+		return nil, log.Reject(log.EPData, fi.EINVAL,
+			"collective: no buffer for %d bytes to give or %d to get", in, out)
 	}
 	return g, nil
 }

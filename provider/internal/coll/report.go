@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/exchange"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 )
 
@@ -79,7 +80,7 @@ func (c *Groups) Find(group fi.Addr) (*Group, error) {
 	defer c.mu.Unlock()
 	g := c.find(group)
 	if g == nil {
-		return nil, c.refuse(fi.EINVAL, "collective: %#x is no group of the endpoint", uint64(group))
+		return nil, log.Reject(log.EPData, fi.EINVAL, "collective: %#x is no group of the endpoint", uint64(group))
 	}
 	return g, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -63,7 +64,7 @@ func (c *Groups) checkVector(a *AllToAllVArgs) error {
 		return err
 	}
 	if a.Elem == 0 {
-		return c.refuse(fi.EINVAL, "alltoallv: elements of 0 bytes")
+		return log.Reject(log.EPData, fi.EINVAL, "alltoallv: elements of 0 bytes")
 	}
 	if a.Arrived != nil {
 		return c.checkArrivals(a.Arrived)
@@ -115,7 +116,7 @@ func (c *Groups) layOut(g *Group, a *AllToAllVArgs) (l layout, err error) {
 		return l, err
 	}
 	if !a.InPlace && l.in[g.rank].Len != l.out[g.rank].Len {
-		return l, c.refuse(fi.EINVAL, "alltoallv: %d bytes for this member itself to give and %d to get",
+		return l, log.Reject(log.EPData, fi.EINVAL, "alltoallv: %d bytes for this member itself to give and %d to get",
 			l.in[g.rank].Len, l.out[g.rank].Len)
 	}
 	return l, nil
@@ -153,7 +154,8 @@ func (c *Groups) pieces(
 	g *Group, what string, base uintptr, counts, displs []uint64, elem uint64,
 ) (list []collective.Piece, end uint64, err error) {
 	if len(counts) != len(g.members) || len(displs) != len(g.members) {
-		return nil, 0, c.refuse(fi.EINVAL, "alltoallv: %d counts and %d displacements %s among %d members",
+		return nil, 0, log.Reject(log.EPData, fi.EINVAL,
+			"alltoallv: %d counts and %d displacements %s among %d members",
 			len(counts), len(displs), what, len(g.members))
 	}
 	list = make([]collective.Piece, len(counts))
@@ -166,7 +168,7 @@ func (c *Groups) pieces(
 		overOff, offset := bits.Mul64(displs[i], elem)
 		if overLen|overOff != 0 || length > wire.MaxMessage || offset > wire.MaxMessage ||
 			total+length > wire.MaxMessage {
-			return nil, 0, c.refuse(fi.EMSGSIZE,
+			return nil, 0, log.Reject(log.EPData, fi.EMSGSIZE,
 				"alltoallv: %d elements of %d bytes at %d %s for rank %d, at most %d bytes",
 				n, elem, displs[i], what, i, uint64(wire.MaxMessage))
 		}
@@ -175,7 +177,7 @@ func (c *Groups) pieces(
 		end = max(end, offset+length)
 	}
 	if end != 0 && (base == 0 || uint64(base)+end < uint64(base)) {
-		return nil, 0, c.refuse(fi.EINVAL, "alltoallv: no buffer of %d bytes %s at %#x", end, what, base)
+		return nil, 0, log.Reject(log.EPData, fi.EINVAL, "alltoallv: no buffer of %d bytes %s at %#x", end, what, base)
 	}
 	return list, end, nil
 }

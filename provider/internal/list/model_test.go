@@ -17,7 +17,7 @@ import (
 // they are under way.
 func TestModel(t *testing.T) {
 	seed := testseed.New(t)
-	for n := range uint64(testseed.Count(100)) {
+	for n := range testseed.Count(t, 100) {
 		m := newModel(t, seed+n)
 		if n%4 == 0 {
 			m.share()

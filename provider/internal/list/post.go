@@ -68,12 +68,6 @@ func (l *List) post(a *Args) error {
 	return err
 }
 
-// refuse logs why a post is refused and returns err.
-func refuse(err error, format string, args ...any) error {
-	log.Warnf(log.EPData, format, args...)
-	return err
-}
-
 // choose checks a post and has it go. begun: there is an operation, whose end takes it off the count of posts.
 func (l *List) choose(a *Args) (begun bool, err error) {
 	sel := l.all()
@@ -91,17 +85,18 @@ func (l *List) choose(a *Args) (begun bool, err error) {
 	case !l.of.ep.Enabled():
 		return false, fi.EOPBADSTATE
 	case a.Flags&^postFlags != 0:
-		return false, refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^postFlags)
+		return false, log.Reject(log.EPData, fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^postFlags)
 	case !allowed:
-		return false, refuse(fi.EACCES, "%s: a region does not allow it", what)
+		return false, log.Reject(log.EPData, fi.EACCES, "%s: a region does not allow it", what)
 	case sel.Len() == 0 || sel.Len() > dataplane.MaxElements:
-		return false, refuse(fi.EINVAL, "%s: %d elements, 1 to %d are possible", what, sel.Len(),
+		return false, log.Reject(log.EPData, fi.EINVAL, "%s: %d elements, 1 to %d are possible", what, sel.Len(),
 			dataplane.MaxElements)
 	case len(a.Note) > note.Longest:
-		return false, refuse(fi.EMSGSIZE, "%s: notification of %d bytes, at most %d", what, len(a.Note), note.Longest)
+		return false, log.Reject(log.EPData, fi.EMSGSIZE,
+			"%s: notification of %d bytes, at most %d", what, len(a.Note), note.Longest)
 	}
 	if err := sel.Check(); err != nil {
-		return false, refuse(fi.ErrnoOf(err), "%s: %v", what, err)
+		return false, log.Reject(log.EPData, fi.ErrnoOf(err), "%s: %v", what, err)
 	}
 	if a.Note == nil && sel.Len() == 1 && sel.Number(0) == 0 && !l.shape.Runs[0].Mapped {
 		return false, l.postOne(a)

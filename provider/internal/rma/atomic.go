@@ -2,6 +2,7 @@ package rma
 
 import (
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/atomics"
 	"github.com/weft-fabric/weft/provider/internal/vector"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -21,6 +22,9 @@ type Atomic struct {
 	Work     uint64 // as in Operation
 	Inject   bool   // fi_inject_atomic: never a completion
 }
+
+// injects reports whether the caller's memory is the caller's again when the operation is posted.
+func (a *Atomic) injects() bool { return a.Inject || a.Flags&fi.Inject != 0 }
 
 // atomicFlags are the flags that an atomic operation may carry.
 const atomicFlags = writeFlags &^ fi.RemoteCQData
@@ -59,7 +63,7 @@ func (in *Initiator) PostAtomic(a *Atomic, l *Link, p *Path, total uint64) error
 	if a.Flags&fi.Completion != 0 {
 		r.flags |= flagAsked
 	}
-	return in.post(l, p, &r, a.Inject || a.Flags&fi.Inject != 0)
+	return in.post(l, p, &r, a.injects())
 }
 
 // Check validates the arguments and returns the operation's length in bytes. Errors: fi.EBADFLAGS; fi.EOPNOTSUPP for an
@@ -68,34 +72,35 @@ func (in *Initiator) PostAtomic(a *Atomic, l *Link, p *Path, total uint64) error
 func (a *Atomic) Check(l Limits) (uint64, error) {
 	switch {
 	case a.Flags&^atomicFlags != 0:
-		return 0, refuse(fi.EBADFLAGS, "atomic: flags %#x are not for it", a.Flags&^atomicFlags)
+		return 0, log.Reject(log.EPData, fi.EBADFLAGS, "atomic: flags %#x are not for it", a.Flags&^atomicFlags)
 	case !atomics.Valid(a.Kind, a.Datatype, a.Op):
-		return 0, refuse(fi.EOPNOTSUPP,
+		return 0, log.Reject(log.EPData, fi.EOPNOTSUPP,
 			"atomic: there is no operation %d on datatype %d in this kind of call", a.Op, a.Datatype)
 	case max(len(a.Operand), len(a.Compare), len(a.Result), len(a.Remote)) > wire.IOVLimit:
-		return 0, refuse(fi.EINVAL, "atomic: more than %d elements", wire.IOVLimit)
+		return 0, log.Reject(log.EPData, fi.EINVAL, "atomic: more than %d elements", wire.IOVLimit)
 	}
 	total := uint64(0)
 	size := uint64(a.Datatype.Size())
 	for _, v := range a.Remote {
 		if v.Len == 0 || v.Len%size != 0 || v.Len > atomics.MaxBytes {
-			return 0, refuse(fi.EINVAL, "atomic: remote element of %d bytes for a datatype of %d", v.Len, size)
+			return 0, log.Reject(log.EPData, fi.EINVAL,
+				"atomic: remote element of %d bytes for a datatype of %d", v.Len, size)
 		}
 		total += v.Len
 	}
 	if n := uint64(AtomicCount(a.Kind, a.Datatype)); total == 0 || total > n*size {
-		return 0, refuse(fi.EINVAL, "atomic: %d elements, 1 to %d are possible", total/size, n)
+		return 0, log.Reject(log.EPData, fi.EINVAL, "atomic: %d elements, 1 to %d are possible", total/size, n)
 	}
 	want := func(what string, iov []fi.IOVec, n uint64) error {
 		sum := uint64(0)
 		for _, v := range iov {
 			if v.Base == 0 && v.Len != 0 || v.Len > total {
-				return refuse(fi.EINVAL, "atomic: %s of %d bytes at %#x", what, v.Len, v.Base)
+				return log.Reject(log.EPData, fi.EINVAL, "atomic: %s of %d bytes at %#x", what, v.Len, v.Base)
 			}
 			sum += v.Len
 		}
 		if sum != n {
-			return refuse(fi.EINVAL, "atomic: %d bytes of %s for %d of target", sum, what, n)
+			return log.Reject(log.EPData, fi.EINVAL, "atomic: %d bytes of %s for %d of target", sum, what, n)
 		}
 		return nil
 	}
@@ -110,10 +115,10 @@ func (a *Atomic) Check(l Limits) (uint64, error) {
 		compare = total
 	}
 	if total > l.Most {
-		return 0, refuse(fi.EMSGSIZE, "atomic: %d bytes, at most %d", total, l.Most)
+		return 0, log.Reject(log.EPData, fi.EMSGSIZE, "atomic: %d bytes, at most %d", total, l.Most)
 	}
-	if (a.Inject || a.Flags&fi.Inject != 0) && operand+compare > l.Inject {
-		return 0, refuse(fi.EINVAL, "inject: %d bytes, at most %d", operand+compare, l.Inject)
+	if a.injects() && operand+compare > l.Inject {
+		return 0, log.Reject(log.EPData, fi.EINVAL, "inject: %d bytes, at most %d", operand+compare, l.Inject)
 	}
 	for _, err := range []error{
 		want("operands", a.Operand, operand), want("comparands", a.Compare, compare), want("results", a.Result, result),

@@ -2,6 +2,7 @@ package rma
 
 import (
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
@@ -27,34 +28,34 @@ func (a *Operation) Check(l Limits) (uint64, error) {
 		what, allowed = "read", readFlags
 	}
 	if a.Flags&^allowed != 0 {
-		return 0, refuse(fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^allowed)
+		return 0, log.Reject(log.EPData, fi.EBADFLAGS, "%s: flags %#x are not for it", what, a.Flags&^allowed)
 	}
 	if len(a.IOV) > wire.IOVLimit || len(a.Remote) > wire.IOVLimit {
-		return 0, refuse(fi.EINVAL, "%s: %d local and %d remote elements, at most %d", what,
+		return 0, log.Reject(log.EPData, fi.EINVAL, "%s: %d local and %d remote elements, at most %d", what,
 			len(a.IOV), len(a.Remote), wire.IOVLimit)
 	}
 	local, remote := uint64(0), uint64(0)
 	for _, v := range a.IOV {
 		if v.Len > wire.MaxMessage || v.Base == 0 && v.Len != 0 {
-			return 0, refuse(fi.EINVAL, "%s: element of %d bytes at %#x", what, v.Len, v.Base)
+			return 0, log.Reject(log.EPData, fi.EINVAL, "%s: element of %d bytes at %#x", what, v.Len, v.Base)
 		}
 		local += v.Len
 	}
 	for _, v := range a.Remote {
 		if v.Len > wire.MaxMessage {
-			return 0, refuse(fi.EMSGSIZE, "%s: remote element of %d bytes, at most %d", what,
+			return 0, log.Reject(log.EPData, fi.EMSGSIZE, "%s: remote element of %d bytes, at most %d", what,
 				v.Len, uint64(wire.MaxMessage))
 		}
 		remote += v.Len
 	}
 	if local != remote {
-		return 0, refuse(fi.EINVAL, "%s: %d bytes here, %d there", what, local, remote)
+		return 0, log.Reject(log.EPData, fi.EINVAL, "%s: %d bytes here, %d there", what, local, remote)
 	}
 	if local > l.Most {
-		return 0, refuse(fi.EMSGSIZE, "%s: %d bytes, at most %d", what, local, l.Most)
+		return 0, log.Reject(log.EPData, fi.EMSGSIZE, "%s: %d bytes, at most %d", what, local, l.Most)
 	}
-	if a.injects() && local > l.Inject {
-		return 0, refuse(fi.EINVAL, "inject: %d bytes, at most %d", local, l.Inject)
+	if a.Injects() && local > l.Inject {
+		return 0, log.Reject(log.EPData, fi.EINVAL, "inject: %d bytes, at most %d", local, l.Inject)
 	}
 	return local, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
@@ -167,7 +168,7 @@ func (in *Initiator) deviceLeads(a *Operation, p *Path) bool {
 // newDeviceOp prepares an operation for the device. nil: it goes as messages, as the peer's region is not for the
 // device, or is not known to be, or, with an error, as memory on this side cannot be registered.
 func (in *Initiator) newDeviceOp(a *Operation, l *Link, p *Path, total uint64) (*deviceOp, error) {
-	if !in.deviceLeads(a, p) || total == 0 || a.injects() || a.WithData() {
+	if !in.deviceLeads(a, p) || total == 0 || a.Injects() || a.WithData() {
 		return nil, nil
 	}
 	op := takeOp(in, p, a.Flags&fi.DeliveryComplete != 0 && !a.Read && !a.Later)
@@ -202,11 +203,12 @@ func notByDevice(p *Path, a *Operation, err error) error {
 		if errors.Is(err, hw.ErrNoDMABuf) || errors.Is(err, hw.ErrInvalid) {
 			errno = fi.EOPNOTSUPP
 		}
-		return refuse(errno, "memory for address %d: %v", a.Dest, err)
+		return log.Reject(log.EPData, errno, "memory for address %d: %v", a.Dest, err)
 	}
 	for _, r := range a.Remote {
 		if why := p.Keys.Refusal(r.Key); why != fi.Success {
-			return refuse(why, "region %#x of address %d is not registered with its device", r.Key, a.Dest)
+			return log.Reject(log.EPData, why,
+				"region %#x of address %d is not registered with its device", r.Key, a.Dest)
 		}
 	}
 	return fi.EAGAIN

@@ -193,15 +193,12 @@ func (in *Initiator) localOf(to []fi.IOVec, req *Request, at, n uint64) []fi.IOV
 		return vector.Window(to, req.iov[:req.count], at, n)
 	}
 	sel := in.lists.At(req.work).Elements()
-	for i := list.Place(req.work); n != 0; i++ {
+	span := vector.Span{Offset: at, N: n}
+	for i := list.Place(req.work); span.N != 0; i++ {
 		el := sel.At(i)
-		if at >= el.Len {
-			at -= el.Len
-			continue
+		if at, n := span.Take(el.Len); n != 0 {
+			to = append(to, fi.IOVec{Base: uintptr(el.Local + at), Len: n})
 		}
-		take := min(el.Len-at, n)
-		to = append(to, fi.IOVec{Base: uintptr(el.Local + at), Len: take})
-		at, n = 0, n-take
 	}
 	return to
 }

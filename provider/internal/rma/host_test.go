@@ -234,7 +234,7 @@ type peer struct {
 func newPeer(h *host, i uint32) *peer {
 	p := &peer{h: h, memory: make([]byte, peerMemory), delivered: map[uint64]uint64{}}
 	p.link.Index = i
-	p.path = Path{Endpoint: p, On: Transport{Attr: &h.attr, Segments: h.way.segments}, Serial: 1}
+	p.path = Path{Endpoint: p, On: &Transport{Attr: &h.attr, Segments: h.way.segments}, Serial: 1}
 	for at := range p.memory {
 		p.memory[at] = byte(h.r.Uint32())
 	}

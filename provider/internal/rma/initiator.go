@@ -4,7 +4,6 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/hot"
-	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
@@ -90,11 +89,8 @@ func (in *Initiator) Close() {
 	}
 }
 
-// Requested reports whether something waits for progress that no ring shows.
-func (in *Initiator) Requested() bool { return in.queue.n.Load() != 0 || in.shares.waiting.Load() != 0 }
-
-// DevicesBusy reports whether operations of devices are under way.
-func (in *Initiator) DevicesBusy() bool { return in.devices.any() }
+// requested reports whether something waits for progress that no ring shows.
+func (in *Initiator) requested() bool { return in.queue.n.Load() != 0 || in.shares.waiting.Load() != 0 }
 
 // scratch is memory of one stripe for building messages, so that posting allocates nothing.
 type scratch struct {
@@ -136,12 +132,6 @@ func (in *Initiator) end(e Ended) {
 
 // ofList reports whether a number of work is an element's.
 func ofList(work uint64) bool { return work&deferred.NumberBit == 0 && list.IsWork(work) }
-
-// refuse logs why a call is refused and returns err.
-func refuse(err error, format string, args ...any) error {
-	log.Warnf(log.EPData, format, args...)
-	return err
-}
 
 // alloc returns a request of a stripe, whose lease the caller holds then, until the stripe is released. False: there is
 // none.

@@ -47,11 +47,12 @@ func (p *Transport) reachesDevices() bool { return p.Device.Domain.Attr().Caps&h
 // it is used.
 type Path struct {
 	hw.Endpoint
-	On     Transport
+	On     *Transport
 	Keys   *rkey.Peer // of the peer's regions, nil: no device reaches the peer's memory
 	Serial uint32     // how many paths the link has had with this one, 0 if it belongs to none
 	Back   bool       // the path belongs to a source and to no link
-	Owner  any        // the endpoint's path that this one is of
+	// PeerDevice is the address of the peer's interface on the device that leads there, nil: none.
+	PeerDevice []byte
 
 	// rounds are those of shared operations, nil: there are none.
 	rounds *Rounds
@@ -70,6 +71,9 @@ func (p *Path) Attr() *hw.Attr { return p.On.Attr }
 
 // TransportDevice registers memory with the transport.
 func (p *Path) TransportDevice() rkey.Device { return p.On.Device }
+
+// DeviceKeys are the device's keys of the peer's regions.
+func (p *Path) DeviceKeys() *rkey.Peer { return p.Keys }
 
 // MaxPart is how many bytes of payload a message has at most.
 func (p *Path) MaxPart() int { return p.On.Attr.MaxAMBcopy }

@@ -249,7 +249,7 @@ func (h *host) postAccess(p *peer, op *operation, flags uint64) error {
 		return fi.EAGAIN
 	}
 	err = h.in.Post(&a, &p.link, &p.path, n)
-	if err == nil && a.injects() {
+	if err == nil && a.Injects() {
 		clear(mine) // it is the caller's again
 	}
 	return err

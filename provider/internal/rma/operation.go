@@ -30,8 +30,8 @@ type Operation struct {
 // WithData reports whether the operation is a write with CQ data.
 func (a *Operation) WithData() bool { return a.HasData || a.Flags&fi.RemoteCQData != 0 }
 
-// injects reports whether the caller's memory is the caller's again when the operation is posted.
-func (a *Operation) injects() bool { return a.Inject || a.Flags&fi.Inject != 0 }
+// Injects reports whether the caller's memory is the caller's again when the operation is posted.
+func (a *Operation) Injects() bool { return a.Inject || a.Flags&fi.Inject != 0 }
 
 // Kind is what the completion of a read or a write says.
 func Kind(read bool) uint64 {
@@ -53,8 +53,8 @@ type Ended struct {
 	Asked     bool // a completion was asked for by fi.Completion
 }
 
-// ended is how a read or write has ended.
-func (a *Operation) ended(completes bool, status fi.Errno, total uint64) Ended {
+// Ended is how a read or write has ended. total: as in the result.
+func (a *Operation) Ended(completes bool, status fi.Errno, total uint64) Ended {
 	return Ended{Context: a.Context, Flags: Kind(a.Read), Work: a.Work, Total: total, Status: status,
 		Completes: completes, Asked: a.Flags&fi.Completion != 0}
 }

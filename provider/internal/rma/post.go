@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/outcome"
 	"github.com/weft-fabric/weft/provider/internal/vector"
@@ -14,7 +15,7 @@ import (
 // in turn (package ordering). Errors: fi.EAGAIN while there is no room; fi.EOPNOTSUPP, fi.ENOMEM and others for an
 // element of a list that no way leads for.
 func (in *Initiator) Post(a *Operation, l *Link, p *Path, total uint64) error {
-	inject := a.injects()
+	inject := a.Injects()
 	// what is injected leaves the caller's memory at once
 	segmented := !inject && !in.rules.On() && in.Segmented(p.On, total) && in.mayTake(a.Listed, list.WayMessage)
 	if !segmented && in.mayTake(a.Listed, list.WayIPC) {
@@ -23,7 +24,7 @@ func (in *Initiator) Post(a *Operation, l *Link, p *Path, total uint64) error {
 		}
 	}
 	if !in.mayTake(a.Listed, list.WayMessage) && !in.deviceLeads(a, p) {
-		return refuse(fi.EOPNOTSUPP,
+		return log.Reject(log.EPData, fi.EOPNOTSUPP,
 			"%d bytes to address %d: the ways of FI_WEFT_TOKEN_WAYS do not lead there", total, a.Dest)
 	}
 	var r Request
@@ -50,7 +51,7 @@ func (in *Initiator) Post(a *Operation, l *Link, p *Path, total uint64) error {
 }
 
 // Segmented reports whether an operation of n bytes over a transport is cut into segments.
-func (in *Initiator) Segmented(on Transport, n uint64) bool {
+func (in *Initiator) Segmented(on *Transport, n uint64) bool {
 	return on.Segments && n > uint64(in.cfg.MinSegment)
 }
 

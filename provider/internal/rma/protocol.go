@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/pending"
 	"github.com/weft-fabric/weft/provider/internal/flow"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
@@ -52,7 +53,7 @@ func (pr *Protocol) Handlers() map[hw.AMID]hw.Handler {
 }
 
 // Requested reports whether another thread has left something for Pump. Any thread.
-func (pr *Protocol) Requested() bool { return pr.in.Requested() || pr.pendings.Seeks() }
+func (pr *Protocol) Requested() bool { return pr.in.requested() || pr.pendings.Seeks() }
 
 // SourceLost does nothing: operations end with their links.
 func (pr *Protocol) SourceLost(hw.Source) {}
@@ -220,7 +221,7 @@ func (pr *Protocol) onData(src hw.Source, header uint64, head, payload []byte) {
 	}
 	for _, v := range in.localOf(in.scratch[in.progress].frag[:0], req, at, n) {
 		if err := hmem.Store(uint64(v.Base), payload[:v.Len]); err != nil && req.status == fi.Success {
-			req.status = fi.ErrnoOf(refuse(fi.EIO, "copy %d bytes to a device: %v", v.Len, err))
+			req.status = fi.ErrnoOf(log.Reject(log.EPData, fi.EIO, "copy %d bytes to a device: %v", v.Len, err))
 			req.failed = at
 		}
 		payload = payload[v.Len:]

@@ -99,7 +99,7 @@ func (in *Initiator) Forget(ep hw.Endpoint) {
 // it has finished its last chunk.
 func (in *Initiator) mayHelp(a *Operation, p *Path) bool {
 	return !in.rules.On() && p.rounds != nil && len(a.IOV) == 1 && len(a.Remote) == 1 &&
-		!a.injects() && !in.host.Sleeps()
+		!a.Injects() && !in.host.Sleeps()
 }
 
 // mayShare reports whether an operation is one to share by chunks.
@@ -316,10 +316,10 @@ func (in *Initiator) endShare(op *sharedOp, status fi.Errno) {
 		return
 	}
 	if status != fi.Success {
-		in.end(op.args.ended(false, status, 0))
+		in.end(op.args.Ended(false, status, 0))
 		return
 	}
-	in.end(op.args.ended(op.completes, status, op.remote.Len))
+	in.end(op.args.Ended(op.completes, status, op.remote.Len))
 	in.counts.Direct(op.args.Read, op.remote.Len)
 }
 

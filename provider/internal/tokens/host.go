@@ -19,8 +19,6 @@ type Endpoint interface {
 	Know(n names.Name) (fi.Addr, error)
 	// Devices are its interfaces on devices that reach memory of peers. Constant.
 	Devices() []Device
-	// ReachesMemory reports whether any of its devices reads and writes memory of peers. Constant.
-	ReachesMemory() bool
 	// Ordered reports whether it keeps one-sided operations in order, and Apart whether it shares no memory with peers.
 	// Constant.
 	Ordered() bool

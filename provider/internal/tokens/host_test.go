@@ -62,7 +62,6 @@ func (e *endpoint) Know(n names.Name) (fi.Addr, error) {
 func (e *endpoint) Release()                  { e.users.Add(-1) }
 func (e *endpoint) Config() *config.Config    { return &e.cfg }
 func (e *endpoint) Devices() []Device         { return e.devices }
-func (e *endpoint) ReachesMemory() bool       { return len(e.devices) != 0 }
 func (e *endpoint) Ordered() bool             { return e.ordered }
 func (e *endpoint) Apart() bool               { return e.apart }
 func (e *endpoint) Attaches() bool            { return e.attaches }

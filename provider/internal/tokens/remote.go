@@ -11,19 +11,17 @@ import (
 // any thread.
 type Remote struct {
 	ep    Endpoint    // immutable
-	set   *Opened     // that it is in, nil: none; immutable
+	set   *Opened     // that it is in, nil: it is not of a token (ByKey); immutable
 	refs  refs.Count  // users: lists
 	addr  fi.Addr     // of the owner, immutable
 	about token.Token // immutable
-	// byKey: not from a token, but what is known of a region with a key in the peer's table. Immutable.
-	byKey bool
 	keys  []deviceKey // that the owner's devices have not refused; under mu of set
 }
 
 // ByKey is a region that is known by its key in a peer's table, and not by a token: about is what a token would
 // say of it, as far as it is needed. It is not closed.
 func ByKey(e Endpoint, addr fi.Addr, about token.Token) *Remote {
-	return &Remote{ep: e, addr: addr, about: about, byKey: true}
+	return &Remote{ep: e, addr: addr, about: about}
 }
 
 // Close closes the remote region. fi.EBUSY while lists use it.

@@ -51,7 +51,7 @@ func (r *Remote) whyNotRDMA(p Path, up bool) string {
 		return "the memory there is " + r.about.Kind.String() + " memory, which is registered with no RDMA device"
 	case r.ep.Ordered():
 		return "the endpoint keeps one-sided operations in order"
-	case !up && !r.ep.ReachesMemory():
+	case !up && len(r.ep.Devices()) == 0:
 		return "the endpoint has no RDMA device"
 	case !up && !r.leads():
 		return "nothing has gone to the owner yet: whether it has an RDMA device is not known"
@@ -90,7 +90,7 @@ func (r *Remote) whyNotMapped(local uint64) string {
 	case r.about.Kind == token.Host:
 		return "the memory there is host memory"
 	}
-	if _, ok := r.about.Place(); !ok && !r.byKey {
+	if _, ok := r.about.Place(); !ok && r.set != nil {
 		return "the owner has not offered its memory to be mapped"
 	}
 	return ""
