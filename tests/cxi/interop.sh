@@ -84,8 +84,15 @@ for side in "$weft" "$native"; do
 done
 
 # Random programs between sides of all kinds at once, each of which begins with more messages to one side than that has
-# room for. INTEROP_SEEDS of them, from INTEROP_SEED on.
-programs() { between "random: $1" "$2" random "${INTEROP_SEED:-1}" "${INTEROP_SEEDS:-5}" "${@:3}"; }
+# room for. INTEROP_SEEDS of them, from INTEROP_SEED on, in slices that end within between's time.
+programs() {
+	local from=${INTEROP_SEED:-1} slice=50 n
+	local to=$((from + ${INTEROP_SEEDS:-5}))
+	for (( ; from < to; from += n)); do
+		n=$((to - from < slice ? to - from : slice))
+		between "random: $1" "$2" random "$from" "$n" "${@:3}"
+	done
+}
 small="$work/interop small"
 narrow="env FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2 $native"
 programs "weft's provider and prov/cxi" "" "$native" "$vendor"
@@ -95,6 +102,7 @@ programs "little room: weft's provider, hw/cxi and two of prov/cxi, shuffled eve
 	"$narrow" "$small" "$few $vendor" "$few $vendor"
 programs "little room, restricted rendezvous, second generation" "version=2 get=0" \
 	"$narrow" "$small" "$few FI_CXI_RDZV_PROTO=alt_read $vendor"
+INTEROP_KEYS=chosen FI_CXI_ENABLE_WRITEDATA=1 programs "chosen keys, writes with data" "" "$native" "$weft" "$vendor"
 programs "by software: weft's provider and prov/cxi" "shuffle=1" \
 	"env FI_WEFT_CXI_MATCH=software $native" "$vendor" "env FI_CXI_RX_MATCH_MODE=software $vendor"
 programs "hybrid: weft's provider and prov/cxi" "shuffle=1" \

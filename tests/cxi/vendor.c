@@ -44,6 +44,7 @@ own struct op {
 	unsigned char *b;
 	size_t n;
 	int search;
+	int discard;
 	int atomic;
 	uint64_t element[6]; /* operand, comparand, result */
 	struct fid_mr *mr;
@@ -128,6 +129,7 @@ static struct op *begin(unsigned int id, size_t n)
 	o->b = calloc(1, n + 1);
 	o->n = n;
 	o->search = 0;
+	o->discard = 0;
 	o->atomic = 0;
 	return o;
 }
@@ -305,8 +307,8 @@ static void search(unsigned int id, int tagged, uint64_t tag, uint64_t flags)
 	posted(tagged ? fi_trecvmsg(ep, &t, flags) : fi_recvmsg(ep, &m, flags));
 }
 
-/* take receives what was claimed with the same context. */
-static void take(unsigned int id, size_t n)
+/* take receives what was claimed with the same context, or throws it away: flag is FI_DISCARD then. */
+static void take(unsigned int id, size_t n, uint64_t flag)
 {
 	struct op *o = begin(id, n);
 	struct iovec iov = { o->b, n };
@@ -314,7 +316,8 @@ static void take(unsigned int id, size_t n)
 		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = o, .ignore = 0xffffffffffff
 	};
 
-	posted(fi_trecvmsg(ep, &t, FI_CLAIM | FI_COMPLETION));
+	o->discard = flag != 0;
+	posted(fi_trecvmsg(ep, &t, FI_CLAIM | FI_COMPLETION | flag));
 }
 
 static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
@@ -335,6 +338,8 @@ static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
 		answer("read %d %" PRIx64 "\n", (int)(o - ops), sum(o->b, o->n));
 	else if (!(e->flags & FI_RECV))
 		answer("sent %d\n", (int)(o - ops));
+	else if (o->discard)
+		answer("discarded %d %zu\n", (int)(o - ops), e->len);
 	else if (o->search)
 		answer("found %d %zu %" PRIx64 "\n", (int)(o - ops), e->len, e->tag);
 	else
@@ -451,7 +456,11 @@ static void side(const char *provider)
 		} else if (sscanf(line, "claim %u %u %" SCNx64, &id, &tagged, &tag) == 3) {
 			search(id, (int)tagged, tag, FI_PEEK | FI_CLAIM | FI_COMPLETION);
 		} else if (sscanf(line, "take %u %zu", &id, &n) == 2) {
-			take(id, n);
+			take(id, n, 0);
+		} else if (sscanf(line, "discard %u", &id) == 1) {
+			take(id, 0, FI_DISCARD);
+		} else if (sscanf(line, "drop %u %u %" SCNx64, &id, &tagged, &tag) == 3) {
+			search(id, (int)tagged, tag, FI_PEEK | FI_DISCARD | FI_COMPLETION);
 		} else if (sscanf(line, "expose %u %" SCNx64 " %zu %15s", &id, &tag, &n, level) == 4) {
 			expose(id, tag, n, level);
 		} else if (sscanf(line, "content %u %" SCNu64 " %zu", &id, &data, &n) == 3) {

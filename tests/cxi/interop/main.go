@@ -8,6 +8,8 @@
 //	search ID TAGGED TAG
 //	claim ID TAGGED TAG                              a search that sets aside what it finds
 //	take ID BYTES                                    receives that
+//	discard ID                                       throws that away
+//	drop ID TAGGED TAG                               a search that throws away what it finds, of weft's provider
 //	cancel ID
 //	expose ID KEY BYTES RIGHTS                       "ok KEY"; peers read (r), write (w) or both (rw) by that key
 //	count ID                                         "ok N": so many operations were counted at them
@@ -28,8 +30,8 @@
 // little room. "interop keys A B" runs the tests of memory alone. INTEROP_KEYS=chosen has the endpoints of all of them
 // choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well. "interop kill N A B" kills
 // N processes, of both sides. "interop random SEED N A B..." runs N random programs between all of these at
-// once, "interop long A B" messages of 64 MiB and from all address contexts, "interop one A" a program that is both
-// sides, and "interop apart A B" sides of two VNIs.
+// once, where INTEROP_KEYS=chosen holds too, "interop long A B" messages of 64 MiB and from all address contexts,
+// "interop one A" a program that is both sides, and "interop apart A B" sides of two VNIs.
 package main
 
 import (
