@@ -19,6 +19,8 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include "../../include/weft/ext.h"
+
 #define must(call) must_be((long)(call), #call)
 
 /* Each side has a thread, which reads and answers by streams of its own. */
@@ -369,6 +371,17 @@ static int failed(void)
 	return 1;
 }
 
+/* counter answers one of weft's counters of the endpoint. */
+static void counter(const char *name)
+{
+	struct weft_stats_ops *stats;
+	uint64_t v;
+
+	must(fi_open_ops(&ep->fid, WEFT_STATS_OPS, 0, (void **)&stats, NULL));
+	must(stats->read(&ep->fid, stats->find(name), 1, &v));
+	answer("ok %" PRIu64 "\n", v);
+}
+
 /* await prints what ends, until that are n. */
 static void await(int n)
 {
@@ -424,7 +437,7 @@ static void side(const char *provider)
 {
 	unsigned int id, name[8], tagged, directed, many, has_data;
 	uint64_t tag, ignore, data, v[4];
-	char line[256], level[16];
+	char line[256], level[16], name_of[64];
 	struct timespec rest = { .tv_nsec = 1000000 };
 	size_t n;
 	int count;
@@ -467,6 +480,8 @@ static void side(const char *provider)
 			answer("ok %" PRIx64 "\n", sum(ops[id % OPS].b + data, n));
 		} else if (sscanf(line, "withdraw %u", &id) == 1) {
 			withdraw(id);
+		} else if (sscanf(line, "counter %63s", name_of) == 1) {
+			counter(name_of);
 		} else if (sscanf(line, "count %u", &id) == 1) {
 			fi_cq_read(cq, NULL, 0);
 			answer("ok %" PRIu64 "\n", fi_cntr_read(ops[id % OPS].count));

@@ -478,6 +478,8 @@ func (s *side) do(line string) (err error) {
 		s.i.Progress(1000)
 		fmt.Println("ok", s.ops[id%len(s.ops)].count)
 		ok = false
+	case "counter":
+		err, ok = s.counter(rest), false
 	case "write", "read":
 		err, ok = s.transfer(line), false
 	case "put":
