@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # One wire with libfabric's own CXI provider: messages between an endpoint of hw/cxi, or one of weft through libfabric
 # (FI_WEFT_CXI=native), and one of that provider, in two processes over the model of the NIC, both ways
-# (tests/cxi/interop), in one process, and several of each kind at once; and what both offer (tests/cxi/offers.c).
+# (tests/cxi/interop), in one process, and several of each kind at once; what both offer (tests/cxi/offers.c); and the
+# tests of weft's that need the headers of PREFIX (tests/cxi/avkeys.sh).
 #
 #	tests/cxi/interop.sh PREFIX [PART]
 #
@@ -56,6 +57,10 @@ if [[ "offers" == *"$part"* ]]; then
 	echo "# offers"
 	# shellcheck disable=SC2086 # lists of assignments
 	env $theirs $ours "$work/offers" || bad=1
+fi
+if [[ "avkeys" == *"$part"* ]]; then
+	echo "# avkeys"
+	tests/cxi/avkeys.sh "$prefix" || bad=1
 fi
 few="env FI_CXI_OFLOW_BUF_SIZE=40000 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_OFLOW_BUF_MAX_CACHED=2"
 between "hw/cxi and prov/cxi, little room: flow control" "" little "$work/interop small" "$few $vendor"
