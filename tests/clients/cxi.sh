@@ -249,6 +249,13 @@ main() {
 			source "" cancel pending cancel unknown cancel same_context cancel race cancel prompt native_avkeys "" native_counts "" \
 			native_work "" native_more "" native_regions "" native_flow "" native_hints "" \
 			match "" threads "" objects_eq writ objects_eq sread objects_eq fd objects_eq strerror
+		if [ -z "${WEFT_TEST_LIBFABRIC:-}" ]; then
+			skip "tests/c/native_avkeys with newer headers" "WEFT_TEST_LIBFABRIC names no folder"
+		elif tests/cxi/avkeys.sh "$WEFT_TEST_LIBFABRIC" >"$work/log" 2>&1; then
+			ok "tests/c/native_avkeys in $WEFT_TEST_LIBFABRIC: $(tail -n 1 "$work/log")"
+		else
+			not_ok "tests/c/native_avkeys in $WEFT_TEST_LIBFABRIC" "$work/log"
+		fi
 		# Through the runtime: all but the tests that nothing goes through it.
 		FI_WEFT_DIRECT=no native hardware native messages native claims native bad native names native sleep native close \
 			native symmetric native_keys "" native_rma transfers native_rma atomics native_rma bad native_rma selective \

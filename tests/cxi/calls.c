@@ -72,7 +72,8 @@ static struct fid_domain *domain;
 static struct fid_av *av;
 static struct fi_info *info;
 static struct side sender, receiver;
-static fi_addr_t peer;
+static struct side second; /* the peer of the second thread, where threads have a peer each */
+static fi_addr_t peer, other_peer;
 static char out[LONGEST], in[MOST][LONGEST];
 
 static void open_side(struct side *s)
@@ -106,27 +107,48 @@ static void open_domain(enum fi_threading threading, const char *provider, long 
 	must(fi_av_open(domain, &av_attr, &av, NULL), "fi_av_open");
 }
 
-static void open_both(void)
+static fi_addr_t open_receiver(struct side *s)
 {
 	char name[64];
 	size_t n = sizeof name;
+	fi_addr_t to;
 
+	open_side(s);
+	must(fi_getname(&s->ep->fid, name, &n), "fi_getname");
+	must(fi_av_insert(av, name, 1, &to, 0, NULL), "fi_av_insert");
+	return to;
+}
+
+/* open_all opens the sender and its receiver, and one for a second thread, if there are two. Those of one process have
+ * PIDs in a row, which weft's provider has at different transmit queues, if there are four or more. */
+static void open_all(bool two)
+{
 	open_side(&sender);
-	open_side(&receiver);
-	must(fi_getname(&receiver.ep->fid, name, &n), "fi_getname");
-	must(fi_av_insert(av, name, 1, &peer, 0, NULL), "fi_av_insert");
+	peer = open_receiver(&receiver);
+	if (two)
+		other_peer = open_receiver(&second);
+}
+
+static void receives_of(struct side *s, int from, int n)
+{
+	for (int i = from; i < from + n; i++)
+		must(fi_trecv(s->ep, in[i], LONGEST, NULL, FI_ADDR_UNSPEC, (uint64_t)i, 0, NULL), "fi_trecv");
 }
 
 static void receives(int n)
 {
-	for (int i = 0; i < n; i++)
-		must(fi_trecv(receiver.ep, in[i], LONGEST, NULL, FI_ADDR_UNSPEC, (uint64_t)i, 0, NULL), "fi_trecv");
+	receives_of(&receiver, 0, n);
+}
+
+static void sends_to(fi_addr_t to, int from, int n, size_t length)
+{
+	for (int i = from; i < from + n; i++)
+		must(fi_tsend(sender.ep, out, length, NULL, to, (uint64_t)i, NULL), "fi_tsend");
 }
 
 static void sends(int from, int n, size_t length)
 {
-	for (int i = from; i < from + n; i++)
-		must(fi_tsend(sender.ep, out, length, NULL, peer, (uint64_t)i, NULL), "fi_tsend");
+	sends_to(peer, from, n, length);
 }
 
 static void injects(int n)
@@ -153,6 +175,7 @@ static void takes(struct side *s, int n, bool empty)
 /* What half of the calls by each of two threads do. */
 struct half {
 	bool reads;
+	fi_addr_t to;
 	int from;
 	double began, ended;
 };
@@ -169,7 +192,7 @@ static void *run_half(void *arg)
 		;
 	h->began = now();
 	if (!h->reads)
-		sends(h->from, calls / 2, 8);
+		sends_to(h->to, h->from, calls / 2, 8);
 	for (int i = 0; h->reads && i < calls / 2;) {
 		ssize_t rc = fi_cq_read(receiver.cq, &e, 1);
 
@@ -180,10 +203,10 @@ static void *run_half(void *arg)
 	return NULL;
 }
 
-/* halves returns how long both threads together take for one of them. */
-static double halves(bool reads)
+/* halves returns how long both threads together take for one of them; the second thread's messages go to to. */
+static double halves(bool reads, fi_addr_t to)
 {
-	struct half h[2] = { { reads, 0, 0, 0 }, { reads, calls / 2, 0, 0 } };
+	struct half h[2] = { { reads, peer, 0, 0, 0 }, { reads, to, calls / 2, 0, 0 } };
 	pthread_t other;
 
 	atomic_store(&waiting, 0);
@@ -228,7 +251,8 @@ static void counts(uint64_t *v)
 static void one_round(bool two)
 {
 	static const size_t lengths[] = { 8, 192, LONGEST };
-	double receive = 0, send[3], sent = 0, received = 0, empty = 0, sends_by_two = 0, reads_by_two = 0;
+	double receive = 0, send[3], sent = 0, received = 0, empty = 0;
+	double sends_by_two = 0, reads_by_two = 0, sends_apart = 0;
 	uint64_t v[3][COUNTED];
 
 	for (int k = 0; k < 3; k++) {
@@ -261,17 +285,25 @@ static void one_round(bool two)
 	if (two) {
 		receives(calls);
 		step(1u << 30);
-		sends_by_two = halves(false);
+		sends_by_two = halves(false, peer);
 		step(1u << 30);
 		takes(&sender, calls, false);
-		reads_by_two = halves(true);
+		reads_by_two = halves(true, peer);
+		receives(calls / 2);
+		receives_of(&second, calls / 2, calls / 2);
+		step(1u << 30);
+		sends_apart = halves(false, other_peer);
+		step(1u << 30);
+		takes(&sender, calls, false);
+		takes(&receiver, calls / 2, false);
+		takes(&second, calls / 2, false);
 	}
 	printf("%.2f %.2f %.2f %.2f %.2f %.2f %.2f %.2f %.2f", receive, send[0], send[1], send[2], sent, received,
 	       empty, sends_by_two, reads_by_two);
 	for (int phase = 1; phase < 3; phase++)
 		for (int k = 0; k < COUNTED; k++)
 			printf(" %.3f", (double)(v[phase][k] - v[phase - 1][k]) / calls);
-	printf("\n");
+	printf(" %.2f\n", sends_apart);
 	fflush(stdout);
 }
 
@@ -344,7 +376,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[2], "memory")) {
 		memory();
 	} else {
-		open_both();
+		open_all(argc == 3 && !strcmp(argv[2], "safe"));
 		if (argc > 3 && !strcmp(argv[2], "many"))
 			many(atol(argv[3]), &over);
 	}

@@ -98,11 +98,14 @@ behind() {
 	echo "| | weft | \`prov/cxi\` | ratio |"
 	echo "| --- | --- | --- | --- |"
 	times "sends of 8 bytes by two threads together, times those of one" safe 2 safe 8
+	times "the same, each to a peer of its own" safe 2 safe 16
 	times "receives read by two threads together, times those of one" safe 6 safe 9
 	for n in one eight; do
 		file=$work/weft-$n
 		echo "| receives read by two threads, times those of one; transmit queues: $n |" \
 			"$(divided "$(quartile "$file" 6)" "$(quartile "$file" 9)") | | |"
+		echo "| sends of 8 bytes by two threads to a peer each, times those of one; transmit queues: $n |" \
+			"$(divided "$(quartile "$file" 2)" "$(quartile "$file" 16)") | | |"
 	done
 	echo "| \`fi_cq_read\` that finds nothing with eight transmit queues, times that with one |" \
 		"$(divided "$(quartile "$work/weft-eight" 7)" "$(quartile "$work/weft-one" 7)") | | |"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # One wire with libfabric's own CXI provider: messages between an endpoint of hw/cxi, or one of weft through libfabric
 # (FI_WEFT_CXI=native), and one of that provider, in two processes over the model of the NIC, both ways
-# (tests/cxi/interop), in one process, and several of each kind at once; and what both offer (tests/cxi/offers.c).
+# (tests/cxi/interop), in one process, and several of each kind at once; what both offer (tests/cxi/offers.c); and the
+# tests of weft's that need the headers of PREFIX (tests/cxi/avkeys.sh).
 #
 #	tests/cxi/interop.sh PREFIX [PART]
 #
@@ -57,6 +58,10 @@ if [[ "offers" == *"$part"* ]]; then
 	# shellcheck disable=SC2086 # lists of assignments
 	env $theirs $ours "$work/offers" || bad=1
 fi
+if [[ "avkeys" == *"$part"* ]]; then
+	echo "# avkeys"
+	tests/cxi/avkeys.sh "$prefix" || bad=1
+fi
 few="env FI_CXI_OFLOW_BUF_SIZE=40000 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_OFLOW_BUF_MAX_CACHED=2"
 between "hw/cxi and prov/cxi, little room: flow control" "" little "$work/interop small" "$few $vendor"
 between "hw/cxi and prov/cxi, little room, second generation, shuffled events, data got by software" "version=2 shuffle=1 get=0" \
@@ -84,8 +89,15 @@ for side in "$weft" "$native"; do
 done
 
 # Random programs between sides of all kinds at once, each of which begins with more messages to one side than that has
-# room for. INTEROP_SEEDS of them, from INTEROP_SEED on.
-programs() { between "random: $1" "$2" random "${INTEROP_SEED:-1}" "${INTEROP_SEEDS:-5}" "${@:3}"; }
+# room for. INTEROP_SEEDS of them, from INTEROP_SEED on, in slices that end within between's time.
+programs() {
+	local from=${INTEROP_SEED:-1} slice=50 n
+	local to=$((from + ${INTEROP_SEEDS:-5}))
+	for (( ; from < to; from += n)); do
+		n=$((to - from < slice ? to - from : slice))
+		between "random: $1" "$2" random "$from" "$n" "${@:3}"
+	done
+}
 small="$work/interop small"
 narrow="env FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2 $native"
 programs "weft's provider and prov/cxi" "" "$native" "$vendor"
@@ -95,11 +107,28 @@ programs "little room: weft's provider, hw/cxi and two of prov/cxi, shuffled eve
 	"$narrow" "$small" "$few $vendor" "$few $vendor"
 programs "little room, restricted rendezvous, second generation" "version=2 get=0" \
 	"$narrow" "$small" "$few FI_CXI_RDZV_PROTO=alt_read $vendor"
+INTEROP_KEYS=chosen FI_CXI_ENABLE_WRITEDATA=1 programs "chosen keys, writes with data" "" "$native" "$weft" "$vendor"
 programs "by software: weft's provider and prov/cxi" "shuffle=1" \
 	"env FI_WEFT_CXI_MATCH=software $native" "$vendor" "env FI_CXI_RX_MATCH_MODE=software $vendor"
 programs "hybrid: weft's provider and prov/cxi" "shuffle=1" \
 	"env FI_WEFT_CXI_MATCH=hybrid FI_WEFT_CXI_HYBRID_UNEXPECTED=2 $native" "$vendor" \
 	"env FI_CXI_RX_MATCH_MODE=hybrid $vendor"
+
+# A receiver that has too little of something for what senders of both providers send before its receives come: a run
+# for each thing, which fails where the counter of that reason stays 0. Where it has too few list entries for receives,
+# some of these come first.
+full() { between "full: $1" "$2" full "$3" "$4" "$native" "$vendor"; }
+scarce="env 'CASSINI=fabric=$$ les=120' $native"
+full "events" "" matched_no_events "env FI_WEFT_CXI_DEFAULT_CQ_SIZE=64 $native"
+full "events, by software" "" matched_no_events "env FI_WEFT_CXI_MATCH=software FI_WEFT_CXI_DEFAULT_CQ_SIZE=64 $native"
+full "overflow buffers" "" matched_no_buffers "$narrow"
+full "overflow buffers, shuffled events, second generation" "shuffle=1 version=2" matched_no_buffers "$narrow"
+full "list entries for messages" "" matched_no_entries "$scarce"
+full "list entries for receives" "" matched_by_software "$scarce"
+full "request buffers" "" matched_no_requests \
+	"env FI_WEFT_CXI_MATCH=software FI_WEFT_CXI_REQ_BUF_SIZE=65536 FI_WEFT_CXI_REQ_BUF_COUNT=2 $native"
+full "list entries for messages, hybrid" "" matched_soft_unexpected "env FI_WEFT_CXI_MATCH=hybrid $scarce"
+full "list entries for receives, hybrid" "" matched_soft_receive "env FI_WEFT_CXI_MATCH=hybrid $scarce"
 
 # Matching by software, on either side or both. With fewer buffers for it than by default (FI_CXI_REQ_BUF_MIN_POSTED=2) the
 # provider loses a long message that came before its receive, of itself, too.

@@ -19,6 +19,8 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include "../../include/weft/ext.h"
+
 #define must(call) must_be((long)(call), #call)
 
 /* Each side has a thread, which reads and answers by streams of its own. */
@@ -44,6 +46,7 @@ own struct op {
 	unsigned char *b;
 	size_t n;
 	int search;
+	int discard;
 	int atomic;
 	uint64_t element[6]; /* operand, comparand, result */
 	struct fid_mr *mr;
@@ -128,6 +131,7 @@ static struct op *begin(unsigned int id, size_t n)
 	o->b = calloc(1, n + 1);
 	o->n = n;
 	o->search = 0;
+	o->discard = 0;
 	o->atomic = 0;
 	return o;
 }
@@ -305,8 +309,8 @@ static void search(unsigned int id, int tagged, uint64_t tag, uint64_t flags)
 	posted(tagged ? fi_trecvmsg(ep, &t, flags) : fi_recvmsg(ep, &m, flags));
 }
 
-/* take receives what was claimed with the same context. */
-static void take(unsigned int id, size_t n)
+/* take receives what was claimed with the same context, or throws it away: flag is FI_DISCARD then. */
+static void take(unsigned int id, size_t n, uint64_t flag)
 {
 	struct op *o = begin(id, n);
 	struct iovec iov = { o->b, n };
@@ -314,7 +318,8 @@ static void take(unsigned int id, size_t n)
 		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = o, .ignore = 0xffffffffffff
 	};
 
-	posted(fi_trecvmsg(ep, &t, FI_CLAIM | FI_COMPLETION));
+	o->discard = flag != 0;
+	posted(fi_trecvmsg(ep, &t, FI_CLAIM | FI_COMPLETION | flag));
 }
 
 static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
@@ -335,6 +340,8 @@ static void said(const struct fi_cq_tagged_entry *e, fi_addr_t from)
 		answer("read %d %" PRIx64 "\n", (int)(o - ops), sum(o->b, o->n));
 	else if (!(e->flags & FI_RECV))
 		answer("sent %d\n", (int)(o - ops));
+	else if (o->discard)
+		answer("discarded %d %zu\n", (int)(o - ops), e->len);
 	else if (o->search)
 		answer("found %d %zu %" PRIx64 "\n", (int)(o - ops), e->len, e->tag);
 	else
@@ -362,6 +369,17 @@ static int failed(void)
 	else
 		answer("error %d %d\n", (int)(o - ops), e.err);
 	return 1;
+}
+
+/* counter answers one of weft's counters of the endpoint. */
+static void counter(const char *name)
+{
+	struct weft_stats_ops *stats;
+	uint64_t v;
+
+	must(fi_open_ops(&ep->fid, WEFT_STATS_OPS, 0, (void **)&stats, NULL));
+	must(stats->read(&ep->fid, stats->find(name), 1, &v));
+	answer("ok %" PRIu64 "\n", v);
 }
 
 /* await prints what ends, until that are n. */
@@ -419,7 +437,7 @@ static void side(const char *provider)
 {
 	unsigned int id, name[8], tagged, directed, many, has_data;
 	uint64_t tag, ignore, data, v[4];
-	char line[256], level[16];
+	char line[256], level[16], name_of[64];
 	struct timespec rest = { .tv_nsec = 1000000 };
 	size_t n;
 	int count;
@@ -451,13 +469,19 @@ static void side(const char *provider)
 		} else if (sscanf(line, "claim %u %u %" SCNx64, &id, &tagged, &tag) == 3) {
 			search(id, (int)tagged, tag, FI_PEEK | FI_CLAIM | FI_COMPLETION);
 		} else if (sscanf(line, "take %u %zu", &id, &n) == 2) {
-			take(id, n);
+			take(id, n, 0);
+		} else if (sscanf(line, "discard %u", &id) == 1) {
+			take(id, 0, FI_DISCARD);
+		} else if (sscanf(line, "drop %u %u %" SCNx64, &id, &tagged, &tag) == 3) {
+			search(id, (int)tagged, tag, FI_PEEK | FI_DISCARD | FI_COMPLETION);
 		} else if (sscanf(line, "expose %u %" SCNx64 " %zu %15s", &id, &tag, &n, level) == 4) {
 			expose(id, tag, n, level);
 		} else if (sscanf(line, "content %u %" SCNu64 " %zu", &id, &data, &n) == 3) {
 			answer("ok %" PRIx64 "\n", sum(ops[id % OPS].b + data, n));
 		} else if (sscanf(line, "withdraw %u", &id) == 1) {
 			withdraw(id);
+		} else if (sscanf(line, "counter %63s", name_of) == 1) {
+			counter(name_of);
 		} else if (sscanf(line, "count %u", &id) == 1) {
 			fi_cq_read(cq, NULL, 0);
 			answer("ok %" PRIu64 "\n", fi_cntr_read(ops[id % OPS].count));

@@ -30,10 +30,15 @@ func (x *pair) arrived(count int, want []string) error {
 	if err != nil {
 		return err
 	}
-	slices.Sort(b)
+	return same(b, want)
+}
+
+// same compares lines, in any order.
+func same(got, want []string) error {
+	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(b, want) {
-		return fmt.Errorf("%q, not %q", b, want)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("%q, not %q", got, want)
 	}
 	return nil
 }
@@ -42,7 +47,7 @@ func (x *pair) arrived(count int, want []string) error {
 // takes a message of level match that came before its receive off its queue twice, which damages the queue if others
 // are in it, and flow control goes through that queue.
 func (x *pair) levels() []string {
-	if x.little && strings.HasSuffix(x.a.command, " cxi") {
+	if x.little && !weft(x.a) {
 		return []string{"transmit", "transmit"}
 	}
 	return []string{"transmit", "match"}
@@ -338,13 +343,16 @@ func (x *pair) burst() error {
 	return x.arrived(count, want)
 }
 
+// floodSizes are lengths of many messages to a receiver with little room, in turn.
+var floodSizes = []int{0, 8, 300, 5000, 18434, 192, 16000, 2048, 50000}
+
 // flood sends many messages before any receive is there, more than a receiver with little room takes: each comes, in
 // order.
 func (x *pair) flood() error {
 	const count = 60
 	var sums []string
 	for k := range count {
-		n := []int{0, 8, 300, 5000, 18434, 192, 16000, 2048, 50000}[k%9]
+		n := floodSizes[k%len(floodSizes)]
 		hash, err := x.a.do("send %d 1 7 %d 1 %x %s", k, n, k+1, x.levels()[k/9%2])
 		if err != nil {
 			return err

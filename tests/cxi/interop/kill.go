@@ -126,12 +126,8 @@ func killPosts(p *process, r *rand.Rand) (must []int, err error) {
 func killEnds(p *process, must []int) error {
 	times := map[int]int{}
 	ends := func() error {
-		fmt.Fprintln(p.in, "drain 60")
-		for {
-			line, err := p.read()
-			if err != nil || line == "end" {
-				return err
-			}
+		lines, err := p.drain(60)
+		for _, line := range lines {
 			var what string
 			var id int
 			if _, err := fmt.Sscan(line, &what, &id); err != nil {
@@ -139,6 +135,7 @@ func killEnds(p *process, must []int) error {
 			}
 			times[id]++
 		}
+		return err
 	}
 	missing := func(id int) bool { return times[id] != 1 }
 	err := ends()

@@ -8,6 +8,8 @@
 //	search ID TAGGED TAG
 //	claim ID TAGGED TAG                              a search that sets aside what it finds
 //	take ID BYTES                                    receives that
+//	discard ID                                       throws that away
+//	drop ID TAGGED TAG                               a search that throws away what it finds, of weft's provider
 //	cancel ID
 //	expose ID KEY BYTES RIGHTS                       "ok KEY"; peers read (r), write (w) or both (rw) by that key
 //	count ID                                         "ok N": so many operations were counted at them
@@ -17,6 +19,7 @@
 //	read ID KEY OFFSET BYTES                         "ok ..."
 //	atomic ID KEY OFFSET OP TYPE FETCH OPERAND COMPARE   libfabric's numbers; elements as two words
 //	put ID KEY OFFSET BYTES LEVEL DATA               as write; LEVEL: delivery, inject or data
+//	counter NAME                                     "ok N": one of weft's counters
 //	rest                                             a few milliseconds pass
 //	await N                                          a line for each of N ends, and "end"
 //	drain MS                                         a line for each end, and "end" when there is none for so long
@@ -28,8 +31,9 @@
 // little room. "interop keys A B" runs the tests of memory alone. INTEROP_KEYS=chosen has the endpoints of all of them
 // choose keys, and INTEROP_KEYS=counted has regions count what is written there, as well. "interop kill N A B" kills
 // N processes, of both sides. "interop random SEED N A B..." runs N random programs between all of these at
-// once, "interop long A B" messages of 64 MiB and from all address contexts, "interop one A" a program that is both
-// sides, and "interop apart A B" sides of two VNIs.
+// once, where INTEROP_KEYS=chosen holds too, "interop long A B" messages of 64 MiB and from all address contexts,
+// "interop one A" a program that is both sides, and "interop apart A B" sides of two VNIs. "interop full COUNTER A
+// B..." has all others send more to A than it has room for, which that counter says.
 package main
 
 import (
@@ -81,6 +85,9 @@ func run(args []string) error {
 		}
 		return random(seed, count, args[3:])
 	}
+	if len(args) > 3 && args[0] == "full" {
+		return full(args[1], args[2:])
+	}
 	if len(args) == 4 && args[0] == "kill" {
 		rounds, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -89,5 +96,5 @@ func run(args []string) error {
 		return killed(args[2], args[3], rounds)
 	}
 	return errors.New("interop peer, interop small, interop [little|keys|long|apart] A B, interop one A, " +
-		"interop kill N A B, or interop random SEED N A B [C...]")
+		"interop kill N A B, interop full COUNTER A B [C...], or interop random SEED N A B [C...]")
 }

@@ -47,7 +47,7 @@ func (x *pair) notifies() bool {
 	if x.keys != "" {
 		return x.keys == "chosen" && os.Getenv("FI_CXI_ENABLE_WRITEDATA") != ""
 	}
-	return !strings.HasSuffix(x.a.command, " cxi") && !strings.HasSuffix(x.b.command, " cxi")
+	return weft(x.a) && weft(x.b)
 }
 
 // expose has the receiver let memory be reached with rights, and returns its key.

@@ -24,6 +24,7 @@ type op struct {
 	notify hw.MatchID // of a region: its entry for writes with data
 	count  int        // of a region: writes
 	search bool
+	throw  bool // a receive that throws away what was claimed
 	atomic bool
 	claim  hw.Claim
 }
@@ -304,14 +305,16 @@ func (s *side) search(line string) error {
 // take receives what was claimed, or throws it away.
 func (s *side) take(line string) error {
 	var id, n int
-	if _, err := fmt.Sscanf(line, "take %d %d", &id, &n); err != nil {
+	var word string
+	if _, err := fmt.Sscanf(line+" 0", "%s %d %d", &word, &id, &n); err != nil {
 		return err
 	}
 	claim := s.ops[id%len(s.ops)].claim
-	_, local, err := s.begin(id, n)
+	o, local, err := s.begin(id, n)
 	if err != nil {
 		return err
 	}
+	o.throw, o.claim = word == "discard", claim
 	return s.m.(hw.Claimer).ReceiveClaimed(claim, &hw.MatchReceive{Local: local, Context: uint64(id)})
 }
 
@@ -363,6 +366,8 @@ func (s *side) say(e *hw.MatchEvent) {
 		s.note("found %d %d %x", e.Context, e.Wanted, e.Tag)
 	case e.Kind == hw.MatchSent:
 		s.note("sent %d", e.Context)
+	case o.throw:
+		s.note("discarded %d %d", e.Context, e.Wanted)
 	case e.Wanted > e.Length:
 		s.note("truncated %d %d %d", e.Context, e.Length, e.Wanted-e.Length)
 	default:
@@ -454,7 +459,7 @@ func (s *side) do(line string) (err error) {
 		err, ok = s.send(line), false
 	case "search", "claim":
 		err = s.search(line)
-	case "take":
+	case "take", "discard":
 		err = s.take(line)
 	case "expose":
 		err, ok = s.expose(line), false
@@ -473,6 +478,8 @@ func (s *side) do(line string) (err error) {
 		s.i.Progress(1000)
 		fmt.Println("ok", s.ops[id%len(s.ops)].count)
 		ok = false
+	case "counter":
+		err, ok = s.counter(rest), false
 	case "write", "read":
 		err, ok = s.transfer(line), false
 	case "put":

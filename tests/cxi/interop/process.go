@@ -149,6 +149,42 @@ func ended(sides ...*process) (err error) {
 	return err
 }
 
+// crew starts sides that know each other.
+func crew(commands []string) (sides []*process, err error) {
+	for _, command := range commands {
+		p, err := start(command)
+		if err != nil {
+			abandon(sides)
+			return nil, err
+		}
+		sides = append(sides, p)
+	}
+	for p, a := range sides {
+		for q, b := range sides {
+			if p == q {
+				continue
+			}
+			a.others = append(a.others, b)
+			if _, err := a.do("peer %s", b.name); err != nil {
+				abandon(sides)
+				return nil, err
+			}
+		}
+	}
+	return sides, nil
+}
+
+// abandon ends sides that may be in the middle of something.
+func abandon(sides []*process) {
+	for _, p := range sides {
+		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.cmd.Wait()
+	}
+}
+
+// weft reports whether a side is of weft, and so has counters, and discards messages.
+func weft(p *process) bool { return !strings.HasSuffix(p.command, " cxi") }
+
 // ends are those that a side has waited for.
 type ends struct {
 	list []string
@@ -168,6 +204,18 @@ func (p *process) await(count int) (e ends) {
 			return e
 		}
 		e.list = append(e.list, line)
+	}
+}
+
+// drain has a side go on until nothing has ended for some milliseconds, and returns what has.
+func (p *process) drain(ms int) (lines []string, err error) {
+	fmt.Fprintf(p.in, "drain %d\n", ms)
+	for {
+		line, err := p.read()
+		if err != nil || line == "end" {
+			return lines, err
+		}
+		lines = append(lines, line)
 	}
 }
 

@@ -4,21 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 )
 
 // Programs of random operations between several sides, each of which sends to all others at once.
 
-// Ids within those of a side: so many messages, receives and transfers at once, one search, and the region.
+// Ids within those of a side: so many messages, receives, transfers and claims at once, one search, and the region.
 const (
 	randomSends     = 20
 	randomReceives  = 60
 	randomTransfers = 16
+	randomClaims    = 12
 
 	firstReceive  = randomSends
 	firstTransfer = firstReceive + randomReceives
-	searchID      = firstTransfer + randomTransfers
+	firstClaim    = firstTransfer + randomTransfers
+	searchID      = firstClaim + randomClaims
 	regionID      = searchID + 1
 
 	// Each transfer has a slot of the region for itself.
@@ -45,6 +48,7 @@ type wanted struct {
 	tag, ignore uint64
 	room        int
 	many, ended bool
+	settled     bool // how it ended is known
 }
 
 func (w *wanted) takes(m *sent) bool {
@@ -66,9 +70,14 @@ type crowd struct {
 	gets   []int
 	moves  []int
 	slots  []int // of each side's region
+	claims []int
+	aside  [][]claimed // of each side
 	keys   []string
 	want   [][]string // what each side is to answer
+	early  [][]string // what it has answered
 	maybe  []bool     // a side searches
+	tally  *tally
+	choice string // which keys the sides choose (INTEROP_KEYS)
 	checks [][2]string
 }
 
@@ -92,7 +101,7 @@ func (x *crowd) do(p, q int, format string, args ...any) (string, error) {
 // more of its messages under way that damages its queue (pair.levels), and it crashes.
 func (x *crowd) levels(p, n int) []string {
 	levels := []string{"transmit"}
-	if !strings.HasSuffix(x.sides[p].command, " cxi") {
+	if weft(x.sides[p]) {
 		levels = append(levels, "match")
 	}
 	if n > 0 && n <= 192 {
@@ -139,7 +148,7 @@ func (x *crowd) randomSend(p, q int) error {
 	}
 	m := &sent{n: randomSizes[x.r.IntN(len(randomSizes))], tagged: x.r.IntN(4) > 0}
 	if m.tagged {
-		m.tag = tagOf(p, x.r.Uint64N(4))
+		m.tag = x.randomTag(p)
 	}
 	if x.r.IntN(2) == 0 {
 		m.data = x.r.Uint64() | 1
@@ -156,7 +165,7 @@ func (x *crowd) randomReceive(p, q int) error {
 	directed := !w.tagged || x.r.IntN(2) == 0
 	switch {
 	case w.tagged:
-		w.tag, w.ignore = tagOf(p, x.r.Uint64N(4)), []uint64{0, 1, 3}[x.r.IntN(3)]
+		w.tag, w.ignore = tagOf(p, x.r.Uint64N(firstClaimed)), []uint64{0, 1, 3}[x.r.IntN(3)]
 	case x.r.IntN(3) == 0:
 		w.room, w.many = 1<<21, true
 	}
@@ -174,7 +183,7 @@ func (x *crowd) randomTransfer(p, q int) error {
 	x.moves[p]++
 	x.slots[q]++
 	n := 1 + x.r.IntN(slotBytes)
-	switch kind := x.r.IntN(4); kind {
+	switch kind := x.r.IntN(5); kind {
 	case 0:
 		before := make([]byte, regionBytes(len(x.sides)))
 		contents(before, regionID)
@@ -194,11 +203,16 @@ func (x *crowd) randomTransfer(p, q int) error {
 		x.want[p] = append(x.want[p], fmt.Sprintf("read %d %s", id, sum))
 		return err
 	default:
-		level := "delivery"
-		if kind == 3 {
+		level, data := "delivery", uint64(0)
+		switch {
+		case kind == 3:
 			level, n = "inject", 1+n%192
+		case kind == 4 && (&pair{a: x.sides[p], b: x.sides[q], keys: x.choice}).notifies():
+			level, data = "data", x.r.Uint64()|1
+			x.tally.noticed++
+			x.want[q] = append(x.want[q], fmt.Sprintf("written %x %d %d", data, n, number(q, p)))
 		}
-		sum, err := x.do(p, q, "put %d %s %d %d %s 0", id, x.keys[q], off, n, level)
+		sum, err := x.do(p, q, "put %d %s %d %d %s %x", id, x.keys[q], off, n, level, data)
 		x.want[p] = append(x.want[p], fmt.Sprintf("sent %d", id))
 		x.checks = append(x.checks, [2]string{fmt.Sprintf("%d content %d %d %d", q, regionID, off, n), sum})
 		return err
@@ -210,7 +224,7 @@ func (x *crowd) randomSearch(p, q int) error {
 		return nil
 	}
 	x.maybe[p] = true
-	_, err := x.do(p, q, "search %d 1 %x", searchID, tagOf(q, x.r.Uint64N(4)))
+	_, err := x.do(p, q, "search %d 1 %x", searchID, tagOf(q, x.r.Uint64N(firstClaimed)))
 	return err
 }
 
@@ -246,6 +260,7 @@ func (x *crowd) begin() error {
 	n := len(x.sides)
 	x.ways, x.want, x.maybe = make([][]way, n), make([][]string, n), make([]bool, n)
 	x.sends, x.gets, x.moves, x.slots = make([]int, n), make([]int, n), make([]int, n), make([]int, n)
+	x.claims, x.aside, x.early = make([]int, n), make([][]claimed, n), make([][]string, n)
 	x.keys, x.checks = make([]string, n), nil
 	for p := range x.sides {
 		x.ways[p] = make([]way, n)
@@ -262,6 +277,9 @@ func (x *crowd) begin() error {
 // end has each message find a receive, waits for all, and compares.
 func (x *crowd) end() error {
 	for p := range x.sides {
+		if err := x.takeAll(p); err != nil {
+			return err
+		}
 		for q := range x.sides {
 			x.matched(p, q)
 			for _, m := range x.ways[p][q].messages {
@@ -278,12 +296,12 @@ func (x *crowd) end() error {
 	}
 	counts := make([]int, len(x.sides))
 	for p := range x.sides {
-		counts[p] = len(x.want[p]) + bit(x.maybe[p])
+		counts[p] = len(x.want[p]) + bit(x.maybe[p]) - len(x.early[p])
 	}
 	lists, err := gather(x.sides, counts)
 	for p, got := range lists {
 		if err == nil {
-			err = x.compare(p, got)
+			err = x.compare(p, append(x.early[p], got...))
 		}
 	}
 	if err == nil {
@@ -304,13 +322,8 @@ func (x *crowd) compare(p int, got []string) error {
 	if x.maybe[p] && slices.ContainsFunc(got, searched) {
 		got = slices.DeleteFunc(got, searched)
 	}
-	want := x.want[p]
-	slices.Sort(got)
-	slices.Sort(want)
-	for k := range max(len(got), len(want)) {
-		if k >= len(got) || k >= len(want) || got[k] != want[k] {
-			return fmt.Errorf("%s: %q, not %q", x.sides[p].command, got, want)
-		}
+	if err := same(got, x.want[p]); err != nil {
+		return fmt.Errorf("%s: %w", x.sides[p].command, err)
 	}
 	return nil
 }
@@ -371,7 +384,7 @@ func (x *crowd) round() error {
 		p := x.r.IntN(len(x.sides))
 		q := (p + 1 + x.r.IntN(len(x.sides)-1)) % len(x.sides)
 		var err error
-		switch what := x.r.IntN(20); {
+		switch what := x.r.IntN(25); {
 		case what < 8:
 			err = x.randomSend(p, q)
 		case what < 14:
@@ -380,6 +393,12 @@ func (x *crowd) round() error {
 			err = x.randomTransfer(p, q)
 		case what < 19:
 			err = x.randomSearch(p, q)
+		case what < 21:
+			err = x.randomClaim(p, q)
+		case what < 23:
+			err = x.take(q)
+		case what < 24:
+			err = x.randomCancel(p, q)
 		default:
 			_, err = x.sides[p].do("rest")
 		}
@@ -400,7 +419,7 @@ func (x *crowd) flood(q int) error {
 			if p == q {
 				continue
 			}
-			n := []int{0, 8, 300, 5000, 18434, 192, 16000, 2048, 50000}[k%9]
+			n := floodSizes[k%len(floodSizes)]
 			levels := x.levels(p, 0)
 			m := &sent{n: n, tagged: true, tag: tagOf(p, 0), data: uint64(k + 1)}
 			err := x.send(p, q, m, levels[k%len(levels)])
@@ -412,47 +431,40 @@ func (x *crowd) flood(q int) error {
 	return x.end()
 }
 
-// random runs programs from a seed on, each with sides of its own.
+// random runs programs from a seed on, each with sides of its own, until maxFailed of them have failed.
 func random(seed, count uint64, commands []string) error {
+	const maxFailed = 5
+	var failed []error
+	var t tally
 	for n := range count {
-		if err := randomOne(seed+n, commands); err != nil {
-			return fmt.Errorf("seed %d: %w", seed+n, err)
+		err := randomOne(seed+n, commands, &t)
+		if err == nil {
+			continue
+		}
+		if failed = append(failed, fmt.Errorf("seed %d: %w", seed+n, err)); len(failed) == maxFailed {
+			break
 		}
 	}
-	fmt.Printf("%d random programs of %d sides passed, from seed %d on\n", count, len(commands), seed)
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+	fmt.Printf("%d random programs of %d sides passed, from seed %d on: %v\n", count, len(commands), seed, t)
 	return nil
 }
 
-func randomOne(seed uint64, commands []string) error {
-	x := &crowd{r: rand.New(rand.NewPCG(seed, 1))}
-	for _, command := range commands {
-		p, err := start(command)
-		if err != nil {
-			return err
-		}
-		x.sides = append(x.sides, p)
+func randomOne(seed uint64, commands []string, t *tally) error {
+	sides, err := crew(commands)
+	if err != nil {
+		return err
 	}
-	for p, a := range x.sides {
-		for q, b := range x.sides {
-			if p == q {
-				continue
-			}
-			a.others = append(a.others, b)
-			if _, err := a.do("peer %s", b.name); err != nil {
-				return err
-			}
-		}
-	}
-	err := x.flood(int(seed) % len(x.sides))
+	x := &crowd{r: rand.New(rand.NewPCG(seed, 1)), sides: sides, tally: t, choice: os.Getenv("INTEROP_KEYS")}
+	err = x.flood(int(seed) % len(x.sides))
 	for n := 0; n < 3 && err == nil; n++ {
 		err = x.round()
 	}
 	if err == nil {
-		return ended(x.sides...)
+		return ended(sides...)
 	}
-	for _, p := range x.sides {
-		_ = p.cmd.Process.Kill() // it may have ended
-		_ = p.cmd.Wait()
-	}
+	abandon(sides)
 	return err
 }
