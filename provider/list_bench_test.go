@@ -117,8 +117,8 @@ func (d *idleDevice) end(s *side) {
 }
 
 // BenchmarkListDevice is the cost of an element of 20,000 that a device moves, without the device: what it is from the
-// post until all have ended, of the fastest list, too, and of that until the device has the first. hw/verbs (BenchmarkPutCost) is what the device
-// is given then.
+// post until all have ended, of the fastest list, too, and of that until the device has the first. hw/verbs
+// (BenchmarkPutCost) is what the device is given then.
 func BenchmarkListDevice(b *testing.B) {
 	x := newBench(b, nil, hmemAllocated()).side(b)
 	d, way, p := x.byStandIn(b)
