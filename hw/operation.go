@@ -57,12 +57,15 @@ func (c *Completion) Expect(n int) {
 // calls Func when they were the last.
 func (c *Completion) Update(n int, err error) {
 	if err != nil {
-		c.status.CompareAndSwap(nil, &err)
+		c.fail(err)
 	}
 	if c.count.Add(-int32(n)) == 0 && c.Func != nil {
 		c.Func(c)
 	}
 }
+
+// fail notes an error. The parameter is allocated with the call, so only an operation that has failed makes it.
+func (c *Completion) fail(err error) { c.status.CompareAndSwap(nil, &err) }
 
 // Err is the first error of the operations. Valid when all have ended.
 func (c *Completion) Err() error {

@@ -178,3 +178,14 @@ func TestCompletionCounts(t *testing.T) {
 		t.Errorf("notified %d times, %v", notified, c.Err())
 	}
 }
+
+// TestCompletionAllocs: an operation that ends well allocates nothing.
+func TestCompletionAllocs(t *testing.T) {
+	c := Completion{Func: func(*Completion) {}}
+	if n := testing.AllocsPerRun(100, func() {
+		c.Expect(1)
+		c.Update(1, nil)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

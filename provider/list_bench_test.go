@@ -3,9 +3,11 @@ package provider
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
+	"github.com/weft-fabric/weft/hw"
 )
 
 // scattered are pieces of n bytes that are at no regular distances.
@@ -80,6 +82,81 @@ func BenchmarkListPost(b *testing.B) {
 			x.ep.Progress()
 		}
 	}
+}
+
+// idleDevice is a way by a device that moves nothing, and ends what it is given when it is asked to.
+type idleDevice struct {
+	standInPeer
+	first   time.Time // when it was given the first operation
+	under   []*hw.Completion
+	corked  int // times that it was to keep an operation for the next
+	uncorks int
+}
+
+func (d *idleDevice) PutZcopy(_ []hw.Segment, _ uint64, _ hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	if d.first.IsZero() {
+		d.first = time.Now()
+	}
+	if c.More {
+		d.corked++
+	}
+	d.under = append(d.under, c)
+	return hw.InProgress, nil
+}
+
+func (d *idleDevice) Uncork() { d.uncorks++ }
+
+// end ends what it was given.
+func (d *idleDevice) end(s *side) {
+	rx := s.ep.rx.acquire()
+	for _, c := range d.under {
+		c.Update(1, nil)
+	}
+	d.under = d.under[:0]
+	rx.give()
+}
+
+// BenchmarkListDevice is the cost of an element of 20,000 that a device moves, without the device: what it is from the
+// post until all have ended, of the fastest list, too, and of that until the device has the first. hw/verbs
+// (BenchmarkPutCost) is what the device is given then.
+func BenchmarkListDevice(b *testing.B) {
+	x := newBench(b, nil, hmemAllocated()).side(b)
+	d, way, p := x.byStandIn(b)
+	memory, local := make([]byte, 20000*16), make([]byte, 20000*16)
+	m := x.region(memory, 7, fi.RemoteWrite)
+	r := x.opens(x.token(m))
+	d.know(b, p, m, r.Info().Key)
+	l := x.list(scattered(local, memory, r, 8))
+	device := &idleDevice{standInPeer: standInPeer{d: d}}
+	p.Endpoint = device
+	defer way.path.Store(way.path.Swap(p))
+	before, best, n := time.Duration(0), time.Hour, 0
+	b.ReportAllocs()
+	for b.ResetTimer(); n < b.N; n += l.Len() {
+		first, all := device.timed(b, x, l)
+		before, best = before+first, min(best, all)
+	}
+	if device.corked < n/2 || device.uncorks == 0 {
+		b.Errorf("%d of %d elements were kept for the next, %d times those went", device.corked, n, device.uncorks)
+	}
+	b.ReportMetric(float64(before)/float64(n), "ns/first")
+	b.ReportMetric(float64(best)/float64(l.Len()), "ns/best")
+}
+
+// timed writes a list, and returns how long it took until the device had the first element, and until all had ended.
+func (d *idleDevice) timed(b *testing.B, x *side, l *List) (first, all time.Duration) {
+	d.first = time.Time{}
+	start := time.Now()
+	if err := l.Write(1); err != nil {
+		b.Fatal(err)
+	}
+	first = d.first.Sub(start)
+	var got [1]cq.Entry
+	for k, _ := x.cq.Read(got[:]); k != 1; k, _ = x.cq.Read(got[:]) {
+		d.end(x)
+		x.ep.Progress()
+	}
+	return first, time.Since(start)
 }
 
 // BenchmarkTokenPack and BenchmarkTokenOpen are those of a region and a peer that are known.

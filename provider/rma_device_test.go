@@ -171,7 +171,7 @@ func (stillWatch) Fixed(uint64, uint64) bool  { return true }
 func (stillWatch) Changes(_ *uint64, to []regcache.Range) ([]regcache.Range, bool) { return to, true }
 
 // byStandIn is a way from x to itself by a device.
-func (s *side) byStandIn(t *testing.T) (*standInDevice, *link, *path) {
+func (s *side) byStandIn(t testing.TB) (*standInDevice, *link, *path) {
 	t.Helper()
 	s.know(s)
 	l, err := s.ep.linkOf(s.addr[s])
@@ -203,7 +203,7 @@ func (s *side) byStandIn(t *testing.T) (*standInDevice, *link, *path) {
 }
 
 // know has the way know a region's key for the device, and returns the registration.
-func (d *standInDevice) know(t *testing.T, p *path, m *MR, key uint64) {
+func (d *standInDevice) know(t testing.TB, p *path, m *MR, key uint64) {
 	t.Helper()
 	packed, _ := m.region.Export(&m.domain.published, d, nil)
 	if packed == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // nullDomain is a memory domain of no device, and what it has logged. old: the library has no call for dma-bufs.
-func nullDomain(t *testing.T, old bool) (d *MemoryDomain, lines *[]string) {
+func nullDomain(t testing.TB, old bool) (d *MemoryDomain, lines *[]string) {
 	t.Helper()
 	pd, undo := null.PD(old)
 	t.Cleanup(undo)

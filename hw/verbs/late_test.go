@@ -16,7 +16,7 @@ import (
 func ticks(d time.Duration) uint64 { return uint64(d.Milliseconds()) * null.ClockKHz }
 
 // memoryBench is a bench with a connection for one-sided operations, whose completions have stamps or not.
-func memoryBench(t *testing.T, stamps bool) *bench {
+func memoryBench(t testing.TB, stamps bool) *bench {
 	t.Helper()
 	const depth = 64
 	b := newBench(t)

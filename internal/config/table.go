@@ -414,7 +414,8 @@ var table = []Var{
 			"the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks."),
 	durationVar("peer_timeout", "15s", 10*time.Millisecond, time.Hour,
 		func(c *Config) *time.Duration { return &c.PeerTimeout },
-		"Time for which a peer on another host may leave something unanswered before it is gone."),
+		"Time for which a peer on another host may leave something unanswered before it is gone, and for which the "+
+			"close of a region waits for processes of this host that have its GPU memory mapped."),
 	durationVar("connect_timeout", "10s", time.Millisecond, time.Hour,
 		func(c *Config) *time.Duration { return &c.ConnectTimeout },
 		"Time for a peer to answer before it is unreachable."),

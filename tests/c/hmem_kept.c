@@ -3,6 +3,8 @@
  * Mappings of other processes' GPU memory: kept, recalled, and gone with their memory. Without a GPU the driver is the
  * stand-in of fake/libcuda.c, which ends the process for what is wrong with them.
  */
+#include <signal.h>
+
 #include "hmem.h"
 
 /* Why a test is skipped that counts mappings. */
@@ -263,6 +265,74 @@ static void test_rma_left(long kinds)
 	}
 }
 
+/* Stops a process, and returns when it is stopped. */
+static void stop(pid_t pid)
+{
+	char path[64], line[256], state = 0;
+	FILE *f;
+
+	CHECK(kill(pid, SIGSTOP) == 0);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (state != 'T') {
+		f = fopen(path, "r");
+		CHECK(f && fgets(line, sizeof(line), f));
+		fclose(f);
+		state = strrchr(line, ')')[2];
+	}
+}
+
+/* The target closes its region while the initiator, which has it mapped, is stopped: the close waits for
+ * FI_WEFT_PEER_TIMEOUT. Operations of the initiator, which goes on then, end with an error, and the memory stays as it
+ * is. */
+static void test_recall_stopped(long kinds)
+{
+	enum { LIMIT_US = 500000, LATE_US = 10000000 }; /* LATE_US: a machine that is busy */
+	pid_t pid = getpid();
+	uint64_t start, took;
+	struct node n;
+	struct buffer b;
+	struct remote r;
+
+	setenv("FI_WEFT_PEER_TIMEOUT", "500ms", 1);
+	open_node(&n, 0);
+	b = buffer_open(&n, LARGEST, kinds & (test_rank ? 2 : 1));
+	node_connect(&n);
+	exchange(&n, &b, &r);
+	if (test_rank == 0) {
+		DO(&n, fi_write(n.ep, b.p, LARGEST, b.desc, n.peer[1], r.addr, r.key, NULL));
+		if (gpu_is_fake())
+			CHECKF(gpu_mapped() == 1, "%d mappings", gpu_mapped());
+		link_send(1, &pid, sizeof(pid));
+	} else {
+		link_recv(0, &pid, sizeof(pid));
+		buffer_fill(&b, LARGEST, 7);
+		stop(pid);
+		start = now_us();
+		OK(fi_close(&b.mr->fid));
+		took = now_us() - start;
+		CHECK(kill(pid, SIGCONT) == 0);
+		CHECKF(took >= LIMIT_US && took < LATE_US, "the close took %llu us", (unsigned long long)took);
+	}
+	barrier(&n);
+	if (test_rank == 0) {
+		POST(&n, fi_write(n.ep, b.p, LARGEST, b.desc, n.peer[1], r.addr, r.key, NULL));
+		wait_err(&n, n.txcq, FI_ENOKEY);
+		POST(&n, fi_read(n.ep, b.p, LARGEST, b.desc, n.peer[1], r.addr, r.key, NULL));
+		wait_err(&n, n.txcq, FI_ENOKEY);
+		while (gpu_is_fake() && gpu_mapped() != 0)
+			usleep(1000); /* it takes in the recall on a thread of its own */
+		OK(fi_close(&b.mr->fid));
+	}
+	barrier(&n);
+	if (test_rank == 1)
+		buffer_verify(&b, LARGEST, 7);
+	if (b.device)
+		gpu_free(b.p);
+	else
+		free(b.p);
+	node_close(&n);
+}
+
 static const struct test tests[] = {
 	{ "rma_stale", test_rma_stale, 2, 60, 0 },
 	{ "rma_closed_host_device", test_rma_closed, 2, 60, 2 },
@@ -275,6 +345,8 @@ static const struct test tests[] = {
 	{ "kept_none", test_kept, 2, 60, 0 },
 	{ "reused", test_reused, 2, 60, 0 },
 	{ "recall_both", test_recall_both, 2, 60, 0 },
+	{ "recall_stopped_host_device", test_recall_stopped, 2, 60, 2 },
+	{ "recall_stopped_device_device", test_recall_stopped, 2, 60, 3 },
 	{ "reset", test_reset, 2, 60, 0 },
 };
 

@@ -14,6 +14,7 @@ struct side {
 	struct weft_remote_info info;
 	char *mem;
 	char *note; /* WEFT_NOTE_MAX bytes */
+	struct fid_cntr *counted; /* NULL: notifications are not only counted */
 };
 
 static void open_side(struct side *s, struct node_opts o)
@@ -22,6 +23,13 @@ static void open_side(struct side *s, struct node_opts o)
 	o.caps = FI_MSG | FI_TAGGED | FI_RMA;
 	node_open(&s->n, &o);
 	s->t = token_ops(&s->n.ep->fid);
+	if (o.disabled) {
+		struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+
+		OK(fi_cntr_open(s->n.domain, &attr, &s->counted, NULL));
+		OK(s->t->bind(s->n.ep, &s->counted->fid, WEFT_NOTES_COUNTED));
+		OK(fi_enable(s->n.ep));
+	}
 	s->mem = calloc(1, LEN);
 	s->note = calloc(1, WEFT_NOTE_MAX);
 	if (test_rank == 1) {
@@ -38,6 +46,11 @@ static void close_side(struct side *s)
 		OK(fi_close(&s->remote->fid));
 	if (s->mr)
 		OK(fi_close(&s->mr->fid));
+	if (s->counted) {
+		OK(fi_close(&s->n.ep->fid));
+		s->n.ep = NULL;
+		OK(fi_close(&s->counted->fid));
+	}
 	node_close(&s->n);
 	free(s->mem);
 	free(s->note);
@@ -229,10 +242,46 @@ static void test_unread(long arg)
 	close_side(&s);
 }
 
+/* A target that only counts notifications: more arrive than it could keep, each is counted once, after the bytes of
+ * its post, and notes() has none of them. */
+static void test_counted(long arg)
+{
+	enum { TOTAL = 40 };
+	struct side s;
+
+	(void)arg;
+	setenv("FI_WEFT_NOTE_BYTES", "256k", 1);
+	open_side(&s, (struct node_opts){ .disabled = test_rank == 1 });
+	if (test_rank == 0) {
+		struct weft_list *list = list_of(&s, LEN);
+		struct fi_cq_tagged_entry e;
+
+		for (int i = 0; i < TOTAL; i++)
+			POST(&s, s.t->notify(s.n.ep, s.info.addr, i, s.note, 60000, 0, &s));
+		fill(s.mem, LEN, 7);
+		POST(&s, s.t->post(list, WEFT_WRITE, NULL, 0, "x", 1, 0, &s));
+		for (int i = 0; i <= TOTAL; i++)
+			wait_ok(&s.n, s.n.txcq, &e);
+		OK(fi_close(&list->fid));
+	} else {
+		struct weft_note e = { .data = s.note, .size = WEFT_NOTE_MAX };
+
+		while (fi_cntr_read(s.counted) < TOTAL + 1)
+			progress(&s.n);
+		verify(s.mem, LEN, 7);
+		for (int i = 0; i < 100; i++)
+			CHECK(s.t->notes(s.n.ep, &e, 1) == 0);
+		CHECK(fi_cntr_read(s.counted) == TOTAL + 1 && fi_cntr_readerr(s.counted) == 0);
+	}
+	barrier(&s.n);
+	close_side(&s);
+}
+
 static const struct test tests[] = {
 	{ "behind", test_behind, 2, 0, 0 },
 	{ "bad", test_bad, 2, 0, 0 },
 	{ "unread", test_unread, 2, 0, 0 },
+	{ "counted", test_counted, 2, 0, 0 },
 };
 
 int main(int argc, char **argv)

@@ -67,7 +67,8 @@ func (op *Op) stopped() bool { return op.halted.Load() || op.list.closed.Load() 
 func (op *Op) begin() error {
 	o := op.list.of
 	op.pending.Store(1)
-	if !o.add(op) {
+	slot, ok := o.slots.take(op)
+	if !ok {
 		if op.done.Load() != 0 { // some is copied: it cannot be that nothing happened
 			op.fail(op.sel.Number(0), fi.ENOMEM)
 			end(op)
@@ -75,7 +76,7 @@ func (op *Op) begin() error {
 		}
 		return fi.EAGAIN
 	}
-	op.begun = true
+	op.slot, op.begun = slot, true
 	op.to.Count(1) // fences wait for it, and the link stays
 	if mapped := op.takeMapped(); len(mapped) != 0 {
 		o.Go(func() { op.copyMapped(mapped) })
@@ -192,7 +193,7 @@ func (op *Op) finish() bool {
 	op.unregister()
 	op.list.posts.Add(-1)
 	if op.begun {
-		o.remove(op)
+		o.slots.give(op.slot)
 		op.to.Count(-1)
 	}
 	status := fi.Success

@@ -212,7 +212,7 @@ func TestNoSlot(t *testing.T) {
 	r, far := h.region(1, 1<<12, false), h.region(2, 1<<12, true)
 	far.maps = false
 	l := h.of(strided(r, 8, 5))
-	h.posts.slots = make([]*Op, maxOps)
+	h.posts.slots.used.Store(maxOps)
 	want(t, l.Write(1), fi.EAGAIN, "post of messages")
 	if len(h.ended)+len(h.entered) != 0 {
 		t.Errorf("completions %+v", h.ended)

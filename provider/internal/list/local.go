@@ -60,13 +60,10 @@ func (op *Op) register(over Path) *rkey.Local {
 
 // Unregister ends the registrations of posts that an endpoint which is closed leaves unfinished.
 func (o *Posts) Unregister() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, op := range o.slots {
-		if op != nil {
-			op.unregister()
-		}
-	}
+	o.slots.each(func(op *Op) bool {
+		op.unregister()
+		return true
+	})
 }
 
 // unregister ends that. No element is under way.

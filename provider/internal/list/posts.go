@@ -12,21 +12,19 @@ import (
 	"github.com/weft-fabric/weft/internal/mem"
 )
 
-// Posts are the posts of lists of an endpoint that are under way, by slot. The lock is taken once for each element that
-// goes by itself, and when an operation begins and ends.
+// Posts are the posts of lists of an endpoint that are under way, by slot.
 type Posts struct {
 	ep  Endpoint       // immutable
 	cfg *config.Config // immutable
 
-	mu    sync.Mutex
-	slots []*Op
-	free  []uint32
+	slots slots
 	// copying counts the goroutines that are at an operation. Added to by posts, taken off by the goroutines, read
 	// when the endpoint closes; sequentially consistent.
 	copying atomic.Int32
 	// batches is what the data plane copies elements by, one, empty before the first list that needs it. It is freed
-	// with the endpoint.
-	batches mem.Array[dataplane.Batches]
+	// with the endpoint. Under preparing, which is taken while a list is prepared.
+	batches   mem.Array[dataplane.Batches]
+	preparing sync.Mutex
 }
 
 // Init makes them those of an endpoint.
@@ -52,8 +50,8 @@ func Place(work uint64) int { return int(work & elementMask) }
 
 // forPosts returns the address of batches. The error wraps fi.ENOMEM.
 func (o *Posts) forPosts() (uintptr, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.preparing.Lock()
+	defer o.preparing.Unlock()
 	if o.batches.Len() == 0 {
 		all, err := mem.NewSparseArray[dataplane.Batches](1)
 		if err != nil {
@@ -64,50 +62,16 @@ func (o *Posts) forPosts() (uintptr, error) {
 	return o.batches.At(0).Address(), nil
 }
 
-func (o *Posts) add(op *Op) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch n := len(o.free); {
-	case n != 0:
-		op.slot, o.free = o.free[n-1], o.free[:n-1]
-		o.slots[op.slot] = op
-	case len(o.slots) == maxOps:
-		return false
-	default:
-		op.slot = uint32(len(o.slots))
-		o.slots = append(o.slots, op)
-	}
-	return true
-}
-
-func (o *Posts) remove(op *Op) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.slots[op.slot] = nil
-	o.free = append(o.free, op.slot)
-}
-
 // At returns the operation of a number, nil if there is none.
-func (o *Posts) At(work uint64) *Op {
-	slot := work &^ workBit >> elementBits
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if slot >= uint64(len(o.slots)) {
-		return nil
-	}
-	return o.slots[slot]
-}
+func (o *Posts) At(work uint64) *Op { return o.slots.at(work &^ workBit >> elementBits) }
 
 // Cancel asks for the end of an operation with a context, and reports whether there is one.
-func (o *Posts) Cancel(context uint64) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, op := range o.slots {
-		if op != nil && op.plain.Plain == nil && op.args.Context == context && !op.halted.Swap(true) {
-			return true
-		}
-	}
-	return false
+func (o *Posts) Cancel(context uint64) (found bool) {
+	o.slots.each(func(op *Op) bool {
+		found = op.plain.Plain == nil && op.args.Context == context && !op.halted.Swap(true)
+		return !found
+	})
+	return found
 }
 
 // Ended takes in the end of an element of n bytes.
@@ -190,11 +154,8 @@ func (o *Posts) Free() error { return o.batches.Free() }
 
 // halt has no further elements begin.
 func (o *Posts) halt() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, op := range o.slots {
-		if op != nil {
-			op.halted.Store(true)
-		}
-	}
+	o.slots.each(func(op *Op) bool {
+		op.halted.Store(true)
+		return true
+	})
 }

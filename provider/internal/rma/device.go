@@ -114,8 +114,7 @@ func takePiece(op *deviceOp) *devicePiece {
 	return d
 }
 
-// deviceOps are an endpoint's operations by request. The lock is taken by
-// operations that cost several system calls each.
+// deviceOps are an endpoint's operations by request. The lock is taken twice for each.
 type deviceOps struct {
 	mu   sync.Mutex
 	list map[uint64]*deviceOp
