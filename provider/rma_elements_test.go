@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -304,8 +305,12 @@ func TestListAllocations(t *testing.T) {
 				wantDone(t, x, y, 1, fi.RMA|fi.Write)
 			}
 			write()
-			if n := testing.AllocsPerRun(5, write); n > float64(l.Len())/4 {
-				t.Errorf("%.0f allocations for a list of %d elements", n, l.Len())
+			least := math.Inf(1) // other goroutines allocate, too
+			for range 5 {
+				least = min(least, testing.AllocsPerRun(1, write))
+			}
+			if least > float64(l.Len())/4 {
+				t.Errorf("%.0f allocations for a list of %d elements", least, l.Len())
 			}
 		})
 	}
