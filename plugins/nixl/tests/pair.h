@@ -81,13 +81,17 @@ struct Side {
 	std::vector<char> mem;
 	nixl_notifs_t notes;
 
-	Side(const std::string &name, const std::string &backend, size_t bytes, bool thread = false)
+	/* Parameters are those that differ from the backend's own. */
+	Side(const std::string &name, const std::string &backend, size_t bytes, bool thread = false,
+	     const nixl_b_params_t &parameters = {})
 	    : name(name), backend(backend), agent(name, config(thread)), mem(bytes)
 	{
 		nixl_b_params_t params;
 		nixl_mem_list_t mems;
 
 		OK(agent.getPluginParams(backend, mems, params));
+		for (auto &[parameter, value] : parameters)
+			params[parameter] = value;
 		OK(agent.createBackend(backend, params, handle));
 	}
 

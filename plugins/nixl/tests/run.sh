@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh FOLDER: the backend's tests, of the programs in a folder: without NIXL's agent, and agents of one process, of
-# one host, and of two network namespaces joined by a virtual cable, which need root.
+# run.sh FOLDER [BACKENDS SECONDS]: the backend's tests, of the programs in a folder: without NIXL's agent, and
+# agents of one process, of one host, and of two network namespaces joined by a virtual cable, which need root. With
+# backends, as bench takes them: their figures on one host and between the namespaces, each for some seconds.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 # shellcheck source-path=SCRIPTDIR/../../../tests/clients source=lib.sh
@@ -19,6 +20,15 @@ run() { # WHAT PROGRAM ARGUMENT...
 	fi
 }
 
+if [ $# = 3 ]; then
+	"$NIXL_PLUGIN_DIR/bench" "$2" "$3" || exit
+	trap down EXIT
+	up || exit
+	echo
+	# UCX's shared memory goes past network namespaces, but not to another host.
+	UCX_TLS=tcp,self "$NIXL_PLUGIN_DIR/bench" "$2" "$3" "$a" "$b"
+	exit
+fi
 run "the backend by itself" engine
 run "agents of one process" check one
 run "agents of one host" check host
