@@ -120,6 +120,7 @@ struct wish {
 	size_t rx_size;	 /* receives posted at a time */
 	bool one_sided;	 /* reads, writes and atomics too */
 	bool collective; /* collective operations too */
+	bool device;	 /* memory of GPUs too */
 };
 
 double resident(void);
@@ -194,7 +195,7 @@ int requesters(void);
 
 /* the tests */
 test_fn test_hop, test_pingpong, test_rate, test_bandwidth, test_cq_read, test_enter;
-test_fn test_write_rate, test_one_sided, test_fetch_add, test_token, test_note;
+test_fn test_write_rate, test_one_sided, test_fetch_add, test_token, test_note, test_gpu;
 test_fn test_post_safe, test_post_domain;
 test_fn test_posted, test_unexpected;
 test_fn test_memory;

@@ -54,6 +54,7 @@ static const struct test {
 	{ "fetch_add", test_fetch_add, 2 },
 	{ "token", test_token, 2 },
 	{ "note", test_note, 2 },
+	{ "gpu", test_gpu, 2 },
 	{ "post_safe", test_post_safe, 0 },
 	{ "post_domain", test_post_domain, 2 },
 	{ "posted", test_posted, 2 },

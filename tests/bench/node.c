@@ -31,7 +31,8 @@ struct fi_info *find_provider(const struct node *n, const struct wish *wish)
 
 	if (!hints)
 		die("fi_allocinfo", -FI_ENOMEM);
-	hints->caps = FI_TAGGED | (wish->one_sided ? FI_RMA | FI_ATOMIC : 0) | (wish->collective ? FI_COLLECTIVE : 0);
+	hints->caps = FI_TAGGED | (wish->one_sided ? FI_RMA | FI_ATOMIC : 0) | (wish->collective ? FI_COLLECTIVE : 0) |
+		      (wish->device ? FI_HMEM : 0);
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
@@ -42,7 +43,8 @@ struct fi_info *find_provider(const struct node *n, const struct wish *wish)
 	hints->domain_attr->control_progress = opt->progress;
 	hints->domain_attr->av_type = FI_AV_TABLE;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+				      (wish->device ? FI_MR_HMEM : 0);
 	hints->fabric_attr->prov_name = strdup(n->provider_name);
 	int ret = fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, &info);
 	if (ret && wish->rx_size) { /* as many receives as the provider takes */

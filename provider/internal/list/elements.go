@@ -67,7 +67,7 @@ func (op *Op) stopped() bool { return op.halted.Load() || op.list.closed.Load() 
 func (op *Op) begin() error {
 	o := op.list.of
 	op.pending.Store(1)
-	slot, ok := o.slots.take(op)
+	slot, ok := o.under.Take(op)
 	if !ok {
 		if op.done.Load() != 0 { // some is copied: it cannot be that nothing happened
 			op.fail(op.sel.Number(0), fi.ENOMEM)
@@ -193,7 +193,7 @@ func (op *Op) finish() bool {
 	op.unregister()
 	op.list.posts.Add(-1)
 	if op.begun {
-		o.slots.give(op.slot)
+		o.under.Give(op.slot)
 		op.to.Count(-1)
 	}
 	status := fi.Success

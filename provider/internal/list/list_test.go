@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/slots"
 	"github.com/weft-fabric/weft/provider/internal/note"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -212,7 +213,9 @@ func TestNoSlot(t *testing.T) {
 	r, far := h.region(1, 1<<12, false), h.region(2, 1<<12, true)
 	far.maps = false
 	l := h.of(strided(r, 8, 5))
-	h.posts.slots.used.Store(maxOps)
+	for range slots.Max {
+		h.posts.under.Take(new(Op))
+	}
 	want(t, l.Write(1), fi.EAGAIN, "post of messages")
 	if len(h.ended)+len(h.entered) != 0 {
 		t.Errorf("completions %+v", h.ended)

@@ -60,7 +60,7 @@ func (op *Op) register(over Path) *rkey.Local {
 
 // Unregister ends the registrations of posts that an endpoint which is closed leaves unfinished.
 func (o *Posts) Unregister() {
-	o.slots.each(func(op *Op) bool {
+	o.under.Each(func(op *Op) bool {
 		op.unregister()
 		return true
 	})

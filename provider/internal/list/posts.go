@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/slots"
 )
 
 // Posts are the posts of lists of an endpoint that are under way, by slot.
@@ -17,7 +18,7 @@ type Posts struct {
 	ep  Endpoint       // immutable
 	cfg *config.Config // immutable
 
-	slots slots
+	under slots.Table[Op]
 	// copying counts the goroutines that are at an operation. Added to by posts, taken off by the goroutines, read
 	// when the endpoint closes; sequentially consistent.
 	copying atomic.Int32
@@ -36,7 +37,6 @@ const (
 	workBit     = 1 << 62
 	elementBits = 20
 	elementMask = 1<<elementBits - 1
-	maxOps      = 1 << 16 // of one endpoint, that are under way
 )
 
 // Work is the number of an element of the operation in a slot.
@@ -63,11 +63,11 @@ func (o *Posts) forPosts() (uintptr, error) {
 }
 
 // At returns the operation of a number, nil if there is none.
-func (o *Posts) At(work uint64) *Op { return o.slots.at(work &^ workBit >> elementBits) }
+func (o *Posts) At(work uint64) *Op { return o.under.At(work &^ workBit >> elementBits) }
 
 // Cancel asks for the end of an operation with a context, and reports whether there is one.
 func (o *Posts) Cancel(context uint64) (found bool) {
-	o.slots.each(func(op *Op) bool {
+	o.under.Each(func(op *Op) bool {
 		found = op.plain.Plain == nil && op.args.Context == context && !op.halted.Swap(true)
 		return !found
 	})
@@ -154,7 +154,7 @@ func (o *Posts) Free() error { return o.batches.Free() }
 
 // halt has no further elements begin.
 func (o *Posts) halt() {
-	o.slots.each(func(op *Op) bool {
+	o.under.Each(func(op *Op) bool {
 		op.halted.Store(true)
 		return true
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/internal/slots"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/list"
@@ -32,6 +33,7 @@ import (
 type deviceOp struct {
 	in      *Initiator
 	id      uint64
+	slot    uint32                      // among the endpoint's; set once it has one, by the posting thread
 	path    *Path                       // over which its pieces go
 	keys    [wire.IOVLimit]hw.RemoteKey // of the request's remote elements
 	local   [wire.IOVLimit]rkey.Local   // its memory on this side
@@ -114,48 +116,47 @@ func takePiece(op *deviceOp) *devicePiece {
 	return d
 }
 
-// deviceOps are an endpoint's operations by request. The lock is taken twice for each.
+// deviceOps are an endpoint's operations by the slots that their requests name. They enter with the post, and leave
+// under the progress lease.
 type deviceOps struct {
-	mu   sync.Mutex
-	list map[uint64]*deviceOp
+	under slots.Table[deviceOp]
+	// count is how many there are. Added to by posts, taken off by the lease holder, read by any thread; sequentially
+	// consistent.
+	count atomic.Int64
 }
 
-func (d *deviceOps) add(op *deviceOp) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.list == nil {
-		d.list = map[uint64]*deviceOp{}
+// add enters an operation. False: there are slots.Max of them.
+func (d *deviceOps) add(op *deviceOp) (slot uint32, ok bool) {
+	if slot, ok = d.under.Take(op); ok {
+		d.count.Add(1)
 	}
-	d.list[op.id] = op
+	return slot, ok
 }
 
-func (d *deviceOps) find(id uint64) *deviceOp {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.list[id]
+// find returns the operation of a request, nil: it has left.
+func (d *deviceOps) find(req *Request, id uint64) *deviceOp {
+	if op := d.under.At(uint64(req.by)); op != nil && op.id == id {
+		return op
+	}
+	return nil
 }
 
-func (d *deviceOps) remove(id uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.list, id)
+func (d *deviceOps) remove(slot uint32) {
+	d.under.Give(slot)
+	d.count.Add(-1)
 }
 
 // any reports whether there is one.
-func (d *deviceOps) any() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.list) != 0
-}
+func (d *deviceOps) any() bool { return d.count.Load() != 0 }
 
-// leave takes all operations out, and gives their local memory back.
+// leave gives the local memory of all operations back. Nothing is posted any more, and none ends.
 func (d *deviceOps) leave() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, op := range d.list {
+	d.under.Each(func(op *deviceOp) bool {
 		op.leave()
-	}
-	d.list = nil
+		return true
+	})
+	d.under = slots.Table[deviceOp]{}
+	d.count.Store(0)
 }
 
 // deviceLeads reports whether an operation may go to a path by an RDMA device, as soon as its key is known.
@@ -221,10 +222,16 @@ func (in *Initiator) postDevice(l *Link, r *Request, op *deviceOp) error {
 		return fi.EAGAIN
 	}
 	defer in.stripes.Release(lease)
+	op.id = id
+	slot, ok := in.devices.add(op)
+	if !ok {
+		in.requests.Free(id)
+		op.drop()
+		return fi.EAGAIN
+	}
 	req.set(r)
 	req.flags |= flagByDevice
-	op.id = id
-	in.devices.add(op)
+	req.by, op.slot = slot, slot
 	l.InFlight.Add(1)
 	in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 	in.counts.Shared(stats.SharedDevice, 1)
@@ -368,8 +375,8 @@ func (op *deviceOp) err() error {
 // begins anew as messages if the device refused it.
 func (op *deviceOp) settle(pr *Protocol) {
 	in, id, err := op.in, op.id, op.err()
-	in.devices.remove(id)
 	req, known := in.requests.Lookup(id)
+	in.devices.remove(op.slot)
 	refused := err != nil && !errors.Is(err, hw.ErrPeerDead) && !errors.Is(err, hw.ErrCanceled)
 	if known && refused {
 		op.forgetKeys(req)
@@ -421,7 +428,7 @@ func (in *Initiator) FlushDevice(p *Path, ended func(error)) (done bool, err err
 // pumpDevice goes on with a queued operation of the device, and reports whether
 // progress is done with it. The caller holds the progress lease.
 func (pr *Protocol) pumpDevice(req *Request, id uint64) bool {
-	op := pr.in.devices.find(id)
+	op := pr.in.devices.find(req, id)
 	if op == nil || op.open.Load() == 0 { // all was posted, and had ended at once
 		if op != nil {
 			op.settle(pr)

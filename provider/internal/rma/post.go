@@ -137,8 +137,8 @@ var errUnanswered = fmt.Errorf("messages are not answered yet: %w", fi.EAGAIN)
 // owns the request (it posts it, or holds the progress lease and found it queued) and the lease of the stripe.
 func (in *Initiator) pump(p *Path, req *Request, id uint64, lease int) error {
 	if req.part == 0 && req.sent == 0 {
-		req.via = p.Serial
-	} else if req.via != p.Serial {
+		req.by = p.Serial
+	} else if req.by != p.Serial {
 		return fi.ECONNRESET // a later path is of a peer that knows nothing of the first messages
 	}
 	if req.flags&flagElements != 0 {

@@ -24,8 +24,8 @@ var groups = []group{
 	{name: "bandwidth", title: "long messages", tests: []string{"bandwidth"}},
 	{name: "onesided", title: "reads and writes of the peer's memory", tests: []string{"write_rate", "one_sided"}},
 	{name: "atomics", title: "a fetch-add and its answer", tests: []string{"fetch_add"}},
-	{name: tokenGroup, tests: []string{"token", "note"}, asked: true, title: "memory tokens, lists of pieces beside " +
-		"whole writes, notifications beside messages (weft only), also over UDP as root"},
+	{name: tokenGroup, tests: []string{"token", "note", "gpu"}, asked: true, title: "memory tokens, lists of pieces " +
+		"beside whole writes, notifications beside messages (weft only), also of a GPU, and over UDP as root"},
 	{name: "polling", title: "an idle completion queue, and a call that enters Go",
 		tests: []string{"cq_read", "enter"}},
 	{name: "posting", title: "injected messages, one thread and two", tests: []string{"post_safe", "post_domain"}},

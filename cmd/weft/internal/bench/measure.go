@@ -70,6 +70,7 @@ func (r *run) measure() error {
 		r.mpiThreads()
 	}
 	if r.has(tokenGroup) {
+		r.tokensByMessages()
 		if err := r.tokensBetween(); err != nil {
 			r.end()
 			return err

@@ -50,7 +50,7 @@ func higherIsBetter(name string) bool {
 }
 
 // tables are all that have rows.
-var tables = [][]row{rows, tokenRows, tokenNetRows, mpiRows, netTable}
+var tables = [][]row{rows, tokenRows, tokenNetRows, tokenGPURows, mpiRows, netTable}
 
 // titleOf is what a figure is called, its name if the table has none.
 func titleOf(name string) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"os/signal"
 	"slices"
 	"strings"
@@ -150,17 +149,8 @@ func tokenSection(res *result, found *figures) string {
 		own := found.of(provider, r.name)
 		fmt.Fprintf(&b, "| %s | %v | %s | %s | %s |\n", r.title, own, text, r.goal(), r.reached(v))
 	}
-	fmt.Fprintf(&b, "| %s | – | – | >= 0.9 x the copy within one process | not measured: %s |\n\n",
-		"GPU to GPU and GPU to host by mapping, two processes", gpuAtHand("/dev"))
+	tokenGPUTable(&b, found, provider, "/dev", res.date())
 	b.WriteString("Where elements of GPU and host memory take turns, `tests/c/token_gpu.c` (`cells`) fails unless\n" +
 		"each is copied without a bounce buffer; the driver stands in for CUDA's there.\n\n")
 	return b.String()
-}
-
-// gpuAtHand says why there are no figures of a GPU; dev is the folder of devices.
-func gpuAtHand(dev string) string {
-	if _, err := os.Stat(dev + "/nvidia0"); err == nil {
-		return "the command has no such test"
-	}
-	return "no GPU was at hand"
 }

@@ -32,7 +32,8 @@ func TestTokenSection(t *testing.T) {
 		"| list of one element of 1 MiB beside fi_read, ns | 206 (154–258) | 1.03 x | <= 1.03 x | yes |\n",
 		"| the same, 16 KiB | 180 (135–225) | 0.90 x | >= 0.95 x | no |\n",
 		"| list of one element of 8 B over UDP beside fi_write, ns | 200 (150–250) | 1.00 x | <= 1.03 x | yes |\n",
-		"| GPU to GPU and GPU to host by mapping, two processes | – | – |",
+		"| GPU to GPU by mapping, two processes, 1 MiB, MB/s, beside the copy within one | – | – | >= 0.9 x | not ",
+		"| the same where it is mapped already, us | – | – | <= 10 | not measured: ",
 	} {
 		if !strings.Contains(got, line) {
 			t.Errorf("no %q in\n%s", line, got)
@@ -42,14 +43,37 @@ func TestTokenSection(t *testing.T) {
 		t.Error("a row without a figure is shown")
 	}
 	for name := range f.values["weft"] {
-		beside := regexp.MustCompile("whole|msg|alone_read|alone_write").MatchString(name)
+		beside := regexp.MustCompile("whole|msg|alone_read|alone_write|copy").MatchString(name)
 		if !beside && titleOf(name) == name {
 			t.Errorf("%s has no title", name)
 		}
 	}
 }
 
-// TestGPUAtHand says whether there is a GPU that the command does not measure.
+// TestTokenGPUTable: a GPU's figures are judged beside copies and messages; of those that there are not the reason and
+// the day are given.
+func TestTokenGPUTable(t *testing.T) {
+	f := newFigures()
+	f.add("weft", "gpu_gpu_16777216_mbps", 90)
+	f.add("weft", "gpu_gpu_copy_16777216_mbps", 100)
+	f.add("weft", tokenMessages+"gpu_gpu_16777216_mbps", 30)
+	f.add("weft", "gpu_map_again_us", 9)
+	var b strings.Builder
+	tokenGPUTable(&b, f, "weft", t.TempDir(), "2026-11-30")
+	for _, line := range []string{
+		"16 MiB, MB/s, beside the copy within one | 90.0 | 0.90 x | >= 0.9 x | yes |\n",
+		"| GPU to GPU by mapping, 16 MiB, MB/s, beside messages | 90.0 | 3.00 x | >= 5 x | no |\n",
+		"| the same where it is mapped already, us | 9.00 | 9.00 | <= 10 | yes |\n",
+		"64 KiB, MB/s, beside the copy within one | – | – | >= 0.9 x | " +
+			"not measured: no GPU was at hand (2026-11-30) |\n",
+	} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("no %q in\n%s", line, b.String())
+		}
+	}
+}
+
+// TestGPUAtHand says why there are no figures of a GPU.
 func TestGPUAtHand(t *testing.T) {
 	dir := t.TempDir()
 	if got := gpuAtHand(dir); got != "no GPU was at hand" {

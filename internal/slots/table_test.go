@@ -1,4 +1,4 @@
-package list
+package slots
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ type slotRules struct {
 }
 
 // The words of slotProgram: the top of the stack, how many slots are in use, and of each of three slots whether it has
-// memory, what is below it, and whether an operation has it.
+// memory, what is below it, and whether something has it.
 const (
 	slotFree  = interleave.Word(0)
 	slotUsed  = interleave.Word(1)
@@ -128,8 +128,8 @@ func slotsLeft(m interleave.Memory, _ []bool) error {
 	return nil
 }
 
-// TestModelSlots takes and gives slots in every order of the steps; mutants are found.
-func TestModelSlots(t *testing.T) {
+// TestModel takes and gives slots in every order of the steps; mutants are found.
+func TestModel(t *testing.T) {
 	r, err := interleave.Explore(slotProgram(slotRules{}))
 	if err != nil {
 		t.Error(err)
@@ -146,18 +146,24 @@ func TestModelSlots(t *testing.T) {
 	}
 }
 
-// TestSlotsStress: threads that take slots, more than the first ones with memory of their own, find their operation,
-// and give them up; every operation is written plainly by what has it. Another walks over all.
-func TestSlotsStress(t *testing.T) {
+// thing has a slot.
+type thing struct {
+	slot uint32      // the holder's
+	seen atomic.Bool // set by another thread
+}
+
+// TestStress: threads that take slots, more than those of the first chunk, find their things, and give the slots up;
+// every thing is written plainly by what has it. Another walks over all.
+func TestStress(t *testing.T) {
 	const threads, each, rounds = 4, 12, 400
-	var s slots
+	var s Table[thing]
 	var holders [threads * each]atomic.Int32
 	var all sync.WaitGroup
 	var ended atomic.Bool
 	all.Go(func() {
 		for !ended.Load() {
-			s.each(func(op *Op) bool {
-				op.halted.Store(true)
+			s.Each(func(it *thing) bool {
+				it.seen.Store(true)
 				return true
 			})
 			runtime.Gosched()
@@ -166,25 +172,25 @@ func TestSlotsStress(t *testing.T) {
 	var working sync.WaitGroup
 	for range threads {
 		working.Go(func() {
-			var ops [each]Op
+			var things [each]thing
 			for round := range rounds {
-				for i := range ops {
-					op := &ops[i]
-					n, ok := s.take(op)
+				for i := range things {
+					it := &things[i]
+					n, ok := s.Take(it)
 					if !ok || holders[n].Add(1) != 1 {
 						t.Errorf("slot %d, %v, is given to two", n, ok)
 						return
 					}
-					op.slot = n
+					it.slot = n
 				}
-				for i := range ops {
-					op := &ops[(i+round)%each]
-					if s.at(uint64(op.slot)) != op {
-						t.Errorf("slot %d has another operation", op.slot)
+				for i := range things {
+					it := &things[(i+round)%each]
+					if s.At(uint64(it.slot)) != it {
+						t.Errorf("slot %d has another thing", it.slot)
 						return
 					}
-					holders[op.slot].Add(-1)
-					s.give(op.slot)
+					holders[it.slot].Add(-1)
+					s.Give(it.slot)
 				}
 			}
 		})
@@ -193,30 +199,30 @@ func TestSlotsStress(t *testing.T) {
 	ended.Store(true)
 	all.Wait()
 	if n := s.used.Load(); n > threads*each {
-		t.Errorf("%d slots for %d operations", n, threads*each)
+		t.Errorf("%d slots for %d things", n, threads*each)
 	}
 }
 
-// TestSlots: all slots are given, each once, and one that is free has no operation. What was in use once is taken
+// TestTable: all slots are given, each once, and one that is free has nothing. What was in use once is taken
 // without an allocation.
-func TestSlots(t *testing.T) {
-	var s slots
-	op := new(Op)
-	for want := range uint32(maxOps) {
-		if n, ok := s.take(op); !ok || n != want || s.at(uint64(n)) != op {
+func TestTable(t *testing.T) {
+	var s Table[thing]
+	it := new(thing)
+	for want := range uint32(Max) {
+		if n, ok := s.Take(it); !ok || n != want || s.At(uint64(n)) != it {
 			t.Fatalf("slot %d, %v, want %d", n, ok, want)
 		}
 	}
-	if _, ok := s.take(op); ok || s.at(maxOps) != nil {
+	if _, ok := s.Take(it); ok || s.At(Max) != nil {
 		t.Error("more slots than there are")
 	}
-	s.give(7)
-	if s.at(7) != nil {
-		t.Error("a slot that is free has an operation")
+	s.Give(7)
+	if s.At(7) != nil {
+		t.Error("a slot that is free has something")
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		n, _ := s.take(op)
-		s.give(n)
+		n, _ := s.Take(it)
+		s.Give(n)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

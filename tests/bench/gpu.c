@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-2-Clause
+ *
+ * Lists of a GPU's memory (weft/token.h), which rank 0 writes from memory of its own GPU and reads into that of
+ * the host, beside copies within one process, in turn; and what a mapping costs at its first use and at later ones.
+ * Rank 1, which owns the memory, only polls. Without a CUDA driver there are no figures. With
+ * FI_WEFT_TOKEN_WAYS=message they are those of messages.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../include/weft/token.h"
+#include "bench.h"
+
+enum {
+	GPU_BYTES = 16 << 20,
+	SHORT = 8,     /* bytes of what shows a mapping's cost */
+	USES = 200,    /* of a mapping */
+	PATTERN = 251, /* of the owner's memory, a prime */
+};
+
+static struct {
+	int (*alloc)(uint64_t *, size_t);
+	int (*from_host)(uint64_t, const void *, size_t);
+	int (*stream)(void **, unsigned);
+	int (*to_host)(void *, uint64_t, size_t, void *);
+	int (*within)(uint64_t, uint64_t, size_t, void *);
+	int (*wait)(void *);
+	void *queue;
+} cu;
+
+struct gpu {
+	struct weft_token_ops *t;
+	struct weft_remote *remote;
+	struct weft_remote_info info;
+	struct fid_mr *mr;
+	uint64_t here, spare; /* memory of this process on the GPU */
+	uint8_t *host;
+};
+
+static void check(int ret, const char *what)
+{
+	if (ret)
+		die(what, ret);
+}
+
+/* False: there is no driver, or it has no device. */
+static bool open_driver(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW), *context;
+	int (*init)(unsigned), (*retain)(void **, int), (*current)(void *);
+
+	if (!lib)
+		return false;
+#define FIND(f, name) (*(void **)&(f) = dlsym(lib, (name)))
+	if (!FIND(init, "cuInit") || !FIND(retain, "cuDevicePrimaryCtxRetain") || !FIND(current, "cuCtxSetCurrent") ||
+	    !FIND(cu.alloc, "cuMemAlloc_v2") || !FIND(cu.from_host, "cuMemcpyHtoD_v2") ||
+	    !FIND(cu.stream, "cuStreamCreate") || !FIND(cu.to_host, "cuMemcpyDtoHAsync_v2") ||
+	    !FIND(cu.within, "cuMemcpyDtoDAsync_v2") || !FIND(cu.wait, "cuStreamSynchronize"))
+		return false;
+	return !init(0) && !retain(&context, 0) && !current(context) && !cu.stream(&cu.queue, 1);
+}
+
+/* A call of the driver that must go well. */
+static void driver(int ret, const char *what)
+{
+	if (ret) {
+		fprintf(stderr, "weft_bench: %s: CUDA error %d\n", what, ret);
+		exit(1);
+	}
+}
+
+static struct fid_mr *region_of(struct node *n, uint64_t at)
+{
+	struct iovec iov = { (void *)(uintptr_t)at, GPU_BYTES };
+	struct fi_mr_attr attr = {
+		.mr_iov = &iov,
+		.iov_count = 1,
+		.access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
+		.requested_key = 1,
+		.iface = FI_HMEM_CUDA,
+	};
+	struct fid_mr *mr;
+
+	check(fi_mr_regattr(n->domain, &attr, 0, &mr), "fi_mr_regattr");
+	return mr;
+}
+
+/* Rank 1 fills its memory and makes a token, which travels in the place of an address. */
+static void own(struct node *n, struct gpu *g)
+{
+	char token[WEFT_TOKEN_MAX];
+	size_t len = sizeof(token);
+
+	for (size_t i = 0; i < GPU_BYTES; i++)
+		g->host[i] = (uint8_t)(i % PATTERN);
+	driver(cu.from_host(g->here, g->host, GPU_BYTES), "cuMemcpyHtoD");
+	check(g->t->pack(g->mr, NULL, token, &len), "pack");
+	if (len > sizeof(n->shared->crowd[0].bytes))
+		die("token", -FI_ETOOSMALL);
+	memcpy(n->shared->crowd[0].bytes, token, len);
+	n->shared->crowd[0].size = len;
+}
+
+/* False: the provider has no tokens, or no memory of GPUs. */
+static bool open_gpu(struct node *n, struct gpu *g)
+{
+	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .one_sided = true, .device = true });
+	if (!(n->info->caps & FI_HMEM) || fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&g->t, NULL))
+		return false;
+	driver(cu.alloc(&g->here, GPU_BYTES), "cuMemAlloc");
+	driver(cu.alloc(&g->spare, GPU_BYTES), "cuMemAlloc");
+	g->host = calloc(1, GPU_BYTES);
+	if (!g->host)
+		die("calloc", -FI_ENOMEM);
+	g->mr = region_of(n, g->here);
+	node_connect(n);
+	if (n->rank == 1)
+		own(n, g);
+	meet(n);
+	if (n->rank == 1)
+		return true;
+	check(g->t->open(n->ep, n->shared->crowd[0].bytes, n->shared->crowd[0].size, &g->remote), "open");
+	check(g->t->info(g->remote, &g->info, sizeof(g->info)), "info");
+	return true;
+}
+
+/* A list of one element, of memory of this process's GPU or of the host. */
+static struct weft_list *list_of(struct node *n, struct gpu *g, size_t bytes, bool device)
+{
+	struct weft_local_piece here = { .addr = device ? (void *)(uintptr_t)g->here : g->host,
+					 .desc = device ? fi_mr_desc(g->mr) : NULL,
+					 .len = bytes };
+	struct weft_remote_piece there = { .remote = g->remote, .addr = g->info.base, .len = bytes };
+	struct weft_list *list;
+
+	check(g->t->list(n->ep, &here, &there, 1, 0, &list), "list");
+	return list;
+}
+
+/* Posts a list and waits for its end; returns ns. */
+static double by_list(struct node *n, struct gpu *g, struct weft_list *list, uint32_t op)
+{
+	uint64_t t0 = ticks();
+	ssize_t ret;
+
+	while ((ret = g->t->post(list, op, NULL, 0, NULL, 0, 0, next_context(n))) == -FI_EAGAIN)
+		poll_cq(n);
+	if (ret)
+		die("post", (int)ret);
+	n->sent++;
+	wait_sent(n);
+	return (double)(ticks() - t0) * tick_ns();
+}
+
+/* The same bytes within this process; returns ns. */
+static double by_copy(struct gpu *g, size_t bytes, bool device)
+{
+	uint64_t t0 = ticks();
+
+	if (device)
+		driver(cu.within(g->spare, g->here, bytes, cu.queue), "cuMemcpyDtoD");
+	else
+		driver(cu.to_host(g->host, g->spare, bytes, cu.queue), "cuMemcpyDtoH");
+	driver(cu.wait(cu.queue), "cuStreamSynchronize");
+	return (double)(ticks() - t0) * tick_ns();
+}
+
+/* One length: a list that writes from the GPU or reads into the host's memory, and a copy, in turn. */
+static void compare(struct node *n, struct gpu *g, size_t bytes, bool device)
+{
+	enum { MOST = 4096 };
+	static double took[2][MOST];
+	struct weft_list *list = list_of(n, g, bytes, device);
+	const uint32_t op = device ? WEFT_WRITE : WEFT_READ;
+	int rounds = 0;
+
+	by_list(n, g, list, op);
+	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && (rounds < 3 || !passed(end));
+	     rounds++) {
+		took[0][rounds] = by_list(n, g, list, op);
+		took[1][rounds] = by_copy(g, bytes, device);
+	}
+	for (int k = 0; k < 2; k++) {
+		char name[64];
+
+		clear_samples();
+		for (int i = 0; i < rounds; i++)
+			sample((double)bytes / took[k][i] * 1e3);
+		snprintf(name, sizeof(name), "gpu_%s%s_%zu_mbps", device ? "gpu" : "host", k ? "_copy" : "", bytes);
+		report(name, quantile(0.5));
+	}
+	check(fi_close(&list->fid), "close list");
+}
+
+/* The first list maps the owner's memory, later ones find it mapped. It reads what the owner has. */
+static void mapping(struct node *n, struct gpu *g)
+{
+	struct weft_list *list = list_of(n, g, SHORT, false), *all = list_of(n, g, GPU_BYTES, false);
+
+	report("gpu_map_first_us", by_list(n, g, list, WEFT_READ) / 1e3);
+	clear_samples();
+	for (int i = 0; i < USES; i++)
+		sample(by_list(n, g, list, WEFT_READ) / 1e3);
+	report("gpu_map_again_us", quantile(0.5));
+	by_list(n, g, all, WEFT_READ);
+	for (size_t i = 0; i < GPU_BYTES; i++)
+		if (g->host[i] != i % PATTERN)
+			die("bytes that were read", -FI_EIO);
+	check(fi_close(&list->fid), "close list");
+	check(fi_close(&all->fid), "close list");
+}
+
+void test_gpu(struct node *n)
+{
+	static const size_t sizes[] = { 65536, 1 << 20, GPU_BYTES };
+	struct gpu g = { 0 };
+
+	n->yields = true; /* to the thread of the library that copies */
+	if (!open_driver() || !open_gpu(n, &g))
+		return;
+	if (n->rank == 0) {
+		mapping(n, &g);
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+			compare(n, &g, sizes[i], true);
+			compare(n, &g, sizes[i], false);
+		}
+		check(fi_close(&g.remote->fid), "close remote");
+		atomic_store(&n->shared->stop, 1);
+	} else {
+		while (!atomic_load(&n->shared->stop))
+			poll_cq(n);
+	}
+	check(fi_close(&g.mr->fid), "close region");
+	meet(n);
+}
