@@ -60,6 +60,7 @@ static const struct {
 	COUNTER(commands), COUNTER(bytes),   COUNTER(doorbells), COUNTER(cstates),    COUNTER(pointers),
 	COUNTER(events),   COUNTER(dropped), COUNTER(packets),	 COUNTER(restricted), COUNTER(unclassed),
 	COUNTER(flushes),  COUNTER(success), COUNTER(plec),	 COUNTER(rings),      COUNTER(ring_bytes),
+	COUNTER(queue_bytes),
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

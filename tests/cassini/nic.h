@@ -283,12 +283,13 @@ struct settings {
 extern struct settings set;
 void config_read(void);
 
-/* What happened; cassini_count reads it by name. */
+/* What happened, and queue_bytes; cassini_count reads it by name. */
 struct counts {
 	uint64_t commands, bytes, doorbells, cstates, pointers, events, dropped, packets;
 	uint64_t restricted, flushes, success, plec;
 	uint64_t unclassed;	    /* restricted commands under a profile of another type of traffic */
 	uint64_t rings, ring_bytes; /* doorbells of command queues, and what the NIC reads of their rings */
+	uint64_t queue_bytes;	    /* of the event queues that there are now */
 };
 extern struct counts counts;
 int fault_of_command(void); /* the return code that the next command fails with, or 0 */

@@ -256,6 +256,7 @@ API int cxil_alloc_evtq(struct cxil_lni *lni, const struct md *md, const struct 
 			.events = attr->queue,
 		};
 		l->nic->eqs[eqn] = q;
+		counts.queue_bytes += attr->queue_len;
 		given(&l->nic->evqs, (unsigned int)eqn);
 		l->users++;
 		*eq = &q->pub;
@@ -280,6 +281,7 @@ API int cxil_destroy_evtq(struct eq *eq)
 		rc = -EBUSY;
 	} else {
 		q->nic->eqs[eq->eqn] = NULL;
+		counts.queue_bytes -= q->attr.queue_len;
 		service_give(q->lni->svc, RES_EQ);
 		q->lni->users--;
 		door_close(q->page);

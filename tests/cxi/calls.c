@@ -7,7 +7,8 @@
  *	calls PROVIDER safe|domain	rounds
  *	calls PROVIDER safe|domain|completion marked	two rounds, the second with breakpoints around what is measured
  *					(tests/cxi/instructions.c)
- *	calls PROVIDER memory		bytes that an endpoint adds to what the process has in memory
+ *	calls PROVIDER memory		bytes that an endpoint adds to what the process has in memory, and how many of them
+ *					are event queues
  *	calls PROVIDER many N [SIZE]	nanoseconds to read a message whose receive is behind N others, with a receive
  *					context of SIZE
  */
@@ -323,12 +324,14 @@ static void memory(void)
 {
 	struct side s;
 	long before;
+	uint64_t queues;
 
 	open_side(&s); /* what the first brings with it is not counted */
 	before = resident();
+	queues = count("queue_bytes");
 	for (int k = 0; k < ENDPOINTS; k++)
 		open_side(&s);
-	printf("%ld\n", (resident() - before) / ENDPOINTS);
+	printf("%ld %ld\n", (resident() - before) / ENDPOINTS, (long)(count("queue_bytes") - queues) / ENDPOINTS);
 }
 
 /* many posts n receives of tags that no message has, and reads messages whose receives come behind them. */

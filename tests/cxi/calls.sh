@@ -22,6 +22,7 @@ cxi=(env LD_PRELOAD="$work/libcassini-sysfs.so" CASSINI_SYSFS="$work/sys" "$work
 # Six processes, a round of each in turn: weft with one transmit queue and with eight as well. Bash keeps one coprocess
 # at a time, so they have pipes by name.
 declare -A to from
+declare -a bytes queues
 for kind in weft-safe cxi-safe weft-domain cxi-domain weft-one weft-eight; do
 	mkfifo "$work/$kind.in" "$work/$kind.out"
 	case $kind in
@@ -72,6 +73,15 @@ times() {
 	one "$1" "${of[@]}"
 }
 
+# memory FIGURE WEFT CXI: with variables of either provider. Keeps what both answer in bytes and queues.
+memory() {
+	# shellcheck disable=SC2086 # lists of assignments
+	read -r "bytes[0]" "queues[0]" < <(env $2 "${weft[@]}" memory 2>>"$work/log")
+	# shellcheck disable=SC2086
+	read -r "bytes[1]" "queues[1]" < <(env $3 "${cxi[@]}" memory 2>>"$work/log")
+	one "$1" "${bytes[@]}"
+}
+
 # behind PROVIDER N: the least of five, in software mode
 behind() {
 	for _ in 1 2 3 4 5; do
@@ -117,16 +127,14 @@ behind() {
 	for n in 0 1000 100000; do
 		one "ns to read a message in software mode, behind $n receives" "$(behind weft $n)" "$(behind cxi $n)"
 	done
-	one "bytes in memory that an endpoint adds" "$("${weft[@]}" memory 2>>"$work/log")" \
-		"$("${cxi[@]}" memory 2>>"$work/log")"
-	few_weft=$(FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2 "${weft[@]}" memory 2>>"$work/log")
-	few_cxi=$(FI_CXI_OFLOW_BUF_SIZE=65536 FI_CXI_OFLOW_BUF_MIN_POSTED=2 "${cxi[@]}" memory 2>>"$work/log")
-	one "the same with two overflow buffers of 64 KiB" "$few_weft" "$few_cxi"
-	few_weft=$(FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2 FI_WEFT_CXI_DEFAULT_CQ_SIZE=64 \
-		"${weft[@]}" memory 2>>"$work/log")
-	few_cxi=$(FI_CXI_OFLOW_BUF_SIZE=65536 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_DEFAULT_CQ_SIZE=64 \
-		"${cxi[@]}" memory 2>>"$work/log")
-	one "the same with room for 64 events of arrivals" "$few_weft" "$few_cxi"
+	memory "bytes in memory that an endpoint adds" "" ""
+	small="FI_WEFT_CXI_OFLOW_BUF_SIZE=65536 FI_WEFT_CXI_OFLOW_BUF_COUNT=2"
+	few="FI_CXI_OFLOW_BUF_SIZE=65536 FI_CXI_OFLOW_BUF_MIN_POSTED=2"
+	memory "the same with two overflow buffers of 64 KiB" "$small" "$few"
+	memory "the same with room for 64 events of arrivals" "$small FI_WEFT_CXI_DEFAULT_CQ_SIZE=64" \
+		"$few FI_CXI_DEFAULT_CQ_SIZE=64"
+	one "of that, event queues" "${queues[@]}"
+	one "the rest, without both overflow buffers" $((bytes[0] - queues[0] - 131072)) $((bytes[1] - queues[1] - 131072))
 	echo
 	model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1) load=$(cut -d' ' -f1 /proc/loadavg)
 	echo "\`tests/cxi/calls.sh PREFIX\`, $("${GO:-go}" env GOVERSION), $(nproc) processors, $model, load $load,"

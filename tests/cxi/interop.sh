@@ -91,7 +91,7 @@ done
 # Random programs between sides of all kinds at once, each of which begins with more messages to one side than that has
 # room for. INTEROP_SEEDS of them, from INTEROP_SEED on, in slices that end within between's time.
 programs() {
-	local from=${INTEROP_SEED:-1} slice=50 n
+	local from=${INTEROP_SEED:-1} slice=25 n
 	local to=$((from + ${INTEROP_SEEDS:-5}))
 	for (( ; from < to; from += n)); do
 		n=$((to - from < slice ? to - from : slice))

@@ -28,6 +28,7 @@ void rig_open(struct rig *r, struct pt_opts opts, size_t eq_bytes)
 	attr.queue = mmap(NULL, eq_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(!cxil_map(r->lni, attr.queue, eq_bytes, MAP_PIN | MAP_NIC_READ | MAP_NIC_WRITE, NULL, &r->eq_md));
 	CHECK(!cxil_alloc_evtq(r->lni, r->eq_md, &attr, NULL, NULL, &r->eq));
+	CHECK(cassini_count("queue_bytes") == eq_bytes);
 	queue(r, true, &r->tx);
 	queue(r, false, &r->target);
 	CHECK(!cxil_alloc_pte(r->lni, r->eq, &opts, &r->pte));
@@ -46,7 +47,8 @@ void rig_close(struct rig *r)
 	CHECK(cxil_destroy_lni(r->lni) == -16); /* EBUSY */
 	CHECK(!cxil_unmap_pte(r->map) && !cxil_destroy_pte(r->pte));
 	CHECK(!cxil_destroy_cmdq(r->tx) && !cxil_destroy_cmdq(r->target));
-	CHECK(!cxil_destroy_evtq(r->eq) && !cxil_unmap(r->eq_md) && !cxil_unmap(r->md));
+	CHECK(!cxil_destroy_evtq(r->eq) && !cassini_count("queue_bytes"));
+	CHECK(!cxil_unmap(r->eq_md) && !cxil_unmap(r->md));
 	CHECK(!cxil_destroy_domain(r->domain) && !cxil_destroy_cp(r->cp) && !cxil_destroy_lni(r->lni));
 	cxil_close_device(r->dev);
 	munmap(events, n);

@@ -63,22 +63,23 @@ type way struct {
 
 // crowd are several sides.
 type crowd struct {
-	r      *rand.Rand
-	sides  []*process
-	ways   [][]way // by sender and receiver
-	sends  []int   // of each side, in this round
-	gets   []int
-	moves  []int
-	slots  []int // of each side's region
-	claims []int
-	aside  [][]claimed // of each side
-	keys   []string
-	want   [][]string // what each side is to answer
-	early  [][]string // what it has answered
-	maybe  []bool     // a side searches
-	tally  *tally
-	choice string // which keys the sides choose (INTEROP_KEYS)
-	checks [][2]string
+	r       *rand.Rand
+	sides   []*process
+	ways    [][]way // by sender and receiver
+	sends   []int   // of each side, in this round
+	gets    []int
+	moves   []int
+	slots   []int // of each side's region
+	claims  []int
+	aside   [][]claimed // of each side
+	keys    []string
+	want    [][]string // what each side is to answer
+	early   [][]string // what it has answered
+	maybe   []bool     // a side searches
+	cancels bool       // sides take receives back in this round
+	tally   *tally
+	choice  string // which keys the sides choose (INTEROP_KEYS)
+	checks  [][2]string
 }
 
 // number is what side p calls side q.
@@ -97,11 +98,13 @@ func (x *crowd) do(p, q int, format string, args ...any) (string, error) {
 	return x.sides[p].do(format, args...)
 }
 
-// levels are those by which a side may have messages completed. libfabric's CXI provider has no level match here: with
-// more of its messages under way that damages its queue (pair.levels), and it crashes.
-func (x *crowd) levels(p, n int) []string {
+// levels are those by which p may have messages to q completed. libfabric's CXI provider has no level match here: with
+// more of its messages under way that damages its queue (pair.levels), and it crashes. Nor have messages to it while it
+// takes receives back: a receive that has its message, and waits for the answer to its notice of the match, is canceled
+// there (cxip_recv_cancel), and freed by that and by the answer.
+func (x *crowd) levels(p, q, n int) []string {
 	levels := []string{"transmit"}
-	if weft(x.sides[p]) {
+	if weft(x.sides[p]) && (weft(x.sides[q]) || !x.cancels) {
 		levels = append(levels, "match")
 	}
 	if n > 0 && n <= 192 {
@@ -153,7 +156,7 @@ func (x *crowd) randomSend(p, q int) error {
 	if x.r.IntN(2) == 0 {
 		m.data = x.r.Uint64() | 1
 	}
-	levels := x.levels(p, m.n)
+	levels := x.levels(p, q, m.n)
 	return x.send(p, q, m, levels[x.r.IntN(len(levels))])
 }
 
@@ -260,6 +263,7 @@ func (x *crowd) begin() error {
 	n := len(x.sides)
 	x.ways, x.want, x.maybe = make([][]way, n), make([][]string, n), make([]bool, n)
 	x.sends, x.gets, x.moves, x.slots = make([]int, n), make([]int, n), make([]int, n), make([]int, n)
+	x.cancels = x.r.IntN(2) == 0
 	x.claims, x.aside, x.early = make([]int, n), make([][]claimed, n), make([][]string, n)
 	x.keys, x.checks = make([]string, n), nil
 	for p := range x.sides {
@@ -420,7 +424,7 @@ func (x *crowd) flood(q int) error {
 				continue
 			}
 			n := floodSizes[k%len(floodSizes)]
-			levels := x.levels(p, 0)
+			levels := x.levels(p, q, 0)
 			m := &sent{n: n, tagged: true, tag: tagOf(p, 0), data: uint64(k + 1)}
 			err := x.send(p, q, m, levels[k%len(levels)])
 			if err != nil && !errors.Is(err, errAgain) {
