@@ -5,8 +5,10 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/hw/cxi/internal/step"
@@ -155,4 +157,95 @@ func (f *refusing) reach(s flowState) {
 			f.t.Fatalf("state %d, not %d", x.flow.state(), s)
 		}
 	}
+}
+
+// ownEntries are the list entries that an interface of limitsConfig has for itself: its buffers, and the entries for
+// presence, notices, control messages and the question for room.
+const ownEntries = 4 + 2 + 4
+
+// TestOneEntry: a NIC has one list entry beside those that an interface has for itself. Each receive and each
+// unexpected message has it in turn, and all arrive, in order. With none they wait until there is one.
+func TestOneEntry(t *testing.T) {
+	for _, les := range []int{ownEntries + 1, ownEntries} {
+		t.Run(strconv.Itoa(les), func(t *testing.T) {
+			if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+				alone(t, "fabric=-1")
+				return
+			}
+			d := domain(t)
+			limitNIC(t, "les", les)
+			i, err := d.Open(limitsConfig())
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := newOwnExchange(t, i)
+			if les == ownEntries {
+				if x.run(5, 3, 20*time.Millisecond) {
+					t.Fatal("a message has come without a list entry")
+				}
+				limitNIC(t, "les", les+1)
+			}
+			for _, ahead := range []struct{ sends, receives int }{{1, 4}, {4, 1}, {5, 5}} {
+				if x.want += 50; !x.run(ahead.sends, ahead.receives, time.Minute) {
+					t.Fatalf("%+v: %d of %d messages have come, %d sends have ended", ahead, x.got, x.want, x.ended)
+				}
+			}
+			if err := i.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// ownExchange is an interface that sends messages to itself.
+type ownExchange struct {
+	t                              *testing.T
+	i                              *Iface
+	self                           hw.MatchAddress
+	sent, ended, posted, got, want int
+}
+
+func newOwnExchange(t *testing.T, i *Iface) *ownExchange {
+	x := &ownExchange{t: t, i: i, want: 1}
+	var err error
+	if x.self, err = i.Matcher().ParseMatchName(i.Matcher().MatchName()); err != nil {
+		t.Fatal(err)
+	}
+	i.Matcher().OnMatch(func(e *hw.MatchEvent) {
+		if e.Err != nil || e.Kind == hw.MatchReceived && (e.Data != uint64(x.got) || e.Wanted != uint64(x.got%193)) {
+			t.Errorf("message %d: %+v", x.got, *e)
+		}
+		if e.Kind == hw.MatchReceived {
+			x.got++
+		} else {
+			x.ended++
+		}
+	})
+	return x
+}
+
+// run sends messages and posts receives, so many ahead of what has come, and reports whether all come in time.
+func (x *ownExchange) run(sends, receives int, within time.Duration) bool {
+	m, payload := x.i.Matcher(), make([]byte, 192)
+	for end := time.Now().Add(within); x.got < x.want || x.ended < x.want; x.i.Progress(8) {
+		if x.sent < min(x.want, x.got+sends) {
+			s := hw.MatchSend{To: x.self, HasData: true, Data: uint64(x.sent), Inject: payload[:x.sent%193]}
+			if err := m.PostMatched(&s); err == nil {
+				x.sent++
+			} else if !errors.Is(err, hw.ErrNoResource) {
+				x.t.Fatal(err)
+			}
+		}
+		if x.posted < min(x.want, x.got+receives) {
+			if _, err := m.PostReceive(&hw.MatchReceive{From: x.self}); err == nil {
+				x.posted++
+			} else if !errors.Is(err, hw.ErrNoResource) {
+				x.t.Fatal(err)
+			}
+		}
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
 }
