@@ -159,7 +159,8 @@ func (f *refusing) settled(refused bool) {
 	}
 	for end := time.Now().Add(20 * time.Second); ; f.poll() {
 		x := &f.b.i.match.rx
-		if x.free.Len()+f.receives+f.other == len(x.list) && taking(x.flow.state()) && x.flow.again == [flowCommands]bool{} {
+		if x.free.Len()+f.receives+f.other == len(x.list) && taking(x.flow.state()) &&
+			x.flow.again == [flowCommands]bool{} {
 			return
 		}
 		if time.Now().After(end) {
