@@ -151,11 +151,12 @@ func (x *matchRx) refusedCommand(e nic.Event) {
 	}
 	r := x.receive(uint32(id))
 	x.lock.give()
+	unlink := e.Command()>>wire.CommandOpcodeShift == wire.CmdqOpUnlink
 	switch {
 	case r == nil:
-	case r.recalling:
+	case unlink && r.recalling:
 		x.flow.recallRefused(r)
-	case r.canceling: // what was refused is its cancelling: it stays
+	case unlink: // it stays
 		x.unlinked(r, wire.RcEntryNotFound)
 	default:
 		ev := hw.MatchEvent{Kind: hw.MatchCanceled, Context: r.context, Last: true, Err: err}

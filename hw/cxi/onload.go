@@ -41,7 +41,7 @@ type flow struct {
 	removing int      // those that are on their way
 	missing  int      // those whose bytes are to come
 	wanted   map[earlyKey]*softMessage
-	// refused commands of these kinds are posted again, not before
+	// refused commands of these kinds are posted again, not before, unless what they are for has been done meanwhile
 	again   [flowCommands]bool
 	againAt time.Time
 
@@ -235,6 +235,7 @@ func (f *flow) begin() {
 	}
 	f.x.events.Return()
 	f.flushed, f.removed = false, false
+	f.again = [flowCommands]bool{} // of what went on before
 	f.flush()
 }
 
@@ -294,9 +295,12 @@ func (f *flow) take(e nic.Event) {
 
 // remove takes over all unexpected messages. No append is under way, and the NIC takes no messages.
 func (f *flow) remove() {
+	f.again[flowRecall] = false
 	var err error
 	if f.offsets, err = f.x.pte.Offsets(); err != nil {
 		f.x.m.i.logf("%v", err)
+		f.later(flowRecall) // which comes here
+		return
 	}
 	f.removing = 0
 	f.removeMore()
@@ -309,7 +313,7 @@ const removeAtOnce = 8
 func (f *flow) removeMore() {
 	x := f.x
 	if len(f.offsets) == 0 {
-		f.removed = true
+		f.removed, f.again[flowRemove] = true, false
 		f.onloaded()
 		return
 	}
@@ -327,8 +331,11 @@ func (f *flow) refusedCommand(c flowCommand) {
 	if c == flowRemove {
 		f.removing--
 	}
-	f.again[c], f.againAt = true, time.Now().Add(retryDelay)
+	f.later(c)
 }
+
+// later has a command be posted again after a while.
+func (f *flow) later(c flowCommand) { f.again[c], f.againAt = true, time.Now().Add(retryDelay) }
 
 // postAgain posts commands that were refused, or for which there was no room.
 func (f *flow) postAgain() {
@@ -465,7 +472,7 @@ func (f *flow) manage(drops int64) {
 			return
 		case err != nil:
 			f.x.m.i.logf("%v", err)
-			f.again[flowEnable], f.againAt = true, time.Now().Add(retryDelay)
+			f.later(flowEnable)
 			return
 		case !f.core.differs() && !f.tooMany():
 			return // there are drops that no sender has reported yet

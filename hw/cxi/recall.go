@@ -82,8 +82,13 @@ func (f *flow) cameBack(r *receive, code uint32) {
 
 // recallRefused takes in that the NIC has refused such a command, which is posted again after a while.
 func (f *flow) recallRefused(r *receive) {
+	f.x.lock.take()
 	r.recalling = false
+	if r.state == receiveEnded { // by a message that the NIC had matched before
+		f.x.freeID(r)
+	}
+	f.x.lock.give()
 	f.recalls--
 	f.recalled = min(f.recalled, int(r.id-f.x.firstID()))
-	f.again[flowRecall], f.againAt = true, time.Now().Add(retryDelay)
+	f.later(flowRecall)
 }

@@ -74,6 +74,40 @@ func TestMatchRefusedAgain(t *testing.T) {
 	works(t, a, b)
 }
 
+// TestMatchRefusedCanceled: a receive that the NIC refuses has been cancelled meanwhile: it ends, once. One whose
+// cancelling is refused stays.
+func TestMatchRefusedCanceled(t *testing.T) {
+	if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+		alone(t, "fabric=-1")
+		return
+	}
+	x := newMatching(t, MatchConfig{Receives: 8}, 4096)
+	for at := 1; at <= 2; at++ {
+		for range 10 {
+			refuseNext(t, at, func() {
+				id := x.receive(hw.MatchReceive{From: x.self, Tagged: true, Tag: 5, Local: x.at(0, 8)})
+				if err := x.m.CancelReceive(id); err != nil {
+					t.Fatal(err)
+				}
+				for range 10 {
+					x.i.Progress(8)
+				}
+			})
+			if at == 2 {
+				if len(x.events) != 0 {
+					t.Fatalf("a receive whose cancelling is refused: %+v", x.events)
+				}
+				x.send(hw.MatchSend{To: x.self, Tagged: true, Tag: 5, Inject: []byte{1}})
+				await(x, x, 2, 2)
+			} else if len(x.events) != 1 || !errors.Is(x.events[0].Err, unix.EIO) {
+				t.Fatalf("a refused receive that is cancelled: %+v", x.events)
+			}
+			x.clear()
+		}
+	}
+	works(t, x, x)
+}
+
 // TestMatchRefusedAfterLap: long messages that are acknowledged and wait for their receives have no command that could
 // be refused, though the queue has been written anew meanwhile, many times: of what is sent then only the refused one
 // ends.

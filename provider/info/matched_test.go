@@ -2,11 +2,14 @@ package info
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/log/logtest"
 )
 
 // matching is a host with two devices that match messages.
@@ -119,6 +122,18 @@ func TestMatched(t *testing.T) {
 		if n != c.want || err != nil && !errors.Is(err, fi.ENODATA) {
 			t.Errorf("%s: %d offers, want %d: %v", name, n, c.want, err)
 		}
+	}
+}
+
+// TestMatchedRNR: hints for the other protocol of libfabric's provider are not met, and the log says which one is there.
+func TestMatchedRNR(t *testing.T) {
+	warned := logtest.Capture(t, log.Warn)
+	hints := newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXIRNR })
+	infos, err := matching().GetInfo(fi.Version(1, 20), "", "", 0, hints, native())
+	seen := warned()
+	if len(infos) != 0 || !errors.Is(err, fi.ENODATA) ||
+		!strings.Contains(strings.Join(seen, ""), "FI_PROTO_CXI_RNR is not there") {
+		t.Errorf("%d offers, %v, warnings %q", len(infos), err, seen)
 	}
 }
 

@@ -156,9 +156,10 @@ API int cxil_pte_status(struct cxil_pte *pte, struct pt_status *s)
 {
 	struct pte *p = (struct pte *)pte;
 	unsigned int n = 0;
+	int rc = p && s ? fault_of_call() : -EINVAL;
 
-	if (!p || !s)
-		return -EINVAL;
+	if (rc)
+		return rc;
 	nic_lock();
 	s->drop_count = p->drops & 0xffffff;
 	s->state = (uint8_t)p->state;
@@ -176,10 +177,10 @@ API int cxil_pte_status(struct cxil_pte *pte, struct pt_status *s)
 API int cxil_pte_transition_sm(struct cxil_pte *pte, unsigned int drop_count)
 {
 	struct pte *p = (struct pte *)pte;
-	int rc = 0;
+	int rc = p ? fault_of_call() : -EINVAL;
 
-	if (!p)
-		return -EINVAL;
+	if (rc)
+		return rc;
 	nic_lock();
 	if (p->state == PTLTE_STATE_SOFTWARE_MANAGED) {
 		rc = 0;

@@ -15,6 +15,24 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 
+/* text is a number that texts which differ are unlikely to have in common. */
+static uint64_t text(const char *s)
+{
+	uint64_t sum = 14695981039346656037u;
+
+	for (; s && *s; s++)
+		sum = (sum ^ (unsigned char)*s) * 1099511628211u;
+	return s ? sum : 0;
+}
+
+/* pci is the address of a NIC on its bus. */
+static uint64_t pci(const struct fid_nic *n)
+{
+	const struct fi_pci_attr *a = n && n->bus_attr->bus_type == FI_BUS_PCI ? &n->bus_attr->attr.pci : NULL;
+
+	return a ? (uint64_t)a->domain_id << 24 | a->bus_id << 16 | a->device_id << 8 | a->function_id : 0;
+}
+
 /* A field of what fi_getinfo returns. */
 struct field {
 	const char *name;
@@ -100,7 +118,19 @@ struct field {
 	X(mr_cnt, i->domain_attr->mr_cnt, NULL) \
 	X(domain_tclass, i->domain_attr->tclass, NULL) \
 	X(max_ep_auth_key, KEYS(i), "in weft 0 unless address vectors have the keys") \
-	X(api_version, i->fabric_attr->api_version, NULL)
+	X(api_version, i->fabric_attr->api_version, NULL) \
+	X(nic_bus, i->nic ? i->nic->bus_attr->bus_type : 0, NULL) \
+	X(nic_function, pci(i->nic), NULL) \
+	X(nic_driver, text(i->nic ? i->nic->device_attr->driver : NULL), "weft names the kernel module") \
+	X(nic_vendor, text(i->nic ? i->nic->device_attr->vendor_id : NULL), NULL) \
+	X(nic_device, text(i->nic ? i->nic->device_attr->device_id : NULL), NULL) \
+	X(nic_version, text(i->nic ? i->nic->device_attr->device_version : NULL), NULL) \
+	X(nic_name, text(i->nic ? i->nic->device_attr->name : NULL), NULL) \
+	X(nic_address, text(i->nic ? i->nic->link_attr->address : NULL), NULL) \
+	X(nic_network, text(i->nic ? i->nic->link_attr->network_type : NULL), NULL) \
+	X(nic_mtu, i->nic ? i->nic->link_attr->mtu : 0, NULL) \
+	X(nic_speed, i->nic ? i->nic->link_attr->speed : 0, NULL) \
+	X(nic_state, i->nic ? i->nic->link_attr->state : 0, NULL)
 #define GETTER(id, expression, why) FIELD(id, expression)
 FIELDS(GETTER)
 #define ROW(id, expression, why) { #id, get_##id, why },
@@ -114,16 +144,76 @@ static const struct {
 	uint64_t caps;
 	int mr_mode;
 	enum fi_threading threading;
+	size_t size[2]; /* of sends and receives; 0: the default */
 } wishes[] = {
-	{ "messages", FI_MSG | FI_TAGGED, 0, FI_THREAD_UNSPEC },
-	{ "messages with sources", FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV, 0,
-	  FI_THREAD_SAFE },
-	{ "one thread", FI_MSG | FI_TAGGED, 0, FI_THREAD_DOMAIN },
-	{ "memory", FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC, FI_MR_ENDPOINT | FI_MR_ALLOCATED, FI_THREAD_UNSPEC },
-	{ "memory, counted", FI_RMA | FI_RMA_EVENT, FI_MR_ENDPOINT | FI_MR_ALLOCATED, FI_THREAD_UNSPEC },
-	{ "memory, keys of the provider", FI_RMA | FI_ATOMIC, FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
-	  FI_THREAD_UNSPEC },
+	{ .name = "messages", .caps = FI_MSG | FI_TAGGED },
+	{ .name = "messages with sources",
+	  .caps = FI_MSG | FI_TAGGED | FI_DIRECTED_RECV | FI_SOURCE | FI_MULTI_RECV,
+	  .threading = FI_THREAD_SAFE },
+	{ .name = "one thread", .caps = FI_MSG | FI_TAGGED, .threading = FI_THREAD_DOMAIN },
+	{ .name = "one thread for completions", .caps = FI_MSG | FI_TAGGED, .threading = FI_THREAD_COMPLETION },
+	{ .name = "largest sizes", .caps = FI_MSG | FI_TAGGED, .size = { 16384, 15360 } },
+	{ .name = "memory", .caps = FI_MSG | FI_TAGGED | MEMORY, .mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED },
+	{ .name = "memory, counted", .caps = FI_RMA | FI_RMA_EVENT, .mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED },
+	{ .name = "memory, keys of the provider",
+	  .caps = MEMORY,
+	  .mr_mode = FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_PROV_KEY },
 };
+
+/* What one of the providers alone offers. */
+static const struct {
+	const char *name;
+	uint64_t caps;
+	enum fi_threading threading;
+	bool theirs, ours;
+	const char *why;
+} only[] = {
+	{ "FI_THREAD_ENDPOINT", FI_MSG, FI_THREAD_ENDPOINT, false, true, "wanted by users" },
+	{ "FI_THREAD_FID", FI_MSG, FI_THREAD_FID, false, true, "wanted by users" },
+	{ "FI_NAMED_RX_CTX", FI_MSG | FI_NAMED_RX_CTX, FI_THREAD_UNSPEC, true, false, "no scalable endpoints" },
+	{ "FI_PEER", FI_MSG | FI_PEER, FI_THREAD_UNSPEC, true, false, "no peer API on these endpoints" },
+	{ "FI_COLLECTIVE", FI_MSG | FI_COLLECTIVE, FI_THREAD_UNSPEC, true, false, "no messages of weft's own" },
+	{ "FI_HMEM", FI_MSG | FI_HMEM, FI_THREAD_UNSPEC, true, false, "no memory of GPUs" },
+	{ "FI_AV_USER_ID", FI_MSG | FI_AV_USER_ID, FI_THREAD_UNSPEC, true, false, "no identifiers of users" },
+};
+
+/* asked is the answer to hints for a provider. */
+static int asked(const char *provider, uint64_t caps, enum fi_threading threading)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	int rc;
+
+	hints->caps = caps;
+	hints->mode = ~0ull;
+	hints->addr_format = FI_ADDR_CXI;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->threading = threading;
+	hints->domain_attr->mr_mode = caps & FI_HMEM ? FI_MR_HMEM | FI_MR_ENDPOINT : FI_MR_ENDPOINT;
+	hints->fabric_attr->prov_name = strdup(provider);
+	rc = fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info);
+	fi_freeinfo(hints);
+	fi_freeinfo(info);
+	return rc;
+}
+
+/* compare_only returns how many offers are not those of one provider alone. */
+static int compare_only(void)
+{
+	int bad = 0;
+
+	for (size_t k = 0; k < sizeof only / sizeof only[0]; k++) {
+		int theirs = asked("cxi", only[k].caps, only[k].threading);
+		int ours = asked("weft", only[k].caps, only[k].threading);
+
+		if (theirs == (only[k].theirs ? 0 : -FI_ENODATA) && ours == (only[k].ours ? 0 : -FI_ENODATA)) {
+			printf("offered by %s alone: %s: %s\n", only[k].ours ? "weft" : "prov/cxi", only[k].name, only[k].why);
+			continue;
+		}
+		printf("FAILED %s: %s of prov/cxi, %s of weft\n", only[k].name, fi_strerror(-theirs), fi_strerror(-ours));
+		bad++;
+	}
+	return bad;
+}
 
 static struct fi_info *offered(const char *provider, size_t wish)
 {
@@ -137,6 +227,8 @@ static struct fi_info *offered(const char *provider, size_t wish)
 	hints->ep_attr->protocol = FI_PROTO_CXI;
 	hints->domain_attr->mr_mode = wishes[wish].mr_mode;
 	hints->domain_attr->threading = wishes[wish].threading;
+	hints->tx_attr->size = wishes[wish].size[0];
+	hints->rx_attr->size = wishes[wish].size[1];
 	hints->fabric_attr->prov_name = strdup(provider);
 	rc = fi_getinfo(FI_VERSION(1, 20), NULL, NULL, 0, hints, &info);
 	fi_freeinfo(hints);
@@ -181,6 +273,7 @@ int main(void)
 			printf("differs: %s: %s\n", fields[k].name, fields[k].why);
 		}
 	}
+	bad += compare_only();
 	printf("%d fields compared, %d failed\n", (int)COUNT, bad);
 	return bad > 0;
 }

@@ -61,8 +61,13 @@ type DeviceInfo struct {
 	NID      uint32 // its address in the fabric, 20 bits
 	PIDBits  uint32
 	PIDCount uint32
-	Platform uint32 // wire.PlatformAsic, …
-	PCI      string // address of the function: 0000:c1:00.0
+	Platform uint32   // wire.PlatformAsic, …
+	PCI      string   // address of the function: 0000:c1:00.0
+	Function struct { // the same
+		Domain                uint16
+		Bus, Device, Function uint8
+	}
+	Revision uint32 // of the device
 	Vendor   uint32
 	Device   uint32
 	PtlTEs   int
@@ -86,7 +91,7 @@ func Devices() ([]DeviceInfo, error) {
 	var all []DeviceInfo
 	for n := range uint32(list.count) {
 		d := C.weft_cxi_device_at(list, C.uint32_t(n))
-		all = append(all, DeviceInfo{
+		i := DeviceInfo{
 			ID: uint32(d.dev_id), Name: C.GoString(&d.name[0]), NID: uint32(d.nid),
 			PIDBits: uint32(d.pid_bits), Version: uint32(d.version),
 			PIDCount: uint32(d.pid_count), Platform: uint32(d.platform),
@@ -94,8 +99,11 @@ func Devices() ([]DeviceInfo, error) {
 			Vendor: uint32(d.vendor_id), Device: uint32(d.device_id), PtlTEs: int(d.ptes), EQs: int(d.eqs),
 			LEs:      int(d.les),
 			LinkMbps: uint64(d.link_speed), LinkUp: d.link_state != 0, MTU: uint64(d.link_mtu),
-			FRU: fixed(d.fru[:]), VF: d.is_vf != 0,
-		})
+			FRU: fixed(d.fru[:]), VF: d.is_vf != 0, Revision: uint32(d.device_rev),
+		}
+		i.Function.Domain, i.Function.Bus = uint16(d.pci_domain), uint8(d.pci_bus)
+		i.Function.Device, i.Function.Function = uint8(d.pci_device), uint8(d.pci_function)
+		all = append(all, i)
 	}
 	return all, nil
 }

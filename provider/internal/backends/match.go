@@ -72,6 +72,7 @@ func MatchDevices(c *config.Config) ([]info.MatchDevice, error) {
 			Attr: cxi.MatchConfig{Receives: receivesOf(c), Sends: maxMatchSends}.MatchAttr(),
 			NIC: &fi.NIC{
 				Name: d.Name, DeviceID: fmt.Sprintf("%#x", d.DeviceInfo.Device), VendorID: fmt.Sprintf("%#x", d.Vendor),
+				DeviceVersion: fmt.Sprint(d.Revision), PCI: (*fi.PCIAttr)(&d.Function),
 				Driver: "cxi_ss1", Address: fmt.Sprintf("%#x", d.NID), MTU: d.MTU, Speed: d.LinkMbps * 1000 * 1000,
 				State: fi.LinkUp, NetworkType: "HPC Ethernet",
 			},

@@ -1,0 +1,294 @@
+package cxi
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weft-fabric/weft/hw"
+	"github.com/weft-fabric/weft/hw/cxi/internal/step"
+	"github.com/weft-fabric/weft/hw/cxi/internal/wire"
+)
+
+// refusal is a command of flow control that the NIC has refused, and the state in which its receiver learned of it.
+type refusal struct {
+	command flowCommand
+	state   flowState
+}
+
+// refusing is a sender and its receiver, of whose commands one is refused.
+type refusing struct {
+	t        *testing.T
+	a, b     *matching
+	seen     map[refusal]int
+	sent     int
+	lost     []uint64 // messages whose own command was refused
+	got      []uint64
+	ended    int // sends
+	receives int // that are posted
+	failed   int // of these
+	other    int // receives of messages that nobody sends
+}
+
+const (
+	refusedLength = 5000 // bytes of a message
+	refusedOther  = 99   // context of a receive for which there is no message
+)
+
+func newRefusing(t *testing.T, c MatchConfig, seen map[refusal]int) *refusing {
+	f := &refusing{t: t, seen: seen, a: newMatching(t, MatchConfig{Sends: 200}, refusedLength),
+		b: newMatching(t, c, refusedLength)}
+	fillBytes(f.a.b, 1)
+	f.a.m.OnMatch(func(e *hw.MatchEvent) {
+		if f.ended++; errors.Is(e.Err, unix.EIO) {
+			f.lost = append(f.lost, e.Context)
+		} else if e.Err != nil {
+			t.Errorf("a send: %+v", *e)
+		}
+	})
+	f.b.m.OnMatch(func(e *hw.MatchEvent) {
+		if e.Context == refusedOther {
+			f.other--
+		} else {
+			f.receives--
+		}
+		switch {
+		case errors.Is(e.Err, unix.EIO):
+			f.failed++
+		case errors.Is(e.Err, hw.ErrCanceled): // it was for a message that is lost
+		case e.Err != nil || e.Length != refusedLength || string(f.b.b) != string(f.a.b):
+			t.Errorf("a receive: %+v", *e)
+		default:
+			f.got = append(f.got, e.Data)
+		}
+		clear(f.b.b)
+	})
+	return f
+}
+
+// send sends messages, each when the one before was answered or dropped, until some were dropped.
+func (f *refusing) send(count int, enough func() bool) {
+	f.t.Helper()
+	for goal := f.sent + count; f.sent < goal && !enough(); f.sent++ {
+		f.a.send(hw.MatchSend{To: f.b.self, Tagged: true, Tag: 1, Data: uint64(f.sent), HasData: true,
+			Local: f.a.at(0, refusedLength), Context: uint64(f.sent)})
+		for end := time.Now().Add(20 * time.Second); f.a.i.match.txOf(f.b.self).inFlight() > 0; f.a.i.Progress(8) {
+			if enough() || time.Now().After(end) {
+				break
+			}
+		}
+	}
+}
+
+// short posts a receive for which there is no list entry, as messages have them.
+func (f *refusing) short() {
+	f.t.Helper()
+	file := library(f.t)
+	err := step.Set(file, "les", 1)
+	f.other++
+	f.b.post(hw.MatchReceive{From: f.a.self, Tagged: true, Tag: 2, Local: f.b.at(0, 8), Context: refusedOther})
+	if err = errors.Join(err, step.Set(file, "les", entries)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// poll has both make progress, and notes what commands of flow control are refused.
+func (f *refusing) poll() {
+	f.a.i.Progress(8)
+	f.b.i.Progress(1)
+	w := &f.b.i.match.rx.flow
+	for c := range w.again {
+		state := w.state()
+		if w.again[c] && !w.againAt.IsZero() {
+			f.seen[refusal{flowCommand(c), state}]++
+		}
+		if w.again[c] && !flowCommand(c).due(state) {
+			f.t.Fatalf("command %d is to be posted again in state %d", c, state)
+		}
+	}
+}
+
+// due reports whether a command of flow control belongs to what goes on in a state.
+func (c flowCommand) due(s flowState) bool {
+	switch c {
+	case flowDisable:
+		return s == flowPendingDisable
+	case flowEnable:
+		return s == flowControl
+	}
+	return !appends(s)
+}
+
+// drain receives all messages.
+func (f *refusing) drain() {
+	f.t.Helper()
+	for end := time.Now().Add(20 * time.Second); len(f.got)+len(f.lost) < f.sent || f.ended < f.sent; f.poll() {
+		if f.receives < min(8, f.sent-len(f.lost)-len(f.got)) {
+			_, err := f.b.m.PostReceive(&hw.MatchReceive{From: f.a.self, Tagged: true, Tag: 1,
+				Local: f.b.at(0, refusedLength)})
+			if err == nil {
+				f.receives++
+			} else if !errors.Is(err, hw.ErrNoResource) {
+				f.t.Fatal(err)
+			}
+		}
+		if time.Now().After(end) {
+			rx := &f.b.i.match.rx
+			f.t.Fatalf("%d of %d messages have come, %d are lost, %d ended: state %d, %+v", len(f.got), f.sent,
+				len(f.lost), f.ended, rx.flow.state(), rx.flow.again)
+		}
+	}
+}
+
+// settled checks what has come, and that nothing is left of it.
+func (f *refusing) settled(refused bool) {
+	f.t.Helper()
+	var want []uint64
+	for k := range f.sent {
+		if !slices.Contains(f.lost, uint64(k)) {
+			want = append(want, uint64(k))
+		}
+	}
+	if !slices.Equal(f.got, want) || len(f.lost)+f.failed > 1 || !refused && len(f.lost)+f.failed > 0 {
+		f.t.Errorf("%v have come, %v are lost, %d receives have failed", f.got, f.lost, f.failed)
+	}
+	for end := time.Now().Add(20 * time.Second); ; f.poll() {
+		x := &f.b.i.match.rx
+		if x.free.Len()+f.receives+f.other == len(x.list) && taking(x.flow.state()) &&
+			x.flow.again == [flowCommands]bool{} {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("state %d: %d ids are free and %d receives posted, of %d; %+v", x.flow.state(), x.free.Len(),
+				f.receives+f.other, len(x.list), x.flow.again)
+		}
+	}
+}
+
+// refuse has the command be refused that is the nth from now on, and reports whether there was one.
+func (f *refusing) refuse(n int, then func()) bool {
+	f.t.Helper()
+	file := library(f.t)
+	before, err := step.Count(file, "commands")
+	if err = errors.Join(err, step.Set(file, "fault_rc", wire.RcCmdInvalidArg),
+		step.Set(file, "fault_at", int(before)+n)); err != nil {
+		f.t.Fatal(err)
+	}
+	then()
+	after, err := step.Count(file, "commands")
+	if err = errors.Join(err, step.Set(file, "fault_at", 0)); err != nil {
+		f.t.Fatal(err)
+	}
+	return after >= before+uint64(n)
+}
+
+// flowRefusals are receivers that stop for a reason, and the commands of flow control that are to be refused.
+var flowRefusals = []struct {
+	name, settings string
+	config         MatchConfig
+	messages       int  // at most
+	posted         bool // receives of all are posted before the receiver makes progress
+	short          bool // a receive finds no list entry
+	want           []refusal
+}{
+	{"buffers", "", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 400, false, false, []refusal{
+		{flowFlush, flowOnloadReenable}, {flowRemove, flowOnloadReenable}, {flowEnable, flowControl}}},
+	{"events", "version=2", MatchConfig{Events: 64, Receives: 8}, 400, false, false, []refusal{
+		{flowFlush, flowOnloadReenable}, {flowRemove, flowOnloadReenable}, {flowEnable, flowControl}}},
+	{"entries", "", MatchConfig{Buffers: 2, Receives: 8}, 30, false, true, []refusal{
+		{flowDisable, flowPendingDisable}, {flowFlush, flowOnload}, {flowRemove, flowOnload},
+		{flowEnable, flowControl}}},
+	{"entries for messages", "les=95", MatchConfig{Buffers: 2, Receives: 8}, 400, false, false, []refusal{
+		{flowFlush, flowOnload}, {flowRemove, flowOnload}, {flowEnable, flowControl}}},
+	{"unexpected, hybrid", "", MatchConfig{Mode: MatchHybrid, Unexpected: 6, Requests: 2, RequestBytes: 40000,
+		Receives: 8}, 400, false, false, []refusal{
+		{flowDisable, flowPendingDisable}, {flowFlush, flowOnload}, {flowRemove, flowOnload}}},
+	{"entries, hybrid", "les=95", MatchConfig{Mode: MatchHybrid, Buffers: 2, Requests: 2, RequestBytes: 200000,
+		Receives: 8}, 60, false, false, []refusal{
+		{flowFlush, flowPendingSoft}, {flowRemove, flowPendingSoft}}},
+	{"entries, then requests, hybrid", "les=95", MatchConfig{Mode: MatchHybrid, Buffers: 2, Requests: 2,
+		RequestBytes: 40000, Receives: 128}, 400, true, false, []refusal{
+		{flowFlush, flowOnloadReenable}, {flowRecall, flowOnloadReenable}}},
+}
+
+// TestFlowRefused: a receiver stops, or leaves matching to software, and of all that both sides command from then on
+// one command is refused, the first, the second and so on. A message or a receive ends with an error if it is its own,
+// and nothing if it is one of flow control: all else arrives, in order, and nothing is left.
+func TestFlowRefused(t *testing.T) {
+	for _, c := range flowRefusals {
+		t.Run(c.name, func(t *testing.T) {
+			if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+				alone(t, "fabric=-1 "+c.settings)
+				return
+			}
+			seen := map[refusal]int{}
+			for n, more := 1, true; more && n < 200 && !t.Failed(); n++ {
+				t.Run(fmt.Sprint(n), func(t *testing.T) {
+					f := newRefusing(t, c.config, seen)
+					f.send(c.messages, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
+					more = f.refuse(n, func() {
+						if c.short {
+							f.short()
+						}
+						for k := 0; c.posted && k < f.sent; k++ {
+							f.receives++
+							f.b.post(hw.MatchReceive{From: f.a.self, Tagged: true, Tag: 1,
+								Local: f.b.at(0, refusedLength)})
+						}
+						f.drain()
+					})
+					f.settled(more)
+				})
+			}
+			for _, r := range c.want {
+				if seen[r] == 0 {
+					t.Errorf("command %d in state %d was not refused", r.command, r.state)
+				}
+			}
+		})
+	}
+}
+
+// TestFlowFailedCall: of the calls of the driver that a receiver without room makes, to learn what the NIC keeps and to
+// have messages be taken again, one fails: it is made again.
+func TestFlowFailedCall(t *testing.T) {
+	hybrid := MatchConfig{Mode: MatchHybrid, Unexpected: 6, Requests: 2, RequestBytes: 400000, Receives: 8}
+	for _, c := range []struct {
+		name   string
+		config MatchConfig
+		call   int // that fails
+		want   refusal
+	}{
+		{"what it keeps", MatchConfig{Buffers: 2, BufferBytes: 40000, Receives: 8}, 1,
+			refusal{flowRecall, flowOnloadReenable}},
+		{"what it keeps, hybrid", hybrid, 1, refusal{flowRecall, flowOnload}},
+		{"software is to match", hybrid, 2, refusal{flowEnable, flowControl}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if os.Getenv("WEFT_TEST_CXI_CHILD") == "" {
+				alone(t, "fabric=-1")
+				return
+			}
+			f := newRefusing(t, c.config, map[refusal]int{})
+			f.send(30, func() bool { return f.a.m.(hw.MatchCounter).MatchStats().Dropped > 0 })
+			file := library(t)
+			err := errors.Join(step.Set(file, "call_rc", int(unix.EBUSY)), step.Set(file, "call_at", c.call))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.drain()
+			f.settled(false)
+			if err := step.Set(file, "call_at", 0); err != nil {
+				t.Fatal(err)
+			}
+			if f.seen[c.want] == 0 {
+				t.Errorf("the call has not failed: %v", f.seen)
+			}
+		})
+	}
+}
