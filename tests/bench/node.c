@@ -43,8 +43,8 @@ struct fi_info *find_provider(const struct node *n, const struct wish *wish)
 	hints->domain_attr->control_progress = opt->progress;
 	hints->domain_attr->av_type = FI_AV_TABLE;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
-				      (wish->device ? FI_MR_HMEM : 0);
+	hints->domain_attr->mr_mode =
+		FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | (wish->device ? FI_MR_HMEM : 0);
 	hints->fabric_attr->prov_name = strdup(n->provider_name);
 	int ret = fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, &info);
 	if (ret && wish->rx_size) { /* as many receives as the provider takes */

@@ -13,7 +13,7 @@ struct side {
 	struct weft_remote *remote;
 	struct weft_remote_info info;
 	char *mem;
-	char *note; /* WEFT_NOTE_MAX bytes */
+	char *note;		  /* WEFT_NOTE_MAX bytes */
 	struct fid_cntr *counted; /* NULL: notifications are not only counted */
 };
 

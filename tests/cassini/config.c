@@ -57,10 +57,10 @@ static const struct {
 	const char *name;
 	size_t at;
 } counter_names[] = {
-	COUNTER(commands), COUNTER(bytes),   COUNTER(doorbells), COUNTER(cstates),    COUNTER(pointers),
-	COUNTER(events),   COUNTER(dropped), COUNTER(packets),	 COUNTER(restricted), COUNTER(unclassed),
-	COUNTER(flushes),  COUNTER(success), COUNTER(plec),	 COUNTER(rings),      COUNTER(ring_bytes),
-	COUNTER(queue_bytes),
+	COUNTER(commands),   COUNTER(bytes),	 COUNTER(doorbells),  COUNTER(cstates),
+	COUNTER(pointers),   COUNTER(events),	 COUNTER(dropped),    COUNTER(packets),
+	COUNTER(restricted), COUNTER(unclassed), COUNTER(flushes),    COUNTER(success),
+	COUNTER(plec),	     COUNTER(rings),	 COUNTER(ring_bytes), COUNTER(queue_bytes),
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

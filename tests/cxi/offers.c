@@ -206,10 +206,12 @@ static int compare_only(void)
 		int ours = asked("weft", only[k].caps, only[k].threading);
 
 		if (theirs == (only[k].theirs ? 0 : -FI_ENODATA) && ours == (only[k].ours ? 0 : -FI_ENODATA)) {
-			printf("offered by %s alone: %s: %s\n", only[k].ours ? "weft" : "prov/cxi", only[k].name, only[k].why);
+			printf("offered by %s alone: %s: %s\n", only[k].ours ? "weft" : "prov/cxi", only[k].name,
+			       only[k].why);
 			continue;
 		}
-		printf("FAILED %s: %s of prov/cxi, %s of weft\n", only[k].name, fi_strerror(-theirs), fi_strerror(-ours));
+		printf("FAILED %s: %s of prov/cxi, %s of weft\n", only[k].name, fi_strerror(-theirs),
+		       fi_strerror(-ours));
 		bad++;
 	}
 	return bad;
