@@ -125,7 +125,7 @@ func TestMatched(t *testing.T) {
 	}
 }
 
-// TestMatchedRNR: hints for the other protocol of libfabric's provider are not met, and the log says which one is there.
+// TestMatchedRNR: hints for the other protocol of libfabric's provider are not met, and the log says which there is.
 func TestMatchedRNR(t *testing.T) {
 	warned := logtest.Capture(t, log.Warn)
 	hints := newHints(func(h *fi.Info) { h.EP.Protocol = fi.ProtoCXIRNR })
