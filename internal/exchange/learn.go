@@ -43,7 +43,8 @@ type pooled struct {
 
 // take takes in what was delivered while a chunk was on its way, which took a time, from the acknowledgement before it
 // on, if it counts. Where acknowledgements wait for each other or behind data, those of chunks that have been on their
-// way for long come together with its own: what is delivered in less than the longest that one took lately says nothing.
+// way for long come together with its own: what is delivered in less than the longest that one took lately says
+// nothing.
 func (p *pooled) take(rate float64, within, took time.Duration, counts bool) {
 	p.slowest = max(p.slowest-p.slowest/8, took)
 	switch {

@@ -69,8 +69,8 @@ func (e *Engine) narrow(p *peer) bool {
 	return e.relays.relaying() && p.rate > 0 && p.rate*parts < e.rate
 }
 
-// drains is what a chunk may take on a path that relays may help, by what the hosts of the pair need. What is on its way
-// cannot take another path, but that is no loss while it ends before both hosts do, and a pair that has little on its
+// drains is what a chunk may take on a path that relays may help, by what the hosts of the pair need. What is on its
+// way cannot take another path, but that is no loss while it ends before both hosts do, and a pair that has little on its
 // way gets little of a link that others fill.
 func drains(hosts time.Duration) time.Duration { return max(relayedTime, hosts/(2*Early)) }
 
@@ -91,8 +91,8 @@ func (e *Engine) relayedChunk(p *peer) int64 {
 }
 
 // rated takes in what a path delivered while a chunk was on its way. Acknowledgements may come together for all that
-// is: the rate is lowered once for what was on its way at a time. Short chunks may go through at once where the path has
-// been idle, so that those of slow paths count together.
+// is: the rate is lowered once for what was on its way at a time. Short chunks may go through at once where the path
+// has been idle, so that those of slow paths count together.
 func (e *Engine) rated(now congestion.Time, p *peer, f *flight, share float64) {
 	again := p.rounds.take(now, f.at, p.acked)
 	if !p.relayed && !p.slow {
