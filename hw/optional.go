@@ -181,6 +181,7 @@ type PathInfo struct {
 	Lost    uint64        // packets found lost
 	Window  int64         // congestion window with the last sample, bytes
 	Age     time.Duration // since the last sample or loss, 0: there was none
+	Waiting int64         // bytes of messages that have been posted and not sent once, 0: none, or a thread is at them
 }
 
 // Trains is what an Endpoint implements that sends long operations as trains of

@@ -9,8 +9,13 @@ func (c *Endpoint) Path() (hw.PathInfo, bool) {
 	if s.Updated == 0 {
 		return hw.PathInfo{}, false
 	}
+	waiting := uint64(0)
+	if c.s.lease.try() {
+		waiting = c.tx.tail - c.tx.next
+		c.s.lease.unlock()
+	}
 	return hw.PathInfo{
 		RTT: s.SRTT, RTTVar: s.RTTVAR, Min: s.Min, Max: s.Max, Samples: s.Samples, Lost: s.Lost, Window: s.Window,
-		Age: max(c.i.now().Sub(s.Updated), 0),
+		Age: max(c.i.now().Sub(s.Updated), 0), Waiting: int64(waiting),
 	}, true
 }

@@ -45,7 +45,8 @@ type peer struct {
 	since   uint64          // choice at which it began to wait
 	news    congestion.Time // when it began, or a chunk of it was acknowledged, or its share was halved
 
-	idling idling
+	rounds rounds
+	idling since           // from when on its target's link idles
 	learnt congestion.Time // when it was last seen to be slow, 0: never
 
 	rest    time.Duration // that its own link needs for what it has to receive, as it said
@@ -86,8 +87,8 @@ type Engine struct {
 	forcedAt uint64  // choice that was forced last
 	shares   float64 // what the pairs that have begun deliver, bytes per second
 	chunk    int64   // bytes of a chunk, at most what the link takes in longestChunk
-	smooth   float64 // what all deliver together, bytes per second; 0: not known
-	rate     float64 // the most of that lately
+	pooled   pooled  // what all deliver together
+	rate     float64 // the most of that lately, bytes per second; 0: not known
 	left     int64   // bytes not sent, but for those to members of the host, as in the next ones
 	flying   int     // chunks on their way
 	active   int     // peers that have some

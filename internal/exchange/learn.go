@@ -9,16 +9,57 @@ import (
 // remembers is for how long what is known of slow paths counts from the start of an operation on.
 const remembers = time.Minute
 
-// idling is what a path has delivered since its target's link idles: that is not what holds it back then.
-type idling struct {
+// since is a time, and what a path had delivered by then.
+type since struct {
 	from  congestion.Time
-	acked int64 // by then
+	acked int64
 }
 
-// watch takes in whether a target's link idles, before what its word acknowledges.
+// rounds are chunks of a pair of which each was sent when the one before had been acknowledged.
+type rounds struct {
+	number int
+	ended  congestion.Time // the last of them
+	first  since           // from the end of the first of them on
+}
+
+// take takes in that a chunk that was sent at a time has been acknowledged, and reports whether it is a new round.
+func (r *rounds) take(now, sent congestion.Time, acked int64) bool {
+	if sent < r.ended {
+		return false
+	}
+	if r.number == 0 {
+		r.first = since{now, acked}
+	}
+	r.number++
+	r.ended = now
+	return true
+}
+
+// pooled is what all pairs deliver together.
+type pooled struct {
+	rate    float64       // smoothed, bytes per second; 0: not known
+	slowest time.Duration // the longest that chunks took lately
+}
+
+// take takes in what was delivered while a chunk was on its way, which took a time, from the acknowledgement before it
+// on, if it counts. Where acknowledgements wait for each other or behind data, those of chunks that have been on their
+// way for long come together with its own: what is delivered in less than the longest that one took lately says
+// nothing.
+func (p *pooled) take(rate float64, within, took time.Duration, counts bool) {
+	p.slowest = max(p.slowest-p.slowest/8, took)
+	switch {
+	case p.rate == 0:
+		p.rate = rate
+	case counts && within >= p.slowest:
+		p.rate += (rate - p.rate) / 4
+	}
+}
+
+// watch takes in whether a target's link idles, before what its word acknowledges: that is not what holds the path back
+// then.
 func (p *peer) watch(now congestion.Time, idle bool) {
 	if idle && !p.idle {
-		p.idling = idling{now, p.acked}
+		p.idling = since{now, p.acked}
 	}
 	p.idle = idle
 }

@@ -96,16 +96,11 @@ func (e *Engine) ack(now congestion.Time, p *peer) {
 	took := max(now.Sub(f.at), 1)
 	share := float64(p.acked-f.acked) * second / float64(took)
 	all := float64(e.carried-f.all) * second / float64(max(now.Sub(f.began), 1))
-	switch {
-	case e.smooth == 0:
-		e.smooth = all
-	case f.burst == e.pace.number && !e.pausing(now):
-		e.smooth += (all - e.smooth) / 4
-	}
-	e.rate = max(e.smooth, e.rate-e.rate/512)
+	e.pooled.take(all, now.Sub(f.began), took, f.burst == e.pace.number && !e.pausing(now))
+	e.rate = max(e.pooled.rate, e.rate-e.rate/512)
 	e.chunk = min(max(int64(e.rate*longestChunk.Seconds()), e.cfg.Chunk/16, 1), e.cfg.Chunk)
 	e.setShare(p, min(share, e.rate))
-	e.rated(now, p, share, took)
+	e.rated(now, p, &f, share)
 	e.measure(p, took, f.length)
 }
 

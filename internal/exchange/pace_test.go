@@ -9,7 +9,7 @@ import (
 // seem less for these.
 func TestPause(t *testing.T) {
 	e, now := settle(t, 1, Balanced, 1<<40)
-	e.cfg.Percent, e.smooth = 25, e.rate
+	e.cfg.Percent, e.pooled.rate = 25, e.rate
 	sent, bursts, began, free := int64(0), 0, now, now // free: when the link is
 	for bursts < 20 {
 		for _, a := range drain(e, now) {

@@ -35,7 +35,8 @@ func (rs *relays) late(p *peer) bool {
 	switch {
 	case rs.e.cfg.Always:
 		return p.acked != 0 && !p.lost && !p.over && p.left() > rs.e.cfg.Piece
-	case p.lost || p.over || p.busy || p.alone || p.acked == 0 || !p.rested || p.rate <= 0 || rs.e.rate <= 0:
+	case p.lost || p.over || p.busy || p.alone || p.acked == 0 || p.rounds.number < 2 && !p.slow ||
+		!p.rested || p.rate <= 0 || rs.e.rate <= 0:
 		return false
 	case p.left() <= rs.e.cfg.Piece || !rs.e.slow(p) || !rs.e.narrow(p):
 		return false
@@ -68,37 +69,46 @@ func (e *Engine) narrow(p *peer) bool {
 	return e.relays.relaying() && p.rate > 0 && p.rate*parts < e.rate
 }
 
-// relayedChunk is the most bytes of a chunk if the end of a slice may go through relays: what is on its way
-// cannot take another one.
+// drains is what a chunk may take on a path that relays may help, by what the hosts of the pair need. What is on its
+// way cannot take another path, but that is no loss while it ends before both hosts do, and a pair that has little on its
+// way gets little of a link that others fill.
+func drains(hosts time.Duration) time.Duration { return max(relayedTime, hosts/(2*Early)) }
+
+// relayedChunk is the most bytes of a chunk if the end of a slice may go through relays.
 func (e *Engine) relayedChunk(p *peer) int64 {
+	least, most := max(e.cfg.Chunk/16, 1), e.chunk
 	switch {
 	case p.relayed || p.slow:
 		if p.step == 0 {
-			p.step = int64(p.rate * relayedTime.Seconds())
+			p.step = int64(p.rate * drains(e.hosts(p)).Seconds())
 		}
-		p.step = min(max(p.step, e.cfg.Chunk/16, 1), e.chunk)
+		p.step = min(max(p.step, least), most)
 		return p.step
 	case e.wary(p):
-		return max(e.chunk/4, 1)
+		return min(max(int64(p.rate*drains(e.hosts(p)).Seconds()), least, most/4), most)
 	}
-	return e.chunk
+	return most
 }
 
-// rated takes in what a path delivered while a chunk was on its way. Short chunks may go through at once
-// where the path has been idle, so that those of slow paths count together.
-func (e *Engine) rated(now congestion.Time, p *peer, share float64, took time.Duration) {
+// rated takes in what a path delivered while a chunk was on its way. Acknowledgements may come together for all that
+// is: the rate is lowered once for what was on its way at a time. Short chunks may go through at once where the path
+// has been idle, so that those of slow paths count together.
+func (e *Engine) rated(now congestion.Time, p *peer, f *flight, share float64) {
+	again := p.rounds.take(now, f.at, p.acked)
 	if !p.relayed && !p.slow {
-		p.rate = max(share, p.rate*7/8)
+		if again || share > p.rate {
+			p.rate = max(share, p.rate*7/8)
+		}
 		return
 	}
-	switch {
-	case took < relayedTime/2:
+	switch took, most := now.Sub(f.at), drains(e.hosts(p)); {
+	case took < most/2:
 		p.step *= 2
-	case took > relayedTime:
+	case took > most:
 		p.step /= 2
 	}
-	if p.acked >= e.cfg.Chunk {
-		p.rate = float64(p.acked) * second / float64(max(now.Sub(e.started)-p.stats.First, 1))
+	if bytes := p.acked - p.rounds.first.acked; bytes >= e.cfg.Chunk/4 {
+		p.rate = float64(bytes) * second / float64(max(now.Sub(p.rounds.first.from), 1))
 		p.slow = p.slow && e.narrow(p) && e.lags(p)
 	}
 }

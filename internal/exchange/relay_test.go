@@ -436,18 +436,20 @@ func withRelays(t *testing.T, set func(*Config)) (*Engine, congestion.Time) {
 }
 
 // slowPath is one of five members with a slow path to peer 2, and when its peers have said three times what a word
-// says.
+// says, each time when that path has delivered what was on its way.
 func slowPath(t *testing.T, w Word) (*Engine, congestion.Time) {
 	t.Helper()
+	const slow = 0.3e6
 	e, now := withRelays(t, func(*Config) {})
-	e.at(2).rate = 0.6e6
+	e.at(2).rate = slow
 	e.Start(now, []int64{10 << 10, 10 << 10, 1 << 20, 10 << 10}, make([]int64, 4))
 	for _, from := range []int{0, 1, 2, 3} {
 		e.Arrived(now, from, &Chunk{}, 0, 0, true)
 	}
 	for range 3 {
 		drain(e, now)
-		now += congestion.Time(80 * time.Millisecond)
+		on := e.at(2).sent - e.at(2).acked
+		now = now.Add(time.Duration(float64(on) / slow * second))
 		for p := range e.cfg.Peers {
 			answer(e, now, p, w)
 		}

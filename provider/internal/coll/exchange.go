@@ -397,6 +397,9 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	case g.ways.puts && q.copies != nil:
 		return fi.EAGAIN // what was put before is counted before
 	}
+	if p.head.Total > exchangeShort && behind(path) {
+		return fi.EAGAIN
+	}
 	n := min(p.head.Length, int64(over.MaxAMBcopy))
 	h := wire.CollChunk{CollStep: o.head(), Part: p.head}
 	data := []byte(nil)
