@@ -70,8 +70,8 @@ func (e *Engine) narrow(p *peer) bool {
 }
 
 // drains is what a chunk may take on a path that relays may help, by what the hosts of the pair need. What is on its
-// way cannot take another path, but that is no loss while it ends before both hosts do, and a pair that has little on its
-// way gets little of a link that others fill.
+// way cannot take another path, but that is no loss while it ends before both hosts do, and a pair that has little on
+// its way gets little of a link that others fill.
 func drains(hosts time.Duration) time.Duration { return max(relayedTime, hosts/(2*Early)) }
 
 // relayedChunk is the most bytes of a chunk if the end of a slice may go through relays.

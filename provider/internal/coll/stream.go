@@ -6,8 +6,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 )
 
-// Words to a peer go in the stream that its slice goes in, behind what has been posted. Of slices so much waits there at
-// most: streamLeast bytes, and what the path takes in streamTime.
+// Words to a peer go in the stream that its slice goes in, behind what has been posted. Of slices so much waits there
+// at most: streamLeast bytes, and what the path takes in streamTime.
 const (
 	streamLeast = 16 << 10
 	streamTime  = 20 * time.Millisecond
