@@ -181,7 +181,6 @@ type PathInfo struct {
 	Lost    uint64        // packets found lost
 	Window  int64         // congestion window with the last sample, bytes
 	Age     time.Duration // since the last sample or loss, 0: there was none
-	Waiting int64         // bytes of messages that have been posted and not sent once, 0: none, or a thread is at them
 }
 
 // Trains is what an Endpoint implements that sends long operations as trains of
@@ -200,6 +199,13 @@ type PathReporter interface {
 	// Path returns what is measured. False: nothing yet. It takes no lock; any
 	// thread may call it.
 	Path() (PathInfo, bool)
+}
+
+// Streamer is what an Endpoint implements whose messages to a peer go in one stream, as congestion control lets them.
+type Streamer interface {
+	// Unsent returns how many bytes of messages have been posted and not been sent once. False: another thread is at the
+	// stream. It does not wait; any thread may call it.
+	Unsent() (int64, bool)
 }
 
 // Publisher is an interface whose peers read and write registered memory by

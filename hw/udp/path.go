@@ -9,13 +9,17 @@ func (c *Endpoint) Path() (hw.PathInfo, bool) {
 	if s.Updated == 0 {
 		return hw.PathInfo{}, false
 	}
-	waiting := uint64(0)
-	if c.s.lease.try() {
-		waiting = c.tx.tail - c.tx.next
-		c.s.lease.unlock()
-	}
 	return hw.PathInfo{
 		RTT: s.SRTT, RTTVar: s.RTTVAR, Min: s.Min, Max: s.Max, Samples: s.Samples, Lost: s.Lost, Window: s.Window,
-		Age: max(c.i.now().Sub(s.Updated), 0), Waiting: int64(waiting),
+		Age: max(c.i.now().Sub(s.Updated), 0),
 	}, true
+}
+
+// Unsent returns how many bytes of messages wait to be sent for the first time; see hw.Streamer.
+func (c *Endpoint) Unsent() (int64, bool) {
+	if !c.s.lease.try() {
+		return 0, false
+	}
+	defer c.s.lease.unlock()
+	return int64(c.tx.tail - c.tx.next), true
 }

@@ -27,13 +27,14 @@ import (
 //
 // All belongs to the holder of the progress lease.
 type exchanges struct {
-	c      *Protocol // immutable
-	list   []*collOp // under way
-	spare  *collCopy // free
-	copied int64     // by puts and gets in this thread, since it began to serve an operation
-	key    [wire.CollKey]byte
-	beside besides
-	lens   [2][]int64 // of what a member gives and gets, by peer, while an operation begins
+	c       *Protocol // immutable
+	list    []*collOp // under way
+	spare   *collCopy // free
+	copied  int64     // by puts and gets in this thread, since it began to serve an operation
+	key     [wire.CollKey]byte
+	beside  besides
+	lens    [2][]int64 // of what a member gives and gets, by peer, while an operation begins
+	streams streams
 }
 
 // exchangeChunk is the most bytes of a chunk, exchangeShort those of a slice that goes at once and
@@ -79,6 +80,7 @@ type pendingChunks struct {
 	n    int
 	in   bool // the peer is in ready, or in fetches
 	full bool // a piece waits for room
+	held held
 }
 
 // exchangeConfig is what the variables say of the order.
@@ -379,6 +381,9 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	if m.dead {
 		return fi.ECONNRESET
 	}
+	if xs.streams.passes(p.held) {
+		return fi.EAGAIN
+	}
 	path, err := m.peer.Connect()
 	if err != nil {
 		return err
@@ -397,7 +402,7 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	case g.ways.puts && q.copies != nil:
 		return fi.EAGAIN // what was put before is counted before
 	}
-	if p.head.Total > exchangeShort && behind(path) {
+	if p.head.Total > exchangeShort && xs.holds(&p.held, path) {
 		return fi.EAGAIN
 	}
 	n := min(p.head.Length, int64(over.MaxAMBcopy))
@@ -417,9 +422,11 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 // pumpExchanges goes on with what waited for room or time.
 func (xs *exchanges) pump() {
 	if len(xs.list) == 0 {
+		xs.streams.pumped = 0
 		return
 	}
 	now := xs.c.ep.Now()
+	xs.streams.pump(now)
 	xs.publish(now)
 	for _, o := range slices.Clone(xs.list) {
 		x := o.exchange

@@ -55,6 +55,8 @@ type node struct {
 	refused      *node // nil: of all nodes
 	notice       hw.Notice
 	measured     hw.PathInfo // of each path; without samples: nothing
+	unsent       int64       // bytes in each path's stream
+	streamBusy   bool        // what is there is not known
 	leased, gone bool
 	uses         int // of the endpoint
 }
@@ -331,6 +333,7 @@ func (p meshPath) Over() *Transport           { return p.from.transportTo(p.to) 
 func (p meshPath) EagerOpen() bool            { return p.to.kept <= p.to.cfg.UnexpectedBytes }
 func (p meshPath) PeerNotice() *hw.Notice     { return &p.to.notice }
 func (p meshPath) Path() (hw.PathInfo, bool)  { return p.to.measured, true }
+func (p meshPath) Unsent() (int64, bool)      { return p.to.unsent, !p.to.streamBusy }
 func (p meshPath) SharedWords() *[4]uint64    { return nil }
 func (p meshPath) memory(s hw.Segment) []byte { return unsafe.Slice((*byte)(s.Addr), s.Len) }
 func (p meshPath) Address() []byte            { return nil }

@@ -7,21 +7,30 @@ import (
 
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// TestBehind: no more of a slice is posted while more waits in its stream than leaves soon, but for what is little.
-func TestBehind(t *testing.T) {
+// TestHeld: no more of a slice is posted while more waits in its stream than leaves soon, but for what is little. With
+// patience all of it goes, whatever waits.
+func TestHeld(t *testing.T) {
 	m := newMesh(t, onHosts(2), func(cfg *config.Config) { cfg.Sched = config.Yes })
 	groups := m.join()
-	slow := hw.PathInfo{RTT: 100 * time.Millisecond, Window: 32 << 10, Samples: 1, Waiting: 64 << 10}
-	little, fast, none := slow, slow, slow
-	little.Waiting, fast.RTT, none.Waiting = streamLeast-1, time.Millisecond, 0
-	const slice = 256 << 10
+	slow := hw.PathInfo{RTT: 100 * time.Millisecond, Window: 32 << 10, Samples: 1}
+	fast := slow
+	fast.RTT = time.Millisecond
+	const slice, much = 256 << 10, 64 << 10
 	for name, c := range map[string]struct {
-		info  hw.PathInfo
-		holds bool
-	}{"slow": {slow, true}, "little": {little, false}, "fast": {fast, false}, "none": {none, false}} {
-		m.nodes[0].measured, m.nodes[1].measured = c.info, c.info
+		info    hw.PathInfo
+		waiting int64
+		busy    bool // another thread is at the stream
+		holds   bool
+	}{
+		"slow": {slow, much, false, true}, "little": {slow, streamLeast - 1, false, false},
+		"fast": {fast, much, false, false}, "none": {slow, 0, false, false}, "not known": {slow, much, true, false},
+	} {
+		for _, n := range m.nodes[:2] {
+			n.measured, n.unsent, n.streamBusy = c.info, c.waiting, c.busy
+		}
 		in, out := m.fill(2*slice), make([]byte, 2*slice)
 		in1, out1 := m.fill(2*slice), make([]byte, 2*slice)
 		m.postAllToAll(0, groups[0], in, out, slice)
@@ -32,11 +41,40 @@ func TestBehind(t *testing.T) {
 		if here := bytes.Equal(out[slice:], in1[:slice]); here == c.holds {
 			t.Errorf("%s: the slice has arrived: %v", name, here)
 		}
-		m.nodes[0].measured, m.nodes[1].measured = none, none
+		for n := 0; n < 1000 && !bytes.Equal(out[slice:], in1[:slice]); n++ {
+			for _, node := range m.nodes {
+				node.now = node.now.Add(streamPatience)
+			}
+			m.progress()
+		}
+		if !bytes.Equal(out[slice:], in1[:slice]) {
+			t.Errorf("%s: the slice has not arrived with patience", name)
+		}
 		for i := range 2 {
+			m.nodes[i].unsent = 0
 			if s := m.outcome(i); s != 0 {
 				t.Errorf("%s: rank %d: %v", name, i, s)
 			}
 		}
+	}
+}
+
+// TestHeldSeldomPumped: where the application polls rarely, as much may wait as leaves until it has polled twice.
+func TestHeldSeldomPumped(t *testing.T) {
+	var s streams
+	now := congestion.Time(time.Second)
+	for range 10 {
+		now = now.Add(200 * time.Millisecond)
+		s.pump(now)
+	}
+	if s.gap != 200*time.Millisecond {
+		t.Errorf("pumped each %v, want 200 ms", s.gap)
+	}
+	for range 100 {
+		now = now.Add(time.Microsecond)
+		s.pump(now)
+	}
+	if s.gap > time.Millisecond {
+		t.Errorf("pumped each %v, want less than 1 ms", s.gap)
 	}
 }
