@@ -31,7 +31,7 @@ import (
 // transport is an interface of an endpoint with what belongs to it.
 type transport struct {
 	hw.Iface
-	attr    hw.Attr
+	attr    hw.Attr                     // immutable; on and paths point at it
 	number  uint32                      // in Endpoint.transports
 	sources []sender                    // by the interface's hw.Source; the lease holder's
 	answer  func(hw.Source) hw.Endpoint // see hw.Answerer, nil: not offered
@@ -80,8 +80,8 @@ func (e *leasedEP) addTransport(i hw.Iface) *transport {
 	}
 	p.eager = eagerOver(e.domain.cfg, &p.attr)
 	p.on = rma.Transport{
-		Attr: &p.attr, Number: p.number, Device: rkey.Device{Domain: i.Memory()},
-		Segments: flow.On(e.domain.cfg, &p.attr),
+		Attr: &p.attr, Number: p.number, Segments: flow.On(e.domain.cfg, &p.attr),
+		Device: rkey.Device{Domain: i.Memory(), Cache: e.domain.device.Cache(i.Memory())},
 	}
 	p.coll = p.collTransport()
 	e.transports = append(e.transports, p)
@@ -305,7 +305,6 @@ func (e *leasedEP) openNetworks() error {
 	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
 	for _, i := range list {
 		p := e.addTransport(i)
-		p.on.Device.Cache = e.domain.device.Cache(i.Memory())
 		e.addDevice(p)
 		p.network = watch.New(p.Iface, networkOwner{&e.peering}, nil)
 		e.networks = append(e.networks, p.network)

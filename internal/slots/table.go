@@ -21,12 +21,12 @@ import (
 	"sync/atomic"
 )
 
-// Max is how many slots a table has.
-const Max = 1 << 16
+// Max is how many slots a table has: at least as many as an endpoint may have operations under way.
+const Max = 1 << 20
 
 const (
 	first  = 16
-	chunks = 13 // first << (chunks-1) = Max
+	chunks = 17 // first << (chunks-1) = Max
 )
 
 // Table has slots. The zero Table is empty.

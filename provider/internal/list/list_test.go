@@ -213,8 +213,9 @@ func TestNoSlot(t *testing.T) {
 	r, far := h.region(1, 1<<12, false), h.region(2, 1<<12, true)
 	far.maps = false
 	l := h.of(strided(r, 8, 5))
+	other := new(Op)
 	for range slots.Max {
-		h.posts.under.Take(new(Op))
+		h.posts.under.Take(other)
 	}
 	want(t, l.Write(1), fi.EAGAIN, "post of messages")
 	if len(h.ended)+len(h.entered) != 0 {

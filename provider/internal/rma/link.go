@@ -23,7 +23,7 @@ type Link struct {
 	flow *Flow
 }
 
-// Transport is what a path leads over. Immutable.
+// Transport is what paths lead over. Immutable once there are paths.
 type Transport struct {
 	Attr     *hw.Attr
 	Number   uint32

@@ -24,7 +24,7 @@ type Request struct {
 	data    uint64
 	dest    uint64 // fi.Addr
 	link    uint32
-	by      uint32 // serial of the path over which its first messages go, or with flagByDevice the device's slot
+	by      uint32 // serial of the path over which its first messages go, or with flagByDevice its deviceOp's slot
 	count   uint32
 	iov     [wire.IOVLimit]fi.IOVec // local memory, of an atomic the result's
 	parts   uint32
