@@ -203,8 +203,8 @@ type PathReporter interface {
 
 // Streamer is what an Endpoint implements whose messages to a peer go in one stream, as congestion control lets them.
 type Streamer interface {
-	// Unsent returns how many bytes of messages have been posted and not been sent once. False: another thread is at the
-	// stream. It does not wait; any thread may call it.
+	// Unsent returns how many bytes of messages have been posted and not been sent once. False: another thread is at
+	// the stream. It does not wait; any thread may call it.
 	Unsent() (int64, bool)
 }
 

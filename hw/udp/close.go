@@ -46,12 +46,12 @@ func (i *Iface) Close() error {
 	i.cancel()
 	i.sayClosed()
 	if i.cfg.Linger > 0 && i.linger(begin.Add(min(closeWait, i.cfg.Linger)), 20*time.Microsecond,
-		(*Endpoint).unclosed) &&
-		i.cfg.Linger > closeWait && i.any((*Endpoint).unsent) {
+		unclosed) &&
+		i.cfg.Linger > closeWait && i.any(unsent) {
 		lingering.Add(1)
 		go func() {
 			defer lingering.Add(-1)
-			i.linger(begin.Add(i.cfg.Linger), time.Millisecond, (*Endpoint).unsent)
+			i.linger(begin.Add(i.cfg.Linger), time.Millisecond, unsent)
 			i.freeStripes()
 		}()
 		return nil
@@ -97,12 +97,12 @@ func (i *Iface) sayClosed() {
 }
 
 // unclosed reports whether the peer has not said that it got the Close.
-func (c *Endpoint) unclosed() bool { return c.at() == leaving && !c.tx.closed }
+func unclosed(c *Endpoint) bool { return c.at() == leaving && !c.tx.closed }
 
 // unsent reports whether messages are on their way, or the Close has not left. A
 // peer that did not get the Close learns from the closed port.
-func (c *Endpoint) unsent() bool {
-	return c.unclosed() && (c.tx.pending() || c.tx.closeSent == 0)
+func unsent(c *Endpoint) bool {
+	return unclosed(c) && (c.tx.pending() || c.tx.closeSent == 0)
 }
 
 // pending reports whether something has not arrived, or waits for room.

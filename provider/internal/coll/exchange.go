@@ -75,12 +75,12 @@ type collExchange struct {
 // pendingChunks are the chunks of a peer that were chosen and are not sent yet, or that may be fetched and are
 // not yet. They follow each other.
 type pendingChunks struct {
-	head exchange.Chunk          // of the first one, from its first byte that has not been sent
-	ends [exchange.Deepest]int64 // of the chunks
-	n    int
-	in   bool // the peer is in ready, or in fetches
-	full bool // a piece waits for room
-	held held
+	head    exchange.Chunk          // of the first one, from its first byte that has not been sent
+	ends    [exchange.Deepest]int64 // of the chunks
+	n       int
+	in      bool // the peer is in ready, or in fetches
+	full    bool // a piece waits for room
+	delayed delayed
 }
 
 // exchangeConfig is what the variables say of the order.
@@ -381,7 +381,7 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	if m.dead {
 		return fi.ECONNRESET
 	}
-	if xs.streams.passes(p.held) {
+	if p.delayed != 0 && !xs.streams.checks {
 		return fi.EAGAIN
 	}
 	path, err := m.peer.Connect()
@@ -402,7 +402,7 @@ func (xs *exchanges) sendPart(o *collOp, peer int, p *pendingChunks) error {
 	case g.ways.puts && q.copies != nil:
 		return fi.EAGAIN // what was put before is counted before
 	}
-	if p.head.Total > exchangeShort && xs.holds(&p.held, path) {
+	if p.head.Total > exchangeShort && xs.streams.delays(&p.delayed, xs.c.ep.Now(), path) {
 		return fi.EAGAIN
 	}
 	n := min(p.head.Length, int64(over.MaxAMBcopy))

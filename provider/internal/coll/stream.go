@@ -7,27 +7,27 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// Words to a peer go in the stream that its slice goes in, behind what has been posted. So a slice is held while more
-// waits there than streamLeast bytes and than the path takes in streamTime, or in twice the time between two looks where
-// the application polls rarely. Held for streamPatience it goes on with a fragment, whatever waits: another flow to the
+// Words to a peer go in the stream that its slice goes in, behind what has been posted. So a slice is delayed while
+// more waits there than streamLeast bytes and than the path takes in streamTime, or in twice the time between two pumps
+// where the application polls rarely. After streamPatience it goes on with a fragment, whatever waits: another flow to the
 // peer may fill the stream for as long as it likes.
 const (
 	streamLeast    = 16 << 10
 	streamTime     = 20 * time.Millisecond
 	streamPatience = 200 * time.Millisecond
-	streamLook     = time.Millisecond // slices that are held are not looked at more often
+	streamCheck    = time.Millisecond // what waits in streams is not asked more often
 	streamGap      = time.Second      // between two pumps, at most
 )
 
-// held is since when a slice is held, 0: it is not.
-type held congestion.Time
+// delayed is since when a slice is delayed, 0: it is not.
+type delayed congestion.Time
 
-// streams is how often what waits is pumped, and looked at where it is held.
+// streams is how often what waits is pumped, and the streams of what is delayed are asked.
 type streams struct {
-	pumped congestion.Time // 0: nothing is under way
-	gap    time.Duration   // between two pumps, the longest lately
-	looked congestion.Time
-	look   bool // this pump looks at slices that are held
+	pumped  congestion.Time // 0: nothing is under way
+	gap     time.Duration   // between two pumps, the longest lately
+	checked congestion.Time
+	checks  bool // this pump asks the streams
 }
 
 // pump takes in that what waits is pumped.
@@ -36,36 +36,32 @@ func (s *streams) pump(now congestion.Time) {
 		s.gap = min(max(s.gap-s.gap/8, now.Sub(s.pumped)), streamGap)
 	}
 	s.pumped = now
-	if s.look = now.Sub(s.looked) >= streamLook; s.look {
-		s.looked = now
+	if s.checks = now.Sub(s.checked) >= streamCheck; s.checks {
+		s.checked = now
 	}
 }
 
-// passes reports whether a slice is held and not looked at now.
-func (s *streams) passes(h held) bool { return h != 0 && !s.look }
-
-// holds reports whether a slice is to be held on a path, as far as its transport says what waits there.
-func (xs *exchanges) holds(h *held, path Path) bool {
+// delays reports whether a slice is to be delayed at a time on a path, as far as its transport says what waits there.
+func (s *streams) delays(d *delayed, now congestion.Time, path Path) bool {
 	ep := path.Transport()
-	s, streams := ep.(hw.Streamer)
+	stream, streams := ep.(hw.Streamer)
 	r, reports := ep.(hw.PathReporter)
 	if !streams || !reports {
 		return false
 	}
-	waiting, known := s.Unsent()
+	waiting, known := stream.Unsent()
 	if !known {
-		return *h != 0
+		return *d != 0
 	}
 	at, ok := r.Path()
-	now := xs.c.ep.Now()
 	switch {
-	case !ok || waiting < streamLeast || leaves(waiting, &at) <= max(streamTime, 2*xs.streams.gap),
-		*h != 0 && now.Sub(congestion.Time(*h)) >= streamPatience:
-		*h = 0
-	case *h == 0:
-		*h = held(now)
+	case !ok || waiting < streamLeast || leaves(waiting, &at) <= max(streamTime, 2*s.gap),
+		*d != 0 && now.Sub(congestion.Time(*d)) >= streamPatience:
+		*d = 0
+	case *d == 0:
+		*d = delayed(now)
 	}
-	return *h != 0
+	return *d != 0
 }
 
 // leaves is how long it takes until so many bytes are sent, at a window each round trip.

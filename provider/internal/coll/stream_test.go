@@ -10,9 +10,9 @@ import (
 	"github.com/weft-fabric/weft/internal/congestion"
 )
 
-// TestHeld: no more of a slice is posted while more waits in its stream than leaves soon, but for what is little. With
-// patience all of it goes, whatever waits.
-func TestHeld(t *testing.T) {
+// TestDelayed: no more of a slice is posted while more waits in its stream than leaves soon, but for what is little.
+// With patience all of it goes, whatever waits.
+func TestDelayed(t *testing.T) {
 	m := newMesh(t, onHosts(2), func(cfg *config.Config) { cfg.Sched = config.Yes })
 	groups := m.join()
 	slow := hw.PathInfo{RTT: 100 * time.Millisecond, Window: 32 << 10, Samples: 1}
@@ -23,7 +23,7 @@ func TestHeld(t *testing.T) {
 		info    hw.PathInfo
 		waiting int64
 		busy    bool // another thread is at the stream
-		holds   bool
+		delays  bool
 	}{
 		"slow": {slow, much, false, true}, "little": {slow, streamLeast - 1, false, false},
 		"fast": {fast, much, false, false}, "none": {slow, 0, false, false}, "not known": {slow, much, true, false},
@@ -38,7 +38,7 @@ func TestHeld(t *testing.T) {
 		for range 100 {
 			m.progress()
 		}
-		if here := bytes.Equal(out[slice:], in1[:slice]); here == c.holds {
+		if here := bytes.Equal(out[slice:], in1[:slice]); here == c.delays {
 			t.Errorf("%s: the slice has arrived: %v", name, here)
 		}
 		for n := 0; n < 1000 && !bytes.Equal(out[slice:], in1[:slice]); n++ {
@@ -59,8 +59,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldSeldomPumped: where the application polls rarely, as much may wait as leaves until it has polled twice.
-func TestHeldSeldomPumped(t *testing.T) {
+// TestDelayedSeldomPumped: where the application polls rarely, as much may wait as leaves until it has polled twice.
+func TestDelayedSeldomPumped(t *testing.T) {
 	var s streams
 	now := congestion.Time(time.Second)
 	for range 10 {

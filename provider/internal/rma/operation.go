@@ -20,7 +20,7 @@ type Operation struct {
 
 	Listed bool // an element of a list: FI_WEFT_TOKEN_WAYS holds
 	More   bool // another operation to the peer follows at once, or the path's device is uncorked
-	// Later: what a device writes with fi.DeliveryComplete need not be in its place when the operation ends, as the list
+	// Later: what a device writes with fi.DeliveryComplete need not be in its place when the operation ends: the list
 	// flushes.
 	Later bool
 	// Local is memory that the device of the path knows for all elements of a list, nil: none.

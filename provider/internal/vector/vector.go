@@ -1,4 +1,4 @@
-// Package vector walks, copies and cuts vectors: memory in several pieces, of which an offset and a length select bytes.
+// Package vector walks, copies and cuts vectors: memory in pieces, of which an offset and a length select bytes.
 // The memory is C's, or the caller keeps it reachable.
 package vector
 
