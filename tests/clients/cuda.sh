@@ -21,7 +21,7 @@ name="lists of a GPU's memory are measured"
 program=build/bench/weft_bench
 if [ ! -x "$program" ]; then
 	skip "$name" "no $program; make bench-program builds it"
-elif LD_LIBRARY_PATH=build/tests/fake timeout 60 "$program" -p weft -s 0.1 gpu >"$log" 2>&1 &&
+elif LD_LIBRARY_PATH=build/tests/fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout 60 "$program" -p weft -s 0.1 gpu >"$log" 2>&1 &&
 	[ "$(grep -cE '^gpu_(gpu|host)(_copy)?_[0-9]+_mbps |^gpu_map_(first|again)_us ' "$log")" = 14 ]; then
 	ok "$name"
 else
