@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../include/weft/token.h"
 #include "bench.h"
 
 enum {
@@ -87,27 +86,25 @@ static struct fid_mr *region_of(struct node *n, uint64_t at)
 	return mr;
 }
 
-/* Rank 1 fills its memory and makes a token, which travels in the place of an address. */
+/* Rank 1 fills its memory and makes a token of it. */
 static void own(struct node *n, struct gpu *g)
 {
-	char token[WEFT_TOKEN_MAX];
-	size_t len = sizeof(token);
-
 	for (size_t i = 0; i < GPU_BYTES; i++)
 		g->host[i] = (uint8_t)(i % PATTERN);
 	driver(cu.from_host(g->here, g->host, GPU_BYTES), "cuMemcpyHtoD");
-	check(g->t->pack(g->mr, NULL, token, &len), "pack");
-	if (len > sizeof(n->shared->crowd[0].bytes))
-		die("token", -FI_ETOOSMALL);
-	memcpy(n->shared->crowd[0].bytes, token, len);
-	n->shared->crowd[0].size = len;
+	n->shared->token[1].size = sizeof(n->shared->token[1].bytes);
+	check(g->t->pack(g->mr, NULL, n->shared->token[1].bytes, &n->shared->token[1].size), "pack");
 }
 
 /* False: the provider has no tokens, or no memory of GPUs. */
 static bool open_gpu(struct node *n, struct gpu *g)
 {
-	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .one_sided = true, .device = true });
-	if (!(n->info->caps & FI_HMEM) || fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&g->t, NULL))
+	const struct wish wish = { .threading = FI_THREAD_DOMAIN, .one_sided = true, .device = true };
+
+	if (!has_provider(n, &wish))
+		return false;
+	node_open(n, &wish);
+	if (fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&g->t, NULL))
 		return false;
 	driver(cu.alloc(&g->here, GPU_BYTES), "cuMemAlloc");
 	driver(cu.alloc(&g->spare, GPU_BYTES), "cuMemAlloc");
@@ -121,7 +118,7 @@ static bool open_gpu(struct node *n, struct gpu *g)
 	meet(n);
 	if (n->rank == 1)
 		return true;
-	check(g->t->open(n->ep, n->shared->crowd[0].bytes, n->shared->crowd[0].size, &g->remote), "open");
+	check(g->t->open(n->ep, n->shared->token[1].bytes, n->shared->token[1].size, &g->remote), "open");
 	check(g->t->info(g->remote, &g->info, sizeof(g->info)), "info");
 	return true;
 }
