@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../include/weft/ext.h"
 #include "bench.h"
 
 enum {
@@ -17,6 +18,7 @@ enum {
 	SHORT = 8,     /* bytes of what shows a mapping's cost */
 	USES = 200,    /* of a mapping */
 	PATTERN = 251, /* of the owner's memory, a prime */
+	OTHER = 7,     /* what rank 0 writes is so far from it */
 };
 
 static struct {
@@ -36,6 +38,9 @@ struct gpu {
 	struct fid_mr *mr;
 	uint64_t here, spare; /* memory of this process on the GPU */
 	uint8_t *host;
+	struct weft_stats_ops *stats;
+	int expected, other; /* counters: elements by the way that all are to take, and by the other one */
+	uint64_t posts;	     /* of lists, of one element each */
 };
 
 static void check(int ret, const char *what)
@@ -86,14 +91,58 @@ static struct fid_mr *region_of(struct node *n, uint64_t at)
 	return mr;
 }
 
+/* Fills this process's memory of the GPU with a pattern. */
+static void fill(struct gpu *g, size_t from)
+{
+	for (size_t i = 0; i < GPU_BYTES; i++)
+		g->host[i] = (uint8_t)((i + from) % PATTERN);
+	driver(cu.from_host(g->here, g->host, GPU_BYTES), "cuMemcpyHtoD");
+}
+
+/* That memory of the host has the pattern. */
+static void compare_bytes(const struct gpu *g, size_t from, const char *what)
+{
+	for (size_t i = 0; i < GPU_BYTES; i++)
+		if (g->host[i] != (i + from) % PATTERN)
+			die(what, -FI_EIO);
+}
+
 /* Rank 1 fills its memory and makes a token of it. */
 static void own(struct node *n, struct gpu *g)
 {
-	for (size_t i = 0; i < GPU_BYTES; i++)
-		g->host[i] = (uint8_t)(i % PATTERN);
-	driver(cu.from_host(g->here, g->host, GPU_BYTES), "cuMemcpyHtoD");
+	fill(g, 0);
 	n->shared->token[1].size = sizeof(n->shared->token[1].bytes);
 	check(g->t->pack(g->mr, NULL, n->shared->token[1].bytes, &n->shared->token[1].size), "pack");
+}
+
+/* Lists go as messages where they are to, else by a mapping. */
+static void expect_way(struct node *n, struct gpu *g)
+{
+	const char *ways = getenv("FI_WEFT_TOKEN_WAYS");
+	bool message = ways && !strcmp(ways, "message");
+
+	check(fi_open_ops(&n->ep->fid, WEFT_STATS_OPS, 0, (void **)&g->stats, NULL), "counters");
+	g->expected = g->stats->find(message ? "list_message" : "list_ipc");
+	g->other = g->stats->find(message ? "list_ipc" : "list_message");
+	if (g->expected < 0 || g->other < 0)
+		die("counters of lists", -FI_ENOENT);
+}
+
+/* All lists so far have gone by the expected way. Between hosts that may be any. */
+static void check_way(struct node *n, struct gpu *g)
+{
+	uint64_t expected, other;
+
+	if (n->opt->host_count)
+		return;
+	check(g->stats->read(&n->ep->fid, g->expected, 1, &expected), "counters");
+	check(g->stats->read(&n->ep->fid, g->other, 1, &other), "counters");
+	if (expected == g->posts && !other)
+		return;
+	fprintf(stderr, "weft_bench: of %llu lists %llu went by %s and %llu by %s; not mapped: %s\n",
+		(unsigned long long)g->posts, (unsigned long long)expected, g->stats->counters[g->expected].name,
+		(unsigned long long)other, g->stats->counters[g->other].name, g->info.why[WEFT_WAY_IPC]);
+	exit(1);
 }
 
 /* False: the provider has no tokens, or no memory of GPUs. */
@@ -120,6 +169,7 @@ static bool open_gpu(struct node *n, struct gpu *g)
 		return true;
 	check(g->t->open(n->ep, n->shared->token[1].bytes, n->shared->token[1].size, &g->remote), "open");
 	check(g->t->info(g->remote, &g->info, sizeof(g->info)), "info");
+	expect_way(n, g);
 	return true;
 }
 
@@ -147,6 +197,7 @@ static double by_list(struct node *n, struct gpu *g, struct weft_list *list, uin
 	if (ret)
 		die("post", (int)ret);
 	n->sent++;
+	g->posts++;
 	wait_sent(n);
 	return (double)(ticks() - t0) * tick_ns();
 }
@@ -179,6 +230,7 @@ static void compare(struct node *n, struct gpu *g, size_t bytes, bool device)
 		took[0][rounds] = by_list(n, g, list, op);
 		took[1][rounds] = by_copy(g, bytes, device);
 	}
+	check_way(n, g);
 	for (int k = 0; k < 2; k++) {
 		char name[64];
 
@@ -202,9 +254,8 @@ static void mapping(struct node *n, struct gpu *g)
 		sample(by_list(n, g, list, WEFT_READ) / 1e3);
 	report("gpu_map_again_us", quantile(0.5));
 	by_list(n, g, all, WEFT_READ);
-	for (size_t i = 0; i < GPU_BYTES; i++)
-		if (g->host[i] != i % PATTERN)
-			die("bytes that were read", -FI_EIO);
+	compare_bytes(g, 0, "bytes that were read");
+	check_way(n, g);
 	check(fi_close(&list->fid), "close list");
 	check(fi_close(&all->fid), "close list");
 }
@@ -219,6 +270,7 @@ void test_gpu(struct node *n)
 		return;
 	if (n->rank == 0) {
 		mapping(n, &g);
+		fill(&g, OTHER);
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 			compare(n, &g, sizes[i], true);
 			compare(n, &g, sizes[i], false);
@@ -228,6 +280,9 @@ void test_gpu(struct node *n)
 	} else {
 		while (!atomic_load(&n->shared->stop))
 			poll_cq(n);
+		driver(cu.to_host(g.host, g.here, GPU_BYTES, cu.queue), "cuMemcpyDtoH");
+		driver(cu.wait(cu.queue), "cuStreamSynchronize");
+		compare_bytes(&g, OTHER, "bytes that were written");
 	}
 	check(fi_close(&g.mr->fid), "close region");
 	meet(n);
