@@ -2,7 +2,8 @@
  *
  * Lists of a GPU's memory (weft/token.h), which rank 0 writes from memory of its own GPU and reads into that of
  * the host, beside copies within one process, in turn; and what a mapping costs at its first use and at later ones.
- * Rank 1, which owns the memory, only polls. Without a CUDA driver there are no figures. With
+ * Rank 1, which owns the memory, only polls. The ranks have a GPU each if there are two that reach each other, else
+ * one together, and the copies are between the same ones. Without a CUDA driver there are no figures. With
  * FI_WEFT_TOKEN_WAYS=message they are those of messages.
  */
 #include <dlfcn.h>
@@ -28,7 +29,11 @@ static struct {
 	int (*to_host)(void *, uint64_t, size_t, void *);
 	int (*within)(uint64_t, uint64_t, size_t, void *);
 	int (*wait)(void *);
-	void *queue;
+	int (*current)(void *);
+	void *lib, *queue;
+	void *own, *other; /* contexts of this rank's device and of the other rank's */
+	int devices;	   /* that are used: 1 or 2 */
+	int device;	   /* this rank's */
 } cu;
 
 struct gpu {
@@ -36,7 +41,7 @@ struct gpu {
 	struct weft_remote *remote;
 	struct weft_remote_info info;
 	struct fid_mr *mr;
-	uint64_t here, spare; /* memory of this process on the GPU */
+	uint64_t here, spare; /* memory of this process on its GPU and on that of the other one */
 	uint8_t *host;
 	struct weft_stats_ops *stats;
 	int expected, other; /* counters: elements by the way that all are to take, and by the other one */
@@ -49,21 +54,36 @@ static void check(int ret, const char *what)
 		die(what, ret);
 }
 
-/* False: there is no driver, or it has no device. */
-static bool open_driver(void)
-{
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW), *context;
-	int (*init)(unsigned), (*retain)(void **, int), (*current)(void *);
+#define FIND(f, name) (*(void **)&(f) = dlsym(cu.lib, (name)))
 
-	if (!lib)
+/* The first two devices reach each other's memory. */
+static bool within_reach(void)
+{
+	int (*can)(int *, int, int), to = 0, from = 0;
+
+	return FIND(can, "cuDeviceCanAccessPeer") && !can(&to, 0, 1) && !can(&from, 1, 0) && to && from;
+}
+
+/* False: there is no driver, or it has no device. */
+static bool open_driver(int rank)
+{
+	int (*init)(unsigned), (*count)(int *), (*retain)(void **, int), all = 0;
+
+	cu.lib = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!cu.lib)
 		return false;
-#define FIND(f, name) (*(void **)&(f) = dlsym(lib, (name)))
-	if (!FIND(init, "cuInit") || !FIND(retain, "cuDevicePrimaryCtxRetain") || !FIND(current, "cuCtxSetCurrent") ||
-	    !FIND(cu.alloc, "cuMemAlloc_v2") || !FIND(cu.from_host, "cuMemcpyHtoD_v2") ||
-	    !FIND(cu.stream, "cuStreamCreate") || !FIND(cu.to_host, "cuMemcpyDtoHAsync_v2") ||
-	    !FIND(cu.within, "cuMemcpyDtoDAsync_v2") || !FIND(cu.wait, "cuStreamSynchronize"))
+	if (!FIND(init, "cuInit") || !FIND(count, "cuDeviceGetCount") || !FIND(retain, "cuDevicePrimaryCtxRetain") ||
+	    !FIND(cu.current, "cuCtxSetCurrent") || !FIND(cu.alloc, "cuMemAlloc_v2") ||
+	    !FIND(cu.from_host, "cuMemcpyHtoD_v2") || !FIND(cu.stream, "cuStreamCreate") ||
+	    !FIND(cu.to_host, "cuMemcpyDtoHAsync_v2") || !FIND(cu.within, "cuMemcpyDtoDAsync_v2") ||
+	    !FIND(cu.wait, "cuStreamSynchronize"))
 		return false;
-	return !init(0) && !retain(&context, 0) && !current(context) && !cu.stream(&cu.queue, 1);
+	if (init(0) || count(&all) || all < 1)
+		return false;
+	cu.devices = all > 1 && within_reach() ? 2 : 1;
+	cu.device = rank % cu.devices;
+	return !retain(&cu.own, cu.device) && !retain(&cu.other, cu.devices - 1 - cu.device) &&
+	       !cu.current(cu.own) && !cu.stream(&cu.queue, 1);
 }
 
 /* A call of the driver that must go well. */
@@ -72,6 +92,23 @@ static void driver(int ret, const char *what)
 	if (ret) {
 		fprintf(stderr, "weft_bench: %s: CUDA error %d\n", what, ret);
 		exit(1);
+	}
+}
+
+/* Memory of this rank's device, and of the other rank's, which copies reach as the library's do. */
+static void allocate(struct gpu *g)
+{
+	enum { ENABLED_ALREADY = 704 };
+	int (*enable)(void *, unsigned);
+
+	driver(cu.current(cu.other), "cuCtxSetCurrent");
+	driver(cu.alloc(&g->spare, GPU_BYTES), "cuMemAlloc");
+	driver(cu.current(cu.own), "cuCtxSetCurrent");
+	driver(cu.alloc(&g->here, GPU_BYTES), "cuMemAlloc");
+	if (cu.devices == 2 && FIND(enable, "cuCtxEnablePeerAccess")) {
+		int ret = enable(cu.other, 0);
+
+		driver(ret == ENABLED_ALREADY ? 0 : ret, "cuCtxEnablePeerAccess");
 	}
 }
 
@@ -84,6 +121,7 @@ static struct fid_mr *region_of(struct node *n, uint64_t at)
 		.access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
 		.requested_key = 1,
 		.iface = FI_HMEM_CUDA,
+		.device.cuda = cu.device,
 	};
 	struct fid_mr *mr;
 
@@ -155,8 +193,9 @@ static bool open_gpu(struct node *n, struct gpu *g)
 	node_open(n, &wish);
 	if (fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&g->t, NULL))
 		return false;
-	driver(cu.alloc(&g->here, GPU_BYTES), "cuMemAlloc");
-	driver(cu.alloc(&g->spare, GPU_BYTES), "cuMemAlloc");
+	if (n->rank == 0)
+		report("gpu_devices", cu.devices);
+	allocate(g);
 	g->host = calloc(1, GPU_BYTES);
 	if (!g->host)
 		die("calloc", -FI_ENOMEM);
@@ -266,7 +305,7 @@ void test_gpu(struct node *n)
 	struct gpu g = { 0 };
 
 	n->yields = true; /* to the thread of the library that copies */
-	if (!open_driver() || !open_gpu(n, &g))
+	if (!open_driver(n->rank) || !open_gpu(n, &g))
 		return;
 	if (n->rank == 0) {
 		mapping(n, &g);

@@ -26,6 +26,7 @@ measure() { # PROVIDER: what is measured of a GPU
 if [ ! -x "$program" ]; then
 	skip "$name" "no $program; make bench-program builds it"
 elif measure weft &&
+	grep -q '^gpu_devices 1$' "$log" &&
 	[ "$(grep -cE '^gpu_(gpu|host)(_copy)?_[0-9]+_mbps |^gpu_map_(first|again)_us ' "$log")" = 14 ]; then
 	ok "$name"
 else

@@ -15,6 +15,9 @@ import (
 // tokenMessages is how figures begin of a GPU's memory that goes as messages alone.
 const tokenMessages = "messages_"
 
+// gpuDevices is how many GPUs the two processes have, 1 or 2: a figure that comes before all others of them.
+const gpuDevices = "gpu_devices"
+
 // tokenGPURows are those of a machine with a GPU.
 var tokenGPURows = []row{
 	gpuRow("gpu", 64<<10), gpuRow("gpu", 1<<20), gpuRow("gpu", 16<<20),
@@ -61,7 +64,8 @@ func (r *run) tokensByMessages() {
 	}
 }
 
-// tokenGPUTable writes the rows of a GPU; of those without a figure why, and the day.
+// tokenGPUTable writes the rows of a GPU; of those without a figure why, and the day. Where there is one GPU alone they
+// say so.
 func tokenGPUTable(b *strings.Builder, found *figures, provider, dev, day string) {
 	why := fmt.Sprintf("not measured: %s (%s)", gpuAtHand(dev), day)
 	for _, r := range tokenGPURows {
@@ -73,7 +77,11 @@ func tokenGPUTable(b *strings.Builder, found *figures, provider, dev, day string
 		} else {
 			text, reached = "–", why
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", r.title, measured, text, r.goal(), reached)
+		title := r.title
+		if found.of(provider, gpuDevices).median == 1 {
+			title = strings.Replace(title, "GPU to GPU", "within one GPU", 1)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", title, measured, text, r.goal(), reached)
 	}
 	b.WriteByte('\n')
 }
