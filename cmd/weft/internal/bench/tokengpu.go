@@ -49,7 +49,7 @@ func gpuRow(to string, bytes int) row {
 // tokensByMessages measures the same lists of a GPU's memory, if there is one, as messages, round by round.
 func (r *run) tokensByMessages() {
 	c := r.contenders[0]
-	if !r.found.has(c.text, "gpu_") {
+	if !r.found.has(c.text, "gpu_gpu_") {
 		return
 	}
 	c.env = append(slices.Clone(c.env), "FI_WEFT_TOKEN_WAYS=message")
@@ -67,7 +67,11 @@ func (r *run) tokensByMessages() {
 // tokenGPUTable writes the rows of a GPU; of those without a figure why, and the day. Where there is one GPU alone they
 // say so.
 func tokenGPUTable(b *strings.Builder, found *figures, provider, dev, day string) {
-	why := fmt.Sprintf("not measured: %s (%s)", gpuAtHand(dev), day)
+	reason := gpuAtHand(dev)
+	if found.has(provider, gpuDevices) {
+		reason = "the test failed"
+	}
+	why := fmt.Sprintf("not measured: %s (%s)", reason, day)
 	for _, r := range tokenGPURows {
 		own, measured := found.of(provider, r.name), "–"
 		v, text := r.judge(found, []string{provider})
@@ -86,7 +90,7 @@ func tokenGPUTable(b *strings.Builder, found *figures, provider, dev, day string
 	b.WriteByte('\n')
 }
 
-// gpuAtHand says why there are no figures of a GPU; dev is the folder of devices.
+// gpuAtHand says why there are no figures of a GPU where the test has found none; dev is the folder of devices.
 func gpuAtHand(dev string) string {
 	if _, err := os.Stat(dev + "/nvidia0"); err == nil {
 		return "the CUDA driver gave none"
