@@ -82,8 +82,8 @@ static bool open_driver(int rank)
 		return false;
 	cu.devices = all > 1 && within_reach() ? 2 : 1;
 	cu.device = rank % cu.devices;
-	return !retain(&cu.own, cu.device) && !retain(&cu.other, cu.devices - 1 - cu.device) &&
-	       !cu.current(cu.own) && !cu.stream(&cu.queue, 1);
+	return !retain(&cu.own, cu.device) && !retain(&cu.other, cu.devices - 1 - cu.device) && !cu.current(cu.own) &&
+	       !cu.stream(&cu.queue, 1);
 }
 
 /* A call of the driver that must go well. */
