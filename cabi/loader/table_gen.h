@@ -217,7 +217,7 @@ static const struct {
 	{ "mpi_min_size",
 	  "Smallest slice, of each rank for each other, of an MPI_Alltoall that libweft-mpi takes; shorter ones are the MPI's. The other forms, whose lengths no rank knows of all, are always taken. The same at all ranks. (size, bytes; default: 32k; range: 0 to 1024g)" },
 	{ "peer_timeout",
-	  "Time for which a peer on another host may leave something unanswered before it is gone, and for which the close of a region waits for processes of this host that have its GPU memory mapped. (duration, ns, us, ms, s, m or h; default: 15s; range: 10ms to 1h)" },
+	  "Time for which a peer on another host may leave something unanswered before it is gone, and for which the close of a region waits, for each allocation that it lies in, for processes of this host that have its GPU memory mapped. (duration, ns, us, ms, s, m or h; default: 15s; range: 10ms to 1h)" },
 	{ "connect_timeout",
 	  "Time for a peer to answer before it is unreachable. (duration, ns, us, ms, s, m or h; default: 10s; range: 1ms to 1h)" },
 	{ "peer_check_interval",

@@ -415,7 +415,8 @@ var table = []Var{
 	durationVar("peer_timeout", "15s", 10*time.Millisecond, time.Hour,
 		func(c *Config) *time.Duration { return &c.PeerTimeout },
 		"Time for which a peer on another host may leave something unanswered before it is gone, and for which the "+
-			"close of a region waits for processes of this host that have its GPU memory mapped."),
+			"close of a region waits, for each allocation that it lies in, for processes of this host that have its "+
+			"GPU memory mapped."),
 	durationVar("connect_timeout", "10s", time.Millisecond, time.Hour,
 		func(c *Config) *time.Duration { return &c.ConnectTimeout },
 		"Time for a peer to answer before it is unreachable."),

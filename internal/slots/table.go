@@ -56,7 +56,9 @@ func (t *Table[T]) slot(n uint32) *slot[T] {
 // Take gives a thing a slot, below Max. False: all are taken.
 func (t *Table[T]) Take(it *T) (n uint32, ok bool) {
 	if n, ok = t.pop(); !ok {
-		n, ok = t.more()
+		if n, ok = t.more(); !ok {
+			n, ok = t.pop() // one may have been given back between the two
+		}
 	}
 	if ok {
 		t.slot(n).it.Store(it)

@@ -14,12 +14,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
+
+#include "../../include/weft/token.h"
 
 enum {
 	MAX_REQUESTERS = 16,
@@ -70,6 +73,11 @@ struct shared {
 		uint8_t bytes[256];
 		size_t size;
 	} crowd[MANY_PEERS]; /* addresses of rank 1's endpoints, in the tests of many peers */
+	struct {
+		uint8_t bytes[WEFT_TOKEN_MAX];
+		size_t size;
+		pid_t owner; /* in its own namespace */
+	} token[2];	     /* of memory of ranks 0 and 1 */
 	_Atomic int arrived; /* all-time arrivals at meet() */
 	_Alignas(128) _Atomic uint64_t hop;
 	_Alignas(128) _Atomic uint64_t turn; /* of a test's own protocol */
@@ -129,6 +137,7 @@ typedef void test_fn(struct node *n);
 
 /* node.c */
 void die(const char *what, int error) __attribute__((noreturn));
+bool has_provider(const struct node *n, const struct wish *wish);
 struct fi_info *find_provider(const struct node *n, const struct wish *wish);
 void node_open(struct node *n, const struct wish *wish);
 struct fid_ep *open_endpoint(struct node *n);

@@ -2,7 +2,8 @@
  *
  * Lists of a GPU's memory (weft/token.h), which rank 0 writes from memory of its own GPU and reads into that of
  * the host, beside copies within one process, in turn; and what a mapping costs at its first use and at later ones.
- * Rank 1, which owns the memory, only polls. Without a CUDA driver there are no figures. With
+ * Rank 1, which owns the memory, only polls. The ranks have a GPU each if there are two that reach each other, else
+ * one together, and the copies are between the same ones. Without a CUDA driver there are no figures. With
  * FI_WEFT_TOKEN_WAYS=message they are those of messages.
  */
 #include <dlfcn.h>
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../include/weft/token.h"
+#include "../../include/weft/ext.h"
 #include "bench.h"
 
 enum {
@@ -18,6 +19,7 @@ enum {
 	SHORT = 8,     /* bytes of what shows a mapping's cost */
 	USES = 200,    /* of a mapping */
 	PATTERN = 251, /* of the owner's memory, a prime */
+	OTHER = 7,     /* what rank 0 writes is so far from it */
 };
 
 static struct {
@@ -27,7 +29,11 @@ static struct {
 	int (*to_host)(void *, uint64_t, size_t, void *);
 	int (*within)(uint64_t, uint64_t, size_t, void *);
 	int (*wait)(void *);
-	void *queue;
+	int (*current)(void *);
+	void *lib, *queue;
+	void *own, *other; /* contexts of this rank's device and of the other rank's */
+	int devices;	   /* that are used: 1 or 2 */
+	int device;	   /* this rank's */
 } cu;
 
 struct gpu {
@@ -35,8 +41,11 @@ struct gpu {
 	struct weft_remote *remote;
 	struct weft_remote_info info;
 	struct fid_mr *mr;
-	uint64_t here, spare; /* memory of this process on the GPU */
+	uint64_t here, spare; /* memory of this process on its GPU and on that of the other one */
 	uint8_t *host;
+	struct weft_stats_ops *stats;
+	int expected, other; /* counters: elements by the way that all are to take, and by the other one */
+	uint64_t posts;	     /* of lists, of one element each */
 };
 
 static void check(int ret, const char *what)
@@ -45,21 +54,36 @@ static void check(int ret, const char *what)
 		die(what, ret);
 }
 
-/* False: there is no driver, or it has no device. */
-static bool open_driver(void)
-{
-	void *lib = dlopen("libcuda.so.1", RTLD_NOW), *context;
-	int (*init)(unsigned), (*retain)(void **, int), (*current)(void *);
+#define FIND(f, name) (*(void **)&(f) = dlsym(cu.lib, (name)))
 
-	if (!lib)
+/* The first two devices reach each other's memory. */
+static bool within_reach(void)
+{
+	int (*can)(int *, int, int), to = 0, from = 0;
+
+	return FIND(can, "cuDeviceCanAccessPeer") && !can(&to, 0, 1) && !can(&from, 1, 0) && to && from;
+}
+
+/* False: there is no driver, or it has no device. */
+static bool open_driver(int rank)
+{
+	int (*init)(unsigned), (*count)(int *), (*retain)(void **, int), all = 0;
+
+	cu.lib = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!cu.lib)
 		return false;
-#define FIND(f, name) (*(void **)&(f) = dlsym(lib, (name)))
-	if (!FIND(init, "cuInit") || !FIND(retain, "cuDevicePrimaryCtxRetain") || !FIND(current, "cuCtxSetCurrent") ||
-	    !FIND(cu.alloc, "cuMemAlloc_v2") || !FIND(cu.from_host, "cuMemcpyHtoD_v2") ||
-	    !FIND(cu.stream, "cuStreamCreate") || !FIND(cu.to_host, "cuMemcpyDtoHAsync_v2") ||
-	    !FIND(cu.within, "cuMemcpyDtoDAsync_v2") || !FIND(cu.wait, "cuStreamSynchronize"))
+	if (!FIND(init, "cuInit") || !FIND(count, "cuDeviceGetCount") || !FIND(retain, "cuDevicePrimaryCtxRetain") ||
+	    !FIND(cu.current, "cuCtxSetCurrent") || !FIND(cu.alloc, "cuMemAlloc_v2") ||
+	    !FIND(cu.from_host, "cuMemcpyHtoD_v2") || !FIND(cu.stream, "cuStreamCreate") ||
+	    !FIND(cu.to_host, "cuMemcpyDtoHAsync_v2") || !FIND(cu.within, "cuMemcpyDtoDAsync_v2") ||
+	    !FIND(cu.wait, "cuStreamSynchronize"))
 		return false;
-	return !init(0) && !retain(&context, 0) && !current(context) && !cu.stream(&cu.queue, 1);
+	if (init(0) || count(&all) || all < 1)
+		return false;
+	cu.devices = all > 1 && within_reach() ? 2 : 1;
+	cu.device = rank % cu.devices;
+	return !retain(&cu.own, cu.device) && !retain(&cu.other, cu.devices - 1 - cu.device) && !cu.current(cu.own) &&
+	       !cu.stream(&cu.queue, 1);
 }
 
 /* A call of the driver that must go well. */
@@ -68,6 +92,23 @@ static void driver(int ret, const char *what)
 	if (ret) {
 		fprintf(stderr, "weft_bench: %s: CUDA error %d\n", what, ret);
 		exit(1);
+	}
+}
+
+/* Memory of this rank's device, and of the other rank's, which copies reach as the library's do. */
+static void allocate(struct gpu *g)
+{
+	enum { ENABLED_ALREADY = 704 };
+	int (*enable)(void *, unsigned);
+
+	driver(cu.current(cu.other), "cuCtxSetCurrent");
+	driver(cu.alloc(&g->spare, GPU_BYTES), "cuMemAlloc");
+	driver(cu.current(cu.own), "cuCtxSetCurrent");
+	driver(cu.alloc(&g->here, GPU_BYTES), "cuMemAlloc");
+	if (cu.devices == 2 && FIND(enable, "cuCtxEnablePeerAccess")) {
+		int ret = enable(cu.other, 0);
+
+		driver(ret == ENABLED_ALREADY ? 0 : ret, "cuCtxEnablePeerAccess");
 	}
 }
 
@@ -80,6 +121,7 @@ static struct fid_mr *region_of(struct node *n, uint64_t at)
 		.access = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
 		.requested_key = 1,
 		.iface = FI_HMEM_CUDA,
+		.device.cuda = cu.device,
 	};
 	struct fid_mr *mr;
 
@@ -87,30 +129,73 @@ static struct fid_mr *region_of(struct node *n, uint64_t at)
 	return mr;
 }
 
-/* Rank 1 fills its memory and makes a token, which travels in the place of an address. */
+/* Fills this process's memory of the GPU with a pattern. */
+static void fill(struct gpu *g, size_t from)
+{
+	for (size_t i = 0; i < GPU_BYTES; i++)
+		g->host[i] = (uint8_t)((i + from) % PATTERN);
+	driver(cu.from_host(g->here, g->host, GPU_BYTES), "cuMemcpyHtoD");
+}
+
+/* That memory of the host has the pattern. */
+static void compare_bytes(const struct gpu *g, size_t from, const char *what)
+{
+	for (size_t i = 0; i < GPU_BYTES; i++)
+		if (g->host[i] != (i + from) % PATTERN)
+			die(what, -FI_EIO);
+}
+
+/* Rank 1 fills its memory and makes a token of it. */
 static void own(struct node *n, struct gpu *g)
 {
-	char token[WEFT_TOKEN_MAX];
-	size_t len = sizeof(token);
+	fill(g, 0);
+	n->shared->token[1].size = sizeof(n->shared->token[1].bytes);
+	check(g->t->pack(g->mr, NULL, n->shared->token[1].bytes, &n->shared->token[1].size), "pack");
+}
 
-	for (size_t i = 0; i < GPU_BYTES; i++)
-		g->host[i] = (uint8_t)(i % PATTERN);
-	driver(cu.from_host(g->here, g->host, GPU_BYTES), "cuMemcpyHtoD");
-	check(g->t->pack(g->mr, NULL, token, &len), "pack");
-	if (len > sizeof(n->shared->crowd[0].bytes))
-		die("token", -FI_ETOOSMALL);
-	memcpy(n->shared->crowd[0].bytes, token, len);
-	n->shared->crowd[0].size = len;
+/* Lists go as messages where they are to, else by a mapping. */
+static void expect_way(struct node *n, struct gpu *g)
+{
+	const char *ways = getenv("FI_WEFT_TOKEN_WAYS");
+	bool message = ways && !strcmp(ways, "message");
+
+	check(fi_open_ops(&n->ep->fid, WEFT_STATS_OPS, 0, (void **)&g->stats, NULL), "counters");
+	g->expected = g->stats->find(message ? "list_message" : "list_ipc");
+	g->other = g->stats->find(message ? "list_ipc" : "list_message");
+	if (g->expected < 0 || g->other < 0)
+		die("counters of lists", -FI_ENOENT);
+}
+
+/* All lists so far have gone by the expected way. Between hosts that may be any. */
+static void check_way(struct node *n, struct gpu *g)
+{
+	uint64_t expected, other;
+
+	if (n->opt->host_count)
+		return;
+	check(g->stats->read(&n->ep->fid, g->expected, 1, &expected), "counters");
+	check(g->stats->read(&n->ep->fid, g->other, 1, &other), "counters");
+	if (expected == g->posts && !other)
+		return;
+	fprintf(stderr, "weft_bench: of %llu lists %llu went by %s and %llu by %s; not mapped: %s\n",
+		(unsigned long long)g->posts, (unsigned long long)expected, g->stats->counters[g->expected].name,
+		(unsigned long long)other, g->stats->counters[g->other].name, g->info.why[WEFT_WAY_IPC]);
+	exit(1);
 }
 
 /* False: the provider has no tokens, or no memory of GPUs. */
 static bool open_gpu(struct node *n, struct gpu *g)
 {
-	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .one_sided = true, .device = true });
-	if (!(n->info->caps & FI_HMEM) || fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&g->t, NULL))
+	const struct wish wish = { .threading = FI_THREAD_DOMAIN, .one_sided = true, .device = true };
+
+	if (!has_provider(n, &wish))
 		return false;
-	driver(cu.alloc(&g->here, GPU_BYTES), "cuMemAlloc");
-	driver(cu.alloc(&g->spare, GPU_BYTES), "cuMemAlloc");
+	node_open(n, &wish);
+	if (fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&g->t, NULL))
+		return false;
+	if (n->rank == 0)
+		report("gpu_devices", cu.devices);
+	allocate(g);
 	g->host = calloc(1, GPU_BYTES);
 	if (!g->host)
 		die("calloc", -FI_ENOMEM);
@@ -121,8 +206,9 @@ static bool open_gpu(struct node *n, struct gpu *g)
 	meet(n);
 	if (n->rank == 1)
 		return true;
-	check(g->t->open(n->ep, n->shared->crowd[0].bytes, n->shared->crowd[0].size, &g->remote), "open");
+	check(g->t->open(n->ep, n->shared->token[1].bytes, n->shared->token[1].size, &g->remote), "open");
 	check(g->t->info(g->remote, &g->info, sizeof(g->info)), "info");
+	expect_way(n, g);
 	return true;
 }
 
@@ -150,6 +236,7 @@ static double by_list(struct node *n, struct gpu *g, struct weft_list *list, uin
 	if (ret)
 		die("post", (int)ret);
 	n->sent++;
+	g->posts++;
 	wait_sent(n);
 	return (double)(ticks() - t0) * tick_ns();
 }
@@ -182,6 +269,7 @@ static void compare(struct node *n, struct gpu *g, size_t bytes, bool device)
 		took[0][rounds] = by_list(n, g, list, op);
 		took[1][rounds] = by_copy(g, bytes, device);
 	}
+	check_way(n, g);
 	for (int k = 0; k < 2; k++) {
 		char name[64];
 
@@ -198,16 +286,16 @@ static void compare(struct node *n, struct gpu *g, size_t bytes, bool device)
 static void mapping(struct node *n, struct gpu *g)
 {
 	struct weft_list *list = list_of(n, g, SHORT, false), *all = list_of(n, g, GPU_BYTES, false);
+	double first = by_list(n, g, list, WEFT_READ);
 
-	report("gpu_map_first_us", by_list(n, g, list, WEFT_READ) / 1e3);
 	clear_samples();
 	for (int i = 0; i < USES; i++)
 		sample(by_list(n, g, list, WEFT_READ) / 1e3);
-	report("gpu_map_again_us", quantile(0.5));
 	by_list(n, g, all, WEFT_READ);
-	for (size_t i = 0; i < GPU_BYTES; i++)
-		if (g->host[i] != i % PATTERN)
-			die("bytes that were read", -FI_EIO);
+	compare_bytes(g, 0, "bytes that were read");
+	check_way(n, g);
+	report("gpu_map_first_us", first / 1e3);
+	report("gpu_map_again_us", quantile(0.5));
 	check(fi_close(&list->fid), "close list");
 	check(fi_close(&all->fid), "close list");
 }
@@ -218,10 +306,11 @@ void test_gpu(struct node *n)
 	struct gpu g = { 0 };
 
 	n->yields = true; /* to the thread of the library that copies */
-	if (!open_driver() || !open_gpu(n, &g))
+	if (!open_driver(n->rank) || !open_gpu(n, &g))
 		return;
 	if (n->rank == 0) {
 		mapping(n, &g);
+		fill(&g, OTHER);
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 			compare(n, &g, sizes[i], true);
 			compare(n, &g, sizes[i], false);
@@ -231,6 +320,9 @@ void test_gpu(struct node *n)
 	} else {
 		while (!atomic_load(&n->shared->stop))
 			poll_cq(n);
+		driver(cu.to_host(g.host, g.here, GPU_BYTES, cu.queue), "cuMemcpyDtoH");
+		driver(cu.wait(cu.queue), "cuStreamSynchronize");
+		compare_bytes(&g, OTHER, "bytes that were written");
 	}
 	check(fi_close(&g.mr->fid), "close region");
 	meet(n);

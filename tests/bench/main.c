@@ -213,6 +213,8 @@ static int limit_of(const struct test *t, const struct options *opt)
 		return 240; /* gigabytes, between hosts perhaps */
 	if (t->run == test_alltoall)
 		return 60 + (int)opt->seconds;
+	if (t->run == test_gpu)
+		return LIMIT + (int)(6 * opt->seconds); /* each of six figures takes that long */
 	return t->run == test_shared || t->run == test_fair || t->run == test_goodput ? 60 : LIMIT;
 }
 

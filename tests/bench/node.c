@@ -23,11 +23,11 @@ static void must(int ret, const char *what)
 		die(what, ret);
 }
 
-/* find_provider asks for a tagged, ordered, reliable endpoint as MPI does. */
-struct fi_info *find_provider(const struct node *n, const struct wish *wish)
+/* ask_provider asks for a tagged, ordered, reliable endpoint as MPI does. */
+static int ask_provider(const struct node *n, const struct wish *wish, struct fi_info **info)
 {
 	const struct options *opt = n->opt;
-	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	struct fi_info *hints = fi_allocinfo();
 
 	if (!hints)
 		die("fi_allocinfo", -FI_ENOMEM);
@@ -46,13 +46,33 @@ struct fi_info *find_provider(const struct node *n, const struct wish *wish)
 	hints->domain_attr->mr_mode =
 		FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | (wish->device ? FI_MR_HMEM : 0);
 	hints->fabric_attr->prov_name = strdup(n->provider_name);
-	int ret = fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, &info);
+	int ret = fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, info);
 	if (ret && wish->rx_size) { /* as many receives as the provider takes */
 		hints->rx_attr->size = 0;
-		ret = fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, &info);
+		ret = fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, info);
 	}
-	must(ret, "fi_getinfo");
 	fi_freeinfo(hints);
+	return ret;
+}
+
+/* has_provider reports whether the provider has what is asked for. */
+bool has_provider(const struct node *n, const struct wish *wish)
+{
+	struct fi_info *info = NULL;
+	int ret = ask_provider(n, wish, &info);
+
+	if (ret == -FI_ENODATA)
+		return false;
+	must(ret, "fi_getinfo");
+	fi_freeinfo(info);
+	return true;
+}
+
+struct fi_info *find_provider(const struct node *n, const struct wish *wish)
+{
+	struct fi_info *info = NULL;
+
+	must(ask_provider(n, wish, &info), "fi_getinfo");
 	return info;
 }
 

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "../../include/weft/token.h"
 #include "bench.h"
 
 enum {
@@ -36,8 +35,7 @@ static bool open_notified(struct node *n, struct notified *w)
 {
 	struct weft_local_piece here = { .len = MOVED };
 	struct weft_remote_piece there = { .len = MOVED };
-	char token[WEFT_TOKEN_MAX];
-	size_t len = sizeof(token);
+	size_t *len = &n->shared->token[n->rank].size;
 	struct fid_mr *mr;
 
 	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .one_sided = true });
@@ -45,13 +43,10 @@ static bool open_notified(struct node *n, struct notified *w)
 		return false;
 	node_connect(n);
 	check(fi_mr_reg(n->domain, n->rx, BUFFER_BYTES, FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), "fi_mr_reg");
-	check(w->t->pack(mr, NULL, token, &len), "pack");
-	if (len > sizeof(n->shared->crowd[0].bytes))
-		die("token", -FI_ETOOSMALL);
-	memcpy(n->shared->crowd[n->rank].bytes, token, len);
-	n->shared->crowd[n->rank].size = len;
+	*len = sizeof(n->shared->token[n->rank].bytes);
+	check(w->t->pack(mr, NULL, n->shared->token[n->rank].bytes, len), "pack");
 	meet(n);
-	check(w->t->open(n->ep, n->shared->crowd[1 - n->rank].bytes, n->shared->crowd[1 - n->rank].size, &w->remote),
+	check(w->t->open(n->ep, n->shared->token[1 - n->rank].bytes, n->shared->token[1 - n->rank].size, &w->remote),
 	      "open");
 	check(w->t->info(w->remote, &w->info, sizeof(w->info)), "info");
 	here.addr = n->tx;

@@ -12,7 +12,6 @@
 
 #include <rdma/fi_rma.h>
 
-#include "../../include/weft/token.h"
 #include "bench.h"
 
 enum {
@@ -53,12 +52,10 @@ static void check(int ret, const char *what)
 		die(what, ret);
 }
 
-/* Rank 1 makes tokens of its memory; one travels in the place of an address. */
+/* Rank 1 makes tokens of its memory; the last is for rank 0. */
 static void pack_field(struct node *n, struct field *f)
 {
-	char token[WEFT_TOKEN_MAX];
 	struct fid_mr *mr;
-	size_t len;
 
 	check(fi_mr_reg(n->domain, f->mem, f->bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL),
 	      "fi_mr_reg");
@@ -66,38 +63,30 @@ static void pack_field(struct node *n, struct field *f)
 	for (int i = 0; i < OPENS; i++) {
 		uint64_t t0 = ticks();
 
-		len = sizeof(token);
-		check(f->t->pack(mr, NULL, token, &len), "pack");
+		n->shared->token[1].size = sizeof(n->shared->token[1].bytes);
+		check(f->t->pack(mr, NULL, n->shared->token[1].bytes, &n->shared->token[1].size), "pack");
 		sample((double)(ticks() - t0) * tick_ns() / 1e3);
 	}
-	if (len > sizeof(n->shared->crowd[0].bytes))
-		die("token", -FI_ETOOSMALL);
-	memcpy(n->shared->crowd[0].bytes, token, len);
-	n->shared->crowd[0].size = len;
-	f->owner = getpid();
-	memcpy(n->shared->crowd[1].bytes, &f->owner, sizeof(f->owner));
+	n->shared->token[1].owner = getpid();
 	atomic_store(&n->shared->answer, (uint64_t)(quantile(0.5) * 1e3));
 }
 
 /* Rank 0 opens it. */
 static void find_field(struct node *n, struct field *f)
 {
-	const void *token = n->shared->crowd[0].bytes;
-	size_t len = n->shared->crowd[0].size;
-
 	clear_samples();
 	for (int i = 0; i < OPENS; i++) {
 		uint64_t t0 = ticks();
 
 		if (i)
 			check(fi_close(&f->remote->fid), "close");
-		check(f->t->open(n->ep, token, len, &f->remote), "open");
+		check(f->t->open(n->ep, n->shared->token[1].bytes, n->shared->token[1].size, &f->remote), "open");
 		sample((double)(ticks() - t0) * tick_ns() / 1e3);
 	}
-	report("token_bytes", (double)len);
+	report("token_bytes", (double)n->shared->token[1].size);
 	report("token_pack_us", (double)atomic_load(&n->shared->answer) / 1e3);
 	report("token_open_us", quantile(0.5));
-	memcpy(&f->owner, n->shared->crowd[1].bytes, sizeof(f->owner));
+	f->owner = n->shared->token[1].owner;
 	check(f->t->info(f->remote, &f->info, sizeof(f->info)), "info");
 	f->to = (struct region){ f->info.addr, f->info.base, f->info.key };
 }

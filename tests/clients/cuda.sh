@@ -19,10 +19,23 @@ fi
 
 name="lists of a GPU's memory are measured"
 program=build/bench/weft_bench
+measure() { # PROVIDER: what is measured of a GPU
+	LD_LIBRARY_PATH=build/tests/fake${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+		timeout 60 "$program" -p "$1" -s 0.1 gpu >"$log" 2>&1
+}
 if [ ! -x "$program" ]; then
 	skip "$name" "no $program; make bench-program builds it"
-elif LD_LIBRARY_PATH=build/tests/fake timeout 60 "$program" -p weft -s 0.1 gpu >"$log" 2>&1 &&
+elif measure weft &&
+	grep -q '^gpu_devices 1$' "$log" &&
 	[ "$(grep -cE '^gpu_(gpu|host)(_copy)?_[0-9]+_mbps |^gpu_map_(first|again)_us ' "$log")" = 14 ]; then
+	ok "$name"
+else
+	not_ok "$name" "$log"
+fi
+name="nothing is measured of a provider without memory of GPUs"
+if [ ! -x "$program" ]; then
+	skip "$name" "no $program; make bench-program builds it"
+elif measure tcp && [ ! -s "$log" ]; then
 	ok "$name"
 else
 	not_ok "$name" "$log"

@@ -264,8 +264,10 @@ int main(int argc, char **argv)
 		backends.push_back(b);
 	CHECK_THAT(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 	pid_t other = fork();
+	CHECK_THAT(other >= 0);
 	if (!other)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(fds[other ? 1 : 0]); /* the other's: the end of one side is read by the other */
 	rank_main(Road{ fds[other ? 0 : 1] }, other ? 0 : 1, backends, atof(argv[2]),
 		  argc == 5 ? argv[other ? 3 : 4] : nullptr);
 	if (!other)

@@ -21,12 +21,13 @@ run() { # WHAT PROGRAM ARGUMENT...
 }
 
 if [ $# = 3 ]; then
-	"$NIXL_PLUGIN_DIR/bench" "$2" "$3" || exit
+	limit=$((120 + 20 * (${3%%.*} + 1))) # of all figures together
+	timeout "$limit" "$NIXL_PLUGIN_DIR/bench" "$2" "$3" || exit
 	trap down EXIT
 	up || exit
 	echo
 	# UCX's shared memory goes past network namespaces, but not to another host.
-	UCX_TLS=tcp,self "$NIXL_PLUGIN_DIR/bench" "$2" "$3" "$a" "$b"
+	UCX_TLS=tcp,self timeout "$limit" "$NIXL_PLUGIN_DIR/bench" "$2" "$3" "$a" "$b"
 	exit
 fi
 run "the backend by itself" engine

@@ -71,6 +71,16 @@ func TestTokenGPUTable(t *testing.T) {
 			t.Errorf("no %q in\n%s", line, b.String())
 		}
 	}
+	f.add("weft", gpuDevices, 1)
+	b.Reset()
+	tokenGPUTable(&b, f, "weft", t.TempDir(), "2026-11-30")
+	got := b.String()
+	if strings.Contains(got, "GPU to GPU") || strings.Count(got, "| within one GPU by mapping, ") != 4 {
+		t.Errorf("with one GPU:\n%s", got)
+	}
+	if !strings.Contains(got, "| – | – | >= 0.9 x | not measured: the test failed (2026-11-30) |\n") {
+		t.Errorf("a test that did not come to its end:\n%s", got)
+	}
 }
 
 // TestGPUAtHand says why there are no figures of a GPU.
