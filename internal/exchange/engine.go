@@ -163,7 +163,7 @@ func (e *Engine) Start(now congestion.Time, out, in []int64) {
 		l.clear(len(e.known.recs))
 	}
 	e.choices, e.forcedAt, e.shares, e.left, e.flying = 0, 0, 0, 0, 0
-	e.active, e.drained, e.pooled.slowest = 0, now, 0
+	e.active, e.drained = 0, now
 	e.acked, e.ackedAt, e.started, e.out, e.taken = 0, now, now, 0, e.given
 	e.outOver, e.in.over, e.failed, e.free, e.together = 0, 0, false, false, false
 	e.trial, e.pace = trial{next: trialFirst, gap: trialFirst}, pace{}

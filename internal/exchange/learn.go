@@ -38,16 +38,14 @@ func (r *rounds) take(now, sent congestion.Time, acked int64) bool {
 // pooled is what all pairs deliver together.
 type pooled struct {
 	rate    float64       // smoothed, bytes per second; 0: not known
-	slowest time.Duration // the longest that chunks of this operation took lately, but for the first of their pairs
+	slowest time.Duration // the longest that chunks took lately
 }
 
-// took takes in how long a chunk took.
-func (p *pooled) took(took time.Duration) { p.slowest = max(p.slowest-p.slowest/8, took) }
-
-// take takes in what was delivered while a chunk was on its way, from the acknowledgement before it on. Where
-// acknowledgements wait for each other or behind data, those of chunks that have been on their way for long come
-// together with its own: what is delivered in less than the longest that one took lately says nothing.
-func (p *pooled) take(rate float64, within time.Duration) {
+// take takes in what was delivered while a chunk was on its way, which took a time, from the acknowledgement before it
+// on. Where acknowledgements wait for each other or behind data, those of chunks that have been on their way for long
+// come together with its own: what is delivered in less than the longest that one took lately says nothing.
+func (p *pooled) take(rate float64, within, took time.Duration) {
+	p.slowest = max(p.slowest-p.slowest/8, took)
 	switch {
 	case p.rate == 0:
 		p.rate = rate

@@ -97,10 +97,7 @@ func (e *Engine) ack(now congestion.Time, p *peer) {
 	share := float64(p.acked-f.acked) * second / float64(took)
 	all := float64(e.carried-f.all) * second / float64(max(now.Sub(f.began), 1))
 	if f.burst == e.pace.number && !e.pausing(now) || e.pooled.rate == 0 {
-		if f.acked != 0 { // else what its peer was late by is in it
-			e.pooled.took(took)
-		}
-		e.pooled.take(all, now.Sub(f.began))
+		e.pooled.take(all, now.Sub(f.began), took)
 	}
 	e.rate = max(e.pooled.rate, e.rate-e.rate/512)
 	e.chunk = min(max(int64(e.rate*longestChunk.Seconds()), e.cfg.Chunk/16, 1), e.cfg.Chunk)
