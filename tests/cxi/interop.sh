@@ -11,7 +11,7 @@
 # PREFIX has include and lib of a libfabric with the CXI provider alone, built with the vendor's headers. No script of weft
 # builds it. weft's provider is that of build/lib.
 set -euo pipefail
-prefix=$1 part=${2:-}
+prefix=$(realpath "$1") part=${2:-}
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -60,7 +60,9 @@ if [[ "offers" == *"$part"* ]]; then
 fi
 if [[ "avkeys" == *"$part"* ]]; then
 	echo "# avkeys"
-	tests/cxi/avkeys.sh "$prefix" || bad=1
+	status=0
+	tests/cxi/avkeys.sh "$prefix" || status=$?
+	[ "$status" = 0 ] || [ "$status" = 77 ] || bad=1 # 77: skipped, as it says
 fi
 few="env FI_CXI_OFLOW_BUF_SIZE=40000 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_OFLOW_BUF_MAX_CACHED=2"
 between "hw/cxi and prov/cxi, little room: flow control" "" little "$work/interop small" "$few $vendor"
