@@ -91,7 +91,8 @@ for side in "$weft" "$native"; do
 done
 
 # Random programs between sides of all kinds at once, each of which begins with more messages to one side than that has
-# room for. INTEROP_SEEDS of them, from INTEROP_SEED on, in slices that end within between's time.
+# room for. INTEROP_SEEDS of them, from INTEROP_SEED on, in slices that end within between's time. Five or more fail where
+# no message was claimed, none of these discarded or no receive canceled.
 programs() {
 	local from=${INTEROP_SEED:-1} slice=25 n
 	local to=$((from + ${INTEROP_SEEDS:-5}))
