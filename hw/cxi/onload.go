@@ -443,7 +443,7 @@ func (f *flow) manage(drops int64) {
 			f.later(flowEnable)
 			return
 		case !f.core.differs() && !f.tooMany():
-			return // there are drops that no sender has reported yet, or nobody knows
+			return // there are drops that no sender has reported yet, or how many is not known
 		}
 	}
 }

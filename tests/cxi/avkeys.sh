@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# FI_AV_AUTH_KEY on endpoints of the CXI protocol: tests/c/native_avkeys.c over the model of the NIC, in all three modes of
-# matching, built with the headers of a libfabric of 1.20 or later and run over it.
+# FI_AV_AUTH_KEY on endpoints of the CXI protocol: tests/c/native_avkeys.c over the model of the NIC, in all three modes
+# of matching, built with the headers of a libfabric of 1.20 or later and run over it.
 #
 #	tests/cxi/avkeys.sh PREFIX
 #
-# PREFIX has include and lib of that libfabric. weft's provider is that of build/lib. Headers that are older are said to be,
-# nothing is run, and the status is 77.
+# PREFIX has include and lib of that libfabric. weft's provider is that of build/lib. Headers that are older are said to
+# be, nothing is run, and the status is 77.
 set -euo pipefail
 prefix=$(realpath "$1")
 cd "$(dirname "$0")/../.."
