@@ -257,10 +257,12 @@ func (f *flow) stopped(automatic bool, reason uint32) {
 }
 
 // tooMany reports whether senders have reported more drops than there are: one of them is wrong, and the NIC is right.
+// Where the driver does not say how many there are, the NIC is to take messages again after a while, which comes here.
 func (f *flow) tooMany() bool {
 	n, err := f.x.pte.Drops()
 	if err != nil {
 		f.x.m.i.logf("%v", err)
+		f.later(flowEnable)
 		return false
 	}
 	const sign = 1 << 23
@@ -324,41 +326,6 @@ func (f *flow) removeMore() {
 		f.removing++
 	}
 	x.lock.give()
-}
-
-// refusedCommand takes in that the NIC has refused a command, which is posted again after a while.
-func (f *flow) refusedCommand(c flowCommand) {
-	if c == flowRemove {
-		f.removing--
-	}
-	f.later(c)
-}
-
-// later has a command be posted again after a while.
-func (f *flow) later(c flowCommand) { f.again[c], f.againAt = true, time.Now().Add(retryDelay) }
-
-// postAgain posts commands that were refused, or for which there was no room.
-func (f *flow) postAgain() {
-	again := f.again
-	f.again = [flowCommands]bool{}
-	if again[flowDisable] {
-		f.x.lock.take()
-		f.disable()
-		f.x.lock.give()
-	}
-	if again[flowFlush] {
-		f.flush()
-	}
-	if again[flowRecall] {
-		f.recallMore()
-	}
-	if again[flowRemove] {
-		f.removeMore()
-	}
-	if again[flowEnable] {
-		f.core.unasked()
-		f.enable()
-	}
 }
 
 // stop has the NIC stop if it keeps messages, which are needed, with leave for software to match from then on. The
@@ -453,6 +420,7 @@ func (f *flow) enable() {
 	if !ok {
 		return
 	}
+	f.again[flowEnable] = false // this is it
 	if f.core.software {
 		f.manage(drops)
 		return
@@ -475,7 +443,7 @@ func (f *flow) manage(drops int64) {
 			f.later(flowEnable)
 			return
 		case !f.core.differs() && !f.tooMany():
-			return // there are drops that no sender has reported yet
+			return // there are drops that no sender has reported yet, or how many is not known
 		}
 	}
 }

@@ -11,7 +11,7 @@
 # PREFIX has include and lib of a libfabric with the CXI provider alone, built with the vendor's headers. No script of weft
 # builds it. weft's provider is that of build/lib.
 set -euo pipefail
-prefix=$1 part=${2:-}
+prefix=$(realpath "$1") part=${2:-}
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -60,7 +60,9 @@ if [[ "offers" == *"$part"* ]]; then
 fi
 if [[ "avkeys" == *"$part"* ]]; then
 	echo "# avkeys"
-	tests/cxi/avkeys.sh "$prefix" || bad=1
+	status=0
+	tests/cxi/avkeys.sh "$prefix" || status=$?
+	[ "$status" = 0 ] || [ "$status" = 77 ] || bad=1 # 77: skipped, as it says
 fi
 few="env FI_CXI_OFLOW_BUF_SIZE=40000 FI_CXI_OFLOW_BUF_MIN_POSTED=2 FI_CXI_OFLOW_BUF_MAX_CACHED=2"
 between "hw/cxi and prov/cxi, little room: flow control" "" little "$work/interop small" "$few $vendor"
@@ -89,7 +91,8 @@ for side in "$weft" "$native"; do
 done
 
 # Random programs between sides of all kinds at once, each of which begins with more messages to one side than that has
-# room for. INTEROP_SEEDS of them, from INTEROP_SEED on, in slices that end within between's time.
+# room for. INTEROP_SEEDS of them, from INTEROP_SEED on, in slices that end within between's time. Five or more fail where
+# no message was claimed, none of these discarded or no receive canceled.
 programs() {
 	local from=${INTEROP_SEED:-1} slice=25 n
 	local to=$((from + ${INTEROP_SEEDS:-5}))

@@ -173,8 +173,8 @@ static const struct {
 	{ "FI_NAMED_RX_CTX", FI_MSG | FI_NAMED_RX_CTX, FI_THREAD_UNSPEC, true, false, "no scalable endpoints" },
 	{ "FI_PEER", FI_MSG | FI_PEER, FI_THREAD_UNSPEC, true, false, "no peer API on these endpoints" },
 	{ "FI_COLLECTIVE", FI_MSG | FI_COLLECTIVE, FI_THREAD_UNSPEC, true, false, "no messages of weft's own" },
-	{ "FI_HMEM", FI_MSG | FI_HMEM, FI_THREAD_UNSPEC, true, false, "no memory of GPUs" },
-	{ "FI_AV_USER_ID", FI_MSG | FI_AV_USER_ID, FI_THREAD_UNSPEC, true, false, "no identifiers of users" },
+	{ "FI_HMEM", FI_MSG | FI_HMEM, FI_THREAD_UNSPEC, true, false, "not built for these endpoints" },
+	{ "FI_AV_USER_ID", FI_MSG | FI_AV_USER_ID, FI_THREAD_UNSPEC, true, false, "not built for these endpoints" },
 };
 
 /* asked is the answer to hints for a provider. */

@@ -183,7 +183,10 @@ func abandon(sides []*process) {
 }
 
 // weft reports whether a side is of weft, and so has counters, and discards messages.
-func weft(p *process) bool { return !strings.HasSuffix(p.command, " cxi") }
+func weft(p *process) bool { return ofWeft(p.command) }
+
+// ofWeft reports whether a command runs such a side.
+func ofWeft(command string) bool { return !strings.HasSuffix(command, " cxi") }
 
 // ends are those that a side has waited for.
 type ends struct {

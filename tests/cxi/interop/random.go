@@ -452,6 +452,9 @@ func random(seed, count uint64, commands []string) error {
 	if len(failed) > 0 {
 		return errors.Join(failed...)
 	}
+	if err := t.missing(count, commands); err != nil {
+		return err
+	}
 	fmt.Printf("%d random programs of %d sides passed, from seed %d on: %v\n", count, len(commands), seed, t)
 	return nil
 }

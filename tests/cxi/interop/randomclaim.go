@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Claims, discards and contested cancels of random programs. What comes of them depends on what has come; the model
@@ -32,6 +33,18 @@ func (t tally) String() string {
 		"%d that had ended, %d writes with data", t.claimed, t.discarded, t.dropped, t.canceled, t.kept, t.noticed)
 }
 
+// tallySeeds are programs enough for each kind of what happens by chance in them.
+const tallySeeds = 5
+
+// missing names what has not happened in programs of some sides that are enough for it, nil where there is none.
+func (t tally) missing(programs uint64, commands []string) error {
+	discards := slices.ContainsFunc(commands, ofWeft)
+	if programs < tallySeeds || t.claimed > 0 && t.canceled > 0 && (t.discarded > 0 || !discards) {
+		return nil
+	}
+	return fmt.Errorf("something has never happened in %d programs: %v", programs, t)
+}
+
 // randomTag is a tag of messages from a side: one that receives ask for, or one that claims do.
 func (x *crowd) randomTag(p int) uint64 {
 	if x.r.IntN(5) == 0 {
@@ -40,9 +53,12 @@ func (x *crowd) randomTag(p int) uint64 {
 	return tagOf(p, x.r.Uint64N(firstClaimed))
 }
 
+// settleTime is how long a side has for an answer, as it has for the ends that it awaits.
+const settleTime = 30 * time.Second
+
 // settle has a side go on until it has answered a line that is wanted, and takes that out of what it has answered.
 func (x *crowd) settle(q int, wanted func(line string) bool) (string, error) {
-	for range 400 {
+	for end := time.Now().Add(settleTime); time.Now().Before(end); {
 		lines, err := x.sides[q].drain(1)
 		if err != nil {
 			return "", err

@@ -1,0 +1,59 @@
+package cxi
+
+import "time"
+
+// Commands and calls of flow control that are made again: after a while where the NIC or the driver has refused them,
+// as often as that is so, and with the next progress where the queue had no room. What is for something that is over
+// is not: the NIC may have stopped by itself while the command to stop was on its way.
+
+// due reports whether a command belongs to what goes on in a state.
+func (c flowCommand) due(s flowState) bool {
+	switch c {
+	case flowDisable:
+		return s == flowPendingDisable
+	case flowEnable:
+		return s == flowControl
+	}
+	return !appends(s)
+}
+
+// refusedCommand takes in that the NIC has refused a command.
+func (f *flow) refusedCommand(c flowCommand) {
+	if c == flowRemove {
+		f.removing--
+	}
+	f.later(c)
+}
+
+// later has a command be posted again after a while, unless what it is for is over.
+func (f *flow) later(c flowCommand) {
+	if c.due(f.state()) {
+		f.again[c], f.againAt = true, time.Now().Add(retryDelay)
+	}
+}
+
+// postAgain posts commands that were refused, or for which there was no room, if they are for what goes on still.
+func (f *flow) postAgain() {
+	again := f.again
+	f.again = [flowCommands]bool{}
+	for c := range again {
+		if !again[c] || !flowCommand(c).due(f.state()) {
+			continue
+		}
+		switch flowCommand(c) {
+		case flowDisable:
+			f.x.lock.take()
+			f.disable()
+			f.x.lock.give()
+		case flowFlush:
+			f.flush()
+		case flowRemove:
+			f.removeMore()
+		case flowEnable:
+			f.core.unasked()
+			f.enable()
+		case flowRecall:
+			f.recallMore()
+		}
+	}
+}
