@@ -50,6 +50,7 @@ static struct node open_node(void)
 
 	if (!hints)
 		must(-FI_ENOMEM, "fi_allocinfo");
+	hints->fabric_attr->prov_name = strdup("weft");
 	hints->caps = FI_RMA;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;

@@ -3,7 +3,8 @@
 # wire.sh WIRE run|pair ROUNDS BATCHES LATENCY RATE BANDWIDTH: runs wire over weft and
 # libfabric's verbs;ofi_rxm, nothing but the RDMA device between its two
 # processes: in one virtual machine of tests/rdma/vm, whose processes share no
-# memory then, or in two. Then it does with weft's lists of 20,000 elements of 4 KiB, a batch for ten of the others.
+# memory then, or in two. Then it does with weft's lists of 80 MB in elements of 4, 16 and 64 KiB, a batch for ten of
+# the others.
 set -u
 wire=$1 how=$2 rounds=$3
 shift 3
@@ -25,5 +26,7 @@ both() {
 
 for round in $(seq "$rounds"); do
 	both "$@" weft "verbs;ofi_rxm" 2>&1 | sed "s/^/$round /"
-	limit=300 both $((($1 + 9) / 10)) 20000 4096 2>&1 | sed "s/^/$round /"
+	for bytes in 4096 16384 65536; do
+		limit=300 both $((($1 + 9) / 10)) $((20000 * 4096 / bytes)) "$bytes" 2>&1 | sed "s/^/$round /"
+	done
 done
