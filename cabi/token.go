@@ -9,6 +9,7 @@ import (
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/hot"
+	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider"
 	"github.com/weft-fabric/weft/provider/token"
 )
@@ -100,14 +101,18 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 		return result(err)
 	}
 	if count > C.WEFT_LIST_MAX {
-		return result(fi.EINVAL)
+		return result(log.Reject(log.EPData, fi.EINVAL, "list: %d pieces, at most %d", count, C.WEFT_LIST_MAX))
 	}
 	here, there := view[C.struct_weft_local_piece](unsafe.Pointer(local), count),
 		view[C.struct_weft_remote_piece](unsafe.Pointer(remote), count)
 	for i := range there {
-		// without a count there is one
-		if max(here[i].count, 1) != max(there[i].count, 1) || here[i].len != there[i].len || there[i].remote == nil {
-			return result(fi.EINVAL)
+		h, t := &here[i], &there[i]
+		switch n, m := max(h.count, 1), max(t.count, 1); { // without a count there is one
+		case t.remote == nil:
+			return result(log.Reject(log.EPData, fi.EINVAL, "list: piece %d has no remote region", i))
+		case n != m || h.len != t.len:
+			return result(log.Reject(log.EPData, fi.EINVAL,
+				"list: piece %d: %d elements of %d bytes here, %d of %d there", i, n, h.len, m, t.len))
 		}
 	}
 	var last *C.struct_weft_remote
@@ -146,10 +151,11 @@ func postList(p *C.struct_weft_post, code C.uint32_t) error {
 	switch {
 	case err != nil:
 		return err
-	case p.op&^(C.WEFT_READ|C.WEFT_PICK_BITS|C.WEFT_NOTE_ON_ERROR) != 0 || p.count > C.WEFT_LIST_MAX:
-		return fi.EINVAL
-	case p.picks != nil && p.count == 0:
-		return fi.EINVAL
+	case p.op&^(C.WEFT_READ|C.WEFT_PICK_BITS|C.WEFT_NOTE_ON_ERROR) != 0:
+		return log.Reject(log.EPData, fi.EINVAL, "post of a list: operation %#x", p.op)
+	case p.count > C.WEFT_LIST_MAX || p.picks != nil && p.count == 0:
+		return log.Reject(log.EPData, fi.EINVAL,
+			"post of a list: %d picks, 1 to %d are possible", p.count, C.WEFT_LIST_MAX)
 	}
 	a := provider.ListArgs{
 		Read: p.op&C.WEFT_READ != 0, Flags: uint64(p.flags), Context: uint64(p.context),
