@@ -41,12 +41,6 @@ struct exchange {
 	uint64_t sent, got;			      /* bytes of all */
 };
 
-static void must(int ret, const char *what)
-{
-	if (ret)
-		die(what, ret);
-}
-
 /* join returns the address of the group of all ranks. */
 static fi_addr_t join(struct node *n)
 {

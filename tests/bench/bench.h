@@ -137,6 +137,10 @@ typedef void test_fn(struct node *n);
 
 /* node.c */
 void die(const char *what, int error) __attribute__((noreturn));
+void must(int ret, const char *what);
+/* Makes the token of this rank's region known to the other of two ranks, and opens the other's. */
+void share_token(struct node *n, struct weft_token_ops *t, struct fid_mr *mr);
+struct weft_remote *open_token(struct node *n, struct weft_token_ops *t);
 bool has_provider(const struct node *n, const struct wish *wish);
 struct fi_info *find_provider(const struct node *n, const struct wish *wish);
 void node_open(struct node *n, const struct wish *wish);

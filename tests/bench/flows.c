@@ -54,12 +54,6 @@ struct flow {
 
 static uint8_t content[CHUNK + SHIFTS]; /* message k is content + k % SHIFTS */
 
-static void must(int ret, const char *what)
-{
-	if (ret)
-		die(what, ret);
-}
-
 static void fill_content(void)
 {
 	uint64_t x = 88172645463325252u; /* Marsaglia's xorshift */

@@ -48,12 +48,6 @@ struct gpu {
 	uint64_t posts;	     /* of lists, of one element each */
 };
 
-static void check(int ret, const char *what)
-{
-	if (ret)
-		die(what, ret);
-}
-
 #define FIND(f, name) (*(void **)&(f) = dlsym(cu.lib, (name)))
 
 /* The first two devices reach each other's memory. */
@@ -125,7 +119,7 @@ static struct fid_mr *region_of(struct node *n, uint64_t at)
 	};
 	struct fid_mr *mr;
 
-	check(fi_mr_regattr(n->domain, &attr, 0, &mr), "fi_mr_regattr");
+	must(fi_mr_regattr(n->domain, &attr, 0, &mr), "fi_mr_regattr");
 	return mr;
 }
 
@@ -145,21 +139,13 @@ static void compare_bytes(const struct gpu *g, size_t from, const char *what)
 			die(what, -FI_EIO);
 }
 
-/* Rank 1 fills its memory and makes a token of it. */
-static void own(struct node *n, struct gpu *g)
-{
-	fill(g, 0);
-	n->shared->token[1].size = sizeof(n->shared->token[1].bytes);
-	check(g->t->pack(g->mr, NULL, n->shared->token[1].bytes, &n->shared->token[1].size), "pack");
-}
-
 /* Lists go as messages where they are to, else by a mapping. */
 static void expect_way(struct node *n, struct gpu *g)
 {
 	const char *ways = getenv("FI_WEFT_TOKEN_WAYS");
 	bool message = ways && !strcmp(ways, "message");
 
-	check(fi_open_ops(&n->ep->fid, WEFT_STATS_OPS, 0, (void **)&g->stats, NULL), "counters");
+	must(fi_open_ops(&n->ep->fid, WEFT_STATS_OPS, 0, (void **)&g->stats, NULL), "counters");
 	g->expected = g->stats->find(message ? "list_message" : "list_ipc");
 	g->other = g->stats->find(message ? "list_ipc" : "list_message");
 	if (g->expected < 0 || g->other < 0)
@@ -173,8 +159,8 @@ static void check_way(struct node *n, struct gpu *g)
 
 	if (n->opt->host_count)
 		return;
-	check(g->stats->read(&n->ep->fid, g->expected, 1, &expected), "counters");
-	check(g->stats->read(&n->ep->fid, g->other, 1, &other), "counters");
+	must(g->stats->read(&n->ep->fid, g->expected, 1, &expected), "counters");
+	must(g->stats->read(&n->ep->fid, g->other, 1, &other), "counters");
 	if (expected == g->posts && !other)
 		return;
 	fprintf(stderr, "weft_bench: of %llu lists %llu went by %s and %llu by %s; not mapped: %s\n",
@@ -201,13 +187,15 @@ static bool open_gpu(struct node *n, struct gpu *g)
 		die("calloc", -FI_ENOMEM);
 	g->mr = region_of(n, g->here);
 	node_connect(n);
-	if (n->rank == 1)
-		own(n, g);
+	if (n->rank == 1) {
+		fill(g, 0);
+		share_token(n, g->t, g->mr);
+	}
 	meet(n);
 	if (n->rank == 1)
 		return true;
-	check(g->t->open(n->ep, n->shared->token[1].bytes, n->shared->token[1].size, &g->remote), "open");
-	check(g->t->info(g->remote, &g->info, sizeof(g->info)), "info");
+	g->remote = open_token(n, g->t);
+	must(g->t->info(g->remote, &g->info, sizeof(g->info)), "info");
 	expect_way(n, g);
 	return true;
 }
@@ -221,7 +209,7 @@ static struct weft_list *list_of(struct node *n, struct gpu *g, size_t bytes, bo
 	struct weft_remote_piece there = { .remote = g->remote, .addr = g->info.base, .len = bytes };
 	struct weft_list *list;
 
-	check(g->t->list(n->ep, &here, &there, 1, 0, &list), "list");
+	must(g->t->list(n->ep, &here, &there, 1, 0, &list), "list");
 	return list;
 }
 
@@ -279,7 +267,7 @@ static void compare(struct node *n, struct gpu *g, size_t bytes, bool device)
 		snprintf(name, sizeof(name), "gpu_%s%s_%zu_mbps", device ? "gpu" : "host", k ? "_copy" : "", bytes);
 		report(name, quantile(0.5));
 	}
-	check(fi_close(&list->fid), "close list");
+	must(fi_close(&list->fid), "close list");
 }
 
 /* The first list maps the owner's memory, later ones find it mapped. It reads what the owner has. */
@@ -296,8 +284,8 @@ static void mapping(struct node *n, struct gpu *g)
 	check_way(n, g);
 	report("gpu_map_first_us", first / 1e3);
 	report("gpu_map_again_us", quantile(0.5));
-	check(fi_close(&list->fid), "close list");
-	check(fi_close(&all->fid), "close list");
+	must(fi_close(&list->fid), "close list");
+	must(fi_close(&all->fid), "close list");
 }
 
 void test_gpu(struct node *n)
@@ -315,7 +303,7 @@ void test_gpu(struct node *n)
 			compare(n, &g, sizes[i], true);
 			compare(n, &g, sizes[i], false);
 		}
-		check(fi_close(&g.remote->fid), "close remote");
+		must(fi_close(&g.remote->fid), "close remote");
 		atomic_store(&n->shared->stop, 1);
 	} else {
 		while (!atomic_load(&n->shared->stop))
@@ -324,6 +312,6 @@ void test_gpu(struct node *n)
 		driver(cu.wait(cu.queue), "cuStreamSynchronize");
 		compare_bytes(&g, OTHER, "bytes that were written");
 	}
-	check(fi_close(&g.mr->fid), "close region");
+	must(fi_close(&g.mr->fid), "close region");
 	meet(n);
 }

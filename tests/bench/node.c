@@ -17,10 +17,24 @@ void die(const char *what, int error)
 	exit(1);
 }
 
-static void must(int ret, const char *what)
+void must(int ret, const char *what)
 {
 	if (ret)
 		die(what, ret);
+}
+
+void share_token(struct node *n, struct weft_token_ops *t, struct fid_mr *mr)
+{
+	n->shared->token[n->rank].size = sizeof(n->shared->token[n->rank].bytes);
+	must(t->pack(mr, NULL, n->shared->token[n->rank].bytes, &n->shared->token[n->rank].size), "pack");
+}
+
+struct weft_remote *open_token(struct node *n, struct weft_token_ops *t)
+{
+	struct weft_remote *remote;
+
+	must(t->open(n->ep, n->shared->token[1 - n->rank].bytes, n->shared->token[1 - n->rank].size, &remote), "open");
+	return remote;
 }
 
 /* ask_provider asks for a tagged, ordered, reliable endpoint as MPI does. */

@@ -23,36 +23,27 @@ struct notified {
 	char note[NOTE_BYTES];
 };
 
-static void check(int ret, const char *what)
-{
-	if (ret)
-		die(what, ret);
-}
-
 /* Each rank has a token of the other's receive buffer, and a list that writes to it. False: the provider has no
  * tokens. */
 static bool open_notified(struct node *n, struct notified *w)
 {
 	struct weft_local_piece here = { .len = MOVED };
 	struct weft_remote_piece there = { .len = MOVED };
-	size_t *len = &n->shared->token[n->rank].size;
 	struct fid_mr *mr;
 
 	node_open(n, &(struct wish){ .threading = FI_THREAD_DOMAIN, .one_sided = true });
 	if (fi_open_ops(&n->ep->fid, WEFT_TOKEN_OPS, 0, (void **)&w->t, NULL))
 		return false;
 	node_connect(n);
-	check(fi_mr_reg(n->domain, n->rx, BUFFER_BYTES, FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), "fi_mr_reg");
-	*len = sizeof(n->shared->token[n->rank].bytes);
-	check(w->t->pack(mr, NULL, n->shared->token[n->rank].bytes, len), "pack");
+	must(fi_mr_reg(n->domain, n->rx, BUFFER_BYTES, FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), "fi_mr_reg");
+	share_token(n, w->t, mr);
 	meet(n);
-	check(w->t->open(n->ep, n->shared->token[1 - n->rank].bytes, n->shared->token[1 - n->rank].size, &w->remote),
-	      "open");
-	check(w->t->info(w->remote, &w->info, sizeof(w->info)), "info");
+	w->remote = open_token(n, w->t);
+	must(w->t->info(w->remote, &w->info, sizeof(w->info)), "info");
 	here.addr = n->tx;
 	there.remote = w->remote;
 	there.addr = w->info.base;
-	check(w->t->list(n->ep, &here, &there, 1, 0, &w->list), "list");
+	must(w->t->list(n->ep, &here, &there, 1, 0, &w->list), "list");
 	return true;
 }
 
@@ -184,6 +175,6 @@ void test_note(struct node *n)
 		0.5e-3 / TRIPS, (const char *const[2]){ "note_write_4096_us", "note_pingpong_4096_us" });
 	in_turn(n, &w, (void (*const[2])(struct node *, struct notified *)){ many_notes, many_messages }, 1.0 / MANY,
 		(const char *const[2]){ "note_alone_ns", "note_message_ns" });
-	check(fi_close(&w.list->fid), "close list");
-	check(fi_close(&w.remote->fid), "close remote");
+	must(fi_close(&w.list->fid), "close list");
+	must(fi_close(&w.remote->fid), "close remote");
 }

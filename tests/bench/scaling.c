@@ -50,12 +50,6 @@ struct link {
 	pthread_t thread;
 };
 
-static void must(int ret, const char *what)
-{
-	if (ret)
-		die(what, ret);
-}
-
 /* take reads completions and counts each for its link; readers post the receive
  * again at once if repost. */
 static void post_slot(struct slot *s);

@@ -46,25 +46,17 @@ static uint8_t *map_field(size_t bytes)
 	return mem;
 }
 
-static void check(int ret, const char *what)
-{
-	if (ret)
-		die(what, ret);
-}
-
 /* Rank 1 makes tokens of its memory; the last is for rank 0. */
 static void pack_field(struct node *n, struct field *f)
 {
 	struct fid_mr *mr;
 
-	check(fi_mr_reg(n->domain, f->mem, f->bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL),
-	      "fi_mr_reg");
+	must(fi_mr_reg(n->domain, f->mem, f->bytes, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL), "fi_mr_reg");
 	clear_samples();
 	for (int i = 0; i < OPENS; i++) {
 		uint64_t t0 = ticks();
 
-		n->shared->token[1].size = sizeof(n->shared->token[1].bytes);
-		check(f->t->pack(mr, NULL, n->shared->token[1].bytes, &n->shared->token[1].size), "pack");
+		share_token(n, f->t, mr);
 		sample((double)(ticks() - t0) * tick_ns() / 1e3);
 	}
 	n->shared->token[1].owner = getpid();
@@ -79,15 +71,15 @@ static void find_field(struct node *n, struct field *f)
 		uint64_t t0 = ticks();
 
 		if (i)
-			check(fi_close(&f->remote->fid), "close");
-		check(f->t->open(n->ep, n->shared->token[1].bytes, n->shared->token[1].size, &f->remote), "open");
+			must(fi_close(&f->remote->fid), "close");
+		f->remote = open_token(n, f->t);
 		sample((double)(ticks() - t0) * tick_ns() / 1e3);
 	}
 	report("token_bytes", (double)n->shared->token[1].size);
 	report("token_pack_us", (double)atomic_load(&n->shared->answer) / 1e3);
 	report("token_open_us", quantile(0.5));
 	f->owner = n->shared->token[1].owner;
-	check(f->t->info(f->remote, &f->info, sizeof(f->info)), "info");
+	must(f->t->info(f->remote, &f->info, sizeof(f->info)), "info");
 	f->to = (struct region){ f->info.addr, f->info.base, f->info.key };
 }
 
@@ -197,7 +189,7 @@ static struct weft_list *prepare(struct node *n, struct field *f, size_t bytes, 
 		there[i] = (struct weft_remote_piece){ .remote = f->remote, .addr = f->to.addr + at, .len = bytes };
 	}
 	uint64_t t0 = ticks();
-	check(f->t->list(n->ep, here, there, count, 0, &list), "list");
+	must(f->t->list(n->ep, here, there, count, 0, &list), "list");
 	*ns = (double)(ticks() - t0) * tick_ns() / (double)count;
 	free(here);
 	free(there);
@@ -239,7 +231,7 @@ static void compare(struct node *n, struct field *f, size_t bytes, bool prepared
 		snprintf(name, sizeof(name), "%s_%zu_mbps", names[k], bytes);
 		report(name, quantile(0.5));
 	}
-	check(fi_close(&list->fid), "close list");
+	must(fi_close(&list->fid), "close list");
 }
 
 /* One operation as long as an element, without a list. */
@@ -261,7 +253,7 @@ static void alone(struct node *n, struct field *f, size_t bytes, uint32_t op)
 	struct weft_list *list;
 	int rounds = 0;
 
-	check(f->t->list(n->ep, &here, &there, 1, 0, &list), "list");
+	must(f->t->list(n->ep, &here, &there, 1, 0, &list), "list");
 	for (struct deadline end = deadline_in(n->opt->seconds); rounds < MOST && !passed(end); rounds++) {
 		for (int k = 0; k < KINDS; k++) {
 			uint64_t t0 = ticks();
@@ -293,7 +285,7 @@ static void alone(struct node *n, struct field *f, size_t bytes, uint32_t op)
 		snprintf(name, sizeof(name), "%s_%zu_ns", names[op == WEFT_READ][k], bytes);
 		report(name, quantile(0.5));
 	}
-	check(fi_close(&list->fid), "close list");
+	must(fi_close(&list->fid), "close list");
 }
 
 /* The kernel's part of a list: its copies alone. */
@@ -361,7 +353,7 @@ static void posting(struct node *n, struct field *f)
 	}
 	if (!n->opt->host_count)
 		report("list_post_ns", medians[0] - medians[2]);
-	check(fi_close(&list->fid), "close list");
+	must(fi_close(&list->fid), "close list");
 }
 
 /* What a list in strides takes of this process's memory. */
@@ -374,13 +366,13 @@ static void strides(struct node *n, struct field *f)
 	static struct weft_list *lists[STRIDED];
 	double before;
 
-	check(f->t->list(n->ep, &here, &there, 1, 0, &lists[0]), "list");
+	must(f->t->list(n->ep, &here, &there, 1, 0, &lists[0]), "list");
 	before = resident();
 	for (int i = 1; i < STRIDED; i++)
-		check(f->t->list(n->ep, &here, &there, 1, 0, &lists[i]), "list");
+		must(f->t->list(n->ep, &here, &there, 1, 0, &lists[i]), "list");
 	report("list_strides_kib", (resident() - before) / (STRIDED - 1));
 	for (int i = 0; i < STRIDED; i++)
-		check(fi_close(&lists[i]->fid), "close list");
+		must(fi_close(&lists[i]->fid), "close list");
 }
 
 /* Rank 1 only polls, and says when the byte that rank 0 asks for is there. */
@@ -420,7 +412,7 @@ void test_token(struct node *n)
 			alone(n, &f, sizes[i], WEFT_READ);
 		}
 		posting(n, &f);
-		check(fi_close(&f.remote->fid), "close remote");
+		must(fi_close(&f.remote->fid), "close remote");
 		atomic_store(&n->shared->stop, 1);
 	} else {
 		own_field(n, &f);
