@@ -33,7 +33,7 @@ func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, m
 // openCollectives prepares an endpoint for collective operations if it is to have them.
 func (e *leasedEP) openCollectives() {
 	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		e.coll, e.collective = coll.New(collAny{&e.Endpoint}, collHolder{e},
+		e.coll, e.collective = coll.New(collAny{&e.Endpoint}, collHolder{leasedHost{e}},
 			coll.Settings{Config: e.domain.cfg, DeviceMemory: e.domain.hmem()})
 	}
 }
@@ -189,23 +189,23 @@ func (h collAny) WithLease(f func(*coll.Protocol)) {
 }
 
 // collHolder is an endpoint as its collective operations have it with the progress lease.
-type collHolder struct{ ep *leasedEP }
+type collHolder struct{ leasedHost }
 
-func (h collHolder) Now() congestion.Time { return h.ep.now() }
-func (h collHolder) Name() names.Name     { return h.ep.name }
-func (h collHolder) Stats() coll.Counters { return h.ep.stats }
-func (h collHolder) Closed() bool         { return h.ep.state.Load() == stateClosed }
+func (h collHolder) Now() congestion.Time { return h.e.now() }
+func (h collHolder) Name() names.Name     { return h.e.name }
+func (h collHolder) Stats() coll.Counters { return h.e.stats }
+func (h collHolder) Closed() bool         { return h.e.state.Load() == stateClosed }
 func (h collHolder) TransportOf(s hw.Source) *coll.Transport {
-	p, _ := h.ep.transportOf(s)
+	p, _ := h.e.transportOf(s)
 	return &p.coll
 }
 
 // IsFrom reports whether a source is a peer.
-func (h collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return h.ep.ownsLink(src, p.Number()) }
+func (h collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return h.Owns(src, p.Number()) }
 
 // Transports are the endpoint's, in its order.
 func (h collHolder) Transports() (list []*coll.Transport) {
-	for _, p := range h.ep.transports {
+	for _, p := range h.e.transports {
 		list = append(list, &p.coll)
 	}
 	return list
@@ -213,49 +213,49 @@ func (h collHolder) Transports() (list []*coll.Transport) {
 
 // Post sends a message with its payload.
 func (h collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
-	lease := h.ep.progressStripe
-	iov := append(h.ep.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
-	return h.ep.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
+	lease := h.e.progressStripe
+	iov := append(h.e.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
+	return h.e.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
 }
 
 // Send sends a message without payload, now or when there is room.
 func (h collHolder) Send(to coll.Peer, id hw.AMID, header uint64, head []byte) {
-	h.ep.rx.send(h.ep, to.(member).link, id, header, head)
+	h.e.rx.send(h.e, to.(member).link, id, header, head)
 }
 
 // Answer is Send to the peer behind a source.
 func (h collHolder) Answer(src hw.Source, id hw.AMID, header uint64, head []byte) {
-	h.ep.rx.answer(h.ep, src, h.ep.senderOf(src), id, header, head)
+	h.e.rx.answer(h.e, src, h.e.senderOf(src), id, header, head)
 }
 
 // Hold keeps a payload, and accounts for a message, as one that is unexpected.
 func (h collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
 	if len(payload) != 0 {
-		if addr, err = h.ep.rx.Pool.Get(len(payload)); err != nil {
+		if addr, err = h.e.rx.Pool.Get(len(payload)); err != nil {
 			return 0, err
 		}
 		copy(bytesAt(addr, uint64(len(payload))), payload)
 	}
-	h.ep.rx.hold(cost, cost)
+	h.e.rx.hold(cost, cost)
 	return addr, nil
 }
 
 // Unhold gives the memory back.
 func (h collHolder) Unhold(addr uint64, n, cost int) {
 	if addr != 0 {
-		h.ep.rx.Pool.Put(addr, n)
+		h.e.rx.Pool.Put(addr, n)
 	}
-	h.ep.rx.unhold(cost, cost)
+	h.e.rx.unhold(cost, cost)
 }
 
 // Complete ends an operation at the queue of transmits and at the counter of writes.
 func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 	entry := cq.Entry{Context: context, Flags: fi.Collective, Src: fi.AddrNotAvail}
-	counter := h.ep.writeCntr.Load()
+	counter := h.e.writeCntr.Load()
 	if status != fi.Success {
-		h.ep.counts.Failed(status)
-		if h.ep.txCQ != nil {
-			h.ep.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		h.e.counts.Failed(status)
+		if h.e.txCQ != nil {
+			h.e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 		if counter != nil {
 			counter.CountError(1)
@@ -263,16 +263,11 @@ func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 		return
 	}
 	if completes {
-		h.ep.txCQ.Complete(entry)
+		h.e.txCQ.Complete(entry)
 	}
 	if counter != nil && !counter.Bytes() { // fi_cntr(3): no bytes of collective operations
 		counter.Count(1)
 	}
-}
-
-// Malformed counts and logs a message that a peer should not have sent.
-func (h collHolder) Malformed(src hw.Source, format string, args ...any) {
-	h.ep.malformed(src, format, args...)
 }
 
 // member is a peer of a group: its link, at the endpoint.
