@@ -60,7 +60,7 @@ func describe(sysfs string, info libcxi.DeviceInfo) Device {
 	links, _ := filepath.Glob(filepath.Join(sysfs, "class/net/*/device"))
 	for _, link := range links {
 		to, err := os.Readlink(link)
-		if err != nil || filepath.Base(to) != info.PCI {
+		if err != nil || filepath.Base(to) != info.PCI() {
 			continue
 		}
 		d.Netdev = filepath.Base(filepath.Dir(link))

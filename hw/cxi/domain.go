@@ -71,7 +71,7 @@ func OpenDomain(c DomainConfig) (*MemoryDomain, error) {
 	if err := d.setUp(c.Getenv); err != nil {
 		return nil, errors.Join(err, d.release())
 	}
-	c.Logf("cxi: %s, %v, service %d, VNI %d", d.dev.Name, d.dev.PCI, d.service, d.vni)
+	c.Logf("cxi: %s, %v, service %d, VNI %d", d.dev.Name, d.dev.PCI(), d.service, d.vni)
 	return d, nil
 }
 

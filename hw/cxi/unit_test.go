@@ -145,7 +145,8 @@ func sysfs(t *testing.T, pci string, files map[string]string) string {
 
 // TestDescribe: the network interface that stands on a NIC says whether its link is up.
 func TestDescribe(t *testing.T) {
-	info := libcxi.DeviceInfo{Name: "cxi0", PCI: "0000:c1:00.0", LinkMbps: 200000}
+	info := libcxi.DeviceInfo{Name: "cxi0", LinkMbps: 200000}
+	info.Function.Bus = 0xc1
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -158,7 +159,7 @@ func TestDescribe(t *testing.T) {
 		{"unknown without", map[string]string{"operstate": "unknown", "carrier": "0"}, false, 200000},
 		{"numa", map[string]string{"operstate": "up", "device/numa_node": "3"}, true, 200000},
 	} {
-		d := describe(sysfs(t, info.PCI, c.files), info)
+		d := describe(sysfs(t, info.PCI(), c.files), info)
 		node := -1
 		if c.name == "numa" {
 			node = 3

@@ -62,8 +62,7 @@ type DeviceInfo struct {
 	PIDBits  uint32
 	PIDCount uint32
 	Platform uint32   // wire.PlatformAsic, …
-	PCI      string   // address of the function: 0000:c1:00.0
-	Function struct { // the same
+	Function struct { // its PCI address
 		Domain                uint16
 		Bus, Device, Function uint8
 	}
@@ -81,6 +80,12 @@ type DeviceInfo struct {
 	Version  uint32 // of the chip: its generation above the lower four bits
 }
 
+// PCI is the address of the function: 0000:c1:00.0.
+func (d *DeviceInfo) PCI() string {
+	f := &d.Function
+	return fmt.Sprintf("%04x:%02x:%02x.%x", f.Domain, f.Bus, f.Device, f.Function)
+}
+
 // Devices lists the NICs of this host, none where there are none.
 func Devices() ([]DeviceInfo, error) {
 	var list *C.struct_weft_cxi_device_list
@@ -95,8 +100,6 @@ func Devices() ([]DeviceInfo, error) {
 			ID: uint32(d.dev_id), Name: C.GoString(&d.name[0]), NID: uint32(d.nid),
 			PIDBits: uint32(d.pid_bits), Version: uint32(d.version),
 			PIDCount: uint32(d.pid_count), Platform: uint32(d.platform),
-			PCI: fmt.Sprintf("%04x:%02x:%02x.%x",
-				uint16(d.pci_domain), uint8(d.pci_bus), uint8(d.pci_device), uint8(d.pci_function)),
 			Vendor: uint32(d.vendor_id), Device: uint32(d.device_id), PtlTEs: int(d.ptes), EQs: int(d.eqs),
 			LEs:      int(d.les),
 			LinkMbps: uint64(d.link_speed), LinkUp: d.link_state != 0, MTU: uint64(d.link_mtu),
