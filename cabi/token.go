@@ -101,7 +101,7 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 		return result(err)
 	}
 	if count > C.WEFT_LIST_MAX {
-		return result(log.Reject(log.EPData, fi.EINVAL, "list: %d pieces, at most %d", count, C.WEFT_LIST_MAX))
+		return result(log.Reject(log.EPData, fi.EINVAL, "prepare a list: %d pieces, at most %d", count, C.WEFT_LIST_MAX))
 	}
 	here, there := view[C.struct_weft_local_piece](unsafe.Pointer(local), count),
 		view[C.struct_weft_remote_piece](unsafe.Pointer(remote), count)
@@ -109,10 +109,10 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 		h, t := &here[i], &there[i]
 		switch n, m := max(h.count, 1), max(t.count, 1); { // without a count there is one
 		case t.remote == nil:
-			return result(log.Reject(log.EPData, fi.EINVAL, "list: piece %d has no remote region", i))
+			return result(log.Reject(log.EPData, fi.EINVAL, "prepare a list: piece %d has no remote region", i))
 		case n != m || h.len != t.len:
 			return result(log.Reject(log.EPData, fi.EINVAL,
-				"list: piece %d: %d elements of %d bytes here, %d of %d there", i, n, h.len, m, t.len))
+				"prepare a list: piece %d: %d elements of %d bytes here, %d of %d there", i, n, h.len, m, t.len))
 		}
 	}
 	var last *C.struct_weft_remote
