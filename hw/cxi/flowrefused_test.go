@@ -33,7 +33,7 @@ type refusing struct {
 	ended    int // sends
 	receives int // that are posted
 	failed   int // of these
-	other    int // receives of messages that nobody sends
+	other    int // receives of messages that are not sent
 	again    int // times that a command of flow control was to be posted again
 }
 

@@ -71,11 +71,11 @@
 // Where a pair would end much later than both of its hosts need, twice as much where its target's link does not idle,
 // as that may be what holds the pair back, the end of its slice goes through other members in pieces (Valiant 1981;
 // RON, SOSP 2001): number 0 is the last one. Until then a pair that may need them has as much on its way as ends in
-// half of the time that its hosts need: with less it would be slow for that reason, where others fill its target's link. One
-// slow chunk is no reason, and acknowledgements that come late and together make neither a path seem slow nor the own
-// link fast. What was seen of a slow path counts for the next operation as well, for a minute. The source asks members
-// with faster paths; a relay with a slow path to the target refuses, and the others grant pieces, as their own traffic
-// leaves room, their path takes them soon and a [Store] has places.
+// half of the time that its hosts need: with less it would be slow for that reason, where others fill its target's
+// link. One slow chunk is no reason, and acknowledgements that come late and together make neither a path seem slow nor
+// the own link fast. What was seen of a slow path counts for the next operation as well, for a minute. The source asks
+// members with faster paths; a relay with a slow path to the target refuses, and the others grant pieces, as their own
+// traffic leaves room, their path takes them soon and a [Store] has places.
 // A relay passes a piece on to its target and nothing further: two hops. The target's words say which pieces it has,
 // of [relayWindow] at most; what comes twice is dropped. The source sends a piece again when its relay is gone, or
 // late by [relayPatience]. A relay stays in the operation until all pieces that it has granted are passed on or given

@@ -9,14 +9,14 @@ import (
 
 // Words to a peer go in the stream that its slice goes in, behind what has been posted. So a slice is delayed while
 // more waits there than streamLeast bytes and than the path takes in streamTime, or in twice the time between two pumps
-// where the application polls rarely. After streamPatience it goes on with a fragment, whatever waits: another flow to the
+// where the application polls rarely. After streamLongest it goes on with a fragment, whatever waits: another flow to the
 // peer may fill the stream for as long as it likes.
 const (
-	streamLeast    = 16 << 10
-	streamTime     = 20 * time.Millisecond
-	streamPatience = 200 * time.Millisecond
-	streamCheck    = time.Millisecond // what waits in streams is not asked more often
-	streamGap      = time.Second      // between two pumps, at most
+	streamLeast   = 16 << 10
+	streamTime    = 20 * time.Millisecond
+	streamLongest = 200 * time.Millisecond
+	streamCheck   = time.Millisecond // what waits in streams is not asked more often
+	streamGap     = time.Second      // between two pumps, at most
 )
 
 // delayed is since when a slice is delayed, 0: it is not.
@@ -56,7 +56,7 @@ func (s *streams) delays(d *delayed, now congestion.Time, path Path) bool {
 	at, ok := r.Path()
 	switch {
 	case !ok || waiting < streamLeast || leaves(waiting, &at) <= max(streamTime, 2*s.gap),
-		*d != 0 && now.Sub(congestion.Time(*d)) >= streamPatience:
+		*d != 0 && now.Sub(congestion.Time(*d)) >= streamLongest:
 		*d = 0
 	case *d == 0:
 		*d = delayed(now)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestDelayed: no more of a slice is posted while more waits in its stream than leaves soon, but for what is little.
-// With patience all of it goes, whatever waits.
+// In the end all of it goes, whatever waits.
 func TestDelayed(t *testing.T) {
 	m := newMesh(t, onHosts(2), func(cfg *config.Config) { cfg.Sched = config.Yes })
 	groups := m.join()
@@ -43,12 +43,12 @@ func TestDelayed(t *testing.T) {
 		}
 		for n := 0; n < 1000 && !bytes.Equal(out[slice:], in1[:slice]); n++ {
 			for _, node := range m.nodes {
-				node.now = node.now.Add(streamPatience)
+				node.now = node.now.Add(streamLongest)
 			}
 			m.progress()
 		}
 		if !bytes.Equal(out[slice:], in1[:slice]) {
-			t.Errorf("%s: the slice has not arrived with patience", name)
+			t.Errorf("%s: the slice has not arrived in the end", name)
 		}
 		for i := range 2 {
 			m.nodes[i].unsent = 0
