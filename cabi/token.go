@@ -101,7 +101,8 @@ func weftGoTokenList(ep C.uint64_t, local *C.struct_weft_local_piece, remote *C.
 		return result(err)
 	}
 	if count > C.WEFT_LIST_MAX {
-		return result(log.Reject(log.EPData, fi.EINVAL, "prepare a list: %d pieces, at most %d", count, C.WEFT_LIST_MAX))
+		return result(log.Reject(log.EPData, fi.EINVAL,
+			"prepare a list: %d pieces, at most %d", count, C.WEFT_LIST_MAX))
 	}
 	here, there := view[C.struct_weft_local_piece](unsafe.Pointer(local), count),
 		view[C.struct_weft_remote_piece](unsafe.Pointer(remote), count)
