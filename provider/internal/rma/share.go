@@ -341,7 +341,7 @@ func (pr *Protocol) repost(op *sharedOp) bool {
 	var r Request
 	in.describe(&r, &a, op.link, op.local.Len)
 	req.set(&r)
-	pr.streams = append(pr.streams, id) // it is in flight already
+	pr.waiting = append(pr.waiting, id) // it is in flight already
 	in.counts.OneSided(lease, r.countedAs(), r.operations(), r.total)
 	return true
 }
