@@ -358,7 +358,7 @@ func (pr *Protocol) Abandon() {
 			_, op.ended = r.words.TakeFront(op.round, 1)
 		}
 		for done := op.ended; !done && op.path.Err() == nil && time.Now().Before(end); {
-			done, _ = op.path.rounds.words.Wait(op.needs, rendezvous.Patience)
+			done, _ = op.path.rounds.words.Wait(op.needs, rendezvous.WaitPolls)
 		}
 	}
 	s.ops, s.spare, s.peers = nil, nil, nil
