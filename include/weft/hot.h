@@ -189,7 +189,7 @@ struct weft_hot_transport_source {
 	uint32_t pad0[3];
 };
 
-/* ---- What a thread needs that posts ---- */
+/* ---- What a thread that posts needs ---- */
 
 /* weft_hot_peer is one fi_addr as an endpoint sees it, one cache line. Go fills the line, then stores slots with
  * release; C loads slots with acquire; NULL means: ask Go. */
@@ -568,7 +568,7 @@ struct weft_note_take {
 /* ---- Endpoints ---- */
 
 /* Bits of weft_hot_ep.flags. */
-#define WEFT_EP_EXCLUSIVE 1 /* as WEFT_EXCLUSIVE */
+#define WEFT_EP_EXCLUSIVE 1 /* one thread at a time uses it, so no lease of a stripe is taken; as WEFT_EXCLUSIVE */
 #define WEFT_EP_TX_ALWAYS 2 /* transmits write completions by default (no FI_SELECTIVE_COMPLETION) */
 #define WEFT_EP_FAST 4 /* the data plane may post: the endpoint is enabled, and no order has it wait */
 #define WEFT_EP_MATCHES 8 /* its messages are matched with receives of weft's own, not with an owner's (fi_peer(3)) */

@@ -2,7 +2,7 @@ package hot
 
 import "structs"
 
-// What a thread needs that posts.
+// What a thread that posts needs.
 
 // Peer is one fi_addr as an endpoint sees it, one cache line. Go fills the line, then stores Slots with release; C
 // loads Slots with acquire; NULL means: ask Go.
