@@ -355,8 +355,8 @@ func work(p *hot.Poll) uintptr {
 	return next
 }
 
-// leaveToGo has the runtime make progress, with the lease taken. A progress thread ends its call instead: it makes that
-// progress itself, in Go.
+// leaveToGo has the runtime make progress, with the lease taken: a runtime poll. A progress thread ends its call
+// instead: it makes that progress itself, in Go.
 func leaveToGo(p *hot.Poll, rx *hot.Rx) uintptr {
 	if p.Flags&hot.PollThread != 0 {
 		unlease(p, rx)
