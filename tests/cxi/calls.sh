@@ -101,8 +101,11 @@ steps() {
 	for _ in 1 2 3; do
 		"$work/instructions" "${@:2}" "$1" marked 2>>"$work/log"
 	done | awk '
-		{ line = (NR - 1) % 16 + 1; kind = line == 16 ? 5 : line % 5 == 2 ? 2 + int(line / 5) : line % 5 == 1 ? 1 :
-			line % 5 ? line % 5 + 3 : 8 }
+		{
+			line = (NR - 1) % 16 + 1
+			kind = line % 5 == 1 ? 1 : line % 5 == 2 ? 2 + int(line / 5) : line % 5 ? line % 5 + 3 : 8
+			if (line == 16) kind = 5
+		}
 		!(kind in least) || $1 < least[kind] { least[kind] = $1 }
 		END { for (kind = 1; kind <= 8; kind++) printf "%.0f\n", least[kind] / 20 }'
 }
