@@ -161,6 +161,9 @@ func (f *refusing) settled(refused bool) {
 		x := &f.b.i.match.rx
 		if x.free.Len()+f.receives+f.other == len(x.list) && taking(x.flow.state()) &&
 			x.flow.again == [flowCommands]bool{} {
+			if from := x.flow.refusedFrom; !from.IsZero() {
+				f.t.Errorf("commands count as refused since %v", from)
+			}
 			return
 		}
 		if time.Now().After(end) {

@@ -219,6 +219,7 @@ func (f *flow) changed(e nic.Event) {
 
 // resumed takes in that messages are taken again, which their senders are to know.
 func (f *flow) resumed() {
+	f.refusedFrom = time.Time{}
 	var senders []hw.MatchAddress
 	f.change(func(c *flowCore) { senders = c.resumed() })
 	f.x.m.tx.resume(senders)
@@ -315,6 +316,7 @@ func (f *flow) remove() {
 		f.later(flowRecall) // which comes here
 		return
 	}
+	f.refusedFrom = time.Time{}
 	f.removing = 0
 	f.removeMore()
 }
