@@ -375,7 +375,8 @@ func TestDeviceFunction(t *testing.T) {
 
 // TestNodeName: a node and a service name an endpoint as users of libfabric's provider write them.
 func TestNodeName(t *testing.T) {
-	all := []Device{{DeviceInfo: libcxi.DeviceInfo{Name: "cxi0", NID: 16}}, {DeviceInfo: libcxi.DeviceInfo{Name: "cxi1", NID: 0x12345}}}
+	all := []Device{{DeviceInfo: libcxi.DeviceInfo{Name: "cxi0", NID: 16}},
+		{DeviceInfo: libcxi.DeviceInfo{Name: "cxi1", NID: 0x12345}}}
 	for _, c := range []struct {
 		node, service string
 		own           bool

@@ -24,13 +24,15 @@ type orderPoint struct {
 const events, queues = "event_unsafe.go", "queue_unsafe.go"
 
 var orderPoints = []orderPoint{
-	{"D1", "Bell", []string{`DMB \$2`, `MOVD R1, \(R0\)`}, "store_arm64.s", "\tDMB  $2\n\tMOVD R1", "\tMOVD R1"},
+	{"D1", "Bell", []string{`DMB \$2`, `MOVD R1, \(R0\)`}, "store_arm64.s",
+		"\tDMB  $2\n\tMOVD R1", "\tMOVD R1"},
 	{"D2", "Bell", []string{`MOVD R1, \(R0\)`, `DMB \$2`}, "store_arm64.s", "(R0)\n\tDMB  $2\n", "(R0)\n"},
 	{"D2", "(*EventQueue).Return", []string{`CALL .*Bell`, `STLRW`}, events,
 		"order.Store32(&q.lock, 0)", "q.lock = 0"},
 	{"D3", "(*Queue).room", []string{`LDAR `}, queues,
 		"q.rp = 2 * uint32(atomic.LoadUint64((*uint64)(q.ring))", "q.rp = 2 * uint32(*(*uint64)(q.ring)"},
-	{"E1", "(*EventQueue).PeekAny", []string{`LDAR `, `LDAR `}, events, "atomic.LoadUint64(&e.w[1<<n-1])", "e.w[1<<n-1]"},
+	{"E1", "(*EventQueue).PeekAny", []string{`LDAR `, `LDAR `}, events,
+		"atomic.LoadUint64(&e.w[1<<n-1])", "e.w[1<<n-1]"},
 	{"E1", "(*EventQueue).PeekAny", []string{`LDAR `, `LDAR `}, events,
 		"n := atomic.LoadUint64(&e.w[1])", "n := e.w[1]"},
 	{"E2", "(*EventQueue).Free", []string{`MOVD ZR, `, `STLR `}, events,
@@ -41,8 +43,8 @@ var orderPoints = []orderPoint{
 	{"E3", "(*EventQueue).Dropped", []string{`LDAR `}, events, "status := atomic.LoadUint64(w)", "status := *w"},
 }
 
-// held reports whether the instructions are in a function's text, in order.
-func (p *orderPoint) held(text string) bool {
+// found reports whether the instructions are in a function's text, in order.
+func (p *orderPoint) found(text string) bool {
 	for _, w := range p.want {
 		at := regexp.MustCompile(w).FindStringIndex(text)
 		if at == nil {
@@ -101,7 +103,7 @@ func disassembled(t *testing.T, overlay map[string]string) map[string]string {
 	return functions
 }
 
-// TestOrder: what is compiled for arm64 has the instructions that hold the order between processor and NIC, and each
+// TestOrder: what is compiled for arm64 has the instructions that keep the order between processor and NIC, and each
 // point is found missing where its source has lost them.
 func TestOrder(t *testing.T) {
 	if race.Enabled {
@@ -109,7 +111,7 @@ func TestOrder(t *testing.T) {
 	}
 	whole := disassembled(t, nil)
 	for _, p := range orderPoints {
-		if text, ok := whole[p.function]; !ok || !p.held(text) {
+		if text, ok := whole[p.function]; !ok || !p.found(text) {
 			t.Errorf("%s: %s has not %q\n%s", p.name, p.function, p.want, text)
 		}
 	}
@@ -129,7 +131,7 @@ func TestOrder(t *testing.T) {
 	}
 	without := disassembled(t, overlay)
 	for _, p := range orderPoints {
-		if text, ok := without[p.function]; !ok || p.held(text) {
+		if text, ok := without[p.function]; !ok || p.found(text) {
 			t.Errorf("%s: %s is said to have %q, which it has not\n%s", p.name, p.function, p.want, text)
 		}
 	}

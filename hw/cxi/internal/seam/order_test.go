@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestRing: what C rings for is in memory before the doorbell, and the doorbell before the next one of another thread,
-// in what is compiled for arm64 (D1 and D2 of package nic), in each function that rings; a source without that is found.
+// TestRing: in each function of C's that rings, as compiled for arm64, what it rings for is in memory before the
+// doorbell, and the doorbell comes before the next one of another thread (D1 and D2 of package nic). A source without
+// that is found.
 func TestRing(t *testing.T) {
 	const compiler = "aarch64-linux-gnu-gcc"
 	if _, err := exec.LookPath(compiler); err != nil {
@@ -24,33 +25,34 @@ func TestRing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ordered := regexp.MustCompile(`(?s)\bdmb oshst\n.*\tstr\tx[0-9]+, \[x[0-9]+\]\n.*\bdmb oshst\n.*\tstlr\tw`)
+	const fence, store = `\bdmb oshst\n.*`, `\tstr\tx[0-9]+, \[x[0-9]+\]\n.*`
+	ordered := regexp.MustCompile(`(?s)` + fence + store + fence + `\tstlr\tw`)
 	without := func(what, by string) string { return strings.Replace(string(source), what, by, 1) }
 	for _, c := range []struct {
 		name, source string
-		held         bool
+		kept         bool
 	}{
 		{"whole", string(source), true},
 		{"no fence before", without("\tfence();\n\t*(volatile", "\t*(volatile"), false},
 		{"no fence behind", without("b->value;\n\tfence();", "b->value;"), false},
-		{"lock given back in any order", without("b->lock, 0, memory_order_release", "b->lock, 0, memory_order_relaxed"),
-			false},
+		{"lock given back in any order",
+			without("b->lock, 0, memory_order_release", "b->lock, 0, memory_order_relaxed"), false},
 	} {
-		gcc := exec.Command(compiler, "-O2", "-std=gnu11", "-iquote", here, "-idirafter", "/usr/include", "-x", "c", "-S",
-			"-o", "-", "-")
+		gcc := exec.Command(compiler, "-O2", "-std=gnu11", "-iquote", here, "-idirafter", "/usr/include", "-x", "c",
+			"-S", "-o", "-", "-")
 		gcc.Stdin = strings.NewReader(c.source)
 		out, err := gcc.Output()
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := true
-		for _, function := range []string{"path_send", "transport_next", "transport_take", "transport_flush", "match_post",
-			"match_next"} {
+		kept := true
+		for _, function := range []string{"path_send", "transport_next", "transport_take", "transport_flush",
+			"match_post", "match_next"} {
 			text := regexp.MustCompile(`(?ms)^` + function + `:\n.*?^\t\.size\t` + function).Find(out)
-			held = held && ordered.Match(text)
+			kept = kept && ordered.Match(text)
 		}
-		if held != c.held {
-			t.Errorf("%s: that the order is held is %v\n%s", c.name, held, out)
+		if kept != c.kept {
+			t.Errorf("%s: that the order is kept is %v\n%s", c.name, kept, out)
 		}
 	}
 }
