@@ -3,8 +3,8 @@
  * Whether the thread of an application sleeps in calls while endpoints of the CXI protocol recover from flow control:
  * two senders post more messages than their receiver has room for, which are dropped and sent again. Prints how often
  * the thread gave up its processor by itself, for how many microseconds it neither ran nor waited for a processor (0
- * where it never gave it up), how many messages there were beyond room, and the milliseconds of it all. Other threads of
- * the provider's are not counted.
+ * where it never gave it up), how many messages there were beyond room, and the milliseconds of it all. Other threads
+ * of the provider's are not counted.
  *
  *	recovery PROVIDER
  */
