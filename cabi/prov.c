@@ -144,11 +144,16 @@ int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr, struct 
 	return 0;
 }
 
+/* That of libweft.so, which has it attached at the first call that opens or asks for something. */
+extern struct weft_host weft_direct_host __attribute__((weak));
+
 void weft_log(int level, int subsys, const char *func, int line, const char *text)
 {
 	const struct weft_host *host = current_host();
 	int saved = errno;
 
+	if (!host)
+		host = &weft_direct_host;
 	if (host)
 		host->log(host->logger, level, subsys, func, line, "%s\n", text);
 	errno = saved;
