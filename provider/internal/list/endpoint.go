@@ -58,6 +58,12 @@ type Network interface {
 	// Flush puts what the device of a path has written in its place in the owner's memory. True: it has. Else, without
 	// an error, ended is called when it has, under the lease of progress, or not, as the endpoint is closed.
 	Flush(over Path, ended func(error)) (done bool, err error)
+	// DeviceKey is the key of a region of a peer for the device of a path. False: it is not known, and may be asked for.
+	DeviceKey(to Peer, over Path, key uint64) (hw.RemoteKey, bool)
+	// KeyRefused takes in that the device has refused it.
+	KeyRefused(over Path, key uint64)
+	// CountDevice counts elements that a device has moved, or failed to, and their bytes.
+	CountDevice(to Peer, read bool, elements, n uint64)
 	// PostTogether posts elements as one request, whose end is taken in by [Posts.TogetherEnded].
 	PostTogether(to Peer, over Path, r *Request) error
 	// Message is what messages over a path have room for.
@@ -134,6 +140,8 @@ type Path interface {
 	Mover() hw.PieceMover
 	// Device is the RDMA device that reaches the peer's memory, nil: none does.
 	Device() Device
+	// OneSided is by what the device does that, and the longest operation. Device is not nil.
+	OneSided(read bool) (by hw.OneSided, longest uint64)
 	// Uncork has elements go that were kept for the next (Element.More).
 	Uncork()
 }
