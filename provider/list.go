@@ -10,13 +10,11 @@ import (
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
 	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/pieces"
-	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
@@ -126,7 +124,10 @@ func (p *Piece) Describe(desc uint64) error {
 }
 
 // listEndpoint is an endpoint as its lists need it.
-type listEndpoint struct{ commonEP }
+type listEndpoint struct {
+	commonEP
+	list.ByDevice
+}
 
 func (l listEndpoint) Enabled() bool               { return l.e.state.Load() == stateEnabled }
 func (l listEndpoint) Completes(flags uint64) bool { return l.e.txCompletes(0, flags) }
@@ -216,26 +217,6 @@ func (l listEndpoint) Post(to list.Peer, over list.Path, o *list.Element) error 
 	return accessOver(l.e, a, to.(*link), over.(*path), total, true)
 }
 
-// DeviceKey finds a device's key, or asks for it.
-func (l listEndpoint) DeviceKey(to list.Peer, over list.Path, key uint64) (device hw.RemoteKey, known bool) {
-	known = l.e.findKey(to.(*link), &over.(*path).Path, key, &device)
-	return device, known
-}
-
-// KeyRefused forgets a device's key.
-func (l listEndpoint) KeyRefused(over list.Path, key uint64) {
-	p := &over.(*path).Path
-	l.e.opened.Refused(p.PeerDevice, key)
-	p.Keys.Forget(key)
-}
-
-// CountDevice counts elements that a device was given.
-func (l listEndpoint) CountDevice(to list.Peer, read bool, elements, n uint64) {
-	l.e.counts.Direct(read, elements, n)
-	l.e.counts.Shared(stats.SharedDevice, elements)
-	to.(*link).countWay(&l.e.initiator, list.WayRDMA, elements, n)
-}
-
 // PostTogether posts elements as one request.
 func (l listEndpoint) PostTogether(to list.Peer, over list.Path, r *list.Request) error {
 	kind := ordering.Update
@@ -318,23 +299,6 @@ func (p *path) Device() list.Device {
 		return nil
 	}
 	return p.transport
-}
-
-// OneSided is by what the device reads and writes.
-func (p *path) OneSided(read bool) (by hw.OneSided, longest uint64) {
-	longest = p.transport.attr.MaxPutZcopy
-	if read {
-		longest = p.transport.attr.MaxGetZcopy
-	}
-	by, _ = p.Endpoint.(hw.OneSided)
-	return by, min(longest, rendezvous.PieceBytes)
-}
-
-// Uncork has the device begin with what it has kept for the next operation (rma.Operation.More).
-func (p *path) Uncork() {
-	if c, ok := p.Endpoint.(hw.Corker); ok {
-		c.Uncork()
-	}
 }
 
 // Use has the transport's device know memory; see [rkey.Device].

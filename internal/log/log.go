@@ -189,7 +189,7 @@ func Debugf(s Subsys, format string, args ...any) { Printf(Debug, s, format, arg
 // Refuse logs at warn level why a call fails, and returns an error with that text which wraps errno.
 func Refuse(s Subsys, errno error, format string, args ...any) error {
 	err := &refusal{text: fmt.Sprintf(format, args...), errno: errno}
-	if why := errno.Error(); !strings.HasSuffix(err.text, why) { // as it does where an error with errno is its last word
+	if why := errno.Error(); !strings.HasSuffix(err.text, why) { // it does where an error with errno is last
 		err.text += ": " + why
 	}
 	Warnf(s, "%s", err.text)

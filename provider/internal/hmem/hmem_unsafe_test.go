@@ -212,8 +212,8 @@ func TestRecalledTogether(t *testing.T) {
 		b, addr := register(t)
 		all = append(all, b.Share(limit))
 		x, _ := ExportedAt(addr, 8, limit)
-		use, err := i.Acquire(cuda.Foreign{PID: os.Getpid(), Token: x.Token}, cuda.Limits{Entries: 4, Bytes: 1 << 30}, 0,
-			false)
+		a := cuda.Foreign{PID: os.Getpid(), Token: x.Token}
+		use, err := i.Acquire(a, cuda.Limits{Entries: 4, Bytes: 1 << 30}, 0, false)
 		if err != nil {
 			t.Fatal(err)
 		}

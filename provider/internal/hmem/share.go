@@ -63,7 +63,7 @@ func (s *Share) Base() uint64 { return s.base }
 // Buffer is the driver's number of the memory, 0: it has none.
 func (s *Share) Buffer() uint64 { return s.buffer }
 
-// leave takes a region off all the allocations that it lies in, and takes back what others have of them: of all at once,
+// leave takes a region off the allocations that it lies in, and takes back what others have of them: of all at once,
 // for at most limit in all.
 func leave(of []*Share, limit time.Duration) {
 	recalls := make([]func(time.Duration), 0, len(of))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -12,7 +13,7 @@ import (
 )
 
 // Elements in memory of processes on both sides that a device moves are operations of the transport, without requests
-// of their own, where the device knows all local memory of the list (known) and its key of the region is there. Those
+// of their own, where the device knows all local memory of the list and its key of the region is there. Those
 // that it refuses are posted as operations of their own when all others have ended: then they go as messages, by which
 // the owner says why. All other elements of a list are such operations from the beginning.
 
@@ -23,7 +24,7 @@ type piece struct {
 	over   Path
 	number uint32
 	bytes  uint64
-	next   *piece // of Op.refused
+	next   *piece // of stream.refused
 }
 
 var sparePieces sync.Pool
@@ -45,7 +46,8 @@ func (p *piece) drop() {
 	sparePieces.Put(p)
 }
 
-// stream is what a post has found out of the device of a path.
+// stream is what a post has of the device of a path. All but refused is of the thread that runs the work queue, and of
+// the one that ends the post.
 type stream struct {
 	over    Path          // nil: none was asked yet
 	by      hw.OneSided   // nil: elements go as operations of their own
@@ -54,20 +56,24 @@ type stream struct {
 	remote  hw.RemoteKey  // the device's of that region, where it is known
 	known   bool          // it is
 	segment [1]hw.Segment // of the next element
+	memory  known         // while elements are under way or to be posted
 	// elements and bytes are what devices were given and have not refused, over any path
 	elements, bytes uint64
+	// refused are elements that a device has refused. Pushed by compare-and-swap as they end, taken when none is under
+	// way; sequentially consistent.
+	refused atomic.Pointer[piece]
 }
 
-// streams finds whether elements of a region go by the device of a path.
-func (op *Op) streams(to Peer, over Path, key uint64) bool {
-	s, o := &op.stream, op.list.of
+// goes finds whether elements of a region go by the device of a path.
+func (s *stream) goes(op *Op, to Peer, over Path, key uint64) bool {
+	o := op.list.of
 	if s.over != over {
-		*s = stream{over: over, elements: s.elements, bytes: s.bytes}
+		s.over, s.by, s.known = over, nil, false
 		if over.Device() != nil && o.cfg.TokenWays.RDMA && !o.ep.Ordered() && op.register(over) != nil {
 			s.by, s.longest = over.OneSided(op.args.Read)
 		}
 	}
-	if s.by == nil || op.refused.Load() != nil {
+	if s.by == nil || s.refused.Load() != nil || !o.cfg.TokenWays.RDMA {
 		return false
 	}
 	if s.known && s.key == key {
@@ -78,15 +84,15 @@ func (op *Op) streams(to Peer, over Path, key uint64) bool {
 	return s.known
 }
 
-// postPieces gives the device of a path the next elements, and returns how many. None, without an error: the next is to
-// be posted as an operation of its own. fi.EAGAIN: there is no room. corked becomes the path if the device may keep the
+// post gives the device of a path the next elements, and returns how many. None, without an error: the next is to be
+// posted as an operation of its own. fi.EAGAIN: there is no room. corked becomes the path if the device may keep the
 // last. The caller has counted one as pending.
-func (op *Op) postPieces(to Peer, over Path, corked *Path) (count int, err error) {
-	flags := op.elementFlags()
+func (s *stream) post(op *Op, to Peer, over Path, corked *Path) (count int, err error) {
+	flags := op.places.flags(op)
 	for op.next < op.sel.Len() && op.first.Load() == noFailure && !op.stopped() {
 		el := op.sel.At(op.next)
-		if !el.Direct || el.Len == 0 || !op.streams(to, over, el.Key) || el.Len > op.stream.longest ||
-			!op.known.registered.Has(el.Local, el.Len) {
+		if !el.Direct || el.Len == 0 || !s.goes(op, to, over, el.Key) || el.Len > s.longest ||
+			!s.memory.registered.Has(el.Local, el.Len) {
 			break
 		}
 		if !op.places.later(op, over, flags) && flags != 0 && !op.args.Read {
@@ -96,7 +102,7 @@ func (op *Op) postPieces(to Peer, over Path, corked *Path) (count int, err error
 			op.pending.Add(1)
 		}
 		more := op.next+1 < op.sel.Len() && op.pending.Load() <= window
-		if err = op.postPiece(over, &el, more); err != nil {
+		if err = s.move(op, &el, more); err != nil {
 			if count != 0 {
 				op.pending.Add(-1)
 			}
@@ -107,8 +113,8 @@ func (op *Op) postPieces(to Peer, over Path, corked *Path) (count int, err error
 		}
 		op.next++
 		count++
-		op.stream.elements++
-		op.stream.bytes += el.Len
+		s.elements++
+		s.bytes += el.Len
 		if op.pending.Load() > window {
 			break
 		}
@@ -121,17 +127,17 @@ func (op *Op) postPieces(to Peer, over Path, corked *Path) (count int, err error
 	case lost(err):
 		return 0, fi.ECONNRESET
 	case err != nil:
-		op.list.of.ep.KeyRefused(over, op.stream.key)
-		op.stream.by = nil
+		op.list.of.ep.KeyRefused(over, s.key)
+		s.by = nil
 	}
 	return 0, nil
 }
 
-// postPiece gives the device the next element.
-func (op *Op) postPiece(over Path, el *dataplane.Element, more bool) error {
-	s, status, err := &op.stream, hw.Done, error(nil)
-	p := takePiece(op, over, op.sel.Number(op.next), el.Len, more)
-	s.segment[0] = hw.Segment{Addr: mem.Pointer(el.Local), Len: int(el.Len), Memory: op.known.registered.Memory()}
+// move gives the device the next element.
+func (s *stream) move(op *Op, el *dataplane.Element, more bool) (err error) {
+	status := hw.Done
+	p := takePiece(op, s.over, op.sel.Number(op.next), el.Len, more)
+	s.segment[0] = hw.Segment{Addr: mem.Pointer(el.Local), Len: int(el.Len), Memory: s.memory.registered.Memory()}
 	if op.args.Read {
 		status, err = s.by.GetZcopy(s.segment[:], el.Remote, s.remote, &p.done)
 	} else {
@@ -167,7 +173,8 @@ func (p *piece) ended(err error) {
 	default:
 		run := 0
 		op.list.of.ep.KeyRefused(p.over, op.list.shape.At(p.number, &run).Key)
-		for p.next = op.refused.Load(); !op.refused.CompareAndSwap(p.next, p); p.next = op.refused.Load() {
+		refused := &op.stream.refused
+		for p.next = refused.Load(); !refused.CompareAndSwap(p.next, p); p.next = refused.Load() {
 		}
 	}
 	if op.pending.Add(-1) == 0 {
@@ -175,10 +182,10 @@ func (p *piece) ended(err error) {
 	}
 }
 
-// again makes the elements that a device has refused those that are left. False: there are none, or they do not begin.
-// No element is under way.
-func (op *Op) again() bool {
-	first := op.refused.Load()
+// again makes the elements that a device has refused those that are left. False: there are none, or they do not
+// begin. No element is under way.
+func (s *stream) again(op *Op) bool {
+	first := s.refused.Load()
 	if first == nil {
 		return false
 	}
@@ -186,14 +193,14 @@ func (op *Op) again() bool {
 	for p := first; p != nil; {
 		next := p.next
 		left = append(left, p.number)
-		op.stream.elements--
-		op.stream.bytes -= p.bytes
+		s.elements--
+		s.bytes -= p.bytes
 		p.drop()
 		p = next
 	}
 	slices.Sort(left)
-	op.refused.Store(nil)
-	op.stream.by = nil // over the same path
+	s.refused.Store(nil)
+	s.by = nil // over the same path
 	if op.first.Load() == noFailure && op.stopped() {
 		op.fail(left[0], fi.ECANCELED)
 	}
@@ -203,4 +210,11 @@ func (op *Op) again() bool {
 	op.keep(left)
 	op.next, op.soon = 0, together{}
 	return true
+}
+
+// count counts the elements that devices have moved.
+func (s *stream) count(op *Op) {
+	if s.elements != 0 {
+		op.list.of.ep.CountDevice(op.to, op.args.Read, s.elements, s.bytes)
+	}
 }

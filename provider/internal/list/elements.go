@@ -31,9 +31,6 @@ type Op struct {
 	places    places   // likewise, and of the end
 	stream    stream   // likewise
 
-	// known is written by the thread that runs the work queue, while elements are under way or to be posted.
-	known known
-
 	// pending counts the elements that are posted and have not ended, and one for the post. Added to by
 	// the thread that runs the work queue, taken from by it and by threads that end an element; sequentially
 	// consistent, as what follows.
@@ -41,9 +38,6 @@ type Op struct {
 	done    atomic.Uint64 // bytes of the elements that have ended well
 	first   atomic.Uint64 // the first element that failed, above its errno; noFailure: none
 	halted  atomic.Bool   // canceled
-	// refused are the elements that a device has refused. Pushed by compare-and-swap as they end, taken when none is
-	// under way.
-	refused atomic.Pointer[piece]
 }
 
 const (
@@ -145,7 +139,7 @@ func (op *Op) postNext(corked *Path) (int, error) {
 		}
 		return t.count, err
 	}
-	if count, err := op.postPieces(to, over, corked); count != 0 || err != nil {
+	if count, err := op.stream.post(op, to, over, corked); count != 0 || err != nil {
 		return count, err
 	}
 	el := &op.one
@@ -163,18 +157,10 @@ func (op *Op) postNext(corked *Path) (int, error) {
 	return 1, err
 }
 
-// elementFlags are the flags of the operations of elements.
-func (op *Op) elementFlags() uint64 {
-	if op.note != nil && !op.args.Read {
-		return fi.DeliveryComplete // they are done before it goes
-	}
-	return op.args.Flags & fi.DeliveryComplete
-}
-
 // postElement posts the next element as an operation of its own.
 func (op *Op) postElement(to Peer, over Path, el *Element) error {
 	el.Dest, el.Read, el.Listed = op.list.addr, op.args.Read, true
-	el.Flags = op.elementFlags()
+	el.Flags = op.places.flags(op)
 	el.Later = op.places.later(op, over, el.Flags)
 	el.Registered = op.register(over)
 	el.Work = op.work(op.sel.Number(op.next))
@@ -199,10 +185,11 @@ func end(op *Op) {
 }
 
 // finish is end for the thread that runs the work queue: false says that there is no room, or that elements are left
-// that a device has refused, and Pump is to be called again. What was written is put in its place, and the operation completes, or its notification goes, and then it does.
+// which a device has refused, and Pump is to be called again. What was written is put in its place, and the operation
+// completes, or its notification goes, and then it does.
 func (op *Op) finish() bool {
 	o := op.list.of
-	if op.again() {
+	if op.stream.again(op) {
 		op.pending.Store(1)
 		return false
 	}
@@ -214,9 +201,7 @@ func (op *Op) finish() bool {
 		return true
 	}
 	op.unregister()
-	if s := &op.stream; s.elements != 0 {
-		o.ep.CountDevice(op.to, op.args.Read, s.elements, s.bytes)
-	}
+	op.stream.count(op)
 	op.list.posts.Add(-1)
 	if op.begun {
 		o.under.Give(op.slot)

@@ -16,6 +16,7 @@ import (
 // Endpoint is what lists need of their endpoint. Any thread may call its methods.
 type Endpoint interface {
 	Network
+	ByDevice
 	Sharing
 	Devices
 	// Enabled reports whether operations may be posted.
@@ -58,12 +59,6 @@ type Network interface {
 	// Flush puts what the device of a path has written in its place in the owner's memory. True: it has. Else, without
 	// an error, ended is called when it has, under the lease of progress, or not, as the endpoint is closed.
 	Flush(over Path, ended func(error)) (done bool, err error)
-	// DeviceKey is the key of a region of a peer for the device of a path. False: it is not known, and may be asked for.
-	DeviceKey(to Peer, over Path, key uint64) (hw.RemoteKey, bool)
-	// KeyRefused takes in that the device has refused it.
-	KeyRefused(over Path, key uint64)
-	// CountDevice counts elements that a device has moved, or failed to, and their bytes.
-	CountDevice(to Peer, read bool, elements, n uint64)
 	// PostTogether posts elements as one request, whose end is taken in by [Posts.TogetherEnded].
 	PostTogether(to Peer, over Path, r *Request) error
 	// Message is what messages over a path have room for.
@@ -72,6 +67,16 @@ type Network interface {
 	Count(to Peer, w Way, elements, n uint64)
 	// Accessed counts memory of elements that are about to be copied, total bytes.
 	Accessed(sel pieces.Selection, total uint64, to Peer, over Path)
+}
+
+// ByDevice is how elements go by an RDMA device without operations of their own.
+type ByDevice interface {
+	// DeviceKey is the key of a peer's region for the device of a path. False: it is not known, and may be asked for.
+	DeviceKey(to Peer, over Path, key uint64) (hw.RemoteKey, bool)
+	// KeyRefused takes in that the device has refused it.
+	KeyRefused(over Path, key uint64)
+	// CountDevice counts elements that a device has moved, or failed to, and their bytes.
+	CountDevice(to Peer, read bool, elements, n uint64)
 }
 
 // Sharing is how a post is copied by both sides: in rounds of package claim.

@@ -265,8 +265,8 @@ func TestRegister(t *testing.T) {
 	h.settle()
 }
 
-// TestPieces has a device move elements that end with an error, or do not end: those that it refuses go as messages when
-// the others have ended, unless the post is canceled or has failed by then.
+// TestPieces has a device move elements that end with an error, or do not end: those that it refuses go as messages
+// when the others have ended, unless the post is canceled or has failed by then.
 func TestPieces(t *testing.T) {
 	for _, c := range []struct {
 		what     string

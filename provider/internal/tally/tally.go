@@ -102,8 +102,8 @@ func (c *Counts) OneSided(stripe int, k Kind, n, total uint64) {
 	}
 }
 
-// Direct counts n reads or writes, of total bytes, that the posting thread has done itself, or given to a device, without
-// a stripe. Any thread may call it.
+// Direct counts n reads or writes, of total bytes, that the posting thread has done itself, or given to a device,
+// without a stripe. Any thread may call it.
 func (c *Counts) Direct(read bool, n, total uint64) {
 	word := stats.SharedWrite
 	if read {
