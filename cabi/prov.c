@@ -23,9 +23,8 @@ static struct {
 	int rc;
 } init = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The host that called last of those that are attached, NULL if none is: its log is
- * written, and its variables are read. Written under init.lock with release, read by a thread that
- * logs with acquire. What it points to is valid until the process ends. */
+/* The host that called last of those that are attached, NULL: none is. Its log is written, and its variables are read.
+ * Stored under init.lock with release, loaded by any thread with acquire. It is valid until the process ends. */
 static struct weft_host *_Atomic current;
 
 static const struct weft_host *current_host(void)
@@ -146,10 +145,11 @@ int weft_fabric_for(struct weft_host *host, struct fi_fabric_attr *attr, struct 
 
 void weft_log(int level, int subsys, const char *func, int line, const char *text)
 {
+	extern struct weft_host weft_direct_host __attribute__((weak)); /* libweft.so's, also before it is attached */
 	const struct weft_host *host = current_host();
 	int saved = errno;
 
-	if (host)
+	if (host || (host = &weft_direct_host))
 		host->log(host->logger, level, subsys, func, line, "%s\n", text);
 	errno = saved;
 }

@@ -153,7 +153,7 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	e := &l.Endpoint
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
-	e.lists.Init(listEndpoint{commonEP{e}}, d.cfg)
+	e.lists.Init(listEndpoint{commonEP{e}, rma.ByDevice(&e.rmas)}, d.cfg)
 	e.opened.Init(tokenEP{commonEP{e}})
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)

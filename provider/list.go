@@ -124,7 +124,10 @@ func (p *Piece) Describe(desc uint64) error {
 }
 
 // listEndpoint is an endpoint as its lists need it.
-type listEndpoint struct{ commonEP }
+type listEndpoint struct {
+	commonEP
+	list.ByDevice
+}
 
 func (l listEndpoint) Enabled() bool               { return l.e.state.Load() == stateEnabled }
 func (l listEndpoint) Completes(flags uint64) bool { return l.e.txCompletes(0, flags) }
@@ -296,13 +299,6 @@ func (p *path) Device() list.Device {
 		return nil
 	}
 	return p.transport
-}
-
-// Uncork has the device begin with what it has kept for the next operation (rma.Operation.More).
-func (p *path) Uncork() {
-	if c, ok := p.Endpoint.(hw.Corker); ok {
-		c.Uncork()
-	}
 }
 
 // Use has the transport's device know memory; see [rkey.Device].

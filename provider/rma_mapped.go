@@ -163,7 +163,7 @@ func (o *mappedOp) Complete(status fi.Errno, completes, copied bool) {
 	if status == fi.Success {
 		total = o.total
 		if copied {
-			e.counts.Direct(a.Read, o.total)
+			e.counts.Direct(a.Read, 1, o.total)
 			e.stats.Shared(stats.SharedMapped, 1)
 			e.stats.Shared(stats.SharedMappedBytes, o.total)
 		}

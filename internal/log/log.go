@@ -188,10 +188,23 @@ func Debugf(s Subsys, format string, args ...any) { Printf(Debug, s, format, arg
 
 // Refuse logs at warn level why a call fails, and returns an error with that text which wraps errno.
 func Refuse(s Subsys, errno error, format string, args ...any) error {
-	err := fmt.Errorf(format+": %w", append(args, errno)...)
-	Warnf(s, "%v", err)
+	err := &refusal{text: fmt.Sprintf(format, args...), errno: errno}
+	if why := errno.Error(); !strings.HasSuffix(err.text, why) { // it does where an error with errno is last
+		err.text += ": " + why
+	}
+	Warnf(s, "%s", err.text)
 	return err
 }
+
+// refusal is an error of Refuse.
+type refusal struct {
+	text  string
+	errno error
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func (r *refusal) Unwrap() error { return r.errno }
 
 // Reject logs at warn level why a call fails, and returns err as it is: [Refuse] puts the text and err into one error.
 func Reject(s Subsys, err error, format string, args ...any) error {

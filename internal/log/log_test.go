@@ -2,6 +2,7 @@ package log
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -98,6 +99,27 @@ func TestSinkGetsEveryLevelAndSubsystem(t *testing.T) {
 	Printf(-1, -1, "x7")
 	if len(got) != n {
 		t.Error("a level or subsystem that does not exist was written")
+	}
+}
+
+// TestRefuse: a refusal says once why.
+func TestRefuse(t *testing.T) {
+	restore(t)
+	var buf bytes.Buffer
+	UseWriter(&buf, env("FI_LOG_LEVEL=warn"))
+	why := os.ErrInvalid
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{Refuse(AV, why, "open %d", 3), "open 3: invalid argument"},
+		{Refuse(AV, why, "open: %v", fmt.Errorf("no name: %w", why)), "open: no name: invalid argument"},
+		{Refuse(AV, why, "open: %v", os.ErrExist), "open: file already exists: invalid argument"},
+	} {
+		if line, _ := buf.ReadString('\n'); c.err.Error() != c.want || !errors.Is(c.err, why) ||
+			!strings.HasSuffix(line, " "+c.want+"\n") {
+			t.Errorf("%q in %q, want %q", c.err, line, c.want)
+		}
 	}
 }
 

@@ -46,8 +46,10 @@ func This() (Host, error) {
 	cache.Lock()
 	defer cache.Unlock()
 	if cache.Self.PID == uint32(os.Getpid()) {
-		cache.UID = uint32(os.Geteuid()) // it may change
-		cache.User = OuterUID(cache.UID)
+		// It may change; the map of a namespace is written once, and until then the id is another.
+		if uid := uint32(os.Geteuid()); uid != cache.UID {
+			cache.UID, cache.User = uid, OuterUID(uid)
+		}
 		return cache.Host, nil
 	}
 	h, err := readHost()

@@ -167,3 +167,18 @@ func TestExec(t *testing.T) {
 		}
 	}
 }
+
+// TestThisAgain: the identity is read once.
+func TestThisAgain(t *testing.T) {
+	first, err := This()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(10, func() {
+		if h, err := This(); err != nil || h != first {
+			t.Errorf("%+v, %v, before %+v", h, err, first)
+		}
+	}); n != 0 {
+		t.Errorf("it is read again: %v allocations", n)
+	}
+}

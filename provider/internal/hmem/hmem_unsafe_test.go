@@ -185,19 +185,49 @@ func TestShared(t *testing.T) {
 	}
 	use.Release()
 
-	first.Leave(limit) // which recalls the mapping
+	leave([]*Share{first}, limit) // which recalls the mapping
 	if _, err := i.Acquire(a, limits, 0, false); err == nil {
 		t.Error("memory is mapped by a token that has ended")
 	}
 	if again, ok := ExportedAt(addr, 8, limit); !ok || again.Token == x.Token {
 		t.Errorf("%+v, %v, before %+v", again, ok, x)
 	}
-	second.Leave(limit)
+	leave([]*Share{second}, limit)
 	b.Close()
 	i.Leave()
 	if err := i.Enter(); !errors.Is(err, fi.EBADF) {
 		t.Errorf("an importer that has left: %v", err)
 	}
+	unused(t)
+}
+
+// TestRecalledTogether closes a region of three allocations that others still use: they share one limit.
+func TestRecalledTogether(t *testing.T) {
+	const limit = 400 * time.Millisecond
+	defer dmabuf.Pretend()()
+	var i Importer
+	var all []*Share
+	var end []func()
+	for range 3 {
+		b, addr := register(t)
+		all = append(all, b.Share(limit))
+		x, _ := ExportedAt(addr, 8, limit)
+		a := cuda.Foreign{PID: os.Getpid(), Token: x.Token}
+		use, err := i.Acquire(a, cuda.Limits{Entries: 4, Bytes: 1 << 30}, 0, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end = append(end, use.Release, b.Close)
+	}
+	began := time.Now()
+	leave(all, limit)
+	if took := time.Since(began); took < limit || took >= 2*limit {
+		t.Errorf("three allocations took %v, with a limit of %v", took, limit)
+	}
+	for _, f := range end {
+		f()
+	}
+	i.Leave()
 	unused(t)
 }
 
@@ -246,7 +276,7 @@ func TestFetch(t *testing.T) {
 		t.Error("an allocation of no token is there")
 	}
 	other.Drop()
-	s.Leave(limit)
+	leave([]*Share{s}, limit)
 	if m.Do(see) {
 		t.Error("an allocation that was recalled is used")
 	}

@@ -115,8 +115,8 @@ func (r *Region) Translate(addr, n uint64) (uint64, bool) {
 
 // Leave takes the memory out. When it returns no other process has it mapped, or the limit is over.
 func (r *Region) Leave(limit time.Duration) {
-	for _, s := range r.Shares {
-		s.Leave(limit)
+	if len(r.Shares) != 0 {
+		leave(r.Shares, limit)
 	}
 	r.Shares = nil
 	if r.DMABuf != nil {

@@ -63,15 +63,23 @@ func (s *Share) Base() uint64 { return s.base }
 // Buffer is the driver's number of the memory, 0: it has none.
 func (s *Share) Buffer() uint64 { return s.buffer }
 
-// Leave takes a region off, and takes back what others have of the allocation, for at most limit.
-func (s *Share) Leave(limit time.Duration) {
+// leave takes a region off the allocations that it lies in, and takes back what others have of them: of all at once,
+// for at most limit in all.
+func leave(of []*Share, limit time.Duration) {
+	recalls := make([]func(time.Duration), 0, len(of))
 	shares.Lock()
-	recall := s.withdraw()
-	if s.users--; s.users == 0 && shares.byBase[s.base] == s {
-		delete(shares.byBase, s.base)
+	for _, s := range of {
+		recalls = append(recalls, s.withdraw())
+		if s.users--; s.users == 0 && shares.byBase[s.base] == s {
+			delete(shares.byBase, s.base)
+		}
 	}
 	shares.Unlock()
-	recall(limit)
+	var all sync.WaitGroup
+	for _, recall := range recalls {
+		all.Go(func() { recall(limit) })
+	}
+	all.Wait()
 	shares.Lock()
 	defer shares.Unlock()
 	endDescriptors()

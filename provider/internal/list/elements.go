@@ -29,9 +29,7 @@ type Op struct {
 	one       Element  // likewise
 	soon      together // likewise
 	places    places   // likewise, and of the end
-
-	// known is written by the thread that runs the work queue, while elements are under way or to be posted.
-	known known
+	stream    stream   // likewise
 
 	// pending counts the elements that are posted and have not ended, and one for the post. Added to by
 	// the thread that runs the work queue, taken from by it and by threads that end an element; sequentially
@@ -113,8 +111,8 @@ func (op *Op) Pump() bool {
 		}
 		if err != nil {
 			op.fail(n, fi.ErrnoOf(err))
+			op.next++
 		}
-		op.next += max(count, 1)
 		op.soon.path = nil
 	}
 	if corked != nil {
@@ -126,8 +124,8 @@ func (op *Op) Pump() bool {
 	return op.pending.Add(-1) != 0 || op.finish()
 }
 
-// postNext posts the next elements, as many as go as one request, and returns how many that are. 0: one has no bytes,
-// and there is nothing to post.
+// postNext posts the next elements, those that go as one request or that a device takes, and goes on behind them. It
+// returns how many. 0: one has no bytes, and there is nothing to post, or there is an error.
 func (op *Op) postNext(corked *Path) (int, error) {
 	o := op.list.of
 	to, over, err := o.ep.Connect(op.list.addr, 0)
@@ -136,26 +134,33 @@ func (op *Op) postNext(corked *Path) (int, error) {
 	}
 	defer to.Release()
 	if t := op.together(over); t.count > 1 {
-		return t.count, op.postTogether(to, t)
+		if err = op.postTogether(to, t); err == nil {
+			op.next += t.count
+		}
+		return t.count, err
+	}
+	if count, err := op.stream.post(op, to, over, corked); count != 0 || err != nil {
+		return count, err
 	}
 	el := &op.one
 	el.Element = op.sel.At(op.next)
 	if el.Len == 0 && !o.cfg.TokenWays.Message {
+		op.next++
 		return 0, nil // nothing that a device could move
 	}
 	if el.More = op.next+1 < op.sel.Len() && op.pending.Load() <= window; el.More {
 		*corked = over
 	}
-	return 1, op.postElement(to, over, el)
+	if err = op.postElement(to, over, el); err == nil {
+		op.next++
+	}
+	return 1, err
 }
 
 // postElement posts the next element as an operation of its own.
 func (op *Op) postElement(to Peer, over Path, el *Element) error {
 	el.Dest, el.Read, el.Listed = op.list.addr, op.args.Read, true
-	el.Flags = op.args.Flags & fi.DeliveryComplete
-	if op.note != nil && !op.args.Read {
-		el.Flags = fi.DeliveryComplete // they are done before it goes
-	}
+	el.Flags = op.places.flags(op)
 	el.Later = op.places.later(op, over, el.Flags)
 	el.Registered = op.register(over)
 	el.Work = op.work(op.sel.Number(op.next))
@@ -179,10 +184,15 @@ func end(op *Op) {
 	}
 }
 
-// finish is end for the thread that runs the work queue: false says that there is no room, and Pump is to be called
-// again. What was written is put in its place, and the operation completes, or its notification goes, and then it does.
+// finish is end for the thread that runs the work queue: false says that there is no room, or that elements are left
+// which a device has refused, and Pump is to be called again. What was written is put in its place, and the operation
+// completes, or its notification goes, and then it does.
 func (op *Op) finish() bool {
 	o := op.list.of
+	if op.stream.again(op) {
+		op.pending.Store(1)
+		return false
+	}
 	switch op.places.put(op) {
 	case placeFull:
 		op.pending.Store(1)
@@ -191,6 +201,7 @@ func (op *Op) finish() bool {
 		return true
 	}
 	op.unregister()
+	op.stream.count(op)
 	op.list.posts.Add(-1)
 	if op.begun {
 		o.under.Give(op.slot)

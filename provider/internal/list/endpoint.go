@@ -16,6 +16,7 @@ import (
 // Endpoint is what lists need of their endpoint. Any thread may call its methods.
 type Endpoint interface {
 	Network
+	ByDevice
 	Sharing
 	Devices
 	// Enabled reports whether operations may be posted.
@@ -66,6 +67,16 @@ type Network interface {
 	Count(to Peer, w Way, elements, n uint64)
 	// Accessed counts memory of elements that are about to be copied, total bytes.
 	Accessed(sel pieces.Selection, total uint64, to Peer, over Path)
+}
+
+// ByDevice is how elements go by an RDMA device without operations of their own.
+type ByDevice interface {
+	// DeviceKey is the key of a peer's region for the device of a path. False: it is not known, and may be asked for.
+	DeviceKey(to Peer, over Path, key uint64) (hw.RemoteKey, bool)
+	// KeyRefused takes in that the device has refused it.
+	KeyRefused(over Path, key uint64)
+	// CountDevice counts elements that a device has moved, or failed to, and their bytes.
+	CountDevice(to Peer, read bool, elements, n uint64)
 }
 
 // Sharing is how a post is copied by both sides: in rounds of package claim.
@@ -134,6 +145,8 @@ type Path interface {
 	Mover() hw.PieceMover
 	// Device is the RDMA device that reaches the peer's memory, nil: none does.
 	Device() Device
+	// OneSided is by what the device does that, and the longest operation. Device is not nil.
+	OneSided(read bool) (by hw.OneSided, longest uint64)
 	// Uncork has elements go that were kept for the next (Element.More).
 	Uncork()
 }

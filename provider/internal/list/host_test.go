@@ -42,10 +42,12 @@ type host struct {
 	path          *path
 	full          int // one of so many posts finds no room, 0: none does
 	faults        int // one of so many steps fails, 0: none does
+	refusals      int // one of so many elements is refused by the device, 0: none is
 	gone          bool
 
-	written []func() // what the device has written that is not in its place
-	flushes int
+	written  []func() // what the device has written that is not in its place
+	flushes  int
+	delivers bool // what the device writes is in its place when that is flushed
 
 	entered []*Op
 	flying  []func() // ends of what is under way
@@ -81,7 +83,7 @@ func newHost(t testing.TB, seed uint64) *host {
 		local: make([]byte, 1<<18), device: make([]byte, 1<<15),
 		settled: map[*note.Outgoing]fi.Errno{}, mistakes: map[uint32][]fi.Errno{},
 	}
-	h.path = &path{host: h}
+	h.path = &path{host: h, denied: map[uint64]bool{}}
 	h.posts.Init(h, &h.cfg)
 	t.Cleanup(func() {
 		_ = h.posts.Free()
@@ -269,12 +271,70 @@ type path struct {
 	copies bool // the posting thread copies
 	joins  bool
 	rdma   Device
-	dead   bool     // the peer is found dead by the next copy
-	corked []func() // ends of elements that the device has kept for the next
+	denied map[uint64]bool // regions whose keys the device has refused
+	dead   bool            // the peer is found dead by the next copy
+	corked []func()        // ends of elements that the device has kept for the next
 }
 
 func (p *path) AckOfNote(uint64) bool { return false }
 func (p *path) Device() Device        { return p.rdma }
+
+func (p *path) OneSided(bool) (hw.OneSided, uint64) { return p, 700 }
+
+// PutZcopy and GetZcopy are the device's, which refuses the key of a region for ever.
+func (p *path) PutZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	return p.device(local[0], addr, key[0]-1, c, false)
+}
+
+func (p *path) GetZcopy(local []hw.Segment, addr uint64, key hw.RemoteKey, c *hw.Completion) (hw.Status, error) {
+	return p.device(local[0], addr, key[0]-1, c, true)
+}
+
+func (p *path) device(local hw.Segment, addr, key uint64, c *hw.Completion, read bool) (hw.Status, error) {
+	here, n := uint64(uintptr(local.Addr)), uint64(local.Len)
+	put := func() { p.move(here, key, addr, n, read) }
+	switch {
+	case p.gone:
+		return hw.Done, hw.ErrPeerDead
+	case p.chance(p.full):
+		return hw.Done, hw.ErrNoResource
+	case p.chance(4 * p.refusals):
+		return hw.Done, hw.ErrKey
+	case !p.delivers && p.chance(20):
+		put()
+		return hw.Done, nil
+	}
+	p.corked = append(p.corked, func() {
+		switch {
+		case p.gone:
+			c.Update(1, hw.ErrCanceled)
+		case p.chance(p.refusals):
+			c.Update(1, hw.ErrKey)
+		case p.delivers:
+			p.written = append(p.written, put)
+			c.Update(1, nil)
+		default:
+			put()
+			c.Update(1, nil)
+		}
+	})
+	if !c.More {
+		p.Uncork()
+	}
+	return hw.InProgress, nil
+}
+
+func (h *host) DeviceKey(_ Peer, over Path, key uint64) (hw.RemoteKey, bool) {
+	p := over.(*path)
+	if p.denied[key] || h.chance(h.full) {
+		return hw.RemoteKey{}, false
+	}
+	return hw.RemoteKey{key + 1}, true
+}
+
+func (h *host) KeyRefused(over Path, key uint64) { over.(*path).denied[key] = true }
+
+func (h *host) CountDevice(_ Peer, _ bool, elements, _ uint64) { h.counts[WayRDMA] += elements }
 
 // Uncork has the device begin with what it has kept.
 func (p *path) Uncork() { p.flying, p.corked = append(p.flying, p.corked...), nil }
@@ -350,7 +410,7 @@ func (h *host) Single(o *Element) error {
 
 func (h *host) Post(_ Peer, over Path, o *Element) error {
 	way := WayMessage
-	if over.Device() != nil && h.cfg.TokenWays.RDMA {
+	if over.Device() != nil && h.cfg.TokenWays.RDMA && !h.path.denied[o.Key] {
 		way = WayRDMA
 	}
 	switch {
@@ -473,13 +533,24 @@ type standIn struct {
 	used, left int
 	first, n   uint64
 	access     hw.Access
+	knows      bool // memory: elements go without operations of their own
 }
 
 func (d *standIn) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
 	d.used++
 	d.first, d.n, d.access = addr, n, access
-	return rkey.Local{}, nil
+	if !d.knows {
+		return rkey.Local{}, nil
+	}
+	return rkey.Device{Domain: anyMemory{}}.Use(addr, n, access)
 }
+
+// anyMemory registers what is there and what is not.
+type anyMemory struct{ hw.MemoryDomain }
+
+func (anyMemory) Register(hw.Region) (hw.Memory, error) { return registered{}, nil }
+
+type registered struct{ hw.Memory }
 
 func (d *standIn) Leave(*rkey.Local) { d.left++ }
 

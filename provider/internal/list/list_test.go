@@ -265,6 +265,61 @@ func TestRegister(t *testing.T) {
 	h.settle()
 }
 
+// TestPieces has a device move elements that end with an error, or do not end: those that it refuses go as messages
+// when the others have ended, unless the post is canceled or has failed by then.
+func TestPieces(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		refusals int
+		gone     bool // before some have ended
+		cancel   bool // likewise
+		closed   bool // likewise
+		read     bool
+		status   fi.Errno
+	}{
+		{what: "moved"},
+		{what: "read", read: true},
+		{what: "refused", refusals: 1},
+		{what: "lost", gone: true, status: fi.ECONNRESET},
+		{what: "canceled", cancel: true, status: fi.ECANCELED},
+		{what: "refused and canceled", refusals: 1, cancel: true, status: fi.ECANCELED},
+		{what: "closed", closed: true},
+	} {
+		h := newHost(t, 1)
+		d := &standIn{knows: true}
+		h.path.rdma = d
+		l := h.of(strided(h.region(1, 1<<16, false), 8, 1000))
+		want(t, l.Post(&Args{Context: 1, Read: c.read}), fi.Success, "post")
+		for len(h.flying) == 0 {
+			h.step()
+		}
+		h.refusals, h.gone, h.closed = c.refusals, c.gone, c.closed
+		if c.cancel {
+			h.posts.Cancel(1)
+		}
+		if c.closed {
+			for _, end := range h.flying {
+				end()
+			}
+			h.flying, h.entered = nil, nil
+			h.posts.Unregister()
+			h.inFlight = 0
+			if len(h.ended) != 0 || d.left != 1 {
+				t.Errorf("%s: completions %+v, left %d", c.what, h.ended, d.left)
+			}
+			continue
+		}
+		h.settle()
+		if len(h.ended) != 1 || h.ended[0].status != c.status || d.used != 1 || d.left != 1 {
+			t.Errorf("%s: completions %+v, %+v", c.what, h.ended, d)
+		}
+		n := h.counts
+		if c.status == fi.Success && (n[WayRDMA]+n[WayMessage] != 1000 || (n[WayMessage] != 0) != (c.refusals != 0)) {
+			t.Errorf("%s: %v elements by their ways", c.what, n)
+		}
+	}
+}
+
 // TestRest has no further elements begin, and waits for goroutines, for a time.
 func TestRest(t *testing.T) {
 	h := newHost(t, 1)

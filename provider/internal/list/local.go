@@ -36,12 +36,12 @@ type known struct {
 // register has the device of a path know the list's memory, unless that is known or was in vain, and returns it. nil:
 // elements are registered by themselves.
 func (op *Op) register(over Path) *rkey.Local {
-	l, access, device := op.list, hw.Access(0), over.Device()
-	if device == nil || op.known.asked != nil && op.known.asked != device {
+	l, access, device, m := op.list, hw.Access(0), over.Device(), &op.stream.memory
+	if device == nil || m.asked != nil && m.asked != device {
 		return nil
 	}
-	if op.known.asked == nil {
-		op.known.asked = device
+	if m.asked == nil {
+		m.asked = device
 		n := l.host.end - l.host.first
 		if op.sel.Len() == 1 || n == 0 || n > sparse*op.total || !l.of.cfg.TokenWays.RDMA {
 			return nil
@@ -50,12 +50,12 @@ func (op *Op) register(over Path) *rkey.Local {
 			access = hw.LocalWrite
 		}
 		// Without room, or where the range is not whole, one by one.
-		op.known.registered, _ = device.Use(l.host.first, n, access)
+		m.registered, _ = device.Use(l.host.first, n, access)
 	}
-	if op.known.registered.Memory() == nil {
+	if m.registered.Memory() == nil {
 		return nil
 	}
-	return &op.known.registered
+	return &m.registered
 }
 
 // Unregister ends the registrations of posts that an endpoint which is closed leaves unfinished.
@@ -68,7 +68,7 @@ func (o *Posts) Unregister() {
 
 // unregister ends that. No element is under way.
 func (op *Op) unregister() {
-	if op.known.asked != nil {
-		op.known.asked.Leave(&op.known.registered)
+	if m := &op.stream.memory; m.asked != nil {
+		m.asked.Leave(&m.registered)
 	}
 }

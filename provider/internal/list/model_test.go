@@ -42,8 +42,8 @@ type model struct {
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{host: newHost(t, seed), bytes: rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})}
 	m.path.copies, m.path.joins = m.chance(2), m.chance(2)
-	if m.chance(4) {
-		m.path.rdma = &standIn{}
+	if m.chance(2) {
+		m.path.rdma, m.refusals = &standIn{knows: !m.chance(4)}, m.r.IntN(3)*20
 	}
 	m.full = m.r.IntN(2) * 5
 	m.faults = [...]int{0, 0, 4, 30, 300}[m.r.IntN(5)]
@@ -223,6 +223,8 @@ func (m *model) run(l *List, all []element) (closed bool) {
 		a.Note, a.NoteOnError = []byte("done"), m.chance(2)
 	}
 	numbers := m.picks(len(all), &a)
+	m.delivers = !a.Read && (a.Note != nil || a.Flags != 0)
+	clear(m.path.denied)
 	before, after := m.snapshot(), m.snapshot()
 	m.apply(after, all, numbers, a.Read)
 	m.counts, m.ended, m.noted = [Ways]uint64{}, nil, nil

@@ -14,6 +14,14 @@ import (
 // places are the paths by whose devices something of a post goes that is to be put in its place.
 type places struct{ through []Path }
 
+// flags are the flags of the operations of elements.
+func (*places) flags(op *Op) uint64 {
+	if op.note != nil && !op.args.Read {
+		return fi.DeliveryComplete // they are done before it goes
+	}
+	return op.args.Flags & fi.DeliveryComplete
+}
+
 // later reports whether the next element, posted over a path with flags, may leave it to the post that it is put in its
 // place.
 func (p *places) later(op *Op, over Path, flags uint64) bool {

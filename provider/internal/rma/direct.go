@@ -75,7 +75,7 @@ func (in *Initiator) direct(a *Operation, l *Link, p *Path, total uint64) (bool,
 	}
 	in.took(l, a.Listed, list.WayIPC, total)
 	in.end(a.Ended(completes, fi.Success, total))
-	in.counts.Direct(a.Read, total)
+	in.counts.Direct(a.Read, 1, total)
 	return true, nil
 }
 

@@ -320,7 +320,7 @@ func (in *Initiator) endShare(op *sharedOp, status fi.Errno) {
 		return
 	}
 	in.end(op.args.Ended(op.completes, status, op.remote.Len))
-	in.counts.Direct(op.args.Read, op.remote.Len)
+	in.counts.Direct(op.args.Read, 1, op.remote.Len)
 }
 
 // repost does an operation again as messages, by which the target says why it fails. It reports false when there is no

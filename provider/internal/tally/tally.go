@@ -102,14 +102,14 @@ func (c *Counts) OneSided(stripe int, k Kind, n, total uint64) {
 	}
 }
 
-// Direct counts a read or write of total bytes that the posting thread has done itself, without a stripe. Any thread
-// may call it.
-func (c *Counts) Direct(read bool, total uint64) {
+// Direct counts n reads or writes, of total bytes, that the posting thread has done itself, or given to a device,
+// without a stripe. Any thread may call it.
+func (c *Counts) Direct(read bool, n, total uint64) {
 	word := stats.SharedWrite
 	if read {
 		word = stats.SharedRead
 	}
-	c.block.Shared(word, 1)
+	c.block.Shared(word, n)
 	c.block.Shared(word+1, total)
 }
 

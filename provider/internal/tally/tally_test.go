@@ -73,8 +73,8 @@ func TestOneSided(t *testing.T) {
 	c.OneSided(0, Write, 3, 6)
 	c.OneSided(1, Read, 1, 20)
 	c.OneSided(1, Atomic, 1, 30)
-	c.Direct(false, 3)
-	c.Direct(true, 4)
+	c.Direct(false, 1, 3)
+	c.Direct(true, 1, 4)
 	expect(t, value, map[string]uint64{
 		"rma_writes": 5, "rma_write_bytes": 13, "rma_reads": 2, "rma_read_bytes": 24, "atomics": 1,
 	})
