@@ -53,6 +53,26 @@ func TestLearn(t *testing.T) {
 	}
 }
 
+// TestLearnRelayed: a path whose slice went through relays is slow for the next operation, unless that comes a minute
+// later.
+func TestLearnRelayed(t *testing.T) {
+	for _, c := range []struct {
+		then time.Duration
+		slow bool
+	}{{time.Second, true}, {remembers - time.Second, true}, {remembers + time.Second, false}} {
+		e, now := withRelays(t, func(*Config) {})
+		out := []int64{10 << 10, 10 << 10, 1 << 20, 10 << 10}
+		e.Start(now, out, make([]int64, 4))
+		now = now.Add(2 * remembers) // it takes long
+		p := e.at(2)
+		p.tail, p.rate, e.rate, e.ackedAt = e.cfg.Piece, 1e5, 1e8, now
+		e.Start(now.Add(c.then), out, make([]int64, 4))
+		if p = e.at(2); p.slow != c.slow {
+			t.Errorf("after %v: slow is %v", c.then, p.slow)
+		}
+	}
+}
+
 // TestLearnWaits: what a pair waits for at its own host makes no path slow, although its target's link idles all the
 // time: before its first chunk, after it gave way to others, and in pauses.
 func TestLearnWaits(t *testing.T) {
