@@ -99,6 +99,9 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "alltoall_") }) {
 		document = allToAllSections(document, res, found, drawn)
 	}
+	if found.any(func(name string) bool { return strings.HasPrefix(name, "job_") }) {
+		document = placeBeside(document, "all to all, ", "MPI programs between hosts", mpiJobsSection(res, found))
+	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "net_") }) {
 		document = placeSection(document, "network, "+res.Libfabric, netSection(res, found))
 	}

@@ -82,6 +82,12 @@ func (r *run) measure() error {
 			return err
 		}
 	}
+	if r.has(mpiJobsGroup) {
+		if err := r.mpiJobs(); err != nil {
+			r.end()
+			return err
+		}
+	}
 	if r.has(netGroup) {
 		if err := r.net(); err != nil {
 			r.end()
@@ -135,6 +141,9 @@ func (o *options) steps() int {
 	}
 	if o.has(allToAllGroup) {
 		n += o.exchanges.steps(len(o.exchangers()))
+	}
+	if o.has(mpiJobsGroup) {
+		n += o.jobs.steps()
 	}
 	if o.has(netGroup) {
 		n += o.plan.steps()
