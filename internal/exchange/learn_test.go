@@ -152,3 +152,25 @@ func TestLags(t *testing.T) {
 		}
 	}
 }
+
+// TestBeginsInOrder: an operation begins in the shifted order although pairs had different rates in the one before,
+// where they shared the link, and first with a path that was slow by itself.
+func TestBeginsInOrder(t *testing.T) {
+	e, now := withRelays(t, func(*Config) {})
+	out := []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20}
+	e.Start(now, out, make([]int64, 4))
+	e.rate, e.relays.most = 1e8, 4
+	for i, share := range []float64{1.4, 0.6, 1, 0.1} {
+		e.at(int32(i)).rate = share * e.rate / 4
+	}
+	now = now.Add(time.Second)
+	e.Start(now, out, make([]int64, 4))
+	for i, want := range []bool{false, false, false, true} {
+		if got := e.slowness(e.at(int32(i))); (got != 0) != want {
+			t.Errorf("peer %d is slower by %d halvings, slow: %t", i, got, want)
+		}
+	}
+	if e.key(0) >= e.key(1) || e.key(1) >= e.key(2) || e.key(3) >= e.key(0) {
+		t.Errorf("keys %x %x %x %x", e.key(0), e.key(1), e.key(2), e.key(3))
+	}
+}
