@@ -44,7 +44,7 @@ func placeSection(document, version, text string) string {
 	return document + begin + text + end
 }
 
-// placeBeside does so, but where the document has none of the version it goes behind the last of a kind, if there is one.
+// placeBeside does so, but a section that the document has not goes behind the last of a kind, if there is one.
 func placeBeside(document, kind, version, text string) string {
 	begin, end := marks(version)
 	_, first := marks(kind)

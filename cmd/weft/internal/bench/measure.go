@@ -76,14 +76,14 @@ func (r *run) measure() error {
 			return err
 		}
 	}
-	if r.has(allToAllGroup) {
-		if err := r.allToAll(); err != nil {
-			r.end()
-			return err
+	for _, g := range []struct {
+		name    string
+		measure func() error
+	}{{allToAllGroup, r.allToAll}, {mpiJobsGroup, r.mpiJobs}} {
+		if !r.has(g.name) {
+			continue
 		}
-	}
-	if r.has(mpiJobsGroup) {
-		if err := r.mpiJobs(); err != nil {
+		if err := g.measure(); err != nil {
 			r.end()
 			return err
 		}

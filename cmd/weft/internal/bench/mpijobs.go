@@ -52,9 +52,11 @@ func hydraArgs(hosts []string, agent string) []string {
 // launcher is the program that starts ranks of the MPI.
 func (k *mpiKind) launcher() (path string, err error) {
 	for _, name := range k.launchers {
-		if path, err = exec.LookPath(name); err == nil {
-			return path, nil
+		c := exec.Command(name)
+		if c.Err == nil {
+			return c.Path, nil
 		}
+		err = c.Err
 	}
 	return "", err
 }

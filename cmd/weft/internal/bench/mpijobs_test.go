@@ -75,7 +75,9 @@ func TestMPIJobs(t *testing.T) {
 	o.perFigure = time.Millisecond
 	all := labNetworks
 	defer func() { labNetworks = all }()
-	labNetworks = []labNetwork{{name: "small", title: "small", hosts: 2, ranks: 2, in: alike(2, labMbit), slices: shortSlices}}
+	labNetworks = []labNetwork{{
+		name: "small", title: "small", hosts: 2, ranks: 2, in: alike(2, labMbit), slices: shortSlices,
+	}}
 	o.jobs = mpiJobsPlan{networks: []string{"small"}, programs: []*mpiProgram{{
 		title: "fft.c", command: built("fft", 64, 1), until: mpiPrograms[0].until, runs: 1, limit: 60,
 		env: []string{"FI_WEFT_MPI_MIN_SIZE=1k"}, figures: mpiPrograms[0].figures,

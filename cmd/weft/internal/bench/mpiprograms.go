@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // mpiProgram is a program whose ranks exchange all to all, and what it prints.
@@ -102,8 +101,8 @@ func built(name string, args ...int) func(*options, *mpiKind) ([]string, error) 
 
 func installed(name string) func(*options, *mpiKind) ([]string, error) {
 	return func(*options, *mpiKind) ([]string, error) {
-		path, err := exec.LookPath(name)
-		return []string{path}, err
+		c := exec.Command(name)
+		return []string{c.Path}, c.Err
 	}
 }
 
@@ -175,19 +174,19 @@ func (p *mpiProgram) found(found *figures, w *labNetwork, provider, own, text st
 	return nil
 }
 
-const mpiJobsIntroduction = `Programs with ` + "`libweft-mpi`" + ` in front of the MPI and without, one rank on each of %d hosts
-of the networks of ` + "`weft bench alltoall`" + ` (%d Mbit/s, %d KiB in each port). Both are over the kernel's network: the
-MPI's own messages over its TCP (MPICH's by UCX), weft's over UDP. Medians (quartiles) of jobs in turn; mpi4py and
-alltoalls.c run the MPI's own in turn within a job, and print medians of five. Ratios are of times, of rates the inverse.
-%s.%s
+const mpiJobsIntroduction = `Programs with ` + "`libweft-mpi`" + ` in front of the MPI and without, one rank on each of
+%d hosts of the networks of ` + "`weft bench alltoall`" + ` (%d Mbit/s, %d KiB in each port). The MPI's own
+messages go over the kernel's TCP (MPICH's by UCX), weft's over UDP. Medians (quartiles) of jobs in turn; mpi4py and
+alltoalls.c run the MPI's own in turn within a job and print medians of five. Ratios are of times, of rates the inverse.
+Measured on %s: %s.%s
 
 `
 
 // mpiJobsSection has a table of all networks and MPIs.
 func mpiJobsSection(res *result, found *figures) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## All-to-alls of MPI programs between hosts, %s\n\n", res.Taken.Format(time.DateOnly))
-	fmt.Fprintf(&b, mpiJobsIntroduction, labHosts, labMbit, labQueue>>10, res.Machine, res.noiseText())
+	b.WriteString("## All-to-alls of MPI programs between hosts\n\n")
+	fmt.Fprintf(&b, mpiJobsIntroduction, labHosts, labMbit, labQueue>>10, res.date(), res.Machine, res.noiseText())
 	fmt.Fprintf(&b, "Command: `weft bench mpi-alltoall`, as root\n\n")
 	b.WriteString("| network | MPI | what | with weft | without | ratio | to reach |\n" +
 		"| --- | --- | --- | --- | --- | --- | --- |\n")
