@@ -111,6 +111,7 @@ bench-program:
 		$(MPICC) $(WARN) -O2 -o $(BENCH)/latency_mt tests/bench/mpi/latency_mt.c && \
 		$(MPICC) $(WARN) -O2 -o $(BENCH)/mpi_bench $(MPI_BENCH); \
 	fi
+	MPICC="$(MPICC)" scripts/mpibench.sh $(BENCH)
 	$(if $(MPICH),$(call MPICH_CC,$(MPICH)) $(WARN) $(MPICH_WARN) -O2 -o $(BENCH)/mpi_bench.mpich $(MPI_BENCH))
 	$(if $(MPICH_UCX),$(call MPICH_CC,$(MPICH_UCX)) $(WARN) $(MPICH_WARN) -O2 -o $(BENCH)/mpi_bench.mpich-ucx $(MPI_BENCH))
 

@@ -53,6 +53,26 @@ func TestLearn(t *testing.T) {
 	}
 }
 
+// TestLearnRelayed: a path whose slice went through relays is slow for the next operation, unless that comes a minute
+// later.
+func TestLearnRelayed(t *testing.T) {
+	for _, c := range []struct {
+		then time.Duration
+		slow bool
+	}{{time.Second, true}, {remembers - time.Second, true}, {remembers + time.Second, false}} {
+		e, now := withRelays(t, func(*Config) {})
+		out := []int64{10 << 10, 10 << 10, 1 << 20, 10 << 10}
+		e.Start(now, out, make([]int64, 4))
+		now = now.Add(2 * remembers) // it takes long
+		p := e.at(2)
+		p.tail, p.rate, e.rate, e.ackedAt = e.cfg.Piece, 1e5, 1e8, now
+		e.Start(now.Add(c.then), out, make([]int64, 4))
+		if p = e.at(2); p.slow != c.slow {
+			t.Errorf("after %v: slow is %v", c.then, p.slow)
+		}
+	}
+}
+
 // TestLearnWaits: what a pair waits for at its own host makes no path slow, although its target's link idles all the
 // time: before its first chunk, after it gave way to others, and in pauses.
 func TestLearnWaits(t *testing.T) {
@@ -130,5 +150,27 @@ func TestLags(t *testing.T) {
 		if p.slow != c.slow || p.flying > before == c.slow {
 			t.Errorf("%s: slow is %v, %d chunks on their way after %d", name, p.slow, p.flying, before)
 		}
+	}
+}
+
+// TestBeginsInOrder: an operation begins in the shifted order although pairs had different rates in the one before,
+// where they shared the link, and first with a path that was slow by itself.
+func TestBeginsInOrder(t *testing.T) {
+	e, now := withRelays(t, func(*Config) {})
+	out := []int64{1 << 20, 1 << 20, 1 << 20, 1 << 20}
+	e.Start(now, out, make([]int64, 4))
+	e.rate, e.relays.most = 1e8, 4
+	for i, share := range []float64{1.4, 0.6, 1, 0.1} {
+		e.at(int32(i)).rate = share * e.rate / 4
+	}
+	now = now.Add(time.Second)
+	e.Start(now, out, make([]int64, 4))
+	for i, want := range []bool{false, false, false, true} {
+		if got := e.slowness(e.at(int32(i))); (got != 0) != want {
+			t.Errorf("peer %d is slower by %d halvings, slow: %t", i, got, want)
+		}
+	}
+	if e.key(0) >= e.key(1) || e.key(1) >= e.key(2) || e.key(3) >= e.key(0) {
+		t.Errorf("keys %x %x %x %x", e.key(0), e.key(1), e.key(2), e.key(3))
 	}
 }

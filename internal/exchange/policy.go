@@ -102,9 +102,15 @@ func (e *Engine) placed(i int32) int64 {
 }
 
 // slowness is by how many halvings a path is slower than its part of the own link, which the pairs with chunks on
-// their way share; half of that is not slow.
+// their way share; half of that is not slow. Before the first chunk of an operation has arrived rates are of the one
+// before, in which as many pairs shared the link as had a place in it: were they taken for rates of a pair alone, what
+// chance did to them would break the shifted order.
 func (e *Engine) slowness(p *peer) int {
-	part := p.rate * float64(max(e.active+e.others.active, 1))
+	pairs := max(e.active+e.others.active, 1)
+	if e.acked == 0 {
+		pairs = max(pairs, e.relays.width)
+	}
+	part := p.rate * float64(pairs)
 	if part <= 0 || e.rate < 2*part {
 		return 0
 	}

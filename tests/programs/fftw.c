@@ -2,7 +2,7 @@
 /* Transforms of three dimensions by FFTW's MPI library. Its planner measures ways to transpose, of which some are
  * MPI_Alltoall and others MPI_Sendrecv; without measurement it takes the latter. The input is a sum of plane waves, so
  * the output has one peak for each, and the transform back has n^3 times the input: every number is checked.
- * Arguments: n, the number of transforms. */
+ * Arguments: n, the number of transforms, how many seconds the planner may take (20). */
 #include "check.h"
 #include "waves.h"
 
@@ -96,8 +96,8 @@ int main(int argc, char **argv)
 
 	start(&argc, &argv);
 	fftw_mpi_init();
-	fftw_set_timelimit(20);
-	CHECK(argc == 3);
+	CHECK(argc == 3 || argc == 4);
+	fftw_set_timelimit(argc == 4 ? atof(argv[3]) : 20);
 	n = atoi(argv[1]);
 	int rounds = atoi(argv[2]);
 	CHECK(n >= size && n <= 1024 && rounds > 0 && rounds < 1000);

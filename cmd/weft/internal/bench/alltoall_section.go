@@ -126,7 +126,7 @@ func leastOf(
 
 // allToAllBest writes how each way that follows the network stands beside the best of all providers, which may be
 // one of another congestion control.
-func allToAllBest(b *strings.Builder, found *figures, providers []string) {
+func allToAllBest(b *strings.Builder, found *figures, providers []string, slice int64) {
 	b.WriteString("Beside the better of them, medians divided:\n\n| network | slices | best step | best fixed |")
 	var columns []string // provider and way
 	for _, p := range providers {
@@ -140,20 +140,18 @@ func allToAllBest(b *strings.Builder, found *figures, providers []string) {
 	b.WriteString("\n| --- | --- | --- | --- |" + strings.Repeat(" --- |", len(columns)) + "\n")
 	for i := range labNetworks {
 		w := &labNetworks[i]
-		for _, slice := range w.slices {
-			ofStep, _, step := leastOf(found, providers, w, slice, "step")
-			ofFixed, way, fixed := leastOf(found, providers, w, slice, "")
-			if step.count == 0 {
-				continue
-			}
-			fmt.Fprintf(b, "| %s | %s | %s (%s) | %s (%s, %s) |", w.title, sizeText(slice),
-				step.short(), ofStep, fixed.short(), ofFixed, wayTitle(way))
-			for k := 0; k < len(columns); k += 2 {
-				s := found.of(columns[k], allToAllFigure(w, slice, columns[k+1], "ms"))
-				fmt.Fprintf(b, " %s | %s |", ofMedians(s, step), ofMedians(s, fixed))
-			}
-			b.WriteByte('\n')
+		ofStep, _, step := leastOf(found, providers, w, slice, "step")
+		ofFixed, way, fixed := leastOf(found, providers, w, slice, "")
+		if step.count == 0 {
+			continue
 		}
+		fmt.Fprintf(b, "| %s | %s | %s (%s) | %s (%s, %s) |", w.title, sizeText(slice),
+			step.short(), ofStep, fixed.short(), ofFixed, wayTitle(way))
+		for k := 0; k < len(columns); k += 2 {
+			s := found.of(columns[k], allToAllFigure(w, slice, columns[k+1], "ms"))
+			fmt.Fprintf(b, " %s | %s |", ofMedians(s, step), ofMedians(s, fixed))
+		}
+		b.WriteByte('\n')
 	}
 	b.WriteByte('\n')
 }
@@ -176,12 +174,10 @@ func wayTitle(name string) string {
 }
 
 // strangersLines say what became of the strangers, beside each way.
-func strangersLines(b *strings.Builder, found *figures, provider string) {
+func strangersLines(b *strings.Builder, found *figures, provider string, slice int64) {
 	for i := range labNetworks {
-		for _, slice := range labNetworks[i].slices {
-			strangersLine(b, found, provider, &labNetworks[i], slice, "stranger_lost", "share of their datagrams lost")
-			strangersLine(b, found, provider, &labNetworks[i], slice, "stranger_mbps", "Mbit/s of both")
-		}
+		strangersLine(b, found, provider, &labNetworks[i], slice, "stranger_lost", "share of their datagrams lost")
+		strangersLine(b, found, provider, &labNetworks[i], slice, "stranger_mbps", "Mbit/s of both")
 	}
 }
 
@@ -220,34 +216,57 @@ func exchanged(res *result, found *figures) []string {
 	})
 }
 
-// allToAllSection writes a table for each provider, with a row for each network and length; drawn are the plots.
-func allToAllSection(res *result, found *figures, drawn map[string]string) string {
+// exchangedSlices are the lengths that all-to-alls were measured with.
+func exchangedSlices(found *figures) (lengths []int64) {
+	for i := range labNetworks {
+		w := &labNetworks[i]
+		for _, slice := range w.slices {
+			prefix := allToAllFigure(w, slice, "", "")
+			if !slices.Contains(lengths, slice) &&
+				found.any(func(name string) bool { return strings.HasPrefix(name, strings.TrimSuffix(prefix, "_")) }) {
+				lengths = append(lengths, slice)
+			}
+		}
+	}
+	slices.Sort(lengths)
+	return lengths
+}
+
+// allToAllSections places a section for each length that was measured. Those of other lengths stay as they are.
+func allToAllSections(document string, res *result, found *figures, drawn map[string]string) string {
+	const kind = "all to all, "
+	for _, slice := range exchangedSlices(found) {
+		document = placeBeside(document, kind, kind+sizeText(slice)+", "+res.Libfabric,
+			allToAllSection(res, found, drawn, slice))
+	}
+	return document
+}
+
+// allToAllSection writes a table for each provider, with a row for each network; drawn are the plots.
+func allToAllSection(res *result, found *figures, drawn map[string]string, slice int64) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## All to all, libfabric %s, %s\n\n", res.Libfabric, res.date())
+	fmt.Fprintf(&b, "## All to all, slices of %s, libfabric %s, %s\n\n", sizeText(slice), res.Libfabric, res.date())
 	fmt.Fprintf(&b, allToAllIntroduction, labMbit, labQueue>>10, res.Machine, res.noiseText())
-	fmt.Fprintf(&b, "Command: `weft bench alltoall`, as root\n\n")
+	fmt.Fprintf(&b, "Command: `weft bench alltoall --slices %s`, as root\n\n", sizeText(slice))
 	providers := exchanged(res, found)
 	for _, p := range providers {
 		ways := measuredWays(found, p)
 		allToAllHead(&b, p, ways)
 		for i := range labNetworks {
-			for _, slice := range labNetworks[i].slices {
-				allToAllRow(&b, found, p, ways, &labNetworks[i], slice)
-			}
+			allToAllRow(&b, found, p, ways, &labNetworks[i], slice)
 		}
 		b.WriteByte('\n')
 		before := b.Len()
-		if strangersLines(&b, found, p); b.Len() != before {
+		if strangersLines(&b, found, p, slice); b.Len() != before {
 			b.WriteByte('\n')
 		}
 	}
 	if len(providers) > 1 {
-		allToAllBest(&b, found, providers)
+		allToAllBest(&b, found, providers, slice)
 	}
-	for _, d := range allToAllPlots {
-		if path := drawn[d.file]; path != "" {
-			fmt.Fprintf(&b, "![%s](%s)\n\n", d.title, path)
-		}
+	d := allToAllPlot(slice)
+	if path := drawn[d.file]; path != "" {
+		fmt.Fprintf(&b, "![%s](%s)\n\n", d.title, path)
 	}
 	return b.String()
 }

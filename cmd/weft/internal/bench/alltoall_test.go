@@ -117,7 +117,7 @@ func TestAllToAllSection(t *testing.T) {
 	}
 	f.add("weft", "net_use", 1)
 	res := &result{Libfabric: "9.9", Machine: "a machine", Providers: []string{"weft", "shm", aimd}}
-	got := allToAllSection(res, f, map[string]string{"alltoall-networks-1m.svg": "plots/x.svg"})
+	got := allToAllSection(res, f, map[string]string{"alltoall-networks-1m.svg": "plots/x.svg"}, 1<<20)
 	for _, part := range []string{
 		" on | balanced | on / bound | on / step | on / fixed | balanced / fixed |",
 		"| bursts of strangers into each port | 1m | 80.0 | 401 (400–402) | 321 (320–322) | 241 (240–242) |" +
@@ -137,6 +137,40 @@ func TestAllToAllSection(t *testing.T) {
 	}
 	if title := titleOf("alltoall_slow_256k_alltoall_bounds"); !strings.Contains(title, "two hosts at 1/4") {
 		t.Errorf("the figure is called %q", title)
+	}
+}
+
+// TestAllToAllSections: what was measured with one length replaces the section of that length, and new ones stand
+// beside those of others.
+func TestAllToAllSections(t *testing.T) {
+	f := newFigures()
+	add := func(slice int64, ms float64) {
+		for _, way := range []string{"step", "linear", "off", "alltoall"} {
+			f.add("weft", allToAllFigure(networkOf(t, "alike"), slice, way, "ms"), ms)
+		}
+	}
+	res := &result{Libfabric: "9.9", Providers: []string{"weft"}}
+	add(256<<10, 7)
+	document := allToAllSections("before\n", res, f, nil) + "behind\n"
+	f = newFigures()
+	add(1<<20, 8)
+	document = allToAllSections(document, res, f, nil)
+	f = newFigures()
+	add(256<<10, 9)
+	document = allToAllSections(document, res, f, nil)
+	at := 0
+	for _, part := range []string{
+		"before\n<!-- begin libfabric all to all, 256k, 9.9 -->\n", "| all alike | 256k | – | 9.00 |",
+		"--slices 1m`", "| all alike | 1m | – | 8.00 |", "<!-- end libfabric all to all, 1m, 9.9 -->\nbehind\n",
+	} {
+		k := strings.Index(document[at:], part)
+		if k < 0 {
+			t.Fatalf("no %q behind the one before in\n%s", part, document)
+		}
+		at += k
+	}
+	if strings.Contains(document, "7.00") {
+		t.Errorf("the former figures stay:\n%s", document)
 	}
 }
 

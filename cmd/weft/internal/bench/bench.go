@@ -37,6 +37,7 @@ type options struct {
 	groups       []group
 	plan         netPlan
 	exchanges    allToAllPlan
+	jobs         mpiJobsPlan
 	quick        bool
 	json         bool
 	save         string // file for the result as JSON
@@ -48,13 +49,13 @@ type options struct {
 
 // Command is "weft bench".
 func Command() *cobra.Command {
-	o := options{plan: netRuns}
+	o := options{plan: netRuns, jobs: mpiJobsRuns}
 	c := &cobra.Command{
 		Use:   "bench [SUBJECT]...",
 		Short: "Measure libfabric providers beside each other",
 		Long: `Measures libfabric providers beside each other on this host: each in turn over
 short rounds of one run, two processes pinned to a core each. Figures are medians
-over the rounds, with quartiles. The subjects net and alltoall are measured between
+over the rounds, with quartiles. The subjects net, alltoall and mpi-alltoall are measured between
 network namespaces that the command makes and removes, which needs root; they have
 their own rounds, and net its own providers. It warns of what makes them doubtful: load, time
 that a hypervisor took, changing frequencies. With variables in front of its name a
@@ -161,7 +162,7 @@ func obtain(o *options, errs io.Writer) (*result, error) {
 	if o.load != "" {
 		return load(o.load)
 	}
-	if o.has(netGroup) || o.has(allToAllGroup) { // before minutes of measuring
+	if o.has(netGroup) || o.has(allToAllGroup) || o.has(mpiJobsGroup) { // before minutes of measuring
 		if err := labPossible(); err != nil {
 			return nil, err
 		}

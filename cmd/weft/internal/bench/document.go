@@ -44,6 +44,18 @@ func placeSection(document, version, text string) string {
 	return document + begin + text + end
 }
 
+// placeBeside does so, but a section that the document has not goes behind the last of a kind, if there is one.
+func placeBeside(document, kind, version, text string) string {
+	begin, end := marks(version)
+	_, first := marks(kind)
+	last := strings.LastIndex(document, strings.TrimSuffix(first, " -->\n"))
+	if strings.Contains(document, begin) || last < 0 {
+		return placeSection(document, version, text)
+	}
+	at := last + strings.IndexByte(document[last:]+"\n", '\n') + 1
+	return document[:min(at, len(document))] + begin + text + end + document[min(at, len(document)):]
+}
+
 // leadWith does so with what stands before all others: it is the first of a document that has none of the version.
 func leadWith(document, version, text string) string {
 	begin, end := marks(version)
@@ -85,7 +97,10 @@ func writeSections(path string, res *result, drawn map[string]string) error {
 		document = placeSection(document, "tokens, "+res.Libfabric, tokenSection(res, found))
 	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "alltoall_") }) {
-		document = placeSection(document, "all to all, "+res.Libfabric, allToAllSection(res, found, drawn))
+		document = allToAllSections(document, res, found, drawn)
+	}
+	if found.any(func(name string) bool { return strings.HasPrefix(name, "job_") }) {
+		document = placeBeside(document, "all to all, ", "MPI programs between hosts", mpiJobsSection(res, found))
 	}
 	if found.any(func(name string) bool { return strings.HasPrefix(name, "net_") }) {
 		document = placeSection(document, "network, "+res.Libfabric, netSection(res, found))

@@ -44,6 +44,8 @@ var groups = []group{
 	{name: netpipeGroup, title: "NetPIPE over Open MPI", asked: true},
 	{name: mpiThreadsGroup, title: "2 ranks of 2 threads over Open MPI", asked: true},
 	{name: allToAllGroup, title: "all to all between network namespaces, orders in turn, as root", asked: true},
+	{name: mpiJobsGroup, title: "MPI programs between network namespaces, with libweft-mpi and without, as root",
+		asked: true},
 	{name: netGroup, title: "between network namespaces, as root", asked: true},
 }
 
@@ -87,7 +89,7 @@ func groupNames() string {
 func groupHelp() string {
 	var b strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&b, "  %-10s %s", g.name, g.title)
+		fmt.Fprintf(&b, "  %-12s %s", g.name, g.title)
 		if g.asked {
 			b.WriteString(" (only if named)")
 		}

@@ -76,8 +76,14 @@ func (r *run) measure() error {
 			return err
 		}
 	}
-	if r.has(allToAllGroup) {
-		if err := r.allToAll(); err != nil {
+	for _, g := range []struct {
+		name    string
+		measure func() error
+	}{{allToAllGroup, r.allToAll}, {mpiJobsGroup, r.mpiJobs}} {
+		if !r.has(g.name) {
+			continue
+		}
+		if err := g.measure(); err != nil {
 			r.end()
 			return err
 		}
@@ -135,6 +141,9 @@ func (o *options) steps() int {
 	}
 	if o.has(allToAllGroup) {
 		n += o.exchanges.steps(len(o.exchangers()))
+	}
+	if o.has(mpiJobsGroup) {
+		n += o.jobs.steps()
 	}
 	if o.has(netGroup) {
 		n += o.plan.steps()

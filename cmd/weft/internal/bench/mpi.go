@@ -136,7 +136,13 @@ func (o *options) mpichWay(dir, program, by, provider string, env ...string) *mp
 }
 
 // beside is a program that is built beside the measuring program.
-func (o *options) beside(name string) string { return filepath.Join(filepath.Dir(o.program), name) }
+func (o *options) beside(name string) string {
+	path := filepath.Join(filepath.Dir(o.program), name)
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs // jobs run elsewhere
+	}
+	return path
+}
 
 // findLauncher returns the program that starts the ranks of an MPICH in a folder. Debian's has a name of its own.
 func findLauncher(dir string) (string, error) {

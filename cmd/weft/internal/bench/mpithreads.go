@@ -29,6 +29,9 @@ func (o *options) otherNames() []string {
 	if o.has(mpiGroup) {
 		list = append(list, o.mpiNames()...)
 	}
+	if o.has(mpiJobsGroup) {
+		list = append(list, o.mpiJobNames()...)
+	}
 	if o.has(ucxGroup) {
 		list = append(list, ucxName)
 	}

@@ -41,7 +41,7 @@ const resultFormat = 1
 
 // higherIsBetter decides by the unit at the end of a figure's name.
 func higherIsBetter(name string) bool {
-	for _, unit := range []string{"_mps", "_kps", "_mbps", "_use", "_jain"} {
+	for _, unit := range []string{"_mps", "_kps", "_mbps", "_use", "_jain", "_gflops", "_gbps"} {
 		if strings.HasSuffix(name, unit) {
 			return true
 		}
@@ -60,6 +60,9 @@ func titleOf(name string) string {
 		}
 	}
 	if title, ok := allToAllTitle(name); ok {
+		return title
+	}
+	if title, ok := mpiJobTitle(name); ok {
 		return title
 	}
 	return name
