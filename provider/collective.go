@@ -6,8 +6,10 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/coll"
+	"github.com/weft-fabric/weft/provider/internal/tally"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -50,7 +52,7 @@ const joinFlags = fi.Collective | fi.Send | fi.Recv
 // both of fi.Send and fi.Recv, fi.EINVAL for an address that is neither, for
 // a set of another address vector, for one that this endpoint is not in, that
 // has an endpoint twice or addresses that were removed, and fi.ENOSPC.
-func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
+func (e *binder) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
 	bad := func(err fi.Errno, format string, args ...any) error {
 		return log.Reject(log.EPData, err, "join: "+format, args...)
 	}
@@ -81,7 +83,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 // the join failed. What goes wrong later is an error completion: fi.ECONNRESET
 // when a member is gone, fi.ETRUNC and fi.EINVAL when members do not agree on
 // lengths or on the operation.
-func (e *Endpoint) Collective(a *CollectiveArgs) error {
+func (e *binder) Collective(a *CollectiveArgs) error {
 	if e.coll == nil {
 		return fi.EOPBADSTATE
 	}
@@ -98,7 +100,7 @@ func (e *Endpoint) Collective(a *CollectiveArgs) error {
 // member that finds it and at those that have not completed yet: fi.ECONNRESET when a member
 // is gone, fi.ETRUNC when two do not agree on a count, fi.EINVAL when one has called another
 // operation.
-func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
+func (e *binder) AllToAllV(a *AllToAllVArgs) error {
 	if e.coll == nil {
 		return fi.EOPBADSTATE
 	}
@@ -109,7 +111,7 @@ func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
 // times. The arrays are the caller's again when it returns; the buffers belong to each
 // operation from its start to its completion, and must be mapped until the request is freed. Nothing
 // is sent. Errors are those of [Endpoint.AllToAllV] but fi.EAGAIN.
-func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
+func (e *binder) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 	if e.coll == nil {
 		return nil, fi.EOPBADSTATE
 	}
@@ -118,7 +120,7 @@ func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 
 // Members returns how many members a group has that the endpoint is in. Errors:
 // fi.EOPBADSTATE, fi.EINVAL if there is no such group.
-func (e *Endpoint) Members(group fi.Addr) (int, error) {
+func (e *binder) Members(group fi.Addr) (int, error) {
 	g, err := e.GroupOf(group)
 	if err != nil {
 		return 0, err
@@ -128,7 +130,7 @@ func (e *Endpoint) Members(group fi.Addr) (int, error) {
 
 // GroupOf returns the group of an address. Errors: fi.EOPBADSTATE on an endpoint without
 // collective operations, fi.EINVAL if there is no such group.
-func (e *Endpoint) GroupOf(group fi.Addr) (*Group, error) {
+func (e *binder) GroupOf(group fi.Addr) (*Group, error) {
 	if e.coll == nil {
 		return nil, fi.EOPBADSTATE
 	}
@@ -250,12 +252,18 @@ func (h collHolder) Unhold(addr uint64, n, cost int) {
 
 // Complete ends an operation at the queue of transmits and at the counter of writes.
 func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
+	h.e.endCollective(h.e.stats, context, completes, status)
+}
+
+// endCollective ends an operation at the queue of transmits and at the counter of writes. The caller holds the progress
+// lease.
+func (e *bindings) endCollective(st *stats.Endpoint, context uint64, completes bool, status fi.Errno) {
 	entry := cq.Entry{Context: context, Flags: fi.Collective, Src: fi.AddrNotAvail}
-	counter := h.e.writeCntr.Load()
+	counter := e.writeCntr.Load()
 	if status != fi.Success {
-		h.e.counts.Failed(status)
-		if h.e.txCQ != nil {
-			h.e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		st.Rx(tally.Error(status), 1)
+		if e.txCQ != nil {
+			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 		if counter != nil {
 			counter.CountError(1)
@@ -263,7 +271,7 @@ func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 		return
 	}
 	if completes {
-		h.e.txCQ.Complete(entry)
+		e.txCQ.Complete(entry)
 	}
 	if counter != nil && !counter.Bytes() { // fi_cntr(3): no bytes of collective operations
 		counter.Count(1)

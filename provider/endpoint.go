@@ -49,7 +49,6 @@ type Endpoint struct {
 	// protocols are what progress goes through; immutable from Enable on.
 	protocols protocols
 	notes     note.Notes
-	coll      *coll.Groups   // nil: there are none; immutable from Enable on
 	process   tokens.Process // of its tokens
 
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.
