@@ -13,9 +13,9 @@ import (
 	"github.com/weft-fabric/weft/hw/cxi/libcxi"
 )
 
-// ownName has peers find an interface by the name of its matched endpoint (Config.Named): an entry at the presence index
-// that no random number guards has the device address, which the NIC of a peer reads without this process. And it asks
-// so for the addresses of peers: an endpoint of libfabric's provider has no such index, one of weft's that takes no
+// ownName has peers find an interface by the name of its matched endpoint (Config.Named): an entry at the presence
+// index that no random number guards has the device address, which the NIC of a peer reads without this process. And it
+// asks so for the addresses of peers: an endpoint of libfabric's provider has no such index, one of weft's that takes no
 // messages of weft's own no such entry.
 type ownName struct {
 	i      *Iface
@@ -165,7 +165,7 @@ func (n *ownName) heard(k int) ([]byte, error) {
 
 // notNamed says why there is no address.
 func notNamed(of proto.Name, code uint32) error {
-	kind, why := hw.ErrNoPath, "is gone, or an endpoint of libfabric's provider, which has no index for messages of weft's own"
+	kind, why := hw.ErrNoPath, "is gone, or of libfabric's provider, which has no index for messages of weft's own"
 	switch v := judge(code); {
 	case code == wire.RcEntryNotFound:
 		why = "is an endpoint of weft's that takes no messages of weft's own (FI_COLLECTIVE)"
