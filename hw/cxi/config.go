@@ -63,8 +63,8 @@ type Config struct {
 	// Errors: hw.ErrNoResource and hw.ErrUnreachable (not known yet), hw.ErrNoPath (the peer has none), hw.ErrInvalid.
 	// Default: they are the same.
 	Resolve func(name []byte) ([]byte, error)
-	// Named has Connect take the names of matched endpoints, without a VNI, and peers reach the interface by that of its
-	// own, with Match. Name, Resolve, Forget and AwaitPeer are its then. Default: their names lead nowhere.
+	// Named has Connect take the names of matched endpoints, without a VNI, and peers reach the interface by its own,
+	// with Match. Name, Resolve, Forget and AwaitPeer are its then. Default: their names lead nowhere.
 	Named bool
 	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: ignored.
 	Forget func(name []byte)

@@ -15,8 +15,8 @@ import (
 
 // ownName has peers find an interface by the name of its matched endpoint (Config.Named): an entry at the presence
 // index that no random number guards has the device address, which the NIC of a peer reads without this process. And it
-// asks so for the addresses of peers: an endpoint of libfabric's provider has no such index, one of weft's that takes no
-// messages of weft's own no such entry.
+// asks so for the addresses of peers: an endpoint of libfabric's provider has no such index, one of weft's that takes
+// no messages of weft's own no such entry.
 type ownName struct {
 	i      *Iface
 	name   []byte // the interface's own; immutable
