@@ -6,10 +6,8 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/collective"
 	"github.com/weft-fabric/weft/provider/internal/coll"
-	"github.com/weft-fabric/weft/provider/internal/tally"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
@@ -35,7 +33,7 @@ func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, m
 // openCollectives prepares an endpoint for collective operations if it is to have them.
 func (e *leasedEP) openCollectives() {
 	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		e.coll, e.collective = coll.New(collAny{&e.Endpoint}, collHolder{leasedHost{e}},
+		e.coll, e.collective = coll.New(collAny{collBinder{&e.binder}, &e.Endpoint}, collHolder{leasedHost{e}},
 			coll.Settings{Config: e.domain.cfg, DeviceMemory: e.domain.hmem()})
 	}
 }
@@ -142,14 +140,30 @@ func (e *Endpoint) copiesCollectives() bool {
 	return e.info.Caps&fi.Collective != 0 && coll.Copies(e.domain.cfg)
 }
 
-// collAny is an endpoint as its collective operations have it in any thread.
-type collAny struct{ ep *Endpoint }
+// collBinder is an endpoint of any kind as its collective operations have it in any thread.
+type collBinder struct{ *binder }
 
-func (h collAny) Enabled() bool               { return h.ep.state.Load() == stateEnabled }
-func (h collAny) Acquire() error              { return h.ep.refs.Acquire() }
-func (h collAny) Release()                    { h.ep.refs.Release() }
-func (h collAny) Progress()                   { h.ep.Progress() }
-func (h collAny) Completes(flags uint64) bool { return h.ep.txCompletes(0, flags) }
+func (h collBinder) Enabled() bool               { return h.state.Load() == stateEnabled }
+func (h collBinder) Closed() bool                { return h.state.Load() == stateClosed }
+func (h collBinder) Acquire() error              { return h.refs.Acquire() }
+func (h collBinder) Release()                    { h.refs.Release() }
+func (h collBinder) Completes(flags uint64) bool { return h.txCompletes(0, flags) }
+
+// CountsAt has readers of a counter of the domain make progress of the endpoint.
+func (h collBinder) CountsAt(c *cq.Counter) error {
+	if !h.domain.queues.Has(c) {
+		return fi.EDOMAIN
+	}
+	return h.domain.drives.Drive(c)
+}
+
+// collAny is an endpoint as its collective operations have it in any thread.
+type collAny struct {
+	collBinder
+	ep *Endpoint
+}
+
+func (h collAny) Progress() { h.ep.Progress() }
 
 // Member finds what an address leads to: nil for the endpoint itself.
 func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
@@ -165,14 +179,6 @@ func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
 		return n, nil, err
 	}
 	return n, member{&h.ep.initiator, l}, nil
-}
-
-// CountsAt has readers of a counter of the domain make progress of the endpoint.
-func (h collAny) CountsAt(c *cq.Counter) error {
-	if !h.ep.domain.queues.Has(c) {
-		return fi.EDOMAIN
-	}
-	return h.ep.domain.drives.Drive(c)
 }
 
 // Notify has progress start what was posted, and makes progress once.
@@ -252,30 +258,7 @@ func (h collHolder) Unhold(addr uint64, n, cost int) {
 
 // Complete ends an operation at the queue of transmits and at the counter of writes.
 func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
-	h.e.endCollective(h.e.stats, context, completes, status)
-}
-
-// endCollective ends an operation at the queue of transmits and at the counter of writes. The caller holds the progress
-// lease.
-func (e *bindings) endCollective(st *stats.Endpoint, context uint64, completes bool, status fi.Errno) {
-	entry := cq.Entry{Context: context, Flags: fi.Collective, Src: fi.AddrNotAvail}
-	counter := e.writeCntr.Load()
-	if status != fi.Success {
-		st.Rx(tally.Error(status), 1)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
-		}
-		if counter != nil {
-			counter.CountError(1)
-		}
-		return
-	}
-	if completes {
-		e.txCQ.Complete(entry)
-	}
-	if counter != nil && !counter.Bytes() { // fi_cntr(3): no bytes of collective operations
-		counter.Count(1)
-	}
+	coll.Complete(h.e.txCQ, h.e.writeCntr.Load(), h.e.stats, context, completes, status)
 }
 
 // member is a peer of a group: its link, at the endpoint.
