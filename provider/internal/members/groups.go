@@ -166,10 +166,19 @@ func (h anyThread) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
 	return n, h.peers.use(n, raw), nil
 }
 
-func (g *Groups) Now() congestion.Time                   { return congestion.Time(time.Since(g.born)) + 1 }
-func (g *Groups) Transports() []*coll.Transport          { return []*coll.Transport{&g.on} }
-func (g *Groups) Name() names.Name                       { return g.own }
-func (g *Groups) TransportOf(hw.Source) *coll.Transport  { return &g.on }
+// Now is the time of a clock that is not set.
+func (g *Groups) Now() congestion.Time { return congestion.Time(time.Since(g.born)) + 1 }
+
+// Transports are the one that there is.
+func (g *Groups) Transports() []*coll.Transport { return []*coll.Transport{&g.on} }
+
+// Name is the endpoint's own.
+func (g *Groups) Name() names.Name { return g.own }
+
+// TransportOf is the one that there is.
+func (g *Groups) TransportOf(hw.Source) *coll.Transport { return &g.on }
+
+// IsFrom reports whether a source is a peer.
 func (g *Groups) IsFrom(src hw.Source, p coll.Peer) bool { return p.(*peer).sends(src) }
 
 // Post sends a message with its payload.
