@@ -51,30 +51,27 @@ func weftGoCollective(ep C.uint64_t, kind C.int, buf, desc unsafe.Pointer, count
 }
 
 func collect(ep C.uint64_t, args *provider.CollectiveArgs) error {
-	e, err := member(ep)
+	e, err := objectOf[member](ep)
 	if err != nil {
 		return err
 	}
 	return e.Collective(args)
 }
 
-// member is an endpoint that may be a member of groups. Errors: fi.EOPNOTSUPP for one of the CXI protocol, which has no
-// messages of weft's own; fi.EINVAL for what is none.
-func member(ep C.uint64_t) (*provider.Endpoint, error) {
-	switch e := handles.get(uint64(ep)).(type) {
-	case *provider.Endpoint:
-		return e, nil
-	case *provider.MatchedEndpoint:
-		log.Warnf(log.EPCtrl, "collective operation: endpoints of FI_PROTO_CXI have none")
-		return nil, fi.EOPNOTSUPP
-	}
-	return nil, fi.EINVAL
+// member is an endpoint that may be a member of groups.
+type member interface {
+	Join(addr fi.Addr, set *provider.AVSet, flags, context uint64) (*provider.Group, error)
+	Collective(a *provider.CollectiveArgs) error
+	AllToAllV(a *provider.AllToAllVArgs) error
+	AllToAllVInit(a *provider.AllToAllVArgs) (*provider.AllToAllVRequest, error)
+	Members(group fi.Addr) (int, error)
+	GroupOf(group fi.Addr) (*provider.Group, error)
 }
 
 //export weftGoAllToAllV
 func weftGoAllToAllV(ep C.uint64_t, a *C.struct_weft_alltoallv) (rc C.int64_t) {
 	defer guard("alltoallv", &rc)
-	e, err := member(ep)
+	e, err := objectOf[member](ep)
 	if err != nil {
 		return C.int64_t(result(err))
 	}
@@ -89,7 +86,7 @@ func weftGoAllToAllV(ep C.uint64_t, a *C.struct_weft_alltoallv) (rc C.int64_t) {
 const vectorLeast = C.size_t(unsafe.Offsetof(C.struct_weft_alltoallv{}.arrived))
 
 // vectorArgs converts the arguments of an alltoallv; its arrays are C's.
-func vectorArgs(e *provider.Endpoint, a *C.struct_weft_alltoallv) (args provider.AllToAllVArgs, err error) {
+func vectorArgs(e member, a *C.struct_weft_alltoallv) (args provider.AllToAllVArgs, err error) {
 	if a.size < vectorLeast {
 		log.Warnf(log.EPData, "alltoallv: a structure of %d bytes, expected %d", uint64(a.size),
 			uint64(vectorLeast))
@@ -124,7 +121,7 @@ func vectorArgs(e *provider.Endpoint, a *C.struct_weft_alltoallv) (args provider
 //export weftGoAllToAllVInit
 func weftGoAllToAllVInit(ep C.uint64_t, a *C.struct_weft_alltoallv, request **C.struct_weft_alltoallv_req) (rc C.int) {
 	defer guard("alltoallv_init", &rc)
-	e, err := objectOf[*provider.Endpoint](ep)
+	e, err := objectOf[member](ep)
 	if err != nil {
 		return result(err)
 	}
@@ -180,9 +177,6 @@ func weftGoQueryCollective(domain C.uint64_t, coll C.int, attr *C.struct_fi_coll
 	if attr == nil || attr.mode != 0 {
 		return result(fi.EINVAL)
 	}
-	if d, ok := handles.get(uint64(domain)).(*provider.Domain); ok && d.Matches() {
-		return result(fi.EOPNOTSUPP) // its endpoints have no messages of weft's own
-	}
 	switch {
 	case flags == C.FI_SCATTER && coll == C.FI_ALLREDUCE:
 		coll = C.FI_REDUCE_SCATTER
@@ -211,7 +205,7 @@ func weftGoJoin(
 	case where == nil || where.set == nil:
 		return result(fi.EINVAL)
 	}
-	e, err := member(ep)
+	e, err := objectOf[member](ep)
 	if err != nil {
 		return result(err)
 	}

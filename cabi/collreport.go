@@ -25,7 +25,7 @@ func collReport(ep C.uint64_t, to *C.struct_weft_coll_report) error {
 			uint64(C.sizeof_struct_weft_coll_report))
 		return fi.EINVAL
 	}
-	e, err := objectOf[*provider.Endpoint](ep)
+	e, err := objectOf[member](ep)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func weftGoCollPath(ep, addr C.uint64_t, to *C.struct_weft_coll_path) (rc C.int)
 //export weftGoCollFail
 func weftGoCollFail(ep, addr C.uint64_t, why C.int, context unsafe.Pointer) (rc C.int64_t) {
 	defer guard("fail", &rc)
-	e, err := member(ep)
+	e, err := objectOf[member](ep)
 	if err != nil {
 		return C.int64_t(result(err))
 	}

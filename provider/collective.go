@@ -33,7 +33,7 @@ func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, m
 // openCollectives prepares an endpoint for collective operations if it is to have them.
 func (e *leasedEP) openCollectives() {
 	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		e.coll, e.collective = coll.New(collAny{&e.Endpoint}, collHolder{leasedHost{e}},
+		e.coll, e.collective = coll.New(collAny{collBinder{&e.binder}, &e.Endpoint}, collHolder{leasedHost{e}},
 			coll.Settings{Config: e.domain.cfg, DeviceMemory: e.domain.hmem()})
 	}
 }
@@ -50,7 +50,7 @@ const joinFlags = fi.Collective | fi.Send | fi.Recv
 // both of fi.Send and fi.Recv, fi.EINVAL for an address that is neither, for
 // a set of another address vector, for one that this endpoint is not in, that
 // has an endpoint twice or addresses that were removed, and fi.ENOSPC.
-func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
+func (e *binder) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
 	bad := func(err fi.Errno, format string, args ...any) error {
 		return log.Reject(log.EPData, err, "join: "+format, args...)
 	}
@@ -81,7 +81,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 // the join failed. What goes wrong later is an error completion: fi.ECONNRESET
 // when a member is gone, fi.ETRUNC and fi.EINVAL when members do not agree on
 // lengths or on the operation.
-func (e *Endpoint) Collective(a *CollectiveArgs) error {
+func (e *binder) Collective(a *CollectiveArgs) error {
 	if e.coll == nil {
 		return fi.EOPBADSTATE
 	}
@@ -98,7 +98,7 @@ func (e *Endpoint) Collective(a *CollectiveArgs) error {
 // member that finds it and at those that have not completed yet: fi.ECONNRESET when a member
 // is gone, fi.ETRUNC when two do not agree on a count, fi.EINVAL when one has called another
 // operation.
-func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
+func (e *binder) AllToAllV(a *AllToAllVArgs) error {
 	if e.coll == nil {
 		return fi.EOPBADSTATE
 	}
@@ -109,7 +109,7 @@ func (e *Endpoint) AllToAllV(a *AllToAllVArgs) error {
 // times. The arrays are the caller's again when it returns; the buffers belong to each
 // operation from its start to its completion, and must be mapped until the request is freed. Nothing
 // is sent. Errors are those of [Endpoint.AllToAllV] but fi.EAGAIN.
-func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
+func (e *binder) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 	if e.coll == nil {
 		return nil, fi.EOPBADSTATE
 	}
@@ -118,7 +118,7 @@ func (e *Endpoint) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
 
 // Members returns how many members a group has that the endpoint is in. Errors:
 // fi.EOPBADSTATE, fi.EINVAL if there is no such group.
-func (e *Endpoint) Members(group fi.Addr) (int, error) {
+func (e *binder) Members(group fi.Addr) (int, error) {
 	g, err := e.GroupOf(group)
 	if err != nil {
 		return 0, err
@@ -128,7 +128,7 @@ func (e *Endpoint) Members(group fi.Addr) (int, error) {
 
 // GroupOf returns the group of an address. Errors: fi.EOPBADSTATE on an endpoint without
 // collective operations, fi.EINVAL if there is no such group.
-func (e *Endpoint) GroupOf(group fi.Addr) (*Group, error) {
+func (e *binder) GroupOf(group fi.Addr) (*Group, error) {
 	if e.coll == nil {
 		return nil, fi.EOPBADSTATE
 	}
@@ -140,14 +140,30 @@ func (e *Endpoint) copiesCollectives() bool {
 	return e.info.Caps&fi.Collective != 0 && coll.Copies(e.domain.cfg)
 }
 
-// collAny is an endpoint as its collective operations have it in any thread.
-type collAny struct{ ep *Endpoint }
+// collBinder is an endpoint of any kind as its collective operations have it in any thread.
+type collBinder struct{ *binder }
 
-func (h collAny) Enabled() bool               { return h.ep.state.Load() == stateEnabled }
-func (h collAny) Acquire() error              { return h.ep.refs.Acquire() }
-func (h collAny) Release()                    { h.ep.refs.Release() }
-func (h collAny) Progress()                   { h.ep.Progress() }
-func (h collAny) Completes(flags uint64) bool { return h.ep.txCompletes(0, flags) }
+func (h collBinder) Enabled() bool               { return h.state.Load() == stateEnabled }
+func (h collBinder) Closed() bool                { return h.state.Load() == stateClosed }
+func (h collBinder) Acquire() error              { return h.refs.Acquire() }
+func (h collBinder) Release()                    { h.refs.Release() }
+func (h collBinder) Completes(flags uint64) bool { return h.txCompletes(0, flags) }
+
+// CountsAt has readers of a counter of the domain make progress of the endpoint.
+func (h collBinder) CountsAt(c *cq.Counter) error {
+	if !h.domain.queues.Has(c) {
+		return fi.EDOMAIN
+	}
+	return h.domain.drives.Drive(c)
+}
+
+// collAny is an endpoint as its collective operations have it in any thread.
+type collAny struct {
+	collBinder
+	ep *Endpoint
+}
+
+func (h collAny) Progress() { h.ep.Progress() }
 
 // Member finds what an address leads to: nil for the endpoint itself.
 func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
@@ -163,14 +179,6 @@ func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
 		return n, nil, err
 	}
 	return n, member{&h.ep.initiator, l}, nil
-}
-
-// CountsAt has readers of a counter of the domain make progress of the endpoint.
-func (h collAny) CountsAt(c *cq.Counter) error {
-	if !h.ep.domain.queues.Has(c) {
-		return fi.EDOMAIN
-	}
-	return h.ep.domain.drives.Drive(c)
 }
 
 // Notify has progress start what was posted, and makes progress once.
@@ -250,24 +258,7 @@ func (h collHolder) Unhold(addr uint64, n, cost int) {
 
 // Complete ends an operation at the queue of transmits and at the counter of writes.
 func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
-	entry := cq.Entry{Context: context, Flags: fi.Collective, Src: fi.AddrNotAvail}
-	counter := h.e.writeCntr.Load()
-	if status != fi.Success {
-		h.e.counts.Failed(status)
-		if h.e.txCQ != nil {
-			h.e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
-		}
-		if counter != nil {
-			counter.CountError(1)
-		}
-		return
-	}
-	if completes {
-		h.e.txCQ.Complete(entry)
-	}
-	if counter != nil && !counter.Bytes() { // fi_cntr(3): no bytes of collective operations
-		counter.Count(1)
-	}
+	coll.Complete(h.e.txCQ, h.e.writeCntr.Load(), h.e.stats, context, completes, status)
 }
 
 // member is a peer of a group: its link, at the endpoint.

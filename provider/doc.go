@@ -57,7 +57,7 @@
 //	list              lists of pieces of remote memory
 //	mapping           memory of processes on this host, mapped for lists
 //	match             receives and unexpected messages
-//	matched           what a NIC that matches leaves to software
+//	matched, members  what a NIC that matches leaves to software; what its endpoints are to each other beside that
 //	note              notifications
 //	onesided          one-sided operations at their target; answers to those of the data plane
 //	ordering          order among one-sided operations

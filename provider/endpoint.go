@@ -16,7 +16,6 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/peers"
-	"github.com/weft-fabric/weft/provider/internal/refs"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
@@ -41,7 +40,6 @@ const (
 // holder is said at the field.
 type Endpoint struct {
 	initiator
-	refs refs.Count
 
 	endpointName
 	engine *background // by which a progress thread drives it, nil: none does
@@ -49,7 +47,6 @@ type Endpoint struct {
 	// protocols are what progress goes through; immutable from Enable on.
 	protocols protocols
 	notes     note.Notes
-	coll      *coll.Groups   // nil: there are none; immutable from Enable on
 	process   tokens.Process // of its tokens
 
 	// leased is what the progress lease of rx guards from Enable on. Stored before and by Enable.

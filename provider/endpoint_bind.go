@@ -9,6 +9,8 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
+	"github.com/weft-fabric/weft/provider/internal/coll"
+	"github.com/weft-fabric/weft/provider/internal/refs"
 )
 
 // binding is an object on its way to an endpoint.
@@ -51,6 +53,8 @@ type binder struct {
 	// mu serialises bind, enable, setname and close. It is not on the data path.
 	mu    sync.Mutex
 	state atomic.Uint32 // written under mu, read by any thread
+	refs  refs.Count
+	coll  *coll.Groups // of collective operations, nil: there are none; immutable from Enable on
 	bindings
 }
 

@@ -19,21 +19,20 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/backends"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
 	"github.com/weft-fabric/weft/provider/internal/lease"
-	"github.com/weft-fabric/weft/provider/internal/refs"
+	"github.com/weft-fabric/weft/provider/internal/members"
 	"github.com/weft-fabric/weft/provider/internal/tables"
 	"github.com/weft-fabric/weft/provider/matched"
 	"github.com/weft-fabric/weft/provider/names"
 )
 
 // MatchedEndpoint is a reliable datagram endpoint with a device that matches its messages (hw.Matcher). It has that
-// device and nothing else: no shared memory, no collectives, no messages of weft's own. What happens to its operations
-// is package matched's; this is the object around it.
+// device and nothing else: no shared memory, and messages of weft's own for collective operations alone
+// (package members). What happens to its operations is package matched's; this is the object around it.
 //
 // Any thread may post. Progress is made by the holder of the lease in the table that C reads (hot.Rx). There C finds by
 // itself whether there is something to do, where it drives the interface (hw.Driven), and Go does it.
 type MatchedEndpoint struct {
 	binder
-	refs   refs.Count
 	source []byte      // name that it is to have; under mu
 	min    uint64      // FI_OPT_MIN_MULTI_RECV; under mu
 	own    authkey.Key // of the endpoint alone: it is of another VNI than the domain; "": it has none; immutable
@@ -52,10 +51,10 @@ type MatchedEndpoint struct {
 	waiting  deferred.Backlog             // operations whose counters are there, and that found no room
 	node     int                          // NUMA node of the device, -1: none; immutable from Enable on
 	// keys are the authorisation keys of the address vector, in the order of the device's networks; none: it has none.
-	// matcher is the device's. Immutable from Enable to Close.
-	keys    []hw.Key
-	matcher hw.Matcher
-	engine  *matchedBackground // by which a progress thread drives it, nil: none does; under mu
+	// Immutable from Enable to Close, as is directory.
+	keys      []hw.Key
+	directory members.Directory
+	engine    *matchedBackground // by which a progress thread drives it, nil: none does; under mu
 	// thread is the progress thread, nil: none. Stored by Enable and Close, read by any thread; sequentially
 	// consistent.
 	thread atomic.Pointer[progressThread]
@@ -63,8 +62,9 @@ type MatchedEndpoint struct {
 
 // leasedMatched is a matched endpoint as the holder of its progress lease has it.
 type leasedMatched struct {
-	e    *MatchedEndpoint
-	dead bool
+	e      *MatchedEndpoint
+	dead   bool
+	groups *members.Groups // of collective operations, nil: there are none; set by open
 
 	calls   uint      // of progress
 	sampled time.Time // when counters were shown
@@ -295,7 +295,7 @@ func (e *MatchedEndpoint) Enable() error {
 	}
 	e.transfer.Store(t)
 	e.fillHot(t)
-	e.setAttention(t)
+	e.setAttention(e.leased.Alone())
 	atomic.StoreUint32(&e.hot.TransportActive, 1)
 	if !e.domain.threaded() {
 		e.hot.Polled = hot.PolledEnough // nothing asks
@@ -310,7 +310,7 @@ func (e *MatchedEndpoint) Enable() error {
 		}
 	}
 	err = e.startBackground()
-	if err == nil && e.info.Caps&fi.Trigger != 0 {
+	if err == nil && e.info.Caps&(fi.Trigger|fi.Collective) != 0 {
 		err = e.domain.drives.Join(e)
 	}
 	if err != nil {
@@ -344,6 +344,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	i, err := backends.OpenMatched(device, &backends.Matched{
 		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
 		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(), Own: e.own,
+		Messages: e.info.Caps&fi.Collective != 0,
 	})
 	if err != nil {
 		return nil, err
@@ -353,16 +354,16 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	if !ok || i.Attr().Caps&hw.CapMatching == 0 {
 		return nil, errors.Join(fmt.Errorf("the device matches no messages: %w", fi.EOPNOTSUPP), i.Close())
 	}
-	e.matcher = m.Matcher()
+	e.directory = members.Directory{AV: e.av, Matcher: m.Matcher(), Keys: e.keys}
 	t := matched.Open(matched.Options{
-		Iface: i, Matcher: e.matcher, Cache: e.domain.device.Cache(device), Copies: device,
+		Iface: i, Matcher: e.directory.Matcher, Cache: e.domain.device.Cache(device), Copies: device,
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit: int(e.info.Rx.Size + e.info.Tx.Size), Stripes: e.domain.stripes(e.info.Tx.Size),
-		Address: e.addressIn(e.matcher), Source: e.sourceIn(e.matcher), Ended: e.ended,
+		Address: e.directory.Address, Source: e.directory.Source(e.info.Caps), Ended: e.ended,
 		Await: e.await, Generation: e.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
-	if err := t.SetMinMulti(e.min); err != nil {
+	if err := errors.Join(t.SetMinMulti(e.min), e.openGroups(i)); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	if e.wakes, err = e.wake(i); err != nil {
@@ -403,8 +404,9 @@ func (e *MatchedEndpoint) fillHot(t *matched.Endpoint) {
 // wake is the endpoint as sleepers see it: with the interface's doorbell, if threads may sleep.
 func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	w, _ := i.(hw.Waiter)
-	// Threads may sleep on counters of regions and of deferred work, and a progress thread does.
-	if slept(e.queues()) || e.domain.threaded() || e.info.Caps&(fi.RMAEvent|fi.Trigger) != 0 && w != nil {
+	// Threads may sleep on counters of regions, of deferred work and of collective operations, and a progress thread
+	// does.
+	if slept(e.queues()) || e.domain.threaded() || e.info.Caps&(fi.RMAEvent|fi.Trigger|fi.Collective) != 0 && w != nil {
 		if w == nil {
 			return nil, fmt.Errorf("a wait object, but the device has no doorbell: %w", fi.EOPNOTSUPP)
 		}
@@ -417,7 +419,7 @@ func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 		s.FD, s.Arm, s.Disarm, s.HasWork = w.DoorbellFD(), func() { w.Disarm(); w.Arm() }, w.Disarm, w.Pending
 		due, _ := i.(hw.Attentive)
 		s.Attention = func() bool {
-			return !e.waiting.Empty() || e.domain.work.Ready() || due != nil && due.Attention()
+			return !e.waiting.Empty() || e.domain.work.Ready() || due != nil && due.Attention() || e.collecting()
 		}
 	}
 	return s, nil
@@ -450,6 +452,7 @@ func (e *MatchedEndpoint) disable() {
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
 	}
+	l.groups.Close()
 	e.dropKeys()
 	e.stats.Close()
 	e.leased.Give()

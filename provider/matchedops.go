@@ -9,31 +9,14 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/matched"
-	"github.com/weft-fabric/weft/provider/names"
 )
 
 // matchedBatch is how many events one call of progress takes in.
 const matchedBatch = 64
-
-// sourceIn finds the address of a sender in the endpoint's address vector.
-func (e *MatchedEndpoint) sourceIn(m hw.Matcher) func(hw.MatchAddress) fi.Addr {
-	var buf [names.WordLen]byte // lease
-	if e.info.Caps&(fi.Source|fi.SourceErr) == 0 {
-		return nil
-	}
-	return func(a hw.MatchAddress) fi.Addr {
-		n, err := names.Decode(names.Matched, m.AppendMatchName(buf[:0], a))
-		if err != nil {
-			return fi.AddrNotAvail
-		}
-		return e.av.Reported(e.av.Find(n.WithKey(e.keyOf(m, a))))
-	}
-}
 
 // enabled is the endpoint's transfers. Errors: fi.EOPBADSTATE.
 func (e *MatchedEndpoint) enabled() (*matched.Endpoint, error) {
@@ -186,21 +169,23 @@ func (l *leasedMatched) progress() bool {
 	l.calls++
 	l.e.stats.Rx(stats.RxMatchProgress, 1)
 	worked := t.Progress(matchedBatch)
+	l.groups.Pump()
 	if worked || l.calls%matchedBatch == 0 {
 		l.sample(t)
 	}
-	l.e.setAttention(t)
+	l.e.setAttention(l)
 	return worked
 }
 
 // setAttention says to C whether Go has something to do that the interface does not show. Lease, or Enable.
-func (e *MatchedEndpoint) setAttention(t *matched.Endpoint) {
+func (e *MatchedEndpoint) setAttention(l *leasedMatched) {
 	attention := uint32(hot.AttentionTransports)
-	if e.hot.Transport == 0 || t.Busy() || !e.waiting.Empty() {
+	if e.hot.Transport == 0 || e.transfer.Load().Busy() || !e.waiting.Empty() || l.groups.Busy() {
 		attention |= hot.AttentionGo
 	}
 	atomic.StoreUint32(&e.rx.Attention, attention)
-	if !e.waiting.Empty() { // may have come between: the other thread counts before it stores the word
+	if !e.waiting.Empty() || e.coll != nil && e.coll.Requested() {
+		// It may have come between: the other thread counts before it stores the word.
 		e.notify()
 	}
 }
@@ -300,7 +285,7 @@ func (e *MatchedEndpoint) ended(n *matched.Ended) {
 	if n.Err == fi.Success && len(n.Name) != 0 && e.info.Caps&fi.SourceErr != 0 {
 		failure.Err, failure.ErrData = fi.EADDRNOTAVAIL, n.Name
 		if len(e.keys) != 0 { // fi_cq(3): the key, in place of the address
-			n.Entry.Src = uint64(e.av.ReportedKey(e.keyOf(e.matcher, n.From)))
+			n.Entry.Src = uint64(e.av.ReportedKey(e.directory.KeyOf(n.From)))
 		}
 	}
 	switch {

@@ -38,11 +38,13 @@ func (l *leasedMatched) sample(t *matched.Endpoint) {
 		return
 	}
 	l.sampled = now
-	l.e.showStats(t)
+	l.groups.Check(now)
+	l.showStats(t)
 }
 
 // showStats writes what the device counts, and what the queues hold, to the page of counters. Lease.
-func (e *MatchedEndpoint) showStats(t *matched.Endpoint) {
+func (l *leasedMatched) showStats(t *matched.Endpoint) {
+	e := l.e
 	e.sampleQueues(e.stats)
 	s, ok := t.Stats()
 	if !ok {
@@ -60,7 +62,7 @@ func (e *MatchedEndpoint) showStats(t *matched.Endpoint) {
 	st.RxSet(stats.RxMatchRefused, s.Refused)
 	st.RxSet(stats.RxMatchOverruns, s.Overruns)
 	st.RxSet(stats.RxMatchUnknown, s.Unknown)
-	st.RxSet(stats.RxMalformed, s.Malformed)
+	st.RxSet(stats.RxMalformed, s.Malformed+l.groups.Refused())
 }
 
 // Counters is as an Endpoint's; what the device counts is as of now, unless another thread makes progress.
@@ -74,7 +76,7 @@ func (e *MatchedEndpoint) Counters(dst []uint64) error {
 	e.gate.Share()
 	defer e.gate.Unshare()
 	if l := e.leased.Take(); l != nil {
-		e.showStats(t)
+		l.showStats(t)
 		e.leased.Give()
 	}
 	e.stats.Values(dst)

@@ -63,6 +63,9 @@ type Config struct {
 	// Errors: hw.ErrNoResource and hw.ErrUnreachable (not known yet), hw.ErrNoPath (the peer has none), hw.ErrInvalid.
 	// Default: they are the same.
 	Resolve func(name []byte) ([]byte, error)
+	// Named has Connect take the names of matched endpoints, without a VNI, and peers reach the interface by its own,
+	// with Match. Name, Resolve, Forget and AwaitPeer are its then. Default: their names lead nowhere.
+	Named bool
 	// Forget says that the interface to which Resolve led is gone: another may take the name. Default: ignored.
 	Forget func(name []byte)
 	// Direct has C threads send short messages and take messages in without the Go runtime (hw.CapDriven), where
@@ -135,6 +138,8 @@ func (c *Config) check() error {
 		if err := c.Match.check(); err != nil {
 			return err
 		}
+	} else if c.Named {
+		return fmt.Errorf("cxi: named by a matched endpoint, and none is asked for: %w", hw.ErrInvalid)
 	}
 	for _, d := range []time.Duration{c.PathTimeout, c.KeepAlive, c.ConnectWait} {
 		if d < 0 {

@@ -13,7 +13,9 @@
 //
 // A device address names NIC, PID, VNI and that number. A put to the presence index
 // says, without the peer's process, whether the interface is there, and whether it is
-// still the same one: Connect and CheckPeers ask so.
+// still the same one: Connect and CheckPeers ask so. With Config.Named there is another
+// entry, which any peer's NIC reads: the device address, for a peer that knows the name
+// of a matched endpoint only.
 //
 // Memory that peers may reach has an entry at a third index, of the memory domain's own
 // PID, each under match bits of its own that cannot be guessed.
@@ -34,7 +36,8 @@
 //
 // With Config.Match the interface also is an endpoint of libfabric's CXI provider: the NIC finds the receives of
 // messages at index 0 of its PID, by that provider's match bits (package proto). For a peer that is such an endpoint
-// the two do not differ. Nothing of the above is used for that but the PID and the wait object.
+// the two do not differ. Nothing of the above is used for that but the PID and the wait object. Beside it messages of
+// weft's own go between interfaces with Config.Named.
 //
 // # Threads
 //

@@ -66,6 +66,7 @@ type Iface struct {
 	lastLog atomic.Int64 // nanoseconds
 	rx      receiver
 	match   *matcher // nil without Config.Match
+	named   *ownName // nil without Config.Named; immutable
 }
 
 // Open makes an interface. Errors: hw.ErrInvalid for a configuration out of range; hw.ErrNoResource when the service
@@ -79,15 +80,15 @@ func (d *MemoryDomain) Open(cfg Config) (*Iface, error) {
 	i.peers.Store(new([]*Endpoint))
 	i.ids.Store(newIDTable(0))
 	i.rx.init(i)
-	for _, step := range []func() error{i.openDriver, i.openAddress, i.openBounce, i.openQueues, i.rx.open,
-		i.openMatcher, i.openWatch} {
+	for _, step := range []func() error{i.openDriver, i.openAddress, i.openNamed, i.openBounce, i.openQueues,
+		i.rx.open, i.openMatcher, i.openWatch} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, i.release())
 		}
 	}
 	i.name = i.addr.appendTo(nil)
-	if len(cfg.Name) > 0 {
-		i.name = append([]byte(nil), cfg.Name...)
+	if len(i.cfg.Name) > 0 {
+		i.name = append([]byte(nil), i.cfg.Name...)
 	}
 	return i, nil
 }
@@ -297,7 +298,7 @@ func (i *Iface) release() error {
 	if i.bell != nil {
 		errs = append(errs, i.bell.close())
 	}
-	errs = append(errs, i.bounce.close())
+	errs = append(errs, i.bounce.close(), i.named.close())
 	i.driver.close()
 	if i.wait != nil {
 		errs = append(errs, i.wait.Close())

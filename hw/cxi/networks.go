@@ -115,6 +115,14 @@ func (l networks) place(t *libcxi.PtlTE, index uint32) error {
 	return nil
 }
 
+// profile is that of what goes to the first network.
+func (l networks) profile(d *MemoryDomain) *libcxi.Profile {
+	if p := l[0].profile; p != nil {
+		return p
+	}
+	return d.profile
+}
+
 // number is which network has a VNI, -1: none. It needs nothing of the runtime.
 func (l networks) number(vni uint16) int {
 	for k := range l {

@@ -78,8 +78,14 @@ func (r *receiver) open() (err error) {
 	r.buffers, r.appended = make([]rxBuffer, c.RxBuffers), make([]uint16, r.portal.cq.HalfSlots()/2)
 	r.unlisted = uint32(len(r.buffers))
 	r.list()
-	// Last, because peers may send when it is there.
 	id := uint16(len(r.buffers))
+	if named, ok := i.named.entry(presence, id); ok {
+		if !r.portal.q.Append(&named) {
+			return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
+		}
+		id++
+	}
+	// Last, because peers may send when it is there.
 	here := nic.Entry{PtlTE: presence.Number(), ID: id, MatchBits: i.addr.nonce, MatchID: nic.AnyID(), Put: true, Silent: true}
 	if !r.portal.q.Append(&here) {
 		return fmt.Errorf("cxi: the target queue is full: %w", hw.ErrNoResource)
@@ -320,7 +326,8 @@ func (r *receiver) hello(e *Endpoint, id uint32, header uint64, data []byte) *En
 		return nil
 	}
 	a, err := parseAddress(data[:addressBytes])
-	if err != nil || a.id() != id || a.vni != r.i.addr.vni || len(data) > addressBytes+max(maxNameBytes, addressBytes) {
+	if err != nil || a.id() != id || a.vni != r.i.addr.vni || !r.i.named.greets(a, data[addressBytes:]) ||
+		len(data) > addressBytes+max(maxNameBytes, addressBytes) {
 		r.refuse("greeting % x of %#x", data, id)
 		return nil
 	}

@@ -62,7 +62,7 @@ func (q *txQueue) open(i *Iface, wait *libcxi.WaitObject) (err error) {
 	}
 	// A command takes 256 bytes at most.
 	slots := min(max(4*i.cfg.Posted, 256), wire.LimitCmdqCount/4)
-	if q.cq, err = i.d.lni.NewTransmitQueue(slots, i.d.profile, q.events.eq); err != nil {
+	if q.cq, err = i.d.lni.NewTransmitQueue(slots, i.networks.profile(i.d), q.events.eq); err != nil {
 		q.cq = nil
 		return limit(err)
 	}
@@ -134,13 +134,21 @@ func (q *txQueue) event(e nic.Event) {
 		q.opEnded(uint32(cookie), code)
 		return
 	}
+	if cookie&cookieName != 0 {
+		q.i.named.answered(cookie&^cookieName, code)
+		return
+	}
 	if p := q.i.peer(uint32(cookie >> 16)); p != nil {
 		p.acknowledged(uint16(cookie), code)
 	}
 }
 
-// Cookies of commands: of a message its peer's index and position, of an operation its number.
-const cookieOp = 1 << 60
+// Cookies of commands: of a message its peer's index and position, of an operation its number, as of a question for an
+// address.
+const (
+	cookieOp   = 1 << 60
+	cookieName = 1 << 61
+)
 
 func messageCookie(peer uint32, pos uint64) uint64 { return uint64(peer)<<16 | pos&0xffff }
 

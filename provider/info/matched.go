@@ -28,7 +28,7 @@ const matchedFabric = "cxi"
 
 // MatchedCaps are the capabilities that matched endpoints can have.
 const MatchedCaps = fi.Msg | fi.Tagged | fi.Send | fi.Recv | fi.MultiRecv | fi.DirectedRecv | fi.Source | fi.SourceErr |
-	fi.Fence | fi.Trigger | commCaps | matchedRMA
+	fi.Fence | fi.Trigger | fi.Collective | commCaps | matchedRMA
 
 // matchedRMA are those about memory, which is reached through an endpoint (fi.MREndpoint).
 const matchedRMA uint64 = fi.RMAEvent | fi.RMA | fi.Atomic | fi.Read | fi.Write | fi.RemoteRead | fi.RemoteWrite

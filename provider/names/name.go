@@ -124,6 +124,15 @@ func (n Name) WithKey(key uint8) Name {
 // a socket is bound to into a name that a peer can use.
 func (n Name) WithAddrOf(other Name) Name { return other.WithPort(n.Port) }
 
+// AppendFixed appends what of a name does not depend on which of its addresses leads to the endpoint: the port, or the
+// word.
+func (n Name) AppendFixed(b []byte) []byte {
+	if n.Family == AFWord {
+		return append(b, n.IP[:WordLen]...)
+	}
+	return binary.LittleEndian.AppendUint16(b, n.Port)
+}
+
 // SockaddrLen returns the number of bytes that AppendSockaddr appends.
 func (n Name) SockaddrLen() int {
 	switch n.Family {

@@ -245,3 +245,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestAppendFixed: two addresses of one endpoint have the same in common, and two endpoints not.
+func TestAppendFixed(t *testing.T) {
+	word := func(b byte) Name {
+		n, err := fromWord([]byte{b, 0, 0, 0, 0, 0, 0, 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	fixed := func(n Name) string { return string(n.AppendFixed(nil)) }
+	a, b := New(netip.MustParseAddr("10.0.0.5"), 7), New(netip.MustParseAddr("2001:db8::5"), 7)
+	if fixed(a) != fixed(b) || fixed(a) == fixed(a.WithPort(8)) || fixed(word(1)) == fixed(word(2)) ||
+		fixed(word(1)) != fixed(word(1).WithKey(3)) {
+		t.Errorf("% x, % x, % x", fixed(a), fixed(b), fixed(word(1)))
+	}
+}

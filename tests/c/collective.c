@@ -10,79 +10,6 @@
 
 #define LONG_COUNT 300000
 
-/* The i-th number that a member gives. */
-static uint64_t given(size_t rank, size_t i)
-{
-	return rank * 1000003 + i * 7 + 1;
-}
-
-static uint64_t sum_of(size_t size, size_t i)
-{
-	uint64_t s = 0;
-
-	for (size_t r = 0; r < size; r++)
-		s += given(r, i);
-	return s;
-}
-
-static void reductions(struct group *g, fi_addr_t root, size_t root_rank, size_t count)
-{
-	size_t n = g->size * count;
-	uint64_t *in = guard_alloc(n * 8), *out = guard_alloc(n * 8);
-
-	for (size_t i = 0; i < n; i++)
-		in[i] = given(g->rank, i);
-	OK(fi_allreduce(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, FI_SUM, 0, in));
-	group_done(g, in);
-	for (size_t i = 0; i < count; i++)
-		CHECK(out[i] == sum_of(g->size, i));
-	memset(out, 0, n * 8);
-	OK(fi_reduce(g->n.ep, in, count, NULL, g->rank == root_rank ? out : NULL, NULL, g->addr, root, FI_UINT64,
-		     FI_SUM, 0, in));
-	group_done(g, in);
-	for (size_t i = 0; i < count; i++)
-		CHECK(out[i] == (g->rank == root_rank ? sum_of(g->size, i) : 0));
-	OK(fi_reduce_scatter(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, FI_SUM, 0, in));
-	group_done(g, in);
-	for (size_t i = 0; i < count; i++)
-		CHECK(out[i] == sum_of(g->size, g->rank * count + i));
-	guard_free(in, n * 8);
-	guard_free(out, n * 8);
-}
-
-static void movements(struct group *g, fi_addr_t root, size_t root_rank, size_t count)
-{
-	size_t n = g->size * count;
-	uint64_t *in = guard_alloc(n * 8), *out = guard_alloc(n * 8);
-	bool is_root = g->rank == root_rank;
-
-	for (size_t i = 0; i < n; i++)
-		in[i] = given(g->rank, i);
-	OK(fi_alltoall(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, 0, in));
-	group_done(g, in);
-	for (size_t i = 0; i < n; i++)
-		CHECK(out[i] == given(i / count, g->rank * count + i % count));
-	OK(fi_allgather(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, 0, in));
-	group_done(g, in);
-	for (size_t i = 0; i < n; i++)
-		CHECK(out[i] == given(i / count, i % count));
-	OK(fi_gather(g->n.ep, in, count, NULL, is_root ? out : NULL, NULL, g->addr, root, FI_UINT64, 0, in));
-	group_done(g, in);
-	for (size_t i = 0; is_root && i < n; i++)
-		CHECK(out[i] == given(i / count, i % count));
-	memset(out, 0, n * 8);
-	OK(fi_scatter(g->n.ep, is_root ? in : NULL, count, NULL, out, NULL, g->addr, root, FI_UINT64, 0, in));
-	group_done(g, in);
-	for (size_t i = 0; i < count; i++)
-		CHECK(out[i] == given(root_rank, g->rank * count + i));
-	OK(fi_broadcast(g->n.ep, is_root ? in : out, count, NULL, g->addr, root, FI_UINT64, 0, in));
-	group_done(g, in);
-	for (size_t i = 0; i < count; i++)
-		CHECK((is_root ? in : out)[i] == given(root_rank, i));
-	guard_free(in, n * 8);
-	guard_free(out, n * 8);
-}
-
 /* Every operation in the group of every stride-th rank, short and long. */
 static void test_every(long stride)
 {
@@ -93,14 +20,10 @@ static void test_every(long stride)
 	group_join(&g, 0, stride);
 	for (size_t i = 0; g.rank < g.size && i < ARRAY_LEN(counts); i++) {
 		size_t root = i % g.size;
-		fi_addr_t addr = g.n.peer[root * stride];
 
-		OK(fi_barrier(g.n.ep, g.addr, &g));
-		group_done(&g, &g);
 		OK(fi_barrier2(g.n.ep, g.addr, FI_COMPLETION, &g));
 		group_done(&g, &g);
-		reductions(&g, addr, root, counts[i]);
-		movements(&g, addr, root, counts[i]);
+		group_every(&g, root, g.n.peer[root * stride], counts[i]);
 	}
 	barrier(&g.n);
 	group_leave(&g);
@@ -121,7 +44,7 @@ static void test_outstanding(long count)
 		int rc;
 
 		for (; i < count; i++) {
-			in[i] = given(g.rank, i);
+			in[i] = group_given(g.rank, i);
 			rc = fi_allreduce(g.n.ep, in + i, 1, NULL, out + i, NULL, g.addr, FI_UINT64, FI_SUM, 0,
 					  out + i);
 			if (rc == -FI_EAGAIN)
@@ -135,7 +58,7 @@ static void test_outstanding(long count)
 		completed++;
 	}
 	for (long i = 0; i < count; i++)
-		CHECK(out[i] == sum_of(g.size, i));
+		CHECK(out[i] == group_sum(g.size, i));
 	barrier(&g.n);
 	group_leave(&g);
 	group_close(&g);

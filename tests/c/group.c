@@ -8,11 +8,18 @@ void group_open(struct group *g)
 
 void group_open_with(struct group *g, uint64_t caps, int mr_mode)
 {
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED | FI_COLLECTIVE | caps,
-			       .mr_mode = mr_mode,
-			       .disabled = true };
+	group_open_as(g, &(struct node_opts){ .caps = caps, .mr_mode = mr_mode });
+}
+
+void group_open_as(struct group *g, const struct node_opts *opts)
+{
+	struct node_opts o = *opts;
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
-	struct fi_info *info = node_info(&o);
+	struct fi_info *info;
+
+	o.caps |= FI_MSG | FI_TAGGED | FI_COLLECTIVE;
+	o.disabled = true;
+	info = node_info(&o);
 
 	NEED(info != NULL, "collective operations");
 	fi_freeinfo(info);
@@ -90,4 +97,84 @@ void group_done(struct group *g, void *context)
 	wait_ok(&g->n, g->n.txcq, &e);
 	CHECK(e.op_context == context);
 	CHECK(e.flags & FI_COLLECTIVE);
+}
+
+uint64_t group_given(size_t rank, size_t i)
+{
+	return rank * 1000003 + i * 7 + 1;
+}
+
+uint64_t group_sum(size_t size, size_t i)
+{
+	uint64_t s = 0;
+
+	for (size_t r = 0; r < size; r++)
+		s += group_given(r, i);
+	return s;
+}
+
+static void reductions(struct group *g, fi_addr_t root, size_t root_rank, size_t count)
+{
+	size_t n = g->size * count;
+	uint64_t *in = guard_alloc(n * 8), *out = guard_alloc(n * 8);
+
+	for (size_t i = 0; i < n; i++)
+		in[i] = group_given(g->rank, i);
+	OK(fi_allreduce(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, FI_SUM, 0, in));
+	group_done(g, in);
+	for (size_t i = 0; i < count; i++)
+		CHECK(out[i] == group_sum(g->size, i));
+	memset(out, 0, n * 8);
+	OK(fi_reduce(g->n.ep, in, count, NULL, g->rank == root_rank ? out : NULL, NULL, g->addr, root, FI_UINT64,
+		     FI_SUM, 0, in));
+	group_done(g, in);
+	for (size_t i = 0; i < count; i++)
+		CHECK(out[i] == (g->rank == root_rank ? group_sum(g->size, i) : 0));
+	OK(fi_reduce_scatter(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, FI_SUM, 0, in));
+	group_done(g, in);
+	for (size_t i = 0; i < count; i++)
+		CHECK(out[i] == group_sum(g->size, g->rank * count + i));
+	guard_free(in, n * 8);
+	guard_free(out, n * 8);
+}
+
+static void movements(struct group *g, fi_addr_t root, size_t root_rank, size_t count)
+{
+	size_t n = g->size * count;
+	uint64_t *in = guard_alloc(n * 8), *out = guard_alloc(n * 8);
+	bool is_root = g->rank == root_rank;
+
+	for (size_t i = 0; i < n; i++)
+		in[i] = group_given(g->rank, i);
+	OK(fi_alltoall(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, 0, in));
+	group_done(g, in);
+	for (size_t i = 0; i < n; i++)
+		CHECK(out[i] == group_given(i / count, g->rank * count + i % count));
+	OK(fi_allgather(g->n.ep, in, count, NULL, out, NULL, g->addr, FI_UINT64, 0, in));
+	group_done(g, in);
+	for (size_t i = 0; i < n; i++)
+		CHECK(out[i] == group_given(i / count, i % count));
+	OK(fi_gather(g->n.ep, in, count, NULL, is_root ? out : NULL, NULL, g->addr, root, FI_UINT64, 0, in));
+	group_done(g, in);
+	for (size_t i = 0; is_root && i < n; i++)
+		CHECK(out[i] == group_given(i / count, i % count));
+	memset(out, 0, n * 8);
+	OK(fi_scatter(g->n.ep, is_root ? in : NULL, count, NULL, out, NULL, g->addr, root, FI_UINT64, 0, in));
+	group_done(g, in);
+	for (size_t i = 0; i < count; i++)
+		CHECK(out[i] == group_given(root_rank, g->rank * count + i));
+	OK(fi_broadcast(g->n.ep, is_root ? in : out, count, NULL, g->addr, root, FI_UINT64, 0, in));
+	group_done(g, in);
+	for (size_t i = 0; i < count; i++)
+		CHECK((is_root ? in : out)[i] == group_given(root_rank, i));
+	guard_free(in, n * 8);
+	guard_free(out, n * 8);
+}
+
+void group_every(struct group *g, size_t root_rank, fi_addr_t root, size_t count)
+{
+	OK(fi_barrier(g->n.ep, g->addr, g));
+	group_done(g, g);
+	reductions(g, root, root_rank, count);
+	movements(g, root, root_rank, count);
 }

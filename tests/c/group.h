@@ -22,6 +22,8 @@ void group_open(struct group *g);
 
 /* The same with more capabilities and a mode of memory regions. */
 void group_open_with(struct group *g, uint64_t caps, int mr_mode);
+/* The same of an endpoint with options. */
+void group_open_as(struct group *g, const struct node_opts *opts);
 void group_close(struct group *g);
 
 /* Joins the ranks from start on, each stride further. */
@@ -33,5 +35,12 @@ void group_leave(struct group *g);
 
 /* Waits for the completion of context. */
 void group_done(struct group *g, void *context);
+
+/* The i-th number that a member gives, and the sum of all members'. */
+uint64_t group_given(size_t rank, size_t i);
+uint64_t group_sum(size_t size, size_t i);
+
+/* Every operation of count numbers for a member, with the data checked. */
+void group_every(struct group *g, size_t root_rank, fi_addr_t root, size_t count);
 
 #endif

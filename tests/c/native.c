@@ -73,7 +73,7 @@ static void change(struct fi_info *h, int what)
 		h->tx_attr->inject_size = 193;
 		break;
 	case 6:
-		h->caps |= FI_COLLECTIVE;
+		h->caps |= FI_NAMED_RX_CTX;
 		break;
 	case 7:
 		h->domain_attr->name = strdup("cxi77");

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Options of endpoints of FI_PROTO_CXI, and that they have no collective operations. Without a NIC of Slingshot, or its
- * model, all is skipped. */
-#include <rdma/fi_collective.h>
-
+/* Options of endpoints of FI_PROTO_CXI. Without a NIC of Slingshot, or its model, all is skipped. */
 #include "common.h"
 
 /* Options are judged before the endpoint is enabled as they are afterwards. */
@@ -37,39 +34,8 @@ static void test_options(long arg)
 	node_close(&n);
 }
 
-/* There are no collective operations: none is offered or known, no group is joined, and operations
- * are those of an endpoint without the capability. */
-static void test_collectives(long arg)
-{
-	struct node_opts o = { .caps = FI_MSG | FI_TAGGED, .addr_format = FI_ADDR_CXI };
-	struct fi_info *info = node_info(&o);
-	struct fi_av_set_attr all = { .start_addr = FI_ADDR_NOTAVAIL, .end_addr = FI_ADDR_NOTAVAIL };
-	struct fi_collective_attr what = { .op = FI_SUM, .datatype = FI_UINT64 };
-	uint64_t in = 1, out = 0;
-	struct fid_av_set *set;
-	struct fid_mc *group;
-	struct node n;
-
-	(void)arg;
-	if (!info)
-		SKIP("no device here matches messages");
-	CHECK(!(info->caps & FI_COLLECTIVE));
-	fi_freeinfo(info);
-	node_open(&n, &o);
-	EXPECT_RC(fi_query_collective(n.domain, FI_BARRIER, &what, 0), -FI_EOPNOTSUPP);
-	EXPECT_RC(fi_query_collective(n.domain, FI_ALLREDUCE, &what, 0), -FI_EOPNOTSUPP);
-	OK(fi_av_set(n.av, &all, &set, NULL));
-	EXPECT_RC(fi_join_collective(n.ep, FI_ADDR_NOTAVAIL, set, 0, &group, NULL), -FI_EOPNOTSUPP);
-	EXPECT_RC(fi_barrier(n.ep, 0, NULL), -FI_ENOSYS);
-	EXPECT_RC(fi_allreduce(n.ep, &in, 1, NULL, &out, NULL, 0, FI_UINT64, FI_SUM, 0, NULL), -FI_ENOSYS);
-	EXPECT_RC(fi_broadcast(n.ep, &in, 1, NULL, 0, 0, FI_UINT64, 0, NULL), -FI_ENOSYS);
-	OK(fi_close(&set->fid));
-	node_close(&n);
-}
-
 static const struct test tests[] = {
 	{ "options", test_options, 1, 0, 0 },
-	{ "collectives", test_collectives, 1, 0, 0 },
 };
 
 int main(int argc, char **argv)

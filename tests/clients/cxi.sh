@@ -255,7 +255,7 @@ main() {
 			"token_gpu by_device" "token_faults replaced" \
 			"objects_av taken_over" "fault_signals handlers_before" locked ep_opts getinfo_names "levels sender_exits"
 		elsewhere
-		native hardware native "" native_opts "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
+		native hardware native "" native_opts "" native_coll "" collective "" native_rma "" native_keys "" multi_recv "" msg_order "" selective "" trywait "" cancel close_pending \
 			progress pause progress unexpected progress asleep progress wait progress lifetime progress fork \
 			fault_fork "" objects_life "" objects_cq "" \
 			trigger chain trigger types trigger cascade trigger many trigger cancel trigger bad trigger without \

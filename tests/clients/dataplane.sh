@@ -44,7 +44,7 @@ if make -s -C tests/c OUT="$PWD/build/tests"; then
 	# a NIC of Slingshot or its model (tests/clients/cxi.sh). Two run at a time, but for refused, which limits the
 	# user's processes.
 	nothing_posted=(getinfo getinfo_names nic objects_av objects_avshared objects_eq)
-	needs_nic=(native native_avkeys native_keys native_opts native_rma nic_faults)
+	needs_nic=(native native_avkeys native_coll native_keys native_opts native_rma nic_faults)
 	mapfile -t programs < <(make -s -C tests/c list | grep -vxF "$(printf '%s\n' "${nothing_posted[@]}" "${needs_nic[@]}")")
 	for_any_user # refused becomes another
 	began=$SECONDS

@@ -172,7 +172,6 @@ static const struct {
 	{ "FI_THREAD_FID", FI_MSG, FI_THREAD_FID, false, true, "wanted by users" },
 	{ "FI_NAMED_RX_CTX", FI_MSG | FI_NAMED_RX_CTX, FI_THREAD_UNSPEC, true, false, "no scalable endpoints" },
 	{ "FI_PEER", FI_MSG | FI_PEER, FI_THREAD_UNSPEC, true, false, "no peer API on these endpoints" },
-	{ "FI_COLLECTIVE", FI_MSG | FI_COLLECTIVE, FI_THREAD_UNSPEC, true, false, "no messages of weft's own" },
 	{ "FI_HMEM", FI_MSG | FI_HMEM, FI_THREAD_UNSPEC, true, false, "not built for these endpoints" },
 	{ "FI_AV_USER_ID", FI_MSG | FI_AV_USER_ID, FI_THREAD_UNSPEC, true, false, "not built for these endpoints" },
 };

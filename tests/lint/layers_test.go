@@ -52,7 +52,7 @@ var layers = [][]string{
 	},
 	{"provider/internal/backends", "provider/internal/coll", "provider/internal/list", "provider/internal/onesided",
 		"provider/internal/rendezvous"},
-	{"provider/internal/mapping", "provider/internal/rma", "provider/internal/tokens"},
+	{"provider/internal/mapping", "provider/internal/members", "provider/internal/rma", "provider/internal/tokens"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

@@ -186,6 +186,13 @@ func MatchAtomic(op hw.MatchOp, t hw.MatchType, fetch bool) bool {
 	return cxi.AtomicValid(op, t, fetch)
 }
 
+// What messages of weft's own have at a matched endpoint.
+const (
+	messageBuffers = 4
+	messageEvents  = 1024
+	messageBounces = 64
+)
+
 // OpenMatched opens the interface of a matched endpoint on the memory domain of Device.Domain. Errors: fi.EADDRINUSE
 // for a PID that is taken, hw.ErrNoResource for a device that has no room for the interface.
 func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
@@ -210,13 +217,18 @@ func OpenMatched(device hw.MemoryDomain, e *Matched) (hw.Iface, error) {
 		}
 		match.VNIs = append(match.VNIs, vni)
 	}
-	i, err := m.Open(cxi.Config{
+	c := cxi.Config{
 		// There are no messages of weft's own: what they would have is the least that there is.
 		RxBuffers: 4, RxBytes: 4096, RxEvents: 64, BounceCount: 1, BounceBytes: 256, Depth: 16, Posted: 32,
 		PathTimeout: e.Config.PeerTimeout, Direct: e.Direct,
 		Match: match,
 		Logf:  func(format string, args ...any) { log.Warnf(log.EPData, format, args...) },
-	})
+	}
+	if e.Messages {
+		c.RxBuffers, c.RxBytes, c.RxEvents, c.Named = messageBuffers, 0, messageEvents, true
+		c.BounceCount, c.BounceBytes, c.Depth, c.Posted = messageBounces, e.Config.BounceSize, 0, 0
+	}
+	i, err := m.Open(c)
 	if err != nil {
 		if errors.Is(err, cxi.ErrTaken) {
 			err = fmt.Errorf("%w: %w", err, fi.EADDRINUSE)

@@ -18,6 +18,7 @@ type Matched struct {
 	Keys     []hw.Key
 	Own      authkey.Key // of the endpoint alone, in place of Keys, "": the domain's
 	Direct   bool        // C calls Go without the runtime
+	Messages bool        // it has messages of weft's own, too, and is reached for these by its name
 }
 
 // AdmitsDomainKey judges an authorisation key of a domain whose endpoints match messages. Errors: as of MatchDevices,

@@ -3,6 +3,7 @@
 //
 //	endpoint    what is needed of the endpoint
 //	coll        the protocol, and the groups of an endpoint
+//	complete    completions and counters
 //	group       groups: the members, how they join and leave
 //	post        the calls, and their arguments; vector, persistent: those of all-to-alls of parts
 //	run         operations under way, and the messages of their steps

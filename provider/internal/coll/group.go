@@ -22,7 +22,8 @@ import (
 //
 // Which joins belong together says a key: a hash of the ports of the members'
 // names, in their order, and of the group that the join is made through. Not
-// of their IP addresses, because a peer with several is known by different ones.
+// of their IP addresses, because a peer with several is known by different ones;
+// names without a port count as a whole.
 // Joins with equal keys are matched in the order in which each member makes
 // them. A message counts for a rank only if it comes from the peer that this
 // side's set has at it.
@@ -152,7 +153,7 @@ func (g *Group) fill(addrs []fi.Addr, through uint64) error {
 		if err != nil {
 			return err
 		}
-		_ = binary.Write(h, binary.LittleEndian, n.Port)
+		_, _ = h.Write(n.AppendFixed(nil)) // never fails
 		g.ranks[a] = i
 		if p == nil {
 			if g.rank >= 0 {

@@ -28,6 +28,13 @@ func (c *Groups) RelayPlaces() int {
 	return c.cfg.RelaySize/relayPiece - c.store.Free()
 }
 
+// Outstanding is how many operations of an endpoint have not ended. Any thread.
+func Outstanding(c *Groups) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outstanding
+}
+
 // Idle says what is kept of joins and operations, nil: nothing.
 func (c *Protocol) Idle() error {
 	l := &c.long
@@ -35,9 +42,7 @@ func (c *Protocol) Idle() error {
 		return fmt.Errorf("%d sends, %d pulls, %d reads, %d streams, %d blocked, %d early, %d joining",
 			len(l.sends), len(l.pulls), len(l.reads), len(l.streams), len(c.blocked), len(c.early), len(c.joining))
 	}
-	c.mu.Lock()
-	left := c.outstanding
-	c.mu.Unlock()
+	left := Outstanding(c.Groups)
 	if left+len(c.ordered.list) != 0 {
 		return fmt.Errorf("%d operations, of which an engine orders %d", left, len(c.ordered.list))
 	}
