@@ -34,31 +34,26 @@ import (
 type MatchedEndpoint struct {
 	binder
 	refs   refs.Count
-	source []byte      // name that it is to have; under mu
-	min    uint64      // FI_OPT_MIN_MULTI_RECV; under mu
-	own    authkey.Key // of the endpoint alone: it is of another VNI than the domain; "": it has none; immutable
-	apart  bool        // FI_OPT_SHARED_MEMORY_PERMITTED is false; under mu
+	chosen matchedOptions
 
-	hot     *hot.EP // of table; nil after Close
-	table   tables.EP
-	rx      *hot.Rx // from Open to Close
-	rxTable tables.Rx
-	wakes   *cq.Source // immutable from Enable on
+	hot    *hot.EP // of memory; nil after Close
+	rx     *hot.Rx // of memory; from Open to Close
+	memory matchedTables
+	wakes  *cq.Source // immutable from Enable on
 	// transfer has the operations, nil before Enable. Stored by Enable, read by any thread.
 	transfer atomic.Pointer[matched.Endpoint]
 	leased   lease.Guarded[leasedMatched] // set by open
 	gate     *hot.Gate                    // nil: several threads use the endpoint; immutable
 	stats    *stats.Endpoint              // immutable from Enable on; written by the lease holder
 	waiting  deferred.Backlog             // operations whose counters are there, and that found no room
-	node     int                          // NUMA node of the device, -1: none; immutable from Enable on
-	// keys are the authorisation keys of the address vector, in the order of the device's networks; none: it has none.
-	// matcher is the device's. Immutable from Enable to Close.
-	keys    []hw.Key
-	matcher hw.Matcher
-	engine  *matchedBackground // by which a progress thread drives it, nil: none does; under mu
-	// thread is the progress thread, nil: none. Stored by Enable and Close, read by any thread; sequentially
-	// consistent.
-	thread atomic.Pointer[progressThread]
+	peers    matchedPeers
+	driver   matchedDriver
+}
+
+// matchedTables is the memory of the tables that C and the data plane read, from Open to Close.
+type matchedTables struct {
+	ep tables.EP
+	rx tables.Rx
 }
 
 // leasedMatched is a matched endpoint as the holder of its progress lease has it.
@@ -66,8 +61,9 @@ type leasedMatched struct {
 	e    *MatchedEndpoint
 	dead bool
 
-	calls   uint      // of progress
-	sampled time.Time // when counters were shown
+	calls   uint                // of progress
+	sampled time.Time           // when counters were shown
+	name    [names.WordLen]byte // of a sender that is asked for
 }
 
 // noRings is the number of inbound rings that C sees.
@@ -104,8 +100,9 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 		return nil, err
 	}
 	e := &MatchedEndpoint{
-		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}}, own: own,
-		source: full.SrcAddr, min: matched.DefaultMinMulti, gate: d.gateFor(full.Caps),
+		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}},
+		chosen: matchedOptions{source: full.SrcAddr, min: matched.DefaultMinMulti, own: own},
+		gate:   d.gateFor(full.Caps),
 	}
 	if err := e.allocate(); err != nil {
 		d.refs.Release()
@@ -116,14 +113,14 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 
 // allocate takes the memory of the tables.
 func (e *MatchedEndpoint) allocate() (err error) {
-	if e.rxTable, err = tables.OpenLease(e.gate != nil); err != nil {
+	if e.memory.rx, err = tables.OpenLease(e.gate != nil); err != nil {
 		return err
 	}
-	if e.table, err = tables.OpenEP(0, 0, e.gate != nil); err != nil {
-		e.rxTable.Close()
+	if e.memory.ep, err = tables.OpenEP(0, 0, e.gate != nil); err != nil {
+		e.memory.rx.Close()
 		return err
 	}
-	e.hot, e.rx = e.table.Table(), e.rxTable.Table()
+	e.hot, e.rx = e.memory.ep.Table(), e.memory.rx.Table()
 	e.hot.RxRings = uintptr(unsafe.Pointer(&noRings))
 	e.leased = lease.Guard(&e.rx.Lease, &leasedMatched{e: e})
 	e.waiting.Notify = e.notify
@@ -167,7 +164,7 @@ func (e *MatchedEndpoint) SetName(raw []byte) error {
 	case len(raw) != names.WordLen:
 		return refuse(log.EPCtrl, fi.EINVAL, "set name: %d bytes, not %d", len(raw), names.WordLen)
 	}
-	e.source = slices.Clone(raw)
+	e.chosen.source = slices.Clone(raw)
 	return nil
 }
 
@@ -181,7 +178,7 @@ func (e *MatchedEndpoint) GetOpt(name fi.Opt) (uint64, error) {
 	if t := e.transfer.Load(); t != nil {
 		return t.MinMulti(), nil
 	}
-	return e.min, nil
+	return e.chosen.min, nil
 }
 
 // SetOpt sets an option, of which only fi.OptSharedMemoryPermitted, 0 or 1, is not asked for: the endpoint shares no
@@ -191,33 +188,11 @@ func (e *MatchedEndpoint) SetOpt(name fi.Opt, value uint64) error {
 	defer e.mu.Unlock()
 	switch name {
 	case fi.OptSharedMemoryPermitted:
-		return e.permitShared(value != 0)
+		return e.chosen.permitShared(value != 0, e.state.Load() == stateCreated)
 	case fi.OptMinMultiRecv:
-		return e.setMinMulti(value)
+		return e.chosen.setMinMulti(value, e.transfer.Load())
 	}
 	return fi.ENOPROTOOPT
-}
-
-// setMinMulti sets fi.OptMinMultiRecv. The caller has mu.
-func (e *MatchedEndpoint) setMinMulti(value uint64) error {
-	if t := e.transfer.Load(); t != nil {
-		return t.SetMinMulti(value)
-	}
-	attr := backends.MatchAttr()
-	if err := matched.CheckMinMulti(value, &attr); err != nil {
-		return err
-	}
-	e.min = value
-	return nil
-}
-
-// permitShared keeps whether the endpoint may share memory with peers, as long as that may change. The caller has mu.
-func (e *MatchedEndpoint) permitShared(permitted bool) error {
-	if permitted == e.apart && e.state.Load() != stateCreated {
-		return refuse(log.EPCtrl, fi.EOPBADSTATE, "FI_OPT_SHARED_MEMORY_PERMITTED: the endpoint is enabled")
-	}
-	e.apart = !permitted
-	return nil
 }
 
 // BindCounter is as an Endpoint's. What peers write to regions counts if it is bound before Enable. Errors:
@@ -280,7 +255,7 @@ func (e *MatchedEndpoint) Enable() error {
 		return refuse(log.EPCtrl, fi.ENOCQ,
 			"enable: neither completion queue nor counter for sends, receives or transfers")
 	}
-	if err := e.holdKeys(); err != nil {
+	if err := e.peers.holdKeys(e.domain.Keyed(), e.av); err != nil {
 		return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 	}
 	t, err := e.open()
@@ -290,7 +265,7 @@ func (e *MatchedEndpoint) Enable() error {
 		}
 	}
 	if err != nil {
-		e.dropKeys()
+		e.peers.dropKeys()
 		return refuse(log.EPCtrl, matched.OpenErrno(err), "enable: %v", err)
 	}
 	e.transfer.Store(t)
@@ -309,7 +284,7 @@ func (e *MatchedEndpoint) Enable() error {
 			return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 		}
 	}
-	err = e.startBackground()
+	err = e.driver.start(e)
 	if err == nil && e.info.Caps&fi.Trigger != 0 {
 		err = e.domain.drives.Join(e)
 	}
@@ -321,20 +296,6 @@ func (e *MatchedEndpoint) Enable() error {
 	return nil
 }
 
-// holdKeys takes the keys that the address vector has. Errors: fi.EINVAL where it has none, and is to have.
-func (e *MatchedEndpoint) holdKeys() (err error) {
-	if e.domain.Keyed() {
-		e.keys, err = e.av.HoldKeys(0)
-	}
-	return err
-}
-
-// dropKeys gives them back.
-func (e *MatchedEndpoint) dropKeys() {
-	e.av.DropKeys(e.keys)
-	e.keys = nil
-}
-
 // open opens the interface.
 func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	device, err := e.domain.device.Domain()
@@ -342,27 +303,28 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
 	}
 	i, err := backends.OpenMatched(device, &backends.Matched{
-		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
-		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(), Own: e.own,
+		Config: e.domain.cfg, Source: e.chosen.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.peers.keys,
+		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(), Own: e.chosen.own,
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.node = i.Attr().NUMANode
+	e.driver.node = i.Attr().NUMANode
 	m, ok := i.(hw.Matching)
 	if !ok || i.Attr().Caps&hw.CapMatching == 0 {
 		return nil, errors.Join(fmt.Errorf("the device matches no messages: %w", fi.EOPNOTSUPP), i.Close())
 	}
-	e.matcher = m.Matcher()
+	e.peers.matcher = m.Matcher()
+	l := e.leased.Alone() // no thread reaches it yet
 	t := matched.Open(matched.Options{
-		Iface: i, Matcher: e.matcher, Cache: e.domain.device.Cache(device), Copies: device,
+		Iface: i, Matcher: e.peers.matcher, Cache: e.domain.device.Cache(device), Copies: device,
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit: int(e.info.Rx.Size + e.info.Tx.Size), Stripes: e.domain.stripes(e.info.Tx.Size),
-		Address: e.addressIn(e.matcher), Source: e.sourceIn(e.matcher), Ended: e.ended,
+		Address: e.peers.address, Source: l.sources(), Ended: l.ended,
 		Await: e.await, Generation: e.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
-	if err := t.SetMinMulti(e.min); err != nil {
+	if err := t.SetMinMulti(e.chosen.min); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	if e.wakes, err = e.wake(i); err != nil {
@@ -440,17 +402,17 @@ func (e *MatchedEndpoint) disable() {
 	}
 	e.attached = nil
 	e.domain.drives.Part(e)
-	e.stopBackground()
+	e.driver.stop(e.domain)
 	e.gate.Share()
 	defer e.gate.Unshare()
 	l := e.leased.Wait()
 	l.dead = true
 	atomic.StoreUintptr(&e.hot.Match, 0)
-	e.table.Hide()
+	e.memory.ep.Hide()
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
 	}
-	e.dropKeys()
+	e.peers.dropKeys()
 	e.stats.Close()
 	e.leased.Give()
 }
@@ -470,8 +432,8 @@ func (e *MatchedEndpoint) Close() error {
 		e.unbind[i]()
 	}
 	e.hot = nil
-	e.table.Close()
-	e.rxTable.Close()
+	e.memory.ep.Close()
+	e.memory.rx.Close()
 	e.domain.refs.Release()
 	return nil
 }

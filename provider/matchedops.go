@@ -14,25 +14,17 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/matched"
-	"github.com/weft-fabric/weft/provider/names"
 )
 
 // matchedBatch is how many events one call of progress takes in.
 const matchedBatch = 64
 
-// sourceIn finds the address of a sender in the endpoint's address vector.
-func (e *MatchedEndpoint) sourceIn(m hw.Matcher) func(hw.MatchAddress) fi.Addr {
-	var buf [names.WordLen]byte // lease
-	if e.info.Caps&(fi.Source|fi.SourceErr) == 0 {
+// sources is what finds the addresses of senders, nil where none asks for them.
+func (l *leasedMatched) sources() func(hw.MatchAddress) fi.Addr {
+	if l.e.info.Caps&(fi.Source|fi.SourceErr) == 0 {
 		return nil
 	}
-	return func(a hw.MatchAddress) fi.Addr {
-		n, err := names.Decode(names.Matched, m.AppendMatchName(buf[:0], a))
-		if err != nil {
-			return fi.AddrNotAvail
-		}
-		return e.av.Reported(e.av.Find(n.WithKey(e.keyOf(m, a))))
-	}
+	return func(a hw.MatchAddress) fi.Addr { return l.e.peers.source(a, l.name[:0]) }
 }
 
 // enabled is the endpoint's transfers. Errors: fi.EOPBADSTATE.
@@ -208,7 +200,7 @@ func (e *MatchedEndpoint) setAttention(t *matched.Endpoint) {
 // notify has the next reader, or the progress thread, enter Go.
 func (e *MatchedEndpoint) notify() {
 	atomic.StoreUint32(&e.rx.Attention, hot.AttentionTransports|hot.AttentionGo)
-	if t := e.thread.Load(); t != nil {
+	if t := e.driver.thread.Load(); t != nil {
 		t.Bell().RingAsleep()
 	}
 }
@@ -276,7 +268,8 @@ func (e *MatchedEndpoint) await(done func() bool) error {
 
 // reports is where the end of an operation is reported: the queue, the counter, and whether a success completes. work
 // is its number if it was deferred, else 0.
-func (e *MatchedEndpoint) reports(n *matched.Ended, work uint64) (q *cq.Queue, c *cq.Counter, completes bool) {
+func (l *leasedMatched) reports(n *matched.Ended, work uint64) (q *cq.Queue, c *cq.Counter, completes bool) {
+	e := l.e
 	switch {
 	case n.Receive:
 		return e.rxCQ, e.rxCntr.Load(),
@@ -291,16 +284,17 @@ func (e *MatchedEndpoint) reports(n *matched.Ended, work uint64) (q *cq.Queue, c
 	return e.txCQ, c, !n.Inject && e.txCompletes(work, n.Flags)
 }
 
-// ended takes in what has become of an operation. Lease.
-func (e *MatchedEndpoint) ended(n *matched.Ended) {
-	e.count(n)
-	work := e.workIn(n)
-	q, c, completes := e.reports(n, work)
+// ended takes in what has become of an operation.
+func (l *leasedMatched) ended(n *matched.Ended) {
+	e := l.e
+	l.count(n)
+	work := l.workIn(n)
+	q, c, completes := l.reports(n, work)
 	failure := cq.ErrorInfo{Err: n.Err, OLen: n.OLen}
 	if n.Err == fi.Success && len(n.Name) != 0 && e.info.Caps&fi.SourceErr != 0 {
 		failure.Err, failure.ErrData = fi.EADDRNOTAVAIL, n.Name
-		if len(e.keys) != 0 { // fi_cq(3): the key, in place of the address
-			n.Entry.Src = uint64(e.av.ReportedKey(e.keyOf(e.matcher, n.From)))
+		if len(e.peers.keys) != 0 { // fi_cq(3): the key, in place of the address
+			n.Entry.Src = uint64(e.av.ReportedKey(e.peers.keyOf(n.From)))
 		}
 	}
 	switch {
