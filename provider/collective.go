@@ -231,7 +231,7 @@ func (h collHolder) Answer(src hw.Source, id hw.AMID, header uint64, head []byte
 // Hold keeps a payload, and accounts for a message, as one that is unexpected.
 func (h collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
 	if len(payload) != 0 {
-		if addr, err = h.e.rx.Pool.Get(len(payload)); err != nil {
+		if addr, err = h.e.rx.matching.Pool.Get(len(payload)); err != nil {
 			return 0, err
 		}
 		copy(bytesAt(addr, uint64(len(payload))), payload)
@@ -243,7 +243,7 @@ func (h collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
 // Unhold gives the memory back.
 func (h collHolder) Unhold(addr uint64, n, cost int) {
 	if addr != 0 {
-		h.e.rx.Pool.Put(addr, n)
+		h.e.rx.matching.Pool.Put(addr, n)
 	}
 	h.e.rx.unhold(cost, cost)
 }

@@ -93,7 +93,7 @@ func (c *connected) takeIn() bool {
 		p.Notify()
 	}
 	for range e.domain.cfg.RingSlots {
-		switch n := e.arrivals(e.rx.cfg.ProgressBatch); {
+		switch n := e.arrivals(e.rx.base.cfg.ProgressBatch); {
 		case n != 0:
 			empty = 0
 		case !e.iface.Pending():
@@ -125,7 +125,7 @@ func (c *connected) finish(status fi.Errno) {
 		}
 	}
 	if e.srx == nil {
-		r.Ended = true
+		r.matching.Ended = true
 		r.cancelRecvs()
 		r.drainPosts(0) // the younger ones, likewise
 	}
@@ -133,7 +133,7 @@ func (c *connected) finish(status fi.Errno) {
 
 // cancelRecvs ends the posted receives, for which nothing can come any more.
 func (r *receiving) cancelRecvs() {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for rv := range eng.Recvs() {
 			eng.Remove(rv)
 			r.dropRecv(eng, rv, fi.ECANCELED)

@@ -56,27 +56,27 @@ func (e *Endpoint) Counters(dst []uint64) error {
 
 // countQueues shows what waits in matching. Gauges of a context that several endpoints share are those of the first.
 func (r *receiving) countQueues(posted, unexpected int) {
-	st := r.stats.Load()
+	st := r.base.stats.Load()
 	if st == nil {
 		return
 	}
 	st.RxPeak(stats.RxPosted, stats.RxPostedPeak, uint64(posted))
 	st.RxPeak(stats.RxKept, stats.RxKeptPeak, uint64(unexpected))
-	st.RxPeak(stats.RxKeptBytes, stats.RxKeptBytesPeak, uint64(r.UnexpectedBytes))
+	st.RxPeak(stats.RxKeptBytes, stats.RxKeptBytesPeak, uint64(r.matching.UnexpectedBytes))
 }
 
 // sample writes what is not counted as it happens but known from words that exist anyway: positions of rings, lengths
 // of lists. The timers call it some ten times a second.
 func (r *leasedRx) sample() {
-	if st := r.stats.Load(); st != nil {
-		st.RxSet(stats.RxPosts, r.hot.PostsHead)
-		st.RxSet(stats.RxPostRing, depth(r.hot.Posts.Tail, r.hot.PostsHead, 1<<r.hot.Posts.Log2Slots))
-		st.RxSet(stats.RxMatchSteps, r.Tagged.Steps()+r.Untagged.Steps())
+	if st := r.base.stats.Load(); st != nil {
+		st.RxSet(stats.RxPosts, r.base.hot.PostsHead)
+		st.RxSet(stats.RxPostRing, depth(r.base.hot.Posts.Tail, r.base.hot.PostsHead, 1<<r.base.hot.Posts.Log2Slots))
+		st.RxSet(stats.RxMatchSteps, r.matching.Tagged.Steps()+r.matching.Untagged.Steps())
 		st.RxSet(stats.RxOps, uint64(r.rendezvous.Live()))
 		st.RxSet(stats.RxControls, uint64(r.out.Len()))
 		st.RxSet(stats.RxWindowCloses, r.closures)
 		closed := uint64(0)
-		if r.Closed {
+		if r.matching.Closed {
 			closed = 1
 		}
 		st.RxSet(stats.RxWindowClosed, closed)

@@ -94,8 +94,8 @@ func TestKeptDatagrams(t *testing.T) {
 	for range 100 {
 		r.ep.Progress()
 	}
-	if leasedOf(r.ep).rx.Closed || leasedOf(r.ep).rx.UnexpectedBytes != 0 {
-		t.Errorf("window closed %v, %d bytes kept", leasedOf(r.ep).rx.Closed, leasedOf(r.ep).rx.UnexpectedBytes)
+	if leasedOf(r.ep).rx.matching.Closed || leasedOf(r.ep).rx.matching.UnexpectedBytes != 0 {
+		t.Errorf("window closed %v, %d bytes kept", leasedOf(r.ep).rx.matching.Closed, leasedOf(r.ep).rx.matching.UnexpectedBytes)
 	}
 	s.send(SendArgs{IOV: iovOf(make([]byte, 9)), Dest: s.addr[r], Inject: true}, r)
 	if e := r.completion(s); e.Len != 9 || e.Context != 7 {

@@ -35,15 +35,15 @@ func (r *receiving) identityChanged(slot int) {
 
 // name has an address vector name the sources of directed receives from now on, nil: none.
 func (r *receiving) name(av *AV) {
-	r.av, r.addrIDs, r.Addresses = av, nil, dataplane.Addresses{}
+	r.av, r.addrIDs, r.matching.Addresses = av, nil, dataplane.Addresses{}
 	if av != nil {
-		r.Addresses.Generation = av.GenerationWord()
+		r.matching.Addresses.Generation = av.GenerationWord()
 	}
 }
 
 // merge makes the receives from an alias receives from the peer.
 func (r *leasedRx) merge(alias, peer uint32) {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		eng.Rename(alias, peer)
 		for r.rematch(eng, peer) {
 		}
@@ -77,7 +77,7 @@ func (r *leasedRx) rematch(eng *match.Engine, peer uint32) bool {
 
 // unexpectedFrom reports whether messages of an identity are unexpected.
 func (r *receiving) unexpectedFrom(id uint32) bool {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for m := range eng.Messages() {
 			if m.Source() == id {
 				return true
@@ -89,7 +89,7 @@ func (r *receiving) unexpectedFrom(id uint32) bool {
 
 // sourceOf turns the source address of a receive with flags into what matching takes.
 func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
-	if addr == fi.AddrUnspec || !r.Directs(flags) {
+	if addr == fi.AddrUnspec || !r.matching.Directs(flags) {
 		return match.AnySource
 	}
 	if r.av == nil {
@@ -98,8 +98,8 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 	if flags&fi.AuthKey != 0 {
 		return r.holdersOf(addr)
 	}
-	if g := r.av.Generation(); g != r.Addresses.Seen {
-		r.Addresses.Seen = g
+	if g := r.av.Generation(); g != r.matching.Addresses.Seen {
+		r.matching.Addresses.Seen = g
 		clear(r.addrIDs)
 	}
 	addr, _ = r.av.Peer(addr) // whichever of the peer's contexts: it sends from others
@@ -117,7 +117,7 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 		r.addrIDs = append(r.addrIDs, 0)
 	}
 	r.addrIDs[i] = id
-	r.Addresses.Set(r.addrIDs)
+	r.matching.Addresses.Set(r.addrIDs)
 	return id
 }
 
@@ -189,7 +189,7 @@ func (r *leasedRx) knownIDs() map[uint32]bool {
 			}
 		}
 	}
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for rv := range eng.Recvs() {
 			known[rv.Source()] = true
 		}

@@ -44,7 +44,7 @@ func (h targetHost) Deliver(src hw.Source, n, data uint64) {
 }
 
 // Pool has memory for results.
-func (h targetHost) Pool() *mem.Pool { return h.e.rx.Pool }
+func (h targetHost) Pool() *mem.Pool { return h.e.rx.matching.Pool }
 
 // Access finds the region of a key and enters its gate.
 func (h targetHost) Access(src hw.Source, key, addr, n, rights uint64) (*peerRegion, uint64, error) {

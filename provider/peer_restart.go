@@ -42,7 +42,7 @@ func (e *linkTable) linkByName(a peers.Address) *link {
 // checkPeers has the transports report peers that are gone.
 func (r *receiving) checkPeers() {
 	r.recheck = false
-	r.ends.Store(false)
+	r.base.ends.Store(false)
 	for _, e := range r.eps {
 		for _, p := range e.transports {
 			p.CheckPeers()

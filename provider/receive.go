@@ -30,10 +30,10 @@ func targetIn(rv *match.Recv) target.Target {
 // release frees the target's vector.
 func (r *receiving) release(t target.Target) {
 	if t.Flags&hot.RecvIOV != 0 {
-		r.Pool.Put(t.Buf, int(t.Len)*iovBytes)
+		r.matching.Pool.Put(t.Buf, int(t.Len)*iovBytes)
 	}
 	if t.Entry != 0 {
-		r.owner.Free(t.Entry)
+		r.base.owner.Free(t.Entry)
 	}
 }
 
@@ -86,7 +86,7 @@ func (e *leasedEP) onEager(flags uint64) hw.Handler {
 // accept has the data plane take in a complete message; false: it is for arrive to do.
 func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 	r := e.rx
-	if r.owner != nil {
+	if r.base.owner != nil {
 		return false
 	}
 	addr := e.addrOf(a.source)
@@ -97,13 +97,13 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags), Addr: uint64(addr) + 1,
 		Tag: a.tag, Data: a.data, Length: a.length, Payload: addressOfBytes(payload),
 	}
-	verdict := r.Accept(e.hot, &d)
+	verdict := r.matching.Accept(e.hot, &d)
 	e.act(d.Todo)
 	switch verdict {
 	case dataplane.Refused:
 		return false
 	case dataplane.Settle:
-		r.settle(r.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), a, payload)
+		r.settle(r.matching.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), a, payload)
 	case dataplane.Complete:
 		e.rxCQ.Complete(entryOf(&d.Entry))
 	case dataplane.Delivered, dataplane.Unexpected:
@@ -147,7 +147,7 @@ func (e *leasedEP) settle(d *hot.Delivery) {
 		a.number = s.number
 	}
 	e.counts.Eager(int(a.length))
-	e.rx.settle(e.rx.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
+	e.rx.settle(e.rx.matching.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
 }
 
 // Deliver completes a receive on the endpoint's queue, whose ring is full.
@@ -182,10 +182,10 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 
 // arrive matches a complete message, or keeps it. False: there is no memory to keep it, and nothing has happened.
 func (r *leasedRx) arrive(a *arrived, payload []byte) bool {
-	if r.owner != nil {
+	if r.base.owner != nil {
 		return r.offerPeer(a, payload, nil)
 	}
-	eng := r.Engine(a.flags&msgTagged != 0)
+	eng := r.matching.Engine(a.flags&msgTagged != 0)
 	rv := r.find(eng, a.source, a.tag)
 	if rv == nil {
 		return r.keep(eng, a, payload)
@@ -212,9 +212,9 @@ func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSyn
 // keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement. A datagram for
 // which there is no room is dropped. False: there is no memory, and nothing has happened.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && (r.UnexpectedBytes+len(payload) > r.UnexpectedMax ||
-		r.Memory+dataplane.KeptMemory(0, len(payload)) > r.MemoryMax) {
-		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.UnexpectedBytes)
+	if a.ep.lossy && (r.matching.UnexpectedBytes+len(payload) > r.matching.UnexpectedMax ||
+		r.matching.Memory+dataplane.KeptMemory(0, len(payload)) > r.matching.MemoryMax) {
+		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.matching.UnexpectedBytes)
 		return true
 	}
 	kept := *a
@@ -235,14 +235,14 @@ func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) boo
 	addr := uint64(0)
 	if len(payload) > dataplane.InWord {
 		var err error
-		if addr, err = r.Pool.Get(len(payload)); err != nil {
+		if addr, err = r.matching.Pool.Get(len(payload)); err != nil {
 			return r.noMemory(err)
 		}
 	}
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
 		if addr != 0 {
-			r.Pool.Put(addr, len(payload))
+			r.matching.Pool.Put(addr, len(payload))
 		}
 		return r.noMemory(eng.Err())
 	}
@@ -331,11 +331,11 @@ func (r *leasedRx) deliverUnexpected(eng *match.Engine, t target.Target, m *matc
 // releaseUnexpected frees a message that is out of the queue, and its payload.
 func (r *receiving) releaseUnexpected(eng *match.Engine, m *match.Message) {
 	if m.Flags&msgRTS != 0 {
-		r.Pool.Put(m.Payload, rtsSize)
+		r.matching.Pool.Put(m.Payload, rtsSize)
 		r.unhold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	} else {
 		if m.Len > dataplane.InWord {
-			r.Pool.Put(m.Payload, int(m.Len))
+			r.matching.Pool.Put(m.Payload, int(m.Len))
 		}
 		r.unhold(int(m.Len), dataplane.KeptMemory(0, int(m.Len)))
 	}

@@ -79,7 +79,7 @@ func (e *initiator) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 
 // cancel ends the receive that was posted with context, if it still waits.
 func (r *receiving) cancel(context uint64) {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		if rv := eng.Cancel(context); rv != nil {
 			r.dropRecv(eng, rv, fi.ECANCELED)
 			return

@@ -47,14 +47,14 @@ func (e *attributes) wholeMax(p *transport, most uint64, assist int) uint64 {
 
 // holdRTS keeps an RTS that matches no receive. False: there is no memory, and nothing has happened.
 func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
-	addr, err := r.Pool.Get(rtsSize)
+	addr, err := r.matching.Pool.Get(rtsSize)
 	if err != nil {
 		return r.noMemory(err)
 	}
 	*rtsAt(addr) = *rts
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
-		r.Pool.Put(addr, rtsSize)
+		r.matching.Pool.Put(addr, rtsSize)
 		return r.noMemory(eng.Err())
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
@@ -84,7 +84,7 @@ func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
 		return 0
 	}
 	multi.User[dataplane.MultiPending]--
-	return r.Retire(r.Engine(flags&msgTagged != 0), multi)
+	return r.matching.Retire(r.matching.Engine(flags&msgTagged != 0), multi)
 }
 
 // rendezvousHost is an endpoint as rendezvous have it.
@@ -117,13 +117,13 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 		a.flags |= msgData
 	}
 	r := h.e.rx
-	if r.owner != nil {
+	if r.base.owner != nil {
 		if !r.offerPeer(&a, nil, m) {
 			h.e.postpone(src)
 		}
 		return
 	}
-	eng := r.Engine(a.flags&msgTagged != 0)
+	eng := r.matching.Engine(a.flags&msgTagged != 0)
 	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
 		if !r.holdRTS(eng, &a, m) {
@@ -172,7 +172,7 @@ func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.gets(src) }
 func (h rendezvousHost) Maps() bool { return h.e.p2p.Load() != fi.HMEMP2PDisabled }
 
 // Offload reports whether the progress thread does the copies.
-func (h rendezvousHost) Offload() bool { return h.e.rx.offload }
+func (h rendezvousHost) Offload() bool { return h.e.rx.base.offload }
 
 // Segmented reports whether n bytes over a transport are cut into segments.
 func (h rendezvousHost) Segmented(transport uint32, n uint64) bool {
@@ -192,7 +192,7 @@ func (h rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvo
 func (h rendezvousHost) Fetch(pid uint32, token, near uint64) rendezvous.Memory {
 	a := cuda.Foreign{PID: int(pid), Token: token}
 	device := h.e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
-	return foreignMemory{h.e.domain.mappings.Fetch(a, near, device, h.e.rx.ring)}
+	return foreignMemory{h.e.domain.mappings.Fetch(a, near, device, h.e.rx.base.ring)}
 }
 
 // foreignMemory is memory of another process's device as rendezvous have it.

@@ -252,7 +252,7 @@ func TestElementsHostile(t *testing.T) {
 	y.region(memory, 7, fi.RemoteRead|fi.RemoteWrite)
 	oneMessage(t, x, y, 8)
 	e := leasedOf(y.ep)
-	e.rx.acquire()
+	e.rx.base.acquire()
 	defer e.rx.give()
 	const src = hw.Source(1 << sourceShift)
 	element := func(n uint64, behind int) []byte {

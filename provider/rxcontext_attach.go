@@ -144,16 +144,16 @@ func (r *leasedRx) attach(e *leasedEP) {
 	e.hot.Number = e.number
 	r.eps = append(r.eps, e)
 	e.rendezvous.Attach(&r.rendezvous, e.number)
-	if r.owner != nil && e.av.Shared() {
-		r.hot.Rest = 0 // reportInsertions comes as often as timers run
+	if r.base.owner != nil && e.av.Shared() {
+		r.base.hot.Rest = 0 // reportInsertions comes as often as timers run
 	}
-	r.sleepers.add(&e.Endpoint)
-	r.Endpoints = len(r.eps)
-	r.stats.Store(r.eps[0].stats)
+	r.base.sleepers.add(&e.Endpoint)
+	r.matching.Endpoints = len(r.eps)
+	r.base.stats.Store(r.eps[0].stats)
 	if r.av == nil {
 		r.name(e.av)
 	}
-	if r.Closed {
+	if r.matching.Closed {
 		e.setEagerWindow(false)
 	}
 }
@@ -182,7 +182,7 @@ func (e *Endpoint) disable() {
 func (r *receiving) flushOut(e *leasedEP) {
 	end, owed := time.Now().Add(flushTime), e.target.Owed()
 	for r.waits(e) && time.Now().Before(end) {
-		if r.ends.Load() {
+		if r.base.ends.Load() {
 			r.checkPeers() // messages to peers that are gone are dropped
 		}
 		r.out.Flush()
@@ -225,11 +225,11 @@ func (r *leasedRx) detach(e *leasedEP) {
 	e.initiated.Abandon()
 	r.dropUnexpected(&e.Endpoint)
 	r.dropPeerMessages(&e.Endpoint)
-	r.sleepers.remove(&e.Endpoint)
-	r.Endpoints = len(r.eps)
-	r.stats.Store(nil)
+	r.base.sleepers.remove(&e.Endpoint)
+	r.matching.Endpoints = len(r.eps)
+	r.base.stats.Store(nil)
 	if len(r.eps) != 0 {
-		r.stats.Store(r.eps[0].stats)
+		r.base.stats.Store(r.eps[0].stats)
 	}
 	r.ids.Leave(func(o origin) bool { return o.ep == &e.Endpoint })
 	if r.av == e.av {
@@ -245,7 +245,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 // dropUnexpected forgets the unexpected messages that arrived at the endpoint.
 func (r *receiving) dropUnexpected(e *Endpoint) {
 	for _, tagged := range []bool{true, false} {
-		eng := r.Engine(tagged)
+		eng := r.matching.Engine(tagged)
 		for m := range eng.Messages() {
 			if keptEndpoint(m) == e.number {
 				eng.RemoveMessage(m)

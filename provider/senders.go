@@ -227,7 +227,7 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 // senderLost drops what is kept of a sender that is gone as one of a transport's sources: unexpected rendezvous, and
 // answers. A sender that has begun anew under its name, or that another transport reaches, is another source.
 func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for m := range eng.Messages() {
 			switch {
 			case keptEndpoint(m) != e.number || keptSource(m) != src:
@@ -245,7 +245,7 @@ func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
 
 // peerLost ends the receives that name a lost peer as their source.
 func (r *receiving) peerLost(id uint32) {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for rv := range eng.Recvs() {
 			if rv.Source() == id {
 				eng.Remove(rv)
