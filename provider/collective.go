@@ -32,9 +32,9 @@ func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, m
 
 // openCollectives prepares an endpoint for collective operations if it is to have them.
 func (e *leasedEP) openCollectives() {
-	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		e.coll, e.collective = coll.New(collAny{&e.Endpoint}, collHolder{leasedHost{e}},
-			coll.Settings{Config: e.domain.cfg, DeviceMemory: e.domain.hmem()})
+	if e.ep.info.Caps&fi.Collective != 0 && e.ep.scalable == nil {
+		e.ep.coll, e.collective = coll.New(collAny{&e.ep}, collHolder{leasedHost{e}},
+			coll.Settings{Config: e.ep.domain.cfg, DeviceMemory: e.ep.domain.hmem()})
 	}
 }
 
@@ -191,12 +191,12 @@ func (h collAny) WithLease(f func(*coll.Protocol)) {
 // collHolder is an endpoint as its collective operations have it with the progress lease.
 type collHolder struct{ leasedHost }
 
-func (h collHolder) Now() congestion.Time { return h.e.now() }
-func (h collHolder) Name() names.Name     { return h.e.name }
-func (h collHolder) Stats() coll.Counters { return h.e.stats }
-func (h collHolder) Closed() bool         { return h.e.state.Load() == stateClosed }
+func (h collHolder) Now() congestion.Time { return h.e.ep.now() }
+func (h collHolder) Name() names.Name     { return h.e.ep.name }
+func (h collHolder) Stats() coll.Counters { return h.e.ep.stats }
+func (h collHolder) Closed() bool         { return h.e.ep.state.Load() == stateClosed }
 func (h collHolder) TransportOf(s hw.Source) *coll.Transport {
-	p, _ := h.e.transportOf(s)
+	p, _ := h.e.ep.transportOf(s)
 	return &p.coll
 }
 
@@ -205,7 +205,7 @@ func (h collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return h.Owns(src,
 
 // Transports are the endpoint's, in its order.
 func (h collHolder) Transports() (list []*coll.Transport) {
-	for _, p := range h.e.transports {
+	for _, p := range h.e.ep.transports {
 		list = append(list, &p.coll)
 	}
 	return list
@@ -213,9 +213,9 @@ func (h collHolder) Transports() (list []*coll.Transport) {
 
 // Post sends a message with its payload.
 func (h collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
-	lease := h.e.progressStripe
-	iov := append(h.e.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
-	return h.e.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
+	lease := h.e.ep.progressStripe
+	iov := append(h.e.ep.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
+	return h.e.ep.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
 }
 
 // Send sends a message without payload, now or when there is room.
@@ -251,11 +251,11 @@ func (h collHolder) Unhold(addr uint64, n, cost int) {
 // Complete ends an operation at the queue of transmits and at the counter of writes.
 func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 	entry := cq.Entry{Context: context, Flags: fi.Collective, Src: fi.AddrNotAvail}
-	counter := h.e.writeCntr.Load()
+	counter := h.e.ep.writeCntr.Load()
 	if status != fi.Success {
-		h.e.counts.Failed(status)
-		if h.e.txCQ != nil {
-			h.e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		h.e.ep.counts.Failed(status)
+		if h.e.ep.txCQ != nil {
+			h.e.ep.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 		if counter != nil {
 			counter.CountError(1)
@@ -263,7 +263,7 @@ func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 		return
 	}
 	if completes {
-		h.e.txCQ.Complete(entry)
+		h.e.ep.txCQ.Complete(entry)
 	}
 	if counter != nil && !counter.Bytes() { // fi_cntr(3): no bytes of collective operations
 		counter.Count(1)

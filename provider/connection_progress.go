@@ -64,7 +64,7 @@ func (c *connected) Pump() {
 	if !c.ending() {
 		return
 	}
-	if len(c.e.networks) != 0 {
+	if len(c.e.ep.networks) != 0 {
 		now := time.Now()
 		if n := c.takenIn(); n != c.taken {
 			c.taken, c.arrived = n, now
@@ -82,22 +82,22 @@ func (c *connected) Pump() {
 
 // takenIn is how many messages the endpoint has taken in, in the data plane and in Go.
 func (c *connected) takenIn() uint64 {
-	return c.e.stats.RxTotal(stats.RxDirect) + c.e.stats.RxTotal(stats.RxArrivals)
+	return c.e.ep.stats.RxTotal(stats.RxDirect) + c.e.ep.stats.RxTotal(stats.RxArrivals)
 }
 
 // takeIn takes in what has arrived, as much as there can be, but not for ever, and reports whether that is anything.
 func (c *connected) takeIn() bool {
 	e, empty := c.e, 0
 	before := c.takenIn()
-	for _, p := range e.networks {
+	for _, p := range e.ep.networks {
 		p.Notify()
 	}
-	for range e.domain.cfg.RingSlots {
+	for range e.ep.domain.cfg.RingSlots {
 		switch n := e.arrivals(e.rx.base.cfg.ProgressBatch); {
 		case n != 0:
 			empty = 0
-		case !e.iface.Pending():
-			if empty++; empty == emptyPolls || len(e.networks) == 0 {
+		case !e.ep.iface.Pending():
+			if empty++; empty == emptyPolls || len(e.ep.networks) == 0 {
 				return c.takenIn() != before
 			}
 		}
@@ -109,22 +109,22 @@ func (c *connected) takeIn() bool {
 // way: transmits with status, receives with fi.ECANCELED.
 func (c *connected) finish(status fi.Errno) {
 	e, r := c.e, c.e.rx
-	e.iface.Revoke() // the application has its buffers back with what this ends
+	e.ep.iface.Revoke() // the application has its buffers back with what this ends
 	c.takeIn()
-	for l := range e.links.All() {
+	for l := range e.ep.links.All() {
 		e.linkLost(l, status)
 		l.mu.Lock()
 		l.path.Store(nil) // so that no post fills a line again
 		l.mu.Unlock()
 	}
-	for _, p := range e.transports {
+	for _, p := range e.ep.transports {
 		for n, s := range p.sources {
 			if s.id != 0 {
 				r.senderLost(e, p.source(hw.Source(n)))
 			}
 		}
 	}
-	if e.srx == nil {
+	if e.ep.srx == nil {
 		r.matching.Ended = true
 		r.cancelRecvs()
 		r.drainPosts(0) // the younger ones, likewise

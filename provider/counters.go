@@ -87,18 +87,18 @@ func (r *leasedRx) sample() {
 }
 
 func (e *leasedEP) sample() {
-	st := e.stats
+	st := e.ep.stats
 	waiting := uint64(0)
-	for i := range e.hot.Inbound {
-		if in := &e.hot.Inbound[i]; in.Ring.Tail != 0 {
+	for i := range e.ep.hot.Inbound {
+		if in := &e.ep.hot.Inbound[i]; in.Ring.Tail != 0 {
 			waiting += depth(in.Ring.Tail, atomic.LoadUint64(&in.Head), 1<<in.Ring.Log2Slots)
 		}
 	}
 	st.RxPeak(stats.RxRingDepth, stats.RxRingPeak, waiting)
-	e.sampleQueues(st)
+	e.ep.sampleQueues(st)
 	var seen hw.Stats
 	senders := uint64(0)
-	for _, p := range e.transports {
+	for _, p := range e.ep.transports {
 		s := p.Stats()
 		seen.Malformed += s.Malformed
 		seen.Reclaimed += s.Reclaimed
@@ -114,8 +114,8 @@ func (e *leasedEP) sample() {
 	st.RxSet(stats.RxPeersLost, seen.PeersLost)
 	st.RxSet(stats.RxSenders, senders)
 	e.samplePeers()
-	probe.Sample(e.probers, st)
-	e.domain.clock.Sample(st)
+	probe.Sample(e.ep.probers, st)
+	e.ep.domain.clock.Sample(st)
 }
 
 // sampleQueues shows what the completion queues hold.
@@ -137,10 +137,10 @@ func (b *bindings) sampleQueues(st *stats.Endpoint) {
 // samplePeers shows the peers that this endpoint sends to.
 func (e *leasedEP) samplePeers() {
 	flying, up := uint64(0), uint64(0)
-	for l := range e.links.All() {
+	for l := range e.ep.links.All() {
 		p, ready := l.ready()
 		if l.stats == nil && ready && !l.hidden {
-			l.stats = e.stats.Peer(l.raw)
+			l.stats = e.ep.stats.Peer(l.raw)
 			l.hidden = l.stats == nil
 		}
 		n := uint64(max(l.awaited(), 0))
@@ -158,8 +158,8 @@ func (e *leasedEP) samplePeers() {
 		}
 		l.probed.Load().Sample(l.stats)
 	}
-	e.stats.RxSet(stats.RxInFlight, flying)
-	e.stats.RxSet(stats.RxPeers, up)
+	e.ep.stats.RxSet(stats.RxInFlight, flying)
+	e.ep.stats.RxSet(stats.RxPeers, up)
 }
 
 // samplePath shows what the transport measures of the path to a peer.

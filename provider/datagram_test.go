@@ -95,7 +95,8 @@ func TestKeptDatagrams(t *testing.T) {
 		r.ep.Progress()
 	}
 	if leasedOf(r.ep).rx.matching.Closed || leasedOf(r.ep).rx.matching.UnexpectedBytes != 0 {
-		t.Errorf("window closed %v, %d bytes kept", leasedOf(r.ep).rx.matching.Closed, leasedOf(r.ep).rx.matching.UnexpectedBytes)
+		t.Errorf("window closed %v, %d bytes kept", leasedOf(r.ep).rx.matching.Closed,
+			leasedOf(r.ep).rx.matching.UnexpectedBytes)
 	}
 	s.send(SendArgs{IOV: iovOf(make([]byte, 9)), Dest: s.addr[r], Inject: true}, r)
 	if e := r.completion(s); e.Len != 9 || e.Context != 7 {

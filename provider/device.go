@@ -41,7 +41,7 @@ func (e *peering) deviceRTS(r *wire.RTS, s *SendArgs, p *path) {
 // device, and returns the outcome.
 func (e *leasedEP) storeFailed(t *target.Target, a *arrived, err error) fi.Errno {
 	log.Warnf(log.EPData, "copy %d bytes to a device: %v", a.length, err)
-	e.recvError(cq.Entry{
+	e.ep.recvError(cq.Entry{
 		Context: t.Context, Flags: recvKind(t.Flags) | t.Flags&fi.MultiRecv, Buf: t.Named(), Data: a.data,
 		Tag: a.tag, Src: e.addrOf(a.source),
 	}, t.Flags, cq.ErrorInfo{Err: fi.EIO})

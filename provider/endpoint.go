@@ -72,7 +72,7 @@ type attributes struct {
 
 // leasedEP is an endpoint as the holder of its receive context's progress lease has it.
 type leasedEP struct {
-	Endpoint
+	ep       Endpoint
 	rx       *leasedRx
 	reported peers.Reported // addresses of identities
 	// peersNamed is the generation of av that the addresses of peerMessages are of.
@@ -139,7 +139,7 @@ func (e *Endpoint) openName() error {
 
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
-	l := &leasedEP{Endpoint: Endpoint{initiator: initiator{peering: peering{
+	l := &leasedEP{ep: Endpoint{initiator: initiator{peering: peering{
 		binder: binder{attributes: attributes{
 			domain: d, info: full, format: full.AddrFormat, auth: authkey.Key(full.EP.AuthKey),
 			incarnation: rand.Uint64(),
@@ -147,10 +147,10 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.initTarget()
-	l.answers.Init(answersHost{leasedHost{l}}, &l.pendings)
+	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.pendings)
 	l.rendezvous.Init(rendezvousHost{leasedHost{l}}, d.cfg)
 	l.initRMA()
-	e := &l.Endpoint
+	e := &l.ep
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	e.lists.Init(listEndpoint{commonEP{e}}, d.cfg)

@@ -311,7 +311,7 @@ func (e *Endpoint) release() {
 // which is closed leaves unfinished.
 func (e *leasedEP) dropRegions() {
 	e.rendezvous.Close()
-	rkey.Close(e.exposed.Clear())
+	rkey.Close(e.ep.exposed.Clear())
 	e.initiated.Leave()
-	e.lists.Unregister()
+	e.ep.lists.Unregister()
 }

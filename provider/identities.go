@@ -134,7 +134,7 @@ func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 // addrOf is the source address of an identity in the endpoint's AV, as
 // completions have it; fi.AddrNotAvail if it is not in it.
 func (e *leasedEP) addrOf(id uint32) fi.Addr {
-	return e.reported.Of(id, e.av.Generation(), directory{e})
+	return e.reported.Of(id, e.ep.av.Generation(), directory{e})
 }
 
 // Address vectors have no addresses that [peers.Reported] has for itself.
@@ -144,20 +144,20 @@ const _ = uint(av.ReservedIDs - peers.ReservedAddrs)
 type directory struct{ e *leasedEP }
 
 // Links counts the links that were made.
-func (d directory) Links() uint64 { return d.e.links.Made() }
+func (d directory) Links() uint64 { return d.e.ep.links.Made() }
 
 // Search finds the address that completions report.
-func (d directory) Search(id uint32) fi.Addr { return d.e.av.Reported(d.e.rx.ids.AddressOf(id, d)) }
+func (d directory) Search(id uint32) fi.Addr { return d.e.ep.av.Reported(d.e.rx.ids.AddressOf(id, d)) }
 
 // Find returns the address of a name.
-func (d directory) Find(n names.Name) fi.Addr { return d.e.av.Find(n) }
+func (d directory) Find(n names.Name) fi.Addr { return d.e.ep.av.Find(n) }
 
 // Aliases are the names of links, and the addresses of this host.
 func (d directory) Aliases(port uint16, key uint8) (all []names.Name) {
-	for l := range d.e.links.All() {
+	for l := range d.e.ep.links.All() {
 		all = append(all, l.to.Name)
 	}
-	for _, n := range d.e.domain.local.All() {
+	for _, n := range d.e.ep.domain.local.All() {
 		all = append(all, n.WithPort(port).WithKey(key))
 	}
 	return all
@@ -183,7 +183,7 @@ func (r *leasedRx) sweepIDs() {
 func (r *leasedRx) knownIDs() map[uint32]bool {
 	known := map[uint32]bool{}
 	for _, e := range r.eps {
-		for _, p := range e.transports {
+		for _, p := range e.ep.transports {
 			for _, s := range p.sources {
 				known[s.id] = true
 			}

@@ -333,7 +333,7 @@ func (e *linkTable) linkAt(i uint32) *link { return e.links.At(i) }
 // linkTo returns the link to a peer's interface, making it if need be.
 // Links are removed under the progress lease.
 func (e *leasedEP) linkTo(a peers.Address) *link {
-	l := e.holdLinkTo(a)
+	l := e.ep.holdLinkTo(a)
 	l.Release()
 	return l
 }

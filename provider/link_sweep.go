@@ -10,11 +10,11 @@ import "github.com/weft-fabric/weft/provider/internal/peers"
 
 // sweepLinks removes the links that nothing leads to, when there are many more than the last time.
 func (e *leasedEP) sweepLinks() {
-	if !e.links.Due() {
+	if !e.ep.links.Due() {
 		return
 	}
 	named := e.namedLinks()
-	e.links.Sweep(func(l *link) bool { return !named[l] && e.retireLink(l) })
+	e.ep.links.Sweep(func(l *link) bool { return !named[l] && e.ep.retireLink(l) })
 }
 
 // retireLink takes a link out of use if only its name leads to it. A thread that holds
@@ -34,7 +34,7 @@ func (e *leasedEP) namedLinks() map[*link]bool {
 		named[to.link] = true
 	}
 	live := map[int]bool{}
-	for _, p := range e.transports {
+	for _, p := range e.ep.transports {
 		for _, s := range p.sources {
 			live[peers.Slot(s.id)] = true
 		}

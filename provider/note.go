@@ -109,25 +109,25 @@ func (n notifications) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{wire.AMNotice: n.onNotice}
 }
 
-func (n notifications) Busy() bool               { return n.e.notes.Wanted() }
-func (n notifications) Requested() bool          { return n.e.notes.Wanted() }
-func (n notifications) Pump()                    { n.e.notes.Pump(n) }
-func (n notifications) SourceLost(src hw.Source) { n.e.notes.In.SourceLost(src) }
+func (n notifications) Busy() bool               { return n.e.ep.notes.Wanted() }
+func (n notifications) Requested() bool          { return n.e.ep.notes.Wanted() }
+func (n notifications) Pump()                    { n.e.ep.notes.Pump(n) }
+func (n notifications) SourceLost(src hw.Source) { n.e.ep.notes.In.SourceLost(src) }
 func (n notifications) PeerLost(number uint32, status fi.Errno) {
-	n.e.notes.Out.Lost(n.e.linkAt(number), status)
+	n.e.ep.notes.Out.Lost(n.e.ep.linkAt(number), status)
 }
 
 // onNotice takes in a message of notifications.
 func (n notifications) onNotice(src hw.Source, id uint64, head, payload []byte) {
-	if !n.e.hasNotes() {
+	if !n.e.ep.hasNotes() {
 		n.e.malformed(src, "notification for an endpoint that has none")
 		return
 	}
-	n.e.notes.Handle(n, src, id, head, payload)
+	n.e.ep.notes.Handle(n, src, id, head, payload)
 }
 
 func (n notifications) Name(src hw.Source) []byte {
-	raw, err := names.Encode(n.e.format, n.e.rx.addressOf(n.e.senderOf(src)).Name)
+	raw, err := names.Encode(n.e.ep.format, n.e.rx.addressOf(n.e.senderOf(src)).Name)
 	if err != nil {
 		log.Debugf(log.EPData, "name of a sender: %v", err)
 	}

@@ -142,7 +142,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errn
 	var iov [wire.IOVLimit]fi.IOVec
 	n := copy(iov[:], p.IOV)
 	if len(p.Descs) != 0 {
-		if err := a.ep.domain.Translate(iov[:n], p.Descs); err != nil {
+		if err := a.ep.ep.domain.Translate(iov[:n], p.Descs); err != nil {
 			return t, fi.ErrnoOf(err)
 		}
 		if hmem.AnyOnDevice(iov[:n]) {
@@ -167,7 +167,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errn
 
 // queuePeer keeps a message for the owner. False: there is no memory, and nothing has happened.
 func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) bool {
-	m := &peerMessage{rx: &r.base, a: *a, ep: a.ep.number, addr: a.ep.addrOf(a.source)}
+	m := &peerMessage{rx: &r.base, a: *a, ep: a.ep.ep.number, addr: a.ep.addrOf(a.source)}
 	m.a.ep = nil
 	if a.untilHere() {
 		m.a.flags &^= msgSync
@@ -305,7 +305,7 @@ func (r *leasedRx) reportInsertions() {
 	}
 	changed := false
 	for _, e := range r.eps {
-		if e.av.Shared() && e.av.Generation() != e.peersNamed {
+		if e.ep.av.Shared() && e.ep.av.Generation() != e.peersNamed {
 			r.namePeerMessages(e)
 			changed = true
 		}
@@ -317,11 +317,11 @@ func (r *leasedRx) reportInsertions() {
 
 // namePeerMessages finds the addresses of the senders of an endpoint's messages that the owner has queued.
 func (r *leasedRx) namePeerMessages(e *leasedEP) {
-	e.peersNamed = e.av.Generation()
+	e.peersNamed = e.ep.av.Generation()
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for _, m := range peerMessages.byID {
-		if m.rx == &r.base && m.ep == e.number {
+		if m.rx == &r.base && m.ep == e.ep.number {
 			m.addr = e.addrOf(m.a.source)
 		}
 	}

@@ -22,10 +22,10 @@ import (
 
 // greet is called when a source is met.
 func (e *leasedEP) greet(src hw.Source, s sender) {
-	if p, _ := e.transportOf(src); p.answer != nil {
+	if p, _ := e.ep.transportOf(src); p.answer != nil {
 		return
 	}
-	l := e.linkByName(e.rx.addressOf(s))
+	l := e.ep.linkByName(e.rx.addressOf(s))
 	if l == nil {
 		return
 	}
@@ -44,7 +44,7 @@ func (r *receiving) checkPeers() {
 	r.recheck = false
 	r.base.ends.Store(false)
 	for _, e := range r.eps {
-		for _, p := range e.transports {
+		for _, p := range e.ep.transports {
 			p.CheckPeers()
 		}
 	}
@@ -70,7 +70,7 @@ func (e *leasedEP) backPath(l *link, p *transport, own hw.Source) (*path, error)
 	if ep == nil {
 		return nil, fi.EAGAIN
 	}
-	if at, err := e.connect(l); err == nil && at.Endpoint == ep {
+	if at, err := e.ep.connect(l); err == nil && at.Endpoint == ep {
 		return at, nil // nearly always
 	}
 	for int(own) >= len(p.backs) {
@@ -87,7 +87,7 @@ func (e *leasedEP) backPath(l *link, p *transport, own hw.Source) (*path, error)
 
 // dropBack ends what goes over the path of a source that is gone.
 func (e *leasedEP) dropBack(src hw.Source) {
-	p, own := e.transportOf(src)
+	p, own := e.ep.transportOf(src)
 	if int(own) < len(p.backs) && p.backs[own] != nil {
 		e.initiated.Drop(&p.backs[own].Path, fi.ECONNRESET)
 		p.backs[own] = nil
@@ -98,7 +98,7 @@ func (e *leasedEP) dropBack(src hw.Source) {
 // fi.EAGAIN, until it has not answered for the connect timeout. One that is not reached is gone: fi.ECONNRESET.
 func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 	l := e.linkBack(s)
-	if p, own := e.transportOf(src); p.answer != nil {
+	if p, own := e.ep.transportOf(src); p.answer != nil {
 		if !e.lives(src, s) {
 			return nil, fi.ECONNRESET
 		}
@@ -107,8 +107,8 @@ func (e *leasedEP) connectBack(src hw.Source, s sender) (*path, error) {
 	if e.rx.recheck {
 		return nil, fi.EAGAIN
 	}
-	p, err := e.connect(l)
-	if errors.Is(err, fi.ECONNRESET) && e.lives(src, s) && !e.silent(l) {
+	p, err := e.ep.connect(l)
+	if errors.Is(err, fi.ECONNRESET) && e.lives(src, s) && !e.ep.silent(l) {
 		err = fi.EAGAIN
 	}
 	if errors.Is(err, fi.EHOSTUNREACH) {

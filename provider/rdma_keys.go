@@ -68,8 +68,8 @@ type keyHost struct{ leasedHost }
 // Back is the path to the sender behind a source.
 func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 	e := h.e
-	p, err := e.connect(e.linkBack(e.senderOf(src)))
-	if own, _ := e.transportOf(src); err != nil || p.transport != own {
+	p, err := e.ep.connect(e.linkBack(e.senderOf(src)))
+	if own, _ := e.ep.transportOf(src); err != nil || p.transport != own {
 		return nil, false
 	}
 	return p, true
@@ -77,8 +77,8 @@ func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 
 // PathOf is the path of a link over the transport of a source.
 func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
-	p := h.e.linkAt(link).path.Load()
-	if own, _ := h.e.transportOf(src); p == nil || p.transport != own {
+	p := h.e.ep.linkAt(link).path.Load()
+	if own, _ := h.e.ep.transportOf(src); p == nil || p.transport != own {
 		return nil, false
 	}
 	return p, true
@@ -86,10 +86,10 @@ func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
 
 // Key appends the key of a region for the device of a path.
 func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeyStatus) {
-	if h.e.counted() {
+	if h.e.ep.counted() {
 		return nil, wire.KeyNever
 	}
-	return h.e.deviceKey(p.(*path).transport, region, to)
+	return h.e.ep.deviceKey(p.(*path).transport, region, to)
 }
 
 // deviceKey appends the device's key of a region, which it registers with the transport's memory domain.

@@ -76,10 +76,10 @@ func (e *leasedEP) onEager(flags uint64) hw.Handler {
 			return
 		}
 		if !e.accept(&a, payload) && !e.rx.arrive(&a, payload) {
-			e.postpone(src)
+			e.ep.postpone(src)
 			return
 		}
-		e.counts.Eager(len(payload))
+		e.ep.counts.Eager(len(payload))
 	}
 }
 
@@ -90,22 +90,22 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		return false
 	}
 	addr := e.addrOf(a.source)
-	if addr == fi.AddrNotAvail && e.sourceErr {
+	if addr == fi.AddrNotAvail && e.ep.sourceErr {
 		return false
 	}
 	d := hot.Delivery{
 		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags), Addr: uint64(addr) + 1,
 		Tag: a.tag, Data: a.data, Length: a.length, Payload: addressOfBytes(payload),
 	}
-	verdict := r.matching.Accept(e.hot, &d)
-	e.act(d.Todo)
+	verdict := r.matching.Accept(e.ep.hot, &d)
+	e.ep.act(d.Todo)
 	switch verdict {
 	case dataplane.Refused:
 		return false
 	case dataplane.Settle:
 		r.settle(r.matching.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), a, payload)
 	case dataplane.Complete:
-		e.rxCQ.Complete(entryOf(&d.Entry))
+		e.ep.rxCQ.Complete(entryOf(&d.Entry))
 	case dataplane.Delivered, dataplane.Unexpected:
 	}
 	return true
@@ -146,8 +146,9 @@ func (e *leasedEP) settle(d *hot.Delivery) {
 	if s, ok := e.known(a.src); ok {
 		a.number = s.number
 	}
-	e.counts.Eager(int(a.length))
-	e.rx.settle(e.rx.matching.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
+	e.ep.counts.Eager(int(a.length))
+	eng := e.rx.matching.Engine(a.flags&msgTagged != 0)
+	e.rx.settle(eng, (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
 }
 
 // Deliver completes a receive on the endpoint's queue, whose ring is full.
@@ -174,10 +175,10 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 		a.flags |= msgMatch
 	}
 	if !e.rx.arrive(&a, payload) {
-		e.postpone(src)
+		e.ep.postpone(src)
 		return
 	}
-	e.counts.Eager(len(payload))
+	e.ep.counts.Eager(len(payload))
 }
 
 // arrive matches a complete message, or keeps it. False: there is no memory to keep it, and nothing has happened.
@@ -212,7 +213,7 @@ func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSyn
 // keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement. A datagram for
 // which there is no room is dropped. False: there is no memory, and nothing has happened.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && (r.matching.UnexpectedBytes+len(payload) > r.matching.UnexpectedMax ||
+	if a.ep.ep.lossy && (r.matching.UnexpectedBytes+len(payload) > r.matching.UnexpectedMax ||
 		r.matching.Memory+dataplane.KeptMemory(0, len(payload)) > r.matching.MemoryMax) {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.matching.UnexpectedBytes)
 		return true
@@ -222,7 +223,7 @@ func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
 		kept.flags &^= msgSync
 	}
 	if !r.keepEager(eng, &kept, payload) {
-		return a.ep.lossy
+		return a.ep.ep.lossy
 	}
 	if a.untilHere() {
 		r.sendAck(a, fi.Success)
@@ -249,7 +250,7 @@ func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) boo
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
 	copy(keptPayload(m), payload)
-	a.ep.counts.Unexpected(len(payload))
+	a.ep.ep.counts.Unexpected(len(payload))
 	r.hold(len(payload), dataplane.KeptMemory(0, len(payload)))
 	return true
 }
@@ -302,13 +303,13 @@ func (a *arrived) sender() sender { return sender{a.source, a.number} }
 // keptFlags is what match.Message.Flags keeps of a message.
 func keptFlags(a *arrived) uint64 {
 	return a.flags | uint64(a.src)<<dataplane.UnexpectedSourceShift |
-		uint64(a.number)<<dataplane.UnexpectedNumberShift | uint64(a.ep.number)<<dataplane.UnexpectedEndpointShift
+		uint64(a.number)<<dataplane.UnexpectedNumberShift | uint64(a.ep.ep.number)<<dataplane.UnexpectedEndpointShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
 func (r *receiving) byNumber(n uint32) *leasedEP {
 	for _, e := range r.eps {
-		if e.number == n {
+		if e.ep.number == n {
 			return e
 		}
 	}

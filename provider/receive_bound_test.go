@@ -43,7 +43,8 @@ func TestUnexpectedMemory(t *testing.T) {
 				send.Dest, send.HasData, send.Tagged = a.addr[b], true, true
 				for round := range 2 {
 					sent := floodUntilFull(t, a, b, send)
-					if n := rx.matching.UnexpectedMessages(); n < bound/1000 || n > int(sent) || rx.matching.Memory < bound {
+					if n := rx.matching.UnexpectedMessages(); n < bound/1000 || n > int(sent) ||
+						rx.matching.Memory < bound {
 						t.Errorf("%d of %d messages are kept, in %d bytes", n, sent, rx.matching.Memory)
 					}
 					other.send(SendArgs{Dest: other.addr[b], Tag: 9, Tagged: true, IOV: iovOf(pattern(100, 1))}, b)
@@ -59,7 +60,8 @@ func TestUnexpectedMemory(t *testing.T) {
 						}
 					}
 					if rx.matching.Memory != 0 || rx.matching.UnexpectedBytes != 0 || rx.matching.Closed {
-						t.Errorf("%d bytes of memory and %d of payload are counted for none, closed %v", rx.matching.Memory,
+						t.Errorf("%d bytes of memory and %d of payload are counted for none, closed %v",
+							rx.matching.Memory,
 							rx.matching.UnexpectedBytes, rx.matching.Closed)
 					}
 				}
@@ -135,6 +137,7 @@ func TestWindowReopens(t *testing.T) {
 		receive(few, long)
 	}
 	if rx.matching.Closed {
-		t.Errorf("closed with %d of %d bytes in %d of %d bytes of memory", rx.matching.UnexpectedBytes, bytes, rx.matching.Memory, memory)
+		t.Errorf("closed with %d of %d bytes in %d of %d bytes of memory", rx.matching.UnexpectedBytes, bytes,
+			rx.matching.Memory, memory)
 	}
 }

@@ -59,7 +59,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
-	a.ep.counts.Unexpected(0)
+	a.ep.ep.counts.Unexpected(0)
 	r.hold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	return true
 }
@@ -97,11 +97,11 @@ func (h rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
 }
 
 // Closed reports whether the endpoint closes or has closed.
-func (h rendezvousHost) Closed() bool { return h.e.state.Load() == stateClosed }
+func (h rendezvousHost) Closed() bool { return h.e.ep.state.Load() == stateClosed }
 
 // TakeKeys reads the keys of an RTS.
 func (h rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) bool {
-	return h.e.takeKeys(src, rts, payload)
+	return h.e.ep.takeKeys(src, rts, payload)
 }
 
 // Arrived matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
@@ -119,7 +119,7 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	r := h.e.rx
 	if r.base.owner != nil {
 		if !r.offerPeer(&a, nil, m) {
-			h.e.postpone(src)
+			h.e.ep.postpone(src)
 		}
 		return
 	}
@@ -127,7 +127,7 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
 		if !r.holdRTS(eng, &a, m) {
-			h.e.postpone(src)
+			h.e.ep.postpone(src)
 		}
 	case rv.Kept():
 		r.rendezvousMulti(eng, rv, &a, m)
@@ -159,24 +159,24 @@ func (h rendezvousHost) Answer(m *rendezvous.Message, id hw.AMID, head []byte) {
 
 // Words are the words of messages that a source shares with this side.
 func (h rendezvousHost) Words(src hw.Source) *claim.Words {
-	return claim.MessageWords(h.e.sourceWords(src))
+	return claim.MessageWords(h.e.ep.sourceWords(src))
 }
 
 // Reads reports whether the memory of a source's process can be read.
-func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.reads(src) }
+func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.ep.reads(src) }
 
 // Gets reports whether memory that a source exposes can be read.
-func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.gets(src) }
+func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.ep.gets(src) }
 
 // Maps reports whether memory of devices may be moved from process to process.
-func (h rendezvousHost) Maps() bool { return h.e.p2p.Load() != fi.HMEMP2PDisabled }
+func (h rendezvousHost) Maps() bool { return h.e.ep.p2p.Load() != fi.HMEMP2PDisabled }
 
 // Offload reports whether the progress thread does the copies.
 func (h rendezvousHost) Offload() bool { return h.e.rx.base.offload }
 
 // Segmented reports whether n bytes over a transport are cut into segments.
 func (h rendezvousHost) Segmented(transport uint32, n uint64) bool {
-	return h.e.rmas.Segmented(&h.e.transports[transport].on, n)
+	return h.e.ep.rmas.Segmented(&h.e.ep.transports[transport].on, n)
 }
 
 // Flow returns the flow over the path to a message's sender.
@@ -191,8 +191,8 @@ func (h rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvo
 // Fetch begins to map memory of another process's device.
 func (h rendezvousHost) Fetch(pid uint32, token, near uint64) rendezvous.Memory {
 	a := cuda.Foreign{PID: int(pid), Token: token}
-	device := h.e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
-	return foreignMemory{h.e.domain.mappings.Fetch(a, near, device, h.e.rx.base.ring)}
+	device := h.e.ep.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
+	return foreignMemory{h.e.ep.domain.mappings.Fetch(a, near, device, h.e.rx.base.ring)}
 }
 
 // foreignMemory is memory of another process's device as rendezvous have it.
@@ -208,7 +208,7 @@ func (h rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Err
 	r, a, t := h.e.rx, h.arrivedAs(m), &m.Target
 	flags := t.Flags | r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
 	if status != fi.Success {
-		h.e.recvError(cq.Entry{
+		h.e.ep.recvError(cq.Entry{
 			Context: t.Context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: done, Buf: t.Named(),
 			Data: m.Data, Tag: m.Tag, Src: h.e.addrOf(m.Sender),
 		}, flags, cq.ErrorInfo{Err: status})
@@ -236,7 +236,9 @@ func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
 }
 
 // Request returns a request of the endpoint.
-func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) { return h.e.requests.Lookup(id) }
+func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) {
+	return h.e.ep.requests.Lookup(id)
+}
 
 // CameOver reports whether a source is of the transport that a path leads over.
 func (h rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
@@ -245,7 +247,7 @@ func (h rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
 
 // Path returns the path of a link if it works.
 func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
-	p, ok := h.e.linkAt(link).ready()
+	p, ok := h.e.ep.linkAt(link).ready()
 	if !ok {
 		return nil, false
 	}
@@ -254,25 +256,25 @@ func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
 
 // Send sends a message to the peer of a link.
 func (h rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte) {
-	h.e.rx.send(h.e, h.e.linkAt(link), id, header, head)
+	h.e.rx.send(h.e, h.e.ep.linkAt(link), id, header, head)
 }
 
 // Fragment sends a part of a request, and counts it.
 func (h rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from, n uint64) error {
-	lease := h.e.progressStripe
-	sc := &h.e.scratch[lease]
+	lease := h.e.ep.progressStripe
+	sc := &h.e.ep.scratch[lease]
 	iov := vector.Window(sc.frag[:0], req.IOV[:req.Count], from, n)
 	head := wire.PutWord(sc.head[:], from)
-	err := h.e.sendPayload(p.(*rma.Path), wire.AMFrag, req.Fragments.Op, head, iov, int(n), lease)
+	err := h.e.ep.sendPayload(p.(*rma.Path), wire.AMFrag, req.Fragments.Op, head, iov, int(n), lease)
 	if err == nil {
-		h.e.counts.Add(lease, stats.StripeFragments, 1)
-		h.e.counts.Add(lease, stats.StripeFragmentBytes, n)
+		h.e.ep.counts.Add(lease, stats.StripeFragments, 1)
+		h.e.ep.counts.Add(lease, stats.StripeFragmentBytes, n)
 	}
 	return err
 }
 
 // Exposed are the regions of a request that its receiver may read.
-func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.exposed.Of(request) }
+func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.ep.exposed.Of(request) }
 
 // PeerOf names the peer of a link.
-func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.linkAt(link).to }
+func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.ep.linkAt(link).to }

@@ -17,10 +17,10 @@ import (
 
 // initRMA prepares the endpoint's initiator.
 func (e *leasedEP) initRMA() {
-	e.rmas.Init(rmaHost{&e.Endpoint}, rma.Parts{
-		Config: e.domain.cfg, Lists: &e.lists, Accesses: &e.accesses, Counts: &e.counts,
+	e.ep.rmas.Init(rmaHost{&e.ep}, rma.Parts{
+		Config: e.ep.domain.cfg, Lists: &e.ep.lists, Accesses: &e.ep.accesses, Counts: &e.ep.counts,
 	})
-	e.initiated.Init(&e.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.pendings, e.now)
+	e.initiated.Init(&e.ep.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.ep.pendings, e.ep.now)
 }
 
 // rmaHost is an endpoint as its initiator has it.
@@ -152,7 +152,7 @@ func (h rmaHost) Closed() bool { return h.e.state.Load() == stateClosed }
 type rmaLeasedHost struct{ leasedHost }
 
 // NameOf names the peer of a link.
-func (h rmaLeasedHost) NameOf(l *rma.Link) fmt.Stringer { return h.e.linkAt(l.Index).to }
+func (h rmaLeasedHost) NameOf(l *rma.Link) fmt.Stringer { return h.e.ep.linkAt(l.Index).to }
 
 // Reads returns the rendezvous of a new flow.
 func (h rmaLeasedHost) Reads(f *flow.Flow, p *rma.Path) *rendezvous.Flow {

@@ -68,10 +68,10 @@ type answersHost struct{ leasedHost }
 // LinkTo is the link to the peer of an operation. The operation's address may have been removed meanwhile: then the
 // link is found by the peer's ring.
 func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
-	if n := h.e.linkNumber(dest); n != 0 && h.e.linkAt(n-1).goesTo(ring) {
+	if n := h.e.ep.linkNumber(dest); n != 0 && h.e.ep.linkAt(n-1).goesTo(ring) {
 		return n - 1, true
 	}
-	for l := range h.e.links.All() {
+	for l := range h.e.ep.links.All() {
 		if l.goesTo(ring) {
 			return l.Index, true
 		}
@@ -80,11 +80,11 @@ func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
 }
 
 // Leads reports whether a link leads to the peer with a ring.
-func (h answersHost) Leads(link uint32, ring uintptr) bool { return h.e.linkAt(link).leadsTo(ring) }
+func (h answersHost) Leads(link uint32, ring uintptr) bool { return h.e.ep.linkAt(link).leadsTo(ring) }
 
 // Complete completes and counts an operation.
 func (h answersHost) Complete(context, flags uint64, completes bool, status fi.Errno, n uint64) {
-	counter := h.e.reportAccess(context, flags, completes, status)
+	counter := h.e.ep.reportAccess(context, flags, completes, status)
 	switch {
 	case counter == nil:
 	case status != fi.Success:

@@ -92,7 +92,8 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 		},
 	}
 	r.ids.Changed, r.ids.Stale = r.identityChanged, func() { clear(r.addrIDs) }
-	r.matching.Pool, r.matching.UnexpectedMax, r.matching.MemoryMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes, d.cfg.UnexpectedMemory
+	r.matching.Pool = mem.NewPool(1 << 20)
+	r.matching.UnexpectedMax, r.matching.MemoryMax = d.cfg.UnexpectedBytes, d.cfg.UnexpectedMemory
 	r.matching.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
 	var err error
 	if r.base.table, err = tables.OpenRx(log2(slots), exclusive); err != nil {
@@ -197,7 +198,7 @@ func (r *leasedRx) proceed(local bool) {
 			r.rendezvous.Step()
 		}
 		for _, e := range r.eps {
-			e.protocols.pump()
+			e.ep.protocols.pump()
 		}
 	}
 	r.publish()
@@ -209,7 +210,7 @@ func (r *leasedRx) pending() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.protocols.busy() {
+		if e.ep.protocols.busy() {
 			return true
 		}
 	}
@@ -223,7 +224,7 @@ func (r *leasedRx) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.onNetwork() {
+		if e.ep.onNetwork() {
 			return true
 		}
 	}
@@ -234,7 +235,7 @@ func (r *leasedRx) busy() bool {
 // answer to what was sent is worth polling for.
 func (r *receiving) onNetwork() bool {
 	for _, e := range r.eps {
-		if e.watched() {
+		if e.ep.watched() {
 			return true
 		}
 	}
@@ -247,7 +248,7 @@ func (r *receiving) calledFor() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.protocols.requested() || e.onNetwork() {
+		if e.ep.protocols.requested() || e.ep.onNetwork() {
 			return true
 		}
 	}
@@ -388,7 +389,8 @@ func (r *receiving) hold(n, memory int) {
 	switch {
 	case r.matching.Closed:
 	case r.matching.MemoryOver:
-		log.Warnf(log.EPData, "unexpected messages take %d bytes (FI_WEFT_UNEXPECTED_MEMORY): senders wait", r.matching.Memory)
+		log.Warnf(log.EPData, "unexpected messages take %d bytes (FI_WEFT_UNEXPECTED_MEMORY): senders wait",
+			r.matching.Memory)
 		r.setWindow(false)
 	case r.matching.BytesOver:
 		r.setWindow(false)
@@ -413,7 +415,7 @@ func (r *receiving) setWindow(open bool) {
 		r.matching.BytesOver, r.matching.MemoryOver = false, false
 	}
 	for _, e := range r.eps {
-		e.setEagerWindow(open)
+		e.ep.setEagerWindow(open)
 	}
 }
 

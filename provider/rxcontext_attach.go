@@ -140,21 +140,21 @@ func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
 func (r *leasedRx) attach(e *leasedEP) {
 	defer r.give()
 	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
-	e.number = r.nextNumber
-	e.hot.Number = e.number
+	e.ep.number = r.nextNumber
+	e.ep.hot.Number = e.ep.number
 	r.eps = append(r.eps, e)
-	e.rendezvous.Attach(&r.rendezvous, e.number)
-	if r.base.owner != nil && e.av.Shared() {
+	e.rendezvous.Attach(&r.rendezvous, e.ep.number)
+	if r.base.owner != nil && e.ep.av.Shared() {
 		r.base.hot.Rest = 0 // reportInsertions comes as often as timers run
 	}
-	r.base.sleepers.add(&e.Endpoint)
+	r.base.sleepers.add(&e.ep)
 	r.matching.Endpoints = len(r.eps)
-	r.base.stats.Store(r.eps[0].stats)
+	r.base.stats.Store(r.eps[0].ep.stats)
 	if r.av == nil {
-		r.name(e.av)
+		r.name(e.ep.av)
 	}
 	if r.matching.Closed {
-		e.setEagerWindow(false)
+		e.ep.setEagerWindow(false)
 	}
 }
 
@@ -187,7 +187,7 @@ func (r *receiving) flushOut(e *leasedEP) {
 		}
 		r.out.Flush()
 		e.target.Reply()
-		for _, p := range e.transports {
+		for _, p := range e.ep.transports {
 			if p.network != nil {
 				p.Progress(0) // what peers have acknowledged makes room; nothing is delivered
 			}
@@ -223,19 +223,19 @@ func (r *leasedRx) detach(e *leasedEP) {
 	}
 	e.rendezvous.Detach()
 	e.initiated.Abandon()
-	r.dropUnexpected(&e.Endpoint)
-	r.dropPeerMessages(&e.Endpoint)
-	r.base.sleepers.remove(&e.Endpoint)
+	r.dropUnexpected(&e.ep)
+	r.dropPeerMessages(&e.ep)
+	r.base.sleepers.remove(&e.ep)
 	r.matching.Endpoints = len(r.eps)
 	r.base.stats.Store(nil)
 	if len(r.eps) != 0 {
-		r.base.stats.Store(r.eps[0].stats)
+		r.base.stats.Store(r.eps[0].ep.stats)
 	}
-	r.ids.Leave(func(o origin) bool { return o.ep == &e.Endpoint })
-	if r.av == e.av {
+	r.ids.Leave(func(o origin) bool { return o.ep == &e.ep })
+	if r.av == e.ep.av {
 		r.name(nil)
 		for _, other := range r.eps {
-			r.name(other.av)
+			r.name(other.ep.av)
 			break
 		}
 	}

@@ -25,12 +25,12 @@ func (e *leasedEP) senderOf(src hw.Source) sender {
 	if s, ok := e.known(src); ok {
 		return s
 	}
-	p, own := e.transportOf(src)
+	p, own := e.ep.transportOf(src)
 	a, err := peers.ParseAddress(p.SourceAddress(own))
 	if err != nil {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
 	}
-	s := sender{e.rx.ids.Meet(origin{&e.Endpoint, src, a.Number}, a.Name, e.rx.merge), a.Number}
+	s := sender{e.rx.ids.Meet(origin{&e.ep, src, a.Number}, a.Name, e.rx.merge), a.Number}
 	e.setKnown(src, s)
 	e.greet(src, s)
 	return s
@@ -44,28 +44,28 @@ func (r *receiving) addressOf(s sender) peers.Address {
 // fillSource writes a sender that the AV has into its line of the table by which the data plane delivers (hot.Source),
 // unless it is there.
 func (e *leasedEP) fillSource(src hw.Source) {
-	if int(src) >= e.sourceLines.Len() || src > sourceMask {
+	if int(src) >= e.ep.sourceLines.Len() || src > sourceMask {
 		return
 	}
-	line := e.sourceLines.At(uint32(src))
+	line := e.ep.sourceLines.At(uint32(src))
 	if atomic.LoadUint64(&line.Addr) != 0 {
 		return
 	}
 	s := e.senderOf(src)
-	if e.av.Shared() || e.av.Renames() {
+	if e.ep.av.Shared() || e.ep.av.Renames() {
 		return
 	}
-	if n := uint32(src) + 1; n > e.sourcesSeen.Load() {
-		e.sourcesSeen.Store(n)
+	if n := uint32(src) + 1; n > e.ep.sourcesSeen.Load() {
+		e.ep.sourcesSeen.Store(n)
 	}
-	seen := e.av.Generation()
+	seen := e.ep.av.Generation()
 	addr := e.addrOf(s.id)
-	if addr == fi.AddrNotAvail || !e.iface.FillSource(src, line) {
+	if addr == fi.AddrNotAvail || !e.ep.iface.FillSource(src, line) {
 		return
 	}
 	line.Context, line.ID = uint32(s.number), s.id
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
+	if e.ep.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
 		atomic.StoreUint64(&line.Addr, 0)
 	}
 }
@@ -81,11 +81,11 @@ func (e *leasedEP) acquainting(h hw.Handler) hw.Handler {
 // fillBack connects to a sender and fills its line (fill), so that the data plane answers it. A connection that does
 // not come up is tried again with the next RTS or atomic operation of that sender.
 func (e *leasedEP) fillBack(src hw.Source) {
-	if e.rx.recheck || int(src) >= e.sourceLines.Len() {
+	if e.rx.recheck || int(src) >= e.ep.sourceLines.Len() {
 		return
 	}
 	e.fillSource(src)
-	source := e.sourceLines.At(uint32(src))
+	source := e.ep.sourceLines.At(uint32(src))
 	addr := fi.Addr(atomic.LoadUint64(&source.Addr) - 1)
 	if addr == fi.AddrNotAvail {
 		return
@@ -94,15 +94,15 @@ func (e *leasedEP) fillBack(src hw.Source) {
 		fillBackLine(e, uint32(src), source)
 		return
 	}
-	if line := e.peers.At(e.av.Line(addr)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
+	if line := e.ep.peers.At(e.ep.av.Line(addr)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}
-	l, err := e.linkOf(addr)
+	l, err := e.ep.linkOf(addr)
 	if err != nil {
 		return
 	}
-	if p, err := e.connect(l); err == nil {
-		e.fill(addr, l, p)
+	if p, err := e.ep.connect(l); err == nil {
+		e.ep.fill(addr, l, p)
 	}
 	l.Release()
 }
@@ -110,28 +110,28 @@ func (e *leasedEP) fillBack(src hw.Source) {
 // fillBackLine is fillBack of a sender that is a context of a scalable endpoint: no address of the address vector need
 // lead to it, so it has a line of its own.
 func fillBackLine(e *leasedEP, src uint32, source *hot.Source) {
-	if source.Back != 0 && atomic.LoadUintptr(&e.backLines.At(src).Slots) != 0 {
+	if source.Back != 0 && atomic.LoadUintptr(&e.ep.backLines.At(src).Slots) != 0 {
 		return
 	}
 	l := e.linkBack(sender{source.ID, uint8(source.Context)})
-	p, err := e.connect(l)
+	p, err := e.ep.connect(l)
 	if err != nil || p.transport.number != 0 {
 		return
 	}
-	if e.backLines.Len() == 0 {
-		if e.backLines, err = mem.NewSparseArray[hot.Peer](e.sourceLines.Len()); err != nil {
+	if e.ep.backLines.Len() == 0 {
+		if e.ep.backLines, err = mem.NewSparseArray[hot.Peer](e.ep.sourceLines.Len()); err != nil {
 			log.Warnf(log.EPData, "lines of senders with several contexts: %v", err)
 			return
 		}
 	}
-	line := e.backLines.At(src)
+	line := e.ep.backLines.At(src)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.path.Load() != p || p.Err() != nil {
 		return
 	}
 	atomic.StoreUint32(&line.Link, l.Index+1)
-	if e.iface.FillPeer(p.Endpoint, line) != nil {
+	if e.ep.iface.FillPeer(p.Endpoint, line) != nil {
 		return
 	}
 	if !slices.Contains(l.backs, src) {
@@ -157,7 +157,7 @@ func (e *leasedEP) linkBack(s sender) *link {
 // ownsLink reports whether a remote interface is the peer of a link, by whichever
 // of its names: only it may speak about that link's requests.
 func (e *leasedEP) ownsLink(src hw.Source, link uint32) bool {
-	l := e.linkAt(link)
+	l := e.ep.linkAt(link)
 	if l == nil {
 		return false // a forged request
 	}
@@ -174,13 +174,13 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 		e.loseTransportSource(ev.Source)
 	}
 	if ev.HasSource {
-		for _, p := range e.protocols {
+		for _, p := range e.ep.protocols {
 			p.SourceLost(ev.Source)
 		}
 	}
 	if met {
 		e.rx.senderLost(e, ev.Source)
-		last := e.rx.ids.Part(origin{&e.Endpoint, ev.Source, s.number}, s.id, e.rx.unexpectedFrom)
+		last := e.rx.ids.Part(origin{&e.ep, ev.Source, s.number}, s.id, e.rx.unexpectedFrom)
 		if last && (s.number == 0 || !ev.Closed) {
 			e.rx.peerLost(s.id)
 		}
@@ -188,14 +188,14 @@ func (e *leasedEP) onPeer(ev hw.PeerEvent) {
 	if ev.Endpoint == nil {
 		return
 	}
-	e.rmas.Forget(ev.Endpoint)
-	for l := range e.links.All() {
+	e.ep.rmas.Forget(ev.Endpoint)
+	for l := range e.ep.links.All() {
 		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
 			e.linkLost(l, fi.ECONNRESET)
 			e.silentLost(l.to, p.peer)
 			l.leave(p)
-			if e.conn != nil {
-				e.conn.PeerGone()
+			if e.ep.conn != nil {
+				e.ep.conn.PeerGone()
 			}
 		}
 	}
@@ -216,9 +216,9 @@ func (e *leasedEP) silentLost(addresses ...peers.Address) {
 func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 	log.Infof(log.EPCtrl, "peer %s is gone", l.to)
 	l.mu.Lock()
-	e.forget(l)
+	e.ep.forget(l)
 	l.mu.Unlock()
-	for _, p := range e.protocols {
+	for _, p := range e.ep.protocols {
 		p.PeerLost(l.Index, status)
 	}
 	e.rx.out.Drop(func(to *destination) bool { return to.link == l })
@@ -230,7 +230,7 @@ func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
 	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for m := range eng.Messages() {
 			switch {
-			case keptEndpoint(m) != e.number || keptSource(m) != src:
+			case keptEndpoint(m) != e.ep.number || keptSource(m) != src:
 			case m.Flags&msgRTS != 0:
 				eng.RemoveMessage(m)
 				r.releaseUnexpected(eng, m)

@@ -402,24 +402,24 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 
 // finishTx ends a tracked transmit that the caller has found and claimed, by changing its Live to 0.
 func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
-	e.conceal(req, id)
+	e.ep.conceal(req, id)
 	e.rendezvous.Ended(id)
-	e.linkAt(req.Link).transmits.Add(-1)
+	e.ep.linkAt(req.Link).transmits.Add(-1)
 	entry := txEntry(req.Context, req.Flags&dataplane.RequestTagged != 0)
 	switch {
 	case status != fi.Success:
-		e.counts.Failed(status)
+		e.ep.counts.Failed(status)
 		// one that is reported has succeeded: it stands in the ring of a peer that dies
-		if e.txCQ != nil && req.Flags&txReported == 0 {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		if e.ep.txCQ != nil && req.Flags&txReported == 0 {
+			e.ep.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	case req.Flags&dataplane.RequestCompletes != 0:
-		e.txCQ.Complete(entry)
+		e.ep.txCQ.Complete(entry)
 	}
 	if req.Flags&txReported == 0 {
-		e.countWork(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
+		e.ep.countWork(e.ep.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
 	} else {
-		e.requests.copies.Add(-1)
+		e.ep.requests.copies.Add(-1)
 	}
-	e.requests.Free(id)
+	e.ep.requests.Free(id)
 }

@@ -86,34 +86,34 @@ func (e *drivenTransport) dropPath(line uint32) {
 // fillTransportSource gives a sender at the driven transport to C if the AV knows it.
 func (e *leasedEP) fillTransportSource(src hw.Source) {
 	own := uint32(src & sourceMask)
-	if int(own) >= e.transportSources.Len() || atomic.LoadUint64(&e.transportSources.At(own).Addr) != 0 ||
-		e.av.Shared() || e.av.Renames() {
+	if int(own) >= e.ep.transportSources.Len() || atomic.LoadUint64(&e.ep.transportSources.At(own).Addr) != 0 ||
+		e.ep.av.Shared() || e.ep.av.Renames() {
 		return
 	}
 	s, ok := e.known(src)
 	if !ok {
 		return
 	}
-	if own >= e.transportSourcesSeen.Load() {
-		e.transportSourcesSeen.Store(own + 1)
+	if own >= e.ep.transportSourcesSeen.Load() {
+		e.ep.transportSourcesSeen.Store(own + 1)
 	}
-	seen := e.av.Generation()
+	seen := e.ep.av.Generation()
 	addr := e.addrOf(s.id)
 	if addr == fi.AddrNotAvail {
 		return
 	}
-	line := e.transportSources.At(own)
+	line := e.ep.transportSources.At(own)
 	line.ID, line.Context, line.Source = s.id, uint32(s.number), uint32(src)
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.av.Generation() != seen { // the address may be gone again: dropTransportSources ran before the store
+	if e.ep.av.Generation() != seen { // the address may be gone again: dropTransportSources ran before the store
 		atomic.StoreUint64(&line.Addr, 0)
 	}
 }
 
 // loseTransportSource takes a sender that is gone from C.
 func (e *leasedEP) loseTransportSource(src hw.Source) {
-	if p, own := e.transportOf(src); p == e.driven && p != nil && int(own) < e.transportSources.Len() {
-		atomic.StoreUint64(&e.transportSources.At(uint32(own)).Addr, 0)
+	if p, own := e.ep.transportOf(src); p == e.ep.driven && p != nil && int(own) < e.ep.transportSources.Len() {
+		atomic.StoreUint64(&e.ep.transportSources.At(uint32(own)).Addr, 0)
 	}
 }
 
@@ -140,7 +140,7 @@ func (e *drivenTransport) transportPolled() bool {
 // transportPolled says the same of any of the context's endpoints.
 func (r *receiving) transportPolled() bool {
 	for _, e := range r.eps {
-		if e.transportPolled() {
+		if e.ep.transportPolled() {
 			return true
 		}
 	}

@@ -37,9 +37,9 @@ func (*drivenIface) Memory() hw.MemoryDomain        { return nil }
 func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoint, *drivenIface) {
 	i := &drivenIface{}
 	l := &leasedEP{rx: r.leased.Alone()}
-	l.Endpoint.rx, l.hot, l.domain = r, &hot.EP{}, d
+	l.ep.rx, l.ep.hot, l.ep.domain = r, &hot.EP{}, d
 	l.initRMA()
-	e := &l.Endpoint
+	e := &l.ep
 	e.leased = lease.Guard(nil, l)
 	p := &transport{Iface: i}
 	p.network = watch.New(i, networkOwner{&e.peering}, now)

@@ -74,17 +74,17 @@ func (p *transport) source(src hw.Source) hw.Source { return hw.Source(p.number)
 
 // addTransport makes a transport of an open interface.
 func (e *leasedEP) addTransport(i hw.Iface) *transport {
-	p := &transport{Iface: i, attr: i.Attr(), number: uint32(len(e.transports))}
+	p := &transport{Iface: i, attr: i.Attr(), number: uint32(len(e.ep.transports))}
 	if a, ok := i.(hw.Answerer); ok {
 		p.answer = a.Answer
 	}
-	p.eager = eagerOver(e.domain.cfg, &p.attr)
+	p.eager = eagerOver(e.ep.domain.cfg, &p.attr)
 	p.on = rma.Transport{
-		Attr: &p.attr, Number: p.number, Segments: flow.On(e.domain.cfg, &p.attr),
-		Device: rkey.Device{Domain: i.Memory(), Cache: e.domain.device.Cache(i.Memory())},
+		Attr: &p.attr, Number: p.number, Segments: flow.On(e.ep.domain.cfg, &p.attr),
+		Device: rkey.Device{Domain: i.Memory(), Cache: e.ep.domain.device.Cache(i.Memory())},
 	}
 	p.coll = p.collTransport()
-	e.transports = append(e.transports, p)
+	e.ep.transports = append(e.ep.transports, p)
 	e.setHandlers(p)
 	return p
 }
@@ -161,7 +161,7 @@ func (e *leasedEP) handler(p *transport, h hw.Handler) hw.Handler {
 	}
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		h(p.source(src), header, head, payload)
-		if p == e.driven {
+		if p == e.ep.driven {
 			e.fillTransportSource(p.source(src))
 		}
 	}
@@ -177,7 +177,7 @@ func (p *transport) peerEvent(f func(hw.PeerEvent)) func(hw.PeerEvent) {
 
 // known returns the sender behind a source, if it was met.
 func (e *leasedEP) known(src hw.Source) (sender, bool) {
-	p, own := e.transportOf(src)
+	p, own := e.ep.transportOf(src)
 	if int(own) >= len(p.sources) || p.sources[own].id == 0 {
 		return sender{}, false
 	}
@@ -186,7 +186,7 @@ func (e *leasedEP) known(src hw.Source) (sender, bool) {
 
 // setKnown enters the sender behind a source, or takes it out.
 func (e *leasedEP) setKnown(src hw.Source, s sender) {
-	p, own := e.transportOf(src)
+	p, own := e.ep.transportOf(src)
 	for int(own) >= len(p.sources) {
 		p.sources = append(p.sources, sender{})
 	}
@@ -222,8 +222,8 @@ func (e *transportSet) gets(src hw.Source) bool {
 
 // arrivals takes in what has arrived at all transports, and returns how many messages that were.
 func (e *leasedEP) arrivals(limit int) (n int) {
-	if !e.mute() {
-		n = e.iface.Progress(limit)
+	if !e.ep.mute() {
+		n = e.ep.iface.Progress(limit)
 		e.countBatch(n)
 	}
 	return n + e.networkArrivals(limit)
@@ -231,10 +231,10 @@ func (e *leasedEP) arrivals(limit int) (n int) {
 
 // networkArrivals is arrivals at the transports to other hosts.
 func (e *leasedEP) networkArrivals(limit int) (n int) {
-	if e.mute() {
+	if e.ep.mute() {
 		return 0
 	}
-	for _, p := range e.networks {
+	for _, p := range e.ep.networks {
 		got := p.Poll(limit, e.waitsForNetwork)
 		e.countBatch(got)
 		n += got
@@ -289,25 +289,25 @@ func (e *transportSet) closeTransports() {
 
 // openNetworks opens the transports to other hosts.
 func (e *leasedEP) openNetworks() error {
-	caps := e.info.Caps
-	if e.scalable != nil {
-		caps = e.scalable.info.Caps // no context has it
+	caps := e.ep.info.Caps
+	if e.ep.scalable != nil {
+		caps = e.ep.scalable.info.Caps // no context has it
 	}
-	if caps&fi.RemoteComm == 0 && !e.apart {
+	if caps&fi.RemoteComm == 0 && !e.ep.apart {
 		return nil
 	}
-	networks, err := transportsOf(&e.Endpoint).OpenNetworks()
+	networks, err := transportsOf(&e.ep).OpenNetworks()
 	if err != nil {
 		return err
 	}
-	e.names, e.unbelled = networks.Names, networks.Unbelled
+	e.ep.names, e.ep.unbelled = networks.Names, networks.Unbelled
 	list := networks.Ifaces
 	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
 	for _, i := range list {
 		p := e.addTransport(i)
-		e.addDevice(p)
-		p.network = watch.New(p.Iface, networkOwner{&e.peering}, nil)
-		e.networks = append(e.networks, p.network)
+		e.ep.addDevice(p)
+		p.network = watch.New(p.Iface, networkOwner{&e.ep.peering}, nil)
+		e.ep.networks = append(e.ep.networks, p.network)
 	}
 	return nil
 }
@@ -373,7 +373,7 @@ func (o networkOwner) Notify() {
 // waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
 // way.
 func (e *leasedEP) waitsForNetwork() bool {
-	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.exposed.Any()
+	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.exposed.Any()
 }
 
 // countBatch counts one entry into progress that found n arrivals.
@@ -381,11 +381,11 @@ func (e *leasedEP) countBatch(n int) {
 	if n == 0 {
 		return
 	}
-	e.stats.Rx(stats.RxBatches, 1)
-	e.stats.Rx(stats.RxArrivals, uint64(n))
+	e.ep.stats.Rx(stats.RxBatches, 1)
+	e.ep.stats.Rx(stats.RxArrivals, uint64(n))
 	if uint64(n) > e.batchPeak {
 		e.batchPeak = uint64(n)
-		e.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
+		e.ep.stats.RxSet(stats.RxBatchPeak, e.batchPeak)
 	}
 }
 
