@@ -41,7 +41,7 @@ func (e *leasedEP) copying(n uint64) bool {
 // of the place of an address.
 func (e *leasedEP) onAccessed(src hw.Source, addr uint64, head, payload []byte) {
 	key, ok := wire.ParseWord(head)
-	if !ok || e.ep.sourceWords(src) == nil {
+	if !ok || e.ep.links.Transports().Words(src) == nil {
 		e.malformed(src, "address %#x, which is said to be used often", addr)
 		return
 	}

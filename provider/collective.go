@@ -196,8 +196,8 @@ func (h collHolder) Name() names.Name     { return h.e.ep.name }
 func (h collHolder) Stats() coll.Counters { return h.e.ep.stats }
 func (h collHolder) Closed() bool         { return h.e.ep.state.Load() == stateClosed }
 func (h collHolder) TransportOf(s hw.Source) *coll.Transport {
-	p, _ := h.e.ep.transportOf(s)
-	return &p.coll
+	p, _ := h.e.ep.links.Transports().Of(s)
+	return &p.Coll
 }
 
 // IsFrom reports whether a source is a peer.
@@ -205,8 +205,8 @@ func (h collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return h.Owns(src,
 
 // Transports are the endpoint's, in its order.
 func (h collHolder) Transports() (list []*coll.Transport) {
-	for _, p := range h.e.ep.transports {
-		list = append(list, &p.coll)
+	for _, p := range h.e.ep.links.Transports() {
+		list = append(list, &p.Coll)
 	}
 	return list
 }
@@ -281,7 +281,7 @@ func (m member) Number() uint32 { return m.Index }
 
 // Connect returns the link's path, connecting if need be.
 func (m member) Connect() (coll.Path, error) {
-	p, err := m.e.connect(m.link)
+	p, err := m.e.links.Connect(m.link)
 	if err != nil {
 		return nil, err
 	}
@@ -290,22 +290,11 @@ func (m member) Connect() (coll.Path, error) {
 
 // Ready returns the link's path if it works.
 func (m member) Ready() (coll.Path, bool) {
-	p, ok := m.ready()
+	p, ok := m.link.Ready()
 	if !ok {
 		return nil, false
 	}
 	return p, true
-}
-
-// Over is the transport as collective operations have it.
-func (p *path) Over() *coll.Transport { return &p.transport.coll }
-
-// collTransport is the transport as collective operations have it.
-func (p *transport) collTransport() coll.Transport {
-	return coll.Transport{
-		Iface: p.Iface, Caps: p.attr.Caps, MaxAMBcopy: p.attr.MaxAMBcopy, DeviceName: p.attr.DeviceName,
-		Eager: p.eager, Notify: p.wake,
-	}
 }
 
 // isSelf reports whether a name leads to this endpoint.

@@ -229,8 +229,8 @@ func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 		return err
 	}
 	for {
-		l := e.holdLinkTo(peers.Address{Name: peer})
-		_, err := e.connect(l)
+		l := e.links.Hold(peers.Address{Name: peer})
+		_, err := e.links.Connect(l)
 		l.Release()
 		if !errors.Is(err, fi.EAGAIN) {
 			return err
@@ -251,9 +251,7 @@ func (c *connection) disconnected() bool { return c != nil && errors.Is(c.Ready(
 // connection's state.
 func (e *peering) closeLines() {
 	for l := range e.links.All() {
-		l.mu.Lock()
-		e.forget(l)
-		l.mu.Unlock()
+		e.links.Forget(l)
 	}
 }
 

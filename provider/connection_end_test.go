@@ -84,21 +84,21 @@ func TestPostMeetsShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Release()
-	p, err := a.ep.connect(l)
+	p, err := a.ep.links.Connect(l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.ep.Shutdown(0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.ep.connect(l); !errors.Is(err, fi.ESHUTDOWN) {
+	if _, err := a.ep.links.Connect(l); !errors.Is(err, fi.ESHUTDOWN) {
 		t.Errorf("it connects anew: %v", err)
 	}
-	l.path.Store(p) // as before the end has taken it away
-	if a.ep.fill(0, l, p); a.ep.peers.At(0).Slots != 0 {
+	l.Set(p) // as before the end has taken it away
+	if a.ep.links.Publish(0, l, p); a.ep.links.Line(0).Slots != 0 {
 		t.Error("the line leads to the peer again")
 	}
-	l.path.Store(nil)
+	l.Set(nil)
 }
 
 // polled is an interface that counts how often it is polled.
@@ -120,7 +120,7 @@ func TestEndPolls(t *testing.T) {
 	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Context: 7})
 	r := b.ep.rx.acquire()
 	e := r.of(b.ep)
-	transport := &polled{Iface: e.ep.transports[1].Iface}
+	transport := &polled{Iface: e.ep.links.Transports()[1].Iface}
 	own := e.ep.networks
 	e.ep.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.ep.peering}, nil)}
 	e.ep.networks[0].Notify()

@@ -35,12 +35,12 @@ func (c *connected) only(h hw.Handler) hw.Handler {
 func (c *connected) isPeer(src hw.Source) bool {
 	s := c.e.senderOf(src)
 	if c.peerID == 0 {
-		if c.e.rx.ids.Name(s.id) != *c.Sender() {
+		if c.e.rx.ids.Name(s.ID) != *c.Sender() {
 			return false
 		}
-		c.peerID = s.id
+		c.peerID = s.ID
 	}
-	return s.id == c.peerID
+	return s.ID == c.peerID
 }
 
 // ending reports whether step has something to do.
@@ -113,16 +113,10 @@ func (c *connected) finish(status fi.Errno) {
 	c.takeIn()
 	for l := range e.ep.links.All() {
 		e.linkLost(l, status)
-		l.mu.Lock()
-		l.path.Store(nil) // so that no post fills a line again
-		l.mu.Unlock()
+		l.Set(nil) // so that no post fills a line again
 	}
-	for _, p := range e.ep.transports {
-		for n, s := range p.sources {
-			if s.id != 0 {
-				r.senderLost(e, p.source(hw.Source(n)))
-			}
-		}
+	for src := range e.senders.Senders() {
+		r.senderLost(e, src)
 	}
 	if e.ep.srx == nil {
 		r.matching.Ended = true

@@ -98,16 +98,14 @@ func (e *leasedEP) sample() {
 	e.ep.sampleQueues(st)
 	var seen hw.Stats
 	senders := uint64(0)
-	for _, p := range e.ep.transports {
+	for _, p := range e.ep.links.Transports() {
 		s := p.Stats()
 		seen.Malformed += s.Malformed
 		seen.Reclaimed += s.Reclaimed
 		seen.PeersLost += s.PeersLost
-		for i := range p.sources {
-			if p.sources[i].id != 0 {
-				senders++
-			}
-		}
+	}
+	for range e.senders.Senders() {
+		senders++
 	}
 	st.RxSet(stats.RxMalformed, seen.Malformed+e.malformedHere)
 	st.RxSet(stats.RxReclaimed, seen.Reclaimed)
@@ -138,46 +136,18 @@ func (b *bindings) sampleQueues(st *stats.Endpoint) {
 func (e *leasedEP) samplePeers() {
 	flying, up := uint64(0), uint64(0)
 	for l := range e.ep.links.All() {
-		p, ready := l.ready()
-		if l.stats == nil && ready && !l.hidden {
-			l.stats = e.ep.stats.Peer(l.raw)
-			l.hidden = l.stats == nil
-		}
-		n := uint64(max(l.awaited(), 0))
-		l.stats.Up(ready)
-		l.stats.Set(stats.PeerInFlight, n)
-		l.sampleWays()
+		n, ready := l.Sample(e.ep.stats)
 		flying += n
 		if !ready {
 			continue
 		}
 		up++
-		l.samplePath(p)
 		if f := e.initiated.Flow(&l.Link); f != nil {
-			f.Sample(l.stats)
+			f.Sample(l.Shown())
 		}
-		l.probed.Load().Sample(l.stats)
 	}
 	e.ep.stats.RxSet(stats.RxInFlight, flying)
 	e.ep.stats.RxSet(stats.RxPeers, up)
-}
-
-// samplePath shows what the transport measures of the path to a peer.
-func (l *link) samplePath(p *path) {
-	r, ok := p.Endpoint.(hw.PathReporter)
-	if !ok {
-		return
-	}
-	if at, ok := r.Path(); ok {
-		l.stats.Set(stats.PeerRTT, uint64(at.RTT))
-		l.stats.Set(stats.PeerRTTVar, uint64(at.RTTVar))
-		l.stats.Set(stats.PeerRTTMin, uint64(at.Min))
-		l.stats.Set(stats.PeerRTTMax, uint64(at.Max))
-		l.stats.Set(stats.PeerSamples, at.Samples)
-		l.stats.Set(stats.PeerLostPackets, at.Lost)
-		l.stats.Set(stats.PeerWindow, uint64(at.Window))
-		l.stats.Set(stats.PeerAge, uint64(at.Age))
-	}
 }
 
 // depth is the number of entries in a ring, from its tail, which is a hint that

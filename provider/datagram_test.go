@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/internal/links"
 )
 
 func dgramBench(t *testing.T, change func(*config.Config)) *bench {
@@ -57,7 +58,7 @@ func TestDeafPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if posted != 1000 || time.Since(start) < dgramPatience {
+	if posted != 1000 || time.Since(start) < links.DatagramPatience {
 		t.Errorf("%d datagrams in %v", posted, time.Since(start))
 	}
 	got := make([]byte, 8)

@@ -27,7 +27,7 @@ func (d *Domain) hmem() bool { return d.info.Caps&fi.HMEM != 0 }
 func (e *peering) deviceRTS(r *wire.RTS, s *SendArgs, p *path) {
 	r.Flags |= wire.FlagNoGet
 	least := uint64(e.domain.cfg.HMEMMapSize)
-	if len(s.IOV) != 1 || p.transport.attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||
+	if len(s.IOV) != 1 || p.Via.Attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||
 		e.p2p.Load() == fi.HMEMP2PDisabled {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/note"
 	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/pages"
@@ -77,8 +78,8 @@ type leasedEP struct {
 	reported peers.Reported // addresses of identities
 	// peersNamed is the generation of av that the addresses of peerMessages are of.
 	peersNamed uint64
-	backLinks  []*link // by identity, the last that was used
-	batchPeak  uint64  // arrivals
+	senders    links.Leased
+	batchPeak  uint64 // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	rendezvous    rendezvous.Protocol
@@ -158,7 +159,8 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}
-	e.links.Init()
+	e.links.Init(linksHost{e}, d.cfg)
+	l.senders.Init(&e.links)
 	return e
 }
 

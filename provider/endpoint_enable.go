@@ -15,6 +15,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/stripe"
@@ -138,7 +139,7 @@ func (e *Endpoint) open() (err error) {
 	l := e.leased.Alone() // nothing else uses it before it is attached
 	l.rx = e.rx.leased.Alone()
 	e.leased = lease.Beside(&e.rx.leased, l)
-	if err = e.peers.Reserve(int(e.av.Lines())); err != nil {
+	if err = e.links.Open(e.hot, e.av, e.apart); err != nil {
 		return fi.ENOMEM
 	}
 	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
@@ -146,7 +147,7 @@ func (e *Endpoint) open() (err error) {
 	}
 	e.stripes = stripe.NewSet(e.hotStripes(n), exclusive)
 	perStripe := max(int(e.info.Tx.Size)/n, 16)
-	if err = e.requests.open(n, perStripe, int(e.info.Tx.InjectSize), e.peers.Len()); err != nil {
+	if err = e.requests.open(n, perStripe, int(e.info.Tx.InjectSize), e.links.Capacity()); err != nil {
 		return fi.ENOMEM
 	}
 	if err = e.rmas.Open(&rma.Resources{
@@ -163,7 +164,7 @@ func (e *Endpoint) open() (err error) {
 	if e.iface, err = e.openNamed(); err != nil {
 		return openError(err)
 	}
-	e.another, e.attr = nil, l.addTransport(e.iface).attr // peers reach it by its name
+	e.another, e.attr = nil, l.addTransport(e.iface).Attr // peers reach it by its name
 	if err = l.openNetworks(); err != nil {
 		return openError(err)
 	}
@@ -218,8 +219,7 @@ func (e *hotMemory) hotStripes(n int) []hot.Stripe {
 func (e *Endpoint) fillHot() {
 	h := e.hot
 	cfg := e.domain.cfg
-	atomic.StoreUint64(&h.PeerLimit, 0) // lineOf makes it larger
-	h.Peers = uintptr(e.peers.Base())
+	e.links.Fill(h)
 	h.Flags |= uint32(e.av.RxCtxBits()) << hot.EPCtxShift
 	if e.txCQ != nil {
 		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
@@ -244,12 +244,12 @@ func (e *Endpoint) fillHot() {
 		h.RxCQ = uintptr(unsafe.Pointer(e.rxCQ.Hot()))
 	}
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
-	h.EagerMax = uint32(eagerOver(cfg, &e.attr))
+	h.EagerMax = uint32(links.EagerOver(cfg, &e.attr))
 	if e.info.EP.Type == fi.EPDgram {
 		h.EagerMax = uint32(cfg.EagerSize) // as fi_getinfo says
 	}
 	h.ReadMax = e.readMax()
-	h.RTSMax, h.RTSBytesMax = e.transports[0].rtsMax(e.lossy), e.accesses.Sample()
+	h.RTSMax, h.RTSBytesMax = rtsMax(e.links.Transports()[0], e.lossy), e.accesses.Sample()
 	e.requests.fill(h)
 	e.sourceErr = e.info.Caps&fi.SourceErr != 0
 	if e.rx.owner == nil {
@@ -296,9 +296,9 @@ func (e *Endpoint) release() {
 	}
 	e.pendings.Close()
 	e.closeStats()
-	_ = e.peers.Free()
+	e.links.Free()
 	_ = e.sourceLines.Free()
-	_ = e.backLines.Free()
+	l.senders.Close()
 	e.closeDriven()
 	e.notes.Close()
 	if e.rx != nil && e.srx == nil {

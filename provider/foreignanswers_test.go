@@ -20,7 +20,7 @@ func TestForeignAnswers(t *testing.T) {
 	})
 	t.Run("udp", func(t *testing.T) {
 		sides := overUDP(t, 2, nil)
-		foreignAnswers(t, sides[0], sides[1], 1<<sourceShift)
+		foreignAnswers(t, sides[0], sides[1], sides[1].ep.links.Transports()[1].Source(0))
 	})
 }
 

@@ -23,7 +23,7 @@ type origin struct {
 
 // Reaches reports whether n is a name or alias of the source.
 func (o origin) Reaches(n names.Name) bool {
-	return o.ep.sourceReaches(o.src, peers.Address{Name: n, Number: o.number})
+	return o.ep.links.Transports().Reach(o.src, peers.Address{Name: n, Number: o.number})
 }
 
 // identityChanged drops the cached address of an identity whose names have changed, so that the next use finds it.
@@ -155,7 +155,7 @@ func (d directory) Find(n names.Name) fi.Addr { return d.e.ep.av.Find(n) }
 // Aliases are the names of links, and the addresses of this host.
 func (d directory) Aliases(port uint16, key uint8) (all []names.Name) {
 	for l := range d.e.ep.links.All() {
-		all = append(all, l.to.Name)
+		all = append(all, l.To.Name)
 	}
 	for _, n := range d.e.ep.domain.local.All() {
 		all = append(all, n.WithPort(port).WithKey(key))
@@ -172,9 +172,7 @@ func (r *leasedRx) sweepIDs() {
 	r.ids.Sweep(r.knownIDs(), func(slot int) {
 		for _, e := range r.eps {
 			e.reported.Drop(slot)
-			if slot < len(e.backLinks) {
-				e.backLinks[slot] = nil
-			}
+			e.senders.DropSlot(slot)
 		}
 	})
 }
@@ -183,10 +181,8 @@ func (r *leasedRx) sweepIDs() {
 func (r *leasedRx) knownIDs() map[uint32]bool {
 	known := map[uint32]bool{}
 	for _, e := range r.eps {
-		for _, p := range e.ep.transports {
-			for _, s := range p.sources {
-				known[s.id] = true
-			}
+		for _, s := range e.senders.Senders() {
+			known[s.ID] = true
 		}
 	}
 	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {

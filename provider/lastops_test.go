@@ -184,7 +184,7 @@ func TestEndDuringPost(t *testing.T) {
 	if _, err := x.cq.ReadErr(); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("the message ended twice: %v", err)
 	}
-	if n := l.awaited(); n != 0 {
+	if n := l.Awaited(); n != 0 {
 		t.Errorf("%d operations are in flight", n)
 	}
 }
@@ -201,11 +201,9 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	f := x.ep.pendings.At(0)
 	f.Generation, f.Result, f.Bytes, f.Dest, f.Context = 1, uint64(uintptr(unsafe.Pointer(&result[0]))), 8,
 		uint64(x.addr[y]), 4
-	f.Ring, f.Completes, f.Flags = p.slots, 1, fi.Atomic|fi.Read
+	f.Ring, f.Completes, f.Flags = p.Slots, 1, fi.Atomic|fi.Read
 	atomic.StoreUint32(&f.Busy, 1)
-	l.mu.Lock()
-	x.ep.forget(l)
-	l.mu.Unlock()
+	x.ep.links.Forget(l)
 	x.ep.PeerLost()
 	for range 3 {
 		x.ep.Progress()
@@ -250,15 +248,13 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 		}
 		req.Begin(context, 8, 0, l.Index)
 		req.Count = uint32(copy(req.IOV[:], iovOf(make([]byte, 8))))
-		req.Flags, req.Ring = dataplane.RequestCompletes, p.slots
-		l.transmits.Add(1)
+		req.Flags, req.Ring = dataplane.RequestCompletes, p.Slots
+		l.Transmits.Add(1)
 		req.Live.Store(uint32(id >> 32))
 		return id
 	}
 	id := askFor(4)
-	l.mu.Lock()
-	x.ep.forget(l)
-	l.mu.Unlock()
+	x.ep.links.Forget(l)
 	x.ep.PeerLost()
 	for range 3 {
 		x.ep.Progress()
@@ -281,7 +277,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	if e, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET || e.Context == 4 {
 		t.Errorf("message to a peer that is gone: %+v %+v", e, bad)
 	}
-	if n := l.awaited(); n != 0 {
+	if n := l.Awaited(); n != 0 {
 		t.Errorf("%d operations are in flight", n)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
@@ -15,7 +14,6 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/pieces"
-	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -162,7 +160,7 @@ func (l listEndpoint) Ready(addr fi.Addr) (list.Peer, list.Path, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, ok := to.ready()
+	p, ok := to.Ready()
 	if !ok {
 		to.Release()
 		return nil, nil, fi.ECONNRESET
@@ -172,7 +170,7 @@ func (l listEndpoint) Ready(addr fi.Addr) (list.Peer, list.Path, error) {
 
 // Overtakes reports whether a copy would overtake what was written to the address before.
 func (l listEndpoint) Overtakes(p list.Path, addr fi.Addr) bool {
-	return l.e.putPending(p.(*path).Endpoint, addr)
+	return l.e.links.PutPending(p.(*path).Endpoint, addr)
 }
 
 // listArgs are the arguments of an element's operation, which are used until the post returns.
@@ -238,7 +236,7 @@ func (l listEndpoint) Message(over list.Path) list.Message {
 
 // Count counts elements that took a way.
 func (l listEndpoint) Count(to list.Peer, w list.Way, elements, n uint64) {
-	to.(*link).countWay(&l.e.initiator, w, elements, n)
+	l.e.countWay(to.(*link), w, elements, n)
 }
 
 // Accessed counts memory that is about to be copied.
@@ -280,35 +278,3 @@ func (l listEndpoint) Ask(pid int, q *wire.CopyRequest) error {
 	_, err := hmem.Ask(pid, proxy.KindCopy, q.Append(nil))
 	return err
 }
-
-// Mover copies pieces by the posting thread, nil: none does.
-func (p *path) Mover() hw.PieceMover {
-	mover, ok := p.Endpoint.(hw.PieceMover)
-	if !ok || p.transport.attr.Caps&hw.CapPieces == 0 {
-		return nil
-	}
-	return mover
-}
-
-// Device is the device that reaches the peer's memory, nil: none does.
-func (p *path) Device() list.Device {
-	if p.Keys == nil {
-		return nil
-	}
-	return p.transport
-}
-
-// Uncork has the device begin with what it has kept for the next operation (rma.Operation.More).
-func (p *path) Uncork() {
-	if c, ok := p.Endpoint.(hw.Corker); ok {
-		c.Uncork()
-	}
-}
-
-// Use has the transport's device know memory; see [rkey.Device].
-func (p *transport) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
-	return p.on.Device.Use(addr, n, access)
-}
-
-// Leave ends that.
-func (p *transport) Leave(l *rkey.Local) { p.on.Device.Leave(l) }

@@ -53,7 +53,7 @@ func (e *leasedEP) access(src hw.Source, key, addr, n, rights uint64) (m *peerRe
 func (e *leasedEP) reaches(m *peerRegion, src hw.Source) bool {
 	var peer names.Name
 	if m.Scope != nil {
-		peer = e.rx.ids.Name(e.senderOf(src).id)
+		peer = e.rx.ids.Name(e.senderOf(src).ID)
 	}
 	return m.Opens(e.ep.auth, e.ep.keys, peer, &e.rx.ids)
 }
@@ -61,7 +61,7 @@ func (e *leasedEP) reaches(m *peerRegion, src hw.Source) bool {
 // accessFor is access for the peer that a link leads to.
 func (e *leasedEP) accessFor(l *link, key, addr, n, rights uint64) (m *peerRegion, offset uint64, err error) {
 	m, offset, err = e.ep.domain.regions.Access(key, addr, n, rights)
-	if err == nil && !m.Opens(e.ep.auth, e.ep.keys, l.to.Name, &e.rx.ids) {
+	if err == nil && !m.Opens(e.ep.auth, e.ep.keys, l.To.Name, &e.rx.ids) {
 		m.Gate.Leave()
 		return nil, 0, fi.EACCES
 	}

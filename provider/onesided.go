@@ -34,13 +34,13 @@ func (e *Endpoint) SendDone(source uint32, request uint64) {
 }
 
 // senderFrom is a sender as this package has it.
-func senderFrom(s onesided.Sender) sender { return sender{s.ID, s.Number} }
+func senderFrom(s onesided.Sender) sender { return sender{ID: s.ID, Number: s.Number} }
 
 // Deliver writes the completion of a write with CQ data.
 func (h targetHost) Deliver(src hw.Source, n, data uint64) {
 	if h.e.ep.rxCQ != nil {
 		h.e.ep.rxCQ.Complete(cq.Entry{
-			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: h.e.addrOf(h.e.senderOf(src).id),
+			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: h.e.addrOf(h.e.senderOf(src).ID),
 		})
 	}
 }
@@ -76,7 +76,7 @@ func (h targetHost) Copying(n uint64) bool { return h.e.copying(n) }
 // Sender is the sender behind a source.
 func (h targetHost) Sender(src hw.Source) onesided.Sender {
 	s := h.e.senderOf(src)
-	return onesided.Sender{ID: s.id, Number: s.number}
+	return onesided.Sender{ID: s.ID, Number: s.Number}
 }
 
 // NameOf names the sender behind a source.
@@ -108,12 +108,12 @@ func (h targetHost) Send(
 
 // Words are the words of one-sided operations that a source shares with this side.
 func (h targetHost) Words(src hw.Source) *claim.Words {
-	return claim.OneSidedWords(h.e.ep.sourceWords(src))
+	return claim.OneSidedWords(h.e.ep.links.Transports().Words(src))
 }
 
 // Memory reads and writes the memory of a source's process.
 func (h targetHost) Memory(src hw.Source) hw.PeerMemory {
-	p, err := h.e.ep.connect(h.e.linkBack(h.e.senderOf(src)))
+	p, err := h.e.ep.links.Connect(h.e.linkBack(h.e.senderOf(src)))
 	if err != nil {
 		return nil
 	}

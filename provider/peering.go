@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/tally"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
@@ -33,7 +34,7 @@ type peering struct {
 	hotMemory
 	drivenTransport
 	transportSet
-	linkTable
+	links links.Links
 	// stats is the block of counters, nil before Enable, and counts counts in it.
 	stats  *stats.Endpoint
 	counts tally.Counts

@@ -70,7 +70,7 @@ func TestProbesLost(t *testing.T) {
 	x, y := sides[0], sides[1]
 	oneMessage(t, x, y, 64)
 	waitForCounter(t, "peer_probes", 1, x, y)
-	for _, p := range x.ep.transports {
+	for _, p := range x.ep.links.Transports() {
 		if i, ok := p.Iface.(probe.Interface); ok {
 			i.SetProbes(congestion.Probes{})
 		}
@@ -92,7 +92,7 @@ func TestProbesPeers(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 			got := 0
-			for range x.ep.probed(x.ep.transports[1]) {
+			for range x.ep.probed(x.ep.links.Transports()[1]) {
 				got++
 			}
 			if got == n {

@@ -73,7 +73,7 @@ func (ps protocols) pump() {
 func (e *leasedEP) setHandlers(transport *transport) {
 	for _, p := range e.ep.protocols {
 		for id, h := range p.Handlers() {
-			if transport.number == 0 {
+			if transport.Number == 0 {
 				h = e.acquainting(h)
 			}
 			if e.ep.conn != nil {
@@ -82,7 +82,7 @@ func (e *leasedEP) setHandlers(transport *transport) {
 			transport.SetHandler(id, e.handler(transport, h))
 		}
 	}
-	transport.OnPeerEvent(transport.peerEvent(e.onPeer))
+	transport.OnPeerEvent(peerEvents(transport, e.onPeer))
 }
 
 // messages is the two-sided protocol but for rendezvous: messages that come with their payload, and the ends of those

@@ -65,7 +65,7 @@ const (
 func (e *leasedEP) onEager(flags uint64) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		s := e.senderOf(src)
-		a := arrived{ep: e, source: s.id, number: s.number, src: src, tag: header,
+		a := arrived{ep: e, source: s.ID, number: s.Number, src: src, tag: header,
 			length: uint64(len(payload)), flags: flags}
 		switch {
 		case flags&msgData == 0:
@@ -76,7 +76,7 @@ func (e *leasedEP) onEager(flags uint64) hw.Handler {
 			return
 		}
 		if !e.accept(&a, payload) && !e.rx.arrive(&a, payload) {
-			e.ep.postpone(src)
+			e.ep.links.Transports().Postpone(src)
 			return
 		}
 		e.ep.counts.Eager(len(payload))
@@ -143,8 +143,8 @@ func (e *leasedEP) settle(d *hot.Delivery) {
 		ep: e, source: d.ID, src: hw.Source(d.Source), tag: d.Tag, data: d.Data, length: d.Length,
 		flags: uint64(d.Flags), request: d.Request,
 	}
-	if s, ok := e.known(a.src); ok {
-		a.number = s.number
+	if s, ok := e.senders.Known(a.src); ok {
+		a.number = s.Number
 	}
 	e.ep.counts.Eager(int(a.length))
 	eng := e.rx.matching.Engine(a.flags&msgTagged != 0)
@@ -162,7 +162,7 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 	}
 	from := e.senderOf(src)
 	e.fillBack(src) // the data plane acknowledges the next one
-	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: s.Data,
+	a := arrived{ep: e, source: from.ID, number: from.Number, src: src, tag: header, data: s.Data,
 		request: s.Request,
 		length:  uint64(len(payload)), flags: msgSync}
 	if s.Flags&wire.FlagTagged != 0 {
@@ -175,7 +175,7 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 		a.flags |= msgMatch
 	}
 	if !e.rx.arrive(&a, payload) {
-		e.ep.postpone(src)
+		e.ep.links.Transports().Postpone(src)
 		return
 	}
 	e.ep.counts.Eager(len(payload))
@@ -268,18 +268,12 @@ func (r *receiving) noMemory(err error) bool {
 	return false
 }
 
-// postpone leaves the message of the handler at work, which came from a source, at its transport.
-func (e *transportSet) postpone(src hw.Source) {
-	p, _ := e.transportOf(src)
-	p.Postpone()
-}
-
 // unexpectedAs returns an unexpected message as it was when it arrived.
 func (r *receiving) unexpectedAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(keptEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
 		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.UnexpectedSourceShift - 1),
-		src: keptSource(m), number: keptSender(m).number,
+		src: keptSource(m), number: keptSender(m).Number,
 	}
 }
 
@@ -294,11 +288,11 @@ func keptSource(m *match.Message) hw.Source {
 
 // keptSender returns the sender of an unexpected message.
 func keptSender(m *match.Message) sender {
-	return sender{m.Source(), uint8(m.Flags >> dataplane.UnexpectedNumberShift)}
+	return sender{ID: m.Source(), Number: uint8(m.Flags >> dataplane.UnexpectedNumberShift)}
 }
 
 // sender returns the message's sender.
-func (a *arrived) sender() sender { return sender{a.source, a.number} }
+func (a *arrived) sender() sender { return sender{ID: a.source, Number: a.number} }
 
 // keptFlags is what match.Message.Flags keeps of a message.
 func keptFlags(a *arrived) uint64 {

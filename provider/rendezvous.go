@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/target"
@@ -26,8 +27,8 @@ import (
 // for none: shorter than what the sender copies a share of and what is cut into segments; none where a progress thread
 // does the copies.
 func (e *peering) readMax() uint32 {
-	p := e.transports[0]
-	if p.attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
+	p := e.links.Transports()[0]
+	if p.Attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
 		return 0
 	}
 	return uint32(e.wholeMax(p, rendezvous.Burst, e.domain.cfg.AssistSize))
@@ -36,7 +37,7 @@ func (e *peering) readMax() uint32 {
 // wholeMax is the longest copy over a transport, in bytes, that one thread does in one piece: at most most, not cut
 // into segments, and shorter than assist, from which on the peer copies a share (0: it never does).
 func (e *attributes) wholeMax(p *transport, most uint64, assist int) uint64 {
-	if p.on.Segments {
+	if p.On.Segments {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
 	}
 	if assist != 0 {
@@ -101,14 +102,14 @@ func (h rendezvousHost) Closed() bool { return h.e.ep.state.Load() == stateClose
 
 // TakeKeys reads the keys of an RTS.
 func (h rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) bool {
-	return h.e.ep.takeKeys(src, rts, payload)
+	return takeKeys(h.e.ep.links.Transports(), src, rts, payload)
 }
 
 // Arrived matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
 func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	from := h.e.senderOf(src)
 	h.e.fillBack(src) // the data plane acknowledges the next one
-	a := arrived{ep: h.e, source: from.id, number: from.number, src: src, tag: header, data: m.Data,
+	a := arrived{ep: h.e, source: from.ID, number: from.Number, src: src, tag: header, data: m.Data,
 		length: m.Length, request: m.Request, flags: msgRTS}
 	if m.Flags&wire.FlagTagged != 0 {
 		a.flags |= msgTagged
@@ -119,7 +120,7 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	r := h.e.rx
 	if r.base.owner != nil {
 		if !r.offerPeer(&a, nil, m) {
-			h.e.ep.postpone(src)
+			h.e.ep.links.Transports().Postpone(src)
 		}
 		return
 	}
@@ -127,7 +128,7 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
 		if !r.holdRTS(eng, &a, m) {
-			h.e.ep.postpone(src)
+			h.e.ep.links.Transports().Postpone(src)
 		}
 	case rv.Kept():
 		r.rendezvousMulti(eng, rv, &a, m)
@@ -140,12 +141,12 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 
 // IsFrom reports whether a source is the sender of a message.
 func (h rendezvousHost) IsFrom(src hw.Source, m *rendezvous.Message) bool {
-	return h.e.senderOf(src) == sender{m.Sender, m.Number}
+	return h.e.senderOf(src) == sender{ID: m.Sender, Number: m.Number}
 }
 
 // Back connects to the sender of a message.
 func (h rendezvousHost) Back(m *rendezvous.Message) (rendezvous.Path, error) {
-	p, err := h.e.connectBack(m.Src, sender{m.Sender, m.Number})
+	p, err := h.e.connectBack(m.Src, sender{ID: m.Sender, Number: m.Number})
 	if err != nil {
 		return nil, err
 	}
@@ -154,19 +155,19 @@ func (h rendezvousHost) Back(m *rendezvous.Message) (rendezvous.Path, error) {
 
 // Answer sends a message about the sender's request.
 func (h rendezvousHost) Answer(m *rendezvous.Message, id hw.AMID, head []byte) {
-	h.e.rx.answer(h.e, m.Src, sender{m.Sender, m.Number}, id, m.Request, head)
+	h.e.rx.answer(h.e, m.Src, sender{ID: m.Sender, Number: m.Number}, id, m.Request, head)
 }
 
 // Words are the words of messages that a source shares with this side.
 func (h rendezvousHost) Words(src hw.Source) *claim.Words {
-	return claim.MessageWords(h.e.ep.sourceWords(src))
+	return claim.MessageWords(h.e.ep.links.Transports().Words(src))
 }
 
 // Reads reports whether the memory of a source's process can be read.
-func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.ep.reads(src) }
+func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.ep.links.Transports().Read(src) }
 
 // Gets reports whether memory that a source exposes can be read.
-func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.ep.gets(src) }
+func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.ep.links.Transports().Get(src) }
 
 // Maps reports whether memory of devices may be moved from process to process.
 func (h rendezvousHost) Maps() bool { return h.e.ep.p2p.Load() != fi.HMEMP2PDisabled }
@@ -176,12 +177,12 @@ func (h rendezvousHost) Offload() bool { return h.e.rx.base.offload }
 
 // Segmented reports whether n bytes over a transport are cut into segments.
 func (h rendezvousHost) Segmented(transport uint32, n uint64) bool {
-	return h.e.ep.rmas.Segmented(&h.e.ep.transports[transport].on, n)
+	return h.e.ep.rmas.Segmented(&h.e.ep.links.Transports()[transport].On, n)
 }
 
 // Flow returns the flow over the path to a message's sender.
 func (h rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvous.Flow {
-	n := h.e.initiated.FlowOf(&h.e.linkBack(sender{m.Sender, m.Number}).Link, p.(*rma.Path))
+	n := h.e.initiated.FlowOf(&h.e.linkBack(sender{ID: m.Sender, Number: m.Number}).Link, p.(*rma.Path))
 	if n == nil {
 		return nil
 	}
@@ -216,7 +217,7 @@ func (h rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Err
 		h.e.completeRecv(t.Context, flags, t.Named(), done, &a)
 	}
 	// On another host a connection may be lost and the sender not.
-	if status != fi.ECONNRESET || a.src > sourceMask && h.e.lives(a.src, a.sender()) {
+	if status != fi.ECONNRESET || a.src > links.SourceMask && h.e.lives(a.src, a.sender()) {
 		r.sendAck(&a, status)
 	}
 	r.release(*t)
@@ -232,7 +233,7 @@ func (h rendezvousHost) Abandon(m *rendezvous.Message) {
 
 // SenderOf names the sender of a message.
 func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
-	return h.e.rx.addressOf(sender{m.Sender, m.Number})
+	return h.e.rx.addressOf(sender{ID: m.Sender, Number: m.Number})
 }
 
 // Request returns a request of the endpoint.
@@ -242,12 +243,12 @@ func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) {
 
 // CameOver reports whether a source is of the transport that a path leads over.
 func (h rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
-	return p.TransportNumber() == uint32(src>>sourceShift)
+	return p.TransportNumber() == links.NumberOf(src)
 }
 
 // Path returns the path of a link if it works.
 func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
-	p, ok := h.e.ep.linkAt(link).ready()
+	p, ok := h.e.ep.links.At(link).Ready()
 	if !ok {
 		return nil, false
 	}
@@ -256,7 +257,7 @@ func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
 
 // Send sends a message to the peer of a link.
 func (h rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte) {
-	h.e.rx.send(h.e, h.e.ep.linkAt(link), id, header, head)
+	h.e.rx.send(h.e, h.e.ep.links.At(link), id, header, head)
 }
 
 // Fragment sends a part of a request, and counts it.
@@ -277,4 +278,4 @@ func (h rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from
 func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.ep.exposed.Of(request) }
 
 // PeerOf names the peer of a link.
-func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.ep.linkAt(link).to }
+func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.ep.links.At(link).To }

@@ -36,7 +36,7 @@ func postMapped(e *Endpoint, a *rma.Operation, l *link, p *path, total uint64) (
 		return false, nil
 	}
 	pieces := mappedList(e, a, p)
-	if pieces == nil || e.putPending(p.Endpoint, a.Dest) {
+	if pieces == nil || e.links.PutPending(p.Endpoint, a.Dest) {
 		return false, nil
 	}
 	completes := !a.Inject && e.txCompletes(a.Work, a.Flags)
@@ -149,7 +149,7 @@ func (o *mappedOp) Notify(to list.Peer) error {
 	if !o.args.WithData() {
 		return nil
 	}
-	p, ok := to.(*link).ready()
+	p, ok := to.(*link).Ready()
 	if !ok {
 		return fi.ECONNRESET
 	}

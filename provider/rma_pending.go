@@ -39,8 +39,8 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 // or cut into segments. How long it delays a thread that waits for threads that post
 // (hot.Grace) is bounded.
 func (e *peering) copyMax() uint64 {
-	p := e.transports[0]
-	if p.attr.Caps&rma.DirectCaps != rma.DirectCaps || e.orderedRMA() {
+	p := e.links.Transports()[0]
+	if p.Attr.Caps&rma.DirectCaps != rma.DirectCaps || e.orderedRMA() {
 		return 0
 	}
 	return e.wholeMax(p, 1<<20, e.domain.cfg.RMAAssistSize)
@@ -68,11 +68,11 @@ type answersHost struct{ leasedHost }
 // LinkTo is the link to the peer of an operation. The operation's address may have been removed meanwhile: then the
 // link is found by the peer's ring.
 func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
-	if n := h.e.ep.linkNumber(dest); n != 0 && h.e.ep.linkAt(n-1).goesTo(ring) {
+	if n := h.e.ep.links.Number(dest); n != 0 && h.e.ep.links.At(n-1).GoesTo(ring) {
 		return n - 1, true
 	}
 	for l := range h.e.ep.links.All() {
-		if l.goesTo(ring) {
+		if l.GoesTo(ring) {
 			return l.Index, true
 		}
 	}
@@ -80,7 +80,9 @@ func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
 }
 
 // Leads reports whether a link leads to the peer with a ring.
-func (h answersHost) Leads(link uint32, ring uintptr) bool { return h.e.ep.linkAt(link).leadsTo(ring) }
+func (h answersHost) Leads(link uint32, ring uintptr) bool {
+	return h.e.ep.links.At(link).LeadsTo(ring)
+}
 
 // Complete completes and counts an operation.
 func (h answersHost) Complete(context, flags uint64, completes bool, status fi.Errno, n uint64) {
@@ -92,21 +94,6 @@ func (h answersHost) Complete(context, flags uint64, completes bool, status fi.E
 	default:
 		counter.Done(n)
 	}
-}
-
-// goesTo reports whether there is a link, and its path is that to the peer with a ring.
-func (l *link) goesTo(ring uintptr) bool {
-	if l == nil {
-		return false
-	}
-	p := l.path.Load()
-	return p != nil && p.slots == ring
-}
-
-// leadsTo reports whether the link's path is that to the peer with a ring, and the peer's end is not reported.
-func (l *link) leadsTo(ring uintptr) bool {
-	p := l.path.Load()
-	return p != nil && p.slots == ring && !p.Reported()
 }
 
 // PeerLost says that a peer may have gone while an operation was posted to it.

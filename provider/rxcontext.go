@@ -415,7 +415,7 @@ func (r *receiving) setWindow(open bool) {
 		r.matching.BytesOver, r.matching.MemoryOver = false, false
 	}
 	for _, e := range r.eps {
-		e.ep.setEagerWindow(open)
+		e.ep.links.Transports().SetEagerWindow(open)
 	}
 }
 

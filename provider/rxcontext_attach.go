@@ -154,7 +154,7 @@ func (r *leasedRx) attach(e *leasedEP) {
 		r.name(e.ep.av)
 	}
 	if r.matching.Closed {
-		e.ep.setEagerWindow(false)
+		e.ep.links.Transports().SetEagerWindow(false)
 	}
 }
 
@@ -187,8 +187,8 @@ func (r *receiving) flushOut(e *leasedEP) {
 		}
 		r.out.Flush()
 		e.target.Reply()
-		for _, p := range e.ep.transports {
-			if p.network != nil {
+		for _, p := range e.ep.links.Transports() {
+			if p.Network != nil {
 				p.Progress(0) // what peers have acknowledged makes room; nothing is delivered
 			}
 		}

@@ -71,7 +71,7 @@ func (t *transmits) settle(progress func(), own bool) {
 // starve notes whether a message of total bytes found a bounce buffer, and says
 // whether none has been free for hot.StarvedMillis. The caller leases the stripe.
 func (e *txRequests) starve(p *path, lease int, total uint64, err error) bool {
-	if total <= hot.SlotBody || p.transport.attr.Caps&hw.CapPeerMemory == 0 {
+	if total <= hot.SlotBody || p.Via.Attr.Caps&hw.CapPeerMemory == 0 {
 		return false // the receiver could not read it at once, and would complete others before it
 	}
 	s := e.stripes.At(lease)

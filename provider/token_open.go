@@ -2,7 +2,6 @@ package provider
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -60,38 +59,19 @@ func (t tokenEP) Maps() bool                         { return t.e.peerToPeer() }
 
 // Path is how a peer is reached now.
 func (t tokenEP) Path(addr fi.Addr) (tokens.Path, bool) {
-	p := t.e.pathNow(addr)
+	p := t.e.links.Now(addr)
 	if p == nil {
 		return tokens.Path{}, false
 	}
 	return tokens.Path{
-		Attaches: p.transport.attr.Caps&rma.DirectCaps == rma.DirectCaps, Here: p.transport.number == 0,
-		Device: p.Keys != nil, Name: p.transport.attr.DeviceName,
+		Attaches: p.Via.Attr.Caps&rma.DirectCaps == rma.DirectCaps, Here: p.Via.Number == 0,
+		Device: p.Keys != nil, Name: p.Via.Attr.DeviceName,
 	}, true
-}
-
-// pathNow is the path to an address if there is one already.
-func (e *Endpoint) pathNow(addr fi.Addr) *path {
-	line := e.peers.At(e.av.Line(addr))
-	if line == nil {
-		return nil
-	}
-	n := atomic.LoadUint32(&line.Link)
-	if n == 0 {
-		return nil
-	}
-	l := e.linkAt(n - 1)
-	if l == nil || !l.Hold() {
-		return nil
-	}
-	defer l.Release()
-	p, _ := l.ready()
-	return p
 }
 
 // addDevice has tokens name the transport's device, if it has one that reaches memory.
 func (e *transportSet) addDevice(p *transport) {
-	if d, ok := p.Iface.(hw.Device); ok && p.on.OneSided() {
-		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Transport: p.number})
+	if d, ok := p.Iface.(hw.Device); ok && p.On.OneSided() {
+		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Transport: p.Number})
 	}
 }

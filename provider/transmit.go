@@ -64,7 +64,7 @@ type txRequests struct {
 // acknowledges it. One that stands in the receiver's ring has left the sender; one that a transport keeps to send it
 // again would be lost with the process.
 func (s *SendArgs) tracked(p *path) bool {
-	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && p.transport.attr.Caps&hw.CapDirectRing == 0
+	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && p.Via.Attr.Caps&hw.CapDirectRing == 0
 }
 
 // Send posts one message. It returns nil when the message was posted, and
@@ -98,20 +98,20 @@ func (e *initiator) send(s *SendArgs) error {
 		return log.Reject(log.EPData, err, "send to address %d: %v", s.Dest, noLink(err))
 	}
 	defer l.Release()
-	p, err := e.connect(l)
+	p, err := e.links.Connect(l)
 	if err != nil {
 		return e.counts.Refused(err)
 	}
-	e.fill(s.Dest, l, p)
-	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendings.To(s.Dest)) {
+	e.links.Publish(s.Dest, l, p)
+	if s.Flags&fi.Fence != 0 && (l.Awaited() != 0 || e.pendings.To(s.Dest)) {
 		return fi.EAGAIN
 	}
 	if !e.inTurn(l, ordering.Send) {
 		return fi.EAGAIN
 	}
 	open := p.EagerOpen()
-	eager := p.transport.eager
-	p.transport.wake()
+	eager := p.Via.Eager
+	p.Via.Wake()
 	switch {
 	case s.tracked(p):
 		return e.sendTracked(s, l, p, total, open && total <= eager)
@@ -322,7 +322,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 			e.keepInject(req, id, s, total)
 		}
 	}
-	l.transmits.Add(1)
+	l.Transmits.Add(1)
 	req.Live.Store(uint32(id >> 32))
 	var err error
 	word := stats.StripeRendezvous
@@ -333,7 +333,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 		err = e.sendRTS(s, p, req, id, total, lease)
 	}
 	if err != nil && req.Live.CompareAndSwap(uint32(id>>32), 0) { // else linkLost was faster, and has completed it
-		l.transmits.Add(-1)
+		l.Transmits.Add(-1)
 		e.conceal(req, id)
 		e.requests.Free(id)
 		err = e.broken(err)
@@ -358,9 +358,9 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	for i, v := range req.IOV[:req.Count] {
 		r.IOV[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
 	}
-	if p.transport.attr.Caps&hw.CapPeerMemory == 0 {
+	if p.Via.Attr.Caps&hw.CapPeerMemory == 0 {
 		r.Flags |= wire.FlagNoGet
-		if p.transport.exposes() && !hmem.AnyOnDevice(s.IOV) {
+		if p.Via.Exposes() && !hmem.AnyOnDevice(s.IOV) {
 			return e.sendExposed(s, p, req, id, &r, lease)
 		}
 	}
@@ -375,7 +375,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 // sendExposed sends the RTS of a message whose payload the receiver gets (package rendezvous).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
-	n := e.expose(p.transport.on.Device, req, id, r, sc.keys[:])
+	n := e.expose(p.Via.On.Device, req, id, r, sc.keys[:])
 	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
 	return e.sendPayload(&p.Path, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }
@@ -404,7 +404,7 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	e.ep.conceal(req, id)
 	e.rendezvous.Ended(id)
-	e.ep.linkAt(req.Link).transmits.Add(-1)
+	e.ep.links.At(req.Link).Transmits.Add(-1)
 	entry := txEntry(req.Context, req.Flags&dataplane.RequestTagged != 0)
 	switch {
 	case status != fi.Success:

@@ -78,8 +78,8 @@ func (t *transmits) injectBuffer(id uint64) []byte {
 }
 
 // rtsMax is the longest message, in bytes, of which the data plane sends an RTS, 0: of none (hot.EP.RTSMax).
-func (p *transport) rtsMax(lossy bool) uint64 {
-	if p.attr.Caps&hw.CapPeerMemory == 0 || lossy {
+func rtsMax(p *transport, lossy bool) uint64 {
+	if p.Attr.Caps&hw.CapPeerMemory == 0 || lossy {
 		return 0
 	}
 	return wire.MaxMessage
@@ -89,7 +89,7 @@ func (p *transport) rtsMax(lossy bool) uint64 {
 func (e *leasedEP) lostRendezvous() {
 	e.ep.requests.Range(func(id uint64, req *txRequest) {
 		live := uint32(id >> 32)
-		if req.Live.Load() != live || req.Ring == 0 || e.ep.linkAt(req.Link).leadsTo(req.Ring) ||
+		if req.Live.Load() != live || req.Ring == 0 || e.ep.links.At(req.Link).LeadsTo(req.Ring) ||
 			!req.Live.CompareAndSwap(live, 0) {
 			return
 		}
@@ -138,7 +138,7 @@ func (e *Endpoint) SendAck(source uint32, request uint64) {
 
 func (e *leasedEP) sendAck(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
-	e.rx.sendAck(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
+	e.rx.sendAck(&arrived{ep: e, source: s.ID, number: s.Number, src: hw.Source(source), request: request}, fi.Success)
 	e.fillBack(hw.Source(source)) // the data plane sends the next one
 	e.rx.sendSoon()
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/internal/links"
 )
 
 // An endpoint's driven transport is one to other hosts that C polls and sends over (hw.Driven), so that a short message
 // between two hosts enters Go on neither side. Go is entered for all else that comes there, and for what C finds no
 // receive for. Datagrams have none: they are dropped by rules of their own.
 
-// drivenTransport is the transport to other hosts that C polls, and what C knows of its peers.
+// drivenTransport is what C knows of the senders at the transport that it polls (links.Links.Driven).
 type drivenTransport struct {
-	driven           *transport                     // nil: none
-	paths            mem.Array[uintptr]             // the ways over it, by lines of peers
 	transportSources mem.Array[hot.TransportSource] // the addresses of its sources plus one
 	// transportSourcesSeen is how many of transportSources were ever used, written and read as sourcesSeen.
 	transportSourcesSeen atomic.Uint32
@@ -25,72 +24,46 @@ type drivenTransport struct {
 
 // openDriven chooses the transport and makes the tables that C needs.
 func (e *peering) openDriven() error {
-	for _, p := range e.transports {
-		if p.attr.Caps&hw.CapDriven == 0 || p.network == nil || e.lossy {
+	for _, p := range e.links.Transports() {
+		if p.Attr.Caps&hw.CapDriven == 0 || p.Network == nil || e.lossy {
 			continue
 		}
-		var err error
-		if e.paths, err = mem.NewSparseArray[uintptr](e.peers.Len()); err != nil {
+		if err := e.links.Drive(p); err != nil {
 			return err
 		}
+		var err error
 		if e.transportSources, err = mem.NewSparseArray[hot.TransportSource](e.sourceLines.Len()); err != nil {
 			return err
 		}
-		e.driven = p
-		p.network.Drive(p.Iface.(hw.Driven), &e.hot.TransportActive)
+		p.Network.Drive(p.Iface.(hw.Driven), &e.hot.TransportActive)
 		break
 	}
 	return nil
 }
 
 // fillDriven gives the transport to C.
-func (e *drivenTransport) fillDriven(h *hot.EP) {
-	if e.driven == nil {
+func (e *peering) fillDriven(h *hot.EP) {
+	p := e.links.Driven()
+	if p == nil {
 		return
 	}
-	h.Transport = uintptr(unsafe.Pointer(e.driven.network.Driven()))
-	h.Paths = uintptr(unsafe.Pointer(e.paths.At(0)))
+	h.Transport = uintptr(unsafe.Pointer(p.Network.Driven()))
 	h.TransportSources = uintptr(unsafe.Pointer(e.transportSources.At(0)))
 }
 
-// closeDriven gives the tables back.
+// closeDriven gives the table back.
 func (e *drivenTransport) closeDriven() {
-	e.driven = nil
-	_ = e.paths.Free()
 	_ = e.transportSources.Free()
-}
-
-// fillPath publishes the way to a peer over the driven transport, and reports whether
-// that is how it is reached. The caller has the link's mu.
-func (e *drivenTransport) fillPath(line uint32, p *path) bool {
-	if e.driven == nil || p.transport != e.driven {
-		return false
-	}
-	way := p.Endpoint.(hw.DrivenEndpoint).HotPath()
-	atomic.StoreUintptr(e.paths.At(line), uintptr(unsafe.Pointer(way)))
-	return true
-}
-
-// hasPath reports whether a line has a way over the driven transport.
-func (e *drivenTransport) hasPath(line uint32) bool {
-	return e.driven != nil && atomic.LoadUintptr(e.paths.At(line)) != 0
-}
-
-// dropPath takes the way from a line.
-func (e *drivenTransport) dropPath(line uint32) {
-	if e.driven != nil {
-		atomic.StoreUintptr(e.paths.At(line), 0)
-	}
 }
 
 // fillTransportSource gives a sender at the driven transport to C if the AV knows it.
 func (e *leasedEP) fillTransportSource(src hw.Source) {
-	own := uint32(src & sourceMask)
+	own := uint32(src & links.SourceMask)
 	if int(own) >= e.ep.transportSources.Len() || atomic.LoadUint64(&e.ep.transportSources.At(own).Addr) != 0 ||
 		e.ep.av.Shared() || e.ep.av.Renames() {
 		return
 	}
-	s, ok := e.known(src)
+	s, ok := e.senders.Known(src)
 	if !ok {
 		return
 	}
@@ -98,12 +71,12 @@ func (e *leasedEP) fillTransportSource(src hw.Source) {
 		e.ep.transportSourcesSeen.Store(own + 1)
 	}
 	seen := e.ep.av.Generation()
-	addr := e.addrOf(s.id)
+	addr := e.addrOf(s.ID)
 	if addr == fi.AddrNotAvail {
 		return
 	}
 	line := e.ep.transportSources.At(own)
-	line.ID, line.Context, line.Source = s.id, uint32(s.number), uint32(src)
+	line.ID, line.Context, line.Source = s.ID, uint32(s.Number), uint32(src)
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
 	if e.ep.av.Generation() != seen { // the address may be gone again: dropTransportSources ran before the store
 		atomic.StoreUint64(&line.Addr, 0)
@@ -112,14 +85,14 @@ func (e *leasedEP) fillTransportSource(src hw.Source) {
 
 // loseTransportSource takes a sender that is gone from C.
 func (e *leasedEP) loseTransportSource(src hw.Source) {
-	if p, own := e.ep.transportOf(src); p == e.ep.driven && p != nil && int(own) < e.ep.transportSources.Len() {
+	if p, own := e.ep.links.Transports().Of(src); p == e.ep.links.Driven() && p != nil && int(own) < e.ep.transportSources.Len() {
 		atomic.StoreUint64(&e.ep.transportSources.At(uint32(own)).Addr, 0)
 	}
 }
 
 // dropTransportSources takes the senders of an address that is removed from C.
-func (e *drivenTransport) dropTransportSources(addr fi.Addr) {
-	if e.driven == nil {
+func (e *peering) dropTransportSources(addr fi.Addr) {
+	if e.links.Driven() == nil {
 		return
 	}
 	for i := range e.transportSourcesSeen.Load() {
@@ -129,11 +102,11 @@ func (e *drivenTransport) dropTransportSources(addr fi.Addr) {
 
 // transportPolled reports whether polls of C include the endpoint's driven transport: while there is traffic, and
 // always where peers may write what rings no bell.
-func (e *drivenTransport) transportPolled() bool {
-	if e.driven == nil {
+func (e *peering) transportPolled() bool {
+	if e.links.Driven() == nil {
 		return false
 	}
-	n := e.driven.network
+	n := e.links.Driven().Network
 	return n.Busy() || atomic.LoadUint32(&n.Driven().Silent) != 0
 }
 

@@ -42,9 +42,12 @@ func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoin
 	e := &l.ep
 	e.leased = lease.Guard(nil, l)
 	p := &transport{Iface: i}
-	p.network = watch.New(i, networkOwner{&e.peering}, now)
-	p.network.Drive(i, &e.hot.TransportActive)
-	e.driven, e.networks = p, []*watch.Transport{p.network}
+	p.Network = watch.New(i, networkOwner{&e.peering}, now)
+	p.Network.Drive(i, &e.hot.TransportActive)
+	if err := e.links.Drive(p); err != nil {
+		panic(err)
+	}
+	e.networks = []*watch.Transport{p.Network}
 	l.rx.eps = append(l.rx.eps, l)
 	return e, i
 }
@@ -85,9 +88,9 @@ func TestSharedTransports(t *testing.T) {
 		}
 	}
 	poll("at first", 0, 0)
-	eps[1].driven.network.Notify()
+	eps[1].links.Driven().Network.Notify()
 	poll("a post to the second", 0, 1)
-	eps[0].driven.network.Notify()
+	eps[0].links.Driven().Network.Notify()
 	poll("a post to the first", 1, 1)
 	clocks[1] += time.Hour
 	leasedOf(eps[1]).networkArrivals(1)
