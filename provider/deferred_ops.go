@@ -3,7 +3,6 @@ package provider
 import (
 	"runtime"
 	"slices"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -125,7 +124,7 @@ func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
 	vector.Gather(b, *iov)
 	*iov = nil
 	if n != 0 {
-		*iov = []fi.IOVec{{Base: uintptr(unsafe.Pointer(unsafe.SliceData(b))), Len: n}}
+		*iov = []fi.IOVec{{Base: uintptr(addressOfBytes(b)), Len: n}}
 	}
 	return b
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -145,7 +144,7 @@ func (e *Endpoint) open() (err error) {
 	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
 		return fi.ENOMEM
 	}
-	e.stripes = stripe.NewSet(e.hotStripes(n), exclusive)
+	e.stripes = stripe.NewSet(stripesAt(e.hot, n), exclusive)
 	perStripe := max(int(e.info.Tx.Size)/n, 16)
 	if err = e.requests.open(n, perStripe, int(e.info.Tx.InjectSize), e.links.Capacity()); err != nil {
 		return fi.ENOMEM
@@ -210,11 +209,6 @@ func openError(err error) error {
 	return fmt.Errorf("open the software NIC: %w: %w", err, fi.EIO)
 }
 
-func (e *hotMemory) hotStripes(n int) []hot.Stripe {
-	at := unsafe.Add(unsafe.Pointer(e.hot), unsafe.Sizeof(hot.EP{}))
-	return unsafe.Slice((*hot.Stripe)(at), n)
-}
-
 // fillHot writes the tables that C reads.
 func (e *Endpoint) fillHot() {
 	h := e.hot
@@ -222,15 +216,15 @@ func (e *Endpoint) fillHot() {
 	e.links.Fill(h)
 	h.Flags |= uint32(e.av.RxCtxBits()) << hot.EPCtxShift
 	if e.txCQ != nil {
-		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
+		h.TxCQ = addressOf(e.txCQ.Hot())
 		if !e.txSelective {
 			h.Flags |= hot.EPTxAlways
 		}
 	}
 	e.fillCounters(h)
 	n := e.stripeCount()
-	stripes := e.hotStripes(n + 1) // that of the progress lease's holder behind the others
-	h.Stripes = uintptr(unsafe.Pointer(&stripes[0]))
+	stripes := stripesAt(e.hot, n+1) // that of the progress lease's holder behind the others
+	h.Stripes = addressOf(&stripes[0])
 	h.StripeMask = uint32(n - 1)
 	for i := range stripes {
 		_ = e.iface.FillStripe(i, &stripes[i])
@@ -238,10 +232,10 @@ func (e *Endpoint) fillHot() {
 	if e.exclusive() {
 		h.Flags |= hot.EPExclusive
 	}
-	h.Sources = uintptr(unsafe.Pointer(e.sourceLines.At(0)))
+	h.Sources = addressOf(e.sourceLines.At(0))
 	h.SourceLimit = uint32(e.sourceLines.Len())
 	if e.rxCQ != nil {
-		h.RxCQ = uintptr(unsafe.Pointer(e.rxCQ.Hot()))
+		h.RxCQ = addressOf(e.rxCQ.Hot())
 	}
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
 	h.EagerMax = uint32(links.EagerOver(cfg, &e.attr))
@@ -275,7 +269,7 @@ func (e *Endpoint) fillHot() {
 		e.rx.minMulti.Store(e.minMulti)
 	}
 	// Last, with release: a late reader of another endpoint that had this memory reads it first.
-	atomic.StoreUintptr(&h.Rx, uintptr(unsafe.Pointer(e.rx.hot)))
+	atomic.StoreUintptr(&h.Rx, addressOf(e.rx.hot))
 }
 
 // release undoes open.

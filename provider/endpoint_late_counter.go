@@ -2,7 +2,6 @@ package provider
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -40,7 +39,7 @@ func (e *bindings) fillCounters(h *hot.EP) {
 		counter *atomic.Pointer[cq.Counter]
 	}{{&h.TxCntr, &e.txCntr}, {&h.RxCntr, &e.rxCntr}, {&h.WriteCntr, &e.writeCntr}, {&h.ReadCntr, &e.readCntr}} {
 		if c := w.counter.Load(); c != nil {
-			atomic.StoreUintptr(w.word, uintptr(unsafe.Pointer(c.Hot())))
+			atomic.StoreUintptr(w.word, addressOf(c.Hot()))
 		}
 	}
 }

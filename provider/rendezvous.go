@@ -2,7 +2,6 @@ package provider
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -69,7 +68,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 func (r *leasedRx) startRendezvous(t target.Target, multi *match.Recv, a *arrived, rts *wire.RTS) {
 	m := rendezvous.Message{
 		Target: t, Src: a.src, Sender: a.source, Number: a.number, Tag: a.tag, Data: a.data, Flags: a.flags,
-		Length: rts.Length, Request: a.request, Multi: uint64(uintptr(unsafe.Pointer(multi))),
+		Length: rts.Length, Request: a.request, Multi: uint64(addressOf(multi)),
 	}
 	if !a.ep.rendezvous.Start(m, rts) {
 		r.sendAck(a, fi.ENOMEM)

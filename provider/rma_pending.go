@@ -29,7 +29,7 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 		return
 	}
 	if first := e.domain.published.Direct.First(); first != nil {
-		h.Regions = addressOfRegion(first)
+		h.Regions = addressOf(first)
 		h.RegionCount = backends.PublishedKeys
 	}
 }

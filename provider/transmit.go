@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -376,7 +375,7 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
 	sc := &e.scratch[lease]
 	n := e.expose(p.Via.On.Device, req, id, r, sc.keys[:])
-	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
+	payload := [1]fi.IOVec{{Base: uintptr(addressOfBytes(sc.keys[:])), Len: uint64(n)}}
 	return e.sendPayload(&p.Path, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }
 
@@ -396,7 +395,7 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 	}
 	buf := e.requests.injectBuffer(id)
 	vector.Gather(buf[:total], s.IOV)
-	req.IOV[0] = fi.IOVec{Base: uintptr(unsafe.Pointer(&buf[0])), Len: total}
+	req.IOV[0] = fi.IOVec{Base: uintptr(addressOfBytes(buf)), Len: total}
 	req.Count = 1
 }
 

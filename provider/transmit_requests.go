@@ -54,7 +54,7 @@ func (t *transmits) close() {
 
 // fill gives the data plane what it needs for rendezvous.
 func (t *transmits) fill(h *hot.EP) {
-	h.Requests, h.Links = addressOfTable(t.Requests), uintptr(t.links.Base())
+	h.Requests, h.Links = addressOf(t.Requests), uintptr(t.links.Base())
 	atomic.StoreUint32(&h.LinkLimit, t.links.Ready())
 }
 

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -47,8 +46,8 @@ func (e *peering) fillDriven(h *hot.EP) {
 	if p == nil {
 		return
 	}
-	h.Transport = uintptr(unsafe.Pointer(p.Network.Driven()))
-	h.TransportSources = uintptr(unsafe.Pointer(e.transportSources.At(0)))
+	h.Transport = addressOf(p.Network.Driven())
+	h.TransportSources = addressOf(e.transportSources.At(0))
 }
 
 // closeDriven gives the table back.
