@@ -54,7 +54,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 	bad := func(err fi.Errno, format string, args ...any) error {
 		return log.Reject(log.EPData, err, "join: "+format, args...)
 	}
-	events := e.eq.Load()
+	events := e.bound.eq.Load()
 	switch {
 	case e.coll == nil && e.state.Load() == stateCreated && e.info.Caps&fi.Collective != 0 && e.scalable == nil:
 		return nil, fi.EOPBADSTATE
@@ -66,7 +66,7 @@ func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) 
 		return nil, bad(fi.EBADFLAGS, "flags %#x", flags)
 	case events == nil:
 		return nil, bad(fi.ENOEQ, "the endpoint has no event queue")
-	case set == nil || !set.Of(e.av):
+	case set == nil || !set.Of(e.bound.av):
 		return nil, bad(fi.EINVAL, "not a set of the endpoint's address vector")
 	}
 	return e.coll.Join(addr, set.Addr(), set.Members(), events, context)
@@ -147,11 +147,11 @@ func (h collAny) Enabled() bool               { return h.ep.state.Load() == stat
 func (h collAny) Acquire() error              { return h.ep.refs.Acquire() }
 func (h collAny) Release()                    { h.ep.refs.Release() }
 func (h collAny) Progress()                   { h.ep.Progress() }
-func (h collAny) Completes(flags uint64) bool { return h.ep.txCompletes(0, flags) }
+func (h collAny) Completes(flags uint64) bool { return h.ep.bound.txCompletes(0, flags) }
 
 // Member finds what an address leads to: nil for the endpoint itself.
 func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
-	n, ok := h.ep.av.Name(addr)
+	n, ok := h.ep.bound.av.Name(addr)
 	if !ok {
 		return n, nil, refuse(log.EPCtrl, fi.EINVAL, "address %d is not in the address vector any more", addr)
 	}
@@ -213,8 +213,9 @@ func (h collHolder) Transports() (list []*coll.Transport) {
 
 // Post sends a message with its payload.
 func (h collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
-	lease := h.e.ep.progressStripe
-	iov := append(h.e.ep.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
+	lease := h.e.ep.tx.progressStripe
+	whole := fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))}
+	iov := append(h.e.ep.tx.scratch[lease].frag[:0], whole)
 	return h.e.ep.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
 }
 
@@ -251,11 +252,11 @@ func (h collHolder) Unhold(addr uint64, n, cost int) {
 // Complete ends an operation at the queue of transmits and at the counter of writes.
 func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 	entry := cq.Entry{Context: context, Flags: fi.Collective, Src: fi.AddrNotAvail}
-	counter := h.e.ep.writeCntr.Load()
+	counter := h.e.ep.bound.writeCntr.Load()
 	if status != fi.Success {
 		h.e.ep.counts.Failed(status)
-		if h.e.ep.txCQ != nil {
-			h.e.ep.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		if h.e.ep.bound.txCQ != nil {
+			h.e.ep.bound.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 		if counter != nil {
 			counter.CountError(1)
@@ -263,7 +264,7 @@ func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
 		return
 	}
 	if completes {
-		h.e.ep.txCQ.Complete(entry)
+		h.e.ep.bound.txCQ.Complete(entry)
 	}
 	if counter != nil && !counter.Bytes() { // fi_cntr(3): no bytes of collective operations
 		counter.Count(1)

@@ -61,8 +61,8 @@ func TestErrnoPathLostClosed(t *testing.T) {
 // TestDevicesForgotten: an endpoint whose transports are closed, as fi_enable has failed behind them, names no devices
 // of theirs in tokens when it is enabled again.
 func TestDevicesForgotten(t *testing.T) {
-	s := &peering{transportSet: transportSet{devicesOf: make([]tokens.Device, 1)}}
-	if s.closeTransports(); len(s.devicesOf) != 0 {
-		t.Errorf("%d devices are left", len(s.devicesOf))
+	s := &peering{transports: transportSet{devicesOf: make([]tokens.Device, 1)}}
+	if s.closeTransports(); len(s.transports.devicesOf) != 0 {
+		t.Errorf("%d devices are left", len(s.transports.devicesOf))
 	}
 }

@@ -121,9 +121,9 @@ func TestEndPolls(t *testing.T) {
 	r := b.ep.rx.acquire()
 	e := r.of(b.ep)
 	transport := &polled{Iface: e.ep.links.Transports()[1].Iface}
-	own := e.ep.networks
-	e.ep.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.ep.peering}, nil)}
-	e.ep.networks[0].Notify()
+	own := e.ep.transports.networks
+	e.ep.transports.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.ep.peering}, nil)}
+	e.ep.transports.networks[0].Notify()
 	end := &connected{b.ep.conn, e}
 	b.ep.conn.ended = time.Now()
 	b.ep.conn.flush.Store(1)
@@ -145,8 +145,8 @@ func TestEndPolls(t *testing.T) {
 	if end.Pump(); end.ending() {
 		t.Error("it waits for ever")
 	}
-	e.ep.networks[0].Close()
-	e.ep.networks = own
+	e.ep.transports.networks[0].Close()
+	e.ep.transports.networks = own
 	r.publish()
 	r.give()
 	if e := endOf(b); e.Context != 7 || e.Err != fi.ECANCELED {

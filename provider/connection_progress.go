@@ -64,7 +64,7 @@ func (c *connected) Pump() {
 	if !c.ending() {
 		return
 	}
-	if len(c.e.ep.networks) != 0 {
+	if len(c.e.ep.transports.networks) != 0 {
 		now := time.Now()
 		if n := c.takenIn(); n != c.taken {
 			c.taken, c.arrived = n, now
@@ -89,15 +89,15 @@ func (c *connected) takenIn() uint64 {
 func (c *connected) takeIn() bool {
 	e, empty := c.e, 0
 	before := c.takenIn()
-	for _, p := range e.ep.networks {
+	for _, p := range e.ep.transports.networks {
 		p.Notify()
 	}
 	for range e.ep.domain.cfg.RingSlots {
 		switch n := e.arrivals(e.rx.base.cfg.ProgressBatch); {
 		case n != 0:
 			empty = 0
-		case !e.ep.iface.Pending():
-			if empty++; empty == emptyPolls || len(e.ep.networks) == 0 {
+		case !e.ep.transports.iface.Pending():
+			if empty++; empty == emptyPolls || len(e.ep.transports.networks) == 0 {
 				return c.takenIn() != before
 			}
 		}
@@ -109,7 +109,7 @@ func (c *connected) takeIn() bool {
 // way: transmits with status, receives with fi.ECANCELED.
 func (c *connected) finish(status fi.Errno) {
 	e, r := c.e, c.e.rx
-	e.ep.iface.Revoke() // the application has its buffers back with what this ends
+	e.ep.transports.iface.Revoke() // the application has its buffers back with what this ends
 	c.takeIn()
 	for l := range e.ep.links.All() {
 		e.linkLost(l, status)
@@ -118,7 +118,7 @@ func (c *connected) finish(status fi.Errno) {
 	for src := range e.senders.Senders() {
 		r.senderLost(e, src)
 	}
-	if e.ep.srx == nil {
+	if e.ep.bound.srx == nil {
 		r.matching.Ended = true
 		r.cancelRecvs()
 		r.drainPosts(0) // the younger ones, likewise

@@ -95,7 +95,7 @@ func (e *leasedEP) sample() {
 		}
 	}
 	st.RxPeak(stats.RxRingDepth, stats.RxRingPeak, waiting)
-	e.ep.sampleQueues(st)
+	e.ep.bound.sampleQueues(st)
 	var seen hw.Stats
 	senders := uint64(0)
 	for _, p := range e.ep.links.Transports() {
@@ -112,7 +112,7 @@ func (e *leasedEP) sample() {
 	st.RxSet(stats.RxPeersLost, seen.PeersLost)
 	st.RxSet(stats.RxSenders, senders)
 	e.samplePeers()
-	probe.Sample(e.ep.probers, st)
+	probe.Sample(e.ep.transports.probers, st)
 	e.ep.domain.clock.Sample(st)
 }
 

@@ -45,24 +45,24 @@ func (e *initiator) sendLossy(s *SendArgs, total uint64) error {
 // drop completes a datagram that does not go out. fi.EAGAIN if there is no
 // room for the completion.
 func (e *initiator) drop(s *SendArgs, why error) error {
-	lease, ok := e.stripes.Acquire(0)
+	lease, ok := e.tx.stripes.Acquire(0)
 	if !ok {
 		return fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	if e.completes(s) {
-		if !e.txCQ.Room(1 + lease) {
+	defer e.tx.stripes.Release(lease)
+	if e.bound.completes(s) {
+		if !e.bound.txCQ.Room(1 + lease) {
 			return fi.EAGAIN
 		}
-		if entry := txEntry(s.Context, s.Tagged); !e.txCQ.TryComplete(1+lease, entry) {
-			e.txCQ.Complete(entry)
+		if entry := txEntry(s.Context, s.Tagged); !e.bound.txCQ.TryComplete(1+lease, entry) {
+			e.bound.txCQ.Complete(entry)
 		}
 	}
 	total := uint64(0)
 	for _, v := range s.IOV {
 		total += v.Len
 	}
-	e.countWork(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
+	e.countWork(e.bound.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 	log.Debugf(log.EPData, "datagram to address %d dropped: %v", s.Dest, why)
 	return nil
 }

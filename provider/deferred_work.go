@@ -90,7 +90,7 @@ func (e *peering) addressed(what string, a fi.Addr) error {
 	if e.conn != nil {
 		return nil // its peer is the only one
 	}
-	if !links.Leads(e.av, a) {
+	if !links.Leads(e.bound.av, a) {
 		return log.Reject(log.EPData, fi.EINVAL, "%s to address %d: not in the address vector", what, a)
 	}
 	return nil

@@ -28,7 +28,7 @@ func (e *peering) deviceRTS(r *wire.RTS, s *SendArgs, p *path) {
 	r.Flags |= wire.FlagNoGet
 	least := uint64(e.domain.cfg.HMEMMapSize)
 	if len(s.IOV) != 1 || p.Via.Attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||
-		e.p2p.Load() == fi.HMEMP2PDisabled {
+		e.chosen.p2p.Load() == fi.HMEMP2PDisabled {
 		return
 	}
 	if token, offset, ok := e.domain.mappings.Share(uint64(s.IOV[0].Base), r.Length); ok {

@@ -130,7 +130,7 @@ func (e *Endpoint) openName() error {
 	case fi.EPRDM, fi.EPUnspec:
 		return e.bindName(e.info.SrcAddr)
 	case fi.EPDgram:
-		e.lossy = true
+		e.chosen.lossy = true
 		return e.bindName(e.info.SrcAddr)
 	case fi.EPMsg:
 		return e.openConn()
@@ -145,10 +145,10 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 			domain: d, info: full, format: full.AddrFormat, auth: authkey.Key(full.EP.AuthKey),
 			incarnation: rand.Uint64(),
 		}},
-		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
+		chosen: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.initTarget()
-	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.pendings)
+	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.tx.pendings)
 	l.rendezvous.Init(rendezvousHost{leasedHost{l}}, d.cfg)
 	l.initRMA()
 	e := &l.ep
@@ -261,7 +261,7 @@ func (e *Endpoint) Close() error {
 		return err
 	}
 	if e.state.Load() == stateEnabled {
-		e.requests.settle(e.Progress, e.rx.owner == nil)
+		e.tx.requests.settle(e.Progress, e.rx.owner == nil)
 		if n := e.lists.Rest(rendezvous.AbandonTime); n != 0 {
 			e.refs.Reopen()
 			return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
@@ -274,7 +274,7 @@ func (e *Endpoint) Close() error {
 	if e.state.Swap(stateClosed) == stateEnabled {
 		e.endLists()
 		e.domain.work.Leave(e)
-		if e.srx == nil {
+		if e.bound.srx == nil {
 			e.domain.work.Leave(e.rx)
 		}
 		e.disable()
@@ -282,8 +282,8 @@ func (e *Endpoint) Close() error {
 	if e.conn != nil {
 		e.conn.HangUp()
 	}
-	for i := len(e.unbind) - 1; i >= 0; i-- {
-		e.unbind[i]()
+	for i := len(e.bound.unbind) - 1; i >= 0; i-- {
+		e.bound.unbind[i]()
 	}
 	e.hot = nil
 	e.table.Close()
@@ -298,7 +298,7 @@ func (e *Endpoint) Close() error {
 }
 
 // WakePeer rings the doorbell of the peer with this number in a hot line.
-func (e *Endpoint) WakePeer(peer uint32) { e.iface.WakePeer(peer) }
+func (e *Endpoint) WakePeer(peer uint32) { e.transports.iface.WakePeer(peer) }
 
 // Domain is the domain that the endpoint belongs to.
 func (e *attributes) Domain() *Domain { return e.domain }

@@ -134,7 +134,7 @@ func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 // addrOf is the source address of an identity in the endpoint's AV, as
 // completions have it; fi.AddrNotAvail if it is not in it.
 func (e *leasedEP) addrOf(id uint32) fi.Addr {
-	return e.reported.Of(id, e.ep.av.Generation(), directory{e})
+	return e.reported.Of(id, e.ep.bound.av.Generation(), directory{e})
 }
 
 // Address vectors have no addresses that [peers.Reported] has for itself.
@@ -147,10 +147,12 @@ type directory struct{ e *leasedEP }
 func (d directory) Links() uint64 { return d.e.ep.links.Made() }
 
 // Search finds the address that completions report.
-func (d directory) Search(id uint32) fi.Addr { return d.e.ep.av.Reported(d.e.rx.ids.AddressOf(id, d)) }
+func (d directory) Search(id uint32) fi.Addr {
+	return d.e.ep.bound.av.Reported(d.e.rx.ids.AddressOf(id, d))
+}
 
 // Find returns the address of a name.
-func (d directory) Find(n names.Name) fi.Addr { return d.e.ep.av.Find(n) }
+func (d directory) Find(n names.Name) fi.Addr { return d.e.ep.bound.av.Find(n) }
 
 // Aliases are the names of links, and the addresses of this host.
 func (d directory) Aliases(port uint16, key uint8) (all []names.Name) {

@@ -44,7 +44,9 @@ func (h linksHost) Connected(p *rma.Path) {
 func (h linksHost) Here(n names.Name) bool { return h.e.domain.local.Has(n) }
 
 // Line is where the data plane counts for the peer of a link that gets a number.
-func (h linksHost) Line(number uint32) *dataplane.Link { return h.e.requests.lineOf(h.e.hot, number) }
+func (h linksHost) Line(number uint32) *dataplane.Link {
+	return h.e.tx.requests.lineOf(h.e.hot, number)
+}
 
 // linkOf returns the link of an address of the endpoint's AV and holds it for
 // the caller, which releases it. fi.EINVAL for an address that is not in it, fi.ENOMEM;

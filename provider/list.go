@@ -125,8 +125,8 @@ func (p *Piece) Describe(desc uint64) error {
 type listEndpoint struct{ commonEP }
 
 func (l listEndpoint) Enabled() bool               { return l.e.state.Load() == stateEnabled }
-func (l listEndpoint) Completes(flags uint64) bool { return l.e.txCompletes(0, flags) }
-func (l listEndpoint) Room() bool                  { return l.e.txCQ.Room(0) }
+func (l listEndpoint) Completes(flags uint64) bool { return l.e.bound.txCompletes(0, flags) }
+func (l listEndpoint) Room() bool                  { return l.e.bound.txCQ.Room(0) }
 func (l listEndpoint) Notes() list.Notes           { return &l.e.notes.Out }
 func (l listEndpoint) Enter(op *list.Op)           { l.e.domain.work.AddSeries(op, &l.e.rx.deferred) }
 func (l listEndpoint) PostReady()                  { l.e.domain.work.PostReady() }
@@ -136,12 +136,12 @@ func (l listEndpoint) Broken(err error) error      { return l.e.broken(err) }
 func (l listEndpoint) Complete(entry *cq.Entry, status fi.Errno, completes, asked bool, total uint64) {
 	e, failed := l.e, status != fi.Success
 	switch {
-	case failed && e.txCQ != nil:
-		e.txCQ.CompleteError(*entry, cq.ErrorInfo{Err: status})
+	case failed && e.bound.txCQ != nil:
+		e.bound.txCQ.CompleteError(*entry, cq.ErrorInfo{Err: status})
 	case completes && !failed:
-		e.txCQ.Complete(*entry)
+		e.bound.txCQ.Complete(*entry)
 	}
-	e.countWork(e.accessCntr(entry.Flags), 0, asked, failed, total)
+	e.countWork(e.bound.accessCntr(entry.Flags), 0, asked, failed, total)
 }
 
 // Connect returns the link and the path for an operation.
@@ -247,7 +247,7 @@ func (l listEndpoint) Accessed(sel pieces.Selection, total uint64, to list.Peer,
 // Shares reports whether the target may be offered a share. Not where a thread may sleep on a doorbell: the target
 // rings none when it has finished its last chunk.
 func (l listEndpoint) Shares(over list.Path) bool {
-	return over.(*path).Rounds() != nil && l.e.iface.DoorbellFD() < 0
+	return over.(*path).Rounds() != nil && l.e.transports.iface.DoorbellFD() < 0
 }
 
 // Reap ends operations whose targets have finished.

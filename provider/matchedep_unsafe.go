@@ -211,7 +211,7 @@ func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 			return refuse(log.EPCtrl, fi.EOPBADSTATE,
 				"bind counter with FI_REMOTE_WRITE: the endpoint is enabled")
 		}
-		if !slices.Contains(e.attached, queue(c)) {
+		if !slices.Contains(e.bound.attached, queue(c)) {
 			if err := e.attach(c); err != nil {
 				return err
 			}
@@ -220,8 +220,8 @@ func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 		defer e.gate.Unshare()
 		l := e.leased.Wait()
 		defer e.leased.Give()
-		l.e.setCounters(c, flags)
-		l.e.fillCounters(l.e.hot)
+		l.e.bound.setCounters(c, flags)
+		l.e.bound.fillCounters(l.e.hot)
 		return nil
 	})
 }
@@ -247,15 +247,16 @@ func (e *MatchedEndpoint) Enable() error {
 	}
 	caps := e.info.Caps
 	switch {
-	case e.av == nil:
+	case e.bound.av == nil:
 		return refuse(log.EPCtrl, fi.ENOAV, "enable: no address vector")
-	case caps&fi.Send != 0 && e.txCQ == nil && e.txCntr.Load() == nil,
-		caps&fi.Recv != 0 && e.rxCQ == nil && e.rxCntr.Load() == nil,
-		caps&(fi.Read|fi.Write) != 0 && e.txCQ == nil && e.readCntr.Load() == nil && e.writeCntr.Load() == nil:
+	case caps&fi.Send != 0 && e.bound.txCQ == nil && e.bound.txCntr.Load() == nil,
+		caps&fi.Recv != 0 && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil,
+		caps&(fi.Read|fi.Write) != 0 && e.bound.txCQ == nil &&
+			e.bound.readCntr.Load() == nil && e.bound.writeCntr.Load() == nil:
 		return refuse(log.EPCtrl, fi.ENOCQ,
 			"enable: neither completion queue nor counter for sends, receives or transfers")
 	}
-	if err := e.peers.holdKeys(e.domain.Keyed(), e.av); err != nil {
+	if err := e.peers.holdKeys(e.domain.Keyed(), e.bound.av); err != nil {
 		return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 	}
 	t, err := e.open()
@@ -277,7 +278,7 @@ func (e *MatchedEndpoint) Enable() error {
 	}
 	atomic.StoreUintptr(&e.hot.Rx, uintptr(unsafe.Pointer(e.rx)))
 	e.state.Store(stateEnabled)
-	for _, q := range e.queues() {
+	for _, q := range e.bound.queues() {
 		if err := e.attach(q); err != nil {
 			e.disable()
 			e.state.Store(stateClosed)
@@ -303,8 +304,8 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
 	}
 	i, err := backends.OpenMatched(device, &backends.Matched{
-		Config: e.domain.cfg, Source: e.chosen.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.peers.keys,
-		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(), Own: e.chosen.own,
+		Config: e.domain.cfg, Source: e.chosen.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size),
+		Keys: e.peers.keys, Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(), Own: e.chosen.own,
 	})
 	if err != nil {
 		return nil, err
@@ -321,7 +322,7 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit: int(e.info.Rx.Size + e.info.Tx.Size), Stripes: e.domain.stripes(e.info.Tx.Size),
 		Address: e.peers.address, Source: l.sources(), Ended: l.ended,
-		Await: e.await, Generation: e.av.GenerationWord(), Gate: e.gate,
+		Await: e.await, Generation: e.bound.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
 	if err := t.SetMinMulti(e.chosen.min); err != nil {
@@ -339,19 +340,19 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 // fillHot writes what the data plane needs to post and to take in events without the runtime, where the device can.
 func (e *MatchedEndpoint) fillHot(t *matched.Endpoint) {
 	h := e.hot
-	if e.txCQ != nil {
-		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
-		if !e.txSelective {
+	if e.bound.txCQ != nil {
+		h.TxCQ = uintptr(unsafe.Pointer(e.bound.txCQ.Hot()))
+		if !e.bound.txSelective {
 			h.Flags |= hot.EPTxAlways
 		}
 	}
-	if e.rxCQ != nil {
-		h.RxCQ = uintptr(unsafe.Pointer(e.rxCQ.Hot()))
+	if e.bound.rxCQ != nil {
+		h.RxCQ = uintptr(unsafe.Pointer(e.bound.rxCQ.Hot()))
 	}
-	if e.rxSelective {
+	if e.bound.rxSelective {
 		h.Flags |= hot.EPRxSelective
 	}
-	e.fillCounters(h)
+	e.bound.fillCounters(h)
 	h.StatsThreads, h.StatsRx = e.stats.Threads(), e.stats.RxLine()
 	if transport := t.HotMatch(); transport != nil && h.Transport != 0 {
 		transport.Owner = uintptr(unsafe.Pointer(t))
@@ -366,7 +367,7 @@ func (e *MatchedEndpoint) fillHot(t *matched.Endpoint) {
 func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	w, _ := i.(hw.Waiter)
 	// Threads may sleep on counters of regions and of deferred work, and a progress thread does.
-	if slept(e.queues()) || e.domain.threaded() || e.info.Caps&(fi.RMAEvent|fi.Trigger) != 0 && w != nil {
+	if slept(e.bound.queues()) || e.domain.threaded() || e.info.Caps&(fi.RMAEvent|fi.Trigger) != 0 && w != nil {
 		if w == nil {
 			return nil, fmt.Errorf("a wait object, but the device has no doorbell: %w", fi.EOPNOTSUPP)
 		}
@@ -390,17 +391,17 @@ func (e *MatchedEndpoint) attach(q queue) error {
 	if err := q.Attach(e.hot); err != nil {
 		return err
 	}
-	e.attached = append(e.attached, q)
+	e.bound.attached = append(e.bound.attached, q)
 	return q.AddSource(e.wakes)
 }
 
 // disable takes the endpoint out of what makes progress, and ends its transfers.
 func (e *MatchedEndpoint) disable() {
-	for _, q := range e.attached {
+	for _, q := range e.bound.attached {
 		_ = q.RemoveSource(e.wakes) // an error says that it was not added
 		_ = q.Detach(e.hot)
 	}
-	e.attached = nil
+	e.bound.attached = nil
 	e.domain.drives.Part(e)
 	e.driver.stop(e.domain)
 	e.gate.Share()
@@ -428,8 +429,8 @@ func (e *MatchedEndpoint) Close() error {
 		e.domain.work.Leave(e)
 		e.disable()
 	}
-	for i := len(e.unbind) - 1; i >= 0; i-- {
-		e.unbind[i]()
+	for i := len(e.bound.unbind) - 1; i >= 0; i-- {
+		e.bound.unbind[i]()
 	}
 	e.hot = nil
 	e.memory.ep.Close()

@@ -236,9 +236,9 @@ func (e *MatchedEndpoint) TakeBack(p *hot.Post) {
 
 // Deliver writes a completion for which the data plane has found no room. The caller, C, has taken the lease.
 func (e *MatchedEndpoint) Deliver(d *hot.Delivery) {
-	q := e.txCQ
+	q := e.bound.txCQ
 	if d.Entry.Flags&fi.Recv != 0 {
-		q = e.rxCQ
+		q = e.bound.rxCQ
 	}
 	q.Complete(entryOf(&d.Entry))
 }
@@ -272,16 +272,16 @@ func (l *leasedMatched) reports(n *matched.Ended, work uint64) (q *cq.Queue, c *
 	e := l.e
 	switch {
 	case n.Receive:
-		return e.rxCQ, e.rxCntr.Load(),
-			!e.rxSelective && work == 0 || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0
+		return e.bound.rxCQ, e.bound.rxCntr.Load(),
+			!e.bound.rxSelective && work == 0 || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0
 	case n.Entry.Flags&fi.RemoteWrite != 0:
-		return e.rxCQ, nil, true
+		return e.bound.rxCQ, nil, true
 	case n.Entry.Flags&(fi.Read|fi.Write) != 0:
-		c = e.accessCntr(n.Entry.Flags)
+		c = e.bound.accessCntr(n.Entry.Flags)
 	default:
-		c = e.txCntr.Load()
+		c = e.bound.txCntr.Load()
 	}
-	return e.txCQ, c, !n.Inject && e.txCompletes(work, n.Flags)
+	return e.bound.txCQ, c, !n.Inject && e.bound.txCompletes(work, n.Flags)
 }
 
 // ended takes in what has become of an operation.
@@ -294,7 +294,7 @@ func (l *leasedMatched) ended(n *matched.Ended) {
 	if n.Err == fi.Success && len(n.Name) != 0 && e.info.Caps&fi.SourceErr != 0 {
 		failure.Err, failure.ErrData = fi.EADDRNOTAVAIL, n.Name
 		if len(e.peers.keys) != 0 { // fi_cq(3): the key, in place of the address
-			n.Entry.Src = uint64(e.av.ReportedKey(e.peers.keyOf(n.From)))
+			n.Entry.Src = uint64(e.bound.av.ReportedKey(e.peers.keyOf(n.From)))
 		}
 	}
 	switch {

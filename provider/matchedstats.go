@@ -44,7 +44,7 @@ func (l *leasedMatched) sample(t *matched.Endpoint) {
 
 // showStats writes what the device counts, and what the queues hold, to the page of counters.
 func (l *leasedMatched) showStats(t *matched.Endpoint) {
-	l.e.sampleQueues(l.e.stats)
+	l.e.bound.sampleQueues(l.e.stats)
 	s, ok := t.Stats()
 	if !ok {
 		return

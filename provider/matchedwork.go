@@ -87,10 +87,10 @@ func (e *MatchedEndpoint) failRecv(a *RecvArgs, err fi.Errno) {
 	if a.Tagged {
 		entry.Flags = fi.Recv | fi.Tagged
 	}
-	if e.rxCQ != nil {
-		e.rxCQ.CompleteError(entry, cq.ErrorInfo{Err: err})
+	if e.bound.rxCQ != nil {
+		e.bound.rxCQ.CompleteError(entry, cq.ErrorInfo{Err: err})
 	}
-	e.countWork(e.rxCntr.Load(), a.work, a.Flags&fi.Completion != 0, true, 0)
+	e.countWork(e.bound.rxCntr.Load(), a.work, a.Flags&fi.Completion != 0, true, 0)
 }
 
 func (e *MatchedEndpoint) refused() { e.stats.Shared(stats.SharedRefused, 1) }

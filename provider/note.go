@@ -33,7 +33,7 @@ type Note = note.Note
 
 // hasNotes reports whether the endpoint has notifications.
 func (e *Endpoint) hasNotes() bool {
-	return e.conn == nil && !e.lossy && e.scalable == nil && !e.domain.Keyed()
+	return e.conn == nil && !e.chosen.lossy && e.scalable == nil && !e.domain.Keyed()
 }
 
 // openNotes gives the endpoint's notifications their memory.
@@ -66,12 +66,12 @@ func (n noteEndpoint) Connect(to note.Peer) (note.Path, error) {
 
 func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []byte) error {
 	e, p := n.e, to.(*path)
-	lease, ok := e.stripes.Acquire(0)
+	lease, ok := e.tx.stripes.Acquire(0)
 	if !ok {
 		return fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	sc := &e.scratch[lease]
+	defer e.tx.stripes.Release(lease)
+	sc := &e.tx.scratch[lease]
 	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(part)), Len: uint64(len(part))})
 	return e.broken(e.sendPayload(&p.Path, wire.AMNotice, stream, h.Put(sc.head[:]), iov, len(part), lease))
 }

@@ -21,7 +21,7 @@ type targetHost struct{ leasedHost }
 // initTarget prepares the endpoint's target.
 func (e *leasedEP) initTarget() {
 	e.target.Init(targetHost{leasedHost{e}}, onesided.Counters{
-		Reads: &e.ep.remoteReadCntr, Writes: &e.ep.remoteWriteCntr,
+		Reads: &e.ep.bound.remoteReadCntr, Writes: &e.ep.bound.remoteWriteCntr,
 	})
 }
 
@@ -38,8 +38,8 @@ func senderFrom(s onesided.Sender) sender { return sender{ID: s.ID, Number: s.Nu
 
 // Deliver writes the completion of a write with CQ data.
 func (h targetHost) Deliver(src hw.Source, n, data uint64) {
-	if h.e.ep.rxCQ != nil {
-		h.e.ep.rxCQ.Complete(cq.Entry{
+	if h.e.ep.bound.rxCQ != nil {
+		h.e.ep.bound.rxCQ.Complete(cq.Entry{
 			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: h.e.addrOf(h.e.senderOf(src).ID),
 		})
 	}
@@ -103,7 +103,7 @@ func (h targetHost) FillBack(src hw.Source) { h.e.fillBack(src) }
 func (h targetHost) Send(
 	p onesided.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total int,
 ) error {
-	return h.e.ep.sendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.progressStripe)
+	return h.e.ep.sendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.tx.progressStripe)
 }
 
 // Words are the words of one-sided operations that a source shares with this side.

@@ -87,7 +87,7 @@ func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error)
 }
 
 // Imported reports whether another provider matches the endpoint's receives.
-func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != nil }
+func (e *Endpoint) Imported() bool { return e.bound.srx != nil && e.bound.srx.rx.owner != nil }
 
 // offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. rts is its
 // RTS, nil for a message that came with its payload. False: there is no memory to keep it, and nothing has happened.
@@ -305,7 +305,7 @@ func (r *leasedRx) reportInsertions() {
 	}
 	changed := false
 	for _, e := range r.eps {
-		if e.ep.av.Shared() && e.ep.av.Generation() != e.peersNamed {
+		if e.ep.bound.av.Shared() && e.ep.bound.av.Generation() != e.peersNamed {
 			r.namePeerMessages(e)
 			changed = true
 		}
@@ -317,7 +317,7 @@ func (r *leasedRx) reportInsertions() {
 
 // namePeerMessages finds the addresses of the senders of an endpoint's messages that the owner has queued.
 func (r *leasedRx) namePeerMessages(e *leasedEP) {
-	e.peersNamed = e.ep.av.Generation()
+	e.peersNamed = e.ep.bound.av.Generation()
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for _, m := range peerMessages.byID {

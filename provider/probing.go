@@ -21,7 +21,7 @@ func (e *peering) startProbers() {
 			return
 		}
 		if pr != nil {
-			e.probers = append(e.probers, pr)
+			e.transports.probers = append(e.transports.probers, pr)
 		}
 	}
 }

@@ -100,19 +100,19 @@ func (m messages) Handlers() map[hw.AMID]hw.Handler {
 	}
 }
 
-func (m messages) Busy() bool           { return m.e.ep.requests.lost.Load() }
-func (m messages) Requested() bool      { return m.e.ep.requests.lost.Load() }
+func (m messages) Busy() bool           { return m.e.ep.tx.requests.lost.Load() }
+func (m messages) Requested() bool      { return m.e.ep.tx.requests.lost.Load() }
 func (m messages) SourceLost(hw.Source) {}
 
 func (m messages) Pump() {
-	if m.e.ep.requests.lost.Swap(false) {
+	if m.e.ep.tx.requests.lost.Swap(false) {
 		m.e.lostRendezvous()
 	}
 }
 
 func (m messages) PeerLost(number uint32, status fi.Errno) {
 	e := m.e
-	e.ep.requests.Range(func(id uint64, req *txRequest) {
+	e.ep.tx.requests.Range(func(id uint64, req *txRequest) {
 		live := uint32(id >> 32)
 		if req.Live.Load() == live && req.Link == number && req.Live.CompareAndSwap(live, 0) {
 			e.finishTx(req, id, status)

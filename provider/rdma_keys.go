@@ -82,7 +82,7 @@ func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
 
 // Key appends the key of a region for the device of a path.
 func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeyStatus) {
-	if h.e.ep.counted() {
+	if h.e.ep.bound.counted() {
 		return nil, wire.KeyNever
 	}
 	return h.e.ep.deviceKey(p.(*path).Via, region, to)
@@ -96,7 +96,7 @@ func (e *peering) deviceKey(p *transport, key uint64, to []byte) ([]byte, wire.K
 		return nil, wire.KeyAbsent
 	}
 	defer m.Gate.Leave()
-	if m.OnDevice() && !e.peerToPeer() {
+	if m.OnDevice() && !e.chosen.peerToPeer() {
 		return nil, wire.KeyNever
 	}
 	device, _ := m.Export(&d.published, p.Memory(), to)

@@ -90,7 +90,7 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		return false
 	}
 	addr := e.addrOf(a.source)
-	if addr == fi.AddrNotAvail && e.ep.sourceErr {
+	if addr == fi.AddrNotAvail && e.ep.chosen.sourceErr {
 		return false
 	}
 	d := hot.Delivery{
@@ -98,14 +98,14 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		Tag: a.tag, Data: a.data, Length: a.length, Payload: addressOfBytes(payload),
 	}
 	verdict := r.matching.Accept(e.ep.hot, &d)
-	e.ep.act(d.Todo)
+	e.ep.bound.act(d.Todo)
 	switch verdict {
 	case dataplane.Refused:
 		return false
 	case dataplane.Settle:
 		r.settle(r.matching.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), a, payload)
 	case dataplane.Complete:
-		e.ep.rxCQ.Complete(entryOf(&d.Entry))
+		e.ep.bound.rxCQ.Complete(entryOf(&d.Entry))
 	case dataplane.Delivered, dataplane.Unexpected:
 	}
 	return true
@@ -152,7 +152,7 @@ func (e *leasedEP) settle(d *hot.Delivery) {
 }
 
 // Deliver completes a receive on the endpoint's queue, whose ring is full.
-func (e *Endpoint) Deliver(d *hot.Delivery) { e.rxCQ.Complete(entryOf(&d.Entry)) }
+func (e *Endpoint) Deliver(d *hot.Delivery) { e.bound.rxCQ.Complete(entryOf(&d.Entry)) }
 
 func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 	var s wire.Sync
@@ -213,7 +213,7 @@ func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSyn
 // keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement. A datagram for
 // which there is no room is dropped. False: there is no memory, and nothing has happened.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.ep.lossy && (r.matching.UnexpectedBytes+len(payload) > r.matching.UnexpectedMax ||
+	if a.ep.ep.chosen.lossy && (r.matching.UnexpectedBytes+len(payload) > r.matching.UnexpectedMax ||
 		r.matching.Memory+dataplane.KeptMemory(0, len(payload)) > r.matching.MemoryMax) {
 		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.matching.UnexpectedBytes)
 		return true
@@ -223,7 +223,7 @@ func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
 		kept.flags &^= msgSync
 	}
 	if !r.keepEager(eng, &kept, payload) {
-		return a.ep.ep.lossy
+		return a.ep.ep.chosen.lossy
 	}
 	if a.untilHere() {
 		r.sendAck(a, fi.Success)

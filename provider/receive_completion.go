@@ -33,25 +33,25 @@ func (e *leasedEP) completeRecv(context, flags, buf, n uint64, a *arrived) {
 		e.ep.recvError(entry, flags, cq.ErrorInfo{Err: fi.ETRUNC, OLen: a.length - n})
 		return
 	}
-	if entry.Src == fi.AddrNotAvail && e.ep.sourceErr {
+	if entry.Src == fi.AddrNotAvail && e.ep.chosen.sourceErr {
 		e.recvUnknown(entry, flags, a)
 		return
 	}
-	work := e.ep.workIn(&entry, flags)
-	if e.ep.rxCQ != nil && (!e.ep.rxSelective && work == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
-		e.ep.rxCQ.Complete(entry)
+	work := e.ep.domain.workIn(&entry, flags)
+	if e.ep.bound.rxCQ != nil && (!e.ep.bound.rxSelective && work == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
+		e.ep.bound.rxCQ.Complete(entry)
 	}
-	e.ep.countWork(e.ep.rxCntr.Load(), work, flags&fi.Completion != 0, false, n)
+	e.ep.countWork(e.ep.bound.rxCntr.Load(), work, flags&fi.Completion != 0, false, n)
 }
 
 // workIn returns the number of the deferred work that a receive with flags is,
 // 0 if it is none, and puts its context in the place of the number.
-func (e *attributes) workIn(entry *cq.Entry, flags uint64) uint64 {
+func (d *Domain) workIn(entry *cq.Entry, flags uint64) uint64 {
 	if flags&hot.RecvWork == 0 {
 		return 0
 	}
 	work := entry.Context
-	entry.Context = e.domain.work.ContextOf(work)
+	entry.Context = d.work.ContextOf(work)
 	return work
 }
 
@@ -63,18 +63,18 @@ func (e *leasedEP) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
 	if err != nil {
 		raw = nil
 	}
-	entry.Src = e.ep.av.ReportedKey(name.Key)
+	entry.Src = e.ep.bound.av.ReportedKey(name.Key)
 	e.ep.recvError(entry, flags, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
 }
 
 // recvError reports a receive that was posted with flags and failed.
 func (e *initiator) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 	e.counts.Failed(info.Err)
-	work := e.workIn(&entry, flags)
-	if e.rxCQ != nil {
-		e.rxCQ.CompleteError(entry, info)
+	work := e.domain.workIn(&entry, flags)
+	if e.bound.rxCQ != nil {
+		e.bound.rxCQ.CompleteError(entry, info)
 	}
-	e.countWork(e.rxCntr.Load(), work, flags&fi.Completion != 0, true, 0)
+	e.countWork(e.bound.rxCntr.Load(), work, flags&fi.Completion != 0, true, 0)
 }
 
 // cancel ends the receive that was posted with context, if it still waits.

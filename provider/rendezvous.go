@@ -169,7 +169,7 @@ func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.ep.links.Transpor
 func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.ep.links.Transports().Get(src) }
 
 // Maps reports whether memory of devices may be moved from process to process.
-func (h rendezvousHost) Maps() bool { return h.e.ep.p2p.Load() != fi.HMEMP2PDisabled }
+func (h rendezvousHost) Maps() bool { return h.e.ep.chosen.p2p.Load() != fi.HMEMP2PDisabled }
 
 // Offload reports whether the progress thread does the copies.
 func (h rendezvousHost) Offload() bool { return h.e.rx.base.offload }
@@ -237,7 +237,7 @@ func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
 
 // Request returns a request of the endpoint.
 func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) {
-	return h.e.ep.requests.Lookup(id)
+	return h.e.ep.tx.requests.Lookup(id)
 }
 
 // CameOver reports whether a source is of the transport that a path leads over.
@@ -261,8 +261,8 @@ func (h rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte
 
 // Fragment sends a part of a request, and counts it.
 func (h rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from, n uint64) error {
-	lease := h.e.ep.progressStripe
-	sc := &h.e.ep.scratch[lease]
+	lease := h.e.ep.tx.progressStripe
+	sc := &h.e.ep.tx.scratch[lease]
 	iov := vector.Window(sc.frag[:0], req.IOV[:req.Count], from, n)
 	head := wire.PutWord(sc.head[:], from)
 	err := h.e.ep.sendPayload(p.(*rma.Path), wire.AMFrag, req.Fragments.Op, head, iov, int(n), lease)
@@ -274,7 +274,7 @@ func (h rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from
 }
 
 // Exposed are the regions of a request that its receiver may read.
-func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.ep.exposed.Of(request) }
+func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.ep.tx.exposed.Of(request) }
 
 // PeerOf names the peer of a link.
 func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.ep.links.At(link).To }

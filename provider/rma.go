@@ -96,7 +96,7 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 		return nil, nil, log.Reject(log.EPData, err, "operation to address %d: %v", dest, noLink(err))
 	}
 	p, err := e.links.Connect(l)
-	if err == nil && flags&fi.Fence != 0 && (l.Awaited() != 0 || e.pendings.To(dest)) {
+	if err == nil && flags&fi.Fence != 0 && (l.Awaited() != 0 || e.tx.pendings.To(dest)) {
 		err = fi.EAGAIN
 	}
 	if err != nil {

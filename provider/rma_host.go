@@ -20,20 +20,20 @@ func (e *leasedEP) initRMA() {
 	e.ep.rmas.Init(rmaHost{&e.ep}, rma.Parts{
 		Config: e.ep.domain.cfg, Lists: &e.ep.lists, Accesses: &e.ep.accesses, Counts: &e.ep.counts,
 	})
-	e.initiated.Init(&e.ep.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.ep.pendings, e.ep.now)
+	e.initiated.Init(&e.ep.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.ep.tx.pendings, e.ep.now)
 }
 
 // rmaHost is an endpoint as its initiator has it.
 type rmaHost struct{ e *Endpoint }
 
 // Completes reports whether an operation with flags writes a completion.
-func (h rmaHost) Completes(work, flags uint64) bool { return h.e.txCompletes(work, flags) }
+func (h rmaHost) Completes(work, flags uint64) bool { return h.e.bound.txCompletes(work, flags) }
 
 // Room reports whether there is room for a completion.
-func (h rmaHost) Room() bool { return h.e.txCQ.Room(0) }
+func (h rmaHost) Room() bool { return h.e.bound.txCQ.Room(0) }
 
 // Unread is about how many completions the application has not read.
-func (h rmaHost) Unread() uint64 { return h.e.txCQ.Unread() }
+func (h rmaHost) Unread() uint64 { return h.e.bound.txCQ.Unread() }
 
 // End writes the completion of an operation and counts it.
 func (h rmaHost) End(op rma.Ended) {
@@ -55,13 +55,13 @@ func (e *peering) reportAccess(context, flags uint64, completes bool, status fi.
 	entry := cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
 	if status != fi.Success {
 		e.counts.Failed(status)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		if e.bound.txCQ != nil {
+			e.bound.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	} else if completes {
-		e.txCQ.Complete(entry)
+		e.bound.txCQ.Complete(entry)
 	}
-	return e.accessCntr(flags)
+	return e.bound.accessCntr(flags)
 }
 
 // Link returns the link of a number.
@@ -96,7 +96,7 @@ func (h rmaHost) Overtakes(p *rma.Path, dest fi.Addr) bool {
 func (h rmaHost) CaughtUp(to *rma.Link, p *rma.Path) bool {
 	e := h.e
 	if e.order()&ordering.AfterSend != 0 {
-		return !e.iface.SendPending(p.Endpoint)
+		return !e.transports.iface.SendPending(p.Endpoint)
 	}
 	return !e.links.AnyPutPending(p.Endpoint, e.links.At(to.Index))
 }
@@ -115,10 +115,10 @@ func (h rmaHost) FindKey(l *rma.Link, p *rma.Path, key uint64, device *hw.Remote
 func (h rmaHost) KeyRefused(p *rma.Path, key uint64) { h.e.opened.Refused(p.PeerDevice, key) }
 
 // PeerToPeer reports whether memory of devices may go without copies in this process.
-func (h rmaHost) PeerToPeer() bool { return h.e.peerToPeer() }
+func (h rmaHost) PeerToPeer() bool { return h.e.chosen.peerToPeer() }
 
 // Sleeps reports whether a thread may sleep on the doorbell.
-func (h rmaHost) Sleeps() bool { return h.e.iface.DoorbellFD() >= 0 }
+func (h rmaHost) Sleeps() bool { return h.e.transports.iface.DoorbellFD() >= 0 }
 
 // CallGo has C call for progress.
 func (h rmaHost) CallGo() { h.e.rx.callGo() }

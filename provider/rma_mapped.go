@@ -39,8 +39,8 @@ func postMapped(e *Endpoint, a *rma.Operation, l *link, p *path, total uint64) (
 	if pieces == nil || e.links.PutPending(p.Endpoint, a.Dest) {
 		return false, nil
 	}
-	completes := !a.Inject && e.txCompletes(a.Work, a.Flags)
-	if completes && !e.txCQ.Room(0) {
+	completes := !a.Inject && e.bound.txCompletes(a.Work, a.Flags)
+	if completes && !e.bound.txCQ.Room(0) {
 		return true, fi.EAGAIN
 	}
 	op := &mappedOp{e: e, args: *a, total: total}

@@ -16,12 +16,12 @@ func (e *initiator) openPendings(n, perStripe int) error {
 	if e.info.Caps&(fi.RMA|fi.Atomic) == 0 {
 		return nil
 	}
-	return e.pendings.Open(n, perStripe)
+	return e.tx.pendings.Open(n, perStripe)
 }
 
 // fillOneSided gives C what it needs for one-sided operations.
 func (e *initiator) fillOneSided(h *hot.EP) {
-	if !e.pendings.Fill(h, e.stripeCount()) {
+	if !e.tx.pendings.Fill(h, e.stripeCount()) {
 		return
 	}
 	h.CopyMax, h.DelegateMin, h.CopiedMax = e.copyMax(), e.delegateMin(), e.accesses.Sample()
@@ -49,8 +49,8 @@ func (e *peering) copyMax() uint64 {
 // delegateMin is the shortest operation, in bytes, about which the data plane asks the
 // runtime before it copies (dataplane.RMA); 0: none.
 func (e *peering) delegateMin() uint32 {
-	if least := e.domain.cfg.RMADelegateSize; least <= wire.MaxShareChunk && e.txCQ != nil &&
-		e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
+	if least := e.domain.cfg.RMADelegateSize; least <= wire.MaxShareChunk && e.bound.txCQ != nil &&
+		e.transports.iface.DoorbellFD() < 0 && !e.orderedRMA() {
 		return uint32(least)
 	}
 	return 0
@@ -98,8 +98,8 @@ func (h answersHost) Complete(context, flags uint64, completes bool, status fi.E
 
 // PeerLost says that a peer may have gone while an operation was posted to it.
 func (e *Endpoint) PeerLost() {
-	e.pendings.SeekLost()
-	e.requests.lost.Store(true)
+	e.tx.pendings.SeekLost()
+	e.tx.requests.lost.Store(true)
 	e.rx.callGo()
 	e.rx.ring()
 }

@@ -224,7 +224,7 @@ func (r *leasedRx) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.ep.onNetwork() {
+		if e.ep.transports.onNetwork() {
 			return true
 		}
 	}
@@ -235,7 +235,7 @@ func (r *leasedRx) busy() bool {
 // answer to what was sent is worth polling for.
 func (r *receiving) onNetwork() bool {
 	for _, e := range r.eps {
-		if e.ep.watched() {
+		if e.ep.transports.watched() {
 			return true
 		}
 	}
@@ -248,7 +248,7 @@ func (r *receiving) calledFor() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.ep.protocols.requested() || e.ep.onNetwork() {
+		if e.ep.protocols.requested() || e.ep.transports.onNetwork() {
 			return true
 		}
 	}

@@ -65,7 +65,7 @@ func (r *rxContext) cancelContext(e *Endpoint, context uint64) error {
 func (e *Endpoint) Rx() *RxContext { return e.rx }
 
 // SharesRx reports whether the endpoint's receive context is a shared one.
-func (e *Endpoint) SharesRx() bool { return e.srx != nil }
+func (e *Endpoint) SharesRx() bool { return e.bound.srx != nil }
 
 // Calls of advance between two readings of the clock, and the time between two
 // runs of the timers; as in the data plane, which does the same for C threads.
@@ -144,14 +144,14 @@ func (r *leasedRx) attach(e *leasedEP) {
 	e.ep.hot.Number = e.ep.number
 	r.eps = append(r.eps, e)
 	e.rendezvous.Attach(&r.rendezvous, e.ep.number)
-	if r.base.owner != nil && e.ep.av.Shared() {
+	if r.base.owner != nil && e.ep.bound.av.Shared() {
 		r.base.hot.Rest = 0 // reportInsertions comes as often as timers run
 	}
 	r.base.sleepers.add(&e.ep)
 	r.matching.Endpoints = len(r.eps)
 	r.base.stats.Store(r.eps[0].ep.stats)
 	if r.av == nil {
-		r.name(e.ep.av)
+		r.name(e.ep.bound.av)
 	}
 	if r.matching.Closed {
 		e.ep.links.Transports().SetEagerWindow(false)
@@ -232,10 +232,10 @@ func (r *leasedRx) detach(e *leasedEP) {
 		r.base.stats.Store(r.eps[0].ep.stats)
 	}
 	r.ids.Leave(func(o origin) bool { return o.ep == &e.ep })
-	if r.av == e.ep.av {
+	if r.av == e.ep.bound.av {
 		r.name(nil)
 		for _, other := range r.eps {
-			r.name(other.ep.av)
+			r.name(other.ep.bound.av)
 			break
 		}
 	}

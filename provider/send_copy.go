@@ -42,9 +42,9 @@ func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error 
 		return e.sendTracked(&c, l, p, total, false)
 	}
 	c.Inject, c.reported, c.Context = true, true, 0
-	e.requests.copies.Add(1)
+	e.tx.requests.copies.Add(1)
 	if err := e.sendTracked(&c, l, p, total, false); err != nil {
-		e.requests.copies.Add(-1)
+		e.tx.requests.copies.Add(-1)
 		return err
 	}
 	e.sent(s, 0, total)

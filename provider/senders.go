@@ -45,20 +45,20 @@ func (e *leasedEP) fillSource(src hw.Source) {
 		return
 	}
 	s := e.senderOf(src)
-	if e.ep.av.Shared() || e.ep.av.Renames() {
+	if e.ep.bound.av.Shared() || e.ep.bound.av.Renames() {
 		return
 	}
 	if n := uint32(src) + 1; n > e.ep.sourcesSeen.Load() {
 		e.ep.sourcesSeen.Store(n)
 	}
-	seen := e.ep.av.Generation()
+	seen := e.ep.bound.av.Generation()
 	addr := e.addrOf(s.ID)
-	if addr == fi.AddrNotAvail || !e.ep.iface.FillSource(src, line) {
+	if addr == fi.AddrNotAvail || !e.ep.transports.iface.FillSource(src, line) {
 		return
 	}
 	line.Context, line.ID = uint32(s.Number), s.ID
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.ep.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
+	if e.ep.bound.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
 		atomic.StoreUint64(&line.Addr, 0)
 	}
 }

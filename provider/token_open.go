@@ -32,7 +32,7 @@ func (e *Endpoint) openToken(t Token) (*Remote, error) {
 	switch {
 	case e.state.Load() != stateEnabled:
 		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
-	case e.conn != nil || e.lossy || e.info.Caps&fi.RMA == 0:
+	case e.conn != nil || e.chosen.lossy || e.info.Caps&fi.RMA == 0:
 		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM with FI_RMA: %w", fi.ENOSYS)
 	case e.domain.Keyed():
 		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
@@ -51,11 +51,13 @@ func (c commonEP) Ordered() bool  { return c.e.orderedRMA() }
 type tokenEP struct{ commonEP }
 
 func (t tokenEP) Config() *config.Config             { return t.e.domain.cfg }
-func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.av.Know(n) }
-func (t tokenEP) Devices() []tokens.Device           { return t.e.devicesOf }
-func (t tokenEP) Apart() bool                        { return t.e.apart }
-func (t tokenEP) Attaches() bool                     { return t.e.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps }
-func (t tokenEP) Maps() bool                         { return t.e.peerToPeer() }
+func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.bound.av.Know(n) }
+func (t tokenEP) Devices() []tokens.Device           { return t.e.transports.devicesOf }
+func (t tokenEP) Apart() bool                        { return t.e.chosen.apart }
+func (t tokenEP) Attaches() bool {
+	return t.e.transports.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps
+}
+func (t tokenEP) Maps() bool { return t.e.chosen.peerToPeer() }
 
 // Path is how a peer is reached now.
 func (t tokenEP) Path(addr fi.Addr) (tokens.Path, bool) {

@@ -89,7 +89,7 @@ func (e *initiator) send(s *SendArgs) error {
 	if (s.Inject || s.Flags&fi.Inject != 0) && hmem.AnyOnDevice(s.IOV) {
 		return log.Reject(log.EPData, fi.EINVAL, "inject: only memory of the process itself")
 	}
-	if e.lossy {
+	if e.chosen.lossy {
 		return e.sendLossy(s, total)
 	}
 	l, err := e.linkOf(s.Dest)
@@ -102,7 +102,7 @@ func (e *initiator) send(s *SendArgs) error {
 		return e.counts.Refused(err)
 	}
 	e.links.Publish(s.Dest, l, p)
-	if s.Flags&fi.Fence != 0 && (l.Awaited() != 0 || e.pendings.To(s.Dest)) {
+	if s.Flags&fi.Fence != 0 && (l.Awaited() != 0 || e.tx.pendings.To(s.Dest)) {
 		return fi.EAGAIN
 	}
 	if !e.inTurn(l, ordering.Send) {
@@ -172,13 +172,13 @@ func (e *bindings) txCompletes(work, flags uint64) bool {
 // sendEager sends a message with its payload and completes it. starved: it found no bounce buffer, and none has been
 // free for hot.StarvedMillis.
 func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool, err error) {
-	lease, ok := e.stripes.Acquire(0)
+	lease, ok := e.tx.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
 		return false, fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	if e.completes(s) && !e.txCQ.Room(1+lease) {
+	defer e.tx.stripes.Release(lease)
+	if e.bound.completes(s) && !e.bound.txCQ.Room(1+lease) {
 		e.counts.Add(lease, stats.StripeNoCQ, 1)
 		return false, fi.EAGAIN
 	}
@@ -186,13 +186,13 @@ func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool,
 	if s.Tagged {
 		id = wire.AMTag
 	}
-	sc := &e.scratch[lease]
+	sc := &e.tx.scratch[lease]
 	if s.HasData {
 		id++
 		head = binary.LittleEndian.AppendUint64(sc.head[:0], s.Data)
 	}
 	err = e.sendPayload(&p.Path, id, s.Tag, head, s.IOV, int(total), lease)
-	starved = e.starve(p, lease, total, err)
+	starved = e.tx.starve(p, lease, total, err)
 	if err == nil {
 		e.sent(s, 1+lease, total)
 	}
@@ -204,10 +204,11 @@ func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool,
 // sent completes and counts a message of total bytes that is sent, on a ring of the queue:
 // a stripe's, or 0.
 func (e *initiator) sent(s *SendArgs, ring int, total uint64) {
-	if entry := txEntry(s.Context, s.Tagged); e.completes(s) && (ring == 0 || !e.txCQ.TryComplete(ring, entry)) {
-		e.txCQ.Complete(entry) // another thread may have taken the room: nothing is lost
+	entry := txEntry(s.Context, s.Tagged)
+	if e.bound.completes(s) && (ring == 0 || !e.bound.txCQ.TryComplete(ring, entry)) {
+		e.bound.txCQ.Complete(entry) // another thread may have taken the room: nothing is lost
 	}
-	e.countWork(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
+	e.countWork(e.bound.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 }
 
 // maxShort is the most payload that is gathered before it is sent: that of the transport that takes most, a NIC of
@@ -240,7 +241,7 @@ func newScratch(n int) []scratch {
 func (e *initiator) sendPayload(
 	p *rma.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int,
 ) error {
-	sc := &e.scratch[lease]
+	sc := &e.tx.scratch[lease]
 	if hmem.AnyOnDevice(iov) {
 		var err error
 		if iov, err = sc.fetch(iov, total); err != nil {
@@ -296,18 +297,18 @@ const (
 // sendTracked sends a message that the receiver acknowledges: with its payload if eager, else as a rendezvous, of which
 // the RTS goes out now.
 func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eager bool) error {
-	lease, ok := e.stripes.Acquire(0)
+	lease, ok := e.tx.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
 		return fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	req, id, ok := e.requests.Alloc(lease)
+	defer e.tx.stripes.Release(lease)
+	req, id, ok := e.tx.requests.Alloc(lease)
 	if !ok {
 		e.counts.Add(lease, stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	req.Begin(s.Context, total, dataplane.RequestFlags(s.Tagged, e.completes(s)), l.Index)
+	req.Begin(s.Context, total, dataplane.RequestFlags(s.Tagged, e.bound.completes(s)), l.Index)
 	req.Work, req.Count = s.work, uint32(copy(req.IOV[:], s.IOV))
 	if s.work != 0 && s.Flags&fi.Completion != 0 {
 		req.Flags |= txAsked
@@ -318,7 +319,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 	if !eager {
 		req.Flags |= dataplane.RequestRTS
 		if s.Inject || s.Flags&fi.Inject != 0 {
-			e.keepInject(req, id, s, total)
+			e.tx.keepInject(req, id, s, total)
 		}
 	}
 	l.Transmits.Add(1)
@@ -333,8 +334,8 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 	}
 	if err != nil && req.Live.CompareAndSwap(uint32(id>>32), 0) { // else linkLost was faster, and has completed it
 		l.Transmits.Add(-1)
-		e.conceal(req, id)
-		e.requests.Free(id)
+		e.tx.conceal(req, id)
+		e.tx.requests.Free(id)
 		err = e.broken(err)
 	} else {
 		err = nil
@@ -346,7 +347,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 // sendSync sends a message with its payload that the receiver acknowledges.
 func (e *initiator) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
 	m := wire.Sync{Request: id, Data: s.Data, Flags: wireBits(s)}
-	return e.sendPayload(&p.Path, wire.AMSync, s.Tag, m.Put(e.scratch[lease].head[:]), s.IOV, total, lease)
+	return e.sendPayload(&p.Path, wire.AMSync, s.Tag, m.Put(e.tx.scratch[lease].head[:]), s.IOV, total, lease)
 }
 
 // sendRTS sends the RTS of a rendezvous. Its elements are addresses of this process where the transport reads a peer's
@@ -368,13 +369,13 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	} else if r.Flags&wire.FlagNoGet == 0 {
 		e.accesses.Own(req.IOV[:req.Count], atomic.SwapUint64(&e.hot.RTSBytes, 0))
 	}
-	return outcome.OfPost(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
+	return outcome.OfPost(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.tx.scratch[lease].head[:]), nil))
 }
 
 // sendExposed sends the RTS of a message whose payload the receiver gets (package rendezvous).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
-	sc := &e.scratch[lease]
-	n := e.expose(p.Via.On.Device, req, id, r, sc.keys[:])
+	sc := &e.tx.scratch[lease]
+	n := e.tx.expose(p.Via.On.Device, req, id, r, sc.keys[:])
 	payload := [1]fi.IOVec{{Base: uintptr(addressOfBytes(sc.keys[:])), Len: uint64(n)}}
 	return e.sendPayload(&p.Path, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }
@@ -401,7 +402,7 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 
 // finishTx ends a tracked transmit that the caller has found and claimed, by changing its Live to 0.
 func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
-	e.ep.conceal(req, id)
+	e.ep.tx.conceal(req, id)
 	e.rendezvous.Ended(id)
 	e.ep.links.At(req.Link).Transmits.Add(-1)
 	entry := txEntry(req.Context, req.Flags&dataplane.RequestTagged != 0)
@@ -409,16 +410,16 @@ func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
 	case status != fi.Success:
 		e.ep.counts.Failed(status)
 		// one that is reported has succeeded: it stands in the ring of a peer that dies
-		if e.ep.txCQ != nil && req.Flags&txReported == 0 {
-			e.ep.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		if e.ep.bound.txCQ != nil && req.Flags&txReported == 0 {
+			e.ep.bound.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	case req.Flags&dataplane.RequestCompletes != 0:
-		e.ep.txCQ.Complete(entry)
+		e.ep.bound.txCQ.Complete(entry)
 	}
 	if req.Flags&txReported == 0 {
-		e.ep.countWork(e.ep.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
+		e.ep.countWork(e.ep.bound.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
 	} else {
-		e.ep.requests.copies.Add(-1)
+		e.ep.tx.requests.copies.Add(-1)
 	}
-	e.ep.requests.Free(id)
+	e.ep.tx.requests.Free(id)
 }

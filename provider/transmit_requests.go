@@ -87,7 +87,7 @@ func rtsMax(p *transport, lossy bool) uint64 {
 
 // lostRendezvous ends those of the data plane with peers of which the end has been reported.
 func (e *leasedEP) lostRendezvous() {
-	e.ep.requests.Range(func(id uint64, req *txRequest) {
+	e.ep.tx.requests.Range(func(id uint64, req *txRequest) {
 		live := uint32(id >> 32)
 		if req.Live.Load() != live || req.Ring == 0 || e.ep.links.At(req.Link).LeadsTo(req.Ring) ||
 			!req.Live.CompareAndSwap(live, 0) {
@@ -106,14 +106,14 @@ func (e *leasedEP) onAck(src hw.Source, header uint64, head, payload []byte) {
 // ackReceived completes a tracked transmit with the status in an acknowledgement of src. ok is false for one that does
 // not parse.
 func (e *leasedEP) ackReceived(src hw.Source, header uint64, status fi.Errno, ok bool) {
-	req, known := e.ep.requests.Lookup(header)
+	req, known := e.ep.tx.requests.Lookup(header)
 	if !ok || !known || !e.ownsLink(src, req.Link) {
 		e.malformed(src, "acknowledgement of unknown request %#x", header)
 		return
 	}
 	if status == fi.Success {
 		if todo, done := dataplane.EndRequest(e.ep.hot, nil, req, header); done {
-			e.ep.act(todo)
+			e.ep.bound.act(todo)
 			return
 		}
 	}

@@ -24,14 +24,14 @@ type drivenTransport struct {
 // openDriven chooses the transport and makes the tables that C needs.
 func (e *peering) openDriven() error {
 	for _, p := range e.links.Transports() {
-		if p.Attr.Caps&hw.CapDriven == 0 || p.Network == nil || e.lossy {
+		if p.Attr.Caps&hw.CapDriven == 0 || p.Network == nil || e.chosen.lossy {
 			continue
 		}
 		if err := e.links.Drive(p); err != nil {
 			return err
 		}
 		var err error
-		if e.transportSources, err = mem.NewSparseArray[hot.TransportSource](e.sourceLines.Len()); err != nil {
+		if e.driven.transportSources, err = mem.NewSparseArray[hot.TransportSource](e.sourceLines.Len()); err != nil {
 			return err
 		}
 		p.Network.Drive(p.Iface.(hw.Driven), &e.hot.TransportActive)
@@ -47,7 +47,7 @@ func (e *peering) fillDriven(h *hot.EP) {
 		return
 	}
 	h.Transport = addressOf(p.Network.Driven())
-	h.TransportSources = addressOf(e.transportSources.At(0))
+	h.TransportSources = addressOf(e.driven.transportSources.At(0))
 }
 
 // closeDriven gives the table back.
@@ -58,34 +58,36 @@ func (e *drivenTransport) closeDriven() {
 // fillTransportSource gives a sender at the driven transport to C if the AV knows it.
 func (e *leasedEP) fillTransportSource(src hw.Source) {
 	own := uint32(src & links.SourceMask)
-	if int(own) >= e.ep.transportSources.Len() || atomic.LoadUint64(&e.ep.transportSources.At(own).Addr) != 0 ||
-		e.ep.av.Shared() || e.ep.av.Renames() {
+	if int(own) >= e.ep.driven.transportSources.Len() ||
+		atomic.LoadUint64(&e.ep.driven.transportSources.At(own).Addr) != 0 ||
+		e.ep.bound.av.Shared() || e.ep.bound.av.Renames() {
 		return
 	}
 	s, ok := e.senders.Known(src)
 	if !ok {
 		return
 	}
-	if own >= e.ep.transportSourcesSeen.Load() {
-		e.ep.transportSourcesSeen.Store(own + 1)
+	if own >= e.ep.driven.transportSourcesSeen.Load() {
+		e.ep.driven.transportSourcesSeen.Store(own + 1)
 	}
-	seen := e.ep.av.Generation()
+	seen := e.ep.bound.av.Generation()
 	addr := e.addrOf(s.ID)
 	if addr == fi.AddrNotAvail {
 		return
 	}
-	line := e.ep.transportSources.At(own)
+	line := e.ep.driven.transportSources.At(own)
 	line.ID, line.Context, line.Source = s.ID, uint32(s.Number), uint32(src)
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.ep.av.Generation() != seen { // the address may be gone again: dropTransportSources ran before the store
+	if e.ep.bound.av.Generation() != seen { // the address may be gone again: dropTransportSources ran before the store
 		atomic.StoreUint64(&line.Addr, 0)
 	}
 }
 
 // loseTransportSource takes a sender that is gone from C.
 func (e *leasedEP) loseTransportSource(src hw.Source) {
-	if p, own := e.ep.links.Transports().Of(src); p == e.ep.links.Driven() && p != nil && int(own) < e.ep.transportSources.Len() {
-		atomic.StoreUint64(&e.ep.transportSources.At(uint32(own)).Addr, 0)
+	p, own := e.ep.links.Transports().Of(src)
+	if p != nil && p == e.ep.links.Driven() && int(own) < e.ep.driven.transportSources.Len() {
+		atomic.StoreUint64(&e.ep.driven.transportSources.At(uint32(own)).Addr, 0)
 	}
 }
 
@@ -94,8 +96,8 @@ func (e *peering) dropTransportSources(addr fi.Addr) {
 	if e.links.Driven() == nil {
 		return
 	}
-	for i := range e.transportSourcesSeen.Load() {
-		atomic.CompareAndSwapUint64(&e.transportSources.At(i).Addr, uint64(addr)+1, 0)
+	for i := range e.driven.transportSourcesSeen.Load() {
+		atomic.CompareAndSwapUint64(&e.driven.transportSources.At(i).Addr, uint64(addr)+1, 0)
 	}
 }
 

@@ -47,7 +47,7 @@ func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoin
 	if err := e.links.Drive(p); err != nil {
 		panic(err)
 	}
-	e.networks = []*watch.Transport{p.Network}
+	e.transports.networks = []*watch.Transport{p.Network}
 	l.rx.eps = append(l.rx.eps, l)
 	return e, i
 }
@@ -156,18 +156,18 @@ func TestPolled(t *testing.T) {
 		want   bool
 	}{
 		"polled queues":     {func(*Endpoint) {}, true},
-		"transmit queue":    {func(e *Endpoint) { e.txCQ = slept }, false},
-		"receive queue":     {func(e *Endpoint) { e.rxCQ = slept }, false},
+		"transmit queue":    {func(e *Endpoint) { e.bound.txCQ = slept }, false},
+		"receive queue":     {func(e *Endpoint) { e.bound.rxCQ = slept }, false},
 		"connected":         {func(e *Endpoint) { e.conn = &connection{} }, false},
-		"shared receives":   {func(e *Endpoint) { e.srx = &SharedRx{} }, false},
-		"datagrams":         {func(e *Endpoint) { e.lossy = true }, false},
+		"shared receives":   {func(e *Endpoint) { e.bound.srx = &SharedRx{} }, false},
+		"datagrams":         {func(e *Endpoint) { e.chosen.lossy = true }, false},
 		"deferred work":     {func(e *Endpoint) { e.info.Caps |= fi.Trigger }, false},
 		"counters of reads": {func(e *Endpoint) { e.info.Caps |= fi.RMAEvent }, false},
 	} {
 		info := *b.info
 		info.Caps = caps
 		e := new(Endpoint)
-		e.domain, e.info, e.txCQ, e.rxCQ = b.domain, &info, polled, polled
+		e.domain, e.info, e.bound.txCQ, e.bound.rxCQ = b.domain, &info, polled, polled
 		c.change(e)
 		if got := e.polled(); got != c.want {
 			t.Errorf("%s: %v", name, got)

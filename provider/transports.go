@@ -62,7 +62,7 @@ func peerEvents(p *transport, f func(hw.PeerEvent)) func(hw.PeerEvent) {
 // arrivals takes in what has arrived at all transports, and returns how many messages that were.
 func (e *leasedEP) arrivals(limit int) (n int) {
 	if !e.ep.mute() {
-		n = e.ep.iface.Progress(limit)
+		n = e.ep.transports.iface.Progress(limit)
 		e.countBatch(n)
 	}
 	return n + e.networkArrivals(limit)
@@ -73,7 +73,7 @@ func (e *leasedEP) networkArrivals(limit int) (n int) {
 	if e.ep.mute() {
 		return 0
 	}
-	for _, p := range e.ep.networks {
+	for _, p := range e.ep.transports.networks {
 		got := p.Poll(limit, e.waitsForNetwork)
 		e.countBatch(got)
 		n += got
@@ -103,20 +103,20 @@ func (e *transportSet) watched() bool {
 
 // closeTransports closes the interfaces.
 func (e *peering) closeTransports() {
-	e.stopProbers()
-	for _, n := range e.networks {
+	e.transports.stopProbers()
+	for _, n := range e.transports.networks {
 		n.Close()
 	}
-	e.networks = nil
+	e.transports.networks = nil
 	// Networks first: no peer finds the segment gone while the network answers.
 	for _, p := range slices.Backward(e.links.Transports()) {
 		_ = p.Close()
 	}
 	e.links.Close()
-	e.iface, e.devicesOf = nil, nil
-	if e.names != nil {
-		_ = e.names.Close()
-		e.names = nil
+	e.transports.iface, e.transports.devicesOf = nil, nil
+	if e.transports.names != nil {
+		_ = e.transports.names.Close()
+		e.transports.names = nil
 	}
 }
 
@@ -126,21 +126,21 @@ func (e *leasedEP) openNetworks() error {
 	if e.ep.scalable != nil {
 		caps = e.ep.scalable.info.Caps // no context has it
 	}
-	if caps&fi.RemoteComm == 0 && !e.ep.apart {
+	if caps&fi.RemoteComm == 0 && !e.ep.chosen.apart {
 		return nil
 	}
 	networks, err := transportsOf(&e.ep).OpenNetworks()
 	if err != nil {
 		return err
 	}
-	e.ep.names, e.ep.unbelled = networks.Names, networks.Unbelled
+	e.ep.transports.names, e.ep.transports.unbelled = networks.Names, networks.Unbelled
 	list := networks.Ifaces
 	slices.SortStableFunc(list, func(a, b hw.Iface) int { return b.Attr().Priority - a.Attr().Priority })
 	for _, i := range list {
 		p := e.addTransport(i)
-		e.ep.addDevice(p)
+		e.ep.transports.addDevice(p)
 		p.Network = watch.New(p.Iface, networkOwner{&e.ep.peering}, nil)
-		e.ep.networks = append(e.ep.networks, p.Network)
+		e.ep.transports.networks = append(e.ep.transports.networks, p.Network)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func transportsOf(e *Endpoint) *backends.Endpoint {
 	t := &backends.Endpoint{
 		Config: e.domain.cfg, Device: e.domain.device, Name: e.name, Context: e.context, Socket: e.socket,
 		Auth: e.auth, Keys: e.keys, Stripes: e.stripeCount() + 1, Class: e.domain.dscp(e.info),
-		Apart: e.apart, Polled: e.polled(), Direct: plane.Load(),
+		Apart: e.chosen.apart, Polled: e.polled(), Direct: plane.Load(),
 		Program: e.domain.fabric.program.Networks(),
 	}
 	if e.scalable != nil {
@@ -165,15 +165,15 @@ func openLocal(e *Endpoint) (backends.Local, error) {
 	t := transportsOf(e)
 	return t.OpenLocal(&backends.LocalOptions{
 		Here:        func(a netip.Addr) bool { return e.domain.local.Has(names.New(a, 0)) },
-		BounceCount: e.bounces(t.Stripes), Incarnation: e.incarnation, Exclusive: e.domain.exclusiveShared(),
-		Published: e.published(), Collectives: e.copiesCollectives(),
+		BounceCount: bounces(&e.attributes, t.Stripes), Incarnation: e.incarnation,
+		Exclusive: e.domain.exclusiveShared(), Published: e.published(), Collectives: e.copiesCollectives(),
 	})
 }
 
 // startNetworks begins to watch the transports to other hosts.
 func (e *peering) startNetworks() error {
-	e.listenTo(e.attached)
-	for _, n := range e.networks {
+	e.transports.listenTo(e.bound.attached)
+	for _, n := range e.transports.networks {
 		if err := n.Start(); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (o networkOwner) Attention(bits uint32) { atomic.OrUint32(&o.e.rx.hot.Atten
 // Notify wakes the threads that sleep on the endpoint's queues, and those that drive it.
 func (o networkOwner) Notify() {
 	o.e.rx.ring()
-	for _, q := range *o.e.listeners.Load() {
+	for _, q := range *o.e.transports.listeners.Load() {
 		q.Waiter().Wake()
 	}
 	o.e.domain.drives.Wake()
@@ -206,7 +206,7 @@ func (o networkOwner) Notify() {
 // waitsForNetwork reports whether transfers of large messages with other hosts, or operations of a device, are under
 // way.
 func (e *leasedEP) waitsForNetwork() bool {
-	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.exposed.Any()
+	return e.rx.rendezvous.Waiting() || e.initiated.Moving() || e.ep.tx.exposed.Any()
 }
 
 // countBatch counts one entry into progress that found n arrivals.
