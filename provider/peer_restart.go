@@ -11,7 +11,7 @@ import (
 // well from here. A path to its name then leads to the process that is gone, while messages come from its successor.
 // What is answered over such a path is lost, without a sign.
 //
-//	the transport has connections that carry both ways  → answers, and reads, go over the source's own (links.Leased.BackPath)
+//	the transport has connections that carry both ways  → answers, and reads, go over the source's own (BackPath)
 //	else: a source is met, and its name has a path      → that leads to a live process, or peers are checked
 //	                                                      before anything goes by names (greet, checkPeers)
 //	a path is lost, and the source is not               → answers and reads wait for another (connectBack)

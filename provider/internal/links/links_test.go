@@ -349,8 +349,8 @@ func TestSweep(t *testing.T) {
 	if b.h.Back(Sender{ID: 1}, address) != live || live == gone {
 		t.Fatal("not one link back to each sender")
 	}
-	held := b.Hold(peers.Address{Name: nameOf(2, 1)})
-	defer held.Release()
+	used := b.Hold(peers.Address{Name: nameOf(2, 1)})
+	defer used.Release()
 	var named, awaited *Link
 	for i := range uint16(1000) {
 		l := b.Hold(peers.Address{Name: nameOf(3, i)})
@@ -368,7 +368,7 @@ func TestSweep(t *testing.T) {
 	for l := range b.All() {
 		left = append(left, l)
 	}
-	if want := []*Link{listed, live, held, named, awaited}; !slices.Equal(left, want) {
+	if want := []*Link{listed, live, used, named, awaited}; !slices.Equal(left, want) {
 		t.Errorf("%d links are left, want %d", len(left), len(want))
 	}
 	if b.Find(gone.To) != nil || b.At(gone.Index) != nil {

@@ -27,8 +27,8 @@ type Transport struct {
 	On      rma.Transport               // as one-sided operations have it
 }
 
-// An endpoint's sources are those of its transports, with the transport's number above the interface's own number: 4 and
-// 20 bits, which match.Message has room for. SourceMask has the bits of the latter.
+// An endpoint's sources are those of its transports, with the transport's number above the interface's own number: 4
+// and 20 bits, which match.Message has room for. SourceMask has the bits of the latter.
 const (
 	sourceShift = 20
 	SourceMask  = 1<<sourceShift - 1
