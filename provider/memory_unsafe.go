@@ -48,8 +48,8 @@ func rtsAt(addr uint64) *wire.RTS { return (*wire.RTS)(pointerAt(addr)) }
 // wordAt is a word that other threads or processes write; for sync/atomic.
 func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }
 
-// addressOf is what tables that C reads have of a structure, which lies outside the Go heap, or which the endpoint keeps
-// alive.
+// addressOf is what tables that C reads have of a structure, which lies outside the Go heap, or which the endpoint
+// keeps alive.
 func addressOf[T any](at *T) uintptr { return uintptr(unsafe.Pointer(at)) }
 
 // stripesAt views the stripes behind the table of an endpoint that has n of them.
