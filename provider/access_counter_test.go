@@ -139,7 +139,7 @@ func TestAccessesHostile(t *testing.T) {
 	remote := mapped(t, pages.Size)
 	y.region(remote, 1, fi.RemoteRead)
 	x.send(SendArgs{IOV: iovOf([]byte("hello")), Dest: x.addr[y], Flags: fi.Completion}, y) // connects
-	p := x.ep.linkAt(0).path.Load()
+	p := x.ep.links.At(0).Path()
 	var head [wire.RTSBytes]byte
 	for _, bad := range []struct {
 		addr uint64

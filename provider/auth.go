@@ -83,11 +83,11 @@ func (e *peering) holdAuthKeys() (err error) {
 	if !e.domain.Keyed() {
 		return nil
 	}
-	if r := e.srx; r != nil && r.rx.hasOtherKeys(e.av) {
+	if r := e.bound.srx; r != nil && r.rx.hasOtherKeys(e.bound.av) {
 		return fmt.Errorf(
 			"another address vector with keys than that of the endpoints it shares receives with: %w", fi.EINVAL)
 	}
-	e.keys, err = e.av.HoldKeys(0)
+	e.keys, err = e.bound.av.HoldKeys(0)
 	return err
 }
 
@@ -102,7 +102,7 @@ func (r *rxContext) hasOtherKeys(a *AV) bool {
 // dropAuthKeys undoes holdAuthKeys.
 func (e *peering) dropAuthKeys() {
 	if e.keys != nil {
-		e.av.DropKeys(e.keys)
+		e.bound.av.DropKeys(e.keys)
 		e.keys = nil
 	}
 }

@@ -30,7 +30,7 @@ func TestBehind(t *testing.T) {
 	sent++
 	fill()
 	to.ep.Progress()
-	kept := leasedOf(to.ep).rx.UnexpectedMessages()
+	kept := leasedOf(to.ep).rx.matching.UnexpectedMessages()
 	if kept == 0 {
 		t.Fatal("nothing is kept")
 	}
@@ -43,7 +43,7 @@ func TestBehind(t *testing.T) {
 		if got := binary.LittleEndian.Uint64(buf); got != n {
 			t.Fatalf("received message %d, want %d", got, n)
 		}
-		if left := leasedOf(to.ep).rx.UnexpectedMessages(); left != kept-int(n)-1 {
+		if left := leasedOf(to.ep).rx.matching.UnexpectedMessages(); left != kept-int(n)-1 {
 			t.Fatalf("%d messages are kept after %d receives, %d were", left, n+1, kept)
 		}
 	}

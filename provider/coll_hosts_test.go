@@ -126,7 +126,7 @@ func (w *slicesWork) over() bool {
 // engine is a rank's, while the operation is under way there.
 func (w *slicesWork) engine(rank int, see func(*exchange.Engine)) {
 	leased := leasedOf(w.h.sides[rank].ep)
-	leased.rx.acquire()
+	leased.rx.base.acquire()
 	defer leased.rx.give()
 	if e := leased.collective.Engine(); e != nil {
 		see(e)

@@ -406,8 +406,8 @@ func (s *collSide) idle() {
 	if err := leasedOf(s.ep).collective.Idle(); err != nil {
 		s.t.Errorf("left: %v", err)
 	}
-	if leasedOf(s.ep).rx.UnexpectedBytes != 0 {
-		s.t.Errorf("%d bytes are kept", leasedOf(s.ep).rx.UnexpectedBytes)
+	if leasedOf(s.ep).rx.matching.UnexpectedBytes != 0 {
+		s.t.Errorf("%d bytes are kept", leasedOf(s.ep).rx.matching.UnexpectedBytes)
 	}
 }
 
@@ -431,7 +431,7 @@ func TestCollectiveAhead(t *testing.T) {
 		}
 		k, _ := c.sides[0].cq.Read(got[:])
 		completed += max(k, 0)
-		if kept := leasedOf(c.sides[1].ep).rx.UnexpectedBytes; kept > bound+size+512 {
+		if kept := leasedOf(c.sides[1].ep).rx.matching.UnexpectedBytes; kept > bound+size+512 {
 			t.Fatalf("%d bytes are kept, at most %d", kept, bound)
 		}
 		return errors.Is(err, fi.EAGAIN) || posted == n

@@ -32,9 +32,9 @@ func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, m
 
 // openCollectives prepares an endpoint for collective operations if it is to have them.
 func (e *leasedEP) openCollectives() {
-	if e.info.Caps&fi.Collective != 0 && e.scalable == nil {
-		e.coll, e.collective = coll.New(collAny{collBinder{&e.binder}, &e.Endpoint}, collHolder{leasedHost{e}},
-			coll.Settings{Config: e.domain.cfg, DeviceMemory: e.domain.hmem()})
+	if e.ep.info.Caps&fi.Collective != 0 && e.ep.scalable == nil {
+		e.ep.coll, e.collective = coll.New(collAny{collBinder{&e.ep.binder}, &e.ep}, collHolder{leasedHost{e}},
+			coll.Settings{Config: e.ep.domain.cfg, DeviceMemory: e.ep.domain.hmem()})
 	}
 }
 
@@ -54,7 +54,7 @@ func (e *binder) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*
 	bad := func(err fi.Errno, format string, args ...any) error {
 		return log.Reject(log.EPData, err, "join: "+format, args...)
 	}
-	events := e.eq.Load()
+	events := e.bound.eq.Load()
 	switch {
 	case e.coll == nil && e.state.Load() == stateCreated && e.info.Caps&fi.Collective != 0 && e.scalable == nil:
 		return nil, fi.EOPBADSTATE
@@ -66,7 +66,7 @@ func (e *binder) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*
 		return nil, bad(fi.EBADFLAGS, "flags %#x", flags)
 	case events == nil:
 		return nil, bad(fi.ENOEQ, "the endpoint has no event queue")
-	case set == nil || !set.Of(e.av):
+	case set == nil || !set.Of(e.bound.av):
 		return nil, bad(fi.EINVAL, "not a set of the endpoint's address vector")
 	}
 	return e.coll.Join(addr, set.Addr(), set.Members(), events, context)
@@ -147,7 +147,7 @@ func (h collBinder) Enabled() bool               { return h.state.Load() == stat
 func (h collBinder) Closed() bool                { return h.state.Load() == stateClosed }
 func (h collBinder) Acquire() error              { return h.refs.Acquire() }
 func (h collBinder) Release()                    { h.refs.Release() }
-func (h collBinder) Completes(flags uint64) bool { return h.txCompletes(0, flags) }
+func (h collBinder) Completes(flags uint64) bool { return h.bound.txCompletes(0, flags) }
 
 // CountsAt has readers of a counter of the domain make progress of the endpoint.
 func (h collBinder) CountsAt(c *cq.Counter) error {
@@ -167,7 +167,7 @@ func (h collAny) Progress() { h.ep.Progress() }
 
 // Member finds what an address leads to: nil for the endpoint itself.
 func (h collAny) Member(addr fi.Addr) (names.Name, coll.Peer, error) {
-	n, ok := h.ep.av.Name(addr)
+	n, ok := h.ep.bound.av.Name(addr)
 	if !ok {
 		return n, nil, refuse(log.EPCtrl, fi.EINVAL, "address %d is not in the address vector any more", addr)
 	}
@@ -199,13 +199,13 @@ func (h collAny) WithLease(f func(*coll.Protocol)) {
 // collHolder is an endpoint as its collective operations have it with the progress lease.
 type collHolder struct{ leasedHost }
 
-func (h collHolder) Now() congestion.Time { return h.e.now() }
-func (h collHolder) Name() names.Name     { return h.e.name }
-func (h collHolder) Stats() coll.Counters { return h.e.stats }
-func (h collHolder) Closed() bool         { return h.e.state.Load() == stateClosed }
+func (h collHolder) Now() congestion.Time { return h.e.ep.now() }
+func (h collHolder) Name() names.Name     { return h.e.ep.name }
+func (h collHolder) Stats() coll.Counters { return h.e.ep.stats }
+func (h collHolder) Closed() bool         { return h.e.ep.state.Load() == stateClosed }
 func (h collHolder) TransportOf(s hw.Source) *coll.Transport {
-	p, _ := h.e.transportOf(s)
-	return &p.coll
+	p, _ := h.e.ep.links.Transports().Of(s)
+	return &p.Coll
 }
 
 // IsFrom reports whether a source is a peer.
@@ -213,17 +213,18 @@ func (h collHolder) IsFrom(src hw.Source, p coll.Peer) bool { return h.Owns(src,
 
 // Transports are the endpoint's, in its order.
 func (h collHolder) Transports() (list []*coll.Transport) {
-	for _, p := range h.e.transports {
-		list = append(list, &p.coll)
+	for _, p := range h.e.ep.links.Transports() {
+		list = append(list, &p.Coll)
 	}
 	return list
 }
 
 // Post sends a message with its payload.
 func (h collHolder) Post(p coll.Path, id hw.AMID, header uint64, head, data []byte) error {
-	lease := h.e.progressStripe
-	iov := append(h.e.scratch[lease].frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))})
-	return h.e.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
+	lease := h.e.ep.tx.progressStripe
+	whole := fi.IOVec{Base: uintptr(addressOfBytes(data)), Len: uint64(len(data))}
+	iov := append(h.e.ep.tx.scratch[lease].frag[:0], whole)
+	return h.e.ep.sendPayload(&p.(*path).Path, id, header, head, iov, len(data), lease)
 }
 
 // Send sends a message without payload, now or when there is room.
@@ -239,7 +240,7 @@ func (h collHolder) Answer(src hw.Source, id hw.AMID, header uint64, head []byte
 // Hold keeps a payload, and accounts for a message, as one that is unexpected.
 func (h collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
 	if len(payload) != 0 {
-		if addr, err = h.e.rx.Pool.Get(len(payload)); err != nil {
+		if addr, err = h.e.rx.matching.Pool.Get(len(payload)); err != nil {
 			return 0, err
 		}
 		copy(bytesAt(addr, uint64(len(payload))), payload)
@@ -251,14 +252,14 @@ func (h collHolder) Hold(payload []byte, cost int) (addr uint64, err error) {
 // Unhold gives the memory back.
 func (h collHolder) Unhold(addr uint64, n, cost int) {
 	if addr != 0 {
-		h.e.rx.Pool.Put(addr, n)
+		h.e.rx.matching.Pool.Put(addr, n)
 	}
 	h.e.rx.unhold(cost, cost)
 }
 
 // Complete ends an operation at the queue of transmits and at the counter of writes.
 func (h collHolder) Complete(context uint64, completes bool, status fi.Errno) {
-	coll.Complete(h.e.txCQ, h.e.writeCntr.Load(), h.e.stats, context, completes, status)
+	coll.Complete(h.e.ep.bound.txCQ, h.e.ep.bound.writeCntr.Load(), h.e.ep.stats, context, completes, status)
 }
 
 // member is a peer of a group: its link, at the endpoint.
@@ -272,7 +273,7 @@ func (m member) Number() uint32 { return m.Index }
 
 // Connect returns the link's path, connecting if need be.
 func (m member) Connect() (coll.Path, error) {
-	p, err := m.e.connect(m.link)
+	p, err := m.e.links.Connect(m.link)
 	if err != nil {
 		return nil, err
 	}
@@ -281,22 +282,11 @@ func (m member) Connect() (coll.Path, error) {
 
 // Ready returns the link's path if it works.
 func (m member) Ready() (coll.Path, bool) {
-	p, ok := m.ready()
+	p, ok := m.link.Ready()
 	if !ok {
 		return nil, false
 	}
 	return p, true
-}
-
-// Over is the transport as collective operations have it.
-func (p *path) Over() *coll.Transport { return &p.transport.coll }
-
-// collTransport is the transport as collective operations have it.
-func (p *transport) collTransport() coll.Transport {
-	return coll.Transport{
-		Iface: p.Iface, Caps: p.attr.Caps, MaxAMBcopy: p.attr.MaxAMBcopy, DeviceName: p.attr.DeviceName,
-		Eager: p.eager, Notify: p.wake,
-	}
 }
 
 // isSelf reports whether a name leads to this endpoint.

@@ -3,14 +3,15 @@ package provider
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
 )
 
@@ -20,49 +21,16 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Connect([]byte) (hw.Endpoint, error) { return nil, r.err }
+func (r *refusing) Connect([]byte) (hw.Endpoint, error) { return nil, r.err }
+
+// Close has no effect: Iface is another transport's.
+func (r *refusing) Close() error { return nil }
 
 // Errors of a device's Connect.
 var (
 	errHasClosed = fmt.Errorf("has closed: %w: %w: %w", hw.ErrPeerDead, hw.ErrNoPath, hw.ErrUnreachable)
 	errIsLost    = fmt.Errorf("is lost: %w: %w: %w", hw.ErrPathLost, hw.ErrPeerDead, hw.ErrNoPath)
 )
-
-// TestConnectFirst: an error of a transport's Connect has the next one tried unless the peer may still answer there.
-// The last one's counts, with what others know of the peer's end.
-func TestConnectFirst(t *testing.T) {
-	x, y := apart(t, nil)
-	x.send(SendArgs{IOV: iovOf([]byte("weft")), Dest: x.addr[y]}, y)
-	l, _ := x.pathTo(y)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, c := range []struct {
-		first error
-		next  bool // is tried
-		ended bool
-	}{
-		{hw.ErrUnreachable, false, false},
-		{fmt.Errorf("%w: %w", hw.ErrUnreachable, hw.ErrPeerDead), false, true},
-		{hw.ErrNoPath, true, false},
-		{fmt.Errorf("%w: %w", hw.ErrUnreachable, hw.ErrNoPath), true, false},
-		{hw.ErrNoResource, true, false},
-		{hw.ErrPermission, true, false},
-		{hw.ErrInvalid, true, false},
-		{errHasClosed, true, true},
-		{errIsLost, true, false},
-	} {
-		first, silent := &transport{Iface: refusing{err: c.first}}, &transport{Iface: refusing{err: hw.ErrUnreachable}}
-		_, p, err := x.ep.connectFirst(l, []*transport{first, silent})
-		if tried := p == silent; tried != c.next || peers.Ended(err) != c.ended ||
-			tried && (!errors.Is(err, hw.ErrUnreachable) || errors.Is(err, hw.ErrNoPath)) {
-			t.Errorf("%v: the next is tried: %v, %v", c.first, tried, err)
-		}
-		ep, p, err := x.ep.connectFirst(l, []*transport{first, x.ep.transports[1]})
-		if reached := p == x.ep.transports[1] && ep != nil && err == nil; reached != c.next {
-			t.Errorf("%v: the next reaches the peer: %v, %v", c.first, reached, err)
-		}
-	}
-}
 
 // TestErrnoPathLostClosed: a device knows that a peer to which it had lost the path has closed, and UDP does not.
 func TestErrnoPathLostClosed(t *testing.T) {
@@ -71,20 +39,18 @@ func TestErrnoPathLostClosed(t *testing.T) {
 	l, p := x.pathTo(y)
 	y.close()
 	x.notices(p)
-	own := x.ep.transports
-	device := &transport{Iface: refusing{own[1].Iface, errIsLost}}
-	x.ep.transports = slices.Insert(slices.Clone(own), 1, device)
-	defer func() { x.ep.transports = own }()
-	l.mu.Lock()
-	l.attempts.Reset()
-	l.path.Store(newPath(peers.Gone{PathLost: true}, p.transport))
-	l.mu.Unlock()
+	device := &refusing{x.ep.links.Transports()[1].Iface, errIsLost}
+	x.ep.links.Add(device, rkey.Device{})
+	list := x.ep.links.Transports()
+	list[1], list[2] = list[2], list[1]
+	defer func() { list[1], list[2] = list[2], list[1] }()
+	l.Set(links.NewPath(peers.Gone{PathLost: true}, p.Via))
 	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); x.ep.Progress() {
 		if err := posts["send"](x, x.addr[y], make([]byte, 8)); !errors.Is(err, fi.EAGAIN) {
 			t.Fatalf("while it may be there: %v", err)
 		}
 	}
-	device.Iface = refusing{own[1].Iface, errHasClosed}
+	device.err = errHasClosed
 	begin := time.Now()
 	x.wantPosts(x.addr[y], fi.ECONNRESET)
 	if took := time.Since(begin); took > x.domain.cfg.ConnectTimeout/2 {
@@ -95,8 +61,8 @@ func TestErrnoPathLostClosed(t *testing.T) {
 // TestDevicesForgotten: an endpoint whose transports are closed, as fi_enable has failed behind them, names no devices
 // of theirs in tokens when it is enabled again.
 func TestDevicesForgotten(t *testing.T) {
-	s := &transportSet{devicesOf: make([]tokens.Device, 1)}
-	if s.closeTransports(); len(s.devicesOf) != 0 {
-		t.Errorf("%d devices are left", len(s.devicesOf))
+	s := &peering{transports: transportSet{devicesOf: make([]tokens.Device, 1)}}
+	if s.closeTransports(); len(s.transports.devicesOf) != 0 {
+		t.Errorf("%d devices are left", len(s.transports.devicesOf))
 	}
 }

@@ -85,7 +85,7 @@ func (e *Endpoint) openConn() error {
 	if err != nil {
 		return err
 	}
-	if e.av, err = e.domain.openPeer(); err != nil {
+	if e.bound.av, err = e.domain.openPeer(); err != nil {
 		e.socket.Close()
 		if r != nil {
 			conn.GiveBack(r)
@@ -203,7 +203,7 @@ func (c *connection) Connected(data []byte) { c.event(fi.Connected, data) }
 
 // Failed posts the event of an error, and has the lease holder end the receives that are posted.
 func (c *connection) Failed(err fi.Errno, data []byte) {
-	c.ep.eq.Load().PostError(eq.ErrEntry{FID: c.fid, Err: err, ProvErrno: int32(err), ErrData: data})
+	c.ep.bound.eq.Load().PostError(eq.ErrEntry{FID: c.fid, Err: err, ProvErrno: int32(err), ErrData: data})
 	c.notify()
 }
 
@@ -216,21 +216,21 @@ func (c *connection) Ended() {
 
 // event posts an event of the endpoint.
 func (c *connection) event(number fi.EQEvent, data []byte) {
-	c.ep.eq.Load().Post(eq.CMEvent(number, c.fid, nil, data))
+	c.ep.bound.eq.Load().Post(eq.CMEvent(number, c.fid, nil, data))
 }
 
 // Reach opens the path that carries the data.
 func (c *connection) Reach(ctx context.Context, peer names.Name) error {
 	e := c.ep
-	if len(e.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.Has(peer) {
+	if len(e.transports.networks) == 0 && !e.domain.cfg.Across() && !e.domain.local.Has(peer) {
 		return fmt.Errorf("no transport from %s to %s: %w", e.name, peer, fi.EHOSTUNREACH)
 	}
-	if err := e.av.Add(peer); err != nil {
+	if err := e.bound.av.Add(peer); err != nil {
 		return err
 	}
 	for {
-		l := e.holdLinkTo(peers.Address{Name: peer})
-		_, err := e.connect(l)
+		l := e.links.Hold(peers.Address{Name: peer})
+		_, err := e.links.Connect(l)
 		l.Release()
 		if !errors.Is(err, fi.EAGAIN) {
 			return err
@@ -251,9 +251,7 @@ func (c *connection) disconnected() bool { return c != nil && errors.Is(c.Ready(
 // connection's state.
 func (e *peering) closeLines() {
 	for l := range e.links.All() {
-		l.mu.Lock()
-		e.forget(l)
-		l.mu.Unlock()
+		e.links.Forget(l)
 	}
 }
 
@@ -274,6 +272,6 @@ func (e *peering) closeConn() {
 	if e.conn == nil {
 		return
 	}
-	_ = e.av.Close() // it has no other user
+	_ = e.bound.av.Close() // it has no other user
 	e.conn.Close()
 }

@@ -84,21 +84,21 @@ func TestPostMeetsShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Release()
-	p, err := a.ep.connect(l)
+	p, err := a.ep.links.Connect(l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.ep.Shutdown(0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.ep.connect(l); !errors.Is(err, fi.ESHUTDOWN) {
+	if _, err := a.ep.links.Connect(l); !errors.Is(err, fi.ESHUTDOWN) {
 		t.Errorf("it connects anew: %v", err)
 	}
-	l.path.Store(p) // as before the end has taken it away
-	if a.ep.fill(0, l, p); a.ep.peers.At(0).Slots != 0 {
+	l.Set(p) // as before the end has taken it away
+	if a.ep.links.Publish(0, l, p); a.ep.links.Line(0).Slots != 0 {
 		t.Error("the line leads to the peer again")
 	}
-	l.path.Store(nil)
+	l.Set(nil)
 }
 
 // polled is an interface that counts how often it is polled.
@@ -120,10 +120,10 @@ func TestEndPolls(t *testing.T) {
 	b.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Context: 7})
 	r := b.ep.rx.acquire()
 	e := r.of(b.ep)
-	transport := &polled{Iface: e.transports[1].Iface}
-	own := e.networks
-	e.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.peering}, nil)}
-	e.networks[0].Notify()
+	transport := &polled{Iface: e.ep.links.Transports()[1].Iface}
+	own := e.ep.transports.networks
+	e.ep.transports.networks = []*watch.Transport{watch.New(transport, networkOwner{&e.ep.peering}, nil)}
+	e.ep.transports.networks[0].Notify()
 	end := &connected{b.ep.conn, e}
 	b.ep.conn.ended = time.Now()
 	b.ep.conn.flush.Store(1)
@@ -136,7 +136,7 @@ func TestEndPolls(t *testing.T) {
 	for _, counter := range []int{stats.RxDirect, stats.RxArrivals} {
 		long := time.Now().Add(-2 * lingerTime)
 		b.ep.conn.ended, b.ep.conn.arrived = long, long
-		e.stats.Rx(counter, 1)
+		e.ep.stats.Rx(counter, 1)
 		if end.Pump(); !end.ending() || time.Since(b.ep.conn.arrived) >= lingerTime {
 			t.Errorf("it does not wait behind a message, counter %d", counter)
 		}
@@ -145,8 +145,8 @@ func TestEndPolls(t *testing.T) {
 	if end.Pump(); end.ending() {
 		t.Error("it waits for ever")
 	}
-	e.networks[0].Close()
-	e.networks = own
+	e.ep.transports.networks[0].Close()
+	e.ep.transports.networks = own
 	r.publish()
 	r.give()
 	if e := endOf(b); e.Context != 7 || e.Err != fi.ECANCELED {

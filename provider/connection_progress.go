@@ -35,12 +35,12 @@ func (c *connected) only(h hw.Handler) hw.Handler {
 func (c *connected) isPeer(src hw.Source) bool {
 	s := c.e.senderOf(src)
 	if c.peerID == 0 {
-		if c.e.rx.ids.Name(s.id) != *c.Sender() {
+		if c.e.rx.ids.Name(s.ID) != *c.Sender() {
 			return false
 		}
-		c.peerID = s.id
+		c.peerID = s.ID
 	}
-	return s.id == c.peerID
+	return s.ID == c.peerID
 }
 
 // ending reports whether step has something to do.
@@ -64,7 +64,7 @@ func (c *connected) Pump() {
 	if !c.ending() {
 		return
 	}
-	if len(c.e.networks) != 0 {
+	if len(c.e.ep.transports.networks) != 0 {
 		now := time.Now()
 		if n := c.takenIn(); n != c.taken {
 			c.taken, c.arrived = n, now
@@ -82,22 +82,22 @@ func (c *connected) Pump() {
 
 // takenIn is how many messages the endpoint has taken in, in the data plane and in Go.
 func (c *connected) takenIn() uint64 {
-	return c.e.stats.RxTotal(stats.RxDirect) + c.e.stats.RxTotal(stats.RxArrivals)
+	return c.e.ep.stats.RxTotal(stats.RxDirect) + c.e.ep.stats.RxTotal(stats.RxArrivals)
 }
 
 // takeIn takes in what has arrived, as much as there can be, but not for ever, and reports whether that is anything.
 func (c *connected) takeIn() bool {
 	e, empty := c.e, 0
 	before := c.takenIn()
-	for _, p := range e.networks {
+	for _, p := range e.ep.transports.networks {
 		p.Notify()
 	}
-	for range e.domain.cfg.RingSlots {
-		switch n := e.arrivals(e.rx.cfg.ProgressBatch); {
+	for range e.ep.domain.cfg.RingSlots {
+		switch n := e.arrivals(e.rx.base.cfg.ProgressBatch); {
 		case n != 0:
 			empty = 0
-		case !e.iface.Pending():
-			if empty++; empty == emptyPolls || len(e.networks) == 0 {
+		case !e.ep.transports.iface.Pending():
+			if empty++; empty == emptyPolls || len(e.ep.transports.networks) == 0 {
 				return c.takenIn() != before
 			}
 		}
@@ -109,23 +109,17 @@ func (c *connected) takeIn() bool {
 // way: transmits with status, receives with fi.ECANCELED.
 func (c *connected) finish(status fi.Errno) {
 	e, r := c.e, c.e.rx
-	e.iface.Revoke() // the application has its buffers back with what this ends
+	e.ep.transports.iface.Revoke() // the application has its buffers back with what this ends
 	c.takeIn()
-	for l := range e.links.All() {
+	for l := range e.ep.links.All() {
 		e.linkLost(l, status)
-		l.mu.Lock()
-		l.path.Store(nil) // so that no post fills a line again
-		l.mu.Unlock()
+		l.Set(nil) // so that no post fills a line again
 	}
-	for _, p := range e.transports {
-		for n, s := range p.sources {
-			if s.id != 0 {
-				r.senderLost(e, p.source(hw.Source(n)))
-			}
-		}
+	for src := range e.senders.Senders() {
+		r.senderLost(e, src)
 	}
-	if e.srx == nil {
-		r.Ended = true
+	if e.ep.bound.srx == nil {
+		r.matching.Ended = true
 		r.cancelRecvs()
 		r.drainPosts(0) // the younger ones, likewise
 	}
@@ -133,7 +127,7 @@ func (c *connected) finish(status fi.Errno) {
 
 // cancelRecvs ends the posted receives, for which nothing can come any more.
 func (r *receiving) cancelRecvs() {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for rv := range eng.Recvs() {
 			eng.Remove(rv)
 			r.dropRecv(eng, rv, fi.ECANCELED)

@@ -211,7 +211,7 @@ func TestEndTakesPosts(t *testing.T) {
 	for n := range uint64(3) {
 		b.recv(RecvArgs{Context: n})
 	}
-	if n := leasedOf(b.ep).rx.Posted(); n != 0 {
+	if n := leasedOf(b.ep).rx.matching.Posted(); n != 0 {
 		t.Fatalf("%d receives are in matching", n)
 	}
 	b.ep.rx.acquire()

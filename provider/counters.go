@@ -56,27 +56,27 @@ func (e *Endpoint) Counters(dst []uint64) error {
 
 // countQueues shows what waits in matching. Gauges of a context that several endpoints share are those of the first.
 func (r *receiving) countQueues(posted, unexpected int) {
-	st := r.stats.Load()
+	st := r.base.stats.Load()
 	if st == nil {
 		return
 	}
 	st.RxPeak(stats.RxPosted, stats.RxPostedPeak, uint64(posted))
 	st.RxPeak(stats.RxKept, stats.RxKeptPeak, uint64(unexpected))
-	st.RxPeak(stats.RxKeptBytes, stats.RxKeptBytesPeak, uint64(r.UnexpectedBytes))
+	st.RxPeak(stats.RxKeptBytes, stats.RxKeptBytesPeak, uint64(r.matching.UnexpectedBytes))
 }
 
 // sample writes what is not counted as it happens but known from words that exist anyway: positions of rings, lengths
 // of lists. The timers call it some ten times a second.
 func (r *leasedRx) sample() {
-	if st := r.stats.Load(); st != nil {
-		st.RxSet(stats.RxPosts, r.hot.PostsHead)
-		st.RxSet(stats.RxPostRing, depth(r.hot.Posts.Tail, r.hot.PostsHead, 1<<r.hot.Posts.Log2Slots))
-		st.RxSet(stats.RxMatchSteps, r.Tagged.Steps()+r.Untagged.Steps())
+	if st := r.base.stats.Load(); st != nil {
+		st.RxSet(stats.RxPosts, r.base.hot.PostsHead)
+		st.RxSet(stats.RxPostRing, depth(r.base.hot.Posts.Tail, r.base.hot.PostsHead, 1<<r.base.hot.Posts.Log2Slots))
+		st.RxSet(stats.RxMatchSteps, r.matching.Tagged.Steps()+r.matching.Untagged.Steps())
 		st.RxSet(stats.RxOps, uint64(r.rendezvous.Live()))
 		st.RxSet(stats.RxControls, uint64(r.out.Len()))
 		st.RxSet(stats.RxWindowCloses, r.closures)
 		closed := uint64(0)
-		if r.Closed {
+		if r.matching.Closed {
 			closed = 1
 		}
 		st.RxSet(stats.RxWindowClosed, closed)
@@ -87,35 +87,33 @@ func (r *leasedRx) sample() {
 }
 
 func (e *leasedEP) sample() {
-	st := e.stats
+	st := e.ep.stats
 	waiting := uint64(0)
-	for i := range e.hot.Inbound {
-		if in := &e.hot.Inbound[i]; in.Ring.Tail != 0 {
+	for i := range e.ep.hot.Inbound {
+		if in := &e.ep.hot.Inbound[i]; in.Ring.Tail != 0 {
 			waiting += depth(in.Ring.Tail, atomic.LoadUint64(&in.Head), 1<<in.Ring.Log2Slots)
 		}
 	}
 	st.RxPeak(stats.RxRingDepth, stats.RxRingPeak, waiting)
-	e.sampleQueues(st)
+	e.ep.bound.sampleQueues(st)
 	var seen hw.Stats
 	senders := uint64(0)
-	for _, p := range e.transports {
+	for _, p := range e.ep.links.Transports() {
 		s := p.Stats()
 		seen.Malformed += s.Malformed
 		seen.Reclaimed += s.Reclaimed
 		seen.PeersLost += s.PeersLost
-		for i := range p.sources {
-			if p.sources[i].id != 0 {
-				senders++
-			}
-		}
+	}
+	for range e.senders.Senders() {
+		senders++
 	}
 	st.RxSet(stats.RxMalformed, seen.Malformed+e.malformedHere)
 	st.RxSet(stats.RxReclaimed, seen.Reclaimed)
 	st.RxSet(stats.RxPeersLost, seen.PeersLost)
 	st.RxSet(stats.RxSenders, senders)
 	e.samplePeers()
-	probe.Sample(e.probers, st)
-	e.domain.clock.Sample(st)
+	probe.Sample(e.ep.transports.probers, st)
+	e.ep.domain.clock.Sample(st)
 }
 
 // sampleQueues shows what the completion queues hold.
@@ -137,47 +135,19 @@ func (b *bindings) sampleQueues(st *stats.Endpoint) {
 // samplePeers shows the peers that this endpoint sends to.
 func (e *leasedEP) samplePeers() {
 	flying, up := uint64(0), uint64(0)
-	for l := range e.links.All() {
-		p, ready := l.ready()
-		if l.stats == nil && ready && !l.hidden {
-			l.stats = e.stats.Peer(l.raw)
-			l.hidden = l.stats == nil
-		}
-		n := uint64(max(l.awaited(), 0))
-		l.stats.Up(ready)
-		l.stats.Set(stats.PeerInFlight, n)
-		l.sampleWays()
+	for l := range e.ep.links.All() {
+		n, ready := l.Sample(e.ep.stats)
 		flying += n
 		if !ready {
 			continue
 		}
 		up++
-		l.samplePath(p)
 		if f := e.initiated.Flow(&l.Link); f != nil {
-			f.Sample(l.stats)
+			f.Sample(l.Shown())
 		}
-		l.probed.Load().Sample(l.stats)
 	}
-	e.stats.RxSet(stats.RxInFlight, flying)
-	e.stats.RxSet(stats.RxPeers, up)
-}
-
-// samplePath shows what the transport measures of the path to a peer.
-func (l *link) samplePath(p *path) {
-	r, ok := p.Endpoint.(hw.PathReporter)
-	if !ok {
-		return
-	}
-	if at, ok := r.Path(); ok {
-		l.stats.Set(stats.PeerRTT, uint64(at.RTT))
-		l.stats.Set(stats.PeerRTTVar, uint64(at.RTTVar))
-		l.stats.Set(stats.PeerRTTMin, uint64(at.Min))
-		l.stats.Set(stats.PeerRTTMax, uint64(at.Max))
-		l.stats.Set(stats.PeerSamples, at.Samples)
-		l.stats.Set(stats.PeerLostPackets, at.Lost)
-		l.stats.Set(stats.PeerWindow, uint64(at.Window))
-		l.stats.Set(stats.PeerAge, uint64(at.Age))
-	}
+	e.ep.stats.RxSet(stats.RxInFlight, flying)
+	e.ep.stats.RxSet(stats.RxPeers, up)
 }
 
 // depth is the number of entries in a ring, from its tail, which is a hint that

@@ -1,10 +1,6 @@
 package provider
 
 import (
-	"errors"
-	"sync/atomic"
-	"time"
-
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 )
@@ -14,16 +10,6 @@ import (
 // peer that is not there or does not receive. A receiver drops what it cannot
 // hold; it never closes its eager window. In between a sender waits a little
 // (fi.EAGAIN) for a receiver that is only slow.
-
-// dgramPatience is how long nothing goes out to a peer before datagrams to it
-// are dropped.
-const dgramPatience = 100 * time.Millisecond
-
-// stall is what a link remembers of a peer that takes nothing.
-type stall struct {
-	since time.Time // zero: it took the last
-	tail  uint64    // of its ring then: C's posts move it
-}
 
 // sendLossy sends a datagram of total bytes, or drops it. Errors: fi.EAGAIN,
 // fi.EBADFLAGS for flags that ask for an answer, fi.EMSGSIZE, fi.EINVAL for an
@@ -41,63 +27,42 @@ func (e *initiator) sendLossy(s *SendArgs, total uint64) error {
 		return log.Reject(log.EPData, err, "send to address %d: not in the address vector", s.Dest)
 	}
 	defer l.Release()
-	p, err := e.connect(l)
+	p, err := e.links.Connect(l)
 	if err == nil {
-		e.fill(s.Dest, l, p)
-		p.transport.wake()
+		e.links.Publish(s.Dest, l, p)
+		p.Via.Wake()
 		err = fi.EAGAIN
 		if p.EagerOpen() {
 			_, err = e.sendEager(s, p, total)
 		}
 	}
-	if !e.stalled(s.Dest, l, err) {
+	if !e.links.Stalled(s.Dest, l, err) {
 		return err
 	}
 	return e.drop(s, err)
 }
 
-// stalled notes the outcome of a try to send, and reports whether to try no more.
-func (e *peering) stalled(dest fi.Addr, l *link, err error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err == nil {
-		l.stall = stall{}
-		return false
-	}
-	if !errors.Is(err, fi.EAGAIN) {
-		return true
-	}
-	tail := uint64(0)
-	if line := e.peers.At(e.av.Line(dest)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
-		tail = atomic.LoadUint64(wordAt(line.Tail))
-	}
-	if l.stall.since.IsZero() || l.stall.tail != tail {
-		l.stall = stall{time.Now(), tail}
-	}
-	return time.Since(l.stall.since) >= dgramPatience
-}
-
 // drop completes a datagram that does not go out. fi.EAGAIN if there is no
 // room for the completion.
 func (e *initiator) drop(s *SendArgs, why error) error {
-	lease, ok := e.stripes.Acquire(0)
+	lease, ok := e.tx.stripes.Acquire(0)
 	if !ok {
 		return fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	if e.completes(s) {
-		if !e.txCQ.Room(1 + lease) {
+	defer e.tx.stripes.Release(lease)
+	if e.bound.completes(s) {
+		if !e.bound.txCQ.Room(1 + lease) {
 			return fi.EAGAIN
 		}
-		if entry := txEntry(s.Context, s.Tagged); !e.txCQ.TryComplete(1+lease, entry) {
-			e.txCQ.Complete(entry)
+		if entry := txEntry(s.Context, s.Tagged); !e.bound.txCQ.TryComplete(1+lease, entry) {
+			e.bound.txCQ.Complete(entry)
 		}
 	}
 	total := uint64(0)
 	for _, v := range s.IOV {
 		total += v.Len
 	}
-	e.countWork(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
+	e.countWork(e.bound.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 	log.Debugf(log.EPData, "datagram to address %d dropped: %v", s.Dest, why)
 	return nil
 }

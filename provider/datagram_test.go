@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/internal/links"
 )
 
 func dgramBench(t *testing.T, change func(*config.Config)) *bench {
@@ -57,7 +58,7 @@ func TestDeafPeer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if posted != 1000 || time.Since(start) < dgramPatience {
+	if posted != 1000 || time.Since(start) < links.DatagramPatience {
 		t.Errorf("%d datagrams in %v", posted, time.Since(start))
 	}
 	got := make([]byte, 8)
@@ -94,8 +95,9 @@ func TestKeptDatagrams(t *testing.T) {
 	for range 100 {
 		r.ep.Progress()
 	}
-	if leasedOf(r.ep).rx.Closed || leasedOf(r.ep).rx.UnexpectedBytes != 0 {
-		t.Errorf("window closed %v, %d bytes kept", leasedOf(r.ep).rx.Closed, leasedOf(r.ep).rx.UnexpectedBytes)
+	if leasedOf(r.ep).rx.matching.Closed || leasedOf(r.ep).rx.matching.UnexpectedBytes != 0 {
+		t.Errorf("window closed %v, %d bytes kept", leasedOf(r.ep).rx.matching.Closed,
+			leasedOf(r.ep).rx.matching.UnexpectedBytes)
 	}
 	s.send(SendArgs{IOV: iovOf(make([]byte, 9)), Dest: s.addr[r], Inject: true}, r)
 	if e := r.completion(s); e.Len != 9 || e.Context != 7 {

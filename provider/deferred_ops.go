@@ -3,7 +3,6 @@ package provider
 import (
 	"runtime"
 	"slices"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -38,7 +37,7 @@ func (w *queuedOp) prepareSend(e WorkEndpoint, s *SendArgs) error {
 		defer runtime.KeepAlive(kept)
 		return e.send(&c)
 	}
-	w.Fail = w.failure(e, txEntry(c.Context, c.Tagged), e.common().txCntr.Load(), c.Flags)
+	w.Fail = w.failure(e, txEntry(c.Context, c.Tagged), e.common().bound.txCntr.Load(), c.Flags)
 	return nil
 }
 
@@ -59,7 +58,7 @@ func (w *queuedOp) prepareRMA(e WorkEndpoint, a *RMAArgs) error {
 		return e.rma(&c)
 	}
 	entry := cq.Entry{Context: c.Context, Flags: rma.Kind(c.Read), Src: fi.AddrNotAvail}
-	w.Fail = w.failure(e, entry, e.common().accessCntr(entry.Flags), c.Flags)
+	w.Fail = w.failure(e, entry, e.common().bound.accessCntr(entry.Flags), c.Flags)
 	return nil
 }
 
@@ -84,7 +83,7 @@ func (w *queuedOp) prepareAtomic(e WorkEndpoint, a *AtomicArgs) error {
 	if c.Kind != atomics.Base {
 		entry.Flags = fi.Atomic | fi.Read
 	}
-	w.Fail = w.failure(e, entry, e.common().accessCntr(entry.Flags), c.Flags)
+	w.Fail = w.failure(e, entry, e.common().bound.accessCntr(entry.Flags), c.Flags)
 	return nil
 }
 
@@ -125,7 +124,7 @@ func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
 	vector.Gather(b, *iov)
 	*iov = nil
 	if n != 0 {
-		*iov = []fi.IOVec{{Base: uintptr(unsafe.Pointer(unsafe.SliceData(b))), Len: n}}
+		*iov = []fi.IOVec{{Base: uintptr(addressOfBytes(b)), Len: n}}
 	}
 	return b
 }
@@ -134,7 +133,7 @@ func (w *queuedOp) keep(iov *[]fi.IOVec, flags uint64) []byte {
 func (w *queuedOp) failure(e WorkEndpoint, entry cq.Entry, c *cq.Counter, flags uint64) func(fi.Errno) {
 	return func(err fi.Errno) {
 		e.refused()
-		if q := e.common().txCQ; q != nil {
+		if q := e.common().bound.txCQ; q != nil {
 			q.CompleteError(entry, cq.ErrorInfo{Err: err})
 		}
 		e.common().countWork(c, w.Completes(), flags&fi.Completion != 0, true, 0)

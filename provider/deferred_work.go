@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/provider/internal/deferred"
+	"github.com/weft-fabric/weft/provider/internal/links"
 )
 
 // What libfabric's objects add to operations that wait for a counter (fi_trigger(3)): package deferred has them queued,
@@ -89,7 +90,7 @@ func (e *peering) addressed(what string, a fi.Addr) error {
 	if e.conn != nil {
 		return nil // its peer is the only one
 	}
-	if _, ok := targetAt(e.av, a); !ok || e.av.Line(a) >= e.av.Lines() {
+	if !links.Leads(e.bound.av, a) {
 		return log.Reject(log.EPData, fi.EINVAL, "%s to address %d: not in the address vector", what, a)
 	}
 	return nil

@@ -27,8 +27,8 @@ func (d *Domain) hmem() bool { return d.info.Caps&fi.HMEM != 0 }
 func (e *peering) deviceRTS(r *wire.RTS, s *SendArgs, p *path) {
 	r.Flags |= wire.FlagNoGet
 	least := uint64(e.domain.cfg.HMEMMapSize)
-	if len(s.IOV) != 1 || p.transport.attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||
-		e.p2p.Load() == fi.HMEMP2PDisabled {
+	if len(s.IOV) != 1 || p.Via.Attr.Caps&hw.CapPeerMemory == 0 || least == 0 || r.Length < least ||
+		e.chosen.p2p.Load() == fi.HMEMP2PDisabled {
 		return
 	}
 	if token, offset, ok := e.domain.mappings.Share(uint64(s.IOV[0].Base), r.Length); ok {
@@ -41,7 +41,7 @@ func (e *peering) deviceRTS(r *wire.RTS, s *SendArgs, p *path) {
 // device, and returns the outcome.
 func (e *leasedEP) storeFailed(t *target.Target, a *arrived, err error) fi.Errno {
 	log.Warnf(log.EPData, "copy %d bytes to a device: %v", a.length, err)
-	e.recvError(cq.Entry{
+	e.ep.recvError(cq.Entry{
 		Context: t.Context, Flags: recvKind(t.Flags) | t.Flags&fi.MultiRecv, Buf: t.Named(), Data: a.data,
 		Tag: a.tag, Src: e.addrOf(a.source),
 	}, t.Flags, cq.ErrorInfo{Err: fi.EIO})

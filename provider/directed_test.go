@@ -86,7 +86,7 @@ func sources(t *testing.T, a *side, from []*side, tagged, directed bool, size in
 				one.ep.Progress()
 			}
 			a.ep.rx.acquire()
-			kept = leasedOf(a.ep).rx.UnexpectedMessages()
+			kept = leasedOf(a.ep).rx.matching.UnexpectedMessages()
 			leasedOf(a.ep).rx.give()
 		}
 	}

@@ -22,7 +22,7 @@
 //	fabric, domain*                   what is opened first
 //	peering, initiator, endpoint*     endpoints, in three layers
 //	scalable*, shared*, connection*   contexts of endpoints; connected endpoints
-//	link*, transport*                 paths to peers over interfaces
+//	link*, transport*                 paths to peers over interfaces (package links)
 //	senders, identities, peer_restart peers that send, by name and source
 //	transmit*, send_copy, datagram    messages, at their sender
 //	receiv*, rxcontext*               messages, at their receiver, and progress
@@ -53,6 +53,7 @@
 //	hmem              memory of devices, regions of it, and mappings of it by other processes
 //	info              fi_getinfo, and defaults of attributes
 //	keys, region      regions, and the keys by which peers name them
+//	links             links to peers, paths over transports, and the ways back to senders
 //	lease, tables     state that one thread has at a time; memory that C reads
 //	list              lists of pieces of remote memory
 //	mapping           memory of processes on this host, mapped for lists
@@ -63,7 +64,7 @@
 //	ordering          order among one-sided operations
 //	outcome           errnos of what transports return
 //	pages             huge pages for memory that is used often
-//	peers             addresses and identities of peers, and the table of links
+//	peers             addresses and identities of peers, and tables of what is known of them
 //	pieces            elements of lists, and how they are cut
 //	probe             round trips to idle peers
 //	refs              users of objects that are closed

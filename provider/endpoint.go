@@ -12,6 +12,7 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/authkey"
 	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/note"
 	"github.com/weft-fabric/weft/provider/internal/onesided"
 	"github.com/weft-fabric/weft/provider/internal/pages"
@@ -69,13 +70,13 @@ type attributes struct {
 
 // leasedEP is an endpoint as the holder of its receive context's progress lease has it.
 type leasedEP struct {
-	Endpoint
+	ep       Endpoint
 	rx       *leasedRx
 	reported peers.Reported // addresses of identities
 	// peersNamed is the generation of av that the addresses of peerMessages are of.
 	peersNamed uint64
-	backLinks  []*link // by identity, the last that was used
-	batchPeak  uint64  // arrivals
+	senders    links.Leased
+	batchPeak  uint64 // arrivals
 	// malformedHere counts messages that only this layer found malformed.
 	malformedHere uint64
 	rendezvous    rendezvous.Protocol
@@ -126,7 +127,7 @@ func (e *Endpoint) openName() error {
 	case fi.EPRDM, fi.EPUnspec:
 		return e.bindName(e.info.SrcAddr)
 	case fi.EPDgram:
-		e.lossy = true
+		e.chosen.lossy = true
 		return e.bindName(e.info.SrcAddr)
 	case fi.EPMsg:
 		return e.openConn()
@@ -136,18 +137,18 @@ func (e *Endpoint) openName() error {
 
 // newEndpoint makes an endpoint without resources.
 func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
-	l := &leasedEP{Endpoint: Endpoint{initiator: initiator{peering: peering{
+	l := &leasedEP{ep: Endpoint{initiator: initiator{peering: peering{
 		binder: binder{attributes: attributes{
 			domain: d, info: full, format: full.AddrFormat, auth: authkey.Key(full.EP.AuthKey),
 			incarnation: rand.Uint64(),
 		}},
-		options: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
+		chosen: options{minMulti: defaultMinMultiRecv}, born: time.Now(),
 	}}}}
 	l.initTarget()
-	l.answers.Init(answersHost{leasedHost{l}}, &l.pendings)
+	l.answers.Init(answersHost{leasedHost{l}}, &l.ep.tx.pendings)
 	l.rendezvous.Init(rendezvousHost{leasedHost{l}}, d.cfg)
 	l.initRMA()
-	e := &l.Endpoint
+	e := &l.ep
 	e.leased = lease.Guard(nil, l)
 	e.notes.Init(noteEndpoint{e}, d.cfg.NoteBytes)
 	e.lists.Init(listEndpoint{commonEP{e}, rma.ByDevice(&e.rmas)}, d.cfg)
@@ -155,7 +156,8 @@ func newEndpoint(d *Domain, full *fi.Info) *Endpoint {
 	if pages.Allowed() {
 		e.accesses.Init(uint64(d.cfg.HugeAfter), hot.AccessMin)
 	}
-	e.links.Init()
+	e.links.Init(linksHost{e}, d.cfg)
+	l.senders.Init(&e.links)
 	return e
 }
 
@@ -256,7 +258,7 @@ func (e *Endpoint) Close() error {
 		return err
 	}
 	if e.state.Load() == stateEnabled {
-		e.requests.settle(e.Progress, e.rx.owner == nil)
+		e.tx.requests.settle(e.Progress, e.rx.owner == nil)
 		if n := e.lists.Rest(rendezvous.AbandonTime); n != 0 {
 			e.refs.Reopen()
 			return refuse(log.EPCtrl, fi.EBUSY, "close endpoint: after %v another process is still at %d copies",
@@ -269,7 +271,7 @@ func (e *Endpoint) Close() error {
 	if e.state.Swap(stateClosed) == stateEnabled {
 		e.endLists()
 		e.domain.work.Leave(e)
-		if e.srx == nil {
+		if e.bound.srx == nil {
 			e.domain.work.Leave(e.rx)
 		}
 		e.disable()
@@ -277,8 +279,8 @@ func (e *Endpoint) Close() error {
 	if e.conn != nil {
 		e.conn.HangUp()
 	}
-	for i := len(e.unbind) - 1; i >= 0; i-- {
-		e.unbind[i]()
+	for i := len(e.bound.unbind) - 1; i >= 0; i-- {
+		e.bound.unbind[i]()
 	}
 	e.hot = nil
 	e.table.Close()
@@ -293,7 +295,7 @@ func (e *Endpoint) Close() error {
 }
 
 // WakePeer rings the doorbell of the peer with this number in a hot line.
-func (e *Endpoint) WakePeer(peer uint32) { e.iface.WakePeer(peer) }
+func (e *Endpoint) WakePeer(peer uint32) { e.transports.iface.WakePeer(peer) }
 
 // Domain is the domain that the endpoint belongs to.
 func (e *attributes) Domain() *Domain { return e.domain }

@@ -55,7 +55,7 @@ type binder struct {
 	state atomic.Uint32 // written under mu, read by any thread
 	refs  refs.Count
 	coll  *coll.Groups // of collective operations, nil: there are none; immutable from Enable on
-	bindings
+	bound bindings
 }
 
 // bind binds an object, unless it is too late for it, and counts a use of it.
@@ -88,7 +88,7 @@ func (e *binder) tryBind(b *binding, enabled bool) error {
 		b.release()
 		return err
 	}
-	e.unbind = append(e.unbind, b.release)
+	e.bound.unbind = append(e.bound.unbind, b.release)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (e *binder) BindCQ(q *cq.Queue, flags uint64) error {
 			if all, _ := e.bindFlags(); flags&^all != 0 || flags&(fi.Transmit|fi.Recv) == 0 {
 				return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
 			}
-			if flags&fi.Transmit != 0 && e.txCQ != nil || flags&fi.Recv != 0 && e.rxCQ != nil {
+			if flags&fi.Transmit != 0 && e.bound.txCQ != nil || flags&fi.Recv != 0 && e.bound.rxCQ != nil {
 				return errBound
 			}
 			return nil
@@ -113,10 +113,10 @@ func (e *binder) BindCQ(q *cq.Queue, flags uint64) error {
 		set: func() {
 			selective := flags&fi.SelectiveCompletion != 0
 			if flags&fi.Transmit != 0 {
-				e.txCQ, e.txSelective = q, selective
+				e.bound.txCQ, e.bound.txSelective = q, selective
 			}
 			if flags&fi.Recv != 0 {
-				e.rxCQ, e.rxSelective = q, selective
+				e.bound.rxCQ, e.bound.rxSelective = q, selective
 			}
 		}})
 }
@@ -142,14 +142,14 @@ func (e *binder) bindCounter(c *cq.Counter, flags uint64, late func() error) err
 			if _, all := e.bindFlags(); flags&^all != 0 || flags == 0 {
 				return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
 			}
-			for _, d := range e.directions() {
+			for _, d := range e.bound.directions() {
 				if flags&d.bit != 0 && d.counter.Load() != nil {
 					return fmt.Errorf("direction %#x: %w", d.bit, errBound)
 				}
 			}
 			return nil
 		},
-		set:  func() { e.setCounters(c, flags) },
+		set:  func() { e.bound.setCounters(c, flags) },
 		late: late,
 	})
 }
@@ -188,12 +188,12 @@ func (e *binder) BindAV(a *AV, flags uint64) error {
 				return fi.EDOMAIN
 			case flags != 0:
 				return fmt.Errorf("flags %#x: %w", flags, fi.EBADFLAGS)
-			case e.av != nil:
+			case e.bound.av != nil:
 				return errBound
 			}
 			return nil
 		},
-		set: func() { e.av = a }})
+		set: func() { e.bound.av = a }})
 }
 
 // BindEQ binds an event queue, at any time, in place of one that was bound before:
@@ -212,7 +212,7 @@ func (e *Endpoint) BindEQ(q *eq.Queue, flags uint64) error {
 }
 
 func (e *binder) bindEQ(q *eq.Queue, release func()) error {
-	set := func() { e.eq.Store(q) }
+	set := func() { e.bound.eq.Store(q) }
 	return e.bind(&binding{what: "event queue", acquire: q.Acquire, release: release,
 		check: func() error { return nil }, set: set, late: func() error { set(); return nil }})
 }
@@ -223,7 +223,7 @@ func (e *binder) bindEQ(q *eq.Queue, release func()) error {
 func (e *Endpoint) BindSharedRx(s *SharedRx) error {
 	return e.bind(&binding{what: "shared receive context", acquire: s.refs.Acquire, release: s.refs.Release,
 		check: func() error {
-			if e.srx != nil {
+			if e.bound.srx != nil {
 				return errBound
 			}
 			if e.scalable != nil || s.domain != e.domain {
@@ -231,7 +231,7 @@ func (e *Endpoint) BindSharedRx(s *SharedRx) error {
 			}
 			return nil
 		},
-		set: func() { e.srx = s }})
+		set: func() { e.bound.srx = s }})
 }
 
 // BindSharedTx makes the endpoint use a shared transmit context's attributes: its message order
@@ -239,10 +239,10 @@ func (e *Endpoint) BindSharedRx(s *SharedRx) error {
 // one, a context of a scalable endpoint, and after Enable an order that the endpoint does not keep;
 // fi.EBADF for a closed one. The context may be closed before the endpoint.
 func (e *Endpoint) BindSharedTx(s *SharedTx) error {
-	set := func() { e.stx = s }
+	set := func() { e.bound.stx = s }
 	return e.bind(&binding{what: "shared transmit context", acquire: s.open, release: func() {},
 		check: func() error {
-			if e.stx != nil {
+			if e.bound.stx != nil {
 				return errBound
 			}
 			if e.scalable != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/lease"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/stripe"
@@ -77,19 +77,19 @@ func (e *Endpoint) Enable() error {
 }
 
 func (e *peering) checkEnable() error {
-	if e.av == nil {
+	if e.bound.av == nil {
 		return fi.ENOAV
 	}
-	if e.conn != nil && e.eq.Load() == nil {
+	if e.conn != nil && e.bound.eq.Load() == nil {
 		return fi.ENOEQ
 	}
 	caps := e.info.Caps
 	either := e.scalable == nil && caps&(fi.Send|fi.Recv) == 0
-	if (either || caps&fi.Send != 0) && e.txCQ == nil && e.txCntr.Load() == nil {
+	if (either || caps&fi.Send != 0) && e.bound.txCQ == nil && e.bound.txCntr.Load() == nil {
 		return fi.ENOCQ
 	}
 	receives := e.scalable != nil || caps&(fi.Msg|fi.Tagged|fi.Collective) != 0
-	if receives && (either || caps&fi.Recv != 0) && e.rxCQ == nil && e.rxCntr.Load() == nil && !e.Deaf() {
+	if receives && (either || caps&fi.Recv != 0) && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil && !e.Deaf() {
 		return fi.ENOCQ
 	}
 	return nil
@@ -99,7 +99,7 @@ func (e *peering) checkEnable() error {
 // none is posted: one that is used for one-sided operations, though it could do
 // messages too. fi_endpoint(3) asks for queues for the operations that are initiated.
 func (e *peering) Deaf() bool {
-	return e.scalable == nil && e.srx == nil && e.rxCQ == nil && e.rxCntr.Load() == nil &&
+	return e.scalable == nil && e.bound.srx == nil && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil &&
 		e.info.Caps&(fi.RMA|fi.Atomic) != 0
 }
 
@@ -121,14 +121,14 @@ func (e *Endpoint) open() (err error) {
 	n := e.stripeCount()
 	cfg := e.domain.cfg
 	e.msgOrder = e.info.Tx.MsgOrder
-	if e.stx != nil {
-		e.msgOrder |= e.stx.attr.MsgOrder
+	if e.bound.stx != nil {
+		e.msgOrder |= e.bound.stx.attr.MsgOrder
 	}
 	if err := e.holdAuthKeys(); err != nil {
 		return err
 	}
-	if e.srx != nil {
-		e.rx = e.srx.rx
+	if e.bound.srx != nil {
+		e.rx = e.bound.srx.rx
 		e.shareQueues()
 	} else if e.rx, err = newRxContext(e.domain, e.info.Rx, exclusive); err != nil {
 		return fi.ENOMEM
@@ -138,19 +138,19 @@ func (e *Endpoint) open() (err error) {
 	l := e.leased.Alone() // nothing else uses it before it is attached
 	l.rx = e.rx.leased.Alone()
 	e.leased = lease.Beside(&e.rx.leased, l)
-	if err = e.peers.Reserve(int(e.av.Lines())); err != nil {
+	if err = e.links.Open(e.hot, e.bound.av, e.chosen.apart); err != nil {
 		return fi.ENOMEM
 	}
 	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
 		return fi.ENOMEM
 	}
-	e.stripes = stripe.NewSet(e.hotStripes(n), exclusive)
+	e.tx.stripes = stripe.NewSet(stripesAt(e.hot, n), exclusive)
 	perStripe := max(int(e.info.Tx.Size)/n, 16)
-	if err = e.requests.open(n, perStripe, int(e.info.Tx.InjectSize), e.peers.Len()); err != nil {
+	if err = e.tx.requests.open(n, perStripe, int(e.info.Tx.InjectSize), e.links.Capacity()); err != nil {
 		return fi.ENOMEM
 	}
 	if err = e.rmas.Open(&rma.Resources{
-		Hot: e.hot, Rules: e.order(), Stripes: e.stripes, PerStripe: perStripe, InjectMax: int(e.info.Tx.InjectSize),
+		Hot: e.hot, Rules: e.order(), Stripes: e.tx.stripes, PerStripe: perStripe, InjectMax: int(e.info.Tx.InjectSize),
 		Leased: lease.Beside(&e.rx.leased, &l.initiated),
 	}); err != nil {
 		return fi.ENOMEM
@@ -160,10 +160,10 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openPendings(n, perStripe); err != nil {
 		return fi.ENOMEM
 	}
-	if e.iface, err = e.openNamed(); err != nil {
+	if e.transports.iface, err = e.openNamed(); err != nil {
 		return openError(err)
 	}
-	e.another, e.attr = nil, l.addTransport(e.iface).attr // peers reach it by its name
+	e.another, e.attr = nil, l.addTransport(e.transports.iface).Attr // peers reach it by its name
 	if err = l.openNetworks(); err != nil {
 		return openError(err)
 	}
@@ -176,14 +176,14 @@ func (e *Endpoint) open() (err error) {
 	if err = e.openNotes(); err != nil {
 		return fi.ENOMEM
 	}
-	e.progressStripe = n
-	e.scratch = newScratch(n + 1)
+	e.tx.progressStripe = n
+	e.tx.scratch = newScratch(n + 1)
 	return nil
 }
 
 // bounces returns the number of bounce buffers of an endpoint with so many stripes, that of progress included: a
 // receive context's answers need no more than there have to be, unless peers read from it.
-func (e *attributes) bounces(stripes int) int {
+func bounces(e *attributes, stripes int) int {
 	if e.receivesOnly() && e.info.Caps&(fi.RMA|fi.Atomic) == 0 {
 		return stripes
 	}
@@ -209,73 +209,67 @@ func openError(err error) error {
 	return fmt.Errorf("open the software NIC: %w: %w", err, fi.EIO)
 }
 
-func (e *hotMemory) hotStripes(n int) []hot.Stripe {
-	at := unsafe.Add(unsafe.Pointer(e.hot), unsafe.Sizeof(hot.EP{}))
-	return unsafe.Slice((*hot.Stripe)(at), n)
-}
-
 // fillHot writes the tables that the data plane reads.
 func (e *Endpoint) fillHot() {
 	h := e.hot
 	cfg := e.domain.cfg
-	atomic.StoreUint64(&h.PeerLimit, 0) // lineOf makes it larger
-	h.Peers = uintptr(e.peers.Base())
-	h.Flags |= uint32(e.av.RxCtxBits()) << hot.EPCtxShift
-	if e.txCQ != nil {
-		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
-		if !e.txSelective {
+	e.links.Fill(h)
+	h.Flags |= uint32(e.bound.av.RxCtxBits()) << hot.EPCtxShift
+	if e.bound.txCQ != nil {
+		h.TxCQ = addressOf(e.bound.txCQ.Hot())
+		if !e.bound.txSelective {
 			h.Flags |= hot.EPTxAlways
 		}
 	}
-	e.fillCounters(h)
+	e.bound.fillCounters(h)
 	n := e.stripeCount()
-	stripes := e.hotStripes(n + 1) // that of the progress lease's holder behind the others
-	h.Stripes = uintptr(unsafe.Pointer(&stripes[0]))
+	stripes := stripesAt(e.hot, n+1) // that of the progress lease's holder behind the others
+	h.Stripes = addressOf(&stripes[0])
 	h.StripeMask = uint32(n - 1)
 	for i := range stripes {
-		_ = e.iface.FillStripe(i, &stripes[i])
+		_ = e.transports.iface.FillStripe(i, &stripes[i])
 	}
 	if e.exclusive() {
 		h.Flags |= hot.EPExclusive
 	}
-	h.Sources = uintptr(unsafe.Pointer(e.sourceLines.At(0)))
+	h.Sources = addressOf(e.sourceLines.At(0))
 	h.SourceLimit = uint32(e.sourceLines.Len())
-	if e.rxCQ != nil {
-		h.RxCQ = uintptr(unsafe.Pointer(e.rxCQ.Hot()))
+	if e.bound.rxCQ != nil {
+		h.RxCQ = addressOf(e.bound.rxCQ.Hot())
 	}
 	h.InjectMax = uint32(e.info.Tx.InjectSize)
-	h.EagerMax = uint32(eagerOver(cfg, &e.attr))
+	h.EagerMax = uint32(links.EagerOver(cfg, &e.attr))
 	if e.info.EP.Type == fi.EPDgram {
 		h.EagerMax = uint32(cfg.EagerSize) // as fi_getinfo says
 	}
 	h.ReadMax = e.readMax()
-	h.RTSMax, h.RTSBytesMax = e.transports[0].rtsMax(e.lossy), e.accesses.Sample()
-	e.requests.fill(h)
-	e.sourceErr = e.info.Caps&fi.SourceErr != 0
+	h.RTSMax, h.RTSBytesMax = rtsMax(e.links.Transports()[0], e.chosen.lossy), e.accesses.Sample()
+	e.tx.requests.fill(h)
+	e.chosen.sourceErr = e.info.Caps&fi.SourceErr != 0
 	if e.rx.owner == nil {
 		h.Flags |= hot.EPMatches
 	}
-	if e.rxSelective {
+	if e.bound.rxSelective {
 		h.Flags |= hot.EPRxSelective
 	}
 	e.counts.Fill(h)
 	e.fillOneSided(h)
 	e.fillDriven(h)
-	h.Notes = e.notes.Fill(e.rxCQ)
+	h.Notes = e.notes.Fill(e.bound.rxCQ)
 	h.Handle = e.handle
 	h.Polled = hot.PolledEnough
 	if e.domain.threaded() {
 		h.Polled = 0
 	}
-	e.iface.FillEP(h)
-	if e.srx == nil && e.rxSelective {
+	e.transports.iface.FillEP(h)
+	if e.bound.srx == nil && e.bound.rxSelective {
 		e.rx.hot.Selective = 1
 	}
-	if e.srx == nil {
-		e.rx.minMulti.Store(e.minMulti)
+	if e.bound.srx == nil {
+		e.rx.minMulti.Store(e.chosen.minMulti)
 	}
 	// Last, with release: a late reader of another endpoint that had this memory reads it first.
-	atomic.StoreUintptr(&h.Rx, uintptr(unsafe.Pointer(e.rx.hot)))
+	atomic.StoreUintptr(&h.Rx, addressOf(e.rx.hot))
 }
 
 // release undoes open.
@@ -289,19 +283,19 @@ func (e *Endpoint) release() {
 		l.rendezvous.Abandon()
 		r.give()
 	}
-	e.requests.close()
+	e.tx.requests.close()
 	e.rmas.Close()
 	if e.coll != nil {
 		e.coll.Close()
 	}
-	e.pendings.Close()
+	e.tx.pendings.Close()
 	e.closeStats()
-	_ = e.peers.Free()
+	e.links.Free()
 	_ = e.sourceLines.Free()
-	_ = e.backLines.Free()
-	e.closeDriven()
+	l.senders.Close()
+	e.driven.closeDriven()
 	e.notes.Close()
-	if e.rx != nil && e.srx == nil {
+	if e.rx != nil && e.bound.srx == nil {
 		e.rx.close()
 	}
 	e.rx = nil
@@ -311,7 +305,7 @@ func (e *Endpoint) release() {
 // which is closed leaves unfinished.
 func (e *leasedEP) dropRegions() {
 	e.rendezvous.Close()
-	rkey.Close(e.exposed.Clear())
+	rkey.Close(e.ep.tx.exposed.Clear())
 	e.initiated.Leave()
-	e.lists.Unregister()
+	e.ep.lists.Unregister()
 }

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -20,8 +19,8 @@ func (e *peering) countLate(c *cq.Counter, flags uint64) error {
 		return fi.ErrnoOf(err)
 	}
 	r := e.rx.acquire() // no receive and no operation of a peer is in progress
-	e.setCounters(c, flags)
-	e.fillCounters(e.hot)
+	e.bound.setCounters(c, flags)
+	e.bound.fillCounters(e.hot)
 	if flags&(fi.RemoteRead|fi.RemoteWrite) != 0 {
 		atomic.StoreUint32(&e.hot.RegionCount, 0) // C finds no region: Go serves peers, and counts
 	}
@@ -40,7 +39,7 @@ func (e *bindings) fillCounters(h *hot.EP) {
 		counter *atomic.Pointer[cq.Counter]
 	}{{&h.TxCntr, &e.txCntr}, {&h.RxCntr, &e.rxCntr}, {&h.WriteCntr, &e.writeCntr}, {&h.ReadCntr, &e.readCntr}} {
 		if c := w.counter.Load(); c != nil {
-			atomic.StoreUintptr(w.word, uintptr(unsafe.Pointer(c.Hot())))
+			atomic.StoreUintptr(w.word, addressOf(c.Hot()))
 		}
 	}
 }
@@ -48,7 +47,7 @@ func (e *bindings) fillCounters(h *hot.EP) {
 // listen makes readers of a counter poll the endpoint, and threads that sleep on it
 // listen to its doorbell, unless they do already. The caller has e.mu.
 func (e *peering) listen(c *cq.Counter) error {
-	for _, q := range e.attached {
+	for _, q := range e.bound.attached {
 		if q == queue(c) {
 			return nil
 		}
@@ -64,8 +63,8 @@ func (e *peering) listen(c *cq.Counter) error {
 		_ = c.Detach(e.hot) // it is attached
 		return err
 	}
-	e.attached = append(e.attached, c)
-	e.listenTo(e.attached)
+	e.bound.attached = append(e.bound.attached, c)
+	e.transports.listenTo(e.bound.attached)
 	return nil
 }
 
@@ -83,11 +82,11 @@ func (e *peering) sourceOf(c *cq.Counter) (*cq.Source, error) {
 		return e.source, nil
 	}
 	if e.bell == nil {
-		if err := e.iface.EnableWait(); err != nil {
+		if err := e.transports.iface.EnableWait(); err != nil {
 			return nil, err
 		}
 		e.bell = e.newSource()
-		if e.unbelled {
+		if e.transports.unbelled {
 			e.bell.HasWork = func() bool { return true } // so no thread sleeps
 		}
 	}
@@ -122,7 +121,7 @@ func (e *peering) undrive(c *cq.Counter) {
 // this endpoint by themselves: from now on they must notify it. When it returns, no
 // peer is at one.
 func (e *peering) withdrawRegions() {
-	if p, ok := e.iface.(hw.Publisher); ok {
+	if p, ok := e.transports.iface.(hw.Publisher); ok {
 		p.Withdraw()
 	}
 	for _, m := range e.domain.regions.All() {

@@ -15,7 +15,7 @@ func TestLateCounterOnSilent(t *testing.T) {
 	}{{false, fi.WaitFD, true}, {true, fi.WaitFD, true}, {true, fi.WaitNone, false}} {
 		b := newBench(t, nil, nil)
 		s := b.side(t)
-		s.ep.unbelled = c.unbelled
+		s.ep.transports.unbelled = c.unbelled
 		counter, err := b.domain.OpenCounter(&fi.CntrAttr{WaitObj: c.wait}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -32,11 +32,11 @@ func (e *Endpoint) GetOpt(name fi.Opt) (uint64, error) {
 		}
 		return cm.MaxData, nil
 	case fi.OptHMEMP2P:
-		return uint64(e.p2p.Load()), nil
+		return uint64(e.chosen.p2p.Load()), nil
 	case fi.OptMinMultiRecv:
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.minMulti, nil
+		return e.chosen.minMulti, nil
 	}
 	if isSize(name) {
 		return e.size(name), nil
@@ -60,9 +60,9 @@ func SetOnly(name fi.Opt) bool {
 func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
 	switch name {
 	case fi.OptHMEMP2P:
-		return e.setP2P(value)
+		return e.chosen.setP2P(value)
 	case fi.OptCUDAAPIPermitted:
-		return e.permitCUDA(value)
+		return permitCUDA(e.info.Caps, value)
 	case fi.OptSharedMemoryPermitted:
 		return e.permitShared(value != 0)
 	case fi.OptMinMultiRecv:
@@ -77,8 +77,8 @@ func (e *Endpoint) SetOpt(name fi.Opt, value uint64) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.minMulti = value
-	if e.state.Load() == stateEnabled && e.srx == nil {
+	e.chosen.minMulti = value
+	if e.state.Load() == stateEnabled && e.bound.srx == nil {
 		e.rx.minMulti.Store(value)
 	}
 	return nil
@@ -127,12 +127,12 @@ func (e *options) setP2P(value uint64) error {
 	return refuse(log.EPCtrl, fi.EINVAL, "FI_OPT_FI_HMEM_P2P: %d", int32(value))
 }
 
-// permitCUDA lets the endpoint call CUDA, or forbids what it cannot do without.
-func (e *attributes) permitCUDA(value uint64) error {
+// permitCUDA lets an endpoint with capabilities call CUDA, or forbids what it cannot do without.
+func permitCUDA(caps, value uint64) error {
 	if err := cuda.Load(); err != nil {
 		return refuse(log.EPCtrl, fi.EINVAL, "FI_OPT_CUDA_API_PERMITTED: %v", err)
 	}
-	if value == 0 && e.info.Caps&fi.HMEM != 0 {
+	if value == 0 && caps&fi.HMEM != 0 {
 		return refuse(log.EPCtrl, fi.EOPNOTSUPP, "FI_OPT_CUDA_API_PERMITTED: device memory is copied by CUDA")
 	}
 	return nil
@@ -146,13 +146,13 @@ func (e *Endpoint) permitShared(permitted bool) error {
 	switch {
 	case e.scalable != nil:
 		return fi.ENOPROTOOPT
-	case permitted != e.apart:
+	case permitted != e.chosen.apart:
 		return nil
 	case e.state.Load() != stateCreated:
 		return refuse(log.EPCtrl, fi.EOPBADSTATE, what+"the endpoint is enabled")
 	case !permitted && !transportsOf(e).HasNetwork():
 		return refuse(log.EPCtrl, fi.EOPNOTSUPP, what+"FI_WEFT_UDP=no, no device: nothing else leads to peers")
 	}
-	e.apart = !permitted
+	e.chosen.apart = !permitted
 	return nil
 }

@@ -25,7 +25,7 @@ type queue interface {
 
 // queues lists what is bound, each once.
 func (e *Endpoint) queues() []queue {
-	list := e.bindings.queues()
+	list := e.bound.queues()
 	if q := e.notes.In.Queue; q != nil && !slices.Contains(list, queue(q)) {
 		list = append(list, q)
 	}
@@ -64,7 +64,7 @@ func slept(list []queue) bool {
 // polled reports whether all that comes to the endpoint is polled for: no thread sleeps until it comes, on its queues,
 // on counters of deferred work and of regions, or on another endpoint's that shares its receive context.
 func (e *Endpoint) polled() bool {
-	return !e.domain.threaded() && !e.sleptOn() && e.conn == nil && e.srx == nil && !e.lossy &&
+	return !e.domain.threaded() && !e.sleptOn() && e.conn == nil && e.bound.srx == nil && !e.chosen.lossy &&
 		e.info.Caps&(fi.Trigger|fi.RMAEvent) == 0
 }
 
@@ -72,7 +72,7 @@ func (e *Endpoint) polled() bool {
 // that have only a shared receive context in common make progress of it.
 func (e *peering) exclusive() bool {
 	alone, _ := e.domain.exclusive()
-	return alone && (e.srx == nil || e.domain.exclusiveShared())
+	return alone && (e.bound.srx == nil || e.domain.exclusiveShared())
 }
 
 // shareQueues ends the exclusivity of the endpoint's completion queues if the endpoint is not exclusive: threads
@@ -83,7 +83,7 @@ func (e *peering) shareQueues() {
 		return
 	}
 	shared := false
-	for _, q := range []*cq.Queue{e.txCQ, e.rxCQ} {
+	for _, q := range []*cq.Queue{e.bound.txCQ, e.bound.rxCQ} {
 		if q != nil && cqring.Exclusive(q.Hot()) {
 			cqring.Share(q.Hot())
 			shared = true
@@ -102,12 +102,12 @@ func (e *peering) shareQueues() {
 // attachQueues makes readers of the queues poll this endpoint, and threads that
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
-	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress))
+	e.bound.unbind = append(e.bound.unbind, e.bound.av.Subscribe(e.dropAddress))
 	if e.rx.owner != nil {
-		e.unbind = append(e.unbind, e.av.OnInsert(func() { e.rx.inserted(e) }))
+		e.bound.unbind = append(e.bound.unbind, e.bound.av.OnInsert(func() { e.rx.inserted(e) }))
 	}
 	if e.domain.automatic() || e.sleptOn() {
-		if err := e.iface.EnableWait(); err != nil {
+		if err := e.transports.iface.EnableWait(); err != nil {
 			return fi.ErrnoOf(err)
 		}
 	}
@@ -116,7 +116,7 @@ func (e *Endpoint) attachQueues() error {
 		if err := q.Attach(e.hot); err != nil {
 			return err
 		}
-		e.attached = append(e.attached, q)
+		e.bound.attached = append(e.bound.attached, q)
 		if err := q.AddSource(e.source); err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (e *Endpoint) attachQueues() error {
 // newSource returns the endpoint as sleepers see it now: with a doorbell if it has
 // one.
 func (e *peering) newSource() *cq.Source {
-	rx, iface := e.rx, e.iface // not e's: they are called while it is closed
+	rx, iface := e.rx, e.transports.iface // not e's: they are called while it is closed
 	var timers func()
 	if !e.domain.threaded() && rx.owner == nil {
 		timers = rx.tick
@@ -146,12 +146,12 @@ func (e *peering) newSource() *cq.Source {
 func (e *peering) detachQueues() {
 	var bell *cq.Source
 	e.domain.drives.Do(func() { bell = e.bell })
-	for _, q := range e.attached {
+	for _, q := range e.bound.attached {
 		_ = q.RemoveSource(e.source) // an error says that it was not added
 		if bell != nil {
 			_ = q.RemoveSource(bell)
 		}
 		_ = q.Detach(e.hot)
 	}
-	e.attached = nil
+	e.bound.attached = nil
 }

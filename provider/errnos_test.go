@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/config"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/peers"
 )
 
@@ -111,14 +112,11 @@ func TestErrnoPathLost(t *testing.T) {
 	overBoth(t, func(t *testing.T, x, y *side) {
 		at := y.ep.name
 		l, p := x.pathTo(y)
-		lost := newPath(peers.Gone{PathLost: true}, p.transport)
-		lost.peer = p.peer
+		lost := links.NewPath(peers.Gone{PathLost: true}, p.Via)
+		lost.Peer = p.Peer
 		y.close()
 		x.notices(p)
-		l.mu.Lock()
-		l.attempts.Reset()
-		l.path.Store(lost)
-		l.mu.Unlock()
+		l.Set(lost)
 		for name, post := range posts {
 			if err := post(x, x.addr[y], make([]byte, 8)); !errors.Is(err, fi.EAGAIN) {
 				t.Errorf("%s: %v", name, err)
@@ -129,10 +127,7 @@ func TestErrnoPathLost(t *testing.T) {
 		if took := time.Since(begin); took < x.domain.cfg.ConnectTimeout/2 {
 			t.Errorf("given up after %v", took)
 		}
-		l.mu.Lock()
-		l.attempts.Reset()
-		l.path.Store(lost)
-		l.mu.Unlock()
+		l.Set(lost)
 		z := x.bench.sideAt(t, at)
 		for err := error(fi.EAGAIN); err != nil; drain(x, z) {
 			if err = posts["send"](x, x.addr[y], make([]byte, 8)); err != nil && !errors.Is(err, fi.EAGAIN) {

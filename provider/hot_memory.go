@@ -2,7 +2,6 @@ package provider
 
 import (
 	"math/bits"
-	"sync"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/internal/hot"
@@ -16,13 +15,7 @@ type hotMemory struct {
 	hot         *hot.EP // of table, nil after Close
 	table       tables.EP
 	fast        ordering.Gate         // of posts by the data plane
-	growMu      sync.Mutex            // not on the way of a send to a known peer
-	peers       mem.Growing[hot.Peer] // grown under growMu
 	sourceLines mem.Array[hot.Source] // by hw.Source
-	// backLines lead back to senders that are contexts of scalable endpoints, by hw.Source; of length 0 before
-	// the first. Made and filled by the lease holder under the link's mutex, under which Slots is zeroed; read
-	// by the lease holder.
-	backLines mem.Array[hot.Peer]
 	// sourcesSeen is how many of sourceLines were ever used. Written by the
 	// lease holder, read by the thread that removes addresses; sequentially consistent.
 	sourcesSeen atomic.Uint32

@@ -23,7 +23,7 @@ type origin struct {
 
 // Reaches reports whether n is a name or alias of the source.
 func (o origin) Reaches(n names.Name) bool {
-	return o.ep.sourceReaches(o.src, peers.Address{Name: n, Number: o.number})
+	return o.ep.links.Transports().Reach(o.src, peers.Address{Name: n, Number: o.number})
 }
 
 // identityChanged drops the cached address of an identity whose names have changed, so that the next use finds it.
@@ -35,15 +35,15 @@ func (r *receiving) identityChanged(slot int) {
 
 // name has an address vector name the sources of directed receives from now on, nil: none.
 func (r *receiving) name(av *AV) {
-	r.av, r.addrIDs, r.Addresses = av, nil, dataplane.Addresses{}
+	r.av, r.addrIDs, r.matching.Addresses = av, nil, dataplane.Addresses{}
 	if av != nil {
-		r.Addresses.Generation = av.GenerationWord()
+		r.matching.Addresses.Generation = av.GenerationWord()
 	}
 }
 
 // merge makes the receives from an alias receives from the peer.
 func (r *leasedRx) merge(alias, peer uint32) {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		eng.Rename(alias, peer)
 		for r.rematch(eng, peer) {
 		}
@@ -77,7 +77,7 @@ func (r *leasedRx) rematch(eng *match.Engine, peer uint32) bool {
 
 // unexpectedFrom reports whether messages of an identity are unexpected.
 func (r *receiving) unexpectedFrom(id uint32) bool {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for m := range eng.Messages() {
 			if m.Source() == id {
 				return true
@@ -89,7 +89,7 @@ func (r *receiving) unexpectedFrom(id uint32) bool {
 
 // sourceOf turns the source address of a receive with flags into what matching takes.
 func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
-	if addr == fi.AddrUnspec || !r.Directs(flags) {
+	if addr == fi.AddrUnspec || !r.matching.Directs(flags) {
 		return match.AnySource
 	}
 	if r.av == nil {
@@ -98,8 +98,8 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 	if flags&fi.AuthKey != 0 {
 		return r.holdersOf(addr)
 	}
-	if g := r.av.Generation(); g != r.Addresses.Seen {
-		r.Addresses.Seen = g
+	if g := r.av.Generation(); g != r.matching.Addresses.Seen {
+		r.matching.Addresses.Seen = g
 		clear(r.addrIDs)
 	}
 	addr, _ = r.av.Peer(addr) // whichever of the peer's contexts: it sends from others
@@ -117,7 +117,7 @@ func (r *receiving) sourceOf(addr fi.Addr, flags uint64) uint32 {
 		r.addrIDs = append(r.addrIDs, 0)
 	}
 	r.addrIDs[i] = id
-	r.Addresses.Set(r.addrIDs)
+	r.matching.Addresses.Set(r.addrIDs)
 	return id
 }
 
@@ -134,7 +134,7 @@ func (r *receiving) holdersOf(handle fi.Addr) uint32 {
 // addrOf is the source address of an identity in the endpoint's AV, as
 // completions have it; fi.AddrNotAvail if it is not in it.
 func (e *leasedEP) addrOf(id uint32) fi.Addr {
-	return e.reported.Of(id, e.av.Generation(), directory{e})
+	return e.reported.Of(id, e.ep.bound.av.Generation(), directory{e})
 }
 
 // Address vectors have no addresses that [peers.Reported] has for itself.
@@ -144,20 +144,22 @@ const _ = uint(av.ReservedIDs - peers.ReservedAddrs)
 type directory struct{ e *leasedEP }
 
 // Links counts the links that were made.
-func (d directory) Links() uint64 { return d.e.links.Made() }
+func (d directory) Links() uint64 { return d.e.ep.links.Made() }
 
 // Search finds the address that completions report.
-func (d directory) Search(id uint32) fi.Addr { return d.e.av.Reported(d.e.rx.ids.AddressOf(id, d)) }
+func (d directory) Search(id uint32) fi.Addr {
+	return d.e.ep.bound.av.Reported(d.e.rx.ids.AddressOf(id, d))
+}
 
 // Find returns the address of a name.
-func (d directory) Find(n names.Name) fi.Addr { return d.e.av.Find(n) }
+func (d directory) Find(n names.Name) fi.Addr { return d.e.ep.bound.av.Find(n) }
 
 // Aliases are the names of links, and the addresses of this host.
 func (d directory) Aliases(port uint16, key uint8) (all []names.Name) {
-	for l := range d.e.links.All() {
-		all = append(all, l.to.Name)
+	for l := range d.e.ep.links.All() {
+		all = append(all, l.To.Name)
 	}
-	for _, n := range d.e.domain.local.All() {
+	for _, n := range d.e.ep.domain.local.All() {
 		all = append(all, n.WithPort(port).WithKey(key))
 	}
 	return all
@@ -172,9 +174,7 @@ func (r *leasedRx) sweepIDs() {
 	r.ids.Sweep(r.knownIDs(), func(slot int) {
 		for _, e := range r.eps {
 			e.reported.Drop(slot)
-			if slot < len(e.backLinks) {
-				e.backLinks[slot] = nil
-			}
+			e.senders.DropSlot(slot)
 		}
 	})
 }
@@ -183,13 +183,11 @@ func (r *leasedRx) sweepIDs() {
 func (r *leasedRx) knownIDs() map[uint32]bool {
 	known := map[uint32]bool{}
 	for _, e := range r.eps {
-		for _, p := range e.transports {
-			for _, s := range p.sources {
-				known[s.id] = true
-			}
+		for _, s := range e.senders.Senders() {
+			known[s.ID] = true
 		}
 	}
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for rv := range eng.Recvs() {
 			known[rv.Source()] = true
 		}

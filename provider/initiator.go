@@ -9,7 +9,7 @@ import (
 // messages, reads, writes and atomics.
 type initiator struct {
 	peering
-	txRequests
+	tx    txRequests
 	rmas  rma.Initiator // reads, writes and atomics
 	lists list.Posts    // of lists, that are under way
 }

@@ -184,7 +184,7 @@ func TestEndDuringPost(t *testing.T) {
 	if _, err := x.cq.ReadErr(); !errors.Is(err, fi.EAGAIN) {
 		t.Errorf("the message ended twice: %v", err)
 	}
-	if n := l.awaited(); n != 0 {
+	if n := l.Awaited(); n != 0 {
 		t.Errorf("%d operations are in flight", n)
 	}
 }
@@ -198,14 +198,12 @@ func TestFetchEndsWithItsPeer(t *testing.T) {
 	l, p := x.pathTo(y)
 	result := make([]byte, 8)
 	onHeap.Store(&result[0])
-	f := x.ep.pendings.At(0)
+	f := x.ep.tx.pendings.At(0)
 	f.Generation, f.Result, f.Bytes, f.Dest, f.Context = 1, uint64(uintptr(unsafe.Pointer(&result[0]))), 8,
 		uint64(x.addr[y]), 4
-	f.Ring, f.Completes, f.Flags = p.slots, 1, fi.Atomic|fi.Read
+	f.Ring, f.Completes, f.Flags = p.Slots, 1, fi.Atomic|fi.Read
 	atomic.StoreUint32(&f.Busy, 1)
-	l.mu.Lock()
-	x.ep.forget(l)
-	l.mu.Unlock()
+	x.ep.links.Forget(l)
 	x.ep.PeerLost()
 	for range 3 {
 		x.ep.Progress()
@@ -244,26 +242,24 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	oneMessage(t, y, x, 8)
 	l, p := x.pathTo(y)
 	askFor := func(context uint64) uint64 {
-		req, id, ok := x.ep.requests.Alloc(0)
+		req, id, ok := x.ep.tx.requests.Alloc(0)
 		if !ok {
 			t.Fatal("no request")
 		}
 		req.Begin(context, 8, 0, l.Index)
 		req.Count = uint32(copy(req.IOV[:], iovOf(make([]byte, 8))))
-		req.Flags, req.Ring = dataplane.RequestCompletes, p.slots
-		l.transmits.Add(1)
+		req.Flags, req.Ring = dataplane.RequestCompletes, p.Slots
+		l.Transmits.Add(1)
 		req.Live.Store(uint32(id >> 32))
 		return id
 	}
 	id := askFor(4)
-	l.mu.Lock()
-	x.ep.forget(l)
-	l.mu.Unlock()
+	x.ep.links.Forget(l)
 	x.ep.PeerLost()
 	for range 3 {
 		x.ep.Progress()
 	}
-	if _, ok := x.ep.requests.Lookup(id); !ok {
+	if _, ok := x.ep.tx.requests.Lookup(id); !ok {
 		t.Fatal("it has ended before its peer")
 	}
 	// the ACK of a peer that closes after it
@@ -281,7 +277,7 @@ func TestRendezvousEndsWithItsPeer(t *testing.T) {
 	if e, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET || e.Context == 4 {
 		t.Errorf("message to a peer that is gone: %+v %+v", e, bad)
 	}
-	if n := l.awaited(); n != 0 {
+	if n := l.Awaited(); n != 0 {
 		t.Errorf("%d operations are in flight", n)
 	}
 }

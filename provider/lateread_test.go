@@ -257,7 +257,7 @@ func late(t *testing.T, p *poller, b *bench, shared *cq.Queue, from *side, handl
 // check searches for peers that are gone.
 func (s *side) check() {
 	s.ep.rx.acquire()
-	s.ep.iface.CheckPeers()
+	s.ep.transports.iface.CheckPeers()
 	leasedOf(s.ep).rx.give()
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
-	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/dataplane"
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/proxy"
@@ -15,7 +14,6 @@ import (
 	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/ordering"
 	"github.com/weft-fabric/weft/provider/internal/pieces"
-	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -130,8 +128,8 @@ type listEndpoint struct {
 }
 
 func (l listEndpoint) Enabled() bool               { return l.e.state.Load() == stateEnabled }
-func (l listEndpoint) Completes(flags uint64) bool { return l.e.txCompletes(0, flags) }
-func (l listEndpoint) Room() bool                  { return l.e.txCQ.Room(0) }
+func (l listEndpoint) Completes(flags uint64) bool { return l.e.bound.txCompletes(0, flags) }
+func (l listEndpoint) Room() bool                  { return l.e.bound.txCQ.Room(0) }
 func (l listEndpoint) Notes() list.Notes           { return &l.e.notes.Out }
 func (l listEndpoint) Enter(op *list.Op)           { l.e.domain.work.AddSeries(op, &l.e.rx.deferred) }
 func (l listEndpoint) PostReady()                  { l.e.domain.work.PostReady() }
@@ -141,12 +139,12 @@ func (l listEndpoint) Broken(err error) error      { return l.e.broken(err) }
 func (l listEndpoint) Complete(entry *cq.Entry, status fi.Errno, completes, asked bool, total uint64) {
 	e, failed := l.e, status != fi.Success
 	switch {
-	case failed && e.txCQ != nil:
-		e.txCQ.CompleteError(*entry, cq.ErrorInfo{Err: status})
+	case failed && e.bound.txCQ != nil:
+		e.bound.txCQ.CompleteError(*entry, cq.ErrorInfo{Err: status})
 	case completes && !failed:
-		e.txCQ.Complete(*entry)
+		e.bound.txCQ.Complete(*entry)
 	}
-	e.countWork(e.accessCntr(entry.Flags), 0, asked, failed, total)
+	e.countWork(e.bound.accessCntr(entry.Flags), 0, asked, failed, total)
 }
 
 // Connect returns the link and the path for an operation.
@@ -165,7 +163,7 @@ func (l listEndpoint) Ready(addr fi.Addr) (list.Peer, list.Path, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, ok := to.ready()
+	p, ok := to.Ready()
 	if !ok {
 		to.Release()
 		return nil, nil, fi.ECONNRESET
@@ -175,7 +173,7 @@ func (l listEndpoint) Ready(addr fi.Addr) (list.Peer, list.Path, error) {
 
 // Overtakes reports whether a copy would overtake what was written to the address before.
 func (l listEndpoint) Overtakes(p list.Path, addr fi.Addr) bool {
-	return l.e.putPending(p.(*path).Endpoint, addr)
+	return l.e.links.PutPending(p.(*path).Endpoint, addr)
 }
 
 // listArgs are the arguments of an element's operation, which are used until the post returns.
@@ -241,7 +239,7 @@ func (l listEndpoint) Message(over list.Path) list.Message {
 
 // Count counts elements that took a way.
 func (l listEndpoint) Count(to list.Peer, w list.Way, elements, n uint64) {
-	to.(*link).countWay(&l.e.initiator, w, elements, n)
+	l.e.countWay(to.(*link), w, elements, n)
 }
 
 // Accessed counts memory that is about to be copied.
@@ -252,7 +250,7 @@ func (l listEndpoint) Accessed(sel pieces.Selection, total uint64, to list.Peer,
 // Shares reports whether the target may be offered a share. Not where a thread may sleep on a doorbell: the target
 // rings none when it has finished its last chunk.
 func (l listEndpoint) Shares(over list.Path) bool {
-	return over.(*path).Rounds() != nil && l.e.iface.DoorbellFD() < 0
+	return over.(*path).Rounds() != nil && l.e.transports.iface.DoorbellFD() < 0
 }
 
 // Reap ends operations whose targets have finished.
@@ -283,28 +281,3 @@ func (l listEndpoint) Ask(pid int, q *wire.CopyRequest) error {
 	_, err := hmem.Ask(pid, proxy.KindCopy, q.Append(nil))
 	return err
 }
-
-// Mover copies pieces by the posting thread, nil: none does.
-func (p *path) Mover() hw.PieceMover {
-	mover, ok := p.Endpoint.(hw.PieceMover)
-	if !ok || p.transport.attr.Caps&hw.CapPieces == 0 {
-		return nil
-	}
-	return mover
-}
-
-// Device is the device that reaches the peer's memory, nil: none does.
-func (p *path) Device() list.Device {
-	if p.Keys == nil {
-		return nil
-	}
-	return p.transport
-}
-
-// Use has the transport's device know memory; see [rkey.Device].
-func (p *transport) Use(addr, n uint64, access hw.Access) (rkey.Local, error) {
-	return p.on.Device.Use(addr, n, access)
-}
-
-// Leave ends that.
-func (p *transport) Leave(l *rkey.Local) { p.on.Device.Leave(l) }

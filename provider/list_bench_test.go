@@ -129,7 +129,8 @@ func BenchmarkListDevice(b *testing.B) {
 	l := x.list(scattered(local, memory, r, 8))
 	device := &idleDevice{standInPeer: standInPeer{d: d}}
 	p.Endpoint = device
-	defer way.path.Store(way.path.Swap(p))
+	defer way.Set(way.Path())
+	way.Set(p)
 	before, best, n := time.Duration(0), time.Hour, 0
 	b.ReportAllocs()
 	for b.ResetTimer(); n < b.N; n += l.Len() {

@@ -119,7 +119,7 @@ func waysTo(x, y *side) (n [2 * ways]uint64) {
 		return n
 	}
 	defer l.Release()
-	moved, _ := l.ways.Moved()
+	moved, _ := l.Ways.Moved()
 	for w, m := range moved {
 		n[2*w], n[2*w+1] = m.Elements, m.Bytes
 	}

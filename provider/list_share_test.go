@@ -49,7 +49,7 @@ func TestListShareAgainstModel(t *testing.T) {
 		}
 	}
 	wantWay(t, x, WayIPC, uint64(elements), total)
-	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 {
+	if f := x.ep.links.At(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -72,8 +72,8 @@ func fakeListHelper(t *testing.T, x, y *side) *sharedList {
 	small := x.list([]Piece{{Local: iovOf(s.local)[0].Base, Remote: to, Len: 16}})
 	post(t, func() error { return small.Write(1) }, x, y)
 	settle(t, x, y) // connected
-	l := x.ep.linkAt(0)
-	p, ok := l.ready()
+	l := x.ep.links.At(0)
+	p, ok := l.Ready()
 	if !ok {
 		t.Fatal("not connected")
 	}
@@ -149,7 +149,7 @@ func TestListShareLost(t *testing.T) {
 	if bad.Data == 0 || bad.Data >= 128 || bad.Len != bad.Data*4096 {
 		t.Errorf("element %d, %d bytes", bad.Data, bad.Len)
 	}
-	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 {
+	if f := x.ep.links.At(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -182,7 +182,7 @@ func TestListShareHostile(t *testing.T) {
 	post(t, func() error { return x.ep.RMA(&small) }, x, y)
 	settle(t, x, y)
 	clear(memory)
-	p, ok := x.ep.linkAt(0).ready()
+	p, ok := x.ep.links.At(0).Ready()
 	if !ok {
 		t.Fatal("not connected")
 	}

@@ -24,7 +24,7 @@ func (ownProcess) Region(incarnation, key, rights uint64) (mapping.Own, proxy.St
 		return nil, proxy.StatusNone
 	}
 	if m.Rights&rights != rights || rights == 0 || !m.InOnePart() || m.Single || !m.OpenToAll("") ||
-		m.Counter.Load() != nil || e.counted() || e.apart || e.p2p.Load() == fi.HMEMP2PDisabled {
+		m.Counter.Load() != nil || e.bound.counted() || e.chosen.apart || e.chosen.p2p.Load() == fi.HMEMP2PDisabled {
 		m.Gate.Leave()
 		return nil, proxy.StatusRefused
 	}

@@ -13,12 +13,20 @@ import (
 // and takes part in flow control.
 type matchedBackground struct{ e *MatchedEndpoint }
 
-// startBackground gives an enabled endpoint to its progress thread, if the domain has threads.
-func (e *MatchedEndpoint) startBackground() error {
+// matchedDriver is the progress thread that drives a matched endpoint.
+type matchedDriver struct {
+	node   int                // NUMA node of the device, -1: none; immutable from Enable on
+	engine *matchedBackground // by which the thread drives the endpoint, nil: none does; under the endpoint's mu
+	// thread is nil: none. Stored by Enable and Close, read by any thread; sequentially consistent.
+	thread atomic.Pointer[progressThread]
+}
+
+// start gives an enabled endpoint to its progress thread, if the domain has threads.
+func (d *matchedDriver) start(e *MatchedEndpoint) error {
 	if !e.domain.threaded() {
 		return nil
 	}
-	t, err := e.domain.joinMatched(e.node)
+	t, err := e.domain.joinMatched(d.node)
 	if err != nil {
 		return err
 	}
@@ -27,20 +35,20 @@ func (e *MatchedEndpoint) startBackground() error {
 		e.domain.leaveThread(t)
 		return err
 	}
-	e.engine = engine
-	e.thread.Store(t)
+	d.engine = engine
+	d.thread.Store(t)
 	return nil
 }
 
-// stopBackground takes it away. When it returns, no thread of weft's uses the endpoint.
-func (e *MatchedEndpoint) stopBackground() {
-	t := e.thread.Swap(nil)
+// stop takes it away. When it returns, no thread of weft's uses the endpoint.
+func (d *matchedDriver) stop(of *Domain) {
+	t := d.thread.Swap(nil)
 	if t == nil {
 		return
 	}
-	t.Remove(e.engine)
-	e.domain.leaveThread(t)
-	e.engine = nil
+	t.Remove(d.engine)
+	of.leaveThread(t)
+	d.engine = nil
 }
 
 func (b *matchedBackground) table() *hot.EP { return b.e.hot }

@@ -7,6 +7,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/provider/internal/coll"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/members"
 )
 
@@ -17,8 +18,8 @@ func (e *MatchedEndpoint) openGroups(i hw.Iface) (err error) {
 	}
 	a := i.Attr()
 	e.coll, e.leased.Alone().groups, err = members.Open(members.Options{
-		Endpoint: collMatched{collBinder{&e.binder}, e}, Iface: i, Directory: &e.directory, Config: e.domain.cfg,
-		Eager: eagerOver(e.domain.cfg, &a)})
+		Endpoint: collMatched{collBinder{&e.binder}, e}, Iface: i, Directory: &e.peers, Config: e.domain.cfg,
+		Eager: links.EagerOver(e.domain.cfg, &a)})
 	return err
 }
 
@@ -38,7 +39,7 @@ type collMatched struct {
 func (h collMatched) Stats() coll.Counters { return h.e.stats }
 
 func (h collMatched) Complete(context uint64, completes bool, status fi.Errno) {
-	coll.Complete(h.e.txCQ, h.e.writeCntr.Load(), h.e.stats, context, completes, status)
+	coll.Complete(h.e.bound.txCQ, h.e.bound.writeCntr.Load(), h.e.stats, context, completes, status)
 }
 
 // Notify has progress start what was posted, and makes progress once.

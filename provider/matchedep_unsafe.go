@@ -33,31 +33,26 @@ import (
 // itself whether there is something to do, where it drives the interface (hw.Driven), and Go does it.
 type MatchedEndpoint struct {
 	binder
-	source []byte      // name that it is to have; under mu
-	min    uint64      // FI_OPT_MIN_MULTI_RECV; under mu
-	own    authkey.Key // of the endpoint alone: it is of another VNI than the domain; "": it has none; immutable
-	apart  bool        // FI_OPT_SHARED_MEMORY_PERMITTED is false; under mu
+	chosen matchedOptions
 
-	hot     *hot.EP // of table; nil after Close
-	table   tables.EP
-	rx      *hot.Rx // from Open to Close
-	rxTable tables.Rx
-	wakes   *cq.Source // immutable from Enable on
+	hot    *hot.EP // of memory; nil after Close
+	rx     *hot.Rx // of memory; from Open to Close
+	memory matchedTables
+	wakes  *cq.Source // immutable from Enable on
 	// transfer has the operations, nil before Enable. Stored by Enable, read by any thread.
 	transfer atomic.Pointer[matched.Endpoint]
 	leased   lease.Guarded[leasedMatched] // set by open
 	gate     *hot.Gate                    // nil: several threads use the endpoint; immutable
 	stats    *stats.Endpoint              // immutable from Enable on; written by the lease holder
 	waiting  deferred.Backlog             // operations whose counters are there, and that found no room
-	node     int                          // NUMA node of the device, -1: none; immutable from Enable on
-	// keys are the authorisation keys of the address vector, in the order of the device's networks; none: it has none.
-	// Immutable from Enable to Close, as is directory.
-	keys      []hw.Key
-	directory members.Directory
-	engine    *matchedBackground // by which a progress thread drives it, nil: none does; under mu
-	// thread is the progress thread, nil: none. Stored by Enable and Close, read by any thread; sequentially
-	// consistent.
-	thread atomic.Pointer[progressThread]
+	peers    members.Directory
+	driver   matchedDriver
+}
+
+// matchedTables is the memory of the tables that the data plane reads, from Open to Close.
+type matchedTables struct {
+	ep tables.EP
+	rx tables.Rx
 }
 
 // leasedMatched is a matched endpoint as the holder of its progress lease has it.
@@ -66,8 +61,9 @@ type leasedMatched struct {
 	dead   bool
 	groups *members.Groups // of collective operations, nil: there are none; set by open
 
-	calls   uint      // of progress
-	sampled time.Time // when counters were shown
+	calls   uint                // of progress
+	sampled time.Time           // when counters were shown
+	name    [names.WordLen]byte // of a sender that is asked for
 }
 
 // noRings is the number of inbound rings that C sees.
@@ -104,8 +100,9 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 		return nil, err
 	}
 	e := &MatchedEndpoint{
-		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}}, own: own,
-		source: full.SrcAddr, min: matched.DefaultMinMulti, gate: d.gateFor(full.Caps),
+		binder: binder{attributes: attributes{domain: d, info: full, format: names.Matched, auth: d.auth}},
+		chosen: matchedOptions{source: full.SrcAddr, min: matched.DefaultMinMulti, own: own},
+		gate:   d.gateFor(full.Caps),
 	}
 	if err := e.allocate(); err != nil {
 		d.refs.Release()
@@ -116,14 +113,14 @@ func (d *Domain) OpenMatched(given *fi.Info) (*MatchedEndpoint, error) {
 
 // allocate takes the memory of the tables.
 func (e *MatchedEndpoint) allocate() (err error) {
-	if e.rxTable, err = tables.OpenLease(e.gate != nil); err != nil {
+	if e.memory.rx, err = tables.OpenLease(e.gate != nil); err != nil {
 		return err
 	}
-	if e.table, err = tables.OpenEP(0, 0, e.gate != nil); err != nil {
-		e.rxTable.Close()
+	if e.memory.ep, err = tables.OpenEP(0, 0, e.gate != nil); err != nil {
+		e.memory.rx.Close()
 		return err
 	}
-	e.hot, e.rx = e.table.Table(), e.rxTable.Table()
+	e.hot, e.rx = e.memory.ep.Table(), e.memory.rx.Table()
 	e.hot.RxRings = uintptr(unsafe.Pointer(&noRings))
 	e.leased = lease.Guard(&e.rx.Lease, &leasedMatched{e: e})
 	e.waiting.Notify = e.notify
@@ -167,7 +164,7 @@ func (e *MatchedEndpoint) SetName(raw []byte) error {
 	case len(raw) != names.WordLen:
 		return refuse(log.EPCtrl, fi.EINVAL, "set name: %d bytes, not %d", len(raw), names.WordLen)
 	}
-	e.source = slices.Clone(raw)
+	e.chosen.source = slices.Clone(raw)
 	return nil
 }
 
@@ -181,7 +178,7 @@ func (e *MatchedEndpoint) GetOpt(name fi.Opt) (uint64, error) {
 	if t := e.transfer.Load(); t != nil {
 		return t.MinMulti(), nil
 	}
-	return e.min, nil
+	return e.chosen.min, nil
 }
 
 // SetOpt sets an option, of which only fi.OptSharedMemoryPermitted, 0 or 1, is not asked for: the endpoint shares no
@@ -191,33 +188,11 @@ func (e *MatchedEndpoint) SetOpt(name fi.Opt, value uint64) error {
 	defer e.mu.Unlock()
 	switch name {
 	case fi.OptSharedMemoryPermitted:
-		return e.permitShared(value != 0)
+		return e.chosen.permitShared(value != 0, e.state.Load() == stateCreated)
 	case fi.OptMinMultiRecv:
-		return e.setMinMulti(value)
+		return e.chosen.setMinMulti(value, e.transfer.Load())
 	}
 	return fi.ENOPROTOOPT
-}
-
-// setMinMulti sets fi.OptMinMultiRecv. The caller has mu.
-func (e *MatchedEndpoint) setMinMulti(value uint64) error {
-	if t := e.transfer.Load(); t != nil {
-		return t.SetMinMulti(value)
-	}
-	attr := backends.MatchAttr()
-	if err := matched.CheckMinMulti(value, &attr); err != nil {
-		return err
-	}
-	e.min = value
-	return nil
-}
-
-// permitShared keeps whether the endpoint may share memory with peers, as long as that may change. The caller has mu.
-func (e *MatchedEndpoint) permitShared(permitted bool) error {
-	if permitted == e.apart && e.state.Load() != stateCreated {
-		return refuse(log.EPCtrl, fi.EOPBADSTATE, "FI_OPT_SHARED_MEMORY_PERMITTED: the endpoint is enabled")
-	}
-	e.apart = !permitted
-	return nil
 }
 
 // BindCounter is as an Endpoint's. What peers write to regions counts if it is bound before Enable. Errors:
@@ -236,7 +211,7 @@ func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 			return refuse(log.EPCtrl, fi.EOPBADSTATE,
 				"bind counter with FI_REMOTE_WRITE: the endpoint is enabled")
 		}
-		if !slices.Contains(e.attached, queue(c)) {
+		if !slices.Contains(e.bound.attached, queue(c)) {
 			if err := e.attach(c); err != nil {
 				return err
 			}
@@ -245,8 +220,8 @@ func (e *MatchedEndpoint) BindCounter(c *cq.Counter, flags uint64) error {
 		defer e.gate.Unshare()
 		l := e.leased.Wait()
 		defer e.leased.Give()
-		l.e.setCounters(c, flags)
-		l.e.fillCounters(l.e.hot)
+		l.e.bound.setCounters(c, flags)
+		l.e.bound.fillCounters(l.e.hot)
 		return nil
 	})
 }
@@ -272,15 +247,16 @@ func (e *MatchedEndpoint) Enable() error {
 	}
 	caps := e.info.Caps
 	switch {
-	case e.av == nil:
+	case e.bound.av == nil:
 		return refuse(log.EPCtrl, fi.ENOAV, "enable: no address vector")
-	case caps&fi.Send != 0 && e.txCQ == nil && e.txCntr.Load() == nil,
-		caps&fi.Recv != 0 && e.rxCQ == nil && e.rxCntr.Load() == nil,
-		caps&(fi.Read|fi.Write) != 0 && e.txCQ == nil && e.readCntr.Load() == nil && e.writeCntr.Load() == nil:
+	case caps&fi.Send != 0 && e.bound.txCQ == nil && e.bound.txCntr.Load() == nil,
+		caps&fi.Recv != 0 && e.bound.rxCQ == nil && e.bound.rxCntr.Load() == nil,
+		caps&(fi.Read|fi.Write) != 0 && e.bound.txCQ == nil &&
+			e.bound.readCntr.Load() == nil && e.bound.writeCntr.Load() == nil:
 		return refuse(log.EPCtrl, fi.ENOCQ,
 			"enable: neither completion queue nor counter for sends, receives or transfers")
 	}
-	if err := e.holdKeys(); err != nil {
+	if err := e.peers.HoldKeys(e.domain.Keyed(), e.bound.av); err != nil {
 		return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 	}
 	t, err := e.open()
@@ -290,7 +266,7 @@ func (e *MatchedEndpoint) Enable() error {
 		}
 	}
 	if err != nil {
-		e.dropKeys()
+		e.peers.DropKeys()
 		return refuse(log.EPCtrl, matched.OpenErrno(err), "enable: %v", err)
 	}
 	e.transfer.Store(t)
@@ -302,14 +278,14 @@ func (e *MatchedEndpoint) Enable() error {
 	}
 	atomic.StoreUintptr(&e.hot.Rx, uintptr(unsafe.Pointer(e.rx)))
 	e.state.Store(stateEnabled)
-	for _, q := range e.queues() {
+	for _, q := range e.bound.queues() {
 		if err := e.attach(q); err != nil {
 			e.disable()
 			e.state.Store(stateClosed)
 			return refuse(log.EPCtrl, fi.ErrnoOf(err), "enable: %v", err)
 		}
 	}
-	err = e.startBackground()
+	err = e.driver.start(e)
 	if err == nil && e.info.Caps&(fi.Trigger|fi.Collective) != 0 {
 		err = e.domain.drives.Join(e)
 	}
@@ -321,20 +297,6 @@ func (e *MatchedEndpoint) Enable() error {
 	return nil
 }
 
-// holdKeys takes the keys that the address vector has. Errors: fi.EINVAL where it has none, and is to have.
-func (e *MatchedEndpoint) holdKeys() (err error) {
-	if e.domain.Keyed() {
-		e.keys, err = e.av.HoldKeys(0)
-	}
-	return err
-}
-
-// dropKeys gives them back.
-func (e *MatchedEndpoint) dropKeys() {
-	e.av.DropKeys(e.keys)
-	e.keys = nil
-}
-
 // open opens the interface.
 func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 	device, err := e.domain.device.Domain()
@@ -342,28 +304,29 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 		return nil, fmt.Errorf("%w: %w", err, fi.ENODEV)
 	}
 	i, err := backends.OpenMatched(device, &backends.Matched{
-		Config: e.domain.cfg, Source: e.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size), Keys: e.keys,
-		Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(), Own: e.own,
+		Config: e.domain.cfg, Source: e.chosen.source, Receives: int(e.info.Rx.Size), Sends: int(e.info.Tx.Size),
+		Keys: e.peers.Keys, Stripes: e.domain.stripes(e.info.Tx.Size), Direct: plane.Load(), Own: e.chosen.own,
 		Messages: e.info.Caps&fi.Collective != 0,
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.node = i.Attr().NUMANode
+	e.driver.node = i.Attr().NUMANode
 	m, ok := i.(hw.Matching)
 	if !ok || i.Attr().Caps&hw.CapMatching == 0 {
 		return nil, errors.Join(fmt.Errorf("the device matches no messages: %w", fi.EOPNOTSUPP), i.Close())
 	}
-	e.directory = members.Directory{AV: e.av, Matcher: m.Matcher(), Keys: e.keys}
+	e.peers.Matcher = m.Matcher()
+	l := e.leased.Alone() // no thread reaches it yet
 	t := matched.Open(matched.Options{
-		Iface: i, Matcher: e.directory.Matcher, Cache: e.domain.device.Cache(device), Copies: device,
+		Iface: i, Matcher: e.peers.Matcher, Cache: e.domain.device.Cache(device), Copies: device,
 		Caps: e.info.Caps, Order: e.info.Tx.MsgOrder,
 		Limit: int(e.info.Rx.Size + e.info.Tx.Size), Stripes: e.domain.stripes(e.info.Tx.Size),
-		Address: e.directory.Address, Source: e.directory.Source(e.info.Caps), Ended: e.ended,
-		Await: e.await, Generation: e.av.GenerationWord(), Gate: e.gate,
+		Address: e.peers.Address, Source: e.peers.Source(e.info.Caps), Ended: l.ended,
+		Await: e.await, Generation: e.bound.av.GenerationWord(), Gate: e.gate,
 		Anyone: [2]bool{!info.Directed(e.info.Caps, false), !info.Directed(e.info.Caps, true)},
 	})
-	if err := errors.Join(t.SetMinMulti(e.min), e.openGroups(i)); err != nil {
+	if err := errors.Join(t.SetMinMulti(e.chosen.min), e.openGroups(i)); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	if e.wakes, err = e.wake(i); err != nil {
@@ -378,19 +341,19 @@ func (e *MatchedEndpoint) open() (*matched.Endpoint, error) {
 // fillHot writes what the data plane needs to post and to take in events without the runtime, where the device can.
 func (e *MatchedEndpoint) fillHot(t *matched.Endpoint) {
 	h := e.hot
-	if e.txCQ != nil {
-		h.TxCQ = uintptr(unsafe.Pointer(e.txCQ.Hot()))
-		if !e.txSelective {
+	if e.bound.txCQ != nil {
+		h.TxCQ = uintptr(unsafe.Pointer(e.bound.txCQ.Hot()))
+		if !e.bound.txSelective {
 			h.Flags |= hot.EPTxAlways
 		}
 	}
-	if e.rxCQ != nil {
-		h.RxCQ = uintptr(unsafe.Pointer(e.rxCQ.Hot()))
+	if e.bound.rxCQ != nil {
+		h.RxCQ = uintptr(unsafe.Pointer(e.bound.rxCQ.Hot()))
 	}
-	if e.rxSelective {
+	if e.bound.rxSelective {
 		h.Flags |= hot.EPRxSelective
 	}
-	e.fillCounters(h)
+	e.bound.fillCounters(h)
 	h.StatsThreads, h.StatsRx = e.stats.Threads(), e.stats.RxLine()
 	if transport := t.HotMatch(); transport != nil && h.Transport != 0 {
 		transport.Owner = uintptr(unsafe.Pointer(t))
@@ -406,7 +369,8 @@ func (e *MatchedEndpoint) wake(i hw.Iface) (*cq.Source, error) {
 	w, _ := i.(hw.Waiter)
 	// Threads may sleep on counters of regions, of deferred work and of collective operations, and a progress thread
 	// does.
-	if slept(e.queues()) || e.domain.threaded() || e.info.Caps&(fi.RMAEvent|fi.Trigger|fi.Collective) != 0 && w != nil {
+	sleeps := e.info.Caps&(fi.RMAEvent|fi.Trigger|fi.Collective) != 0 && w != nil
+	if sleeps || slept(e.bound.queues()) || e.domain.threaded() {
 		if w == nil {
 			return nil, fmt.Errorf("a wait object, but the device has no doorbell: %w", fi.EOPNOTSUPP)
 		}
@@ -430,30 +394,30 @@ func (e *MatchedEndpoint) attach(q queue) error {
 	if err := q.Attach(e.hot); err != nil {
 		return err
 	}
-	e.attached = append(e.attached, q)
+	e.bound.attached = append(e.bound.attached, q)
 	return q.AddSource(e.wakes)
 }
 
 // disable takes the endpoint out of what makes progress, and ends its transfers.
 func (e *MatchedEndpoint) disable() {
-	for _, q := range e.attached {
+	for _, q := range e.bound.attached {
 		_ = q.RemoveSource(e.wakes) // an error says that it was not added
 		_ = q.Detach(e.hot)
 	}
-	e.attached = nil
+	e.bound.attached = nil
 	e.domain.drives.Part(e)
-	e.stopBackground()
+	e.driver.stop(e.domain)
 	e.gate.Share()
 	defer e.gate.Unshare()
 	l := e.leased.Wait()
 	l.dead = true
 	atomic.StoreUintptr(&e.hot.Match, 0)
-	e.table.Hide()
+	e.memory.ep.Hide()
 	if err := e.transfer.Load().Close(); err != nil {
 		log.Warnf(log.EPCtrl, "close endpoint: %v", err)
 	}
 	l.groups.Close()
-	e.dropKeys()
+	e.peers.DropKeys()
 	e.stats.Close()
 	e.leased.Give()
 }
@@ -469,12 +433,12 @@ func (e *MatchedEndpoint) Close() error {
 		e.domain.work.Leave(e)
 		e.disable()
 	}
-	for i := len(e.unbind) - 1; i >= 0; i-- {
-		e.unbind[i]()
+	for i := len(e.bound.unbind) - 1; i >= 0; i-- {
+		e.bound.unbind[i]()
 	}
 	e.hot = nil
-	e.table.Close()
-	e.rxTable.Close()
+	e.memory.ep.Close()
+	e.memory.rx.Close()
 	e.domain.refs.Release()
 	return nil
 }

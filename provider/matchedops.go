@@ -193,7 +193,7 @@ func (e *MatchedEndpoint) setAttention(l *leasedMatched) {
 // notify has the next reader, or the progress thread, enter Go.
 func (e *MatchedEndpoint) notify() {
 	atomic.StoreUint32(&e.rx.Attention, hot.AttentionTransports|hot.AttentionGo)
-	if t := e.thread.Load(); t != nil {
+	if t := e.driver.thread.Load(); t != nil {
 		t.Bell().RingAsleep()
 	}
 }
@@ -229,9 +229,9 @@ func (e *MatchedEndpoint) TakeBack(p *hot.Post) {
 
 // Deliver writes a completion for which the data plane has found no room. The caller, C, has taken the lease.
 func (e *MatchedEndpoint) Deliver(d *hot.Delivery) {
-	q := e.txCQ
+	q := e.bound.txCQ
 	if d.Entry.Flags&fi.Recv != 0 {
-		q = e.rxCQ
+		q = e.bound.rxCQ
 	}
 	q.Complete(entryOf(&d.Entry))
 }
@@ -261,31 +261,33 @@ func (e *MatchedEndpoint) await(done func() bool) error {
 
 // reports is where the end of an operation is reported: the queue, the counter, and whether a success completes. work
 // is its number if it was deferred, else 0.
-func (e *MatchedEndpoint) reports(n *matched.Ended, work uint64) (q *cq.Queue, c *cq.Counter, completes bool) {
+func (l *leasedMatched) reports(n *matched.Ended, work uint64) (q *cq.Queue, c *cq.Counter, completes bool) {
+	e := l.e
 	switch {
 	case n.Receive:
-		return e.rxCQ, e.rxCntr.Load(),
-			!e.rxSelective && work == 0 || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0
+		return e.bound.rxCQ, e.bound.rxCntr.Load(),
+			!e.bound.rxSelective && work == 0 || n.Flags&fi.Completion != 0 || n.Entry.Flags&fi.MultiRecv != 0
 	case n.Entry.Flags&fi.RemoteWrite != 0:
-		return e.rxCQ, nil, true
+		return e.bound.rxCQ, nil, true
 	case n.Entry.Flags&(fi.Read|fi.Write) != 0:
-		c = e.accessCntr(n.Entry.Flags)
+		c = e.bound.accessCntr(n.Entry.Flags)
 	default:
-		c = e.txCntr.Load()
+		c = e.bound.txCntr.Load()
 	}
-	return e.txCQ, c, !n.Inject && e.txCompletes(work, n.Flags)
+	return e.bound.txCQ, c, !n.Inject && e.bound.txCompletes(work, n.Flags)
 }
 
-// ended takes in what has become of an operation. Lease.
-func (e *MatchedEndpoint) ended(n *matched.Ended) {
-	e.count(n)
-	work := e.workIn(n)
-	q, c, completes := e.reports(n, work)
+// ended takes in what has become of an operation.
+func (l *leasedMatched) ended(n *matched.Ended) {
+	e := l.e
+	l.count(n)
+	work := l.workIn(n)
+	q, c, completes := l.reports(n, work)
 	failure := cq.ErrorInfo{Err: n.Err, OLen: n.OLen}
 	if n.Err == fi.Success && len(n.Name) != 0 && e.info.Caps&fi.SourceErr != 0 {
 		failure.Err, failure.ErrData = fi.EADDRNOTAVAIL, n.Name
-		if len(e.keys) != 0 { // fi_cq(3): the key, in place of the address
-			n.Entry.Src = uint64(e.av.ReportedKey(e.directory.KeyOf(n.From)))
+		if len(e.peers.Keys) != 0 { // fi_cq(3): the key, in place of the address
+			n.Entry.Src = uint64(e.bound.av.ReportedKey(e.peers.KeyOf(n.From)))
 		}
 	}
 	switch {

@@ -13,22 +13,23 @@ import (
 // sampleInterval is how often the device's counters are shown.
 const sampleInterval = 100 * time.Millisecond
 
-// count counts an operation that has ended. Lease.
-func (e *MatchedEndpoint) count(n *matched.Ended) {
+// count counts an operation that has ended.
+func (l *leasedMatched) count(n *matched.Ended) {
+	st := l.e.stats
 	switch {
 	case n.Err != fi.Success && n.Err != fi.ETRUNC:
 		if !n.Search {
-			e.stats.Rx(tally.Error(n.Err), 1)
+			st.Rx(tally.Error(n.Err), 1)
 		}
 		return
 	case n.Search || n.Entry.Flags&fi.RemoteWrite != 0:
 		return
 	case n.Err == fi.ETRUNC:
-		e.stats.Rx(stats.RxErrTruncated, 1)
+		st.Rx(stats.RxErrTruncated, 1)
 	}
 	word := n.Counted()
-	e.stats.Rx(word, 1)
-	e.stats.Rx(word+1, n.Bytes)
+	st.Rx(word, 1)
+	st.Rx(word+1, n.Bytes)
 }
 
 // sample shows what the device counts, if it is time.
@@ -42,15 +43,14 @@ func (l *leasedMatched) sample(t *matched.Endpoint) {
 	l.showStats(t)
 }
 
-// showStats writes what the device counts, and what the queues hold, to the page of counters. Lease.
+// showStats writes what the device counts, and what the queues hold, to the page of counters.
 func (l *leasedMatched) showStats(t *matched.Endpoint) {
-	e := l.e
-	e.sampleQueues(e.stats)
+	l.e.bound.sampleQueues(l.e.stats)
 	s, ok := t.Stats()
 	if !ok {
 		return
 	}
-	st := e.stats
+	st := l.e.stats
 	st.RxSet(stats.RxMatchState, uint64(s.State))
 	for k, n := range s.Stopped {
 		st.RxSet(stats.RxMatchNoEvents+k, n)

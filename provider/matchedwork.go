@@ -21,12 +21,12 @@ func asWork(work uint64, context, flags *uint64) {
 
 // workIn returns the number of the deferred work that an operation is that has ended, 0 if it is none, and puts its
 // context in the place of the number.
-func (e *MatchedEndpoint) workIn(n *matched.Ended) uint64 {
+func (l *leasedMatched) workIn(n *matched.Ended) uint64 {
 	if n.Flags&fi.Trigger == 0 {
 		return 0
 	}
 	work := n.Entry.Context
-	n.Entry.Context = e.domain.work.ContextOf(work)
+	n.Entry.Context = l.e.domain.work.ContextOf(work)
 	return work
 }
 
@@ -87,10 +87,10 @@ func (e *MatchedEndpoint) failRecv(a *RecvArgs, err fi.Errno) {
 	if a.Tagged {
 		entry.Flags = fi.Recv | fi.Tagged
 	}
-	if e.rxCQ != nil {
-		e.rxCQ.CompleteError(entry, cq.ErrorInfo{Err: err})
+	if e.bound.rxCQ != nil {
+		e.bound.rxCQ.CompleteError(entry, cq.ErrorInfo{Err: err})
 	}
-	e.countWork(e.rxCntr.Load(), a.work, a.Flags&fi.Completion != 0, true, 0)
+	e.countWork(e.bound.rxCntr.Load(), a.work, a.Flags&fi.Completion != 0, true, 0)
 }
 
 func (e *MatchedEndpoint) refused() { e.stats.Shared(stats.SharedRefused, 1) }

@@ -48,15 +48,15 @@ func rtsAt(addr uint64) *wire.RTS { return (*wire.RTS)(pointerAt(addr)) }
 // wordAt is a word that other threads or processes write; for sync/atomic.
 func wordAt(addr uintptr) *uint64 { return (*uint64)(pointerAt(uint64(addr))) }
 
-// addressOfLine is where a line of a table outside the Go heap is.
-func addressOfLine(line *hot.Peer) uintptr { return uintptr(unsafe.Pointer(line)) }
+// addressOf is what tables that C reads have of a structure, which lies outside the Go heap, or which the endpoint
+// keeps alive.
+func addressOf[T any](at *T) uintptr { return uintptr(unsafe.Pointer(at)) }
 
-// addressOfRegion is where the regions that the data plane reaches begin, which lie outside the Go heap.
-func addressOfRegion(first *hot.Region) uintptr { return uintptr(unsafe.Pointer(first)) }
+// stripesAt views the stripes behind the table of an endpoint that has n of them.
+func stripesAt(h *hot.EP, n int) []hot.Stripe {
+	return unsafe.Slice((*hot.Stripe)(unsafe.Add(unsafe.Pointer(h), unsafe.Sizeof(hot.EP{}))), n)
+}
 
 // addressOfBytes is where a slice that is not empty begins. The caller keeps it
 // alive, and in place: memory of the Go heap does not move.
 func addressOfBytes(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
-
-// addressOfTable is what hot.EP.Requests holds of a table, which the endpoint keeps alive.
-func addressOfTable(t *dataplane.Requests) uintptr { return uintptr(unsafe.Pointer(t)) }

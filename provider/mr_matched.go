@@ -65,7 +65,7 @@ func (m *MR) expose() error {
 		return refuse(log.MR, fi.EOPBADSTATE, "enable a memory region: its endpoint is not enabled")
 	}
 	a := matched.RegionAttr{Key: m.key, Access: m.region.RemoteAccess(), Choose: m.domain.choosesKeys(),
-		Notify: e.rxCQ != nil, Context: m.context, Events: m.events}
+		Notify: e.bound.rxCQ != nil, Context: m.context, Events: m.events}
 	a.Written = m.writtenBy(e)
 	if (m.events || a.Written != nil) && e.info.Caps&fi.RMAEvent == 0 {
 		return refuse(log.MR, fi.EINVAL, "enable a memory region with events: its endpoint is without FI_RMA_EVENT")
@@ -130,7 +130,7 @@ func (m *MR) countNot(e *MatchedEndpoint) {
 
 // writtenBy returns what counts a write of a peer's that reaches the region through an endpoint; nil: nothing does.
 func (m *MR) writtenBy(e *MatchedEndpoint) func(bytes uint64) {
-	own, all := m.region.Counter.Load(), e.remoteWriteCntr.Load()
+	own, all := m.region.Counter.Load(), e.bound.remoteWriteCntr.Load()
 	switch {
 	case all == nil && own == nil:
 		return nil

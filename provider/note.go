@@ -33,7 +33,7 @@ type Note = note.Note
 
 // hasNotes reports whether the endpoint has notifications.
 func (e *Endpoint) hasNotes() bool {
-	return e.conn == nil && !e.lossy && e.scalable == nil && !e.domain.Keyed()
+	return e.conn == nil && !e.chosen.lossy && e.scalable == nil && !e.domain.Keyed()
 }
 
 // openNotes gives the endpoint's notifications their memory.
@@ -56,22 +56,22 @@ func (n noteEndpoint) Notify() {
 }
 
 func (n noteEndpoint) Connect(to note.Peer) (note.Path, error) {
-	p, err := n.e.connect(to.(*link))
+	p, err := n.e.links.Connect(to.(*link))
 	if err != nil {
 		return nil, err
 	}
-	p.transport.wake()
+	p.Via.Wake()
 	return p, nil
 }
 
 func (n noteEndpoint) Send(to note.Path, stream uint64, h *wire.Notice, part []byte) error {
 	e, p := n.e, to.(*path)
-	lease, ok := e.stripes.Acquire(0)
+	lease, ok := e.tx.stripes.Acquire(0)
 	if !ok {
 		return fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	sc := &e.scratch[lease]
+	defer e.tx.stripes.Release(lease)
+	sc := &e.tx.scratch[lease]
 	iov := append(sc.frag[:0], fi.IOVec{Base: uintptr(addressOfBytes(part)), Len: uint64(len(part))})
 	return e.broken(e.sendPayload(&p.Path, wire.AMNotice, stream, h.Put(sc.head[:]), iov, len(part), lease))
 }
@@ -81,27 +81,6 @@ func (n noteEndpoint) Ask(to note.Path, stream uint64, w wire.NoticeWords) error
 	return n.e.broken(outcome.OfPost(to.(*path).AMShort(wire.AMNotice, stream, w.Put(b[:]), nil)))
 }
 
-// Number, Count and Ring make a link a receiver of notifications; see [note.Peer].
-func (l *link) Number() uint32 { return l.Index }
-
-// Count adds to the operations that wait for the peer.
-func (l *link) Count(n int64) { l.InFlight.Add(n) }
-
-// Ring is the address of the peer's inbound ring, if it is the peer's still.
-func (l *link) Ring() (slots uintptr, open bool) {
-	p, ok := l.ready()
-	if !ok || p.slots == 0 || p.former.Load() {
-		return 0, false
-	}
-	return p.slots, true
-}
-
-// AckOfNote reports whether a notification over the path, with flags of its post, ends when the receiver answers.
-func (p *path) AckOfNote(flags uint64) bool {
-	return flags&fi.DeliveryComplete != 0 ||
-		flags&fi.TransmitComplete != 0 && p.transport.attr.Caps&hw.CapDirectRing == 0
-}
-
 // notifications are the protocol of notes, and the endpoint as these need it of the holder of the lease.
 type notifications struct{ leasedHost }
 
@@ -109,32 +88,32 @@ func (n notifications) Handlers() map[hw.AMID]hw.Handler {
 	return map[hw.AMID]hw.Handler{wire.AMNotice: n.onNotice}
 }
 
-func (n notifications) Busy() bool               { return n.e.notes.Wanted() }
-func (n notifications) Requested() bool          { return n.e.notes.Wanted() }
-func (n notifications) Pump()                    { n.e.notes.Pump(n) }
-func (n notifications) SourceLost(src hw.Source) { n.e.notes.In.SourceLost(src) }
+func (n notifications) Busy() bool               { return n.e.ep.notes.Wanted() }
+func (n notifications) Requested() bool          { return n.e.ep.notes.Wanted() }
+func (n notifications) Pump()                    { n.e.ep.notes.Pump(n) }
+func (n notifications) SourceLost(src hw.Source) { n.e.ep.notes.In.SourceLost(src) }
 func (n notifications) PeerLost(number uint32, status fi.Errno) {
-	n.e.notes.Out.Lost(n.e.linkAt(number), status)
+	n.e.ep.notes.Out.Lost(n.e.ep.links.At(number), status)
 }
 
 // onNotice takes in a message of notifications.
 func (n notifications) onNotice(src hw.Source, id uint64, head, payload []byte) {
-	if !n.e.hasNotes() {
+	if !n.e.ep.hasNotes() {
 		n.e.malformed(src, "notification for an endpoint that has none")
 		return
 	}
-	n.e.notes.Handle(n, src, id, head, payload)
+	n.e.ep.notes.Handle(n, src, id, head, payload)
 }
 
 func (n notifications) Name(src hw.Source) []byte {
-	raw, err := names.Encode(n.e.format, n.e.rx.addressOf(n.e.senderOf(src)).Name)
+	raw, err := names.Encode(n.e.ep.format, n.e.rx.addressOf(n.e.senderOf(src)).Name)
 	if err != nil {
 		log.Debugf(log.EPData, "name of a sender: %v", err)
 	}
 	return raw
 }
 
-func (n notifications) Addr(src hw.Source) fi.Addr { return n.e.addrOf(n.e.senderOf(src).id) }
+func (n notifications) Addr(src hw.Source) fi.Addr { return n.e.addrOf(n.e.senderOf(src).ID) }
 
 func (n notifications) Perform(src hw.Source, w wire.Write, addr uint64, data []byte) fi.Errno {
 	return n.e.target.Perform(src, &w, addr, data)

@@ -326,10 +326,10 @@ func TestNotedPeerGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := link.path.Load()
-	link.path.Store(instead(p, lostEndpoint{p.Endpoint}))
+	p := link.Path()
+	link.Set(instead(p, lostEndpoint{p.Endpoint}))
 	l.Noted(&ListArgs{Note: []byte("done"), Context: 3}, 64)
 	x.wantError(3, fi.ECONNRESET)
-	link.path.Store(p)
+	link.Set(p)
 	link.Release()
 }

@@ -57,7 +57,7 @@ func (e *Endpoint) Notify(a *NotifyArgs) error {
 		return err
 	}
 	defer l.Release()
-	if e.txCompletes(0, a.Flags) && !e.txCQ.Room(0) {
+	if e.bound.txCompletes(0, a.Flags) && !e.bound.txCQ.Room(0) {
 		return fi.EAGAIN
 	}
 	op := &notifyOp{e: e, flags: a.Flags, Outgoing: note.Outgoing{
@@ -78,13 +78,13 @@ func (op *notifyOp) NoteEnded(status fi.Errno) {
 	switch {
 	case status != fi.Success:
 		e.counts.Failed(status)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		if e.bound.txCQ != nil {
+			e.bound.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
-	case e.txCompletes(0, op.flags):
-		e.txCQ.Complete(entry)
+	case e.bound.txCompletes(0, op.flags):
+		e.bound.txCQ.Complete(entry)
 	}
-	e.countWork(e.txCntr.Load(), 0, op.flags&fi.Completion != 0, status != fi.Success, op.Len())
+	e.countWork(e.bound.txCntr.Load(), 0, op.flags&fi.Completion != 0, status != fi.Success, op.Len())
 }
 
 // TakeNotes takes the oldest notifications, at most most, while room says that the i-th has somewhere to go, and

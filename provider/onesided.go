@@ -20,7 +20,9 @@ type targetHost struct{ leasedHost }
 
 // initTarget prepares the endpoint's target.
 func (e *leasedEP) initTarget() {
-	e.target.Init(targetHost{leasedHost{e}}, onesided.Counters{Reads: &e.remoteReadCntr, Writes: &e.remoteWriteCntr})
+	e.target.Init(targetHost{leasedHost{e}}, onesided.Counters{
+		Reads: &e.ep.bound.remoteReadCntr, Writes: &e.ep.bound.remoteWriteCntr,
+	})
 }
 
 // SendDone sends a source word of the success of its request, an operation that the data plane has performed, or keeps
@@ -32,19 +34,19 @@ func (e *Endpoint) SendDone(source uint32, request uint64) {
 }
 
 // senderFrom is a sender as this package has it.
-func senderFrom(s onesided.Sender) sender { return sender{s.ID, s.Number} }
+func senderFrom(s onesided.Sender) sender { return sender{ID: s.ID, Number: s.Number} }
 
 // Deliver writes the completion of a write with CQ data.
 func (h targetHost) Deliver(src hw.Source, n, data uint64) {
-	if h.e.rxCQ != nil {
-		h.e.rxCQ.Complete(cq.Entry{
-			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: h.e.addrOf(h.e.senderOf(src).id),
+	if h.e.ep.bound.rxCQ != nil {
+		h.e.ep.bound.rxCQ.Complete(cq.Entry{
+			Flags: fi.RMA | fi.RemoteWrite | fi.RemoteCQData, Len: n, Data: data, Src: h.e.addrOf(h.e.senderOf(src).ID),
 		})
 	}
 }
 
 // Pool has memory for results.
-func (h targetHost) Pool() *mem.Pool { return h.e.rx.Pool }
+func (h targetHost) Pool() *mem.Pool { return h.e.rx.matching.Pool }
 
 // Access finds the region of a key and enters its gate.
 func (h targetHost) Access(src hw.Source, key, addr, n, rights uint64) (*peerRegion, uint64, error) {
@@ -58,7 +60,7 @@ func (h targetHost) AccessOf(to onesided.Sender, key, addr, n, rights uint64) (*
 
 // Reached is the region of a key that a source reaches.
 func (h targetHost) Reached(src hw.Source, key uint64) *peerRegion {
-	m := h.e.domain.regions.Find(key)
+	m := h.e.ep.domain.regions.Find(key)
 	if m == nil || !h.e.reaches(m, src) {
 		return nil
 	}
@@ -66,7 +68,7 @@ func (h targetHost) Reached(src hw.Source, key uint64) *peerRegion {
 }
 
 // Spend ends the key of a region for single use.
-func (h targetHost) Spend(m *peerRegion) { h.e.domain.regions.Expire(m) }
+func (h targetHost) Spend(m *peerRegion) { h.e.ep.domain.regions.Expire(m) }
 
 // Copying reports whether this side has copied n bytes itself.
 func (h targetHost) Copying(n uint64) bool { return h.e.copying(n) }
@@ -74,7 +76,7 @@ func (h targetHost) Copying(n uint64) bool { return h.e.copying(n) }
 // Sender is the sender behind a source.
 func (h targetHost) Sender(src hw.Source) onesided.Sender {
 	s := h.e.senderOf(src)
-	return onesided.Sender{ID: s.id, Number: s.number}
+	return onesided.Sender{ID: s.ID, Number: s.Number}
 }
 
 // NameOf names the sender behind a source.
@@ -101,17 +103,17 @@ func (h targetHost) FillBack(src hw.Source) { h.e.fillBack(src) }
 func (h targetHost) Send(
 	p onesided.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total int,
 ) error {
-	return h.e.sendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.progressStripe)
+	return h.e.ep.sendPayload(p.(*rma.Path), id, header, head, iov, total, h.e.ep.tx.progressStripe)
 }
 
 // Words are the words of one-sided operations that a source shares with this side.
 func (h targetHost) Words(src hw.Source) *claim.Words {
-	return claim.OneSidedWords(h.e.sourceWords(src))
+	return claim.OneSidedWords(h.e.ep.links.Transports().Words(src))
 }
 
 // Memory reads and writes the memory of a source's process.
 func (h targetHost) Memory(src hw.Source) hw.PeerMemory {
-	p, err := h.e.connect(h.e.linkBack(h.e.senderOf(src)))
+	p, err := h.e.ep.links.Connect(h.e.linkBack(h.e.senderOf(src)))
 	if err != nil {
 		return nil
 	}

@@ -55,7 +55,7 @@ func overUDPWith(t testing.TB, n int, hints *fi.Info, change func(*config.Config
 func (s *side) peerCounter(name string) uint64 {
 	s.t.Helper()
 	r := leasedOf(s.ep).rx
-	r.acquire()
+	r.base.acquire()
 	r.sample()
 	r.give()
 	for _, e := range page(s.t.(*testing.T), s.domain.cfg.SHMDir).Endpoints {

@@ -32,7 +32,7 @@ func (e *Endpoint) Path(addr fi.Addr) (Path, error) {
 		return Path{}, log.Reject(log.EPData, fi.EINVAL, "path: address %d is not in the address vector", addr)
 	}
 	defer l.Release()
-	p, ok := l.ready()
+	p, ok := l.Ready()
 	if !ok {
 		return Path{}, fi.ENODATA
 	}

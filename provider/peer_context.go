@@ -87,13 +87,13 @@ func (d *Domain) OpenPeerRx(attr *fi.RxAttr, owner PeerOwner) (*SharedRx, error)
 }
 
 // Imported reports whether another provider matches the endpoint's receives.
-func (e *Endpoint) Imported() bool { return e.srx != nil && e.srx.rx.owner != nil }
+func (e *Endpoint) Imported() bool { return e.bound.srx != nil && e.bound.srx.rx.owner != nil }
 
 // offerPeer gives an arrival to the owner's receive that matches it, or else has the owner queue it. rts is its
 // RTS, nil for a message that came with its payload. False: there is no memory to keep it, and nothing has happened.
 func (r *leasedRx) offerPeer(a *arrived, payload []byte, rts *wire.RTS) bool {
 	tagged := a.flags&msgTagged != 0
-	entry, status := r.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)
+	entry, status := r.base.owner.Get(tagged, a.ep.addrOf(a.source), a.length, a.tag)
 	switch status {
 	case fi.Success:
 		r.deliverPeer(entry, a, payload, rts)
@@ -118,7 +118,7 @@ func (r *receiving) refusePeer(a *arrived, status fi.Errno) {
 func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, rts *wire.RTS) {
 	t, err := r.peerTarget(entry, a)
 	if err != fi.Success {
-		r.owner.Free(entry)
+		r.base.owner.Free(entry)
 		r.refusePeer(a, err)
 		return
 	}
@@ -131,7 +131,7 @@ func (r *leasedRx) deliverPeer(entry uint64, a *arrived, payload []byte, rts *wi
 
 // peerTarget is where a receive of the owner's wants its message.
 func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errno) {
-	p := r.owner.Receive(entry)
+	p := r.base.owner.Receive(entry)
 	t := target.Target{Context: p.Context, Flags: p.Flags & fi.Completion, Entry: entry}
 	if a.flags&msgTagged != 0 {
 		t.Flags |= hot.RecvTagged
@@ -142,7 +142,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errn
 	var iov [wire.IOVLimit]fi.IOVec
 	n := copy(iov[:], p.IOV)
 	if len(p.Descs) != 0 {
-		if err := a.ep.domain.Translate(iov[:n], p.Descs); err != nil {
+		if err := a.ep.ep.domain.Translate(iov[:n], p.Descs); err != nil {
 			return t, fi.ErrnoOf(err)
 		}
 		if hmem.AnyOnDevice(iov[:n]) {
@@ -154,7 +154,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errn
 	case 1:
 		t.Buf, t.Len = uint64(iov[0].Base), iov[0].Len
 	default:
-		addr, err := r.Pool.Get(n * iovBytes)
+		addr, err := r.matching.Pool.Get(n * iovBytes)
 		if err != nil {
 			return t, fi.ENOMEM
 		}
@@ -167,7 +167,7 @@ func (r *receiving) peerTarget(entry uint64, a *arrived) (target.Target, fi.Errn
 
 // queuePeer keeps a message for the owner. False: there is no memory, and nothing has happened.
 func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []byte, rts *wire.RTS) bool {
-	m := &peerMessage{rx: &r.rxContext, a: *a, ep: a.ep.number, addr: a.ep.addrOf(a.source)}
+	m := &peerMessage{rx: &r.base, a: *a, ep: a.ep.ep.number, addr: a.ep.addrOf(a.source)}
 	m.a.ep = nil
 	if a.untilHere() {
 		m.a.flags &^= msgSync
@@ -176,8 +176,8 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 		m.rts = *rts
 	} else if len(payload) != 0 {
 		var err error
-		if m.payload, err = r.Pool.Get(len(payload)); err != nil {
-			r.owner.Free(entry)
+		if m.payload, err = r.matching.Pool.Get(len(payload)); err != nil {
+			r.base.owner.Free(entry)
 			return r.noMemory(err)
 		}
 		copy(bytesAt(m.payload, uint64(len(payload))), payload)
@@ -195,10 +195,10 @@ func (r *receiving) queuePeer(entry uint64, tagged bool, a *arrived, payload []b
 	if a.flags&msgData != 0 {
 		flags = fi.RemoteCQData
 	}
-	if status := r.owner.Queue(tagged, entry, id, a.data, flags); status != fi.Success {
+	if status := r.base.owner.Queue(tagged, entry, id, a.data, flags); status != fi.Success {
 		takePeerMessage(id)
 		r.freePeer(m)
-		r.owner.Free(entry)
+		r.base.owner.Free(entry)
 		r.refusePeer(a, status)
 	} else if a.untilHere() {
 		r.sendAck(a, fi.Success)
@@ -218,7 +218,7 @@ func takePeerMessage(id uint64) *peerMessage {
 // freePeer frees what a message that was taken has.
 func (r *receiving) freePeer(m *peerMessage) {
 	if m.payload != 0 {
-		r.Pool.Put(m.payload, int(m.a.length))
+		r.matching.Pool.Put(m.payload, int(m.a.length))
 	}
 	r.unhold(m.cost())
 }
@@ -300,28 +300,28 @@ func (r *rxContext) inserted(e *Endpoint) {
 
 // reportInsertions has the owner ask for addresses again if another process has changed an address vector.
 func (r *leasedRx) reportInsertions() {
-	if r.owner == nil {
+	if r.base.owner == nil {
 		return
 	}
 	changed := false
 	for _, e := range r.eps {
-		if e.av.Shared() && e.av.Generation() != e.peersNamed {
+		if e.ep.bound.av.Shared() && e.ep.bound.av.Generation() != e.peersNamed {
 			r.namePeerMessages(e)
 			changed = true
 		}
 	}
 	if changed {
-		r.owner.Inserted()
+		r.base.owner.Inserted()
 	}
 }
 
 // namePeerMessages finds the addresses of the senders of an endpoint's messages that the owner has queued.
 func (r *leasedRx) namePeerMessages(e *leasedEP) {
-	e.peersNamed = e.av.Generation()
+	e.peersNamed = e.ep.bound.av.Generation()
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for _, m := range peerMessages.byID {
-		if m.rx == &r.rxContext && m.ep == e.number {
+		if m.rx == &r.base && m.ep == e.ep.number {
 			m.addr = e.addrOf(m.a.source)
 		}
 	}
@@ -329,13 +329,13 @@ func (r *leasedRx) namePeerMessages(e *leasedEP) {
 
 // dropPeerMessages forgets what arrived at an endpoint that is closed.
 func (r *receiving) dropPeerMessages(e *Endpoint) {
-	if r.owner == nil {
+	if r.base.owner == nil {
 		return
 	}
 	peerMessages.Lock()
 	defer peerMessages.Unlock()
 	for id, m := range peerMessages.byID {
-		if m.rx == &r.rxContext && m.ep == e.number {
+		if m.rx == &r.base && m.ep == e.number {
 			delete(peerMessages.byID, id)
 			r.freePeer(m)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/congestion"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/pages"
 	"github.com/weft-fabric/weft/provider/internal/tally"
 	"github.com/weft-fabric/weft/provider/internal/tokens"
@@ -20,7 +21,7 @@ import (
 //
 // Fields are set before the endpoint is enabled and do not change after it, unless their comments say so.
 type peering struct {
-	binder
+	binder // attributes, state, and what the endpoint is bound to
 	// keys are those of the address vector, from Enable on; nil where keys are not there. Immutable then
 	keys []hw.Key
 	name names.Name
@@ -28,12 +29,12 @@ type peering struct {
 	source *cq.Source
 	bell   *cq.Source  // of counters that drive it, nil: source is; under the lock of the domain's drives
 	conn   *connection // nil: not connection-oriented
-	options
+	chosen options
 
 	hotMemory
-	drivenTransport
-	transportSet
-	linkTable
+	driven     drivenTransport
+	transports transportSet
+	links      links.Links
 	// stats is the block of counters, nil before Enable, and counts counts in it.
 	stats  *stats.Endpoint
 	counts tally.Counts
@@ -53,7 +54,8 @@ func (e *attributes) stripeCount() int { return e.domain.stripes(e.info.Tx.Size)
 // published is the memory domain whose regions peers may reach by themselves,
 // nil if this endpoint is to take part.
 func (e *peering) published() hw.MemoryDomain {
-	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.counted() || e.auth != e.domain.auth || e.keys != nil {
+	if e.info.Caps&(fi.RemoteRead|fi.RemoteWrite) == 0 || e.bound.counted() || e.auth != e.domain.auth ||
+		e.keys != nil {
 		return nil
 	}
 	return e.domain.published.Memory

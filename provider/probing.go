@@ -9,7 +9,7 @@ import (
 
 // startProbers begins to probe peers over the transports that can, if that is asked for (package probe).
 func (e *peering) startProbers() {
-	for _, p := range e.transports {
+	for _, p := range e.links.Transports() {
 		i, ok := p.Iface.(probe.Interface)
 		if !ok {
 			continue
@@ -21,7 +21,7 @@ func (e *peering) startProbers() {
 			return
 		}
 		if pr != nil {
-			e.probers = append(e.probers, pr)
+			e.transports.probers = append(e.transports.probers, pr)
 		}
 	}
 }
@@ -30,11 +30,11 @@ func (e *peering) startProbers() {
 func (e *peering) probed(over *transport) probe.Peers {
 	return func(yield func(probe.Target, *atomic.Pointer[probe.Peer]) bool) {
 		for l := range e.links.All() {
-			p, ready := l.ready()
-			if !ready || p.transport != over {
+			p, ready := l.Ready()
+			if !ready || p.Via != over {
 				continue
 			}
-			if t, ok := p.Endpoint.(probe.Target); ok && !yield(t, &l.probed) {
+			if t, ok := p.Endpoint.(probe.Target); ok && !yield(t, &l.Probed) {
 				return
 			}
 		}

@@ -188,7 +188,7 @@ func (e *Endpoint) startBackground() error {
 	if err != nil {
 		return err
 	}
-	engine := &background{rx: e.rx, iface: e.iface, source: e.source, hot: e.hot, name: e.name.String(),
+	engine := &background{rx: e.rx, iface: e.transports.iface, source: e.source, hot: e.hot, name: e.name.String(),
 		hybrid: e.domain.hybrid()}
 	if err := t.Add(engine); err != nil {
 		e.domain.leaveThread(t)

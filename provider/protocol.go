@@ -29,14 +29,14 @@ type protocol interface {
 
 // openProtocols gives an endpoint that is about to be enabled its protocols, in the order in which progress pumps them.
 func (e *leasedEP) openProtocols() {
-	e.protocols = protocols{messages{e}, &e.rendezvous, targeted{e}, &e.initiated}
-	if e.conn != nil {
-		e.protocols = append(e.protocols, &connected{e.conn, e})
+	e.ep.protocols = protocols{messages{e}, &e.rendezvous, targeted{e}, &e.initiated}
+	if e.ep.conn != nil {
+		e.ep.protocols = append(e.ep.protocols, &connected{e.ep.conn, e})
 	}
 	if e.collective != nil {
-		e.protocols = append(e.protocols, e.collective)
+		e.ep.protocols = append(e.ep.protocols, e.collective)
 	}
-	e.protocols = append(e.protocols, notifications{leasedHost{e}})
+	e.ep.protocols = append(e.ep.protocols, notifications{leasedHost{e}})
 }
 
 // protocols are those of an endpoint, in the order in which progress goes through them.
@@ -71,18 +71,18 @@ func (ps protocols) pump() {
 
 // setHandlers gives a transport the handlers of all messages.
 func (e *leasedEP) setHandlers(transport *transport) {
-	for _, p := range e.protocols {
+	for _, p := range e.ep.protocols {
 		for id, h := range p.Handlers() {
-			if transport.number == 0 {
+			if transport.Number == 0 {
 				h = e.acquainting(h)
 			}
-			if e.conn != nil {
-				h = (&connected{e.conn, e}).only(h)
+			if e.ep.conn != nil {
+				h = (&connected{e.ep.conn, e}).only(h)
 			}
 			transport.SetHandler(id, e.handler(transport, h))
 		}
 	}
-	transport.OnPeerEvent(transport.peerEvent(e.onPeer))
+	transport.OnPeerEvent(peerEvents(transport, e.onPeer))
 }
 
 // messages is the two-sided protocol but for rendezvous: messages that come with their payload, and the ends of those
@@ -100,19 +100,19 @@ func (m messages) Handlers() map[hw.AMID]hw.Handler {
 	}
 }
 
-func (m messages) Busy() bool           { return m.e.requests.lost.Load() }
-func (m messages) Requested() bool      { return m.e.requests.lost.Load() }
+func (m messages) Busy() bool           { return m.e.ep.tx.requests.lost.Load() }
+func (m messages) Requested() bool      { return m.e.ep.tx.requests.lost.Load() }
 func (m messages) SourceLost(hw.Source) {}
 
 func (m messages) Pump() {
-	if m.e.requests.lost.Swap(false) {
+	if m.e.ep.tx.requests.lost.Swap(false) {
 		m.e.lostRendezvous()
 	}
 }
 
 func (m messages) PeerLost(number uint32, status fi.Errno) {
 	e := m.e
-	e.requests.Range(func(id uint64, req *txRequest) {
+	e.ep.tx.requests.Range(func(id uint64, req *txRequest) {
 		live := uint32(id >> 32)
 		if req.Live.Load() == live && req.Link == number && req.Live.CompareAndSwap(live, 0) {
 			e.finishTx(req, id, status)
@@ -158,7 +158,7 @@ func (h leasedHost) Malformed(src hw.Source, format string, args ...any) {
 }
 
 // Count adds to a counter of the lease holder's.
-func (h leasedHost) Count(counter int, n uint64) { h.e.stats.Rx(counter, n) }
+func (h leasedHost) Count(counter int, n uint64) { h.e.ep.stats.Rx(counter, n) }
 
 // malformed counts a message that a peer should not have sent, and logs why.
 func (e *leasedEP) malformed(src hw.Source, format string, args ...any) {

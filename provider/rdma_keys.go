@@ -4,17 +4,13 @@ import (
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/stats"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
 
 // The keys by which devices reach memory on other hosts (package rkey): those of messages, and those of regions.
-
-// exposes reports whether messages to peers of a transport are exposed.
-func (p *transport) exposes() bool {
-	return p.attr.Caps&hw.CapGetZcopy != 0 && p.attr.Caps&hw.CapPeerMemory == 0 && p.on.Device.Exposes()
-}
 
 // expose registers what a request sends and puts the keys into its RTS, or into keys, whose length it returns. Without
 // memory for that the payload goes in fragments.
@@ -35,12 +31,12 @@ func (e *txRequests) conceal(req *txRequest, id uint64) {
 }
 
 // takeKeys reads the keys of an RTS. False: they do not parse.
-func (e *transportSet) takeKeys(src hw.Source, m *wire.RTS, payload []byte) bool {
+func takeKeys(list links.Transports, src hw.Source, m *wire.RTS, payload []byte) bool {
 	if m.Flags&(wire.FlagKeyed|wire.FlagPacked) == 0 {
 		return len(payload) == 0
 	}
-	p, _ := e.transportOf(src)
-	return p.on.Device.Take(m, payload, p.exposes())
+	p, _ := list.Of(src)
+	return p.On.Device.Take(m, payload, p.Exposes())
 }
 
 // findKey returns the device's key of a peer's region: one that the peer has sent, or that a token has which is open.
@@ -49,7 +45,7 @@ func (e *peering) findKey(l *link, p *rma.Path, key uint64, device *hw.RemoteKey
 	found, known, ask := p.Keys.Find(key)
 	if ask {
 		if found, known = e.opened.Find(key, p.On.Number, p.PeerDevice, func(a fi.Addr) bool {
-			return e.linkNumber(a) == l.Index+1
+			return e.links.Number(a) == l.Index+1
 		}); known {
 			p.Keys.Learn(key, found)
 		}
@@ -68,8 +64,8 @@ type keyHost struct{ leasedHost }
 // Back is the path to the sender behind a source.
 func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 	e := h.e
-	p, err := e.connect(e.linkBack(e.senderOf(src)))
-	if own, _ := e.transportOf(src); err != nil || p.transport != own {
+	p, err := e.ep.links.Connect(e.linkBack(e.senderOf(src)))
+	if own, _ := e.ep.links.Transports().Of(src); err != nil || p.Via != own {
 		return nil, false
 	}
 	return p, true
@@ -77,8 +73,8 @@ func (h keyHost) Back(src hw.Source) (rkey.Path, bool) {
 
 // PathOf is the path of a link over the transport of a source.
 func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
-	p := h.e.linkAt(link).path.Load()
-	if own, _ := h.e.transportOf(src); p == nil || p.transport != own {
+	p := h.e.ep.links.At(link).Path()
+	if own, _ := h.e.ep.links.Transports().Of(src); p == nil || p.Via != own {
 		return nil, false
 	}
 	return p, true
@@ -86,10 +82,10 @@ func (h keyHost) PathOf(src hw.Source, link uint32) (rkey.Path, bool) {
 
 // Key appends the key of a region for the device of a path.
 func (h keyHost) Key(p rkey.Path, region uint64, to []byte) ([]byte, wire.KeyStatus) {
-	if h.e.counted() {
+	if h.e.ep.bound.counted() {
 		return nil, wire.KeyNever
 	}
-	return h.e.deviceKey(p.(*path).transport, region, to)
+	return h.e.ep.deviceKey(p.(*path).Via, region, to)
 }
 
 // deviceKey appends the device's key of a region, which it registers with the transport's memory domain.
@@ -100,7 +96,7 @@ func (e *peering) deviceKey(p *transport, key uint64, to []byte) ([]byte, wire.K
 		return nil, wire.KeyAbsent
 	}
 	defer m.Gate.Leave()
-	if m.OnDevice() && !e.peerToPeer() {
+	if m.OnDevice() && !e.chosen.peerToPeer() {
 		return nil, wire.KeyNever
 	}
 	device, _ := m.Export(&d.published, p.Memory(), to)

@@ -30,10 +30,10 @@ func targetIn(rv *match.Recv) target.Target {
 // release frees the target's vector.
 func (r *receiving) release(t target.Target) {
 	if t.Flags&hot.RecvIOV != 0 {
-		r.Pool.Put(t.Buf, int(t.Len)*iovBytes)
+		r.matching.Pool.Put(t.Buf, int(t.Len)*iovBytes)
 	}
 	if t.Entry != 0 {
-		r.owner.Free(t.Entry)
+		r.base.owner.Free(t.Entry)
 	}
 }
 
@@ -65,7 +65,7 @@ const (
 func (e *leasedEP) onEager(flags uint64) hw.Handler {
 	return func(src hw.Source, header uint64, head, payload []byte) {
 		s := e.senderOf(src)
-		a := arrived{ep: e, source: s.id, number: s.number, src: src, tag: header,
+		a := arrived{ep: e, source: s.ID, number: s.Number, src: src, tag: header,
 			length: uint64(len(payload)), flags: flags}
 		switch {
 		case flags&msgData == 0:
@@ -76,36 +76,36 @@ func (e *leasedEP) onEager(flags uint64) hw.Handler {
 			return
 		}
 		if !e.accept(&a, payload) && !e.rx.arrive(&a, payload) {
-			e.postpone(src)
+			e.ep.links.Transports().Postpone(src)
 			return
 		}
-		e.counts.Eager(len(payload))
+		e.ep.counts.Eager(len(payload))
 	}
 }
 
 // accept has the data plane take in a complete message; false: it is for arrive to do.
 func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 	r := e.rx
-	if r.owner != nil {
+	if r.base.owner != nil {
 		return false
 	}
 	addr := e.addrOf(a.source)
-	if addr == fi.AddrNotAvail && e.sourceErr {
+	if addr == fi.AddrNotAvail && e.ep.chosen.sourceErr {
 		return false
 	}
 	d := hot.Delivery{
 		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags), Addr: uint64(addr) + 1,
 		Tag: a.tag, Data: a.data, Length: a.length, Payload: addressOfBytes(payload),
 	}
-	verdict := r.Accept(e.hot, &d)
-	e.act(d.Todo)
+	verdict := r.matching.Accept(e.ep.hot, &d)
+	e.ep.bound.act(d.Todo)
 	switch verdict {
 	case dataplane.Refused:
 		return false
 	case dataplane.Settle:
-		r.settle(r.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), a, payload)
+		r.settle(r.matching.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), a, payload)
 	case dataplane.Complete:
-		e.rxCQ.Complete(entryOf(&d.Entry))
+		e.ep.bound.rxCQ.Complete(entryOf(&d.Entry))
 	case dataplane.Delivered, dataplane.Unexpected:
 	}
 	return true
@@ -143,15 +143,16 @@ func (e *leasedEP) settle(d *hot.Delivery) {
 		ep: e, source: d.ID, src: hw.Source(d.Source), tag: d.Tag, data: d.Data, length: d.Length,
 		flags: uint64(d.Flags), request: d.Request,
 	}
-	if s, ok := e.known(a.src); ok {
-		a.number = s.number
+	if s, ok := e.senders.Known(a.src); ok {
+		a.number = s.Number
 	}
-	e.counts.Eager(int(a.length))
-	e.rx.settle(e.rx.Engine(a.flags&msgTagged != 0), (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
+	e.ep.counts.Eager(int(a.length))
+	eng := e.rx.matching.Engine(a.flags&msgTagged != 0)
+	e.rx.settle(eng, (*match.Recv)(pointerAt(d.Recv)), &a, bytesAt(d.Payload, d.Length))
 }
 
 // Deliver completes a receive on the endpoint's queue, whose ring is full.
-func (e *Endpoint) Deliver(d *hot.Delivery) { e.rxCQ.Complete(entryOf(&d.Entry)) }
+func (e *Endpoint) Deliver(d *hot.Delivery) { e.bound.rxCQ.Complete(entryOf(&d.Entry)) }
 
 func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 	var s wire.Sync
@@ -161,7 +162,7 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 	}
 	from := e.senderOf(src)
 	e.fillBack(src) // the data plane acknowledges the next one
-	a := arrived{ep: e, source: from.id, number: from.number, src: src, tag: header, data: s.Data,
+	a := arrived{ep: e, source: from.ID, number: from.Number, src: src, tag: header, data: s.Data,
 		request: s.Request,
 		length:  uint64(len(payload)), flags: msgSync}
 	if s.Flags&wire.FlagTagged != 0 {
@@ -174,18 +175,18 @@ func (e *leasedEP) onSync(src hw.Source, header uint64, head, payload []byte) {
 		a.flags |= msgMatch
 	}
 	if !e.rx.arrive(&a, payload) {
-		e.postpone(src)
+		e.ep.links.Transports().Postpone(src)
 		return
 	}
-	e.counts.Eager(len(payload))
+	e.ep.counts.Eager(len(payload))
 }
 
 // arrive matches a complete message, or keeps it. False: there is no memory to keep it, and nothing has happened.
 func (r *leasedRx) arrive(a *arrived, payload []byte) bool {
-	if r.owner != nil {
+	if r.base.owner != nil {
 		return r.offerPeer(a, payload, nil)
 	}
-	eng := r.Engine(a.flags&msgTagged != 0)
+	eng := r.matching.Engine(a.flags&msgTagged != 0)
 	rv := r.find(eng, a.source, a.tag)
 	if rv == nil {
 		return r.keep(eng, a, payload)
@@ -212,9 +213,9 @@ func (a *arrived) untilHere() bool { return a.flags&(msgSync|msgMatch) == msgSyn
 // keep keeps a complete message as unexpected. A sender that waits for that gets an acknowledgement. A datagram for
 // which there is no room is dropped. False: there is no memory, and nothing has happened.
 func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
-	if a.ep.lossy && (r.UnexpectedBytes+len(payload) > r.UnexpectedMax ||
-		r.Memory+dataplane.KeptMemory(0, len(payload)) > r.MemoryMax) {
-		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.UnexpectedBytes)
+	if a.ep.ep.chosen.lossy && (r.matching.UnexpectedBytes+len(payload) > r.matching.UnexpectedMax ||
+		r.matching.Memory+dataplane.KeptMemory(0, len(payload)) > r.matching.MemoryMax) {
+		log.Debugf(log.EPData, "datagram of %d bytes dropped: %d are kept", len(payload), r.matching.UnexpectedBytes)
 		return true
 	}
 	kept := *a
@@ -222,7 +223,7 @@ func (r *receiving) keep(eng *match.Engine, a *arrived, payload []byte) bool {
 		kept.flags &^= msgSync
 	}
 	if !r.keepEager(eng, &kept, payload) {
-		return a.ep.lossy
+		return a.ep.ep.chosen.lossy
 	}
 	if a.untilHere() {
 		r.sendAck(a, fi.Success)
@@ -235,21 +236,21 @@ func (r *receiving) keepEager(eng *match.Engine, a *arrived, payload []byte) boo
 	addr := uint64(0)
 	if len(payload) > dataplane.InWord {
 		var err error
-		if addr, err = r.Pool.Get(len(payload)); err != nil {
+		if addr, err = r.matching.Pool.Get(len(payload)); err != nil {
 			return r.noMemory(err)
 		}
 	}
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
 		if addr != 0 {
-			r.Pool.Put(addr, len(payload))
+			r.matching.Pool.Put(addr, len(payload))
 		}
 		return r.noMemory(eng.Err())
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
 	copy(keptPayload(m), payload)
-	a.ep.counts.Unexpected(len(payload))
+	a.ep.ep.counts.Unexpected(len(payload))
 	r.hold(len(payload), dataplane.KeptMemory(0, len(payload)))
 	return true
 }
@@ -267,18 +268,12 @@ func (r *receiving) noMemory(err error) bool {
 	return false
 }
 
-// postpone leaves the message of the handler at work, which came from a source, at its transport.
-func (e *transportSet) postpone(src hw.Source) {
-	p, _ := e.transportOf(src)
-	p.Postpone()
-}
-
 // unexpectedAs returns an unexpected message as it was when it arrived.
 func (r *receiving) unexpectedAs(m *match.Message) arrived {
 	return arrived{
 		ep: r.byNumber(keptEndpoint(m)), source: m.Source(), tag: m.Tag(), data: m.Data,
 		length: m.Len, request: m.Request, flags: m.Flags & (1<<dataplane.UnexpectedSourceShift - 1),
-		src: keptSource(m), number: keptSender(m).number,
+		src: keptSource(m), number: keptSender(m).Number,
 	}
 }
 
@@ -293,22 +288,22 @@ func keptSource(m *match.Message) hw.Source {
 
 // keptSender returns the sender of an unexpected message.
 func keptSender(m *match.Message) sender {
-	return sender{m.Source(), uint8(m.Flags >> dataplane.UnexpectedNumberShift)}
+	return sender{ID: m.Source(), Number: uint8(m.Flags >> dataplane.UnexpectedNumberShift)}
 }
 
 // sender returns the message's sender.
-func (a *arrived) sender() sender { return sender{a.source, a.number} }
+func (a *arrived) sender() sender { return sender{ID: a.source, Number: a.number} }
 
 // keptFlags is what match.Message.Flags keeps of a message.
 func keptFlags(a *arrived) uint64 {
 	return a.flags | uint64(a.src)<<dataplane.UnexpectedSourceShift |
-		uint64(a.number)<<dataplane.UnexpectedNumberShift | uint64(a.ep.number)<<dataplane.UnexpectedEndpointShift
+		uint64(a.number)<<dataplane.UnexpectedNumberShift | uint64(a.ep.ep.number)<<dataplane.UnexpectedEndpointShift
 }
 
 // byNumber returns an endpoint of this context; nil if it was closed.
 func (r *receiving) byNumber(n uint32) *leasedEP {
 	for _, e := range r.eps {
-		if e.number == n {
+		if e.ep.number == n {
 			return e
 		}
 	}
@@ -331,11 +326,11 @@ func (r *leasedRx) deliverUnexpected(eng *match.Engine, t target.Target, m *matc
 // releaseUnexpected frees a message that is out of the queue, and its payload.
 func (r *receiving) releaseUnexpected(eng *match.Engine, m *match.Message) {
 	if m.Flags&msgRTS != 0 {
-		r.Pool.Put(m.Payload, rtsSize)
+		r.matching.Pool.Put(m.Payload, rtsSize)
 		r.unhold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	} else {
 		if m.Len > dataplane.InWord {
-			r.Pool.Put(m.Payload, int(m.Len))
+			r.matching.Pool.Put(m.Payload, int(m.Len))
 		}
 		r.unhold(int(m.Len), dataplane.KeptMemory(0, int(m.Len)))
 	}

@@ -43,8 +43,9 @@ func TestUnexpectedMemory(t *testing.T) {
 				send.Dest, send.HasData, send.Tagged = a.addr[b], true, true
 				for round := range 2 {
 					sent := floodUntilFull(t, a, b, send)
-					if n := rx.UnexpectedMessages(); n < bound/1000 || n > int(sent) || rx.Memory < bound {
-						t.Errorf("%d of %d messages are kept, in %d bytes", n, sent, rx.Memory)
+					if n := rx.matching.UnexpectedMessages(); n < bound/1000 || n > int(sent) ||
+						rx.matching.Memory < bound {
+						t.Errorf("%d of %d messages are kept, in %d bytes", n, sent, rx.matching.Memory)
 					}
 					other.send(SendArgs{Dest: other.addr[b], Tag: 9, Tagged: true, IOV: iovOf(pattern(100, 1))}, b)
 					b.recv(RecvArgs{Src: fi.AddrUnspec, Tag: 9, Tagged: true, IOV: iovOf(make([]byte, 100))}, a, other)
@@ -58,9 +59,10 @@ func TestUnexpectedMemory(t *testing.T) {
 							t.Fatalf("round %d: message %d of %d comes as number %d", round, e.Data, sent, n)
 						}
 					}
-					if rx.Memory != 0 || rx.UnexpectedBytes != 0 || rx.Closed {
-						t.Errorf("%d bytes of memory and %d of payload are counted for none, closed %v", rx.Memory,
-							rx.UnexpectedBytes, rx.Closed)
+					if rx.matching.Memory != 0 || rx.matching.UnexpectedBytes != 0 || rx.matching.Closed {
+						t.Errorf("%d bytes of memory and %d of payload are counted for none, closed %v",
+							rx.matching.Memory,
+							rx.matching.UnexpectedBytes, rx.matching.Closed)
 					}
 				}
 			})
@@ -84,7 +86,7 @@ func floodUntilFull(t *testing.T, a, b *side, send SendArgs) (sent uint64) {
 			t.Fatal(err)
 		}
 		if sent == 1<<18 {
-			t.Fatalf("there is room for all messages: %d are kept", leasedOf(b.ep).rx.UnexpectedMessages())
+			t.Fatalf("there is room for all messages: %d are kept", leasedOf(b.ep).rx.matching.UnexpectedMessages())
 		}
 		a.ep.Progress()
 		b.ep.Progress()
@@ -120,21 +122,22 @@ func TestWindowReopens(t *testing.T) {
 			t.Fatalf("message %+v", e)
 		}
 	}
-	for rx.Memory <= memory*6/10 {
+	for rx.matching.Memory <= memory*6/10 {
 		send(stay, 0)
 	}
-	for ; !rx.Closed; send(few, long) {
+	for ; !rx.matching.Closed; send(few, long) {
 	}
-	if rx.Memory > memory || rx.UnexpectedBytes <= bytes {
-		t.Fatalf("closed with %d bytes in %d bytes of memory", rx.UnexpectedBytes, rx.Memory)
+	if rx.matching.Memory > memory || rx.matching.UnexpectedBytes <= bytes {
+		t.Fatalf("closed with %d bytes in %d bytes of memory", rx.matching.UnexpectedBytes, rx.matching.Memory)
 	}
-	for rx.UnexpectedBytes > bytes/2 {
-		if !rx.Closed {
-			t.Fatalf("open with %d of %d bytes", rx.UnexpectedBytes, bytes)
+	for rx.matching.UnexpectedBytes > bytes/2 {
+		if !rx.matching.Closed {
+			t.Fatalf("open with %d of %d bytes", rx.matching.UnexpectedBytes, bytes)
 		}
 		receive(few, long)
 	}
-	if rx.Closed {
-		t.Errorf("closed with %d of %d bytes in %d of %d bytes of memory", rx.UnexpectedBytes, bytes, rx.Memory, memory)
+	if rx.matching.Closed {
+		t.Errorf("closed with %d of %d bytes in %d of %d bytes of memory", rx.matching.UnexpectedBytes, bytes,
+			rx.matching.Memory, memory)
 	}
 }

@@ -30,28 +30,28 @@ func (e *leasedEP) completeRecv(context, flags, buf, n uint64, a *arrived) {
 		entry.Flags |= fi.RemoteCQData
 	}
 	if a.length > n {
-		e.recvError(entry, flags, cq.ErrorInfo{Err: fi.ETRUNC, OLen: a.length - n})
+		e.ep.recvError(entry, flags, cq.ErrorInfo{Err: fi.ETRUNC, OLen: a.length - n})
 		return
 	}
-	if entry.Src == fi.AddrNotAvail && e.sourceErr {
+	if entry.Src == fi.AddrNotAvail && e.ep.chosen.sourceErr {
 		e.recvUnknown(entry, flags, a)
 		return
 	}
-	work := e.workIn(&entry, flags)
-	if e.rxCQ != nil && (!e.rxSelective && work == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
-		e.rxCQ.Complete(entry)
+	work := e.ep.domain.workIn(&entry, flags)
+	if e.ep.bound.rxCQ != nil && (!e.ep.bound.rxSelective && work == 0 || flags&(fi.Completion|fi.MultiRecv) != 0) {
+		e.ep.bound.rxCQ.Complete(entry)
 	}
-	e.countWork(e.rxCntr.Load(), work, flags&fi.Completion != 0, false, n)
+	e.ep.countWork(e.ep.bound.rxCntr.Load(), work, flags&fi.Completion != 0, false, n)
 }
 
 // workIn returns the number of the deferred work that a receive with flags is,
 // 0 if it is none, and puts its context in the place of the number.
-func (e *attributes) workIn(entry *cq.Entry, flags uint64) uint64 {
+func (d *Domain) workIn(entry *cq.Entry, flags uint64) uint64 {
 	if flags&hot.RecvWork == 0 {
 		return 0
 	}
 	work := entry.Context
-	entry.Context = e.domain.work.ContextOf(work)
+	entry.Context = d.work.ContextOf(work)
 	return work
 }
 
@@ -59,27 +59,27 @@ func (e *attributes) workIn(entry *cq.Entry, flags uint64) uint64 {
 // peer's address and its authorisation key if the AV has keys, as FI_SOURCE_ERR asks.
 func (e *leasedEP) recvUnknown(entry cq.Entry, flags uint64, a *arrived) {
 	name := e.rx.ids.Name(a.source)
-	raw, err := names.Encode(e.format, name)
+	raw, err := names.Encode(e.ep.format, name)
 	if err != nil {
 		raw = nil
 	}
-	entry.Src = e.av.ReportedKey(name.Key)
-	e.recvError(entry, flags, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
+	entry.Src = e.ep.bound.av.ReportedKey(name.Key)
+	e.ep.recvError(entry, flags, cq.ErrorInfo{Err: fi.EADDRNOTAVAIL, ErrData: raw})
 }
 
 // recvError reports a receive that was posted with flags and failed.
 func (e *initiator) recvError(entry cq.Entry, flags uint64, info cq.ErrorInfo) {
 	e.counts.Failed(info.Err)
-	work := e.workIn(&entry, flags)
-	if e.rxCQ != nil {
-		e.rxCQ.CompleteError(entry, info)
+	work := e.domain.workIn(&entry, flags)
+	if e.bound.rxCQ != nil {
+		e.bound.rxCQ.CompleteError(entry, info)
 	}
-	e.countWork(e.rxCntr.Load(), work, flags&fi.Completion != 0, true, 0)
+	e.countWork(e.bound.rxCntr.Load(), work, flags&fi.Completion != 0, true, 0)
 }
 
 // cancel ends the receive that was posted with context, if it still waits.
 func (r *receiving) cancel(context uint64) {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		if rv := eng.Cancel(context); rv != nil {
 			r.dropRecv(eng, rv, fi.ECANCELED)
 			return
@@ -100,7 +100,7 @@ func (r *receiving) dropRecv(eng *match.Engine, rv *match.Recv, err fi.Errno) {
 // endRecv completes a receive that got no message.
 func (r *receiving) endRecv(t target.Target, tag uint64, err fi.Errno) {
 	if len(r.eps) != 0 {
-		r.eps[0].recvError(cq.Entry{
+		r.eps[0].ep.recvError(cq.Entry{
 			Context: t.Context, Flags: recvKind(t.Flags) | t.Flags&fi.MultiRecv, Buf: t.Named(), Tag: tag,
 			Src: fi.AddrNotAvail,
 		}, t.Flags, cq.ErrorInfo{Err: err})

@@ -51,7 +51,7 @@ func waitForMemory(t *testing.T, a, b *side, n int, flags uint64) {
 		sent[k] = pattern(n, byte(k+1))
 	}
 	rx := leasedOf(b.ep).rx
-	rx.Pool.Trim()
+	rx.matching.Pool.Trim()
 	restore := mem.InjectFaults(func(int) error { return unix.ENOMEM })
 	defer func() { restore() }()
 	for k := range sent {
@@ -61,7 +61,7 @@ func waitForMemory(t *testing.T, a, b *side, n int, flags uint64) {
 		a.ep.Progress()
 		b.ep.Progress()
 	}
-	if kept := rx.UnexpectedMessages(); kept != 0 && n > dataplane.InWord {
+	if kept := rx.matching.UnexpectedMessages(); kept != 0 && n > dataplane.InWord {
 		t.Fatalf("%d messages of %d bytes are kept without memory", kept, n)
 	}
 	got := make([]byte, n+1)

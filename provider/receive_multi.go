@@ -26,7 +26,7 @@ func (r *leasedRx) postMulti(eng *match.Engine, entry *hot.RecvEntry) {
 	rv.User = [len(rv.User)]uint64{}
 	rv.SetKeep(true)
 	// Unexpected messages come first; the queue matches nothing else meanwhile.
-	for r.MultiRoom(rv) {
+	for r.matching.MultiRoom(rv) {
 		m := eng.Take(source, entry.Tag, entry.Ignore)
 		if m == nil {
 			return
@@ -58,7 +58,7 @@ func (r *receiving) deliverMulti(eng *match.Engine, rv *match.Recv, a *arrived, 
 	t := nextTarget(rv)
 	n, err := t.Scatter(payload)
 	rv.User[dataplane.MultiUsed] += n
-	t.Flags |= r.Retire(eng, rv)
+	t.Flags |= r.matching.Retire(eng, rv)
 	status := fi.Success
 	if err == nil {
 		a.ep.completeRecv(t.Context, t.Flags, t.Named(), n, a)
@@ -76,7 +76,7 @@ func (r *leasedRx) rendezvousMulti(eng *match.Engine, rv *match.Recv, a *arrived
 	t.Len = min(t.Len, rts.Length)
 	rv.User[dataplane.MultiUsed] += t.Len
 	rv.User[dataplane.MultiPending]++
-	if !r.MultiRoom(rv) {
+	if !r.matching.MultiRoom(rv) {
 		eng.Remove(rv)
 	}
 	r.startRendezvous(t, rv, a, rts)

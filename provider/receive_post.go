@@ -142,7 +142,7 @@ func (r *rxContext) postVector(entry *hot.RecvEntry, iov []fi.IOVec) error {
 		return fi.EAGAIN
 	}
 	defer l.give()
-	addr, err := l.Pool.Get(len(iov) * iovBytes)
+	addr, err := l.matching.Pool.Get(len(iov) * iovBytes)
 	if err != nil {
 		return fi.ENOMEM
 	}
@@ -198,7 +198,7 @@ func (r *rxContext) checkRecv(a *RecvArgs) error {
 // post acts on a receive that came off the ring.
 func (r *leasedRx) post(entry *hot.RecvEntry) {
 	tagged := entry.Flags&hot.RecvTagged != 0
-	eng := r.Engine(tagged)
+	eng := r.matching.Engine(tagged)
 	switch {
 	case entry.Flags&hot.RecvCancel != 0:
 		r.cancel(entry.Context)
@@ -208,7 +208,7 @@ func (r *leasedRx) post(entry *hot.RecvEntry) {
 		return
 	case entry.Flags&fi.MultiRecv != 0:
 		r.postMulti(eng, entry)
-		if r.Ended {
+		if r.matching.Ended {
 			r.cancelRecvs()
 		}
 		return
@@ -222,7 +222,7 @@ func (r *leasedRx) post(entry *hot.RecvEntry) {
 	default:
 		r.endRecv(targetOf(entry), entry.Tag, fi.ENOMEM)
 	}
-	if r.Ended {
+	if r.matching.Ended {
 		r.cancelRecvs()
 	}
 }

@@ -17,7 +17,7 @@ import (
 //	CLAIM         receive the message that was reserved with this context
 //	CLAIM|DISCARD drop it
 func (r *leasedRx) search(eng *match.Engine, entry *hot.RecvEntry) {
-	if st := r.stats.Load(); st != nil {
+	if st := r.base.stats.Load(); st != nil {
 		st.Rx(stats.RxSearches, 1)
 	}
 	if entry.Flags&fi.Peek != 0 {
@@ -43,7 +43,7 @@ func (r *receiving) peek(eng *match.Engine, entry *hot.RecvEntry) {
 	m := eng.Peek(source, entry.Tag, entry.Ignore)
 	if m == nil {
 		for _, e := range r.eps {
-			e.arrivals(r.cfg.RingSlots * hot.RxRings)
+			e.arrivals(r.base.cfg.RingSlots * hot.RxRings)
 		}
 		m = eng.Peek(source, entry.Tag, entry.Ignore)
 	}
@@ -70,7 +70,7 @@ func (r *receiving) report(m *match.Message, entry *hot.RecvEntry) {
 
 func (r *receiving) searchFailed(entry *hot.RecvEntry) {
 	if len(r.eps) != 0 {
-		r.eps[0].recvError(cq.Entry{
+		r.eps[0].ep.recvError(cq.Entry{
 			Context: entry.Context, Flags: recvKind(entry.Flags), Tag: entry.Tag, Src: fi.AddrNotAvail,
 		}, entry.Flags, cq.ErrorInfo{Err: fi.ENOMSG})
 	}

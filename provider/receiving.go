@@ -12,8 +12,8 @@ import (
 // receiving is the lower layer of a receive context: matching, the identities of senders, and answers to them. Its
 // methods begin and step no rendezvous.
 type receiving struct {
-	rxContext
-	dead bool // closed
+	base rxContext // what any thread uses
+	dead bool      // closed
 
 	nextNumber uint32
 	eps        []*leasedEP
@@ -21,9 +21,9 @@ type receiving struct {
 	addrIDs    []uint32                 // identities by address, of Addresses.Seen
 	ids        peers.Identities[origin] // of senders
 
-	// Receiver is the matching, which the data plane shares. Closed says that the eager window is closed, Ended
-	// that the one peer is disconnected.
-	dataplane.Receiver
+	// matching is shared with the data plane. Its Closed says that the eager window is closed, Ended that the one peer
+	// is disconnected.
+	matching dataplane.Receiver
 
 	closures uint64 // times that the eager window was closed
 	out      control.Queue[destination]

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -12,6 +11,7 @@ import (
 	"github.com/weft-fabric/weft/internal/stats"
 	"github.com/weft-fabric/weft/provider/internal/claim"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rendezvous"
 	"github.com/weft-fabric/weft/provider/internal/rma"
 	"github.com/weft-fabric/weft/provider/internal/target"
@@ -26,8 +26,8 @@ import (
 // for none: shorter than what the sender copies a share of and what is cut into segments; none where a progress thread
 // does the copies.
 func (e *peering) readMax() uint32 {
-	p := e.transports[0]
-	if p.attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
+	p := e.links.Transports()[0]
+	if p.Attr.Caps&hw.CapPeerMemory == 0 || e.rx.offload {
 		return 0
 	}
 	return uint32(e.wholeMax(p, rendezvous.Burst, e.domain.cfg.AssistSize))
@@ -36,7 +36,7 @@ func (e *peering) readMax() uint32 {
 // wholeMax is the longest copy over a transport, in bytes, that one thread does in one piece: at most most, not cut
 // into segments, and shorter than assist, from which on the peer copies a share (0: it never does).
 func (e *attributes) wholeMax(p *transport, most uint64, assist int) uint64 {
-	if p.on.Segments {
+	if p.On.Segments {
 		most = min(most, uint64(e.domain.cfg.MinSegment))
 	}
 	if assist != 0 {
@@ -47,19 +47,19 @@ func (e *attributes) wholeMax(p *transport, most uint64, assist int) uint64 {
 
 // holdRTS keeps an RTS that matches no receive. False: there is no memory, and nothing has happened.
 func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
-	addr, err := r.Pool.Get(rtsSize)
+	addr, err := r.matching.Pool.Get(rtsSize)
 	if err != nil {
 		return r.noMemory(err)
 	}
 	*rtsAt(addr) = *rts
 	m := eng.Hold(a.source, a.tag)
 	if m == nil {
-		r.Pool.Put(addr, rtsSize)
+		r.matching.Pool.Put(addr, rtsSize)
 		return r.noMemory(eng.Err())
 	}
 	m.Len, m.Data, m.Payload, m.Request = a.length, a.data, addr, a.request
 	m.Flags = keptFlags(a)
-	a.ep.counts.Unexpected(0)
+	a.ep.ep.counts.Unexpected(0)
 	r.hold(0, dataplane.KeptMemory(dataplane.MessageRTS, 0))
 	return true
 }
@@ -68,7 +68,7 @@ func (r *receiving) holdRTS(eng *match.Engine, a *arrived, rts *wire.RTS) bool {
 func (r *leasedRx) startRendezvous(t target.Target, multi *match.Recv, a *arrived, rts *wire.RTS) {
 	m := rendezvous.Message{
 		Target: t, Src: a.src, Sender: a.source, Number: a.number, Tag: a.tag, Data: a.data, Flags: a.flags,
-		Length: rts.Length, Request: a.request, Multi: uint64(uintptr(unsafe.Pointer(multi))),
+		Length: rts.Length, Request: a.request, Multi: uint64(addressOf(multi)),
 	}
 	if !a.ep.rendezvous.Start(m, rts) {
 		r.sendAck(a, fi.ENOMEM)
@@ -84,7 +84,7 @@ func (r *receiving) endPiece(multi *match.Recv, flags uint64) uint64 {
 		return 0
 	}
 	multi.User[dataplane.MultiPending]--
-	return r.Retire(r.Engine(flags&msgTagged != 0), multi)
+	return r.matching.Retire(r.matching.Engine(flags&msgTagged != 0), multi)
 }
 
 // rendezvousHost is an endpoint as rendezvous have it.
@@ -97,18 +97,18 @@ func (h rendezvousHost) arrivedAs(m *rendezvous.Message) arrived {
 }
 
 // Closed reports whether the endpoint closes or has closed.
-func (h rendezvousHost) Closed() bool { return h.e.state.Load() == stateClosed }
+func (h rendezvousHost) Closed() bool { return h.e.ep.state.Load() == stateClosed }
 
 // TakeKeys reads the keys of an RTS.
 func (h rendezvousHost) TakeKeys(src hw.Source, rts *wire.RTS, payload []byte) bool {
-	return h.e.takeKeys(src, rts, payload)
+	return takeKeys(h.e.ep.links.Transports(), src, rts, payload)
 }
 
 // Arrived matches the message of an RTS and begins to read it, or keeps the RTS as unexpected.
 func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 	from := h.e.senderOf(src)
 	h.e.fillBack(src) // the data plane acknowledges the next one
-	a := arrived{ep: h.e, source: from.id, number: from.number, src: src, tag: header, data: m.Data,
+	a := arrived{ep: h.e, source: from.ID, number: from.Number, src: src, tag: header, data: m.Data,
 		length: m.Length, request: m.Request, flags: msgRTS}
 	if m.Flags&wire.FlagTagged != 0 {
 		a.flags |= msgTagged
@@ -117,17 +117,17 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 		a.flags |= msgData
 	}
 	r := h.e.rx
-	if r.owner != nil {
+	if r.base.owner != nil {
 		if !r.offerPeer(&a, nil, m) {
-			h.e.postpone(src)
+			h.e.ep.links.Transports().Postpone(src)
 		}
 		return
 	}
-	eng := r.Engine(a.flags&msgTagged != 0)
+	eng := r.matching.Engine(a.flags&msgTagged != 0)
 	switch rv := r.find(eng, a.source, a.tag); {
 	case rv == nil:
 		if !r.holdRTS(eng, &a, m) {
-			h.e.postpone(src)
+			h.e.ep.links.Transports().Postpone(src)
 		}
 	case rv.Kept():
 		r.rendezvousMulti(eng, rv, &a, m)
@@ -140,12 +140,12 @@ func (h rendezvousHost) Arrived(src hw.Source, header uint64, m *wire.RTS) {
 
 // IsFrom reports whether a source is the sender of a message.
 func (h rendezvousHost) IsFrom(src hw.Source, m *rendezvous.Message) bool {
-	return h.e.senderOf(src) == sender{m.Sender, m.Number}
+	return h.e.senderOf(src) == sender{ID: m.Sender, Number: m.Number}
 }
 
 // Back connects to the sender of a message.
 func (h rendezvousHost) Back(m *rendezvous.Message) (rendezvous.Path, error) {
-	p, err := h.e.connectBack(m.Src, sender{m.Sender, m.Number})
+	p, err := h.e.connectBack(m.Src, sender{ID: m.Sender, Number: m.Number})
 	if err != nil {
 		return nil, err
 	}
@@ -154,34 +154,34 @@ func (h rendezvousHost) Back(m *rendezvous.Message) (rendezvous.Path, error) {
 
 // Answer sends a message about the sender's request.
 func (h rendezvousHost) Answer(m *rendezvous.Message, id hw.AMID, head []byte) {
-	h.e.rx.answer(h.e, m.Src, sender{m.Sender, m.Number}, id, m.Request, head)
+	h.e.rx.answer(h.e, m.Src, sender{ID: m.Sender, Number: m.Number}, id, m.Request, head)
 }
 
 // Words are the words of messages that a source shares with this side.
 func (h rendezvousHost) Words(src hw.Source) *claim.Words {
-	return claim.MessageWords(h.e.sourceWords(src))
+	return claim.MessageWords(h.e.ep.links.Transports().Words(src))
 }
 
 // Reads reports whether the memory of a source's process can be read.
-func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.reads(src) }
+func (h rendezvousHost) Reads(src hw.Source) bool { return h.e.ep.links.Transports().Read(src) }
 
 // Gets reports whether memory that a source exposes can be read.
-func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.gets(src) }
+func (h rendezvousHost) Gets(src hw.Source) bool { return h.e.ep.links.Transports().Get(src) }
 
 // Maps reports whether memory of devices may be moved from process to process.
-func (h rendezvousHost) Maps() bool { return h.e.p2p.Load() != fi.HMEMP2PDisabled }
+func (h rendezvousHost) Maps() bool { return h.e.ep.chosen.p2p.Load() != fi.HMEMP2PDisabled }
 
 // Offload reports whether the progress thread does the copies.
-func (h rendezvousHost) Offload() bool { return h.e.rx.offload }
+func (h rendezvousHost) Offload() bool { return h.e.rx.base.offload }
 
 // Segmented reports whether n bytes over a transport are cut into segments.
 func (h rendezvousHost) Segmented(transport uint32, n uint64) bool {
-	return h.e.rmas.Segmented(&h.e.transports[transport].on, n)
+	return h.e.ep.rmas.Segmented(&h.e.ep.links.Transports()[transport].On, n)
 }
 
 // Flow returns the flow over the path to a message's sender.
 func (h rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvous.Flow {
-	n := h.e.initiated.FlowOf(&h.e.linkBack(sender{m.Sender, m.Number}).Link, p.(*rma.Path))
+	n := h.e.initiated.FlowOf(&h.e.linkBack(sender{ID: m.Sender, Number: m.Number}).Link, p.(*rma.Path))
 	if n == nil {
 		return nil
 	}
@@ -191,8 +191,8 @@ func (h rendezvousHost) Flow(m *rendezvous.Message, p rendezvous.Path) *rendezvo
 // Fetch begins to map memory of another process's device.
 func (h rendezvousHost) Fetch(pid uint32, token, near uint64) rendezvous.Memory {
 	a := cuda.Foreign{PID: int(pid), Token: token}
-	device := h.e.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
-	return foreignMemory{h.e.domain.mappings.Fetch(a, near, device, h.e.rx.ring)}
+	device := h.e.ep.info.Caps&fi.HMEM != 0 && cuda.Load() == nil
+	return foreignMemory{h.e.ep.domain.mappings.Fetch(a, near, device, h.e.rx.base.ring)}
 }
 
 // foreignMemory is memory of another process's device as rendezvous have it.
@@ -208,7 +208,7 @@ func (h rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Err
 	r, a, t := h.e.rx, h.arrivedAs(m), &m.Target
 	flags := t.Flags | r.endPiece((*match.Recv)(pointerAt(m.Multi)), m.Flags)
 	if status != fi.Success {
-		h.e.recvError(cq.Entry{
+		h.e.ep.recvError(cq.Entry{
 			Context: t.Context, Flags: recvKind(flags) | flags&fi.MultiRecv, Len: done, Buf: t.Named(),
 			Data: m.Data, Tag: m.Tag, Src: h.e.addrOf(m.Sender),
 		}, flags, cq.ErrorInfo{Err: status})
@@ -216,7 +216,7 @@ func (h rendezvousHost) Finish(m *rendezvous.Message, done uint64, status fi.Err
 		h.e.completeRecv(t.Context, flags, t.Named(), done, &a)
 	}
 	// On another host a connection may be lost and the sender not.
-	if status != fi.ECONNRESET || a.src > sourceMask && h.e.lives(a.src, a.sender()) {
+	if status != fi.ECONNRESET || a.src > links.SourceMask && h.e.lives(a.src, a.sender()) {
 		r.sendAck(&a, status)
 	}
 	r.release(*t)
@@ -232,20 +232,22 @@ func (h rendezvousHost) Abandon(m *rendezvous.Message) {
 
 // SenderOf names the sender of a message.
 func (h rendezvousHost) SenderOf(m *rendezvous.Message) fmt.Stringer {
-	return h.e.rx.addressOf(sender{m.Sender, m.Number})
+	return h.e.rx.addressOf(sender{ID: m.Sender, Number: m.Number})
 }
 
 // Request returns a request of the endpoint.
-func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) { return h.e.requests.Lookup(id) }
+func (h rendezvousHost) Request(id uint64) (*dataplane.Request, bool) {
+	return h.e.ep.tx.requests.Lookup(id)
+}
 
 // CameOver reports whether a source is of the transport that a path leads over.
 func (h rendezvousHost) CameOver(src hw.Source, p rendezvous.Path) bool {
-	return p.TransportNumber() == uint32(src>>sourceShift)
+	return p.TransportNumber() == links.NumberOf(src)
 }
 
 // Path returns the path of a link if it works.
 func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
-	p, ok := h.e.linkAt(link).ready()
+	p, ok := h.e.ep.links.At(link).Ready()
 	if !ok {
 		return nil, false
 	}
@@ -254,25 +256,25 @@ func (h rendezvousHost) Path(link uint32) (rendezvous.Path, bool) {
 
 // Send sends a message to the peer of a link.
 func (h rendezvousHost) Send(link uint32, id hw.AMID, header uint64, head []byte) {
-	h.e.rx.send(h.e, h.e.linkAt(link), id, header, head)
+	h.e.rx.send(h.e, h.e.ep.links.At(link), id, header, head)
 }
 
 // Fragment sends a part of a request, and counts it.
 func (h rendezvousHost) Fragment(p rendezvous.Path, req *dataplane.Request, from, n uint64) error {
-	lease := h.e.progressStripe
-	sc := &h.e.scratch[lease]
+	lease := h.e.ep.tx.progressStripe
+	sc := &h.e.ep.tx.scratch[lease]
 	iov := vector.Window(sc.frag[:0], req.IOV[:req.Count], from, n)
 	head := wire.PutWord(sc.head[:], from)
-	err := h.e.sendPayload(p.(*rma.Path), wire.AMFrag, req.Fragments.Op, head, iov, int(n), lease)
+	err := h.e.ep.sendPayload(p.(*rma.Path), wire.AMFrag, req.Fragments.Op, head, iov, int(n), lease)
 	if err == nil {
-		h.e.counts.Add(lease, stats.StripeFragments, 1)
-		h.e.counts.Add(lease, stats.StripeFragmentBytes, n)
+		h.e.ep.counts.Add(lease, stats.StripeFragments, 1)
+		h.e.ep.counts.Add(lease, stats.StripeFragmentBytes, n)
 	}
 	return err
 }
 
 // Exposed are the regions of a request that its receiver may read.
-func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.exposed.Of(request) }
+func (h rendezvousHost) Exposed(request uint64) []hw.Memory { return h.e.ep.tx.exposed.Of(request) }
 
 // PeerOf names the peer of a link.
-func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.linkAt(link).to }
+func (h rendezvousHost) PeerOf(link uint32) fmt.Stringer { return h.e.ep.links.At(link).To }

@@ -56,8 +56,8 @@ func helpSide(t *testing.T, change func(*config.Config)) *side {
 		}
 	}, hints)
 	s := b.side(t)
-	for _, p := range s.ep.transports[1:] {
-		p.attr.Caps |= hw.CapSoftware
+	for _, p := range s.ep.links.Transports()[1:] {
+		p.Attr.Caps |= hw.CapSoftware
 	}
 	return s
 }
@@ -72,7 +72,7 @@ func handled(e *Endpoint, id hw.AMID) hw.Handler { return leasedOf(e).rendezvous
 
 // intercept has a side's handler of a message be another one.
 func (s *side) intercept(id hw.AMID, h hw.Handler) {
-	for _, p := range s.ep.transports[1:] {
+	for _, p := range s.ep.links.Transports()[1:] {
 		p.SetHandler(id, leasedOf(s.ep).handler(p, h))
 	}
 }
@@ -128,7 +128,7 @@ func settled(t *testing.T, sides ...*side) {
 	for i, s := range sides {
 		e := leasedOf(s.ep)
 		left, r := e.rendezvous.Left(), &e.rx.rendezvous
-		if left != (rendezvous.Left{}) || r.Waiting() || r.Active() || e.exposed.Any() {
+		if left != (rendezvous.Left{}) || r.Waiting() || r.Active() || e.ep.tx.exposed.Any() {
 			t.Errorf("side %d: left %+v, operations %+v", i, left, r.Operations())
 		}
 	}
@@ -148,8 +148,8 @@ func TestHelpedNot(t *testing.T) {
 		"the message is short": {change: func(c *config.Config) { c.AssistSize = 2 << 20 }},
 		"two pieces":           {pieces: 2},
 		"the device is none": {before: func(_, y *side) {
-			for _, p := range y.ep.transports {
-				p.attr.Caps &^= hw.CapSoftware
+			for _, p := range y.ep.links.Transports() {
+				p.Attr.Caps &^= hw.CapSoftware
 			}
 		}},
 	} {

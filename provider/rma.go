@@ -95,16 +95,16 @@ func (e *initiator) peerFor(dest fi.Addr, flags uint64) (*link, *path, error) {
 	if err != nil {
 		return nil, nil, log.Reject(log.EPData, err, "operation to address %d: %v", dest, noLink(err))
 	}
-	p, err := e.connect(l)
-	if err == nil && flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendings.To(dest)) {
+	p, err := e.links.Connect(l)
+	if err == nil && flags&fi.Fence != 0 && (l.Awaited() != 0 || e.tx.pendings.To(dest)) {
 		err = fi.EAGAIN
 	}
 	if err != nil {
 		l.Release()
 		return nil, nil, e.counts.Refused(err)
 	}
-	p.transport.wake()
-	e.fill(dest, l, p)
+	p.Via.Wake()
+	e.links.Publish(dest, l, p)
 	return l, p, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/internal/dmabuf"
 	"github.com/weft-fabric/weft/provider/internal/hmem"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/list"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/rma"
@@ -190,14 +191,14 @@ func (s *side) byStandIn(t testing.TB) (*standInDevice, *link, *path) {
 		}
 	})
 	over := &transport{
-		Iface: &standInIface{d: d}, number: 1,
-		attr: hw.Attr{
+		Iface: &standInIface{d: d}, Number: 1,
+		Attr: hw.Attr{
 			Caps:        hw.CapPutZcopy | hw.CapGetZcopy | hw.CapOneSidedFree | hw.CapFlush,
 			MaxPutZcopy: 1 << 20, MaxGetZcopy: 1 << 20, MaxIOV: 4, DeviceName: "stand-in",
 		},
 	}
-	over.on = rma.Transport{Attr: &over.attr, Number: 1, Device: rkey.Device{Domain: d, Cache: cache}}
-	p := newPath(&standInPeer{d: d}, over)
+	over.On = rma.Transport{Attr: &over.Attr, Number: 1, Device: rkey.Device{Domain: d, Cache: cache}}
+	p := links.NewPath(&standInPeer{d: d}, over)
 	p.Keys = &rkey.Peer{}
 	return d, l, p
 }
@@ -278,8 +279,8 @@ func TestDeviceBuffers(t *testing.T) {
 	}
 	// Memory that is closed is registered no more.
 	_ = mine.mr.Close()
-	p.transport.on.Device.Cache.Buffers().Drop(uint64(theirs.iov(t, 0, 1)[0].Base))
-	if _, err := p.transport.on.Device.Use(uint64(mineBase(mine)), 8, 0); !errors.Is(err, hw.ErrInvalid) {
+	p.Via.On.Device.Cache.Buffers().Drop(uint64(theirs.iov(t, 0, 1)[0].Base))
+	if _, err := p.Via.On.Device.Use(uint64(mineBase(mine)), 8, 0); !errors.Is(err, hw.ErrInvalid) {
 		t.Errorf("memory of a region that is closed: %v", err)
 	}
 	_ = theirs.mr.Close()
@@ -318,7 +319,7 @@ func TestDeviceBuffersNot(t *testing.T) {
 			t.Errorf("%s: by the device alone %v", what, errno)
 		}
 		_ = mine.mr.Close()
-		p.transport.on.Device.Cache.Buffers().Close()
+		p.Via.On.Device.Cache.Buffers().Close()
 	}
 }
 
@@ -351,7 +352,7 @@ func TestDeviceBuffersOneRefused(t *testing.T) {
 	}
 	_ = refused.mr.Close()
 	_ = other.mr.Close()
-	p.transport.on.Device.Cache.Buffers().Close()
+	p.Via.On.Device.Cache.Buffers().Close()
 }
 
 // TestDeviceBuffersToken: a token of memory of a device has the key of an RDMA device that reaches it.
@@ -395,7 +396,7 @@ func TestDeviceOpAllocs(t *testing.T) {
 	}
 	_ = mine.mr.Close()
 	_ = theirs.mr.Close()
-	p.transport.on.Device.Cache.Buffers().Close()
+	p.Via.On.Device.Cache.Buffers().Close()
 }
 
 // TestListRegistered: the memory of a list is registered once for a post, not once for each element, unless its
@@ -419,11 +420,12 @@ func TestListRegistered(t *testing.T) {
 		for i := range count {
 			copy(local[uint64(i)*c.stride:], bytes.Repeat([]byte{byte(i + 1)}, size))
 		}
-		before := l.path.Swap(p)
+		before := l.Path()
+		l.Set(p)
 		made := d.last
 		post(t, func() error { return strided.Write(1) }, x)
 		wantDone(t, x, x, 1, fi.RMA|fi.Write)
-		l.path.Store(before)
+		l.Set(before)
 		if n := int(d.last - made); n > c.most || d.moved != count {
 			t.Errorf("%d bytes apart: %d registrations, %d pieces moved", c.stride, n, d.moved)
 		}
@@ -462,10 +464,11 @@ func TestListFlushed(t *testing.T) {
 			Local: iovOf(local)[0].Base, LocalStride: 2 * size, Remote: r, Addr: r.Info().Base, RemoteStride: 2 * size,
 			Len: size, Count: count,
 		}})
-		before := l.path.Swap(p)
+		before := l.Path()
+		l.Set(p)
 		post(t, func() error { return strided.Post(&c.args) }, x)
 		x.ep.Progress()
-		l.path.Store(before)
+		l.Set(before)
 		entry, failed, ok := settle(t, x)
 		if ok != (c.want == 0) || failed.Err != c.want || !ok && failed.Len != 0 {
 			t.Errorf("%s: %+v, %+v", what, entry, failed)
@@ -480,8 +483,8 @@ func TestListFlushed(t *testing.T) {
 func TestDeviceNoPiece(t *testing.T) {
 	x := newBench(t, nil, hmemAllocated()).side(t)
 	d, l, p := x.byStandIn(t)
-	p.transport.attr.MaxIOV = 0
-	if _, err := x.ep.connect(l); err != nil { // for messages
+	p.Via.Attr.MaxIOV = 0
+	if _, err := x.ep.links.Connect(l); err != nil { // for messages
 		t.Fatal(err)
 	}
 	local, remote := bufPattern(64, 1), make([]byte, 64)

@@ -252,9 +252,9 @@ func TestElementsHostile(t *testing.T) {
 	y.region(memory, 7, fi.RemoteRead|fi.RemoteWrite)
 	oneMessage(t, x, y, 8)
 	e := leasedOf(y.ep)
-	e.rx.acquire()
+	e.rx.base.acquire()
 	defer e.rx.give()
-	const src = hw.Source(1 << sourceShift)
+	src := (&transport{Number: 1}).Source(0)
 	element := func(n uint64, behind int) []byte {
 		b := make([]byte, wire.ElementBytes+behind)
 		(&wire.Element{Key: 7, Len: n, Ends: wire.EndsOperation}).Put(b)

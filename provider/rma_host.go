@@ -17,23 +17,23 @@ import (
 
 // initRMA prepares the endpoint's initiator.
 func (e *leasedEP) initRMA() {
-	e.rmas.Init(rmaHost{&e.Endpoint}, rma.Parts{
-		Config: e.domain.cfg, Lists: &e.lists, Accesses: &e.accesses, Counts: &e.counts,
+	e.ep.rmas.Init(rmaHost{&e.ep}, rma.Parts{
+		Config: e.ep.domain.cfg, Lists: &e.ep.lists, Accesses: &e.ep.accesses, Counts: &e.ep.counts,
 	})
-	e.initiated.Init(&e.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.pendings, e.now)
+	e.initiated.Init(&e.ep.rmas, rmaLeasedHost{leasedHost{e}}, &e.answers, &e.ep.tx.pendings, e.ep.now)
 }
 
 // rmaHost is an endpoint as its initiator has it.
 type rmaHost struct{ e *Endpoint }
 
 // Completes reports whether an operation with flags writes a completion.
-func (h rmaHost) Completes(work, flags uint64) bool { return h.e.txCompletes(work, flags) }
+func (h rmaHost) Completes(work, flags uint64) bool { return h.e.bound.txCompletes(work, flags) }
 
 // Room reports whether there is room for a completion.
-func (h rmaHost) Room() bool { return h.e.txCQ.Room(0) }
+func (h rmaHost) Room() bool { return h.e.bound.txCQ.Room(0) }
 
 // Unread is about how many completions the application has not read.
-func (h rmaHost) Unread() uint64 { return h.e.txCQ.Unread() }
+func (h rmaHost) Unread() uint64 { return h.e.bound.txCQ.Unread() }
 
 // End writes the completion of an operation and counts it.
 func (h rmaHost) End(op rma.Ended) {
@@ -55,21 +55,21 @@ func (e *peering) reportAccess(context, flags uint64, completes bool, status fi.
 	entry := cq.Entry{Context: context, Flags: flags, Src: fi.AddrNotAvail}
 	if status != fi.Success {
 		e.counts.Failed(status)
-		if e.txCQ != nil {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		if e.bound.txCQ != nil {
+			e.bound.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	} else if completes {
-		e.txCQ.Complete(entry)
+		e.bound.txCQ.Complete(entry)
 	}
-	return e.accessCntr(flags)
+	return e.bound.accessCntr(flags)
 }
 
 // Link returns the link of a number.
-func (h rmaHost) Link(number uint32) *rma.Link { return &h.e.linkAt(number).Link }
+func (h rmaHost) Link(number uint32) *rma.Link { return &h.e.links.At(number).Link }
 
 // Ready returns the link's path if it works.
 func (h rmaHost) Ready(l *rma.Link) (*rma.Path, bool) {
-	p, ok := h.e.linkAt(l.Index).ready()
+	p, ok := h.e.links.At(l.Index).Ready()
 	if !ok {
 		return nil, false
 	}
@@ -87,13 +87,8 @@ func (h rmaHost) Send(
 func (h rmaHost) Broken(err error) error { return h.e.broken(err) }
 
 // Overtakes reports whether a copy would overtake what has been written to an address and has completed.
-func (h rmaHost) Overtakes(p *rma.Path, dest fi.Addr) bool { return h.e.putPending(p.Endpoint, dest) }
-
-// putPending reports whether writes or atomics to an address have completed that the
-// target has not performed: a copy would overtake them.
-func (e *peering) putPending(to hw.Endpoint, dest fi.Addr) bool {
-	line := e.peers.At(e.av.Line(dest))
-	return line != nil && e.iface.PutPending(to, line)
+func (h rmaHost) Overtakes(p *rma.Path, dest fi.Addr) bool {
+	return h.e.links.PutPending(p.Endpoint, dest)
 }
 
 // CaughtUp reports whether the peer has carried out what the data plane has sent to it, as far as a copy must not
@@ -101,37 +96,29 @@ func (e *peering) putPending(to hw.Endpoint, dest fi.Addr) bool {
 func (h rmaHost) CaughtUp(to *rma.Link, p *rma.Path) bool {
 	e := h.e
 	if e.order()&ordering.AfterSend != 0 {
-		return !e.iface.SendPending(p.Endpoint)
+		return !e.transports.iface.SendPending(p.Endpoint)
 	}
-	l := e.linkAt(to.Index)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, i := range l.filled { // several, if the peer is in the address vector several times
-		if e.iface.PutPending(p.Endpoint, e.peers.At(uint64(i))) {
-			return false
-		}
-	}
-	return true
+	return !e.links.AnyPutPending(p.Endpoint, e.links.At(to.Index))
 }
 
 // Took counts elements of lists that took a way to the peer.
 func (h rmaHost) Took(l *rma.Link, w list.Way, elements, n uint64) {
-	h.e.linkAt(l.Index).countWay(&h.e.initiator, w, elements, n)
+	h.e.countWay(h.e.links.At(l.Index), w, elements, n)
 }
 
 // FindKey returns a device's key of a peer's region.
 func (h rmaHost) FindKey(l *rma.Link, p *rma.Path, key uint64, device *hw.RemoteKey) bool {
-	return h.e.findKey(h.e.linkAt(l.Index), p, key, device)
+	return h.e.findKey(h.e.links.At(l.Index), p, key, device)
 }
 
 // KeyRefused notes that a device refused the key of a region.
 func (h rmaHost) KeyRefused(p *rma.Path, key uint64) { h.e.opened.Refused(p.PeerDevice, key) }
 
 // PeerToPeer reports whether memory of devices may go without copies in this process.
-func (h rmaHost) PeerToPeer() bool { return h.e.peerToPeer() }
+func (h rmaHost) PeerToPeer() bool { return h.e.chosen.peerToPeer() }
 
 // Sleeps reports whether a thread may sleep on the doorbell.
-func (h rmaHost) Sleeps() bool { return h.e.iface.DoorbellFD() >= 0 }
+func (h rmaHost) Sleeps() bool { return h.e.transports.iface.DoorbellFD() >= 0 }
 
 // CallGo has the next poll enter the runtime.
 func (h rmaHost) CallGo() { h.e.rx.callGo() }
@@ -152,7 +139,7 @@ func (h rmaHost) Closed() bool { return h.e.state.Load() == stateClosed }
 type rmaLeasedHost struct{ leasedHost }
 
 // NameOf names the peer of a link.
-func (h rmaLeasedHost) NameOf(l *rma.Link) fmt.Stringer { return h.e.linkAt(l.Index).to }
+func (h rmaLeasedHost) NameOf(l *rma.Link) fmt.Stringer { return h.e.ep.links.At(l.Index).To }
 
 // Reads returns the rendezvous of a new flow.
 func (h rmaLeasedHost) Reads(f *flow.Flow, p *rma.Path) *rendezvous.Flow {

@@ -36,11 +36,11 @@ func postMapped(e *Endpoint, a *rma.Operation, l *link, p *path, total uint64) (
 		return false, nil
 	}
 	pieces := mappedList(e, a, p)
-	if pieces == nil || e.putPending(p.Endpoint, a.Dest) {
+	if pieces == nil || e.links.PutPending(p.Endpoint, a.Dest) {
 		return false, nil
 	}
-	completes := !a.Inject && e.txCompletes(a.Work, a.Flags)
-	if completes && !e.txCQ.Room(0) {
+	completes := !a.Inject && e.bound.txCompletes(a.Work, a.Flags)
+	if completes && !e.bound.txCQ.Room(0) {
 		return true, fi.EAGAIN
 	}
 	op := &mappedOp{e: e, args: *a, total: total}
@@ -149,7 +149,7 @@ func (o *mappedOp) Notify(to list.Peer) error {
 	if !o.args.WithData() {
 		return nil
 	}
-	p, ok := to.(*link).ready()
+	p, ok := to.(*link).Ready()
 	if !ok {
 		return fi.ECONNRESET
 	}

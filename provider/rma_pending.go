@@ -16,12 +16,12 @@ func (e *initiator) openPendings(n, perStripe int) error {
 	if e.info.Caps&(fi.RMA|fi.Atomic) == 0 {
 		return nil
 	}
-	return e.pendings.Open(n, perStripe)
+	return e.tx.pendings.Open(n, perStripe)
 }
 
 // fillOneSided gives C what it needs for one-sided operations.
 func (e *initiator) fillOneSided(h *hot.EP) {
-	if !e.pendings.Fill(h, e.stripeCount()) {
+	if !e.tx.pendings.Fill(h, e.stripeCount()) {
 		return
 	}
 	h.CopyMax, h.DelegateMin, h.CopiedMax = e.copyMax(), e.delegateMin(), e.accesses.Sample()
@@ -29,7 +29,7 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 		return
 	}
 	if first := e.domain.published.Direct.First(); first != nil {
-		h.Regions = addressOfRegion(first)
+		h.Regions = addressOf(first)
 		h.RegionCount = backends.PublishedKeys
 	}
 }
@@ -38,8 +38,8 @@ func (e *initiator) fillOneSided(h *hot.EP) {
 // what is kept in order, shared with the target, or cut into segments. How long it delays a thread that waits for
 // threads that post (hot.Grace) is bounded.
 func (e *peering) copyMax() uint64 {
-	p := e.transports[0]
-	if p.attr.Caps&rma.DirectCaps != rma.DirectCaps || e.orderedRMA() {
+	p := e.links.Transports()[0]
+	if p.Attr.Caps&rma.DirectCaps != rma.DirectCaps || e.orderedRMA() {
 		return 0
 	}
 	return e.wholeMax(p, 1<<20, e.domain.cfg.RMAAssistSize)
@@ -48,8 +48,8 @@ func (e *peering) copyMax() uint64 {
 // delegateMin is the shortest operation, in bytes, about which the data plane asks the
 // runtime before it copies (dataplane.RMA); 0: none.
 func (e *peering) delegateMin() uint32 {
-	if least := e.domain.cfg.RMADelegateSize; least <= wire.MaxShareChunk && e.txCQ != nil &&
-		e.iface.DoorbellFD() < 0 && !e.orderedRMA() {
+	if least := e.domain.cfg.RMADelegateSize; least <= wire.MaxShareChunk && e.bound.txCQ != nil &&
+		e.transports.iface.DoorbellFD() < 0 && !e.orderedRMA() {
 		return uint32(least)
 	}
 	return 0
@@ -67,11 +67,11 @@ type answersHost struct{ leasedHost }
 // LinkTo is the link to the peer of an operation. The operation's address may have been removed meanwhile: then the
 // link is found by the peer's ring.
 func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
-	if n := h.e.linkNumber(dest); n != 0 && h.e.linkAt(n-1).goesTo(ring) {
+	if n := h.e.ep.links.Number(dest); n != 0 && h.e.ep.links.At(n-1).GoesTo(ring) {
 		return n - 1, true
 	}
-	for l := range h.e.links.All() {
-		if l.goesTo(ring) {
+	for l := range h.e.ep.links.All() {
+		if l.GoesTo(ring) {
 			return l.Index, true
 		}
 	}
@@ -79,11 +79,13 @@ func (h answersHost) LinkTo(dest fi.Addr, ring uintptr) (uint32, bool) {
 }
 
 // Leads reports whether a link leads to the peer with a ring.
-func (h answersHost) Leads(link uint32, ring uintptr) bool { return h.e.linkAt(link).leadsTo(ring) }
+func (h answersHost) Leads(link uint32, ring uintptr) bool {
+	return h.e.ep.links.At(link).LeadsTo(ring)
+}
 
 // Complete completes and counts an operation.
 func (h answersHost) Complete(context, flags uint64, completes bool, status fi.Errno, n uint64) {
-	counter := h.e.reportAccess(context, flags, completes, status)
+	counter := h.e.ep.reportAccess(context, flags, completes, status)
 	switch {
 	case counter == nil:
 	case status != fi.Success:
@@ -93,25 +95,10 @@ func (h answersHost) Complete(context, flags uint64, completes bool, status fi.E
 	}
 }
 
-// goesTo reports whether there is a link, and its path is that to the peer with a ring.
-func (l *link) goesTo(ring uintptr) bool {
-	if l == nil {
-		return false
-	}
-	p := l.path.Load()
-	return p != nil && p.slots == ring
-}
-
-// leadsTo reports whether the link's path is that to the peer with a ring, and the peer's end is not reported.
-func (l *link) leadsTo(ring uintptr) bool {
-	p := l.path.Load()
-	return p != nil && p.slots == ring && !p.Reported()
-}
-
 // PeerLost says that a peer may have gone while an operation was posted to it.
 func (e *Endpoint) PeerLost() {
-	e.pendings.SeekLost()
-	e.requests.lost.Store(true)
+	e.tx.pendings.SeekLost()
+	e.tx.requests.lost.Store(true)
 	e.rx.callGo()
 	e.rx.ring()
 }

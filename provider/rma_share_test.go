@@ -45,7 +45,7 @@ func (s *side) polling() (stop func()) {
 // rounds returns what x knows of its rounds with its only target.
 func (s *side) rounds() *rma.Rounds {
 	for l := range s.ep.links.All() {
-		if p := l.path.Load(); p != nil {
+		if p := l.Path(); p != nil {
 			return p.Rounds()
 		}
 	}
@@ -131,7 +131,7 @@ func TestShareAgainstModel(t *testing.T) {
 			t.Fatal("the target has never helped")
 		}
 	}
-	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 {
+	if f := x.ep.links.At(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }
@@ -254,7 +254,7 @@ func TestShareLost(t *testing.T) {
 	if e, bad, ok := settle(t, x); ok || bad.Err != fi.ECONNRESET || bad.Context != 9 {
 		t.Fatalf("%+v %+v", e, bad)
 	}
-	if f := x.ep.linkAt(0).InFlight.Load(); f != 0 {
+	if f := x.ep.links.At(0).InFlight.Load(); f != 0 {
 		t.Errorf("%d operations are in flight", f)
 	}
 }

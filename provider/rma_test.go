@@ -312,7 +312,7 @@ func TestWriteDataWaits(t *testing.T) {
 			x.ep.Progress()
 		}
 		leased := leasedOf(x.ep)
-		leased.rx.acquire()
+		leased.rx.base.acquire()
 		if all, answers := leased.initiated.Requests(); all != answers {
 			t.Errorf("%d requests are left, %d wait for answers", all, answers)
 		}

@@ -88,45 +88,46 @@ func newRxContext(d *Domain, attr *fi.RxAttr, exclusive bool) (*rxContext, error
 	}
 	r := &leasedRx{
 		receiving: receiving{
-			rxContext: rxContext{domain: d, cfg: d.cfg, attr: *attr},
+			base: rxContext{domain: d, cfg: d.cfg, attr: *attr},
 		},
 	}
 	r.ids.Changed, r.ids.Stale = r.identityChanged, func() { clear(r.addrIDs) }
-	r.Pool, r.UnexpectedMax, r.MemoryMax = mem.NewPool(1<<20), d.cfg.UnexpectedBytes, d.cfg.UnexpectedMemory
-	r.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
+	r.matching.Pool = mem.NewPool(1 << 20)
+	r.matching.UnexpectedMax, r.matching.MemoryMax = d.cfg.UnexpectedBytes, d.cfg.UnexpectedMemory
+	r.matching.Directed = [2]bool{info.Directed(attr.Caps, false), info.Directed(attr.Caps, true)}
 	var err error
-	if r.table, err = tables.OpenRx(log2(slots), exclusive); err != nil {
+	if r.base.table, err = tables.OpenRx(log2(slots), exclusive); err != nil {
 		return nil, err
 	}
-	r.hot = r.table.Table()
-	r.hot.Flags, r.hot.OpFlags, r.hot.Rest = flags, attr.OpFlags, restMillis(d.cfg.PeerCheckInterval)
-	word := &r.hot.Lease
+	r.base.hot = r.base.table.Table()
+	r.base.hot.Flags, r.base.hot.OpFlags, r.base.hot.Rest = flags, attr.OpFlags, restMillis(d.cfg.PeerCheckInterval)
+	word := &r.base.hot.Lease
 	if exclusive {
 		word = nil
 	}
-	r.leased, r.minMulti, r.urgent = lease.Guard(word, r), &r.MinMulti, &r.Urgent
-	r.MinMulti.Store(defaultMinMultiRecv)
-	r.deferred.Notify = func() {
-		r.callGo()
-		r.ring()
+	r.base.leased, r.base.minMulti, r.base.urgent = lease.Guard(word, r), &r.matching.MinMulti, &r.matching.Urgent
+	r.matching.MinMulti.Store(defaultMinMultiRecv)
+	r.base.deferred.Notify = func() {
+		r.base.callGo()
+		r.base.ring()
 	}
-	head, first := r.table.Ring()
+	head, first := r.base.table.Ring()
 	view := mpsc.NewView(first, head, log2(slots), hot.CacheLine)
-	r.hot.Posts = view.Hot()
-	r.posts = mpsc.View(&r.hot.Posts)
+	r.base.hot.Posts = view.Hot()
+	r.base.posts = mpsc.View(&r.base.hot.Posts)
 	if err := r.openEngines(); err != nil {
-		r.close()
+		r.base.close()
 		return nil, err
 	}
-	r.hot.Receiver = r.Address()
-	return &r.rxContext, nil
+	r.base.hot.Receiver = r.matching.Address()
+	return &r.base, nil
 }
 
 func (r *leasedRx) openEngines() (err error) {
-	if r.Tagged, err = match.New(); err != nil {
+	if r.matching.Tagged, err = match.New(); err != nil {
 		return err
 	}
-	if r.Untagged, err = match.New(); err != nil {
+	if r.matching.Untagged, err = match.New(); err != nil {
 		return err
 	}
 	return r.rendezvous.Open()
@@ -143,14 +144,14 @@ func (r *rxContext) close() {
 
 // free frees the memory of a context that is closed.
 func (r *leasedRx) free() {
-	for _, e := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, e := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		if e != nil {
 			_ = e.Close()
 		}
 	}
 	r.rendezvous.Close()
-	_ = r.Pool.Close()
-	r.table.Close()
+	_ = r.matching.Pool.Close()
+	r.base.table.Close()
 }
 
 // take takes the progress lease, and returns nil if another thread has it.
@@ -160,7 +161,7 @@ func (r *rxContext) take() *leasedRx { return r.leased.Take() }
 func (r *rxContext) acquire() *leasedRx { return r.leased.Wait() }
 
 // give gives the progress lease that take or acquire has taken.
-func (r *receiving) give() { r.leased.Give() }
+func (r *receiving) give() { r.base.leased.Give() }
 
 // of returns an endpoint of the context as the lease holder has it.
 func (r *receiving) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
@@ -168,9 +169,9 @@ func (r *receiving) of(e *Endpoint) *leasedEP { return e.leased.Taken() }
 // progress does what there is to do: posted receives for which a message may be
 // unexpected first, then arrivals, then what waited for room.
 func (r *leasedRx) progress() {
-	unexpected := r.UnexpectedMessages()
+	unexpected := r.matching.UnexpectedMessages()
 	r.drainWanted()
-	r.proceed(r.Posted() != 0 || r.UnexpectedMessages() >= unexpected)
+	r.proceed(r.matching.Posted() != 0 || r.matching.UnexpectedMessages() >= unexpected)
 }
 
 // proceed is progress after the posted receives: arrivals, ends of peers, operations under way, what waits for room.
@@ -183,21 +184,21 @@ func (r *leasedRx) proceed(local bool) {
 	r.reportInsertions()
 	for _, e := range r.eps {
 		if local {
-			e.arrivals(r.cfg.ProgressBatch)
+			e.arrivals(r.base.cfg.ProgressBatch)
 		} else {
-			e.networkArrivals(r.cfg.ProgressBatch)
+			e.networkArrivals(r.base.cfg.ProgressBatch)
 		}
 	}
-	if r.recheck || r.ends.Load() {
+	if r.recheck || r.base.ends.Load() {
 		r.checkPeers()
 	}
 	if r.pending() {
 		r.out.Flush()
-		if !r.offload {
+		if !r.base.offload {
 			r.rendezvous.Step()
 		}
 		for _, e := range r.eps {
-			e.protocols.pump()
+			e.ep.protocols.pump()
 		}
 	}
 	r.publish()
@@ -205,11 +206,11 @@ func (r *leasedRx) proceed(local bool) {
 
 // pending reports whether there is work that no ring shows.
 func (r *leasedRx) pending() bool {
-	if r.rendezvous.Active() && !r.offload || r.out.Len() != 0 || !r.deferred.Empty() || r.ends.Load() {
+	if r.rendezvous.Active() && !r.base.offload || r.out.Len() != 0 || !r.base.deferred.Empty() || r.base.ends.Load() {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.protocols.busy() {
+		if e.ep.protocols.busy() {
 			return true
 		}
 	}
@@ -223,7 +224,7 @@ func (r *leasedRx) busy() bool {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.onNetwork() {
+		if e.ep.transports.onNetwork() {
 			return true
 		}
 	}
@@ -234,7 +235,7 @@ func (r *leasedRx) busy() bool {
 // answer to what was sent is worth polling for.
 func (r *receiving) onNetwork() bool {
 	for _, e := range r.eps {
-		if e.watched() {
+		if e.ep.transports.watched() {
 			return true
 		}
 	}
@@ -243,11 +244,11 @@ func (r *receiving) onNetwork() bool {
 
 // calledFor reports whether other threads have left something to progress.
 func (r *receiving) calledFor() bool {
-	if !r.deferred.Empty() || r.ends.Load() {
+	if !r.base.deferred.Empty() || r.base.ends.Load() {
 		return true
 	}
 	for _, e := range r.eps {
-		if e.protocols.requested() || e.onNetwork() {
+		if e.ep.protocols.requested() || e.ep.transports.onNetwork() {
 			return true
 		}
 	}
@@ -266,8 +267,8 @@ func (r *leasedRx) publish() {
 	if r.transportPolled() {
 		attention |= hot.AttentionTransports
 	}
-	if atomic.LoadUint32(&r.hot.Attention) != attention {
-		atomic.StoreUint32(&r.hot.Attention, attention)
+	if atomic.LoadUint32(&r.base.hot.Attention) != attention {
+		atomic.StoreUint32(&r.base.hot.Attention, attention)
 		// callGo or network.notify may have come between: what they are called for, calledFor and transportPolled find
 		more := uint32(0)
 		if r.calledFor() {
@@ -278,35 +279,35 @@ func (r *leasedRx) publish() {
 		}
 		if more&^attention != 0 {
 			attention |= more
-			atomic.OrUint32(&r.hot.Attention, more)
+			atomic.OrUint32(&r.base.hot.Attention, more)
 		}
 		if attention != 0 {
-			r.ring()
+			r.base.ring()
 		}
 	}
-	if copies := r.offload && r.rendezvous.Active(); copies != r.copies.Load() {
-		r.copies.Store(copies)
+	if copies := r.base.offload && r.rendezvous.Active(); copies != r.base.copies.Load() {
+		r.base.copies.Store(copies)
 		if copies {
-			r.ring()
+			r.base.ring()
 		}
 	}
-	if r.Reopens() {
+	if r.matching.Reopens() {
 		r.setWindow(true)
 	}
-	r.Tagged.Reclaim()
-	r.Untagged.Reclaim()
-	r.Pool.Reclaim()
-	r.countQueues(r.Posted(), r.UnexpectedMessages())
-	r.PublishWant(r.hot)
+	r.matching.Tagged.Reclaim()
+	r.matching.Untagged.Reclaim()
+	r.matching.Pool.Reclaim()
+	r.countQueues(r.matching.Posted(), r.matching.UnexpectedMessages())
+	r.matching.PublishWant(r.base.hot)
 }
 
 // housekeeping runs the timers.
 func (r *leasedRx) housekeeping() {
 	r.drainWanted()
-	r.proceed(r.Posted() != 0 || r.posts.Ready(r.hot.PostsHead))
+	r.proceed(r.matching.Posted() != 0 || r.base.posts.Ready(r.base.hot.PostsHead))
 	r.sample()
 	now := time.Now()
-	if now.Sub(r.lastCheck) < r.cfg.PeerCheckInterval {
+	if now.Sub(r.lastCheck) < r.base.cfg.PeerCheckInterval {
 		return
 	}
 	r.lastCheck = now
@@ -334,7 +335,7 @@ func (r *leasedRx) find(eng *match.Engine, source uint32, tag uint64) *match.Rec
 
 // drainWanted takes what is posted off the ring if it is wanted before an arrival.
 func (r *leasedRx) drainWanted() {
-	if atomic.LoadUint32(&r.hot.WantPosts) != 0 {
+	if atomic.LoadUint32(&r.base.hot.WantPosts) != 0 {
 		r.drainPosts(0)
 	}
 }
@@ -349,24 +350,24 @@ func (r *leasedRx) drainPosts(but uint64) {
 // takePost takes the oldest of what is posted off the ring unless it has one of some
 // flags, and reports whether it has.
 func (r *leasedRx) takePost(but uint64) bool {
-	pos := r.hot.PostsHead
-	if !r.posts.Ready(pos) {
+	pos := r.base.hot.PostsHead
+	if !r.base.posts.Ready(pos) {
 		return false
 	}
-	slot := (*hot.RecvEntry)(r.posts.Slot(pos))
+	slot := (*hot.RecvEntry)(r.base.posts.Slot(pos))
 	if slot.Flags&but != 0 {
 		return false
 	}
 	if r.queue(slot) {
-		r.posts.Release(pos)
-		order.Store64(&r.hot.PostsHead, pos+1)
+		r.base.posts.Release(pos)
+		order.Store64(&r.base.hot.PostsHead, pos+1)
 		return true
 	}
 	entry := *slot
-	r.posts.Release(pos)
-	order.Store64(&r.hot.PostsHead, pos+1)
+	r.base.posts.Release(pos)
+	order.Store64(&r.base.hot.PostsHead, pos+1)
 	if entry.Flags&urgentRecv != 0 {
-		r.Urgent.Add(-1)
+		r.matching.Urgent.Add(-1)
 	}
 	r.post(&entry)
 	return true
@@ -375,45 +376,46 @@ func (r *leasedRx) takePost(but uint64) bool {
 // queue queues a receive straight from its slot on the ring. It reports
 // false, and has done nothing, when an unexpected message may be for it.
 func (r *receiving) queue(slot *hot.RecvEntry) bool {
-	return r.Engine(slot.Flags&hot.RecvTagged != 0).Unexpected() == 0 && r.Enqueue(slot)
+	return r.matching.Engine(slot.Flags&hot.RecvTagged != 0).Unexpected() == 0 && r.matching.Enqueue(slot)
 }
 
 // hold accounts for unexpected payload, and for the memory that it takes with what describes it, and closes the eager
 // window when there is too much of either.
 func (r *receiving) hold(n, memory int) {
-	r.UnexpectedBytes += n
-	r.Memory += memory
-	r.BytesOver = r.BytesOver || r.UnexpectedBytes > r.UnexpectedMax
-	r.MemoryOver = r.MemoryOver || r.Memory > r.MemoryMax
+	r.matching.UnexpectedBytes += n
+	r.matching.Memory += memory
+	r.matching.BytesOver = r.matching.BytesOver || r.matching.UnexpectedBytes > r.matching.UnexpectedMax
+	r.matching.MemoryOver = r.matching.MemoryOver || r.matching.Memory > r.matching.MemoryMax
 	switch {
-	case r.Closed:
-	case r.MemoryOver:
-		log.Warnf(log.EPData, "unexpected messages take %d bytes (FI_WEFT_UNEXPECTED_MEMORY): senders wait", r.Memory)
+	case r.matching.Closed:
+	case r.matching.MemoryOver:
+		log.Warnf(log.EPData, "unexpected messages take %d bytes (FI_WEFT_UNEXPECTED_MEMORY): senders wait",
+			r.matching.Memory)
 		r.setWindow(false)
-	case r.BytesOver:
+	case r.matching.BytesOver:
 		r.setWindow(false)
 	}
 }
 
 // unhold opens the window again at half of the bounds that were exceeded.
 func (r *receiving) unhold(n, memory int) {
-	r.UnexpectedBytes -= n
-	r.Memory -= memory
-	if r.Reopens() {
+	r.matching.UnexpectedBytes -= n
+	r.matching.Memory -= memory
+	if r.matching.Reopens() {
 		r.setWindow(true)
 	}
 }
 
 func (r *receiving) setWindow(open bool) {
-	if !open && !r.Closed {
+	if !open && !r.matching.Closed {
 		r.closures++
 	}
-	r.Closed = !open
+	r.matching.Closed = !open
 	if open {
-		r.BytesOver, r.MemoryOver = false, false
+		r.matching.BytesOver, r.matching.MemoryOver = false, false
 	}
 	for _, e := range r.eps {
-		e.setEagerWindow(open)
+		e.ep.links.Transports().SetEagerWindow(open)
 	}
 }
 

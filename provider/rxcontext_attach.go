@@ -65,7 +65,7 @@ func (r *rxContext) cancelContext(e *Endpoint, context uint64) error {
 func (e *Endpoint) Rx() *RxContext { return e.rx }
 
 // SharesRx reports whether the endpoint's receive context is a shared one.
-func (e *Endpoint) SharesRx() bool { return e.srx != nil }
+func (e *Endpoint) SharesRx() bool { return e.bound.srx != nil }
 
 // Calls of advance between two readings of the clock, and the time between two
 // runs of the timers; as in the data plane, which does the same for C threads.
@@ -140,21 +140,21 @@ func (r *rxContext) attach(e *leasedEP) { r.acquire().attach(e) }
 func (r *leasedRx) attach(e *leasedEP) {
 	defer r.give()
 	r.nextNumber = r.nextNumber%(1<<24-1) + 1 // as much as match.Message has room for
-	e.number = r.nextNumber
-	e.hot.Number = e.number
+	e.ep.number = r.nextNumber
+	e.ep.hot.Number = e.ep.number
 	r.eps = append(r.eps, e)
-	e.rendezvous.Attach(&r.rendezvous, e.number)
-	if r.owner != nil && e.av.Shared() {
-		r.hot.Rest = 0 // reportInsertions comes as often as timers run
+	e.rendezvous.Attach(&r.rendezvous, e.ep.number)
+	if r.base.owner != nil && e.ep.bound.av.Shared() {
+		r.base.hot.Rest = 0 // reportInsertions comes as often as timers run
 	}
-	r.sleepers.add(&e.Endpoint)
-	r.Endpoints = len(r.eps)
-	r.stats.Store(r.eps[0].stats)
+	r.base.sleepers.add(&e.ep)
+	r.matching.Endpoints = len(r.eps)
+	r.base.stats.Store(r.eps[0].ep.stats)
 	if r.av == nil {
-		r.name(e.av)
+		r.name(e.ep.bound.av)
 	}
-	if r.Closed {
-		e.setEagerWindow(false)
+	if r.matching.Closed {
+		e.ep.links.Transports().SetEagerWindow(false)
 	}
 }
 
@@ -182,13 +182,13 @@ func (e *Endpoint) disable() {
 func (r *receiving) flushOut(e *leasedEP) {
 	end, owed := time.Now().Add(flushTime), e.target.Owed()
 	for r.waits(e) && time.Now().Before(end) {
-		if r.ends.Load() {
+		if r.base.ends.Load() {
 			r.checkPeers() // messages to peers that are gone are dropped
 		}
 		r.out.Flush()
 		e.target.Reply()
-		for _, p := range e.transports {
-			if p.network != nil {
+		for _, p := range e.ep.links.Transports() {
+			if p.Network != nil {
 				p.Progress(0) // what peers have acknowledged makes room; nothing is delivered
 			}
 		}
@@ -223,19 +223,19 @@ func (r *leasedRx) detach(e *leasedEP) {
 	}
 	e.rendezvous.Detach()
 	e.initiated.Abandon()
-	r.dropUnexpected(&e.Endpoint)
-	r.dropPeerMessages(&e.Endpoint)
-	r.sleepers.remove(&e.Endpoint)
-	r.Endpoints = len(r.eps)
-	r.stats.Store(nil)
+	r.dropUnexpected(&e.ep)
+	r.dropPeerMessages(&e.ep)
+	r.base.sleepers.remove(&e.ep)
+	r.matching.Endpoints = len(r.eps)
+	r.base.stats.Store(nil)
 	if len(r.eps) != 0 {
-		r.stats.Store(r.eps[0].stats)
+		r.base.stats.Store(r.eps[0].ep.stats)
 	}
-	r.ids.Leave(func(o origin) bool { return o.ep == &e.Endpoint })
-	if r.av == e.av {
+	r.ids.Leave(func(o origin) bool { return o.ep == &e.ep })
+	if r.av == e.ep.bound.av {
 		r.name(nil)
 		for _, other := range r.eps {
-			r.name(other.av)
+			r.name(other.ep.bound.av)
 			break
 		}
 	}
@@ -245,7 +245,7 @@ func (r *leasedRx) detach(e *leasedEP) {
 // dropUnexpected forgets the unexpected messages that arrived at the endpoint.
 func (r *receiving) dropUnexpected(e *Endpoint) {
 	for _, tagged := range []bool{true, false} {
-		eng := r.Engine(tagged)
+		eng := r.matching.Engine(tagged)
 		for m := range eng.Messages() {
 			if keptEndpoint(m) == e.number {
 				eng.RemoveMessage(m)

@@ -23,7 +23,7 @@ func TestPostsStay(t *testing.T) {
 	}
 	matched := func(when string, want int) {
 		t.Helper()
-		if got := leasedOf(s.ep).rx.Posted(); got != want {
+		if got := leasedOf(s.ep).rx.matching.Posted(); got != want {
 			t.Errorf("%s: matching holds %d receives, not %d", when, got, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestPostsStay(t *testing.T) {
 
 	const unexpected = 99
 	arrive(unexpected)
-	for leasedOf(s.ep).rx.UnexpectedMessages() == 0 {
+	for leasedOf(s.ep).rx.matching.UnexpectedMessages() == 0 {
 		s.ep.Progress()
 	}
 	matched("a message that fits none", 2)
@@ -79,7 +79,7 @@ func TestPeekInHandler(t *testing.T) {
 		from.send(SendArgs{IOV: iovOf([]byte{byte(n)}), Dest: from.addr[s], Tagged: true, Tag: n, Flags: fi.Inject})
 	}
 	r := leasedOf(s.ep).rx
-	r.acquire() // as another thread's, so that the peek stays on the ring
+	r.base.acquire() // as another thread's, so that the peek stays on the ring
 	got := make([]byte, 1)
 	for _, a := range []RecvArgs{
 		{Src: fi.AddrUnspec, Tagged: true, Tag: 0, Context: peek, Flags: fi.Peek},
@@ -90,7 +90,7 @@ func TestPeekInHandler(t *testing.T) {
 		}
 	}
 	r.proceed(true)
-	kept := r.UnexpectedMessages()
+	kept := r.matching.UnexpectedMessages()
 	r.give()
 	if kept != messages {
 		t.Fatalf("%d of %d messages are kept", kept, messages)
@@ -101,7 +101,7 @@ func TestPeekInHandler(t *testing.T) {
 	if c := s.completion(from); c.Context != late || got[0] != 2 {
 		t.Errorf("the receive ends with %+v and %d", c, got[0])
 	}
-	if n := r.UnexpectedMessages(); n != messages-1 {
+	if n := r.matching.UnexpectedMessages(); n != messages-1 {
 		t.Errorf("%d messages are kept in the end", n)
 	}
 }
@@ -114,7 +114,7 @@ func TestLostOnRing(t *testing.T) {
 	oneMessage(t, peer, s, 8) // they have met
 	s.recv(RecvArgs{IOV: iovOf(make([]byte, 1)), Src: s.addr[peer], Context: 1})
 	s.recv(RecvArgs{IOV: iovOf(make([]byte, 1)), Src: fi.AddrUnspec, Context: 2})
-	if n := leasedOf(s.ep).rx.Posted(); n != 0 {
+	if n := leasedOf(s.ep).rx.matching.Posted(); n != 0 {
 		t.Fatalf("%d receives are in matching", n)
 	}
 	peer.close()
@@ -130,7 +130,7 @@ func TestLostOnRing(t *testing.T) {
 	if e, err := s.cq.ReadErr(); err != nil || e.Context != 1 || e.Err != fi.ECONNRESET {
 		t.Errorf("the receive from the peer ends with %+v, %v", e, err)
 	}
-	if n := leasedOf(s.ep).rx.Posted(); n != 1 {
+	if n := leasedOf(s.ep).rx.matching.Posted(); n != 1 {
 		t.Errorf("%d receives are left", n)
 	}
 }

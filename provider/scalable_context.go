@@ -113,7 +113,7 @@ func (s *Scalable) openContext(open []bool, index, first int, full *fi.Info) (*E
 func (s *Scalable) share(e *Endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.socket, e.name, e.av = s.socket, s.name, s.av
+	e.socket, e.name, e.bound.av = s.socket, s.name, s.av
 	if s.av == nil {
 		return // it is not enabled
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/config"
 	"github.com/weft-fabric/weft/provider/internal/flow"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/rkey"
 	"github.com/weft-fabric/weft/provider/internal/wire"
 )
@@ -78,8 +79,8 @@ func (h *holder) AMShort(id hw.AMID, header uint64, head, payload []byte) error 
 
 // instead is a path like another, over another endpoint.
 func instead(p *path, ep hw.Endpoint) *path {
-	n := newPath(ep, p.transport)
-	n.peer, n.slots, n.Keys, n.Serial = p.peer, p.slots, p.Keys, p.Serial
+	n := links.NewPath(ep, p.Via)
+	n.Peer, n.Slots, n.Keys, n.Serial = p.Peer, p.Slots, p.Keys, p.Serial
 	return n
 }
 
@@ -87,15 +88,15 @@ func instead(p *path, ep hw.Endpoint) *path {
 func over(t *testing.T, x, y *side, wrap func(hw.Endpoint) hw.Endpoint) (undo func()) {
 	t.Helper()
 	l, p := x.pathTo(y)
-	to, answer := wrap(p.Endpoint), p.transport.answer
-	l.path.Store(instead(p, to))
-	p.transport.answer = func(src hw.Source) hw.Endpoint {
+	to, answer := wrap(p.Endpoint), p.Via.Answer
+	l.Set(instead(p, to))
+	p.Via.Answer = func(src hw.Source) hw.Endpoint {
 		if ep := answer(src); ep != p.Endpoint {
 			return ep
 		}
 		return to
 	}
-	return func() { l.path.Store(p); p.transport.answer = answer }
+	return func() { l.Set(p); p.Via.Answer = answer }
 }
 
 // hold puts a holder between a side and the peer.
@@ -318,7 +319,7 @@ func (x *side) byDevice(t *testing.T, y *side, read bool, local []byte, key hw.R
 	if p.Keys == nil {
 		p = instead(p, p.Endpoint)
 		p.Keys = &rkey.Peer{}
-		l.path.Store(p)
+		l.Set(p)
 	}
 	p.Keys.Forget(7)
 	p.Keys.Find(7)
@@ -339,14 +340,14 @@ func TestSegmentsByDevice(t *testing.T) {
 	remote, local := make([]byte, 300<<10), make([]byte, 300<<10)
 	y.region(remote, 7, fi.RemoteRead|fi.RemoteWrite)
 	oneMessage(t, x, y, 64)
-	memory := y.ep.transports[1].Memory()
+	memory := y.ep.links.Transports()[1].Memory()
 	m, err := memory.Register(hw.Region{Addr: unsafe.Pointer(&remote[0]), Len: len(remote),
 		Access: hw.RemoteRead | hw.RemoteWrite})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	good, err := x.ep.transports[1].Memory().UnpackKey(m.PackKey(nil))
+	good, err := x.ep.links.Transports()[1].Memory().UnpackKey(m.PackKey(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,9 +41,9 @@ func (e *initiator) sendCopy(s *SendArgs, l *link, p *path, total uint64) error 
 		return e.sendTracked(&c, l, p, total, false)
 	}
 	c.Inject, c.reported, c.Context = true, true, 0
-	e.requests.copies.Add(1)
+	e.tx.requests.copies.Add(1)
 	if err := e.sendTracked(&c, l, p, total, false); err != nil {
-		e.requests.copies.Add(-1)
+		e.tx.requests.copies.Add(-1)
 		return err
 	}
 	e.sent(s, 0, total)
@@ -70,7 +70,7 @@ func (t *transmits) settle(progress func(), own bool) {
 // starve notes whether a message of total bytes found a bounce buffer, and says
 // whether none has been free for hot.StarvedMillis. The caller leases the stripe.
 func (e *txRequests) starve(p *path, lease int, total uint64, err error) bool {
-	if total <= hot.SlotBody || p.transport.attr.Caps&hw.CapPeerMemory == 0 {
+	if total <= hot.SlotBody || p.Via.Attr.Caps&hw.CapPeerMemory == 0 {
 		return false // the receiver could not read it at once, and would complete others before it
 	}
 	s := e.stripes.At(lease)

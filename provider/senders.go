@@ -1,71 +1,64 @@
 package provider
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
-	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/internal/links"
 	"github.com/weft-fabric/weft/provider/internal/peers"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
-// sender is the source of a message: a peer and which of its interfaces. Matching goes by the peer, answers go to the
-// interface.
-type sender struct {
-	id     uint32 // identity, 0: not known
-	number uint8
-}
-
 // senderOf returns the sender behind a remote interface.
 func (e *leasedEP) senderOf(src hw.Source) sender {
-	if s, ok := e.known(src); ok {
+	if s, ok := e.senders.Known(src); ok {
 		return s
 	}
-	p, own := e.transportOf(src)
+	p, own := e.ep.links.Transports().Of(src)
 	a, err := peers.ParseAddress(p.SourceAddress(own))
 	if err != nil {
 		log.Warnf(log.EPData, "source %d has a name that does not parse: %v", src, err)
 	}
-	s := sender{e.rx.ids.Meet(origin{&e.Endpoint, src, a.Number}, a.Name, e.rx.merge), a.Number}
-	e.setKnown(src, s)
+	s := sender{
+		ID: e.rx.ids.Meet(origin{&e.ep, src, a.Number}, a.Name, e.rx.merge), Number: a.Number,
+	}
+	e.senders.SetKnown(src, s)
 	e.greet(src, s)
 	return s
 }
 
 // addressOf returns a sender's address.
 func (r *receiving) addressOf(s sender) peers.Address {
-	return peers.Address{Name: r.ids.Name(s.id), Number: s.number}
+	return peers.Address{Name: r.ids.Name(s.ID), Number: s.Number}
 }
 
 // fillSource writes a sender that the AV has into its line of the table by which the data plane delivers (hot.Source),
 // unless it is there.
 func (e *leasedEP) fillSource(src hw.Source) {
-	if int(src) >= e.sourceLines.Len() || src > sourceMask {
+	if int(src) >= e.ep.sourceLines.Len() || src > links.SourceMask {
 		return
 	}
-	line := e.sourceLines.At(uint32(src))
+	line := e.ep.sourceLines.At(uint32(src))
 	if atomic.LoadUint64(&line.Addr) != 0 {
 		return
 	}
 	s := e.senderOf(src)
-	if e.av.Shared() || e.av.Renames() {
+	if e.ep.bound.av.Shared() || e.ep.bound.av.Renames() {
 		return
 	}
-	if n := uint32(src) + 1; n > e.sourcesSeen.Load() {
-		e.sourcesSeen.Store(n)
+	if n := uint32(src) + 1; n > e.ep.sourcesSeen.Load() {
+		e.ep.sourcesSeen.Store(n)
 	}
-	seen := e.av.Generation()
-	addr := e.addrOf(s.id)
-	if addr == fi.AddrNotAvail || !e.iface.FillSource(src, line) {
+	seen := e.ep.bound.av.Generation()
+	addr := e.addrOf(s.ID)
+	if addr == fi.AddrNotAvail || !e.ep.transports.iface.FillSource(src, line) {
 		return
 	}
-	line.Context, line.ID = uint32(s.number), s.id
+	line.Context, line.ID = uint32(s.Number), s.ID
 	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
+	if e.ep.bound.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
 		atomic.StoreUint64(&line.Addr, 0)
 	}
 }
@@ -81,121 +74,80 @@ func (e *leasedEP) acquainting(h hw.Handler) hw.Handler {
 // fillBack connects to a sender and fills its line (fill), so that the data plane answers it. A connection that does
 // not come up is tried again with the next RTS or atomic operation of that sender.
 func (e *leasedEP) fillBack(src hw.Source) {
-	if e.rx.recheck || int(src) >= e.sourceLines.Len() {
+	if e.rx.recheck || int(src) >= e.ep.sourceLines.Len() {
 		return
 	}
 	e.fillSource(src)
-	source := e.sourceLines.At(uint32(src))
+	source := e.ep.sourceLines.At(uint32(src))
 	addr := fi.Addr(atomic.LoadUint64(&source.Addr) - 1)
 	if addr == fi.AddrNotAvail {
 		return
 	}
-	if source.Context != 0 {
-		fillBackLine(e, uint32(src), source)
+	if source.Context != 0 { // it has a line of its own
+		if !e.senders.HasLine(uint32(src), source) {
+			l := e.linkBack(sender{ID: source.ID, Number: uint8(source.Context)})
+			e.senders.FillLine(l, uint32(src), source, e.ep.sourceLines.Len())
+		}
 		return
 	}
-	if line := e.peers.At(e.av.Line(addr)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
+	if line := e.ep.links.Line(addr); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}
-	l, err := e.linkOf(addr)
+	l, err := e.ep.linkOf(addr)
 	if err != nil {
 		return
 	}
-	if p, err := e.connect(l); err == nil {
-		e.fill(addr, l, p)
+	if p, err := e.ep.links.Connect(l); err == nil {
+		e.ep.links.Publish(addr, l, p)
 	}
 	l.Release()
 }
 
-// fillBackLine is fillBack of a sender that is a context of a scalable endpoint: no address of the address vector need
-// lead to it, so it has a line of its own.
-func fillBackLine(e *leasedEP, src uint32, source *hot.Source) {
-	if source.Back != 0 && atomic.LoadUintptr(&e.backLines.At(src).Slots) != 0 {
-		return
-	}
-	l := e.linkBack(sender{source.ID, uint8(source.Context)})
-	p, err := e.connect(l)
-	if err != nil || p.transport.number != 0 {
-		return
-	}
-	if e.backLines.Len() == 0 {
-		if e.backLines, err = mem.NewSparseArray[hot.Peer](e.sourceLines.Len()); err != nil {
-			log.Warnf(log.EPData, "lines of senders with several contexts: %v", err)
-			return
-		}
-	}
-	line := e.backLines.At(src)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.path.Load() != p || p.Err() != nil {
-		return
-	}
-	atomic.StoreUint32(&line.Link, l.Index+1)
-	if e.iface.FillPeer(p.Endpoint, line) != nil {
-		return
-	}
-	if !slices.Contains(l.backs, src) {
-		l.backs = append(l.backs, src)
-	}
-	source.Back = addressOfLine(line)
-}
-
 // linkBack is the link to a peer that sent to this endpoint.
-func (e *leasedEP) linkBack(s sender) *link {
-	slot := peers.Slot(s.id)
-	for slot >= len(e.backLinks) {
-		e.backLinks = append(e.backLinks, nil)
-	}
-	l := e.backLinks[slot]
-	if l == nil || l.to.Number != s.number {
-		l = e.linkTo(e.rx.addressOf(s))
-		e.backLinks[slot] = l
-	}
-	return l
-}
+func (e *leasedEP) linkBack(s sender) *link { return e.senders.Back(s, e.rx.addressOf) }
 
 // ownsLink reports whether a remote interface is the peer of a link, by whichever
 // of its names: only it may speak about that link's requests.
 func (e *leasedEP) ownsLink(src hw.Source, link uint32) bool {
-	l := e.linkAt(link)
+	l := e.ep.links.At(link)
 	if l == nil {
 		return false // a forged request
 	}
-	p := l.path.Load()
-	return p != nil && e.rx.addressOf(e.senderOf(src)) == p.peer
+	p := l.Path()
+	return p != nil && e.rx.addressOf(e.senderOf(src)) == p.Peer
 }
 
 // onPeer ends what waits for a peer that is gone. The transport calls it from CheckPeers or Progress.
 func (e *leasedEP) onPeer(ev hw.PeerEvent) {
-	s, met := e.known(ev.Source)
+	s, met := e.senders.Known(ev.Source)
 	if met = met && ev.HasSource; met {
 		e.rx.drainPosts(urgentRecv) // those on the ring may name it
-		e.setKnown(ev.Source, sender{})
+		e.senders.SetKnown(ev.Source, sender{})
 		e.loseTransportSource(ev.Source)
 	}
 	if ev.HasSource {
-		for _, p := range e.protocols {
+		for _, p := range e.ep.protocols {
 			p.SourceLost(ev.Source)
 		}
 	}
 	if met {
 		e.rx.senderLost(e, ev.Source)
-		last := e.rx.ids.Part(origin{&e.Endpoint, ev.Source, s.number}, s.id, e.rx.unexpectedFrom)
-		if last && (s.number == 0 || !ev.Closed) {
-			e.rx.peerLost(s.id)
+		last := e.rx.ids.Part(origin{&e.ep, ev.Source, s.Number}, s.ID, e.rx.unexpectedFrom)
+		if last && (s.Number == 0 || !ev.Closed) {
+			e.rx.peerLost(s.ID)
 		}
 	}
 	if ev.Endpoint == nil {
 		return
 	}
-	e.rmas.Forget(ev.Endpoint)
-	for l := range e.links.All() {
-		if p := l.path.Load(); p != nil && p.Endpoint == ev.Endpoint {
+	e.ep.rmas.Forget(ev.Endpoint)
+	for l := range e.ep.links.All() {
+		if p := l.Path(); p != nil && p.Endpoint == ev.Endpoint {
 			e.linkLost(l, fi.ECONNRESET)
-			e.silentLost(l.to, p.peer)
-			l.leave(p)
-			if e.conn != nil {
-				e.conn.PeerGone()
+			e.silentLost(l.To, p.Peer)
+			l.Leave(p)
+			if e.ep.conn != nil {
+				e.ep.conn.PeerGone()
 			}
 		}
 	}
@@ -214,11 +166,9 @@ func (e *leasedEP) silentLost(addresses ...peers.Address) {
 
 // linkLost ends with status what waits for a peer that is gone.
 func (e *leasedEP) linkLost(l *link, status fi.Errno) {
-	log.Infof(log.EPCtrl, "peer %s is gone", l.to)
-	l.mu.Lock()
-	e.forget(l)
-	l.mu.Unlock()
-	for _, p := range e.protocols {
+	log.Infof(log.EPCtrl, "peer %s is gone", l.To)
+	e.ep.links.Forget(l)
+	for _, p := range e.ep.protocols {
 		p.PeerLost(l.Index, status)
 	}
 	e.rx.out.Drop(func(to *destination) bool { return to.link == l })
@@ -227,10 +177,10 @@ func (e *leasedEP) linkLost(l *link, status fi.Errno) {
 // senderLost drops what is kept of a sender that is gone as one of a transport's sources: unexpected rendezvous, and
 // answers. A sender that has begun anew under its name, or that another transport reaches, is another source.
 func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for m := range eng.Messages() {
 			switch {
-			case keptEndpoint(m) != e.number || keptSource(m) != src:
+			case keptEndpoint(m) != e.ep.number || keptSource(m) != src:
 			case m.Flags&msgRTS != 0:
 				eng.RemoveMessage(m)
 				r.releaseUnexpected(eng, m)
@@ -245,7 +195,7 @@ func (r *receiving) senderLost(e *leasedEP, src hw.Source) {
 
 // peerLost ends the receives that name a lost peer as their source.
 func (r *receiving) peerLost(id uint32) {
-	for _, eng := range []*match.Engine{r.Tagged, r.Untagged} {
+	for _, eng := range []*match.Engine{r.matching.Tagged, r.matching.Untagged} {
 		for rv := range eng.Recvs() {
 			if rv.Source() == id {
 				eng.Remove(rv)

@@ -28,7 +28,7 @@ func (e *peering) ownSize(name fi.Opt) uint64 {
 	case fi.OptInjectAtomicSize:
 		return min(atomics.MaxBytes, e.info.Tx.InjectSize)
 	}
-	if e.lossy {
+	if e.chosen.lossy {
 		return info.DgramMsgSize(e.domain.cfg)
 	}
 	return wire.MaxMessage
@@ -36,7 +36,7 @@ func (e *peering) ownSize(name fi.Opt) uint64 {
 
 // size is the longest operation of the kind of an option that may be posted, in bytes.
 func (e *peering) size(name fi.Opt) uint64 {
-	if n := e.sizes[name-fi.OptMaxMsgSize].Load(); n != 0 {
+	if n := e.chosen.sizes[name-fi.OptMaxMsgSize].Load(); n != 0 {
 		return n
 	}
 	return e.ownSize(name)
@@ -51,10 +51,10 @@ func (e *Endpoint) setSize(name fi.Opt, value uint64) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if value != own && !e.sized {
-		e.sized = true
+	if value != own && !e.chosen.sized {
+		e.chosen.sized = true
 		e.hold(1)
 	}
-	e.sizes[name-fi.OptMaxMsgSize].Store(value)
+	e.chosen.sizes[name-fi.OptMaxMsgSize].Store(value)
 	return nil
 }

@@ -81,7 +81,7 @@ func (m *MR) makeToken(attr *TokenAttr) (Token, error) {
 	own := tokens.Own{
 		Name: name, Incarnation: owner.incarnation, Agent: attr.Agent,
 		Key: key, Base: m.region.Base, Length: m.region.Length, Rights: m.region.Rights, Memory: &m.region.Memory,
-		Process: owner.process.Body(owner.apart), Rails: m.rails(owner), Shares: &m.domain.mappings,
+		Process: owner.process.Body(owner.chosen.apart), Rails: m.rails(owner), Shares: &m.domain.mappings,
 	}
 	return own.Make(m.region.Auth.Bytes())
 }
@@ -91,7 +91,7 @@ func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 	if asked == nil {
 		fits := func(d driven) bool {
 			e, ok := d.(*Endpoint)
-			return ok && e.auth == m.region.Auth && e.conn == nil && !e.lossy
+			return ok && e.auth == m.region.Auth && e.conn == nil && !e.chosen.lossy
 		}
 		if d, ok := m.domain.drives.Find(fits); ok {
 			return d.(*Endpoint), nil
@@ -102,7 +102,7 @@ func (m *MR) tokenEndpoint(asked *Endpoint) (*Endpoint, error) {
 	switch {
 	case asked.domain != m.domain:
 		return nil, fmt.Errorf("the endpoint is another domain's: %w", fi.EDOMAIN)
-	case asked.conn != nil || asked.lossy:
+	case asked.conn != nil || asked.chosen.lossy:
 		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM: %w", fi.ENOSYS)
 	case asked.auth != m.region.Auth:
 		return nil, fmt.Errorf("the endpoint has another authorisation key: %w", fi.EINVAL)
@@ -141,11 +141,11 @@ func (m *MR) tokenKey() (uint64, error) {
 // rails are the keys of the owner's devices that a token of the region has: those that no other region gets. The region
 // is registered with the devices.
 func (m *MR) rails(owner *Endpoint) (list []token.RDMA) {
-	if owner.counted() || m.region.OnDevice() && !owner.peerToPeer() || !m.region.Gate.Enter() {
+	if owner.bound.counted() || m.region.OnDevice() && !owner.chosen.peerToPeer() || !m.region.Gate.Enter() {
 		return nil
 	}
 	defer m.region.Gate.Leave()
-	for _, d := range owner.devicesOf {
+	for _, d := range owner.transports.devicesOf {
 		if key, lasts := m.region.Export(&m.domain.published, d.Memory, nil); lasts {
 			list = append(list, token.RDMA{Address: d.DeviceAddress(), Key: key})
 		}

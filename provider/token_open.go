@@ -2,7 +2,6 @@ package provider
 
 import (
 	"fmt"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
@@ -33,7 +32,7 @@ func (e *Endpoint) openToken(t Token) (*Remote, error) {
 	switch {
 	case e.state.Load() != stateEnabled:
 		return nil, fmt.Errorf("the endpoint is not enabled: %w", fi.EOPBADSTATE)
-	case e.conn != nil || e.lossy || e.info.Caps&fi.RMA == 0:
+	case e.conn != nil || e.chosen.lossy || e.info.Caps&fi.RMA == 0:
 		return nil, fmt.Errorf("the endpoint is none of type FI_EP_RDM with FI_RMA: %w", fi.ENOSYS)
 	case e.domain.Keyed():
 		return nil, fmt.Errorf("the domain's authorisation keys are in address vectors: %w", fi.ENOSYS)
@@ -52,46 +51,29 @@ func (c commonEP) Ordered() bool  { return c.e.orderedRMA() }
 type tokenEP struct{ commonEP }
 
 func (t tokenEP) Config() *config.Config             { return t.e.domain.cfg }
-func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.av.Know(n) }
-func (t tokenEP) Devices() []tokens.Device           { return t.e.devicesOf }
-func (t tokenEP) Apart() bool                        { return t.e.apart }
-func (t tokenEP) Attaches() bool                     { return t.e.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps }
-func (t tokenEP) Maps() bool                         { return t.e.peerToPeer() }
+func (t tokenEP) Know(n names.Name) (fi.Addr, error) { return t.e.bound.av.Know(n) }
+func (t tokenEP) Devices() []tokens.Device           { return t.e.transports.devicesOf }
+func (t tokenEP) Apart() bool                        { return t.e.chosen.apart }
+func (t tokenEP) Attaches() bool {
+	return t.e.transports.iface.Attr().Caps&rma.DirectCaps == rma.DirectCaps
+}
+func (t tokenEP) Maps() bool { return t.e.chosen.peerToPeer() }
 
 // Path is how a peer is reached now.
 func (t tokenEP) Path(addr fi.Addr) (tokens.Path, bool) {
-	p := t.e.pathNow(addr)
+	p := t.e.links.Now(addr)
 	if p == nil {
 		return tokens.Path{}, false
 	}
 	return tokens.Path{
-		Attaches: p.transport.attr.Caps&rma.DirectCaps == rma.DirectCaps, Here: p.transport.number == 0,
-		Device: p.Keys != nil, Name: p.transport.attr.DeviceName,
+		Attaches: p.Via.Attr.Caps&rma.DirectCaps == rma.DirectCaps, Here: p.Via.Number == 0,
+		Device: p.Keys != nil, Name: p.Via.Attr.DeviceName,
 	}, true
-}
-
-// pathNow is the path to an address if there is one already.
-func (e *Endpoint) pathNow(addr fi.Addr) *path {
-	line := e.peers.At(e.av.Line(addr))
-	if line == nil {
-		return nil
-	}
-	n := atomic.LoadUint32(&line.Link)
-	if n == 0 {
-		return nil
-	}
-	l := e.linkAt(n - 1)
-	if l == nil || !l.Hold() {
-		return nil
-	}
-	defer l.Release()
-	p, _ := l.ready()
-	return p
 }
 
 // addDevice has tokens name the transport's device, if it has one that reaches memory.
 func (e *transportSet) addDevice(p *transport) {
-	if d, ok := p.Iface.(hw.Device); ok && p.on.OneSided() {
-		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Transport: p.number})
+	if d, ok := p.Iface.(hw.Device); ok && p.On.OneSided() {
+		e.devicesOf = append(e.devicesOf, tokens.Device{Device: d, Memory: p.Memory(), Transport: p.Number})
 	}
 }

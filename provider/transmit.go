@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/weft-fabric/weft/cq"
 	"github.com/weft-fabric/weft/fi"
@@ -66,7 +65,7 @@ type txRequests struct {
 // acknowledges it. One that stands in the receiver's ring has left the sender; one that a transport keeps to send it
 // again would be lost with the process.
 func (s *SendArgs) tracked(p *path) bool {
-	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && p.transport.attr.Caps&hw.CapDirectRing == 0
+	return s.Flags&ackFlags != 0 || s.Flags&fi.TransmitComplete != 0 && p.Via.Attr.Caps&hw.CapDirectRing == 0
 }
 
 // Send posts one message. It returns nil when the message was posted, and
@@ -92,7 +91,7 @@ func (e *initiator) send(s *SendArgs) error {
 	if (s.Inject || s.Flags&fi.Inject != 0) && hmem.AnyOnDevice(s.IOV) {
 		return log.Reject(log.EPData, fi.EINVAL, "inject: only memory of the process itself")
 	}
-	if e.lossy {
+	if e.chosen.lossy {
 		return e.sendLossy(s, total)
 	}
 	l, err := e.linkOf(s.Dest)
@@ -100,20 +99,20 @@ func (e *initiator) send(s *SendArgs) error {
 		return log.Reject(log.EPData, err, "send to address %d: %v", s.Dest, noLink(err))
 	}
 	defer l.Release()
-	p, err := e.connect(l)
+	p, err := e.links.Connect(l)
 	if err != nil {
 		return e.counts.Refused(err)
 	}
-	e.fill(s.Dest, l, p)
-	if s.Flags&fi.Fence != 0 && (l.awaited() != 0 || e.pendings.To(s.Dest)) {
+	e.links.Publish(s.Dest, l, p)
+	if s.Flags&fi.Fence != 0 && (l.Awaited() != 0 || e.tx.pendings.To(s.Dest)) {
 		return fi.EAGAIN
 	}
 	if !e.inTurn(l, ordering.Send) {
 		return fi.EAGAIN
 	}
 	open := p.EagerOpen()
-	eager := p.transport.eager
-	p.transport.wake()
+	eager := p.Via.Eager
+	p.Via.Wake()
 	switch {
 	case s.tracked(p):
 		return e.sendTracked(s, l, p, total, open && total <= eager)
@@ -175,13 +174,13 @@ func (e *bindings) txCompletes(work, flags uint64) bool {
 // sendEager sends a message with its payload and completes it. starved: it found no bounce buffer, and none has been
 // free for hot.StarvedMillis.
 func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool, err error) {
-	lease, ok := e.stripes.Acquire(0)
+	lease, ok := e.tx.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
 		return false, fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	if e.completes(s) && !e.txCQ.Room(1+lease) {
+	defer e.tx.stripes.Release(lease)
+	if e.bound.completes(s) && !e.bound.txCQ.Room(1+lease) {
 		e.counts.Add(lease, stats.StripeNoCQ, 1)
 		return false, fi.EAGAIN
 	}
@@ -189,13 +188,13 @@ func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool,
 	if s.Tagged {
 		id = wire.AMTag
 	}
-	sc := &e.scratch[lease]
+	sc := &e.tx.scratch[lease]
 	if s.HasData {
 		id++
 		head = binary.LittleEndian.AppendUint64(sc.head[:0], s.Data)
 	}
 	err = e.sendPayload(&p.Path, id, s.Tag, head, s.IOV, int(total), lease)
-	starved = e.starve(p, lease, total, err)
+	starved = e.tx.starve(p, lease, total, err)
 	if err == nil {
 		e.sent(s, 1+lease, total)
 	}
@@ -207,10 +206,11 @@ func (e *initiator) sendEager(s *SendArgs, p *path, total uint64) (starved bool,
 // sent completes and counts a message of total bytes that is sent, on a ring of the queue:
 // a stripe's, or 0.
 func (e *initiator) sent(s *SendArgs, ring int, total uint64) {
-	if entry := txEntry(s.Context, s.Tagged); e.completes(s) && (ring == 0 || !e.txCQ.TryComplete(ring, entry)) {
-		e.txCQ.Complete(entry) // another thread may have taken the room: nothing is lost
+	entry := txEntry(s.Context, s.Tagged)
+	if e.bound.completes(s) && (ring == 0 || !e.bound.txCQ.TryComplete(ring, entry)) {
+		e.bound.txCQ.Complete(entry) // another thread may have taken the room: nothing is lost
 	}
-	e.countWork(e.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
+	e.countWork(e.bound.txCntr.Load(), s.work, s.Flags&fi.Completion != 0, false, total)
 }
 
 // maxShort is the most payload that is gathered before it is sent: that of the transport that takes most, a NIC of
@@ -243,7 +243,7 @@ func newScratch(n int) []scratch {
 func (e *initiator) sendPayload(
 	p *rma.Path, id hw.AMID, header uint64, head []byte, iov []fi.IOVec, total, lease int,
 ) error {
-	sc := &e.scratch[lease]
+	sc := &e.tx.scratch[lease]
 	if hmem.AnyOnDevice(iov) {
 		var err error
 		if iov, err = sc.fetch(iov, total); err != nil {
@@ -299,18 +299,18 @@ const (
 // sendTracked sends a message that the receiver acknowledges: with its payload if eager, else as a rendezvous, of which
 // the RTS goes out now.
 func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eager bool) error {
-	lease, ok := e.stripes.Acquire(0)
+	lease, ok := e.tx.stripes.Acquire(0)
 	if !ok {
 		e.stats.Shared(stats.SharedNoStripe, 1)
 		return fi.EAGAIN
 	}
-	defer e.stripes.Release(lease)
-	req, id, ok := e.requests.Alloc(lease)
+	defer e.tx.stripes.Release(lease)
+	req, id, ok := e.tx.requests.Alloc(lease)
 	if !ok {
 		e.counts.Add(lease, stats.StripeNoRequest, 1)
 		return fi.EAGAIN
 	}
-	req.Begin(s.Context, total, dataplane.RequestFlags(s.Tagged, e.completes(s)), l.Index)
+	req.Begin(s.Context, total, dataplane.RequestFlags(s.Tagged, e.bound.completes(s)), l.Index)
 	req.Work, req.Count = s.work, uint32(copy(req.IOV[:], s.IOV))
 	if s.work != 0 && s.Flags&fi.Completion != 0 {
 		req.Flags |= txAsked
@@ -321,10 +321,10 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 	if !eager {
 		req.Flags |= dataplane.RequestRTS
 		if s.Inject || s.Flags&fi.Inject != 0 {
-			e.keepInject(req, id, s, total)
+			e.tx.keepInject(req, id, s, total)
 		}
 	}
-	l.transmits.Add(1)
+	l.Transmits.Add(1)
 	req.Live.Store(uint32(id >> 32))
 	var err error
 	word := stats.StripeRendezvous
@@ -335,9 +335,9 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 		err = e.sendRTS(s, p, req, id, total, lease)
 	}
 	if err != nil && req.Live.CompareAndSwap(uint32(id>>32), 0) { // else linkLost was faster, and has completed it
-		l.transmits.Add(-1)
-		e.conceal(req, id)
-		e.requests.Free(id)
+		l.Transmits.Add(-1)
+		e.tx.conceal(req, id)
+		e.tx.requests.Free(id)
 		err = e.broken(err)
 	} else {
 		err = nil
@@ -349,7 +349,7 @@ func (e *initiator) sendTracked(s *SendArgs, l *link, p *path, total uint64, eag
 // sendSync sends a message with its payload that the receiver acknowledges.
 func (e *initiator) sendSync(s *SendArgs, p *path, id uint64, total, lease int) error {
 	m := wire.Sync{Request: id, Data: s.Data, Flags: wireBits(s)}
-	return e.sendPayload(&p.Path, wire.AMSync, s.Tag, m.Put(e.scratch[lease].head[:]), s.IOV, total, lease)
+	return e.sendPayload(&p.Path, wire.AMSync, s.Tag, m.Put(e.tx.scratch[lease].head[:]), s.IOV, total, lease)
 }
 
 // sendRTS sends the RTS of a rendezvous. Its elements are addresses of this process where the transport reads a peer's
@@ -360,9 +360,9 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	for i, v := range req.IOV[:req.Count] {
 		r.IOV[i] = hw.RemoteSegment{Addr: uint64(v.Base), Len: v.Len}
 	}
-	if p.transport.attr.Caps&hw.CapPeerMemory == 0 {
+	if p.Via.Attr.Caps&hw.CapPeerMemory == 0 {
 		r.Flags |= wire.FlagNoGet
-		if p.transport.exposes() && !hmem.AnyOnDevice(s.IOV) {
+		if p.Via.Exposes() && !hmem.AnyOnDevice(s.IOV) {
 			return e.sendExposed(s, p, req, id, &r, lease)
 		}
 	}
@@ -371,14 +371,14 @@ func (e *initiator) sendRTS(s *SendArgs, p *path, req *txRequest, id, total uint
 	} else if r.Flags&wire.FlagNoGet == 0 {
 		e.accesses.Own(req.IOV[:req.Count], atomic.SwapUint64(&e.hot.RTSBytes, 0))
 	}
-	return outcome.OfPost(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.scratch[lease].head[:]), nil))
+	return outcome.OfPost(p.AMShort(wire.AMRTS, s.Tag, r.Put(e.tx.scratch[lease].head[:]), nil))
 }
 
 // sendExposed sends the RTS of a message whose payload the receiver gets (package rendezvous).
 func (e *initiator) sendExposed(s *SendArgs, p *path, req *txRequest, id uint64, r *wire.RTS, lease int) error {
-	sc := &e.scratch[lease]
-	n := e.expose(p.transport.on.Device, req, id, r, sc.keys[:])
-	payload := [1]fi.IOVec{{Base: uintptr(unsafe.Pointer(&sc.keys[0])), Len: uint64(n)}}
+	sc := &e.tx.scratch[lease]
+	n := e.tx.expose(p.Via.On.Device, req, id, r, sc.keys[:])
+	payload := [1]fi.IOVec{{Base: uintptr(addressOfBytes(sc.keys[:])), Len: uint64(n)}}
 	return e.sendPayload(&p.Path, wire.AMRTS, s.Tag, r.Put(sc.head[:]), payload[:], n, lease)
 }
 
@@ -398,30 +398,30 @@ func (e *txRequests) keepInject(req *txRequest, id uint64, s *SendArgs, total ui
 	}
 	buf := e.requests.injectBuffer(id)
 	vector.Gather(buf[:total], s.IOV)
-	req.IOV[0] = fi.IOVec{Base: uintptr(unsafe.Pointer(&buf[0])), Len: total}
+	req.IOV[0] = fi.IOVec{Base: uintptr(addressOfBytes(buf)), Len: total}
 	req.Count = 1
 }
 
 // finishTx ends a tracked transmit that the caller has found and claimed, by changing its Live to 0.
 func (e *leasedEP) finishTx(req *txRequest, id uint64, status fi.Errno) {
-	e.conceal(req, id)
+	e.ep.tx.conceal(req, id)
 	e.rendezvous.Ended(id)
-	e.linkAt(req.Link).transmits.Add(-1)
+	e.ep.links.At(req.Link).Transmits.Add(-1)
 	entry := txEntry(req.Context, req.Flags&dataplane.RequestTagged != 0)
 	switch {
 	case status != fi.Success:
-		e.counts.Failed(status)
+		e.ep.counts.Failed(status)
 		// one that is reported has succeeded: it stands in the ring of a peer that dies
-		if e.txCQ != nil && req.Flags&txReported == 0 {
-			e.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
+		if e.ep.bound.txCQ != nil && req.Flags&txReported == 0 {
+			e.ep.bound.txCQ.CompleteError(entry, cq.ErrorInfo{Err: status})
 		}
 	case req.Flags&dataplane.RequestCompletes != 0:
-		e.txCQ.Complete(entry)
+		e.ep.bound.txCQ.Complete(entry)
 	}
 	if req.Flags&txReported == 0 {
-		e.countWork(e.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
+		e.ep.countWork(e.ep.bound.txCntr.Load(), req.Work, req.Flags&txAsked != 0, status != fi.Success, req.Length)
 	} else {
-		e.requests.copies.Add(-1)
+		e.ep.tx.requests.copies.Add(-1)
 	}
-	e.requests.Free(id)
+	e.ep.tx.requests.Free(id)
 }

@@ -54,7 +54,7 @@ func (t *transmits) close() {
 
 // fill gives the data plane what it needs for rendezvous.
 func (t *transmits) fill(h *hot.EP) {
-	h.Requests, h.Links = addressOfTable(t.Requests), uintptr(t.links.Base())
+	h.Requests, h.Links = addressOf(t.Requests), uintptr(t.links.Base())
 	atomic.StoreUint32(&h.LinkLimit, t.links.Ready())
 }
 
@@ -78,8 +78,8 @@ func (t *transmits) injectBuffer(id uint64) []byte {
 }
 
 // rtsMax is the longest message, in bytes, of which the data plane sends an RTS, 0: of none (hot.EP.RTSMax).
-func (p *transport) rtsMax(lossy bool) uint64 {
-	if p.attr.Caps&hw.CapPeerMemory == 0 || lossy {
+func rtsMax(p *transport, lossy bool) uint64 {
+	if p.Attr.Caps&hw.CapPeerMemory == 0 || lossy {
 		return 0
 	}
 	return wire.MaxMessage
@@ -87,9 +87,9 @@ func (p *transport) rtsMax(lossy bool) uint64 {
 
 // lostRendezvous ends those of the data plane with peers of which the end has been reported.
 func (e *leasedEP) lostRendezvous() {
-	e.requests.Range(func(id uint64, req *txRequest) {
+	e.ep.tx.requests.Range(func(id uint64, req *txRequest) {
 		live := uint32(id >> 32)
-		if req.Live.Load() != live || req.Ring == 0 || e.linkAt(req.Link).leadsTo(req.Ring) ||
+		if req.Live.Load() != live || req.Ring == 0 || e.ep.links.At(req.Link).LeadsTo(req.Ring) ||
 			!req.Live.CompareAndSwap(live, 0) {
 			return
 		}
@@ -106,14 +106,14 @@ func (e *leasedEP) onAck(src hw.Source, header uint64, head, payload []byte) {
 // ackReceived completes a tracked transmit with the status in an acknowledgement of src. ok is false for one that does
 // not parse.
 func (e *leasedEP) ackReceived(src hw.Source, header uint64, status fi.Errno, ok bool) {
-	req, known := e.requests.Lookup(header)
+	req, known := e.ep.tx.requests.Lookup(header)
 	if !ok || !known || !e.ownsLink(src, req.Link) {
 		e.malformed(src, "acknowledgement of unknown request %#x", header)
 		return
 	}
 	if status == fi.Success {
-		if todo, done := dataplane.EndRequest(e.hot, nil, req, header); done {
-			e.act(todo)
+		if todo, done := dataplane.EndRequest(e.ep.hot, nil, req, header); done {
+			e.ep.bound.act(todo)
 			return
 		}
 	}
@@ -138,7 +138,7 @@ func (e *Endpoint) SendAck(source uint32, request uint64) {
 
 func (e *leasedEP) sendAck(source uint32, request uint64) {
 	s := e.senderOf(hw.Source(source))
-	e.rx.sendAck(&arrived{ep: e, source: s.id, number: s.number, src: hw.Source(source), request: request}, fi.Success)
+	e.rx.sendAck(&arrived{ep: e, source: s.ID, number: s.Number, src: hw.Source(source), request: request}, fi.Success)
 	e.fillBack(hw.Source(source)) // the data plane sends the next one
 	e.rx.sendSoon()
 }

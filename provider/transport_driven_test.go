@@ -37,14 +37,17 @@ func (*drivenIface) Memory() hw.MemoryDomain        { return nil }
 func drivenEndpoint(d *Domain, r *rxContext, now func() time.Duration) (*Endpoint, *drivenIface) {
 	i := &drivenIface{}
 	l := &leasedEP{rx: r.leased.Alone()}
-	l.Endpoint.rx, l.hot, l.domain = r, &hot.EP{}, d
+	l.ep.rx, l.ep.hot, l.ep.domain = r, &hot.EP{}, d
 	l.initRMA()
-	e := &l.Endpoint
+	e := &l.ep
 	e.leased = lease.Guard(nil, l)
 	p := &transport{Iface: i}
-	p.network = watch.New(i, networkOwner{&e.peering}, now)
-	p.network.Drive(i, &e.hot.TransportActive)
-	e.driven, e.networks = p, []*watch.Transport{p.network}
+	p.Network = watch.New(i, networkOwner{&e.peering}, now)
+	p.Network.Drive(i, &e.hot.TransportActive)
+	if err := e.links.Drive(p); err != nil {
+		panic(err)
+	}
+	e.transports.networks = []*watch.Transport{p.Network}
 	l.rx.eps = append(l.rx.eps, l)
 	return e, i
 }
@@ -85,9 +88,9 @@ func TestSharedTransports(t *testing.T) {
 		}
 	}
 	poll("at first", 0, 0)
-	eps[1].driven.network.Notify()
+	eps[1].links.Driven().Network.Notify()
 	poll("a post to the second", 0, 1)
-	eps[0].driven.network.Notify()
+	eps[0].links.Driven().Network.Notify()
 	poll("a post to the first", 1, 1)
 	clocks[1] += time.Hour
 	leasedOf(eps[1]).networkArrivals(1)
@@ -153,18 +156,18 @@ func TestPolled(t *testing.T) {
 		want   bool
 	}{
 		"polled queues":     {func(*Endpoint) {}, true},
-		"transmit queue":    {func(e *Endpoint) { e.txCQ = slept }, false},
-		"receive queue":     {func(e *Endpoint) { e.rxCQ = slept }, false},
+		"transmit queue":    {func(e *Endpoint) { e.bound.txCQ = slept }, false},
+		"receive queue":     {func(e *Endpoint) { e.bound.rxCQ = slept }, false},
 		"connected":         {func(e *Endpoint) { e.conn = &connection{} }, false},
-		"shared receives":   {func(e *Endpoint) { e.srx = &SharedRx{} }, false},
-		"datagrams":         {func(e *Endpoint) { e.lossy = true }, false},
+		"shared receives":   {func(e *Endpoint) { e.bound.srx = &SharedRx{} }, false},
+		"datagrams":         {func(e *Endpoint) { e.chosen.lossy = true }, false},
 		"deferred work":     {func(e *Endpoint) { e.info.Caps |= fi.Trigger }, false},
 		"counters of reads": {func(e *Endpoint) { e.info.Caps |= fi.RMAEvent }, false},
 	} {
 		info := *b.info
 		info.Caps = caps
 		e := new(Endpoint)
-		e.domain, e.info, e.txCQ, e.rxCQ = b.domain, &info, polled, polled
+		e.domain, e.info, e.bound.txCQ, e.bound.rxCQ = b.domain, &info, polled, polled
 		c.change(e)
 		if got := e.polled(); got != c.want {
 			t.Errorf("%s: %v", name, got)

@@ -40,7 +40,7 @@ func TestUrgentElsewhere(t *testing.T) {
 	r := leasedOf(s.ep).rx
 	for publish := range 2 {
 		s.recv(RecvArgs{IOV: iovOf(make([]byte, 8)), Src: fi.AddrUnspec, Tagged: true, Context: 1})
-		if r.take() == nil {
+		if r.base.take() == nil {
 			t.Fatal("another makes progress")
 		}
 		if err := s.ep.Cancel(1); err != nil {
@@ -50,12 +50,12 @@ func TestUrgentElsewhere(t *testing.T) {
 			r.publish()
 		}
 		r.give()
-		if !dataplane.PostsAreWork(r.hot) {
+		if !dataplane.PostsAreWork(r.base.hot) {
 			t.Fatal("nothing would read the cancel")
 		}
 		s.ep.Progress()
 		s.wantError(1, fi.ECANCELED)
-		if dataplane.PostsAreWork(r.hot) {
+		if dataplane.PostsAreWork(r.base.hot) {
 			t.Fatal("pollers are still sent to poll")
 		}
 		if n, err := s.cq.Read(make([]cq.Entry, 1)); n != 0 || !errors.Is(err, fi.EAGAIN) {

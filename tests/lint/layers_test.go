@@ -53,6 +53,7 @@ var layers = [][]string{
 	{"provider/internal/backends", "provider/internal/coll", "provider/internal/list", "provider/internal/onesided",
 		"provider/internal/rendezvous"},
 	{"provider/internal/mapping", "provider/internal/members", "provider/internal/rma", "provider/internal/tokens"},
+	{"provider/internal/links"},
 	{"provider"},
 	{"cabi", rootPackage},
 	{"cmd", "tests", "examples"},

@@ -10,12 +10,29 @@ import (
 	"github.com/weft-fabric/weft/provider/names"
 )
 
-// Directory finds endpoints of a device by the addresses of an address vector, and the other way round. Immutable.
+// Directory finds endpoints of a device by the addresses of an address vector, and the other way round. Immutable while
+// the endpoint is enabled.
 type Directory struct {
 	AV      *av.AV
 	Matcher hw.Matcher
 	// Keys are the authorisation keys of the address vector, in the order of the device's networks; none: it has none.
 	Keys []hw.Key
+}
+
+// HoldKeys has endpoints be in an address vector, and takes the keys that it has if the domain has keys. Errors: fi.EINVAL
+// where it has none then.
+func (d *Directory) HoldKeys(keyed bool, v *av.AV) (err error) {
+	d.AV = v
+	if keyed {
+		d.Keys, err = v.HoldKeys(0)
+	}
+	return err
+}
+
+// DropKeys gives them back.
+func (d *Directory) DropKeys() {
+	d.AV.DropKeys(d.Keys)
+	d.Keys = nil
 }
 
 // Address finds what is at an address; name is memory for its name. Errors: fi.EINVAL, and of the device.
