@@ -30,6 +30,11 @@ func QueryCollective(k collective.Kind, d fi.Datatype, op fi.Op) (count, size, m
 	return coll.QueryCollective(k, d, op)
 }
 
+// collectives are the collective operations of an endpoint of any kind.
+type collectives struct {
+	coll *coll.Groups // nil: there are none; immutable from Enable on
+}
+
 // openCollectives prepares an endpoint for collective operations if it is to have them.
 func (e *leasedEP) openCollectives() {
 	if e.ep.info.Caps&fi.Collective != 0 && e.ep.scalable == nil {
@@ -50,15 +55,25 @@ const joinFlags = fi.Collective | fi.Send | fi.Recv
 // both of fi.Send and fi.Recv, fi.EINVAL for an address that is neither, for
 // a set of another address vector, for one that this endpoint is not in, that
 // has an endpoint twice or addresses that were removed, and fi.ENOSPC.
-func (e *binder) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
+func (e *Endpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
+	return join(&e.binder, e.coll, addr, set, flags, context)
+}
+
+// Join is as [Endpoint.Join].
+func (e *MatchedEndpoint) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
+	return join(&e.binder, e.coll, addr, set, flags, context)
+}
+
+// join has an endpoint join the group of a set's members.
+func join(e *binder, groups *coll.Groups, addr fi.Addr, set *AVSet, flags uint64, context uint64) (*Group, error) {
 	bad := func(err fi.Errno, format string, args ...any) error {
 		return log.Reject(log.EPData, err, "join: "+format, args...)
 	}
 	events := e.bound.eq.Load()
 	switch {
-	case e.coll == nil && e.state.Load() == stateCreated && e.info.Caps&fi.Collective != 0 && e.scalable == nil:
+	case groups == nil && e.state.Load() == stateCreated && e.info.Caps&fi.Collective != 0 && e.scalable == nil:
 		return nil, fi.EOPBADSTATE
-	case e.coll == nil:
+	case groups == nil:
 		return nil, bad(fi.ENOSYS, "the endpoint has no collective operations")
 	case e.state.Load() != stateEnabled:
 		return nil, fi.EOPBADSTATE
@@ -69,7 +84,7 @@ func (e *binder) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*
 	case set == nil || !set.Of(e.bound.av):
 		return nil, bad(fi.EINVAL, "not a set of the endpoint's address vector")
 	}
-	return e.coll.Join(addr, set.Addr(), set.Members(), events, context)
+	return groups.Join(addr, set.Addr(), set.Members(), events, context)
 }
 
 // Collective posts one collective operation. It returns nil when the operation
@@ -81,11 +96,11 @@ func (e *binder) Join(addr fi.Addr, set *AVSet, flags uint64, context uint64) (*
 // the join failed. What goes wrong later is an error completion: fi.ECONNRESET
 // when a member is gone, fi.ETRUNC and fi.EINVAL when members do not agree on
 // lengths or on the operation.
-func (e *binder) Collective(a *CollectiveArgs) error {
-	if e.coll == nil {
+func (c *collectives) Collective(a *CollectiveArgs) error {
+	if c.coll == nil {
 		return fi.EOPBADSTATE
 	}
-	return e.coll.Collective(a)
+	return c.coll.Collective(a)
 }
 
 // AllToAllV posts an all-to-all of parts of different lengths. It returns nil when the
@@ -98,28 +113,28 @@ func (e *binder) Collective(a *CollectiveArgs) error {
 // member that finds it and at those that have not completed yet: fi.ECONNRESET when a member
 // is gone, fi.ETRUNC when two do not agree on a count, fi.EINVAL when one has called another
 // operation.
-func (e *binder) AllToAllV(a *AllToAllVArgs) error {
-	if e.coll == nil {
+func (c *collectives) AllToAllV(a *AllToAllVArgs) error {
+	if c.coll == nil {
 		return fi.EOPBADSTATE
 	}
-	return e.coll.AllToAllV(a)
+	return c.coll.AllToAllV(a)
 }
 
 // AllToAllVInit prepares an all-to-all that [AllToAllVRequest.Start] begins any number of
 // times. The arrays are the caller's again when it returns; the buffers belong to each
 // operation from its start to its completion, and must be mapped until the request is freed. Nothing
 // is sent. Errors are those of [Endpoint.AllToAllV] but fi.EAGAIN.
-func (e *binder) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
-	if e.coll == nil {
+func (c *collectives) AllToAllVInit(a *AllToAllVArgs) (*AllToAllVRequest, error) {
+	if c.coll == nil {
 		return nil, fi.EOPBADSTATE
 	}
-	return e.coll.AllToAllVInit(a)
+	return c.coll.AllToAllVInit(a)
 }
 
 // Members returns how many members a group has that the endpoint is in. Errors:
 // fi.EOPBADSTATE, fi.EINVAL if there is no such group.
-func (e *binder) Members(group fi.Addr) (int, error) {
-	g, err := e.GroupOf(group)
+func (c *collectives) Members(group fi.Addr) (int, error) {
+	g, err := c.GroupOf(group)
 	if err != nil {
 		return 0, err
 	}
@@ -128,11 +143,11 @@ func (e *binder) Members(group fi.Addr) (int, error) {
 
 // GroupOf returns the group of an address. Errors: fi.EOPBADSTATE on an endpoint without
 // collective operations, fi.EINVAL if there is no such group.
-func (e *binder) GroupOf(group fi.Addr) (*Group, error) {
-	if e.coll == nil {
+func (c *collectives) GroupOf(group fi.Addr) (*Group, error) {
+	if c.coll == nil {
 		return nil, fi.EOPBADSTATE
 	}
-	return e.coll.Find(group)
+	return c.coll.Find(group)
 }
 
 // copiesCollectives reports whether chunks of the endpoint's all-to-alls go as puts or gets where they can.

@@ -41,6 +41,7 @@ const (
 // holder is said at the field.
 type Endpoint struct {
 	initiator
+	collectives
 
 	endpointName
 	engine *background // by which a progress thread drives it, nil: none does

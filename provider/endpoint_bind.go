@@ -9,7 +9,6 @@ import (
 	"github.com/weft-fabric/weft/eq"
 	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/internal/log"
-	"github.com/weft-fabric/weft/provider/internal/coll"
 	"github.com/weft-fabric/weft/provider/internal/refs"
 )
 
@@ -54,7 +53,6 @@ type binder struct {
 	mu    sync.Mutex
 	state atomic.Uint32 // written under mu, read by any thread
 	refs  refs.Count
-	coll  *coll.Groups // of collective operations, nil: there are none; immutable from Enable on
 	bound bindings
 }
 

@@ -33,6 +33,7 @@ import (
 // itself whether there is something to do, where it drives the interface (hw.Driven), and Go does it.
 type MatchedEndpoint struct {
 	binder
+	collectives
 	chosen matchedOptions
 
 	hot    *hot.EP // of memory; nil after Close

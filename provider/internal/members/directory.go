@@ -19,8 +19,8 @@ type Directory struct {
 	Keys []hw.Key
 }
 
-// HoldKeys has endpoints be in an address vector, and takes the keys that it has if the domain has keys. Errors: fi.EINVAL
-// where it has none then.
+// HoldKeys has endpoints be in an address vector, and takes the keys that it has if the domain has keys. Errors:
+// fi.EINVAL where it has none then.
 func (d *Directory) HoldKeys(keyed bool, v *av.AV) (err error) {
 	d.AV = v
 	if keyed {
