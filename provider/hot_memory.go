@@ -19,13 +19,16 @@ type hotMemory struct {
 	growMu      sync.Mutex            // not on the way of a send to a known peer
 	peers       mem.Growing[hot.Peer] // grown under growMu
 	sourceLines mem.Array[hot.Source] // by hw.Source
-	// backLines lead back to senders that are contexts of scalable endpoints, by hw.Source; of length 0 before
-	// the first. Made and filled by the lease holder under the link's mutex, under which Slots is zeroed; read
+	// backLines lead back to senders that are contexts of scalable endpoints or strangers, by hw.Source; of length 0
+	// before the first. Made and filled by the lease holder under the link's mutex, under which Slots is zeroed; read
 	// by the lease holder.
 	backLines mem.Array[hot.Peer]
 	// sourcesSeen is how many of sourceLines were ever used. Written by the
-	// lease holder, read by the thread that removes addresses; sequentially consistent.
+	// lease holder, read by threads that change the address vector or make links; sequentially consistent.
 	sourcesSeen atomic.Uint32
+	// strangers: lines of senders may say that these are not in the address vector (hot.SenderStranger). Set by the lease
+	// holder before it writes such a line, taken by forgetStrangers; sequentially consistent.
+	strangers atomic.Bool
 }
 
 // allocateHot takes the memory of the tables that C reads.

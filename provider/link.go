@@ -340,11 +340,16 @@ func (e *leasedEP) linkTo(a peers.Address) *link {
 
 // holdLinkTo returns the link to a peer's interface and holds it for the caller.
 func (e *initiator) holdLinkTo(a peers.Address) *link {
-	return e.links.Hold(a, func(number uint32) *link {
+	made := e.links.Made()
+	l := e.links.Hold(a, func(number uint32) *link {
 		l := &link{Link: rma.Link{Index: number}, to: a, raw: a.Raw(), line: e.requests.lineOf(e.hot, number)}
 		l.transmits = &l.line.InFlight
 		return l
 	})
+	if e.links.Made() != made {
+		e.forgetStrangers()
+	}
+	return l
 }
 
 // fill writes a connected peer into its line of the table by which the data plane
@@ -389,7 +394,7 @@ func (e *peering) dropAddress(addr fi.Addr) {
 	e.dropTransportSources(addr)
 	for i := range e.sourcesSeen.Load() {
 		src := e.sourceLines.At(i)
-		atomic.CompareAndSwapUint64(&src.Addr, uint64(addr)+1, 0)
+		atomic.CompareAndSwapUint64(&src.Addr, hot.SenderAddr(uint64(addr)), hot.SenderUnknown)
 	}
 }
 

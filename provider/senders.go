@@ -41,8 +41,8 @@ func (r *receiving) addressOf(s sender) peers.Address {
 	return peers.Address{Name: r.ids.Name(s.id), Number: s.number}
 }
 
-// fillSource writes a sender that the AV has into its line of the table by which the data plane delivers (hot.Source),
-// unless it is there.
+// fillSource writes a sender into its line of the table by which the data plane delivers (hot.Source), unless it is
+// there. One that the AV does not have is a stranger there, until it may have an address (forgetStrangers).
 func (e *leasedEP) fillSource(src hw.Source) {
 	if int(src) >= e.sourceLines.Len() || src > sourceMask {
 		return
@@ -58,16 +58,49 @@ func (e *leasedEP) fillSource(src hw.Source) {
 	if n := uint32(src) + 1; n > e.sourcesSeen.Load() {
 		e.sourcesSeen.Store(n)
 	}
-	seen := e.av.Generation()
+	seen := e.directoryState()
 	addr := e.addrOf(s.id)
-	if addr == fi.AddrNotAvail || !e.iface.FillSource(src, line) {
+	if !e.reports(addr) || !e.iface.FillSource(src, line) {
 		return
 	}
 	line.Context, line.ID = uint32(s.number), s.id
-	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.av.Generation() != seen { // the address may be gone again: dropAddress ran before the store
-		atomic.StoreUint64(&line.Addr, 0)
+	e.publishAddr(&line.Addr, addr, seen)
+}
+
+// directoryState is what the addresses of senders are found by: it differs once one of them may have become another.
+type directoryState struct{ generation, links uint64 }
+
+func (e *peering) directoryState() directoryState {
+	return directoryState{e.av.Generation(), e.links.Made()}
+}
+
+// reports reports whether the data plane takes messages from a sender with an address, fi.AddrNotAvail of a stranger.
+// Where FI_SOURCE_ERR asks for a stranger's name the runtime does, and a connected endpoint has its peer's only.
+func (e *peering) reports(addr fi.Addr) bool {
+	return addr != fi.AddrNotAvail || !e.sourceErr && e.conn == nil
+}
+
+// publishAddr gives the data plane the address of a sender, as it was found by the directory in a state.
+func (e *leasedEP) publishAddr(word *uint64, addr fi.Addr, seen directoryState) {
+	if addr == fi.AddrNotAvail {
+		e.strangers.Store(true)
 	}
+	atomic.StoreUint64(word, hot.SenderAddr(uint64(addr)))
+	if e.directoryState() != seen { // what drops it (dropAddress, forgetStrangers) may have run before the store
+		atomic.StoreUint64(word, hot.SenderUnknown)
+	}
+}
+
+// forgetStrangers has the addresses of all senders found anew that had none. It is called after an insertion into the
+// AV, after a link is made, and when the names of a peer have changed.
+func (e *peering) forgetStrangers() {
+	if !e.strangers.Swap(false) {
+		return
+	}
+	for i := range e.sourcesSeen.Load() {
+		atomic.CompareAndSwapUint64(&e.sourceLines.At(i).Addr, hot.SenderStranger, hot.SenderUnknown)
+	}
+	e.dropTransportSources(fi.AddrNotAvail)
 }
 
 // acquainting is h, followed by fillSource of the message's sender.
@@ -86,14 +119,15 @@ func (e *leasedEP) fillBack(src hw.Source) {
 	}
 	e.fillSource(src)
 	source := e.sourceLines.At(uint32(src))
-	addr := fi.Addr(atomic.LoadUint64(&source.Addr) - 1)
-	if addr == fi.AddrNotAvail {
+	known := atomic.LoadUint64(&source.Addr)
+	if known == hot.SenderUnknown {
 		return
 	}
-	if source.Context != 0 {
+	if source.Context != 0 || known == hot.SenderStranger {
 		fillBackLine(e, uint32(src), source)
 		return
 	}
+	addr := fi.Addr(hot.AddrOfSender(known))
 	if line := e.peers.At(e.av.Line(addr)); line != nil && atomic.LoadUintptr(&line.Slots) != 0 {
 		return
 	}
@@ -107,8 +141,8 @@ func (e *leasedEP) fillBack(src hw.Source) {
 	l.Release()
 }
 
-// fillBackLine is fillBack of a sender that is a context of a scalable endpoint: no address of the address vector need
-// lead to it, so it has a line of its own.
+// fillBackLine is fillBack of a sender that is a context of a scalable endpoint, or a stranger: no address of the address
+// vector need lead to it, so it has a line of its own.
 func fillBackLine(e *leasedEP, src uint32, source *hot.Source) {
 	if source.Back != 0 && atomic.LoadUintptr(&e.backLines.At(src).Slots) != 0 {
 		return

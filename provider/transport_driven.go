@@ -18,7 +18,7 @@ import (
 type drivenTransport struct {
 	driven           *transport                     // nil: none
 	paths            mem.Array[uintptr]             // the ways over it, by lines of peers
-	transportSources mem.Array[hot.TransportSource] // the addresses of its sources plus one
+	transportSources mem.Array[hot.TransportSource] // its sources
 	// transportSourcesSeen is how many of transportSources were ever used, written and read as sourcesSeen.
 	transportSourcesSeen atomic.Uint32
 }
@@ -83,7 +83,7 @@ func (e *drivenTransport) dropPath(line uint32) {
 	}
 }
 
-// fillTransportSource gives a sender at the driven transport to C if the AV knows it.
+// fillTransportSource gives a sender at the driven transport to C, as fillSource.
 func (e *leasedEP) fillTransportSource(src hw.Source) {
 	own := uint32(src & sourceMask)
 	if int(own) >= e.transportSources.Len() || atomic.LoadUint64(&e.transportSources.At(own).Addr) != 0 ||
@@ -97,17 +97,14 @@ func (e *leasedEP) fillTransportSource(src hw.Source) {
 	if own >= e.transportSourcesSeen.Load() {
 		e.transportSourcesSeen.Store(own + 1)
 	}
-	seen := e.av.Generation()
+	seen := e.directoryState()
 	addr := e.addrOf(s.id)
-	if addr == fi.AddrNotAvail {
+	if !e.reports(addr) {
 		return
 	}
 	line := e.transportSources.At(own)
 	line.ID, line.Context, line.Source = s.id, uint32(s.number), uint32(src)
-	atomic.StoreUint64(&line.Addr, uint64(addr)+1)
-	if e.av.Generation() != seen { // the address may be gone again: dropTransportSources ran before the store
-		atomic.StoreUint64(&line.Addr, 0)
-	}
+	e.publishAddr(&line.Addr, addr, seen)
 }
 
 // loseTransportSource takes a sender that is gone from C.
@@ -117,13 +114,13 @@ func (e *leasedEP) loseTransportSource(src hw.Source) {
 	}
 }
 
-// dropTransportSources takes the senders of an address that is removed from C.
+// dropTransportSources takes the senders of an address that is removed from C, strangers with fi.AddrNotAvail.
 func (e *drivenTransport) dropTransportSources(addr fi.Addr) {
 	if e.driven == nil {
 		return
 	}
 	for i := range e.transportSourcesSeen.Load() {
-		atomic.CompareAndSwapUint64(&e.transportSources.At(i).Addr, uint64(addr)+1, 0)
+		atomic.CompareAndSwapUint64(&e.transportSources.At(i).Addr, hot.SenderAddr(uint64(addr)), hot.SenderUnknown)
 	}
 }
 
