@@ -11,8 +11,8 @@ import (
 )
 
 // A library that is built with the tag planted has the fault that WEFT_TEST_PLANT names in its data plane: by it
-// tests/clients/dataplane.sh and race.sh show that tests fail. A difference is there only where the data plane is called through
-// the runtime, so that both routes come apart.
+// tests/clients/dataplane.sh and race.sh show that tests fail. A difference is there only where the data plane is
+// called through the runtime, so that both routes come apart.
 
 // fault is one of a function of the data plane: make returns what takes the place of the right one.
 type fault struct {

@@ -141,6 +141,7 @@ func (e *Endpoint) open() (err error) {
 	if err = e.peers.Reserve(int(e.av.Lines())); err != nil {
 		return fi.ENOMEM
 	}
+	e.senders.Open(func(i uint32) *uint64 { return &e.sourceLines.At(i).Addr })
 	if e.sourceLines, err = mem.NewSparseArray[hot.Source](cfg.MaxPeers); err != nil {
 		return fi.ENOMEM
 	}

@@ -102,7 +102,7 @@ func (e *peering) shareQueues() {
 // attachQueues makes readers of the queues poll this endpoint, and threads that
 // sleep on them listen to its doorbell.
 func (e *Endpoint) attachQueues() error {
-	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress), e.av.OnInsert(e.forgetStrangers))
+	e.unbind = append(e.unbind, e.av.Subscribe(e.dropAddress), e.av.OnInsert(func() { forgetStrangers(&e.peering) }))
 	if e.rx.owner != nil {
 		e.unbind = append(e.unbind, e.av.OnInsert(func() { e.rx.inserted(e) }))
 	}

@@ -3,7 +3,6 @@ package provider
 import (
 	"math/bits"
 	"sync"
-	"sync/atomic"
 
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
@@ -23,12 +22,7 @@ type hotMemory struct {
 	// before the first. Made and filled by the lease holder under the link's mutex, under which Slots is zeroed; read
 	// by the lease holder.
 	backLines mem.Array[hot.Peer]
-	// sourcesSeen is how many of sourceLines were ever used. Written by the
-	// lease holder, read by threads that change the address vector or make links; sequentially consistent.
-	sourcesSeen atomic.Uint32
-	// strangers: lines of senders may say that these are not in the address vector (hot.SenderStranger). Set by the lease
-	// holder before it writes such a line, taken by forgetStrangers; sequentially consistent.
-	strangers atomic.Bool
+	senders   tables.Senders // the addresses in sourceLines
 }
 
 // allocateHot takes the memory of the tables that C reads.

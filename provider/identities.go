@@ -30,7 +30,7 @@ func (o origin) Reaches(n names.Name) bool {
 func (r *receiving) identityChanged(slot int) {
 	for _, e := range r.eps {
 		e.reported.Drop(slot)
-		e.forgetStrangers()
+		forgetStrangers(&e.peering)
 	}
 }
 

@@ -347,7 +347,7 @@ func (e *initiator) holdLinkTo(a peers.Address) *link {
 		return l
 	})
 	if e.links.Made() != made {
-		e.forgetStrangers()
+		forgetStrangers(&e.peering)
 	}
 	return l
 }
@@ -391,11 +391,8 @@ func (e *peering) dropAddress(addr fi.Addr) {
 			e.clearLine(line)
 		}
 	}
-	e.dropTransportSources(addr)
-	for i := range e.sourcesSeen.Load() {
-		src := e.sourceLines.At(i)
-		atomic.CompareAndSwapUint64(&src.Addr, hot.SenderAddr(uint64(addr)), hot.SenderUnknown)
-	}
+	e.senders.Drop(addr)
+	e.transportSenders.Drop(addr)
 }
 
 // targetAt returns what a send to an address reaches, false if it is not in the

@@ -94,8 +94,9 @@ func (e *leasedEP) accept(a *arrived, payload []byte) bool {
 		return false
 	}
 	d := hot.Delivery{
-		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags), Addr: hot.SenderAddr(uint64(addr)),
-		Tag: a.tag, Data: a.data, Length: a.length, Payload: addressOfBytes(payload),
+		ID: a.source, Number: uint32(a.number), Source: uint32(a.src), Flags: uint32(a.flags),
+		Addr: hot.SenderAddr(uint64(addr)), Tag: a.tag, Data: a.data, Length: a.length,
+		Payload: addressOfBytes(payload),
 	}
 	verdict := r.Accept(e.hot, &d)
 	e.act(d.Todo)

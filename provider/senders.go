@@ -10,6 +10,7 @@ import (
 	"github.com/weft-fabric/weft/internal/log"
 	"github.com/weft-fabric/weft/internal/mem"
 	"github.com/weft-fabric/weft/provider/internal/peers"
+	"github.com/weft-fabric/weft/provider/internal/tables"
 	"github.com/weft-fabric/weft/provider/match"
 )
 
@@ -42,65 +43,38 @@ func (r *receiving) addressOf(s sender) peers.Address {
 }
 
 // fillSource writes a sender into its line of the table by which the data plane delivers (hot.Source), unless it is
-// there. One that the AV does not have is a stranger there, until it may have an address (forgetStrangers).
+// there.
 func (e *leasedEP) fillSource(src hw.Source) {
-	if int(src) >= e.sourceLines.Len() || src > sourceMask {
-		return
-	}
-	line := e.sourceLines.At(uint32(src))
-	if atomic.LoadUint64(&line.Addr) != 0 {
+	if int(src) >= e.sourceLines.Len() || src > sourceMask || e.senders.Has(uint32(src)) {
 		return
 	}
 	s := e.senderOf(src)
 	if e.av.Shared() || e.av.Renames() {
 		return
 	}
-	if n := uint32(src) + 1; n > e.sourcesSeen.Load() {
-		e.sourcesSeen.Store(n)
+	line, seen := e.sourceLines.At(uint32(src)), directoryNow(&e.peering)
+	if addr := e.addrOf(s.id); reports(&e.Endpoint, addr) && e.iface.FillSource(src, line) {
+		line.Context, line.ID = uint32(s.number), s.id
+		e.senders.Fill(uint32(src), addr, seen, func() tables.Directory { return directoryNow(&e.peering) })
 	}
-	seen := e.directoryState()
-	addr := e.addrOf(s.id)
-	if !e.reports(addr) || !e.iface.FillSource(src, line) {
-		return
-	}
-	line.Context, line.ID = uint32(s.number), s.id
-	e.publishAddr(&line.Addr, addr, seen)
 }
 
-// directoryState is what the addresses of senders are found by: it differs once one of them may have become another.
-type directoryState struct{ generation, links uint64 }
-
-func (e *peering) directoryState() directoryState {
-	return directoryState{e.av.Generation(), e.links.Made()}
+// directoryNow is what the addresses of an endpoint's senders are found by now.
+func directoryNow(e *peering) tables.Directory {
+	return tables.Directory{Generation: e.av.Generation(), Links: e.links.Made()}
 }
 
 // reports reports whether the data plane takes messages from a sender with an address, fi.AddrNotAvail of a stranger.
 // Where FI_SOURCE_ERR asks for a stranger's name the runtime does, and a connected endpoint has its peer's only.
-func (e *peering) reports(addr fi.Addr) bool {
+func reports(e *Endpoint, addr fi.Addr) bool {
 	return addr != fi.AddrNotAvail || !e.sourceErr && e.conn == nil
 }
 
-// publishAddr gives the data plane the address of a sender, as it was found by the directory in a state.
-func (e *leasedEP) publishAddr(word *uint64, addr fi.Addr, seen directoryState) {
-	if addr == fi.AddrNotAvail {
-		e.strangers.Store(true)
-	}
-	atomic.StoreUint64(word, hot.SenderAddr(uint64(addr)))
-	if e.directoryState() != seen { // what drops it (dropAddress, forgetStrangers) may have run before the store
-		atomic.StoreUint64(word, hot.SenderUnknown)
-	}
-}
-
-// forgetStrangers has the addresses of all senders found anew that had none. It is called after an insertion into the
-// AV, after a link is made, and when the names of a peer have changed.
-func (e *peering) forgetStrangers() {
-	if !e.strangers.Swap(false) {
-		return
-	}
-	for i := range e.sourcesSeen.Load() {
-		atomic.CompareAndSwapUint64(&e.sourceLines.At(i).Addr, hot.SenderStranger, hot.SenderUnknown)
-	}
-	e.dropTransportSources(fi.AddrNotAvail)
+// forgetStrangers is called after an insertion into the address vector, after a link is made, and when the names of a
+// peer have changed: any of these may give senders addresses.
+func forgetStrangers(e *peering) {
+	e.senders.DropStrangers()
+	e.transportSenders.DropStrangers()
 }
 
 // acquainting is h, followed by fillSource of the message's sender.
@@ -141,8 +115,8 @@ func (e *leasedEP) fillBack(src hw.Source) {
 	l.Release()
 }
 
-// fillBackLine is fillBack of a sender that is a context of a scalable endpoint, or a stranger: no address of the address
-// vector need lead to it, so it has a line of its own.
+// fillBackLine is fillBack of a sender that is a context of a scalable endpoint, or a stranger: no address of the
+// address vector need lead to it, so it has a line of its own.
 func fillBackLine(e *leasedEP, src uint32, source *hot.Source) {
 	if source.Back != 0 && atomic.LoadUintptr(&e.backLines.At(src).Slots) != 0 {
 		return

@@ -4,10 +4,10 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/weft-fabric/weft/fi"
 	"github.com/weft-fabric/weft/hw"
 	"github.com/weft-fabric/weft/internal/hot"
 	"github.com/weft-fabric/weft/internal/mem"
+	"github.com/weft-fabric/weft/provider/internal/tables"
 )
 
 // An endpoint's driven transport is one to other hosts that C polls and sends over (hw.Driven), so that a short message
@@ -19,8 +19,7 @@ type drivenTransport struct {
 	driven           *transport                     // nil: none
 	paths            mem.Array[uintptr]             // the ways over it, by lines of peers
 	transportSources mem.Array[hot.TransportSource] // its sources
-	// transportSourcesSeen is how many of transportSources were ever used, written and read as sourcesSeen.
-	transportSourcesSeen atomic.Uint32
+	transportSenders tables.Senders                 // their addresses
 }
 
 // openDriven chooses the transport and makes the tables that C needs.
@@ -36,6 +35,7 @@ func (e *peering) openDriven() error {
 		if e.transportSources, err = mem.NewSparseArray[hot.TransportSource](e.sourceLines.Len()); err != nil {
 			return err
 		}
+		e.transportSenders.Open(func(i uint32) *uint64 { return &e.transportSources.At(i).Addr })
 		e.driven = p
 		p.network.Drive(p.Iface.(hw.Driven), &e.hot.TransportActive)
 		break
@@ -86,41 +86,25 @@ func (e *drivenTransport) dropPath(line uint32) {
 // fillTransportSource gives a sender at the driven transport to C, as fillSource.
 func (e *leasedEP) fillTransportSource(src hw.Source) {
 	own := uint32(src & sourceMask)
-	if int(own) >= e.transportSources.Len() || atomic.LoadUint64(&e.transportSources.At(own).Addr) != 0 ||
-		e.av.Shared() || e.av.Renames() {
+	if int(own) >= e.transportSources.Len() || e.transportSenders.Has(own) || e.av.Shared() || e.av.Renames() {
 		return
 	}
 	s, ok := e.known(src)
 	if !ok {
 		return
 	}
-	if own >= e.transportSourcesSeen.Load() {
-		e.transportSourcesSeen.Store(own + 1)
+	seen := directoryNow(&e.peering)
+	if addr := e.addrOf(s.id); reports(&e.Endpoint, addr) {
+		line := e.transportSources.At(own)
+		line.ID, line.Context, line.Source = s.id, uint32(s.number), uint32(src)
+		e.transportSenders.Fill(own, addr, seen, func() tables.Directory { return directoryNow(&e.peering) })
 	}
-	seen := e.directoryState()
-	addr := e.addrOf(s.id)
-	if !e.reports(addr) {
-		return
-	}
-	line := e.transportSources.At(own)
-	line.ID, line.Context, line.Source = s.id, uint32(s.number), uint32(src)
-	e.publishAddr(&line.Addr, addr, seen)
 }
 
 // loseTransportSource takes a sender that is gone from C.
 func (e *leasedEP) loseTransportSource(src hw.Source) {
 	if p, own := e.transportOf(src); p == e.driven && p != nil && int(own) < e.transportSources.Len() {
 		atomic.StoreUint64(&e.transportSources.At(uint32(own)).Addr, 0)
-	}
-}
-
-// dropTransportSources takes the senders of an address that is removed from C, strangers with fi.AddrNotAvail.
-func (e *drivenTransport) dropTransportSources(addr fi.Addr) {
-	if e.driven == nil {
-		return
-	}
-	for i := range e.transportSourcesSeen.Load() {
-		atomic.CompareAndSwapUint64(&e.transportSources.At(i).Addr, hot.SenderAddr(uint64(addr)), hot.SenderUnknown)
 	}
 }
 

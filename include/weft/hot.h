@@ -183,7 +183,7 @@ struct weft_hot_source {
 	uint32_t context;
 	uint32_t id; /* by which matching knows the sender */
 	uint32_t pad0;
-	struct weft_hot_peer *back; /* where answers to such a context, and to a stranger, go, NULL: ask Go */
+	struct weft_hot_peer *back; /* where answers to such a context or stranger go, NULL: ask Go */
 	uint8_t pad1[16];
 };
 

@@ -276,8 +276,8 @@ func (m message) flags() uint8   { return uint8(m.word >> 8) }
 func (m message) head() uint32   { return uint32(uint16(m.word >> 16)) } // bytes
 func (m message) length() uint32 { return uint32(m.word >> 32) }         // bytes of payload
 
-// sender returns the line of a sender and its address (hot.SenderAddr), nil if the runtime has not filled the line: then
-// the sender is new, or the address vector has changed.
+// sender returns the line of a sender and its address (hot.SenderAddr), nil if the runtime has not filled the line:
+// then the sender is new, or the address vector has changed.
 func sender(ep *hot.EP, owner uint32) (*hot.Source, uint64) {
 	if owner-1 >= ep.SourceLimit {
 		return nil, 0

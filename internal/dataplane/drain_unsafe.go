@@ -112,8 +112,8 @@ func setUnexpected(d *hot.Delivery, m *match.Message, flags, source uint32, addr
 	d.Length, d.Data, d.Request = m.Len, m.Data, m.Request
 }
 
-// senderOf returns the line of the sender of an unexpected message, its number and its address (hot.SenderAddr); nil: it
-// is in no line any more, or the message is of another endpoint.
+// senderOf returns the line of the sender of an unexpected message, its number and its address (hot.SenderAddr); nil:
+// it is in no line any more, or the message is of another endpoint.
 func senderOf(ep *hot.EP, m *match.Message) (src *hot.Source, number uint32, addr uint64) {
 	number = uint32(m.Flags>>UnexpectedSourceShift) & 0xffffff
 	src, addr = sender(ep, number+1)

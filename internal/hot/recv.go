@@ -110,7 +110,7 @@ type Source struct {
 	Context      uint32 // not 0: number of the sender's context of a scalable endpoint, to which addr does not lead
 	ID           uint32 // by which matching knows the sender
 	_            uint32
-	Back         uintptr `c:"struct weft_hot_peer *"` // where answers to such a context, and to a stranger, go, NULL: ask Go
+	Back         uintptr `c:"struct weft_hot_peer *"` // where answers to such a context or stranger go, NULL: ask Go
 	_            [16]byte
 }
 

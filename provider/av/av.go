@@ -256,8 +256,8 @@ func (a *AV) Subscribe(f func(removed fi.Addr)) (cancel func()) {
 }
 
 // OnInsert has f called after each call that has inserted an address, by the same thread, which has no lock of the
-// address vector but that for such calls: f must not call OnInsert nor cancel. After cancel has returned f is not called
-// again.
+// address vector but that for such calls: f must not call OnInsert nor cancel. After cancel has returned f is not
+// called again.
 func (a *AV) OnInsert(f func()) (cancel func()) {
 	a.calling.Lock()
 	defer a.calling.Unlock()
