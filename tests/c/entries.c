@@ -142,8 +142,14 @@ static void stranger_unexpected(struct node *n, uint64_t i)
 /* One of any length whose sender waits until it is delivered. */
 static void stranger_delivered(struct node *n, uint64_t i)
 {
-	struct op o = { .form = F_MSG, .tagged = true, .addr = other.peer[0], .tag = i, .buf = out,
-			.len = cell->len ? cell->len : 8, .flags = FI_DELIVERY_COMPLETE, .ctx = out };
+	struct op o = { .form = F_MSG,
+			.tagged = true,
+			.addr = other.peer[0],
+			.tag = i,
+			.buf = out,
+			.len = cell->len ? cell->len : 8,
+			.flags = FI_DELIVERY_COMPLETE,
+			.ctx = out };
 	uint64_t end = now_ms() + 20000;
 	int got = 0, sent = 0;
 
@@ -449,7 +455,13 @@ static const struct cell cells[] = {
 	{ .name = "stranger", stranger, 0, 0, .open = open_stranger, .close = close_other },
 	{ .name = "stranger_source", stranger, 0, 0, SOURCE, .open = open_stranger, .close = close_other },
 	{ .name = "stranger_directed", stranger, 0, 0, DIRECTED, .open = open_stranger, .close = close_other },
-	{ .name = "stranger_unexpected", stranger_unexpected, 0, 0, SOURCE, .open = open_stranger, .close = close_other },
+	{ .name = "stranger_unexpected",
+	  stranger_unexpected,
+	  0,
+	  0,
+	  SOURCE,
+	  .open = open_stranger,
+	  .close = close_other },
 	{ .name = "stranger_delivered", stranger_delivered, 0, 0, SOURCE, .open = open_stranger, .close = close_other },
 	{ .name = "stranger_long",
 	  stranger_delivered,
@@ -459,7 +471,13 @@ static const struct cell cells[] = {
 	  .open = open_stranger,
 	  .close = close_other,
 	  .len = LONG },
-	{ .name = "stranger_reported", stranger_reported, 2, 2, SOURCE_ERR, .open = open_stranger, .close = close_other },
+	{ .name = "stranger_reported",
+	  stranger_reported,
+	  2,
+	  2,
+	  SOURCE_ERR,
+	  .open = open_stranger,
+	  .close = close_other },
 	{ .name = "acquainted", acquainted, 2, 2, SOURCE, .open = open_stranger, .close = close_other },
 	{ .name = "directed_changed", directed_changed, 1, 1, DIRECTED, .open = open_stranger, .close = close_other },
 	{ .name = "senders", from_each, 0, 0, SOURCE, .open = open_senders, .close = close_senders },
